@@ -1,0 +1,259 @@
+# Kochab - the whole build. GNU make, no configure step, no recursion. `make help` lists the targets.
+#
+# BUILD=dir      where everything is written (default build, or build-<what> for the variants below)
+# SAN=address|thread|undefined          a sanitizer build, in a directory of its own
+# CROSS=aarch64-linux-gnu-              a cross build; KBI_ARCH=generic takes the portable switch
+# CC CXX CFLAGS CXXFLAGS LDFLAGS PREFIX DESTDIR WERROR=1 as usual
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+ifeq ($(filter -j% --jobs%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+endif
+
+# ---- what is asked for needs its packages first (quick when nothing is missing) ----
+DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter bench,$(MAKECMDGOALS)),build))
+ifneq ($(DEPS_SET),)
+ifeq ($(NODEPS)$(CROSS),)
+ifneq ($(shell dev/deps $(DEPS_SET) >&2 || echo failed),)
+$(error dev/deps: packages are missing, see above (NODEPS=1 skips this check))
+endif
+endif
+endif
+
+# ---- tools and directories ----
+ifeq ($(origin CC),default)
+CC := $(CROSS)gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := $(CROSS)g++
+endif
+ifeq ($(origin AR),default)
+AR := $(CROSS)ar
+endif
+
+MACHINE := $(shell $(CC) -dumpmachine | cut -d- -f1)
+KBI_ARCH ?= $(MACHINE)
+ARCH := $(if $(wildcard src/arch/$(KBI_ARCH)/ctx.h),$(KBI_ARCH),generic)
+
+VARIANT := $(if $(CROSS),-$(CROSS:-=))$(if $(filter command environment,$(firstword $(origin KBI_ARCH))),-$(ARCH))$(if $(SAN),-$(SAN))
+BUILD ?= build$(VARIANT)
+O := $(BUILD)
+
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/kochab
+DATADIR ?= $(PREFIX)/share/kochab
+
+VERSION := $(shell sed -n 's/^.define KOCHAB_VERSION "\(.*\)"$$/\1/p' include/kochab/version.h)
+SOVERSION := 0
+
+# ---- flags ----
+CFLAGS ?= -O2 -g
+CXXFLAGS ?= -O2 -g
+WARN := -Wall -Wextra $(if $(WERROR),-Werror)
+# x86-64: our switch goes on by jmp, so objects must not be marked shadow-stack ready; and it leaves no red zone.
+ARCHFLAGS := $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none -mno-red-zone)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) $(if $(filter undefined,$(SAN)),-fno-sanitize-recover=undefined))
+INCLUDES := -Isrc -Iinclude -Isrc/arch/$(ARCH)
+COMMON := -fPIC -fno-omit-frame-pointer -pthread $(ARCHFLAGS) $(SANFLAGS) $(WARN) $(INCLUDES) -MMD -MP
+# The canary is off in the library: it lies behind the thread pointer, which the switch changes. Exceptions and
+# cancellations of the program pass through our frames (pthread_once cleans up after them).
+CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-stack-protector -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt
+CFLAGS_tool := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
+CFLAGS_bench := $(CFLAGS_tool)
+CFLAGS_test := -std=gnu17 -D_GNU_SOURCE= -Itest
+CFLAGS_example := -std=gnu17 -D_GNU_SOURCE=
+LDLIBS := -pthread -ldl
+LINK := $(SANFLAGS) -pthread -Wl,-z,now
+# Once loaded the runtime stays: its threads may stand anywhere.
+LINK_SO := -shared $(LINK) -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs)
+
+# ---- what is built: src/ORDER lists the units bottom first; a unit is .c, .S or only .h ----
+UNITS := $(shell sed 's/\#.*//' src/ORDER)
+unit_sources = $(wildcard $(if $(filter arch/%,$(1)),src/arch/$(ARCH)/$(notdir $(1)).c src/arch/$(ARCH)/$(notdir $(1)).S,\
+	src/$(1).c src/$(1).S))
+SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
+SRC_posix := $(filter src/posix/%,$(SRC))
+SRC_core := $(filter-out src/posix/%,$(SRC))
+SRC_tool := $(wildcard tool/*.c bench/*.c)
+objects = $(addprefix $(O)/,$(addsuffix .o,$(1)))
+OBJ_core := $(call objects,$(SRC_core))
+OBJ_posix := $(call objects,$(SRC_posix))
+OBJ_tool := $(call objects,$(SRC_tool))
+
+TESTS_c := $(wildcard test/*/*.c)
+TESTS_cc := $(wildcard test/*/*.cc)
+TESTS := $(addprefix $(O)/,$(TESTS_c:.c=) $(TESTS_cc:.cc=))
+EXAMPLES := $(addprefix $(O)/,$(patsubst %.c,%,$(wildcard example/*.c)) $(patsubst %.cc,%,$(wildcard example/*.cc)))
+
+LIB_so := $(O)/libkochab.so.$(SOVERSION)
+LIB_a := $(O)/libkochab.a
+LIB_posix := $(if $(SRC_posix),$(O)/libkochab-posix.so.$(SOVERSION))
+LINKS := $(O)/libkochab.so $(if $(LIB_posix),$(O)/libkochab-posix.so)
+COMMAND := $(O)/kochab
+
+MAN_SRC := $(wildcard doc/man/*.[0-9])
+MAN := $(addprefix $(O)/man/,$(notdir $(MAN_SRC)))
+
+.PHONY: all lib tool tests examples man
+all: lib tool man ## libraries, command, man pages (the default)
+lib: $(LIB_so) $(LIB_a) $(LIB_posix) $(LINKS)
+tool: $(COMMAND)
+tests: $(TESTS)
+examples: $(EXAMPLES)
+man: $(MAN)
+
+# ---- rules ----
+# The stamp changes when the compiler or a flag does; then everything is built again.
+FLAGS := $(CC) $(CXX) $(ARCH) $(COMMON) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(foreach r,src tool test,$(CFLAGS_$(r)))
+$(O)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' "$$FLAGS" | cmp -s - $@ || printf '%s\n' "$$FLAGS" >$@
+export FLAGS
+.PHONY: FORCE
+FORCE:
+
+# The command remembers where the library is installed; a stamp of its own, so that another PREFIX for
+# `make install` builds one file again and not all.
+$(O)/libdir: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBDIR)' | cmp -s - $@ || echo '$(LIBDIR)' >$@
+$(O)/tool/run.c.o: $(O)/libdir
+$(O)/tool/run.c.o: OWN_FLAGS := -DKOCHAB_LIBDIR='"$(LIBDIR)"'
+
+room_flags = $(CFLAGS_$(firstword $(subst /, ,$(1))))
+
+$(O)/%.c.o: %.c $(O)/flags
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	@$(CC) $(COMMON) $(call room_flags,$<) $(OWN_FLAGS) $(CFLAGS) -c -o $@ $<
+
+$(O)/%.cc.o: %.cc $(O)/flags
+	@mkdir -p $(@D)
+	@echo "  c++   $<"
+	@$(CXX) -std=c++17 $(COMMON) -Itest $(CXXFLAGS) -c -o $@ $<
+
+$(O)/%.S.o: %.S $(O)/flags
+	@mkdir -p $(@D)
+	@echo "  as    $<"
+	@$(CC) $(COMMON) $(CFLAGS) -c -o $@ $<
+
+$(LIB_a): $(OBJ_core) src/ORDER
+	@echo "  ar    $@"
+	@rm -f $@
+	@$(AR) rcs $@ $(OBJ_core)
+
+$(LIB_so): $(OBJ_core) src/kochab.map src/ORDER
+	@echo "  link  $@"
+	@$(CC) $(LINK_SO) $(LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=src/kochab.map -o $@ $(OBJ_core) $(LDLIBS)
+
+# The drop-in has no version definitions: with them it would miss pthread_cond_*@GLIBC_2.3.2.
+$(O)/libkochab-posix.so.$(SOVERSION): $(OBJ_core) $(OBJ_posix) src/posix/kochab-posix.map src/ORDER
+	@echo "  link  $@"
+	@$(CC) $(LINK_SO) $(LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=src/posix/kochab-posix.map \
+		-o $@ $(OBJ_core) $(OBJ_posix) $(LDLIBS)
+
+$(O)/%.so: $(O)/%.so.$(SOVERSION)
+	@ln -sf $(<F) $@
+
+$(COMMAND): $(OBJ_tool) $(LIB_a)
+	@echo "  link  $@"
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_tool) $(LIB_a) $(LDLIBS) -lm
+
+$(O)/man/%: doc/man/% dev/man-page src/base/option.def $(wildcard include/kochab/*.h)
+	@mkdir -p $(@D)
+	@dev/man-page $< >$@
+
+# Tests stand on the static library, so that they reach what it hides; test/posix/ are plain
+# pthread programs, linked with nothing of ours.
+$(O)/test/posix/%: $(O)/test/posix/%.c.o
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS) -lm
+$(O)/test/posix/%: $(O)/test/posix/%.cc.o
+	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS) -lm
+$(O)/test/%: $(O)/test/%.c.o $(LIB_a)
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+$(O)/test/%: $(O)/test/%.cc.o $(LIB_a)
+	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+$(O)/example/%: $(O)/example/%.c.o $(LIB_a)
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+$(O)/example/%: $(O)/example/%.cc.o $(LIB_a)
+	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+.PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
+
+# ---- the things to do ----
+.PHONY: demo test bench soak check-house test-cross models install uninstall clean format help
+demo: all ## the paper's experiment on this machine, then a real program
+	@BUILD=$(O) dev/demo $(FILE)
+
+test: all tests examples ## build everything, run every test (ONLY="room room/name")
+	@BUILD=$(O) SAN=$(SAN) CC='$(CC)' CXX='$(CXX)' test/run $(ONLY)
+
+bench: all ## measure everything, quickly, against the limits and the peers (ARGS="NAME --threads ...")
+	@bench/shim/build $(O)/shim
+	@$(COMMAND) bench $(or $(ARGS),all --quick --peers)
+
+soak: all tests ## the long runs (SOAK_SECONDS=600)
+	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
+
+check-house: all tests ## layers, exports, sizes, headers
+	@BUILD=$(O) CC='$(CC)' dev/check-house
+
+test-cross: ## the arch and core tests on other machines, by emulation
+	@dev/test-cross
+
+models: ## the protocol models, checked with SPIN
+	@if [ -x dev/models ]; then dev/models; else echo "no models"; echo "0 passed, 0 failed, 1 skipped"; fi
+
+format: ## apply .clang-format to the sources named by FILES=
+	@clang-format -i $(FILES)
+
+clean: ## remove what was built
+	rm -rf $(O)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+# ---- installing ----
+INSTALL ?= install
+CMAKEDIR := $(LIBDIR)/cmake/Kochab
+D := $(DESTDIR)
+FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+	-e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g' \
+	-e "s|@INCLUDE_FROM_LIB@|$$(realpath -ms --relative-to='$(LIBDIR)' '$(INCLUDEDIR)')|g"
+# names of the functions that a page of section 3 describes
+PAGE_NAMES = sed -n 's/^\.B ".*[ *]\(kb_[a-z0-9_]*\)(.*/\1/p'
+
+install: all ## under PREFIX (/usr/local), in front of it DESTDIR
+	$(INSTALL) -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) \
+		$(D)$(DATADIR) \
+		$(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3 $(D)$(MANDIR)/man7
+	$(INSTALL) -m 755 $(COMMAND) $(D)$(BINDIR)/
+	$(INSTALL) -m 644 $(LIB_a) $(D)$(LIBDIR)/
+	$(INSTALL) -m 755 $(LIB_so) $(LIB_posix) $(D)$(LIBDIR)/
+	for l in $(notdir $(LINKS)); do ln -sf $$l.$(SOVERSION) $(D)$(LIBDIR)/$$l || exit; done
+	$(INSTALL) -m 644 include/kochab/*.h $(D)$(INCLUDEDIR)/kochab/
+	for f in kochab kochab-posix; do $(FILL) pkg/$$f.pc.in >$(D)$(LIBDIR)/pkgconfig/$$f.pc || exit; done
+	for f in KochabConfig KochabConfigVersion; do $(FILL) pkg/cmake/$$f.cmake.in >$(D)$(CMAKEDIR)/$$f.cmake || exit; done
+	for m in $(MAN); do $(INSTALL) -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
+	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do \
+		echo ".so man3/$${m##*/}" >$(D)$(MANDIR)/man3/$$f.3 || exit; done; done
+	$(INSTALL) -m 644 README.md LICENSE CHANGELOG.md doc/abi.md doc/debugging.md $(D)$(DOCDIR)/
+	$(INSTALL) -m 644 dev/kochab-gdb.py $(D)$(DATADIR)/
+	if [ -z "$(D)" ] && [ "$$(id -u)" = 0 ]; then ldconfig || true; fi
+
+uninstall: man ## removes what install put there
+	rm -f $(D)$(BINDIR)/kochab $(D)$(LIBDIR)/libkochab.a
+	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libkochab.so libkochab-posix.so,$(l) $(l).$(SOVERSION)))
+	rm -f $(D)$(LIBDIR)/pkgconfig/kochab.pc $(D)$(LIBDIR)/pkgconfig/kochab-posix.pc
+	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do rm -f $(D)$(MANDIR)/man3/$$f.3; done; done
+	for m in $(MAN); do rm -f $(D)$(MANDIR)/man$${m##*.}/$${m##*/}; done
+	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)
+
+# ---- what depends on which header ----
+-include $(patsubst %.o,%.d,$(OBJ_core) $(OBJ_posix) $(OBJ_tool)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
+	$(patsubst %,%.cc.d,$(TESTS) $(EXAMPLES))
