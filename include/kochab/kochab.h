@@ -1,0 +1,120 @@
+/* kochab/kochab.h - the native interface of Kochab: lightweight threads that wait by polling.
+ *
+ * Conventions. Functions that can fail return 0 or a positive errno value. Times are absolute
+ * CLOCK_MONOTONIC nanoseconds (kb_now() + delay); KB_FOREVER never comes. "May suspend" means the
+ * calling lightweight thread may give up its virtual processor and come back on another one: a light
+ * thread (KB_TLS_LIGHT) must not hold the address of errno or of a __thread variable, a stdio lock
+ * or a C++ exception across such a call. No native call is a cancellation point. Every call may also
+ * be made by a kernel thread that Kochab did not create; it then blocks that kernel thread. */
+#ifndef KOCHAB_KOCHAB_H
+#define KOCHAB_KOCHAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kochab/version.h>
+
+#if defined(__GNUC__)
+#define KB_API __attribute__((visibility("default")))
+#else
+#define KB_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the runtime ------------------------------------------------------------------------- */
+
+/* Starts the runtime: reads KOCHAB_* from the environment, creates the virtual processors, makes the
+ * caller a lightweight thread. Called by the first kb_thread_create if the program does not call it.
+ * 0, EINVAL (a bad option: a message on standard error names it), EAGAIN, ENOMEM. Idempotent. */
+KB_API int kb_init(void);
+/* The library's version, "major.minor.patch". */
+KB_API const char *kb_version(void);
+/* Number of virtual processors (starts the runtime), and the one the caller runs on now, or -1 on a
+ * foreign kernel thread. */
+KB_API unsigned kb_vp_count(void);
+KB_API int kb_vp_self(void);
+
+#define KB_FOREVER UINT64_MAX
+/* Nanoseconds of CLOCK_MONOTONIC. */
+KB_API uint64_t kb_now(void);
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+typedef struct kb_thread *kb_thread_t;
+
+enum kb_tls { KB_TLS_LIGHT = 0, KB_TLS_OWN = 1 };
+enum kb_scope { KB_SCOPE_PROCESS = 0, KB_SCOPE_SYSTEM = 1 };
+enum { KB_STACK_MIN = 16384, KB_STACK_DEFAULT = 65536, KB_NAME_MAX = 16 };
+
+/* Opaque attributes of a thread to be created. Default: 64 KiB stack of the runtime's, joinable,
+ * process scope, light TLS, placed freely, no name. */
+typedef struct kb_attr {
+	uint64_t opaque[8];
+} kb_attr_t;
+
+KB_API int kb_attr_init(kb_attr_t *attr);
+/* Bytes; EINVAL below KB_STACK_MIN. Rounded up to pages. */
+KB_API int kb_attr_setstacksize(kb_attr_t *attr, size_t bytes);
+KB_API int kb_attr_getstacksize(const kb_attr_t *attr, size_t *bytes);
+/* The caller's own stack: lowest address and size; no guard is added. EINVAL if too small. */
+KB_API int kb_attr_setstack(kb_attr_t *attr, void *lowest, size_t bytes);
+KB_API int kb_attr_setdetached(kb_attr_t *attr, int detached);
+KB_API int kb_attr_settls(kb_attr_t *attr, enum kb_tls tls);
+/* KB_SCOPE_SYSTEM: a kernel thread of its own (gettid, affinity and priority are the thread's). */
+KB_API int kb_attr_setscope(kb_attr_t *attr, enum kb_scope scope);
+/* Bind to virtual processor `vp` (modulo their number); -1: placed freely. */
+KB_API int kb_attr_setvp(kb_attr_t *attr, int vp);
+KB_API int kb_attr_setname(kb_attr_t *attr, const char *name);
+
+/* Creates a thread that runs fn(arg). EAGAIN: no stack or descriptor to be had, nothing is leaked.
+ * Does not suspend. POSIX pthread_create. */
+KB_API int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(void *), void *arg);
+/* Waits for its end and frees it. EDEADLK: itself. EINVAL: detached or already being joined.
+ * ESRCH: no such thread. May suspend. */
+KB_API int kb_thread_join(kb_thread_t thread, void **result);
+/* EINVAL: already detached or being joined; ESRCH. */
+KB_API int kb_thread_detach(kb_thread_t thread);
+/* Ends the calling thread: runs the destructors of its keys. In main: the process ends when the last
+ * thread has ended. */
+KB_API void kb_thread_exit(void *result) __attribute__((noreturn));
+/* The calling thread; NULL on a foreign kernel thread. */
+KB_API kb_thread_t kb_thread_self(void);
+/* At most 15 bytes are kept: ERANGE if longer. */
+KB_API int kb_thread_setname(kb_thread_t thread, const char *name);
+KB_API int kb_thread_getname(kb_thread_t thread, char *buf, size_t size);
+/* Lets the other ready threads of this virtual processor run. May suspend. POSIX sched_yield. */
+KB_API void kb_yield(void);
+/* May suspend; returns at or after the time. */
+KB_API void kb_sleep_until(uint64_t deadline);
+KB_API void kb_sleep(uint64_t ns);
+/* Prints every thread with its state and the backtrace of parked ones to descriptor fd. */
+KB_API void kb_dump(int fd);
+
+/* ---- thread-specific data ------------------------------------------------------------------- */
+
+typedef uint32_t kb_key_t;
+enum { KB_KEYS_MAX = 1024 };
+/* EAGAIN: no key left. The destructor is called at a thread's end for a non-NULL value, up to four
+ * rounds. POSIX pthread_key_create and friends. None suspends. */
+KB_API int kb_key_create(kb_key_t *key, void (*destructor)(void *));
+KB_API int kb_key_delete(kb_key_t key);
+KB_API int kb_setspecific(kb_key_t key, const void *value);
+KB_API void *kb_getspecific(kb_key_t key);
+
+/* ---- waiting for memory ---------------------------------------------------------------------- */
+
+/* Waits until *word is no longer `old`, polled by the agent of the caller's virtual processor: the
+ * writer need not know Kochab (another process, a device, RDMA). ETIMEDOUT. May suspend. */
+KB_API int kb_watch32(const volatile uint32_t *word, uint32_t old, uint64_t deadline);
+KB_API int kb_watch64(const volatile uint64_t *word, uint64_t old, uint64_t deadline);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <kochab/sync.h>
+
+#endif
