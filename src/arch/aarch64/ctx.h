@@ -1,0 +1,34 @@
+/* arch/aarch64/ctx.h - the switch: doors for C, frame offsets for ctx.S.
+ * Callers: core. See arch/arch.h for the contract. BTI is served (bti c); return addresses are not
+ * signed by us (code that signs its own works); guarded control stacks and live SME state are not
+ * supported. */
+#ifndef KBI_ARCH_CTX_H
+#define KBI_ARCH_CTX_H
+
+/* What a suspended context keeps at its stack pointer; struct kbi_ctx_frame in ctx.c asserts it. */
+#define KBI_FRAME_X19 0
+#define KBI_FRAME_X21 16
+#define KBI_FRAME_X23 32
+#define KBI_FRAME_X25 48
+#define KBI_FRAME_X27 64
+#define KBI_FRAME_X29 80
+#define KBI_FRAME_D8 96
+#define KBI_FRAME_D10 112
+#define KBI_FRAME_D12 128
+#define KBI_FRAME_D14 144
+#define KBI_FRAME_FPCR 160
+#define KBI_FRAME_SIZE 176
+
+#ifndef __ASSEMBLER__
+
+#include "base/base.h"
+
+struct kbi_ctx;
+
+KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *),
+			     void *arg);
+KBI_HIDDEN void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *), void *arg);
+KBI_HIDDEN KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg);
+
+#endif
+#endif

@@ -1,0 +1,49 @@
+/* arch/arch.h - the machine in six words: make a context, switch, leave, relax, ticks, thread
+ * pointer. One folder per machine holds the same files (ctx.h ctx.S ctx.c cpu.h); `generic` is
+ * portable C (ucontext) and serves every machine without a folder of its own.
+ * Callers: core (switching), os (thread pointer), mem nobody. Runs on the caller's stack.
+ *
+ * A context is one word: the stack pointer below which the callee-saved state lies (generic: the
+ * address of its record). struct kbi_ctx { void *sp; }.
+ *
+ *   void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg)
+ *        c becomes a context that, when first switched to, calls entry(arg) on the given stack, with
+ *        the stack 16-byte aligned as the ABI asks at a function's entry and a null return address
+ *        (unwinders stop there). entry never returns. Uses nothing above stack_low + size.
+ *   void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *), void *arg)
+ *        saves the caller's callee-saved registers (and FP control words where the ABI makes them
+ *        callee-saved), loads `load`, and, if after is not NULL, calls after(arg) on the stack just
+ *        loaded before it continues there. Returns when somebody switches to `save`. after must not
+ *        switch. Nothing about the old context may be published before after runs.
+ *   kbi_ctx_switch_bare: the same, but FP control words may be left as they are (KBI_CTX_BARE 1): for threads
+ *        that do not own them; uint64_t kbi_fp_get(void) and kbi_fp_set(uint64_t) keep them for those that do.
+ *   void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg)   noreturn
+ *        the same without saving: the old stack may be reused by after.
+ *   void kbi_cpu_relax(void)        pause in a spin loop
+ *   uint64_t kbi_cpu_ticks(void)    a cheap monotonic-enough counter of constant rate (TSC, cntvct, rdtime)
+ *   void *kbi_tp_get(void) / void kbi_tp_set(void *tp)     the thread pointer (TLS base). KBI_HAVE_TP is
+ *        1 where a process may set it in user space at run time, 0 on generic. On x86-64 kbi_tp_init()
+ *        looks at AT_HWCAP2 for FSGSBASE and falls back to arch_prctl (kbi_tp_fast tells which).
+ * Which folder: -Isrc/arch/<machine> chosen by the Makefile (uname -m or CROSS), so that
+ * "ctx.h" and "cpu.h" are that machine's. KBI_ARCH=generic forces the generic one. */
+#ifndef KBI_ARCH_H
+#define KBI_ARCH_H
+
+#include "base/base.h"
+
+struct kbi_ctx {
+	void *sp;
+};
+
+#include "cpu.h" /* kbi_cpu_relax, kbi_cpu_ticks, kbi_tp_*, KBI_HAVE_TP */
+#include "ctx.h" /* the three context functions, or declarations of them */
+
+/* Where nothing is won by it, the bare switch is the switch. */
+#ifndef KBI_CTX_BARE
+#define KBI_CTX_BARE 0
+#define kbi_ctx_switch_bare kbi_ctx_switch
+#define kbi_fp_get() 0
+#define kbi_fp_set(fp) ((void)(fp))
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+/* arch/riscv64/cpu.h - pause, time and thread pointer (register tp).
+ * Callers: everybody (relax, ticks), os (thread pointer). Calls nobody; runs on the caller's stack.
+ * kbi_tp_set changes what every TLS address means, and the compiler does not know it: a function that
+ * calls it must be KBI_NOINLINE and must not use TLS on both sides of the call. */
+#ifndef KBI_ARCH_CPU_H
+#define KBI_ARCH_CPU_H
+
+#include "base/base.h"
+
+#define KBI_HAVE_TP 1
+#define kbi_tp_fast true /* a plain register */
+
+static inline void kbi_tp_init(bool allow_fast)
+{
+	(void)allow_fast;
+}
+
+/* `pause` of Zihintpause by its number: a fence that does nothing on machines without it. */
+static inline void kbi_cpu_relax(void)
+{
+	__asm__ volatile(".4byte 0x0100000f" ::: "memory");
+}
+
+static inline uint64_t kbi_cpu_ticks(void)
+{
+	uint64_t t;
+
+	__asm__ volatile("rdtime %0" : "=r"(t));
+	return t;
+}
+
+static inline void *kbi_tp_get(void)
+{
+	void *tp;
+
+	__asm__ volatile("mv %0, tp" : "=r"(tp)::"memory");
+	return tp;
+}
+
+static inline void kbi_tp_set(void *tp)
+{
+	__asm__ volatile("mv tp, %0" ::"r"(tp) : "memory");
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* arch/riscv64/ctx.S - save this stack's callee-saved state, take the next stack's, go on there.
+ *
+ * A suspended context's stack, from its stack pointer up (offsets in ctx.h):
+ *
+ *      sp ->  0  ra = where to go on
+ *             8  s0 ... s11
+ *           104  fcsr
+ *           112  fs0 ... fs11 (absent with the soft-float ABI)
+ *           208  the caller's stack pointer, 16-byte aligned
+ *
+ * fcsr is no function's to keep in the calling convention, but it is the thread's (C11 7.6): kept
+ * here, written only when it differs.
+ * `after` is entered by a jump with ra set, so that its return goes on in the context. No TLS is
+ * touched here, and nothing of the old stack after sp moved. The CFI is right at every instruction. */
+#include "ctx.h"
+
+#ifdef __riscv_float_abi_single
+#define FSTORE fsw
+#define FLOAD flw
+#else
+#define FSTORE fsd
+#define FLOAD fld
+#endif
+
+	.text
+
+	.macro save_word r, at
+	sd	\r, \at(sp)
+	.cfi_rel_offset \r, \at
+	.endm
+
+	.macro load_word r, at
+	ld	\r, \at(sp)
+	.cfi_restore \r
+	.endm
+
+	.macro place_word r, at
+	.cfi_rel_offset \r, \at
+	.endm
+
+	.macro save_float r, at
+	FSTORE	\r, \at(sp)
+	.cfi_rel_offset \r, \at
+	.endm
+
+	.macro load_float r, at
+	FLOAD	\r, \at(sp)
+	.cfi_restore \r
+	.endm
+
+	.macro each_word do
+	\do	ra, KBI_FRAME_RA
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\do	s\n, KBI_FRAME_S0 + 8 * \n
+	.endr
+	.endm
+
+	.macro each_float do
+#ifndef __riscv_float_abi_soft
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\do	fs\n, KBI_FRAME_FS0 + 8 * \n
+	.endr
+#endif
+	.endm
+
+	.macro read_fcsr r
+#ifdef __riscv_flen
+	frcsr	\r
+#endif
+	.endm
+
+/* sp is at a frame, t0 is the current fcsr. Leaves sp as its owner had it. */
+	.macro load_frame
+#ifdef __riscv_flen
+	ld	t1, KBI_FRAME_FCSR(sp)
+	beq	t0, t1, .Lfcsr\@
+	fscsr	t1
+.Lfcsr\@:
+#endif
+	each_word load_word
+	each_float load_float
+	addi	sp, sp, KBI_FRAME_SIZE
+	.cfi_def_cfa_offset 0
+	.endm
+
+/* void kbi_ctx_switch(a0 save, a1 load, a2 after, a3 arg) */
+	.globl	kbi_ctx_switch
+	.hidden	kbi_ctx_switch
+	.type	kbi_ctx_switch, @function
+	.p2align 6
+kbi_ctx_switch:
+	.cfi_startproc
+	addi	sp, sp, -KBI_FRAME_SIZE
+	.cfi_def_cfa_offset KBI_FRAME_SIZE
+	each_word save_word
+	each_float save_float
+	read_fcsr t0
+	sd	t0, KBI_FRAME_FCSR(sp)
+	sd	sp, (a0)
+	ld	sp, (a1)
+	load_frame
+	bnez	a2, 1f
+	ret
+1:	mv	a0, a3
+	jr	a2
+	.cfi_endproc
+	.size	kbi_ctx_switch, . - kbi_ctx_switch
+
+/* void kbi_ctx_leave(a0 load, a1 after, a2 arg) */
+	.globl	kbi_ctx_leave
+	.hidden	kbi_ctx_leave
+	.type	kbi_ctx_leave, @function
+	.p2align 6
+kbi_ctx_leave:
+	.cfi_startproc
+	read_fcsr t0
+	ld	sp, (a0)
+	.cfi_def_cfa_offset KBI_FRAME_SIZE
+	each_word place_word
+	each_float place_word
+	load_frame
+	bnez	a1, 1f
+	ret
+1:	mv	a0, a2
+	jr	a1
+	.cfi_endproc
+	.size	kbi_ctx_leave, . - kbi_ctx_leave
+
+/* A new context goes on here: s1 = entry, s2 = its argument. entry sees a null return address; the
+ * nop is for unwinders that look one instruction before a return address. */
+	.cfi_startproc
+	.cfi_undefined ra
+	nop
+	.globl	kbi_ctx_start
+	.hidden	kbi_ctx_start
+	.type	kbi_ctx_start, @function
+kbi_ctx_start:
+	mv	a0, s2
+	li	ra, 0
+	jr	s1
+	.cfi_endproc
+	.size	kbi_ctx_start, . - kbi_ctx_start
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,51 @@
+/* arch/x86_64/cpu.h - pause, time-stamp counter and thread pointer (the FS base).
+ * Callers: everybody (relax, ticks), os (thread pointer). Calls nobody; runs on the caller's stack.
+ * FSGSBASE: Linux 5.9 and later lets user space write FS itself and says so in AT_HWCAP2 bit 1. Where
+ * it does not, kbi_tp_set is a system call (arch_prctl), some 100 ns instead of 4.
+ * kbi_tp_set changes what every TLS address means, and the compiler does not know it: a function that
+ * calls it must be KBI_NOINLINE and must not use TLS on both sides of the call. */
+#ifndef KBI_ARCH_CPU_H
+#define KBI_ARCH_CPU_H
+
+#include "base/base.h"
+
+#define KBI_HAVE_TP 1
+
+extern KBI_HIDDEN bool kbi_tp_fast; /* constant after kbi_tp_init; true: FS is written without the kernel */
+
+/* Call once before the first kbi_tp_set (until then it goes through the kernel). allow_fast false
+ * keeps it there. */
+KBI_HIDDEN void kbi_tp_init(bool allow_fast);
+KBI_HIDDEN void kbi_tp_set_by_kernel(void *tp);
+
+static inline void kbi_cpu_relax(void)
+{
+	__asm__ volatile("pause" ::: "memory");
+}
+
+static inline uint64_t kbi_cpu_ticks(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+/* The x86-64 TLS ABI keeps the FS base in the first word it points to. */
+static inline void *kbi_tp_get(void)
+{
+	void *tp;
+
+	__asm__ volatile("movq %%fs:0, %0" : "=r"(tp)::"memory");
+	return tp;
+}
+
+static inline void kbi_tp_set(void *tp)
+{
+	if (kbi_likely(kbi_tp_fast))
+		__asm__ volatile("wrfsbase %0" ::"r"(tp) : "memory");
+	else
+		kbi_tp_set_by_kernel(tp);
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* arch/x86_64/ctx.c - the first frame of a new context, and the thread pointer's start and slow path.
+ * Callers: core, os. Runs on the caller's stack; the new stack is only written to. No locks. */
+#include "arch/arch.h"
+
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+enum { HWCAP2_FSGSBASE = 1 << 1, SET_FS = 0x1002 /* ARCH_SET_FS: musl has no asm/prctl.h */, STACK_ALIGN = 16 };
+
+struct kbi_ctx_frame {
+	uint64_t rbp, rip;
+	/* of a new context */
+	uint64_t entry, arg;
+	uint32_t mxcsr;
+	uint16_t fcw;
+	uint16_t unused;
+	uint64_t unused2;
+};
+
+#define AT(field, offset) _Static_assert(offsetof(struct kbi_ctx_frame, field) == (offset), #field)
+AT(mxcsr, KBI_FRAME_MXCSR);
+AT(fcw, KBI_FRAME_FCW);
+AT(rbp, KBI_FRAME_RBP);
+AT(rip, KBI_FRAME_RIP);
+AT(entry, KBI_FRAME_ENTRY);
+AT(arg, KBI_FRAME_ARG);
+_Static_assert(sizeof(struct kbi_ctx_frame) == KBI_FRAME_NEW_SIZE, "frame size");
+
+KBI_HIDDEN void kbi_ctx_start(void); /* ctx.S */
+
+bool kbi_tp_fast;
+
+/* POSIX pthread_create: the new thread inherits its creator's floating-point environment. */
+void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg)
+{
+	uintptr_t top = ((uintptr_t)stack_low + size) & -(uintptr_t)STACK_ALIGN;
+	/* so the stack is aligned where the frame proper ends */
+	struct kbi_ctx_frame *f = (struct kbi_ctx_frame *)(top - KBI_FRAME_NEW_SIZE);
+
+	f->rbp = 0;
+	f->rip = (uint64_t)(uintptr_t)kbi_ctx_start;
+	f->entry = (uint64_t)(uintptr_t)entry;
+	f->arg = (uint64_t)(uintptr_t)arg;
+	__asm__ volatile("stmxcsr %0" : "=m"(f->mxcsr));
+	__asm__ volatile("fnstcw %0" : "=m"(f->fcw));
+	c->sp = f;
+}
+
+void kbi_tp_init(bool allow_fast)
+{
+	kbi_tp_fast = allow_fast && (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE);
+}
+
+/* Not libc's wrapper: that may write errno, a TLS variable, when the thread pointer is in between. */
+KBI_NOINLINE void kbi_tp_set_by_kernel(void *tp)
+{
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"((long)SYS_arch_prctl), "D"((long)SET_FS), "S"(tp)
+			 : "rcx", "r11", "memory");
+	if (kbi_unlikely(result != 0))
+		__builtin_trap(); /* a non-canonical address: no thread can go on */
+}

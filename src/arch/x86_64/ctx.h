@@ -1,0 +1,90 @@
+/* arch/x86_64/ctx.h - the switch, and the frame's offsets for ctx.S.
+ * Callers: core. See arch/arch.h for the contract. Works with and without IBT (endbr64); shadow
+ * stacks (SHSTK) are not supported, ctx.S is not marked for them, so a program linked with it is not. */
+#ifndef KBI_ARCH_CTX_H
+#define KBI_ARCH_CTX_H
+
+/* A suspended context's stack, from its stack pointer up; the switch is in line, so the callee-saved registers that
+ * matter are where the compiler of the calling function put them (it sees all of them clobbered):
+ *
+ *      sp ->  0  rbp
+ *             8  where to go on, with rdx = after and rcx = its argument
+ *            16  the calling function's own frame; of a new context: entry, its argument, control words
+ * The room and who includes it is compiled with -mno-red-zone: nothing of a frame lies below the stack pointer. */
+#define KBI_FRAME_RBP 0
+#define KBI_FRAME_RIP 8
+#define KBI_FRAME_SIZE 16
+#define KBI_FRAME_ENTRY 16
+#define KBI_FRAME_ARG 24
+#define KBI_FRAME_MXCSR 32
+#define KBI_FRAME_FCW 36
+#define KBI_FRAME_NEW_SIZE 48
+
+#ifndef __ASSEMBLER__
+
+#include "base/base.h"
+
+struct kbi_ctx;
+
+KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg);
+KBI_HIDDEN KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg);
+
+#define KBI_CTX_STR(x) KBI_CTX_STR_(x)
+#define KBI_CTX_STR_(x) #x
+
+/* In line because a call costs more than the switch: it pairs no call with a return, so the processor's return
+ * stack stays right for callers that suspend in the same functions, and saves what is live instead of all. A
+ * function that contains it must be KBI_NOINLINE and use no TLS on both sides of it. */
+#define KBI_CTX_BARE 1
+static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load,
+								      void *(*after)(void *), void *arg)
+{
+	__asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
+			 "pushq %%rax\n\t"
+			 "pushq %%rbp\n\t"
+			 "movq %%rsp, (%%rdi)\n\t"
+			 "movq (%%rsi), %%rsp\n\t"
+			 "movq " KBI_CTX_STR(KBI_FRAME_RBP) "(%%rsp), %%rbp\n\t"
+			 "movq " KBI_CTX_STR(KBI_FRAME_RIP) "(%%rsp), %%rax\n\t"
+			 "leaq " KBI_CTX_STR(KBI_FRAME_SIZE) "(%%rsp), %%rsp\n\t"
+			 "jmp *%%rax\n"
+			 "1:"
+			 : "+D"(save), "+S"(load), "+d"(after), "+c"(arg)
+			 :
+			 : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
+			   "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+			   "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)",
+			   "st(6)", "st(7)");
+	if (kbi_unlikely(after != NULL))
+		after(arg);
+}
+
+/* MXCSR and the x87 control word: 5 ns to read and write on Zen 3, more than the switch itself. */
+static inline uint64_t kbi_fp_get(void)
+{
+	uint32_t mxcsr;
+	uint16_t fcw;
+
+	__asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr), "=m"(fcw)::"memory");
+	return mxcsr | (uint64_t)fcw << 32;
+}
+
+static inline void kbi_fp_set(uint64_t fp)
+{
+	uint32_t mxcsr = (uint32_t)fp;
+	uint16_t fcw = (uint16_t)(fp >> 32);
+
+	__asm__ volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr), "m"(fcw) : "memory");
+}
+
+static inline __attribute__((always_inline)) void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load,
+								 void *(*after)(void *), void *arg)
+{
+	uint64_t fp = kbi_fp_get();
+
+	kbi_ctx_switch_bare(save, load, after, arg);
+	kbi_fp_set(fp);
+}
+
+#endif
+#endif
