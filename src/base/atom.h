@@ -1,0 +1,83 @@
+/* base/atom.h - shared words. Each has a type of its own, so that a bare assignment does not
+ * compile, and every operation carries its memory order in its name:
+ *   rlx relaxed, acq acquire, rel release, acqrel both; a_fence_sc is the full (StoreLoad) fence.
+ * Callers: everybody. Each non-relaxed use names its partner where it stands. */
+#ifndef KBI_ATOM_H
+#define KBI_ATOM_H
+
+#include "base/base.h"
+
+typedef struct { uint8_t v_; } a8;
+typedef struct { uint32_t v_; } a32;
+typedef struct { uint64_t v_; } a64;
+typedef struct { void *v_; } aptr;
+
+#define a_load_rlx(a) __atomic_load_n(&(a)->v_, __ATOMIC_RELAXED)
+#define a_load_acq(a) __atomic_load_n(&(a)->v_, __ATOMIC_ACQUIRE)
+#define a_store_rlx(a, v) __atomic_store_n(&(a)->v_, (v), __ATOMIC_RELAXED)
+#define a_store_rel(a, v) __atomic_store_n(&(a)->v_, (v), __ATOMIC_RELEASE)
+#define a_xchg_rlx(a, v) __atomic_exchange_n(&(a)->v_, (v), __ATOMIC_RELAXED)
+#define a_xchg_acq(a, v) __atomic_exchange_n(&(a)->v_, (v), __ATOMIC_ACQUIRE)
+#define a_xchg_rel(a, v) __atomic_exchange_n(&(a)->v_, (v), __ATOMIC_RELEASE)
+#define a_xchg_acqrel(a, v) __atomic_exchange_n(&(a)->v_, (v), __ATOMIC_ACQ_REL)
+/* true: *a was *old and is v now; false: *old holds what *a was */
+#define a_cas_rlx(a, old, v) \
+	__atomic_compare_exchange_n(&(a)->v_, (old), (v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+#define a_cas_acq(a, old, v) \
+	__atomic_compare_exchange_n(&(a)->v_, (old), (v), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
+#define a_cas_rel(a, old, v) \
+	__atomic_compare_exchange_n(&(a)->v_, (old), (v), false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
+#define a_cas_acqrel(a, old, v) \
+	__atomic_compare_exchange_n(&(a)->v_, (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+/* these return the value before */
+#define a_add_rlx(a, v) __atomic_fetch_add(&(a)->v_, (v), __ATOMIC_RELAXED)
+#define a_add_acqrel(a, v) __atomic_fetch_add(&(a)->v_, (v), __ATOMIC_ACQ_REL)
+#define a_sub_rlx(a, v) __atomic_fetch_sub(&(a)->v_, (v), __ATOMIC_RELAXED)
+#define a_sub_acqrel(a, v) __atomic_fetch_sub(&(a)->v_, (v), __ATOMIC_ACQ_REL)
+#define a_or_rlx(a, v) __atomic_fetch_or(&(a)->v_, (v), __ATOMIC_RELAXED)
+#define a_or_acqrel(a, v) __atomic_fetch_or(&(a)->v_, (v), __ATOMIC_ACQ_REL)
+#define a_and_rlx(a, v) __atomic_fetch_and(&(a)->v_, (v), __ATOMIC_RELAXED)
+#define a_and_acqrel(a, v) __atomic_fetch_and(&(a)->v_, (v), __ATOMIC_ACQ_REL)
+
+/* Counters that one thread writes, with plain instructions, and others or its own signal handlers read. */
+static inline void a_own_inc(a32 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	__asm__ volatile("incl %0" : "+m"(a->v_)::"cc");
+#else
+	a_store_rlx(a, a_load_rlx(a) + 1);
+#endif
+}
+
+/* true: it is 0 now */
+static inline bool a_own_dec(a32 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool zero;
+
+	__asm__ volatile("decl %0" : "+m"(a->v_), "=@ccz"(zero));
+	return zero;
+#else
+	uint32_t v = a_load_rlx(a) - 1;
+
+	a_store_rlx(a, v);
+	return v == 0;
+#endif
+}
+
+/* Full fence: no later load passes an earlier store. A locked RMW on the own stack is the cheapest
+ * one on x86-64 (half of mfence), and one that ThreadSanitizer knows. */
+static inline void a_fence_sc(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	a32 own = { 0 };
+
+	__atomic_fetch_add(&own.v_, 1, __ATOMIC_SEQ_CST);
+#elif defined(__x86_64__)
+	__asm__ volatile("lock; orl $0, -8(%%rsp)" ::: "memory", "cc");
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* base/base.h - words every unit uses: attributes, sizes, checks.
+ * Callers: everybody. Calls nobody. No state. */
+#ifndef KBI_BASE_H
+#define KBI_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KBI_HIDDEN __attribute__((visibility("hidden")))
+#define KBI_NOINLINE __attribute__((noinline))
+#define KBI_NORETURN __attribute__((noreturn))
+#define KBI_ALIGNED(n) __attribute__((aligned(n)))
+#define KBI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+/* A function that may give up the processor: the caller can come back on another VP and another
+ * kernel thread. Only such functions call such functions. */
+#define KBI_SWITCHES
+
+#define kbi_likely(x) __builtin_expect(!!(x), 1)
+#define kbi_unlikely(x) __builtin_expect(!!(x), 0)
+#define kbi_container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define kbi_countof(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { KBI_CACHE_LINE = 64, KBI_PAGE = 4096, KBI_MAX_VPS = 1024 };
+
+/* Compiler barrier: nothing is kept in registers across it. */
+static inline void kbi_compiler_barrier(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* base/heap.h - pairing heap of deadlines, intrusive: needs no memory, so that a timed wait cannot fail.
+ * Insert O(1), remove-first and remove-any O(log n) amortised. Callers: core/timer. Owner only. */
+#ifndef KBI_HEAP_H
+#define KBI_HEAP_H
+
+#include "base/base.h"
+
+struct kbi_heap_node {
+	uint64_t key;
+	struct kbi_heap_node *child; /* first child */
+	struct kbi_heap_node *next;  /* next sibling */
+	struct kbi_heap_node *prev;  /* previous sibling, or parent of a first child; itself: the root; NULL: not in a heap */
+};
+
+struct kbi_heap {
+	struct kbi_heap_node *root;
+};
+
+static inline bool kbi_heap_holds(const struct kbi_heap_node *n)
+{
+	return n->prev != NULL;
+}
+
+void kbi_heap_insert(struct kbi_heap *h, struct kbi_heap_node *n, uint64_t key);
+void kbi_heap_remove(struct kbi_heap *h, struct kbi_heap_node *n);
+
+#endif

@@ -1,0 +1,305 @@
+/* base/option.c - one table, expanded into defaults, rows, parser and texts.
+ * Callers: see option.h. Calls libc's string functions, snprintf, write. Single-threaded: everything runs
+ * before the first virtual processor exists. Never switches. */
+#include "base/option.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "base/atom.h"
+
+struct kbi_options kbi_options = {
+#define OPTION(name, env, type, def, min, max, unit, help) .name = (def),
+#include "base/option.def"
+};
+
+const struct kbi_option kbi_option_table[] = {
+#define OPTION(name, env, type, def, min, max, unit, help) \
+	{ #name, "KOCHAB_" env, KBI_OPTION_##type, offsetof(struct kbi_options, name), \
+	  (def), (min), (max), unit, help },
+#include "base/option.def"
+	{ NULL, NULL, KBI_OPTION_BOOL, 0, 0, 0, 0, NULL, NULL },
+};
+
+/* Variables of the command and the tests, which are no knobs. */
+static const char *const others[] = { "KOCHAB_LIB", "KOCHAB_BIN" };
+
+extern char **environ;
+
+static bool word_is(const char *word, size_t n, const char *text)
+{
+	return strlen(text) == n && memcmp(word, text, n) == 0;
+}
+
+/* Decimal digits; *end is what follows. False: none, or it does not fit. */
+static bool parse_digits(const char *text, uint64_t *value, const char **end)
+{
+	uint64_t v = 0;
+	const char *p = text;
+
+	for (; *p >= '0' && *p <= '9'; p++) {
+		if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (unsigned)(*p - '0'), &v))
+			return false;
+	}
+	*value = v;
+	*end = p;
+	return p != text;
+}
+
+static bool parse_bool(const char *text, uint64_t *value)
+{
+	static const char *const words[] = { "0", "1", "no", "yes", "off", "on", "false", "true" };
+
+	for (size_t i = 0; i < kbi_countof(words); i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*value = i & 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_size(const char *text, uint64_t *value)
+{
+	static const char units[] = "KMG";
+	const char *end, *unit;
+
+	if (!parse_digits(text, value, &end))
+		return false;
+	if (*end == '\0')
+		return true;
+	unit = strchr(units, *end & ~0x20);
+	if (unit == NULL || *unit == '\0' || end[1] != '\0')
+		return false;
+	return !__builtin_mul_overflow(*value, (uint64_t)1 << (10 * (unit - units + 1)), value);
+}
+
+static uint64_t unit_ns(const char *unit)
+{
+	static const struct { const char *name; uint64_t ns; } units[] = {
+		{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
+	};
+
+	for (size_t i = 0; i < kbi_countof(units); i++) {
+		if (strcmp(unit, units[i].name) == 0)
+			return units[i].ns;
+	}
+	return 0;
+}
+
+/* Rounds up to whole units of the option, so that a small time does not become 0, which may mean off. */
+static bool parse_time(const char *text, const char *unit, uint64_t *value)
+{
+	const char *end;
+	uint64_t ns, own = unit_ns(unit);
+
+	if (!parse_digits(text, value, &end))
+		return false;
+	if (*end == '\0')
+		return true;
+	ns = unit_ns(end);
+	if (ns == 0 || __builtin_mul_overflow(*value, ns, value) || __builtin_add_overflow(*value, own - 1, value))
+		return false;
+	*value /= own;
+	return true;
+}
+
+/* The i-th of words separated by |, its length in *n; NULL when there is none. */
+static const char *nth_word(const char *words, uint64_t i, size_t *n)
+{
+	for (; i > 0; i--) {
+		words = strchr(words, '|');
+		if (words == NULL)
+			return NULL;
+		words++;
+	}
+	*n = strcspn(words, "|");
+	return words;
+}
+
+static bool parse_enum(const char *text, const char *words, uint64_t *value)
+{
+	const char *word;
+	size_t n;
+
+	for (uint64_t i = 0; (word = nth_word(words, i, &n)) != NULL; i++) {
+		if (word_is(word, n, text)) {
+			*value = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+int kbi_option_parse(const struct kbi_option *o, const char *text, uint64_t *value)
+{
+	bool ok = false;
+
+	switch (o->type) {
+	case KBI_OPTION_BOOL:
+		return parse_bool(text, value) ? 0 : EINVAL;
+	case KBI_OPTION_ENUM:
+		return parse_enum(text, o->unit, value) ? 0 : EINVAL;
+	case KBI_OPTION_UINT: {
+		const char *end;
+
+		ok = parse_digits(text, value, &end) && *end == '\0';
+		break;
+	}
+	case KBI_OPTION_SIZE:
+		ok = parse_size(text, value);
+		break;
+	case KBI_OPTION_TIME:
+		ok = parse_time(text, o->unit, value);
+		break;
+	}
+	return ok && *value >= o->min && *value <= o->max ? 0 : EINVAL;
+}
+
+void kbi_option_set(const struct kbi_option *o, uint64_t value)
+{
+	void *field = (char *)&kbi_options + o->offset;
+
+	switch (o->type) {
+	case KBI_OPTION_BOOL:
+		*(bool *)field = value != 0;
+		break;
+	case KBI_OPTION_SIZE:
+		*(uint64_t *)field = value;
+		break;
+	default:
+		*(uint32_t *)field = (uint32_t)value;
+		break;
+	}
+}
+
+uint64_t kbi_option_get(const struct kbi_option *o)
+{
+	const void *field = (const char *)&kbi_options + o->offset;
+
+	switch (o->type) {
+	case KBI_OPTION_BOOL:
+		return *(const bool *)field;
+	case KBI_OPTION_SIZE:
+		return *(const uint64_t *)field;
+	default:
+		return *(const uint32_t *)field;
+	}
+}
+
+const char *kbi_option_show(const struct kbi_option *o, uint64_t value, char *buf, size_t size)
+{
+	const char *word;
+	size_t n;
+
+	if (o->type == KBI_OPTION_ENUM && (word = nth_word(o->unit, value, &n)) != NULL)
+		snprintf(buf, size, "%.*s", (int)n, word);
+	else
+		snprintf(buf, size, "%llu", (unsigned long long)value);
+	return buf;
+}
+
+const char *kbi_option_allowed(const struct kbi_option *o, char *buf, size_t size)
+{
+	if (o->type == KBI_OPTION_BOOL)
+		snprintf(buf, size, "0 or 1");
+	else if (o->type == KBI_OPTION_ENUM)
+		snprintf(buf, size, "%s", o->unit);
+	else
+		snprintf(buf, size, "%llu to %llu%s%s", (unsigned long long)o->min, (unsigned long long)o->max,
+			o->unit[0] != '\0' ? " " : "", o->unit);
+	return buf;
+}
+
+/* `name` may spell a row's name with dashes. */
+static bool same_name(const char *name, size_t n, const char *row)
+{
+	if (strlen(row) != n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if ((name[i] == '-' ? '_' : name[i]) != row[i])
+			return false;
+	}
+	return true;
+}
+
+const struct kbi_option *kbi_option_find(const char *name, size_t n)
+{
+	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++) {
+		if (same_name(name, n, o->name))
+			return o;
+	}
+	return NULL;
+}
+
+static const struct kbi_option *find_env(const char *variable, size_t n)
+{
+	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++) {
+		if (word_is(variable, n, o->env))
+			return o;
+	}
+	return NULL;
+}
+
+static void say(const char *text, int length)
+{
+	ssize_t n = write(STDERR_FILENO, text, (size_t)length);
+
+	(void)n; /* nobody is left to tell */
+}
+
+#define SAY(...) \
+	do { \
+		char line_[512]; \
+		int n_ = snprintf(line_, sizeof(line_), __VA_ARGS__); \
+		say(line_, n_ < (int)sizeof(line_) ? n_ : (int)sizeof(line_) - 1); \
+	} while (0)
+
+/* One NAME=value of ours. */
+static int load_one(const char *entry)
+{
+	size_t n = strcspn(entry, "=");
+	const struct kbi_option *o = find_env(entry, n);
+	char allowed[128];
+	uint64_t value;
+
+	if (o == NULL) {
+		for (size_t i = 0; i < kbi_countof(others); i++) {
+			if (word_is(entry, n, others[i]))
+				return 0;
+		}
+		SAY("kochab: %.*s: no such option; 'kochab options' lists them\n", (int)(n < 200 ? n : 200), entry);
+		return EINVAL;
+	}
+	if (entry[n] != '=' || kbi_option_parse(o, entry + n + 1, &value) != 0) {
+		SAY("kochab: %.300s: bad value, allowed: %s\n", entry, kbi_option_allowed(o, allowed, sizeof(allowed)));
+		return EINVAL;
+	}
+	kbi_option_set(o, value);
+	return 0;
+}
+
+int kbi_option_load(void)
+{
+	static a32 stage; /* 0 not begun, 1 loading, 2 loaded */
+	static int result;
+	uint32_t none = 0;
+
+	/* acquire: partner is the release below */
+	if (a_load_acq(&stage) == 2)
+		return result;
+	if (!a_cas_acq(&stage, &none, 1)) {
+		while (a_load_acq(&stage) != 2)
+			kbi_cpu_relax();
+		return result;
+	}
+	for (char **e = environ; e != NULL && *e != NULL; e++) {
+		if (strncmp(*e, "KOCHAB_", 7) == 0 && load_one(*e) != 0)
+			result = EINVAL;
+	}
+	a_store_rel(&stage, 2);
+	return result;
+}

@@ -1,0 +1,115 @@
+/* base/san.h - tells sanitizers about our stack switches; nothing in a plain build.
+ * AddressSanitizer wants the bounds of the stack to come, ThreadSanitizer a fibre per context.
+ * Callers: core/run (switch), core/thread (end), core/boot. */
+#ifndef KBI_SAN_H
+#define KBI_SAN_H
+
+#include "base/base.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define KBI_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KBI_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define KBI_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define KBI_TSAN 1
+#endif
+#endif
+
+/* Someone wants to know. */
+#if defined(KBI_ASAN) || defined(KBI_TSAN)
+#define KBI_SAN 1
+#else
+#define KBI_SAN 0
+#endif
+
+/* What a sanitizer knows of a context. */
+struct kbi_san {
+	const void *low; /* of its stack */
+	size_t size;
+	void *fibre;
+};
+
+#ifdef KBI_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+#endif
+#ifdef KBI_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+/* Right before a switch to `to`; *save keeps what arrive needs. NULL save: this context ends. */
+static inline void kbi_san_depart(void **save, const struct kbi_san *to)
+{
+#if defined(KBI_ASAN)
+	__sanitizer_start_switch_fiber(save, to->low, to->size);
+#elif defined(KBI_TSAN)
+	(void)save;
+	__tsan_switch_to_fiber(to->fibre, 0);
+#else
+	(void)save;
+	(void)to;
+#endif
+}
+
+/* First thing in a context that runs (again). */
+static inline void kbi_san_arrive(void *saved)
+{
+#if defined(KBI_ASAN)
+	__sanitizer_finish_switch_fiber(saved, NULL, NULL);
+#else
+	(void)saved;
+#endif
+}
+
+/* A context that is to run for the first time. */
+static inline void kbi_san_make(struct kbi_san *s, const void *low, size_t size)
+{
+	s->low = low;
+	s->size = size;
+#ifdef KBI_TSAN
+	s->fibre = __tsan_create_fiber(0);
+#endif
+}
+
+/* Memory that is in use although no pointer to it lies where LeakSanitizer looks. */
+static inline void kbi_san_in_use(void *p)
+{
+#ifdef KBI_ASAN
+	__lsan_ignore_object(p);
+#else
+	(void)p;
+#endif
+}
+
+/* The calling context, whose stack is a kernel thread's. */
+static inline void kbi_san_adopt(struct kbi_san *s, const void *low, size_t size)
+{
+	s->low = low;
+	s->size = size;
+#ifdef KBI_TSAN
+	s->fibre = __tsan_get_current_fiber();
+#endif
+}
+
+/* It will not run again. */
+static inline void kbi_san_end(struct kbi_san *s)
+{
+#if defined(KBI_TSAN)
+	__tsan_destroy_fiber(s->fibre);
+	s->fibre = NULL;
+#elif defined(KBI_ASAN)
+	/* its last frames never returned: their marks must not outlive it */
+	__asan_unpoison_memory_region(s->low, s->size);
+#else
+	(void)s;
+#endif
+}
+
+#endif

@@ -1,0 +1,534 @@
+/* mem/stack.c - the stack pools. Contract in stack.h.
+ * A class is a (size, with control block) pair; each slot keeps a list per class and gives half of a long list
+ * to the class's common list, from which a slot with none takes a batch. */
+#include "mem/stack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/option.h"
+#include "os/sys.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+enum {
+	CLASSES = KBI_STACK_CLASSES,
+	BATCH = 64,           /* stacks moved between a slot and the common list */
+	CACHE = KBI_STACK_CACHE,
+	CHUNK_BYTES = 4 << 20, /* mapped at once, if more than one stack fits */
+	CHUNKS = 1 << 20,
+	COLOURS = 6, COLOUR_STEP = 448,
+};
+#define SIZE_LIMIT ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
+
+struct chunk;
+
+struct class {
+	size_t size;
+	bool tcb;
+	/* under pool.lock */
+	struct kbi_stack *free;
+	struct kbi_stack *bare; /* laid out, but no control block could be had */
+	struct chunk *unused;
+	uint32_t n_free;
+	int64_t credit; /* mapped stacks promised to nobody */
+};
+
+/* One mapping of n stacks. Those from `used` on were never touched: a bare address each. */
+struct chunk {
+	/* constant */
+	uintptr_t base;
+	size_t each;
+	uint32_t n;
+	/* under pool.lock */
+	uint32_t used;
+	struct chunk *next; /* of the same class, with unused stacks */
+};
+
+struct kbi_stack_slot *kbi_stack_slots;
+a32 kbi_stack_hunger;
+
+static struct {
+	a32 lock;
+	a32 n_classes;         /* classes below are constant but for their lists */
+	struct class class[CLASSES];
+	struct chunk *chunk;
+	a32 n_chunks;
+	uint32_t number;
+	uint8_t guard;         /* enum kbi_option_guard, settled at setup */
+	a32 guards_left;       /* that may cost a mapping */
+} pool;
+
+/* ---- lock: short, taken for batches only --------------------------------------------------------- */
+
+static void lock(void)
+{
+	uint32_t free = 0;
+
+	/* acquire: partner is the release in unlock */
+	while (!a_cas_acq(&pool.lock, &free, 1)) {
+		free = 0;
+		kbi_sys_yield();
+	}
+}
+
+static void unlock(void)
+{
+	a_store_rel(&pool.lock, 0);
+}
+
+/* ---- classes --------------------------------------------------------------------------------------- */
+
+static int find_class(size_t size, bool tcb)
+{
+	/* acquire: partner is the release in add_class */
+	uint32_t n = a_load_acq(&pool.n_classes);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (pool.class[i].size == size && pool.class[i].tcb == tcb)
+			return (int)i;
+	return -1;
+}
+
+static int add_class(size_t size, bool tcb)
+{
+	uint32_t n;
+	int c;
+
+	lock();
+	c = find_class(size, tcb);
+	n = a_load_rlx(&pool.n_classes);
+	if (c < 0 && n < CLASSES) {
+		pool.class[n] = (struct class){ .size = size, .tcb = tcb };
+		a_store_rel(&pool.n_classes, n + 1);
+		c = (int)n;
+	}
+	unlock();
+	return c;
+}
+
+/* Sizes are rounded up so that few classes serve all: four to a doubling up to 1 MiB, above it two. So there are at
+ * most 2 * (2 + 6 * 4 + 26 * 2) and the table is never full. */
+static size_t rounded(size_t size)
+{
+	size_t unit = KBI_PAGE;
+
+	while (unit * 4 < size && unit < 1 << 18)
+		unit *= 2;
+	if (size > 1 << 20)
+		for (unit = 1 << 19; unit * 2 < size; unit *= 2)
+			;
+	return (size + unit - 1) / unit * unit;
+}
+
+_Static_assert(CLASSES >= 2 * (2 + 6 * 4 + 26 * 2), "a class for each size");
+
+int kbi_stack_class(size_t size, bool tcb)
+{
+	int c;
+
+	if (size > SIZE_LIMIT)
+		return -1;
+	size = rounded(size);
+	c = find_class(size, tcb);
+	return c < 0 ? add_class(size, tcb) : c;
+}
+
+size_t kbi_stack_class_size(int class)
+{
+	return pool.class[class].size;
+}
+
+/* ---- guards ------------------------------------------------------------------------------------------ */
+
+static bool guard_works(void)
+{
+	char *p = kbi_sys_map(2 * KBI_PAGE);
+	bool ok = p && madvise(p, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
+
+	if (p)
+		kbi_sys_unmap(p, 2 * KBI_PAGE);
+	return ok;
+}
+
+/* mprotect splits a mapping, and the kernel has a limit of mappings per process: half of them are for guards, beyond
+ * that stacks go without, so that the program can still map what it needs. */
+static uint32_t guards_allowed(void)
+{
+	char text[32] = "";
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+	uint32_t maps = 65530;
+
+	if (fd >= 0) {
+		if (kbi_sys(SYS_read, fd, text, sizeof text - 1) > 0)
+			maps = (uint32_t)strtoul(text, NULL, 10);
+		kbi_sys(SYS_close, fd);
+	}
+	return maps / 4; /* a guard and the stack above it */
+}
+
+static bool may_split(void)
+{
+	uint32_t left = a_load_rlx(&pool.guards_left);
+
+	while (left > 0)
+		if (a_cas_rlx(&pool.guards_left, &left, left - 1))
+			return true;
+	return false;
+}
+
+static bool install_guard(char *page)
+{
+	switch (pool.guard) {
+	case KBI_OPT_GUARD_MADVISE:
+		return madvise(page, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
+	case KBI_OPT_GUARD_MPROTECT:
+		return may_split() && mprotect(page, KBI_PAGE, PROT_NONE) == 0;
+	default:
+		return false;
+	}
+}
+
+size_t kbi_stack_guard_hit(uintptr_t address)
+{
+	/* acquire: partner is the release in map_chunk */
+	uint32_t n = a_load_acq(&pool.n_chunks);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct chunk *c = &pool.chunk[i];
+
+		if (address >= c->base && address < c->base + c->each * c->n)
+			return (address - c->base) % c->each < KBI_PAGE ? c->each - KBI_PAGE : 0;
+	}
+	return 0;
+}
+
+/* ---- making stacks -------------------------------------------------------------------------------------- */
+
+/* The record at the top of [low, end), and what is left below it. */
+static struct kbi_stack *lay_out(char *low, char *end, uint32_t number)
+{
+	uintptr_t top = ((uintptr_t)end - sizeof(struct kbi_stack)) & ~(uintptr_t)(KBI_CACHE_LINE - 1);
+	struct kbi_stack *s = (struct kbi_stack *)top;
+
+	*s = (struct kbi_stack){ .low = low, .number = number };
+	s->size = (size_t)(top - (uintptr_t)low) - (number % COLOURS) * COLOUR_STEP;
+	return s;
+}
+
+static bool add_tcb(struct kbi_stack *s)
+{
+	if (kbi_tcb_make(&s->tcb, s->low, s->size, s->number, NULL))
+		return false;
+	s->has_tcb = 1;
+	s->low = s->tcb.stack_low;
+	s->size = s->tcb.stack_size;
+	return true;
+}
+
+/* Address space of one stack, guard included. */
+static size_t footprint(const struct class *c)
+{
+	size_t b = KBI_PAGE + c->size;
+
+	if (c->tcb) {
+		size_t size = c->size + kbi_tcb_overhead();
+		size_t least = kbi_tcb_slab_min(); /* 128 KiB on aarch64 */
+
+		b = KBI_PAGE + (size > least ? size : least) + sizeof(struct kbi_stack) + COLOURS * COLOUR_STEP;
+	}
+	return (b + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
+}
+
+/* Under the lock: maps a chunk of stacks for the class; false: no address space. */
+static bool map_chunk(struct class *c)
+{
+	size_t each = footprint(c);
+	uint32_t n = each < CHUNK_BYTES ? (uint32_t)(CHUNK_BYTES / each) : 1;
+	uint32_t k = a_load_rlx(&pool.n_chunks);
+	char *p;
+
+	if (k == CHUNKS)
+		return false;
+	p = mmap(NULL, each * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	if (p == MAP_FAILED)
+		return false;
+	madvise(p, each * n, MADV_NOHUGEPAGE);
+	pool.chunk[k] = (struct chunk){ .base = (uintptr_t)p, .each = each, .n = n, .next = c->unused };
+	c->unused = &pool.chunk[k];
+	c->credit += n;
+	/* release: partner is the acquire in kbi_stack_guard_hit */
+	a_store_rel(&pool.n_chunks, k + 1);
+	return true;
+}
+
+/* The address of a stack that was never used, NULL: no address space. */
+static char *take_unused(struct class *c, size_t *each, uint32_t *number)
+{
+	char *p = NULL;
+
+	lock();
+	if (c->unused || map_chunk(c)) {
+		struct chunk *k = c->unused;
+
+		p = (char *)k->base + k->used * k->each;
+		*each = k->each;
+		*number = pool.number++;
+		if (++k->used == k->n)
+			c->unused = k->next;
+	}
+	unlock();
+	return p;
+}
+
+static struct kbi_stack *take_bare(struct class *c)
+{
+	struct kbi_stack *s;
+
+	if (!c->tcb)
+		return NULL;
+	lock();
+	s = c->bare;
+	if (s)
+		c->bare = s->next;
+	unlock();
+	return s;
+}
+
+static void put_bare(struct class *c, struct kbi_stack *s)
+{
+	lock();
+	s->next = c->bare;
+	c->bare = s;
+	unlock();
+}
+
+static struct kbi_stack *make(int cls)
+{
+	struct kbi_stack *s;
+	uint32_t number;
+	size_t each;
+	char *p = take_unused(&pool.class[cls], &each, &number);
+	bool guarded;
+
+	if (!p)
+		return NULL;
+	guarded = install_guard(p);
+	s = lay_out(p + KBI_PAGE, p + each, number);
+	s->class = (uint8_t)cls;
+	s->guarded = guarded;
+	return s;
+}
+
+static struct kbi_stack *fresh(int cls)
+{
+	struct class *c = &pool.class[cls];
+	struct kbi_stack *s = take_bare(c);
+
+	if (!s)
+		s = make(cls);
+	if (!s || !c->tcb || add_tcb(s))
+		return s;
+	/* no kernel thread or memory for a block: later, perhaps */
+	put_bare(c, s);
+	return NULL;
+}
+
+/* ---- pools ---------------------------------------------------------------------------------------------- */
+
+static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
+{
+	struct class *c = &pool.class[cls];
+	struct kbi_stack *first;
+	uint32_t n = 0;
+
+	if (!c->free)
+		return NULL;
+	lock();
+	first = c->free;
+	for (struct kbi_stack *k = first; k && n < BATCH; k = c->free) {
+		c->free = k->next;
+		k->next = n++ ? s->free[cls] : NULL;
+		s->free[cls] = k;
+	}
+	c->n_free -= n;
+	unlock();
+	s->n[cls] += n;
+	return first;
+}
+
+/* Under the lock. */
+static void give(struct kbi_stack_slot *s, int cls, uint32_t n)
+{
+	struct class *c = &pool.class[cls];
+
+	c->n_free += n;
+	s->n[cls] -= n;
+	for (; n > 0; n--) {
+		struct kbi_stack *k = s->free[cls];
+
+		s->free[cls] = k->next;
+		k->next = c->free;
+		c->free = k;
+	}
+}
+
+static void give_batch(struct kbi_stack_slot *s, int cls)
+{
+	lock();
+	give(s, cls, CACHE / 2);
+	unlock();
+}
+
+int kbi_stack_setup(unsigned slots)
+{
+	kbi_stack_slots = kbi_sys_map(slots * sizeof *kbi_stack_slots);
+	pool.chunk = kbi_sys_map(CHUNKS * sizeof *pool.chunk);
+	if (!kbi_stack_slots || !pool.chunk)
+		return ENOMEM;
+	pool.guard = (uint8_t)kbi_options.guard;
+	if (pool.guard == KBI_OPT_GUARD_AUTO)
+		pool.guard = guard_works() ? KBI_OPT_GUARD_MADVISE : KBI_OPT_GUARD_MPROTECT;
+	if (pool.guard == KBI_OPT_GUARD_MPROTECT)
+		a_store_rlx(&pool.guards_left, guards_allowed());
+	return 0;
+}
+
+/* Slot 0 is shared by all callers that are no VP: they take turns. */
+static a32 outsiders;
+
+static struct kbi_stack_slot *enter(unsigned slot)
+{
+	if (slot == 0) {
+		uint32_t free = 0;
+
+		/* acquire: partner is the release in leave */
+		while (!a_cas_acq(&outsiders, &free, 1)) {
+			free = 0;
+			kbi_sys_yield();
+		}
+	}
+	return &kbi_stack_slots[slot];
+}
+
+static void leave(unsigned slot)
+{
+	if (slot == 0)
+		a_store_rel(&outsiders, 0);
+}
+
+void kbi_stack_surrender(unsigned slot)
+{
+	struct kbi_stack_slot *s = enter(slot);
+
+	s->hunger_seen = a_load_rlx(&kbi_stack_hunger);
+	lock();
+	for (uint32_t i = 0; i < a_load_rlx(&pool.n_classes); i++) {
+		give(s, (int)i, s->n[i]);
+		pool.class[i].credit += s->credit[i];
+		s->credit[i] = 0;
+	}
+	unlock();
+	leave(slot);
+}
+
+static struct kbi_stack *get(struct kbi_stack_slot *s, int cls)
+{
+	struct kbi_stack *k;
+
+	if (kbi_unlikely(!s->free[cls]) && !take_batch(s, cls))
+		return fresh(cls);
+	k = s->free[cls];
+	s->free[cls] = k->next;
+	s->n[cls]--;
+	return k;
+}
+
+struct kbi_stack *kbi_stack_get_slow(unsigned slot, int cls)
+{
+	struct kbi_stack *k = get(enter(slot), cls);
+
+	leave(slot);
+	return k;
+}
+
+void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
+{
+	struct kbi_stack_slot *s;
+
+	if (k->user) {
+		if (k->has_tcb)
+			kbi_tcb_destroy(&k->tcb);
+		return;
+	}
+	s = enter(slot);
+	k->next = s->free[k->class];
+	s->free[k->class] = k;
+	if (++s->n[k->class] > CACHE)
+		give_batch(s, k->class);
+	leave(slot);
+}
+
+struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb)
+{
+	struct kbi_stack *k;
+	uint32_t number;
+
+	if (size < sizeof *k + COLOURS * COLOUR_STEP + KBI_PAGE)
+		return NULL;
+	lock();
+	number = pool.number++;
+	unlock();
+	k = lay_out(low, (char *)low + size, number);
+	k->user = 1;
+	if (tcb && (k->size < kbi_tcb_slab_min() || !add_tcb(k)))
+		return NULL;
+	return k;
+}
+
+/* Under the lock: gets some credit of the class, mapping ahead if there is none. */
+static int32_t borrow(struct class *c)
+{
+	int64_t n;
+
+	if (c->credit <= 0 && !map_chunk(c))
+		return 0;
+	n = c->credit < BATCH ? c->credit : BATCH;
+	c->credit -= n;
+	return (int32_t)n;
+}
+
+int kbi_stack_reserve_slow(unsigned slot, int cls)
+{
+	struct kbi_stack_slot *s = enter(slot);
+
+	if (kbi_unlikely(s->credit[cls] == 0)) {
+		lock();
+		s->credit[cls] = borrow(&pool.class[cls]);
+		unlock();
+	}
+	if (s->credit[cls] == 0) {
+		leave(slot);
+		return ENOMEM;
+	}
+	s->credit[cls]--;
+	leave(slot);
+	return 0;
+}
+
+void kbi_stack_unreserve_slow(unsigned slot, int cls)
+{
+	struct kbi_stack_slot *s = enter(slot);
+
+	if (++s->credit[cls] > CACHE) {
+		lock();
+		pool.class[cls].credit += s->credit[cls] / 2;
+		unlock();
+		s->credit[cls] -= s->credit[cls] / 2;
+	}
+	leave(slot);
+}

@@ -1,0 +1,109 @@
+/* mem/stack.h - stacks: mapped sparse, pooled hot (last in, first out) per VP slot and class, with a guard page
+ * below that costs no mapping of its own where the kernel can (MADV_GUARD_INSTALL).
+ * A stack's record lies at its top, in the page its first frame uses. With a control block (own TLS), TLS and
+ * TCB lie at the top too and stay with the slab for its life.
+ * Slots: 0 is for callers that are no VP (under a lock), 1 + id for VP id (that VP only).
+ * Callers: core. Calls os. Never switches. Inside np brackets. */
+#ifndef KBI_STACK_H
+#define KBI_STACK_H
+
+#include "base/atom.h"
+#include "os/tcb.h"
+
+struct kbi_stack {
+	char *low;      /* lowest usable byte; the guard page is below */
+	size_t size;    /* usable bytes from low, up to the record or the TLS block */
+	struct kbi_stack *next;
+	uint32_t number; /* unique: colour, tid of the control block */
+	uint8_t class;
+	uint8_t has_tcb;
+	uint8_t user;   /* the program's own memory */
+	uint8_t guarded;
+	uint64_t fp;    /* FP control words of its next thread; only if has_tcb */
+	struct kbi_tcb tcb; /* only if has_tcb */
+};
+
+/* Memory for the pools of `slots` slots. ENOMEM. */
+int kbi_stack_setup(unsigned slots);
+/* The class of stacks of at least `size` bytes, with a control block or without; -1: more than any machine has. */
+int kbi_stack_class(size_t size, bool tcb);
+/* Usable bytes of a class's stacks. */
+size_t kbi_stack_class_size(int class);
+/* A slot's own lists, by class. */
+enum { KBI_STACK_CLASSES = 160, KBI_STACK_CACHE = 256 /* a slot's list is cut above this */ };
+struct kbi_stack_slot {
+	struct kbi_stack *free[KBI_STACK_CLASSES];
+	uint32_t n[KBI_STACK_CLASSES];
+	int32_t credit[KBI_STACK_CLASSES];
+	uint32_t hunger_seen;
+} KBI_ALIGNED(KBI_CACHE_LINE);
+extern struct kbi_stack_slot *kbi_stack_slots;
+
+struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
+void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
+int kbi_stack_reserve_slow(unsigned slot, int class);
+void kbi_stack_unreserve_slow(unsigned slot, int class);
+
+/* A stack from the slot's pool, or a new one. NULL: no memory. A control block belongs to nobody until its self is
+ * set. */
+static inline struct kbi_stack *kbi_stack_get(unsigned slot, int class)
+{
+	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
+	struct kbi_stack *k = s->free[class];
+
+	if (kbi_unlikely(!k || slot == 0))
+		return kbi_stack_get_slow(slot, class);
+	s->free[class] = k->next;
+	s->n[class]--;
+	return k;
+}
+
+/* A stack in the program's own memory. NULL: too small, or no control block. */
+struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);
+static inline void kbi_stack_put(unsigned slot, struct kbi_stack *k)
+{
+	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
+
+	if (kbi_unlikely(k->user || slot == 0 || s->n[k->class] >= KBI_STACK_CACHE)) {
+		kbi_stack_put_slow(slot, k);
+		return;
+	}
+	k->next = s->free[k->class];
+	s->free[k->class] = k;
+	s->n[k->class]++;
+}
+/* Promise that a get of this class somewhere will find address space: maps it ahead. ENOMEM. The promise is
+ * taken back by unreserve when the thread has ended. */
+static inline int kbi_stack_reserve(unsigned slot, int class)
+{
+	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
+
+	if (kbi_unlikely(slot == 0 || s->credit[class] == 0))
+		return kbi_stack_reserve_slow(slot, class);
+	s->credit[class]--;
+	return 0;
+}
+
+static inline void kbi_stack_unreserve(unsigned slot, int class)
+{
+	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
+
+	if (kbi_unlikely(slot == 0 || s->credit[class] >= KBI_STACK_CACHE))
+		kbi_stack_unreserve_slow(slot, class);
+	else
+		s->credit[class]++;
+}
+/* Somebody has found no address space: each slot's owner then gives up what it keeps for itself, once. */
+extern a32 kbi_stack_hunger;
+/* The slot's owner, or who holds off the owner; slot 0: anybody. All its stacks and promises become common. */
+void kbi_stack_surrender(unsigned slot);
+static inline void kbi_stack_surrender_if_asked(unsigned slot)
+{
+	if (kbi_unlikely(a_load_rlx(&kbi_stack_hunger) != kbi_stack_slots[slot].hunger_seen))
+		kbi_stack_surrender(slot);
+}
+
+/* Usable bytes of the stack whose guard holds this address, 0: not one of our guards. Async-signal-safe. */
+size_t kbi_stack_guard_hit(uintptr_t address);
+
+#endif

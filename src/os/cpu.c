@@ -1,0 +1,120 @@
+/* os/cpu.c - processors this process may use. Contract in cpu.h. Called once, at start; no stdio, no malloc. */
+#include "os/cpu.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/sys.h"
+
+unsigned kbi_cpu_affinity(void)
+{
+	/* 8,192 processors */
+	unsigned long mask[128];
+	long bytes = kbi_sys(SYS_sched_getaffinity, 0, sizeof mask, mask);
+	unsigned n = 0;
+
+	for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
+		n += (unsigned)__builtin_popcountl(mask[i]);
+	return n ? n : 1;
+}
+
+static bool read_file(const char *path, char *buf, size_t size)
+{
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
+
+	if (fd < 0)
+		return false;
+	n = kbi_sys(SYS_read, fd, buf, size - 1);
+	kbi_sys(SYS_close, fd);
+	buf[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+static unsigned whole(long quota, long period)
+{
+	return quota > 0 && period > 0 ? (unsigned)((quota + period - 1) / period) : 0;
+}
+
+/* The path of this process's group in the hierarchy whose line in /proc/self/cgroup has this middle part. */
+static bool group_path(const char *controllers, char *path, size_t size)
+{
+	char text[4096], *line, *end;
+
+	if (!read_file("/proc/self/cgroup", text, sizeof text))
+		return false;
+	for (line = text; *line; line = end + (*end != 0)) {
+		char *name = strchr(line, ':'), *p = name ? strchr(name + 1, ':') : NULL;
+
+		end = line + strcspn(line, "\n");
+		if (!p || p > end || (size_t)(p - name - 1) != strlen(controllers) ||
+		    memcmp(name + 1, controllers, (size_t)(p - name - 1)) != 0)
+			continue;
+		snprintf(path, size, "%.*s", (int)(end - p - 1), p + 1);
+		return true;
+	}
+	return false;
+}
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* cpu.max of the group and of all groups above it. */
+static unsigned quota_v2(void)
+{
+	char group[1024], file[1200], text[128];
+	unsigned least = 0;
+	long quota, period;
+
+	if (!group_path("", group, sizeof group))
+		return 0;
+	for (;;) {
+		char *slash;
+
+		snprintf(file, sizeof file, "/sys/fs/cgroup%s/cpu.max", group);
+		if (read_file(file, text, sizeof text) && sscanf(text, "%ld %ld", &quota, &period) == 2)
+			least = smaller(least, whole(quota, period));
+		slash = strrchr(group, '/');
+		if (!slash)
+			return least;
+		*slash = 0;
+	}
+}
+
+static unsigned quota_v1(void)
+{
+	static const char *const names[] = { "cpu,cpuacct", "cpuacct,cpu", "cpu" };
+	char group[1024], file[1200], text[64];
+
+	for (unsigned i = 0; i < kbi_countof(names); i++) {
+		long quota, period;
+
+		if (!group_path(names[i], group, sizeof group))
+			continue;
+		snprintf(file, sizeof file, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", group);
+		if (!read_file(file, text, sizeof text))
+			continue;
+		quota = atol(text);
+		snprintf(file, sizeof file, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", group);
+		period = read_file(file, text, sizeof text) ? atol(text) : 0;
+		return whole(quota, period);
+	}
+	return 0;
+}
+
+unsigned kbi_cpu_quota(void)
+{
+	unsigned q = quota_v2();
+
+	return q ? q : quota_v1();
+}
+
+unsigned kbi_cpu_count(void)
+{
+	return smaller(kbi_cpu_affinity(), kbi_cpu_quota());
+}

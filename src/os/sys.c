@@ -1,0 +1,111 @@
+/* os/sys.c - the few system calls of the runtime. Contract in sys.h.
+ * Runs on any stack; never switches, never allocates through malloc. */
+#include "os/sys.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(__riscv)
+long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	int saved = errno;
+	long r = syscall(n, a, b, c, d, e, f);
+
+	if (r == -1)
+		r = -errno;
+	errno = saved;
+	return r;
+}
+#endif
+
+long kbi_sys_futex_wait(const void *word, uint32_t expected, const struct timespec *timeout)
+{
+	return kbi_sys(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout);
+}
+
+long kbi_sys_futex_wake(const void *word, int n)
+{
+	return kbi_sys(SYS_futex, word, FUTEX_WAKE_PRIVATE, n);
+}
+
+int kbi_sys_gettid(void)
+{
+	return (int)kbi_sys(SYS_gettid);
+}
+
+void kbi_sys_yield(void)
+{
+	kbi_sys(SYS_sched_yield);
+}
+
+void kbi_sys_write(int fd, const char *text, size_t n)
+{
+	while (n > 0) {
+		long r = kbi_sys(SYS_write, fd, text, n);
+
+		if (r <= 0 && r != -EINTR)
+			return;
+		if (r > 0) {
+			text += r;
+			n -= (size_t)r;
+		}
+	}
+}
+
+static void message(const char *format, va_list ap)
+{
+	char line[512] = "kochab: ";
+	size_t start = strlen(line);
+	int n = vsnprintf(line + start, sizeof line - start - 1, format, ap);
+	size_t end = n < 0 ? start : start + (size_t)n;
+
+	if (end > sizeof line - 2)
+		end = sizeof line - 2;
+	line[end] = '\n';
+	kbi_sys_write(STDERR_FILENO, line, end + 1);
+}
+
+void kbi_sys_message(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	message(format, ap);
+	va_end(ap);
+}
+
+void kbi_sys_fatal(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	message(format, ap);
+	va_end(ap);
+	abort();
+}
+
+void *kbi_sys_map(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void kbi_sys_unmap(void *p, size_t bytes)
+{
+	munmap(p, bytes);
+}
+
+uint64_t kbi_sys_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

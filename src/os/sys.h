@@ -1,0 +1,84 @@
+/* os/sys.h - raw system calls: no errno, no cancellation point, nothing that a program or the drop-in could
+ * have interposed. Results as the kernel gives them: -errno on failure. All system calls of the runtime are
+ * made here or in a neighbour in this room.
+ * Callers: everybody above. Runs on any stack, with any thread pointer loaded. */
+#ifndef KBI_SYS_H
+#define KBI_SYS_H
+
+#include "base/base.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long r;
+
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return r;
+}
+#elif defined(__aarch64__)
+static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = n;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	return x0;
+}
+#elif defined(__riscv)
+static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long a7 __asm__("a7") = n;
+	register long a0 __asm__("a0") = a;
+	register long a1 __asm__("a1") = b;
+	register long a2 __asm__("a2") = c;
+	register long a3 __asm__("a3") = d;
+	register long a4 __asm__("a4") = e;
+	register long a5 __asm__("a5") = f;
+
+	__asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5) : "memory");
+	return a0;
+}
+#else
+/* Portable: libc's syscall() with its errno undone. */
+long kbi_sys6(long n, long a, long b, long c, long d, long e, long f);
+#endif
+
+#define KBI_SYS_ARGS(n, a, b, c, d, e, f, ...) \
+	kbi_sys6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define kbi_sys(...) KBI_SYS_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+
+/* Sleeps while *word == expected. timeout: relative, NULL none. 0, -EAGAIN, -EINTR, -ETIMEDOUT. */
+long kbi_sys_futex_wait(const void *word, uint32_t expected, const struct timespec *timeout);
+/* Wakes up to n sleepers; how many. */
+long kbi_sys_futex_wake(const void *word, int n);
+int kbi_sys_gettid(void);
+/* Kernel's idea of yielding the processor. */
+void kbi_sys_yield(void);
+/* Writes all of it to a descriptor, ignoring errors: for last words. */
+void kbi_sys_write(int fd, const char *text, size_t n);
+/* Prints "kochab: ..." to standard error with one write; at most 511 bytes. Async-signal-safe enough for
+ * handlers: %s %d %u %ld %lu %p %c %% and widths by vsnprintf. */
+void kbi_sys_message(const char *format, ...) KBI_PRINTF(1, 2);
+/* The same, then abort(). */
+void kbi_sys_fatal(const char *format, ...) KBI_PRINTF(1, 2) KBI_NORETURN;
+/* Anonymous private sparse memory; NULL on failure. Never counts against overcommit. */
+void *kbi_sys_map(size_t bytes);
+void kbi_sys_unmap(void *p, size_t bytes);
+/* CLOCK_MONOTONIC, ns. */
+uint64_t kbi_sys_now(void);
+
+#endif

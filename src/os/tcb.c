@@ -1,0 +1,278 @@
+/* os/tcb.c - the door of the control blocks: setup, the choice of donor or template, the gate that fork and
+ * set*id close. Contract in tcb.h. Runs on any stack; sleeps in the kernel only at a closed gate and for a
+ * donor's end. */
+#include "os/tcb_priv.h"
+
+#include "os/real.h"
+#include "os/sys.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	STACK_MIN = 4 << 10,  /* of a slab, beside the block */
+	DONOR_ROOM = 8 << 10, /* the same, where libc starts a thread on it */
+};
+
+bool kbi_tcb_available;
+
+static enum kbi_tcb_mode mode = KBI_TCB_DONOR;
+static const char *why = "kbi_tcb_setup was not called";
+static size_t slab_min = STACK_MIN;
+
+/* ---- the gate ------------------------------------------------------------------------------------- */
+
+static a32 makers; /* under way */
+static a32 frozen;
+
+/* The fence puts our entry before the look at `frozen`. Partner: the fence in kbi_tcb_freeze; one of the two
+ * sees the other. */
+static void enter_gate(void)
+{
+	for (;;) {
+		a_add_rlx(&makers, 1);
+		a_fence_sc();
+		if (kbi_likely(!a_load_acq(&frozen)))
+			return;
+		a_sub_acqrel(&makers, 1);
+		kbi_sys_futex_wake(&makers, INT_MAX);
+		kbi_sys_futex_wait(&frozen, 1, NULL);
+	}
+}
+
+/* release: what was made is seen by who froze; partner: the acquire in kbi_tcb_freeze. */
+static void leave_gate(void)
+{
+	a_sub_acqrel(&makers, 1);
+	a_fence_sc();
+	if (kbi_unlikely(a_load_rlx(&frozen)))
+		kbi_sys_futex_wake(&makers, INT_MAX);
+}
+
+void kbi_tcb_freeze(void)
+{
+	uint32_t n;
+
+	while (a_xchg_acq(&frozen, 1)) /* partner: the release in kbi_tcb_thaw */
+		kbi_sys_futex_wait(&frozen, 1, NULL);
+	a_fence_sc(); /* partner: enter_gate */
+	while ((n = a_load_acq(&makers)) != 0)
+		kbi_sys_futex_wait(&makers, n, NULL);
+}
+
+void kbi_tcb_thaw(void)
+{
+	a_store_rel(&frozen, 0); /* partner: the acquire in enter_gate */
+	kbi_sys_futex_wake(&frozen, INT_MAX);
+}
+
+/* ---- setup ---------------------------------------------------------------------------------------- */
+
+/* Runtimes that keep a registry of kernel threads of their own, in TLS. */
+extern void __tsan_init(void) __attribute__((weak));
+extern void __msan_init(void) __attribute__((weak));
+extern void __hwasan_init(void) __attribute__((weak));
+extern void __asan_init(void) __attribute__((weak));
+
+static const char *cannot(void)
+{
+	if (!KBI_HAVE_TP)
+		return "this port cannot set the thread pointer";
+	if (__tsan_init)
+		return "ThreadSanitizer keeps its thread state in the TLS of kernel threads it started";
+	if (__msan_init || __hwasan_init)
+		return "MemorySanitizer keeps its thread state in the TLS of kernel threads it started";
+	return NULL;
+}
+
+static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
+{
+	if (wanted == KBI_TCB_DONOR)
+		return KBI_TCB_DONOR;
+	if (__asan_init) {
+		why = "AddressSanitizer must see each thread being created";
+		return KBI_TCB_DONOR;
+	}
+	if (kbi_tcb_template_learn(&why))
+		return KBI_TCB_TEMPLATE;
+	/* once more: another thread may have come between the sentinels */
+	if (kbi_tcb_layout_renew() || !kbi_tcb_template_learn(&why))
+		return KBI_TCB_DONOR;
+	why = "";
+	return KBI_TCB_TEMPLATE;
+}
+
+static size_t least_slab(void)
+{
+	long libc = sysconf(_SC_THREAD_STACK_MIN);
+	size_t least = kbi_tcb_overhead() + DONOR_ROOM;
+
+	if (mode == KBI_TCB_TEMPLATE)
+		return kbi_tcb_overhead() + STACK_MIN;
+	return libc > 0 && least < (size_t)libc ? (size_t)libc : least;
+}
+
+int kbi_tcb_setup(void *self_tls, enum kbi_tcb_mode wanted)
+{
+	const char *problem = cannot();
+	int err = ENOTSUP;
+
+	if (kbi_tcb_available)
+		return 0;
+	if (!problem)
+		err = kbi_tcb_layout_find(self_tls, &problem);
+	if (err) {
+		why = problem;
+		return err;
+	}
+	why = "";
+	kbi_tcb_reset_find();
+	mode = choose(wanted);
+	kbi_tcb_reset_watch();
+	slab_min = least_slab();
+	kbi_tcb_available = true;
+	return 0;
+}
+
+const char *kbi_tcb_why(void)
+{
+	return why;
+}
+
+enum kbi_tcb_mode kbi_tcb_mode(void)
+{
+	return mode;
+}
+
+size_t kbi_tcb_overhead(void)
+{
+	size_t n = kbi_tcb_layout.below + kbi_tcb_layout.above + kbi_tcb_layout.align;
+
+	return (n + KBI_CACHE_LINE - 1) & -(size_t)KBI_CACHE_LINE;
+}
+
+size_t kbi_tcb_slab_min(void)
+{
+	return slab_min;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------------- */
+
+/* After a fork the sentinels are off libc's list: dlopen would not find them. New ones are made when the
+ * first block is made or reset, for most children only exec. */
+enum { FRESH, STALE, RENEWING };
+static a32 sentinels;
+
+/* release: what was learnt; pairs with the acquire in renew and in its callers */
+static int renew_now(void)
+{
+	const char *problem;
+	int err = kbi_tcb_layout_renew();
+
+	if (!err && mode == KBI_TCB_TEMPLATE && !kbi_tcb_template_learn(&problem))
+		mode = KBI_TCB_DONOR;
+	kbi_tcb_reset_look_always();
+	slab_min = least_slab();
+	a_store_rel(&sentinels, err ? STALE : FRESH);
+	return err;
+}
+
+static KBI_NOINLINE int renew(void)
+{
+	for (;;) {
+		uint32_t state = STALE;
+
+		if (a_cas_acq(&sentinels, &state, RENEWING)) /* partner: renew_now */
+			return renew_now();
+		if (state == FRESH)
+			return 0;
+		kbi_sys_yield();
+	}
+}
+
+static int make(struct kbi_tcb *t)
+{
+	int err;
+
+	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_now */
+		err = renew();
+		if (err)
+			return err;
+	}
+	if (mode == KBI_TCB_TEMPLATE)
+		return kbi_tcb_template_make(t);
+	err = kbi_tcb_donor_make(t);
+	if (!err)
+		*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
+	return err;
+}
+
+int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
+{
+	int err;
+
+	if (!kbi_tcb_available)
+		return ENOTSUP;
+	if (slab_size < kbi_tcb_slab_min())
+		return EINVAL;
+	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size, .id = id };
+	enter_gate();
+	err = make(t);
+	leave_gate();
+	if (!err)
+		*kbi_tcb_self_word(t) = self;
+	return err;
+}
+
+int kbi_tcb_destroy(struct kbi_tcb *t)
+{
+	int err;
+
+	if (!KBI_TCB_GLIBC || (t->copied && !kbi_tcb_template_can_end()))
+		return EBUSY;
+	enter_gate();
+	if (t->copied)
+		kbi_tcb_template_part(t);
+	err = kbi_tcb_donor_end(t);
+	if (err && t->copied)
+		kbi_tcb_template_rejoin(t);
+	leave_gate();
+	return err;
+}
+
+void kbi_tcb_reset(struct kbi_tcb *t, void *self)
+{
+	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_now */
+		enter_gate();
+		renew(); /* failing, the next make tries again */
+		leave_gate();
+	}
+	kbi_tcb_reset_block(t, self);
+}
+
+/* By the thread itself: nobody else reads it meanwhile but libc's set*id, which is kept out. */
+uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid)
+{
+	uint32_t *word = kbi_tcb_tid_word(t), before = *word;
+
+	*word = tid;
+	return before;
+}
+
+/* Fork leaves one thread on libc's list and registers its tid word with the kernel, which would clear it when
+ * this kernel thread ends. */
+void kbi_tcb_after_fork(struct kbi_tcb *t)
+{
+	static a32 cleared;
+
+	if (!kbi_tcb_available)
+		return;
+	a_store_rlx(&makers, 0);
+	a_store_rlx(&sentinels, STALE);
+	if (!t)
+		return;
+	kbi_sys(SYS_set_tid_address, &cleared.v_);
+	kbi_tcb_settid(t, kbi_tcb_own_tid(t));
+}

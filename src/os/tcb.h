@@ -1,0 +1,88 @@
+/* os/tcb.h - a thread's own control block and TLS, built by libc itself or as its exact copy, so that errno,
+ * __thread, thread_local, locale, stdio's and mutexes' owner and the stack canary belong to the lightweight
+ * thread and travel with it. It lies at the top of the thread's slab:
+ *
+ *   slab_low             stack_low + stack_size                                       slab_low + slab_size
+ *   |  the thread's own stack  | libc's first frames (kept for destroy) | static TLS | control block |
+ *
+ * (where TLS lies above the thread pointer, the control block comes first). Two ways to build one:
+ *   donor     libc's pthread_create on the slab; its kernel thread leaves by a bare exit, the block stays
+ *   template  a copy of a never-run donor with its self pointers moved, on libc's own thread list
+ * Callers: mem/stack, core. Calls real, sys, arch. Make and destroy may not be left by preemption half-way:
+ * the caller holds the no-preempt count. Only reset runs the program's code, its destructors, which may
+ * switch. */
+#ifndef KBI_TCB_H
+#define KBI_TCB_H
+
+#include "arch/arch.h"
+#include "base/atom.h"
+
+/* The tid that libc reads in a block is this + id: above every pid, below FUTEX_TID_MASK and musl's flag. */
+#define KBI_TID_BASE 0x20000000u
+enum { KBI_TCB_ID_LIMIT = 0x1f000000 };
+
+enum kbi_tcb_mode { KBI_TCB_AUTO, KBI_TCB_DONOR, KBI_TCB_TEMPLATE }; /* in the order of the option's words */
+
+struct kbi_tcb {
+	/* constant after make */
+	void *tp;                        /* thread pointer to load when the thread runs */
+	uintptr_t pthread;               /* what pthread_self() returns in it */
+	char *stack_low;                 /* what is left for the thread's own stack, */
+	size_t stack_size;               /* a multiple of 16 */
+	char *slab_low;
+	size_t slab_size;
+	struct kbi_ctx frames;           /* libc's start of this thread, where destroy goes on */
+	uint32_t id;
+	uint8_t exit;                    /* which exit stack its donor leaves on */
+	bool copied;                     /* from the template */
+	/* written by the kernel */
+	a32 alive;                       /* 0 when the kernel thread that built or ends it has gone */
+};
+
+/* Constant after kbi_tcb_setup. False: only light threads; kbi_tcb_why says why. */
+extern KBI_HIDDEN bool kbi_tcb_available;
+
+/* Once, in the process's first thread, before VPs exist. self_tls: address in this thread of the initial-exec
+ * variable that is to hold `self` in each block. 0; ENOTSUP: not on this machine or libc (kbi_tcb_why);
+ * EAGAIN, ENOMEM. KBI_TCB_TEMPLATE falls back to donors where the template cannot be trusted. */
+int kbi_tcb_setup(void *self_tls, enum kbi_tcb_mode mode);
+/* Why there are no blocks, or why they are donors although the template was not ruled out; else "". */
+const char *kbi_tcb_why(void);
+/* KBI_TCB_DONOR or KBI_TCB_TEMPLATE: how blocks are made now. */
+enum kbi_tcb_mode kbi_tcb_mode(void);
+/* Bytes at the top of a slab that are not stack, the worst case over all alignments of its end. */
+size_t kbi_tcb_overhead(void);
+/* The smallest slab that kbi_tcb_make takes. */
+size_t kbi_tcb_slab_min(void);
+
+/* Builds a block at the top of a mapped, writable slab (any guard page lies below slab_low). Any thread, in
+ * parallel. id < KBI_TCB_ID_LIMIT and of no other living block. EAGAIN, ENOMEM: nothing is left behind;
+ * EINVAL: the slab is too small. A copy takes 0.3 us and its page faults, a donor some 20 us. */
+int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self);
+/* Called on the thread itself at its end: thread_local destructors, values left in libc's own pthread keys
+ * with their destructors (before glibc 2.34 and with musl: without), locale, cancellation state; then TLS is
+ * as in a new thread, errno 0. Some 30 ns when there is nothing to do. What libc's malloc keeps for the
+ * thread stays for the block's next one, until destroy. */
+KBI_SWITCHES void kbi_tcb_reset(struct kbi_tcb *t, void *self);
+/* Ends the block as libc ends a thread, before its slab is unmapped. Not on the block itself; after reset.
+ * 0; EAGAIN: no kernel thread, the block is as before; EBUSY: not with this libc: pool the slab for ever. */
+int kbi_tcb_destroy(struct kbi_tcb *t);
+
+/* Lends the block a kernel tid for a libc call that hands it to the kernel; returns the one before, to be
+ * given back the same way. By the thread itself. */
+uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid);
+/* What settid gives back at the end of such a call. */
+static inline uint32_t kbi_tcb_own_tid(const struct kbi_tcb *t)
+{
+	return KBI_TID_BASE + t->id;
+}
+
+/* Between freeze and thaw no block is made or destroyed: for fork and for set*id, which must not meet one
+ * half-way. Waits for those under way, and for another's thaw. */
+void kbi_tcb_freeze(void);
+void kbi_tcb_thaw(void);
+/* In the child of fork, before thaw, with the block it runs on (NULL: a plain libc thread). All other blocks
+ * are dead: libc has forgotten them; their slabs may be reused, not their blocks. */
+void kbi_tcb_after_fork(struct kbi_tcb *t);
+
+#endif

@@ -1,0 +1,211 @@
+/* os/tcb_donor.c - a block built by libc: pthread_create on the slab makes control block, TLS, vector and
+ * canary; the new kernel thread takes back what it told the kernel about the block, saves where it stands in
+ * libc's start of the thread, and leaves by a bare exit. Ending one is the way back: a new kernel thread
+ * goes on where the first one left, returns into libc and ends there as any thread does.
+ * Callers: tcb, tcb_layout. donor_main and revive run on the slab. No locks; waits for the kernel. */
+#include "os/tcb_priv.h"
+
+#include "os/real.h"
+#include "os/sys.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+
+enum {
+	EXIT_STACKS = 8,
+	EXIT_STACK = 16 << 10, /* room for a signal of libc's own at the last moment */
+	REVIVE_BELOW = 4096,   /* where a new kernel thread starts, below the frames it goes on in */
+	RSEQ_CPU_ID = 4,       /* field of struct rseq */
+	RSEQ_UNREGISTER = 1,
+};
+
+#if defined(__x86_64__)
+#define RSEQ_SIGNATURE 0x53053053
+#elif defined(__aarch64__)
+#define RSEQ_SIGNATURE 0xd428bc00
+#else
+#define RSEQ_SIGNATURE 0xf1401073
+#endif
+
+/* glibc >= 2.35 */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+#if defined(__SANITIZE_ADDRESS__)
+#define KBI_NO_ASAN __attribute__((no_sanitize_address))
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KBI_NO_ASAN __attribute__((no_sanitize("address")))
+#endif
+#endif
+#ifndef KBI_NO_ASAN
+#define KBI_NO_ASAN
+#endif
+extern void __asan_unpoison_memory_region(const volatile void *from, size_t size) __attribute__((weak));
+
+void (*kbi_tcb_donor_look)(struct kbi_tcb *t);
+
+/* A donor's last steps, after it has saved its frames: not on its own slab, where valgrind would take the
+ * switch for a call and the frames for its victim. */
+static struct {
+	a32 taken;
+	char stack[EXIT_STACK] KBI_ALIGNED(16);
+} exits[EXIT_STACKS];
+
+/* acquire: pairs with the release in give_exit */
+static uint8_t take_exit(void)
+{
+	for (unsigned i = 0;; i = (i + 1) % EXIT_STACKS) {
+		if (!a_load_rlx(&exits[i].taken) && !a_xchg_acq(&exits[i].taken, 1))
+			return (uint8_t)i;
+		if (i == EXIT_STACKS - 1)
+			kbi_sys_yield();
+	}
+}
+
+/* release: whoever left on it has gone; pairs with the acquire in take_exit */
+static void give_exit(uint8_t i)
+{
+	a_store_rel(&exits[i].taken, 0);
+}
+
+/* The kernel wants the length it was registered with: 32, or from glibc 2.40 on what the kernel offers. */
+static void rseq_off(char *area)
+{
+	const unsigned lengths[] = { 32, __rseq_size, (__rseq_size + 31) & ~31u };
+
+	for (size_t i = 0; i < kbi_countof(lengths); i++)
+		if (kbi_sys(SYS_rseq, area, lengths[i], RSEQ_UNREGISTER, RSEQ_SIGNATURE) == 0)
+			break;
+	*(int32_t *)(area + RSEQ_CPU_ID) = -1; /* sched_getcpu asks the kernel */
+}
+
+/* Nothing of the block may be written by the kernel when this thread has gone, or be walked then. */
+static void forget_block(struct kbi_tcb *t)
+{
+	if (&__rseq_offset && &__rseq_size && __rseq_size)
+		rseq_off((char *)t->tp + __rseq_offset);
+	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
+	kbi_sys(SYS_set_tid_address, &t->alive.v_);
+}
+
+/* The kernel stores 0 to `alive` and wakes: release to our acquire in wait_gone. */
+static void leave_kernel(void *unused)
+{
+	(void)unused;
+	for (;;)
+		kbi_sys(SYS_exit, 0);
+}
+
+static KBI_NO_ASAN void *donor_main(void *arg)
+{
+	struct kbi_tcb *t = arg;
+	struct kbi_ctx out;
+
+	t->tp = kbi_tp_get();
+	t->pthread = (uintptr_t)kbi_real.pthread_self();
+	if (kbi_tcb_donor_look)
+		kbi_tcb_donor_look(t);
+	forget_block(t);
+	kbi_ctx_make(&out, exits[t->exit].stack, EXIT_STACK, leave_kernel, NULL);
+	kbi_ctx_switch(&t->frames, &out, NULL, NULL);
+	return NULL; /* revived: libc ends the thread */
+}
+
+/* Partner: the kernel's store of 0 when the thread exits. The wake is not a private one. */
+static void wait_gone(struct kbi_tcb *t)
+{
+	uint32_t v;
+
+	while ((v = a_load_acq(&t->alive)) != 0)
+		kbi_sys(SYS_futex, &t->alive.v_, FUTEX_WAIT, v, NULL);
+}
+
+/* A donor takes no signal but libc's own two or three, which it must answer. */
+static uint64_t block_signals(void)
+{
+	const uint64_t all = ~((uint64_t)7 << 31);
+	uint64_t before = 0;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	return before;
+}
+
+static void restore_signals(uint64_t mask)
+{
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+}
+
+static int create(struct kbi_tcb *t)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = kbi_real.pthread_attr_setstack(&attr, t->slab_low, t->slab_size);
+	if (!err)
+		err = kbi_real.pthread_create(&thread, &attr, donor_main, t);
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
+/* What is left for the thread's own stack: all below the saved frames. */
+static void measure(struct kbi_tcb *t)
+{
+	uintptr_t low = ((uintptr_t)t->slab_low + 15) & ~(uintptr_t)15;
+	uintptr_t top = (uintptr_t)t->frames.sp & ~(uintptr_t)15;
+
+	KBI_TCB_WRITTEN(t->slab_low, t->slab_size);
+	t->stack_low = (char *)low;
+	t->stack_size = top - low;
+	if (__asan_unpoison_memory_region)
+		__asan_unpoison_memory_region(t->stack_low, t->stack_size);
+}
+
+int kbi_tcb_donor_make(struct kbi_tcb *t)
+{
+	uint64_t mask = block_signals();
+	int err;
+
+	a_store_rlx(&t->alive, 1);
+	t->exit = take_exit();
+	err = create(t);
+	if (!err)
+		wait_gone(t);
+	give_exit(t->exit);
+	restore_signals(mask);
+	if (!err)
+		measure(t);
+	return err;
+}
+
+/* On a new kernel thread, in the block, on the free part of its stack. */
+static KBI_NO_ASAN int revive(void *arg)
+{
+	struct kbi_tcb *t = arg;
+
+	*kbi_tcb_tid_word(t) = (uint32_t)kbi_sys_gettid();
+	kbi_ctx_leave(&t->frames, NULL, NULL);
+}
+
+int kbi_tcb_donor_end(struct kbi_tcb *t)
+{
+	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+			  CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+	char *top = t->stack_low + t->stack_size - REVIVE_BELOW;
+	int saved = errno, tid;
+	uint64_t mask = block_signals();
+
+	KBI_TCB_WRITTEN(t->stack_low, t->stack_size);
+	a_store_rlx(&t->alive, 1);
+	tid = clone(revive, top, flags, t, NULL, t->tp, &t->alive.v_);
+	if (tid >= 0)
+		wait_gone(t);
+	restore_signals(mask);
+	errno = saved;
+	return tid < 0 ? EAGAIN : 0;
+}

@@ -1,0 +1,340 @@
+/* os/tcb_template.c - blocks as copies of the younger sentinel. Two sentinels are compared word by word: what
+ * differs by their distance is a pointer into the block and moves with it; what differs otherwise must be
+ * known, or there is no template. A copy gets a vector of its own from the loader and joins libc's list of
+ * threads between the two sentinels, a stretch of it that libc itself never changes: it adds at the head,
+ * and a block leaves the stretch before libc ends it.
+ * Callers: tcb. list_lock guards the stretch; nothing is called under it. Runs on any stack. */
+#include "os/tcb_priv.h"
+
+#include "os/real.h"
+#include "os/sys.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	MOVED_MAX = 256,
+	SCRATCH = 64 << 10, /* stack of the block that is built to see whether it comes out right */
+};
+
+struct node {
+	struct node *next, *prev;
+};
+
+static struct template {
+	void *(*allocate_tls)(void *tp);
+	uint32_t *threads;        /* libc's count of its threads, or NULL */
+	ptrdiff_t list;           /* node on libc's list, from pthread_self() */
+	ptrdiff_t low_at, size_at; /* what libc notes of the slab, from the thread pointer, or NONE */
+	unsigned n_moved;
+	int32_t moved[MOVED_MAX]; /* pointers into the block, from the thread pointer */
+} tmpl;
+
+static a32 list_lock;
+
+/* acquire: pairs with the release in unlock_list */
+static void lock_list(void)
+{
+	for (unsigned spins = 0; a_xchg_acq(&list_lock, 1); spins++) {
+		if (spins < 100)
+			kbi_cpu_relax();
+		else
+			kbi_sys_yield();
+	}
+}
+
+/* release: pairs with the acquire in lock_list */
+static void unlock_list(void)
+{
+	a_store_rel(&list_lock, 0);
+}
+
+static uint64_t *word(const struct kbi_tcb *t, ptrdiff_t at)
+{
+	return (uint64_t *)((char *)t->tp + at);
+}
+
+static struct node *node_of(const struct kbi_tcb *t)
+{
+	return (struct node *)(t->pthread + (uintptr_t)tmpl.list);
+}
+
+/* ---- learning ------------------------------------------------------------------------------------- */
+
+static const struct kbi_tcb *old_one(void)
+{
+	return &kbi_tcb_sentinel[0].tcb;
+}
+
+static const struct kbi_tcb *young_one(void)
+{
+	return &kbi_tcb_sentinel[1].tcb;
+}
+
+/* Libc adds at the head: the younger one's next is the older one, if nobody came between. */
+static bool find_list(void)
+{
+	size_t size = (size_t)((char *)young_one()->tp > (char *)young_one()->pthread
+				       ? (char *)young_one()->tp - (char *)young_one()->pthread
+				       : (ptrdiff_t)kbi_tcb_layout.above);
+
+	for (size_t o = 0; o + sizeof(struct node) <= size; o += sizeof(void *)) {
+		struct node *old = (struct node *)(old_one()->pthread + o);
+		struct node *young = (struct node *)(young_one()->pthread + o);
+
+		if (young->next != old || old->prev != young)
+			continue;
+		tmpl.list = (ptrdiff_t)o;
+		return true;
+	}
+	return false;
+}
+
+static bool is_at(ptrdiff_t at, const void *p, size_t size)
+{
+	ptrdiff_t from = (const char *)p - (char *)young_one()->tp;
+
+	return at + (ptrdiff_t)sizeof(uint64_t) > from && at < from + (ptrdiff_t)size;
+}
+
+/* Words that make() writes itself. */
+static bool is_own(ptrdiff_t at)
+{
+	const struct kbi_tcb *t = young_one();
+
+	return at == KBI_TCB_DTV || is_at(at, kbi_tcb_tid_word(t), sizeof(uint32_t)) ||
+	       is_at(at, node_of(t), sizeof(struct node)) || at == tmpl.low_at || at == tmpl.size_at ||
+	       at == kbi_tcb_layout.self;
+}
+
+static bool points_into(const struct kbi_tcb *t, uint64_t v)
+{
+	uint64_t low = (uint64_t)(uintptr_t)t->slab_low;
+
+	return v > low && v <= low + t->slab_size;
+}
+
+/* A word that differs: what is it? False: nobody knows. */
+static bool learn_difference(ptrdiff_t at)
+{
+	const struct kbi_tcb *o = old_one(), *y = young_one();
+	uint64_t a = *word(o, at), b = *word(y, at);
+
+	if (a == (uintptr_t)o->slab_low && b == (uintptr_t)y->slab_low) {
+		tmpl.low_at = at;
+		return true;
+	}
+	if (a == o->slab_size && b == y->slab_size) {
+		tmpl.size_at = at;
+		return true;
+	}
+	if (b - a == (uint64_t)((char *)y->tp - (char *)o->tp) && points_into(o, a)) {
+		if (tmpl.n_moved == MOVED_MAX)
+			return false;
+		tmpl.moved[tmpl.n_moved++] = (int32_t)at;
+		return true;
+	}
+	/* the start routine's argument; and in the frames, the guarded pointers of a jump buffer that only
+	 * libc's own pthread_exit would use */
+	return (a == (uintptr_t)o && b == (uintptr_t)y) || at < kbi_tcb_layout.tls_from;
+}
+
+static bool learn_words(ptrdiff_t *bad)
+{
+	tmpl.n_moved = 0;
+	tmpl.low_at = tmpl.size_at = KBI_TCB_NONE;
+	for (ptrdiff_t at = -(ptrdiff_t)kbi_tcb_layout.below; at < (ptrdiff_t)kbi_tcb_layout.above; at += 8) {
+		if (*word(old_one(), at) == *word(young_one(), at) || is_own(at))
+			continue;
+		*bad = at;
+		if (!learn_difference(at))
+			return false;
+	}
+	return true;
+}
+
+/* Builds one and looks at every word of it but the frames'. */
+static bool comes_out_right(ptrdiff_t *bad)
+{
+	size_t size = kbi_tcb_layout.below + kbi_tcb_layout.above + kbi_tcb_layout.align + SCRATCH;
+	struct kbi_tcb *t = kbi_sys_map(sizeof(*t)); /* stays: it is on libc's list now */
+	const struct kbi_tcb *y = young_one();
+
+	*bad = 0;
+	if (!t)
+		return false;
+	*t = (struct kbi_tcb){ .slab_size = size, .id = KBI_TCB_ID_LIMIT + 3 };
+	t->slab_low = kbi_sys_map(size);
+	if (!t->slab_low || kbi_tcb_template_make(t))
+		return false;
+	*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
+	for (ptrdiff_t at = kbi_tcb_layout.tls_from; at < (ptrdiff_t)kbi_tcb_layout.above; at += 8) {
+		uint64_t have = *word(t, at), want = *word(y, at);
+
+		*bad = at;
+		if (!is_own(at) && have != want && have - want != (uint64_t)((char *)t->tp - (char *)y->tp))
+			return false;
+	}
+	return true;
+}
+
+static const char *learn(ptrdiff_t *bad)
+{
+	a_store_rlx(&list_lock, 0); /* in a child of fork somebody may have held it */
+	if (!KBI_TCB_TLS_BELOW)
+		return "templates are not made on this machine yet";
+	if (!kbi_tcb_layout.image)
+		return "the layout of static TLS is not known";
+	tmpl.allocate_tls = (void *(*)(void *))(uintptr_t)dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
+	tmpl.threads = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+	if (!tmpl.allocate_tls)
+		return "the loader does not say how it makes a thread's vector";
+	if (!find_list())
+		return "libc's list of threads was not found";
+	if (!learn_words(bad))
+		return "two new threads differ in an unknown word";
+	if (!comes_out_right(bad))
+		return "a copy did not come out like its model";
+	return NULL;
+}
+
+bool kbi_tcb_template_learn(const char **why)
+{
+	static char text[128];
+	ptrdiff_t bad = 0;
+	const char *problem = learn(&bad);
+
+	if (!problem)
+		return true;
+	snprintf(text, sizeof(text), bad ? "%s (at %+td)" : "%s", problem, bad);
+	*why = text;
+	return false;
+}
+
+/* ---- making --------------------------------------------------------------------------------------- */
+
+static bool place(struct kbi_tcb *t)
+{
+	const struct kbi_tcb *y = young_one();
+	uintptr_t end = (uintptr_t)t->slab_low + t->slab_size;
+	uintptr_t low = ((uintptr_t)t->slab_low + 15) & ~(uintptr_t)15;
+	uintptr_t tp, frames;
+
+	if (t->slab_size < kbi_tcb_slab_min())
+		return false;
+	tp = end - kbi_tcb_layout.above;
+	tp -= (tp - (uintptr_t)y->tp) & (kbi_tcb_layout.align - 1);
+	frames = tp - kbi_tcb_layout.below;
+	t->tp = (void *)tp;
+	t->pthread = tp + (y->pthread - (uintptr_t)y->tp);
+	t->frames.sp = (void *)frames;
+	t->stack_low = (char *)low;
+	t->stack_size = (frames & ~(uintptr_t)15) - low;
+	t->copied = true;
+	return true;
+}
+
+static void copy_span(struct kbi_tcb *t, ptrdiff_t from, size_t size)
+{
+	memcpy(word(t, from), word(young_one(), from), size);
+}
+
+/* The moved words again and again give the same: they are computed from the sentinel's. */
+static void move_words(struct kbi_tcb *t)
+{
+	uint64_t delta = (uint64_t)((char *)t->tp - (char *)young_one()->tp);
+
+	for (unsigned i = 0; i < tmpl.n_moved; i++)
+		*word(t, tmpl.moved[i]) = *word(young_one(), tmpl.moved[i]) + delta;
+}
+
+static void copy_block(struct kbi_tcb *t)
+{
+	copy_span(t, -(ptrdiff_t)kbi_tcb_layout.below, kbi_tcb_layout.below + kbi_tcb_layout.above);
+	memset(word(t, kbi_tcb_layout.watch.from), 0, kbi_tcb_layout.watch.size); /* a pattern, see tcb_reset */
+	move_words(t);
+	if (tmpl.low_at != KBI_TCB_NONE)
+		*word(t, tmpl.low_at) = (uintptr_t)t->slab_low;
+	if (tmpl.size_at != KBI_TCB_NONE)
+		*word(t, tmpl.size_at) = t->slab_size;
+	*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
+}
+
+/* Libc walks the list forwards, under a lock of its own that we cannot take: at every instant it sees either
+ * the stretch before or the one after. */
+static void link_block(struct kbi_tcb *t)
+{
+	struct node *me = node_of(t), *head = node_of(young_one());
+
+	lock_list();
+	me->next = head->next;
+	me->prev = head;
+	head->next->prev = me;
+	__atomic_store_n(&head->next, me, __ATOMIC_RELEASE); /* after me->next; partner: libc's walkers */
+	unlock_list();
+}
+
+/* Takes and leaves libc's list lock: whoever walks the list now has done so when this returns. A thread with
+ * a stack that no machine has is looked for in libc's cache under the lock, and then refused. */
+static void wait_for_walkers(void)
+{
+	pthread_attr_t attr;
+	pthread_t never;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, (size_t)1 << 60);
+	kbi_real.pthread_create(&never, &attr, (void *(*)(void *))(uintptr_t)wait_for_walkers, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+/* Its own pointers stay until no walker can stand on it; then it is a list of one. */
+static void unlink_block(struct kbi_tcb *t)
+{
+	struct node *me = node_of(t);
+
+	lock_list();
+	me->next->prev = me->prev;
+	__atomic_store_n(&me->prev->next, me->next, __ATOMIC_RELEASE); /* partner: libc's walkers */
+	unlock_list();
+	wait_for_walkers();
+	me->next = me->prev = me;
+}
+
+/* The block is on the list before the loader fills in its TLS: a dlopen that gives a module static TLS at the
+ * same time is, by the loader's lock, before (then the loader knows the module) or after (then it finds the
+ * block on the list). The loader writes libc's own TLS too, as it is before a thread starts: put back. */
+int kbi_tcb_template_make(struct kbi_tcb *t)
+{
+	if (!place(t))
+		return EINVAL;
+	copy_block(t);
+	link_block(t);
+	if (!tmpl.allocate_tls(t->tp)) {
+		unlink_block(t);
+		return ENOMEM;
+	}
+	for (unsigned i = 0; i < kbi_tcb_layout.keep.n; i++)
+		copy_span(t, kbi_tcb_layout.keep.at[i].from, kbi_tcb_layout.keep.at[i].size);
+	move_words(t);
+	return 0;
+}
+
+/* The frames hold return addresses that can be moved here, and are not signed by the stack pointer. */
+bool kbi_tcb_template_can_end(void)
+{
+	return KBI_TCB_TLS_BELOW && tmpl.threads;
+}
+
+void kbi_tcb_template_part(struct kbi_tcb *t)
+{
+	unlink_block(t);
+	__atomic_fetch_add(tmpl.threads, 1, __ATOMIC_RELAXED); /* libc takes one off at the thread's end */
+}
+
+void kbi_tcb_template_rejoin(struct kbi_tcb *t)
+{
+	__atomic_fetch_sub(tmpl.threads, 1, __ATOMIC_RELAXED);
+	link_block(t);
+}
