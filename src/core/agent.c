@@ -1,0 +1,346 @@
+/* core/agent.c - the polling agent of a VP: runs when none of its threads is ready, looks at every source,
+ * resumes what it finds by a context switch; after a while without any it sleeps in one futex.
+ *
+ * No lost wake-up. Sleeper: doze = 1 and SLEEPING, full fence, look at every source once more, offer the domain,
+ * futex. Whoever makes work for this VP: publish, full fence, look at doze, wake. One of the two sees the other.
+ * Model: model/board.pml.
+ * Runs on the VP's own stack with its own TLS; never preempted. */
+#include <errno.h>
+
+#include "base/option.h"
+#include "core/timer.h"
+#include "core/foreign.h"
+#include "core/preempt.h"
+#include "core/agent.h"
+#include "core/domain.h"
+#include "core/run.h"
+#include "os/sys.h"
+
+bool (*kbi_agent_deadlock)(void);
+
+enum {
+	SPINS_QUIET = 64,       /* looks before it says that it is idle: a conversation between VPs ends sooner */
+	SPINS_AN_EXCHANGE = 16, /* looks between two questions to the scheduler */
+	SPINS_A_CLOCK = 32,     /* looks between two looks at the clock */
+	NET_FIRST = 1000000,    /* ns: first look of a sleeping monitor */
+	NET_LAST = 10000000,    /* ns: and its longest period */
+	DEADLOCK_AFTER = 1000000000,
+	BACKOFF_MAX = 4096,
+};
+
+struct idle {
+	uint64_t since; /* ns, when the clock was first read; 0: not yet */
+	uint64_t net;   /* ns, period at which a monitor looks up */
+	uint64_t looked; /* ns, when a monitor last looked */
+	uint32_t spins;
+	bool nudged;    /* was woken, perhaps only to look for work */
+	bool said;      /* deadlock was reported */
+};
+
+/* ---- conversation ------------------------------------------------------------------------------ */
+
+/* The last task woken by mail out of the idle loop has run: was it a short run? */
+static void judge(struct kbi_vp *vp)
+{
+	struct kbi_task *t = &vp->idle_ran->task;
+
+	vp->idle_ran = NULL;
+	/* acquire: partner is the release in kbi_wait_sleep. It is ours only if it waits here again */
+	if (a_load_acq(&t->state) != vp->waiting_here)
+		return;
+	if (kbi_sys_now() - vp->idle_ran_at < 2000)
+		t->chat += t->chat < 4;
+	else
+		t->chat = 0;
+}
+
+/* ---- publishing what this VP does ---------------------------------------------------------------- */
+
+static void set_idle(struct kbi_vp *vp, enum kbi_sched_idle what)
+{
+	uint32_t old = a_load_rlx(&vp->s->idle);
+
+	if (old == (uint32_t)what)
+		return;
+	if (old == KBI_IDLE_POLLING)
+		a_sub_rlx(&kbi_crowd.polling, 1);
+	if (what == KBI_IDLE_POLLING)
+		a_add_rlx(&kbi_crowd.polling, 1);
+	if (old == KBI_IDLE_BUSY)
+		a_add_rlx(&kbi_vps[0]->s->idle_count, 1);
+	if (what == KBI_IDLE_BUSY)
+		a_sub_rlx(&kbi_vps[0]->s->idle_count, 1);
+	a_store_rlx(&vp->s->idle, what);
+}
+
+/* The pollers option: a place among those that may poll. */
+static bool poller_enter(struct kbi_vp *vp)
+{
+	uint32_t limit = kbi_options.pollers;
+
+	if (limit == 0 || vp->poller)
+		return true;
+	if (a_add_rlx(&kbi_crowd.pollers, 1) < limit) {
+		vp->poller = 1;
+		return true;
+	}
+	a_sub_rlx(&kbi_crowd.pollers, 1);
+	return false;
+}
+
+static void poller_leave(struct kbi_vp *vp)
+{
+	if (!vp->poller)
+		return;
+	vp->poller = 0;
+	a_sub_rlx(&kbi_crowd.pollers, 1);
+}
+
+/* ---- the monitor's duty ----------------------------------------------------------------------------- */
+
+/* Work waits behind a thread that has not switched since the last look: its VP gets the tick, which gives
+ * the waiting work away. */
+static bool stuck(struct kbi_vp *w, uint64_t now)
+{
+	uint64_t n = kbi_vp_progress(w);
+	/* several may monitor: each look counts for all */
+	bool moved = a_xchg_rlx(&w->seen_progress, n) != n;
+
+	if (moved || a_load_rlx(&w->s->idle) != KBI_IDLE_BUSY)
+		return false;
+	return kbi_vp_backlog(w) > 0 || a_load_rlx(&w->board.marked) || a_load_rlx(&w->n_watches) ||
+	       a_load_rlx(&w->next_deadline) <= now || kbi_board_mail_any(&w->board, kbi_vp_n);
+}
+
+static void monitor(struct kbi_vp *vp, struct idle *idle)
+{
+	uint64_t now = kbi_sys_now();
+
+	if (now - idle->looked < NET_FIRST)
+		return;
+	idle->looked = now;
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (kbi_vps[i] != vp && stuck(kbi_vps[i], now))
+			kbi_preempt_send(kbi_vps[i]);
+}
+
+/* vp is busy from now on and may have been the last that looked up now and then, or all were asleep for long: one of
+ * the sleepers begins to. It costs a system call at most once a nap of that monitor. */
+static void appoint_monitor(struct kbi_vp *vp)
+{
+	if (kbi_vp_n == 1 || kbi_options.tick_ms == 0 || a_load_rlx(&kbi_crowd.polling))
+		return;
+	a_fence_sc(); /* partner: the sleeper's, between doze and its look at idle_count */
+	if (a_load_rlx(&kbi_crowd.monitors))
+		return;
+	for (unsigned i = 1; i < kbi_vp_n; i++) {
+		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
+		uint32_t doze = KBI_DOZE_YES;
+
+		if (a_load_rlx(&w->doze) == doze && a_cas_acqrel(&w->doze, &doze, KBI_DOZE_MONITOR)) {
+			kbi_sys_futex_wake(&w->doze, 1);
+			return;
+		}
+	}
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------ */
+
+/* The domains of sleepers that watch memory words: the poller looks for them. */
+static void poll_others(struct kbi_vp *vp)
+{
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		struct kbi_vp *w = kbi_vps[i];
+
+		if (w != vp && a_load_rlx(&w->n_watches) && kbi_vp_hold(w)) {
+			kbi_domain_poll(vp, w, 0);
+			kbi_vp_unhold(w);
+		}
+	}
+}
+
+/* exchange: also asks the scheduler, whose words other VPs write; a message needs no such look. */
+static struct kbi_task *look(struct kbi_vp *vp, bool exchange)
+{
+	struct kbi_task *t;
+
+	kbi_domain_poll(vp, vp, 0);
+	t = kbi_vp_pop(vp);
+	if (t || !exchange)
+		return t;
+	kbi_vp_exchange(vp, KBI_POLL_IDLE);
+	return kbi_vp_pop(vp);
+}
+
+/* ---- sleeping in the kernel ----------------------------------------------------------------------------- */
+
+static uint64_t next_event(struct kbi_vp *vp)
+{
+	return vp->deadlines.root ? vp->deadlines.root->key : UINT64_MAX;
+}
+
+static void take_back(struct kbi_vp *vp)
+{
+	for (unsigned i = 0;; i++) {
+		uint32_t offered = KBI_KEEPER_OFFERED;
+
+		/* acquire: partner is the release in kbi_vp_unhold */
+		if (a_cas_acq(&vp->keeper, &offered, KBI_KEEPER_SELF))
+			return;
+		if (i % 64 == 63)
+			kbi_sys_yield();
+		kbi_cpu_relax();
+	}
+}
+
+/* How long it may sleep, ns: until its next deadline; while others are busy it looks up for stuck queues. */
+static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *monitoring)
+{
+	uint64_t at = next_event(vp), left = at == UINT64_MAX ? at : at > now ? at - now : 0;
+	bool all = a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
+
+	*monitoring = !all && kbi_options.tick_ms > 0;
+	if (*monitoring && idle->net < left)
+		left = idle->net;
+	if (all && vp->id == 0 && !idle->said && left > DEADLOCK_AFTER)
+		left = DEADLOCK_AFTER;
+	if (a_load_rlx(&vp->n_watches) && left > 100000)
+		left = 100000;
+	return left;
+}
+
+/* True: nobody woke it. */
+static bool doze(struct kbi_vp *vp, uint64_t left)
+{
+	struct timespec ts = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+	long e;
+
+	vp->n_sleeps++;
+	/* release: partner is the acquire in kbi_vp_hold */
+	a_store_rel(&vp->keeper, KBI_KEEPER_OFFERED);
+	e = kbi_sys_futex_wait(&vp->doze, KBI_DOZE_YES, left == UINT64_MAX ? NULL : &ts);
+	take_back(vp);
+	return e == -ETIMEDOUT;
+}
+
+/* Every VP sleeps, nobody has a deadline and no kernel thread is left that could wake anybody. */
+static bool nothing_can_happen(struct kbi_vp *vp)
+{
+	if (a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n || kbi_foreign_count() > 0)
+		return false;
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		struct kbi_vp *w = kbi_vps[i];
+
+		if (a_load_rlx(&w->n_watches) || a_load_rlx(&w->next_deadline) != UINT64_MAX || (w != vp && !a_load_rlx(&w->doze)))
+			return false;
+	}
+	return true;
+}
+
+/* Returns a task that turned up at the last look, or NULL after a sleep. */
+static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
+{
+	struct kbi_task *t;
+	bool monitoring, over;
+	uint64_t left;
+
+	set_idle(vp, KBI_IDLE_SLEEPING);
+	a_store_rel(&vp->doze, KBI_DOZE_YES);
+	a_fence_sc(); /* partner: the fence of every maker of work, before it reads doze or idle */
+	t = look(vp, true);
+	if (t) {
+		a_store_rlx(&vp->doze, KBI_DOZE_NO);
+		return t;
+	}
+	poller_leave(vp);
+	a_store_rlx(&vp->next_deadline, next_event(vp));
+	left = nap(vp, idle, kbi_sys_now(), &monitoring);
+	if (monitoring)
+		a_add_rlx(&kbi_crowd.monitors, 1);
+	over = doze(vp, left);
+	if (monitoring)
+		a_sub_rlx(&kbi_crowd.monitors, 1);
+	idle->nudged = a_xchg_acqrel(&vp->doze, KBI_DOZE_NO) == KBI_DOZE_NO;
+	if (idle->nudged)
+		return NULL;
+	if (monitoring)
+		monitor(vp, idle);
+	else if (over && left == DEADLOCK_AFTER && kbi_agent_deadlock && nothing_can_happen(vp))
+		idle->said = kbi_agent_deadlock();
+	if (monitoring && idle->net < NET_LAST)
+		idle->net *= 2;
+	return NULL;
+}
+
+/* A wake-up to look for work that led to nothing: the next one comes later. */
+static void learn(struct idle *idle, bool gained)
+{
+	uint32_t b = a_load_rlx(&kbi_crowd.backoff);
+
+	if (!idle->nudged)
+		return;
+	idle->nudged = false;
+	if (gained)
+		b = 0;
+	else if (b < BACKOFF_MAX)
+		b = b * 2 + 16;
+	a_store_rlx(&kbi_crowd.backoff, b);
+}
+
+/* False: it has polled long enough, or others poll and it may not. */
+static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
+{
+	uint64_t now;
+
+	if (!poller_enter(vp))
+		return false;
+	if (idle->spins++ < SPINS_QUIET)
+		return true;
+	set_idle(vp, KBI_IDLE_POLLING);
+	kbi_cpu_relax();
+	if (idle->spins % SPINS_A_CLOCK)
+		return true;
+	poll_others(vp);
+	kbi_stack_surrender_if_asked(vp->id + 1);
+	now = kbi_sys_now();
+	if (!idle->since)
+		idle->since = now;
+	return now - idle->since < (uint64_t)kbi_options.spin_us * 1000;
+}
+
+static struct kbi_task *find(struct kbi_vp *vp)
+{
+	struct idle idle = { .net = NET_FIRST };
+	struct kbi_task *t;
+	bool was_idle;
+
+	if (vp->idle_ran)
+		judge(vp);
+	while (!(t = look(vp, idle.spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1))) {
+		if (keep_polling(vp, &idle))
+			continue;
+		learn(&idle, false);
+		t = sleep_in_kernel(vp, &idle);
+		if (t)
+			break;
+		/* after a mere timeout it has polled since long ago: it goes back to sleep at once */
+		idle.since = idle.nudged ? 0 : 1;
+		idle.spins = idle.nudged ? 0 : UINT32_MAX / SPINS_A_CLOCK * SPINS_A_CLOCK - 1;
+	}
+	learn(&idle, true);
+	poller_leave(vp);
+	was_idle = a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY;
+	set_idle(vp, KBI_IDLE_BUSY);
+	if (was_idle)
+		appoint_monitor(vp);
+	return t;
+}
+
+void kbi_agent_run(struct kbi_vp *vp)
+{
+	for (;;) {
+		struct kbi_task *t = kbi_run_next(vp);
+
+		kbi_run_task(vp, t ? t : find(vp));
+	}
+}

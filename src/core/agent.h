@@ -1,0 +1,13 @@
+/* core/agent.h - the polling agent of a VP. */
+#ifndef KBI_AGENT_H
+#define KBI_AGENT_H
+
+#include "core/vp.h"
+
+/* Runs vp for ever, on the VP's own stack with its own TLS. */
+void kbi_agent_run(struct kbi_vp *vp) KBI_NORETURN;
+/* Last words when all threads wait for each other for a second and nothing of ours can wake them; NULL: none. False:
+ * something else may, so nothing was said. */
+extern bool (*kbi_agent_deadlock)(void);
+
+#endif

@@ -1,0 +1,248 @@
+/* core/api.c - the public interface of threads, kb_*: thin doors to core/thread. Contracts in kochab/kochab.h. */
+#include <errno.h>
+#include <string.h>
+
+#include <kochab/kochab.h>
+
+#include "base/option.h"
+#include "core/boot.h"
+#include "core/dump.h"
+#include "core/thread.h"
+#include "core/timer.h"
+#include "core/vp.h"
+
+enum { ATTR_MAGIC = 0x6b626174 };
+
+struct attr {
+	uint32_t magic;
+	int32_t vp;
+	uint64_t stack_size;
+	void *stack_low;
+	uint8_t detached, tls, scope;
+	char name[KB_NAME_MAX];
+};
+
+_Static_assert(sizeof(struct attr) <= sizeof(kb_attr_t), "kb_attr_t is too small");
+
+static struct attr *attr_of(const kb_attr_t *a)
+{
+	struct attr *at = (struct attr *)(uintptr_t)a;
+
+	return at && at->magic == ATTR_MAGIC ? at : NULL;
+}
+
+int kb_attr_init(kb_attr_t *a)
+{
+	struct attr *at = (struct attr *)a;
+
+	if (!at)
+		return EINVAL;
+	memset(a, 0, sizeof *a);
+	at->magic = ATTR_MAGIC;
+	at->vp = -1;
+	return 0;
+}
+
+int kb_attr_setstacksize(kb_attr_t *a, size_t bytes)
+{
+	struct attr *at = attr_of(a);
+
+	if (!at || bytes < KB_STACK_MIN)
+		return EINVAL;
+	at->stack_size = bytes;
+	return 0;
+}
+
+int kb_attr_getstacksize(const kb_attr_t *a, size_t *bytes)
+{
+	struct attr *at = attr_of(a);
+
+	if (!at)
+		return EINVAL;
+	*bytes = at->stack_size ? at->stack_size : kbi_options.stack_size;
+	return 0;
+}
+
+int kb_attr_setstack(kb_attr_t *a, void *lowest, size_t bytes)
+{
+	struct attr *at = attr_of(a);
+
+	if (!at || !lowest || bytes < KB_STACK_MIN)
+		return EINVAL;
+	at->stack_low = lowest;
+	at->stack_size = bytes;
+	return 0;
+}
+
+int kb_attr_setdetached(kb_attr_t *a, int detached)
+{
+	struct attr *at = attr_of(a);
+
+	if (!at)
+		return EINVAL;
+	at->detached = detached != 0;
+	return 0;
+}
+
+int kb_attr_settls(kb_attr_t *a, enum kb_tls tls)
+{
+	struct attr *at = attr_of(a);
+
+	if (!at || (tls != KB_TLS_LIGHT && tls != KB_TLS_OWN))
+		return EINVAL;
+	at->tls = (uint8_t)tls;
+	return 0;
+}
+
+int kb_attr_setscope(kb_attr_t *a, enum kb_scope scope)
+{
+	struct attr *at = attr_of(a);
+
+	if (!at || (scope != KB_SCOPE_PROCESS && scope != KB_SCOPE_SYSTEM))
+		return EINVAL;
+	at->scope = (uint8_t)scope;
+	return 0;
+}
+
+int kb_attr_setvp(kb_attr_t *a, int vp)
+{
+	struct attr *at = attr_of(a);
+
+	if (!at || vp < -1)
+		return EINVAL;
+	at->vp = vp;
+	return 0;
+}
+
+static int copy_name(char *to, const char *name)
+{
+	if (strlen(name) >= KB_NAME_MAX)
+		return ERANGE;
+	strcpy(to, name);
+	return 0;
+}
+
+int kb_attr_setname(kb_attr_t *a, const char *name)
+{
+	struct attr *at = attr_of(a);
+
+	return at && name ? copy_name(at->name, name) : EINVAL;
+}
+
+int kb_init(void)
+{
+	return kbi_boot();
+}
+
+const char *kb_version(void)
+{
+	return KOCHAB_VERSION;
+}
+
+unsigned kb_vp_count(void)
+{
+	return kbi_boot() ? 0 : kbi_vp_n;
+}
+
+int kb_vp_self(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return self && self->vp ? (int)self->vp->id : -1;
+}
+
+uint64_t kb_now(void)
+{
+	return kbi_timer_now();
+}
+
+int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	static const struct kbi_thread_attr plain = { .bound = -1 };
+	struct kbi_thread_attr a = plain;
+	const struct attr *at = attr_of(attr);
+	int e;
+
+	if (!thread || !fn || (attr && !at))
+		return EINVAL;
+	e = kbi_boot();
+	if (e)
+		return e;
+	if (!at)
+		return kbi_thread_create(thread, &plain, fn, arg);
+	a.stack_size = at->stack_size;
+	a.stack_low = at->stack_low;
+	a.bound = at->vp;
+	a.detached = at->detached;
+	a.own_tls = at->tls == KB_TLS_OWN;
+	a.system_scope = at->scope == KB_SCOPE_SYSTEM;
+	a.name = at->name[0] ? at->name : NULL;
+	return kbi_thread_create(thread, &a, fn, arg);
+}
+
+int kb_thread_join(kb_thread_t thread, void **result)
+{
+	return kbi_thread_join(thread, result, KBI_FOREVER);
+}
+
+int kb_thread_detach(kb_thread_t thread)
+{
+	return kbi_thread_detach(thread);
+}
+
+void kb_thread_exit(void *result)
+{
+	kbi_thread_exit(result);
+}
+
+kb_thread_t kb_thread_self(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	/* a kernel thread that has no function of ours to run is foreign */
+	return self && (self->vp || kbi_thread_of(self)->fn) ? kbi_thread_of(self) : NULL;
+}
+
+int kb_thread_setname(kb_thread_t t, const char *name)
+{
+	int e = kbi_descriptor_valid(t) ? copy_name(t->name, name) : ESRCH;
+
+	if (!e)
+		t->named = true;
+	return e;
+}
+
+int kb_thread_getname(kb_thread_t t, char *buf, size_t size)
+{
+	if (!kbi_descriptor_valid(t))
+		return ESRCH;
+	if (size <= strlen(t->name))
+		return ERANGE;
+	strcpy(buf, t->name);
+	return 0;
+}
+
+void kb_yield(void)
+{
+	kbi_thread_yield();
+}
+
+void kb_sleep_until(uint64_t deadline)
+{
+	struct kbi_task *self = kbi_self();
+
+	while (kbi_timer_now() < deadline)
+		kbi_timer_sleep(self, deadline);
+}
+
+void kb_sleep(uint64_t ns)
+{
+	uint64_t now = kbi_timer_now();
+
+	kb_sleep_until(ns < KBI_FOREVER - now ? now + ns : KBI_FOREVER);
+}
+
+void kb_dump(int fd)
+{
+	kbi_dump(fd);
+}

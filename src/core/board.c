@@ -1,0 +1,134 @@
+/* core/board.c - mailboxes and boards. Contract in board.h, model in model/board.pml.
+ * Runs inside np brackets on any stack; never switches; memory only at setup. */
+#include "core/board.h"
+
+#include <errno.h>
+
+#include "os/sys.h"
+
+a8 *kbi_notify;
+
+static size_t level(uint32_t threads, unsigned shift)
+{
+	return ((size_t)threads >> shift) + 1;
+}
+
+int kbi_board_setup(uint32_t threads)
+{
+	kbi_notify = kbi_sys_map(threads);
+	return kbi_notify ? 0 : ENOMEM;
+}
+
+int kbi_board_init(struct kbi_board *b, unsigned nvps, uint32_t threads)
+{
+	b->sum1 = kbi_sys_map(level(threads, 6));
+	b->sum2 = kbi_sys_map(level(threads, 12) + 128);
+	if (!b->sum1 || !b->sum2)
+		return ENOMEM;
+	b->sum3 = b->sum2 + (level(threads, 12) + 63) / 64 * 64;
+	if (nvps < 2 || nvps > KBI_MAIL_MAX_VPS)
+		return 0;
+	b->in = kbi_sys_map(nvps * sizeof *b->in);
+	b->in_head = kbi_sys_map(nvps * sizeof *b->in_head);
+	return b->in && b->in_head ? 0 : ENOMEM;
+}
+
+bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *task, void *what, unsigned kind,
+		   uint64_t value)
+{
+	struct kbi_mailbox *box;
+	struct kbi_mail *m;
+	uint32_t t;
+	uintptr_t lap;
+
+	if (kbi_unlikely(!b->in))
+		return false;
+	box = &b->in[from];
+	t = box->tail;
+	if (kbi_unlikely(t - box->head_seen >= KBI_MAIL_SLOTS)) {
+		/* acquire: partner is the release in kbi_mail_take; its read of the slot is over */
+		box->head_seen = a_load_acq(&box->head);
+		if (t - box->head_seen >= KBI_MAIL_SLOTS)
+			return false;
+	}
+	m = &box->slot[t % KBI_MAIL_SLOTS];
+	lap = (t / KBI_MAIL_SLOTS & 1) ^ 1;
+	a_store_rlx(&m->value, value);
+	m->task = task;
+	/* release: partner is the acquire in kbi_mail_take; the value, and what the task or event holds */
+	a_store_rel(&m->word, (void *)((uintptr_t)what | kind | lap));
+	box->tail = t + 1;
+	return true;
+}
+
+bool kbi_board_mail_any(const struct kbi_board *b, unsigned nvps)
+{
+	for (unsigned from = 0; b->in && from < nvps; from++)
+		if (kbi_mail_waiting(b, from))
+			return true;
+	return false;
+}
+
+struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, unsigned *kind, uint64_t *value)
+{
+	struct kbi_task *task;
+	uint32_t h = a_load_rlx(&b->in_head[from]);
+	struct kbi_mailbox *box = &b->in[from];
+	struct kbi_mail *m = &box->slot[h % KBI_MAIL_SLOTS];
+	/* acquire: partner is the release in kbi_mail_post */
+	uintptr_t w = (uintptr_t)a_load_acq(&m->word);
+
+	*kind = w & KBI_MAIL_BITS & ~(unsigned)KBI_MAIL_LAP;
+	*value = a_load_rlx(&m->value);
+	task = m->task;
+	a_store_rlx(&b->in_head[from], h + 1);
+	/* release: partner is the acquire in kbi_mail_post: the slot has been read */
+	a_store_rel(&box->head, h + 1);
+	*what = (void *)(w & ~(uintptr_t)KBI_MAIL_BITS);
+	return task;
+}
+
+/* Bottom-up, each a release store: who sees a summary (acquire in scan) sees what is below it. Never
+ * test-before-set: a set summary may be about to be cleared. */
+void kbi_board_mark(struct kbi_board *b, uint32_t index)
+{
+	a_store_rel(&kbi_notify[index], 1);
+	a_store_rel(&b->sum1[index >> 6], 1);
+	a_store_rel(&b->sum2[index >> 12], 1);
+	a_store_rel(&b->sum3[index >> 18], 1);
+	a_store_rel(&b->marked, 1);
+}
+
+/* Clears a summary byte that was seen set. Acquire: partner is the release in kbi_board_mark. The exchange is
+ * also the full fence between the clear and the scan of what is below: a mark that comes after our look below
+ * sets the summary again. */
+static bool clear(a8 *s)
+{
+	return a_load_rlx(s) && a_xchg_acqrel(s, 0);
+}
+
+static void scan_threads(struct kbi_board *b, uint32_t g, void (*found)(void *, uint32_t), void *arg)
+{
+	if (!clear(&b->sum1[g]))
+		return;
+	for (uint32_t i = g << 6; i < (g + 1) << 6; i++)
+		/* acquire: partner is the release in kbi_board_mark */
+		if (a_load_acq(&kbi_notify[i]))
+			found(arg, i);
+}
+
+void kbi_board_scan(struct kbi_board *b, void (*found)(void *arg, uint32_t index), void *arg)
+{
+	if (!a_xchg_acqrel(&b->marked, 0))
+		return;
+	for (uint32_t k = 0; k < 64; k++) {
+		if (!clear(&b->sum3[k]))
+			continue;
+		for (uint32_t j = k << 6; j < (k + 1) << 6; j++) {
+			if (!clear(&b->sum2[j]))
+				continue;
+			for (uint32_t g = j << 6; g < (j + 1) << 6; g++)
+				scan_threads(b, g, found, arg);
+		}
+	}
+}

@@ -1,0 +1,76 @@
+/* core/board.h - how a wake-up from elsewhere reaches the VP that owns the waiter.
+ *
+ * Two roads. From VP to VP: a mailbox, one per ordered pair, single producer, single consumer, no RMW; a slot
+ * carries the task (or its cell) and an 8-byte message, so that a wake-up and its message are ONE cache line on the
+ * move. From anybody else, and when a mailbox is full: the board, a notification byte per thread and summary
+ * bytes over them (64 threads a byte, 4,096, 262,144), marked bottom-up with plain release stores, idempotent,
+ * any number of writers, no RMW; scanned top-down, so that detection costs O(events), not O(waiters).
+ * Only the keeper of the domain reads mail, clears summaries and claims waiters. Model: model/board.pml.
+ * Callers: core/wait (post, mark), core/vp and core/agent (poll). */
+#ifndef KBI_BOARD_H
+#define KBI_BOARD_H
+
+#include "core/task.h"
+
+enum { KBI_MAIL_SLOTS = 64, KBI_MAIL_MAX_VPS = 128 };
+
+/* word: task or cell address (64-byte aligned) | LAP | kind */
+enum { KBI_MAIL_LAP = 1, KBI_MAIL_CELL = 2, KBI_MAIL_NEXT = 4, KBI_MAIL_BITS = 63 };
+
+struct kbi_mail {
+	aptr word;
+	a64 value;
+	struct kbi_task *task; /* written before word, read after it */
+	uint64_t unused;       /* two to a line */
+};
+
+struct kbi_mailbox {
+	struct kbi_mail slot[KBI_MAIL_SLOTS] KBI_ALIGNED(KBI_CACHE_LINE);
+	/* consumer writes, producer reads when the box looks full */
+	a32 head KBI_ALIGNED(KBI_CACHE_LINE);
+	/* producer only */
+	uint32_t tail KBI_ALIGNED(KBI_CACHE_LINE);
+	uint32_t head_seen;
+};
+
+/* A VP's board: summaries over all threads' notification bytes. */
+struct kbi_board {
+	a8 *sum1;            /* [threads / 64] */
+	a8 *sum2;            /* [threads / 4096] */
+	a8 *sum3;            /* [threads / 262144], at most 64: one line */
+	struct kbi_mailbox *in; /* [number of VPs]: from each; NULL: too many VPs, the board serves alone */
+	a32 *in_head;        /* consumer's counters; a monitor peeps */
+	a32 marked KBI_ALIGNED(KBI_CACHE_LINE); /* something is marked: the one word a poll reads */
+};
+
+/* Notification bytes of all threads, by index; set by wakers, cleared by the thread's owner. */
+extern a8 *kbi_notify;
+
+/* 0 or ENOMEM: memory for boards over `threads` descriptors. */
+int kbi_board_setup(uint32_t threads);
+int kbi_board_init(struct kbi_board *b, unsigned nvps, uint32_t threads);
+
+/* Producer: VP `from`'s box of `b`. False: full, nothing was sent. */
+bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *t, void *what, unsigned kind,
+		   uint64_t value);
+/* Consumer: is there mail from `from`? */
+static inline bool kbi_mail_waiting(const struct kbi_board *b, unsigned from)
+{
+	uint32_t h = a_load_rlx(&b->in_head[from]);
+	uintptr_t w = (uintptr_t)a_load_rlx(&b->in[from].slot[h % KBI_MAIL_SLOTS].word);
+
+	/* the lap bit of lap 0 is 1: a zeroed box is empty */
+	return (w & KBI_MAIL_LAP) != (h / KBI_MAIL_SLOTS & 1);
+}
+/* Any: is there mail from anybody? Approximate for others than the keeper. */
+bool kbi_board_mail_any(const struct kbi_board *b, unsigned nvps);
+/* Consumer: takes one; only after kbi_mail_waiting. The task it is for; what was sent in *what. */
+struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, unsigned *kind, uint64_t *value);
+
+/* Any context: sets the thread's byte and marks it on the board. The caller fences afterwards and looks
+ * whether the VP sleeps. */
+void kbi_board_mark(struct kbi_board *b, uint32_t index);
+/* Keeper: calls found(arg, index) for each marked thread whose byte is set. */
+void kbi_board_scan(struct kbi_board *b, void (*found)(void *arg, uint32_t index), void *arg);
+
+#endif

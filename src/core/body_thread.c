@@ -1,0 +1,87 @@
+/* core/body_thread.c - a kernel thread as the body of a VP. Contract in body_thread.h. */
+#include "core/body_thread.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+
+#include "base/option.h"
+#include "core/preempt.h"
+#include "core/agent.h"
+#include "os/real.h"
+#include "os/sys.h"
+
+void kbi_body_native_tp(struct kbi_vp *vp)
+{
+#if KBI_HAVE_TP
+	vp->tp = vp->cur_tp = kbi_tp_get();
+#endif
+	vp->self_slot = &kbi_self_tls;
+	vp->tid = kbi_sys_gettid();
+}
+
+void kbi_body_own_stack(struct kbi_san *s)
+{
+	pthread_attr_t a;
+	void *low = NULL;
+	size_t size = 0;
+
+	if (KBI_SAN && pthread_getattr_np(pthread_self(), &a) == 0) {
+		pthread_attr_getstack(&a, &low, &size);
+		pthread_attr_destroy(&a);
+	}
+	kbi_san_adopt(s, low, size);
+}
+
+void kbi_body_agent(void *vp)
+{
+	kbi_san_arrive(NULL);
+	kbi_agent_run(vp);
+}
+
+static void *body(void *arg)
+{
+	struct kbi_vp *vp = arg;
+
+	kbi_body_native_tp(vp);
+	kbi_preempt_alt_stack();
+	kbi_body_own_stack(&vp->agent_san);
+	kbi_agent_run(vp);
+}
+
+/* Signals of the program go to kernel threads that run its code with its mask; a body starts with all blocked
+ * but the tick and the faults. */
+static void body_mask(sigset_t *old)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	sigdelset(&set, KBI_TICK_SIGNAL);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	sigdelset(&set, SIGFPE);
+	sigdelset(&set, SIGILL);
+	sigdelset(&set, SIGABRT);
+	sigdelset(&set, SIGTRAP);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &set, old);
+}
+
+int kbi_body_start(struct kbi_vp *vp)
+{
+	size_t size = KBI_AGENT_STACK;
+	pthread_attr_t a;
+	pthread_t id;
+	sigset_t old;
+	int e;
+
+	/* static TLS comes out of the stack size with glibc */
+	size += kbi_tcb_available ? kbi_tcb_overhead() : 2 * KBI_AGENT_STACK;
+	pthread_attr_init(&a);
+	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&a, (size + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1));
+	body_mask(&old);
+	e = kbi_real.pthread_create(&id, &a, body, vp);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&a);
+	return e;
+}

@@ -1,0 +1,165 @@
+/* core/boot.c - starting the runtime: options, memory, virtual processors; main becomes a thread like any other.
+ * The process's first kernel thread becomes VP 0's body. Its TLS belongs to main from then on, wherever main
+ * runs; VP 0 gets a block of its own, so that its light threads and main do not share errno. */
+#include "core/boot.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/option.h"
+#include "core/body_thread.h"
+#include "core/dump.h"
+#include "core/foreign.h"
+#include "core/wait.h"
+#include "core/preempt.h"
+#include "core/agent.h"
+#include "core/run.h"
+#include "core/thread.h"
+#include "os/cpu.h"
+#include "os/sys.h"
+
+static a32 stage; /* 0 not started, 1 starting, 2 running, 3 failed */
+static int failure;
+
+bool kbi_booted(void)
+{
+	/* acquire: partner is the release in kbi_boot */
+	return a_load_acq(&stage) == 2;
+}
+
+static const struct kbi_sched *chosen_scheduler(void)
+{
+	return kbi_sched_table[kbi_options.sched];
+}
+
+static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched)
+{
+	vp->id = id;
+	vp->waiting_here = KBI_STATE(KBI_TASK_WAITING, id);
+	vp->ready_here = KBI_STATE(KBI_TASK_READY, id);
+	vp->running_here = KBI_STATE(KBI_TASK_RUNNING, id);
+	vp->sched = sched;
+	vp->poll_every = sched->poll_every;
+	a_store_rlx(&vp->countdown, vp->poll_every);
+	vp->fp = vp->fp_now = kbi_fp_get();
+	vp->s = s;
+	vp->plain = !sched->push && !sched->pop;
+	vp->idle_count = &s->all[0].idle_count;
+	a_store_rlx(&vp->next_deadline, UINT64_MAX);
+	return kbi_board_init(&vp->board, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
+}
+
+static int make_vps(unsigned n)
+{
+	const struct kbi_sched *sched = chosen_scheduler();
+	struct kbi_sched_vp *s = kbi_sys_map(n * sizeof *s);
+	struct kbi_vp *vps = kbi_sys_map(n * sizeof *vps);
+	int e;
+
+	kbi_vps = kbi_sys_map(n * sizeof *kbi_vps);
+	if (!s || !vps || !kbi_vps)
+		return ENOMEM;
+	kbi_vp_n = n;
+	for (unsigned i = 0; i < n; i++) {
+		s[i].id = i;
+		s[i].nvps = n;
+		s[i].all = s;
+		kbi_vps[i] = &vps[i];
+		e = init_vp(&vps[i], i, &s[i], sched);
+		if (e)
+			return e;
+	}
+	return sched->init(s, n, kbi_options.capacity, kbi_options.lb2_lock);
+}
+
+/* The caller is the process's first thread: it goes on as `main` on VP 0, whose body this kernel thread is. */
+static int adopt_main(struct kbi_vp *vp)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+	int class = kbi_stack_class(KBI_AGENT_STACK, kbi_tcb_available);
+	struct kbi_stack *agent = class < 0 ? NULL : kbi_stack_get(0, class);
+
+	if (!agent)
+		return ENOMEM;
+	t->is_main = true;
+	t->task.started = 1;
+	memcpy(t->name, "main", 5);
+	t->named = true;
+	if (kbi_tcb_available) {
+		t->own_tls = true;
+		t->task.tp = kbi_tp_get();
+		vp->tp = agent->tcb.tp;
+		vp->self_slot = (struct kbi_task **)((char *)vp->tp + kbi_self_offset);
+	} else {
+		t->task.bound = 0;
+		vp->self_slot = &kbi_self_tls;
+		kbi_body_native_tp(vp);
+	}
+	vp->cur_tp = t->task.tp ? t->task.tp : vp->tp;
+	vp->tid = kbi_sys_gettid();
+	vp->cur = t;
+	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, vp);
+	kbi_san_make(&vp->agent_san, agent->low, agent->size);
+	kbi_body_own_stack(&t->san);
+	kbi_foreign_leave(t);
+	t->task.vp = vp;
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_RUNNING, 0));
+	return 0;
+}
+
+static int start(void)
+{
+	unsigned n;
+	bool first = kbi_sys_gettid() == getpid();
+	int e = kbi_option_load();
+
+	if (e)
+		return e;
+	n = kbi_options.vps ? kbi_options.vps : kbi_cpu_count();
+	kbi_tp_init(kbi_options.fsgsbase);
+	kbi_descriptor_setup();
+	kbi_self(); /* the caller has a descriptor from here on */
+#if KBI_HAVE_TP
+	kbi_self_offset = (char *)&kbi_self_tls - (char *)kbi_tp_get();
+#endif
+	e = kbi_stack_setup(n + 1);
+	if (e)
+		return e;
+	e = kbi_tcb_setup(&kbi_self_tls, (enum kbi_tcb_mode)kbi_options.tls);
+	if (e && e != ENOTSUP)
+		return e;
+	e = make_vps(n);
+	if (e)
+		return e;
+	e = kbi_thread_setup();
+	if (e)
+		return e;
+	kbi_agent_deadlock = kbi_dump_deadlock;
+	kbi_preempt_setup();
+	kbi_dump_setup();
+	if (first)
+		e = adopt_main(kbi_vps[0]);
+	for (unsigned i = first; !e && i < n; i++)
+		e = kbi_body_start(kbi_vps[i]);
+	return e;
+}
+
+int kbi_boot(void)
+{
+	uint32_t none = 0;
+
+	/* acquire: partner is the release below */
+	if (kbi_likely(a_load_acq(&stage) == 2))
+		return 0;
+	if (a_cas_acq(&stage, &none, 1)) {
+		failure = start();
+		if (kbi_options.verbose)
+			kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s %s", kbi_vp_n,
+					chosen_scheduler()->name, kbi_tcb_available ? "yes" : "no", kbi_tcb_why());
+		a_store_rel(&stage, failure ? 3 : 2);
+	}
+	while (a_load_acq(&stage) == 1)
+		kbi_sys_yield();
+	return a_load_acq(&stage) == 2 ? 0 : failure;
+}

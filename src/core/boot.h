@@ -1,0 +1,11 @@
+/* core/boot.h - starting the runtime. */
+#ifndef KBI_BOOT_H
+#define KBI_BOOT_H
+
+#include "core/task.h"
+
+/* Starts it if it has not been: options, memory, VPs; the process's first thread becomes a lightweight thread if
+ * it is the caller. 0, EINVAL, EAGAIN, ENOMEM. Any thread. */
+int kbi_boot(void);
+bool kbi_booted(void);
+#endif

@@ -1,0 +1,315 @@
+/* core/domain.c - the keeper's work. Contract in domain.h.
+ *
+ * Why no wake-up is lost. The owner of a task is the VP in its state word. A wake on the owner VP, for a task
+ * WAITING there, claims it: nobody else can. Any other wake is a message to the owner VP, and the owner reads
+ * its messages only between tasks, that is, when none of its own tasks is half-way into its sleep. If the task
+ * is awake there, the owner leaves a permit (its notification byte), which the task finds when it next sleeps
+ * on that VP, in program order. If the task has left, the owner passes the message on. A task taken by another
+ * VP at that very moment is caught by law 3 of task.h: permit, fence, look at the state again against new
+ * state, fence, (later) look at the permit. Models: model/wait.pml, model/board.pml. */
+#include "core/domain.h"
+
+#include "core/foreign.h"
+#include "core/cell.h"
+#include "os/sys.h"
+
+/* ---- watched words -------------------------------------------------------------------------- */
+
+bool kbi_domain_watch_changed(const struct kbi_watch *w)
+{
+	/* acquire: partner is the release, if any, of a writer we know nothing of */
+	if (w->size == 4)
+		return __atomic_load_n((const volatile uint32_t *)w->word, __ATOMIC_ACQUIRE) != (uint32_t)w->old;
+	return __atomic_load_n((const volatile uint64_t *)w->word, __ATOMIC_ACQUIRE) != w->old;
+}
+
+void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w)
+{
+	w->prev = NULL;
+	w->next = vp->watches;
+	if (w->next)
+		w->next->prev = w;
+	vp->watches = w;
+	a_store_rlx(&vp->n_watches, a_load_rlx(&vp->n_watches) + 1);
+	kbi_thread_of(w->task)->watch = w;
+	w->task->armed |= KBI_ARMED_WAIT;
+}
+
+void kbi_domain_watch_drop(struct kbi_vp *dom, struct kb_thread *t)
+{
+	struct kbi_watch *w = t->watch;
+
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		dom->watches = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+	a_store_rlx(&dom->n_watches, a_load_rlx(&dom->n_watches) - 1);
+	t->watch = NULL;
+}
+
+/* A waiter that has been claimed in dom runs here, unless it is bound. */
+static void ready(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, bool front)
+{
+	if (kbi_unlikely(t->bound >= 0 && me != dom))
+		kbi_vp_send(dom, t);
+	else
+		kbi_vp_push(me, t, front);
+}
+
+static void watch_poll(struct kbi_vp *me, struct kbi_vp *dom)
+{
+	struct kbi_watch *w = dom->watches, *next;
+
+	for (; w; w = next) {
+		struct kbi_task *t = w->task;
+
+		next = w->next;
+		if (!kbi_domain_watch_changed(w) || a_load_acq(&t->state) != dom->waiting_here)
+			continue;
+		kbi_domain_claim(dom, t, KBI_WAKE_WATCH);
+		ready(me, dom, t, false);
+	}
+}
+
+/* ---- claiming ---------------------------------------------------------------------------------- */
+
+void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
+{
+	if (kbi_heap_holds(&t->deadline))
+		kbi_heap_remove(&dom->deadlines, &t->deadline);
+	if (t->watch)
+		kbi_domain_watch_drop(dom, t);
+	t->task.armed &= (uint8_t)~KBI_ARMED_WAIT;
+}
+
+/* ---- deadlines ---------------------------------------------------------------------------------- */
+
+static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
+{
+	struct kbi_heap_node *n;
+
+	while ((n = dom->deadlines.root) && n->key <= now) {
+		struct kb_thread *t = kbi_container(n, struct kb_thread, deadline);
+
+		kbi_heap_remove(&dom->deadlines, n);
+		/* it set its deadline and has not gone to sleep yet: it is this VP's running thread */
+		if (a_load_acq(&t->task.state) != dom->waiting_here) {
+			t->task.reason = KBI_WAKE_DEADLINE;
+			kbi_domain_wake_far(me, &t->task, false);
+			continue;
+		}
+		kbi_domain_claim(dom, &t->task, KBI_WAKE_DEADLINE);
+		ready(me, dom, &t->task, false);
+	}
+	a_store_rlx(&dom->next_deadline, n ? n->key : UINT64_MAX);
+}
+
+/* ---- wake-ups ------------------------------------------------------------------------------------ */
+
+/* t is awake on this VP, or on its way to any: leaves the permit. False: the state has changed meanwhile. */
+static bool leave_permit(struct kbi_task *t, uint64_t st)
+{
+	/* release: partner is the acquire in kbi_wait_sleep and kbi_domain_claim */
+	a_store_rel(&kbi_notify[t->index], 1);
+	a_fence_sc(); /* partner: law 3, the fence of who takes the task from a shared place */
+	return a_load_acq(&t->state) == st;
+}
+
+/* The home VP sleeps and offers its domain: takes the waiter over instead of waking that VP. */
+static bool pull(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, bool front)
+{
+	bool mine;
+
+	if (t->bound >= 0 || !kbi_vp_hold(home))
+		return false;
+	mine = a_load_acq(&t->state) == home->waiting_here;
+	if (mine) {
+		kbi_domain_claim(home, t, KBI_WAKE_PERMIT);
+		/* before the domain is given back: its next holder, or home itself, must not claim t once more */
+		a_store_rlx(&t->state, me->ready_here);
+	}
+	kbi_vp_unhold(home);
+	if (mine)
+		kbi_vp_push(me, t, front);
+	return mine;
+}
+
+void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, void *what, unsigned kind, uint64_t value)
+{
+	if (kbi_unlikely(!kbi_mail_post(&home->board, me->id, t, what, kind, value))) {
+		if (kind & KBI_MAIL_CELL)
+			kbi_cell_put(what, value, false);
+		kbi_board_mark(&home->board, t->index);
+	}
+	/* fence: partner is the sleeper's in agent.c: it publishes doze, fences, looks at its mail */
+	a_fence_sc();
+	kbi_vp_rouse(home);
+}
+
+KBI_NOINLINE void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, bool front)
+{
+	for (;;) {
+		/* acquire: partner is the owner's release */
+		uint64_t st = a_load_acq(&t->state);
+		struct kbi_vp *home;
+
+		switch (kbi_state_kind(st)) {
+		case KBI_TASK_FREE:
+		case KBI_TASK_NEW:
+		case KBI_TASK_DONE:
+			return;
+		case KBI_TASK_FOREIGN:
+			kbi_foreign_wake(t);
+			return;
+		default:
+			break;
+		}
+		home = kbi_vps[kbi_state_vp(st)];
+		if (st == me->waiting_here) {
+			kbi_domain_claim(me, t, KBI_WAKE_PERMIT);
+			kbi_vp_push(me, t, front);
+			return;
+		}
+		if (home == me || kbi_state_kind(st) == KBI_TASK_WAIVED) {
+			if (leave_permit(t, st))
+				return;
+			continue;
+		}
+		if (st != home->waiting_here || !pull(me, home, t, front))
+			kbi_domain_post(me, home, t, t, front ? KBI_MAIL_NEXT : 0, 0);
+		return;
+	}
+}
+
+/* From a kernel thread that is no VP: the byte first, then the home's board. */
+void kbi_domain_wake_from_outside(struct kbi_task *t)
+{
+	uint64_t st;
+
+	if (kbi_state_kind(a_load_acq(&t->state)) == KBI_TASK_FOREIGN) {
+		kbi_foreign_wake(t);
+		return;
+	}
+	a_store_rel(&kbi_notify[t->index], 1);
+	a_fence_sc(); /* the byte before the home is read: who changes its home looks at its byte afterwards (law 3) */
+	st = a_load_acq(&t->state);
+	switch (kbi_state_kind(st)) {
+	case KBI_TASK_FREE:
+	case KBI_TASK_NEW:
+	case KBI_TASK_DONE:
+		return;
+	default:
+		kbi_board_mark(&kbi_vps[kbi_state_vp(st)]->board, t->index);
+		a_fence_sc(); /* partner: the sleeper's in agent.c */
+		kbi_vp_rouse(kbi_vps[kbi_state_vp(st)]);
+	}
+}
+
+/* ---- looking at every source ------------------------------------------------------------------------ */
+
+/* A task woken out of the idle loop by mail from VP `from`: the fourth short run in a row makes it move to the
+ * VP it converses with, so that a conversation ends up on one VP. */
+static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, unsigned from, bool front)
+{
+	kbi_domain_claim(dom, t, KBI_WAKE_PERMIT);
+	if (me->cur || t->bound >= 0) {
+		ready(me, dom, t, front);
+		return;
+	}
+	if (t->chat >= 4 && !a_load_rlx(&kbi_vps[from]->doze)) {
+		t->chat = 0;
+		kbi_vp_send(kbi_vps[from], t);
+		return;
+	}
+	me->idle_ran = kbi_thread_of(t);
+	me->idle_ran_at = kbi_sys_now();
+	kbi_vp_push(me, t, front);
+}
+
+/* The message of a cell goes to its owner's descriptor if the owner waits here or is the one that runs here: the
+ * cell itself is not touched, for its owner may have given it up by now. */
+static bool put_got(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, uint64_t st, void *cell, uint64_t value)
+{
+	if ((st != dom->waiting_here && (me != dom || st != dom->running_here)) || (t->armed & KBI_ARMED_MAIL))
+		return false;
+	t->armed |= KBI_ARMED_MAIL;
+	kbi_thread_of(t)->got = cell;
+	kbi_thread_of(t)->got_value = value;
+	return true;
+}
+
+static void mail_one(struct kbi_vp *me, struct kbi_vp *dom, unsigned from)
+{
+	unsigned kind;
+	uint64_t value, st;
+	void *what;
+	struct kbi_task *t = kbi_mail_take(&dom->board, from, &what, &kind, &value);
+
+	me->n_mail++;
+	/* acquire: partner is the store of WAITING; the context is saved */
+	st = a_load_acq(&t->state);
+	if ((kind & KBI_MAIL_CELL) && !put_got(me, dom, t, st, what, value))
+		kbi_cell_put(what, value, false);
+	if (st == dom->waiting_here)
+		resume_by_mail(me, dom, t, from, kind & KBI_MAIL_NEXT);
+	else
+		kbi_domain_wake_far(me, t, kind & KBI_MAIL_NEXT);
+}
+
+static bool take_mail(struct kbi_vp *me, struct kbi_vp *dom)
+{
+	bool any = false;
+
+	if (!dom->board.in)
+		return false;
+	for (unsigned from = 0; from < kbi_vp_n; from++)
+		while (kbi_mail_waiting(&dom->board, from)) {
+			mail_one(me, dom, from);
+			any = true;
+		}
+	return any;
+}
+
+struct scan {
+	struct kbi_vp *me, *dom;
+};
+
+static void marked(void *arg, uint32_t index)
+{
+	const struct scan *s = arg;
+	struct kbi_task *t = &kbi_descriptor_at(index)->task;
+
+	/* acquire: partner is the release in kbi_wait_sleep */
+	if (a_load_acq(&t->state) != s->dom->waiting_here) {
+		kbi_domain_wake_far(s->me, t, false);
+		return;
+	}
+	kbi_domain_claim(s->dom, t, KBI_WAKE_PERMIT);
+	ready(s->me, s->dom, t, false);
+}
+
+static void scan_board(struct kbi_vp *me, struct kbi_vp *dom)
+{
+	struct scan s = { me, dom };
+
+	kbi_board_scan(&dom->board, marked, &s);
+	if (me == dom)
+		kbi_vp_receive(me);
+	else if (a_load_rlx(&dom->inbox))
+		/* only dom takes from its inbox, and it looks there only when it is marked */
+		a_store_rel(&dom->board.marked, 1);
+}
+
+void kbi_domain_poll(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
+{
+	take_mail(me, dom);
+	if (a_load_rlx(&dom->board.marked))
+		scan_board(me, dom);
+	if (dom->deadlines.root)
+		expire(me, dom, now ? now : kbi_sys_now());
+	if (dom->watches)
+		watch_poll(me, dom);
+}
+

@@ -1,0 +1,60 @@
+/* core/domain.h - what the keeper of a domain does: claims waiters, delivers mail, expires deadlines, polls watched
+ * words; and how a wake-up finds the keeper. Every function runs on VP `me`, inside np brackets; tasks that become
+ * ready go to me's queue. Callers: run, wait, timer, watch, agent, thread. Calls vp, board, foreign. */
+#ifndef KBI_DOMAIN_H
+#define KBI_DOMAIN_H
+
+#include "core/vp.h"
+
+/* A memory word that a waiter watches. The record lies on the waiter's stack. */
+struct kbi_watch {
+	struct kbi_watch *next, *prev;
+	const volatile void *word;
+	uint64_t old;
+	unsigned size; /* 4 or 8 bytes */
+	struct kbi_task *task;
+};
+
+/* The WAITING task t of domain dom, which the caller holds, becomes the caller's. It makes it READY or runs it. */
+static inline void kbi_domain_claim(struct kbi_vp *dom, struct kbi_task *t, enum kbi_wake_reason reason);
+/* Every source of a domain, on behalf of me (me == dom, or dom is held). now: CLOCK_MONOTONIC ns if known, else 0. */
+void kbi_domain_poll(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now);
+
+/* A wake-up that is not for a waiter of me's. front: it should run next. */
+void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, bool front);
+/* The same from a kernel thread that is no VP. */
+void kbi_domain_wake_from_outside(struct kbi_task *t);
+/* A message to t's home: what and kind as in board.h. */
+void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, void *what, unsigned kind,
+		     uint64_t value);
+
+/* Takes an armed task's deadline and watch out of the domain. */
+void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t);
+void kbi_domain_watch_add(struct kbi_vp *dom, struct kbi_watch *w);
+void kbi_domain_watch_drop(struct kbi_vp *dom, struct kb_thread *t);
+bool kbi_domain_watch_changed(const struct kbi_watch *w);
+
+static inline void kbi_domain_claim(struct kbi_vp *dom, struct kbi_task *t, enum kbi_wake_reason reason)
+{
+	if (kbi_unlikely(t->armed & KBI_ARMED_WAIT)) {
+		kbi_domain_disarm(dom, kbi_thread_of(t));
+		t->reason = (uint8_t)reason;
+	}
+	/* acquire: partner is the waker's release store of the byte; a byte left set is a later permit */
+	if (kbi_unlikely(a_load_rlx(&kbi_notify[t->index])))
+		a_xchg_acq(&kbi_notify[t->index], 0);
+}
+
+/* A wake-up, wherever t is. front: it should run next. */
+static inline void kbi_domain_wake(struct kbi_vp *me, struct kbi_task *t, bool front)
+{
+	/* acquire: partner is the release in kbi_wait_sleep (our own VP's: program order) */
+	if (kbi_likely(a_load_acq(&t->state) == me->waiting_here)) {
+		kbi_domain_claim(me, t, KBI_WAKE_PERMIT);
+		kbi_vp_push(me, t, front);
+	} else {
+		kbi_domain_wake_far(me, t, front);
+	}
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* core/dump.c - prints threads: on SIGQUIT, at a deadlock, on request. Contract in dump.h.
+ * Backtraces follow frame pointers inside the thread's own stack from its saved context; code compiled without
+ * frame pointers shortens them (the debugger helper unwinds fully). The state of a thread that runs meanwhile is
+ * a snapshot. */
+#include "core/dump.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <kochab/kochab.h>
+
+#include "base/option.h"
+#include "core/preempt.h"
+#include "core/vp.h"
+#include "os/real.h"
+#include "os/sys.h"
+
+enum { FRAMES = 24 };
+
+static void KBI_PRINTF(2, 3) line(int fd, const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	if (n > 0)
+		kbi_sys_write(fd, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+static const char *state_name(enum kbi_task_kind k)
+{
+	static const char *const names[] = {
+		[KBI_TASK_FREE] = "free",       [KBI_TASK_NEW] = "new",
+		[KBI_TASK_READY] = "ready",     [KBI_TASK_WAIVED] = "moving",
+		[KBI_TASK_RUNNING] = "running", [KBI_TASK_WAITING] = "waiting",
+		[KBI_TASK_DONE] = "ended",      [KBI_TASK_FOREIGN] = "kernel thread",
+	};
+
+	return names[k];
+}
+
+static void frame(int fd, unsigned n, uintptr_t pc)
+{
+	Dl_info i;
+
+	if (!dladdr((void *)pc, &i) || !i.dli_fname)
+		line(fd, "    #%-2u 0x%lx\n", n, (unsigned long)pc);
+	else if (i.dli_sname)
+		line(fd, "    #%-2u 0x%lx %s+0x%lx (%s)\n", n, (unsigned long)pc, i.dli_sname,
+		     (unsigned long)(pc - (uintptr_t)i.dli_saddr), i.dli_fname);
+	else
+		line(fd, "    #%-2u 0x%lx %s+0x%lx\n", n, (unsigned long)pc, i.dli_fname,
+		     (unsigned long)(pc - (uintptr_t)i.dli_fbase));
+}
+
+/* Two words of a stack, which its thread may leave meanwhile, so that anything may be found instead of a frame:
+ * the kernel reads it, and no bad address makes us fault. */
+static bool peek(uintptr_t at, uintptr_t word[2])
+{
+	struct iovec to = { word, 2 * sizeof *word }, from = { (void *)at, 2 * sizeof *word };
+
+	return kbi_sys(SYS_process_vm_readv, getpid(), &to, 1, &from, 1) == (long)to.iov_len;
+}
+
+/* Where a saved context goes on: pc and frame pointer. */
+static bool where(const struct kbi_ctx *c, uintptr_t *pc, uintptr_t *fp)
+{
+#if defined(KBI_FRAME_RIP)
+	_Static_assert(KBI_FRAME_RIP == KBI_FRAME_RBP + 8, "read together");
+	uintptr_t word[2];
+
+	if (!peek((uintptr_t)c->sp + KBI_FRAME_RBP, word))
+		return false;
+	*fp = word[0];
+	*pc = word[1];
+	return true;
+#else
+	(void)c;
+	*pc = *fp = 0;
+	return false;
+#endif
+}
+
+/* main's stack is libc's: its frames are followed as long as they climb, for at most 8 MiB. */
+static void stack_range(const struct kb_thread *t, uintptr_t *low, uintptr_t *high)
+{
+	const struct kbi_stack *s = *(struct kbi_stack *const volatile *)&t->stack;
+
+	*low = (uintptr_t)t->task.ctx.sp;
+	*high = s ? (uintptr_t)s->low + s->size : *low + (8 << 20);
+}
+
+static void backtrace_of(int fd, const struct kb_thread *t)
+{
+	uintptr_t pc, fp, low, high;
+
+	if (!t->task.started || !where(&t->task.ctx, &pc, &fp))
+		return;
+	stack_range(t, &low, &high);
+	for (unsigned n = 0; n < FRAMES && pc; n++) {
+		uintptr_t f[2];
+
+		frame(fd, n, pc);
+		if (fp < low || fp + sizeof f > high || fp % sizeof *f || !peek(fp, f))
+			return;
+		low = fp + 1;
+		fp = f[0];
+		pc = f[1];
+	}
+}
+
+static void thread(int fd, const struct kb_thread *t)
+{
+	uint64_t st = a_load_acq(&t->task.state);
+	enum kbi_task_kind k = kbi_state_kind(st);
+
+	if (k == KBI_TASK_FREE)
+		return;
+	if (k == KBI_TASK_FOREIGN || k == KBI_TASK_NEW || k == KBI_TASK_DONE)
+		line(fd, "  thread #%u \"%s\" %s\n", t->task.index, t->name, state_name(k));
+	else
+		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, t->name, state_name(k), kbi_state_vp(st),
+		     kbi_heap_holds(&t->deadline) ? ", with a deadline" : "", t->watch ? ", watching a word" : "",
+		     t->task.bound >= 0 ? ", bound" : "");
+	if (k == KBI_TASK_WAITING || k == KBI_TASK_READY)
+		backtrace_of(fd, t);
+}
+
+static void vp(int fd, const struct kbi_vp *v)
+{
+	static const char *const idle[] = { "busy", "polling", "sleeping" };
+
+	line(fd, "  VP %u (kernel thread %d) %s, %u ready, %llu switches\n", v->id, v->tid, idle[a_load_rlx(&v->s->idle)],
+	     kbi_vp_backlog(v), (unsigned long long)kbi_vp_progress(v));
+}
+
+void kbi_dump(int fd)
+{
+	uint32_t n = kbi_descriptor_limit();
+
+	line(fd, "kochab: %u virtual processors, scheduler %s\n", kbi_vp_n, kbi_vp_n ? kbi_vps[0]->sched->name : "-");
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		vp(fd, kbi_vps[i]);
+	for (uint32_t i = 0; i < n; i++)
+		thread(fd, kbi_descriptor_at(i));
+}
+
+/* Kernel threads of this process, by counting /proc/self/task; 0: cannot tell. */
+static unsigned kernel_threads(void)
+{
+	char buf[4096];
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
+	unsigned count = 0;
+
+	if (fd < 0)
+		return 0;
+	while ((n = kbi_sys(SYS_getdents64, fd, buf, sizeof buf)) > 0)
+		for (long at = 0; at < n;) {
+			uint16_t length;
+
+			memcpy(&length, buf + at + 16, sizeof length);
+			count += buf[at + 19] != '.';
+			at += length;
+		}
+	kbi_sys(SYS_close, fd);
+	return count;
+}
+
+/* Has the program a handler of a signal that comes from outside? Ours, libc's and those of faults do not count. */
+static bool has_handlers(void)
+{
+	static const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, KBI_TICK_SIGNAL };
+	char buf[4096] = "";
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+	const char *at;
+	uint64_t caught;
+
+	if (fd < 0)
+		return false;
+	kbi_sys(SYS_read, fd, buf, sizeof buf - 1);
+	kbi_sys(SYS_close, fd);
+	at = strstr(buf, "SigCgt:");
+	caught = at ? strtoull(at + 7, NULL, 16) : 0;
+	for (unsigned i = 0; i < kbi_countof(other); i++)
+		caught &= ~(1ull << (other[i] - 1));
+	for (int sig = 32; sig < SIGRTMIN; sig++)
+		caught &= ~(1ull << (sig - 1));
+	return caught != 0;
+}
+
+bool kbi_dump_deadlock(void)
+{
+	if (kernel_threads() != kbi_vp_n || has_handlers())
+		return false;
+	kbi_sys_message("deadlock: all threads wait, none has a deadline, and no kernel thread is left to wake one");
+	kbi_dump(STDERR_FILENO);
+	return true;
+}
+
+static void on_quit(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	kbi_dump(STDERR_FILENO);
+	errno = saved;
+}
+
+/* The option stats: what each VP did, at the process's end. The owners go on counting with plain stores. */
+__attribute__((no_sanitize("thread"))) static void print_stats(void)
+{
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		const struct kbi_vp *v = kbi_vps[i];
+
+		line(STDERR_FILENO,
+		     "kochab: VP %u: %llu switches, %llu messages, %llu sleeps, %llu ticks, %llu threads given, %llu taken\n",
+		     i, (unsigned long long)kbi_vp_progress(v), (unsigned long long)v->n_mail,
+		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks, (unsigned long long)v->s->given,
+		     (unsigned long long)v->s->taken);
+	}
+	line(STDERR_FILENO, "kochab: %u thread descriptors used at most at once\n", kbi_descriptor_limit());
+}
+
+void kbi_dump_setup(void)
+{
+	struct sigaction sa = { .sa_handler = on_quit, .sa_flags = SA_RESTART | SA_ONSTACK }, old;
+
+	if (kbi_options.stats)
+		atexit(print_stats);
+	if (!kbi_options.dump_on_quit)
+		return;
+	sigfillset(&sa.sa_mask);
+	kbi_real.sigaction(SIGQUIT, NULL, &old);
+	if (old.sa_handler == SIG_DFL)
+		kbi_real.sigaction(SIGQUIT, &sa, NULL);
+}

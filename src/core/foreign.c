@@ -1,0 +1,102 @@
+/* core/foreign.c - kernel threads that Kochab did not create. Contract in foreign.h. */
+#include "core/foreign.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "os/real.h"
+#include "os/sys.h"
+
+void (*kbi_foreign_at_end)(struct kb_thread *t);
+
+static a32 count;
+static pthread_key_t key;
+static a32 key_state; /* 0 none, 1 being made, 2 made */
+
+static void leave(void *arg)
+{
+	struct kb_thread *t = arg;
+
+	if (t->keys)
+		kbi_foreign_at_end(t);
+	kbi_self_tls = NULL;
+	a_sub_rlx(&count, 1);
+	kbi_descriptor_free(NULL, t);
+}
+
+static void make_key(void)
+{
+	uint32_t none = 0;
+
+	/* acquire: partner is the release below */
+	if (a_load_acq(&key_state) == 2)
+		return;
+	if (a_cas_acq(&key_state, &none, 1)) {
+		if (kbi_real.pthread_key_create(&key, leave))
+			kbi_sys_fatal("no pthread key left for kernel threads that use Kochab");
+		a_store_rel(&key_state, 2);
+	}
+	while (a_load_acq(&key_state) != 2)
+		kbi_sys_yield();
+}
+
+struct kbi_task *kbi_foreign_enter(void)
+{
+	struct kb_thread *t;
+
+	t = kbi_descriptor_alloc(NULL);
+	if (!t)
+		kbi_sys_fatal("no thread descriptor left for a foreign kernel thread (max_threads)");
+	t->fn = NULL; /* nothing of ours has started it */
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
+	a_add_rlx(&count, 1);
+	kbi_self_tls = &t->task;
+	make_key();
+	kbi_real.pthread_setspecific(key, t);
+	return &t->task;
+}
+
+int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
+{
+	struct kb_thread *t = kbi_thread_of(self);
+
+	for (;;) {
+		struct timespec left;
+		uint64_t now;
+
+		/* acquire: partner is the release in kbi_foreign_wake */
+		if (a_xchg_acq(&t->futex, 0))
+			return 0;
+		if (deadline == UINT64_MAX) {
+			kbi_sys_futex_wait(&t->futex, 0, NULL);
+			continue;
+		}
+		now = kbi_sys_now();
+		if (now >= deadline)
+			return ETIMEDOUT;
+		left.tv_sec = (time_t)((deadline - now) / 1000000000u);
+		left.tv_nsec = (long)((deadline - now) % 1000000000u);
+		kbi_sys_futex_wait(&t->futex, 0, &left);
+	}
+}
+
+void kbi_foreign_wake(struct kbi_task *task)
+{
+	struct kb_thread *t = kbi_thread_of(task);
+
+	/* release: partner is the acquire in kbi_foreign_sleep. Descriptors are never unmapped. */
+	if (!a_xchg_rel(&t->futex, 1))
+		kbi_sys_futex_wake(&t->futex, 1);
+}
+
+void kbi_foreign_leave(struct kb_thread *t)
+{
+	(void)t;
+	kbi_real.pthread_setspecific(key, NULL);
+	a_sub_rlx(&count, 1);
+}
+
+uint32_t kbi_foreign_count(void)
+{
+	return a_load_rlx(&count);
+}

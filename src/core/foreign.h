@@ -1,0 +1,21 @@
+/* core/foreign.h - kernel threads that Kochab did not create: they may use every object, and wait by blocking
+ * their kernel thread in a futex. */
+#ifndef KBI_FOREIGN_H
+#define KBI_FOREIGN_H
+
+#include "core/descriptor.h"
+
+/* Gives the calling kernel thread a descriptor; it is returned when the kernel thread ends. Aborts with a
+ * message when there is none. */
+struct kbi_task *kbi_foreign_enter(void);
+/* Called on such a kernel thread at its end, as long as it has a descriptor; NULL: nothing to do. */
+extern void (*kbi_foreign_at_end)(struct kb_thread *t);
+/* Sleeps until woken (0), or the deadline (CLOCK_MONOTONIC ns, UINT64_MAX none) has come (ETIMEDOUT). */
+int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline);
+void kbi_foreign_wake(struct kbi_task *t);
+/* The calling kernel thread becomes the body of a VP, its descriptor a thread's. */
+void kbi_foreign_leave(struct kb_thread *t);
+/* How many there are. */
+uint32_t kbi_foreign_count(void);
+
+#endif

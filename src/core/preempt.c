@@ -1,0 +1,102 @@
+/* core/preempt.c - the tick and the overflow report. Contract in preempt.h.
+ * The tick's handler runs on the interrupted thread's stack, on its VP, only if that thread is outside the
+ * library (np == 0); it restores errno, and system calls restart where the kernel can. */
+#include "core/preempt.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/run.h"
+#include "core/wait.h"
+#include "os/real.h"
+#include "os/sys.h"
+
+enum { ALT_STACK = 32768 };
+
+static void tick(int sig)
+{
+	struct kbi_task *self = kbi_self_raw();
+	int saved = errno;
+
+	(void)sig;
+	if (!self || !self->vp || a_load_rlx(&self->np) > 0)
+		return;
+	kbi_np_enter(self);
+	self->vp->n_ticks++;
+	kbi_run_service(self->vp, KBI_POLL_TICK);
+	kbi_np_leave(self);
+	errno = saved;
+}
+
+void kbi_preempt_send(struct kbi_vp *vp)
+{
+	kbi_sys(SYS_tgkill, getpid(), vp->tid, KBI_TICK_SIGNAL);
+}
+
+/* ---- faults -------------------------------------------------------------------------------------- */
+
+static struct sigaction before[2]; /* SIGSEGV, SIGBUS: what the program had when we started */
+
+static const struct sigaction *previous(int sig)
+{
+	return &before[sig == SIGBUS];
+}
+
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+	const struct sigaction *old = previous(sig);
+
+	if (old->sa_flags & SA_SIGINFO) {
+		old->sa_sigaction(sig, info, context);
+	} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
+		old->sa_handler(sig);
+	} else {
+		/* the faulting instruction runs again and ends the process as without us */
+		struct sigaction dfl = { .sa_handler = SIG_DFL };
+
+		kbi_real.sigaction(sig, &dfl, NULL);
+	}
+}
+
+static void fault(int sig, siginfo_t *info, void *context)
+{
+	struct kbi_task *self = kbi_self_raw();
+	size_t size = kbi_stack_guard_hit((uintptr_t)info->si_addr);
+
+	if (size) {
+		struct kb_thread *t = self && self->vp ? kbi_thread_of(self) : NULL;
+
+		if (t && t->stack && !t->user_stack)
+			size = kbi_stack_class_size(t->stack->class);
+		if (t && t->name[0])
+			kbi_sys_message("thread %s overflowed its %zu KiB stack", t->name, size / 1024);
+		else
+			kbi_sys_message("thread #%u overflowed its %zu KiB stack", t ? t->task.index : 0, size / 1024);
+	}
+	pass_on(sig, info, context);
+}
+
+void kbi_preempt_alt_stack(void)
+{
+	stack_t ss = { .ss_sp = kbi_sys_map(ALT_STACK), .ss_size = ALT_STACK };
+
+	if (ss.ss_sp)
+		sigaltstack(&ss, NULL);
+}
+
+void kbi_preempt_setup(void)
+{
+	struct sigaction sa = { .sa_handler = tick, .sa_flags = SA_RESTART };
+	struct sigaction old;
+
+	sigfillset(&sa.sa_mask);
+	kbi_real.sigaction(KBI_TICK_SIGNAL, NULL, &old);
+	if (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN)
+		kbi_real.sigaction(KBI_TICK_SIGNAL, &sa, NULL);
+	kbi_preempt_alt_stack();
+	sa = (struct sigaction){ .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+	kbi_real.sigaction(SIGSEGV, &sa, &before[0]);
+	kbi_real.sigaction(SIGBUS, &sa, &before[1]);
+}

@@ -1,0 +1,19 @@
+/* core/preempt.h - the tick: a signal to the body of a VP whose thread has not switched for long while work waits
+ * behind it. The handler gives the waiting work away; it does not switch threads. Sent by a sleeping VP's agent
+ * (there is no timer when nothing is stuck). */
+#ifndef KBI_PREEMPT_H
+#define KBI_PREEMPT_H
+
+#include "core/vp.h"
+
+/* Ignored by default and rarely used: harmless if it ever arrives elsewhere. */
+#define KBI_TICK_SIGNAL SIGURG
+
+/* Installs the handlers of the tick and of faults in guard pages; on the kernel thread that calls, an alternate
+ * stack. */
+void kbi_preempt_setup(void);
+/* An alternate signal stack for the kernel thread that calls: overflow of a thread's stack is reported on it. */
+void kbi_preempt_alt_stack(void);
+void kbi_preempt_send(struct kbi_vp *vp);
+
+#endif

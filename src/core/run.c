@@ -1,0 +1,80 @@
+/* core/run.c - the run loop's pieces: the next task, switching to it, ending. Contract in run.h.
+ * The functions that load another thread pointer are not inlined and use no TLS after it. */
+#include "core/run.h"
+
+#include "core/domain.h"
+#include "mem/stack.h"
+#include "os/sys.h"
+
+void (*kbi_run_entry)(void *thread);
+
+void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why)
+{
+	a_store_rlx(&vp->countdown, vp->poll_every);
+	a_store_rlx(&vp->services, a_load_rlx(&vp->services) + 1);
+	kbi_domain_poll(vp, vp, 0);
+	kbi_vp_exchange(vp, why);
+	kbi_stack_surrender_if_asked(vp->id + 1);
+}
+
+void kbi_run_look(struct kbi_vp *vp)
+{
+	if (a_load_rlx(&vp->countdown) == 0)
+		kbi_run_service(vp, KBI_POLL_SWITCH);
+	else
+		kbi_domain_poll(vp, vp, 0);
+}
+
+static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
+{
+	if (!t->stack)
+		t->stack = kbi_stack_get(vp->id + 1, t->stack_class);
+	if (!t->stack)
+		return false;
+	/* the new context begins with what is loaded: POSIX pthread_create, its creator's; light: the VP's */
+	kbi_run_load_fp(vp, t->own_tls ? t->stack->fp : vp->fp);
+	kbi_ctx_make(&t->task.ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
+	kbi_san_make(&t->san, t->stack->low, t->stack->size);
+	t->task.started = 1;
+	return true;
+}
+
+/* The hottest stack. None to be had (address space has run out, and those that were promised at creation are kept by
+ * other VPs): t waits its turn again. */
+bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t)
+{
+	if (start(vp, kbi_thread_of(t)))
+		return true;
+	kbi_vp_gather_stacks(vp);
+	if (start(vp, kbi_thread_of(t)))
+		return true;
+	kbi_vp_enqueue(vp, t, false);
+	return false;
+}
+
+KBI_NOINLINE void kbi_run_leave(struct kbi_vp *vp, struct kbi_task *next, void *(*after)(void *), void *arg)
+{
+	struct kbi_ctx *load;
+
+	if (vp->cur->task.tp)
+		vp->fp_now = kbi_fp_get();
+	load = kbi_run_prepare(vp, next ? next : kbi_run_next(vp));
+	kbi_san_depart(NULL, kbi_run_san(vp));
+	kbi_ctx_leave(load, after, arg);
+}
+
+/* From the agent. */
+KBI_NOINLINE void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
+{
+	struct kbi_ctx *load = kbi_run_prepare(vp, t);
+	void *saved = NULL;
+
+	if (load == &vp->agent_ctx) {
+		kbi_sys_yield();
+		return;
+	}
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	kbi_ctx_switch_bare(&vp->agent_ctx, load, NULL, NULL);
+	kbi_san_arrive(saved);
+	kbi_run_load_fp(vp, vp->fp);
+}

@@ -1,0 +1,124 @@
+/* core/run.h - running tasks on a VP: which is next, and the switch to it. Blocking on the fast path costs one
+ * switch: the waiting thread looks for the next ready one on its own stack and goes straight to it; only a VP with
+ * nothing ready goes to its agent. Every function runs on vp, inside np brackets of the running task.
+ * Callers: wait, thread, preempt, agent. Calls domain, vp, mem/stack. */
+#ifndef KBI_RUN_H
+#define KBI_RUN_H
+
+#include "core/vp.h"
+
+/* Entry of every thread's context, set once by core/thread. */
+extern void (*kbi_run_entry)(void *thread);
+
+/* Looks at the domain, and at everything when the countdown has run out. */
+void kbi_run_look(struct kbi_vp *vp);
+
+/* Is there a message? One mailbox a switch, all of them at each service. */
+static inline bool kbi_run_attention(struct kbi_vp *vp)
+{
+	uint32_t from = vp->mail_next;
+
+	if (kbi_unlikely(a_load_rlx(&vp->board.marked)))
+		return true;
+	if (!vp->board.in)
+		return false;
+	vp->mail_next = from + 1 == kbi_vp_n ? 0 : from + 1;
+	return kbi_mail_waiting(&vp->board, from);
+}
+
+static inline void kbi_run_look_if_due(struct kbi_vp *vp)
+{
+	bool due = a_own_dec(&vp->countdown);
+
+	if (kbi_unlikely(due || kbi_run_attention(vp)))
+		kbi_run_look(vp);
+}
+
+/* Next task to run, or NULL; looks at the domain when that is due. The caller owns the task. */
+static inline struct kbi_task *kbi_run_next(struct kbi_vp *vp)
+{
+	kbi_run_look_if_due(vp);
+	return kbi_vp_pop(vp);
+}
+
+/* Mail, board, deadlines, watches, inbox, scheduler: everything that may make a task ready here. */
+void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why);
+/* The running task ends here. next may be NULL: whoever is next. */
+KBI_SWITCHES void kbi_run_leave(struct kbi_vp *vp, struct kbi_task *next, void *(*after)(void *), void *arg)
+	KBI_NORETURN;
+/* Agent: runs t; returns when this VP has nothing ready again. */
+KBI_SWITCHES void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t);
+
+/* ---- the switch: in line, in functions that are not ------------------------------------------------- */
+
+/* t has never run: it gets its stack and context now. False: no stack to be had, t is in the queue again. */
+bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t);
+
+static inline void kbi_run_load_tp(struct kbi_vp *vp, void *tp)
+{
+	vp->cur_tp = tp;
+#if KBI_HAVE_TP
+	kbi_tp_set(tp);
+#endif
+}
+
+/* Makes t (NULL: the agent) the one that runs on vp, but for the context that is returned. No TLS access between
+ * this and the switch. */
+static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task *t)
+{
+	void *tp = vp->tp;
+
+	if (kbi_unlikely(!t) || (kbi_unlikely(!t->started) && !kbi_run_start(vp, t))) {
+		vp->cur = NULL;
+		*vp->self_slot = NULL;
+		if (tp != vp->cur_tp)
+			kbi_run_load_tp(vp, tp);
+		return &vp->agent_ctx;
+	}
+	t->vp = vp;
+	vp->cur = kbi_thread_of(t);
+	a_store_rlx(&t->state, vp->running_here);
+	if (t->tp)
+		tp = t->tp;
+	else
+		*vp->self_slot = t;
+	if (tp != vp->cur_tp)
+		kbi_run_load_tp(vp, tp);
+	return &t->ctx;
+}
+
+/* What sanitizers know of the context that kbi_run_prepare has chosen. */
+static inline const struct kbi_san *kbi_run_san(const struct kbi_vp *vp)
+{
+	return vp->cur ? &vp->cur->san : &vp->agent_san;
+}
+
+/* FP control words belong to who owns a TLS block; light threads and the agent share their VP's. */
+static inline void kbi_run_load_fp(struct kbi_vp *vp, uint64_t fp)
+{
+	if (kbi_unlikely(fp != vp->fp_now)) {
+		kbi_fp_set(fp);
+		vp->fp_now = fp;
+	}
+}
+
+/* The running task `self` (already WAITING, READY in a queue, ...) gives up vp to `next`, which the caller owns;
+ * NULL: to the agent. Returns when self is resumed, perhaps elsewhere. after(arg) runs once self's context is
+ * saved. */
+KBI_SWITCHES static inline __attribute__((always_inline)) void
+kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next, void *(*after)(void *), void *arg)
+{
+	uint64_t fp = 0;
+	struct kbi_ctx *load;
+	void *saved = NULL;
+
+	if (self->tp)
+		fp = vp->fp_now = kbi_fp_get();
+	load = kbi_run_prepare(vp, next);
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	kbi_ctx_switch_bare(&self->ctx, load, after, arg);
+	kbi_san_arrive(saved);
+	vp = self->vp;
+	kbi_run_load_fp(vp, self->tp ? fp : vp->fp);
+}
+#endif

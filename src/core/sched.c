@@ -1,0 +1,25 @@
+/* core/sched.c - what the schedulers share: memory for their own parts, given out before anything runs.
+ * Callers: core/sched_*. Calls os/sys; start-up and shutdown only. */
+#include "core/sched_priv.h"
+
+#include "os/sys.h"
+
+void *kbi_sched_alloc(size_t size)
+{
+	char *p = kbi_sys_map(size + KBI_CACHE_LINE);
+
+	if (!p)
+		return NULL;
+	*(size_t *)p = size;
+	return p + KBI_CACHE_LINE;
+}
+
+void kbi_sched_free(void *p)
+{
+	char *start = p;
+
+	if (!start)
+		return;
+	start -= KBI_CACHE_LINE;
+	kbi_sys_unmap(start, *(size_t *)start + KBI_CACHE_LINE);
+}

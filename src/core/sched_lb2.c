@@ -1,0 +1,284 @@
+/* core/sched_lb2.c - the scheduler of Lesser Bear 2, for comparison: each VP has a Waiver Queue besides its
+ * Protect Queue. The owner puts what overflows the capacity into it without a lock; anyone takes out under that
+ * queue's lock, and who holds the lock takes as many threads as a Protect Queue holds.
+ *
+ * The paper lets a VP dequeue only when it has nothing. Then threads that yield for ever in a full Protect Queue
+ * would starve what is waived, so a VP also takes a few from its own Waiver Queue at each POLL_SWITCH, beyond the
+ * capacity; then as many of those that yield overflow in turn.
+ * Lock kinds (option lb2_lock): futex; semop, as in the paper; spin. Always inside np brackets, never across
+ * a switch, but the kernel may preempt the holder: the paper's point against locks.
+ * Callers: core/vp through struct kbi_sched. May block in the lock for as long as a holder is preempted. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/sem.h>
+#include <unistd.h>
+
+#include "core/sched_waiver.h"
+#include "os/sys.h"
+
+enum {
+	CAPACITY = 8,        /* automatic: few enough that others get work early, enough to spare locks */
+	SWAP = 4,            /* threads taken from the own Waiver Queue at POLL_SWITCH */
+	SPINS = 100,         /* looks at a spin lock before the kernel is asked to run somebody else */
+	SETS = 64,           /* semaphore sets of programs that run at once */
+	KEY = 0x4b620000,    /* of the first set */
+};
+
+enum lock_kind { LOCK_FUTEX, LOCK_SEMOP, LOCK_SPIN };
+
+struct lb2 {
+	struct kbi_waiver waiver;
+	/* all: futex: 0 free, 1 held, 2 held and waited for; spin: 0, 1 */
+	a32 lock KBI_ALIGNED(KBI_CACHE_LINE);
+	/* owner only */
+	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
+	const struct kbi_task *first;              /* head of the Protect Queue after the last tick */
+	/* constant */
+	unsigned capacity;
+	enum lock_kind kind;
+};
+
+/* ---- System V semaphores --------------------------------------------------------------------------- */
+
+/* A set outlives a killed program. So sets have known keys, and whoever needs one removes those whose last
+ * user is dead. */
+static int set_id = -1;
+static int set_owner; /* process that made it */
+
+static void remove_set(void)
+{
+	if (set_id >= 0 && set_owner == getpid())
+		semctl(set_id, 0, IPC_RMID);
+	set_id = -1;
+}
+
+__attribute__((destructor)) static void remove_set_at_exit(void)
+{
+	remove_set();
+}
+
+static void remove_if_stale(key_t key)
+{
+	int id = semget(key, 0, 0), pid = id < 0 ? -1 : semctl(id, 0, GETPID);
+
+	if (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+		semctl(id, 0, IPC_RMID);
+}
+
+union semun { /* ours to define, says semctl(2), of the full size */
+	int val;
+	struct semid_ds *buf;
+	unsigned short *array;
+};
+
+/* A set of n semaphores, all free. */
+static int make_set(unsigned n)
+{
+	for (unsigned i = 0; i < SETS && set_id < 0; i++) {
+		remove_if_stale((key_t)(KEY + i));
+		set_id = semget((key_t)(KEY + i), (int)n, IPC_CREAT | IPC_EXCL | 0600);
+	}
+	if (set_id < 0)
+		set_id = semget(IPC_PRIVATE, (int)n, 0600);
+	set_owner = getpid();
+	for (unsigned i = 0; i < n && set_id >= 0; i++)
+		semctl(set_id, (int)i, SETVAL, (union semun){ .val = 1 });
+	return set_id < 0 ? ENOMEM : 0;
+}
+
+static void semaphore_add(unsigned which, int n)
+{
+	struct sembuf op = { .sem_num = (unsigned short)which, .sem_op = (short)n, .sem_flg = SEM_UNDO };
+	long r;
+
+	do
+		r = kbi_sys(SYS_semtimedop, set_id, &op, 1, NULL);
+	while (r == -EINTR);
+	if (r < 0)
+		kbi_sys_fatal("lb2: the semaphores of the Waiver Queues are gone (error %ld)", -r);
+}
+
+/* ---- the lock of a Waiver Queue --------------------------------------------------------------------- */
+
+static void futex_lock(a32 *word)
+{
+	uint32_t old = 0;
+
+	/* acquire, here and below: partner is the release in unlock */
+	if (a_cas_acq(word, &old, 1))
+		return;
+	while (a_xchg_acq(word, 2))
+		kbi_sys_futex_wait(word, 2, NULL);
+}
+
+static void spin_lock(a32 *word)
+{
+	/* acquire: partner is the release in unlock */
+	for (unsigned i = 1; a_load_rlx(word) || a_xchg_acq(word, 1); i++) {
+		if (i % SPINS)
+			kbi_cpu_relax();
+		else
+			kbi_sys_yield();
+	}
+}
+
+static void lock(const struct kbi_sched_vp *v)
+{
+	struct lb2 *q = v->priv;
+
+	if (q->kind == LOCK_FUTEX)
+		futex_lock(&q->lock);
+	else if (q->kind == LOCK_SPIN)
+		spin_lock(&q->lock);
+	else
+		semaphore_add(v->id, -1);
+}
+
+static void unlock(const struct kbi_sched_vp *v)
+{
+	struct lb2 *q = v->priv;
+
+	/* release: partner is the acquire in lock */
+	if (q->kind == LOCK_SPIN)
+		a_store_rel(&q->lock, 0);
+	else if (q->kind == LOCK_SEMOP)
+		semaphore_add(v->id, 1);
+	else if (a_xchg_rel(&q->lock, 0) == 2)
+		kbi_sys_futex_wake(&q->lock, 1);
+}
+
+/* ---- the scheduler ----------------------------------------------------------------------------------- */
+
+static uint32_t waived(const struct kbi_sched_vp *v)
+{
+	const struct lb2 *q = v->priv;
+
+	return kbi_waiver_count(&q->waiver);
+}
+
+/* Anyone: up to `most` out of v's Waiver Queue into s's Protect Queue. In parallel with v's enqueueing. */
+static unsigned dequeue(struct kbi_sched_vp *s, struct kbi_sched_vp *v, unsigned most)
+{
+	struct lb2 *q = v->priv;
+	struct kbi_task *t;
+	unsigned n = 0;
+
+	if (!waived(v))
+		return 0;
+	lock(v);
+	for (; n < most && (t = kbi_waiver_take(&q->waiver)); n++)
+		kbi_sched_accept(s, t);
+	unlock(v);
+	if (n)
+		a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
+	s->taken += n;
+	return n;
+}
+
+static void lb2_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
+{
+	struct lb2 *q = s->priv;
+
+	if (front)
+		kbi_pq_prepend(&s->pq, t);
+	else if (t->bound >= 0 || s->pq.n - s->pq.bound < q->capacity || !kbi_waiver_put(&q->waiver, t, s->id))
+		kbi_pq_append(&s->pq, t);
+	else
+		s->given++;
+}
+
+static struct kbi_task *lb2_pop(struct kbi_sched_vp *s)
+{
+	if (kbi_unlikely(!s->pq.n))
+		dequeue(s, s, ((struct lb2 *)s->priv)->capacity);
+	return kbi_pq_pop(&s->pq);
+}
+
+/* Own queue first, then around the ring. */
+static unsigned search(struct kbi_sched_vp *s)
+{
+	const struct lb2 *q = s->priv;
+
+	for (unsigned d = 0; d < s->nvps; d++) {
+		unsigned n = dequeue(s, &s->all[(s->id + d) % s->nvps], q->capacity);
+
+		if (n)
+			return n;
+	}
+	return 0;
+}
+
+/* Wakes as many sleepers as there are loads waived. A push wakes one even if nothing is: it then watches over what
+ * waits here (the tick makes us waive it). */
+static void offer(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+{
+	const struct lb2 *q = s->priv;
+	unsigned loads = (waived(s) + q->capacity - 1) / q->capacity;
+
+	if (why == KBI_POLL_PUSH && !loads)
+		loads = s->pq.n > s->pq.bound;
+	if (!loads || !kbi_sched_idle_others(s))
+		return;
+	/* fence: the published tail before `idle` is read (kbi_sched_wake_add) */
+	a_fence_sc();
+	kbi_sched_wake_any(wake, s, loads);
+}
+
+static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+{
+	struct lb2 *q = s->priv;
+	unsigned in = 0;
+
+	wake->n = 0;
+	if (why == KBI_POLL_TICK && (kbi_sched_hogged(s, q->first) || kbi_sched_idle_others(s))) {
+		kbi_waiver_spill(&q->waiver, s, 0, s->id);
+	} else if (why == KBI_POLL_SWITCH) {
+		kbi_waiver_spill(&q->waiver, s, q->capacity + SWAP, s->id);
+		in = s->pq.n - s->pq.bound > q->capacity ? 0 : dequeue(s, s, SWAP);
+	} else if (why == KBI_POLL_IDLE) {
+		in = search(s);
+	}
+	if (why == KBI_POLL_TICK)
+		q->first = s->pq.head;
+	kbi_sched_publish_load(s, &q->load, s->pq.n + waived(s) + (why != KBI_POLL_IDLE));
+	offer(s, why, wake);
+	return in;
+}
+
+static void lb2_fini(struct kbi_sched_vp *s, unsigned n)
+{
+	remove_set();
+	kbi_sched_free(s[0].priv);
+	for (unsigned i = 0; i < n; i++)
+		s[i].priv = NULL;
+}
+
+static int lb2_init(struct kbi_sched_vp *s, unsigned n, unsigned capacity, unsigned lock)
+{
+	struct lb2 *q = kbi_sched_alloc(n * sizeof(*q));
+
+	if (!q)
+		return ENOMEM;
+	if (lock == LOCK_SEMOP && make_set(n) != 0) {
+		kbi_sched_free(q);
+		return ENOMEM;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		q[i].capacity = capacity ? capacity : CAPACITY;
+		q[i].kind = (enum lock_kind)lock;
+		s[i].priv = &q[i];
+	}
+	return 0;
+}
+
+const struct kbi_sched kbi_sched_lb2 = {
+	.name = "lb2",
+	.poll_every = 64,
+	.private_ready = false,
+	.init = lb2_init,
+	.fini = lb2_fini,
+	.push = lb2_push,
+	.pop = lb2_pop,
+	.take = kbi_waiver_not_waived,
+	.poll = lb2_poll,
+};

@@ -1,0 +1,111 @@
+/* core/sched_link.h - the rotator's links: packets of ready tasks from VP to VP.
+ *
+ * A packet is a chain of tasks. A link is a ring of packets with one producer and one consumer: no lock, no
+ * read-modify-write. Link k of VP i leads to VP i + distance[k]: with few VPs to each of them, else to those 1, 2, 4,
+ * 8 ... places on, so that everybody is reached in O(log VPs) hops. The rings lie with their consumer; the words
+ * their producers write are together in one line (up to 8 links), all that an idle poll has to read.
+ * Who sends a task also counts it in that word, so that others see how much is on its way to a VP that does not
+ * look (it is not running just now); without that all would believe it to lack work.
+ * Callers: core/sched_rotator. */
+#ifndef KBI_SCHED_LINK_H
+#define KBI_SCHED_LINK_H
+
+#include "base/ring.h"
+#include "core/sched_priv.h"
+
+enum {
+	KBI_LINKS = 10,     /* 2^10 = KBI_MAX_VPS */
+	KBI_LINK_MESH = 9,  /* so many VPs have links from each to each */
+	KBI_LINK_SLOTS = 64,
+	KBI_PACKET_MAX = 64, /* tasks */
+};
+
+_Static_assert(1 << KBI_LINKS >= KBI_MAX_VPS, "links reach everybody");
+_Static_assert(KBI_LINK_MESH - 1 <= KBI_LINKS, "a mesh has that many links");
+
+struct kbi_packet {
+	struct kbi_task *head; /* linked by ->next, NULL at the end */
+	uint32_t n;
+};
+
+struct kbi_links {
+	/* [k] written by its producer, distance[k] places back: tasks ever sent << 32 | packets ever sent */
+	a64 tail[KBI_LINKS] KBI_ALIGNED(KBI_CACHE_LINE);
+	/* written by the owner; head read by the producers, the others by all */
+	a32 head[KBI_LINKS] KBI_ALIGNED(KBI_CACHE_LINE); /* packets taken */
+	a32 counted; /* tasks ever sent to it that its published load has reckoned with */
+	/* owner only */
+	uint32_t taken[KBI_LINKS] KBI_ALIGNED(KBI_CACHE_LINE); /* copy of head */
+	uint32_t taken_tasks;
+	uint64_t put[KBI_LINKS];      /* copy of the tails it writes */
+	unsigned n;                   /* constant: links */
+	unsigned distance[KBI_LINKS]; /* constant, ascending */
+	struct kbi_packet slot[KBI_LINKS][KBI_LINK_SLOTS]; /* inbound */
+};
+
+void kbi_link_init(struct kbi_links *l, unsigned vps);
+
+/* ---- consumer -------------------------------------------------------------------------------------- */
+
+/* Is there anything? */
+static inline bool kbi_link_arrived(const struct kbi_links *l)
+{
+	for (unsigned k = 0; k < l->n; k++)
+		if ((uint32_t)a_load_rlx(&l->tail[k]) != l->taken[k])
+			return true;
+	return false;
+}
+
+/* Tasks ever sent to this VP. Relaxed: a number. Anybody. */
+static inline uint32_t kbi_link_sent(const struct kbi_links *l)
+{
+	uint32_t sum = 0;
+
+	for (unsigned k = 0; k < l->n; k++)
+		sum += (uint32_t)(a_load_rlx(&l->tail[k]) >> 32);
+	return sum;
+}
+
+/* Tasks that wait in the links. The caller will reckon with them in the load it publishes. */
+static inline uint32_t kbi_link_count(struct kbi_links *l)
+{
+	uint32_t sent = kbi_link_sent(l);
+
+	a_store_rlx(&l->counted, sent);
+	return sent - l->taken_tasks;
+}
+
+/* Anybody: tasks on their way to this VP that its published load does not include. */
+static inline uint32_t kbi_link_coming(const struct kbi_links *l)
+{
+	int32_t n = (int32_t)(kbi_link_sent(l) - a_load_rlx(&l->counted));
+
+	return n > 0 ? (uint32_t)n : 0;
+}
+
+/* The next packet of at most `most` tasks. False: none. Its slot is in use until kbi_link_release. */
+bool kbi_link_take(struct kbi_links *l, uint32_t most, struct kbi_packet *p);
+void kbi_link_release(struct kbi_links *l);
+
+/* ---- producer: `from` is its own, `to` those of the VP that link k leads to ------------------------ */
+
+/* Free slots; KBI_LINK_SLOTS: all that was sent has been taken. */
+static inline uint32_t kbi_link_room(const struct kbi_links *from, const struct kbi_links *to, unsigned k)
+{
+	return kbi_ring_room(&to->head[k], (uint32_t)from->put[k], KBI_LINK_SLOTS);
+}
+
+/* Puts a packet in; there must be room. Nobody sees it until kbi_link_publish. */
+static inline void kbi_link_put(struct kbi_links *from, struct kbi_links *to, unsigned k, struct kbi_packet p)
+{
+	to->slot[k][(uint32_t)from->put[k] % KBI_LINK_SLOTS] = p;
+	from->put[k] = ((from->put[k] >> 32) + p.n) << 32 | (uint32_t)(from->put[k] + 1);
+}
+
+/* release: partner is the acquire in kbi_link_take. The caller then fences and looks who sleeps. */
+static inline void kbi_link_publish(const struct kbi_links *from, struct kbi_links *to, unsigned k)
+{
+	a_store_rel(&to->tail[k], from->put[k]);
+}
+
+#endif

@@ -1,0 +1,502 @@
+/* core/sched_rotator.c - the default scheduler: Lesser Bear's rotator (LB3) at scale.
+ *
+ * Each VP gives surplus to its ring successor and, by links of the same kind (core/sched_link), to VPs further on.
+ * No lock, no read-modify-write anywhere. Tasks move in packets; what is more than a VP keeps goes on unopened
+ * (its tasks then still name the VP the packet was first meant for).
+ *
+ * Who gives: a VP whose load is above the fair share (sum of the loads, what is in the links included / VPs that
+ * take part; an idle one does, one held by a hog does not). Each lack is served by the nearest VP before it in
+ * the ring that has a surplus; with many VPs and all others idle the links make that a binomial tree.
+ * With nobody idle, loads within an eighth of the share (at most a packet) of it are left alone, and a VP gives only
+ * down to the share, so equal loads are at rest. It looks around at once when somebody is idle, else after a pause
+ * that doubles as long as there was nothing to do.
+ * What is given is the oldest work, but for the one thread that will run next.
+ *
+ * Not taken: a token that lets one VP balance at a time (stops at a hog or a sleeper); asking for work
+ * (an idle VP would write to busy ones' lines); links from each to each for many VPs (n^2 rings, n lines to poll).
+ * Callers: core/vp through struct kbi_sched. Runs on any stack, never blocks. */
+#include <errno.h>
+
+#include "core/sched_link.h"
+
+enum {
+	OPEN_MAX = 8,    /* packets opened by one poll: bounds the delay of the thread that runs next */
+	RIPE = 32,       /* this much surplus wakes a sleeper at once, less must last two looks: waking one costs
+	                    as much as running some dozen short threads */
+	PAUSE_MIN = 4,   /* polls between two looks around while nobody is idle */
+	PAUSE_MAX = 64,
+	GATHER = 8,      /* pushes look again when the queue has grown by this part of it */
+	REST = 3,        /* polls to let pass after a look that found no way to the idle */
+	PUBLISH_MAX = 4, /* links used by one poll: as many as kbi_sched_wake names */
+	NOT_WILLING = UINT32_MAX,
+};
+
+_Static_assert(PUBLISH_MAX <= kbi_countof(((struct kbi_sched_wake *)0)->vp), "each receiver can be woken");
+
+struct rotator {
+	struct kbi_links links;
+	/* owner only */
+	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
+	unsigned quiet, pause;          /* polls until the next look; length of that pause */
+	unsigned rest;                  /* polls until the next look for the idle */
+	unsigned ripening;              /* the last look gave nothing */
+	unsigned enough;                /* ready tasks below which a push does not look */
+	const struct kbi_task *first;   /* head of the Protect Queue after the last tick */
+	uint32_t *seen;                 /* [VPs] loads at this look */
+};
+
+/* One poll's work. */
+struct round {
+	struct kbi_sched_vp *s;
+	struct rotator *r;
+	bool sleepers;            /* may wake */
+	bool all;                 /* the running thread keeps the VP: all goes, not just the surplus */
+	unsigned share, one_more; /* fair share; VPs below this id have one more */
+	unsigned surplus;
+	unsigned want[KBI_LINKS]; /* tasks to give on each link */
+	unsigned gone;            /* tasks given and passed on */
+	unsigned used;            /* links published on: a bit each */
+	unsigned n_used;
+};
+
+static struct kbi_links *links_of(const struct kbi_sched_vp *v)
+{
+	struct rotator *r = v->priv;
+
+	return &r->links;
+}
+
+/* The VP d places on. */
+static struct kbi_sched_vp *ahead(const struct kbi_sched_vp *s, unsigned d)
+{
+	unsigned i = s->id + d;
+
+	return &s->all[i >= s->nvps ? i - s->nvps : i];
+}
+
+/* The VP that link k leads to. */
+static struct kbi_sched_vp *target(const struct round *a, unsigned k)
+{
+	return ahead(a->s, a->r->links.distance[k]);
+}
+
+static uint32_t room(const struct round *a, unsigned k)
+{
+	return kbi_link_room(&a->r->links, links_of(target(a, k)), k);
+}
+
+/* Packets that link k takes for `amount` fresh tasks. Little goes on an empty link only, or a receiver that does not
+ * run just now would get each pushed task by itself. */
+static uint32_t slots_for(const struct round *a, unsigned k, unsigned amount)
+{
+	uint32_t n = amount ? room(a, k) : 0;
+
+	return n == KBI_LINK_SLOTS || amount >= KBI_PACKET_MAX || a->all ? n : 0;
+}
+
+/* ---- who lacks ------------------------------------------------------------------------------------ */
+
+/* The fair share; loads of the others go to `seen`. */
+static void survey(struct round *a, unsigned mine)
+{
+	const struct kbi_sched_vp *s = a->s;
+	unsigned sum = mine, n = !a->all;
+
+	for (unsigned d = 1; d < s->nvps; d++) {
+		const struct kbi_sched_vp *v = ahead(s, d);
+
+		a->r->seen[d] = NOT_WILLING;
+		if (a_load_rlx(&v->hog))
+			continue;
+		a->r->seen[d] = a_load_rlx(&v->load) + kbi_link_coming(links_of(v));
+		sum += a->r->seen[d];
+		n++;
+	}
+	if (!n)
+		return;
+	a->share = sum / n + (a->all && sum % n);
+	a->one_more = a->all ? 0 : sum % n;
+}
+
+/* What is left over goes to the first VPs; else it would all be missing at the last one. */
+static unsigned share_of(const struct round *a, const struct kbi_sched_vp *v)
+{
+	return a->share + (v->id < a->one_more);
+}
+
+/* O(VPs): what we give on each link. Walking clockwise, each lack is served by the nearest VP before it that has a
+ * surplus, as brackets match: all VPs that look at the same loads come to the same plan, nobody is served twice,
+ * and what is on its way to a VP further on counts as that of the one it has come to. `mine` without the running
+ * thread if all goes. */
+static void look(struct round *a, unsigned mine)
+{
+	const struct kbi_links *l = &a->r->links;
+	unsigned keep, slack, left, nearer = 0, part;
+	bool urgent = a->all;
+
+	survey(a, mine);
+	keep = a->all ? 0 : share_of(a, a->s);
+	slack = a->share / 8 + 1 < KBI_PACKET_MAX ? a->share / 8 + 1 : KBI_PACKET_MAX;
+	a->surplus = left = mine > keep ? mine - keep : 0;
+	for (unsigned d = 1, k = 0; d < a->s->nvps && left; d++) {
+		unsigned load = a->r->seen[d], share = share_of(a, ahead(a->s, d));
+		unsigned lacks = share > load ? share - load : 0;
+
+		k += k + 1 < l->n && l->distance[k + 1] == d;
+		if (load == NOT_WILLING)
+			continue;
+		nearer += load > share ? load - share : 0;
+		part = lacks < nearer ? lacks : nearer;
+		nearer -= part;
+		part = lacks - part < left ? lacks - part : left;
+		left -= part;
+		a->want[k] += part;
+		urgent |= part && (lacks > slack || kbi_sched_idles(ahead(a->s, d)));
+	}
+	if (!urgent && a->surplus <= slack)
+		a->surplus = 0;
+}
+
+static bool nobody_polls(const struct kbi_sched_vp *s)
+{
+	for (unsigned d = 1; d < s->nvps; d++)
+		if (a_load_rlx(&ahead(s, d)->idle) == KBI_IDLE_POLLING)
+			return false;
+	return true;
+}
+
+/* For each push: only VPs that poll, one hop away, O(links); sleepers if nobody polls at all (core/vp then
+ * pushes seldom). What is idle behind a link is guessed from the number of idle VPs. */
+static void look_near(struct round *a, unsigned mine)
+{
+	const struct kbi_links *l = &a->r->links;
+	unsigned idle = kbi_sched_idle_others(a->s), heads = 1, span, behind;
+
+	for (unsigned k = 0; k < l->n; k++) {
+		if (!kbi_sched_idles(target(a, k)))
+			continue;
+		span = (k + 1 < l->n ? l->distance[k + 1] : a->s->nvps) - l->distance[k];
+		behind = idle * span / (a->s->nvps - 1);
+		a->want[k] = behind ? behind : 1;
+		heads += a->want[k];
+	}
+	a->sleepers = a->sleepers || nobody_polls(a->s);
+	a->surplus = mine - mine / heads;
+	for (unsigned k = 0; k < l->n; k++) {
+		unsigned want = (a->want[k] * mine + heads - 1) / heads, coming = kbi_link_coming(links_of(target(a, k)));
+
+		a->want[k] = want > coming ? want - coming : 0;
+	}
+}
+
+/* Work meant for a sleeper goes to one that polls, which will wake it in its stead; without one the sleeper
+ * is woken, if we may. */
+static void spare_sleepers(struct round *a)
+{
+	unsigned states[KBI_LINKS], polling = KBI_LINKS;
+
+	for (unsigned k = 0; k < a->r->links.n; k++) {
+		states[k] = a_load_rlx(&target(a, k)->idle);
+		if (states[k] == KBI_IDLE_POLLING && room(a, k))
+			polling = k;
+	}
+	for (unsigned k = 0; k < a->r->links.n; k++) {
+		if (!a->want[k] || states[k] != KBI_IDLE_SLEEPING)
+			continue;
+		if (polling < KBI_LINKS)
+			a->want[polling] += a->want[k];
+		else if (a->sleepers)
+			continue;
+		a->want[k] = 0;
+	}
+}
+
+/* ---- giving --------------------------------------------------------------------------------------- */
+
+/* Cuts up to n tasks in a row that are not bound out of the queue, from *at on, and moves *at behind them. Only
+ * the owner touches them until the packet is published. */
+static struct kbi_packet pack(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to)
+{
+	struct kbi_task *t = *at, *before, *last = NULL;
+	struct kbi_packet p = { .n = 0 };
+
+	while (t && t->bound >= 0)
+		t = t->next;
+	p.head = t;
+	before = t ? t->prev : NULL;
+	for (; t && t->bound < 0 && p.n < n; t = t->next, p.n++) {
+		/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
+		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to));
+		last = t;
+	}
+	*at = t;
+	if (!last)
+		return p;
+	last->next = NULL;
+	*(before ? &before->next : &s->pq.head) = t;
+	*(t ? &t->prev : &s->pq.tail) = before;
+	s->pq.n -= p.n;
+	return p;
+}
+
+/* How many go on link k. */
+static unsigned part(const struct round *a, unsigned k)
+{
+	if (a->n_used == PUBLISH_MAX && !(a->used >> k & 1))
+		return 0;
+	return a->want[k] < a->surplus ? a->want[k] : a->surplus;
+}
+
+static void put(struct round *a, unsigned k, struct kbi_packet p)
+{
+	kbi_link_put(&a->r->links, links_of(target(a, k)), k, p);
+	a->s->given += p.n;
+	a->gone += p.n;
+	a->surplus -= p.n < a->surplus ? p.n : a->surplus;
+	a->want[k] -= p.n < a->want[k] ? p.n : a->want[k];
+}
+
+static void publish(struct round *a, unsigned k)
+{
+	kbi_link_publish(&a->r->links, links_of(target(a, k)), k);
+	a->n_used += !(a->used >> k & 1);
+	a->used |= 1u << k;
+}
+
+/* From the Protect Queue, farthest link first. */
+static void give_ready(struct round *a, struct kbi_task *at)
+{
+	for (unsigned k = a->r->links.n; k-- > 0 && at;) {
+		unsigned amount = part(a, k), slots = 0, free = slots_for(a, k, amount);
+		struct kbi_packet p;
+
+		for (; amount && slots < free; slots++, amount -= p.n) {
+			p = pack(a->s, &at, amount < KBI_PACKET_MAX ? amount : KBI_PACKET_MAX, target(a, k)->id);
+			if (!p.n)
+				break;
+			put(a, k, p);
+		}
+		if (slots)
+			publish(a, k);
+	}
+}
+
+/* Inbound packets that are more than we keep, unopened. A packet that is fuller than what lacks goes
+ * nowhere: it will be opened here. */
+static void pass_on(struct round *a)
+{
+	struct kbi_packet p;
+
+	for (unsigned k = a->r->links.n; k-- > 0;) {
+		unsigned amount = part(a, k), slots = 0, free = amount ? room(a, k) : 0;
+
+		for (; slots < free && kbi_link_take(&a->r->links, amount, &p); slots++) {
+			put(a, k, p);
+			amount -= p.n;
+		}
+		if (slots)
+			publish(a, k);
+	}
+}
+
+static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l)
+{
+	struct kbi_packet p;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < OPEN_MAX && kbi_link_take(l, UINT32_MAX, &p); i++) {
+		for (struct kbi_task *t = p.head, *next; t; t = next) {
+			next = t->next;
+			kbi_sched_accept(s, t);
+		}
+		n += p.n;
+	}
+	s->taken += n;
+	return n;
+}
+
+/* ---- poll ----------------------------------------------------------------------------------------- */
+
+/* Where giving starts in the Protect Queue: behind the thread that will run next, unless the running one keeps
+ * that from running. */
+static struct kbi_task *first_to_give(const struct kbi_sched_vp *s, enum kbi_sched_why why)
+{
+	struct kbi_task *t = s->pq.head;
+
+	if (s->pq.n == s->pq.bound)
+		return NULL;
+	return why == KBI_POLL_TICK || !t ? t : t->next;
+}
+
+/* Is it time to look around? */
+static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why, unsigned inbound)
+{
+	if (!inbound && !first_to_give(s, why))
+		return false;
+	if (why == KBI_POLL_TICK || why == KBI_POLL_PUSH || inbound > KBI_PACKET_MAX)
+		return true;
+	if (kbi_sched_idle_others(s))
+		return !r->rest || !r->rest--;
+	if (why == KBI_POLL_IDLE || r->quiet--)
+		return false;
+	r->quiet = r->pause;
+	return true;
+}
+
+/* May this poll wake sleepers? A small surplus may be gone before they are up. */
+static bool ripe(const struct rotator *r, enum kbi_sched_why why, unsigned mine)
+{
+	return why == KBI_POLL_TICK || mine > RIPE || (why != KBI_POLL_PUSH && r->ripening);
+}
+
+static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why, bool moved)
+{
+	unsigned p = moved ? PAUSE_MIN : r->pause * 2;
+
+	if (why == KBI_POLL_PUSH) {
+		/* the next push that looks: the cost of looking is spread over what gathers */
+		r->enough = s->pq.n + s->pq.n / GATHER + 1;
+		return;
+	}
+	r->pause = p < PAUSE_MAX ? p : PAUSE_MAX;
+	r->rest = moved ? 0 : REST + s->nvps / 16;
+	r->ripening = !moved;
+}
+
+/* Did one thread run since the last tick? With nobody behind it one cannot tell: what was known stays. */
+static bool hogged(const struct kbi_sched_vp *s, const struct rotator *r)
+{
+	return r->first ? kbi_sched_hogged(s, r->first) : a_load_rlx(&s->hog);
+}
+
+static void set_hog(struct kbi_sched_vp *s, bool hog)
+{
+	if (a_load_rlx(&s->hog) != hog)
+		a_store_rlx(&s->hog, hog);
+}
+
+static void plan(struct round *a, enum kbi_sched_why why, unsigned mine)
+{
+	a->sleepers = ripe(a->r, why, mine);
+	if (why == KBI_POLL_PUSH)
+		look_near(a, mine);
+	else
+		look(a, a->all ? mine - 1 : mine);
+	spare_sleepers(a);
+	/* what we hope to be rid of, at once, so that the receivers reckon with it */
+	if (a->surplus)
+		kbi_sched_publish_load(a->s, &a->r->load, mine - a->surplus);
+}
+
+static void wake_receivers(struct round *a, struct kbi_sched_wake *wake)
+{
+	for (unsigned k = 0; k < a->r->links.n; k++)
+		if (a->used >> k & 1)
+			kbi_sched_wake_add(wake, target(a, k));
+}
+
+/* The slow part of a poll: something has come in, or it is time to look around. */
+static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_around, unsigned mine,
+			 unsigned inbound, struct kbi_sched_wake *wake)
+{
+	unsigned in = 0;
+
+	if (look_around)
+		plan(a, why, mine);
+	if (inbound && why != KBI_POLL_PUSH) {
+		if (a->surplus)
+			pass_on(a);
+		in = open_inbound(a->s, &a->r->links);
+		kbi_link_release(&a->r->links);
+	}
+	if (a->surplus)
+		give_ready(a, first_to_give(a->s, why));
+	if (look_around) {
+		kbi_sched_publish_load(a->s, &a->r->load, mine - a->gone);
+		pace(a->s, a->r, why, a->used);
+	}
+	if (!a->used && !in)
+		return 0;
+	/* One fence for both: law 3, the new READY states before what was taken runs (partner: the slow
+	 * path of kbi_wait_wake); and the published tails before `idle` is read (kbi_sched_wake_add). */
+	a_fence_sc();
+	wake_receivers(a, wake);
+	return in;
+}
+
+static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+{
+	struct rotator *r = s->priv;
+	bool push = why == KBI_POLL_PUSH, tick = why == KBI_POLL_TICK, hog = tick && hogged(s, r), look_around;
+	unsigned inbound, mine;
+
+	inbound = kbi_link_arrived(&r->links) ? kbi_link_count(&r->links) : 0;
+	mine = s->pq.n + inbound + (why != KBI_POLL_IDLE);
+	kbi_sched_publish_load(s, &r->load, mine);
+	if (!push) {
+		r->enough = 0;
+		set_hog(s, hog);
+	}
+	look_around = due(s, r, why, inbound);
+	if (!inbound && !look_around)
+		return 0;
+	struct round a = { .s = s, .r = r, .all = hog || (tick && kbi_sched_idle_others(s)) };
+	return exchange(&a, why, look_around, mine, inbound, wake);
+}
+
+/* Nothing to take and nothing to give, as at the last poll: a few loads that hit the nearest cache. */
+static inline bool quiet(const struct kbi_sched_vp *s, const struct rotator *r, enum kbi_sched_why why)
+{
+	if (why == KBI_POLL_PUSH)
+		return s->pq.n < 2 || s->pq.n < r->enough;
+	return why != KBI_POLL_TICK && s->pq.n < 2 && s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
+	       !kbi_link_arrived(&r->links) && !a_load_rlx(&s->hog);
+}
+
+static unsigned rotator_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+{
+	struct rotator *r = s->priv;
+	unsigned in;
+
+	wake->n = 0;
+	if (kbi_likely(quiet(s, r, why)))
+		return 0;
+	in = poll(s, why, wake);
+	if (why == KBI_POLL_TICK)
+		r->first = s->pq.head;
+	return in;
+}
+
+static void rotator_fini(struct kbi_sched_vp *s, unsigned n)
+{
+	kbi_sched_free(s[0].priv);
+	for (unsigned i = 0; i < n; i++)
+		s[i].priv = NULL;
+}
+
+static int rotator_init(struct kbi_sched_vp *s, unsigned n, unsigned capacity, unsigned lock)
+{
+	struct rotator *r = kbi_sched_alloc(n * (sizeof(*r) + n * sizeof(*r->seen)));
+	uint32_t *seen = (uint32_t *)(r + n);
+
+	(void)capacity;
+	(void)lock;
+	if (!r)
+		return ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		kbi_link_init(&r[i].links, n);
+		r[i].pause = PAUSE_MIN;
+		r[i].seen = seen + i * n;
+		s[i].priv = &r[i];
+	}
+	return 0;
+}
+
+const struct kbi_sched kbi_sched_rotator = {
+	.name = "rotator",
+	.poll_every = 64,
+	.private_ready = true,
+	.init = rotator_init,
+	.fini = rotator_fini,
+	.poll = rotator_poll,
+};

@@ -1,0 +1,180 @@
+/* core/sched_rotator_paper.c - LB3 to the letter: thread by thread, one link, a uniform capacity.
+ *
+ * At every switch VP i removes all threads from the Waiver Queue of its predecessor, fills its Protect Queue up
+ * to the capacity and puts the rest into its own Waiver Queue; what overflows the Protect Queue on a push goes
+ * there too; it wakes its successor if that sleeps. The tick does the same.
+ *
+ * Where the paper is silent:
+ * - The capacity counts what stays ready once the next thread runs: that one is still in the queue when
+ *   core/vp polls, so a switch fills up to one more. Without that, threads that yield for ever in full Protect
+ *   Queues would starve the waived ones.
+ * - Automatic capacity: the fair share, sum of the published loads / VPs, looked up every RECKON polls. A fixed one
+ *   is either too big to share a handful of threads or lets thousands rotate at each switch. What a Protect
+ *   Queue holds beyond a capacity that has shrunk overflows at the next poll.
+ * - Threads rotate for ever while all Protect Queues are full: that is the paper's design (and why rotator differs).
+ * - A ring of one has no capacity: its threads would only go round.
+ * - At a tick with idle VPs about, all that is ready goes: the running thread may keep the VP.
+ * Callers: core/vp through struct kbi_sched. Never blocks. */
+#include <errno.h>
+
+#include "core/sched_waiver.h"
+
+enum {
+	RECKON = 64,  /* polls between two looks at the fair share */
+	CAPACITY = 2, /* the least automatic one */
+	UNLIMITED = 1 << 30,
+};
+
+struct paper {
+	struct kbi_waiver waiver; /* to the successor */
+	/* owner only */
+	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
+	unsigned capacity;
+	unsigned until_reckon;
+	bool automatic; /* constant */
+	bool said;      /* the successor knows, or sees, all we have put */
+};
+
+static struct kbi_waiver *waiver_of(const struct kbi_sched_vp *v)
+{
+	struct paper *p = v->priv;
+
+	return &p->waiver;
+}
+
+static struct kbi_sched_vp *forward(const struct kbi_sched_vp *s)
+{
+	return &s->all[s->id + 1 == s->nvps ? 0 : s->id + 1];
+}
+
+static struct kbi_sched_vp *backward(const struct kbi_sched_vp *s)
+{
+	return &s->all[s->id ? s->id - 1 : s->nvps - 1];
+}
+
+static void reckon(const struct kbi_sched_vp *s, struct paper *p)
+{
+	unsigned sum = 0;
+
+	if (!p->automatic || p->until_reckon--)
+		return;
+	p->until_reckon = RECKON;
+	for (unsigned i = 0; i < s->nvps; i++)
+		sum += a_load_rlx(&s->all[i].load);
+	sum = (sum + s->nvps - 1) / s->nvps;
+	p->capacity = sum > CAPACITY ? sum : CAPACITY;
+}
+
+/* To the own Waiver Queue. False: it is full. */
+static bool waive(struct kbi_sched_vp *s, struct paper *p, struct kbi_task *t)
+{
+	if (!kbi_waiver_put(&p->waiver, t, forward(s)->id))
+		return false;
+	p->said = false;
+	s->given++;
+	return true;
+}
+
+/* All threads out of the predecessor's Waiver Queue; up to `room` are kept, the rest goes on. Returns how many
+ * were kept. */
+static unsigned rotate(struct kbi_sched_vp *s, struct paper *p, unsigned room)
+{
+	struct kbi_waiver *from = waiver_of(backward(s));
+	unsigned kept = 0;
+
+	for (uint32_t n = kbi_waiver_count(from); n > 0; n--) {
+		struct kbi_task *t = kbi_waiver_take(from);
+
+		if (kept < room || !waive(s, p, t)) {
+			kbi_sched_accept(s, t);
+			kept++;
+		}
+	}
+	s->taken += kept;
+	return kept;
+}
+
+static void wake_successor(struct kbi_sched_vp *s, struct paper *p, struct kbi_sched_wake *wake)
+{
+	/* fence: the published tail before `idle` is read (kbi_sched_wake_add) */
+	a_fence_sc();
+	p->said = true;
+	kbi_sched_wake_add(wake, forward(s));
+}
+
+static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+{
+	struct paper *p = s->priv;
+	unsigned limit = p->capacity + (why == KBI_POLL_SWITCH), mine, in = 0;
+
+	wake->n = 0;
+	if (why != KBI_POLL_PUSH) {
+		if (why == KBI_POLL_TICK && kbi_sched_idle_others(s))
+			limit = 0;
+		mine = s->pq.n - s->pq.bound;
+		in = rotate(s, p, mine < limit ? limit - mine : 0);
+		if (s->pq.n - s->pq.bound > limit && kbi_waiver_spill(&p->waiver, s, limit, forward(s)->id))
+			p->said = false;
+		kbi_sched_publish_load(s, &p->load,
+				       s->pq.n + kbi_waiver_count(&p->waiver) + (why != KBI_POLL_IDLE));
+		reckon(s, p);
+	}
+	if (!p->said)
+		wake_successor(s, p, wake);
+	else if (in)
+		a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
+	/* somebody should watch over what waits here: the tick makes us waive it */
+	if (why == KBI_POLL_PUSH && s->pq.n > s->pq.bound)
+		kbi_sched_wake_any(wake, s, 1);
+	return in;
+}
+
+static void paper_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
+{
+	struct paper *p = s->priv;
+
+	if (front)
+		kbi_pq_prepend(&s->pq, t);
+	else if (t->bound >= 0 || s->pq.n - s->pq.bound < p->capacity || !waive(s, p, t))
+		kbi_pq_append(&s->pq, t);
+}
+
+static struct kbi_task *paper_pop(struct kbi_sched_vp *s)
+{
+	return kbi_pq_pop(&s->pq);
+}
+
+static void paper_fini(struct kbi_sched_vp *s, unsigned n)
+{
+	kbi_sched_free(s[0].priv);
+	for (unsigned i = 0; i < n; i++)
+		s[i].priv = NULL;
+}
+
+static int paper_init(struct kbi_sched_vp *s, unsigned n, unsigned capacity, unsigned lock)
+{
+	struct paper *p = kbi_sched_alloc(n * sizeof(*p));
+
+	(void)lock;
+	if (!p)
+		return ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		p[i].automatic = capacity == 0 && n > 1;
+		p[i].capacity = n == 1 ? UNLIMITED : capacity ? capacity : CAPACITY;
+		p[i].said = true;
+		s[i].priv = &p[i];
+	}
+	return 0;
+}
+
+const struct kbi_sched kbi_sched_rotator_paper = {
+	.name = "rotator-paper",
+	.poll_every = 1,
+	.private_ready = false,
+	.init = paper_init,
+	.fini = paper_fini,
+	.push = paper_push,
+	.pop = paper_pop,
+	.take = kbi_waiver_not_waived,
+	.poll = paper_poll,
+};

@@ -1,0 +1,200 @@
+/* core/sched_steal.c - work stealing, for comparison: each VP keeps its ready tasks in an array from which idle VPs
+ * take half, beginning at a random victim. The array is base/deque, which says why the owner takes from the
+ * thieves' end: threads that yield must go behind the others.
+ * The Protect Queue holds what thieves must not or need not have: bound tasks, tasks pushed to run next, and what
+ * a full array refused. It and the array have turns by their lengths, so that neither starves the other. When somebody is
+ * idle, all of it that is not bound goes into the array but the task that runs next, the oldest first.
+ * Callers: core/vp through struct kbi_sched. Never blocks; lock-free. */
+#include <errno.h>
+
+#include "base/deque.h"
+#include "core/sched_priv.h"
+
+enum { STEAL_MAX = 1024 }; /* at a time, and never more than half */
+
+struct steal {
+	struct kbi_deque deque;
+	/* owner only */
+	uint64_t rand KBI_ALIGNED(KBI_CACHE_LINE); /* never 0 */
+	uint32_t load;                             /* as published */
+	const struct kbi_task *first;              /* head of the Protect Queue after the last tick */
+	uint32_t free_turns;                       /* pops from the array before the Protect Queue has its turn */
+	bool refused;                              /* the array was full since the last poll */
+};
+
+static struct kbi_deque *deque_of(const struct kbi_sched_vp *v)
+{
+	struct steal *p = v->priv;
+
+	return &p->deque;
+}
+
+static unsigned random_below(struct steal *p, unsigned n)
+{
+	p->rand ^= p->rand << 13;
+	p->rand ^= p->rand >> 7;
+	p->rand ^= p->rand << 17;
+	return (unsigned)((p->rand >> 32) * n >> 32);
+}
+
+/* Owner, in parallel with thieves. */
+static void steal_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
+{
+	struct steal *p = s->priv;
+
+	if (front) {
+		kbi_pq_prepend(&s->pq, t);
+		p->free_turns = 0;
+	} else if (t->bound >= 0) {
+		kbi_pq_append(&s->pq, t);
+	} else if (!kbi_deque_put(&p->deque, t)) {
+		kbi_pq_append(&s->pq, t);
+		p->refused = true;
+	}
+}
+
+/* Owner, in parallel with thieves. What it takes from its own array is READY(s) already: the VP in the state word
+ * does not change, so law 3 asks for no fence. */
+static struct kbi_task *steal_pop(struct kbi_sched_vp *s)
+{
+	struct steal *p = s->priv;
+	struct kbi_task *t;
+
+	if (s->pq.n && !p->free_turns) {
+		p->free_turns = kbi_deque_count(&p->deque) / s->pq.n;
+		return kbi_pq_pop(&s->pq);
+	}
+	p->free_turns -= p->free_turns > 0;
+	t = kbi_deque_take(&p->deque);
+	return t ? t : kbi_pq_pop(&s->pq);
+}
+
+/* Owner. Only what can be found without a search and, in the array, what was put in last. */
+static bool steal_take(struct kbi_sched_vp *s, struct kbi_task *t)
+{
+	if (s->pq.head != t && s->pq.tail != t)
+		return kbi_deque_take_back(deque_of(s), t);
+	kbi_pq_remove(&s->pq, t);
+	return true;
+}
+
+/* Thief: up to half of v's array goes into ours, which only we put into. In parallel with v and other thieves. */
+static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v)
+{
+	struct kbi_deque *from = deque_of(v), *to = deque_of(s);
+	uint32_t most = STEAL_MAX, b = a_load_rlx(&to->bottom), n;
+	uint64_t top;
+
+	/* a claim that fails has been overtaken by another one; ask for less, to be quicker */
+	for (;; most = n > 1 ? n / 2 : 1) {
+		n = (kbi_deque_look(from, &top) + 1) / 2;
+		n = n < most ? n : most;
+		if (!n)
+			return 0;
+		for (uint32_t i = 0; i < n; i++)
+			a_store_rlx(&to->slot[(b + i) % KBI_DEQUE_SLOTS], kbi_deque_peek(from, top, i));
+		if (kbi_deque_claim(from, top, n))
+			break;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct kbi_task *t = a_load_rlx(&to->slot[(b + i) % KBI_DEQUE_SLOTS]);
+
+		/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
+		a_store_rel(&t->state, KBI_STATE(KBI_TASK_READY, s->id));
+	}
+	a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
+	kbi_deque_publish(to, n);
+	s->taken += n;
+	return n;
+}
+
+/* All victims, beginning at a random one: 0 means that each array was empty when looked at, which is what a VP
+ * about to sleep must know. */
+static unsigned search(struct kbi_sched_vp *s)
+{
+	unsigned start = s->nvps > 1 ? random_below(s->priv, s->nvps - 1) : 0;
+
+	if (kbi_deque_room(deque_of(s)) < STEAL_MAX)
+		return 0;
+	for (unsigned i = 1; i < s->nvps; i++) {
+		unsigned d = 1 + (start + i) % (s->nvps - 1);
+		unsigned n = rob(s, &s->all[(s->id + d) % s->nvps]);
+
+		if (n)
+			return n;
+	}
+	return 0;
+}
+
+/* Owner: from the Protect Queue into the array, the oldest first, all that is not bound but `keep` tasks. */
+static void expose(struct kbi_sched_vp *s, unsigned keep)
+{
+	struct kbi_task *t = s->pq.tail, *before;
+
+	for (; t && s->pq.n - s->pq.bound > keep; t = before) {
+		before = t->prev;
+		if (t->bound >= 0)
+			continue;
+		if (!kbi_deque_room(deque_of(s)))
+			return;
+		kbi_pq_remove(&s->pq, t);
+		kbi_deque_put(deque_of(s), t);
+		s->given++;
+	}
+}
+
+static unsigned steal_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+{
+	struct steal *p = s->priv;
+	bool idle = kbi_sched_idle_others(s) > 0, hog = why == KBI_POLL_TICK && kbi_sched_hogged(s, p->first);
+	unsigned in = why == KBI_POLL_IDLE ? search(s) : 0, n;
+
+	wake->n = 0;
+	if (idle || hog || p->refused)
+		expose(s, why == KBI_POLL_TICK ? 0 : 1);
+	if (why == KBI_POLL_TICK)
+		p->first = s->pq.head;
+	p->refused = false;
+	n = kbi_deque_count(&p->deque);
+	kbi_sched_publish_load(s, &p->load, s->pq.n + n + (why != KBI_POLL_IDLE));
+	if (!idle || !n || (why == KBI_POLL_IDLE && n < 2))
+		return in;
+	/* fence: bottom before `idle` is read (kbi_sched_wake_add) */
+	a_fence_sc();
+	kbi_sched_wake_any(wake, s, why == KBI_POLL_TICK ? n : 1);
+	return in;
+}
+
+static void steal_fini(struct kbi_sched_vp *s, unsigned n)
+{
+	kbi_sched_free(s[0].priv);
+	for (unsigned i = 0; i < n; i++)
+		s[i].priv = NULL;
+}
+
+static int steal_init(struct kbi_sched_vp *s, unsigned n, unsigned capacity, unsigned lock)
+{
+	struct steal *p = kbi_sched_alloc(n * sizeof(*p));
+
+	(void)capacity;
+	(void)lock;
+	if (!p)
+		return ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		p[i].rand = 0x9E3779B97F4A7C15u * (i + 1);
+		s[i].priv = &p[i];
+	}
+	return 0;
+}
+
+const struct kbi_sched kbi_sched_steal = {
+	.name = "steal",
+	.poll_every = 64,
+	.private_ready = false,
+	.init = steal_init,
+	.fini = steal_fini,
+	.push = steal_push,
+	.pop = steal_pop,
+	.take = steal_take,
+	.poll = steal_poll,
+};

@@ -1,0 +1,63 @@
+/* core/sched_waiver.h - Lesser Bear's Waiver Queue, thread by thread: a ring with one producer, the owner VP, and
+ * one consumer: the ring successor (LB3), or whoever holds the queue's lock (LB2). No lock, no read-modify-write.
+ * A full ring refuses; its owner then keeps the thread in the Protect Queue.
+ * Callers: core/sched_rotator_paper, core/sched_lb2. */
+#ifndef KBI_SCHED_WAIVER_H
+#define KBI_SCHED_WAIVER_H
+
+#include "base/ring.h"
+#include "core/sched_priv.h"
+
+enum { KBI_WAIVER_SLOTS = 16384 };
+
+struct kbi_waiver {
+	/* owner writes, all read */
+	a32 tail KBI_ALIGNED(KBI_CACHE_LINE);
+	/* consumer writes, all read */
+	a32 head KBI_ALIGNED(KBI_CACHE_LINE);
+	/* owner only: copy of tail */
+	uint32_t put KBI_ALIGNED(KBI_CACHE_LINE);
+	/* a slot is the owner's until tail passes it, then the consumer's until head does */
+	struct kbi_task *slot[KBI_WAIVER_SLOTS] KBI_ALIGNED(KBI_CACHE_LINE);
+};
+
+/* How many, as a hint. */
+static inline uint32_t kbi_waiver_count(const struct kbi_waiver *w)
+{
+	return a_load_rlx(&w->tail) - a_load_rlx(&w->head);
+}
+
+/* Owner: puts t in, meant for VP `to`. False: full. In parallel with the consumer. */
+static inline bool kbi_waiver_put(struct kbi_waiver *w, struct kbi_task *t, unsigned to)
+{
+	if (!kbi_ring_room(&w->head, w->put, KBI_WAIVER_SLOTS))
+		return false;
+	/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
+	a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to));
+	w->slot[w->put % KBI_WAIVER_SLOTS] = t;
+	kbi_ring_publish(&w->tail, ++w->put);
+	return true;
+}
+
+/* Consumer: the oldest, NULL: none. Its slot is free at once. In parallel with the owner.
+ * acquire on head: partner is the release of the consumer before us, where consumers take turns (LB2), so that
+ * our release covers its reads too. */
+static inline struct kbi_task *kbi_waiver_take(struct kbi_waiver *w)
+{
+	uint32_t taken = a_load_acq(&w->head);
+	struct kbi_task *t;
+
+	if (!kbi_ring_filled(&w->tail, taken))
+		return NULL;
+	t = w->slot[taken % KBI_WAIVER_SLOTS];
+	kbi_ring_release(&w->head, taken + 1);
+	return t;
+}
+
+/* Owner: waives what the Protect Queue has beyond `keep` tasks that are not bound, the newest first. How many. */
+unsigned kbi_waiver_spill(struct kbi_waiver *w, struct kbi_sched_vp *s, unsigned keep, unsigned to);
+
+/* struct kbi_sched.take where what is READY(s) is in the Protect Queue: only s makes it so and changes it. */
+bool kbi_waiver_not_waived(struct kbi_sched_vp *s, struct kbi_task *t);
+
+#endif

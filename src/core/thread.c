@@ -1,0 +1,492 @@
+/* core/thread.c - life of a thread: create, start, end, join, detach. Contract in thread.h and kochab.h.
+ * `join` says who may free the descriptor: NULL nobody yet, a task (the joiner), DETACHED (the thread's own end)
+ * or ENDED (the joiner or detacher to come). The thread's end exchanges ENDED into it; only what it finds there
+ * decides. Runs on the caller's stack; an end is completed by `ended` on the next stack. */
+#include "core/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kochab/kochab.h>
+
+#include "base/option.h"
+#include "core/foreign.h"
+#include "core/local.h"
+#include "os/real.h"
+#include "core/timer.h"
+#include "core/domain.h"
+#include "core/run.h"
+#include "os/sys.h"
+
+#define ENDED ((void *)1)
+#define DETACHED ((void *)2)
+
+enum { MEMBARRIER_GLOBAL = 1 };
+
+struct kbi_thread_hooks kbi_thread_hooks;
+
+/* Threads created and ended, by slot (0: by foreign kernel threads): the sum is needed only once main has
+ * ended, so nobody shares a counter. */
+struct tally {
+	a64 created, ended;
+} KBI_ALIGNED(KBI_CACHE_LINE);
+static struct tally tally[KBI_MAX_VPS + 1];
+static a32 main_ended;
+
+static unsigned slot_of(const struct kbi_vp *vp)
+{
+	return vp ? vp->id + 1 : 0;
+}
+
+/* release: partner is the acquire in kbi_thread_live: who sees an end has seen the creation before it */
+static void count(a64 *n, const struct kbi_vp *vp)
+{
+	if (vp)
+		a_store_rel(n, a_load_rlx(n) + 1);
+	else
+		a_add_acqrel(n, 1);
+}
+
+uint32_t kbi_thread_live(void)
+{
+	uint64_t live = 1 - a_load_rlx(&main_ended);
+
+	for (unsigned i = 0; i <= kbi_vp_n; i++)
+		live -= a_load_acq(&tally[i].ended);
+	for (unsigned i = 0; i <= kbi_vp_n; i++)
+		live += a_load_rlx(&tally[i].created);
+	return (uint32_t)live;
+}
+
+/* ---- creation --------------------------------------------------------------------------------- */
+
+/* Classes of the default stack: light, own TLS. */
+static int default_class[2];
+
+static int class_for(const struct kbi_thread_attr *a)
+{
+	return a->stack_size ? kbi_stack_class(a->stack_size, a->own_tls) : default_class[a->own_tls];
+}
+
+static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsigned slot)
+{
+	int class;
+
+	if (kbi_unlikely(a->stack_low != NULL)) {
+		t->stack = kbi_stack_adopt(a->stack_low, a->stack_size, a->own_tls);
+		t->user_stack = true;
+		return t->stack ? 0 : EINVAL;
+	}
+	class = class_for(a);
+	if (class < 0)
+		return EAGAIN;
+	t->stack_class = (uint8_t)class;
+	if (!a->own_tls)
+		return kbi_stack_reserve(slot, class) ? EAGAIN : 0;
+	t->stack = kbi_stack_get(slot, class);
+	return t->stack ? 0 : EAGAIN;
+}
+
+/* Before it gives up it asks the other VPs, who may keep stacks for themselves: for a millisecond. */
+static int get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+{
+	struct timespec nap = { 0, 50000 };
+	int e = try_stack(t, a, slot_of(vp));
+
+	for (int i = 0; kbi_unlikely(e == EAGAIN) && i < 20; i++) {
+		kbi_vp_gather_stacks(vp);
+		e = try_stack(t, a, slot_of(vp));
+		if (e)
+			kbi_sys(SYS_nanosleep, &nap, NULL);
+	}
+	return e;
+}
+
+/* The block's own kbi_self_tls. */
+static struct kbi_task **self_slot(void *tp)
+{
+	return (struct kbi_task **)((char *)tp + kbi_self_offset);
+}
+
+static void set_name(struct kb_thread *t, const char *name)
+{
+	strncpy(t->name, name, sizeof t->name - 1);
+	t->name[sizeof t->name - 1] = 0;
+	t->named = true;
+}
+
+static int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+{
+	int e = get_stack(t, a, vp);
+
+	if (e)
+		return e;
+	if (a->own_tls) {
+		t->own_tls = 1;
+		t->task.tp = t->stack->tcb.tp;
+		t->stack->fp = kbi_fp_get();
+		*self_slot(t->task.tp) = &t->task;
+	}
+	t->task.bound = a->bound < 0 ? -1 : (int32_t)((unsigned)a->bound % kbi_vp_n);
+	a_store_rlx(&t->join, a->detached ? DETACHED : NULL);
+	t->posix = a->posix;
+	if (a->name)
+		set_name(t, a->name);
+	return 0;
+}
+
+static void launch(struct kbi_vp *vp, struct kb_thread *t)
+{
+	static a32 turn;
+	int to = t->task.bound;
+
+	if (vp && (to < 0 || (unsigned)to == vp->id)) {
+		kbi_vp_push(vp, &t->task, false);
+		return;
+	}
+	if (to < 0)
+		to = (int)(a_add_rlx(&turn, 1) % kbi_vp_n);
+	kbi_vp_send(kbi_vps[to], &t->task);
+}
+
+static int create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *),
+		  void *arg)
+{
+	struct kb_thread *t = kbi_descriptor_alloc(vp);
+	int e;
+
+	if (!t)
+		return EAGAIN;
+	t->fn = fn;
+	t->arg = arg;
+	e = prepare(t, a, vp);
+	if (e) {
+		kbi_descriptor_free(vp, t);
+		return e;
+	}
+	*out = t;
+	if (a->publish)
+		a->publish(t, a->publish_arg);
+	count(&tally[slot_of(vp)].created, vp);
+	launch(vp, t);
+	return 0;
+}
+
+/* ---- threads of system scope: a kernel thread of their own ------------------------------------- */
+
+static void *system_body(void *arg)
+{
+	struct kb_thread *t = arg;
+
+	kbi_self_tls = &t->task;
+	kbi_thread_exit(t->fn(t->arg));
+}
+
+static int create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+{
+	struct kb_thread *t = kbi_descriptor_alloc(NULL);
+	pthread_attr_t pa;
+	pthread_t id;
+	int e;
+
+	if (!t)
+		return EAGAIN;
+	t->fn = fn;
+	t->arg = arg;
+	a_store_rlx(&t->join, a->detached ? DETACHED : NULL);
+	if (a->name)
+		set_name(t, a->name);
+	*out = t;
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
+	count(&tally[0].created, NULL);
+	pthread_attr_init(&pa);
+	pthread_attr_setdetachstate(&pa, PTHREAD_CREATE_DETACHED);
+	e = a->stack_size ? pthread_attr_setstacksize(&pa, a->stack_size + KBI_PAGE) : 0;
+	if (!e)
+		e = kbi_real.pthread_create(&id, &pa, system_body, t);
+	pthread_attr_destroy(&pa);
+	if (e) {
+		count(&tally[0].ended, NULL);
+		kbi_descriptor_free(NULL, t);
+		e = EAGAIN;
+	}
+	return e;
+}
+
+int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+{
+	struct kbi_task *self;
+	int e;
+
+	if (a->stack_size && a->stack_size < KB_STACK_MIN)
+		return EINVAL;
+	if (a->own_tls && !kbi_tcb_available)
+		return ENOTSUP;
+	if (a->system_scope)
+		return create_system(out, a, fn, arg);
+	self = kbi_self();
+	kbi_np_enter(self);
+	e = create(self->vp, out, a, fn, arg);
+	kbi_np_leave(self);
+	return e;
+}
+
+/* ---- start and end ------------------------------------------------------------------------------- */
+
+static void entry(void *arg)
+{
+	struct kb_thread *t = arg;
+	void *r;
+
+	kbi_san_arrive(NULL);
+	kbi_np_leave(&t->task); /* created with 1 */
+	r = kbi_thread_hooks.entry && t->posix ? kbi_thread_hooks.entry(t) : t->fn(t->arg);
+	kbi_thread_exit(r);
+}
+
+/* Nobody can reach t any more. The stack of a thread with a control block stays until here: its pthread_t is
+ * the block's address. */
+static void dispose(struct kbi_vp *vp, struct kb_thread *t)
+{
+	if (t->stack)
+		kbi_stack_put(slot_of(vp), t->stack);
+	t->stack = NULL;
+	kbi_descriptor_free(vp, t);
+}
+
+/* Runs on the next context's stack: t's own is free now. */
+static void *ended(void *arg)
+{
+	struct kb_thread *t = arg;
+	struct kbi_vp *vp = t->task.vp;
+	bool resumed = t->heir_runs; /* t is its joiner's from the exchange on */
+	void *old;
+
+	kbi_san_end(&t->san);
+	if (!t->own_tls && t->stack) {
+		if (!t->user_stack)
+			kbi_stack_unreserve(vp->id + 1, t->stack_class);
+		kbi_stack_put(vp->id + 1, t->stack);
+		t->stack = NULL;
+	}
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
+	/* acquire and release: partners are the joiner's CAS and its look at ENDED: result, descriptor */
+	old = a_xchg_acqrel(&t->join, ENDED);
+	if (old == DETACHED)
+		dispose(vp, t);
+	else if (old && !resumed)
+		kbi_domain_wake(vp, old, true);
+	return NULL;
+}
+
+/* The joiner, if it waits here and takes over at once. Not for ever: the queue gets its turn. */
+static struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
+{
+	void *j = a_load_acq(&t->join);
+	struct kbi_task *joiner = j;
+
+	if (j == NULL || j == DETACHED || (++vp->handovers & 63) == 0)
+		return NULL;
+	if (a_load_acq(&joiner->state) != vp->waiting_here)
+		return NULL;
+	kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
+	t->heir_runs = true;
+	return joiner;
+}
+
+static KBI_NORETURN void exit_system(struct kb_thread *t)
+{
+	void *old;
+
+	kbi_self_tls = NULL;
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
+	old = a_xchg_acqrel(&t->join, ENDED);
+	if (old == DETACHED)
+		kbi_descriptor_free(NULL, t);
+	else if (old)
+		kbi_wait_wake(old);
+	kbi_real.pthread_exit(NULL);
+	__builtin_unreachable();
+}
+
+static void leave_if_last(void)
+{
+	static a32 leaving;
+
+	if (kbi_thread_live() == 0 && !a_xchg_acqrel(&leaving, 1))
+		exit(0);
+}
+
+/* Threads that end count that and then look whether main has ended, without a fence: it would cost each of them.
+ * Main pays for all: whose look came before this call has its count seen after it. Where the kernel has no such
+ * call a millisecond empties every store buffer. */
+static void end_main(void)
+{
+	struct timespec ms = { 0, 1000000 };
+
+	a_store_rlx(&main_ended, 1);
+	a_fence_sc();
+	if (kbi_thread_live() > 0 && kbi_sys(SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0))
+		kbi_sys(SYS_nanosleep, &ms, NULL);
+	leave_if_last();
+}
+
+static void count_end(struct kbi_vp *vp)
+{
+	count(&tally[slot_of(vp)].ended, vp);
+	kbi_compiler_barrier(); /* partner: end_main */
+	if (kbi_likely(!a_load_rlx(&main_ended)))
+		return;
+	a_fence_sc(); /* two last threads at once: each stores before it adds up, so one of them sees no other */
+	leave_if_last();
+}
+
+KBI_NOINLINE void kbi_thread_exit(void *result)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+	struct kbi_vp *vp;
+
+	if (kbi_unlikely(!t->task.vp && !t->fn))
+		kbi_real.pthread_exit(result); /* foreign: no thread of ours ends */
+	t->result = result;
+	if (t->keys)
+		kbi_local_exit(t);
+	if (kbi_thread_hooks.exit && t->posix)
+		kbi_thread_hooks.exit(t);
+	if (kbi_unlikely(t->is_main))
+		end_main();
+	else
+		count_end(t->task.vp);
+	if (!t->task.vp)
+		exit_system(t);
+	if (t->own_tls && t->stack) /* main has its first kernel thread's */
+		kbi_tcb_reset(&t->stack->tcb, &t->task);
+	kbi_np_enter(&t->task);
+	vp = t->task.vp;
+	kbi_run_leave(vp, heir(vp, t), ended, t);
+}
+
+int kbi_thread_setup(void)
+{
+	kbi_run_entry = entry;
+	default_class[0] = kbi_stack_class(kbi_options.stack_size, false);
+	default_class[1] = kbi_stack_class(kbi_options.stack_size, true);
+	return default_class[0] < 0 || default_class[1] < 0 ? ENOMEM : 0;
+}
+
+/* ---- join and detach -------------------------------------------------------------------------------- */
+
+static int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline)
+{
+	void *mine = self;
+
+	/* acquire: partner is the exchange in ended */
+	while (a_load_acq(&t->join) != ENDED) {
+		if (kbi_timer_sleep(self, deadline) != ETIMEDOUT)
+			continue;
+		mine = self;
+		if (a_cas_acqrel(&t->join, &mine, NULL))
+			return ETIMEDOUT;
+	}
+	return 0;
+}
+
+/* t has never run and waits in this VP's queue: it runs now, on this VP, and this thread waits for it. */
+static KBI_NOINLINE void run_now(struct kbi_task *self, struct kb_thread *t)
+{
+	struct kbi_vp *vp;
+
+	kbi_np_enter(self);
+	vp = self->vp;
+	if (a_load_acq(&t->task.state) == vp->ready_here && !t->task.started && kbi_vp_take(vp, &t->task)) {
+		a_store_rel(&self->state, vp->waiting_here);
+		kbi_run_switch_to(vp, self, &t->task, NULL, NULL);
+	}
+	kbi_np_leave(self);
+}
+
+int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline)
+{
+	struct kbi_task *self = kbi_self();
+	void *none = NULL;
+	int e;
+
+	if (!kbi_descriptor_valid(t))
+		return ESRCH;
+	if (&t->task == self)
+		return EDEADLK;
+	if (a_load_acq(&t->join) != ENDED) {
+		if (a_load_rlx(&t->join) == DETACHED)
+			return EINVAL;
+		if (deadline == 0)
+			return EBUSY;
+		/* release: partner is the exchange in ended, which wakes us */
+		if (!a_cas_acqrel(&t->join, &none, self) && none != ENDED)
+			return EINVAL;
+		if (self->vp && deadline == KBI_FOREVER)
+			run_now(self, t);
+		e = wait_for_end(self, t, deadline);
+		if (e)
+			return e;
+	}
+	if (result)
+		*result = t->result;
+	kbi_np_enter(self);
+	dispose(self->vp, t);
+	kbi_np_leave(self);
+	return 0;
+}
+
+int kbi_thread_detach(struct kb_thread *t)
+{
+	struct kbi_task *self = kbi_self();
+	void *old = NULL;
+
+	if (!kbi_descriptor_valid(t))
+		return ESRCH;
+	if (a_cas_acqrel(&t->join, &old, DETACHED))
+		return 0;
+	if (old != ENDED)
+		return EINVAL;
+	kbi_np_enter(self);
+	dispose(self->vp, t);
+	kbi_np_leave(self);
+	return 0;
+}
+
+bool kbi_thread_is_detached(const struct kb_thread *t)
+{
+	return a_load_rlx(&t->join) == DETACHED;
+}
+
+/* ---- yield -------------------------------------------------------------------------------------------- */
+
+static void *requeue(void *arg)
+{
+	struct kbi_task *t = arg;
+
+	kbi_vp_push(t->vp, t, false);
+	return NULL;
+}
+
+KBI_NOINLINE void kbi_thread_yield(void)
+{
+	struct kbi_task *self = kbi_self(), *next;
+	struct kbi_vp *vp;
+
+	if (kbi_unlikely(!self->vp)) {
+		kbi_sys_yield();
+		return;
+	}
+	kbi_np_enter(self);
+	vp = self->vp;
+	next = kbi_run_next(vp);
+	if (next && vp->sched->private_ready) {
+		kbi_vp_enqueue(vp, self, false);
+		kbi_run_switch_to(vp, self, next, NULL, NULL);
+	} else if (next) {
+		kbi_run_switch_to(vp, self, next, requeue, self);
+	}
+	kbi_np_leave(self);
+}

@@ -1,0 +1,45 @@
+/* core/thread.h - life of a lightweight thread: create, end, join, detach, yield.
+ * Callers: api, posix. Calls wait, timer, run, mem/stack, os/tcb. */
+#ifndef KBI_THREAD_H
+#define KBI_THREAD_H
+
+#include "core/descriptor.h"
+
+struct kbi_thread_attr {
+	size_t stack_size;  /* bytes, 0: default */
+	void *stack_low;    /* the user's own stack, or NULL */
+	int bound;          /* VP or -1 */
+	bool detached;
+	bool own_tls;
+	bool system_scope;  /* a kernel thread of its own */
+	const char *name;
+	void *posix;        /* stored in kb_thread.posix before it can run */
+	/* called on the new descriptor before it can run (posix: to publish the pthread_t), or NULL */
+	void (*publish)(struct kb_thread *t, void *arg);
+	void *publish_arg;
+};
+
+/* After kbi_boot. 0, EAGAIN, EINVAL, ENOTSUP (own TLS on this machine). */
+int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *attr, void *(*fn)(void *), void *arg);
+/* As kb_thread_join; deadline KBI_FOREVER or ETIMEDOUT; deadline 0: EBUSY if it has not ended. */
+KBI_SWITCHES int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline);
+int kbi_thread_detach(struct kb_thread *t);
+bool kbi_thread_is_detached(const struct kb_thread *t);
+KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;
+KBI_SWITCHES void kbi_thread_yield(void);
+
+/* Once, at start, after kbi_stack_setup. ENOMEM. */
+int kbi_thread_setup(void);
+
+/* Hooks of the posix room, NULL without it. entry: runs fn(arg) with its own unwinding frame and returns
+ * the result; exit: destructors of pthread keys kept in libc etc., called on the thread at its end. */
+struct kbi_thread_hooks {
+	void *(*entry)(struct kb_thread *t);
+	void (*exit)(struct kb_thread *t);
+};
+extern struct kbi_thread_hooks kbi_thread_hooks;
+
+/* Threads that have not ended, main included. */
+uint32_t kbi_thread_live(void);
+
+#endif

@@ -1,0 +1,75 @@
+/* core/timer.c - sleeping with a deadline. Contract in timer.h. The heap belongs to the VP the waiter sleeps on,
+ * so permit and deadline are looked at by one keeper, one after the other, and cannot race. */
+#include "core/timer.h"
+
+#include <errno.h>
+
+#include "core/foreign.h"
+#include "core/domain.h"
+#include "os/sys.h"
+
+uint64_t kbi_timer_now(void)
+{
+	return kbi_sys_now();
+}
+
+KBI_NOINLINE int kbi_timer_sleep(struct kbi_task *self, uint64_t deadline)
+{
+	struct kbi_vp *vp;
+	int e;
+
+	if (!self->vp)
+		return kbi_foreign_sleep(self, deadline);
+	if (deadline == KBI_FOREVER) {
+		kbi_wait_sleep(self);
+		return 0;
+	}
+	kbi_np_enter(self);
+	vp = self->vp;
+	kbi_heap_insert(&vp->deadlines, &kbi_thread_of(self)->deadline, deadline);
+	self->armed |= KBI_ARMED_WAIT;
+	if (deadline < a_load_rlx(&vp->next_deadline))
+		a_store_rlx(&vp->next_deadline, deadline);
+	self->reason = KBI_WAKE_PERMIT;
+	kbi_wait_sleep(self);
+	/* a permit was pending: it did not sleep, so nobody claimed it, and it has not moved */
+	if (self->armed & KBI_ARMED_WAIT)
+		kbi_domain_disarm(vp, kbi_thread_of(self));
+	e = self->reason == KBI_WAKE_DEADLINE ? ETIMEDOUT : 0;
+	kbi_np_leave(self);
+	return e;
+}
+
+/* ---- clocks ------------------------------------------------------------------------------------- */
+
+enum { SECOND = 1000000000 };
+
+/* Nanoseconds until the time of the clock, 0 if it has come. */
+static uint64_t left_until(int clock, int64_t sec, long nsec)
+{
+	struct timespec now;
+	int64_t s;
+
+	clock_gettime(clock, &now);
+	s = sec - now.tv_sec;
+	if (s < 0 || (s == 0 && nsec <= now.tv_nsec))
+		return 0;
+	if (s > INT32_MAX)
+		s = INT32_MAX;
+	return (uint64_t)(s * SECOND + (nsec - now.tv_nsec));
+}
+
+uint64_t kbi_timer_deadline(int clock, int64_t sec, long nsec)
+{
+	uint64_t left = left_until(clock, sec, nsec);
+
+	/* a clock that can be set is looked at again at least every second */
+	if (clock != CLOCK_MONOTONIC && left > SECOND)
+		left = SECOND;
+	return kbi_sys_now() + left;
+}
+
+bool kbi_timer_passed(int clock, int64_t sec, long nsec)
+{
+	return left_until(clock, sec, nsec) == 0;
+}

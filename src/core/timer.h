@@ -1,0 +1,24 @@
+/* core/timer.h - sleeping with a deadline, above core/wait, which knows no time.
+ * Each VP keeps a heap of deadlines, polled by its agent; only the VP that owns the waiter touches it, so a
+ * permit and a deadline never race. Callers: sync, io, posix, core/thread. */
+#ifndef KBI_TIMER_H
+#define KBI_TIMER_H
+
+#include "core/wait.h"
+
+#define KBI_FOREVER UINT64_MAX
+
+/* CLOCK_MONOTONIC now, ns. */
+uint64_t kbi_timer_now(void);
+
+/* kbi_wait_sleep with a deadline (CLOCK_MONOTONIC ns; KBI_FOREVER: none). 0: woken, perhaps spuriously;
+ * ETIMEDOUT: the deadline has come (a permit may be pending all the same). */
+KBI_SWITCHES int kbi_timer_sleep(struct kbi_task *self, uint64_t deadline);
+
+/* Absolute time of a clock (CLOCK_REALTIME or CLOCK_MONOTONIC) as struct timespec fields -> a deadline for
+ * kbi_timer_sleep that is at most 1 s ahead for REALTIME, so that clock steps are noticed: after ETIMEDOUT
+ * ask kbi_timer_passed. */
+uint64_t kbi_timer_deadline(int clock, int64_t sec, long nsec);
+bool kbi_timer_passed(int clock, int64_t sec, long nsec);
+
+#endif

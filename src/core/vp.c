@@ -1,0 +1,187 @@
+/* core/vp.c - the ready queue of a VP and what passes between VPs. Contract in vp.h.
+ * Runs on threads' stacks and the agent's, always inside np brackets. */
+#include "core/vp.h"
+
+#include "os/sys.h"
+
+struct kbi_vp **kbi_vps;
+unsigned kbi_vp_n;
+struct kbi_crowd kbi_crowd;
+
+/* Pushes after which a sleeping VP is woken again, when waking it has gained nothing so far. */
+enum { SHARE_SKIP_MAX = 4096 };
+
+/* ---- ready queue ---------------------------------------------------------------------------- */
+
+void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front)
+{
+	vp->sched->push(vp->s, t, front);
+}
+
+struct kbi_task *kbi_vp_pop_elsewhere(struct kbi_vp *vp)
+{
+	return vp->sched->pop(vp->s);
+}
+
+/* A sleeping VP to be woken, the nearest first; NULL: none. */
+static struct kbi_vp *sleeper(struct kbi_vp *vp)
+{
+	for (unsigned i = 1; i < kbi_vp_n; i++) {
+		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
+
+		if (a_load_rlx(&w->doze))
+			return w;
+	}
+	return NULL;
+}
+
+/* A task was pushed and some VP is idle. One that polls takes surplus without a system call. One that sleeps
+ * costs a kernel wake-up, so it is woken only now and then while that has gained nothing; but if nobody is
+ * awake enough to watch for stuck queues (no monitor), it is woken at once. */
+void kbi_vp_share(struct kbi_vp *vp)
+{
+	unsigned n = vp->s->pq.n - vp->s->pq.bound + (vp->first && vp->first->bound < 0);
+	struct kbi_vp *w;
+
+	if (!vp->sched->private_ready)
+		n = 2;
+	if (n == 0)
+		return;
+	if (n >= 2 && a_load_rlx(&kbi_crowd.polling)) {
+		kbi_vp_exchange(vp, KBI_POLL_PUSH);
+		return;
+	}
+	if (a_load_rlx(&kbi_crowd.polling) || (vp->share_skip > 0 && a_load_rlx(&kbi_crowd.monitors))) {
+		vp->share_skip -= vp->share_skip > 0;
+		return;
+	}
+	vp->share_skip = a_load_rlx(&kbi_crowd.backoff);
+	if (n >= 2) {
+		kbi_vp_exchange(vp, KBI_POLL_PUSH);
+		return;
+	}
+	/* fence: partner is the sleeper's in agent.c; it re-checks nothing of ours, it only starts to watch */
+	w = sleeper(vp);
+	if (w)
+		kbi_vp_rouse(w);
+}
+
+/* The owner writes it with plain stores; a stale value costs a look too many or too few. */
+__attribute__((no_sanitize("thread"))) unsigned kbi_vp_backlog(const struct kbi_vp *vp)
+{
+	return *(const volatile uint32_t *)&vp->s->pq.n + (*(struct kbi_task *const volatile *)&vp->first != NULL);
+}
+
+uint64_t kbi_vp_progress(const struct kbi_vp *vp)
+{
+	return a_load_rlx(&vp->services) * vp->poll_every + (vp->poll_every - a_load_rlx(&vp->countdown));
+}
+
+bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t)
+{
+	if (vp->sched->take)
+		return vp->sched->take(vp->s, t);
+	if (!vp->plain)
+		return false;
+	if (vp->first == t) {
+		vp->first = NULL;
+		return true;
+	}
+	kbi_pq_remove(&vp->s->pq, t);
+	return true;
+}
+
+unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
+{
+	struct kbi_sched_wake wake = { .n = 0 };
+	unsigned got;
+
+	if (vp->first) {
+		kbi_pq_prepend(&vp->s->pq, vp->first);
+		vp->first = NULL;
+	}
+	got = vp->sched->poll(vp->s, why, &wake);
+
+	for (unsigned i = 0; i < wake.n; i++)
+		kbi_vp_rouse(kbi_vps[wake.vp[i]]);
+	return got;
+}
+
+/* ---- tasks from outside ---------------------------------------------------------------------- */
+
+void kbi_vp_send(struct kbi_vp *to, struct kbi_task *t)
+{
+	void *old = a_load_rlx(&to->inbox);
+
+	/* release: partner is the acquire in kbi_vp_receive */
+	a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to->id));
+	do
+		t->next = old;
+	while (!a_cas_rel(&to->inbox, &old, t));
+	a_store_rel(&to->board.marked, 1);
+	/* fence: partner is the sleeper's between doze and its last look */
+	a_fence_sc();
+	kbi_vp_rouse(to);
+}
+
+unsigned kbi_vp_receive(struct kbi_vp *vp)
+{
+	struct kbi_task *t, *fifo = NULL;
+	unsigned n = 0;
+
+	if (!a_load_rlx(&vp->inbox))
+		return 0;
+	/* acquire: partner is the release in kbi_vp_send */
+	t = a_xchg_acq(&vp->inbox, NULL);
+	while (t) {
+		struct kbi_task *next = t->next;
+
+		t->next = fifo;
+		fifo = t;
+		t = next;
+	}
+	for (; fifo; n++) {
+		t = fifo;
+		fifo = t->next;
+		kbi_vp_push(vp, t, false);
+	}
+	a_fence_sc(); /* law 3 */
+	return n;
+}
+
+void kbi_vp_rouse(struct kbi_vp *w)
+{
+	if (kbi_likely(!a_load_rlx(&w->doze)))
+		return;
+	if (a_xchg_acqrel(&w->doze, 0))
+		kbi_sys_futex_wake(&w->doze, 1);
+}
+
+/* ---- hold of a sleeper's domain ------------------------------------------------------------------ */
+
+bool kbi_vp_hold(struct kbi_vp *dom)
+{
+	uint32_t offered = KBI_KEEPER_OFFERED;
+
+	/* acquire: partner is the release by its sleeper or by the last holder */
+	return a_load_rlx(&dom->keeper) == offered && a_cas_acq(&dom->keeper, &offered, KBI_KEEPER_TAKEN);
+}
+
+void kbi_vp_unhold(struct kbi_vp *dom)
+{
+	a_store_rel(&dom->keeper, KBI_KEEPER_OFFERED);
+}
+
+void kbi_vp_gather_stacks(struct kbi_vp *me)
+{
+	a_add_rlx(&kbi_stack_hunger, 1);
+	kbi_stack_surrender(0);
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		struct kbi_vp *w = kbi_vps[i];
+
+		if (w == me || !kbi_vp_hold(w))
+			continue;
+		kbi_stack_surrender(w->id + 1);
+		kbi_vp_unhold(w);
+	}
+}

@@ -1,0 +1,169 @@
+/* core/vp.h - a virtual processor: runs threads one at a time. Here are its state, its ready queue and what passes
+ * between VPs; core/run switches, core/domain wakes, core/agent polls when nothing is ready.
+ *
+ * Domain: what a VP owns besides its ready queue - its waiters, mailboxes, board, deadlines and watches.
+ * `keeper` says who may act on it: the VP itself, or, while it sleeps in the kernel, whoever takes it for a
+ * moment (a waker that wants a waiter, the polling VP). So a sleeping VP's waiters are resumed by the one
+ * that is awake and nobody pays for a kernel wake-up that is not needed. */
+#ifndef KBI_VP_H
+#define KBI_VP_H
+
+#include "base/heap.h"
+#include "core/board.h"
+#include "core/descriptor.h"
+#include "core/sched.h"
+
+enum kbi_keeper {
+	KBI_KEEPER_SELF,    /* the VP acts on its own domain */
+	KBI_KEEPER_OFFERED, /* it sleeps: anybody may take the domain (CAS to TAKEN) */
+	KBI_KEEPER_TAKEN,   /* somebody acts on it for some hundred ns */
+};
+
+/* The word that a sleeping VP's futex waits on. */
+enum kbi_doze {
+	KBI_DOZE_NO,      /* awake, or woken: a waker has made it so */
+	KBI_DOZE_YES,     /* in the futex or on the way to it */
+	KBI_DOZE_MONITOR, /* woken only to go on dozing as a monitor */
+};
+
+struct kbi_watch;
+
+struct kbi_vp {
+	/* owner only, hot */
+	struct kb_thread *cur;     /* NULL: the agent runs */
+	uint64_t waiting_here, ready_here, running_here; /* KBI_STATE(..., id), constant */
+	struct kbi_task *first;    /* ready, ahead of the Protect Queue; NULL unless that was empty at its push */
+	a32 countdown;             /* looks until the next service; a monitor peeps */
+	a64 services;              /* how many; with countdown: unchanged means one thread hogs the VP */
+	uint32_t id;
+	uint8_t plain;             /* scheduler: ready tasks are in s->pq only */
+	void *cur_tp;              /* thread pointer loaded now */
+	void *tp;                  /* the VP's own TLS: agent and light threads */
+	struct kbi_task **self_slot; /* kbi_self_tls in that block */
+	struct kbi_ctx agent_ctx;
+	uint64_t fp, fp_now;       /* FP control words: of the agent and light threads (constant), and loaded now */
+	struct kbi_sched_vp *s;    /* constant; the scheduler's part */
+	a32 *idle_count;           /* constant; VPs that are not busy */
+	const struct kbi_sched *sched;
+	uint32_t mail_next;        /* whose mailbox is looked at next */
+	uint32_t poll_every;
+	struct kb_thread *free_threads; /* descriptors, last in first out */
+	uint32_t n_free_threads;
+	uint32_t share_skip;       /* pushes to let pass before waking a sleeping VP again */
+	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
+	uint64_t idle_ran_at;      /* ticks */
+	uint64_t handovers;        /* direct hand-overs in a row, bounded */
+	int tid;                   /* of the body */
+	struct kbi_san agent_san;
+	uint8_t poller;            /* holds a place among the pollers */
+
+	/* the domain: under `keeper` */
+	struct kbi_board board KBI_ALIGNED(KBI_CACHE_LINE);
+	struct kbi_heap deadlines;
+	struct kbi_watch *watches;
+	a32 n_watches;             /* others peep */
+	/* published by the owner, read by others */
+	/* of the heap, UINT64_MAX none; refreshed before it sleeps and at each service */
+	a64 next_deadline KBI_ALIGNED(KBI_CACHE_LINE);
+
+	/* written by any VP */
+	a32 doze KBI_ALIGNED(KBI_CACHE_LINE); /* enum kbi_doze */
+	a32 keeper;                /* enum kbi_keeper */
+	aptr inbox;                /* tasks pushed from outside: stack of WAIVED tasks */
+
+	/* statistics, owner only */
+	uint64_t n_sleeps KBI_ALIGNED(KBI_CACHE_LINE), n_ticks, n_mail;
+	a64 seen_progress;         /* at the last look of a monitor; written by any VP, cold */
+} KBI_ALIGNED(KBI_CACHE_LINE);
+
+/* How many VPs do what; read by all, written on the way to and from idleness. */
+struct kbi_crowd {
+	a32 polling KBI_ALIGNED(KBI_CACHE_LINE); /* VPs that poll, having been idle for a moment */
+	a32 pollers;  /* places taken under the pollers option */
+	a32 monitors; /* sleeping VPs that look up now and then for stuck queues */
+	a32 backoff;  /* pushes to let pass before a sleeping VP is woken just in case */
+};
+extern struct kbi_crowd kbi_crowd;
+
+extern struct kbi_vp **kbi_vps;  /* constant after boot */
+extern unsigned kbi_vp_n;        /* 0: not booted */
+
+/* From anywhere: hands a task that nobody else owns to a VP (a bound task, a foreign creator). */
+void kbi_vp_send(struct kbi_vp *to, struct kbi_task *t);
+/* Takes what was sent. How many. */
+unsigned kbi_vp_receive(struct kbi_vp *vp);
+/* Wakes it if it sleeps in the kernel. The caller has published its work and fenced. */
+void kbi_vp_rouse(struct kbi_vp *vp);
+
+/* Lets the scheduler exchange tasks and wakes whom it names; how many came in. */
+unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why);
+/* Peeps from elsewhere, approximate: ready tasks, and a number that grows with each look for the next task. */
+unsigned kbi_vp_backlog(const struct kbi_vp *vp);
+uint64_t kbi_vp_progress(const struct kbi_vp *vp);
+/* Removes a READY(vp) task from vp's queue: false if another VP may have it. */
+bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t);
+/* No address space for a stack: makes common what others keep for themselves - sleepers at once, those awake at their
+ * next look. np > 0. me: NULL on no VP. */
+void kbi_vp_gather_stacks(struct kbi_vp *me);
+/* Temporary hold of a sleeping VP's domain; what else is the VP's own may be used by the holder, too. */
+bool kbi_vp_hold(struct kbi_vp *dom);
+void kbi_vp_unhold(struct kbi_vp *dom);
+
+/* ---- the ready queue; the rest of this header is the fast path ------------------------------------ */
+
+/* The scheduler keeps ready tasks elsewhere. */
+void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front);
+struct kbi_task *kbi_vp_pop_elsewhere(struct kbi_vp *vp);
+/* Work waits here and some VP is idle. */
+void kbi_vp_share(struct kbi_vp *vp);
+
+/* Ready task to this VP's queue; front: next to run. Nothing of the queue is given away at this moment: also for
+ * the running task itself, whose context is not saved yet. np > 0, on vp. */
+static inline void kbi_vp_enqueue(struct kbi_vp *vp, struct kbi_task *t, bool front)
+{
+	a_store_rlx(&t->state, vp->ready_here);
+	__builtin_prefetch(t->ctx.sp);
+	if (kbi_unlikely(!vp->plain)) {
+		kbi_vp_enqueue_elsewhere(vp, t, front);
+		return;
+	}
+	if (kbi_likely(!vp->first && !vp->s->pq.head)) {
+		vp->first = t;
+		return;
+	}
+	if (!front) {
+		kbi_pq_append(&vp->s->pq, t);
+		return;
+	}
+	if (vp->first)
+		kbi_pq_prepend(&vp->s->pq, vp->first);
+	vp->first = t;
+}
+
+/* The same, and idle VPs may get a share. */
+static inline void kbi_vp_push(struct kbi_vp *vp, struct kbi_task *t, bool front)
+{
+	kbi_vp_enqueue(vp, t, front);
+	if (kbi_unlikely(a_load_rlx(vp->idle_count)))
+		kbi_vp_share(vp);
+}
+
+/* The next ready task of vp's queue, no look at anything else. */
+static inline struct kbi_task *kbi_vp_pop(struct kbi_vp *vp)
+{
+	struct kbi_task *t = vp->first;
+
+	if (kbi_likely(t != NULL)) {
+		vp->first = NULL;
+		return t;
+	}
+	return kbi_likely(vp->plain) ? kbi_pq_pop(&vp->s->pq) : kbi_vp_pop_elsewhere(vp);
+}
+
+/* Nothing is ready here and no VP is idle: a task to be pushed may simply become `first`. */
+static inline bool kbi_vp_alone(const struct kbi_vp *vp)
+{
+	return vp->plain && !vp->first && !vp->s->pq.head && !a_load_rlx(vp->idle_count);
+}
+
+#endif
