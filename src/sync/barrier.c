@@ -1,0 +1,86 @@
+/* sync/barrier.c - barriers: the last one to come lets the others go. The waiters are handed their verdict on
+ * their own stacks, so any of them may destroy the barrier as soon as its own wait has returned.
+ * Callers: everybody above. Calls waitq. Waiting may switch. */
+#include <errno.h>
+#include <kochab/sync.h>
+
+#include "sync/waitq.h"
+
+static inline a32 *word_of(kb_barrier_t *b) { return (a32 *)&b->word; }
+static inline struct kbi_waitq *queue_of(kb_barrier_t *b) { return (struct kbi_waitq *)&b->head; }
+
+/* The round is complete: the waiters as a chain, and a new round. Under the queue lock. */
+static struct kbi_wnode *next_round(kb_barrier_t *b)
+{
+	struct kbi_wnode *chain = queue_of(b)->head;
+
+	for (struct kbi_wnode *n = chain; n; n = n->next)
+		a_store_rlx(&n->state, KBI_WNODE_TAKEN);
+	*queue_of(b) = (struct kbi_waitq){ NULL, NULL };
+	b->left = b->need;
+	return chain;
+}
+
+static bool leave(void *barrier, struct kbi_wnode *n)
+{
+	kb_barrier_t *b = barrier;
+	struct kbi_task *self = n->task;
+	bool queued;
+
+	kbi_np_enter(self);
+	kbi_waitq_lock(word_of(b));
+	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
+	if (queued) {
+		kbi_waitq_remove(queue_of(b), n);
+		b->left++;
+	}
+	kbi_waitq_unlock(word_of(b), 0);
+	kbi_np_leave(self);
+	return queued;
+}
+
+int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct kbi_wnode n = { .task = self }, *chain = NULL;
+	bool last;
+
+	kbi_np_enter(self);
+	kbi_waitq_lock(word_of(b));
+	last = --b->left == 0;
+	if (last)
+		chain = next_round(b);
+	else
+		kbi_waitq_append(queue_of(b), &n);
+	kbi_waitq_unlock(word_of(b), 0);
+	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
+	kbi_np_leave(self);
+	return last ? KB_BARRIER_SERIAL : kbi_waitq_await(&n, kbi_waitq_until(deadline), leave, b);
+}
+
+int kb_barrier_wait(kb_barrier_t *b)
+{
+	return kb_barrier_timedwait(b, KBI_FOREVER);
+}
+
+int kb_barrier_init(kb_barrier_t *b, uint32_t count)
+{
+	if (count == 0)
+		return EINVAL;
+	*b = (kb_barrier_t){ .need = count, .left = count };
+	return 0;
+}
+
+/* EBUSY: threads wait on it. */
+int kb_barrier_destroy(kb_barrier_t *b)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	bool busy;
+
+	kbi_np_enter(self);
+	kbi_waitq_lock(word_of(b));
+	busy = queue_of(b)->head != NULL;
+	kbi_waitq_unlock(word_of(b), 0);
+	kbi_np_leave(self);
+	return busy ? EBUSY : 0;
+}

@@ -1,0 +1,246 @@
+/* sync/cond.c - condition variables. A signal takes one thread that waits at that moment; later waiters
+ * cannot steal it. A broadcast moves the waiters to the mutex's queue, so that they do not all wake to
+ * fight for it.
+ *
+ * A timed waiter that gives up must not touch the condition variable once it has been signalled (whoever
+ * broadcasts may destroy it at once, POSIX pthread_cond_destroy): so signal and time-out race on the
+ * node's own state, by CAS, before the queue lock is asked for. A node that is LEAVING stays linked
+ * until its thread has unlinked it, and kb_cond_destroy waits for that.
+ * Callers: everybody above. Calls mutex, waitq. */
+#include "sync/cond.h"
+
+#include <errno.h>
+
+#include "os/sys.h"
+#include "sync/mutex.h"
+
+/* Node states of this unit beside the mutex's: SIGNALLED, now take the mutex; LEAVING, set by the waiter. */
+enum { SIGNALLED = KBI_MUTEX_VERDICTS, LEAVING };
+
+struct waiter {
+	struct kbi_mutex_waiter w; /* first; w.m NULL: not our mutex, never moved */
+	bool may_leave;            /* constant: signal and time-out race for state by CAS */
+};
+
+static inline a32 *word_of(kb_cond_t *c) { return (a32 *)&c->word; }
+static inline struct kbi_waitq *queue_of(kb_cond_t *c) { return (struct kbi_waitq *)&c->head; }
+
+/* ---- waking ------------------------------------------------------------------------------------ */
+
+/* Decides for a wake-up of this waiter; false: it has given up. */
+static inline bool claim(struct kbi_wnode *n)
+{
+	uint32_t queued = KBI_WNODE_QUEUED;
+
+	if (((struct waiter *)n)->may_leave)
+		/* relaxed: what the waiter may read comes with the verdict */
+		return a_cas_rlx(&n->state, &queued, KBI_WNODE_TAKEN);
+	a_store_rlx(&n->state, KBI_WNODE_TAKEN);
+	return true;
+}
+
+/* Unlinks up to max waiters, in order; the chain. Under the queue lock. */
+static struct kbi_wnode *claim_some(struct kbi_waitq *q, unsigned max)
+{
+	struct kbi_wnode *n = q->head, *first = NULL, **end = &first;
+
+	while (n && max > 0) {
+		struct kbi_wnode *next = n->next;
+
+		if (claim(n)) {
+			kbi_waitq_remove(q, n);
+			n->next = NULL;
+			*end = n;
+			end = &n->next;
+			max--;
+		}
+		n = next;
+	}
+	return first;
+}
+
+static struct kbi_wnode *claim_locked(kb_cond_t *c, unsigned max)
+{
+	struct kbi_wnode *chain;
+
+	kbi_waitq_lock(word_of(c));
+	chain = claim_some(queue_of(c), max);
+	kbi_waitq_unlock(word_of(c), kbi_waitq_some(queue_of(c)));
+	return chain;
+}
+
+/* Hands the waiters of a chain to their mutex; those of one mutex together. */
+static void move_to_mutex(struct kbi_wnode *chain)
+{
+	while (chain) {
+		kb_mutex_t *m = ((struct kbi_mutex_waiter *)chain)->m;
+		struct kbi_wnode *last = chain, *rest;
+
+		while (last->next && ((struct kbi_mutex_waiter *)last->next)->m == m)
+			last = last->next;
+		rest = last->next;
+		last->next = NULL;
+		if (m)
+			kbi_mutex_adopt(m, chain);
+		else
+			kbi_waitq_grant_all(chain, SIGNALLED);
+		chain = rest;
+	}
+}
+
+/* A waiter that queued itself before this call (it held the mutex) is seen: its store of the word came before
+ * its unlock of the mutex, the change that is announced after a lock of it. So a plain look is enough. */
+static inline bool nobody_waits(kb_cond_t *c)
+{
+	return !(a_load_rlx(word_of(c)) & KBI_WAITQ_SOME);
+}
+
+int kb_cond_signal(kb_cond_t *c)
+{
+	struct kbi_task *self;
+	struct kbi_wnode *n;
+
+	if (nobody_waits(c))
+		return 0;
+	self = kbi_waitq_self();
+	kbi_np_enter(self);
+	n = claim_locked(c, 1);
+	if (n)
+		kbi_waitq_grant(n, SIGNALLED);
+	kbi_np_leave(self);
+	return 0;
+}
+
+int kb_cond_broadcast(kb_cond_t *c)
+{
+	struct kbi_task *self;
+
+	if (nobody_waits(c))
+		return 0;
+	self = kbi_waitq_self();
+	kbi_np_enter(self);
+	move_to_mutex(claim_locked(c, UINT32_MAX));
+	kbi_np_leave(self);
+	return 0;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------- */
+
+static void enter(kb_cond_t *c, struct waiter *w)
+{
+	kbi_waitq_lock(word_of(c));
+	kbi_waitq_append(queue_of(c), &w->w.n);
+	kbi_waitq_unlock(word_of(c), KBI_WAITQ_SOME);
+}
+
+static void unlink_locked(kb_cond_t *c, struct kbi_wnode *n)
+{
+	kbi_waitq_lock(word_of(c));
+	kbi_waitq_remove(queue_of(c), n);
+	kbi_waitq_unlock(word_of(c), kbi_waitq_some(queue_of(c)));
+}
+
+static bool leave(void *c, struct kbi_wnode *n)
+{
+	struct kbi_task *self = n->task;
+	uint32_t queued = KBI_WNODE_QUEUED;
+	bool left;
+
+	kbi_np_enter(self);
+	left = a_cas_rlx(&n->state, &queued, LEAVING);
+	if (left)
+		unlink_locked(c, n);
+	kbi_np_leave(self);
+	return left;
+}
+
+static inline bool can_end(struct kbi_until until)
+{
+	return until.deadline != KBI_FOREVER || until.stop;
+}
+
+int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct waiter w = { .w = { .n.task = self, .m = m }, .may_leave = can_end(until) };
+	uint32_t count;
+	int rc;
+
+	if (kbi_unlikely(!kbi_mutex_is_held(m, self)))
+		return EPERM;
+	kbi_np_enter(self);
+	enter(c, &w);
+	count = kbi_mutex_suspend(m);
+	kbi_np_leave(self);
+	rc = kbi_waitq_await(&w.w.n, until, leave, c);
+	if (rc || a_load_rlx(&w.w.n.state) == SIGNALLED)
+		kbi_mutex_lock_word(m);
+	else
+		kbi_mutex_finish(&w.w);
+	kbi_mutex_resume(m, self, count);
+	return rc;
+}
+
+int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kbi_until until)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct waiter w = { .w = { .n.task = self }, .may_leave = true };
+
+	kbi_np_enter(self);
+	enter(c, &w);
+	kbi_np_leave(self);
+	unlock(lock);
+	return kbi_waitq_await(&w.w.n, until, leave, c);
+}
+
+int kb_cond_wait(kb_cond_t *c, kb_mutex_t *m)
+{
+	return kbi_cond_wait(c, m, kbi_waitq_until(KBI_FOREVER));
+}
+
+int kb_cond_timedwait(kb_cond_t *c, kb_mutex_t *m, uint64_t deadline)
+{
+	return kbi_cond_wait(c, m, kbi_waitq_until(deadline));
+}
+
+void kbi_cond_orphan(kb_cond_t *c)
+{
+	*queue_of(c) = (struct kbi_waitq){ NULL, NULL };
+	a_store_rlx(word_of(c), 0);
+}
+
+/* ---- life --------------------------------------------------------------------------------------- */
+
+int kb_cond_init(kb_cond_t *c)
+{
+	*c = (kb_cond_t)KB_COND_INIT;
+	return 0;
+}
+
+/* Does anybody wait who has not given up? Under the queue lock. */
+static bool has_sleeper(struct kbi_waitq *q)
+{
+	for (struct kbi_wnode *n = q->head; n; n = n->next)
+		if (a_load_rlx(&n->state) != LEAVING)
+			return true;
+	return false;
+}
+
+/* EBUSY: threads wait on it. Threads on their way out of a timed wait are waited for: they run. */
+int kb_cond_destroy(kb_cond_t *c)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	bool busy, empty;
+
+	do {
+		kbi_np_enter(self);
+		kbi_waitq_lock(word_of(c));
+		empty = !queue_of(c)->head;
+		busy = has_sleeper(queue_of(c));
+		kbi_waitq_unlock(word_of(c), kbi_waitq_some(queue_of(c)));
+		kbi_np_leave(self);
+		if (!empty && !busy)
+			kbi_sys_yield();
+	} while (!empty && !busy);
+	return busy ? EBUSY : 0;
+}

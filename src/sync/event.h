@@ -1,0 +1,51 @@
+/* sync/event.h - taking an event without waiting, for kb_select.
+ * Callers: sync/select. */
+#ifndef KBI_EVENT_H
+#define KBI_EVENT_H
+
+#include <kochab/sync.h>
+
+#include "core/cell.h"
+#include "core/descriptor.h"
+#include "core/wait.h"
+
+_Static_assert(sizeof(struct kbi_cell) <= sizeof(kb_event_t), "an event is a cell");
+_Static_assert(offsetof(struct kbi_cell, value) == offsetof(kb_event_t, value), "an event is a cell");
+_Static_assert(offsetof(struct kbi_cell, flag) == offsetof(kb_event_t, flag), "an event is a cell");
+
+static inline struct kbi_cell *kbi_event_cell(kb_event_t *ev)
+{
+	return (struct kbi_cell *)ev;
+}
+
+/* Is a notification there? The owner only. */
+static inline bool kbi_event_pending(kb_event_t *ev, struct kbi_task *self)
+{
+	struct kbi_cell *c = kbi_event_cell(ev);
+
+	if (kbi_unlikely(self->armed & KBI_ARMED_MAIL) && kbi_thread_of(self)->got == c)
+		return true;
+	/* acquire: partner is the release in kbi_cell_put; near values come with the wake-up itself */
+	return a_load_acq(&c->flag) || (a_load_acq(&c->far) & KBI_CELL_FULL);
+}
+
+/* A far message is there or on its way in: takes it, if it is complete. It is newer than a near one. */
+void kbi_event_take_far(struct kbi_cell *c, struct kbi_task *self, uint64_t *value);
+
+/* Takes the pending notification; its message. The owner only, and it is there. */
+static inline uint64_t kbi_event_take(kb_event_t *ev, struct kbi_task *self)
+{
+	struct kbi_cell *c = kbi_event_cell(ev);
+	uint64_t value = a_load_rlx(&c->value);
+
+	if (kbi_unlikely(self->armed & KBI_ARMED_MAIL) && kbi_thread_of(self)->got == c) {
+		self->armed &= (uint8_t)~KBI_ARMED_MAIL;
+		value = kbi_thread_of(self)->got_value;
+	}
+	a_store_rlx(&c->flag, 0);
+	if (kbi_unlikely(a_load_rlx(&c->far)))
+		kbi_event_take_far(c, self, &value);
+	return value;
+}
+
+#endif

@@ -1,0 +1,356 @@
+/* sync/mutex.c - mutual exclusion: one CAS to lock, one to unlock, no queue touched, while nobody waits.
+ *
+ * Barging with an end: unlock frees the word and wakes the first waiter, which races for the lock with
+ * whoever comes by (so that a running thread need not wait for a sleeping one); while it is on its way
+ * (WOKEN) nobody else is woken. A waiter that has lost too often or too long is given the lock by the
+ * next unlock. Why, and what it costs: doc/why/mutex.md.
+ * Callers: everybody above. Calls waitq. Lock may switch; unlock never. */
+#include "sync/mutex.h"
+
+#include <errno.h>
+
+#include "core/vp.h"
+#include "os/sys.h"
+
+/* The word. Everybody: CAS from a value without QLOCK; the holder of QLOCK: plain stores.
+ *   LOCKED   held, or being handed over
+ *   QLOCK    the queue is being worked on
+ *   WAITERS  the queue is not empty
+ *   WOKEN    a waiter has been woken and has neither got the lock nor queued itself again */
+enum { LOCKED = 1, QLOCK = KBI_WAITQ_LOCK, WAITERS = KBI_WAITQ_SOME, WOKEN = 8 };
+
+enum {
+	LOSSES_MAX = 16,          /* races a woken waiter may lose before it is given the lock */
+	PATIENCE_NS = 1000 * 1000, /* or so long after the first one it lost */
+	SPIN_ROUNDS = 10,         /* looks at the word before a thread sleeps; the pauses double, */
+	SPIN_PAUSE_MAX = 64,      /* up to so many */
+};
+
+static inline a32 *word_of(kb_mutex_t *m) { return (a32 *)&m->word; }
+static inline a32 *owner_of(kb_mutex_t *m) { return (a32 *)&m->owner; }
+static inline struct kbi_waitq *queue_of(kb_mutex_t *m) { return (struct kbi_waitq *)&m->head; }
+static inline uint32_t owner_id(const struct kbi_task *self) { return self->index + 1; }
+
+/* NORMAL, and glibc's ADAPTIVE (3). The drop-in keeps other flags in the upper bits. */
+static inline bool is_plain(const kb_mutex_t *m)
+{
+	return (m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == 3;
+}
+
+/* ---- the word --------------------------------------------------------------------------------- */
+
+/* Takes the lock if it is free. given: bits the caller holds and gives back (WOKEN). */
+static inline bool grab(kb_mutex_t *m, uint32_t given)
+{
+	uint32_t old = a_load_rlx(word_of(m));
+
+	while (!(old & (LOCKED | QLOCK)))
+		/* acquire: partner is the release in kb_mutex_unlock's CAS and in kbi_waitq_unlock */
+		if (kbi_likely(a_cas_acq(word_of(m), &old, (old & ~given) | LOCKED)))
+			return true;
+	return false;
+}
+
+/* The owner may be running on another processor: worth some 100 ns of looking. */
+static inline bool is_parallel(const struct kbi_task *self)
+{
+	return kbi_vp_n != 1 || kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_FOREIGN;
+}
+
+static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
+{
+	unsigned pause = 2;
+
+	if (grab(m, given))
+		return true;
+	if (!is_parallel(self))
+		return false;
+	for (int i = 0; i < SPIN_ROUNDS; i++) {
+		for (unsigned k = 0; k < pause; k++)
+			kbi_cpu_relax();
+		if (grab(m, given))
+			return true;
+		if (pause < SPIN_PAUSE_MAX)
+			pause *= 2;
+	}
+	return false;
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+/* Takes the lock (true) or queues w: at the end, or in front if it had been woken before. */
+static bool take_or_queue(struct kbi_mutex_waiter *w)
+{
+	kb_mutex_t *m = w->m;
+	struct kbi_task *self = w->n.task;
+	uint32_t word, taken;
+
+	kbi_np_enter(self);
+	word = kbi_waitq_lock(word_of(m));
+	if (w->woken)
+		word &= ~(uint32_t)WOKEN;
+	taken = !(word & LOCKED);
+	if (taken) {
+		word |= LOCKED;
+	} else {
+		a_store_rlx(&w->n.state, KBI_WNODE_QUEUED);
+		if (w->woken)
+			kbi_waitq_prepend(queue_of(m), &w->n);
+		else
+			kbi_waitq_append(queue_of(m), &w->n);
+		word |= WAITERS;
+	}
+	kbi_waitq_unlock(word_of(m), word);
+	kbi_np_leave(self);
+	return taken;
+}
+
+static bool leave(void *m, struct kbi_wnode *n)
+{
+	return kbi_waitq_leave(word_of(m), queue_of(m), n);
+}
+
+/* A woken waiter has lost a race. */
+static void lose(struct kbi_mutex_waiter *w)
+{
+	uint64_t now = kbi_sys_now();
+
+	if (w->losses++ == 0)
+		w->since = now;
+	w->starving = w->losses >= LOSSES_MAX || now - w->since > PATIENCE_NS;
+}
+
+/* w has a verdict; true: w holds the lock, false: it is queued again. */
+static bool act_on_verdict(struct kbi_mutex_waiter *w)
+{
+	if (a_load_rlx(&w->n.state) == KBI_MUTEX_OWNED)
+		return true;
+	w->woken = true;
+	if (spin(w->m, w->n.task, WOKEN))
+		return true;
+	lose(w);
+	return take_or_queue(w);
+}
+
+static KBI_NOINLINE int lock_slow(kb_mutex_t *m, struct kbi_until until)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct kbi_mutex_waiter w = { .n.task = self, .m = m };
+	bool held = spin(m, self, 0) || take_or_queue(&w);
+
+	while (!held) {
+		int rc = kbi_waitq_await(&w.n, until, leave, m);
+
+		if (rc)
+			return rc;
+		held = act_on_verdict(&w);
+	}
+	return 0;
+}
+
+void kbi_mutex_finish(struct kbi_mutex_waiter *w)
+{
+	while (!act_on_verdict(w))
+		kbi_waitq_await(&w->n, kbi_waitq_until(KBI_FOREVER), leave, w->m);
+}
+
+void kbi_mutex_lock_word(kb_mutex_t *m)
+{
+	if (!grab(m, 0))
+		lock_slow(m, kbi_waitq_until(KBI_FOREVER));
+}
+
+/* ---- waking ------------------------------------------------------------------------------------ */
+
+/* There may be somebody to wake: under the queue lock. EPERM: it is not locked. */
+static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct kbi_wnode *n = NULL;
+	bool give = false;
+	uint32_t word;
+	int rc = 0;
+
+	kbi_np_enter(self);
+	word = kbi_waitq_lock(word_of(m));
+	if (!(word & LOCKED)) {
+		rc = EPERM;
+	} else if ((word & (WAITERS | WOKEN)) != WAITERS) {
+		word &= ~(uint32_t)LOCKED;
+	} else {
+		n = kbi_waitq_take_first(queue_of(m));
+		word = (word & ~(uint32_t)WAITERS) | kbi_waitq_some(queue_of(m));
+		give = ((struct kbi_mutex_waiter *)n)->starving;
+		if (!give)
+			word = (word & ~(uint32_t)LOCKED) | WOKEN;
+	}
+	kbi_waitq_unlock(word_of(m), word);
+	if (give)
+		kbi_waitq_grant_next(n, KBI_MUTEX_OWNED);
+	else if (n)
+		kbi_waitq_grant(n, KBI_MUTEX_RETRY);
+	kbi_np_leave(self);
+	return rc;
+}
+
+static inline int unlock_word(kb_mutex_t *m)
+{
+	uint32_t old = LOCKED;
+
+	do
+		/* release: partner is the acquire in grab and in kbi_waitq_lock */
+		if (kbi_likely(a_cas_rel(word_of(m), &old, old & ~(uint32_t)LOCKED)))
+			return 0;
+	while (!(old & QLOCK) && (old & LOCKED) && (old & (WAITERS | WOKEN)) != WAITERS);
+	return unlock_slow(m);
+}
+
+void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
+{
+	struct kbi_wnode *first = NULL;
+	uint32_t word = kbi_waitq_lock(word_of(m));
+
+	if (!(word & (LOCKED | WOKEN))) {
+		first = chain;
+		chain = chain->next;
+		word |= WOKEN;
+	}
+	while (chain) {
+		struct kbi_wnode *next = chain->next;
+
+		kbi_waitq_append(queue_of(m), chain);
+		chain = next;
+	}
+	kbi_waitq_unlock(word_of(m), word | kbi_waitq_some(queue_of(m)));
+	if (first)
+		kbi_waitq_grant(first, KBI_MUTEX_RETRY);
+}
+
+/* ---- kinds with an owner ------------------------------------------------------------------------- */
+
+/* Is the caller the owner? Only the owner itself ever sees its own number there. */
+static inline bool is_mine(kb_mutex_t *m, const struct kbi_task *self)
+{
+	return a_load_rlx(owner_of(m)) == owner_id(self);
+}
+
+/* The caller holds it already: 0 if it may again. */
+static int lock_again(kb_mutex_t *m, int held_error)
+{
+	if ((m->kind & 3) != KB_MUTEX_RECURSIVE)
+		return held_error;
+	if (m->count == UINT32_MAX)
+		return EAGAIN;
+	m->count++;
+	return 0;
+}
+
+static KBI_NOINLINE int lock_owned(kb_mutex_t *m, struct kbi_until until)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	int rc;
+
+	if (is_mine(m, self))
+		return lock_again(m, EDEADLK);
+	rc = grab(m, 0) ? 0 : lock_slow(m, until);
+	if (rc == 0)
+		kbi_mutex_resume(m, self, 0);
+	return rc;
+}
+
+static KBI_NOINLINE int unlock_owned(kb_mutex_t *m)
+{
+	if (!is_mine(m, kbi_waitq_self()))
+		return EPERM;
+	if (m->count > 0) {
+		m->count--;
+		return 0;
+	}
+	a_store_rlx(owner_of(m), 0);
+	return unlock_word(m);
+}
+
+bool kbi_mutex_is_held(kb_mutex_t *m, const struct kbi_task *self)
+{
+	return is_plain(m) ? a_load_rlx(word_of(m)) & LOCKED : is_mine(m, self);
+}
+
+uint32_t kbi_mutex_suspend(kb_mutex_t *m)
+{
+	uint32_t count = 0;
+
+	if (kbi_unlikely(!is_plain(m))) {
+		count = m->count;
+		m->count = 0;
+		a_store_rlx(owner_of(m), 0);
+	}
+	unlock_word(m);
+	return count;
+}
+
+void kbi_mutex_resume(kb_mutex_t *m, struct kbi_task *self, uint32_t count)
+{
+	if (kbi_likely(is_plain(m)))
+		return;
+	a_store_rlx(owner_of(m), owner_id(self));
+	m->count = count;
+}
+
+void kbi_mutex_orphan(kb_mutex_t *m)
+{
+	*queue_of(m) = (struct kbi_waitq){ NULL, NULL };
+	a_store_rlx(word_of(m), a_load_rlx(word_of(m)) & LOCKED);
+}
+
+/* ---- the public functions -------------------------------------------------------------------------- */
+
+int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind)
+{
+	if ((unsigned)kind > KB_MUTEX_ERRORCHECK)
+		return EINVAL;
+	*m = (kb_mutex_t)KB_MUTEX_INIT;
+	m->kind = kind;
+	return 0;
+}
+
+int kb_mutex_destroy(kb_mutex_t *m)
+{
+	return a_load_rlx(word_of(m)) ? EBUSY : 0;
+}
+
+int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
+{
+	if (kbi_unlikely(!is_plain(m)))
+		return lock_owned(m, until);
+	return kbi_likely(grab(m, 0)) ? 0 : lock_slow(m, until);
+}
+
+int kb_mutex_lock(kb_mutex_t *m)
+{
+	return kbi_mutex_lock(m, kbi_waitq_until(KBI_FOREVER));
+}
+
+int kb_mutex_timedlock(kb_mutex_t *m, uint64_t deadline)
+{
+	return kbi_mutex_lock(m, kbi_waitq_until(deadline));
+}
+
+int kb_mutex_trylock(kb_mutex_t *m)
+{
+	struct kbi_task *self;
+
+	if (kbi_likely(is_plain(m)))
+		return grab(m, 0) ? 0 : EBUSY;
+	self = kbi_waitq_self();
+	if (is_mine(m, self))
+		return lock_again(m, EBUSY);
+	if (!grab(m, 0))
+		return EBUSY;
+	kbi_mutex_resume(m, self, 0);
+	return 0;
+}
+
+int kb_mutex_unlock(kb_mutex_t *m)
+{
+	return kbi_likely(is_plain(m)) ? unlock_word(m) : unlock_owned(m);
+}

@@ -1,0 +1,45 @@
+/* sync/mutex.h - what condition variables and the drop-in need of a mutex beyond kochab/sync.h.
+ * Callers: sync/cond, posix. Where these functions run and switch: see mutex.c. */
+#ifndef KBI_MUTEX_H
+#define KBI_MUTEX_H
+
+#include <kochab/sync.h>
+
+#include "sync/waitq.h"
+
+/* Verdicts of a mutex. RETRY: the lock was free when the waiter was woken; it holds the word's WOKEN bit and
+ * races for the lock. OWNED: the lock was handed over. */
+enum kbi_mutex_verdict { KBI_MUTEX_RETRY = KBI_WNODE_GRANTED, KBI_MUTEX_OWNED, KBI_MUTEX_VERDICTS };
+
+struct kbi_mutex_waiter {
+	struct kbi_wnode n; /* first */
+	kb_mutex_t *m;
+	uint64_t since;     /* time of the first lost race, ns */
+	uint8_t losses;     /* races lost */
+	bool woken;         /* holds WOKEN */
+	bool starving;      /* to be given the lock, under the queue lock */
+};
+
+KBI_SWITCHES int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until);
+
+/* Goes on after w has got a verdict (in n.state) from m's queue; the caller then holds the word. For a
+ * recursive or error-checking mutex kbi_mutex_resume follows. */
+KBI_SWITCHES void kbi_mutex_finish(struct kbi_mutex_waiter *w);
+
+/* Queues taken waiters (struct kbi_mutex_waiter, chained by next) for m; wakes the first if the lock is
+ * free. Inside np brackets. */
+void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain);
+
+/* Does the caller hold it? Of a mutex without owner: does anybody? */
+bool kbi_mutex_is_held(kb_mutex_t *m, const struct kbi_task *self);
+/* For a wait: gives up the held mutex however often it is locked. The result is for kbi_mutex_resume, which
+ * follows when the word is held again. */
+uint32_t kbi_mutex_suspend(kb_mutex_t *m);
+void kbi_mutex_resume(kb_mutex_t *m, struct kbi_task *self, uint32_t count);
+/* Locks the word alone, without owner and count. */
+KBI_SWITCHES void kbi_mutex_lock_word(kb_mutex_t *m);
+/* In the child of fork, before anybody else uses it: whoever waited or worked on the queue is not
+ * there; who held it is the caller's business. */
+void kbi_mutex_orphan(kb_mutex_t *m);
+
+#endif

@@ -1,0 +1,66 @@
+/* sync/once.c - a function that runs once; the others wait for its end, which may take long and suspend.
+ * One word, the sleepers are parked at it.
+ * Callers: everybody above. Calls park. May switch. */
+#include "sync/once.h"
+
+#include "sync/park.h"
+
+/* NEW -> RUNNING or CROWDED (running, somebody sleeps) -> DONE; abort: back to NEW. */
+enum { NEW, RUNNING, DONE, CROWDED };
+
+static inline a32 *word_of(kb_once_t *o) { return (a32 *)&o->word; }
+
+static KBI_NOINLINE bool begin_slow(kb_once_t *o)
+{
+	for (;;) {
+		uint32_t old = NEW;
+
+		/* acquire: partner is the release in finish, whether it stored DONE or NEW */
+		if (a_cas_acq(word_of(o), &old, RUNNING))
+			return true;
+		/* acquire: partner is the release in finish */
+		if (a_load_acq(word_of(o)) == DONE)
+			return false;
+		old = RUNNING;
+		if (a_cas_rlx(word_of(o), &old, CROWDED) || old == CROWDED)
+			kbi_park_wait(&o->word, CROWDED, KBI_PARK_ANY, KBI_FOREVER);
+	}
+}
+
+bool kbi_once_begin(kb_once_t *o)
+{
+	/* acquire: partner is the release in finish */
+	return kbi_likely(a_load_acq(word_of(o)) == DONE) ? false : begin_slow(o);
+}
+
+static void finish(kb_once_t *o, uint32_t state)
+{
+	/* release: partner is the acquire in kbi_once_begin and begin_slow */
+	if (a_xchg_acqrel(word_of(o), state) == CROWDED)
+		kbi_park_wake(&o->word, UINT32_MAX, KBI_PARK_ANY);
+}
+
+void kbi_once_done(kb_once_t *o)
+{
+	finish(o, DONE);
+}
+
+void kbi_once_abort(kb_once_t *o)
+{
+	finish(o, NEW);
+}
+
+void kbi_once_orphan(kb_once_t *o)
+{
+	if (a_load_rlx(word_of(o)) != DONE)
+		a_store_rlx(word_of(o), NEW);
+}
+
+int kb_once(kb_once_t *o, void (*fn)(void))
+{
+	if (kbi_once_begin(o)) {
+		fn();
+		kbi_once_done(o);
+	}
+	return 0;
+}

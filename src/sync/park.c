@@ -1,0 +1,204 @@
+/* sync/park.c - sleepers by address. Contract in park.h. A bucket is a lock word and a queue of sleepers
+ * of the addresses that hash to it. A sleeper's bucket changes only when it is moved, under both
+ * buckets' locks; who needs it reads it, locks it, and looks again. */
+#include "sync/park.h"
+
+#include <errno.h>
+
+enum { BUCKET_BITS = 8, BUCKETS = 1 << BUCKET_BITS };
+
+struct bucket {
+	a32 word;
+	struct kbi_waitq queue; /* under word */
+} KBI_ALIGNED(KBI_CACHE_LINE);
+
+struct sleeper {
+	struct kbi_wnode n;   /* first */
+	const uint32_t *addr; /* under the bucket's lock, as is `bucket` for writing */
+	aptr bucket;          /* read without lock by the sleeper itself */
+	uint32_t bitset;      /* constant */
+};
+
+static struct bucket buckets[BUCKETS];
+
+static inline struct bucket *bucket_of(const uint32_t *addr)
+{
+	/* the golden ratio spreads what addresses have in common */
+	return &buckets[((uintptr_t)addr >> 2) * 0x9E3779B97F4A7C15u >> (64 - BUCKET_BITS)];
+}
+
+static inline void lock(struct bucket *b) { kbi_waitq_lock(&b->word); }
+static inline void unlock(struct bucket *b) { kbi_waitq_unlock(&b->word, 0); }
+
+static inline uint32_t look(const uint32_t *addr)
+{
+	/* relaxed: a waker's change comes to us with the bucket's lock, which it takes after it */
+	return __atomic_load_n(addr, __ATOMIC_RELAXED);
+}
+
+/* ---- waking ---------------------------------------------------------------------------------------- */
+
+/* Unlinks up to max sleepers of addr that the bitset matches; the chain; *n how many. Under the lock. */
+static struct kbi_wnode *take(struct bucket *b, const uint32_t *addr, unsigned max, uint32_t bitset,
+			      unsigned *n)
+{
+	struct kbi_wnode *i = b->queue.head, *first = NULL, **end = &first;
+
+	for (*n = 0; i && *n < max;) {
+		struct kbi_wnode *next = i->next;
+		struct sleeper *s = (struct sleeper *)i;
+
+		if (s->addr == addr && (s->bitset & bitset)) {
+			kbi_waitq_take(&b->queue, i);
+			i->next = NULL;
+			*end = i;
+			end = &i->next;
+			++*n;
+		}
+		i = next;
+	}
+	return first;
+}
+
+unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct bucket *b = bucket_of(addr);
+	struct kbi_wnode *chain;
+	unsigned woken;
+
+	kbi_np_enter(self);
+	lock(b);
+	chain = take(b, addr, n, bitset, &woken);
+	unlock(b);
+	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
+	kbi_np_leave(self);
+	return woken;
+}
+
+/* Makes up to max sleepers of addr in `from` sleepers of `to` in `into`; how many. Both locked. */
+static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *into, const uint32_t *to,
+		     unsigned max)
+{
+	struct kbi_wnode *i = from->queue.head;
+	unsigned moved = 0;
+
+	while (i && moved < max) {
+		struct kbi_wnode *next = i->next;
+		struct sleeper *s = (struct sleeper *)i;
+
+		if (s->addr == addr) {
+			kbi_waitq_remove(&from->queue, i);
+			kbi_waitq_append(&into->queue, i);
+			s->addr = to;
+			a_store_rlx(&s->bucket, into);
+			moved++;
+		}
+		i = next;
+	}
+	return moved;
+}
+
+/* Two buckets are locked in the order of their addresses. */
+static void lock_both(struct bucket *a, struct bucket *b)
+{
+	lock(a < b ? a : b);
+	if (a != b)
+		lock(a < b ? b : a);
+}
+
+static void unlock_both(struct bucket *a, struct bucket *b)
+{
+	unlock(a);
+	if (a != b)
+		unlock(b);
+}
+
+int kbi_park_requeue(const uint32_t *addr, unsigned n_wake, const uint32_t *to, unsigned n_move,
+		     const uint32_t *compare, unsigned *woken, unsigned *moved)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct bucket *from = bucket_of(addr), *into = bucket_of(to);
+	struct kbi_wnode *chain = NULL;
+	unsigned w = 0, m = 0;
+	int rc = 0;
+
+	kbi_np_enter(self);
+	lock_both(from, into);
+	if (compare && look(addr) != *compare) {
+		rc = EAGAIN;
+	} else {
+		chain = take(from, addr, n_wake, KBI_PARK_ANY, &w);
+		m = addr == to ? 0 : move(from, addr, into, to, n_move);
+	}
+	unlock_both(from, into);
+	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
+	kbi_np_leave(self);
+	if (woken)
+		*woken = w;
+	if (moved)
+		*moved = m;
+	return rc;
+}
+
+void kbi_park_orphan(void)
+{
+	for (unsigned i = 0; i < BUCKETS; i++)
+		buckets[i] = (struct bucket){ .word = { 0 } };
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------- */
+
+/* Locks the bucket the sleeper stands in. */
+static struct bucket *lock_own(struct sleeper *s)
+{
+	for (;;) {
+		struct bucket *b = a_load_rlx(&s->bucket);
+
+		lock(b);
+		if (a_load_rlx(&s->bucket) == (void *)b)
+			return b;
+		unlock(b);
+	}
+}
+
+static bool leave(void *unused, struct kbi_wnode *n)
+{
+	struct kbi_task *self = n->task;
+	struct bucket *b;
+	bool queued;
+
+	(void)unused;
+	kbi_np_enter(self);
+	b = lock_own((struct sleeper *)n);
+	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
+	if (queued)
+		kbi_waitq_remove(&b->queue, n);
+	unlock(b);
+	kbi_np_leave(self);
+	return queued;
+}
+
+int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, uint32_t bitset, struct kbi_until until)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct bucket *b = bucket_of(addr);
+	struct sleeper s = { .n.task = self, .addr = addr, .bucket = { b }, .bitset = bitset };
+	bool queued;
+
+	if (bitset == 0)
+		return EINVAL;
+	kbi_np_enter(self);
+	lock(b);
+	queued = look(addr) == expected;
+	if (queued)
+		kbi_waitq_append(&b->queue, &s.n);
+	unlock(b);
+	kbi_np_leave(self);
+	return queued ? kbi_waitq_await(&s.n, until, leave, NULL) : EAGAIN;
+}
+
+int kbi_park_wait(const uint32_t *addr, uint32_t expected, uint32_t bitset, uint64_t deadline)
+{
+	return kbi_park_wait_until(addr, expected, bitset, kbi_waitq_until(deadline));
+}
