@@ -1,0 +1,286 @@
+/* posix/about.c - what programs ask about threads or set on them: name, attributes, scheduling, affinity,
+ * clock. Of a lightweight thread most of it is remembered and given back: it has no kernel thread of its own
+ * that could be pinned or given a priority. For kernel threads libc answers. Callers: programs. Never
+ * switches. */
+#include "posix/posix.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "core/vp.h"
+#include "os/sys.h"
+
+/* ---- names -------------------------------------------------------------------------------------------- */
+
+/* main's name is the process's in /proc. */
+static void name_process(const char *name)
+{
+	int fd;
+
+	if (kbi_sys_gettid() == getpid()) {
+		prctl(PR_SET_NAME, name);
+		return;
+	}
+	fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	kbi_sys(SYS_write, fd, name, strlen(name));
+	kbi_sys(SYS_close, fd);
+}
+
+static int process_name(char *buf)
+{
+	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	long n;
+
+	if (fd < 0)
+		return -fd;
+	n = kbi_sys(SYS_read, fd, buf, sizeof(((struct kb_thread *)NULL)->name));
+	kbi_sys(SYS_close, fd);
+	if (n <= 0)
+		return n < 0 ? (int)-n : EIO;
+	buf[n - 1] = 0; /* a line */
+	return 0;
+}
+
+KBI_POSIX_API int pthread_setname_np(pthread_t id, const char *name)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_setname_np(id, name);
+	if (strlen(name) >= sizeof(t->name))
+		return ERANGE;
+	strcpy(t->name, name);
+	t->named = true;
+	if (t->is_main)
+		name_process(name);
+	return 0;
+}
+
+KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_getname_np(id, buf, size);
+	/* libc asks for room for any name; a thread without one has the process's */
+	if (size < sizeof(t->name))
+		return ERANGE;
+	if (t->is_main)
+		return process_name(buf);
+	if (!t->name[0])
+		return (int)-kbi_sys(SYS_prctl, PR_GET_NAME, buf);
+	strcpy(buf, t->name);
+	return 0;
+}
+
+/* ---- attributes ----------------------------------------------------------------------------------------- */
+
+static int fill_attr(struct kb_thread *t, const struct kbi_posix_thread *r, pthread_attr_t *attr)
+{
+	struct sched_param p = { .sched_priority = r->priority };
+	int e = pthread_attr_init(attr);
+
+	if (e)
+		return e;
+	pthread_attr_setdetachstate(attr, kbi_thread_is_detached(t));
+	pthread_attr_setguardsize(attr, r->guard);
+	pthread_attr_setschedpolicy(attr, r->policy);
+	pthread_attr_setschedparam(attr, &p);
+	if (r->has_affinity)
+		pthread_attr_setaffinity_np(attr, sizeof(r->affinity), &r->affinity);
+	return pthread_attr_setstack(attr, t->stack->low, t->stack->size);
+}
+
+KBI_POSIX_API int pthread_getattr_np(pthread_t id, pthread_attr_t *attr)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t || t->is_main)
+		return kbi_libc()->pthread_getattr_np(id, attr);
+	return fill_attr(t, kbi_posix_record(id), attr);
+}
+
+/* ---- scheduling
+ * ------------------------------------------------------------------------------------------- */
+
+int kbi_about_may_schedule(int policy, int priority)
+{
+	int low = sched_get_priority_min(policy), high = sched_get_priority_max(policy);
+	struct rlimit limit;
+
+	if (low < 0 || priority < low || priority > high)
+		return EINVAL;
+	if (policy != SCHED_FIFO && policy != SCHED_RR)
+		return 0;
+	if (geteuid() == 0)
+		return 0;
+	return getrlimit(RLIMIT_RTPRIO, &limit) == 0 && (rlim_t)priority <= limit.rlim_cur ? 0 : EPERM;
+}
+
+KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct sched_param *param)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+	int e;
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_setschedparam(id, policy, param);
+	e = kbi_about_may_schedule(policy, param->sched_priority);
+	if (e)
+		return e;
+	kbi_posix_record(id)->policy = policy;
+	kbi_posix_record(id)->priority = param->sched_priority;
+	return 0;
+}
+
+KBI_POSIX_API int pthread_setschedprio(pthread_t id, int priority)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+	struct sched_param p = { .sched_priority = priority };
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_setschedprio(id, priority);
+	return pthread_setschedparam(id, kbi_posix_record(id)->policy, &p);
+}
+
+KBI_POSIX_API int pthread_getschedparam(pthread_t id, int *restrict policy, struct sched_param *restrict param)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_getschedparam(id, policy, param);
+	*policy = kbi_posix_record(id)->policy;
+	memset(param, 0, sizeof(*param));
+	param->sched_priority = kbi_posix_record(id)->priority;
+	return 0;
+}
+
+/* ---- affinity
+ * ---------------------------------------------------------------------------------------------- */
+
+/* What the process may use: main's kernel thread is VP 0's and keeps the mask it was started with. */
+static int process_affinity(size_t size, cpu_set_t *set)
+{
+	long n = kbi_sys(SYS_sched_getaffinity, getpid(), size, set);
+
+	if (n < 0)
+		return (int)-n;
+	memset((char *)set + n, 0, size - (size_t)n);
+	return 0;
+}
+
+/* EINVAL: no processor that the process may use is in it, as the kernel says. */
+static int remember_affinity(struct kbi_posix_thread *r, size_t size, const cpu_set_t *set)
+{
+	cpu_set_t asked, all;
+	int e = process_affinity(sizeof(all), &all);
+
+	if (e)
+		return e;
+	CPU_ZERO(&asked);
+	memcpy(&asked, set, size < sizeof(asked) ? size : sizeof(asked));
+	CPU_AND(&asked, &asked, &all);
+	if (CPU_COUNT(&asked) == 0)
+		return EINVAL;
+	r->affinity = asked;
+	r->has_affinity = 1;
+	return 0;
+}
+
+static int recall_affinity(const struct kbi_posix_thread *r, size_t size, cpu_set_t *set)
+{
+	if (!r->has_affinity)
+		return process_affinity(size, set);
+	memset(set, 0, size);
+	memcpy(set, &r->affinity, size < sizeof(r->affinity) ? size : sizeof(r->affinity));
+	return 0;
+}
+
+KBI_POSIX_API int pthread_setaffinity_np(pthread_t id, size_t size, const cpu_set_t *set)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_setaffinity_np(id, size, set);
+	return remember_affinity(kbi_posix_record(id), size, set);
+}
+
+KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *set)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_getaffinity_np(id, size, set);
+	return recall_affinity(kbi_posix_record(id), size, set);
+}
+
+static bool means_caller(pid_t pid)
+{
+	return kbi_posix_light() && (pid == 0 || pid == kbi_sys_gettid());
+}
+
+static int answer(int e)
+{
+	if (e == 0)
+		return 0;
+	errno = e;
+	return -1;
+}
+
+KBI_POSIX_API int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
+{
+	if (!means_caller(pid))
+		return kbi_libc()->sched_setaffinity(pid, size, set);
+	return answer(remember_affinity(&kbi_posix_me, size, set));
+}
+
+KBI_POSIX_API int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	if (!means_caller(pid))
+		return kbi_libc()->sched_getaffinity(pid, size, set);
+	return answer(recall_affinity(&kbi_posix_me, size, set));
+}
+
+/* ---- clock
+ * -------------------------------------------------------------------------------------------------- */
+
+KBI_POSIX_API int pthread_getcpuclockid(pthread_t id, clockid_t *clock)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_getcpuclockid(id, clock);
+	*clock = CLOCK_PROCESS_CPUTIME_ID;
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* posix/attr.c - the contention scope of thread attributes; all else in them is plain data that libc keeps.
+ * libc refuses PTHREAD_SCOPE_PROCESS. Here it is the default and means a lightweight thread; an explicit
+ * PTHREAD_SCOPE_SYSTEM asks for a kernel thread. It is kept as a bit of libc's own flags word that libc does
+ * not use; whether the word is where we think is looked at once. No locks, never switches. */
+#include "posix/posix.h"
+
+#include <string.h>
+
+/* libc's struct pthread_attr: sched_param, policy, flags. */
+enum { FLAGS_AT = 8, FLAG_DETACHED = 1, FLAG_PROCESS = 4, FLAG_SYSTEM = 0x40000000 };
+
+static int *flags_of(const pthread_attr_t *attr)
+{
+	return (int *)(void *)((char *)(uintptr_t)attr + FLAGS_AT);
+}
+
+/* Does pthread_attr_setdetachstate change the bit that we take for the flags' first? */
+static bool layout_known(void)
+{
+	static a32 known; /* 0 not looked, 1 yes, 2 no: whoever looks finds the same */
+	pthread_attr_t a;
+	int before, after;
+
+	if (a_load_rlx(&known))
+		return a_load_rlx(&known) == 1;
+	if (pthread_attr_init(&a))
+		return false;
+	before = *flags_of(&a);
+	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	after = *flags_of(&a);
+	pthread_attr_destroy(&a);
+	a_store_rlx(&known, before == 0 && after == FLAG_DETACHED ? 1 : 2);
+	return a_load_rlx(&known) == 1;
+}
+
+bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr)
+{
+	return layout_known() && (*flags_of(attr) & FLAG_SYSTEM);
+}
+
+KBI_POSIX_API int pthread_attr_setscope(pthread_attr_t *attr, int scope)
+{
+	if (scope != PTHREAD_SCOPE_PROCESS && scope != PTHREAD_SCOPE_SYSTEM)
+		return EINVAL;
+	if (!layout_known())
+		return scope == PTHREAD_SCOPE_PROCESS ? 0 : ENOTSUP;
+	*flags_of(attr) &= ~(FLAG_PROCESS | FLAG_SYSTEM);
+	if (scope == PTHREAD_SCOPE_SYSTEM)
+		*flags_of(attr) |= FLAG_SYSTEM;
+	return 0;
+}
+
+KBI_POSIX_API int pthread_attr_getscope(const pthread_attr_t *restrict attr, int *restrict scope)
+{
+	*scope = kbi_attr_wants_kernel_thread(attr) ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS;
+	return 0;
+}

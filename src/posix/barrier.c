@@ -1,0 +1,56 @@
+/* posix/barrier.c - pthread_barrier_*. Process-shared ones carry libc's mark, at a place that ours leave
+ * zero, and are libc's: their wait blocks the virtual processor. Callers: programs. Waits may switch. */
+#include "posix/posix.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { SHARED_AT = 12 }; /* libc's struct pthread_barrier: in, round, count, shared, out */
+
+_Static_assert(sizeof(kb_barrier_t) <= sizeof(pthread_barrier_t), "it lies in libc's bytes");
+_Static_assert(_Alignof(kb_barrier_t) <= _Alignof(pthread_barrier_t), "it lies in libc's bytes");
+_Static_assert(offsetof(kb_barrier_t, shared) == SHARED_AT, "libc's mark");
+
+static inline kb_barrier_t *ours(pthread_barrier_t *b)
+{
+	return (kb_barrier_t *)(void *)b;
+}
+
+static inline bool is_libcs(pthread_barrier_t *b)
+{
+	return kbi_unlikely(ours(b)->shared != 0);
+}
+
+KBI_POSIX_API int pthread_barrier_init(pthread_barrier_t *restrict b, const pthread_barrierattr_t *restrict attr,
+				       unsigned count)
+{
+	int shared = PTHREAD_PROCESS_PRIVATE;
+
+	if (attr)
+		pthread_barrierattr_getpshared(attr, &shared);
+	if (shared != PTHREAD_PROCESS_PRIVATE)
+		return kbi_libc()->pthread_barrier_init(b, attr, count);
+	if (count == 0 || count > INT_MAX)
+		return EINVAL;
+	memset(b, 0, sizeof(*b));
+	return kb_barrier_init(ours(b), count);
+}
+
+KBI_POSIX_API int pthread_barrier_destroy(pthread_barrier_t *b)
+{
+	if (is_libcs(b))
+		return kbi_libc()->pthread_barrier_destroy(b);
+	return kb_barrier_destroy(ours(b));
+}
+
+KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
+{
+	int e;
+
+	_Static_assert(KB_BARRIER_SERIAL == PTHREAD_BARRIER_SERIAL_THREAD, "the same answer");
+	if (is_libcs(b))
+		return kbi_libc()->pthread_barrier_wait(b);
+	e = kb_barrier_wait(ours(b));
+	kbi_signal_resumed();
+	return e;
+}

@@ -1,0 +1,206 @@
+/* posix/cond.c - pthread_cond_* and cnd_*. A process-shared one carries libc's mark (bit 0 of __wrefs,
+ * beyond the bytes of kb_cond_t) and is libc's; the rest are ours, with any mutex. The names carry no
+ * version: they also serve GLIBC_2.2.5 callers, whose condition variables are as large.
+ * Callers: programs. Waits may switch and are cancellation points; the mutex is held again when a cancelled
+ * thread unwinds. */
+#include "posix/posix.h"
+
+#include <string.h>
+
+#include "os/sys.h"
+#include "sync/cond.h"
+
+_Static_assert(sizeof(kb_cond_t) <= offsetof(pthread_cond_t, __data.__wrefs), "libc's mark stays clear");
+_Static_assert(_Alignof(kb_cond_t) <= _Alignof(pthread_cond_t), "it lies in libc's bytes");
+_Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "cnd_t is a pthread condition variable");
+
+static inline kb_cond_t *ours(pthread_cond_t *c)
+{
+	return (kb_cond_t *)(void *)c;
+}
+
+static inline bool is_libcs(const pthread_cond_t *c)
+{
+	return kbi_unlikely(c->__data.__wrefs & 1);
+}
+
+static inline bool mutex_is_libcs(const pthread_mutex_t *m)
+{
+	return kbi_unlikely(m->__data.__kind & (16 | 32 | 64 | 128));
+}
+
+KBI_POSIX_API int pthread_cond_init(pthread_cond_t *restrict c, const pthread_condattr_t *restrict attr)
+{
+	int shared = PTHREAD_PROCESS_PRIVATE;
+	clockid_t clock = CLOCK_REALTIME;
+
+	if (attr) {
+		pthread_condattr_getpshared(attr, &shared);
+		pthread_condattr_getclock(attr, &clock);
+	}
+	if (shared != PTHREAD_PROCESS_PRIVATE)
+		return kbi_libc()->pthread_cond_init(c, attr);
+	memset(c, 0, sizeof(*c));
+	kb_cond_init(ours(c));
+	ours(c)->clock = (uint32_t)clock;
+	return 0;
+}
+
+KBI_POSIX_API int pthread_cond_destroy(pthread_cond_t *c)
+{
+	if (is_libcs(c))
+		return kbi_libc()->pthread_cond_destroy(c);
+	if (kbi_unlikely(kbi_posix_forked))
+		kbi_orphan_cond(ours(c));
+	return kb_cond_destroy(ours(c));
+}
+
+KBI_POSIX_API int pthread_cond_signal(pthread_cond_t *c)
+{
+	if (is_libcs(c))
+		return kbi_libc()->pthread_cond_signal(c);
+	if (kbi_unlikely(kbi_posix_forked))
+		kbi_orphan_cond(ours(c));
+	return kb_cond_signal(ours(c));
+}
+
+KBI_POSIX_API int pthread_cond_broadcast(pthread_cond_t *c)
+{
+	if (is_libcs(c))
+		return kbi_libc()->pthread_cond_broadcast(c);
+	if (kbi_unlikely(kbi_posix_forked))
+		kbi_orphan_cond(ours(c));
+	return kb_cond_broadcast(ours(c));
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------ */
+
+static int unlock_any(void *m)
+{
+	return pthread_mutex_unlock(m);
+}
+
+/* Our condition variable, libc's mutex. */
+static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until until)
+{
+	int e = kbi_cond_wait_any(c, unlock_any, m, until), locked = pthread_mutex_lock(m);
+
+	return locked ? locked : e;
+}
+
+/* One wait. A wake-up by a signal or for a cancellation counts as spurious, as POSIX lets it. */
+static int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
+{
+	struct kbi_until until = kbi_posix_until_cancelled(deadline);
+	int e;
+
+	if (kbi_unlikely(kbi_posix_forked)) {
+		kbi_orphan_cond(ours(c));
+		if (!mutex_is_libcs(m))
+			kbi_orphan_mutex((kb_mutex_t *)(void *)m);
+	}
+	if (mutex_is_libcs(m))
+		e = wait_with_libcs(ours(c), m, until);
+	else
+		e = kbi_cond_wait(ours(c), (kb_mutex_t *)(void *)m, until);
+	kbi_signal_resumed();
+	if (e == ECANCELED)
+		kbi_cancel_test();
+	return e == EINTR || e == ECANCELED ? 0 : e;
+}
+
+/* libc's condition variable waits in the kernel with the mutex as libc has it. */
+static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	if (!mutex_is_libcs(m)) {
+		kbi_sys_message("a process-shared condition variable needs a process-shared mutex");
+		return EINVAL;
+	}
+	if (!abstime)
+		return kbi_libc()->pthread_cond_wait(c, m);
+	if (clock < 0)
+		return kbi_libc()->pthread_cond_timedwait(c, m, abstime);
+	return kbi_libc()->pthread_cond_clockwait(c, m, clock, abstime);
+}
+
+static int wait_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	int e;
+
+	kbi_cancel_test();
+	e = wait_ours(c, m, kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec));
+	/* REALTIME is looked at once a second: not yet over is a spurious wake-up */
+	if (e == ETIMEDOUT && !kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec))
+		return 0;
+	return e;
+}
+
+KBI_POSIX_API int pthread_cond_wait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m)
+{
+	if (is_libcs(c))
+		return wait_libcs(c, m, -1, NULL);
+	kbi_cancel_test();
+	return wait_ours(c, m, KBI_FOREVER);
+}
+
+KBI_POSIX_API int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m,
+					 const struct timespec *restrict abstime)
+{
+	if (!kbi_posix_time_ok(abstime))
+		return EINVAL;
+	if (is_libcs(c))
+		return wait_libcs(c, m, -1, abstime);
+	return wait_until(c, m, (clockid_t)ours(c)->clock, abstime);
+}
+
+KBI_POSIX_API int pthread_cond_clockwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m, clockid_t clock,
+					 const struct timespec *restrict abstime)
+{
+	if (!kbi_posix_time_ok(abstime) || !kbi_posix_clock_ok(clock))
+		return EINVAL;
+	if (is_libcs(c))
+		return wait_libcs(c, m, clock, abstime);
+	return wait_until(c, m, clock, abstime);
+}
+
+/* ---- C11 ---------------------------------------------------------------------------------------- */
+
+static inline pthread_cond_t *posix(cnd_t *c)
+{
+	return (pthread_cond_t *)(void *)c;
+}
+
+static int c11_result(int e)
+{
+	return e == 0 ? thrd_success : e == ETIMEDOUT ? thrd_timedout : thrd_error;
+}
+
+KBI_POSIX_API int cnd_init(cnd_t *c)
+{
+	return c11_result(pthread_cond_init(posix(c), NULL));
+}
+
+KBI_POSIX_API void cnd_destroy(cnd_t *c)
+{
+	pthread_cond_destroy(posix(c));
+}
+
+KBI_POSIX_API int cnd_signal(cnd_t *c)
+{
+	return c11_result(pthread_cond_signal(posix(c)));
+}
+
+KBI_POSIX_API int cnd_broadcast(cnd_t *c)
+{
+	return c11_result(pthread_cond_broadcast(posix(c)));
+}
+
+KBI_POSIX_API int cnd_wait(cnd_t *c, mtx_t *m)
+{
+	return c11_result(pthread_cond_wait(posix(c), (pthread_mutex_t *)(void *)m));
+}
+
+KBI_POSIX_API int cnd_timedwait(cnd_t *restrict c, mtx_t *restrict m, const struct timespec *restrict abstime)
+{
+	return c11_result(pthread_cond_timedwait(posix(c), (pthread_mutex_t *)(void *)m, abstime));
+}

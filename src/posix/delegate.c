@@ -1,0 +1,143 @@
+/* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared) without blocking a virtual
+ * processor. libc's own lock would wait in the kernel, and with it every thread of that virtual processor,
+ * the owner perhaps among them. So a waiter tries, with libc's trylock, and sleeps in between, first by
+ * yielding, then for 50 us, doubling up to 2 ms. libc's unlock and its owner marks are used as they are: the
+ * owner is the tid in the thread's control block, a number of its own that no kernel thread has.
+ * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
+ * ends is marked here (the kernel walks lists of kernel threads only). Towards other processes normal,
+ * recursive and error-checking kinds work; a process-shared robust mutex is not recovered when this whole
+ * process dies while a thread other than main holds it, and others cannot lend priority to our owner of a
+ * process-shared PI mutex.
+ * Callers: posix/mutex, cond, thread. Waiting may switch. */
+#include "posix/posix.h"
+
+#include <sys/syscall.h>
+
+#include "os/sys.h"
+
+enum { YIELDS = 16, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
+
+static void pause_between(unsigned n, uint64_t until)
+{
+	uint64_t pause = n - YIELDS < 6 ? (uint64_t)PAUSE_MIN_NS << (n - YIELDS) : PAUSE_MAX_NS, at;
+
+	if (n < YIELDS) {
+		sched_yield();
+		return;
+	}
+	at = kbi_timer_now() + (pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS);
+	kbi_timer_sleep(kbi_self(), at < until ? at : until);
+	kbi_signal_resumed();
+}
+
+int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
+{
+	uint64_t until = KBI_FOREVER;
+
+	for (unsigned n = 0;; n += n < UINT32_MAX) {
+		int e = attempt(object);
+
+		if (e != EBUSY)
+			return e;
+		if (abstime && n == 0 && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime)))
+			return EINVAL;
+		if (abstime) {
+			if (kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec))
+				return ETIMEDOUT;
+			until = kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
+		}
+		pause_between(n, until);
+	}
+}
+
+/* ---- mutexes ------------------------------------------------------------------------------------ */
+
+static int try_mutex(void *m)
+{
+	return kbi_libc()->pthread_mutex_trylock(m);
+}
+
+/* libc's trylock says EBUSY where its lock says EDEADLK: an error-checking or normal PI mutex of the
+ * caller's. */
+static bool is_own(pthread_mutex_t *m)
+{
+	enum { KIND_PI = 32, KIND_TYPE = 3 };
+	int kind = m->__data.__kind;
+
+	if ((kind & KIND_TYPE) != PTHREAD_MUTEX_ERRORCHECK && !(kind & KIND_PI))
+		return false;
+	return m->__data.__owner != 0 && m->__data.__owner == kbi_posix_owner_tid();
+}
+
+int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	int e = try_mutex(m);
+
+	if (e != EBUSY)
+		return e;
+	if (is_own(m))
+		return EDEADLK;
+	return kbi_delegate_wait(try_mutex, m, clock, abstime);
+}
+
+/* ---- robust mutexes of a thread that ends -------------------------------------------------------- */
+
+/* As the kernel's <linux/futex.h>. */
+struct robust_node {
+	struct robust_node *next; /* bit 0: a PI mutex */
+};
+
+struct robust_head {
+	struct robust_node list;
+	long futex_at;
+	struct robust_node *pending;
+};
+
+static ptrdiff_t head_at; /* from pthread_self(); 0: unknown */
+
+void kbi_delegate_find(void)
+{
+	struct robust_head *head = NULL;
+	size_t size = 0;
+
+	if (kbi_sys(SYS_get_robust_list, 0, &head, &size) == 0 && head && size == sizeof(*head))
+		head_at = (char *)head - (char *)pthread_self();
+}
+
+static struct robust_node *plain(struct robust_node *n)
+{
+	return (struct robust_node *)((uintptr_t)n & ~(uintptr_t)1);
+}
+
+/* What the kernel does for the mutexes of a kernel thread that dies. */
+static void mark_owner_dead(a32 *word, uint32_t owner)
+{
+	enum { WAITERS = (int)0x80000000, OWNER_DIED = 0x40000000, TID_MASK = 0x3fffffff };
+	uint32_t old = a_load_rlx(word);
+
+	do
+		if ((old & TID_MASK) != owner)
+			return;
+	/* release: partner is the acquire of libc's next lock of it */
+	while (!a_cas_rel(word, &old, (old & (uint32_t)WAITERS) | OWNER_DIED));
+	if (old & (uint32_t)WAITERS)
+		kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
+}
+
+void kbi_delegate_thread_ends(void)
+{
+	enum { MANY = 1 << 20 };
+	struct robust_head *head = (struct robust_head *)((char *)kbi_posix_self() + head_at);
+	struct robust_node *n;
+
+	if (head_at == 0 || plain(head->list.next) == NULL)
+		return;
+	n = plain(head->list.next);
+	for (int i = 0; n != &head->list && i < MANY; i++) {
+		struct robust_node *next = plain(n->next);
+
+		mark_owner_dead((a32 *)(void *)((char *)n + head->futex_at), (uint32_t)kbi_posix_owner_tid());
+		n = next;
+	}
+	head->list.next = &head->list;
+}

@@ -1,0 +1,63 @@
+/* posix/fork.c - fork. The child has the calling thread only, and its kernel thread; the virtual processors
+ * of the parent are not there. The child goes on as a plain kernel thread with the same control block: waits
+ * block it, pthread_create makes libc's kernel threads. What other threads of the parent held stays held, as
+ * on libc. exec, exit, system, popen and posix_spawn need nothing of this. Called by libc's fork through
+ * pthread_atfork. */
+#include "posix/posix.h"
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "core/vp.h"
+#include "os/sys.h"
+#include "os/tcb.h"
+
+static void before(void)
+{
+	if (kbi_vp_n)
+		kbi_tcb_freeze();
+}
+
+static void in_parent(void)
+{
+	if (kbi_vp_n)
+		kbi_tcb_thaw();
+}
+
+static void in_child(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kbi_stack *stack;
+
+	if (!kbi_vp_n)
+		return;
+	stack = self ? kbi_thread_of(self)->stack : NULL;
+	kbi_tcb_after_fork(stack ? &stack->tcb : NULL);
+	kbi_tcb_thaw();
+	kbi_posix_forked = true;
+	kbi_posix_made_kernel = false;
+	kbi_orphan_all();
+	if (!self)
+		return;
+	/* waits and wakes of a task without a VP go by futex */
+	self->vp = NULL;
+	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
+}
+
+void kbi_fork_init(void)
+{
+	static a32 done;
+
+	if (!a_xchg_rlx(&done, 1))
+		pthread_atfork(before, in_parent, in_child);
+}
+
+/* Its first function has returned, and there is no run loop below it. */
+void kbi_fork_thread_ends(void)
+{
+	kbi_key_run_destructors();
+	if (!kbi_posix_made_kernel)
+		exit(0);
+	for (;;)
+		kbi_sys(SYS_exit, 0);
+}

@@ -1,0 +1,221 @@
+/* posix/futex.c - syscall(): SYS_futex on this process's memory waits on the parking lot, so that
+ * std::future, std::atomic::wait, std::latch, Rust's std and whoever else makes futexes by libc's syscall()
+ * does not block a virtual processor. All else is the system call, by a jump to libc's own function.
+ * Before the first lightweight thread everything goes to the kernel; a wake afterwards reaches those
+ * sleepers, too. FUTEX_PRIVATE says that no other process is meant; without it (libstdc++'s futures) the
+ * page decides: a word in a shared mapping stays the kernel's. Operations we do not emulate (PI, WAKE_OP)
+ * are the kernel's.
+ * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
+#include "posix/posix.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+#include "core/vp.h"
+#include "os/sys.h"
+#include "sync/park.h"
+
+enum { OP_MASK = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) };
+
+struct call {
+	const uint32_t *addr;
+	int op;
+	uint32_t value;
+	uintptr_t timeout; /* or the second number */
+	const uint32_t *addr2;
+	uint32_t value3;
+};
+
+/* A wait went to the kernel: wakes must, too. */
+static a32 kernel_waits;
+
+static long kernel(const struct call *c)
+{
+	return kbi_sys(SYS_futex, c->addr, c->op, c->value, c->timeout, c->addr2, c->value3);
+}
+
+/* ---- whose memory ------------------------------------------------------------------------------- */
+
+/* One line of /proc/self/maps: "from-to rwxs ...". -1: not this one, 0 private, 1 shared. */
+static int line_says(const char *line, uintptr_t at)
+{
+	unsigned long from, to;
+	char mode[5];
+
+	if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) != 3 || at < from || at >= to)
+		return -1;
+	return mode[3] == 's';
+}
+
+/* 1 if it lies in a mapping that other processes may share. Unknown counts as shared: the kernel's is safe. */
+static int look_up(uintptr_t at)
+{
+	char buf[4096], line[64];
+	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), found = -1;
+	size_t fill = 0;
+	long n;
+
+	if (fd < 0)
+		return 1;
+	while (found < 0 && (n = kbi_sys(SYS_read, fd, buf, sizeof(buf))) > 0) {
+		for (long i = 0; i < n && found < 0; i++) {
+			if (buf[i] != '\n') {
+				if (fill < sizeof(line) - 1)
+					line[fill++] = buf[i];
+				continue;
+			}
+			line[fill] = 0;
+			fill = 0;
+			found = line_says(line, at);
+		}
+	}
+	kbi_sys(SYS_close, fd);
+	return found < 0 ? 1 : found;
+}
+
+/* The kind of a page is remembered; a page that turns from private to shared memory is not expected. */
+static bool is_shared(const uint32_t *addr)
+{
+	enum { REMEMBERED = 64 };
+	static a64 known[REMEMBERED]; /* page number << 1 | shared */
+	uint64_t page = (uintptr_t)addr / KBI_PAGE;
+	a64 *slot = &known[page % REMEMBERED];
+	uint64_t v = a_load_rlx(slot);
+
+	if (v >> 1 != page) {
+		v = page << 1 | (uint64_t)look_up((uintptr_t)addr);
+		a_store_rlx(slot, v);
+	}
+	return v & 1;
+}
+
+/* ---- the operations ------------------------------------------------------------------------------ */
+
+static int park(const struct call *c, uint32_t bitset, uint64_t deadline)
+{
+	int e = kbi_park_wait_until(c->addr, c->value, bitset, kbi_posix_until(deadline));
+
+	/* a restarting handler does not end a futex wait; the caller looks at its word again anyway */
+	return kbi_signal_resumed() || e != EINTR ? e : 0;
+}
+
+static long wait_relative(const struct call *c)
+{
+	const struct timespec *t = (const struct timespec *)c->timeout;
+	uint64_t deadline = KBI_FOREVER;
+
+	if (t && (!kbi_posix_time_ok(t) || t->tv_sec < 0))
+		return -EINVAL;
+	if (t && t->tv_sec < INT32_MAX)
+		deadline = kbi_timer_now() + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+	return -park(c, KBI_PARK_ANY, deadline);
+}
+
+static long wait_absolute(const struct call *c)
+{
+	const struct timespec *t = (const struct timespec *)c->timeout;
+	clockid_t clock = c->op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+	int e;
+
+	if (c->value3 == 0 || (t && (!kbi_posix_time_ok(t) || t->tv_sec < 0)))
+		return -EINVAL;
+	if (!t)
+		return -park(c, c->value3, KBI_FOREVER);
+	KBI_POSIX_UNTIL(clock, t, e, park(c, c->value3, deadline));
+	return -e;
+}
+
+/* Sleepers of the kernel's: from before the first thread, or of other processes. */
+static bool kernel_may_have_sleepers(const struct call *c)
+{
+	return !(c->op & FUTEX_PRIVATE_FLAG) || a_load_rlx(&kernel_waits);
+}
+
+static long wake(const struct call *c, uint32_t bitset)
+{
+	unsigned n = (int)c->value > 0 ? c->value : 1;
+	unsigned woken = kbi_park_wake(c->addr, n, bitset);
+	struct call rest = *c;
+	long more;
+
+	if (woken >= n || !kernel_may_have_sleepers(c))
+		return woken;
+	rest.value = n - woken;
+	more = kernel(&rest);
+	return more > 0 ? (long)woken + more : woken;
+}
+
+static long requeue(const struct call *c, const uint32_t *compare)
+{
+	unsigned woken, moved;
+	int e;
+
+	if ((int)c->value < 0 || (int)c->timeout < 0)
+		return -EINVAL;
+	e = kbi_park_requeue(c->addr, c->value, c->addr2, (unsigned)c->timeout, compare, &woken, &moved);
+	if (e)
+		return -e;
+	/* FUTEX_REQUEUE counts the woken, FUTEX_CMP_REQUEUE also the moved */
+	return compare ? (long)woken + moved : (long)woken;
+}
+
+static long emulate(const struct call *c)
+{
+	switch (c->op & OP_MASK) {
+	case FUTEX_WAIT:
+		return wait_relative(c);
+	case FUTEX_WAIT_BITSET:
+		return wait_absolute(c);
+	case FUTEX_WAKE:
+		return wake(c, KBI_PARK_ANY);
+	case FUTEX_WAKE_BITSET:
+		return c->value3 ? wake(c, c->value3) : -EINVAL;
+	case FUTEX_REQUEUE:
+		return requeue(c, NULL);
+	case FUTEX_CMP_REQUEUE:
+		return requeue(c, &c->value3);
+	default:
+		return kernel(c);
+	}
+}
+
+static bool is_wait(const struct call *c)
+{
+	int op = c->op & OP_MASK;
+
+	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET;
+}
+
+static long futex(const struct call *c)
+{
+	if (kbi_vp_n == 0 || kbi_posix_forked) {
+		if (is_wait(c))
+			a_store_rlx(&kernel_waits, 1);
+		return kernel(c);
+	}
+	if (((uintptr_t)c->addr & 3) || !c->addr)
+		return -EINVAL;
+	if (!(c->op & FUTEX_PRIVATE_FLAG) && is_shared(c->addr))
+		return kernel(c);
+	return emulate(c);
+}
+
+/* The kernel takes six numbers whatever the call; a variadic function gets them where a plain one does. */
+long kbi_posix_syscall(long n, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+
+KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+	long r;
+
+	if (kbi_likely(n != SYS_futex))
+		return ((__typeof__(&kbi_posix_syscall))(uintptr_t)kbi_libc()->syscall)(n, a, b, c, d, e, f);
+	r = futex(&(struct call){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d, (const uint32_t *)e,
+				  (uint32_t)f });
+	if (r >= 0)
+		return r;
+	errno = (int)-r;
+	return -1;
+}

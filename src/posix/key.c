@@ -1,0 +1,103 @@
+/* posix/key.c - keys of thread-specific data. Their values stay in libc's storage, in each thread's own
+ * control block, so pthread_getspecific and pthread_setspecific are libc's. We only keep the list of
+ * destructors, to run them when a lightweight thread ends; for kernel threads libc does. tss_* are here
+ * because libc's call pthread_key_create inside, where we would not see it. The order at a thread's end is
+ * libc's: thread_local objects first.
+ * Callers: programs, posix/thread. No locks: a row belongs to whoever created the key. Never switches. */
+#include "posix/posix.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+
+enum { KEYS = 1024 }; /* PTHREAD_KEYS_MAX of every glibc */
+
+static aptr destructor_of[KEYS];
+static a32 used; /* keys below this may have a destructor */
+
+static void note(pthread_key_t key, void (*destructor)(void *))
+{
+	uint32_t n = a_load_rlx(&used);
+
+	if (key >= KEYS)
+		return;
+	/* release: partner is the acquire in run_round */
+	a_store_rel(&destructor_of[key], (void *)destructor);
+	while (n <= key && !a_cas_rel(&used, &n, key + 1))
+		;
+}
+
+KBI_POSIX_API int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	int e = kbi_libc()->pthread_key_create(key, destructor);
+
+	if (e == 0)
+		note(*key, destructor);
+	return e;
+}
+
+KBI_POSIX_ALIAS(__pthread_key_create, pthread_key_create);
+
+KBI_POSIX_API int pthread_key_delete(pthread_key_t key)
+{
+	if (key < KEYS)
+		a_store_rlx(&destructor_of[key], NULL);
+	return kbi_libc()->pthread_key_delete(key);
+}
+
+KBI_POSIX_API int tss_create(tss_t *key, tss_dtor_t destructor)
+{
+	_Static_assert(sizeof(tss_t) == sizeof(pthread_key_t), "the same keys");
+	return pthread_key_create(key, destructor) == 0 ? thrd_success : thrd_error;
+}
+
+KBI_POSIX_API void tss_delete(tss_t key)
+{
+	pthread_key_delete(key);
+}
+
+/* ---- the end of a thread ------------------------------------------------------------------------- */
+
+static bool run_round(void)
+{
+	uint32_t n = a_load_acq(&used);
+	bool any = false;
+
+	for (pthread_key_t key = 0; key < n; key++) {
+		/* acquire: partner is the release in note */
+		void (*destructor)(void *) = (void (*)(void *))a_load_acq(&destructor_of[key]);
+		void *value = destructor ? pthread_getspecific(key) : NULL;
+
+		if (!value)
+			continue;
+		pthread_setspecific(key, NULL);
+		destructor(value);
+		any = true;
+	}
+	return any;
+}
+
+/* What destructors have set again and again: POSIX lets us stop. */
+static void forget(void)
+{
+	for (pthread_key_t key = 0; key < a_load_acq(&used); key++)
+		if (pthread_getspecific(key))
+			pthread_setspecific(key, NULL);
+}
+
+static void (*call_tls_dtors)(void);
+
+/* libc's own, for thread_local objects of C++; it is not in any header. */
+void kbi_key_find(void)
+{
+	call_tls_dtors = (void (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "__call_tls_dtors");
+}
+
+void kbi_key_run_destructors(void)
+{
+	if (call_tls_dtors)
+		call_tls_dtors();
+	for (int i = 0; i < PTHREAD_DESTRUCTOR_ITERATIONS; i++)
+		if (!run_round())
+			return;
+	forget();
+}

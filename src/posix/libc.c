@@ -1,0 +1,42 @@
+/* posix/libc.c - libc's originals behind the names that we define. All are looked up at once in our
+ * constructor, or before it if another library's constructor needs one first; looking one up at its first
+ * use could meet a thread that holds the loader's lock. Runs on the loading thread. Calls the loader. Never
+ * switches. */
+#include "posix/posix.h"
+
+#include <dlfcn.h>
+
+#include "os/real.h"
+#include "os/sys.h"
+
+struct kbi_libc kbi_libc_table;
+a32 kbi_libc_ready;
+
+struct row {
+	const char *name;
+	void **slot;
+};
+
+static const struct row rows[] = {
+#define OURS(name, ...)
+#define PASS(name, ...)
+#define BOTH(name, ...) { #name, (void **)&kbi_libc_table.name },
+#include "posix/names.def"
+};
+
+void kbi_libc_resolve(void)
+{
+	static a32 busy;
+	const char *missing;
+
+	/* the look-up itself may come here, through an interposed malloc */
+	if (a_xchg_rlx(&busy, 1))
+		return;
+	for (size_t i = 0; i < kbi_countof(rows); i++)
+		*rows[i].slot = dlsym(RTLD_NEXT, rows[i].name);
+	missing = kbi_real_find_next();
+	if (missing)
+		kbi_sys_fatal("libc does not have %s", missing);
+	/* release: partner is the acquire in kbi_libc */
+	a_store_rel(&kbi_libc_ready, 1);
+}

@@ -1,0 +1,121 @@
+/* posix/orphan.c - objects of the parent in the child of fork. Threads that waited for them, or worked on
+ * their queues at that moment, are not there; a wake-up or a hand-over to one of them would be lost. So each
+ * object forgets them when the child first comes to wait for it or to wake somebody, and its address is
+ * noted: whoever waits from then on is real. Callers: posix/mutex, cond, sem, rwlock, once; in the child
+ * only (kbi_posix_forked). A kernel-thread lock, held for the table only. Never switches. */
+#include "posix/posix.h"
+
+#include <string.h>
+
+#include "os/sys.h"
+#include "sync/cond.h"
+#include "sync/mutex.h"
+#include "sync/once.h"
+#include "sync/park.h"
+#include "sync/rwlock.h"
+#include "sync/sem.h"
+
+enum { LISTS = 1024 };
+
+struct known {
+	const void *object;
+	struct known *next;
+};
+
+static struct known *lists[LISTS]; /* under lock */
+static struct known *room;
+static size_t room_left;
+static a32 lock;
+
+static void enter(void)
+{
+	uint32_t free = 0;
+
+	/* acquire: partner is the release in leave */
+	while (!a_cas_acq(&lock, &free, 1)) {
+		free = 0;
+		kbi_sys_yield();
+	}
+}
+
+static void leave(void)
+{
+	a_store_rel(&lock, 0);
+}
+
+/* Not from malloc, which may use mutexes itself. Under lock. */
+static struct known *make_room(void)
+{
+	enum { CHUNK = 65536 };
+
+	if (room_left == 0) {
+		room = kbi_sys_map(CHUNK);
+		if (!room)
+			kbi_sys_fatal("no memory in a forked process");
+		room_left = CHUNK / sizeof(*room);
+	}
+	room_left--;
+	return room++;
+}
+
+/* Is this the first time? Under lock. */
+static bool is_new(const void *object)
+{
+	struct known **list = &lists[((uintptr_t)object >> 3) % LISTS], *k;
+
+	for (k = *list; k; k = k->next)
+		if (k->object == object)
+			return false;
+	k = make_room();
+	*k = (struct known){ object, *list };
+	*list = k;
+	return true;
+}
+
+/* In a child: everything counts as new again. */
+void kbi_orphan_all(void)
+{
+	memset(lists, 0, sizeof(lists));
+	a_store_rlx(&lock, 0);
+	kbi_park_orphan();
+}
+
+void kbi_orphan_mutex(kb_mutex_t *m)
+{
+	enter();
+	if (is_new(m))
+		kbi_mutex_orphan(m);
+	leave();
+}
+
+void kbi_orphan_cond(kb_cond_t *c)
+{
+	enter();
+	if (is_new(c))
+		kbi_cond_orphan(c);
+	leave();
+}
+
+void kbi_orphan_sem(kb_sem_t *s)
+{
+	enter();
+	if (is_new(s))
+		kbi_sem_orphan(s);
+	leave();
+}
+
+void kbi_orphan_rwlock(kb_rwlock_t *l)
+{
+	enter();
+	if (is_new(l))
+		kbi_rwlock_orphan(l);
+	leave();
+}
+
+void kbi_orphan_once(kb_once_t *o)
+{
+	enter();
+	if (is_new(o))
+		kbi_once_orphan(o);
+	leave();
+}

@@ -1,0 +1,97 @@
+/* posix/posix.c - from a pthread_t to what we know of the thread, and the frame under its first function. A
+ * pthread_t is the address of libc's control block; our initial-exec TLS lies at a constant distance from it
+ * in every thread, libc's kernel threads included. Callers: this room. No locks. */
+#include "posix/posix.h"
+
+#include <setjmp.h>
+
+#include "os/sys.h"
+
+/* pthread.h shows them to code without exceptions only. */
+void __pthread_register_cancel(__pthread_unwind_buf_t *buf);
+void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
+
+__thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));
+
+bool kbi_posix_forked;
+bool kbi_posix_made_kernel;
+
+/* Where t has the variable that the caller has here. */
+static void *in_thread(pthread_t t, void *here)
+{
+	return (char *)t + ((char *)here - (char *)kbi_posix_self());
+}
+
+struct kbi_posix_thread *kbi_posix_record(pthread_t t)
+{
+	return in_thread(t, &kbi_posix_me);
+}
+
+struct kbi_task *kbi_posix_task(pthread_t t)
+{
+	return t ? *(struct kbi_task **)in_thread(t, &kbi_self_tls) : NULL;
+}
+
+struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
+{
+	struct kbi_task *task = kbi_posix_task(id);
+	struct kb_thread *t = kbi_thread_of(task);
+
+	*gone = !id;
+	if (!task || kbi_state_kind(a_load_acq(&task->state)) == KBI_TASK_FOREIGN)
+		return NULL;
+	if (t->is_main)
+		return t;
+	/* a block whose thread has been joined still names its last descriptor, which may serve another by now */
+	*gone = !t->stack || !t->stack->has_tcb || t->stack->tcb.pthread != (uintptr_t)id;
+	return *gone ? NULL : t;
+}
+
+int kbi_posix_owner_tid(void)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (!self)
+		return kbi_sys_gettid();
+	if (kbi_thread_of(self)->is_main)
+		return getpid();
+	return (int)kbi_tcb_own_tid(&kbi_thread_of(self)->stack->tcb);
+}
+
+/* ---- the first frame ------------------------------------------------------------------------------ */
+
+static void *call(void *(*fn)(void *), void *arg)
+{
+	if (kbi_posix_me.c11)
+		return (void *)(intptr_t)((int (*)(void *))(uintptr_t)fn)(arg);
+	return fn(arg);
+}
+
+/* pthread_exit and cancellation unwind to this buffer, through destructors and cleanup handlers, and jump. */
+void *kbi_posix_frame(void *(*fn)(void *), void *arg)
+{
+	__pthread_unwind_buf_t buf KBI_ALIGNED(16);
+	void *result;
+
+	if (__sigsetjmp_cancel(buf.__cancel_jmp_buf, 0)) {
+		result = kbi_posix_me.exiting ? kbi_posix_me.exit_value : PTHREAD_CANCELED;
+	} else {
+		__pthread_register_cancel(&buf);
+		result = call(fn, arg);
+	}
+	__pthread_unregister_cancel(&buf);
+	return result;
+}
+
+KBI_POSIX_API void pthread_exit(void *value)
+{
+	kbi_posix_me.exit_value = value;
+	kbi_posix_me.exiting = 1;
+	kbi_libc()->pthread_exit(value);
+	__builtin_unreachable();
+}
+
+KBI_POSIX_API void thrd_exit(int value)
+{
+	pthread_exit((void *)(intptr_t)value);
+}

@@ -1,0 +1,244 @@
+/* posix/posix.h - the inside of the drop-in: what every unit of this room needs. libkochab-posix defines the
+ * names of the thread functions that libc exports, takes the objects of this process over and leaves those
+ * that other programs may share to libc's own code (names.def says which and why).
+ * Callers: the units of this room, of which it is the one door. Runs on the program's threads. Rules:
+ *  - one family of objects is interposed as a whole: a name left out would mix two implementations;
+ *  - whether an object is ours or libc's is read from the object, at the place where libc keeps the mark;
+ *  - libc originals are called through kbi_libc() only, never by name, where the name is ours. */
+#ifndef KBI_POSIX_H
+#define KBI_POSIX_H
+
+#include <errno.h>
+#include <grp.h>
+#include <kochab/kochab.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atom.h"
+#include "core/thread.h"
+#include "core/timer.h"
+#include "sync/waitq.h"
+
+/* A name that programs see. Everything else in this room is hidden. */
+#define KBI_POSIX_API __attribute__((visibility("default")))
+/* A second name of a function defined in the same file; libc's headers may have redirected that name. */
+#if __has_attribute(copy) /* gcc wants an alias to say all that its target says */
+#define KBI_POSIX_COPY(of) __attribute__((copy(of)))
+#else
+#define KBI_POSIX_COPY(of)
+#endif
+#define KBI_POSIX_ALIAS(alias_, of) \
+	extern __typeof__(of) kbi_alias_##alias_ __asm__(#alias_) KBI_POSIX_COPY(of) \
+		__attribute__((alias(#of), visibility("default")))
+
+/* ---- libc's originals -------------------------------------------------------------------------- */
+
+int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
+		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+
+/* One pointer for each row of names.def that says BOTH. */
+struct kbi_libc {
+#define OURS(name, ...)
+#define PASS(name, ...)
+#define BOTH(name, ...) __typeof__(&name) name;
+#include "posix/names.def"
+};
+
+extern struct kbi_libc kbi_libc_table;
+extern a32 kbi_libc_ready;
+/* Looks all of them up: in our constructor, or before it when another library's constructor needs one. */
+void kbi_libc_resolve(void);
+
+static inline const struct kbi_libc *kbi_libc(void)
+{
+	/* acquire: partner is the release at the end of kbi_libc_resolve */
+	if (kbi_unlikely(!a_load_acq(&kbi_libc_ready)))
+		kbi_libc_resolve();
+	return &kbi_libc_table;
+}
+
+/* ---- who calls --------------------------------------------------------------------------------- */
+
+/* The drop-in's own record of a thread, in the thread's own TLS: zero when the thread is made. */
+struct kbi_posix_thread {
+	/* the thread itself */
+	pthread_t self;       /* 0: not asked yet */
+	void *exit_value;     /* what it gave pthread_exit */
+	uint8_t exiting;      /* it has called pthread_exit */
+	uint8_t c11;          /* made by thrd_create: the result is an int */
+	uint8_t has_mask;
+	uint64_t mask;        /* its signal mask, as the kernel's sigset, if has_mask */
+	/* any thread */
+	a64 pending;          /* signals sent to it while it did not run: bit n - 1 */
+	a64 queued;           /* 1 + the value of a pending pthread_sigqueue, 0 none; its signal: */
+	a32 queued_signal;
+	/* a kernel thread that our pthread_create made by libc's */
+	a32 kernel;
+	kb_sem_t ended;       /* posted at its end, so that a lightweight joiner need not block in libc */
+	/* only remembered, for the functions that ask */
+	int policy;
+	int priority;
+	size_t guard;
+	uint8_t has_affinity;
+	cpu_set_t affinity;
+};
+
+extern __thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));
+
+/* pthread_self() for little: the drop-in needs it at every wait. */
+static inline pthread_t kbi_posix_self(void)
+{
+	if (kbi_unlikely(!kbi_posix_me.self))
+		kbi_posix_me.self = pthread_self();
+	return kbi_posix_me.self;
+}
+
+/* true: this process was forked from one whose runtime ran; it goes on with libc's kernel threads. */
+extern bool kbi_posix_forked;
+/* In such a process, before an object is waited for or its waiters are woken. */
+void kbi_orphan_mutex(kb_mutex_t *m);
+void kbi_orphan_cond(kb_cond_t *c);
+void kbi_orphan_sem(kb_sem_t *s);
+void kbi_orphan_rwlock(kb_rwlock_t *l);
+void kbi_orphan_once(kb_once_t *o);
+void kbi_orphan_all(void);
+/* A kernel thread was made by libc at our request. */
+extern bool kbi_posix_made_kernel;
+
+/* The caller if it is a lightweight thread, else NULL: then the kernel thread itself may block. */
+static inline struct kbi_task *kbi_posix_light(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return self && self->vp ? self : NULL;
+}
+
+/* The record of any thread whose pthread_t is known and that has not been joined. */
+struct kbi_posix_thread *kbi_posix_record(pthread_t t);
+/* Its descriptor if it is a lightweight thread; NULL: a kernel thread, or (*gone) one that has been joined. */
+struct kb_thread *kbi_posix_thread(pthread_t t, bool *gone);
+/* Any thread that has used our objects, also a kernel thread; NULL: it has not. */
+struct kbi_task *kbi_posix_task(pthread_t t);
+/* The number that libc's mutexes take for their owner, of the caller. */
+int kbi_posix_owner_tid(void);
+
+/* ---- time -------------------------------------------------------------------------------------- */
+
+static inline bool kbi_posix_time_ok(const struct timespec *t)
+{
+	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
+}
+
+static inline bool kbi_posix_clock_ok(clockid_t clock)
+{
+	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+/* Calls wait_(deadline) until it is not ETIMEDOUT or the absolute time has passed on its clock (REALTIME is
+ * looked at again once a second, so that clock steps count). `error_` gets the result. */
+#define KBI_POSIX_UNTIL(clock, abstime, error_, wait_) \
+	do { \
+		uint64_t deadline = kbi_timer_deadline((clock), (abstime)->tv_sec, (abstime)->tv_nsec); \
+		(error_) = (wait_); \
+	} while ((error_) == ETIMEDOUT && !kbi_timer_passed((clock), (abstime)->tv_sec, (abstime)->tv_nsec))
+
+/* ---- suspension points --------------------------------------------------------------------------- */
+
+/* Why a wait should end early: ECANCELED (only for functions that are cancellation points), EINTR (a signal
+ * is there for this thread), 0. Used as kbi_until.stop. */
+int kbi_posix_stop(struct kbi_task *self);
+int kbi_posix_stop_signal(struct kbi_task *self);
+
+static inline struct kbi_until kbi_posix_until(uint64_t deadline)
+{
+	return (struct kbi_until){ deadline, kbi_posix_stop_signal };
+}
+
+static inline struct kbi_until kbi_posix_until_cancelled(uint64_t deadline)
+{
+	return (struct kbi_until){ deadline, kbi_posix_stop };
+}
+
+/* Acts on a pending pthread_cancel of the caller: at the beginning of a cancellation point, and at its end if
+ * the wait stopped for that. May unwind the caller. */
+void kbi_cancel_act(void);
+/* Where libc's mark is, from the thread's pthread_t; 0: unknown. */
+extern ptrdiff_t kbi_cancel_at;
+/* The bits of glibc's word. */
+enum {
+	KBI_CANCEL_DISABLED = 1,
+	KBI_CANCEL_CANCELING = 4,
+	KBI_CANCEL_CANCELED = 8,
+	KBI_CANCEL_EXITING = 16,
+};
+
+static inline a32 *kbi_cancel_word(pthread_t t)
+{
+	return (a32 *)(void *)((char *)t + kbi_cancel_at);
+}
+
+static inline bool kbi_cancel_pending(void)
+{
+	enum { LOOKED_AT = KBI_CANCEL_DISABLED | KBI_CANCEL_CANCELED | KBI_CANCEL_EXITING };
+
+	return kbi_cancel_at &&
+	       (a_load_rlx(kbi_cancel_word(kbi_posix_self())) & LOOKED_AT) == KBI_CANCEL_CANCELED;
+}
+
+static inline void kbi_cancel_test(void)
+{
+	if (kbi_unlikely(kbi_cancel_pending()))
+		kbi_cancel_act();
+}
+
+/* The block of a new thread, which may have served one that was cancelled. */
+void kbi_cancel_fresh(pthread_t t);
+void kbi_cancel_find(void);
+
+/* After a suspension: signals that were sent meanwhile and the thread's own signal mask take effect on the
+ * kernel thread it came back on. true: a handler without SA_RESTART ran: the call returns EINTR where it may.
+ * errno is kept. */
+bool kbi_signal_resumed_slow(void);
+extern a32 kbi_signal_watch; /* some thread has a mask of its own, or a signal was sent to one */
+static inline bool kbi_signal_resumed(void)
+{
+	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
+}
+/* A signal of the set that was sent to the caller: its number, and *info; 0 none. */
+int kbi_signal_take(const sigset_t *set, siginfo_t *info);
+/* What a new thread gets from its creator. */
+void kbi_signal_inherit(struct kbi_posix_thread *child, const sigset_t *given);
+/* Before the runtime starts: the mask that threads have until they set one. */
+void kbi_signal_start(void);
+
+/* 0, EINVAL, EPERM: as the kernel would answer sched_setscheduler. */
+int kbi_about_may_schedule(int policy, int priority);
+
+/* ---- between the units ------------------------------------------------------------------------------ */
+
+/* Explicit PTHREAD_SCOPE_SYSTEM. */
+bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr);
+/* Destructors of thread_local objects and of thread-specific data, on the thread at its end. */
+void kbi_key_run_destructors(void);
+void kbi_key_find(void);
+/* Marks the robust mutexes that the ending thread holds: their next owner gets EOWNERDEAD. */
+void kbi_delegate_thread_ends(void);
+/* Before the runtime starts, on a kernel thread of libc's: where its block has the list of robust mutexes. */
+void kbi_delegate_find(void);
+/* Lock of a libc mutex without blocking the virtual processor: 0, ETIMEDOUT, or libc's error. */
+KBI_SWITCHES int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
+KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock,
+				   const struct timespec *abstime);
+/* The frame of a thread's first function; runs fn(arg) and returns its result, or pthread_exit's. */
+void *kbi_posix_frame(void *(*fn)(void *), void *arg);
+void kbi_fork_init(void);
+/* The end of the thread that came through fork and is now a kernel thread's only one. */
+void kbi_fork_thread_ends(void) KBI_NORETURN;
+
+#endif

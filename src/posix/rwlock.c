@@ -1,0 +1,174 @@
+/* posix/rwlock.c - pthread_rwlock_*. Process-shared ones carry libc's mark (__shared, which ours never set)
+ * and are libc's. The preference is read from __flags, where libc's static initialisers put it: readers may
+ * overtake waiting writers unless the lock says otherwise, so a thread may take a read lock twice.
+ * Callers: programs. Locks may switch. A lightweight thread waits for one of libc's by trying. */
+#include "posix/posix.h"
+
+#include <string.h>
+
+#include "sync/rwlock.h"
+
+_Static_assert(sizeof(kb_rwlock_t) <= offsetof(pthread_rwlock_t, __data.__flags), "libc's preference stays clear");
+_Static_assert(_Alignof(kb_rwlock_t) <= _Alignof(pthread_rwlock_t), "it lies in libc's bytes");
+_Static_assert(offsetof(kb_rwlock_t, shared) == offsetof(pthread_rwlock_t, __data.__shared), "libc's mark");
+
+static inline bool is_libcs(const pthread_rwlock_t *l)
+{
+	return kbi_unlikely(l->__data.__shared != 0);
+}
+
+/* Ours, before a wait or a wake-up, with its kind set: all who come first store the same. */
+static inline kb_rwlock_t *ours(pthread_rwlock_t *l)
+{
+	kb_rwlock_t *k = (kb_rwlock_t *)(void *)l;
+	uint32_t kind = l->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP ? KB_RWLOCK_PREFER_WRITER :
+											    KB_RWLOCK_PREFER_READER;
+
+	if (kbi_unlikely(__atomic_load_n(&k->kind, __ATOMIC_RELAXED) != kind))
+		__atomic_store_n(&k->kind, kind, __ATOMIC_RELAXED);
+	if (kbi_unlikely(kbi_posix_forked))
+		kbi_orphan_rwlock(k);
+	return k;
+}
+
+KBI_POSIX_API int pthread_rwlock_init(pthread_rwlock_t *restrict l, const pthread_rwlockattr_t *restrict attr)
+{
+	int shared = PTHREAD_PROCESS_PRIVATE, kind = PTHREAD_RWLOCK_DEFAULT_NP;
+
+	if (attr) {
+		pthread_rwlockattr_getpshared(attr, &shared);
+		pthread_rwlockattr_getkind_np(attr, &kind);
+	}
+	if (shared != PTHREAD_PROCESS_PRIVATE)
+		return kbi_libc()->pthread_rwlock_init(l, attr);
+	memset(l, 0, sizeof(*l));
+	l->__data.__flags = (unsigned)kind;
+	return 0;
+}
+
+KBI_POSIX_API int pthread_rwlock_destroy(pthread_rwlock_t *l)
+{
+	if (is_libcs(l))
+		return kbi_libc()->pthread_rwlock_destroy(l);
+	return kb_rwlock_destroy(ours(l));
+}
+
+KBI_POSIX_API int pthread_rwlock_tryrdlock(pthread_rwlock_t *l)
+{
+	if (is_libcs(l))
+		return kbi_libc()->pthread_rwlock_tryrdlock(l);
+	return kb_rwlock_tryrdlock(ours(l));
+}
+
+KBI_POSIX_API int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
+{
+	if (is_libcs(l))
+		return kbi_libc()->pthread_rwlock_trywrlock(l);
+	return kb_rwlock_trywrlock(ours(l));
+}
+
+KBI_POSIX_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
+{
+	if (is_libcs(l))
+		return kbi_libc()->pthread_rwlock_unlock(l);
+	return kb_rwlock_unlock(ours(l));
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------ */
+
+static int try_read(void *l)
+{
+	return kbi_libc()->pthread_rwlock_tryrdlock(l);
+}
+
+static int try_write(void *l)
+{
+	return kbi_libc()->pthread_rwlock_trywrlock(l);
+}
+
+/* A signal handler may run while the thread waits; then it queues again. */
+static int wait_ours(kb_rwlock_t *l, bool write, uint64_t deadline)
+{
+	int e;
+
+	do {
+		e = write ? kbi_rwlock_wrlock(l, kbi_posix_until(deadline)) :
+			    kbi_rwlock_rdlock(l, kbi_posix_until(deadline));
+		kbi_signal_resumed();
+	} while (e == EINTR);
+	return e;
+}
+
+/* libc's trylock says EBUSY where its lock says EDEADLK: the caller holds it for writing. */
+static bool is_own(const pthread_rwlock_t *l)
+{
+	return l->__data.__cur_writer != 0 && l->__data.__cur_writer == kbi_posix_owner_tid();
+}
+
+static int lock(pthread_rwlock_t *l, bool write)
+{
+	if (!is_libcs(l))
+		return wait_ours(ours(l), write, KBI_FOREVER);
+	if (!kbi_posix_light())
+		return write ? kbi_libc()->pthread_rwlock_wrlock(l) : kbi_libc()->pthread_rwlock_rdlock(l);
+	if (is_own(l))
+		return EDEADLK;
+	return kbi_delegate_wait(write ? try_write : try_read, l, CLOCK_MONOTONIC, NULL);
+}
+
+static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+{
+	int e;
+
+	if (!kbi_posix_clock_ok(clock))
+		return EINVAL;
+	if (is_libcs(l))
+		return is_own(l) ? EDEADLK : kbi_delegate_wait(write ? try_write : try_read, l, clock, abstime);
+	e = write ? kb_rwlock_trywrlock(ours(l)) : kb_rwlock_tryrdlock(ours(l));
+	if (e != EBUSY)
+		return e;
+	if (!kbi_posix_time_ok(abstime))
+		return EINVAL;
+	KBI_POSIX_UNTIL(clock, abstime, e, wait_ours(ours(l), write, deadline));
+	return e;
+}
+
+KBI_POSIX_API int pthread_rwlock_rdlock(pthread_rwlock_t *l)
+{
+	return lock(l, false);
+}
+
+KBI_POSIX_API int pthread_rwlock_wrlock(pthread_rwlock_t *l)
+{
+	return lock(l, true);
+}
+
+KBI_POSIX_API int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict l, const struct timespec *restrict abstime)
+{
+	return lock_until(l, false, CLOCK_REALTIME, abstime);
+}
+
+KBI_POSIX_API int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict l, const struct timespec *restrict abstime)
+{
+	return lock_until(l, true, CLOCK_REALTIME, abstime);
+}
+
+KBI_POSIX_API int pthread_rwlock_clockrdlock(pthread_rwlock_t *restrict l, clockid_t clock,
+					     const struct timespec *restrict abstime)
+{
+	return lock_until(l, false, clock, abstime);
+}
+
+KBI_POSIX_API int pthread_rwlock_clockwrlock(pthread_rwlock_t *restrict l, clockid_t clock,
+					     const struct timespec *restrict abstime)
+{
+	return lock_until(l, true, clock, abstime);
+}
+
+KBI_POSIX_ALIAS(__pthread_rwlock_init, pthread_rwlock_init);
+KBI_POSIX_ALIAS(__pthread_rwlock_destroy, pthread_rwlock_destroy);
+KBI_POSIX_ALIAS(__pthread_rwlock_rdlock, pthread_rwlock_rdlock);
+KBI_POSIX_ALIAS(__pthread_rwlock_wrlock, pthread_rwlock_wrlock);
+KBI_POSIX_ALIAS(__pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock);
+KBI_POSIX_ALIAS(__pthread_rwlock_trywrlock, pthread_rwlock_trywrlock);
+KBI_POSIX_ALIAS(__pthread_rwlock_unlock, pthread_rwlock_unlock);

@@ -1,0 +1,139 @@
+/* posix/sem.c - sem_*. Named and process-shared semaphores carry libc's mark (the word after the value) and
+ * are libc's; the rest are ours. Callers: programs; sem_post also signal handlers. Waits may switch and are
+ * cancellation points. A lightweight thread waits for one of libc's by trying, see posix/delegate. */
+#include "posix/posix.h"
+
+#include <string.h>
+
+#include "sync/sem.h"
+
+/* libc's struct new_sem: value and waiters in 8 bytes, then `private`: 0, or the kernel's flag for shared. */
+_Static_assert(sizeof(kb_sem_t) <= sizeof(sem_t), "it lies in libc's bytes");
+_Static_assert(_Alignof(kb_sem_t) <= _Alignof(sem_t), "it lies in libc's bytes");
+_Static_assert(offsetof(kb_sem_t, shared) == 8, "libc's mark");
+
+static inline kb_sem_t *ours(sem_t *s)
+{
+	return (kb_sem_t *)(void *)s;
+}
+
+/* In the child of fork, where nobody waits yet. */
+static inline kb_sem_t *live(sem_t *s)
+{
+	if (kbi_unlikely(kbi_posix_forked))
+		kbi_orphan_sem(ours(s));
+	return ours(s);
+}
+
+static inline bool is_libcs(sem_t *s)
+{
+	return kbi_unlikely(ours(s)->shared != 0);
+}
+
+static int answer(int e)
+{
+	if (kbi_likely(e == 0))
+		return 0;
+	errno = e;
+	return -1;
+}
+
+KBI_POSIX_API int sem_init(sem_t *s, int shared, unsigned value)
+{
+	if (shared)
+		return kbi_libc()->sem_init(s, shared, value);
+	if (value > KB_SEM_VALUE_MAX)
+		return answer(EINVAL);
+	memset(s, 0, sizeof(*s));
+	return answer(kb_sem_init(ours(s), value));
+}
+
+KBI_POSIX_API int sem_destroy(sem_t *s)
+{
+	if (is_libcs(s))
+		return kbi_libc()->sem_destroy(s);
+	return answer(kb_sem_destroy(live(s)));
+}
+
+KBI_POSIX_API int sem_post(sem_t *s)
+{
+	if (is_libcs(s))
+		return kbi_libc()->sem_post(s);
+	return answer(kb_sem_post(live(s)));
+}
+
+KBI_POSIX_API int sem_getvalue(sem_t *restrict s, int *restrict value)
+{
+	if (is_libcs(s))
+		return kbi_libc()->sem_getvalue(s, value);
+	*value = (int)kb_sem_value(ours(s));
+	return 0;
+}
+
+KBI_POSIX_API int sem_trywait(sem_t *s)
+{
+	if (is_libcs(s))
+		return kbi_libc()->sem_trywait(s);
+	return answer(kb_sem_trywait(ours(s)));
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------ */
+
+static int try_libcs(void *s)
+{
+	if (kbi_libc()->sem_trywait(s) == 0)
+		return 0;
+	return errno == EAGAIN ? EBUSY : errno;
+}
+
+/* A handler that asked for restart does not end the wait. */
+static int wait_ours(kb_sem_t *s, uint64_t deadline)
+{
+	for (;;) {
+		int e = kbi_sem_wait(s, kbi_posix_until_cancelled(deadline));
+		bool interrupted = kbi_signal_resumed();
+
+		if (e == ECANCELED)
+			kbi_cancel_test();
+		else if (e != EINTR || interrupted)
+			return e;
+	}
+}
+
+KBI_POSIX_API int sem_wait(sem_t *s)
+{
+	kbi_cancel_test();
+	if (!is_libcs(s))
+		return answer(wait_ours(live(s), KBI_FOREVER));
+	if (!kbi_posix_light())
+		return kbi_libc()->sem_wait(s);
+	return answer(kbi_delegate_wait(try_libcs, s, CLOCK_REALTIME, NULL));
+}
+
+static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
+{
+	int e;
+
+	kbi_cancel_test();
+	if (!kbi_posix_clock_ok(clock))
+		return EINVAL;
+	if (is_libcs(s))
+		return kbi_delegate_wait(try_libcs, s, clock, abstime);
+	e = kb_sem_trywait(live(s));
+	if (e == 0)
+		return 0;
+	if (!kbi_posix_time_ok(abstime))
+		return EINVAL;
+	KBI_POSIX_UNTIL(clock, abstime, e, wait_ours(ours(s), deadline));
+	return e;
+}
+
+KBI_POSIX_API int sem_timedwait(sem_t *restrict s, const struct timespec *restrict abstime)
+{
+	return answer(wait_until(s, CLOCK_REALTIME, abstime));
+}
+
+KBI_POSIX_API int sem_clockwait(sem_t *restrict s, clockid_t clock, const struct timespec *restrict abstime)
+{
+	return answer(wait_until(s, clock, abstime));
+}

@@ -1,0 +1,273 @@
+/* posix/setid.c - setuid and its family. To the kernel they concern one kernel thread; POSIX says the process.
+ * libc signals each of its threads by the tid in its control block and waits for an answer from that block, which
+ * cannot work where blocks and kernel threads are not the same. Once the runtime runs we do it by kernel
+ * thread: the caller's first (its failure ends it), then each one in /proc/self/task by libc's own signal for
+ * this with a handler of ours, until a pass over all of them finds nobody with other identities. A kernel thread
+ * that cannot be brought along ends the process with a message: it must not keep what the program gave up.
+ * Before the first thread, and after fork in the child, libc's own functions are right.
+ * Callers: programs. One at a time; blocks nobody else. The handler uses no TLS. */
+#include "posix/posix.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "core/vp.h"
+#include "os/sys.h"
+#include "os/tcb.h"
+
+enum { SIGNAL_SETID = 33, PASSES = 100, DIRENTS = 4096, STATUS = 4096 };
+
+struct call {
+	long nr, a, b, c;
+};
+
+static struct call current; /* constant while a signal is on its way */
+static a32 answered;
+static a32 busy;
+
+/* ---- the handler -------------------------------------------------------------------------------- */
+
+/* As the kernel's struct sigaction: the handler is its first word, the rest is as libc filled it in. */
+struct action {
+	void (*handler)(int);
+	uint64_t rest[7]; /* flags, and what the machine has after them */
+};
+
+enum { RESTORER = 0x04000000 }; /* the kernel's SA_RESTORER, where there is one */
+
+static void handle(int sig)
+{
+	(void)sig;
+	kbi_sys(current.nr, current.a, current.b, current.c);
+	/* release: partner is the acquire in tell */
+	a_store_rel(&answered, 1);
+	kbi_sys_futex_wake(&answered, 1);
+}
+
+static long action(int sig, const struct action *new, struct action *old)
+{
+	return kbi_sys(SYS_rt_sigaction, sig, new, old, 8);
+}
+
+static void install(struct action *before)
+{
+	struct action ours;
+
+	action(SIGNAL_SETID, NULL, before);
+	ours = *before;
+	/* not libc's yet: any handler that libc installed shows how it returns */
+	if ((uintptr_t)ours.handler <= 1)
+		action(SIGSEGV, NULL, &ours);
+	ours.handler = handle;
+	ours.rest[0] = (ours.rest[0] & RESTORER) | SA_RESTART | SA_ONSTACK;
+	action(SIGNAL_SETID, &ours, NULL);
+}
+
+/* ---- one kernel thread ---------------------------------------------------------------------------- */
+
+static long send_to(int tid, int sig)
+{
+	return kbi_sys(SYS_tgkill, getpid(), tid, sig);
+}
+
+/* Signals it and waits until it has answered or is gone. */
+static void tell(int tid)
+{
+	static const struct timespec look_again = { 0, 10000000 };
+
+	a_store_rlx(&answered, 0);
+	if (send_to(tid, SIGNAL_SETID))
+		return;
+	/* acquire: partner is the release in handle */
+	while (!a_load_acq(&answered)) {
+		kbi_sys_futex_wait(&answered, 0, &look_again);
+		if (send_to(tid, 0))
+			return;
+	}
+}
+
+/* The lines of its status that tell who it is; empty: it is gone. */
+static void identity(int tid, char *text, size_t size)
+{
+	char path[64], all[STATUS];
+	long n;
+	int fd;
+
+	text[0] = 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	fd = (int)kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = kbi_sys(SYS_read, fd, all, sizeof(all) - 1);
+	kbi_sys(SYS_close, fd);
+	all[n > 0 ? n : 0] = 0;
+	for (char *save, *line = strtok_r(all, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (!strncmp(line, "Uid:", 4) || !strncmp(line, "Gid:", 4) || !strncmp(line, "Groups:", 7))
+			strncat(text, line, size - strlen(text) - 1);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------ */
+
+struct dirent64_head {
+	uint64_t ino, off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+/* Calls fn for each kernel thread but the caller's; how often it said true. */
+static int for_others(bool (*fn)(int tid, const char *own), const char *own)
+{
+	char buf[DIRENTS] KBI_ALIGNED(8);
+	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int me = kbi_sys_gettid(), found = 0;
+	long n;
+
+	if (fd < 0)
+		kbi_sys_fatal("set*id: cannot see the process's threads in /proc/self/task");
+	while ((n = kbi_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct dirent64_head *d = (const void *)(buf + at);
+			int tid = atoi(d->name);
+
+			if (tid > 0 && tid != me)
+				found += fn(tid, own);
+			at += d->reclen;
+		}
+	}
+	kbi_sys(SYS_close, fd);
+	return found;
+}
+
+/* true: it was somebody else and has been told. */
+static bool bring_along(int tid, const char *own)
+{
+	char theirs[STATUS];
+
+	identity(tid, theirs, sizeof(theirs));
+	if (theirs[0] == 0 || strcmp(theirs, own) == 0)
+		return false;
+	tell(tid);
+	return true;
+}
+
+static void broadcast(void)
+{
+	char own[STATUS];
+	struct action before;
+	int passes = 0;
+
+	identity(kbi_sys_gettid(), own, sizeof(own));
+	install(&before);
+	while (for_others(bring_along, own))
+		if (++passes > PASSES)
+			kbi_sys_fatal("set*id: a kernel thread kept its old identity");
+	action(SIGNAL_SETID, &before, NULL);
+}
+
+static int everywhere(long nr, long a, long b, long c)
+{
+	uint32_t free = 0;
+	long r;
+
+	/* acquire: partner is the release below */
+	while (!a_cas_acq(&busy, &free, 1)) {
+		free = 0;
+		sched_yield();
+	}
+	kbi_np_enter(kbi_self());
+	kbi_tcb_freeze();
+	current = (struct call){ nr, a, b, c };
+	r = kbi_sys(nr, a, b, c);
+	if (r == 0)
+		broadcast();
+	kbi_tcb_thaw();
+	kbi_np_leave(kbi_self());
+	a_store_rel(&busy, 0);
+	if (r == 0)
+		return 0;
+	errno = (int)-r;
+	return -1;
+}
+
+static bool by_libc(void)
+{
+	return kbi_vp_n == 0 || kbi_posix_forked;
+}
+
+/* ---- the functions ------------------------------------------------------------------------------------ */
+
+KBI_POSIX_API int setuid(uid_t id)
+{
+	return by_libc() ? kbi_libc()->setuid(id) : everywhere(SYS_setuid, id, 0, 0);
+}
+
+KBI_POSIX_API int setgid(gid_t id)
+{
+	return by_libc() ? kbi_libc()->setgid(id) : everywhere(SYS_setgid, id, 0, 0);
+}
+
+KBI_POSIX_API int setresuid(uid_t r, uid_t e, uid_t s)
+{
+	return by_libc() ? kbi_libc()->setresuid(r, e, s) : everywhere(SYS_setresuid, (int)r, (int)e, (int)s);
+}
+
+KBI_POSIX_API int setresgid(gid_t r, gid_t e, gid_t s)
+{
+	return by_libc() ? kbi_libc()->setresgid(r, e, s) : everywhere(SYS_setresgid, (int)r, (int)e, (int)s);
+}
+
+KBI_POSIX_API int setreuid(uid_t r, uid_t e)
+{
+	return by_libc() ? kbi_libc()->setreuid(r, e) : everywhere(SYS_setreuid, (int)r, (int)e, 0);
+}
+
+KBI_POSIX_API int setregid(gid_t r, gid_t e)
+{
+	return by_libc() ? kbi_libc()->setregid(r, e) : everywhere(SYS_setregid, (int)r, (int)e, 0);
+}
+
+KBI_POSIX_API int seteuid(uid_t e)
+{
+	if (e == (uid_t)-1) {
+		errno = EINVAL;
+		return -1;
+	}
+	return by_libc() ? kbi_libc()->seteuid(e) : everywhere(SYS_setresuid, -1, (int)e, -1);
+}
+
+KBI_POSIX_API int setegid(gid_t e)
+{
+	if (e == (gid_t)-1) {
+		errno = EINVAL;
+		return -1;
+	}
+	return by_libc() ? kbi_libc()->setegid(e) : everywhere(SYS_setresgid, -1, (int)e, -1);
+}
+
+KBI_POSIX_API int setgroups(size_t n, const gid_t *groups)
+{
+	return by_libc() ? kbi_libc()->setgroups(n, groups) : everywhere(SYS_setgroups, (long)n, (long)groups, 0);
+}
+
+/* libc's calls its own setgroups inside. */
+KBI_POSIX_API int initgroups(const char *user, gid_t group)
+{
+	int n = 0, e;
+	gid_t *groups;
+
+	if (by_libc())
+		return kbi_libc()->initgroups(user, group);
+	getgrouplist(user, group, NULL, &n);
+	groups = malloc(((size_t)n + 1) * sizeof(*groups));
+	if (!groups)
+		return -1;
+	e = getgrouplist(user, group, groups, &n) < 0 ? -1 : setgroups((size_t)n, groups);
+	free(groups);
+	return e;
+}

@@ -1,0 +1,409 @@
+/* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight unless its attributes
+ * ask for PTHREAD_SCOPE_SYSTEM, this libc gives us no control blocks (said once), or the process was forked
+ * from one with threads; then it is a kernel thread that libc makes, and all of our objects serve it as a
+ * foreign one.
+ * Callers: programs. Join may switch. */
+#include "posix/posix.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/boot.h"
+#include "core/vp.h"
+#include "os/real.h"
+#include "os/sys.h"
+#include "sync/sem.h"
+
+int pthread_attr_getsigmask_np(const pthread_attr_t *attr, sigset_t *set) __attribute__((weak));
+
+/* ---- kernel threads -------------------------------------------------------------------------------- */
+
+struct kernel_start {
+	void *(*fn)(void *);
+	void *arg;
+	bool c11;
+};
+
+static void kernel_ended(void *unused)
+{
+	(void)unused;
+	kb_sem_post(&kbi_posix_me.ended);
+}
+
+static void *kernel_body(void *arg)
+{
+	struct kernel_start s = *(struct kernel_start *)arg;
+	void *result;
+
+	free(arg);
+	a_store_rlx(&kbi_posix_me.kernel, 1);
+	pthread_cleanup_push(kernel_ended, NULL);
+	result = s.c11 ? (void *)(intptr_t)((int (*)(void *))(uintptr_t)s.fn)(s.arg) : s.fn(s.arg);
+	pthread_cleanup_pop(1);
+	return result;
+}
+
+static bool is_detached(const pthread_attr_t *attr)
+{
+	int state = PTHREAD_CREATE_JOINABLE;
+
+	if (attr)
+		pthread_attr_getdetachstate(attr, &state);
+	return state == PTHREAD_CREATE_DETACHED;
+}
+
+static int create_kernel(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
+{
+	struct kernel_start *s = malloc(sizeof(*s));
+	bool detached = is_detached(attr);
+	int e;
+
+	if (!s)
+		return EAGAIN;
+	*s = (struct kernel_start){ fn, arg, c11 };
+	kbi_posix_made_kernel = true;
+	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);
+	if (e)
+		free(s);
+	else if (!detached)
+		a_store_rlx(&kbi_posix_record(*id)->kernel, 1);
+	return e;
+}
+
+/* A lightweight thread first waits here for its end, so that libc's join is short. */
+static int join_kernel(pthread_t id, uint64_t deadline)
+{
+	struct kbi_posix_thread *r = kbi_posix_record(id);
+	int e;
+
+	if (!kbi_posix_light() || !a_load_rlx(&r->kernel))
+		return 0;
+	do {
+		e = kbi_sem_wait(&r->ended, kbi_posix_until_cancelled(deadline));
+		kbi_signal_resumed();
+		if (e == ECANCELED)
+			kbi_cancel_test();
+	} while (e == EINTR || e == ECANCELED);
+	return e;
+}
+
+/* ---- a lightweight thread's first and last steps --------------------------------------------------- */
+
+static void *light_body(struct kb_thread *t)
+{
+	void *result;
+
+	kbi_signal_resumed();
+	result = kbi_posix_frame(t->fn, t->arg);
+	if (kbi_unlikely(kbi_posix_forked))
+		kbi_fork_thread_ends();
+	return result;
+}
+
+static void light_end(struct kb_thread *t)
+{
+	(void)t;
+	kbi_key_run_destructors();
+	kbi_delegate_thread_ends();
+}
+
+static void set_hooks(void)
+{
+	(void)kbi_libc();
+	kbi_thread_hooks.entry = light_body;
+	kbi_thread_hooks.exit = light_end;
+}
+
+/* ---- creation --------------------------------------------------------------------------------------- */
+
+/* What a thread is made with beyond core's attributes. */
+struct birth {
+	pthread_t *id;
+	size_t guard;
+	int policy, priority;
+	bool c11;
+	const cpu_set_t *affinity; /* or NULL, as the mask */
+	const sigset_t *mask;
+};
+
+/* The new thread's block is complete and it cannot run yet. */
+static void publish(struct kb_thread *t, void *arg)
+{
+	const struct birth *b = arg;
+	pthread_t id = (pthread_t)t->stack->tcb.pthread;
+	struct kbi_posix_thread *r = kbi_posix_record(id);
+
+	t->posix = r;
+	r->self = id;
+	r->c11 = b->c11;
+	r->guard = b->guard;
+	r->policy = b->policy;
+	r->priority = b->priority;
+	if (kbi_unlikely(b->affinity)) {
+		r->affinity = *b->affinity;
+		r->has_affinity = 1;
+	}
+	kbi_cancel_fresh(id);
+	kbi_signal_inherit(r, b->mask);
+	*b->id = id;
+}
+
+static bool say_no_blocks(void)
+{
+	static a32 said;
+
+	if (!a_xchg_rlx(&said, 1))
+		kbi_sys_message("threads are kernel threads here: %s", kbi_tcb_why());
+	return true;
+}
+
+static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b, void *(*fn)(void *),
+		void *arg)
+{
+	struct kb_thread *t;
+	int e;
+
+	a->bound = -1;
+	a->own_tls = true;
+	a->publish = publish;
+	a->publish_arg = b;
+	e = kbi_thread_create(&t, a, fn, arg);
+	if (kbi_likely(e == 0))
+		return 0;
+	if (e == ENOTSUP && say_no_blocks())
+		return create_kernel(b->id, attr, fn, arg, b->c11);
+	return e == ENOMEM ? EAGAIN : e;
+}
+
+/* libc's default attributes, as they were at the last look. */
+static a64 default_stack, default_guard; /* stack 0: not looked */
+
+static void look_up_defaults(void)
+{
+	pthread_attr_t attr;
+	size_t stack = 0, guard = 0;
+
+	pthread_attr_init(&attr);
+	pthread_attr_getstacksize(&attr, &stack);
+	pthread_attr_getguardsize(&attr, &guard);
+	pthread_attr_destroy(&attr);
+	a_store_rlx(&default_guard, guard);
+	a_store_rlx(&default_stack, stack);
+}
+
+KBI_POSIX_API int pthread_setattr_default_np(const pthread_attr_t *attr)
+{
+	int e = kbi_libc()->pthread_setattr_default_np(attr);
+
+	a_store_rlx(&default_stack, 0);
+	return e;
+}
+
+static int make_plain(struct birth *b, void *(*fn)(void *), void *arg)
+{
+	struct kbi_thread_attr a = { 0 };
+
+	if (kbi_unlikely(!a_load_rlx(&default_stack)))
+		look_up_defaults();
+	a.stack_size = a_load_rlx(&default_stack);
+	b->guard = a_load_rlx(&default_guard);
+	b->policy = kbi_posix_me.policy;
+	b->priority = kbi_posix_me.priority;
+	return make(NULL, &a, b, fn, arg);
+}
+
+static void read_stack(const pthread_attr_t *attr, struct kbi_thread_attr *a)
+{
+	void *low;
+	size_t size = 0;
+
+	pthread_attr_getstack(attr, &low, &size);
+	/* libc keeps the upper end: 0 where none was given */
+	if ((uintptr_t)low + size != 0) {
+		a->stack_low = low;
+		a->stack_size = size;
+		return;
+	}
+	pthread_attr_getstacksize(attr, &a->stack_size);
+}
+
+/* 0 or EPERM. */
+static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
+{
+	struct sched_param p = { 0 };
+	int inherit = PTHREAD_INHERIT_SCHED;
+
+	pthread_attr_getinheritsched(attr, &inherit);
+	if (inherit == PTHREAD_INHERIT_SCHED) {
+		b->policy = kbi_posix_me.policy;
+		b->priority = kbi_posix_me.priority;
+		return 0;
+	}
+	pthread_attr_getschedpolicy(attr, &b->policy);
+	pthread_attr_getschedparam(attr, &p);
+	b->priority = p.sched_priority;
+	return kbi_about_may_schedule(b->policy, b->priority);
+}
+
+/* true: one was given; libc answers "all" where none was. */
+static bool read_affinity(const pthread_attr_t *attr, cpu_set_t *set)
+{
+	cpu_set_t all;
+
+	memset(&all, 0xff, sizeof(all));
+	return pthread_attr_getaffinity_np(attr, sizeof(*set), set) == 0 && memcmp(&all, set, sizeof(all)) != 0;
+}
+
+static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, void *(*fn)(void *), void *arg)
+{
+	struct kbi_thread_attr a = { .detached = is_detached(attr) };
+	cpu_set_t affinity;
+	sigset_t mask;
+	int e = read_scheduling(attr, b);
+
+	if (e)
+		return e;
+	read_stack(attr, &a);
+	pthread_attr_getguardsize(attr, &b->guard);
+	if (read_affinity(attr, &affinity))
+		b->affinity = &affinity;
+	if (pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, &mask) == 0)
+		b->mask = &mask;
+	return make(attr, &a, b, fn, arg);
+}
+
+/* The first thread is about to be made. The caller is on the kernel thread that libc made with its block: what
+ * the kernel says of that thread holds for the block. */
+static KBI_NOINLINE int begin(void)
+{
+	set_hooks();
+	kbi_cancel_find();
+	kbi_delegate_find();
+	kbi_key_find();
+	kbi_fork_init();
+	kbi_signal_start();
+	return kbi_boot();
+}
+
+static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
+{
+	struct birth b = { .id = id, .c11 = c11 };
+	int e;
+
+	if (kbi_posix_forked || (attr && kbi_attr_wants_kernel_thread(attr)))
+		return create_kernel(id, attr, fn, arg, c11);
+	if (kbi_unlikely(!kbi_booted())) {
+		e = begin();
+		if (e)
+			return e;
+	}
+	return attr ? make_with(attr, &b, fn, arg) : make_plain(&b, fn, arg);
+}
+
+KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr, void *(*fn)(void *),
+				 void *restrict arg)
+{
+	return create(id, attr, fn, arg, false);
+}
+
+/* ---- joining ---------------------------------------------------------------------------------------- */
+
+static int join_light(struct kb_thread *t, void **result, uint64_t deadline)
+{
+	int e = kbi_thread_join(t, result, deadline);
+
+	kbi_signal_resumed();
+	return e;
+}
+
+static uint64_t deadline_of(clockid_t clock, const struct timespec *abstime)
+{
+	return abstime ? kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec) : KBI_FOREVER;
+}
+
+static int join_until(pthread_t id, void **result, clockid_t clock, const struct timespec *abstime)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+	int e;
+
+	if (gone)
+		return ESRCH;
+	if (abstime && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime)))
+		return EINVAL;
+	kbi_cancel_test();
+	do {
+		uint64_t deadline = deadline_of(clock, abstime);
+
+		e = t ? join_light(t, result, deadline) : join_kernel(id, deadline);
+	} while (e == ETIMEDOUT && !kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec));
+	if (t || e)
+		return e;
+	return abstime ? kbi_libc()->pthread_clockjoin_np(id, result, clock, abstime) :
+			 kbi_libc()->pthread_join(id, result);
+}
+
+KBI_POSIX_API int pthread_join(pthread_t id, void **result)
+{
+	return join_until(id, result, CLOCK_MONOTONIC, NULL);
+}
+
+KBI_POSIX_API int pthread_timedjoin_np(pthread_t id, void **result, const struct timespec *abstime)
+{
+	return join_until(id, result, CLOCK_REALTIME, abstime);
+}
+
+KBI_POSIX_API int pthread_clockjoin_np(pthread_t id, void **result, clockid_t clock, const struct timespec *abstime)
+{
+	return join_until(id, result, clock, abstime);
+}
+
+KBI_POSIX_API int pthread_tryjoin_np(pthread_t id, void **result)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	return t ? kbi_thread_join(t, result, 0) : kbi_libc()->pthread_tryjoin_np(id, result);
+}
+
+KBI_POSIX_API int pthread_detach(pthread_t id)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	return t ? kbi_thread_detach(t) : kbi_libc()->pthread_detach(id);
+}
+
+/* ---- C11 ---------------------------------------------------------------------------------------------- */
+
+KBI_POSIX_API int thrd_create(thrd_t *id, thrd_start_t fn, void *arg)
+{
+	switch (create(id, NULL, (void *(*)(void *))(uintptr_t)fn, arg, true)) {
+	case 0:
+		return thrd_success;
+	case EAGAIN:
+		return thrd_nomem;
+	default:
+		return thrd_error;
+	}
+}
+
+KBI_POSIX_API int thrd_join(thrd_t id, int *result)
+{
+	void *r = NULL;
+	int e = pthread_join(id, &r);
+
+	if (e == 0 && result)
+		*result = (int)(intptr_t)r;
+	return e ? thrd_error : thrd_success;
+}
+
+KBI_POSIX_API int thrd_detach(thrd_t id)
+{
+	return pthread_detach(id) ? thrd_error : thrd_success;
+}

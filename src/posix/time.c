@@ -1,0 +1,128 @@
+/* posix/time.c - the functions that sleep. A lightweight thread sleeps on its virtual processor's deadline
+ * heap; everybody else in libc's own. Clocks that libc's clock_nanosleep knows and we do not (CPU time) are
+ * libc's too.
+ * Callers: programs. All may switch and are cancellation points. */
+#include "posix/posix.h"
+
+#include "os/sys.h"
+
+enum { SECOND = 1000000000 };
+
+static bool is_ours(clockid_t clock)
+{
+	return (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC) && kbi_posix_light();
+}
+
+/* Sleeps until the deadline, then 0; EINTR: a signal handler ran. */
+static int sleep_until(uint64_t deadline)
+{
+	struct kbi_task *self = kbi_self();
+
+	for (;;) {
+		int e;
+
+		kbi_cancel_test();
+		if (kbi_timer_now() >= deadline)
+			return 0;
+		kbi_waitq_sleep(self, kbi_posix_until_cancelled(deadline));
+		e = kbi_posix_stop_signal(self);
+		kbi_signal_resumed();
+		if (e)
+			return e;
+	}
+}
+
+static int sleep_absolute(clockid_t clock, const struct timespec *t)
+{
+	while (!kbi_timer_passed(clock, t->tv_sec, t->tv_nsec)) {
+		int e = sleep_until(kbi_timer_deadline(clock, t->tv_sec, t->tv_nsec));
+
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+static int sleep_relative(const struct timespec *t, struct timespec *left)
+{
+	uint64_t ns = t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX * SECOND :
+					      (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+	uint64_t deadline = kbi_timer_now() + ns, now;
+	int e = sleep_until(deadline);
+
+	if (e && left) {
+		now = kbi_timer_now();
+		ns = now < deadline ? deadline - now : 0;
+		*left = (struct timespec){ (time_t)(ns / SECOND), (long)(ns % SECOND) };
+	}
+	return e;
+}
+
+KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+{
+	if (!is_ours(clock))
+		return kbi_libc()->clock_nanosleep(clock, flags, t, left);
+	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
+		return flags & TIMER_ABSTIME && kbi_posix_time_ok(t) ? 0 : EINVAL;
+	kbi_cancel_test();
+	return flags & TIMER_ABSTIME ? sleep_absolute(clock, t) : sleep_relative(t, left);
+}
+
+KBI_POSIX_API int nanosleep(const struct timespec *t, struct timespec *left)
+{
+	int e;
+
+	if (!is_ours(CLOCK_MONOTONIC))
+		return kbi_libc()->nanosleep(t, left);
+	e = clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
+	if (e == 0)
+		return 0;
+	errno = e;
+	return -1;
+}
+
+KBI_POSIX_ALIAS(__nanosleep, nanosleep);
+
+KBI_POSIX_API int usleep(useconds_t us)
+{
+	struct timespec t = { us / 1000000, (long)(us % 1000000) * 1000 };
+
+	return is_ours(CLOCK_MONOTONIC) ? nanosleep(&t, NULL) : kbi_libc()->usleep(us);
+}
+
+KBI_POSIX_API unsigned sleep(unsigned seconds)
+{
+	struct timespec t = { seconds, 0 }, left = { 0, 0 };
+
+	if (!is_ours(CLOCK_MONOTONIC))
+		return kbi_libc()->sleep(seconds);
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &left) ? (unsigned)left.tv_sec + (left.tv_nsec != 0) : 0;
+}
+
+KBI_POSIX_API int thrd_sleep(const struct timespec *t, struct timespec *left)
+{
+	int e = clock_nanosleep(CLOCK_REALTIME, 0, t, left);
+
+	return e == 0 ? 0 : e == EINTR ? -1 : -2;
+}
+
+KBI_POSIX_API int sched_yield(void)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (!self) {
+		kbi_sys_yield();
+		return 0;
+	}
+	kbi_thread_yield();
+	kbi_signal_resumed();
+	return 0;
+}
+
+KBI_POSIX_ALIAS(__sched_yield, sched_yield);
+KBI_POSIX_ALIAS(pthread_yield, sched_yield);
+
+KBI_POSIX_API void thrd_yield(void)
+{
+	sched_yield();
+}
