@@ -1,0 +1,340 @@
+/* tool/bench.c - `kochab bench`: reads the options, lays out the cells, measures, shows. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "bench_child.h"
+
+int kochab_bench(int argc, char **argv);
+
+enum { LIST = 32 };
+
+struct plan {
+	const struct bench *bench; /* NULL: all */
+	const char *methods, *threads, *vps;
+	int free, spread, peers, quick, bars, json, limits, strict;
+	unsigned runs;
+	double seconds;
+	const char *json_file;
+};
+
+static const char usage[] =
+	"usage: kochab bench NAME|all|limits [options]\n"
+	"  --threads N,N,...      numbers of threads; 'cores' and 'cores+1' are allowed\n"
+	"  --vps N,N,...          virtual processors (kernel threads: CPUs they may use)\n"
+	"  --methods a,b,...      ways to compare (default: all but the peers)\n"
+	"  --peers                the peers built by bench/shim/build as well\n"
+	"  --placement free|spread|both   spread: neighbours bound to different processors\n"
+	"  --runs R               measurements of each method, interleaved (default 5)\n"
+	"  --seconds S            length of one measurement (default 0.3)\n"
+	"  --quick                short measurements, 3 runs\n"
+	"  --format table|bars|json       what standard output gets\n"
+	"  --json FILE            the JSON lines as well\n"
+	"  --strict               exit status 1 if a limit is missed\n"
+	"  --page FILE.html LINES.jsonl   writes the page of the demo from JSON lines\n"
+	"Every measurement is a process of its own; run 1 of every method, then run 2, ...\n";
+
+static int bad(const char *what, const char *value)
+{
+	fprintf(stderr, "kochab bench: %s '%s'\n", what, value);
+	return EINVAL;
+}
+
+/* "10,cores+1" -> numbers; their count, 0 if it cannot be read. */
+static unsigned numbers(const char *text, unsigned *out)
+{
+	unsigned n = 0;
+
+	for (const char *p = text; n < LIST; p++) {
+		char *end;
+		unsigned long v;
+
+		if (strncmp(p, "cores", 5) == 0) {
+			v = bench_cpus();
+			end = (char *)(uintptr_t)p + 5;
+			if (*end == '+')
+				v += strtoul(end + 1, &end, 10);
+		} else {
+			v = strtoul(p, &end, 10);
+		}
+		if (end == p || v == 0 || v > 100000000)
+			return 0;
+		out[n++] = (unsigned)v;
+		if (*end == 0)
+			return n;
+		if (*end != ',')
+			return 0;
+		p = end;
+	}
+	return 0;
+}
+
+static int named(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+		if (strncmp(p, name, n) == 0 && (p[n] == 0 || p[n] == ','))
+			return 1;
+	return 0;
+}
+
+static void add_methods(struct bench_cells *all, const struct plan *p, const struct bench *b,
+	const struct bench_method *m, int wanted, struct bench_case c)
+{
+	for (; m->name; m++)
+		if (p->methods ? named(p->methods, m->name) : wanted)
+			bench_cell_add(all, b, m, c);
+}
+
+static int add_bench(struct bench_cells *all, const struct plan *p, const struct bench *b)
+{
+	unsigned threads[LIST], vps[LIST];
+	unsigned nt = numbers(p->threads ? p->threads : b->threads, threads);
+	unsigned nv = numbers(p->vps ? p->vps : b->vps, vps);
+
+	if (!nt)
+		return bad("cannot read the numbers of threads", p->threads);
+	if (!nv)
+		return bad("cannot read the numbers of virtual processors", p->vps);
+	for (unsigned v = 0; v < nv; v++)
+		for (int spread = !p->free; spread <= p->spread; spread++)
+			for (unsigned t = 0; t < nt; t++) {
+				struct bench_case c = { threads[t], vps[v], spread, 0 };
+
+				add_methods(all, p, b, b->methods, 1, c);
+				if (b->peers)
+					add_methods(all, p, b, bench_peers, p->peers, c);
+			}
+	return 0;
+}
+
+static int check_methods(const struct plan *p)
+{
+	char list[1024], *rest = list, *word;
+
+	if (!p->methods)
+		return 0;
+	snprintf(list, sizeof list, "%s", p->methods);
+	while ((word = strsep(&rest, ","))) {
+		int found = 0;
+		for (const struct bench *const *b = bench_all; *b; b++)
+			if ((!p->bench || p->bench == *b) && bench_method_find(*b, word))
+				found = 1;
+		if (!found)
+			return bad("no such method", word);
+	}
+	return 0;
+}
+
+/* Peers that are not built get their rows taken out and one line said. */
+static void drop_absent(struct bench_cells *all, const char *self)
+{
+	size_t kept = 0;
+
+	for (const struct bench_method *m = bench_peers; m->name; m++) {
+		int asked = 0;
+		for (size_t i = 0; i < all->count; i++)
+			asked |= all->cell[i].method == m;
+		if (asked && !bench_peer_there(self, m->name))
+			fprintf(stderr, "kochab bench: %s skipped: not built (bench/shim/build says why)\n",
+				m->name);
+	}
+	for (size_t i = 0; i < all->count; i++) {
+		const struct bench_method *m = all->cell[i].method;
+		if (!(m->flags & BENCH_PEER) || bench_peer_there(self, m->name))
+			all->cell[kept++] = all->cell[i];
+	}
+	all->count = kept;
+}
+
+static int lay_out(struct bench_cells *all, const struct plan *p, const char *self)
+{
+	int e = check_methods(p);
+
+	for (const struct bench *const *b = bench_all; *b && !e; b++)
+		if (p->bench ? p->bench == *b : !p->limits)
+			e = add_bench(all, p, *b);
+	if (!e && !p->bench)
+		bench_limits_cells(all);
+	drop_absent(all, self);
+	if (!e && !all->count) {
+		fputs("kochab bench: nothing to measure with these options\n", stderr);
+		e = EINVAL;
+	}
+	return e;
+}
+
+static int show(const struct bench_cells *all, const struct plan *p)
+{
+	unsigned missed = 0, failed = 0;
+
+	if (p->json)
+		bench_show_json(all, stdout);
+	else
+		bench_show_table(all, p->bars, stdout);
+	if (p->json_file) {
+		FILE *f = fopen(p->json_file, "w");
+		if (!f)
+			return bad("cannot write", p->json_file);
+		bench_show_json(all, f);
+		fclose(f);
+	}
+	if (!p->bench)
+		missed = bench_limits_show(all, p->json ? stderr : stdout);
+	for (size_t i = 0; i < all->count; i++)
+		failed += (unsigned)all->cell[i].failed;
+	if (failed)
+		fprintf(stderr, "kochab bench: %u of %zu measurements failed\n", failed, all->count);
+	return failed || (missed && p->strict);
+}
+
+static int parse_placement(struct plan *p, const char *v)
+{
+	p->free = strcmp(v, "free") == 0 || strcmp(v, "both") == 0;
+	p->spread = strcmp(v, "spread") == 0 || strcmp(v, "both") == 0;
+	return p->free || p->spread ? 0 : bad("unknown placement", v);
+}
+
+static int parse_format(struct plan *p, const char *v)
+{
+	p->json = strcmp(v, "json") == 0;
+	p->bars = strcmp(v, "bars") == 0;
+	return p->json || p->bars || strcmp(v, "table") == 0 ? 0 : bad("unknown format", v);
+}
+
+static int parse_runs(struct plan *p, const char *v)
+{
+	char *end;
+	unsigned long n = strtoul(v, &end, 10);
+
+	p->runs = (unsigned)n;
+	return *end == 0 && n >= 1 && n <= BENCH_RUNS ? 0 : bad("cannot use this number of runs", v);
+}
+
+static int parse_seconds(struct plan *p, const char *v)
+{
+	char *end;
+
+	p->seconds = strtod(v, &end);
+	return *end == 0 && p->seconds > 0 && p->seconds <= 60 ? 0 : bad("cannot use this length", v);
+}
+
+static const struct option options[] = {
+	{ "threads", 1, 0, 't' },
+	{ "vps", 1, 0, 'v' },
+	{ "methods", 1, 0, 'm' },
+	{ "peers", 0, 0, 'p' },
+	{ "placement", 1, 0, 'l' },
+	{ "runs", 1, 0, 'r' },
+	{ "seconds", 1, 0, 's' },
+	{ "quick", 0, 0, 'q' },
+	{ "format", 1, 0, 'f' },
+	{ "json", 1, 0, 'j' },
+	{ "strict", 0, 0, 'S' },
+	{ "help", 0, 0, 'h' },
+	{ 0 },
+};
+
+static int parse_one(struct plan *p, int opt, const char *v)
+{
+	switch (opt) {
+	case 't':
+		p->threads = v;
+		return 0;
+	case 'v':
+		p->vps = v;
+		return 0;
+	case 'm':
+		p->methods = v;
+		return 0;
+	case 'p':
+		p->peers = 1;
+		return 0;
+	case 'q':
+		p->quick = 1;
+		return 0;
+	case 'S':
+		p->strict = 1;
+		return 0;
+	case 'j':
+		p->json_file = v;
+		return 0;
+	case 'l':
+		return parse_placement(p, v);
+	case 'r':
+		return parse_runs(p, v);
+	case 's':
+		return parse_seconds(p, v);
+	case 'f':
+		return parse_format(p, v);
+	default:
+		return EINVAL;
+	}
+}
+
+static int parse(struct plan *p, int argc, char **argv)
+{
+	int opt, e = 0;
+
+	optind = 1;
+	while (!e && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+		e = parse_one(p, opt, optarg);
+	if (!e && optind + 1 != argc)
+		e = bad("one question is needed (see kochab bench --help), not",
+			optind < argc ? argv[optind + 1] : "");
+	if (e)
+		return e;
+	p->limits = strcmp(argv[optind], "limits") == 0;
+	if (!p->limits && strcmp(argv[optind], "all") != 0 && !(p->bench = bench_find(argv[optind])))
+		return bad("no such question:", argv[optind]);
+	if (!p->runs)
+		p->runs = p->quick ? 3 : 5;
+	if (p->seconds <= 0)
+		p->seconds = p->quick ? 0.05 : 0.3;
+	return 0;
+}
+
+static int help(FILE *out)
+{
+	fputs(usage, out);
+	for (const struct bench *const *b = bench_all; *b; b++) {
+		fprintf(out, "\n%s: %s\n  ", (*b)->name, (*b)->question);
+		for (const struct bench_method *m = (*b)->methods; m->name; m++)
+			fprintf(out, " %s", m->name);
+		fputc('\n', out);
+	}
+	return out == stdout ? 0 : 2;
+}
+
+int kochab_bench(int argc, char **argv)
+{
+	struct plan plan = { .free = 1 };
+	struct bench_cells all = { 0 };
+	char self[PATH_MAX];
+	ssize_t n;
+	int status;
+
+	if (argc > 1 && strcmp(argv[1], "--measure") == 0)
+		return bench_child(argc - 2, argv + 2);
+	if (argc == 4 && strcmp(argv[1], "--page") == 0)
+		return bench_page(argv[3], argv[2]);
+	if (argc < 2)
+		return help(stderr);
+	if (strcmp(argv[1], "--help") == 0)
+		return help(stdout);
+	n = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (n <= 0 || parse(&plan, argc, argv))
+		return 2;
+	self[n] = 0;
+	if (lay_out(&all, &plan, self))
+		return 2;
+	bench_measure(&all, plan.runs, plan.seconds, isatty(STDERR_FILENO), self);
+	status = show(&all, &plan);
+	free(all.cell);
+	return status;
+}

@@ -1,0 +1,119 @@
+/* tool/bench.h - what a bench question, the bench driver and the page writer agree on.
+ * A question (bench/NAME.c) is one `struct bench` with a row per method; it is listed in bench/list.def.
+ * Every single measurement runs in a process of its own: the driver starts this program again with
+ * `bench --measure ...`, in the environment the method wants, reads its results from a pipe, and goes
+ * round all methods once per run, so that noise of the machine hits all of them alike. */
+#ifndef KOCHAB_TOOL_BENCH_H
+#define KOCHAB_TOOL_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- what a question sees (in the measuring process) ------------------------------------------ */
+
+struct bench_case {
+	unsigned threads;
+	unsigned vps;   /* virtual processors, or CPUs that kernel threads may use */
+	int spread;     /* neighbours on different processors */
+	double seconds; /* a measurement should take about this long */
+};
+
+enum {
+	BENCH_KERNEL = 1,    /* kernel threads: confined to `vps` CPUs; never starts Kochab */
+	BENCH_PEER = 2,      /* another runtime: a program of its own from bench/shim */
+	BENCH_FREE_ONLY = 4, /* cannot place its threads */
+	BENCH_CLAMP = 8,     /* above `most` threads: measured with `most` */
+	BENCH_CORES_1 = 16,  /* `most` is the number of processors + 1 */
+};
+
+struct bench_method {
+	const char *name;
+	void (*run)(const struct bench_case *c); /* reports with bench_report */
+	const char *as;                          /* this method's pthread code, run under the drop-in */
+	const char *settings;                    /* "NAME=value NAME=value" added to the environment */
+	unsigned flags;
+	unsigned most;                /* threads; 0: any number */
+	const char *beyond;           /* what the table says above `most` */
+	unsigned vps_least, vps_most; /* 0: any */
+};
+
+struct bench {
+	const char *name;
+	const char *question;
+	const struct bench_method *methods; /* ends with a row without a name */
+	const char *threads;                /* defaults, written like the options: "cores,cores+1,10" */
+	const char *vps;
+	const char *reference; /* method the table compares with; may be NULL */
+	int peers;             /* the peers' shims answer it too */
+	double seconds;        /* fixed length of a measurement; 0: the driver's choice */
+};
+
+/* One result of this measurement; metrics and units are constants of the question. */
+void bench_report(const char *metric, const char *unit, double value);
+/* Ends the measurement as failed (a wrong result) or as not possible here. */
+void bench_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+void bench_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+double bench_now(void);
+unsigned bench_cpus(void);
+/* The CPU number of the i-th CPU this process may use (modulo their number). */
+int bench_cpu(unsigned i);
+/* Calls once(arg, n) -> seconds with growing n until it takes c->seconds; returns seconds per n. The first
+ * call is never taken: it warms up. */
+double bench_scale(const struct bench_case *c, double (*once)(void *arg, uint64_t n), void *arg);
+void *bench_alloc(size_t count, size_t size);
+
+/* ---- what the driver's own files share --------------------------------------------------------- */
+
+enum { BENCH_METRICS = 8, BENCH_RUNS = 101, BENCH_WORD = 64 };
+
+struct bench_series {
+	char metric[BENCH_WORD];
+	char unit[BENCH_WORD];
+	unsigned count;
+	double value[BENCH_RUNS];
+};
+
+/* One row to be: a method in one setting, with what its runs reported. */
+struct bench_cell {
+	const struct bench *bench;
+	const struct bench_method *method;
+	struct bench_case c;
+	char note[2 * BENCH_WORD]; /* why there is no figure, or what to know about it */
+	int over;                  /* no further run: impossible or failed */
+	int failed;
+	struct bench_series series[BENCH_METRICS];
+};
+
+struct bench_cells {
+	struct bench_cell *cell;
+	size_t count;
+};
+
+extern const struct bench *const bench_all[]; /* NULL-ended */
+extern const struct bench_method bench_peers[];
+
+const struct bench *bench_find(const char *name);
+const struct bench_method *bench_method_find(const struct bench *b, const char *name);
+/* Adds the cell unless it is there or the method cannot be asked that; NULL then. */
+struct bench_cell *bench_cell_add(
+	struct bench_cells *all, const struct bench *b, const struct bench_method *m, struct bench_case c);
+struct bench_cell *bench_cell_find(const struct bench_cells *all, const char *bench, const char *method,
+	unsigned threads, unsigned vps, int spread);
+const struct bench_series *bench_series_find(const struct bench_cell *cell, const char *metric);
+double bench_min(const struct bench_series *s);
+double bench_median(const struct bench_series *s);
+double bench_max(const struct bench_series *s);
+
+/* Measures every cell `runs` times, round after round. `self` is this program's path. */
+void bench_measure(struct bench_cells *all, unsigned runs, double seconds, int say, const char *self);
+int bench_peer_there(const char *self, const char *peer);
+void bench_show_table(const struct bench_cells *all, int bars, FILE *out);
+void bench_show_json(const struct bench_cells *all, FILE *out);
+/* Adds the cells the limits speak of; then prints every figure against its limit, returns the misses. */
+void bench_limits_cells(struct bench_cells *all);
+unsigned bench_limits_show(const struct bench_cells *all, FILE *out);
+/* Writes the page from JSON lines; 0 or 1 (and says why). */
+int bench_page(const char *lines, const char *page);
+
+#endif

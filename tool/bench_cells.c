@@ -1,0 +1,147 @@
+/* tool/bench_cells.c - the table of what is to be measured: one cell per question, method, number of
+ * threads, number of processors and placement; and the questions and peers by name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define BENCH(name) extern const struct bench bench_##name;
+#include "list.def"
+#undef BENCH
+
+const struct bench *const bench_all[] = {
+#define BENCH(name) &bench_##name,
+#include "list.def"
+#undef BENCH
+	NULL,
+};
+
+#define PEER BENCH_PEER | BENCH_FREE_ONLY
+
+/* Other runtimes, built by bench/shim/build; the single-processor ones are asked for 1 VP only. */
+const struct bench_method bench_peers[] = {
+	{ "boost-fiber", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "go", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "tokio", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "may", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "pth", 0, 0, 0, PEER, 2000, "not tried", 0, 1 },
+	{ "st", 0, 0, 0, PEER, 0, 0, 0, 1 },
+	{ 0 },
+};
+
+const struct bench *bench_find(const char *name)
+{
+	for (const struct bench *const *b = bench_all; *b; b++)
+		if (strcmp((*b)->name, name) == 0)
+			return *b;
+	return NULL;
+}
+
+static const struct bench_method *find_in(const struct bench_method *m, const char *name)
+{
+	for (; m->name; m++)
+		if (strcmp(m->name, name) == 0)
+			return m;
+	return NULL;
+}
+
+const struct bench_method *bench_method_find(const struct bench *b, const char *name)
+{
+	const struct bench_method *m = find_in(b->methods, name);
+
+	return m || !b->peers ? m : find_in(bench_peers, name);
+}
+
+struct bench_cell *bench_cell_find(const struct bench_cells *all, const char *bench, const char *method,
+	unsigned threads, unsigned vps, int spread)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		struct bench_cell *cell = &all->cell[i];
+
+		if (cell->c.threads == threads && cell->c.vps == vps && cell->c.spread == spread &&
+			strcmp(cell->bench->name, bench) == 0 && strcmp(cell->method->name, method) == 0)
+			return cell;
+	}
+	return NULL;
+}
+
+/* 0: the method cannot be asked that. Kernel threads cannot have more CPUs than there are. */
+static int fits(const struct bench_method *m, const struct bench_case *c)
+{
+	if (c->spread && (m->flags & BENCH_FREE_ONLY || c->vps < 2))
+		return 0;
+	if (m->flags & BENCH_KERNEL && c->vps > bench_cpus())
+		return 0;
+	return c->vps >= m->vps_least && (!m->vps_most || c->vps <= m->vps_most);
+}
+
+struct bench_cell *bench_cell_add(
+	struct bench_cells *all, const struct bench *b, const struct bench_method *m, struct bench_case c)
+{
+	unsigned most = m->flags & BENCH_CORES_1 ? c.vps + 1 : m->most;
+
+	if (!fits(m, &c))
+		return NULL;
+	if (most && c.threads > most && m->flags & BENCH_CLAMP)
+		c.threads = most;
+	if (bench_cell_find(all, b->name, m->name, c.threads, c.vps, c.spread))
+		return NULL;
+	if ((all->count & (all->count - 1)) == 0) {
+		size_t room = all->count ? 2 * all->count : 1;
+		struct bench_cell *more = realloc(all->cell, room * sizeof *more);
+		if (!more)
+			abort();
+		all->cell = more;
+	}
+	struct bench_cell *cell = &all->cell[all->count++];
+	memset(cell, 0, sizeof *cell);
+	cell->bench = b;
+	cell->method = m;
+	cell->c = c;
+	cell->over = most && c.threads > most;
+	if (cell->over)
+		snprintf(cell->note, sizeof cell->note, "%s", m->beyond);
+	return cell;
+}
+
+const struct bench_series *bench_series_find(const struct bench_cell *cell, const char *metric)
+{
+	for (size_t i = 0; cell && i < BENCH_METRICS; i++)
+		if (cell->series[i].count && strcmp(cell->series[i].metric, metric) == 0)
+			return &cell->series[i];
+	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double ranked(const struct bench_series *s, double rank)
+{
+	double v[BENCH_RUNS];
+	unsigned n = s->count;
+
+	memcpy(v, s->value, n * sizeof *v);
+	qsort(v, n, sizeof *v, compare);
+	double at = rank * (n - 1);
+	unsigned low = (unsigned)at;
+	return low + 1 < n ? v[low] + (at - low) * (v[low + 1] - v[low]) : v[low];
+}
+
+double bench_min(const struct bench_series *s)
+{
+	return ranked(s, 0);
+}
+
+double bench_median(const struct bench_series *s)
+{
+	return ranked(s, 0.5);
+}
+
+double bench_max(const struct bench_series *s)
+{
+	return ranked(s, 1);
+}

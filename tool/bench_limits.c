@@ -1,0 +1,116 @@
+/* tool/bench_limits.c - holds the measured figures against bench/limits.def: adds the cells it speaks of
+ * to what is measured, then prints every limit with the figure, the verdict and the best of the runs. */
+#include <string.h>
+
+#include "bench.h"
+
+struct limit {
+	const char *bench, *method;
+	unsigned threads, vps;
+	int spread;
+	const char *metric, *than;
+	unsigned than_vps;
+	double bound;
+};
+
+enum { FREE, SPREAD };
+
+static const struct limit limits[] = {
+#define AT_MOST(b, m, t, v, p, metric, bound) { #b, m, t, v, p, metric, NULL, 0, bound },
+#define FASTER(b, m, t, v, p, metric, than, tv, times) { #b, m, t, v, p, metric, than, tv, times },
+#include "limits.def"
+#undef AT_MOST
+#undef FASTER
+};
+
+enum { LIMITS = sizeof limits / sizeof *limits };
+
+static void add(struct bench_cells *all, const struct limit *l, const char *method, unsigned vps)
+{
+	const struct bench *b = bench_find(l->bench);
+	const struct bench_method *m = b ? bench_method_find(b, method) : NULL;
+	struct bench_case c = { l->threads, vps, l->spread, 0 };
+
+	if (m)
+		bench_cell_add(all, b, m, c);
+}
+
+void bench_limits_cells(struct bench_cells *all)
+{
+	for (const struct limit *l = limits; l < limits + LIMITS; l++) {
+		add(all, l, l->method, l->vps);
+		if (l->than)
+			add(all, l, l->than, l->than_vps);
+	}
+}
+
+static const struct bench_series *series(
+	const struct bench_cells *all, const struct limit *l, const char *method, unsigned vps)
+{
+	const struct bench_cell *cell = bench_cell_find(all, l->bench, method, l->threads, vps, l->spread);
+
+	return cell && !cell->failed ? bench_series_find(cell, l->metric) : NULL;
+}
+
+static int show_times(
+	const struct limit *l, const struct bench_series *s, const struct bench_series *than, FILE *out)
+{
+	double times = bench_median(than) / bench_median(s), best = bench_min(than) / bench_min(s);
+
+	fprintf(out, "%8.*f x %s", times < 100 ? 2 : 0, times, l->than);
+	if (strcmp(l->than, l->method) == 0)
+		fprintf(out, " on %u VP", l->than_vps);
+	fprintf(out, " (limit %.4g x; minima %.*f x)", l->bound, best < 100 ? 2 : 0, best);
+	return times >= l->bound;
+}
+
+static int show_most(const struct limit *l, const struct bench_series *s, FILE *out)
+{
+	double v = bench_median(s);
+
+	fprintf(out, "%8.*f %s (limit %.6g; min %.4g)", v < 100 ? 1 : 0, v, s->unit, l->bound, bench_min(s));
+	return v <= l->bound;
+}
+
+static int show_limit(const struct bench_cells *all, const struct limit *l, FILE *out)
+{
+	const struct bench_series *s = series(all, l, l->method, l->vps);
+	const struct bench_series *than = l->than ? series(all, l, l->than, l->than_vps) : NULL;
+	int ok = 0;
+
+	fprintf(out, "  %-10s %-16s %7u threads %u VP %-6s ", l->bench, l->method, l->threads, l->vps,
+		l->spread ? "spread" : "");
+	if (!s || (l->than && !than))
+		fprintf(out, "       - no figure of %s", s ? l->than : l->method);
+	else
+		ok = l->than ? show_times(l, s, than, out) : show_most(l, s, out);
+	fputs(ok ? "  reached\n" : "  MISSED\n", out);
+	return ok;
+}
+
+/* A comparison with a peer that is not built, or cannot do that, is none. */
+static int applies(const struct bench_cells *all, const struct limit *l)
+{
+	const struct bench *b = bench_find(l->bench);
+	const struct bench_method *m = l->than && b ? bench_method_find(b, l->than) : NULL;
+
+	return !m || !(m->flags & BENCH_PEER) || series(all, l, l->than, l->than_vps);
+}
+
+unsigned bench_limits_show(const struct bench_cells *all, FILE *out)
+{
+	unsigned missed = 0, asked = 0;
+
+	fputs("\nAgainst the limits (medians; ratios within this run):\n", out);
+	for (const struct limit *l = limits; l < limits + LIMITS; l++)
+		if (applies(all, l)) {
+			asked++;
+			missed += !show_limit(all, l, out);
+		}
+	fprintf(out, "%u of %u limits reached", asked - missed, asked);
+	if (asked < LIMITS)
+		fprintf(out, "; %u comparisons with absent peers left out", (unsigned)LIMITS - asked);
+	fputc('\n', out);
+	fflush(out);
+	return missed;
+}

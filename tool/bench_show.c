@@ -1,0 +1,149 @@
+/* tool/bench_show.c - measured cells as a table for people (with ratios to the reference method and, on
+ * request, bars on a logarithmic scale) and as JSON lines for programs. */
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { BAR = 32 };
+
+static int same_group(const struct bench_cell *a, const struct bench_cell *b)
+{
+	return a->bench == b->bench && a->c.threads == b->c.threads && a->c.vps == b->c.vps &&
+	       a->c.spread == b->c.spread;
+}
+
+/* The reference's median for that metric in the group, 0 if there is none. */
+static double reference(const struct bench_cells *all, const struct bench_cell *of, const char *metric)
+{
+	if (!of->bench->reference)
+		return 0;
+	const struct bench_cell *cell = bench_cell_find(
+		all, of->bench->name, of->bench->reference, of->c.threads, of->c.vps, of->c.spread);
+	const struct bench_series *s = bench_series_find(cell, metric);
+
+	return s ? bench_median(s) : 0;
+}
+
+static void number(FILE *out, double v)
+{
+	int digits = v < 10 ? 2 : v < 100 ? 1 : 0;
+
+	fprintf(out, " %11.*f", digits, v);
+}
+
+static void ratio(FILE *out, double ref, double v)
+{
+	double x = v > 0 ? ref / v : 0;
+
+	if (ref <= 0)
+		fprintf(out, "%10s", "");
+	else if (x >= 1)
+		fprintf(out, "%9.*fx", x < 100 ? 1 : 0, x);
+	else
+		fprintf(out, "   1/%.*fx", 1 / x < 100 ? 1 : 0, 1 / x);
+}
+
+static void bar(FILE *out, double v, double least, double most)
+{
+	double range = log(most / least);
+	int n = range > 0 ? 1 + (int)((BAR - 1) * log(v / least) / range + 0.5) : 1;
+
+	fputs("  ", out);
+	while (n-- > 0)
+		fputs("█", out);
+}
+
+static void head(FILE *out, const struct bench_cell *g)
+{
+	fprintf(out, "\n%s: %u thread%s, %u VP%s%s - %s\n", g->bench->name, g->c.threads,
+		g->c.threads == 1 ? "" : "s", g->c.vps, g->c.vps == 1 ? "" : "s",
+		g->c.spread ? ", neighbours on different VPs" : "", g->bench->question);
+	fprintf(out, "  %-17s %-12s %-6s%11s %11s %11s", "method", "metric", "unit", "min", "median", "max");
+	if (g->bench->reference)
+		fprintf(out, "  vs %s", g->bench->reference);
+	fputc('\n', out);
+}
+
+static void rows(
+	const struct bench_cells *all, const struct bench_cell *cell, FILE *out, double least, double most)
+{
+	int any = 0;
+
+	for (const struct bench_series *s = cell->series; s < cell->series + BENCH_METRICS && s->count;
+		s++, any++) {
+		fprintf(out, "  %-17s %-12s %-5s", any ? "" : cell->method->name, s->metric, s->unit);
+		number(out, bench_min(s));
+		number(out, bench_median(s));
+		number(out, bench_max(s));
+		if (cell->bench->reference)
+			ratio(out, reference(all, cell, s->metric), bench_median(s));
+		if (most > 0)
+			bar(out, bench_median(s), least, most);
+		if (!cell->note[0] || s[1].count)
+			fputc('\n', out);
+		else
+			fprintf(out, "  %s\n", cell->note);
+	}
+	if (!any)
+		fprintf(out, "  %-17s %s\n", cell->method->name, cell->note[0] ? cell->note : "no result");
+}
+
+static void group(const struct bench_cells *all, size_t first, int bars, FILE *out)
+{
+	const struct bench_cell *g = &all->cell[first];
+	double least = INFINITY, most = 0;
+
+	for (size_t i = first; bars && i < all->count; i++)
+		if (same_group(g, &all->cell[i]) && all->cell[i].series[0].count) {
+			least = fmin(least, bench_median(&all->cell[i].series[0]));
+			most = fmax(most, bench_median(&all->cell[i].series[0]));
+		}
+	head(out, g);
+	for (size_t i = first; i < all->count; i++)
+		if (same_group(g, &all->cell[i]))
+			rows(all, &all->cell[i], out, least / 2, most);
+}
+
+void bench_show_table(const struct bench_cells *all, int bars, FILE *out)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		size_t first = 0;
+		while (!same_group(&all->cell[first], &all->cell[i]))
+			first++;
+		if (first == i)
+			group(all, i, bars, out);
+	}
+	fflush(out);
+}
+
+static void json_head(const struct bench_cell *c, FILE *out)
+{
+	fprintf(out,
+		"{\"bench\": \"%s\", \"method\": \"%s\", \"threads\": %u, \"vps\": %u, \"placement\": \"%s\"",
+		c->bench->name, c->method->name, c->c.threads, c->c.vps, c->c.spread ? "spread" : "free");
+}
+
+void bench_show_json(const struct bench_cells *all, FILE *out)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		const struct bench_cell *c = &all->cell[i];
+
+		for (const struct bench_series *s = c->series; s < c->series + BENCH_METRICS && s->count;
+			s++) {
+			json_head(c, out);
+			fprintf(out,
+				", \"metric\": \"%s\", \"unit\": \"%s\", \"min\": %.6g, \"median\": %.6g, "
+				"\"max\": %.6g, \"runs\": %u}\n",
+				s->metric, s->unit, bench_min(s), bench_median(s), bench_max(s), s->count);
+		}
+		if (c->note[0]) {
+			json_head(c, out);
+			fprintf(out,
+				", \"metric\": \"none\", \"unit\": \"\", \"min\": null, \"median\": null, "
+				"\"max\": null, \"runs\": 0, \"note\": \"%s\"}\n",
+				c->note);
+		}
+	}
+	fflush(out);
+}

@@ -1,0 +1,341 @@
+/* tool/doctor.c - `kochab doctor`: what this machine supports and what Kochab makes of it. Each probe does
+ * the thing itself where that is possible (a guard page is installed and touched), because version
+ * numbers lie: distributions backport, containers forbid. Nothing here starts the runtime. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+
+#include "base/base.h"
+#include "base/option.h"
+#include "os/cpu.h"
+#include <kochab/version.h>
+#include "tool.h"
+
+/* Numbers that older kernel headers lack; the same on every machine we know. */
+enum {
+	GUARD_INSTALL = 102,
+	NR_IO_URING_SETUP = 425,
+	NR_PIDFD_OPEN = 434,
+	NR_FUTEX_WAITV = 449,
+	DISPATCH = 59, /* PR_SET_SYSCALL_USER_DISPATCH */
+	DISPATCH_OFF = 0,
+	DISPATCH_INCLUSIVE = 2,
+	FSGSBASE_HWCAP2 = 1 << 1,
+	MEMBARRIER_QUERY = 0,
+	MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3,
+	SECCOMP_ACTION_AVAILABLE = 2,
+};
+#define SECCOMP_TRAP 0x00030000u
+
+enum verdict { INFO, YES, NO };
+
+static bool json;
+
+/* One line of the report. */
+__attribute__((format(printf, 3, 4)))
+static void fact(const char *name, enum verdict verdict, const char *format, ...)
+{
+	static const char *const marks[] = { "  ", "+ ", "- " };
+	static const char *const words[] = { "null", "true", "false" };
+	char value[600];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(value, sizeof(value), format, args);
+	va_end(args);
+	if (json) {
+		printf("{\"name\": \"%s\", \"supported\": %s, \"value\": ", name, words[verdict]);
+		tool_json_string(value);
+		printf("}\n");
+	} else {
+		printf("%s%-24s %s\n", marks[verdict], name, value);
+	}
+}
+
+/* First line of a file, without its newline; false: it cannot be read. */
+static bool read_line(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	bool ok = f != NULL && fgets(buf, (int)size, f) != NULL;
+
+	if (f != NULL)
+		fclose(f);
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	return ok;
+}
+
+/* ---- machine ------------------------------------------------------------------------------------ */
+
+static void cpu_model(char *buf, size_t size)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[256];
+
+	snprintf(buf, size, "unknown");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		char *colon = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+			continue;
+		colon[strcspn(colon, "\n")] = '\0';
+		snprintf(buf, size, "%s", colon + 2);
+		break;
+	}
+	if (f != NULL)
+		fclose(f);
+}
+
+static void check_machine(void)
+{
+	struct utsname u;
+	char model[256], clock[64];
+
+	uname(&u);
+	cpu_model(model, sizeof(model));
+	fact("kochab", INFO, "%s, context switch of port %s", KOCHAB_VERSION, KBI_ARCH_NAME);
+	fact("kernel", INFO, "%s %s %s", u.sysname, u.release, u.machine);
+#ifdef __GLIBC__
+	fact("libc", INFO, "glibc %s", gnu_get_libc_version());
+#else
+	fact("libc", INFO, "not glibc");
+#endif
+	fact("processor", INFO, "%s", model);
+	if (read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", clock, sizeof(clock)))
+		fact("clock source", INFO, "%s", clock);
+#if defined(__x86_64__)
+	bool fsgsbase = getauxval(AT_HWCAP2) & FSGSBASE_HWCAP2;
+
+	fact("fsgsbase", fsgsbase ? YES : NO, "%s", fsgsbase ? "thread pointer set in user space"
+		: "thread pointer set by arch_prctl: some 100 ns a switch of a thread with its own TLS");
+#endif
+}
+
+/* ---- processors and their limits ------------------------------------------------------------------ */
+
+static void check_processors(void)
+{
+	unsigned quota = kbi_cpu_quota();
+
+	fact("processors", INFO, "%ld online, %u by affinity", sysconf(_SC_NPROCESSORS_ONLN), kbi_cpu_affinity());
+	if (quota != 0)
+		fact("cgroup cpu.max", INFO, "%u processors", quota);
+	else
+		fact("cgroup cpu.max", INFO, "no limit");
+	if (kbi_options.vps != 0)
+		fact("virtual processors", INFO, "%u (KOCHAB_VPS)", kbi_options.vps);
+	else
+		fact("virtual processors", INFO, "%u", kbi_cpu_count());
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------- */
+
+/* Installs a guard in a fresh mapping and lets the kernel write there: EFAULT is what we want. */
+static bool guard_works(int flags, int fd)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *p = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, flags, fd, 0);
+	int pipes[2] = { -1, -1 };
+	bool works = false;
+
+	if (p == MAP_FAILED)
+		return false;
+	if (madvise(p, (size_t)page, GUARD_INSTALL) == 0 && pipe2(pipes, O_CLOEXEC) == 0) {
+		works = write(pipes[1], p, 1) < 0 && errno == EFAULT && write(pipes[1], p + page, 1) == 1;
+		close(pipes[0]);
+		close(pipes[1]);
+	}
+	munmap(p, 2 * (size_t)page);
+	return works;
+}
+
+static void check_guards(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, "kochab-doctor", 1u);
+	bool works = guard_works(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
+	fact("guards, private map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL"
+		: "by mprotect: a map each, so vm.max_map_count limits the threads");
+	if (fd < 0 || ftruncate(fd, 1 << 16) != 0) {
+		fact("guards, shared map", NO, "memfd: %s", strerror(errno));
+	} else {
+		works = guard_works(MAP_SHARED, fd);
+		fact("guards, shared map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL" : "by mprotect");
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void print_limit(const char *name, int which)
+{
+	struct rlimit l;
+
+	if (getrlimit((__rlimit_resource_t)which, &l) != 0)
+		return;
+	if (l.rlim_cur == RLIM_INFINITY)
+		fact(name, INFO, "unlimited");
+	else
+		fact(name, INFO, "%llu", (unsigned long long)l.rlim_cur);
+}
+
+static void check_memory(void)
+{
+	static const struct { const char *name, *path; } settings[] = {
+		{ "vm.overcommit_memory", "/proc/sys/vm/overcommit_memory" },
+		{ "vm.max_map_count", "/proc/sys/vm/max_map_count" },
+		{ "huge pages", "/sys/kernel/mm/transparent_hugepage/enabled" },
+		{ "kernel.threads-max", "/proc/sys/kernel/threads-max" },
+		{ "kernel.pid_max", "/proc/sys/kernel/pid_max" },
+	};
+	char value[256];
+
+	fact("memory", INFO, "%lld MiB, pages of %ld bytes",
+	     (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) >> 20, sysconf(_SC_PAGESIZE));
+	check_guards();
+	for (size_t i = 0; i < kbi_countof(settings); i++) {
+		if (read_line(settings[i].path, value, sizeof(value)))
+			fact(settings[i].name, INFO, "%s", value);
+	}
+	print_limit("RLIMIT_STACK", RLIMIT_STACK);
+	print_limit("RLIMIT_AS", RLIMIT_AS);
+	print_limit("RLIMIT_NPROC", RLIMIT_NPROC);
+}
+
+/* ---- system calls ------------------------------------------------------------------------------------ */
+
+static void check_io_uring(void)
+{
+	unsigned params[30] = { 0 }; /* struct io_uring_params: 120 bytes; features is word 5 */
+	int fd = (int)syscall(NR_IO_URING_SETUP, 1, params);
+	char disabled[16];
+
+	if (fd >= 0) {
+		fact("io_uring", YES, "features 0x%x", params[5]);
+		close(fd);
+	} else if (errno == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", disabled, sizeof(disabled))) {
+		fact("io_uring", NO, "not permitted (kernel.io_uring_disabled = %s)", disabled);
+	} else {
+		fact("io_uring", NO, "%s", strerror(errno));
+	}
+}
+
+static void check_futex(void)
+{
+	unsigned word = 0;
+	long n = syscall(SYS_futex, &word, 1 /* FUTEX_WAKE */, 1, NULL, NULL, 0);
+
+	fact("futex", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
+	n = syscall(NR_FUTEX_WAITV, NULL, 0, 0, NULL, 0);
+	fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s", errno == EINVAL ? "works" : strerror(errno));
+}
+
+static void check_membarrier(void)
+{
+	long commands = syscall(SYS_membarrier, MEMBARRIER_QUERY, 0, 0);
+	bool private = commands > 0 && (commands & MEMBARRIER_PRIVATE_EXPEDITED);
+
+	if (commands < 0)
+		fact("membarrier", NO, "%s", strerror(errno));
+	else
+		fact("membarrier", private ? YES : NO, "commands 0x%lx", commands);
+}
+
+static void check_seccomp(void)
+{
+	unsigned action = SECCOMP_TRAP;
+	long n = syscall(SYS_seccomp, SECCOMP_ACTION_AVAILABLE, 0, &action);
+
+	fact("seccomp trap", n == 0 ? YES : NO, "%s", n == 0 ? "available" : strerror(errno));
+}
+
+/* Exit code of a child that asks for inclusive dispatch of one page, all calls allowed: 0, or the errno. */
+static int inclusive_dispatch(void)
+{
+	static char selector; /* 0: calls pass */
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		unsigned long page = (unsigned long)(uintptr_t)inclusive_dispatch & ~(unsigned long)(KBI_PAGE - 1);
+
+		_exit(prctl(DISPATCH, DISPATCH_INCLUSIVE, page, (unsigned long)KBI_PAGE, &selector) == 0 ? 0 : errno);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return ECHILD;
+	return WEXITSTATUS(status);
+}
+
+static void check_dispatch(void)
+{
+	int n = prctl(DISPATCH, DISPATCH_OFF, 0ul, 0ul, 0ul), error;
+
+	fact("syscall user dispatch", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
+	if (n != 0)
+		return;
+	error = inclusive_dispatch();
+	fact("  inclusive mode", error == 0 ? YES : NO, "%s", error == 0 ? "works" : strerror(error));
+}
+
+static void check_pidfd(void)
+{
+	int fd = (int)syscall(NR_PIDFD_OPEN, getpid(), 0);
+
+	fact("pidfd", fd >= 0 ? YES : NO, "%s", fd >= 0 ? "works" : strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+static void check_drop_in(void)
+{
+	char path[PATH_MAX];
+
+	if (tool_find_drop_in(path, sizeof(path)))
+		fact("drop-in library", YES, "%s", path);
+	else
+		fact("drop-in library", NO, "not found: kochab run will not work");
+}
+
+int tool_doctor(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			printf("usage: kochab doctor [--json]\n\n"
+			       "Says what this machine supports (+), what it lacks (-) and what Kochab does then.\n"
+			       "--json: one object a line; supported is true, false, or null for plain facts.\n");
+			return TOOL_OK;
+		}
+		if (strcmp(argv[i], "--json") != 0) {
+			tool_say("doctor: %s: no such argument; usage: kochab doctor [--json]", argv[i]);
+			return TOOL_USAGE;
+		}
+		json = true;
+	}
+	if (kbi_option_load() != 0)
+		return TOOL_USAGE;
+	check_machine();
+	check_processors();
+	check_memory();
+	check_io_uring();
+	check_futex();
+	check_membarrier();
+	check_seccomp();
+	check_dispatch();
+	check_pidfd();
+	check_drop_in();
+	return TOOL_OK;
+}

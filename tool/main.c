@@ -1,0 +1,93 @@
+/* tool/main.c - the command `kochab`: picks the subcommand. One file per subcommand. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kochab/version.h>
+#include "tool.h"
+
+static const struct command {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{ "run", tool_run, "run a program with its threads on virtual processors" },
+	{ "options", tool_options, "list every knob with its default and its value now" },
+	{ "doctor", tool_doctor, "say what this machine supports" },
+	{ "bench", kochab_bench, "measure" },
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+void tool_say(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("kochab: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+void tool_json_string(const char *text)
+{
+	putchar('"');
+	for (; *text != '\0'; text++) {
+		if (*text == '"' || *text == '\\')
+			printf("\\%c", *text);
+		else if ((unsigned char)*text < 0x20)
+			printf("\\u%04x", (unsigned char)*text);
+		else
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void usage(FILE *out)
+{
+	fprintf(out, "usage: kochab COMMAND [ARGUMENTS]\n\n");
+	for (int i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].help);
+	fprintf(out, "\nkochab COMMAND --help says more; kochab --version. Manual: kochab(1), kochab(7).\n");
+}
+
+/* Output that did not arrive (a full disk) is a failure. */
+static int finish(int code)
+{
+	if (fflush(stdout) != 0 && code == TOOL_OK) {
+		perror("kochab: standard output");
+		return TOOL_FAILED;
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (name == NULL) {
+		usage(stderr);
+		return TOOL_USAGE;
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		usage(stdout);
+		return finish(TOOL_OK);
+	}
+	if (strcmp(name, "--version") == 0) {
+		printf("kochab %s\n", KOCHAB_VERSION);
+		return finish(TOOL_OK);
+	}
+	for (int i = 0; i < COMMANDS; i++) {
+		if (strcmp(name, commands[i].name) != 0)
+			continue;
+		if (commands[i].main == NULL) {
+			tool_say("%s: this build does not have it", name);
+			return TOOL_FAILED;
+		}
+		return finish(commands[i].main(argc - 1, argv + 1));
+	}
+	tool_say("%s: no such %s; 'kochab --help' lists the commands", name, name[0] == '-' ? "option" : "command");
+	return TOOL_USAGE;
+}

@@ -1,0 +1,179 @@
+/* tool/program.c - may this file run with the drop-in? The loader ignores LD_PRELOAD without a word for
+ * static, privileged and foreign-machine programs; each is found here and named. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+#if __SIZEOF_POINTER__ == 8
+typedef Elf64_Ehdr Header;
+typedef Elf64_Phdr Segment;
+enum { OUR_CLASS = ELFCLASS64, OUR_BITS = 64 };
+#else
+typedef Elf32_Ehdr Header;
+typedef Elf32_Phdr Segment;
+enum { OUR_CLASS = ELFCLASS32, OUR_BITS = 32 };
+#endif
+
+enum { SCRIPT_DEPTH = 4, HEAD = 512 };
+
+static int refuse(const char *file, const char *why)
+{
+	tool_say("%s: %s", file, why);
+	return TOOL_CANNOT_RUN;
+}
+
+static ssize_t read_head(const char *file, off_t at, void *buf, size_t size)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = pread(fd, buf, size, at);
+	close(fd);
+	return n;
+}
+
+/* Interpreter of an ELF file (the loader) in buf; false: it has none. Bad offsets read as none. */
+static bool interpreter(const char *file, const Header *h, char *buf, size_t size)
+{
+	for (unsigned i = 0; i < h->e_phnum; i++) {
+		Segment s;
+		ssize_t n;
+
+		if (read_head(file, (off_t)(h->e_phoff + (size_t)i * h->e_phentsize), &s, sizeof(s)) != sizeof(s))
+			return false;
+		if (s.p_type != PT_INTERP)
+			continue;
+		n = read_head(file, (off_t)s.p_offset, buf, size - 1 < s.p_filesz ? size - 1 : s.p_filesz);
+		buf[n > 0 ? n : 0] = '\0';
+		return n > 0;
+	}
+	return false;
+}
+
+static bool is_musl(const char *loader)
+{
+	return strstr(loader, "ld-musl") != NULL;
+}
+
+static int check_elf(const char *file, const Header *h)
+{
+	char loader[PATH_MAX], our_loader[PATH_MAX];
+	Header us;
+
+	if (h->e_ident[EI_CLASS] != OUR_CLASS) {
+		tool_say("%s: a %d-bit program; this Kochab is built for %d bits", file, 96 - OUR_BITS, OUR_BITS);
+		return TOOL_CANNOT_RUN;
+	}
+	if (read_head("/proc/self/exe", 0, &us, sizeof(us)) != sizeof(us))
+		return 0; /* nothing to compare with: let the kernel judge */
+	if (h->e_ident[EI_DATA] != us.e_ident[EI_DATA] || h->e_machine != us.e_machine) {
+		tool_say("%s: built for another machine (ELF machine %u, this one is %u)", file, h->e_machine,
+			 us.e_machine);
+		return TOOL_CANNOT_RUN;
+	}
+	if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
+		return refuse(file, "not a program (an object or core file)");
+	if (!interpreter(file, h, loader, sizeof(loader)))
+		return refuse(file, "statically linked: a library cannot be loaded into it; link it dynamically, "
+				    "or with -lkochab-posix");
+	if (interpreter("/proc/self/exe", &us, our_loader, sizeof(our_loader)) &&
+	    is_musl(loader) != is_musl(our_loader))
+		return refuse(file, "linked with another libc than this Kochab");
+	return 0;
+}
+
+static int check_file(const char *file, int depth);
+
+/* head is "#! interpreter [argument]\n..." */
+static int check_script(const char *file, char *head, int depth)
+{
+	char *interpreter_path = head + 2 + strspn(head + 2, " \t");
+	struct stat st;
+
+	interpreter_path[strcspn(interpreter_path, " \t\n")] = '\0';
+	if (*interpreter_path == '\0')
+		return refuse(file, "a script whose #! line names no interpreter");
+	if (depth >= SCRIPT_DEPTH)
+		return refuse(file, "scripts that interpret scripts: too many levels");
+	if (stat(interpreter_path, &st) != 0) {
+		tool_say("%s: its interpreter %s: %s", file, interpreter_path, strerror(errno));
+		return TOOL_CANNOT_RUN;
+	}
+	return check_file(interpreter_path, depth + 1);
+}
+
+static int check_file(const char *file, int depth)
+{
+	union {
+		char text[HEAD + 1];
+		Header elf;
+	} head = { { 0 } };
+	struct stat st;
+	ssize_t n;
+
+	if (stat(file, &st) != 0)
+		return refuse(file, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return refuse(file, "is a directory");
+	if (!S_ISREG(st.st_mode) || access(file, X_OK) != 0)
+		return refuse(file, "not an executable file");
+	n = read_head(file, 0, head.text, HEAD);
+	if (n < 0)
+		return errno == EACCES ? 0 : refuse(file, strerror(errno)); /* execute-only: let the kernel judge */
+	if (n >= 2 && memcmp(head.text, "#!", 2) == 0)
+		return check_script(file, head.text, depth);
+	if (st.st_mode & (S_ISUID | S_ISGID))
+		return refuse(file, st.st_mode & S_ISUID ? "has the setuid bit: the loader ignores LD_PRELOAD for it"
+							 : "has the setgid bit: the loader ignores LD_PRELOAD for it");
+	if (getxattr(file, "security.capability", NULL, 0) > 0)
+		return refuse(file, "has file capabilities: the loader ignores LD_PRELOAD for it");
+	if ((size_t)n >= sizeof(head.elf) && memcmp(head.text, ELFMAG, SELFMAG) == 0)
+		return check_elf(file, &head.elf);
+	return refuse(file, "neither an ELF program nor a script with a #! line");
+}
+
+int tool_check_program(const char *program)
+{
+	return check_file(program, 0);
+}
+
+int tool_look_up(const char *name, char *buf, size_t size)
+{
+	const char *path = getenv("PATH"), *end;
+	char denied[PATH_MAX] = "";
+	struct stat st;
+
+	if (strchr(name, '/') != NULL) {
+		if (stat(name, &st) != 0) {
+			tool_say("%s: %s", name, strerror(errno));
+			return errno == ENOENT || errno == ENOTDIR ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;
+		}
+		return snprintf(buf, size, "%s", name) < (int)size ? 0 : refuse(name, "path too long");
+	}
+	for (path = path != NULL ? path : "/bin:/usr/bin"; *name != '\0'; path = end + 1) {
+		end = path + strcspn(path, ":");
+		snprintf(buf, size, "%.*s%s%s", (int)(end - path), path, end > path ? "/" : "./", name);
+		if (stat(buf, &st) == 0 && S_ISREG(st.st_mode)) {
+			if (access(buf, X_OK) == 0)
+				return 0;
+			snprintf(denied, sizeof(denied), "%s", buf);
+		}
+		if (*end == '\0')
+			break;
+	}
+	if (denied[0] != '\0')
+		return refuse(denied, "not an executable file");
+	tool_say("%s: not found in PATH", *name != '\0' ? name : "''");
+	return TOOL_NOT_FOUND;
+}

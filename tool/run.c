@@ -1,0 +1,167 @@
+/* tool/run.c - `kochab run`: turns options into KOCHAB_* variables, puts the drop-in library in front of
+ * LD_PRELOAD and becomes the program. Everything that would make the preload silently not happen is
+ * refused by tool/program.c first. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/option.h"
+#include "tool.h"
+
+#define DROP_IN "libkochab-posix.so.0"
+
+static void usage_row(const struct kbi_option *o)
+{
+	char name[32], text[64], allowed[128];
+
+	snprintf(name, sizeof(name), "%s", o->name);
+	for (char *c = name; *c != '\0'; c++)
+		*c = *c == '_' ? '-' : *c;
+	printf("  --%s%s\n        %s\n        %s; default %s\n", name,
+	       o->type == KBI_OPTION_BOOL ? "[=0|1]" : " VALUE", o->help, kbi_option_allowed(o, allowed, sizeof(allowed)),
+	       kbi_option_show(o, o->def, text, sizeof(text)));
+}
+
+static void usage(void)
+{
+	printf("usage: kochab run [OPTION]... [--] PROGRAM [ARGUMENT]...\n\n"
+	       "Runs an unmodified, dynamically linked program; its threads become lightweight threads.\n"
+	       "Each option is also an environment variable; see 'kochab options'.\n\n");
+	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++)
+		usage_row(o);
+	printf("\nExit: the program's; 127 it was not found, 126 it cannot run with Kochab, 2 wrong usage.\n");
+}
+
+/* argv[*i] is --name, --name=value or --name value. True: taken. */
+static bool take_option(int argc, char **argv, int *i)
+{
+	const char *name = argv[*i] + 2, *value = strchr(name, '=');
+	size_t n = value != NULL ? (size_t)(value++ - name) : strlen(name);
+	const struct kbi_option *o = kbi_option_find(name, n);
+	char allowed[128];
+	uint64_t parsed;
+
+	if (o == NULL) {
+		tool_say("run: --%.*s: no such option; 'kochab run --help' lists them", (int)n, name);
+		return false;
+	}
+	if (value == NULL && o->type == KBI_OPTION_BOOL) {
+		value = "1";
+	} else if (value == NULL) {
+		if (*i + 1 >= argc) {
+			tool_say("run: --%s needs a value: %s", name, kbi_option_allowed(o, allowed, sizeof(allowed)));
+			return false;
+		}
+		value = argv[++*i];
+	}
+	if (kbi_option_parse(o, value, &parsed) != 0) {
+		tool_say("run: --%.*s %s: bad value, allowed: %s", (int)n, name, value,
+			 kbi_option_allowed(o, allowed, sizeof(allowed)));
+		return false;
+	}
+	return setenv(o->env, value, 1) == 0;
+}
+
+/* directory + "/" + DROP_IN in buf if it is a readable file. */
+static bool try_directory(const char *directory, char *buf, size_t size)
+{
+	int n = snprintf(buf, size, "%s/%s", directory, DROP_IN);
+
+	return n > 0 && (size_t)n < size && access(buf, R_OK) == 0;
+}
+
+static bool find_near_command(char *buf, size_t size)
+{
+	char self[PATH_MAX], near[PATH_MAX + 16];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return false;
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	if (try_directory(self, buf, size))
+		return true;
+	snprintf(near, sizeof(near), "%s/../lib", self);
+	return try_directory(near, buf, size) && realpath(buf, near) != NULL &&
+	       snprintf(buf, size, "%s", near) < (int)size;
+}
+
+bool tool_find_drop_in(char *buf, size_t size)
+{
+	const char *given = getenv("KOCHAB_LIB");
+
+	if (given != NULL) {
+		if (try_directory(given, buf, size))
+			return true;
+		if (realpath(given, buf) != NULL && access(buf, R_OK) == 0 && strstr(buf, ".so") != NULL)
+			return true;
+		tool_say("KOCHAB_LIB=%s: neither a library nor a directory with %s", given, DROP_IN);
+		return false;
+	}
+	if (find_near_command(buf, size) || try_directory(KOCHAB_LIBDIR, buf, size))
+		return true;
+	tool_say("%s: not found beside the command, in ../lib or in %s; set KOCHAB_LIB", DROP_IN, KOCHAB_LIBDIR);
+	return false;
+}
+
+static bool set_preload(const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *joined;
+	bool ok;
+
+	if (strpbrk(library, " :") != NULL) {
+		tool_say("%s: a path with a space or colon cannot stand in LD_PRELOAD", library);
+		return false;
+	}
+	if (old == NULL || *old == '\0')
+		return setenv("LD_PRELOAD", library, 1) == 0;
+	if (asprintf(&joined, "%s:%s", library, old) < 0)
+		return false;
+	ok = setenv("LD_PRELOAD", joined, 1) == 0;
+	free(joined);
+	return ok;
+}
+
+int tool_run(int argc, char **argv)
+{
+	char library[PATH_MAX], program[PATH_MAX];
+	int i, code;
+
+	for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
+		if (strcmp(argv[i], "--") == 0) {
+			i++;
+			break;
+		}
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			usage();
+			return TOOL_OK;
+		}
+		if (strncmp(argv[i], "--", 2) != 0) {
+			tool_say("run: %s: no such option; 'kochab run --help' lists them", argv[i]);
+			return TOOL_USAGE;
+		}
+		if (!take_option(argc, argv, &i))
+			return TOOL_USAGE;
+	}
+	if (i >= argc) {
+		tool_say("run: which program? usage: kochab run [OPTION]... [--] PROGRAM [ARGUMENT]...");
+		return TOOL_USAGE;
+	}
+	if (kbi_option_load() != 0)
+		return TOOL_USAGE;
+	code = tool_look_up(argv[i], program, sizeof(program));
+	if (code == 0)
+		code = tool_check_program(program);
+	if (code != 0)
+		return code;
+	if (!tool_find_drop_in(library, sizeof(library)) || !set_preload(library))
+		return TOOL_CANNOT_RUN;
+	execv(program, argv + i);
+	code = errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;
+	tool_say("%s: %s", program, strerror(errno));
+	return code;
+}

@@ -1,0 +1,35 @@
+/* tool/tool.h - what the parts of the command `kochab` share. */
+#ifndef KOCHAB_TOOL_H
+#define KOCHAB_TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit codes; 126 and 127 are the shells'. */
+enum {
+	TOOL_OK = 0,
+	TOOL_FAILED = 1,
+	TOOL_USAGE = 2,
+	TOOL_CANNOT_RUN = 126,
+	TOOL_NOT_FOUND = 127,
+};
+
+/* Each takes its own argv (argv[0] is the command's name) and returns the exit code. */
+int tool_run(int argc, char **argv);
+int tool_options(int argc, char **argv);
+int tool_doctor(int argc, char **argv);
+int kochab_bench(int argc, char **argv) __attribute__((weak));
+
+/* "kochab: ..." on standard error. */
+void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Writes text as a JSON string, quotes included. */
+void tool_json_string(const char *text);
+
+/* Path of libkochab-posix.so.0 in buf; false: it is nowhere (said on standard error). */
+bool tool_find_drop_in(char *buf, size_t size);
+/* 0, or the exit code after saying why `program` (a path) cannot run with the drop-in. */
+int tool_check_program(const char *program);
+/* The path that execvp would take, in buf; 0, or the exit code after saying what is wrong. */
+int tool_look_up(const char *name, char *buf, size_t size);
+
+#endif
