@@ -1,0 +1,111 @@
+/* bench/distribute.c - how long from one VP holding all threads to every VP holding its share? (table 2
+ * of "A scheduling mechanism for a lightweight process library": the time spent changing from serial to
+ * parallel: a large number of threads is created at a time, they are distributed to every VP.)
+ * Main, on one VP, creates N threads that all stay ready: they count themselves on the VP they find
+ * themselves on and yield. The clock starts before the first create. "create": all are created; "first":
+ * every VP has run one; "share": every VP holds at least 9/10 of N / VPs at the same moment. A run that
+ * does not get there within 2 s is counted as 2 s, and the note says so. */
+#include <stdlib.h>
+
+#include "crew.h"
+
+enum { VPS_MOST = 1024 };
+
+static struct {
+	unsigned vps, share;
+	double start, first, shared;
+	unsigned stop;
+	_Alignas(64) struct {
+		_Alignas(64) unsigned held;
+	} vp[VPS_MOST];
+} d;
+
+static int every(unsigned least)
+{
+	for (unsigned i = 0; i < d.vps; i++)
+		if (__atomic_load_n(&d.vp[i].held, __ATOMIC_RELAXED) < least)
+			return 0;
+	return 1;
+}
+
+static void set_once(double *when)
+{
+	double zero = 0, now = bench_now();
+
+	__atomic_compare_exchange(when, &zero, &now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void arrive(int vp)
+{
+	unsigned held = __atomic_add_fetch(&d.vp[vp].held, 1, __ATOMIC_RELAXED);
+
+	if (held == 1 && every(1))
+		set_once(&d.first);
+	if (held >= d.share && every(d.share)) {
+		set_once(&d.shared);
+		__atomic_store_n(&d.stop, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void *ready(void *arg)
+{
+	int at = -1;
+
+	while (!__atomic_load_n(&d.stop, __ATOMIC_RELAXED)) {
+		int vp = kb_vp_self();
+		if (vp != at) {
+			if (at >= 0)
+				__atomic_sub_fetch(&d.vp[at].held, 1, __ATOMIC_RELAXED);
+			arrive(at = vp);
+		}
+		kb_yield();
+	}
+	return arg;
+}
+
+static void run(const struct bench_case *c)
+{
+	struct crew_attr attr;
+	uintptr_t *threads = bench_alloc(c->threads, sizeof *threads);
+
+	if (c->vps > VPS_MOST)
+		bench_skip("at most %d VPs", VPS_MOST);
+	d.vps = c->vps;
+	d.share = c->threads / c->vps * 9 / 10;
+	crew_start(&attr, CREW_LIGHT, c);
+	kb_sleep(20000000); /* the VPs have started and sleep */
+	d.start = bench_now();
+	for (unsigned i = 0; i < c->threads; i++)
+		crew_create(&attr, CREW_LIGHT, &threads[i], ready, NULL);
+	bench_report("create", "us", (bench_now() - d.start) * 1e6);
+	while (!__atomic_load_n(&d.stop, __ATOMIC_RELAXED) && bench_now() < d.start + 2)
+		kb_sleep(1000000);
+	__atomic_store_n(&d.stop, 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < c->threads; i++)
+		crew_join(CREW_LIGHT, threads[i], NULL);
+	if (d.first > 0)
+		bench_report("first", "us", (d.first - d.start) * 1e6);
+	bench_report("share", "us", d.shared > 0 ? (d.shared - d.start) * 1e6 : 2e6);
+	if (d.shared <= 0)
+		printf("{\"note\": \"no share within 2 s in some runs\"}\n");
+	free(threads);
+}
+
+static const struct bench_method methods[] = {
+	{ "rotator", run, 0, "KOCHAB_SCHED=rotator", BENCH_FREE_ONLY, 0, 0, 2, 0 },
+	{ "rotator-paper", run, 0, "KOCHAB_SCHED=rotator-paper", BENCH_FREE_ONLY, 0, 0, 2, 0 },
+	{ "lb2-semop", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=semop", BENCH_FREE_ONLY, 0, 0, 2, 0 },
+	{ "lb2-futex", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=futex", BENCH_FREE_ONLY, 0, 0, 2, 0 },
+	{ "lb2-spin", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=spin", BENCH_FREE_ONLY, 0, 0, 2, 0 },
+	{ "steal", run, 0, "KOCHAB_SCHED=steal", BENCH_FREE_ONLY, 0, 0, 2, 0 },
+	{ 0 },
+};
+
+const struct bench bench_distribute = {
+	.name = "distribute",
+	.question = "from one VP with all threads to every VP with its share",
+	.methods = methods,
+	.threads = "10000",
+	.vps = "8",
+	.reference = "lb2-semop",
+};

@@ -1,0 +1,112 @@
+/* bench/spawn.c - what does a short-lived thread cost? Creates N threads that return at once, then joins
+ * all; time / N. The creator is a thread of the same kind. */
+#include <stdlib.h>
+
+#include "crew.h"
+
+struct run {
+	struct crew_attr attr;
+	unsigned count;
+	uintptr_t *threads;
+};
+
+static void *returns(void *arg)
+{
+	return arg;
+}
+
+CREW_INLINE double rounds(struct run *r, enum crew kind, uint64_t n)
+{
+	double start = bench_now();
+
+	for (; n; n--) {
+		for (unsigned i = 0; i < r->count; i++)
+			crew_create(&r->attr, kind, &r->threads[i], returns, &r->threads[i]);
+		for (unsigned i = 0; i < r->count; i++) {
+			void *result;
+			crew_join(kind, r->threads[i], &result);
+			if (result != &r->threads[i])
+				bench_fail("thread %u returned something else", i);
+		}
+	}
+	return bench_now() - start;
+}
+
+static double once_kb(void *arg, uint64_t n)
+{
+	return rounds(arg, CREW_LIGHT, n);
+}
+
+static double once_posix(void *arg, uint64_t n)
+{
+	return rounds(arg, CREW_PTHREAD, n);
+}
+
+struct job {
+	const struct bench_case *c;
+	struct run *run;
+	double seconds;
+};
+
+static void *measure_kb(void *arg)
+{
+	struct job *j = arg;
+
+	j->seconds = bench_scale(j->c, once_kb, j->run);
+	return NULL;
+}
+
+static void *measure_posix(void *arg)
+{
+	struct job *j = arg;
+
+	j->seconds = bench_scale(j->c, once_posix, j->run);
+	return NULL;
+}
+
+static void run(const struct bench_case *c, enum crew kind)
+{
+	struct run r = { .count = c->threads, .threads = bench_alloc(c->threads, sizeof(uintptr_t)) };
+	struct job j = { .c = c, .run = &r };
+	uintptr_t creator;
+	void *none;
+
+	crew_start(&r.attr, kind, c);
+	crew_create(&r.attr, kind, &creator, kind == CREW_PTHREAD ? measure_posix : measure_kb, &j);
+	crew_join(kind, creator, &none);
+	bench_report("create+join", "ns", j.seconds / r.count * 1e9);
+	free(r.threads);
+}
+
+static void light(const struct bench_case *c)
+{
+	run(c, CREW_LIGHT);
+}
+
+static void own(const struct bench_case *c)
+{
+	run(c, CREW_OWN);
+}
+
+static void nptl(const struct bench_case *c)
+{
+	run(c, CREW_PTHREAD);
+}
+
+static const struct bench_method methods[] = {
+	{ "nptl", nptl, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY | BENCH_CLAMP, 20000, 0, 0, 0 },
+	{ "kochab", light, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
+	{ "kochab-own", own, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
+	{ "kochab-posix", 0, "nptl", 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
+	{ 0 },
+};
+
+const struct bench bench_spawn = {
+	.name = "spawn",
+	.question = "create N threads that return, join all: time per thread",
+	.methods = methods,
+	.threads = "10000",
+	.vps = "1,cores",
+	.reference = "nptl",
+	.peers = 1,
+};
