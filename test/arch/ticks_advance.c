@@ -1,0 +1,30 @@
+/* kbi_cpu_ticks goes forward at a constant rate: two waits of the same length, by the clock, count about
+ * the same number of ticks. A busy machine stretches waits, so the rate is compared, not the count. */
+#include "arch_test.h"
+
+static double ticks_per_ns(uint64_t wait_ns)
+{
+	uint64_t start = test_now_ns(), ticks = kbi_cpu_ticks(), now, passed;
+
+	do {
+		kbi_cpu_relax();
+		now = test_now_ns();
+	} while (now - start < wait_ns);
+	passed = kbi_cpu_ticks() - ticks;
+	return (double)passed / (double)(now - start);
+}
+
+int main(void)
+{
+	double first = ticks_per_ns(20 * 1000000), second;
+
+	CHECK(first > 0);
+	for (int tries = 0; tries < 10; tries++) {
+		second = ticks_per_ns(20 * 1000000);
+		if (second > first * 0.98 && second < first * 1.02)
+			return 0;
+		first = second;
+	}
+	CHECK(!"a constant rate");
+	return 1;
+}

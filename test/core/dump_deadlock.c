@@ -1,0 +1,165 @@
+/* core/agent, core/dump: all threads wait and nothing can wake one: that is said, with all threads, after
+ * about a second; and it is not said when a deadline, a watched word, a kernel thread or a signal handler
+ * may still wake one. */
+/* timeout: 120 */
+#include <kochab/kochab.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "core/child.h"
+
+static kb_mutex_t a, b;
+static kb_sem_t never;
+static uint32_t word;
+
+static void *locks(void *arg)
+{
+	kb_mutex_lock(arg ? &a : &b);
+	kb_sleep(5000000);
+	kb_mutex_lock(arg ? &b : &a);
+	return NULL;
+}
+
+static void create(kb_thread_t *t, const char *name, void *(*fn)(void *), void *arg)
+{
+	kb_attr_t at;
+
+	kb_attr_init(&at);
+	kb_attr_setname(&at, name);
+	CHECK_EQ(kb_thread_create(t, &at, fn, arg), 0);
+}
+
+static void philosophers(void *arg)
+{
+	kb_thread_t t[2];
+
+	(void)arg;
+	create(&t[0], "plato", locks, &a);
+	create(&t[1], "socrates", locks, NULL);
+	kb_thread_join(t[0], NULL);
+}
+
+static void alone(void *arg)
+{
+	(void)arg;
+	kb_init();
+	kb_sem_wait(&never);
+}
+
+/* main deadlocks after its end, so to say: it has left others that wait */
+static void *waits(void *arg)
+{
+	kb_sem_wait(&never);
+	return arg;
+}
+
+static void orphans(void *arg)
+{
+	kb_thread_t t;
+
+	(void)arg;
+	create(&t, "orphan", waits, NULL);
+	kb_thread_exit(NULL);
+}
+
+static void said(void (*fn)(void *), const char *name)
+{
+	static struct child c;
+	uint64_t start = test_now_ns();
+
+	child_start(&c, fn, NULL);
+	CHECK(child_read(&c, "deadlock:", 15000));
+	CHECK(test_now_ns() - start > 500000000u);
+	CHECK(child_read(&c, name, 5000));
+	kill(c.pid, SIGKILL);
+	child_end(&c, 5000);
+}
+
+static void with_deadline(void *arg)
+{
+	(void)arg;
+	kb_init();
+	kb_sem_timedwait(&never, kb_now() + 2500000000u);
+}
+
+static void *sleeps(void *arg)
+{
+	kb_sleep(2500000000u);
+	kb_sem_post(&never);
+	return arg;
+}
+
+static void with_sleeper(void *arg)
+{
+	kb_thread_t t;
+
+	(void)arg;
+	create(&t, "sleeper", sleeps, NULL);
+	kb_sem_wait(&never);
+}
+
+static void *kernel_thread(void *arg)
+{
+	usleep(2500000);
+	kb_sem_post(&never);
+	return arg;
+}
+
+static void with_kernel_thread(void *arg)
+{
+	pthread_t p;
+
+	(void)arg;
+	kb_init();
+	CHECK_EQ(pthread_create(&p, NULL, kernel_thread, NULL), 0);
+	kb_sem_wait(&never);
+}
+
+static void with_watch(void *arg)
+{
+	(void)arg;
+	kb_init();
+	kb_watch32(&word, 0, kb_now() + 2500000000u);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	kb_sem_post(&never);
+}
+
+static void with_handler(void *arg)
+{
+	(void)arg;
+	kb_init();
+	signal(SIGALRM, on_alarm);
+	alarm(3);
+	kb_sem_wait(&never);
+}
+
+static void not_said(void (*fn)(void *))
+{
+	static struct child c;
+
+	child_run(&c, fn, NULL);
+	child_exited(&c, 0);
+	if (c.n > 0)
+		fprintf(stderr, "%s", c.text);
+	CHECK_EQ(c.n, 0);
+}
+
+int main(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	SKIP("LeakSanitizer writes of its own at the end of the child");
+#endif
+	said(philosophers, "socrates");
+	said(alone, "main");
+	said(orphans, "orphan");
+	not_said(with_deadline);
+	not_said(with_sleeper);
+	not_said(with_kernel_thread);
+	not_said(with_watch);
+	not_said(with_handler);
+	return 0;
+}

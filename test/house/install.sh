@@ -1,0 +1,131 @@
+#!/bin/bash
+# make install into an empty directory; C and C++ programs are then built against it by pkg-config and
+# by CMake, and run; make uninstall leaves nothing.
+# timeout: 240
+. "$(dirname "$0")/lib.sh"
+D=$T/root
+P=/opt/kochab
+
+# The installed tree must come from what is built already: only the command is linked again.
+run_make() {
+	make -C "$TOP" --no-print-directory BUILD="$BUILD" NODEPS=1 PREFIX=$P DESTDIR="$D" SAN="${SAN:-}" \
+		${CC:+CC="$CC"} ${CXX:+CXX="$CXX"} "$1" >"$T/make.log" 2>&1 || {
+		echo "make $1 failed"; tail -n 20 "$T/make.log"; exit 1; }
+}
+[ -z "${SAN:-}" ] || skip "not in a sanitizer build"
+export MAKEFLAGS='' MAKELEVEL=''
+# A build directory of its own, so that the other tests keep theirs; objects are copied, not compiled.
+cp -a "$BUILD" "$T/build" && rm -rf "$T/build/test-log"
+find "$T/build" -name '*.d' -exec sed -i "s|^$BUILD/|$T/build/|; s|^${BUILD#"$TOP"/}/|$T/build/|" {} +
+BUILD=$T/build
+run_make install
+
+for f in bin/kochab lib/libkochab.a lib/libkochab.so lib/libkochab.so.0 lib/libkochab-posix.so lib/libkochab-posix.so.0 \
+	include/kochab/kochab.h include/kochab/sync.h lib/pkgconfig/kochab.pc lib/pkgconfig/kochab-posix.pc \
+	lib/cmake/Kochab/KochabConfig.cmake share/man/man1/kochab.1 share/man/man3/kb_thread_create.3 \
+	share/man/man7/kochab.7 share/doc/kochab/LICENSE; do
+	[ -s "$D$P/$f" ] || { echo "not installed: $f"; failures=1; }
+done
+grep -rn '@[A-Z_]*@' "$D$P/lib/pkgconfig" "$D$P/lib/cmake" "$D$P/share/man" && failures=1
+soname=$(readelf -d "$D$P/lib/libkochab.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+[ "$soname" = libkochab.so.0 ] || { echo "SONAME is '$soname'"; failures=1; }
+cmp -s <(cd "$D$P/include/kochab" && cat ./*.h) <(cd "$TOP/include/kochab" && cat ./*.h) || { echo "headers differ"; failures=1; }
+
+cat >"$T/native.c" <<'END'
+#include <kochab/kochab.h>
+#include <stdio.h>
+static void *body(void *arg) { return arg; }
+int main(void)
+{
+	kb_thread_t t;
+	void *result = 0;
+	if (kb_thread_create(&t, 0, body, &t) != 0 || kb_thread_join(t, &result) != 0 || result != &t)
+		return 1;
+	printf("native %s\n", kb_version());
+	return 0;
+}
+END
+cp "$T/native.c" "$T/native.cc"
+cat >"$T/posix.cc" <<'END'
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+int main()
+{
+	std::mutex m;
+	std::vector<std::thread> all;
+	int sum = 0;
+	for (int i = 0; i < 100; i++)
+		all.emplace_back([&] { std::lock_guard<std::mutex> hold(m); sum++; });
+	for (auto &t : all)
+		t.join();
+	std::printf("posix %d\n", sum);
+	return sum == 100 ? 0 : 1;
+}
+END
+export LD_LIBRARY_PATH="$D$P/lib"
+version=$(sed -n 's/^.define KOCHAB_VERSION "\(.*\)"$/\1/p' "$TOP/include/kochab/version.h")
+
+build_and_expect() { # TEXT PROGRAM COMMAND...
+	local text=$1 program=$2
+	shift 2
+	if ! "$@" >"$T/out" 2>&1; then
+		echo "does not build: $*"
+		cat "$T/out"
+		failures=$((failures + 1))
+		return
+	fi
+	expect 0 "$text" "$program"
+}
+
+if command -v pkg-config >/dev/null; then
+	# pkg-config puts the DESTDIR in front of the paths
+	export PKG_CONFIG_PATH="$D$P/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$D"
+	[ "$(pkg-config --modversion kochab)" = "$version" ] || { echo "pkg-config: wrong version"; failures=1; }
+	read -r -a native <<<"$(pkg-config --cflags --libs kochab)"
+	read -r -a posix <<<"$(pkg-config --cflags --libs kochab-posix)"
+	build_and_expect "native $version" "$T/c" "${CC:-gcc}" -Wall -Werror -std=c11 "$T/native.c" -o "$T/c" "${native[@]}"
+	build_and_expect "native $version" "$T/cc" "${CXX:-g++}" -Wall -Werror -std=c++17 "$T/native.cc" -o "$T/cc" "${native[@]}"
+	build_and_expect "posix 100" "$T/posix" "${CXX:-g++}" "$T/posix.cc" -o "$T/posix" "${posix[@]}"
+	readelf -d "$T/posix" | grep -q 'NEEDED.*libkochab-posix.so.0' || { echo "posix program does not need the drop-in"; failures=1; }
+	build_and_expect "native $version" "$T/static" "${CC:-gcc}" -I"$D$P/include" "$T/native.c" -o "$T/static" \
+		"$D$P/lib/libkochab.a" -pthread -ldl
+	tested=1
+fi
+if command -v cmake >/dev/null; then
+	mkdir "$T/cmake"
+	cat >"$T/cmake/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.13)
+project(consumer C CXX)
+find_package(Kochab 0.1 REQUIRED)
+foreach(kind kochab static posix)
+	if(kind STREQUAL posix)
+		add_executable(${kind} ../posix.cc)
+	else()
+		add_executable(${kind} ../native.c)
+		add_executable(${kind}xx ../native.cc)
+		target_link_libraries(${kind}xx PRIVATE Kochab::${kind})
+	endif()
+	target_link_libraries(${kind} PRIVATE Kochab::${kind})
+endforeach()
+END
+	unset LD_LIBRARY_PATH
+	build_and_expect "native $version" "$T/cmake/b/kochab" sh -c "cd '$T/cmake' && cmake -S . -B b \
+		-DCMAKE_PREFIX_PATH='$D$P' ${CC:+-DCMAKE_C_COMPILER='$CC'} ${CXX:+-DCMAKE_CXX_COMPILER='$CXX'} && cmake --build b"
+	for p in kochabxx static staticxx; do expect 0 "native $version" "$T/cmake/b/$p"; done
+	expect 0 "posix 100" "$T/cmake/b/posix"
+	sed 's/Kochab 0.1/Kochab 9/' "$T/cmake/CMakeLists.txt" >"$T/list" && mkdir "$T/cmake9" && mv "$T/list" "$T/cmake9/CMakeLists.txt"
+	expect 1 "Kochab" cmake -S "$T/cmake9" -B "$T/cmake9/b" -DCMAKE_PREFIX_PATH="$D$P"
+	tested=1
+fi
+
+# The installed command finds its library by itself, through its own place.
+expect 0 "$D$P/lib/libkochab-posix.so.0" "$D$P/bin/kochab" doctor
+expect 0 "" "$D$P/bin/kochab" run true
+
+run_make uninstall
+left=$(find "$D" ! -type d)
+[ -z "$left" ] || { echo "uninstall leaves: $left"; failures=1; }
+[ -n "${tested:-}" ] || { [ $failures = 0 ] && skip "neither pkg-config nor cmake is there"; }
+finish

@@ -1,0 +1,64 @@
+#!/bin/bash
+# kochab run says why a program cannot run with the drop-in, and exits as shells do.
+. "$(dirname "$0")/lib.sh"
+cd "$T" || exit 1
+
+expect 127 "not found in PATH" "$K" run no-such-program-anywhere
+expect 127 "No such file" "$K" run ./missing
+expect 127 "not found in PATH" "$K" run ''
+expect 126 "is a directory" "$K" run "$T"
+
+cp "$(type -P true)" noexec && chmod 644 noexec
+expect 126 "not an executable file" "$K" run ./noexec
+mkdir p1 p2 && cp noexec p1/prog
+expect 126 "p1/prog: not an executable file" env PATH="$T/p1:$T/p2" "$K" run prog
+mkfifo -m 755 fifo
+expect 126 "not an executable file" "$K" run ./fifo
+
+printf 'just text\n' >text && chmod 755 text
+expect 126 "neither an ELF program nor a script" "$K" run ./text
+: >empty && chmod 755 empty
+expect 126 "neither an ELF program nor a script" "$K" run ./empty
+printf '#!/no/such/interpreter -x\n' >script && chmod 755 script
+expect 126 "/no/such/interpreter: No such file" "$K" run ./script
+printf '#!\n' >bare && chmod 755 bare
+expect 126 "names no interpreter" "$K" run ./bare
+printf '#!%s/loop\n' "$T" >loop && chmod 755 loop
+expect 126 "too many levels" "$K" run ./loop
+
+cp "$(type -P true)" suid && chmod 4755 suid
+expect 126 "setuid bit" "$K" run ./suid
+cp "$(type -P true)" sgid && chmod 2755 sgid
+expect 126 "setgid bit" "$K" run ./sgid
+if command -v setcap >/dev/null && cp "$(type -P true)" cap && setcap cap_net_raw+ep cap 2>/dev/null; then
+	expect 126 "file capabilities" "$K" run ./cap
+fi
+
+# Static programs, position dependent or not.
+echo 'int main(void) { return 0; }' >empty.c
+for how in -static -static-pie; do
+	${CC:-gcc} $how -o static empty.c 2>/dev/null || continue
+	expect 126 "statically linked" "$K" run ./static
+	static=1
+done
+[ -n "${static:-}" ] || { echo "no static libc to test with"; failures=1; }
+
+# The ELF header of a good program, with its class and then its machine changed.
+patch() { # FILE OFFSET BYTES
+	cp "$(readlink -f "$(type -P true)")" "$1" && printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+patch bits32 4 '\001'
+expect 126 "a 32-bit program" "$K" run ./bits32
+patch machine 18 '\377\0'
+expect 126 "built for another machine" "$K" run ./machine
+printf '#!%s/bits32\n' "$T" >script32 && chmod 755 script32
+expect 126 "bits32: a 32-bit program" "$K" run ./script32
+printf '\177ELF' >short && chmod 755 short
+expect 126 "neither an ELF program" "$K" run ./short
+head -c 200 "$(readlink -f "$(type -P true)")" >truncated && chmod 755 truncated
+expect 126 "kochab: " "$K" run ./truncated
+${CC:-gcc} -c -o object empty.c && chmod 755 object
+expect 126 "not a program" "$K" run ./object
+
+expect 126 "KOCHAB_LIB=/no/such: neither" env KOCHAB_LIB=/no/such "$K" run true
+finish

@@ -1,0 +1,32 @@
+#!/bin/bash
+# The command itself: help, versions, unknown commands, options and values.
+. "$(dirname "$0")/lib.sh"
+
+version=$(sed -n 's/^.define KOCHAB_VERSION "\(.*\)"$/\1/p' "$TOP/include/kochab/version.h")
+expect 0 "kochab $version" "$K" --version
+expect 0 "usage: kochab COMMAND" "$K" --help
+expect 2 "usage: kochab COMMAND" "$K"
+expect 2 "frobnicate: no such command" "$K" frobnicate
+expect 2 "no such option" "$K" --frobnicate
+for c in run options doctor bench; do
+	expect 0 "usage: kochab $c" "$K" $c --help
+done
+
+expect 2 "no such argument" "$K" options --frobnicate
+expect 2 "no such argument" "$K" doctor now
+expect 2 "which program" "$K" run
+expect 2 "which program" "$K" run --vps 2 --
+expect 2 "--frobnicate: no such option" "$K" run --frobnicate true
+expect 2 "-x: no such option" "$K" run -x true
+expect 2 "needs a value: 0 to 1024" "$K" run --vps
+expect 2 "--vps many: bad value, allowed: 0 to 1024" "$K" run --vps many true
+expect 2 "--vps 1025: bad value" "$K" run --vps=1025 true
+expect 2 "rotator|rotator-paper|lb2|steal" "$K" run --sched fair true
+expect 2 "--stack-size 1: bad value, allowed: 16384 to" "$K" run --stack-size 1 true
+expect 2 "--stats 7: bad value" "$K" run --stats=7 true
+
+expect 2 "KOCHAB_VPS=zwei: bad value, allowed: 0 to 1024" env KOCHAB_VPS=zwei "$K" run true
+expect 2 "KOCHAB_VPZ: no such option" env KOCHAB_VPZ=2 "$K" run true
+expect 2 "KOCHAB_SCHED=: bad value" env KOCHAB_SCHED= "$K" options
+expect 2 "KOCHAB_TICK_MS=5h: bad value" env KOCHAB_TICK_MS=5h "$K" doctor
+finish

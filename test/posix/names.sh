@@ -1,0 +1,37 @@
+#!/bin/bash
+# The table of names is complete and true: every thread function that the installed libc exports has a row; every row
+# that says OURS or BOTH is exported by the drop-in, and nothing else is; doc/posix.md shows the table as it is.
+set -u
+shopt -s lastpipe # check counts in this shell
+cd "$(dirname "$0")/../.." || exit 2
+BUILD=${BUILD:-build}
+lib=$BUILD/libkochab-posix.so.0
+T=$(mktemp -d) && trap 'rm -rf "$T"' EXIT
+failed=0
+
+[ -e "$lib" ] || { echo "no $lib"; exit 77; }
+libc=$(ldd "$lib" | awk '$1 ~ /^libc\.so/ { print $3 }')
+[ -e "$libc" ] || { echo "no glibc here"; exit 77; }
+
+exports() { nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u; }
+rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
+
+# check WHAT: standard input is what is wrong
+check() {
+	if grep . | sed "s|^|$1: |" | head -n 20 | grep .; then failed=1; fi
+}
+
+rows 'OURS|BOTH|PASS' | uniq -d | check "twice in names.def"
+{
+	exports "$libc"
+	old=${libc%/*}/libpthread.so.0 # before glibc 2.34
+	[ ! -e "$old" ] || exports "$old"
+} | grep -E '^(__)?(pthread_|sem_|thrd_|mtx_|cnd_|tss_|call_once$|sched_)' | sort -u >"$T/libc"
+[ "$(wc -l <"$T/libc")" -gt 150 ] || { echo "too few names found in $libc"; exit 1; }
+comm -23 "$T/libc" <(rows 'OURS|BOTH|PASS') | check "libc exports it, names.def lacks it"
+exports "$lib" | grep -v '^kb_' >"$T/ours"
+comm -13 "$T/ours" <(rows 'OURS|BOTH') | check "names.def says it is ours, the drop-in does not export it"
+comm -23 "$T/ours" <(rows 'OURS|BOTH') | check "the drop-in exports it, names.def does not say so"
+sed -n '/^<!-- names -->/,/^<!-- end -->/p' doc/posix.md | diff - <(echo '<!-- names -->'; dev/posix-names; echo '<!-- end -->') |
+	check "doc/posix.md is not dev/posix-names"
+exit $failed

@@ -1,0 +1,89 @@
+/* Writers are alone, readers share; with timed and plain calls of both kinds racing. */
+#include <errno.h>
+
+#include "threads.h"
+
+enum { THREADS = 10, ROUNDS = 2500 };
+
+static kb_rwlock_t lock;
+static int readers, writers, together;
+static long counter, writes;
+
+static int lock_read(uint64_t r)
+{
+	return r % 4 == 0 ? kb_rwlock_timedrdlock(&lock, kb_now() + r / 16 % 20000)
+			  : r % 4 == 1 ? kb_rwlock_tryrdlock(&lock) : kb_rwlock_rdlock(&lock);
+}
+
+static int lock_write(uint64_t r)
+{
+	return r % 4 == 0 ? kb_rwlock_timedwrlock(&lock, kb_now() + r / 16 % 20000)
+			  : r % 4 == 1 ? kb_rwlock_trywrlock(&lock) : kb_rwlock_wrlock(&lock);
+}
+
+static void read_it(uint64_t r)
+{
+	long before;
+
+	if (lock_read(r))
+		return;
+	if (test_add(&readers, 1) > 1)
+		test_put(&together, 1);
+	CHECK_EQ(test_get(&writers), 0);
+	before = counter;
+	if (r / 64 % 4 == 0)
+		kb_yield();
+	CHECK_EQ(counter, before);
+	test_add(&readers, -1);
+	CHECK_EQ(kb_rwlock_unlock(&lock), 0);
+}
+
+static void write_it(uint64_t r)
+{
+	if (lock_write(r))
+		return;
+	CHECK_EQ(test_add(&writers, 1), 1);
+	CHECK_EQ(test_get(&readers), 0);
+	counter++;
+	if (r / 64 % 4 == 0)
+		kb_yield();
+	writes++;
+	test_add(&writers, -1);
+	CHECK_EQ(kb_rwlock_unlock(&lock), 0);
+}
+
+static void *work(void *arg)
+{
+	uint64_t rnd = test_stream();
+
+	(void)arg;
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t r = test_rand(&rnd);
+
+		if (r / 4 % 4 == 0)
+			write_it(r);
+		else
+			read_it(r);
+	}
+	return NULL;
+}
+
+static void body(void)
+{
+	for (int kind = KB_RWLOCK_PREFER_WRITER; kind <= KB_RWLOCK_PREFER_READER; kind++) {
+		counter = writes = together = 0;
+		CHECK_EQ(kb_rwlock_init(&lock, (enum kb_rwlock_kind)kind), 0);
+		workers_run(THREADS, work, NULL);
+		CHECK_EQ(counter, writes);
+		CHECK(counter > 0);
+		CHECK(together);
+		CHECK_EQ(kb_rwlock_destroy(&lock), 0);
+	}
+}
+
+int main(void)
+{
+	test_seed();
+	test_both(body);
+	return 0;
+}
