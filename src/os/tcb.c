@@ -209,15 +209,19 @@ static int make(struct kbi_tcb *t)
 	return err;
 }
 
+/* The slab may be a program's own stack, of any alignment. Libc is told of its aligned part: sanitizers ask libc
+ * for the bounds and want them at multiples of 8. */
 int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
 {
+	uintptr_t low = ((uintptr_t)slab_low + 15) & ~(uintptr_t)15;
+	uintptr_t end = ((uintptr_t)slab_low + slab_size) & ~(uintptr_t)15;
 	int err;
 
 	if (!kbi_tcb_available)
 		return ENOTSUP;
-	if (slab_size < kbi_tcb_slab_min())
+	if (end < low || end - low < kbi_tcb_slab_min())
 		return EINVAL;
-	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size, .id = id };
+	*t = (struct kbi_tcb){ .slab_low = (char *)low, .slab_size = end - low, .id = id };
 	enter_gate();
 	err = make(t);
 	leave_gate();
