@@ -22,6 +22,7 @@ enum {
 	CHUNK_BYTES = 4 << 20, /* mapped at once, if more than one stack fits */
 	CHUNKS = 1 << 20,
 	COLOURS = 6, COLOUR_STEP = 448,
+	TICK_ROOM = 5 << 10,   /* a signal frame with AVX-512, and the tick's own frames: not out of the thread's size */
 };
 #define SIZE_LIMIT ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
 
@@ -230,17 +231,19 @@ static bool add_tcb(struct kbi_stack *s)
 	return true;
 }
 
-/* Address space of one stack, guard included. */
+/* Address space of one stack, guard included. Its size is the thread's own: the record, the colour and a tick come
+ * on top of it. */
 static size_t footprint(const struct class *c)
 {
-	size_t b = KBI_PAGE + c->size;
+	size_t b = c->size + TICK_ROOM;
 
 	if (c->tcb) {
-		size_t size = c->size + kbi_tcb_overhead();
 		size_t least = kbi_tcb_slab_min(); /* 128 KiB on aarch64 */
 
-		b = KBI_PAGE + (size > least ? size : least) + sizeof(struct kbi_stack) + COLOURS * COLOUR_STEP;
+		b += kbi_tcb_overhead();
+		b = b > least ? b : least;
 	}
+	b += KBI_PAGE + sizeof(struct kbi_stack) + COLOURS * COLOUR_STEP;
 	return (b + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 }
 
