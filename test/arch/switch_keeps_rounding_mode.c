@@ -1,17 +1,25 @@
 /* The rounding mode is the context's own: a context that rounds upward does so after others, which
- * round otherwise, have run; a new one starts with its maker's (POSIX pthread_create). */
+ * round otherwise, have run, and so does what is called after the switch to it; a new one starts with its maker's (POSIX
+ * pthread_create). */
 #include <fenv.h>
 
 #include "arch_test.h"
 
 static struct kbi_ctx home, ctx[2];
-static int first_mode[2];
+static int first_mode[2], mode_after, afters;
 
 static double third(void)
 {
 	volatile double one = 1.0, three = 3.0;
 
 	return one / three;
+}
+
+static void *look(void *unused)
+{
+	mode_after = fegetround();
+	afters++;
+	return unused;
 }
 
 static void run(void *arg)
@@ -24,8 +32,8 @@ static void run(void *arg)
 	CHECK(fesetround(mode) == 0);
 	expected = third();
 	for (;;) {
-		kbi_ctx_switch(&ctx[self], &home, NULL, NULL);
-		CHECK(fegetround() == mode);
+		kbi_ctx_switch(&ctx[self], &home, look, NULL);
+		CHECK(fegetround() == mode && mode_after == mode);
 		CHECK(third() == expected);
 	}
 }
@@ -41,11 +49,12 @@ int main(void)
 	kbi_ctx_make(&ctx[1], new_stack(), STACK_SIZE, run, (void *)1);
 	CHECK(fesetround(FE_TONEAREST) == 0);
 	for (int i = 0; i < 10; i++) {
-		kbi_ctx_switch(&home, &ctx[i % 2], NULL, NULL);
-		CHECK(fegetround() == FE_TONEAREST);
+		kbi_ctx_switch(&home, &ctx[i % 2], look, NULL);
+		CHECK(fegetround() == FE_TONEAREST && mode_after == FE_TONEAREST);
 		CHECK(third() == nearest);
 	}
 	CHECK(first_mode[0] == FE_TONEAREST);
 	CHECK(first_mode[1] == FE_TOWARDZERO);
+	CHECK_EQ(afters, 20);
 	return 0;
 }

@@ -32,12 +32,21 @@ KBI_HIDDEN KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(
 #define KBI_CTX_STR(x) KBI_CTX_STR_(x)
 #define KBI_CTX_STR_(x) #x
 
+/* All that a function may lose: with AVX-512 there are more vector registers and the masks. */
+#ifdef __AVX512F__
+#define KBI_CTX_MORE \
+	, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", \
+	"xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define KBI_CTX_MORE
+#endif
+
 /* In line because a call costs more than the switch: it pairs no call with a return, so the processor's return
  * stack stays right for callers that suspend in the same functions, and saves what is live instead of all. A
- * function that contains it must be KBI_NOINLINE and use no TLS on both sides of it. */
-#define KBI_CTX_BARE 1
-static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load,
-								      void *(*after)(void *), void *arg)
+ * function that contains it must be KBI_NOINLINE and use no TLS on both sides of it. The last two go in as what is
+ * to be called on the next stack, and come out as what this context has to call. */
+static inline __attribute__((always_inline)) void kbi_ctx_jump(struct kbi_ctx *save, struct kbi_ctx *load,
+							       void *(**after)(void *), void **arg)
 {
 	__asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
 			 "pushq %%rax\n\t"
@@ -49,12 +58,19 @@ static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi
 			 "leaq " KBI_CTX_STR(KBI_FRAME_SIZE) "(%%rsp), %%rsp\n\t"
 			 "jmp *%%rax\n"
 			 "1:"
-			 : "+D"(save), "+S"(load), "+d"(after), "+c"(arg)
+			 : "+D"(save), "+S"(load), "+d"(*after), "+c"(*arg)
 			 :
 			 : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
 			   "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
 			   "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)",
-			   "st(6)", "st(7)");
+			   "st(6)", "st(7)" KBI_CTX_MORE);
+}
+
+#define KBI_CTX_BARE 1
+static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load,
+								      void *(*after)(void *), void *arg)
+{
+	kbi_ctx_jump(save, load, &after, &arg);
 	if (kbi_unlikely(after != NULL))
 		after(arg);
 }
@@ -82,8 +98,10 @@ static inline __attribute__((always_inline)) void kbi_ctx_switch(struct kbi_ctx 
 {
 	uint64_t fp = kbi_fp_get();
 
-	kbi_ctx_switch_bare(save, load, after, arg);
-	kbi_fp_set(fp);
+	kbi_ctx_jump(save, load, &after, &arg);
+	kbi_fp_set(fp); /* first: after runs with what the context had when it was saved */
+	if (kbi_unlikely(after != NULL))
+		after(arg);
 }
 
 #endif
