@@ -60,7 +60,8 @@ WARN := -Wall -Wextra $(if $(WERROR),-Werror)
 ARCHFLAGS := $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none -mno-red-zone)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) $(if $(filter undefined,$(SAN)),-fno-sanitize-recover=undefined))
 INCLUDES := -Isrc -Iinclude -Isrc/arch/$(ARCH)
-COMMON := -fPIC -fno-omit-frame-pointer -pthread $(ARCHFLAGS) $(SANFLAGS) $(WARN) $(INCLUDES) -MMD -MP
+# Unwind tables for C, too, are not everywhere the default (riscv64): backtraces of parked threads need them.
+COMMON := -fPIC -fno-omit-frame-pointer -fasynchronous-unwind-tables -pthread $(ARCHFLAGS) $(SANFLAGS) $(WARN) $(INCLUDES) -MMD -MP
 # The canary is off in the library: it lies behind the thread pointer, which the switch changes. Exceptions and
 # cancellations of the program pass through our frames (pthread_once cleans up after them).
 CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-stack-protector -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt
