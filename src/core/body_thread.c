@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/option.h"
 #include "core/preempt.h"
@@ -49,6 +50,11 @@ static void *body(void *arg)
 	kbi_agent_run(vp);
 }
 
+/* ---- signals ---------------------------------------------------------------------------------------- */
+
+static sigset_t programs_mask, bodys_mask; /* constant once bodies run */
+static bool masked;
+
 /* Signals of the program go to kernel threads that run its code with its mask; a body starts with all blocked
  * but the tick and the faults. */
 static void body_mask(sigset_t *old)
@@ -66,6 +72,43 @@ static void body_mask(sigset_t *old)
 	kbi_real.pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
+bool kbi_body_programs_mask(sigset_t *old)
+{
+	memset(old, 0, sizeof *old); /* sigemptyset need not write all of it */
+	if (!masked || kbi_real.pthread_sigmask(SIG_BLOCK, NULL, old) || memcmp(old, &bodys_mask, sizeof *old) != 0)
+		return false;
+	kbi_real.pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
+	return true;
+}
+
+void kbi_body_mask_again(const sigset_t *old)
+{
+	kbi_real.pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* fork on a body: the child is no body, and what it executes would start with signals blocked. Threads of the
+ * drop-in have set their own mask. */
+static void child(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+	sigset_t old;
+
+	if (!self || !kbi_thread_of(self)->posix)
+		kbi_body_programs_mask(&old);
+}
+
+static void learn_masks(void)
+{
+	if (masked)
+		return;
+	body_mask(&programs_mask);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &programs_mask, &bodys_mask);
+	pthread_atfork(NULL, NULL, child);
+	masked = true;
+}
+
+/* ---- start ------------------------------------------------------------------------------------------ */
+
 int kbi_body_start(struct kbi_vp *vp)
 {
 	size_t size = KBI_AGENT_STACK;
@@ -74,6 +117,7 @@ int kbi_body_start(struct kbi_vp *vp)
 	sigset_t old;
 	int e;
 
+	learn_masks();
 	/* static TLS comes out of the stack size with glibc */
 	size += kbi_tcb_available ? kbi_tcb_overhead() : 2 * KBI_AGENT_STACK;
 	pthread_attr_init(&a);

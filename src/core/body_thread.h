@@ -2,6 +2,8 @@
 #ifndef KBI_BODY_THREAD_H
 #define KBI_BODY_THREAD_H
 
+#include <signal.h>
+
 #include "core/vp.h"
 
 enum { KBI_AGENT_STACK = 65536 };
@@ -14,4 +16,9 @@ void kbi_body_native_tp(struct kbi_vp *vp);
 void kbi_body_own_stack(struct kbi_san *s);
 /* Entry of the agent's context on VP 0. */
 void kbi_body_agent(void *vp);
+/* What is started from a body would inherit its blocked signals. True: the kernel thread that calls had a body's
+ * mask and has the program's until kbi_body_mask_again(old). */
+bool kbi_body_programs_mask(sigset_t *old);
+void kbi_body_mask_again(const sigset_t *old);
+
 #endif

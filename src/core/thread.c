@@ -11,6 +11,7 @@
 #include <kochab/kochab.h>
 
 #include "base/option.h"
+#include "core/body_thread.h"
 #include "core/foreign.h"
 #include "core/local.h"
 #include "os/real.h"
@@ -187,6 +188,8 @@ static int create_system(struct kb_thread **out, const struct kbi_thread_attr *a
 {
 	struct kb_thread *t = kbi_descriptor_alloc(NULL);
 	pthread_attr_t pa;
+	bool on_body;
+	sigset_t mask;
 	pthread_t id;
 	int e;
 
@@ -203,8 +206,11 @@ static int create_system(struct kb_thread **out, const struct kbi_thread_attr *a
 	pthread_attr_init(&pa);
 	pthread_attr_setdetachstate(&pa, PTHREAD_CREATE_DETACHED);
 	e = a->stack_size ? pthread_attr_setstacksize(&pa, a->stack_size + KBI_PAGE) : 0;
+	on_body = kbi_body_programs_mask(&mask);
 	if (!e)
 		e = kbi_real.pthread_create(&id, &pa, system_body, t);
+	if (on_body)
+		kbi_body_mask_again(&mask);
 	pthread_attr_destroy(&pa);
 	if (e) {
 		count(&tally[0].ended, NULL);

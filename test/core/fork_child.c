@@ -1,6 +1,8 @@
-/* core: fork in a lightweight thread: the child runs on from there and ends by _exit or exec; the parent is
- * unharmed. */
+/* core: fork in a lightweight thread: the child runs on from there, with the program's signal mask, and ends by _exit
+ * or exec; the parent is unharmed. */
 #include <kochab/kochab.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,14 @@ static void *noise(void *arg)
 	return NULL;
 }
 
+static void check_mask(void)
+{
+	sigset_t set;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
+	CHECK(!sigismember(&set, SIGTERM) && !sigismember(&set, SIGCHLD));
+}
+
 static void *forks(void *arg)
 {
 	int code = 10 + (int)(uintptr_t)arg, status;
@@ -29,6 +39,7 @@ static void *forks(void *arg)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
+		check_mask();
 		if (code % 2)
 			_exit(code);
 		execl("/bin/sh", "sh", "-c", code == 12 ? "exit 12" : "exit 0", (char *)NULL);

@@ -1,7 +1,9 @@
-/* core/thread: system scope: a kernel thread of its own, with gettid and name of its own; joined and
- * joining. */
+/* core/thread: system scope: a kernel thread of its own, with gettid and name of its own and the program's signal
+ * mask, from wherever it was created; joined and joining. */
 #include <errno.h>
 #include <kochab/kochab.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,6 +38,38 @@ static void *body(void *arg)
 	return arg;
 }
 
+static void *has_programs_mask(void *unused)
+{
+	sigset_t set;
+
+	(void)unused;
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
+	CHECK(!sigismember(&set, SIGTERM) && sigismember(&set, SIGUSR2));
+	return NULL;
+}
+
+static void *creator(void *attr)
+{
+	kb_thread_t t;
+
+	CHECK_EQ(kb_thread_create(&t, attr, has_programs_mask, NULL), 0);
+	CHECK_EQ(kb_thread_join(t, NULL), 0);
+	return NULL;
+}
+
+static void from_each_vp(kb_attr_t *system)
+{
+	for (unsigned i = 0; i < kb_vp_count(); i++) {
+		kb_attr_t a;
+		kb_thread_t t;
+
+		kb_attr_init(&a);
+		CHECK_EQ(kb_attr_setvp(&a, (int)i), 0);
+		CHECK_EQ(kb_thread_create(&t, &a, creator, system), 0);
+		CHECK_EQ(kb_thread_join(t, NULL), 0);
+	}
+}
+
 static void *joiner(void *arg)
 {
 	void *r;
@@ -50,13 +84,18 @@ int main(void)
 	kb_thread_t t[N], j[N];
 	long tid[N];
 	kb_attr_t a;
+	sigset_t set;
 	void *r;
 
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
 	CHECK_EQ(kb_init(), 0);
 	CHECK_EQ(kb_key_create(&key, gone), 0);
 	kb_attr_init(&a);
 	CHECK_EQ(kb_attr_setscope(&a, KB_SCOPE_SYSTEM), 0);
 	CHECK_EQ(kb_attr_setname(&a, "system"), 0);
+	from_each_vp(&a);
 	for (int i = 0; i < N; i++)
 		CHECK_EQ(kb_thread_create(&t[i], &a, body, &tid[i]), 0);
 	for (int i = 0; i < N; i++)
