@@ -356,6 +356,8 @@ KBI_NOINLINE void kbi_thread_exit(void *result)
 	if (kbi_unlikely(!t->task.vp && !t->fn))
 		kbi_real.pthread_exit(result); /* foreign: no thread of ours ends */
 	t->result = result;
+	if (kbi_unlikely(t->own_tls && t->stack && !t->posix)) /* the drop-in's hook does it */
+		kbi_tcb_end_values(&t->stack->tcb);
 	if (t->keys)
 		kbi_local_exit(t);
 	if (kbi_thread_hooks.exit && t->posix)

@@ -9,8 +9,8 @@
  *   donor     libc's pthread_create on the slab; its kernel thread leaves by a bare exit, the block stays
  *   template  a copy of a never-run donor with its self pointers moved, on libc's own thread list
  * Callers: mem/stack, core. Calls real, sys, arch. Make and destroy may not be left by preemption half-way:
- * the caller holds the no-preempt count. Only reset runs the program's code, its destructors, which may
- * switch. */
+ * the caller holds the no-preempt count. Only end_values and reset run the program's code, its destructors, which
+ * may switch. */
 #ifndef KBI_TCB_H
 #define KBI_TCB_H
 
@@ -59,6 +59,8 @@ size_t kbi_tcb_slab_min(void);
  * parallel. id < KBI_TCB_ID_LIMIT and of no other living block. EAGAIN, ENOMEM: nothing is left behind;
  * EINVAL: the slab is too small. A copy takes 0.3 us and its page faults, a donor some 20 us. */
 int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self);
+/* Only the destructors of what reset describes: for who must know that the program's code has ended. */
+KBI_SWITCHES void kbi_tcb_end_values(struct kbi_tcb *t);
 /* Called on the thread itself at its end: thread_local destructors, values left in libc's own pthread keys
  * with their destructors (before glibc 2.34 and with musl: without), locale, cancellation state; then TLS is
  * as in a new thread, errno 0. Some 30 ns when there is nothing to do. What libc's malloc keeps for the

@@ -228,13 +228,18 @@ static KBI_NOINLINE void reset_by_modules(struct kbi_tcb *t)
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
-/* Not among it: __libc_thread_freeres, which glibc < 2.34 exports. It would switch malloc's cache off for the
- * block's next threads. */
-void kbi_tcb_reset_block(struct kbi_tcb *t, void *self)
+void kbi_tcb_end_values(struct kbi_tcb *t)
 {
 	if (libc_end.call_tls_dtors)
 		libc_end.call_tls_dtors();
 	reset_keys(t);
+}
+
+/* Not among it: __libc_thread_freeres, which glibc < 2.34 exports. It would switch malloc's cache off for the
+ * block's next threads. */
+void kbi_tcb_reset_block(struct kbi_tcb *t, void *self)
+{
+	kbi_tcb_end_values(t);
 	uselocale(LC_GLOBAL_LOCALE);
 	kbi_real.pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	kbi_real.pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
