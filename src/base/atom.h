@@ -1,6 +1,6 @@
 /* base/atom.h - shared words. Each has a type of its own, so that a bare assignment does not
  * compile, and every operation carries its memory order in its name:
- *   rlx relaxed, acq acquire, rel release, acqrel both; a_fence_sc is the full (StoreLoad) fence.
+ *   rlx relaxed, acq acquire, rel release, acqrel both; a_fence_* is the full (StoreLoad) fence.
  * Callers: everybody. Each non-relaxed use names its partner where it stands. */
 #ifndef KBI_ATOM_H
 #define KBI_ATOM_H
@@ -77,6 +77,16 @@ static inline void a_fence_sc(void)
 	__asm__ volatile("lock; orl $0, -8(%%rsp)" ::: "memory", "cc");
 #else
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* The same right after a read-modify-write, which is one on x86-64. */
+static inline void a_fence_after_rmw(void)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	kbi_compiler_barrier();
+#else
+	a_fence_sc();
 #endif
 }
 

@@ -125,13 +125,16 @@ static void monitor(struct kbi_vp *vp, struct idle *idle)
 }
 
 /* vp is busy from now on and may have been the last that looked up now and then, or all were asleep for long: one of
- * the sleepers begins to. It costs a system call at most once a nap of that monitor. */
+ * the sleepers begins to. It costs a system call at most once a nap of that monitor.
+ * No gap: vp has taken itself off idle_count and looks, behind the fence, whether anybody polls, monitors or dozes.
+ * A sleeper gives up polling or monitoring, says that it dozes, and looks at idle_count behind its own fence. If it
+ * missed that vp is busy, vp sees it doze and nothing else; if vp saw it poll or monitor, it has yet to look. */
 static void appoint_monitor(struct kbi_vp *vp)
 {
-	if (kbi_vp_n == 1 || kbi_options.tick_ms == 0 || a_load_rlx(&kbi_crowd.polling))
+	if (kbi_vp_n == 1 || kbi_options.tick_ms == 0)
 		return;
-	a_fence_sc(); /* partner: the sleeper's, between doze and its look at idle_count */
-	if (a_load_rlx(&kbi_crowd.monitors))
+	a_fence_after_rmw(); /* set_idle's. Partner: the fence in sleep_in_kernel */
+	if (a_load_rlx(&kbi_crowd.polling) || a_load_rlx(&kbi_crowd.monitors))
 		return;
 	for (unsigned i = 1; i < kbi_vp_n; i++) {
 		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
@@ -305,6 +308,8 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 	now = kbi_sys_now();
 	if (!idle->since)
 		idle->since = now;
+	if (now - idle->since >= NET_FIRST && kbi_options.tick_ms > 0)
+		monitor(vp, idle); /* while it polls for long nobody else does */
 	return now - idle->since < (uint64_t)kbi_options.spin_us * 1000;
 }
 
