@@ -62,9 +62,12 @@ KB_API int kb_attr_init(kb_attr_t *attr);
 /* Bytes; EINVAL below KB_STACK_MIN. Rounded up to pages. */
 KB_API int kb_attr_setstacksize(kb_attr_t *attr, size_t bytes);
 KB_API int kb_attr_getstacksize(const kb_attr_t *attr, size_t *bytes);
-/* The caller's own stack: lowest address and size; no guard is added. EINVAL if too small. */
+/* The caller's own stack: lowest address and size; no guard is added. EINVAL if too small. The memory is the caller's
+ * again when the thread has been joined. */
 KB_API int kb_attr_setstack(kb_attr_t *attr, void *lowest, size_t bytes);
 KB_API int kb_attr_setdetached(kb_attr_t *attr, int detached);
+/* KB_TLS_OWN: kb_thread_create says ENOTSUP where the machine or libc has no such threads, or cannot end them on a stack
+ * of the caller's (musl). */
 KB_API int kb_attr_settls(kb_attr_t *attr, enum kb_tls tls);
 /* KB_SCOPE_SYSTEM: a kernel thread of its own (gettid, affinity and priority are the thread's). */
 KB_API int kb_attr_setscope(kb_attr_t *attr, enum kb_scope scope);

@@ -227,7 +227,7 @@ int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, v
 
 	if (a->stack_size && a->stack_size < KB_STACK_MIN)
 		return EINVAL;
-	if (a->own_tls && !kbi_tcb_available)
+	if (a->own_tls && (!kbi_tcb_available || (a->stack_low && !kbi_tcb_can_end())))
 		return ENOTSUP;
 	if (a->system_scope)
 		return create_system(out, a, fn, arg);

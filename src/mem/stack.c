@@ -223,7 +223,7 @@ static struct kbi_stack *lay_out(char *low, char *end, uint32_t number)
 
 static bool add_tcb(struct kbi_stack *s)
 {
-	if (kbi_tcb_make(&s->tcb, s->low, s->size, s->number, NULL))
+	if ((s->user ? kbi_tcb_make_to_end : kbi_tcb_make)(&s->tcb, s->low, s->size, s->number, NULL))
 		return false;
 	s->has_tcb = 1;
 	s->low = s->tcb.stack_low;
@@ -459,13 +459,28 @@ struct kbi_stack *kbi_stack_get_slow(unsigned slot, int cls)
 	return k;
 }
 
+/* The program may reuse its memory from now on, so libc must forget the block in it. That takes a kernel thread for a
+ * moment: where the system has none left, the caller waits for one. */
+static void end_adopted(struct kbi_stack *k)
+{
+	struct timespec nap = { 0, 1000000 };
+
+	if (!k->has_tcb)
+		return;
+	for (unsigned i = 0; kbi_tcb_destroy(&k->tcb) == EAGAIN; i++) {
+		if (i == 1000)
+			kbi_sys_message("a thread on a stack of the program's own cannot end: no kernel thread to be had; "
+					"still trying");
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+	}
+}
+
 void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 {
 	struct kbi_stack_slot *s;
 
 	if (k->user) {
-		if (k->has_tcb)
-			kbi_tcb_destroy(&k->tcb);
+		end_adopted(k);
 		return;
 	}
 	s = enter(slot);
@@ -488,7 +503,7 @@ struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb)
 	unlock();
 	k = lay_out(low, (char *)low + size, number);
 	k->user = 1;
-	if (tcb && (k->size < kbi_tcb_slab_min() || !add_tcb(k)))
+	if (tcb && !add_tcb(k))
 		return NULL;
 	return k;
 }

@@ -58,7 +58,7 @@ static inline struct kbi_stack *kbi_stack_get(unsigned slot, int class)
 	return k;
 }
 
-/* A stack in the program's own memory. NULL: too small, or no control block. */
+/* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
 struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);
 static inline void kbi_stack_put(unsigned slot, struct kbi_stack *k)
 {

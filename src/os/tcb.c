@@ -104,12 +104,12 @@ static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
 	return KBI_TCB_TEMPLATE;
 }
 
-static size_t least_slab(void)
+static size_t least_slab(enum kbi_tcb_mode how)
 {
 	long libc = sysconf(_SC_THREAD_STACK_MIN);
 	size_t least = kbi_tcb_overhead() + DONOR_ROOM;
 
-	if (mode == KBI_TCB_TEMPLATE)
+	if (how == KBI_TCB_TEMPLATE)
 		return kbi_tcb_overhead() + STACK_MIN;
 	return libc > 0 && least < (size_t)libc ? (size_t)libc : least;
 }
@@ -131,7 +131,7 @@ int kbi_tcb_setup(void *self_tls, enum kbi_tcb_mode wanted)
 	kbi_tcb_reset_find();
 	mode = choose(wanted);
 	kbi_tcb_reset_watch();
-	slab_min = least_slab();
+	slab_min = least_slab(mode);
 	kbi_tcb_available = true;
 	return 0;
 }
@@ -174,7 +174,7 @@ static int renew_now(void)
 	if (!err && mode == KBI_TCB_TEMPLATE && !kbi_tcb_template_learn(&problem))
 		mode = KBI_TCB_DONOR;
 	kbi_tcb_reset_look_always();
-	slab_min = least_slab();
+	slab_min = least_slab(mode);
 	a_store_rel(&sentinels, err ? STALE : FRESH);
 	return err;
 }
@@ -192,7 +192,7 @@ static KBI_NOINLINE int renew(void)
 	}
 }
 
-static int make(struct kbi_tcb *t)
+static int make(struct kbi_tcb *t, enum kbi_tcb_mode how)
 {
 	int err;
 
@@ -201,7 +201,7 @@ static int make(struct kbi_tcb *t)
 		if (err)
 			return err;
 	}
-	if (mode == KBI_TCB_TEMPLATE)
+	if (how == KBI_TCB_TEMPLATE && mode == KBI_TCB_TEMPLATE)
 		return kbi_tcb_template_make(t);
 	err = kbi_tcb_donor_make(t);
 	if (!err)
@@ -211,23 +211,42 @@ static int make(struct kbi_tcb *t)
 
 /* The slab may be a program's own stack, of any alignment. Libc is told of its aligned part: sanitizers ask libc
  * for the bounds and want them at multiples of 8. */
-int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
+static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self, enum kbi_tcb_mode how)
 {
-	uintptr_t low = ((uintptr_t)slab_low + 15) & ~(uintptr_t)15;
-	uintptr_t end = ((uintptr_t)slab_low + slab_size) & ~(uintptr_t)15;
 	int err;
 
-	if (!kbi_tcb_available)
-		return ENOTSUP;
-	if (end < low || end - low < kbi_tcb_slab_min())
-		return EINVAL;
-	*t = (struct kbi_tcb){ .slab_low = (char *)low, .slab_size = end - low, .id = id };
+	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size, .id = id };
 	enter_gate();
-	err = make(t);
+	err = make(t, how);
 	leave_gate();
 	if (!err)
 		*kbi_tcb_self_word(t) = self;
 	return err;
+}
+
+int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
+{
+	if (!kbi_tcb_available)
+		return ENOTSUP;
+	if (slab_size < kbi_tcb_slab_min())
+		return EINVAL;
+	return make_in(t, slab_low, slab_size, id, self, KBI_TCB_TEMPLATE);
+}
+
+bool kbi_tcb_can_end(void)
+{
+	return KBI_TCB_GLIBC;
+}
+
+int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
+{
+	enum kbi_tcb_mode how = kbi_tcb_template_can_end() ? mode : KBI_TCB_DONOR;
+
+	if (!kbi_tcb_available || !kbi_tcb_can_end())
+		return ENOTSUP;
+	if (slab_size < least_slab(how))
+		return EINVAL;
+	return make_in(t, slab_low, slab_size, id, self, how);
 }
 
 int kbi_tcb_destroy(struct kbi_tcb *t)

@@ -59,6 +59,10 @@ size_t kbi_tcb_slab_min(void);
  * parallel. id < KBI_TCB_ID_LIMIT and of no other living block. EAGAIN, ENOMEM: nothing is left behind;
  * EINVAL: the slab is too small. A copy takes 0.3 us and its page faults, a donor some 20 us. */
 int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self);
+/* The same, and destroy will not say EBUSY: a donor where copies cannot be ended, which takes a larger slab. ENOTSUP:
+ * not with this libc, kbi_tcb_can_end is false. */
+int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self);
+bool kbi_tcb_can_end(void);
 /* Only the destructors of what reset describes: for who must know that the program's code has ended. */
 KBI_SWITCHES void kbi_tcb_end_values(struct kbi_tcb *t);
 /* Called on the thread itself at its end: thread_local destructors, values left in libc's own pthread keys
