@@ -108,7 +108,7 @@ static bool stuck(struct kbi_vp *w, uint64_t now)
 
 	if (moved || a_load_rlx(&w->s->idle) != KBI_IDLE_BUSY)
 		return false;
-	return kbi_vp_backlog(w) > 0 || a_load_rlx(&w->board.marked) || a_load_rlx(&w->n_watches) ||
+	return kbi_vp_backlog(w) > 0 || kbi_vp_arrived(w) || a_load_rlx(&w->board.marked) || a_load_rlx(&w->n_watches) ||
 	       a_load_rlx(&w->next_deadline) <= now || kbi_board_mail_any(&w->board, kbi_vp_n);
 }
 

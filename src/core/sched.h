@@ -65,6 +65,8 @@ struct kbi_sched {
 	/* Exchanges tasks with other VPs according to `why`; fills *wake. Returns how many tasks came in. Tasks
 	 * bound to s (t->bound >= 0) are never given away. */
 	unsigned (*poll)(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake);
+	/* Any VP: tasks wait that were given to s and that only s can take. A hint. NULL: others can take all. */
+	bool (*arrived)(const struct kbi_sched_vp *s);
 };
 
 extern const struct kbi_sched kbi_sched_rotator, kbi_sched_rotator_paper, kbi_sched_lb2, kbi_sched_steal;

@@ -56,6 +56,15 @@ static inline bool kbi_link_arrived(const struct kbi_links *l)
 	return false;
 }
 
+/* The same for anybody: a hint. */
+static inline bool kbi_link_untaken(const struct kbi_links *l)
+{
+	for (unsigned k = 0; k < l->n; k++)
+		if ((uint32_t)a_load_rlx(&l->tail[k]) != a_load_rlx(&l->head[k]))
+			return true;
+	return false;
+}
+
 /* Tasks ever sent to this VP. Relaxed: a number. Anybody. */
 static inline uint32_t kbi_link_sent(const struct kbi_links *l)
 {

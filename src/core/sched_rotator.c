@@ -467,6 +467,11 @@ static unsigned rotator_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, str
 	return in;
 }
 
+static bool rotator_arrived(const struct kbi_sched_vp *s)
+{
+	return kbi_link_untaken(links_of(s));
+}
+
 static void rotator_fini(struct kbi_sched_vp *s, unsigned n)
 {
 	kbi_sched_free(s[0].priv);
@@ -499,4 +504,5 @@ const struct kbi_sched kbi_sched_rotator = {
 	.init = rotator_init,
 	.fini = rotator_fini,
 	.poll = rotator_poll,
+	.arrived = rotator_arrived,
 };

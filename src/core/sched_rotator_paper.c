@@ -129,6 +129,11 @@ static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struc
 	return in;
 }
 
+static bool paper_arrived(const struct kbi_sched_vp *s)
+{
+	return kbi_waiver_count(waiver_of(backward(s))) > 0;
+}
+
 static void paper_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 {
 	struct paper *p = s->priv;
@@ -177,4 +182,5 @@ const struct kbi_sched kbi_sched_rotator_paper = {
 	.pop = paper_pop,
 	.take = kbi_waiver_not_waived,
 	.poll = paper_poll,
+	.arrived = paper_arrived,
 };

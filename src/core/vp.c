@@ -72,6 +72,11 @@ __attribute__((no_sanitize("thread"))) unsigned kbi_vp_backlog(const struct kbi_
 	return *(const volatile uint32_t *)&vp->s->pq.n + (*(struct kbi_task *const volatile *)&vp->first != NULL);
 }
 
+bool kbi_vp_arrived(const struct kbi_vp *vp)
+{
+	return vp->sched->arrived && vp->sched->arrived(vp->s);
+}
+
 uint64_t kbi_vp_progress(const struct kbi_vp *vp)
 {
 	return a_load_rlx(&vp->services) * vp->poll_every + (vp->poll_every - a_load_rlx(&vp->countdown));

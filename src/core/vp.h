@@ -99,6 +99,8 @@ void kbi_vp_rouse(struct kbi_vp *vp);
 unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Peeps from elsewhere, approximate: ready tasks, and a number that grows with each look for the next task. */
 unsigned kbi_vp_backlog(const struct kbi_vp *vp);
+/* Tasks were given to it that it has not taken yet. */
+bool kbi_vp_arrived(const struct kbi_vp *vp);
 uint64_t kbi_vp_progress(const struct kbi_vp *vp);
 /* Removes a READY(vp) task from vp's queue: false if another VP may have it. */
 bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t);
