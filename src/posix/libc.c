@@ -12,17 +12,20 @@
 struct kbi_libc kbi_libc_table;
 a32 kbi_libc_ready;
 
-struct row {
-	const char *name;
-	void **slot;
-};
-
-static const struct row rows[] = {
+static const struct kbi_libc_row rows[] = {
 #define OURS(name, ...)
 #define PASS(name, ...)
 #define BOTH(name, ...) { #name, (void **)&kbi_libc_table.name },
 #include "posix/names.def"
 };
+
+void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
+{
+	for (size_t i = 0; i < n; i++)
+		*row[i].slot = dlsym(RTLD_NEXT, row[i].name);
+	/* release: partner is the acquire of whoever reads the table */
+	a_store_rel(ready, 1);
+}
 
 void kbi_libc_resolve(void)
 {
@@ -32,11 +35,8 @@ void kbi_libc_resolve(void)
 	/* the look-up itself may come here, through an interposed malloc */
 	if (a_xchg_rlx(&busy, 1))
 		return;
-	for (size_t i = 0; i < kbi_countof(rows); i++)
-		*rows[i].slot = dlsym(RTLD_NEXT, rows[i].name);
 	missing = kbi_real_find_next();
 	if (missing)
 		kbi_sys_fatal("libc does not have %s", missing);
-	/* release: partner is the acquire in kbi_libc */
-	a_store_rel(&kbi_libc_ready, 1);
+	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);
 }

@@ -54,10 +54,17 @@ extern struct kbi_libc kbi_libc_table;
 extern a32 kbi_libc_ready;
 /* Looks all of them up: in our constructor, or before it when another library's constructor needs one. */
 void kbi_libc_resolve(void);
+/* For units with a table of their own: all rows, NULL for what this libc does not have; then *ready. */
+struct kbi_libc_row {
+	const char *name;
+	void **slot;
+};
+void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready);
+void kbi_stdio_resolve(void);
 
 static inline const struct kbi_libc *kbi_libc(void)
 {
-	/* acquire: partner is the release at the end of kbi_libc_resolve */
+	/* acquire: partner is the release in kbi_libc_look_up */
 	if (kbi_unlikely(!a_load_acq(&kbi_libc_ready)))
 		kbi_libc_resolve();
 	return &kbi_libc_table;

@@ -14,6 +14,9 @@ libc=$(ldd "$lib" | awk '$1 ~ /^libc\.so/ { print $3 }')
 [ -e "$libc" ] || { echo "no glibc here"; exit 77; }
 
 exports() { nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u; }
+# what the tables of stdio define
+stdio_rows() { sed -nE 's/^(CALL|FAST)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^(PRINT|HAND)\(([A-Za-z0-9_]+)[,)].*/\2/p' src/posix/stdio.def; }
+defined() { { rows 'OURS|BOTH'; stdio_rows; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
 # check WHAT: standard input is what is wrong
@@ -21,7 +24,7 @@ check() {
 	if grep . | sed "s|^|$1: |" | head -n 20 | grep .; then failed=1; fi
 }
 
-rows 'OURS|BOTH|PASS' | uniq -d | check "twice in names.def"
+{ rows 'OURS|BOTH|PASS'; stdio_rows; } | sort | uniq -d | check "twice in names.def"
 {
 	exports "$libc"
 	old=${libc%/*}/libpthread.so.0 # before glibc 2.34
@@ -30,8 +33,8 @@ rows 'OURS|BOTH|PASS' | uniq -d | check "twice in names.def"
 [ "$(wc -l <"$T/libc")" -gt 150 ] || { echo "too few names found in $libc"; exit 1; }
 comm -23 "$T/libc" <(rows 'OURS|BOTH|PASS') | check "libc exports it, names.def lacks it"
 exports "$lib" | grep -v '^kb_' >"$T/ours"
-comm -13 "$T/ours" <(rows 'OURS|BOTH') | check "names.def says it is ours, the drop-in does not export it"
-comm -23 "$T/ours" <(rows 'OURS|BOTH') | check "the drop-in exports it, names.def does not say so"
+comm -13 "$T/ours" <(defined) | check "names.def says it is ours, the drop-in does not export it"
+comm -23 "$T/ours" <(defined) | check "the drop-in exports it, names.def does not say so"
 sed -n '/^<!-- names -->/,/^<!-- end -->/p' doc/posix.md | diff - <(echo '<!-- names -->'; dev/posix-names; echo '<!-- end -->') |
 	check "doc/posix.md is not dev/posix-names"
 exit $failed

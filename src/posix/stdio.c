@@ -1,0 +1,243 @@
+/* posix/stdio.c - the lock of a stream. It is libc's: recursive, its owner is a control block and so a thread of ours.
+ * But libc waits for it in the kernel, and with it every thread of that virtual processor, the holder perhaps among
+ * them: whoever holds it may be suspended (flockfile round a wait, a callback of fopencookie) or be blocked in write()
+ * while its reader waits behind. So a lightweight thread takes the lock here before it enters libc, as posix/delegate
+ * does: it tries and sleeps in between. Inside, libc takes it once more without waiting. Unlocking is libc's; so are
+ * ftrylockfile, the *_unlocked functions and all calls of kernel threads. stdio.def has a row for each function.
+ * Not reached: what libc calls inside itself (err, error, syslog, putpwent).
+ * Callers: programs. May switch. Cancellation may pass through these frames. */
+#include "posix/posix.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <wchar.h>
+
+/* ---- libc's originals ------------------------------------------------------------------------------ */
+
+typedef FILE *position;
+
+struct originals {
+#define CALL(result, name, parameters, arguments, stream) result (*name) parameters;
+#define FAST(result, name, unlocked, parameters, arguments, stream) \
+	result (*name) parameters; \
+	result (*name##_fast) parameters;
+#include "posix/stdio.def"
+	int (*fclose)(FILE *);
+	int (*fflush)(FILE *);
+	int (*fflush_unlocked)(FILE *);
+	void (*flockfile)(FILE *);
+	int (*ftrylockfile)(FILE *);
+	void (*funlockfile)(FILE *);
+	/* the list of all streams; NULL: this libc does not show it */
+	void (*_IO_list_lock)(void);
+	void (*_IO_list_unlock)(void);
+	position (*_IO_iter_begin)(void);
+	position (*_IO_iter_end)(void);
+	position (*_IO_iter_next)(position);
+	FILE *(*_IO_iter_file)(position);
+};
+
+static struct originals table;
+
+#define SLOT(name) { #name, (void **)&table.name }
+
+static const struct kbi_libc_row rows[] = {
+#define CALL(result, name, ...) SLOT(name),
+#define FAST(result, name, unlocked, ...) SLOT(name), { #unlocked, (void **)&table.name##_fast },
+#include "posix/stdio.def"
+	SLOT(fclose), SLOT(fflush), SLOT(fflush_unlocked), SLOT(flockfile), SLOT(ftrylockfile), SLOT(funlockfile),
+	SLOT(_IO_list_lock), SLOT(_IO_list_unlock), SLOT(_IO_iter_begin), SLOT(_IO_iter_end), SLOT(_IO_iter_next),
+	SLOT(_IO_iter_file),
+};
+
+static a32 ready;
+
+void kbi_stdio_resolve(void)
+{
+	kbi_libc_look_up(rows, kbi_countof(rows), &ready);
+}
+
+static inline const struct originals *libc(void)
+{
+	/* acquire: partner is the release in kbi_libc_look_up */
+	if (kbi_unlikely(!a_load_acq(&ready)))
+		kbi_stdio_resolve();
+	return &table;
+}
+
+/* ---- the lock -------------------------------------------------------------------------------------- */
+
+static int attempt(void *f)
+{
+	return table.ftrylockfile(f) == 0 ? 0 : EBUSY;
+}
+
+static KBI_NOINLINE void wait_for(FILE *f)
+{
+	int saved = errno;
+
+	kbi_delegate_wait(attempt, f, CLOCK_MONOTONIC, NULL);
+	errno = saved;
+}
+
+/* The buffer is empty, and filling it makes libc lock and flush stdout, if the stream is line-buffered (a
+ * terminal) or has no buffer. */
+static inline bool flushes_stdout(FILE *f)
+{
+	return f->_IO_read_ptr >= f->_IO_read_end && !__fwritable(f) && (__flbf(f) || __fbufsize(f) <= 1);
+}
+
+static KBI_NOINLINE void wait_for_stdout(void)
+{
+	if (table.ftrylockfile(stdout) != 0)
+		wait_for(stdout);
+	table.funlockfile(stdout);
+}
+
+/* The stream if it is locked now: the caller is a thread of ours and the program wants locks. */
+static inline FILE *take(FILE *f)
+{
+	if (!kbi_posix_light() || !f || (f->_flags & _IO_USER_LOCK))
+		return NULL;
+	if (kbi_unlikely(table.ftrylockfile(f) != 0))
+		wait_for(f);
+	if (kbi_unlikely(flushes_stdout(f)))
+		wait_for_stdout();
+	return f;
+}
+
+static inline void give(FILE **held)
+{
+	if (*held)
+		table.funlockfile(*held);
+}
+
+#define HOLDING(f) FILE *held __attribute__((cleanup(give), unused)) = take(f)
+
+/* ---- the functions --------------------------------------------------------------------------------- */
+
+/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+#define CALL(result, name, parameters, arguments, stream) \
+	KBI_POSIX_API result kbi_stdio_##name parameters __asm__(#name); \
+	result kbi_stdio_##name parameters \
+	{ \
+		const struct originals *real = libc(); \
+		HOLDING(stream); \
+\
+		return real->name arguments; \
+	}
+#define FAST(result, name, unlocked, parameters, arguments, stream) \
+	KBI_POSIX_API result kbi_stdio_##name parameters __asm__(#name); \
+	result kbi_stdio_##name parameters \
+	{ \
+		const struct originals *real = libc(); \
+		HOLDING(stream); \
+\
+		return held ? real->name##_fast arguments : real->name arguments; \
+	}
+#define PRINT(name, original, parameters, arguments, stream) \
+	KBI_POSIX_API int kbi_stdio_##name parameters __asm__(#name); \
+	int kbi_stdio_##name parameters \
+	{ \
+		const struct originals *real = libc(); \
+		HOLDING(stream); \
+		va_list ap; \
+		int n; \
+\
+		va_start(ap, format); \
+		n = real->original arguments; \
+		va_end(ap); \
+		return n; \
+	}
+#include "posix/stdio.def"
+
+KBI_POSIX_API void flockfile(FILE *f)
+{
+	const struct originals *real = libc();
+
+	if (!kbi_posix_light())
+		real->flockfile(f);
+	else if (real->ftrylockfile(f) != 0)
+		wait_for(f);
+}
+
+KBI_POSIX_ALIAS(_IO_flockfile, flockfile);
+
+/* Nobody may use it afterwards: once the lock has been free, nobody will take it. */
+KBI_POSIX_API int fclose(FILE *f)
+{
+	const struct originals *real = libc();
+	FILE *held = take(f);
+
+	give(&held);
+	return real->fclose(f);
+}
+
+/* ---- all streams ----------------------------------------------------------------------------------- */
+
+struct all {
+	const struct originals *real;
+	bool failed;
+};
+
+/* A stream with output, locked. The list is free again: flushing may suspend, and who holds a stream may open
+ * others. *busy: one has output and is locked by somebody else. */
+static FILE *next_with_output(const struct originals *real, bool *busy)
+{
+	FILE *found = NULL;
+
+	*busy = false;
+	real->_IO_list_lock();
+	for (position p = real->_IO_iter_begin(); p != real->_IO_iter_end() && !found; p = real->_IO_iter_next(p)) {
+		FILE *f = real->_IO_iter_file(p);
+
+		if (__fpending(f) == 0)
+			continue;
+		if (real->ftrylockfile(f) == 0)
+			found = f;
+		else
+			*busy = true;
+	}
+	real->_IO_list_unlock();
+	return found;
+}
+
+static int flush_free_ones(void *arg)
+{
+	struct all *a = arg;
+	bool busy = false;
+	FILE *f;
+
+	while (!a->failed && (f = next_with_output(a->real, &busy)) != NULL) {
+		FILE *held __attribute__((cleanup(give), unused)) = f;
+
+		/* lost output stays in the stream; another may have emptied it before we locked it */
+		a->failed = __fpending(f) && a->real->fflush_unlocked(f) != 0;
+	}
+	return busy && !a->failed ? EBUSY : 0;
+}
+
+/* libc's would lock the list and wait for each stream, also for one whose thread is blocked reading. */
+static int flush_all(const struct originals *real)
+{
+	struct all a = { .real = real };
+	int saved = errno;
+
+	kbi_delegate_wait(flush_free_ones, &a, CLOCK_MONOTONIC, NULL);
+	if (a.failed) /* the rest, errno and the result */
+		return real->fflush(NULL);
+	errno = saved;
+	return 0;
+}
+
+KBI_POSIX_API int fflush(FILE *f)
+{
+	const struct originals *real = libc();
+	HOLDING(f);
+
+	if (!f && kbi_posix_light() && real->_IO_list_lock && real->_IO_iter_file)
+		return flush_all(real);
+	return real->fflush(f);
+}
