@@ -2,9 +2,12 @@
  * Protect Queue. The owner puts what overflows the capacity into it without a lock; anyone takes out under that
  * queue's lock, and who holds the lock takes as many threads as a Protect Queue holds.
  *
- * The paper lets a VP dequeue only when it has nothing. Then threads that yield for ever in a full Protect Queue
- * would starve what is waived, so a VP also takes a few from its own Waiver Queue at each POLL_SWITCH, beyond the
- * capacity; then as many of those that yield overflow in turn.
+ * The paper lets a VP dequeue when it has nothing. Then threads that yield for ever would starve what is waived: they
+ * keep a VP that once got three of them from asking again. So at each POLL_SWITCH a VP whose Protect Queue has room
+ * fills it, and one whose queue is full takes a few from its own Waiver Queue, beyond the capacity; then as many of
+ * those that yield overflow in turn.
+ * Automatic capacity: the fair share, sum of the published loads / VPs: uniform, as the paper wants it, and all
+ * threads are spread evenly when every Protect Queue is full.
  * Lock kinds (option lb2_lock): futex; semop, as in the paper; spin. Always inside np brackets, never across
  * a switch, but the kernel may preempt the holder: the paper's point against locks.
  * Callers: core/vp through struct kbi_sched. May block in the lock for as long as a holder is preempted. */
@@ -17,7 +20,7 @@
 #include "os/sys.h"
 
 enum {
-	CAPACITY = 8,        /* automatic: few enough that others get work early, enough to spare locks */
+	CAPACITY = 8,        /* the least automatic one: few enough that others get work early, enough to spare locks */
 	SWAP = 4,            /* threads taken from the own Waiver Queue at POLL_SWITCH */
 	SPINS = 100,         /* looks at a spin lock before the kernel is asked to run somebody else */
 	SETS = 64,           /* semaphore sets of programs that run at once */
@@ -33,8 +36,9 @@ struct lb2 {
 	/* owner only */
 	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
 	const struct kbi_task *first;              /* head of the Protect Queue after the last tick */
-	/* constant */
 	unsigned capacity;
+	/* constant */
+	bool automatic;
 	enum lock_kind kind;
 };
 
@@ -194,18 +198,39 @@ static struct kbi_task *lb2_pop(struct kbi_sched_vp *s)
 	return kbi_pq_pop(&s->pq);
 }
 
-/* Own queue first, then around the ring. */
-static unsigned search(struct kbi_sched_vp *s)
+/* Up to `most`, from the first that has any: own queue first, then around the ring. */
+static unsigned search(struct kbi_sched_vp *s, unsigned most)
 {
-	const struct lb2 *q = s->priv;
-
 	for (unsigned d = 0; d < s->nvps; d++) {
-		unsigned n = dequeue(s, &s->all[(s->id + d) % s->nvps], q->capacity);
+		unsigned n = dequeue(s, &s->all[(s->id + d) % s->nvps], most);
 
 		if (n)
 			return n;
 	}
 	return 0;
+}
+
+/* Between two threads: fills the Protect Queue, or lets what is waived here have turns with what is in it. */
+static unsigned refill(struct kbi_sched_vp *s)
+{
+	const struct lb2 *q = s->priv;
+	unsigned n = s->pq.n - s->pq.bound;
+
+	if (n < q->capacity)
+		return search(s, q->capacity - n);
+	return n > q->capacity ? 0 : dequeue(s, s, SWAP);
+}
+
+static void reckon(const struct kbi_sched_vp *s, struct lb2 *q)
+{
+	unsigned sum = 0;
+
+	if (!q->automatic)
+		return;
+	for (unsigned i = 0; i < s->nvps; i++)
+		sum += a_load_rlx(&s->all[i].load);
+	sum = (sum + s->nvps - 1) / s->nvps;
+	q->capacity = sum > CAPACITY ? sum : CAPACITY;
 }
 
 /* Wakes as many sleepers as there are loads waived. A push wakes one even if nothing is: it then watches over what
@@ -233,10 +258,11 @@ static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct 
 	if (why == KBI_POLL_TICK && (kbi_sched_hogged(s, q->first) || kbi_sched_idle_others(s))) {
 		kbi_waiver_spill(&q->waiver, s, 0, s->id);
 	} else if (why == KBI_POLL_SWITCH) {
+		reckon(s, q);
 		kbi_waiver_spill(&q->waiver, s, q->capacity + SWAP, s->id);
-		in = s->pq.n - s->pq.bound > q->capacity ? 0 : dequeue(s, s, SWAP);
+		in = refill(s);
 	} else if (why == KBI_POLL_IDLE) {
-		in = search(s);
+		in = search(s, q->capacity);
 	}
 	if (why == KBI_POLL_TICK)
 		q->first = s->pq.head;
@@ -264,6 +290,7 @@ static int lb2_init(struct kbi_sched_vp *s, unsigned n, unsigned capacity, unsig
 		return ENOMEM;
 	}
 	for (unsigned i = 0; i < n; i++) {
+		q[i].automatic = capacity == 0;
 		q[i].capacity = capacity ? capacity : CAPACITY;
 		q[i].kind = (enum lock_kind)lock;
 		s[i].priv = &q[i];

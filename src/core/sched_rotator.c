@@ -8,8 +8,8 @@
  * take part; an idle one does, one held by a hog does not). Each lack is served by the nearest VP before it in
  * the ring that has a surplus; with many VPs and all others idle the links make that a binomial tree.
  * With nobody idle, loads within an eighth of the share (at most a packet) of it are left alone, and a VP gives only
- * down to the share, so equal loads are at rest. It looks around at once when somebody is idle, else after a pause
- * that doubles as long as there was nothing to do.
+ * down to the share, so equal loads are at rest. It looks around at once when somebody is idle or its load has
+ * doubled, else after a pause that doubles as long as there was nothing to do.
  * What is given is the oldest work, but for the one thread that will run next.
  *
  * Not taken: a token that lets one VP balance at a time (stops at a hog or a sleeper); asking for work
@@ -38,6 +38,7 @@ struct rotator {
 	/* owner only */
 	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
 	unsigned quiet, pause;          /* polls until the next look; length of that pause */
+	unsigned settled;               /* load after the last look */
 	unsigned rest;                  /* polls until the next look for the idle */
 	unsigned ripening;              /* the last look gave nothing */
 	unsigned enough;                /* ready tasks below which a push does not look */
@@ -337,7 +338,7 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 		return true;
 	if (kbi_sched_idle_others(s))
 		return !r->rest || !r->rest--;
-	if (why == KBI_POLL_IDLE || r->quiet--)
+	if (why == KBI_POLL_IDLE || (s->pq.n < 2 * r->settled + KBI_PACKET_MAX && r->quiet--))
 		return false;
 	r->quiet = r->pause;
 	return true;
@@ -413,6 +414,7 @@ static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_arou
 		give_ready(a, first_to_give(a->s, why));
 	if (look_around) {
 		kbi_sched_publish_load(a->s, &a->r->load, mine - a->gone);
+		a->r->settled = a->surplus ? 0 : mine - a->gone;
 		pace(a->s, a->r, why, a->used);
 	}
 	if (!a->used && !in)

@@ -1,6 +1,8 @@
 /* core/sched_steal.c - work stealing, for comparison: each VP keeps its ready tasks in an array from which idle VPs
  * take half, beginning at a random victim. The array is base/deque, which says why the owner takes from the
  * thieves' end: threads that yield must go behind the others.
+ * Threads that yield for ever would keep a VP with three of them from ever being a thief again, while another one has
+ * thousands. So a busy VP, too, looks at one random victim now and then, and takes half of what that one has more.
  * The Protect Queue holds what thieves must not or need not have: bound tasks, tasks pushed to run next, and what
  * a full array refused. It and the array have turns by their lengths, so that neither starves the other. When somebody is
  * idle, all of it that is not bound goes into the array but the task that runs next, the oldest first.
@@ -10,7 +12,10 @@
 #include "base/deque.h"
 #include "core/sched_priv.h"
 
-enum { STEAL_MAX = 1024 }; /* at a time, and never more than half */
+enum {
+	STEAL_MAX = 1024, /* at a time */
+	SLACK = 16,       /* and an eighth: this much more at a victim is left there by a VP that is busy */
+};
 
 struct steal {
 	struct kbi_deque deque;
@@ -19,7 +24,7 @@ struct steal {
 	uint32_t load;                             /* as published */
 	const struct kbi_task *first;              /* head of the Protect Queue after the last tick */
 	uint32_t free_turns;                       /* pops from the array before the Protect Queue has its turn */
-	bool refused;                              /* the array was full since the last poll */
+	bool refused;                              /* the array was full, and what it refused is not in it yet */
 };
 
 static struct kbi_deque *deque_of(const struct kbi_sched_vp *v)
@@ -78,8 +83,9 @@ static bool steal_take(struct kbi_sched_vp *s, struct kbi_task *t)
 	return true;
 }
 
-/* Thief: up to half of v's array goes into ours, which only we put into. In parallel with v and other thieves. */
-static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v)
+/* Thief, who has `mine` tasks: up to half of what v's array has more goes into ours, which only we put into. In
+ * parallel with v and other thieves. */
+static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v, uint32_t mine)
 {
 	struct kbi_deque *from = deque_of(v), *to = deque_of(s);
 	uint32_t most = STEAL_MAX, b = a_load_rlx(&to->bottom), n;
@@ -87,10 +93,11 @@ static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v)
 
 	/* a claim that fails has been overtaken by another one; ask for less, to be quicker */
 	for (;; most = n > 1 ? n / 2 : 1) {
-		n = (kbi_deque_look(from, &top) + 1) / 2;
-		n = n < most ? n : most;
-		if (!n)
+		n = kbi_deque_look(from, &top);
+		if (n <= mine)
 			return 0;
+		n = (n - mine + 1) / 2;
+		n = n < most ? n : most;
 		for (uint32_t i = 0; i < n; i++)
 			a_store_rlx(&to->slot[(b + i) % KBI_DEQUE_SLOTS], kbi_deque_peek(from, top, i));
 		if (kbi_deque_claim(from, top, n))
@@ -118,7 +125,7 @@ static unsigned search(struct kbi_sched_vp *s)
 		return 0;
 	for (unsigned i = 1; i < s->nvps; i++) {
 		unsigned d = 1 + (start + i) % (s->nvps - 1);
-		unsigned n = rob(s, &s->all[(s->id + d) % s->nvps]);
+		unsigned n = rob(s, &s->all[(s->id + d) % s->nvps], 0);
 
 		if (n)
 			return n;
@@ -126,8 +133,23 @@ static unsigned search(struct kbi_sched_vp *s)
 	return 0;
 }
 
-/* Owner: from the Protect Queue into the array, the oldest first, all that is not bound but `keep` tasks. */
-static void expose(struct kbi_sched_vp *s, unsigned keep)
+/* Between two threads: one random victim, if it has so much more that threads that only yield would have far fewer
+ * turns there than here. */
+static unsigned even_out(struct kbi_sched_vp *s)
+{
+	struct steal *p = s->priv;
+	unsigned mine = s->pq.n + kbi_deque_count(&p->deque);
+	const struct kbi_sched_vp *v;
+
+	if (s->nvps == 1 || kbi_deque_room(&p->deque) < STEAL_MAX)
+		return 0;
+	v = &s->all[(s->id + 1 + random_below(p, s->nvps - 1)) % s->nvps];
+	return kbi_deque_count(deque_of(v)) > mine + mine / 8 + SLACK ? rob(s, v, mine) : 0;
+}
+
+/* Owner: from the Protect Queue into the array, the oldest first, all that is not bound but `keep` tasks. False: the
+ * array is full. */
+static bool expose(struct kbi_sched_vp *s, unsigned keep)
 {
 	struct kbi_task *t = s->pq.tail, *before;
 
@@ -136,25 +158,29 @@ static void expose(struct kbi_sched_vp *s, unsigned keep)
 		if (t->bound >= 0)
 			continue;
 		if (!kbi_deque_room(deque_of(s)))
-			return;
+			return false;
 		kbi_pq_remove(&s->pq, t);
 		kbi_deque_put(deque_of(s), t);
 		s->given++;
 	}
+	return true;
 }
 
 static unsigned steal_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
 {
 	struct steal *p = s->priv;
 	bool idle = kbi_sched_idle_others(s) > 0, hog = why == KBI_POLL_TICK && kbi_sched_hogged(s, p->first);
-	unsigned in = why == KBI_POLL_IDLE ? search(s) : 0, n;
+	unsigned in = 0, n;
 
 	wake->n = 0;
+	if (why == KBI_POLL_IDLE)
+		in = search(s);
+	else if (why == KBI_POLL_SWITCH)
+		in = even_out(s);
 	if (idle || hog || p->refused)
-		expose(s, why == KBI_POLL_TICK ? 0 : 1);
+		p->refused = !expose(s, why == KBI_POLL_TICK ? 0 : 1);
 	if (why == KBI_POLL_TICK)
 		p->first = s->pq.head;
-	p->refused = false;
 	n = kbi_deque_count(&p->deque);
 	kbi_sched_publish_load(s, &p->load, s->pq.n + n + (why != KBI_POLL_IDLE));
 	if (!idle || !n || (why == KBI_POLL_IDLE && n < 2))
