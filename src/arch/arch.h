@@ -19,6 +19,8 @@
  *        that do not own them; uint64_t kbi_fp_get(void) and kbi_fp_set(uint64_t) keep them for those that do.
  *   void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg)   noreturn
  *        the same without saving: the old stack may be reused by after.
+ *   kbi_ctx_switch_new(save, stack_low, size, entry, arg): kbi_ctx_make and kbi_ctx_switch_bare to it in one; nothing
+ *        is loaded but the stack pointer, so FP control words are those of the caller.
  *   void kbi_cpu_relax(void)        pause in a spin loop
  *   uint64_t kbi_cpu_ticks(void)    a cheap monotonic-enough counter of constant rate (TSC, cntvct, rdtime)
  *   void *kbi_tp_get(void) / void kbi_tp_set(void *tp)     the thread pointer (TLS base). KBI_HAVE_TP is
@@ -44,6 +46,18 @@ struct kbi_ctx {
 #define kbi_ctx_switch_bare kbi_ctx_switch
 #define kbi_fp_get() 0
 #define kbi_fp_set(fp) ((void)(fp))
+#endif
+
+/* Where a first entry is no cheaper than a frame to load. */
+#ifndef KBI_CTX_NEW
+static inline __attribute__((always_inline)) void kbi_ctx_switch_new(struct kbi_ctx *save, void *stack_low,
+								     size_t size, void (*entry)(void *), void *arg)
+{
+	struct kbi_ctx load;
+
+	kbi_ctx_make(&load, stack_low, size, entry, arg);
+	kbi_ctx_switch_bare(save, &load, NULL, NULL);
+}
 #endif
 
 #endif

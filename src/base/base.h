@@ -10,6 +10,7 @@
 #define KBI_HIDDEN __attribute__((visibility("hidden")))
 #define KBI_NOINLINE __attribute__((noinline))
 #define KBI_NORETURN __attribute__((noreturn))
+#define KBI_FLATTEN __attribute__((flatten)) /* all calls in line that can be: GCC thinks what ends without return cold */
 #define KBI_ALIGNED(n) __attribute__((aligned(n)))
 #define KBI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 /* A function that may give up the processor: the caller can come back on another VP and another

@@ -19,6 +19,7 @@ struct attr {
 	uint64_t stack_size;
 	void *stack_low;
 	uint8_t detached, tls, scope;
+	uint8_t special; /* more than tls was ever set */
 	char name[KB_NAME_MAX];
 };
 
@@ -49,6 +50,7 @@ int kb_attr_setstacksize(kb_attr_t *a, size_t bytes)
 
 	if (!at || bytes < KB_STACK_MIN)
 		return EINVAL;
+	at->special = 1;
 	at->stack_size = bytes;
 	return 0;
 }
@@ -70,6 +72,7 @@ int kb_attr_setstack(kb_attr_t *a, void *lowest, size_t bytes)
 	if (!at || !lowest || bytes < KB_STACK_MIN)
 		return EINVAL;
 	at->stack_low = lowest;
+	at->special = 1;
 	at->stack_size = bytes;
 	return 0;
 }
@@ -80,6 +83,7 @@ int kb_attr_setdetached(kb_attr_t *a, int detached)
 
 	if (!at)
 		return EINVAL;
+	at->special = 1;
 	at->detached = detached != 0;
 	return 0;
 }
@@ -100,6 +104,7 @@ int kb_attr_setscope(kb_attr_t *a, enum kb_scope scope)
 
 	if (!at || (scope != KB_SCOPE_PROCESS && scope != KB_SCOPE_SYSTEM))
 		return EINVAL;
+	at->special = 1;
 	at->scope = (uint8_t)scope;
 	return 0;
 }
@@ -110,6 +115,7 @@ int kb_attr_setvp(kb_attr_t *a, int vp)
 
 	if (!at || vp < -1)
 		return EINVAL;
+	at->special = 1;
 	at->vp = vp;
 	return 0;
 }
@@ -126,7 +132,10 @@ int kb_attr_setname(kb_attr_t *a, const char *name)
 {
 	struct attr *at = attr_of(a);
 
-	return at && name ? copy_name(at->name, name) : EINVAL;
+	if (!at || !name)
+		return EINVAL;
+	at->special = 1;
+	return copy_name(at->name, name);
 }
 
 int kb_init(void)
@@ -156,28 +165,40 @@ uint64_t kb_now(void)
 	return kbi_timer_now();
 }
 
-int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(void *), void *arg)
+/* The first one, or special ones. at may be NULL. */
+static KBI_NOINLINE int create(kb_thread_t *thread, const struct attr *at, void *(*fn)(void *), void *arg)
 {
-	static const struct kbi_thread_attr plain = { .bound = -1 };
-	struct kbi_thread_attr a = plain;
-	const struct attr *at = attr_of(attr);
-	int e;
+	struct kbi_thread_attr a = { .bound = -1 };
+	int e = kbi_boot();
 
-	if (!thread || !fn || (attr && !at))
-		return EINVAL;
-	e = kbi_boot();
 	if (e)
 		return e;
-	if (!at)
-		return kbi_thread_create(thread, &plain, fn, arg);
-	a.stack_size = at->stack_size;
-	a.stack_low = at->stack_low;
-	a.bound = at->vp;
-	a.detached = at->detached;
-	a.own_tls = at->tls == KB_TLS_OWN;
-	a.system_scope = at->scope == KB_SCOPE_SYSTEM;
-	a.name = at->name[0] ? at->name : NULL;
+	if (at) {
+		a.stack_size = at->stack_size;
+		a.stack_low = at->stack_low;
+		a.bound = at->vp;
+		a.detached = at->detached;
+		a.own_tls = at->tls == KB_TLS_OWN;
+		a.system_scope = at->scope == KB_SCOPE_SYSTEM;
+		a.name = at->name[0] ? at->name : NULL;
+	}
 	return kbi_thread_create(thread, &a, fn, arg);
+}
+
+int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	static const struct kbi_thread_attr own = { .bound = -1, .own_tls = true };
+	const struct attr *at = (const struct attr *)attr;
+	struct kbi_task *self = kbi_self_raw();
+
+	if (!thread || !fn || (at && at->magic != ATTR_MAGIC))
+		return EINVAL;
+	/* who runs on a VP need not ask whether there are any */
+	if (kbi_unlikely(!self || !self->vp || (at && at->special)))
+		return create(thread, at, fn, arg);
+	if (at && at->tls == KB_TLS_OWN)
+		return kbi_thread_create(thread, &own, fn, arg);
+	return kbi_thread_create_light(self, thread, fn, arg);
 }
 
 int kb_thread_join(kb_thread_t thread, void **result)

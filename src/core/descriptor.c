@@ -6,7 +6,6 @@
 
 #include "base/option.h"
 #include "core/board.h"
-#include "core/vp.h"
 #include "os/sys.h"
 
 __thread struct kbi_task *kbi_self_tls __attribute__((tls_model("initial-exec")));
@@ -22,14 +21,14 @@ KBI_NOINLINE struct kbi_task *kbi_self_reload(void)
 
 ptrdiff_t kbi_self_offset;
 
-enum { BATCH = 128, CACHE = 4 * BATCH };
+enum { BATCH = KBI_DESCRIPTOR_CACHE / 4 };
+
+struct kbi_descriptor_table kbi_descriptor_table;
 
 static struct {
-	struct kb_thread *at;   /* constant after setup */
-	uint32_t max;
+	uint32_t max;           /* constant after setup */
 	a32 ready;              /* 0, 1 being set up, 2 */
 	a32 lock;
-	a32 used;               /* descriptors ever used; under the lock, read by all */
 	struct kb_thread *free; /* under the lock */
 } table;
 
@@ -47,9 +46,9 @@ void kbi_descriptor_setup(void)
 	}
 	kbi_option_load(); /* a foreign thread may be the first of all; kb_init tells what is wrong */
 	table.max = kbi_options.max_threads;
-	table.at = kbi_sys_map(table.max * sizeof *table.at);
+	kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
 	/* whole groups, so that a scan may run over the last one's end */
-	if (!table.at || kbi_board_setup((table.max + 63) / 64 * 64))
+	if (!kbi_descriptor_table.at || kbi_board_setup((table.max + 63) / 64 * 64))
 		kbi_sys_fatal("no address space for %u thread descriptors (option max_threads)", table.max);
 	a_store_rel(&table.ready, 2);
 }
@@ -74,7 +73,7 @@ static void unlock(void)
 static struct kb_thread *draw(void)
 {
 	struct kb_thread *t = table.free;
-	uint32_t n = a_load_rlx(&table.used);
+	uint32_t n = a_load_rlx(&kbi_descriptor_table.used);
 
 	if (t) {
 		table.free = (struct kb_thread *)t->task.next;
@@ -82,14 +81,14 @@ static struct kb_thread *draw(void)
 	}
 	if (n == table.max)
 		return NULL;
-	t = &table.at[n];
+	t = &kbi_descriptor_table.at[n];
 	t->task.index = n;
 	/* release: partner is the acquire in kbi_descriptor_limit */
-	a_store_rel(&table.used, n + 1);
+	a_store_rel(&kbi_descriptor_table.used, n + 1);
 	return t;
 }
 
-static void refill(struct kbi_vp *vp)
+static void refill(struct kbi_descriptor_cache *c)
 {
 	lock();
 	for (unsigned i = 0; i < BATCH; i++) {
@@ -97,102 +96,66 @@ static void refill(struct kbi_vp *vp)
 
 		if (!t)
 			break;
-		t->task.next = (struct kbi_task *)vp->free_threads;
-		vp->free_threads = t;
-		vp->n_free_threads++;
+		t->task.next = (struct kbi_task *)c->free;
+		c->free = t;
+		c->n++;
 	}
 	unlock();
 }
 
-static struct kb_thread *reset(struct kb_thread *t)
-{
-	t->task.tp = NULL;
-	t->task.vp = NULL;
-	t->task.bound = -1;
-	t->task.started = 0;
-	t->task.chat = 0;
-	t->task.armed = 0;
-	a_store_rlx(&t->task.np, 1);
-	a_store_rlx(&t->join, NULL);
-	t->stack = NULL;
-	t->posix = NULL;
-	t->keys = NULL;
-	t->own_tls = t->user_stack = t->is_main = t->named = t->heir_runs = false;
-	a_store_rlx(&t->futex, 0);
-	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_NEW, 0));
-	return t;
-}
-
-struct kb_thread *kbi_descriptor_alloc(struct kbi_vp *vp)
+struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c)
 {
 	struct kb_thread *t;
 
-	if (!vp) {
+	if (!c) {
 		kbi_descriptor_setup();
 		lock();
 		t = draw();
 		unlock();
-		return t ? reset(t) : NULL;
+		return t;
 	}
-	if (kbi_unlikely(!vp->free_threads)) {
-		refill(vp);
-		if (!vp->free_threads)
-			return NULL;
+	refill(c);
+	t = c->free;
+	if (t) {
+		c->free = (struct kb_thread *)t->task.next;
+		c->n--;
 	}
-	t = vp->free_threads;
-	vp->free_threads = (struct kb_thread *)t->task.next;
-	vp->n_free_threads--;
-	__builtin_prefetch(t->task.next, 1);
-	__builtin_prefetch((char *)t->task.next + KBI_CACHE_LINE, 1);
-	return reset(t);
+	return t;
 }
 
-static void give_back(struct kbi_vp *vp)
+/* Under the lock. */
+static void take_back(struct kb_thread *t)
+{
+	t->task.next = (struct kbi_task *)table.free;
+	table.free = t;
+}
+
+static void give_back(struct kbi_descriptor_cache *c)
+{
+	for (unsigned i = 0; i < BATCH; i++) {
+		struct kb_thread *t = c->free;
+
+		c->free = (struct kb_thread *)t->task.next;
+		take_back(t);
+	}
+	c->n -= BATCH;
+}
+
+void kbi_descriptor_free_slow(struct kbi_descriptor_cache *c, struct kb_thread *t)
 {
 	lock();
-	for (unsigned i = 0; i < BATCH; i++) {
-		struct kb_thread *t = vp->free_threads;
-
-		vp->free_threads = (struct kb_thread *)t->task.next;
-		t->task.next = (struct kbi_task *)table.free;
-		table.free = t;
-	}
+	take_back(t);
+	if (c)
+		give_back(c);
 	unlock();
-	vp->n_free_threads -= BATCH;
-}
-
-void kbi_descriptor_free(struct kbi_vp *vp, struct kb_thread *t)
-{
-	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
-	if (t->named)
-		t->name[0] = 0;
-	if (!vp) {
-		lock();
-		t->task.next = (struct kbi_task *)table.free;
-		table.free = t;
-		unlock();
-		return;
-	}
-	t->task.next = (struct kbi_task *)vp->free_threads;
-	vp->free_threads = t;
-	if (++vp->n_free_threads > CACHE)
-		give_back(vp);
 }
 
 uint32_t kbi_descriptor_limit(void)
 {
-	return a_load_acq(&table.used);
+	return a_load_acq(&kbi_descriptor_table.used);
 }
 
 struct kb_thread *kbi_descriptor_at(uint32_t index)
 {
-	return index < kbi_descriptor_limit() ? &table.at[index] : NULL;
-}
-
-bool kbi_descriptor_valid(const struct kb_thread *t)
-{
-	uintptr_t off = (uintptr_t)t - (uintptr_t)table.at;
-
-	return (uintptr_t)t >= (uintptr_t)table.at && off % sizeof *t == 0 && off / sizeof *t < kbi_descriptor_limit() &&
-	       kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FREE;
+	return index < kbi_descriptor_limit() ? &kbi_descriptor_table.at[index] : NULL;
 }

@@ -28,7 +28,6 @@ struct kb_thread {
 	bool user_stack : 1;
 	bool is_main : 1;
 	bool named : 1;
-	bool heir_runs : 1;   /* at its end: the joiner has been resumed already */
 	/* line 2. Owner VP, or who holds its domain */
 	struct kbi_heap_node deadline KBI_ALIGNED(KBI_CACHE_LINE); /* in the VP's heap while it waits with one */
 	struct kbi_watch *watch;       /* the memory word it waits for, or NULL */
@@ -52,13 +51,80 @@ extern ptrdiff_t kbi_self_offset;
 /* Memory for the table and the notification bytes; idempotent, any thread, before anything else. Aborts with a
  * message when there is no address space. */
 void kbi_descriptor_setup(void);
-/* A descriptor in state NEW, or NULL: all are in use. vp: the VP the caller runs on, NULL: none. */
-struct kb_thread *kbi_descriptor_alloc(struct kbi_vp *vp);
-void kbi_descriptor_free(struct kbi_vp *vp, struct kb_thread *t);
 /* By index, NULL where never used; the indices in use are below kbi_descriptor_limit(). */
 struct kb_thread *kbi_descriptor_at(uint32_t index);
 uint32_t kbi_descriptor_limit(void);
+
+/* What a VP keeps for itself, last in first out. Owner only. */
+struct kbi_descriptor_cache {
+	struct kb_thread *free;
+	uint32_t n;
+};
+enum { KBI_DESCRIPTOR_CACHE = 512 /* more go back to the table */ };
+
+struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c);
+void kbi_descriptor_free_slow(struct kbi_descriptor_cache *c, struct kb_thread *t);
+
+/* A descriptor in state NEW, or NULL: all are in use. c: of the VP the caller runs on, NULL: none. */
+static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache *c)
+{
+	struct kb_thread *t, *next;
+
+	if (kbi_unlikely(!c || !c->free)) {
+		t = kbi_descriptor_alloc_slow(c);
+		if (!t)
+			return NULL;
+	} else {
+		t = c->free;
+		c->free = next = (struct kb_thread *)t->task.next;
+		c->n--;
+		__builtin_prefetch(next, 1);
+		__builtin_prefetch((char *)next + KBI_CACHE_LINE, 1);
+	}
+	t->task.tp = NULL;
+	t->task.vp = NULL;
+	a_store_rlx(&t->task.np, 1);
+	t->task.bound = -1;
+	t->task.reason = t->task.started = t->task.chat = t->task.armed = 0;
+	a_store_rlx(&t->join, NULL);
+	t->stack = NULL;
+	t->keys = NULL;
+	t->posix = NULL;
+	a_store_rlx(&t->futex, 0);
+	t->own_tls = t->user_stack = t->is_main = t->named = false;
+	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_NEW, 0));
+	return t;
+}
+
+static inline void kbi_descriptor_free(struct kbi_descriptor_cache *c, struct kb_thread *t)
+{
+	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
+	if (kbi_unlikely(t->named))
+		t->name[0] = 0;
+	if (kbi_unlikely(!c || c->n >= KBI_DESCRIPTOR_CACHE)) {
+		kbi_descriptor_free_slow(c, t);
+		return;
+	}
+	t->task.next = (struct kbi_task *)c->free;
+	c->free = t;
+	c->n++;
+}
+
+/* The table: reserved once. */
+struct kbi_descriptor_table {
+	struct kb_thread *at; /* constant after setup */
+	a32 used;             /* descriptors ever used; grows under the table's lock */
+};
+extern struct kbi_descriptor_table kbi_descriptor_table;
+
 /* Is it a descriptor in use? */
-bool kbi_descriptor_valid(const struct kb_thread *t);
+static inline bool kbi_descriptor_valid(const struct kb_thread *t)
+{
+	uintptr_t off = (uintptr_t)t - (uintptr_t)kbi_descriptor_table.at;
+
+	/* acquire: partner is the release in draw; t below the table: the difference is huge */
+	return off % sizeof *t == 0 && off / sizeof *t < a_load_acq(&kbi_descriptor_table.used) &&
+	       kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FREE;
+}
 
 #endif

@@ -52,17 +52,6 @@ bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t)
 	return false;
 }
 
-KBI_NOINLINE void kbi_run_leave(struct kbi_vp *vp, struct kbi_task *next, void *(*after)(void *), void *arg)
-{
-	struct kbi_ctx *load;
-
-	if (vp->cur->task.tp)
-		vp->fp_now = kbi_fp_get();
-	load = kbi_run_prepare(vp, next ? next : kbi_run_next(vp));
-	kbi_san_depart(NULL, kbi_run_san(vp));
-	kbi_ctx_leave(load, after, arg);
-}
-
 /* From the agent. */
 KBI_NOINLINE void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
 {

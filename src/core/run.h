@@ -43,9 +43,6 @@ static inline struct kbi_task *kbi_run_next(struct kbi_vp *vp)
 
 /* Mail, board, deadlines, watches, inbox, scheduler: everything that may make a task ready here. */
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why);
-/* The running task ends here. next may be NULL: whoever is next. */
-KBI_SWITCHES void kbi_run_leave(struct kbi_vp *vp, struct kbi_task *next, void *(*after)(void *), void *arg)
-	KBI_NORETURN;
 /* Agent: runs t; returns when this VP has nothing ready again. */
 KBI_SWITCHES void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t);
 
@@ -120,5 +117,39 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	kbi_san_arrive(saved);
 	vp = self->vp;
 	kbi_run_load_fp(vp, self->tp ? fp : vp->fp);
+}
+
+/* The same for a `next` that has never run and has its stack: it is entered there at once. */
+KBI_SWITCHES static inline __attribute__((always_inline)) void
+kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next)
+{
+	struct kb_thread *t = kbi_thread_of(next);
+	uint64_t fp = 0;
+	void *saved = NULL;
+
+	if (self->tp)
+		fp = vp->fp_now = kbi_fp_get();
+	kbi_run_load_fp(vp, next->tp ? t->stack->fp : vp->fp);
+	kbi_san_make(&t->san, t->stack->low, t->stack->size);
+	next->started = 1;
+	kbi_run_prepare(vp, next);
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
+	kbi_san_arrive(saved);
+	vp = self->vp;
+	kbi_run_load_fp(vp, self->tp ? fp : vp->fp);
+}
+
+/* The running task ends here: `next` goes on, READY or claimed and the caller's. */
+KBI_SWITCHES static inline __attribute__((always_inline)) KBI_NORETURN void
+kbi_run_leave_to(struct kbi_vp *vp, struct kbi_task *next, void *(*after)(void *), void *arg)
+{
+	struct kbi_ctx *load;
+
+	if (vp->cur->task.tp)
+		vp->fp_now = kbi_fp_get();
+	load = kbi_run_prepare(vp, next);
+	kbi_san_depart(NULL, kbi_run_san(vp));
+	kbi_ctx_leave(load, after, arg);
 }
 #endif

@@ -1,7 +1,9 @@
 /* core/thread.c - life of a thread: create, start, end, join, detach. Contract in thread.h and kochab.h.
  * `join` says who may free the descriptor: NULL nobody yet, a task (the joiner), DETACHED (the thread's own end)
  * or ENDED (the joiner or detacher to come). The thread's end exchanges ENDED into it; only what it finds there
- * decides. Runs on the caller's stack; an end is completed by `ended` on the next stack. */
+ * decides. It need not, and stores GIVEN, where a joiner is found that waits on the thread's own VP and runs next:
+ * nobody but these two may change a joiner's mark, and neither runs but in its turn.
+ * Runs on the caller's stack; an end is completed on the next one, by `ended` or by that joiner. */
 #include "core/thread.h"
 
 #include <errno.h>
@@ -22,6 +24,7 @@
 
 #define ENDED ((void *)1)
 #define DETACHED ((void *)2)
+#define GIVEN ((void *)3)
 
 enum { MEMBARRIER_GLOBAL = 1 };
 
@@ -70,6 +73,7 @@ static int class_for(const struct kbi_thread_attr *a)
 	return a->stack_size ? kbi_stack_class(a->stack_size, a->own_tls) : default_class[a->own_tls];
 }
 
+/* Its address space is promised to t; a thread with a control block has its stack. */
 static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsigned slot)
 {
 	int class;
@@ -90,7 +94,7 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 }
 
 /* Before it gives up it asks the other VPs, who may keep stacks for themselves: for a millisecond. */
-static int get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+static KBI_NOINLINE int get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
 {
 	struct timespec nap = { 0, 50000 };
 	int e = try_stack(t, a, slot_of(vp));
@@ -117,53 +121,74 @@ static void set_name(struct kb_thread *t, const char *name)
 	t->named = true;
 }
 
-static int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+/* The common case in line: a VP creates a thread on a stack of the default size. */
+static inline int promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
 {
-	int e = get_stack(t, a, vp);
+	if (kbi_unlikely(!vp || a->own_tls || a->stack_size || kbi_stack_reserve(vp->id + 1, default_class[0])))
+		return get_stack(t, a, vp);
+	t->stack_class = (uint8_t)default_class[0];
+	return 0;
+}
 
-	if (e)
+static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+{
+	int e = promise_stack(t, a, vp);
+
+	if (kbi_unlikely(e))
 		return e;
 	if (a->own_tls) {
-		t->own_tls = 1;
+		t->own_tls = true;
 		t->task.tp = t->stack->tcb.tp;
 		t->stack->fp = kbi_fp_get();
 		*self_slot(t->task.tp) = &t->task;
 	}
-	t->task.bound = a->bound < 0 ? -1 : (int32_t)((unsigned)a->bound % kbi_vp_n);
-	a_store_rlx(&t->join, a->detached ? DETACHED : NULL);
+	if (a->bound >= 0)
+		t->task.bound = (int32_t)((unsigned)a->bound % kbi_vp_n);
+	if (a->detached)
+		a_store_rlx(&t->join, DETACHED);
 	t->posix = a->posix;
 	if (a->name)
 		set_name(t, a->name);
 	return 0;
 }
 
-static void launch(struct kbi_vp *vp, struct kb_thread *t)
+static KBI_NOINLINE void launch_elsewhere(struct kb_thread *t)
 {
 	static a32 turn;
 	int to = t->task.bound;
 
-	if (vp && (to < 0 || (unsigned)to == vp->id)) {
-		kbi_vp_push(vp, &t->task, false);
-		return;
-	}
 	if (to < 0)
 		to = (int)(a_add_rlx(&turn, 1) % kbi_vp_n);
 	kbi_vp_send(kbi_vps[to], &t->task);
 }
 
-static int create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *),
-		  void *arg)
+static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 {
-	struct kb_thread *t = kbi_descriptor_alloc(vp);
+	if (kbi_likely(vp && (t->task.bound < 0 || (unsigned)t->task.bound == vp->id)))
+		kbi_vp_push(vp, &t->task, false);
+	else
+		launch_elsewhere(t);
+}
+
+static struct kbi_descriptor_cache *cache_of(struct kbi_vp *vp)
+{
+	return vp ? &vp->threads : NULL;
+}
+
+/* In line: with plain attributes most of it goes. */
+static inline __attribute__((always_inline)) int create(struct kbi_vp *vp, struct kb_thread **out,
+							const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+{
+	struct kb_thread *t = kbi_descriptor_alloc(cache_of(vp));
 	int e;
 
-	if (!t)
+	if (kbi_unlikely(!t))
 		return EAGAIN;
 	t->fn = fn;
 	t->arg = arg;
 	e = prepare(t, a, vp);
-	if (e) {
-		kbi_descriptor_free(vp, t);
+	if (kbi_unlikely(e)) {
+		kbi_descriptor_free(cache_of(vp), t);
 		return e;
 	}
 	*out = t;
@@ -184,7 +209,7 @@ static void *system_body(void *arg)
 	kbi_thread_exit(t->fn(t->arg));
 }
 
-static int create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+static KBI_NOINLINE int create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
 {
 	struct kb_thread *t = kbi_descriptor_alloc(NULL);
 	pthread_attr_t pa;
@@ -238,18 +263,18 @@ int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, v
 	return e;
 }
 
-/* ---- start and end ------------------------------------------------------------------------------- */
-
-static void entry(void *arg)
+int kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*fn)(void *), void *arg)
 {
-	struct kb_thread *t = arg;
-	void *r;
+	static const struct kbi_thread_attr light = { .bound = -1 };
+	int e;
 
-	kbi_san_arrive(NULL);
-	kbi_np_leave(&t->task); /* created with 1 */
-	r = kbi_thread_hooks.entry && t->posix ? kbi_thread_hooks.entry(t) : t->fn(t->arg);
-	kbi_thread_exit(r);
+	kbi_np_enter(self);
+	e = create(self->vp, out, &light, fn, arg);
+	kbi_np_leave(self);
+	return e;
 }
+
+/* ---- start and end ------------------------------------------------------------------------------- */
 
 /* Nobody can reach t any more. The stack of a thread with a control block stays until here: its pthread_t is
  * the block's address. */
@@ -258,36 +283,41 @@ static void dispose(struct kbi_vp *vp, struct kb_thread *t)
 	if (t->stack)
 		kbi_stack_put(slot_of(vp), t->stack);
 	t->stack = NULL;
-	kbi_descriptor_free(vp, t);
+	kbi_descriptor_free(cache_of(vp), t);
 }
 
-/* Runs on the next context's stack: t's own is free now. */
+/* On another stack than t's, which is free now. */
+static inline void put_stack(struct kbi_vp *vp, struct kb_thread *t)
+{
+	kbi_san_end(&t->san);
+	if (t->own_tls || !t->stack)
+		return;
+	if (kbi_likely(!t->user_stack))
+		kbi_stack_unreserve(vp->id + 1, t->stack_class);
+	kbi_stack_put(vp->id + 1, t->stack);
+	t->stack = NULL;
+}
+
+/* Runs on the next context's stack. */
 static void *ended(void *arg)
 {
 	struct kb_thread *t = arg;
 	struct kbi_vp *vp = t->task.vp;
-	bool resumed = t->heir_runs; /* t is its joiner's from the exchange on */
 	void *old;
 
-	kbi_san_end(&t->san);
-	if (!t->own_tls && t->stack) {
-		if (!t->user_stack)
-			kbi_stack_unreserve(vp->id + 1, t->stack_class);
-		kbi_stack_put(vp->id + 1, t->stack);
-		t->stack = NULL;
-	}
+	put_stack(vp, t);
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
 	/* acquire and release: partners are the joiner's CAS and its look at ENDED: result, descriptor */
 	old = a_xchg_acqrel(&t->join, ENDED);
 	if (old == DETACHED)
 		dispose(vp, t);
-	else if (old && !resumed)
+	else if (old)
 		kbi_domain_wake(vp, old, true);
 	return NULL;
 }
 
 /* The joiner, if it waits here and takes over at once. Not for ever: the queue gets its turn. */
-static struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
+static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 {
 	void *j = a_load_acq(&t->join);
 	struct kbi_task *joiner = j;
@@ -297,11 +327,13 @@ static struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 	if (a_load_acq(&joiner->state) != vp->waiting_here)
 		return NULL;
 	kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
-	t->heir_runs = true;
+	/* release: partner is the acquire in wait_for_end. It has a joiner, so no other joiner or detacher changes it, and
+	 * the joiner can no longer give up: it is claimed. */
+	a_store_rel(&t->join, GIVEN);
 	return joiner;
 }
 
-static KBI_NORETURN void exit_system(struct kb_thread *t)
+static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 {
 	void *old;
 
@@ -316,7 +348,7 @@ static KBI_NORETURN void exit_system(struct kb_thread *t)
 	__builtin_unreachable();
 }
 
-static void leave_if_last(void)
+static KBI_NOINLINE void leave_if_last(void)
 {
 	static a32 leaving;
 
@@ -327,7 +359,7 @@ static void leave_if_last(void)
 /* Threads that end count that and then look whether main has ended, without a fence: it would cost each of them.
  * Main pays for all: whose look came before this call has its count seen after it. Where the kernel has no such
  * call a millisecond empties every store buffer. */
-static void end_main(void)
+static KBI_NOINLINE void end_main(void)
 {
 	struct timespec ms = { 0, 1000000 };
 
@@ -338,7 +370,7 @@ static void end_main(void)
 	leave_if_last();
 }
 
-static void count_end(struct kbi_vp *vp)
+static inline void count_end(struct kbi_vp *vp)
 {
 	count(&tally[slot_of(vp)].ended, vp);
 	kbi_compiler_barrier(); /* partner: end_main */
@@ -348,31 +380,53 @@ static void count_end(struct kbi_vp *vp)
 	leave_if_last();
 }
 
-KBI_NOINLINE void kbi_thread_exit(void *result)
+/* In line: a call without a return would cost those who go on their return addresses' prediction. */
+static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thread *t, void *result)
 {
-	struct kb_thread *t = kbi_thread_of(kbi_self());
 	struct kbi_vp *vp;
+	struct kbi_task *next;
 
-	if (kbi_unlikely(!t->task.vp && !t->fn))
-		kbi_real.pthread_exit(result); /* foreign: no thread of ours ends */
 	t->result = result;
 	if (kbi_unlikely(t->own_tls && t->stack && !t->posix)) /* the drop-in's hook does it */
 		kbi_tcb_end_values(&t->stack->tcb);
-	if (t->keys)
+	if (kbi_unlikely(t->keys != NULL))
 		kbi_local_exit(t);
-	if (kbi_thread_hooks.exit && t->posix)
+	if (t->posix && kbi_thread_hooks.exit)
 		kbi_thread_hooks.exit(t);
 	if (kbi_unlikely(t->is_main))
 		end_main();
 	else
 		count_end(t->task.vp);
-	if (!t->task.vp)
+	if (kbi_unlikely(!t->task.vp))
 		exit_system(t);
 	if (t->own_tls && t->stack) /* main has its first kernel thread's */
 		kbi_tcb_reset(&t->stack->tcb, &t->task);
 	kbi_np_enter(&t->task);
 	vp = t->task.vp;
-	kbi_run_leave(vp, heir(vp, t), ended, t);
+	next = heir(vp, t);
+	if (kbi_likely(next != NULL))
+		kbi_run_leave_to(vp, next, NULL, NULL);
+	kbi_run_leave_to(vp, kbi_run_next(vp), ended, t);
+}
+
+static KBI_NOINLINE KBI_FLATTEN void entry(void *arg)
+{
+	struct kb_thread *t = arg;
+	void *r;
+
+	kbi_san_arrive(NULL);
+	kbi_np_leave(&t->task); /* created with 1 */
+	r = t->posix && kbi_thread_hooks.entry ? kbi_thread_hooks.entry(t) : t->fn(t->arg);
+	end(t, r);
+}
+
+KBI_NOINLINE void kbi_thread_exit(void *result)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+
+	if (kbi_unlikely(!t->task.vp && !t->fn))
+		kbi_real.pthread_exit(result); /* foreign: no thread of ours ends */
+	end(t, result);
 }
 
 int kbi_thread_setup(void)
@@ -385,12 +439,19 @@ int kbi_thread_setup(void)
 
 /* ---- join and detach -------------------------------------------------------------------------------- */
 
-static int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline)
+/* acquire: partner is the exchange in ended, or the release in heir */
+static inline bool has_ended(struct kb_thread *t)
+{
+	return (uintptr_t)a_load_acq(&t->join) & 1;
+}
+
+_Static_assert(((uintptr_t)ENDED & 1) && ((uintptr_t)GIVEN & 1) && !((uintptr_t)DETACHED & 1), "marks of the end");
+
+static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline)
 {
 	void *mine = self;
 
-	/* acquire: partner is the exchange in ended */
-	while (a_load_acq(&t->join) != ENDED) {
+	while (!has_ended(t)) {
 		if (kbi_timer_sleep(self, deadline) != ETIMEDOUT)
 			continue;
 		mine = self;
@@ -401,49 +462,61 @@ static int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t dea
 }
 
 /* t has never run and waits in this VP's queue: it runs now, on this VP, and this thread waits for it. */
-static KBI_NOINLINE void run_now(struct kbi_task *self, struct kb_thread *t)
+static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
 {
-	struct kbi_vp *vp;
-
-	kbi_np_enter(self);
-	vp = self->vp;
-	if (a_load_acq(&t->task.state) == vp->ready_here && !t->task.started && kbi_vp_take(vp, &t->task)) {
-		a_store_rel(&self->state, vp->waiting_here);
-		kbi_run_switch_to(vp, self, &t->task, NULL, NULL);
+	/* acquire: nothing to see, our own VP wrote it if it is what we want */
+	if (a_load_acq(&t->task.state) != vp->ready_here || t->task.started)
+		return;
+	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
+		return;
+	if (!t->stack)
+		t->stack = kbi_stack_get(vp->id + 1, t->stack_class);
+	if (kbi_unlikely(!t->stack)) {
+		kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
+		return;
 	}
-	kbi_np_leave(self);
+	a_store_rel(&self->state, vp->waiting_here);
+	kbi_run_switch_to_new(vp, self, &t->task);
 }
 
-int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline)
+/* Registers the caller as t's joiner and waits. 0 or an error. */
+static inline int await(struct kbi_task *self, struct kb_thread *t, uint64_t deadline)
+{
+	void *none = NULL;
+
+	if (a_load_rlx(&t->join) == DETACHED)
+		return EINVAL;
+	if (deadline == 0)
+		return EBUSY;
+	/* release: partner is the exchange in ended, which wakes us */
+	if (!a_cas_acqrel(&t->join, &none, self))
+		return none == ENDED ? 0 : EINVAL;
+	if (kbi_likely(self->vp && deadline == KBI_FOREVER))
+		run_now(self->vp, self, t);
+	return kbi_likely(has_ended(t)) ? 0 : wait_for_end(self, t, deadline);
+}
+
+KBI_NOINLINE KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
-	void *none = NULL;
-	int e;
+	int e = 0;
 
 	if (!kbi_descriptor_valid(t))
 		return ESRCH;
 	if (&t->task == self)
 		return EDEADLK;
-	if (a_load_acq(&t->join) != ENDED) {
-		if (a_load_rlx(&t->join) == DETACHED)
-			return EINVAL;
-		if (deadline == 0)
-			return EBUSY;
-		/* release: partner is the exchange in ended, which wakes us */
-		if (!a_cas_acqrel(&t->join, &none, self) && none != ENDED)
-			return EINVAL;
-		if (self->vp && deadline == KBI_FOREVER)
-			run_now(self, t);
-		e = wait_for_end(self, t, deadline);
-		if (e)
-			return e;
-	}
-	if (result)
-		*result = t->result;
 	kbi_np_enter(self);
-	dispose(self->vp, t);
+	if (a_load_acq(&t->join) != ENDED)
+		e = await(self, t, deadline);
+	if (kbi_likely(!e)) {
+		if (result)
+			*result = t->result;
+		if (a_load_rlx(&t->join) == GIVEN)
+			put_stack(self->vp, t);
+		dispose(self->vp, t);
+	}
 	kbi_np_leave(self);
-	return 0;
+	return e;
 }
 
 int kbi_thread_detach(struct kb_thread *t)

@@ -21,6 +21,8 @@ struct kbi_thread_attr {
 
 /* After kbi_boot. 0, EAGAIN, EINVAL, ENOTSUP (own TLS on this machine). */
 int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *attr, void *(*fn)(void *), void *arg);
+/* The same with all attributes plain, by a thread on a VP: self. */
+int kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*fn)(void *), void *arg);
 /* As kb_thread_join; deadline KBI_FOREVER or ETIMEDOUT; deadline 0: EBUSY if it has not ended. */
 KBI_SWITCHES int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline);
 int kbi_thread_detach(struct kb_thread *t);

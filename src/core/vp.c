@@ -82,18 +82,9 @@ uint64_t kbi_vp_progress(const struct kbi_vp *vp)
 	return a_load_rlx(&vp->services) * vp->poll_every + (vp->poll_every - a_load_rlx(&vp->countdown));
 }
 
-bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t)
+bool kbi_vp_take_elsewhere(struct kbi_vp *vp, struct kbi_task *t)
 {
-	if (vp->sched->take)
-		return vp->sched->take(vp->s, t);
-	if (!vp->plain)
-		return false;
-	if (vp->first == t) {
-		vp->first = NULL;
-		return true;
-	}
-	kbi_pq_remove(&vp->s->pq, t);
-	return true;
+	return vp->sched->take && vp->sched->take(vp->s, t);
 }
 
 unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)

@@ -47,8 +47,7 @@ struct kbi_vp {
 	const struct kbi_sched *sched;
 	uint32_t mail_next;        /* whose mailbox is looked at next */
 	uint32_t poll_every;
-	struct kb_thread *free_threads; /* descriptors, last in first out */
-	uint32_t n_free_threads;
+	struct kbi_descriptor_cache threads;
 	uint32_t share_skip;       /* pushes to let pass before waking a sleeping VP again */
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
 	uint64_t idle_ran_at;      /* ticks */
@@ -102,8 +101,6 @@ unsigned kbi_vp_backlog(const struct kbi_vp *vp);
 /* Tasks were given to it that it has not taken yet. */
 bool kbi_vp_arrived(const struct kbi_vp *vp);
 uint64_t kbi_vp_progress(const struct kbi_vp *vp);
-/* Removes a READY(vp) task from vp's queue: false if another VP may have it. */
-bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t);
 /* No address space for a stack: makes common what others keep for themselves - sleepers at once, those awake at their
  * next look. np > 0. me: NULL on no VP. */
 void kbi_vp_gather_stacks(struct kbi_vp *me);
@@ -160,6 +157,20 @@ static inline struct kbi_task *kbi_vp_pop(struct kbi_vp *vp)
 		return t;
 	}
 	return kbi_likely(vp->plain) ? kbi_pq_pop(&vp->s->pq) : kbi_vp_pop_elsewhere(vp);
+}
+
+/* Removes a READY(vp) task from vp's queue: false if another VP may have it. */
+bool kbi_vp_take_elsewhere(struct kbi_vp *vp, struct kbi_task *t);
+static inline bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t)
+{
+	if (vp->first == t) {
+		vp->first = NULL;
+		return true;
+	}
+	if (kbi_unlikely(!vp->plain || vp->sched->take))
+		return kbi_vp_take_elsewhere(vp, t);
+	kbi_pq_remove(&vp->s->pq, t);
+	return true;
 }
 
 /* Nothing is ready here and no VP is idle: a task to be pushed may simply become `first`. */

@@ -1,26 +1,8 @@
-/* arch/x86_64/ctx.S - leaving a context for good, and the start of a new one. The frame is drawn in ctx.h.
+/* arch/x86_64/ctx.S - the start of a new context. The frame is drawn in ctx.h.
  * No TLS is touched here, and nothing of the old stack after rsp moved. */
 #include "ctx.h"
 
 	.text
-
-/* void kbi_ctx_leave(rdi load, rsi after, rdx arg) */
-	.globl	kbi_ctx_leave
-	.hidden	kbi_ctx_leave
-	.type	kbi_ctx_leave, @function
-	.p2align 4
-kbi_ctx_leave:
-	.cfi_startproc
-	movq	(%rdi), %rsp
-	.cfi_undefined rip
-	movq	%rdx, %rcx
-	movq	%rsi, %rdx
-	movq	KBI_FRAME_RBP(%rsp), %rbp
-	movq	KBI_FRAME_RIP(%rsp), %rax
-	leaq	KBI_FRAME_SIZE(%rsp), %rsp
-	jmp	*%rax
-	.cfi_endproc
-	.size	kbi_ctx_leave, . - kbi_ctx_leave
 
 /* A new context goes on here, its stack 16-byte aligned with entry and argument on top: calls after (rdx) with
  * its argument (rcx), if there is one, then entry, which sees a null return address. The nop is for unwinders

@@ -27,7 +27,6 @@
 struct kbi_ctx;
 
 KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg);
-KBI_HIDDEN KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg);
 
 #define KBI_CTX_STR(x) KBI_CTX_STR_(x)
 #define KBI_CTX_STR_(x) #x
@@ -73,6 +72,52 @@ static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi
 	kbi_ctx_jump(save, load, &after, &arg);
 	if (kbi_unlikely(after != NULL))
 		after(arg);
+}
+
+/* A new context needs no frame when it is entered at once: its stack gets a null return address, as kbi_ctx_start
+ * leaves it, and entry its argument. FP control words stay. */
+#define KBI_CTX_NEW 1
+static inline __attribute__((always_inline)) void kbi_ctx_switch_new(struct kbi_ctx *save, void *stack_low,
+								     size_t size, void (*entry)(void *), void *arg)
+{
+	uintptr_t top = ((uintptr_t)stack_low + size) & -(uintptr_t)16;
+	register struct kbi_ctx *to __asm__("r8") = save;
+	void *(*after)(void *) = (void *(*)(void *))(uintptr_t)entry;
+	void *after_arg;
+
+	__asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
+			 "pushq %%rax\n\t"
+			 "pushq %%rbp\n\t"
+			 "movq %%rsp, (%%r8)\n\t"
+			 "movq %%rsi, %%rsp\n\t"
+			 "xorl %%ebp, %%ebp\n\t"
+			 "pushq %%rbp\n\t"
+			 "jmp *%%rdx\n"
+			 "1:"
+			 : "+D"(arg), "+S"(top), "+d"(after), "=c"(after_arg), "+r"(to)
+			 :
+			 : "rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
+			   "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+			   "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)",
+			   "st(6)", "st(7)" KBI_CTX_MORE);
+	if (kbi_unlikely(after != NULL))
+		after(after_arg);
+}
+
+/* In line too: a call that never returns would leave an entry on the processor's return stack, and the context that
+ * goes on would mispredict its own returns. */
+static inline __attribute__((always_inline)) KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load,
+									      void *(*after)(void *), void *arg)
+{
+	__asm__ volatile("movq (%%rax), %%rsp\n\t"
+			 "movq " KBI_CTX_STR(KBI_FRAME_RBP) "(%%rsp), %%rbp\n\t"
+			 "movq " KBI_CTX_STR(KBI_FRAME_RIP) "(%%rsp), %%rax\n\t"
+			 "leaq " KBI_CTX_STR(KBI_FRAME_SIZE) "(%%rsp), %%rsp\n\t"
+			 "jmp *%%rax"
+			 :
+			 : "a"(load), "d"(after), "c"(arg)
+			 : "memory");
+	__builtin_unreachable();
 }
 
 /* MXCSR and the x87 control word: 5 ns to read and write on Zen 3, more than the switch itself. */
