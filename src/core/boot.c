@@ -44,6 +44,7 @@ static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const
 	a_store_rlx(&vp->countdown, vp->poll_every);
 	vp->fp = vp->fp_now = kbi_fp_get();
 	vp->s = s;
+	vp->stacks = &kbi_stack_slots[id + 1];
 	vp->plain = !sched->push && !sched->pop;
 	vp->idle_count = &s->all[0].idle_count;
 	a_store_rlx(&vp->next_deadline, UINT64_MAX);
@@ -78,7 +79,7 @@ static int adopt_main(struct kbi_vp *vp)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
 	int class = kbi_stack_class(KBI_AGENT_STACK, kbi_tcb_available);
-	struct kbi_stack *agent = class < 0 ? NULL : kbi_stack_get(0, class);
+	struct kbi_stack *agent = class < 0 ? NULL : kbi_stack_get_slow(0, class);
 
 	if (!agent)
 		return ENOMEM;

@@ -1,5 +1,5 @@
-/* core/descriptor.c - the table of thread descriptors: reserved once. Free ones are kept per VP, last in first out.
- * Contract in descriptor.h. Inside np brackets. */
+/* core/descriptor.c - the table of thread descriptors: reserved once. Free ones are kept per VP, last in first out, and
+ * go from VP to VP in bundles, so that nobody walks through them. Contract in descriptor.h. Inside np brackets. */
 #include "core/descriptor.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ KBI_NOINLINE struct kbi_task *kbi_self_reload(void)
 
 ptrdiff_t kbi_self_offset;
 
-enum { BATCH = KBI_DESCRIPTOR_CACHE / 4 };
+enum { BUNDLE = KBI_DESCRIPTOR_BUNDLE };
 
 struct kbi_descriptor_table kbi_descriptor_table;
 
@@ -29,7 +29,9 @@ static struct {
 	uint32_t max;           /* constant after setup */
 	a32 ready;              /* 0, 1 being set up, 2 */
 	a32 lock;
-	struct kb_thread *free; /* under the lock */
+	/* under the lock */
+	struct kb_thread *free; /* single ones */
+	struct kb_thread *bundles;
 } table;
 
 void kbi_descriptor_setup(void)
@@ -69,7 +71,29 @@ static void unlock(void)
 	a_store_rel(&table.lock, 0);
 }
 
-/* Under the lock: one descriptor from the common list or never used; NULL: all are in use. */
+/* Under the lock. The links of a bundle are those of its members; its first one's prev leads to the next bundle. */
+static void put_bundle(struct kb_thread *first)
+{
+	first->task.prev = (struct kbi_task *)table.bundles;
+	table.bundles = first;
+}
+
+static struct kb_thread *take_bundle(void)
+{
+	struct kb_thread *first = table.bundles;
+
+	if (first)
+		table.bundles = (struct kb_thread *)first->task.prev;
+	return first;
+}
+
+static void put_single(struct kb_thread *t)
+{
+	t->task.next = (struct kbi_task *)table.free;
+	table.free = t;
+}
+
+/* Under the lock: one descriptor, returned or never used; NULL: all are in use. */
 static struct kb_thread *draw(void)
 {
 	struct kb_thread *t = table.free;
@@ -88,14 +112,27 @@ static struct kb_thread *draw(void)
 	return t;
 }
 
+/* Under the lock: the same for callers without a cache, and when there are no bundles. */
+static struct kb_thread *draw_single(void)
+{
+	if (!table.free)
+		table.free = take_bundle();
+	return draw();
+}
+
 static void refill(struct kbi_descriptor_cache *c)
 {
-	lock();
-	for (unsigned i = 0; i < BATCH; i++) {
-		struct kb_thread *t = draw();
+	struct kb_thread *t;
 
-		if (!t)
-			break;
+	c->free = c->spare;
+	c->n = c->free ? BUNDLE : 0;
+	c->spare = NULL;
+	if (c->free)
+		return;
+	lock();
+	c->free = take_bundle();
+	c->n = c->free ? BUNDLE : 0;
+	while (c->n < BUNDLE && (t = draw())) {
 		t->task.next = (struct kbi_task *)c->free;
 		c->free = t;
 		c->n++;
@@ -110,7 +147,7 @@ struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c)
 	if (!c) {
 		kbi_descriptor_setup();
 		lock();
-		t = draw();
+		t = draw_single();
 		unlock();
 		return t;
 	}
@@ -123,31 +160,22 @@ struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c)
 	return t;
 }
 
-/* Under the lock. */
-static void take_back(struct kb_thread *t)
-{
-	t->task.next = (struct kbi_task *)table.free;
-	table.free = t;
-}
-
-static void give_back(struct kbi_descriptor_cache *c)
-{
-	for (unsigned i = 0; i < BATCH; i++) {
-		struct kb_thread *t = c->free;
-
-		c->free = (struct kb_thread *)t->task.next;
-		take_back(t);
-	}
-	c->n -= BATCH;
-}
-
 void kbi_descriptor_free_slow(struct kbi_descriptor_cache *c, struct kb_thread *t)
 {
-	lock();
-	take_back(t);
-	if (c)
-		give_back(c);
-	unlock();
+	if (!c || c->spare) {
+		lock();
+		if (c)
+			put_bundle(c->spare);
+		else
+			put_single(t);
+		unlock();
+	}
+	if (!c)
+		return;
+	c->spare = c->free;
+	t->task.next = NULL;
+	c->free = t;
+	c->n = 1;
 }
 
 uint32_t kbi_descriptor_limit(void)

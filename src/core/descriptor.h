@@ -28,6 +28,7 @@ struct kb_thread {
 	bool user_stack : 1;
 	bool is_main : 1;
 	bool named : 1;
+	uint8_t unused : 4;
 	/* line 2. Owner VP, or who holds its domain */
 	struct kbi_heap_node deadline KBI_ALIGNED(KBI_CACHE_LINE); /* in the VP's heap while it waits with one */
 	struct kbi_watch *watch;       /* the memory word it waits for, or NULL */
@@ -55,12 +56,13 @@ void kbi_descriptor_setup(void);
 struct kb_thread *kbi_descriptor_at(uint32_t index);
 uint32_t kbi_descriptor_limit(void);
 
-/* What a VP keeps for itself, last in first out. Owner only. */
+/* What a VP keeps for itself, last in first out: up to two bundles. Owner only. */
 struct kbi_descriptor_cache {
 	struct kb_thread *free;
-	uint32_t n;
+	uint32_t n;              /* of them */
+	struct kb_thread *spare; /* KBI_DESCRIPTOR_BUNDLE more, or NULL */
 };
-enum { KBI_DESCRIPTOR_CACHE = 512 /* more go back to the table */ };
+enum { KBI_DESCRIPTOR_BUNDLE = 128 /* so many go to the table and come from there at once */ };
 
 struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c);
 void kbi_descriptor_free_slow(struct kbi_descriptor_cache *c, struct kb_thread *t);
@@ -81,6 +83,7 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 		__builtin_prefetch(next, 1);
 		__builtin_prefetch((char *)next + KBI_CACHE_LINE, 1);
 	}
+	t->task.ctx.sp = t; /* who prefetches a context's stack finds something near */
 	t->task.tp = NULL;
 	t->task.vp = NULL;
 	a_store_rlx(&t->task.np, 1);
@@ -91,7 +94,9 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 	t->keys = NULL;
 	t->posix = NULL;
 	a_store_rlx(&t->futex, 0);
+	t->stack_class = 0;
 	t->own_tls = t->user_stack = t->is_main = t->named = false;
+	t->unused = 0; /* so that nothing is read to write these */
 	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_NEW, 0));
 	return t;
 }
@@ -101,7 +106,7 @@ static inline void kbi_descriptor_free(struct kbi_descriptor_cache *c, struct kb
 	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
 	if (kbi_unlikely(t->named))
 		t->name[0] = 0;
-	if (kbi_unlikely(!c || c->n >= KBI_DESCRIPTOR_CACHE)) {
+	if (kbi_unlikely(!c || c->n >= KBI_DESCRIPTOR_BUNDLE)) {
 		kbi_descriptor_free_slow(c, t);
 		return;
 	}

@@ -28,7 +28,7 @@ void kbi_run_look(struct kbi_vp *vp)
 static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!t->stack)
-		t->stack = kbi_stack_get(vp->id + 1, t->stack_class);
+		t->stack = kbi_stack_get(vp->stacks, t->stack_class);
 	if (!t->stack)
 		return false;
 	/* the new context begins with what is loaded: POSIX pthread_create, its creator's; light: the VP's */

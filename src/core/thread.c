@@ -88,8 +88,8 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 		return EAGAIN;
 	t->stack_class = (uint8_t)class;
 	if (!a->own_tls)
-		return kbi_stack_reserve(slot, class) ? EAGAIN : 0;
-	t->stack = kbi_stack_get(slot, class);
+		return kbi_stack_reserve_slow(slot, class) ? EAGAIN : 0;
+	t->stack = kbi_stack_get_slow(slot, class);
 	return t->stack ? 0 : EAGAIN;
 }
 
@@ -124,7 +124,7 @@ static void set_name(struct kb_thread *t, const char *name)
 /* The common case in line: a VP creates a thread on a stack of the default size. */
 static inline int promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
 {
-	if (kbi_unlikely(!vp || a->own_tls || a->stack_size || kbi_stack_reserve(vp->id + 1, default_class[0])))
+	if (kbi_unlikely(!vp || a->own_tls || a->stack_size || kbi_stack_reserve(vp->stacks, default_class[0])))
 		return get_stack(t, a, vp);
 	t->stack_class = (uint8_t)default_class[0];
 	return 0;
@@ -280,8 +280,10 @@ int kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void 
  * the block's address. */
 static void dispose(struct kbi_vp *vp, struct kb_thread *t)
 {
-	if (t->stack)
-		kbi_stack_put(slot_of(vp), t->stack);
+	if (t->stack && vp)
+		kbi_stack_put(vp->stacks, t->stack);
+	else if (t->stack)
+		kbi_stack_put_slow(0, t->stack);
 	t->stack = NULL;
 	kbi_descriptor_free(cache_of(vp), t);
 }
@@ -293,8 +295,9 @@ static inline void put_stack(struct kbi_vp *vp, struct kb_thread *t)
 	if (t->own_tls || !t->stack)
 		return;
 	if (kbi_likely(!t->user_stack))
-		kbi_stack_unreserve(vp->id + 1, t->stack_class);
-	kbi_stack_put(vp->id + 1, t->stack);
+		kbi_stack_put_promised(vp->stacks, t->stack);
+	else
+		kbi_stack_put(vp->stacks, t->stack);
 	t->stack = NULL;
 }
 
@@ -326,8 +329,9 @@ static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 		return NULL;
 	if (a_load_acq(&joiner->state) != vp->waiting_here)
 		return NULL;
-	kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
-	/* release: partner is the acquire in wait_for_end. It has a joiner, so no other joiner or detacher changes it, and
+	if (kbi_unlikely(joiner->armed | a_load_rlx(&kbi_notify[joiner->index])))
+		kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
+	/* release: partner is the acquire in has_ended. It has a joiner, so no other joiner or detacher changes it, and
 	 * the joiner can no longer give up: it is claimed. */
 	a_store_rel(&t->join, GIVEN);
 	return joiner;
@@ -462,7 +466,7 @@ static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t,
 }
 
 /* t has never run and waits in this VP's queue: it runs now, on this VP, and this thread waits for it. */
-static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
+KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
 {
 	/* acquire: nothing to see, our own VP wrote it if it is what we want */
 	if (a_load_acq(&t->task.state) != vp->ready_here || t->task.started)
@@ -470,7 +474,7 @@ static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_t
 	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
 		return;
 	if (!t->stack)
-		t->stack = kbi_stack_get(vp->id + 1, t->stack_class);
+		t->stack = kbi_stack_get(vp->stacks, t->stack_class);
 	if (kbi_unlikely(!t->stack)) {
 		kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
 		return;
@@ -479,41 +483,67 @@ static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_t
 	kbi_run_switch_to_new(vp, self, &t->task);
 }
 
-/* Registers the caller as t's joiner and waits. 0 or an error. */
-static inline int await(struct kbi_task *self, struct kb_thread *t, uint64_t deadline)
+/* Nobody else knows t any more: the joiner or detacher gives back what it has. */
+static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
+{
+	if (a_load_rlx(&t->join) == GIVEN)
+		put_stack(vp, t);
+	dispose(vp, t);
+}
+
+/* Whatever is not the common case of a join. mine: t's joiner is self already. */
+static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine)
 {
 	void *none = NULL;
 
-	if (a_load_rlx(&t->join) == DETACHED)
-		return EINVAL;
-	if (deadline == 0)
-		return EBUSY;
-	/* release: partner is the exchange in ended, which wakes us */
-	if (!a_cas_acqrel(&t->join, &none, self))
-		return none == ENDED ? 0 : EINVAL;
-	if (kbi_likely(self->vp && deadline == KBI_FOREVER))
-		run_now(self->vp, self, t);
-	return kbi_likely(has_ended(t)) ? 0 : wait_for_end(self, t, deadline);
+	if (!mine && a_load_acq(&t->join) != ENDED) {
+		if (a_load_rlx(&t->join) == DETACHED)
+			return EINVAL;
+		if (deadline == 0)
+			return EBUSY;
+		/* release: partner is the exchange in ended, which wakes us */
+		if (!a_cas_acqrel(&t->join, &none, self))
+			return none == ENDED ? 0 : EINVAL;
+		mine = true;
+	}
+	return mine ? wait_for_end(self, t, deadline) : 0;
+}
+
+/* The common case: self, on a VP, is the first to join and has all the time. False: it is not, or has to wait. */
+static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
+{
+	void *none = NULL;
+
+	if (kbi_unlikely(!self->vp || deadline != KBI_FOREVER))
+		return false;
+	/* release: partner is the exchange in ended, which wakes us; acquire: of its release */
+	*mine = a_cas_acqrel(&t->join, &none, self);
+	if (kbi_unlikely(!*mine))
+		return none == ENDED;
+	run_now(self->vp, self, t);
+	return has_ended(t);
 }
 
 KBI_NOINLINE KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline)
 {
-	struct kbi_task *self = kbi_self();
+	struct kbi_task *self = kbi_self_raw();
+	bool mine = false;
 	int e = 0;
 
-	if (!kbi_descriptor_valid(t))
+	if (kbi_unlikely(!self))
+		self = kbi_self();
+	if (kbi_unlikely(!kbi_descriptor_valid(t)))
 		return ESRCH;
-	if (&t->task == self)
+	if (kbi_unlikely(&t->task == self))
 		return EDEADLK;
 	kbi_np_enter(self);
-	if (a_load_acq(&t->join) != ENDED)
-		e = await(self, t, deadline);
+	/* acquire: partner is the exchange in ended */
+	if (a_load_acq(&t->join) != ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine)))
+		e = join_slow(self, t, deadline, mine);
 	if (kbi_likely(!e)) {
 		if (result)
 			*result = t->result;
-		if (a_load_rlx(&t->join) == GIVEN)
-			put_stack(self->vp, t);
-		dispose(self->vp, t);
+		finish(self->vp, t);
 	}
 	kbi_np_leave(self);
 	return e;

@@ -48,6 +48,7 @@ struct kbi_vp {
 	uint32_t mail_next;        /* whose mailbox is looked at next */
 	uint32_t poll_every;
 	struct kbi_descriptor_cache threads;
+	struct kbi_stack_slot *stacks; /* constant */
 	uint32_t share_skip;       /* pushes to let pass before waking a sleeping VP again */
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
 	uint64_t idle_ran_at;      /* ticks */

@@ -355,12 +355,12 @@ static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
 	first = c->free;
 	for (struct kbi_stack *k = first; k && n < BATCH; k = c->free) {
 		c->free = k->next;
-		k->next = n++ ? s->free[cls] : NULL;
-		s->free[cls] = k;
+		k->next = n++ ? s->list[cls].free : NULL;
+		s->list[cls].free = k;
 	}
 	c->n_free -= n;
 	unlock();
-	s->n[cls] += n;
+	s->list[cls].n += n;
 	return first;
 }
 
@@ -370,11 +370,11 @@ static void give(struct kbi_stack_slot *s, int cls, uint32_t n)
 	struct class *c = &pool.class[cls];
 
 	c->n_free += n;
-	s->n[cls] -= n;
+	s->list[cls].n -= n;
 	for (; n > 0; n--) {
-		struct kbi_stack *k = s->free[cls];
+		struct kbi_stack *k = s->list[cls].free;
 
-		s->free[cls] = k->next;
+		s->list[cls].free = k->next;
 		k->next = c->free;
 		c->free = k;
 	}
@@ -431,9 +431,9 @@ void kbi_stack_surrender(unsigned slot)
 	s->hunger_seen = a_load_rlx(&kbi_stack_hunger);
 	lock();
 	for (uint32_t i = 0; i < a_load_rlx(&pool.n_classes); i++) {
-		give(s, (int)i, s->n[i]);
-		pool.class[i].credit += s->credit[i];
-		s->credit[i] = 0;
+		give(s, (int)i, s->list[i].n);
+		pool.class[i].credit += s->list[i].credit;
+		s->list[i].credit = 0;
 	}
 	unlock();
 	leave(slot);
@@ -443,11 +443,11 @@ static struct kbi_stack *get(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack *k;
 
-	if (kbi_unlikely(!s->free[cls]) && !take_batch(s, cls))
+	if (kbi_unlikely(!s->list[cls].free) && !take_batch(s, cls))
 		return fresh(cls);
-	k = s->free[cls];
-	s->free[cls] = k->next;
-	s->n[cls]--;
+	k = s->list[cls].free;
+	s->list[cls].free = k->next;
+	s->list[cls].n--;
 	return k;
 }
 
@@ -484,9 +484,9 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 		return;
 	}
 	s = enter(slot);
-	k->next = s->free[k->class];
-	s->free[k->class] = k;
-	if (++s->n[k->class] > CACHE)
+	k->next = s->list[k->class].free;
+	s->list[k->class].free = k;
+	if (++s->list[k->class].n > CACHE)
 		give_batch(s, k->class);
 	leave(slot);
 }
@@ -524,16 +524,16 @@ int kbi_stack_reserve_slow(unsigned slot, int cls)
 {
 	struct kbi_stack_slot *s = enter(slot);
 
-	if (kbi_unlikely(s->credit[cls] == 0)) {
+	if (kbi_unlikely(s->list[cls].credit == 0)) {
 		lock();
-		s->credit[cls] = borrow(&pool.class[cls]);
+		s->list[cls].credit = borrow(&pool.class[cls]);
 		unlock();
 	}
-	if (s->credit[cls] == 0) {
+	if (s->list[cls].credit == 0) {
 		leave(slot);
 		return ENOMEM;
 	}
-	s->credit[cls]--;
+	s->list[cls].credit--;
 	leave(slot);
 	return 0;
 }
@@ -542,11 +542,11 @@ void kbi_stack_unreserve_slow(unsigned slot, int cls)
 {
 	struct kbi_stack_slot *s = enter(slot);
 
-	if (++s->credit[cls] > CACHE) {
+	if (++s->list[cls].credit > CACHE) {
 		lock();
-		pool.class[cls].credit += s->credit[cls] / 2;
+		pool.class[cls].credit += s->list[cls].credit / 2;
 		unlock();
-		s->credit[cls] -= s->credit[cls] / 2;
+		s->list[cls].credit -= s->list[cls].credit / 2;
 	}
 	leave(slot);
 }

@@ -29,70 +29,79 @@ int kbi_stack_setup(unsigned slots);
 int kbi_stack_class(size_t size, bool tcb);
 /* Usable bytes of a class's stacks. */
 size_t kbi_stack_class_size(int class);
-/* A slot's own lists, by class. */
+/* What a slot keeps of a class: one line has all that a thread's life touches. */
 enum { KBI_STACK_CLASSES = 160, KBI_STACK_CACHE = 256 /* a slot's list is cut above this */ };
+struct kbi_stack_list {
+	struct kbi_stack *free;
+	uint32_t n;
+	int32_t credit; /* promises to keep */
+};
 struct kbi_stack_slot {
-	struct kbi_stack *free[KBI_STACK_CLASSES];
-	uint32_t n[KBI_STACK_CLASSES];
-	int32_t credit[KBI_STACK_CLASSES];
+	struct kbi_stack_list list[KBI_STACK_CLASSES];
 	uint32_t hunger_seen;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern struct kbi_stack_slot *kbi_stack_slots;
 
-struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
-void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
-int kbi_stack_reserve_slow(unsigned slot, int class);
-void kbi_stack_unreserve_slow(unsigned slot, int class);
-
 /* A stack from the slot's pool, or a new one. NULL: no memory. A control block belongs to nobody until its self is
  * set. */
-static inline struct kbi_stack *kbi_stack_get(unsigned slot, int class)
-{
-	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
-	struct kbi_stack *k = s->free[class];
+struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
+void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
+/* Promise that a get of this class somewhere will find address space: maps it ahead. ENOMEM. The promise is
+ * taken back by unreserve when the thread has ended. */
+int kbi_stack_reserve_slow(unsigned slot, int class);
+void kbi_stack_unreserve_slow(unsigned slot, int class);
+/* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
+struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);
 
-	if (kbi_unlikely(!k || slot == 0))
-		return kbi_stack_get_slow(slot, class);
-	s->free[class] = k->next;
-	s->n[class]--;
+/* The same in line, for a VP: on its own slot. */
+static inline unsigned kbi_stack_slot_of(const struct kbi_stack_slot *s)
+{
+	return (unsigned)(s - kbi_stack_slots);
+}
+
+static inline struct kbi_stack *kbi_stack_get(struct kbi_stack_slot *s, int class)
+{
+	struct kbi_stack_list *l = &s->list[class];
+	struct kbi_stack *k = l->free;
+
+	if (kbi_unlikely(!k))
+		return kbi_stack_get_slow(kbi_stack_slot_of(s), class);
+	l->free = k->next;
+	l->n--;
 	return k;
 }
 
-/* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
-struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);
-static inline void kbi_stack_put(unsigned slot, struct kbi_stack *k)
+static inline void kbi_stack_put(struct kbi_stack_slot *s, struct kbi_stack *k)
 {
-	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
+	struct kbi_stack_list *l = &s->list[k->class];
 
-	if (kbi_unlikely(k->user || slot == 0 || s->n[k->class] >= KBI_STACK_CACHE)) {
-		kbi_stack_put_slow(slot, k);
+	if (kbi_unlikely(k->user || l->n >= KBI_STACK_CACHE)) {
+		kbi_stack_put_slow(kbi_stack_slot_of(s), k);
 		return;
 	}
-	k->next = s->free[k->class];
-	s->free[k->class] = k;
-	s->n[k->class]++;
+	k->next = l->free;
+	l->free = k;
+	l->n++;
 }
-/* Promise that a get of this class somewhere will find address space: maps it ahead. ENOMEM. The promise is
- * taken back by unreserve when the thread has ended. */
-static inline int kbi_stack_reserve(unsigned slot, int class)
-{
-	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
 
-	if (kbi_unlikely(slot == 0 || s->credit[class] == 0))
-		return kbi_stack_reserve_slow(slot, class);
-	s->credit[class]--;
+static inline int kbi_stack_reserve(struct kbi_stack_slot *s, int class)
+{
+	if (kbi_unlikely(s->list[class].credit == 0))
+		return kbi_stack_reserve_slow(kbi_stack_slot_of(s), class);
+	s->list[class].credit--;
 	return 0;
 }
 
-static inline void kbi_stack_unreserve(unsigned slot, int class)
+/* Of a thread that was promised one and got it: both at once. */
+static inline void kbi_stack_put_promised(struct kbi_stack_slot *s, struct kbi_stack *k)
 {
-	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
-
-	if (kbi_unlikely(slot == 0 || s->credit[class] >= KBI_STACK_CACHE))
-		kbi_stack_unreserve_slow(slot, class);
+	if (kbi_unlikely(s->list[k->class].credit >= KBI_STACK_CACHE))
+		kbi_stack_unreserve_slow(kbi_stack_slot_of(s), k->class);
 	else
-		s->credit[class]++;
+		s->list[k->class].credit++;
+	kbi_stack_put(s, k);
 }
+
 /* Somebody has found no address space: each slot's owner then gives up what it keeps for itself, once. */
 extern a32 kbi_stack_hunger;
 /* The slot's owner, or who holds off the owner; slot 0: anybody. All its stacks and promises become common. */
