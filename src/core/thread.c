@@ -16,52 +16,19 @@
 #include "core/body_thread.h"
 #include "core/foreign.h"
 #include "core/local.h"
+#include "core/tally.h"
 #include "os/real.h"
 #include "core/timer.h"
 #include "core/domain.h"
 #include "core/run.h"
 #include "os/sys.h"
 
+/* odd: it has ended */
 #define ENDED ((void *)1)
 #define DETACHED ((void *)2)
 #define GIVEN ((void *)3)
 
-enum { MEMBARRIER_GLOBAL = 1 };
-
 struct kbi_thread_hooks kbi_thread_hooks;
-
-/* Threads created and ended, by slot (0: by foreign kernel threads): the sum is needed only once main has
- * ended, so nobody shares a counter. */
-struct tally {
-	a64 created, ended;
-} KBI_ALIGNED(KBI_CACHE_LINE);
-static struct tally tally[KBI_MAX_VPS + 1];
-static a32 main_ended;
-
-static unsigned slot_of(const struct kbi_vp *vp)
-{
-	return vp ? vp->id + 1 : 0;
-}
-
-/* release: partner is the acquire in kbi_thread_live: who sees an end has seen the creation before it */
-static void count(a64 *n, const struct kbi_vp *vp)
-{
-	if (vp)
-		a_store_rel(n, a_load_rlx(n) + 1);
-	else
-		a_add_acqrel(n, 1);
-}
-
-uint32_t kbi_thread_live(void)
-{
-	uint64_t live = 1 - a_load_rlx(&main_ended);
-
-	for (unsigned i = 0; i <= kbi_vp_n; i++)
-		live -= a_load_acq(&tally[i].ended);
-	for (unsigned i = 0; i <= kbi_vp_n; i++)
-		live += a_load_rlx(&tally[i].created);
-	return (uint32_t)live;
-}
 
 /* ---- creation --------------------------------------------------------------------------------- */
 
@@ -71,6 +38,11 @@ static int default_class[2];
 static int class_for(const struct kbi_thread_attr *a)
 {
 	return a->stack_size ? kbi_stack_class(a->stack_size, a->own_tls) : default_class[a->own_tls];
+}
+
+static unsigned slot_of(const struct kbi_vp *vp)
+{
+	return vp ? vp->id + 1 : 0;
 }
 
 /* Its address space is promised to t; a thread with a control block has its stack. */
@@ -176,8 +148,8 @@ static struct kbi_descriptor_cache *cache_of(struct kbi_vp *vp)
 }
 
 /* In line: with plain attributes most of it goes. */
-static inline __attribute__((always_inline)) int create(struct kbi_vp *vp, struct kb_thread **out,
-							const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+static inline __attribute__((always_inline)) int
+create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
 {
 	struct kb_thread *t = kbi_descriptor_alloc(cache_of(vp));
 	int e;
@@ -194,7 +166,7 @@ static inline __attribute__((always_inline)) int create(struct kbi_vp *vp, struc
 	*out = t;
 	if (a->publish)
 		a->publish(t, a->publish_arg);
-	count(&tally[slot_of(vp)].created, vp);
+	kbi_tally_created(vp);
 	launch(vp, t);
 	return 0;
 }
@@ -209,7 +181,8 @@ static void *system_body(void *arg)
 	kbi_thread_exit(t->fn(t->arg));
 }
 
-static KBI_NOINLINE int create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+static KBI_NOINLINE int
+create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
 {
 	struct kb_thread *t = kbi_descriptor_alloc(NULL);
 	pthread_attr_t pa;
@@ -227,7 +200,7 @@ static KBI_NOINLINE int create_system(struct kb_thread **out, const struct kbi_t
 		set_name(t, a->name);
 	*out = t;
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
-	count(&tally[0].created, NULL);
+	kbi_tally_created(NULL);
 	pthread_attr_init(&pa);
 	pthread_attr_setdetachstate(&pa, PTHREAD_CREATE_DETACHED);
 	e = a->stack_size ? pthread_attr_setstacksize(&pa, a->stack_size + KBI_PAGE) : 0;
@@ -238,7 +211,7 @@ static KBI_NOINLINE int create_system(struct kb_thread **out, const struct kbi_t
 		kbi_body_mask_again(&mask);
 	pthread_attr_destroy(&pa);
 	if (e) {
-		count(&tally[0].ended, NULL);
+		kbi_tally_ended(NULL);
 		kbi_descriptor_free(NULL, t);
 		e = EAGAIN;
 	}
@@ -352,38 +325,6 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 	__builtin_unreachable();
 }
 
-static KBI_NOINLINE void leave_if_last(void)
-{
-	static a32 leaving;
-
-	if (kbi_thread_live() == 0 && !a_xchg_acqrel(&leaving, 1))
-		exit(0);
-}
-
-/* Threads that end count that and then look whether main has ended, without a fence: it would cost each of them.
- * Main pays for all: whose look came before this call has its count seen after it. Where the kernel has no such
- * call a millisecond empties every store buffer. */
-static KBI_NOINLINE void end_main(void)
-{
-	struct timespec ms = { 0, 1000000 };
-
-	a_store_rlx(&main_ended, 1);
-	a_fence_sc();
-	if (kbi_thread_live() > 0 && kbi_sys(SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0))
-		kbi_sys(SYS_nanosleep, &ms, NULL);
-	leave_if_last();
-}
-
-static inline void count_end(struct kbi_vp *vp)
-{
-	count(&tally[slot_of(vp)].ended, vp);
-	kbi_compiler_barrier(); /* partner: end_main */
-	if (kbi_likely(!a_load_rlx(&main_ended)))
-		return;
-	a_fence_sc(); /* two last threads at once: each stores before it adds up, so one of them sees no other */
-	leave_if_last();
-}
-
 /* In line: a call without a return would cost those who go on their return addresses' prediction. */
 static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thread *t, void *result)
 {
@@ -398,9 +339,9 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 	if (t->posix && kbi_thread_hooks.exit)
 		kbi_thread_hooks.exit(t);
 	if (kbi_unlikely(t->is_main))
-		end_main();
+		kbi_tally_main_ended();
 	else
-		count_end(t->task.vp);
+		kbi_tally_ended(t->task.vp);
 	if (kbi_unlikely(!t->task.vp))
 		exit_system(t);
 	if (t->own_tls && t->stack) /* main has its first kernel thread's */
@@ -448,8 +389,6 @@ static inline bool has_ended(struct kb_thread *t)
 {
 	return (uintptr_t)a_load_acq(&t->join) & 1;
 }
-
-_Static_assert(((uintptr_t)ENDED & 1) && ((uintptr_t)GIVEN & 1) && !((uintptr_t)DETACHED & 1), "marks of the end");
 
 static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline)
 {

@@ -41,7 +41,4 @@ struct kbi_thread_hooks {
 };
 extern struct kbi_thread_hooks kbi_thread_hooks;
 
-/* Threads that have not ended, main included. */
-uint32_t kbi_thread_live(void);
-
 #endif

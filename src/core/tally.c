@@ -1,0 +1,53 @@
+/* core/tally.c - how many threads live. Contract in tally.h. */
+#include "core/tally.h"
+
+#include <stdlib.h>
+
+#include "os/sys.h"
+
+enum { MEMBARRIER_GLOBAL = 1 };
+
+struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
+a32 kbi_tally_without_main;
+
+/* Threads that have not ended, main included. */
+static uint64_t live(void)
+{
+	uint64_t n = 1 - a_load_rlx(&kbi_tally_without_main);
+
+	/* acquire: partner is the release in kbi_tally_count */
+	for (unsigned i = 0; i <= kbi_vp_n; i++)
+		n -= a_load_acq(&kbi_tally[i].ended);
+	for (unsigned i = 0; i <= kbi_vp_n; i++)
+		n += a_load_rlx(&kbi_tally[i].created);
+	return n;
+}
+
+static void leave_if_last(void)
+{
+	static a32 leaving;
+
+	/* acquire and release: nothing to see, one caller is to leave */
+	if (live() == 0 && !a_xchg_acqrel(&leaving, 1))
+		exit(0);
+}
+
+/* Threads that end count that and then look whether main has ended, without a fence: it would cost each of them.
+ * Main pays for all: whose look came before this call has its count seen after it. Where the kernel has no such
+ * call a millisecond empties every store buffer. */
+void kbi_tally_main_ended(void)
+{
+	struct timespec ms = { 0, 1000000 };
+
+	a_store_rlx(&kbi_tally_without_main, 1);
+	a_fence_sc();
+	if (live() > 0 && kbi_sys(SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0))
+		kbi_sys(SYS_nanosleep, &ms, NULL);
+	leave_if_last();
+}
+
+void kbi_tally_look(void)
+{
+	a_fence_sc(); /* two last threads at once: each stores before it adds up, so one of them sees no other */
+	leave_if_last();
+}

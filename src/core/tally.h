@@ -1,0 +1,43 @@
+/* core/tally.h - how many threads live: the process ends with the last one once main has ended. By slot (0: by foreign
+ * kernel threads; 1 + id: by that VP), so that nobody shares a counter: the sum is needed only after main's end.
+ * Callers: core/thread. Calls vp. */
+#ifndef KBI_TALLY_H
+#define KBI_TALLY_H
+
+#include "core/vp.h"
+
+struct kbi_tally {
+	a64 created, ended;
+} KBI_ALIGNED(KBI_CACHE_LINE);
+extern struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
+extern a32 kbi_tally_without_main; /* main has ended */
+
+/* Ends the process if that was the last thread. */
+void kbi_tally_look(void);
+/* main has ended: the same. */
+void kbi_tally_main_ended(void);
+
+/* release: partner is the acquire in live: who sees an end has seen the creation before it */
+static inline void kbi_tally_count(a64 *n, bool shared)
+{
+	if (kbi_unlikely(shared))
+		a_add_acqrel(n, 1);
+	else
+		a_store_rel(n, a_load_rlx(n) + 1);
+}
+
+/* vp: where the caller runs, or NULL. Before the thread can run. */
+static inline void kbi_tally_created(const struct kbi_vp *vp)
+{
+	kbi_tally_count(&kbi_tally[vp ? vp->id + 1 : 0].created, !vp);
+}
+
+static inline void kbi_tally_ended(const struct kbi_vp *vp)
+{
+	kbi_tally_count(&kbi_tally[vp ? vp->id + 1 : 0].ended, !vp);
+	kbi_compiler_barrier(); /* partner: kbi_tally_main_ended */
+	if (kbi_unlikely(a_load_rlx(&kbi_tally_without_main)))
+		kbi_tally_look();
+}
+
+#endif
