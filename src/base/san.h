@@ -28,11 +28,17 @@
 #define KBI_SAN 0
 #endif
 
+enum { KBI_SAN_LIVES = 50 };
+
 /* What a sanitizer knows of a context. */
 struct kbi_san {
 	const void *low; /* of its stack */
 	size_t size;
 	void *fibre;
+#ifdef KBI_TSAN
+	unsigned lives; /* contexts that the fibre has been */
+	bool adopted;   /* a kernel thread's */
+#endif
 };
 
 #ifdef KBI_ASAN
@@ -68,13 +74,21 @@ static inline void kbi_san_arrive(void *saved)
 #endif
 }
 
-/* A context that is to run for the first time. */
+/* A context that is to run for the first time. Making a fibre clears most of a megabyte, so the one of the
+ * descriptor's last thread goes on, but not for ever: frames that never return stay on its shadow stack. */
 static inline void kbi_san_make(struct kbi_san *s, const void *low, size_t size)
 {
 	s->low = low;
 	s->size = size;
 #ifdef KBI_TSAN
+	if (s->fibre && !s->adopted) {
+		if (++s->lives <= KBI_SAN_LIVES)
+			return;
+		__tsan_destroy_fiber(s->fibre);
+	}
 	s->fibre = __tsan_create_fiber(0);
+	s->lives = 1;
+	s->adopted = false;
 #endif
 }
 
@@ -95,16 +109,14 @@ static inline void kbi_san_adopt(struct kbi_san *s, const void *low, size_t size
 	s->size = size;
 #ifdef KBI_TSAN
 	s->fibre = __tsan_get_current_fiber();
+	s->adopted = true;
 #endif
 }
 
 /* It will not run again. */
 static inline void kbi_san_end(struct kbi_san *s)
 {
-#if defined(KBI_TSAN)
-	__tsan_destroy_fiber(s->fibre);
-	s->fibre = NULL;
-#elif defined(KBI_ASAN)
+#if defined(KBI_ASAN)
 	/* its last frames never returned: their marks must not outlive it */
 	__asan_unpoison_memory_region(s->low, s->size);
 #else

@@ -18,7 +18,7 @@ void kbi_body_native_tp(struct kbi_vp *vp)
 	vp->tp = vp->cur_tp = kbi_tp_get();
 #endif
 	vp->self_slot = &kbi_self_tls;
-	vp->tid = kbi_sys_gettid();
+	a_store_rlx(&vp->tid, (uint32_t)kbi_sys_gettid());
 }
 
 void kbi_body_own_stack(struct kbi_san *s)

@@ -98,7 +98,7 @@ static int adopt_main(struct kbi_vp *vp)
 		kbi_body_native_tp(vp);
 	}
 	vp->cur_tp = t->task.tp ? t->task.tp : vp->tp;
-	vp->tid = kbi_sys_gettid();
+	a_store_rlx(&vp->tid, (uint32_t)kbi_sys_gettid());
 	vp->cur = t;
 	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, vp);
 	kbi_san_make(&vp->agent_san, agent->low, agent->size);

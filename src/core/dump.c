@@ -141,8 +141,8 @@ static void vp(int fd, const struct kbi_vp *v)
 {
 	static const char *const idle[] = { "busy", "polling", "sleeping" };
 
-	line(fd, "  VP %u (kernel thread %d) %s, %u ready, %llu switches\n", v->id, v->tid, idle[a_load_rlx(&v->s->idle)],
-	     kbi_vp_backlog(v), (unsigned long long)kbi_vp_progress(v));
+	line(fd, "  VP %u (kernel thread %d) %s, %u ready, %llu switches\n", v->id, (int)a_load_rlx(&v->tid),
+	     idle[a_load_rlx(&v->s->idle)], kbi_vp_backlog(v), (unsigned long long)kbi_vp_progress(v));
 }
 
 void kbi_dump(int fd)

@@ -7,7 +7,7 @@
 #include "os/real.h"
 #include "os/sys.h"
 
-void (*kbi_foreign_at_end)(struct kb_thread *t);
+aptr kbi_foreign_at_end;
 
 static a32 count;
 static pthread_key_t key;
@@ -15,10 +15,11 @@ static a32 key_state; /* 0 none, 1 being made, 2 made */
 
 static void leave(void *arg)
 {
+	void (*at_end)(struct kb_thread *) = (void (*)(struct kb_thread *))(uintptr_t)a_load_rlx(&kbi_foreign_at_end);
 	struct kb_thread *t = arg;
 
-	if (t->keys)
-		kbi_foreign_at_end(t);
+	if (t->keys) /* set after at_end, by this kernel thread */
+		at_end(t);
 	kbi_self_tls = NULL;
 	a_sub_rlx(&count, 1);
 	kbi_descriptor_free(NULL, t);

@@ -8,8 +8,9 @@
 /* Gives the calling kernel thread a descriptor; it is returned when the kernel thread ends. Aborts with a
  * message when there is none. */
 struct kbi_task *kbi_foreign_enter(void);
-/* Called on such a kernel thread at its end, as long as it has a descriptor; NULL: nothing to do. */
-extern void (*kbi_foreign_at_end)(struct kb_thread *t);
+/* Called on such a kernel thread at its end, as long as it has a descriptor: a
+ * void (struct kb_thread *). NULL: nothing to do. */
+extern aptr kbi_foreign_at_end;
 /* Sleeps until woken (0), or the deadline (CLOCK_MONOTONIC ns, UINT64_MAX none) has come (ETIMEDOUT). */
 int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline);
 void kbi_foreign_wake(struct kbi_task *t);

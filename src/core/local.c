@@ -61,7 +61,7 @@ static struct value *make(struct kb_thread *t, kb_key_t key)
 {
 	struct value **blocks;
 
-	kbi_foreign_at_end = kbi_local_exit;
+	a_store_rlx(&kbi_foreign_at_end, (void *)(uintptr_t)kbi_local_exit);
 	if (!t->keys)
 		t->keys = calloc(BLOCKS, sizeof *t->keys);
 	blocks = (struct value **)t->keys;

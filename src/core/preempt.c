@@ -32,7 +32,10 @@ static void tick(int sig)
 
 void kbi_preempt_send(struct kbi_vp *vp)
 {
-	kbi_sys(SYS_tgkill, getpid(), vp->tid, KBI_TICK_SIGNAL);
+	int tid = (int)a_load_rlx(&vp->tid);
+
+	if (tid) /* its body runs */
+		kbi_sys(SYS_tgkill, getpid(), tid, KBI_TICK_SIGNAL);
 }
 
 /* ---- faults -------------------------------------------------------------------------------------- */

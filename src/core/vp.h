@@ -53,7 +53,7 @@ struct kbi_vp {
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
 	uint64_t idle_ran_at;      /* ticks */
 	uint64_t handovers;        /* direct hand-overs in a row, bounded */
-	int tid;                   /* of the body */
+	a32 tid;                   /* of the body; it sets it, any VP sends it the tick */
 	struct kbi_san agent_san;
 	uint8_t poller;            /* holds a place among the pollers */
 

@@ -35,7 +35,7 @@ struct class {
 	struct kbi_stack *free;
 	struct kbi_stack *bare; /* laid out, but no control block could be had */
 	struct chunk *unused;
-	uint32_t n_free;
+	a32 n_free; /* read without the lock, too */
 	int64_t credit; /* mapped stacks promised to nobody */
 };
 
@@ -349,7 +349,7 @@ static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
 	struct kbi_stack *first;
 	uint32_t n = 0;
 
-	if (!c->free)
+	if (!a_load_rlx(&c->n_free))
 		return NULL;
 	lock();
 	first = c->free;
@@ -358,7 +358,7 @@ static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
 		k->next = n++ ? s->list[cls].free : NULL;
 		s->list[cls].free = k;
 	}
-	c->n_free -= n;
+	a_store_rlx(&c->n_free, a_load_rlx(&c->n_free) - n);
 	unlock();
 	s->list[cls].n += n;
 	return first;
@@ -369,7 +369,7 @@ static void give(struct kbi_stack_slot *s, int cls, uint32_t n)
 {
 	struct class *c = &pool.class[cls];
 
-	c->n_free += n;
+	a_store_rlx(&c->n_free, a_load_rlx(&c->n_free) + n);
 	s->list[cls].n -= n;
 	for (; n > 0; n--) {
 		struct kbi_stack *k = s->list[cls].free;

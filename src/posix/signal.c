@@ -242,7 +242,7 @@ static int lets_through(struct kb_thread *t, int sig)
 
 	if (kbi_state_kind(st) != KBI_TASK_RUNNING || !a_load_rlx(&vp_mask_known[vp]))
 		return 0;
-	return a_load_rlx(&vp_mask[vp]) & bit_of(sig) ? 0 : kbi_vps[vp]->tid;
+	return a_load_rlx(&vp_mask[vp]) & bit_of(sig) ? 0 : (int)a_load_rlx(&kbi_vps[vp]->tid);
 }
 
 static void mark(struct kb_thread *t, struct kbi_posix_thread *r, int sig)
