@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <kochab/kochab.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 enum { LIMIT = 2000 };
@@ -25,12 +26,8 @@ static unsigned fill(kb_thread_t *t)
 
 		CHECK(n <= LIMIT);
 		kb_attr_init(&a);
-		kb_attr_settls(&a, tls[n % 50 == 0]);
+		kb_attr_settls(&a, own_tls_or_light(tls[n % 50 == 0]));
 		e = kb_thread_create(&t[n], &a, waits, NULL);
-		if (e == ENOTSUP) { /* no control blocks here, under ThreadSanitizer say */
-			kb_attr_settls(&a, KB_TLS_LIGHT);
-			e = kb_thread_create(&t[n], &a, waits, NULL);
-		}
 		if (e == 0)
 			continue;
 		CHECK_EQ(e, EAGAIN);

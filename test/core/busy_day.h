@@ -6,6 +6,7 @@
 #include <kochab/kochab.h>
 #include <pthread.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 enum { DAY_RING = 10, DAY_LAPS = 300, DAY_N = 8 };
@@ -120,7 +121,7 @@ static inline void busy_day(void)
 		kb_attr_t a;
 
 		kb_attr_init(&a);
-		kb_attr_settls(&a, (enum kb_tls)(i / 6 % 2));
+		kb_attr_settls(&a, own_tls_or_light((enum kb_tls)(i / 6 % 2)));
 		kb_attr_setvp(&a, i % 5 == 0 ? (int)i : -1);
 		CHECK_EQ(kb_thread_create(&t[n++], &a, role[i % 6], (void *)i), 0);
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/child.h"
+#include "core/own_tls.h"
 
 static kb_sem_t never;
 
@@ -40,7 +41,7 @@ static void create(const char *name, void *(*fn)(void *), int vp, enum kb_tls tl
 	kb_attr_init(&a);
 	kb_attr_setname(&a, name);
 	kb_attr_setvp(&a, vp);
-	kb_attr_settls(&a, tls);
+	kb_attr_settls(&a, own_tls_or_light(tls));
 	CHECK_EQ(kb_thread_create(&t, &a, fn, NULL), 0);
 }
 

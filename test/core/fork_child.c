@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 enum { N = 10 };
@@ -61,7 +62,7 @@ int main(void)
 		CHECK_EQ(kb_thread_create(&n[i], NULL, noise, (void *)i), 0);
 	for (uintptr_t i = 0; i < N; i++) {
 		kb_attr_init(&a);
-		kb_attr_settls(&a, (enum kb_tls)(i % 2));
+		kb_attr_settls(&a, own_tls_or_light((enum kb_tls)(i % 2)));
 		CHECK_EQ(kb_thread_create(&t[i], &a, forks, (void *)i), 0);
 	}
 	for (unsigned i = 0; i < N; i++)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <kochab/kochab.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 static kb_key_t again_key, plain_key;
@@ -69,7 +70,7 @@ static void in_thread(void *(*fn)(void *), enum kb_tls tls)
 	kb_attr_t a;
 
 	kb_attr_init(&a);
-	kb_attr_settls(&a, tls);
+	kb_attr_settls(&a, own_tls_or_light(tls));
 	CHECK_EQ(kb_thread_create(&t, &a, fn, &again_key), 0);
 	CHECK_EQ(kb_thread_join(t, NULL), 0);
 }

@@ -3,6 +3,7 @@
 #include <kochab/kochab.h>
 #include <string.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 static char stack[2 * KB_STACK_DEFAULT];
@@ -57,7 +58,7 @@ static void absurd(void)
 			int e;
 
 			kb_attr_init(&a);
-			kb_attr_settls(&a, (enum kb_tls)tls);
+			kb_attr_settls(&a, own_tls_or_light((enum kb_tls)tls));
 			if (kb_attr_setstacksize(&a, sizes[i]) == EINVAL)
 				continue;
 			e = kb_thread_create(&t, &a, nothing, NULL);

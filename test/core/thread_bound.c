@@ -2,6 +2,7 @@
 #include <kochab/kochab.h>
 #include <pthread.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 enum { PER_VP = 6, ROUNDS = 150 };
@@ -44,7 +45,7 @@ static void create(kb_thread_t *t, unsigned vp, enum kb_tls tls)
 	kb_attr_t a;
 
 	kb_attr_init(&a);
-	CHECK_EQ(kb_attr_settls(&a, tls), 0);
+	CHECK_EQ(kb_attr_settls(&a, own_tls_or_light(tls)), 0);
 	CHECK_EQ(kb_attr_setvp(&a, (int)(vp + kb_vp_count())), 0); /* modulo their number */
 	CHECK_EQ(kb_thread_create(t, &a, bound, (void *)(intptr_t)vp), 0);
 }

@@ -2,6 +2,7 @@
 #include <kochab/kochab.h>
 #include <string.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 enum { N = 20000, AT_ONCE = 200 };
@@ -45,7 +46,7 @@ static void round_of(uintptr_t from, enum kb_tls tls)
 		kb_attr_t a;
 
 		kb_attr_init(&a);
-		kb_attr_settls(&a, tls);
+		kb_attr_settls(&a, own_tls_or_light(tls));
 		kb_attr_setdetached(&a, i % 5 != 0 && i % 2);
 		CHECK_EQ(kb_sem_wait(&room), 0);
 		CHECK_EQ(kb_thread_create(&t, &a, works, (void *)i), 0);

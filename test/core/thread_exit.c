@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/child.h"
+#include "core/own_tls.h"
 
 static void at_exit(void)
 {
@@ -39,7 +40,7 @@ static void start(enum kb_tls tls, void *(*fn)(void *), void *arg)
 	kb_attr_t a;
 
 	kb_attr_init(&a);
-	kb_attr_settls(&a, tls);
+	kb_attr_settls(&a, own_tls_or_light(tls));
 	kb_attr_setdetached(&a, 1);
 	CHECK_EQ(kb_thread_create(&t, &a, fn, arg), 0);
 }

@@ -3,6 +3,7 @@
 #include <fenv.h>
 #include <kochab/kochab.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 enum { N = 24, ROUNDS = 200 };
@@ -66,6 +67,8 @@ int main(void)
 	kb_thread_t t[N], l[6];
 	kb_attr_t a;
 
+	if (!own_tls_is_there())
+		SKIP("threads with own TLS cannot be had here");
 	kb_attr_init(&a);
 	CHECK_EQ(kb_attr_settls(&a, KB_TLS_OWN), 0);
 	for (unsigned i = 0; i < 6; i++)

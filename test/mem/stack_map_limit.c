@@ -24,6 +24,9 @@ int main(void)
 	kb_attr_t a;
 	int ch;
 
+#ifdef __SANITIZE_THREAD__
+	SKIP("ThreadSanitizer has room for 8128 threads");
+#endif
 	if (f && fscanf(f, "%u", &limit) != 1)
 		limit = 65530;
 	if (f)

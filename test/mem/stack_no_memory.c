@@ -101,8 +101,8 @@ int main(void)
 	};
 	static struct child c;
 
-#ifdef __SANITIZE_ADDRESS__
-	SKIP("AddressSanitizer itself needs address space, and ends the process without");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP("the sanitizer itself needs address space, and ends the process without");
 #endif
 	for (unsigned i = 0; i < sizeof hows / sizeof *hows; i++) {
 		child_run(&c, exhaust, (void *)&hows[i]);

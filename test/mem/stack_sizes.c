@@ -4,6 +4,7 @@
 #include <kochab/kochab.h>
 #include <string.h>
 
+#include "core/own_tls.h"
 #include "test.h"
 
 static void use(size_t bytes)
@@ -30,7 +31,7 @@ static void run(size_t size, enum kb_tls tls)
 
 	kb_attr_init(&a);
 	CHECK_EQ(kb_attr_setstacksize(&a, size), 0);
-	CHECK_EQ(kb_attr_settls(&a, tls), 0);
+	CHECK_EQ(kb_attr_settls(&a, own_tls_or_light(tls)), 0);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(kb_thread_create(&t[i], &a, body, (void *)size), 0);
 	for (int i = 0; i < 3; i++) {
