@@ -48,7 +48,8 @@ struct kbi_task *kbi_foreign_enter(void)
 	t = kbi_descriptor_alloc(NULL);
 	if (!t)
 		kbi_sys_fatal("no thread descriptor left for a foreign kernel thread (max_threads)");
-	t->fn = NULL; /* nothing of ours has started it */
+	t->fn = NULL; /* nothing of ours has started it, */
+	a_store_rlx(&t->task.np, 0); /* and it runs outside the library already */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 	a_add_rlx(&count, 1);
 	kbi_self_tls = &t->task;

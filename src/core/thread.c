@@ -178,6 +178,7 @@ static void *system_body(void *arg)
 	struct kb_thread *t = arg;
 
 	kbi_self_tls = &t->task;
+	kbi_np_leave(&t->task); /* created with 1 */
 	kbi_thread_exit(t->fn(t->arg));
 }
 
