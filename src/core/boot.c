@@ -15,6 +15,7 @@
 #include "core/preempt.h"
 #include "core/agent.h"
 #include "core/run.h"
+#include "core/solo.h"
 #include "core/thread.h"
 #include "os/cpu.h"
 #include "os/sys.h"
@@ -121,6 +122,8 @@ static int start(void)
 	kbi_tp_init(kbi_options.fsgsbase);
 	kbi_descriptor_setup();
 	kbi_self(); /* the caller has a descriptor from here on */
+	if (first && n == 1)
+		kbi_solo_begin();
 #if KBI_HAVE_TP
 	kbi_self_offset = (char *)&kbi_self_tls - (char *)kbi_tp_get();
 #endif

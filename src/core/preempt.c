@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/run.h"
+#include "core/solo.h"
 #include "core/wait.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -21,7 +22,7 @@ static void tick(int sig)
 	int saved = errno;
 
 	(void)sig;
-	if (!self || !self->vp || a_load_rlx(&self->np) > 0)
+	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_solo.busy))
 		return;
 	kbi_np_enter(self);
 	self->vp->n_ticks++;

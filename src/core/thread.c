@@ -21,6 +21,7 @@
 #include "core/timer.h"
 #include "core/domain.h"
 #include "core/run.h"
+#include "core/solo.h"
 #include "os/sys.h"
 
 /* odd: it has ended */
@@ -194,6 +195,7 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 
 	if (!t)
 		return EAGAIN;
+	kbi_solo_end();
 	t->fn = fn;
 	t->arg = arg;
 	a_store_rlx(&t->join, a->detached ? DETACHED : NULL);

@@ -199,12 +199,16 @@ int kbi_tcb_donor_end(struct kbi_tcb *t)
 	char *top = t->stack_low + t->stack_size - REVIVE_BELOW;
 	int saved = errno, tid;
 	uint64_t mask = block_signals();
+	void *self = *kbi_tcb_self_word(t);
 
 	KBI_TCB_WRITTEN(t->stack_low, t->stack_size);
 	a_store_rlx(&t->alive, 1);
+	*kbi_tcb_self_word(t) = NULL; /* it runs on a kernel thread of its own, not on a virtual processor */
 	tid = clone(revive, top, flags, t, NULL, t->tp, &t->alive.v_);
 	if (tid >= 0)
 		wait_gone(t);
+	else
+		*kbi_tcb_self_word(t) = self;
 	restore_signals(mask);
 	errno = saved;
 	return tid < 0 ? EAGAIN : 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "core/solo.h"
 #include "core/vp.h"
 #include "os/sys.h"
 #include "os/tcb.h"
@@ -34,6 +35,7 @@ static void in_child(void)
 	stack = self ? kbi_thread_of(self)->stack : NULL;
 	kbi_tcb_after_fork(stack ? &stack->tcb : NULL);
 	kbi_tcb_thaw();
+	kbi_solo_after_fork();
 	kbi_posix_forked = true;
 	kbi_posix_made_kernel = false;
 	kbi_orphan_all();
