@@ -61,7 +61,7 @@ KBI_POSIX_API int pthread_cond_signal(pthread_cond_t *c)
 		return kbi_libc()->pthread_cond_signal(c);
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_orphan_cond(ours(c));
-	return kb_cond_signal(ours(c));
+	return kbi_cond_signal(ours(c));
 }
 
 KBI_POSIX_API int pthread_cond_broadcast(pthread_cond_t *c)
@@ -88,8 +88,8 @@ static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until un
 	return locked ? locked : e;
 }
 
-/* One wait. A wake-up by a signal or for a cancellation counts as spurious, as POSIX lets it. */
-static int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
+/* One wait, after kbi_cancel_test. A wake-up by a signal or for a cancellation counts as spurious, as POSIX lets it. */
+static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
 {
 	struct kbi_until until = kbi_posix_until_cancelled(deadline);
 	int e;
@@ -101,9 +101,13 @@ static int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
 	}
 	if (mutex_is_libcs(m))
 		e = wait_with_libcs(ours(c), m, until);
+	else if (kbi_posix_calm())
+		e = kbi_cond_wait_asked(ours(c), (kb_mutex_t *)(void *)m, until);
 	else
 		e = kbi_cond_wait(ours(c), (kb_mutex_t *)(void *)m, until);
 	kbi_signal_resumed();
+	if (kbi_likely(e == 0))
+		return 0;
 	if (e == ECANCELED)
 		kbi_cancel_test();
 	return e == EINTR || e == ECANCELED ? 0 : e;

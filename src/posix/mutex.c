@@ -95,7 +95,7 @@ static int lock_until(pthread_mutex_t *m, clockid_t clock, const struct timespec
 
 	if (is_libcs(m))
 		return kbi_delegate_mutex_lock(m, clock, abstime);
-	e = kb_mutex_trylock(ours(m));
+	e = kbi_mutex_trylock(ours(m));
 	if (e != EBUSY)
 		return e;
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
@@ -110,23 +110,30 @@ KBI_POSIX_API int pthread_mutex_trylock(pthread_mutex_t *m)
 
 	if (is_libcs(m))
 		return kbi_libc()->pthread_mutex_trylock(m);
-	e = kb_mutex_trylock(ours(m));
+	e = kbi_mutex_trylock(ours(m));
 	if (kbi_likely(e != EBUSY) || !kbi_posix_forked)
 		return e;
 	kbi_orphan_mutex(ours(m));
-	return kb_mutex_trylock(ours(m));
+	return kbi_mutex_trylock(ours(m));
 }
 
-KBI_POSIX_API int pthread_mutex_lock(pthread_mutex_t *m)
+static KBI_NOINLINE int lock_general(pthread_mutex_t *m)
 {
 	int e;
 
 	if (is_libcs(m))
 		return kbi_delegate_mutex_lock(m, CLOCK_MONOTONIC, NULL);
-	e = kb_mutex_trylock(ours(m));
+	e = kbi_mutex_trylock(ours(m));
 	if (kbi_likely(e != EBUSY))
 		return e;
 	return lock_slow(ours(m), KBI_FOREVER);
+}
+
+KBI_POSIX_API int pthread_mutex_lock(pthread_mutex_t *m)
+{
+	if (kbi_likely(kbi_mutex_quick_lock(ours(m), kbi_self_raw())))
+		return 0;
+	return lock_general(m);
 }
 
 KBI_POSIX_API int pthread_mutex_clocklock(pthread_mutex_t *restrict m, clockid_t clock,
@@ -142,7 +149,7 @@ KBI_POSIX_API int pthread_mutex_timedlock(pthread_mutex_t *restrict m, const str
 	return lock_until(m, CLOCK_REALTIME, abstime);
 }
 
-KBI_POSIX_API int pthread_mutex_unlock(pthread_mutex_t *m)
+static KBI_NOINLINE int unlock_general(pthread_mutex_t *m)
 {
 	int e;
 
@@ -150,9 +157,17 @@ KBI_POSIX_API int pthread_mutex_unlock(pthread_mutex_t *m)
 		return kbi_libc()->pthread_mutex_unlock(m);
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_orphan_mutex(ours(m));
-	e = kb_mutex_unlock(ours(m));
+	e = kbi_mutex_unlock(ours(m));
 	/* a normal mutex that is not locked: undefined in POSIX, 0 in libc */
 	return kbi_unlikely(e) && kind_of(m->__data.__kind & 3) == KB_MUTEX_NORMAL ? 0 : e;
+}
+
+/* With nobody to wake there is nothing to forget either after a fork. */
+KBI_POSIX_API int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	if (kbi_likely(kbi_mutex_quick_unlock(ours(m), kbi_self_raw())))
+		return 0;
+	return unlock_general(m);
 }
 
 /* ---- only libc's kinds ------------------------------------------------------------------------- */

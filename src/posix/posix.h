@@ -172,6 +172,12 @@ static inline struct kbi_until kbi_posix_until_cancelled(uint64_t deadline)
 	return (struct kbi_until){ deadline, kbi_posix_stop };
 }
 
+/* What kbi_posix_stop_signal would say of a thread to which no signal was sent, in line. */
+static inline bool kbi_posix_calm(void)
+{
+	return kbi_likely(!a_load_rlx(&kbi_posix_me.pending));
+}
+
 /* Acts on a pending pthread_cancel of the caller: at the beginning of a cancellation point, and at its end if
  * the wait stopped for that. May unwind the caller. */
 void kbi_cancel_act(void);

@@ -59,7 +59,7 @@ KBI_POSIX_API int sem_post(sem_t *s)
 {
 	if (is_libcs(s))
 		return kbi_libc()->sem_post(s);
-	return answer(kb_sem_post(live(s)));
+	return answer(kbi_sem_post(live(s)));
 }
 
 KBI_POSIX_API int sem_getvalue(sem_t *restrict s, int *restrict value)
@@ -86,18 +86,30 @@ static int try_libcs(void *s)
 	return errno == EAGAIN ? EBUSY : errno;
 }
 
-/* A handler that asked for restart does not end the wait. */
-static int wait_ours(kb_sem_t *s, uint64_t deadline)
+/* One wait has ended with e. A handler that asked for restart does not end the call. */
+static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, int e)
 {
 	for (;;) {
-		int e = kbi_sem_wait(s, kbi_posix_until_cancelled(deadline));
 		bool interrupted = kbi_signal_resumed();
 
 		if (e == ECANCELED)
 			kbi_cancel_test();
 		else if (e != EINTR || interrupted)
 			return e;
+		e = kbi_sem_wait(s, kbi_posix_until_cancelled(deadline));
 	}
+}
+
+/* After kbi_cancel_test. */
+static inline int wait_ours(kb_sem_t *s, uint64_t deadline)
+{
+	struct kbi_until until = kbi_posix_until_cancelled(deadline);
+	int e = kbi_posix_calm() ? kbi_sem_wait_asked(s, until) : kbi_sem_wait(s, until);
+
+	if (kbi_unlikely(e))
+		return go_on(s, deadline, e);
+	kbi_signal_resumed();
+	return 0;
 }
 
 KBI_POSIX_API int sem_wait(sem_t *s)

@@ -69,6 +69,24 @@ static struct kbi_wnode *claim_locked(kb_cond_t *c, unsigned max)
 	return chain;
 }
 
+/* The first waiter, if there is one. In a solo section nobody is on its way out: a thread leaves inside np brackets,
+ * which end before another runs. */
+static inline struct kbi_wnode *claim_alone(kb_cond_t *c)
+{
+	struct kbi_waitq *q = queue_of(c);
+	struct kbi_wnode *n = q->head, *next;
+
+	if (kbi_unlikely(!n))
+		return NULL;
+	next = n->next;
+	q->head = next;
+	*(next ? (void **)&next->prev : &q->tail) = NULL;
+	a_store_rlx(&n->state, KBI_WNODE_TAKEN);
+	/* release: partner is the acquire in kbi_waitq_lock and enter_alone */
+	a_store_rel(word_of(c), next ? KBI_WAITQ_SOME : 0);
+	return n;
+}
+
 /* Hands the waiters of a chain to their mutex; those of one mutex together. */
 static void move_to_mutex(struct kbi_wnode *chain)
 {
@@ -95,7 +113,7 @@ static inline bool nobody_waits(kb_cond_t *c)
 	return !(a_load_rlx(word_of(c)) & KBI_WAITQ_SOME);
 }
 
-int kb_cond_signal(kb_cond_t *c)
+int kbi_cond_signal(kb_cond_t *c)
 {
 	struct kbi_task *self;
 	struct kbi_wnode *n;
@@ -104,11 +122,21 @@ int kb_cond_signal(kb_cond_t *c)
 		return 0;
 	self = kbi_waitq_self();
 	kbi_np_enter(self);
-	n = claim_locked(c, 1);
-	if (n)
-		kbi_waitq_grant(n, SIGNALLED);
+	if (kbi_solo_enter(self)) {
+		n = claim_alone(c);
+		kbi_solo_leave();
+	} else {
+		n = claim_locked(c, 1);
+	}
+	if (kbi_likely(n != NULL))
+		kbi_waitq_grant_from(self, n, SIGNALLED);
 	kbi_np_leave(self);
 	return 0;
+}
+
+int kb_cond_signal(kb_cond_t *c)
+{
+	return kbi_cond_signal(c);
 }
 
 int kb_cond_broadcast(kb_cond_t *c)
@@ -159,7 +187,49 @@ static inline bool can_end(struct kbi_until until)
 	return until.deadline != KBI_FOREVER || until.stop;
 }
 
-int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
+/* Queues w and unlocks the mutex; false: that is not as simple as it is mostly, w is queued. In a solo section. */
+static inline bool enter_alone(kb_cond_t *c, struct waiter *w)
+{
+	a32 *lock = (a32 *)&w->w.m->word;
+
+	/* acquire: partner is the release in claim_alone and kbi_waitq_unlock */
+	(void)a_load_acq(word_of(c));
+	kbi_waitq_append(queue_of(c), &w->w.n);
+	a_store_rel(word_of(c), KBI_WAITQ_SOME);
+	if (kbi_unlikely(w->w.m->kind != KB_MUTEX_NORMAL || a_load_rlx(lock) != KBI_MUTEX_LOCKED))
+		return false;
+	/* release: partner is the acquire in kbi_mutex_quick_lock */
+	a_store_rel(lock, 0);
+	return true;
+}
+
+/* Queues w, unlocks the mutex. How often it was locked more than once. */
+static inline uint32_t enter_and_unlock(kb_cond_t *c, struct waiter *w)
+{
+	bool done;
+
+	if (kbi_solo_enter(w->w.n.task)) {
+		done = enter_alone(c, w);
+		kbi_solo_leave();
+		if (kbi_likely(done))
+			return 0;
+	} else {
+		enter(c, w);
+	}
+	return kbi_mutex_suspend(w->w.m);
+}
+
+static KBI_NOINLINE int lock_again(struct waiter *w, int rc, uint32_t count)
+{
+	if (rc || a_load_rlx(&w->w.n.state) == SIGNALLED)
+		kbi_mutex_lock_word(w->w.m);
+	else
+		kbi_mutex_finish(&w->w);
+	kbi_mutex_resume(w->w.m, w->w.n.task, count);
+	return rc;
+}
+
+static inline __attribute__((always_inline)) int wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until, bool asked)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct waiter w = { .w = { .n.task = self, .m = m }, .may_leave = can_end(until) };
@@ -169,16 +239,22 @@ int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
 	if (kbi_unlikely(!kbi_mutex_is_held(m, self)))
 		return EPERM;
 	kbi_np_enter(self);
-	enter(c, &w);
-	count = kbi_mutex_suspend(m);
+	count = enter_and_unlock(c, &w);
 	kbi_np_leave(self);
-	rc = kbi_waitq_await(&w.w.n, until, leave, c);
-	if (rc || a_load_rlx(&w.w.n.state) == SIGNALLED)
-		kbi_mutex_lock_word(m);
-	else
-		kbi_mutex_finish(&w.w);
-	kbi_mutex_resume(m, self, count);
-	return rc;
+	rc = asked ? kbi_waitq_await_asked(&w.w.n, until, leave, c) : kbi_waitq_await(&w.w.n, until, leave, c);
+	if (kbi_likely(!rc && a_load_rlx(&w.w.n.state) == SIGNALLED) && kbi_likely(kbi_mutex_quick_lock(m, self)))
+		return 0;
+	return lock_again(&w, rc, count);
+}
+
+int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
+{
+	return wait(c, m, until, false);
+}
+
+int kbi_cond_wait_asked(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
+{
+	return wait(c, m, until, true);
 }
 
 int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kbi_until until)
@@ -195,12 +271,12 @@ int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kb
 
 int kb_cond_wait(kb_cond_t *c, kb_mutex_t *m)
 {
-	return kbi_cond_wait(c, m, kbi_waitq_until(KBI_FOREVER));
+	return kbi_cond_wait_asked(c, m, kbi_waitq_until(KBI_FOREVER));
 }
 
 int kb_cond_timedwait(kb_cond_t *c, kb_mutex_t *m, uint64_t deadline)
 {
-	return kbi_cond_wait(c, m, kbi_waitq_until(deadline));
+	return kbi_cond_wait_asked(c, m, kbi_waitq_until(deadline));
 }
 
 void kbi_cond_orphan(kb_cond_t *c)

@@ -11,6 +11,11 @@
  * for EPERM. A waiter that has been signalled returns 0 even if its time is over or stop would say so. */
 KBI_SWITCHES int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until);
 
+/* The same; the caller has asked stop already. */
+KBI_SWITCHES int kbi_cond_wait_asked(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until);
+/* kb_cond_signal without the way through the dynamic linker's table. */
+int kbi_cond_signal(kb_cond_t *c);
+
 /* The same round a lock that is not a kb_mutex_t: enter, release that lock, sleep, take it again. */
 struct kbi_cond_waiter;
 KBI_SWITCHES int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kbi_until until);

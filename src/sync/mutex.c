@@ -12,12 +12,12 @@
 #include "core/vp.h"
 #include "os/sys.h"
 
-/* The word. Everybody: CAS from a value without QLOCK; the holder of QLOCK: plain stores.
- *   LOCKED   held, or being handed over
- *   QLOCK    the queue is being worked on
- *   WAITERS  the queue is not empty
- *   WOKEN    a waiter has been woken and has neither got the lock nor queued itself again */
-enum { LOCKED = 1, QLOCK = KBI_WAITQ_LOCK, WAITERS = KBI_WAITQ_SOME, WOKEN = 8 };
+enum {
+	LOCKED = KBI_MUTEX_LOCKED,
+	QLOCK = KBI_MUTEX_QLOCK,
+	WAITERS = KBI_MUTEX_WAITERS,
+	WOKEN = KBI_MUTEX_WOKEN,
+};
 
 enum {
 	LOSSES_MAX = 16,          /* races a woken waiter may lose before it is given the lock */
@@ -156,7 +156,7 @@ void kbi_mutex_finish(struct kbi_mutex_waiter *w)
 
 void kbi_mutex_lock_word(kb_mutex_t *m)
 {
-	if (!grab(m, 0))
+	if (!kbi_mutex_quick_lock(m, kbi_self_raw()) && !grab(m, 0))
 		lock_slow(m, kbi_waitq_until(KBI_FOREVER));
 }
 
@@ -284,7 +284,8 @@ uint32_t kbi_mutex_suspend(kb_mutex_t *m)
 		m->count = 0;
 		a_store_rlx(owner_of(m), 0);
 	}
-	unlock_word(m);
+	if (!kbi_mutex_quick_unlock(m, kbi_self_raw()))
+		unlock_word(m);
 	return count;
 }
 
@@ -320,6 +321,12 @@ int kb_mutex_destroy(kb_mutex_t *m)
 
 int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 {
+	struct kbi_task *self = kbi_self_raw();
+
+	if (kbi_mutex_quick_lock(m, self))
+		return 0;
+	if (kbi_unlikely(!self))
+		kbi_solo_end();
 	if (kbi_unlikely(!is_plain(m)))
 		return lock_owned(m, until);
 	return kbi_likely(grab(m, 0)) ? 0 : lock_slow(m, until);
@@ -335,10 +342,14 @@ int kb_mutex_timedlock(kb_mutex_t *m, uint64_t deadline)
 	return kbi_mutex_lock(m, kbi_waitq_until(deadline));
 }
 
-int kb_mutex_trylock(kb_mutex_t *m)
+int kbi_mutex_trylock(kb_mutex_t *m)
 {
-	struct kbi_task *self;
+	struct kbi_task *self = kbi_self_raw();
 
+	if (kbi_mutex_quick_lock(m, self))
+		return 0;
+	if (kbi_unlikely(!self))
+		kbi_solo_end();
 	if (kbi_likely(is_plain(m)))
 		return grab(m, 0) ? 0 : EBUSY;
 	self = kbi_waitq_self();
@@ -350,7 +361,23 @@ int kb_mutex_trylock(kb_mutex_t *m)
 	return 0;
 }
 
+int kb_mutex_trylock(kb_mutex_t *m)
+{
+	return kbi_mutex_trylock(m);
+}
+
+int kbi_mutex_unlock(kb_mutex_t *m)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (kbi_mutex_quick_unlock(m, self))
+		return 0;
+	if (kbi_unlikely(!self))
+		kbi_solo_end();
+	return kbi_likely(is_plain(m)) ? unlock_word(m) : unlock_owned(m);
+}
+
 int kb_mutex_unlock(kb_mutex_t *m)
 {
-	return kbi_likely(is_plain(m)) ? unlock_word(m) : unlock_owned(m);
+	return kbi_mutex_unlock(m);
 }

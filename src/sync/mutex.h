@@ -20,7 +20,68 @@ struct kbi_mutex_waiter {
 	bool starving;      /* to be given the lock, under the queue lock */
 };
 
+/* The word. Everybody: CAS from a value without QLOCK; the holder of QLOCK, and a solo section: plain stores.
+ *   LOCKED   held, or being handed over
+ *   QLOCK    the queue is being worked on
+ *   WAITERS  the queue is not empty
+ *   WOKEN    a waiter has been woken and has neither got the lock nor queued itself again */
+enum {
+	KBI_MUTEX_LOCKED = 1,
+	KBI_MUTEX_QLOCK = KBI_WAITQ_LOCK,
+	KBI_MUTEX_WAITERS = KBI_WAITQ_SOME,
+	KBI_MUTEX_WOKEN = 8,
+};
+
+/* ---- the common case, in line: a normal mutex that nobody waits for ------------------------------- */
+
+/* true: the caller holds it now. false: nothing was done. self: kbi_self_raw(). */
+static inline bool kbi_mutex_quick_lock(kb_mutex_t *m, const struct kbi_task *self)
+{
+	a32 *word = (a32 *)&m->word;
+	uint32_t free = 0;
+	bool is_free;
+
+	if (kbi_unlikely(m->kind != KB_MUTEX_NORMAL || !self))
+		return false;
+	if (kbi_solo_enter(self)) {
+		/* acquire: partner is the release below */
+		is_free = a_load_acq(word) == 0;
+		if (kbi_likely(is_free))
+			a_store_rlx(word, KBI_MUTEX_LOCKED);
+		kbi_solo_leave();
+		return is_free;
+	}
+	/* acquire: partner is the release in unlock; and in kbi_waitq_unlock */
+	return a_cas_acq(word, &free, KBI_MUTEX_LOCKED);
+}
+
+/* true: it is free now. false: nothing was done. */
+static inline bool kbi_mutex_quick_unlock(kb_mutex_t *m, const struct kbi_task *self)
+{
+	a32 *word = (a32 *)&m->word;
+	uint32_t held = KBI_MUTEX_LOCKED;
+	bool is_held;
+
+	if (kbi_unlikely(m->kind != KB_MUTEX_NORMAL || !self))
+		return false;
+	if (kbi_solo_enter(self)) {
+		is_held = a_load_rlx(word) == KBI_MUTEX_LOCKED;
+		/* release: partner is the acquire above, and whoever locks when solo has ended */
+		if (kbi_likely(is_held))
+			a_store_rel(word, 0);
+		kbi_solo_leave();
+		return is_held;
+	}
+	/* release: partner is the acquire in lock; and in kbi_waitq_lock */
+	return a_cas_rel(word, &held, 0);
+}
+
+/* ---- the general one ----------------------------------------------------------------------------- */
+
 KBI_SWITCHES int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until);
+/* kb_mutex_trylock and _unlock without the way through the dynamic linker's table. */
+int kbi_mutex_trylock(kb_mutex_t *m);
+int kbi_mutex_unlock(kb_mutex_t *m);
 
 /* Goes on after w has got a verdict (in n.state) from m's queue; the caller then holds the word. For a
  * recursive or error-checking mutex kbi_mutex_resume follows. */

@@ -176,8 +176,7 @@ static int give(kb_sem_t *s, struct chain *c)
 	}
 }
 
-/* After a wait's work on the queue. The wait has not returned, so the semaphore is there. */
-static inline void settle(kb_sem_t *s)
+static KBI_NOINLINE void settle_late(kb_sem_t *s)
 {
 	struct chain c = { NULL, &c.first };
 
@@ -185,10 +184,17 @@ static inline void settle(kb_sem_t *s)
 	kbi_waitq_grant_all(c.first, KBI_WNODE_GRANTED);
 }
 
+/* After a wait's work on the queue. The wait has not returned, so the semaphore is there. */
+static inline void settle(kb_sem_t *s)
+{
+	if (kbi_unlikely(a_load_rlx(late_of(s))))
+		settle_late(s);
+}
+
 /* ---- waiting ----------------------------------------------------------------------------------- */
 
 /* Takes a token (true) or queues n. */
-static bool take_or_queue(kb_sem_t *s, struct kbi_wnode *n)
+static KBI_NOINLINE bool take_or_queue(kb_sem_t *s, struct kbi_wnode *n)
 {
 	for (unsigned tries = 0;; tries++) {
 		uint32_t old = a_load_rlx(value_of(s));
@@ -206,6 +212,20 @@ static bool take_or_queue(kb_sem_t *s, struct kbi_wnode *n)
 	}
 }
 
+/* One try to queue n: there is no token, nobody works on the queue. */
+static inline bool queue(kb_sem_t *s, struct kbi_wnode *n)
+{
+	uint32_t old = a_load_rlx(value_of(s));
+
+	if (kbi_unlikely(old != 0 && old != SOME) || kbi_unlikely(!lock_queue(s, old)))
+		return false;
+	kbi_waitq_append(queue_of(s), n);
+	/* release: as in unlock_queue */
+	a_store_rel(value_of(s), SOME);
+	return true;
+}
+
+/* Takes a token (true) or queues n. In a function with TLS that does not switch. */
 static KBI_NOINLINE bool arrive(kb_sem_t *s, struct kbi_wnode *n)
 {
 	struct kbi_task *self = n->task;
@@ -214,7 +234,7 @@ static KBI_NOINLINE bool arrive(kb_sem_t *s, struct kbi_wnode *n)
 
 	kbi_np_enter(self);
 	begin(&w, s);
-	taken = take_or_queue(s, n);
+	taken = !kbi_likely(queue(s, n)) && take_or_queue(s, n);
 	end(&w);
 	settle(s);
 	kbi_np_leave(self);
@@ -253,26 +273,38 @@ static KBI_NOINLINE bool leave(void *s, struct kbi_wnode *n)
 	return left;
 }
 
-static KBI_NOINLINE int wait_slow(kb_sem_t *s, struct kbi_until until)
+static KBI_NOINLINE int wait_asked(kb_sem_t *s, struct kbi_until until)
 {
-	struct kbi_wnode n = { .task = kbi_waitq_self() };
+	struct kbi_wnode n;
 
-	return arrive(s, &n) ? 0 : kbi_waitq_await(&n, until, leave, s);
+	n.task = kbi_waitq_self();
+	a_store_rlx(&n.state, KBI_WNODE_QUEUED);
+	return arrive(s, &n) ? 0 : kbi_waitq_await_asked(&n, until, leave, s);
 }
 
 int kbi_sem_wait(kb_sem_t *s, struct kbi_until until)
 {
-	return kbi_likely(take(s)) ? 0 : wait_slow(s, until);
+	struct kbi_wnode n = { .task = NULL };
+
+	if (take(s))
+		return 0;
+	n.task = kbi_waitq_self();
+	return arrive(s, &n) ? 0 : kbi_waitq_await(&n, until, leave, s);
+}
+
+int kbi_sem_wait_asked(kb_sem_t *s, struct kbi_until until)
+{
+	return take(s) ? 0 : wait_asked(s, until);
 }
 
 int kb_sem_wait(kb_sem_t *s)
 {
-	return kbi_sem_wait(s, kbi_waitq_until(KBI_FOREVER));
+	return kbi_sem_wait_asked(s, kbi_waitq_until(KBI_FOREVER));
 }
 
 int kb_sem_timedwait(kb_sem_t *s, uint64_t deadline)
 {
-	return kbi_sem_wait(s, kbi_waitq_until(deadline));
+	return kbi_sem_wait_asked(s, kbi_waitq_until(deadline));
 }
 
 int kb_sem_trywait(kb_sem_t *s)
@@ -335,18 +367,23 @@ static KBI_NOINLINE int post_slow(kb_sem_t *s)
 	kbi_np_enter(self);
 	n = take_waiter(s);
 	if (kbi_likely(n && !a_load_rlx(late_of(s))))
-		kbi_waitq_grant(n, KBI_WNODE_GRANTED);
+		kbi_waitq_grant_from(self, n, KBI_WNODE_GRANTED);
 	else
 		rc = post_more(s, n);
 	kbi_np_leave(self);
 	return rc;
 }
 
-int kb_sem_post(kb_sem_t *s)
+int kbi_sem_post(kb_sem_t *s)
 {
 	int rc = put(s);
 
 	return kbi_likely(rc != EBUSY) ? rc : post_slow(s);
+}
+
+int kb_sem_post(kb_sem_t *s)
+{
+	return kbi_sem_post(s);
 }
 
 uint32_t kb_sem_value(const kb_sem_t *s)

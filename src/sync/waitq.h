@@ -14,10 +14,12 @@
  * it by CAS from a value without KBI_WAITQ_LOCK; so the holder of the lock is alone with the word and
  * unlocks by one plain release store of the new value. The lock is held inside np brackets, never across
  * a switch.
- * Callers: this room, posix. Calls core/wait, core/timer. */
+ * Callers: this room, posix. Calls core/wait, core/domain, core/timer. */
 #ifndef KBI_WAITQ_H
 #define KBI_WAITQ_H
 
+#include "core/domain.h"
+#include "core/solo.h"
 #include "core/timer.h"
 #include "core/wait.h"
 
@@ -158,6 +160,19 @@ static inline void kbi_waitq_grant(struct kbi_wnode *n, uint32_t verdict)
 	kbi_wait_wake(t);
 }
 
+/* The same without a call where the waiter sleeps on the caller's VP. Inside np brackets of self. */
+static inline void kbi_waitq_grant_from(struct kbi_task *self, struct kbi_wnode *n, uint32_t verdict)
+{
+	struct kbi_task *t = n->task;
+
+	/* release: as above */
+	a_store_rel(&n->state, verdict);
+	if (kbi_likely(self->vp != NULL))
+		kbi_domain_wake(self->vp, t, false);
+	else
+		kbi_wait_wake(t);
+}
+
 /* The same for a hand-over: its thread runs before what is ready already. */
 static inline void kbi_waitq_grant_next(struct kbi_wnode *n, uint32_t verdict)
 {
@@ -179,6 +194,21 @@ KBI_SWITCHES int kbi_waitq_sleep(struct kbi_task *self, struct kbi_until until);
  * was; then ETIMEDOUT or what stop said. */
 KBI_SWITCHES int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 				 bool (*leave)(void *object, struct kbi_wnode *n), void *object);
+
+/* The same; stop has been asked already since the caller last suspended. In line for a wait without deadline that
+ * one sleep ends. */
+KBI_SWITCHES static inline int kbi_waitq_await_asked(struct kbi_wnode *n, struct kbi_until until,
+						     bool (*leave)(void *object, struct kbi_wnode *n),
+						     void *object)
+{
+	if (kbi_likely(until.deadline == KBI_FOREVER)) {
+		kbi_wait_sleep(n->task);
+		/* acquire: partner is the release in kbi_waitq_grant */
+		if (kbi_likely(a_load_acq(&n->state) >= KBI_WNODE_GRANTED))
+			return 0;
+	}
+	return kbi_waitq_await(n, until, leave, object);
+}
 
 /* leave() of an object whose word has no bits that depend on who waits. */
 bool kbi_waitq_leave(a32 *word, struct kbi_waitq *q, struct kbi_wnode *n);
