@@ -343,6 +343,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 
 void kbi_agent_run(struct kbi_vp *vp)
 {
+	vp->fp_now = kbi_fp_get(); /* a context's first entry loads what it was made with */
 	for (;;) {
 		struct kbi_task *t = kbi_run_next(vp);
 

@@ -1,0 +1,15 @@
+/* core/agent: the first time a virtual processor has nothing to run, its agent is entered with FP control words of
+ * its own; who is resumed from there has his, all the same. */
+#include <fenv.h>
+#include <kochab/kochab.h>
+
+#include "test.h"
+
+int main(void)
+{
+	CHECK_EQ(kb_init(), 0);
+	CHECK_EQ(fesetround(FE_UPWARD), 0);
+	kb_sleep(2000000);
+	CHECK_EQ(fegetround(), FE_UPWARD);
+	return 0;
+}
