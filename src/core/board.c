@@ -19,18 +19,36 @@ int kbi_board_setup(uint32_t threads)
 	return kbi_notify ? 0 : ENOMEM;
 }
 
-int kbi_board_init(struct kbi_board *b, unsigned nvps, uint32_t threads)
+/* Stays empty: in the place of a sender that does not exist. */
+static struct kbi_mail no_mail KBI_ALIGNED(KBI_CACHE_LINE);
+
+static int mail_init(struct kbi_board *b, unsigned self, unsigned nvps)
+{
+	unsigned n = 1;
+
+	while (n < nvps)
+		n *= 2;
+	b->in = kbi_sys_map(nvps * sizeof *b->in);
+	b->in_next = kbi_sys_map(n * sizeof *b->in_next);
+	if (!b->in || !b->in_next)
+		return ENOMEM;
+	for (unsigned i = 0; i < n; i++)
+		/* a zeroed slot is empty: its lap bit is that of the lap before the first */
+		a_store_rlx(&b->in_next[i], i < nvps && i != self ? &b->in[i].slot[0] : &no_mail);
+	/* of two VPs the other one is all there is to look at */
+	b->peek = nvps == 2 ? &b->in_next[!self] : b->in_next;
+	b->peek_mask = nvps == 2 ? 0 : n - 1;
+	return 0;
+}
+
+int kbi_board_init(struct kbi_board *b, unsigned self, unsigned nvps, uint32_t threads)
 {
 	b->sum1 = kbi_sys_map(level(threads, 6));
 	b->sum2 = kbi_sys_map(level(threads, 12) + 128);
 	if (!b->sum1 || !b->sum2)
 		return ENOMEM;
 	b->sum3 = b->sum2 + (level(threads, 12) + 63) / 64 * 64;
-	if (nvps < 2 || nvps > KBI_MAIL_MAX_VPS)
-		return 0;
-	b->in = kbi_sys_map(nvps * sizeof *b->in);
-	b->in_head = kbi_sys_map(nvps * sizeof *b->in_head);
-	return b->in && b->in_head ? 0 : ENOMEM;
+	return nvps < 2 || nvps > KBI_MAIL_MAX_VPS ? 0 : mail_init(b, self, nvps);
 }
 
 bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *task, void *what, unsigned kind,
@@ -72,18 +90,21 @@ bool kbi_board_mail_any(const struct kbi_board *b, unsigned nvps)
 struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, unsigned *kind, uint64_t *value)
 {
 	struct kbi_task *task;
-	uint32_t h = a_load_rlx(&b->in_head[from]);
+	uintptr_t place = (uintptr_t)a_load_rlx(&b->in_next[from]);
 	struct kbi_mailbox *box = &b->in[from];
-	struct kbi_mail *m = &box->slot[h % KBI_MAIL_SLOTS];
+	struct kbi_mail *m = (struct kbi_mail *)(place & ~(uintptr_t)KBI_MAIL_LAP);
 	/* acquire: partner is the release in kbi_mail_post */
 	uintptr_t w = (uintptr_t)a_load_acq(&m->word);
 
 	*kind = w & KBI_MAIL_BITS & ~(unsigned)KBI_MAIL_LAP;
 	*value = a_load_rlx(&m->value);
 	task = m->task;
-	a_store_rlx(&b->in_head[from], h + 1);
+	place += sizeof *m;
+	if (m == &box->slot[KBI_MAIL_SLOTS - 1])
+		place = (uintptr_t)box->slot | (~place & KBI_MAIL_LAP);
+	a_store_rlx(&b->in_next[from], (void *)place);
 	/* release: partner is the acquire in kbi_mail_post: the slot has been read */
-	a_store_rel(&box->head, h + 1);
+	a_store_rel(&box->head, a_load_rlx(&box->head) + 1);
 	*what = (void *)(w & ~(uintptr_t)KBI_MAIL_BITS);
 	return task;
 }

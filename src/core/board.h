@@ -39,29 +39,46 @@ struct kbi_board {
 	a8 *sum2;            /* [threads / 4096] */
 	a8 *sum3;            /* [threads / 262144], at most 64: one line */
 	struct kbi_mailbox *in; /* [number of VPs]: from each; NULL: too many VPs, the board serves alone */
-	a32 *in_head;        /* consumer's counters; a monitor peeps */
+	/* [a power of two >= VPs] the consumer's place in each: address of the next slot | lap bit that it has while
+	 * it is empty. A monitor peeps. Where nobody can send, a slot that stays empty */
+	aptr *in_next;
+	/* constant: what a look between two threads picks from; NULL: no mailboxes */
+	const aptr *peek;
+	uint32_t peek_mask;
 	a32 marked KBI_ALIGNED(KBI_CACHE_LINE); /* something is marked: the one word a poll reads */
 };
 
 /* Notification bytes of all threads, by index; set by wakers, cleared by the thread's owner. */
 extern a8 *kbi_notify;
 
-/* 0 or ENOMEM: memory for boards over `threads` descriptors. */
+/* 0 or ENOMEM: memory for boards over `threads` descriptors; the board of VP `self`. */
 int kbi_board_setup(uint32_t threads);
-int kbi_board_init(struct kbi_board *b, unsigned nvps, uint32_t threads);
+int kbi_board_init(struct kbi_board *b, unsigned self, unsigned nvps, uint32_t threads);
 
 /* Producer: VP `from`'s box of `b`. False: full, nothing was sent. */
 bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *t, void *what, unsigned kind,
 		   uint64_t value);
+
+/* The next slot of a place is filled. */
+static inline bool kbi_mail_filled(uintptr_t place)
+{
+	const struct kbi_mail *m = (const struct kbi_mail *)(place & ~(uintptr_t)KBI_MAIL_LAP);
+
+	return ((uintptr_t)a_load_rlx(&m->word) ^ place) & KBI_MAIL_LAP;
+}
+
 /* Consumer: is there mail from `from`? */
 static inline bool kbi_mail_waiting(const struct kbi_board *b, unsigned from)
 {
-	uint32_t h = a_load_rlx(&b->in_head[from]);
-	uintptr_t w = (uintptr_t)a_load_rlx(&b->in[from].slot[h % KBI_MAIL_SLOTS].word);
-
-	/* the lap bit of lap 0 is 1: a zeroed box is empty */
-	return (w & KBI_MAIL_LAP) != (h / KBI_MAIL_SLOTS & 1);
+	return kbi_mail_filled((uintptr_t)a_load_rlx(&b->in_next[from]));
 }
+
+/* Consumer: a look at one mailbox: numbers in a row go round all of them. */
+static inline bool kbi_mail_peek(const struct kbi_board *b, uint32_t number)
+{
+	return b->peek && kbi_mail_filled((uintptr_t)a_load_rlx(&b->peek[number & b->peek_mask]));
+}
+
 /* Any: is there mail from anybody? Approximate for others than the keeper. */
 bool kbi_board_mail_any(const struct kbi_board *b, unsigned nvps);
 /* Consumer: takes one; only after kbi_mail_waiting. The task it is for; what was sent in *what. */

@@ -49,7 +49,7 @@ static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const
 	vp->plain = !sched->push && !sched->pop;
 	vp->idle_count = &s->all[0].idle_count;
 	a_store_rlx(&vp->next_deadline, UINT64_MAX);
-	return kbi_board_init(&vp->board, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
+	return kbi_board_init(&vp->board, vp->id, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
 }
 
 static int make_vps(unsigned n)

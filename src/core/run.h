@@ -14,16 +14,9 @@ extern void (*kbi_run_entry)(void *thread);
 void kbi_run_look(struct kbi_vp *vp);
 
 /* Is there a message? One mailbox a switch, all of them at each service. */
-static inline bool kbi_run_attention(struct kbi_vp *vp)
+static inline bool kbi_run_attention(const struct kbi_vp *vp)
 {
-	uint32_t from = vp->mail_next;
-
-	if (kbi_unlikely(a_load_rlx(&vp->board.marked)))
-		return true;
-	if (!vp->board.in)
-		return false;
-	vp->mail_next = from + 1 == kbi_vp_n ? 0 : from + 1;
-	return kbi_mail_waiting(&vp->board, from);
+	return kbi_unlikely(a_load_rlx(&vp->board.marked)) || kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown));
 }
 
 static inline void kbi_run_look_if_due(struct kbi_vp *vp)

@@ -45,7 +45,6 @@ struct kbi_vp {
 	struct kbi_sched_vp *s;    /* constant; the scheduler's part */
 	a32 *idle_count;           /* constant; VPs that are not busy */
 	const struct kbi_sched *sched;
-	uint32_t mail_next;        /* whose mailbox is looked at next */
 	uint32_t poll_every;
 	struct kbi_descriptor_cache threads;
 	struct kbi_stack_slot *stacks; /* constant */
@@ -140,11 +139,24 @@ static inline void kbi_vp_enqueue(struct kbi_vp *vp, struct kbi_task *t, bool fr
 	vp->first = t;
 }
 
+/* Some VP is idle, and one task waits here while another runs: a poller or a monitor looks after it, and it is not
+ * yet time to wake a sleeper just in case. In line, because that is what a conversation on one VP of several meets at
+ * each message. */
+static inline bool kbi_vp_watched(struct kbi_vp *vp)
+{
+	if (a_load_rlx(&kbi_crowd.polling))
+		return true;
+	if (kbi_unlikely(!vp->share_skip || !a_load_rlx(&kbi_crowd.monitors)))
+		return false;
+	vp->share_skip--;
+	return true;
+}
+
 /* The same, and idle VPs may get a share. */
 static inline void kbi_vp_push(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
 	kbi_vp_enqueue(vp, t, front);
-	if (kbi_unlikely(a_load_rlx(vp->idle_count)))
+	if (a_load_rlx(vp->idle_count) && (!vp->plain || vp->s->pq.head || !kbi_vp_watched(vp)))
 		kbi_vp_share(vp);
 }
 
@@ -174,10 +186,11 @@ static inline bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t)
 	return true;
 }
 
-/* Nothing is ready here and no VP is idle: a task to be pushed may simply become `first`. */
-static inline bool kbi_vp_alone(const struct kbi_vp *vp)
+/* Nothing is ready here, and no idle VP need be told: a task to be pushed may simply become `first`. Asked once a push
+ * (kbi_vp_watched counts). */
+static inline bool kbi_vp_alone(struct kbi_vp *vp)
 {
-	return vp->plain && !vp->first && !vp->s->pq.head && !a_load_rlx(vp->idle_count);
+	return vp->plain && !vp->first && !vp->s->pq.head && (!a_load_rlx(vp->idle_count) || kbi_vp_watched(vp));
 }
 
 #endif

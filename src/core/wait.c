@@ -109,7 +109,8 @@ static KBI_NOINLINE void deliver_slow(struct kbi_task *self, struct kbi_cell *c,
 	kbi_np_leave(self);
 }
 
-/* The common case in line, without a call: the owner waits here, nothing else is ready, nobody is idle. */
+/* The common case in line, without a call: the owner waits here, nothing else is ready, no idle VP
+ * need be told. */
 static inline bool deliver_here(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 {
 	struct kbi_task *t = c->owner;
