@@ -136,6 +136,9 @@ static inline void agent_stuck(void)
 
 	CHECK_EQ(kb_init(), 0);
 	kb_sleep(20 * MS);
+	hog_with_ready(delay); /* main is a thread like any other */
+	for (int i = 0; i < 3; i++)
+		check("ready behind main", delay[i]);
 	kb_attr_init(&a);
 	kb_attr_setvp(&a, 1);
 	CHECK_EQ(kb_thread_create(&t, &a, hog_with_ready, delay), 0);
