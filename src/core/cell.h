@@ -11,7 +11,8 @@
  * the owner waits on the domain it holds; all others use the far slot, whose word is a spin lock (bit 1) and
  * the flag (bit 0). A near value is not stored over a far one, so if both are there the far one is newer.
  * A value that came by mail to a waiter is not stored here but in the owner's descriptor (got), so that senders on
- * other VPs keep this line, which tells them where to send, and only the mail's line moves. */
+ * other VPs keep this line, which tells them where to send, and only the mail's line moves.
+ * Model: model/cell.pml. */
 struct kbi_cell {
 	struct kbi_task *owner;
 	a64 value;

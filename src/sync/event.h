@@ -39,8 +39,10 @@ static inline uint64_t kbi_event_take(kb_event_t *ev, struct kbi_task *self)
 	uint64_t value = a_load_rlx(&c->value);
 
 	if (kbi_unlikely(self->armed & KBI_ARMED_MAIL) && kbi_thread_of(self)->got == c) {
-		self->armed &= (uint8_t)~KBI_ARMED_MAIL;
 		value = kbi_thread_of(self)->got_value;
+		/* first: once the bit is gone the tick may put the next message there, which would be taken twice */
+		kbi_compiler_barrier();
+		self->armed &= (uint8_t)~KBI_ARMED_MAIL;
 	}
 	a_store_rlx(&c->flag, 0);
 	if (kbi_unlikely(a_load_rlx(&c->far)))
