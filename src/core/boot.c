@@ -146,8 +146,6 @@ static int start(void)
 		e = adopt_main(kbi_vps[0]);
 	for (unsigned i = first; !e && i < n; i++)
 		e = kbi_body_start(kbi_vps[i]);
-	if (first && !e)
-		kbi_np_leave(kbi_self()); /* main, like any thread, was created with 1: from now on the tick may come */
 	return e;
 }
 
