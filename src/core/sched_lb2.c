@@ -31,7 +31,7 @@ enum lock_kind { LOCK_FUTEX, LOCK_SEMOP, LOCK_SPIN };
 
 struct lb2 {
 	struct kbi_waiver waiver;
-	/* all: futex: 0 free, 1 held, 2 held and waited for; spin: 0, 1 */
+	/* all: futex: 0 free, 1 held, 2 held and waited for; spin and, behind the semaphore, semop: 0, 1 */
 	a32 lock KBI_ALIGNED(KBI_CACHE_LINE);
 	/* owner only */
 	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
@@ -46,14 +46,19 @@ struct lb2 {
 
 /* A set outlives a killed program. So sets have known keys, and whoever needs one removes those whose last
  * user is dead. */
-static int set_id = -1;
+#define NO_SET UINT32_MAX
+static a32 set_id = { NO_SET };
 static int set_owner; /* process that made it */
 
+/* First it is forgotten: who then finds it gone knows why. */
 static void remove_set(void)
 {
-	if (set_id >= 0 && set_owner == getpid())
-		semctl(set_id, 0, IPC_RMID);
-	set_id = -1;
+	uint32_t id = a_load_rlx(&set_id);
+
+	a_store_rlx(&set_id, NO_SET);
+	a_fence_sc(); /* partner: the system call in semaphore_add, which finds the set removed */
+	if (id != NO_SET && set_owner == getpid())
+		semctl((int)id, 0, IPC_RMID);
 }
 
 __attribute__((destructor)) static void remove_set_at_exit(void)
@@ -78,27 +83,32 @@ union semun { /* ours to define, says semctl(2), of the full size */
 /* A set of n semaphores, all free. */
 static int make_set(unsigned n)
 {
-	for (unsigned i = 0; i < SETS && set_id < 0; i++) {
+	int id = -1;
+
+	for (unsigned i = 0; i < SETS && id < 0; i++) {
 		remove_if_stale((key_t)(KEY + i));
-		set_id = semget((key_t)(KEY + i), (int)n, IPC_CREAT | IPC_EXCL | 0600);
+		id = semget((key_t)(KEY + i), (int)n, IPC_CREAT | IPC_EXCL | 0600);
 	}
-	if (set_id < 0)
-		set_id = semget(IPC_PRIVATE, (int)n, 0600);
+	if (id < 0)
+		id = semget(IPC_PRIVATE, (int)n, 0600);
 	set_owner = getpid();
-	for (unsigned i = 0; i < n && set_id >= 0; i++)
-		semctl(set_id, (int)i, SETVAL, (union semun){ .val = 1 });
-	return set_id < 0 ? ENOMEM : 0;
+	for (unsigned i = 0; i < n && id >= 0; i++)
+		semctl(id, (int)i, SETVAL, (union semun){ .val = 1 });
+	a_store_rlx(&set_id, (uint32_t)id);
+	return id < 0 ? ENOMEM : 0;
 }
 
+/* At the end of the program the set is removed while others run on; q->lock excludes them all the same. */
 static void semaphore_add(unsigned which, int n)
 {
 	struct sembuf op = { .sem_num = (unsigned short)which, .sem_op = (short)n, .sem_flg = SEM_UNDO };
+	uint32_t id = a_load_rlx(&set_id);
 	long r;
 
 	do
-		r = kbi_sys(SYS_semtimedop, set_id, &op, 1, NULL);
+		r = id == NO_SET ? 0 : kbi_sys(SYS_semtimedop, (int)id, &op, 1, NULL);
 	while (r == -EINTR);
-	if (r < 0)
+	if (r < 0 && a_load_rlx(&set_id) == id)
 		kbi_sys_fatal("lb2: the semaphores of the Waiver Queues are gone (error %ld)", -r);
 }
 
@@ -130,12 +140,13 @@ static void lock(const struct kbi_sched_vp *v)
 {
 	struct lb2 *q = v->priv;
 
-	if (q->kind == LOCK_FUTEX)
+	if (q->kind == LOCK_FUTEX) {
 		futex_lock(&q->lock);
-	else if (q->kind == LOCK_SPIN)
-		spin_lock(&q->lock);
-	else
+		return;
+	}
+	if (q->kind == LOCK_SEMOP)
 		semaphore_add(v->id, -1);
+	spin_lock(&q->lock);
 }
 
 static void unlock(const struct kbi_sched_vp *v)
@@ -143,12 +154,14 @@ static void unlock(const struct kbi_sched_vp *v)
 	struct lb2 *q = v->priv;
 
 	/* release: partner is the acquire in lock */
-	if (q->kind == LOCK_SPIN)
-		a_store_rel(&q->lock, 0);
-	else if (q->kind == LOCK_SEMOP)
+	if (q->kind == LOCK_FUTEX) {
+		if (a_xchg_rel(&q->lock, 0) == 2)
+			kbi_sys_futex_wake(&q->lock, 1);
+		return;
+	}
+	a_store_rel(&q->lock, 0);
+	if (q->kind == LOCK_SEMOP)
 		semaphore_add(v->id, 1);
-	else if (a_xchg_rel(&q->lock, 0) == 2)
-		kbi_sys_futex_wake(&q->lock, 1);
 }
 
 /* ---- the scheduler ----------------------------------------------------------------------------------- */

@@ -153,6 +153,9 @@ int main(void)
 #ifdef __SANITIZE_ADDRESS__
 	SKIP("LeakSanitizer writes of its own at the end of the child");
 #endif
+#ifdef __SANITIZE_THREAD__
+	SKIP("ThreadSanitizer has a kernel thread of its own, which might wake one");
+#endif
 	said(philosophers, "socrates");
 	said(alone, "main");
 	said(orphans, "orphan");
