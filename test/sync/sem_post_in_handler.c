@@ -26,6 +26,10 @@ static void handler(int sig)
 	errno = e;
 }
 
+#ifndef sigev_notify_thread_id /* glibc has no name for it */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 /* Signals to one kernel thread, at moments of the clock's choosing. */
 static timer_t pester(void)
 {
@@ -33,7 +37,7 @@ static timer_t pester(void)
 	struct itimerspec tick = { { 0, TICK_NS }, { 0, TICK_NS } };
 	timer_t t;
 
-	ev._sigev_un._tid = test_get(&victim);
+	ev.sigev_notify_thread_id = test_get(&victim);
 	CHECK_EQ(timer_create(CLOCK_MONOTONIC, &ev, &t), 0);
 	CHECK_EQ(timer_settime(t, 0, &tick, NULL), 0);
 	return t;
