@@ -23,6 +23,7 @@ void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
 	for (size_t i = 0; i < n; i++)
 		*row[i].slot = dlsym(RTLD_NEXT, row[i].name);
+	dlerror(); /* what this libc lacks is no error of the program's */
 	/* release: partner is the acquire of whoever reads the table */
 	a_store_rel(ready, 1);
 }

@@ -61,6 +61,9 @@ struct kbi_libc_row {
 };
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready);
 void kbi_stdio_resolve(void);
+void kbi_unsafe_resolve(void);
+/* The caller's results of functions that are not thread-safe, at its end. */
+void kbi_unsafe_thread_ends(void);
 
 static inline const struct kbi_libc *kbi_libc(void)
 {
@@ -92,6 +95,8 @@ struct kbi_posix_thread {
 	int policy;
 	int priority;
 	size_t guard;
+	char *strtok_at;      /* where strtok goes on */
+	struct kbi_unsafe_own *own; /* results of posix/unsafe, or NULL */
 	uint8_t has_affinity;
 	cpu_set_t affinity;
 };

@@ -106,6 +106,7 @@ static void light_end(struct kb_thread *t)
 	(void)t;
 	kbi_key_run_destructors();
 	kbi_delegate_thread_ends();
+	kbi_unsafe_thread_ends();
 }
 
 static void set_hooks(void)

@@ -16,7 +16,8 @@ libc=$(ldd "$lib" | awk '$1 ~ /^libc\.so/ { print $3 }')
 exports() { nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u; }
 # what the tables of stdio define
 stdio_rows() { sed -nE 's/^(CALL|FAST)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^(PRINT|HAND)\(([A-Za-z0-9_]+)[,)].*/\2/p' src/posix/stdio.def; }
-defined() { { rows 'OURS|BOTH'; stdio_rows; } | sort; }
+unsafe_rows() { sed -nE "s/^(COPY|LOCK|ENTRY|HENTRY|STATE)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/unsafe.def; }
+defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
 # check WHAT: standard input is what is wrong
@@ -24,7 +25,7 @@ check() {
 	if grep . | sed "s|^|$1: |" | head -n 20 | grep .; then failed=1; fi
 }
 
-{ rows 'OURS|BOTH|PASS'; stdio_rows; } | sort | uniq -d | check "twice in names.def"
+{ rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows 'HAND|SAFE|FREE'; } | sort | uniq -d | check "twice in names.def"
 {
 	exports "$libc"
 	old=${libc%/*}/libpthread.so.0 # before glibc 2.34
@@ -37,4 +38,19 @@ comm -13 "$T/ours" <(defined) | check "names.def says it is ours, the drop-in do
 comm -23 "$T/ours" <(defined) | check "the drop-in exports it, names.def does not say so"
 sed -n '/^<!-- names -->/,/^<!-- end -->/p' doc/posix.md | diff - <(echo '<!-- names -->'; dev/posix-names; echo '<!-- end -->') |
 	check "doc/posix.md is not dev/posix-names"
+sed -n '/^<!-- unsafe -->/,/^<!-- end -->/p' doc/unsafe.md | diff - <(echo '<!-- unsafe -->'; dev/posix-names unsafe; echo '<!-- end -->') |
+	check "doc/unsafe.md is not dev/posix-names unsafe"
+
+# What POSIX (issue 7, XSH 2.9.1) does not ask to be thread-safe.
+tr -s ' \n' '\n' <<'END' | grep . | sort | comm -23 - <(unsafe_rows 'HAND|SAFE|FREE' | sort) | check "unsafe.def lacks it"
+asctime basename catgets crypt ctime dbm_clearerr dbm_close dbm_delete dbm_error dbm_fetch dbm_firstkey dbm_nextkey
+dbm_open dbm_store dirname dlerror drand48 encrypt endgrent endpwent endutxent ftw getc_unlocked getchar_unlocked getdate
+getenv getgrent getgrgid getgrnam gethostent getlogin getnetbyaddr getnetbyname getnetent getopt getprotobyname
+getprotobynumber getprotoent getpwent getpwnam getpwuid getservbyname getservbyport getservent getutxent getutxid
+getutxline gmtime hcreate hdestroy hsearch inet_ntoa l64a lgamma lgammaf lgammal localeconv localtime lrand48 mrand48 nftw
+nl_langinfo ptsname putc_unlocked putchar_unlocked putenv pututxline rand readdir setenv setgrent setkey setpwent
+setutxent strerror strsignal strtok system ttyname unsetenv wcstombs wctomb
+ctermid tmpnam mbrlen mbrtowc mbsnrtowcs mbsrtowcs wcrtomb wcsnrtombs wcsrtombs
+ecvt fcvt gcvt gethostbyaddr gethostbyname
+END
 exit $failed

@@ -1,0 +1,383 @@
+/* posix/unsafe.c - the functions that POSIX does not ask to be thread-safe, made so: results that libc keeps in one place
+ * for the process lie in blocks of the caller's own here, and what works on common data has a lock that suspends the
+ * thread, not the virtual processor. unsafe.def has a row for each function and says what becomes of it. A result is good
+ * until the same thread calls the same function again, as without threads. Values, errno and the rest are libc's.
+ * As long as there is one thread, and inside our own library, libc's function is called and nothing else.
+ * Callers: programs. May switch. Cancellation may pass through these frames. */
+#include "posix/posix.h"
+
+#include <dlfcn.h>
+#include <locale.h>
+#include <mntent.h>
+#include <netdb.h>
+#include <netinet/ether.h>
+#include <search.h>
+#include <shadow.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <pwd.h>
+#include <uchar.h>
+#include <utmp.h>
+#include <utmpx.h>
+#include <wchar.h>
+
+#include "core/vp.h"
+#include "os/sys.h"
+
+/* ---- libc's originals ------------------------------------------------------------------------------ */
+
+struct originals {
+#define COPY(result, name, parameters, ...) result (*name) parameters;
+#define LOCK(result, name, parameters, ...) result (*name) parameters;
+#define ENTRY(type, name, parameters, ...) type *(*name) parameters;
+#define HENTRY(type, name, parameters, ...) type *(*name) parameters;
+#define STATE(result, name, parameters, ...) result (*name) parameters;
+#include "posix/unsafe.def"
+	int (*mblen)(const char *, size_t);
+	int (*mbtowc)(wchar_t *, const char *, size_t);
+	int (*wctomb)(char *, wchar_t);
+	int (*__wctomb_chk)(char *, wchar_t, size_t);
+	char *(*crypt)(const char *, const char *);
+};
+
+static char *walk_environment(const char *name)
+{
+	size_t n = strlen(name);
+
+	for (char **e = environ; e && *e; e++)
+		if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+			return *e + n + 1;
+	return NULL;
+}
+
+/* An allocator asks for its settings when it is first called, perhaps by the look-up itself: until our constructor has
+ * run, that is done without libc. */
+static struct originals table = { .getenv = walk_environment, .secure_getenv = walk_environment };
+
+#define SLOT(name) { #name, (void **)&table.name },
+
+static const struct kbi_libc_row rows[] = {
+#define COPY(result, name, ...) SLOT(name)
+#define LOCK(result, name, ...) SLOT(name)
+#define ENTRY(type, name, ...) SLOT(name)
+#define HENTRY(type, name, ...) SLOT(name)
+#define STATE(result, name, ...) SLOT(name)
+#include "posix/unsafe.def"
+	SLOT(mblen) SLOT(mbtowc) SLOT(wctomb) SLOT(__wctomb_chk) SLOT(crypt)
+};
+
+static a32 ready;
+
+static const struct originals *real(void)
+{
+	/* acquire: partner is the release in kbi_libc_look_up */
+	if (kbi_unlikely(!a_load_acq(&ready)))
+		kbi_unsafe_resolve();
+	return &table;
+}
+
+/* One thread only; or a signal handler that interrupted us, which must not wait here. */
+static bool direct(void)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (!kbi_vp_n && !kbi_posix_made_kernel)
+		return true;
+	return self && a_load_rlx(&self->np) > 0;
+}
+
+/* ---- locks ------------------------------------------------------------------------------------------ */
+
+enum lock { ENVIRONMENT, BUFFER, RANDOM, TABLE, LOGINS, LOCKS };
+
+static pthread_mutex_t locks[LOCKS];
+
+static void fresh_locks(void)
+{
+	static const pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+	for (int i = 0; i < LOCKS; i++)
+		locks[i] = recursive;
+}
+
+/* A child of fork has the calling thread only: what others held is free there. */
+void kbi_unsafe_resolve(void)
+{
+	static a32 once;
+
+	if (a_xchg_rlx(&once, 1))
+		return;
+	fresh_locks();
+	kbi_libc_look_up(rows, kbi_countof(rows), &ready);
+	pthread_atfork(NULL, NULL, fresh_locks);
+}
+
+static pthread_mutex_t *hold(enum lock l)
+{
+	pthread_mutex_lock(&locks[l]);
+	return &locks[l];
+}
+
+static void let_go(pthread_mutex_t **m)
+{
+	pthread_mutex_unlock(*m);
+}
+
+#define HOLDING(lock) pthread_mutex_t *held __attribute__((cleanup(let_go), unused)) = hold(lock)
+
+/* ---- the caller's own blocks ------------------------------------------------------------------------ */
+
+enum slot {
+#define COPY(result, name, ...) SLOT_##name,
+#define ENTRY(type, name, ...) SLOT_##name,
+#define HENTRY(type, name, ...) SLOT_##name,
+#define STATE(result, name, ...) SLOT_##name,
+#define HAND(name, why) SLOT_##name,
+#include "posix/unsafe.def"
+	SLOTS
+};
+
+struct block {
+	size_t size;
+	char data[] KBI_ALIGNED(16);
+};
+
+struct kbi_unsafe_own {
+	struct block *slot[SLOTS];
+};
+
+static void free_own(void *p)
+{
+	struct kbi_unsafe_own *own = p;
+
+	for (int i = 0; i < SLOTS; i++)
+		free(own->slot[i]);
+	free(own);
+}
+
+void kbi_unsafe_thread_ends(void)
+{
+	if (!kbi_posix_me.own)
+		return;
+	free_own(kbi_posix_me.own);
+	kbi_posix_me.own = NULL;
+}
+
+int __cxa_thread_atexit_impl(void (*fn)(void *), void *arg, void *dso);
+extern void *__dso_handle;
+
+static void kernel_thread_ends(void *unused)
+{
+	(void)unused;
+	kbi_unsafe_thread_ends();
+}
+
+static struct kbi_unsafe_own *make_own(void)
+{
+	kbi_posix_me.own = calloc(1, sizeof(*kbi_posix_me.own));
+	/* our threads end in posix/thread; main's results last as long as the process */
+	if (kbi_posix_me.own && !kbi_posix_light() && kbi_sys_gettid() != getpid())
+		__cxa_thread_atexit_impl(kernel_thread_ends, NULL, &__dso_handle);
+	return kbi_posix_me.own;
+}
+
+/* With room for `size` bytes, zero when it is new; NULL and ENOMEM. */
+static struct block *block(enum slot i, size_t size)
+{
+	struct kbi_unsafe_own *own = kbi_posix_me.own ? kbi_posix_me.own : make_own();
+	struct block *b;
+
+	if (!own)
+		return NULL;
+	b = own->slot[i];
+	if (b && b->size >= size)
+		return b;
+	b = realloc(b, sizeof(*b) + size);
+	if (!b)
+		return NULL;
+	if (!own->slot[i])
+		memset(b->data, 0, size);
+	b->size = size;
+	own->slot[i] = b;
+	return b;
+}
+
+/* libc's result, copied; 0 bytes: it need not be. */
+static void *copy(enum slot i, void *result, size_t bytes)
+{
+	struct block *b = bytes ? block(i, bytes) : NULL;
+
+	if (!bytes)
+		return result;
+	return b ? memcpy(b->data, result, bytes) : NULL;
+}
+
+static mbstate_t *own_state(enum slot i)
+{
+	struct block *b = block(i, sizeof(mbstate_t));
+
+	return b ? (mbstate_t *)(void *)b->data : NULL; /* NULL: libc's */
+}
+
+/* ---- the functions ----------------------------------------------------------------------------------- */
+
+/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+#define DEFINE(result, name, parameters) \
+	KBI_POSIX_API result kbi_unsafe_##name parameters __asm__(#name); \
+	result kbi_unsafe_##name parameters
+
+#define COPY(result, name, parameters, arguments, bytes, lock, why) \
+	DEFINE(result, name, parameters) \
+	{ \
+		result r; \
+\
+		if (direct()) \
+			return real()->name arguments; \
+		HOLDING(lock); \
+		r = real()->name arguments; \
+		return r ? copy(SLOT_##name, r, bytes) : NULL; \
+	}
+
+#define LOCK(result, name, parameters, arguments, lock, why) \
+	DEFINE(result, name, parameters) \
+	{ \
+		if (direct()) \
+			return table.name ? table.name arguments : real()->name arguments; \
+		HOLDING(lock); \
+		return real()->name arguments; \
+	}
+
+enum { FIRST_SIZE = 1024 };
+
+/* The arguments with a comma behind them, if there are any. */
+#define SPREAD(...) __VA_OPT__(__VA_ARGS__, )
+
+/* As libc does it: a buffer that is too small is doubled. */
+#define FETCH(type, name, arguments, too_small, ...) \
+	struct block *b; \
+	type *r = NULL; \
+	int e; \
+\
+	if (direct()) \
+		return real()->name arguments; \
+	b = block(SLOT_##name, sizeof(type) + FIRST_SIZE); \
+	while (b) { \
+		e = name##_r(SPREAD arguments(type *)(void *) b->data, b->data + sizeof(type), b->size - sizeof(type), \
+			     &r __VA_OPT__(, __VA_ARGS__)); \
+		if (e != ERANGE || !(too_small)) \
+			break; \
+		b = block(SLOT_##name, b->size * 2); \
+	} \
+	if (!b || e) \
+		r = NULL
+
+#define ENTRY(type, name, parameters, arguments, why) \
+	DEFINE(type *, name, parameters) \
+	{ \
+		FETCH(type, name, arguments, true); \
+		return r; \
+	}
+
+#define HENTRY(type, name, parameters, arguments, why) \
+	DEFINE(type *, name, parameters) \
+	{ \
+		int host_error = 0; \
+\
+		FETCH(type, name, arguments, host_error == NETDB_INTERNAL, &host_error); \
+		if (host_error) \
+			h_errno = host_error; \
+		return r; \
+	}
+
+#define STATE(result, name, parameters, arguments, why) \
+	DEFINE(result, name, parameters) \
+	{ \
+		if (!ps) \
+			ps = own_state(SLOT_##name); \
+		return real()->name arguments; \
+	}
+
+#include "posix/unsafe.def"
+
+/* ---- by hand ------------------------------------------------------------------------------------------ */
+
+DEFINE(char *, strtok, (char *s, const char *ends))
+{
+	return strtok_r(s, ends, &kbi_posix_me.strtok_at);
+}
+
+DEFINE(struct mntent *, getmntent, (FILE *f))
+{
+	enum { LINE = 4096 }; /* libc's */
+	struct block *b = block(SLOT_getmntent, sizeof(struct mntent) + LINE);
+
+	return b ? getmntent_r(f, (struct mntent *)(void *)b->data, b->data + sizeof(struct mntent), LINE) : NULL;
+}
+
+/* mbrtowc's two errors are one here. */
+static int length(size_t used)
+{
+	return used >= (size_t)-2 ? -1 : (int)used;
+}
+
+/* One character from the beginning. Without a string: has the encoding shift states? */
+DEFINE(int, mblen, (const char *s, size_t n))
+{
+	mbstate_t state = { 0 };
+
+	return s && *s ? length(real()->mbrtowc(NULL, s, n, &state)) : real()->mblen(s, n);
+}
+
+DEFINE(int, mbtowc, (wchar_t *c, const char *s, size_t n))
+{
+	mbstate_t *state = own_state(SLOT_mbtowc);
+
+	if (s)
+		return length(real()->mbrtowc(c, s, n, state));
+	if (state)
+		*state = (mbstate_t){ 0 };
+	return real()->mbtowc(c, s, n);
+}
+
+DEFINE(int, wctomb, (char *s, wchar_t c))
+{
+	if (!s)
+		return real()->wctomb(s, c);
+	return (int)real()->wcrtomb(s, c, own_state(SLOT_wctomb));
+}
+
+DEFINE(int, __wctomb_chk, (char *s, wchar_t c, size_t room))
+{
+	if (!s)
+		return real()->wctomb(s, c);
+	return (int)real()->__wcrtomb_chk(s, c, own_state(SLOT___wctomb_chk), room);
+}
+
+/* libcrypt may have been loaded by dlopen after us. */
+static char *(*find_crypt(void))(const char *, const char *)
+{
+	static const char *const names[] = { "libcrypt.so.1", "libcrypt.so.2" };
+	void *lib = NULL;
+
+	for (size_t i = 0; i < kbi_countof(names) && !table.crypt; i++) {
+		lib = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+		if (lib)
+			table.crypt = (char *(*)(const char *, const char *))(uintptr_t)dlsym(lib, "crypt");
+	}
+	dlerror();
+	return table.crypt;
+}
+
+DEFINE(char *, crypt, (const char *key, const char *salt))
+{
+	char *r = NULL;
+
+	HOLDING(BUFFER);
+	if (!real()->crypt && !find_crypt()) {
+		errno = ENOSYS;
+		return NULL;
+	}
+	r = table.crypt(key, salt);
+	return r && !direct() ? copy(SLOT_crypt, r, strlen(r) + 1) : r;
+}
