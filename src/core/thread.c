@@ -433,6 +433,20 @@ static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
 	dispose(vp, t);
 }
 
+/* self becomes t's joiner; false: *found, which was NULL, says what is there instead. Alone, nobody can come between. */
+static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void **found)
+{
+	if (kbi_solo_enter(self)) {
+		*found = a_load_rlx(&t->join);
+		if (!*found)
+			a_store_rlx(&t->join, self);
+		kbi_solo_leave();
+		return !*found;
+	}
+	/* release: partner is the exchange in ended, which wakes us; acquire: of its release */
+	return a_cas_acqrel(&t->join, found, self);
+}
+
 /* Whatever is not the common case of a join. mine: t's joiner is self already. */
 static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine)
 {
@@ -443,8 +457,7 @@ static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, ui
 			return EINVAL;
 		if (deadline == 0)
 			return EBUSY;
-		/* release: partner is the exchange in ended, which wakes us */
-		if (!a_cas_acqrel(&t->join, &none, self))
+		if (!set_joiner(self, t, &none))
 			return none == ENDED ? 0 : EINVAL;
 		mine = true;
 	}
@@ -458,8 +471,7 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 
 	if (kbi_unlikely(!self->vp || deadline != KBI_FOREVER))
 		return false;
-	/* release: partner is the exchange in ended, which wakes us; acquire: of its release */
-	*mine = a_cas_acqrel(&t->join, &none, self);
+	*mine = set_joiner(self, t, &none);
 	if (kbi_unlikely(!*mine))
 		return none == ENDED;
 	run_now(self->vp, self, t);
