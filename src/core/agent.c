@@ -26,6 +26,8 @@ enum {
 	NET_LAST = 10000000,    /* ns: and its longest period */
 	DEADLOCK_AFTER = 1000000000,
 	BACKOFF_MAX = 4096,
+	FINE = 400,             /* ns: tasks that are shorter stay where they are */
+	FINE_SKIP_MAX = 1024,
 };
 
 struct idle {
@@ -52,6 +54,31 @@ static void judge(struct kbi_vp *vp)
 		t->chat += t->chat < 4;
 	else
 		t->chat = 0;
+}
+
+/* ---- grain --------------------------------------------------------------------------------------- */
+
+/* The VP was idle and has got tasks of others. */
+static void fed(struct kbi_vp *vp, uint64_t taken)
+{
+	vp->fed_before = taken;
+	vp->fed_at = kbi_sys_now();
+}
+
+/* It has nothing to run again: was it worth the move? A task costs its giver and its joiner some 100 ns each to part
+ * with; tasks that ran for less than that are better done where they are. */
+static void weigh(struct kbi_vp *vp)
+{
+	uint64_t n = vp->s->taken - vp->fed_before;
+	uint32_t b = a_load_rlx(&kbi_crowd.fine);
+
+	if (kbi_sys_now() - vp->fed_at >= n * FINE)
+		b /= 8; /* the kernel may have held this VP: one look is not enough to be sure */
+	else if (b < FINE_SKIP_MAX)
+		b = b * 2 + 64;
+	if (a_load_rlx(&kbi_crowd.fine) != b)
+		a_store_rlx(&kbi_crowd.fine, b);
+	vp->fed_at = 0;
 }
 
 /* ---- publishing what this VP does ---------------------------------------------------------------- */
@@ -317,10 +344,13 @@ static struct kbi_task *find(struct kbi_vp *vp)
 {
 	struct idle idle = { .net = NET_FIRST };
 	struct kbi_task *t;
+	uint64_t taken = vp->s->taken;
 	bool was_idle;
 
 	if (vp->idle_ran)
 		judge(vp);
+	if (vp->fed_at)
+		weigh(vp);
 	while (!(t = look(vp, idle.spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1))) {
 		if (keep_polling(vp, &idle))
 			continue;
@@ -332,6 +362,8 @@ static struct kbi_task *find(struct kbi_vp *vp)
 		idle.since = idle.nudged ? 0 : 1;
 		idle.spins = idle.nudged ? 0 : UINT32_MAX / SPINS_A_CLOCK * SPINS_A_CLOCK - 1;
 	}
+	if (vp->s->taken != taken)
+		fed(vp, taken);
 	learn(&idle, true);
 	poller_leave(vp);
 	was_idle = a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY;

@@ -30,6 +30,8 @@ struct kbi_sched_vp {
 	struct kbi_sched_vp *all; /* array of nvps, constant */
 	void *priv;            /* the scheduler's own, set by init */
 	uint64_t given, taken; /* tasks passed on and received: statistics */
+	bool limited;          /* no more than `most` go to idle VPs at this poll; both written by core/vp */
+	uint32_t most;
 	/* written by the owner, read by any VP */
 	a32 load KBI_ALIGNED(KBI_CACHE_LINE); /* tasks ready + running here, updated by poll */
 	a32 idle;              /* enum kbi_sched_idle; written by core/vp */

@@ -383,6 +383,8 @@ static void plan(struct round *a, enum kbi_sched_why why, unsigned mine)
 		look_near(a, mine);
 	else
 		look(a, a->all ? mine - 1 : mine);
+	if (a->s->limited && kbi_sched_idle_others(a->s) && a->surplus > a->s->most)
+		a->surplus = a->s->most;
 	spare_sleepers(a);
 	/* what we hope to be rid of, at once, so that the receivers reckon with it */
 	if (a->surplus)

@@ -10,6 +10,8 @@ struct kbi_crowd kbi_crowd;
 
 /* Pushes after which a sleeping VP is woken again, when waking it has gained nothing so far. */
 enum { SHARE_SKIP_MAX = 4096 };
+/* Tasks that idle VPs get from one that has fine ones. */
+enum { SAMPLE = 16 };
 
 /* ---- ready queue ---------------------------------------------------------------------------- */
 
@@ -35,9 +37,21 @@ static struct kbi_vp *sleeper(struct kbi_vp *vp)
 	return NULL;
 }
 
+/* Tasks here are fine: n more were pushed or ran. Is it time for another sample? */
+static bool let_pass(struct kbi_vp *vp, uint32_t n)
+{
+	if (vp->fine_skip >= n) {
+		vp->fine_skip -= n;
+		return false;
+	}
+	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
+	return true;
+}
+
 /* A task was pushed and some VP is idle. One that polls takes surplus without a system call. One that sleeps
  * costs a kernel wake-up, so it is woken only now and then while that has gained nothing; but if nobody is
- * awake enough to watch for stuck queues (no monitor), it is woken at once. */
+ * awake enough to watch for stuck queues (no monitor), it is woken at once.
+ * Tasks that cost less than their move stay here, but for a few now and then that are a sample: fine_skip. */
 void kbi_vp_share(struct kbi_vp *vp)
 {
 	unsigned n = vp->s->pq.n - vp->s->pq.bound + (vp->first && vp->first->bound < 0);
@@ -46,6 +60,8 @@ void kbi_vp_share(struct kbi_vp *vp)
 	if (!vp->sched->private_ready)
 		n = 2;
 	if (n == 0)
+		return;
+	if ((a_load_rlx(&kbi_crowd.polling) || a_load_rlx(&kbi_crowd.monitors)) && !let_pass(vp, 1))
 		return;
 	if (n >= 2 && a_load_rlx(&kbi_crowd.polling)) {
 		kbi_vp_exchange(vp, KBI_POLL_PUSH);
@@ -96,6 +112,9 @@ unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 		kbi_pq_prepend(&vp->s->pq, vp->first);
 		vp->first = NULL;
 	}
+	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine);
+	if (vp->s->limited)
+		vp->s->most = why == KBI_POLL_PUSH || let_pass(vp, vp->poll_every) ? SAMPLE : 0;
 	got = vp->sched->poll(vp->s, why, &wake);
 
 	for (unsigned i = 0; i < wake.n; i++)

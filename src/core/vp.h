@@ -49,6 +49,8 @@ struct kbi_vp {
 	struct kbi_descriptor_cache threads;
 	struct kbi_stack_slot *stacks; /* constant */
 	uint32_t share_skip;       /* pushes to let pass before waking a sleeping VP again */
+	uint32_t fine_skip;        /* pushes and switches to let pass before giving some to the idle */
+	uint64_t fed_at, fed_before; /* when others' tasks came to this VP while it was idle, ns; s->taken before that */
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
 	uint64_t idle_ran_at;      /* ticks */
 	uint64_t handovers;        /* direct hand-overs in a row, bounded */
@@ -81,6 +83,7 @@ struct kbi_crowd {
 	a32 pollers;  /* places taken under the pollers option */
 	a32 monitors; /* sleeping VPs that look up now and then for stuck queues */
 	a32 backoff;  /* pushes to let pass before a sleeping VP is woken just in case */
+	a32 fine;     /* pushes to let pass before a VP that polls gets something; 0: what is moved is worth it */
 };
 extern struct kbi_crowd kbi_crowd;
 
