@@ -17,13 +17,13 @@ struct kb_thread {
 	/* line 1. The thread itself, its creator, its joiner */
 	void *(*fn)(void *);  /* constant from NEW on */
 	void *arg;
-	void *result;         /* written by the thread, read after DONE by its joiner */
+	void *result;         /* written by the thread, read after DONE by its joiner; before: own TLS, FP control words */
 	aptr join;            /* who joins: NULL, a task, or one of the marks in thread.c */
-	struct kbi_stack *stack; /* its stack; light threads get it at their first run */
+	struct kbi_stack *stack; /* at its first run; with posix, whose id is the block's address, or its own: at once */
 	void **keys;          /* thread-specific data, NULL until first used */
 	void *posix;          /* the drop-in's own record, NULL otherwise */
 	a32 futex;            /* FOREIGN: permit; the kernel thread sleeps on it */
-	uint8_t stack_class;  /* of a light thread's stack, mem/stack.h */
+	uint8_t stack_class;  /* of its stack, mem/stack.h */
 	bool own_tls : 1;
 	bool user_stack : 1;
 	bool is_main : 1;

@@ -27,12 +27,10 @@ void kbi_run_look(struct kbi_vp *vp)
 
 static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
 {
-	if (!t->stack)
-		t->stack = kbi_stack_get(vp->stacks, t->stack_class);
-	if (!t->stack)
+	if (!kbi_run_equip(vp, t))
 		return false;
-	/* the new context begins with what is loaded: POSIX pthread_create, its creator's; light: the VP's */
-	kbi_run_load_fp(vp, t->own_tls ? t->stack->fp : vp->fp);
+	/* the new context begins with what is loaded */
+	kbi_run_load_fp(vp, kbi_run_first_fp(vp, t));
 	kbi_ctx_make(&t->task.ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
 	kbi_san_make(&t->san, t->stack->low, t->stack->size);
 	t->task.started = 1;

@@ -52,6 +52,32 @@ static inline void kbi_run_load_tp(struct kbi_vp *vp, void *tp)
 #endif
 }
 
+/* The block with t's TLS is t's from now on. */
+static inline void kbi_run_adopt_block(struct kb_thread *t)
+{
+	t->task.tp = t->stack->tcb.tp;
+	*(struct kbi_task **)((char *)t->task.tp + kbi_self_offset) = &t->task;
+}
+
+/* The stack for t's first run, the hottest. False: none to be had. */
+static inline bool kbi_run_equip(struct kbi_vp *vp, struct kb_thread *t)
+{
+	if (t->stack)
+		return true;
+	t->stack = kbi_stack_get(vp->stacks, t->stack_class);
+	if (kbi_unlikely(!t->stack))
+		return false;
+	if (t->own_tls)
+		kbi_run_adopt_block(t);
+	return true;
+}
+
+/* The FP control words it begins with: POSIX pthread_create, its creator's; light: the VP's. */
+static inline uint64_t kbi_run_first_fp(const struct kbi_vp *vp, const struct kb_thread *t)
+{
+	return t->own_tls ? (uintptr_t)t->result : vp->fp;
+}
+
 /* Makes t (NULL: the agent) the one that runs on vp, but for the context that is returned. No TLS access between
  * this and the switch. */
 static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task *t)
@@ -122,7 +148,7 @@ kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task 
 
 	if (self->tp)
 		fp = vp->fp_now = kbi_fp_get();
-	kbi_run_load_fp(vp, next->tp ? t->stack->fp : vp->fp);
+	kbi_run_load_fp(vp, kbi_run_first_fp(vp, t));
 	kbi_san_make(&t->san, t->stack->low, t->stack->size);
 	next->started = 1;
 	kbi_run_prepare(vp, next);

@@ -46,7 +46,13 @@ static unsigned slot_of(const struct kbi_vp *vp)
 	return vp ? vp->id + 1 : 0;
 }
 
-/* Its address space is promised to t; a thread with a control block has its stack. */
+/* Must it have its control block before it runs? */
+static bool at_once(const struct kbi_thread_attr *a)
+{
+	return a->own_tls && a->publish;
+}
+
+/* Its address space or control block is promised to t. */
 static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsigned slot)
 {
 	int class;
@@ -60,10 +66,15 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 	if (class < 0)
 		return EAGAIN;
 	t->stack_class = (uint8_t)class;
-	if (!a->own_tls)
-		return kbi_stack_reserve_slow(slot, class) ? EAGAIN : 0;
+	if (kbi_stack_reserve_slow(slot, class))
+		return EAGAIN;
+	if (!at_once(a))
+		return 0;
 	t->stack = kbi_stack_get_slow(slot, class);
-	return t->stack ? 0 : EAGAIN;
+	if (t->stack)
+		return 0;
+	kbi_stack_unreserve_slow(slot, class);
+	return EAGAIN;
 }
 
 /* Before it gives up it asks the other VPs, who may keep stacks for themselves: for a millisecond. */
@@ -81,13 +92,7 @@ static KBI_NOINLINE int get_stack(struct kb_thread *t, const struct kbi_thread_a
 	return e;
 }
 
-/* The block's own kbi_self_tls. */
-static struct kbi_task **self_slot(void *tp)
-{
-	return (struct kbi_task **)((char *)tp + kbi_self_offset);
-}
-
-static void set_name(struct kb_thread *t, const char *name)
+static KBI_NOINLINE void set_name(struct kb_thread *t, const char *name)
 {
 	strncpy(t->name, name, sizeof t->name - 1);
 	t->name[sizeof t->name - 1] = 0;
@@ -97,9 +102,9 @@ static void set_name(struct kb_thread *t, const char *name)
 /* The common case in line: a VP creates a thread on a stack of the default size. */
 static inline int promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
 {
-	if (kbi_unlikely(!vp || a->own_tls || a->stack_size || kbi_stack_reserve(vp->stacks, default_class[0])))
+	if (kbi_unlikely(!vp || a->stack_size || at_once(a) || kbi_stack_reserve(vp->stacks, default_class[a->own_tls])))
 		return get_stack(t, a, vp);
-	t->stack_class = (uint8_t)default_class[0];
+	t->stack_class = (uint8_t)default_class[a->own_tls];
 	return 0;
 }
 
@@ -111,9 +116,9 @@ static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, 
 		return e;
 	if (a->own_tls) {
 		t->own_tls = true;
-		t->task.tp = t->stack->tcb.tp;
-		t->stack->fp = kbi_fp_get();
-		*self_slot(t->task.tp) = &t->task;
+		t->result = (void *)(uintptr_t)kbi_fp_get();
+		if (t->stack)
+			kbi_run_adopt_block(t);
 	}
 	if (a->bound >= 0)
 		t->task.bound = (int32_t)((unsigned)a->bound % kbi_vp_n);
@@ -221,7 +226,8 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 	return e;
 }
 
-int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+KBI_FLATTEN int
+kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
 {
 	struct kbi_task *self;
 	int e;
@@ -239,7 +245,8 @@ int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, v
 	return e;
 }
 
-int kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*fn)(void *), void *arg)
+KBI_FLATTEN int
+kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*fn)(void *), void *arg)
 {
 	static const struct kbi_thread_attr light = { .bound = -1 };
 	int e;
@@ -252,14 +259,21 @@ int kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void 
 
 /* ---- start and end ------------------------------------------------------------------------------- */
 
+static KBI_NOINLINE void put_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
+{
+	if (!t->user_stack)
+		kbi_stack_unreserve_slow(slot_of(vp), t->stack->class);
+	kbi_stack_put_slow(slot_of(vp), t->stack);
+}
+
 /* Nobody can reach t any more. The stack of a thread with a control block stays until here: its pthread_t is
  * the block's address. */
 static void dispose(struct kbi_vp *vp, struct kb_thread *t)
 {
-	if (t->stack && vp)
-		kbi_stack_put(vp->stacks, t->stack);
+	if (t->stack && vp && kbi_likely(!t->user_stack))
+		kbi_stack_put_promised(vp->stacks, t->stack);
 	else if (t->stack)
-		kbi_stack_put_slow(0, t->stack);
+		put_elsewhere(vp, t);
 	t->stack = NULL;
 	kbi_descriptor_free(cache_of(vp), t);
 }
@@ -415,9 +429,7 @@ KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self
 		return;
 	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
 		return;
-	if (!t->stack)
-		t->stack = kbi_stack_get(vp->stacks, t->stack_class);
-	if (kbi_unlikely(!t->stack)) {
+	if (kbi_unlikely(!kbi_run_equip(vp, t))) {
 		kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
 		return;
 	}

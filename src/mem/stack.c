@@ -263,7 +263,8 @@ static bool map_chunk(struct class *c)
 	madvise(p, each * n, MADV_NOHUGEPAGE);
 	pool.chunk[k] = (struct chunk){ .base = (uintptr_t)p, .each = each, .n = n, .next = c->unused };
 	c->unused = &pool.chunk[k];
-	c->credit += n;
+	if (!c->tcb)
+		c->credit += n;
 	/* release: partner is the acquire in kbi_stack_guard_hit */
 	a_store_rel(&pool.n_chunks, k + 1);
 	return true;
@@ -508,16 +509,31 @@ struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb)
 	return k;
 }
 
-/* Under the lock: gets some credit of the class, mapping ahead if there is none. */
+/* Under the lock: gets some credit of the class, mapping ahead if there is none. A control block takes more than
+ * address space: what is promised there are blocks that exist. */
 static int32_t borrow(struct class *c)
 {
 	int64_t n;
 
-	if (c->credit <= 0 && !map_chunk(c))
+	if (c->credit <= 0 && (c->tcb || !map_chunk(c)))
 		return 0;
 	n = c->credit < BATCH ? c->credit : BATCH;
 	c->credit -= n;
 	return (int32_t)n;
+}
+
+/* A new one with a control block. */
+static bool make_ahead(struct kbi_stack_slot *s, int cls)
+{
+	struct kbi_stack *k = pool.class[cls].tcb ? fresh(cls) : NULL;
+
+	if (!k)
+		return false;
+	k->next = s->list[cls].free;
+	s->list[cls].free = k;
+	s->list[cls].n++;
+	s->list[cls].credit++;
+	return true;
 }
 
 int kbi_stack_reserve_slow(unsigned slot, int cls)
@@ -529,7 +545,7 @@ int kbi_stack_reserve_slow(unsigned slot, int cls)
 		s->list[cls].credit = borrow(&pool.class[cls]);
 		unlock();
 	}
-	if (s->list[cls].credit == 0) {
+	if (s->list[cls].credit == 0 && !make_ahead(s, cls)) {
 		leave(slot);
 		return ENOMEM;
 	}

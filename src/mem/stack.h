@@ -19,7 +19,6 @@ struct kbi_stack {
 	uint8_t has_tcb;
 	uint8_t user;   /* the program's own memory */
 	uint8_t guarded;
-	uint64_t fp;    /* FP control words of its next thread; only if has_tcb */
 	struct kbi_tcb tcb; /* only if has_tcb */
 };
 
@@ -46,8 +45,8 @@ extern struct kbi_stack_slot *kbi_stack_slots;
  * set. */
 struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
 void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
-/* Promise that a get of this class somewhere will find address space: maps it ahead. ENOMEM. The promise is
- * taken back by unreserve when the thread has ended. */
+/* Promise that a get of this class somewhere will find address space: maps it ahead; or a control block: makes it.
+ * ENOMEM. The promise is taken back by unreserve when the thread has ended. */
 int kbi_stack_reserve_slow(unsigned slot, int class);
 void kbi_stack_unreserve_slow(unsigned slot, int class);
 /* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
