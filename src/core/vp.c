@@ -37,17 +37,6 @@ static struct kbi_vp *sleeper(struct kbi_vp *vp)
 	return NULL;
 }
 
-/* Tasks here are fine: n more were pushed or ran. Is it time for another sample? */
-static bool let_pass(struct kbi_vp *vp, uint32_t n)
-{
-	if (vp->fine_skip >= n) {
-		vp->fine_skip -= n;
-		return false;
-	}
-	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
-	return true;
-}
-
 /* A task was pushed and some VP is idle. One that polls takes surplus without a system call. One that sleeps
  * costs a kernel wake-up, so it is woken only now and then while that has gained nothing; but if nobody is
  * awake enough to watch for stuck queues (no monitor), it is woken at once.
@@ -61,8 +50,7 @@ void kbi_vp_share(struct kbi_vp *vp)
 		n = 2;
 	if (n == 0)
 		return;
-	if ((a_load_rlx(&kbi_crowd.polling) || a_load_rlx(&kbi_crowd.monitors)) && !let_pass(vp, 1))
-		return;
+	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
 	if (n >= 2 && a_load_rlx(&kbi_crowd.polling)) {
 		kbi_vp_exchange(vp, KBI_POLL_PUSH);
 		return;
@@ -103,6 +91,19 @@ bool kbi_vp_take_elsewhere(struct kbi_vp *vp, struct kbi_task *t)
 	return vp->sched->take && vp->sched->take(vp->s, t);
 }
 
+/* Tasks here are fine: how many go to the idle now? */
+static uint32_t sample(struct kbi_vp *vp, enum kbi_sched_why why)
+{
+	if (why == KBI_POLL_PUSH)
+		return SAMPLE; /* kbi_vp_keeps has waited */
+	if (vp->fine_skip >= vp->poll_every) {
+		vp->fine_skip -= vp->poll_every;
+		return 0;
+	}
+	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
+	return SAMPLE;
+}
+
 unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 {
 	struct kbi_sched_wake wake = { .n = 0 };
@@ -114,7 +115,7 @@ unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 	}
 	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine);
 	if (vp->s->limited)
-		vp->s->most = why == KBI_POLL_PUSH || let_pass(vp, vp->poll_every) ? SAMPLE : 0;
+		vp->s->most = sample(vp, why);
 	got = vp->sched->poll(vp->s, why, &wake);
 
 	for (unsigned i = 0; i < wake.n; i++)

@@ -155,11 +155,20 @@ static inline bool kbi_vp_watched(struct kbi_vp *vp)
 	return true;
 }
 
+/* Tasks have been fine: this one stays here, somebody looks after it. In line, for who creates many. */
+static inline bool kbi_vp_keeps(struct kbi_vp *vp)
+{
+	if (!vp->fine_skip || !(a_load_rlx(&kbi_crowd.polling) | a_load_rlx(&kbi_crowd.monitors)))
+		return false;
+	vp->fine_skip--;
+	return true;
+}
+
 /* The same, and idle VPs may get a share. */
 static inline void kbi_vp_push(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
 	kbi_vp_enqueue(vp, t, front);
-	if (a_load_rlx(vp->idle_count) && (!vp->plain || vp->s->pq.head || !kbi_vp_watched(vp)))
+	if (a_load_rlx(vp->idle_count) && !kbi_vp_keeps(vp) && (!vp->plain || vp->s->pq.head || !kbi_vp_watched(vp)))
 		kbi_vp_share(vp);
 }
 
