@@ -180,6 +180,20 @@ static void reset_static(char *tp)
 
 /* ---- dynamic TLS ---------------------------------------------------------------------------------- */
 
+/* Is there any block? Mostly not; the vector has room for 14 modules more than there were at start. */
+static inline bool has_dynamic(void *const *dtv, size_t n)
+{
+	uintptr_t any = 0;
+	size_t i = 1;
+
+	for (; i + 3 <= n; i += 4)
+		any |= (uintptr_t)dtv[2 * i + 1] | (uintptr_t)dtv[2 * i + 3] | (uintptr_t)dtv[2 * i + 5] |
+		       (uintptr_t)dtv[2 * i + 7];
+	for (; i <= n; i++)
+		any |= (uintptr_t)dtv[2 * i + 1];
+	return any;
+}
+
 /* A block allocated at first use goes, as at a thread's end; the next use makes a new one. Whose it is does
  * not matter: a module that was closed since leaves its block here, too. */
 static void reset_dynamic(char *tp)
@@ -187,6 +201,8 @@ static void reset_dynamic(char *tp)
 	void **dtv = *(void ***)(tp + KBI_TCB_DTV);
 	size_t n = (size_t)(uintptr_t)dtv[-2];
 
+	if (kbi_likely(!has_dynamic(dtv, n)))
+		return;
 	for (size_t i = 1; i <= n; i++) {
 		void *block = dtv[2 * i + 1];
 
