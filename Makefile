@@ -90,7 +90,7 @@ OBJ_tool := $(call objects,$(SRC_tool))
 TESTS_c := $(wildcard test/*/*.c)
 TESTS_cc := $(wildcard test/*/*.cc)
 TESTS := $(addprefix $(O)/,$(TESTS_c:.c=) $(TESTS_cc:.cc=))
-EXAMPLES := $(addprefix $(O)/,$(patsubst %.c,%,$(wildcard example/*.c)) $(patsubst %.cc,%,$(wildcard example/*.cc)))
+EXAMPLES := $(addprefix $(O)/,$(basename $(wildcard example/*.c example/*.cc example/lecture/*.c)))
 
 LIB_so := $(O)/libkochab.so.$(SOVERSION)
 LIB_a := $(O)/libkochab.a
