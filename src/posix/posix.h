@@ -11,10 +11,15 @@
 #include <errno.h>
 #include <grp.h>
 #include <kochab/kochab.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/msg.h>
+#include <sys/select.h>
+#include <sys/sem.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +44,8 @@
 /* ---- libc's originals -------------------------------------------------------------------------- */
 
 int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t bytes);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
 		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 
@@ -230,6 +237,11 @@ static inline bool kbi_signal_resumed(void)
 }
 /* A signal of the set that was sent to the caller: its number, and *info; 0 none. */
 int kbi_signal_take(const sigset_t *set, siginfo_t *info);
+/* The caller gets this signal mask, as the kernel's sigset; what waits and is let through is delivered before it
+ * returns. The mask before. */
+uint64_t kbi_signal_mask(uint64_t mask);
+/* Is there a signal, for the caller or the process, that this mask lets through and that is not ignored? */
+bool kbi_signal_waits(uint64_t mask);
 /* What a new thread gets from its creator. */
 void kbi_signal_inherit(struct kbi_posix_thread *child, const sigset_t *given);
 /* Before the runtime starts: the mask that threads have until they set one. */

@@ -71,8 +71,13 @@ static void bring_mask(struct kbi_task *self)
 
 void kbi_signal_start(void)
 {
-	if (kbi_vp_n == 0)
-		kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &base_mask, MASK_BYTES);
+	if (kbi_vp_n)
+		return;
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &base_mask, MASK_BYTES);
+	if (kbi_sys_gettid() == getpid()) { /* this kernel thread becomes the first body */
+		a_store_rlx(&vp_mask[0], base_mask);
+		a_store_rlx(&vp_mask_known[0], 1);
+	}
 }
 
 void kbi_signal_inherit(struct kbi_posix_thread *child, const sigset_t *given)
@@ -99,6 +104,17 @@ static uint64_t changed(int how, uint64_t old, uint64_t set)
 	}
 }
 
+uint64_t kbi_signal_mask(uint64_t mask)
+{
+	uint64_t before = my_mask();
+
+	kbi_posix_me.mask = mask & ~(bit_of(SIGKILL) | bit_of(SIGSTOP) | bit_of(LIBC_FIRST) | bit_of(LIBC_LAST));
+	kbi_posix_me.has_mask = 1;
+	a_store_rlx(&kbi_signal_watch, 1);
+	kbi_signal_resumed();
+	return before;
+}
+
 KBI_POSIX_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
 	struct kbi_task *self = kbi_posix_light();
@@ -109,14 +125,8 @@ KBI_POSIX_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	before = my_mask();
 	if (set && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK)
 		return EINVAL;
-	if (set) {
-		uint64_t mask = changed(how, before, from_set(set)) & ~(bit_of(LIBC_FIRST) | bit_of(LIBC_LAST));
-
-		kbi_posix_me.mask = mask & ~(bit_of(SIGKILL) | bit_of(SIGSTOP));
-		kbi_posix_me.has_mask = 1;
-		a_store_rlx(&kbi_signal_watch, 1);
-		kbi_signal_resumed();
-	}
+	if (set)
+		kbi_signal_mask(changed(how, before, from_set(set)));
 	if (old)
 		to_set(old, before);
 	return 0;
@@ -149,6 +159,30 @@ static bool restarts(int sig)
 	if (sigaction(sig, NULL, &sa))
 		return true;
 	return sa.sa_handler == SIG_IGN || sa.sa_handler == SIG_DFL || (sa.sa_flags & SA_RESTART);
+}
+
+/* Its delivery runs a handler or ends the process; libc's own two do neither as far as the program sees. */
+static bool acts(int sig)
+{
+	struct sigaction sa;
+
+	if (sig == LIBC_FIRST || sig == LIBC_LAST || sigaction(sig, NULL, &sa) || sa.sa_handler == SIG_IGN)
+		return false;
+	return sa.sa_handler != SIG_DFL ||
+	       !((bit_of(SIGCHLD) | bit_of(SIGURG) | bit_of(SIGWINCH) | bit_of(SIGCONT)) & bit_of(sig));
+}
+
+bool kbi_signal_waits(uint64_t mask)
+{
+	uint64_t there = 0;
+
+	kbi_sys(SYS_rt_sigpending, &there, MASK_BYTES);
+	/* acquire: partner is the release in mark */
+	there = (there | a_load_acq(&kbi_posix_me.pending)) & ~mask & ~bit_of(KBI_TICK_SIGNAL);
+	for (; there; there &= there - 1)
+		if (acts(__builtin_ctzll(there) + 1))
+			return true;
+	return false;
 }
 
 static int raise_here(int sig)
@@ -234,15 +268,25 @@ bool kbi_signal_resumed_slow(void)
 
 /* ---- sending --------------------------------------------------------------------------------------- */
 
-/* The kernel thread it runs on now, if that does not block the signal; 0. */
-static int lets_through(struct kb_thread *t, int sig)
+/* The VP it runs on now, if the kernel thread of that does not block the signal, or NULL. */
+static struct kbi_vp *lets_through(struct kb_thread *t, int sig)
 {
 	uint64_t st = a_load_acq(&t->task.state);
 	unsigned vp = kbi_state_vp(st);
 
 	if (kbi_state_kind(st) != KBI_TASK_RUNNING || !a_load_rlx(&vp_mask_known[vp]))
-		return 0;
-	return a_load_rlx(&vp_mask[vp]) & bit_of(sig) ? 0 : (int)a_load_rlx(&kbi_vps[vp]->tid);
+		return NULL;
+	return a_load_rlx(&vp_mask[vp]) & bit_of(sig) ? NULL : kbi_vps[vp];
+}
+
+/* It runs where the signals of the program were never let through: it may block in the kernel there. The tick ends
+ * such a call, and posix/again looks for the mark. */
+static void nudge(struct kb_thread *t)
+{
+	uint64_t st = a_load_acq(&t->task.state);
+
+	if (kbi_state_kind(st) == KBI_TASK_RUNNING && !a_load_rlx(&vp_mask_known[kbi_state_vp(st)]))
+		kbi_preempt_send(kbi_vps[kbi_state_vp(st)]);
 }
 
 static void mark(struct kb_thread *t, struct kbi_posix_thread *r, int sig)
@@ -268,7 +312,7 @@ static int queue_value(struct kbi_posix_thread *r, int sig, uint64_t value)
 
 static int send(struct kb_thread *t, pthread_t id, int sig)
 {
-	int tid;
+	struct kbi_vp *vp;
 
 	if (sig < 0 || sig > SIGNALS || sig == LIBC_FIRST || sig == LIBC_LAST)
 		return EINVAL;
@@ -276,10 +320,11 @@ static int send(struct kb_thread *t, pthread_t id, int sig)
 		return 0;
 	if (pthread_equal(id, pthread_self()))
 		return raise_here(sig);
-	tid = lets_through(t, sig);
-	if (tid)
-		return (int)-kbi_sys(SYS_tgkill, getpid(), tid, sig);
+	vp = lets_through(t, sig);
+	if (vp)
+		return (int)-kbi_sys(SYS_tgkill, getpid(), a_load_rlx(&vp->tid), sig);
 	mark(t, kbi_posix_record(id), sig);
+	nudge(t);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* posix/sigwait.c - sigwait, sigwaitinfo, sigtimedwait. A lightweight thread that waits for signals must not
+/* posix/sigwait.c - sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause. A lightweight thread that waits for signals must not
  * block its virtual processor: programs keep a thread for that all their life. It asks the kernel without
  * waiting and sleeps in between, first 100 us, doubling up to 10 ms. Signals sent to the thread itself are
  * looked at first. Callers: programs. They may switch and are cancellation points. */
@@ -84,4 +84,73 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 		return -r;
 	*sig = r;
 	return 0;
+}
+
+/* ---- until a handler has run -------------------------------------------------------------------------- */
+
+/* All signals but those of faults wait meanwhile, so that none is missed between two looks. */
+static uint64_t hold_all(void)
+{
+	sigset_t set;
+	uint64_t mask;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	sigdelset(&set, SIGFPE);
+	sigdelset(&set, SIGILL);
+	sigdelset(&set, SIGTRAP);
+	sigdelset(&set, SIGABRT);
+	memcpy(&mask, &set, sizeof(mask));
+	return kbi_signal_mask(mask);
+}
+
+static void cancel_with(uint64_t mask)
+{
+	uint64_t held;
+
+	if (kbi_likely(!kbi_cancel_pending()))
+		return;
+	held = kbi_signal_mask(mask);
+	kbi_cancel_act();
+	kbi_signal_mask(held);
+}
+
+/* mask: lets through what it waits for; the caller's is `before` and is back at the end. */
+static int suspend(uint64_t mask, uint64_t before)
+{
+	struct kbi_task *self = kbi_self();
+	uint64_t pause = PAUSE_MIN_NS;
+
+	for (;;) {
+		cancel_with(before);
+		if (kbi_signal_waits(mask))
+			break;
+		kbi_waitq_sleep(self, kbi_posix_until_cancelled(kbi_timer_now() + pause));
+		kbi_signal_resumed();
+		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
+	}
+	kbi_signal_mask(mask);
+	kbi_signal_mask(before);
+	return answer(-EINTR);
+}
+
+KBI_POSIX_API int sigsuspend(const sigset_t *set)
+{
+	uint64_t mask;
+
+	if (!kbi_posix_light())
+		return kbi_libc()->sigsuspend(set);
+	memcpy(&mask, set, sizeof(mask));
+	return suspend(mask, hold_all());
+}
+
+KBI_POSIX_API int pause(void)
+{
+	uint64_t before;
+
+	if (!kbi_posix_light())
+		return kbi_libc()->pause();
+	before = hold_all();
+	return suspend(before, before);
 }
