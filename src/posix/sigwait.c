@@ -1,5 +1,5 @@
-/* posix/sigwait.c - sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause. A lightweight thread that waits for signals must not
- * block its virtual processor: programs keep a thread for that all their life. It asks the kernel without
+/* posix/sigwait.c - sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause. A lightweight thread that waits for signals
+ * must not block its virtual processor: programs keep a thread for that all their life. It asks the kernel without
  * waiting and sleeps in between, first 100 us, doubling up to 10 ms. Signals sent to the thread itself are
  * looked at first. Callers: programs. They may switch and are cancellation points. */
 #include "posix/posix.h"
