@@ -36,10 +36,25 @@ struct kbi_thread_hooks kbi_thread_hooks;
 /* Classes of the default stack: light, own TLS. */
 static int default_class[2];
 
+/* The class that was asked for last, by size: pthread_create names the same size each time. */
+static a64 recent[2]; /* size << 8 | class */
+
 static int class_for(const struct kbi_thread_attr *a)
 {
-	return a->stack_size ? kbi_stack_class(a->stack_size, a->own_tls) : default_class[a->own_tls];
+	uint64_t last = a_load_rlx(&recent[a->own_tls]);
+	int class;
+
+	if (!a->stack_size)
+		return default_class[a->own_tls];
+	if (last >> 8 == a->stack_size)
+		return (int)(last & 0xff);
+	class = kbi_stack_class(a->stack_size, a->own_tls);
+	if (class >= 0)
+		a_store_rlx(&recent[a->own_tls], (uint64_t)a->stack_size << 8 | (unsigned)class);
+	return class;
 }
+
+_Static_assert(KBI_STACK_CLASSES <= 256, "a class fits in eight bits");
 
 static unsigned slot_of(const struct kbi_vp *vp)
 {
@@ -99,13 +114,27 @@ static KBI_NOINLINE void set_name(struct kb_thread *t, const char *name)
 	t->named = true;
 }
 
-/* The common case in line: a VP creates a thread on a stack of the default size. */
+/* The common case in line: a VP creates a thread, and its slot has what that takes. */
 static inline int promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
 {
-	if (kbi_unlikely(!vp || a->stack_size || at_once(a) || kbi_stack_reserve(vp->stacks, default_class[a->own_tls])))
+	int class = default_class[a->own_tls];
+
+	if (kbi_unlikely(!vp || a->stack_low))
 		return get_stack(t, a, vp);
-	t->stack_class = (uint8_t)default_class[a->own_tls];
-	return 0;
+	if (a->stack_size)
+		class = class_for(a);
+	if (kbi_unlikely(class < 0))
+		return EAGAIN;
+	if (kbi_unlikely(kbi_stack_reserve(vp->stacks, class)))
+		return get_stack(t, a, vp);
+	t->stack_class = (uint8_t)class;
+	if (!at_once(a))
+		return 0;
+	t->stack = kbi_stack_get(vp->stacks, class);
+	if (kbi_likely(t->stack != NULL))
+		return 0;
+	kbi_stack_unreserve_slow(vp->id + 1, class);
+	return get_stack(t, a, vp);
 }
 
 static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
