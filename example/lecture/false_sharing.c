@@ -1,6 +1,7 @@
-/* Two threads write two variables that have nothing to do with each other, but lie in one cache line: the line travels
- * between the cores at each write. A line's distance between them, and each core keeps its own. What is measured depends on
- * the machine (with one core there is no difference); what is checked is where the variables lie. */
+/* Two threads write two variables that have nothing to do with each other, but lie in one cache line: the
+ * line travels between the cores at each write. A line's distance between them, and each core keeps its
+ * own. What is measured depends on the machine (with one core there is no difference); what is checked is
+ * where the variables lie. */
 #include "two.h"
 
 enum { WRITES = 5000000, LINE = 64 };

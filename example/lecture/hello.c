@@ -1,6 +1,7 @@
-/* One thread prints "goto statement reached", another "Hello World", through a library that was written without threads in
- * mind: its position in the line is common to both. On the display: neither the one nor the other. Wrap the library's
- * calls with a mutex, or mend the library: stdio's own functions lock the stream for the length of a call. */
+/* One thread prints "goto statement reached", another "Hello World", through a library that was written
+ * without threads in mind: its position in the line is common to both. On the display: neither the one nor
+ * the other. Wrap the library's calls with a mutex, or mend the library: stdio's own functions lock the
+ * stream for the length of a call. */
 #include "two.h"
 
 static char display[64];

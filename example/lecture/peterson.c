@@ -1,10 +1,10 @@
-/* Mutual exclusion with loads and stores only (Peterson). On paper it is right: each says that it wants in, gives the other
- * the way, and waits while the other wants in and has it. On a processor it is not: a store waits in the store buffer while
- * the load behind it is already done, so both may read active[other] as 0 before either active[me] = 1 is seen.
- * x86 allows this one reordering, others allow more. The cure is a full fence between "I want in" and "does he?" - and,
- * in a program for people, a mutex.
- * Spinning has a second defect: with both threads on one processor the one that waits keeps the other from going on,
- * so the loop must give the processor up now and then. */
+/* Mutual exclusion with loads and stores only (Peterson). On paper it is right: each says that it wants
+ * in, gives the other the way, and waits while the other wants in and has it. On a processor it is not: a
+ * store waits in the store buffer while the load behind it is already done, so both may read active[other]
+ * as 0 before either active[me] = 1 is seen. x86 allows this one reordering, others allow more. The cure
+ * is a full fence between "I want in" and "does he?" - and, in a program for people, a mutex.
+ * Spinning has a second defect: with both threads on one processor the one that waits keeps the other from
+ * going on, so the loop must give the processor up now and then. */
 #include "two.h"
 
 #include <stdatomic.h>

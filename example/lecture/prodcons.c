@@ -1,8 +1,8 @@
 /* The busy-waiting producer and consumer. Two defects:
- * - it waits by looking. With both on one processor the one that looks keeps the other from changing anything: without the
- *   bound below it would look for ever;
- * - in and out are plain variables: neither the compiler nor the processor has to show the item before the count
- *   (here they are atomic, so that the first defect can be seen alone).
+ * - it waits by looking. With both on one processor the one that looks keeps the other from changing
+ *   anything: without the bound below it would look for ever;
+ * - in and out are plain variables: neither the compiler nor the processor has to show the item before the
+ *   count (here they are atomic, so that the first defect can be seen alone).
  * Right: two semaphores count the full and the free places. Who has nothing to do sleeps, and is woken. */
 #include "two.h"
 

@@ -1,6 +1,7 @@
-/* putc locks the stream for each character: dear, and yet two threads' words mix. putc_unlocked does not lock: cheap, and
- * on its own a data race. flockfile round a loop of putc_unlocked is both cheap and right: one lock for a word.
- * (A thread of the native interface must not wait with a stream locked, see the warnings in README; here none does.) */
+/* putc locks the stream for each character: dear, and yet two threads' words mix. putc_unlocked does not
+ * lock: cheap, and on its own a data race. flockfile round a loop of putc_unlocked is both cheap and
+ * right: one lock for a word. (A thread of the native interface must not wait with a stream locked, see
+ * the warnings in README; here none does.) */
 #include "two.h"
 
 #include <stdbool.h>

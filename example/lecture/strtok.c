@@ -1,7 +1,7 @@
-/* strtok keeps where it stands in a static variable: two threads that cut their strings turn by turn get pieces of each
- * other's. Three ways to cope, in the order of the lecture: give each thread its own variable (the drop-in does that for
- * unmodified programs), let the caller free what is returned, or change the interface: strtok_r, whose third argument is the
- * caller's place to stand. */
+/* strtok keeps where it stands in a static variable: two threads that cut their strings turn by turn get
+ * pieces of each other's. Three ways to cope, in the order of the lecture: give each thread its own
+ * variable (the drop-in does that for unmodified programs), let the caller free what is returned, or
+ * change the interface: strtok_r, whose third argument is the caller's place to stand. */
 #include "two.h"
 
 static char *where; /* the static variable inside */
@@ -37,7 +37,8 @@ static int run(int how)
 	mixed_up = 0;
 	memset(taken, 0, sizeof(taken));
 	two(cut, TOGETHER);
-	printf("%s: \"a b c\" gave %s, \"x y z\" gave %s\n", how ? "wrong: strtok" : "right: strtok_r", taken[0], taken[1]);
+	printf("%s: \"a b c\" gave %s, \"x y z\" gave %s\n", how ? "wrong: strtok" : "right: strtok_r", taken[0],
+	       taken[1]);
 	return mixed_up;
 }
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Together on one virtual processor, where a thread runs until it waits or yields, so that the order of steps is ours
- * to choose; or each on its own, as far as there are two. */
+/* Together on one virtual processor, where a thread runs until it waits or yields, so that the order of
+ * steps is ours to choose; or each on its own, as far as there are two. */
 enum where { TOGETHER, APART };
 
 static inline void two(void *(*fn)(void *), enum where where)

@@ -1,10 +1,11 @@
-/* posix/stdio.c - the lock of a stream. It is libc's: recursive, its owner is a control block and so a thread of ours.
- * But libc waits for it in the kernel, and with it every thread of that virtual processor, the holder perhaps among
- * them: whoever holds it may be suspended (flockfile round a wait, a callback of fopencookie) or be blocked in write()
- * while its reader waits behind. So a lightweight thread takes the lock here before it enters libc, as posix/delegate
- * does: it tries and sleeps in between. Inside, libc takes it once more without waiting. Unlocking is libc's; so are
- * ftrylockfile, the *_unlocked functions and all calls of kernel threads. stdio.def has a row for each function.
- * Not reached: what libc calls inside itself (err, error, syslog, putpwent).
+/* posix/stdio.c - the lock of a stream. It is libc's: recursive, its owner is a control block and so a
+ * thread of ours. But libc waits for it in the kernel, and with it every thread of that virtual processor,
+ * the holder perhaps among them: whoever holds it may be suspended (flockfile round a wait, a callback of
+ * fopencookie) or be blocked in write() while its reader waits behind. So a lightweight thread takes the
+ * lock here before it enters libc, as posix/delegate does: it tries and sleeps in between. Inside, libc
+ * takes it once more without waiting. Unlocking is libc's; so are ftrylockfile, the *_unlocked functions
+ * and all calls of kernel threads. stdio.def has a row for each function. Not reached: what libc calls
+ * inside itself (err, error, syslog, putpwent).
  * Callers: programs. May switch. Cancellation may pass through these frames. */
 #include "posix/posix.h"
 

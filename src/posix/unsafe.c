@@ -1,9 +1,10 @@
-/* posix/unsafe.c - the functions that POSIX does not ask to be thread-safe, made so: results that libc keeps in one place
- * for the process lie in blocks of the caller's own here, and what works on common data has a lock that suspends the
- * thread, not the virtual processor. unsafe.def has a row for each function and says what becomes of it. A result is good
- * until the same thread calls the same function again, as without threads. Values, errno and the rest are libc's.
- * As long as there is one thread, and inside our own library, libc's function is called and nothing else.
- * Callers: programs. May switch. Cancellation may pass through these frames. */
+/* posix/unsafe.c - the functions that POSIX does not ask to be thread-safe, made so: results that libc
+ * keeps in one place for the process lie in blocks of the caller's own here, and what works on common data
+ * has a lock that suspends the thread, not the virtual processor. unsafe.def has a row for each function
+ * and says what becomes of it. A result is good until the same thread calls the same function again, as
+ * without threads. Values, errno and the rest are libc's. As long as there is one thread, and inside our
+ * own library, libc's function is called and nothing else. Callers: programs. May switch. Cancellation may
+ * pass through these frames. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>
@@ -51,8 +52,8 @@ static char *walk_environment(const char *name)
 	return NULL;
 }
 
-/* An allocator asks for its settings when it is first called, perhaps by the look-up itself: until our constructor has
- * run, that is done without libc. */
+/* An allocator asks for its settings when it is first called, perhaps by the look-up itself: until our
+ * constructor has run, that is done without libc. */
 static struct originals table = { .getenv = walk_environment, .secure_getenv = walk_environment };
 
 #define SLOT(name) { #name, (void **)&table.name },

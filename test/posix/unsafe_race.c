@@ -1,6 +1,7 @@
-/* What is one for the process and has a lock: the sequences of random numbers lose nothing and give nothing twice, a hash
- * table takes entries from several threads, the environment is read while others write it. Plain, only what glibc
- * promises: its random number generators, tables and environment are not made for threads. */
+/* What is one for the process and has a lock: the sequences of random numbers lose nothing and give
+ * nothing twice, a hash table takes entries from several threads, the environment is read while others
+ * write it. Plain, only what glibc promises: its random number generators, tables and environment are not
+ * made for threads. */
 #include "test.h"
 
 #include <dlfcn.h>
