@@ -25,7 +25,7 @@ enum {
 	NET_FIRST = 1000000,    /* ns: first look of a sleeping monitor */
 	NET_LAST = 10000000,    /* ns: and its longest period */
 	DEADLOCK_AFTER = 1000000000,
-	BACKOFF_MAX = 4096,
+	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
 	FINE = 400,             /* ns: tasks that are shorter stay where they are */
 	FINE_SKIP_MAX = 1024,
 };

@@ -8,7 +8,7 @@ struct kbi_vp **kbi_vps;
 unsigned kbi_vp_n;
 struct kbi_crowd kbi_crowd;
 
-/* Pushes after which a sleeping VP is woken again, when waking it has gained nothing so far. */
+/* Pushes after which a sleeping VP is woken for two tasks or more, when waking it has gained nothing so far. */
 enum { SHARE_SKIP_MAX = 4096 };
 /* Tasks that idle VPs get from one that has fine ones. */
 enum { SAMPLE = 16 };
@@ -55,6 +55,8 @@ void kbi_vp_share(struct kbi_vp *vp)
 		kbi_vp_exchange(vp, KBI_POLL_PUSH);
 		return;
 	}
+	if (n >= 2 && vp->share_skip > SHARE_SKIP_MAX)
+		vp->share_skip = SHARE_SKIP_MAX;
 	if (a_load_rlx(&kbi_crowd.polling) || (vp->share_skip > 0 && a_load_rlx(&kbi_crowd.monitors))) {
 		vp->share_skip -= vp->share_skip > 0;
 		return;
