@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-enum { N = 100000 };
+enum { N = TEST_THREADS(100000) };
 
 static kb_thread_t t[N];
 static kb_sem_t gate;

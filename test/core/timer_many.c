@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-enum { N = 20000 };
+enum { N = TEST_THREADS(20000) };
 
 static kb_sem_t gate;
 static uint32_t timed_out, woken;
