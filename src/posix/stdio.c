@@ -75,10 +75,22 @@ static int attempt(void *f)
 	return table.ftrylockfile(f) == 0 ? 0 : EBUSY;
 }
 
+/* A thread of ours that may be suspended here: not a handler that has interrupted our own library. */
+static bool may_wait(void)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	return self && a_load_rlx(&self->np) == 0;
+}
+
 static KBI_NOINLINE void wait_for(FILE *f)
 {
 	int saved = errno;
 
+	if (!may_wait()) {
+		table.flockfile(f);
+		return;
+	}
 	kbi_delegate_wait(attempt, f, CLOCK_MONOTONIC, NULL);
 	errno = saved;
 }
@@ -238,7 +250,7 @@ KBI_POSIX_API int fflush(FILE *f)
 	const struct originals *real = libc();
 	HOLDING(f);
 
-	if (!f && kbi_posix_light() && real->_IO_list_lock && real->_IO_iter_file)
+	if (!f && may_wait() && real->_IO_list_lock && real->_IO_iter_file)
 		return flush_all(real);
 	return real->fflush(f);
 }

@@ -174,6 +174,51 @@ static void closing(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
+/* ---- a thread that is cancelled within a call leaves the stream free ------------------------------- */
+
+static ssize_t cancelled_write(void *unused, const char *buf, size_t n)
+{
+	(void)unused, (void)buf;
+	own_time(3);
+	pthread_testcancel();
+	return (ssize_t)n;
+}
+
+static void *print_and_die(void *arg)
+{
+	FILE *g = arg;
+
+	pthread_cancel(pthread_self());
+	fprintf(g, "%d%s", 1, "text");
+	CHECK(!"it was not cancelled");
+	return NULL;
+}
+
+static void *use_it(void *arg)
+{
+	FILE *g = arg;
+
+	CHECK_EQ(ftrylockfile(g), 0);
+	funlockfile(g);
+	return NULL;
+}
+
+static void cancelled(void)
+{
+	FILE *g = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = cancelled_write });
+	pthread_t t;
+	void *result;
+
+	CHECK(g != NULL);
+	CHECK_EQ(setvbuf(g, NULL, _IONBF, 0), 0);
+	CHECK_EQ(pthread_create(&t, NULL, print_and_die, g), 0);
+	CHECK_EQ(pthread_join(t, &result), 0);
+	CHECK(result == PTHREAD_CANCELED);
+	CHECK_EQ(pthread_create(&t, NULL, use_it, g), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	fclose(g);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path), fd2 = mkstemp(wide_path);
@@ -189,5 +234,6 @@ int main(void)
 	for (unsigned i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		blocked_call(i);
 	closing();
+	cancelled();
 	return 0;
 }
