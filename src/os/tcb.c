@@ -209,8 +209,6 @@ static int make(struct kbi_tcb *t, enum kbi_tcb_mode how)
 	return err;
 }
 
-/* The slab may be a program's own stack, of any alignment. Libc is told of its aligned part: sanitizers ask libc
- * for the bounds and want them at multiples of 8. */
 static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self, enum kbi_tcb_mode how)
 {
 	int err;
@@ -224,10 +222,21 @@ static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned
 	return err;
 }
 
+/* The slab may be a program's own stack, of any alignment. Libc is told of its aligned part: sanitizers ask libc
+ * for the bounds and want them at multiples of 8. */
+static void align(void **low, size_t *size)
+{
+	uintptr_t from = ((uintptr_t)*low + 15) & ~(uintptr_t)15, end = ((uintptr_t)*low + *size) & ~(uintptr_t)15;
+
+	*low = (void *)from;
+	*size = end > from ? end - from : 0;
+}
+
 int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
 {
 	if (!kbi_tcb_available)
 		return ENOTSUP;
+	align(&slab_low, &slab_size);
 	if (slab_size < kbi_tcb_slab_min())
 		return EINVAL;
 	return make_in(t, slab_low, slab_size, id, self, KBI_TCB_TEMPLATE);
@@ -244,6 +253,7 @@ int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, uns
 
 	if (!kbi_tcb_available || !kbi_tcb_can_end())
 		return ENOTSUP;
+	align(&slab_low, &slab_size);
 	if (slab_size < least_slab(how))
 		return EINVAL;
 	return make_in(t, slab_low, slab_size, id, self, how);
