@@ -17,6 +17,7 @@
 #include "os/sys.h"
 
 bool (*kbi_agent_deadlock)(void);
+void (*kbi_agent_sleeps)(struct kbi_vp *vp);
 
 enum {
 	SPINS_QUIET = 64,       /* looks before it says that it is idle: a conversation between VPs ends sooner */
@@ -274,6 +275,8 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	bool monitoring, over;
 	uint64_t left;
 
+	if (kbi_agent_sleeps)
+		kbi_agent_sleeps(vp);
 	set_idle(vp, KBI_IDLE_SLEEPING);
 	a_store_rel(&vp->doze, KBI_DOZE_YES);
 	a_fence_sc(); /* partner: the fence of every maker of work, before it reads doze or idle */

@@ -9,5 +9,7 @@ void kbi_agent_run(struct kbi_vp *vp) KBI_NORETURN;
 /* Last words when all threads wait for each other for a second and nothing of ours can wake them; NULL: none. False:
  * something else may, so nothing was said. */
 extern bool (*kbi_agent_deadlock)(void);
+/* Called before a VP sleeps in the kernel, NULL: nothing. The drop-in closes it to signals. */
+extern void (*kbi_agent_sleeps)(struct kbi_vp *vp);
 
 #endif

@@ -54,13 +54,18 @@ static void *body(void *arg)
 
 static sigset_t programs_mask, bodys_mask; /* constant once bodies run */
 static bool masked;
+bool kbi_body_open;
 
 /* Signals of the program go to kernel threads that run its code with its mask; a body starts with all blocked
- * but the tick and the faults. */
+ * but the tick and the faults, or with its creator's mask. */
 static void body_mask(sigset_t *old)
 {
 	sigset_t set;
 
+	if (kbi_body_open) {
+		kbi_real.pthread_sigmask(SIG_BLOCK, NULL, old);
+		return;
+	}
 	sigfillset(&set);
 	sigdelset(&set, KBI_TICK_SIGNAL);
 	sigdelset(&set, SIGSEGV);

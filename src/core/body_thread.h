@@ -20,5 +20,7 @@ void kbi_body_agent(void *vp);
  * mask and has the program's until kbi_body_mask_again(old). */
 bool kbi_body_programs_mask(sigset_t *old);
 void kbi_body_mask_again(const sigset_t *old);
+/* Bodies start with the signal mask of their creator: the drop-in, whose handlers find their thread by themselves. */
+extern bool kbi_body_open;
 
 #endif

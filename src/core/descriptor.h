@@ -12,6 +12,13 @@
 struct kbi_cell;
 struct kbi_watch;
 
+/* The drop-in's signals, as sets: bit n - 1 for signal n. Here, because a descriptor outlives its thread. */
+struct kbi_signals {
+	a64 mask;    /* those it blocks; written by itself */
+	a64 pending; /* those that were sent to it and wait; any thread */
+	a64 wanted;  /* those it waits for in sigwait; written by itself */
+};
+
 struct kb_thread {
 	struct kbi_task task; /* first */
 	/* line 1. The thread itself, its creator, its joiner */
@@ -36,6 +43,7 @@ struct kb_thread {
 	uint64_t got_value;            /* and the message */
 	/* line 3 */
 	char name[16];        /* empty unless named */
+	struct kbi_signals signals;
 	struct kbi_san san;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 

@@ -16,7 +16,7 @@
 
 enum { ALT_STACK = 32768 };
 
-static void tick(int sig)
+void kbi_preempt_tick(int sig)
 {
 	struct kbi_task *self = kbi_self_raw();
 	int saved = errno;
@@ -87,12 +87,12 @@ void kbi_preempt_alt_stack(void)
 	stack_t ss = { .ss_sp = kbi_sys_map(ALT_STACK), .ss_size = ALT_STACK };
 
 	if (ss.ss_sp)
-		sigaltstack(&ss, NULL);
+		kbi_sys(SYS_sigaltstack, &ss, NULL);
 }
 
 void kbi_preempt_setup(void)
 {
-	struct sigaction sa = { .sa_handler = tick, .sa_flags = SA_RESTART };
+	struct sigaction sa = { .sa_handler = kbi_preempt_tick, .sa_flags = SA_RESTART };
 	struct sigaction old;
 
 	sigfillset(&sa.sa_mask);

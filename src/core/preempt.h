@@ -15,5 +15,7 @@ void kbi_preempt_setup(void);
 /* An alternate signal stack for the kernel thread that calls: overflow of a thread's stack is reported on it. */
 void kbi_preempt_alt_stack(void);
 void kbi_preempt_send(struct kbi_vp *vp);
+/* What its handler does, for a handler of the program's on the same signal. */
+void kbi_preempt_tick(int sig);
 
 #endif

@@ -70,7 +70,7 @@ static void remove_if_stale(key_t key)
 {
 	int id = semget(key, 0, 0), pid = id < 0 ? -1 : semctl(id, 0, GETPID);
 
-	if (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+	if (pid > 0 && kbi_sys(SYS_kill, pid, 0) == -ESRCH)
 		semctl(id, 0, IPC_RMID);
 }
 

@@ -436,16 +436,17 @@ static inline bool has_ended(struct kb_thread *t)
 	return (uintptr_t)a_load_acq(&t->join) & 1;
 }
 
-static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline)
+static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline,
+				     int (*stop)(struct kbi_task *))
 {
-	void *mine = self;
-
 	while (!has_ended(t)) {
-		if (kbi_timer_sleep(self, deadline) != ETIMEDOUT)
-			continue;
-		mine = self;
-		if (a_cas_acqrel(&t->join, &mine, NULL))
-			return ETIMEDOUT;
+		int e = stop ? stop(self) : 0;
+		void *mine = self;
+
+		if (!e)
+			e = kbi_timer_sleep(self, deadline);
+		if (e && a_cas_acqrel(&t->join, &mine, NULL))
+			return e;
 	}
 	return 0;
 }
@@ -489,7 +490,8 @@ static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void *
 }
 
 /* Whatever is not the common case of a join. mine: t's joiner is self already. */
-static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine)
+static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine,
+				  int (*stop)(struct kbi_task *))
 {
 	void *none = NULL;
 
@@ -502,7 +504,7 @@ static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, ui
 			return none == ENDED ? 0 : EINVAL;
 		mine = true;
 	}
-	return mine ? wait_for_end(self, t, deadline) : 0;
+	return mine ? wait_for_end(self, t, deadline, stop) : 0;
 }
 
 /* The common case: self, on a VP, is the first to join and has all the time. False: it is not, or has to wait. */
@@ -519,7 +521,8 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 	return has_ended(t);
 }
 
-KBI_NOINLINE KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline)
+KBI_NOINLINE KBI_FLATTEN int kbi_thread_join_until(struct kb_thread *t, void **result, uint64_t deadline,
+						   int (*stop)(struct kbi_task *self))
 {
 	struct kbi_task *self = kbi_self_raw();
 	bool mine = false;
@@ -534,7 +537,7 @@ KBI_NOINLINE KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result,
 	kbi_np_enter(self);
 	/* acquire: partner is the exchange in ended */
 	if (a_load_acq(&t->join) != ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine)))
-		e = join_slow(self, t, deadline, mine);
+		e = join_slow(self, t, deadline, mine, stop);
 	if (kbi_likely(!e)) {
 		if (result)
 			*result = t->result;
@@ -542,6 +545,11 @@ KBI_NOINLINE KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result,
 	}
 	kbi_np_leave(self);
 	return e;
+}
+
+int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline)
+{
+	return kbi_thread_join_until(t, result, deadline, NULL);
 }
 
 int kbi_thread_detach(struct kb_thread *t)

@@ -1,54 +1,71 @@
-/* posix/cancel.c - pthread_cancel, deferred. The state lives where libc has it, in the cancelhandling word
- * of each thread's own control block, so libc's setcancelstate, setcanceltype, testcancel and its own
+/* posix/cancel.c - pthread_cancel, deferred and asynchronous. The state lives where libc has it, in the
+ * cancelhandling word of each thread's own control block, so libc's setcancelstate, testcancel and its own
  * cancellation points work unchanged on lightweight threads. We set the mark (libc's pthread_cancel would
- * signal a kernel thread that does not exist) and wake the thread if it waits in one of our cancellation
- * points. Asynchronous cancellation acts at the next cancellation point. A thread inside a blocking system
- * call sees the mark when that returns. Where libc does not tell the word's place: ENOSYS, with one message.
+ * signal a kernel thread that does not exist), wake the thread if it waits in one of our functions, and, if it
+ * runs, send libc's own signal for this to the kernel thread it is on (signal_attention.c).
+ * Where libc does not tell the word's place: ENOSYS, with one message.
  * Callers: programs, this room. */
 #include "posix/posix.h"
 
-#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <string.h>
 
+#include "core/vp.h"
 #include "core/wait.h"
 #include "os/sys.h"
-
-ptrdiff_t kbi_cancel_at;
-
-/* As glibc tells debuggers: bits, count, offset. Checked by switching cancellation off and on. */
-void kbi_cancel_find(void)
-{
-	const uint32_t *place = dlsym(RTLD_DEFAULT, "_thread_db_pthread_cancelhandling");
-	int old;
-	bool ok;
-
-	if (kbi_cancel_at || !place || place[0] != 32)
-		return;
-	kbi_cancel_at = (ptrdiff_t)place[2];
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-	ok = a_load_rlx(kbi_cancel_word(pthread_self())) & KBI_CANCEL_DISABLED;
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-	ok = ok && !(a_load_rlx(kbi_cancel_word(pthread_self())) & KBI_CANCEL_DISABLED);
-	pthread_setcancelstate(old, NULL);
-	if (!ok)
-		kbi_cancel_at = 0;
-}
-
-void kbi_cancel_fresh(pthread_t t)
-{
-	uint32_t old = kbi_cancel_at ? a_load_rlx(kbi_cancel_word(t)) : 0;
-
-	if (kbi_unlikely(old))
-		a_store_rlx(kbi_cancel_word(t), 0); /* nobody knows the new thread yet */
-}
-
-void kbi_cancel_act(void)
-{
-	pthread_testcancel();
-}
 
 int kbi_posix_stop(struct kbi_task *self)
 {
 	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : kbi_posix_stop_signal(self);
+}
+
+/* libc acts at once if the mark is there already. From here on every suspension looks for it. */
+KBI_POSIX_API int pthread_setcanceltype(int type, int *old)
+{
+	if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
+		a_store_rlx(&kbi_signal_watch, 1);
+	return kbi_libc()->pthread_setcanceltype(type, old);
+}
+
+/* ---- calling out ---------------------------------------------------------------------------------------- */
+
+/* From 2.41 on libc's system calls do not say in the word that they may be cancelled: its handler looks where the
+ * thread is. */
+static bool region_is_marked(void)
+{
+	static a32 known; /* 0: not asked, 1 no, 2 yes */
+	uint32_t answer = a_load_rlx(&known);
+
+	if (!answer) {
+		answer = strverscmp(gnu_get_libc_version(), "2.41") < 0 ? 2 : 1;
+		a_store_rlx(&known, answer);
+	}
+	return answer == 2;
+}
+
+/* Is a signal of use to the thread? */
+static bool is_open(uint32_t word)
+{
+	enum { SHUT = KBI_CANCEL_DISABLED | KBI_CANCEL_EXITING };
+
+	return !(word & SHUT) && (word & KBI_CANCEL_ASYNC || !region_is_marked());
+}
+
+/* If t is where the signal is of use its kernel thread gets it. Another thread there by then ignores it, but it may
+ * end a poll or the like with EINTR: so a thread that is cancelled waits in settle for us. */
+static void call_out(struct kb_thread *t, pthread_t id)
+{
+	a32 *calling = &kbi_posix_record(id)->calling;
+	uint64_t st;
+
+	a_add_acqrel(calling, 1);
+	a_fence_sc(); /* partner: libc's atomic change of the word when the thread begins to unwind */
+	/* acquire: partner is the store at its resume */
+	st = a_load_acq(&t->task.state);
+	if (kbi_state_kind(st) == KBI_TASK_RUNNING && is_open(a_load_rlx(kbi_cancel_word(id))))
+		kbi_signal_knock((int)a_load_rlx(&kbi_vps[kbi_state_vp(st)]->tid));
+	/* release: partner is the acquire in settle */
+	a_sub_acqrel(calling, 1);
 }
 
 static int cancel_light(struct kb_thread *t, pthread_t id)
@@ -61,7 +78,9 @@ static int cancel_light(struct kb_thread *t, pthread_t id)
 		return ENOSYS;
 	}
 	a_or_acqrel(kbi_cancel_word(id), KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED);
+	a_fence_sc(); /* partner: libc's atomic change of the word when the thread enters a cancellation point */
 	kbi_wait_wake(&t->task);
+	call_out(t, id);
 	return 0;
 }
 
@@ -74,6 +93,7 @@ KBI_POSIX_API int pthread_cancel(pthread_t id)
 
 	if (gone)
 		return ESRCH;
+	kbi_signal_listen();
 	if (t && !pthread_equal(id, pthread_self()))
 		return cancel_light(t, id);
 	task = kbi_posix_task(id);
@@ -82,4 +102,15 @@ KBI_POSIX_API int pthread_cancel(pthread_t id)
 	if (e == 0 && task)
 		kbi_wait_wake(task);
 	return e;
+}
+
+/* ---- the end of a thread --------------------------------------------------------------------------------- */
+
+/* Its destructors are not cancelled: nothing is left to unwind to. A mark set at this moment may get lost. */
+void kbi_cancel_over(void)
+{
+	a32 *word = kbi_cancel_word(kbi_posix_self());
+
+	if (kbi_cancel_at)
+		a_store_rlx(word, a_load_rlx(word) | KBI_CANCEL_EXITING);
 }

@@ -94,6 +94,7 @@ void kbi_key_find(void)
 
 void kbi_key_run_destructors(void)
 {
+	kbi_cancel_over();
 	if (call_tls_dtors)
 		call_tls_dtors();
 	for (int i = 0; i < PTHREAD_DESTRUCTOR_ITERATIONS; i++)

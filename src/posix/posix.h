@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/msg.h>
@@ -48,6 +49,7 @@ int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t bytes);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
 		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+void __longjmp_chk(struct __jmp_buf_tag env[1], int value) KBI_NORETURN;
 
 /* One pointer for each row of names.def that says BOTH. */
 struct kbi_libc {
@@ -89,12 +91,12 @@ struct kbi_posix_thread {
 	void *exit_value;     /* what it gave pthread_exit */
 	uint8_t exiting;      /* it has called pthread_exit */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
-	uint8_t has_mask;
-	uint64_t mask;        /* its signal mask, as the kernel's sigset, if has_mask */
+	uint32_t handled;     /* handlers of the program that have run on it; how many have not returned: */
+	uint32_t in_handler;
+	uint64_t mask_outside; /* its mask before the first of those */
+	stack_t alternate;     /* its alternate signal stack; no ss_sp: none */
 	/* any thread */
-	a64 pending;          /* signals sent to it while it did not run: bit n - 1 */
-	a64 queued;           /* 1 + the value of a pending pthread_sigqueue, 0 none; its signal: */
-	a32 queued_signal;
+	a32 calling;          /* how many are about to signal its kernel thread for a cancellation */
 	/* a kernel thread that our pthread_create made by libc's */
 	a32 kernel;
 	kb_sem_t ended;       /* posted at its end, so that a lightweight joiner need not block in libc */
@@ -187,7 +189,9 @@ static inline struct kbi_until kbi_posix_until_cancelled(uint64_t deadline)
 /* What kbi_posix_stop_signal would say of a thread to which no signal was sent, in line. */
 static inline bool kbi_posix_calm(void)
 {
-	return kbi_likely(!a_load_rlx(&kbi_posix_me.pending));
+	struct kbi_task *self = kbi_self_raw();
+
+	return kbi_likely(!self || !a_load_rlx(&kbi_thread_of(self)->signals.pending));
 }
 
 /* Acts on a pending pthread_cancel of the caller: at the beginning of a cancellation point, and at its end if
@@ -198,6 +202,7 @@ extern ptrdiff_t kbi_cancel_at;
 /* The bits of glibc's word. */
 enum {
 	KBI_CANCEL_DISABLED = 1,
+	KBI_CANCEL_ASYNC = 2, /* by the program, or by libc around a system call */
 	KBI_CANCEL_CANCELING = 4,
 	KBI_CANCEL_CANCELED = 8,
 	KBI_CANCEL_EXITING = 16,
@@ -216,6 +221,12 @@ static inline bool kbi_cancel_pending(void)
 	       (a_load_rlx(kbi_cancel_word(kbi_posix_self())) & LOOKED_AT) == KBI_CANCEL_CANCELED;
 }
 
+/* The same, and it is to act anywhere. */
+static inline bool kbi_cancel_async(void)
+{
+	return kbi_cancel_pending() && (a_load_rlx(kbi_cancel_word(kbi_posix_self())) & KBI_CANCEL_ASYNC);
+}
+
 static inline void kbi_cancel_test(void)
 {
 	if (kbi_unlikely(kbi_cancel_pending()))
@@ -225,6 +236,8 @@ static inline void kbi_cancel_test(void)
 /* The block of a new thread, which may have served one that was cancelled. */
 void kbi_cancel_fresh(pthread_t t);
 void kbi_cancel_find(void);
+/* Before destructors of an ending thread run. */
+void kbi_cancel_over(void);
 
 /* After a suspension: signals that were sent meanwhile and the thread's own signal mask take effect on the
  * kernel thread it came back on. true: a handler without SA_RESTART ran: the call returns EINTR where it may.
@@ -235,17 +248,23 @@ static inline bool kbi_signal_resumed(void)
 {
 	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
 }
-/* A signal of the set that was sent to the caller: its number, and *info; 0 none. */
-int kbi_signal_take(const sigset_t *set, siginfo_t *info);
-/* The caller gets this signal mask, as the kernel's sigset; what waits and is let through is delivered before it
- * returns. The mask before. */
-uint64_t kbi_signal_mask(uint64_t mask);
-/* Is there a signal, for the caller or the process, that this mask lets through and that is not ignored? */
-bool kbi_signal_waits(uint64_t mask);
+struct kbi_borrowed {
+	struct kbi_task *self;
+	uint64_t mask;
+};
+bool kbi_signal_borrow_mask(const sigset_t *set, struct kbi_borrowed *b);
+void kbi_signal_return_mask(const struct kbi_borrowed *b);
+/* From now on a thread that runs looks up when its kernel thread is sent libc's signal for cancellation. */
+void kbi_signal_listen(void);
+/* Sends that. */
+void kbi_signal_knock(int tid);
 /* What a new thread gets from its creator. */
-void kbi_signal_inherit(struct kbi_posix_thread *child, const sigset_t *given);
-/* Before the runtime starts: the mask that threads have until they set one. */
+void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given);
+/* Before the runtime starts, and after it. */
 void kbi_signal_start(void);
+void kbi_signal_started(void);
+/* At the end of a thread: what was sent to it and not handled. */
+void kbi_signal_thread_ends(void);
 
 /* 0, EINVAL, EPERM: as the kernel would answer sched_setscheduler. */
 int kbi_about_may_schedule(int policy, int priority);

@@ -1,50 +1,103 @@
-/* posix/sigwait.c - sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause. A lightweight thread that waits for signals
- * must not block its virtual processor: programs keep a thread for that all their life. It asks the kernel without
- * waiting and sleeps in between, first 100 us, doubling up to 10 ms. Signals sent to the thread itself are
- * looked at first. Callers: programs. They may switch and are cancellation points. */
-#include "posix/posix.h"
+/* posix/sigwait.c - waiting for signals: sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause; and sigpending. A
+ * lightweight thread that waits for signals does not block its virtual processor: programs keep a thread for that all
+ * their life. It says what it waits for, looks at what is there already, its own and the process's, and sleeps; the
+ * postman brings what comes.
+ * Callers: programs. They may switch and are cancellation points. */
+#include "posix/signal_priv.h"
 
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "os/sys.h"
 
-enum { MASK_BYTES = 8, PAUSE_MIN_NS = 100000, PAUSE_MAX_NS = 10000000 };
+/* Signals sent by number to the kernel thread (timers) are seen at a look only. */
+enum { LOOK_NS = 100000000 };
 
 /* The signal, or -EAGAIN. */
-static int look(const sigset_t *set, siginfo_t *info)
+static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 {
 	static const struct timespec none;
-	int sig = kbi_signal_take(set, info);
+	struct kb_thread *to;
+	int sig = kbi_signal_get(kbi_thread_of(self), set, info);
 
-	return sig ? sig : (int)kbi_sys(SYS_rt_sigtimedwait, set, info, &none, MASK_BYTES);
+	if (!sig)
+		sig = (int)kbi_sys(SYS_rt_sigtimedwait, &set, info, &none, KBI_MASK_BYTES);
+	if (sig <= 0)
+		return sig;
+	if (kbi_signal_unpack(info, &to) && to && to != kbi_thread_of(self)) {
+		kbi_signal_send(to, info, false);
+		return -EAGAIN;
+	}
+	return sig;
+}
+
+static int stop(struct kbi_task *self)
+{
+	const struct kbi_signals *s = &kbi_thread_of(self)->signals;
+
+	if (a_load_acq(&s->pending) & a_load_rlx(&s->wanted))
+		return EAGAIN;
+	return kbi_posix_stop(self);
 }
 
 /* The signal or a negative errno; deadline as kbi_timer_sleep's. */
-static int wait_for(const sigset_t *set, siginfo_t *info, uint64_t deadline)
+static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline)
 {
-	struct kbi_task *self = kbi_self();
-
-	for (uint64_t pause = PAUSE_MIN_NS;; pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS) {
+	for (;;) {
+		int sig = look(self, set, info);
 		uint64_t now;
-		int sig;
 
-		kbi_cancel_test();
-		sig = look(set, info);
-		if (sig != -EAGAIN)
+		if (sig > 0 || (sig != -EAGAIN && sig != -EINTR))
 			return sig;
 		now = kbi_timer_now();
 		if (now >= deadline)
 			return -EAGAIN;
-		kbi_waitq_sleep(self, kbi_posix_until_cancelled(deadline - now < pause ? deadline : now + pause));
-		if (kbi_signal_resumed())
+		kbi_waitq_sleep(self, (struct kbi_until){ deadline - now < LOOK_NS ? deadline : now + LOOK_NS, stop });
+		if (kbi_posix_stop_signal(self)) {
+			kbi_signal_resumed();
 			return -EINTR;
+		}
+		kbi_signal_resumed();
+		if (kbi_unlikely(kbi_cancel_pending()))
+			return -ECANCELED;
 	}
+}
+
+/* What came for the process meanwhile and was not taken is for others. */
+static void give_back(struct kbi_task *self)
+{
+	struct kb_thread *t = kbi_thread_of(self);
+	siginfo_t info;
+
+	while (a_load_acq(&t->signals.pending) &&
+	       kbi_signal_get_back(t, a_load_rlx(&t->signals.mask), false, &info))
+		kbi_signal_forward(&info, NULL);
+}
+
+static int wait_one(const sigset_t *set, siginfo_t *info, uint64_t deadline)
+{
+	struct kbi_task *self = kbi_self();
+	uint64_t wanted = kbi_signal_from_set(set);
+	a64 *mine = &kbi_thread_of(self)->signals.wanted;
+	int sig;
+
+	kbi_cancel_test();
+	kbi_signal_need_post();
+	a_store_rlx(mine, wanted);
+	kbi_signal_opened(wanted);
+	sig = wait_for(self, wanted, info, deadline);
+	a_store_rlx(mine, 0);
+	give_back(self);
+	if (sig == -ECANCELED) {
+		kbi_cancel_test();
+		sig = -EINTR;
+	}
+	return sig;
 }
 
 static int answer(int sig)
 {
-	if (sig > 0)
+	if (sig >= 0)
 		return sig;
 	errno = -sig;
 	return -1;
@@ -62,7 +115,7 @@ KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict
 		return answer(-EINVAL);
 	if (timeout && timeout->tv_sec < INT32_MAX)
 		deadline = kbi_timer_now() + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	return answer(wait_for(set, info ? info : &space, deadline));
+	return answer(wait_one(set, info ? info : &space, deadline));
 }
 
 KBI_POSIX_API int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info)
@@ -78,7 +131,7 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 	if (!kbi_posix_light())
 		return kbi_libc()->sigwait(set, sig);
 	do
-		r = wait_for(set, &info, KBI_FOREVER);
+		r = wait_one(set, &info, KBI_FOREVER);
 	while (r == -EINTR);
 	if (r < 0)
 		return -r;
@@ -86,71 +139,77 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 	return 0;
 }
 
-/* ---- until a handler has run -------------------------------------------------------------------------- */
+/* ---- waiting for a handler ------------------------------------------------------------------------------ */
 
-/* All signals but those of faults wait meanwhile, so that none is missed between two looks. */
-static uint64_t hold_all(void)
+/* Until a handler has run. The kernel thread lets nothing through meanwhile: what comes is the postman's, who wakes
+ * us, so nothing can come between the look and the sleep. */
+static void wait_handler(struct kbi_task *self)
 {
-	sigset_t set;
-	uint64_t mask;
+	uint32_t before = kbi_posix_me.handled;
 
-	sigfillset(&set);
-	sigdelset(&set, SIGSEGV);
-	sigdelset(&set, SIGBUS);
-	sigdelset(&set, SIGFPE);
-	sigdelset(&set, SIGILL);
-	sigdelset(&set, SIGTRAP);
-	sigdelset(&set, SIGABRT);
-	memcpy(&mask, &set, sizeof(mask));
-	return kbi_signal_mask(mask);
-}
-
-static void cancel_with(uint64_t mask)
-{
-	uint64_t held;
-
-	if (kbi_likely(!kbi_cancel_pending()))
-		return;
-	held = kbi_signal_mask(mask);
-	kbi_cancel_act();
-	kbi_signal_mask(held);
-}
-
-/* mask: lets through what it waits for; the caller's is `before` and is back at the end. */
-static int suspend(uint64_t mask, uint64_t before)
-{
-	struct kbi_task *self = kbi_self();
-	uint64_t pause = PAUSE_MIN_NS;
-
-	for (;;) {
-		cancel_with(before);
-		if (kbi_signal_waits(mask))
+	kbi_signal_resumed(); /* what the kernel has for us */
+	while (kbi_posix_me.handled == before) {
+		kbi_np_enter(self);
+		kbi_signal_close(self->vp);
+		kbi_np_leave(self);
+		if (kbi_posix_me.handled != before)
 			break;
-		kbi_waitq_sleep(self, kbi_posix_until_cancelled(kbi_timer_now() + pause));
+		kbi_waitq_sleep(self, kbi_posix_until_cancelled(KBI_FOREVER));
 		kbi_signal_resumed();
-		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
+		kbi_cancel_test();
 	}
-	kbi_signal_mask(mask);
-	kbi_signal_mask(before);
-	return answer(-EINTR);
+}
+
+static void restore(void *mask)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	kbi_signal_set_mask(self, *(uint64_t *)mask);
+}
+
+static int suspend(struct kbi_task *self, uint64_t mask)
+{
+	uint64_t before = a_load_rlx(kbi_signal_mask(self));
+
+	kbi_cancel_test();
+	kbi_signal_need_post();
+	pthread_cleanup_push(restore, &before);
+	a_store_rlx(kbi_signal_mask(self), mask);
+	kbi_signal_opened(~mask);
+	wait_handler(self);
+	pthread_cleanup_pop(1);
+	errno = EINTR;
+	return -1;
 }
 
 KBI_POSIX_API int sigsuspend(const sigset_t *set)
 {
-	uint64_t mask;
+	struct kbi_task *self = kbi_posix_light();
+	uint64_t never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP);
 
-	if (!kbi_posix_light())
-		return kbi_libc()->sigsuspend(set);
-	memcpy(&mask, set, sizeof(mask));
-	return suspend(mask, hold_all());
+	return self ? suspend(self, kbi_signal_from_set(set) & ~never) : kbi_libc()->sigsuspend(set);
 }
+
+KBI_POSIX_ALIAS(__sigsuspend, sigsuspend);
 
 KBI_POSIX_API int pause(void)
 {
-	uint64_t before;
+	struct kbi_task *self = kbi_posix_light();
 
-	if (!kbi_posix_light())
-		return kbi_libc()->pause();
-	before = hold_all();
-	return suspend(before, before);
+	return self ? suspend(self, a_load_rlx(kbi_signal_mask(self))) : kbi_libc()->pause();
+}
+
+/* ---- what waits ------------------------------------------------------------------------------------------ */
+
+KBI_POSIX_API int sigpending(sigset_t *set)
+{
+	struct kbi_task *self = kbi_posix_light();
+	uint64_t there = 0;
+
+	if (!self)
+		return kbi_libc()->sigpending(set);
+	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	there |= a_load_acq(&kbi_thread_of(self)->signals.pending);
+	kbi_signal_to_set(set, there & a_load_rlx(kbi_signal_mask(self)));
+	return 0;
 }

@@ -107,6 +107,7 @@ static void light_end(struct kb_thread *t)
 	kbi_key_run_destructors();
 	kbi_delegate_thread_ends();
 	kbi_unsafe_thread_ends();
+	kbi_signal_thread_ends();
 }
 
 static void set_hooks(void)
@@ -173,7 +174,7 @@ static void publish(struct kb_thread *t, void *arg)
 		r->has_affinity = 1;
 	}
 	kbi_cancel_fresh(id);
-	kbi_signal_inherit(r, b->mask);
+	kbi_signal_inherit(t, b->mask);
 	*b->id = id;
 	expect_creation(t->stack, id);
 }
@@ -306,13 +307,18 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
  * the kernel says of that thread holds for the block. */
 static KBI_NOINLINE int begin(void)
 {
+	int e;
+
 	set_hooks();
 	kbi_cancel_find();
 	kbi_delegate_find();
 	kbi_key_find();
 	kbi_fork_init();
 	kbi_signal_start();
-	return kbi_boot();
+	e = kbi_boot();
+	if (e == 0)
+		kbi_signal_started();
+	return e;
 }
 
 static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
@@ -340,12 +346,16 @@ KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *r
 
 static int join_light(struct kb_thread *t, void **result, uint64_t deadline)
 {
-	int e;
-
 	expect_join(t);
-	e = kbi_thread_join(t, result, deadline);
-	kbi_signal_resumed();
-	return e;
+	for (;;) {
+		int e = kbi_thread_join_until(t, result, deadline, kbi_posix_stop);
+
+		kbi_signal_resumed();
+		if (e == ECANCELED)
+			kbi_cancel_test();
+		else if (e != EINTR)
+			return e;
+	}
 }
 
 static uint64_t deadline_of(clockid_t clock, const struct timespec *abstime)

@@ -58,10 +58,27 @@ static int sleep_relative(const struct timespec *t, struct timespec *left)
 	return e;
 }
 
+/* The runtime's own signals do not end it. */
+static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+{
+	struct timespec rest = { 0, 0 };
+	uint32_t before = kbi_posix_me.handled;
+	int e = kbi_libc()->clock_nanosleep(clock, flags, t, &rest);
+
+	while (e == EINTR && kbi_posix_light() && kbi_posix_me.handled == before) {
+		struct timespec again = flags & TIMER_ABSTIME ? *t : rest;
+
+		e = kbi_libc()->clock_nanosleep(clock, flags, &again, &rest);
+	}
+	if (left && e == EINTR && !(flags & TIMER_ABSTIME))
+		*left = rest;
+	return e;
+}
+
 KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
 	if (!is_ours(clock))
-		return kbi_libc()->clock_nanosleep(clock, flags, t, left);
+		return sleep_libcs(clock, flags, t, left);
 	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
 		return flags & TIMER_ABSTIME && kbi_posix_time_ok(t) ? 0 : EINVAL;
 	kbi_cancel_test();

@@ -1,0 +1,28 @@
+/* posix/kaction.h - actions of signals, as the kernel has them and as the program has set them.
+ * Callers: this room. */
+#ifndef KBI_KACTION_H
+#define KBI_KACTION_H
+
+#include "base/base.h"
+
+#include <signal.h>
+
+/* The kernel's struct sigaction; what follows the flags differs from machine to machine and is copied only. */
+struct kbi_kaction {
+	void (*handler)(int, siginfo_t *, void *);
+	uint64_t flags;
+	uint64_t rest[6];
+};
+
+/* rt_sigaction past libc, which hides the signals it keeps for itself. */
+long kbi_kaction(int sig, const struct kbi_kaction *new, struct kbi_kaction *old);
+
+/* SIG_DFL is what it has. */
+bool kbi_kaction_is_default(int sig);
+
+static inline bool kbi_kaction_is_handler(const struct kbi_kaction *a)
+{
+	return (uintptr_t)a->handler > 1; /* SIG_DFL, SIG_IGN */
+}
+
+#endif

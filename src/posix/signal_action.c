@@ -1,0 +1,301 @@
+/* posix/signal_action.c - sigaction and its kin. Once threads run, the kernel's handler of every signal that the
+ * program handles is our relay; the program's own is in the table. The relay runs it where POSIX wants it: on a
+ * lightweight thread that lets the signal through, with that thread's pthread_self and errno, the thread's mask
+ * grown for the time. A signal found on a virtual processor without a thread, on a thread that is about to be
+ * switched away or blocks it, or on another than it was sent to, goes on to the postman.
+ * Handlers run on the interrupted thread's stack or its alternate one. No locks in the relay. */
+#include "posix/signal_priv.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "core/preempt.h"
+#include "os/sys.h"
+
+struct act {
+	aptr handler;
+	a64 mask;
+	a32 flags;
+};
+
+static struct act acts[KBI_SIGNALS + 1]; /* handler NULL: none of the program's */
+static uint64_t restart_not;             /* siginterrupt */
+static a32 lock;
+
+/* ---- the relay -------------------------------------------------------------------------------------- */
+
+static void reset(int sig)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+
+	kbi_libc()->sigaction(sig, &dfl, NULL);
+}
+
+/* What the handler has written into the context counts, too. */
+static uint64_t mask_after(const ucontext_t *uc, uint64_t kernel_before, uint64_t before)
+{
+	uint64_t now = kbi_signal_from_set(&uc->uc_sigmask);
+
+	return now == kernel_before ? before : now;
+}
+
+/* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
+static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
+{
+	struct act *a = &acts[sig];
+	void (*handler)(int, siginfo_t *, void *) = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
+	uint32_t flags = a_load_rlx(&a->flags);
+	uint64_t before = a_load_rlx(kbi_signal_mask(self));
+	uint64_t kernel_before = kbi_signal_from_set(&((ucontext_t *)context)->uc_sigmask);
+	uint64_t own = flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
+
+	if (!handler)
+		return;
+	if (flags & SA_RESETHAND)
+		reset(sig);
+	if (kbi_posix_me.in_handler++ == 0)
+		kbi_posix_me.mask_outside = before;
+	kbi_posix_me.handled++;
+	a_store_rlx(kbi_signal_mask(self), before | a_load_rlx(&a->mask) | own);
+	handler(sig, info, context);
+	kbi_posix_me.in_handler--;
+	before = mask_after(context, kernel_before, before);
+	a_store_rlx(kbi_signal_mask(self), before);
+	kbi_signal_returns(self->vp, context, before);
+	kbi_signal_returns_on(self, context);
+}
+
+/* A kernel thread of libc's. */
+static void run_kernel(int sig, siginfo_t *info, void *context)
+{
+	struct act *a = &acts[sig];
+	void (*handler)(int, siginfo_t *, void *) = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
+
+	if (a_load_rlx(&a->flags) & SA_RESETHAND)
+		reset(sig);
+	if (handler)
+		handler(sig, info, context);
+}
+
+/* A fault of the interrupted code itself. */
+static bool is_fault(int sig, const siginfo_t *info)
+{
+	return info->si_code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
+}
+
+static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread *to)
+{
+	if (to && &to->task != self)
+		return false;
+	return kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
+	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
+}
+
+static void relay(int sig, siginfo_t *info, void *context)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kbi_vp *vp = NULL;
+	struct kb_thread *to;
+
+	kbi_signal_unpack(info, &to);
+	if (sig == KBI_TICK_SIGNAL && info->si_code == SI_TKILL && info->si_pid == getpid() && !to) {
+		kbi_preempt_tick(sig);
+		return;
+	}
+	if (!self && kbi_vp_n && !kbi_posix_forked)
+		vp = kbi_signal_body_of(kbi_sys_gettid());
+	if (vp && !is_fault(sig, info)) {
+		kbi_signal_forward(info, to);
+		kbi_signal_returns(vp, context, kbi_signal_closed);
+		a_store_rlx(&kbi_signal_watch, 1);
+	} else if (!self || !self->vp) {
+		run_kernel(sig, info, context);
+	} else if (is_fault(sig, info) || may_run_here(self, sig, to)) {
+		run_light(self, sig, info, context);
+	} else {
+		kbi_signal_forward(info, to);
+		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+	}
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+static uint64_t enter(void)
+{
+	uint64_t all = ~(uint64_t)0, old = 0;
+	uint32_t free = 0;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
+	/* acquire: partner is the release in leave */
+	while (!a_cas_acq(&lock, &free, 1)) {
+		free = 0;
+		kbi_sys_yield();
+	}
+	return old;
+}
+
+static void leave(uint64_t old)
+{
+	a_store_rel(&lock, 0);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
+}
+
+static bool is_handler(const struct sigaction *sa)
+{
+	return sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN && sa->sa_sigaction != relay;
+}
+
+/* As the kernel's, with what the program gave. */
+static void show(int sig, struct sigaction *sa)
+{
+	struct act *a = &acts[sig];
+
+	if (sa->sa_sigaction == relay) {
+		sa->sa_sigaction = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
+		sa->sa_flags = (int)a_load_rlx(&a->flags);
+	} else if (sig == KBI_TICK_SIGNAL && kbi_vp_n && sa->sa_handler != SIG_IGN) {
+		memset(sa, 0, sizeof(*sa));
+	}
+}
+
+static void note(int sig, const struct sigaction *sa)
+{
+	struct act *a = &acts[sig];
+
+	a_store_rlx(&a->mask, kbi_signal_from_set(&sa->sa_mask));
+	a_store_rlx(&a->flags, (uint32_t)sa->sa_flags);
+	a_store_rlx(&a->handler, (void *)(uintptr_t)sa->sa_sigaction);
+}
+
+static int install(int sig, const struct sigaction *new)
+{
+	struct sigaction ours = *new;
+
+	note(sig, new);
+	ours.sa_sigaction = relay;
+	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
+	return kbi_libc()->sigaction(sig, &ours, NULL);
+}
+
+static int set(int sig, const struct sigaction *new)
+{
+	if (is_handler(new))
+		return install(sig, new);
+	/* the tick keeps its signal; nothing by default is what it does then */
+	if (sig == KBI_TICK_SIGNAL && new->sa_sigaction != relay) {
+		a_store_rlx(&acts[sig].handler, NULL);
+		return 0;
+	}
+	return new->sa_sigaction == relay ? 0 : kbi_libc()->sigaction(sig, new, NULL);
+}
+
+static bool by_libc(int sig)
+{
+	return !kbi_vp_n || !kbi_signal_ok(sig) || sig == SIGKILL || sig == SIGSTOP;
+}
+
+KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
+{
+	struct sigaction before;
+	uint64_t mask;
+	int e;
+
+	if (by_libc(sig))
+		return kbi_libc()->sigaction(sig, new, old);
+	mask = enter();
+	e = kbi_libc()->sigaction(sig, NULL, &before);
+	show(sig, &before);
+	if (e == 0 && new)
+		e = set(sig, new);
+	leave(mask);
+	if (e == 0 && old)
+		*old = before;
+	if (e == 0 && new && is_handler(new))
+		kbi_signal_need_post();
+	return e;
+}
+
+KBI_POSIX_ALIAS(__sigaction, sigaction);
+
+/* Faults stay with core, which passes them on. */
+void kbi_signal_adopt_handlers(void)
+{
+	struct sigaction sa;
+
+	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
+		if (kbi_signal_ok(sig) && sig != SIGSEGV && sig != SIGBUS && kbi_libc()->sigaction(sig, NULL, &sa) == 0 &&
+		    is_handler(&sa))
+			install(sig, &sa);
+}
+
+bool kbi_signal_any_handler(void)
+{
+	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
+		if (a_load_rlx(&acts[sig].handler))
+			return true;
+	return false;
+}
+
+bool kbi_signal_ignored(int sig)
+{
+	struct kbi_kaction a = { 0 };
+
+	if (sig == KBI_TICK_SIGNAL)
+		return !a_load_rlx(&acts[sig].handler);
+	if (kbi_kaction(sig, NULL, &a) || (uintptr_t)a.handler == (uintptr_t)SIG_IGN)
+		return true;
+	return (uintptr_t)a.handler == (uintptr_t)SIG_DFL && (sig == SIGCHLD || sig == SIGCONT || sig == SIGWINCH);
+}
+
+bool kbi_signal_restarts(int sig)
+{
+	struct kbi_kaction a = { 0 };
+
+	return kbi_kaction(sig, NULL, &a) || !kbi_kaction_is_handler(&a) || (a.flags & SA_RESTART);
+}
+
+/* ---- older names ---------------------------------------------------------------------------------------- */
+
+static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
+{
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = flags }, old;
+
+	if (handler == SIG_ERR || sig < 1 || sig > KBI_SIGNALS) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	if (!(flags & SA_NODEFER))
+		sigaddset(&sa.sa_mask, sig);
+	return sigaction(sig, &sa, &old) ? SIG_ERR : old.sa_handler;
+}
+
+KBI_POSIX_API sighandler_t signal(int sig, sighandler_t handler)
+{
+	bool ends = kbi_signal_ok(sig) && (restart_not & kbi_signal_bit(sig));
+
+	return set_handler(sig, handler, ends ? 0 : SA_RESTART);
+}
+
+KBI_POSIX_ALIAS(bsd_signal, signal);
+KBI_POSIX_ALIAS(ssignal, signal);
+
+KBI_POSIX_API sighandler_t sysv_signal(int sig, sighandler_t handler)
+{
+	return set_handler(sig, handler, (int)(SA_RESETHAND | SA_NODEFER));
+}
+
+KBI_POSIX_ALIAS(__sysv_signal, sysv_signal);
+
+KBI_POSIX_API int siginterrupt(int sig, int ends)
+{
+	struct sigaction sa;
+
+	if (sigaction(sig, NULL, &sa))
+		return -1;
+	if (ends)
+		restart_not |= kbi_signal_bit(sig);
+	else
+		restart_not &= ~kbi_signal_bit(sig);
+	sa.sa_flags = ends ? sa.sa_flags & ~SA_RESTART : sa.sa_flags | SA_RESTART;
+	return sigaction(sig, &sa, NULL);
+}

@@ -1,0 +1,139 @@
+/* posix/signal_attention.c - libc's own signal for cancellation, with a handler of ours: a thread that runs looks up.
+ * Inside our library, and on a virtual processor without a thread, the handler does nothing, or comes again; else the
+ * thread takes what was sent to it, and libc's handler is called if it has been cancelled: that knows whether the
+ * thread is in a system call that is a cancellation point, or is asynchronous, and then unwinds it.
+ * Runs on the interrupted thread's stack. */
+#include "posix/signal_priv.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "os/context.h"
+#include "os/sys.h"
+
+enum { ATTENTION = 32, RETRY_NS = 200000 };
+
+static struct kbi_kaction libcs; /* its handler; constant once installed */
+static a32 installed;            /* 0 no, 1 being installed, 2 yes, 3 libc has none */
+
+static bool is_body(int tid)
+{
+	return kbi_signal_body_of(tid) || kbi_signal_is_postman(tid);
+}
+
+/* The interrupted code may be left: it is the program's or libc's, on its own thread. */
+static bool may_leave(struct kbi_task *self, const void *context)
+{
+	if (!self || !self->vp)
+		return !kbi_vp_n || kbi_posix_forked || !is_body(kbi_sys_gettid());
+	return a_load_rlx(&self->np) == 0 && kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
+	       !kbi_context_is_ours(kbi_context_at(context));
+}
+
+/* The thread leaves our library soon, perhaps without a suspension: the signal comes again. */
+static void come_again(void)
+{
+	struct itimerspec soon = { .it_value = { 0, RETRY_NS } };
+	struct sigevent e;
+	int id = 0;
+
+	memset(&e, 0, sizeof(e));
+	e.sigev_notify = SIGEV_THREAD_ID;
+	e.sigev_signo = ATTENTION;
+	e._sigev_un._tid = kbi_sys_gettid();
+	if (kbi_sys(SYS_timer_create, CLOCK_MONOTONIC, &e, &id) == 0)
+		kbi_sys(SYS_timer_settime, id, 0, &soon, NULL);
+}
+
+/* libc's handler believes a signal only that this process has sent to this thread. It may unwind. */
+static void let_libc(void *context)
+{
+	ucontext_t *uc = context;
+	uint64_t mask;
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = ATTENTION;
+	info.si_code = SI_TKILL;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	/* newer ones block the signal for the rest of the thread's life: here that is the kernel thread's */
+	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
+	libcs.handler(ATTENTION, &info, context);
+	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
+}
+
+/* A light thread outside the library. */
+static void look_up(struct kbi_task *self, void *context)
+{
+	kbi_signal_resumed();
+	if (a_load_rlx(&kbi_signal_watch))
+		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+	if (kbi_cancel_pending())
+		let_libc(context);
+}
+
+static bool has_cause(struct kbi_task *self)
+{
+	return kbi_cancel_async() || kbi_posix_stop_signal(self);
+}
+
+static void attention(int sig, siginfo_t *info, void *context)
+{
+	struct kbi_task *self = kbi_self_raw();
+	int saved = errno;
+
+	(void)sig;
+	if (info->si_code == SI_TIMER)
+		kbi_sys(SYS_timer_delete, info->si_timerid);
+	if (!may_leave(self, context)) {
+		if (self && has_cause(self))
+			come_again();
+	} else if (self && self->vp) {
+		look_up(self, context);
+	} else {
+		let_libc(context);
+	}
+	errno = saved;
+}
+
+/* libc installs its handler when somebody is cancelled for the first time: the caller, who does not mind. Nobody
+ * else has a mark yet, as everybody comes here first. */
+static bool install(void)
+{
+	struct kbi_kaction ours;
+	int old;
+
+	if (!kbi_cancel_at)
+		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	kbi_libc()->pthread_cancel(pthread_self());
+	a_and_acqrel(kbi_cancel_word(pthread_self()), ~(uint32_t)(KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED));
+	pthread_setcancelstate(old, NULL);
+	kbi_kaction(ATTENTION, NULL, &libcs);
+	if (!kbi_kaction_is_handler(&libcs))
+		return false;
+	ours = libcs;
+	ours.handler = attention;
+	ours.flags |= SA_SIGINFO | SA_RESTART | SA_NODEFER;
+	return kbi_kaction(ATTENTION, &ours, NULL) == 0;
+}
+
+void kbi_signal_listen(void)
+{
+	uint32_t no = 0;
+
+	/* acquire: partner is the release below */
+	if (kbi_likely(a_load_acq(&installed) >= 2) || !kbi_vp_n || kbi_posix_forked)
+		return;
+	if (a_cas_acq(&installed, &no, 1))
+		a_store_rel(&installed, install() ? 2 : 3);
+	while (a_load_acq(&installed) < 2)
+		kbi_sys_yield();
+}
+
+void kbi_signal_knock(int tid)
+{
+	if (a_load_acq(&installed) == 2)
+		kbi_sys(SYS_tgkill, getpid(), tid, ATTENTION);
+}

@@ -1,0 +1,147 @@
+/* posix/signal_pool.c - signals that wait for a thread which does not run, in the order in which they were sent. A
+ * signal below SIGRTMIN waits once for a thread; the real-time ones queue up, to a limit.
+ * Under one lock, held with all signals blocked on the kernel thread: a handler may send a signal. Callers: this
+ * family, not in handlers that interrupt this unit. Never switches. */
+#include "posix/signal_priv.h"
+
+#include <string.h>
+
+#include "os/sys.h"
+
+enum { ENTRIES = 4096, REAL_TIME = 34 };
+
+struct entry {
+	struct entry *next;
+	struct kb_thread *t;
+	bool shared;
+	siginfo_t info;
+};
+
+/* under the lock */
+static struct entry *space, *unused, *first, **end = &first;
+static uint32_t fresh; /* entries of space that were never used */
+static a32 lock;
+
+static uint64_t enter(void)
+{
+	uint64_t all = ~(uint64_t)0, old = 0;
+	uint32_t free = 0;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
+	/* acquire: partner is the release in leave */
+	while (!a_cas_acq(&lock, &free, 1)) {
+		free = 0;
+		kbi_sys_yield();
+	}
+	return old;
+}
+
+static void leave(uint64_t old)
+{
+	a_store_rel(&lock, 0);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
+}
+
+static struct entry *take_unused(void)
+{
+	struct entry *e = unused;
+
+	if (e) {
+		unused = e->next;
+		return e;
+	}
+	if (!space)
+		space = kbi_sys_map(ENTRIES * sizeof(*space));
+	return space && fresh < ENTRIES ? &space[fresh++] : NULL;
+}
+
+static bool has(const struct kb_thread *t, int sig)
+{
+	for (const struct entry *e = first; e; e = e->next)
+		if (e->t == t && e->info.si_signo == sig)
+			return true;
+	return false;
+}
+
+static int put(struct kb_thread *t, const siginfo_t *info, bool shared)
+{
+	struct entry *e;
+
+	if (info->si_signo < REAL_TIME && has(t, info->si_signo))
+		return 0;
+	e = take_unused();
+	if (!e)
+		return EAGAIN;
+	*e = (struct entry){ .t = t, .shared = shared, .info = *info };
+	*end = e;
+	end = &e->next;
+	/* release: partner is the acquire in kbi_signal_resumed_slow */
+	a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo));
+	return 0;
+}
+
+static void drop(struct entry **at)
+{
+	struct entry *e = *at;
+
+	*at = e->next;
+	if (!e->next)
+		end = at;
+	e->next = unused;
+	unused = e;
+	if (!has(e->t, e->info.si_signo))
+		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
+}
+
+int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared)
+{
+	uint64_t old = enter();
+	int e = put(t, info, shared);
+
+	leave(old);
+	return e;
+}
+
+/* The lowest number first, as the kernel does. */
+static struct entry **find(const struct kb_thread *t, uint64_t set, bool shared)
+{
+	struct entry **best = NULL;
+
+	for (struct entry **at = &first; *at; at = &(*at)->next)
+		if ((*at)->t == t && (set & kbi_signal_bit((*at)->info.si_signo)) && (!shared || (*at)->shared) &&
+		    (!best || (*at)->info.si_signo < (*best)->info.si_signo))
+			best = at;
+	return best;
+}
+
+int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
+{
+	uint64_t old = enter();
+	struct entry **at = find(t, set, false);
+	int sig = 0;
+
+	if (at) {
+		*info = (*at)->info;
+		sig = info->si_signo;
+		drop(at);
+	}
+	leave(old);
+	return sig;
+}
+
+int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info)
+{
+	uint64_t old = enter();
+	struct entry **at = find(t, set, true);
+	int sig = 0;
+
+	if (at) {
+		*info = (*at)->info;
+		sig = info->si_signo;
+		drop(at);
+	}
+	while (!sig && all && (at = find(t, set, false)))
+		drop(at);
+	leave(old);
+	return sig;
+}

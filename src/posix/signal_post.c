@@ -1,0 +1,261 @@
+/* posix/signal_post.c - the postman: a kernel thread that runs no thread of the program. He blocks everything and
+ * waits for the signals that some thread lets through, or waits for, and gives each to such a thread: to one in
+ * sigwait, to main, to any. So a signal to the process finds a parked thread while all virtual processors sleep or
+ * run threads that block it. What nobody lets through he puts back. He is started when the program has a handler or
+ * changes a mask. Signals that a handler finds on the wrong thread come to him, too.
+ * Runs on its own kernel thread; it is a foreign one to the runtime. */
+#include "posix/signal_priv.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "core/body_thread.h"
+#include "core/preempt.h"
+#include "core/wait.h"
+#include "os/real.h"
+#include "os/sys.h"
+#include "os/tcb.h"
+
+enum { IN_TRANSIT = -19266, CODE_BITS = 10, CODE_MAX = 1 << (CODE_BITS - 1) };
+
+static a64 open;    /* what he waits for: never less than what threads let through */
+static a32 openings; /* how often that may have grown */
+static a32 started;
+static a32 tid;
+
+/* ---- the address ----------------------------------------------------------------------------------------- */
+
+void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t)
+{
+	int code = info->si_code > -CODE_MAX && info->si_code < CODE_MAX ? info->si_code : SI_QUEUE;
+	uint32_t to = t ? t->task.index + 1 : 0;
+
+	info->si_errno = (int)(to << CODE_BITS | (uint32_t)(code + CODE_MAX));
+	info->si_code = IN_TRANSIT;
+}
+
+bool kbi_signal_unpack(siginfo_t *info, struct kb_thread **t)
+{
+	uint32_t word = (uint32_t)info->si_errno, to = word >> CODE_BITS;
+
+	*t = NULL;
+	if (info->si_code != IN_TRANSIT)
+		return false;
+	info->si_code = (int)(word & ((1u << CODE_BITS) - 1)) - CODE_MAX;
+	info->si_errno = 0;
+	if (to && to <= kbi_descriptor_limit())
+		*t = kbi_descriptor_at(to - 1);
+	return true;
+}
+
+bool kbi_signal_is_postman(int who)
+{
+	return a_load_rlx(&tid) == (uint32_t)who;
+}
+
+/* ---- what threads let through ---------------------------------------------------------------------------- */
+
+static uint64_t deliverable(uint64_t set)
+{
+	return set & ~(kbi_signal_never | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(SIGSEGV) |
+		       kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) | kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));
+}
+
+static void ring(void)
+{
+	if (a_load_acq(&tid))
+		kbi_sys(SYS_tgkill, getpid(), a_load_acq(&tid), KBI_TICK_SIGNAL);
+}
+
+void kbi_signal_opened(uint64_t set)
+{
+	set = deliverable(set);
+	a_fence_sc(); /* partner: the one in close_unused; the caller has stored its mask */
+	a_add_acqrel(&openings, 1);
+	if (set & ~a_or_acqrel(&open, set))
+		ring();
+}
+
+/* One that a signal may be given to. */
+static bool is_there(const struct kb_thread *t)
+{
+	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
+
+	return t->posix && (kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING ||
+			    kind == KBI_TASK_WAITING);
+}
+
+static uint64_t accepts(const struct kb_thread *t)
+{
+	return is_there(t) ? ~a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted) : 0;
+}
+
+/* After a signal that nobody lets through any more. */
+static void close_unused(void)
+{
+	uint64_t old = a_load_rlx(&open), all = 0;
+	uint32_t before = a_load_acq(&openings);
+
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
+		all |= accepts(kbi_descriptor_at(i));
+	a_cas_acqrel(&open, &old, deliverable(all));
+	a_fence_sc(); /* partner: in kbi_signal_opened: one of the two sees the other */
+	if (a_load_acq(&openings) != before)
+		a_or_acqrel(&open, old);
+}
+
+static struct kb_thread *choose(int sig)
+{
+	struct kb_thread *found = NULL;
+	uint64_t bit = kbi_signal_bit(sig);
+
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+
+		if (!(accepts(t) & bit))
+			continue;
+		if (a_load_rlx(&t->signals.wanted) & bit)
+			return t;
+		if (!found || t->is_main)
+			found = t;
+	}
+	return found;
+}
+
+/* ---- to a thread ------------------------------------------------------------------------------------------- */
+
+/* The kernel thread it runs on now, if that lets the signal through; 0. */
+static int runs_and_lets(struct kb_thread *t, int sig, int *on)
+{
+	uint64_t st = a_load_acq(&t->task.state), bit = kbi_signal_bit(sig);
+	unsigned vp = kbi_state_vp(st);
+
+	*on = kbi_state_kind(st) == KBI_TASK_RUNNING ? kbi_signal_tid(kbi_vps[vp]) : 0;
+	return *on && !(a_load_rlx(&t->signals.mask) & bit) && !(a_load_rlx(&kbi_signal_vp_mask[vp]) & bit);
+}
+
+int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
+{
+	uint64_t blocked = a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted);
+	int sig = info->si_signo, on, e;
+
+	if (kbi_signal_ignored(sig) && !(blocked & kbi_signal_bit(sig)))
+		return 0;
+	if (runs_and_lets(t, sig, &on)) {
+		siginfo_t packed = *info;
+
+		kbi_signal_pack(&packed, t);
+		return (int)-kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), on, sig, &packed);
+	}
+	a_store_rlx(&kbi_signal_watch, 1);
+	e = kbi_signal_put(t, info, shared);
+	kbi_wait_wake(&t->task);
+	if (on && kbi_self_raw() != &t->task)
+		kbi_signal_knock(on);
+	return e;
+}
+
+/* ---- his work ------------------------------------------------------------------------------------------------ */
+
+/* No handler: what the kernel does with it, to the whole process. */
+static void act_by_default(int sig)
+{
+	uint64_t bit = kbi_signal_bit(sig);
+
+	kbi_sys(SYS_tgkill, getpid(), kbi_sys_gettid(), sig);
+	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, NULL, KBI_MASK_BYTES);
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, NULL, KBI_MASK_BYTES);
+}
+
+static void put_back(siginfo_t *info)
+{
+	close_unused();
+	kbi_signal_pack(info, NULL);
+	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
+}
+
+static void deliver(siginfo_t *info)
+{
+	struct kb_thread *t;
+	int sig = info->si_signo;
+	bool shared;
+
+	kbi_signal_unpack(info, &t);
+	shared = !t;
+	if (shared)
+		t = choose(sig);
+	else if (!is_there(t))
+		return;
+	if (!t) {
+		put_back(info);
+		return;
+	}
+	if (!(a_load_rlx(&t->signals.wanted) & kbi_signal_bit(sig)) && kbi_kaction_is_default(sig)) {
+		if (!kbi_signal_ignored(sig))
+			act_by_default(sig);
+		return;
+	}
+	kbi_signal_send(t, info, shared);
+}
+
+static void *work(void *unused)
+{
+	uint64_t all = ~(uint64_t)0 & ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST)), set;
+	siginfo_t info;
+
+	(void)unused;
+	kbi_self();
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
+	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
+	for (;;) {
+		long sig;
+
+		/* acquire: partner is the change in kbi_signal_opened, whose ring comes after it */
+		set = a_load_acq(&open) | kbi_signal_bit(KBI_TICK_SIGNAL);
+		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
+		if (sig > 0 && !(sig == KBI_TICK_SIGNAL && info.si_code == SI_TKILL))
+			deliver(&info);
+	}
+	return NULL;
+}
+
+void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
+{
+	siginfo_t packed = *info;
+	int sig = info->si_signo;
+
+	kbi_signal_pack(&packed, t);
+	if (!a_load_acq(&tid)) {
+		kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &packed);
+		return;
+	}
+	kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), a_load_acq(&tid), sig, &packed);
+	kbi_signal_opened(kbi_signal_bit(sig));
+}
+
+static KBI_NOINLINE void start(void)
+{
+	size_t size = KBI_AGENT_STACK;
+	uint64_t all = ~(uint64_t)0, old;
+	pthread_attr_t a;
+	pthread_t id;
+
+	kbi_signal_listen();
+	size += kbi_tcb_available ? kbi_tcb_overhead() : 2 * KBI_AGENT_STACK;
+	pthread_attr_init(&a);
+	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&a, (size + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1));
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
+	if (kbi_real.pthread_create(&id, &a, work, NULL))
+		kbi_sys_message("no kernel thread for signals: those to the process may be late");
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
+	pthread_attr_destroy(&a);
+}
+
+void kbi_signal_need_post(void)
+{
+	a_store_rlx(&kbi_signal_watch, 1);
+	if (kbi_unlikely(!a_load_rlx(&started)) && kbi_vp_n && !kbi_posix_forked && !kbi_posix_me.in_handler &&
+	    !a_xchg_acqrel(&started, 1))
+		start();
+}

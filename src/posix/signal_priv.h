@@ -1,0 +1,104 @@
+/* posix/signal_priv.h - what the units signal, signal_pool, signal_post, signal_action and signal_send share.
+ *
+ * Where a signal to a thread is on its way, always in exactly one place:
+ *  - in the kernel, sent to the kernel thread that the thread runs on, with the thread's number in it. Its handler,
+ *    the relay, finds out whether that thread is still there; if not, the signal goes on to the postman;
+ *  - in the pool, with a bit in the thread's `pending`: the thread takes it when it leaves a wait.
+ * A signal to the process is taken by a kernel thread that lets it through, as ever. That is a virtual processor
+ * that runs a thread which does, or the postman, who lets through what any thread does and chooses one. */
+#ifndef KBI_SIGNAL_PRIV_H
+#define KBI_SIGNAL_PRIV_H
+
+#include "posix/posix.h"
+
+#include "core/vp.h"
+#include "posix/kaction.h"
+
+enum { KBI_SIGNALS = 64, KBI_LIBC_FIRST = 32, KBI_LIBC_LAST = 33, KBI_MASK_BYTES = 8 };
+
+static inline uint64_t kbi_signal_bit(int sig)
+{
+	return (uint64_t)1 << (sig - 1);
+}
+
+static inline bool kbi_signal_ok(int sig)
+{
+	return sig > 0 && sig <= KBI_SIGNALS && sig != KBI_LIBC_FIRST && sig != KBI_LIBC_LAST;
+}
+
+static inline int kbi_signal_tid(const struct kbi_vp *vp)
+{
+	return (int)a_load_rlx(&vp->tid);
+}
+
+/* The virtual processor whose kernel thread this is, or NULL. */
+struct kbi_vp *kbi_signal_body_of(int tid);
+
+uint64_t kbi_signal_from_set(const sigset_t *set);
+void kbi_signal_to_set(sigset_t *set, uint64_t m);
+
+/* ---- masks: signal.c ---------------------------------------------------------------------------------- */
+
+/* Never blocked in the kernel: faults, what libc and the runtime keep for themselves. */
+extern const uint64_t kbi_signal_never;
+/* What a virtual processor without a thread blocks: all but faults, which would end the process anyway. */
+extern const uint64_t kbi_signal_closed;
+/* The mask of each virtual processor's kernel thread, as far as it is known. */
+extern a64 kbi_signal_vp_mask[KBI_MAX_VPS];
+
+static inline a64 *kbi_signal_mask(struct kbi_task *t)
+{
+	return &kbi_thread_of(t)->signals.mask;
+}
+
+/* The caller's mask is now this one. It takes effect at once. */
+void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask);
+/* The caller's kernel thread lets nothing through until a thread brings another mask. */
+void kbi_signal_close(struct kbi_vp *vp);
+/* A handler returns to this context on this virtual processor, with this mask. */
+void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
+
+/* Alternate stacks, signal_stack.c: some thread has one. */
+extern a32 kbi_signal_stacks;
+void kbi_signal_bring_stack(struct kbi_task *self);
+void kbi_signal_returns_on(struct kbi_task *self, void *context);
+
+/* ---- the pool ----------------------------------------------------------------------------------------- */
+
+/* For t, or EAGAIN; sets the bit. shared: it was sent to the process. Not in handlers. */
+int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared);
+/* The oldest signal of t's in the set: its number or 0. Clears the bit with the last one. */
+int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info);
+/* Takes all of t's that were sent to the process and are in the set, one a call; all: the others, too, to drop. */
+int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info);
+
+/* ---- the postman -------------------------------------------------------------------------------------- */
+
+/* Number and place of a signal on its way to a kernel thread: in si_errno, marked by si_code. t: NULL nobody's. */
+void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t);
+/* True: it was packed; *t: whose it is. */
+bool kbi_signal_unpack(siginfo_t *info, struct kb_thread **t);
+/* Starts him; not in handlers. */
+void kbi_signal_need_post(void);
+/* Some thread lets these through, or waits for them. */
+void kbi_signal_opened(uint64_t set);
+/* Gives it to him, from a handler or anywhere. t: NULL: to any thread. */
+void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t);
+/* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
+int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared);
+/* To the caller itself, which lets it through. */
+int kbi_signal_raise(const siginfo_t *info);
+bool kbi_signal_is_postman(int tid);
+
+/* ---- actions ------------------------------------------------------------------------------------------- */
+
+/* Nobody would notice it: ignored, or by default. */
+bool kbi_signal_ignored(int sig);
+/* A handler that asks for restart, or no handler. */
+bool kbi_signal_restarts(int sig);
+/* Has the program a handler of any signal? */
+bool kbi_signal_any_handler(void);
+/* The handlers that libc has from before the runtime get our relay. */
+void kbi_signal_adopt_handlers(void);
+
+#endif

@@ -1,0 +1,118 @@
+/* posix/signal_send.c - sending: to a thread, to oneself, to the process from inside. Callers: programs; all may be
+ * called in handlers, but for a signal to a thread that does not run. */
+#include "posix/signal_priv.h"
+
+#include <string.h>
+
+#include "os/sys.h"
+
+static void describe(siginfo_t *info, int sig, int code, union sigval value)
+{
+	memset(info, 0, sizeof(*info));
+	info->si_signo = sig;
+	info->si_code = code;
+	info->si_pid = getpid();
+	info->si_uid = getuid();
+	info->si_value = value;
+}
+
+/* To the caller. What it lets through has run before this returns. */
+static int send_self(struct kbi_task *self, const siginfo_t *info)
+{
+	if (a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(info->si_signo))
+		return kbi_signal_send(kbi_thread_of(self), info, false);
+	a_store_rlx(&kbi_signal_watch, 1);
+	kbi_signal_resumed();
+	return kbi_signal_raise(info);
+}
+
+static int send_light(struct kb_thread *t, int sig, int code, union sigval value)
+{
+	siginfo_t info;
+
+	describe(&info, sig, code, value);
+	if (&t->task == kbi_self_raw())
+		return send_self(&t->task, &info);
+	/* ended and not joined yet: nothing to do, as in libc */
+	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_DONE)
+		return 0;
+	return kbi_signal_send(t, &info, false);
+}
+
+KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_kill(id, sig);
+	if (sig != 0 && !kbi_signal_ok(sig))
+		return EINVAL;
+	/* those that nobody can handle are the kernel's affair */
+	if (sig == SIGKILL || sig == SIGSTOP)
+		return (int)-kbi_sys(SYS_kill, getpid(), sig);
+	return sig == 0 ? 0 : send_light(t, sig, SI_TKILL, (union sigval){ 0 });
+}
+
+KBI_POSIX_API int pthread_sigqueue(pthread_t id, int sig, const union sigval value)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!t)
+		return kbi_libc()->pthread_sigqueue(id, sig, value);
+	if (!kbi_signal_ok(sig))
+		return EINVAL;
+	return send_light(t, sig, SI_QUEUE, value);
+}
+
+static int answer(int e)
+{
+	if (e == 0)
+		return 0;
+	errno = e;
+	return -1;
+}
+
+KBI_POSIX_API int raise(int sig)
+{
+	return kbi_posix_light() ? answer(pthread_kill(pthread_self(), sig)) : kbi_libc()->raise(sig);
+}
+
+KBI_POSIX_ALIAS(gsignal, raise);
+
+/* POSIX: at least one signal is delivered before kill returns if the caller lets it through. */
+static struct kbi_task *takes_itself(pid_t pid, int sig)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (!self || pid != getpid() || !kbi_signal_ok(sig) || sig == SIGKILL || sig == SIGSTOP)
+		return NULL;
+	return a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig) ? NULL : self;
+}
+
+KBI_POSIX_API int kill(pid_t pid, int sig)
+{
+	struct kbi_task *self = takes_itself(pid, sig);
+	siginfo_t info;
+
+	if (!self)
+		return kbi_libc()->kill(pid, sig);
+	describe(&info, sig, SI_USER, (union sigval){ 0 });
+	return answer(send_self(self, &info));
+}
+
+KBI_POSIX_API int sigqueue(pid_t pid, int sig, const union sigval value)
+{
+	struct kbi_task *self = takes_itself(pid, sig);
+	siginfo_t info;
+
+	if (!self)
+		return kbi_libc()->sigqueue(pid, sig, value);
+	describe(&info, sig, SI_QUEUE, value);
+	return answer(send_self(self, &info));
+}
