@@ -203,7 +203,7 @@ int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(voi
 
 int kb_thread_join(kb_thread_t thread, void **result)
 {
-	return kbi_thread_join(thread, result, KBI_FOREVER);
+	return kbi_thread_join(thread, result, KBI_FOREVER, NULL);
 }
 
 int kb_thread_detach(kb_thread_t thread)

@@ -521,8 +521,8 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 	return has_ended(t);
 }
 
-KBI_NOINLINE KBI_FLATTEN int kbi_thread_join_until(struct kb_thread *t, void **result, uint64_t deadline,
-						   int (*stop)(struct kbi_task *self))
+KBI_NOINLINE KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline,
+					     int (*stop)(struct kbi_task *))
 {
 	struct kbi_task *self = kbi_self_raw();
 	bool mine = false;
@@ -545,11 +545,6 @@ KBI_NOINLINE KBI_FLATTEN int kbi_thread_join_until(struct kb_thread *t, void **r
 	}
 	kbi_np_leave(self);
 	return e;
-}
-
-int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline)
-{
-	return kbi_thread_join_until(t, result, deadline, NULL);
 }
 
 int kbi_thread_detach(struct kb_thread *t)

@@ -348,7 +348,7 @@ static int join_light(struct kb_thread *t, void **result, uint64_t deadline)
 {
 	expect_join(t);
 	for (;;) {
-		int e = kbi_thread_join_until(t, result, deadline, kbi_posix_stop);
+		int e = kbi_thread_join(t, result, deadline, kbi_posix_stop);
 
 		kbi_signal_resumed();
 		if (e == ECANCELED)
@@ -407,7 +407,7 @@ KBI_POSIX_API int pthread_tryjoin_np(pthread_t id, void **result)
 
 	if (gone)
 		return ESRCH;
-	return t ? kbi_thread_join(t, result, 0) : kbi_libc()->pthread_tryjoin_np(id, result);
+	return t ? kbi_thread_join(t, result, 0, NULL) : kbi_libc()->pthread_tryjoin_np(id, result);
 }
 
 KBI_POSIX_API int pthread_detach(pthread_t id)
