@@ -16,7 +16,11 @@ extern "C" {
  * may become one, which carries the message of one of them (the last, if all come from the owner's virtual
  * processor; otherwise they may overtake each other). So messages are exact while one is under way at a
  * time; for more use a channel. After a notification the owner's next wait returns and sees what the
- * notifier did. */
+ * notifier did.
+ * Memory: a notification may still be under way when kb_event_notify has returned, and is delivered to this
+ * address. So the memory must stay an event until each notification has been taken by itself, or, where several
+ * may have become one, for the owner's life. It may be initialised again meanwhile; the new event may then get the
+ * old one's notification. */
 typedef struct kb_event {
 	void *owner;
 	uint64_t value;
