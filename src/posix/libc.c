@@ -19,6 +19,12 @@ static const struct kbi_libc_row rows[] = {
 #include "posix/names.def"
 };
 
+void *kbi_libc_original(const char *name, void **slot)
+{
+	*slot = dlsym(RTLD_NEXT, name);
+	return *slot;
+}
+
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
 	for (size_t i = 0; i < n; i++)

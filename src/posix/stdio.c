@@ -57,18 +57,26 @@ static a32 ready;
 
 void kbi_stdio_resolve(void)
 {
-	kbi_libc_look_up(rows, kbi_countof(rows), &ready);
+	if (!a_load_acq(&ready)) /* partner: the release in kbi_libc_look_up */
+		kbi_libc_look_up(rows, kbi_countof(rows), &ready);
 }
 
-static inline const struct originals *libc(void)
-{
-	/* acquire: partner is the release in kbi_libc_look_up */
-	if (kbi_unlikely(!a_load_acq(&ready)))
-		kbi_stdio_resolve();
-	return &table;
-}
+#define REAL(name) \
+	((__typeof__(table.name))(kbi_likely(table.name) ? (void *)table.name : \
+				  kbi_libc_original(#name, (void **)&table.name)))
 
 /* ---- the lock -------------------------------------------------------------------------------------- */
+
+/* The caller if it is a lightweight thread; then the table is complete, also where threads came by
+ * kb_thread_create. */
+static inline struct kbi_task *light(void)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (self && kbi_unlikely(!a_load_acq(&ready))) /* partner: the release in kbi_libc_look_up */
+		kbi_stdio_resolve();
+	return self;
+}
 
 static int attempt(void *f)
 {
@@ -78,7 +86,7 @@ static int attempt(void *f)
 /* A thread of ours that may be suspended here: not a handler that has interrupted our own library. */
 static bool may_wait(void)
 {
-	struct kbi_task *self = kbi_posix_light();
+	struct kbi_task *self = light();
 
 	return self && a_load_rlx(&self->np) == 0;
 }
@@ -112,7 +120,7 @@ static KBI_NOINLINE void wait_for_stdout(void)
 /* The stream if it is locked now: the caller is a thread of ours and the program wants locks. */
 static inline FILE *take(FILE *f)
 {
-	if (!kbi_posix_light() || !f || (f->_flags & _IO_USER_LOCK))
+	if (!light() || !f || (f->_flags & _IO_USER_LOCK))
 		return NULL;
 	if (kbi_unlikely(table.ftrylockfile(f) != 0))
 		wait_for(f);
@@ -136,31 +144,28 @@ static inline void give(FILE **held)
 	KBI_POSIX_API result kbi_stdio_##name parameters __asm__(#name); \
 	result kbi_stdio_##name parameters \
 	{ \
-		const struct originals *real = libc(); \
 		HOLDING(stream); \
 \
-		return real->name arguments; \
+		return REAL(name) arguments; \
 	}
 #define FAST(result, name, unlocked, parameters, arguments, stream) \
 	KBI_POSIX_API result kbi_stdio_##name parameters __asm__(#name); \
 	result kbi_stdio_##name parameters \
 	{ \
-		const struct originals *real = libc(); \
 		HOLDING(stream); \
 \
-		return held ? real->name##_fast arguments : real->name arguments; \
+		return held ? table.name##_fast arguments : REAL(name) arguments; \
 	}
 #define PRINT(name, original, parameters, arguments, stream) \
 	KBI_POSIX_API int kbi_stdio_##name parameters __asm__(#name); \
 	int kbi_stdio_##name parameters \
 	{ \
-		const struct originals *real = libc(); \
 		HOLDING(stream); \
 		va_list ap; \
 		int n; \
 \
 		va_start(ap, format); \
-		n = real->original arguments; \
+		n = REAL(original) arguments; \
 		va_end(ap); \
 		return n; \
 	}
@@ -168,11 +173,9 @@ static inline void give(FILE **held)
 
 KBI_POSIX_API void flockfile(FILE *f)
 {
-	const struct originals *real = libc();
-
-	if (!kbi_posix_light())
-		real->flockfile(f);
-	else if (real->ftrylockfile(f) != 0)
+	if (!light())
+		REAL(flockfile)(f);
+	else if (table.ftrylockfile(f) != 0)
 		wait_for(f);
 }
 
@@ -181,76 +184,68 @@ KBI_POSIX_ALIAS(_IO_flockfile, flockfile);
 /* Nobody may use it afterwards: once the lock has been free, nobody will take it. */
 KBI_POSIX_API int fclose(FILE *f)
 {
-	const struct originals *real = libc();
 	FILE *held = take(f);
 
 	give(&held);
-	return real->fclose(f);
+	return REAL(fclose)(f);
 }
 
 /* ---- all streams ----------------------------------------------------------------------------------- */
 
-struct all {
-	const struct originals *real;
-	bool failed;
-};
-
 /* A stream with output, locked. The list is free again: flushing may suspend, and who holds a stream may open
  * others. *busy: one has output and is locked by somebody else. */
-static FILE *next_with_output(const struct originals *real, bool *busy)
+static FILE *next_with_output(bool *busy)
 {
 	FILE *found = NULL;
 
 	*busy = false;
-	real->_IO_list_lock();
-	for (position p = real->_IO_iter_begin(); p != real->_IO_iter_end() && !found; p = real->_IO_iter_next(p)) {
-		FILE *f = real->_IO_iter_file(p);
+	table._IO_list_lock();
+	for (position p = table._IO_iter_begin(); p != table._IO_iter_end() && !found; p = table._IO_iter_next(p)) {
+		FILE *f = table._IO_iter_file(p);
 
 		if (__fpending(f) == 0)
 			continue;
-		if (real->ftrylockfile(f) == 0)
+		if (table.ftrylockfile(f) == 0)
 			found = f;
 		else
 			*busy = true;
 	}
-	real->_IO_list_unlock();
+	table._IO_list_unlock();
 	return found;
 }
 
 static int flush_free_ones(void *arg)
 {
-	struct all *a = arg;
-	bool busy = false;
+	bool *failed = arg, busy = false;
 	FILE *f;
 
-	while (!a->failed && (f = next_with_output(a->real, &busy)) != NULL) {
+	while (!*failed && (f = next_with_output(&busy)) != NULL) {
 		FILE *held __attribute__((cleanup(give), unused)) = f;
 
 		/* lost output stays in the stream; another may have emptied it before we locked it */
-		a->failed = __fpending(f) && a->real->fflush_unlocked(f) != 0;
+		*failed = __fpending(f) && table.fflush_unlocked(f) != 0;
 	}
-	return busy && !a->failed ? EBUSY : 0;
+	return busy && !*failed ? EBUSY : 0;
 }
 
 /* libc's would lock the list and wait for each stream, also for one whose thread is blocked reading. */
-static int flush_all(const struct originals *real)
+static int flush_all(void)
 {
-	struct all a = { .real = real };
+	bool failed = false;
 	int saved = errno;
 
-	kbi_delegate_wait(flush_free_ones, &a, CLOCK_MONOTONIC, NULL);
-	if (a.failed) /* the rest, errno and the result */
-		return real->fflush(NULL);
+	kbi_delegate_wait(flush_free_ones, &failed, CLOCK_MONOTONIC, NULL);
+	if (failed) /* the rest, errno and the result */
+		return table.fflush(NULL);
 	errno = saved;
 	return 0;
 }
 
 KBI_POSIX_API int fflush(FILE *f)
 {
-	const struct originals *real = libc();
 	HOLDING(f);
 
-	if (!f && may_wait() && real->_IO_list_lock && real->_IO_iter_file)
-		return flush_all(real);
-	return real->fflush(f);
+	if (!f && may_wait() && table._IO_list_lock && table._IO_iter_file)
+		return flush_all();
+	return REAL(fflush)(f);
 }

@@ -53,6 +53,12 @@ static bool is_detached(const pthread_attr_t *attr)
 	return state == PTHREAD_CREATE_DETACHED;
 }
 
+static void look_up_all(void)
+{
+	kbi_stdio_resolve();
+	kbi_unsafe_resolve();
+}
+
 static int create_kernel(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
 {
 	struct kernel_start *s = malloc(sizeof(*s));
@@ -62,6 +68,7 @@ static int create_kernel(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(
 	if (!s)
 		return EAGAIN;
 	*s = (struct kernel_start){ fn, arg, c11 };
+	look_up_all();
 	kbi_posix_made_kernel = true;
 	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);
 	if (e)
@@ -310,6 +317,7 @@ static KBI_NOINLINE int begin(void)
 	int e;
 
 	set_hooks();
+	look_up_all();
 	kbi_cancel_find();
 	kbi_delegate_find();
 	kbi_key_find();

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <pwd.h>
 #include <uchar.h>
 #include <utmp.h>
@@ -42,6 +43,8 @@ struct originals {
 	char *(*crypt)(const char *, const char *);
 };
 
+/* getenv, until the first thread is made: an allocator asks for its settings when it is first called,
+ * perhaps by the look-up itself. */
 static char *walk_environment(const char *name)
 {
 	size_t n = strlen(name);
@@ -52,9 +55,12 @@ static char *walk_environment(const char *name)
 	return NULL;
 }
 
-/* An allocator asks for its settings when it is first called, perhaps by the look-up itself: until our
- * constructor has run, that is done without libc. */
-static struct originals table = { .getenv = walk_environment, .secure_getenv = walk_environment };
+static char *walk_unless_secure(const char *name)
+{
+	return getauxval(AT_SECURE) ? NULL : walk_environment(name);
+}
+
+static struct originals table = { .getenv = walk_environment, .secure_getenv = walk_unless_secure };
 
 #define SLOT(name) { #name, (void **)&table.name },
 
@@ -68,15 +74,9 @@ static const struct kbi_libc_row rows[] = {
 	SLOT(mblen) SLOT(mbtowc) SLOT(wctomb) SLOT(__wctomb_chk) SLOT(crypt)
 };
 
-static a32 ready;
-
-static const struct originals *real(void)
-{
-	/* acquire: partner is the release in kbi_libc_look_up */
-	if (kbi_unlikely(!a_load_acq(&ready)))
-		kbi_unsafe_resolve();
-	return &table;
-}
+#define REAL(name) \
+	((__typeof__(table.name))(kbi_likely(table.name) ? (void *)table.name : \
+				  kbi_libc_original(#name, (void **)&table.name)))
 
 /* One thread only; or a signal handler that interrupted us, which must not wait here. */
 static bool direct(void)
@@ -92,24 +92,24 @@ static bool direct(void)
 
 enum lock { ENVIRONMENT, BUFFER, RANDOM, TABLE, LOGINS, LOCKS };
 
-static pthread_mutex_t locks[LOCKS];
+#define FRESH { [0 ... LOCKS - 1] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP }
+
+static pthread_mutex_t locks[LOCKS] = FRESH;
 
 static void fresh_locks(void)
 {
-	static const pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	static const pthread_mutex_t fresh[LOCKS] = FRESH;
 
-	for (int i = 0; i < LOCKS; i++)
-		locks[i] = recursive;
+	memcpy(locks, fresh, sizeof(locks));
 }
 
 /* A child of fork has the calling thread only: what others held is free there. */
 void kbi_unsafe_resolve(void)
 {
-	static a32 once;
+	static a32 ready;
 
-	if (a_xchg_rlx(&once, 1))
+	if (a_load_acq(&ready)) /* partner: the release in kbi_libc_look_up */
 		return;
-	fresh_locks();
 	kbi_libc_look_up(rows, kbi_countof(rows), &ready);
 	pthread_atfork(NULL, NULL, fresh_locks);
 }
@@ -234,9 +234,9 @@ static mbstate_t *own_state(enum slot i)
 		result r; \
 \
 		if (direct()) \
-			return real()->name arguments; \
+			return REAL(name) arguments; \
 		HOLDING(lock); \
-		r = real()->name arguments; \
+		r = REAL(name) arguments; \
 		return r ? copy(SLOT_##name, r, bytes) : NULL; \
 	}
 
@@ -244,9 +244,9 @@ static mbstate_t *own_state(enum slot i)
 	DEFINE(result, name, parameters) \
 	{ \
 		if (direct()) \
-			return table.name ? table.name arguments : real()->name arguments; \
+			return REAL(name) arguments; \
 		HOLDING(lock); \
-		return real()->name arguments; \
+		return REAL(name) arguments; \
 	}
 
 enum { FIRST_SIZE = 1024 };
@@ -261,7 +261,7 @@ enum { FIRST_SIZE = 1024 };
 	int e; \
 \
 	if (direct()) \
-		return real()->name arguments; \
+		return REAL(name) arguments; \
 	b = block(SLOT_##name, sizeof(type) + FIRST_SIZE); \
 	while (b) { \
 		e = name##_r(SPREAD arguments(type *)(void *) b->data, b->data + sizeof(type), b->size - sizeof(type), \
@@ -296,7 +296,7 @@ enum { FIRST_SIZE = 1024 };
 	{ \
 		if (!ps) \
 			ps = own_state(SLOT_##name); \
-		return real()->name arguments; \
+		return REAL(name) arguments; \
 	}
 
 #include "posix/unsafe.def"
@@ -327,7 +327,7 @@ DEFINE(int, mblen, (const char *s, size_t n))
 {
 	mbstate_t state = { 0 };
 
-	return s && *s ? length(real()->mbrtowc(NULL, s, n, &state)) : real()->mblen(s, n);
+	return s && *s ? length(REAL(mbrtowc)(NULL, s, n, &state)) : REAL(mblen)(s, n);
 }
 
 DEFINE(int, mbtowc, (wchar_t *c, const char *s, size_t n))
@@ -335,24 +335,24 @@ DEFINE(int, mbtowc, (wchar_t *c, const char *s, size_t n))
 	mbstate_t *state = own_state(SLOT_mbtowc);
 
 	if (s)
-		return length(real()->mbrtowc(c, s, n, state));
+		return length(REAL(mbrtowc)(c, s, n, state));
 	if (state)
 		*state = (mbstate_t){ 0 };
-	return real()->mbtowc(c, s, n);
+	return REAL(mbtowc)(c, s, n);
 }
 
 DEFINE(int, wctomb, (char *s, wchar_t c))
 {
 	if (!s)
-		return real()->wctomb(s, c);
-	return (int)real()->wcrtomb(s, c, own_state(SLOT_wctomb));
+		return REAL(wctomb)(s, c);
+	return (int)REAL(wcrtomb)(s, c, own_state(SLOT_wctomb));
 }
 
 DEFINE(int, __wctomb_chk, (char *s, wchar_t c, size_t room))
 {
 	if (!s)
-		return real()->wctomb(s, c);
-	return (int)real()->__wcrtomb_chk(s, c, own_state(SLOT___wctomb_chk), room);
+		return REAL(wctomb)(s, c);
+	return (int)REAL(__wcrtomb_chk)(s, c, own_state(SLOT___wctomb_chk), room);
 }
 
 /* libcrypt may have been loaded by dlopen after us. */
@@ -375,7 +375,7 @@ DEFINE(char *, crypt, (const char *key, const char *salt))
 	char *r = NULL;
 
 	HOLDING(BUFFER);
-	if (!real()->crypt && !find_crypt()) {
+	if (!REAL(crypt) && !find_crypt()) {
 		errno = ENOSYS;
 		return NULL;
 	}
