@@ -69,8 +69,8 @@ struct kbi_libc_row {
 	void **slot;
 };
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready);
-/* One row, while there is one thread; most programs need few. Before the first thread is made, all: a
- * look-up later could meet a thread that holds the loader's lock. */
+/* One row, for a call before our constructor, which looks all up: later it would wipe out what dlerror is to tell, and
+ * could meet a thread that holds the loader's lock. */
 void *kbi_libc_original(const char *name, void **slot);
 void kbi_stdio_resolve(void);
 void kbi_unsafe_resolve(void);

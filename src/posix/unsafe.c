@@ -43,7 +43,7 @@ struct originals {
 	char *(*crypt)(const char *, const char *);
 };
 
-/* getenv, until the first thread is made: an allocator asks for its settings when it is first called,
+/* getenv before our constructor: an allocator asks for its settings when it is first called,
  * perhaps by the look-up itself. */
 static char *walk_environment(const char *name)
 {

@@ -12,17 +12,27 @@ failed=0
 cat >"$T/quiet.c" <<'END'
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 int main(void)
 {
 	const char *e = dlerror();
 
 	if (e)
 		puts(e);
-	return e != NULL;
+	/* and what the program has to hear is not lost */
+	if (e || dlopen("/nowhere/at-all.so", RTLD_NOW))
+		return 1;
+	printf("%s\n", getenv("HOME") ? "at home" : "not at home");
+	if (fflush(NULL))
+		return 2;
+	e = dlerror();
+	if (!e)
+		puts("dlerror has forgotten");
+	return e ? 0 : 3;
 }
 END
-"$CC" -o "$T/quiet" "$T/quiet.c" -ldl || exit 1
-"$KOCHAB_BIN" run -- "$T/quiet" || failed=1
+"$CC" -pthread -o "$T/quiet" "$T/quiet.c" -ldl || exit 1
+"$T/quiet" >"$T/out" && "$KOCHAB_BIN" run -- "$T/quiet" >"$T/out" || { cat "$T/out"; failed=1; }
 
 for lib in $(ldconfig -p 2>/dev/null | awk '/lib(jemalloc|tcmalloc|tcmalloc_minimal|mimalloc)\.so/ { print $NF }'); do
 	for program in /bin/true "$BUILD/test/posix/unsafe_race" "$BUILD/test/posix/keys"; do
