@@ -57,7 +57,7 @@ CFLAGS ?= -O2 -g
 CXXFLAGS ?= -O2 -g
 WARN := -Wall -Wextra $(if $(WERROR),-Werror)
 # x86-64: our switch goes on by jmp, so objects must not be marked shadow-stack ready; and it leaves no red zone.
-ARCHFLAGS := $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none -mno-red-zone)
+ARCHFLAGS := $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none -mno-red-zone -momit-leaf-frame-pointer)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) $(if $(filter undefined,$(SAN)),-fno-sanitize-recover=undefined))
 INCLUDES := -Isrc -Iinclude -Isrc/arch/$(ARCH)
 # Unwind tables for C, too, are not everywhere the default (riscv64): backtraces of parked threads need them.

@@ -47,6 +47,7 @@ static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const
 	vp->s = s;
 	vp->stacks = &kbi_stack_slots[id + 1];
 	vp->plain = !sched->push && !sched->pop;
+	vp->private_ready = vp->plain && sched->private_ready;
 	vp->idle_count = &s->all[0].idle_count;
 	a_store_rlx(&vp->next_deadline, UINT64_MAX);
 	return kbi_board_init(&vp->board, vp->id, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
@@ -85,7 +86,6 @@ static int adopt_main(struct kbi_vp *vp)
 	if (!agent)
 		return ENOMEM;
 	t->is_main = true;
-	t->task.started = 1;
 	memcpy(t->name, "main", 5);
 	t->named = true;
 	if (kbi_tcb_available) {
@@ -98,6 +98,7 @@ static int adopt_main(struct kbi_vp *vp)
 		vp->self_slot = &kbi_self_tls;
 		kbi_body_native_tp(vp);
 	}
+	kbi_task_set_started(&t->task);
 	vp->cur_tp = t->task.tp ? t->task.tp : vp->tp;
 	a_store_rlx(&vp->tid, (uint32_t)kbi_sys_gettid());
 	vp->cur = t;

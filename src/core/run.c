@@ -33,7 +33,7 @@ static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
 	kbi_run_load_fp(vp, kbi_run_first_fp(vp, t));
 	kbi_ctx_make(&t->task.ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
 	kbi_san_make(&t->san, t->stack->low, t->stack->size);
-	t->task.started = 1;
+	kbi_task_set_started(&t->task);
 	return true;
 }
 
@@ -63,5 +63,4 @@ KBI_NOINLINE void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
 	kbi_san_depart(&saved, kbi_run_san(vp));
 	kbi_ctx_switch_bare(&vp->agent_ctx, load, NULL, NULL);
 	kbi_san_arrive(saved);
-	kbi_run_load_fp(vp, vp->fp);
 }

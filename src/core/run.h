@@ -78,38 +78,8 @@ static inline uint64_t kbi_run_first_fp(const struct kbi_vp *vp, const struct kb
 	return t->own_tls ? (uintptr_t)t->result : vp->fp;
 }
 
-/* Makes t (NULL: the agent) the one that runs on vp, but for the context that is returned. No TLS access between
- * this and the switch. */
-static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task *t)
-{
-	void *tp = vp->tp;
-
-	if (kbi_unlikely(!t) || (kbi_unlikely(!t->started) && !kbi_run_start(vp, t))) {
-		vp->cur = NULL;
-		*vp->self_slot = NULL;
-		if (tp != vp->cur_tp)
-			kbi_run_load_tp(vp, tp);
-		return &vp->agent_ctx;
-	}
-	t->vp = vp;
-	vp->cur = kbi_thread_of(t);
-	a_store_rlx(&t->state, vp->running_here);
-	if (t->tp)
-		tp = t->tp;
-	else
-		*vp->self_slot = t;
-	if (tp != vp->cur_tp)
-		kbi_run_load_tp(vp, tp);
-	return &t->ctx;
-}
-
-/* What sanitizers know of the context that kbi_run_prepare has chosen. */
-static inline const struct kbi_san *kbi_run_san(const struct kbi_vp *vp)
-{
-	return vp->cur ? &vp->cur->san : &vp->agent_san;
-}
-
-/* FP control words belong to who owns a TLS block; light threads and the agent share their VP's. */
+/* FP control words belong to who owns a TLS block; light threads and the agent share their VP's, which are loaded by
+ * who switches to them. */
 static inline void kbi_run_load_fp(struct kbi_vp *vp, uint64_t fp)
 {
 	if (kbi_unlikely(fp != vp->fp_now)) {
@@ -118,24 +88,71 @@ static inline void kbi_run_load_fp(struct kbi_vp *vp, uint64_t fp)
 	}
 }
 
+static inline void kbi_run_enter(struct kbi_vp *vp, struct kbi_task *t)
+{
+	t->vp = vp;
+	vp->cur = kbi_thread_of(t);
+	a_store_rlx(&t->state, vp->running_here);
+}
+
+/* Makes t (NULL: the agent) the one that runs on vp, but for the context that is returned. No TLS access between
+ * this and the switch. */
+static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task *t)
+{
+	struct kbi_ctx *load = &vp->agent_ctx;
+	void *tp = vp->tp;
+
+	if (kbi_unlikely(!t) || (kbi_unlikely(!t->started) && !kbi_run_start(vp, t))) {
+		vp->cur = NULL;
+		t = NULL;
+	} else {
+		kbi_run_enter(vp, t);
+		load = &t->ctx;
+	}
+	if (t && t->tp) {
+		tp = t->tp;
+	} else {
+		*vp->self_slot = t;
+		kbi_run_load_fp(vp, vp->fp);
+	}
+	if (tp != vp->cur_tp)
+		kbi_run_load_tp(vp, tp);
+	return load;
+}
+
+/* What sanitizers know of the context that kbi_run_prepare has chosen. */
+static inline const struct kbi_san *kbi_run_san(const struct kbi_vp *vp)
+{
+	return vp->cur ? &vp->cur->san : &vp->agent_san;
+}
+
 /* The running task `self` (already WAITING, READY in a queue, ...) gives up vp to `next`, which the caller owns;
  * NULL: to the agent. Returns when self is resumed, perhaps elsewhere. after(arg) runs once self's context is
  * saved. */
 KBI_SWITCHES static inline __attribute__((always_inline)) void
 kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next, void *(*after)(void *), void *arg)
 {
-	uint64_t fp = 0;
 	struct kbi_ctx *load;
 	void *saved = NULL;
+	uint64_t fp;
 
-	if (self->tp)
-		fp = vp->fp_now = kbi_fp_get();
+	/* in a few instructions from one light thread to another that has run before */
+	if (kbi_likely(next && (next->started & self->started & KBI_STARTED_BARE))) {
+		kbi_run_enter(vp, next);
+		*vp->self_slot = next;
+		kbi_san_depart(&saved, kbi_run_san(vp));
+		kbi_ctx_switch_bare(&self->ctx, &next->ctx, after, arg);
+		kbi_san_arrive(saved);
+		return;
+	}
+	fp = self->tp ? kbi_fp_get() : vp->fp;
+	vp->fp_now = fp;
 	load = kbi_run_prepare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
 	kbi_ctx_switch_bare(&self->ctx, load, after, arg);
 	kbi_san_arrive(saved);
-	vp = self->vp;
-	kbi_run_load_fp(vp, self->tp ? fp : vp->fp);
+	if (self->tp)
+		kbi_run_load_fp(self->vp, fp);
 }
 
 /* The same for a `next` that has never run and has its stack: it is entered there at once. */
@@ -150,13 +167,13 @@ kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task 
 		fp = vp->fp_now = kbi_fp_get();
 	kbi_run_load_fp(vp, kbi_run_first_fp(vp, t));
 	kbi_san_make(&t->san, t->stack->low, t->stack->size);
-	next->started = 1;
+	kbi_task_set_started(next);
 	kbi_run_prepare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
 	kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
 	kbi_san_arrive(saved);
-	vp = self->vp;
-	kbi_run_load_fp(vp, self->tp ? fp : vp->fp);
+	if (self->tp)
+		kbi_run_load_fp(self->vp, fp);
 }
 
 /* The running task ends here: `next` goes on, READY or claimed and the caller's. */

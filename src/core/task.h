@@ -51,9 +51,14 @@ struct kbi_task {
 	a32 np;                /* no-preempt count; written by the task itself, read by a signal on it */
 	int32_t bound;         /* VP it is bound to, -1 free */
 	uint8_t reason;        /* enum kbi_wake_reason of the last claim */
-	uint8_t started;       /* has a stack and a context */
+	uint8_t started;       /* KBI_STARTED_ bits; 0: it has no stack and no context yet */
 	uint8_t chat;          /* short runs after wakes from another VP, saturating */
 	uint8_t armed;         /* KBI_ARMED_ bits */
+};
+
+enum {
+	KBI_STARTED = 1,
+	KBI_STARTED_BARE = 2, /* and has no tp: a switch between two such loads a context and nothing else */
 };
 
 enum {
@@ -62,6 +67,11 @@ enum {
 };
 
 enum kbi_wake_reason { KBI_WAKE_PERMIT, KBI_WAKE_DEADLINE, KBI_WAKE_WATCH };
+
+static inline void kbi_task_set_started(struct kbi_task *t)
+{
+	t->started = KBI_STARTED | (t->tp ? 0 : KBI_STARTED_BARE);
+}
 
 #define KBI_STATE(kind, vp) ((uint64_t)(kind) << 32 | (uint32_t)(vp))
 static inline enum kbi_task_kind kbi_state_kind(uint64_t s) { return (enum kbi_task_kind)(s >> 32); }
@@ -151,6 +161,26 @@ static inline struct kbi_task *kbi_pq_pop(struct kbi_pq *q)
 	q->n--;
 	if (kbi_unlikely(t->bound >= 0))
 		q->bound--;
+	return t;
+}
+
+/* kbi_pq_append of self, then kbi_pq_pop of a queue that is not empty. */
+static inline struct kbi_task *kbi_pq_turn(struct kbi_pq *q, struct kbi_task *self)
+{
+	struct kbi_task *t = q->head, *next = t->next;
+
+	if (kbi_unlikely(!next || (t->bound & self->bound) >= 0)) {
+		kbi_pq_append(q, self);
+		return kbi_pq_pop(q);
+	}
+	next->prev = NULL;
+	__builtin_prefetch(next->ctx.sp);
+	__builtin_prefetch(next->next);
+	q->head = next;
+	self->next = NULL;
+	self->prev = q->tail;
+	q->tail->next = self;
+	q->tail = self;
 	return t;
 }
 

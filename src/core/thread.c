@@ -581,21 +581,23 @@ static void *requeue(void *arg)
 
 KBI_NOINLINE void kbi_thread_yield(void)
 {
-	struct kbi_task *self = kbi_self(), *next;
+	struct kbi_task *self = kbi_self_raw(), *next;
+	void *(*after)(void *) = NULL;
 	struct kbi_vp *vp;
 
-	if (kbi_unlikely(!self->vp)) {
+	if (kbi_unlikely(!self || !self->vp)) {
 		kbi_sys_yield();
 		return;
 	}
 	kbi_np_enter(self);
 	vp = self->vp;
-	next = kbi_run_next(vp);
-	if (next && vp->sched->private_ready) {
-		kbi_vp_enqueue(vp, self, false);
-		kbi_run_switch_to(vp, self, next, NULL, NULL);
-	} else if (next) {
-		kbi_run_switch_to(vp, self, next, requeue, self);
+	kbi_run_look_if_due(vp);
+	next = kbi_vp_turn(vp, self);
+	if (kbi_unlikely(!next)) {
+		next = kbi_vp_pop(vp);
+		after = requeue;
 	}
+	if (kbi_likely(next != NULL))
+		kbi_run_switch_to(vp, self, next, after, self);
 	kbi_np_leave(self);
 }

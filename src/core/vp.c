@@ -17,6 +17,7 @@ enum { SAMPLE = 16 };
 
 void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
+	a_store_rlx(&t->state, vp->ready_here);
 	vp->sched->push(vp->s, t, front);
 }
 

@@ -37,6 +37,7 @@ struct kbi_vp {
 	a64 services;              /* how many; with countdown: unchanged means one thread hogs the VP */
 	uint32_t id;
 	uint8_t plain;             /* scheduler: ready tasks are in s->pq only */
+	uint8_t private_ready;     /* and nobody takes them there */
 	void *cur_tp;              /* thread pointer loaded now */
 	void *tp;                  /* the VP's own TLS: agent and light threads */
 	struct kbi_task **self_slot; /* kbi_self_tls in that block */
@@ -119,16 +120,11 @@ struct kbi_task *kbi_vp_pop_elsewhere(struct kbi_vp *vp);
 /* Work waits here and some VP is idle. */
 void kbi_vp_share(struct kbi_vp *vp);
 
-/* Ready task to this VP's queue; front: next to run. Nothing of the queue is given away at this moment: also for
- * the running task itself, whose context is not saved yet. np > 0, on vp. */
-static inline void kbi_vp_enqueue(struct kbi_vp *vp, struct kbi_task *t, bool front)
+/* kbi_vp_enqueue where vp->plain. */
+static inline void kbi_vp_enqueue_here(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
 	a_store_rlx(&t->state, vp->ready_here);
 	__builtin_prefetch(t->ctx.sp);
-	if (kbi_unlikely(!vp->plain)) {
-		kbi_vp_enqueue_elsewhere(vp, t, front);
-		return;
-	}
 	if (kbi_likely(!vp->first && !vp->s->pq.head)) {
 		vp->first = t;
 		return;
@@ -164,12 +160,42 @@ static inline bool kbi_vp_keeps(struct kbi_vp *vp)
 	return true;
 }
 
+/* Ready task to this VP's queue; front: next to run. Nothing of the queue is given away at this moment: also for
+ * the running task itself, whose context is not saved yet. np > 0, on vp. */
+static inline void kbi_vp_enqueue(struct kbi_vp *vp, struct kbi_task *t, bool front)
+{
+	if (kbi_likely(vp->plain))
+		kbi_vp_enqueue_here(vp, t, front);
+	else
+		kbi_vp_enqueue_elsewhere(vp, t, front);
+}
+
 /* The same, and idle VPs may get a share. */
 static inline void kbi_vp_push(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
 	kbi_vp_enqueue(vp, t, front);
 	if (a_load_rlx(vp->idle_count) && !kbi_vp_keeps(vp) && (!vp->plain || vp->s->pq.head || !kbi_vp_watched(vp)))
 		kbi_vp_share(vp);
+}
+
+/* The next ready task in exchange for the running one, self, which is queued behind the others though its context is
+ * not saved yet. NULL: there is none, or the scheduler's queue is open to others; self is not queued then. */
+static inline struct kbi_task *kbi_vp_turn(struct kbi_vp *vp, struct kbi_task *self)
+{
+	struct kbi_pq *q = &vp->s->pq;
+	struct kbi_task *t = vp->first;
+
+	if (kbi_unlikely(!vp->private_ready))
+		return NULL;
+	if (kbi_likely(!t)) {
+		if (kbi_unlikely(!q->head))
+			return NULL;
+		a_store_rlx(&self->state, vp->ready_here);
+		return kbi_pq_turn(q, self);
+	}
+	vp->first = NULL;
+	kbi_vp_enqueue(vp, self, false);
+	return t;
 }
 
 /* The next ready task of vp's queue, no look at anything else. */
@@ -198,11 +224,11 @@ static inline bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t)
 	return true;
 }
 
-/* Nothing is ready here, and no idle VP need be told: a task to be pushed may simply become `first`. Asked once a push
- * (kbi_vp_watched counts). */
-static inline bool kbi_vp_alone(struct kbi_vp *vp)
+/* A ready task may be queued here and nobody need be told: no VP is idle, or the task is alone in the queue and looked
+ * after. Asked once a push (kbi_vp_watched counts). */
+static inline bool kbi_vp_content(struct kbi_vp *vp)
 {
-	return vp->plain && !vp->first && !vp->s->pq.head && (!a_load_rlx(vp->idle_count) || kbi_vp_watched(vp));
+	return vp->plain && (!a_load_rlx(vp->idle_count) || (!vp->first && !vp->s->pq.head && kbi_vp_watched(vp)));
 }
 
 #endif

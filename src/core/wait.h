@@ -30,6 +30,10 @@ void kbi_wait_wake_next(struct kbi_task *t);
 
 /* Delivers a message to a cell's owner: core/cell.h. */
 void kbi_wait_deliver(struct kbi_cell *c, uint64_t value);
+/* Waits for a message to the caller's cell and takes it; its value (may be NULL). slow(c, value) does the same in
+ * every case and is called where the fast way ends; its result is this function's, else 0. */
+typedef int kbi_wait_receive_fn(struct kbi_cell *c, uint64_t *value);
+KBI_SWITCHES int kbi_wait_receive(struct kbi_cell *c, uint64_t *value, kbi_wait_receive_fn *slow);
 
 /* No-preempt brackets round every piece of library code that touches queues or locks: the tick leaves the
  * thread alone inside. Nest freely; the count belongs to the thread and travels with it. */

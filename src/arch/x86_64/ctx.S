@@ -4,9 +4,8 @@
 
 	.text
 
-/* A new context goes on here, its stack 16-byte aligned with entry and argument on top: calls after (rdx) with
- * its argument (rcx), if there is one, then entry, which sees a null return address. The nop is for unwinders
- * that look one byte before a return address. */
+/* A new context goes on here, its stack 16-byte aligned with entry and argument on top: calls entry, which sees a
+ * null return address. The nop is for unwinders that look one byte before a return address. */
 	.cfi_startproc
 	.cfi_undefined rip
 	nop
@@ -17,11 +16,7 @@ kbi_ctx_start:
 	xorl	%ebp, %ebp
 	ldmxcsr	(KBI_FRAME_MXCSR - KBI_FRAME_SIZE)(%rsp)
 	fldcw	(KBI_FRAME_FCW - KBI_FRAME_SIZE)(%rsp)
-	testq	%rdx, %rdx
-	jz	1f
-	movq	%rcx, %rdi
-	call	*%rdx
-1:	movq	(%rsp), %rbx
+	movq	(%rsp), %rbx
 	movq	8(%rsp), %rdi
 	pushq	$0
 	.cfi_adjust_cfa_offset 8

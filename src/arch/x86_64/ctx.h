@@ -8,11 +8,10 @@
  * matter are where the compiler of the calling function put them (it sees all of them clobbered):
  *
  *      sp ->  0  rbp
- *             8  where to go on, with rdx = after and rcx = its argument
+ *             8  where to go on
  *            16  the calling function's own frame; of a new context: entry, its argument, control words
+ * Who switches runs `after` itself, on the stack just loaded, below that frame: who is resumed has nothing to ask.
  * The room and who includes it is compiled with -mno-red-zone: nothing of a frame lies below the stack pointer. */
-#define KBI_FRAME_RBP 0
-#define KBI_FRAME_RIP 8
 #define KBI_FRAME_SIZE 16
 #define KBI_FRAME_ENTRY 16
 #define KBI_FRAME_ARG 24
@@ -28,9 +27,6 @@ struct kbi_ctx;
 
 KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg);
 
-#define KBI_CTX_STR(x) KBI_CTX_STR_(x)
-#define KBI_CTX_STR_(x) #x
-
 /* All that a function may lose: with AVX-512 there are more vector registers and the masks. */
 #ifdef __AVX512F__
 #define KBI_CTX_MORE \
@@ -39,39 +35,36 @@ KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, vo
 #else
 #define KBI_CTX_MORE
 #endif
+#define KBI_CTX_LOST \
+	"rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", \
+	"xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", \
+	"st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" KBI_CTX_MORE
+
+#define KBI_CTX_SAVE(ctx) "leaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tpushq %%rbp\n\tmovq %%rsp, (" ctx ")\n\t"
+#define KBI_CTX_GO "popq %%rbp\n\tpopq %%rax\n\tjmp *%%rax\n\t"
+/* after (rdx) with its argument (rcx) on the stack of the context in rsi, below its frame; a stack walk ends there. */
+#define KBI_CTX_AFTER                                                                                                  \
+	"movq (%%rsi), %%rbx\n\tmovq %%rbx, %%rsp\n\tandq $-16, %%rsp\n\txorl %%ebp, %%ebp\n\t"                \
+	".cfi_remember_state\n\t.cfi_undefined rip\n\tmovq %%rcx, %%rdi\n\tcall *%%rdx\n\t"                    \
+	"movq %%rbx, %%rsp\n\t" KBI_CTX_GO ".cfi_restore_state\n\t"
 
 /* In line because a call costs more than the switch: it pairs no call with a return, so the processor's return
  * stack stays right for callers that suspend in the same functions, and saves what is live instead of all. A
- * function that contains it must be KBI_NOINLINE and use no TLS on both sides of it. The last two go in as what is
- * to be called on the next stack, and come out as what this context has to call. */
-static inline __attribute__((always_inline)) void kbi_ctx_jump(struct kbi_ctx *save, struct kbi_ctx *load,
-							       void *(**after)(void *), void **arg)
-{
-	__asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
-			 "pushq %%rax\n\t"
-			 "pushq %%rbp\n\t"
-			 "movq %%rsp, (%%rdi)\n\t"
-			 "movq (%%rsi), %%rsp\n\t"
-			 "movq " KBI_CTX_STR(KBI_FRAME_RBP) "(%%rsp), %%rbp\n\t"
-			 "movq " KBI_CTX_STR(KBI_FRAME_RIP) "(%%rsp), %%rax\n\t"
-			 "leaq " KBI_CTX_STR(KBI_FRAME_SIZE) "(%%rsp), %%rsp\n\t"
-			 "jmp *%%rax\n"
-			 "1:"
-			 : "+D"(save), "+S"(load), "+d"(*after), "+c"(*arg)
-			 :
-			 : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
-			   "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-			   "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)",
-			   "st(6)", "st(7)" KBI_CTX_MORE);
-}
-
+ * function that contains it must be KBI_NOINLINE and use no TLS on both sides of it. */
 #define KBI_CTX_BARE 1
 static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load,
 								      void *(*after)(void *), void *arg)
 {
-	kbi_ctx_jump(save, load, &after, &arg);
-	if (kbi_unlikely(after != NULL))
-		after(arg);
+	if (kbi_likely(!after))
+		__asm__ volatile(KBI_CTX_SAVE("%%rdi") "movq (%%rsi), %%rsp\n\t" KBI_CTX_GO "1:"
+				 : "+D"(save), "+S"(load)
+				 :
+				 : "rcx", "rdx", "r8", KBI_CTX_LOST);
+	else
+		__asm__ volatile(KBI_CTX_SAVE("%%rdi") KBI_CTX_AFTER "1:"
+				 : "+D"(save), "+S"(load), "+d"(after), "+c"(arg)
+				 :
+				 : "r8", KBI_CTX_LOST);
 }
 
 /* A new context needs no frame when it is entered at once: its stack gets a null return address, as kbi_ctx_start
@@ -82,26 +75,15 @@ static inline __attribute__((always_inline)) void kbi_ctx_switch_new(struct kbi_
 {
 	uintptr_t top = ((uintptr_t)stack_low + size) & -(uintptr_t)16;
 	register struct kbi_ctx *to __asm__("r8") = save;
-	void *(*after)(void *) = (void *(*)(void *))(uintptr_t)entry;
-	void *after_arg;
 
-	__asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
-			 "pushq %%rax\n\t"
-			 "pushq %%rbp\n\t"
-			 "movq %%rsp, (%%r8)\n\t"
-			 "movq %%rsi, %%rsp\n\t"
-			 "xorl %%ebp, %%ebp\n\t"
-			 "pushq %%rbp\n\t"
-			 "jmp *%%rdx\n"
-			 "1:"
-			 : "+D"(arg), "+S"(top), "+d"(after), "=c"(after_arg), "+r"(to)
+	__asm__ volatile(KBI_CTX_SAVE("%%r8") "movq %%rsi, %%rsp\n\t"
+					      "xorl %%ebp, %%ebp\n\t"
+					      "pushq %%rbp\n\t"
+					      "jmp *%%rdx\n"
+					      "1:"
+			 : "+D"(arg), "+S"(top), "+d"(entry), "+r"(to)
 			 :
-			 : "rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
-			   "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-			   "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)",
-			   "st(6)", "st(7)" KBI_CTX_MORE);
-	if (kbi_unlikely(after != NULL))
-		after(after_arg);
+			 : "rcx", KBI_CTX_LOST);
 }
 
 /* In line too: a call that never returns would leave an entry on the processor's return stack, and the context that
@@ -109,14 +91,10 @@ static inline __attribute__((always_inline)) void kbi_ctx_switch_new(struct kbi_
 static inline __attribute__((always_inline)) KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load,
 									      void *(*after)(void *), void *arg)
 {
-	__asm__ volatile("movq (%%rax), %%rsp\n\t"
-			 "movq " KBI_CTX_STR(KBI_FRAME_RBP) "(%%rsp), %%rbp\n\t"
-			 "movq " KBI_CTX_STR(KBI_FRAME_RIP) "(%%rsp), %%rax\n\t"
-			 "leaq " KBI_CTX_STR(KBI_FRAME_SIZE) "(%%rsp), %%rsp\n\t"
-			 "jmp *%%rax"
-			 :
-			 : "a"(load), "d"(after), "c"(arg)
-			 : "memory");
+	if (!after)
+		__asm__ volatile("movq (%%rsi), %%rsp\n\t" KBI_CTX_GO : : "S"(load) : "memory");
+	else
+		__asm__ volatile(KBI_CTX_AFTER : : "S"(load), "d"(after), "c"(arg) : "memory");
 	__builtin_unreachable();
 }
 
