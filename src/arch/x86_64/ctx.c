@@ -18,10 +18,10 @@ struct kbi_ctx_frame {
 };
 
 #define AT(field, offset) _Static_assert(offsetof(struct kbi_ctx_frame, field) == (offset), #field)
-AT(mxcsr, KBI_FRAME_MXCSR);
-AT(fcw, KBI_FRAME_FCW);
 AT(rbp, KBI_FRAME_RBP);
 AT(rip, KBI_FRAME_RIP);
+AT(mxcsr, KBI_FRAME_MXCSR);
+AT(fcw, KBI_FRAME_FCW);
 AT(entry, KBI_FRAME_ENTRY);
 AT(arg, KBI_FRAME_ARG);
 _Static_assert(sizeof(struct kbi_ctx_frame) == KBI_FRAME_NEW_SIZE, "frame size");

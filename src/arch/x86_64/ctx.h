@@ -12,6 +12,8 @@
  *            16  the calling function's own frame; of a new context: entry, its argument, control words
  * Who switches runs `after` itself, on the stack just loaded, below that frame: who is resumed has nothing to ask.
  * The room and who includes it is compiled with -mno-red-zone: nothing of a frame lies below the stack pointer. */
+#define KBI_FRAME_RBP 0
+#define KBI_FRAME_RIP 8
 #define KBI_FRAME_SIZE 16
 #define KBI_FRAME_ENTRY 16
 #define KBI_FRAME_ARG 24
@@ -121,10 +123,8 @@ static inline __attribute__((always_inline)) void kbi_ctx_switch(struct kbi_ctx 
 {
 	uint64_t fp = kbi_fp_get();
 
-	kbi_ctx_jump(save, load, &after, &arg);
-	kbi_fp_set(fp); /* first: after runs with what the context had when it was saved */
-	if (kbi_unlikely(after != NULL))
-		after(arg);
+	kbi_ctx_switch_bare(save, load, after, arg);
+	kbi_fp_set(fp);
 }
 
 #endif
