@@ -9,6 +9,13 @@
 
 #define KBI_HIDDEN __attribute__((visibility("hidden")))
 #define KBI_NOINLINE __attribute__((noinline))
+/* A function with a switch in it, which is in line on some machines: its callers in the same file must not go by what
+ * the compiler sees in it, for other threads run meanwhile and change what only this file names. */
+#if __has_attribute(noipa)
+#define KBI_SWITCHER __attribute__((noipa))
+#else
+#define KBI_SWITCHER KBI_NOINLINE
+#endif
 #define KBI_NORETURN __attribute__((noreturn))
 #define KBI_FLATTEN __attribute__((flatten)) /* all calls in line that can be: GCC thinks what ends without return cold */
 #define KBI_ALIGNED(n) __attribute__((aligned(n)))

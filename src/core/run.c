@@ -51,7 +51,7 @@ bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t)
 }
 
 /* From the agent. */
-KBI_NOINLINE void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
+KBI_SWITCHER void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
 {
 	struct kbi_ctx *load = kbi_run_prepare(vp, t);
 	void *saved = NULL;

@@ -411,7 +411,7 @@ static KBI_NOINLINE KBI_FLATTEN void entry(void *arg)
 	end(t, r);
 }
 
-KBI_NOINLINE void kbi_thread_exit(void *result)
+KBI_SWITCHER void kbi_thread_exit(void *result)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
 
@@ -521,7 +521,7 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 	return has_ended(t);
 }
 
-KBI_NOINLINE KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline,
+KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline,
 					     int (*stop)(struct kbi_task *))
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -579,7 +579,7 @@ static void *requeue(void *arg)
 	return NULL;
 }
 
-KBI_NOINLINE void kbi_thread_yield(void)
+KBI_SWITCHER void kbi_thread_yield(void)
 {
 	struct kbi_task *self = kbi_self_raw(), *next;
 	void *(*after)(void *) = NULL;

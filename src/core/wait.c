@@ -35,7 +35,7 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool sleep_on(struct k
 	return true;
 }
 
-KBI_NOINLINE void kbi_wait_sleep(struct kbi_task *self)
+KBI_SWITCHER void kbi_wait_sleep(struct kbi_task *self)
 {
 	if (kbi_unlikely(!self->vp)) {
 		kbi_foreign_sleep(self, UINT64_MAX);
@@ -48,7 +48,7 @@ KBI_NOINLINE void kbi_wait_sleep(struct kbi_task *self)
 }
 
 /* The common case in line: nothing is there yet, it sleeps once and finds a near message. */
-KBI_NOINLINE int kbi_wait_receive(struct kbi_cell *c, uint64_t *value, kbi_wait_receive_fn *slow)
+KBI_SWITCHER int kbi_wait_receive(struct kbi_cell *c, uint64_t *value, kbi_wait_receive_fn *slow)
 {
 	struct kbi_task *self = kbi_self_raw();
 

@@ -148,7 +148,7 @@ static inline void runner_start(struct runner *r, void (*fn)(void *), void *arg)
 }
 
 /* The calling kernel thread is r until r pauses or ends. */
-static KBI_NOINLINE __attribute__((unused)) void runner_resume(struct runner *r)
+static KBI_SWITCHER __attribute__((unused)) void runner_resume(struct runner *r)
 {
 	void *mine = kbi_tp_get();
 
@@ -158,7 +158,7 @@ static KBI_NOINLINE __attribute__((unused)) void runner_resume(struct runner *r)
 	kbi_compiler_barrier();
 }
 
-static KBI_NOINLINE __attribute__((unused)) void runner_pause(void)
+static KBI_SWITCHER __attribute__((unused)) void runner_pause(void)
 {
 	struct runner *r = runner_current();
 

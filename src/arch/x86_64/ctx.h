@@ -52,7 +52,7 @@ KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, vo
 
 /* In line because a call costs more than the switch: it pairs no call with a return, so the processor's return
  * stack stays right for callers that suspend in the same functions, and saves what is live instead of all. A
- * function that contains it must be KBI_NOINLINE and use no TLS on both sides of it. */
+ * function that contains it must be a KBI_SWITCHER and use no TLS on both sides of it. */
 #define KBI_CTX_BARE 1
 static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load,
 								      void *(*after)(void *), void *arg)
