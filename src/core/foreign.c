@@ -64,23 +64,20 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 {
 	struct kb_thread *t = kbi_thread_of(self);
 
+	self->reason = KBI_WAKE_PERMIT;
 	for (;;) {
-		struct timespec left;
-		uint64_t now;
+		uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
+		struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
 		/* acquire: partner is the release in kbi_foreign_wake */
 		if (a_xchg_acq(&t->futex, 0))
 			return 0;
-		if (deadline == UINT64_MAX) {
-			kbi_sys_futex_wait(&t->futex, 0, NULL);
-			continue;
-		}
-		now = kbi_sys_now();
 		if (now >= deadline)
 			return ETIMEDOUT;
-		left.tv_sec = (time_t)((deadline - now) / 1000000000u);
-		left.tv_nsec = (long)((deadline - now) % 1000000000u);
-		kbi_sys_futex_wait(&t->futex, 0, &left);
+		if (kbi_sys_futex_wait(&t->futex, 0, deadline == UINT64_MAX ? NULL : &left) == -EINTR) {
+			self->reason = KBI_WAKE_HANDLER;
+			return 0;
+		}
 	}
 }
 

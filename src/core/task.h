@@ -66,7 +66,8 @@ enum {
 	KBI_ARMED_MAIL = 2, /* a cell's message is in the descriptor */
 };
 
-enum kbi_wake_reason { KBI_WAKE_PERMIT, KBI_WAKE_DEADLINE, KBI_WAKE_WATCH };
+/* HANDLER: a FOREIGN one's futex was ended by a signal handler. */
+enum kbi_wake_reason { KBI_WAKE_PERMIT, KBI_WAKE_DEADLINE, KBI_WAKE_WATCH, KBI_WAKE_HANDLER };
 
 static inline void kbi_task_set_started(struct kbi_task *t)
 {

@@ -2,6 +2,8 @@
  * zero, and are libc's: their wait blocks the virtual processor. Callers: programs. Waits may switch. */
 #include "posix/posix.h"
 
+#include "sync/barrier.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -50,7 +52,10 @@ KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
 	_Static_assert(KB_BARRIER_SERIAL == PTHREAD_BARRIER_SERIAL_THREAD, "the same answer");
 	if (is_libcs(b))
 		return kbi_libc()->pthread_barrier_wait(b);
-	e = kb_barrier_wait(ours(b));
-	kbi_signal_resumed();
+	/* a signal handler may run while the thread waits; then it comes to the barrier again */
+	do {
+		e = kbi_barrier_wait(ours(b), kbi_posix_until(KBI_FOREVER));
+		kbi_signal_resumed();
+	} while (e == EINTR);
 	return e;
 }

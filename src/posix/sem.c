@@ -94,7 +94,7 @@ static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, int e)
 
 		if (e == ECANCELED)
 			kbi_cancel_test();
-		else if (e != EINTR || interrupted)
+		else if (e != EINTR || interrupted || !kbi_posix_light())
 			return e;
 		e = kbi_sem_wait(s, kbi_posix_until_cancelled(deadline));
 	}

@@ -5,6 +5,8 @@
  * Faults and the runtime's tick are never blocked. Callers: programs, this room; sync asks kbi_posix_stop_signal. */
 #include "posix/signal_priv.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -105,6 +107,40 @@ void kbi_signal_start(void)
 	kbi_body_open = true;
 }
 
+/* The line "SigPnd:" of the kernel thread's status: what waits for it alone. */
+static uint64_t private_pending(void)
+{
+	char text[4096];
+	const char *at;
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC), n;
+
+	if (fd < 0)
+		return 0;
+	n = kbi_sys(SYS_read, fd, text, sizeof(text) - 1);
+	kbi_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, "SigPnd:");
+	return at ? strtoull(at + 7, NULL, 16) : 0;
+}
+
+/* Signals that main has been sent and blocks, from before it was a lightweight thread. */
+static void own_pending(struct kb_thread *main)
+{
+	static const struct timespec none;
+	uint64_t there = 0;
+	siginfo_t info;
+
+	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	if (there)
+		there &= private_pending();
+	for (; there; there &= there - 1) {
+		uint64_t one = there & -there;
+
+		if (kbi_sys(SYS_rt_sigtimedwait, &one, &info, &none, KBI_MASK_BYTES) > 0)
+			kbi_signal_put(main, &info, false);
+	}
+}
+
 void kbi_signal_started(void)
 {
 	struct kbi_task *main = kbi_posix_light();
@@ -117,6 +153,8 @@ void kbi_signal_started(void)
 		if (!(alternate.ss_flags & SS_DISABLE))
 			sigaltstack(&alternate, NULL);
 	}
+	if (main)
+		own_pending(kbi_thread_of(main));
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
 	if (base_mask || kbi_signal_any_handler())
@@ -233,12 +271,26 @@ KBI_POSIX_API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 
 /* ---- coming to what was sent ------------------------------------------------------------------------- */
 
+/* A kernel thread's futex was ended by a handler; asked once. */
+static int ended_by_handler(struct kbi_task *self)
+{
+	if (self->reason != KBI_WAKE_HANDLER)
+		return 0;
+	self->reason = KBI_WAKE_PERMIT;
+	return EINTR;
+}
+
+/* An asynchronous cancellation is acted upon wherever the thread waits, after it has left the queue. */
 int kbi_posix_stop_signal(struct kbi_task *self)
 {
 	const struct kbi_signals *s = &kbi_thread_of(self)->signals;
 	uint64_t pending = a_load_rlx(&s->pending);
 
-	return kbi_unlikely(pending) && (pending & ~a_load_rlx(&s->mask)) ? EINTR : 0;
+	if (kbi_unlikely(!self->vp))
+		return kbi_cancel_async() ? EINTR : ended_by_handler(self);
+	if (kbi_unlikely(pending) && (pending & ~a_load_rlx(&s->mask)))
+		return EINTR;
+	return kbi_unlikely(kbi_cancel_async()) ? EINTR : 0;
 }
 
 bool kbi_signal_resumed_slow(void)
@@ -248,8 +300,11 @@ bool kbi_signal_resumed_slow(void)
 	bool ends_call = false;
 	siginfo_t info;
 
-	if (!self)
+	if (!self) {
+		if (kbi_cancel_async())
+			kbi_cancel_act();
 		return false;
+	}
 	bring_mask(self);
 	/* acquire: partner is the release in kbi_signal_put */
 	while (kbi_unlikely(a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self)))) {

@@ -1,10 +1,9 @@
 /* sync/barrier.c - barriers: the last one to come lets the others go. The waiters are handed their verdict on
  * their own stacks, so any of them may destroy the barrier as soon as its own wait has returned.
  * Callers: everybody above. Calls waitq. Waiting may switch. */
-#include <errno.h>
-#include <kochab/sync.h>
+#include "sync/barrier.h"
 
-#include "sync/waitq.h"
+#include <errno.h>
 
 static inline a32 *word_of(kb_barrier_t *b) { return (a32 *)&b->word; }
 static inline struct kbi_waitq *queue_of(kb_barrier_t *b) { return (struct kbi_waitq *)&b->head; }
@@ -39,7 +38,7 @@ static bool leave(void *barrier, struct kbi_wnode *n)
 	return queued;
 }
 
-int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)
+int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct kbi_wnode n = { .task = self }, *chain = NULL;
@@ -55,7 +54,12 @@ int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)
 	kbi_waitq_unlock(word_of(b), 0);
 	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
 	kbi_np_leave(self);
-	return last ? KB_BARRIER_SERIAL : kbi_waitq_await(&n, kbi_waitq_until(deadline), leave, b);
+	return last ? KB_BARRIER_SERIAL : kbi_waitq_await(&n, until, leave, b);
+}
+
+int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)
+{
+	return kbi_barrier_wait(b, kbi_waitq_until(deadline));
 }
 
 int kb_barrier_wait(kb_barrier_t *b)

@@ -1,6 +1,6 @@
 /* pthread_cancel of threads inside system calls that are cancellation points (read, pause, poll, select, accept,
  * nanosleep of a CPU clock, wait): it interrupts them; of a thread that joins: the other one stays joinable; of one
- * that computes and is asynchronous: at once. The next thread in the same place is not disturbed. */
+ * that is asynchronous, computes or waits for a mutex or at a barrier: at once. The next thread in the same place is not disturbed. */
 #include "test.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@ static volatile int ready, cleaned;
 static int fds[2];
 static pthread_t other;
 static sem_t end;
+static pthread_mutex_t locked = PTHREAD_MUTEX_INITIALIZER;
 
 static void count(void *unused)
 {
@@ -90,6 +91,21 @@ static void asynchronous_yielding(void)
 		sched_yield();
 }
 
+static void asynchronous_in_mutex(void)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	pthread_mutex_lock(&locked);
+}
+
+static void asynchronous_in_barrier(void)
+{
+	pthread_barrier_t b;
+
+	pthread_barrier_init(&b, NULL, 2);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	pthread_barrier_wait(&b);
+}
+
 static void *run(void *arg)
 {
 	pthread_cleanup_push(count, NULL);
@@ -134,11 +150,14 @@ static int alone(void)
 int main(void)
 {
 	sem_init(&end, 0, 0);
+	pthread_mutex_lock(&locked);
 	CHECK_EQ(pipe(fds), 0);
 	CHECK_EQ(pthread_create(&other, NULL, wait_for_end, NULL), 0);
 	for (int i = 0; i < 10; i++) {
 		cancel(in_join, i % 2);
 		cancel(asynchronous_yielding, i % 2);
+		cancel(asynchronous_in_mutex, i % 2);
+		cancel(asynchronous_in_barrier, i % 2);
 		if (alone())
 			continue;
 		cancel(in_read, i % 2);
