@@ -436,8 +436,7 @@ static inline bool has_ended(struct kb_thread *t)
 	return (uintptr_t)a_load_acq(&t->join) & 1;
 }
 
-static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline,
-				     int (*stop)(struct kbi_task *))
+static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
 {
 	while (!has_ended(t)) {
 		int e = stop ? stop(self) : 0;
@@ -490,8 +489,7 @@ static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void *
 }
 
 /* Whatever is not the common case of a join. mine: t's joiner is self already. */
-static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine,
-				  int (*stop)(struct kbi_task *))
+static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine, kbi_stop *stop)
 {
 	void *none = NULL;
 
@@ -521,8 +519,7 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 	return has_ended(t);
 }
 
-KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline,
-					     int (*stop)(struct kbi_task *))
+KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop)
 {
 	struct kbi_task *self = kbi_self_raw();
 	bool mine = false;

@@ -23,9 +23,12 @@ struct kbi_thread_attr {
 int kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *attr, void *(*fn)(void *), void *arg);
 /* The same with all attributes plain, by a thread on a VP: self. */
 int kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*fn)(void *), void *arg);
+/* Why a wait should end early: an errno value; 0: it goes on. */
+typedef int kbi_stop(struct kbi_task *self);
+
 /* As kb_thread_join; deadline KBI_FOREVER or ETIMEDOUT; deadline 0: EBUSY if it has not ended.
  * stop (or NULL) is asked before each sleep; what it says other than 0 ends the wait, and t stays joinable. */
-KBI_SWITCHES int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, int (*stop)(struct kbi_task *self));
+KBI_SWITCHES int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop);
 int kbi_thread_detach(struct kb_thread *t);
 bool kbi_thread_is_detached(const struct kb_thread *t);
 KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;

@@ -1,6 +1,7 @@
-/* pthread_cancel of threads inside system calls that are cancellation points (read, pause, poll, select, accept,
- * nanosleep of a CPU clock, wait): it interrupts them; of a thread that joins: the other one stays joinable; of one
- * that is asynchronous, computes or waits for a mutex or at a barrier: at once. The next thread in the same place is not disturbed. */
+/* pthread_cancel of threads inside system calls that are cancellation points (read, recv, pause, poll, select,
+ * a sleep by another clock): it interrupts them; of a thread that joins: the other one stays joinable; of one
+ * that is asynchronous, computes or waits for a mutex or at a barrier: at once. The next thread in the same place is
+ * not disturbed. */
 #include "test.h"
 
 #include <errno.h>
