@@ -52,9 +52,9 @@ KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
 	_Static_assert(KB_BARRIER_SERIAL == PTHREAD_BARRIER_SERIAL_THREAD, "the same answer");
 	if (is_libcs(b))
 		return kbi_libc()->pthread_barrier_wait(b);
-	/* a signal handler may run while the thread waits; then it comes to the barrier again */
+	/* EINTR: it is cancelled, asynchronously, or a handler ran on a kernel thread */
 	do {
-		e = kbi_barrier_wait(ours(b), kbi_posix_until(KBI_FOREVER));
+		e = kbi_barrier_wait(ours(b), kbi_posix_until_granted(KBI_FOREVER));
 		kbi_signal_resumed();
 	} while (e == EINTR);
 	return e;

@@ -184,6 +184,13 @@ static inline struct kbi_until kbi_posix_until(uint64_t deadline)
 	return (struct kbi_until){ deadline, kbi_posix_stop_signal };
 }
 
+/* For waits that a signal does not end: its handler runs while the thread keeps its place. */
+int kbi_posix_stop_in_place(struct kbi_task *self);
+static inline struct kbi_until kbi_posix_until_granted(uint64_t deadline)
+{
+	return (struct kbi_until){ deadline, kbi_posix_stop_in_place };
+}
+
 static inline struct kbi_until kbi_posix_until_cancelled(uint64_t deadline)
 {
 	return (struct kbi_until){ deadline, kbi_posix_stop };

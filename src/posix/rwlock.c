@@ -86,14 +86,14 @@ static int try_write(void *l)
 	return kbi_libc()->pthread_rwlock_trywrlock(l);
 }
 
-/* A signal handler may run while the thread waits; then it queues again. */
+/* A signal handler runs while the thread waits. EINTR: it is cancelled, or a kernel thread, which queues again. */
 static int wait_ours(kb_rwlock_t *l, bool write, uint64_t deadline)
 {
 	int e;
 
 	do {
-		e = write ? kbi_rwlock_wrlock(l, kbi_posix_until(deadline)) :
-			    kbi_rwlock_rdlock(l, kbi_posix_until(deadline));
+		e = write ? kbi_rwlock_wrlock(l, kbi_posix_until_granted(deadline)) :
+			    kbi_rwlock_rdlock(l, kbi_posix_until_granted(deadline));
 		kbi_signal_resumed();
 	} while (e == EINTR);
 	return e;

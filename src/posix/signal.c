@@ -293,6 +293,17 @@ int kbi_posix_stop_signal(struct kbi_task *self)
 	return kbi_unlikely(kbi_cancel_async()) ? EINTR : 0;
 }
 
+/* The wake-up may have come while the handler slept. An asynchronous cancellation leaves the queue first. */
+int kbi_posix_stop_in_place(struct kbi_task *self)
+{
+	int e = kbi_posix_stop_signal(self);
+
+	if (kbi_likely(!e) || !self->vp || kbi_cancel_async())
+		return e;
+	kbi_signal_resumed();
+	return EAGAIN;
+}
+
 bool kbi_signal_resumed_slow(void)
 {
 	struct kbi_task *self = kbi_posix_light();

@@ -69,6 +69,10 @@ static void look_up(struct kbi_task *self, void *context)
 	kbi_signal_resumed();
 	if (a_load_rlx(&kbi_signal_watch))
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+	/* in a system call that is a cancellation point, before libc 2.41, or asynchronous: as libc's handler does, which
+	 * wants to set the mark itself */
+	if (kbi_cancel_async())
+		kbi_libc()->pthread_exit(PTHREAD_CANCELED);
 	if (kbi_cancel_pending())
 		let_libc(context);
 }

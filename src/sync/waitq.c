@@ -46,7 +46,7 @@ int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 	while (a_load_acq(&n->state) < KBI_WNODE_GRANTED) {
 		int rc = kbi_waitq_sleep(n->task, until);
 
-		if (kbi_likely(rc == 0))
+		if (kbi_likely(rc == 0) || rc == EAGAIN)
 			continue;
 		if (leave(object, n))
 			return rc;

@@ -49,7 +49,9 @@ struct kbi_waitq {
 };
 
 /* How long a waiter waits: until a deadline (KBI_FOREVER: none) or until stop(self), asked after each wake
- * of any kind, returns an errno value (NULL: never): cancellation, interruption by a signal. */
+ * of any kind, returns an errno value (NULL: never): cancellation, interruption by a signal.
+ * EAGAIN: stop() itself has run a handler, which may have slept and taken our permit with it; the waiter looks
+ * at its node again. */
 struct kbi_until {
 	uint64_t deadline;
 	int (*stop)(struct kbi_task *self);
