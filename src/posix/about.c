@@ -131,6 +131,16 @@ int kbi_about_may_schedule(int policy, int priority)
 	return getrlimit(RLIMIT_RTPRIO, &limit) == 0 && (rlim_t)priority <= limit.rlim_cur ? 0 : EPERM;
 }
 
+void kbi_about_scheduling(int *policy, int *priority)
+{
+	struct sched_param p = { 0 };
+	int found = sched_getscheduler(0);
+
+	sched_getparam(0, &p);
+	*policy = found < 0 ? SCHED_OTHER : found & ~SCHED_RESET_ON_FORK;
+	*priority = p.sched_priority;
+}
+
 KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct sched_param *param)
 {
 	bool gone;

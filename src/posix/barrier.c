@@ -18,6 +18,14 @@ static inline kb_barrier_t *ours(pthread_barrier_t *b)
 	return (kb_barrier_t *)(void *)b;
 }
 
+/* In the child of fork, where nobody waits yet. */
+static inline kb_barrier_t *live(pthread_barrier_t *b)
+{
+	if (kbi_unlikely(kbi_posix_forked))
+		kbi_orphan_barrier(ours(b));
+	return ours(b);
+}
+
 static inline bool is_libcs(pthread_barrier_t *b)
 {
 	return kbi_unlikely(ours(b)->shared != 0);
@@ -42,7 +50,7 @@ KBI_POSIX_API int pthread_barrier_destroy(pthread_barrier_t *b)
 {
 	if (is_libcs(b))
 		return kbi_libc()->pthread_barrier_destroy(b);
-	return kb_barrier_destroy(ours(b));
+	return kb_barrier_destroy(live(b));
 }
 
 KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
@@ -54,7 +62,7 @@ KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
 		return kbi_libc()->pthread_barrier_wait(b);
 	/* EINTR: it is cancelled, asynchronously, or a handler ran on a kernel thread */
 	do {
-		e = kbi_barrier_wait(ours(b), kbi_posix_until_granted(KBI_FOREVER));
+		e = kbi_barrier_wait(live(b), kbi_posix_until_granted(KBI_FOREVER));
 		kbi_signal_resumed();
 	} while (e == EINTR);
 	return e;

@@ -129,14 +129,10 @@ static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, co
 
 static int wait_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
-	int e;
-
 	kbi_cancel_test();
-	e = wait_ours(c, m, kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec));
-	/* REALTIME is looked at once a second: not yet over is a spurious wake-up */
-	if (e == ETIMEDOUT && !kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec))
-		return 0;
-	return e;
+	if (clock == CLOCK_REALTIME)
+		return wait_ours(c, m, kbi_waitq_real(abstime->tv_sec, abstime->tv_nsec));
+	return wait_ours(c, m, kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec));
 }
 
 KBI_POSIX_API int pthread_cond_wait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m)

@@ -1,13 +1,14 @@
 /* posix/orphan.c - objects of the parent in the child of fork. Threads that waited for them, or worked on
  * their queues at that moment, are not there; a wake-up or a hand-over to one of them would be lost. So each
  * object forgets them when the child first comes to wait for it or to wake somebody, and its address is
- * noted: whoever waits from then on is real. Callers: posix/mutex, cond, sem, rwlock, once; in the child
+ * noted: whoever waits from then on is real. Callers: posix/mutex, cond, sem, rwlock, barrier, once; in the child
  * only (kbi_posix_forked). A kernel-thread lock, held for the table only. Never switches. */
 #include "posix/posix.h"
 
 #include <string.h>
 
 #include "os/sys.h"
+#include "sync/barrier.h"
 #include "sync/cond.h"
 #include "sync/mutex.h"
 #include "sync/once.h"
@@ -117,5 +118,13 @@ void kbi_orphan_once(kb_once_t *o)
 	enter();
 	if (is_new(o))
 		kbi_once_orphan(o);
+	leave();
+}
+
+void kbi_orphan_barrier(kb_barrier_t *b)
+{
+	enter();
+	if (is_new(b))
+		kbi_barrier_orphan(b);
 	leave();
 }

@@ -131,6 +131,7 @@ void kbi_orphan_cond(kb_cond_t *c);
 void kbi_orphan_sem(kb_sem_t *s);
 void kbi_orphan_rwlock(kb_rwlock_t *l);
 void kbi_orphan_once(kb_once_t *o);
+void kbi_orphan_barrier(kb_barrier_t *b);
 void kbi_orphan_all(void);
 /* A kernel thread was made by libc at our request. */
 extern bool kbi_posix_made_kernel;
@@ -278,6 +279,8 @@ void kbi_signal_thread_ends(void);
 
 /* 0, EINVAL, EPERM: as the kernel would answer sched_setscheduler. */
 int kbi_about_may_schedule(int policy, int priority);
+/* What the kernel says of the caller's kernel thread. */
+void kbi_about_scheduling(int *policy, int *priority);
 
 /* ---- between the units ------------------------------------------------------------------------------ */
 
@@ -296,6 +299,10 @@ KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid
 				   const struct timespec *abstime);
 /* The frame of a thread's first function; runs fn(arg) and returns its result, or pthread_exit's. */
 void *kbi_posix_frame(void *(*fn)(void *), void *arg);
+/* A thread that is a kernel thread of libc's. */
+int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11);
+/* A lightweight thread waits here until libc's join is short: 0, ETIMEDOUT. */
+KBI_SWITCHES int kbi_kernel_join(pthread_t id, uint64_t deadline);
 void kbi_fork_init(void);
 /* The end of the thread that came through fork and is now a kernel thread's only one. */
 void kbi_fork_thread_ends(void) KBI_NORETURN;

@@ -1,12 +1,10 @@
 /* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight unless its attributes
- * ask for PTHREAD_SCOPE_SYSTEM, this libc gives us no control blocks (said once), or the process was forked
- * from one with threads; then it is a kernel thread that libc makes, and all of our objects serve it as a
- * foreign one.
+ * ask for PTHREAD_SCOPE_SYSTEM or a real-time policy, this libc gives us no control blocks (said once), or the
+ * process was forked from one with threads; then it is a kernel thread, see posix/kernel.
  * Callers: programs. Join may switch. */
 #include "posix/posix.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/boot.h"
@@ -16,33 +14,6 @@
 #include "sync/sem.h"
 
 int pthread_attr_getsigmask_np(const pthread_attr_t *attr, sigset_t *set) __attribute__((weak));
-
-/* ---- kernel threads -------------------------------------------------------------------------------- */
-
-struct kernel_start {
-	void *(*fn)(void *);
-	void *arg;
-	bool c11;
-};
-
-static void kernel_ended(void *unused)
-{
-	(void)unused;
-	kb_sem_post(&kbi_posix_me.ended);
-}
-
-static void *kernel_body(void *arg)
-{
-	struct kernel_start s = *(struct kernel_start *)arg;
-	void *result;
-
-	free(arg);
-	a_store_rlx(&kbi_posix_me.kernel, 1);
-	pthread_cleanup_push(kernel_ended, NULL);
-	result = s.c11 ? (void *)(intptr_t)((int (*)(void *))(uintptr_t)s.fn)(s.arg) : s.fn(s.arg);
-	pthread_cleanup_pop(1);
-	return result;
-}
 
 static bool is_detached(const pthread_attr_t *attr)
 {
@@ -57,42 +28,6 @@ static void look_up_all(void)
 {
 	kbi_stdio_resolve();
 	kbi_unsafe_resolve();
-}
-
-static int create_kernel(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
-{
-	struct kernel_start *s = malloc(sizeof(*s));
-	bool detached = is_detached(attr);
-	int e;
-
-	if (!s)
-		return EAGAIN;
-	*s = (struct kernel_start){ fn, arg, c11 };
-	look_up_all();
-	kbi_posix_made_kernel = true;
-	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);
-	if (e)
-		free(s);
-	else if (!detached)
-		a_store_rlx(&kbi_posix_record(*id)->kernel, 1);
-	return e;
-}
-
-/* A lightweight thread first waits here for its end, so that libc's join is short. */
-static int join_kernel(pthread_t id, uint64_t deadline)
-{
-	struct kbi_posix_thread *r = kbi_posix_record(id);
-	int e;
-
-	if (!kbi_posix_light() || !a_load_rlx(&r->kernel))
-		return 0;
-	do {
-		e = kbi_sem_wait(&r->ended, kbi_posix_until_cancelled(deadline));
-		kbi_signal_resumed();
-		if (e == ECANCELED)
-			kbi_cancel_test();
-	} while (e == EINTR || e == ECANCELED);
-	return e;
 }
 
 /* ---- a lightweight thread's first and last steps --------------------------------------------------- */
@@ -195,6 +130,39 @@ static bool say_no_blocks(void)
 	return true;
 }
 
+static int make_kernel(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *), void *arg)
+{
+	look_up_all();
+	return kbi_kernel_create(b->id, attr, fn, arg, b->c11);
+}
+
+static bool is_real_time(const struct birth *b)
+{
+	return b->policy == SCHED_FIFO || b->policy == SCHED_RR;
+}
+
+/* Virtual processors take turns by no priorities: such a thread is a kernel thread. What it would inherit from a
+ * lightweight one is told to libc. */
+static KBI_NOINLINE int make_real_time(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *),
+				       void *arg)
+{
+	struct sched_param p = { .sched_priority = b->priority };
+	pthread_attr_t own;
+	int e;
+
+	if (!attr)
+		pthread_attr_init(&own);
+	else
+		own = *attr;
+	pthread_attr_setinheritsched(&own, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&own, b->policy);
+	pthread_attr_setschedparam(&own, &p);
+	e = make_kernel(&own, b, fn, arg);
+	if (!attr)
+		pthread_attr_destroy(&own);
+	return e;
+}
+
 static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b, void *(*fn)(void *),
 		void *arg)
 {
@@ -209,7 +177,7 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 	if (kbi_likely(e == 0))
 		return 0;
 	if (e == ENOTSUP && say_no_blocks())
-		return create_kernel(b->id, attr, fn, arg, b->c11);
+		return make_kernel(attr, b, fn, arg);
 	return e == ENOMEM ? EAGAIN : e;
 }
 
@@ -237,6 +205,17 @@ KBI_POSIX_API int pthread_setattr_default_np(const pthread_attr_t *attr)
 	return e;
 }
 
+/* Of a kernel thread the kernel knows. */
+static inline void inherit_scheduling(struct birth *b)
+{
+	if (kbi_unlikely(!kbi_posix_light()))
+		kbi_about_scheduling(&b->policy, &b->priority);
+	else {
+		b->policy = kbi_posix_me.policy;
+		b->priority = kbi_posix_me.priority;
+	}
+}
+
 static int make_plain(struct birth *b, void *(*fn)(void *), void *arg)
 {
 	struct kbi_thread_attr a = { 0 };
@@ -245,8 +224,9 @@ static int make_plain(struct birth *b, void *(*fn)(void *), void *arg)
 		look_up_defaults();
 	a.stack_size = a_load_rlx(&default_stack);
 	b->guard = a_load_rlx(&default_guard);
-	b->policy = kbi_posix_me.policy;
-	b->priority = kbi_posix_me.priority;
+	inherit_scheduling(b);
+	if (kbi_unlikely(is_real_time(b)))
+		return make_real_time(NULL, b, fn, arg);
 	return make(NULL, &a, b, fn, arg);
 }
 
@@ -273,8 +253,7 @@ static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
 
 	pthread_attr_getinheritsched(attr, &inherit);
 	if (inherit == PTHREAD_INHERIT_SCHED) {
-		b->policy = kbi_posix_me.policy;
-		b->priority = kbi_posix_me.priority;
+		inherit_scheduling(b);
 		return 0;
 	}
 	pthread_attr_getschedpolicy(attr, &b->policy);
@@ -301,6 +280,8 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
 
 	if (e)
 		return e;
+	if (is_real_time(b))
+		return make_real_time(attr, b, fn, arg);
 	read_stack(attr, &a);
 	pthread_attr_getguardsize(attr, &b->guard);
 	if (read_affinity(attr, &affinity))
@@ -318,6 +299,7 @@ static KBI_NOINLINE int begin(void)
 
 	set_hooks();
 	look_up_all();
+	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
 	kbi_cancel_find();
 	kbi_delegate_find();
 	kbi_key_find();
@@ -335,7 +317,7 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 	int e;
 
 	if (kbi_posix_forked || (attr && kbi_attr_wants_kernel_thread(attr)))
-		return create_kernel(id, attr, fn, arg, c11);
+		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();
 		if (e)
@@ -385,7 +367,7 @@ static int join_until(pthread_t id, void **result, clockid_t clock, const struct
 	do {
 		uint64_t deadline = deadline_of(clock, abstime);
 
-		e = t ? join_light(t, result, deadline) : join_kernel(id, deadline);
+		e = t ? join_light(t, result, deadline) : kbi_kernel_join(id, deadline);
 	} while (e == ETIMEDOUT && !kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec));
 	if (t || e)
 		return e;

@@ -88,3 +88,9 @@ int kb_barrier_destroy(kb_barrier_t *b)
 	kbi_np_leave(self);
 	return busy ? EBUSY : 0;
 }
+
+void kbi_barrier_orphan(kb_barrier_t *b)
+{
+	*queue_of(b) = (struct kbi_waitq){ NULL, NULL };
+	a_store_rlx(word_of(b), 0);
+}

@@ -3,6 +3,7 @@
 #include "sync/waitq.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "os/sys.h"
 
@@ -27,16 +28,30 @@ void kbi_waitq_grant_all(struct kbi_wnode *chain, uint32_t verdict)
 	}
 }
 
+/* Ends after a second, too; then whoever waits looks again. */
+static int sleep_real(struct kbi_task *self, uint64_t ns)
+{
+	enum { SECOND = 1000000000 };
+	int64_t sec = (int64_t)(ns / SECOND);
+	long nsec = (long)(ns % SECOND);
+	int rc = kbi_timer_sleep(self, kbi_timer_deadline(CLOCK_REALTIME, sec, nsec));
+
+	return rc == ETIMEDOUT && !kbi_timer_passed(CLOCK_REALTIME, sec, nsec) ? 0 : rc;
+}
+
 int kbi_waitq_sleep(struct kbi_task *self, struct kbi_until until)
 {
 	int rc = until.stop ? until.stop(self) : 0;
 
 	if (rc)
 		return rc;
-	if (until.deadline != KBI_FOREVER)
-		return kbi_timer_sleep(self, until.deadline);
-	kbi_wait_sleep(self);
-	return 0;
+	if (until.deadline == KBI_FOREVER) {
+		kbi_wait_sleep(self);
+		return 0;
+	}
+	if (until.deadline & KBI_WAITQ_REAL)
+		return sleep_real(self, until.deadline & ~KBI_WAITQ_REAL);
+	return kbi_timer_sleep(self, until.deadline);
 }
 
 int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,

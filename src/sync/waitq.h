@@ -57,6 +57,18 @@ struct kbi_until {
 	int (*stop)(struct kbi_task *self);
 };
 
+/* A deadline on CLOCK_REALTIME: this beside its ns. The clock is looked at once a second, so that it may be set. */
+#define KBI_WAITQ_REAL (UINT64_C(1) << 63)
+
+static inline uint64_t kbi_waitq_real(int64_t sec, long nsec)
+{
+	enum { SECOND = 1000000000 };
+
+	if (sec > (int64_t)(KBI_WAITQ_REAL / SECOND) - 2)
+		return KBI_FOREVER;
+	return KBI_WAITQ_REAL | (sec < 0 ? 0 : (uint64_t)sec * SECOND + (uint64_t)nsec);
+}
+
 static inline struct kbi_until kbi_waitq_until(uint64_t deadline)
 {
 	return (struct kbi_until){ deadline, NULL };
