@@ -16,24 +16,12 @@
 struct kbi_cell {
 	struct kbi_task *owner;
 	a64 value;
-	union {
-		struct {
-			a32 flag;
-			a32 far;
-		};
-		a64 both; /* only to look at */
-	};
+	a32 flag;
+	a32 far;
 	a64 far_value;
 	uint32_t home; /* constant: VP the owner is bound to, plus 1; 0: not bound */
 };
 enum { KBI_CELL_FULL = 1, KBI_CELL_LOCK = 2 };
-
-/* `both` of a near value and nothing else. */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define KBI_CELL_NEAR ((uint64_t)1)
-#else
-#define KBI_CELL_NEAR ((uint64_t)1 << 32)
-#endif
 
 /* near: the owner's state is WAITING on a domain that the caller holds. Inside np brackets. */
 static inline void kbi_cell_put(struct kbi_cell *c, uint64_t value, bool near)

@@ -55,7 +55,7 @@ KBI_SWITCHER int kbi_wait_receive(struct kbi_cell *c, uint64_t *value, kbi_wait_
 	if (kbi_unlikely(!self || c->owner != self || (self->armed & KBI_ARMED_MAIL)))
 		return slow(c, value);
 	/* acquire: as in kbi_cell_pending; a far message is slow's matter */
-	if (kbi_likely(a_load_acq(&c->both) == 0)) {
+	if (kbi_likely((a_load_acq(&c->flag) | a_load_rlx(&c->far)) == 0)) {
 		kbi_np_enter(self);
 		if (kbi_unlikely(!self->vp) || kbi_unlikely(!sleep_on(self->vp, self))) {
 			kbi_np_leave(self);
@@ -63,7 +63,7 @@ KBI_SWITCHER int kbi_wait_receive(struct kbi_cell *c, uint64_t *value, kbi_wait_
 		}
 		kbi_np_leave(self);
 	}
-	if (kbi_unlikely(a_load_acq(&c->both) != KBI_CELL_NEAR || (self->armed & KBI_ARMED_MAIL)))
+	if (kbi_unlikely(!a_load_acq(&c->flag) || a_load_rlx(&c->far) || (self->armed & KBI_ARMED_MAIL)))
 		return slow(c, value);
 	if (value)
 		*value = a_load_rlx(&c->value);
