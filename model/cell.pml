@@ -305,7 +305,7 @@ proctype vp(byte c)
 	od
 }
 
-/* kbi_wait_deliver and kbi_domain_wake_from_outside */
+/* kb_event_notify and kbi_domain_wake_from_outside */
 proctype outside()
 {
 	byte s;

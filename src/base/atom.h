@@ -65,6 +65,31 @@ static inline bool a_own_dec(a32 *a)
 #endif
 }
 
+/* a_load_rlx(a) == 0, in one instruction less: compilers do not compare an atomic in memory. */
+static inline bool a_zero8_rlx(const a8 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool zero;
+
+	__asm__ volatile("cmpb $0, %1" : "=@ccz"(zero) : "m"(a->v_) : "cc");
+	return zero;
+#else
+	return a_load_rlx(a) == 0;
+#endif
+}
+
+static inline bool a_zero32_rlx(const a32 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool zero;
+
+	__asm__ volatile("cmpl $0, %1" : "=@ccz"(zero) : "m"(a->v_) : "cc");
+	return zero;
+#else
+	return a_load_rlx(a) == 0;
+#endif
+}
+
 /* Full fence: no later load passes an earlier store. A locked RMW on the own stack is the cheapest
  * one on x86-64 (half of mfence), and one that ThreadSanitizer knows. */
 static inline void a_fence_sc(void)

@@ -29,7 +29,7 @@ struct kbi_options {
 #include "base/option.def"
 };
 
-extern struct kbi_options kbi_options;
+extern KBI_HIDDEN struct kbi_options kbi_options;
 
 /* A row of the table. */
 struct kbi_option {
@@ -43,7 +43,7 @@ struct kbi_option {
 };
 
 /* Ends with a row whose name is NULL. */
-extern const struct kbi_option kbi_option_table[];
+extern KBI_HIDDEN const struct kbi_option kbi_option_table[];
 
 /* Reads the environment. EINVAL: a KOCHAB_* variable is unknown or its value is bad; standard error says
  * which and what is allowed. Later calls return what the first did. Single-threaded. */

@@ -49,7 +49,7 @@ struct kbi_board {
 };
 
 /* Notification bytes of all threads, by index; set by wakers, cleared by the thread's owner. */
-extern a8 *kbi_notify;
+extern KBI_HIDDEN a8 *kbi_notify;
 
 /* 0 or ENOMEM: memory for boards over `threads` descriptors; the board of VP `self`. */
 int kbi_board_setup(uint32_t threads);

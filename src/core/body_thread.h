@@ -21,6 +21,6 @@ void kbi_body_agent(void *vp);
 bool kbi_body_programs_mask(sigset_t *old);
 void kbi_body_mask_again(const sigset_t *old);
 /* Bodies start with the signal mask of their creator: the drop-in, whose handlers find their thread by themselves. */
-extern bool kbi_body_open;
+extern KBI_HIDDEN bool kbi_body_open;
 
 #endif

@@ -55,7 +55,7 @@ static inline struct kb_thread *kbi_thread_of(struct kbi_task *t)
 }
 
 /* Offset of kbi_self_tls from the thread pointer: the same in all TLS blocks; set at boot. */
-extern ptrdiff_t kbi_self_offset;
+extern KBI_HIDDEN ptrdiff_t kbi_self_offset;
 
 /* Memory for the table and the notification bytes; idempotent, any thread, before anything else. Aborts with a
  * message when there is no address space. */
@@ -128,7 +128,7 @@ struct kbi_descriptor_table {
 	struct kb_thread *at; /* constant after setup */
 	a32 used;             /* descriptors ever used; grows under the table's lock */
 };
-extern struct kbi_descriptor_table kbi_descriptor_table;
+extern KBI_HIDDEN struct kbi_descriptor_table kbi_descriptor_table;
 
 /* Is it a descriptor in use? */
 static inline bool kbi_descriptor_valid(const struct kb_thread *t)

@@ -10,7 +10,7 @@
 struct kbi_task *kbi_foreign_enter(void);
 /* Called on such a kernel thread at its end, as long as it has a descriptor: a
  * void (struct kb_thread *). NULL: nothing to do. */
-extern aptr kbi_foreign_at_end;
+extern KBI_HIDDEN aptr kbi_foreign_at_end;
 /* Sleeps until woken (0), or the deadline (CLOCK_MONOTONIC ns, UINT64_MAX none) has come (ETIMEDOUT). */
 int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline);
 void kbi_foreign_wake(struct kbi_task *t);

@@ -8,7 +8,7 @@
 #include "core/vp.h"
 
 /* Entry of every thread's context, set once by core/thread. */
-extern void (*kbi_run_entry)(void *thread);
+extern KBI_HIDDEN void (*kbi_run_entry)(void *thread);
 
 /* Looks at the domain, and at everything when the countdown has run out. */
 void kbi_run_look(struct kbi_vp *vp);
@@ -16,7 +16,7 @@ void kbi_run_look(struct kbi_vp *vp);
 /* Is there a message? One mailbox a switch, all of them at each service. */
 static inline bool kbi_run_attention(const struct kbi_vp *vp)
 {
-	return kbi_unlikely(a_load_rlx(&vp->board.marked)) || kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown));
+	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) || kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown));
 }
 
 static inline void kbi_run_look_if_due(struct kbi_vp *vp)
@@ -137,7 +137,7 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	uint64_t fp;
 
 	/* in a few instructions from one light thread to another that has run before */
-	if (kbi_likely(next && (next->started & self->started & KBI_STARTED_BARE))) {
+	if (kbi_likely(next && (next->started & KBI_STARTED_BARE) && (self->started & KBI_STARTED_BARE))) {
 		kbi_run_enter(vp, next);
 		*vp->self_slot = next;
 		kbi_san_depart(&saved, kbi_run_san(vp));
@@ -151,6 +151,7 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	kbi_san_depart(&saved, kbi_run_san(vp));
 	kbi_ctx_switch_bare(&self->ctx, load, after, arg);
 	kbi_san_arrive(saved);
+	self = kbi_self_raw(); /* the same as before, but need not be kept */
 	if (self->tp)
 		kbi_run_load_fp(self->vp, fp);
 }

@@ -71,11 +71,11 @@ struct kbi_sched {
 	bool (*arrived)(const struct kbi_sched_vp *s);
 };
 
-extern const struct kbi_sched kbi_sched_rotator, kbi_sched_rotator_paper, kbi_sched_lb2, kbi_sched_steal;
+extern KBI_HIDDEN const struct kbi_sched kbi_sched_rotator, kbi_sched_rotator_paper, kbi_sched_lb2, kbi_sched_steal;
 
 /* By name, NULL if there is none; and the names, NULL-terminated. */
 const struct kbi_sched *kbi_sched_find(const char *name);
-extern const struct kbi_sched *const kbi_sched_table[];
+extern KBI_HIDDEN const struct kbi_sched *const kbi_sched_table[];
 
 /* Number of ready tasks in s's own queue as the owner sees it. */
 static inline unsigned kbi_sched_ready(const struct kbi_sched_vp *s)

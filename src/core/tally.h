@@ -9,8 +9,8 @@
 struct kbi_tally {
 	a64 created, ended;
 } KBI_ALIGNED(KBI_CACHE_LINE);
-extern struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
-extern a32 kbi_tally_without_main; /* main has ended */
+extern KBI_HIDDEN struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
+extern KBI_HIDDEN a32 kbi_tally_without_main; /* main has ended */
 
 /* Ends the process if that was the last thread. */
 void kbi_tally_look(void);

@@ -43,6 +43,6 @@ struct kbi_thread_hooks {
 	void *(*entry)(struct kb_thread *t);
 	void (*exit)(struct kb_thread *t);
 };
-extern struct kbi_thread_hooks kbi_thread_hooks;
+extern KBI_HIDDEN struct kbi_thread_hooks kbi_thread_hooks;
 
 #endif

@@ -86,10 +86,10 @@ struct kbi_crowd {
 	a32 backoff;  /* pushes to let pass before a sleeping VP is woken just in case */
 	a32 fine;     /* pushes to let pass before a VP that polls gets something; 0: what is moved is worth it */
 };
-extern struct kbi_crowd kbi_crowd;
+extern KBI_HIDDEN struct kbi_crowd kbi_crowd;
 
-extern struct kbi_vp **kbi_vps;  /* constant after boot */
-extern unsigned kbi_vp_n;        /* 0: not booted */
+extern KBI_HIDDEN struct kbi_vp **kbi_vps;  /* constant after boot */
+extern KBI_HIDDEN unsigned kbi_vp_n;        /* 0: not booted */
 
 /* From anywhere: hands a task that nobody else owns to a VP (a bound task, a foreign creator). */
 void kbi_vp_send(struct kbi_vp *to, struct kbi_task *t);
@@ -228,7 +228,7 @@ static inline bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t)
  * after. Asked once a push (kbi_vp_watched counts). */
 static inline bool kbi_vp_content(struct kbi_vp *vp)
 {
-	return vp->plain && (!a_load_rlx(vp->idle_count) || (!vp->first && !vp->s->pq.head && kbi_vp_watched(vp)));
+	return vp->plain && (a_zero32_rlx(vp->idle_count) || (!vp->first && !vp->s->pq.head && kbi_vp_watched(vp)));
 }
 
 #endif

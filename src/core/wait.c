@@ -16,25 +16,6 @@ struct kbi_task *kbi_self(void)
 
 /* ---- sleep ----------------------------------------------------------------------------------- */
 
-/* self runs on vp, inside np brackets. False: there was a permit. */
-KBI_SWITCHES static inline __attribute__((always_inline)) bool sleep_on(struct kbi_vp *vp, struct kbi_task *self)
-{
-	struct kbi_task *next;
-
-	/* Looked at while still RUNNING: a wake-up that is found leaves a permit. Once WAITING nobody looks at any
-	 * source before the context is saved: self could be claimed, queued and given away without one. */
-	kbi_run_look_if_due(vp);
-	/* acquire: partner is the release of who set it */
-	if (kbi_unlikely(a_load_rlx(&kbi_notify[self->index])) && a_xchg_acq(&kbi_notify[self->index], 0))
-		return false;
-	/* release: partner is the acquire of who reads WAITING to claim it while this VP sleeps. The context is
-	 * not saved yet, but only this VP, or who takes its domain when it is idle, may resume us. */
-	a_store_rel(&self->state, vp->waiting_here);
-	next = kbi_vp_pop(vp);
-	kbi_run_switch_to(vp, self, next, NULL, NULL);
-	return true;
-}
-
 KBI_SWITCHER void kbi_wait_sleep(struct kbi_task *self)
 {
 	if (kbi_unlikely(!self->vp)) {
@@ -43,32 +24,8 @@ KBI_SWITCHER void kbi_wait_sleep(struct kbi_task *self)
 	}
 	kbi_np_enter(self);
 	/* a tick before the bracket may have moved us */
-	sleep_on(self->vp, self);
+	kbi_wait_sleep_on(self->vp, self);
 	kbi_np_leave(self);
-}
-
-/* The common case in line: nothing is there yet, it sleeps once and finds a near message. */
-KBI_SWITCHER int kbi_wait_receive(struct kbi_cell *c, uint64_t *value, kbi_wait_receive_fn *slow)
-{
-	struct kbi_task *self = kbi_self_raw();
-
-	if (kbi_unlikely(!self || c->owner != self || (self->armed & KBI_ARMED_MAIL)))
-		return slow(c, value);
-	/* acquire: as in kbi_cell_pending; a far message is slow's matter */
-	if (kbi_likely((a_load_acq(&c->flag) | a_load_rlx(&c->far)) == 0)) {
-		kbi_np_enter(self);
-		if (kbi_unlikely(!self->vp) || kbi_unlikely(!sleep_on(self->vp, self))) {
-			kbi_np_leave(self);
-			return slow(c, value);
-		}
-		kbi_np_leave(self);
-	}
-	if (kbi_unlikely(!a_load_acq(&c->flag) || a_load_rlx(&c->far) || (self->armed & KBI_ARMED_MAIL)))
-		return slow(c, value);
-	if (value)
-		*value = a_load_rlx(&c->value);
-	a_store_rlx(&c->flag, 0);
-	return 0;
 }
 
 /* ---- wake ------------------------------------------------------------------------------------ */
@@ -125,29 +82,15 @@ static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 	kbi_domain_wake_far(vp, t, false);
 }
 
-/* The common case in line, without a call: the owner waits here, no idle VP need be told. */
-static inline bool deliver_here(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
-{
-	struct kbi_task *t = c->owner;
-
-	if (kbi_unlikely(c->home || a_load_acq(&t->state) != vp->waiting_here || a_load_rlx(&c->far) || t->armed ||
-			 a_load_rlx(&kbi_notify[t->index]) || !kbi_vp_content(vp)))
-		return false;
-	a_store_rlx(&c->value, value);
-	a_store_rlx(&c->flag, 1);
-	kbi_vp_enqueue_here(vp, t, false);
-	return true;
-}
-
 /* Inside np brackets, which it leaves. */
-static KBI_NOINLINE void deliver_slow(struct kbi_task *self, struct kbi_cell *c, uint64_t value)
+void kbi_wait_deliver_slow(struct kbi_task *self, struct kbi_cell *c, uint64_t value)
 {
 	deliver_from(self->vp, c, value);
 	kbi_np_leave(self);
 }
 
 /* From a kernel thread that is no VP. */
-static KBI_NOINLINE void deliver_from_outside(struct kbi_cell *c, uint64_t value)
+void kbi_wait_deliver_from_outside(struct kbi_cell *c, uint64_t value)
 {
 	struct kbi_task *self = kbi_self();
 
@@ -155,19 +98,4 @@ static KBI_NOINLINE void deliver_from_outside(struct kbi_cell *c, uint64_t value
 	kbi_cell_put(c, value, false);
 	kbi_domain_wake_from_outside(c->owner);
 	kbi_np_leave(self);
-}
-
-void kbi_wait_deliver(struct kbi_cell *c, uint64_t value)
-{
-	struct kbi_task *self = kbi_self_raw();
-
-	if (kbi_unlikely(!self || !self->vp)) {
-		deliver_from_outside(c, value);
-		return;
-	}
-	kbi_np_enter(self);
-	if (kbi_likely(deliver_here(self->vp, c, value)))
-		kbi_np_leave(self);
-	else
-		deliver_slow(self, c, value);
 }

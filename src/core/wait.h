@@ -11,6 +11,8 @@
 #define KBI_WAIT_H
 
 #include "core/cell.h"
+#include "core/domain.h"
+#include "core/run.h"
 #include "core/spin.h"
 #include "core/task.h"
 
@@ -28,12 +30,10 @@ void kbi_wait_wake(struct kbi_task *t);
 /* The same, and t should run before what is ready already (hand-over of a lock). */
 void kbi_wait_wake_next(struct kbi_task *t);
 
-/* Delivers a message to a cell's owner: core/cell.h. */
-void kbi_wait_deliver(struct kbi_cell *c, uint64_t value);
-/* Waits for a message to the caller's cell and takes it; its value (may be NULL). slow(c, value) does the same in
- * every case and is called where the fast way ends; its result is this function's, else 0. */
-typedef int kbi_wait_receive_fn(struct kbi_cell *c, uint64_t *value);
-KBI_SWITCHES int kbi_wait_receive(struct kbi_cell *c, uint64_t *value, kbi_wait_receive_fn *slow);
+/* A message to a cell where kbi_wait_deliver_here cannot deliver it: self is a VP's thread inside np
+ * brackets, which this leaves; or the caller is a kernel thread that is no VP. */
+void kbi_wait_deliver_slow(struct kbi_task *self, struct kbi_cell *c, uint64_t value);
+void kbi_wait_deliver_from_outside(struct kbi_cell *c, uint64_t value);
 
 /* No-preempt brackets round every piece of library code that touches queues or locks: the tick leaves the
  * thread alone inside. Nest freely; the count belongs to the thread and travels with it. */
@@ -47,6 +47,43 @@ static inline void kbi_np_leave(struct kbi_task *self)
 {
 	kbi_compiler_barrier();
 	a_own_dec(&self->np);
+}
+
+/* ---- the fast ways, for functions that have them in line: each instruction of a rendezvous counts ---- */
+
+/* self runs on vp, inside np brackets. False: there was a permit. */
+KBI_SWITCHES static inline __attribute__((always_inline)) bool
+kbi_wait_sleep_on(struct kbi_vp *vp, struct kbi_task *self)
+{
+	struct kbi_task *next;
+
+	/* Looked at while still RUNNING: a wake-up that is found leaves a permit. Once WAITING nobody looks at any
+	 * source before the context is saved: self could be claimed, queued and given away without one. */
+	kbi_run_look_if_due(vp);
+	/* acquire: partner is the release of who set it */
+	if (kbi_unlikely(!a_zero8_rlx(&kbi_notify[self->index])))
+		if (a_xchg_acq(&kbi_notify[self->index], 0))
+			return false;
+	/* release: partner is the acquire of who reads WAITING to claim it while this VP sleeps. The context is
+	 * not saved yet, but only this VP, or who takes its domain when it is idle, may resume us. */
+	a_store_rel(&self->state, vp->waiting_here);
+	next = kbi_vp_pop(vp);
+	kbi_run_switch_to(vp, self, next, NULL, NULL);
+	return true;
+}
+
+/* The common case in line, without a call: the owner waits here, no idle VP need be told. */
+static inline bool kbi_wait_deliver_here(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
+{
+	struct kbi_task *t = c->owner;
+
+	if (kbi_unlikely(c->home || a_load_acq(&t->state) != vp->waiting_here || !a_zero32_rlx(&c->far) || t->armed ||
+			 !a_zero8_rlx(&kbi_notify[t->index]) || !kbi_vp_content(vp)))
+		return false;
+	a_store_rlx(&c->value, value);
+	a_store_rlx(&c->flag, 1);
+	kbi_vp_enqueue_here(vp, t, false);
+	return true;
 }
 
 #endif

@@ -47,12 +47,22 @@ int kb_event_init(kb_event_t *ev, kb_thread_t owner)
 
 void kb_event_notify(kb_event_t *ev, uint64_t value)
 {
-	kbi_wait_deliver(kbi_event_cell(ev), value);
+	struct kbi_task *self = kbi_self_raw();
+	struct kbi_cell *c = kbi_event_cell(ev);
+
+	if (kbi_unlikely(!self || !self->vp)) {
+		kbi_wait_deliver_from_outside(c, value);
+		return;
+	}
+	kbi_np_enter(self);
+	if (kbi_likely(kbi_wait_deliver_here(self->vp, c, value)))
+		kbi_np_leave(self);
+	else
+		kbi_wait_deliver_slow(self, c, value);
 }
 
-static int wait_slow(struct kbi_cell *c, uint64_t *value)
+static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 {
-	kb_event_t *ev = (kb_event_t *)c;
 	struct kbi_task *self = kbi_waitq_self();
 
 	if (!is_owner(ev, self))
@@ -62,9 +72,39 @@ static int wait_slow(struct kbi_cell *c, uint64_t *value)
 	return give(ev, self, value);
 }
 
-int kb_event_wait(kb_event_t *ev, uint64_t *value)
+/* The common case in line: nothing is there yet, it sleeps once and finds a near message. What it needs afterwards is
+ * kept in memory, for the switch loses all registers. */
+KBI_SWITCHER int kb_event_wait(kb_event_t *ev, uint64_t *value)
 {
-	return kbi_wait_receive(kbi_event_cell(ev), value, wait_slow);
+	struct {
+		struct kbi_cell *c;
+		uint64_t *value;
+	} kept = { kbi_event_cell(ev), value };
+	struct kbi_task *self = kbi_self_raw();
+	struct kbi_cell *c = kept.c;
+
+	__asm__ volatile("" : "+m"(kept));
+	if (kbi_unlikely(!self || c->owner != self || (self->armed & KBI_ARMED_MAIL)))
+		return wait_slow(ev, value);
+	/* a far message is wait_slow's matter */
+	if (kbi_likely(a_zero32_rlx(&c->flag) && a_zero32_rlx(&c->far))) {
+		kbi_np_enter(self);
+		if (kbi_unlikely(!self->vp) || kbi_unlikely(!kbi_wait_sleep_on(self->vp, self))) {
+			kbi_np_leave(self);
+			return wait_slow((kb_event_t *)kept.c, kept.value);
+		}
+		kbi_np_leave(kbi_self_raw());
+	}
+	c = kept.c;
+	value = kept.value;
+	/* acquire is not needed: a near value comes with the wake-up. Nor can mail be there beside it: it is not taken
+	 * between the claim and here */
+	if (kbi_unlikely(a_zero32_rlx(&c->flag) || !a_zero32_rlx(&c->far)))
+		return wait_slow((kb_event_t *)kept.c, value);
+	if (value)
+		*value = a_load_rlx(&c->value);
+	a_store_rlx(&c->flag, 0);
+	return 0;
 }
 
 int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)
