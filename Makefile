@@ -65,7 +65,7 @@ COMMON := -fPIC -fno-omit-frame-pointer -fasynchronous-unwind-tables -pthread $(
 # The canary is off in the library: it lies behind the thread pointer, which the switch changes. Exceptions and
 # cancellations of the program pass through our frames (pthread_once cleans up after them).
 CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-stack-protector -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt
-CFLAGS_tool := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
+CFLAGS_tool := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fno-plt -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
 CFLAGS_bench := $(CFLAGS_tool)
 CFLAGS_test := -std=gnu17 -D_GNU_SOURCE= -Itest
 CFLAGS_example := -std=gnu17 -D_GNU_SOURCE=
