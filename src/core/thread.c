@@ -601,5 +601,5 @@ KBI_SWITCHER void kbi_thread_yield(void)
 	}
 	if (kbi_likely(next != NULL))
 		kbi_run_switch_to(vp, self, next, after, self);
-	kbi_np_leave(self);
+	kbi_np_leave(kbi_self_raw()); /* self, which need not be kept over the switch */
 }
