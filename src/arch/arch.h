@@ -14,7 +14,8 @@
  *        saves the caller's callee-saved registers (and FP control words where the ABI makes them
  *        callee-saved), loads `load`, and, if after is not NULL, calls after(arg) on the stack just
  *        loaded before it continues there, with the FP control words of one or the other. Returns when
- *        somebody switches to `save`. after must not switch. Nothing about the old context may be published before after runs.
+ *        somebody switches to `save`. after must not switch. Nothing about the old context may be published before
+ *        after runs.
  *   kbi_ctx_switch_bare: the same, but FP control words may be left as they are (KBI_CTX_BARE 1): for threads
  *        that do not own them; uint64_t kbi_fp_get(void) and kbi_fp_set(uint64_t) keep them for those that do.
  *   void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg)   noreturn

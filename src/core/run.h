@@ -34,6 +34,16 @@ static inline struct kbi_task *kbi_run_next(struct kbi_vp *vp)
 	return kbi_vp_pop(vp);
 }
 
+/* The running thread would hand over to another one that is not the next in the queue. Not for ever: who makes and joins
+ * threads one by one looks for no next one otherwise. So now and then kbi_run_next follows, and looks at everything. */
+static inline bool kbi_run_is_others_turn(struct kbi_vp *vp)
+{
+	if (kbi_likely(++vp->handovers % 64))
+		return false;
+	a_store_rlx(&vp->countdown, 1);
+	return true;
+}
+
 /* Mail, board, deadlines, watches, inbox, scheduler: everything that may make a task ready here. */
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Agent: runs t; returns when this VP has nothing ready again. */

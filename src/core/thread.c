@@ -338,19 +338,14 @@ static void *ended(void *arg)
 	return NULL;
 }
 
-/* The joiner, if it waits here and takes over at once. Not for ever: who makes and joins threads one by one does not
- * look for the next thread otherwise, so now and then the queue gets its turn, and all that may be due is looked at. */
+/* The joiner, if it waits here and takes over at once. */
 static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 {
 	void *j = a_load_acq(&t->join);
 	struct kbi_task *joiner = j;
 
-	if (j == NULL || j == DETACHED)
+	if (j == NULL || j == DETACHED || kbi_run_is_others_turn(vp))
 		return NULL;
-	if (kbi_unlikely((++vp->handovers & 63) == 0)) {
-		a_store_rlx(&vp->countdown, 1);
-		return NULL;
-	}
 	if (a_load_acq(&joiner->state) != vp->waiting_here)
 		return NULL;
 	if (kbi_unlikely(joiner->armed | a_load_rlx(&kbi_notify[joiner->index])))
