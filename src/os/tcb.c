@@ -286,6 +286,11 @@ void kbi_tcb_reset(struct kbi_tcb *t, void *self)
 }
 
 /* By the thread itself: nobody else reads it meanwhile but libc's set*id, which is kept out. */
+uint32_t kbi_tcb_tid(const struct kbi_tcb *t)
+{
+	return *kbi_tcb_tid_word(t);
+}
+
 uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid)
 {
 	uint32_t *word = kbi_tcb_tid_word(t), before = *word;
@@ -307,5 +312,4 @@ void kbi_tcb_after_fork(struct kbi_tcb *t)
 	if (!t)
 		return;
 	kbi_sys(SYS_set_tid_address, &cleared.v_);
-	kbi_tcb_settid(t, kbi_tcb_own_tid(t));
 }

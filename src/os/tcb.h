@@ -77,6 +77,8 @@ int kbi_tcb_destroy(struct kbi_tcb *t);
 /* Lends the block a kernel tid for a libc call that hands it to the kernel; returns the one before, to be
  * given back the same way. By the thread itself. */
 uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid);
+/* The number that libc reads in it now. */
+uint32_t kbi_tcb_tid(const struct kbi_tcb *t);
 /* What settid gives back at the end of such a call. */
 static inline uint32_t kbi_tcb_own_tid(const struct kbi_tcb *t)
 {

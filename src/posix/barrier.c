@@ -1,5 +1,5 @@
 /* posix/barrier.c - pthread_barrier_*. Process-shared ones carry libc's mark, at a place that ours leave
- * zero, and are libc's: their wait blocks the virtual processor. Callers: programs. Waits may switch. */
+ * zero, and are libc's; for a lightweight thread another waits there (posix/proxy). Callers: programs. Waits may switch. */
 #include "posix/posix.h"
 
 #include "sync/barrier.h"
@@ -59,7 +59,7 @@ KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
 
 	_Static_assert(KB_BARRIER_SERIAL == PTHREAD_BARRIER_SERIAL_THREAD, "the same answer");
 	if (is_libcs(b))
-		return kbi_libc()->pthread_barrier_wait(b);
+		return kbi_posix_light() ? kbi_proxy_barrier(b) : kbi_libc()->pthread_barrier_wait(b);
 	/* EINTR: it is cancelled, asynchronously, or a handler ran on a kernel thread */
 	do {
 		e = kbi_barrier_wait(live(b), kbi_posix_until_granted(KBI_FOREVER));

@@ -114,17 +114,28 @@ static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t dead
 }
 
 /* libc's condition variable waits in the kernel with the mutex as libc has it. */
-static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+static int wait_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
-	if (!mutex_is_libcs(m)) {
-		kbi_sys_message("a process-shared condition variable needs a process-shared mutex");
-		return EINVAL;
-	}
 	if (!abstime)
 		return kbi_libc()->pthread_cond_wait(c, m);
 	if (clock < 0)
 		return kbi_libc()->pthread_cond_timedwait(c, m, abstime);
 	return kbi_libc()->pthread_cond_clockwait(c, m, clock, abstime);
+}
+
+static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	int e;
+
+	if (!mutex_is_libcs(m)) {
+		kbi_sys_message("a process-shared condition variable needs a process-shared mutex");
+		return EINVAL;
+	}
+	if (!kbi_posix_light())
+		return wait_in_libc(c, m, clock, abstime);
+	kbi_cancel_test();
+	e = kbi_proxy_cond(c, m, clock, abstime);
+	return e < 0 ? wait_in_libc(c, m, clock, abstime) : e;
 }
 
 static int wait_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)

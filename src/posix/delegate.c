@@ -5,9 +5,8 @@
  * owner is the tid in the thread's control block, a number of its own that no kernel thread has.
  * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
  * ends is marked here (the kernel walks lists of kernel threads only). Towards other processes normal,
- * recursive and error-checking kinds work; a process-shared robust mutex is not recovered when this whole
- * process dies while a thread other than main holds it, and others cannot lend priority to our owner of a
- * process-shared PI mutex.
+ * recursive, error-checking and robust kinds work, the last by a guardian (posix/proxy); others cannot lend priority
+ * to our owner of a process-shared PI mutex.
  * Callers: posix/mutex, cond, thread. Waiting may switch. */
 #include "posix/posix.h"
 
@@ -50,11 +49,44 @@ int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, con
 	}
 }
 
+/* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
+static ptrdiff_t head_at;
+
 /* ---- mutexes ------------------------------------------------------------------------------------ */
 
 static int try_mutex(void *m)
 {
-	return kbi_libc()->pthread_mutex_trylock(m);
+	int e = kbi_libc()->pthread_mutex_trylock(m);
+
+	if (e == 0 || e == EOWNERDEAD)
+		kbi_posix_me.libcs_held++;
+	return e;
+}
+
+/* One that the kernel is to mark if this process is killed: for a kernel thread it does, main's among them. */
+static inline bool needs_guardian(const pthread_mutex_t *m)
+{
+	enum { KIND_ROBUST = 16, KIND_SHARED = 128 };
+	struct kbi_task *self = kbi_posix_light();
+
+	return (m->__data.__kind & (KIND_ROBUST | KIND_SHARED)) == (KIND_ROBUST | KIND_SHARED) && head_at && self &&
+	       !kbi_thread_of(self)->is_main && !kbi_posix_me.guardian && !kbi_posix_me.libcs_held;
+}
+
+int kbi_delegate_mutex_trylock(pthread_mutex_t *m)
+{
+	if (kbi_unlikely(needs_guardian(m)))
+		kbi_proxy_guard((char *)kbi_posix_self() + head_at);
+	return try_mutex(m);
+}
+
+int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
+{
+	int e = kbi_libc()->pthread_mutex_unlock(m);
+
+	if (e == 0)
+		kbi_posix_me.libcs_held--;
+	return e;
 }
 
 /* libc's trylock says EBUSY where its lock says EDEADLK: an error-checking or normal PI mutex of the
@@ -71,7 +103,7 @@ static bool is_own(pthread_mutex_t *m)
 
 int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
-	int e = try_mutex(m);
+	int e = kbi_delegate_mutex_trylock(m);
 
 	if (e != EBUSY)
 		return e;
@@ -92,8 +124,6 @@ struct robust_head {
 	long futex_at;
 	struct robust_node *pending;
 };
-
-static ptrdiff_t head_at; /* from pthread_self(); 0: unknown */
 
 void kbi_delegate_find(void)
 {
@@ -124,7 +154,7 @@ static void mark_owner_dead(a32 *word, uint32_t owner)
 		kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
 }
 
-void kbi_delegate_thread_ends(void)
+static void mark_held(void)
 {
 	enum { MANY = 1 << 20 };
 	struct robust_head *head = (struct robust_head *)((char *)kbi_posix_self() + head_at);
@@ -140,4 +170,12 @@ void kbi_delegate_thread_ends(void)
 		n = next;
 	}
 	head->list.next = &head->list;
+}
+
+void kbi_delegate_thread_ends(void)
+{
+	mark_held();
+	kbi_posix_me.libcs_held = 0;
+	if (kbi_posix_me.guardian)
+		kbi_proxy_unguard();
 }

@@ -38,6 +38,7 @@ static void in_child(void)
 	kbi_solo_after_fork();
 	kbi_posix_forked = true;
 	kbi_posix_made_kernel = false;
+	kbi_posix_me.guardian = NULL;
 	kbi_orphan_all();
 	if (!self)
 		return;

@@ -109,7 +109,7 @@ KBI_POSIX_API int pthread_mutex_trylock(pthread_mutex_t *m)
 	int e;
 
 	if (is_libcs(m))
-		return kbi_libc()->pthread_mutex_trylock(m);
+		return kbi_delegate_mutex_trylock(m);
 	e = kbi_mutex_trylock(ours(m));
 	if (kbi_likely(e != EBUSY) || !kbi_posix_forked)
 		return e;
@@ -154,7 +154,7 @@ static KBI_NOINLINE int unlock_general(pthread_mutex_t *m)
 	int e;
 
 	if (is_libcs(m))
-		return kbi_libc()->pthread_mutex_unlock(m);
+		return kbi_delegate_mutex_unlock(m);
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_orphan_mutex(ours(m));
 	e = kbi_mutex_unlock(ours(m));

@@ -55,7 +55,7 @@ int kbi_posix_owner_tid(void)
 		return kbi_sys_gettid();
 	if (kbi_thread_of(self)->is_main)
 		return getpid();
-	return (int)kbi_tcb_own_tid(&kbi_thread_of(self)->stack->tcb);
+	return (int)kbi_tcb_tid(&kbi_thread_of(self)->stack->tcb);
 }
 
 /* ---- the first frame ------------------------------------------------------------------------------ */

@@ -103,6 +103,9 @@ struct kbi_posix_thread {
 	/* a kernel thread that our pthread_create made by libc's */
 	a32 kernel;
 	kb_sem_t ended;       /* posted at its end, so that a lightweight joiner need not block in libc */
+	/* libc's mutexes that it holds, and who stands in for it where one is robust and shared */
+	int libcs_held;
+	struct kbi_guardian *guardian;
 	/* only remembered, for the functions that ask */
 	int policy;
 	int priority;
@@ -297,6 +300,16 @@ void kbi_delegate_find(void);
 KBI_SWITCHES int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock,
 				   const struct timespec *abstime);
+/* A process-shared condition variable or barrier of libc's, for a lightweight thread. -1: no thread for that. */
+KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
+KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);
+/* From now on the kernel marks the calling lightweight thread's robust mutexes when the process is killed, and their
+ * owner is a kernel thread's number. It holds none of libc's mutexes. */
+KBI_SWITCHES void kbi_proxy_guard(void *robust_head);
+void kbi_proxy_unguard(void);
+/* trylock and unlock of a libc mutex by libc. */
+KBI_SWITCHES int kbi_delegate_mutex_trylock(pthread_mutex_t *m);
+int kbi_delegate_mutex_unlock(pthread_mutex_t *m);
 /* The frame of a thread's first function; runs fn(arg) and returns its result, or pthread_exit's. */
 void *kbi_posix_frame(void *(*fn)(void *), void *arg);
 /* A thread that is a kernel thread of libc's. */

@@ -1,0 +1,295 @@
+/* posix/proxy.c - kernel threads that stand in for lightweight ones before the kernel.
+ * A waiter is one that waits: process-shared condition variables and barriers are libc's, and libc waits in the kernel.
+ * For a lightweight thread a kernel thread of ours calls libc, so that its virtual processor goes on. It enters the
+ * condition variable with a mutex of its own; when that is free the wait is known to the other processes, and the
+ * lightweight thread gives the program's mutex back.
+ * A guardian is one that dies: when a process is killed the kernel marks the robust mutexes of its kernel threads. A
+ * lightweight thread that takes one which other processes share gets a kernel thread that does nothing but lend its
+ * number as the owner and have the list of the thread's robust mutexes as its own.
+ * Callers: posix/cond, barrier, delegate. Waiting may switch. */
+#include "posix/posix.h"
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "os/sys.h"
+#include "os/tcb.h"
+#include "sync/sem.h"
+
+enum { STACK = 128 << 10 };
+
+/* A kernel thread without signals, nobody's to join. */
+static int start(pthread_t *id, void *(*body)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	int e;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK);
+	e = kbi_libc()->pthread_create(id, &attr, body, arg);
+	pthread_attr_destroy(&attr);
+	return e;
+}
+
+static void block_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all); /* but libc's own */
+	kbi_libc()->pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
+/* ---- waiters ---------------------------------------------------------------------------------------- */
+
+enum job { JOB_COND, JOB_BARRIER, JOB_QUIT };
+
+struct waiter {
+	struct waiter *next; /* idle: the stack's; else the owner's */
+	pthread_t id;
+	kb_sem_t job, ready, done;
+	pthread_mutex_t own; /* libc's; the waiter's from before `ready` until it waits */
+	/* before job, by the lightweight thread */
+	enum job kind;
+	void *object;
+	clockid_t clock; /* -1: the condition variable's */
+	bool timed;
+	struct timespec until;
+	/* before done */
+	int result;
+};
+
+static aptr idle; /* of struct waiter */
+
+static void put_chain(struct waiter *first, struct waiter *last)
+{
+	void *old = a_load_rlx(&idle);
+
+	do
+		last->next = old;
+	while (!a_cas_rel(&idle, &old, first)); /* release: partner is the acquire in take */
+}
+
+static int call_cond(struct waiter *w)
+{
+	if (!w->timed)
+		return kbi_libc()->pthread_cond_wait(w->object, &w->own);
+	if (w->clock < 0)
+		return kbi_libc()->pthread_cond_timedwait(w->object, &w->own, &w->until);
+	return kbi_libc()->pthread_cond_clockwait(w->object, &w->own, w->clock, &w->until);
+}
+
+/* The lightweight thread was cancelled. Then this thread ends, and w is the other's. */
+static void cancelled(void *arg)
+{
+	struct waiter *w = arg;
+
+	kbi_libc()->pthread_mutex_unlock(&w->own);
+	w->result = ECANCELED;
+	kb_sem_post(&w->done);
+}
+
+static void wait_cond(struct waiter *w)
+{
+	int e;
+
+	kbi_libc()->pthread_mutex_lock(&w->own);
+	kb_sem_post(&w->ready);
+	pthread_cleanup_push(cancelled, w);
+	e = call_cond(w);
+	pthread_cleanup_pop(0);
+	kbi_libc()->pthread_mutex_unlock(&w->own);
+	w->result = e;
+	kb_sem_post(&w->done);
+}
+
+static void *waiter_body(void *arg)
+{
+	struct waiter *w = arg;
+
+	block_signals();
+	for (;;) {
+		kb_sem_wait(&w->job);
+		if (w->kind == JOB_QUIT)
+			break;
+		if (w->kind == JOB_COND) {
+			wait_cond(w);
+			continue;
+		}
+		w->result = kbi_libc()->pthread_barrier_wait(w->object);
+		kb_sem_post(&w->done);
+	}
+	free(w);
+	return NULL;
+}
+
+static struct waiter *make_waiter(void)
+{
+	struct waiter *w = calloc(1, sizeof(*w));
+
+	if (w && start(&w->id, waiter_body, w)) {
+		free(w);
+		w = NULL;
+	}
+	return w;
+}
+
+static struct waiter *take(void)
+{
+	/* acquire: partner is the release in put_chain */
+	struct waiter *first = a_xchg_acqrel(&idle, NULL), *last;
+
+	if (!first)
+		return make_waiter();
+	last = first->next;
+	if (last) {
+		struct waiter *rest = last;
+
+		while (last->next)
+			last = last->next;
+		put_chain(rest, last);
+	}
+	return first;
+}
+
+static void tell(struct waiter *w, enum job kind)
+{
+	w->kind = kind;
+	kb_sem_post(&w->job);
+}
+
+static int try_own(void *m)
+{
+	return kbi_libc()->pthread_mutex_trylock(m);
+}
+
+/* Until it has entered the condition variable. */
+static void await_entry(struct waiter *w)
+{
+	kb_sem_wait(&w->ready);
+	kbi_delegate_wait(try_own, &w->own, CLOCK_MONOTONIC, NULL);
+	kbi_libc()->pthread_mutex_unlock(&w->own);
+}
+
+/* Takes it out of the condition variable: ECANCELED, or what it had got before. */
+static int call_back(struct waiter *w)
+{
+	int e;
+
+	pthread_cancel(w->id);
+	kb_sem_wait(&w->done);
+	e = w->result;
+	if (e == ECANCELED)
+		free(w);
+	else
+		tell(w, JOB_QUIT); /* it is marked */
+	return e;
+}
+
+/* A signal's handler runs here meanwhile. */
+static int await_result(struct waiter *w)
+{
+	int e;
+
+	do {
+		e = kbi_sem_wait(&w->done, w->kind == JOB_COND ? kbi_posix_until_cancelled(KBI_FOREVER) :
+								 kbi_posix_until(KBI_FOREVER));
+		kbi_signal_resumed();
+	} while (e == EINTR);
+	if (e)
+		return call_back(w);
+	e = w->result;
+	put_chain(w, w);
+	return e;
+}
+
+int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	struct waiter *w = take();
+	int e, locked;
+
+	if (!w)
+		return -1;
+	w->object = c;
+	w->clock = clock;
+	w->timed = abstime != NULL;
+	if (abstime)
+		w->until = *abstime;
+	tell(w, JOB_COND);
+	await_entry(w);
+	e = pthread_mutex_unlock(m);
+	if (e) { /* not the caller's */
+		call_back(w);
+		return e;
+	}
+	e = await_result(w);
+	locked = pthread_mutex_lock(m);
+	if (e == ECANCELED) {
+		kbi_cancel_test();
+		e = 0;
+	}
+	return locked ? locked : e;
+}
+
+int kbi_proxy_barrier(pthread_barrier_t *b)
+{
+	struct waiter *w = take();
+
+	if (!w)
+		return kbi_libc()->pthread_barrier_wait(b);
+	w->object = b;
+	tell(w, JOB_BARRIER);
+	return await_result(w);
+}
+
+/* ---- guardians -------------------------------------------------------------------------------------- */
+
+struct kbi_guardian {
+	void *head; /* of the lightweight thread's robust mutexes */
+	uint32_t tid;
+	kb_sem_t ready, over;
+};
+
+static void *guardian_body(void *arg)
+{
+	struct kbi_guardian *g = arg;
+	void *own = NULL;
+	size_t size = 0;
+
+	block_signals();
+	kbi_sys(SYS_get_robust_list, 0, &own, &size);
+	kbi_sys(SYS_set_robust_list, g->head, size);
+	g->tid = (uint32_t)kbi_sys_gettid();
+	kb_sem_post(&g->ready);
+	kb_sem_wait(&g->over);
+	kbi_sys(SYS_set_robust_list, own, size);
+	free(g);
+	return NULL;
+}
+
+void kbi_proxy_guard(void *robust_head)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+	struct kbi_guardian *g = calloc(1, sizeof(*g));
+	pthread_t id;
+
+	if (!g)
+		return;
+	g->head = robust_head;
+	if (start(&id, guardian_body, g)) {
+		free(g);
+		return;
+	}
+	kb_sem_wait(&g->ready);
+	kbi_tcb_settid(&t->stack->tcb, g->tid);
+	kbi_posix_me.guardian = g;
+}
+
+void kbi_proxy_unguard(void)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+
+	kbi_tcb_settid(&t->stack->tcb, kbi_tcb_own_tid(&t->stack->tcb));
+	kb_sem_post(&kbi_posix_me.guardian->over);
+	kbi_posix_me.guardian = NULL;
+}
