@@ -51,8 +51,9 @@ static inline bool kbi_mutex_quick_lock(kb_mutex_t *m, const struct kbi_task *se
 		kbi_solo_leave();
 		return is_free;
 	}
-	/* acquire: partner is the release in unlock; and in kbi_waitq_unlock */
-	return a_cas_acq(word, &free, KBI_MUTEX_LOCKED);
+	/* A look first: a CAS that fails takes the cache line from the holder, and the general way asks again. acquire:
+	 * partner is the release in unlock; and in kbi_waitq_unlock */
+	return a_zero32_rlx(word) && a_cas_acq(word, &free, KBI_MUTEX_LOCKED);
 }
 
 /* true: it is free now. false: nothing was done. */
@@ -73,7 +74,7 @@ static inline bool kbi_mutex_quick_unlock(kb_mutex_t *m, const struct kbi_task *
 		return is_held;
 	}
 	/* release: partner is the acquire in lock; and in kbi_waitq_lock */
-	return a_cas_rel(word, &held, 0);
+	return a_load_rlx(word) == KBI_MUTEX_LOCKED && a_cas_rel(word, &held, 0);
 }
 
 /* ---- the general one ----------------------------------------------------------------------------- */
