@@ -43,14 +43,10 @@ class Runtime:
 
     def __init__(self):
         for objfile in gdb.objfiles():
-            symbol = objfile.lookup_global_symbol("kbi_descriptor_at")
+            symbol = objfile.lookup_global_symbol("kbi_descriptor_table")
             if symbol is None:
                 continue
-            block = symbol.symtab.static_block()
-            table = next((s for s in block if s.name == "table"), None)
-            if table is None:
-                continue
-            table = table.value()
+            table = symbol.value()
             if number(table["used"]["v_"]) == 0:
                 continue
             self.table = table
@@ -121,7 +117,7 @@ class Thread:
         return bool(self.d["task"]["started"])
 
     def tid(self):
-        return int(self.runtime.vp(self.vp)["tid"])
+        return number(self.runtime.vp(self.vp)["tid"]["v_"])
 
     def title(self):
         name = self.name()
@@ -258,7 +254,7 @@ class Vps(gdb.Command):
             current = vp["cur"]
             if number(current):
                 what += ", runs thread #%d" % number(current["task"]["index"])
-            print("VP %d  LWP %d  %s" % (i, int(vp["tid"]), what))
+            print("VP %d  LWP %d  %s" % (i, number(vp["tid"]["v_"]), what))
 
 
 class Threads(gdb.Command):
