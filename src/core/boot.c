@@ -81,8 +81,11 @@ static int adopt_main(struct kbi_vp *vp)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
 	int class = kbi_stack_class(KBI_AGENT_STACK, kbi_tcb_available);
-	struct kbi_stack *agent = class < 0 ? NULL : kbi_stack_get_slow(0, class);
+	struct kbi_stack *agent;
 
+	if (class < 0 || kbi_stack_reserve_slow(0, class))
+		return ENOMEM;
+	agent = kbi_stack_get_slow(0, class);
 	if (!agent)
 		return ENOMEM;
 	t->is_main = true;

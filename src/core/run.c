@@ -43,7 +43,7 @@ bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t)
 {
 	if (start(vp, kbi_thread_of(t)))
 		return true;
-	kbi_vp_gather_stacks(vp);
+	kbi_vp_gather_stacks(vp, kbi_vp_ask_for_stacks());
 	if (start(vp, kbi_thread_of(t)))
 		return true;
 	kbi_vp_enqueue(vp, t, false);

@@ -36,22 +36,9 @@ struct kbi_thread_hooks kbi_thread_hooks;
 /* Classes of the default stack: light, own TLS. */
 static int default_class[2];
 
-/* The class that was asked for last, by size: pthread_create names the same size each time. */
-static a64 recent[2]; /* size << 8 | class */
-
 static int class_for(const struct kbi_thread_attr *a)
 {
-	uint64_t last = a_load_rlx(&recent[a->own_tls]);
-	int class;
-
-	if (!a->stack_size)
-		return default_class[a->own_tls];
-	if (last >> 8 == a->stack_size)
-		return (int)(last & 0xff);
-	class = kbi_stack_class(a->stack_size, a->own_tls);
-	if (class >= 0)
-		a_store_rlx(&recent[a->own_tls], (uint64_t)a->stack_size << 8 | (unsigned)class);
-	return class;
+	return a->stack_size ? kbi_stack_class(a->stack_size, a->own_tls) : default_class[a->own_tls];
 }
 
 _Static_assert(KBI_STACK_CLASSES <= 256, "a class fits in eight bits");
@@ -92,17 +79,23 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 	return EAGAIN;
 }
 
-/* Before it gives up it asks the other VPs, who may keep stacks for themselves: for a millisecond. */
+/* Before it gives up it asks the other VPs, who may keep stacks for themselves, until all have given them, or for a
+ * tenth of a second: one may compute, or have no processor. */
 static KBI_NOINLINE int get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
 {
 	struct timespec nap = { 0, 50000 };
 	int e = try_stack(t, a, slot_of(vp));
+	uint32_t hunger;
+	bool all = false;
 
-	for (int i = 0; kbi_unlikely(e == EAGAIN) && i < 20; i++) {
-		kbi_vp_gather_stacks(vp);
-		e = try_stack(t, a, slot_of(vp));
-		if (e)
+	if (kbi_likely(e != EAGAIN))
+		return e;
+	hunger = kbi_vp_ask_for_stacks();
+	for (int i = 0; e == EAGAIN && !all && i < 1000; i++) {
+		if (i)
 			kbi_sys(SYS_nanosleep, &nap, NULL);
+		all = kbi_vp_gather_stacks(vp, hunger);
+		e = try_stack(t, a, slot_of(vp));
 	}
 	return e;
 }

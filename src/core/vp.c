@@ -191,16 +191,32 @@ void kbi_vp_unhold(struct kbi_vp *dom)
 	a_store_rel(&dom->keeper, KBI_KEEPER_OFFERED);
 }
 
-void kbi_vp_gather_stacks(struct kbi_vp *me)
+uint32_t kbi_vp_ask_for_stacks(void)
 {
-	a_add_rlx(&kbi_stack_hunger, 1);
-	kbi_stack_surrender(0);
-	for (unsigned i = 0; i < kbi_vp_n; i++) {
-		struct kbi_vp *w = kbi_vps[i];
+	uint32_t hunger = a_add_rlx(&kbi_stack_hunger, 1) + 1;
 
-		if (w == me || !kbi_vp_hold(w))
-			continue;
-		kbi_stack_surrender(w->id + 1);
+	kbi_stack_surrender(0);
+	return hunger;
+}
+
+/* Has w surrendered, or can that be done for it? */
+static bool gather_from(struct kbi_vp *w, const struct kbi_vp *me, uint32_t hunger)
+{
+	if (kbi_stack_has_surrendered(w->id + 1, hunger))
+		return true;
+	if (w != me && !kbi_vp_hold(w))
+		return false;
+	kbi_stack_surrender(w->id + 1);
+	if (w != me)
 		kbi_vp_unhold(w);
-	}
+	return true;
+}
+
+bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t hunger)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		all &= gather_from(kbi_vps[i], me, hunger);
+	return all;
 }

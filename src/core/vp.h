@@ -105,9 +105,10 @@ unsigned kbi_vp_backlog(const struct kbi_vp *vp);
 /* Tasks were given to it that it has not taken yet. */
 bool kbi_vp_arrived(const struct kbi_vp *vp);
 uint64_t kbi_vp_progress(const struct kbi_vp *vp);
-/* No address space for a stack: makes common what others keep for themselves - sleepers at once, those awake at their
- * next look. np > 0. me: NULL on no VP. */
-void kbi_vp_gather_stacks(struct kbi_vp *me);
+/* No address space for a stack: ask makes common what others keep for themselves, those awake at their next look;
+ * gather does it for sleepers and me: has everybody done so since ask gave this number? np > 0. me: NULL on no VP. */
+uint32_t kbi_vp_ask_for_stacks(void);
+bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t hunger);
 /* Temporary hold of a sleeping VP's domain; what else is the VP's own may be used by the holder, too. */
 bool kbi_vp_hold(struct kbi_vp *dom);
 void kbi_vp_unhold(struct kbi_vp *dom);

@@ -440,8 +440,8 @@ static void leave(unsigned slot)
 void kbi_stack_surrender(unsigned slot)
 {
 	struct kbi_stack_slot *s = enter(slot);
+	uint32_t hunger = a_load_rlx(&kbi_stack_hunger);
 
-	s->hunger_seen = a_load_rlx(&kbi_stack_hunger);
 	lock();
 	for (uint32_t i = 0; i < a_load_rlx(&pool.n_classes); i++) {
 		give(s, (int)i, s->list[i].n);
@@ -449,6 +449,8 @@ void kbi_stack_surrender(unsigned slot)
 		s->list[i].credit = 0;
 	}
 	unlock();
+	/* release: partner is the acquire in kbi_stack_has_surrendered */
+	a_store_rel(&s->hunger_seen, hunger);
 	leave(slot);
 }
 
@@ -456,8 +458,13 @@ static struct kbi_stack *get(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack *k;
 
-	if (kbi_unlikely(!s->list[cls].free) && !take_batch(s, cls))
-		return fresh(cls);
+	if (kbi_unlikely(!s->list[cls].free) && !take_batch(s, cls)) {
+		k = fresh(cls);
+		/* the one that was promised lies with another slot, and may be promised again */
+		if (k && pool.class[cls].tcb)
+			s->list[cls].credit++;
+		return k;
+	}
 	k = s->list[cls].free;
 	s->list[cls].free = k->next;
 	s->list[cls].n--;

@@ -37,7 +37,7 @@ struct kbi_stack_list {
 };
 struct kbi_stack_slot {
 	struct kbi_stack_list list[KBI_STACK_CLASSES];
-	uint32_t hunger_seen;
+	a32 hunger_seen; /* written by who surrenders the slot */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern struct kbi_stack_slot *kbi_stack_slots;
 
@@ -107,8 +107,15 @@ extern a32 kbi_stack_hunger;
 void kbi_stack_surrender(unsigned slot);
 static inline void kbi_stack_surrender_if_asked(unsigned slot)
 {
-	if (kbi_unlikely(a_load_rlx(&kbi_stack_hunger) != kbi_stack_slots[slot].hunger_seen))
+	if (kbi_unlikely(a_load_rlx(&kbi_stack_hunger) != a_load_rlx(&kbi_stack_slots[slot].hunger_seen)))
 		kbi_stack_surrender(slot);
+}
+
+/* Has the slot been surrendered since the hunger had this value? */
+static inline bool kbi_stack_has_surrendered(unsigned slot, uint32_t hunger)
+{
+	/* acquire: partner is the release in kbi_stack_surrender */
+	return (int32_t)(a_load_acq(&kbi_stack_slots[slot].hunger_seen) - hunger) >= 0;
 }
 
 /* Usable bytes of the stack whose guard holds this address, 0: not one of our guards. Async-signal-safe. */
