@@ -45,6 +45,8 @@ struct kbi_ctx {
 #ifndef KBI_CTX_BARE
 #define KBI_CTX_BARE 0
 #define kbi_ctx_switch_bare kbi_ctx_switch
+#endif
+#ifndef KBI_HAVE_FP /* no threads here that own FP control words */
 #define kbi_fp_get() 0
 #define kbi_fp_set(fp) ((void)(fp))
 #endif

@@ -89,10 +89,11 @@ static inline uint64_t kbi_run_first_fp(const struct kbi_vp *vp, const struct kb
 }
 
 /* FP control words belong to who owns a TLS block; light threads and the agent share their VP's, which are loaded by
- * who switches to them. */
+ * who switches to them. Where the switch itself keeps them (KBI_CTX_BARE 0), a context may have been left with those
+ * of a new one it started: so each has its own loaded again when it goes on, and fp_now says nothing. */
 static inline void kbi_run_load_fp(struct kbi_vp *vp, uint64_t fp)
 {
-	if (kbi_unlikely(fp != vp->fp_now)) {
+	if (!KBI_CTX_BARE || kbi_unlikely(fp != vp->fp_now)) {
 		kbi_fp_set(fp);
 		vp->fp_now = fp;
 	}
@@ -162,7 +163,7 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	kbi_ctx_switch_bare(&self->ctx, load, after, arg);
 	kbi_san_arrive(saved);
 	self = kbi_self_raw(); /* the same as before, but need not be kept */
-	if (self->tp)
+	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
 }
 
@@ -171,7 +172,7 @@ KBI_SWITCHES static inline __attribute__((always_inline)) void
 kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next)
 {
 	struct kb_thread *t = kbi_thread_of(next);
-	uint64_t fp = 0;
+	uint64_t fp = KBI_CTX_BARE ? 0 : vp->fp;
 	void *saved = NULL;
 
 	if (self->tp)
@@ -183,7 +184,7 @@ kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task 
 	kbi_san_depart(&saved, kbi_run_san(vp));
 	kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
 	kbi_san_arrive(saved);
-	if (self->tp)
+	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
 }
 

@@ -30,5 +30,20 @@ KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, vo
 KBI_HIDDEN void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *), void *arg);
 KBI_HIDDEN KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg);
 
+#define KBI_HAVE_FP 1
+/* FPCR and FPSR, as the switch keeps them. */
+static inline uint64_t kbi_fp_get(void)
+{
+	uint64_t fpcr, fpsr;
+
+	__asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(fpcr), "=r"(fpsr)::"memory");
+	return (fpcr & UINT32_MAX) | fpsr << 32;
+}
+
+static inline void kbi_fp_set(uint64_t fp)
+{
+	__asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(fp & UINT32_MAX), "r"(fp >> 32) : "memory");
+}
+
 #endif
 #endif

@@ -26,5 +26,22 @@ KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, vo
 KBI_HIDDEN void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *), void *arg);
 KBI_HIDDEN KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg);
 
+#ifdef __riscv_flen
+#define KBI_HAVE_FP 1
+/* fcsr, as the switch keeps it. */
+static inline uint64_t kbi_fp_get(void)
+{
+	uint64_t fcsr;
+
+	__asm__ volatile("frcsr %0" : "=r"(fcsr)::"memory");
+	return fcsr;
+}
+
+static inline void kbi_fp_set(uint64_t fp)
+{
+	__asm__ volatile("fscsr %0" : : "r"(fp) : "memory");
+}
+#endif
+
 #endif
 #endif

@@ -100,6 +100,7 @@ static inline __attribute__((always_inline)) KBI_NORETURN void kbi_ctx_leave(str
 	__builtin_unreachable();
 }
 
+#define KBI_HAVE_FP 1
 /* MXCSR and the x87 control word: 5 ns to read and write on Zen 3, more than the switch itself. */
 static inline uint64_t kbi_fp_get(void)
 {
