@@ -76,7 +76,7 @@ static inline bool needs_guardian(const pthread_mutex_t *m)
 int kbi_delegate_mutex_trylock(pthread_mutex_t *m)
 {
 	if (kbi_unlikely(needs_guardian(m)))
-		kbi_proxy_guard((char *)kbi_posix_self() + head_at);
+		kbi_guardian_begin((char *)kbi_posix_self() + head_at);
 	return try_mutex(m);
 }
 
@@ -177,5 +177,5 @@ void kbi_delegate_thread_ends(void)
 	mark_held();
 	kbi_posix_me.libcs_held = 0;
 	if (kbi_posix_me.guardian)
-		kbi_proxy_unguard();
+		kbi_guardian_end();
 }

@@ -305,8 +305,11 @@ KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t
 KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);
 /* From now on the kernel marks the calling lightweight thread's robust mutexes when the process is killed, and their
  * owner is a kernel thread's number. It holds none of libc's mutexes. */
-KBI_SWITCHES void kbi_proxy_guard(void *robust_head);
-void kbi_proxy_unguard(void);
+KBI_SWITCHES void kbi_guardian_begin(void *robust_head);
+void kbi_guardian_end(void);
+/* A kernel thread for such a purpose, nobody's to join; it blocks all signals first. */
+int kbi_guardian_start(pthread_t *id, void *(*body)(void *), void *arg);
+void kbi_guardian_block_signals(void);
 /* trylock and unlock of a libc mutex by libc. */
 KBI_SWITCHES int kbi_delegate_mutex_trylock(pthread_mutex_t *m);
 int kbi_delegate_mutex_unlock(pthread_mutex_t *m);

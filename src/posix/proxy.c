@@ -1,12 +1,9 @@
-/* posix/proxy.c - kernel threads that stand in for lightweight ones before the kernel.
- * A waiter is one that waits: process-shared condition variables and barriers are libc's, and libc waits in the kernel.
- * For a lightweight thread a kernel thread of ours calls libc, so that its virtual processor goes on. It enters the
- * condition variable with a mutex of its own; when that is free the wait is known to the other processes, and the
- * lightweight thread gives the program's mutex back.
- * A guardian is one that dies: when a process is killed the kernel marks the robust mutexes of its kernel threads. A
- * lightweight thread that takes one which other processes share gets a kernel thread that does nothing but lend its
- * number as the owner and have the list of the thread's robust mutexes as its own.
- * Callers: posix/cond, barrier, delegate. Waiting may switch. */
+/* posix/proxy.c - kernel threads that wait for lightweight ones.
+ * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. For a lightweight thread a
+ * kernel thread of ours calls libc, so that its virtual processor goes on. It enters the condition variable with a
+ * mutex of its own; when that is free the wait is known to the other processes, and the lightweight thread gives the
+ * program's mutex back.
+ * Callers: posix/cond, barrier. Waiting may switch. */
 #include "posix/posix.h"
 
 #include <stdlib.h>
@@ -15,32 +12,6 @@
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "sync/sem.h"
-
-enum { STACK = 128 << 10 };
-
-/* A kernel thread without signals, nobody's to join. */
-static int start(pthread_t *id, void *(*body)(void *), void *arg)
-{
-	pthread_attr_t attr;
-	int e;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK);
-	e = kbi_libc()->pthread_create(id, &attr, body, arg);
-	pthread_attr_destroy(&attr);
-	return e;
-}
-
-static void block_signals(void)
-{
-	sigset_t all;
-
-	sigfillset(&all); /* but libc's own */
-	kbi_libc()->pthread_sigmask(SIG_SETMASK, &all, NULL);
-}
-
-/* ---- waiters ---------------------------------------------------------------------------------------- */
 
 enum job { JOB_COND, JOB_BARRIER, JOB_QUIT };
 
@@ -107,7 +78,7 @@ static void *waiter_body(void *arg)
 {
 	struct waiter *w = arg;
 
-	block_signals();
+	kbi_guardian_block_signals();
 	for (;;) {
 		kb_sem_wait(&w->job);
 		if (w->kind == JOB_QUIT)
@@ -127,7 +98,7 @@ static struct waiter *make_waiter(void)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
 
-	if (w && start(&w->id, waiter_body, w)) {
+	if (w && kbi_guardian_start(&w->id, waiter_body, w)) {
 		free(w);
 		w = NULL;
 	}
@@ -240,56 +211,4 @@ int kbi_proxy_barrier(pthread_barrier_t *b)
 	w->object = b;
 	tell(w, JOB_BARRIER);
 	return await_result(w);
-}
-
-/* ---- guardians -------------------------------------------------------------------------------------- */
-
-struct kbi_guardian {
-	void *head; /* of the lightweight thread's robust mutexes */
-	uint32_t tid;
-	kb_sem_t ready, over;
-};
-
-static void *guardian_body(void *arg)
-{
-	struct kbi_guardian *g = arg;
-	void *own = NULL;
-	size_t size = 0;
-
-	block_signals();
-	kbi_sys(SYS_get_robust_list, 0, &own, &size);
-	kbi_sys(SYS_set_robust_list, g->head, size);
-	g->tid = (uint32_t)kbi_sys_gettid();
-	kb_sem_post(&g->ready);
-	kb_sem_wait(&g->over);
-	kbi_sys(SYS_set_robust_list, own, size);
-	free(g);
-	return NULL;
-}
-
-void kbi_proxy_guard(void *robust_head)
-{
-	struct kb_thread *t = kbi_thread_of(kbi_self());
-	struct kbi_guardian *g = calloc(1, sizeof(*g));
-	pthread_t id;
-
-	if (!g)
-		return;
-	g->head = robust_head;
-	if (start(&id, guardian_body, g)) {
-		free(g);
-		return;
-	}
-	kb_sem_wait(&g->ready);
-	kbi_tcb_settid(&t->stack->tcb, g->tid);
-	kbi_posix_me.guardian = g;
-}
-
-void kbi_proxy_unguard(void)
-{
-	struct kb_thread *t = kbi_thread_of(kbi_self());
-
-	kbi_tcb_settid(&t->stack->tcb, kbi_tcb_own_tid(&t->stack->tcb));
-	kb_sem_post(&kbi_posix_me.guardian->over);
-	kbi_posix_me.guardian = NULL;
 }

@@ -1,0 +1,86 @@
+/* posix/guardian.c - kernel threads that stand in for lightweight ones when the process is killed.
+ * The kernel then marks the robust mutexes of its kernel threads. A lightweight thread that takes one which other
+ * processes share gets a kernel thread that does nothing but lend its number as the owner and have the list of the
+ * thread's robust mutexes as its own.
+ * Callers: posix/delegate; start and block_signals posix/proxy. Beginning may switch. */
+#include "posix/posix.h"
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "os/sys.h"
+#include "os/tcb.h"
+#include "sync/sem.h"
+
+enum { STACK = 128 << 10 };
+
+int kbi_guardian_start(pthread_t *id, void *(*body)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	int e;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK);
+	e = kbi_libc()->pthread_create(id, &attr, body, arg);
+	pthread_attr_destroy(&attr);
+	return e;
+}
+
+void kbi_guardian_block_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all); /* but libc's own */
+	kbi_libc()->pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
+struct kbi_guardian {
+	void *head; /* of the lightweight thread's robust mutexes */
+	uint32_t tid;
+	kb_sem_t ready, over;
+};
+
+static void *guardian_body(void *arg)
+{
+	struct kbi_guardian *g = arg;
+	void *own = NULL;
+	size_t size = 0;
+
+	kbi_guardian_block_signals();
+	kbi_sys(SYS_get_robust_list, 0, &own, &size);
+	kbi_sys(SYS_set_robust_list, g->head, size);
+	g->tid = (uint32_t)kbi_sys_gettid();
+	kb_sem_post(&g->ready);
+	kb_sem_wait(&g->over);
+	kbi_sys(SYS_set_robust_list, own, size);
+	free(g);
+	return NULL;
+}
+
+void kbi_guardian_begin(void *robust_head)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+	struct kbi_guardian *g = calloc(1, sizeof(*g));
+	pthread_t id;
+
+	if (!g)
+		return;
+	g->head = robust_head;
+	if (kbi_guardian_start(&id, guardian_body, g)) {
+		free(g);
+		return;
+	}
+	kb_sem_wait(&g->ready);
+	kbi_tcb_settid(&t->stack->tcb, g->tid);
+	kbi_posix_me.guardian = g;
+}
+
+void kbi_guardian_end(void)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+
+	kbi_tcb_settid(&t->stack->tcb, kbi_tcb_own_tid(&t->stack->tcb));
+	kb_sem_post(&kbi_posix_me.guardian->over);
+	kbi_posix_me.guardian = NULL;
+}
