@@ -3,6 +3,8 @@
  * Schedulers under stress: VPs push, pop, yield, take, spawn, hog, poll, fall asleep and are woken at random.
  * Each task must finish exactly once, bound tasks run where they are bound, nobody sleeps for ever while there is
  * work (watchdog). Random choices come from the printed seed. */
+#include <errno.h>
+
 #include "sched_harness.h"
 
 enum { JOBS_MAX = 60000, STUCK_NS = 30 };
@@ -168,6 +170,16 @@ static void watch(void)
 	}
 }
 
+/* The machine may be out of kernel threads for a moment: others use it, too. */
+static void start(pthread_t *id, struct player *p)
+{
+	int e;
+
+	for (int i = 0; (e = pthread_create(id, NULL, play, p)) == EAGAIN && i < 1000; i++)
+		usleep(10000);
+	CHECK_EQ(e, 0);
+}
+
 static void stress(const struct kbi_sched *sched, unsigned n, unsigned capacity, unsigned lock, uint64_t seed)
 {
 	struct player p[64];
@@ -181,7 +193,7 @@ static void stress(const struct kbi_sched *sched, unsigned n, unsigned capacity,
 	a_store_rlx(&stop, 0);
 	for (unsigned i = 0; i < n; i++) {
 		p[i] = (struct player){ .s = &v.s[i], .rand = seed * 64 + i + 1, .countdown = sched->poll_every };
-		CHECK_EQ(pthread_create(&id[i], NULL, play, &p[i]), 0);
+		start(&id[i], &p[i]);
 	}
 	watch();
 	a_store_rel(&stop, 1);
