@@ -171,7 +171,7 @@ static void watch(void)
 }
 
 /* The machine may be out of kernel threads for a moment: others use it, too. */
-static void start(pthread_t *id, struct player *p)
+static void start_player(pthread_t *id, struct player *p)
 {
 	int e;
 
@@ -193,7 +193,7 @@ static void stress(const struct kbi_sched *sched, unsigned n, unsigned capacity,
 	a_store_rlx(&stop, 0);
 	for (unsigned i = 0; i < n; i++) {
 		p[i] = (struct player){ .s = &v.s[i], .rand = seed * 64 + i + 1, .countdown = sched->poll_every };
-		start(&id[i], &p[i]);
+		start_player(&id[i], &p[i]);
 	}
 	watch();
 	a_store_rel(&stop, 1);
