@@ -29,6 +29,7 @@ enum {
 	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
 	FINE = 400,             /* ns: tasks that are shorter stay where they are */
 	FINE_SKIP_MAX = 1024,
+	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
 };
 
 struct idle {
@@ -67,7 +68,8 @@ static void fed(struct kbi_vp *vp, uint64_t taken)
 }
 
 /* It has nothing to run again: was it worth the move? A task costs its giver and its joiner some 100 ns each to part
- * with; tasks that ran for less than that are better done where they are. */
+ * with; tasks that ran for less than that are better done where they are. If nobody monitors, nobody would see that
+ * tasks have become longer since. */
 static void weigh(struct kbi_vp *vp)
 {
 	uint64_t n = vp->s->taken - vp->fed_before;
@@ -75,7 +77,7 @@ static void weigh(struct kbi_vp *vp)
 
 	if (kbi_sys_now() - vp->fed_at >= n * FINE)
 		b /= 8; /* the kernel may have held this VP: one look is not enough to be sure */
-	else if (b < FINE_SKIP_MAX)
+	else if (b < FINE_SKIP_MAX && kbi_options.tick_ms > 0)
 		b = b * 2 + 64;
 	if (a_load_rlx(&kbi_crowd.fine) != b)
 		a_store_rlx(&kbi_crowd.fine, b);
@@ -126,15 +128,28 @@ static void poller_leave(struct kbi_vp *vp)
 
 /* ---- the monitor's duty ----------------------------------------------------------------------------- */
 
-/* Work waits behind a thread that has not switched since the last look: its VP gets the tick, which gives
- * the waiting work away. */
+/* Tasks are thought to be fine, but on w they are not, or the kernel holds w: one look is not enough to be sure.
+ * True: they are not any more, and those that w has kept may go. */
+static bool is_coarse(struct kbi_vp *w, uint64_t now)
+{
+	uint64_t n = kbi_vp_turns(w), turns = n - a_xchg_rlx(&w->seen_turns, n), since = now - a_xchg_rlx(&w->seen_at, now);
+	uint32_t b = a_load_rlx(&kbi_crowd.fine);
+
+	if (kbi_likely(!b) || since < NET_FIRST / 2 || turns * COARSE > since || !kbi_vp_backlog(w))
+		return false;
+	a_store_rlx(&kbi_crowd.fine, b / 8);
+	return b / 8 == 0;
+}
+
+/* Work waits behind a thread that has not switched since the last look, or is kept there for no reason: its VP gets
+ * the tick, which gives the waiting work away. */
 static bool stuck(struct kbi_vp *w, uint64_t now)
 {
 	uint64_t n = kbi_vp_progress(w);
 	/* several may monitor: each look counts for all */
 	bool moved = a_xchg_rlx(&w->seen_progress, n) != n;
 
-	if (moved || a_load_rlx(&w->s->idle) != KBI_IDLE_BUSY)
+	if (a_load_rlx(&w->s->idle) != KBI_IDLE_BUSY || (!is_coarse(w, now) && moved))
 		return false;
 	return kbi_vp_backlog(w) > 0 || kbi_vp_arrived(w) || a_load_rlx(&w->board.marked) || a_load_rlx(&w->n_watches) ||
 	       a_load_rlx(&w->next_deadline) <= now || kbi_board_mail_any(&w->board, kbi_vp_n);

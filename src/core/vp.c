@@ -10,8 +10,8 @@ struct kbi_crowd kbi_crowd;
 
 /* Pushes after which a sleeping VP is woken for two tasks or more, when waking it has gained nothing so far. */
 enum { SHARE_SKIP_MAX = 4096 };
-/* Tasks that idle VPs get from one that has fine ones. */
-enum { SAMPLE = 16 };
+/* Tasks that idle VPs get from one that has fine ones; and at least so often. */
+enum { SAMPLE = 16, SAMPLE_NS = 400 * 1000 };
 
 /* ---- ready queue ---------------------------------------------------------------------------- */
 
@@ -89,21 +89,29 @@ uint64_t kbi_vp_progress(const struct kbi_vp *vp)
 	return a_load_rlx(&vp->services) * vp->poll_every + (vp->poll_every - a_load_rlx(&vp->countdown));
 }
 
+__attribute__((no_sanitize("thread"))) uint64_t kbi_vp_turns(const struct kbi_vp *vp)
+{
+	return kbi_vp_progress(vp) + *(const volatile uint64_t *)&vp->handovers;
+}
+
 bool kbi_vp_take_elsewhere(struct kbi_vp *vp, struct kbi_task *t)
 {
 	return vp->sched->take && vp->sched->take(vp->s, t);
 }
 
-/* Tasks here are fine: how many go to the idle now? */
+/* Tasks here are fine: how many go to the idle now? Some, after so many turns, or after a time in which fine ones
+ * have had that many. */
 static uint32_t sample(struct kbi_vp *vp, enum kbi_sched_why why)
 {
-	if (why == KBI_POLL_PUSH)
-		return SAMPLE; /* kbi_vp_keeps has waited */
-	if (vp->fine_skip >= vp->poll_every) {
+	uint64_t now = kbi_sys_now();
+
+	/* at a push kbi_vp_keeps has waited */
+	if (why != KBI_POLL_PUSH && vp->fine_skip >= vp->poll_every && now - vp->sampled_at < SAMPLE_NS) {
 		vp->fine_skip -= vp->poll_every;
 		return 0;
 	}
 	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
+	vp->sampled_at = now;
 	return SAMPLE;
 }
 
@@ -116,6 +124,8 @@ unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 		kbi_pq_prepend(&vp->s->pq, vp->first);
 		vp->first = NULL;
 	}
+	if (why == KBI_POLL_TICK)
+		vp->fine_skip = 0; /* what is pushed next may go, too */
 	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine);
 	if (vp->s->limited)
 		vp->s->most = sample(vp, why);

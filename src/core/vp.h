@@ -73,9 +73,11 @@ struct kbi_vp {
 	a32 keeper;                /* enum kbi_keeper */
 	aptr inbox;                /* tasks pushed from outside: stack of WAIVED tasks */
 
-	/* statistics, owner only */
+	/* cold, owner only: statistics; and when the idle got some of fine tasks, ns */
 	uint64_t n_sleeps KBI_ALIGNED(KBI_CACHE_LINE), n_ticks, n_mail;
-	a64 seen_progress;         /* at the last look of a monitor; written by any VP, cold */
+	uint64_t sampled_at;
+	/* at the last look of a monitor, and when, ns; written by any VP, cold */
+	a64 seen_progress, seen_turns, seen_at;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* How many VPs do what; read by all, written on the way to and from idleness. */
@@ -105,6 +107,8 @@ unsigned kbi_vp_backlog(const struct kbi_vp *vp);
 /* Tasks were given to it that it has not taken yet. */
 bool kbi_vp_arrived(const struct kbi_vp *vp);
 uint64_t kbi_vp_progress(const struct kbi_vp *vp);
+/* The same for each thread that gets its turn, also at once from another's end. */
+uint64_t kbi_vp_turns(const struct kbi_vp *vp);
 /* No address space for a stack: ask makes common what others keep for themselves, those awake at their next look;
  * gather does it for sleepers and me: has everybody done so since ask gave this number? np > 0. me: NULL on no VP. */
 uint32_t kbi_vp_ask_for_stacks(void);
