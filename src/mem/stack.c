@@ -550,8 +550,10 @@ static bool make_ahead(struct kbi_stack_slot *s, int cls)
 		return false;
 	k->next = s->list[cls].free;
 	s->list[cls].free = k;
-	s->list[cls].n++;
 	s->list[cls].credit++;
+	/* the thread may first run on another VP */
+	if (++s->list[cls].n > CACHE)
+		give_batch(s, cls);
 	return true;
 }
 
