@@ -55,69 +55,58 @@ static inline void *ring_node(const struct ring *r, unsigned i)
 	return r->nodes + (size_t)(i % r->c->threads) * r->node_size;
 }
 
-/* Seat 0: `rounds` times round the ring; the hops carry seq+1 ... seq+rounds*n. */
-RING_INLINE double ring_lap(struct ring *r, void *self, void *next, uint64_t rounds, uint64_t *seq,
-	void (*send)(void *, uint64_t), uint64_t (*receive)(void *))
-{
-	uint64_t n = r->c->threads, hop = *seq;
-	double start = bench_now();
+/* Seat 0 measures laps of so many rounds, more each time until they take long enough: what came before was the
+ * warm-up. */
+struct ring_clock {
+	uint64_t rounds; /* of this lap */
+	double start;
+};
 
-	for (; rounds; rounds--, hop += n) {
-		send(next, hop + 1);
-		uint64_t got = receive(self);
-		if (got != hop + n)
-			ring_broken(0, got, hop + n);
+/* A lap is over. The rounds of the next one; 0: enough. */
+static __attribute__((noinline, unused)) uint64_t ring_clock_lap(struct ring_clock *k, struct ring *r)
+{
+	double took = bench_now() - k->start;
+
+	if (took >= 0.8 * r->c->seconds) {
+		r->seconds_per_hop = took / ((double)k->rounds * r->c->threads);
+		return 0;
 	}
-	*seq = hop;
-	return bench_now() - start;
+	k->rounds *= took < 0.1 * r->c->seconds ? 4 : 2;
+	k->start = bench_now();
+	return k->rounds;
 }
 
-/* Seat 0 doubles the rounds until they take long enough: what came before was the warm-up. */
-RING_INLINE void ring_lead(struct ring *r, void *self, void *next, void (*send)(void *, uint64_t),
-	uint64_t (*receive)(void *), void (*relax)(void))
-{
-	uint64_t rounds = 1, seq = 0;
-	double took;
-
-	while (__atomic_load_n(&r->ready, __ATOMIC_ACQUIRE) != r->c->threads) /* with ring_sit's add */
-		relax();
-	ring_lap(r, self, next, 1, &seq, send, receive);
-	for (;;) {
-		took = ring_lap(r, self, next, rounds, &seq, send, receive);
-		if (took >= 0.8 * r->c->seconds)
-			break;
-		rounds *= took < 0.1 * r->c->seconds ? 4 : 2;
-	}
-	r->seconds_per_hop = took / ((double)rounds * r->c->threads);
-	send(next, RING_STOP);
-}
-
-RING_INLINE void ring_follow(struct ring *r, unsigned i, void *self, void *next,
-	void (*send)(void *, uint64_t), uint64_t (*receive)(void *))
-{
-	uint64_t n = r->c->threads, want = i, got;
-
-	for (; !((got = receive(self)) & RING_STOP); want += n) {
-		if (got != want)
-			ring_broken(i, got, want);
-		send(next, got + 1);
-	}
-	if (i + 1 < n)
-		send(next, RING_STOP);
-}
-
+/* Every seat runs the same loop, as the paper's threads do; seat 0 sends the first message, and the last one. */
 RING_INLINE void *ring_sit(struct ring_seat *seat, void (*make)(void *), void (*send)(void *, uint64_t),
 	uint64_t (*receive)(void *), void (*relax)(void))
 {
 	struct ring *r = seat->ring;
 	void *self = ring_node(r, seat->index), *next = ring_node(r, seat->index + 1);
+	uint64_t n = r->c->threads, want = seat->index, left = UINT64_MAX, got;
+	struct ring_clock clock = { 1, 0 };
 
 	make(self);
-	__atomic_add_fetch(&r->ready, 1, __ATOMIC_RELEASE); /* the node is made: with ring_lead's load */
-	if (seat->index == 0)
-		ring_lead(r, self, next, send, receive, relax);
-	else
-		ring_follow(r, seat->index, self, next, send, receive);
+	__atomic_add_fetch(&r->ready, 1, __ATOMIC_RELEASE); /* the node is made: with the load below */
+	if (seat->index == 0) {
+		while (__atomic_load_n(&r->ready, __ATOMIC_ACQUIRE) != n)
+			relax();
+		want = n;
+		left = 1;
+		clock.start = bench_now();
+		send(next, 1);
+	}
+	for (;; want += n) {
+		got = receive(self);
+		if (got & RING_STOP)
+			break;
+		if (got != want)
+			ring_broken(seat->index, got, want);
+		if (--left == 0 && (left = ring_clock_lap(&clock, r)) == 0)
+			break;
+		send(next, got + 1);
+	}
+	if (seat->index + 1 < n)
+		send(next, RING_STOP);
 	return NULL;
 }
 

@@ -47,31 +47,46 @@ template <class Once> static double scale(Once once)
 	}
 }
 
-/* Seat i of the ring: send(next seat, message), receive(own seat). Seat 0 leads and reports. */
+/* A lap of the ring is over: the rounds of the next one; 0: enough, and reported. */
+struct ring_clock {
+	uint64_t rounds;
+	double start;
+
+	__attribute__((noinline)) uint64_t lap()
+	{
+		double took = now() - start;
+		if (took >= 0.4 * seconds && rounds > 1) {
+			report("one-way", took / ((double)rounds * threads));
+			return 0;
+		}
+		rounds *= 4;
+		start = now();
+		return rounds;
+	}
+};
+
+/* Seat i of the ring: send(next seat, message), receive(own seat). All run the same loop; seat 0 leads and reports. */
 template <class Send, class Receive> static void ring_seat(unsigned i, Send send, Receive receive)
 {
 	unsigned next = (i + 1) % threads;
-	if (i) {
-		uint64_t got, want = i;
-		for (; !((got = receive(i)) & STOP); want += threads) {
-			check(got == want, "message");
-			send(next, got + 1);
-		}
-		if (next)
-			send(next, STOP);
-		return;
+	uint64_t want = i, left = UINT64_MAX, got;
+	ring_clock clock = { 1, now() };
+	if (i == 0) {
+		want = threads;
+		left = 1;
+		send(next, 1);
 	}
-	uint64_t hop = 0;
-	double s = scale([&](uint64_t n) {
-		double start = now();
-		for (; n; n--, hop += threads) {
-			send(next, hop + 1);
-			check(receive(0) == hop + threads, "message");
-		}
-		return now() - start;
-	});
-	report("one-way", s / threads);
-	send(next, STOP);
+	for (;; want += threads) {
+		got = receive(i);
+		if (got & STOP)
+			break;
+		check(got == want, "message");
+		if (--left == 0 && (left = clock.lap()) == 0)
+			break;
+		send(next, got + 1);
+	}
+	if (next)
+		send(next, STOP);
 }
 
 static inline unsigned fib_plain(unsigned n)
