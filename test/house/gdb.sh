@@ -1,6 +1,6 @@
 #!/bin/bash
 # The debugger helper: lists threads and unwinds parked ones, of a live process and of a core file.
-# timeout: 120
+# timeout: 240
 . "$(dirname "$0")/lib.sh"
 command -v gdb >/dev/null || skip "no gdb"
 [ -z "${SAN:-}" ] || skip "not with sanitizers"

@@ -13,7 +13,7 @@ failures=0
 expect() {
 	local want=$1 text=$2 code
 	shift 2
-	timeout 20 "$@" >"$T/out" 2>&1 </dev/null
+	timeout 60 "$@" >"$T/out" 2>&1 </dev/null
 	code=$?
 	if [ $code != "$want" ]; then
 		echo "exit $code, wanted $want: $*"
