@@ -29,7 +29,7 @@ struct kbi_posix_thread *kbi_posix_record(pthread_t t)
 
 struct kbi_task *kbi_posix_task(pthread_t t)
 {
-	return t ? *(struct kbi_task **)in_thread(t, &kbi_self_tls) : NULL;
+	return t ? *(struct kbi_task *volatile *)in_thread(t, &kbi_self_tls) : NULL;
 }
 
 struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
@@ -38,10 +38,13 @@ struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
 	struct kb_thread *t = kbi_thread_of(task);
 
 	*gone = !id;
+	/* acquire: partner is the release when the descriptor is given back, after the thread's pointer to it has gone */
 	if (!task || kbi_state_kind(a_load_acq(&task->state)) == KBI_TASK_FOREIGN)
 		return NULL;
 	if (t->is_main)
 		return t;
+	if (kbi_unlikely(kbi_posix_task(id) != task))
+		return NULL; /* a kernel thread that ends at this moment */
 	/* a block whose thread has been joined still names its last descriptor, which may serve another by now */
 	*gone = !t->stack || !t->stack->has_tcb || t->stack->tcb.pthread != (uintptr_t)id;
 	return *gone ? NULL : t;
