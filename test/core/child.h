@@ -83,7 +83,7 @@ static inline void child_end(struct child *c, int ms)
 static inline void child_run(struct child *c, void (*fn)(void *), void *arg)
 {
 	child_start(c, fn, arg);
-	child_end(c, 30000);
+	child_end(c, 90000);
 }
 
 /* It ended by exit(code). */

@@ -68,9 +68,9 @@ static void said(void (*fn)(void *), const char *name)
 	uint64_t start = test_now_ns();
 
 	child_start(&c, fn, NULL);
-	CHECK(child_read(&c, "deadlock:", 15000));
+	CHECK(child_read(&c, "deadlock:", 60000));
 	CHECK(test_now_ns() - start > 500000000u);
-	CHECK(child_read(&c, name, 5000));
+	CHECK(child_read(&c, name, 30000));
 	kill(c.pid, SIGKILL);
 	child_end(&c, 5000);
 }

@@ -74,10 +74,10 @@ static void handles(void *arg)
 static void ask(struct child *c, void (*fn)(void *), void *arg)
 {
 	child_start(c, fn, arg);
-	CHECK(child_read(c, "here\n", 20000));
+	CHECK(child_read(c, "here\n", 60000));
 	usleep(20000);
 	kill(c->pid, SIGQUIT);
-	child_end(c, 20000);
+	child_end(c, 90000);
 }
 
 /* The line that has both. */

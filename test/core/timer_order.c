@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-enum { N = 100, STEP = 200000, ATTEMPTS = 30 };
+enum { N = 100, STEP = 200000, ATTEMPTS = 1000 };
 
 static uint64_t start;
 static uint32_t order[N], woken;
@@ -59,6 +59,6 @@ int main(void)
 	kb_sleep_until(0);
 	kb_sleep_until(before);
 	kb_sleep(0);
-	CHECK(kb_now() - before < 2000000000);
+	CHECK(kb_now() - before < 30000000000);
 	return 0;
 }

@@ -52,6 +52,6 @@ int main(void)
 		CHECK_EQ(pthread_create(&t[i], NULL, nap, (void *)i), 0);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
-	CHECK(test_now_ns() - start < 5000000000u);
+	CHECK(test_now_ns() - start < 20000000000u);
 	return 0;
 }
