@@ -13,7 +13,7 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 endif
 
 # ---- what is asked for needs its packages first (quick when nothing is missing) ----
-DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter bench,$(MAKECMDGOALS)),build))
+DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs soak,$(MAKECMDGOALS)),programs) $(if $(filter bench,$(MAKECMDGOALS)),build))
 ifneq ($(DEPS_SET),)
 ifeq ($(NODEPS)$(CROSS),)
 ifneq ($(shell dev/deps $(DEPS_SET) >&2 || echo failed),)
@@ -187,7 +187,7 @@ $(O)/example/%: $(O)/example/%.cc.o $(LIB_a)
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
-.PHONY: demo test bench soak check-house test-cross models install uninstall clean format help
+.PHONY: demo test test-programs bench soak check-house test-cross models install uninstall clean format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
 
@@ -200,6 +200,10 @@ bench: all ## measure everything, quickly, against the limits and the peers (ARG
 
 soak: all tests ## the long runs (SOAK_SECONDS=600)
 	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
+	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs)
+
+test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
+	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)
 
 check-house: all tests ## layers, exports, sizes, headers
 	@BUILD=$(O) CC='$(CC)' dev/check-house
