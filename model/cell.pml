@@ -1,8 +1,9 @@
 /* model/cell.pml - an event's message: no notification is lost and none is taken twice, whichever of the three
  * places its message went to: near (value and flag), far (far_value behind a lock) or got (the owner's descriptor).
  *
- * Mirrors: core/cell.h kbi_cell_put; core/wait.c deliver_from; core/domain.c mail_one, put_got; sync/event.h
- * kbi_event_pending, kbi_event_take; sync/event.c kb_event_wait. Waking and moving are as in wait.pml, in short.
+ * Mirrors: core/cell.h kbi_cell_put; core/wait.c deliver_from, deliver_here (a case of it), kbi_wait_receive;
+ * core/domain.c mail_one, put_got; sync/event.h kbi_event_pending, kbi_event_take; sync/event.c wait_slow. Waking and
+ * moving are as in wait.pml, in short.
  * The owner of two cells waits on cell 0 until two notifiers have done their part, then on cell 1. A thread of
  * VP 0 notifies cell 0, one of VP 1 cell 1 and then cell 0. Mail is read between tasks and by the tick, which
  * interrupts the owner anywhere. With -DKERNEL a kernel thread is the other notifier of cell 0, and nobody of cell 1.
@@ -173,8 +174,8 @@ inline mail_one(c)
 
 #define GOT_HERE(c) (LOAD(c, ARMED) && CELL(LOAD(c, GOT)) == want)
 
-/* where the owner is in kb_event_wait */
-mtype = { CALL, LOOK, TAKE, TAKE_GOT, CLEAR, TAKE_FAR, HAVE, SLEEP, SLEEP_ELSE };
+/* where the owner is in kb_event_wait; NEAR_: kbi_wait_receive takes a near message and looks at nothing else again */
+mtype = { CALL, LOOK, NEAR_ONLY, NEAR_CLEAR, TAKE, TAKE_GOT, CLEAR, TAKE_FAR, HAVE, SLEEP, SLEEP_ELSE };
 mtype at = CALL;
 byte want; /* the cell that it waits on */
 byte value;
@@ -261,12 +262,15 @@ proctype vp(byte c)
 		at = LOOK
 	:: runs_here && at == LOOK ->
 		if
+		:: LOAD(c, NEAR + want) && !LOAD(c, FAR + want) && !LOAD(c, ARMED) -> at = NEAR_ONLY
 		:: GOT_HERE(c) || LOAD(c, NEAR + want) || (LOAD(c, FAR + want) & 1) -> at = TAKE
 		:: else -> at = SLEEP
 		fi
 #ifdef LOCAL
 	:: runs_here && at == CALL && !done_0 -> at = SLEEP_ELSE
 #endif
+	:: runs_here && at == NEAR_ONLY -> value = LOAD(c, NEAR + want); at = NEAR_CLEAR
+	:: runs_here && at == NEAR_CLEAR -> store(c, NEAR + want, 0); have()
 	:: runs_here && at == TAKE -> value = LOAD(c, NEAR + want); at = TAKE_GOT
 	:: runs_here && at == TAKE_GOT && GOT_HERE(c) ->
 #ifdef CLEAR_FIRST
