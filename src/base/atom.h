@@ -71,7 +71,7 @@ static inline bool a_zero8_rlx(const a8 *a)
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 	bool zero;
 
-	__asm__ volatile("cmpb $0, %1" : "=@ccz"(zero) : "m"(a->v_) : "cc");
+	__asm__ volatile("cmpb $0, %1" : "=@ccz"(zero) : "m"(a->v_));
 	return zero;
 #else
 	return a_load_rlx(a) == 0;
@@ -83,7 +83,7 @@ static inline bool a_zero32_rlx(const a32 *a)
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 	bool zero;
 
-	__asm__ volatile("cmpl $0, %1" : "=@ccz"(zero) : "m"(a->v_) : "cc");
+	__asm__ volatile("cmpl $0, %1" : "=@ccz"(zero) : "m"(a->v_));
 	return zero;
 #else
 	return a_load_rlx(a) == 0;

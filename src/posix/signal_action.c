@@ -120,26 +120,6 @@ static void relay(int sig, siginfo_t *info, void *context)
 
 /* ---- the table ---------------------------------------------------------------------------------------- */
 
-static uint64_t enter(void)
-{
-	uint64_t all = ~(uint64_t)0, old = 0;
-	uint32_t free = 0;
-
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
-	/* acquire: partner is the release in leave */
-	while (!a_cas_acq(&lock, &free, 1)) {
-		free = 0;
-		kbi_sys_yield();
-	}
-	return old;
-}
-
-static void leave(uint64_t old)
-{
-	a_store_rel(&lock, 0);
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
-}
-
 static bool is_handler(const struct sigaction *sa)
 {
 	return sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN && sa->sa_sigaction != relay;
@@ -202,12 +182,12 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struc
 
 	if (by_libc(sig))
 		return kbi_libc()->sigaction(sig, new, old);
-	mask = enter();
+	mask = kbi_signal_enter(&lock);
 	e = kbi_libc()->sigaction(sig, NULL, &before);
 	show(sig, &before);
 	if (e == 0 && new)
 		e = set(sig, new);
-	leave(mask);
+	kbi_signal_leave(&lock, mask);
 	if (e == 0 && old)
 		*old = before;
 	if (e == 0 && new && is_handler(new))

@@ -22,26 +22,6 @@ static struct entry *space, *unused, *first, **end = &first;
 static uint32_t fresh; /* entries of space that were never used */
 static a32 lock;
 
-static uint64_t enter(void)
-{
-	uint64_t all = ~(uint64_t)0, old = 0;
-	uint32_t free = 0;
-
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
-	/* acquire: partner is the release in leave */
-	while (!a_cas_acq(&lock, &free, 1)) {
-		free = 0;
-		kbi_sys_yield();
-	}
-	return old;
-}
-
-static void leave(uint64_t old)
-{
-	a_store_rel(&lock, 0);
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
-}
-
 static struct entry *take_unused(void)
 {
 	struct entry *e = unused;
@@ -95,10 +75,10 @@ static void drop(struct entry **at)
 
 int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared)
 {
-	uint64_t old = enter();
+	uint64_t old = kbi_signal_enter(&lock);
 	int e = put(t, info, shared);
 
-	leave(old);
+	kbi_signal_leave(&lock, old);
 	return e;
 }
 
@@ -116,7 +96,7 @@ static struct entry **find(const struct kb_thread *t, uint64_t set, bool shared)
 
 int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
 {
-	uint64_t old = enter();
+	uint64_t old = kbi_signal_enter(&lock);
 	struct entry **at = find(t, set, false);
 	int sig = 0;
 
@@ -125,13 +105,13 @@ int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
 		sig = info->si_signo;
 		drop(at);
 	}
-	leave(old);
+	kbi_signal_leave(&lock, old);
 	return sig;
 }
 
 int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info)
 {
-	uint64_t old = enter();
+	uint64_t old = kbi_signal_enter(&lock);
 	struct entry **at = find(t, set, true);
 	int sig = 0;
 
@@ -142,6 +122,6 @@ int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *
 	}
 	while (!sig && all && (at = find(t, set, false)))
 		drop(at);
-	leave(old);
+	kbi_signal_leave(&lock, old);
 	return sig;
 }

@@ -12,6 +12,7 @@
 #include "posix/posix.h"
 
 #include "core/vp.h"
+#include "os/sys.h"
 #include "posix/kaction.h"
 
 enum { KBI_SIGNALS = 64, KBI_LIBC_FIRST = 32, KBI_LIBC_LAST = 33, KBI_MASK_BYTES = 8 };
@@ -24,6 +25,27 @@ static inline uint64_t kbi_signal_bit(int sig)
 static inline bool kbi_signal_ok(int sig)
 {
 	return sig > 0 && sig <= KBI_SIGNALS && sig != KBI_LIBC_FIRST && sig != KBI_LIBC_LAST;
+}
+
+/* A lock that handlers take, too: no signal comes in between. The mask before, for leave. */
+static inline uint64_t kbi_signal_enter(a32 *lock)
+{
+	uint64_t all = ~(uint64_t)0, old = 0;
+	uint32_t free = 0;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
+	/* acquire: partner is the release in kbi_signal_leave */
+	while (!a_cas_acq(lock, &free, 1)) {
+		free = 0;
+		kbi_sys_yield();
+	}
+	return old;
+}
+
+static inline void kbi_signal_leave(a32 *lock, uint64_t old)
+{
+	a_store_rel(lock, 0);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
 }
 
 static inline int kbi_signal_tid(const struct kbi_vp *vp)
