@@ -215,8 +215,6 @@ static int c11_result(int e)
 
 KBI_POSIX_API int mtx_init(mtx_t *m, int type)
 {
-	if (type & ~(mtx_plain | mtx_timed | mtx_recursive))
-		return thrd_error;
 	memset(m, 0, sizeof(*m));
 	return c11_result(kb_mutex_init(ours(posix(m)), type & mtx_recursive ? KB_MUTEX_RECURSIVE : KB_MUTEX_NORMAL));
 }

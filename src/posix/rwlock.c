@@ -120,15 +120,13 @@ static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const st
 {
 	int e;
 
-	if (!kbi_posix_clock_ok(clock))
+	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
 	if (is_libcs(l))
 		return is_own(l) ? EDEADLK : kbi_delegate_wait(write ? try_write : try_read, l, clock, abstime);
 	e = write ? kb_rwlock_trywrlock(ours(l)) : kb_rwlock_tryrdlock(ours(l));
 	if (e != EBUSY)
 		return e;
-	if (!kbi_posix_time_ok(abstime))
-		return EINVAL;
 	KBI_POSIX_UNTIL(clock, abstime, e, wait_ours(ours(l), write, deadline));
 	return e;
 }

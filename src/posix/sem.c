@@ -127,15 +127,13 @@ static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
 	int e;
 
 	kbi_cancel_test();
-	if (!kbi_posix_clock_ok(clock))
+	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
 	if (is_libcs(s))
 		return kbi_delegate_wait(try_libcs, s, clock, abstime);
 	e = kb_sem_trywait(live(s));
 	if (e == 0)
 		return 0;
-	if (!kbi_posix_time_ok(abstime))
-		return EINVAL;
 	KBI_POSIX_UNTIL(clock, abstime, e, wait_ours(ours(s), deadline));
 	return e;
 }

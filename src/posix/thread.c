@@ -394,10 +394,15 @@ KBI_POSIX_API int pthread_tryjoin_np(pthread_t id, void **result)
 {
 	bool gone;
 	struct kb_thread *t = kbi_posix_thread(id, &gone);
+	int e;
 
 	if (gone)
 		return ESRCH;
-	return t ? kbi_thread_join(t, result, 0, NULL) : kbi_libc()->pthread_tryjoin_np(id, result);
+	if (!t)
+		return kbi_libc()->pthread_tryjoin_np(id, result);
+	e = kbi_thread_join(t, result, 0, NULL);
+	/* libc looks first whether it has ended */
+	return e == EINVAL || e == EDEADLK ? EBUSY : e;
 }
 
 KBI_POSIX_API int pthread_detach(pthread_t id)
