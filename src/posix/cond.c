@@ -141,9 +141,7 @@ static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, co
 static int wait_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	kbi_cancel_test();
-	if (clock == CLOCK_REALTIME)
-		return wait_ours(c, m, kbi_waitq_real(abstime->tv_sec, abstime->tv_nsec));
-	return wait_ours(c, m, kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec));
+	return wait_ours(c, m, kbi_posix_deadline(clock, abstime));
 }
 
 KBI_POSIX_API int pthread_cond_wait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m)

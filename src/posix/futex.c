@@ -118,14 +118,12 @@ static long wait_absolute(const struct call *c)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
 	clockid_t clock = c->op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
-	int e;
 
 	if (c->value3 == 0 || (t && (!kbi_posix_time_ok(t) || t->tv_sec < 0)))
 		return -EINVAL;
 	if (!t)
 		return -park(c, c->value3, KBI_FOREVER);
-	KBI_POSIX_UNTIL(clock, t, e, park(c, c->value3, deadline));
-	return -e;
+	return -park(c, c->value3, kbi_posix_deadline(clock, t));
 }
 
 /* Sleepers of the kernel's: from before the first thread, or of other processes. */

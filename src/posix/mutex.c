@@ -100,8 +100,7 @@ static int lock_until(pthread_mutex_t *m, clockid_t clock, const struct timespec
 		return e;
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
-	KBI_POSIX_UNTIL(clock, abstime, e, lock_slow(ours(m), deadline));
-	return e;
+	return lock_slow(ours(m), kbi_posix_deadline(clock, abstime));
 }
 
 KBI_POSIX_API int pthread_mutex_trylock(pthread_mutex_t *m)

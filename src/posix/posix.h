@@ -168,13 +168,13 @@ static inline bool kbi_posix_clock_ok(clockid_t clock)
 	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
 }
 
-/* Calls wait_(deadline) until it is not ETIMEDOUT or the absolute time has passed on its clock (REALTIME is
- * looked at again once a second, so that clock steps count). `error_` gets the result. */
-#define KBI_POSIX_UNTIL(clock, abstime, error_, wait_) \
-	do { \
-		uint64_t deadline = kbi_timer_deadline((clock), (abstime)->tv_sec, (abstime)->tv_nsec); \
-		(error_) = (wait_); \
-	} while ((error_) == ETIMEDOUT && !kbi_timer_passed((clock), (abstime)->tv_sec, (abstime)->tv_nsec))
+/* For waits by sync's objects. */
+static inline uint64_t kbi_posix_deadline(clockid_t clock, const struct timespec *abstime)
+{
+	if (clock == CLOCK_REALTIME)
+		return kbi_waitq_real(abstime->tv_sec, abstime->tv_nsec);
+	return kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
+}
 
 /* ---- suspension points --------------------------------------------------------------------------- */
 

@@ -127,8 +127,7 @@ static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const st
 	e = write ? kb_rwlock_trywrlock(ours(l)) : kb_rwlock_tryrdlock(ours(l));
 	if (e != EBUSY)
 		return e;
-	KBI_POSIX_UNTIL(clock, abstime, e, wait_ours(ours(l), write, deadline));
-	return e;
+	return wait_ours(ours(l), write, kbi_posix_deadline(clock, abstime));
 }
 
 KBI_POSIX_API int pthread_rwlock_rdlock(pthread_rwlock_t *l)

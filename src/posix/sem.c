@@ -134,8 +134,7 @@ static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
 	e = kb_sem_trywait(live(s));
 	if (e == 0)
 		return 0;
-	KBI_POSIX_UNTIL(clock, abstime, e, wait_ours(ours(s), deadline));
-	return e;
+	return wait_ours(ours(s), kbi_posix_deadline(clock, abstime));
 }
 
 KBI_POSIX_API int sem_timedwait(sem_t *restrict s, const struct timespec *restrict abstime)
