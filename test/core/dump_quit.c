@@ -6,7 +6,8 @@
 #include "core/child.h"
 #include "core/own_tls.h"
 
-static kb_sem_t never;
+static kb_sem_t never, over;
+static volatile sig_atomic_t seen; /* the parent has seen the dump */
 
 __attribute__((noinline)) void waits_for_godot(void);
 void waits_for_godot(void)
@@ -33,6 +34,22 @@ static void *yields(void *arg)
 	return arg;
 }
 
+static void note(int sig)
+{
+	(void)sig;
+	seen = 1;
+}
+
+/* Ends main's sleep some time after the parent has seen the dump begin. */
+static void *ends(void *arg)
+{
+	while (!seen)
+		kb_sleep(1000000);
+	kb_sleep(300000000);
+	kb_sem_post(&over);
+	return arg;
+}
+
 static void create(const char *name, void *(*fn)(void *), int vp, enum kb_tls tls)
 {
 	kb_thread_t t;
@@ -53,9 +70,11 @@ static void lives(void *arg)
 	create("lucky", sleeps, -1, KB_TLS_LIGHT);
 	if (arg)
 		create("pozzo", yields, -1, KB_TLS_LIGHT);
+	signal(SIGUSR1, note);
+	create("curtain", ends, -1, KB_TLS_LIGHT);
 	kb_sleep(20000000);
 	fprintf(stderr, "here\n");
-	kb_sleep(400000000);
+	CHECK_EQ(kb_sem_timedwait(&over, kb_now() + 60000000000ull), 0);
 	fprintf(stderr, "and on\n");
 }
 
@@ -71,12 +90,16 @@ static void handles(void *arg)
 	lives(arg);
 }
 
-static void ask(struct child *c, void (*fn)(void *), void *arg)
+static void ask(struct child *c, void (*fn)(void *), void *arg, const char *last)
 {
 	child_start(c, fn, arg);
 	CHECK(child_read(c, "here\n", 60000));
 	usleep(20000);
 	kill(c->pid, SIGQUIT);
+	if (last) {
+		CHECK(child_read(c, last, 60000));
+		kill(c->pid, SIGUSR1);
+	}
 	child_end(c, 90000);
 }
 
@@ -125,15 +148,15 @@ int main(void)
 {
 	static struct child c;
 
-	ask(&c, lives, NULL);
+	ask(&c, lives, NULL, "\"vladimir\"");
 	check(&c);
-	ask(&c, lives, &c);
+	ask(&c, lives, &c, "\"vladimir\"");
 	check(&c);
 	CHECK(has_line(&c, "\"pozzo\"", "on VP"));
-	ask(&c, handles, NULL);
+	ask(&c, handles, NULL, NULL);
 	child_exited(&c, 9);
 	setenv("KOCHAB_DUMP_ON_QUIT", "0", 1);
-	ask(&c, lives, NULL);
+	ask(&c, lives, NULL, NULL);
 	child_killed(&c, SIGQUIT);
 	return 0;
 }
