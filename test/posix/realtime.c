@@ -21,9 +21,26 @@ static void look(struct seen *s)
 	s->kernel_priority = p.sched_priority;
 }
 
+static pthread_mutex_t ceiling;
+
+/* While it holds the mutex it has the mutex's priority. */
+static void raised(void)
+{
+	struct sched_param before, p;
+
+	sched_getparam(0, &before);
+	CHECK_EQ(pthread_mutex_lock(&ceiling), 0);
+	sched_getparam(0, &p);
+	CHECK_EQ(p.sched_priority, 9);
+	CHECK_EQ(pthread_mutex_unlock(&ceiling), 0);
+	sched_getparam(0, &p);
+	CHECK_EQ(p.sched_priority, before.sched_priority);
+}
+
 static void *child(void *arg)
 {
 	look(arg);
+	raised();
 	return NULL;
 }
 
@@ -64,10 +81,10 @@ static void given(void)
 	pthread_attr_destroy(&a);
 }
 
-/* A policy without that stays remembered only. */
 static void *plain(void *arg)
 {
 	(void)arg;
+	CHECK_EQ(pthread_mutex_lock(&ceiling), EINVAL); /* it has no priority to raise */
 	CHECK_EQ(sched_getscheduler(0), SCHED_OTHER);
 	return NULL;
 }
@@ -86,6 +103,16 @@ static void from_main(void)
 	is(&s, SCHED_FIFO, 3);
 }
 
+static void make_ceiling(void)
+{
+	pthread_mutexattr_t a;
+
+	pthread_mutexattr_init(&a);
+	CHECK_EQ(pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_PROTECT), 0);
+	CHECK_EQ(pthread_mutexattr_setprioceiling(&a, 9), 0);
+	CHECK_EQ(pthread_mutex_init(&ceiling, &a), 0);
+}
+
 int main(void)
 {
 	struct sched_param p = { .sched_priority = 1 }, old;
@@ -96,6 +123,7 @@ int main(void)
 		return 77;
 	}
 	sched_setscheduler(0, SCHED_OTHER, &old);
+	make_ceiling();
 	given();
 	from_main();
 	return 0;
