@@ -71,7 +71,13 @@ enum kbi_wake_reason { KBI_WAKE_PERMIT, KBI_WAKE_DEADLINE, KBI_WAKE_WATCH, KBI_W
 
 static inline void kbi_task_set_started(struct kbi_task *t)
 {
-	t->started = KBI_STARTED | (t->tp ? 0 : KBI_STARTED_BARE);
+	__atomic_store_n(&t->started, KBI_STARTED | (t->tp ? 0 : KBI_STARTED_BARE), __ATOMIC_RELAXED);
+}
+
+/* From elsewhere than its owner VP: true some time ago, perhaps. */
+static inline bool kbi_task_peek_started(const struct kbi_task *t)
+{
+	return __atomic_load_n(&t->started, __ATOMIC_RELAXED) != 0;
 }
 
 #define KBI_STATE(kind, vp) ((uint64_t)(kind) << 32 | (uint32_t)(vp))

@@ -446,8 +446,8 @@ static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t,
 /* t has never run and waits in this VP's queue: it runs now, on this VP, and this thread waits for it. */
 KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
 {
-	/* acquire: nothing to see, our own VP wrote it if it is what we want */
-	if (a_load_acq(&t->task.state) != vp->ready_here || t->task.started)
+	/* acquire: nothing to see, our own VP wrote it if it is what we want; it may be stolen until it is taken */
+	if (a_load_acq(&t->task.state) != vp->ready_here || kbi_task_peek_started(&t->task))
 		return;
 	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
 		return;
