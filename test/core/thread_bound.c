@@ -67,6 +67,7 @@ int main(void)
 {
 	pthread_t p;
 
+	test_seed(); /* settles it, before threads ask at once */
 	CHECK_EQ(kb_init(), 0);
 	foreign(NULL);
 	CHECK_EQ(pthread_create(&p, NULL, foreign, NULL), 0);
