@@ -67,6 +67,24 @@ CREW_INLINE void crew_join(enum crew kind, uintptr_t t, void **result)
 		bench_fail("joining a thread: %s", strerror(e));
 }
 
+/* The three ways to ask run(c, kind), and the rows of Kochab's two in a table of methods. */
+#define CREW_WAYS(run)                                   \
+	static void crew_light(const struct bench_case *c) \
+	{                                                \
+		run(c, CREW_LIGHT);                      \
+	}                                                \
+	static void crew_own(const struct bench_case *c) \
+	{                                                \
+		run(c, CREW_OWN);                        \
+	}                                                \
+	static void crew_nptl(const struct bench_case *c) \
+	{                                                \
+		run(c, CREW_PTHREAD);                    \
+	}
+#define CREW_KOCHAB                                                  \
+	{ "kochab", crew_light, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 }, \
+	{ "kochab-own", crew_own, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 }
+
 /* ---- a common start: the clock starts when the first one is through ---- */
 
 struct crew_gate {

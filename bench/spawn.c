@@ -78,25 +78,11 @@ static void run(const struct bench_case *c, enum crew kind)
 	free(r.threads);
 }
 
-static void light(const struct bench_case *c)
-{
-	run(c, CREW_LIGHT);
-}
-
-static void own(const struct bench_case *c)
-{
-	run(c, CREW_OWN);
-}
-
-static void nptl(const struct bench_case *c)
-{
-	run(c, CREW_PTHREAD);
-}
+CREW_WAYS(run)
 
 static const struct bench_method methods[] = {
-	{ "nptl", nptl, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY | BENCH_CLAMP, 20000, 0, 0, 0 },
-	{ "kochab", light, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
-	{ "kochab-own", own, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
+	{ "nptl", crew_nptl, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY | BENCH_CLAMP, 20000, 0, 0, 0 },
+	CREW_KOCHAB,
 	{ "kochab-posix", 0, "nptl", 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ 0 },
 };
