@@ -2,7 +2,6 @@
 #include "core/body_thread.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 
@@ -114,23 +113,31 @@ static void learn_masks(void)
 
 /* ---- start ------------------------------------------------------------------------------------------ */
 
-int kbi_body_start(struct kbi_vp *vp)
+int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 {
 	size_t size = KBI_AGENT_STACK;
 	pthread_attr_t a;
 	pthread_t id;
-	sigset_t old;
 	int e;
 
-	learn_masks();
 	/* static TLS comes out of the stack size with glibc */
 	size += kbi_tcb_available ? kbi_tcb_overhead() : 2 * KBI_AGENT_STACK;
 	pthread_attr_init(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&a, (size + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1));
-	body_mask(&old);
-	e = kbi_real.pthread_create(&id, &a, body, vp);
-	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
+	e = kbi_real.pthread_create(&id, &a, fn, arg);
 	pthread_attr_destroy(&a);
+	return e;
+}
+
+int kbi_body_start(struct kbi_vp *vp)
+{
+	sigset_t old;
+	int e;
+
+	learn_masks();
+	body_mask(&old);
+	e = kbi_body_kernel_thread(body, vp);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return e;
 }

@@ -8,6 +8,9 @@
 
 enum { KBI_AGENT_STACK = 65536 };
 
+/* A detached kernel thread of ours that runs fn(arg), on a stack that is large enough for an agent beside libc's TLS. Its
+ * signal mask is the caller's. 0, EAGAIN, ENOMEM. */
+int kbi_body_kernel_thread(void *(*fn)(void *), void *arg);
 /* A kernel thread that is this VP from now on. 0, EAGAIN, ENOMEM. */
 int kbi_body_start(struct kbi_vp *vp);
 /* The VP uses the TLS of the kernel thread that calls. */

@@ -35,7 +35,7 @@ void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w)
 	w->task->armed |= KBI_ARMED_WAIT;
 }
 
-void kbi_domain_watch_drop(struct kbi_vp *dom, struct kb_thread *t)
+static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
 {
 	struct kbi_watch *w = t->watch;
 
@@ -80,7 +80,7 @@ void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 	if (kbi_heap_holds(&t->deadline))
 		kbi_heap_remove(&dom->deadlines, &t->deadline);
 	if (t->watch)
-		kbi_domain_watch_drop(dom, t);
+		watch_drop(dom, t);
 	t->task.armed &= (uint8_t)~KBI_ARMED_WAIT;
 }
 

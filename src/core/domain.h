@@ -31,7 +31,6 @@ void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t,
 /* Takes an armed task's deadline and watch out of the domain. */
 void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t);
 void kbi_domain_watch_add(struct kbi_vp *dom, struct kbi_watch *w);
-void kbi_domain_watch_drop(struct kbi_vp *dom, struct kb_thread *t);
 bool kbi_domain_watch_changed(const struct kbi_watch *w);
 
 static inline void kbi_domain_claim(struct kbi_vp *dom, struct kbi_task *t, enum kbi_wake_reason reason)

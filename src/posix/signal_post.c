@@ -6,15 +6,12 @@
  * Runs on its own kernel thread; it is a foreign one to the runtime. */
 #include "posix/signal_priv.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "core/body_thread.h"
 #include "core/preempt.h"
 #include "core/wait.h"
-#include "os/real.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 
 enum { IN_TRANSIT = -19266, CODE_BITS = 10, CODE_MAX = 1 << (CODE_BITS - 1) };
 
@@ -25,7 +22,8 @@ static a32 tid;
 
 /* ---- the address ----------------------------------------------------------------------------------------- */
 
-void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t)
+/* Number and place of a signal on its way to a kernel thread: in si_errno, marked by si_code. t: NULL nobody's. */
+static void pack(siginfo_t *info, const struct kb_thread *t)
 {
 	int code = info->si_code > -CODE_MAX && info->si_code < CODE_MAX ? info->si_code : SI_QUEUE;
 	uint32_t to = t ? t->task.index + 1 : 0;
@@ -144,7 +142,7 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 	if (runs_and_lets(t, sig, &on)) {
 		siginfo_t packed = *info;
 
-		kbi_signal_pack(&packed, t);
+		pack(&packed, t);
 		return (int)-kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), on, sig, &packed);
 	}
 	a_store_rlx(&kbi_signal_watch, 1);
@@ -170,7 +168,7 @@ static void act_by_default(int sig)
 static void put_back(siginfo_t *info)
 {
 	close_unused();
-	kbi_signal_pack(info, NULL);
+	pack(info, NULL);
 	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
 }
 
@@ -224,7 +222,7 @@ void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
 	siginfo_t packed = *info;
 	int sig = info->si_signo;
 
-	kbi_signal_pack(&packed, t);
+	pack(&packed, t);
 	if (!a_load_acq(&tid)) {
 		kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &packed);
 		return;
@@ -235,21 +233,13 @@ void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
 
 static KBI_NOINLINE void start(void)
 {
-	size_t size = KBI_AGENT_STACK;
 	uint64_t all = ~(uint64_t)0, old;
-	pthread_attr_t a;
-	pthread_t id;
 
 	kbi_signal_listen();
-	size += kbi_tcb_available ? kbi_tcb_overhead() : 2 * KBI_AGENT_STACK;
-	pthread_attr_init(&a);
-	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&a, (size + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1));
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
-	if (kbi_real.pthread_create(&id, &a, work, NULL))
+	if (kbi_body_kernel_thread(work, NULL))
 		kbi_sys_message("no kernel thread for signals: those to the process may be late");
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
-	pthread_attr_destroy(&a);
 }
 
 void kbi_signal_need_post(void)

@@ -96,8 +96,6 @@ int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *
 
 /* ---- the postman -------------------------------------------------------------------------------------- */
 
-/* Number and place of a signal on its way to a kernel thread: in si_errno, marked by si_code. t: NULL nobody's. */
-void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t);
 /* True: it was packed; *t: whose it is. */
 bool kbi_signal_unpack(siginfo_t *info, struct kb_thread **t);
 /* Starts him; not in handlers. */
