@@ -8,20 +8,9 @@ static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c;
 static int go;
 
-static struct timespec in_ms(clockid_t clock, long ms)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 static void runs_out(clockid_t clock, int by_name)
 {
-	struct timespec t = in_ms(clock, 30);
+	struct timespec t = test_in_ms(clock, 30);
 	uint64_t start = test_now_ns();
 	int e;
 
@@ -49,7 +38,7 @@ static void *poster(void *arg)
 
 static void in_time(clockid_t clock)
 {
-	struct timespec t = in_ms(clock, 20000);
+	struct timespec t = test_in_ms(clock, 20000);
 	pthread_t th;
 
 	go = 0;

@@ -14,17 +14,6 @@ static void *wait_for_go(void *arg)
 	return arg;
 }
 
-static struct timespec in_ms(clockid_t clock, long ms)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 int main(void)
 {
 	struct timespec t;
@@ -37,14 +26,14 @@ int main(void)
 	CHECK_EQ(pthread_create(&th, NULL, wait_for_go, &mark), 0);
 	CHECK_EQ(pthread_tryjoin_np(th, &r), EBUSY);
 	start = test_now_ns();
-	t = in_ms(CLOCK_REALTIME, 20);
+	t = test_in_ms(CLOCK_REALTIME, 20);
 	CHECK_EQ(pthread_timedjoin_np(th, &r, &t), ETIMEDOUT);
 	CHECK(test_now_ns() - start >= 19000000);
-	t = in_ms(CLOCK_MONOTONIC, 20);
+	t = test_in_ms(CLOCK_MONOTONIC, 20);
 	CHECK_EQ(pthread_clockjoin_np(th, &r, CLOCK_MONOTONIC, &t), ETIMEDOUT);
 	CHECK(r == NULL);
 	sem_post(&go);
-	t = in_ms(CLOCK_REALTIME, 20000);
+	t = test_in_ms(CLOCK_REALTIME, 20000);
 	CHECK_EQ(pthread_timedjoin_np(th, &r, &t), 0);
 	CHECK(r == &mark);
 	CHECK_EQ(pthread_create(&th, NULL, wait_for_go, &go), 0);

@@ -6,25 +6,14 @@
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
-static struct timespec in_ms(clockid_t clock, long ms)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	t.tv_nsec += ms * 1000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
 static void *try_it(void *arg)
 {
-	struct timespec t = in_ms(CLOCK_REALTIME, 30), bad = { 0, -1 };
+	struct timespec t = test_in_ms(CLOCK_REALTIME, 30), bad = { 0, -1 };
 	uint64_t start = test_now_ns();
 
 	CHECK_EQ(pthread_mutex_timedlock(&m, &t), ETIMEDOUT);
 	CHECK(test_now_ns() - start >= 29000000);
-	t = in_ms(CLOCK_MONOTONIC, 30);
+	t = test_in_ms(CLOCK_MONOTONIC, 30);
 	start = test_now_ns();
 	CHECK_EQ(pthread_mutex_clocklock(&m, CLOCK_MONOTONIC, &t), ETIMEDOUT);
 	CHECK(test_now_ns() - start >= 29000000);
@@ -46,7 +35,7 @@ static void *hold(void *arg)
 
 int main(void)
 {
-	struct timespec t = in_ms(CLOCK_REALTIME, -5), bad = { 0, -1 };
+	struct timespec t = test_in_ms(CLOCK_REALTIME, -5), bad = { 0, -1 };
 	volatile int held = 0;
 	pthread_t th;
 
@@ -60,7 +49,7 @@ int main(void)
 	CHECK_EQ(pthread_create(&th, NULL, hold, (void *)&held), 0);
 	while (!held)
 		sched_yield();
-	t = in_ms(CLOCK_REALTIME, 5000);
+	t = test_in_ms(CLOCK_REALTIME, 5000);
 	CHECK_EQ(pthread_mutex_timedlock(&m, &t), 0);
 	CHECK_EQ(pthread_join(th, NULL), 0);
 	return 0;
