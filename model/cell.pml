@@ -1,7 +1,7 @@
 /* model/cell.pml - an event's message: no notification is lost and none is taken twice, whichever of the three
  * places its message went to: near (value and flag), far (far_value behind a lock) or got (the owner's descriptor).
  *
- * Mirrors: core/cell.h kbi_cell_put; core/wait.c deliver_from, deliver_here (a case of it), kbi_wait_receive;
+ * Mirrors: core/cell.h kbi_cell_put; core/wait.c deliver_from, kbi_wait_deliver_here (a case of it), wait.h kb_event_wait;
  * core/domain.c mail_one, put_got; sync/event.h kbi_event_pending, kbi_event_take; sync/event.c wait_slow. Waking and
  * moving are as in wait.pml, in short.
  * The owner of two cells waits on cell 0 until two notifiers have done their part, then on cell 1. A thread of
@@ -174,7 +174,7 @@ inline mail_one(c)
 
 #define GOT_HERE(c) (LOAD(c, ARMED) && CELL(LOAD(c, GOT)) == want)
 
-/* where the owner is in kb_event_wait; NEAR_: kbi_wait_receive takes a near message and looks at nothing else again */
+/* where the owner is in kb_event_wait; NEAR_: it takes a near message and looks at nothing else again */
 mtype = { CALL, LOOK, NEAR_ONLY, NEAR_CLEAR, TAKE, TAKE_GOT, CLEAR, TAKE_FAR, HAVE, SLEEP, SLEEP_ELSE };
 mtype at = CALL;
 byte want; /* the cell that it waits on */
