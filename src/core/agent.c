@@ -14,6 +14,7 @@
 #include "core/agent.h"
 #include "core/domain.h"
 #include "core/run.h"
+#include "core/source.h"
 #include "os/sys.h"
 
 bool (*kbi_agent_deadlock)(void);
@@ -22,6 +23,7 @@ void (*kbi_agent_sleeps)(struct kbi_vp *vp);
 enum {
 	SPINS_QUIET = 64,       /* looks before it says that it is idle: a conversation between VPs ends sooner */
 	SPINS_AN_EXCHANGE = 16, /* looks between two questions to the scheduler */
+	SPINS_A_SOURCE = 8,     /* looks between two questions to the kernel whether it has events */
 	SPINS_A_CLOCK = 32,     /* looks between two looks at the clock */
 	NET_FIRST = 1000000,    /* ns: first look of a sleeping monitor */
 	NET_LAST = 10000000,    /* ns: and its longest period */
@@ -181,10 +183,10 @@ static void appoint_monitor(struct kbi_vp *vp)
 		return;
 	for (unsigned i = 1; i < kbi_vp_n; i++) {
 		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
-		uint32_t doze = KBI_DOZE_YES;
+		uint32_t doze = a_load_rlx(&w->doze);
 
-		if (a_load_rlx(&w->doze) == doze && a_cas_acqrel(&w->doze, &doze, KBI_DOZE_MONITOR)) {
-			kbi_sys_futex_wake(&w->doze, 1);
+		if ((doze == KBI_DOZE_YES || doze == KBI_DOZE_SOURCE) && a_cas_acqrel(&w->doze, &doze, KBI_DOZE_MONITOR)) {
+			kbi_vp_wake_body(w, doze);
 			return;
 		}
 	}
@@ -255,24 +257,45 @@ static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *mo
 	return left;
 }
 
-/* True: nobody woke it. */
-static bool doze(struct kbi_vp *vp, uint64_t left)
+static bool sleep_in_futex(struct kbi_vp *vp, uint64_t left)
 {
 	struct timespec ts = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
-	long e;
+
+	return kbi_sys_futex_wait(&vp->doze, KBI_DOZE_YES, left == UINT64_MAX ? NULL : &ts) == -ETIMEDOUT;
+}
+
+/* True: nobody woke it. */
+static bool doze(struct kbi_vp *vp, uint64_t left, bool in_source)
+{
+	bool over;
 
 	vp->n_sleeps++;
 	/* release: partner is the acquire in kbi_vp_hold */
 	a_store_rel(&vp->keeper, KBI_KEEPER_OFFERED);
-	e = kbi_sys_futex_wait(&vp->doze, KBI_DOZE_YES, left == UINT64_MAX ? NULL : &ts);
+	over = in_source ? kbi_source.sleep(left) : sleep_in_futex(vp, left);
 	take_back(vp);
-	return e == -ETIMEDOUT;
+	return over;
+}
+
+/* Somebody waits for events and nobody sleeps where they come: this VP does. */
+static bool become_source_sleeper(void)
+{
+	return !a_zero32_rlx(&kbi_source.waiting) && !a_load_rlx(&kbi_source.sleeper) &&
+	       !a_xchg_acq(&kbi_source.sleeper, 1);
+}
+
+/* It woke up there. release: partner is the acquire of the next one; they use one buffer. */
+static void leave_source(struct kbi_vp *vp, bool slept)
+{
+	if (slept)
+		kbi_source.deliver(vp);
+	a_store_rel(&kbi_source.sleeper, 0);
 }
 
 /* Every VP sleeps, nobody has a deadline and no kernel thread is left that could wake anybody. */
 static bool nothing_can_happen(struct kbi_vp *vp)
 {
-	if (a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n || kbi_foreign_count() > 0)
+	if (a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n || kbi_foreign_count() > 0 || a_load_rlx(&kbi_source.waiting))
 		return false;
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *w = kbi_vps[i];
@@ -287,17 +310,20 @@ static bool nothing_can_happen(struct kbi_vp *vp)
 static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 {
 	struct kbi_task *t;
-	bool monitoring, over;
+	bool monitoring, over, in_source;
 	uint64_t left;
 
 	if (kbi_agent_sleeps)
 		kbi_agent_sleeps(vp);
 	set_idle(vp, KBI_IDLE_SLEEPING);
-	a_store_rel(&vp->doze, KBI_DOZE_YES);
+	in_source = become_source_sleeper();
+	a_store_rel(&vp->doze, in_source ? KBI_DOZE_SOURCE : KBI_DOZE_YES);
 	a_fence_sc(); /* partner: the fence of every maker of work, before it reads doze or idle */
 	t = look(vp, true);
 	if (t) {
 		a_store_rlx(&vp->doze, KBI_DOZE_NO);
+		if (in_source)
+			leave_source(vp, false);
 		return t;
 	}
 	poller_leave(vp);
@@ -305,10 +331,12 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	left = nap(vp, idle, kbi_sys_now(), &monitoring);
 	if (monitoring)
 		a_add_rlx(&kbi_crowd.monitors, 1);
-	over = doze(vp, left);
+	over = doze(vp, left, in_source);
 	if (monitoring)
 		a_sub_rlx(&kbi_crowd.monitors, 1);
 	idle->nudged = a_xchg_acqrel(&vp->doze, KBI_DOZE_NO) == KBI_DOZE_NO;
+	if (in_source)
+		leave_source(vp, true);
 	if (idle->nudged)
 		return NULL;
 	if (monitoring)
@@ -342,6 +370,8 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 
 	if (!poller_enter(vp))
 		return false;
+	if (idle->spins % SPINS_A_SOURCE == SPINS_A_SOURCE / 2 && kbi_source_due())
+		kbi_source.poll(vp);
 	if (idle->spins++ < SPINS_QUIET)
 		return true;
 	set_idle(vp, KBI_IDLE_POLLING);

@@ -2,6 +2,7 @@
  * Runs on threads' stacks and the agent's, always inside np brackets. */
 #include "core/vp.h"
 
+#include "core/source.h"
 #include "os/sys.h"
 
 struct kbi_vp **kbi_vps;
@@ -180,9 +181,15 @@ unsigned kbi_vp_receive(struct kbi_vp *vp)
 
 void kbi_vp_rouse(struct kbi_vp *w)
 {
-	if (kbi_likely(!a_load_rlx(&w->doze)))
-		return;
-	if (a_xchg_acqrel(&w->doze, 0))
+	if (kbi_unlikely(a_load_rlx(&w->doze)))
+		kbi_vp_wake_body(w, a_xchg_acqrel(&w->doze, KBI_DOZE_NO));
+}
+
+void kbi_vp_wake_body(struct kbi_vp *w, uint32_t doze)
+{
+	if (doze == KBI_DOZE_SOURCE)
+		kbi_source.kick(w);
+	else if (doze != KBI_DOZE_NO)
 		kbi_sys_futex_wake(&w->doze, 1);
 }
 

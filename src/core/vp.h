@@ -19,11 +19,12 @@ enum kbi_keeper {
 	KBI_KEEPER_TAKEN,   /* somebody acts on it for some hundred ns */
 };
 
-/* The word that a sleeping VP's futex waits on. */
+/* The word that a sleeping VP's futex waits on; SOURCE: a kick of the source wakes it. */
 enum kbi_doze {
 	KBI_DOZE_NO,      /* awake, or woken: a waker has made it so */
 	KBI_DOZE_YES,     /* in the futex or on the way to it */
 	KBI_DOZE_MONITOR, /* woken only to go on dozing as a monitor */
+	KBI_DOZE_SOURCE,  /* as YES, but it sleeps in the source of events (source.h) */
 };
 
 struct kbi_watch;
@@ -99,6 +100,8 @@ void kbi_vp_send(struct kbi_vp *to, struct kbi_task *t);
 unsigned kbi_vp_receive(struct kbi_vp *vp);
 /* Wakes it if it sleeps in the kernel. The caller has published its work and fenced. */
 void kbi_vp_rouse(struct kbi_vp *vp);
+/* Its body, after the caller has changed its word, which was `doze`. */
+void kbi_vp_wake_body(struct kbi_vp *vp, uint32_t doze);
 
 /* Lets the scheduler exchange tasks and wakes whom it names; how many came in. */
 unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why);

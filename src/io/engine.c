@@ -1,0 +1,291 @@
+/* io/engine.c - asking epoll, on behalf of all VPs. Contract in engine.h, who asks when in core/source.h.
+ *
+ * Each wait arms its descriptor for one event (EPOLLONESHOT). That is a system call for each wait; it is what makes
+ * numbers that were closed and used again harmless: the kernel says ENOENT then, whoever closed it and however.
+ * A kick is one more event: `bell`, which is always readable, armed once more. So nothing is ever written to a
+ * descriptor of ours, which the program may have closed and opened as a file.
+ * What epoll forgets when a descriptor is closed behind our back while somebody waits for it, the audit finds.
+ * Runs on threads' stacks and the agent's, inside np brackets. */
+#include "io/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include "core/preempt.h"
+#include "core/source.h"
+#include "core/vp.h"
+#include "os/sys.h"
+
+enum {
+	LOWEST = 900,  /* descriptors of ours: away from those that programs count */
+	BATCH = 32,    /* events of one look */
+	BATCH_SLEEPER = 64,
+	AUDIT_NS = 1000000000,
+	AUDIT_LEAST = 256, /* numbers of one audit; or a part of all */
+	AUDIT_PART = 16,
+	PAUSE_NS = 1000000, /* where no epoll is to be had any more */
+};
+#define BELL UINT64_MAX
+
+static struct {
+	a32 stage;   /* 0 none, 1 being made, 2 there */
+	a32 forked;
+	a32 epoll, bell; /* descriptors */
+	kbi_engine_found *found;
+	kbi_engine_again *again;
+	a32 polling; /* a VP asks, not sleeping */
+	a32 lost KBI_ALIGNED(KBI_CACHE_LINE); /* descriptors of ours are not ours any more */
+	a64 audit_at; /* ns */
+	a32 auditing;
+	uint32_t audit_next; /* number; under auditing */
+	/* the sleeper's */
+	int n_events;
+	struct epoll_event event[BATCH_SLEEPER];
+} engine;
+
+static int epoll_fd(void)
+{
+	return (int)a_load_rlx(&engine.epoll);
+}
+
+bool kbi_engine_owns(int fd)
+{
+	return a_load_rlx(&engine.stage) == 2 && !a_load_rlx(&engine.forked) &&
+	       (fd == epoll_fd() || fd == (int)a_load_rlx(&engine.bell));
+}
+
+bool kbi_engine_forked(void)
+{
+	return a_load_rlx(&engine.forked);
+}
+
+/* ---- making it ------------------------------------------------------------------------------------ */
+
+/* Out of the program's way; where the limit is low it stays where it is. */
+static int moved(int fd)
+{
+	long high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
+
+	if (high < 0)
+		return fd;
+	kbi_sys(SYS_close, fd);
+	return (int)high;
+}
+
+static int control(int op, int fd, uint32_t events, uint64_t data)
+{
+	struct epoll_event e = { .events = events, .data.u64 = data };
+
+	return (int)-kbi_sys(SYS_epoll_ctl, epoll_fd(), op, fd, &e);
+}
+
+static int make(void)
+{
+	long e, b;
+
+	e = kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
+	if (e < 0)
+		return (int)-e;
+	b = kbi_sys(SYS_eventfd2, 1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (b < 0) {
+		kbi_sys(SYS_close, e);
+		return (int)-b;
+	}
+	a_store_rlx(&engine.epoll, (uint32_t)moved((int)e));
+	a_store_rlx(&engine.bell, (uint32_t)moved((int)b));
+	return control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);
+}
+
+/* The child has one kernel thread, which waits by itself. */
+static void in_child(void)
+{
+	if (a_load_rlx(&engine.stage) != 2 || a_load_rlx(&engine.forked))
+		return;
+	kbi_sys(SYS_close, epoll_fd());
+	kbi_sys(SYS_close, (int)a_load_rlx(&engine.bell));
+	a_store_rlx(&engine.forked, 1);
+}
+
+/* ---- what is armed ---------------------------------------------------------------------------------- */
+
+static bool is_open(int fd)
+{
+	return kbi_sys(SYS_fcntl, fd, F_GETFD) >= 0;
+}
+
+int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask)
+{
+	int e = control(s->known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
+
+	if (e == ENOENT)
+		e = control(EPOLL_CTL_ADD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
+	else if (e == EEXIST)
+		e = control(EPOLL_CTL_MOD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
+	s->known = e == 0;
+	if (kbi_unlikely((e == EBADF || e == EINVAL) && is_open(fd) && !kbi_engine_owns(fd))) {
+		/* not the program's fault: all is armed again by the next VP that asks */
+		a_store_rlx(&engine.lost, 1);
+		return 0;
+	}
+	return e;
+}
+
+int kbi_engine_check(int fd, uint32_t mask)
+{
+	return control(EPOLL_CTL_MOD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
+}
+
+/* The program has closed what is ours. */
+static void make_again(struct kbi_vp *me)
+{
+	int n = kbi_slot_limit(), bell = (int)a_load_rlx(&engine.bell);
+
+	/* one of the two may be ours still; it stays open, as its number may be anybody's */
+	if ((!is_open(bell) || control(EPOLL_CTL_MOD, bell, EPOLLONESHOT, BELL)) && make())
+		return;
+	a_store_rlx(&engine.lost, 0);
+	for (int fd = 0; fd < n; fd++)
+		engine.again(me, fd, true);
+}
+
+static void audit_some(struct kbi_vp *me)
+{
+	uint32_t all = (uint32_t)kbi_slot_limit(), n = all / AUDIT_PART;
+
+	if (n < AUDIT_LEAST)
+		n = AUDIT_LEAST;
+	for (; n > 0; n--) {
+		engine.audit_next = engine.audit_next + 1 < all ? engine.audit_next + 1 : 0;
+		engine.again(me, (int)engine.audit_next, false);
+		if (engine.audit_next == 0)
+			return;
+	}
+}
+
+/* Is anybody's wait forgotten? Once a second. */
+static void audit(struct kbi_vp *me)
+{
+	uint64_t now;
+
+	if (a_load_rlx(&engine.auditing) || a_xchg_acq(&engine.auditing, 1))
+		return;
+	now = kbi_sys_now();
+	if (a_load_rlx(&engine.lost)) {
+		make_again(me);
+	} else if (now >= a_load_rlx(&engine.audit_at)) {
+		a_store_rlx(&engine.audit_at, now + AUDIT_NS);
+		audit_some(me);
+	}
+	/* release: partner is the acquire above */
+	a_store_rel(&engine.auditing, 0);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------- */
+
+static void ring_bell(void)
+{
+	if (control(EPOLL_CTL_MOD, (int)a_load_rlx(&engine.bell), EPOLLIN | EPOLLONESHOT, BELL))
+		a_store_rlx(&engine.lost, 1);
+}
+
+static void deliver(struct kbi_vp *me, const struct epoll_event *e, long n, bool sleeper)
+{
+	if (n == -EBADF || n == -EINVAL)
+		a_store_rlx(&engine.lost, 1);
+	for (long i = 0; i < n; i++) {
+		if (e[i].data.u64 != BELL)
+			engine.found(me, (int)e[i].data.u64, e[i].events);
+		else if (!sleeper && a_load_rlx(&kbi_source.sleeper))
+			ring_bell(); /* it was not for us */
+	}
+	if (kbi_unlikely(a_load_rlx(&engine.lost)))
+		audit(me);
+}
+
+static long ask(struct epoll_event *e, int max, uint64_t ns)
+{
+	struct timespec ts = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	long n;
+
+	if (ns == 0)
+		return kbi_sys(SYS_epoll_pwait, epoll_fd(), e, max, 0, NULL, 0);
+	n = kbi_sys(SYS_epoll_pwait2, epoll_fd(), e, max, &ts, NULL, 0);
+	if (n == -ENOSYS) /* before Linux 5.11 */
+		n = kbi_sys(SYS_epoll_pwait, epoll_fd(), e, max, (int)((ns + 999999) / 1000000), NULL, 0);
+	return n;
+}
+
+static void poll_now(struct kbi_vp *me)
+{
+	struct epoll_event e[BATCH];
+	long n;
+
+	/* one is enough, and two would get in each other's way */
+	if (a_load_rlx(&engine.polling) || a_xchg_rlx(&engine.polling, 1))
+		return;
+	n = ask(e, BATCH, 0);
+	a_store_rlx(&engine.polling, 0);
+	deliver(me, e, n, false);
+	if (kbi_unlikely(kbi_sys_now() >= a_load_rlx(&engine.audit_at)))
+		audit(me);
+}
+
+static bool sleep_now(uint64_t ns)
+{
+	uint64_t now = kbi_sys_now(), at = a_load_rlx(&engine.audit_at), most = at > now ? at - now : 0;
+	struct timespec pause = { 0, PAUSE_NS };
+	bool shorter = most < ns;
+
+	if (a_load_rlx(&engine.lost)) {
+		kbi_sys(SYS_nanosleep, &pause, NULL);
+		engine.n_events = 0;
+		return false;
+	}
+	engine.n_events = (int)ask(engine.event, BATCH_SLEEPER, shorter ? most : ns);
+	return engine.n_events == 0 && !shorter;
+}
+
+static void deliver_slept(struct kbi_vp *me)
+{
+	deliver(me, engine.event, engine.n_events, true);
+	if (kbi_sys_now() >= a_load_rlx(&engine.audit_at))
+		audit(me);
+}
+
+/* It sleeps in epoll_wait, or is on its way there. If the bell is lost its next call says so; a call that it is in
+ * already is ended by a signal. */
+static void kick(struct kbi_vp *w)
+{
+	ring_bell();
+	if (kbi_unlikely(a_load_rlx(&engine.lost)))
+		kbi_preempt_send(w);
+}
+
+int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
+{
+	uint32_t none = 0;
+	int e = 0;
+
+	/* acquire: partner is the release below */
+	if (kbi_likely(a_load_acq(&engine.stage) == 2))
+		return 0;
+	if (a_cas_acq(&engine.stage, &none, 1)) {
+		e = make();
+		engine.found = found;
+		engine.again = again;
+		a_store_rlx(&engine.audit_at, kbi_sys_now() + AUDIT_NS);
+		kbi_source.poll = poll_now;
+		kbi_source.sleep = sleep_now;
+		kbi_source.deliver = deliver_slept;
+		kbi_source.kick = kick;
+		if (!e)
+			pthread_atfork(NULL, NULL, in_child);
+		a_store_rel(&engine.stage, e ? 0 : 2);
+		return e;
+	}
+	while (a_load_acq(&engine.stage) == 1)
+		kbi_sys_yield();
+	return kbi_engine_start(found, again);
+}

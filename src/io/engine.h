@@ -1,0 +1,29 @@
+/* io/engine.h - the one epoll instance that the agents ask. It is made when a thread waits for the first time. Its
+ * descriptors have high numbers; if the program closes them they are made anew. Callers: ready. Calls slot, core. */
+#ifndef KBI_ENGINE_H
+#define KBI_ENGINE_H
+
+#include <sys/epoll.h>
+
+#include "io/slot.h"
+
+struct kbi_vp;
+
+/* Called for each event, inside np brackets, on VP me: whom it concerns. */
+typedef void kbi_engine_found(struct kbi_vp *me, int fd, uint32_t events);
+/* Called now and then: is what waits for fd still armed? lost: it is not. */
+typedef void kbi_engine_again(struct kbi_vp *me, int fd, bool lost);
+
+/* Idempotent, any thread. 0, or why there is none: ENOSYS, EPERM, EMFILE, ENFILE, ENOMEM. */
+int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again);
+/* Under the slot's lock: one event of the mask will be found, at once if there is one already. 0, EPERM (not a kind of
+ * file that can be waited for), EBADF, ELOOP, ENOMEM, ENOSPC. */
+int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask);
+/* Under the slot's lock, for what is armed: 0 if it is still. */
+int kbi_engine_check(int fd, uint32_t mask);
+/* The engine's own descriptor? Who closes descriptors for the program leaves it open. */
+bool kbi_engine_owns(int fd);
+/* The process is the child of a fork, which has no VPs. */
+bool kbi_engine_forked(void);
+
+#endif

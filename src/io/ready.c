@@ -1,0 +1,374 @@
+/* io/ready.c - threads that wait for descriptors. Contract in ready.h.
+ *
+ * A waiter's record lies on its stack, in the queue of the slot. Under the slot's lock whoever finds an event takes a
+ * record out and stores its verdict, its last touch of the record, then wakes the thread; a waiter that gives up takes
+ * the lock and looks whether it is still queued. So event, deadline, stop and close race and exactly one wins.
+ * One event wakes one reader and one writer, and all who only look; for the rest the descriptor is armed again, which
+ * tells at once if there is more. So a thousand threads in accept are woken one by one. */
+#include "io/ready.h"
+
+#include <errno.h>
+
+#include "core/source.h"
+#include "core/thread.h"
+#include "io/engine.h"
+#include "os/sys.h"
+
+enum { QUEUED, READY, CLOSED }; /* a record's verdict */
+
+struct kbi_ready {
+	/* under the slot's lock */
+	struct kbi_ready *next, *prev;
+	struct kbi_task *task; /* constant while queued */
+	int fd;
+	uint32_t events;
+	bool looks;  /* takes nothing: others may be woken beside it */
+	a32 verdict;
+};
+
+/* ---- the queue: under the slot's lock ------------------------------------------------------------ */
+
+static void append(struct kbi_slot *s, struct kbi_ready *w)
+{
+	w->next = NULL;
+	w->prev = s->last;
+	if (w->prev)
+		w->prev->next = w;
+	else
+		a_store_rlx(&s->first, (void *)w);
+	s->last = w;
+}
+
+static void take_out(struct kbi_slot *s, struct kbi_ready *w)
+{
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		a_store_rlx(&s->first, (void *)w->next);
+	if (w->next)
+		w->next->prev = w->prev;
+	else
+		s->last = w->prev;
+}
+
+/* What they wait for, beside errors and hang-up. */
+static uint32_t wanted(const struct kbi_slot *s)
+{
+	uint32_t mask = 0;
+
+	for (const struct kbi_ready *w = a_load_rlx(&s->first); w; w = w->next)
+		mask |= w->events;
+	return mask;
+}
+
+/* The first one to be woken by the events, whose readers' and writers' part is used up by it. */
+static struct kbi_ready *pick(struct kbi_slot *s, uint32_t *events)
+{
+	for (struct kbi_ready *w = a_load_rlx(&s->first); w; w = w->next) {
+		if (!(w->events & *events) && !(*events & (EPOLLERR | EPOLLHUP)))
+			continue;
+		if (!w->looks)
+			*events &= ~(w->events & (EPOLLIN | EPOLLOUT));
+		return w;
+	}
+	return NULL;
+}
+
+/* ---- waking ---------------------------------------------------------------------------------------- */
+
+/* me: NULL on a kernel thread that is no VP. */
+static void wake(struct kbi_vp *me, struct kbi_task *t)
+{
+	if (me)
+		kbi_domain_wake(me, t, false);
+	else
+		kbi_wait_wake(t);
+}
+
+/* Takes w out and wakes it, without the lock meanwhile. */
+static void settle(struct kbi_vp *me, struct kbi_slot *s, struct kbi_ready *w, uint32_t verdict)
+{
+	struct kbi_task *t = w->task;
+
+	take_out(s, w);
+	/* release: partner is the acquire in is_settled. The record is gone */
+	a_store_rel(&w->verdict, verdict);
+	kbi_slot_unlock(s);
+	wake(me, t);
+	kbi_slot_lock(s);
+}
+
+static void found(struct kbi_vp *me, int fd, uint32_t events)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+	struct kbi_ready *w;
+
+	if (!s)
+		return;
+	kbi_slot_lock(s);
+	while ((w = pick(s, &events)) != NULL)
+		settle(me, s, w, READY);
+	if (a_load_rlx(&s->first) && kbi_engine_arm(s, fd, wanted(s)))
+		while ((w = a_load_rlx(&s->first)) != NULL)
+			settle(me, s, w, READY); /* they try, and see what is the matter */
+	kbi_slot_unlock(s);
+}
+
+static void again(struct kbi_vp *me, int fd, bool lost)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+	struct kbi_ready *w;
+
+	if (!s || !a_load_rlx(&s->first))
+		return;
+	kbi_slot_lock(s);
+	if (lost || kbi_engine_check(fd, wanted(s)))
+		while ((w = a_load_rlx(&s->first)) != NULL)
+			settle(me, s, w, READY);
+	kbi_slot_unlock(s);
+}
+
+static void settle_all(int fd, uint32_t verdict)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+	struct kbi_task *self;
+	struct kbi_ready *w;
+
+	if (!s)
+		return;
+	a_fence_sc(); /* partner: a waiter's, between its place in the queue and the engine's look at the descriptor */
+	if (!a_load_rlx(&s->first))
+		return;
+	self = kbi_self();
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+	while ((w = a_load_rlx(&s->first)) != NULL)
+		settle(self->vp, s, w, verdict);
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+}
+
+void kbi_ready_closing(int fd)
+{
+	settle_all(fd, CLOSED);
+}
+
+/* Who came to wait in between is armed for a file that is gone, or for the new one: it tries again. */
+void kbi_ready_closed(int fd)
+{
+	settle_all(fd, READY);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------- */
+
+/* Queued and armed, or why not. Inside np brackets. */
+static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short events, bool looks)
+{
+	struct kbi_slot *s = kbi_slot_make(fd);
+	int e;
+
+	if (!s)
+		return fd < 0 ? EBADF : ENOMEM;
+	w->task = self;
+	w->fd = fd;
+	w->events = (uint16_t)events;
+	w->looks = looks;
+	a_store_rlx(&w->verdict, QUEUED);
+	a_add_rlx(&kbi_source.waiting, 1);
+	kbi_slot_lock(s);
+	append(s, w);
+	a_fence_after_rmw(); /* the lock's. Partner: the fence in settle_all */
+	e = kbi_engine_arm(s, fd, wanted(s));
+	if (e)
+		take_out(s, w);
+	kbi_slot_unlock(s);
+	if (e)
+		a_sub_rlx(&kbi_source.waiting, 1);
+	return e;
+}
+
+static bool is_settled(const struct kbi_ready *w)
+{
+	/* acquire: partner is the release in settle */
+	return a_load_acq(&w->verdict) != QUEUED;
+}
+
+/* Out of the queue in any case; true: somebody else has taken it out. Inside np brackets. */
+static bool leave(struct kbi_ready *w)
+{
+	struct kbi_slot *s = kbi_slot_find(w->fd);
+	bool settled = is_settled(w);
+
+	if (!settled) {
+		kbi_slot_lock(s);
+		settled = is_settled(w);
+		if (!settled)
+			take_out(s, w);
+		kbi_slot_unlock(s);
+	}
+	a_sub_rlx(&kbi_source.waiting, 1);
+	return settled;
+}
+
+/* A kernel thread that is no VP waits by itself. */
+static int wait_outside(const struct pollfd *fds, nfds_t n, struct kbi_until until)
+{
+	struct timespec left = { 0, 0 };
+	long r;
+	int e = until.stop ? until.stop(kbi_self()) : 0;
+
+	if (e)
+		return e == EAGAIN ? 0 : e;
+	if (until.deadline != KBI_FOREVER) {
+		uint64_t real = until.deadline & KBI_WAITQ_REAL, at = until.deadline & ~KBI_WAITQ_REAL, now = kbi_timer_now();
+		struct timespec clock;
+
+		if (real) {
+			clock_gettime(CLOCK_REALTIME, &clock);
+			now = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
+		}
+		at = at > now ? at - now : 0;
+		left = (struct timespec){ (time_t)(at / 1000000000u), (long)(at % 1000000000u) };
+	}
+	r = kbi_sys(SYS_ppoll, fds, n, until.deadline == KBI_FOREVER ? NULL : &left, NULL, 0);
+	return r > 0 ? 0 : r == 0 ? ETIMEDOUT : (int)-r;
+}
+
+/* Somebody else's turn may bring what is missing. */
+static bool others_ran(struct kbi_vp *vp, unsigned turn)
+{
+	if (turn > 0 || (vp->plain && !kbi_vp_backlog(vp)))
+		return false;
+	kbi_thread_yield();
+	return true;
+}
+
+static int sleep_for(struct kbi_task *self, const struct kbi_ready *w, struct kbi_until until)
+{
+	int e = 0;
+
+	while (!is_settled(w) && !e) {
+		e = kbi_waitq_sleep(self, until);
+		if (e == EAGAIN)
+			e = 0;
+	}
+	return e;
+}
+
+static bool is_outside(const struct kbi_task *self)
+{
+	return !self->vp || kbi_unlikely(kbi_engine_forked());
+}
+
+int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
+{
+	struct kbi_task *self = kbi_self();
+	struct kbi_ready w;
+	int e;
+
+	if (is_outside(self)) {
+		struct pollfd p = { .fd = fd, .events = events };
+
+		return fd < 0 ? EBADF : wait_outside(&p, 1, until);
+	}
+	if (others_ran(self->vp, turn))
+		return 0;
+	e = kbi_engine_start(found, again);
+	if (e)
+		return e;
+	kbi_np_enter(self);
+	e = enter(&w, self, fd, events, false);
+	kbi_np_leave(self);
+	if (e)
+		return e;
+	e = sleep_for(self, &w, until);
+	kbi_np_enter(self);
+	if (leave(&w))
+		e = a_load_rlx(&w.verdict) == CLOSED ? EBADF : 0;
+	kbi_np_leave(self);
+	return e;
+}
+
+/* ---- one of several ------------------------------------------------------------------------------------- */
+
+/* Up to the first that it does not work for: *e says why. */
+static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct pollfd *fds, nfds_t n, int *e)
+{
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		w[i].task = NULL;
+		if (fds[i].fd < 0)
+			continue;
+		*e = enter(&w[i], self, fds[i].fd, fds[i].events, true);
+		if (*e) {
+			w[i].task = NULL;
+			break;
+		}
+	}
+	return i;
+}
+
+static bool any_settled(const struct kbi_ready *w, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++)
+		if (w[i].task && is_settled(&w[i]))
+			return true;
+	return false;
+}
+
+static bool leave_all(struct kbi_ready *w, nfds_t n)
+{
+	bool any = false;
+
+	for (nfds_t i = 0; i < n; i++)
+		if (w[i].task)
+			any |= leave(&w[i]);
+	return any;
+}
+
+static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct pollfd *fds, nfds_t n, struct kbi_until until)
+{
+	nfds_t in;
+	int e = 0;
+
+	kbi_np_enter(self);
+	in = enter_all(w, self, fds, n, &e);
+	kbi_np_leave(self);
+	while (in == n && !e && !any_settled(w, n)) {
+		e = kbi_waitq_sleep(self, until);
+		if (e == EAGAIN)
+			e = 0;
+	}
+	kbi_np_enter(self);
+	/* a regular file is ready, and so is what is not open */
+	if (leave_all(w, in) || e == EPERM || e == EBADF)
+		e = 0;
+	kbi_np_leave(self);
+	return e;
+}
+
+int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn)
+{
+	enum { ON_STACK = 16 };
+	struct kbi_task *self = kbi_self();
+	struct kbi_ready some[ON_STACK], *w = some;
+	int e;
+
+	if (is_outside(self))
+		return wait_outside(fds, n, until);
+	if (others_ran(self->vp, turn))
+		return 0;
+	e = kbi_engine_start(found, again);
+	if (e)
+		return e;
+	if (n > ON_STACK) {
+		w = kbi_sys_map(n * sizeof *w);
+		if (!w)
+			return ENOMEM;
+	}
+	e = wait_any(self, w, fds, n, until);
+	if (w != some)
+		kbi_sys_unmap(w, n * sizeof *w);
+	return e;
+}

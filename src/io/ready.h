@@ -1,0 +1,41 @@
+/* io/ready.h - waiting until a descriptor can be read or written: the lightweight thread sleeps, its VP runs others.
+ * Everything that waits for a descriptor stands on it: the native I/O calls and the drop-in's. Who waits tries first,
+ * and again after each wait: what was there may be gone.
+ *
+ *	for (unsigned turn = 0;; turn++) {
+ *		r = recv(fd, p, n, MSG_DONTWAIT);
+ *		if (r >= 0 || errno != EAGAIN)
+ *			break;
+ *		e = kbi_ready_wait(fd, POLLIN, until, turn);
+ *		if (e)
+ *			break;
+ *	}
+ *
+ * Callers: io, posix. Calls engine, sync/waitq. */
+#ifndef KBI_READY_H
+#define KBI_READY_H
+
+#include <poll.h>
+
+#include "sync/waitq.h"
+
+/* Waits for one of the events (POLLIN, POLLOUT, POLLPRI, POLLRDHUP; errors and hang-up are always among them).
+ * turn: how often it has waited for this operation before; in the first turn it may just let others run.
+ *   0          try again
+ *   ETIMEDOUT  the deadline
+ *   what until.stop said, asked before each sleep (EAGAIN of it: go on)
+ *   EBADF      not open, or closed by kbi_ready_closing meanwhile
+ *   others     it cannot be waited for like this (EPERM: a regular file, which never blocks); EINTR only of a kernel
+ *              thread that is no VP, whose system call a handler ended
+ * Any number of threads may wait for one descriptor. */
+KBI_SWITCHES int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn);
+/* The same for one of several, as poll(2): fds[i].fd < 0 are left out; revents are not written. When it returns 0 ask
+ * poll(2) without time. What cannot be waited for is ready at once. ENOMEM: too many. */
+KBI_SWITCHES int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn);
+
+/* Who closes a descriptor, or puts another file under its number, calls the one before and the other after it.
+ * Waiters get EBADF. Cheap when nobody waits; any kernel thread. */
+void kbi_ready_closing(int fd);
+void kbi_ready_closed(int fd);
+
+#endif

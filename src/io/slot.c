@@ -1,0 +1,50 @@
+/* io/slot.c - the table of slots: pieces of 16,384, mapped when first used. Contract in slot.h. Any kernel thread. */
+#include "io/slot.h"
+
+#include "os/sys.h"
+
+enum { PIECE = 16384, PIECES = 4096 };
+
+static aptr piece[PIECES];
+static a32 limit;
+
+struct kbi_slot *kbi_slot_find(int fd)
+{
+	struct kbi_slot *p;
+
+	if (fd < 0 || fd / PIECE >= PIECES)
+		return NULL;
+	/* acquire: partner is the release in add_piece; the kernel has zeroed it */
+	p = a_load_acq(&piece[fd / PIECE]);
+	return p ? &p[fd % PIECE] : NULL;
+}
+
+static void add_piece(int fd)
+{
+	struct kbi_slot *p = kbi_sys_map(PIECE * sizeof *p);
+	void *none = NULL;
+
+	if (p && !a_cas_rel(&piece[fd / PIECE], &none, (void *)p))
+		kbi_sys_unmap(p, PIECE * sizeof *p);
+}
+
+struct kbi_slot *kbi_slot_make(int fd)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+	uint32_t n = a_load_rlx(&limit);
+
+	if (kbi_unlikely(!s)) {
+		if (fd < 0 || fd / PIECE >= PIECES)
+			return NULL;
+		add_piece(fd);
+		s = kbi_slot_find(fd);
+	}
+	while (kbi_unlikely((uint32_t)fd >= n) && !a_cas_rlx(&limit, &n, (uint32_t)fd + 1))
+		;
+	return s;
+}
+
+int kbi_slot_limit(void)
+{
+	return (int)a_load_rlx(&limit);
+}
