@@ -13,9 +13,20 @@ static int stop(struct kbi_task *self)
 	return __atomic_load_n(&stop_says, __ATOMIC_ACQUIRE);
 }
 
+/* 0 from it may come for nothing. */
+static int wait_until(int fd, short events, struct kbi_until until)
+{
+	int e;
+
+	do
+		e = kbi_ready_wait(fd, events, until, 1);
+	while (e == 0 && poll(&(struct pollfd){ fd, events, 0 }, 1, 0) == 0);
+	return e;
+}
+
 static int wait_for(int fd, short events, uint64_t ns)
 {
-	return kbi_ready_wait(fd, events, ready_until(ns), 1);
+	return wait_until(fd, events, ready_until(ns));
 }
 
 static void deadlines(void)
@@ -60,9 +71,7 @@ static void *waits(void *arg)
 
 	if (w->with_stop)
 		until.stop = stop;
-	do
-		w->e = kbi_ready_wait(w->fd, POLLIN, until, 1);
-	while (w->e == 0 && poll(&(struct pollfd){ w->fd, POLLIN, 0 }, 1, 0) == 0);
+	w->e = wait_until(w->fd, POLLIN, until);
 	return NULL;
 }
 
