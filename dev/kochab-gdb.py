@@ -114,7 +114,7 @@ class Thread:
         return block.function.name if block is not None else "0x%x" % address
 
     def started(self):
-        return bool(self.d["task"]["started"])
+        return not number(self.d["task"]["flags"]["v_"]) & 2  # KBI_TASK_NOT_STARTED
 
     def tid(self):
         return number(self.runtime.vp(self.vp)["tid"]["v_"])

@@ -18,7 +18,7 @@
 #define MARKED 2
 #define SUM2 3
 #define SUM1 4
-#define BYTE 5    /* + thread */
+#define BYTE 5    /* + thread: its mark */
 #define STATE 7   /* + thread */
 #define MAIL 9    /* from `other`: a message for thread 0, ever 0 or 1 */
 #define INBOX 10
@@ -45,12 +45,8 @@ byte mails; /* taken; under the keeper */
 #define waker_fence(c) fence(c)
 #endif
 
-inline claim(c, t)
+inline claim(t)
 {
-	if
-	:: LOAD(c, BYTE + t) -> exchange(c, BYTE + t, 0, x)
-	:: else
-	fi;
 	claimed[t]++;
 	assert(claimed[t] == 1)
 }
@@ -88,8 +84,9 @@ inline found(c, t)
 {
 	if
 	:: LOAD(c, BYTE + t) ->
+		exchange(c, BYTE + t, 0, x);
 		if
-		:: LOAD(c, STATE + t) == WAITING -> claim(c, t); store(c, STATE + t, READY + c)
+		:: LOAD(c, STATE + t) == WAITING -> claim(t); store(c, STATE + t, READY + c)
 		:: else
 		fi
 	:: else
@@ -135,7 +132,7 @@ inline poll(c)
 	:: LOAD(c, MAIL) != mails ->
 		mails++;
 		if
-		:: LOAD(c, STATE) == WAITING -> claim(c, 0); store(c, STATE, READY + c)
+		:: LOAD(c, STATE) == WAITING -> claim(0); store(c, STATE, READY + c)
 		:: else
 		fi
 	:: else
@@ -190,7 +187,7 @@ proctype other()
 		:: ok ->
 			mine = (LOAD(OTHER, STATE) == WAITING);
 			if
-			:: mine -> claim(OTHER, 0)
+			:: mine -> claim(0)
 			:: else
 			fi;
 #ifdef READY_AFTER_UNHOLD

@@ -1,9 +1,10 @@
 /* model/cell.pml - an event's message: no notification is lost and none is taken twice, whichever of the three
- * places its message went to: near (value and flag), far (far_value behind a lock) or got (the owner's descriptor).
+ * places its message went to: handed (in the cell, to an owner that awaits it), far (far_value behind a lock) or given
+ * (in the owner's descriptor).
  *
- * Mirrors: core/cell.h kbi_cell_put; core/wait.c deliver_from, kbi_wait_deliver_here (a case of it), wait.h kb_event_wait;
- * core/domain.c mail_one, put_got; sync/event.h kbi_event_pending, kbi_event_take; sync/event.c wait_slow. Waking and
- * moving are as in wait.pml, in short.
+ * Mirrors: core/cell.h; core/wait.c deliver_from, wait.h kbi_wait_deliver_here (a case of it); core/domain.c mail_one,
+ * put_got; sync/event.h kbi_event_pending, kbi_event_take; sync/event.c kb_event_wait, wait_bare, wait_other, wait_slow.
+ * Waking and moving are as in wait.pml, in short.
  * The owner of two cells waits on cell 0 until two notifiers have done their part, then on cell 1. A thread of
  * VP 0 notifies cell 0, one of VP 1 cell 1 and then cell 0. Mail is read between tasks and by the tick, which
  * interrupts the owner anywhere. With -DKERNEL a kernel thread is the other notifier of cell 0, and nobody of cell 1.
@@ -15,17 +16,18 @@
 #else
 #define GIVES 1
 #endif
-#define WORDS 15
+#define WORDS 16
 #define CPUS 3
 #define DEPTH 2
 #include "tso.h"
 
 /* words */
 #define STATE 0
-#define BYTE 1   /* kbi_notify[t] */
-#define ARMED 2  /* KBI_ARMED_MAIL */
+#define BYTE 1   /* permit */
+#define ARMED 2  /* KBI_TASK_MAIL */
 #define GOT 3    /* the message; cell and value in one */
-#define NEAR 4   /* + cell: value and flag in one, 0 for none */
+#define AWAITS 4 /* 1 + the cell that is awaited; 0: none */
+#define NEAR 5   /* value, of the cell that is or was awaited */
 #define FAR 6    /* + cell: 1 full, 2 locked */
 #define VALUE 8  /* + cell: far_value */
 #define MAIL 10  /* + vp: messages ever sent to it by the other VP */
@@ -120,14 +122,30 @@ inline wake(c)
 	s = 0
 }
 
-/* kbi_cell_put of a holder */
+/* kbi_cell_hand, kbi_cell_give */
+inline hand(c, m)
+{
+	store(c, NEAR, m);
+	store(c, AWAITS, 0)
+}
+
+inline give(c, m)
+{
+	store(c, GOT, m);
+	store(c, ARMED, 1)
+}
+
+/* to an owner that waits here */
 inline put_near(c, m)
 {
 	if
-#ifndef NEAR_OVER_FAR
-	:: LOAD(c, ARMED) || LOAD(c, FAR + CELL(m)) -> put_far(c, m)
+	:: LOAD(c, AWAITS) == 1 + CELL(m) -> hand(c, m)
+#ifdef GIVE_OVER_FAR
+	:: LOAD(c, AWAITS) != 1 + CELL(m) && LOAD(c, ARMED) -> put_far(c, m)
+#else
+	:: LOAD(c, AWAITS) != 1 + CELL(m) && (LOAD(c, ARMED) || LOAD(c, FAR + CELL(m))) -> put_far(c, m)
 #endif
-	:: else -> store(c, NEAR + CELL(m), m)
+	:: else -> give(c, m)
 	fi
 }
 
@@ -139,11 +157,7 @@ inline deliver(c, m)
 	:: s == WAITING + c -> put_near(c, m); claim(c)
 	:: KIND(s) == WAITING && HOME(s) != c -> post(c, m)
 	:: else ->
-#ifdef NEAR_ANYWHERE
-		store(c, NEAR + CELL(m), m);
-#else
 		put_far(c, m);
-#endif
 		wake(c)
 	fi;
 	s = 0
@@ -162,9 +176,7 @@ inline mail_one(c)
 	box[c]?m;
 	s = LOAD(c, STATE);
 	if
-	:: m && HERE(s, c) && NO_GOT(c) ->
-		store(c, GOT, m);
-		store(c, ARMED, 1)
+	:: m && HERE(s, c) && NO_GOT(c) -> give(c, m)
 	:: m && !(HERE(s, c) && NO_GOT(c)) -> put_far(c, m)
 	:: else
 	fi;
@@ -174,8 +186,8 @@ inline mail_one(c)
 
 #define GOT_HERE(c) (LOAD(c, ARMED) && CELL(LOAD(c, GOT)) == want)
 
-/* where the owner is in kb_event_wait; NEAR_: it takes a near message and looks at nothing else again */
-mtype = { CALL, LOOK, NEAR_ONLY, NEAR_CLEAR, TAKE, TAKE_GOT, CLEAR, TAKE_FAR, HAVE, SLEEP, SLEEP_ELSE };
+/* where the owner is in kb_event_wait; from SLOW on in wait_slow */
+mtype = { CALL, LOOK, AWAIT, GO_ON, SLOW, SLOW_LOOK, TAKE_GOT, CLEAR, TAKE_FAR, SLEEP, SLEEP_ELSE };
 mtype at = CALL;
 byte want; /* the cell that it waits on */
 byte value;
@@ -217,10 +229,7 @@ proctype vp(byte c)
 	:: LOAD(c, MAIL + c) != read -> read++; mail_one(c)
 	:: LOAD(c, BOARD + c) ->
 		exchange(c, BOARD + c, 0, x);
-		if
-		:: LOAD(c, BYTE) -> wake(c)
-		:: else
-		fi
+		wake(c)
 	/* the notifier of this VP */
 #ifdef LOCAL
 	:: says == FROM_0 && !runs_here -> says = FROM_1; deliver(c, FROM_1)
@@ -262,16 +271,32 @@ proctype vp(byte c)
 		at = LOOK
 	:: runs_here && at == LOOK ->
 		if
-		:: LOAD(c, NEAR + want) && !LOAD(c, FAR + want) && !LOAD(c, ARMED) -> at = NEAR_ONLY
-		:: GOT_HERE(c) || LOAD(c, NEAR + want) || (LOAD(c, FAR + want) & 1) -> at = TAKE
+		:: LOAD(c, ARMED) || LOAD(c, FAR + want) -> at = SLOW
+		:: else -> at = AWAIT
+		fi
+	:: runs_here && at == AWAIT -> /* inside np brackets */
+		store(c, AWAITS, 1 + want);
+		if
+		:: LOAD(c, BYTE) -> exchange(c, BYTE, 0, x); at = SLOW
+		:: else ->
+			runs_here = false;
+			store(c, STATE, WAITING + c);
+			at = GO_ON
+		fi
+	:: runs_here && at == GO_ON ->
+		if
+		:: LOAD(c, AWAITS) -> at = SLOW
+		:: else -> value = LOAD(c, NEAR); have()
+		fi
+	:: runs_here && at == SLOW -> store(c, AWAITS, 0); at = SLOW_LOOK
+	:: runs_here && at == SLOW_LOOK ->
+		if
+		:: GOT_HERE(c) || (LOAD(c, FAR + want) & 1) -> at = TAKE_GOT
 		:: else -> at = SLEEP
 		fi
 #ifdef LOCAL
 	:: runs_here && at == CALL && !done_0 -> at = SLEEP_ELSE
 #endif
-	:: runs_here && at == NEAR_ONLY -> value = LOAD(c, NEAR + want); at = NEAR_CLEAR
-	:: runs_here && at == NEAR_CLEAR -> store(c, NEAR + want, 0); have()
-	:: runs_here && at == TAKE -> value = LOAD(c, NEAR + want); at = TAKE_GOT
 	:: runs_here && at == TAKE_GOT && GOT_HERE(c) ->
 #ifdef CLEAR_FIRST
 		store(c, ARMED, 0); at = CLEAR
@@ -280,8 +305,7 @@ proctype vp(byte c)
 #endif
 	:: runs_here && at == CLEAR -> value = LOAD(c, GOT); at = TAKE_FAR
 	:: runs_here && at == TAKE_GOT && !GOT_HERE(c) -> at = TAKE_FAR
-	:: runs_here && at == TAKE_FAR -> store(c, NEAR + want, 0); at = HAVE
-	:: runs_here && at == HAVE -> /* kbi_event_take_far, inside np brackets */
+	:: runs_here && at == TAKE_FAR -> /* kbi_event_take_far, inside np brackets */
 		if
 		:: LOAD(c, FAR + want) ->
 #ifdef NO_FAR_LOCK
@@ -305,7 +329,7 @@ proctype vp(byte c)
 			runs_here = false;
 			store(c, STATE, WAITING + c)
 		fi;
-		at = (at == SLEEP -> LOOK : CALL)
+		at = (at == SLEEP -> SLOW_LOOK : CALL)
 	od
 }
 
@@ -315,8 +339,11 @@ proctype outside()
 	byte s;
 
 	done_out = true;
-#if defined(NEAR_ANYWHERE)
-	store(OUTSIDE, NEAR, FROM_OUTSIDE);
+#if defined(HAND_ANYWHERE)
+	if
+	:: LOAD(OUTSIDE, AWAITS) -> hand(OUTSIDE, FROM_OUTSIDE)
+	:: else -> put_far(OUTSIDE, FROM_OUTSIDE)
+	fi;
 #elif !defined(WAKE_FIRST)
 	put_far(OUTSIDE, FROM_OUTSIDE);
 #endif

@@ -17,11 +17,11 @@
 
 /* words */
 #define STATE 0
-#define BYTE 1     /* kbi_notify[t] */
+#define BYTE 1     /* permit */
 #define DONE_VP 2  /* what the sleeper waits for */
 #define DONE_OUT 3
 #define MAIL 4     /* + vp: messages ever sent to it by the other VP */
-#define BOARD 6    /* + vp: the byte is marked */
+#define BOARD 6    /* + vp: the thread is marked */
 #define LINK 8     /* + vp: the thread is in the link towards it */
 
 /* state: kind * 2 + vp */
@@ -130,10 +130,7 @@ proctype vp(byte c)
 #endif
 	:: LOAD(c, BOARD + c) ->
 		exchange(c, BOARD + c, 0, x);
-		if
-		:: LOAD(c, BYTE) -> wake(c)
-		:: else
-		fi
+		wake(c)
 	/* the other thread of VP 0: does its part, wakes */
 	:: waker && !runs_here ->
 		waker = false;

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct kb_event {
 	void *owner;
 	uint64_t value;
-	uint32_t flag;
+	uint32_t unused;
 	uint32_t far;
 	uint64_t far_value;
 } __attribute__((aligned(64))) kb_event_t;

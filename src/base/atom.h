@@ -8,6 +8,7 @@
 #include "base/base.h"
 
 typedef struct { uint8_t v_; } a8;
+typedef struct { uint16_t v_; } a16;
 typedef struct { uint32_t v_; } a32;
 typedef struct { uint64_t v_; } a64;
 typedef struct { void *v_; } aptr;
@@ -65,6 +66,25 @@ static inline bool a_own_dec(a32 *a)
 #endif
 }
 
+/* The same for a count of 16 bits. */
+static inline void a_own_inc16(a16 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	__asm__ volatile("incw %0" : "+m"(a->v_)::"cc");
+#else
+	a_store_rlx(a, (uint16_t)(a_load_rlx(a) + 1));
+#endif
+}
+
+static inline void a_own_dec16(a16 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	__asm__ volatile("decw %0" : "+m"(a->v_)::"cc");
+#else
+	a_store_rlx(a, (uint16_t)(a_load_rlx(a) - 1));
+#endif
+}
+
 /* a_load_rlx(a) == 0, in one instruction less: compilers do not compare an atomic in memory. */
 static inline bool a_zero8_rlx(const a8 *a)
 {
@@ -75,6 +95,19 @@ static inline bool a_zero8_rlx(const a8 *a)
 	return zero;
 #else
 	return a_load_rlx(a) == 0;
+#endif
+}
+
+/* (a_load_rlx(a) & mask) != 0, likewise; mask is a constant where this is in line. */
+static inline bool a_any8_rlx(const a8 *a, uint8_t mask)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool any;
+
+	__asm__ volatile("testb %2, %1" : "=@ccnz"(any) : "m"(a->v_), "qi"(mask));
+	return any;
+#else
+	return a_load_rlx(a) & mask;
 #endif
 }
 

@@ -33,12 +33,14 @@ enum { KBI_SAN_LIVES = 50 };
 /* What a sanitizer knows of a context. */
 struct kbi_san {
 	const void *low; /* of its stack */
-	size_t size;
-	void *fibre;
 #ifdef KBI_TSAN
-	unsigned lives; /* contexts that the fibre has been */
-	bool adopted;   /* a kernel thread's */
+	uint64_t size : 40;
+	uint64_t lives : 23;  /* contexts that the fibre has been */
+	uint64_t adopted : 1; /* a kernel thread's */
+#else
+	size_t size;
 #endif
+	void *fibre;
 };
 
 #ifdef KBI_ASAN

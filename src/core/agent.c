@@ -48,11 +48,11 @@ struct idle {
 /* The last task woken by mail out of the idle loop has run: was it a short run? */
 static void judge(struct kbi_vp *vp)
 {
-	struct kbi_task *t = &vp->idle_ran->task;
+	struct kb_thread *t = vp->idle_ran;
 
 	vp->idle_ran = NULL;
 	/* acquire: partner is the release in kbi_wait_sleep. It is ours only if it waits here again */
-	if (a_load_acq(&t->state) != vp->waiting_here)
+	if (a_load_acq(&t->task.state) != vp->waiting_here)
 		return;
 	if (kbi_sys_now() - vp->idle_ran_at < 2000)
 		t->chat += t->chat < 4;

@@ -6,7 +6,7 @@
 
 #include "os/sys.h"
 
-a8 *kbi_notify;
+static a8 *marks; /* of all threads, by index; set by wakers, cleared by who scans */
 
 static size_t level(uint32_t threads, unsigned shift)
 {
@@ -15,8 +15,8 @@ static size_t level(uint32_t threads, unsigned shift)
 
 int kbi_board_setup(uint32_t threads)
 {
-	kbi_notify = kbi_sys_map(threads);
-	return kbi_notify ? 0 : ENOMEM;
+	marks = kbi_sys_map(threads);
+	return marks ? 0 : ENOMEM;
 }
 
 /* Stays empty: in the place of a sender that does not exist. */
@@ -113,14 +113,14 @@ struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, 
  * test-before-set: a set summary may be about to be cleared. */
 void kbi_board_mark(struct kbi_board *b, uint32_t index)
 {
-	a_store_rel(&kbi_notify[index], 1);
+	a_store_rel(&marks[index], 1);
 	a_store_rel(&b->sum1[index >> 6], 1);
 	a_store_rel(&b->sum2[index >> 12], 1);
 	a_store_rel(&b->sum3[index >> 18], 1);
 	a_store_rel(&b->marked, 1);
 }
 
-/* Clears a summary byte that was seen set. Acquire: partner is the release in kbi_board_mark. The exchange is
+/* Clears a mark or summary byte that was seen set. Acquire: partner is the release in kbi_board_mark. The exchange is
  * also the full fence between the clear and the scan of what is below: a mark that comes after our look below
  * sets the summary again. */
 static bool clear(a8 *s)
@@ -133,8 +133,7 @@ static void scan_threads(struct kbi_board *b, uint32_t g, void (*found)(void *, 
 	if (!clear(&b->sum1[g]))
 		return;
 	for (uint32_t i = g << 6; i < (g + 1) << 6; i++)
-		/* acquire: partner is the release in kbi_board_mark */
-		if (a_load_acq(&kbi_notify[i]))
+		if (clear(&marks[i]))
 			found(arg, i);
 }
 

@@ -2,7 +2,7 @@
  *
  * Two roads. From VP to VP: a mailbox, one per ordered pair, single producer, single consumer, no RMW; a slot
  * carries the task (or its cell) and an 8-byte message, so that a wake-up and its message are ONE cache line on the
- * move. From anybody else, and when a mailbox is full: the board, a notification byte per thread and summary
+ * move. From anybody else, and when a mailbox is full: the board, a byte per thread and summary
  * bytes over them (64 threads a byte, 4,096, 262,144), marked bottom-up with plain release stores, idempotent,
  * any number of writers, no RMW; scanned top-down, so that detection costs O(events), not O(waiters).
  * Only the keeper of the domain reads mail, clears summaries and claims waiters. Model: model/board.pml.
@@ -33,9 +33,9 @@ struct kbi_mailbox {
 	uint32_t head_seen;
 };
 
-/* A VP's board: summaries over all threads' notification bytes. */
+/* A VP's board: summaries over all threads' marks. */
 struct kbi_board {
-	a8 *sum1;            /* [threads / 64] */
+	a8 *sum1;            /* [threads / 64]; what is marked below is common to all boards */
 	a8 *sum2;            /* [threads / 4096] */
 	a8 *sum3;            /* [threads / 262144], at most 64: one line */
 	struct kbi_mailbox *in; /* [number of VPs]: from each; NULL: too many VPs, the board serves alone */
@@ -47,9 +47,6 @@ struct kbi_board {
 	uint32_t peek_mask;
 	a32 marked KBI_ALIGNED(KBI_CACHE_LINE); /* something is marked: the one word a poll reads */
 };
-
-/* Notification bytes of all threads, by index; set by wakers, cleared by the thread's owner. */
-extern KBI_HIDDEN a8 *kbi_notify;
 
 /* 0 or ENOMEM: memory for boards over `threads` descriptors; the board of VP `self`. */
 int kbi_board_setup(uint32_t threads);
@@ -84,10 +81,10 @@ bool kbi_board_mail_any(const struct kbi_board *b, unsigned nvps);
 /* Consumer: takes one; only after kbi_mail_waiting. The task it is for; what was sent in *what. */
 struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, unsigned *kind, uint64_t *value);
 
-/* Any context: sets the thread's byte and marks it on the board. The caller fences afterwards and looks
+/* Any context: marks the thread on the board. The caller fences afterwards and looks
  * whether the VP sleeps. */
 void kbi_board_mark(struct kbi_board *b, uint32_t index);
-/* Keeper: calls found(arg, index) for each marked thread whose byte is set. */
+/* Keeper: calls found(arg, index) for each marked thread. */
 void kbi_board_scan(struct kbi_board *b, void (*found)(void *arg, uint32_t index), void *arg);
 
 #endif

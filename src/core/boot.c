@@ -97,7 +97,8 @@ static int adopt_main(struct kbi_vp *vp)
 		vp->tp = agent->tcb.tp;
 		vp->self_slot = (struct kbi_task **)((char *)vp->tp + kbi_self_offset);
 	} else {
-		t->task.bound = 0;
+		t->bound = 0;
+		kbi_task_set(&t->task, KBI_TASK_BOUND);
 		vp->self_slot = &kbi_self_tls;
 		kbi_body_native_tp(vp);
 	}

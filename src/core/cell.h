@@ -2,36 +2,51 @@
 #ifndef KBI_CELL_H
 #define KBI_CELL_H
 
+#include "core/descriptor.h"
 #include "core/spin.h"
-#include "core/task.h"
 
-/* A cell in memory that one thread owns: who delivers stores the value and sets the flag, then wakes the owner,
- * which clears the flag when it takes the value. From another VP the value travels in the same cache line as
- * the wake-up. The owner clears the flag by a plain store, so near values are stored only by who knows that
- * the owner waits on the domain it holds; all others use the far slot, whose word is a spin lock (bit 1) and
- * the flag (bit 0). A near value is not stored over a far one, so if both are there the far one is newer.
- * A value that came by mail to a waiter is not stored here but in the owner's descriptor (got), so that senders on
- * other VPs keep this line, which tells them where to send, and only the mail's line moves.
+/* A cell in memory that one thread owns: who delivers leaves the value in one of three places, then wakes the owner.
+ *  - handed: in the cell, where the owner waits for just this cell on a domain that the caller holds. The owner has said
+ *    so in `awaits`, and who hands clears that: a word of the line that a wake-up writes anyway, and no flag to be
+ *    looked at, set and cleared.
+ *  - given: in the owner's descriptor (got), where it waits for something else on a domain that the caller holds, or the
+ *    value came by mail: so senders on other VPs keep the cell's line, which tells them where to send, and only the
+ *    mail's line moves. One at a time.
+ *  - put: the far slot, for all others. Its word is a spin lock (bit 1) and says whether it is full (bit 0). What is
+ *    put is newer than what was given; nothing is handed while a far one waits that the owner has not seen.
  * Model: model/cell.pml. */
 struct kbi_cell {
 	struct kbi_task *owner;
 	a64 value;
-	a32 flag;
+	uint32_t unused;
 	a32 far;
 	a64 far_value;
 	uint32_t home; /* constant: VP the owner is bound to, plus 1; 0: not bound */
 };
 enum { KBI_CELL_FULL = 1, KBI_CELL_LOCK = 2 };
 
-/* near: the owner's state is WAITING on a domain that the caller holds. Inside np brackets. */
-static inline void kbi_cell_put(struct kbi_cell *c, uint64_t value, bool near)
+/* These two inside np brackets; t, the owner, is WAITING on a domain that the caller holds. Only if t->awaits == c. */
+static inline void kbi_cell_hand(struct kbi_cell *c, struct kbi_task *t, uint64_t value)
 {
-	if (kbi_likely(near && !a_load_rlx(&c->far))) {
-		a_store_rlx(&c->value, value);
-		/* release: partner is the acquire in the owner's look at the flag */
-		a_store_rel(&c->flag, 1);
-		return;
-	}
+	a_store_rlx(&c->value, value);
+	t->awaits = NULL;
+}
+
+/* Or t runs on the caller's VP. The cell itself is not touched, for its owner may have given it up by now.
+ * False: t has a message already. */
+static inline bool kbi_cell_give(struct kbi_cell *c, struct kbi_task *t, uint64_t value)
+{
+	if (kbi_task_is(t, KBI_TASK_MAIL))
+		return false;
+	kbi_task_set(t, KBI_TASK_MAIL);
+	kbi_thread_of(t)->got = c;
+	kbi_thread_of(t)->got_value = value;
+	return true;
+}
+
+/* Anybody, inside np brackets. */
+static inline void kbi_cell_put(struct kbi_cell *c, uint64_t value)
+{
 	kbi_spin_lock_bit(&c->far, KBI_CELL_LOCK);
 	a_store_rlx(&c->far_value, value);
 	/* release: partner is the acquire of the next to lock it */

@@ -36,11 +36,14 @@ struct kb_thread {
 	bool is_main : 1;
 	bool named : 1;
 	uint8_t unused : 4;
+	uint8_t reason;       /* enum kbi_wake_reason of the last claim */
+	uint8_t chat;         /* short runs after wakes from another VP, saturating */
 	/* line 2. Owner VP, or who holds its domain */
 	struct kbi_heap_node deadline KBI_ALIGNED(KBI_CACHE_LINE); /* in the VP's heap while it waits with one */
 	struct kbi_watch *watch;       /* the memory word it waits for, or NULL */
-	struct kbi_cell *got;          /* KBI_ARMED_MAIL: the cell a message came for, */
+	struct kbi_cell *got;          /* KBI_TASK_MAIL: the cell a message came for, */
 	uint64_t got_value;            /* and the message */
+	uint32_t bound;                /* KBI_TASK_BOUND: constant, to this VP */
 	/* line 3 */
 	char name[16];        /* empty unless named */
 	struct kbi_signals signals;
@@ -57,7 +60,7 @@ static inline struct kb_thread *kbi_thread_of(struct kbi_task *t)
 /* Offset of kbi_self_tls from the thread pointer: the same in all TLS blocks; set at boot. */
 extern KBI_HIDDEN ptrdiff_t kbi_self_offset;
 
-/* Memory for the table and the notification bytes; idempotent, any thread, before anything else. Aborts with a
+/* Memory for the table and the boards' marks; idempotent, any thread, before anything else. Aborts with a
  * message when there is no address space. */
 void kbi_descriptor_setup(void);
 /* By index, NULL where never used; the indices in use are below kbi_descriptor_limit(). */
@@ -95,8 +98,9 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 	t->task.tp = NULL;
 	t->task.vp = NULL;
 	a_store_rlx(&t->task.np, 1);
-	t->task.bound = -1;
-	t->task.reason = t->task.started = t->task.chat = t->task.armed = 0;
+	t->task.awaits = NULL;
+	a_store_rlx(&t->task.flags, KBI_TASK_NOT_BARE | KBI_TASK_NOT_STARTED);
+	a_store_rlx(&t->task.permit, 0);
 	a_store_rlx(&t->join, NULL);
 	t->stack = NULL;
 	t->keys = NULL;
@@ -105,6 +109,7 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 	t->stack_class = 0;
 	t->own_tls = t->user_stack = t->is_main = t->named = false;
 	t->unused = 0; /* so that nothing is read to write these */
+	t->reason = t->chat = 0;
 	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_NEW, 0));
 	return t;
 }

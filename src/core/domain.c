@@ -3,7 +3,7 @@
  * Why no wake-up is lost. The owner of a task is the VP in its state word. A wake on the owner VP, for a task
  * WAITING there, claims it: nobody else can. Any other wake is a message to the owner VP, and the owner reads
  * its messages only between tasks, that is, when none of its own tasks is half-way into its sleep. If the task
- * is awake there, the owner leaves a permit (its notification byte), which the task finds when it next sleeps
+ * is awake there, the owner leaves a permit (`permit`), which the task finds when it next sleeps
  * on that VP, in program order. If the task has left, the owner passes the message on. A task taken by another
  * VP at that very moment is caught by law 3 of task.h: permit, fence, look at the state again against new
  * state, fence, (later) look at the permit. Models: model/wait.pml, model/board.pml. */
@@ -32,7 +32,7 @@ void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w)
 	vp->watches = w;
 	a_store_rlx(&vp->n_watches, a_load_rlx(&vp->n_watches) + 1);
 	kbi_thread_of(w->task)->watch = w;
-	w->task->armed |= KBI_ARMED_WAIT;
+	kbi_task_set(w->task, KBI_TASK_TIMED);
 }
 
 static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
@@ -52,7 +52,7 @@ static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
 /* A waiter that has been claimed in dom runs here, unless it is bound. */
 static void ready(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, bool front)
 {
-	if (kbi_unlikely(t->bound >= 0 && me != dom))
+	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND) && me != dom))
 		kbi_vp_send(dom, t);
 	else
 		kbi_vp_push(me, t, front);
@@ -81,7 +81,7 @@ void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 		kbi_heap_remove(&dom->deadlines, &t->deadline);
 	if (t->watch)
 		watch_drop(dom, t);
-	t->task.armed &= (uint8_t)~KBI_ARMED_WAIT;
+	kbi_task_clear(&t->task, KBI_TASK_TIMED);
 }
 
 /* ---- deadlines ---------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 		kbi_heap_remove(&dom->deadlines, n);
 		/* it set its deadline and has not gone to sleep yet: it is this VP's running thread */
 		if (a_load_acq(&t->task.state) != dom->waiting_here) {
-			t->task.reason = KBI_WAKE_DEADLINE;
+			t->reason = KBI_WAKE_DEADLINE;
 			kbi_domain_wake_far(me, &t->task, false);
 			continue;
 		}
@@ -112,7 +112,7 @@ static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 static bool leave_permit(struct kbi_task *t, uint64_t st)
 {
 	/* release: partner is the acquire in kbi_wait_sleep and kbi_domain_claim */
-	a_store_rel(&kbi_notify[t->index], 1);
+	a_store_rel(&t->permit, 1);
 	a_fence_sc(); /* partner: law 3, the fence of who takes the task from a shared place */
 	return a_load_acq(&t->state) == st;
 }
@@ -122,7 +122,7 @@ static bool pull(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, boo
 {
 	bool mine;
 
-	if (t->bound >= 0 || !kbi_vp_hold(home))
+	if (kbi_task_is(t, KBI_TASK_BOUND) || !kbi_vp_hold(home))
 		return false;
 	mine = a_load_acq(&t->state) == home->waiting_here;
 	if (mine) {
@@ -140,7 +140,7 @@ void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t,
 {
 	if (kbi_unlikely(!kbi_mail_post(&home->board, me->id, t, what, kind, value))) {
 		if (kind & KBI_MAIL_CELL)
-			kbi_cell_put(what, value, false);
+			kbi_cell_put(what, value);
 		kbi_board_mark(&home->board, t->index);
 	}
 	/* fence: partner is the sleeper's in agent.c: it publishes doze, fences, looks at its mail */
@@ -183,7 +183,7 @@ KBI_NOINLINE void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, boo
 	}
 }
 
-/* From a kernel thread that is no VP: the byte first, then the home's board. */
+/* From a kernel thread that is no VP: the permit first, then the home's board. */
 void kbi_domain_wake_from_outside(struct kbi_task *t)
 {
 	uint64_t st;
@@ -192,8 +192,9 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 		kbi_foreign_wake(t);
 		return;
 	}
-	a_store_rel(&kbi_notify[t->index], 1);
-	a_fence_sc(); /* the byte before the home is read: who changes its home looks at its byte afterwards (law 3) */
+	/* release: as in leave_permit */
+	a_store_rel(&t->permit, 1);
+	a_fence_sc(); /* the permit before the home is read: who changes its home looks at its permit afterwards (law 3) */
 	st = a_load_acq(&t->state);
 	switch (kbi_state_kind(st)) {
 	case KBI_TASK_FREE:
@@ -214,12 +215,12 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, unsigned from, bool front)
 {
 	kbi_domain_claim(dom, t, KBI_WAKE_PERMIT);
-	if (me->cur || t->bound >= 0) {
+	if (me->cur || kbi_task_is(t, KBI_TASK_BOUND)) {
 		ready(me, dom, t, front);
 		return;
 	}
-	if (t->chat >= 4 && !a_load_rlx(&kbi_vps[from]->doze)) {
-		t->chat = 0;
+	if (kbi_thread_of(t)->chat >= 4 && !a_load_rlx(&kbi_vps[from]->doze)) {
+		kbi_thread_of(t)->chat = 0;
 		kbi_vp_send(kbi_vps[from], t);
 		return;
 	}
@@ -232,12 +233,7 @@ static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_tas
  * cell itself is not touched, for its owner may have given it up by now. */
 static bool put_got(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, uint64_t st, void *cell, uint64_t value)
 {
-	if ((st != dom->waiting_here && (me != dom || st != dom->running_here)) || (t->armed & KBI_ARMED_MAIL))
-		return false;
-	t->armed |= KBI_ARMED_MAIL;
-	kbi_thread_of(t)->got = cell;
-	kbi_thread_of(t)->got_value = value;
-	return true;
+	return (st == dom->waiting_here || (me == dom && st == dom->running_here)) && kbi_cell_give(cell, t, value);
 }
 
 static void mail_one(struct kbi_vp *me, struct kbi_vp *dom, unsigned from)
@@ -251,7 +247,7 @@ static void mail_one(struct kbi_vp *me, struct kbi_vp *dom, unsigned from)
 	/* acquire: partner is the store of WAITING; the context is saved */
 	st = a_load_acq(&t->state);
 	if ((kind & KBI_MAIL_CELL) && !put_got(me, dom, t, st, what, value))
-		kbi_cell_put(what, value, false);
+		kbi_cell_put(what, value);
 	if (st == dom->waiting_here)
 		resume_by_mail(me, dom, t, from, kind & KBI_MAIL_NEXT);
 	else

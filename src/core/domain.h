@@ -35,13 +35,13 @@ bool kbi_domain_watch_changed(const struct kbi_watch *w);
 
 static inline void kbi_domain_claim(struct kbi_vp *dom, struct kbi_task *t, enum kbi_wake_reason reason)
 {
-	if (kbi_unlikely(t->armed & KBI_ARMED_WAIT)) {
+	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_TIMED))) {
 		kbi_domain_disarm(dom, kbi_thread_of(t));
-		t->reason = (uint8_t)reason;
+		kbi_thread_of(t)->reason = (uint8_t)reason;
 	}
 	/* acquire: partner is the waker's release store of the byte; a byte left set is a later permit */
-	if (kbi_unlikely(a_load_rlx(&kbi_notify[t->index])))
-		a_xchg_acq(&kbi_notify[t->index], 0);
+	if (kbi_unlikely(!a_zero8_rlx(&t->permit)))
+		a_xchg_acq(&t->permit, 0);
 }
 
 /* A wake-up, wherever t is. front: it should run next. */

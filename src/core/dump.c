@@ -105,7 +105,7 @@ static void backtrace_of(int fd, const struct kb_thread *t)
 {
 	uintptr_t pc, fp, low, high;
 
-	if (!t->task.started || !where(&t->task.ctx, &pc, &fp))
+	if (kbi_task_is(&t->task, KBI_TASK_NOT_STARTED) || !where(&t->task.ctx, &pc, &fp))
 		return;
 	stack_range(t, &low, &high);
 	for (unsigned n = 0; n < FRAMES && pc; n++) {
@@ -132,7 +132,7 @@ static void thread(int fd, const struct kb_thread *t)
 	else
 		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, t->name, state_name(k), kbi_state_vp(st),
 		     kbi_heap_holds(&t->deadline) ? ", with a deadline" : "", t->watch ? ", watching a word" : "",
-		     t->task.bound >= 0 ? ", bound" : "");
+		     kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
 	if (k == KBI_TASK_WAITING || k == KBI_TASK_READY)
 		backtrace_of(fd, t);
 }

@@ -64,7 +64,7 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 {
 	struct kb_thread *t = kbi_thread_of(self);
 
-	self->reason = KBI_WAKE_PERMIT;
+	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
 	for (;;) {
 		uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
 		struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
@@ -75,7 +75,7 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 		if (now >= deadline)
 			return ETIMEDOUT;
 		if (kbi_sys_futex_wait(&t->futex, 0, deadline == UINT64_MAX ? NULL : &left) == -EINTR) {
-			self->reason = KBI_WAKE_HANDLER;
+			kbi_thread_of(self)->reason = KBI_WAKE_HANDLER;
 			return 0;
 		}
 	}

@@ -19,11 +19,15 @@ static inline bool kbi_run_attention(const struct kbi_vp *vp)
 	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) || kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown));
 }
 
+/* Once between two tasks. */
+static inline bool kbi_run_is_look_due(struct kbi_vp *vp)
+{
+	return kbi_unlikely(a_own_dec(&vp->countdown)) || kbi_run_attention(vp);
+}
+
 static inline void kbi_run_look_if_due(struct kbi_vp *vp)
 {
-	bool due = a_own_dec(&vp->countdown);
-
-	if (kbi_unlikely(due || kbi_run_attention(vp)))
+	if (kbi_unlikely(kbi_run_is_look_due(vp)))
 		kbi_run_look(vp);
 }
 
@@ -113,7 +117,7 @@ static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task
 	struct kbi_ctx *load = &vp->agent_ctx;
 	void *tp = vp->tp;
 
-	if (kbi_unlikely(!t) || (kbi_unlikely(!t->started) && !kbi_run_start(vp, t))) {
+	if (kbi_unlikely(!t) || (kbi_unlikely(kbi_task_is(t, KBI_TASK_NOT_STARTED)) && !kbi_run_start(vp, t))) {
 		vp->cur = NULL;
 		t = NULL;
 	} else {
@@ -137,6 +141,19 @@ static inline const struct kbi_san *kbi_run_san(const struct kbi_vp *vp)
 	return vp->cur ? &vp->cur->san : &vp->agent_san;
 }
 
+/* The running task `self`, light, gives up vp to another light one that has run before. Contract as below. */
+KBI_SWITCHES static inline __attribute__((always_inline)) void
+kbi_run_switch_bare(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next, void *(*after)(void *), void *arg)
+{
+	void *saved = NULL;
+
+	kbi_run_enter(vp, next);
+	*vp->self_slot = next;
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	kbi_ctx_switch_bare(&self->ctx, &next->ctx, after, arg);
+	kbi_san_arrive(saved);
+}
+
 /* The running task `self` (already WAITING, READY in a queue, ...) gives up vp to `next`, which the caller owns;
  * NULL: to the agent. Returns when self is resumed, perhaps elsewhere. after(arg) runs once self's context is
  * saved. */
@@ -148,12 +165,8 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	uint64_t fp;
 
 	/* in a few instructions from one light thread to another that has run before */
-	if (kbi_likely(next && (next->started & KBI_STARTED_BARE) && (self->started & KBI_STARTED_BARE))) {
-		kbi_run_enter(vp, next);
-		*vp->self_slot = next;
-		kbi_san_depart(&saved, kbi_run_san(vp));
-		kbi_ctx_switch_bare(&self->ctx, &next->ctx, after, arg);
-		kbi_san_arrive(saved);
+	if (kbi_likely(next && !kbi_task_is(next, KBI_TASK_NOT_BARE) && !kbi_task_is(self, KBI_TASK_NOT_BARE))) {
+		kbi_run_switch_bare(vp, self, next, after, arg);
 		return;
 	}
 	fp = self->tp ? kbi_fp_get() : vp->fp;
@@ -166,6 +179,9 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
 }
+
+/* The same, not in line. */
+KBI_SWITCHES void kbi_run_switch_other(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next);
 
 /* The same for a `next` that has never run and has its stack: it is entered there at once. */
 KBI_SWITCHES static inline __attribute__((always_inline)) void

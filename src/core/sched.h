@@ -65,7 +65,7 @@ struct kbi_sched {
 	/* Removes this READY(s) task from s's queue if that is possible and nobody else has it: true. */
 	bool (*take)(struct kbi_sched_vp *s, struct kbi_task *t);
 	/* Exchanges tasks with other VPs according to `why`; fills *wake. Returns how many tasks came in. Tasks
-	 * bound to s (t->bound >= 0) are never given away. */
+	 * bound to s (KBI_TASK_BOUND) are never given away. */
 	unsigned (*poll)(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake);
 	/* Any VP: tasks wait that were given to s and that only s can take. A hint. NULL: others can take all. */
 	bool (*arrived)(const struct kbi_sched_vp *s);

@@ -198,7 +198,7 @@ static void lb2_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 
 	if (front)
 		kbi_pq_prepend(&s->pq, t);
-	else if (t->bound >= 0 || s->pq.n - s->pq.bound < q->capacity || !kbi_waiver_put(&q->waiver, t, s->id))
+	else if (kbi_task_is(t, KBI_TASK_BOUND) || s->pq.n - s->pq.bound < q->capacity || !kbi_waiver_put(&q->waiver, t, s->id))
 		kbi_pq_append(&s->pq, t);
 	else
 		s->given++;

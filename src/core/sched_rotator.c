@@ -221,11 +221,11 @@ static struct kbi_packet pack(struct kbi_sched_vp *s, struct kbi_task **at, unsi
 	struct kbi_task *t = *at, *before, *last = NULL;
 	struct kbi_packet p = { .n = 0 };
 
-	while (t && t->bound >= 0)
+	while (t && kbi_task_is(t, KBI_TASK_BOUND))
 		t = t->next;
 	p.head = t;
 	before = t ? t->prev : NULL;
-	for (; t && t->bound < 0 && p.n < n; t = t->next, p.n++) {
+	for (; t && !kbi_task_is(t, KBI_TASK_BOUND) && p.n < n; t = t->next, p.n++) {
 		/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
 		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to));
 		last = t;

@@ -140,7 +140,7 @@ static void paper_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 
 	if (front)
 		kbi_pq_prepend(&s->pq, t);
-	else if (t->bound >= 0 || s->pq.n - s->pq.bound < p->capacity || !waive(s, p, t))
+	else if (kbi_task_is(t, KBI_TASK_BOUND) || s->pq.n - s->pq.bound < p->capacity || !waive(s, p, t))
 		kbi_pq_append(&s->pq, t);
 }
 

@@ -50,7 +50,7 @@ static void steal_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 	if (front) {
 		kbi_pq_prepend(&s->pq, t);
 		p->free_turns = 0;
-	} else if (t->bound >= 0) {
+	} else if (kbi_task_is(t, KBI_TASK_BOUND)) {
 		kbi_pq_append(&s->pq, t);
 	} else if (!kbi_deque_put(&p->deque, t)) {
 		kbi_pq_append(&s->pq, t);
@@ -155,7 +155,7 @@ static bool expose(struct kbi_sched_vp *s, unsigned keep)
 
 	for (; t && s->pq.n - s->pq.bound > keep; t = before) {
 		before = t->prev;
-		if (t->bound >= 0)
+		if (kbi_task_is(t, KBI_TASK_BOUND))
 			continue;
 		if (!kbi_deque_room(deque_of(s)))
 			return false;

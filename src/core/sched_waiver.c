@@ -8,7 +8,7 @@ unsigned kbi_waiver_spill(struct kbi_waiver *w, struct kbi_sched_vp *s, unsigned
 
 	for (; t && s->pq.n - s->pq.bound > keep; t = before) {
 		before = t->prev;
-		if (t->bound >= 0)
+		if (kbi_task_is(t, KBI_TASK_BOUND))
 			continue;
 		if (!kbi_ring_room(&w->head, w->put, KBI_WAIVER_SLOTS))
 			break;

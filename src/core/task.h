@@ -47,37 +47,62 @@ struct kbi_task {
 	struct kbi_task *prev; /* in a Protect Queue only */
 	a64 state;             /* kind << 32 | vp; written by the owner, read by all */
 	struct kbi_vp *vp;     /* RUNNING: the VP it runs on, set at each resume */
+	struct kbi_cell *awaits; /* WAITING: the cell it waits for; NULL again: its message is there, core/cell.h */
 	uint32_t index;        /* constant: place in the descriptor table and on the boards */
-	a32 np;                /* no-preempt count; written by the task itself, read by a signal on it */
-	int32_t bound;         /* VP it is bound to, -1 free */
-	uint8_t reason;        /* enum kbi_wake_reason of the last claim */
-	uint8_t started;       /* KBI_STARTED_ bits; 0: it has no stack and no context yet */
-	uint8_t chat;          /* short runs after wakes from another VP, saturating */
-	uint8_t armed;         /* KBI_ARMED_ bits */
+	a16 np;                /* no-preempt count; written by the task itself, read by a signal on it */
+	union {
+		struct {
+			a8 flags;  /* KBI_TASK_ bits */
+			a8 permit; /* of a wake-up; set by any VP, taken by the task, core/wait.h */
+		};
+		a16 hindrance; /* both, for one look at all that may keep it from going to sleep at once */
+	};
 };
 
-enum {
-	KBI_STARTED = 1,
-	KBI_STARTED_BARE = 2, /* and has no tp: a switch between two such loads a context and nothing else */
+_Static_assert(sizeof(struct kbi_task) <= KBI_CACHE_LINE, "what each switch and wake-up touches is one line");
+
+/* What is set keeps the task from a short way. */
+enum kbi_task_flag {
+	KBI_TASK_NOT_BARE = 1, /* it has a tp, or has not run yet: more than a context is to be loaded */
+	KBI_TASK_NOT_STARTED = 2, /* it has no stack and no context yet */
+	KBI_TASK_TIMED = 4,    /* it has a deadline in the heap or watches a word */
+	KBI_TASK_MAIL = 8,     /* a cell's message is in the descriptor (got) */
+	KBI_TASK_BOUND = 16,   /* to a VP */
 };
 
-enum {
-	KBI_ARMED_WAIT = 1, /* has a deadline in the heap or watches a word */
-	KBI_ARMED_MAIL = 2, /* a cell's message is in the descriptor */
-};
+/* Written by the owner with plain stores; others look at NOT_STARTED only. */
+static inline bool kbi_task_is(const struct kbi_task *t, unsigned flags)
+{
+	return a_any8_rlx(&t->flags, (uint8_t)flags);
+}
+
+static inline void kbi_task_set(struct kbi_task *t, unsigned flags)
+{
+	a_store_rlx(&t->flags, (uint8_t)(a_load_rlx(&t->flags) | flags));
+}
+
+static inline void kbi_task_clear(struct kbi_task *t, unsigned flags)
+{
+	a_store_rlx(&t->flags, (uint8_t)(a_load_rlx(&t->flags) & ~flags));
+}
 
 /* HANDLER: a FOREIGN one's futex was ended by a signal handler. */
 enum kbi_wake_reason { KBI_WAKE_PERMIT, KBI_WAKE_DEADLINE, KBI_WAKE_WATCH, KBI_WAKE_HANDLER };
 
-static inline void kbi_task_set_started(struct kbi_task *t)
+/* One of these flags is set, or it has a permit. */
+static inline bool kbi_task_is_hindered(const struct kbi_task *t, unsigned flags)
 {
-	__atomic_store_n(&t->started, KBI_STARTED | (t->tp ? 0 : KBI_STARTED_BARE), __ATOMIC_RELAXED);
+	union {
+		uint8_t byte[2];
+		uint16_t both;
+	} looked_for = { { (uint8_t)flags, 0xff } };
+
+	return a_load_rlx(&t->hindrance) & looked_for.both;
 }
 
-/* From elsewhere than its owner VP: true some time ago, perhaps. */
-static inline bool kbi_task_peek_started(const struct kbi_task *t)
+static inline void kbi_task_set_started(struct kbi_task *t)
 {
-	return __atomic_load_n(&t->started, __ATOMIC_RELAXED) != 0;
+	kbi_task_clear(t, t->tp ? KBI_TASK_NOT_STARTED : KBI_TASK_NOT_STARTED | KBI_TASK_NOT_BARE);
 }
 
 #define KBI_STATE(kind, vp) ((uint64_t)(kind) << 32 | (uint32_t)(vp))
@@ -118,7 +143,7 @@ static inline void kbi_pq_append(struct kbi_pq *q, struct kbi_task *t)
 		q->head = t;
 	q->tail = t;
 	q->n++;
-	if (kbi_unlikely(t->bound >= 0))
+	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND)))
 		q->bound++;
 }
 
@@ -132,7 +157,7 @@ static inline void kbi_pq_prepend(struct kbi_pq *q, struct kbi_task *t)
 		q->tail = t;
 	q->head = t;
 	q->n++;
-	if (kbi_unlikely(t->bound >= 0))
+	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND)))
 		q->bound++;
 }
 
@@ -147,7 +172,7 @@ static inline void kbi_pq_remove(struct kbi_pq *q, struct kbi_task *t)
 	else
 		q->tail = t->prev;
 	q->n--;
-	if (kbi_unlikely(t->bound >= 0))
+	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND)))
 		q->bound--;
 }
 
@@ -166,7 +191,7 @@ static inline struct kbi_task *kbi_pq_pop(struct kbi_pq *q)
 		q->tail = NULL;
 	}
 	q->n--;
-	if (kbi_unlikely(t->bound >= 0))
+	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND)))
 		q->bound--;
 	return t;
 }
@@ -176,7 +201,7 @@ static inline struct kbi_task *kbi_pq_turn(struct kbi_pq *q, struct kbi_task *se
 {
 	struct kbi_task *t = q->head, *next = t->next;
 
-	if (kbi_unlikely(!next || (t->bound & self->bound) >= 0)) {
+	if (kbi_unlikely(!next || kbi_task_is(t, KBI_TASK_BOUND) || kbi_task_is(self, KBI_TASK_BOUND))) {
 		kbi_pq_append(q, self);
 		return kbi_pq_pop(q);
 	}

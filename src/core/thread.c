@@ -130,6 +130,12 @@ static inline int promise_stack(struct kb_thread *t, const struct kbi_thread_att
 	return get_stack(t, a, vp);
 }
 
+static KBI_NOINLINE void bind(struct kb_thread *t, unsigned vp)
+{
+	t->bound = vp;
+	kbi_task_set(&t->task, KBI_TASK_BOUND);
+}
+
 static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
 {
 	int e = promise_stack(t, a, vp);
@@ -143,7 +149,7 @@ static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, 
 			kbi_run_adopt_block(t);
 	}
 	if (a->bound >= 0)
-		t->task.bound = (int32_t)((unsigned)a->bound % kbi_vp_n);
+		bind(t, (unsigned)a->bound % kbi_vp_n);
 	if (a->detached)
 		a_store_rlx(&t->join, DETACHED);
 	t->posix = a->posix;
@@ -155,16 +161,14 @@ static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, 
 static KBI_NOINLINE void launch_elsewhere(struct kb_thread *t)
 {
 	static a32 turn;
-	int to = t->task.bound;
+	unsigned to = kbi_task_is(&t->task, KBI_TASK_BOUND) ? t->bound : a_add_rlx(&turn, 1) % kbi_vp_n;
 
-	if (to < 0)
-		to = (int)(a_add_rlx(&turn, 1) % kbi_vp_n);
 	kbi_vp_send(kbi_vps[to], &t->task);
 }
 
 static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 {
-	if (kbi_likely(vp && (t->task.bound < 0 || (unsigned)t->task.bound == vp->id)))
+	if (kbi_likely(vp && (!kbi_task_is(&t->task, KBI_TASK_BOUND) || t->bound == vp->id)))
 		kbi_vp_push(vp, &t->task, false);
 	else
 		launch_elsewhere(t);
@@ -341,7 +345,7 @@ static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 		return NULL;
 	if (a_load_acq(&joiner->state) != vp->waiting_here)
 		return NULL;
-	if (kbi_unlikely(joiner->armed | a_load_rlx(&kbi_notify[joiner->index])))
+	if (kbi_unlikely(kbi_task_is(joiner, KBI_TASK_TIMED) || a_load_rlx(&joiner->permit)))
 		kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
 	/* release: partner is the acquire in has_ended. It has a joiner, so no other joiner or detacher changes it, and
 	 * the joiner can no longer give up: it is claimed. */
@@ -447,7 +451,7 @@ static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t,
 KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
 {
 	/* acquire: nothing to see, our own VP wrote it if it is what we want; it may be stolen until it is taken */
-	if (a_load_acq(&t->task.state) != vp->ready_here || kbi_task_peek_started(&t->task))
+	if (a_load_acq(&t->task.state) != vp->ready_here || !kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
 		return;
 	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
 		return;

@@ -27,15 +27,15 @@ KBI_NOINLINE int kbi_timer_sleep(struct kbi_task *self, uint64_t deadline)
 	kbi_np_enter(self);
 	vp = self->vp;
 	kbi_heap_insert(&vp->deadlines, &kbi_thread_of(self)->deadline, deadline);
-	self->armed |= KBI_ARMED_WAIT;
+	kbi_task_set(self, KBI_TASK_TIMED);
 	if (deadline < a_load_rlx(&vp->next_deadline))
 		a_store_rlx(&vp->next_deadline, deadline);
-	self->reason = KBI_WAKE_PERMIT;
+	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
 	kbi_wait_sleep(self);
 	/* a permit was pending: it did not sleep, so nobody claimed it, and it has not moved */
-	if (self->armed & KBI_ARMED_WAIT)
+	if (kbi_task_is(self, KBI_TASK_TIMED))
 		kbi_domain_disarm(vp, kbi_thread_of(self));
-	e = self->reason == KBI_WAKE_DEADLINE ? ETIMEDOUT : 0;
+	e = kbi_thread_of(self)->reason == KBI_WAKE_DEADLINE ? ETIMEDOUT : 0;
 	kbi_np_leave(self);
 	return e;
 }

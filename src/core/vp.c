@@ -45,7 +45,7 @@ static struct kbi_vp *sleeper(struct kbi_vp *vp)
  * Tasks that cost less than their move stay here, but for a few now and then that are a sample: fine_skip. */
 void kbi_vp_share(struct kbi_vp *vp)
 {
-	unsigned n = vp->s->pq.n - vp->s->pq.bound + (vp->first && vp->first->bound < 0);
+	unsigned n = vp->s->pq.n - vp->s->pq.bound + (vp->first && !kbi_task_is(vp->first, KBI_TASK_BOUND));
 	struct kbi_vp *w;
 
 	if (!vp->sched->private_ready)

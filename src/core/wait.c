@@ -67,18 +67,21 @@ static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 	}
 	st = a_load_acq(&t->state);
 	if (kbi_likely(st == vp->waiting_here)) {
+		if (t->awaits == c)
+			kbi_cell_hand(c, t, value);
 		/* what came by mail is older: the far slot, which is newer than that, must take it then */
-		kbi_cell_put(c, value, !(t->armed & KBI_ARMED_MAIL));
+		else if (a_load_rlx(&c->far) || !kbi_cell_give(c, t, value))
+			kbi_cell_put(c, value);
 		kbi_domain_claim(vp, t, KBI_WAKE_PERMIT);
 		kbi_vp_push(vp, t, false);
 		return;
 	}
 	home = kbi_state_kind(st) == KBI_TASK_WAITING ? kbi_vps[kbi_state_vp(st)] : vp;
-	if (home != vp && (t->bound >= 0 || a_load_rlx(&home->keeper) == KBI_KEEPER_SELF)) {
+	if (home != vp && (kbi_task_is(t, KBI_TASK_BOUND) || a_load_rlx(&home->keeper) == KBI_KEEPER_SELF)) {
 		kbi_domain_post(vp, home, t, c, KBI_MAIL_CELL, value);
 		return;
 	}
-	kbi_cell_put(c, value, false);
+	kbi_cell_put(c, value);
 	kbi_domain_wake_far(vp, t, false);
 }
 
@@ -95,7 +98,7 @@ void kbi_wait_deliver_from_outside(struct kbi_cell *c, uint64_t value)
 	struct kbi_task *self = kbi_self();
 
 	kbi_np_enter(self);
-	kbi_cell_put(c, value, false);
+	kbi_cell_put(c, value);
 	kbi_domain_wake_from_outside(c->owner);
 	kbi_np_leave(self);
 }

@@ -39,14 +39,14 @@ void kbi_wait_deliver_from_outside(struct kbi_cell *c, uint64_t value);
  * thread alone inside. Nest freely; the count belongs to the thread and travels with it. */
 static inline void kbi_np_enter(struct kbi_task *self)
 {
-	a_own_inc(&self->np);
+	a_own_inc16(&self->np);
 	kbi_compiler_barrier();
 }
 
 static inline void kbi_np_leave(struct kbi_task *self)
 {
 	kbi_compiler_barrier();
-	a_own_dec(&self->np);
+	a_own_dec16(&self->np);
 }
 
 /* ---- the fast ways, for functions that have them in line: each instruction of a rendezvous counts ---- */
@@ -61,8 +61,8 @@ kbi_wait_sleep_on(struct kbi_vp *vp, struct kbi_task *self)
 	 * source before the context is saved: self could be claimed, queued and given away without one. */
 	kbi_run_look_if_due(vp);
 	/* acquire: partner is the release of who set it */
-	if (kbi_unlikely(!a_zero8_rlx(&kbi_notify[self->index])))
-		if (a_xchg_acq(&kbi_notify[self->index], 0))
+	if (kbi_unlikely(!a_zero8_rlx(&self->permit)))
+		if (a_xchg_acq(&self->permit, 0))
 			return false;
 	/* release: partner is the acquire of who reads WAITING to claim it while this VP sleeps. The context is
 	 * not saved yet, but only this VP, or who takes its domain when it is idle, may resume us. */
@@ -72,16 +72,16 @@ kbi_wait_sleep_on(struct kbi_vp *vp, struct kbi_task *self)
 	return true;
 }
 
-/* The common case in line, without a call: the owner waits here, no idle VP need be told. */
+/* The common case in line, without a call: the owner waits here for this cell, no idle VP need be told. Its permit, if
+ * it has one, is not looked at: it will find it when it next sleeps. */
 static inline bool kbi_wait_deliver_here(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 {
 	struct kbi_task *t = c->owner;
 
-	if (kbi_unlikely(c->home || a_load_acq(&t->state) != vp->waiting_here || !a_zero32_rlx(&c->far) || t->armed ||
-			 !a_zero8_rlx(&kbi_notify[t->index]) || !kbi_vp_content(vp)))
+	/* acquire: as in kbi_domain_wake */
+	if (kbi_unlikely(a_load_acq(&t->state) != vp->waiting_here || t->awaits != c || !kbi_vp_content(vp)))
 		return false;
-	a_store_rlx(&c->value, value);
-	a_store_rlx(&c->flag, 1);
+	kbi_cell_hand(c, t, value);
 	kbi_vp_enqueue_here(vp, t, false);
 	return true;
 }

@@ -274,9 +274,9 @@ KBI_POSIX_API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 /* A kernel thread's futex was ended by a handler; asked once. */
 static int ended_by_handler(struct kbi_task *self)
 {
-	if (self->reason != KBI_WAKE_HANDLER)
+	if (kbi_thread_of(self)->reason != KBI_WAKE_HANDLER)
 		return 0;
-	self->reason = KBI_WAKE_PERMIT;
+	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
 	return EINTR;
 }
 

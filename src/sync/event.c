@@ -38,10 +38,10 @@ int kb_event_init(kb_event_t *ev, kb_thread_t owner)
 	struct kbi_task *t = owner ? &owner->task : kbi_waitq_self();
 
 	/* a message for an event that was at this address before, and was never taken */
-	if (kbi_unlikely(t->armed & KBI_ARMED_MAIL) && t == kbi_self_raw() && kbi_thread_of(t)->got == kbi_event_cell(ev))
-		t->armed &= (uint8_t)~KBI_ARMED_MAIL;
+	if (t == kbi_self_raw() && kbi_task_is(t, KBI_TASK_MAIL) && kbi_thread_of(t)->got == kbi_event_cell(ev))
+		kbi_task_clear(t, KBI_TASK_MAIL);
 	*ev = (kb_event_t){ .owner = t };
-	kbi_event_cell(ev)->home = (uint32_t)(t->bound + 1);
+	kbi_event_cell(ev)->home = kbi_task_is(t, KBI_TASK_BOUND) ? kbi_thread_of(t)->bound + 1 : 0;
 	return 0;
 }
 
@@ -61,50 +61,100 @@ void kb_event_notify(kb_event_t *ev, uint64_t value)
 		kbi_wait_deliver_slow(self, c, value);
 }
 
+/* Also for who has waited for the cell and was woken without a message for it. */
 static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 {
 	struct kbi_task *self = kbi_waitq_self();
 
 	if (!is_owner(ev, self))
 		return EPERM;
+	self->awaits = NULL;
 	while (!kbi_event_pending(ev, self))
 		kbi_wait_sleep(self);
 	return give(ev, self, value);
 }
 
-/* The common case in line: nothing is there yet, it sleeps once and finds a near message. What it needs afterwards is
- * kept in memory, for the switch loses all registers. */
-KBI_SWITCHER int kb_event_wait(kb_event_t *ev, uint64_t *value)
+/* What a waiter needs when it goes on. The switch loses all registers, so it is kept in memory. */
+struct kept {
+	struct kbi_cell *c;
+	uint64_t *value;
+	struct kbi_task *self;
+};
+
+/* self goes on: the message was handed to it, or it was woken for something else. Inside np brackets, which it leaves. */
+static inline int go_on(const struct kept *k)
 {
-	struct {
-		struct kbi_cell *c;
-		uint64_t *value;
-	} kept = { kbi_event_cell(ev), value };
-	struct kbi_task *self = kbi_self_raw();
-	struct kbi_cell *c = kept.c;
+	struct kbi_cell *c = k->c;
+	struct kbi_task *self = k->self;
+	uint64_t *value = k->value;
+
+	kbi_np_leave(self);
+	if (kbi_unlikely(self->awaits != NULL))
+		return wait_slow((kb_event_t *)c, value);
+	/* acquire is not needed: the value comes with the wake-up */
+	if (kbi_likely(value != NULL))
+		*value = a_load_rlx(&c->value);
+	return 0;
+}
+
+/* Own TLS; or there is something to be looked at first. */
+static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+{
+	struct kept kept = { c, value, self };
 
 	__asm__ volatile("" : "+m"(kept));
-	if (kbi_unlikely(!self || c->owner != self || (self->armed & KBI_ARMED_MAIL)))
-		return wait_slow(ev, value);
-	/* a far message is wait_slow's matter */
-	if (kbi_likely(a_zero32_rlx(&c->flag) && a_zero32_rlx(&c->far))) {
-		kbi_np_enter(self);
-		if (kbi_unlikely(!self->vp) || kbi_unlikely(!kbi_wait_sleep_on(self->vp, self))) {
-			kbi_np_leave(self);
-			return wait_slow((kb_event_t *)kept.c, kept.value);
-		}
-		kbi_np_leave(kbi_self_raw());
+	if (kbi_unlikely(c->owner != self || !self->vp || kbi_task_is(self, KBI_TASK_MAIL) || !a_zero32_rlx(&c->far)))
+		return wait_slow((kb_event_t *)c, value);
+	kbi_np_enter(self);
+	self->awaits = c;
+	if (kbi_unlikely(!kbi_wait_sleep_on(self->vp, self))) {
+		kbi_np_leave(self);
+		return wait_slow((kb_event_t *)c, value);
 	}
-	c = kept.c;
-	value = kept.value;
-	/* acquire is not needed: a near value comes with the wake-up. Nor can mail be there beside it: it is not taken
-	 * between the claim and here */
-	if (kbi_unlikely(a_zero32_rlx(&c->flag) || !a_zero32_rlx(&c->far)))
-		return wait_slow((kb_event_t *)kept.c, value);
-	if (value)
-		*value = a_load_rlx(&c->value);
-	a_store_rlx(&c->flag, 0);
-	return 0;
+	return go_on(&kept);
+}
+
+/* Something is to be looked at between two tasks. Inside np brackets, which it leaves. */
+static KBI_NOINLINE int wait_looking(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+{
+	kbi_run_look(self->vp);
+	kbi_np_leave(self);
+	return wait_other(c, value, self);
+}
+
+/* The common case in line: self, light, finds nothing there, sleeps, and is handed a message. */
+static KBI_SWITCHER int wait_bare(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+{
+	struct kept kept = { c, value, self };
+	struct kbi_vp *vp = self->vp;
+	struct kbi_task *next;
+
+	__asm__ volatile("" : "+m"(kept));
+	kbi_np_enter(self);
+	/* what it finds is a permit or a message: it is looked for again then */
+	if (kbi_unlikely(kbi_run_is_look_due(vp)))
+		return wait_looking(c, value, self);
+	self->awaits = c;
+	/* release: as in kbi_wait_sleep_on */
+	a_store_rel(&self->state, vp->waiting_here);
+	next = kbi_vp_pop(vp);
+	if (kbi_likely(next && !kbi_task_is(next, KBI_TASK_NOT_BARE)))
+		kbi_run_switch_bare(vp, self, next, NULL, NULL);
+	else
+		kbi_run_switch_other(vp, self, next);
+	return go_on(&kept);
+}
+
+int kb_event_wait(kb_event_t *ev, uint64_t *value)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kbi_cell *c = kbi_event_cell(ev);
+
+	/* an event has an owner: self is not NULL behind the first question */
+	if (kbi_unlikely(c->owner != self) || kbi_unlikely(kbi_task_is_hindered(self, KBI_TASK_NOT_BARE | KBI_TASK_MAIL)) ||
+	    kbi_unlikely(!a_zero32_rlx(&c->far)))
+		return wait_other(c, value, self);
+	return wait_bare(c, value, self);
 }
 
 int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)

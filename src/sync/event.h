@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof(struct kbi_cell) <= sizeof(kb_event_t), "an event is a cell");
 _Static_assert(offsetof(struct kbi_cell, value) == offsetof(kb_event_t, value), "an event is a cell");
-_Static_assert(offsetof(struct kbi_cell, flag) == offsetof(kb_event_t, flag), "an event is a cell");
+_Static_assert(offsetof(struct kbi_cell, far) == offsetof(kb_event_t, far), "an event is a cell");
 
 static inline struct kbi_cell *kbi_event_cell(kb_event_t *ev)
 {
@@ -23,28 +23,27 @@ static inline bool kbi_event_pending(kb_event_t *ev, struct kbi_task *self)
 {
 	struct kbi_cell *c = kbi_event_cell(ev);
 
-	if (kbi_unlikely(self->armed & KBI_ARMED_MAIL) && kbi_thread_of(self)->got == c)
+	if (kbi_task_is(self, KBI_TASK_MAIL) && kbi_thread_of(self)->got == c)
 		return true;
-	/* acquire: partner is the release in kbi_cell_put; near values come with the wake-up itself */
-	return a_load_acq(&c->flag) || (a_load_acq(&c->far) & KBI_CELL_FULL);
+	/* acquire: partner is the release in kbi_cell_put */
+	return a_load_acq(&c->far) & KBI_CELL_FULL;
 }
 
-/* A far message is there or on its way in: takes it, if it is complete. It is newer than a near one. */
+/* A far message is there or on its way in: takes it, if it is complete. It is newer than what was given. */
 void kbi_event_take_far(struct kbi_cell *c, struct kbi_task *self, uint64_t *value);
 
 /* Takes the pending notification; its message. The owner only, and it is there. */
 static inline uint64_t kbi_event_take(kb_event_t *ev, struct kbi_task *self)
 {
 	struct kbi_cell *c = kbi_event_cell(ev);
-	uint64_t value = a_load_rlx(&c->value);
+	uint64_t value = 0;
 
-	if (kbi_unlikely(self->armed & KBI_ARMED_MAIL) && kbi_thread_of(self)->got == c) {
+	if (kbi_task_is(self, KBI_TASK_MAIL) && kbi_thread_of(self)->got == c) {
 		value = kbi_thread_of(self)->got_value;
 		/* first: once the bit is gone the tick may put the next message there, which would be taken twice */
 		kbi_compiler_barrier();
-		self->armed &= (uint8_t)~KBI_ARMED_MAIL;
+		kbi_task_clear(self, KBI_TASK_MAIL);
 	}
-	a_store_rlx(&c->flag, 0);
 	if (kbi_unlikely(a_load_rlx(&c->far)))
 		kbi_event_take_far(c, self, &value);
 	return value;

@@ -18,7 +18,8 @@ static void fair(const struct kbi_sched *sched, unsigned n, unsigned capacity)
 
 	vps_init(&v, sched, n, capacity, 0);
 	for (unsigned i = 0; i < total; i++) {
-		jobs[i].task.bound = i < n * BOUND ? (int)(i % n) : -1;
+		if (i < n * BOUND)
+			bind(&jobs[i], i % n);
 		jobs[i].runs = 0;
 		push_only(&v, &v.s[i % n], &jobs[i].task, false);
 	}

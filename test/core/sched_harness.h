@@ -18,6 +18,7 @@ struct job {
 	a32 running;  /* 1: some VP runs it */
 	a32 finished; /* how often it was finished: must become 1 */
 	uint32_t runs; /* left */
+	unsigned bound; /* KBI_TASK_BOUND: to this VP */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 struct vps {
@@ -33,6 +34,12 @@ static inline struct job *job_of(struct kbi_task *t)
 	return (struct job *)t;
 }
 
+static inline void bind(struct job *j, unsigned vp)
+{
+	j->bound = vp;
+	kbi_task_set(&j->task, KBI_TASK_BOUND);
+}
+
 static inline struct job *jobs_new(unsigned n)
 {
 	struct job *j = aligned_alloc(KBI_CACHE_LINE, n * sizeof(*j));
@@ -40,7 +47,6 @@ static inline struct job *jobs_new(unsigned n)
 	CHECK(j != NULL);
 	memset(j, 0, n * sizeof(*j));
 	for (unsigned i = 0; i < n; i++) {
-		j[i].task.bound = -1;
 		j[i].task.index = i;
 		j[i].runs = 1;
 	}
@@ -126,7 +132,7 @@ static inline struct kbi_task *pop(struct vps *v, struct kbi_sched_vp *s)
 	if (!t)
 		return NULL;
 	CHECK_EQ(a_load_acq(&t->state), KBI_STATE(KBI_TASK_READY, s->id));
-	CHECK(t->bound < 0 || t->bound == (int)s->id);
+	CHECK(!kbi_task_is(t, KBI_TASK_BOUND) || job_of(t)->bound == s->id);
 	CHECK_EQ(a_xchg_rlx(&job_of(t)->running, 1), 0);
 	a_store_rlx(&t->state, KBI_STATE(KBI_TASK_RUNNING, s->id));
 	return t;

@@ -138,7 +138,7 @@ static void tick_gives_all_but_bound(void)
 	begin(2);
 	idle_all(KBI_IDLE_POLLING);
 	for (unsigned i = 0; i < 10; i += 2)
-		jobs[i].task.bound = 0;
+		bind(&jobs[i], 0);
 	j = give(0, 10);
 	poll(0, KBI_POLL_TICK);
 	poll(1, KBI_POLL_IDLE);

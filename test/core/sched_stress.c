@@ -48,7 +48,7 @@ static void spawn(struct player *p, unsigned n)
 			return;
 		jobs[i].runs = 1 + chance(p, 20);
 		if (chance(p, 16) == 0)
-			jobs[i].task.bound = (int)p->s->id;
+			bind(&jobs[i], p->s->id);
 		push(&v, p->s, &jobs[i].task, chance(p, 8) == 0);
 	}
 }
@@ -145,7 +145,7 @@ static void stuck(void)
 			uint64_t state = a_load_rlx(&jobs[i].task.state);
 
 			fprintf(stderr, "  task %u: kind %d vp %u bound %d\n", i, kbi_state_kind(state), kbi_state_vp(state),
-				jobs[i].task.bound);
+				kbi_task_is(&jobs[i].task, KBI_TASK_BOUND));
 			said++;
 		}
 	test_fail(__FILE__, __LINE__, "progress");
