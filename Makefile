@@ -91,6 +91,10 @@ TESTS_c := $(wildcard test/*/*.c)
 TESTS_cc := $(wildcard test/*/*.cc)
 TESTS := $(addprefix $(O)/,$(TESTS_c:.c=) $(TESTS_cc:.cc=))
 EXAMPLES := $(addprefix $(O)/,$(basename $(wildcard example/*.c example/*.cc example/lecture/*.c)))
+# One source, plain POSIX threads: as it is, and linked with the drop-in. What talks to it is a test's and the bench's.
+OBJ_kvstore := $(call objects,$(wildcard example/kvstore/*.c))
+KVSTORE := $(addprefix $(O)/,example/kvstore/kvstore $(if $(SRC_posix),example/kvstore/kvstore-posix) \
+	test/programs/kvstore/talk bench/servers/load)
 
 LIB_so := $(O)/libkochab.so.$(SOVERSION)
 LIB_a := $(O)/libkochab.a
@@ -106,7 +110,7 @@ all: lib tool man ## libraries, command, man pages (the default)
 lib: $(LIB_so) $(LIB_a) $(LIB_posix) $(LINKS)
 tool: $(COMMAND)
 tests: $(TESTS)
-examples: $(EXAMPLES)
+examples: $(EXAMPLES) $(KVSTORE)
 man: $(MAN)
 
 # ---- rules ----
@@ -184,6 +188,15 @@ $(O)/example/%: $(O)/example/%.c.o $(LIB_a)
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
 $(O)/example/%: $(O)/example/%.cc.o $(LIB_a)
 	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+$(O)/example/kvstore/kvstore: $(OBJ_kvstore)
+	@echo "  link  $@"
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_kvstore) $(LDLIBS) -lm
+$(O)/example/kvstore/kvstore-posix: $(OBJ_kvstore) $(LIB_posix) $(O)/libkochab-posix.so
+	@echo "  link  $@"
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_kvstore) -L$(O) -lkochab-posix -Wl,-rpath,'$$ORIGIN/../..' $(LDLIBS) -lm
+$(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
+	@echo "  link  $@"
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
@@ -260,5 +273,5 @@ uninstall: man ## removes what install put there
 	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)
 
 # ---- what depends on which header ----
--include $(patsubst %.o,%.d,$(OBJ_core) $(OBJ_posix) $(OBJ_tool)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
+-include $(patsubst %.o,%.d,$(OBJ_core) $(OBJ_posix) $(OBJ_tool) $(OBJ_kvstore)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
 	$(patsubst %,%.cc.d,$(TESTS) $(EXAMPLES))

@@ -1,0 +1,316 @@
+/* client.c - a thread for each connection: read what there is, answer every request in it, write the answers, again. Plain
+ * blocking calls; between requests a connection owns its thread's stack and its descriptor, nothing else. */
+#include "client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "blocked.h"
+#include "command.h"
+#include "reply.h"
+#include "server.h"
+#include "store.h"
+
+enum {
+	READ_MIN = 256, /* room that a read is worth */
+	READ_BIG = 16 << 10, /* when more comes than fits into the small buffer */
+	FLUSH_AT = 64 << 10, /* answers are not collected beyond this */
+	INPUT_MAX = 1 << 30, /* a request and what follows it */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t none; /* the last client has left */
+	struct client *first;
+	size_t count;
+	uint64_t next_id, refused, requests; /* requests: of clients that have left */
+	bool stopping;
+} clients = { .lock = PTHREAD_MUTEX_INITIALIZER, .none = PTHREAD_COND_INITIALIZER, .next_id = 1 };
+
+/* ---- reading and writing ---- */
+
+/* Reads behind what is there; false: there will be no more. Without `flags` it waits. */
+static bool read_more(struct client *c, int flags)
+{
+	ssize_t n;
+
+	if (c->in.room - c->in.used < READ_MIN)
+		buf_reserve(&c->in, READ_BIG);
+	do {
+		n = recv(c->fd, c->in.data + c->in.used, c->in.room - c->in.used, flags);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0)
+		c->in.used += (size_t)n;
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+}
+
+/* The socket is full: the other side does not read. Perhaps because it still writes: then take that in. */
+static bool wait_writable(struct client *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	if (!c->ended && c->in.used < INPUT_MAX)
+		p.events |= POLLIN;
+	if (poll(&p, 1, -1) < 0)
+		return errno == EINTR;
+	if (p.revents & POLLERR)
+		return false;
+	if (p.revents & p.events & POLLIN)
+		c->ended = !read_more(c, MSG_DONTWAIT);
+	return true;
+}
+
+/* Writes the answers. The input buffer may grow meanwhile: no request points into it. */
+static void flush(struct client *c)
+{
+	size_t done = 0;
+
+	while (done < c->out.used) {
+		ssize_t n = send(c->fd, c->out.data + done, c->out.used - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n >= 0) {
+			done += (size_t)n;
+		} else if (errno != EINTR && ((errno != EAGAIN && errno != EWOULDBLOCK) || !wait_writable(c))) {
+			c->closing = true;
+			break;
+		}
+	}
+	buf_release(&c->out);
+}
+
+void client_flush(struct client *c)
+{
+	size_t done = 0;
+
+	while (done < c->out.used && !c->closing) {
+		ssize_t n = send(c->fd, c->out.data + done, c->out.used - done, MSG_NOSIGNAL);
+
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			c->closing = true;
+	}
+	buf_release(&c->out);
+}
+
+bool client_gone(struct client *c)
+{
+	char byte;
+	ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+/* Waits for bytes. A buffer that has grown is given back before the thread waits with nothing in it: only then, and not
+ * between two batches that follow each other. */
+static bool fill(struct client *c)
+{
+	if (c->ended)
+		return false;
+	if (c->in.used == 0 && c->in.data != c->in.small) {
+		if (!read_more(c, MSG_DONTWAIT))
+			return false;
+		if (c->in.used > 0)
+			return true;
+		buf_release(&c->in);
+	}
+	if (!read_more(c, 0))
+		return false;
+	if (c->in.used == c->in.room && c->in.data == c->in.small)
+		buf_reserve(&c->in, READ_BIG); /* more is to come */
+	return c->in.used <= INPUT_MAX;
+}
+
+/* Answers every request that is complete in the buffer. */
+static void answer_all(struct client *c)
+{
+	size_t taken = 0;
+	enum resp_result result = RESP_MORE;
+
+	while (!c->closing && taken < c->in.used) {
+		result = resp_parse(&c->request, c->in.data + taken, c->in.used - taken);
+		if (result != RESP_COMPLETE)
+			break;
+		if (c->request.count > 0)
+			command_run(c);
+		taken += c->request.at;
+		resp_next(&c->request);
+		if (c->out.used >= FLUSH_AT)
+			flush(c);
+	}
+	if (result == RESP_ERROR) {
+		reply_errorf(&c->out, "ERR %s", c->request.error);
+		c->closing = true;
+	}
+	buf_drop(&c->in, taken);
+}
+
+static void serve(struct client *c)
+{
+	while (!c->closing && fill(c)) {
+		answer_all(c);
+		flush(c);
+	}
+}
+
+/* ---- coming and going ---- */
+
+static bool enter(struct client *c)
+{
+	bool may;
+
+	pthread_mutex_lock(&clients.lock);
+	may = !clients.stopping;
+	if (may) {
+		c->id = clients.next_id++;
+		c->next = clients.first;
+		if (c->next != NULL)
+			c->next->prev = c;
+		clients.first = c;
+	}
+	pthread_mutex_unlock(&clients.lock);
+	return may;
+}
+
+static void leave(struct client *c)
+{
+	pthread_mutex_lock(&clients.lock);
+	if (c->next != NULL)
+		c->next->prev = c->prev;
+	if (c->prev != NULL)
+		c->prev->next = c->next;
+	else
+		clients.first = c->next;
+	clients.requests += c->requests;
+	close(c->fd); /* here, so that nobody in the list has a closed descriptor */
+	pthread_mutex_unlock(&clients.lock);
+}
+
+static void *client_thread(void *arg)
+{
+	struct client c = { .fd = (int)(intptr_t)arg, .since = store_now() };
+
+	buf_init(&c.in);
+	buf_init(&c.out);
+	resp_init(&c.request);
+	if (enter(&c)) {
+		serve(&c);
+		leave(&c);
+	} else {
+		close(c.fd);
+	}
+	buf_release(&c.in);
+	buf_release(&c.out);
+	resp_release(&c.request);
+	free(c.name);
+	pthread_mutex_lock(&clients.lock);
+	if (--clients.count == 0)
+		pthread_cond_signal(&clients.none);
+	pthread_mutex_unlock(&clients.lock);
+	return NULL;
+}
+
+/* One more, if there may be. */
+static bool count_one(void)
+{
+	bool may;
+
+	pthread_mutex_lock(&clients.lock);
+	may = clients.count < server.maxclients;
+	if (may)
+		clients.count++;
+	else
+		clients.refused++;
+	pthread_mutex_unlock(&clients.lock);
+	return may;
+}
+
+static void refuse(int fd)
+{
+	static const char why[] = "-ERR max number of clients reached\r\n";
+
+	send(fd, why, sizeof why - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
+
+bool client_start(int fd)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int error;
+
+	if (!count_one()) {
+		refuse(fd);
+		return false;
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, server.stack);
+	error = pthread_create(&thread, &attr, client_thread, (void *)(intptr_t)fd);
+	pthread_attr_destroy(&attr);
+	if (error == 0)
+		return true;
+	refuse(fd);
+	pthread_mutex_lock(&clients.lock);
+	clients.count--;
+	clients.refused++;
+	pthread_mutex_unlock(&clients.lock);
+	return false;
+}
+
+static void shut_all(int how)
+{
+	pthread_mutex_lock(&clients.lock);
+	clients.stopping = true;
+	for (struct client *c = clients.first; c != NULL; c = c->next)
+		shutdown(c->fd, how);
+	pthread_mutex_unlock(&clients.lock);
+}
+
+static bool wait_none(unsigned seconds)
+{
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	pthread_mutex_lock(&clients.lock);
+	while (clients.count > 0 && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&clients.none, &clients.lock, &until);
+	pthread_mutex_unlock(&clients.lock);
+	return error != ETIMEDOUT;
+}
+
+void client_stop_all(unsigned seconds)
+{
+	shut_all(SHUT_RD); /* a read gives what has arrived, then the end */
+	blocked_stop();
+	if (!wait_none(seconds)) {
+		shut_all(SHUT_RDWR);
+		wait_none(seconds);
+	}
+}
+
+void client_each(void (*visit)(struct client *c, void *arg), void *arg)
+{
+	pthread_mutex_lock(&clients.lock);
+	for (struct client *c = clients.first; c != NULL; c = c->next)
+		visit(c, arg);
+	pthread_mutex_unlock(&clients.lock);
+}
+
+void client_totals(struct client_totals *t)
+{
+	pthread_mutex_lock(&clients.lock);
+	*t = (struct client_totals){ .now = clients.count, .ever = clients.next_id - 1, .refused = clients.refused,
+		.requests = clients.requests };
+	for (struct client *c = clients.first; c != NULL; c = c->next)
+		t->requests += c->requests;
+	pthread_mutex_unlock(&clients.lock);
+}

@@ -1,0 +1,46 @@
+/* client.h - a connection and the thread that serves it. */
+#ifndef KVSTORE_CLIENT_H
+#define KVSTORE_CLIENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "resp.h"
+
+struct client {
+	struct client *next, *prev; /* in the list of all */
+	int fd;
+	bool closing; /* no request is answered any more */
+	bool ended; /* the other side sends nothing any more */
+	uint64_t id;
+	int64_t since; /* ms since 1970 */
+	atomic_ullong requests; /* written by the client's thread, read by INFO */
+	char *name; /* CLIENT SETNAME, or NULL */
+	struct waiter *waiter; /* in a blocking command: see blocked.h */
+	struct resp request;
+	struct buf in, out;
+};
+
+/* A thread for the new connection; false: there can be none, and the client has been told why. Takes the descriptor. */
+bool client_start(int fd);
+
+/* Writes the answers that there are, from within a command. */
+void client_flush(struct client *c);
+
+/* Is the connection broken, or has the other side closed it? Does not wait. */
+bool client_gone(struct client *c);
+
+struct client_totals {
+	size_t now;
+	uint64_t ever, refused, requests;
+};
+void client_totals(struct client_totals *t);
+void client_each(void (*visit)(struct client *c, void *arg), void *arg);
+
+/* From now on connections end after the requests that have already arrived; waits until all have, at most so many
+ * seconds; then cuts those off that do not read their answers. */
+void client_stop_all(unsigned seconds);
+
+#endif

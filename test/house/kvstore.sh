@@ -1,0 +1,109 @@
+#!/bin/bash
+# timeout: 180
+# example/kvstore on kernel threads: it answers a script byte by byte as
+# test/programs/kvstore/answers says, which are Redis' own (compared here where redis-server is installed); it answers
+# many connections at once; it ends on SIGTERM without losing an answer.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+BUILD=${BUILD:-build}
+[[ $BUILD = /* ]] || BUILD=$PWD/$BUILD
+K=$BUILD/example/kvstore/kvstore
+TALK=$BUILD/test/programs/kvstore/talk
+LOAD=$BUILD/bench/servers/load
+SCRIPT=test/programs/kvstore/script
+ANSWERS=test/programs/kvstore/answers
+[ -x "$K" ] && [ -x "$TALK" ] && [ -x "$LOAD" ] || { echo "not built (make examples)"; exit 77; }
+T=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill -KILL $server; rm -rf "$T"' EXIT
+failed=0
+
+fail() {
+	echo "$1: $2"
+	tail -n 12 "$T/server" | sed 's/^/     | /'
+	failed=1
+}
+
+# start COMMAND...: and waits until it listens on $T/sock
+start() {
+	rm -f "$T/sock"
+	"$@" >"$T/server" 2>&1 &
+	server=$!
+	for _ in {1..200}; do
+		[ -S "$T/sock" ] && return
+		sleep 0.02
+	done
+	fail "$*" "does not listen"
+}
+
+# stop NAME: by SIGTERM; nothing but 0 is right
+stop() {
+	local code
+	kill -TERM "$server" 2>/dev/null
+	wait "$server"
+	code=$?
+	server=
+	[ $code = 0 ] || fail "$1" "exit $code on SIGTERM"
+}
+
+answers() { # NAME
+	"$TALK" "$T/sock" <$SCRIPT >"$T/said" 2>"$T/errors" || fail "$1" "$(<"$T/errors")"
+	cmp -s "$T/said" $ANSWERS || { fail "$1" "other answers (<) than wanted (>)"; diff "$T/said" $ANSWERS | head -n 10; }
+}
+
+# Requests that have arrived are answered although the server ends: 2000 INCRs are sent at once, it is told to end, and
+# then their answers are read.
+last_answers() { # NAME
+	{
+		printf '&PING\n?\n'
+		printf '>0 %s\n' "$(for _ in {1..500}; do printf 'INCR n\\r\\n'; done)"
+		printf 'ms 100\n&SHUTDOWN\nms 100\n'
+		for _ in {1..500}; do echo '?'; done
+	} >"$T/last"
+	"$TALK" "$T/sock" <"$T/last" | grep -c '^< :' >"$T/count"
+	[ "$(<"$T/count")" = 500 ] || fail "$1" "$(<"$T/count") of 500 answers when it ends"
+	wait "$server" || fail "$1" "exit $? on SHUTDOWN"
+	server=
+}
+
+everything() { # NAME COMMAND...
+	local name=$1
+	shift
+	start "$@" --port 0 --unixsocket "$T/sock"
+	answers "$name"
+	"$LOAD" -c 200 -s 0.3 -d 100 redis "$T/sock" >"$T/out" 2>&1 || fail "$name" "$(<"$T/out")"
+	"$LOAD" -c 20 -P 64 -s 0.2 -d 3000 -w 50 redis "$T/sock" >"$T/out" 2>&1 || fail "$name" "$(<"$T/out")"
+	stop "$name"
+	start "$@" --port 0 --unixsocket "$T/sock"
+	last_answers "$name"
+}
+
+if command -v redis-server >/dev/null; then
+	start redis-server --port 0 --unixsocket "$T/sock" --save '' --appendonly no
+	answers redis-server
+	stop redis-server
+fi
+everything "kernel threads" "$K"
+
+# what it refuses
+refuses() { # WHAT ARGS...
+	local want=$1
+	shift
+	timeout 10 "$K" "$@" >"$T/out" 2>&1
+	case $? in 1|2) ;; *) fail "kvstore $*" "exit $?" ;; esac
+	grep -q -- "$want" "$T/out" || fail "kvstore $*" "said: $(<"$T/out")"
+}
+refuses "0 to 65535" --port 70000
+refuses "0 to 65535" --port 80x
+refuses "1 to 1000000" --maxclients 0
+refuses "not an option" 6379
+refuses "nothing to listen on" --port 0
+refuses "cannot listen on nosuch" --bind nosuch
+refuses "try --help" --nosuch
+refuses "File exists\|in use" --port 0 --unixsocket "$SCRIPT"
+"$K" --help | grep -q maxclients || fail "kvstore --help" "says nothing"
+start "$K" --port 0 --unixsocket "$T/sock" --maxclients 1
+refuses "in use" --port 0 --unixsocket "$T/sock"
+echo '@1 >! ' | cat <(printf 'PING\n') - | "$TALK" "$T/sock" | grep -q 'max number of clients' || fail "maxclients" "not kept"
+stop maxclients
+exit $failed
