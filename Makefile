@@ -13,7 +13,7 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 endif
 
 # ---- what is asked for needs its packages first (quick when nothing is missing) ----
-DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs soak,$(MAKECMDGOALS)),programs) $(if $(filter bench,$(MAKECMDGOALS)),build))
+DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs soak,$(MAKECMDGOALS)),programs) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
 ifneq ($(DEPS_SET),)
 ifeq ($(NODEPS)$(CROSS),)
 ifneq ($(shell dev/deps $(DEPS_SET) >&2 || echo failed),)
@@ -200,7 +200,7 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench soak check-house test-cross models install uninstall clean format help
+.PHONY: demo test test-programs bench bench-servers soak check-house test-cross models install uninstall clean format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
 
@@ -210,6 +210,9 @@ test: all tests examples ## build everything, run every test (ONLY="room room/na
 bench: all ## measure everything, quickly, against the limits and the peers (ARGS="NAME --threads ...")
 	@bench/shim/build $(O)/shim
 	@$(COMMAND) bench $(or $(ARGS),all --quick --peers)
+
+bench-servers: all examples ## kvstore, redis-server and memcached under load (ARGS="-r 3 kvstore")
+	@BUILD=$(O) bench/servers/run $(ARGS)
 
 soak: all tests ## the long runs (SOAK_SECONDS=600)
 	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
