@@ -45,8 +45,6 @@
 /* ---- libc's originals -------------------------------------------------------------------------- */
 
 int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
-int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t bytes);
-int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
 		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 void __longjmp_chk(struct __jmp_buf_tag env[1], int value) KBI_NORETURN;
@@ -73,6 +71,7 @@ void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready);
  * could meet a thread that holds the loader's lock. */
 void *kbi_libc_original(const char *name, void **slot);
 void kbi_stdio_resolve(void);
+void kbi_call_resolve(void);
 void kbi_unsafe_resolve(void);
 /* The caller's results of functions that are not thread-safe, at its end. */
 void kbi_unsafe_thread_ends(void);
@@ -94,7 +93,8 @@ struct kbi_posix_thread {
 	void *exit_value;     /* what it gave pthread_exit */
 	uint8_t exiting;      /* it has called pthread_exit */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
-	uint32_t handled;     /* handlers of the program that have run on it; how many have not returned: */
+	uint32_t handled;     /* handlers of the program that have run on it; */
+	uint32_t ending;      /* those without SA_RESTART; how many have not returned: */
 	uint32_t in_handler;
 	uint64_t mask_outside; /* its mask before the first of those */
 	stack_t alternate;     /* its alternate signal stack; no ss_sp: none */
@@ -262,12 +262,6 @@ static inline bool kbi_signal_resumed(void)
 {
 	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
 }
-struct kbi_borrowed {
-	struct kbi_task *self;
-	uint64_t mask;
-};
-bool kbi_signal_borrow_mask(const sigset_t *set, struct kbi_borrowed *b);
-void kbi_signal_return_mask(const struct kbi_borrowed *b);
 /* From now on a thread that runs looks up when its kernel thread is sent libc's signal for cancellation. */
 void kbi_signal_listen(void);
 /* Sends that. */

@@ -7,6 +7,7 @@ __attribute__((constructor(101))) static void start(void)
 {
 	(void)kbi_libc();
 	kbi_stdio_resolve();
+	kbi_call_resolve();
 	kbi_unsafe_resolve();
 	kbi_fork_init();
 }

@@ -186,40 +186,6 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 	kbi_signal_resumed();
 }
 
-/* For a system call that lets other signals through while it waits. True: one is there already, and has been handled. */
-bool kbi_signal_borrow_mask(const sigset_t *set, struct kbi_borrowed *b)
-{
-	struct kbi_task *self = set ? kbi_posix_light() : NULL;
-	uint32_t before = kbi_posix_me.handled;
-
-	b->self = self;
-	if (!self)
-		return false;
-	kbi_signal_need_post();
-	kbi_signal_resumed();
-	b->mask = a_load_rlx(kbi_signal_mask(self));
-	a_store_rlx(kbi_signal_mask(self), kbi_signal_from_set(set));
-	/* the kernel's until the call: what is sent there meanwhile waits for it */
-	a_store_rlx(&kbi_signal_vp_mask[self->vp->id], kbi_signal_from_set(set));
-	kbi_signal_opened(b->mask & ~kbi_signal_from_set(set));
-	if (kbi_posix_stop_signal(self))
-		kbi_signal_resumed();
-	return kbi_posix_me.handled != before;
-}
-
-void kbi_signal_return_mask(const struct kbi_borrowed *b)
-{
-	int saved = errno;
-
-	if (!b->self)
-		return;
-	a_store_rlx(kbi_signal_mask(b->self), b->mask);
-	/* not known what a handler has left there */
-	a_store_rlx(&kbi_signal_vp_mask[b->self->vp->id], ~b->mask);
-	kbi_signal_resumed();
-	errno = saved;
-}
-
 static int change_mask(struct kbi_task *self, int how, uint64_t set)
 {
 	uint64_t old = a_load_rlx(kbi_signal_mask(self)), mask;

@@ -56,6 +56,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	if (kbi_posix_me.in_handler++ == 0)
 		kbi_posix_me.mask_outside = before;
 	kbi_posix_me.handled++;
+	kbi_posix_me.ending += !(flags & SA_RESTART);
 	a_store_rlx(kbi_signal_mask(self), before | a_load_rlx(&a->mask) | own);
 	handler(sig, info, context);
 	kbi_posix_me.in_handler--;

@@ -17,7 +17,11 @@ exports() { nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' |
 # what the tables of stdio define
 stdio_rows() { sed -nE 's/^(CALL|FAST)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^(PRINT|HAND)\(([A-Za-z0-9_]+)[,)].*/\2/p' src/posix/stdio.def; }
 unsafe_rows() { sed -nE "s/^(COPY|LOCK|ENTRY|HENTRY|STATE)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/unsafe.def; }
-defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; } | sort; }
+# call_rows KINDS: those rows begin with a type, those of ALSO and LEFT with the name
+call_rows() {
+	sed -nE "s/^($1)\(//p" src/posix/call.def | sed -E 's/^(ssize_t|int|void|pid_t), //; s/,.*//'
+}
+defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|HAND|ALSO'; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
 # check WHAT: standard input is what is wrong
@@ -26,6 +30,7 @@ check() {
 }
 
 { rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows 'HAND|SAFE|FREE'; } | sort | uniq -d | check "twice in names.def"
+{ rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows HAND; call_rows '[A-Z]+'; } | sort | uniq -d | check "twice in call.def"
 {
 	exports "$libc"
 	old=${libc%/*}/libpthread.so.0 # before glibc 2.34
@@ -38,6 +43,8 @@ comm -13 "$T/ours" <(defined) | check "names.def says it is ours, the drop-in do
 comm -23 "$T/ours" <(defined) | check "the drop-in exports it, names.def does not say so"
 sed -n '/^<!-- names -->/,/^<!-- end -->/p' doc/posix.md | diff - <(echo '<!-- names -->'; dev/posix-names; echo '<!-- end -->') |
 	check "doc/posix.md is not dev/posix-names"
+sed -n '/^<!-- calls -->/,/^<!-- end -->/p' doc/posix.md | diff - <(echo '<!-- calls -->'; dev/posix-names calls; echo '<!-- end -->') |
+	check "doc/posix.md is not dev/posix-names calls"
 sed -n '/^<!-- unsafe -->/,/^<!-- end -->/p' doc/unsafe.md | diff - <(echo '<!-- unsafe -->'; dev/posix-names unsafe; echo '<!-- end -->') |
 	check "doc/unsafe.md is not dev/posix-names unsafe"
 

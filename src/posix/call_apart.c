@@ -1,0 +1,362 @@
+/* posix/call_apart.c - calls that the kernel has no other form of than blocking: libc's, while the virtual processor is
+ * given or lent to others. They are tried without blocking first where that is possible, and once more after others have
+ * run. And the functions that give descriptors' numbers up. Contract in call_priv.h.
+ * Callers: programs. May switch. Cancellation may pass through these frames. */
+#include "posix/call_priv.h"
+
+#include <limits.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+
+#include "io/ready.h"
+#include "os/sys.h"
+
+enum { SECOND = 1000000000 };
+
+#define REAL(name) KBI_CALL_REAL(name)
+
+/* ---- leaving and coming back --------------------------------------------------------------------------- */
+
+void kbi_call_leave_vp(bool surely)
+{
+	(void)surely;
+}
+
+void kbi_call_rejoin(void)
+{
+	kbi_signal_resumed();
+}
+
+bool kbi_call_turn(bool cancels)
+{
+	uint32_t before = kbi_posix_me.ending;
+
+	kbi_thread_yield();
+	kbi_signal_resumed();
+	if (cancels)
+		kbi_cancel_test();
+	if (kbi_likely(kbi_posix_me.ending == before))
+		return false;
+	errno = EINTR;
+	return true;
+}
+
+/* The frame may be unwound by a cancellation. */
+static void come_back(const bool *unused)
+{
+	(void)unused;
+	kbi_call_rejoin();
+}
+
+#define APART_FROM_VP(surely) \
+	bool away __attribute__((cleanup(come_back), unused)) = (kbi_call_leave_vp(surely), true)
+
+/* The call was ended by nobody the program knows: by a cancellation of another thread, or the tick. */
+static bool for_nothing(long r, uint32_t before)
+{
+	return kbi_unlikely(r < 0 && errno == EINTR) && kbi_posix_me.handled == before;
+}
+
+/* ---- tries ------------------------------------------------------------------------------------------------ */
+
+static inline bool would_block(long r)
+{
+	return r < 0 && errno == EAGAIN;
+}
+
+static inline bool is_locked(long r)
+{
+	return r < 0 && (errno == EAGAIN || errno == EACCES);
+}
+
+static inline bool waits_apart(long r)
+{
+	return r < 0 && errno == ENOSYS;
+}
+
+/* It may begin; or else *r is the result. */
+static bool awaits(int fd, short events, ssize_t *r)
+{
+	long e = kbi_call_await(fd, events, true);
+
+	if (e == 0)
+		return false;
+	*r = kbi_call_answer(e);
+	return true;
+}
+
+/* The operations with IPC_NOWAIT, which each of them may have already: true if they need not wait. */
+static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
+{
+	enum { MANY = 64 };
+	struct sembuf quick[MANY];
+
+	if (n == 0 || n > MANY)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		quick[i] = ops[i];
+		quick[i].sem_flg |= IPC_NOWAIT;
+	}
+	*r = REAL(semop)(id, quick, n);
+	/* one that does not want to wait may be among them: only the kernel knows which */
+	return !would_block(*r);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------ */
+
+struct child {
+	struct kbi_call c;
+	pid_t pid;
+	int options;
+	int *status;
+	struct rusage *usage;
+};
+
+static long try_child(struct kbi_call *c)
+{
+	struct child *x = (struct child *)(void *)c;
+	long r = kbi_sys(SYS_wait4, x->pid, x->status, x->options | WNOHANG, x->usage);
+
+	return r ? r : -EAGAIN;
+}
+
+static void close_it(const int *fd)
+{
+	kbi_sys(SYS_close, *fd);
+}
+
+static long wait_child(struct child *x)
+{
+	int fd __attribute__((cleanup(close_it))) = (int)kbi_sys(SYS_pidfd_open, x->pid, 0);
+
+	if (fd < 0)
+		return -ENOSYS;
+	x->c.fd = fd;
+	return kbi_call_wait(&x->c);
+}
+
+long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage, bool cancels)
+{
+	struct child x = { KBI_CALL(.attempt = try_child, .fd = -1, .events = POLLIN, .cancels = cancels,
+				    .waits_anyway = true), pid, options, status, usage };
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	r = try_child(&x.c);
+	if (!kbi_call_again(r))
+		return r;
+	if (options & WNOHANG)
+		return 0;
+	/* a process that stops does not show at its descriptor */
+	return pid > 0 && !(options & (WUNTRACED | WCONTINUED)) ? wait_child(&x) : -ENOSYS;
+}
+
+static bool tries_waitid(idtype_t type, id_t id, siginfo_t *info, int options, int *r)
+{
+	siginfo_t none;
+	siginfo_t *i = info ? info : &none;
+
+	i->si_pid = 0;
+	*r = REAL(waitid)(type, id, i, options | WNOHANG);
+	return *r < 0 || i->si_pid || (options & WNOHANG);
+}
+
+/* ---- the functions ---------------------------------------------------------------------------------------------- */
+
+/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+#define APART(result, name, parameters, arguments, quick, cancels, why) \
+	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
+	result kbi_call_apart_##name parameters \
+	{ \
+		result r; \
+\
+		if (kbi_unlikely(!kbi_call_may_wait())) \
+			return REAL(name) arguments; \
+		if (quick) \
+			return r; \
+		if (kbi_call_turn(cancels)) \
+			return -1; \
+		if (quick) \
+			return r; \
+		APART_FROM_VP(true); \
+		for (uint32_t before = kbi_posix_me.handled;;) { \
+			r = REAL(name) arguments; \
+			if (!for_nothing(r, before)) \
+				return r; \
+		} \
+	}
+#define LENT(result, name, parameters, arguments, before, cancels, why) \
+	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
+	result kbi_call_apart_##name parameters \
+	{ \
+		result r __attribute__((unused)); \
+\
+		if (kbi_unlikely(!kbi_call_may_wait())) \
+			return REAL(name) arguments; \
+		if (before) \
+			return r; \
+		APART_FROM_VP(false); \
+		return REAL(name) arguments; \
+	}
+#include "posix/call.def"
+
+KBI_CALL_ALIAS(__waitpid, waitpid, kbi_call_apart_waitpid);
+KBI_CALL_ALIAS(__wait, wait, kbi_call_apart_wait);
+KBI_CALL_ALIAS(__open, open, kbi_call_apart_open);
+KBI_CALL_ALIAS(__open64, open64, kbi_call_apart_open64);
+KBI_CALL_ALIAS(__connect, connect, kbi_call_apart_connect);
+
+static bool has_time(const struct timespec *t)
+{
+	return t && t->tv_sec >= 0 && t->tv_sec < INT32_MAX && kbi_posix_time_ok(t);
+}
+
+static struct timespec left_of(uint64_t deadline)
+{
+	uint64_t now = kbi_timer_now(), ns = now < deadline ? deadline - now : 0;
+
+	return (struct timespec){ (time_t)(ns / SECOND), (long)(ns % SECOND) };
+}
+
+KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct timespec *t)
+{
+	uint64_t deadline = has_time(t) ? kbi_timer_now() + (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec : KBI_FOREVER;
+	uint32_t before = kbi_posix_me.handled;
+	int r;
+
+	if (!kbi_call_may_wait())
+		return REAL(semtimedop)(id, ops, n, t);
+	if (tries_semaphores(id, ops, n, &r))
+		return r;
+	APART_FROM_VP(true);
+	r = REAL(semtimedop)(id, ops, n, t);
+	while (for_nothing(r, before)) {
+		struct timespec rest = left_of(deadline);
+
+		r = REAL(semtimedop)(id, ops, n, deadline == KBI_FOREVER ? NULL : &rest);
+	}
+	return r;
+}
+
+KBI_POSIX_API void sync(void)
+{
+	if (!kbi_call_may_wait()) {
+		REAL(sync)();
+		return;
+	}
+	APART_FROM_VP(false);
+	REAL(sync)();
+}
+
+/* ---- fcntl --------------------------------------------------------------------------------------------------------- */
+
+static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
+{
+	int quick = what == F_SETLKW ? F_SETLK : F_OFD_SETLK, r;
+
+	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
+		return original(fd, what, arg);
+	r = original(fd, quick, arg);
+	if (!is_locked(r))
+		return r;
+	if (kbi_call_turn(true))
+		return -1;
+	r = original(fd, quick, arg);
+	if (!is_locked(r))
+		return r;
+	APART_FROM_VP(true);
+	return original(fd, what, arg);
+}
+
+/* The third argument is where a variadic function has it. */
+int kbi_call_apart_fcntl(int fd, int what, long arg) __asm__("fcntl");
+int kbi_call_apart_fcntl64(int fd, int what, long arg) __asm__("fcntl64");
+
+KBI_POSIX_API int kbi_call_apart_fcntl(int fd, int what, long arg)
+{
+	return fcntl_by(REAL(fcntl), fd, what, arg);
+}
+
+KBI_POSIX_API int kbi_call_apart_fcntl64(int fd, int what, long arg)
+{
+	return fcntl_by(REAL(fcntl64), fd, what, arg);
+}
+
+KBI_CALL_ALIAS(__fcntl, fcntl, kbi_call_apart_fcntl);
+
+/* ---- numbers that are given up -------------------------------------------------------------------------------------- */
+
+KBI_POSIX_API int close(int fd)
+{
+	int r;
+
+	kbi_call_note(fd, KBI_CALL_UNKNOWN);
+	kbi_ready_closing(fd);
+	r = REAL(close)(fd);
+	kbi_ready_closed(fd);
+	return r;
+}
+
+static int dup_to(int from, int to, int flags, bool three)
+{
+	int r;
+
+	if (from == to)
+		return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+	kbi_call_note(to, KBI_CALL_UNKNOWN);
+	kbi_ready_closing(to);
+	r = three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+	kbi_ready_closed(to);
+	return r;
+}
+
+KBI_POSIX_API int dup2(int from, int to)
+{
+	return dup_to(from, to, 0, false);
+}
+
+KBI_POSIX_API int dup3(int from, int to, int flags)
+{
+	return dup_to(from, to, flags, true);
+}
+
+/* Before the kernel closes them, and after it. Those that wait are few: only numbers that were used are asked for. */
+static void forget(unsigned first, unsigned last, void (*tell)(int fd))
+{
+	unsigned end = last < KBI_CALL_DESCRIPTORS ? last + 1 : KBI_CALL_DESCRIPTORS;
+
+	for (unsigned fd = first; fd < end; fd++) {
+		if (a_load_rlx(&kbi_call_kinds[fd]))
+			kbi_call_note((int)fd, KBI_CALL_UNKNOWN);
+		tell((int)fd);
+	}
+}
+
+KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
+{
+	int r;
+
+	if (flags & CLOSE_RANGE_CLOEXEC || first > last)
+		return REAL(close_range)(first, last, flags);
+	forget(first, last, kbi_ready_closing);
+	r = REAL(close_range)(first, last, flags);
+	forget(first, last, kbi_ready_closed);
+	return r;
+}
+
+KBI_POSIX_API void closefrom(int first)
+{
+	unsigned from = first > 0 ? (unsigned)first : 0;
+
+	forget(from, UINT_MAX, kbi_ready_closing);
+	REAL(closefrom)(first);
+	forget(from, UINT_MAX, kbi_ready_closed);
+}
+
+KBI_POSIX_ALIAS(__close, close);
+KBI_POSIX_ALIAS(__dup2, dup2);

@@ -1,0 +1,333 @@
+/* posix/call_poll.c - poll, select, epoll_wait and their kin: asked without time; if there is nothing the thread sleeps
+ * until one of the descriptors is ready, and asks again. No handler of the program's lets them go on. With a mask of
+ * their own what it lets through is delivered only when nothing is ready, as the kernel does.
+ * Contract in call_priv.h. Callers: programs. May switch; cancellation points. */
+#include "posix/call_priv.h"
+#include "posix/signal_priv.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/sys.h"
+
+enum { SECOND = 1000000000, MASK_BYTES = 8, FEW = 64 };
+
+/* A call with what its attempts need. */
+struct polling {
+	struct kbi_call c;
+	void *what; /* struct pollfd *, struct epoll_event *, struct sets * */
+	int n;
+};
+
+static struct polling *polling_of(struct kbi_call *c)
+{
+	return (struct polling *)(void *)c;
+}
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+
+static uint64_t deadline_of(const struct timespec *t)
+{
+	if (!t || t->tv_sec > INT32_MAX)
+		return KBI_FOREVER;
+	return kbi_timer_now() + (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+}
+
+static uint64_t deadline_of_ms(int ms)
+{
+	return ms < 0 ? KBI_FOREVER : kbi_timer_now() + (uint64_t)ms * 1000000u;
+}
+
+static bool is_bad(const struct timespec *t)
+{
+	return t && (!kbi_posix_time_ok(t) || t->tv_sec < 0);
+}
+
+static bool is_none(const struct timespec *t)
+{
+	return t && !t->tv_sec && !t->tv_nsec;
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------- */
+
+struct lent {
+	struct kbi_task *self;
+	uint64_t mask;
+};
+
+static void take_mask_back(void *lent)
+{
+	int saved = errno;
+
+	kbi_signal_set_mask(((struct lent *)lent)->self, ((struct lent *)lent)->mask);
+	errno = saved;
+}
+
+static bool lets_in(struct lent *l, const sigset_t *set)
+{
+	uint32_t before = kbi_posix_me.handled;
+
+	kbi_signal_set_mask(l->self, kbi_signal_from_set(set));
+	return kbi_posix_me.handled != before;
+}
+
+/* Nothing is ready. */
+static KBI_NOINLINE long wait_with_mask(struct kbi_call *c, const sigset_t *set, bool no_time)
+{
+	struct lent l = { kbi_self_raw(), 0 };
+	long r;
+
+	l.mask = a_load_rlx(kbi_signal_mask(l.self));
+	pthread_cleanup_push(take_mask_back, &l);
+	if (lets_in(&l, set))
+		r = -EINTR;
+	else
+		r = no_time ? c->late : kbi_call_wait(c);
+	pthread_cleanup_pop(1);
+	return r;
+}
+
+static long ask(struct kbi_call *c, const sigset_t *set, bool no_time, bool cancels)
+{
+	long r;
+
+	c->cancels = cancels;
+	c->never_restarts = c->waits_anyway = true;
+	c->late = 0;
+	if (cancels)
+		kbi_cancel_test();
+	r = c->attempt(c);
+	if (!kbi_call_again(r))
+		return r;
+	if (set)
+		return wait_with_mask(c, set, no_time);
+	return no_time ? 0 : kbi_call_wait(c);
+}
+
+/* ---- poll --------------------------------------------------------------------------------------------- */
+
+static const struct pollfd nothing[1]; /* the set without one: time passes */
+
+static long look(struct kbi_call *c)
+{
+	struct timespec none = { 0, 0 };
+	long r = kbi_sys(SYS_ppoll, c->set, c->n_set, &none, NULL, 0);
+
+	return r ? r : -EAGAIN;
+}
+
+static long poll_by(struct pollfd *fds, nfds_t n, uint64_t deadline, bool no_time, const sigset_t *set, bool cancels)
+{
+	struct kbi_call c = { .attempt = look, .fd = -1, .set = n ? fds : nothing, .n_set = n, .deadline = deadline };
+
+	return ask(&c, set, no_time, cancels);
+}
+
+long kbi_call_poll(struct pollfd *fds, nfds_t n, int ms, bool cancels)
+{
+	return poll_by(fds, n, deadline_of_ms(ms), ms == 0, NULL, cancels);
+}
+
+long kbi_call_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *set, bool cancels)
+{
+	return is_bad(t) ? -EINVAL : poll_by(fds, n, deadline_of(t), is_none(t), set, cancels);
+}
+
+/* ---- epoll ----------------------------------------------------------------------------------------------- */
+
+static long look_epoll(struct kbi_call *c)
+{
+	struct polling *p = polling_of(c);
+	long r = kbi_sys(SYS_epoll_pwait, c->fd, p->what, p->n, 0, NULL, MASK_BYTES);
+
+	return r ? r : -EAGAIN;
+}
+
+static long epoll_by(int fd, struct epoll_event *ev, int n, uint64_t deadline, bool no_time, const sigset_t *set,
+		     bool cancels)
+{
+	struct polling p = { { .attempt = look_epoll, .fd = fd, .events = POLLIN, .deadline = deadline }, ev, n };
+
+	return ask(&p.c, set, no_time, cancels);
+}
+
+long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *set, bool cancels)
+{
+	return epoll_by(fd, ev, n, deadline_of_ms(ms), ms == 0, set, cancels);
+}
+
+long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n, const struct timespec *t, const sigset_t *set,
+			  bool cancels)
+{
+	return is_bad(t) ? -EINVAL : epoll_by(fd, ev, n, deadline_of(t), is_none(t), set, cancels);
+}
+
+/* ---- select ------------------------------------------------------------------------------------------------ */
+
+/* Question and answer are in the same place, so the question is kept. */
+struct sets {
+	int n;
+	size_t bytes;
+	fd_set *set[3];
+	char *asked;         /* three of them */
+	struct pollfd *fds;  /* the same for the wait */
+	void *memory;
+	char space[3 * sizeof(fd_set)];
+	struct pollfd few[FEW];
+};
+
+static long look_sets(struct kbi_call *c)
+{
+	struct sets *s = polling_of(c)->what;
+	struct timespec none = { 0, 0 };
+	long r;
+
+	for (int i = 0; i < 3; i++)
+		if (s->set[i])
+			memcpy(s->set[i], s->asked + (size_t)i * s->bytes, s->bytes);
+	r = kbi_sys(SYS_pselect6, s->n, s->set[0], s->set[1], s->set[2], &none, NULL);
+	return r ? r : -EAGAIN;
+}
+
+/* The kernel looks at so many bits only; sets may be no longer than the program needs. */
+static int bits_used(int n)
+{
+	char text[4096];
+	const char *at;
+	long fd, got;
+	int most;
+
+	if (n <= FD_SETSIZE)
+		return n;
+	fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return n;
+	got = kbi_sys(SYS_read, fd, text, sizeof(text) - 1);
+	kbi_sys(SYS_close, fd);
+	text[got > 0 ? got : 0] = 0;
+	at = strstr(text, "FDSize:");
+	most = at ? atoi(at + 7) : n;
+	return n < most ? n : most;
+}
+
+static bool has(const struct sets *s, int which, int fd)
+{
+	const char *bytes = s->asked + (size_t)which * s->bytes;
+
+	/* the kernel's words are longs; on machines that begin with the last byte, too */
+	return s->set[which] && ((const unsigned long *)(const void *)bytes)[fd / 64] >> fd % 64 & 1;
+}
+
+static short events_of(const struct sets *s, int fd)
+{
+	return (short)((has(s, 0, fd) ? POLLIN : 0) | (has(s, 1, fd) ? POLLOUT : 0) | (has(s, 2, fd) ? POLLPRI : 0));
+}
+
+static nfds_t fill(struct sets *s)
+{
+	nfds_t n = 0;
+
+	for (int fd = 0; fd < s->n; fd++) {
+		short events = events_of(s, fd);
+
+		if (events)
+			s->fds[n++] = (struct pollfd){ fd, events, 0 };
+	}
+	return n;
+}
+
+/* 0 or ENOMEM. */
+static int open_sets(struct sets *s, int n, fd_set *in, fd_set *out, fd_set *x)
+{
+	size_t fds;
+
+	s->n = bits_used(n);
+	s->bytes = (size_t)(s->n + 63) / 64 * 8;
+	s->set[0] = in;
+	s->set[1] = out;
+	s->set[2] = x;
+	s->asked = s->space;
+	s->fds = s->few;
+	s->memory = NULL;
+	fds = s->n <= FEW ? 0 : (size_t)s->n * sizeof(*s->fds);
+	if (s->bytes * 3 > sizeof(s->space) || fds) {
+		s->memory = malloc(s->bytes * 3 + fds);
+		if (!s->memory)
+			return ENOMEM;
+		s->fds = s->memory;
+		s->asked = (char *)s->memory + fds;
+	}
+	for (int i = 0; i < 3; i++)
+		if (s->set[i])
+			memcpy(s->asked + (size_t)i * s->bytes, s->set[i], s->bytes);
+	return 0;
+}
+
+static void close_sets(void *s)
+{
+	int saved = errno;
+
+	free(((struct sets *)s)->memory);
+	errno = saved;
+}
+
+static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, uint64_t deadline, bool no_time,
+				   const sigset_t *mask, bool cancels)
+{
+	struct sets s KBI_ALIGNED(8);
+	struct polling p = { { .attempt = look_sets, .fd = -1, .deadline = deadline }, &s, 0 };
+	long r;
+
+	if (n < 0)
+		return -EINVAL;
+	if (open_sets(&s, n, in, out, x))
+		return -ENOMEM;
+	pthread_cleanup_push(close_sets, &s);
+	p.c.n_set = fill(&s);
+	p.c.set = s.fds;
+	r = ask(&p.c, mask, no_time, cancels);
+	pthread_cleanup_pop(1);
+	return r;
+}
+
+long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *t, bool cancels)
+{
+	uint64_t deadline = KBI_FOREVER, now;
+	long r;
+
+	if (t && (t->tv_sec < 0 || t->tv_usec < 0))
+		return -EINVAL;
+	if (t && t->tv_sec < INT32_MAX)
+		deadline = kbi_timer_now() + (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_usec * 1000;
+	r = select_by(n, in, out, x, deadline, t && !t->tv_sec && !t->tv_usec, NULL, cancels);
+	if (t && deadline != KBI_FOREVER) { /* Linux counts the time down */
+		now = kbi_timer_now();
+		now = now < deadline ? deadline - now : 0;
+		*t = (struct timeval){ (time_t)(now / SECOND), (suseconds_t)(now % SECOND / 1000) };
+	}
+	return r;
+}
+
+long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct timespec *t, const sigset_t *mask,
+		      bool cancels)
+{
+	if (is_bad(t))
+		return -EINVAL;
+	return select_by(n, in, out, x, deadline_of(t), is_none(t), mask, cancels);
+}
+
+/* ---- the functions --------------------------------------------------------------------------------------------- */
+
+#define POLL(result, name, parameters, arguments, direct, work, cancels, why) \
+	KBI_POSIX_API result kbi_call_poll_##name parameters __asm__(#name); \
+	result kbi_call_poll_##name parameters \
+	{ \
+		if (kbi_unlikely(!kbi_call_may_wait()) || (direct)) \
+			return KBI_CALL_REAL(name) arguments; \
+		return (result)kbi_call_answer(work); \
+	}
+#include "posix/call.def"
+
+KBI_CALL_ALIAS(__poll, poll, kbi_call_poll_poll);
+KBI_CALL_ALIAS(__select, select, kbi_call_poll_select);

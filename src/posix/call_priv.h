@@ -1,0 +1,201 @@
+/* posix/call_priv.h - what the units call, call_wait, call_transfer, call_poll, call_apart and call_number share:
+ * calls that may block in the kernel, made so that they block one lightweight thread and not its virtual processor.
+ *
+ *  1. Tried without blocking, by a system call of our own. In the common case that is all.
+ *  2. Nothing there: other ready threads run once; tried again.
+ *  3. The thread sleeps until its descriptor is ready (io/ready); tried again.
+ *  4. What has no such form is libc's call, with the virtual processor left to others meanwhile.
+ *
+ * A handler of the program's that has run on the thread ends the call with EINTR where it would on libc; bytes moved
+ * by then are the result instead. A cancellation is acted upon before the first byte only. A descriptor is never made
+ * non-blocking: other processes may share it. Results are the kernel's: 0 or more, or a negative errno. */
+#ifndef KBI_CALL_PRIV_H
+#define KBI_CALL_PRIV_H
+
+#include "posix/posix.h"
+
+#include <mqueue.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+
+/* ---- libc's originals ---------------------------------------------------------------------------- */
+
+struct kbi_call_originals {
+#define TRANSFER(result, name, parameters, ...) result (*name) parameters;
+#define POLL(result, name, parameters, ...) result (*name) parameters;
+#define APART(result, name, parameters, ...) result (*name) parameters;
+#define LENT(result, name, parameters, ...) result (*name) parameters;
+#define HAND(result, name, parameters, ...) result (*name) parameters;
+#include "posix/call.def"
+};
+extern struct kbi_call_originals kbi_call_originals;
+
+#define KBI_CALL_REAL(name) \
+	((__typeof__(kbi_call_originals.name))(kbi_likely(kbi_call_originals.name) ? (void *)kbi_call_originals.name : \
+						       kbi_libc_original(#name, (void **)&kbi_call_originals.name)))
+
+/* The caller is a lightweight thread that may be suspended here: not a handler, which may have interrupted our own
+ * library or libc with a lock held. */
+static inline bool kbi_call_may_wait(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return self && self->vp && a_load_rlx(&self->np) == 0 && !kbi_posix_me.in_handler;
+}
+
+/* A second name of a wrapper, whose own name in C is `function`. */
+#define KBI_CALL_ALIAS(alias_, of, function) \
+	extern __typeof__(function) kbi_alias_##alias_ __asm__(#alias_) KBI_POSIX_COPY(function) \
+		__attribute__((alias(#of), visibility("default")))
+
+/* What the program gets for the kernel's result. */
+static inline long kbi_call_answer(long r)
+{
+	if (kbi_likely(r >= 0))
+		return r;
+	errno = (int)-r;
+	return -1;
+}
+
+/* The kernel's result for what libc's function said. */
+static inline long kbi_call_result(long r)
+{
+	return r < 0 ? -errno : r;
+}
+
+/* ---- what a descriptor is: call.c -------------------------------------------------------------- */
+
+/* A guess from the last look: right, or found out without harm. */
+enum kbi_call_kind {
+	KBI_CALL_UNKNOWN,
+	KBI_CALL_FILE,   /* never to be waited for: regular files, /dev/null and its kin */
+	KBI_CALL_SOCKET, /* MSG_DONTWAIT works */
+	KBI_CALL_STREAM, /* RWF_NOWAIT works: pipes, many that libc has functions to make for */
+	KBI_CALL_OTHER,  /* poll, then read or write */
+	KBI_CALL_TTY,    /* the same, of a terminal */
+	KBI_CALL_KINDS = 15,
+	KBI_CALL_NO_NOWAIT_READ = 16, /* STREAM, but not to read from */
+	KBI_CALL_NO_NOWAIT_WRITE = 32,
+	KBI_CALL_NONBLOCK = 64, /* had O_NONBLOCK at the last look */
+};
+enum { KBI_CALL_DESCRIPTORS = 1 << 20 };
+extern a8 kbi_call_kinds[KBI_CALL_DESCRIPTORS];
+
+/* Asks the kernel; what is not open is a FILE, so libc says so. Keeps the result. */
+unsigned kbi_call_look_up(int fd);
+
+static inline unsigned kbi_call_flags(int fd)
+{
+	unsigned k = (unsigned)fd < KBI_CALL_DESCRIPTORS ? a_load_rlx(&kbi_call_kinds[fd]) : KBI_CALL_UNKNOWN;
+
+	return kbi_likely(k & KBI_CALL_KINDS) ? k : kbi_call_look_up(fd);
+}
+
+static inline void kbi_call_note(int fd, unsigned flags)
+{
+	if ((unsigned)fd < KBI_CALL_DESCRIPTORS)
+		a_store_rlx(&kbi_call_kinds[fd], (uint8_t)flags);
+}
+
+static inline bool kbi_call_is_file(int fd)
+{
+	return (kbi_call_flags(fd) & KBI_CALL_KINDS) == KBI_CALL_FILE;
+}
+
+/* Does it have O_NONBLOCK now? Remembered as a guess. */
+bool kbi_call_nonblocking(int fd);
+
+/* ---- the wait: call_wait.c ------------------------------------------------------------------------------ */
+
+struct kbi_call {
+	/* tries once, on any VP: the result; -EAGAIN: nothing yet, perhaps after a part (done); -EINTR: as that */
+	long (*attempt)(struct kbi_call *c);
+	int fd;
+	short events;
+	uint8_t cancels;       /* a cancellation point */
+	uint8_t at_once;       /* the call itself says that it does not wait */
+	uint8_t never_restarts; /* any handler ends it */
+	uint8_t looks;         /* of read's kind: what the descriptor is, is looked up again before a sleep */
+	uint8_t waits_anyway;  /* O_NONBLOCK does not matter */
+	int time_limit;        /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */
+	long late;             /* the result when the time is over */
+	uint64_t deadline;     /* KBI_FOREVER */
+	const struct pollfd *set; /* instead of fd, events: any of them */
+	nfds_t n_set;
+	size_t done;           /* moved so far; a result then, whatever else happens */
+};
+
+#define KBI_CALL(...) { __VA_ARGS__, .late = -EAGAIN, .deadline = KBI_FOREVER }
+
+static inline bool kbi_call_again(long r)
+{
+	return kbi_unlikely(r == -EAGAIN || r == -EINTR);
+}
+
+/* The first attempt said so: waits and tries until there is a result. */
+KBI_SWITCHES long kbi_call_wait(struct kbi_call *c);
+/* Until poll(2) says that fd has one of the events: 0 or a negative errno; at once if fd has O_NONBLOCK. */
+KBI_SWITCHES long kbi_call_await(int fd, short events, bool cancels);
+/* One poll(2) without time: is there an event? Errors count. */
+bool kbi_call_ready(int fd, short events);
+
+/* Between a look and the call that takes what was seen only one thread of this process is inside for a descriptor.
+ * False: it took too long; go on without. */
+KBI_SWITCHES bool kbi_call_gate(int fd);
+void kbi_call_gate_open(int fd);
+
+/* ---- libc's call, with the VP left to others: call_apart.c -------------------------------------------------- */
+
+void kbi_call_leave_vp(bool surely);
+KBI_SWITCHES void kbi_call_rejoin(void);
+/* Others run before the call is tried once more. True: a handler has run that ends it. */
+KBI_SWITCHES bool kbi_call_turn(bool cancels);
+
+/* ---- the works ------------------------------------------------------------------------------------------------ */
+
+enum { N = 0, C = 1 }; /* of call.def */
+
+/* libc's own is right: not a number of buffers. */
+static inline bool kbi_call_is_odd(int n)
+{
+	return kbi_unlikely(n <= 0 || n > 1024);
+}
+
+/* Errors come at once, and what is looked at cannot be collected bit by bit. */
+static inline bool kbi_call_is_odd_recv(int flags)
+{
+	return kbi_unlikely((flags & MSG_ERRQUEUE) || (flags & (MSG_PEEK | MSG_WAITALL)) == (MSG_PEEK | MSG_WAITALL));
+}
+
+KBI_SWITCHES long kbi_call_read(int fd, void *p, size_t n, bool cancels);
+KBI_SWITCHES long kbi_call_write(int fd, const void *p, size_t n, bool cancels);
+KBI_SWITCHES long kbi_call_readv(int fd, const struct iovec *v, int n, bool cancels);
+KBI_SWITCHES long kbi_call_writev(int fd, const struct iovec *v, int n, bool cancels);
+KBI_SWITCHES long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels);
+KBI_SWITCHES long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels);
+KBI_SWITCHES long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t, bool cancels);
+KBI_SWITCHES long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to, socklen_t len, bool cancels);
+KBI_SWITCHES long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels);
+KBI_SWITCHES long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool cancels);
+KBI_SWITCHES long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels);
+KBI_SWITCHES long kbi_call_poll(struct pollfd *fds, nfds_t n, int ms, bool cancels);
+KBI_SWITCHES long kbi_call_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *set, bool cancels);
+KBI_SWITCHES long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *set, bool cancels);
+KBI_SWITCHES long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n, const struct timespec *t,
+				       const sigset_t *set, bool cancels);
+KBI_SWITCHES long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *t, bool cancels);
+KBI_SWITCHES long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct timespec *t,
+				   const sigset_t *mask, bool cancels);
+KBI_SWITCHES long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority, const struct timespec *t,
+				      bool cancels);
+KBI_SWITCHES long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority, const struct timespec *t,
+				   bool cancels);
+/* -ENOSYS: it cannot be waited for like this. */
+KBI_SWITCHES long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *u, bool cancels);
+
+#endif

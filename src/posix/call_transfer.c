@@ -1,0 +1,583 @@
+/* posix/call_transfer.c - read, write, receive, send, accept: one attempt each, and the functions that programs call.
+ * Contract in call_priv.h. Callers: programs. May switch; cancellation points. */
+#include "posix/call_priv.h"
+
+#include <limits.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+
+#include "os/sys.h"
+
+/* A call with what its attempts need. */
+struct transfer {
+	struct kbi_call c;
+	void *p;
+	size_t n;
+	int flags;
+	void *address;
+	void *len; /* socklen_t *, or the length */
+};
+
+static struct transfer *transfer_of(struct kbi_call *c)
+{
+	return (struct transfer *)(void *)c;
+}
+
+/* More than this the kernel does not move at once. */
+static size_t at_most(size_t n)
+{
+	enum { MOST = 0x7ffff000 };
+
+	return n < MOST ? n : MOST;
+}
+
+/* ---- buffers ----------------------------------------------------------------------------------------- */
+
+enum { WINDOW = 16 };
+
+static size_t total(const struct iovec *v, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += v[i].iov_len;
+	return at_most(sum);
+}
+
+/* What is left after the first `done` bytes, or its beginning: how many buffers. */
+static size_t rest(const struct iovec *v, size_t n, size_t done, struct iovec out[WINDOW])
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < n && k < WINDOW; i++) {
+		if (done >= v[i].iov_len) {
+			done -= v[i].iov_len;
+			continue;
+		}
+		out[k++] = (struct iovec){ (char *)v[i].iov_base + done, v[i].iov_len - done };
+		done = 0;
+	}
+	return k;
+}
+
+/* One more part: the result once all is done. */
+static long add_part(struct kbi_call *c, long r, size_t n)
+{
+	if (r < 0)
+		return r;
+	c->done += (size_t)r;
+	return c->done >= n ? (long)c->done : -EAGAIN;
+}
+
+/* ---- read and write ------------------------------------------------------------------------------------- */
+
+/* What is neither a file nor has a way to be tried: who sees that it is ready takes it before another does. */
+static long look_and_call(long number, short events, int fd, const struct iovec *v, int n)
+{
+	bool gate = kbi_call_gate(fd);
+	long r = kbi_call_ready(fd, events) ? kbi_sys(number, fd, v, n) : -EAGAIN;
+
+	if (gate)
+		kbi_call_gate_open(fd);
+	return r;
+}
+
+/* A terminal that has its own idea of waiting, or stops who reads in the background. */
+static bool terminal_decides(int fd)
+{
+	struct termios t;
+	int group = 0;
+
+	if (kbi_sys(SYS_ioctl, fd, TCGETS, &t))
+		return false;
+	if (!(t.c_lflag & ICANON) && (t.c_cc[VMIN] == 0 || t.c_cc[VTIME]))
+		return true;
+	return kbi_sys(SYS_ioctl, fd, TIOCGPGRP, &group) == 0 && group != getpgrp();
+}
+
+static KBI_NOINLINE long read_other(int fd, unsigned kind, const struct iovec *v, int n)
+{
+	long r;
+
+	if (kind == KBI_CALL_FILE)
+		return kbi_sys(SYS_readv, fd, v, n);
+	r = look_and_call(SYS_readv, POLLIN, fd, v, n);
+	if (r == -EAGAIN && kind == KBI_CALL_TTY && terminal_decides(fd)) {
+		kbi_call_leave_vp(true);
+		r = kbi_sys(SYS_readv, fd, v, n);
+		kbi_call_rejoin();
+	}
+	return r;
+}
+
+static KBI_NOINLINE long write_other(int fd, unsigned kind, const struct iovec *v, int n)
+{
+	return kind == KBI_CALL_FILE ? kbi_sys(SYS_writev, fd, v, n) : look_and_call(SYS_writev, POLLOUT, fd, v, n);
+}
+
+/* Buffers that are not empty. -EAGAIN: nothing yet. */
+static inline long read_now(int fd, const struct iovec *v, int n)
+{
+	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
+	long r;
+
+	if (kbi_likely(kind == KBI_CALL_SOCKET)) {
+		struct msghdr m = { .msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n };
+
+		r = n == 1 ? kbi_sys(SYS_recvfrom, fd, v->iov_base, v->iov_len, MSG_DONTWAIT, NULL, NULL) :
+			     kbi_sys(SYS_recvmsg, fd, &m, MSG_DONTWAIT);
+		if (kbi_likely(r != -ENOTSOCK))
+			return r;
+		kind = kbi_call_look_up(fd) & KBI_CALL_KINDS;
+	} else if (kbi_likely(kind == KBI_CALL_STREAM && !(k & KBI_CALL_NO_NOWAIT_READ))) {
+		r = kbi_sys(SYS_preadv2, fd, v, n, -1, -1, RWF_NOWAIT);
+		if (kbi_likely(r != -EOPNOTSUPP))
+			return r;
+		kbi_call_note(fd, k | KBI_CALL_NO_NOWAIT_READ);
+	}
+	return read_other(fd, kind, v, n);
+}
+
+static inline long write_now(int fd, const struct iovec *v, int n)
+{
+	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
+	long r;
+
+	if (kbi_likely(kind == KBI_CALL_SOCKET)) {
+		struct msghdr m = { .msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n };
+
+		r = n == 1 ? kbi_sys(SYS_sendto, fd, v->iov_base, v->iov_len, MSG_DONTWAIT, NULL, 0) :
+			     kbi_sys(SYS_sendmsg, fd, &m, MSG_DONTWAIT);
+		if (kbi_likely(r != -ENOTSOCK))
+			return r;
+		kind = kbi_call_look_up(fd) & KBI_CALL_KINDS;
+	} else if (kbi_likely(kind == KBI_CALL_STREAM && !(k & KBI_CALL_NO_NOWAIT_WRITE))) {
+		r = kbi_sys(SYS_pwritev2, fd, v, n, -1, -1, RWF_NOWAIT);
+		if (kbi_likely(r != -EOPNOTSUPP))
+			return r;
+		kbi_call_note(fd, k | KBI_CALL_NO_NOWAIT_WRITE);
+	}
+	return write_other(fd, kind, v, n);
+}
+
+static long try_read(struct kbi_call *c)
+{
+	return read_now(c->fd, transfer_of(c)->p, (int)transfer_of(c)->n);
+}
+
+static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels)
+{
+	struct transfer t = { KBI_CALL(.attempt = try_read, .fd = fd, .events = POLLIN, .cancels = cancels,
+				       .looks = true, .time_limit = SO_RCVTIMEO),
+			      .p = (void *)v, .n = (size_t)n };
+
+	return kbi_call_wait(&t.c);
+}
+
+static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
+{
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	/* of a socket, too: the kernel's read of nothing leaves a datagram where it is */
+	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
+		return kbi_sys(SYS_readv, fd, v, n);
+	r = read_now(fd, v, n);
+	return kbi_call_again(r) ? read_later(fd, v, n, cancels) : r;
+}
+
+long kbi_call_read(int fd, void *p, size_t n, bool cancels)
+{
+	struct iovec v = { p, at_most(n) };
+
+	return read_by(fd, &v, 1, cancels);
+}
+
+long kbi_call_readv(int fd, const struct iovec *v, int n, bool cancels)
+{
+	return read_by(fd, v, n, cancels);
+}
+
+static long try_write(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	struct iovec left[WINDOW];
+	size_t k;
+
+	if (!c->done)
+		return add_part(c, write_now(c->fd, t->p, (int)t->n), total(t->p, t->n));
+	k = rest(t->p, t->n, c->done, left);
+	return add_part(c, write_now(c->fd, left, (int)k), total(t->p, t->n));
+}
+
+static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done, bool cancels)
+{
+	struct transfer t = { KBI_CALL(.attempt = try_write, .fd = fd, .events = POLLOUT, .cancels = cancels,
+				       .looks = true, .time_limit = SO_SNDTIMEO, .done = done > 0 ? (size_t)done : 0),
+			      .p = (void *)v, .n = (size_t)n };
+
+	return kbi_call_wait(&t.c);
+}
+
+static inline long write_by(int fd, const struct iovec *v, int n, size_t bytes, bool cancels)
+{
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	r = write_now(fd, v, n);
+	if (kbi_likely(r == (long)bytes || (r < 0 && !kbi_call_again(r))))
+		return r;
+	return write_later(fd, v, n, r, cancels);
+}
+
+long kbi_call_write(int fd, const void *p, size_t n, bool cancels)
+{
+	struct iovec v = { (void *)p, at_most(n) };
+
+	return write_by(fd, &v, 1, v.iov_len, cancels);
+}
+
+long kbi_call_writev(int fd, const struct iovec *v, int n, bool cancels)
+{
+	return write_by(fd, v, n, total(v, (size_t)n), cancels);
+}
+
+/* ---- receive ------------------------------------------------------------------------------------------------ */
+
+static long receive_now(const struct transfer *t)
+{
+	return kbi_sys(SYS_recvfrom, t->c.fd, (char *)t->p + t->c.done, t->n - t->c.done, t->flags | MSG_DONTWAIT,
+		       t->address, t->len);
+}
+
+/* MSG_WAITALL: until the end of the stream, or all. */
+static long collect(struct kbi_call *c, long r, size_t n)
+{
+	return r == 0 ? (long)c->done : add_part(c, r, n);
+}
+
+static long try_receive(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	long r = receive_now(t);
+
+	return t->flags & MSG_WAITALL ? collect(c, r, t->n) : r;
+}
+
+/* MSG_WAITALL means something on streams only. */
+static bool collects(int fd, int flags)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	return (flags & MSG_WAITALL) && kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+	       type == SOCK_STREAM;
+}
+
+/* A part is not enough. */
+static inline bool wants_more(int fd, long r, size_t n, int flags)
+{
+	return kbi_unlikely(flags & MSG_WAITALL) && !(flags & MSG_DONTWAIT) && r > 0 && (size_t)r < n && collects(fd, flags);
+}
+
+static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
+{
+	if ((t->flags & MSG_WAITALL) && !collects(t->c.fd, t->flags))
+		t->flags &= ~MSG_WAITALL;
+	t->c.done = r > 0 ? (size_t)r : 0;
+	t->c.cancels = cancels;
+	t->c.at_once = !!(t->flags & MSG_DONTWAIT);
+	t->c.time_limit = SO_RCVTIMEO;
+	t->c.events = t->flags & MSG_OOB ? POLLPRI : POLLIN;
+	return kbi_call_wait(&t->c);
+}
+
+long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels)
+{
+	long r;
+
+	n = at_most(n);
+	if (cancels)
+		kbi_cancel_test();
+	r = kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
+	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
+		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd), p, n, flags, from, len };
+
+		return receive_later(&t, r, cancels);
+	}
+	return r;
+}
+
+static long try_receive_message(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	const struct msghdr *m = t->p;
+	struct iovec left[WINDOW];
+	struct msghdr part = { .msg_iov = left };
+	long r;
+
+	if (!c->done) {
+		r = kbi_sys(SYS_recvmsg, c->fd, t->p, t->flags | MSG_DONTWAIT);
+		return t->flags & MSG_WAITALL ? collect(c, r, t->n) : r;
+	}
+	part.msg_iovlen = rest(m->msg_iov, m->msg_iovlen, c->done, left);
+	return collect(c, kbi_sys(SYS_recvmsg, c->fd, &part, t->flags | MSG_DONTWAIT), t->n);
+}
+
+long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
+{
+	size_t n = 0;
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	r = kbi_sys(SYS_recvmsg, fd, m, flags | MSG_DONTWAIT);
+	if (kbi_unlikely((flags & MSG_WAITALL) && r >= -EAGAIN && r != -EFAULT))
+		n = total(m->msg_iov, m->msg_iovlen);
+	/* what came with descriptors ends where they belong */
+	if (kbi_call_again(r) || (n && !m->msg_controllen && wants_more(fd, r, n, flags))) {
+		struct transfer t = { KBI_CALL(.attempt = try_receive_message, .fd = fd), m, n, flags, NULL, NULL };
+
+		return receive_later(&t, r, cancels);
+	}
+	return r;
+}
+
+static long try_receive_many(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	struct mmsghdr *m = t->p;
+	long r = kbi_sys(SYS_recvmmsg, c->fd, m + c->done, t->n - c->done, (unsigned)t->flags | MSG_DONTWAIT, NULL);
+
+	r = add_part(c, r, t->flags & MSG_WAITFORONE ? 1 : t->n);
+	/* the time limit is looked at after a message only, as the kernel does */
+	return c->done && t->len && kbi_timer_now() >= *(uint64_t *)t->len ? (long)c->done : r;
+}
+
+long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *limit, bool cancels)
+{
+	uint64_t until;
+	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd), m, n, flags, NULL, limit ? &until : NULL };
+	long r;
+
+	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
+		return -EINVAL;
+	if (limit)
+		until = kbi_timer_now() + (uint64_t)limit->tv_sec * 1000000000u + (uint64_t)limit->tv_nsec;
+	if (cancels)
+		kbi_cancel_test();
+	r = n ? try_receive_many(&t.c) : 0;
+	return kbi_call_again(r) ? receive_later(&t, (long)t.c.done, cancels) : r;
+}
+
+/* ---- send ------------------------------------------------------------------------------------------------------ */
+
+static long try_send(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	long r = kbi_sys(SYS_sendto, c->fd, (char *)t->p + c->done, t->n - c->done, t->flags | MSG_DONTWAIT, t->address,
+			 t->len);
+
+	return add_part(c, r, t->n);
+}
+
+static KBI_NOINLINE long send_later(struct transfer *t, long r, bool cancels)
+{
+	t->c.done = r > 0 ? (size_t)r : 0;
+	t->c.cancels = cancels;
+	t->c.at_once = !!(t->flags & MSG_DONTWAIT);
+	t->c.time_limit = SO_SNDTIMEO;
+	t->c.events = POLLOUT;
+	return kbi_call_wait(&t->c);
+}
+
+long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to, socklen_t len, bool cancels)
+{
+	long r;
+
+	n = at_most(n);
+	if (cancels)
+		kbi_cancel_test();
+	r = kbi_sys(SYS_sendto, fd, p, n, flags | MSG_DONTWAIT, to, len);
+	if (kbi_unlikely(kbi_call_again(r) || (r >= 0 && (size_t)r < n))) {
+		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd), (void *)p, n, flags, (void *)to,
+				      (void *)(uintptr_t)len };
+
+		return send_later(&t, r, cancels);
+	}
+	return r;
+}
+
+static long try_send_message(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	struct iovec left[WINDOW];
+	struct msghdr part = *(const struct msghdr *)t->p;
+
+	if (!c->done)
+		return add_part(c, kbi_sys(SYS_sendmsg, c->fd, t->p, t->flags | MSG_DONTWAIT), t->n);
+	/* descriptors and the like went with the first byte */
+	part.msg_control = NULL;
+	part.msg_controllen = 0;
+	part.msg_iovlen = rest(part.msg_iov, part.msg_iovlen, c->done, left);
+	part.msg_iov = left;
+	return add_part(c, kbi_sys(SYS_sendmsg, c->fd, &part, t->flags | MSG_DONTWAIT), t->n);
+}
+
+static long finish_message(int fd, const struct msghdr *m, int flags, long r, bool cancels)
+{
+	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd), (void *)m,
+			      total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
+
+	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n))
+		return r;
+	return send_later(&t, r, cancels);
+}
+
+long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
+{
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	r = kbi_sys(SYS_sendmsg, fd, m, flags | MSG_DONTWAIT);
+	return r >= 0 || kbi_call_again(r) ? finish_message(fd, m, flags, r, cancels) : r;
+}
+
+/* One after the other, the first of which has been tried: how many. */
+static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int flags, long r, bool cancels)
+{
+	unsigned i = r > 0 ? (unsigned)r - 1 : 0;
+
+	r = r > 0 ? (long)m[i].msg_len : -EAGAIN;
+	for (;; r = kbi_call_sendmsg(fd, &m[i].msg_hdr, flags, false)) {
+		r = finish_message(fd, &m[i].msg_hdr, flags, r, cancels && i == 0);
+		if (r < 0)
+			return i ? (long)i : r;
+		m[i].msg_len = (unsigned)r;
+		if ((size_t)r < total(m[i].msg_hdr.msg_iov, m[i].msg_hdr.msg_iovlen) || ++i == n)
+			return (long)i + (i < n);
+	}
+}
+
+long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool cancels)
+{
+	const struct msghdr *last;
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	n = n < IOV_MAX ? n : IOV_MAX; /* as the kernel does */
+	r = kbi_sys(SYS_sendmmsg, fd, m, n, flags | MSG_DONTWAIT);
+	if (r == 0 || (r < 0 && !kbi_call_again(r)))
+		return r;
+	last = r > 0 ? &m[r - 1].msg_hdr : NULL;
+	if (r == (long)n && m[r - 1].msg_len == total(last->msg_iov, last->msg_iovlen))
+		return r;
+	return flags & MSG_DONTWAIT ? r : send_each(fd, m, n, flags, r, cancels);
+}
+
+/* ---- accept ------------------------------------------------------------------------------------------------------ */
+
+static long try_accept(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	bool gate = kbi_call_gate(c->fd);
+	long r = kbi_call_ready(c->fd, POLLIN) ? kbi_sys(SYS_accept4, c->fd, t->address, t->len, t->flags) : -EAGAIN;
+
+	if (gate)
+		kbi_call_gate_open(c->fd);
+	if (r >= 0)
+		kbi_call_note((int)r, KBI_CALL_SOCKET);
+	return r;
+}
+
+long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels)
+{
+	struct transfer t = { KBI_CALL(.attempt = try_accept, .fd = fd, .events = POLLIN, .cancels = cancels,
+				       .time_limit = SO_RCVTIMEO), NULL, 0, flags, from, len };
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	r = try_accept(&t.c);
+	return kbi_call_again(r) ? kbi_call_wait(&t.c) : r;
+}
+
+/* ---- POSIX message queues ------------------------------------------------------------------------------------------ */
+
+/* The kernel's limit is a point of time: one that is long past makes it a look. */
+static const struct timespec past = { 0, 0 };
+
+static long looked(long r)
+{
+	return r == -ETIMEDOUT ? -EAGAIN : r;
+}
+
+static long try_mq_receive(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+
+	return looked(kbi_sys(SYS_mq_timedreceive, c->fd, t->p, t->n, t->address, &past));
+}
+
+static long try_mq_send(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+
+	return looked(kbi_sys(SYS_mq_timedsend, c->fd, t->p, t->n, t->flags, &past));
+}
+
+static long mq_by(struct transfer *t, const struct timespec *limit)
+{
+	long r;
+
+	if (t->c.cancels)
+		kbi_cancel_test();
+	r = t->c.attempt(&t->c);
+	if (!kbi_call_again(r))
+		return r;
+	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
+		return kbi_call_nonblocking(t->c.fd) ? -EAGAIN : -EINVAL;
+	t->c.late = -ETIMEDOUT;
+	if (limit)
+		t->c.deadline = kbi_posix_deadline(CLOCK_REALTIME, limit);
+	return kbi_call_wait(&t->c);
+}
+
+long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority, const struct timespec *limit, bool cancels)
+{
+	struct transfer t = { KBI_CALL(.attempt = try_mq_receive, .fd = q, .events = POLLIN, .cancels = cancels), p, n, 0,
+			      priority, NULL };
+
+	return mq_by(&t, limit);
+}
+
+long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority, const struct timespec *limit, bool cancels)
+{
+	struct transfer t = { KBI_CALL(.attempt = try_mq_send, .fd = q, .events = POLLOUT, .cancels = cancels), (void *)p, n,
+			      (int)priority, NULL, NULL };
+
+	return mq_by(&t, limit);
+}
+
+/* ---- the functions --------------------------------------------------------------------------------------------- */
+
+/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+#define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \
+	KBI_POSIX_API result kbi_call_transfer_##name parameters __asm__(#name); \
+	result kbi_call_transfer_##name parameters \
+	{ \
+		if (kbi_unlikely(!kbi_call_may_wait()) || (direct)) \
+			return KBI_CALL_REAL(name) arguments; \
+		return (result)kbi_call_answer(work); \
+	}
+#include "posix/call.def"
+
+KBI_CALL_ALIAS(__read, read, kbi_call_transfer_read);
+KBI_CALL_ALIAS(__write, write, kbi_call_transfer_write);
+KBI_CALL_ALIAS(__recv, recv, kbi_call_transfer_recv);
+KBI_CALL_ALIAS(__send, send, kbi_call_transfer_send);
+KBI_CALL_ALIAS(__sendmmsg, sendmmsg, kbi_call_transfer_sendmmsg);

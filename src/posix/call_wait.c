@@ -1,0 +1,196 @@
+/* posix/call_wait.c - the slow half of a call that may block: other threads run, then this one sleeps until its
+ * descriptor is ready, and tries again; time limits, handlers and cancellation. Contract in call_priv.h.
+ * Runs on the calling thread. May switch. Cancellation may pass through these frames. */
+#include "posix/call_priv.h"
+
+#include <fcntl.h>
+
+#include "io/ready.h"
+#include "os/sys.h"
+
+enum { SECOND = 1000000000 };
+
+/* ---- looking ------------------------------------------------------------------------------------------ */
+
+bool kbi_call_ready(int fd, short events)
+{
+	struct pollfd p = { fd, events, 0 };
+	struct timespec none = { 0, 0 };
+
+	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0;
+}
+
+/* ---- gates ---------------------------------------------------------------------------------------------- */
+
+enum { GATES = 64, GATE_TURNS = 1000 };
+
+static struct gate {
+	a32 busy;
+} KBI_ALIGNED(KBI_CACHE_LINE) gates[GATES];
+
+bool kbi_call_gate(int fd)
+{
+	a32 *busy = &gates[(unsigned)fd % GATES].busy;
+
+	/* acquire: partner is the release below */
+	for (int n = 0; a_xchg_acqrel(busy, 1); n++) {
+		if (n == GATE_TURNS)
+			return false;
+		kbi_thread_yield();
+	}
+	return true;
+}
+
+void kbi_call_gate_open(int fd)
+{
+	a_store_rel(&gates[(unsigned)fd % GATES].busy, 0);
+}
+
+/* ---- why it may end early --------------------------------------------------------------------------------- */
+
+struct marks {
+	uint32_t handled, ending;
+	bool settled;
+};
+
+static struct marks marks_now(void)
+{
+	return (struct marks){ kbi_posix_me.handled, kbi_posix_me.ending, false };
+}
+
+/* As the kernel gives a socket's limit: both zero is none. */
+static uint64_t limit_of(int fd, int which)
+{
+	struct timeval t = { 0, 0 };
+	socklen_t n = sizeof(t);
+
+	if (kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, which, &t, &n) || (!t.tv_sec && !t.tv_usec) ||
+	    t.tv_sec > INT32_MAX)
+		return KBI_FOREVER;
+	return kbi_timer_now() + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
+}
+
+/* Once, before the call is given up for a while: is it to wait, and how long? 0, or the result. */
+static long settle(struct kbi_call *c, struct marks *m)
+{
+	m->settled = true;
+	if (c->waits_anyway)
+		return 0;
+	if (c->looks)
+		kbi_call_look_up(c->fd);
+	if (kbi_call_nonblocking(c->fd))
+		return -EAGAIN;
+	if (!c->time_limit)
+		return 0;
+	c->deadline = limit_of(c->fd, c->time_limit);
+	c->never_restarts |= c->deadline != KBI_FOREVER;
+	return 0;
+}
+
+/* Runs handlers, acts on a cancellation. 0, or the result. */
+static long interrupted(struct kbi_call *c, struct marks *m)
+{
+	long r;
+
+	kbi_signal_resumed();
+	if (c->cancels && !c->done)
+		kbi_cancel_test();
+	if (kbi_likely(kbi_posix_me.handled == m->handled))
+		return 0;
+	r = m->settled ? 0 : settle(c, m);
+	if (r)
+		return r;
+	if (c->never_restarts || kbi_posix_me.ending != m->ending)
+		return -EINTR;
+	m->handled = kbi_posix_me.handled;
+	return 0;
+}
+
+/* ---- the loop --------------------------------------------------------------------------------------------- */
+
+/* 0: try again; else the result. */
+static long sleep_until_ready(struct kbi_call *c, unsigned turn)
+{
+	enum { PAUSE_NS = 1000000 };
+	struct kbi_until until = { c->deadline, c->cancels && !c->done ? kbi_posix_stop : kbi_posix_stop_signal };
+	uint64_t soon;
+	int e;
+
+	/* others have run already: never its first turn */
+	e = c->set ? kbi_ready_wait_any(c->set, c->n_set, until, turn + 1) :
+		     kbi_ready_wait(c->fd, c->events, until, turn + 1);
+	switch (e) {
+	case EBADF:
+		return -EBADF;
+	case 0:
+	case ETIMEDOUT:
+	case EAGAIN:
+	case EINTR:
+	case ECANCELED:
+		return 0;
+	default: /* no memory, or the kernel has no more places: now and then a look */
+		soon = kbi_timer_now() + PAUSE_NS;
+		until.deadline = until.deadline < soon ? until.deadline : soon;
+		kbi_waitq_sleep(kbi_self(), until);
+		return 0;
+	}
+}
+
+static bool is_over(const struct kbi_call *c)
+{
+	if (c->deadline == KBI_FOREVER)
+		return false;
+	if (c->deadline & KBI_WAITQ_REAL)
+		return kbi_timer_passed(CLOCK_REALTIME, (int64_t)((c->deadline & ~KBI_WAITQ_REAL) / SECOND),
+					(long)((c->deadline & ~KBI_WAITQ_REAL) % SECOND));
+	return kbi_timer_now() >= c->deadline;
+}
+
+static long run(struct kbi_call *c)
+{
+	struct marks m = marks_now();
+	long r;
+
+	/* a guess that is asked about first: who looks at many such descriptors does not want to give way at each */
+	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) && kbi_call_nonblocking(c->fd)))
+		return -EAGAIN;
+	kbi_thread_yield();
+	for (unsigned turn = 0;; turn++) {
+		r = interrupted(c, &m);
+		if (r)
+			return r;
+		r = c->attempt(c);
+		if (!kbi_call_again(r))
+			return r;
+		r = m.settled ? 0 : settle(c, &m);
+		if (r)
+			return r;
+		if (is_over(c))
+			return c->late;
+		r = sleep_until_ready(c, turn);
+		if (r)
+			return r;
+	}
+}
+
+long kbi_call_wait(struct kbi_call *c)
+{
+	long r = run(c);
+
+	return r < 0 && c->done ? (long)c->done : r;
+}
+
+/* ---- waiting only -------------------------------------------------------------------------------------------- */
+
+static long look(struct kbi_call *c)
+{
+	return kbi_call_ready(c->fd, c->events) ? 0 : -EAGAIN;
+}
+
+long kbi_call_await(int fd, short events, bool cancels)
+{
+	struct kbi_call c = KBI_CALL(.attempt = look, .fd = fd, .events = events, .cancels = cancels);
+	long r = look(&c);
+
+	return kbi_call_again(r) ? kbi_call_wait(&c) : r;
+}
