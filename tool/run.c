@@ -107,22 +107,45 @@ bool tool_find_drop_in(char *buf, size_t size)
 	return false;
 }
 
+/* old without a drop-in that stands there already, in buf: of two copies each would have half of the threads. */
+static void without_ours(const char *old, char *buf)
+{
+	char *to = buf;
+
+	while (*old != '\0') {
+		size_t n = strcspn(old, " :");
+		const char *name = old + n;
+
+		while (name > old && name[-1] != '/')
+			name--;
+		if (n > 0 && strncmp(name, DROP_IN, sizeof(DROP_IN) - 1) != 0) {
+			if (to > buf)
+				*to++ = ':';
+			to = mempcpy(to, old, n);
+		}
+		old += n + (old[n] != '\0');
+	}
+	*to = '\0';
+}
+
 static bool set_preload(const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");
-	char *joined;
+	char *others, *joined = NULL;
 	bool ok;
 
 	if (strpbrk(library, " :") != NULL) {
 		tool_say("%s: a path with a space or colon cannot stand in LD_PRELOAD", library);
 		return false;
 	}
-	if (old == NULL || *old == '\0')
+	if (old == NULL || (others = malloc(strlen(old) + 1)) == NULL)
 		return setenv("LD_PRELOAD", library, 1) == 0;
-	if (asprintf(&joined, "%s:%s", library, old) < 0)
-		return false;
-	ok = setenv("LD_PRELOAD", joined, 1) == 0;
+	without_ours(old, others);
+	if (asprintf(&joined, *others != '\0' ? "%s:%s" : "%s", library, others) < 0)
+		joined = NULL;
+	ok = joined != NULL && setenv("LD_PRELOAD", joined, 1) == 0;
 	free(joined);
+	free(others);
 	return ok;
 }
 

@@ -3,8 +3,69 @@
  * loading thread. */
 #include "posix/posix.h"
 
+#include <string.h>
+#include <unistd.h>
+
+#include "base/option.h"
+
+/* ---- the environment ------------------------------------------------------------------------------------- */
+
+static const char variable[] = "LD_PRELOAD=", our_file[] = "libkochab-posix.so";
+
+/* Is the entry of n bytes a path of this library? */
+static bool is_ours(const char *entry, size_t n)
+{
+	const char *slash = memrchr(entry, '/', n);
+	size_t skip = slash ? (size_t)(slash + 1 - entry) : 0;
+
+	return n - skip >= sizeof(our_file) - 1 && memcmp(entry + skip, our_file, sizeof(our_file) - 1) == 0;
+}
+
+/* Takes this library out of a list that spaces and colons divide. In place: nothing is allocated so early. */
+static void take_out(char *list)
+{
+	char *to = list;
+
+	for (char *from = list; *from;) {
+		size_t n = strcspn(from, " :"), with = n + (from[n] != '\0');
+
+		if (!is_ours(from, n)) {
+			memmove(to, from, with);
+			to += with;
+		}
+		from += with;
+	}
+	while (to > list && (to[-1] == ':' || to[-1] == ' '))
+		to--;
+	*to = '\0';
+}
+
+/* The program's own programs are to run without us. A list that is empty then goes as a whole. */
+static void leave_children_alone(void)
+{
+	char **to = environ;
+
+	if (!to)
+		return;
+	for (char **from = environ; *from; from++) {
+		char *value = *from + sizeof(variable) - 1;
+
+		if (strncmp(*from, variable, sizeof(variable) - 1) == 0) {
+			take_out(value);
+			if (!*value)
+				continue;
+		}
+		*to++ = *from;
+	}
+	*to = NULL;
+}
+
+/* The options are those that the process was started with: many a program clears its environment later. */
 __attribute__((constructor(101))) static void start(void)
 {
+	kbi_option_load();
+	if (kbi_options.children == KBI_OPT_CHILDREN_NO)
+		leave_children_alone();
 	(void)kbi_libc();
 	kbi_stdio_resolve();
 	kbi_call_resolve();
