@@ -66,10 +66,10 @@ static bool wait_writable(struct client *c)
 	return true;
 }
 
-/* Writes the answers. The input buffer may grow meanwhile: no request points into it. */
-static void flush(struct client *c)
+/* Writes the answers. True: meanwhile more has been read, so no request may point into the input buffer. */
+static bool flush(struct client *c)
 {
-	size_t done = 0;
+	size_t done = 0, before = c->in.used;
 
 	while (done < c->out.used) {
 		ssize_t n = send(c->fd, c->out.data + done, c->out.used - done, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -82,6 +82,7 @@ static void flush(struct client *c)
 		}
 	}
 	buf_release(&c->out);
+	return c->in.used > before;
 }
 
 void client_flush(struct client *c)
@@ -154,8 +155,9 @@ static void answer_all(struct client *c)
 static void serve(struct client *c)
 {
 	while (!c->closing && fill(c)) {
-		answer_all(c);
-		flush(c);
+		do
+			answer_all(c);
+		while (flush(c));
 	}
 }
 

@@ -46,8 +46,8 @@ stop() {
 	[ $code = 0 ] || fail "$1" "exit $code on SIGTERM"
 }
 
-answers() { # NAME
-	"$TALK" "$T/sock" <$SCRIPT >"$T/said" 2>"$T/errors" || fail "$1" "$(<"$T/errors")"
+answers() { # NAME [-1]
+	"$TALK" ${2+"$2"} "$T/sock" <$SCRIPT >"$T/said" 2>"$T/errors" || fail "$1" "$(<"$T/errors")"
 	cmp -s "$T/said" $ANSWERS || { fail "$1" "other answers (<) than wanted (>)"; diff "$T/said" $ANSWERS | head -n 10; }
 }
 
@@ -71,8 +71,10 @@ everything() { # NAME COMMAND...
 	shift
 	start "$@" --port 0 --unixsocket "$T/sock"
 	answers "$name"
+	"$TALK" "$T/sock" <<<FLUSHALL >"$T/said"
+	answers "$name" -1
 	"$LOAD" -c 200 -s 0.3 -d 100 redis "$T/sock" >"$T/out" 2>&1 || fail "$name" "$(<"$T/out")"
-	"$LOAD" -c 20 -P 64 -s 0.2 -d 3000 -w 50 redis "$T/sock" >"$T/out" 2>&1 || fail "$name" "$(<"$T/out")"
+	"$LOAD" -c 20 -P 20 -s 0.2 -d 30000 -w 50 -k 200 redis "$T/sock" >"$T/out" 2>&1 || fail "$name" "$(<"$T/out")"
 	stop "$name"
 	start "$@" --port 0 --unixsocket "$T/sock"
 	last_answers "$name"

@@ -1,6 +1,8 @@
 /* talk.c - plays a script to a server that speaks the Redis protocol and prints every answer, byte by byte.
  *
- *   talk SOCKET <script        SOCKET: the path of a Unix socket, or a port of this machine
+ *   talk [-1] SOCKET <script   SOCKET: the path of a Unix socket, or a port of this machine
+ *
+ * With -1 every byte is sent on its own.
  *
  * A line of the script is a request, in words: it is sent as an array of bulk strings, and one answer is read. In words
  * "..." and \n \r \\ \xHH stand for what they do in C. Lines of another kind begin with a mark:
@@ -24,6 +26,7 @@
 #include <unistd.h>
 
 static const char *where;
+static size_t most = (size_t)-1; /* bytes at once */
 static FILE *conn[10];
 
 static void die(const char *what)
@@ -51,7 +54,7 @@ static FILE *open_conn(void)
 static void transmit(FILE *f, const char *bytes, size_t n)
 {
 	while (n > 0) {
-		ssize_t done = send(fileno(f), bytes, n, MSG_NOSIGNAL);
+		ssize_t done = send(fileno(f), bytes, n < most ? n : most, MSG_NOSIGNAL);
 
 		if (done < 0)
 			return; /* the server has closed: what it said is still to be read */
@@ -222,11 +225,13 @@ int main(int argc, char **argv)
 	char *line = NULL;
 	size_t room = 0;
 
-	if (argc != 2) {
-		fputs("usage: talk SOCKET|PORT <script\n", stderr);
+	if (argc == 3 && strcmp(argv[1], "-1") == 0)
+		most = 1;
+	else if (argc != 2) {
+		fputs("usage: talk [-1] SOCKET|PORT <script\n", stderr);
 		return 2;
 	}
-	where = argv[1];
+	where = argv[argc - 1];
 	while (getline(&line, &room, stdin) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		if (line[0] == '#' || line[0] == '\0')
