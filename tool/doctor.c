@@ -23,13 +23,13 @@
 #include "base/base.h"
 #include "base/option.h"
 #include "os/cpu.h"
+#include "os/uring.h"
 #include <kochab/version.h>
 #include "tool.h"
 
 /* Numbers that older kernel headers lack; the same on every machine we know. */
 enum {
 	GUARD_INSTALL = 102,
-	NR_IO_URING_SETUP = 425,
 	NR_PIDFD_OPEN = 434,
 	NR_FUTEX_WAITV = 449,
 	DISPATCH = 59, /* PR_SET_SYSCALL_USER_DISPATCH */
@@ -220,18 +220,20 @@ static void check_memory(void)
 
 static void check_io_uring(void)
 {
-	unsigned params[30] = { 0 }; /* struct io_uring_params: 120 bytes; features is word 5 */
-	int fd = (int)syscall(NR_IO_URING_SETUP, 1, params);
-	char disabled[16];
+	struct kbi_uring u;
+	int e = kbi_uring_open(&u, 1, 0);
+	char value[16], why[64] = "";
 
-	if (fd >= 0) {
-		fact("io_uring", YES, "features 0x%x", params[5]);
-		close(fd);
-	} else if (errno == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", disabled, sizeof(disabled))) {
-		fact("io_uring", NO, "not permitted (kernel.io_uring_disabled = %s)", disabled);
-	} else {
-		fact("io_uring", NO, "%s", strerror(errno));
+	if (!e) {
+		kbi_uring_close(&u);
+		fact("io_uring", YES, "files of kochab/io.h go through it%s", kbi_options.io_uring ? "" : ", but for KOCHAB_IO_URING=0");
+		return;
 	}
+	if (e == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", value, sizeof(value)))
+		snprintf(why, sizeof(why), " (kernel.io_uring_disabled = %s; else seccomp)", value);
+	fact("io_uring", NO, "%s%s: files of kochab/io.h go through %u kernel threads at most",
+	     e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) : "not known to the headers it was built with", why,
+	     kbi_options.io_threads);
 }
 
 static void check_futex(void)

@@ -19,6 +19,9 @@ struct kbi_signals {
 	a64 wanted;  /* those it waits for in sigwait; written by itself */
 };
 
+/* Asked to end its wait in kb_io_*. */
+enum { KBI_DESCRIPTOR_IO_CANCEL = 1 << 30 };
+
 struct kb_thread {
 	struct kbi_task task; /* first */
 	/* line 1. The thread itself, its creator, its joiner */
@@ -29,7 +32,7 @@ struct kb_thread {
 	struct kbi_stack *stack; /* at its first run; with posix, whose id is the block's address, or its own: at once */
 	void **keys;          /* thread-specific data, NULL until first used */
 	void *posix;          /* the drop-in's own record, NULL otherwise */
-	a32 futex;            /* FOREIGN: permit; the kernel thread sleeps on it */
+	a32 futex;            /* FOREIGN: permit; the kernel thread sleeps on it. Else KBI_DESCRIPTOR_IO_CANCEL or 0 */
 	uint8_t stack_class;  /* of its stack, mem/stack.h */
 	bool own_tls : 1;
 	bool user_stack : 1;

@@ -13,6 +13,7 @@ struct kbi_vp;
 
 struct kbi_source {
 	a32 waiting; /* threads that wait for events; 0: nobody looks */
+	a32 polled;  /* of them for some that nothing tells the sleeper, who looks up now and then */
 	a32 sleeper; /* 1: a VP sleeps here, or is on its way */
 	/* constant once somebody waits. Inside np brackets, on VP me */
 	void (*poll)(struct kbi_vp *me);    /* wakes whom it has events for */
@@ -27,7 +28,8 @@ extern KBI_HIDDEN struct kbi_source kbi_source;
 /* Has anybody to look? One load where nobody waits. */
 static inline bool kbi_source_due(void)
 {
-	return kbi_unlikely(!a_zero32_rlx(&kbi_source.waiting)) && !a_load_rlx(&kbi_source.sleeper);
+	return kbi_unlikely(!a_zero32_rlx(&kbi_source.waiting)) &&
+	       (!a_load_rlx(&kbi_source.sleeper) || a_load_rlx(&kbi_source.polled));
 }
 
 #endif

@@ -25,9 +25,11 @@ enum {
 	AUDIT_NS = 1000000000,
 	AUDIT_LEAST = 256, /* numbers of one audit; or a part of all */
 	AUDIT_PART = 16,
+	POLLED_NS = 100000, /* how often a sleeper looks at what nothing tells it */
 	PAUSE_NS = 1000000, /* where no epoll is to be had any more */
 };
 #define BELL UINT64_MAX
+#define JOINED (UINT64_MAX - 1)
 
 static struct {
 	a32 stage;   /* 0 none, 1 being made, 2 there */
@@ -35,6 +37,9 @@ static struct {
 	a32 epoll, bell; /* descriptors */
 	kbi_engine_found *found;
 	kbi_engine_again *again;
+	aptr look;   /* void (struct kbi_vp *): of who has joined */
+	a32 joined;  /* its descriptor */
+	aptr also;   /* the same, of kbi_engine_poll_also */
 	a32 polling; /* a VP asks, not sleeping */
 	a32 lost KBI_ALIGNED(KBI_CACHE_LINE); /* descriptors of ours are not ours any more */
 	a64 audit_at; /* ns */
@@ -53,7 +58,8 @@ static int epoll_fd(void)
 bool kbi_engine_owns(int fd)
 {
 	return a_load_rlx(&engine.stage) == 2 && !a_load_rlx(&engine.forked) &&
-	       (fd == epoll_fd() || fd == (int)a_load_rlx(&engine.bell));
+	       (fd == epoll_fd() || fd == (int)a_load_rlx(&engine.bell) ||
+		(a_load_rlx(&engine.look) && fd == (int)a_load_rlx(&engine.joined)));
 }
 
 bool kbi_engine_forked(void)
@@ -95,7 +101,23 @@ static int make(void)
 	}
 	a_store_rlx(&engine.epoll, (uint32_t)moved((int)e));
 	a_store_rlx(&engine.bell, (uint32_t)moved((int)b));
+	if (a_load_rlx(&engine.look))
+		control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.joined), EPOLLIN, JOINED);
 	return control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);
+}
+
+int kbi_engine_join(int fd, void (*look)(struct kbi_vp *me))
+{
+	a_store_rlx(&engine.joined, (uint32_t)fd);
+	/* release: partner is the acquire in call */
+	a_store_rel(&engine.look, (void *)(uintptr_t)look);
+	return control(EPOLL_CTL_ADD, fd, EPOLLIN, JOINED);
+}
+
+void kbi_engine_poll_also(void (*look)(struct kbi_vp *me))
+{
+	/* release: partner is the acquire in call */
+	a_store_rel(&engine.also, (void *)(uintptr_t)look);
 }
 
 /* The child has one kernel thread, which waits by itself. */
@@ -105,6 +127,8 @@ static void in_child(void)
 		return;
 	kbi_sys(SYS_close, epoll_fd());
 	kbi_sys(SYS_close, (int)a_load_rlx(&engine.bell));
+	if (a_load_rlx(&engine.look))
+		kbi_sys(SYS_close, (int)a_load_rlx(&engine.joined));
 	a_store_rlx(&engine.forked, 1);
 }
 
@@ -190,14 +214,26 @@ static void ring_bell(void)
 		a_store_rlx(&engine.lost, 1);
 }
 
+static void call(aptr *hook, struct kbi_vp *me)
+{
+	/* acquire: partner is the release of who has set it */
+	void (*look)(struct kbi_vp *) = (void (*)(struct kbi_vp *))(uintptr_t)a_load_acq(hook);
+
+	if (look)
+		look(me);
+}
+
 static void deliver(struct kbi_vp *me, const struct epoll_event *e, long n, bool sleeper)
 {
+	call(&engine.look, me);
+	if (a_load_rlx(&kbi_source.polled))
+		call(&engine.also, me);
 	if (n == -EBADF || n == -EINVAL)
 		a_store_rlx(&engine.lost, 1);
 	for (long i = 0; i < n; i++) {
-		if (e[i].data.u64 != BELL)
+		if (e[i].data.u64 < JOINED)
 			engine.found(me, (int)e[i].data.u64, e[i].events);
-		else if (!sleeper && a_load_rlx(&kbi_source.sleeper))
+		else if (e[i].data.u64 == BELL && !sleeper && a_load_rlx(&kbi_source.sleeper))
 			ring_bell(); /* it was not for us */
 	}
 	if (kbi_unlikely(a_load_rlx(&engine.lost)))
@@ -220,12 +256,14 @@ static long ask(struct epoll_event *e, int max, uint64_t ns)
 static void poll_now(struct kbi_vp *me)
 {
 	struct epoll_event e[BATCH];
-	long n;
+	long n = 0;
 
 	/* one is enough, and two would get in each other's way */
 	if (a_load_rlx(&engine.polling) || a_xchg_rlx(&engine.polling, 1))
 		return;
-	n = ask(e, BATCH, 0);
+	/* the sleeper sees the kernel's events by itself */
+	if (!a_load_rlx(&kbi_source.sleeper))
+		n = ask(e, BATCH, 0);
 	a_store_rlx(&engine.polling, 0);
 	deliver(me, e, n, false);
 	if (kbi_unlikely(kbi_sys_now() >= a_load_rlx(&engine.audit_at)))
@@ -236,13 +274,16 @@ static bool sleep_now(uint64_t ns)
 {
 	uint64_t now = kbi_sys_now(), at = a_load_rlx(&engine.audit_at), most = at > now ? at - now : 0;
 	struct timespec pause = { 0, PAUSE_NS };
-	bool shorter = most < ns;
+	bool shorter;
 
 	if (a_load_rlx(&engine.lost)) {
 		kbi_sys(SYS_nanosleep, &pause, NULL);
 		engine.n_events = 0;
 		return false;
 	}
+	if (a_load_rlx(&kbi_source.polled) && most > POLLED_NS)
+		most = POLLED_NS;
+	shorter = most < ns;
 	engine.n_events = (int)ask(engine.event, BATCH_SLEEPER, shorter ? most : ns);
 	return engine.n_events == 0 && !shorter;
 }

@@ -21,6 +21,11 @@ int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again);
 int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask);
 /* Under the slot's lock, for what is armed: 0 if it is still. */
 int kbi_engine_check(int fd, uint32_t mask);
+/* A descriptor that tells when `look` has something to do: it is asked then, and at each look of anybody. One for the
+ * process, for ever. Errno value. */
+int kbi_engine_join(int fd, void (*look)(struct kbi_vp *me));
+/* Is asked at each look of anybody: kbi_source.polled threads wait for what it knows. */
+void kbi_engine_poll_also(void (*look)(struct kbi_vp *me));
 /* The engine's own descriptor? Who closes descriptors for the program leaves it open. */
 bool kbi_engine_owns(int fd);
 /* The process is the child of a fork, which has no VPs. */

@@ -255,9 +255,14 @@ static int sleep_for(struct kbi_task *self, const struct kbi_ready *w, struct kb
 	return e;
 }
 
-static bool is_outside(const struct kbi_task *self)
+bool kbi_ready_outside(const struct kbi_task *self)
 {
 	return !self->vp || kbi_unlikely(kbi_engine_forked());
+}
+
+int kbi_ready_start(void)
+{
+	return kbi_engine_start(found, again);
 }
 
 int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
@@ -266,14 +271,14 @@ int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
 	struct kbi_ready w;
 	int e;
 
-	if (is_outside(self)) {
+	if (kbi_ready_outside(self)) {
 		struct pollfd p = { .fd = fd, .events = events };
 
 		return fd < 0 ? EBADF : wait_outside(&p, 1, until);
 	}
 	if (others_ran(self->vp, turn))
 		return 0;
-	e = kbi_engine_start(found, again);
+	e = kbi_ready_start();
 	if (e)
 		return e;
 	kbi_np_enter(self);
@@ -355,11 +360,11 @@ int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until unti
 	struct kbi_ready some[ON_STACK], *w = some;
 	int e;
 
-	if (is_outside(self))
+	if (kbi_ready_outside(self))
 		return wait_outside(fds, n, until);
 	if (others_ran(self->vp, turn))
 		return 0;
-	e = kbi_engine_start(found, again);
+	e = kbi_ready_start();
 	if (e)
 		return e;
 	if (n > ON_STACK) {

@@ -33,6 +33,11 @@ KBI_SWITCHES int kbi_ready_wait(int fd, short events, struct kbi_until until, un
  * poll(2) without time. What cannot be waited for is ready at once. ENOMEM: too many. */
 KBI_SWITCHES int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn);
 
+/* The engine beneath, and whether it runs: errno value. */
+int kbi_ready_start(void);
+/* The calling thread waits by itself: it is a kernel thread that is no VP, or in the child of a fork. */
+bool kbi_ready_outside(const struct kbi_task *self);
+
 /* Who closes a descriptor, or puts another file under its number, calls the one before and the other after it.
  * Waiters get EBADF. Cheap when nobody waits; any kernel thread. */
 void kbi_ready_closing(int fd);

@@ -1,0 +1,257 @@
+/* io/async.c - io_uring for the whole process. Contract in async.h. One ring: it is filled under `filling` and reaped
+ * under `reaping`, told to the kernel outside both. What is asked lies on the asking thread's stack, which waits in any
+ * case until the answer has come, for the kernel reads and writes its buffers until then.
+ * Requests end with ECANCELED when the kernel thread ends that submitted them; they are asked again. */
+#include "io/async.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/option.h"
+#include "core/source.h"
+#include "io/engine.h"
+#include "io/offload.h"
+#include "io/ready.h"
+#include "os/sys.h"
+#include "os/uring.h"
+
+enum { ENTRIES = 256, LOWEST = 900 };
+
+/* A question on its way. */
+struct asked {
+	struct kbi_task *task;
+	int32_t result;
+	a32 answered;
+};
+
+static struct {
+	a32 stage; /* 0 not tried, 1 being made, 2 there, 3 none, or no longer */
+	a32 filling KBI_ALIGNED(KBI_CACHE_LINE);
+	a32 reaping KBI_ALIGNED(KBI_CACHE_LINE);
+	struct kbi_uring uring;
+} ring;
+
+/* ---- as a system call ------------------------------------------------------------------------------- */
+
+static void as_call(const struct kbi_async *a, struct kbi_offload *o)
+{
+	const long address = (long)a->address;
+
+	switch (a->what) {
+	case KBI_ASYNC_READV:
+	case KBI_ASYNC_WRITEV:
+		*o = (struct kbi_offload){ .nr = a->what == KBI_ASYNC_READV ? SYS_preadv2 : SYS_pwritev2,
+			/* the kernel takes the offset in halves; the upper one counts where a long is short */
+			.arg = { a->fd, address, a->length, (long)a->offset, (long)(a->offset >> 32), 0 } };
+		break;
+	case KBI_ASYNC_FSYNC:
+		*o = (struct kbi_offload){ .nr = a->flags ? SYS_fdatasync : SYS_fsync, .arg = { a->fd } };
+		break;
+	case KBI_ASYNC_OPEN:
+		*o = (struct kbi_offload){ .nr = SYS_openat, .arg = { AT_FDCWD, address, a->flags, a->length } };
+		break;
+	case KBI_ASYNC_CONNECT:
+		*o = (struct kbi_offload){ .nr = SYS_connect, .arg = { a->fd, address, (long)a->offset } };
+		break;
+	}
+}
+
+static long make(const struct kbi_async *a)
+{
+	struct kbi_offload o;
+
+	as_call(a, &o);
+	return kbi_sys6(o.nr, o.arg[0], o.arg[1], o.arg[2], o.arg[3], o.arg[4], o.arg[5]);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------ */
+
+#if KBI_HAVE_URING
+
+static void answer(struct kbi_vp *me, struct asked *q, int32_t result)
+{
+	struct kbi_task *t = q->task;
+
+	q->result = result;
+	/* release: partner is the acquire in is_answered. The record is gone */
+	a_store_rel(&q->answered, 1);
+	kbi_domain_wake(me, t, false);
+}
+
+static void look(struct kbi_vp *me)
+{
+	uint64_t data;
+	int32_t result;
+
+	while (kbi_uring_answered(&ring.uring)) {
+		bool any;
+
+		if (a_load_rlx(&ring.reaping) || a_xchg_acq(&ring.reaping, 1))
+			return; /* that one looks again when it is through */
+		any = kbi_uring_reap(&ring.uring, &data, &result);
+		/* release: partner is the acquire above */
+		a_store_rel(&ring.reaping, 0);
+		if (any && data)
+			answer(me, (struct asked *)(uintptr_t)data, result);
+	}
+}
+
+static bool start(void)
+{
+	uint32_t none = 0;
+
+	/* acquire: partner is the release below */
+	if (kbi_likely(a_load_acq(&ring.stage) >= 2))
+		return a_load_rlx(&ring.stage) == 2;
+	if (a_cas_acq(&ring.stage, &none, 1)) {
+		bool there = kbi_options.io_uring && kbi_uring_open(&ring.uring, ENTRIES, LOWEST) == 0;
+
+		if (there && kbi_engine_join(ring.uring.fd, look)) {
+			kbi_uring_close(&ring.uring);
+			there = false;
+		}
+		a_store_rel(&ring.stage, there ? 2 : 3);
+	}
+	while (a_load_acq(&ring.stage) == 1)
+		kbi_sys_yield();
+	return start();
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------ */
+
+/* Puts the question into the ring: its place. Inside np brackets. */
+static uint32_t fill(const struct kbi_uring_ask *a)
+{
+	uint32_t place;
+	bool filled;
+
+	for (;;) {
+		kbi_spin_lock_bit(&ring.filling, 1);
+		place = a_load_rlx(ring.uring.sq_tail);
+		filled = kbi_uring_fill(&ring.uring, a);
+		kbi_spin_unlock_bit(&ring.filling, 1);
+		if (filled)
+			return place;
+		kbi_uring_submit(&ring.uring);
+		kbi_sys_yield();
+	}
+}
+
+/* Tells the kernel, which may hear it from another VP before. False: the program has closed the ring, it is of no use
+ * any more; what is under way will be answered. */
+static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
+{
+	uint32_t place;
+	int e = 0;
+
+	kbi_np_enter(self);
+	place = fill(a);
+	while ((int32_t)(a_load_rlx(ring.uring.sq_head) - place) <= 0 && !e) {
+		e = kbi_uring_submit(&ring.uring);
+		if (e == EAGAIN || e == EBUSY || e == EINTR) {
+			kbi_sys_yield();
+			e = 0;
+		}
+	}
+	kbi_np_leave(self);
+	if (kbi_unlikely(e))
+		a_store_rlx(&ring.stage, 3);
+	return e == 0;
+}
+
+static void translate(const struct kbi_async *a, struct kbi_uring_ask *u)
+{
+	static const uint8_t op[] = {
+		[KBI_ASYNC_READV] = IORING_OP_READV,	 [KBI_ASYNC_WRITEV] = IORING_OP_WRITEV,
+		[KBI_ASYNC_FSYNC] = IORING_OP_FSYNC,	 [KBI_ASYNC_OPEN] = IORING_OP_OPENAT,
+		[KBI_ASYNC_CONNECT] = IORING_OP_CONNECT,
+	};
+
+	*u = (struct kbi_uring_ask){ op[a->what], a->fd, (uint64_t)(uintptr_t)a->address, a->offset, a->length, a->flags, 0 };
+	if (a->what == KBI_ASYNC_OPEN)
+		u->fd = AT_FDCWD;
+}
+
+static bool is_answered(const struct asked *q)
+{
+	/* acquire: partner is the release in answer */
+	return a_load_acq(&q->answered) != 0;
+}
+
+/* Waits for the answer; 0, or why it has been asked to hurry up. */
+static int await(struct kbi_task *self, struct asked *q, struct kbi_until until)
+{
+	int why = 0;
+
+	while (!is_answered(q)) {
+		int e = kbi_waitq_sleep(self, until);
+
+		if (!e || e == EAGAIN)
+			continue;
+		why = e;
+		until = kbi_waitq_until(KBI_FOREVER);
+		ask(self, &(struct kbi_uring_ask){ .op = IORING_OP_ASYNC_CANCEL, .fd = -1, .address = (uint64_t)(uintptr_t)q });
+	}
+	return why;
+}
+
+/* The result, or: there is no ring. */
+#define NO_RING INT64_MIN
+static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, struct kbi_until until)
+{
+	struct asked q = { .task = self };
+	struct kbi_uring_ask u;
+	int why;
+
+	translate(a, &u);
+	u.data = (uint64_t)(uintptr_t)&q;
+	for (;;) {
+		a_store_rlx(&q.answered, 0);
+		if (!ask(self, &u))
+			return NO_RING;
+		why = await(self, &q, until);
+		if (q.result != -ECANCELED && q.result != -EINTR)
+			return q.result;
+		if (why)
+			return -why;
+	}
+}
+
+#endif
+
+/* ---- the way ---------------------------------------------------------------------------------------------- */
+
+static long through_threads(const struct kbi_async *a, struct kbi_until until)
+{
+	struct kbi_offload o;
+
+	as_call(a, &o);
+	return kbi_offload_call(&o, until) ? o.result : make(a);
+}
+
+long kbi_async(const struct kbi_async *a, struct kbi_until until)
+{
+	struct kbi_task *self = kbi_self();
+	long r;
+	int e;
+
+	if (kbi_ready_outside(self) || kbi_ready_start())
+		return make(a);
+	e = until.stop ? until.stop(self) : 0;
+	if (e && e != EAGAIN)
+		return -e;
+	a_add_rlx(&kbi_source.waiting, 1);
+#if KBI_HAVE_URING
+	if (start()) {
+		int64_t answer = through_ring(self, a, until);
+
+		if (kbi_likely(answer != NO_RING)) {
+			a_sub_rlx(&kbi_source.waiting, 1);
+			return (long)answer;
+		}
+	}
+#endif
+	r = through_threads(a, until);
+	a_sub_rlx(&kbi_source.waiting, 1);
+	return r;
+}

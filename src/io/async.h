@@ -1,0 +1,29 @@
+/* io/async.h - operations that have no way to be tried: the kernel does them beside the thread. Through io_uring, or by
+ * a kernel thread of ours where there is none; a kernel thread that is no VP just makes the system call.
+ * Callers: call, file. Calls os/uring, offload, ready. */
+#ifndef KBI_ASYNC_H
+#define KBI_ASYNC_H
+
+#include "sync/waitq.h"
+
+enum kbi_async_what {
+	KBI_ASYNC_READV,   /* address, length: iovec; offset: -1 the file's own */
+	KBI_ASYNC_WRITEV,
+	KBI_ASYNC_FSYNC,   /* flags: 1 data only */
+	KBI_ASYNC_OPEN,    /* address: path; length: mode; flags */
+	KBI_ASYNC_CONNECT, /* address; offset: its length */
+};
+
+struct kbi_async {
+	enum kbi_async_what what;
+	int fd;
+	const void *address;
+	uint64_t offset;
+	uint32_t length, flags;
+};
+
+/* The system call's result, or -errno; -ETIMEDOUT or what until.stop said if it could be taken back. It is not made
+ * again by itself after EINTR or the end of a kernel thread that had submitted it, unless that does no harm. */
+KBI_SWITCHES long kbi_async(const struct kbi_async *a, struct kbi_until until);
+
+#endif

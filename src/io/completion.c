@@ -1,0 +1,194 @@
+/* io/completion.c - sources that the program polls itself, called by the agents. Contract in kochab/io.h.
+ * A completion's state is NULL, the thread that waits, or DONE. Its thread makes it the thread and, giving up, NULL
+ * again; who completes it makes it DONE by an exchange, the last touch, and sees whom to wake. Agents call a source
+ * under its `busy`. */
+#include <errno.h>
+#include <kochab/io.h>
+
+#include "core/boot.h"
+#include "core/source.h"
+#include "core/thread.h"
+#include "io/engine.h"
+#include "io/patience.h"
+#include "io/ready.h"
+
+enum { SOURCES = 64 };
+#define DONE ((void *)1)
+
+struct completion {
+	aptr state;
+	int64_t result;
+};
+
+_Static_assert(sizeof(struct completion) <= sizeof(kb_io_completion_t), "kb_io_completion_t is too small");
+
+static struct source {
+	a32 busy;
+	a32 used; /* under busy; peeped at */
+	void (*poll)(kb_io_agent_t *agent, void *arg);
+	void *arg;
+} source[SOURCES];
+
+/* ---- sources --------------------------------------------------------------------------------------- */
+
+static bool enter(struct source *s)
+{
+	/* acquire: partner is the release in leave */
+	return !a_load_rlx(&s->busy) && !a_xchg_acq(&s->busy, 1);
+}
+
+static void leave(struct source *s)
+{
+	a_store_rel(&s->busy, 0);
+}
+
+static void look(struct kbi_vp *me)
+{
+	for (struct source *s = source; s < source + SOURCES; s++) {
+		if (!a_load_rlx(&s->used) || !enter(s))
+			continue;
+		if (a_load_rlx(&s->used))
+			s->poll((kb_io_agent_t *)me, s->arg);
+		leave(s);
+	}
+}
+
+/* For one that is not an agent: np > 0, so that no tick takes it away while agents would have to wait. */
+static void enter_patiently(struct source *s, struct kbi_task *self)
+{
+	for (;;) {
+		kbi_np_enter(self);
+		if (enter(s))
+			return;
+		kbi_np_leave(self);
+		kbi_thread_yield();
+	}
+}
+
+int kb_io_poll_source(void (*poll)(kb_io_agent_t *agent, void *arg), void *arg)
+{
+	struct kbi_task *self;
+	int e = kbi_boot();
+
+	if (!e)
+		e = kbi_ready_start();
+	if (e || !poll)
+		return e ? e : EINVAL;
+	self = kbi_self();
+	for (struct source *s = source; s < source + SOURCES; s++) {
+		bool taken;
+
+		if (a_load_rlx(&s->used))
+			continue;
+		enter_patiently(s, self);
+		taken = !a_load_rlx(&s->used);
+		if (taken) {
+			s->poll = poll;
+			s->arg = arg;
+			a_store_rlx(&s->used, 1);
+		}
+		leave(s);
+		kbi_np_leave(self);
+		if (taken) {
+			kbi_engine_poll_also(look);
+			return 0;
+		}
+	}
+	return ENOSPC;
+}
+
+int kb_io_poll_source_end(void (*poll)(kb_io_agent_t *agent, void *arg), void *arg)
+{
+	struct kbi_task *self = kbi_self();
+
+	for (struct source *s = source; s < source + SOURCES; s++) {
+		bool found;
+
+		if (!a_load_rlx(&s->used))
+			continue;
+		enter_patiently(s, self);
+		found = a_load_rlx(&s->used) && s->poll == poll && s->arg == arg;
+		if (found)
+			a_store_rlx(&s->used, 0);
+		leave(s);
+		kbi_np_leave(self);
+		if (found)
+			return 0;
+	}
+	return ENOENT;
+}
+
+/* ---- completions -------------------------------------------------------------------------------------- */
+
+void kb_io_complete(kb_io_agent_t *agent, kb_io_completion_t *completion, int64_t result)
+{
+	struct completion *c = (struct completion *)completion;
+	struct kbi_task *t;
+
+	c->result = result;
+	/* release: partner is the acquire in is_done and at the end of kb_io_await; acquire: the release at its begin */
+	t = a_xchg_acqrel(&c->state, DONE);
+	if (!t || t == DONE)
+		return;
+	if (agent)
+		kbi_domain_wake((struct kbi_vp *)agent, t, false);
+	else
+		kbi_wait_wake(t);
+}
+
+static bool is_done(struct completion *c)
+{
+	return a_load_acq(&c->state) == DONE;
+}
+
+static int sleep_until_done(struct completion *c, struct kbi_task *self, struct kbi_until until)
+{
+	int e = 0;
+
+	while (!is_done(c) && !e) {
+		e = kbi_waitq_sleep(self, until);
+		if (e == EAGAIN)
+			e = 0;
+	}
+	return e;
+}
+
+static int wait_for(struct completion *c, struct kbi_task *self, uint64_t deadline)
+{
+	int e;
+
+	a_add_rlx(&kbi_source.polled, 1);
+	a_add_rlx(&kbi_source.waiting, 1);
+	if (!self->vp) {
+		a_fence_sc(); /* partner: the sleeper's in agent.c. Somebody must look for us */
+		kbi_vp_rouse(kbi_vps[0]);
+	}
+	e = sleep_until_done(c, self, kbi_patience(deadline));
+	a_sub_rlx(&kbi_source.waiting, 1);
+	a_sub_rlx(&kbi_source.polled, 1);
+	return e;
+}
+
+int kb_io_await(kb_io_completion_t *completion, int64_t *result, uint64_t deadline)
+{
+	struct completion *c = (struct completion *)completion;
+	struct kbi_task *self = kbi_self();
+	void *state = NULL;
+	int e = kbi_boot();
+
+	if (!e)
+		e = kbi_ready_start();
+	if (e)
+		return e;
+	/* release: partner is the acquire in kb_io_complete */
+	if (a_cas_acqrel(&c->state, &state, (void *)self)) {
+		e = wait_for(c, self, deadline);
+		state = self;
+		if (e && a_cas_acqrel(&c->state, &state, NULL))
+			return e;
+	}
+	if (result)
+		*result = c->result;
+	a_store_rlx(&c->state, NULL);
+	return 0;
+}

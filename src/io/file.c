@@ -1,0 +1,209 @@
+/* io/file.c - reading and writing by descriptor: what is there is taken at once (RWF_NOWAIT: from the page cache, a
+ * pipe, a socket), what is not is waited for as its kind allows: by epoll, or beside the thread (io/async).
+ * Contract in kochab/io.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <kochab/io.h>
+#include <string.h>
+
+#include "io/async.h"
+#include "io/patience.h"
+#include "io/ready.h"
+#include "os/sys.h"
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8
+#endif
+
+enum { VECTORS = 1024 /* of one call, as the kernel's */ };
+#define OWN_POSITION UINT64_MAX
+
+struct transfer {
+	bool out, all; /* writes; until nothing is left */
+	int fd;
+	const struct iovec *iov;
+	int count;
+	uint64_t at; /* OWN_POSITION: the descriptor's */
+};
+
+static long now(const struct transfer *t)
+{
+	long r;
+
+	do
+		r = kbi_sys(t->out ? SYS_pwritev2 : SYS_preadv2, t->fd, t->iov, t->count, t->at, t->at >> 32, RWF_NOWAIT);
+	while (r == -EINTR);
+	return r;
+}
+
+static long beside(const struct transfer *t, struct kbi_until until)
+{
+	struct kbi_async a = { .what = t->out ? KBI_ASYNC_WRITEV : KBI_ASYNC_READV, .fd = t->fd, .address = t->iov,
+			       .offset = t->at, .length = (uint32_t)t->count };
+
+	return kbi_async(&a, until);
+}
+
+/* Something of it. */
+static long some(const struct transfer *t, struct kbi_until until)
+{
+	const short events = t->out ? POLLOUT : POLLIN;
+
+	for (unsigned turn = 0;; turn++) {
+		long r = now(t);
+		int e;
+
+		if (kbi_likely(r != -EAGAIN && r != -EOPNOTSUPP))
+			return r;
+		if (t->at != OWN_POSITION)
+			return beside(t, until);
+		/* the kernel knows no way to try it: not before it is ready */
+		e = kbi_ready_wait(t->fd, events, until, r == -EOPNOTSUPP ? 1 : turn);
+		if (e == EPERM || (e == 0 && r == -EOPNOTSUPP))
+			return beside(t, until);
+		if (e && e != EINTR)
+			return -e;
+	}
+}
+
+/* Leaves out the first n bytes, which have been moved. copy has room for t->count. */
+static void skip(struct transfer *t, struct iovec *copy, size_t n)
+{
+	int i = 0;
+
+	while (i < t->count && n >= t->iov[i].iov_len)
+		n -= t->iov[i++].iov_len;
+	memmove(copy, t->iov + i, (size_t)(t->count - i) * sizeof *copy);
+	t->iov = copy;
+	t->count -= i;
+	if (t->count > 0) {
+		copy[0].iov_base = (char *)copy[0].iov_base + n;
+		copy[0].iov_len -= n;
+	}
+}
+
+static size_t length(const struct transfer *t)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < t->count; i++)
+		n += t->iov[i].iov_len;
+	return n;
+}
+
+/* After a first part of r bytes: the rest. */
+static ssize_t rest(struct transfer *t, long r, struct kbi_until until)
+{
+	struct iovec one, *copy = t->count == 1 ? &one : kbi_sys_map((size_t)t->count * sizeof one);
+	const size_t bytes = (size_t)t->count * sizeof one;
+	size_t left = length(t), done = 0;
+
+	while (r > 0) {
+		done += (size_t)r;
+		if ((size_t)r >= left || !copy)
+			break;
+		left -= (size_t)r;
+		skip(t, copy, (size_t)r);
+		if (t->at != OWN_POSITION)
+			t->at += (uint64_t)r;
+		r = some(t, until);
+	}
+	if (copy && copy != &one)
+		kbi_sys_unmap(copy, bytes);
+	return done > 0 ? (ssize_t)done : r;
+}
+
+static ssize_t move(struct transfer t, uint64_t deadline)
+{
+	struct kbi_until until = kbi_patience(deadline);
+	long r;
+
+	if (t.count < 0 || t.count > VECTORS)
+		return -EINVAL;
+	r = some(&t, until);
+	if (kbi_likely(!t.all || r <= 0 || (t.count == 1 && (size_t)r == t.iov->iov_len)))
+		return r;
+	return rest(&t, r, until);
+}
+
+/* ---- by the descriptor's position ----------------------------------------------------------------------- */
+
+ssize_t kb_io_readv(int fd, const struct iovec *iov, int count, uint64_t deadline)
+{
+	return move((struct transfer){ false, false, fd, iov, count, OWN_POSITION }, deadline);
+}
+
+ssize_t kb_io_read(int fd, void *buf, size_t n, uint64_t deadline)
+{
+	struct iovec one = { buf, n };
+
+	return kb_io_readv(fd, &one, 1, deadline);
+}
+
+ssize_t kb_io_writev(int fd, const struct iovec *iov, int count, uint64_t deadline)
+{
+	return move((struct transfer){ true, true, fd, iov, count, OWN_POSITION }, deadline);
+}
+
+ssize_t kb_io_write(int fd, const void *buf, size_t n, uint64_t deadline)
+{
+	struct iovec one = { (void *)(uintptr_t)buf, n };
+
+	return kb_io_writev(fd, &one, 1, deadline);
+}
+
+/* ---- by position ------------------------------------------------------------------------------------------ */
+
+static ssize_t move_at(bool out, int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)
+{
+	if (at < 0)
+		return -EINVAL;
+	return move((struct transfer){ out, true, fd, iov, count, (uint64_t)at }, deadline);
+}
+
+ssize_t kb_io_preadv(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)
+{
+	return move_at(false, fd, iov, count, at, deadline);
+}
+
+ssize_t kb_io_pwritev(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)
+{
+	return move_at(true, fd, iov, count, at, deadline);
+}
+
+ssize_t kb_io_pread(int fd, void *buf, size_t n, off_t at, uint64_t deadline)
+{
+	struct iovec one = { buf, n };
+
+	return move_at(false, fd, &one, 1, at, deadline);
+}
+
+ssize_t kb_io_pwrite(int fd, const void *buf, size_t n, off_t at, uint64_t deadline)
+{
+	struct iovec one = { (void *)(uintptr_t)buf, n };
+
+	return move_at(true, fd, &one, 1, at, deadline);
+}
+
+/* ---- beside the thread in any case ---------------------------------------------------------------------------- */
+
+int kb_io_open(const char *path, int flags, mode_t mode, uint64_t deadline)
+{
+	struct kbi_async a = { .what = KBI_ASYNC_OPEN, .address = path, .length = mode, .flags = (uint32_t)flags };
+
+	return (int)kbi_async(&a, kbi_patience(deadline));
+}
+
+int kb_io_fsync(int fd, uint64_t deadline)
+{
+	struct kbi_async a = { .what = KBI_ASYNC_FSYNC, .fd = fd };
+
+	return (int)kbi_async(&a, kbi_patience(deadline));
+}
+
+int kb_io_fdatasync(int fd, uint64_t deadline)
+{
+	struct kbi_async a = { .what = KBI_ASYNC_FSYNC, .fd = fd, .flags = 1 };
+
+	return (int)kbi_async(&a, kbi_patience(deadline));
+}

@@ -1,0 +1,155 @@
+/* os/uring.c - io_uring without a library: what Kochab needs of it are two mappings, four indices and one call.
+ * Contract in uring.h. Neither SINGLE_ISSUER nor DEFER_TASKRUN: any kernel thread submits. */
+#include "os/uring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "os/sys.h"
+
+#if KBI_HAVE_URING
+
+/* The same on every machine. */
+enum { NR_SETUP = 425, NR_ENTER = 426 };
+
+static void *part(int fd, size_t bytes, off_t where)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, where);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Indices and answers share a mapping (IORING_FEAT_SINGLE_MMAP, Linux 5.4). */
+static int map(struct kbi_uring *u, const struct io_uring_params *p)
+{
+	size_t sq = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
+	size_t cq = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
+	char *rings = part(u->fd, sq > cq ? sq : cq, IORING_OFF_SQ_RING);
+	uint32_t *array;
+
+	u->sqes = part(u->fd, p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
+	if (!rings || !u->sqes)
+		return ENOMEM;
+	u->sq_head = (a32 *)(rings + p->sq_off.head);
+	u->sq_tail = (a32 *)(rings + p->sq_off.tail);
+	u->cq_head = (a32 *)(rings + p->cq_off.head);
+	u->cq_tail = (a32 *)(rings + p->cq_off.tail);
+	u->sq_mask = *(uint32_t *)(rings + p->sq_off.ring_mask);
+	u->cq_mask = *(uint32_t *)(rings + p->cq_off.ring_mask);
+	u->cqes = rings + p->cq_off.cqes;
+	u->entries = p->sq_entries;
+	array = (uint32_t *)(rings + p->sq_off.array);
+	for (uint32_t i = 0; i < p->sq_entries; i++)
+		array[i] = i;
+	return 0;
+}
+
+int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
+{
+	enum { NEEDED = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS };
+	struct io_uring_params p;
+	long fd, high;
+	int e;
+
+	memset(&p, 0, sizeof p);
+	fd = kbi_sys(NR_SETUP, entries, &p);
+	u->fd = -1;
+	if (fd < 0)
+		return (int)-fd;
+	high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
+	if (high >= 0) {
+		kbi_sys(SYS_close, fd);
+		fd = high;
+	}
+	u->fd = (int)fd;
+	e = (p.features & NEEDED) == NEEDED ? map(u, &p) : ENOSYS;
+	if (e)
+		kbi_uring_close(u);
+	return e;
+}
+
+void kbi_uring_close(struct kbi_uring *u)
+{
+	kbi_sys(SYS_close, u->fd);
+	u->fd = -1;
+}
+
+bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
+{
+	uint32_t tail = a_load_rlx(u->sq_tail);
+	struct io_uring_sqe *s = (struct io_uring_sqe *)u->sqes + (tail & u->sq_mask);
+
+	/* acquire: partner is the kernel's release when it has read the entry */
+	if (tail - a_load_acq(u->sq_head) >= u->entries)
+		return false;
+	memset(s, 0, sizeof *s);
+	s->opcode = a->op;
+	s->fd = a->fd;
+	s->addr = a->address;
+	s->off = a->offset;
+	s->len = a->length;
+	s->rw_flags = (int)a->flags;
+	s->user_data = a->data;
+	/* release: partner is the kernel's acquire */
+	a_store_rel(u->sq_tail, tail + 1);
+	return true;
+}
+
+int kbi_uring_submit(struct kbi_uring *u)
+{
+	uint32_t n = a_load_rlx(u->sq_tail) - a_load_rlx(u->sq_head);
+	long r = n ? kbi_sys(NR_ENTER, u->fd, n, 0, 0, NULL, 0) : 0;
+
+	return r < 0 ? (int)-r : 0;
+}
+
+bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result)
+{
+	uint32_t head = a_load_rlx(u->cq_head);
+	const struct io_uring_cqe *c = (const struct io_uring_cqe *)u->cqes + (head & u->cq_mask);
+
+	/* acquire: partner is the kernel's release */
+	if (head == a_load_acq(u->cq_tail))
+		return false;
+	*data = c->user_data;
+	*result = c->res;
+	/* release: partner is the kernel's acquire; the entry is its own again */
+	a_store_rel(u->cq_head, head + 1);
+	return true;
+}
+
+#else
+
+int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
+{
+	(void)entries, (void)lowest;
+	u->fd = -1;
+	return ENOSYS;
+}
+
+void kbi_uring_close(struct kbi_uring *u)
+{
+	(void)u;
+}
+
+bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
+{
+	(void)u, (void)a;
+	return false;
+}
+
+int kbi_uring_submit(struct kbi_uring *u)
+{
+	(void)u;
+	return ENOSYS;
+}
+
+bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result)
+{
+	(void)u, (void)data, (void)result;
+	return false;
+}
+
+#endif
