@@ -226,7 +226,8 @@ static void check_io_uring(void)
 
 	if (!e) {
 		kbi_uring_close(&u);
-		fact("io_uring", YES, "files of kochab/io.h go through it%s", kbi_options.io_uring ? "" : ", but for KOCHAB_IO_URING=0");
+		fact("io_uring", YES, "files of kochab/io.h go through it%s",
+		     kbi_options.io_uring ? "" : ", but for KOCHAB_IO_URING=0");
 		return;
 	}
 	if (e == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", value, sizeof(value)))
