@@ -117,6 +117,18 @@ KB_API void *kb_getspecific(kb_key_t key);
 KB_API int kb_watch32(const volatile uint32_t *word, uint32_t old, uint64_t deadline);
 KB_API int kb_watch64(const volatile uint64_t *word, uint64_t old, uint64_t deadline);
 
+/* ---- blocking calls ------------------------------------------------------------------------------ */
+
+/* Between the two the caller may block in the kernel, in a foreign library, anywhere, and the other threads go on: it
+ * keeps the kernel thread it is on, and that thread's virtual processor is taken over by a spare one (option spares
+ * bounds them) as soon as it has other work, or after a millisecond. A pair that does not block costs some 10 ns.
+ * They nest; the outermost end counts. Between them the caller is like a foreign kernel thread: kb_vp_self() is -1, and
+ * what it waits for blocks the kernel thread. After the end a light thread may be on another kernel thread.
+ * begin: 0; does not suspend. end: 0, or EINVAL without a begin; may suspend. Both keep errno; on foreign kernel threads
+ * and threads of KB_SCOPE_SYSTEM they do nothing. Where threads have no TLS of their own main is a light thread, too. */
+KB_API int kb_blocking_begin(void);
+KB_API int kb_blocking_end(void);
+
 #ifdef __cplusplus
 }
 #endif

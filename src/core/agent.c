@@ -153,6 +153,11 @@ static bool stuck(struct kbi_vp *w, uint64_t now)
 
 	if (a_load_rlx(&w->s->idle) != KBI_IDLE_BUSY || (!is_coarse(w, now) && moved))
 		return false;
+	return kbi_agent_has_work(w, now);
+}
+
+bool kbi_agent_has_work(struct kbi_vp *w, uint64_t now)
+{
 	return kbi_vp_backlog(w) > 0 || kbi_vp_arrived(w) || a_load_rlx(&w->board.marked) || a_load_rlx(&w->n_watches) ||
 	       a_load_rlx(&w->next_deadline) <= now || kbi_board_mail_any(&w->board, kbi_vp_n);
 }
@@ -421,10 +426,13 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	return t;
 }
 
-void kbi_agent_run(struct kbi_vp *vp)
+void kbi_agent_run(struct kbi_body *me)
 {
+	struct kbi_vp *vp = me->vp;
+
 	vp->fp_now = kbi_fp_get(); /* a context's first entry loads what it was made with */
-	for (;;) {
+	/* a thread that came back from a blocking call has left me here, and the VP has another body */
+	while (me->vp == vp) {
 		struct kbi_task *t = kbi_run_next(vp);
 
 		kbi_run_task(vp, t ? t : find(vp));

@@ -4,8 +4,10 @@
 
 #include "core/vp.h"
 
-/* Runs vp for ever, on the VP's own stack with its own TLS. */
-void kbi_agent_run(struct kbi_vp *vp) KBI_NORETURN;
+/* Runs the VP that me is, on me's own stack with its own TLS. Returns when me is that VP no more. */
+void kbi_agent_run(struct kbi_body *me);
+/* Something waits for w that w has not looked at: an approximate look from elsewhere. now: ns. */
+bool kbi_agent_has_work(struct kbi_vp *w, uint64_t now);
 /* Last words when all threads wait for each other for a second and nothing of ours can wake them; NULL: none. False:
  * something else may, so nothing was said. */
 extern bool (*kbi_agent_deadlock)(void);

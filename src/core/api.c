@@ -7,6 +7,7 @@
 #include "base/option.h"
 #include "core/boot.h"
 #include "core/dump.h"
+#include "core/handoff.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "core/vp.h"
@@ -266,4 +267,17 @@ void kb_sleep(uint64_t ns)
 void kb_dump(int fd)
 {
 	kbi_dump(fd);
+}
+
+/* ---- blocking calls ------------------------------------------------------------------------------- */
+
+int kb_blocking_begin(void)
+{
+	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	return 0;
+}
+
+int kb_blocking_end(void)
+{
+	return kbi_handoff_end() ? 0 : EINVAL;
 }

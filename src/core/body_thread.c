@@ -7,17 +7,17 @@
 
 #include "base/option.h"
 #include "core/preempt.h"
-#include "core/agent.h"
+#include "core/spare.h"
 #include "os/real.h"
 #include "os/sys.h"
 
-void kbi_body_native_tp(struct kbi_vp *vp)
+void kbi_body_native_tp(struct kbi_body *b)
 {
 #if KBI_HAVE_TP
-	vp->tp = vp->cur_tp = kbi_tp_get();
+	b->tp = kbi_tp_get();
 #endif
-	vp->self_slot = &kbi_self_tls;
-	a_store_rlx(&vp->tid, (uint32_t)kbi_sys_gettid());
+	b->self_slot = &kbi_self_tls;
+	a_store_rlx(&b->tid, (uint32_t)kbi_sys_gettid());
 }
 
 void kbi_body_own_stack(struct kbi_san *s)
@@ -33,20 +33,24 @@ void kbi_body_own_stack(struct kbi_san *s)
 	kbi_san_adopt(s, low, size);
 }
 
-void kbi_body_agent(void *vp)
+void kbi_body_agent(void *b)
 {
 	kbi_san_arrive(NULL);
-	kbi_agent_run(vp);
+	kbi_spare_life(b);
+	__builtin_unreachable(); /* it is the leader's */
 }
 
 static void *body(void *arg)
 {
-	struct kbi_vp *vp = arg;
+	struct kbi_body *me = arg;
 
-	kbi_body_native_tp(vp);
-	kbi_preempt_alt_stack();
-	kbi_body_own_stack(&vp->agent_san);
-	kbi_agent_run(vp);
+	kbi_body_native_tp(me);
+	me->signal_stack = kbi_preempt_alt_stack();
+	kbi_body_own_stack(&me->san);
+	kbi_spare_life(me);
+	kbi_preempt_no_alt_stack(me->signal_stack);
+	kbi_spare_drop(me);
+	return NULL;
 }
 
 /* ---- signals ---------------------------------------------------------------------------------------- */
@@ -130,14 +134,42 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 	return e;
 }
 
-int kbi_body_start(struct kbi_vp *vp)
+static int start(struct kbi_vp *vp)
 {
+	struct kbi_body *b = kbi_spare_record();
 	sigset_t old;
 	int e;
 
+	if (!b)
+		return EAGAIN;
+	b->vp = vp;
 	learn_masks();
 	body_mask(&old);
-	e = kbi_body_kernel_thread(body, vp);
+	e = kbi_body_kernel_thread(body, b);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (e)
+		kbi_spare_drop(b);
+	return e;
+}
+
+int kbi_body_start(struct kbi_vp *vp)
+{
+	return start(vp);
+}
+
+int kbi_body_start_spare(void)
+{
+	return start(NULL);
+}
+
+int kbi_body_start_closed(void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	int e;
+
+	sigfillset(&all);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
+	e = kbi_body_kernel_thread(fn, arg);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return e;
 }

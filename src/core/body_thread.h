@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include "core/body.h"
 #include "core/vp.h"
 
 enum { KBI_AGENT_STACK = 65536 };
@@ -11,14 +12,18 @@ enum { KBI_AGENT_STACK = 65536 };
 /* A detached kernel thread of ours that runs fn(arg), on a stack that is large enough for an agent beside libc's TLS. Its
  * signal mask is the caller's. 0, EAGAIN, ENOMEM. */
 int kbi_body_kernel_thread(void *(*fn)(void *), void *arg);
+/* The same with all signals blocked. */
+int kbi_body_start_closed(void *(*fn)(void *), void *arg);
 /* A kernel thread that is this VP from now on. 0, EAGAIN, ENOMEM. */
 int kbi_body_start(struct kbi_vp *vp);
-/* The VP uses the TLS of the kernel thread that calls. */
-void kbi_body_native_tp(struct kbi_vp *vp);
+/* One that waits to become one. The same; EAGAIN: there are as many as may be. */
+int kbi_body_start_spare(void);
+/* b uses the TLS of the kernel thread that calls. */
+void kbi_body_native_tp(struct kbi_body *b);
 /* Tells sanitizers the stack of the kernel thread that calls. */
 void kbi_body_own_stack(struct kbi_san *s);
-/* Entry of the agent's context on VP 0. */
-void kbi_body_agent(void *vp);
+/* Entry of the agent's context on VP 0: its body. */
+void kbi_body_agent(void *body);
 /* What is started from a body would inherit its blocked signals. True: the kernel thread that calls had a body's
  * mask and has the program's until kbi_body_mask_again(old). */
 bool kbi_body_programs_mask(sigset_t *old);

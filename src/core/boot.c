@@ -11,6 +11,8 @@
 #include "core/body_thread.h"
 #include "core/dump.h"
 #include "core/foreign.h"
+#include "core/handoff.h"
+#include "core/spare.h"
 #include "core/wait.h"
 #include "core/preempt.h"
 #include "core/agent.h"
@@ -76,6 +78,26 @@ static int make_vps(unsigned n)
 	return sched->init(s, n, kbi_options.capacity, kbi_options.lb2_lock);
 }
 
+/* Its kernel thread's body: another block and stack than main's, for main may leave it. */
+static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *agent)
+{
+	kbi_body_native_tp(b);
+	if (kbi_tcb_available) {
+		b->tp = agent->tcb.tp;
+		b->self_slot = (struct kbi_task **)((char *)b->tp + kbi_self_offset);
+	}
+	b->signal_stack = kbi_preempt_alt_stack();
+	b->leader = 1;
+	b->vp = vp;
+	kbi_san_make(&b->san, agent->low, agent->size);
+	vp->body = b;
+	vp->tp = b->tp;
+	vp->self_slot = b->self_slot;
+	vp->agent_san = b->san;
+	a_store_rlx(&vp->tid, a_load_rlx(&b->tid));
+	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, b);
+}
+
 /* The caller is the process's first thread: it goes on as `main` on VP 0, whose body this kernel thread is. */
 static int adopt_main(struct kbi_vp *vp)
 {
@@ -88,26 +110,20 @@ static int adopt_main(struct kbi_vp *vp)
 	agent = kbi_stack_get_slow(0, class);
 	if (!agent)
 		return ENOMEM;
+	adopt_body(vp, kbi_spare_record(), agent);
 	t->is_main = true;
 	memcpy(t->name, "main", 5);
 	t->named = true;
 	if (kbi_tcb_available) {
 		t->own_tls = true;
 		t->task.tp = kbi_tp_get();
-		vp->tp = agent->tcb.tp;
-		vp->self_slot = (struct kbi_task **)((char *)vp->tp + kbi_self_offset);
 	} else {
 		t->bound = 0;
 		kbi_task_set(&t->task, KBI_TASK_BOUND);
-		vp->self_slot = &kbi_self_tls;
-		kbi_body_native_tp(vp);
 	}
 	kbi_task_set_started(&t->task);
 	vp->cur_tp = t->task.tp ? t->task.tp : vp->tp;
-	a_store_rlx(&vp->tid, (uint32_t)kbi_sys_gettid());
 	vp->cur = t;
-	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, vp);
-	kbi_san_make(&vp->agent_san, agent->low, agent->size);
 	kbi_body_own_stack(&t->san);
 	kbi_foreign_leave(t);
 	t->task.vp = vp;
@@ -141,9 +157,12 @@ static int start(void)
 	e = make_vps(n);
 	if (e)
 		return e;
-	e = kbi_thread_setup();
+	e = kbi_spare_setup(n);
+	if (!e)
+		e = kbi_thread_setup();
 	if (e)
 		return e;
+	kbi_handoff_setup();
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	kbi_preempt_setup();
 	kbi_dump_setup();

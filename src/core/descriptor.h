@@ -47,6 +47,7 @@ struct kb_thread {
 	struct kbi_cell *got;          /* KBI_TASK_MAIL: the cell a message came for, */
 	uint64_t got_value;            /* and the message */
 	uint32_t bound;                /* KBI_TASK_BOUND: constant, to this VP */
+	uint16_t body;                 /* BLOCKED: on this one, kbi_spare_bodies; else 0. The thread itself */
 	/* line 3 */
 	char name[16];        /* empty unless named */
 	struct kbi_signals signals;

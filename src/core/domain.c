@@ -148,6 +148,14 @@ void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t,
 	kbi_vp_rouse(home);
 }
 
+/* t keeps its kernel thread, and sleeps there like a foreign one if it does. False: it has gone on meanwhile. */
+static bool wake_blocked(struct kbi_task *t, uint64_t st)
+{
+	kbi_foreign_wake(t); /* a full fence is in it. Partner: take_permit in handoff.c */
+	a_fence_after_rmw();
+	return a_load_acq(&t->state) == st;
+}
+
 KBI_NOINLINE void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, bool front)
 {
 	for (;;) {
@@ -163,6 +171,10 @@ KBI_NOINLINE void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, boo
 		case KBI_TASK_FOREIGN:
 			kbi_foreign_wake(t);
 			return;
+		case KBI_TASK_BLOCKED:
+			if (wake_blocked(t, st))
+				return;
+			continue;
 		default:
 			break;
 		}
@@ -200,6 +212,10 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 	case KBI_TASK_FREE:
 	case KBI_TASK_NEW:
 	case KBI_TASK_DONE:
+		return;
+	case KBI_TASK_BLOCKED:
+		/* if it has gone on the byte tells it: it was set before */
+		kbi_foreign_wake(t);
 		return;
 	default:
 		kbi_board_mark(&kbi_vps[kbi_state_vp(st)]->board, t->index);

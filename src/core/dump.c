@@ -18,7 +18,9 @@
 #include <kochab/kochab.h>
 
 #include "base/option.h"
+#include "core/handoff.h"
 #include "core/preempt.h"
+#include "core/spare.h"
 #include "core/vp.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -45,6 +47,7 @@ static const char *state_name(enum kbi_task_kind k)
 		[KBI_TASK_READY] = "ready",     [KBI_TASK_WAIVED] = "moving",
 		[KBI_TASK_RUNNING] = "running", [KBI_TASK_WAITING] = "waiting",
 		[KBI_TASK_DONE] = "ended",      [KBI_TASK_FOREIGN] = "kernel thread",
+		[KBI_TASK_BLOCKED] = "in a blocking call",
 	};
 
 	return names[k];
@@ -152,6 +155,7 @@ void kbi_dump(int fd)
 	line(fd, "kochab: %u virtual processors, scheduler %s\n", kbi_vp_n, kbi_vp_n ? kbi_vps[0]->sched->name : "-");
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		vp(fd, kbi_vps[i]);
+	line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(), kbi_spare_counts().idle);
 	for (uint32_t i = 0; i < n; i++)
 		thread(fd, kbi_descriptor_at(i));
 }
@@ -201,7 +205,7 @@ static bool has_handlers(void)
 
 bool kbi_dump_deadlock(void)
 {
-	if (kernel_threads() != kbi_vp_n || has_handlers())
+	if (kbi_handoff_away() > 0 || kernel_threads() != kbi_handoff_kernel_threads() || has_handlers())
 		return false;
 	kbi_sys_message("deadlock: all threads wait, none has a deadline, and no kernel thread is left to wake one");
 	kbi_dump(STDERR_FILENO);
@@ -230,6 +234,8 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 		     (unsigned long long)v->s->taken);
 	}
 	line(STDERR_FILENO, "kochab: %u thread descriptors used at most at once\n", kbi_descriptor_limit());
+	line(STDERR_FILENO, "kochab: %u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
+	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
 }
 
 void kbi_dump_setup(void)

@@ -86,7 +86,7 @@ void kbi_foreign_wake(struct kbi_task *task)
 	struct kb_thread *t = kbi_thread_of(task);
 
 	/* release: partner is the acquire in kbi_foreign_sleep. Descriptors are never unmapped. */
-	if (!a_xchg_rel(&t->futex, 1))
+	if (!a_xchg_acqrel(&t->futex, 1))
 		kbi_sys_futex_wake(&t->futex, 1);
 }
 

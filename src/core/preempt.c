@@ -14,8 +14,6 @@
 #include "os/real.h"
 #include "os/sys.h"
 
-enum { ALT_STACK = 32768 };
-
 void kbi_preempt_tick(int sig)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -35,7 +33,8 @@ void kbi_preempt_send(struct kbi_vp *vp)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 
-	if (tid) /* its body runs */
+	/* its body runs, and is not in a call that a signal would end */
+	if (tid && !a_load_rlx(&vp->lent))
 		kbi_sys(SYS_tgkill, getpid(), tid, KBI_TICK_SIGNAL);
 }
 
@@ -82,12 +81,23 @@ static void fault(int sig, siginfo_t *info, void *context)
 	pass_on(sig, info, context);
 }
 
-void kbi_preempt_alt_stack(void)
+void *kbi_preempt_alt_stack(void)
 {
-	stack_t ss = { .ss_sp = kbi_sys_map(ALT_STACK), .ss_size = ALT_STACK };
+	stack_t ss = { .ss_sp = kbi_sys_map(KBI_SIGNAL_STACK), .ss_size = KBI_SIGNAL_STACK };
 
 	if (ss.ss_sp)
 		kbi_sys(SYS_sigaltstack, &ss, NULL);
+	return ss.ss_sp;
+}
+
+void kbi_preempt_no_alt_stack(void *stack)
+{
+	stack_t none = { .ss_flags = SS_DISABLE };
+
+	if (!stack)
+		return;
+	kbi_sys(SYS_sigaltstack, &none, NULL);
+	kbi_sys_unmap(stack, KBI_SIGNAL_STACK);
 }
 
 void kbi_preempt_setup(void)
@@ -99,7 +109,6 @@ void kbi_preempt_setup(void)
 	kbi_real.sigaction(KBI_TICK_SIGNAL, NULL, &old);
 	if (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN)
 		kbi_real.sigaction(KBI_TICK_SIGNAL, &sa, NULL);
-	kbi_preempt_alt_stack();
 	sa = (struct sigaction){ .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 	kbi_real.sigaction(SIGSEGV, &sa, &before[0]);
 	kbi_real.sigaction(SIGBUS, &sa, &before[1]);

@@ -19,7 +19,10 @@
  *   RUNNING(vp) -> WAITING(vp) the task itself, about to switch away
  *   WAITING(vp) -> READY(vp)  vp: permit or deadline; or who holds vp's domain while it sleeps
  *   RUNNING(vp) -> DONE       the task itself; its stack is free once the next context runs
- *   FOREIGN: a kernel thread that Kochab did not create; it has no context, waits in a futex. */
+ *   RUNNING(vp) -> BLOCKED(vp) the task itself: in a call that blocks the kernel thread, which is its own meanwhile
+ *   BLOCKED(vp) -> RUNNING(vp) the task itself, if nobody has taken vp
+ *   BLOCKED(vp) -> WAIVED(v)  its kernel thread, once the context is saved
+ *   FOREIGN: a kernel thread that Kochab did not create; it has no context, waits in a futex. So does a BLOCKED one. */
 #ifndef KBI_TASK_H
 #define KBI_TASK_H
 
@@ -35,6 +38,7 @@ enum kbi_task_kind {
 	KBI_TASK_WAITING,
 	KBI_TASK_DONE,
 	KBI_TASK_FOREIGN,
+	KBI_TASK_BLOCKED,
 };
 
 struct kbi_vp;

@@ -15,6 +15,7 @@
 #include "base/option.h"
 #include "core/body_thread.h"
 #include "core/foreign.h"
+#include "core/handoff.h"
 #include "core/local.h"
 #include "core/tally.h"
 #include "os/real.h"
@@ -374,6 +375,8 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 	struct kbi_vp *vp;
 	struct kbi_task *next;
 
+	if (kbi_unlikely(!t->task.vp))
+		kbi_handoff_end_all(&t->task);
 	t->result = result;
 	if (kbi_unlikely(t->own_tls && t->stack && !t->posix)) /* the drop-in's hook does it */
 		kbi_tcb_end_values(&t->stack->tcb);
@@ -412,7 +415,7 @@ KBI_SWITCHER void kbi_thread_exit(void *result)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
 
-	if (kbi_unlikely(!t->task.vp && !t->fn))
+	if (kbi_unlikely(!t->task.vp && !t->fn && !t->body))
 		kbi_real.pthread_exit(result); /* foreign: no thread of ours ends */
 	end(t, result);
 }

@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "core/board.h"
+#include "core/body.h"
 #include "core/descriptor.h"
 #include "core/sched.h"
 
@@ -59,6 +60,7 @@ struct kbi_vp {
 	a32 tid;                   /* of the body; it sets it, any VP sends it the tick */
 	struct kbi_san agent_san;
 	uint8_t poller;            /* holds a place among the pollers */
+	struct kbi_body *body;     /* the kernel thread that it is */
 
 	/* the domain: under `keeper` */
 	struct kbi_board board KBI_ALIGNED(KBI_CACHE_LINE);
@@ -73,6 +75,7 @@ struct kbi_vp {
 	a32 doze KBI_ALIGNED(KBI_CACHE_LINE); /* enum kbi_doze */
 	a32 keeper;                /* enum kbi_keeper */
 	aptr inbox;                /* tasks pushed from outside: stack of WAIVED tasks */
+	a64 lent;                  /* its body is in a blocking call and it may be taken: core/handoff.c. 0: it is not */
 
 	/* cold, owner only: statistics; and when the idle got some of fine tasks, ns */
 	uint64_t n_sleeps KBI_ALIGNED(KBI_CACHE_LINE), n_ticks, n_mail;

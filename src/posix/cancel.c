@@ -10,6 +10,7 @@
 #include <gnu/libc-version.h>
 #include <string.h>
 
+#include "core/handoff.h"
 #include "core/vp.h"
 #include "core/wait.h"
 #include "os/sys.h"
@@ -57,13 +58,18 @@ static void call_out(struct kb_thread *t, pthread_t id)
 {
 	a32 *calling = &kbi_posix_record(id)->calling;
 	uint64_t st;
+	int tid = 0;
 
 	a_add_acqrel(calling, 1);
 	a_fence_sc(); /* partner: libc's atomic change of the word when the thread begins to unwind */
 	/* acquire: partner is the store at its resume */
 	st = a_load_acq(&t->task.state);
-	if (kbi_state_kind(st) == KBI_TASK_RUNNING && is_open(a_load_rlx(kbi_cancel_word(id))))
-		kbi_signal_knock((int)a_load_rlx(&kbi_vps[kbi_state_vp(st)]->tid));
+	if (kbi_state_kind(st) == KBI_TASK_RUNNING)
+		tid = (int)a_load_rlx(&kbi_vps[kbi_state_vp(st)]->tid);
+	else if (kbi_state_kind(st) == KBI_TASK_BLOCKED)
+		tid = kbi_handoff_tid(t);
+	if (tid && is_open(a_load_rlx(kbi_cancel_word(id))))
+		kbi_signal_knock(tid);
 	/* release: partner is the acquire in settle */
 	a_sub_acqrel(calling, 1);
 }

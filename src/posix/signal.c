@@ -12,7 +12,9 @@
 
 #include "core/agent.h"
 #include "core/body_thread.h"
+#include "core/handoff.h"
 #include "core/preempt.h"
+#include "core/spare.h"
 #include "os/sys.h"
 
 #define BIT(sig) ((uint64_t)1 << ((sig)-1))
@@ -79,6 +81,24 @@ static void bring_mask(struct kbi_task *self)
 void kbi_signal_close(struct kbi_vp *vp)
 {
 	set_vp_mask(vp, kbi_signal_closed);
+}
+
+/* Its kernel thread is another one, which has all blocked. */
+static void adopted(struct kbi_vp *vp)
+{
+	uint64_t mask = a_load_rlx(&kbi_signal_watch) ? kbi_signal_closed : base_mask;
+
+	kbi_signal_stack_adopted(vp);
+	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
+	kbi_compiler_barrier();
+	set_kernel_mask(mask);
+}
+
+/* self goes on elsewhere; its kernel thread waits to be a VP again, and is nobody's until then. */
+static void leaves(struct kbi_task *self)
+{
+	set_kernel_mask(kbi_signal_closed);
+	kbi_signal_stack_leaves(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
 /* Before it sleeps: only if somebody else is there to take signals. */
@@ -157,6 +177,8 @@ void kbi_signal_started(void)
 		own_pending(kbi_thread_of(main));
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
+	kbi_spare_adopted = adopted;
+	kbi_handoff_leaves = leaves;
 	if (base_mask || kbi_signal_any_handler())
 		kbi_signal_need_post();
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "core/handoff.h"
 #include "core/preempt.h"
 #include "os/sys.h"
 
@@ -62,6 +63,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_posix_me.in_handler--;
 	before = mask_after(context, kernel_before, before);
 	a_store_rlx(kbi_signal_mask(self), before);
+	if (!self->vp)
+		return; /* in a blocking call: the kernel thread is its own */
 	kbi_signal_returns(self->vp, context, before);
 	kbi_signal_returns_on(self, context);
 }
@@ -88,7 +91,7 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 {
 	if (to && &to->task != self)
 		return false;
-	return kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
+	return (kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING || !self->vp) &&
 	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
 }
 
@@ -109,13 +112,14 @@ static void relay(int sig, siginfo_t *info, void *context)
 		kbi_signal_forward(info, to);
 		kbi_signal_returns(vp, context, kbi_signal_closed);
 		a_store_rlx(&kbi_signal_watch, 1);
-	} else if (!self || !self->vp) {
+	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
 		run_kernel(sig, info, context);
 	} else if (is_fault(sig, info) || may_run_here(self, sig, to)) {
 		run_light(self, sig, info, context);
 	} else {
 		kbi_signal_forward(info, to);
-		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+		if (self->vp)
+			kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "core/handoff.h"
 #include "os/context.h"
 #include "os/sys.h"
 
@@ -18,12 +19,14 @@ static a32 installed;            /* 0 no, 1 being installed, 2 yes, 3 libc has n
 
 static bool is_body(int tid)
 {
-	return kbi_signal_body_of(tid) || kbi_signal_is_postman(tid);
+	return kbi_body_of_tid(tid) || kbi_signal_is_postman(tid);
 }
 
 /* The interrupted code may be left: it is the program's or libc's, on its own thread. */
 static bool may_leave(struct kbi_task *self, const void *context)
 {
+	if (self && kbi_handoff_is_away(kbi_thread_of(self)))
+		return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(kbi_context_at(context));
 	if (!self || !self->vp)
 		return !kbi_vp_n || kbi_posix_forked || !is_body(kbi_sys_gettid());
 	return a_load_rlx(&self->np) == 0 && kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
@@ -67,7 +70,7 @@ static void let_libc(void *context)
 static void look_up(struct kbi_task *self, void *context)
 {
 	kbi_signal_resumed();
-	if (a_load_rlx(&kbi_signal_watch))
+	if (a_load_rlx(&kbi_signal_watch) && self->vp)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 	/* in a system call that is a cancellation point, before libc 2.41, or asynchronous: as libc's handler does, which
 	 * wants to set the mark itself */
@@ -93,7 +96,7 @@ static void attention(int sig, siginfo_t *info, void *context)
 	if (!may_leave(self, context)) {
 		if (self && has_cause(self))
 			come_again();
-	} else if (self && self->vp) {
+	} else if (self && (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))) {
 		look_up(self, context);
 	} else {
 		let_libc(context);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/body_thread.h"
+#include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/wait.h"
 #include "os/sys.h"
@@ -80,7 +81,7 @@ static bool is_there(const struct kb_thread *t)
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
 
 	return t->posix && (kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING ||
-			    kind == KBI_TASK_WAITING);
+			    kind == KBI_TASK_WAITING || kind == KBI_TASK_BLOCKED);
 }
 
 static uint64_t accepts(const struct kb_thread *t)
@@ -128,6 +129,10 @@ static int runs_and_lets(struct kb_thread *t, int sig, int *on)
 	uint64_t st = a_load_acq(&t->task.state), bit = kbi_signal_bit(sig);
 	unsigned vp = kbi_state_vp(st);
 
+	if (kbi_state_kind(st) == KBI_TASK_BLOCKED) {
+		*on = kbi_handoff_tid(t);
+		return *on && !(a_load_rlx(&t->signals.mask) & bit);
+	}
 	*on = kbi_state_kind(st) == KBI_TASK_RUNNING ? kbi_signal_tid(kbi_vps[vp]) : 0;
 	return *on && !(a_load_rlx(&t->signals.mask) & bit) && !(a_load_rlx(&kbi_signal_vp_mask[vp]) & bit);
 }

@@ -84,6 +84,9 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 extern a32 kbi_signal_stacks;
 void kbi_signal_bring_stack(struct kbi_task *self);
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
+/* The VP has another body; a body has no thread on it any more. */
+void kbi_signal_stack_adopted(struct kbi_vp *vp);
+void kbi_signal_stack_leaves(const struct kbi_body *b);
 
 /* ---- the pool ----------------------------------------------------------------------------------------- */
 

@@ -6,36 +6,50 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "core/preempt.h"
 #include "os/sys.h"
 
 a32 kbi_signal_stacks;
 static struct kbi_task *owner_of[KBI_MAX_VPS]; /* whose stack it has; NULL: its own. Used on the VP only */
-static stack_t runtimes[KBI_MAX_VPS];
-static uint8_t known[KBI_MAX_VPS];
 
-/* What the kernel thread is to have while self runs on it. */
-static stack_t *wanted(struct kbi_task *self)
+/* The kernel thread's own. */
+static stack_t runtimes(const struct kbi_body *b)
 {
-	return kbi_posix_me.alternate.ss_sp ? &kbi_posix_me.alternate : &runtimes[self->vp->id];
+	if (!b->signal_stack)
+		return (stack_t){ .ss_flags = SS_DISABLE };
+	return (stack_t){ .ss_sp = b->signal_stack, .ss_size = KBI_SIGNAL_STACK };
 }
 
-static void ask(unsigned vp)
+/* What it is to have while self runs on it. */
+static stack_t wanted(struct kbi_task *self)
 {
-	if (!known[vp])
-		kbi_sys(SYS_sigaltstack, NULL, &runtimes[vp]);
-	known[vp] = 1;
+	return kbi_posix_me.alternate.ss_sp ? kbi_posix_me.alternate : runtimes(self->vp->body);
 }
 
 void kbi_signal_bring_stack(struct kbi_task *self)
 {
 	struct kbi_task *mine = kbi_posix_me.alternate.ss_sp ? self : NULL;
 	unsigned vp = self->vp->id;
+	stack_t want;
 
 	if (owner_of[vp] == mine)
 		return;
-	ask(vp);
-	if (kbi_sys(SYS_sigaltstack, wanted(self), NULL) == 0)
+	want = wanted(self);
+	if (kbi_sys(SYS_sigaltstack, &want, NULL) == 0)
 		owner_of[vp] = mine;
+}
+
+void kbi_signal_stack_adopted(struct kbi_vp *vp)
+{
+	owner_of[vp->id] = NULL;
+}
+
+void kbi_signal_stack_leaves(const struct kbi_body *b)
+{
+	stack_t own = runtimes(b);
+
+	if (a_load_rlx(&kbi_signal_stacks))
+		kbi_sys(SYS_sigaltstack, &own, NULL);
 }
 
 /* The kernel takes the stack from the context when the handler returns, perhaps on another VP. */
@@ -43,8 +57,7 @@ void kbi_signal_returns_on(struct kbi_task *self, void *context)
 {
 	if (!a_load_rlx(&kbi_signal_stacks))
 		return;
-	ask(self->vp->id);
-	((ucontext_t *)context)->uc_stack = *wanted(self);
+	((ucontext_t *)context)->uc_stack = wanted(self);
 	owner_of[self->vp->id] = kbi_posix_me.alternate.ss_sp ? self : NULL;
 }
 
@@ -69,14 +82,16 @@ static int check(const stack_t *new)
 
 static void change(struct kbi_task *self, const stack_t *new)
 {
+	stack_t want;
+
 	memset(&kbi_posix_me.alternate, 0, sizeof(kbi_posix_me.alternate));
 	if (!(new->ss_flags & SS_DISABLE))
 		kbi_posix_me.alternate = *new;
 	a_store_rlx(&kbi_signal_stacks, 1);
 	a_store_rlx(&kbi_signal_watch, 1);
 	kbi_np_enter(self);
-	ask(self->vp->id);
-	kbi_sys(SYS_sigaltstack, wanted(self), NULL);
+	want = wanted(self);
+	kbi_sys(SYS_sigaltstack, &want, NULL);
 	owner_of[self->vp->id] = kbi_posix_me.alternate.ss_sp ? self : NULL;
 	kbi_np_leave(self);
 }

@@ -54,7 +54,7 @@ static inline bool grab(kb_mutex_t *m, uint32_t given)
 /* The owner may be running on another processor: worth some 100 ns of looking. */
 static inline bool is_parallel(const struct kbi_task *self)
 {
-	return kbi_vp_n != 1 || kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_FOREIGN;
+	return kbi_vp_n != 1 || !self->vp;
 }
 
 static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)

@@ -1,0 +1,44 @@
+/* core/body.h - a body: a kernel thread that is a virtual processor, or was one and holds a thread that blocks, or
+ * waits to be one. What belongs to the kernel thread, not to the VP: its TLS block, the stack of its agent.
+ * Callers: core, posix's signals. */
+#ifndef KBI_BODY_H
+#define KBI_BODY_H
+
+#include "base/san.h"
+#include "core/task.h"
+
+struct kb_thread;
+
+struct kbi_body {
+	/* constant while it runs */
+	void *tp;                    /* its own thread pointer */
+	struct kbi_task **self_slot; /* kbi_self_tls in that block */
+	void *signal_stack;          /* from kbi_preempt_alt_stack */
+	uint16_t index;              /* in kbi_spare_bodies, from 1 */
+	uint8_t leader;              /* the process's first kernel thread: never ends */
+	a32 tid;                     /* 0: it does not run */
+
+	/* the kernel thread itself */
+	struct kbi_vp *vp;           /* which VP it is; NULL: none */
+	struct kbi_san san;          /* its agent's */
+	/* while a thread blocks on it: */
+	aptr guest;                  /* that thread; read by all */
+	struct kbi_vp *home;         /* the VP it lent or gave away */
+	struct kbi_ctx ctx;          /* its agent, to go back to */
+	uint64_t lent;               /* what it has put into home->lent; 0: nothing */
+	uint64_t seq;                /* how often it has lent */
+	uint32_t depth;              /* begins without their end */
+
+	/* a spare: */
+	aptr job;                    /* the VP it is to be */
+	a32 bell;
+	struct kbi_body *next;       /* under the pool's lock */
+} KBI_ALIGNED(KBI_CACHE_LINE);
+
+/* The table, [1] .. [kbi_body_limit()]; constant after boot. */
+extern KBI_HIDDEN struct kbi_body *kbi_spare_bodies;
+uint32_t kbi_body_limit(void);
+/* The one that is this kernel thread, or NULL. */
+struct kbi_body *kbi_body_of_tid(int tid);
+
+#endif

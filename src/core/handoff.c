@@ -1,0 +1,412 @@
+/* core/handoff.c - lending and taking a VP. Contract in handoff.h; model/handoff.pml.
+ *
+ * A thread that may block lends its VP: it writes a word that was never there before into vp->lent, and takes it away
+ * again with a CAS. As long as it is there, whoever puts TAKEN in its place by a CAS owns the VP with all that is in it,
+ * and the thread, when its call is over, finds that out by its own CAS: exactly one of the two has the VP. The thread is
+ * on no VP meanwhile, so that a signal handler on it does not touch the VP's queues.
+ * Who takes is the lookout, a kernel thread that sleeps until somebody lends and then looks every so often: at once if
+ * there is work for the VP, after a millisecond anyway, so that an idle VP sleeps as ever and is woken as ever. It need
+ * not look again then.
+ * The thread that finds its VP taken saves its context, goes back to the agent that its kernel thread once ran, and is
+ * sent from there to a VP as a ready thread. That kernel thread is a spare from then on.
+ *
+ * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not have blocked); a
+ * timer for each VP (a signal, which ends poll and its kin with EINTR). */
+#include "core/handoff.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/option.h"
+#include "core/agent.h"
+#include "core/body_thread.h"
+#include "core/run.h"
+#include "core/solo.h"
+#include "core/spare.h"
+#include "core/wait.h"
+#include "os/real.h"
+#include "os/sys.h"
+
+void (*kbi_handoff_leaves)(struct kbi_task *self);
+
+#define TAKEN ((uint64_t)1 << 63)
+
+enum {
+	INDEX_BITS = 16,
+	NAP_MIN = 50000,      /* ns between two looks of the lookout, doubled up to: */
+	NAP_MAX = 1000000,
+	LONG = 1000000,       /* ns: a call that lasts so long loses its VP even if there is no work */
+	QUIET = 8,            /* looks at nothing before it sleeps for good */
+};
+
+static a32 away; /* threads whose VP was taken or given */
+
+/* ---- errno --------------------------------------------------------------------------------------------- */
+
+/* The place of errno changes with a light thread's VP: not to be kept by the compiler. */
+static KBI_NOINLINE int get_errno(void)
+{
+	kbi_compiler_barrier();
+	return errno;
+}
+
+static KBI_NOINLINE void set_errno(int e)
+{
+	kbi_compiler_barrier();
+	errno = e;
+}
+
+/* ---- the lookout ------------------------------------------------------------------------------------------ */
+
+enum { BELL_ASLEEP, BELL_AWAKE, BELL_NONE };
+
+static struct {
+	a32 bell;
+	uint32_t quiet;
+	uint64_t nap;
+	bool said;
+} lookout = { .bell = { BELL_NONE } };
+
+static struct seen {
+	uint64_t word, since;
+} seen[KBI_MAX_VPS]; /* the lookout's */
+
+/* A kernel thread of ours is on its way to the pool. */
+static bool one_comes(void)
+{
+	struct kbi_spare_counts c = kbi_spare_counts();
+
+	return c.bodies > kbi_vp_n + kbi_handoff_away() + c.idle;
+}
+
+/* A new one; it will be there at one of the next looks. */
+static void need_spare(void)
+{
+	if (one_comes() || !kbi_body_start_spare() || lookout.said)
+		return;
+	lookout.said = true;
+	kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had (option spares): others wait",
+			kbi_handoff_away());
+}
+
+/* vp is the caller's, and no thread runs on it. */
+static void give(struct kbi_vp *vp, struct kbi_body *spare)
+{
+	a_add_rlx(&away, 1);
+	kbi_spare_give(spare, vp);
+}
+
+/* False: it was over in time, or there is no spare yet. */
+static bool take(struct kbi_vp *vp, uint64_t word)
+{
+	struct kbi_body *spare = kbi_spare_take();
+
+	if (!spare) {
+		need_spare();
+		return false;
+	}
+	/* before anybody else runs threads beside the one that is away */
+	kbi_solo_end();
+	/* acquire: partner is the exchange in lend; release: the CAS in have_back */
+	if (a_cas_acqrel(&vp->lent, &word, TAKEN)) {
+		give(vp, spare);
+		return true;
+	}
+	kbi_spare_put(spare);
+	return false;
+}
+
+/* Is vp lent, does it stay so? Takes it when it is time. */
+static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken)
+{
+	uint64_t word = a_load_acq(&vp->lent);
+
+	if (word == 0 || word == TAKEN) {
+		s->word = 0;
+		return false;
+	}
+	if (word != s->word) {
+		*s = (struct seen){ word, now };
+		return true;
+	}
+	if (now - s->since >= LONG || kbi_agent_has_work(vp, now))
+		*taken |= take(vp, word);
+	return true;
+}
+
+static bool look(void)
+{
+	uint64_t now = kbi_sys_now();
+	bool lent = false, taken = false;
+
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		lent |= look_at(kbi_vps[i], &seen[i], now, &taken);
+	if (taken)
+		lookout.nap = NAP_MIN;
+	return lent;
+}
+
+static bool any_lent(void)
+{
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (a_load_acq(&kbi_vps[i]->lent) & ~TAKEN)
+			return true;
+	return false;
+}
+
+/* Nobody has lent for a while: until somebody does. */
+static void sleep_long(void)
+{
+	a_store_rlx(&lookout.bell, BELL_ASLEEP);
+	a_fence_sc(); /* partner: the exchange in lend */
+	if (!any_lent())
+		kbi_sys_futex_wait(&lookout.bell, BELL_ASLEEP, NULL);
+	a_store_rlx(&lookout.bell, BELL_AWAKE);
+	lookout.quiet = 0;
+	lookout.nap = NAP_MIN;
+}
+
+static void *look_out(void *unused)
+{
+	(void)unused;
+	lookout.nap = NAP_MIN;
+	for (;;) {
+		struct timespec ts = { 0, (long)lookout.nap };
+
+		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
+		if (lookout.nap < NAP_MAX)
+			lookout.nap *= 2;
+		lookout.quiet = look() ? 0 : lookout.quiet + 1;
+		if (lookout.quiet > QUIET)
+			sleep_long();
+	}
+	return NULL;
+}
+
+/* Somebody has lent, and the lookout sleeps or there is none yet. */
+static KBI_NOINLINE void ring(void)
+{
+	uint32_t old = a_xchg_acqrel(&lookout.bell, BELL_AWAKE);
+
+	if (old == BELL_ASLEEP)
+		kbi_sys_futex_wake(&lookout.bell, 1);
+	else if (old == BELL_NONE && kbi_body_start_closed(look_out, NULL))
+		a_store_rel(&lookout.bell, BELL_NONE); /* without it the call blocks the VP; the next one tries again */
+}
+
+/* ---- begin ------------------------------------------------------------------------------------------------- */
+
+/* vp's own body, which no thread runs on from the VP's point of view. */
+static inline void lend(struct kbi_vp *vp, struct kbi_body *b)
+{
+	uint64_t word = ++b->seq << INDEX_BITS | b->index;
+
+	b->lent = word & ~TAKEN;
+	/* release: partner is the acquire in take: the VP's queues. A full fence: partner is the one in sleep_long */
+	a_xchg_acqrel(&vp->lent, b->lent);
+	if (kbi_unlikely(a_load_rlx(&lookout.bell) != BELL_AWAKE))
+		ring();
+}
+
+/* Others are ready here, and a spare waits: it gets the VP at once. */
+static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
+{
+	struct kbi_body *spare = kbi_vp_backlog(vp) ? kbi_spare_take() : NULL;
+
+	if (!spare)
+		return false;
+	kbi_solo_end();
+	b->lent = 0;
+	a_store_rlx(&vp->lent, TAKEN);
+	give(vp, spare);
+	return true;
+}
+
+void kbi_handoff_begin(enum kbi_handoff_hint hint)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kb_thread *t = kbi_thread_of(self);
+	struct kbi_vp *vp;
+	struct kbi_body *b;
+
+	if (kbi_unlikely(!self || !self->vp)) {
+		if (self && t->body)
+			kbi_spare_bodies[t->body].depth++;
+		return;
+	}
+	kbi_np_enter(self);
+	vp = self->vp;
+	b = vp->body;
+	b->ctx = vp->agent_ctx;
+	b->home = vp;
+	b->depth = 1;
+	a_store_rlx(&b->guest, t);
+	t->body = b->index;
+	a_store_rlx(&vp->next_deadline, vp->deadlines.root ? vp->deadlines.root->key : UINT64_MAX);
+	self->vp = NULL;
+	/* release: partner is the acquire in kbi_handoff_is_away, kbi_handoff_tid */
+	a_store_rel(&self->state, KBI_STATE(KBI_TASK_BLOCKED, vp->id));
+	if (hint != KBI_HANDOFF_SURELY || !give_now(vp, b))
+		lend(vp, b);
+	kbi_np_leave(self);
+}
+
+/* ---- end ----------------------------------------------------------------------------------------------------- */
+
+/* A wake-up for the BLOCKED thread has left its permit in the futex word, if it comes later it finds the new state.
+ * Behind a full fence that follows the change of state; partner: the one in kbi_foreign_wake, after which the waker
+ * looks at the state again. */
+static inline void take_permit(struct kb_thread *t)
+{
+	if (kbi_unlikely(a_load_rlx(&t->futex)) && a_xchg_acq(&t->futex, 0))
+		a_store_rlx(&t->task.permit, 1);
+}
+
+/* True: nobody has taken it, and the caller runs on it as before. */
+static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
+{
+	uint64_t word = b->lent;
+	struct kbi_vp *vp = b->home;
+
+	if (!word || !a_cas_acqrel(&vp->lent, &word, 0))
+		return false;
+	t->body = 0;
+	a_store_rlx(&b->guest, NULL);
+	t->task.vp = vp;
+	/* an exchange because of the fence in it: take_permit */
+	a_xchg_acqrel(&t->task.state, vp->running_here);
+	take_permit(t);
+	return true;
+}
+
+/* Where it goes on: its old VP if that has nothing to do, or another that has nothing. */
+static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
+{
+	if (kbi_task_is(t, KBI_TASK_BOUND))
+		return kbi_vps[kbi_thread_of(t)->bound];
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		struct kbi_vp *vp = kbi_vps[(home->id + i) % kbi_vp_n];
+
+		if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
+			return vp;
+	}
+	return home;
+}
+
+/* On the agent's stack: the thread's context is saved. */
+static void *sent(void *arg)
+{
+	struct kb_thread *t = arg;
+	struct kbi_body *b = &kbi_spare_bodies[t->body];
+
+	t->body = 0;
+	a_store_rlx(&b->guest, NULL);
+	a_sub_rlx(&away, 1);
+	kbi_vp_send(destination(&t->task, b->home), &t->task);
+	return NULL;
+}
+
+/* The VP has another body: the thread leaves this one, which is to be a spare, and goes on elsewhere. */
+static KBI_SWITCHER void rejoin(struct kb_thread *t, struct kbi_body *b)
+{
+	struct kbi_task *self = &t->task;
+	uint64_t fp = kbi_fp_get();
+	void *saved = NULL;
+
+	if (kbi_handoff_leaves)
+		kbi_handoff_leaves(self);
+	b->vp = NULL;
+	*b->self_slot = NULL;
+#if KBI_HAVE_TP
+	if (self->tp)
+		kbi_tp_set(b->tp);
+#endif
+	kbi_san_depart(&saved, &b->san);
+	kbi_ctx_switch_bare(&self->ctx, &b->ctx, sent, t);
+	kbi_san_arrive(saved);
+	self = kbi_self_raw();
+	if (!KBI_CTX_BARE || self->tp)
+		kbi_run_load_fp(self->vp, fp);
+	a_fence_sc(); /* take_permit; the state has changed since */
+	take_permit(kbi_thread_of(self));
+}
+
+static KBI_SWITCHER void rejoin_keeping_errno(struct kb_thread *t, struct kbi_body *b)
+{
+	int e = get_errno();
+
+	rejoin(t, b); /* inside np brackets */
+	set_errno(e);
+}
+
+KBI_SWITCHER bool kbi_handoff_end(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kb_thread *t = kbi_thread_of(self);
+	struct kbi_body *b;
+
+	if (kbi_unlikely(!self || !t->body))
+		return !self || !self->vp;
+	b = &kbi_spare_bodies[t->body];
+	if (kbi_unlikely(--b->depth))
+		return true;
+	kbi_np_enter(self);
+	if (kbi_unlikely(!have_back(t, b)))
+		rejoin_keeping_errno(t, b);
+	kbi_np_leave(kbi_self_raw());
+	return true;
+}
+
+KBI_SWITCHER void kbi_handoff_end_all(struct kbi_task *self)
+{
+	struct kb_thread *t = kbi_thread_of(self);
+
+	if (!t->body)
+		return;
+	kbi_spare_bodies[t->body].depth = 1;
+	kbi_handoff_end();
+}
+
+/* ---- who is where -------------------------------------------------------------------------------------------- */
+
+int kbi_handoff_tid(const struct kb_thread *t)
+{
+	/* acquire: partner is the release of the state in kbi_handoff_begin */
+	if (!kbi_handoff_is_away(t))
+		return 0;
+	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++)
+		if (a_load_rlx(&kbi_spare_bodies[i].guest) == t)
+			return (int)a_load_rlx(&kbi_spare_bodies[i].tid);
+	return 0;
+}
+
+unsigned kbi_handoff_away(void)
+{
+	return a_load_rlx(&away);
+}
+
+unsigned kbi_handoff_kernel_threads(void)
+{
+	return kbi_spare_counts().bodies + (a_load_rlx(&lookout.bell) != BELL_NONE);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------ */
+
+/* The child has one kernel thread: what it lent nobody can take, and it is no VP's that was taken. */
+static void child(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	a_store_rlx(&lookout.bell, BELL_AWAKE); /* nobody is to be started */
+	if (!self || !kbi_thread_of(self)->body)
+		return;
+	kbi_thread_of(self)->body = 0;
+	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
+}
+
+void kbi_handoff_setup(void)
+{
+	pthread_atfork(NULL, NULL, child);
+}

@@ -1,0 +1,42 @@
+/* core/handoff.h - body hand-off: a thread that blocks in the kernel keeps its kernel thread, and its virtual
+ * processor goes on with another one. Why so: doc/why/hand-off.md.
+ * Callers: api, thread, io, posix. Calls spare, body_thread. */
+#ifndef KBI_HANDOFF_H
+#define KBI_HANDOFF_H
+
+#include "core/body.h"
+#include "core/descriptor.h"
+
+enum kbi_handoff_hint {
+	KBI_HANDOFF_PERHAPS, /* it may be over at once: the VP is lent, and taken if that lasts */
+	KBI_HANDOFF_SURELY,  /* it will block: if others are ready here the VP is given away at once */
+};
+
+/* From here to the end the calling thread is on no VP: what it calls of the library blocks its kernel thread. Nests.
+ * On a kernel thread that is no VP: nothing. Keeps errno. */
+void kbi_handoff_begin(enum kbi_handoff_hint hint);
+/* False: there was no begin. Keeps errno. */
+KBI_SWITCHES bool kbi_handoff_end(void);
+/* The same for a thread that ends, or was unwound, inside: whatever it has begun is over. */
+KBI_SWITCHES void kbi_handoff_end_all(struct kbi_task *self);
+
+/* Is it between the two? The caller itself, or any thread, approximately. */
+static inline bool kbi_handoff_is_away(const struct kb_thread *t)
+{
+	/* acquire: partner is the store in kbi_handoff_begin, behind that of t->body */
+	return kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_BLOCKED;
+}
+
+/* The kernel thread that a BLOCKED thread is on; 0: it is not BLOCKED any more. */
+int kbi_handoff_tid(const struct kb_thread *t);
+/* How many threads are in blocking calls without a VP, and kernel threads that the runtime has. */
+unsigned kbi_handoff_away(void);
+unsigned kbi_handoff_kernel_threads(void);
+
+/* Once, at start. */
+void kbi_handoff_setup(void);
+
+/* Called on a thread that is about to leave its kernel thread, which becomes a spare; NULL: nothing. */
+extern void (*kbi_handoff_leaves)(struct kbi_task *self);
+
+#endif

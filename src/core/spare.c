@@ -1,0 +1,210 @@
+/* core/spare.c - bodies without a VP. Contract in spare.h.
+ * The pool is a stack under a lock, the hottest first. Who takes a spare from it fills in its job and rings; a spare
+ * that gives up takes itself out under the same lock, and if it is not there any more its job is on the way.
+ * Runs on the bodies' own stacks; take and give also on threads' stacks, inside np brackets or with none. */
+#include "core/spare.h"
+
+#include <errno.h>
+
+#include "base/option.h"
+#include "core/agent.h"
+#include "os/sys.h"
+
+struct kbi_body *kbi_spare_bodies;
+void (*kbi_spare_adopted)(struct kbi_vp *vp);
+
+static struct {
+	a32 lock;
+	/* under the lock */
+	struct kbi_body *idle;   /* spares that wait */
+	struct kbi_body *unused; /* records whose kernel thread has ended */
+	uint32_t max;            /* constant after setup */
+	a32 used;                /* records ever used; grows under the lock */
+	a32 n_idle, running, most;
+	a64 given;
+} pool;
+
+static void lock(void)
+{
+	uint32_t free = 0;
+
+	/* acquire: partner is the release in unlock */
+	while (!a_cas_acq(&pool.lock, &free, 1)) {
+		free = 0;
+		kbi_sys_yield();
+	}
+}
+
+static void unlock(void)
+{
+	a_store_rel(&pool.lock, 0);
+}
+
+int kbi_spare_setup(unsigned n)
+{
+	pool.max = n + kbi_options.spares;
+	kbi_spare_bodies = kbi_sys_map((pool.max + 1) * sizeof *kbi_spare_bodies);
+	return kbi_spare_bodies ? 0 : ENOMEM;
+}
+
+/* ---- records ---------------------------------------------------------------------------------------- */
+
+uint32_t kbi_body_limit(void)
+{
+	/* acquire: partner is the release in kbi_spare_record */
+	return a_load_acq(&pool.used);
+}
+
+struct kbi_body *kbi_body_of_tid(int tid)
+{
+	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++)
+		if (a_load_rlx(&kbi_spare_bodies[i].tid) == (uint32_t)tid)
+			return &kbi_spare_bodies[i];
+	return NULL;
+}
+
+struct kbi_body *kbi_spare_record(void)
+{
+	struct kbi_body *b;
+	uint32_t n;
+
+	lock();
+	b = pool.unused;
+	if (b) {
+		pool.unused = b->next;
+	} else if ((n = a_load_rlx(&pool.used)) < pool.max) {
+		b = &kbi_spare_bodies[n + 1];
+		b->index = (uint16_t)(n + 1);
+		a_store_rel(&pool.used, n + 1);
+	}
+	if (b) {
+		a_add_rlx(&pool.running, 1);
+		if (a_load_rlx(&pool.running) > a_load_rlx(&pool.most))
+			a_store_rlx(&pool.most, a_load_rlx(&pool.running));
+	}
+	unlock();
+	return b;
+}
+
+void kbi_spare_drop(struct kbi_body *b)
+{
+	a_store_rlx(&b->tid, 0);
+	lock();
+	b->next = pool.unused;
+	pool.unused = b;
+	a_sub_rlx(&pool.running, 1);
+	unlock();
+}
+
+struct kbi_spare_counts kbi_spare_counts(void)
+{
+	return (struct kbi_spare_counts){
+		.bodies = a_load_rlx(&pool.running),
+		.idle = a_load_rlx(&pool.n_idle),
+		.most = a_load_rlx(&pool.most),
+		.given = a_load_rlx(&pool.given),
+	};
+}
+
+/* ---- taking and giving ------------------------------------------------------------------------------ */
+
+struct kbi_body *kbi_spare_take(void)
+{
+	struct kbi_body *b;
+
+	if (!a_load_rlx(&pool.n_idle))
+		return NULL;
+	lock();
+	b = pool.idle;
+	if (b) {
+		pool.idle = b->next;
+		a_sub_rlx(&pool.n_idle, 1);
+	}
+	unlock();
+	return b;
+}
+
+void kbi_spare_put(struct kbi_body *b)
+{
+	lock();
+	b->next = pool.idle;
+	pool.idle = b;
+	a_add_rlx(&pool.n_idle, 1);
+	unlock();
+}
+
+void kbi_spare_give(struct kbi_body *b, struct kbi_vp *vp)
+{
+	a_add_rlx(&pool.given, 1);
+	/* release: partner is the acquire in wait_for_job; all that is vp's goes with it */
+	a_store_rel(&b->job, vp);
+	a_store_rel(&b->bell, 1);
+	kbi_sys_futex_wake(&b->bell, 1);
+}
+
+/* False: somebody has taken it, and its job comes. */
+static bool leave_pool(struct kbi_body *me)
+{
+	bool found = false;
+
+	lock();
+	for (struct kbi_body **b = &pool.idle; *b; b = &(*b)->next)
+		if (*b == me) {
+			*b = me->next;
+			a_sub_rlx(&pool.n_idle, 1);
+			found = true;
+			break;
+		}
+	unlock();
+	return found;
+}
+
+
+/* NULL: it has waited for long and is nobody's. */
+static struct kbi_vp *wait_for_job(struct kbi_body *me)
+{
+	uint32_t ms = kbi_options.spare_ms;
+	struct timespec patience = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+	struct kbi_vp *vp;
+
+	a_store_rlx(&me->bell, 0);
+	a_store_rlx(&me->job, NULL);
+	kbi_spare_put(me);
+	/* acquire: partner is the release in kbi_spare_give */
+	while (!(vp = a_load_acq(&me->job))) {
+		long e = kbi_sys_futex_wait(&me->bell, 0, me->leader ? NULL : &patience);
+
+		if (e == -ETIMEDOUT && leave_pool(me))
+			return NULL;
+	}
+	return vp;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------- */
+
+/* The VP's agent runs here from now on. */
+static void adopt(struct kbi_body *me, struct kbi_vp *vp)
+{
+	me->vp = vp;
+	vp->body = me;
+	vp->cur = NULL;
+	vp->tp = vp->cur_tp = me->tp;
+	vp->self_slot = me->self_slot;
+	*vp->self_slot = NULL;
+	vp->agent_san = me->san;
+	a_store_rlx(&vp->tid, a_load_rlx(&me->tid));
+	if (kbi_spare_adopted)
+		kbi_spare_adopted(vp);
+	a_store_rel(&vp->lent, 0);
+}
+
+void kbi_spare_life(struct kbi_body *me)
+{
+	struct kbi_vp *vp = me->vp;
+
+	while (vp || (vp = wait_for_job(me))) {
+		adopt(me, vp);
+		kbi_agent_run(me);
+		vp = NULL;
+	}
+}

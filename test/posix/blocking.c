@@ -1,0 +1,176 @@
+/* core/handoff under the drop-in: threads inside kb_blocking_begin ... end are cancelled and signalled where they block,
+ * fork and exec from there, end there; handlers run on them with their own pthread_self; errno and masks stay theirs.
+ * matrix: run-only */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+
+__attribute__((weak)) int kb_blocking_begin(void); /* the runtime brings them */
+__attribute__((weak)) int kb_blocking_end(void);
+
+enum { THREADS = 12, HITS = 5 };
+
+static int never[2]; /* a pipe that nobody writes to */
+
+static int is_blocked_in_read(void)
+{
+	usleep(20000);
+	return 1;
+}
+
+/* ---- cancellation ------------------------------------------------------------------------------------- */
+
+static int cleaned;
+
+static void clean(void *unused)
+{
+	(void)unused;
+	__atomic_add_fetch(&cleaned, 1, __ATOMIC_RELAXED);
+}
+
+static void *cancelled(void *unused)
+{
+	char c;
+
+	(void)unused;
+	pthread_cleanup_push(clean, NULL);
+	CHECK_EQ(kb_blocking_begin(), 0);
+	CHECK(read(never[0], &c, 1) < 0);
+	CHECK_EQ(kb_blocking_end(), 0);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+static void cancels(void)
+{
+	pthread_t t[THREADS];
+	void *result;
+
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, cancelled, NULL), 0);
+	CHECK(is_blocked_in_read());
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_cancel(t[i]), 0);
+	for (int i = 0; i < THREADS; i++) {
+		CHECK_EQ(pthread_join(t[i], &result), 0);
+		CHECK(result == PTHREAD_CANCELED);
+	}
+	CHECK_EQ(cleaned, THREADS);
+}
+
+/* ---- signals ------------------------------------------------------------------------------------------- */
+
+static __thread volatile int hits;
+static __thread pthread_t hit_self;
+static sem_t hit;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	hits++;
+	hit_self = pthread_self();
+	sem_post(&hit);
+	errno = EDOM;
+}
+
+static void *signalled(void *unused)
+{
+	sigset_t set;
+	char c;
+
+	(void)unused;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(kb_blocking_begin(), 0);
+	while (hits < HITS) {
+		CHECK(read(never[0], &c, 1) < 0);
+		CHECK_EQ(errno, EINTR);
+	}
+	CHECK_EQ(kb_blocking_end(), 0);
+	CHECK(pthread_equal(hit_self, pthread_self()));
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
+	CHECK(sigismember(&set, SIGUSR2) && !sigismember(&set, SIGUSR1));
+	return NULL;
+}
+
+static void signals(void)
+{
+	struct sigaction sa;
+	pthread_t t[THREADS];
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_signal;
+	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
+	sem_init(&hit, 0, 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, signalled, NULL), 0);
+	CHECK(is_blocked_in_read());
+	for (int n = 0; n < HITS; n++)
+		for (int i = 0; i < THREADS; i++) {
+			CHECK_EQ(pthread_kill(t[i], SIGUSR1), 0);
+			while (sem_wait(&hit))
+				CHECK_EQ(errno, EINTR);
+		}
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+}
+
+/* ---- fork, exec, end ------------------------------------------------------------------------------------- */
+
+static void *forks(void *arg)
+{
+	int status;
+	pid_t pid;
+
+	CHECK_EQ(kb_blocking_begin(), 0);
+	usleep(3000); /* long enough for the virtual processor to go */
+	pid = fork();
+	if (pid == 0) {
+		CHECK_EQ(kb_blocking_end(), 0);
+		usleep(1000);
+		if (arg)
+			execl("/bin/true", "true", (char *)NULL);
+		_exit(0);
+	}
+	CHECK(pid > 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	if (arg)
+		pthread_exit(arg); /* inside */
+	CHECK_EQ(kb_blocking_end(), 0);
+	return NULL;
+}
+
+static void all_fork(void)
+{
+	pthread_t t[THREADS];
+	void *result;
+
+	for (intptr_t i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, forks, (void *)(i % 2)), 0);
+	for (intptr_t i = 0; i < THREADS; i++) {
+		CHECK_EQ(pthread_join(t[i], &result), 0);
+		CHECK(result == (void *)(i % 2));
+	}
+}
+
+int main(void)
+{
+	CHECK_EQ(pipe(never), 0);
+	cancels();
+	signals();
+	all_fork();
+	cleaned = 0;
+	cancels();
+	return 0;
+}
