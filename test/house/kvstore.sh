@@ -1,6 +1,6 @@
 #!/bin/bash
 # timeout: 180
-# example/kvstore on kernel threads: it answers a script byte by byte as
+# example/kvstore, on kernel threads, under `kochab run` and linked with the drop-in: it answers a script byte by byte as
 # test/programs/kvstore/answers says, which are Redis' own (compared here where redis-server is installed); it answers
 # many connections at once; it ends on SIGTERM without losing an answer.
 set -u
@@ -86,6 +86,11 @@ if command -v redis-server >/dev/null; then
 	stop redis-server
 fi
 everything "kernel threads" "$K"
+[ -n "${SAN:-}" ] || { # a sanitizer's runtime and the drop-in do not go together in every build
+	everything "run, 1 VP" "$BUILD/kochab" run --vps 1 -- "$K"
+	everything "run, 2 VPs" "$BUILD/kochab" run --vps 2 -- "$K"
+	[ ! -x "$K-posix" ] || everything "linked" "$K-posix"
+}
 
 # what it refuses
 refuses() { # WHAT ARGS...
