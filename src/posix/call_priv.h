@@ -115,6 +115,8 @@ bool kbi_call_nonblocking(int fd);
 struct kbi_call {
 	/* tries once, on any VP: the result; -EAGAIN: nothing yet, perhaps after a part (done); -EINTR: as that */
 	long (*attempt)(struct kbi_call *c);
+	/* NULL, or asked once before it sleeps: 0, or the result */
+	long (*settle)(struct kbi_call *c);
 	int fd;
 	short events;
 	uint8_t cancels;       /* a cancellation point */

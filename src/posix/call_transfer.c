@@ -494,9 +494,25 @@ static long try_accept(struct kbi_call *c)
 	return r;
 }
 
+/* The kernel's errors come before its wait: not a listening socket, no number for another descriptor. */
+static long may_accept(struct kbi_call *c)
+{
+	struct transfer *t = transfer_of(c);
+	int is = 0;
+	socklen_t n = sizeof(is);
+	long spare;
+
+	if (kbi_sys(SYS_getsockopt, c->fd, SOL_SOCKET, SO_ACCEPTCONN, &is, &n) || !is)
+		return kbi_sys(SYS_accept4, c->fd, t->address, t->len, t->flags);
+	spare = kbi_sys(SYS_fcntl, c->fd, F_DUPFD_CLOEXEC, 0);
+	if (spare >= 0)
+		kbi_sys(SYS_close, spare);
+	return spare < 0 ? spare : 0;
+}
+
 long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels)
 {
-	struct transfer t = { KBI_CALL(.attempt = try_accept, .fd = fd, .events = POLLIN, .cancels = cancels,
+	struct transfer t = { KBI_CALL(.attempt = try_accept, .settle = may_accept, .fd = fd, .events = POLLIN, .cancels = cancels,
 				       .time_limit = SO_RCVTIMEO), NULL, 0, flags, from, len };
 	long r;
 

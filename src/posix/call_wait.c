@@ -80,6 +80,12 @@ static long settle(struct kbi_call *c, struct marks *m)
 		kbi_call_look_up(c->fd);
 	if (kbi_call_nonblocking(c->fd))
 		return -EAGAIN;
+	if (c->settle) {
+		long r = c->settle(c);
+
+		if (r)
+			return r;
+	}
 	if (!c->time_limit)
 		return 0;
 	c->deadline = limit_of(c->fd, c->time_limit);
@@ -97,6 +103,8 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 		kbi_cancel_test();
 	if (kbi_likely(kbi_posix_me.handled == m->handled))
 		return 0;
+	if (c->done) /* with SA_RESTART, too */
+		return -EINTR;
 	r = m->settled ? 0 : settle(c, m);
 	if (r)
 		return r;
