@@ -79,11 +79,16 @@ UNITS := $(shell sed 's/\#.*//' src/ORDER)
 unit_sources = $(wildcard $(if $(filter arch/%,$(1)),src/arch/$(ARCH)/$(notdir $(1)).c src/arch/$(ARCH)/$(notdir $(1)).S,\
 	src/$(1).c src/$(1).S))
 SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
-SRC_posix := $(filter src/posix/%,$(SRC))
-SRC_core := $(filter-out src/posix/%,$(SRC))
+# The heap is in neither library that runs threads; tests reach it in libkochab.a.
+SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
+SRC_malloc := src/base/option.c src/os/sys.c $(SRC_heap) src/posix/malloc.c
+SRC_posix := $(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC)))
+SRC_core := $(filter-out src/posix/% $(SRC_heap),$(SRC))
 SRC_tool := $(wildcard tool/*.c bench/*.c)
 objects = $(addprefix $(O)/,$(addsuffix .o,$(1)))
 OBJ_core := $(call objects,$(SRC_core))
+OBJ_heap := $(call objects,$(SRC_heap))
+OBJ_malloc := $(call objects,$(SRC_malloc))
 OBJ_posix := $(call objects,$(SRC_posix))
 OBJ_tool := $(call objects,$(SRC_tool))
 
@@ -99,15 +104,19 @@ KVSTORE := $(addprefix $(O)/,example/kvstore/kvstore $(if $(SRC_posix),example/k
 LIB_so := $(O)/libkochab.so.$(SOVERSION)
 LIB_a := $(O)/libkochab.a
 LIB_posix := $(if $(SRC_posix),$(O)/libkochab-posix.so.$(SOVERSION))
-LINKS := $(O)/libkochab.so $(if $(LIB_posix),$(O)/libkochab-posix.so)
+# A sanitizer brings an allocator of its own.
+LIB_malloc := $(if $(SAN),,$(O)/libkochab-malloc.so.$(SOVERSION))
+LINKS := $(O)/libkochab.so $(if $(LIB_malloc),$(O)/libkochab-malloc.so) $(if $(LIB_posix),$(O)/libkochab-posix.so)
 COMMAND := $(O)/kochab
 
 MAN_SRC := $(wildcard doc/man/*.[0-9])
 MAN := $(addprefix $(O)/man/,$(notdir $(MAN_SRC)))
 
+ALLOC_LOADS := $(addprefix $(O)/,$(basename $(wildcard bench/alloc/*.c)))
+
 .PHONY: all lib tool tests examples man
 all: lib tool man ## libraries, command, man pages (the default)
-lib: $(LIB_so) $(LIB_a) $(LIB_posix) $(LINKS)
+lib: $(LIB_so) $(LIB_a) $(LIB_posix) $(LIB_malloc) $(LINKS)
 tool: $(COMMAND)
 tests: $(TESTS)
 examples: $(EXAMPLES) $(KVSTORE)
@@ -148,10 +157,10 @@ $(O)/%.S.o: %.S $(O)/flags
 	@echo "  as    $<"
 	@$(CC) $(COMMON) $(CFLAGS) -c -o $@ $<
 
-$(LIB_a): $(OBJ_core) src/ORDER
+$(LIB_a): $(OBJ_core) $(OBJ_heap) src/ORDER
 	@echo "  ar    $@"
 	@rm -f $@
-	@$(AR) rcs $@ $(OBJ_core)
+	@$(AR) rcs $@ $(OBJ_core) $(OBJ_heap)
 
 $(LIB_so): $(OBJ_core) src/kochab.map src/ORDER
 	@echo "  link  $@"
@@ -163,6 +172,12 @@ $(O)/libkochab-posix.so.$(SOVERSION): $(OBJ_core) $(OBJ_posix) src/posix/kochab-
 	@$(CC) $(LINK_SO) $(LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=src/posix/kochab-posix.map \
 		-o $@ $(OBJ_core) $(OBJ_posix) $(LDLIBS)
 
+# The names of libc that it defines are the compiler's built-ins, too.
+$(O)/src/posix/malloc.c.o: OWN_FLAGS := -fno-builtin
+$(O)/libkochab-malloc.so.$(SOVERSION): $(OBJ_malloc) src/ORDER
+	@echo "  link  $@"
+	@$(CC) $(LINK_SO) $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $(OBJ_malloc) $(LDLIBS)
+
 $(O)/%.so: $(O)/%.so.$(SOVERSION)
 	@ln -sf $(<F) $@
 
@@ -173,6 +188,11 @@ $(COMMAND): $(OBJ_tool) $(LIB_a)
 $(O)/man/%: doc/man/% dev/man-page src/base/option.def $(wildcard include/kochab/*.h)
 	@mkdir -p $(@D)
 	@dev/man-page $< >$@
+
+# The allocation loads are plain programs of libc's; compilers must not know what malloc does.
+$(O)/bench/alloc/%.c.o: OWN_FLAGS := -fno-builtin
+$(O)/bench/alloc/%: $(O)/bench/alloc/%.c.o
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
 # Tests stand on the static library, so that they reach what it hides; test/posix/ are plain
 # pthread programs, linked with nothing of ours.
@@ -200,7 +220,8 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench bench-servers soak check-house test-cross models install uninstall clean format help
+.PHONY: demo test test-programs bench bench-servers bench-alloc soak check-house test-cross models install uninstall clean \
+	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
 
@@ -213,6 +234,9 @@ bench: all ## measure everything, quickly, against the limits and the peers (ARG
 
 bench-servers: all examples ## kvstore, redis-server and memcached under load (ARGS="-r 3 kvstore")
 	@BUILD=$(O) bench/servers/run $(ARGS)
+
+bench-alloc: all $(ALLOC_LOADS) ## the allocator's loads against libc's and the peers' (ARGS="--full --rounds 3 ...")
+	@BUILD=$(O) bench/alloc/run $(ARGS)
 
 soak: all tests ## the long runs (SOAK_SECONDS=600)
 	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
@@ -255,7 +279,7 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 		$(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3 $(D)$(MANDIR)/man7
 	$(INSTALL) -m 755 $(COMMAND) $(D)$(BINDIR)/
 	$(INSTALL) -m 644 $(LIB_a) $(D)$(LIBDIR)/
-	$(INSTALL) -m 755 $(LIB_so) $(LIB_posix) $(D)$(LIBDIR)/
+	$(INSTALL) -m 755 $(LIB_so) $(LIB_posix) $(LIB_malloc) $(D)$(LIBDIR)/
 	for l in $(notdir $(LINKS)); do ln -sf $$l.$(SOVERSION) $(D)$(LIBDIR)/$$l || exit; done
 	$(INSTALL) -m 644 include/kochab/*.h $(D)$(INCLUDEDIR)/kochab/
 	for f in kochab kochab-posix; do $(FILL) pkg/$$f.pc.in >$(D)$(LIBDIR)/pkgconfig/$$f.pc || exit; done
@@ -269,12 +293,12 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 
 uninstall: man ## removes what install put there
 	rm -f $(D)$(BINDIR)/kochab $(D)$(LIBDIR)/libkochab.a
-	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libkochab.so libkochab-posix.so,$(l) $(l).$(SOVERSION)))
+	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libkochab.so libkochab-posix.so libkochab-malloc.so,$(l) $(l).$(SOVERSION)))
 	rm -f $(D)$(LIBDIR)/pkgconfig/kochab.pc $(D)$(LIBDIR)/pkgconfig/kochab-posix.pc
 	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do rm -f $(D)$(MANDIR)/man3/$$f.3; done; done
 	for m in $(MAN); do rm -f $(D)$(MANDIR)/man$${m##*.}/$${m##*/}; done
 	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)
 
 # ---- what depends on which header ----
--include $(patsubst %.o,%.d,$(OBJ_core) $(OBJ_posix) $(OBJ_tool) $(OBJ_kvstore)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
+-include $(patsubst %.o,%.d,$(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
 	$(patsubst %,%.cc.d,$(TESTS) $(EXAMPLES))

@@ -12,6 +12,7 @@
 #include "tool.h"
 
 #define DROP_IN "libkochab-posix.so.0"
+#define ALLOCATOR "libkochab-malloc.so.0"
 
 static void usage_row(const struct kbi_option *o)
 {
@@ -107,8 +108,9 @@ bool tool_find_drop_in(char *buf, size_t size)
 	return false;
 }
 
-/* old without a drop-in that stands there already, in buf: of two copies each would have half of the threads. */
-static void without_ours(const char *old, char *buf)
+/* old without a library of that name that stands there already, in buf: of two copies each would have half of the
+ * threads. */
+static void without(const char *ours, const char *old, char *buf)
 {
 	char *to = buf;
 
@@ -118,7 +120,7 @@ static void without_ours(const char *old, char *buf)
 
 		while (name > old && name[-1] != '/')
 			name--;
-		if (n > 0 && strncmp(name, DROP_IN, sizeof(DROP_IN) - 1) != 0) {
+		if (n > 0 && strncmp(name, ours, strlen(ours)) != 0) {
 			if (to > buf)
 				*to++ = ':';
 			to = mempcpy(to, old, n);
@@ -128,6 +130,19 @@ static void without_ours(const char *old, char *buf)
 	*to = '\0';
 }
 
+/* The allocator lies beside the drop-in. */
+static bool find_allocator(const char *drop_in, char *buf, size_t size)
+{
+	const char *slash = strrchr(drop_in, '/');
+	int n = snprintf(buf, size, "%.*s%s", slash != NULL ? (int)(slash - drop_in) + 1 : 0, drop_in, ALLOCATOR);
+
+	if (n > 0 && (size_t)n < size && access(buf, R_OK) == 0)
+		return true;
+	tool_say("run: --malloc kochab: %s is not beside %s", ALLOCATOR, drop_in);
+	return false;
+}
+
+/* In front of what is preloaded already. */
 static bool set_preload(const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");
@@ -140,7 +155,7 @@ static bool set_preload(const char *library)
 	}
 	if (old == NULL || (others = malloc(strlen(old) + 1)) == NULL)
 		return setenv("LD_PRELOAD", library, 1) == 0;
-	without_ours(old, others);
+	without(strrchr(library, '/') + 1, old, others);
 	if (asprintf(&joined, *others != '\0' ? "%s:%s" : "%s", library, others) < 0)
 		joined = NULL;
 	ok = joined != NULL && setenv("LD_PRELOAD", joined, 1) == 0;
@@ -151,7 +166,7 @@ static bool set_preload(const char *library)
 
 int tool_run(int argc, char **argv)
 {
-	char library[PATH_MAX], program[PATH_MAX];
+	char library[PATH_MAX], allocator[PATH_MAX], program[PATH_MAX];
 	int i, code;
 
 	for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
@@ -181,7 +196,12 @@ int tool_run(int argc, char **argv)
 		code = tool_check_program(program);
 	if (code != 0)
 		return code;
-	if (!tool_find_drop_in(library, sizeof(library)) || !set_preload(library))
+	if (!tool_find_drop_in(library, sizeof(library)))
+		return TOOL_CANNOT_RUN;
+	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
+	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator)))
+		return TOOL_CANNOT_RUN;
+	if (!set_preload(library))
 		return TOOL_CANNOT_RUN;
 	execv(program, argv + i);
 	code = errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;

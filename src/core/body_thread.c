@@ -8,6 +8,7 @@
 #include "base/option.h"
 #include "core/preempt.h"
 #include "core/spare.h"
+#include "mem/heap_door.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -17,6 +18,7 @@ void kbi_body_native_tp(struct kbi_body *b)
 	b->tp = kbi_tp_get();
 #endif
 	b->self_slot = &kbi_self_tls;
+	b->heap = kbi_door_here();
 	a_store_rlx(&b->tid, (uint32_t)kbi_sys_gettid());
 }
 

@@ -19,6 +19,7 @@
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/thread.h"
+#include "mem/heap_door.h"
 #include "os/cpu.h"
 #include "os/sys.h"
 
@@ -85,6 +86,8 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 	if (kbi_tcb_available) {
 		b->tp = agent->tcb.tp;
 		b->self_slot = (struct kbi_task **)((char *)b->tp + kbi_self_offset);
+		kbi_door_write(b->tp, b->heap);
+		kbi_door_stays();
 	}
 	b->signal_stack = kbi_preempt_alt_stack();
 	b->leader = 1;
@@ -93,6 +96,7 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 	vp->body = b;
 	vp->tp = b->tp;
 	vp->self_slot = b->self_slot;
+	vp->heap = b->heap;
 	vp->agent_san = b->san;
 	a_store_rlx(&vp->tid, a_load_rlx(&b->tid));
 	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, b);
@@ -148,6 +152,7 @@ static int start(void)
 #if KBI_HAVE_TP
 	kbi_self_offset = (char *)&kbi_self_tls - (char *)kbi_tp_get();
 #endif
+	kbi_door_find();
 	e = kbi_stack_setup(n + 1);
 	if (e)
 		return e;

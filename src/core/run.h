@@ -6,6 +6,7 @@
 #define KBI_RUN_H
 
 #include "core/vp.h"
+#include "mem/heap_door.h"
 
 /* Entry of every thread's context, set once by core/thread. */
 extern KBI_HIDDEN void (*kbi_run_entry)(void *thread);
@@ -62,6 +63,7 @@ static inline void kbi_run_load_tp(struct kbi_vp *vp, void *tp)
 {
 	vp->cur_tp = tp;
 #if KBI_HAVE_TP
+	kbi_door_write(tp, vp->heap);
 	kbi_tp_set(tp);
 #endif
 }

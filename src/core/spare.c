@@ -190,6 +190,7 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 	vp->cur = NULL;
 	vp->tp = vp->cur_tp = me->tp;
 	vp->self_slot = me->self_slot;
+	vp->heap = me->heap;
 	*vp->self_slot = NULL;
 	vp->agent_san = me->san;
 	a_store_rlx(&vp->tid, a_load_rlx(&me->tid));

@@ -42,6 +42,7 @@ struct kbi_vp {
 	uint8_t private_ready;     /* and nobody takes them there */
 	void *cur_tp;              /* thread pointer loaded now */
 	void *tp;                  /* the VP's own TLS: agent and light threads */
+	void *heap;                /* what the allocator calls its kernel thread (mem/heap_door) */
 	struct kbi_task **self_slot; /* kbi_self_tls in that block */
 	struct kbi_ctx agent_ctx;
 	uint64_t fp, fp_now;       /* FP control words: of the agent and light threads (constant), and loaded now */

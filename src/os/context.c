@@ -23,16 +23,33 @@ uintptr_t kbi_context_at(const void *context)
 #endif
 }
 
-bool kbi_context_is_ours(uintptr_t at)
+static const ElfW(Ehdr) *added; /* or NULL */
+
+void kbi_context_add(const void *ehdr)
 {
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	const ElfW(Phdr) *p = (const void *)(base + __ehdr_start.e_phoff);
+	added = ehdr;
+}
+
+const void *kbi_context_added(void)
+{
+	return added;
+}
+
+static bool is_in(const ElfW(Ehdr) *e, uintptr_t at)
+{
+	uintptr_t base = (uintptr_t)e;
+	const ElfW(Phdr) *p = (const void *)(base + e->e_phoff);
 
 	/* a shared library's addresses count from its beginning, a program's may not */
-	if (__ehdr_start.e_type != ET_DYN)
+	if (e->e_type != ET_DYN)
 		base = 0;
-	for (int i = 0; i < __ehdr_start.e_phnum; i++)
+	for (int i = 0; i < e->e_phnum; i++)
 		if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X && at - (base + p[i].p_vaddr) < p[i].p_memsz)
 			return true;
 	return false;
+}
+
+bool kbi_context_is_ours(uintptr_t at)
+{
+	return is_in(&__ehdr_start, at) || (added && is_in(added, at));
 }

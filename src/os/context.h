@@ -9,5 +9,8 @@
 uintptr_t kbi_context_at(const void *ucontext);
 /* Is the address in the code of the library (or program) that this is linked into? */
 bool kbi_context_is_ours(uintptr_t at);
+/* Another library's code is to count as ours: its ELF header. One; before handlers run. */
+void kbi_context_add(const void *ehdr);
+const void *kbi_context_added(void);
 
 #endif

@@ -4,6 +4,7 @@
  * Callers: tcb (setup, single-threaded; and in a child of fork). Runs on any stack. */
 #include "os/tcb_priv.h"
 
+#include "os/context.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -55,6 +56,9 @@ bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)
 		return true;
 #endif
 	if (loader && object->dlpi_addr == loader)
+		return true;
+	/* the allocator's word says which kernel thread runs, not which thread */
+	if (kbi_context_added() && covers(object, kbi_context_added()))
 		return true;
 	return object->dlpi_name[0] && covers(object, (const void *)__asan_init);
 }

@@ -1,0 +1,222 @@
+/* mem/heap.c - what is not in line: medium sizes, empty and full bins, large blocks, alignment, resizing.
+ * Contract in heap.h. */
+#include "mem/heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/option.h"
+#include "mem/heap_hard.h"
+#include "mem/heap_large.h"
+#include "mem/heap_lock.h"
+#include "os/sys.h"
+
+/* ---- options: before the first block, which may come before main and any constructor ------------------------- */
+
+static a32 started; /* 0 no, 1 yes */
+
+static uint64_t option(const char *name)
+{
+	const struct kbi_option *o = kbi_option_find(name, strlen(name));
+	const char *text = environ ? getenv(o->env) : NULL;
+	uint64_t value;
+
+	return text && kbi_option_parse(o, text, &value) == 0 ? value : o->def;
+}
+
+static KBI_NOINLINE void start(void)
+{
+	static a32 lock;
+
+	kbi_heap_lock(&lock);
+	if (!a_load_rlx(&started)) {
+		kbi_options.heap = (uint32_t)option("heap");
+		kbi_options.heap_stats = option("heap_stats") != 0;
+		if (kbi_options.heap == KBI_OPT_HEAP_HARDENED)
+			kbi_hard_setup();
+		/* release: partner is the acquire in kbi_heap_start */
+		a_store_rel(&started, 1);
+	}
+	kbi_heap_unlock(&lock);
+}
+
+void kbi_heap_start(void)
+{
+	if (kbi_unlikely(!a_load_acq(&started)))
+		start();
+}
+
+/* ---- taking ------------------------------------------------------------------------------------------------ */
+
+static void *take_class(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_bin *b = &o->bin[k];
+
+	if (kbi_likely(b->top != b->low))
+		return *b->top--;
+	o = kbi_life_mine();
+	return o ? kbi_owner_take(o, k) : NULL;
+}
+
+static KBI_NOINLINE void *take_large(size_t n)
+{
+	bool zero;
+
+	return kbi_large_take(n, 1, &zero);
+}
+
+static void *take_plain(size_t n)
+{
+	if (kbi_unlikely(n > KBI_HEAP_SMALL))
+		return take_large(n);
+	return take_class(kbi_owner_self, kbi_class_of(n ? n : 1));
+}
+
+/* Of the owner in front of which, in hardened mode, another one stands: the bins in line are empty. */
+void *kbi_heap_take_slow(size_t n, const void *caller)
+{
+	void *p;
+
+	kbi_heap_start();
+	p = kbi_unlikely(kbi_owner_hardened) ? kbi_hard_take(1, n, caller) : take_plain(n);
+	if (kbi_unlikely(!p))
+		errno = ENOMEM;
+	return p;
+}
+
+/* The first class whose blocks are long enough and lie at multiples of align; 0: none. */
+static unsigned aligned_class(size_t align, size_t n)
+{
+	unsigned k;
+
+	n = (n + align - 1) & ~(align - 1);
+	if (n > KBI_HEAP_SMALL || align > KBI_HEAP_SMALL)
+		return 0;
+	k = kbi_class_of(n ? n : align);
+	while (kbi_class_bytes(k) & (align - 1))
+		k++;
+	return k;
+}
+
+void *kbi_heap_take_aligned(size_t align, size_t n, const void *caller)
+{
+	bool zero;
+	unsigned k;
+
+	if (kbi_unlikely(n > PTRDIFF_MAX || align > PTRDIFF_MAX))
+		return NULL;
+	if (align <= KBI_HEAP_GRAIN)
+		return kbi_heap_take(n, caller);
+	kbi_heap_start();
+	if (kbi_unlikely(kbi_owner_hardened))
+		return kbi_hard_take(align, n, caller);
+	k = aligned_class(align, n);
+	return k ? take_class(kbi_owner_self, k) : kbi_large_take(n ? n : 1, align, &zero);
+}
+
+void *kbi_heap_take_zeroed(size_t n, const void *caller)
+{
+	bool zero = false;
+	void *p;
+
+	kbi_heap_start();
+	if (n > KBI_HEAP_SMALL && !kbi_owner_hardened)
+		p = kbi_large_take(n, 1, &zero);
+	else
+		p = kbi_heap_take(n, caller);
+	if (p && !zero)
+		memset(p, 0, n);
+	return p;
+}
+
+/* ---- giving back ------------------------------------------------------------------------------------------- */
+
+static KBI_NOINLINE KBI_NORETURN void not_a_block(const void *p)
+{
+	kbi_sys_fatal("heap: free(%p): not a block", p);
+}
+
+static void give_other(void *p, uint32_t tag)
+{
+	struct kbi_owner *o = kbi_owner_self;
+
+	if (kbi_unlikely(tag >> KBI_TAG_SHIFT == 0)) {
+		if (!kbi_large_is(p))
+			not_a_block(p);
+		kbi_large_give(p);
+		return;
+	}
+	if (kbi_unlikely(!o->behind))
+		o = kbi_life_begin();
+	if (kbi_unlikely(!o))
+		return; /* no memory for an owner: the block is lost */
+	if (kbi_unlikely((tag ^ o->key) < sizeof o->bin)) /* it has just become this thread's */
+		kbi_owner_give(o, (tag ^ o->key) >> KBI_BIN_SHIFT, p);
+	else
+		kbi_owner_send(o, tag, p);
+}
+
+void kbi_heap_give_slow(void *p, const void *caller)
+{
+	size_t unit = kbi_space_unit(p);
+
+	if (kbi_unlikely(kbi_owner_hardened)) {
+		kbi_hard_give(p, caller);
+		return;
+	}
+	if (kbi_likely(unit < kbi_space.units))
+		give_other(p, a_load_rlx(&kbi_space.tag[unit]));
+	else if (p)
+		not_a_block(p);
+}
+
+void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p)
+{
+	kbi_owner_overflow(o, bin >> KBI_BIN_SHIFT, p);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------- */
+
+size_t kbi_heap_bytes(const void *p)
+{
+	size_t unit = kbi_space_unit(p);
+
+	if (!p)
+		return 0;
+	if (kbi_unlikely(kbi_owner_hardened))
+		return kbi_hard_bytes(p);
+	if (kbi_large_is(p))
+		return kbi_large_bytes(p);
+	if (unit >= kbi_space.units || a_load_rlx(&kbi_space.tag[unit]) >> KBI_TAG_SHIFT == 0)
+		not_a_block(p);
+	return kbi_slab_class[(a_load_rlx(&kbi_space.tag[unit]) & KBI_TAG_LARGE) >> KBI_BIN_SHIFT].size;
+}
+
+void *kbi_heap_resize(void *p, size_t n, const void *caller)
+{
+	size_t had = kbi_heap_bytes(p);
+	void *q;
+
+	if (p && n > KBI_HEAP_SMALL && !kbi_owner_hardened && kbi_large_is(p))
+		return kbi_large_resize(p, n);
+	if (p && n <= had && n >= had / 2 && !kbi_owner_hardened)
+		return p;
+	q = kbi_heap_take(n, caller);
+	if (!q || !p)
+		return q;
+	memcpy(q, p, n < had ? n : had);
+	kbi_heap_give(p, caller);
+	return q;
+}
+
+bool kbi_heap_trim(size_t keep)
+{
+	struct kbi_owner *o = kbi_owner_self->behind;
+
+	if (o)
+		kbi_owner_flush(o);
+	kbi_life_tend_all();
+	return kbi_space_trim(keep);
+}

@@ -1,0 +1,77 @@
+/* mem/heap.h - the heap: blocks of any size for any thread. malloc and its family in the ways they may be asked for;
+ * posix/malloc puts libc's names on them, and errno.
+ *
+ * A small block (heap_class) comes from the calling kernel thread's own bin and goes back there, with no atomic
+ * operation and without being touched: some ten instructions each, here in line. What that cannot do is in heap.c.
+ * Callers: posix/malloc, tests. Calls heap_owner, heap_large, heap_hard. Any thread, also before main and after exit;
+ * not signal handlers. Never switches. */
+#ifndef KBI_MEM_HEAP_H
+#define KBI_MEM_HEAP_H
+
+#include "mem/heap_owner.h"
+
+/* Reads the options heap and heap_stats; idempotent. The first block does it, too. */
+void kbi_heap_start(void);
+/* `caller`: an address for messages. What has no block of the right class in the bin; NULL: no memory, or too much;
+ * the first sets errno. */
+void *kbi_heap_take_slow(size_t n, const void *caller);
+void *kbi_heap_take_aligned(size_t align, size_t n, const void *caller);
+void *kbi_heap_take_zeroed(size_t n, const void *caller);
+void *kbi_heap_resize(void *p, size_t n, const void *caller);
+/* A block that does not go on one of the caller's bins; NULL: nothing happens. Aborts if there is no such block. */
+void kbi_heap_give_slow(void *p, const void *caller);
+void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p);
+/* Bytes that p may be used for; 0 for NULL. */
+size_t kbi_heap_bytes(const void *p);
+/* Returns to the system what it can, but for `keep` bytes: true if there was something. */
+bool kbi_heap_trim(size_t keep);
+
+static inline struct kbi_bin *kbi_heap_bin(struct kbi_owner *o, size_t offset)
+{
+	return (struct kbi_bin *)((char *)o + offset);
+}
+
+static inline void *kbi_heap_take(size_t n, const void *caller)
+{
+	size_t rounded = (n + KBI_HEAP_GRAIN - 1) & ~(size_t)(KBI_HEAP_GRAIN - 1); /* 0 for 0, and if it overflows */
+	struct kbi_bin *b;
+	void **top;
+
+	if (kbi_unlikely(rounded > KBI_HEAP_FINE))
+		return kbi_heap_take_slow(n, caller);
+	b = kbi_heap_bin(kbi_owner_self, rounded * (sizeof *b / KBI_HEAP_GRAIN));
+	top = b->top;
+	if (kbi_unlikely(top == b->low))
+		return kbi_heap_take_slow(n, caller);
+	b->top = top - 1;
+	return *top;
+}
+
+static inline void kbi_heap_give(void *p, const void *caller)
+{
+	struct kbi_owner *o = kbi_owner_self;
+	size_t unit = kbi_space_unit(p);
+	struct kbi_bin *b;
+	uint32_t bin;
+	void **top;
+
+	if (kbi_unlikely(unit >= kbi_space.units)) {
+		kbi_heap_give_slow(p, caller);
+		return;
+	}
+	bin = a_load_rlx(&kbi_space.tag[unit]) ^ o->key;
+	if (kbi_unlikely(bin >= sizeof o->bin)) {
+		kbi_heap_give_slow(p, caller);
+		return;
+	}
+	b = kbi_heap_bin(o, bin);
+	top = b->top;
+	if (kbi_unlikely(top == b->high)) {
+		kbi_heap_give_full(o, bin, p);
+		return;
+	}
+	top[1] = p;
+	b->top = top + 1;
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* mem/heap_door.c - finds libkochab-malloc.so. Contract in heap_door.h. */
+#include "mem/heap_door.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include <kochab/heap.h>
+
+#include "arch/arch.h"
+#include "base/option.h"
+#include "os/context.h"
+#include "os/sys.h"
+
+ptrdiff_t kbi_door_offset;
+
+static const struct kbi_door *door;
+static __thread void *nobodys_slot __attribute__((tls_model("initial-exec")));
+
+void kbi_door_find(void)
+{
+	const struct kbi_door *(*find)(void), *d;
+
+	find = (const struct kbi_door *(*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "kb_heap_door");
+	d = find ? find() : NULL;
+
+	if (d && d->version == KBI_DOOR_VERSION)
+		door = d;
+#if KBI_HAVE_TP
+	kbi_door_offset = (char *)(door ? door->slot : &nobodys_slot) - (char *)kbi_tp_get();
+#endif
+	if (door)
+		kbi_context_add(door->ehdr);
+	else if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB)
+		kbi_sys_message("malloc is not Kochab's: libkochab-malloc.so is not preloaded");
+}
+
+void *kbi_door_here(void)
+{
+	return door ? door->here() : NULL;
+}
+
+void kbi_door_stays(void)
+{
+	if (door)
+		door->stays();
+}
+
+size_t kb_heap_stats_json(char *buf, size_t size)
+{
+	return door ? door->stats_json(buf, size) : (size_t)snprintf(buf, size, "{}\n");
+}

@@ -1,0 +1,38 @@
+/* mem/heap_door.h - how the runtime and libkochab-malloc.so find each other: two libraries that each work without the
+ * other. The allocator keeps which owner allocates in a word of TLS, the slot. A lightweight thread with TLS of its own
+ * has a slot of its own, and must find in it what belongs to the kernel thread that runs it: each switch to such a thread
+ * writes it (core/run). The allocator's code is never left by a switch from a handler: os/context asks for its address.
+ * Callers: core; posix/malloc (the struct only). Constant after kbi_door_find. */
+#ifndef KBI_HEAP_DOOR_H
+#define KBI_HEAP_DOOR_H
+
+#include "base/base.h"
+
+enum { KBI_DOOR_VERSION = 1 };
+
+/* What libkochab-malloc.so's kb_heap_door() returns. */
+struct kbi_door {
+	uint32_t version;
+	void *slot;           /* the calling kernel thread's */
+	void *(*here)(void);  /* what all slots hold while it runs them; called on its own TLS */
+	void (*stays)(void);  /* the calling thread's TLS, main's, is not the kernel thread's any more, and ends before it */
+	size_t (*stats_json)(char *buf, size_t size);
+	const void *ehdr;     /* the ELF header in front of its code */
+};
+
+/* The slot's place, from any thread pointer: another word that nobody reads if there is no such library. */
+extern KBI_HIDDEN ptrdiff_t kbi_door_offset;
+
+/* Once, at start, on a kernel thread's own TLS. */
+void kbi_door_find(void);
+/* For the kernel thread that calls: what to write. NULL: no library. */
+void *kbi_door_here(void);
+/* Main leaves the kernel thread that calls, whose TLS it keeps. */
+void kbi_door_stays(void);
+
+static inline void kbi_door_write(void *tp, void *owner)
+{
+	*(void **)((char *)tp + kbi_door_offset) = owner;
+}
+
+#endif

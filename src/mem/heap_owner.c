@@ -1,0 +1,437 @@
+/* mem/heap_owner.c - an owner's slow paths: bins that are empty or full, blocks of others. Contract in heap_owner.h.
+ * Runs on the owner's kernel thread, and for orphans under life's lock. Calls heap_slab, heap_owner_life. */
+#include "mem/heap_owner_priv.h"
+
+#include "mem/heap_lock.h"
+
+enum { SPARE = 16, BUNDLE = 8 };
+
+__thread struct kbi_owner *kbi_owner_self = &kbi_owner_none;
+struct kbi_owner kbi_owner_none = { .key = ~0u };
+
+/* Around what a child of fork must not go on with. The fence is for the compiler: the child sees the stores in order. */
+static void begin(struct kbi_owner *o)
+{
+	a_store_rlx(&o->busy, a_load_rlx(&o->busy) + 1);
+	kbi_compiler_barrier();
+}
+
+static void end(struct kbi_owner *o)
+{
+	kbi_compiler_barrier();
+	a_store_rlx(&o->busy, a_load_rlx(&o->busy) - 1);
+}
+
+/* ---- magazines: empty ones go round ---------------------------------------------------------------------- */
+
+static struct {
+	a32 lock;
+	struct kbi_magazine *empty; /* under the lock; in bundles of BUNDLE, linked by block[0] */
+} pool;
+
+static struct kbi_magazine *new_bundle(void)
+{
+	struct kbi_magazine *m = kbi_space_record(BUNDLE * sizeof *m);
+
+	for (unsigned i = 0; m && i + 1 < BUNDLE; i++)
+		m[i].next = &m[i + 1];
+	return m;
+}
+
+static struct kbi_magazine *get_bundle(void)
+{
+	struct kbi_magazine *m;
+
+	kbi_heap_lock(&pool.lock);
+	m = pool.empty;
+	if (m)
+		pool.empty = m->block[0];
+	kbi_heap_unlock(&pool.lock);
+	return m ? m : new_bundle();
+}
+
+/* The first BUNDLE of o's spare ones. */
+static void put_bundle(struct kbi_owner *o)
+{
+	struct kbi_magazine *first = o->spare, *last = first;
+
+	for (unsigned i = 1; i < BUNDLE; i++)
+		last = last->next;
+	o->spare = last->next;
+	o->n_spare -= BUNDLE;
+	last->next = NULL;
+	kbi_heap_lock(&pool.lock);
+	first->block[0] = pool.empty;
+	pool.empty = first;
+	kbi_heap_unlock(&pool.lock);
+}
+
+static struct kbi_magazine *get_magazine(struct kbi_owner *o)
+{
+	struct kbi_magazine *m = o->spare;
+
+	if (!m) {
+		m = get_bundle();
+		if (!m)
+			return NULL;
+		o->n_spare = BUNDLE;
+	}
+	o->spare = m->next;
+	o->n_spare--;
+	return m;
+}
+
+static void put_magazine(struct kbi_owner *o, struct kbi_magazine *m)
+{
+	m->next = o->spare;
+	o->spare = m;
+	if (++o->n_spare > SPARE)
+		put_bundle(o);
+}
+
+static void **low_of(struct kbi_magazine *m)
+{
+	return m->block - 1;
+}
+
+/* The magazine of a bin or outlet. */
+static struct kbi_magazine *around(void **low)
+{
+	return kbi_container(low + 1, struct kbi_magazine, block);
+}
+
+static void load(struct kbi_bin *b, struct kbi_magazine *m, unsigned count, unsigned room)
+{
+	b->low = low_of(m);
+	b->top = b->low + count;
+	b->high = b->low + room;
+}
+
+/* ---- between magazines and slabs --------------------------------------------------------------------------- */
+
+static void list_slab(struct kbi_owner *o, struct kbi_slab *s)
+{
+	struct kbi_slab **first = &o->slabs[s->class];
+
+	s->listed = true;
+	s->prev = NULL;
+	s->next = *first;
+	if (s->next)
+		s->next->prev = s;
+	*first = s;
+}
+
+static void unlist_slab(struct kbi_owner *o, struct kbi_slab *s)
+{
+	s->listed = false;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		o->slabs[s->class] = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+}
+
+/* A slab without a block in use goes back, unless it is the only one of its class with room and o may want it. */
+static void return_block(struct kbi_owner *o, void *block)
+{
+	struct kbi_slab *s = kbi_space_slab(block);
+
+	kbi_slab_put(s, block);
+	if (!s->listed)
+		list_slab(o, s);
+	if (kbi_slab_is_unused(s) && (s->next || s->prev || a_load_rlx(&o->state) == KBI_OWNER_ORPHAN)) {
+		unlist_slab(o, s);
+		kbi_slab_end(s);
+		o->count.slabs_ended++;
+	}
+}
+
+static void return_blocks(struct kbi_owner *o, void **blocks, unsigned n)
+{
+	o->count.flushes++;
+	for (unsigned i = 0; i < n; i++)
+		return_block(o, blocks[i]);
+}
+
+static struct kbi_slab *slab_with_room(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_slab *s = o->slabs[k];
+
+	if (s)
+		return s;
+	s = kbi_slab_make(k, o->key | k << KBI_BIN_SHIFT);
+	if (s) {
+		list_slab(o, s);
+		o->count.slabs_made++;
+	}
+	return s;
+}
+
+/* One slab's worth into an empty magazine; how many. */
+static unsigned fill(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
+{
+	struct kbi_slab *s = slab_with_room(o, k);
+	unsigned n;
+
+	if (!s)
+		return 0;
+	n = kbi_slab_take(s, m->block, kbi_slab_class[k].room);
+	if (!kbi_slab_has_free(s))
+		unlist_slab(o, s);
+	return n;
+}
+
+/* ---- the inbox ------------------------------------------------------------------------------------------- */
+
+/* m came from another: behind its bin, or, if enough is there, to the slabs. */
+static void accept(struct kbi_owner *o, struct kbi_magazine *m, bool keep)
+{
+	unsigned k = (m->tag ^ o->key) >> KBI_BIN_SHIFT;
+
+	o->count.received += m->count;
+	if (keep && o->n_more[k] < kbi_slab_class[k].more) {
+		m->next = o->bin[k].more;
+		o->bin[k].more = m;
+		o->n_more[k]++;
+		return;
+	}
+	return_blocks(o, m->block, m->count);
+	put_magazine(o, m);
+}
+
+static void receive(struct kbi_owner *o, bool keep)
+{
+	struct kbi_magazine *m, *next;
+
+	if (!a_load_rlx(&o->inbox))
+		return;
+	/* acquire: partner is the release in post: the blocks, and what their last users did with them */
+	for (m = a_xchg_acq(&o->inbox, NULL); m; m = next) {
+		next = m->next;
+		accept(o, m, keep);
+	}
+}
+
+void kbi_owner_receive(struct kbi_owner *o)
+{
+	begin(o);
+	receive(o, false);
+	end(o);
+}
+
+/* ---- allocation ------------------------------------------------------------------------------------------ */
+
+/* A non-empty magazine for an empty bin. */
+static bool refill(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_bin *b = &o->bin[k];
+	struct kbi_magazine *m;
+	unsigned n;
+
+	o->count.refills++;
+	if (!b->more)
+		receive(o, true);
+	m = b->more;
+	if (m) {
+		b->more = m->next;
+		o->n_more[k]--;
+		if (b->low)
+			put_magazine(o, around(b->low));
+		load(b, m, m->count, kbi_slab_class[k].room);
+		return true;
+	}
+	m = b->low ? around(b->low) : get_magazine(o);
+	n = m ? fill(o, k, m) : 0;
+	if (m)
+		load(b, m, n, kbi_slab_class[k].room);
+	return n != 0;
+}
+
+void *kbi_owner_take(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_bin *b = &o->bin[k];
+	bool ok = true;
+
+	if (b->top == b->low) {
+		begin(o);
+		ok = refill(o, k);
+		end(o);
+	}
+	return ok ? *b->top-- : NULL;
+}
+
+/* ---- own frees ------------------------------------------------------------------------------------------- */
+
+/* The full magazine goes behind the bin; of those that have waited there one returns to the slabs when they are many. */
+static struct kbi_magazine *exchange(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_bin *b = &o->bin[k];
+	struct kbi_magazine *full = around(b->low), *m;
+
+	if (o->n_more[k] < kbi_slab_class[k].more) {
+		m = get_magazine(o);
+		o->n_more[k] += m != NULL;
+	} else {
+		m = b->more;
+		b->more = m->next;
+		return_blocks(o, m->block, m->count);
+	}
+	if (!m)
+		return NULL;
+	full->count = (uint32_t)(b->top - b->low);
+	full->next = b->more;
+	b->more = full;
+	return m;
+}
+
+void kbi_owner_overflow(struct kbi_owner *o, unsigned k, void *block)
+{
+	struct kbi_bin *b = &o->bin[k];
+	struct kbi_magazine *m;
+
+	begin(o);
+	m = b->low ? exchange(o, k) : get_magazine(o);
+	if (m) {
+		load(b, m, 1, kbi_slab_class[k].room);
+		m->block[0] = block;
+	} else {
+		return_block(o, block);
+	}
+	end(o);
+}
+
+void kbi_owner_give(struct kbi_owner *o, unsigned k, void *block)
+{
+	struct kbi_bin *b = &o->bin[k];
+
+	if (b->top == b->high)
+		kbi_owner_overflow(o, k, block);
+	else
+		*++b->top = block;
+}
+
+/* ---- others' blocks ---------------------------------------------------------------------------------------- */
+
+static void post(struct kbi_owner *o, struct kbi_magazine *m)
+{
+	struct kbi_owner *to = kbi_life_owner(m->tag >> KBI_TAG_SHIFT);
+	void *old = a_load_rlx(&to->inbox);
+
+	o->count.posts++;
+	o->count.posted += m->count;
+	do
+		m->next = old;
+	/* release: partner is the acquire in receive */
+	while (!a_cas_rel(&to->inbox, &old, m));
+	/* An owner that becomes an orphan meanwhile may miss it: the next to post sees to it, or who takes it over. */
+	if (kbi_unlikely(a_load_rlx(&to->state) == KBI_OWNER_ORPHAN))
+		kbi_life_tend(to);
+}
+
+static void close_outlet(struct kbi_owner *o, struct kbi_outlet *e)
+{
+	struct kbi_magazine *m;
+
+	if (!e->tag)
+		return;
+	m = around(e->high - kbi_slab_class[(e->tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT].room);
+	m->tag = e->tag;
+	m->count = (uint32_t)(e->top - low_of(m));
+	e->tag = 0;
+	e->top = e->high = NULL;
+	post(o, m);
+}
+
+static struct kbi_outlet *outlet_of(struct kbi_owner *o, uint32_t tag)
+{
+	return &o->outlet[(tag >> KBI_BIN_SHIFT) * 2654435769u >> 26];
+}
+_Static_assert(KBI_OUTLETS == 1 << (32 - 26), "the shift in outlet_of");
+
+static bool open_outlet(struct kbi_owner *o, struct kbi_outlet *e, uint32_t tag)
+{
+	struct kbi_magazine *m;
+
+	close_outlet(o, e);
+	m = get_magazine(o);
+	if (!m)
+		return false;
+	e->tag = tag;
+	e->top = low_of(m);
+	e->high = e->top + kbi_slab_class[(tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT].room;
+	return true;
+}
+
+void kbi_owner_send(struct kbi_owner *o, uint32_t tag, void *block)
+{
+	struct kbi_outlet *e = outlet_of(o, tag);
+	bool ok = true;
+
+	if (kbi_unlikely(e->tag != tag || e->top == e->high)) {
+		begin(o);
+		ok = open_outlet(o, e, tag);
+		end(o);
+	}
+	if (kbi_likely(ok))
+		*++e->top = block;
+	/* else no memory even for a record: the block is lost */
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------- */
+
+static void flush_bin(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_bin *b = &o->bin[k];
+	struct kbi_magazine *m;
+
+	while ((m = b->more)) {
+		b->more = m->next;
+		return_blocks(o, m->block, m->count);
+		put_magazine(o, m);
+	}
+	o->n_more[k] = 0;
+	if (!b->low)
+		return;
+	m = around(b->low);
+	return_blocks(o, m->block, (unsigned)(b->top - b->low));
+	b->top = b->low = b->high = NULL;
+	put_magazine(o, m);
+}
+
+/* The last slab of a class that is kept for what may come. */
+static void end_unused_slab(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_slab *s = o->slabs[k];
+
+	if (!s || !kbi_slab_is_unused(s))
+		return;
+	unlist_slab(o, s);
+	kbi_slab_end(s);
+	o->count.slabs_ended++;
+}
+
+void kbi_owner_flush(struct kbi_owner *o)
+{
+	begin(o);
+	for (unsigned i = 0; i < KBI_OUTLETS; i++)
+		close_outlet(o, &o->outlet[i]);
+	receive(o, false);
+	for (unsigned k = 1; k < KBI_HEAP_CLASSES; k++) {
+		flush_bin(o, k);
+		end_unused_slab(o, k);
+	}
+	while (o->n_spare >= BUNDLE)
+		put_bundle(o);
+	end(o);
+}
+
+void kbi_owner_freeze(void)
+{
+	kbi_heap_lock(&pool.lock);
+}
+
+void kbi_owner_thaw(void)
+{
+	kbi_heap_unlock(&pool.lock);
+}

@@ -1,0 +1,119 @@
+/* mem/heap_owner.h - owners: each kernel thread that allocates is one. It alone gives out the blocks of its slabs, with
+ * plain loads and stores; blocks that others free come back to it in magazines.
+ *
+ * magazine  an array of pointers to blocks of one class and owner, filled upwards. No free block is touched.
+ * bin       of a class: the magazine that allocation pops from and an own free pushes on; further full ones behind it
+ * outlet    a magazine being filled with another owner's blocks. Full, or displaced, it is posted to
+ * inbox     of that owner: a stack of magazines; anybody pushes with one CAS, the owner takes all with one exchange
+ *
+ * A block is in one place: with the program, in a magazine, or free in its slab (a bit in the slab's record).
+ * Owner states (changed under heap_owner_life's lock): OWNED by the kernel thread whose slot says so; ORPHAN: its thread
+ * has ended, bins are empty, whoever posts to it returns what comes, and the next new kernel thread takes it over.
+ *
+ * Which owner: kbi_owner_self, a word of TLS, read with one instruction. Lightweight threads with TLS of their own have
+ * theirs rewritten when they are switched to (mem/heap_door), so it is the kernel thread's that runs them. That is sound
+ * because no code of the heap is left by a switch, a handler's or a preemption's: the runtime asks for the address.
+ * Model: model/heap.pml (post, inbox, orphans). */
+#ifndef KBI_HEAP_OWNER_H
+#define KBI_HEAP_OWNER_H
+
+#include "mem/heap_slab.h"
+
+struct kbi_magazine {
+	struct kbi_magazine *next;
+	uint32_t tag;   /* of its blocks' units; the posted ones' */
+	uint32_t count;
+	void *block[KBI_MAGAZINE_BLOCKS];
+};
+_Static_assert(sizeof(struct kbi_magazine) == 512 || sizeof(void *) < 8, "found from a pointer into it");
+
+/* low == top: empty; top == high: full. All three NULL: no magazine yet. */
+struct kbi_bin {
+	void **top;  /* the last block */
+	void **low;  /* in front of the first */
+	void **high; /* the last place */
+	struct kbi_magazine *more; /* full ones */
+};
+enum { KBI_BIN_SHIFT = sizeof(void *) == 8 ? 5 : 4, KBI_OUTLETS = 64 };
+_Static_assert(sizeof(struct kbi_bin) == 1 << KBI_BIN_SHIFT, "tags and sizes are shifted into offsets");
+_Static_assert(KBI_HEAP_CLASSES << KBI_BIN_SHIFT < KBI_TAG_LARGE, "a tag tells classes, large blocks and nothing apart");
+
+struct kbi_outlet {
+	uint32_t tag; /* 0: unused */
+	void **top, **high;
+};
+
+enum kbi_owner_state { KBI_OWNER_OWNED, KBI_OWNER_ORPHAN };
+
+/* What happened, for statistics; the owner's, others peep. */
+struct kbi_owner_count {
+	uint64_t refills, flushes, slabs_made, slabs_ended, posts, posted, received;
+};
+
+struct kbi_owner {
+	/* owner only */
+	struct kbi_bin bin[KBI_HEAP_CLASSES]; /* first: a tag's low part is an offset to one */
+	uint32_t key;             /* number << KBI_TAG_SHIFT; ~0 where nothing is pushed on bins */
+	struct kbi_owner *behind; /* itself; in hardened mode the one with the blocks, in front of which this one is empty */
+	struct kbi_slab *slabs[KBI_HEAP_CLASSES]; /* with free blocks */
+	uint8_t n_more[KBI_HEAP_CLASSES];
+	struct kbi_magazine *spare; /* empty ones */
+	uint32_t n_spare;
+	struct kbi_owner_count count;
+	a32 busy; /* within something that is not whole in between: lost to a child of fork */
+	struct kbi_outlet outlet[KBI_OUTLETS];
+	/* under life's lock */
+	struct kbi_owner *front; /* hardened mode */
+	struct kbi_owner *next_orphan;
+	uint32_t tid;
+	bool late; /* nobody will say when its kernel thread ends */
+	/* any thread */
+	aptr inbox KBI_ALIGNED(KBI_CACHE_LINE);
+	a32 state; /* enum kbi_owner_state; written under life's lock */
+} KBI_ALIGNED(KBI_CACHE_LINE);
+
+extern __thread struct kbi_owner *kbi_owner_self __attribute__((tls_model("initial-exec"))) KBI_HIDDEN;
+/* Everybody's before the first allocation: its bins are empty and no block is its. */
+extern KBI_HIDDEN struct kbi_owner kbi_owner_none;
+
+/* A block of class k from o; NULL: no memory. */
+void *kbi_owner_take(struct kbi_owner *o, unsigned k);
+/* An own block: kbi_owner_overflow if its bin has no place for it. */
+void kbi_owner_give(struct kbi_owner *o, unsigned k, void *block);
+void kbi_owner_overflow(struct kbi_owner *o, unsigned k, void *block);
+/* A block of another owner's, in a unit of that tag. */
+void kbi_owner_send(struct kbi_owner *o, uint32_t tag, void *block);
+/* All that o keeps goes where it belongs: to its slabs, and to other owners. */
+void kbi_owner_flush(struct kbi_owner *o);
+/* What was posted to o goes to its slabs. o is an orphan and the caller holds life's lock, or o is the caller's. */
+void kbi_owner_receive(struct kbi_owner *o);
+
+/* ---- which there are: heap_owner_life --------------------------------------------------------------------- */
+
+/* Hardened mode (mem/heap_hard): blocks are checked at each step, so nothing may be taken in line. Constant after the
+ * first block. */
+extern KBI_HIDDEN bool kbi_owner_hardened;
+
+/* The calling kernel thread's, made or taken over now if it has none. NULL: no memory. */
+struct kbi_owner *kbi_life_begin(void);
+/* Its bins go back to where they belong; the thread may allocate again. */
+void kbi_life_end(void);
+/* The calling thread's destructors tell nothing of its kernel thread's end, which never comes. */
+void kbi_life_stays(void);
+/* What was posted to orphans returns to their slabs. */
+void kbi_life_tend_all(void);
+/* Once, in a constructor: ends of kernel threads are noticed, and forks. */
+void kbi_life_watch(void);
+/* By number; those in use are below the limit, from 1. NULL: being made. */
+struct kbi_owner *kbi_life_owner(uint32_t number);
+uint32_t kbi_life_limit(void);
+
+/* The calling kernel thread's with the blocks. */
+static inline struct kbi_owner *kbi_life_mine(void)
+{
+	struct kbi_owner *o = kbi_owner_self->behind;
+
+	return kbi_likely(o) ? o : kbi_life_begin();
+}
+
+#endif

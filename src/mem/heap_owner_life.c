@@ -1,0 +1,254 @@
+/* mem/heap_owner_life.c - which owners there are: made when a kernel thread first allocates, orphans when it ends, taken
+ * over by the next. A thread's end is told by a destructor of thread-specific data; one that allocates even after that is
+ * found by asking the kernel whether it lives. In a child of fork all others are orphans.
+ * Contract in heap_owner.h. Locks: life's, in front of the space's. Never switches. */
+#include "mem/heap_owner_priv.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mem/heap_lock.h"
+
+enum { OWNERS = 1 << 20 };
+_Static_assert((uint64_t)OWNERS << KBI_TAG_SHIFT <= (uint64_t)1 << 32, "a number fits in a tag");
+
+static struct {
+	a32 lock;
+	/* under the lock */
+	struct kbi_owner *orphans;
+	uint32_t n_late;
+	/* any thread */
+	aptr *owner;  /* by number, from 1; constant once made */
+	a32 limit;    /* numbers below are in use */
+	a32 watching; /* key counts */
+	pthread_key_t key;
+} life;
+
+struct kbi_owner *kbi_life_owner(uint32_t number)
+{
+	/* acquire: partner is the release in publish */
+	return a_load_acq(&life.owner[number]);
+}
+
+uint32_t kbi_life_limit(void)
+{
+	/* acquire: partner is the release in publish */
+	return a_load_acq(&life.limit);
+}
+
+bool kbi_owner_hardened;
+static __thread bool ended; /* the calling thread's destructors run */
+
+/* ---- making, under the lock -------------------------------------------------------------------------------- */
+
+static void publish(struct kbi_owner *o, uint32_t number)
+{
+	o->key = number << KBI_TAG_SHIFT;
+	o->behind = o;
+	/* release: partner is the acquire in kbi_life_owner, _limit */
+	a_store_rel(&life.owner[number], o);
+	a_store_rel(&life.limit, number + 1);
+}
+
+static struct kbi_owner *make(void)
+{
+	uint32_t number = a_load_rlx(&life.limit);
+	struct kbi_owner *o;
+
+	if (!life.owner) {
+		life.owner = kbi_sys_map(OWNERS * sizeof *life.owner);
+		kbi_slab_setup();
+		number = 1;
+	}
+	if (!life.owner || number >= OWNERS || !kbi_space_setup())
+		return NULL;
+	o = kbi_space_record(sizeof *o);
+	if (o)
+		publish(o, number);
+	return o;
+}
+
+/* Signal 0 tells whether a kernel thread is there. */
+static bool is_gone(const struct kbi_owner *o)
+{
+	return kbi_sys(SYS_tgkill, getpid(), o->tid, 0) != 0 || o->tid == (uint32_t)kbi_sys_gettid();
+}
+
+static struct kbi_owner *find_gone(void)
+{
+	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n && life.n_late; i++) {
+		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
+
+		if (o->late && a_load_rlx(&o->state) == KBI_OWNER_OWNED && is_gone(o)) {
+			o->late = false;
+			life.n_late--;
+			return o;
+		}
+	}
+	return NULL;
+}
+
+static struct kbi_owner *take_orphan(void)
+{
+	struct kbi_owner *o = life.orphans;
+
+	if (o)
+		life.orphans = o->next_orphan;
+	return o;
+}
+
+/* ---- a kernel thread's life -------------------------------------------------------------------------------- */
+
+/* In hardened mode: an owner without blocks in front of o, so that everything is asked of heap_hard. */
+static struct kbi_owner *front(struct kbi_owner *o)
+{
+	struct kbi_owner *f = o;
+
+	if (kbi_owner_hardened) {
+		f = o->front ? o->front : kbi_space_record(sizeof *f);
+		o->front = f;
+		if (!f)
+			return &kbi_owner_none;
+		f->key = ~0u;
+		f->behind = o;
+	}
+	return f;
+}
+
+/* Told at the thread's end; false: perhaps it will not be. */
+static bool arrange_end(struct kbi_owner *o)
+{
+	/* acquire: partner is the release in kbi_life_watch */
+	return a_load_acq(&life.watching) && pthread_setspecific(life.key, o) == 0 && !ended;
+}
+
+struct kbi_owner *kbi_life_begin(void)
+{
+	struct kbi_owner *o;
+
+	kbi_heap_lock(&life.lock);
+	o = take_orphan();
+	if (!o)
+		o = find_gone();
+	if (!o)
+		o = make();
+	if (o) {
+		o->tid = (uint32_t)kbi_sys_gettid();
+		a_store_rlx(&o->state, KBI_OWNER_OWNED);
+	}
+	kbi_heap_unlock(&life.lock);
+	if (!o)
+		return NULL;
+	/* the slot first: arranging may allocate */
+	kbi_owner_self = front(o);
+	if (!arrange_end(o)) {
+		kbi_heap_lock(&life.lock);
+		life.n_late += !o->late;
+		o->late = true;
+		kbi_heap_unlock(&life.lock);
+	}
+	return o;
+}
+
+static void adopt_out(struct kbi_owner *o)
+{
+	kbi_heap_lock(&life.lock);
+	a_store_rlx(&o->state, KBI_OWNER_ORPHAN);
+	o->next_orphan = life.orphans;
+	life.orphans = o;
+	kbi_owner_receive(o);
+	kbi_heap_unlock(&life.lock);
+}
+
+void kbi_life_end(void)
+{
+	struct kbi_owner *o = kbi_owner_self->behind;
+
+	if (!o)
+		return;
+	kbi_owner_flush(o);
+	kbi_owner_self = &kbi_owner_none;
+	adopt_out(o);
+}
+
+/* Destructors of other keys may allocate after this one: then the thread has an owner again, a late one if no further
+ * round of destructors comes. */
+static void at_thread_end(void *o)
+{
+	ended = true;
+	if (kbi_owner_self->behind == o)
+		kbi_life_end();
+}
+
+void kbi_life_stays(void)
+{
+	if (a_load_acq(&life.watching))
+		pthread_setspecific(life.key, NULL);
+}
+
+/* ---- orphans ----------------------------------------------------------------------------------------------- */
+
+void kbi_life_tend(struct kbi_owner *o)
+{
+	kbi_heap_lock(&life.lock);
+	if (a_load_rlx(&o->state) == KBI_OWNER_ORPHAN)
+		kbi_owner_receive(o);
+	kbi_heap_unlock(&life.lock);
+}
+
+void kbi_life_tend_all(void)
+{
+	kbi_heap_lock(&life.lock);
+	for (struct kbi_owner *o = life.orphans; o; o = o->next_orphan)
+		kbi_owner_receive(o);
+	kbi_heap_unlock(&life.lock);
+}
+
+/* ---- fork -------------------------------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+	kbi_heap_lock(&life.lock);
+	kbi_owner_freeze();
+	kbi_space_freeze();
+}
+
+static void in_parent(void)
+{
+	kbi_space_thaw();
+	kbi_owner_thaw();
+	kbi_heap_unlock(&life.lock);
+}
+
+/* The other kernel threads are not there. An owner that was in the middle of something stays as it is, for ever. */
+static void in_child(void)
+{
+	struct kbi_owner *mine = kbi_owner_self->behind;
+
+	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
+		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
+
+		if (o->late)
+			life.n_late--;
+		o->late = false;
+		if (o == mine) {
+			o->tid = (uint32_t)kbi_sys_gettid();
+			continue;
+		}
+		if (a_load_rlx(&o->state) == KBI_OWNER_ORPHAN || a_load_rlx(&o->busy))
+			continue;
+		a_store_rlx(&o->state, KBI_OWNER_ORPHAN);
+		o->next_orphan = life.orphans;
+		life.orphans = o;
+	}
+	in_parent();
+}
+
+void kbi_life_watch(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+	/* release: partner is the acquire in arrange_end */
+	if (pthread_key_create(&life.key, at_thread_end) == 0)
+		a_store_rel(&life.watching, 1);
+}

@@ -1,0 +1,438 @@
+/* mem/heap_space.c - the region, its frontier, and free spans. Contract in heap_space.h.
+ * Free spans are listed by length, those with their pages (dirty) and those without (clean) apart: the former are used
+ * first, for they cost no page faults. Neighbours of one kind are joined at once. */
+#include "mem/heap_space.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/san.h"
+#include "mem/heap_lock.h"
+
+enum {
+	EXACT = 32,           /* lengths below have a list each, */
+	LISTS = EXACT + 32,   /* longer ones a list for each doubling */
+	STEP = 256,           /* units made accessible at once */
+	RECORDS = 1 << 16,    /* bytes mapped at once for the heap's own records */
+	LIVE_BYTES = KBI_SLAB_WORDS * 8,
+};
+#define RESERVE ((size_t)1 << (KBI_SAN ? 36 : sizeof(size_t) == 8 ? 44 : 30)) /* sanitizers leave less room */
+#define KEEP ((size_t)16 << 20)
+
+struct set {
+	struct kbi_slab *list[LISTS];
+	uint64_t filled;
+	size_t units;
+};
+
+struct kbi_space kbi_space;
+
+static struct {
+	a32 lock;
+	a32 ready; /* 1: set up, 2: there is no address space */
+	/* under the lock */
+	struct set clean, dirty;
+	size_t frontier, open; /* units taken once; units whose pages are accessible */
+	size_t used, peak;     /* units, not free */
+	size_t keep;           /* dirty units that need not be returned; 0: the default */
+	bool pinned;           /* the system would not take pages: they are locked in memory */
+	char *record, *record_end;
+	size_t record_bytes;
+} space;
+
+/* ---- the region ------------------------------------------------------------------------------------------ */
+
+static bool map_at(void *at, size_t bytes)
+{
+	long r = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	return r == (long)(uintptr_t)at;
+}
+
+static size_t per_unit(void)
+{
+	return KBI_UNIT + sizeof(struct kbi_slab) + sizeof(a32) + LIVE_BYTES;
+}
+
+/* The most that may be reserved: half of what a limit on address space leaves the program. */
+static size_t reserve_limit(void)
+{
+	struct rlimit r = { RLIM_INFINITY, RLIM_INFINITY };
+
+	kbi_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &r);
+	return r.rlim_cur == RLIM_INFINITY || r.rlim_cur / 2 > RESERVE ? RESERVE : (size_t)r.rlim_cur / 2;
+}
+
+/* Records first, blocks behind them; what lies between was never accessible. */
+static void lay_out(uintptr_t low, size_t units)
+{
+	kbi_space.slab = (struct kbi_slab *)low;
+	kbi_space.live = (uint64_t *)(kbi_space.slab + units);
+	kbi_space.tag = (a32 *)((char *)kbi_space.live + units * LIVE_BYTES);
+	kbi_space.base = ((uintptr_t)(kbi_space.tag + units) + 2 * KBI_UNIT - 1) & ~(uintptr_t)(KBI_UNIT - 1);
+	kbi_space.units = units;
+}
+
+static bool reserve(void)
+{
+	for (size_t bytes = reserve_limit(); bytes >= 1 << 20; bytes /= 2) {
+		size_t units = bytes / per_unit() & ~(size_t)63, all = units * per_unit() + 2 * KBI_UNIT;
+		long low = kbi_sys(SYS_mmap, NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (units && (unsigned long)low < -4095ul) {
+			lay_out((uintptr_t)low, units);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool kbi_space_setup(void)
+{
+	/* acquire: partner is the release below */
+	if (kbi_unlikely(a_load_acq(&space.ready) == 0)) {
+		kbi_heap_lock(&space.lock);
+		if (a_load_rlx(&space.ready) == 0)
+			a_store_rel(&space.ready, reserve() ? 1 : 2);
+		kbi_heap_unlock(&space.lock);
+	}
+	return a_load_rlx(&space.ready) == 1;
+}
+
+/* Whole pages of the items [from, to) of an array become accessible. */
+static bool open_items(void *array, size_t each, size_t from, size_t to)
+{
+	uintptr_t low = ((uintptr_t)array + from * each) & ~(uintptr_t)(KBI_PAGE - 1);
+	uintptr_t high = ((uintptr_t)array + to * each + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1);
+
+	return kbi_sys(SYS_mprotect, low, high - low, PROT_READ | PROT_WRITE) == 0;
+}
+
+static bool open_to(size_t to)
+{
+	size_t from = space.open;
+
+	if (to > kbi_space.units || !open_items(kbi_space.slab, sizeof(struct kbi_slab), from, to) ||
+	    !open_items(kbi_space.tag, sizeof(a32), from, to) || !open_items(kbi_space.live, LIVE_BYTES, from, to) ||
+	    !open_items((void *)kbi_space.base, KBI_UNIT, from, to))
+		return false;
+	space.open = to;
+	return true;
+}
+
+/* ---- free spans, under the lock ---------------------------------------------------------------------------- */
+
+static struct set *set_of(enum kbi_unit_state state)
+{
+	return state == KBI_UNIT_FREE_CLEAN ? &space.clean : &space.dirty;
+}
+
+static unsigned list_of(size_t units)
+{
+	return units < EXACT ? (unsigned)units : EXACT - 5 + 63 - (unsigned)__builtin_clzll((unsigned long long)units);
+}
+
+static void unlink_span(struct kbi_slab *s)
+{
+	struct set *set = set_of((enum kbi_unit_state)s->state);
+	unsigned l = list_of(s->units);
+
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		set->list[l] = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	if (!set->list[l])
+		set->filled &= ~((uint64_t)1 << l);
+	set->units -= s->units;
+}
+
+static void link_span(struct kbi_slab *s, size_t units, enum kbi_unit_state state)
+{
+	struct set *set = set_of(state);
+	unsigned l = list_of(units);
+
+	s->units = (uint32_t)units;
+	s->back = 0;
+	s->state = s[units - 1].state = (uint8_t)state;
+	s[units - 1].back = (uint32_t)units - 1;
+	s->prev = NULL;
+	s->next = set->list[l];
+	if (s->next)
+		s->next->prev = s;
+	set->list[l] = s;
+	set->filled |= (uint64_t)1 << l;
+	set->units += units;
+}
+
+/* A span that becomes free, joined with its neighbours of the same kind. */
+static void add_span(struct kbi_slab *s, size_t units, enum kbi_unit_state state)
+{
+	struct kbi_slab *right = s + units;
+
+	if (right < kbi_space.slab + space.frontier && right->state == state) {
+		unlink_span(right);
+		units += right->units;
+	}
+	if (s > kbi_space.slab && s[-1].state == state) {
+		s = s - 1 - s[-1].back;
+		unlink_span(s);
+		units += s->units;
+	}
+	link_span(s, units, state);
+}
+
+static struct kbi_slab *find_span(struct set *set, size_t units)
+{
+	unsigned l = list_of(units);
+	uint64_t longer = set->filled & ~(((uint64_t)2 << l) - 1);
+
+	for (struct kbi_slab *s = set->list[l]; s; s = s->next)
+		if (s->units >= units)
+			return s;
+	return longer ? set->list[__builtin_ctzll(longer)] : NULL;
+}
+
+/* ---- taking ------------------------------------------------------------------------------------------------ */
+
+static void mark_used(struct kbi_slab *s, size_t units)
+{
+	s->state = s[units - 1].state = KBI_UNIT_USED;
+	s->units = (uint32_t)units;
+	s->back = s[units - 1].back = 0;
+	s->moved = false;
+}
+
+/* Units from here to the next whose address is a multiple of `align` units. */
+static size_t gap(size_t unit, size_t align)
+{
+	return -((kbi_space.base >> KBI_UNIT_SHIFT) + unit) & (align - 1);
+}
+
+/* The part of a free span that is asked for; the rest stays free. */
+static struct kbi_slab *carve(struct kbi_slab *s, size_t units, size_t align)
+{
+	size_t all = s->units, front = gap((size_t)(s - kbi_space.slab), align);
+	enum kbi_unit_state state = (enum kbi_unit_state)s->state;
+
+	unlink_span(s);
+	if (front)
+		link_span(s, front, state);
+	if (all - front > units)
+		link_span(s + front + units, all - front - units, state);
+	mark_used(s + front, units);
+	return s + front;
+}
+
+static struct kbi_slab *take_free(struct set *set, size_t units, size_t align)
+{
+	struct kbi_slab *s = set->filled ? find_span(set, units + align - 1) : NULL;
+
+	return s ? carve(s, units, align) : NULL;
+}
+
+static struct kbi_slab *take_fresh(size_t units, size_t align)
+{
+	size_t front = gap(space.frontier, align), end = space.frontier + front + units;
+	struct kbi_slab *s = &kbi_space.slab[space.frontier + front];
+
+	if (end > kbi_space.units)
+		return NULL;
+	if (end > space.open && !open_to(end + STEP < kbi_space.units ? end + STEP : end) && !open_to(end))
+		return NULL;
+	if (front)
+		add_span(s - front, front, KBI_UNIT_FREE_CLEAN);
+	mark_used(s, units);
+	space.frontier = end;
+	return s;
+}
+
+size_t kbi_space_take(size_t units, size_t align, bool *zero)
+{
+	struct kbi_slab *s;
+
+	if (!kbi_space_setup() || units > kbi_space.units || align > kbi_space.units)
+		return ~(size_t)0;
+	kbi_heap_lock(&space.lock);
+	*zero = false;
+	s = take_free(&space.dirty, units, align);
+	if (!s) {
+		*zero = true;
+		s = take_free(&space.clean, units, align);
+	}
+	if (!s)
+		s = take_fresh(units, align);
+	if (s)
+		space.used += units;
+	if (space.used > space.peak)
+		space.peak = space.used;
+	kbi_heap_unlock(&space.lock);
+	return s ? (size_t)(s - kbi_space.slab) : ~(size_t)0;
+}
+
+bool kbi_space_extend(size_t unit, size_t units, size_t more)
+{
+	struct kbi_slab *s = &kbi_space.slab[unit], *right = s + units;
+	bool done = false;
+
+	kbi_heap_lock(&space.lock);
+	if (unit + units < space.frontier &&
+	    (right->state == KBI_UNIT_FREE_CLEAN || right->state == KBI_UNIT_FREE_DIRTY) && right->units >= more) {
+		carve(right, more, 1);
+		done = true;
+	} else if (unit + units == space.frontier) {
+		done = take_fresh(more, 1) != NULL;
+	}
+	if (done) {
+		bool moved = s->moved;
+
+		mark_used(s, units + more);
+		s->moved = moved;
+		space.used += more;
+	}
+	kbi_heap_unlock(&space.lock);
+	return done;
+}
+
+/* ---- giving back ------------------------------------------------------------------------------------------- */
+
+/* The longest dirty span leaves its list and is USED meanwhile. NULL: no more than `keep` units are left. */
+static struct kbi_slab *take_dirtiest(size_t keep)
+{
+	struct kbi_slab *s = NULL;
+
+	if (space.dirty.units > keep && !space.pinned) {
+		s = space.dirty.list[63 - __builtin_clzll(space.dirty.filled)];
+		carve(s, s->units, 1);
+	}
+	return s;
+}
+
+/* Under the lock, which is let go while the kernel works. */
+static bool trim(size_t keep)
+{
+	struct kbi_slab *s;
+	bool any = false;
+
+	while ((s = take_dirtiest(keep))) {
+		size_t unit = (size_t)(s - kbi_space.slab);
+		long r;
+
+		kbi_heap_unlock(&space.lock);
+		r = kbi_sys(SYS_madvise, kbi_space_at(unit), (size_t)s->units << KBI_UNIT_SHIFT, MADV_DONTNEED);
+		kbi_heap_lock(&space.lock);
+		space.pinned |= r != 0;
+		add_span(s, s->units, r ? KBI_UNIT_FREE_DIRTY : KBI_UNIT_FREE_CLEAN);
+		any |= r == 0;
+	}
+	return any;
+}
+
+/* The more is in use, the more may be kept for it. */
+static size_t keep_units(void)
+{
+	return (space.keep ? space.keep : KEEP >> KBI_UNIT_SHIFT) + space.used / 8;
+}
+
+static void give(size_t unit, size_t units)
+{
+	add_span(&kbi_space.slab[unit], units, KBI_UNIT_FREE_DIRTY);
+	space.used -= units;
+	if (space.dirty.units > keep_units())
+		trim(keep_units() / 2);
+}
+
+/* Pages that were moved here lie in a mapping of their own, which joins its neighbours when it is made anew. */
+static void unmove(const struct kbi_slab *s, size_t unit, size_t units)
+{
+	if (s->moved)
+		map_at(kbi_space_at(unit), units << KBI_UNIT_SHIFT);
+}
+
+void kbi_space_give(size_t unit, size_t units)
+{
+	unmove(&kbi_space.slab[unit], unit, units);
+	kbi_heap_lock(&space.lock);
+	give(unit, units);
+	kbi_heap_unlock(&space.lock);
+}
+
+void kbi_space_cut(size_t unit, size_t keep)
+{
+	struct kbi_slab *s = &kbi_space.slab[unit];
+	size_t units = s->units - keep;
+
+	unmove(s, unit + keep, units);
+	kbi_heap_lock(&space.lock);
+	s[keep - 1].state = KBI_UNIT_USED;
+	s[keep - 1].back = 0;
+	s->units = (uint32_t)keep;
+	give(unit + keep, units);
+	kbi_heap_unlock(&space.lock);
+}
+
+bool kbi_space_trim(size_t keep)
+{
+	bool any;
+
+	kbi_heap_lock(&space.lock);
+	space.pinned = false;
+	any = trim(keep >> KBI_UNIT_SHIFT);
+	kbi_heap_unlock(&space.lock);
+	return any;
+}
+
+void kbi_space_keep(size_t bytes)
+{
+	kbi_heap_lock(&space.lock);
+	space.keep = (bytes >> KBI_UNIT_SHIFT) + 1;
+	kbi_heap_unlock(&space.lock);
+}
+
+/* ---- the heap's own records -------------------------------------------------------------------------------- */
+
+void *kbi_space_record(size_t bytes)
+{
+	void *p = NULL;
+
+	bytes = (bytes + 511) & ~(size_t)511;
+	kbi_heap_lock(&space.lock);
+	if ((size_t)(space.record_end - space.record) < bytes) {
+		size_t all = bytes > RECORDS ? bytes : RECORDS;
+		long r = kbi_sys(SYS_mmap, NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if ((unsigned long)r < -4095ul) {
+			space.record = (char *)r;
+			space.record_end = space.record + all;
+		}
+	}
+	if ((size_t)(space.record_end - space.record) >= bytes) {
+		p = space.record;
+		space.record += bytes;
+		space.record_bytes += bytes;
+	}
+	kbi_heap_unlock(&space.lock);
+	return p;
+}
+
+void kbi_space_count(struct kbi_space_count *c)
+{
+	kbi_heap_lock(&space.lock);
+	c->frontier = space.frontier << KBI_UNIT_SHIFT;
+	c->clean = space.clean.units << KBI_UNIT_SHIFT;
+	c->dirty = space.dirty.units << KBI_UNIT_SHIFT;
+	c->peak = space.peak << KBI_UNIT_SHIFT;
+	c->records = space.record_bytes;
+	kbi_heap_unlock(&space.lock);
+}
+
+void kbi_space_freeze(void)
+{
+	kbi_heap_lock(&space.lock);
+}
+
+void kbi_space_thaw(void)
+{
+	kbi_heap_unlock(&space.lock);
+}
