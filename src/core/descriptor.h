@@ -32,7 +32,7 @@ struct kb_thread {
 	struct kbi_stack *stack; /* at its first run; with posix, whose id is the block's address, or its own: at once */
 	void **keys;          /* thread-specific data, NULL until first used */
 	void *posix;          /* the drop-in's own record, NULL otherwise */
-	a32 futex;            /* FOREIGN: permit; the kernel thread sleeps on it. Else KBI_DESCRIPTOR_IO_CANCEL or 0 */
+	a32 futex;            /* bit 0, FOREIGN and BLOCKED: permit; the kernel thread sleeps on it. KBI_DESCRIPTOR_IO_CANCEL */
 	uint8_t stack_class;  /* of its stack, mem/stack.h */
 	bool own_tls : 1;
 	bool user_stack : 1;

@@ -69,12 +69,14 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 		uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
 		struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
-		/* acquire: partner is the release in kbi_foreign_wake */
-		if (a_xchg_acq(&t->futex, 0))
+		/* acquire: partner is the release in kbi_foreign_wake. A BLOCKED thread has another bit there */
+		uint32_t word = a_and_acqrel(&t->futex, ~1u);
+
+		if (word & 1)
 			return 0;
 		if (now >= deadline)
 			return ETIMEDOUT;
-		if (kbi_sys_futex_wait(&t->futex, 0, deadline == UINT64_MAX ? NULL : &left) == -EINTR) {
+		if (kbi_sys_futex_wait(&t->futex, word, deadline == UINT64_MAX ? NULL : &left) == -EINTR) {
 			kbi_thread_of(self)->reason = KBI_WAKE_HANDLER;
 			return 0;
 		}
@@ -86,7 +88,7 @@ void kbi_foreign_wake(struct kbi_task *task)
 	struct kb_thread *t = kbi_thread_of(task);
 
 	/* release: partner is the acquire in kbi_foreign_sleep. Descriptors are never unmapped. */
-	if (!a_xchg_acqrel(&t->futex, 1))
+	if (!(a_or_acqrel(&t->futex, 1) & 1))
 		kbi_sys_futex_wake(&t->futex, 1);
 }
 

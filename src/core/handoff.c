@@ -260,7 +260,7 @@ void kbi_handoff_begin(enum kbi_handoff_hint hint)
  * looks at the state again. */
 static inline void take_permit(struct kb_thread *t)
 {
-	if (kbi_unlikely(a_load_rlx(&t->futex)) && a_xchg_acq(&t->futex, 0))
+	if (kbi_unlikely(a_load_rlx(&t->futex) & 1) && (a_and_acqrel(&t->futex, ~1u) & 1))
 		a_store_rlx(&t->task.permit, 1);
 }
 
