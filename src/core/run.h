@@ -49,6 +49,13 @@ static inline bool kbi_run_is_others_turn(struct kbi_vp *vp)
 	return true;
 }
 
+/* After that: who would have been handed to waits behind all others. In front it would come between two that do the same,
+ * and these two would take turns for ever. */
+static inline bool kbi_run_was_others_turn(const struct kbi_vp *vp)
+{
+	return kbi_unlikely(vp->handovers % 64 == 0);
+}
+
 /* Mail, board, deadlines, watches, inbox, scheduler: everything that may make a task ready here. */
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Agent: runs t; returns when this VP has nothing ready again. */

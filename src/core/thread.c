@@ -332,7 +332,7 @@ static void *ended(void *arg)
 	if (old == DETACHED)
 		dispose(vp, t);
 	else if (old)
-		kbi_domain_wake(vp, old, true);
+		kbi_domain_wake(vp, old, !kbi_run_was_others_turn(vp));
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* core/thread: who makes and joins threads one by one, and never waits for anything else, does not keep what is due:
- * a thread that naps for a millisecond wakes up between its joins, and so does one that a kernel thread wakes. */
+ * a thread that naps for a millisecond wakes up between its joins, and so does one that a kernel thread wakes; also where
+ * several threads do nothing else, and could hand a processor to each other for ever. */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -7,7 +8,7 @@
 #include "test.h"
 
 /* Each thread computes for so long, so the joins take 200 ms. */
-enum { JOINS = 4000, WORK_NS = 50000, NAP_NS = 1000000, FEW = 3 };
+enum { JOINS = 4000, WORK_NS = 50000, NAP_NS = 1000000, FEW = 3, JOINERS = 6 };
 
 static uint32_t stop, naps, tokens;
 static kb_sem_t sem;
@@ -87,9 +88,48 @@ static void beside_a_kernel_thread(void)
 	CHECK_EQ(pthread_join(giver, NULL), 0);
 }
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void *joins_on(void *arg)
+{
+	kb_thread_t t;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		CHECK_EQ(kb_thread_create(&t, NULL, nothing, NULL), 0);
+		CHECK_EQ(kb_thread_join(t, NULL), 0);
+	}
+	return arg;
+}
+
+static void *stops_after_naps(void *arg)
+{
+	for (int i = 0; i < FEW; i++)
+		kb_sleep(NAP_NS);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	return arg;
+}
+
+/* Ends at all: nobody else would stop them. */
+static void among_joiners(void)
+{
+	kb_thread_t napper, t[JOINERS];
+
+	__atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
+	CHECK_EQ(kb_thread_create(&napper, NULL, stops_after_naps, NULL), 0);
+	for (int i = 0; i < JOINERS; i++)
+		CHECK_EQ(kb_thread_create(&t[i], NULL, joins_on, NULL), 0);
+	for (int i = 0; i < JOINERS; i++)
+		CHECK_EQ(kb_thread_join(t[i], NULL), 0);
+	CHECK_EQ(kb_thread_join(napper, NULL), 0);
+}
+
 int main(void)
 {
 	beside_a_napper();
 	beside_a_kernel_thread();
+	among_joiners();
 	return 0;
 }
