@@ -62,15 +62,11 @@ static bool masked;
 bool kbi_body_open;
 
 /* Signals of the program go to kernel threads that run its code with its mask; a body starts with all blocked
- * but the tick and the faults, or with its creator's mask. */
+ * but the tick and the faults. Where kbi_body_open, kbi_spare_adopted opens it when it is known as a VP's. */
 static void body_mask(sigset_t *old)
 {
 	sigset_t set;
 
-	if (kbi_body_open) {
-		kbi_real.pthread_sigmask(SIG_BLOCK, NULL, old);
-		return;
-	}
 	sigfillset(&set);
 	sigdelset(&set, KBI_TICK_SIGNAL);
 	sigdelset(&set, SIGSEGV);
@@ -113,6 +109,8 @@ static void learn_masks(void)
 		return;
 	body_mask(&programs_mask);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &programs_mask, &bodys_mask);
+	if (kbi_body_open)
+		bodys_mask = programs_mask;
 	pthread_atfork(NULL, NULL, child);
 	masked = true;
 }

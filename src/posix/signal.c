@@ -122,6 +122,10 @@ void kbi_signal_start(void)
 	if (kbi_vp_n)
 		return;
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &base_mask, KBI_MASK_BYTES);
+	for (unsigned i = 0; i < KBI_MAX_VPS; i++)
+		a_store_rlx(&kbi_signal_vp_mask[i], base_mask);
+	/* before that, a handler would find a kernel thread that is nobody's */
+	kbi_spare_adopted = adopted;
 	kbi_signal_adopt_handlers();
 	kbi_sys(SYS_sigaltstack, NULL, &alternate);
 	kbi_body_open = true;
@@ -165,8 +169,6 @@ void kbi_signal_started(void)
 {
 	struct kbi_task *main = kbi_posix_light();
 
-	for (unsigned i = 0; i < kbi_vp_n; i++)
-		a_store_rlx(&kbi_signal_vp_mask[i], base_mask);
 	if (main) {
 		a_store_rlx(kbi_signal_mask(main), base_mask);
 		kbi_thread_of(main)->posix = &kbi_posix_me;
@@ -177,7 +179,6 @@ void kbi_signal_started(void)
 		own_pending(kbi_thread_of(main));
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
-	kbi_spare_adopted = adopted;
 	kbi_handoff_leaves = leaves;
 	if (base_mask || kbi_signal_any_handler())
 		kbi_signal_need_post();
