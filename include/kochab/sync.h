@@ -47,16 +47,16 @@ typedef struct kb_mutex {
 	uint32_t word;
 	uint32_t count;
 	uint32_t owner;
-	uint32_t reserved;
+	uint32_t waits; /* threads that wait for a condition and have it given up for that; under the mutex */
 	int32_t kind;
-	uint32_t reserved2;
+	uint32_t reserved;
 	void *head;
 	void *tail;
 } kb_mutex_t;
 #define KB_MUTEX_INIT { 0, 0, 0, 0, KB_MUTEX_NORMAL, 0, 0, 0 }
 
 KB_API int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind);
-/* EBUSY: it is locked. */
+/* EBUSY: it is locked, or threads wait for a condition with it. */
 KB_API int kb_mutex_destroy(kb_mutex_t *m);
 /* May suspend. ERRORCHECK: EDEADLK if the caller holds it. RECURSIVE: EAGAIN if the count overflows.
  * Fairness: a running thread may take a free mutex before those that sleep for it, but not without end: one

@@ -88,10 +88,38 @@ static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until un
 	return locked ? locked : e;
 }
 
-/* One wait, after kbi_cancel_test. A wake-up by a signal or for a cancellation counts as spurious, as POSIX lets it. */
+/* A signal's handler runs while the thread keeps its place, and before the mutex is asked for: whoever holds it may
+ * wait for the handler. */
+static int stop_in_place(struct kbi_task *self)
+{
+	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : kbi_posix_stop_in_place(self);
+}
+
+static inline int wait_with_ours(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until until)
+{
+	kb_mutex_t *mutex = (kb_mutex_t *)(void *)m;
+
+	return kbi_posix_calm() ? kbi_cond_wait_asked(c, mutex, until) : kbi_cond_wait(c, mutex, until);
+}
+
+/* A mutex that is not locked: libc's unlock of a normal one says nothing, and locks it after the wait. */
+static KBI_NOINLINE int wait_unlocked(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until until)
+{
+	int e = EPERM;
+
+	if ((m->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE || (m->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK)
+		return EPERM;
+	while (e == EPERM) {
+		pthread_mutex_trylock(m);
+		e = wait_with_ours(c, m, until);
+	}
+	return e;
+}
+
+/* One wait, after kbi_cancel_test. A wake-up by an asynchronous cancellation counts as spurious, as POSIX lets it. */
 static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
 {
-	struct kbi_until until = kbi_posix_until_cancelled(deadline);
+	struct kbi_until until = { deadline, stop_in_place };
 	int e;
 
 	if (kbi_unlikely(kbi_posix_forked)) {
@@ -99,12 +127,13 @@ static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t dead
 		if (!mutex_is_libcs(m))
 			kbi_orphan_mutex((kb_mutex_t *)(void *)m);
 	}
-	if (mutex_is_libcs(m))
+	if (mutex_is_libcs(m)) {
 		e = wait_with_libcs(ours(c), m, until);
-	else if (kbi_posix_calm())
-		e = kbi_cond_wait_asked(ours(c), (kb_mutex_t *)(void *)m, until);
-	else
-		e = kbi_cond_wait(ours(c), (kb_mutex_t *)(void *)m, until);
+	} else {
+		e = wait_with_ours(ours(c), m, until);
+		if (kbi_unlikely(e == EPERM))
+			e = wait_unlocked(ours(c), m, until);
+	}
 	kbi_signal_resumed();
 	if (kbi_likely(e == 0))
 		return 0;

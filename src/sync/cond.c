@@ -226,25 +226,45 @@ static KBI_NOINLINE int lock_again(struct waiter *w, int rc, uint32_t count)
 	else
 		kbi_mutex_finish(&w->w);
 	kbi_mutex_resume(w->w.m, w->w.n.task, count);
+	w->w.m->waits--;
 	return rc;
+}
+
+/* A thread that is unwound while it waits has the mutex again for those it is unwound to. */
+struct hold {
+	struct waiter *w;
+	uint32_t count;
+	bool over;
+};
+
+static inline void hold_again(struct hold *h)
+{
+	if (kbi_unlikely(!h->over))
+		lock_again(h->w, ECANCELED, h->count);
 }
 
 static inline __attribute__((always_inline)) int wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until, bool asked)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct waiter w = { .w = { .n.task = self, .m = m }, .may_leave = can_end(until) };
-	uint32_t count;
+	struct hold h __attribute__((cleanup(hold_again))) = { .w = &w };
 	int rc;
 
-	if (kbi_unlikely(!kbi_mutex_is_held(m, self)))
+	if (kbi_unlikely(!kbi_mutex_is_held(m, self))) {
+		h.over = true;
 		return EPERM;
+	}
 	kbi_np_enter(self);
-	count = enter_and_unlock(c, &w);
+	m->waits++;
+	h.count = enter_and_unlock(c, &w);
 	kbi_np_leave(self);
 	rc = asked ? kbi_waitq_await_asked(&w.w.n, until, leave, c) : kbi_waitq_await(&w.w.n, until, leave, c);
-	if (kbi_likely(!rc && a_load_rlx(&w.w.n.state) == SIGNALLED) && kbi_likely(kbi_mutex_quick_lock(m, self)))
+	h.over = true;
+	if (kbi_likely(!rc && a_load_rlx(&w.w.n.state) == SIGNALLED) && kbi_likely(kbi_mutex_quick_lock(m, self))) {
+		m->waits--;
 		return 0;
-	return lock_again(&w, rc, count);
+	}
+	return lock_again(&w, rc, h.count);
 }
 
 int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)

@@ -299,6 +299,7 @@ void kbi_mutex_resume(kb_mutex_t *m, struct kbi_task *self, uint32_t count)
 
 void kbi_mutex_orphan(kb_mutex_t *m)
 {
+	m->waits = 0;
 	*queue_of(m) = (struct kbi_waitq){ NULL, NULL };
 	a_store_rlx(word_of(m), a_load_rlx(word_of(m)) & LOCKED);
 }
@@ -316,7 +317,7 @@ int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind)
 
 int kb_mutex_destroy(kb_mutex_t *m)
 {
-	return a_load_rlx(word_of(m)) ? EBUSY : 0;
+	return a_load_rlx(word_of(m)) || *(const volatile uint32_t *)&m->waits ? EBUSY : 0;
 }
 
 int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)

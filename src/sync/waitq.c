@@ -54,19 +54,38 @@ int kbi_waitq_sleep(struct kbi_task *self, struct kbi_until until)
 	return kbi_timer_sleep(self, until.deadline);
 }
 
+/* A wait whose thread is unwound by a handler that stop has run: cancelled there, or pthread_exit. */
+struct await {
+	struct kbi_wnode *n;
+	bool (*leave)(void *object, struct kbi_wnode *n);
+	void *object;
+	bool over;
+};
+
+static void unwound(struct await *a)
+{
+	if (!a->over && !a->leave(a->object, a->n))
+		(void)kbi_waitq_await(a->n, kbi_waitq_until(KBI_FOREVER), a->leave, a->object);
+}
+
 int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 		    bool (*leave)(void *object, struct kbi_wnode *n), void *object)
 {
+	struct await a __attribute__((cleanup(unwound))) = { n, leave, object, false };
+
 	/* acquire: partner is the release in kbi_waitq_grant */
 	while (a_load_acq(&n->state) < KBI_WNODE_GRANTED) {
 		int rc = kbi_waitq_sleep(n->task, until);
 
 		if (kbi_likely(rc == 0) || rc == EAGAIN)
 			continue;
-		if (leave(object, n))
+		if (leave(object, n)) {
+			a.over = true;
 			return rc;
+		}
 		until = kbi_waitq_until(KBI_FOREVER);
 	}
+	a.over = true;
 	return 0;
 }
 
