@@ -90,16 +90,13 @@ int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
 	return e;
 }
 
-/* libc's trylock says EBUSY where its lock says EDEADLK: an error-checking or normal PI mutex of the
- * caller's. */
+/* libc's trylock says EBUSY where its lock says EDEADLK: an error-checking mutex of the caller's. */
 static bool is_own(pthread_mutex_t *m)
 {
-	enum { KIND_PI = 32, KIND_TYPE = 3 };
-	int kind = m->__data.__kind;
+	enum { KIND_TYPE = 3 };
 
-	if ((kind & KIND_TYPE) != PTHREAD_MUTEX_ERRORCHECK && !(kind & KIND_PI))
-		return false;
-	return m->__data.__owner != 0 && m->__data.__owner == kbi_posix_owner_tid();
+	return (m->__data.__kind & KIND_TYPE) == PTHREAD_MUTEX_ERRORCHECK && m->__data.__owner != 0 &&
+	       m->__data.__owner == kbi_posix_owner_tid();
 }
 
 int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)

@@ -137,6 +137,17 @@ static int runs_and_lets(struct kb_thread *t, int sig, int *on)
 	return *on && !(a_load_rlx(&t->signals.mask) & bit) && !(a_load_rlx(&kbi_signal_vp_mask[vp]) & bit);
 }
 
+/* No handler: what the kernel does with it, to the whole process. */
+static void act_by_default(int sig)
+{
+	uint64_t bit = kbi_signal_bit(sig), before;
+
+	kbi_sys(SYS_tgkill, getpid(), kbi_sys_gettid(), sig);
+	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &before, KBI_MASK_BYTES);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KBI_MASK_BYTES);
+}
+
+/* What concerns the process needs no thread that gets to run: t may wait for a lock that the caller holds. */
 int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 {
 	uint64_t blocked = a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted);
@@ -144,6 +155,10 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 
 	if (kbi_signal_ignored(sig) && !(blocked & kbi_signal_bit(sig)))
 		return 0;
+	if (!(blocked & kbi_signal_bit(sig)) && kbi_kaction_is_default(sig)) {
+		act_by_default(sig);
+		return 0;
+	}
 	if (runs_and_lets(t, sig, &on)) {
 		siginfo_t packed = *info;
 
@@ -159,16 +174,6 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 }
 
 /* ---- his work ------------------------------------------------------------------------------------------------ */
-
-/* No handler: what the kernel does with it, to the whole process. */
-static void act_by_default(int sig)
-{
-	uint64_t bit = kbi_signal_bit(sig);
-
-	kbi_sys(SYS_tgkill, getpid(), kbi_sys_gettid(), sig);
-	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, NULL, KBI_MASK_BYTES);
-	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, NULL, KBI_MASK_BYTES);
-}
 
 static void put_back(siginfo_t *info)
 {
