@@ -11,6 +11,7 @@
 #include "core/thread.h"
 #include "core/timer.h"
 #include "core/vp.h"
+#include "core/yield.h"
 
 enum { ATTR_MAGIC = 0x6b626174 };
 
@@ -246,7 +247,7 @@ int kb_thread_getname(kb_thread_t t, char *buf, size_t size)
 
 void kb_yield(void)
 {
-	kbi_thread_yield();
+	kbi_yield_now();
 }
 
 void kb_sleep_until(uint64_t deadline)

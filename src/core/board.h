@@ -70,10 +70,10 @@ static inline bool kbi_mail_waiting(const struct kbi_board *b, unsigned from)
 	return kbi_mail_filled((uintptr_t)a_load_rlx(&b->in_next[from]));
 }
 
-/* Consumer: a look at one mailbox: numbers in a row go round all of them. */
+/* Consumer: a look at one mailbox, if there are any: numbers in a row go round all of them. */
 static inline bool kbi_mail_peek(const struct kbi_board *b, uint32_t number)
 {
-	return b->peek && kbi_mail_filled((uintptr_t)a_load_rlx(&b->peek[number & b->peek_mask]));
+	return kbi_mail_filled((uintptr_t)a_load_rlx(&b->peek[number & b->peek_mask]));
 }
 
 /* Any: is there mail from anybody? Approximate for others than the keeper. */

@@ -28,11 +28,6 @@ void kbi_run_look(struct kbi_vp *vp)
 		kbi_domain_poll(vp, vp, 0);
 }
 
-KBI_SWITCHER void kbi_run_switch_other(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next)
-{
-	kbi_run_switch_to(vp, self, next, NULL, NULL);
-}
-
 static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!kbi_run_equip(vp, t))

@@ -17,7 +17,8 @@ void kbi_run_look(struct kbi_vp *vp);
 /* Is there a message? One mailbox a switch, all of them at each service. */
 static inline bool kbi_run_attention(const struct kbi_vp *vp)
 {
-	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) || kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown));
+	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) ||
+	       (vp->board.peek && kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown)));
 }
 
 /* Once between two tasks. */
@@ -188,9 +189,6 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
 }
-
-/* The same, not in line. */
-KBI_SWITCHES void kbi_run_switch_other(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next);
 
 /* The same for a `next` that has never run and has its stack: it is entered there at once. */
 KBI_SWITCHES static inline __attribute__((always_inline)) void

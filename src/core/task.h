@@ -93,6 +93,12 @@ static inline void kbi_task_clear(struct kbi_task *t, unsigned flags)
 /* HANDLER: a FOREIGN one's futex was ended by a signal handler. */
 enum kbi_wake_reason { KBI_WAKE_PERMIT, KBI_WAKE_DEADLINE, KBI_WAKE_WATCH, KBI_WAKE_HANDLER };
 
+/* One of these flags is set at one of two. */
+static inline bool kbi_task_is_either(const struct kbi_task *t, const struct kbi_task *u, unsigned flags)
+{
+	return (a_load_rlx(&t->flags) | a_load_rlx(&u->flags)) & flags;
+}
+
 /* One of these flags is set, or it has a permit. */
 static inline bool kbi_task_is_hindered(const struct kbi_task *t, unsigned flags)
 {
@@ -200,23 +206,24 @@ static inline struct kbi_task *kbi_pq_pop(struct kbi_pq *q)
 	return t;
 }
 
-/* kbi_pq_append of self, then kbi_pq_pop of a queue that is not empty. */
+/* kbi_pq_append of self, then kbi_pq_pop, where neither self nor the head is bound and there is a head. */
 static inline struct kbi_task *kbi_pq_turn(struct kbi_pq *q, struct kbi_task *self)
 {
-	struct kbi_task *t = q->head, *next = t->next;
+	struct kbi_task *t = q->head, *next = t->next, *last = q->tail;
 
-	if (kbi_unlikely(!next || kbi_task_is(t, KBI_TASK_BOUND) || kbi_task_is(self, KBI_TASK_BOUND))) {
-		kbi_pq_append(q, self);
-		return kbi_pq_pop(q);
+	self->next = NULL;
+	q->tail = self;
+	if (kbi_unlikely(!next)) {
+		self->prev = NULL;
+		q->head = self;
+		return t;
 	}
+	q->head = next;
 	next->prev = NULL;
 	__builtin_prefetch(next->ctx.sp);
 	__builtin_prefetch(next->next);
-	q->head = next;
-	self->next = NULL;
-	self->prev = q->tail;
-	q->tail->next = self;
-	q->tail = self;
+	self->prev = last;
+	last->next = self;
 	return t;
 }
 

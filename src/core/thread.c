@@ -565,36 +565,3 @@ bool kbi_thread_is_detached(const struct kb_thread *t)
 {
 	return a_load_rlx(&t->join) == DETACHED;
 }
-
-/* ---- yield -------------------------------------------------------------------------------------------- */
-
-static void *requeue(void *arg)
-{
-	struct kbi_task *t = arg;
-
-	kbi_vp_push(t->vp, t, false);
-	return NULL;
-}
-
-KBI_SWITCHER void kbi_thread_yield(void)
-{
-	struct kbi_task *self = kbi_self_raw(), *next;
-	void *(*after)(void *) = NULL;
-	struct kbi_vp *vp;
-
-	if (kbi_unlikely(!self || !self->vp)) {
-		kbi_sys_yield();
-		return;
-	}
-	kbi_np_enter(self);
-	vp = self->vp;
-	kbi_run_look_if_due(vp);
-	next = kbi_vp_turn(vp, self);
-	if (kbi_unlikely(!next)) {
-		next = kbi_vp_pop(vp);
-		after = requeue;
-	}
-	if (kbi_likely(next != NULL))
-		kbi_run_switch_to(vp, self, next, after, self);
-	kbi_np_leave(kbi_self_raw()); /* self, which need not be kept over the switch */
-}

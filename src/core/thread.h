@@ -32,7 +32,6 @@ KBI_SWITCHES int kbi_thread_join(struct kb_thread *t, void **result, uint64_t de
 int kbi_thread_detach(struct kb_thread *t);
 bool kbi_thread_is_detached(const struct kb_thread *t);
 KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;
-KBI_SWITCHES void kbi_thread_yield(void);
 
 /* Once, at start, after kbi_stack_setup. ENOMEM. */
 int kbi_thread_setup(void);

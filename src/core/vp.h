@@ -190,26 +190,6 @@ static inline void kbi_vp_push(struct kbi_vp *vp, struct kbi_task *t, bool front
 		kbi_vp_share(vp);
 }
 
-/* The next ready task in exchange for the running one, self, which is queued behind the others though its context is
- * not saved yet. NULL: there is none, or the scheduler's queue is open to others; self is not queued then. */
-static inline struct kbi_task *kbi_vp_turn(struct kbi_vp *vp, struct kbi_task *self)
-{
-	struct kbi_pq *q = &vp->s->pq;
-	struct kbi_task *t = vp->first;
-
-	if (kbi_unlikely(!vp->private_ready))
-		return NULL;
-	if (kbi_likely(!t)) {
-		if (kbi_unlikely(!q->head))
-			return NULL;
-		a_store_rlx(&self->state, vp->ready_here);
-		return kbi_pq_turn(q, self);
-	}
-	vp->first = NULL;
-	kbi_vp_enqueue(vp, self, false);
-	return t;
-}
-
 /* The next ready task of vp's queue, no look at anything else. */
 static inline struct kbi_task *kbi_vp_pop(struct kbi_vp *vp)
 {
@@ -220,6 +200,41 @@ static inline struct kbi_task *kbi_vp_pop(struct kbi_vp *vp)
 		return t;
 	}
 	return kbi_likely(vp->plain) ? kbi_pq_pop(&vp->s->pq) : kbi_vp_pop_elsewhere(vp);
+}
+
+/* The next ready task in exchange for the running one, self, which is queued behind the others though its context is
+ * not saved yet. NULL: there is none, or the scheduler's queue is open to others; self is not queued then. */
+static inline struct kbi_task *kbi_vp_turn(struct kbi_vp *vp, struct kbi_task *self)
+{
+	struct kbi_task *t;
+
+	if (kbi_unlikely(!vp->private_ready))
+		return NULL;
+	t = vp->s->pq.head;
+	if (kbi_likely(!vp->first && t && !kbi_task_is_either(t, self, KBI_TASK_BOUND))) {
+		a_store_rlx(&self->state, vp->ready_here);
+		return kbi_pq_turn(&vp->s->pq, self);
+	}
+	t = kbi_vp_pop(vp);
+	if (t)
+		kbi_vp_enqueue(vp, self, false);
+	return t;
+}
+
+/* The same in a few instructions where self is light and not bound: from it to another such thread that has run before.
+ * NULL: it is not so simple; nothing has been done. */
+static inline struct kbi_task *kbi_vp_turn_bare(struct kbi_vp *vp, struct kbi_task *self)
+{
+	struct kbi_task *t = vp->first;
+	struct kbi_pq *q = &vp->s->pq;
+
+	if (kbi_unlikely(t || !vp->private_ready))
+		return NULL;
+	t = q->head;
+	if (kbi_unlikely(!t || kbi_task_is(t, KBI_TASK_NOT_BARE | KBI_TASK_BOUND)))
+		return NULL;
+	a_store_rlx(&self->state, vp->ready_here);
+	return kbi_pq_turn(q, self);
 }
 
 /* Removes a READY(vp) task from vp's queue: false if another VP may have it. */

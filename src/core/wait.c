@@ -86,7 +86,7 @@ static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 }
 
 /* Inside np brackets, which it leaves. */
-void kbi_wait_deliver_slow(struct kbi_task *self, struct kbi_cell *c, uint64_t value)
+void kbi_wait_deliver_slow(struct kbi_cell *c, uint64_t value, struct kbi_task *self)
 {
 	deliver_from(self->vp, c, value);
 	kbi_np_leave(self);

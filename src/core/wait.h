@@ -32,7 +32,7 @@ void kbi_wait_wake_next(struct kbi_task *t);
 
 /* A message to a cell where kbi_wait_deliver_here cannot deliver it: self is a VP's thread inside np
  * brackets, which this leaves; or the caller is a kernel thread that is no VP. */
-void kbi_wait_deliver_slow(struct kbi_task *self, struct kbi_cell *c, uint64_t value);
+void kbi_wait_deliver_slow(struct kbi_cell *c, uint64_t value, struct kbi_task *self);
 void kbi_wait_deliver_from_outside(struct kbi_cell *c, uint64_t value);
 
 /* No-preempt brackets round every piece of library code that touches queues or locks: the tick leaves the

@@ -11,6 +11,7 @@
 
 #include "core/source.h"
 #include "core/thread.h"
+#include "core/yield.h"
 #include "io/engine.h"
 #include "os/sys.h"
 
@@ -239,7 +240,7 @@ static bool others_ran(struct kbi_vp *vp, unsigned turn)
 {
 	if (turn > 0 || (vp->plain && !kbi_vp_backlog(vp)))
 		return false;
-	kbi_thread_yield();
+	kbi_yield_now();
 	return true;
 }
 

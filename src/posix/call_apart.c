@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 
+#include "core/yield.h"
 #include "io/ready.h"
 #include "os/sys.h"
 
@@ -35,7 +36,7 @@ bool kbi_call_turn(bool cancels)
 {
 	uint32_t before = kbi_posix_me.ending;
 
-	kbi_thread_yield();
+	kbi_yield_now();
 	kbi_signal_resumed();
 	if (cancels)
 		kbi_cancel_test();

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "core/yield.h"
 #include "io/ready.h"
 #include "os/sys.h"
 
@@ -36,7 +37,7 @@ bool kbi_call_gate(int fd)
 	for (int n = 0; a_xchg_acqrel(busy, 1); n++) {
 		if (n == GATE_TURNS)
 			return false;
-		kbi_thread_yield();
+		kbi_yield_now();
 	}
 	return true;
 }
@@ -162,7 +163,7 @@ static long run(struct kbi_call *c)
 	/* a guess that is asked about first: who looks at many such descriptors does not want to give way at each */
 	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) && kbi_call_nonblocking(c->fd)))
 		return -EAGAIN;
-	kbi_thread_yield();
+	kbi_yield_now();
 	for (unsigned turn = 0;; turn++) {
 		r = interrupted(c, &m);
 		if (r)

@@ -4,6 +4,7 @@
  * Callers: programs. All may switch and are cancellation points. */
 #include "posix/posix.h"
 
+#include "core/yield.h"
 #include "os/sys.h"
 
 enum { SECOND = 1000000000 };
@@ -131,7 +132,7 @@ KBI_POSIX_API int sched_yield(void)
 		kbi_sys_yield();
 		return 0;
 	}
-	kbi_thread_yield();
+	kbi_yield_now();
 	kbi_signal_resumed();
 	return 0;
 }

@@ -58,7 +58,7 @@ void kb_event_notify(kb_event_t *ev, uint64_t value)
 	if (kbi_likely(kbi_wait_deliver_here(self->vp, c, value)))
 		kbi_np_leave(self);
 	else
-		kbi_wait_deliver_slow(self, c, value);
+		kbi_wait_deliver_slow(c, value, self);
 }
 
 /* Also for who has waited for the cell and was woken without a message for it. */
@@ -74,20 +74,9 @@ static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 	return give(ev, self, value);
 }
 
-/* What a waiter needs when it goes on. The switch loses all registers, so it is kept in memory. */
-struct kept {
-	struct kbi_cell *c;
-	uint64_t *value;
-	struct kbi_task *self;
-};
-
 /* self goes on: the message was handed to it, or it was woken for something else. Inside np brackets, which it leaves. */
-static inline int go_on(const struct kept *k)
+static inline int go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
-	struct kbi_cell *c = k->c;
-	struct kbi_task *self = k->self;
-	uint64_t *value = k->value;
-
 	kbi_np_leave(self);
 	if (kbi_unlikely(self->awaits != NULL))
 		return wait_slow((kb_event_t *)c, value);
@@ -100,9 +89,6 @@ static inline int go_on(const struct kept *k)
 /* Own TLS; or there is something to be looked at first. */
 static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
-	struct kept kept = { c, value, self };
-
-	__asm__ volatile("" : "+m"(kept));
 	if (kbi_unlikely(c->owner != self || !self->vp || kbi_task_is(self, KBI_TASK_MAIL) || !a_zero32_rlx(&c->far)))
 		return wait_slow((kb_event_t *)c, value);
 	kbi_np_enter(self);
@@ -111,7 +97,7 @@ static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct k
 		kbi_np_leave(self);
 		return wait_slow((kb_event_t *)c, value);
 	}
-	return go_on(&kept);
+	return go_on(c, value, self);
 }
 
 /* Something is to be looked at between two tasks. Inside np brackets, which it leaves. */
@@ -122,27 +108,39 @@ static KBI_NOINLINE int wait_looking(struct kbi_cell *c, uint64_t *value, struct
 	return wait_other(c, value, self);
 }
 
-/* The common case in line: self, light, finds nothing there, sleeps, and is handed a message. */
-static KBI_SWITCHER int wait_bare(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+/* self is WAITING already, next has own TLS, or is new, or is NULL. Inside np brackets, which it leaves. */
+static KBI_SWITCHER int
+wait_switching(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_task *next)
 {
-	struct kept kept = { c, value, self };
-	struct kbi_vp *vp = self->vp;
-	struct kbi_task *next;
+	kbi_run_switch_to(self->vp, self, next, NULL, NULL);
+	return go_on(c, value, self);
+}
 
-	__asm__ volatile("" : "+m"(kept));
-	kbi_np_enter(self);
-	/* what it finds is a permit or a message: it is looked for again then */
-	if (kbi_unlikely(kbi_run_is_look_due(vp)))
-		return wait_looking(c, value, self);
+/* The same; the scheduler has what is next. */
+static KBI_NOINLINE int wait_elsewhere(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+{
+	return wait_switching(c, value, self, kbi_vp_pop_elsewhere(self->vp));
+}
+
+/* The common case in line: a light thread, inside np brackets, sleeps and is handed a message. All other functions are
+ * called last, if at all: so this one needs no frame. */
+static KBI_SWITCHER int wait_bare(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp)
+{
+	struct kbi_task *next = vp->first;
+
 	self->awaits = c;
 	/* release: as in kbi_wait_sleep_on */
 	a_store_rel(&self->state, vp->waiting_here);
-	next = kbi_vp_pop(vp);
-	if (kbi_likely(next && !kbi_task_is(next, KBI_TASK_NOT_BARE)))
-		kbi_run_switch_bare(vp, self, next, NULL, NULL);
+	if (kbi_likely(next != NULL))
+		vp->first = NULL;
+	else if (kbi_likely(vp->plain))
+		next = kbi_pq_pop(&vp->s->pq);
 	else
-		kbi_run_switch_other(vp, self, next);
-	return go_on(&kept);
+		return wait_elsewhere(c, value, self);
+	if (kbi_unlikely(!next || kbi_task_is(next, KBI_TASK_NOT_BARE)))
+		return wait_switching(c, value, self, next);
+	kbi_run_switch_bare(vp, self, next, NULL, NULL);
+	return go_on(c, value, self);
 }
 
 int kb_event_wait(kb_event_t *ev, uint64_t *value)
@@ -154,7 +152,11 @@ int kb_event_wait(kb_event_t *ev, uint64_t *value)
 	if (kbi_unlikely(c->owner != self) || kbi_unlikely(kbi_task_is_hindered(self, KBI_TASK_NOT_BARE | KBI_TASK_MAIL)) ||
 	    kbi_unlikely(!a_zero32_rlx(&c->far)))
 		return wait_other(c, value, self);
-	return wait_bare(c, value, self);
+	kbi_np_enter(self);
+	/* what it finds is a permit or a message: it is looked for again then */
+	if (kbi_unlikely(kbi_run_is_look_due(self->vp)))
+		return wait_looking(c, value, self);
+	return wait_bare(c, value, self, self->vp);
 }
 
 int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)

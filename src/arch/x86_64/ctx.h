@@ -57,10 +57,12 @@ KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, vo
 static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load,
 								      void *(*after)(void *), void *arg)
 {
+	/* that the frame is named makes rbp lead to it, which a function that calls nobody would do without: a parked
+	 * thread's backtrace begins there */
 	if (kbi_likely(!after))
 		__asm__ volatile(KBI_CTX_SAVE("%%rdi") "movq (%%rsi), %%rsp\n\t" KBI_CTX_GO "1:"
 				 : "+D"(save), "+S"(load)
-				 :
+				 : "m"(*(char *)__builtin_frame_address(0))
 				 : "rcx", "rdx", "r8", KBI_CTX_LOST);
 	else
 		__asm__ volatile(KBI_CTX_SAVE("%%rdi") KBI_CTX_AFTER "1:"
