@@ -1,8 +1,11 @@
 /* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight unless its attributes
- * ask for PTHREAD_SCOPE_SYSTEM or a real-time policy, this libc gives us no control blocks (said once), or the
- * process was forked from one with threads; then it is a kernel thread, see posix/kernel.
+ * ask for PTHREAD_SCOPE_SYSTEM or a real-time policy, its maker waits in the kernel by itself (posix/caller), this libc
+ * gives us no control blocks (said once), or the process was forked from one with threads; then it is a kernel thread,
+ * see posix/kernel.
  * Callers: programs. Join may switch. */
 #include "posix/posix.h"
+
+#include "posix/caller.h"
 
 #include <sched.h>
 #include <string.h>
@@ -311,12 +314,13 @@ static KBI_NOINLINE int begin(void)
 	return e;
 }
 
-static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
+static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11,
+		  const void *caller)
 {
 	struct birth b = { .id = id, .c11 = c11 };
 	int e;
 
-	if (kbi_posix_forked || (attr && kbi_attr_wants_kernel_thread(attr)))
+	if (kbi_posix_forked || (attr && kbi_attr_wants_kernel_thread(attr)) || kbi_caller_wants_kernel(caller))
 		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();
@@ -329,7 +333,7 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr, void *(*fn)(void *),
 				 void *restrict arg)
 {
-	return create(id, attr, fn, arg, false);
+	return create(id, attr, fn, arg, false, __builtin_return_address(0));
 }
 
 /* ---- joining ---------------------------------------------------------------------------------------- */
@@ -419,7 +423,7 @@ KBI_POSIX_API int pthread_detach(pthread_t id)
 
 KBI_POSIX_API int thrd_create(thrd_t *id, thrd_start_t fn, void *arg)
 {
-	switch (create(id, NULL, (void *(*)(void *))(uintptr_t)fn, arg, true)) {
+	switch (create(id, NULL, (void *(*)(void *))(uintptr_t)fn, arg, true, __builtin_return_address(0))) {
 	case 0:
 		return thrd_success;
 	case EAGAIN:

@@ -1,0 +1,17 @@
+/* os/module.h - what a loaded program or library does by itself, past libc.
+ * Callers: posix. Walks the loader's list, reads code: for the first call out of a module, not for each. */
+#ifndef KBI_MODULE_H
+#define KBI_MODULE_H
+
+#include "base/base.h"
+
+struct kbi_module {
+	uintptr_t low, high;   /* where its segments lie */
+	char name[64];	       /* the file's, without its folder; the end of a long one */
+	bool waits_in_kernel;  /* it makes futex system calls by instructions of its own */
+};
+
+/* The module that the address is in; false: none (code made at run time). */
+bool kbi_module_look(uintptr_t at, struct kbi_module *m);
+
+#endif

@@ -1,0 +1,67 @@
+/* posix/caller.c - what is known of the modules that make threads: a list that only grows. Contract in caller.h. */
+#include "posix/caller.h"
+
+#include <stdlib.h>
+
+#include "os/module.h"
+#include "os/sys.h"
+
+/* Sanitizers make the program's threads in its place; their own locks are short. */
+void __sanitizer_print_stack_trace(void) __attribute__((weak));
+
+aptr kbi_caller_last;
+static aptr all; /* struct kbi_caller */
+
+static struct kbi_caller *known(uintptr_t at)
+{
+	/* acquire: partner is the compare-and-swap in remember */
+	struct kbi_caller *c = a_load_acq(&all);
+
+	while (c && at - c->low >= c->size)
+		c = c->next;
+	return c;
+}
+
+/* Two threads may both put the same module in; that does no harm. */
+static void remember(struct kbi_caller *c)
+{
+	void *first = a_load_rlx(&all);
+
+	do
+		c->next = first;
+	while (!a_cas_rel(&all, &first, c)); /* release: partner is the acquire in known */
+}
+
+static bool say(const struct kbi_module *m)
+{
+	kbi_sys_message("%s waits by futex system calls of its own: the threads that it makes are kernel threads", m->name);
+	return true;
+}
+
+static struct kbi_caller *look(uintptr_t at)
+{
+	struct kbi_caller *c = calloc(1, sizeof(*c));
+	struct kbi_module m;
+
+	if (!c || !kbi_module_look(at, &m)) {
+		free(c);
+		return NULL;
+	}
+	c->low = m.low;
+	c->size = m.high - m.low;
+	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && say(&m);
+	remember(c);
+	return c;
+}
+
+bool kbi_caller_judge(const void *at)
+{
+	struct kbi_caller *c = known((uintptr_t)at);
+
+	if (!c)
+		c = look((uintptr_t)at);
+	if (!c)
+		return false;
+	a_store_rel(&kbi_caller_last, c); /* release: partner is the acquire in kbi_caller_wants_kernel */
+	return c->kernel;
+}
