@@ -7,7 +7,7 @@
 
 #include "core/boot.h"
 #include "core/source.h"
-#include "core/thread.h"
+#include "core/yield.h"
 #include "io/engine.h"
 #include "io/patience.h"
 #include "io/ready.h"
@@ -61,7 +61,7 @@ static void enter_patiently(struct source *s, struct kbi_task *self)
 		if (enter(s))
 			return;
 		kbi_np_leave(self);
-		kbi_thread_yield();
+		kbi_yield_now();
 	}
 }
 
