@@ -54,8 +54,8 @@ static void *take_class(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
 
-	if (kbi_likely(b->top != b->low))
-		return *b->top--;
+	if (kbi_likely(b->take != b->take_low))
+		return *b->take--;
 	o = kbi_life_mine();
 	return o ? kbi_owner_take(o, k) : NULL;
 }
@@ -174,7 +174,7 @@ void kbi_heap_give_slow(void *p, const void *caller)
 
 void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p)
 {
-	kbi_owner_overflow(o, bin >> KBI_BIN_SHIFT, p);
+	kbi_owner_give(o, bin >> KBI_BIN_SHIFT, p);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------- */

@@ -40,10 +40,10 @@ static inline void *kbi_heap_take(size_t n, const void *caller)
 	if (kbi_unlikely(rounded > KBI_HEAP_FINE))
 		return kbi_heap_take_slow(n, caller);
 	b = kbi_heap_bin(kbi_owner_self, rounded * (sizeof *b / KBI_HEAP_GRAIN));
-	top = b->top;
-	if (kbi_unlikely(top == b->low))
+	top = b->take;
+	if (kbi_unlikely(top == b->take_low))
 		return kbi_heap_take_slow(n, caller);
-	b->top = top - 1;
+	b->take = top - 1;
 	return *top;
 }
 
@@ -65,13 +65,13 @@ static inline void kbi_heap_give(void *p, const void *caller)
 		return;
 	}
 	b = kbi_heap_bin(o, bin);
-	top = b->top;
-	if (kbi_unlikely(top == b->high)) {
+	top = b->give;
+	if (kbi_unlikely(top == b->give_high)) {
 		kbi_heap_give_full(o, bin, p);
 		return;
 	}
 	top[1] = p;
-	b->top = top + 1;
+	b->give = top + 1;
 }
 
 #endif

@@ -94,17 +94,32 @@ static void **low_of(struct kbi_magazine *m)
 	return m->block - 1;
 }
 
-/* The magazine of a bin or outlet. */
+/* The magazine whose low_of this is. */
 static struct kbi_magazine *around(void **low)
 {
 	return kbi_container(low + 1, struct kbi_magazine, block);
 }
 
-static void load(struct kbi_bin *b, struct kbi_magazine *m, unsigned count, unsigned room)
+static unsigned room(unsigned k)
 {
-	b->low = low_of(m);
-	b->top = b->low + count;
-	b->high = b->low + room;
+	return kbi_slab_class[k].room;
+}
+
+static void load_take(struct kbi_bin *b, struct kbi_magazine *m, unsigned count)
+{
+	b->take_low = low_of(m);
+	b->take = b->take_low + count;
+}
+
+static void load_give(struct kbi_bin *b, unsigned k, struct kbi_magazine *m, unsigned count)
+{
+	b->give = low_of(m) + count;
+	b->give_high = low_of(m) + room(k);
+}
+
+static void **give_low(const struct kbi_bin *b, unsigned k)
+{
+	return b->give_high - room(k);
 }
 
 /* ---- between magazines and slabs --------------------------------------------------------------------------- */
@@ -176,10 +191,28 @@ static unsigned fill(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
 
 	if (!s)
 		return 0;
-	n = kbi_slab_take(s, m->block, kbi_slab_class[k].room);
+	n = kbi_slab_take(s, m->block, room(k));
 	if (!kbi_slab_has_free(s))
 		unlist_slab(o, s);
 	return n;
+}
+
+static void push_more(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
+{
+	m->next = o->more[k];
+	o->more[k] = m;
+	o->n_more[k]++;
+}
+
+static struct kbi_magazine *pop_more(struct kbi_owner *o, unsigned k)
+{
+	struct kbi_magazine *m = o->more[k];
+
+	if (m) {
+		o->more[k] = m->next;
+		o->n_more[k]--;
+	}
+	return m;
 }
 
 /* ---- the inbox ------------------------------------------------------------------------------------------- */
@@ -187,13 +220,11 @@ static unsigned fill(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
 /* m came from another: behind its bin, or, if enough is there, to the slabs. */
 static void accept(struct kbi_owner *o, struct kbi_magazine *m, bool keep)
 {
-	unsigned k = (m->tag ^ o->key) >> KBI_BIN_SHIFT;
+	unsigned k = (m->tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT;
 
 	o->count.received += m->count;
 	if (keep && o->n_more[k] < kbi_slab_class[k].more) {
-		m->next = o->bin[k].more;
-		o->bin[k].more = m;
-		o->n_more[k]++;
+		push_more(o, k, m);
 		return;
 	}
 	return_blocks(o, m->block, m->count);
@@ -222,7 +253,23 @@ void kbi_owner_receive(struct kbi_owner *o)
 
 /* ---- allocation ------------------------------------------------------------------------------------------ */
 
-/* A non-empty magazine for an empty bin. */
+/* What has been given back is taken again. False: nothing was. */
+static bool exchange(struct kbi_bin *b, unsigned k)
+{
+	void **low = give_low(b, k), **taken = b->take_low;
+	unsigned count = (unsigned)(b->give - low);
+
+	if (!b->give || !count)
+		return false;
+	load_take(b, around(low), count);
+	if (taken)
+		load_give(b, k, around(taken), 0);
+	else
+		b->give = b->give_high = NULL;
+	return true;
+}
+
+/* From what others have sent, or from a slab. */
 static bool refill(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
@@ -230,21 +277,19 @@ static bool refill(struct kbi_owner *o, unsigned k)
 	unsigned n;
 
 	o->count.refills++;
-	if (!b->more)
+	if (!o->more[k])
 		receive(o, true);
-	m = b->more;
+	m = pop_more(o, k);
 	if (m) {
-		b->more = m->next;
-		o->n_more[k]--;
-		if (b->low)
-			put_magazine(o, around(b->low));
-		load(b, m, m->count, kbi_slab_class[k].room);
+		if (b->take_low)
+			put_magazine(o, around(b->take_low));
+		load_take(b, m, m->count);
 		return true;
 	}
-	m = b->low ? around(b->low) : get_magazine(o);
+	m = b->take_low ? around(b->take_low) : get_magazine(o);
 	n = m ? fill(o, k, m) : 0;
 	if (m)
-		load(b, m, n, kbi_slab_class[k].room);
+		load_take(b, m, n);
 	return n != 0;
 }
 
@@ -253,65 +298,66 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 	struct kbi_bin *b = &o->bin[k];
 	bool ok = true;
 
-	if (b->top == b->low) {
+	if (b->take == b->take_low) {
 		begin(o);
-		ok = refill(o, k);
+		ok = exchange(b, k) || refill(o, k);
 		end(o);
 	}
-	return ok ? *b->top-- : NULL;
+	return ok ? *b->take-- : NULL;
 }
 
 /* ---- own frees ------------------------------------------------------------------------------------------- */
 
-/* The full magazine goes behind the bin; of those that have waited there one returns to the slabs when they are many. */
-static struct kbi_magazine *exchange(struct kbi_owner *o, unsigned k)
+/* The full magazine goes behind the bin. Are there many, one that has waited there returns its blocks to the slabs. */
+static struct kbi_magazine *put_behind(struct kbi_owner *o, unsigned k)
 {
-	struct kbi_bin *b = &o->bin[k];
-	struct kbi_magazine *full = around(b->low), *m;
+	struct kbi_magazine *full = around(give_low(&o->bin[k], k)), *m;
 
 	if (o->n_more[k] < kbi_slab_class[k].more) {
 		m = get_magazine(o);
-		o->n_more[k] += m != NULL;
 	} else {
-		m = b->more;
-		b->more = m->next;
+		m = pop_more(o, k);
 		return_blocks(o, m->block, m->count);
 	}
-	if (!m)
-		return NULL;
-	full->count = (uint32_t)(b->top - b->low);
-	full->next = b->more;
-	b->more = full;
+	if (m) {
+		full->count = room(k);
+		push_more(o, k, full);
+	}
 	return m;
 }
 
-void kbi_owner_overflow(struct kbi_owner *o, unsigned k, void *block)
+static void overflow(struct kbi_owner *o, unsigned k, void *block)
 {
 	struct kbi_bin *b = &o->bin[k];
-	struct kbi_magazine *m;
+	struct kbi_magazine *m = b->give ? put_behind(o, k) : get_magazine(o);
 
-	begin(o);
-	m = b->low ? exchange(o, k) : get_magazine(o);
 	if (m) {
-		load(b, m, 1, kbi_slab_class[k].room);
+		load_give(b, k, m, 1);
 		m->block[0] = block;
 	} else {
 		return_block(o, block);
 	}
-	end(o);
 }
 
 void kbi_owner_give(struct kbi_owner *o, unsigned k, void *block)
 {
 	struct kbi_bin *b = &o->bin[k];
 
-	if (b->top == b->high)
-		kbi_owner_overflow(o, k, block);
-	else
-		*++b->top = block;
+	if (b->give != b->give_high) {
+		*++b->give = block;
+		return;
+	}
+	begin(o);
+	overflow(o, k, block);
+	end(o);
 }
 
 /* ---- others' blocks ---------------------------------------------------------------------------------------- */
+
+static unsigned class_of(uint32_t tag)
+{
+	return (tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT;
+}
 
 static void post(struct kbi_owner *o, struct kbi_magazine *m)
 {
@@ -335,7 +381,7 @@ static void close_outlet(struct kbi_owner *o, struct kbi_outlet *e)
 
 	if (!e->tag)
 		return;
-	m = around(e->high - kbi_slab_class[(e->tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT].room);
+	m = around(e->high - room(class_of(e->tag)));
 	m->tag = e->tag;
 	m->count = (uint32_t)(e->top - low_of(m));
 	e->tag = 0;
@@ -359,7 +405,7 @@ static bool open_outlet(struct kbi_owner *o, struct kbi_outlet *e, uint32_t tag)
 		return false;
 	e->tag = tag;
 	e->top = low_of(m);
-	e->high = e->top + kbi_slab_class[(tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT].room;
+	e->high = e->top + room(class_of(tag));
 	return true;
 }
 
@@ -380,23 +426,24 @@ void kbi_owner_send(struct kbi_owner *o, uint32_t tag, void *block)
 
 /* ---- all of it --------------------------------------------------------------------------------------------- */
 
+static void flush_magazine(struct kbi_owner *o, struct kbi_magazine *m, unsigned count)
+{
+	return_blocks(o, m->block, count);
+	put_magazine(o, m);
+}
+
 static void flush_bin(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
 	struct kbi_magazine *m;
 
-	while ((m = b->more)) {
-		b->more = m->next;
-		return_blocks(o, m->block, m->count);
-		put_magazine(o, m);
-	}
-	o->n_more[k] = 0;
-	if (!b->low)
-		return;
-	m = around(b->low);
-	return_blocks(o, m->block, (unsigned)(b->top - b->low));
-	b->top = b->low = b->high = NULL;
-	put_magazine(o, m);
+	while ((m = pop_more(o, k)))
+		flush_magazine(o, m, m->count);
+	if (b->take)
+		flush_magazine(o, around(b->take_low), (unsigned)(b->take - b->take_low));
+	if (b->give)
+		flush_magazine(o, around(give_low(b, k)), (unsigned)(b->give - give_low(b, k)));
+	*b = (struct kbi_bin){ 0 };
 }
 
 /* The last slab of a class that is kept for what may come. */

@@ -2,7 +2,7 @@
  * plain loads and stores; blocks that others free come back to it in magazines.
  *
  * magazine  an array of pointers to blocks of one class and owner, filled upwards. No free block is touched.
- * bin       of a class: the magazine that allocation pops from and an own free pushes on; further full ones behind it
+ * bin       of a class: a magazine that allocation pops from, another that own frees push on, and full ones behind
  * outlet    a magazine being filled with another owner's blocks. Full, or displaced, it is posted to
  * inbox     of that owner: a stack of magazines; anybody pushes with one CAS, the owner takes all with one exchange
  *
@@ -27,12 +27,13 @@ struct kbi_magazine {
 };
 _Static_assert(sizeof(struct kbi_magazine) == 512 || sizeof(void *) < 8, "found from a pointer into it");
 
-/* low == top: empty; top == high: full. All three NULL: no magazine yet. */
+/* Two magazines, so that an allocation need not wait for what the free just before it stores: processors then have the
+ * two under way at once. take == take_low: empty; give == give_high: full. NULL: no magazine. */
 struct kbi_bin {
-	void **top;  /* the last block */
-	void **low;  /* in front of the first */
-	void **high; /* the last place */
-	struct kbi_magazine *more; /* full ones */
+	void **take;      /* the last block */
+	void **take_low;  /* in front of the first */
+	void **give;      /* the last block */
+	void **give_high; /* the last place */
 };
 enum { KBI_BIN_SHIFT = sizeof(void *) == 8 ? 5 : 4, KBI_OUTLETS = 64 };
 _Static_assert(sizeof(struct kbi_bin) == 1 << KBI_BIN_SHIFT, "tags and sizes are shifted into offsets");
@@ -56,6 +57,7 @@ struct kbi_owner {
 	uint32_t key;             /* number << KBI_TAG_SHIFT; ~0 where nothing is pushed on bins */
 	struct kbi_owner *behind; /* itself; in hardened mode the one with the blocks, in front of which this one is empty */
 	struct kbi_slab *slabs[KBI_HEAP_CLASSES]; /* with free blocks */
+	struct kbi_magazine *more[KBI_HEAP_CLASSES]; /* full ones */
 	uint8_t n_more[KBI_HEAP_CLASSES];
 	struct kbi_magazine *spare; /* empty ones */
 	uint32_t n_spare;
@@ -78,9 +80,8 @@ extern KBI_HIDDEN struct kbi_owner kbi_owner_none;
 
 /* A block of class k from o; NULL: no memory. */
 void *kbi_owner_take(struct kbi_owner *o, unsigned k);
-/* An own block: kbi_owner_overflow if its bin has no place for it. */
+/* A block of o's own. */
 void kbi_owner_give(struct kbi_owner *o, unsigned k, void *block);
-void kbi_owner_overflow(struct kbi_owner *o, unsigned k, void *block);
 /* A block of another owner's, in a unit of that tag. */
 void kbi_owner_send(struct kbi_owner *o, uint32_t tag, void *block);
 /* All that o keeps goes where it belongs: to its slabs, and to other owners. */
