@@ -33,13 +33,13 @@ static inline struct kbi_bin *kbi_heap_bin(struct kbi_owner *o, size_t offset)
 
 static inline void *kbi_heap_take(size_t n, const void *caller)
 {
-	size_t rounded = (n + KBI_HEAP_GRAIN - 1) & ~(size_t)(KBI_HEAP_GRAIN - 1); /* 0 for 0, and if it overflows */
+	size_t grains = (n + KBI_HEAP_GRAIN - 1) / KBI_HEAP_GRAIN; /* 0 for 0, and if it overflows */
 	struct kbi_bin *b;
 	void **top;
 
-	if (kbi_unlikely(rounded > KBI_HEAP_FINE))
+	if (kbi_unlikely(grains >= kbi_countof(kbi_owner_bin_for)))
 		return kbi_heap_take_slow(n, caller);
-	b = kbi_heap_bin(kbi_owner_self, rounded * (sizeof *b / KBI_HEAP_GRAIN));
+	b = kbi_heap_bin(kbi_owner_self, kbi_owner_bin_for[grains]);
 	top = b->take;
 	if (kbi_unlikely(top == b->take_low))
 		return kbi_heap_take_slow(n, caller);

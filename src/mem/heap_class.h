@@ -1,4 +1,4 @@
-/* mem/heap_class.h - size classes: which blocks there are. Steps of 16 bytes to 512, then eight steps in each doubling,
+/* mem/heap_class.h - size classes: which blocks there are. Steps of 16 bytes to 256, then eight steps in each doubling,
  * to 32 KiB: what is handed out is at most 12 % more than was asked for, or 15 bytes. What is larger is a span of its own.
  *
  * Class k's blocks lie side by side in slabs of 1 to 8 units of 64 KiB. A power of two is a class, and its blocks lie at
@@ -11,10 +11,12 @@
 
 enum {
 	KBI_HEAP_GRAIN = 16,
-	KBI_HEAP_FINE = 512,       /* to here in steps of the grain */
+	KBI_HEAP_FINE = 256,       /* to here in steps of the grain */
+	KBI_HEAP_FINE_LOG = 8,
+	KBI_HEAP_LOOKED_UP = 2048, /* to here a table tells the class */
 	KBI_HEAP_SMALL = 32768,    /* the largest class */
 	KBI_HEAP_FINE_CLASSES = KBI_HEAP_FINE / KBI_HEAP_GRAIN,
-	KBI_HEAP_CLASSES = 1 + KBI_HEAP_FINE_CLASSES + 6 * 8, /* 0 is no class: its bin is always empty */
+	KBI_HEAP_CLASSES = 1 + KBI_HEAP_FINE_CLASSES + 7 * 8, /* 0 is no class: its bin is always empty */
 	KBI_UNIT_SHIFT = 16,
 	KBI_UNIT = 1 << KBI_UNIT_SHIFT,
 	KBI_RECIPROCAL_SHIFT = 40,
@@ -36,7 +38,7 @@ static inline unsigned kbi_class_coarse(size_t n)
 {
 	unsigned e = 63 - (unsigned)__builtin_clzll((unsigned long long)(n - 1));
 
-	return KBI_HEAP_FINE_CLASSES + 1 + (e - 9) * 8 + (unsigned)((n - 1) >> (e - 3)) - 8;
+	return KBI_HEAP_FINE_CLASSES + 1 + (e - KBI_HEAP_FINE_LOG) * 8 + (unsigned)((n - 1) >> (e - 3)) - 8;
 }
 
 /* The class for n bytes, n <= KBI_HEAP_SMALL; 0 for 0. */
@@ -49,7 +51,7 @@ static inline uint32_t kbi_class_bytes(unsigned k)
 {
 	unsigned above = k - KBI_HEAP_FINE_CLASSES - 1;
 
-	return k <= KBI_HEAP_FINE_CLASSES ? k * KBI_HEAP_GRAIN : (9 + above % 8) << (above / 8 + 6);
+	return k <= KBI_HEAP_FINE_CLASSES ? k * KBI_HEAP_GRAIN : (9 + above % 8) << (above / 8 + KBI_HEAP_FINE_LOG - 3);
 }
 
 static inline struct kbi_class kbi_class_make(unsigned k)

@@ -8,6 +8,14 @@ enum { SPARE = 16, BUNDLE = 8 };
 
 __thread struct kbi_owner *kbi_owner_self = &kbi_owner_none;
 struct kbi_owner kbi_owner_none = { .key = ~0u };
+uint16_t kbi_owner_bin_for[KBI_HEAP_LOOKED_UP / KBI_HEAP_GRAIN + 1];
+
+void kbi_owner_setup(void)
+{
+	kbi_slab_setup();
+	for (unsigned i = 1; i < kbi_countof(kbi_owner_bin_for); i++)
+		kbi_owner_bin_for[i] = (uint16_t)(kbi_class_of(i * KBI_HEAP_GRAIN) << KBI_BIN_SHIFT);
+}
 
 /* Around what a child of fork must not go on with. The fence is for the compiler: the child sees the stores in order. */
 static void begin(struct kbi_owner *o)

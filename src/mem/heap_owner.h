@@ -78,6 +78,10 @@ extern __thread struct kbi_owner *kbi_owner_self __attribute__((tls_model("initi
 /* Everybody's before the first allocation: its bins are empty and no block is its. */
 extern KBI_HIDDEN struct kbi_owner kbi_owner_none;
 
+/* Offset of the bin for sizes up to so many grains; all 0, that of the bin that is always empty, before the first block. */
+extern KBI_HIDDEN uint16_t kbi_owner_bin_for[KBI_HEAP_LOOKED_UP / KBI_HEAP_GRAIN + 1];
+void kbi_owner_setup(void);
+
 /* A block of class k from o; NULL: no memory. */
 void *kbi_owner_take(struct kbi_owner *o, unsigned k);
 /* A block of o's own. */

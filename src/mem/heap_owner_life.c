@@ -58,7 +58,7 @@ static struct kbi_owner *make(void)
 
 	if (!life.owner) {
 		life.owner = kbi_sys_map(OWNERS * sizeof *life.owner);
-		kbi_slab_setup();
+		kbi_owner_setup();
 		number = 1;
 	}
 	if (!life.owner || number >= OWNERS || !kbi_space_setup())
