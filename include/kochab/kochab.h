@@ -41,7 +41,7 @@ KB_API unsigned kb_vp_count(void);
 KB_API int kb_vp_self(void);
 
 #define KB_FOREVER UINT64_MAX
-/* Nanoseconds of CLOCK_MONOTONIC. */
+/* Nanoseconds of CLOCK_MONOTONIC, which is not set and stands still while the machine is suspended: so do deadlines. */
 KB_API uint64_t kb_now(void);
 
 /* ---- threads ------------------------------------------------------------------------------- */
