@@ -28,6 +28,8 @@ enum {
 	NET_FIRST = 1000000,    /* ns: first look of a sleeping monitor */
 	NET_LAST = 10000000,    /* ns: and its longest period */
 	DEADLOCK_AFTER = 1000000000,
+	SOURCE_OFTEN = 200000,  /* ns: between two questions for events, so that a sleeper leaves them to busy VPs */
+	SOURCE_NAP = 1000000,   /* ns: then it looks whether they still ask */
 	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
 	FINE = 400,             /* ns: tasks that are shorter stay where they are */
 	FINE_SKIP_MAX = 1024,
@@ -282,11 +284,22 @@ static bool doze(struct kbi_vp *vp, uint64_t left, bool in_source)
 	return over;
 }
 
-/* Somebody waits for events and nobody sleeps where they come: this VP does. */
-static bool become_source_sleeper(void)
+/* A busy VP asks for events so often that nobody need sleep where they come. */
+static bool source_is_served(uint64_t now)
 {
-	return !a_zero32_rlx(&kbi_source.waiting) && !a_load_rlx(&kbi_source.sleeper) &&
-	       !a_xchg_acq(&kbi_source.sleeper, 1);
+	return a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n && now - a_load_rlx(&kbi_source.looked) < SOURCE_OFTEN;
+}
+
+/* Somebody waits for events and nobody sleeps where they come: this VP does. *nap: or looks up after that time. */
+static bool become_source_sleeper(uint64_t now, uint64_t *nap)
+{
+	*nap = UINT64_MAX;
+	if (a_zero32_rlx(&kbi_source.waiting) || a_load_rlx(&kbi_source.sleeper))
+		return false;
+	if (!source_is_served(now))
+		return !a_xchg_acq(&kbi_source.sleeper, 1);
+	*nap = SOURCE_NAP;
+	return false;
 }
 
 /* It woke up there. release: partner is the acquire of the next one; they use one buffer. */
@@ -316,12 +329,12 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 {
 	struct kbi_task *t;
 	bool monitoring, over, in_source;
-	uint64_t left;
+	uint64_t left, now = kbi_sys_now(), most;
 
 	if (kbi_agent_sleeps)
 		kbi_agent_sleeps(vp);
 	set_idle(vp, KBI_IDLE_SLEEPING);
-	in_source = become_source_sleeper();
+	in_source = become_source_sleeper(now, &most);
 	a_store_rel(&vp->doze, in_source ? KBI_DOZE_SOURCE : KBI_DOZE_YES);
 	a_fence_sc(); /* partner: the fence of every maker of work, before it reads doze or idle */
 	t = look(vp, true);
@@ -333,7 +346,9 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	}
 	poller_leave(vp);
 	a_store_rlx(&vp->next_deadline, next_event(vp));
-	left = nap(vp, idle, kbi_sys_now(), &monitoring);
+	left = nap(vp, idle, now, &monitoring);
+	if (left > most)
+		left = most;
 	if (monitoring)
 		a_add_rlx(&kbi_crowd.monitors, 1);
 	over = doze(vp, left, in_source);

@@ -1,7 +1,8 @@
 /* core/source.h - what agents look at beyond the domains: events that the kernel has for threads that wait for
  * descriptors. Room io registers itself here through pointers before its first thread waits.
  * Who looks: an idle VP while it polls, a busy one at each service; and one of the sleepers sleeps in it, not in its
- * futex. As a sleeper sees each event at once, nobody else looks meanwhile.
+ * futex. As a sleeper sees each event at once, nobody else looks meanwhile. But each event costs a kernel's wake-up then:
+ * as long as a busy VP asks often enough, the others stay in their futexes and look up now and then whether it still does.
  * Nobody hangs: who makes `waiting` more than 0 is awake, and each VP that goes to sleep after it becomes the sleeper
  * unless there is one; who stops being the sleeper is awake. Callers: agent, run, vp. */
 #ifndef KBI_SOURCE_H
@@ -15,6 +16,7 @@ struct kbi_source {
 	a32 waiting; /* threads that wait for events; 0: nobody looks */
 	a32 polled;  /* of them for some that nothing tells the sleeper, who looks up now and then */
 	a32 sleeper; /* 1: a VP sleeps here, or is on its way */
+	a64 looked;  /* ns, when a busy VP last asked */
 	/* constant once somebody waits. Inside np brackets, on VP me */
 	void (*poll)(struct kbi_vp *me);    /* wakes whom it has events for */
 	/* The sleeper, whose domain is offered: until there is an event, a kick, or ns are over (UINT64_MAX: never). True:

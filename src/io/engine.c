@@ -256,6 +256,7 @@ static long ask(struct epoll_event *e, int max, uint64_t ns)
 static void poll_now(struct kbi_vp *me)
 {
 	struct epoll_event e[BATCH];
+	uint64_t at;
 	long n = 0;
 
 	/* one is enough, and two would get in each other's way */
@@ -266,7 +267,10 @@ static void poll_now(struct kbi_vp *me)
 		n = ask(e, BATCH, 0);
 	a_store_rlx(&engine.polling, 0);
 	deliver(me, e, n, false);
-	if (kbi_unlikely(kbi_sys_now() >= a_load_rlx(&engine.audit_at)))
+	at = kbi_sys_now();
+	if (a_load_rlx(&me->s->idle) == KBI_IDLE_BUSY)
+		a_store_rlx(&kbi_source.looked, at);
+	if (kbi_unlikely(at >= a_load_rlx(&engine.audit_at)))
 		audit(me);
 }
 
