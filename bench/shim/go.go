@@ -2,11 +2,15 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -145,6 +149,47 @@ func spawn() {
 	})/float64(threads))
 }
 
+// A descriptor as Go programs use it: through the runtime's poller.
+func end(fd int) net.Conn {
+	f := os.NewFile(uintptr(fd), "pair")
+	c, e := net.FileConn(f)
+	check(e == nil, "connection")
+	f.Close()
+	return c
+}
+
+func talk(c net.Conn, rounds uint64, first bool) {
+	var b [8]byte
+	for i := uint64(0); i < rounds; i++ {
+		if first {
+			binary.LittleEndian.PutUint64(b[:], i)
+			c.Write(b[:])
+		}
+		_, e := io.ReadFull(c, b[:])
+		got := binary.LittleEndian.Uint64(b[:])
+		if first {
+			check(e == nil && got == i+1, "message")
+		} else {
+			check(e == nil && got == i, "message")
+			binary.LittleEndian.PutUint64(b[:], i+1)
+			c.Write(b[:])
+		}
+	}
+}
+
+func socket() {
+	conns := make([]net.Conn, (threads+1)/2*2)
+	for i := 0; i < len(conns); i += 2 {
+		fd, e := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		check(e == nil, "socketpair")
+		conns[i], conns[i+1] = end(fd[0]), end(fd[1])
+	}
+	threads = len(conns)
+	report("one-way", scale(func(n uint64) {
+		crew(func(i int) { talk(conns[i], n, i%2 == 0) })
+	})/float64(threads))
+}
+
 func main() {
 	if len(os.Args) != 5 {
 		os.Exit(2)
@@ -154,7 +199,7 @@ func main() {
 	seconds, _ = strconv.ParseFloat(os.Args[4], 64)
 	runtime.GOMAXPROCS(vps)
 	questions := map[string]func(){"rendezvous": rendezvous, "yield": yield, "spawn": spawn,
-		"forkjoin": forkjoin, "mutex": mutex}
+		"forkjoin": forkjoin, "mutex": mutex, "socket": socket}
 	ask := questions[os.Args[1]]
 	if ask == nil {
 		os.Exit(77)

@@ -11,6 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Tells os/module whose the system calls are in whatever module this is linked into. */
+__attribute__((section(".note.kochab"), used, aligned(4))) static const struct {
+	uint32_t name_size, size, type;
+	char name[8];
+} note = { 8, 0, 1, "Kochab" };
+
 #if !defined(__x86_64__) && !defined(__aarch64__) && !defined(__riscv)
 long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
 {
