@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 
+#include "core/handoff.h"
 #include "core/yield.h"
 #include "io/ready.h"
 #include "os/sys.h"
@@ -24,11 +25,12 @@ enum { SECOND = 1000000000 };
 
 void kbi_call_leave_vp(bool surely)
 {
-	(void)surely;
+	kbi_handoff_begin(surely ? KBI_HANDOFF_SURELY : KBI_HANDOFF_PERHAPS);
 }
 
 void kbi_call_rejoin(void)
 {
+	kbi_handoff_end();
 	kbi_signal_resumed();
 }
 

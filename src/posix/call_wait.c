@@ -94,6 +94,17 @@ static long settle(struct kbi_call *c, struct marks *m)
 	return 0;
 }
 
+/* A handler that has run since the last look counts, though nothing is pending any more. */
+static int stop_signal(struct kbi_task *self)
+{
+	return kbi_posix_me.handled != kbi_posix_me.seen ? EINTR : kbi_posix_stop_signal(self);
+}
+
+static int stop(struct kbi_task *self)
+{
+	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : stop_signal(self);
+}
+
 /* Runs handlers, acts on a cancellation. 0, or the result. */
 static long interrupted(struct kbi_call *c, struct marks *m)
 {
@@ -102,6 +113,7 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 	kbi_signal_resumed();
 	if (c->cancels && !c->done)
 		kbi_cancel_test();
+	kbi_posix_me.seen = m->handled;
 	if (kbi_likely(kbi_posix_me.handled == m->handled))
 		return 0;
 	if (c->done) /* with SA_RESTART, too */
@@ -111,7 +123,7 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 		return r;
 	if (c->never_restarts || kbi_posix_me.ending != m->ending)
 		return -EINTR;
-	m->handled = kbi_posix_me.handled;
+	kbi_posix_me.seen = m->handled = kbi_posix_me.handled;
 	return 0;
 }
 
@@ -121,7 +133,7 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 static long sleep_until_ready(struct kbi_call *c, unsigned turn)
 {
 	enum { PAUSE_NS = 1000000 };
-	struct kbi_until until = { c->deadline, c->cancels && !c->done ? kbi_posix_stop : kbi_posix_stop_signal };
+	struct kbi_until until = { c->deadline, c->cancels && !c->done ? stop : stop_signal };
 	uint64_t soon;
 	int e;
 

@@ -94,7 +94,8 @@ struct kbi_posix_thread {
 	uint8_t exiting;      /* it has called pthread_exit */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint32_t handled;     /* handlers of the program that have run on it; */
-	uint32_t ending;      /* those without SA_RESTART; how many have not returned: */
+	uint32_t ending;      /* those without SA_RESTART; */
+	uint32_t seen;        /* handled, when a blocking call last looked; how many have not returned: */
 	uint32_t in_handler;
 	uint64_t mask_outside; /* its mask before the first of those */
 	stack_t alternate;     /* its alternate signal stack; no ss_sp: none */

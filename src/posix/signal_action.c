@@ -61,6 +61,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	a_store_rlx(kbi_signal_mask(self), before | a_load_rlx(&a->mask) | own);
 	handler(sig, info, context);
 	kbi_posix_me.in_handler--;
+	/* it may have looked for handlers already, and be about to sleep */
+	a_store_rlx(&self->permit, 1);
 	before = mask_after(context, kernel_before, before);
 	a_store_rlx(kbi_signal_mask(self), before);
 	if (!self->vp)
