@@ -21,7 +21,7 @@ enum { SECOND = 1000000000 };
 
 #define REAL(name) KBI_CALL_REAL(name)
 
-/* ---- leaving and coming back --------------------------------------------------------------------------- */
+/* ---- leaving and coming back ------------------------------------------------------------------------- */
 
 void kbi_call_leave_vp(bool surely)
 {
@@ -64,7 +64,7 @@ static bool for_nothing(long r, uint32_t before)
 	return kbi_unlikely(r < 0 && errno == EINTR) && kbi_posix_me.handled == before;
 }
 
-/* ---- tries ------------------------------------------------------------------------------------------------ */
+/* ---- tries ------------------------------------------------------------------------------------------- */
 
 static inline bool would_block(long r)
 {
@@ -109,7 +109,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	return !would_block(*r);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------ */
+/* ---- processes --------------------------------------------------------------------------------------- */
 
 struct child {
 	struct kbi_call c;
@@ -169,7 +169,7 @@ static bool tries_waitid(idtype_t type, id_t id, siginfo_t *info, int options, i
 	return *r < 0 || i->si_pid || (options & WNOHANG);
 }
 
-/* ---- the functions ---------------------------------------------------------------------------------------------- */
+/* ---- the functions ----------------------------------------------------------------------------------- */
 
 /* libc's headers redirect and inline some of these names; the definitions have names of their own. */
 #define APART(result, name, parameters, arguments, quick, cancels, why) \
@@ -256,7 +256,7 @@ KBI_POSIX_API void sync(void)
 	REAL(sync)();
 }
 
-/* ---- fcntl --------------------------------------------------------------------------------------------------------- */
+/* ---- fcntl ------------------------------------------------------------------------------------------- */
 
 static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 {
@@ -292,7 +292,7 @@ KBI_POSIX_API int kbi_call_apart_fcntl64(int fd, int what, long arg)
 
 KBI_CALL_ALIAS(__fcntl, fcntl, kbi_call_apart_fcntl);
 
-/* ---- numbers that are given up -------------------------------------------------------------------------------------- */
+/* ---- numbers that are given up ----------------------------------------------------------------------- */
 
 KBI_POSIX_API int close(int fd)
 {

@@ -69,7 +69,7 @@ static long add_part(struct kbi_call *c, long r, size_t n)
 	return c->done >= n ? (long)c->done : -EAGAIN;
 }
 
-/* ---- read and write ------------------------------------------------------------------------------------- */
+/* ---- read and write ---------------------------------------------------------------------------------- */
 
 /* What is neither a file nor has a way to be tried: who sees that it is ready takes it before another does. */
 static long look_and_call(long number, short events, int fd, const struct iovec *v, int n)
@@ -244,7 +244,7 @@ long kbi_call_writev(int fd, const struct iovec *v, int n, bool cancels)
 	return write_by(fd, v, n, total(v, (size_t)n), cancels);
 }
 
-/* ---- receive ------------------------------------------------------------------------------------------------ */
+/* ---- receive ----------------------------------------------------------------------------------------- */
 
 static long receive_now(const struct transfer *t)
 {
@@ -372,7 +372,7 @@ long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct 
 	return kbi_call_again(r) ? receive_later(&t, (long)t.c.done, cancels) : r;
 }
 
-/* ---- send ------------------------------------------------------------------------------------------------------ */
+/* ---- send -------------------------------------------------------------------------------------------- */
 
 static long try_send(struct kbi_call *c)
 {
@@ -479,7 +479,7 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 	return flags & MSG_DONTWAIT ? r : send_each(fd, m, n, flags, r, cancels);
 }
 
-/* ---- accept ------------------------------------------------------------------------------------------------------ */
+/* ---- accept ------------------------------------------------------------------------------------------ */
 
 static long try_accept(struct kbi_call *c)
 {
@@ -512,8 +512,8 @@ static long may_accept(struct kbi_call *c)
 
 long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels)
 {
-	struct transfer t = { KBI_CALL(.attempt = try_accept, .settle = may_accept, .fd = fd, .events = POLLIN, .cancels = cancels,
-				       .time_limit = SO_RCVTIMEO), NULL, 0, flags, from, len };
+	struct transfer t = { KBI_CALL(.attempt = try_accept, .settle = may_accept, .fd = fd, .events = POLLIN,
+				       .cancels = cancels, .time_limit = SO_RCVTIMEO), NULL, 0, flags, from, len };
 	long r;
 
 	if (cancels)
@@ -522,7 +522,7 @@ long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels
 	return kbi_call_again(r) ? kbi_call_wait(&t.c) : r;
 }
 
-/* ---- POSIX message queues ------------------------------------------------------------------------------------------ */
+/* ---- POSIX message queues ---------------------------------------------------------------------------- */
 
 /* The kernel's limit is a point of time: one that is long past makes it a look. */
 static const struct timespec past = { 0, 0 };
@@ -573,13 +573,13 @@ long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority, const s
 
 long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority, const struct timespec *limit, bool cancels)
 {
-	struct transfer t = { KBI_CALL(.attempt = try_mq_send, .fd = q, .events = POLLOUT, .cancels = cancels), (void *)p, n,
-			      (int)priority, NULL, NULL };
+	struct transfer t = { KBI_CALL(.attempt = try_mq_send, .fd = q, .events = POLLOUT, .cancels = cancels),
+			      (void *)p, n, (int)priority, NULL, NULL };
 
 	return mq_by(&t, limit);
 }
 
-/* ---- the functions --------------------------------------------------------------------------------------------- */
+/* ---- the functions ----------------------------------------------------------------------------------- */
 
 /* libc's headers redirect and inline some of these names; the definitions have names of their own. */
 #define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \

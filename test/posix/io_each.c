@@ -256,7 +256,8 @@ static int by_select(struct end *e)
 	FD_ZERO(&in);
 	FD_ZERO(&out);
 	FD_SET(e->in, &in);
-	CHECK_EQ((e - ends) % 2 ? select(e->in + 1, &in, &out, NULL, NULL) : pselect(e->in + 1, &in, NULL, NULL, NULL, NULL), 1);
+	CHECK_EQ((e - ends) % 2 ? select(e->in + 1, &in, &out, NULL, NULL) :
+				  pselect(e->in + 1, &in, NULL, NULL, NULL, NULL), 1);
 	CHECK(FD_ISSET(e->in, &in));
 	return by_read(e);
 }
