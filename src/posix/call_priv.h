@@ -1,7 +1,8 @@
 /* posix/call_priv.h - what the units call, call_wait, call_transfer, call_poll, call_apart and call_number share:
  * calls that may block in the kernel, made so that they block one lightweight thread and not its virtual processor.
  *
- *  1. Tried without blocking, by a system call of our own. In the common case that is all.
+ *  1. Tried without blocking, by a system call of our own. In the common case that is all. Who took all there was
+ *     the last time begins with 2: most often that saves a system call that finds nothing.
  *  2. Nothing there: other ready threads run once; tried again.
  *  3. The thread sleeps until its descriptor is ready (io/ready); tried again.
  *  4. What has no such form is libc's call, with the virtual processor left to others meanwhile.
@@ -82,6 +83,7 @@ enum kbi_call_kind {
 	KBI_CALL_NO_NOWAIT_READ = 16, /* STREAM, but not to read from */
 	KBI_CALL_NO_NOWAIT_WRITE = 32,
 	KBI_CALL_NONBLOCK = 64, /* had O_NONBLOCK at the last look */
+	KBI_CALL_EMPTY = 128,   /* the last one who received took all there was, or had to wait */
 };
 enum { KBI_CALL_DESCRIPTORS = 1 << 20 };
 extern a8 kbi_call_kinds[KBI_CALL_DESCRIPTORS];
@@ -105,6 +107,28 @@ static inline void kbi_call_note(int fd, unsigned flags)
 static inline bool kbi_call_is_file(int fd)
 {
 	return (kbi_call_flags(fd) & KBI_CALL_KINDS) == KBI_CALL_FILE;
+}
+
+static inline unsigned kbi_call_known(int fd)
+{
+	return (unsigned)fd < KBI_CALL_DESCRIPTORS ? a_load_rlx(&kbi_call_kinds[fd]) : KBI_CALL_UNKNOWN;
+}
+
+/* Nothing will have come yet: it does not pay to try before others have run. Now and then it is tried all the same. */
+static inline bool kbi_call_is_empty(int fd)
+{
+	enum { A_TRY = 16 };
+
+	return (kbi_call_known(fd) & (KBI_CALL_EMPTY | KBI_CALL_NONBLOCK)) == KBI_CALL_EMPTY &&
+	       ++kbi_posix_me.reads % A_TRY;
+}
+
+static inline void kbi_call_note_empty(int fd, bool empty)
+{
+	unsigned k = kbi_call_known(fd);
+
+	if (kbi_unlikely(empty != !!(k & KBI_CALL_EMPTY)) && (k & KBI_CALL_KINDS) != KBI_CALL_FILE)
+		kbi_call_note(fd, k ^ KBI_CALL_EMPTY);
 }
 
 /* Does it have O_NONBLOCK now? Remembered as a guess. */

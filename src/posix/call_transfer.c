@@ -183,8 +183,15 @@ static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 	/* of a socket, too: the kernel's read of nothing leaves a datagram where it is */
 	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
 		return kbi_sys(SYS_readv, fd, v, n);
-	r = read_now(fd, v, n);
-	return kbi_call_again(r) ? read_later(fd, v, n, cancels) : r;
+	r = kbi_call_is_empty(fd) ? -EAGAIN : read_now(fd, v, n);
+	if (kbi_call_again(r)) {
+		r = read_later(fd, v, n, cancels);
+		if (r > 0)
+			kbi_call_note_empty(fd, true);
+	} else if (r > 0) {
+		kbi_call_note_empty(fd, n == 1 && (size_t)r < v->iov_len);
+	}
+	return r;
 }
 
 long kbi_call_read(int fd, void *p, size_t n, bool cancels)
@@ -301,11 +308,15 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 	n = at_most(n);
 	if (cancels)
 		kbi_cancel_test();
-	r = kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
+	r = !flags && kbi_call_is_empty(fd) ? -EAGAIN : kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
 	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
 		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd), p, n, flags, from, len };
 
-		return receive_later(&t, r, cancels);
+		r = receive_later(&t, r, cancels);
+		if (r > 0 && !flags)
+			kbi_call_note_empty(fd, true);
+	} else if (r > 0 && !flags) {
+		kbi_call_note_empty(fd, (size_t)r < n);
 	}
 	return r;
 }
