@@ -21,11 +21,11 @@ void *must_alloc(size_t n)
 	return must_realloc(NULL, n);
 }
 
-void buf_init(struct buf *b)
+void buf_init(struct buf *b, char *small, size_t room)
 {
-	b->data = b->small;
+	b->data = b->small = small;
 	b->used = 0;
-	b->room = sizeof b->small;
+	b->room = b->small_room = room;
 }
 
 /* Doubles. It grows with what arrives, never with what somebody announces. */
@@ -35,7 +35,7 @@ static void grow(struct buf *b, size_t need)
 
 	while (room < need)
 		room *= 2;
-	if (b->data == b->small) {
+	if (buf_is_small(b)) {
 		b->data = must_alloc(room);
 		memcpy(b->data, b->small, b->used);
 	} else {
@@ -65,7 +65,7 @@ void buf_drop(struct buf *b, size_t n)
 
 void buf_release(struct buf *b)
 {
-	if (b->data != b->small)
+	if (!buf_is_small(b))
 		free(b->data);
-	buf_init(b);
+	buf_init(b, b->small, b->small_room);
 }

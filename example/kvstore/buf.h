@@ -1,19 +1,25 @@
-/* buf.h - bytes that grow. The first BUF_SMALL of them lie in the struct, so that a connection between two requests owns
- * no other memory; more come from malloc and go back with buf_release. A struct buf does not move. */
+/* buf.h - bytes that grow. The first of them lie where the owner says, so that a connection between two requests owns no
+ * other memory; more come from malloc and go back with buf_release. */
 #ifndef KVSTORE_BUF_H
 #define KVSTORE_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
-
-enum { BUF_SMALL = 1024 };
 
 struct buf {
 	char *data;
 	size_t used, room;
-	char small[BUF_SMALL];
+	char *small; /* the owner's */
+	size_t small_room;
 };
 
-void buf_init(struct buf *b);
+/* small: at least one byte, which stays where it is. */
+void buf_init(struct buf *b, char *small, size_t room);
+
+static inline bool buf_is_small(const struct buf *b)
+{
+	return b->data == b->small;
+}
 
 /* Room for n bytes more; where they go. */
 char *buf_reserve(struct buf *b, size_t n);

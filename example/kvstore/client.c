@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -114,16 +115,18 @@ static bool fill(struct client *c)
 {
 	if (c->ended)
 		return false;
-	if (c->in.used == 0 && c->in.data != c->in.small) {
+	if (c->in.used == 0 && !buf_is_small(&c->in)) {
 		if (!read_more(c, MSG_DONTWAIT))
 			return false;
 		if (c->in.used > 0)
 			return true;
 		buf_release(&c->in);
 	}
+	if (c->in.used == 0)
+		resp_release(&c->request);
 	if (!read_more(c, 0))
 		return false;
-	if (c->in.used == c->in.room && c->in.data == c->in.small)
+	if (c->in.used == c->in.room && buf_is_small(&c->in))
 		buf_reserve(&c->in, READ_BIG); /* more is to come */
 	return c->in.used <= INPUT_MAX;
 }
@@ -196,10 +199,13 @@ static void leave(struct client *c)
 
 static void *client_thread(void *arg)
 {
-	struct client c = { .fd = (int)(intptr_t)arg, .since = store_now() };
+	struct client c;
 
-	buf_init(&c.in);
-	buf_init(&c.out);
+	memset(&c, 0, offsetof(struct client, in)); /* and no page of the stack that is not needed */
+	c.fd = (int)(intptr_t)arg;
+	c.since = store_now();
+	buf_init(&c.in, c.in_small, sizeof c.in_small);
+	buf_init(&c.out, c.out_small, sizeof c.out_small);
 	resp_init(&c.request);
 	if (enter(&c)) {
 		serve(&c);

@@ -9,6 +9,11 @@
 #include "buf.h"
 #include "resp.h"
 
+enum {
+	CLIENT_IN = 768, /* bytes of requests and of answers that need no memory but the thread's stack: */
+	CLIENT_OUT = 256, /* these, what else the thread needs while it waits, and little more fit into a page */
+};
+
 struct client {
 	struct client *next, *prev; /* in the list of all */
 	int fd;
@@ -21,6 +26,7 @@ struct client {
 	struct waiter *waiter; /* in a blocking command: see blocked.h */
 	struct resp request;
 	struct buf in, out;
+	char in_small[CLIENT_IN], out_small[CLIENT_OUT];
 };
 
 /* A thread for the new connection; false: there can be none, and the client has been told why. Takes the descriptor. */

@@ -159,6 +159,7 @@ struct search {
 	int64_t now;
 	size_t found;
 	struct buf keys;
+	char small[512];
 };
 
 static void search_visit(const struct entry *e, void *arg)
@@ -184,7 +185,7 @@ void do_keys(struct client *c)
 {
 	struct search s = { .pattern = command_arg(c, 1), .type = -1, .now = store_now() };
 
-	buf_init(&s.keys);
+	buf_init(&s.keys, s.small, sizeof s.small);
 	store_each(search_visit, &s);
 	search_reply(c, &s);
 }
@@ -244,7 +245,7 @@ void do_scan(struct client *c)
 	}
 	if (!scan_options(c, &s, &count))
 		return;
-	buf_init(&s.keys);
+	buf_init(&s.keys, s.small, sizeof s.small);
 	cursor = store_scan(cursor, (size_t)count, search_visit, &s);
 	reply_array(&c->out, 2);
 	reply_bulk(&c->out, digits, text_from_int(digits, (int64_t)cursor));

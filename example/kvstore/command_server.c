@@ -93,8 +93,9 @@ static void describe(struct client *c, void *arg)
 static void client_list(struct client *c)
 {
 	struct buf text;
+	char small[512];
 
-	buf_init(&text);
+	buf_init(&text, small, sizeof small);
 	client_each(describe, &text);
 	reply_bulk(&c->out, text.data, text.used);
 	buf_release(&text);
@@ -324,8 +325,9 @@ static bool section_wanted(struct client *c, const char *name)
 void do_info(struct client *c)
 {
 	struct buf text;
+	char small[512];
 
-	buf_init(&text);
+	buf_init(&text, small, sizeof small);
 	for (size_t i = 0; i < sizeof section / sizeof *section; i++) {
 		if (!section_wanted(c, section[i].name))
 			continue;

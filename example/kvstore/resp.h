@@ -11,7 +11,7 @@ enum {
 	RESP_LINE_MAX = 64 << 10, /* a line: one typed by hand, or the length of what follows */
 	RESP_BULK_MAX = 512 << 20, /* one argument */
 	RESP_ARGS_MAX = 1 << 20, /* arguments of a request */
-	RESP_FEW = 8, /* so many need no memory of their own */
+	RESP_FEW = 6, /* so many need no memory of their own */
 };
 
 struct arg {
@@ -26,7 +26,7 @@ struct resp {
 	size_t at; /* bytes of this request that are understood */
 	int64_t bulks; /* arguments that are to come */
 	int64_t bulk; /* size of the one that comes now; -1: its length comes first */
-	char error[64]; /* RESP_ERROR: what to tell the client */
+	char error[48]; /* RESP_ERROR: what to tell the client */
 	struct arg few[RESP_FEW];
 };
 
