@@ -21,7 +21,7 @@ enum {
 	KBI_UNIT = 1 << KBI_UNIT_SHIFT,
 	KBI_RECIPROCAL_SHIFT = 40,
 	KBI_MAGAZINE_BLOCKS = 62,
-	KBI_MAGAZINE_BYTES = 32768, /* of blocks at most, if it holds more than four */
+	KBI_MAGAZINE_BYTES = 16384, /* of blocks at most, if it holds more than four */
 };
 
 struct kbi_class {
