@@ -39,7 +39,7 @@ static inline void *kbi_heap_take(size_t n, const void *caller)
 
 	if (kbi_unlikely(grains >= kbi_countof(kbi_owner_bin_for)))
 		return kbi_heap_take_slow(n, caller);
-	b = kbi_heap_bin(kbi_owner_self, kbi_owner_bin_for[grains]);
+	b = kbi_heap_bin(kbi_owner_self, __atomic_load_n(&kbi_owner_bin_for[grains], __ATOMIC_RELAXED));
 	top = b->take;
 	if (kbi_unlikely(top == b->take_low))
 		return kbi_heap_take_slow(n, caller);

@@ -14,7 +14,9 @@
 ptrdiff_t kbi_door_offset;
 
 static const struct kbi_door *door;
+#if KBI_HAVE_TP
 static __thread void *nobodys_slot __attribute__((tls_model("initial-exec")));
+#endif
 
 void kbi_door_find(void)
 {

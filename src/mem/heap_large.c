@@ -53,8 +53,7 @@ static bool move_pages(void *from, size_t bytes, void *to)
 		return false;
 	/* the hole is filled at once: addresses of the region are nobody else's */
 	record(to)->moved = true;
-	r = kbi_sys(SYS_mmap, from, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (r != (long)(uintptr_t)from)
+	if (!kbi_sys_mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_FIXED))
 		kbi_sys_fatal("heap: no memory to fill the place that %zu bytes were moved from", bytes);
 	return true;
 }

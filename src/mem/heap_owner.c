@@ -14,7 +14,8 @@ void kbi_owner_setup(void)
 {
 	kbi_slab_setup();
 	for (unsigned i = 1; i < kbi_countof(kbi_owner_bin_for); i++)
-		kbi_owner_bin_for[i] = (uint16_t)(kbi_class_of(i * KBI_HEAP_GRAIN) << KBI_BIN_SHIFT);
+		__atomic_store_n(&kbi_owner_bin_for[i], kbi_class_of(i * KBI_HEAP_GRAIN) << KBI_BIN_SHIFT,
+				 __ATOMIC_RELAXED);
 }
 
 /* Around what a child of fork must not go on with. The fence is for the compiler: the child sees the stores in order. */
@@ -264,12 +265,11 @@ void kbi_owner_receive(struct kbi_owner *o)
 /* What has been given back is taken again. False: nothing was. */
 static bool exchange(struct kbi_bin *b, unsigned k)
 {
-	void **low = give_low(b, k), **taken = b->take_low;
-	unsigned count = (unsigned)(b->give - low);
+	void **low, **taken = b->take_low;
 
-	if (!b->give || !count)
+	if (!b->give || b->give == (low = give_low(b, k)))
 		return false;
-	load_take(b, around(low), count);
+	load_take(b, around(low), (unsigned)(b->give - low));
 	if (taken)
 		load_give(b, k, around(taken), 0);
 	else

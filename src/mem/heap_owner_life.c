@@ -151,7 +151,7 @@ struct kbi_owner *kbi_life_begin(void)
 	return o;
 }
 
-static void adopt_out(struct kbi_owner *o)
+static void leave_to_heirs(struct kbi_owner *o)
 {
 	kbi_heap_lock(&life.lock);
 	a_store_rlx(&o->state, KBI_OWNER_ORPHAN);
@@ -169,7 +169,7 @@ void kbi_life_end(void)
 		return;
 	kbi_owner_flush(o);
 	kbi_owner_self = &kbi_owner_none;
-	adopt_out(o);
+	leave_to_heirs(o);
 }
 
 /* Destructors of other keys may allocate after this one: then the thread has an owner again, a late one if no further

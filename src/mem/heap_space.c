@@ -44,9 +44,7 @@ static struct {
 
 static bool map_at(void *at, size_t bytes)
 {
-	long r = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-
-	return r == (long)(uintptr_t)at;
+	return kbi_sys_mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL;
 }
 
 static size_t per_unit(void)
@@ -77,9 +75,9 @@ static bool reserve(void)
 {
 	for (size_t bytes = reserve_limit(); bytes >= 1 << 20; bytes /= 2) {
 		size_t units = bytes / per_unit() & ~(size_t)63, all = units * per_unit() + 2 * KBI_UNIT;
-		long low = kbi_sys(SYS_mmap, NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *low = units ? kbi_sys_mmap(NULL, all, PROT_NONE, MAP_NORESERVE) : NULL;
 
-		if (units && (unsigned long)low < -4095ul) {
+		if (low) {
 			lay_out((uintptr_t)low, units);
 			return true;
 		}
@@ -400,11 +398,11 @@ void *kbi_space_record(size_t bytes)
 	kbi_heap_lock(&space.lock);
 	if ((size_t)(space.record_end - space.record) < bytes) {
 		size_t all = bytes > RECORDS ? bytes : RECORDS;
-		long r = kbi_sys(SYS_mmap, NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *more = kbi_sys_mmap(NULL, all, PROT_READ | PROT_WRITE, 0);
 
-		if ((unsigned long)r < -4095ul) {
-			space.record = (char *)r;
-			space.record_end = space.record + all;
+		if (more) {
+			space.record = more;
+			space.record_end = more + all;
 		}
 	}
 	if ((size_t)(space.record_end - space.record) >= bytes) {

@@ -103,6 +103,21 @@ void *kbi_sys_map(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Raw where it can be, so that a handler which interrupts it finds our code and not libc's. */
+void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
+{
+	flags |= MAP_PRIVATE | MAP_ANONYMOUS;
+#if defined(__s390__) /* its arguments lie in a struct */
+	void *p = mmap(at, bytes, protection, flags, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+#else
+	unsigned long r = (unsigned long)kbi_sys(SYS_mmap, at, bytes, protection, flags, -1, 0);
+
+	return r > -4096ul ? NULL : (void *)r;
+#endif
+}
+
 void kbi_sys_unmap(void *p, size_t bytes)
 {
 	munmap(p, bytes);

@@ -78,6 +78,8 @@ void kbi_sys_fatal(const char *format, ...) KBI_PRINTF(1, 2) KBI_NORETURN;
 /* Anonymous private sparse memory; NULL on failure. Never counts against overcommit. */
 void *kbi_sys_map(size_t bytes);
 void kbi_sys_unmap(void *p, size_t bytes);
+/* mmap without a file: the address, or NULL. `at` and flags as there; MAP_PRIVATE | MAP_ANONYMOUS are added. */
+void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags);
 /* CLOCK_MONOTONIC, ns. */
 uint64_t kbi_sys_now(void);
 

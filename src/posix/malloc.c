@@ -149,12 +149,23 @@ OURS int mallopt(int what, int value)
 	       what == M_MXFAST;
 }
 
-OURS struct mallinfo2 mallinfo2(void)
+/* libc's struct mallinfo2, which older ones do not have; and mallinfo, which newer ones do not want to see. */
+struct accounts {
+	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+struct int_accounts {
+	int arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+
+OURS struct accounts accounts(void) __asm__("mallinfo2");
+OURS struct int_accounts int_accounts(void) __asm__("mallinfo");
+
+struct accounts accounts(void)
 {
 	struct kbi_stats s;
 
 	kbi_stats_take(&s);
-	return (struct mallinfo2){
+	return (struct accounts){
 		.arena = s.slab_bytes + s.space.dirty,
 		.hblks = s.large,
 		.hblkhd = s.large_bytes,
@@ -165,11 +176,11 @@ OURS struct mallinfo2 mallinfo2(void)
 	};
 }
 
-OURS struct mallinfo mallinfo(void)
+struct int_accounts int_accounts(void)
 {
-	struct mallinfo2 m = mallinfo2();
+	struct accounts m = accounts();
 
-	return (struct mallinfo){
+	return (struct int_accounts){
 		.arena = (int)m.arena,
 		.hblks = (int)m.hblks,
 		.hblkhd = (int)m.hblkhd,

@@ -57,6 +57,7 @@ int main(void)
 	pthread_t t[WORKERS];
 	char *block[BLOCKS];
 
+	test_seed(); /* settled before threads ask for it */
 	for (uintptr_t i = 0; i < WORKERS; i++)
 		CHECK_EQ(pthread_create(&t[i], NULL, churn, (void *)(i + 1)), 0);
 	for (unsigned i = 0; i < BLOCKS; i++) {

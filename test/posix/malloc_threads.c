@@ -74,6 +74,7 @@ int main(void)
 {
 	pthread_t t[THREADS];
 
+	test_seed(); /* settled before threads ask for it */
 	for (uintptr_t g = 0; g < GENERATIONS; g++) {
 		for (uintptr_t i = 0; i < THREADS; i++)
 			CHECK_EQ(pthread_create(&t[i], NULL, work, (void *)(g * THREADS + i + 1)), 0);
