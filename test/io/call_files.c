@@ -1,11 +1,15 @@
-/* kb_io_*: regular files and FIFOs, through io_uring, through kernel threads, and from a kernel thread that is no VP:
+/* kb_io_*: regular files and FIFOs, through io_uring, through kernel threads, where io_uring is forbidden, and from a kernel thread that is no VP:
  * what is written is read, in parts and at once, by many threads; opening a FIFO stops nobody else.
  * matrix: sched=rotator */
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,6 +127,22 @@ static void run(void *arg)
 	CHECK_EQ(pthread_join(k, NULL), 0);
 }
 
+/* io_uring is forbidden, as in many containers. */
+static void run_forbidden(void *arg)
+{
+	struct sock_filter f[] = {
+		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr) },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 425 }, /* io_uring_setup */
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
+	};
+	struct sock_fprog p = { sizeof f / sizeof *f, f };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+		exit(0); /* not to be had here */
+	run(arg);
+}
+
 int main(void)
 {
 	static struct child c;
@@ -133,6 +153,8 @@ int main(void)
 	child_run(&c, run, NULL);
 	child_exited(&c, 0);
 	setenv("KOCHAB_IO_URING", "1", 1);
+	child_run(&c, run_forbidden, NULL);
+	child_exited(&c, 0);
 	run(NULL);
 	CHECK_EQ(rmdir(dir), 0);
 	return 0;
