@@ -70,8 +70,12 @@ static long make(const struct kbi_async *a)
 
 static void answer(struct kbi_vp *me, struct asked *q, int32_t result)
 {
-	struct kbi_task *t = q->task;
+	struct kbi_task *t;
 
+	/* acquire: partner is the release in through_ring. The kernel in between orders all; ThreadSanitizer does not know */
+	if (a_load_acq(&q->answered))
+		return;
+	t = q->task;
 	q->result = result;
 	/* release: partner is the acquire in is_answered. The record is gone */
 	a_store_rel(&q->answered, 1);
@@ -206,7 +210,7 @@ static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, st
 	translate(a, &u);
 	u.data = (uint64_t)(uintptr_t)&q;
 	for (;;) {
-		a_store_rlx(&q.answered, 0);
+		a_store_rel(&q.answered, 0);
 		if (!ask(self, &u))
 			return NO_RING;
 		why = await(self, &q, until);
