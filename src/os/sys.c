@@ -17,7 +17,7 @@ __attribute__((section(".note.kochab"), used, aligned(4))) static const struct {
 	char name[8];
 } note = { 8, 0, 1, "Kochab" };
 
-#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(__riscv)
+#if !KBI_SYS_DIRECT
 long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
 {
 	int saved = errno;

@@ -52,9 +52,29 @@ static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long
 	__asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5) : "memory");
 	return a0;
 }
+#elif defined(__s390x__)
+static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r1 __asm__("1") = n;
+	register long r2 __asm__("2") = a;
+	register long r3 __asm__("3") = b;
+	register long r4 __asm__("4") = c;
+	register long r5 __asm__("5") = d;
+	register long r6 __asm__("6") = e;
+	register long r7 __asm__("7") = f;
+
+	__asm__ volatile("svc 0" : "+d"(r2) : "d"(r1), "d"(r3), "d"(r4), "d"(r5), "d"(r6), "d"(r7) : "memory", "cc");
+	return r2;
+}
 #else
 /* Portable: libc's syscall() with its errno undone. */
+#define KBI_SYS_DIRECT 0
 long kbi_sys6(long n, long a, long b, long c, long d, long e, long f);
+#endif
+
+/* Not by way of a function of libc's that the drop-in defines. */
+#ifndef KBI_SYS_DIRECT
+#define KBI_SYS_DIRECT 1
 #endif
 
 #define KBI_SYS_ARGS(n, a, b, c, d, e, f, ...) \

@@ -1,6 +1,6 @@
 /* posix/futex.c - syscall(): SYS_futex on this process's memory waits on the parking lot, so that
  * std::future, std::atomic::wait, std::latch, Rust's std and whoever else makes futexes by libc's syscall()
- * does not block a virtual processor. All else is the system call, by a jump to libc's own function.
+ * does not block a virtual processor. So do calls that may block (call_number); all else is libc's own function.
  * Before the first lightweight thread everything goes to the kernel; a wake afterwards reaches those
  * sleepers, too. FUTEX_PRIVATE says that no other process is meant; without it (libstdc++'s futures) the
  * page decides: a word in a shared mapping stays the kernel's. Operations we do not emulate (PI, WAKE_OP)
@@ -206,9 +206,16 @@ long kbi_posix_syscall(long n, long a, long b, long c, long d, long e, long f) _
 
 KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, long e, long f)
 {
+	const long all[6] = { a, b, c, d, e, f };
 	long r;
 
-	if (kbi_likely(n != SYS_futex))
+	if (n != SYS_futex && kbi_call_by_number(n, all, &r)) {
+		if (r >= 0 || r < -4095)
+			return r;
+		errno = (int)-r;
+		return -1;
+	}
+	if (n != SYS_futex)
 		return ((__typeof__(&kbi_posix_syscall))(uintptr_t)kbi_libc()->syscall)(n, a, b, c, d, e, f);
 	r = futex(&(struct call){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d, (const uint32_t *)e,
 				  (uint32_t)f });

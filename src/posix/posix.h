@@ -72,6 +72,9 @@ void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready);
 void *kbi_libc_original(const char *name, void **slot);
 void kbi_stdio_resolve(void);
 void kbi_call_resolve(void);
+/* A system call by its number that may block the caller, a lightweight thread; *r: the kernel's result. False: none of
+ * these, or the caller is none. */
+KBI_SWITCHES bool kbi_call_by_number(long n, const long a[6], long *r);
 void kbi_unsafe_resolve(void);
 /* The caller's results of functions that are not thread-safe, at its end. */
 void kbi_unsafe_thread_ends(void);

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -129,6 +130,17 @@ static int by_read(struct end *e)
 	char c = 0;
 
 	CHECK_EQ(read(e->in, &c, 1), 1);
+	return c;
+}
+
+static int by_number(struct end *e)
+{
+	char c = 0;
+
+	CHECK_EQ(syscall((e - ends) % 2 ? SYS_read : SYS_readv, e->in, (e - ends) % 2 ? (void *)&c :
+			 (void *)&(struct iovec){ &c, 1 }, 1), 1);
+	CHECK_EQ(syscall(SYS_read, -1, &c, 1), -1);
+	CHECK_EQ(errno, EBADF);
 	return c;
 }
 
@@ -292,6 +304,7 @@ static const struct way {
 	void (*serve)(struct end *, char);
 } ways[] = {
 	{ "read of a pipe", pipe_open, by_read, by_byte },
+	{ "read by its number", pipe_open, by_number, by_byte },
 	{ "readv of a pipe", pipe_open, by_readv, by_byte },
 	{ "read of a socket", stream_open, by_read, by_byte },
 	{ "readv of a socket", stream_open, by_readv, by_byte },
