@@ -7,7 +7,7 @@
  * and all calls of kernel threads. stdio.def has a row for each function. Not reached: what libc calls
  * inside itself (err, error, syslog, putpwent).
  * Callers: programs. May switch. Cancellation may pass through these frames. */
-#include "posix/posix.h"
+#include "posix/call_priv.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -117,25 +117,77 @@ static KBI_NOINLINE void wait_for_stdout(void)
 	table.funlockfile(stdout);
 }
 
-/* The stream if it is locked now: the caller is a thread of ours and the program wants locks. */
-static inline FILE *take(FILE *f)
+/* The caller is a thread of ours and the program wants locks: the stream is locked now, and what may block in the kernel
+ * does so with the virtual processor lent. */
+struct hold {
+	FILE *f;
+	bool lent;
+};
+
+enum { ROOM = 1024 }; /* bytes: what is written is seldom longer */
+
+enum use { WRITES, READS_ONE, READS };
+
+/* Neither a file nor memory: a pipe, a socket, a terminal. Would it read or write now? */
+static inline bool may_block(FILE *f, enum use use)
 {
+	if (f->_fileno < 0 || kbi_call_is_file(f->_fileno))
+		return false;
+	if (use == WRITES)
+		return f->_IO_buf_end - f->_IO_write_ptr < ROOM || __flbf(f);
+	return use == READS || f->_IO_read_ptr >= f->_IO_read_end;
+}
+
+/* It is locked. Sleeps until there is something to read. */
+static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
+{
+	int saved = errno;
+
+	if (!kbi_call_may_wait())
+		return;
+	if (use != WRITES && h->f->_IO_read_ptr >= h->f->_IO_read_end)
+		kbi_call_await(h->f->_fileno, POLLIN, true);
+	errno = saved;
+	kbi_call_leave_vp(false);
+	h->lent = true;
+}
+
+static inline struct hold take(FILE *f)
+{
+	struct hold h = { NULL, false };
+
 	if (!light() || !f || (f->_flags & _IO_USER_LOCK))
-		return NULL;
+		return h;
 	if (kbi_unlikely(table.ftrylockfile(f) != 0))
 		wait_for(f);
+	h.f = f;
 	if (kbi_unlikely(flushes_stdout(f)))
 		wait_for_stdout();
-	return f;
+	return h;
 }
 
-static inline void give(FILE **held)
+static inline void give(struct hold *h)
 {
-	if (*held)
-		table.funlockfile(*held);
+	if (h->lent)
+		kbi_call_rejoin();
+	if (h->f)
+		table.funlockfile(h->f);
 }
 
-#define HOLDING(f) FILE *held __attribute__((cleanup(give), unused)) = take(f)
+/* In the frame that gives it back: a cancellation may pass. */
+static inline void prepare(struct hold *h, enum use use)
+{
+	if (h->f && kbi_unlikely(may_block(h->f, use)))
+		before_it_blocks(h, use);
+}
+
+#define FROM(f) f, READS
+#define ONE(f) f, READS_ONE
+#define HOLDING_(f, use, ...) \
+	struct hold held __attribute__((cleanup(give))) = take(f); \
+\
+	prepare(&held, use)
+#define HOLDING(...) HOLDING_(__VA_ARGS__, WRITES, )
 
 /* ---- the functions --------------------------------------------------------------------------------- */
 
@@ -154,7 +206,7 @@ static inline void give(FILE **held)
 	{ \
 		HOLDING(stream); \
 \
-		return held ? table.name##_fast arguments : REAL(name) arguments; \
+		return held.f ? table.name##_fast arguments : REAL(name) arguments; \
 	}
 #define PRINT(name, original, parameters, arguments, stream) \
 	KBI_POSIX_API int kbi_stdio_##name parameters __asm__(#name); \
@@ -184,9 +236,11 @@ KBI_POSIX_ALIAS(_IO_flockfile, flockfile);
 /* Nobody may use it afterwards: once the lock has been free, nobody will take it. */
 KBI_POSIX_API int fclose(FILE *f)
 {
-	FILE *held = take(f);
+	struct hold held = take(f);
 
 	give(&held);
+	if (f && f->_fileno >= 0)
+		kbi_call_note(f->_fileno, KBI_CALL_UNKNOWN);
 	return REAL(fclose)(f);
 }
 
@@ -220,7 +274,7 @@ static int flush_free_ones(void *arg)
 	FILE *f;
 
 	while (!*failed && (f = next_with_output(&busy)) != NULL) {
-		FILE *held __attribute__((cleanup(give), unused)) = f;
+		struct hold held __attribute__((cleanup(give), unused)) = { f, false };
 
 		/* lost output stays in the stream; another may have emptied it before we locked it */
 		*failed = __fpending(f) && table.fflush_unlocked(f) != 0;
