@@ -54,7 +54,7 @@ static void *take_class(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
 
-	if (kbi_likely(b->take != b->take_low))
+	if (kbi_likely(*b->take))
 		return *b->take--;
 	o = kbi_life_mine();
 	return o ? kbi_owner_take(o, k) : NULL;
@@ -75,7 +75,7 @@ static void *take_plain(size_t n)
 }
 
 /* Of the owner in front of which, in hardened mode, another one stands: the bins in line are empty. */
-void *kbi_heap_take_slow(size_t n, const void *caller)
+void *kbi_heap_take_for(size_t n, const void *caller)
 {
 	void *p;
 
@@ -84,6 +84,11 @@ void *kbi_heap_take_slow(size_t n, const void *caller)
 	if (kbi_unlikely(!p))
 		errno = ENOMEM;
 	return p;
+}
+
+void *kbi_heap_take_slow(size_t n)
+{
+	return kbi_heap_take_for(n, __builtin_return_address(0));
 }
 
 /* The first class whose blocks are long enough and lie at multiples of align; 0: none. */
@@ -108,7 +113,7 @@ void *kbi_heap_take_aligned(size_t align, size_t n, const void *caller)
 	if (kbi_unlikely(n > PTRDIFF_MAX || align > PTRDIFF_MAX))
 		return NULL;
 	if (align <= KBI_HEAP_GRAIN)
-		return kbi_heap_take(n, caller);
+		return kbi_heap_take_for(n, caller);
 	kbi_heap_start();
 	if (kbi_unlikely(kbi_owner_hardened))
 		return kbi_hard_take(align, n, caller);
@@ -125,7 +130,7 @@ void *kbi_heap_take_zeroed(size_t n, const void *caller)
 	if (n > KBI_HEAP_SMALL && !kbi_owner_hardened)
 		p = kbi_large_take(n, 1, &zero);
 	else
-		p = kbi_heap_take(n, caller);
+		p = kbi_owner_hardened ? kbi_hard_take(1, n, caller) : kbi_heap_take(n);
 	if (p && !zero)
 		memset(p, 0, n);
 	return p;
@@ -158,7 +163,7 @@ static void give_other(void *p, uint32_t tag)
 		kbi_owner_send(o, tag, p);
 }
 
-void kbi_heap_give_slow(void *p, const void *caller)
+void kbi_heap_give_for(void *p, const void *caller)
 {
 	size_t unit = kbi_space_unit(p);
 
@@ -170,6 +175,11 @@ void kbi_heap_give_slow(void *p, const void *caller)
 		give_other(p, a_load_rlx(&kbi_space.tag[unit]));
 	else if (p)
 		not_a_block(p);
+}
+
+void kbi_heap_give_slow(void *p)
+{
+	kbi_heap_give_for(p, __builtin_return_address(0));
 }
 
 void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p)
@@ -203,11 +213,11 @@ void *kbi_heap_resize(void *p, size_t n, const void *caller)
 		return kbi_large_resize(p, n);
 	if (p && n <= had && n >= had / 2 && !kbi_owner_hardened)
 		return p;
-	q = kbi_heap_take(n, caller);
+	q = kbi_heap_take_for(n, caller);
 	if (!q || !p)
 		return q;
 	memcpy(q, p, n < had ? n : had);
-	kbi_heap_give(p, caller);
+	kbi_heap_give_for(p, caller);
 	return q;
 }
 

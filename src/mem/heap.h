@@ -12,14 +12,17 @@
 
 /* Reads the options heap and heap_stats; idempotent. The first block does it, too. */
 void kbi_heap_start(void);
-/* `caller`: an address for messages. What has no block of the right class in the bin; NULL: no memory, or too much;
- * the first sets errno. */
-void *kbi_heap_take_slow(size_t n, const void *caller);
+/* What has no block of the right class in the bin. NULL and errno: no memory, or too much. Its return address is for
+ * messages: that of malloc's caller, if malloc ends with a jump here. */
+void *kbi_heap_take_slow(size_t n);
+/* `caller`: the same said; NULL: no memory. */
+void *kbi_heap_take_for(size_t n, const void *caller);
 void *kbi_heap_take_aligned(size_t align, size_t n, const void *caller);
 void *kbi_heap_take_zeroed(size_t n, const void *caller);
 void *kbi_heap_resize(void *p, size_t n, const void *caller);
 /* A block that does not go on one of the caller's bins; NULL: nothing happens. Aborts if there is no such block. */
-void kbi_heap_give_slow(void *p, const void *caller);
+void kbi_heap_give_slow(void *p);
+void kbi_heap_give_for(void *p, const void *caller);
 void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p);
 /* Bytes that p may be used for; 0 for NULL. */
 size_t kbi_heap_bytes(const void *p);
@@ -31,23 +34,24 @@ static inline struct kbi_bin *kbi_heap_bin(struct kbi_owner *o, size_t offset)
 	return (struct kbi_bin *)((char *)o + offset);
 }
 
-static inline void *kbi_heap_take(size_t n, const void *caller)
+static inline void *kbi_heap_take(size_t n)
 {
 	size_t grains = (n + KBI_HEAP_GRAIN - 1) / KBI_HEAP_GRAIN; /* 0 for 0, and if it overflows */
 	struct kbi_bin *b;
-	void **top;
+	void **top, *p;
 
 	if (kbi_unlikely(grains >= kbi_countof(kbi_owner_bin_for)))
-		return kbi_heap_take_slow(n, caller);
+		return kbi_heap_take_slow(n);
 	b = kbi_heap_bin(kbi_owner_self, __atomic_load_n(&kbi_owner_bin_for[grains], __ATOMIC_RELAXED));
 	top = b->take;
-	if (kbi_unlikely(top == b->take_low))
-		return kbi_heap_take_slow(n, caller);
+	p = *top;
+	if (kbi_unlikely(!p))
+		return kbi_heap_take_slow(n);
 	b->take = top - 1;
-	return *top;
+	return p;
 }
 
-static inline void kbi_heap_give(void *p, const void *caller)
+static inline void kbi_heap_give(void *p)
 {
 	struct kbi_owner *o = kbi_owner_self;
 	size_t unit = kbi_space_unit(p);
@@ -56,12 +60,12 @@ static inline void kbi_heap_give(void *p, const void *caller)
 	void **top;
 
 	if (kbi_unlikely(unit >= kbi_space.units)) {
-		kbi_heap_give_slow(p, caller);
+		kbi_heap_give_slow(p);
 		return;
 	}
 	bin = a_load_rlx(&kbi_space.tag[unit]) ^ o->key;
 	if (kbi_unlikely(bin >= sizeof o->bin)) {
-		kbi_heap_give_slow(p, caller);
+		kbi_heap_give_slow(p);
 		return;
 	}
 	b = kbi_heap_bin(o, bin);

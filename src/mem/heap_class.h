@@ -20,7 +20,8 @@ enum {
 	KBI_UNIT_SHIFT = 16,
 	KBI_UNIT = 1 << KBI_UNIT_SHIFT,
 	KBI_RECIPROCAL_SHIFT = 40,
-	KBI_MAGAZINE_BLOCKS = 62,
+	KBI_MAGAZINE = 512,         /* bytes of one, and what it is aligned to */
+	KBI_MAGAZINE_BLOCKS = (KBI_MAGAZINE - 8) / sizeof(void *) - 1,
 	KBI_MAGAZINE_BYTES = 16384, /* of blocks at most, if it holds more than four */
 };
 

@@ -7,7 +7,11 @@
 enum { SPARE = 16, BUNDLE = 8 };
 
 __thread struct kbi_owner *kbi_owner_self = &kbi_owner_none;
-struct kbi_owner kbi_owner_none = { .key = ~0u };
+void *kbi_owner_nothing[1];
+struct kbi_owner kbi_owner_none = {
+	.bin = { [0 ... KBI_HEAP_CLASSES - 1] = { .take = kbi_owner_nothing } },
+	.key = ~0u,
+};
 uint16_t kbi_owner_bin_for[KBI_HEAP_LOOKED_UP / KBI_HEAP_GRAIN + 1];
 
 void kbi_owner_setup(void)
@@ -98,15 +102,20 @@ static void put_magazine(struct kbi_owner *o, struct kbi_magazine *m)
 		put_bundle(o);
 }
 
-static void **low_of(struct kbi_magazine *m)
+static void **bottom(struct kbi_magazine *m)
 {
 	return m->block - 1;
 }
 
-/* The magazine whose low_of this is. */
-static struct kbi_magazine *around(void **low)
+/* The magazine that a bin's or outlet's pointer is in. */
+static struct kbi_magazine *around(void **at)
 {
-	return kbi_container(low + 1, struct kbi_magazine, block);
+	return (struct kbi_magazine *)((uintptr_t)at & ~(uintptr_t)(KBI_MAGAZINE - 1));
+}
+
+static unsigned count_to(void **top)
+{
+	return (unsigned)(top - bottom(around(top)));
 }
 
 static unsigned room(unsigned k)
@@ -114,21 +123,22 @@ static unsigned room(unsigned k)
 	return kbi_slab_class[k].room;
 }
 
+/* The one that b's blocks are taken from, or NULL. */
+static struct kbi_magazine *taken_from(const struct kbi_bin *b)
+{
+	return b->take == kbi_owner_nothing ? NULL : around(b->take);
+}
+
 static void load_take(struct kbi_bin *b, struct kbi_magazine *m, unsigned count)
 {
-	b->take_low = low_of(m);
-	b->take = b->take_low + count;
+	m->tag = m->count = 0; /* the bottom */
+	b->take = bottom(m) + count;
 }
 
 static void load_give(struct kbi_bin *b, unsigned k, struct kbi_magazine *m, unsigned count)
 {
-	b->give = low_of(m) + count;
-	b->give_high = low_of(m) + room(k);
-}
-
-static void **give_low(const struct kbi_bin *b, unsigned k)
-{
-	return b->give_high - room(k);
+	b->give = bottom(m) + count;
+	b->give_high = bottom(m) + room(k);
 }
 
 /* ---- between magazines and slabs --------------------------------------------------------------------------- */
@@ -208,17 +218,17 @@ static unsigned fill(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
 
 static void push_more(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
 {
-	m->next = o->more[k];
-	o->more[k] = m;
+	m->next = o->bin[k].more;
+	o->bin[k].more = m;
 	o->n_more[k]++;
 }
 
 static struct kbi_magazine *pop_more(struct kbi_owner *o, unsigned k)
 {
-	struct kbi_magazine *m = o->more[k];
+	struct kbi_magazine *m = o->bin[k].more;
 
 	if (m) {
-		o->more[k] = m->next;
+		o->bin[k].more = m->next;
 		o->n_more[k]--;
 	}
 	return m;
@@ -265,13 +275,14 @@ void kbi_owner_receive(struct kbi_owner *o)
 /* What has been given back is taken again. False: nothing was. */
 static bool exchange(struct kbi_bin *b, unsigned k)
 {
-	void **low, **taken = b->take_low;
+	struct kbi_magazine *taken = taken_from(b);
+	unsigned count = b->give ? count_to(b->give) : 0;
 
-	if (!b->give || b->give == (low = give_low(b, k)))
+	if (!count)
 		return false;
-	load_take(b, around(low), (unsigned)(b->give - low));
+	load_take(b, around(b->give), count);
 	if (taken)
-		load_give(b, k, around(taken), 0);
+		load_give(b, k, taken, 0);
 	else
 		b->give = b->give_high = NULL;
 	return true;
@@ -281,20 +292,20 @@ static bool exchange(struct kbi_bin *b, unsigned k)
 static bool refill(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
-	struct kbi_magazine *m;
+	struct kbi_magazine *m, *empty = taken_from(b);
 	unsigned n;
 
 	o->count.refills++;
-	if (!o->more[k])
+	if (!b->more)
 		receive(o, true);
 	m = pop_more(o, k);
 	if (m) {
-		if (b->take_low)
-			put_magazine(o, around(b->take_low));
+		if (empty)
+			put_magazine(o, empty);
 		load_take(b, m, m->count);
 		return true;
 	}
-	m = b->take_low ? around(b->take_low) : get_magazine(o);
+	m = empty ? empty : get_magazine(o);
 	n = m ? fill(o, k, m) : 0;
 	if (m)
 		load_take(b, m, n);
@@ -306,7 +317,7 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 	struct kbi_bin *b = &o->bin[k];
 	bool ok = true;
 
-	if (b->take == b->take_low) {
+	if (!*b->take) {
 		begin(o);
 		ok = exchange(b, k) || refill(o, k);
 		end(o);
@@ -319,7 +330,7 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 /* The full magazine goes behind the bin. Are there many, one that has waited there returns its blocks to the slabs. */
 static struct kbi_magazine *put_behind(struct kbi_owner *o, unsigned k)
 {
-	struct kbi_magazine *full = around(give_low(&o->bin[k], k)), *m;
+	struct kbi_magazine *full = around(o->bin[k].give), *m;
 
 	if (o->n_more[k] < kbi_slab_class[k].more) {
 		m = get_magazine(o);
@@ -389,9 +400,9 @@ static void close_outlet(struct kbi_owner *o, struct kbi_outlet *e)
 
 	if (!e->tag)
 		return;
-	m = around(e->high - room(class_of(e->tag)));
+	m = around(e->top);
 	m->tag = e->tag;
-	m->count = (uint32_t)(e->top - low_of(m));
+	m->count = count_to(e->top);
 	e->tag = 0;
 	e->top = e->high = NULL;
 	post(o, m);
@@ -412,7 +423,7 @@ static bool open_outlet(struct kbi_owner *o, struct kbi_outlet *e, uint32_t tag)
 	if (!m)
 		return false;
 	e->tag = tag;
-	e->top = low_of(m);
+	e->top = bottom(m);
 	e->high = e->top + room(class_of(tag));
 	return true;
 }
@@ -447,11 +458,11 @@ static void flush_bin(struct kbi_owner *o, unsigned k)
 
 	while ((m = pop_more(o, k)))
 		flush_magazine(o, m, m->count);
-	if (b->take)
-		flush_magazine(o, around(b->take_low), (unsigned)(b->take - b->take_low));
+	if (taken_from(b))
+		flush_magazine(o, taken_from(b), count_to(b->take));
 	if (b->give)
-		flush_magazine(o, around(give_low(b, k)), (unsigned)(b->give - give_low(b, k)));
-	*b = (struct kbi_bin){ 0 };
+		flush_magazine(o, around(b->give), count_to(b->give));
+	*b = (struct kbi_bin){ .take = kbi_owner_nothing };
 }
 
 /* The last slab of a class that is kept for what may come. */

@@ -21,19 +21,24 @@
 
 struct kbi_magazine {
 	struct kbi_magazine *next;
-	uint32_t tag;   /* of its blocks' units; the posted ones' */
-	uint32_t count;
+	union {
+		struct {
+			uint32_t tag;   /* of its blocks' units; the posted ones' */
+			uint32_t count;
+		};
+		void *bottom[8 / sizeof(void *)]; /* all NULL while blocks are taken from it: right below the first */
+	};
 	void *block[KBI_MAGAZINE_BLOCKS];
-};
-_Static_assert(sizeof(struct kbi_magazine) == 512 || sizeof(void *) < 8, "found from a pointer into it");
+} KBI_ALIGNED(KBI_MAGAZINE);
+_Static_assert(sizeof(struct kbi_magazine) == KBI_MAGAZINE, "found from a pointer into it");
 
 /* Two magazines, so that an allocation need not wait for what the free just before it stores: processors then have the
- * two under way at once. take == take_low: empty; give == give_high: full. NULL: no magazine. */
+ * two under way at once. Empty: *take is NULL; full: give == give_high. No magazine: take is kbi_owner_nothing, give NULL. */
 struct kbi_bin {
-	void **take;      /* the last block */
-	void **take_low;  /* in front of the first */
-	void **give;      /* the last block */
+	void **take;      /* the last block, or the bottom */
+	void **give;      /* the last block, or the bottom */
 	void **give_high; /* the last place */
+	struct kbi_magazine *more; /* full ones */
 };
 enum { KBI_BIN_SHIFT = sizeof(void *) == 8 ? 5 : 4, KBI_OUTLETS = 64 };
 _Static_assert(sizeof(struct kbi_bin) == 1 << KBI_BIN_SHIFT, "tags and sizes are shifted into offsets");
@@ -57,7 +62,6 @@ struct kbi_owner {
 	uint32_t key;             /* number << KBI_TAG_SHIFT; ~0 where nothing is pushed on bins */
 	struct kbi_owner *behind; /* itself; in hardened mode the one with the blocks, in front of which this one is empty */
 	struct kbi_slab *slabs[KBI_HEAP_CLASSES]; /* with free blocks */
-	struct kbi_magazine *more[KBI_HEAP_CLASSES]; /* full ones */
 	uint8_t n_more[KBI_HEAP_CLASSES];
 	struct kbi_magazine *spare; /* empty ones */
 	uint32_t n_spare;
@@ -75,6 +79,7 @@ struct kbi_owner {
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 extern __thread struct kbi_owner *kbi_owner_self __attribute__((tls_model("initial-exec"))) KBI_HIDDEN;
+extern KBI_HIDDEN void *kbi_owner_nothing[1];
 /* Everybody's before the first allocation: its bins are empty and no block is its. */
 extern KBI_HIDDEN struct kbi_owner kbi_owner_none;
 

@@ -51,6 +51,15 @@ static void publish(struct kbi_owner *o, uint32_t number)
 	a_store_rel(&life.limit, number + 1);
 }
 
+static struct kbi_owner *new_owner(void)
+{
+	struct kbi_owner *o = kbi_space_record(sizeof *o);
+
+	for (unsigned k = 0; o && k < KBI_HEAP_CLASSES; k++)
+		o->bin[k].take = kbi_owner_nothing;
+	return o;
+}
+
 static struct kbi_owner *make(void)
 {
 	uint32_t number = a_load_rlx(&life.limit);
@@ -63,7 +72,7 @@ static struct kbi_owner *make(void)
 	}
 	if (!life.owner || number >= OWNERS || !kbi_space_setup())
 		return NULL;
-	o = kbi_space_record(sizeof *o);
+	o = new_owner();
 	if (o)
 		publish(o, number);
 	return o;
@@ -106,7 +115,7 @@ static struct kbi_owner *front(struct kbi_owner *o)
 	struct kbi_owner *f = o;
 
 	if (kbi_owner_hardened) {
-		f = o->front ? o->front : kbi_space_record(sizeof *f);
+		f = o->front ? o->front : new_owner();
 		o->front = f;
 		if (!f)
 			return &kbi_owner_none;

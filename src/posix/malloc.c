@@ -36,12 +36,12 @@ static bool is_power_of_two(size_t n)
 
 OURS void *malloc(size_t n)
 {
-	return kbi_heap_take(n, CALLER);
+	return kbi_heap_take(n);
 }
 
 OURS void free(void *p)
 {
-	kbi_heap_give(p, CALLER);
+	kbi_heap_give(p);
 }
 
 OURS void *calloc(size_t count, size_t each)
@@ -56,7 +56,7 @@ OURS void *calloc(size_t count, size_t each)
 OURS void *realloc(void *p, size_t n)
 {
 	if (kbi_unlikely(!n && p)) {
-		kbi_heap_give(p, CALLER);
+		kbi_heap_give_for(p, CALLER);
 		return NULL;
 	}
 	return or_enomem(kbi_heap_resize(p, n, CALLER));

@@ -8,37 +8,37 @@ static char *volatile p;
 
 static void twice(void *other)
 {
-	p = kbi_heap_take(BYTES, NULL);
-	kbi_heap_give(p, NULL);
+	p = kbi_heap_take(BYTES);
+	kbi_heap_give(p);
 	if (other)
-		kbi_heap_take(BYTES / 2, NULL);
-	kbi_heap_give(p, (void *)0x1234);
+		kbi_heap_take(BYTES / 2);
+	kbi_heap_give_for(p, (void *)0x1234);
 }
 
 static void inside(void *by)
 {
-	p = kbi_heap_take(BYTES, NULL);
-	kbi_heap_give(p + (uintptr_t)by, (void *)0x1234);
+	p = kbi_heap_take(BYTES);
+	kbi_heap_give_for(p + (uintptr_t)by, (void *)0x1234);
 }
 
 static void elsewhere(void *what)
 {
-	kbi_heap_take(BYTES, NULL);
-	kbi_heap_give(what, (void *)0x1234);
+	kbi_heap_take(BYTES);
+	kbi_heap_give_for(what, (void *)0x1234);
 }
 
 static void beyond(void *by)
 {
-	p = kbi_heap_take(BYTES, NULL);
+	p = kbi_heap_take(BYTES);
 	p[BYTES + (uintptr_t)by] ^= 1;
-	kbi_heap_give(p, (void *)0x1234);
+	kbi_heap_give_for(p, (void *)0x1234);
 }
 
 static void large(void *by)
 {
-	p = kbi_heap_take(1 << 20, NULL);
+	p = kbi_heap_take(1 << 20);
 	p[(1 << 20) + (uintptr_t)by] ^= 1;
-	kbi_heap_give(p, (void *)0x1234);
+	kbi_heap_give_for(p, (void *)0x1234);
 }
 
 static void dies(void (*fn)(void *), void *arg, const char *says)
@@ -56,12 +56,12 @@ static void works(void *unused)
 {
 	(void)unused;
 	for (size_t n = 0; n < 200000; n += n / 7 + 1) {
-		p = kbi_heap_take(n, NULL);
+		p = kbi_heap_take(n);
 		memset(p, 1, n);
 		CHECK_EQ(kbi_heap_bytes(p), n);
 		p = kbi_heap_resize(p, n + 10, NULL);
 		memset(p, 2, n + 10);
-		kbi_heap_give(p, NULL);
+		kbi_heap_give(p);
 	}
 }
 

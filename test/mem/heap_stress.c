@@ -35,7 +35,7 @@ static void step(uint64_t *random)
 {
 	uint64_t r = test_rand(random);
 	size_t n = 8 + (r >> 16) % (r % 200 == 0 ? 100000 : r % 10 == 0 ? 3000 : 300);
-	unsigned char *p = kbi_heap_take(n, NULL);
+	unsigned char *p = kbi_heap_take(n);
 
 	CHECK(p != NULL);
 	write_block(p, n);
@@ -43,7 +43,7 @@ static void step(uint64_t *random)
 	if (!p)
 		return;
 	check_block(p);
-	kbi_heap_give(p, NULL);
+	kbi_heap_give(p);
 }
 
 static void *kernel(void *arg)
@@ -96,7 +96,7 @@ int main(void)
 
 		if (p)
 			check_block(p);
-		kbi_heap_give(p, NULL);
+		kbi_heap_give(p);
 	}
 	kbi_heap_trim(0);
 	kbi_stats_take(&s);
