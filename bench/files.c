@@ -1,6 +1,6 @@
 /* bench/files.c - regular files. "pread": a thread reads blocks of 4 KiB, at random, of a file that is in the page
  * cache. "fsync": N threads write a block to a file of their own and make it safe; time for each, all together.
- * The way a call takes is part of the question: "kochab-threads" is Kochab where io_uring is forbidden. */
+ * The way a call takes is part of the question: "kochab-handoff" is Kochab where io_uring is forbidden. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ CREW_WAYS(run)
 static const struct bench_method methods[] = {
 	{ "nptl", crew_nptl, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY, 20000, "too many kernel threads", 0, 0 },
 	CREW_KOCHAB,
-	{ "kochab-threads", crew_light, 0, "KOCHAB_IO_URING=0", BENCH_FREE_ONLY, 0, 0, 0, 0 },
+	{ "kochab-handoff", crew_light, 0, "KOCHAB_IO_URING=0", BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ "kochab-posix", 0, "nptl", 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ 0 },
 };

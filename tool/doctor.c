@@ -232,9 +232,8 @@ static void check_io_uring(void)
 	}
 	if (e == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", value, sizeof(value)))
 		snprintf(why, sizeof(why), " (kernel.io_uring_disabled = %s; else seccomp)", value);
-	fact("io_uring", NO, "%s%s: files of kochab/io.h go through %u kernel threads at most",
-	     e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) : "not known to the headers it was built with", why,
-	     kbi_options.io_threads);
+	fact("io_uring", NO, "%s%s: files of kochab/io.h block kernel threads, by body hand-off",
+	     e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) : "not known to the headers it was built with", why);
 }
 
 static void check_futex(void)

@@ -9,8 +9,9 @@
  * none is a cancellation point of POSIX. A kernel thread that Kochab did not create waits by itself.
  *
  * How. A call is tried first. If it would block the thread lets others run and tries again; then it waits in epoll,
- * which the virtual processors ask while they poll. Files that epoll does not know (regular ones) go through io_uring,
- * or, where that is not allowed, to a few kernel threads (options io_uring, io_threads; `kochab doctor`).
+ * which the virtual processors ask while they poll. Files that epoll does not know (regular ones) go through io_uring;
+ * where that is not allowed (option io_uring, `kochab doctor`) the thread keeps its kernel thread and its virtual
+ * processor goes on with another one, as between kb_blocking_begin and kb_blocking_end.
  * What the kernel has begun on a disk is not taken back: the call returns when it is over. */
 #ifndef KOCHAB_IO_H
 #define KOCHAB_IO_H

@@ -8,9 +8,9 @@
 #include <fcntl.h>
 
 #include "base/option.h"
+#include "core/handoff.h"
 #include "core/source.h"
 #include "io/engine.h"
-#include "io/offload.h"
 #include "io/ready.h"
 #include "os/sys.h"
 #include "os/uring.h"
@@ -33,35 +33,42 @@ static struct {
 
 /* ---- as a system call ------------------------------------------------------------------------------- */
 
-static void as_call(const struct kbi_async *a, struct kbi_offload *o)
+static long call(const struct kbi_async *a)
 {
 	const long address = (long)a->address;
 
 	switch (a->what) {
 	case KBI_ASYNC_READV:
 	case KBI_ASYNC_WRITEV:
-		*o = (struct kbi_offload){ .nr = a->what == KBI_ASYNC_READV ? SYS_preadv2 : SYS_pwritev2,
-			/* the kernel takes the offset in halves; the upper one counts where a long is short */
-			.arg = { a->fd, address, a->length, (long)a->offset, (long)(a->offset >> 32), 0 } };
-		break;
+		/* the kernel takes the offset in halves; the upper one counts where a long is short */
+		return kbi_sys(a->what == KBI_ASYNC_READV ? SYS_preadv2 : SYS_pwritev2, a->fd, address, a->length, a->offset,
+			       a->offset >> 32, 0);
 	case KBI_ASYNC_FSYNC:
-		*o = (struct kbi_offload){ .nr = a->flags ? SYS_fdatasync : SYS_fsync, .arg = { a->fd } };
-		break;
+		return kbi_sys(a->flags ? SYS_fdatasync : SYS_fsync, a->fd);
 	case KBI_ASYNC_OPEN:
-		*o = (struct kbi_offload){ .nr = SYS_openat, .arg = { AT_FDCWD, address, a->flags, a->length } };
-		break;
+		return kbi_sys(SYS_openat, AT_FDCWD, address, a->flags, a->length);
 	case KBI_ASYNC_CONNECT:
-		*o = (struct kbi_offload){ .nr = SYS_connect, .arg = { a->fd, address, (long)a->offset } };
-		break;
+		return kbi_sys(SYS_connect, a->fd, address, a->offset);
 	}
+	return -EINVAL;
 }
 
-static long make(const struct kbi_async *a)
+/* On the thread's own kernel thread, which the VP leaves if that lasts. */
+static long by_hand_off(const struct kbi_async *a, enum kbi_handoff_hint hint)
 {
-	struct kbi_offload o;
+	long r;
 
-	as_call(a, &o);
-	return kbi_sys6(o.nr, o.arg[0], o.arg[1], o.arg[2], o.arg[3], o.arg[4], o.arg[5]);
+	kbi_handoff_begin(hint);
+	do
+		r = call(a);
+	while (r == -EINTR && a->what != KBI_ASYNC_CONNECT);
+	kbi_handoff_end();
+	return r;
+}
+
+long kbi_async_here(const struct kbi_async *a)
+{
+	return by_hand_off(a, KBI_HANDOFF_PERHAPS);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------ */
@@ -225,37 +232,26 @@ static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, st
 
 /* ---- the way ---------------------------------------------------------------------------------------------- */
 
-static long through_threads(const struct kbi_async *a, struct kbi_until until)
-{
-	struct kbi_offload o;
-
-	as_call(a, &o);
-	return kbi_offload_call(&o, until) ? o.result : make(a);
-}
-
 long kbi_async(const struct kbi_async *a, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_self();
-	long r;
 	int e;
 
-	if (kbi_ready_outside(self) || kbi_ready_start())
-		return make(a);
+	if (kbi_ready_outside(self))
+		return by_hand_off(a, KBI_HANDOFF_PERHAPS); /* which is nothing to it */
 	e = until.stop ? until.stop(self) : 0;
 	if (e && e != EAGAIN)
 		return -e;
-	a_add_rlx(&kbi_source.waiting, 1);
 #if KBI_HAVE_URING
-	if (start()) {
-		int64_t answer = through_ring(self, a, until);
+	if (!kbi_ready_start() && start()) {
+		int64_t answer;
 
-		if (kbi_likely(answer != NO_RING)) {
-			a_sub_rlx(&kbi_source.waiting, 1);
+		a_add_rlx(&kbi_source.waiting, 1);
+		answer = through_ring(self, a, until);
+		a_sub_rlx(&kbi_source.waiting, 1);
+		if (kbi_likely(answer != NO_RING))
 			return (long)answer;
-		}
 	}
 #endif
-	r = through_threads(a, until);
-	a_sub_rlx(&kbi_source.waiting, 1);
-	return r;
+	return by_hand_off(a, KBI_HANDOFF_SURELY);
 }

@@ -1,6 +1,6 @@
-/* io/async.h - operations that have no way to be tried: the kernel does them beside the thread. Through io_uring, or by
- * a kernel thread of ours where there is none; a kernel thread that is no VP just makes the system call.
- * Callers: call, file. Calls os/uring, offload, ready. */
+/* io/async.h - operations that have no way to be tried: the kernel does them beside the thread, through io_uring, or,
+ * where there is none, the thread makes the system call and its VP gets another kernel thread meanwhile (core/handoff).
+ * Callers: call, file. Calls os/uring, core/handoff, ready. */
 #ifndef KBI_ASYNC_H
 #define KBI_ASYNC_H
 
@@ -22,6 +22,8 @@ struct kbi_async {
 	uint32_t length, flags;
 };
 
+/* The system call, which is most likely over soon, by the thread itself; if not its VP leaves it. No deadline. */
+KBI_SWITCHES long kbi_async_here(const struct kbi_async *a);
 /* The system call's result, or -errno; -ETIMEDOUT or what until.stop said if it could be taken back. It is not made
  * again by itself after EINTR or the end of a kernel thread that had submitted it, unless that does no harm. */
 KBI_SWITCHES long kbi_async(const struct kbi_async *a, struct kbi_until until);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <kochab/io.h>
 
+#include "core/handoff.h"
 #include "io/async.h"
 #include "io/engine.h"
 #include "io/patience.h"
@@ -96,6 +97,17 @@ static bool is_nonblocking(int fd)
 
 static kb_mutex_t odd[ODD_LOCKS];
 
+/* Another process may have come in between. */
+static long make_lending(const struct call *c)
+{
+	long r;
+
+	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	r = make(c);
+	kbi_handoff_end();
+	return r;
+}
+
 /* When poll says so; nobody of this process comes in between. */
 static long when_ready(const struct call *c, short events, struct kbi_until until)
 {
@@ -109,7 +121,7 @@ static long when_ready(const struct call *c, short events, struct kbi_until unti
 
 		kb_mutex_lock(m);
 		if (kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0)
-			r = make(c);
+			r = make_lending(c);
 		kb_mutex_unlock(m);
 		if (r == -EAGAIN)
 			e = kbi_ready_wait((int)c->a, events, until, turn);

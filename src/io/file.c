@@ -36,31 +36,45 @@ static long now(const struct transfer *t)
 	return r;
 }
 
+static struct kbi_async asked(const struct transfer *t)
+{
+	return (struct kbi_async){ .what = t->out ? KBI_ASYNC_WRITEV : KBI_ASYNC_READV, .fd = t->fd, .address = t->iov,
+				   .offset = t->at, .length = (uint32_t)t->count };
+}
+
+/* It would have to wait: for the disk, most likely. */
 static long beside(const struct transfer *t, struct kbi_until until)
 {
-	struct kbi_async a = { .what = t->out ? KBI_ASYNC_WRITEV : KBI_ASYNC_READV, .fd = t->fd, .address = t->iov,
-			       .offset = t->at, .length = (uint32_t)t->count };
+	struct kbi_async a = asked(t);
 
 	return kbi_async(&a, until);
+}
+
+/* The kernel knows no way to try it: a write into the page cache on many file systems, a file of /proc. */
+static long here(const struct transfer *t)
+{
+	struct kbi_async a = asked(t);
+
+	return kbi_async_here(&a);
 }
 
 /* Something of it. */
 static long some(const struct transfer *t, struct kbi_until until)
 {
-	const short events = t->out ? POLLOUT : POLLIN;
-
 	for (unsigned turn = 0;; turn++) {
 		long r = now(t);
+		bool odd = r == -EOPNOTSUPP;
 		int e;
 
-		if (kbi_likely(r != -EAGAIN && r != -EOPNOTSUPP))
+		if (kbi_likely(r != -EAGAIN && !odd))
 			return r;
 		if (t->at != OWN_POSITION)
-			return beside(t, until);
-		/* the kernel knows no way to try it: not before it is ready */
-		e = kbi_ready_wait(t->fd, events, until, r == -EOPNOTSUPP ? 1 : turn);
-		if (e == EPERM || (e == 0 && r == -EOPNOTSUPP))
-			return beside(t, until);
+			return odd ? here(t) : beside(t, until);
+		e = kbi_ready_wait(t->fd, t->out ? POLLOUT : POLLIN, until, odd ? 1 : turn);
+		if (e == EPERM)
+			return odd ? here(t) : beside(t, until);
+		if (e == 0 && odd)
+			return here(t);
 		if (e && e != EINTR)
 			return -e;
 	}

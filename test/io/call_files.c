@@ -1,4 +1,4 @@
-/* kb_io_*: regular files and FIFOs, through io_uring, through kernel threads, where io_uring is forbidden, and from a kernel thread that is no VP:
+/* kb_io_*: regular files and FIFOs, through io_uring, by body hand-off, where io_uring is forbidden, and from a kernel thread that is no VP:
  * what is written is read, in parts and at once, by many threads; opening a FIFO stops nobody else.
  * matrix: sched=rotator */
 #include <errno.h>
