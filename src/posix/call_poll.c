@@ -27,26 +27,25 @@ static struct polling *polling_of(struct kbi_call *c)
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 
-static uint64_t deadline_of(const struct timespec *t)
+/* ns; KBI_FOREVER: none */
+static uint64_t span_of(const struct timespec *t)
 {
-	if (!t || t->tv_sec > INT32_MAX)
-		return KBI_FOREVER;
-	return kbi_timer_now() + (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+	return !t || t->tv_sec > INT32_MAX ? KBI_FOREVER : (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
 }
 
-static uint64_t deadline_of_ms(int ms)
+static uint64_t span_of_ms(int ms)
 {
-	return ms < 0 ? KBI_FOREVER : kbi_timer_now() + (uint64_t)ms * 1000000u;
+	return ms < 0 ? KBI_FOREVER : (uint64_t)ms * 1000000u;
+}
+
+static uint64_t after(uint64_t span)
+{
+	return span == KBI_FOREVER ? span : kbi_timer_now() + span;
 }
 
 static bool is_bad(const struct timespec *t)
 {
 	return t && (!kbi_posix_time_ok(t) || t->tv_sec < 0);
-}
-
-static bool is_none(const struct timespec *t)
-{
-	return t && !t->tv_sec && !t->tv_nsec;
 }
 
 /* ---- masks ------------------------------------------------------------------------------------------- */
@@ -88,7 +87,8 @@ static KBI_NOINLINE long wait_with_mask(struct kbi_call *c, const sigset_t *set,
 	return r;
 }
 
-static long ask(struct kbi_call *c, const sigset_t *set, bool no_time, bool cancels)
+/* The clock is read when there is something to wait for. */
+static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool cancels)
 {
 	long r;
 
@@ -100,9 +100,10 @@ static long ask(struct kbi_call *c, const sigset_t *set, bool no_time, bool canc
 	r = c->attempt(c);
 	if (!kbi_call_again(r))
 		return r;
+	c->deadline = after(span);
 	if (set)
-		return wait_with_mask(c, set, no_time);
-	return no_time ? 0 : kbi_call_wait(c);
+		return wait_with_mask(c, set, span == 0);
+	return span ? kbi_call_wait(c) : 0;
 }
 
 /* ---- poll --------------------------------------------------------------------------------------------- */
@@ -117,21 +118,21 @@ static long look(struct kbi_call *c)
 	return r ? r : -EAGAIN;
 }
 
-static long poll_by(struct pollfd *fds, nfds_t n, uint64_t deadline, bool no_time, const sigset_t *set, bool cancels)
+static long poll_by(struct pollfd *fds, nfds_t n, uint64_t span, const sigset_t *set, bool cancels)
 {
-	struct kbi_call c = { .attempt = look, .fd = -1, .set = n ? fds : nothing, .n_set = n, .deadline = deadline };
+	struct kbi_call c = { .attempt = look, .fd = -1, .set = n ? fds : nothing, .n_set = n };
 
-	return ask(&c, set, no_time, cancels);
+	return ask(&c, span, set, cancels);
 }
 
 long kbi_call_poll(struct pollfd *fds, nfds_t n, int ms, bool cancels)
 {
-	return poll_by(fds, n, deadline_of_ms(ms), ms == 0, NULL, cancels);
+	return poll_by(fds, n, span_of_ms(ms), NULL, cancels);
 }
 
 long kbi_call_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *set, bool cancels)
 {
-	return is_bad(t) ? -EINVAL : poll_by(fds, n, deadline_of(t), is_none(t), set, cancels);
+	return is_bad(t) ? -EINVAL : poll_by(fds, n, span_of(t), set, cancels);
 }
 
 /* ---- epoll ----------------------------------------------------------------------------------------------- */
@@ -144,23 +145,22 @@ static long look_epoll(struct kbi_call *c)
 	return r ? r : -EAGAIN;
 }
 
-static long epoll_by(int fd, struct epoll_event *ev, int n, uint64_t deadline, bool no_time, const sigset_t *set,
-		     bool cancels)
+static long epoll_by(int fd, struct epoll_event *ev, int n, uint64_t span, const sigset_t *set, bool cancels)
 {
-	struct polling p = { { .attempt = look_epoll, .fd = fd, .events = POLLIN, .deadline = deadline }, ev, n };
+	struct polling p = { { .attempt = look_epoll, .fd = fd, .events = POLLIN }, ev, n };
 
-	return ask(&p.c, set, no_time, cancels);
+	return ask(&p.c, span, set, cancels);
 }
 
 long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *set, bool cancels)
 {
-	return epoll_by(fd, ev, n, deadline_of_ms(ms), ms == 0, set, cancels);
+	return epoll_by(fd, ev, n, span_of_ms(ms), set, cancels);
 }
 
 long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n, const struct timespec *t, const sigset_t *set,
 			  bool cancels)
 {
-	return is_bad(t) ? -EINVAL : epoll_by(fd, ev, n, deadline_of(t), is_none(t), set, cancels);
+	return is_bad(t) ? -EINVAL : epoll_by(fd, ev, n, span_of(t), set, cancels);
 }
 
 /* ---- select ------------------------------------------------------------------------------------------------ */
@@ -272,11 +272,11 @@ static void close_sets(void *s)
 	errno = saved;
 }
 
-static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, uint64_t deadline, bool no_time,
-				   const sigset_t *mask, bool cancels)
+static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, uint64_t span, const sigset_t *mask,
+				   bool cancels)
 {
 	struct sets s KBI_ALIGNED(8);
-	struct polling p = { { .attempt = look_sets, .fd = -1, .deadline = deadline }, &s, 0 };
+	struct polling p = { { .attempt = look_sets, .fd = -1 }, &s, 0 };
 	long r;
 
 	if (n < 0)
@@ -286,22 +286,23 @@ static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, ui
 	pthread_cleanup_push(close_sets, &s);
 	p.c.n_set = fill(&s);
 	p.c.set = s.fds;
-	r = ask(&p.c, mask, no_time, cancels);
+	r = ask(&p.c, span, mask, cancels);
 	pthread_cleanup_pop(1);
 	return r;
 }
 
 long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *t, bool cancels)
 {
-	uint64_t deadline = KBI_FOREVER, now;
+	uint64_t span = KBI_FOREVER, deadline, now;
 	long r;
 
 	if (t && (t->tv_sec < 0 || t->tv_usec < 0))
 		return -EINVAL;
 	if (t && t->tv_sec < INT32_MAX)
-		deadline = kbi_timer_now() + (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_usec * 1000;
-	r = select_by(n, in, out, x, deadline, t && !t->tv_sec && !t->tv_usec, NULL, cancels);
-	if (t && deadline != KBI_FOREVER) { /* Linux counts the time down */
+		span = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_usec * 1000;
+	deadline = span ? after(span) : 0;
+	r = select_by(n, in, out, x, span, NULL, cancels);
+	if (t && deadline != KBI_FOREVER && span) { /* Linux counts the time down */
 		now = kbi_timer_now();
 		now = now < deadline ? deadline - now : 0;
 		*t = (struct timeval){ (time_t)(now / SECOND), (suseconds_t)(now % SECOND / 1000) };
@@ -314,19 +315,13 @@ long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct ti
 {
 	if (is_bad(t))
 		return -EINVAL;
-	return select_by(n, in, out, x, deadline_of(t), is_none(t), mask, cancels);
+	return select_by(n, in, out, x, span_of(t), mask, cancels);
 }
 
 /* ---- the functions --------------------------------------------------------------------------------------------- */
 
 #define POLL(result, name, parameters, arguments, direct, work, cancels, why) \
-	KBI_POSIX_API result kbi_call_poll_##name parameters __asm__(#name); \
-	result kbi_call_poll_##name parameters \
-	{ \
-		if (kbi_unlikely(!kbi_call_may_wait()) || (direct)) \
-			return KBI_CALL_REAL(name) arguments; \
-		return (result)kbi_call_answer(work); \
-	}
+	KBI_CALL_DEFINE(poll, result, name, parameters, arguments, direct, work)
 #include "posix/call.def"
 
 KBI_CALL_ALIAS(__poll, poll, kbi_call_poll_poll);

@@ -109,6 +109,35 @@ static inline bool kbi_call_is_file(int fd)
 	return (kbi_call_flags(fd) & KBI_CALL_KINDS) == KBI_CALL_FILE;
 }
 
+/* As far as is known. */
+static inline bool kbi_call_was_file(int fd)
+{
+	return (unsigned)fd < KBI_CALL_DESCRIPTORS &&
+	       (a_load_rlx(&kbi_call_kinds[fd]) & KBI_CALL_KINDS) == KBI_CALL_FILE;
+}
+
+/* A function that programs call: its own frame is none, so that what goes to libc at once costs a few instructions.
+ * Before the first thread, and in handlers, `plain`; a lightweight thread has all originals already. libc's headers
+ * redirect and inline some of these names; the definitions have names of their own. */
+#define KBI_CALL_DEFINE(room, result, name, parameters, arguments, direct, work) \
+	static KBI_NOINLINE result plain_##name parameters \
+	{ \
+		return KBI_CALL_REAL(name) arguments; \
+	} \
+	static KBI_NOINLINE result work_##name parameters \
+	{ \
+		return (result)kbi_call_answer(work); \
+	} \
+	KBI_POSIX_API result kbi_call_##room##_##name parameters __asm__(#name); \
+	result kbi_call_##room##_##name parameters \
+	{ \
+		if (kbi_unlikely(!kbi_call_may_wait())) \
+			return plain_##name arguments; \
+		if (direct) \
+			return kbi_call_originals.name arguments; \
+		return work_##name arguments; \
+	}
+
 static inline unsigned kbi_call_known(int fd)
 {
 	return (unsigned)fd < KBI_CALL_DESCRIPTORS ? a_load_rlx(&kbi_call_kinds[fd]) : KBI_CALL_UNKNOWN;

@@ -309,6 +309,8 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 	if (cancels)
 		kbi_cancel_test();
 	r = !flags && kbi_call_is_empty(fd) ? -EAGAIN : kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
+	if (flags & MSG_DONTWAIT)
+		return r;
 	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
 		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd), p, n, flags, from, len };
 
@@ -345,6 +347,8 @@ long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 	if (cancels)
 		kbi_cancel_test();
 	r = kbi_sys(SYS_recvmsg, fd, m, flags | MSG_DONTWAIT);
+	if (flags & MSG_DONTWAIT)
+		return r;
 	if (kbi_unlikely((flags & MSG_WAITALL) && r >= -EAGAIN && r != -EFAULT))
 		n = total(m->msg_iov, m->msg_iovlen);
 	/* what came with descriptors ends where they belong */
@@ -412,6 +416,8 @@ long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to,
 	if (cancels)
 		kbi_cancel_test();
 	r = kbi_sys(SYS_sendto, fd, p, n, flags | MSG_DONTWAIT, to, len);
+	if (flags & MSG_DONTWAIT)
+		return r;
 	if (kbi_unlikely(kbi_call_again(r) || (r >= 0 && (size_t)r < n))) {
 		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd), (void *)p, n, flags, (void *)to,
 				      (void *)(uintptr_t)len };
@@ -454,6 +460,8 @@ long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
 	if (cancels)
 		kbi_cancel_test();
 	r = kbi_sys(SYS_sendmsg, fd, m, flags | MSG_DONTWAIT);
+	if (flags & MSG_DONTWAIT)
+		return r;
 	return r >= 0 || kbi_call_again(r) ? finish_message(fd, m, flags, r, cancels) : r;
 }
 
@@ -592,15 +600,8 @@ long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority, const
 
 /* ---- the functions ----------------------------------------------------------------------------------- */
 
-/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
 #define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \
-	KBI_POSIX_API result kbi_call_transfer_##name parameters __asm__(#name); \
-	result kbi_call_transfer_##name parameters \
-	{ \
-		if (kbi_unlikely(!kbi_call_may_wait()) || (direct)) \
-			return KBI_CALL_REAL(name) arguments; \
-		return (result)kbi_call_answer(work); \
-	}
+	KBI_CALL_DEFINE(transfer, result, name, parameters, arguments, direct, work)
 #include "posix/call.def"
 
 KBI_CALL_ALIAS(__read, read, kbi_call_transfer_read);
