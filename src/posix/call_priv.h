@@ -1,5 +1,5 @@
-/* posix/call_priv.h - what the units call, call_wait, call_transfer, call_poll, call_apart and call_number share:
- * calls that may block in the kernel, made so that they block one lightweight thread and not its virtual processor.
+/* posix/call_priv.h - what the units call, call_wait, call_queue, call_transfer, call_poll, call_apart and call_number
+ * share: calls that may block in the kernel, made so that they block one lightweight thread and not its virtual processor.
  *
  *  1. Tried without blocking, by a system call of our own. In the common case that is all. Who took all there was
  *     the last time begins with 2: most often that saves a system call that finds nothing.

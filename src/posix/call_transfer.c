@@ -541,63 +541,6 @@ long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels
 	return kbi_call_again(r) ? kbi_call_wait(&t.c) : r;
 }
 
-/* ---- POSIX message queues ---------------------------------------------------------------------------- */
-
-/* The kernel's limit is a point of time: one that is long past makes it a look. */
-static const struct timespec past = { 0, 0 };
-
-static long looked(long r)
-{
-	return r == -ETIMEDOUT ? -EAGAIN : r;
-}
-
-static long try_mq_receive(struct kbi_call *c)
-{
-	struct transfer *t = transfer_of(c);
-
-	return looked(kbi_sys(SYS_mq_timedreceive, c->fd, t->p, t->n, t->address, &past));
-}
-
-static long try_mq_send(struct kbi_call *c)
-{
-	struct transfer *t = transfer_of(c);
-
-	return looked(kbi_sys(SYS_mq_timedsend, c->fd, t->p, t->n, t->flags, &past));
-}
-
-static long mq_by(struct transfer *t, const struct timespec *limit)
-{
-	long r;
-
-	if (t->c.cancels)
-		kbi_cancel_test();
-	r = t->c.attempt(&t->c);
-	if (!kbi_call_again(r))
-		return r;
-	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
-		return kbi_call_nonblocking(t->c.fd) ? -EAGAIN : -EINVAL;
-	t->c.late = -ETIMEDOUT;
-	if (limit)
-		t->c.deadline = kbi_posix_deadline(CLOCK_REALTIME, limit);
-	return kbi_call_wait(&t->c);
-}
-
-long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority, const struct timespec *limit, bool cancels)
-{
-	struct transfer t = { KBI_CALL(.attempt = try_mq_receive, .fd = q, .events = POLLIN, .cancels = cancels), p, n, 0,
-			      priority, NULL };
-
-	return mq_by(&t, limit);
-}
-
-long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority, const struct timespec *limit, bool cancels)
-{
-	struct transfer t = { KBI_CALL(.attempt = try_mq_send, .fd = q, .events = POLLOUT, .cancels = cancels),
-			      (void *)p, n, (int)priority, NULL, NULL };
-
-	return mq_by(&t, limit);
-}
-
 /* ---- the functions ----------------------------------------------------------------------------------- */
 
 #define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \
