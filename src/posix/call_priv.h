@@ -79,7 +79,8 @@ enum kbi_call_kind {
 	KBI_CALL_STREAM, /* RWF_NOWAIT works: pipes, many that libc has functions to make for */
 	KBI_CALL_OTHER,  /* poll, then read or write */
 	KBI_CALL_TTY,    /* the same, of a terminal */
-	KBI_CALL_KINDS = 15,
+	KBI_CALL_KINDS = 7,
+	KBI_CALL_WAITS = 8,  /* had neither O_NONBLOCK nor a time limit for receiving at the last look */
 	KBI_CALL_NO_NOWAIT_READ = 16, /* STREAM, but not to read from */
 	KBI_CALL_NO_NOWAIT_WRITE = 32,
 	KBI_CALL_NONBLOCK = 64, /* had O_NONBLOCK at the last look */
@@ -177,6 +178,7 @@ struct kbi_call {
 	uint8_t never_restarts; /* any handler ends it */
 	uint8_t looks;         /* of read's kind: what the descriptor is, is looked up again before a sleep */
 	uint8_t waits_anyway;  /* O_NONBLOCK does not matter */
+	uint8_t empty;         /* nothing has been tried: nothing will be there */
 	int time_limit;        /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */
 	long late;             /* the result when the time is over */
 	uint64_t deadline;     /* KBI_FOREVER */

@@ -165,10 +165,10 @@ static long try_read(struct kbi_call *c)
 	return read_now(c->fd, transfer_of(c)->p, (int)transfer_of(c)->n);
 }
 
-static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels)
+static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels, bool empty)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_read, .fd = fd, .events = POLLIN, .cancels = cancels,
-				       .looks = true, .time_limit = SO_RCVTIMEO),
+				       .looks = true, .time_limit = SO_RCVTIMEO, .empty = empty),
 			      .p = (void *)v, .n = (size_t)n };
 
 	return kbi_call_wait(&t.c);
@@ -176,6 +176,7 @@ static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool c
 
 static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 {
+	bool empty;
 	long r;
 
 	if (cancels)
@@ -183,9 +184,10 @@ static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 	/* of a socket, too: the kernel's read of nothing leaves a datagram where it is */
 	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
 		return kbi_sys(SYS_readv, fd, v, n);
-	r = kbi_call_is_empty(fd) ? -EAGAIN : read_now(fd, v, n);
+	empty = kbi_call_is_empty(fd);
+	r = empty ? -EAGAIN : read_now(fd, v, n);
 	if (kbi_call_again(r)) {
-		r = read_later(fd, v, n, cancels);
+		r = read_later(fd, v, n, cancels, empty);
 		if (r > 0)
 			kbi_call_note_empty(fd, true);
 	} else if (r > 0) {
@@ -303,16 +305,17 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 
 long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels)
 {
+	bool empty = !flags && kbi_call_is_empty(fd);
 	long r;
 
 	n = at_most(n);
 	if (cancels)
 		kbi_cancel_test();
-	r = !flags && kbi_call_is_empty(fd) ? -EAGAIN : kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
+	r = empty ? -EAGAIN : kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
 	if (flags & MSG_DONTWAIT)
 		return r;
 	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
-		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd), p, n, flags, from, len };
+		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .empty = empty), p, n, flags, from, len };
 
 		r = receive_later(&t, r, cancels);
 		if (r > 0 && !flags)

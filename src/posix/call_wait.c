@@ -52,11 +52,12 @@ void kbi_call_gate_open(int fd)
 struct marks {
 	uint32_t handled, ending;
 	bool settled;
+	uint64_t since; /* ns, when it began to sleep */
 };
 
 static struct marks marks_now(void)
 {
-	return (struct marks){ kbi_posix_me.handled, kbi_posix_me.ending, false };
+	return (struct marks){ kbi_posix_me.handled, kbi_posix_me.ending, false, 0 };
 }
 
 /* As the kernel gives a socket's limit: both zero is none. */
@@ -69,6 +70,15 @@ static uint64_t limit_of(int fd, int which)
 	    t.tv_sec > INT32_MAX)
 		return KBI_FOREVER;
 	return kbi_timer_now() + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
+}
+
+static void note_waits(const struct kbi_call *c)
+{
+	unsigned k = kbi_call_known(c->fd);
+	bool waits = c->time_limit == SO_RCVTIMEO && c->deadline == KBI_FOREVER;
+
+	if (c->time_limit == SO_RCVTIMEO && waits != !!(k & KBI_CALL_WAITS))
+		kbi_call_note(c->fd, k ^ KBI_CALL_WAITS);
 }
 
 /* Once, before the call is given up for a while: is it to wait, and how long? 0, or the result. */
@@ -90,8 +100,22 @@ static long settle(struct kbi_call *c, struct marks *m)
 	if (!c->time_limit)
 		return 0;
 	c->deadline = limit_of(c->fd, c->time_limit);
-	c->never_restarts |= c->deadline != KBI_FOREVER;
+	note_waits(c);
+	if (c->deadline == KBI_FOREVER)
+		return 0;
+	if (m->since)
+		c->deadline -= kbi_timer_now() - m->since;
+	c->never_restarts = true;
 	return 0;
+}
+
+/* What the last look at the descriptor said is believed for so long, where waits are shorter than that: the thread
+ * sleeps, and looks again if nothing has come. What has changed meanwhile is acted upon that much later. */
+enum { TRUST_NS = 10000000 };
+
+static bool trusts(const struct kbi_call *c)
+{
+	return c->empty && kbi_posix_me.short_waits && kbi_call_known(c->fd) & KBI_CALL_WAITS;
 }
 
 /* A handler that has run since the last look counts, though nothing is pending any more. */
@@ -130,10 +154,10 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 /* ---- the loop ---------------------------------------------------------------------------------------- */
 
 /* 0: try again; else the result. */
-static long sleep_until_ready(struct kbi_call *c, unsigned turn)
+static long sleep_until_ready(struct kbi_call *c, unsigned turn, uint64_t deadline)
 {
 	enum { PAUSE_NS = 1000000 };
-	struct kbi_until until = { c->deadline, c->cancels && !c->done ? stop : stop_signal };
+	struct kbi_until until = { deadline, c->cancels && !c->done ? stop : stop_signal };
 	uint64_t soon;
 	int e;
 
@@ -167,28 +191,61 @@ static bool is_over(const struct kbi_call *c)
 	return kbi_timer_now() >= c->deadline;
 }
 
+/* Have others, who have run, brought what is missing? If they seldom do the thread goes to sleep without asking. */
+static void learn(bool brought)
+{
+	if (brought)
+		kbi_posix_me.misses = 0;
+	else if (kbi_posix_me.misses < 3)
+		kbi_posix_me.misses++;
+}
+
+/* Until when it may sleep; 0: its time is over. Or why it may not: the result. */
+static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_t *until)
+{
+	long r = 0;
+
+	if (turn == 0)
+		m->since = kbi_timer_now();
+	if (!m->settled && turn == 0 && trusts(c)) {
+		*until = m->since + TRUST_NS;
+		return 0;
+	}
+	if (!m->settled)
+		r = settle(c, m);
+	*until = is_over(c) ? 0 : c->deadline;
+	return r;
+}
+
 static long run(struct kbi_call *c)
 {
+	bool at_once = c->empty && kbi_posix_me.misses > 1;
 	struct marks m = marks_now();
+	uint64_t until;
 	long r;
 
 	/* a guess that is asked about first: who looks at many such descriptors does not want to give way at each */
 	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) && kbi_call_nonblocking(c->fd)))
 		return -EAGAIN;
-	kbi_yield_now();
+	if (!at_once)
+		kbi_yield_now();
 	for (unsigned turn = 0;; turn++) {
 		r = interrupted(c, &m);
 		if (r)
 			return r;
-		r = c->attempt(c);
-		if (!kbi_call_again(r))
-			return r;
-		r = m.settled ? 0 : settle(c, &m);
-		if (r)
-			return r;
-		if (is_over(c))
-			return c->late;
-		r = sleep_until_ready(c, turn);
+		if (turn > 0 || !at_once) {
+			r = c->attempt(c);
+			if (turn == 0)
+				learn(!kbi_call_again(r));
+			else
+				kbi_posix_me.short_waits = kbi_timer_now() - m.since < TRUST_NS;
+			if (!kbi_call_again(r))
+				return r;
+		}
+		r = patience(c, &m, turn, &until);
+		if (r || !until)
+			return r ? r : c->late;
+		r = sleep_until_ready(c, turn, until);
 		if (r)
 			return r;
 	}
