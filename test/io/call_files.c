@@ -1,5 +1,5 @@
-/* kb_io_*: regular files and FIFOs, through io_uring, by body hand-off, where io_uring is forbidden, and from a kernel thread that is no VP:
- * what is written is read, in parts and at once, by many threads; opening a FIFO stops nobody else.
+/* kb_io_*: regular files and FIFOs, through io_uring, by body hand-off, where io_uring is forbidden, and from a kernel
+ * thread that is no VP: what is written is read, in parts and at once, by many threads; opening a FIFO stops nobody else.
  * matrix: sched=rotator */
 #include <errno.h>
 #include <fcntl.h>
