@@ -15,22 +15,6 @@
 #include "os/sys.h"
 #include "os/uring.h"
 
-enum { ENTRIES = 256, LOWEST = 900 };
-
-/* A question on its way. */
-struct asked {
-	struct kbi_task *task;
-	int32_t result;
-	a32 answered;
-};
-
-static struct {
-	a32 stage; /* 0 not tried, 1 being made, 2 there, 3 none, or no longer */
-	a32 filling KBI_ALIGNED(KBI_CACHE_LINE);
-	a32 reaping KBI_ALIGNED(KBI_CACHE_LINE);
-	struct kbi_uring uring;
-} ring;
-
 /* ---- as a system call ------------------------------------------------------------------------------- */
 
 static long call(const struct kbi_async *a)
@@ -74,6 +58,22 @@ long kbi_async_here(const struct kbi_async *a)
 /* ---- answers ------------------------------------------------------------------------------------------ */
 
 #if KBI_HAVE_URING
+
+enum { ENTRIES = 256, LOWEST = 900 };
+
+/* A question on its way. */
+struct asked {
+	struct kbi_task *task;
+	int32_t result;
+	a32 answered;
+};
+
+static struct {
+	a32 stage; /* 0 not tried, 1 being made, 2 there, 3 none, or no longer */
+	a32 filling KBI_ALIGNED(KBI_CACHE_LINE);
+	a32 reaping KBI_ALIGNED(KBI_CACHE_LINE);
+	struct kbi_uring uring;
+} ring;
 
 static void answer(struct kbi_vp *me, struct asked *q, int32_t result)
 {
