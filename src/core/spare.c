@@ -89,6 +89,7 @@ struct kbi_body *kbi_spare_record(void)
 void kbi_spare_drop(struct kbi_body *b)
 {
 	a_store_rlx(&b->tid, 0);
+	b->changed = 0;
 	lock();
 	b->next = pool.unused;
 	pool.unused = b;
@@ -199,11 +200,21 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 	a_store_rel(&vp->lent, 0);
 }
 
+/* The process's name and more hang on its first kernel thread: that stays, but serves nobody and does not count. */
+static bool is_over(struct kbi_body *me)
+{
+	if (!me->changed || !me->leader)
+		return me->changed;
+	a_sub_rlx(&pool.running, 1);
+	for (;;)
+		kbi_sys_futex_wait(&me->bell, a_load_rlx(&me->bell), NULL);
+}
+
 void kbi_spare_life(struct kbi_body *me)
 {
 	struct kbi_vp *vp = me->vp;
 
-	while (vp || (vp = wait_for_job(me))) {
+	while (vp || (!is_over(me) && (vp = wait_for_job(me)))) {
 		adopt(me, vp);
 		kbi_agent_run(me);
 		vp = NULL;

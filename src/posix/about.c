@@ -21,7 +21,7 @@ static void name_process(const char *name)
 	int fd;
 
 	if (kbi_sys_gettid() == getpid()) {
-		prctl(PR_SET_NAME, name);
+		kbi_sys(SYS_prctl, PR_SET_NAME, name);
 		return;
 	}
 	fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_WRONLY | O_CLOEXEC);
@@ -254,7 +254,7 @@ KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *s
 
 static bool means_caller(pid_t pid)
 {
-	return kbi_posix_light() && (pid == 0 || pid == kbi_sys_gettid());
+	return kbi_posix_light() && (pid == 0 || pid == kbi_posix_owner_tid());
 }
 
 static int answer(int e)

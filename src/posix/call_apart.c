@@ -2,6 +2,7 @@
  * given or lent to others. They are tried without blocking first where that is possible, and once more after others have
  * run. And the functions that give descriptors' numbers up. Contract in call_priv.h.
  * Callers: programs. May switch. Cancellation may pass through these frames. */
+#include "posix/bind.h"
 #include "posix/call_priv.h"
 
 #include <limits.h>
@@ -17,7 +18,7 @@
 #include "io/ready.h"
 #include "os/sys.h"
 
-enum { SECOND = 1000000000 };
+enum { SECOND = 1000000000, LOOK = 2000000, LOOK_MAX = 64000000, LOOKS = 50 }; /* ns; how often */
 
 #define REAL(name) KBI_CALL_REAL(name)
 
@@ -132,14 +133,45 @@ static void close_it(const int *fd)
 	kbi_sys(SYS_close, *fd);
 }
 
+/* That a child which is traced stops does not show at its descriptor, and only the kernel thread that forked it is its
+ * tracer: for a while the caller stays where it is, and for good if it sees such a stop. 0: nothing came. */
+static long wait_here(struct child *x)
+{
+	struct pollfd p = { .fd = x->c.fd, .events = POLLIN };
+	struct timespec nap = { 0, LOOK };
+	long r = -EAGAIN;
+
+	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	for (int i = 0; i < LOOKS && r == -EAGAIN; i++) {
+		if (kbi_sys(SYS_ppoll, &p, 1, &nap, NULL, 0) < 0)
+			break;
+		r = try_child(&x->c);
+	}
+	if (r > 0 && x->status && WIFSTOPPED(*x->status))
+		kbi_bind_self("a traced process", KBI_BIND_WATCHED);
+	kbi_handoff_end();
+	kbi_signal_resumed();
+	return r == -EAGAIN ? 0 : r;
+}
+
+/* After that a look now and then. */
 static long wait_child(struct child *x)
 {
 	int fd __attribute__((cleanup(close_it))) = (int)kbi_sys(SYS_pidfd_open, x->pid, 0);
+	uint64_t nap = LOOK;
+	long r;
 
 	if (fd < 0)
 		return -ENOSYS;
 	x->c.fd = fd;
-	return kbi_call_wait(&x->c);
+	r = wait_here(x);
+	while (r == 0) {
+		x->c.deadline = kbi_sys_now() + nap;
+		r = kbi_call_wait(&x->c);
+		nap = nap < LOOK_MAX ? nap * 2 : nap;
+		r = r == -EAGAIN ? 0 : r;
+	}
+	return r;
 }
 
 long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage, bool cancels)

@@ -6,7 +6,7 @@
  * page decides: a word in a shared mapping stays the kernel's. Operations we do not emulate (PI, WAKE_OP)
  * are the kernel's.
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
-#include "posix/posix.h"
+#include "posix/bind.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -209,7 +209,7 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	const long all[6] = { a, b, c, d, e, f };
 	long r;
 
-	if (n != SYS_futex && kbi_call_by_number(n, all, &r)) {
+	if (n != SYS_futex && (kbi_call_by_number(n, all, &r) || kbi_bind_syscall(n, all, &r))) {
 		if (r >= 0 || r < -4095)
 			return r;
 		errno = (int)-r;

@@ -18,7 +18,11 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <threads.h>
@@ -47,6 +51,7 @@
 int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
 		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+int capset(void *header, const void *data); /* no header of libc's has it */
 void __longjmp_chk(struct __jmp_buf_tag env[1], int value) KBI_NORETURN;
 
 /* One pointer for each row of names.def that says BOTH. */
@@ -120,6 +125,7 @@ struct kbi_posix_thread {
 	char *strtok_at;      /* where strtok goes on */
 	struct kbi_unsafe_own *own; /* results of posix/unsafe, or NULL */
 	uint8_t has_affinity;
+	uint8_t is_bound;     /* posix/bind: it keeps its kernel thread */
 	cpu_set_t affinity;
 };
 

@@ -1,0 +1,100 @@
+/* posix/bind.c - the thread itself on its kernel thread. Contract in bind.h.
+ * A hand-off that is begun and not ended is all there is to it: the thread is on no virtual processor, what it waits for
+ * blocks its kernel thread, and its end is the end of the hand-off, too. */
+#include "posix/bind.h"
+
+#include <string.h>
+
+#include "core/handoff.h"
+#include "core/spare.h"
+#include "os/sys.h"
+#include "os/tcb.h"
+
+enum { KINDS = 32, PATIENCE = 100000, TIMES = 1000 }; /* ns */
+
+/* Each is said once. */
+static void say(const char *what)
+{
+	static aptr said[KINDS];
+
+	for (int i = 0; i < KINDS; i++) {
+		void *none = NULL;
+
+		if (a_cas_rlx(&said[i], &none, (void *)(uintptr_t)what))
+			break;
+		if (none == what)
+			return;
+	}
+	kbi_sys_message("%s is about a kernel thread: the calling thread keeps one of its own from here on", what);
+}
+
+static bool is_away(const struct kbi_task *self)
+{
+	return self && !self->vp && kbi_thread_of((struct kbi_task *)(uintptr_t)self)->body;
+}
+
+/* What is about to be changed for good must not come back to a virtual processor: it goes to another first. */
+static void part_from_vp(struct kbi_body *b)
+{
+	struct timespec ts = { 0, PATIENCE };
+
+	for (int i = 0; i < TIMES && b->lent && a_load_rlx(&b->home->lent) == b->lent; i++)
+		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
+	b->changed = 1;
+}
+
+void kbi_bind_self(const char *what, enum kbi_bind_why why)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (kbi_posix_forked || !(kbi_posix_light() || is_away(self)))
+		return;
+	if (!kbi_posix_me.is_bound) {
+		kbi_posix_me.is_bound = 1;
+		say(what);
+		kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	}
+	if (why == KBI_BIND_CHANGED)
+		part_from_vp(&kbi_spare_bodies[kbi_thread_of(self)->body]);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------ */
+
+static int number_of(const struct kb_thread *t)
+{
+	return t->is_main ? getpid() : (int)kbi_tcb_tid(&t->stack->tcb);
+}
+
+int kbi_bind_number(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (kbi_posix_forked || !(kbi_posix_light() || is_away(self)))
+		return kbi_sys_gettid();
+	return number_of(kbi_thread_of(self));
+}
+
+bool kbi_bind_is_self(long number)
+{
+	return number == 0 || number == kbi_bind_number();
+}
+
+static bool lives(const struct kb_thread *t)
+{
+	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
+
+	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix;
+}
+
+struct kb_thread *kbi_bind_find(long number)
+{
+	if (kbi_posix_forked || !kbi_vp_n)
+		return NULL;
+	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+
+		if (t && lives(t) && (t->is_main || (t->stack && t->stack->has_tcb)) && number_of(t) == number)
+			return t;
+	}
+	return NULL;
+}

@@ -1,0 +1,26 @@
+/* posix/bind.h - a lightweight thread that asks the kernel for something that kernel threads have each of their own
+ * (a tracee, a namespace, a filter, a nice value) keeps its kernel thread from then on: its virtual processor gets another.
+ * And the number by which a program knows a thread (gettid): its own and always the same, whichever kernel thread it is on.
+ * Callers: posix/identity, posix/futex. Binding does not switch. */
+#ifndef KBI_BIND_H
+#define KBI_BIND_H
+
+#include "posix/posix.h"
+
+enum kbi_bind_why {
+	KBI_BIND_WATCHED, /* others are about this kernel thread: tracees, counters, timers */
+	KBI_BIND_CHANGED, /* the kernel thread will be another for good: it serves no other thread afterwards */
+};
+
+/* The caller has a kernel thread of its own when this returns; said once for each `what`. No-op on kernel threads. */
+void kbi_bind_self(const char *what, enum kbi_bind_why why);
+/* The caller's number. */
+int kbi_bind_number(void);
+/* Is it the caller, for a function whose 0 is the caller? */
+bool kbi_bind_is_self(long number);
+/* The lightweight thread that has the number; NULL: none (a kernel thread's, or nobody's). */
+struct kb_thread *kbi_bind_find(long number);
+/* What syscall() is asked for, in words of identity; false: the kernel's affair. *r as kernels give it. */
+bool kbi_bind_syscall(long n, const long *a, long *r);
+
+#endif

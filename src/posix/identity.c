@@ -1,0 +1,287 @@
+/* posix/identity.c - functions about "the calling thread" where the kernel means its kernel thread. What can be said of a
+ * lightweight thread is said (its number, its name); who changes or watches the kernel thread keeps it (posix/bind).
+ * Callers: programs. Never switches, but for a signal that a thread sends to itself. */
+#include "posix/bind.h"
+
+#include <linux/prctl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "core/handoff.h"
+#include "os/sys.h"
+
+static pthread_t id_of(const struct kb_thread *t)
+{
+	return ((const struct kbi_posix_thread *)t->posix)->self;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------------- */
+
+pid_t kbi_identity_gettid(void) __asm__("gettid");
+int kbi_identity_tgkill(pid_t process, pid_t thread, int sig) __asm__("tgkill");
+
+KBI_POSIX_API pid_t kbi_identity_gettid(void)
+{
+	return kbi_bind_number();
+}
+
+/* As kernels answer. */
+static long send(pid_t process, pid_t thread, int sig)
+{
+	struct kb_thread *t = process == 0 || process == getpid() ? kbi_bind_find(thread) : NULL;
+
+	if (t)
+		return -pthread_kill(id_of(t), sig);
+	return process ? kbi_sys(SYS_tgkill, process, thread, sig) : kbi_sys(SYS_tkill, thread, sig);
+}
+
+static int answer(long r)
+{
+	if (r >= 0)
+		return (int)r;
+	errno = (int)-r;
+	return -1;
+}
+
+KBI_POSIX_API int kbi_identity_tgkill(pid_t process, pid_t thread, int sig)
+{
+	if (process <= 0 || thread <= 0)
+		return answer(-EINVAL);
+	return answer(send(process, thread, sig));
+}
+
+/* ---- prctl -------------------------------------------------------------------------------------------------- */
+
+static bool is_for_good(int option)
+{
+	switch (option) {
+	case PR_SET_SECCOMP:
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_SET_KEEPCAPS:
+	case PR_SET_SECUREBITS:
+	case PR_CAPBSET_DROP:
+	case PR_CAP_AMBIENT:
+	case PR_SET_SPECULATION_CTRL:
+	case 59: /* PR_SET_SYSCALL_USER_DISPATCH */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The kernel cuts a name that is too long. */
+static int set_name(const char *name)
+{
+	char cut[16] = "";
+
+	strncat(cut, name, sizeof(cut) - 1);
+	return answer(-pthread_setname_np(kbi_posix_self(), cut));
+}
+
+typedef int Prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
+
+KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	if (option == PR_SET_NAME && kbi_posix_light())
+		return set_name((const char *)a);
+	if (option == PR_GET_NAME && kbi_posix_light())
+		return answer(-pthread_getname_np(kbi_posix_self(), (char *)a, 16));
+	if (is_for_good(option))
+		kbi_bind_self("prctl", KBI_BIND_CHANGED);
+	return ((Prctl *)(uintptr_t)kbi_libc()->prctl)(option, a, b, c, d);
+}
+
+/* ---- tracing ------------------------------------------------------------------------------------------------- */
+
+typedef long Ptrace(long request, long pid, long address, long data);
+long kbi_identity_ptrace(long request, long pid, long address, long data) __asm__("ptrace");
+
+KBI_POSIX_API long kbi_identity_ptrace(long request, long pid, long address, long data)
+{
+	if (request != PTRACE_TRACEME)
+		kbi_bind_self("ptrace", KBI_BIND_WATCHED);
+	return ((Ptrace *)(uintptr_t)kbi_libc()->ptrace)(request, pid, address, data);
+}
+
+/* ---- what is changed for good --------------------------------------------------------------------------------- */
+
+KBI_POSIX_API int unshare(int flags)
+{
+	kbi_bind_self("unshare", KBI_BIND_CHANGED);
+	return kbi_libc()->unshare(flags);
+}
+
+KBI_POSIX_API int setns(int fd, int type)
+{
+	kbi_bind_self("setns", KBI_BIND_CHANGED);
+	return kbi_libc()->setns(fd, type);
+}
+
+KBI_POSIX_API int capset(void *header, const void *data)
+{
+	kbi_bind_self("capset", KBI_BIND_CHANGED);
+	return kbi_libc()->capset(header, data);
+}
+
+KBI_POSIX_API int setfsuid(uid_t id)
+{
+	kbi_bind_self("setfsuid", KBI_BIND_CHANGED);
+	return kbi_libc()->setfsuid(id);
+}
+
+KBI_POSIX_API int setfsgid(gid_t id)
+{
+	kbi_bind_self("setfsgid", KBI_BIND_CHANGED);
+	return kbi_libc()->setfsgid(id);
+}
+
+/* ---- priorities ------------------------------------------------------------------------------------------------ */
+
+KBI_POSIX_API int nice(int more)
+{
+	kbi_bind_self("nice", KBI_BIND_CHANGED);
+	return kbi_libc()->nice(more);
+}
+
+KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
+{
+	if (which != PRIO_PROCESS || !kbi_bind_is_self((long)who))
+		return kbi_libc()->setpriority(which, who, value);
+	kbi_bind_self("setpriority", KBI_BIND_CHANGED);
+	return kbi_libc()->setpriority(which, 0, value);
+}
+
+KBI_POSIX_API int sched_setscheduler(pid_t pid, int policy, const struct sched_param *param)
+{
+	if (!kbi_bind_is_self(pid))
+		return kbi_libc()->sched_setscheduler(pid, policy, param);
+	if ((policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
+		kbi_bind_self("sched_setscheduler", KBI_BIND_CHANGED);
+	return kbi_libc()->sched_setscheduler(0, policy, param);
+}
+
+/* ---- timers ----------------------------------------------------------------------------------------------------- */
+
+/* A signal for one thread: the caller, or one that keeps its kernel thread. */
+static int timer_for_thread(clockid_t clock, struct sigevent *event, timer_t *timer)
+{
+	struct kb_thread *t = kbi_bind_find(event->_sigev_un._tid);
+	int tid;
+
+	if (!t)
+		return kbi_libc()->timer_create(clock, event, timer);
+	if (kbi_bind_is_self(event->_sigev_un._tid))
+		kbi_bind_self("a timer with SIGEV_THREAD_ID", KBI_BIND_WATCHED);
+	tid = kbi_handoff_tid(t);
+	if (tid) {
+		event->_sigev_un._tid = tid;
+		return kbi_libc()->timer_create(clock, event, timer);
+	}
+	kbi_sys_message("a timer with SIGEV_THREAD_ID for another thread: that has no kernel thread of its own");
+	return answer(-EINVAL);
+}
+
+KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
+{
+	struct sigevent own;
+
+	if (!event || event->sigev_notify != SIGEV_THREAD_ID)
+		return kbi_libc()->timer_create(clock, event, timer);
+	own = *event;
+	return timer_for_thread(clock, &own, timer);
+}
+
+/* ---- by number ----------------------------------------------------------------------------------------------------- */
+
+/* Calls that glibc has no function for, or that the program makes past it. */
+static void bind_for(long n, const long *a)
+{
+	switch (n) {
+	case SYS_seccomp:
+		kbi_bind_self("seccomp", KBI_BIND_CHANGED);
+		break;
+	case SYS_prctl:
+		if (is_for_good((int)a[0]))
+			kbi_bind_self("prctl", KBI_BIND_CHANGED);
+		break;
+	case SYS_setresuid:
+	case SYS_setresgid:
+	case SYS_setreuid:
+	case SYS_setregid:
+	case SYS_setuid:
+	case SYS_setgid:
+	case SYS_setgroups:
+	case SYS_setfsuid:
+	case SYS_setfsgid:
+		kbi_bind_self("an identity set by syscall()", KBI_BIND_CHANGED);
+		break;
+	case SYS_unshare:
+	case SYS_setns:
+	case SYS_capset:
+		kbi_bind_self("syscall()", KBI_BIND_CHANGED);
+		break;
+	case SYS_perf_event_open:
+		if (kbi_bind_is_self(a[1]))
+			kbi_bind_self("perf_event_open", KBI_BIND_WATCHED);
+		break;
+	case SYS_ptrace:
+		if (a[0] != PTRACE_TRACEME)
+			kbi_bind_self("ptrace", KBI_BIND_WATCHED);
+		break;
+	default:
+		break;
+	}
+}
+
+/* A program that knows its number may name itself by it. */
+static long with_self(long n, const long *a, int at, const char *what)
+{
+	long b[6];
+
+	memcpy(b, a, sizeof(b));
+	if (kbi_bind_is_self(b[at])) {
+		kbi_bind_self(what, KBI_BIND_CHANGED);
+		b[at] = 0;
+	}
+	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
+}
+
+static long by_kernel(int r)
+{
+	return r < 0 ? -errno : r;
+}
+
+bool kbi_bind_syscall(long n, const long *a, long *r)
+{
+	switch (n) {
+	case SYS_gettid:
+		*r = kbi_bind_number();
+		return true;
+	case SYS_tgkill:
+		*r = a[0] <= 0 || a[1] <= 0 ? -EINVAL : send((pid_t)a[0], (pid_t)a[1], (int)a[2]);
+		return true;
+	case SYS_tkill:
+		*r = a[0] <= 0 ? -EINVAL : send(0, (pid_t)a[0], (int)a[1]);
+		return true;
+	case SYS_sched_setaffinity:
+		if (!kbi_posix_light() || !kbi_bind_is_self(a[0]))
+			return false;
+		*r = by_kernel(sched_setaffinity(0, (size_t)a[1], (const cpu_set_t *)a[2]));
+		return true;
+	case SYS_sched_setscheduler:
+	case SYS_sched_setattr:
+		*r = with_self(n, a, 0, "sched_setscheduler");
+		return true;
+	case SYS_setpriority:
+	case SYS_ioprio_set:
+		if (a[0] != (n == SYS_setpriority ? PRIO_PROCESS : 1))
+			return false;
+		*r = with_self(n, a, 1, n == SYS_setpriority ? "setpriority" : "ioprio_set");
+		return true;
+	default:
+		bind_for(n, a);
+		return false;
+	}
+}
