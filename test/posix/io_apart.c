@@ -235,6 +235,7 @@ static void *waits_to_be_ended(void *arg)
 	__atomic_add_fetch(&begun, 1, __ATOMIC_RELAXED);
 	if (way->wait((long)arg) < 0)
 		error = errno;
+	__atomic_add_fetch(&got, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
 
@@ -276,7 +277,7 @@ static void ended(int by)
 	pthread_t t;
 	void *value;
 
-	begun = error = 0;
+	begun = error = got = 0;
 	way->begin();
 	CHECK_EQ(pthread_create(&t, NULL, waits_to_be_ended, (void *)1), 0);
 	everybody_begins(1);
@@ -285,6 +286,12 @@ static void ended(int by)
 		usleep(3000);
 		CHECK_EQ(error, 0);
 		way->serve();
+	}
+	/* the first signal may have come before the call */
+	while (by && !(by == SIGUSR2 && way->again) && !__atomic_load_n(&got, __ATOMIC_RELAXED)) {
+		usleep(20000);
+		if (!__atomic_load_n(&got, __ATOMIC_RELAXED))
+			CHECK_EQ(pthread_kill(t, by), 0);
 	}
 	CHECK_EQ(pthread_join(t, &value), 0);
 	if (by == 0)
