@@ -72,9 +72,9 @@ static void set_vp_mask(struct kbi_vp *vp, uint64_t mask)
 static void bring_mask(struct kbi_task *self)
 {
 	kbi_np_enter(self);
-	set_vp_mask(self->vp, a_load_rlx(kbi_signal_mask(self)));
 	if (kbi_unlikely(a_load_rlx(&kbi_signal_stacks)))
 		kbi_signal_bring_stack(self);
+	set_vp_mask(self->vp, a_load_rlx(kbi_signal_mask(self)));
 	kbi_np_leave(self);
 }
 
@@ -106,6 +106,18 @@ static void close_sleeper(struct kbi_vp *vp)
 {
 	if (a_load_rlx(&kbi_signal_watch))
 		kbi_signal_close(vp);
+}
+
+void kbi_signal_unwound(struct kbi_task *self)
+{
+	kbi_np_enter(self);
+	kbi_signal_stack_left(self);
+	if (self->vp) {
+		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], a_load_rlx(kbi_signal_mask(self)));
+		kbi_compiler_barrier();
+		set_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
+	}
+	kbi_np_leave(self);
 }
 
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
@@ -332,7 +344,7 @@ void kbi_signal_thread_ends(void)
 	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 	siginfo_t info;
 
-	if (kbi_likely(!a_load_rlx(&t->signals.pending)))
+	if (kbi_likely(!a_load_rlx(&kbi_signal_watch)) || !kbi_signal_over(t))
 		return;
 	a_store_rlx(&t->signals.mask, ~(uint64_t)0);
 	while (kbi_signal_get_back(t, ~(uint64_t)0, true, &info))

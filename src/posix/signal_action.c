@@ -40,9 +40,23 @@ static uint64_t mask_after(const ucontext_t *uc, uint64_t kernel_before, uint64_
 	return now == kernel_before ? before : now;
 }
 
+/* A handler that is running; by cancellation or pthread_exit it may be unwound. */
+struct running {
+	struct kbi_task *self;
+};
+
+static void unwound(struct running *r)
+{
+	if (!r->self)
+		return;
+	kbi_posix_me.in_handler--;
+	kbi_signal_unwound(r->self);
+}
+
 /* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
 static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
 {
+	struct running r __attribute__((cleanup(unwound))) = { NULL };
 	struct act *a = &acts[sig];
 	void (*handler)(int, siginfo_t *, void *) = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
 	uint32_t flags = a_load_rlx(&a->flags);
@@ -59,7 +73,10 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_posix_me.handled++;
 	kbi_posix_me.ending += !(flags & SA_RESTART);
 	a_store_rlx(kbi_signal_mask(self), before | a_load_rlx(&a->mask) | own);
+	kbi_signal_stack_interrupted(self);
+	r.self = self;
 	handler(sig, info, context);
+	r.self = NULL;
 	kbi_posix_me.in_handler--;
 	/* it may have looked for handlers already, and be about to sleep */
 	a_store_rlx(&self->permit, 1);
@@ -94,7 +111,7 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 	if (to && &to->task != self)
 		return false;
 	return (kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING || !self->vp) &&
-	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
+	       !kbi_signal_stack_is_others(self) && !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
 }
 
 static void relay(int sig, siginfo_t *info, void *context)
@@ -161,7 +178,28 @@ static int install(int sig, const struct sigaction *new)
 	note(sig, new);
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
+	if (sig != SIGSEGV && sig != SIGBUS && (new->sa_flags & SA_ONSTACK)) {
+		if (!a_load_acq(&kbi_signal_stacks)) /* or it would be the runtime's; acquire: of its exchange */
+			ours.sa_flags &= ~SA_ONSTACK;
+		else
+			a_store_rlx(&kbi_signal_on_stack, 1);
+	}
 	return kbi_libc()->sigaction(sig, &ours, NULL);
+}
+
+/* The first alternate stack of a thread: what asked for one before gets it. */
+void kbi_signal_stacks_begin(void)
+{
+	uint64_t mask = kbi_signal_enter(&lock);
+	struct sigaction sa;
+
+	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
+		if (kbi_signal_ok(sig) && (a_load_rlx(&acts[sig].flags) & SA_ONSTACK) &&
+		    kbi_libc()->sigaction(sig, NULL, &sa) == 0 && sa.sa_sigaction == relay) {
+			show(sig, &sa);
+			install(sig, &sa);
+		}
+	kbi_signal_leave(&lock, mask);
 }
 
 static int set(int sig, const struct sigaction *new)

@@ -1,5 +1,6 @@
 /* posix/signal_pool.c - signals that wait for a thread which does not run, in the order in which they were sent. A
- * signal below SIGRTMIN waits once for a thread; the real-time ones queue up, to a limit.
+ * signal below SIGRTMIN waits once for a thread; the real-time ones queue up, to a limit. A thread that ends gets none
+ * any more: the next one with its descriptor would have them.
  * Under one lock, held with all signals blocked on the kernel thread: a handler may send a signal. Callers: this
  * family, not in handlers that interrupt this unit. Never switches. */
 #include "posix/signal_priv.h"
@@ -16,6 +17,9 @@ struct entry {
 	bool shared;
 	siginfo_t info;
 };
+
+/* Of a thread that takes no more: in its pending signals, the bit of one that is libc's own. */
+#define OVER kbi_signal_bit(KBI_LIBC_FIRST)
 
 /* under the lock */
 static struct entry *space, *unused, *first, **end = &first;
@@ -43,23 +47,6 @@ static bool has(const struct kb_thread *t, int sig)
 	return false;
 }
 
-static int put(struct kb_thread *t, const siginfo_t *info, bool shared)
-{
-	struct entry *e;
-
-	if (info->si_signo < REAL_TIME && has(t, info->si_signo))
-		return 0;
-	e = take_unused();
-	if (!e)
-		return EAGAIN;
-	*e = (struct entry){ .t = t, .shared = shared, .info = *info };
-	*end = e;
-	end = &e->next;
-	/* release: partner is the acquire in kbi_signal_resumed_slow */
-	a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo));
-	return 0;
-}
-
 static void drop(struct entry **at)
 {
 	struct entry *e = *at;
@@ -71,6 +58,30 @@ static void drop(struct entry **at)
 	unused = e;
 	if (!has(e->t, e->info.si_signo))
 		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
+}
+
+static int put(struct kb_thread *t, const siginfo_t *info, bool shared)
+{
+	struct entry **at = end, *e;
+
+	if (info->si_signo < REAL_TIME && has(t, info->si_signo))
+		return 0;
+	e = take_unused();
+	if (!e)
+		return EAGAIN;
+	*e = (struct entry){ .t = t, .shared = shared, .info = *info };
+	*end = e;
+	end = &e->next;
+	/* release: partner is the acquire in kbi_signal_resumed_slow, and in kbi_signal_over: one of the two sees the other */
+	if (!(a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo)) & OVER))
+		return 0;
+	drop(at);
+	return ESRCH;
+}
+
+bool kbi_signal_over(struct kb_thread *t)
+{
+	return a_or_acqrel(&t->signals.pending, OVER) != 0;
 }
 
 int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared)

@@ -167,6 +167,11 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 	}
 	a_store_rlx(&kbi_signal_watch, 1);
 	e = kbi_signal_put(t, info, shared);
+	if (e == ESRCH) {
+		if (shared)
+			kbi_signal_forward(info, NULL);
+		return 0;
+	}
 	kbi_wait_wake(&t->task);
 	if (on && kbi_self_raw() != &t->task)
 		kbi_signal_knock(on);

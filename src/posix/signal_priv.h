@@ -78,11 +78,19 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask);
 /* The caller's kernel thread lets nothing through until a thread brings another mask. */
 void kbi_signal_close(struct kbi_vp *vp);
 /* A handler returns to this context on this virtual processor, with this mask. */
+/* A handler of self was unwound: the kernel has its mask still. */
+void kbi_signal_unwound(struct kbi_task *self);
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 
 /* Alternate stacks, signal_stack.c: some thread has one. */
-extern a32 kbi_signal_stacks;
+extern a32 kbi_signal_stacks;   /* a thread has set one */
+extern a32 kbi_signal_on_stack; /* a handler other than of faults runs on one */
+void kbi_signal_stacks_begin(void);
 void kbi_signal_bring_stack(struct kbi_task *self);
+/* self has come to this kernel thread and not brought its stack yet. */
+bool kbi_signal_stack_is_others(const struct kbi_task *self);
+void kbi_signal_stack_interrupted(struct kbi_task *self);
+void kbi_signal_stack_left(struct kbi_task *self);
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
 /* The VP has another body; a body has no thread on it any more. */
 void kbi_signal_stack_adopted(struct kbi_vp *vp);
@@ -90,7 +98,9 @@ void kbi_signal_stack_leaves(const struct kbi_body *b);
 
 /* ---- the pool ----------------------------------------------------------------------------------------- */
 
-/* For t, or EAGAIN; sets the bit. shared: it was sent to the process. Not in handlers. */
+/* t takes no more. True: some are there already. */
+bool kbi_signal_over(struct kb_thread *t);
+/* For t, or EAGAIN, or ESRCH: it ends; sets the bit. shared: it was sent to the process. Not in handlers. */
 int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared);
 /* The oldest signal of t's in the set: its number or 0. Clears the bit with the last one. */
 int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info);

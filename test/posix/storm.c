@@ -1,0 +1,718 @@
+/* posix/storm.c - threads created, cancelled (deferred and asynchronous), signalled, joined, detached and exiting at
+ * random, with clean-up handlers, thread-specific data, timed waits and alternate stacks, and what must hold in the
+ * end: every handler pushed was popped, every value destroyed, every token returned, every signal that must arrive
+ * has; and no kernel thread, descriptor, mapping or memory is left over. A watchdog takes a round that does not end
+ * for a hang. `make soak` runs it for long.
+ * soak: yes
+ * SOAK_SECONDS (2), SOAK_STALL (30: seconds without progress), KB_TEST_SEED. */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { DIRECTORS = 3, MAX_ACTORS = 16, US = 1000, ALT_STACK = 32768, TOKENS = 3 };
+
+#define GET(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define PUT(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
+#define ADD(x, n) __atomic_add_fetch(&(x), (n), __ATOMIC_ACQ_REL)
+
+struct play;
+struct actor {
+	pthread_t thread;
+	struct play *play;
+	uint64_t rand;
+	bool detached, cancelled;
+	unsigned seen; /* signals handled; by itself */
+	char alt[ALT_STACK];
+};
+
+struct play {
+	pthread_mutex_t mutex, robust;
+	pthread_cond_t cond;
+	pthread_rwlock_t lock;
+	sem_t tokens, gone;
+	int pipe[2];
+	unsigned turn, inside, readers, writers;
+	bool stop;
+	uint64_t rounds; /* by the director; read by the watchdog */
+	struct actor actor[MAX_ACTORS];
+};
+
+static struct play plays[DIRECTORS];
+static pthread_key_t key, second;
+static uint64_t pushed, popped, values_set, values_gone, exact_sent, exact_seen, handled;
+static uint64_t started, cancels, ended_cancelled, ended_exit;
+static sem_t bell;
+static bool curtain;
+static __thread struct actor *me;
+
+static unsigned below(uint64_t *rand, unsigned n)
+{
+	return (unsigned)((test_rand(rand) >> 16) % n);
+}
+
+static struct timespec in_us(clockid_t clock, unsigned us)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	t.tv_nsec += (long)us * US;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+/* ---- signals: a handler sees the thread it runs on ------------------------------------------------ */
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	struct actor *a = me;
+	int saved = errno;
+	char here;
+
+	(void)sig;
+	(void)info;
+	(void)context;
+	if (a) {
+		CHECK(pthread_equal(a->thread, pthread_self()) || !GET(a->thread));
+		ADD(handled, 1);
+		ADD(a->seen, 1);
+	}
+	/* an actor with an alternate stack is on it, whichever virtual processor it is on */
+	if (a && pthread_getspecific(second) == a)
+		CHECK(&here >= a->alt && &here < a->alt + ALT_STACK);
+	CHECK_EQ(sem_post(&bell), 0);
+	errno = saved;
+}
+
+static void on_exact(int sig)
+{
+	(void)sig;
+	CHECK(me == NULL);
+	ADD(exact_seen, 1);
+}
+
+static void handlers(void)
+{
+	struct sigaction s = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	sigfillset(&s.sa_mask);
+	sigdelset(&s.sa_mask, SIGQUIT);
+	CHECK_EQ(sigaction(SIGUSR1, &s, NULL), 0);
+	CHECK_EQ(sigaction(SIGRTMIN, &s, NULL), 0);
+	s.sa_flags |= SA_RESTART;
+	CHECK_EQ(sigaction(SIGUSR2, &s, NULL), 0);
+	s.sa_flags = 0;
+	s.sa_handler = on_exact;
+	CHECK_EQ(sigaction(SIGRTMIN + 2, &s, NULL), 0);
+}
+
+/* Actors let all through but the one that is counted and the one that they take by sigwaitinfo. */
+static void mask_of_actor(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN + 1);
+	sigaddset(&set, SIGRTMIN + 2);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+}
+
+/* ---- what an actor does --------------------------------------------------------------------------- */
+static void popped_one(void *arg)
+{
+	(void)arg;
+	ADD(popped, 1);
+}
+
+/* A cancelled wait has the mutex again when this runs. */
+static void unlock_mutex(void *arg)
+{
+	struct play *p = arg;
+
+	CHECK_EQ(p->inside++, 0);
+	CHECK_EQ(--p->inside, 0);
+	CHECK_EQ(pthread_mutex_unlock(&p->mutex), 0);
+	ADD(popped, 1);
+}
+
+static int cond_wait(struct actor *a, unsigned how)
+{
+	struct play *p = a->play;
+	struct timespec t = in_us(how == 1 ? CLOCK_REALTIME : CLOCK_MONOTONIC, below(&a->rand, 500));
+	int e = how == 0   ? pthread_cond_wait(&p->cond, &p->mutex)
+		: how == 1 ? pthread_cond_timedwait(&p->cond, &p->mutex, &t)
+			   : pthread_cond_clockwait(&p->cond, &p->mutex, CLOCK_MONOTONIC, &t);
+
+	CHECK(e == 0 || (how && e == ETIMEDOUT));
+	CHECK_EQ(p->inside++, 0);
+	CHECK_EQ(--p->inside, 0);
+	return e;
+}
+
+static void do_cond(struct actor *a)
+{
+	struct play *p = a->play;
+	unsigned turn, how = below(&a->rand, 3);
+
+	CHECK_EQ(pthread_mutex_lock(&p->mutex), 0);
+	ADD(pushed, 1);
+	pthread_cleanup_push(unlock_mutex, p);
+	for (turn = p->turn; turn == p->turn && !GET(p->stop);)
+		if (cond_wait(a, how) == ETIMEDOUT)
+			break;
+	pthread_cleanup_pop(1);
+}
+
+static void do_turn(struct actor *a)
+{
+	struct play *p = a->play;
+	struct timespec t = in_us(CLOCK_REALTIME, below(&a->rand, 300));
+	unsigned how = below(&a->rand, 3);
+	int e = how == 0   ? pthread_mutex_lock(&p->mutex)
+		: how == 1 ? pthread_mutex_trylock(&p->mutex)
+			   : pthread_mutex_timedlock(&p->mutex, &t);
+
+	if (e) {
+		CHECK_EQ(e, how == 1 ? EBUSY : ETIMEDOUT);
+		return;
+	}
+	CHECK_EQ(p->inside++, 0);
+	p->turn++;
+	if (below(&a->rand, 2))
+		sched_yield();
+	CHECK_EQ(--p->inside, 0);
+	CHECK_EQ(below(&a->rand, 2) ? pthread_cond_signal(&p->cond) : pthread_cond_broadcast(&p->cond), 0);
+	CHECK_EQ(pthread_mutex_unlock(&p->mutex), 0);
+}
+
+static void return_token(void *arg)
+{
+	struct play *p = arg;
+
+	CHECK_EQ(sem_post(&p->tokens), 0);
+	ADD(popped, 1);
+}
+
+static void do_token(struct actor *a)
+{
+	struct play *p = a->play;
+	struct timespec t = in_us(CLOCK_REALTIME, below(&a->rand, 500));
+	unsigned timed = below(&a->rand, 2);
+
+	if (timed ? sem_timedwait(&p->tokens, &t) : sem_wait(&p->tokens)) {
+		CHECK(errno == EINTR || (timed && errno == ETIMEDOUT));
+		return;
+	}
+	ADD(pushed, 1);
+	pthread_cleanup_push(return_token, p);
+	usleep(below(&a->rand, 100));
+	pthread_cleanup_pop(1);
+}
+
+static void unlock_rw(void *arg)
+{
+	struct play *p = arg;
+
+	CHECK_EQ(GET(p->writers), 0);
+	ADD(p->readers, -1u);
+	CHECK_EQ(pthread_rwlock_unlock(&p->lock), 0);
+	ADD(popped, 1);
+}
+
+static void do_rwlock(struct actor *a)
+{
+	struct play *p = a->play;
+	struct timespec t = in_us(CLOCK_REALTIME, below(&a->rand, 500));
+
+	if (below(&a->rand, 3) == 0) {
+		if (pthread_rwlock_timedwrlock(&p->lock, &t))
+			return;
+		CHECK_EQ(ADD(p->writers, 1), 1);
+		CHECK_EQ(GET(p->readers), 0);
+		sched_yield();
+		ADD(p->writers, -1u);
+		CHECK_EQ(pthread_rwlock_unlock(&p->lock), 0);
+		return;
+	}
+	CHECK_EQ(pthread_rwlock_rdlock(&p->lock), 0);
+	ADD(p->readers, 1);
+	ADD(pushed, 1);
+	pthread_cleanup_push(unlock_rw, p);
+	usleep(below(&a->rand, 50));
+	pthread_cleanup_pop(1);
+}
+
+static void do_sleep(struct actor *a)
+{
+	struct timespec t = { .tv_nsec = below(&a->rand, 300 * US) }, left, at;
+	int e;
+
+	if (below(&a->rand, 2)) {
+		CHECK(nanosleep(&t, &left) == 0 || errno == EINTR);
+		return;
+	}
+	at = in_us(CLOCK_MONOTONIC, below(&a->rand, 300));
+	e = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+	CHECK(e == 0 || e == EINTR);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	CHECK(e || t.tv_sec > at.tv_sec || (t.tv_sec == at.tv_sec && t.tv_nsec >= at.tv_nsec));
+}
+
+/* Nothing but computing while the cancellation is asynchronous. */
+static void do_compute(struct actor *a)
+{
+	unsigned n = below(&a->rand, 100000);
+	int old;
+
+	ADD(pushed, 1);
+	pthread_cleanup_push(popped_one, a);
+	CHECK_EQ(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old), 0);
+	for (volatile unsigned i = 0; i < n; i++)
+		;
+	CHECK_EQ(pthread_setcanceltype(old, &old), 0);
+	CHECK_EQ(old, PTHREAD_CANCEL_ASYNCHRONOUS);
+	pthread_cleanup_pop(1);
+}
+
+static void *child(void *arg)
+{
+	struct timespec t = { .tv_nsec = below(&(uint64_t){ (uintptr_t)arg | 1 }, 200 * US) };
+
+	nanosleep(&t, NULL);
+	return arg;
+}
+
+static void join_child(void *arg)
+{
+	void *result;
+
+	CHECK_EQ(pthread_join(*(pthread_t *)arg, &result), 0);
+	ADD(popped, 1);
+}
+
+static void do_child(struct actor *a)
+{
+	void *arg = (void *)(uintptr_t)test_rand(&a->rand), *result = NULL;
+	pthread_t t;
+
+	CHECK_EQ(pthread_create(&t, NULL, child, arg), 0);
+	ADD(pushed, 1);
+	pthread_cleanup_push(join_child, &t);
+	CHECK_EQ(pthread_join(t, &result), 0);
+	ADD(popped, 1);
+	pthread_cleanup_pop(0);
+	CHECK(result == arg);
+}
+
+static void do_raise(struct actor *a)
+{
+	sigset_t all, old;
+	unsigned before;
+
+	sigfillset(&all);
+	CHECK_EQ(pthread_sigmask(SIG_SETMASK, &all, &old), 0);
+	before = GET(a->seen);
+	CHECK_EQ(pthread_kill(pthread_self(), SIGUSR1), 0);
+	CHECK_EQ(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
+	CHECK(GET(a->seen) > before); /* before the call returned */
+}
+
+static void do_sigwait(struct actor *a)
+{
+	union sigval v = { .sival_int = (int)below(&a->rand, 1000000) };
+	sigset_t set;
+	siginfo_t info;
+	int s;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN + 1);
+	CHECK_EQ(pthread_sigqueue(pthread_self(), SIGRTMIN + 1, v), 0);
+	while ((s = sigwaitinfo(&set, &info)) < 0)
+		CHECK_EQ(errno, EINTR);
+	CHECK_EQ(s, SIGRTMIN + 1);
+	CHECK_EQ(info.si_value.sival_int, v.sival_int);
+}
+
+/* May be cancelled, or ends, with the robust mutex held. */
+static void do_robust(struct actor *a)
+{
+	struct play *p = a->play;
+	int e = pthread_mutex_lock(&p->robust);
+
+	if (e == EOWNERDEAD)
+		CHECK_EQ(pthread_mutex_consistent(&p->robust), 0);
+	else
+		CHECK_EQ(e, 0);
+	usleep(below(&a->rand, 50));
+	CHECK_EQ(pthread_mutex_unlock(&p->robust), 0);
+}
+
+static void do_pipe(struct actor *a)
+{
+	char c = 1;
+	ssize_t n;
+
+	CHECK_EQ(write(a->play->pipe[1], &c, 1), 1);
+	n = read(a->play->pipe[0], &c, 1);
+	CHECK(n == 1 || (n == -1 && errno == EINTR));
+}
+
+static void do_poll(struct actor *a)
+{
+	CHECK(poll(NULL, 0, (int)below(&a->rand, 2)) == 0 || errno == EINTR);
+}
+
+static void do_masked(struct actor *a)
+{
+	int old, type;
+
+	CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old), 0);
+	CHECK_EQ(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type), 0);
+	do_child(a);
+	CHECK_EQ(pthread_setcanceltype(type, NULL), 0);
+	CHECK_EQ(pthread_setcancelstate(old, NULL), 0);
+}
+
+static void do_leave(struct actor *a)
+{
+	if (below(&a->rand, 8))
+		return;
+	ADD(pushed, 2);
+	pthread_cleanup_push(popped_one, a);
+	pthread_cleanup_push(popped_one, a);
+	if (below(&a->rand, 2) && pthread_mutex_trylock(&a->play->robust) == EOWNERDEAD)
+		CHECK_EQ(pthread_mutex_consistent(&a->play->robust), 0);
+	ADD(ended_exit, 1);
+	pthread_exit(a);
+	pthread_cleanup_pop(0);
+	pthread_cleanup_pop(0);
+}
+
+static void (*const deeds[])(struct actor *) = { do_cond, do_cond, do_turn, do_turn, do_token, do_rwlock, do_sleep, do_compute,
+	do_child, do_raise, do_sigwait, do_robust, do_pipe, do_poll, do_masked, do_leave };
+enum { DEEDS = sizeof deeds / sizeof deeds[0] };
+
+/* ---- an actor's life ------------------------------------------------------------------------------- */
+static void value_gone(void *value)
+{
+	struct actor *a = value;
+	stack_t none = { .ss_flags = SS_DISABLE };
+	sigset_t all;
+
+	CHECK(a == me);
+	/* the next actor may have the alternate stack while this thread still ends */
+	sigfillset(&all);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &all, NULL), 0);
+	CHECK_EQ(sigaltstack(&none, NULL) ? errno : 0, 0);
+	me = NULL;
+	ADD(values_gone, 1);
+	if (a->detached)
+		CHECK_EQ(sem_post(&a->play->gone), 0);
+}
+
+static void alternate(struct actor *a)
+{
+	stack_t s = { .ss_sp = a->alt, .ss_size = ALT_STACK };
+
+	if (below(&a->rand, 3))
+		return;
+	CHECK_EQ(sigaltstack(&s, NULL) ? errno : 0, 0);
+	CHECK_EQ(pthread_setspecific(second, a), 0);
+}
+
+static void *life(void *arg)
+{
+	struct actor *a = arg;
+	unsigned turns;
+
+	mask_of_actor();
+	me = a;
+	CHECK_EQ(pthread_setspecific(key, a), 0);
+	ADD(values_set, 1);
+	alternate(a);
+	ADD(pushed, 1);
+	pthread_cleanup_push(popped_one, a);
+	turns = 1 + below(&a->rand, 30);
+	while (turns-- > 0 && !GET(a->play->stop)) {
+		deeds[below(&a->rand, DEEDS)](a);
+		if (a->detached && below(&a->rand, 30) == 0)
+			CHECK_EQ(pthread_cancel(pthread_self()), 0);
+		CHECK(me == a && pthread_getspecific(key) == a);
+	}
+	pthread_cleanup_pop(1);
+	return a;
+}
+
+/* ---- directors -------------------------------------------------------------------------------------- */
+static void start(struct actor *a, struct play *p, uint64_t *rand)
+{
+	pthread_attr_t attr;
+
+	memset(a, 0, offsetof(struct actor, alt));
+	a->play = p;
+	a->rand = test_rand(rand) | 1;
+	a->detached = below(rand, 5) == 0;
+	CHECK_EQ(pthread_attr_init(&attr), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, 65536u << below(rand, 3)), 0);
+	if (a->detached)
+		CHECK_EQ(pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED), 0);
+	CHECK_EQ(pthread_create(&a->thread, &attr, life, a), 0);
+	CHECK_EQ(pthread_attr_destroy(&attr), 0);
+	ADD(started, 1);
+}
+
+static void exact(int e)
+{
+	CHECK(e == 0 || errno == EAGAIN);
+	if (e == 0)
+		ADD(exact_sent, 1);
+}
+
+static void interfere(struct actor *a, uint64_t *rand)
+{
+	union sigval v = { .sival_int = 1 };
+	int e;
+
+	switch (below(rand, 10)) {
+	case 0:
+	case 1:
+		a->cancelled = true;
+		ADD(cancels, 1);
+		CHECK_EQ(pthread_cancel(a->thread), 0);
+		break;
+	case 2:
+		CHECK_EQ(pthread_kill(a->thread, SIGUSR1), 0);
+		break;
+	case 3:
+		e = pthread_sigqueue(a->thread, SIGRTMIN, v);
+		CHECK(e == 0 || e == EAGAIN || e == ESRCH || e == EINVAL); /* it may have ended */
+		break;
+	case 4:
+		CHECK_EQ(kill(getpid(), SIGUSR2), 0);
+		break;
+	case 5:
+		exact(sigqueue(getpid(), SIGRTMIN + 2, v));
+		break;
+	case 6:
+		usleep(below(rand, 200));
+		break;
+	case 7:
+		sched_yield();
+		break;
+	default:
+		break;
+	}
+}
+
+static void join(struct actor *a, uint64_t *rand)
+{
+	void *result = NULL;
+	int e = EBUSY;
+
+	while (e == EBUSY || e == ETIMEDOUT) {
+		struct timespec t = in_us(CLOCK_REALTIME, below(rand, 500));
+		unsigned how = below(rand, 4);
+
+		e = how == 0   ? pthread_tryjoin_np(a->thread, &result)
+			: how == 1 ? pthread_timedjoin_np(a->thread, &result, &t)
+				   : pthread_join(a->thread, &result);
+		if (e == EBUSY)
+			sched_yield();
+	}
+	CHECK_EQ(e, 0);
+	CHECK(result == a || (result == PTHREAD_CANCELED && a->cancelled));
+	ADD(ended_cancelled, result == PTHREAD_CANCELED);
+}
+
+static void end_of(struct play *p, unsigned n, uint64_t *rand)
+{
+	int value;
+	char c;
+
+	CHECK_EQ(pthread_mutex_lock(&p->mutex), 0);
+	PUT(p->stop, true);
+	CHECK_EQ(pthread_cond_broadcast(&p->cond), 0);
+	CHECK_EQ(pthread_mutex_unlock(&p->mutex), 0);
+	for (unsigned i = 0; i < n; i++) {
+		if (!p->actor[i].detached)
+			join(&p->actor[i], rand);
+		else
+			while (sem_wait(&p->gone))
+				CHECK_EQ(errno, EINTR);
+	}
+	CHECK_EQ(sem_getvalue(&p->tokens, &value), 0);
+	CHECK_EQ(value, TOKENS);
+	CHECK_EQ(p->inside, 0);
+	CHECK_EQ(p->readers + p->writers, 0);
+	for (struct pollfd f = { .fd = p->pipe[0], .events = POLLIN }; poll(&f, 1, 0) > 0;)
+		CHECK_EQ(read(p->pipe[0], &c, 1), 1);
+}
+
+static void round_of(struct play *p, uint64_t *rand)
+{
+	unsigned n = 1 + below(rand, MAX_ACTORS);
+
+	PUT(p->stop, false);
+	for (unsigned i = 0; i < n; i++)
+		start(&p->actor[i], p, rand);
+	for (unsigned i = below(rand, 100); i > 0; i--) {
+		struct actor *a = &p->actor[below(rand, n)];
+
+		if (!a->detached)
+			interfere(a, rand);
+	}
+	end_of(p, n, rand);
+	ADD(p->rounds, 1);
+}
+
+static void make(struct play *p)
+{
+	pthread_mutexattr_t robust;
+
+	CHECK_EQ(pthread_mutexattr_init(&robust), 0);
+	CHECK_EQ(pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST), 0);
+	CHECK_EQ(pthread_mutex_init(&p->robust, &robust), 0);
+	CHECK_EQ(pthread_mutex_init(&p->mutex, NULL), 0);
+	CHECK_EQ(pthread_cond_init(&p->cond, NULL), 0);
+	CHECK_EQ(pthread_rwlock_init(&p->lock, NULL), 0);
+	CHECK_EQ(sem_init(&p->tokens, 0, TOKENS), 0);
+	CHECK_EQ(sem_init(&p->gone, 0, 0), 0);
+	CHECK_EQ(pipe(p->pipe), 0);
+}
+
+static void *direct(void *arg)
+{
+	struct play *p = arg;
+	uint64_t rand = test_seed() + (uint64_t)(p - plays) * 7919;
+
+	while (!GET(curtain))
+		round_of(p, &rand);
+	return p;
+}
+
+/* ---- what is left over ------------------------------------------------------------------------------ */
+struct left { long threads, descriptors, mappings, kib; };
+
+static long entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	long n = -2;
+
+	CHECK(d != NULL);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct left look(void)
+{
+	struct left l = { entries("/proc/self/task"), entries("/proc/self/fd"), 0, 0 };
+	FILE *f = fopen("/proc/self/maps", "r");
+	long pages, resident;
+
+	for (int c; f && (c = getc(f)) != EOF;)
+		l.mappings += c == '\n';
+	fclose(f);
+	f = fopen("/proc/self/statm", "r");
+	CHECK(f && fscanf(f, "%ld %ld", &pages, &resident) == 2);
+	fclose(f);
+	l.kib = resident * (sysconf(_SC_PAGESIZE) / 1024);
+	return l;
+}
+
+/* The longer it has run the more must have been used again. Each arena, kept stack and helper thread has its bound. */
+static void nothing_left(struct left early, struct left late, uint64_t rounds)
+{
+	printf("threads %ld then %ld, descriptors %ld then %ld, mappings %ld then %ld, KiB %ld then %ld\n", early.threads, late.threads,
+		early.descriptors, late.descriptors, early.mappings, late.mappings, early.kib, late.kib);
+	CHECK(late.threads < early.threads + 40);
+	CHECK(late.descriptors <= early.descriptors + 4);
+	CHECK(late.mappings < early.mappings + 400);
+	CHECK(rounds < 1000 || late.kib < early.kib + 32 * 1024);
+}
+
+static void all_accounted(void)
+{
+	uint64_t end = test_now_ns() + 10000000000u;
+
+	while (GET(exact_seen) != GET(exact_sent) && test_now_ns() < end)
+		usleep(1000);
+	CHECK_EQ(exact_seen, exact_sent);
+	CHECK_EQ(pushed, popped);
+	CHECK_EQ(values_set, values_gone);
+}
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+	const char *v = getenv(name);
+
+	return v ? strtoull(v, NULL, 10) : otherwise;
+}
+
+/* Main is the watchdog; it sleeps in the kernel where it is one thread too many for the virtual processors. */
+static struct left watch(uint64_t end)
+{
+	uint64_t seen[DIRECTORS] = { 0 }, since[DIRECTORS], limit = number("SOAK_STALL", 30) * 1000000000u;
+	uint64_t began = test_now_ns(), quarter = began + (end - began) / 4, now;
+	struct left early = { 0 };
+
+	for (unsigned i = 0; i < DIRECTORS; i++)
+		since[i] = began;
+	while ((now = test_now_ns()) < end) {
+		usleep(20000);
+		if (now > quarter && early.threads == 0)
+			early = look();
+		for (unsigned i = 0; i < DIRECTORS; i++) {
+			if (seen[i] != GET(plays[i].rounds)) {
+				seen[i] = GET(plays[i].rounds);
+				since[i] = now;
+			} else if (now - since[i] > limit) {
+				fprintf(stderr, "director %u is stuck in round %llu\n", i, (unsigned long long)seen[i]);
+				kill(getpid(), SIGQUIT);
+				sleep(1);
+				abort();
+			}
+		}
+	}
+	return early;
+}
+
+int main(void)
+{
+	uint64_t end = test_now_ns() + number("SOAK_SECONDS", 2) * 1000000000u, rounds = 0;
+	pthread_t director[DIRECTORS];
+	struct left early;
+
+	test_seed();
+	CHECK_EQ(pthread_key_create(&second, NULL), 0);
+	CHECK_EQ(pthread_key_create(&key, value_gone), 0);
+	CHECK_EQ(sem_init(&bell, 0, 0), 0);
+	handlers();
+	for (unsigned i = 0; i < DIRECTORS; i++) {
+		make(&plays[i]);
+		CHECK_EQ(pthread_create(&director[i], NULL, direct, &plays[i]), 0);
+	}
+	early = watch(end);
+	PUT(curtain, true);
+	for (unsigned i = 0; i < DIRECTORS; i++) {
+		CHECK_EQ(pthread_join(director[i], NULL), 0);
+		rounds += plays[i].rounds;
+	}
+	all_accounted();
+	printf("%llu rounds, %llu threads, %llu cancels, %llu of them ended so, %llu by pthread_exit; %llu signals, %llu exact\n",
+		(unsigned long long)rounds, (unsigned long long)started, (unsigned long long)cancels,
+		(unsigned long long)ended_cancelled, (unsigned long long)ended_exit, (unsigned long long)handled,
+		(unsigned long long)exact_seen);
+	nothing_left(early, look(), rounds);
+	return 0;
+}
