@@ -22,6 +22,8 @@
  *        the same without saving: the old stack may be reused by after.
  *   kbi_ctx_switch_new(save, stack_low, size, entry, arg): kbi_ctx_make and kbi_ctx_switch_bare to it in one; nothing
  *        is loaded but the stack pointer, so FP control words are those of the caller.
+ *   kbi_ctx_call_on(stack_high, fn, arg): calls fn(arg) on another stack and comes back; unwinders see the caller
+ *        below fn. generic: on the caller's own.
  *   void kbi_cpu_relax(void)        pause in a spin loop
  *   uint64_t kbi_cpu_ticks(void)    a cheap monotonic-enough counter of constant rate (TSC, cntvct, rdtime)
  *   void *kbi_tp_get(void) / void kbi_tp_set(void *tp)     the thread pointer (TLS base). KBI_HAVE_TP is
@@ -40,6 +42,8 @@ struct kbi_ctx {
 
 #include "cpu.h" /* kbi_cpu_relax, kbi_cpu_ticks, kbi_tp_*, KBI_HAVE_TP */
 #include "ctx.h" /* the three context functions, or declarations of them */
+
+KBI_HIDDEN void kbi_ctx_call_on(void *stack_high, void (*fn)(void *), void *arg);
 
 /* Where nothing is won by it, the bare switch is the switch. */
 #ifndef KBI_CTX_BARE

@@ -72,8 +72,6 @@ static void set_vp_mask(struct kbi_vp *vp, uint64_t mask)
 static void bring_mask(struct kbi_task *self)
 {
 	kbi_np_enter(self);
-	if (kbi_unlikely(a_load_rlx(&kbi_signal_stacks)))
-		kbi_signal_bring_stack(self);
 	set_vp_mask(self->vp, a_load_rlx(kbi_signal_mask(self)));
 	kbi_np_leave(self);
 }
@@ -88,7 +86,6 @@ static void adopted(struct kbi_vp *vp)
 {
 	uint64_t mask = a_load_rlx(&kbi_signal_watch) ? kbi_signal_closed : base_mask;
 
-	kbi_signal_stack_adopted(vp);
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	kbi_compiler_barrier();
 	set_kernel_mask(mask);
@@ -97,8 +94,8 @@ static void adopted(struct kbi_vp *vp)
 /* self goes on elsewhere; its kernel thread waits to be a VP again, and is nobody's until then. */
 static void leaves(struct kbi_task *self)
 {
+	(void)self;
 	set_kernel_mask(kbi_signal_closed);
-	kbi_signal_stack_leaves(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
 /* Before it sleeps: only if somebody else is there to take signals. */
@@ -111,7 +108,6 @@ static void close_sleeper(struct kbi_vp *vp)
 void kbi_signal_unwound(struct kbi_task *self)
 {
 	kbi_np_enter(self);
-	kbi_signal_stack_left(self);
 	if (self->vp) {
 		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], a_load_rlx(kbi_signal_mask(self)));
 		kbi_compiler_barrier();

@@ -3,7 +3,7 @@
  * lightweight thread that lets the signal through, with that thread's pthread_self and errno, the thread's mask
  * grown for the time. A signal found on a virtual processor without a thread, on a thread that is about to be
  * switched away or blocks it, or on another than it was sent to, goes on to the postman.
- * Handlers run on the interrupted thread's stack or its alternate one. No locks in the relay. */
+ * Handlers run on the interrupted thread's stack or its alternate one (signal_stack.c). No locks in the relay. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -43,6 +43,10 @@ static uint64_t mask_after(const ucontext_t *uc, uint64_t kernel_before, uint64_
 /* A handler that is running; by cancellation or pthread_exit it may be unwound. */
 struct running {
 	struct kbi_task *self;
+	void (*handler)(int, siginfo_t *, void *);
+	int sig;
+	siginfo_t *info;
+	void *context;
 };
 
 static void unwound(struct running *r)
@@ -53,18 +57,26 @@ static void unwound(struct running *r)
 	kbi_signal_unwound(r->self);
 }
 
+static void run(void *arg)
+{
+	struct running *r = arg;
+
+	r->handler(r->sig, r->info, r->context);
+}
+
 /* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
 static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
 {
-	struct running r __attribute__((cleanup(unwound))) = { NULL };
+	struct running r __attribute__((cleanup(unwound))) = { .sig = sig, .info = info, .context = context };
+	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
 	struct act *a = &acts[sig];
-	void (*handler)(int, siginfo_t *, void *) = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
 	uint32_t flags = a_load_rlx(&a->flags);
 	uint64_t before = a_load_rlx(kbi_signal_mask(self));
 	uint64_t kernel_before = kbi_signal_from_set(&((ucontext_t *)context)->uc_sigmask);
 	uint64_t own = flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
 
-	if (!handler)
+	r.handler = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
+	if (!r.handler)
 		return;
 	if (flags & SA_RESETHAND)
 		reset(sig);
@@ -73,9 +85,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_posix_me.handled++;
 	kbi_posix_me.ending += !(flags & SA_RESTART);
 	a_store_rlx(kbi_signal_mask(self), before | a_load_rlx(&a->mask) | own);
-	kbi_signal_stack_interrupted(self);
 	r.self = self;
-	handler(sig, info, context);
+	kbi_signal_call(flags & SA_ONSTACK, run, &r);
 	r.self = NULL;
 	kbi_posix_me.in_handler--;
 	/* it may have looked for handlers already, and be about to sleep */
@@ -85,7 +96,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	if (!self->vp)
 		return; /* in a blocking call: the kernel thread is its own */
 	kbi_signal_returns(self->vp, context, before);
-	kbi_signal_returns_on(self, context);
+	if (self->vp->body != body)
+		kbi_signal_returns_on(self, context);
 }
 
 /* A kernel thread of libc's. */
@@ -111,7 +123,7 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 	if (to && &to->task != self)
 		return false;
 	return (kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING || !self->vp) &&
-	       !kbi_signal_stack_is_others(self) && !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
+	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
 }
 
 static void relay(int sig, siginfo_t *info, void *context)
@@ -178,28 +190,10 @@ static int install(int sig, const struct sigaction *new)
 	note(sig, new);
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
-	if (sig != SIGSEGV && sig != SIGBUS && (new->sa_flags & SA_ONSTACK)) {
-		if (!a_load_acq(&kbi_signal_stacks)) /* or it would be the runtime's; acquire: of its exchange */
-			ours.sa_flags &= ~SA_ONSTACK;
-		else
-			a_store_rlx(&kbi_signal_on_stack, 1);
-	}
+	/* the kernel's would be the runtime's, where a handler must not sleep; for faults there is no other */
+	if (sig != SIGSEGV && sig != SIGBUS)
+		ours.sa_flags &= ~SA_ONSTACK;
 	return kbi_libc()->sigaction(sig, &ours, NULL);
-}
-
-/* The first alternate stack of a thread: what asked for one before gets it. */
-void kbi_signal_stacks_begin(void)
-{
-	uint64_t mask = kbi_signal_enter(&lock);
-	struct sigaction sa;
-
-	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
-		if (kbi_signal_ok(sig) && (a_load_rlx(&acts[sig].flags) & SA_ONSTACK) &&
-		    kbi_libc()->sigaction(sig, NULL, &sa) == 0 && sa.sa_sigaction == relay) {
-			show(sig, &sa);
-			install(sig, &sa);
-		}
-	kbi_signal_leave(&lock, mask);
 }
 
 static int set(int sig, const struct sigaction *new)

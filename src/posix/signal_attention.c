@@ -69,11 +69,13 @@ static void let_libc(void *context)
 /* A light thread outside the library. */
 static void look_up(struct kbi_task *self, void *context)
 {
-	kbi_signal_stack_interrupted(self);
+	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
+
 	kbi_signal_resumed();
 	if (a_load_rlx(&kbi_signal_watch) && self->vp)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
-	kbi_signal_returns_on(self, context);
+	if (self->vp && self->vp->body != b)
+		kbi_signal_returns_on(self, context);
 	/* in a system call that is a cancellation point, before libc 2.41, or asynchronous: as libc's handler does, which
 	 * wants to set the mark itself */
 	if (kbi_cancel_async())

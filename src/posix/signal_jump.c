@@ -11,8 +11,6 @@ static void note_mask(struct kbi_task *self, const struct __jmp_buf_tag *env)
 
 	if ((saved & kbi_signal_closed & ~kbi_signal_never) == (kbi_signal_closed & ~kbi_signal_never))
 		mask = kbi_posix_me.in_handler ? kbi_posix_me.mask_outside : a_load_rlx(kbi_signal_mask(self));
-	if (kbi_posix_me.in_handler)
-		kbi_signal_stack_left(self);
 	kbi_posix_me.in_handler = 0;
 	a_store_rlx(kbi_signal_mask(self), mask);
 	a_store_rlx(&kbi_signal_vp_mask[self->vp->id], saved);

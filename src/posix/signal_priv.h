@@ -82,19 +82,10 @@ void kbi_signal_close(struct kbi_vp *vp);
 void kbi_signal_unwound(struct kbi_task *self);
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 
-/* Alternate stacks, signal_stack.c: some thread has one. */
-extern a32 kbi_signal_stacks;   /* a thread has set one */
-extern a32 kbi_signal_on_stack; /* a handler other than of faults runs on one */
-void kbi_signal_stacks_begin(void);
-void kbi_signal_bring_stack(struct kbi_task *self);
-/* self has come to this kernel thread and not brought its stack yet. */
-bool kbi_signal_stack_is_others(const struct kbi_task *self);
-void kbi_signal_stack_interrupted(struct kbi_task *self);
-void kbi_signal_stack_left(struct kbi_task *self);
+/* Alternate stacks, signal_stack.c. call(arg), on the thread's own if that is wanted and there is one. */
+void kbi_signal_call(bool on_alternate, void (*call)(void *), void *arg);
+/* self is on another body than when the handler began. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
-/* The VP has another body; a body has no thread on it any more. */
-void kbi_signal_stack_adopted(struct kbi_vp *vp);
-void kbi_signal_stack_leaves(const struct kbi_body *b);
 
 /* ---- the pool ----------------------------------------------------------------------------------------- */
 

@@ -1,32 +1,27 @@
-/* posix/signal_stack.c - alternate signal stacks. To the kernel they belong to a kernel thread; here each virtual
- * processor's has one of the runtime's, for reports of overflows, and a thread that sets its own brings it along when
- * it comes back from a suspension, as it does with its mask.
- * A handler may be suspended, so none of the program's may run on the runtime's stack, which others would overwrite:
- * as long as nobody has set a stack SA_ONSTACK is not said to the kernel (signal_action.c), and after that threads
- * without one have none, not even for reports, where a handler asks for one. A thread that is suspended in a handler on
- * its own takes it away from the kernel thread (SS_AUTODISARM). Callers: programs; signal.c. Never switches. */
+/* posix/signal_stack.c - alternate signal stacks. To the kernel they belong to a kernel thread, and it would use that of a
+ * thread which runs elsewhere by now, or sleeps in a handler: so the kernel knows only those of the runtime, for faults,
+ * and the relay (signal_action.c) calls the handler on the thread's own. The frame that the kernel makes stays on the
+ * stack that was interrupted. Callers: programs; signal_action. Never switches. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
 #include <ucontext.h>
 
+#include "arch/arch.h"
 #include "core/preempt.h"
 #include "os/sys.h"
 
-a32 kbi_signal_stacks;
-a32 kbi_signal_on_stack;
-/* What the kernel thread has: NULL its own, nothing, that of the thread, or it is unknown. Used on the VP only. */
-static const void *owner_of[KBI_MAX_VPS];
-static const char nothing, unknown;
+enum { AUTODISARM = (int)(1u << 31), LEAST = 2048 /* the kernel's, on most machines */ };
 
-enum { AUTODISARM = (int)(1u << 31) };
-
-/* The kernel thread's own. */
-static stack_t runtimes(const struct kbi_body *b)
+/* The kernel takes the kernel thread's stack from the context when the handler returns, perhaps on another one. */
+void kbi_signal_returns_on(struct kbi_task *self, void *context)
 {
-	if (!b->signal_stack)
-		return (stack_t){ .ss_flags = SS_DISABLE };
-	return (stack_t){ .ss_sp = b->signal_stack, .ss_size = KBI_SIGNAL_STACK };
+	stack_t *s = &((ucontext_t *)context)->uc_stack;
+	const struct kbi_body *b = self->vp->body;
+
+	*s = (stack_t){ .ss_flags = SS_DISABLE };
+	if (b->signal_stack)
+		*s = (stack_t){ .ss_sp = b->signal_stack, .ss_size = KBI_SIGNAL_STACK };
 }
 
 static bool is_on(const stack_t *s)
@@ -36,113 +31,31 @@ static bool is_on(const stack_t *s)
 	return s->ss_sp && here >= (uintptr_t)s->ss_sp && here - (uintptr_t)s->ss_sp < s->ss_size;
 }
 
-/* What it is to have while self runs on it. On its own already: none, so that a further handler stays where it is. */
-static const void *wanted(struct kbi_task *self, bool there, stack_t *s)
+void kbi_signal_call(bool on_alternate, void (*call)(void *), void *arg)
 {
-	*s = kbi_posix_me.alternate;
-	s->ss_flags |= AUTODISARM;
-	if (s->ss_sp && !there)
-		return self;
-	*s = runtimes(self->vp->body);
-	if (!kbi_posix_me.alternate.ss_sp && !a_load_rlx(&kbi_signal_on_stack))
-		return NULL;
-	*s = (stack_t){ .ss_flags = SS_DISABLE };
-	return &nothing;
-}
+	stack_t s = kbi_posix_me.alternate;
 
-/* 0 or what the kernel says. */
-static int give(struct kbi_task *self)
-{
-	unsigned vp = self->vp->id;
-	stack_t s;
-	const void *owner = wanted(self, is_on(&kbi_posix_me.alternate), &s);
-	long e = 0;
-
-	if (owner_of[vp] != owner)
-		e = kbi_sys(SYS_sigaltstack, &s, NULL);
-	if (e == 0)
-		owner_of[vp] = owner;
-	return (int)-e;
-}
-
-bool kbi_signal_stack_is_others(const struct kbi_task *self)
-{
-	const void *owner = a_load_rlx(&kbi_signal_stacks) && self->vp ? owner_of[self->vp->id] : NULL;
-
-	return owner && owner != self && owner != &nothing && owner != &unknown;
-}
-
-void kbi_signal_bring_stack(struct kbi_task *self)
-{
-	give(self);
-}
-
-void kbi_signal_stack_adopted(struct kbi_vp *vp)
-{
-	owner_of[vp->id] = NULL;
-}
-
-void kbi_signal_stack_leaves(const struct kbi_body *b)
-{
-	stack_t own = runtimes(b);
-
-	if (a_load_rlx(&kbi_signal_stacks))
-		kbi_sys(SYS_sigaltstack, &own, NULL);
-}
-
-/* The kernel takes the stack from the context when the handler returns, perhaps on another VP. */
-void kbi_signal_returns_on(struct kbi_task *self, void *context)
-{
-	if (!a_load_rlx(&kbi_signal_stacks) || !self->vp)
+	if (!on_alternate || !s.ss_sp || is_on(&s)) {
+		call(arg);
 		return;
-	owner_of[self->vp->id] = wanted(self, kbi_posix_me.in_handler > 0, &((ucontext_t *)context)->uc_stack);
+	}
+	if (s.ss_flags & AUTODISARM)
+		memset(&kbi_posix_me.alternate, 0, sizeof(kbi_posix_me.alternate));
+	kbi_ctx_call_on((char *)s.ss_sp + s.ss_size, call, arg);
+	if (s.ss_flags & AUTODISARM)
+		kbi_posix_me.alternate = s;
 }
 
-/* A handler of ours begins: the kernel has taken a thread's own stack away until it returns. */
-void kbi_signal_stack_interrupted(struct kbi_task *self)
-{
-	if (a_load_rlx(&kbi_signal_stacks) && self->vp)
-		owner_of[self->vp->id] = &unknown; /* asked for again at the next look */
-}
-
-/* A handler is left by a jump or unwound: the kernel would set the stack again at its return only. Still on it: this once
- * without SS_AUTODISARM, so that the kernel sees where we are. */
-void kbi_signal_stack_left(struct kbi_task *self)
-{
-	if (!a_load_rlx(&kbi_signal_stacks) || !self->vp)
-		return;
-	if (kbi_posix_me.alternate.ss_sp)
-		kbi_sys(SYS_sigaltstack, &kbi_posix_me.alternate, NULL);
-	owner_of[self->vp->id] = &unknown;
-}
-
-/* Before the kernel is asked, which sees none in use. */
+/* As the kernel would answer. */
 static int check(const stack_t *new)
 {
 	int flags = new->ss_flags & ~AUTODISARM;
 
 	if (is_on(&kbi_posix_me.alternate))
 		return EPERM;
-	return flags != 0 && flags != SS_DISABLE && flags != SS_ONSTACK ? EINVAL : 0;
-}
-
-static int change(struct kbi_task *self, const stack_t *new, const stack_t *before)
-{
-	int e;
-
-	memset(&kbi_posix_me.alternate, 0, sizeof(kbi_posix_me.alternate));
-	if (!(new->ss_flags & SS_DISABLE))
-		kbi_posix_me.alternate = *new;
-	a_store_rlx(&kbi_signal_watch, 1);
-	kbi_np_enter(self);
-	owner_of[self->vp->id] = &unknown;
-	e = give(self);
-	kbi_np_leave(self);
-	if (e)
-		kbi_posix_me.alternate = *before;
-	else if (kbi_posix_me.alternate.ss_sp && !a_xchg_acqrel(&kbi_signal_stacks, 1))
-		kbi_signal_stacks_begin();
-	return e;
+	if (flags != 0 && flags != SS_DISABLE && flags != SS_ONSTACK)
+		return EINVAL;
+	return flags != SS_DISABLE && new->ss_size < LEAST ? ENOMEM : 0;
 }
 
 KBI_POSIX_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
@@ -153,11 +66,14 @@ KBI_POSIX_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old
 
 	if (!self)
 		return kbi_libc()->sigaltstack(new, old);
-	if (new && !e)
-		e = change(self, new, &before);
 	if (e) {
 		errno = e;
 		return -1;
+	}
+	if (new) {
+		memset(&kbi_posix_me.alternate, 0, sizeof(kbi_posix_me.alternate));
+		if (!(new->ss_flags & SS_DISABLE))
+			kbi_posix_me.alternate = *new;
 	}
 	if (!before.ss_sp)
 		before.ss_flags = SS_DISABLE;

@@ -130,6 +130,30 @@ kbi_ctx_start:
 	.cfi_endproc
 	.size	kbi_ctx_start, . - kbi_ctx_start
 
+/* kbi_ctx_call_on(stack_high, fn, arg): x29 holds the old stack, for the return and for unwinders. */
+	.globl	kbi_ctx_call_on
+	.hidden	kbi_ctx_call_on
+	.type	kbi_ctx_call_on, %function
+kbi_ctx_call_on:
+	.cfi_startproc
+	stp	x29, x30, [sp, #-16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset 29, -16
+	.cfi_offset 30, -8
+	mov	x29, sp
+	.cfi_def_cfa_register 29
+	and	x9, x0, #-16
+	mov	sp, x9
+	mov	x0, x2
+	blr	x1
+	mov	sp, x29
+	.cfi_def_cfa_register sp
+	ldp	x29, x30, [sp], #16
+	.cfi_def_cfa_offset 0
+	ret
+	.cfi_endproc
+	.size	kbi_ctx_call_on, . - kbi_ctx_call_on
+
 #ifdef __ARM_FEATURE_BTI_DEFAULT
 	.section .note.gnu.property, "a"
 	.p2align 3

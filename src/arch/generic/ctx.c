@@ -223,3 +223,10 @@ void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)
 }
 
 #endif
+
+/* Without help of the machine it stays on the caller's stack. */
+void kbi_ctx_call_on(void *stack_high, void (*fn)(void *), void *arg)
+{
+	(void)stack_high;
+	fn(arg);
+}

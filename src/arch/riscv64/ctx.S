@@ -141,4 +141,31 @@ kbi_ctx_start:
 	.cfi_endproc
 	.size	kbi_ctx_start, . - kbi_ctx_start
 
+/* kbi_ctx_call_on(stack_high, fn, arg): s0 holds the old stack, for the return and for unwinders. */
+	.globl	kbi_ctx_call_on
+	.hidden	kbi_ctx_call_on
+	.type	kbi_ctx_call_on, @function
+kbi_ctx_call_on:
+	.cfi_startproc
+	addi	sp, sp, -16
+	.cfi_def_cfa_offset 16
+	sd	ra, 8(sp)
+	.cfi_offset ra, -8
+	sd	s0, 0(sp)
+	.cfi_offset s0, -16
+	addi	s0, sp, 16
+	.cfi_def_cfa s0, 0
+	andi	sp, a0, -16
+	mv	a0, a2
+	jalr	a1
+	addi	sp, s0, -16
+	.cfi_def_cfa sp, 16
+	ld	ra, 8(sp)
+	ld	s0, 0(sp)
+	addi	sp, sp, 16
+	.cfi_def_cfa_offset 0
+	ret
+	.cfi_endproc
+	.size	kbi_ctx_call_on, . - kbi_ctx_call_on
+
 	.section .note.GNU-stack, "", @progbits

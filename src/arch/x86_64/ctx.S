@@ -24,4 +24,26 @@ kbi_ctx_start:
 	.cfi_endproc
 	.size	kbi_ctx_start, . - kbi_ctx_start
 
+/* kbi_ctx_call_on(stack_high, fn, arg): rbp holds the old stack, for the return and for unwinders. */
+	.globl	kbi_ctx_call_on
+	.hidden	kbi_ctx_call_on
+	.type	kbi_ctx_call_on, @function
+kbi_ctx_call_on:
+	.cfi_startproc
+	pushq	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset rbp, -16
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	movq	%rdi, %rsp
+	andq	$-16, %rsp
+	movq	%rdx, %rdi
+	call	*%rsi
+	movq	%rbp, %rsp
+	popq	%rbp
+	.cfi_def_cfa rsp, 8
+	ret
+	.cfi_endproc
+	.size	kbi_ctx_call_on, . - kbi_ctx_call_on
+
 	.section .note.GNU-stack, "", @progbits
