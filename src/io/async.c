@@ -17,6 +17,16 @@
 
 /* ---- as a system call ------------------------------------------------------------------------------- */
 
+static long transfer(const struct kbi_async *a)
+{
+	bool out = a->what == KBI_ASYNC_WRITEV;
+
+	if (a->offset == UINT64_MAX)
+		return kbi_sys(out ? SYS_writev : SYS_readv, a->fd, a->address, a->length);
+	/* the kernel takes the offset in halves; the upper one counts where a long is short */
+	return kbi_sys(out ? SYS_pwritev : SYS_preadv, a->fd, a->address, a->length, a->offset, a->offset >> 32);
+}
+
 static long call(const struct kbi_async *a)
 {
 	const long address = (long)a->address;
@@ -24,9 +34,7 @@ static long call(const struct kbi_async *a)
 	switch (a->what) {
 	case KBI_ASYNC_READV:
 	case KBI_ASYNC_WRITEV:
-		/* the kernel takes the offset in halves; the upper one counts where a long is short */
-		return kbi_sys(a->what == KBI_ASYNC_READV ? SYS_preadv2 : SYS_pwritev2, a->fd, address, a->length, a->offset,
-			       a->offset >> 32, 0);
+		return transfer(a);
 	case KBI_ASYNC_FSYNC:
 		return kbi_sys(a->flags ? SYS_fdatasync : SYS_fsync, a->fd);
 	case KBI_ASYNC_OPEN:
@@ -126,6 +134,16 @@ static bool start(void)
 	while (a_load_acq(&ring.stage) == 1)
 		kbi_sys_yield();
 	return start();
+}
+
+static bool start_with(struct kbi_task *self)
+{
+	bool there;
+
+	kbi_np_enter(self); /* others wait for who makes it */
+	there = start();
+	kbi_np_leave(self);
+	return there;
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */
@@ -243,7 +261,7 @@ long kbi_async(const struct kbi_async *a, struct kbi_until until)
 	if (e && e != EAGAIN)
 		return -e;
 #if KBI_HAVE_URING
-	if (!kbi_ready_start() && start()) {
+	if (!kbi_ready_start() && start_with(self)) {
 		int64_t answer;
 
 		a_add_rlx(&kbi_source.waiting, 1);

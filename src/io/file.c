@@ -26,14 +26,31 @@ struct transfer {
 	uint64_t at; /* OWN_POSITION: the descriptor's */
 };
 
+/* Kernels before 6.4 have RWF_NOWAIT for files only; sockets have had a way of their own since ever. */
+static long as_message(const struct transfer *t)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)t->iov, .msg_iovlen = (size_t)t->count };
+
+	return kbi_sys(t->out ? SYS_sendmsg : SYS_recvmsg, t->fd, &m, MSG_DONTWAIT);
+}
+
+static bool is_odd(long r)
+{
+	return r == -EOPNOTSUPP || r == -ENOSYS;
+}
+
+/* What can be had at once; is_odd: it cannot be tried. */
 static long now(const struct transfer *t)
 {
-	long r;
+	long r, message;
 
 	do
 		r = kbi_sys(t->out ? SYS_pwritev2 : SYS_preadv2, t->fd, t->iov, t->count, t->at, t->at >> 32, RWF_NOWAIT);
 	while (r == -EINTR);
-	return r;
+	if (kbi_likely(!is_odd(r)) || t->at != OWN_POSITION)
+		return r;
+	message = as_message(t);
+	return message == -ENOTSOCK ? r : message;
 }
 
 static struct kbi_async asked(const struct transfer *t)
@@ -58,23 +75,33 @@ static long here(const struct transfer *t)
 	return kbi_async_here(&a);
 }
 
+static bool is_ready(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	struct timespec none = { 0, 0 };
+
+	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0;
+}
+
 /* Something of it. */
 static long some(const struct transfer *t, struct kbi_until until)
 {
+	const short events = t->out ? POLLOUT : POLLIN;
+
 	for (unsigned turn = 0;; turn++) {
 		long r = now(t);
-		bool odd = r == -EOPNOTSUPP;
+		bool odd = is_odd(r);
 		int e;
 
 		if (kbi_likely(r != -EAGAIN && !odd))
 			return r;
 		if (t->at != OWN_POSITION)
 			return odd ? here(t) : beside(t, until);
-		e = kbi_ready_wait(t->fd, t->out ? POLLOUT : POLLIN, until, odd ? 1 : turn);
-		if (e == EPERM)
-			return odd ? here(t) : beside(t, until);
-		if (e == 0 && odd)
+		if (odd && is_ready(t->fd, events))
 			return here(t);
+		e = kbi_ready_wait(t->fd, events, until, turn);
+		if (e == EPERM)
+			return beside(t, until);
 		if (e && e != EINTR)
 			return -e;
 	}

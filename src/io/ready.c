@@ -263,7 +263,13 @@ bool kbi_ready_outside(const struct kbi_task *self)
 
 int kbi_ready_start(void)
 {
-	return kbi_engine_start(found, again);
+	struct kbi_task *self = kbi_self();
+	int e;
+
+	kbi_np_enter(self); /* others wait for who makes it */
+	e = kbi_engine_start(found, again);
+	kbi_np_leave(self);
+	return e;
 }
 
 int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
