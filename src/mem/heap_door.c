@@ -47,6 +47,11 @@ void kbi_door_stays(void)
 		door->stays();
 }
 
+void kbi_door_forget(void *tp)
+{
+	kbi_door_write(tp, door ? door->none : NULL);
+}
+
 size_t kb_heap_stats_json(char *buf, size_t size)
 {
 	return door ? door->stats_json(buf, size) : (size_t)snprintf(buf, size, "{}\n");

@@ -14,6 +14,7 @@ enum { KBI_DOOR_VERSION = 1 };
 struct kbi_door {
 	uint32_t version;
 	void *slot;           /* the calling kernel thread's */
+	void *none;           /* what it holds before the first allocation */
 	void *(*here)(void);  /* what all slots hold while it runs them; called on its own TLS */
 	void (*stays)(void);  /* the calling thread's TLS, main's, is not the kernel thread's any more, and ends before it */
 	size_t (*stats_json)(char *buf, size_t size);
@@ -29,6 +30,9 @@ void kbi_door_find(void);
 void *kbi_door_here(void);
 /* Main leaves the kernel thread that calls, whose TLS it keeps. */
 void kbi_door_stays(void);
+
+/* The block at tp is to be ended by a kernel thread of its own, which frees memory. */
+void kbi_door_forget(void *tp);
 
 static inline void kbi_door_write(void *tp, void *owner)
 {

@@ -72,7 +72,6 @@ struct kbi_owner {
 	struct kbi_owner *front; /* hardened mode */
 	struct kbi_owner *next_orphan;
 	uint32_t tid;
-	bool late; /* nobody will say when its kernel thread ends */
 	/* any thread */
 	aptr inbox KBI_ALIGNED(KBI_CACHE_LINE);
 	a32 state; /* enum kbi_owner_state; written under life's lock */

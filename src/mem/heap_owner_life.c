@@ -4,20 +4,21 @@
  * Contract in heap_owner.h. Locks: life's, in front of the space's. Never switches. */
 #include "mem/heap_owner_priv.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "mem/heap_lock.h"
 
-enum { OWNERS = 1 << 20 };
+enum { OWNERS = 1 << 20, ASKED = 8 };
 _Static_assert((uint64_t)OWNERS << KBI_TAG_SHIFT <= (uint64_t)1 << 32, "a number fits in a tag");
 
 static struct {
 	a32 lock;
 	/* under the lock */
 	struct kbi_owner *orphans;
-	uint32_t n_late;
+	uint32_t asked; /* the last one that was asked whether it lives */
 	/* any thread */
 	aptr *owner;  /* by number, from 1; constant once made */
 	a32 limit;    /* numbers below are in use */
@@ -38,7 +39,6 @@ uint32_t kbi_life_limit(void)
 }
 
 bool kbi_owner_hardened;
-static __thread bool ended; /* the calling thread's destructors run */
 
 /* ---- making, under the lock -------------------------------------------------------------------------------- */
 
@@ -78,22 +78,37 @@ static struct kbi_owner *make(void)
 	return o;
 }
 
-/* Signal 0 tells whether a kernel thread is there. */
-static bool is_gone(const struct kbi_owner *o)
+/* This kernel thread has one, but the TLS that is loaded does not know it. */
+static struct kbi_owner *find_mine(uint32_t tid)
 {
-	return kbi_sys(SYS_tgkill, getpid(), o->tid, 0) != 0 || o->tid == (uint32_t)kbi_sys_gettid();
-}
-
-static struct kbi_owner *find_gone(void)
-{
-	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n && life.n_late; i++) {
+	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
 		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
 
-		if (o->late && a_load_rlx(&o->state) == KBI_OWNER_OWNED && is_gone(o)) {
-			o->late = false;
-			life.n_late--;
+		if (o->tid == tid && a_load_rlx(&o->state) == KBI_OWNER_OWNED)
 			return o;
-		}
+	}
+	return NULL;
+}
+
+/* Signal 0 tells whether a kernel thread is there. One that was in the middle of something has left nothing whole. */
+static bool is_gone(const struct kbi_owner *o)
+{
+	return a_load_rlx(&o->state) == KBI_OWNER_OWNED && !a_load_rlx(&o->busy) &&
+	       kbi_sys(SYS_tgkill, getpid(), o->tid, 0) == -ESRCH;
+}
+
+/* One whose thread ended without a word; some are asked each time. */
+static struct kbi_owner *find_gone(void)
+{
+	uint32_t n = a_load_rlx(&life.limit);
+
+	for (unsigned i = 0; i < ASKED && i + 1 < n; i++) {
+		struct kbi_owner *o;
+
+		life.asked = life.asked + 1 < n ? life.asked + 1 : 1;
+		o = a_load_rlx(&life.owner[life.asked]);
+		if (is_gone(o))
+			return o;
 	}
 	return NULL;
 }
@@ -125,11 +140,30 @@ static struct kbi_owner *front(struct kbi_owner *o)
 	return f;
 }
 
-/* Told at the thread's end; false: perhaps it will not be. */
-static bool arrange_end(struct kbi_owner *o)
+/* Its end will be told. Perhaps: the destructors of the thread may run already. */
+static void arrange_end(struct kbi_owner *o)
 {
 	/* acquire: partner is the release in kbi_life_watch */
-	return a_load_acq(&life.watching) && pthread_setspecific(life.key, o) == 0 && !ended;
+	if (a_load_acq(&life.watching))
+		pthread_setspecific(life.key, o);
+}
+
+/* The first that fits: its own, one that is nobody's, a new one. Under the lock. */
+static struct kbi_owner *find_owner(uint32_t tid)
+{
+	struct kbi_owner *o = find_mine(tid);
+
+	if (!o)
+		o = take_orphan();
+	if (!o)
+		o = find_gone();
+	if (!o)
+		o = make();
+	if (o) {
+		o->tid = tid;
+		a_store_rlx(&o->state, KBI_OWNER_OWNED);
+	}
+	return o;
 }
 
 struct kbi_owner *kbi_life_begin(void)
@@ -137,26 +171,13 @@ struct kbi_owner *kbi_life_begin(void)
 	struct kbi_owner *o;
 
 	kbi_heap_lock(&life.lock);
-	o = take_orphan();
-	if (!o)
-		o = find_gone();
-	if (!o)
-		o = make();
-	if (o) {
-		o->tid = (uint32_t)kbi_sys_gettid();
-		a_store_rlx(&o->state, KBI_OWNER_OWNED);
-	}
+	o = find_owner((uint32_t)kbi_sys_gettid());
 	kbi_heap_unlock(&life.lock);
 	if (!o)
 		return NULL;
 	/* the slot first: arranging may allocate */
 	kbi_owner_self = front(o);
-	if (!arrange_end(o)) {
-		kbi_heap_lock(&life.lock);
-		life.n_late += !o->late;
-		o->late = true;
-		kbi_heap_unlock(&life.lock);
-	}
+	arrange_end(o);
 	return o;
 }
 
@@ -181,11 +202,10 @@ void kbi_life_end(void)
 	leave_to_heirs(o);
 }
 
-/* Destructors of other keys may allocate after this one: then the thread has an owner again, a late one if no further
- * round of destructors comes. */
+/* Destructors of other keys may allocate after this one: then the thread has an owner again, and another round of
+ * destructors, or is found to have gone. */
 static void at_thread_end(void *o)
 {
-	ended = true;
 	if (kbi_owner_self->behind == o)
 		kbi_life_end();
 }
@@ -238,9 +258,6 @@ static void in_child(void)
 	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
 		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
 
-		if (o->late)
-			life.n_late--;
-		o->late = false;
 		if (o == mine) {
 			o->tid = (uint32_t)kbi_sys_gettid();
 			continue;

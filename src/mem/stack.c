@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/option.h"
+#include "mem/heap_door.h"
 #include "os/sys.h"
 
 #ifndef MADV_GUARD_INSTALL
@@ -487,6 +488,7 @@ static void end_adopted(struct kbi_stack *k)
 
 	if (!k->has_tcb)
 		return;
+	kbi_door_forget(k->tcb.tp);
 	for (unsigned i = 0; kbi_tcb_destroy(&k->tcb) == EAGAIN; i++) {
 		if (i == 1000)
 			kbi_sys_message("a thread on a stack of the program's own cannot end: no kernel thread to be had; "

@@ -250,6 +250,7 @@ OURS const struct kbi_door *kb_heap_door(void)
 	door = (struct kbi_door){
 		.version = KBI_DOOR_VERSION,
 		.slot = &kbi_owner_self,
+		.none = &kbi_owner_none,
 		.here = here,
 		.stays = kbi_life_stays,
 		.stats_json = kbi_stats_json,
