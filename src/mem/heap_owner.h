@@ -33,7 +33,8 @@ struct kbi_magazine {
 _Static_assert(sizeof(struct kbi_magazine) == KBI_MAGAZINE, "found from a pointer into it");
 
 /* Two magazines, so that an allocation need not wait for what the free just before it stores: processors then have the
- * two under way at once. Empty: *take is NULL; full: give == give_high. No magazine: take is kbi_owner_nothing, give NULL. */
+ * two under way at once. Empty: *take is NULL; full: give == give_high.
+ * No magazine: take is kbi_owner_nothing, give and give_high NULL. */
 struct kbi_bin {
 	void **take;      /* the last block, or the bottom */
 	void **give;      /* the last block, or the bottom */
