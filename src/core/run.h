@@ -50,8 +50,7 @@ static inline bool kbi_run_is_others_turn(struct kbi_vp *vp)
 	return true;
 }
 
-/* After that: who would have been handed to waits behind all others. In front it would come between two that do the same,
- * and these two would take turns for ever. */
+/* After that: who would have been handed to is not the next one, either (core/thread). */
 static inline bool kbi_run_was_others_turn(const struct kbi_vp *vp)
 {
 	return kbi_unlikely(vp->handovers % 64 == 0);

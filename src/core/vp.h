@@ -40,6 +40,7 @@ struct kbi_vp {
 	uint32_t id;
 	uint8_t plain;             /* scheduler: ready tasks are in s->pq only */
 	uint8_t private_ready;     /* and nobody takes them there */
+	uint64_t solo;             /* constant; core/solo: its bit */
 	void *cur_tp;              /* thread pointer loaded now */
 	void *tp;                  /* the VP's own TLS: agent and light threads */
 	void *heap;                /* what the allocator calls its kernel thread (mem/heap_door) */
@@ -61,6 +62,7 @@ struct kbi_vp {
 	a32 tid;                   /* of the body; it sets it, any VP sends it the tick */
 	struct kbi_san agent_san;
 	uint8_t poller;            /* holds a place among the pollers */
+	uint8_t parked;            /* core/solo: has said that it runs no thread */
 	struct kbi_body *body;     /* the kernel thread that it is */
 
 	/* the domain: under `keeper` */
@@ -235,6 +237,17 @@ static inline struct kbi_task *kbi_vp_turn_bare(struct kbi_vp *vp, struct kbi_ta
 		return NULL;
 	a_store_rlx(&self->state, vp->ready_here);
 	return kbi_pq_turn(q, self);
+}
+
+/* A waiter of vp's, claimed, is to run behind the one that is next. Where the scheduler has the queue, behind all. */
+static inline void kbi_vp_push_second(struct kbi_vp *vp, struct kbi_task *t)
+{
+	if (!vp->plain || vp->first) {
+		kbi_vp_push(vp, t, false);
+		return;
+	}
+	a_store_rlx(&t->state, vp->ready_here);
+	kbi_pq_second(&vp->s->pq, t);
 }
 
 /* Removes a READY(vp) task from vp's queue: false if another VP may have it. */
