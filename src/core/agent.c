@@ -14,6 +14,7 @@
 #include "core/agent.h"
 #include "core/domain.h"
 #include "core/run.h"
+#include "core/solo.h"
 #include "core/source.h"
 #include "os/sys.h"
 
@@ -351,6 +352,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 		left = most;
 	if (monitoring)
 		a_add_rlx(&kbi_crowd.monitors, 1);
+	kbi_solo_park(vp);
 	over = doze(vp, left, in_source);
 	if (monitoring)
 		a_sub_rlx(&kbi_crowd.monitors, 1);
@@ -438,6 +440,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	set_idle(vp, KBI_IDLE_BUSY);
 	if (was_idle)
 		appoint_monitor(vp);
+	kbi_solo_unpark(vp);
 	return t;
 }
 

@@ -43,6 +43,7 @@ static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const
 	vp->waiting_here = KBI_STATE(KBI_TASK_WAITING, id);
 	vp->ready_here = KBI_STATE(KBI_TASK_READY, id);
 	vp->running_here = KBI_STATE(KBI_TASK_RUNNING, id);
+	vp->solo = id < KBI_SOLO_VPS ? (uint64_t)1 << id : 0;
 	vp->sched = sched;
 	vp->poll_every = sched->poll_every;
 	a_store_rlx(&vp->countdown, vp->poll_every);
@@ -147,8 +148,8 @@ static int start(void)
 	kbi_tp_init(kbi_options.fsgsbase);
 	kbi_descriptor_setup();
 	kbi_self(); /* the caller has a descriptor from here on */
-	if (first && n == 1)
-		kbi_solo_begin();
+	if (first)
+		kbi_solo_begin(n);
 #if KBI_HAVE_TP
 	kbi_self_offset = (char *)&kbi_self_tls - (char *)kbi_tp_get();
 #endif

@@ -8,7 +8,9 @@
 /* The kernel's numbers: a fence on every processor that runs this process; and leave to ask for it. */
 enum { MEMBARRIER_PRIVATE = 8, MEMBARRIER_REGISTER_PRIVATE = 16 };
 
-struct kbi_solo kbi_solo = { .ended = { 1 } };
+#define OVER ((uint64_t)1 << KBI_SOLO_VPS)
+
+struct kbi_solo kbi_solo = { .awake = { OVER }, .ended = { 1 } };
 
 /* Are there no kernel threads beside the caller? If it cannot be seen: no. */
 static bool is_only_one(void)
@@ -19,33 +21,67 @@ static bool is_only_one(void)
 	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
 }
 
-void kbi_solo_begin(void)
+void kbi_solo_begin(unsigned vps)
 {
-	if (!is_only_one() || kbi_sys(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE, 0, 0))
+	if (vps > KBI_SOLO_VPS || !is_only_one() || kbi_sys(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE, 0, 0))
 		return;
 	a_store_rlx(&kbi_solo.ended, 0);
-	a_store_rel(&kbi_solo.on, 1); /* the threads that use it are made later by the caller */
+	/* release: the threads that use it are made later by the caller */
+	a_store_rel(&kbi_solo.awake, ((uint64_t)1 << vps) - 1);
 }
 
 void kbi_solo_after_fork(void)
 {
-	a_store_rlx(&kbi_solo.on, 0);
+	a_store_rlx(&kbi_solo.awake, OVER);
 	a_store_rlx(&kbi_solo.ended, 1);
 }
 
-/* Several may be here at once; each waits. If the program has given up the right to call membarrier since the start
- * (seccomp), a millisecond empties the VP's store buffer. */
-void kbi_solo_end_slow(void)
+/* The word has been changed; returns when nobody is inside a section any more. If the program has given up the right to
+ * call membarrier since the start (seccomp), a millisecond empties the other's store buffer. */
+static void settle(void)
 {
 	struct timespec ms = { 0, 1000000 };
 
-	a_store_rlx(&kbi_solo.on, 0);
-	a_fence_sc();
 	if (kbi_sys(SYS_membarrier, MEMBARRIER_PRIVATE, 0, 0))
 		kbi_sys(SYS_nanosleep, &ms, NULL);
 	/* acquire: partner is the release in kbi_solo_leave; what sections wrote is seen */
 	while (a_load_acq(&kbi_solo.busy))
 		kbi_sys_yield();
+}
+
+/* Several may be here at once; each waits. */
+void kbi_solo_end_slow(void)
+{
+	a_or_acqrel(&kbi_solo.awake, OVER);
+	settle();
 	/* release: partner is the acquire in kbi_solo_end */
 	a_store_rel(&kbi_solo.ended, 1);
+}
+
+/* release: partner is the acquire in kbi_solo_enter */
+void kbi_solo_park(struct kbi_vp *vp)
+{
+	if (vp->parked || a_load_rlx(&kbi_solo.awake) & OVER)
+		return;
+	vp->parked = 1;
+	a_and_acqrel(&kbi_solo.awake, ~vp->solo);
+}
+
+/* Somebody may still be inside a section. others: the word before. Who comes third, while the second still waits, sees
+ * that it settles: the second has said so before it put its bit there. */
+static bool is_unsettled(uint64_t others)
+{
+	if (others & OVER)
+		return !a_load_acq(&kbi_solo.ended);
+	/* one bit: alone until now */
+	return others && (!(others & (others - 1)) || a_load_acq(&kbi_solo.settling) > 1);
+}
+
+KBI_NOINLINE void kbi_solo_unpark_slow(struct kbi_vp *vp)
+{
+	vp->parked = 0;
+	a_add_acqrel(&kbi_solo.settling, 1);
+	if (is_unsettled(a_or_acqrel(&kbi_solo.awake, vp->solo)))
+		settle();
+	a_sub_acqrel(&kbi_solo.settling, 1);
 }
