@@ -46,14 +46,18 @@ static inline bool kbi_run_is_others_turn(struct kbi_vp *vp)
 {
 	if (kbi_likely(++vp->handovers % 64))
 		return false;
+	vp->crowded = vp->first || !vp->plain; /* a scheduler that has the queue does not tell who stands in front */
 	a_store_rlx(&vp->countdown, 1);
 	return true;
 }
 
-/* After that: who would have been handed to is not the next one, either (core/thread). */
-static inline bool kbi_run_was_others_turn(const struct kbi_vp *vp)
+/* A joiner whose thread has ended runs before what is ready, for it has waited for this. If it was others' turn it stands
+ * in front of the queue meanwhile; but not if another one stood there, which has its turn now: two threads that do nothing
+ * but make and join others would else hand vp to each other for ever. So it alternates with the queue, which gets on.
+ * Behind the queue each time, the rest of 10,000 that it is about to join would run one by one from there. */
+static inline bool kbi_run_joiner_is_next(const struct kbi_vp *vp)
 {
-	return kbi_unlikely(vp->handovers % 64 == 0);
+	return vp->handovers % 64 || !vp->crowded;
 }
 
 /* Mail, board, deadlines, watches, inbox, scheduler: everything that may make a task ready here. */

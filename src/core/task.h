@@ -171,25 +171,6 @@ static inline void kbi_pq_prepend(struct kbi_pq *q, struct kbi_task *t)
 		q->bound++;
 }
 
-/* Behind the head, if there is one. */
-static inline void kbi_pq_second(struct kbi_pq *q, struct kbi_task *t)
-{
-	struct kbi_task *head = q->head, *next;
-
-	if (!head || !head->next) {
-		kbi_pq_append(q, t);
-		return;
-	}
-	next = head->next;
-	t->prev = head;
-	t->next = next;
-	head->next = t;
-	next->prev = t;
-	q->n++;
-	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND)))
-		q->bound++;
-}
-
 static inline void kbi_pq_remove(struct kbi_pq *q, struct kbi_task *t)
 {
 	if (t->prev)

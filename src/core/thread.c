@@ -318,20 +318,6 @@ static inline void put_stack(struct kbi_vp *vp, struct kb_thread *t)
 	t->stack = NULL;
 }
 
-/* It runs next, for it has waited for this. But if it was others' turn it is behind the one that is next: in front it
- * would come between two threads that do nothing but make and join others, which would take turns for ever; behind all
- * it would have the rest of 10,000 that it is about to join run one by one from the queue. */
-static void wake_joiner(struct kbi_vp *vp, struct kbi_task *joiner)
-{
-	/* acquire: as in kbi_domain_wake */
-	if (!kbi_run_was_others_turn(vp) || a_load_acq(&joiner->state) != vp->waiting_here) {
-		kbi_domain_wake(vp, joiner, true);
-		return;
-	}
-	kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
-	kbi_vp_push_second(vp, joiner);
-}
-
 /* Runs on the next context's stack. */
 static void *ended(void *arg)
 {
@@ -346,7 +332,7 @@ static void *ended(void *arg)
 	if (old == DETACHED)
 		dispose(vp, t);
 	else if (old)
-		wake_joiner(vp, old);
+		kbi_domain_wake(vp, old, kbi_run_joiner_is_next(vp));
 	return NULL;
 }
 

@@ -62,6 +62,7 @@ struct kbi_vp {
 	a32 tid;                   /* of the body; it sets it, any VP sends it the tick */
 	struct kbi_san agent_san;
 	uint8_t poller;            /* holds a place among the pollers */
+	uint8_t crowded;           /* when it was last others' turn one stood in front of the queue */
 	uint8_t parked;            /* core/solo: has said that it runs no thread */
 	struct kbi_body *body;     /* the kernel thread that it is */
 
@@ -237,17 +238,6 @@ static inline struct kbi_task *kbi_vp_turn_bare(struct kbi_vp *vp, struct kbi_ta
 		return NULL;
 	a_store_rlx(&self->state, vp->ready_here);
 	return kbi_pq_turn(q, self);
-}
-
-/* A waiter of vp's, claimed, is to run behind the one that is next. Where the scheduler has the queue, behind all. */
-static inline void kbi_vp_push_second(struct kbi_vp *vp, struct kbi_task *t)
-{
-	if (!vp->plain || vp->first) {
-		kbi_vp_push(vp, t, false);
-		return;
-	}
-	a_store_rlx(&t->state, vp->ready_here);
-	kbi_pq_second(&vp->s->pq, t);
 }
 
 /* Removes a READY(vp) task from vp's queue: false if another VP may have it. */
