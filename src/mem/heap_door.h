@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-enum { KBI_DOOR_VERSION = 1 };
+enum { KBI_DOOR_VERSION = 2 };
 
 /* What libkochab-malloc.so's kb_heap_door() returns. */
 struct kbi_door {
