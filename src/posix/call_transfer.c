@@ -115,6 +115,12 @@ static KBI_NOINLINE long write_other(int fd, unsigned kind, const struct iovec *
 	return kind == KBI_CALL_FILE ? kbi_sys(SYS_writev, fd, v, n) : look_and_call(SYS_writev, POLLOUT, fd, v, n);
 }
 
+/* The descriptor, an old kernel, or a filter of system calls. */
+static inline bool knows_no_nowait(long r)
+{
+	return kbi_unlikely(r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM);
+}
+
 /* Buffers that are not empty. -EAGAIN: nothing yet. */
 static inline long read_now(int fd, const struct iovec *v, int n)
 {
@@ -131,7 +137,7 @@ static inline long read_now(int fd, const struct iovec *v, int n)
 		kind = kbi_call_look_up(fd) & KBI_CALL_KINDS;
 	} else if (kbi_likely(kind == KBI_CALL_STREAM && !(k & KBI_CALL_NO_NOWAIT_READ))) {
 		r = kbi_sys(SYS_preadv2, fd, v, n, -1, -1, RWF_NOWAIT);
-		if (kbi_likely(r != -EOPNOTSUPP))
+		if (kbi_likely(!knows_no_nowait(r)))
 			return r;
 		kbi_call_note(fd, k | KBI_CALL_NO_NOWAIT_READ);
 	}
@@ -153,7 +159,7 @@ static inline long write_now(int fd, const struct iovec *v, int n)
 		kind = kbi_call_look_up(fd) & KBI_CALL_KINDS;
 	} else if (kbi_likely(kind == KBI_CALL_STREAM && !(k & KBI_CALL_NO_NOWAIT_WRITE))) {
 		r = kbi_sys(SYS_pwritev2, fd, v, n, -1, -1, RWF_NOWAIT);
-		if (kbi_likely(r != -EOPNOTSUPP))
+		if (kbi_likely(!knows_no_nowait(r)))
 			return r;
 		kbi_call_note(fd, k | KBI_CALL_NO_NOWAIT_WRITE);
 	}
