@@ -22,6 +22,7 @@
 #include "base/option.h"
 #include "core/agent.h"
 #include "core/body_thread.h"
+#include "core/lookout.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/spare.h"
@@ -60,14 +61,11 @@ static KBI_NOINLINE void set_errno(int e)
 
 /* ---- the lookout ------------------------------------------------------------------------------------------ */
 
-enum { BELL_ASLEEP, BELL_AWAKE, BELL_NONE };
-
 static struct {
-	a32 bell;
-	uint32_t quiet;
+	uint32_t quiet; /* looks at nothing in a row */
 	uint64_t nap;
 	bool said;
-} lookout = { .bell = { BELL_NONE } };
+} lookout = { .nap = NAP_MIN };
 
 static struct seen {
 	uint64_t word, since;
@@ -136,64 +134,39 @@ static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken
 	return true;
 }
 
-static bool look(void)
+static uint64_t look(uint64_t now)
 {
-	uint64_t now = kbi_sys_now();
 	bool lent = false, taken = false;
 
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		lent |= look_at(kbi_vps[i], &seen[i], now, &taken);
-	if (taken)
-		lookout.nap = NAP_MIN;
-	return lent;
+	lookout.quiet = lent ? 0 : lookout.quiet + 1;
+	if (lookout.quiet > QUIET)
+		return UINT64_MAX;
+	lookout.nap = taken ? NAP_MIN : lookout.nap < NAP_MAX ? lookout.nap * 2 : NAP_MAX;
+	return lookout.nap;
 }
 
+/* Before the long sleep, and what it wakes to. */
 static bool any_lent(void)
 {
+	lookout.quiet = 0;
+	lookout.nap = NAP_MIN;
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_acq(&kbi_vps[i]->lent) & ~TAKEN)
 			return true;
 	return false;
 }
 
-/* Nobody has lent for a while: until somebody does. */
-static void sleep_long(void)
-{
-	a_store_rlx(&lookout.bell, BELL_ASLEEP);
-	a_fence_sc(); /* partner: the exchange in lend */
-	if (!any_lent())
-		kbi_sys_futex_wait(&lookout.bell, BELL_ASLEEP, NULL);
-	a_store_rlx(&lookout.bell, BELL_AWAKE);
-	lookout.quiet = 0;
-	lookout.nap = NAP_MIN;
-}
-
-static void *look_out(void *unused)
-{
-	(void)unused;
-	lookout.nap = NAP_MIN;
-	for (;;) {
-		struct timespec ts = { 0, (long)lookout.nap };
-
-		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
-		if (lookout.nap < NAP_MAX)
-			lookout.nap *= 2;
-		lookout.quiet = look() ? 0 : lookout.quiet + 1;
-		if (lookout.quiet > QUIET)
-			sleep_long();
-	}
-	return NULL;
-}
-
 /* Somebody has lent, and the lookout sleeps or there is none yet. */
 static KBI_NOINLINE void ring(void)
 {
-	uint32_t old = a_xchg_acqrel(&lookout.bell, BELL_AWAKE);
+	uint32_t none = KBI_BELL_NONE;
 
-	if (old == BELL_ASLEEP)
-		kbi_sys_futex_wake(&lookout.bell, 1);
-	else if (old == BELL_NONE && kbi_body_start_closed(look_out, NULL))
-		a_store_rel(&lookout.bell, BELL_NONE); /* without it the call blocks the VP; the next one tries again */
+	kbi_lookout_wake();
+	if (a_cas_acqrel(&kbi_lookout_bell, &none, KBI_BELL_AWAKE) && kbi_body_start_closed(kbi_lookout_run, NULL))
+		/* without it the call blocks the VP; the next one tries again */
+		a_store_rel(&kbi_lookout_bell, KBI_BELL_NONE);
 }
 
 /* ---- begin ------------------------------------------------------------------------------------------------- */
@@ -204,9 +177,9 @@ static inline void lend(struct kbi_vp *vp, struct kbi_body *b)
 	uint64_t word = ++b->seq << INDEX_BITS | b->index;
 
 	b->lent = word & ~TAKEN;
-	/* release: partner is the acquire in take: the VP's queues. A full fence: partner is the one in sleep_long */
+	/* release: partner is the acquire in take: the VP's queues. A full fence: partner is the one in lookout.c */
 	a_xchg_acqrel(&vp->lent, b->lent);
-	if (kbi_unlikely(a_load_rlx(&lookout.bell) != BELL_AWAKE))
+	if (kbi_unlikely(a_load_rlx(&kbi_lookout_bell) != KBI_BELL_AWAKE))
 		ring();
 }
 
@@ -389,7 +362,7 @@ unsigned kbi_handoff_away(void)
 
 unsigned kbi_handoff_kernel_threads(void)
 {
-	return kbi_spare_counts().bodies + (a_load_rlx(&lookout.bell) != BELL_NONE);
+	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------ */
@@ -399,7 +372,7 @@ static void child(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	a_store_rlx(&lookout.bell, BELL_AWAKE); /* nobody is to be started */
+	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* nobody is to be started */
 	if (!self || !kbi_thread_of(self)->body)
 		return;
 	kbi_thread_of(self)->body = 0;
@@ -408,5 +381,6 @@ static void child(void)
 
 void kbi_handoff_setup(void)
 {
+	kbi_lookout_lent = (struct kbi_lookout_duty){ look, any_lent };
 	pthread_atfork(NULL, NULL, child);
 }

@@ -1,0 +1,56 @@
+/* core/lookout.c - the lookout's loop. Contract in lookout.h. Runs on its own kernel thread, all signals blocked. */
+#include "core/lookout.h"
+
+#include <time.h>
+
+#include "os/sys.h"
+
+a32 kbi_lookout_bell = { KBI_BELL_NONE };
+struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum;
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t look(const struct kbi_lookout_duty *d, uint64_t now)
+{
+	return d->look ? d->look(now) : UINT64_MAX;
+}
+
+static bool needed(const struct kbi_lookout_duty *d)
+{
+	return d->needed && d->needed();
+}
+
+static void sleep_long(void)
+{
+	a_store_rlx(&kbi_lookout_bell, KBI_BELL_ASLEEP);
+	a_fence_sc(); /* partner: that of who has something for it and reads the bell */
+	if (!needed(&kbi_lookout_lent) && !needed(&kbi_lookout_quantum))
+		kbi_sys_futex_wait(&kbi_lookout_bell, KBI_BELL_ASLEEP, NULL);
+	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE);
+}
+
+void *kbi_lookout_run(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		uint64_t now = kbi_sys_now(), nap = sooner(look(&kbi_lookout_lent, now), look(&kbi_lookout_quantum, now));
+		struct timespec ts = { (time_t)(nap / 1000000000u), (long)(nap % 1000000000u) };
+
+		if (nap == UINT64_MAX)
+			sleep_long();
+		else
+			kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
+	}
+	return NULL;
+}
+
+void kbi_lookout_wake(void)
+{
+	uint32_t asleep = KBI_BELL_ASLEEP;
+
+	if (a_cas_acqrel(&kbi_lookout_bell, &asleep, KBI_BELL_AWAKE))
+		kbi_sys_futex_wake(&kbi_lookout_bell, 1);
+}
