@@ -13,6 +13,7 @@
 #include "core/preempt.h"
 #include "core/agent.h"
 #include "core/domain.h"
+#include "core/lookout.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/source.h"
@@ -169,7 +170,8 @@ static void monitor(struct kbi_vp *vp, struct idle *idle)
 {
 	uint64_t now = kbi_sys_now();
 
-	if (now - idle->looked < NET_FIRST)
+	/* with a quantum the lookout sends ticks, and knows which calls they must not end */
+	if (kbi_options.quantum || now - idle->looked < NET_FIRST)
 		return;
 	idle->looked = now;
 	for (unsigned i = 0; i < kbi_vp_n; i++)
@@ -410,6 +412,16 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 	return now - idle->since < (uint64_t)kbi_options.spin_us * 1000;
 }
 
+/* It may sleep for good while all are idle. */
+static void tell_lookout(void)
+{
+	if (!kbi_options.quantum)
+		return;
+	a_fence_after_rmw(); /* set_idle's. Partner: the one in lookout.c */
+	if (kbi_unlikely(a_load_rlx(&kbi_lookout_bell) == KBI_BELL_ASLEEP))
+		kbi_lookout_wake();
+}
+
 static struct kbi_task *find(struct kbi_vp *vp)
 {
 	struct idle idle = { .net = NET_FIRST };
@@ -438,8 +450,10 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	poller_leave(vp);
 	was_idle = a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY;
 	set_idle(vp, KBI_IDLE_BUSY);
-	if (was_idle)
+	if (was_idle) {
 		appoint_monitor(vp);
+		tell_lookout();
+	}
 	kbi_solo_unpark(vp);
 	return t;
 }

@@ -6,6 +6,7 @@
 
 #include "base/san.h"
 #include "core/task.h"
+#include "os/context.h"
 
 struct kb_thread;
 
@@ -30,6 +31,11 @@ struct kbi_body {
 	uint64_t lent;               /* what it has put into home->lent; 0: nothing */
 	uint64_t seq;                /* how often it has lent */
 	uint32_t depth;              /* begins without their end */
+	uint8_t kept;                /* the VP was not lent after all */
+	uint8_t found;               /* nobody has announced the call: it ends at the next call of the library */
+
+	/* the system call it was last found in; written by the lookout before it sends a tick */
+	struct kbi_context_call call;
 
 	/* a spare: */
 	aptr job;                    /* the VP it is to be */
@@ -40,6 +46,8 @@ struct kbi_body {
 /* The table, [1] .. [kbi_body_limit()]; constant after boot. */
 extern KBI_HIDDEN struct kbi_body *kbi_spare_bodies;
 uint32_t kbi_body_limit(void);
+/* The one that the caller, self, is on; NULL: none of ours. */
+struct kbi_body *kbi_body_of_task(struct kbi_task *self);
 /* The one that is this kernel thread, or NULL. */
 struct kbi_body *kbi_body_of_tid(int tid);
 

@@ -15,6 +15,7 @@
 #include "core/spare.h"
 #include "core/wait.h"
 #include "core/preempt.h"
+#include "core/quantum.h"
 #include "core/agent.h"
 #include "core/run.h"
 #include "core/solo.h"
@@ -176,7 +177,7 @@ static int start(void)
 		e = adopt_main(kbi_vps[0]);
 	for (unsigned i = first; !e && i < n; i++)
 		e = kbi_body_start(kbi_vps[i]);
-	return e;
+	return e ? e : kbi_quantum_start();
 }
 
 int kbi_boot(void)

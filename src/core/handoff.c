@@ -89,6 +89,14 @@ static void need_spare(void)
 			kbi_handoff_away());
 }
 
+bool kbi_handoff_has_spare(void)
+{
+	if (kbi_spare_counts().idle)
+		return true;
+	need_spare();
+	return false;
+}
+
 /* vp is the caller's, and no thread runs on it. */
 static void give(struct kbi_vp *vp, struct kbi_body *spare)
 {
@@ -197,6 +205,26 @@ static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
 	return true;
 }
 
+/* The thread is on no VP from here on; its VP is still its own. */
+static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
+{
+	struct kbi_body *b = vp->body;
+
+	b->ctx = vp->agent_ctx;
+	b->home = vp;
+	b->depth = 1;
+	b->lent = 0;
+	b->kept = vp->n_held > 0;
+	b->found = 0;
+	a_store_rlx(&b->guest, t);
+	t->body = b->index;
+	a_store_rlx(&vp->next_deadline, vp->deadlines.root ? vp->deadlines.root->key : UINT64_MAX);
+	t->task.vp = NULL;
+	/* release: partner is the acquire in kbi_handoff_is_away, kbi_handoff_tid */
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_BLOCKED, vp->id));
+	return b;
+}
+
 void kbi_handoff_begin(enum kbi_handoff_hint hint)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -211,19 +239,28 @@ void kbi_handoff_begin(enum kbi_handoff_hint hint)
 	}
 	kbi_np_enter(self);
 	vp = self->vp;
-	b = vp->body;
-	b->ctx = vp->agent_ctx;
-	b->home = vp;
-	b->depth = 1;
-	a_store_rlx(&b->guest, t);
-	t->body = b->index;
-	a_store_rlx(&vp->next_deadline, vp->deadlines.root ? vp->deadlines.root->key : UINT64_MAX);
-	self->vp = NULL;
-	/* release: partner is the acquire in kbi_handoff_is_away, kbi_handoff_tid */
-	a_store_rel(&self->state, KBI_STATE(KBI_TASK_BLOCKED, vp->id));
-	if (hint != KBI_HANDOFF_SURELY || !give_now(vp, b))
+	b = depart(t, vp);
+	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
 		lend(vp, b);
 	kbi_np_leave(self);
+}
+
+bool kbi_handoff_found(struct kbi_task *self)
+{
+	struct kbi_vp *vp = self->vp;
+	struct kbi_body *spare, *b;
+
+	if (vp->n_held || !(spare = kbi_spare_take()))
+		return false;
+	kbi_solo_end();
+	kbi_np_enter(self);
+	b = depart(kbi_thread_of(self), vp);
+	b->found = 1;
+	a_store_rlx(&vp->asked, 0);
+	a_store_rlx(&vp->lent, TAKEN);
+	give(vp, spare);
+	kbi_np_leave(self);
+	return true;
 }
 
 /* ---- end ----------------------------------------------------------------------------------------------------- */
@@ -243,7 +280,7 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 	uint64_t word = b->lent;
 	struct kbi_vp *vp = b->home;
 
-	if (!word || !a_cas_acqrel(&vp->lent, &word, 0))
+	if (!b->kept && (!word || !a_cas_acqrel(&vp->lent, &word, 0)))
 		return false;
 	t->body = 0;
 	a_store_rlx(&b->guest, NULL);
@@ -330,6 +367,15 @@ KBI_SWITCHER bool kbi_handoff_end(void)
 		rejoin_keeping_errno(t, b);
 	kbi_np_leave(kbi_self_raw());
 	return true;
+}
+
+KBI_SWITCHER bool kbi_handoff_end_found(struct kbi_task *self)
+{
+	struct kb_thread *t = kbi_thread_of(self);
+
+	if (!t->body || !kbi_spare_bodies[t->body].found || kbi_spare_bodies[t->body].depth > 1 || a_load_rlx(&self->np) > 0)
+		return false;
+	return kbi_handoff_end();
 }
 
 KBI_SWITCHER void kbi_handoff_end_all(struct kbi_task *self)

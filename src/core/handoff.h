@@ -17,6 +17,13 @@ enum kbi_handoff_hint {
 void kbi_handoff_begin(enum kbi_handoff_hint hint);
 /* False: there was no begin. Keeps errno. */
 KBI_SWITCHES bool kbi_handoff_end(void);
+/* On a VP, outside the library, in the tick's handler: the call that it has interrupted blocks. The VP is given away and
+ * the thread goes on with its call; it comes back at the next call of the library. False: there is no spare. */
+bool kbi_handoff_found(struct kbi_task *self);
+/* It calls: true: it is on a VP again. self: on none. */
+KBI_SWITCHES bool kbi_handoff_end_found(struct kbi_task *self);
+/* A spare waits; if not, one has been started. The lookout only. */
+bool kbi_handoff_has_spare(void);
 /* The same for a thread that ends, or was unwound, inside: whatever it has begun is over. */
 KBI_SWITCHES void kbi_handoff_end_all(struct kbi_task *self);
 

@@ -14,18 +14,32 @@
 #include "os/real.h"
 #include "os/sys.h"
 
-void kbi_preempt_tick(int sig)
+void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
+void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
+void (*kbi_preempt_returns)(struct kbi_task *self, void *context);
+
+static void handler(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)info;
+	kbi_preempt_tick(context);
+}
+
+KBI_SWITCHER void kbi_preempt_tick(void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
 	int saved = errno;
 
-	(void)sig;
+	if (self && kbi_preempt_restart)
+		kbi_preempt_restart(self, context);
 	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_solo.busy))
 		return;
 	kbi_np_enter(self);
 	self->vp->n_ticks++;
 	kbi_run_service(self->vp, KBI_POLL_TICK);
 	kbi_np_leave(self);
+	if (kbi_unlikely(a_load_rlx(&self->vp->asked)) && kbi_preempt_asked)
+		kbi_preempt_asked(self, context);
 	errno = saved;
 }
 
@@ -102,7 +116,7 @@ void kbi_preempt_no_alt_stack(void *stack)
 
 void kbi_preempt_setup(void)
 {
-	struct sigaction sa = { .sa_handler = kbi_preempt_tick, .sa_flags = SA_RESTART };
+	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART };
 	struct sigaction old;
 
 	sigfillset(&sa.sa_mask);

@@ -20,6 +20,13 @@ void *kbi_preempt_alt_stack(void);
 void kbi_preempt_no_alt_stack(void *stack);
 void kbi_preempt_send(struct kbi_vp *vp);
 /* What its handler does, for a handler of the program's on the same signal. */
-void kbi_preempt_tick(int sig);
+void kbi_preempt_tick(void *context);
+/* Called by it first, on any thread. */
+extern KBI_HIDDEN void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
+/* Called by it on a thread outside the library when its VP was asked for something (core/quantum); may switch. */
+extern KBI_HIDDEN void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
+/* Called when a thread that was switched away by it is about to return to the interrupted code, perhaps on another
+ * body; NULL: nothing. The drop-in's masks and signals. */
+extern void (*kbi_preempt_returns)(struct kbi_task *self, void *context);
 
 #endif

@@ -63,6 +63,13 @@ struct kbi_body *kbi_body_of_tid(int tid)
 	return NULL;
 }
 
+struct kbi_body *kbi_body_of_task(struct kbi_task *self)
+{
+	if (self->vp)
+		return self->vp->body;
+	return kbi_thread_of(self)->body ? &kbi_spare_bodies[kbi_thread_of(self)->body] : NULL;
+}
+
 struct kbi_body *kbi_spare_record(void)
 {
 	struct kbi_body *b;

@@ -72,6 +72,7 @@ enum kbi_task_flag {
 	KBI_TASK_TIMED = 4,    /* it has a deadline in the heap or watches a word */
 	KBI_TASK_MAIL = 8,     /* a cell's message is in the descriptor (got) */
 	KBI_TASK_BOUND = 16,   /* to a VP */
+	KBI_TASK_PREEMPTED = 32, /* was switched away by the tick, and has not run since */
 };
 
 /* Written by the owner with plain stores; others look at NOT_STARTED only. */

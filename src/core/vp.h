@@ -65,6 +65,7 @@ struct kbi_vp {
 	uint8_t crowded;           /* when it was last others' turn one stood in front of the queue */
 	uint8_t parked;            /* core/solo: has said that it runs no thread */
 	struct kbi_body *body;     /* the kernel thread that it is */
+	uint32_t n_held;           /* light threads that were preempted here: it keeps its body */
 
 	/* the domain: under `keeper` */
 	struct kbi_board board KBI_ALIGNED(KBI_CACHE_LINE);
@@ -79,6 +80,7 @@ struct kbi_vp {
 	a32 doze KBI_ALIGNED(KBI_CACHE_LINE); /* enum kbi_doze */
 	a32 keeper;                /* enum kbi_keeper */
 	aptr inbox;                /* tasks pushed from outside: stack of WAIVED tasks */
+	a32 asked;                 /* by the lookout, core/quantum.c */
 	a64 lent;                  /* its body is in a blocking call and it may be taken: core/handoff.c. 0: it is not */
 
 	/* cold, owner only: statistics; and when the idle got some of fine tasks, ns */

@@ -1,7 +1,9 @@
 /* os/context.c - the interrupted instruction. Contract in context.h. */
 #include "os/context.h"
 
+#include <errno.h>
 #include <link.h>
+#include <string.h>
 #include <ucontext.h>
 
 /* The linker's: the ELF header in front of this module. */
@@ -53,3 +55,122 @@ bool kbi_context_is_ours(uintptr_t at)
 {
 	return is_in(&__ehdr_start, at) || (added && is_in(added, at));
 }
+
+/* ---- where a thread must not be left --------------------------------------------------------------------------- */
+
+enum { RANGES = 64 };
+
+static struct range {
+	uintptr_t low, size;
+} ranges[RANGES]; /* constant once learnt */
+static unsigned n_ranges;
+static bool full;
+
+static bool is_delicate(const char *path)
+{
+	static const char *const names[] = { "ld-linux", "ld64", "ld-musl", "ld.so", "ld-2.", "libc.", "libc-", "libpthread", "libdl",
+					     "librt.", "libkochab", "libasan", "libtsan", "libubsan", "liblsan", "libgcc_s",
+					     "linux-vdso", "libnss", "libresolv" };
+	const char *name = strrchr(path, '/');
+
+	name = name ? name + 1 : path;
+	for (size_t i = 0; i < kbi_countof(names); i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+static int add(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)size;
+	(void)unused;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || !is_delicate(info->dlpi_name))
+			continue;
+		full |= n_ranges == RANGES;
+		if (!full)
+			ranges[n_ranges++] = (struct range){ info->dlpi_addr + p->p_vaddr, p->p_memsz };
+	}
+	return 0;
+}
+
+void kbi_context_learn(void)
+{
+	n_ranges = 0;
+	dl_iterate_phdr(add, NULL);
+}
+
+bool kbi_context_may_leave(uintptr_t at)
+{
+	if (full || n_ranges == 0 || kbi_context_is_ours(at))
+		return false; /* a static program: libc is anywhere in it */
+	for (unsigned i = 0; i < n_ranges; i++)
+		if (at - ranges[i].low < ranges[i].size)
+			return false;
+	return true;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* The kernel's answer, the call's number, its first argument; the length of the instruction. */
+#if defined(__x86_64__)
+enum { CALL_SIZE = 2 };
+#define ANSWER(uc) (uc)->uc_mcontext.gregs[REG_RAX]
+#define NUMBER(uc) (uc)->uc_mcontext.gregs[REG_RAX]
+#define FIRST(uc) (uc)->uc_mcontext.gregs[REG_RDI]
+#define STACK(uc) (uc)->uc_mcontext.gregs[REG_RSP]
+#define PLACE(uc) (uc)->uc_mcontext.gregs[REG_RIP]
+#elif defined(__aarch64__)
+enum { CALL_SIZE = 4 };
+#define ANSWER(uc) (uc)->uc_mcontext.regs[0]
+#define NUMBER(uc) (uc)->uc_mcontext.regs[8]
+#define FIRST(uc) (uc)->uc_mcontext.regs[0]
+#define STACK(uc) (uc)->uc_mcontext.sp
+#define PLACE(uc) (uc)->uc_mcontext.pc
+#elif defined(__riscv)
+enum { CALL_SIZE = 4 };
+#define ANSWER(uc) (uc)->uc_mcontext.__gregs[REG_A0]
+#define NUMBER(uc) (uc)->uc_mcontext.__gregs[REG_A0 + 7]
+#define FIRST(uc) (uc)->uc_mcontext.__gregs[REG_A0]
+#define STACK(uc) (uc)->uc_mcontext.__gregs[REG_SP]
+#define PLACE(uc) (uc)->uc_mcontext.__gregs[REG_PC]
+#endif
+
+#if defined(ANSWER)
+bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)
+{
+	const ucontext_t *uc = context;
+
+	if ((uint64_t)STACK(uc) != c->sp)
+		return false;
+	if ((uint64_t)PLACE(uc) == c->pc - CALL_SIZE)
+		return true;
+	return (uint64_t)PLACE(uc) == c->pc && (int64_t)ANSWER(uc) == -EINTR;
+}
+
+void kbi_context_make_again(void *context, const struct kbi_context_call *c)
+{
+	ucontext_t *uc = context;
+
+	if ((uint64_t)PLACE(uc) != c->pc)
+		return;
+	FIRST(uc) = (__typeof__(FIRST(uc)))c->arg;
+	NUMBER(uc) = (__typeof__(NUMBER(uc)))c->nr;
+	PLACE(uc) = (__typeof__(PLACE(uc)))(c->pc - CALL_SIZE);
+}
+#else
+bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)
+{
+	(void)context;
+	(void)c;
+	return false;
+}
+
+void kbi_context_make_again(void *context, const struct kbi_context_call *c)
+{
+	(void)context;
+	(void)c;
+}
+#endif

@@ -1,5 +1,5 @@
 /* os/context.h - what a signal handler may ask of the context it has interrupted.
- * Callers: posix. Runs in handlers. */
+ * Callers: core, posix. Runs in handlers. */
 #ifndef KBI_CONTEXT_H
 #define KBI_CONTEXT_H
 
@@ -7,6 +7,22 @@
 
 /* The interrupted instruction's address; 0: this machine's layout is not known here. */
 uintptr_t kbi_context_at(const void *ucontext);
+/* Once, before may_leave: where libc, the loader and the like lie. */
+void kbi_context_learn(void);
+/* May a thread be switched away at this address: it is not in the library, in libc, the loader, a sanitizer. */
+bool kbi_context_may_leave(uintptr_t at);
+
+/* A system call that a kernel thread was found in. */
+struct kbi_context_call {
+	int64_t nr;
+	uint64_t arg; /* the first one */
+	uint64_t sp, pc;
+};
+/* Has the signal interrupted this call: the kernel will make it again, or has ended it with EINTR? */
+bool kbi_context_is_in_call(const void *ucontext, const struct kbi_context_call *c);
+/* It is made again in any case. */
+void kbi_context_make_again(void *ucontext, const struct kbi_context_call *c);
+
 /* Is the address in the code of the library (or program) that this is linked into? */
 bool kbi_context_is_ours(uintptr_t at);
 /* Another library's code is to count as ours: its ELF header. One; before handlers run. */

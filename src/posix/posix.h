@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/atom.h"
+#include "core/handoff.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "sync/waitq.h"
@@ -157,7 +158,7 @@ static inline struct kbi_task *kbi_posix_light(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	return self && self->vp ? self : NULL;
+	return self && (kbi_likely(self->vp != NULL) || kbi_handoff_end_found(self)) ? self : NULL;
 }
 
 /* The record of any thread whose pthread_t is known and that has not been joined. */

@@ -60,9 +60,13 @@ static void leave_children_alone(void)
 	*to = NULL;
 }
 
+/* Programs that spin or block behind our back are many: the default here, unless the environment says otherwise. */
+enum { QUANTUM_US = 10000 };
+
 /* The options are those that the process was started with: many a program clears its environment later. */
 __attribute__((constructor(101))) static void start(void)
 {
+	kbi_options.quantum = QUANTUM_US;
 	kbi_option_load();
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)
 		leave_children_alone();

@@ -98,6 +98,16 @@ static void leaves(struct kbi_task *self)
 	set_kernel_mask(kbi_signal_closed);
 }
 
+/* self was switched away by the tick, wherever it was, and is back: what was sent to it meanwhile comes now. */
+static void returns(struct kbi_task *self, void *context)
+{
+	kbi_signal_resumed();
+	if (!self->vp)
+		return;
+	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+	kbi_signal_returns_on(self, context);
+}
+
 /* Before it sleeps: only if somebody else is there to take signals. */
 static void close_sleeper(struct kbi_vp *vp)
 {
@@ -188,6 +198,7 @@ void kbi_signal_started(void)
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
 	kbi_handoff_leaves = leaves;
+	kbi_preempt_returns = returns;
 	if (base_mask || kbi_signal_any_handler())
 		kbi_signal_need_post();
 }

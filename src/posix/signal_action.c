@@ -134,7 +134,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 
 	kbi_signal_unpack(info, &to);
 	if (sig == KBI_TICK_SIGNAL && info->si_code == SI_TKILL && info->si_pid == getpid() && !to) {
-		kbi_preempt_tick(sig);
+		kbi_preempt_tick(context);
 		return;
 	}
 	if (!self && kbi_vp_n && !kbi_posix_forked)
