@@ -137,7 +137,7 @@ static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken
 		*s = (struct seen){ word, now };
 		return true;
 	}
-	if (now - s->since >= LONG || kbi_agent_has_work(vp, now))
+	if (now - s->since >= LONG || !vp->plain || kbi_agent_has_work(vp, now))
 		*taken |= take(vp, word);
 	return true;
 }

@@ -111,7 +111,8 @@ static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t ha
 		*s = (struct seen){ turns, now, 0 };
 		return true;
 	}
-	if (now - s->since >= half - half / 8 && kbi_agent_has_work(vp, now))
+	/* what a scheduler keeps in queues of its own is not seen from here */
+	if (now - s->since >= half - half / 8 && (!vp->plain || kbi_agent_has_work(vp, now)))
 		*soon |= ask(vp, s);
 	return true;
 }
@@ -154,6 +155,23 @@ static bool is_fresh(const struct kbi_task *t)
 	return !kbi_task_is(t, KBI_TASK_PREEMPTED);
 }
 
+/* Where the scheduler keeps tasks elsewhere, too: one turn of them all, until one comes that is fresh. */
+static void fresh_next(struct kbi_vp *vp)
+{
+	struct kbi_task *t, *begin = NULL;
+
+	kbi_vp_exchange(vp, KBI_POLL_SWITCH); /* a turn is what it counts by */
+	for (unsigned n = 0; n < FRESH_FIRST && (t = kbi_vp_pop(vp)); n++) {
+		if (is_fresh(t) || t == begin) {
+			kbi_vp_enqueue(vp, t, true);
+			return;
+		}
+		if (!begin)
+			begin = t;
+		kbi_vp_enqueue(vp, t, false);
+	}
+}
+
 /* Ready tasks that were not switched away by force go to the front of vp's queue, in their order. */
 static void fresh_first(struct kbi_vp *vp)
 {
@@ -161,8 +179,10 @@ static void fresh_first(struct kbi_vp *vp)
 	struct kbi_task *t, *prev, *moved = NULL;
 	unsigned n = 0;
 
-	if (!vp->plain)
+	if (!vp->plain) {
+		fresh_next(vp);
 		return;
+	}
 	if (vp->first) {
 		kbi_pq_prepend(q, vp->first);
 		vp->first = NULL;

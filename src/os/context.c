@@ -68,9 +68,9 @@ static bool full;
 
 static bool is_delicate(const char *path)
 {
-	static const char *const names[] = { "ld-linux", "ld64", "ld-musl", "ld.so", "ld-2.", "libc.", "libc-", "libpthread", "libdl",
-					     "librt.", "libkochab", "libasan", "libtsan", "libubsan", "liblsan", "libgcc_s",
-					     "libnss", "libresolv" };
+	static const char *const names[] = { "ld-linux", "ld64", "ld-musl", "ld.so", "ld-2.", "libc.", "libc-",
+					     "libpthread", "libdl", "librt.", "libkochab", "libasan", "libtsan",
+					     "libubsan", "liblsan", "libgcc_s", "libnss", "libresolv" };
 	const char *name = strrchr(path, '/');
 
 	name = name ? name + 1 : path;
