@@ -32,9 +32,25 @@ static void sleep_long(void)
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE);
 }
 
+/* It needs little time but soon, beside bodies that compute: a short slice, which Linux lets everybody ask for (6.12; older
+ * ones do not mind). */
+static void ask_for_short_turns(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} a = { .size = sizeof a, .runtime = 100000 };
+
+	kbi_sys(SYS_sched_setattr, 0, &a, 0);
+}
+
 void *kbi_lookout_run(void *unused)
 {
 	(void)unused;
+	ask_for_short_turns();
 	for (;;) {
 		uint64_t now = kbi_sys_now(), nap = sooner(look(&kbi_lookout_lent, now), look(&kbi_lookout_quantum, now));
 		struct timespec ts = { (time_t)(nap / 1000000000u), (long)(nap % 1000000000u) };

@@ -52,11 +52,14 @@ enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
 static struct seen {
 	uint64_t turns, since;
 	uint32_t tries;
+	struct kbi_context_call call; /* that its body was in at the last try; nr -1: none */
 } seen[KBI_MAX_VPS];
 static uint32_t quiet;
 
-/* The system call that kernel thread tid is in, from the kernel; false: none, or not told. */
-static bool in_call(int tid, struct kbi_context_call *c)
+static const struct kbi_context_call no_call = { .nr = -1 };
+
+/* The system call that kernel thread tid is in, from the kernel; nr -1: none, or not told. */
+static void find_call(int tid, struct kbi_context_call *c)
 {
 	char path[64], text[256];
 	unsigned long long arg, sp, pc;
@@ -64,15 +67,24 @@ static bool in_call(int tid, struct kbi_context_call *c)
 
 	snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
 	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	*c = no_call;
 	if (fd < 0)
-		return false;
+		return;
 	n = kbi_sys(SYS_read, fd, text, sizeof text - 1);
 	kbi_sys(SYS_close, fd);
 	text[n > 0 ? n : 0] = 0;
-	if (sscanf(text, "%ld %llx %*x %*x %*x %*x %*x %llx %llx", &nr, &arg, &sp, &pc) != 4 || nr < 0)
-		return false;
-	*c = (struct kbi_context_call){ .nr = nr, .arg = arg, .sp = sp, .pc = pc };
-	return true;
+	if (sscanf(text, "%ld %llx %*x %*x %*x %*x %*x %llx %llx", &nr, &arg, &sp, &pc) == 4 && nr >= 0)
+		*c = (struct kbi_context_call){ .nr = nr, .arg = arg, .sp = sp, .pc = pc };
+}
+
+/* Still in the same call as at the last try, or still in none: one that came out of a call, or went into one, is let
+ * be, for the next call might be one that the tick ends and that nobody knows. */
+static bool is_steady(struct seen *s, const struct kbi_context_call *c)
+{
+	struct kbi_context_call before = s->call;
+
+	s->call = *c;
+	return s->tries > 0 && before.nr == c->nr && before.sp == c->sp && before.pc == c->pc && before.arg == c->arg;
 }
 
 /* True: look again soon. */
@@ -85,7 +97,10 @@ static bool ask(struct kbi_vp *vp, struct seen *s)
 
 	if (!b)
 		return false;
-	if (in_call(tid, &c)) {
+	find_call(tid, &c);
+	if (!is_steady(s, &c))
+		return ++s->tries < TRIES;
+	if (c.nr >= 0) {
 		/* our own calls are made where a VP may wait */
 		if (kbi_context_is_ours(c.pc))
 			return false;
@@ -101,6 +116,24 @@ static bool ask(struct kbi_vp *vp, struct seen *s)
 	return ++s->tries < TRIES;
 }
 
+/* What a scheduler keeps in queues of its own is not seen from here. */
+static bool has_work(struct kbi_vp *vp, uint64_t now)
+{
+	return !vp->plain || kbi_agent_has_work(vp, now);
+}
+
+/* It has switched since the last look. Where its body is is looked at already: then one more look is enough. */
+static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now)
+{
+	int tid = (int)a_load_rlx(&vp->tid);
+
+	*s = (struct seen){ turns, now, 0, no_call };
+	if (!tid || !has_work(vp, now))
+		return;
+	find_call(tid, &s->call);
+	s->tries = 1;
+}
+
 static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t half, bool *soon)
 {
 	uint64_t turns = kbi_vp_turns(vp);
@@ -108,11 +141,10 @@ static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t ha
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
 		return false;
 	if (turns != s->turns || a_load_rlx(&vp->lent)) {
-		*s = (struct seen){ turns, now, 0 };
+		begin(vp, s, turns, now);
 		return true;
 	}
-	/* what a scheduler keeps in queues of its own is not seen from here */
-	if (now - s->since >= half - half / 8 && (!vp->plain || kbi_agent_has_work(vp, now)))
+	if (now - s->since >= half - half / 8 && has_work(vp, now))
 		*soon |= ask(vp, s);
 	return true;
 }
