@@ -25,6 +25,8 @@ enum { BUNDLE = KBI_DESCRIPTOR_BUNDLE };
 
 struct kbi_descriptor_table kbi_descriptor_table;
 
+enum { FEWEST = 4096 };
+
 static struct {
 	uint32_t max;           /* constant after setup */
 	a32 ready;              /* 0, 1 being set up, 2 */
@@ -49,6 +51,11 @@ void kbi_descriptor_setup(void)
 	kbi_option_load(); /* a foreign thread may be the first of all; kb_init tells what is wrong */
 	table.max = kbi_options.max_threads;
 	kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
+	/* a process whose address space is limited has fewer threads, and wants most of it for their stacks */
+	while (!kbi_descriptor_table.at && table.max / 8 >= FEWEST) {
+		table.max /= 8;
+		kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
+	}
 	/* whole groups, so that a scan may run over the last one's end */
 	if (!kbi_descriptor_table.at || kbi_board_setup((table.max + 63) / 64 * 64))
 		kbi_sys_fatal("no address space for %u thread descriptors (option max_threads)", table.max);

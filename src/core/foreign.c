@@ -12,7 +12,11 @@ aptr kbi_foreign_at_end;
 
 static a32 count;
 static pthread_key_t key;
-static a32 key_state; /* 0 none, 1 being made, 2 made */
+static a32 key_state; /* 0 none, 1 being made, 2 made, or the program has them all */
+static bool no_key;
+
+/* libc's, for C++ thread_local objects: where there is no key left. */
+int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso) __attribute__((weak));
 
 static void leave(void *arg)
 {
@@ -34,7 +38,8 @@ static void make_key(void)
 	if (a_load_acq(&key_state) == 2)
 		return;
 	if (a_cas_acq(&key_state, &none, 1)) {
-		if (kbi_real.pthread_key_create(&key, leave))
+		no_key = kbi_real.pthread_key_create(&key, leave) != 0;
+		if (no_key && !__cxa_thread_atexit_impl)
 			kbi_sys_fatal("no pthread key left for kernel threads that use Kochab");
 		a_store_rel(&key_state, 2);
 	}
@@ -56,7 +61,10 @@ struct kbi_task *kbi_foreign_enter(void)
 	a_add_rlx(&count, 1);
 	kbi_self_tls = &t->task;
 	make_key();
-	kbi_real.pthread_setspecific(key, t);
+	if (kbi_unlikely(no_key))
+		__cxa_thread_atexit_impl(leave, t, &kbi_foreign_at_end);
+	else
+		kbi_real.pthread_setspecific(key, t);
 	return &t->task;
 }
 

@@ -90,6 +90,7 @@ static int fill_attr(struct kb_thread *t, const struct kbi_posix_thread *r, pthr
 {
 	struct sched_param p = { .sched_priority = r->priority };
 	int e = pthread_attr_init(attr);
+	cpu_set_t cpus;
 
 	if (e)
 		return e;
@@ -97,8 +98,8 @@ static int fill_attr(struct kb_thread *t, const struct kbi_posix_thread *r, pthr
 	pthread_attr_setguardsize(attr, r->guard);
 	pthread_attr_setschedpolicy(attr, r->policy);
 	pthread_attr_setschedparam(attr, &p);
-	if (r->has_affinity)
-		pthread_attr_setaffinity_np(attr, sizeof(r->affinity), &r->affinity);
+	if (pthread_getaffinity_np(r->self, sizeof(cpus), &cpus) == 0)
+		pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
 	return pthread_attr_setstack(attr, t->stack->low, t->stack->size);
 }
 
@@ -217,6 +218,17 @@ static int remember_affinity(struct kbi_posix_thread *r, size_t size, const cpu_
 	r->affinity = asked;
 	r->has_affinity = 1;
 	return 0;
+}
+
+int kbi_about_may_run_on(const cpu_set_t *asked)
+{
+	cpu_set_t all, both;
+	int e = process_affinity(sizeof(all), &all);
+
+	if (e)
+		return e;
+	CPU_AND(&both, &all, asked);
+	return CPU_COUNT(&both) ? 0 : EINVAL;
 }
 
 static int recall_affinity(const struct kbi_posix_thread *r, size_t size, cpu_set_t *set)

@@ -83,8 +83,13 @@ static int unlock_any(void *m)
 /* Our condition variable, libc's mutex. */
 static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until until)
 {
-	int e = kbi_cond_wait_any(c, unlock_any, m, until), locked = pthread_mutex_lock(m);
+	int e, locked;
 
+	m->__data.__nusers++; /* as libc's own wait leaves it: so it cannot be destroyed meanwhile */
+	e = kbi_cond_wait_any(c, unlock_any, m, until);
+	locked = pthread_mutex_lock(m);
+	if (locked == 0 || locked == EOWNERDEAD)
+		m->__data.__nusers--;
 	return locked ? locked : e;
 }
 

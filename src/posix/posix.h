@@ -290,6 +290,8 @@ void kbi_signal_thread_ends(void);
 
 /* 0, EINVAL, EPERM: as the kernel would answer sched_setscheduler. */
 int kbi_about_may_schedule(int policy, int priority);
+/* 0, or EINVAL: none of these processors is the process's. */
+int kbi_about_may_run_on(const cpu_set_t *asked);
 /* What the kernel says of the caller's kernel thread. */
 void kbi_about_scheduling(int *policy, int *priority);
 

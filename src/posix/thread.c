@@ -186,6 +186,7 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 
 /* libc's default attributes, as they were at the last look. */
 static a64 default_stack, default_guard; /* stack 0: not looked */
+static a32 default_set;                  /* the program has set some: there may be more to them than sizes */
 
 static void look_up_defaults(void)
 {
@@ -205,6 +206,8 @@ KBI_POSIX_API int pthread_setattr_default_np(const pthread_attr_t *attr)
 	int e = kbi_libc()->pthread_setattr_default_np(attr);
 
 	a_store_rlx(&default_stack, 0);
+	if (e == 0)
+		a_store_rlx(&default_set, 1);
 	return e;
 }
 
@@ -287,11 +290,27 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
 		return make_real_time(attr, b, fn, arg);
 	read_stack(attr, &a);
 	pthread_attr_getguardsize(attr, &b->guard);
-	if (read_affinity(attr, &affinity))
+	if (read_affinity(attr, &affinity)) {
+		e = kbi_about_may_run_on(&affinity);
+		if (e)
+			return e;
 		b->affinity = &affinity;
+	}
 	if (pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, &mask) == 0)
 		b->mask = &mask;
 	return make(attr, &a, b, fn, arg);
+}
+
+static KBI_NOINLINE int make_by_default(struct birth *b, void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	int e = pthread_getattr_default_np(&attr);
+
+	if (e)
+		return e;
+	e = make_with(&attr, b, fn, arg);
+	pthread_attr_destroy(&attr);
+	return e;
 }
 
 /* The first thread is about to be made. The caller is on the kernel thread that libc made with its block: what
@@ -327,7 +346,9 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 		if (e)
 			return e;
 	}
-	return attr ? make_with(attr, &b, fn, arg) : make_plain(&b, fn, arg);
+	if (kbi_likely(!attr && !a_load_rlx(&default_set)))
+		return make_plain(&b, fn, arg);
+	return attr ? make_with(attr, &b, fn, arg) : make_by_default(&b, fn, arg);
 }
 
 KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr, void *(*fn)(void *),
