@@ -32,19 +32,27 @@ static long make(const struct call *c)
 	return r;
 }
 
-/* Makes the call until it does not say that it would block. */
-static long insist(const struct call *c, short events, struct kbi_until until)
+/* Makes the call until it does not say that it would block; its first result was r. */
+static KBI_NOINLINE long insist_after(long r, const struct call *c, short events, uint64_t deadline)
 {
-	for (unsigned turn = 0;; turn++) {
-		long r = make(c);
-		int e;
+	struct kbi_until until = kbi_patience(deadline);
 
-		if (kbi_likely(r != -EAGAIN))
-			return r;
-		e = kbi_ready_wait((int)c->a, events, until, turn);
+	for (unsigned turn = 0; r == -EAGAIN || r == -EINTR; turn++) {
+		int e = r == -EAGAIN ? kbi_ready_wait((int)c->a, events, until, turn) : 0;
+
 		if (e && e != EINTR)
 			return -e;
+		r = make(c);
 	}
+	return r;
+}
+
+/* The first try in line: it is most of the work. */
+static inline long insist(const struct call *c, short events, uint64_t deadline)
+{
+	long r = kbi_sys6(c->nr, c->a, c->b, c->c, c->d, c->e, c->f);
+
+	return kbi_likely(r != -EAGAIN && r != -EINTR) ? r : insist_after(r, c, events, deadline);
 }
 
 /* ---- sockets -------------------------------------------------------------------------------------------- */
@@ -53,20 +61,19 @@ ssize_t kb_io_recv(int fd, void *buf, size_t n, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_recvfrom, fd, (long)buf, (long)n, flags | MSG_DONTWAIT, 0, 0 };
 
-	return insist(&c, POLLIN, kbi_patience(deadline));
+	return insist(&c, POLLIN, deadline);
 }
 
 ssize_t kb_io_send(int fd, const void *buf, size_t n, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_sendto, fd, (long)buf, (long)n, flags | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0 };
-	struct kbi_until until = kbi_patience(deadline);
-	long r = insist(&c, POLLOUT, until);
+	long r = insist(&c, POLLOUT, deadline);
 	size_t done = r > 0 ? (size_t)r : 0;
 
 	while (kbi_unlikely(r > 0 && done < n)) {
 		c.b = (long)((const char *)buf + done);
 		c.c = (long)(n - done);
-		r = insist(&c, POLLOUT, until);
+		r = insist(&c, POLLOUT, deadline);
 		done += r > 0 ? (size_t)r : 0;
 	}
 	return done > 0 ? (ssize_t)done : r;
@@ -76,14 +83,14 @@ ssize_t kb_io_recvmsg(int fd, struct msghdr *m, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_recvmsg, fd, (long)m, flags | MSG_DONTWAIT, 0, 0, 0 };
 
-	return insist(&c, POLLIN, kbi_patience(deadline));
+	return insist(&c, POLLIN, deadline);
 }
 
 ssize_t kb_io_sendmsg(int fd, const struct msghdr *m, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_sendmsg, fd, (long)m, flags | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0, 0 };
 
-	return insist(&c, POLLOUT, kbi_patience(deadline));
+	return insist(&c, POLLOUT, deadline);
 }
 
 /* ---- calls that have none ---------------------------------------------------------------------------------- */
@@ -134,9 +141,8 @@ static long when_ready(const struct call *c, short events, struct kbi_until unti
 int kb_io_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_accept4, fd, (long)address, (long)length, flags, 0, 0 };
-	struct kbi_until until = kbi_patience(deadline);
 
-	return (int)(is_nonblocking(fd) ? insist(&c, POLLIN, until) : when_ready(&c, POLLIN, until));
+	return (int)(is_nonblocking(fd) ? insist(&c, POLLIN, deadline) : when_ready(&c, POLLIN, kbi_patience(deadline)));
 }
 
 static int connect_nonblocking(const struct call *c, struct kbi_until until)

@@ -272,20 +272,11 @@ int kbi_ready_start(void)
 	return e;
 }
 
-int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
+static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, struct kbi_until until)
 {
-	struct kbi_task *self = kbi_self();
 	struct kbi_ready w;
-	int e;
+	int e = kbi_ready_start();
 
-	if (kbi_ready_outside(self)) {
-		struct pollfd p = { .fd = fd, .events = events };
-
-		return fd < 0 ? EBADF : wait_outside(&p, 1, until);
-	}
-	if (others_ran(self->vp, turn))
-		return 0;
-	e = kbi_ready_start();
 	if (e)
 		return e;
 	kbi_np_enter(self);
@@ -299,6 +290,22 @@ int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
 		e = a_load_rlx(&w.verdict) == CLOSED ? EBADF : 0;
 	kbi_np_leave(self);
 	return e;
+}
+
+static KBI_NOINLINE int wait_one_outside(int fd, short events, struct kbi_until until)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return fd < 0 ? EBADF : wait_outside(&p, 1, until);
+}
+
+int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
+{
+	struct kbi_task *self = kbi_self();
+
+	if (kbi_unlikely(kbi_ready_outside(self)))
+		return wait_one_outside(fd, events, until);
+	return others_ran(self->vp, turn) ? 0 : wait_armed(self, fd, events, until);
 }
 
 /* ---- one of several ------------------------------------------------------------------------------------- */
