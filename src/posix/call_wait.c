@@ -191,15 +191,6 @@ static bool is_over(const struct kbi_call *c)
 	return kbi_timer_now() >= c->deadline;
 }
 
-/* Have others, who have run, brought what is missing? If they seldom do the thread goes to sleep without asking. */
-static void learn(bool brought)
-{
-	if (brought)
-		kbi_posix_me.misses = 0;
-	else if (kbi_posix_me.misses < 3)
-		kbi_posix_me.misses++;
-}
-
 /* Until when it may sleep; 0: its time is over. Or why it may not: the result. */
 static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_t *until)
 {
@@ -219,7 +210,6 @@ static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_
 
 static long run(struct kbi_call *c)
 {
-	bool at_once = c->empty && kbi_posix_me.misses > 1;
 	struct marks m = marks_now();
 	uint64_t until;
 	long r;
@@ -227,21 +217,16 @@ static long run(struct kbi_call *c)
 	/* a guess that is asked about first: who looks at many such descriptors does not want to give way at each */
 	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) && kbi_call_nonblocking(c->fd)))
 		return -EAGAIN;
-	if (!at_once)
-		kbi_yield_now();
+	kbi_yield_now();
 	for (unsigned turn = 0;; turn++) {
 		r = interrupted(c, &m);
 		if (r)
 			return r;
-		if (turn > 0 || !at_once) {
-			r = c->attempt(c);
-			if (turn == 0)
-				learn(!kbi_call_again(r));
-			else
-				kbi_posix_me.short_waits = kbi_timer_now() - m.since < TRUST_NS;
-			if (!kbi_call_again(r))
-				return r;
-		}
+		r = c->attempt(c);
+		if (turn > 0)
+			kbi_posix_me.short_waits = kbi_timer_now() - m.since < TRUST_NS;
+		if (!kbi_call_again(r))
+			return r;
 		r = patience(c, &m, turn, &until);
 		if (r || !until)
 			return r ? r : c->late;

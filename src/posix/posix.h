@@ -102,8 +102,7 @@ struct kbi_posix_thread {
 	void *exit_value;     /* what it gave pthread_exit */
 	uint8_t exiting;      /* it has called pthread_exit */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
-	uint8_t reads;        /* of descriptors that were thought to be empty, */
-	uint8_t misses;       /* and were after others had run: of late, at most 3 */
+	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
 	uint32_t handled;     /* handlers of the program that have run on it; */
 	uint32_t ending;      /* those without SA_RESTART; */
