@@ -61,7 +61,8 @@ struct kbi_owner {
 	/* owner only */
 	struct kbi_bin bin[KBI_HEAP_CLASSES]; /* first: a tag's low part is an offset to one */
 	uint32_t key;             /* number << KBI_TAG_SHIFT; ~0 where nothing is pushed on bins */
-	struct kbi_owner *behind; /* itself; in hardened mode the one with the blocks, in front of which this one is empty */
+	/* itself; in hardened mode the one with the blocks, in front of which this one is empty */
+	struct kbi_owner *behind;
 	struct kbi_slab *slabs[KBI_HEAP_CLASSES]; /* with free blocks */
 	uint8_t n_more[KBI_HEAP_CLASSES];
 	struct kbi_magazine *spare; /* empty ones */
