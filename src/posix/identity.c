@@ -256,8 +256,18 @@ static long by_kernel(int r)
 bool kbi_bind_syscall(long n, const long *a, long *r)
 {
 	switch (n) {
+	case SYS_set_tid_address: /* the kernel would clear the word when that kernel thread ends, not this thread */
+		if (kbi_bind_number() == kbi_sys_gettid())
+			return false;
+		*r = kbi_bind_number();
+		return true;
 	case SYS_gettid:
 		*r = kbi_bind_number();
+		return true;
+	case SYS_get_robust_list:
+		if (!kbi_bind_is_self(a[0]))
+			return false;
+		*r = kbi_sys(n, 0, a[1], a[2]);
 		return true;
 	case SYS_tgkill:
 		*r = a[0] <= 0 || a[1] <= 0 ? -EINVAL : send((pid_t)a[0], (pid_t)a[1], (int)a[2]);
