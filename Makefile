@@ -13,7 +13,7 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 endif
 
 # ---- what is asked for needs its packages first (quick when nothing is missing) ----
-DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs soak,$(MAKECMDGOALS)),programs) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
+DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs,$(MAKECMDGOALS)),programs) $(if $(filter soak,$(MAKECMDGOALS)),soak) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
 ifneq ($(DEPS_SET),)
 ifeq ($(NODEPS)$(CROSS),)
 ifneq ($(shell dev/deps $(DEPS_SET) >&2 || echo failed),)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""load.py memcached|redis|http PORT [CLIENTS] [TIMES] - load for a server, from plain threads, each with a connection of
+"""load.py memcached|redis|http|dns PORT [CLIENTS] [TIMES] - load for a server, from plain threads, each with a connection of
 its own. Every answer is checked; prints how many were right."""
 import hashlib
 import socket
@@ -61,6 +61,22 @@ def http(me):
         body = f.read()
         right[me] += status.split()[1] == b"200" and body == b"%d" % (i % 8) * (100000 + i % 8)
         s.close()
+
+
+def dns(me):
+    """hN.test is 10.0.0.N."""
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(1)
+    for i in range(times):
+        ask = b"%c%c\1\0\0\1\0\0\0\0\0\0\2h%d\4test\0\0\1\0\1" % (me, i, i % 4)
+        for _ in range(20):  # it may not listen yet
+            try:
+                s.sendto(ask, ("127.0.0.1", port))
+                answer = s.recv(512)
+                break
+            except (TimeoutError, ConnectionRefusedError):
+                time.sleep(0.05)
+        right[me] += answer[:2] == ask[:2] and bytes([10, 0, 0, i % 4]) in answer
 
 
 crowd = [threading.Thread(target=globals()[kind], args=(i,)) for i in range(clients)]
