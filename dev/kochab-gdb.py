@@ -13,8 +13,9 @@
 import gdb
 import gdb.unwinder
 
-FREE, NEW, READY, WAIVED, RUNNING, WAITING, DONE, FOREIGN = range(8)
-STATES = ("free", "new", "ready", "moving", "running", "waiting", "ended", "kernel thread")
+FREE, NEW, READY, WAIVED, RUNNING, WAITING, DONE, FOREIGN, BLOCKED = range(9)
+NOT_STARTED, BOUND = 2, 16  # KBI_TASK_ flags
+STATES = ("free", "new", "ready", "moving", "running", "waiting", "ended", "kernel thread", "in a blocking call")
 
 # Where a suspended context keeps registers, from its stack pointer up; "size": how much of it is not the caller's.
 FRAMES = {
@@ -96,7 +97,7 @@ class Thread:
             notes.append("deadline")
         if number(self.d["watch"]):
             notes.append("watch")
-        if int(self.d["task"]["bound"]) >= 0:
+        if self.has_flag(BOUND):
             notes.append("bound")
         if self.d["own_tls"]:
             notes.append("own TLS")
@@ -113,8 +114,11 @@ class Thread:
             block = block.superblock
         return block.function.name if block is not None else "0x%x" % address
 
+    def has_flag(self, flag):
+        return number(self.d["task"]["flags"]["v_"]) & flag != 0
+
     def started(self):
-        return not number(self.d["task"]["flags"]["v_"]) & 2  # KBI_TASK_NOT_STARTED
+        return not self.has_flag(NOT_STARTED)
 
     def tid(self):
         return number(self.runtime.vp(self.vp)["tid"]["v_"])

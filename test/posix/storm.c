@@ -226,7 +226,7 @@ static struct left look(void)
 {
 	struct left l = { entries("/proc/self/task"), entries("/proc/self/fd"), 0, 0 };
 	FILE *f = fopen("/proc/self/maps", "r");
-	long pages, resident;
+	long pages = 0, resident = 0;
 
 	for (int c; f && (c = getc(f)) != EOF;)
 		l.mappings += c == '\n';
