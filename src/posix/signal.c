@@ -294,10 +294,10 @@ int kbi_posix_stop_signal(struct kbi_task *self)
 	const struct kbi_signals *s = &kbi_thread_of(self)->signals;
 	uint64_t pending = a_load_rlx(&s->pending);
 
-	if (kbi_unlikely(!self->vp))
-		return kbi_cancel_async() ? EINTR : ended_by_handler(self);
 	if (kbi_unlikely(pending) && (pending & ~a_load_rlx(&s->mask)))
 		return EINTR;
+	if (kbi_unlikely(!self->vp))
+		return kbi_cancel_async() ? EINTR : ended_by_handler(self);
 	return kbi_unlikely(kbi_cancel_async()) ? EINTR : 0;
 }
 
@@ -312,6 +312,31 @@ int kbi_posix_stop_in_place(struct kbi_task *self)
 	return EAGAIN;
 }
 
+static bool lets_in(struct kbi_task *self)
+{
+	/* acquire: partner is the release in kbi_signal_put */
+	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
+}
+
+/* self is in a blocking call, on a kernel thread of its own: that gets what was sent to self, as any kernel thread. */
+static void take_away(struct kbi_task *self)
+{
+	siginfo_t info;
+
+	while (lets_in(self) && kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info))
+		kbi_signal_raise(&info);
+}
+
+void kbi_signal_let_in(struct kbi_task *self)
+{
+	if (kbi_likely(!lets_in(self)))
+		return;
+	if (self->vp)
+		kbi_signal_knock(kbi_sys_gettid());
+	else if (kbi_handoff_is_away(kbi_thread_of(self)))
+		take_away(self);
+}
+
 bool kbi_signal_resumed_slow(void)
 {
 	struct kbi_task *self = kbi_posix_light();
@@ -320,13 +345,15 @@ bool kbi_signal_resumed_slow(void)
 	siginfo_t info;
 
 	if (!self) {
+		self = kbi_self_raw();
+		if (self && kbi_handoff_is_away(kbi_thread_of(self)))
+			take_away(self);
 		if (kbi_cancel_async())
 			kbi_cancel_act();
 		return false;
 	}
 	bring_mask(self);
-	/* acquire: partner is the release in kbi_signal_put */
-	while (kbi_unlikely(a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self)))) {
+	while (kbi_unlikely(lets_in(self))) {
 		int sig = kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info);
 
 		if (!sig)
@@ -343,7 +370,12 @@ bool kbi_signal_resumed_slow(void)
 
 int kbi_signal_raise(const siginfo_t *info)
 {
-	return (int)-kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), kbi_sys_gettid(), info->si_signo, info);
+	siginfo_t packed = *info;
+
+	/* without an address the runtime would take it for its tick */
+	if (info->si_signo == KBI_TICK_SIGNAL)
+		kbi_signal_pack(&packed, kbi_thread_of(kbi_self_raw()));
+	return (int)-kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), kbi_sys_gettid(), packed.si_signo, &packed);
 }
 
 void kbi_signal_thread_ends(void)

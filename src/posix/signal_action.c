@@ -93,6 +93,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	a_store_rlx(&self->permit, 1);
 	before = mask_after(context, kernel_before, before);
 	a_store_rlx(kbi_signal_mask(self), before);
+	kbi_signal_let_in(self);
 	if (!self->vp)
 		return; /* in a blocking call: the kernel thread is its own */
 	kbi_signal_returns(self->vp, context, before);
@@ -126,6 +127,14 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
 }
 
+/* The runtime sends it to its own kernel threads only; there the program's has an address. */
+static bool is_tick(struct kbi_task *self, const siginfo_t *info)
+{
+	if (info->si_code != SI_TKILL || info->si_pid != getpid() || kbi_posix_forked)
+		return false;
+	return self ? self->vp || kbi_handoff_is_away(kbi_thread_of(self)) : kbi_body_of_tid(kbi_sys_gettid()) != NULL;
+}
+
 static void relay(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -133,7 +142,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 	struct kb_thread *to;
 
 	kbi_signal_unpack(info, &to);
-	if (sig == KBI_TICK_SIGNAL && info->si_code == SI_TKILL && info->si_pid == getpid() && !to) {
+	if (sig == KBI_TICK_SIGNAL && !to && is_tick(self, info)) {
 		kbi_preempt_tick(context);
 		return;
 	}

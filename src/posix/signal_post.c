@@ -24,7 +24,7 @@ static a32 tid;
 /* ---- the address ----------------------------------------------------------------------------------------- */
 
 /* Number and place of a signal on its way to a kernel thread: in si_errno, marked by si_code. t: NULL nobody's. */
-static void pack(siginfo_t *info, const struct kb_thread *t)
+void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t)
 {
 	int code = info->si_code > -CODE_MAX && info->si_code < CODE_MAX ? info->si_code : SI_QUEUE;
 	uint32_t to = t ? t->task.index + 1 : 0;
@@ -123,18 +123,25 @@ static struct kb_thread *choose(int sig)
 
 /* ---- to a thread ------------------------------------------------------------------------------------------- */
 
-/* The kernel thread it runs on now, if that lets the signal through; 0. */
-static int runs_and_lets(struct kb_thread *t, int sig, int *on)
+/* The kernel thread that it is on, running or in a blocking call; 0. */
+static int runs_on(struct kb_thread *t)
+{
+	uint64_t st = a_load_acq(&t->task.state);
+
+	if (kbi_state_kind(st) == KBI_TASK_BLOCKED)
+		return kbi_handoff_tid(t);
+	return kbi_state_kind(st) == KBI_TASK_RUNNING ? kbi_signal_tid(kbi_vps[kbi_state_vp(st)]) : 0;
+}
+
+/* The same, if that lets the signal through; 0. */
+static int runs_and_lets(struct kb_thread *t, int sig)
 {
 	uint64_t st = a_load_acq(&t->task.state), bit = kbi_signal_bit(sig);
-	unsigned vp = kbi_state_vp(st);
+	int on = runs_on(t);
 
-	if (kbi_state_kind(st) == KBI_TASK_BLOCKED) {
-		*on = kbi_handoff_tid(t);
-		return *on && !(a_load_rlx(&t->signals.mask) & bit);
-	}
-	*on = kbi_state_kind(st) == KBI_TASK_RUNNING ? kbi_signal_tid(kbi_vps[vp]) : 0;
-	return *on && !(a_load_rlx(&t->signals.mask) & bit) && !(a_load_rlx(&kbi_signal_vp_mask[vp]) & bit);
+	if (!on || (a_load_rlx(&t->signals.mask) & bit))
+		return 0;
+	return kbi_state_kind(st) == KBI_TASK_BLOCKED || !(a_load_rlx(&kbi_signal_vp_mask[kbi_state_vp(st)]) & bit) ? on : 0;
 }
 
 /* No handler: what the kernel does with it, to the whole process. */
@@ -159,10 +166,11 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 		act_by_default(sig);
 		return 0;
 	}
-	if (runs_and_lets(t, sig, &on)) {
+	on = runs_and_lets(t, sig);
+	if (on) {
 		siginfo_t packed = *info;
 
-		pack(&packed, t);
+		kbi_signal_pack(&packed, t);
 		return (int)-kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), on, sig, &packed);
 	}
 	a_store_rlx(&kbi_signal_watch, 1);
@@ -173,7 +181,8 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 		return 0;
 	}
 	kbi_wait_wake(&t->task);
-	if (on && kbi_self_raw() != &t->task)
+	/* not taken yet: where is it now? It may have gone into a call, or come to run, since it was looked at */
+	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & kbi_signal_bit(sig)) && (on = runs_on(t)))
 		kbi_signal_knock(on);
 	return e;
 }
@@ -183,7 +192,7 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 static void put_back(siginfo_t *info)
 {
 	close_unused();
-	pack(info, NULL);
+	kbi_signal_pack(info, NULL);
 	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
 }
 
@@ -237,7 +246,7 @@ void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
 	siginfo_t packed = *info;
 	int sig = info->si_signo;
 
-	pack(&packed, t);
+	kbi_signal_pack(&packed, t);
 	if (!a_load_acq(&tid)) {
 		kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &packed);
 		return;

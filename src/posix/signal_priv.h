@@ -100,6 +100,8 @@ int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *
 
 /* ---- the postman -------------------------------------------------------------------------------------- */
 
+/* Puts the address into a signal on its way to a kernel thread: t's; NULL: nobody's. */
+void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t);
 /* True: it was packed; *t: whose it is. */
 bool kbi_signal_unpack(siginfo_t *info, struct kb_thread **t);
 /* Starts him; not in handlers. */
@@ -110,6 +112,8 @@ void kbi_signal_opened(uint64_t set);
 void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
 int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared);
+/* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */
+void kbi_signal_let_in(struct kbi_task *self);
 /* To the caller itself, which lets it through. */
 int kbi_signal_raise(const siginfo_t *info);
 bool kbi_signal_is_postman(int tid);

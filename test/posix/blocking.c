@@ -1,9 +1,11 @@
 /* core/handoff under the drop-in: threads inside kb_blocking_begin ... end are cancelled and signalled where they block,
  * fork and exec from there, end there; handlers run on them with their own pthread_self; errno and masks stay theirs.
+ * A signal that comes while its handler runs is handled afterwards, there and in a thread that computes.
  * matrix: run-only */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@ __attribute__((weak)) int kb_blocking_end(void);
 enum { THREADS = 12, HITS = 5 };
 
 static int never[2]; /* a pipe that nobody writes to */
+static int ends[2];  /* one that brings a byte for each thread that is to end */
 
 static int is_blocked_in_read(void)
 {
@@ -92,10 +95,9 @@ static void *signalled(void *unused)
 	sigaddset(&set, SIGUSR2);
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
 	CHECK_EQ(kb_blocking_begin(), 0);
-	while (hits < HITS) {
-		CHECK(read(never[0], &c, 1) < 0);
+	while (read(ends[0], &c, 1) < 0)
 		CHECK_EQ(errno, EINTR);
-	}
+	CHECK_EQ(hits, HITS);
 	CHECK_EQ(kb_blocking_end(), 0);
 	CHECK(pthread_equal(hit_self, pthread_self()));
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
@@ -121,8 +123,65 @@ static void signals(void)
 			while (sem_wait(&hit))
 				CHECK_EQ(errno, EINTR);
 		}
+	CHECK_EQ(write(ends[1], "............", THREADS), THREADS);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
+}
+
+/* ---- once more while the handler runs ---------------------------------------------------------------------- */
+
+static volatile int begun, sent;
+
+static void on_first(int sig)
+{
+	(void)sig;
+	hits++;
+	begun = 1;
+	while (!sent)
+		sched_yield();
+}
+
+static void *blocks_twice(void *unused)
+{
+	char c;
+
+	(void)unused;
+	CHECK_EQ(kb_blocking_begin(), 0);
+	begun = -1;
+	while (hits < 2 && read(never[0], &c, 1) < 0)
+		CHECK_EQ(errno, EINTR);
+	CHECK_EQ(kb_blocking_end(), 0);
+	return NULL;
+}
+
+static void *computes_twice(void *unused)
+{
+	(void)unused;
+	begun = -1;
+	while (hits < 2)
+		;
+	return NULL;
+}
+
+static void again(void *(*fn)(void *))
+{
+	struct sigaction sa;
+	pthread_t t;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_first;
+	CHECK_EQ(sigaction(SIGUSR2, &sa, NULL), 0);
+	begun = sent = 0;
+	CHECK_EQ(pthread_create(&t, NULL, fn, NULL), 0);
+	while (!begun)
+		usleep(100);
+	CHECK(is_blocked_in_read());
+	CHECK_EQ(pthread_kill(t, SIGUSR2), 0);
+	while (begun < 1)
+		usleep(100);
+	CHECK_EQ(pthread_kill(t, SIGUSR2), 0);
+	sent = 1;
+	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
 /* ---- fork, exec, end ------------------------------------------------------------------------------------- */
@@ -167,8 +226,11 @@ static void all_fork(void)
 int main(void)
 {
 	CHECK_EQ(pipe(never), 0);
+	CHECK_EQ(pipe(ends), 0);
 	cancels();
 	signals();
+	again(blocks_twice);
+	again(computes_twice);
 	all_fork();
 	cleaned = 0;
 	cancels();

@@ -1,12 +1,13 @@
 /* pthread_kill reaches the thread it names, waiting or running; sem_wait and sleep are interrupted,
  * condition waits go on; a blocked signal waits until the thread lets it through; pthread_sigqueue brings
- * its value; sigwait. */
+ * its value; sigwait. Every signal that can be handled, to others, to oneself and in the child of fork. */
 #include "test.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -118,6 +119,81 @@ static void hit(void *(*fn)(void *), int queue)
 	CHECK_EQ(handled, fn == waiting ? 0 : 1);
 }
 
+/* ---- every signal ---- */
+
+static volatile int caught;
+
+static void catches(int sig)
+{
+	caught = pthread_equal(pthread_self(), target) ? sig : -1;
+}
+
+static void *in_sem_restarted(void *arg)
+{
+	ready = 1;
+	CHECK_EQ(sem_wait(&s), 0);
+	return arg;
+}
+
+static void to_waiting(int sig)
+{
+	ready = caught = 0;
+	CHECK_EQ(pthread_create(&target, NULL, in_sem_restarted, NULL), 0);
+	while (!ready)
+		sched_yield();
+	sched_yield();
+	CHECK_EQ(pthread_kill(target, sig), 0);
+	while (!caught)
+		sched_yield();
+	CHECK_EQ(caught, sig);
+	sem_post(&s);
+	CHECK_EQ(pthread_join(target, NULL), 0);
+}
+
+static void to_self(int sig)
+{
+	target = pthread_self();
+	caught = 0;
+	CHECK_EQ(raise(sig), 0);
+	CHECK_EQ(caught, sig);
+	caught = 0;
+	CHECK_EQ(kill(getpid(), sig), 0);
+	CHECK_EQ(caught, sig);
+}
+
+static void in_child(int sig)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		caught = 0;
+		raise(sig);
+		_exit(caught == sig ? 0 : 1);
+	}
+	CHECK(pid > 0);
+	while (waitpid(pid, &status, 0) < 0)
+		CHECK_EQ(errno, EINTR);
+	CHECK_EQ(status, 0);
+}
+
+static void every_signal(void)
+{
+	struct sigaction sa = { .sa_flags = SA_RESTART }, old;
+
+	sa.sa_handler = catches;
+	for (int sig = 1; sig < 32; sig++) {
+		if (sig == SIGKILL || sig == SIGSTOP || sig == SIGCHLD)
+			continue;
+		CHECK_EQ(sigaction(sig, &sa, &old), 0);
+		to_waiting(sig);
+		to_self(sig);
+		if (sig == SIGURG || sig == SIGUSR1)
+			in_child(sig);
+		CHECK_EQ(sigaction(sig, &old, NULL), 0);
+	}
+}
+
 int main(void)
 {
 	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
@@ -144,5 +220,6 @@ int main(void)
 	CHECK_EQ(handled, 2);
 	CHECK_EQ(pthread_kill(pthread_self(), 0), 0);
 	CHECK_EQ(pthread_kill(pthread_self(), 1000), EINVAL);
+	every_signal();
 	return 0;
 }
