@@ -5,8 +5,9 @@
  * (its tasks then still name the VP the packet was first meant for).
  *
  * Who gives: a VP whose load is above the fair share (sum of the loads, what is in the links included / VPs that
- * take part; an idle one does, one held by a hog does not). Each lack is served by the nearest VP before it in
- * the ring that has a surplus; with many VPs and all others idle the links make that a binomial tree.
+ * take part; an idle one does, one held by a hog does not, unless a quantum ends that). Each lack is served by the
+ * nearest VP before it in the ring that has a surplus; with many VPs and all others idle the links make that a
+ * binomial tree.
  * With nobody idle, loads within an eighth of the share (at most a packet) of it are left alone, and a VP gives only
  * down to the share, so equal loads are at rest. It looks around at once when somebody is idle or its load has
  * doubled, else after a pause that doubles as long as there was nothing to do.
@@ -17,6 +18,7 @@
  * Callers: core/vp through struct kbi_sched. Runs on any stack, never blocks. */
 #include <errno.h>
 
+#include "base/option.h"
 #include "core/sched_link.h"
 
 enum {
@@ -27,6 +29,7 @@ enum {
 	PAUSE_MAX = 64,
 	GATHER = 8,      /* pushes look again when the queue has grown by this part of it */
 	REST = 3,        /* polls to let pass after a look that found no way to the idle */
+	HELD_MAX = 4,    /* with a quantum: ticks after which the running thread is one that cannot be switched away */
 	PUBLISH_MAX = 4, /* links used by one poll: as many as kbi_sched_wake names */
 	NOT_WILLING = UINT32_MAX,
 };
@@ -41,6 +44,7 @@ struct rotator {
 	unsigned settled;               /* load after the last look */
 	unsigned rest;                  /* polls until the next look for the idle */
 	unsigned ripening;              /* the last look gave nothing */
+	unsigned held;                  /* ticks in a row that found the same thread */
 	unsigned enough;                /* ready tasks below which a push does not look */
 	const struct kbi_task *first;   /* head of the Protect Queue after the last tick */
 	uint32_t *seen;                 /* [VPs] loads at this look */
@@ -365,13 +369,20 @@ static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched
 }
 
 /* Did one thread run since the last tick? With nobody behind it one cannot tell: what was known stays. */
-static bool hogged(const struct kbi_sched_vp *s, const struct rotator *r)
+static bool hogged(const struct kbi_sched_vp *s, struct rotator *r)
 {
-	return r->first ? kbi_sched_hogged(s, r->first) : a_load_rlx(&s->hog);
+	bool same = r->first ? kbi_sched_hogged(s, r->first) : a_load_rlx(&s->hog);
+
+	if (!kbi_options.quantum)
+		return same;
+	r->held = same ? r->held + 1 : 0;
+	return r->held >= HELD_MAX;
 }
 
+/* With a quantum a VP always takes part: who holds it alone is not asked to leave until others wait for it. */
 static void set_hog(struct kbi_sched_vp *s, bool hog)
 {
+	hog = hog && !kbi_options.quantum;
 	if (a_load_rlx(&s->hog) != hog)
 		a_store_rlx(&s->hog, hog);
 }

@@ -1,6 +1,7 @@
 /* matrix: none
  * What the rotator gives, to whom, and what it leaves alone; all VPs are played by one thread, so that each step
  * is known. */
+#include "base/option.h"
 #include "sched_harness.h"
 
 static struct vps v;
@@ -219,6 +220,30 @@ static void equal_loads_rest(unsigned n, unsigned each)
 	end();
 }
 
+/* With a quantum others have their turn on a VP that one thread holds, so it takes its share, alone too. */
+static void with_a_quantum_a_hog_takes_its_share(void)
+{
+	kbi_options.quantum = 10000;
+	begin(2);
+	give(0, 30);
+	poll(0, KBI_POLL_TICK);
+	poll(0, KBI_POLL_TICK);
+	CHECK(ready(0) > 8); /* not all at once */
+	/* one that cannot be switched away: all others go */
+	for (unsigned round = 0; round < 8; round++)
+		poll(0, KBI_POLL_TICK);
+	CHECK_EQ(ready(0), 0);
+	CHECK_EQ(v.s[0].hog.v_, 0);
+	/* but it gets its share again */
+	for (unsigned round = 0; round < 4; round++) {
+		poll(1, KBI_POLL_TICK);
+		poll(0, KBI_POLL_TICK);
+	}
+	CHECK(ready(0) > 8);
+	end();
+	kbi_options.quantum = 0;
+}
+
 static void hogs_rest_and_others_get_it(void)
 {
 	uint64_t given;
@@ -351,6 +376,7 @@ int main(void)
 	}
 	small_differences_rest();
 	hogs_rest_and_others_get_it();
+	with_a_quantum_a_hog_takes_its_share();
 	a_full_link_keeps();
 	printf("rounds until all have 80 %%, 40 %% of their share of 10,000:");
 	for (unsigned n = 2; n <= 256; n *= 2)
