@@ -59,6 +59,12 @@ static bool asleep_by_old_number(long n, const long a[6], long *r)
 		return true;
 	}
 #endif
+#ifdef SYS_pause
+	if (n == SYS_pause) {
+		*r = kbi_posix_pause_by_number();
+		return true;
+	}
+#endif
 #ifdef SYS_poll
 	if (n == SYS_poll) {
 		*r = kbi_call_poll((struct pollfd *)a[0], (nfds_t)a[1], (int)a[2], N);

@@ -81,6 +81,8 @@ void kbi_call_resolve(void);
 /* A system call by its number that may block the caller, a lightweight thread; *r: the kernel's result. False: none of
  * these, or the caller is none. */
 KBI_SWITCHES bool kbi_call_by_number(long n, const long a[6], long *r);
+/* pause by its number: no cancellation point; -EINTR. A lightweight thread only. */
+KBI_SWITCHES long kbi_posix_pause_by_number(void);
 void kbi_unsafe_resolve(void);
 /* The caller's results of functions that are not thread-safe, at its end. */
 void kbi_unsafe_thread_ends(void);

@@ -143,7 +143,7 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 
 /* Until a handler has run. The kernel thread lets nothing through meanwhile: what comes is the postman's, who wakes
  * us, so nothing can come between the look and the sleep. */
-static void wait_handler(struct kbi_task *self)
+static void wait_handler(struct kbi_task *self, bool cancels)
 {
 	uint32_t before = kbi_posix_me.handled;
 
@@ -154,9 +154,10 @@ static void wait_handler(struct kbi_task *self)
 		kbi_np_leave(self);
 		if (kbi_posix_me.handled != before)
 			break;
-		kbi_waitq_sleep(self, kbi_posix_until_cancelled(KBI_FOREVER));
+		kbi_waitq_sleep(self, cancels ? kbi_posix_until_cancelled(KBI_FOREVER) : kbi_posix_until(KBI_FOREVER));
 		kbi_signal_resumed();
-		kbi_cancel_test();
+		if (cancels)
+			kbi_cancel_test();
 	}
 }
 
@@ -176,7 +177,7 @@ static int suspend(struct kbi_task *self, uint64_t mask)
 	pthread_cleanup_push(restore, &before);
 	a_store_rlx(kbi_signal_mask(self), mask);
 	kbi_signal_opened(~mask);
-	wait_handler(self);
+	wait_handler(self, true);
 	pthread_cleanup_pop(1);
 	errno = EINTR;
 	return -1;
@@ -212,4 +213,11 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 	there |= a_load_acq(&kbi_thread_of(self)->signals.pending);
 	kbi_signal_to_set(set, there & a_load_rlx(kbi_signal_mask(self)));
 	return 0;
+}
+
+long kbi_posix_pause_by_number(void)
+{
+	kbi_signal_need_post();
+	wait_handler(kbi_self_raw(), false);
+	return -EINTR;
 }

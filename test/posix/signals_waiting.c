@@ -1,13 +1,15 @@
 /* posix/signal*: what a signal does to a thread that waits in pthread_cond_wait. Its handler runs while the caller holds
  * the mutex, and waits for that; the wait goes on and is not ended. A cancellation or pthread_exit inside the handler
  * unwinds the wait, with the mutex held. A signal without a handler ends the process at once, too. Signals to the process
- * that arrive while the first threads start are handled on threads of the program that let them through. */
+ * that arrive while the first threads start are handled on threads of the program that let them through. pause by its
+ * number is ended by handlers and by asynchronous cancellation. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +174,60 @@ static void signals_while_starting(void)
 	}
 }
 
+/* ---- pause by its number ---- */
+
+#ifdef SYS_pause
+__attribute__((weak)) unsigned kb_vp_count(void); /* the runtime brings it */
+
+static void *pauses(void *type)
+{
+	int old;
+
+	CHECK_EQ(pthread_setcanceltype((int)(intptr_t)type, &old), 0);
+	CHECK_EQ(sem_post(&handled), 0);
+	CHECK_EQ(syscall(SYS_pause), -1);
+	CHECK_EQ(errno, EINTR);
+	__atomic_store_n(&returned, true, __ATOMIC_RELEASE);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void pause_ends(int type, bool cancel)
+{
+	bool until_handler = type == PTHREAD_CANCEL_DEFERRED;
+	void *result;
+	pthread_t t;
+
+	while (sem_trywait(&handled) == 0)
+		;
+	returned = false;
+	CHECK_EQ(pthread_create(&t, NULL, pauses, (void *)(intptr_t)type), 0);
+	CHECK_EQ(sem_wait(&handled), 0);
+	usleep(30000); /* some ticks */
+	CHECK(!__atomic_load_n(&returned, __ATOMIC_ACQUIRE));
+	if (cancel)
+		CHECK_EQ(pthread_cancel(t), 0);
+	usleep(5000);
+	/* some libcs' own way to cancel interrupts it */
+	CHECK(!kb_vp_count || !__atomic_load_n(&returned, __ATOMIC_ACQUIRE));
+	while (until_handler && !__atomic_load_n(&returned, __ATOMIC_ACQUIRE)) {
+		pthread_kill(t, SIGUSR1);
+		usleep(1000);
+	}
+	CHECK_EQ(pthread_join(t, &result), 0);
+	CHECK(result == (cancel ? PTHREAD_CANCELED : NULL));
+}
+
+static void pause_by_number(void)
+{
+	pause_ends(PTHREAD_CANCEL_DEFERRED, false);
+	pause_ends(PTHREAD_CANCEL_DEFERRED, true);
+	pause_ends(PTHREAD_CANCEL_ASYNCHRONOUS, true);
+}
+#else
+static void pause_by_number(void) {}
+#endif
+
 int main(void)
 {
 	struct sigaction s = { .sa_handler = handler };
@@ -184,5 +240,6 @@ int main(void)
 	CHECK_EQ(sigaction(SIGUSR2, &s, NULL), 0);
 	the_handler_needs_no_mutex();
 	an_exit_inside_unwinds_the_wait();
+	pause_by_number();
 	return 0;
 }
