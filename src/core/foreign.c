@@ -73,6 +73,10 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 	struct kb_thread *t = kbi_thread_of(self);
 
 	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
+	/* BLOCKED since it queued itself (kbi_handoff_found, in a signal handler): it was woken while it ran. acquire: partner
+	 * is the release in leave_permit */
+	if (kbi_unlikely(!a_zero8_rlx(&self->permit)) && a_xchg_acq(&self->permit, 0))
+		return 0;
 	for (;;) {
 		uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
 		struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };

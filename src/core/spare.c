@@ -167,7 +167,6 @@ static bool leave_pool(struct kbi_body *me)
 	return found;
 }
 
-
 /* NULL: it has waited for long and is nobody's. */
 static struct kbi_vp *wait_for_job(struct kbi_body *me)
 {
@@ -184,6 +183,10 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 
 		if (e == -ETIMEDOUT && leave_pool(me))
 			return NULL;
+		/* the job before came to an end before its giver, between job and bell, had rung: this bell is late, or it
+		 * is the next job's. acquire: partner is the release in kbi_spare_give */
+		if (e == -EAGAIN)
+			a_xchg_acqrel(&me->bell, 0);
 	}
 	return vp;
 }

@@ -114,23 +114,24 @@ bool kbi_context_may_leave(uintptr_t at)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* The kernel's answer, the call's number, its first argument; the length of the instruction. */
+/* The kernel's answer, the call's number, its first argument; the length of the instruction; does the answer come where the
+ * first argument was? */
 #if defined(__x86_64__)
-enum { CALL_SIZE = 2 };
+enum { CALL_SIZE = 2, ANSWER_HIDES_FIRST = 0 };
 #define ANSWER(uc) (uc)->uc_mcontext.gregs[REG_RAX]
 #define NUMBER(uc) (uc)->uc_mcontext.gregs[REG_RAX]
 #define FIRST(uc) (uc)->uc_mcontext.gregs[REG_RDI]
 #define STACK(uc) (uc)->uc_mcontext.gregs[REG_RSP]
 #define PLACE(uc) (uc)->uc_mcontext.gregs[REG_RIP]
 #elif defined(__aarch64__)
-enum { CALL_SIZE = 4 };
+enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
 #define ANSWER(uc) (uc)->uc_mcontext.regs[0]
 #define NUMBER(uc) (uc)->uc_mcontext.regs[8]
 #define FIRST(uc) (uc)->uc_mcontext.regs[0]
 #define STACK(uc) (uc)->uc_mcontext.sp
 #define PLACE(uc) (uc)->uc_mcontext.pc
 #elif defined(__riscv)
-enum { CALL_SIZE = 4 };
+enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
 #define ANSWER(uc) (uc)->uc_mcontext.__gregs[REG_A0]
 #define NUMBER(uc) (uc)->uc_mcontext.__gregs[REG_A0 + 7]
 #define FIRST(uc) (uc)->uc_mcontext.__gregs[REG_A0]
@@ -147,7 +148,9 @@ bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *
 		return false;
 	if ((uint64_t)PLACE(uc) == c->pc - CALL_SIZE)
 		return true;
-	return (uint64_t)PLACE(uc) == c->pc && (int64_t)ANSWER(uc) == -EINTR;
+	/* the same instruction may be in another call by now, of other arguments: that is not the one */
+	return (uint64_t)PLACE(uc) == c->pc && (int64_t)ANSWER(uc) == -EINTR &&
+	       (ANSWER_HIDES_FIRST || (uint64_t)FIRST(uc) == c->arg);
 }
 
 void kbi_context_make_again(void *context, const struct kbi_context_call *c)
