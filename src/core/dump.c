@@ -123,6 +123,17 @@ static void backtrace_of(int fd, const struct kb_thread *t)
 	}
 }
 
+/* Approximate: its VP may be at it. */
+__attribute__((no_sanitize("thread"))) static const char *deadline_of(const struct kb_thread *t)
+{
+	return t->deadline.prev ? ", with a deadline" : "";
+}
+
+__attribute__((no_sanitize("thread"))) static const char *watch_of(const struct kb_thread *t)
+{
+	return t->watch ? ", watching a word" : "";
+}
+
 static void thread(int fd, const struct kb_thread *t)
 {
 	uint64_t st = a_load_acq(&t->task.state);
@@ -134,8 +145,7 @@ static void thread(int fd, const struct kb_thread *t)
 		line(fd, "  thread #%u \"%s\" %s\n", t->task.index, t->name, state_name(k));
 	else
 		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, t->name, state_name(k), kbi_state_vp(st),
-		     kbi_heap_holds(&t->deadline) ? ", with a deadline" : "", t->watch ? ", watching a word" : "",
-		     kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
+		     deadline_of(t), watch_of(t), kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
 	if (k == KBI_TASK_WAITING || k == KBI_TASK_READY)
 		backtrace_of(fd, t);
 }
