@@ -8,6 +8,7 @@
 
 #include "base/option.h"
 #include "core/agent.h"
+#include "os/lock.h"
 #include "os/sys.h"
 
 struct kbi_body *kbi_spare_bodies;
@@ -26,18 +27,12 @@ static struct {
 
 static void lock(void)
 {
-	uint32_t free = 0;
-
-	/* acquire: partner is the release in unlock */
-	while (!a_cas_acq(&pool.lock, &free, 1)) {
-		free = 0;
-		kbi_sys_yield();
-	}
+	kbi_lock_take(&pool.lock);
 }
 
 static void unlock(void)
 {
-	a_store_rel(&pool.lock, 0);
+	kbi_lock_leave(&pool.lock);
 }
 
 int kbi_spare_setup(unsigned n)

@@ -10,6 +10,7 @@
 
 #include "base/option.h"
 #include "mem/heap_door.h"
+#include "os/lock.h"
 #include "os/sys.h"
 
 #ifndef MADV_GUARD_INSTALL
@@ -69,18 +70,12 @@ static struct {
 
 static void lock(void)
 {
-	uint32_t free = 0;
-
-	/* acquire: partner is the release in unlock */
-	while (!a_cas_acq(&pool.lock, &free, 1)) {
-		free = 0;
-		kbi_sys_yield();
-	}
+	kbi_lock_take(&pool.lock);
 }
 
 static void unlock(void)
 {
-	a_store_rel(&pool.lock, 0);
+	kbi_lock_leave(&pool.lock);
 }
 
 /* ---- classes --------------------------------------------------------------------------------------- */
@@ -420,22 +415,15 @@ static a32 outsiders;
 
 static struct kbi_stack_slot *enter(unsigned slot)
 {
-	if (slot == 0) {
-		uint32_t free = 0;
-
-		/* acquire: partner is the release in leave */
-		while (!a_cas_acq(&outsiders, &free, 1)) {
-			free = 0;
-			kbi_sys_yield();
-		}
-	}
+	if (slot == 0)
+		kbi_lock_take(&outsiders);
 	return &kbi_stack_slots[slot];
 }
 
 static void leave(unsigned slot)
 {
 	if (slot == 0)
-		a_store_rel(&outsiders, 0);
+		kbi_lock_leave(&outsiders);
 }
 
 void kbi_stack_surrender(unsigned slot)

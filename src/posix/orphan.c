@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "os/lock.h"
 #include "os/sys.h"
 #include "sync/barrier.h"
 #include "sync/cond.h"
@@ -30,18 +31,12 @@ static a32 lock;
 
 static void enter(void)
 {
-	uint32_t free = 0;
-
-	/* acquire: partner is the release in leave */
-	while (!a_cas_acq(&lock, &free, 1)) {
-		free = 0;
-		kbi_sys_yield();
-	}
+	kbi_lock_take(&lock);
 }
 
 static void leave(void)
 {
-	a_store_rel(&lock, 0);
+	kbi_lock_leave(&lock);
 }
 
 /* Not from malloc, which may use mutexes itself. Under lock. */

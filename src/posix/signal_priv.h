@@ -12,6 +12,7 @@
 #include "posix/posix.h"
 
 #include "core/vp.h"
+#include "os/lock.h"
 #include "os/sys.h"
 #include "posix/kaction.h"
 
@@ -31,20 +32,15 @@ static inline bool kbi_signal_ok(int sig)
 static inline uint64_t kbi_signal_enter(a32 *lock)
 {
 	uint64_t all = ~(uint64_t)0, old = 0;
-	uint32_t free = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
-	/* acquire: partner is the release in kbi_signal_leave */
-	while (!a_cas_acq(lock, &free, 1)) {
-		free = 0;
-		kbi_sys_yield();
-	}
+	kbi_lock_take(lock);
 	return old;
 }
 
 static inline void kbi_signal_leave(a32 *lock, uint64_t old)
 {
-	a_store_rel(lock, 0);
+	kbi_lock_leave(lock);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
 }
 
