@@ -6,6 +6,7 @@
 
 #include "base/option.h"
 #include "core/board.h"
+#include "os/lock.h"
 #include "os/sys.h"
 
 __thread struct kbi_task *kbi_self_tls __attribute__((tls_model("initial-exec")));
@@ -64,18 +65,12 @@ void kbi_descriptor_setup(void)
 
 static void lock(void)
 {
-	uint32_t free = 0;
-
-	/* acquire: partner is the release in unlock */
-	while (!a_cas_acq(&table.lock, &free, 1)) {
-		free = 0;
-		kbi_sys_yield();
-	}
+	kbi_lock_take(&table.lock);
 }
 
 static void unlock(void)
 {
-	a_store_rel(&table.lock, 0);
+	kbi_lock_leave(&table.lock);
 }
 
 /* Under the lock. The links of a bundle are those of its members; its first one's prev leads to the next bundle. */
