@@ -282,7 +282,7 @@ static bool doze(struct kbi_vp *vp, uint64_t left, bool in_source)
 	vp->n_sleeps++;
 	/* release: partner is the acquire in kbi_vp_hold */
 	a_store_rel(&vp->keeper, KBI_KEEPER_OFFERED);
-	over = in_source ? kbi_source.sleep(left) : sleep_in_futex(vp, left);
+	over = in_source ? kbi_source_known()->sleep(left) : sleep_in_futex(vp, left);
 	take_back(vp);
 	return over;
 }
@@ -297,7 +297,7 @@ static bool source_is_served(uint64_t now)
 static bool become_source_sleeper(uint64_t now, uint64_t *nap)
 {
 	*nap = UINT64_MAX;
-	if (a_zero32_rlx(&kbi_source.waiting) || a_load_rlx(&kbi_source.sleeper))
+	if (a_zero32_rlx(&kbi_source.waiting) || a_load_rlx(&kbi_source.sleeper) || !kbi_source_known())
 		return false;
 	if (!source_is_served(now))
 		return !a_xchg_acq(&kbi_source.sleeper, 1);
@@ -309,7 +309,7 @@ static bool become_source_sleeper(uint64_t now, uint64_t *nap)
 static void leave_source(struct kbi_vp *vp, bool slept)
 {
 	if (slept)
-		kbi_source.deliver(vp);
+		kbi_source_known()->deliver(vp);
 	a_store_rel(&kbi_source.sleeper, 0);
 }
 
@@ -395,7 +395,7 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 	if (!poller_enter(vp))
 		return false;
 	if (idle->spins % SPINS_A_SOURCE == SPINS_A_SOURCE / 2 && kbi_source_due())
-		kbi_source.poll(vp);
+		kbi_source_poll(vp);
 	if (idle->spins++ < SPINS_QUIET)
 		return true;
 	set_idle(vp, KBI_IDLE_POLLING);

@@ -15,7 +15,7 @@ void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why)
 	a_store_rlx(&vp->services, a_load_rlx(&vp->services) + 1);
 	kbi_domain_poll(vp, vp, 0);
 	if (kbi_source_due())
-		kbi_source.poll(vp);
+		kbi_source_poll(vp);
 	kbi_vp_exchange(vp, why);
 	kbi_stack_surrender_if_asked(vp->id + 1);
 }

@@ -188,7 +188,7 @@ void kbi_vp_rouse(struct kbi_vp *w)
 void kbi_vp_wake_body(struct kbi_vp *w, uint32_t doze)
 {
 	if (doze == KBI_DOZE_SOURCE)
-		kbi_source.kick(w);
+		kbi_source_known()->kick(w);
 	else if (doze != KBI_DOZE_NO)
 		kbi_sys_futex_wake(&w->doze, 1);
 }

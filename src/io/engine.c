@@ -308,6 +308,8 @@ static void kick(struct kbi_vp *w)
 		kbi_preempt_send(w);
 }
 
+static const struct kbi_source_does does = { poll_now, sleep_now, deliver_slept, kick };
+
 int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
 {
 	uint32_t none = 0;
@@ -321,10 +323,7 @@ int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
 		engine.found = found;
 		engine.again = again;
 		a_store_rlx(&engine.audit_at, kbi_sys_now() + AUDIT_NS);
-		kbi_source.poll = poll_now;
-		kbi_source.sleep = sleep_now;
-		kbi_source.deliver = deliver_slept;
-		kbi_source.kick = kick;
+		kbi_source_register(&does);
 		if (!e)
 			pthread_atfork(NULL, NULL, in_child);
 		a_store_rel(&engine.stage, e ? 0 : 2);
