@@ -46,8 +46,11 @@ struct kb_thread {
 	struct kbi_watch *watch;       /* the memory word it waits for, or NULL */
 	struct kbi_cell *got;          /* KBI_TASK_MAIL: the cell a message came for, */
 	uint64_t got_value;            /* and the message */
-	uint32_t bound;                /* KBI_TASK_BOUND: constant, to this VP */
+	uint16_t bound;                /* KBI_TASK_BOUND: constant, to this VP */
 	uint16_t body;                 /* BLOCKED: on this one, kbi_spare_bodies; else 0. The thread itself */
+	/* The drop-in's: how many are about to signal its kernel thread for a cancellation. Never set, so that the last of
+	 * them may be late, when another thread has the descriptor */
+	a32 calling;
 	/* line 3 */
 	char name[16];        /* empty unless named */
 	struct kbi_signals signals;

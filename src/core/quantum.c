@@ -238,7 +238,7 @@ static bool hold(struct kbi_task *self)
 	self->vp->n_held++;
 	if (kbi_task_is(self, KBI_TASK_BOUND))
 		return false;
-	kbi_thread_of(self)->bound = self->vp->id;
+	kbi_thread_of(self)->bound = (uint16_t)self->vp->id;
 	kbi_task_set(self, KBI_TASK_BOUND);
 	return true;
 }

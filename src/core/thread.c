@@ -133,7 +133,7 @@ static inline int promise_stack(struct kb_thread *t, const struct kbi_thread_att
 
 static KBI_NOINLINE void bind(struct kb_thread *t, unsigned vp)
 {
-	t->bound = vp;
+	t->bound = (uint16_t)vp;
 	kbi_task_set(&t->task, KBI_TASK_BOUND);
 }
 

@@ -53,10 +53,10 @@ static bool is_open(uint32_t word)
 }
 
 /* If t is where the signal is of use its kernel thread gets it. Another thread there by then ignores it, but it may
- * end a poll or the like with EINTR: so a thread that is cancelled waits in settle for us. */
+ * end a poll or the like with EINTR: so a thread that ends waits in kbi_posix_settle for us. */
 static void call_out(struct kb_thread *t, pthread_t id)
 {
-	a32 *calling = &kbi_posix_record(id)->calling;
+	a32 *calling = &t->calling;
 	uint64_t st;
 	int tid = 0;
 
@@ -70,7 +70,7 @@ static void call_out(struct kb_thread *t, pthread_t id)
 		tid = kbi_handoff_tid(t);
 	if (tid && is_open(a_load_rlx(kbi_cancel_word(id))))
 		kbi_signal_knock(tid);
-	/* release: partner is the acquire in settle */
+	/* release: partner is the acquire in kbi_posix_settle */
 	a_sub_acqrel(calling, 1);
 }
 
@@ -112,11 +112,21 @@ KBI_POSIX_API int pthread_cancel(pthread_t id)
 
 /* ---- the end of a thread --------------------------------------------------------------------------------- */
 
-/* Its destructors are not cancelled: nothing is left to unwind to. A mark set at this moment may get lost. */
+/* Its destructors are not cancelled: nothing is left to unwind to. A mark set at this moment may get lost. Where it was
+ * open until now somebody may be about to signal it; elsewhere that is so only in libc's cancellation points, which
+ * close with an atomic change of the word: who is on his way is seen here without a fence. */
 void kbi_cancel_over(void)
 {
 	a32 *word = kbi_cancel_word(kbi_posix_self());
+	struct kbi_task *self = kbi_posix_light();
+	uint32_t before;
 
-	if (kbi_cancel_at)
-		a_store_rlx(word, a_load_rlx(word) | KBI_CANCEL_EXITING);
+	if (!kbi_cancel_at)
+		return;
+	before = a_load_rlx(word);
+	a_store_rlx(word, before | KBI_CANCEL_EXITING);
+	if (kbi_unlikely(is_open(before)))
+		a_fence_sc(); /* partner: the fence in call_out */
+	if (kbi_unlikely(self && a_load_rlx(&kbi_thread_of(self)->calling)))
+		kbi_posix_settle();
 }

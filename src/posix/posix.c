@@ -70,12 +70,16 @@ static void *call(void *(*fn)(void *), void *arg)
 	return fn(arg);
 }
 
-/* The caller has been unwound. A signal that is on its way to it for that arrives here: the next thread on this
- * kernel thread could get EINTR from it. */
-static void settle(void)
+/* A signal that is on its way to it for a cancellation arrives here: the next thread on this kernel thread could get
+ * EINTR from it. */
+void kbi_posix_settle(void)
 {
+	struct kbi_task *self = kbi_posix_light();
+
+	if (!self)
+		return;
 	/* acquire: partner is the release in posix/cancel.c, call_out */
-	while (a_load_acq(&kbi_posix_me.calling))
+	while (a_load_acq(&kbi_thread_of(self)->calling))
 		kbi_sys_yield();
 	kbi_sys_gettid();
 }
@@ -88,7 +92,7 @@ void *kbi_posix_frame(void *(*fn)(void *), void *arg)
 
 	if (__sigsetjmp_cancel(buf.__cancel_jmp_buf, 0)) {
 		result = kbi_posix_me.exiting ? kbi_posix_me.exit_value : PTHREAD_CANCELED;
-		settle();
+		kbi_posix_settle();
 	} else {
 		__pthread_register_cancel(&buf);
 		result = call(fn, arg);

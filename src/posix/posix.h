@@ -112,8 +112,6 @@ struct kbi_posix_thread {
 	uint32_t in_handler;
 	uint64_t mask_outside; /* its mask before the first of those */
 	stack_t alternate;     /* its alternate signal stack; no ss_sp: none */
-	/* any thread */
-	a32 calling;          /* how many are about to signal its kernel thread for a cancellation */
 	/* a kernel thread that our pthread_create made by libc's */
 	a32 kernel;
 	kb_sem_t ended;       /* posted at its end, so that a lightweight joiner need not block in libc */
@@ -168,6 +166,8 @@ struct kbi_posix_thread *kbi_posix_record(pthread_t t);
 struct kb_thread *kbi_posix_thread(pthread_t t, bool *gone);
 /* Any thread that has used our objects, also a kernel thread; NULL: it has not. */
 struct kbi_task *kbi_posix_task(pthread_t t);
+/* Signals on their way to the caller for a cancellation have arrived. It has been unwound or has returned. */
+void kbi_posix_settle(void);
 /* The number that libc's mutexes take for their owner, of the caller. */
 int kbi_posix_owner_tid(void);
 
