@@ -121,8 +121,17 @@ static inline bool knows_no_nowait(long r)
 	return kbi_unlikely(r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM);
 }
 
+/* One direction: system calls for one part and for several, for a stream that shall not block, and its mark. */
+struct way {
+	int one, many, stream;
+	unsigned refused;
+	long (*other)(int fd, unsigned kind, const struct iovec *v, int n);
+};
+static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, KBI_CALL_NO_NOWAIT_READ, read_other };
+static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, KBI_CALL_NO_NOWAIT_WRITE, write_other };
+
 /* Buffers that are not empty. -EAGAIN: nothing yet. */
-static inline long read_now(int fd, const struct iovec *v, int n)
+static inline __attribute__((always_inline)) long now(const struct way *w, int fd, const struct iovec *v, int n)
 {
 	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
 	long r;
@@ -130,40 +139,28 @@ static inline long read_now(int fd, const struct iovec *v, int n)
 	if (kbi_likely(kind == KBI_CALL_SOCKET)) {
 		struct msghdr m = { .msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n };
 
-		r = n == 1 ? kbi_sys(SYS_recvfrom, fd, v->iov_base, v->iov_len, MSG_DONTWAIT, NULL, NULL) :
-			     kbi_sys(SYS_recvmsg, fd, &m, MSG_DONTWAIT);
+		r = n == 1 ? kbi_sys(w->one, fd, v->iov_base, v->iov_len, MSG_DONTWAIT, NULL, NULL) :
+			     kbi_sys(w->many, fd, &m, MSG_DONTWAIT);
 		if (kbi_likely(r != -ENOTSOCK))
 			return r;
 		kind = kbi_call_look_up(fd) & KBI_CALL_KINDS;
-	} else if (kbi_likely(kind == KBI_CALL_STREAM && !(k & KBI_CALL_NO_NOWAIT_READ))) {
-		r = kbi_sys(SYS_preadv2, fd, v, n, -1, -1, RWF_NOWAIT);
+	} else if (kbi_likely(kind == KBI_CALL_STREAM && !(k & w->refused))) {
+		r = kbi_sys(w->stream, fd, v, n, -1, -1, RWF_NOWAIT);
 		if (kbi_likely(!knows_no_nowait(r)))
 			return r;
-		kbi_call_note(fd, k | KBI_CALL_NO_NOWAIT_READ);
+		kbi_call_note(fd, k | w->refused);
 	}
-	return read_other(fd, kind, v, n);
+	return w->other(fd, kind, v, n);
+}
+
+static inline long read_now(int fd, const struct iovec *v, int n)
+{
+	return now(&in, fd, v, n);
 }
 
 static inline long write_now(int fd, const struct iovec *v, int n)
 {
-	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
-	long r;
-
-	if (kbi_likely(kind == KBI_CALL_SOCKET)) {
-		struct msghdr m = { .msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n };
-
-		r = n == 1 ? kbi_sys(SYS_sendto, fd, v->iov_base, v->iov_len, MSG_DONTWAIT, NULL, 0) :
-			     kbi_sys(SYS_sendmsg, fd, &m, MSG_DONTWAIT);
-		if (kbi_likely(r != -ENOTSOCK))
-			return r;
-		kind = kbi_call_look_up(fd) & KBI_CALL_KINDS;
-	} else if (kbi_likely(kind == KBI_CALL_STREAM && !(k & KBI_CALL_NO_NOWAIT_WRITE))) {
-		r = kbi_sys(SYS_pwritev2, fd, v, n, -1, -1, RWF_NOWAIT);
-		if (kbi_likely(!knows_no_nowait(r)))
-			return r;
-		kbi_call_note(fd, k | KBI_CALL_NO_NOWAIT_WRITE);
-	}
-	return write_other(fd, kind, v, n);
+	return now(&out, fd, v, n);
 }
 
 static long try_read(struct kbi_call *c)

@@ -10,16 +10,7 @@ failed=0 ran=0
 
 # Half text-like, half noise, from the seed: the same file for the same seed.
 generate() {
-	awk -v mib="${KB_TEST_MIB:-24}" -v seed="${KB_TEST_SEED:-1}" 'BEGIN {
-		srand(seed)
-		for (i = 0; i < 512; i++) word[i] = sprintf("%x", int(rand() * 2147483647))
-		for (n = 0; n < mib * 1048576; n += length(line) + 1) {
-			line = ""
-			for (k = 0; k < 24; k++) line = line word[int(rand() * rand() * 512)] " "
-			if (n % 7 == 0) line = line rand() rand() rand()
-			print line
-		}
-	}' >"$1"
+	awk -v mib="${KB_TEST_MIB:-24}" -v seed="${KB_TEST_SEED:-1}" -f "${BASH_SOURCE[0]%/*}/../programs/text.awk" >"$1"
 }
 
 try() { # VPS DECOMPRESS... -- COMPRESS...

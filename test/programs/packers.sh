@@ -3,16 +3,7 @@
 # shellcheck shell=bash disable=SC2154
 
 if [ ! -s "$T/file" ]; then
-	awk -v mib="$([ -n "$quick" ] && echo 4 || echo 16)" 'BEGIN {
-		srand(1)
-		for (i = 0; i < 512; i++) word[i] = sprintf("%x", int(rand() * 2147483647))
-		for (n = 0; n < mib * 1048576; n += length(line) + 1) {
-			line = ""
-			for (k = 0; k < 24; k++) line = line word[int(rand() * rand() * 512)] " "
-			if (n % 7 == 0) line = line rand() rand() rand()
-			print line
-		}
-	}' >"$T/file"
+	awk -v mib="$([ -n "$quick" ] && echo 4 || echo 16)" -v seed=1 -f "$TOP/test/programs/text.awk" >"$T/file"
 fi
 
 pigz() { run pigz -p 16 -c "$T/file" | gzip -dc | sha256sum; }

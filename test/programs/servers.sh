@@ -22,6 +22,14 @@ make_files() {
 	for i in 0 1 2 3 4 5 6 7; do head -c $((100000 + i)) /dev/zero | tr '\0' $i >"$1/f$i"; done
 }
 
+# Files in this directory at port `back`, by a server of nobody's interest: process `files`.
+serve_files() {
+	make_files .
+	back=$(free_port)
+	/usr/bin/python3 -m http.server --bind 127.0.0.1 "$back" >/dev/null 2>&1 &
+	files=$!
+}
+
 memcached() {
 	local port
 	port=$(free_port)
@@ -76,12 +84,9 @@ apache() { # MPM
 apache_event() { apache event; }
 apache_worker() { apache worker; }
 haproxy() {
-	local port back code
+	local port back files code
 	port=$(free_port)
-	make_files .
-	back=$(free_port)
-	/usr/bin/python3 -m http.server --bind 127.0.0.1 "$back" >/dev/null 2>&1 &
-	local files=$!
+	serve_files
 	cat >conf <<-END
 		global
 			nbthread 4
@@ -102,12 +107,9 @@ haproxy() {
 	return $code
 }
 varnish() {
-	local port back code
+	local port back files code
 	port=$(free_port)
-	make_files .
-	back=$(free_port)
-	/usr/bin/python3 -m http.server --bind 127.0.0.1 "$back" >/dev/null 2>&1 &
-	local files=$!
+	serve_files
 	chmod 755 .
 	serve http "$port" varnishd -F -j none -n "$PWD/v" -a "127.0.0.1:$port" -b "127.0.0.1:$back" -s malloc,16m
 	code=$?
