@@ -117,11 +117,15 @@ void bench_show_table(const struct bench_cells *all, int bars, FILE *out)
 	fflush(out);
 }
 
+/* "by": whose method it is. Who compares two files knows by the others' how the machine has changed. */
 static void json_head(const struct bench_cell *c, FILE *out)
 {
+	const char *by = c->method->flags & BENCH_PEER ? "peer" : c->method->flags & BENCH_KERNEL ? "kernel" : "kochab";
+
 	fprintf(out,
-		"{\"bench\": \"%s\", \"method\": \"%s\", \"threads\": %u, \"vps\": %u, \"placement\": \"%s\"",
-		c->bench->name, c->method->name, c->c.threads, c->c.vps, c->c.spread ? "spread" : "free");
+		"{\"bench\": \"%s\", \"method\": \"%s\", \"threads\": %u, \"vps\": %u, \"placement\": \"%s\", "
+		"\"by\": \"%s\"",
+		c->bench->name, c->method->name, c->c.threads, c->c.vps, c->c.spread ? "spread" : "free", by);
 }
 
 void bench_show_json(const struct bench_cells *all, FILE *out)
