@@ -413,12 +413,15 @@ unsigned kbi_handoff_kernel_threads(void)
 
 /* ---- fork ------------------------------------------------------------------------------------------------------ */
 
-/* The child has one kernel thread: what it lent nobody can take, and it is no VP's that was taken. */
+/* The child has one kernel thread: what it lent nobody can take, and it is no VP's that was taken. If it is no VP, it
+ * must not wait for the one that was alone here and inside a section perhaps. */
 static void child(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* nobody is to be started */
+	if (!self || !self->vp)
+		kbi_solo_after_fork();
 	if (!self || !kbi_thread_of(self)->body)
 		return;
 	kbi_thread_of(self)->body = 0;

@@ -52,7 +52,7 @@ static inline void kbi_solo_leave(void)
 
 /* At boot, before there is a second kernel thread. */
 void kbi_solo_begin(unsigned vps);
-/* In the child of fork, whose threads are kernel threads. */
+/* In the child of fork, where the caller is a kernel thread and no VP. */
 void kbi_solo_after_fork(void);
 /* Any kernel thread, also in a signal handler, not inside a section. Returns when it has ended. */
 void kbi_solo_end_slow(void);
