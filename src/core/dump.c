@@ -76,46 +76,58 @@ static bool peek(uintptr_t at, uintptr_t word[2])
 	return kbi_sys(SYS_process_vm_readv, getpid(), &to, 1, &from, 1) == (long)to.iov_len;
 }
 
+/* What a thread is, as somebody sees it whose it is not: approximate, its VP may be at it. */
+struct seen {
+	uintptr_t sp, low, high; /* of its stack */
+	bool has_deadline, watches;
+	char name[sizeof((struct kb_thread *)0)->name + 1];
+};
+
+/* main's stack is libc's: its frames are followed as long as they climb, for at most 8 MiB. */
+__attribute__((no_sanitize("thread"))) static void look_at(const struct kb_thread *t, struct seen *s)
+{
+	const volatile struct kb_thread *v = t;
+	const struct kbi_stack *stack = v->stack;
+
+	s->sp = s->low = (uintptr_t)v->task.ctx.sp;
+	s->high = stack ? (uintptr_t)stack->low + stack->size : s->low + (8 << 20);
+	s->has_deadline = v->deadline.prev != NULL;
+	s->watches = v->watch != NULL;
+	for (unsigned i = 0; i < sizeof t->name; i++)
+		s->name[i] = v->name[i];
+	s->name[sizeof t->name] = 0;
+}
+
 /* Where a saved context goes on: pc and frame pointer. */
-static bool where(const struct kbi_ctx *c, uintptr_t *pc, uintptr_t *fp)
+static bool where(uintptr_t sp, uintptr_t *pc, uintptr_t *fp)
 {
 #if defined(KBI_FRAME_RIP)
 	_Static_assert(KBI_FRAME_RIP == KBI_FRAME_RBP + 8, "read together");
 	uintptr_t word[2];
 
-	if (!peek((uintptr_t)c->sp + KBI_FRAME_RBP, word))
+	if (!peek(sp + KBI_FRAME_RBP, word))
 		return false;
 	*fp = word[0];
 	*pc = word[1];
 	return true;
 #else
-	(void)c;
+	(void)sp;
 	*pc = *fp = 0;
 	return false;
 #endif
 }
 
-/* main's stack is libc's: its frames are followed as long as they climb, for at most 8 MiB. */
-static void stack_range(const struct kb_thread *t, uintptr_t *low, uintptr_t *high)
+static void backtrace_of(int fd, const struct kb_thread *t, const struct seen *s)
 {
-	const struct kbi_stack *s = *(struct kbi_stack *const volatile *)&t->stack;
+	uintptr_t pc, fp, low = s->low;
 
-	*low = (uintptr_t)t->task.ctx.sp;
-	*high = s ? (uintptr_t)s->low + s->size : *low + (8 << 20);
-}
-
-static void backtrace_of(int fd, const struct kb_thread *t)
-{
-	uintptr_t pc, fp, low, high;
-
-	if (kbi_task_is(&t->task, KBI_TASK_NOT_STARTED) || !where(&t->task.ctx, &pc, &fp))
+	if (kbi_task_is(&t->task, KBI_TASK_NOT_STARTED) || !where(s->sp, &pc, &fp))
 		return;
-	stack_range(t, &low, &high);
 	for (unsigned n = 0; n < FRAMES && pc; n++) {
 		uintptr_t f[2];
 
 		frame(fd, n, pc);
-		if (fp < low || fp + sizeof f > high || fp % sizeof *f || !peek(fp, f))
+		if (fp < low || fp + sizeof f > s->high || fp % sizeof *f || !peek(fp, f))
 			return;
 		low = fp + 1;
 		fp = f[0];
@@ -123,31 +135,23 @@ static void backtrace_of(int fd, const struct kb_thread *t)
 	}
 }
 
-/* Approximate: its VP may be at it. */
-__attribute__((no_sanitize("thread"))) static const char *deadline_of(const struct kb_thread *t)
-{
-	return t->deadline.prev ? ", with a deadline" : "";
-}
-
-__attribute__((no_sanitize("thread"))) static const char *watch_of(const struct kb_thread *t)
-{
-	return t->watch ? ", watching a word" : "";
-}
-
 static void thread(int fd, const struct kb_thread *t)
 {
 	uint64_t st = a_load_acq(&t->task.state);
 	enum kbi_task_kind k = kbi_state_kind(st);
+	struct seen s;
 
 	if (k == KBI_TASK_FREE)
 		return;
+	look_at(t, &s);
 	if (k == KBI_TASK_FOREIGN || k == KBI_TASK_NEW || k == KBI_TASK_DONE)
-		line(fd, "  thread #%u \"%s\" %s\n", t->task.index, t->name, state_name(k));
+		line(fd, "  thread #%u \"%s\" %s\n", t->task.index, s.name, state_name(k));
 	else
-		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, t->name, state_name(k), kbi_state_vp(st),
-		     deadline_of(t), watch_of(t), kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
+		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, s.name, state_name(k), kbi_state_vp(st),
+		     s.has_deadline ? ", with a deadline" : "", s.watches ? ", watching a word" : "",
+		     kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
 	if (k == KBI_TASK_WAITING || k == KBI_TASK_READY)
-		backtrace_of(fd, t);
+		backtrace_of(fd, t, &s);
 }
 
 static void vp(int fd, const struct kbi_vp *v)

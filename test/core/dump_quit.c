@@ -7,7 +7,7 @@
 #include "core/own_tls.h"
 
 static kb_sem_t never, over;
-static volatile sig_atomic_t seen; /* the parent has seen the dump */
+static uint32_t seen; /* the parent has seen the dump; set by a handler, on any kernel thread */
 
 __attribute__((noinline)) void waits_for_godot(void);
 void waits_for_godot(void)
@@ -37,13 +37,13 @@ static void *yields(void *arg)
 static void note(int sig)
 {
 	(void)sig;
-	seen = 1;
+	__atomic_store_n(&seen, 1, __ATOMIC_RELAXED);
 }
 
 /* Ends main's sleep some time after the parent has seen the dump begin. */
 static void *ends(void *arg)
 {
-	while (!seen)
+	while (!__atomic_load_n(&seen, __ATOMIC_RELAXED))
 		kb_sleep(1000000);
 	kb_sleep(300000000);
 	kb_sem_post(&over);
