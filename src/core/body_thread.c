@@ -117,19 +117,22 @@ static void learn_masks(void)
 
 /* ---- start ------------------------------------------------------------------------------------------ */
 
+/* libc puts static TLS into the stack and says EINVAL where it has no room; how large it is, we know only where
+ * we make control blocks. */
 int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 {
-	size_t size = KBI_AGENT_STACK;
+	size_t size = kbi_tcb_available ? KBI_AGENT_STACK + kbi_tcb_overhead() : 3 * KBI_AGENT_STACK;
 	pthread_attr_t a;
 	pthread_t id;
 	int e;
 
-	/* static TLS comes out of the stack size with glibc */
-	size += kbi_tcb_available ? kbi_tcb_overhead() : 2 * KBI_AGENT_STACK;
 	pthread_attr_init(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&a, (size + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1));
-	e = kbi_real.pthread_create(&id, &a, fn, arg);
+	do {
+		pthread_attr_setstacksize(&a, (size + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1));
+		e = kbi_real.pthread_create(&id, &a, fn, arg);
+		size *= 2;
+	} while (e == EINVAL && size <= KBI_MOST_STACK);
 	pthread_attr_destroy(&a);
 	return e;
 }

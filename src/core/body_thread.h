@@ -7,7 +7,7 @@
 #include "core/body.h"
 #include "core/vp.h"
 
-enum { KBI_AGENT_STACK = 65536 };
+enum { KBI_AGENT_STACK = 65536, KBI_MOST_STACK = 1 << 28 };
 
 /* A detached kernel thread of ours that runs fn(arg), on a stack that is large enough for an agent beside libc's TLS. Its
  * signal mask is the caller's. 0, EAGAIN, ENOMEM. */

@@ -8,6 +8,7 @@
 #ifndef KBI_POSIX_H
 #define KBI_POSIX_H
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <kochab/kochab.h>
