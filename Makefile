@@ -288,7 +288,7 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do \
 		echo ".so man3/$${m##*/}" >$(D)$(MANDIR)/man3/$$f.3 || exit; done; done
 	$(INSTALL) -m 644 README.md LICENSE CHANGELOG.md doc/abi.md doc/debugging.md $(D)$(DOCDIR)/
-	$(INSTALL) -m 644 dev/kochab-gdb.py $(D)$(DATADIR)/
+	$(INSTALL) -m 644 dev/kochab-gdb.py pkg/kochab.supp $(D)$(DATADIR)/
 	if [ -z "$(D)" ] && [ "$$(id -u)" = 0 ]; then ldconfig || true; fi
 
 uninstall: man ## removes what install put there

@@ -164,6 +164,22 @@ static bool set_preload(const char *library)
 	return ok;
 }
 
+/* AddressSanitizer's runtime ends programs where it is not the first library, before the drop-in can put it there. */
+static bool set_sanitizer(void)
+{
+	const char *old = getenv("ASAN_OPTIONS");
+	char *joined = NULL;
+	bool ok;
+
+	if (old != NULL && strstr(old, "verify_asan_link_order") != NULL)
+		return true;
+	if (asprintf(&joined, "verify_asan_link_order=0%s%s", old != NULL ? ":" : "", old != NULL ? old : "") < 0)
+		return false;
+	ok = setenv("ASAN_OPTIONS", joined, 1) == 0;
+	free(joined);
+	return ok;
+}
+
 int tool_run(int argc, char **argv)
 {
 	char library[PATH_MAX], allocator[PATH_MAX], program[PATH_MAX];
@@ -201,7 +217,7 @@ int tool_run(int argc, char **argv)
 	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
 	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator)))
 		return TOOL_CANNOT_RUN;
-	if (!set_preload(library))
+	if (!set_preload(library) || !set_sanitizer())
 		return TOOL_CANNOT_RUN;
 	execv(program, argv + i);
 	code = errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;

@@ -1,6 +1,7 @@
-/* base/san.h - tells sanitizers about our stack switches; nothing in a plain build.
+/* base/san.h - tells sanitizers about our stack switches; nothing in a plain build, but for valgrind, which takes a
+ * program as it is and must know which memory is a stack.
  * AddressSanitizer wants the bounds of the stack to come, ThreadSanitizer a fibre per context.
- * Callers: core/run (switch), core/thread (end), core/boot. */
+ * Callers: core/run (switch), core/thread (end), core/boot, mem/stack. */
 #ifndef KBI_SAN_H
 #define KBI_SAN_H
 
@@ -51,6 +52,21 @@ struct kbi_san {
 #ifdef KBI_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
+
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+
+/* Memory that is a stack from now on. */
+static inline void kbi_san_stack(const void *low, const void *high)
+{
+#ifdef VALGRIND_STACK_REGISTER
+	(void)VALGRIND_STACK_REGISTER(low, high);
+#else
+	(void)low;
+	(void)high;
+#endif
+}
 
 /* Right before a switch to `to`; *save keeps what arrive needs. NULL save: this context ends. */
 static inline void kbi_san_depart(void **save, const struct kbi_san *to)

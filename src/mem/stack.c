@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/option.h"
+#include "base/san.h"
 #include "mem/heap_door.h"
 #include "os/lock.h"
 #include "os/sys.h"
@@ -333,6 +334,7 @@ static struct kbi_stack *make(int cls)
 	s = lay_out(p + KBI_PAGE, p + each, number);
 	s->class = (uint8_t)cls;
 	s->guarded = guarded;
+	kbi_san_stack(s->low, p + each);
 	return s;
 }
 

@@ -91,7 +91,8 @@ static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
 {
 	if (wanted == KBI_TCB_DONOR)
 		return KBI_TCB_DONOR;
-	if (__asan_init) {
+	/* where its wrappers come before us, as in the drop-in, it is told of the program's threads and not of ours */
+	if (kbi_tcb_made_through((const void *)__asan_init)) {
 		why = "AddressSanitizer must see each thread being created";
 		return KBI_TCB_DONOR;
 	}

@@ -5,6 +5,7 @@
  * Callers: tcb, tcb_layout. donor_main and revive run on the slab. No locks; waits for the kernel. */
 #include "os/tcb_priv.h"
 
+#include "base/san.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -51,6 +52,7 @@ void (*kbi_tcb_donor_look)(struct kbi_tcb *t);
  * switch for a call and the frames for its victim. */
 static struct {
 	a32 taken;
+	bool told; /* valgrind */
 	char stack[EXIT_STACK] KBI_ALIGNED(16);
 } exits[EXIT_STACKS];
 
@@ -99,6 +101,16 @@ static void leave_kernel(void *unused)
 		kbi_sys(SYS_exit, 0);
 }
 
+static void make_exit(struct kbi_tcb *t, struct kbi_ctx *out)
+{
+	char *stack = exits[t->exit].stack;
+
+	if (!exits[t->exit].told)
+		kbi_san_stack(stack, stack + EXIT_STACK);
+	exits[t->exit].told = true;
+	kbi_ctx_make(out, stack, EXIT_STACK, leave_kernel, NULL);
+}
+
 static KBI_NO_ASAN void *donor_main(void *arg)
 {
 	struct kbi_tcb *t = arg;
@@ -109,7 +121,7 @@ static KBI_NO_ASAN void *donor_main(void *arg)
 	if (kbi_tcb_donor_look)
 		kbi_tcb_donor_look(t);
 	forget_block(t);
-	kbi_ctx_make(&out, exits[t->exit].stack, EXIT_STACK, leave_kernel, NULL);
+	make_exit(t, &out);
 	kbi_ctx_switch(&t->frames, &out, NULL, NULL);
 	return NULL; /* revived: libc ends the thread */
 }

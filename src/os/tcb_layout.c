@@ -47,6 +47,19 @@ static bool covers(const struct dl_phdr_info *object, const void *address)
 	return false;
 }
 
+bool kbi_tcb_made_through(const void *sanitizer)
+{
+	Dl_info its, maker;
+
+	return sanitizer && dladdr(sanitizer, &its) && dladdr((const void *)kbi_real.pthread_create, &maker) &&
+	       its.dli_fbase == maker.dli_fbase;
+}
+
+static bool is_sanitizer(const struct dl_phdr_info *object)
+{
+	return covers(object, (const void *)__asan_init) && kbi_tcb_made_through((const void *)__asan_init);
+}
+
 bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)
 {
 	uintptr_t loader = getauxval(AT_BASE);
@@ -60,7 +73,7 @@ bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)
 	/* the allocator's word says which kernel thread runs, not which thread */
 	if (kbi_context_added() && covers(object, kbi_context_added()))
 		return true;
-	return object->dlpi_name[0] && covers(object, (const void *)__asan_init);
+	return object->dlpi_name[0] && is_sanitizer(object);
 }
 
 /* ---- sentinels ------------------------------------------------------------------------------------ */
@@ -264,7 +277,7 @@ static enum module_kind kind_of(const struct dl_phdr_info *object, const ElfW(Ph
 {
 	if (kbi_tcb_layout_foreign(object))
 		return FOREIGN;
-	if (!covers(object, (const void *)__asan_init))
+	if (!is_sanitizer(object))
 		return PLAIN;
 	kbi_tcb_layout.program = (struct kbi_tcb_span){ from, tls->p_memsz };
 	kbi_tcb_layout.program_image = (const char *)(object->dlpi_addr + tls->p_vaddr);

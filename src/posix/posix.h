@@ -96,6 +96,11 @@ static inline const struct kbi_libc *kbi_libc(void)
 	return &kbi_libc_table;
 }
 
+/* Does that code come before us where the loader looks names up? */
+bool kbi_symbol_before_us(const void *address);
+/* A sanitizer's runtime must be in front of us. Called once, before main; may start the program anew. */
+void kbi_sanitizer_order(char **argv, char **envp);
+
 /* ---- who calls --------------------------------------------------------------------------------- */
 
 /* The drop-in's own record of a thread, in the thread's own TLS: zero when the thread is made. */

@@ -64,8 +64,10 @@ static void leave_children_alone(void)
 enum { QUANTUM_US = 10000 };
 
 /* The options are those that the process was started with: many a program clears its environment later. */
-__attribute__((constructor(101))) static void start(void)
+__attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
 {
+	(void)argc;
+	kbi_sanitizer_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
 	kbi_option_load();
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)

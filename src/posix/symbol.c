@@ -25,10 +25,9 @@ static struct link_map *object_at(const void *address)
 	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
-/* Does that code come before us where the loader looks names up? */
-static bool is_before_us(const void *address)
+bool kbi_symbol_before_us(const void *address)
 {
-	const struct link_map *map = object_at(address), *us = object_at((const void *)is_before_us);
+	const struct link_map *map = object_at(address), *us = object_at((const void *)kbi_symbol_before_us);
 
 	if (!map || map == us)
 		return false;
@@ -37,19 +36,67 @@ static bool is_before_us(const void *address)
 	return map != NULL;
 }
 
+/* ---- our own table of names: dlopen of ourselves, for a handle, could run constructors before their time -------- */
+
+struct names {
+	const ElfW(Sym) *symbol;
+	const char *text;
+	const uint32_t *hash; /* the GNU table: number of buckets, first symbol, words of the filter, a shift, these */
+};
+
+static const void *place(const struct link_map *us, const ElfW(Dyn) *d)
+{
+	uintptr_t p = d->d_un.d_ptr; /* where the loader may write there it has added where we lie */
+
+	return (const void *)(p < us->l_addr ? p + us->l_addr : p);
+}
+
+static struct names names_of(const struct link_map *us)
+{
+	struct names n = { 0 };
+
+	for (const ElfW(Dyn) *d = us->l_ld; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			n.symbol = place(us, d);
+		else if (d->d_tag == DT_STRTAB)
+			n.text = place(us, d);
+		else if (d->d_tag == DT_GNU_HASH)
+			n.hash = place(us, d);
+	}
+	return n;
+}
+
+static uint32_t hash_of(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (; *name; name++)
+		h = h * 33 + (unsigned char)*name;
+	return h;
+}
+
 /* The function of that name that we define, or NULL. */
 static void *own(const char *name)
 {
-	static aptr handle;
 	const struct link_map *us = object_at((const void *)own);
-	void *found;
+	struct names n = us ? names_of(us) : (struct names){ 0 };
+	const uint32_t *bucket, *chain;
+	uint32_t h = hash_of(name);
 
-	if (!a_load_rlx(&handle))
-		a_store_rlx(&handle, dlopen(us->l_name, RTLD_NOW | RTLD_NOLOAD));
-	found = dlsym(a_load_rlx(&handle), name);
-	if (!found)
-		dlerror();
-	return found && object_at(found) == us ? found : NULL;
+	if (!n.symbol || !n.text || !n.hash)
+		return NULL;
+	bucket = (const uint32_t *)((const ElfW(Addr) *)(n.hash + 4) + n.hash[2]);
+	chain = bucket + n.hash[0];
+	for (uint32_t i = bucket[h % n.hash[0]]; i >= n.hash[1]; i++) {
+		const ElfW(Sym) *found = n.symbol + i;
+		uint32_t word = chain[i - n.hash[1]];
+
+		if ((word | 1) == (h | 1) && found->st_shndx != SHN_UNDEF && strcmp(n.text + found->st_name, name) == 0)
+			return (void *)(us->l_addr + found->st_value);
+		if (word & 1)
+			break; /* the bucket's last */
+	}
+	return NULL;
 }
 
 static void *linkers_answer(void *handle, const char *name, const char *version, const void *caller)
@@ -58,7 +105,7 @@ static void *linkers_answer(void *handle, const char *name, const char *version,
 
 	if (!name || !version || strncmp(version, "GLIBC_", 6) != 0)
 		return NULL;
-	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !is_before_us(caller)))
+	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !kbi_symbol_before_us(caller)))
 		return NULL;
 	ours = own(name);
 	return ours && (handle == RTLD_NEXT || dlsym(RTLD_DEFAULT, name) == ours) ? ours : NULL;
