@@ -1,7 +1,7 @@
-/* posix/sanitizer.c - a program built with ThreadSanitizer or AddressSanitizer whose runtime the loader put behind us. The
- * first would see the program make threads and never lock a mutex, and call every hand-over a race; the second would be
- * told of our kernel threads, and not of the program's threads. The program is started once more with the runtime in
- * front: then its wrappers call us, and it sees what the program does.
+/* posix/sanitizer.c - a program built with ThreadSanitizer or AddressSanitizer whose runtime the loader put
+ * behind us. The first would see the program make threads and never lock a mutex, and call every hand-over a
+ * race; the second would be told of our kernel threads, and not of the program's threads. The program is
+ * started once more with the runtime in front: then its wrappers call us, and it sees what the program does.
  * Caller: posix/preload, before main. Runs on the loading thread; does not return where it starts anew. */
 #include "posix/posix.h"
 

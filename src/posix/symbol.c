@@ -1,7 +1,7 @@
-/* posix/symbol.c - dlvsym. The linker gives a program our functions whatever version of glibc's it asks for, and so does
- * dlsym; dlvsym alone would pass us over, for we define no versions, and the program would mix libc's condition
- * variables with our mutexes. Sanitizers' wrappers look libc's functions up so. Runs on the caller; calls the loader;
- * never switches. */
+/* posix/symbol.c - dlvsym. The linker gives a program our functions whatever version of glibc's it asks for,
+ * and so does dlsym; dlvsym alone would pass us over, for we define no versions, and the program would mix
+ * libc's condition variables with our mutexes. Sanitizers' wrappers look libc's functions up so. Runs on the
+ * caller; calls the loader; never switches. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>
@@ -36,15 +36,17 @@ bool kbi_symbol_before_us(const void *address)
 	return map != NULL;
 }
 
-/* ---- our own table of names: dlopen of ourselves, for a handle, could run constructors before their time -------- */
+/* ---- our own table of names: dlopen of ourselves, for a handle, could run constructors before their time
+ * -------- */
 
 struct names {
-	const ElfW(Sym) *symbol;
+	const ElfW(Sym) * symbol;
 	const char *text;
-	const uint32_t *hash; /* the GNU table: number of buckets, first symbol, words of the filter, a shift, these */
+	const uint32_t *hash; /* the GNU table: number of buckets, first symbol, words of the filter, a shift,
+				 these */
 };
 
-static const void *place(const struct link_map *us, const ElfW(Dyn) *d)
+static const void *place(const struct link_map *us, const ElfW(Dyn) * d)
 {
 	uintptr_t p = d->d_un.d_ptr; /* where the loader may write there it has added where we lie */
 
@@ -91,7 +93,8 @@ static void *own(const char *name)
 		const ElfW(Sym) *found = n.symbol + i;
 		uint32_t word = chain[i - n.hash[1]];
 
-		if ((word | 1) == (h | 1) && found->st_shndx != SHN_UNDEF && strcmp(n.text + found->st_name, name) == 0)
+		if ((word | 1) == (h | 1) && found->st_shndx != SHN_UNDEF &&
+			strcmp(n.text + found->st_name, name) == 0)
 			return (void *)(us->l_addr + found->st_value);
 		if (word & 1)
 			break; /* the bucket's last */
@@ -111,7 +114,8 @@ static void *linkers_answer(void *handle, const char *name, const char *version,
 	return ours && (handle == RTLD_NEXT || dlsym(RTLD_DEFAULT, name) == ours) ? ours : NULL;
 }
 
-KBI_POSIX_API TAIL_CALLS void *dlvsym(void *restrict handle, const char *restrict name, const char *restrict version)
+KBI_POSIX_API TAIL_CALLS void *dlvsym(
+	void *restrict handle, const char *restrict name, const char *restrict version)
 {
 	void *ours = linkers_answer(handle, name, version, __builtin_return_address(0));
 

@@ -97,30 +97,28 @@ build() { # COMPILER SANITIZER NAME
 	"$1" -g -O1 -fsanitize="$2" "$T/p.c" -o "$T/$3" -pthread 2>/dev/null && "$T/$3" >/dev/null 2>&1
 }
 
+vps=2
 for cc in gcc clang; do
 	command -v "$cc" >/dev/null || continue
 	build "$cc" address "$cc-a" || echo "no AddressSanitizer of $cc"
 	build "$cc" thread "$cc-t" || echo "no ThreadSanitizer of $cc"
 	build "$cc" undefined "$cc-u" || echo "no UndefinedBehaviorSanitizer of $cc"
-	for vps in 2; do
-		if [ -x "$T/$cc-a" ]; then
-			silent "$cc address" "$T/$cc-a"
-			silent "$cc address in a shell" sh -c "$T/$cc-a"
-			found "$cc address" heap-use-after-free "$T/$cc-a" freed
-		fi
-		if [ -x "$T/$cc-t" ]; then
-			silent "$cc thread" "$T/$cc-t"
-			silent "$cc thread in a shell" sh -c "$T/$cc-t"
-			found "$cc thread" 'data race' "$T/$cc-t" race
-		fi
-		if [ -x "$T/$cc-u" ]; then
-			silent "$cc undefined" "$T/$cc-u"
-			found "$cc undefined" 'runtime error' "$T/$cc-u" overflow
-		fi
-	done
+	if [ -x "$T/$cc-a" ]; then
+		silent "$cc address" "$T/$cc-a"
+		silent "$cc address in a shell" sh -c "$T/$cc-a"
+		found "$cc address" heap-use-after-free "$T/$cc-a" freed
+	fi
+	if [ -x "$T/$cc-t" ]; then
+		silent "$cc thread" "$T/$cc-t"
+		silent "$cc thread in a shell" sh -c "$T/$cc-t"
+		found "$cc thread" 'data race' "$T/$cc-t" race
+	fi
+	if [ -x "$T/$cc-u" ]; then
+		silent "$cc undefined" "$T/$cc-u"
+		found "$cc undefined" 'runtime error' "$T/$cc-u" overflow
+	fi
 done
 # What was put in front for a sanitizer is not inherited.
-vps=2
 if [ -x "$T/gcc-t" ]; then
 	cat >"$T/shell.c" <<'C'
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* posix/symbol: whoever looks a thread function up - by dlsym, by dlvsym with the version that libc gives it, from the
- * program's own handle, as the next one behind a wrapper - gets the one that the linker has bound, and works with it:
- * condition variables of two implementations on one mutex would not. What is not a thread function is libc's. */
+/* posix/symbol: whoever looks a thread function up - by dlsym, by dlvsym with the version that libc gives it,
+ * from the program's own handle, as the next one behind a wrapper - gets the one that the linker has bound,
+ * and works with it: condition variables of two implementations on one mutex would not. What is not a thread
+ * function is libc's. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -10,8 +11,8 @@
 
 enum { TURNS = 200 };
 
-static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.36", "GLIBC_2.3.2", "GLIBC_2.3.3", "GLIBC_2.2.5", "GLIBC_2.17",
-					"GLIBC_2.27", "GLIBC_2.2", "GLIBC_2.1", "GLIBC_2.0" };
+static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.36", "GLIBC_2.3.2", "GLIBC_2.3.3",
+	"GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.27", "GLIBC_2.2", "GLIBC_2.1", "GLIBC_2.0" };
 
 /* What dlvsym says to the version that dlsym's answer has, or the first that it knows. */
 static void *versioned(void *handle, const char *name)
@@ -84,10 +85,12 @@ int main(void)
 	SAME(malloc);
 	CHECK(!dlvsym(RTLD_DEFAULT, "no_such_function", "GLIBC_2.34"));
 	CHECK(dlerror());
-	wait_fn = (int (*)(pthread_cond_t *, pthread_mutex_t *))(uintptr_t)versioned(RTLD_DEFAULT, "pthread_cond_wait");
+	wait_fn = (int (*)(pthread_cond_t *, pthread_mutex_t *))(uintptr_t)versioned(
+		RTLD_DEFAULT, "pthread_cond_wait");
 	wake_fn = (int (*)(pthread_cond_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "pthread_cond_broadcast");
 	play();
-	wait_fn = (int (*)(pthread_cond_t *, pthread_mutex_t *))(uintptr_t)dlsym(RTLD_NEXT, "pthread_cond_wait");
+	wait_fn = (int (*)(pthread_cond_t *, pthread_mutex_t *))(uintptr_t)dlsym(
+		RTLD_NEXT, "pthread_cond_wait");
 	wake_fn = (int (*)(pthread_cond_t *))(uintptr_t)versioned(RTLD_NEXT, "pthread_cond_broadcast");
 	play();
 	return 0;

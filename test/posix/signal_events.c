@@ -1,0 +1,205 @@
+/* Who asks to be told: timers and message queues by SIGEV_SIGNAL, SIGEV_THREAD, SIGEV_THREAD_ID and
+ * SIGEV_NONE, while threads wait and compute. Functions run on threads that use the program's objects;
+ * signals reach the thread meant. */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mqueue.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+enum { TICKS = 5 };
+
+static sem_t told;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int calls, value_seen;
+static pthread_t signalled;
+static __thread int own = 3;
+
+static void function(union sigval v)
+{
+	CHECK_EQ(own, 3); /* a thread of its own */
+	own = 4;
+	errno = 0;
+	pthread_mutex_lock(&m);
+	calls++;
+	value_seen = v.sival_int;
+	pthread_cond_broadcast(&c);
+	pthread_mutex_unlock(&m);
+}
+
+static void handler(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)context;
+	signalled = pthread_self();
+	value_seen = info->si_value.sival_int;
+	sem_post(&told);
+}
+
+static timer_t timer(struct sigevent *e, long first_ns, long each_ns)
+{
+	struct itimerspec t = { .it_value.tv_nsec = first_ns, .it_interval.tv_nsec = each_ns };
+	timer_t id;
+
+	CHECK_EQ(timer_create(CLOCK_MONOTONIC, e, &id), 0);
+	CHECK_EQ(timer_settime(id, 0, &t, NULL), 0);
+	return id;
+}
+
+static void wait_calls(int n)
+{
+	pthread_mutex_lock(&m);
+	while (calls < n)
+		pthread_cond_wait(&c, &m);
+	pthread_mutex_unlock(&m);
+}
+
+static void *by_thread(void *arg)
+{
+	struct sigevent e = {
+		.sigev_notify = SIGEV_THREAD, .sigev_notify_function = function, .sigev_value.sival_int = 11
+	};
+	timer_t id;
+	(void)arg;
+
+	calls = 0;
+	id = timer(&e, 2000000, 3000000);
+	wait_calls(TICKS);
+	CHECK_EQ(timer_delete(id), 0);
+	CHECK_EQ(value_seen, 11);
+	return NULL;
+}
+
+static void wait_told(void)
+{
+	while (sem_wait(&told))
+		CHECK_EQ(errno, EINTR);
+}
+
+static void *by_id(void *arg)
+{
+	struct sigevent e = {
+		.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN + 3, .sigev_value.sival_int = 12
+	};
+	timer_t id;
+	(void)arg;
+
+	e.sigev_notify_thread_id = (int)syscall(SYS_gettid);
+	id = timer(&e, 2000000, 3000000);
+	for (int i = 0; i < TICKS; i++) {
+		wait_told();
+		CHECK(pthread_equal(signalled, pthread_self()));
+		CHECK_EQ(value_seen, 12);
+	}
+	CHECK_EQ(timer_delete(id), 0);
+	while (sem_trywait(&told) == 0)
+		;
+	return NULL;
+}
+
+static void *by_process(void *arg)
+{
+	struct sigevent e = {
+		.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 3, .sigev_value.sival_int = 13
+	};
+	struct sigevent nothing = { .sigev_notify = SIGEV_NONE };
+	timer_t id = timer(&e, 2000000, 3000000), silent = timer(&nothing, 500000000, 0);
+	struct itimerspec left;
+	(void)arg;
+
+	for (int i = 0; i < TICKS; i++)
+		wait_told();
+	CHECK_EQ(value_seen, 13);
+	CHECK_EQ(timer_gettime(silent, &left), 0);
+	CHECK(left.it_value.tv_nsec > 0 || left.it_value.tv_sec > 0);
+	CHECK_EQ(timer_delete(silent), 0);
+	CHECK_EQ(timer_delete(id), 0);
+	return NULL;
+}
+
+static void *by_queue(void *arg)
+{
+	struct sigevent thread = {
+		.sigev_notify = SIGEV_THREAD, .sigev_notify_function = function, .sigev_value.sival_int = 14
+	};
+	struct sigevent signal = {
+		.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 3, .sigev_value.sival_int = 15
+	};
+	struct mq_attr a = { .mq_maxmsg = 4, .mq_msgsize = 16 };
+	char name[32], text[16];
+	mqd_t q;
+	(void)arg;
+
+	snprintf(name, sizeof(name), "/kb-events-%d", (int)getpid());
+	q = mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &a);
+	if (q == (mqd_t)-1)
+		return (void *)1;
+	mq_unlink(name);
+	calls = 0;
+	CHECK_EQ(mq_notify(q, &thread), 0);
+	CHECK(mq_notify(q, &signal) == -1 && errno == EBUSY);
+	CHECK_EQ(mq_send(q, "one", 4, 0), 0);
+	wait_calls(1);
+	CHECK_EQ(value_seen, 14);
+	CHECK_EQ(mq_receive(q, text, sizeof(text), NULL), 4);
+	CHECK_EQ(mq_notify(q, &signal), 0);
+	CHECK_EQ(mq_send(q, "two", 4, 0), 0);
+	do /* late ticks of the timers before may still come */
+		wait_told();
+	while (value_seen != 15);
+	CHECK_EQ(mq_receive(q, text, sizeof(text), NULL), 4);
+	CHECK_EQ(mq_notify(q, &thread), 0);
+	CHECK_EQ(mq_notify(q, NULL), 0);
+	mq_close(q);
+	return NULL;
+}
+
+static void *computes(void *stop)
+{
+	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
+		sched_yield();
+	return NULL;
+}
+
+static void in_thread(void *(*fn)(void *))
+{
+	pthread_t t;
+	void *skipped;
+
+	CHECK_EQ(pthread_create(&t, NULL, fn, NULL), 0);
+	CHECK_EQ(pthread_join(t, &skipped), 0);
+	if (skipped)
+		printf("no message queues here\n");
+}
+
+int main(void)
+{
+	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
+	int stop = 0;
+	pthread_t t;
+
+	sem_init(&told, 0, 0);
+	CHECK_EQ(sigaction(SIGRTMIN + 3, &sa, NULL), 0);
+	CHECK_EQ(pthread_create(&t, NULL, computes, &stop), 0);
+	in_thread(by_thread);
+	in_thread(by_id);
+	in_thread(by_process);
+	in_thread(by_queue);
+	by_thread(NULL);
+	by_process(NULL);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	return 0;
+}
