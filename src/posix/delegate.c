@@ -54,10 +54,29 @@ static ptrdiff_t head_at;
 
 /* ---- mutexes ------------------------------------------------------------------------------------ */
 
-static int try_mutex(void *m)
+enum { KIND_TYPE = 3, KIND_ROBUST = 16, KIND_PI = 32, KIND_SHARED = 128 };
+
+/* Where libc asks the kernel, it speaks of the kernel thread. A robust PI mutex taken from a dead owner is to have our
+ * number; one that cannot be recovered is not to keep it. Nobody waits in the kernel for what lightweight threads hold. */
+static void correct_owner(pthread_mutex_t *m, int e)
 {
+	enum { WAITERS = (int)0x80000000 };
+	a32 *word = (a32 *)(void *)&m->__data.__lock;
+	uint32_t own = (uint32_t)kbi_posix_owner_tid(), old = own;
+
+	if (e == EOWNERDEAD)
+		a_store_rlx(word, (a_load_rlx(word) & (uint32_t)WAITERS) | own);
+	else
+		(void)a_cas_rel(word, &old, 0); /* release: partner is the acquire of libc's next lock of it */
+}
+
+static int try_mutex(void *object)
+{
+	pthread_mutex_t *m = object;
 	int e = kbi_libc()->pthread_mutex_trylock(m);
 
+	if (kbi_unlikely(e == EOWNERDEAD || e == ENOTRECOVERABLE) && (m->__data.__kind & KIND_PI) && kbi_posix_light())
+		correct_owner(m, e);
 	if (e == 0 || e == EOWNERDEAD)
 		kbi_posix_me.libcs_held++;
 	/* a priority ceiling: libc asks the kernel about our number; without a real-time policy it says EINVAL */
@@ -67,7 +86,6 @@ static int try_mutex(void *m)
 /* One that the kernel is to mark if this process is killed: for a kernel thread it does, main's among them. */
 static inline bool needs_guardian(const pthread_mutex_t *m)
 {
-	enum { KIND_ROBUST = 16, KIND_SHARED = 128 };
 	struct kbi_task *self = kbi_posix_light();
 
 	return (m->__data.__kind & (KIND_ROBUST | KIND_SHARED)) == (KIND_ROBUST | KIND_SHARED) && head_at && self &&
@@ -93,8 +111,6 @@ int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
 /* libc's trylock says EBUSY where its lock says EDEADLK: an error-checking mutex of the caller's. */
 static bool is_own(pthread_mutex_t *m)
 {
-	enum { KIND_TYPE = 3 };
-
 	return (m->__data.__kind & KIND_TYPE) == PTHREAD_MUTEX_ERRORCHECK && m->__data.__owner != 0 &&
 	       m->__data.__owner == kbi_posix_owner_tid();
 }
