@@ -14,6 +14,7 @@ static const struct command {
 	{ "run", tool_run, "run a program with its threads on virtual processors" },
 	{ "options", tool_options, "list every knob with its default and its value now" },
 	{ "doctor", tool_doctor, "say what this machine supports" },
+	{ "space", tool_space, "list, inspect and remove named spaces" },
 	{ "bench", kochab_bench, "measure" },
 };
 

@@ -18,6 +18,7 @@ enum {
 int tool_run(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
+int tool_space(int argc, char **argv);
 int kochab_bench(int argc, char **argv) __attribute__((weak));
 
 /* "kochab: ..." on standard error. */

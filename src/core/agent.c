@@ -21,6 +21,7 @@
 
 bool (*kbi_agent_deadlock)(void);
 void (*kbi_agent_sleeps)(struct kbi_vp *vp);
+void (*kbi_agent_dozes)(struct kbi_vp *vp, bool asleep);
 
 enum {
 	SPINS_QUIET = 64,       /* looks before it says that it is idle: a conversation between VPs ends sooner */
@@ -262,7 +263,7 @@ static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *mo
 		left = idle->net;
 	if (all && vp->id == 0 && !idle->said && left > DEADLOCK_AFTER)
 		left = DEADLOCK_AFTER;
-	if (a_load_rlx(&vp->n_watches) && left > 100000)
+	if (a_load_rlx(&vp->n_watches) > a_load_rlx(&vp->n_rung) && left > 100000)
 		left = 100000;
 	return left;
 }
@@ -331,7 +332,7 @@ static bool nothing_can_happen(struct kbi_vp *vp)
 static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 {
 	struct kbi_task *t;
-	bool monitoring, over, in_source;
+	bool monitoring, over, in_source, rung = a_load_rlx(&vp->n_rung);
 	uint64_t left, now = kbi_sys_now(), most;
 
 	if (kbi_agent_sleeps)
@@ -339,10 +340,14 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	set_idle(vp, KBI_IDLE_SLEEPING);
 	in_source = become_source_sleeper(now, &most);
 	a_store_rel(&vp->doze, in_source ? KBI_DOZE_SOURCE : KBI_DOZE_YES);
+	if (rung)
+		kbi_agent_dozes(vp, true);
 	a_fence_sc(); /* partner: the fence of every maker of work, before it reads doze or idle */
 	t = look(vp, true);
 	if (t) {
 		a_store_rlx(&vp->doze, KBI_DOZE_NO);
+		if (rung)
+			kbi_agent_dozes(vp, false);
 		if (in_source)
 			leave_source(vp, false);
 		return t;
@@ -359,6 +364,8 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	if (monitoring)
 		a_sub_rlx(&kbi_crowd.monitors, 1);
 	idle->nudged = a_xchg_acqrel(&vp->doze, KBI_DOZE_NO) == KBI_DOZE_NO;
+	if (rung)
+		kbi_agent_dozes(vp, false);
 	if (in_source)
 		leave_source(vp, true);
 	if (idle->nudged)

@@ -13,5 +13,8 @@ bool kbi_agent_has_work(struct kbi_vp *w, uint64_t now);
 extern bool (*kbi_agent_deadlock)(void);
 /* Called before a VP sleeps in the kernel, NULL: nothing. The drop-in closes it to signals. */
 extern void (*kbi_agent_sleeps)(struct kbi_vp *vp);
+/* Called by a VP with rung watches (domain.h) that is about to sleep, before its fence and its last look, and when it is
+ * awake again. Set before the first such watch. */
+extern void (*kbi_agent_dozes)(struct kbi_vp *vp, bool asleep);
 
 #endif

@@ -31,6 +31,8 @@ void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w)
 		w->next->prev = w;
 	vp->watches = w;
 	a_store_rlx(&vp->n_watches, a_load_rlx(&vp->n_watches) + 1);
+	if (w->rung)
+		a_store_rlx(&vp->n_rung, a_load_rlx(&vp->n_rung) + 1);
 	kbi_thread_of(w->task)->watch = w;
 	kbi_task_set(w->task, KBI_TASK_TIMED);
 }
@@ -46,6 +48,8 @@ static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
 	if (w->next)
 		w->next->prev = w->prev;
 	a_store_rlx(&dom->n_watches, a_load_rlx(&dom->n_watches) - 1);
+	if (w->rung)
+		a_store_rlx(&dom->n_rung, a_load_rlx(&dom->n_rung) - 1);
 	t->watch = NULL;
 }
 

@@ -12,6 +12,7 @@ struct kbi_watch {
 	const volatile void *word;
 	uint64_t old;
 	unsigned size; /* 4 or 8 bytes */
+	bool rung;     /* who changes it wakes the VP if that sleeps (kbi_agent_dozes): no need to look up */
 	struct kbi_task *task;
 };
 

@@ -72,6 +72,7 @@ struct kbi_vp {
 	struct kbi_heap deadlines;
 	struct kbi_watch *watches;
 	a32 n_watches;             /* others peep */
+	a32 n_rung;                /* of them: those whose writers wake this VP */
 	/* published by the owner, read by others */
 	/* of the heap, UINT64_MAX none; refreshed before it sleeps and at each service */
 	a64 next_deadline KBI_ALIGNED(KBI_CACHE_LINE);

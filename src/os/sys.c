@@ -40,6 +40,16 @@ long kbi_sys_futex_wake(const void *word, int n)
 	return kbi_sys(SYS_futex, word, FUTEX_WAKE_PRIVATE, n);
 }
 
+long kbi_sys_futex_wait_shared(const void *word, uint32_t expected, const struct timespec *timeout)
+{
+	return kbi_sys(SYS_futex, word, FUTEX_WAIT, expected, timeout);
+}
+
+long kbi_sys_futex_wake_shared(const void *word, int n)
+{
+	return kbi_sys(SYS_futex, word, FUTEX_WAKE, n);
+}
+
 int kbi_sys_gettid(void)
 {
 	return (int)kbi_sys(SYS_gettid);

@@ -85,6 +85,9 @@ long kbi_sys6(long n, long a, long b, long c, long d, long e, long f);
 long kbi_sys_futex_wait(const void *word, uint32_t expected, const struct timespec *timeout);
 /* Wakes up to n sleepers; how many. */
 long kbi_sys_futex_wake(const void *word, int n);
+/* The same for words that processes share. */
+long kbi_sys_futex_wait_shared(const void *word, uint32_t expected, const struct timespec *timeout);
+long kbi_sys_futex_wake_shared(const void *word, int n);
 int kbi_sys_gettid(void);
 /* Kernel's idea of yielding the processor. */
 void kbi_sys_yield(void);

@@ -1,0 +1,70 @@
+/* space/barrier.c - barriers. Contract in kochab/space.h. Processes that have waited are remembered: if one dies the
+ * round cannot be completed, perhaps, and all are told. */
+#include "space/thing.h"
+
+static void make(struct kbi_space_thing *t, const void *count)
+{
+	t->barrier.left = *(const uint32_t *)count;
+}
+
+int kb_space_barrier_open(kb_space_t *s, const char *name, uint32_t count, kb_space_barrier_t **barrier)
+{
+	struct kbi_space_wish w = { .type = KBI_SPACE_BARRIER, .size = count, .make = make, .arg = &count };
+
+	return count ? kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)barrier) : EINVAL;
+}
+
+/* op->value: the round it has come to, + 1. */
+static int arrive(struct kbi_space_op *op)
+{
+	struct kbi_space_thing *t = op->t;
+	uint32_t round = a_load_rlx(&t->barrier.round);
+
+	if (op->value)
+		return op->value - 1 != round ? 0 : a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : EAGAIN;
+	if (a_load_rlx(&t->flags) & KBI_SPACE_BROKEN)
+		return EOWNERDEAD;
+	a_or_rlx(&t->ends[0], UINT64_C(1) << op->s->slot);
+	if (t->barrier.left > 1) {
+		t->barrier.left--;
+		op->value = (uint64_t)round + 1;
+		return EAGAIN;
+	}
+	t->barrier.left = t->size;
+	a_store_rlx(&t->barrier.round, round + 1);
+	kbi_space_queue_call(op, 0, UINT32_MAX);
+	return KB_BARRIER_SERIAL;
+}
+
+static void gave_up(struct kbi_space_op *op)
+{
+	op->t->barrier.left++;
+}
+
+int kb_space_barrier_wait(kb_space_barrier_t *barrier, uint64_t deadline)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)barrier;
+	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = arrive, .gave_up = gave_up };
+
+	return kbi_space_queue_do(&op, deadline);
+}
+
+static int reset(struct kbi_space_op *op)
+{
+	struct kbi_space_thing *t = op->t;
+
+	if (kbi_space_queue_any(t, 0))
+		return EBUSY;
+	t->size = t->barrier.left = (uint32_t)op->value;
+	a_store_rlx(&t->ends[0], 0);
+	a_and_rlx(&t->flags, ~(uint32_t)KBI_SPACE_BROKEN);
+	return 0;
+}
+
+int kb_space_barrier_reset(kb_space_barrier_t *barrier, uint32_t count)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)barrier;
+	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = reset, .value = count };
+
+	return count ? kbi_space_queue_do(&op, 0) : EINVAL;
+}

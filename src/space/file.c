@@ -1,0 +1,341 @@
+/* space/file.c - the file of a space. Contract in file.h. Raw system calls: the drop-in defines libc's names. */
+#include "space/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "os/lock.h"
+
+enum {
+	GROW = 1 << 20,          /* bytes, at a time */
+	DEFAULT_LIMIT = 64 << 20,
+	LOWEST = 900,            /* descriptors of ours */
+	BLOCK = 4096,
+	MOST = 512, /* of a path: light threads have small stacks */
+};
+
+static a32 here;
+
+/* ---- the name ----------------------------------------------------------------------------------------- */
+
+static bool is_word(const char *name)
+{
+	for (const char *c = name; *c; c++)
+		if (!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && !(*c >= '0' && *c <= '9') && !strchr("._-", *c))
+			return false;
+	return *name;
+}
+
+int kbi_space_file_path(const char *name, char *path, size_t size)
+{
+	bool slash = name && strchr(name, '/');
+	int n;
+
+	if (!name || (!slash && !is_word(name)))
+		return EINVAL;
+	n = slash ? snprintf(path, size, "%s", name) :
+		    snprintf(path, size, "%s/%s%s", KBI_SPACE_FILE_DIR, KBI_SPACE_FILE_PREFIX, name);
+	return n < 0 || (size_t)n >= size ? ENAMETOOLONG : 0;
+}
+
+/* ---- what kind of file ---------------------------------------------------------------------------------- */
+
+/* Sizes and places that must agree; a machine with another byte order reads another number. */
+static uint32_t abi(void)
+{
+	const uint32_t facts[] = { KBI_SPACE_PROCS, KBI_SPACE_RECORDS, KBI_SPACE_CHUNKS, sizeof(void *), 0x01020304,
+		KBI_SPACE_FIRST, sizeof(struct kbi_space_proc), sizeof(struct kbi_space_record),
+		sizeof(struct kbi_space_thing), offsetof(struct kbi_space_thing, how) };
+	uint32_t h = 2166136261u;
+
+	for (unsigned i = 0; i < kbi_countof(facts); i++)
+		for (unsigned b = 0; b < 4; b++)
+			h = (h ^ ((const uint8_t *)&facts[i])[b]) * 16777619u;
+	return h;
+}
+
+uint64_t kbi_space_file_pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+static long read_at(int fd, void *buf, size_t n)
+{
+	return kbi_sys(SYS_pread64, fd, buf, n, 0);
+}
+
+int kbi_space_file_head(int fd, struct kbi_space_head *head)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return EBADMSG;
+	if (read_at(fd, head, sizeof *head) != sizeof *head || memcmp(head->magic, KBI_SPACE_MAGIC, sizeof head->magic))
+		return EBADMSG;
+	if (head->layout != KBI_SPACE_LAYOUT || head->abi != abi())
+		return EPROTO;
+	if (a_load_rlx(&head->size) > (uint64_t)st.st_size || a_load_rlx(&head->size) < KBI_SPACE_FIRST ||
+	    a_load_rlx(&head->used) > a_load_rlx(&head->size) || a_load_rlx(&head->size) > head->limit)
+		return EBADMSG;
+	return head->pid_namespace != kbi_space_file_pid_namespace() ? EXDEV : 0;
+}
+
+/* ---- making it ----------------------------------------------------------------------------------------- */
+
+static int out_of_the_way(int fd)
+{
+	long high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
+
+	if (high < 0)
+		return fd;
+	kbi_sys(SYS_close, fd);
+	return (int)high;
+}
+
+/* Blocks for bytes [from, to), so that no access finds the file system full. */
+static int reserve(int fd, uint64_t from, uint64_t to)
+{
+	static const char zeros[BLOCK];
+	long e;
+
+	do
+		e = kbi_sys(SYS_fallocate, fd, 0, from, to - from);
+	while (e == -EINTR);
+	if (e != -EOPNOTSUPP && e != -ENOSYS)
+		return (int)-e;
+	while (from < to) { /* a file system that cannot promise: written, they are there */
+		long n = kbi_sys(SYS_pwrite64, fd, zeros, to - from < BLOCK ? to - from : BLOCK, from);
+
+		if (n < 0 && n != -EINTR)
+			return (int)-n;
+		from += n > 0 ? (uint64_t)n : 0;
+	}
+	return 0;
+}
+
+static uint64_t rounded(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* High, where neither loaders nor heaps go, and each name somewhere else. */
+static uint64_t choose_address(const char *path)
+{
+	uint64_t h = 1469598103934665603u;
+
+	for (; *path; path++)
+		h = (h ^ (uint8_t)*path) * 1099511628211u;
+	return UINT64_C(0x200000000000) + (h >> 28 & 0xfff) * UINT64_C(0x100000000);
+}
+
+static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const char *path)
+{
+	uint64_t least = rounded(KBI_SPACE_FIRST, KBI_SPACE_GAP), size = rounded(c->size, KBI_SPACE_GAP);
+
+	memcpy(h->magic, KBI_SPACE_MAGIC, sizeof h->magic);
+	h->layout = KBI_SPACE_LAYOUT;
+	h->abi = abi();
+	snprintf(h->build, sizeof h->build, "%s", KOCHAB_VERSION);
+	h->limit = rounded(c->limit ? c->limit : c->size > DEFAULT_LIMIT ? c->size : DEFAULT_LIMIT, KBI_SPACE_GAP);
+	h->address = c->address ? c->address : choose_address(path);
+	h->fixed = c->flags & KB_SPACE_FIXED;
+	h->pid_namespace = kbi_space_file_pid_namespace();
+	a_store_rlx(&h->size, size < least ? least : size);
+	a_store_rlx(&h->used, KBI_SPACE_FIRST);
+	if (h->limit < a_load_rlx(&h->size) || h->limit > UINT64_C(1) << 40 || c->address % KBI_SPACE_GAP ||
+	    (c->address && c->address < KBI_SPACE_GAP * 2) || (c->flags & ~(unsigned)KB_SPACE_FIXED) || c->mode & ~0777u)
+		return EINVAL;
+	return 0;
+}
+
+static int write_head(int fd, const kb_space_config_t *c, const char *path)
+{
+	struct kbi_space_head h = { .layout = 0 };
+	int e = fill_head(&h, c, path);
+
+	if (!e)
+		e = reserve(fd, 0, a_load_rlx(&h.size));
+	if (!e && kbi_sys(SYS_pwrite64, fd, &h, sizeof h, 0) != sizeof h)
+		e = EIO;
+	return e;
+}
+
+/* It gets its name when it is whole. */
+int kbi_space_file_create(const char *name, const kb_space_config_t *config, int *fd)
+{
+	kb_space_config_t c = config ? *config : (kb_space_config_t){ 0 };
+	char path[MOST], temp[MOST + 48];
+	long f;
+	int e = kbi_space_file_path(name, path, sizeof path);
+
+	if (e)
+		return e;
+	snprintf(temp, sizeof temp, "%s.new.%d.%d", path, (int)kbi_sys(SYS_getpid), kbi_sys_gettid());
+	f = kbi_sys(SYS_openat, AT_FDCWD, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (f < 0)
+		return (int)-f;
+	*fd = (int)f;
+	e = write_head(*fd, &c, path);
+	if (!e && c.mode)
+		e = (int)-kbi_sys(SYS_fchmod, *fd, c.mode);
+	if (!e)
+		e = (int)-kbi_sys(SYS_linkat, AT_FDCWD, temp, AT_FDCWD, path, 0);
+	kbi_sys(SYS_unlinkat, AT_FDCWD, temp, 0);
+	if (e)
+		kbi_sys(SYS_close, *fd);
+	else
+		*fd = out_of_the_way(*fd);
+	return e;
+}
+
+int kbi_space_file_open(const char *name, bool write, int *fd)
+{
+	char path[MOST];
+	long f;
+	int e = kbi_space_file_path(name, path, sizeof path);
+
+	if (e)
+		return e;
+	f = kbi_sys(SYS_openat, AT_FDCWD, path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (f < 0)
+		return (int)-f;
+	*fd = out_of_the_way((int)f);
+	return 0;
+}
+
+/* ---- mapping -------------------------------------------------------------------------------------------- */
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* Address space for gap and limit; NULL: not there, or (at NULL) nowhere. */
+static char *claim(char *at, size_t bytes)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0);
+	char *p = mmap(at, bytes, PROT_NONE, flags, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (at && p != at) { /* a kernel that takes it for a hint */
+		munmap(p, bytes);
+		return NULL;
+	}
+	return p;
+}
+
+int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, struct kb_space **out)
+{
+	size_t bytes = KBI_SPACE_GAP + head->limit;
+	char *low = claim((char *)(uintptr_t)head->address - KBI_SPACE_GAP, bytes);
+	struct kb_space *s;
+	struct stat st;
+
+	if (!low && (fixed || head->fixed))
+		return EADDRINUSE;
+	if (!low)
+		low = claim(NULL, bytes);
+	if (!low)
+		return ENOMEM;
+	if (mmap(low, KBI_SPACE_GAP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED ||
+	    mmap(low + KBI_SPACE_GAP, head->limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    fstat(fd, &st)) {
+		int e = errno;
+
+		munmap(low, bytes);
+		return e;
+	}
+	/* a child of fork is not attached */
+	madvise(low + KBI_SPACE_GAP, head->limit, MADV_DONTFORK);
+	s = (struct kb_space *)(void *)low;
+	s->head = (struct kbi_space_head *)(void *)(low + KBI_SPACE_GAP);
+	s->fd = fd;
+	s->device = st.st_dev;
+	s->inode = st.st_ino;
+	*out = s;
+	return 0;
+}
+
+void kbi_space_file_unmap(struct kb_space *s)
+{
+	uint64_t limit = s->head->limit;
+
+	munmap(s, KBI_SPACE_GAP + limit);
+}
+
+/* ---- lock and growth -------------------------------------------------------------------------------------- */
+
+void kbi_space_file_lock_here(void)
+{
+	kbi_lock_take(&here);
+}
+
+void kbi_space_file_unlock_here(void)
+{
+	kbi_lock_leave(&here);
+}
+
+static long lock_file(int fd, short type)
+{
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+
+	return kbi_sys(SYS_fcntl, fd, F_SETLKW, &l);
+}
+
+void kbi_space_file_lock(struct kb_space *s)
+{
+	kbi_space_file_lock_here();
+	while (lock_file(s->fd, F_WRLCK) == -EINTR)
+		;
+}
+
+void kbi_space_file_unlock(struct kb_space *s)
+{
+	lock_file(s->fd, F_UNLCK);
+	kbi_space_file_unlock_here();
+}
+
+static int grow(struct kb_space *s, uint64_t to)
+{
+	struct kbi_space_head *h = s->head;
+	uint64_t size = a_load_rlx(&h->size), want = rounded(to, GROW);
+	int e;
+
+	if (to > h->limit)
+		return EMFILE;
+	if (want > h->limit)
+		want = h->limit;
+	e = reserve(s->fd, size, want);
+	if (e == ENOSPC && want > rounded(to, BLOCK)) {
+		want = rounded(to, BLOCK);
+		e = reserve(s->fd, size, want);
+	}
+	if (!e)
+		/* release: partner is the acquire of who looks at it */
+		a_store_rel(&h->size, want);
+	return e;
+}
+
+int kbi_space_file_alloc(struct kb_space *s, uint64_t bytes, uint64_t *at)
+{
+	struct kbi_space_head *h = s->head;
+	uint64_t used = a_load_rlx(&h->used);
+	int e = 0;
+
+	if (bytes > h->limit)
+		return EMFILE;
+	bytes = rounded(bytes, KBI_CACHE_LINE);
+	if (used + bytes > a_load_rlx(&h->size))
+		e = grow(s, used + bytes);
+	if (e)
+		return e;
+	*at = used;
+	a_store_rlx(&h->used, used + bytes);
+	return 0;
+}

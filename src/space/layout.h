@@ -1,0 +1,201 @@
+/* space/layout.h - what lies in the file of a named space, and what a process keeps for itself beside it.
+ *
+ * The file: a head with a table of processes, then what was allocated, first things first, never given back: objects
+ * (struct kbi_space_thing, chained), records of waiters, buffers. Positions are offsets from the head.
+ * What a process keeps (struct kb_space) lies in private memory GAP bytes below the head, so that an object, which
+ * knows its own offset, leads there without a table.
+ *
+ * Who may die where. Structure (allocation, the table of processes, the chain) changes under the file's lock, which
+ * the kernel releases when its holder dies, and by single stores that complete it. What waits at an object changes under
+ * the object's lock, which names its holder's process: who cleans up after a process (space/recover) takes over its
+ * locks, drops the queues there, and wakes everybody. So a wake-up is never a verdict: who is woken looks again.
+ * Callers: this room, the command. */
+#ifndef KBI_SPACE_LAYOUT_H
+#define KBI_SPACE_LAYOUT_H
+
+#include "base/atom.h"
+
+enum {
+	KBI_SPACE_LAYOUT = 1,    /* another number, another file */
+	KBI_SPACE_PROCS = 64,    /* one bit each in 64 */
+	KBI_SPACE_RECORDS = 64,  /* of waiters, in a chunk */
+	KBI_SPACE_CHUNKS = 256,  /* of a process */
+	KBI_SPACE_NAME = 40,
+	KBI_SPACE_VPS = 64,      /* higher numbers share a flag */
+	KBI_SPACE_GAP = 65536,
+	KBI_SPACE_MOST_CASES = 64,
+};
+
+#define KBI_SPACE_MAGIC "kochabSp"
+
+/* Who waits for a word, and how: what the waker must do once it has changed it. kind << 28 | process << 20 | number */
+enum kbi_space_how {
+	KBI_SPACE_NOBODY,  /* looks at it by itself when it comes */
+	KBI_SPACE_WATCHED, /* VP `number` of that process polls it: wake that VP if it sleeps */
+	KBI_SPACE_SELF,    /* a kernel thread polls it */
+	KBI_SPACE_ASLEEP,  /* it sleeps in the futex on `how` */
+	KBI_SPACE_CHAINED, /* record `number` of that process is to be told */
+};
+
+/* Of a waiter. Type-stable for ever: a late wake-up finds a record and is spurious. */
+struct kbi_space_record {
+	a64 word; /* low half: wake-ups. Waker's line */
+	a32 how KBI_ALIGNED(KBI_CACHE_LINE); /* waiter's line */
+	uint32_t self, next, prev; /* references; next, prev under the object's lock, or in the process's free list */
+	uint32_t chain;            /* reference of the record to be told instead, 0: this one */
+	uint32_t queue;            /* which of the object's */
+	a32 linked;                /* under the object's lock */
+	a64 object;                /* offset, of a linked one */
+};
+
+enum kbi_space_state {
+	KBI_SPACE_FREE,
+	KBI_SPACE_ALIVE, /* or it died and nobody has cleaned up yet */
+};
+
+struct kbi_space_proc {
+	/* under the file's lock; state is peeped at */
+	a32 state;
+	a32 pid;
+	a64 start; /* its start time, in ticks since boot: a pid alone may be another's by now */
+	char name[16];
+	a32 n_chunks;
+	/* any process: rings the bell of this one */
+	a32 ring KBI_ALIGNED(KBI_CACHE_LINE);
+	/* by VP: it sleeps, and watches words. That VP sets it, who rings clears it */
+	a32 asleep[KBI_SPACE_VPS] KBI_ALIGNED(KBI_CACHE_LINE);
+	/* offsets of its records */
+	a64 chunk[KBI_SPACE_CHUNKS];
+} KBI_ALIGNED(KBI_CACHE_LINE);
+
+enum kbi_space_type {
+	KBI_SPACE_MEMORY = 1,
+	KBI_SPACE_EVENT,
+	KBI_SPACE_CHAN,
+	KBI_SPACE_SEM,
+	KBI_SPACE_MUTEX,
+	KBI_SPACE_COND,
+	KBI_SPACE_RWLOCK,
+	KBI_SPACE_BARRIER,
+};
+
+/* Flags of an object, under its lock or the file's. HAD, DIED: of end 0 and 1 (shifted). */
+enum {
+	KBI_SPACE_HAD = 1,       /* somebody has opened this end */
+	KBI_SPACE_DIED = 4,      /* the last one to have it died */
+	KBI_SPACE_BROKEN = 16,   /* mutex, rwlock, barrier: an owner died */
+	KBI_SPACE_LOST = 32,     /* mutex: not recoverable */
+};
+
+struct kbi_space_queue {
+	uint32_t head, tail; /* references */
+};
+
+struct kbi_space_thing {
+	/* constant, but for next, which is set before it is in the chain */
+	uint64_t at;
+	uint32_t type, flags_unused;
+	a64 next;
+	char name[KBI_SPACE_NAME];
+	/* what changes with each use */
+	a32 lock KBI_ALIGNED(KBI_CACHE_LINE); /* slot + 1 of the holder's process */
+	a32 flags;
+	struct kbi_space_queue queue[2]; /* under lock */
+	union {
+		struct { a64 word, value; } event;            /* notifiers */
+		struct { uint64_t head, tail; } chan;         /* under lock: elements taken, put */
+		struct { a32 value; } sem;
+		struct { a32 owner; } mutex;                  /* slot + 1 */
+		struct { a32 readers, writer; } rwlock;       /* under lock; writer: slot + 1 */
+		struct { uint32_t left; a32 round; } barrier; /* under lock */
+	};
+	/* what changes seldom */
+	a64 ends[2] KBI_ALIGNED(KBI_CACHE_LINE); /* processes that have end 0 (receivers), 1 (senders); users: 0 */
+	a32 how;                                 /* event: who waits */
+	uint32_t size;                           /* chan: of an element; barrier: how many are needed */
+	uint64_t capacity;                       /* chan: elements; memory: bytes */
+	uint64_t buffer;                         /* chan, memory: offset */
+	union {
+		uint32_t taken;                      /* event: notifications; who waits */
+		a16 held[KBI_SPACE_PROCS];           /* rwlock: by each process, to read; under lock */
+	} KBI_ALIGNED(KBI_CACHE_LINE);
+} KBI_ALIGNED(KBI_CACHE_LINE);
+
+struct kbi_space_head {
+	/* constant */
+	char magic[8];
+	uint32_t layout, abi;
+	char build[32];
+	uint64_t limit, address, pid_namespace;
+	uint32_t fixed;
+	/* under the file's lock; others look */
+	a64 size, used; /* bytes reserved, allocated */
+	a64 things;     /* offset of the newest object */
+	a32 n_things;
+	a32 generation; /* of the table of processes */
+	a32 crashes;
+};
+
+enum { KBI_SPACE_TABLE = 4096, KBI_SPACE_FIRST = KBI_SPACE_TABLE + KBI_SPACE_PROCS * sizeof(struct kbi_space_proc) };
+
+_Static_assert(sizeof(struct kbi_space_head) <= KBI_SPACE_TABLE, "the table of processes lies behind it");
+
+_Static_assert(sizeof(struct kbi_space_record) == 2 * KBI_CACHE_LINE, "a waker's line and a waiter's");
+
+/* What this process keeps. */
+struct kb_space {
+	/* constant while attached */
+	struct kbi_space_head *head;
+	uint32_t slot;
+	uint32_t pid;
+	int fd, bell; /* of the file; an eventfd for the watchman */
+	uint64_t device, inode;
+	a32 ending; /* its kernel threads are to end */
+	/* records that are free: references, a stack */
+	a32 lock;
+	uint32_t free;
+	a32 used; /* that are not free */
+	uint64_t listener, watchman; /* pthread_t */
+	/* of the others, by slot; the watchman's */
+	struct kbi_space_peer {
+		int pidfd; /* -1: none */
+		uint32_t pid;
+		uint64_t start;
+	} peer[KBI_SPACE_PROCS];
+};
+
+_Static_assert(sizeof(struct kb_space) <= KBI_SPACE_GAP, "it lies in the gap");
+
+static inline void *kbi_space_place(const struct kb_space *s, uint64_t at)
+{
+	return (char *)s->head + at;
+}
+
+static inline struct kb_space *kbi_space_of(const struct kbi_space_thing *t)
+{
+	return (struct kb_space *)((uintptr_t)t - t->at - KBI_SPACE_GAP);
+}
+
+static inline struct kbi_space_proc *kbi_space_proc(const struct kb_space *s, uint32_t slot)
+{
+	return (struct kbi_space_proc *)((char *)s->head + KBI_SPACE_TABLE) + slot;
+}
+
+static inline struct kbi_space_proc *kbi_space_me(const struct kb_space *s)
+{
+	return kbi_space_proc(s, s->slot);
+}
+
+/* A reference to a record is process + 1 << 16 | index; NULL: to none, or of a damaged space. */
+static inline struct kbi_space_record *kbi_space_record(const struct kb_space *s, uint32_t ref)
+{
+	uint32_t p = (ref >> 16) - 1, i = ref & 0xffff;
+
+	if (p >= KBI_SPACE_PROCS || i >= KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS)
+		return NULL;
+	/* acquire: partner is the release of who added the chunk; it came with the reference, so it is there */
+	return (struct kbi_space_record *)kbi_space_place(s, a_load_acq(&kbi_space_proc(s, p)->chunk[i / KBI_SPACE_RECORDS])) +
+	       i % KBI_SPACE_RECORDS;
+}
+
+#endif

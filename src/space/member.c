@@ -1,0 +1,253 @@
+/* space/member.c - this process among those that are attached. Contract in member.h. */
+#include "space/member.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "os/real.h"
+#include "os/sys.h"
+#include "space/file.h"
+#include "space/life.h"
+#include "space/queue.h"
+#include "space/recover.h"
+
+/* ns between two looks at processes that no descriptor tells of */
+enum { LOOK_NS = 50000000 };
+
+/* ---- the listener ---------------------------------------------------------------------------------------- */
+
+static void wake_watchman(struct kb_space *s)
+{
+	uint64_t one = 1;
+
+	kbi_sys(SYS_write, s->bell, &one, sizeof one);
+}
+
+static void *listen(void *arg)
+{
+	struct kb_space *s = arg;
+	struct kbi_space_proc *p = kbi_space_me(s);
+	uint32_t generation = a_load_rlx(&s->head->generation);
+
+	while (!a_load_acq(&s->ending)) {
+		/* acquire: partner is the read-modify-write in kbi_space_note_ring */
+		uint32_t rung = a_load_acq(&p->ring), now = a_load_rlx(&s->head->generation);
+
+		kbi_space_note_rouse();
+		if (now != generation)
+			wake_watchman(s);
+		generation = now;
+		if (!a_load_acq(&s->ending))
+			kbi_sys_futex_wait_shared(&p->ring, rung, NULL);
+	}
+	return NULL;
+}
+
+/* ---- the watchman ---------------------------------------------------------------------------------------- */
+
+static void clean_if_dead(struct kb_space *s, uint32_t slot)
+{
+	struct kbi_space_proc *p = kbi_space_proc(s, slot);
+
+	kbi_space_file_lock(s);
+	if (slot != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE &&
+	    kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
+		kbi_space_recover(s, slot, true);
+	kbi_space_file_unlock(s);
+}
+
+static void forget(struct kbi_space_peer *peer)
+{
+	if (peer->pidfd >= 0)
+		kbi_sys(SYS_close, peer->pidfd);
+	*peer = (struct kbi_space_peer){ .pidfd = -1 };
+}
+
+/* A descriptor for each other process. */
+static void look_around(struct kb_space *s)
+{
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
+		struct kbi_space_proc *p = kbi_space_proc(s, i);
+		struct kbi_space_peer *peer = &s->peer[i];
+		uint32_t pid = a_load_rlx(&p->pid);
+		uint64_t start = a_load_rlx(&p->start);
+
+		/* acquire: partner is the release in enter */
+		if (i == s->slot || a_load_acq(&p->state) == KBI_SPACE_FREE) {
+			forget(peer);
+			continue;
+		}
+		if (peer->pid == pid && peer->start == start && peer->pidfd >= 0)
+			continue;
+		forget(peer);
+		peer->pid = pid;
+		peer->start = start;
+		peer->pidfd = kbi_space_life_open(pid, start);
+		if (peer->pidfd < 0)
+			clean_if_dead(s, i);
+	}
+}
+
+static void *watch(void *arg)
+{
+	struct kb_space *s = arg;
+
+	while (!a_load_acq(&s->ending)) {
+		struct pollfd p[KBI_SPACE_PROCS + 1];
+		struct timespec look = { 0, LOOK_NS };
+		uint32_t slot[KBI_SPACE_PROCS + 1], n = 0;
+		uint64_t rings;
+		bool blind = false;
+
+		look_around(s);
+		for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
+			if (s->peer[i].pidfd >= 0) {
+				p[n] = (struct pollfd){ .fd = s->peer[i].pidfd, .events = POLLIN };
+				slot[n++] = i;
+			}
+			blind |= s->peer[i].pidfd < 0 && s->peer[i].pid;
+		}
+		p[n] = (struct pollfd){ .fd = s->bell, .events = POLLIN };
+		if (kbi_sys(SYS_ppoll, p, n + 1, blind ? &look : NULL) <= 0)
+			continue;
+		if (p[n].revents)
+			kbi_sys(SYS_read, s->bell, &rings, sizeof rings);
+		for (uint32_t i = 0; i < n; i++)
+			if (p[i].revents) {
+				clean_if_dead(s, slot[i]);
+				forget(&s->peer[slot[i]]);
+			}
+	}
+	return NULL;
+}
+
+/* ---- joining and leaving ----------------------------------------------------------------------------------- */
+
+static int start(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
+{
+	sigset_t all, old;
+	pthread_t t;
+	int e;
+
+	sigfillset(&all);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
+	e = kbi_real.pthread_create(&t, NULL, run, s);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
+	*thread = e ? 0 : (uint64_t)t;
+	return e;
+}
+
+static void end(struct kb_space *s)
+{
+	a_store_rel(&s->ending, 1);
+	kbi_space_note_ring(kbi_space_me(s));
+	wake_watchman(s);
+	if (s->listener)
+		kbi_real.pthread_join((pthread_t)s->listener, NULL);
+	if (s->watchman)
+		kbi_real.pthread_join((pthread_t)s->watchman, NULL);
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		forget(&s->peer[i]);
+	kbi_sys(SYS_close, s->bell);
+}
+
+static void own_name(char *name, size_t size)
+{
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC), n = 0;
+
+	memset(name, 0, size);
+	if (fd >= 0) {
+		n = kbi_sys(SYS_read, fd, name, size - 1);
+		kbi_sys(SYS_close, fd);
+	}
+	if (n > 0 && name[n - 1] == '\n')
+		name[n - 1] = 0;
+}
+
+/* Under the file's lock. */
+static int enter(struct kb_space *s)
+{
+	struct kbi_space_proc *p;
+	uint32_t slot = 0;
+
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
+		p = kbi_space_proc(s, i);
+		if (a_load_acq(&p->state) != KBI_SPACE_FREE && kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start))) {
+			s->slot = KBI_SPACE_PROCS; /* takes locks over in nobody's name */
+			kbi_space_recover(s, i, true);
+		}
+	}
+	while (slot < KBI_SPACE_PROCS && a_load_acq(&kbi_space_proc(s, slot)->state) != KBI_SPACE_FREE)
+		slot++;
+	if (slot == KBI_SPACE_PROCS)
+		return EUSERS;
+	s->slot = slot;
+	p = kbi_space_proc(s, slot);
+	a_store_rlx(&p->pid, s->pid);
+	a_store_rlx(&p->start, kbi_space_life_start(s->pid));
+	own_name(p->name, sizeof p->name);
+	kbi_space_queue_reset(s);
+	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
+	/* release: partner is the acquire of who looks around */
+	a_store_rel(&p->state, KBI_SPACE_ALIVE);
+	return 0;
+}
+
+static void tell_others(struct kb_space *s)
+{
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		if (i != s->slot && a_load_acq(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
+			kbi_space_note_ring(kbi_space_proc(s, i));
+}
+
+static void give_back(struct kb_space *s)
+{
+	kbi_space_file_lock(s);
+	kbi_space_recover(s, s->slot, false);
+	kbi_space_file_unlock(s);
+	tell_others(s);
+}
+
+int kbi_space_member_join(struct kb_space *s)
+{
+	int e;
+
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		s->peer[i].pidfd = -1;
+	s->pid = (uint32_t)kbi_sys(SYS_getpid);
+	s->bell = (int)kbi_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->bell < 0)
+		return -s->bell;
+	kbi_space_file_lock(s);
+	e = enter(s);
+	kbi_space_file_unlock(s);
+	if (e) {
+		kbi_sys(SYS_close, s->bell);
+		return e;
+	}
+	e = start(&s->listener, listen, s);
+	if (!e)
+		e = start(&s->watchman, watch, s);
+	if (e) {
+		end(s);
+		give_back(s);
+		return e;
+	}
+	tell_others(s);
+	return 0;
+}
+
+void kbi_space_member_leave(struct kb_space *s)
+{
+	end(s);
+	give_back(s);
+}
+
+void kbi_space_member_exit(struct kb_space *s)
+{
+	give_back(s);
+}

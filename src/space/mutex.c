@@ -1,0 +1,94 @@
+/* space/mutex.c - robust mutexes. Contract in kochab/space.h. Taken and given back by one compare-and-swap of the owner
+ * while nobody waits; else under the lock. */
+#include "space/mutex.h"
+
+int kb_space_mutex_open(kb_space_t *s, const char *name, kb_space_mutex_t **mutex)
+{
+	struct kbi_space_wish w = { .type = KBI_SPACE_MUTEX };
+
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)mutex);
+}
+
+/* acquire: partner is the release in give_up */
+static bool grab(struct kb_space *s, struct kbi_space_thing *t)
+{
+	uint32_t none = 0;
+
+	return a_load_rlx(&t->mutex.owner) == 0 && a_cas_acq(&t->mutex.owner, &none, s->slot + 1);
+}
+
+/* It is ours, but in which state? */
+static int state(struct kbi_space_thing *t)
+{
+	uint32_t flags = a_load_rlx(&t->flags);
+
+	if (kbi_likely(!flags))
+		return 0;
+	if (flags & KBI_SPACE_LOST) {
+		kb_space_mutex_unlock((kb_space_mutex_t *)t);
+		return ENOTRECOVERABLE;
+	}
+	return flags & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
+}
+
+static int try(struct kbi_space_op *op)
+{
+	a_fence_after_rmw(); /* the lock, before the owner is looked at. Partner: the fence in kb_space_mutex_unlock */
+	return grab(op->s, op->t) ? 0 : EAGAIN;
+}
+
+int kb_space_mutex_lock(kb_space_mutex_t *mutex, uint64_t deadline)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)mutex;
+	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = try };
+	int e = grab(op.s, t) ? 0 : kbi_space_queue_do(&op, deadline);
+
+	return e ? e : state(t);
+}
+
+static int next(struct kbi_space_op *op)
+{
+	kbi_space_queue_call(op, 0, 1);
+	return 0;
+}
+
+int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)mutex;
+	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = next };
+	bool all = false;
+
+	if (a_load_rlx(&t->mutex.owner) != op.s->slot + 1)
+		return EPERM;
+	if (kbi_unlikely(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN)) {
+		a_or_rlx(&t->flags, KBI_SPACE_LOST);
+		all = true;
+	}
+	/* release: partner is the acquire in grab */
+	a_xchg_acqrel(&t->mutex.owner, 0);
+	a_fence_after_rmw(); /* partner: the fence in try: it sees no owner, or is seen to have the lock or to be queued */
+	if (all)
+		kbi_space_thing_wake(op.s, t);
+	else if (kbi_space_queue_any(t, 0) || a_load_rlx(&t->lock))
+		kbi_space_queue_do(&op, 0);
+	return 0;
+}
+
+int kb_space_mutex_consistent(kb_space_mutex_t *mutex)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)mutex;
+
+	if (a_load_rlx(&t->mutex.owner) != kbi_space_of(t)->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
+		return EINVAL;
+	a_and_rlx(&t->flags, ~(uint32_t)KBI_SPACE_BROKEN);
+	return 0;
+}
+
+void kbi_space_mutex_orphan(struct kbi_space_thing *t, unsigned slot)
+{
+	if (a_load_rlx(&t->mutex.owner) != slot + 1)
+		return;
+	/* before it is free: who takes it sees it */
+	a_or_acqrel(&t->flags, KBI_SPACE_BROKEN);
+	a_store_rel(&t->mutex.owner, 0);
+}

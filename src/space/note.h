@@ -1,0 +1,49 @@
+/* space/note.h - the one waiting primitive of spaces: a word that somebody waits to see changed, and beside it `how` that
+ * one waits (layout.h). The waker changes the word, fences, and does what `how` says, mostly nothing:
+ *  - a lightweight thread has its VP poll the word (core/domain's watches); only if that VP sleeps the bell of its
+ *    process is rung, where a kernel thread sleeps in a futex, which wakes the VP;
+ *  - a kernel thread polls by itself for a while, then sleeps in the futex on `how`.
+ * No wake-up is lost. Waiter: how, fence, look at the word; a VP: asleep, fence, look at its watches. Waker: word, fence,
+ * how, asleep. One of the two sees the other. Model: model/space.pml.
+ * Callers: queue, event, recover. Calls core. */
+#ifndef KBI_SPACE_NOTE_H
+#define KBI_SPACE_NOTE_H
+
+#include "core/task.h"
+#include "space/layout.h"
+
+enum { KBI_SPACE_NOTE_AT_ONCE = 8 }; /* spaces that a process may be attached to */
+
+/* This process attaches, leaves. False: too many. */
+bool kbi_space_note_enter(struct kb_space *s);
+void kbi_space_note_leave(struct kb_space *s);
+/* The NULL-free i-th of the spaces that this process is attached to; NULL: none there. */
+struct kb_space *kbi_space_note_space(unsigned i);
+
+/* Waits until *word is not `old`. 0, ETIMEDOUT; spurious never. The caller alone waits for this word. */
+KBI_SWITCHES int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, uint64_t deadline);
+/* The waiter that `how`, which was h, tells of is woken. */
+void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h);
+/* Rings the bell of a process. */
+void kbi_space_note_ring(struct kbi_space_proc *p);
+/* Wakes the VPs of this process that watch words in their sleep. */
+void kbi_space_note_rouse(void);
+
+#define KBI_SPACE_HOW(kind, slot, number) ((uint32_t)(kind) << 28 | (uint32_t)(slot) << 20 | (uint32_t)(number))
+
+/* After the word has been changed by a read-modify-write. */
+static inline void kbi_space_note_tell(struct kb_space *s, a32 *how)
+{
+	uint32_t h;
+
+	a_fence_after_rmw(); /* partner: the waiter's, and that of a VP in agent.c */
+	h = a_load_rlx(how);
+	if (h >> 28 == KBI_SPACE_NOBODY || h >> 28 == KBI_SPACE_SELF)
+		return;
+	if (kbi_likely(h >> 28 == KBI_SPACE_WATCHED) &&
+	    kbi_likely(!a_load_rlx(&kbi_space_proc(s, h >> 20 & 63)->asleep[h % KBI_SPACE_VPS])))
+		return;
+	kbi_space_note_wake(s, how, h);
+}
+
+#endif

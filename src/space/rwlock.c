@@ -1,0 +1,118 @@
+/* space/rwlock.c - readers-writer locks. Contract in kochab/space.h. All under the lock; how many readers each process has
+ * is counted, so that those of a dead one are known; their sum is made anew from that.
+ * Queue 0: readers, 1: writers, who come first. */
+#include "space/rwlock.h"
+
+int kb_space_rwlock_open(kb_space_t *s, const char *name, kb_space_rwlock_t **lock)
+{
+	struct kbi_space_wish w = { .type = KBI_SPACE_RWLOCK };
+
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)lock);
+}
+
+static void readers(struct kbi_space_thing *t, unsigned slot, int change)
+{
+	a_store_rlx(&t->held[slot], (uint16_t)(a_load_rlx(&t->held[slot]) + change));
+	a_store_rlx(&t->rwlock.readers, a_load_rlx(&t->rwlock.readers) + (uint32_t)change);
+}
+
+/* Whoever may go on is called. */
+static void call(struct kbi_space_op *op)
+{
+	struct kbi_space_thing *t = op->t;
+
+	if (a_load_rlx(&t->rwlock.writer))
+		return;
+	if (!kbi_space_queue_any(t, 1))
+		kbi_space_queue_call(op, 0, UINT32_MAX);
+	else if (!a_load_rlx(&t->rwlock.readers))
+		kbi_space_queue_call(op, 1, 1);
+}
+
+static int read_lock(struct kbi_space_op *op)
+{
+	struct kbi_space_thing *t = op->t;
+
+	/* one that has been let in is not sent back for a writer that has come since */
+	if (a_load_rlx(&t->rwlock.writer) || (kbi_space_queue_any(t, 1) && op->tries < 2))
+		return EAGAIN;
+	if (a_load_rlx(&t->held[op->s->slot]) == UINT16_MAX)
+		return EOVERFLOW;
+	readers(t, op->s->slot, 1);
+	return 0;
+}
+
+static int write_lock(struct kbi_space_op *op)
+{
+	struct kbi_space_thing *t = op->t;
+
+	if (a_load_rlx(&t->rwlock.writer) || a_load_rlx(&t->rwlock.readers))
+		return EAGAIN;
+	a_store_rlx(&t->rwlock.writer, op->s->slot + 1);
+	return 0;
+}
+
+static int unlock(struct kbi_space_op *op)
+{
+	struct kbi_space_thing *t = op->t;
+
+	if (a_load_rlx(&t->rwlock.writer) == op->s->slot + 1)
+		a_store_rlx(&t->rwlock.writer, 0);
+	else if (a_load_rlx(&t->held[op->s->slot]))
+		readers(t, op->s->slot, -1);
+	else
+		return EPERM;
+	call(op);
+	return 0;
+}
+
+static int lock(kb_space_rwlock_t *l, int (*try)(struct kbi_space_op *), unsigned queue, uint64_t deadline)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)l;
+	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = try, .queue = queue, .gave_up = call };
+	int e = kbi_space_queue_do(&op, deadline);
+
+	return e ? e : a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
+}
+
+int kb_space_rwlock_rdlock(kb_space_rwlock_t *l, uint64_t deadline)
+{
+	return lock(l, read_lock, 0, deadline);
+}
+
+int kb_space_rwlock_wrlock(kb_space_rwlock_t *l, uint64_t deadline)
+{
+	return lock(l, write_lock, 1, deadline);
+}
+
+int kb_space_rwlock_unlock(kb_space_rwlock_t *l)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)l;
+	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = unlock };
+
+	return kbi_space_queue_do(&op, 0);
+}
+
+int kb_space_rwlock_consistent(kb_space_rwlock_t *l)
+{
+	struct kbi_space_thing *t = (struct kbi_space_thing *)l;
+
+	if (a_load_rlx(&t->rwlock.writer) != kbi_space_of(t)->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
+		return EINVAL;
+	a_and_rlx(&t->flags, ~(uint32_t)KBI_SPACE_BROKEN);
+	return 0;
+}
+
+void kbi_space_rwlock_orphan(struct kbi_space_thing *t, unsigned slot)
+{
+	uint32_t sum = 0;
+
+	a_store_rlx(&t->held[slot], 0);
+	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
+		sum += a_load_rlx(&t->held[i]);
+	a_store_rlx(&t->rwlock.readers, sum);
+	if (a_load_rlx(&t->rwlock.writer) != slot + 1)
+		return;
+	a_or_acqrel(&t->flags, KBI_SPACE_BROKEN); /* before it is free */
+	a_store_rel(&t->rwlock.writer, 0);
+}

@@ -1,0 +1,180 @@
+/* space/select.c - waiting for one of several. Contract in kochab/space.h. The thread waits for one record; those that
+ * stand in the channels' queues, and the events' `how`, lead to it. */
+#include "core/timer.h"
+#include "space/chan.h"
+#include "space/event.h"
+
+struct selecting {
+	struct kb_space *s;
+	kb_space_case_t *cases;
+	size_t n;
+	struct kbi_space_record *own;                         /* NULL: it has not had to wait */
+	struct kbi_space_record *link[KBI_SPACE_MOST_CASES];  /* of channels */
+	uint64_t called;                                      /* channels whose record was called at the last wait */
+};
+
+static struct kbi_space_thing *thing(const kb_space_case_t *c)
+{
+	return c->op == KB_SELECT_EVENT ? (struct kbi_space_thing *)c->event : (struct kbi_space_thing *)c->chan;
+}
+
+static bool is_chan(const kb_space_case_t *c)
+{
+	return c->op != KB_SELECT_EVENT;
+}
+
+/* Tries the channel; link: it stands in the queue if it must wait. unlink: it leaves that first. */
+static int try_chan(struct selecting *x, size_t i, bool link)
+{
+	kb_space_case_t *c = &x->cases[i];
+	struct kbi_space_record *r = x->link[i];
+	struct kbi_task *self = kbi_self();
+	struct kbi_space_op op;
+	int e;
+
+	kbi_space_chan_op(&op, thing(c), c->op == KB_SELECT_SEND, c->element);
+	kbi_np_enter(self);
+	kbi_space_queue_lock(x->s, op.t);
+	e = op.try(&op);
+	if (e == EAGAIN && link)
+		kbi_space_queue_link(x->s, op.t, op.queue, r);
+	kbi_space_queue_unlock(op.t);
+	kbi_space_queue_tell_called(&op);
+	kbi_np_leave(self);
+	return e;
+}
+
+static void unlink_chan(struct selecting *x, size_t i)
+{
+	struct kbi_space_thing *t = thing(&x->cases[i]);
+	struct kbi_task *self = kbi_self();
+
+	kbi_np_enter(self);
+	kbi_space_queue_lock(x->s, t);
+	if (a_load_rlx(&x->link[i]->linked))
+		kbi_space_queue_unlink(x->s, t, x->link[i]);
+	else
+		x->called |= UINT64_C(1) << i;
+	kbi_space_queue_unlock(t);
+	kbi_np_leave(self);
+}
+
+/* It was called there and has done something else. */
+static void renew(struct selecting *x, size_t i)
+{
+	kb_space_case_t *c = &x->cases[i];
+	struct kbi_task *self = kbi_self();
+	struct kbi_space_op op;
+
+	kbi_space_chan_op(&op, thing(c), c->op == KB_SELECT_SEND, c->element);
+	kbi_np_enter(self);
+	kbi_space_queue_lock(x->s, op.t);
+	kbi_space_chan_renew(&op);
+	kbi_space_queue_unlock(op.t);
+	kbi_space_queue_tell_called(&op);
+	kbi_np_leave(self);
+}
+
+/* A case that can go on is done: its number, or n. `link`: where it cannot, it waits. */
+static size_t go_round(struct selecting *x, size_t first, bool link, size_t *linked)
+{
+	for (size_t k = 0; k < x->n; k++) {
+		size_t i = (first + k) % x->n;
+		kb_space_case_t *c = &x->cases[i];
+		uint64_t word;
+
+		if (is_chan(c)) {
+			c->error = try_chan(x, i, link);
+		} else {
+			if (link) {
+				a_store_rlx(&thing(c)->how, KBI_SPACE_HOW(KBI_SPACE_CHAINED, x->s->slot, x->own->self & 0xffff));
+				a_fence_sc(); /* partner: the waker's in note.h */
+			}
+			c->error = kbi_space_event_take(thing(c), c->element, &word);
+		}
+		*linked = k + (c->error == EAGAIN);
+		if (c->error != EAGAIN)
+			return i;
+	}
+	return x->n;
+}
+
+static void take_back(struct selecting *x, size_t first, size_t linked)
+{
+	x->called = 0;
+	for (size_t k = 0; k < linked; k++) {
+		size_t i = (first + k) % x->n;
+
+		if (is_chan(&x->cases[i]))
+			unlink_chan(x, i);
+	}
+}
+
+static int get_records(struct selecting *x)
+{
+	int e = kbi_space_queue_get(x->s, &x->own);
+
+	for (size_t i = 0; i < x->n && !e; i++) {
+		if (!is_chan(&x->cases[i]))
+			continue;
+		e = kbi_space_queue_get(x->s, &x->link[i]);
+		if (!e)
+			x->link[i]->chain = x->own->self;
+	}
+	return e;
+}
+
+static void put_records(struct selecting *x)
+{
+	for (size_t i = 0; i < x->n; i++) {
+		if (!is_chan(&x->cases[i]) && x->own)
+			a_store_rlx(&thing(&x->cases[i])->how, KBI_SPACE_HOW(KBI_SPACE_NOBODY, 0, 0));
+		if (x->link[i])
+			kbi_space_queue_put(x->s, x->link[i]);
+	}
+	if (x->own)
+		kbi_space_queue_put(x->s, x->own);
+}
+
+static int wait_and_go(struct selecting *x, size_t first, uint64_t deadline, size_t *chosen)
+{
+	int e = get_records(x);
+	size_t linked;
+
+	while (!e) {
+		uint64_t word = a_load_rlx(&x->own->word);
+
+		*chosen = go_round(x, first, true, &linked);
+		if (*chosen == x->n)
+			e = kbi_space_note_wait(x->s, &x->own->word, &x->own->how, word, deadline);
+		take_back(x, first, linked);
+		if (*chosen < x->n)
+			break;
+	}
+	if (e == ETIMEDOUT && (*chosen = go_round(x, first, false, &linked)) < x->n)
+		e = 0;
+	for (size_t i = 0; i < x->n; i++)
+		if (x->called >> i & 1 && i != *chosen)
+			renew(x, i);
+	put_records(x);
+	return e;
+}
+
+int kb_space_select(kb_space_case_t *cases, size_t count, uint64_t deadline, size_t *chosen)
+{
+	static a32 turn;
+	struct selecting x = { .cases = cases, .n = count };
+	size_t first, linked;
+
+	if (!count || count > KBI_SPACE_MOST_CASES)
+		return EINVAL;
+	x.s = kbi_space_of(thing(&cases[0]));
+	for (size_t i = 0; i < count; i++)
+		if (cases[i].op > KB_SELECT_EVENT || kbi_space_of(thing(&cases[i])) != x.s)
+			return EINVAL;
+	first = a_add_rlx(&turn, 1) % count;
+	*chosen = go_round(&x, first, false, &linked);
+	if (*chosen < count)
+		return 0;
+	return deadline == 0 ? ETIMEDOUT : wait_and_go(&x, first, deadline, chosen);
+}

@@ -1,0 +1,188 @@
+/* space/space.c - creating, attaching, detaching. Contract in kochab/space.h. */
+#include <kochab/space.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/wait.h"
+#include "os/sys.h"
+#include "space/member.h"
+#include "space/thing.h"
+
+static a32 hooked;
+
+/* A process that ends by exit leaves in good order. */
+static void at_exit(void)
+{
+	struct kb_space *s;
+
+	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
+		if ((s = kbi_space_note_space(i)))
+			kbi_space_member_exit(s);
+}
+
+/* The child of fork has none of them in its memory. */
+static void in_child(void)
+{
+	struct kb_space *s;
+
+	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
+		if ((s = kbi_space_note_space(i)))
+			kbi_space_note_leave(s);
+}
+
+static void hook(void)
+{
+	if (a_xchg_acqrel(&hooked, 1)) /* partner: itself */
+		return;
+	pthread_atfork(NULL, NULL, in_child);
+	atexit(at_exit);
+}
+
+/* Here it is one space; two threads may come. */
+static bool is_attached(const struct kb_space *s)
+{
+	struct kb_space *o;
+
+	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
+		if ((o = kbi_space_note_space(i)) && o->device == s->device && o->inode == s->inode)
+			return true;
+	return false;
+}
+
+static int announce(struct kb_space *s)
+{
+	int e = 0;
+
+	kbi_space_file_lock_here();
+	if (is_attached(s))
+		e = EALREADY;
+	else if (!kbi_space_note_enter(s))
+		e = EMFILE;
+	kbi_space_file_unlock_here();
+	return e;
+}
+
+static int attach(int fd, unsigned flags, kb_space_t **space)
+{
+	struct kbi_space_head head;
+	struct kb_space *s;
+	int e = kbi_space_file_head(fd, &head);
+
+	if (!e)
+		e = kbi_space_file_map(fd, &head, flags & KB_SPACE_FIXED, &s);
+	if (e)
+		return e;
+	s->slot = KBI_SPACE_PROCS; /* none yet */
+	hook();
+	e = announce(s);
+	if (!e) {
+		e = kbi_space_member_join(s);
+		if (e)
+			kbi_space_note_leave(s);
+	}
+	if (e)
+		kbi_space_file_unmap(s);
+	else
+		*space = s;
+	return e;
+}
+
+/* np > 0 all the while: a lock of this process is held now and then, which spins. */
+static int attach_or_close(int fd, unsigned flags, kb_space_t **space)
+{
+	struct kbi_task *self = kbi_self();
+	int e;
+
+	kbi_np_enter(self);
+	e = attach(fd, flags, space);
+	if (e)
+		kbi_sys(SYS_close, fd);
+	kbi_np_leave(self);
+	return e;
+}
+
+int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_t *config)
+{
+	int fd, e = kbi_space_file_create(name, config, &fd);
+
+	if (e)
+		return e;
+	e = attach_or_close(fd, config ? config->flags : 0, space);
+	if (e)
+		kb_space_unlink(name);
+	return e;
+}
+
+int kb_space_attach(kb_space_t **space, const char *name, unsigned flags)
+{
+	int fd, e = flags & ~(unsigned)KB_SPACE_FIXED ? EINVAL : kbi_space_file_open(name, true, &fd);
+
+	return e ? e : attach_or_close(fd, flags, space);
+}
+
+int kb_space_detach(kb_space_t *s)
+{
+	struct kbi_task *self = kbi_self();
+	int fd = s->fd;
+
+	if (s->pid != (uint32_t)kbi_sys(SYS_getpid)) /* a child: it is not attached */
+		return ESRCH;
+	if (a_load_rlx(&s->used))
+		return EBUSY;
+	kbi_np_enter(self);
+	kbi_space_member_leave(s);
+	kbi_space_note_leave(s);
+	kbi_space_file_unmap(s);
+	kbi_sys(SYS_close, fd);
+	kbi_np_leave(self);
+	return 0;
+}
+
+int kb_space_unlink(const char *name)
+{
+	char path[512];
+	int e = kbi_space_file_path(name, path, sizeof path);
+
+	return e ? e : (int)-kbi_sys(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
+uint64_t kb_space_offset(const kb_space_t *s, const void *address)
+{
+	return (uint64_t)((const char *)address - (const char *)s->head);
+}
+
+void *kb_space_pointer(const kb_space_t *s, uint64_t offset)
+{
+	return kbi_space_place(s, offset);
+}
+
+void kb_space_info(const kb_space_t *s, kb_space_info_t *info)
+{
+	struct kbi_space_head *h = s->head;
+
+	*info = (kb_space_info_t){
+		.size = a_load_acq(&h->size), /* partner: the release in grow */
+		.used = a_load_rlx(&h->used),
+		.limit = h->limit,
+		.address = (uintptr_t)h,
+		.fixed = (uintptr_t)h == h->address,
+		.objects = a_load_rlx(&h->n_things),
+		.crashes = a_load_rlx(&h->crashes),
+	};
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		info->processes += a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE;
+}
+
+int kb_space_memory_open(kb_space_t *s, const char *name, size_t bytes, void **memory)
+{
+	struct kbi_space_wish w = { .type = KBI_SPACE_MEMORY, .capacity = bytes, .buffer = bytes };
+	struct kbi_space_thing *t;
+	int e = bytes ? kbi_space_thing_open(s, name, &w, &t) : EINVAL;
+
+	if (!e)
+		*memory = kbi_space_place(s, t->buffer);
+	return e;
+}

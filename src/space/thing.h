@@ -1,0 +1,38 @@
+/* space/thing.h - objects by name: found in the chain, or made. And their ends. Callers: the objects, recover. */
+#ifndef KBI_SPACE_THING_H
+#define KBI_SPACE_THING_H
+
+#include <errno.h>
+
+#include "space/file.h"
+#include "space/queue.h"
+
+struct kbi_space_wish {
+	enum kbi_space_type type;
+	uint32_t size;        /* as in struct kbi_space_thing */
+	uint64_t capacity;
+	uint64_t buffer;      /* bytes of it */
+	unsigned ends;        /* bits, which this process is going to use */
+	void (*make)(struct kbi_space_thing *t, const void *arg); /* before others see it */
+	const void *arg;
+};
+
+/* Errno value. */
+int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_thing **t);
+/* Under the file's lock: this slot's ends of those bits are closed, by death or not. True: one of them has nobody now. */
+bool kbi_space_thing_close(struct kbi_space_thing *t, unsigned slot, unsigned ends, bool died);
+/* Everybody who waits at it is woken, and is to look again. */
+void kbi_space_thing_wake(struct kb_space *s, struct kbi_space_thing *t);
+/* Once open, it has nobody now: EPIPE, EOWNERDEAD; else 0. */
+static inline int kbi_space_thing_gone(struct kbi_space_thing *t, unsigned end)
+{
+	uint32_t flags;
+
+	/* acquire: partner is the release in kbi_space_thing_close */
+	if (kbi_likely(a_load_acq(&t->ends[end])))
+		return 0;
+	flags = a_load_rlx(&t->flags);
+	return !(flags & KBI_SPACE_HAD << end) ? 0 : flags & KBI_SPACE_DIED << end ? EOWNERDEAD : EPIPE;
+}
+
+#endif

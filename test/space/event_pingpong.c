@@ -1,0 +1,72 @@
+/* space/event: messages there and back between two programs, between lightweight and between kernel threads, while
+ * both poll and while the receiver sleeps; none is lost. matrix: sched=rotator vps=1,2 */
+#include "space_test.h"
+
+enum { PAIRS = 40, ROUNDS = 500, SLEEPY = 20 };
+
+struct seat {
+	kb_space_event_t *in, *out;
+	unsigned number;
+	bool first;
+};
+
+static void *sit(void *arg)
+{
+	struct seat *s = arg;
+	uint64_t got, seed = test_seed() + s->number;
+
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		if (s->first) {
+			CHECK_EQ(kb_space_event_notify(s->out, i), 0);
+			if (i % SLEEPY == s->number % SLEEPY)
+				kb_sleep(test_rand(&seed) % 300000);
+		}
+		CHECK_EQ(kb_space_event_wait(s->in, &got, in_ms(20000)), 0);
+		CHECK_EQ(got, i);
+		if (!s->first)
+			CHECK_EQ(kb_space_event_notify(s->out, i), 0);
+	}
+	return NULL;
+}
+
+static void all(kb_space_t *space, bool first)
+{
+	static struct seat seat[PAIRS];
+	struct runner r[PAIRS];
+	char name[32];
+
+	for (unsigned i = 0; i < PAIRS; i++) {
+		seat[i] = (struct seat){ .number = i, .first = first };
+		snprintf(name, sizeof name, "to%u", i);
+		CHECK_EQ(kb_space_event_open(space, name, first ? 2 : 1, first ? &seat[i].out : &seat[i].in), 0);
+		snprintf(name, sizeof name, "back%u", i);
+		CHECK_EQ(kb_space_event_open(space, name, first ? 1 : 2, first ? &seat[i].in : &seat[i].out), 0);
+	}
+	for (unsigned i = 0; i < PAIRS; i++)
+		run(&r[i], i % 8 == (first ? 1 : 2), sit, &seat[i]);
+	for (unsigned i = 0; i < PAIRS; i++)
+		run_join(&r[i]);
+}
+
+int main(int argc, char **argv)
+{
+	kb_space_t *s;
+	kb_space_barrier_t *b;
+	pid_t pid = 0;
+
+	CHECK_EQ(kb_init(), 0);
+	if (argc > 2) {
+		s = space_join(argv[2]);
+	} else {
+		s = space_new(NULL);
+		atexit(space_gone);
+		pid = peer("back", NULL);
+	}
+	CHECK_EQ(kb_space_barrier_open(s, "begin", 2, &b), 0);
+	all(s, argc <= 2);
+	CHECK(kb_space_barrier_wait(b, in_ms(20000)) <= 0);
+	if (pid)
+		peer_ends(pid);
+	CHECK_EQ(kb_space_detach(s), 0);
+	return 0;
+}

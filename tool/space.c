@@ -1,0 +1,264 @@
+/* tool/space.c - `kochab space`: lists, inspects and removes named spaces. It does not attach: it reads the file, so a
+ * damaged one harms nobody. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "space/file.h"
+#include "space/life.h"
+#include "tool.h"
+
+struct view {
+	int fd;
+	struct kbi_space_head head;
+};
+
+static const char *const type_names[] = {
+	"?", "memory", "event", "channel", "semaphore", "mutex", "condition", "rwlock", "barrier",
+};
+
+static const char *reason(int e)
+{
+	switch (e) {
+	case EBADMSG: return "it is no space, damaged or cut short";
+	case EPROTO: return "made by another version of Kochab or another machine";
+	case EXDEV: return "of another pid namespace";
+	default: return strerror(e);
+	}
+}
+
+static int open_view(const char *name, struct view *v)
+{
+	int e = kbi_space_file_open(name, false, &v->fd);
+
+	if (e)
+		return e;
+	e = kbi_space_file_head(v->fd, &v->head);
+	if (e)
+		close(v->fd);
+	return e;
+}
+
+static bool read_proc(const struct view *v, unsigned slot, struct kbi_space_proc *p)
+{
+	off_t at = KBI_SPACE_TABLE + (off_t)(slot * sizeof *p);
+
+	return pread(v->fd, p, sizeof *p, at) == (ssize_t)sizeof *p && a_load_rlx(&p->state) != KBI_SPACE_FREE;
+}
+
+static bool is_alive(struct kbi_space_proc *p)
+{
+	return !kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start));
+}
+
+static unsigned count_processes(const struct view *v)
+{
+	struct kbi_space_proc p;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
+		n += read_proc(v, i, &p) && is_alive(&p);
+	return n;
+}
+
+/* ---- list ---------------------------------------------------------------------------------------------- */
+
+static void list_one(const char *name, bool json)
+{
+	struct view v;
+	int e = open_view(name, &v);
+	uint64_t size = e ? 0 : a_load_rlx(&v.head.size), used = e ? 0 : a_load_rlx(&v.head.used);
+	unsigned n = e ? 0 : count_processes(&v);
+
+	if (json) {
+		printf("{\"name\": ");
+		tool_json_string(name);
+		if (e) {
+			printf(", \"error\": ");
+			tool_json_string(reason(e));
+			puts("}");
+		} else {
+			printf(", \"size\": %" PRIu64 ", \"used\": %" PRIu64 ", \"limit\": %" PRIu64, size, used, v.head.limit);
+			printf(", \"processes\": %u, \"objects\": %u}\n", n, a_load_rlx(&v.head.n_things));
+		}
+	} else if (e) {
+		printf("%-24s %s\n", name, reason(e));
+	} else {
+		printf("%-24s %8" PRIu64 " KiB of %8" PRIu64 ", ", name, size / 1024, v.head.limit / 1024);
+		printf("%u process%s, %u objects\n", n, n == 1 ? "" : "es", a_load_rlx(&v.head.n_things));
+	}
+	if (!e)
+		close(v.fd);
+}
+
+static int list(bool json)
+{
+	const size_t prefix = strlen(KBI_SPACE_FILE_PREFIX);
+	DIR *dir = opendir(KBI_SPACE_FILE_DIR);
+	struct dirent *d;
+
+	if (!dir) {
+		tool_say("space: %s: %s", KBI_SPACE_FILE_DIR, strerror(errno));
+		return TOOL_FAILED;
+	}
+	while ((d = readdir(dir)))
+		if (strncmp(d->d_name, KBI_SPACE_FILE_PREFIX, prefix) == 0)
+			list_one(d->d_name + prefix, json);
+	closedir(dir);
+	return TOOL_OK;
+}
+
+/* ---- inspect ------------------------------------------------------------------------------------------- */
+
+static void show_ends(const struct kbi_space_thing *t, unsigned end, const char *what)
+{
+	uint64_t mask = a_load_rlx(&t->ends[end]);
+
+	printf(", %s", what);
+	if (!mask)
+		printf(" none%s", a_load_rlx(&t->flags) & KBI_SPACE_DIED << end ? " (the last one died)" : "");
+	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
+		if (mask >> i & 1)
+			printf(" #%u", i);
+}
+
+static void show_thing(const struct kbi_space_thing *t)
+{
+	unsigned type = t->type < sizeof type_names / sizeof *type_names ? t->type : 0;
+
+	printf("  %-10s %.*s: ", type_names[type], KBI_SPACE_NAME, t->name);
+	switch (t->type) {
+	case KBI_SPACE_MEMORY:
+		printf("%" PRIu64 " bytes at offset %" PRIu64, t->capacity, t->buffer);
+		break;
+	case KBI_SPACE_EVENT:
+		printf("%u notifications", (unsigned)a_load_rlx(&t->event.word));
+		show_ends(t, 0, "waiting");
+		show_ends(t, 1, "notifying");
+		break;
+	case KBI_SPACE_CHAN:
+		printf("%" PRIu64 " of %" PRIu64 " elements of %u bytes", t->chan.tail - t->chan.head, t->capacity, t->size);
+		show_ends(t, 0, "receivers");
+		show_ends(t, 1, "senders");
+		break;
+	case KBI_SPACE_SEM:
+		printf("value %u", a_load_rlx(&t->sem.value));
+		break;
+	case KBI_SPACE_MUTEX:
+		if (a_load_rlx(&t->mutex.owner))
+			printf("held by #%u", a_load_rlx(&t->mutex.owner) - 1);
+		else
+			printf("free");
+		break;
+	case KBI_SPACE_RWLOCK:
+		printf("%u readers, %s", a_load_rlx(&t->rwlock.readers), a_load_rlx(&t->rwlock.writer) ? "a writer" : "no writer");
+		break;
+	case KBI_SPACE_BARRIER:
+		printf("%u of %u to come", t->barrier.left, t->size);
+		break;
+	default:
+		break;
+	}
+	printf("%s%s%s\n", a_load_rlx(&t->flags) & KBI_SPACE_LOST ? ", not recoverable" : "",
+	       a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? ", an owner died" : "",
+	       t->queue[0].head || t->queue[1].head ? ", threads wait" : "");
+}
+
+static void show_things(const struct view *v)
+{
+	uint64_t at = a_load_rlx(&v->head.things);
+	struct kbi_space_thing t;
+
+	for (unsigned n = a_load_rlx(&v->head.n_things); at && n > 0; n--) {
+		if (pread(v->fd, &t, sizeof t, (off_t)at) != (ssize_t)sizeof t)
+			return;
+		show_thing(&t);
+		at = a_load_rlx(&t.next);
+	}
+}
+
+static int inspect(const char *name)
+{
+	struct view v;
+	struct kbi_space_proc p;
+	int e = open_view(name, &v);
+
+	if (e) {
+		tool_say("space: %s: %s", name, reason(e));
+		return TOOL_FAILED;
+	}
+	printf("%s: made by Kochab %.*s, layout %u\n", name, (int)sizeof v.head.build, v.head.build, v.head.layout);
+	printf("  %" PRIu64 " bytes, %" PRIu64 " in use, may grow to %" PRIu64, a_load_rlx(&v.head.size),
+	       a_load_rlx(&v.head.used), v.head.limit);
+	printf("; address %#" PRIx64 "%s\n", v.head.address, v.head.fixed ? " (fixed)" : "");
+	printf("  %u processes died in it\n", a_load_rlx(&v.head.crashes));
+	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
+		if (read_proc(&v, i, &p))
+			printf("  #%u process %u %.*s%s\n", i, a_load_rlx(&p.pid), (int)sizeof p.name, p.name,
+			       is_alive(&p) ? "" : ", dead");
+	show_things(&v);
+	close(v.fd);
+	return TOOL_OK;
+}
+
+/* ---- remove -------------------------------------------------------------------------------------------- */
+
+static int remove_space(const char *name, bool force)
+{
+	struct view v;
+	int e = open_view(name, &v);
+	unsigned n = 0;
+
+	if (!e) {
+		n = count_processes(&v);
+		close(v.fd);
+	}
+	if ((e == EBADMSG || e == EPROTO || e == EXDEV) && force)
+		e = 0;
+	if (n && !force) {
+		tool_say("space: %s: %u processes are attached; --force removes its name all the same", name, n);
+		return TOOL_FAILED;
+	}
+	if (!e)
+		e = kb_space_unlink(name);
+	if (e) {
+		tool_say("space: %s: %s", name, reason(e));
+		return TOOL_FAILED;
+	}
+	return TOOL_OK;
+}
+
+static int usage(FILE *out, int code)
+{
+	fprintf(out, "usage: kochab space list [--json]\n"
+		     "       kochab space inspect NAME\n"
+		     "       kochab space remove [--force] NAME...\n\n"
+		     "Named spaces: memory that programs share, and in which their threads wait for each other.\n"
+		     "remove: not while processes are attached, nor what is no space, unless --force.\n");
+	return code;
+}
+
+int tool_space(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	bool option = argc > 2 && strncmp(argv[2], "--", 2) == 0;
+	int code = TOOL_OK;
+
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
+		return usage(stdout, TOOL_OK);
+	if (strcmp(what, "list") == 0 && (argc == 2 || (argc == 3 && strcmp(argv[2], "--json") == 0)))
+		return list(argc == 3);
+	if (strcmp(what, "inspect") == 0 && argc == 3 && !option)
+		return inspect(argv[2]);
+	if (strcmp(what, "remove") != 0 || argc < 3 + option || (option && strcmp(argv[2], "--force") != 0))
+		return usage(stderr, TOOL_USAGE);
+	for (int i = 2 + option; i < argc; i++)
+		if (remove_space(argv[i], option) != TOOL_OK)
+			code = TOOL_FAILED;
+	return code;
+}
