@@ -305,11 +305,18 @@ static void dispose(struct kbi_vp *vp, struct kb_thread *t)
 	kbi_descriptor_free(cache_of(vp), t);
 }
 
+/* Until the descriptor is freed: the drop-in's pthread_t is the block's address, and the end of a block in memory of the
+ * program's own takes a while. */
+static inline bool keeps_stack(const struct kb_thread *t)
+{
+	return t->own_tls && (t->posix || t->user_stack);
+}
+
 /* On another stack than t's, which is free now. */
 static inline void put_stack(struct kbi_vp *vp, struct kb_thread *t)
 {
 	kbi_san_end(&t->san);
-	if (t->own_tls || !t->stack)
+	if (!t->stack || keeps_stack(t))
 		return;
 	if (kbi_likely(!t->user_stack))
 		kbi_stack_put_promised(vp->stacks, t->stack);
