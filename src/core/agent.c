@@ -35,6 +35,7 @@ enum {
 	SOURCE_NAP = 1000000,   /* ns: then it looks whether they still ask */
 	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
 	FINE = 400,             /* ns: tasks that are shorter stay where they are */
+	FEED = 2000,            /* ns: from idleness to the first task's end and back, whatever it does */
 	FINE_SKIP_MAX = 1024,
 	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
 };
@@ -75,14 +76,15 @@ static void fed(struct kbi_vp *vp, uint64_t taken)
 }
 
 /* It has nothing to run again: was it worth the move? A task costs its giver and its joiner some 100 ns each to part
- * with; tasks that ran for less than that are better done where they are. If nobody monitors, nobody would see that
- * tasks have become longer since. */
+ * with; tasks that ran for less than that are better done where they are. A single one always took a microsecond, all
+ * cold; without FEED fine tasks that come one by one, because they are shared at once, would be taken for coarse and
+ * shared at once for ever. If nobody monitors, nobody would see that tasks have become longer since. */
 static void weigh(struct kbi_vp *vp)
 {
 	uint64_t n = vp->s->taken - vp->fed_before;
 	uint32_t b = a_load_rlx(&kbi_crowd.fine);
 
-	if (kbi_sys_now() - vp->fed_at >= n * FINE)
+	if (kbi_sys_now() - vp->fed_at >= n * FINE + FEED)
 		b /= 8; /* the kernel may have held this VP: one look is not enough to be sure */
 	else if (b < FINE_SKIP_MAX && kbi_options.tick_ms > 0)
 		b = b * 2 + 64;
