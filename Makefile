@@ -118,7 +118,7 @@ ALLOC_LOADS := $(addprefix $(O)/,$(basename $(wildcard bench/alloc/*.c)))
 all: lib tool man ## libraries, command, man pages (the default)
 lib: $(LIB_so) $(LIB_a) $(LIB_posix) $(LIB_malloc) $(LINKS)
 tool: $(COMMAND)
-tests: $(TESTS)
+tests: $(TESTS) $(if $(SAN)$(CROSS),,$(O)/sim/sim)
 examples: $(EXAMPLES) $(KVSTORE)
 man: $(MAN)
 
@@ -194,6 +194,31 @@ $(O)/bench/alloc/%.c.o: OWN_FLAGS := -fno-builtin
 $(O)/bench/alloc/%: $(O)/bench/alloc/%.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
+# The simulator: the runtime's own scheduling units, compiled so that each access to a shared word is told to a machine on
+# paper (bench/sim/machine.h), with what there is instead of threads, the kernel and stacks. Sections that need more are
+# never called and left out.
+SIM_UNITS := base/option base/heap core/sched core/sched_waiver core/sched_link core/sched_rotator core/sched_rotator_paper \
+	core/sched_lb2 core/sched_steal core/sched_table core/board core/source core/vp core/domain core/run core/wait core/agent \
+	sync/event
+OBJ_sim := $(patsubst %,$(O)/sim/src/%.c.o,$(SIM_UNITS)) \
+	$(patsubst %.c,$(O)/sim/%.c.o,$(wildcard bench/sim/*.c)) \
+	$(patsubst %,$(O)/sim/%.o,$(filter src/arch/%/ctx.c src/arch/%/ctx.S,$(call unit_sources,arch/ctx)))
+$(O)/sim/%.c.o: %.c $(O)/flags
+	@mkdir -p $(@D)
+	@echo "  sim   $<"
+	@$(CC) -Ibench/sim/hook -Ibench/sim $(filter-out -fPIC,$(COMMON)) $(CFLAGS_src) -ffunction-sections -fdata-sections \
+		$(OWN_FLAGS) $(CFLAGS) -c -o $@ $<
+$(O)/sim/%.S.o: %.S $(O)/flags
+	@mkdir -p $(@D)
+	@$(CC) $(COMMON) $(CFLAGS) -c -o $@ $<
+# bench/sim/runtime.c has another one
+$(O)/sim/src/core/run.c.o: OWN_FLAGS := -Dkbi_run_task=kbi_run_task_of_threads
+$(O)/sim/sim: $(OBJ_sim)
+	@echo "  link  $@"
+	@$(CC) $(LINK) $(LDFLAGS) -Wl,--gc-sections -o $@ $(OBJ_sim) $(LDLIBS) -lm
+$(O)/sim/probe: $(O)/bench/sim/probe/probe.c.o
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
+
 # Tests stand on the static library, so that they reach what it hides; test/posix/ are plain
 # pthread programs, linked with nothing of ours.
 $(O)/test/posix/%: $(O)/test/posix/%.c.o
@@ -220,7 +245,7 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench bench-servers bench-alloc soak check-house test-cross models install uninstall clean \
+.PHONY: demo test test-programs bench simulator bench-servers bench-alloc soak check-house test-cross models install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -231,6 +256,8 @@ test: all tests examples ## build everything, run every test (ONLY="room room/na
 bench: all ## measure everything, quickly, against the limits and the peers (ARGS="NAME --threads ...")
 	@bench/shim/build $(O)/shim
 	@$(COMMAND) bench $(or $(ARGS),all --quick --peers)
+
+simulator: tool $(O)/sim/sim $(O)/sim/probe ## the schedulers on up to 1,024 virtual processors, on paper (bench/simulate)
 
 bench-servers: all examples ## kvstore, redis-server and memcached under load (ARGS="-r 3 kvstore")
 	@BUILD=$(O) bench/servers/run $(ARGS)
@@ -300,5 +327,5 @@ uninstall: man ## removes what install put there
 	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)
 
 # ---- what depends on which header ----
--include $(patsubst %.o,%.d,$(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
+-include $(patsubst %.o,%.d,$(OBJ_sim) $(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
 	$(patsubst %,%.cc.d,$(TESTS) $(EXAMPLES))

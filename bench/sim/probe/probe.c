@@ -1,0 +1,284 @@
+/* bench/sim/probe/probe.c - what this machine takes for what the simulator charges: prints rows of a cost table.
+ * Two kernel threads, bound to the first two processors this process may use (with one, rows of two are left out). The
+ * least of several rounds counts: what disturbs only adds. Used by bench/sim/calibrate. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/sem.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROUNDS = 7, N = 20000, LINES = 512, WAKES = 200 };
+
+static int cpu[2];
+static struct {
+	_Alignas(128) volatile uint32_t ping;
+	_Alignas(128) volatile uint32_t pong;
+	_Alignas(128) uint32_t word;
+	_Alignas(128) volatile uint32_t stop;
+	_Alignas(128) volatile uint64_t signalled;
+} s;
+static struct {
+	_Alignas(128) uint64_t v;
+} line[LINES];
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void bind_to(int c)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(c, &set);
+	sched_setaffinity(0, sizeof set, &set);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("pause");
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
+
+static void row(const char *name, double (*once)(void))
+{
+	double least = once();
+
+	for (int i = 1; i < ROUNDS; i++) {
+		double v = once();
+		least = v < least ? v : least;
+	}
+	printf("%s\t%.2f\n", name, least);
+	fflush(stdout);
+}
+
+/* ---- one processor ---- */
+
+#define LOOP(name, n, what)                     \
+	static double name(void)                \
+	{                                       \
+		double t = now();               \
+		for (int i = 0; i < (n); i++) { \
+			what;                   \
+		}                               \
+		return (now() - t) / (n);       \
+	}
+LOOP(rmw, 100 * N, __atomic_fetch_add(&s.word, 1, __ATOMIC_SEQ_CST))
+LOOP(fence, 100 * N, __atomic_store_n(&s.word, 1, __ATOMIC_RELAXED); __atomic_thread_fence(__ATOMIC_SEQ_CST))
+LOOP(call, N, syscall(SYS_futex, &s.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0))
+LOOP(reads_clock, N, (void)now())
+LOOP(relaxes, N, relax())
+static int sem = -1;
+static struct sembuf up = { 0, 1, SEM_UNDO }, down = { 0, -1, SEM_UNDO };
+LOOP(semops, N / 4, semop(sem, &up, 1); semop(sem, &down, 1))
+
+static double half_semop(void)
+{
+	return semops() / 2;
+}
+
+/* ---- two ---- */
+
+static void *answer(void *arg)
+{
+	bind_to(cpu[1]);
+	for (uint32_t i = 1; i <= N; i++) {
+		while (s.ping != i)
+			;
+		s.pong = i;
+	}
+	return arg;
+}
+
+/* A message there and one back, a line each. */
+static double one_way(void)
+{
+	pthread_t t;
+	double start;
+
+	s.ping = s.pong = 0;
+	pthread_create(&t, NULL, answer, NULL);
+	s.ping = 1;
+	while (s.pong != 1)
+		;
+	start = now();
+	for (uint32_t i = 2; i <= N; i++) {
+		s.ping = i;
+		while (s.pong != i)
+			;
+	}
+	start = (now() - start) / (2 * (N - 1));
+	pthread_join(t, NULL);
+	return start;
+}
+
+static void *dirty(void *arg)
+{
+	bind_to(cpu[1]);
+	for (uint32_t i = 1; i <= WAKES; i++) {
+		while (s.ping != i)
+			;
+		for (int k = 0; k < LINES; k++)
+			line[k].v++;
+		__atomic_store_n(&s.pong, i, __ATOMIC_RELEASE);
+	}
+	return arg;
+}
+
+/* Lines that the other one has written, read independently of each other: time for one. */
+static double burst(void)
+{
+	pthread_t t;
+	double took = 0;
+	uint64_t sum = 0;
+
+	s.ping = s.pong = 0;
+	pthread_create(&t, NULL, dirty, NULL);
+	for (uint32_t i = 1; i <= WAKES; i++) {
+		s.ping = i;
+		while (__atomic_load_n(&s.pong, __ATOMIC_ACQUIRE) != i)
+			;
+		double start = now();
+		for (int k = 0; k < LINES; k++)
+			sum += line[(k * 37) % LINES].v;
+		took += now() - start;
+	}
+	pthread_join(t, NULL);
+	s.word += (uint32_t)sum;
+	return took / WAKES / LINES;
+}
+
+static double woken_at;
+
+static void *sleeper(void *arg)
+{
+	bind_to(cpu[1]);
+	for (uint32_t i = 1; i <= WAKES; i++) {
+		while (s.ping != i)
+			syscall(SYS_futex, &s.ping, FUTEX_WAIT_PRIVATE, i - 1, NULL, NULL, 0);
+		woken_at = now();
+		s.pong = i;
+	}
+	return arg;
+}
+
+static double call_took, wake_took;
+
+/* Wakes one that has slept for a while on an idle processor. */
+static void wakes(void)
+{
+	pthread_t t;
+	double call_sum = 0, wake_sum = 0;
+
+	s.ping = s.pong = 0;
+	pthread_create(&t, NULL, sleeper, NULL);
+	for (uint32_t i = 1; i <= WAKES; i++) {
+		usleep(300);
+		double start = now();
+		s.ping = i;
+		syscall(SYS_futex, &s.ping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+		call_sum += now() - start;
+		while (s.pong != i)
+			;
+		wake_sum += woken_at - start;
+	}
+	pthread_join(t, NULL);
+	call_took = call_sum / WAKES;
+	wake_took = wake_sum / WAKES;
+}
+
+static double wake_call(void)
+{
+	wakes();
+	return call_took;
+}
+
+static double wake(void)
+{
+	wakes();
+	return wake_took;
+}
+
+static void handler(int sig)
+{
+	(void)sig;
+	s.signalled++;
+}
+
+static void *computes(void *arg)
+{
+	bind_to(cpu[1]);
+	s.pong = 1;
+	while (!s.stop)
+		;
+	return arg;
+}
+
+static double tick(void)
+{
+	pthread_t t;
+	double sum = 0;
+
+	s.stop = s.pong = 0;
+	s.signalled = 0;
+	pthread_create(&t, NULL, computes, NULL);
+	while (!s.pong)
+		;
+	for (uint64_t i = 1; i <= WAKES; i++) {
+		double start = now();
+		pthread_kill(t, SIGURG);
+		while (s.signalled != i)
+			;
+		sum += now() - start;
+	}
+	s.stop = 1;
+	pthread_join(t, NULL);
+	return sum / WAKES;
+}
+
+int main(void)
+{
+	cpu_set_t set;
+	int n = 0;
+
+	sched_getaffinity(0, sizeof set, &set);
+	for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			cpu[n++] = i;
+	bind_to(cpu[0]);
+	signal(SIGURG, handler);
+	row("rmw", rmw);
+	row("fence", fence);
+	row("syscall", call);
+	row("clock", reads_clock);
+	row("relax", relaxes);
+	sem = semget(IPC_PRIVATE, 1, 0600);
+	if (sem >= 0) {
+		row("semop", half_semop);
+		semctl(sem, 0, IPC_RMID);
+	}
+	if (n < 2)
+		return 0;
+	row("line", one_way);
+	row("burst", burst);
+	row("wake_call", wake_call);
+	row("wake", wake);
+	row("tick", tick);
+	return 0;
+}

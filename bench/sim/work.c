@@ -1,0 +1,366 @@
+/* bench/sim/work.c - programs on simulated virtual processors. Thread 0 is main: it waits until the other processors
+ * sleep, makes the others, takes the time and sees that each of them has ended just once. Contract in work.h. */
+#include "work.h"
+
+#include <stdlib.h>
+
+struct sim_case sim_case;
+struct sim_figure sim_figures[SIM_FIGURES];
+unsigned sim_figure_n;
+const char *sim_wrong;
+
+enum { QUIET = 20000000 /* ns: the others sleep */ };
+/* ps behind the last create, then behind four fifths of the share: what has not come for so long will not come */
+#define PATIENCE 2000000000
+#define MORE 300000000
+
+static struct {
+	uint64_t start, busy, made, first, most, shared;
+	uint32_t round;
+	a32 stop;
+	uint32_t share, four_fifths;
+	double idle;
+	struct {
+		a32 held KBI_ALIGNED(64);
+	} at[KBI_MAX_VPS];
+} w;
+
+static void figure(const char *name, const char *unit, double value)
+{
+	if (sim_figure_n < SIM_FIGURES)
+		sim_figures[sim_figure_n++] = (struct sim_figure){ name, unit, value };
+}
+
+static void begin(void)
+{
+	w.start = sim_clock();
+	w.busy = sim_busy();
+}
+
+/* Per cent of the processors' time from begin until now in which they ran no thread. */
+static double idle(void)
+{
+	double all = (double)(sim_clock() - w.start) * kbi_vp_n;
+
+	return 100 * (1 - (double)(sim_busy() - w.busy) / all);
+}
+
+static void create_all(struct kbi_vp *vp, enum sim_turn (*turn)(struct kbi_vp *, struct sim_thread *))
+{
+	for (uint32_t i = 1; i <= sim_case.threads; i++)
+		sim_create(vp, sim_thread(i), turn, sim_case.spread ? (int)(i % kbi_vp_n) : -1);
+}
+
+/* True: all have been joined. `n` is the next one. */
+static bool join_all(struct kbi_vp *vp, struct sim_thread *self, enum sim_turn *how)
+{
+	for (; self->n <= sim_case.threads; self->n++)
+		if (!sim_join(vp, self, sim_thread(self->n), how))
+			return false;
+	return true;
+}
+
+/* Each thread has ended once a round. */
+static enum sim_turn over(uint32_t rounds)
+{
+	for (uint32_t i = 1; i <= sim_case.threads; i++)
+		if (sim_thread(i)->ended != rounds)
+			sim_wrong = sim_thread(i)->ended < rounds ? "a thread has not ended" : "a thread has run twice";
+	figure("given", "threads", (double)sim_given());
+	sim_stop();
+	return SIM_END;
+}
+
+/* ---- spawn: threads that return at once ---- */
+
+static enum sim_turn returns(struct kbi_vp *vp, struct sim_thread *self)
+{
+	(void)vp;
+	(void)self;
+	return SIM_END;
+}
+
+enum { START, MAKE, JOIN };
+
+static enum sim_turn spawn_main(struct kbi_vp *vp, struct sim_thread *self)
+{
+	enum sim_turn how;
+
+	if (self->phase == START) {
+		self->phase = MAKE;
+		sim_pause(vp, self, QUIET);
+		return SIM_SLEEP;
+	}
+	for (;;) {
+		if (self->phase == MAKE) {
+			if (w.round == sim_case.rounds / 2)
+				begin(); /* what came before was the warm-up */
+			create_all(vp, returns);
+			self->phase = JOIN;
+			self->n = 1;
+		}
+		if (!join_all(vp, self, &how))
+			return how;
+		self->phase = MAKE;
+		if (++w.round == sim_case.rounds)
+			break;
+	}
+	figure("create+join", "ns", (double)(sim_clock() - w.start) / 1000 / sim_case.threads / (w.round - w.round / 2));
+	figure("idle", "%", idle());
+	return over(w.round);
+}
+
+/* ---- burst: threads of different lengths from one processor ---- */
+
+/* Nine in ten take half of the mean, one in ten 5.5 times as long. */
+static enum sim_turn serves(struct kbi_vp *vp, struct sim_thread *self)
+{
+	sim_work(vp, self->left);
+	return SIM_END;
+}
+
+static enum sim_turn skew_main(struct kbi_vp *vp, struct sim_thread *self)
+{
+	enum sim_turn how;
+
+	if (self->phase == START) {
+		self->phase = MAKE;
+		sim_pause(vp, self, QUIET);
+		return SIM_SLEEP;
+	}
+	if (self->phase == MAKE) {
+		for (uint32_t i = 1; i <= sim_case.threads; i++) {
+			sim_thread(i)->left = sim_case.service_ns * (sim_random() % 10 ? 500 : 5500);
+			self->value += sim_thread(i)->left;
+		}
+		self->phase = JOIN;
+		self->n = 1;
+		begin();
+		create_all(vp, serves);
+	}
+	if (!join_all(vp, self, &how))
+		return how;
+	figure("makespan", "us", (double)(sim_clock() - w.start) / 1e6);
+	figure("speedup", "x", (double)self->value / (double)(sim_clock() - w.start));
+	figure("idle", "%", idle());
+	return over(1);
+}
+
+/* ---- distribute: as bench/distribute.c ---- */
+
+static bool every(uint32_t least)
+{
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (a_load_rlx(&w.at[i].held) < least)
+			return false;
+	return true;
+}
+
+static void arrive(struct kbi_vp *vp)
+{
+	uint32_t held = a_add_rlx(&w.at[vp->id].held, 1) + 1;
+
+	if (held == 1 && !w.first && every(1) && !w.first)
+		w.first = sim_clock();
+	if (held >= w.four_fifths && !w.most && every(w.four_fifths) && !w.most) {
+		w.idle = idle();
+		w.most = sim_clock();
+	}
+	/* the look takes time: another one may have been first */
+	if (held >= w.share && !w.shared && every(w.share) && !w.shared) {
+		w.shared = sim_clock();
+		a_store_rlx(&w.stop, 1);
+	}
+}
+
+/* `n` is the processor it was counted on, plus 1. */
+static enum sim_turn ready(struct kbi_vp *vp, struct sim_thread *self)
+{
+	if (a_load_rlx(&w.stop))
+		return SIM_END;
+	if (self->n != vp->id + 1) {
+		if (self->n)
+			a_sub_rlx(&w.at[self->n - 1].held, 1);
+		self->n = vp->id + 1;
+		arrive(vp);
+	}
+	sim_spend(sim_case.turn_ps);
+	return SIM_YIELD;
+}
+
+static uint64_t give_up_at(void)
+{
+	if (!w.most)
+		return w.made + PATIENCE;
+	return (w.most > w.made ? w.most : w.made) + MORE;
+}
+
+static void since_start(const char *name, uint64_t when)
+{
+	if (when)
+		figure(name, "us", (double)(when - w.start) / 1e6);
+}
+
+/* What has not happened has no figure. */
+static void spread(void)
+{
+	since_start("create", w.made);
+	since_start("first", w.first);
+	since_start("most", w.most);
+	since_start("share", w.shared);
+	figure("idle", "%", w.idle);
+}
+
+static enum sim_turn distribute_main(struct kbi_vp *vp, struct sim_thread *self)
+{
+	enum sim_turn how;
+
+	switch (self->phase++) {
+	case START:
+		sim_pause(vp, self, QUIET);
+		return SIM_SLEEP;
+	case MAKE:
+		w.share = sim_case.threads / kbi_vp_n * 9 / 10;
+		w.four_fifths = sim_case.threads / kbi_vp_n * 4 / 5;
+		begin();
+		create_all(vp, ready);
+		w.made = sim_clock();
+		/* fall through */
+	default:
+		if (!a_load_rlx(&w.stop) && sim_clock() < give_up_at()) {
+			sim_pause(vp, self, 100000);
+			return SIM_SLEEP;
+		}
+	}
+	if (!self->n) {
+		self->n = 1;
+		a_store_rlx(&w.stop, 1);
+		spread();
+	}
+	if (!join_all(vp, self, &how))
+		return how;
+	return over(1);
+}
+
+/* ---- yield: nothing else ---- */
+
+static enum sim_turn yields(struct kbi_vp *vp, struct sim_thread *self)
+{
+	(void)vp;
+	return self->n++ < sim_case.rounds ? SIM_YIELD : SIM_END;
+}
+
+static enum sim_turn yield_main(struct kbi_vp *vp, struct sim_thread *self)
+{
+	enum sim_turn how;
+
+	if (self->phase == START) {
+		self->phase = JOIN;
+		self->n = 1;
+		begin();
+		create_all(vp, yields);
+	}
+	if (!join_all(vp, self, &how))
+		return how;
+	figure("yield", "ns", (double)(sim_clock() - w.start) / 1000 / sim_case.threads / sim_case.rounds);
+	figure("idle", "%", idle());
+	return over(1);
+}
+
+/* ---- ring: a message goes round ---- */
+
+/* `value`: the hop it brings. The last hop stops all; each passes that on. */
+static enum sim_turn sits(struct kbi_vp *vp, struct sim_thread *self)
+{
+	struct sim_thread *next = sim_thread(self->id % sim_case.threads + 1);
+	uint64_t hops = (uint64_t)sim_case.threads * sim_case.rounds, got;
+
+	while (sim_await(self, &got)) {
+		if (got == hops / 2)
+			begin();
+		if (got == hops) {
+			figure("one-way", "ns", (double)(sim_clock() - w.start) / 1000 / (double)(hops - hops / 2));
+			figure("idle", "%", idle());
+		}
+		if (got < hops + sim_case.threads - 1)
+			sim_notify(vp, self, next, got + 1);
+		if (got >= hops)
+			return SIM_END;
+	}
+	return SIM_SLEEP;
+}
+
+static enum sim_turn ring_main(struct kbi_vp *vp, struct sim_thread *self)
+{
+	enum sim_turn how;
+
+	if (!self->n) {
+		create_all(vp, sits);
+		self->n = 1;
+		sim_notify(vp, self, sim_thread(1), 1);
+	}
+	if (!join_all(vp, self, &how))
+		return how;
+	return over(1);
+}
+
+/* ---- channels: in each round every thread sends to another one and receives ---- */
+
+static uint32_t stride(uint32_t round)
+{
+	uint64_t x = (round + 1) * 0x9E3779B97F4A7C15u;
+
+	return (uint32_t)((x ^ x >> 29) % (sim_case.threads - 1)) + 1;
+}
+
+/* `n`: rounds sent; `value`: messages taken; cell.far_value counts those that have come: the semaphore of a channel. */
+static enum sim_turn talks(struct kbi_vp *vp, struct sim_thread *self)
+{
+	for (;;) {
+		if (self->n == self->value) {
+			uint32_t to;
+
+			if (self->n == sim_case.rounds)
+				return SIM_END;
+			to = (self->id - 1 + stride(self->n++)) % sim_case.threads + 1;
+			sim_spend(sim_costs.hop);
+			a_add_acqrel(&sim_thread(to)->cell.far_value, 1);
+			kbi_domain_wake(vp, &sim_thread(to)->t.task, false);
+		}
+		if (a_load_acq(&self->cell.far_value) <= self->value)
+			return SIM_SLEEP;
+		self->value++;
+	}
+}
+
+static enum sim_turn channels_main(struct kbi_vp *vp, struct sim_thread *self)
+{
+	enum sim_turn how;
+
+	if (self->phase == START) {
+		self->phase = MAKE;
+		sim_pause(vp, self, QUIET);
+		return SIM_SLEEP;
+	}
+	if (self->phase == MAKE) {
+		self->phase = JOIN;
+		self->n = 1;
+		begin();
+		create_all(vp, talks);
+	}
+	if (!join_all(vp, self, &how))
+		return how;
+	figure("message", "ns", (double)(sim_clock() - w.start) / 1000 / sim_case.threads / sim_case.rounds);
+	figure("idle", "%", idle());
+	return over(1);
+}
+
+const struct sim_work sim_works[] = {
+	{ "ring", "one-way latency of a message that goes round", 100, 200, ring_main },
+	{ "distribute", "from one processor with all threads to each with its share", 10000, 1, distribute_main },
+	{ "skew", "a burst of threads of different lengths from one processor", 2000, 1, skew_main },
+	{ "spawn", "create threads that return, join them", 2000, 6, spawn_main },
+	{ "yield", "a thread's turn", 1000, 200, yield_main },
+	{ "channels", "every thread to every other one", 256, 100, channels_main },
+	{ 0 },
+};
