@@ -165,7 +165,12 @@ static bool stuck(struct kbi_vp *w, uint64_t now)
 
 bool kbi_agent_has_work(struct kbi_vp *w, uint64_t now)
 {
-	return kbi_vp_backlog(w) > 0 || kbi_vp_arrived(w) || a_load_rlx(&w->board.marked) || a_load_rlx(&w->n_watches) ||
+	return kbi_vp_backlog(w) > 0 || kbi_agent_has_news(w, now);
+}
+
+bool kbi_agent_has_news(struct kbi_vp *w, uint64_t now)
+{
+	return kbi_vp_arrived(w) || a_load_rlx(&w->board.marked) || a_load_rlx(&w->n_watches) ||
 	       a_load_rlx(&w->next_deadline) <= now || kbi_board_mail_any(&w->board, kbi_vp_n);
 }
 

@@ -8,6 +8,8 @@
 void kbi_agent_run(struct kbi_body *me);
 /* Something waits for w that w has not looked at: an approximate look from elsewhere. now: ns. */
 bool kbi_agent_has_work(struct kbi_vp *w, uint64_t now);
+/* The same without what is ready there. */
+bool kbi_agent_has_news(struct kbi_vp *w, uint64_t now);
 /* Last words when all threads wait for each other for a second and nothing of ours can wake them; NULL: none. False:
  * something else may, so nothing was said. */
 extern bool (*kbi_agent_deadlock)(void);

@@ -246,6 +246,9 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 		     i, (unsigned long long)kbi_vp_progress(v), (unsigned long long)v->n_mail,
 		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks, (unsigned long long)v->s->given,
 		     (unsigned long long)v->s->taken);
+		if (v->n_ended)
+			line(STDERR_FILENO, "kochab: VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
+			     (unsigned long long)v->n_ended, (unsigned long long)v->n_brief);
 	}
 	line(STDERR_FILENO, "kochab: %u thread descriptors used at most at once\n", kbi_descriptor_limit());
 	line(STDERR_FILENO, "kochab: %u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",

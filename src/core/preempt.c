@@ -25,6 +25,18 @@ static void handler(int sig, siginfo_t *info, void *context)
 	kbi_preempt_tick(context);
 }
 
+/* No turn is over by that: the lookout, who counts them, is to ask soon again if the thread cannot be left here. */
+static void service(struct kbi_vp *vp)
+{
+	uint32_t left = a_load_rlx(&vp->countdown);
+
+	kbi_run_service(vp, KBI_POLL_TICK);
+	if (!kbi_preempt_asked)
+		return;
+	a_store_rlx(&vp->countdown, left);
+	a_store_rlx(&vp->services, a_load_rlx(&vp->services) - 1);
+}
+
 KBI_SWITCHER void kbi_preempt_tick(void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -36,7 +48,7 @@ KBI_SWITCHER void kbi_preempt_tick(void *context)
 		return;
 	kbi_np_enter(self);
 	self->vp->n_ticks++;
-	kbi_run_service(self->vp, KBI_POLL_TICK);
+	service(self->vp);
 	kbi_np_leave(self);
 	if (kbi_unlikely(a_load_rlx(&self->vp->asked)) && kbi_preempt_asked)
 		kbi_preempt_asked(self, context);

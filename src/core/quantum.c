@@ -31,7 +31,7 @@
 #include "core/lookout.h"
 #include "core/preempt.h"
 #include "core/spare.h"
-#include "core/yield.h"
+#include "core/turn.h"
 #include "core/wait.h"
 #include "os/context.h"
 #include "os/sys.h"
@@ -40,9 +40,9 @@ enum {
 	SOON = 200000,       /* ns until it is asked again */
 	TRIES = 100,         /* so often, then once a look */
 	QUIET = 100,         /* looks at nothing before the lookout may sleep for good */
-	FRESH_FIRST = 1024,  /* ready tasks that are looked at for it */
+	SHORTEST = 50000,    /* ns: the lookout does not look more often */
+	BRIEF = 250000,      /* ns: a turn of who spins */
 	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
-	MASK_BYTES = 8,
 };
 
 enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
@@ -51,7 +51,10 @@ enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
 
 static struct seen {
 	uint64_t turns, since;
+	uint64_t cpu;                 /* its body's processor time then, ns */
 	uint32_t tries;
+	bool noted;                   /* core/turn has told when the turn began */
+	bool brief;                   /* and that it is a short one */
 	struct kbi_context_call call; /* that its body was in at the last try; nr -1: none */
 } seen[KBI_MAX_VPS];
 static uint32_t quiet;
@@ -87,8 +90,18 @@ static bool is_steady(struct seen *s, const struct kbi_context_call *c)
 	return s->tries > 0 && before.nr == c->nr && before.sp == c->sp && before.pc == c->pc && before.arg == c->arg;
 }
 
+/* How long the thread has had its turn: processor time, or what is known of it. */
+static uint64_t used(const struct seen *s, int tid, uint64_t now)
+{
+	uint64_t wall = now - s->since, cpu = s->cpu ? kbi_turn_cpu(tid) : 0;
+
+	if (!cpu || cpu < s->cpu || cpu - s->cpu > wall)
+		return wall;
+	return cpu - s->cpu;
+}
+
 /* True: look again soon. */
-static bool ask(struct kbi_vp *vp, struct seen *s)
+static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 	struct kbi_body *b = tid ? kbi_body_of_tid(tid) : NULL;
@@ -109,6 +122,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s)
 		what = ASKED_LEAVE;
 		b->call = c;
 	}
+	a_store_rlx(&vp->asked_used, used(s, tid, now));
 	/* release: partner is the acquire in asked */
 	a_store_rel(&vp->asked, what);
 	/* to the one that was looked at, though the VP may have another by now */
@@ -116,50 +130,84 @@ static bool ask(struct kbi_vp *vp, struct seen *s)
 	return ++s->tries < TRIES;
 }
 
-/* What a scheduler keeps in queues of its own is not seen from here. */
 static bool has_work(struct kbi_vp *vp, uint64_t now)
 {
-	return !vp->plain || kbi_agent_has_work(vp, now);
+	return (!vp->plain && !vp->sched->gather) || kbi_agent_has_work(vp, now);
+}
+
+/* Threads that were switched away by force are all that waits there, as far as one sees from here. */
+static bool only_marked(struct kbi_vp *vp, const struct seen *s, uint64_t now)
+{
+	return s->noted && kbi_vp_backlog(vp) <= a_load_rlx(&vp->turn.known) && !kbi_agent_has_news(vp, now);
 }
 
 /* It has switched since the last look. Where its body is is looked at already: then one more look is enough. */
 static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
+	/* acquire: partner is the release in core/turn */
+	bool noted = a_load_acq(&vp->turn.number) == turns;
 
-	*s = (struct seen){ turns, now, 0, no_call };
+	*s = (struct seen){ .turns = turns, .since = now, .noted = noted, .call = no_call };
+	if (noted) {
+		s->since = a_load_rlx(&vp->turn.since);
+		s->cpu = a_load_rlx(&vp->turn.cpu);
+		s->brief = a_load_rlx(&vp->turn.brief);
+	}
 	if (!tid || !has_work(vp, now))
 		return;
-	find_call(tid, &s->call);
+	/* who spins is in no call */
+	if (!s->brief)
+		find_call(tid, &s->call);
 	s->tries = 1;
 }
 
-static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t half, bool *soon)
+/* How long until the thread has had its turn; 0: it has. Half as long if one waits that has woken up or is new. By the
+ * clock: how much of that the kernel gave to the body is reckoned when the turn is over. */
+static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint64_t quantum)
 {
-	uint64_t turns = kbi_vp_turns(vp);
+	uint64_t whole = s->brief && quantum > BRIEF ? BRIEF : quantum, had = now - s->since;
+
+	if (!only_marked(vp, s, now))
+		whole /= 2;
+	return had >= whole - whole / 16 ? 0 : whole - had;
+}
+
+/* How long until vp is to be looked at again, ns; UINT64_MAX: it is idle. */
+static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum)
+{
+	uint64_t turns = kbi_vp_turns(vp), half = quantum / 2, wait;
 
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
-		return false;
-	if (turns != s->turns || a_load_rlx(&vp->lent)) {
-		begin(vp, s, turns, now);
-		return true;
+		return UINT64_MAX;
+	if (a_load_rlx(&vp->lent)) {
+		s->turns = turns - 1;
+		return half;
 	}
-	if (now - s->since >= half - half / 8 && has_work(vp, now))
-		*soon |= ask(vp, s);
-	return true;
+	if (turns != s->turns || !s->since)
+		begin(vp, s, turns, now);
+	if (!has_work(vp, now))
+		return half;
+	wait = left(vp, s, now, quantum);
+	if (wait == 0)
+		wait = ask(vp, s, now) ? SOON : half;
+	return wait < half ? wait : half;
 }
 
 static uint64_t look(uint64_t now)
 {
-	uint64_t half = (uint64_t)kbi_options.quantum * 500;
-	bool busy = false, soon = false;
+	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, nap = UINT64_MAX, wait;
 
-	for (unsigned i = 0; i < kbi_vp_n; i++)
-		busy |= look_at(kbi_vps[i], &seen[i], now, half, &soon);
-	quiet = busy ? 0 : quiet + 1;
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		wait = look_at(kbi_vps[i], &seen[i], now, quantum);
+		nap = wait < nap ? wait : nap;
+	}
+	quiet = nap != UINT64_MAX ? 0 : quiet + 1;
 	if (quiet > QUIET)
 		return UINT64_MAX;
-	return soon && half > SOON ? SOON : half;
+	if (nap == UINT64_MAX)
+		return quantum / 2;
+	return nap < SHORTEST ? SHORTEST : nap;
 }
 
 static bool any_busy(void)
@@ -182,100 +230,6 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 	return here - (uintptr_t)t->stack->low < t->stack->size && here - (uintptr_t)t->stack->low > ROOM;
 }
 
-static bool is_fresh(const struct kbi_task *t)
-{
-	return !kbi_task_is(t, KBI_TASK_PREEMPTED);
-}
-
-/* Where the scheduler keeps tasks elsewhere, too: one turn of them all, until one comes that is fresh. */
-static void fresh_next(struct kbi_vp *vp)
-{
-	struct kbi_task *t, *begin = NULL;
-
-	kbi_vp_exchange(vp, KBI_POLL_SWITCH); /* a turn is what it counts by */
-	for (unsigned n = 0; n < FRESH_FIRST && (t = kbi_vp_pop(vp)); n++) {
-		if (is_fresh(t) || t == begin) {
-			kbi_vp_enqueue(vp, t, true);
-			return;
-		}
-		if (!begin)
-			begin = t;
-		kbi_vp_enqueue(vp, t, false);
-	}
-}
-
-/* Ready tasks that were not switched away by force go to the front of vp's queue, in their order. */
-static void fresh_first(struct kbi_vp *vp)
-{
-	struct kbi_pq *q = &vp->s->pq;
-	struct kbi_task *t, *prev, *moved = NULL;
-	unsigned n = 0;
-
-	if (!vp->plain) {
-		fresh_next(vp);
-		return;
-	}
-	if (vp->first) {
-		kbi_pq_prepend(q, vp->first);
-		vp->first = NULL;
-	}
-	for (t = q->tail; t && t != moved && n < FRESH_FIRST; t = prev, n++) {
-		prev = t->prev;
-		if (!is_fresh(t))
-			continue;
-		kbi_pq_remove(q, t);
-		kbi_pq_prepend(q, t);
-		if (!moved)
-			moved = t;
-	}
-}
-
-/* A light thread comes back to the TLS block that it was interrupted with: its VP keeps it, and its body. */
-static bool hold(struct kbi_task *self)
-{
-	if (self->tp)
-		return false;
-	self->vp->n_held++;
-	if (kbi_task_is(self, KBI_TASK_BOUND))
-		return false;
-	kbi_thread_of(self)->bound = (uint16_t)self->vp->id;
-	kbi_task_set(self, KBI_TASK_BOUND);
-	return true;
-}
-
-static void let_go(struct kbi_task *self, bool bound)
-{
-	if (!self->tp)
-		self->vp->n_held--;
-	if (bound)
-		kbi_task_clear(self, KBI_TASK_BOUND);
-}
-
-/* Its kernel thread gets the mask that the interrupted code had, for who runs next; back on another one, perhaps, the
- * context to return to gets that one's. */
-static KBI_SWITCHER void switch_away(struct kbi_task *self, ucontext_t *uc)
-{
-	uint64_t all = ~(uint64_t)0, mask;
-	bool bound;
-
-	kbi_np_enter(self);
-	fresh_first(self->vp);
-	kbi_task_set(self, KBI_TASK_PREEMPTED);
-	bound = hold(self);
-	memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
-	kbi_yield_now();
-	self = kbi_self_raw();
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, MASK_BYTES);
-	memcpy(&uc->uc_sigmask, &mask, sizeof mask);
-	kbi_sys(SYS_sigaltstack, NULL, &uc->uc_stack);
-	let_go(self, bound);
-	kbi_task_clear(self, KBI_TASK_PREEMPTED);
-	kbi_np_leave(self);
-	if (kbi_preempt_returns)
-		kbi_preempt_returns(self, uc);
-}
-
 /* By the tick, with np == 0, on vp's body. */
 static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 {
@@ -289,7 +243,7 @@ static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 			kbi_handoff_found(self);
 	} else if (what == ASKED_SWITCH && at && kbi_context_may_leave(at) && has_room(kbi_thread_of(self), context)) {
 		a_store_rlx(&vp->asked, ASKED_NOTHING);
-		switch_away(self, context);
+		kbi_turn_end(self, context, a_load_rlx(&vp->asked_used));
 	}
 }
 

@@ -67,6 +67,11 @@ struct kbi_sched {
 	/* Exchanges tasks with other VPs according to `why`; fills *wake. Returns how many tasks came in. Tasks
 	 * bound to s (KBI_TASK_BOUND) are never given away. */
 	unsigned (*poll)(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake);
+	/* Ready tasks of s that are not in s->pq come there behind the others, in their order, up to `most`: for an order
+	 * of core's own. NULL: there are none, or they are given away for good. */
+	void (*gather)(struct kbi_sched_vp *s, unsigned most);
+	/* Any VP, a hint: how many gather would find. NULL with gather. */
+	unsigned (*outside)(const struct kbi_sched_vp *s);
 	/* Any VP: tasks wait that were given to s and that only s can take. A hint. NULL: others can take all. */
 	bool (*arrived)(const struct kbi_sched_vp *s);
 };

@@ -284,6 +284,16 @@ static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct 
 	return in;
 }
 
+static void lb2_gather(struct kbi_sched_vp *s, unsigned most)
+{
+	dequeue(s, s, most);
+}
+
+static unsigned lb2_outside(const struct kbi_sched_vp *s)
+{
+	return waived(s);
+}
+
 static void lb2_fini(struct kbi_sched_vp *s, unsigned n)
 {
 	remove_set();
@@ -321,4 +331,6 @@ const struct kbi_sched kbi_sched_lb2 = {
 	.pop = lb2_pop,
 	.take = kbi_waiver_not_waived,
 	.poll = lb2_poll,
+	.gather = lb2_gather,
+	.outside = lb2_outside,
 };

@@ -191,6 +191,22 @@ static unsigned steal_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struc
 	return in;
 }
 
+/* In parallel with thieves. */
+static void steal_gather(struct kbi_sched_vp *s, unsigned most)
+{
+	struct steal *p = s->priv;
+	struct kbi_task *t;
+
+	for (; most && (t = kbi_deque_take(&p->deque)); most--)
+		kbi_pq_append(&s->pq, t);
+	p->free_turns = 0;
+}
+
+static unsigned steal_outside(const struct kbi_sched_vp *s)
+{
+	return kbi_deque_count(deque_of(s));
+}
+
 static void steal_fini(struct kbi_sched_vp *s, unsigned n)
 {
 	kbi_sched_free(s[0].priv);
@@ -223,4 +239,6 @@ const struct kbi_sched kbi_sched_steal = {
 	.pop = steal_pop,
 	.take = steal_take,
 	.poll = steal_poll,
+	.gather = steal_gather,
+	.outside = steal_outside,
 };

@@ -77,7 +77,9 @@ void kbi_vp_share(struct kbi_vp *vp)
 /* The owner writes it with plain stores; a stale value costs a look too many or too few. */
 __attribute__((no_sanitize("thread"))) unsigned kbi_vp_backlog(const struct kbi_vp *vp)
 {
-	return *(const volatile uint32_t *)&vp->s->pq.n + (*(struct kbi_task *const volatile *)&vp->first != NULL);
+	unsigned n = *(const volatile uint32_t *)&vp->s->pq.n + (*(struct kbi_task *const volatile *)&vp->first != NULL);
+
+	return vp->sched->outside ? n + vp->sched->outside(vp->s) : n;
 }
 
 bool kbi_vp_arrived(const struct kbi_vp *vp)

@@ -30,6 +30,22 @@ enum kbi_doze {
 
 struct kbi_watch;
 
+/* The turn of a thread that had been switched away by the tick before, noted when it goes on: core/turn. */
+struct kbi_turn {
+	/* written by the owner, read by the lookout */
+	a64 number; /* kbi_vp_turns then: as long as that is the same it lasts */
+	a64 since;  /* ns */
+	a64 cpu;    /* the body's processor time then, ns */
+	a32 brief;  /* it was found spinning */
+	a32 known;  /* ready tasks then */
+	/* written by the owner, read by all */
+	a64 clock;  /* virtual time of the one that was chosen last, ns */
+	/* owner only */
+	uint64_t begun;    /* virtual time of the thread then */
+	int64_t to_rotate; /* ns until one goes on to the next VP */
+	struct kbi_context_place place; /* where it had been interrupted */
+};
+
 struct kbi_vp {
 	/* owner only, hot */
 	struct kb_thread *cur;     /* NULL: the agent runs */
@@ -82,13 +98,16 @@ struct kbi_vp {
 	a32 keeper;                /* enum kbi_keeper */
 	aptr inbox;                /* tasks pushed from outside: stack of WAIVED tasks */
 	a32 asked;                 /* by the lookout, core/quantum.c */
+	a64 asked_used;            /* and what the turn has taken by then, ns */
 	a64 lent;                  /* its body is in a blocking call and it may be taken: core/handoff.c. 0: it is not */
 
 	/* cold, owner only: statistics; and when the idle got some of fine tasks, ns */
 	uint64_t n_sleeps KBI_ALIGNED(KBI_CACHE_LINE), n_ticks, n_mail;
+	uint64_t n_ended, n_brief; /* turns ended by force; of them, of who spun */
 	uint64_t sampled_at;
 	/* at the last look of a monitor, and when, ns; written by any VP, cold */
 	a64 seen_progress, seen_turns, seen_at;
+	struct kbi_turn turn;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* How many VPs do what; read by all, written on the way to and from idleness. */
@@ -115,7 +134,8 @@ void kbi_vp_wake_body(struct kbi_vp *vp, uint32_t doze);
 
 /* Lets the scheduler exchange tasks and wakes whom it names; how many came in. */
 unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why);
-/* Peeps from elsewhere, approximate: ready tasks, and a number that grows with each look for the next task. */
+/* Peeps from elsewhere, approximate: ready tasks, and a number that grows with each look for the next task but those of
+ * the tick while there is a quantum. */
 unsigned kbi_vp_backlog(const struct kbi_vp *vp);
 /* Tasks were given to it that it has not taken yet. */
 bool kbi_vp_arrived(const struct kbi_vp *vp);

@@ -123,6 +123,9 @@ enum { CALL_SIZE = 2, ANSWER_HIDES_FIRST = 0 };
 #define FIRST(uc) (uc)->uc_mcontext.gregs[REG_RDI]
 #define STACK(uc) (uc)->uc_mcontext.gregs[REG_RSP]
 #define PLACE(uc) (uc)->uc_mcontext.gregs[REG_RIP]
+/* general ones only */
+#define REGISTERS(uc) (uc)->uc_mcontext.gregs
+#define N_REGISTERS 16
 #elif defined(__aarch64__)
 enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
 #define ANSWER(uc) (uc)->uc_mcontext.regs[0]
@@ -130,6 +133,8 @@ enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
 #define FIRST(uc) (uc)->uc_mcontext.regs[0]
 #define STACK(uc) (uc)->uc_mcontext.sp
 #define PLACE(uc) (uc)->uc_mcontext.pc
+#define REGISTERS(uc) (uc)->uc_mcontext.regs
+#define N_REGISTERS 31
 #elif defined(__riscv)
 enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
 #define ANSWER(uc) (uc)->uc_mcontext.__gregs[REG_A0]
@@ -137,7 +142,41 @@ enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
 #define FIRST(uc) (uc)->uc_mcontext.__gregs[REG_A0]
 #define STACK(uc) (uc)->uc_mcontext.__gregs[REG_SP]
 #define PLACE(uc) (uc)->uc_mcontext.__gregs[REG_PC]
+/* the first is the PC */
+#define REGISTERS(uc) ((uc)->uc_mcontext.__gregs + 1)
+#define N_REGISTERS 31
 #endif
+
+/* ---- places -------------------------------------------------------------------------------------------------------- */
+
+enum { NEAR = 128 /* bytes of a loop */, MOVING = 2 /* registers: a counter, what was loaded */ };
+
+void kbi_context_place(const void *context, struct kbi_context_place *p)
+{
+	const ucontext_t *uc = context;
+
+	memset(p, 0, sizeof *p);
+	p->pc = kbi_context_at(uc);
+#if defined(ANSWER)
+	p->sp = (uintptr_t)STACK(uc);
+	_Static_assert(N_REGISTERS <= KBI_CONTEXT_REGISTERS, "room for all");
+	for (unsigned i = 0; i < N_REGISTERS; i++)
+		p->r[i] = (uint64_t)REGISTERS(uc)[i];
+#endif
+}
+
+bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_context_place *b)
+{
+	unsigned moving = 0;
+
+	if (!a->sp || a->sp != b->sp || (a->pc > b->pc ? a->pc - b->pc : b->pc - a->pc) >= NEAR)
+		return false;
+	for (unsigned i = 0; i < KBI_CONTEXT_REGISTERS; i++)
+		moving += a->r[i] != b->r[i];
+	return moving <= MOVING;
+}
+
+/* ---- in a call ------------------------------------------------------------------------------------------------------- */
 
 #if defined(ANSWER)
 bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)

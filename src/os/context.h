@@ -5,12 +5,24 @@
 
 #include "base/base.h"
 
+enum { KBI_CONTEXT_REGISTERS = 32 };
+
 /* The interrupted instruction's address; 0: this machine's layout is not known here. */
 uintptr_t kbi_context_at(const void *ucontext);
 /* Once, before may_leave: where libc, the loader and the like lie. */
 void kbi_context_learn(void);
 /* May a thread be switched away at this address: it is not in the library, in libc, the loader, a sanitizer. */
 bool kbi_context_may_leave(uintptr_t at);
+
+/* Where a thread was interrupted, and with what in its registers. */
+struct kbi_context_place {
+	uintptr_t pc, sp;
+	uint64_t r[KBI_CONTEXT_REGISTERS];
+};
+void kbi_context_place(const void *ucontext, struct kbi_context_place *p);
+/* Nothing has come of the time between: the same few instructions, the same values but for a counter and what it has
+ * loaded. False where the registers' layout is not known. */
+bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_context_place *b);
 
 /* A system call that a kernel thread was found in. */
 struct kbi_context_call {

@@ -1,0 +1,292 @@
+/* core/turn.c - the end of a turn by force. Contract in turn.h.
+ *
+ * Threads that were switched away by force are marked as long as they are ready, and have a virtual time: what they
+ * have used of the processor. At such a switch the ready ones without the mark go first, in their order: who wakes up
+ * waits for the end of one turn and not for a round of computing ones. Of the marked the one with the least virtual time
+ * is next; that may be the one that runs. So each has the same part of the VP, whatever the kernel gives the VP's body,
+ * whoever cuts a turn short, and however long it takes until a thread can be left. A VP's clock is the virtual time of
+ * whom it chose last: who comes without one begins there; one that comes from another VP keeps its own, within bounds.
+ * After two quanta's worth of turns one goes to the next VP, if that has no more to run: so they go round, and each has
+ * the same part of all, though one processor may be slower or have one thread more.
+ *
+ * The virtual time is kept in the key of the thread's deadline, which it has none of while it is ready. */
+#include "core/turn.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/option.h"
+#include "core/preempt.h"
+#include "core/run.h"
+#include "core/sched_priv.h"
+#include "core/wait.h"
+#include "os/sys.h"
+
+enum {
+	LOOK_MAX = 1024, /* ready tasks that are looked at */
+	FAR = 2,         /* quanta: so much may a virtual time be before or behind the clock */
+	ROTATE = 2,      /* quanta after which one goes on to the next VP */
+	MASK_BYTES = 8,
+};
+
+/* Where a thread goes that has had its turn. */
+struct end {
+	struct kbi_task *task, *behind; /* behind this one; NULL: first is meant if `stays` */
+	struct kbi_vp *vp, *to;         /* to another VP; NULL: it stays at this */
+	bool stays;                     /* it is the next of the marked itself */
+	bool share;                     /* some VP is idle: the scheduler may give it away at once */
+};
+
+static uint64_t quantum(void)
+{
+	return (uint64_t)kbi_options.quantum * 1000;
+}
+
+uint64_t kbi_turn_cpu(int tid)
+{
+	/* the kernel's way to name the clock of a thread: the number, inverted, and "of a thread, as scheduled" */
+	long clock = tid ? (long)(~(unsigned)tid << 3 | 6) : CLOCK_THREAD_CPUTIME_ID;
+	struct timespec t;
+
+	if (kbi_sys(SYS_clock_gettime, (int)clock, &t) != 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- the queue ---------------------------------------------------------------------------------------- */
+
+static bool is_fresh(const struct kbi_task *t)
+{
+	return !kbi_task_is(t, KBI_TASK_PREEMPTED);
+}
+
+static uint64_t *virtual_time(struct kbi_task *t)
+{
+	return &kbi_thread_of(t)->deadline.key;
+}
+
+/* Within bounds: perhaps it comes from elsewhere, or could not be left for long. */
+static uint64_t time_of(const struct kbi_vp *vp, struct kbi_task *t)
+{
+	uint64_t clock = a_load_rlx(&vp->turn.clock), far = FAR * quantum(), *v = virtual_time(t);
+
+	if (*v > clock + far)
+		*v = clock + far;
+	else if (*v + far < clock)
+		*v = clock - far;
+	return *v;
+}
+
+static void put_behind(struct kbi_pq *q, struct kbi_task *t, struct kbi_task *before)
+{
+	if (!before) {
+		kbi_pq_prepend(q, t);
+		return;
+	}
+	if (!before->next) {
+		kbi_pq_append(q, t);
+		return;
+	}
+	t->prev = before;
+	t->next = before->next;
+	before->next->prev = t;
+	before->next = t;
+	q->n++;
+	q->bound += kbi_task_is(t, KBI_TASK_BOUND);
+}
+
+/* All that is ready here into the Protect Queue, as far as nobody is idle who is to have it. */
+static void gather(struct kbi_vp *vp)
+{
+	if (vp->first) {
+		kbi_pq_prepend(&vp->s->pq, vp->first);
+		vp->first = NULL;
+	}
+	if (vp->sched->gather && !kbi_sched_idle_others(vp->s))
+		vp->sched->gather(vp->s, LOOK_MAX);
+}
+
+/* Those that are fresh go to the front, in their order: the last of them, or NULL. *least: the marked one that is next. */
+static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
+{
+	struct kbi_pq *q = &vp->s->pq;
+	struct kbi_task *t, *prev, *moved = NULL;
+	unsigned n = 0;
+
+	*least = NULL;
+	for (t = q->tail; t && t != moved && n < LOOK_MAX; t = prev, n++) {
+		prev = t->prev;
+		if (!is_fresh(t)) {
+			if (!*least || time_of(vp, t) <= *virtual_time(*least))
+				*least = t;
+			continue;
+		}
+		kbi_pq_remove(q, t);
+		kbi_pq_prepend(q, t);
+		if (!moved)
+			moved = t;
+	}
+	return moved;
+}
+
+/* Order among what is ready; the place of the one that runs. */
+static void arrange(struct kbi_vp *vp, struct end *e)
+{
+	uint64_t mine = time_of(vp, e->task), next = mine;
+	struct kbi_task *least;
+
+	gather(vp);
+	e->behind = sort(vp, &least);
+	e->stays = !least || mine < *virtual_time(least);
+	if (!e->stays) {
+		next = *virtual_time(least);
+		kbi_pq_remove(&vp->s->pq, least);
+		put_behind(&vp->s->pq, least, e->behind);
+	}
+	if (next > a_load_rlx(&vp->turn.clock))
+		a_store_rlx(&vp->turn.clock, next);
+}
+
+/* ---- to the next VP -------------------------------------------------------------------------------------- */
+
+/* One whose thread was asked to leave and does not is no place to wait at. */
+static struct kbi_vp *successor(const struct kbi_vp *vp)
+{
+	struct kbi_vp *to = kbi_vps[(vp->id + 1) % kbi_vp_n];
+
+	if (to == vp || a_load_rlx(&to->s->idle) != KBI_IDLE_BUSY || a_load_rlx(&to->asked) || a_load_rlx(&to->lent))
+		return NULL;
+	return vp->s->pq.n + 1 >= a_load_rlx(&to->s->load) ? to : NULL;
+}
+
+static void rotate(struct kbi_vp *vp, struct end *e, uint64_t used)
+{
+	vp->turn.to_rotate -= (int64_t)used;
+	if (vp->turn.to_rotate > 0 || e->stays || e->share || kbi_task_is(e->task, KBI_TASK_BOUND))
+		return;
+	e->to = successor(vp);
+	if (e->to)
+		vp->turn.to_rotate = (int64_t)(ROTATE * quantum());
+}
+
+/* ---- the turn ---------------------------------------------------------------------------------------------- */
+
+/* Is this the turn that kbi_turn has noted? */
+static bool is_noted(const struct kbi_vp *vp)
+{
+	return a_load_rlx(&vp->turn.number) == kbi_vp_turns(vp);
+}
+
+/* A thread goes on that had been interrupted at `place`. */
+static void begin(struct kbi_vp *vp, struct kbi_task *self, const struct kbi_context_place *place, bool brief)
+{
+	struct kbi_turn *n = &vp->turn;
+
+	n->place = *place;
+	n->begun = *virtual_time(self);
+	a_store_rlx(&n->since, kbi_sys_now());
+	a_store_rlx(&n->cpu, kbi_turn_cpu(0));
+	a_store_rlx(&n->brief, brief);
+	a_store_rlx(&n->known, kbi_vp_backlog(vp));
+	/* release: partner is the acquire of the lookout, core/quantum */
+	a_store_rel(&n->number, kbi_vp_turns(vp));
+}
+
+/* A light thread comes back to the TLS block that it was interrupted with: its VP keeps it, and its body. */
+static bool hold(struct kbi_task *self)
+{
+	if (self->tp)
+		return false;
+	self->vp->n_held++;
+	if (kbi_task_is(self, KBI_TASK_BOUND))
+		return false;
+	kbi_thread_of(self)->bound = (uint16_t)self->vp->id;
+	kbi_task_set(self, KBI_TASK_BOUND);
+	return true;
+}
+
+static void let_go(struct kbi_task *self, bool bound)
+{
+	if (!self->tp)
+		self->vp->n_held--;
+	if (bound)
+		kbi_task_clear(self, KBI_TASK_BOUND);
+}
+
+/* The one that was switched away: its context is saved. */
+static void *leave(void *arg)
+{
+	struct end e = *(struct end *)arg;
+	struct kbi_pq *q = &e.vp->s->pq;
+
+	if (e.to) {
+		e.vp->s->given++;
+		kbi_vp_send(e.to, e.task);
+	} else if (e.share) {
+		kbi_vp_push(e.vp, e.task, false);
+	} else {
+		a_store_rlx(&e.task->state, e.vp->ready_here);
+		put_behind(q, e.task, e.stays ? e.behind : q->tail);
+	}
+	return NULL;
+}
+
+/* False: nobody else is ready after all. */
+static KBI_SWITCHER bool switch_away(struct kbi_task *self, struct end *e)
+{
+	struct kbi_task *next = kbi_vp_pop(e->vp);
+
+	if (!next)
+		return false;
+	if (next == e->behind)
+		e->behind = NULL;
+	kbi_run_switch_to(e->vp, self, next, leave, e);
+	return true;
+}
+
+/* Its kernel thread gets the mask that the interrupted code had, for who runs next; back on another one, perhaps, the
+ * context to return to gets that one's. */
+static KBI_SWITCHER void be_away(struct kbi_task *self, ucontext_t *uc, struct end *e)
+{
+	uint64_t all = ~(uint64_t)0, mask;
+	bool bound;
+
+	kbi_task_set(self, KBI_TASK_PREEMPTED);
+	bound = hold(self);
+	memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
+	switch_away(self, e);
+	self = kbi_self_raw();
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, MASK_BYTES);
+	memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+	kbi_sys(SYS_sigaltstack, NULL, &uc->uc_stack);
+	let_go(self, bound);
+	kbi_task_clear(self, KBI_TASK_PREEMPTED);
+}
+
+KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t used)
+{
+	struct kbi_vp *vp = self->vp;
+	struct end e = { .task = self, .vp = vp };
+	struct kbi_context_place place;
+	bool noted = is_noted(vp), brief;
+
+	kbi_np_enter(self);
+	kbi_context_place(uc, &place);
+	brief = noted && kbi_context_is_near(&place, &vp->turn.place);
+	*virtual_time(self) = (noted ? vp->turn.begun : a_load_rlx(&vp->turn.clock)) + used;
+	kbi_run_look_if_due(vp); /* a turn is what the lookout counts by */
+	e.share = kbi_sched_idle_others(vp->s) > 0;
+	arrange(vp, &e);
+	rotate(vp, &e, used);
+	vp->n_ended++;
+	vp->n_brief += brief;
+	if (!e.stays || e.behind)
+		be_away(self, uc, &e);
+	self = kbi_self_raw();
+	begin(self->vp, self, &place, brief);
+	kbi_np_leave(self);
+	if (kbi_preempt_returns)
+		kbi_preempt_returns(self, uc);
+}
