@@ -6,6 +6,41 @@
 
 #include "os/sys.h"
 
+/* Many at once; false: none of them. */
+static bool asleep_in_many(long n, const long a[6], long *r)
+{
+	int fd = (int)a[0];
+
+	switch (n) {
+	case SYS_readv:
+		if (kbi_call_is_odd((int)a[2]))
+			return false;
+		*r = kbi_call_readv(fd, (const struct iovec *)a[1], (int)a[2], N);
+		return true;
+	case SYS_writev:
+		if (kbi_call_is_odd((int)a[2]))
+			return false;
+		*r = kbi_call_writev(fd, (const struct iovec *)a[1], (int)a[2], N);
+		return true;
+	case SYS_recvmmsg:
+		if (kbi_call_is_odd_recv((int)a[3]))
+			return false;
+		*r = kbi_call_recvmmsg(fd, (struct mmsghdr *)a[1], (unsigned)a[2], (int)a[3], (struct timespec *)a[4], N);
+		return true;
+	case SYS_sendmmsg:
+		*r = kbi_call_sendmmsg(fd, (struct mmsghdr *)a[1], (unsigned)a[2], (int)a[3], N);
+		return true;
+	case SYS_ppoll:
+		/* the kernel tells what was left of the time, and takes masks of its own size: not here */
+		if (a[2] || a[3])
+			return false;
+		*r = kbi_call_ppoll((struct pollfd *)a[0], (nfds_t)a[1], NULL, NULL, N);
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* For those that have a form in which the thread sleeps. False: it is none of them. */
 static bool asleep(long n, const long a[6], long *r)
 {
@@ -43,7 +78,7 @@ static bool asleep(long n, const long a[6], long *r)
 		*r = kbi_call_epoll_wait(fd, (struct epoll_event *)a[1], (int)a[2], flags, NULL, N);
 		return true;
 	default:
-		return false;
+		return asleep_in_many(n, a, r);
 	}
 }
 

@@ -201,6 +201,21 @@ static int by_recvmmsg(struct end *e)
 	return c;
 }
 
+/* As languages do that bring no libc. */
+static int by_numbers(struct end *e)
+{
+	struct pollfd p = { e->in, POLLIN, 0 };
+	char c = 0;
+	struct iovec v = { &c, 1 };
+	struct mmsghdr m = { { .msg_iov = &v, .msg_iovlen = 1 }, 0 };
+
+	if ((e - ends) % 2)
+		CHECK_EQ(syscall(SYS_ppoll, &p, 1, NULL, NULL, 8), 1);
+	CHECK_EQ(syscall(SYS_recvmmsg, e->in, &m, 1, 0, NULL), 1);
+	CHECK_EQ(m.msg_len, 1);
+	return c;
+}
+
 static int by_eventfd(struct end *e)
 {
 	uint64_t n = 0;
@@ -313,6 +328,7 @@ static const struct way {
 	{ "recvfrom", packet_open, by_recvfrom, by_packet },
 	{ "recvmsg", packet_open, by_recvmsg, by_packet },
 	{ "recvmmsg", packet_open, by_recvmmsg, by_packet },
+	{ "ppoll and recvmmsg by number", packet_open, by_numbers, by_packet },
 	{ "eventfd", event_open, by_eventfd, by_event },
 	{ "timerfd", timer_open, by_timerfd, by_timer },
 	{ "mq_receive", queue_open, by_mq_receive, by_queue },
