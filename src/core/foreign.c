@@ -23,6 +23,8 @@ static void leave(void *arg)
 	void (*at_end)(struct kb_thread *) = (void (*)(struct kb_thread *))(uintptr_t)a_load_rlx(&kbi_foreign_at_end);
 	struct kb_thread *t = arg;
 
+	if (t->is_main)
+		return; /* the runtime has adopted it since */
 	if (t->keys) /* set after at_end, by this kernel thread */
 		at_end(t);
 	kbi_self_tls = NULL;
@@ -107,7 +109,8 @@ void kbi_foreign_wake(struct kbi_task *task)
 void kbi_foreign_leave(struct kb_thread *t)
 {
 	(void)t;
-	kbi_real.pthread_setspecific(key, NULL);
+	if (!no_key)
+		kbi_real.pthread_setspecific(key, NULL);
 	a_sub_rlx(&count, 1);
 }
 

@@ -214,6 +214,7 @@ static void look_at_keys(struct kbi_tcb *t)
 	char *pd = (char *)t->pthread;
 	size_t size = control_block_size(t);
 	ptrdiff_t found = KBI_TCB_NONE;
+	void *before = kbi_real.pthread_getspecific(key_probe->key);
 
 	note_born_keys();
 	memcpy(key_probe->before, pd, size);
@@ -224,7 +225,7 @@ static void look_at_keys(struct kbi_tcb *t)
 		if (key_probe->before[o] == 0 && pd[o] == 1)
 			found = found == KBI_TCB_NONE ? (ptrdiff_t)o : CONTROL_BLOCK_MAX;
 	}
-	kbi_real.pthread_setspecific(key_probe->key, NULL);
+	kbi_real.pthread_setspecific(key_probe->key, before);
 	if (found < CONTROL_BLOCK_MAX)
 		kbi_tcb_layout.keys_used = found;
 }
@@ -235,20 +236,22 @@ static int find_keys(void)
 	static struct kbi_tcb probe;
 	size_t room = kbi_tcb_sentinel[0].tcb.slab_size;
 	struct key_probe *k = kbi_sys_map(sizeof(*k));
-	int err = EAGAIN;
+	bool own;
+	int err;
 
 	probe = (struct kbi_tcb){ .slab_size = room, .id = KBI_TCB_ID_LIMIT + 2 };
 	probe.slab_low = kbi_sys_map(room);
 	kbi_tcb_layout.keys_used = KBI_TCB_NONE;
 	if (!k || !probe.slab_low)
 		return ENOMEM;
-	if (kbi_real.pthread_key_create(&k->key, NULL) == 0) {
-		key_probe = k;
-		kbi_tcb_donor_look = look_at_keys;
-		err = kbi_tcb_donor_make(&probe);
-		kbi_tcb_donor_look = NULL;
+	/* the program may have all keys: then one of its own serves, of which that thread has no value */
+	own = kbi_real.pthread_key_create(&k->key, NULL) == 0;
+	key_probe = k;
+	kbi_tcb_donor_look = look_at_keys;
+	err = kbi_tcb_donor_make(&probe);
+	kbi_tcb_donor_look = NULL;
+	if (own)
 		kbi_real.pthread_key_delete(k->key);
-	}
 	if (!err)
 		*kbi_tcb_tid_word(&probe) = kbi_tcb_own_tid(&probe);
 	kbi_sys_unmap(k, sizeof(*k));
