@@ -91,7 +91,10 @@ void *kbi_posix_frame(void *(*fn)(void *), void *arg)
 	void *result;
 
 	if (__sigsetjmp_cancel(buf.__cancel_jmp_buf, 0)) {
-		result = kbi_posix_me.exiting ? kbi_posix_me.exit_value : PTHREAD_CANCELED;
+		if (!kbi_posix_me.exiting) /* cancelled; main's frame must know that it does not return */
+			kbi_posix_me.exit_value = PTHREAD_CANCELED;
+		kbi_posix_me.exiting = 1;
+		result = kbi_posix_me.exit_value;
 		kbi_posix_settle();
 	} else {
 		__pthread_register_cancel(&buf);

@@ -108,7 +108,7 @@ struct kbi_posix_thread {
 	/* the thread itself */
 	pthread_t self;       /* 0: not asked yet */
 	void *exit_value;     /* what it gave pthread_exit */
-	uint8_t exiting;      /* it has called pthread_exit */
+	uint8_t exiting;      /* it has called pthread_exit, or was cancelled */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
