@@ -26,6 +26,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/signalfd.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>

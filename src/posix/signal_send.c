@@ -3,6 +3,7 @@
 #include "posix/signal_priv.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "os/sys.h"
 
@@ -26,11 +27,37 @@ static int send_self(struct kbi_task *self, const siginfo_t *info)
 	return kbi_signal_raise(info);
 }
 
+/* ---- signals read from a descriptor ------------------------------------------------------------------ */
+
+static a64 described; /* signals that some signalfd has been made for */
+
+KBI_POSIX_API int signalfd(int fd, const sigset_t *set, int flags)
+{
+	uint64_t bits = 0;
+
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		bits |= sigismember(set, sig) == 1 ? kbi_signal_bit(sig) : 0;
+	(void)a_or_rlx(&described, bits);
+	return kbi_libc()->signalfd(fd, set, flags);
+}
+
+/* What the thread blocks waits for it in our list, where the kernel's read of the descriptor does not look. */
+static bool is_read(struct kb_thread *t, int sig)
+{
+	uint64_t bit = kbi_signal_bit(sig);
+
+	return kbi_unlikely(a_load_rlx(&described) & bit) && (a_load_rlx(kbi_signal_mask(&t->task)) & bit);
+}
+
+/* ---- to a thread --------------------------------------------------------------------------------------- */
+
 static int send_light(struct kb_thread *t, int sig, int code, union sigval value)
 {
 	siginfo_t info;
 
 	describe(&info, sig, code, value);
+	if (is_read(t, sig))
+		return (int)-kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &info);
 	if (&t->task == kbi_self_raw())
 		return send_self(&t->task, &info);
 	/* ended and not joined yet: nothing to do, as in libc */
