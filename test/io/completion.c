@@ -116,7 +116,8 @@ int main(void)
 	kb_sleep(1000000);
 	before = __atomic_load_n(&looks, __ATOMIC_RELAXED);
 	kb_sleep(5000000);
-	CHECK(__atomic_load_n(&looks, __ATOMIC_RELAXED) <= before + 1);
+	/* but those that were about to when the last one was answered; polling would be hundreds */
+	CHECK(__atomic_load_n(&looks, __ATOMIC_RELAXED) <= before + 4);
 	CHECK_EQ(kb_io_poll_source_end(poll_slots, slot), 0);
 	CHECK_EQ(kb_io_poll_source_end(poll_slots, slot), ENOENT);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);

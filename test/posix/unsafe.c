@@ -187,7 +187,7 @@ static const void *r_getnetbyname(int who)
 }
 static const void *r_getnetbyaddr(int who)
 {
-	struct netent *n = getnetbyaddr(who ? 127 << 24 : 169 << 24 | 254 << 16, AF_INET);
+	struct netent *n = getnetbyaddr(who ? 127u << 24 : 169u << 24 | 254u << 16, AF_INET);
 
 	return n ? n->n_name : NULL;
 }
