@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-enum { ROUNDS = 30 };
+enum { ROUNDS = 15, MANY = 1000, OVER = 1000000 };
 
 struct shared {
 	uint32_t there, back;
@@ -19,7 +19,7 @@ static uint32_t stop;
 static void *works(void *arg)
 {
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		yields++;
+		__atomic_add_fetch(&yields, 1, __ATOMIC_RELAXED);
 		kb_yield();
 	}
 	return arg;
@@ -27,13 +27,15 @@ static void *works(void *arg)
 
 static void partner(struct shared *s)
 {
-	for (uint32_t i = 1; i <= ROUNDS; i++) {
-		while (__atomic_load_n(&s->there, __ATOMIC_ACQUIRE) != i)
+	for (uint32_t i = 1;; i++) {
+		while (__atomic_load_n(&s->there, __ATOMIC_ACQUIRE) != i) {
+			if (__atomic_load_n(&s->there, __ATOMIC_ACQUIRE) == OVER)
+				_exit(0);
 			usleep(50);
+		}
 		usleep(i % 3 * 700);
 		__atomic_store_n(&s->back, i, __ATOMIC_RELEASE);
 	}
-	_exit(0);
 }
 
 static void converse(struct shared *s, uint32_t from, uint32_t to)
@@ -48,6 +50,7 @@ static void converse(struct shared *s, uint32_t from, uint32_t to)
 int main(void)
 {
 	struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint32_t done = 2 * ROUNDS;
 	kb_thread_t t;
 	pid_t pid;
 	int status;
@@ -57,10 +60,14 @@ int main(void)
 	CHECK(pid >= 0);
 	if (pid == 0)
 		partner(s);
-	converse(s, 1, ROUNDS / 2); /* all idle */
+	converse(s, 1, ROUNDS); /* all idle */
 	CHECK_EQ(kb_thread_create(&t, NULL, works, NULL), 0);
-	converse(s, ROUNDS / 2 + 1, ROUNDS); /* busy */
-	CHECK(yields > 100);
+	converse(s, ROUNDS + 1, 2 * ROUNDS); /* busy */
+	/* that one may be on a VP that the kernel gives no processor to for a while */
+	for (; __atomic_load_n(&yields, __ATOMIC_RELAXED) <= 100 && done < MANY; done++)
+		converse(s, done + 1, done + 1);
+	CHECK(__atomic_load_n(&yields, __ATOMIC_RELAXED) > 100);
+	__atomic_store_n(&s->there, OVER, __ATOMIC_RELEASE);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	CHECK_EQ(kb_thread_join(t, NULL), 0);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
