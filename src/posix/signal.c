@@ -121,8 +121,9 @@ void kbi_signal_unwound(struct kbi_task *self)
 	if (self->vp) {
 		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], a_load_rlx(kbi_signal_mask(self)));
 		kbi_compiler_barrier();
-		set_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
 	}
+	if (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))
+		set_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
 	kbi_np_leave(self);
 }
 
@@ -363,8 +364,10 @@ bool kbi_signal_resumed_slow(void)
 		bring_mask(self);
 	}
 	errno = saved;
-	if (kbi_unlikely(kbi_cancel_async()))
+	if (kbi_unlikely(kbi_cancel_async())) {
+		kbi_signal_unwound(self); /* out of the tick's handler, perhaps */
 		kbi_cancel_act();
+	}
 	return ends_call;
 }
 

@@ -78,6 +78,8 @@ static void look_up(struct kbi_task *self, void *context)
 		kbi_signal_returns_on(self, context);
 	/* in a system call that is a cancellation point, before libc 2.41, or asynchronous: as libc's handler does, which
 	 * wants to set the mark itself */
+	if (kbi_cancel_pending())
+		kbi_signal_unwound(self); /* the tick's handler may have been interrupted */
 	if (kbi_cancel_async())
 		kbi_libc()->pthread_exit(PTHREAD_CANCELED);
 	if (kbi_cancel_pending())

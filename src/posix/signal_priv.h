@@ -73,9 +73,9 @@ static inline a64 *kbi_signal_mask(struct kbi_task *t)
 void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask);
 /* The caller's kernel thread lets nothing through until a thread brings another mask. */
 void kbi_signal_close(struct kbi_vp *vp);
-/* A handler returns to this context on this virtual processor, with this mask. */
-/* A handler of self was unwound: the kernel has its mask still. */
+/* A handler of self was unwound, or is about to be: the kernel has its mask still. */
 void kbi_signal_unwound(struct kbi_task *self);
+/* A handler returns to this context on this virtual processor, with this mask. */
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 
 /* Alternate stacks, signal_stack.c. call(arg), on the thread's own if that is wanted and there is one. */
