@@ -1,8 +1,10 @@
 /* tool/run.c - `kochab run`: turns options into KOCHAB_* variables, puts the drop-in library in front of
  * LD_PRELOAD and becomes the program. Everything that would make the preload silently not happen is
  * refused by tool/program.c first. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,13 +144,31 @@ static bool find_allocator(const char *drop_in, char *buf, size_t size)
 	return false;
 }
 
+/* A program of another libc in a chain must not be given our library: musl's loader would end it. glibc's replaces $LIB by
+ * the folder of the machine's libraries, which lies at most four below the root; for any other there is no such file, and
+ * it goes on without. False: this libc does not do so, or has no such folder; the one we have loaded ourselves is not found
+ * that way then. */
+static bool glibc_only(const char *library, char *buf, size_t size)
+{
+	static const char way[] = "/$LIB/../../../..";
+	char libc[PATH_MAX], path[PATH_MAX + sizeof(way)];
+	Dl_info info;
+
+	if (*library != '/' || !dladdr((const void *)(uintptr_t)getenv, &info) || realpath(info.dli_fname, libc) == NULL)
+		return false;
+	snprintf(path, sizeof(path), "%s%s", way, libc);
+	return dlopen(path, RTLD_LAZY | RTLD_NOLOAD) != NULL && snprintf(buf, size, "%s%s", way, library) < (int)size;
+}
+
 /* In front of what is preloaded already. */
 static bool set_preload(const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");
-	char *others, *joined = NULL;
+	char *others, *joined = NULL, guarded[PATH_MAX];
 	bool ok;
 
+	if (glibc_only(library, guarded, sizeof(guarded)))
+		library = guarded;
 	if (strpbrk(library, " :") != NULL) {
 		tool_say("%s: a path with a space or colon cannot stand in LD_PRELOAD", library);
 		return false;

@@ -118,7 +118,7 @@ expect 0 "2 virtual processors" "$K" run --vps 2 --verbose ./clear
 other=$T/libother.so
 echo 'int other_library;' >other.c && compile -shared -fPIC -o "$other" other.c
 # shellcheck disable=SC2016 # the shell that is run expands it
-print='echo "<$LD_PRELOAD>"'
+print='echo "<$LD_PRELOAD>" | sed "s|/.LIB/../../../..||g"' # only glibc knows what that is: the root
 says "<$other>" env LD_PRELOAD="$other" "$K" run --children no sh -c "$print"
 says "<$BUILD/libkochab-posix.so.0:$other>" env LD_PRELOAD="$other" "$K" run sh -c "$print"
 says "<>" "$K" run --children no sh -c "$print"
@@ -132,6 +132,11 @@ says "<$other:$other>" env LD_PRELOAD=" $other $other:" "$K" run --children no s
 if compile -static -o static kind.c 2>/dev/null; then
 	says "kernel" "$K" run sh -c './static'
 	says "light kernel" "$K" run ./kind --spawn ./static
+fi
+if command -v musl-gcc >/dev/null && musl-gcc -o musl kind.c && [ "$(./musl)" = kernel ]; then
+	says "kernel" "$K" run sh -c './musl'
+	says "light kernel" "$K" run ./kind --spawn ./musl
+	says "light kernel" "$K" run --malloc kochab ./kind --spawn ./musl
 fi
 if compile -m32 -o bits32 kind.c 2>/dev/null && ./bits32 >/dev/null 2>&1; then
 	says "kernel" "$K" run sh -c './bits32'
