@@ -56,8 +56,10 @@ static int send_light(struct kb_thread *t, int sig, int code, union sigval value
 	siginfo_t info;
 
 	describe(&info, sig, code, value);
-	if (is_read(t, sig))
+	if (is_read(t, sig)) {
+		info.si_code = SI_QUEUE; /* the kernel's own codes are for the first kernel thread to say */
 		return (int)-kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &info);
+	}
 	if (&t->task == kbi_self_raw())
 		return send_self(&t->task, &info);
 	/* ended and not joined yet: nothing to do, as in libc */

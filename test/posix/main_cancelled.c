@@ -1,5 +1,5 @@
-/* main is cancelled, in a wait or in a handler that has interrupted one: its cleanup handlers run, innermost first, it can be
- * joined, the others go on, and the process ends with what the last one says. */
+/* main is cancelled, in a wait or in a handler that has interrupted one: its cleanup handlers run, innermost first, it
+ * can be joined, the others go on, and the process ends with what the last one says. */
 #include "test.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static pthread_t first;
-static int order, in_handler, fd[2];
+static int order, depth, fd[2];
 static long part;
 
 static void note(void *arg)
@@ -21,7 +21,7 @@ static void waits(void)
 	char c;
 
 	pthread_cleanup_push(note, (void *)1);
-	in_handler = 1;
+	__atomic_add_fetch(&depth, 1, __ATOMIC_RELEASE);
 	CHECK_EQ(read(fd[0], &c, 1), -2); /* cancelled, it does not come back */
 	pthread_cleanup_pop(0);
 }
@@ -41,7 +41,7 @@ static void *other(void *arg)
 	usleep(5000);
 	if (part == 1) {
 		CHECK_EQ(pthread_kill(first, SIGUSR1), 0);
-		while (!__atomic_load_n(&in_handler, __ATOMIC_ACQUIRE))
+		while (__atomic_load_n(&depth, __ATOMIC_ACQUIRE) < 2)
 			usleep(1000);
 	}
 	CHECK_EQ(pthread_cancel(first), 0);
