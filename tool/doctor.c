@@ -23,6 +23,7 @@
 #include "base/base.h"
 #include "base/option.h"
 #include "os/cpu.h"
+#include "os/libsite.h"
 #include "os/uring.h"
 #include <kochab/version.h>
 #include "tool.h"
@@ -181,6 +182,23 @@ static void check_guards(void)
 		close(fd);
 }
 
+/* Virtual processors as processes: can libc's system calls be taken over, and is there a space? */
+static void check_processes(void)
+{
+	struct kbi_libsite_counts c;
+	const char *why = kbi_libsite_usable(&c);
+	int fd = (int)syscall(SYS_memfd_create, "kochab-doctor", 1u);
+
+	if (fd < 0)
+		why = "no memory file can be made (memfd_create)";
+	else
+		close(fd);
+	if (why)
+		fact("process bodies", NO, "%s", why);
+	else
+		fact("process bodies", YES, "libc's system calls: %u replaced, %u trapped", c.replaced, c.trapped);
+}
+
 static void print_limit(const char *name, int which)
 {
 	struct rlimit l;
@@ -207,6 +225,7 @@ static void check_memory(void)
 	fact("memory", INFO, "%lld MiB, pages of %ld bytes",
 	     (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) >> 20, sysconf(_SC_PAGESIZE));
 	check_guards();
+	check_processes();
 	for (size_t i = 0; i < kbi_countof(settings); i++) {
 		if (read_line(settings[i].path, value, sizeof(value)))
 			fact(settings[i].name, INFO, "%s", value);

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/option.h"
+#include "core/body_process.h"
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "mem/heap_door.h"
+#include "os/everywhere.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -75,6 +77,8 @@ static void body_mask(sigset_t *old)
 	sigdelset(&set, SIGILL);
 	sigdelset(&set, SIGABRT);
 	sigdelset(&set, SIGTRAP);
+	if (kbi_sys_from.processes)
+		sigdelset(&set, KBI_EVERYWHERE_SIGNAL);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
@@ -103,7 +107,7 @@ static void child(void)
 		kbi_body_programs_mask(&old);
 }
 
-static void learn_masks(void)
+void kbi_body_learn_masks(void)
 {
 	if (masked)
 		return;
@@ -126,6 +130,8 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 	pthread_t id;
 	int e;
 
+	if (kbi_sys_from.processes)
+		return kbi_process_start(fn, arg);
 	pthread_attr_init(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
 	do {
@@ -140,14 +146,21 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 static int start(struct kbi_vp *vp)
 {
 	struct kbi_body *b = kbi_spare_record();
+	static bool led;
 	sigset_t old;
 	int e;
 
 	if (!b)
 		return EAGAIN;
 	b->vp = vp;
-	learn_masks();
-	body_mask(&old);
+	kbi_body_learn_masks();
+	/* the first process keeps the program's mask, as the first kernel thread does */
+	b->leader = kbi_sys_from.processes && vp && vp->id == 0 && !led;
+	led |= b->leader;
+	if (b->leader)
+		kbi_real.pthread_sigmask(SIG_SETMASK, &programs_mask, &old);
+	else
+		body_mask(&old);
 	e = kbi_body_kernel_thread(body, b);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)
@@ -171,6 +184,8 @@ int kbi_body_start_closed(void *(*fn)(void *), void *arg)
 	int e;
 
 	sigfillset(&all);
+	if (kbi_sys_from.processes)
+		sigdelset(&all, KBI_EVERYWHERE_SIGNAL);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
 	e = kbi_body_kernel_thread(fn, arg);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);

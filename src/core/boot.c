@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/option.h"
+#include "core/body_process.h"
 #include "core/body_thread.h"
 #include "core/dump.h"
 #include "core/foreign.h"
@@ -137,12 +138,72 @@ static int adopt_main(struct kbi_vp *vp)
 	return 0;
 }
 
+static int start_bodies(unsigned from)
+{
+	int e = 0;
+
+	for (unsigned i = from; !e && i < kbi_vp_n; i++)
+		e = kbi_body_start(kbi_vps[i]);
+	return e ? e : kbi_quantum_start();
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------- */
+
+static int refuse(int e, const char *why)
+{
+	kbi_sys_message("virtual processors cannot be processes (option body): %s", why);
+	return e;
+}
+
+static int open_processes(bool first)
+{
+	const char *why;
+	int e;
+
+	if (!first || !kbi_solo_is_only_one())
+		return refuse(ENOTSUP, "the program has other kernel threads already, or does not start Kochab in its first one");
+	e = kbi_process_open(&why);
+	if (e)
+		return refuse(e, why);
+	kbi_options.io_uring = 0; /* a request dies with the process that made it */
+	return 0;
+}
+
+static int start_all(void)
+{
+	return start_bodies(0);
+}
+
+/* Main goes on as a thread of VP 0. */
+static int begin_processes(void)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self());
+	const char *why;
+	int e;
+
+	t->is_main = true;
+	memcpy(t->name, "main", 5);
+	t->named = t->own_tls = true;
+#if KBI_HAVE_TP
+	t->task.tp = kbi_tp_get();
+#endif
+	kbi_task_set_started(&t->task);
+	kbi_body_learn_masks();
+	e = kbi_process_begin(start_all, &why);
+	if (e)
+		return refuse(e, why);
+	kbi_foreign_leave(t);
+	return 0;
+}
+
 static int start(void)
 {
 	unsigned n;
-	bool first = kbi_sys_gettid() == getpid();
+	bool first = kbi_sys_gettid() == (int)kbi_sys(SYS_getpid);
 	int e = kbi_option_load();
 
+	if (!e && kbi_options.body == KBI_OPT_BODY_PROCESS)
+		e = open_processes(first);
 	if (e)
 		return e;
 	n = kbi_options.vps ? kbi_options.vps : kbi_cpu_count();
@@ -173,11 +234,11 @@ static int start(void)
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	kbi_preempt_setup();
 	kbi_dump_setup();
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
+		return begin_processes();
 	if (first)
 		e = adopt_main(kbi_vps[0]);
-	for (unsigned i = first; !e && i < n; i++)
-		e = kbi_body_start(kbi_vps[i]);
-	return e ? e : kbi_quantum_start();
+	return e ? e : start_bodies(first);
 }
 
 int kbi_boot(void)

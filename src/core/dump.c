@@ -2,6 +2,7 @@
  * Backtraces follow frame pointers inside the thread's own stack from its saved context; code compiled without
  * frame pointers shortens them (the debugger helper unwinds fully). The state of a thread that runs meanwhile is
  * a snapshot. */
+#include "core/body_process.h"
 #include "core/dump.h"
 
 #include <dlfcn.h>
@@ -23,6 +24,7 @@
 #include "core/spare.h"
 #include "core/vp.h"
 #include "os/real.h"
+#include "os/everywhere.h"
 #include "os/sys.h"
 
 enum { FRAMES = 24 };
@@ -73,7 +75,7 @@ static bool peek(uintptr_t at, uintptr_t word[2])
 {
 	struct iovec to = { word, 2 * sizeof *word }, from = { (void *)at, 2 * sizeof *word };
 
-	return kbi_sys(SYS_process_vm_readv, getpid(), &to, 1, &from, 1) == (long)to.iov_len;
+	return kbi_sys(SYS_process_vm_readv, kbi_sys(SYS_getpid), &to, 1, &from, 1) == (long)to.iov_len;
 }
 
 /* What a thread is, as somebody sees it whose it is not: approximate, its VP may be at it. */
@@ -174,11 +176,11 @@ void kbi_dump(int fd)
 		thread(fd, kbi_descriptor_at(i));
 }
 
-/* Kernel threads of this process, by counting /proc/self/task; 0: cannot tell. */
-static unsigned kernel_threads(void)
+/* Kernel threads of a process, by counting those in its folder; 0: cannot tell. */
+static unsigned kernel_threads_in(const char *folder)
 {
 	char buf[4096];
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
 	unsigned count = 0;
 
 	if (fd < 0)
@@ -195,10 +197,30 @@ static unsigned kernel_threads(void)
 	return count;
 }
 
+/* Of this one; where virtual processors are processes, of them all but the supervisor. */
+static unsigned kernel_threads(void)
+{
+	char folder[32];
+	unsigned count = 0;
+
+	if (!kbi_sys_from.processes)
+		return kernel_threads_in("/proc/self/task");
+	for (unsigned i = 0; i < kbi_process_most(); i++) {
+		int pid = kbi_process_at(i);
+
+		if (!pid)
+			continue;
+		snprintf(folder, sizeof folder, "/proc/%d/task", pid);
+		count += kernel_threads_in(folder);
+	}
+	return count;
+}
+
 /* Has the program a handler of a signal that comes from outside? Ours, libc's and those of faults do not count. */
 static bool has_handlers(void)
 {
-	static const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, KBI_TICK_SIGNAL };
+	static const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, KBI_TICK_SIGNAL,
+				     KBI_EVERYWHERE_SIGNAL };
 	char buf[4096] = "";
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	const char *at;

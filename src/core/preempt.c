@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/run.h"
 #include "core/solo.h"
@@ -61,7 +60,7 @@ void kbi_preempt_send(struct kbi_vp *vp)
 
 	/* its body runs, and is not in a call that a signal would end */
 	if (tid && !a_load_rlx(&vp->lent))
-		kbi_sys(SYS_tgkill, getpid(), tid, KBI_TICK_SIGNAL);
+		kbi_sys_signal(tid, KBI_TICK_SIGNAL);
 }
 
 /* ---- faults -------------------------------------------------------------------------------------- */

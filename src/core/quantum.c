@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "base/option.h"
 #include "base/san.h"
@@ -68,7 +67,7 @@ static void find_call(int tid, struct kbi_context_call *c)
 	unsigned long long arg, sp, pc;
 	long fd, n, nr;
 
-	snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
+	snprintf(path, sizeof path, "/proc/%d/syscall", tid);
 	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	*c = no_call;
 	if (fd < 0)
@@ -126,7 +125,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	/* release: partner is the acquire in asked */
 	a_store_rel(&vp->asked, what);
 	/* to the one that was looked at, though the VP may have another by now */
-	kbi_sys(SYS_tgkill, getpid(), tid, KBI_TICK_SIGNAL);
+	kbi_sys_signal(tid, KBI_TICK_SIGNAL);
 	return ++s->tries < TRIES;
 }
 

@@ -3,17 +3,20 @@
 
 #include <sys/stat.h>
 
+#include "base/option.h"
 #include "os/sys.h"
 
 /* The kernel's numbers: a fence on every processor that runs this process; and leave to ask for it. */
-enum { MEMBARRIER_PRIVATE = 8, MEMBARRIER_REGISTER_PRIVATE = 16 };
+enum { MEMBARRIER_PRIVATE = 8, MEMBARRIER_REGISTER_PRIVATE = 16, MEMBARRIER_GLOBAL = 2, MEMBARRIER_REGISTER_GLOBAL = 4 };
+/* Virtual processors as processes: on every processor that runs one that has registered. */
+static int fence = MEMBARRIER_PRIVATE, leave = MEMBARRIER_REGISTER_PRIVATE;
 
 #define OVER ((uint64_t)1 << KBI_SOLO_VPS)
 
 struct kbi_solo kbi_solo = { .awake = { OVER }, .ended = { 1 } };
 
 /* Are there no kernel threads beside the caller? If it cannot be seen: no. */
-static bool is_only_one(void)
+bool kbi_solo_is_only_one(void)
 {
 	struct stat st;
 
@@ -23,11 +26,20 @@ static bool is_only_one(void)
 
 void kbi_solo_begin(unsigned vps)
 {
-	if (vps > KBI_SOLO_VPS || !is_only_one() || kbi_sys(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE, 0, 0))
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
+		fence = MEMBARRIER_GLOBAL;
+		leave = MEMBARRIER_REGISTER_GLOBAL;
+	}
+	if (vps > KBI_SOLO_VPS || !kbi_solo_is_only_one() || kbi_sys(SYS_membarrier, leave, 0, 0))
 		return;
 	a_store_rlx(&kbi_solo.ended, 0);
 	/* release: the threads that use it are made later by the caller */
 	a_store_rel(&kbi_solo.awake, ((uint64_t)1 << vps) - 1);
+}
+
+void kbi_solo_joins(void)
+{
+	kbi_sys(SYS_membarrier, leave, 0, 0);
 }
 
 void kbi_solo_after_fork(void)
@@ -42,7 +54,7 @@ static void settle(void)
 {
 	struct timespec ms = { 0, 1000000 };
 
-	if (kbi_sys(SYS_membarrier, MEMBARRIER_PRIVATE, 0, 0))
+	if (kbi_sys(SYS_membarrier, fence, 0, 0))
 		kbi_sys(SYS_nanosleep, &ms, NULL);
 	/* acquire: partner is the release in kbi_solo_leave; what sections wrote is seen */
 	while (a_load_acq(&kbi_solo.busy))

@@ -52,6 +52,10 @@ static inline void kbi_solo_leave(void)
 
 /* At boot, before there is a second kernel thread. */
 void kbi_solo_begin(unsigned vps);
+/* By a process that is to be a virtual processor. */
+void kbi_solo_joins(void);
+/* Has this process no other kernel thread? */
+bool kbi_solo_is_only_one(void);
 /* In the child of fork, where the caller is a kernel thread and no VP. */
 void kbi_solo_after_fork(void);
 /* Any kernel thread, also in a signal handler, not inside a section. Returns when it has ended. */

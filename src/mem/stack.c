@@ -11,11 +11,13 @@
 #include "base/option.h"
 #include "base/san.h"
 #include "mem/heap_door.h"
+#include "os/everywhere.h"
 #include "os/lock.h"
 #include "os/sys.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
 #endif
 
 enum {
@@ -160,6 +162,8 @@ static bool guard_works(void)
 	char *p = kbi_sys_map(2 * KBI_PAGE);
 	bool ok = p && madvise(p, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
 
+	if (ok)
+		madvise(p, KBI_PAGE, MADV_GUARD_REMOVE);
 	if (p)
 		kbi_sys_unmap(p, 2 * KBI_PAGE);
 	return ok;
@@ -201,6 +205,18 @@ static bool install_guard(char *page)
 	default:
 		return false;
 	}
+}
+
+/* A guard is one process's: where virtual processors are processes, each has it, and a new chunk's are made at once. */
+static void guard_chunk(char *p, size_t each, uint32_t n)
+{
+	bool advise = pool.guard == KBI_OPT_GUARD_MADVISE;
+	struct kbi_everywhere_call c = { .nr = advise ? SYS_madvise : SYS_mprotect,
+					 .arg = { (long)p, KBI_PAGE, advise ? MADV_GUARD_INSTALL : PROT_NONE },
+					 .more = n - 1, .step = (long)each, .pointer = -1 };
+
+	if (pool.guard != KBI_OPT_GUARD_NONE)
+		kbi_everywhere(&c);
 }
 
 size_t kbi_stack_guard_hit(uintptr_t address)
@@ -266,10 +282,12 @@ static bool map_chunk(struct class *c)
 
 	if (k == CHUNKS)
 		return false;
-	p = mmap(NULL, each * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-	if (p == MAP_FAILED)
+	p = kbi_sys_map(each * n);
+	if (!p)
 		return false;
 	madvise(p, each * n, MADV_NOHUGEPAGE);
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
+		guard_chunk(p, each, n);
 	pool.chunk[k] = (struct chunk){ .base = (uintptr_t)p, .each = each, .n = n, .next = c->unused };
 	c->unused = &pool.chunk[k];
 	if (!c->tcb)
@@ -330,7 +348,7 @@ static struct kbi_stack *make(int cls)
 
 	if (!p)
 		return NULL;
-	guarded = install_guard(p);
+	guarded = kbi_options.body == KBI_OPT_BODY_PROCESS ? pool.guard != KBI_OPT_GUARD_NONE : install_guard(p);
 	s = lay_out(p + KBI_PAGE, p + each, number);
 	s->class = (uint8_t)cls;
 	s->guarded = guarded;

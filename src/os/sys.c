@@ -6,9 +6,11 @@
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* Tells os/module whose the system calls are in whatever module this is linked into. */
@@ -30,14 +32,23 @@ long kbi_sys6(long n, long a, long b, long c, long d, long e, long f)
 }
 #endif
 
+struct kbi_sys_from kbi_sys_from = { .futex = FUTEX_PRIVATE_FLAG };
+
 long kbi_sys_futex_wait(const void *word, uint32_t expected, const struct timespec *timeout)
 {
-	return kbi_sys(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout);
+	return kbi_sys(SYS_futex, word, FUTEX_WAIT | kbi_sys_from.futex, expected, timeout);
 }
 
 long kbi_sys_futex_wake(const void *word, int n)
 {
-	return kbi_sys(SYS_futex, word, FUTEX_WAKE_PRIVATE, n);
+	return kbi_sys(SYS_futex, word, FUTEX_WAKE | kbi_sys_from.futex, n);
+}
+
+long kbi_sys_signal(int tid, int sig)
+{
+	if (kbi_sys_from.processes)
+		return kbi_sys(SYS_tkill, tid, sig);
+	return kbi_sys(SYS_tgkill, getpid(), tid, sig);
 }
 
 long kbi_sys_futex_wait_shared(const void *word, uint32_t expected, const struct timespec *timeout)
@@ -53,6 +64,15 @@ long kbi_sys_futex_wake_shared(const void *word, int n)
 int kbi_sys_gettid(void)
 {
 	return (int)kbi_sys(SYS_gettid);
+}
+
+/* The parent may have gone before it could ask to be told. */
+void kbi_sys_die_with(int parent)
+{
+	kbi_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	if (kbi_sys(SYS_getppid) != parent)
+		kbi_sys(SYS_exit_group, 0);
+	kbi_sys(SYS_prctl, PR_SET_PTRACER, parent);
 }
 
 void kbi_sys_yield(void)
@@ -108,8 +128,11 @@ void kbi_sys_fatal(const char *format, ...)
 
 void *kbi_sys_map(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p;
 
+	if (kbi_sys_from.take)
+		return kbi_sys_from.take(bytes);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 
@@ -130,7 +153,10 @@ void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
 
 void kbi_sys_unmap(void *p, size_t bytes)
 {
-	munmap(p, bytes);
+	if (kbi_sys_from.give)
+		kbi_sys_from.give(p, bytes);
+	else
+		munmap(p, bytes);
 }
 
 uint64_t kbi_sys_now(void)

@@ -81,6 +81,15 @@ long kbi_sys6(long n, long a, long b, long c, long d, long e, long f);
 	kbi_sys6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define kbi_sys(...) KBI_SYS_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
+/* What virtual processors as processes change. Constant once they run. */
+struct kbi_sys_from {
+	void *(*take)(size_t bytes); /* where memory comes from; NULL: anonymous maps */
+	void (*give)(void *p, size_t bytes);
+	int futex;                   /* flag of each futex call */
+	bool processes;              /* kernel threads of ours are in processes of their own */
+};
+extern KBI_HIDDEN struct kbi_sys_from kbi_sys_from;
+
 /* Sleeps while *word == expected. timeout: relative, NULL none. 0, -EAGAIN, -EINTR, -ETIMEDOUT. */
 long kbi_sys_futex_wait(const void *word, uint32_t expected, const struct timespec *timeout);
 /* Wakes up to n sleepers; how many. */
@@ -89,6 +98,10 @@ long kbi_sys_futex_wake(const void *word, int n);
 long kbi_sys_futex_wait_shared(const void *word, uint32_t expected, const struct timespec *timeout);
 long kbi_sys_futex_wake_shared(const void *word, int n);
 int kbi_sys_gettid(void);
+/* Sends a signal to a kernel thread of ours. 0, -ESRCH. */
+long kbi_sys_signal(int tid, int sig);
+/* The process that calls ends when its parent ends; other children of that one may read in which system call it is. */
+void kbi_sys_die_with(int parent);
 /* Kernel's idea of yielding the processor. */
 void kbi_sys_yield(void);
 /* Writes all of it to a descriptor, ignoring errors: for last words. */

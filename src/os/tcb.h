@@ -74,6 +74,8 @@ KBI_SWITCHES void kbi_tcb_reset(struct kbi_tcb *t, void *self);
  * 0; EAGAIN: no kernel thread, the block is as before; EBUSY: not with this libc: pool the slab for ever. */
 int kbi_tcb_destroy(struct kbi_tcb *t);
 
+/* The kernel thread that calls leaves the block that libc gave it, for good: another one will run on it. */
+void kbi_tcb_leave_block(void);
 /* Lends the block a kernel tid for a libc call that hands it to the kernel; returns the one before, to be
  * given back the same way. By the thread itself. */
 uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid);

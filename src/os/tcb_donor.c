@@ -84,6 +84,19 @@ static void rseq_off(char *area)
 	*(int32_t *)(area + RSEQ_CPU_ID) = -1; /* sched_getcpu asks the kernel */
 }
 
+/* The kernel thread that calls keeps none of what libc has told the kernel of its block. */
+void kbi_tcb_leave_block(void)
+{
+	static a32 cleared;
+
+#if KBI_HAVE_TP
+	if (&__rseq_offset && &__rseq_size && __rseq_size)
+		rseq_off((char *)kbi_tp_get() + __rseq_offset);
+#endif
+	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
+	kbi_sys(SYS_set_tid_address, &cleared.v_);
+}
+
 /* Nothing of the block may be written by the kernel when this thread has gone, or be walked then. */
 static void forget_block(struct kbi_tcb *t)
 {

@@ -1,4 +1,5 @@
-/* core/boot: started by a kernel thread that is not the process's first, or by several at once. */
+/* core/boot: started by a kernel thread that is not the process's first, or by several at once.
+ * body: thread */
 #include <kochab/kochab.h>
 #include <pthread.h>
 

@@ -1,5 +1,6 @@
 /* core: fork in a lightweight thread: the child runs on from there, with the program's signal mask, and ends by _exit
- * or exec; the parent is unharmed. */
+ * or exec; the parent is unharmed.
+ * body: thread */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* io/ready: a child of fork waits for its own descriptors, has none of ours, and the parent goes on. */
+/* io/ready: a child of fork waits for its own descriptors, has none of ours, and the parent goes on.
+ * body: thread */
 #include <sys/wait.h>
 
 #include "io_test.h"

@@ -1,5 +1,6 @@
 /* Posts from signal handlers that interrupt anything, the library at work on the same semaphore included: no
- * deadlock, no token lost or made up. */
+ * deadlock, no token lost or made up.
+ * body: thread */
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>

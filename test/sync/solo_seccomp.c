@@ -1,6 +1,7 @@
 /* matrix: vps=1 sched=rotator
  * A program on one virtual processor that forbids itself membarrier after the start: threads of the kernel may come and
- * use its mutexes all the same. And one that forks: the child's only kernel thread may be joined by others. */
+ * use its mutexes all the same. And one that forks: the child's only kernel thread may be joined by others.
+ * body: thread */
 #include <kochab/kochab.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,0 +1,191 @@
+/* core/body_children.c - waiting for children by way of the supervisor. Contract in body_children.h.
+ * One request at a time, under a lock: the asking thread writes it, interrupts the supervisor, and sleeps until it is
+ * answered. The supervisor never waits: who wants to wait sleeps until some child has changed, and asks again. */
+#include "core/body_children.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "os/everywhere.h"
+#include "os/libcall.h"
+#include "os/lock.h"
+#include "os/sys.h"
+
+enum { IDLE, ASKED, ANSWERED };
+
+static struct {
+	int supervisor;
+	bool (*ours)(int pid);
+	a32 lock;
+	a32 changes;          /* who waits sleeps on it */
+	a32 state;            /* the asker sleeps on it */
+	/* the request and its answer */
+	bool by_id;           /* waitid */
+	int type, id, options;
+	long result;
+	int status;
+	siginfo_t info;
+	struct rusage usage;
+} children;
+
+/* ---- the supervisor's side ---------------------------------------------------------------------------------------- */
+
+static long wait_id(int type, int id, siginfo_t *info, int options)
+{
+	memset(info, 0, sizeof *info);
+	return kbi_sys(SYS_waitid, type, id, info, options, &children.usage);
+}
+
+/* A child that has changed and is not a process of the runtime's, which would hide the others: those are reaped before. */
+static long find(int type, int id, siginfo_t *info, int options)
+{
+	long r = wait_id(type, id, info, options | WNOHANG | WNOWAIT);
+
+	if (r || !info->si_pid || children.ours(info->si_pid))
+		return r ? r : !info->si_pid || type == P_PID ? -EAGAIN : -EBUSY;
+	if (options & WNOWAIT)
+		return 0;
+	return wait_id(P_PID, info->si_pid, info, options | WNOHANG);
+}
+
+static bool has_any(void)
+{
+	siginfo_t info;
+
+	return wait_id(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) == 0;
+}
+
+static void answer(void)
+{
+	int type = children.type, id = children.id;
+
+	if (type == P_PID && children.ours(id))
+		children.result = -ECHILD;
+	else
+		children.result = has_any() ? find(type, id, &children.info, children.options) : -ECHILD;
+}
+
+void kbi_children_answer(void)
+{
+	/* acquire: partner is the release in ask */
+	if (a_load_acq(&children.state) != ASKED)
+		return;
+	answer();
+	a_store_rel(&children.state, ANSWERED); /* partner: the acquire in ask */
+	kbi_sys_futex_wake(&children.state, 1);
+}
+
+void kbi_children_changed(void)
+{
+	a_add_acqrel(&children.changes, 1);
+	kbi_sys_futex_wake(&children.changes, 1 << 30);
+}
+
+/* ---- the program's side -------------------------------------------------------------------------------------------- */
+
+struct request {
+	bool by_id;
+	int type, id, options;
+	int *status;
+	siginfo_t *info;
+	struct rusage *usage;
+};
+
+/* As wait4 has it. */
+static int status_of(const siginfo_t *i)
+{
+	switch (i->si_code) {
+	case CLD_EXITED:
+		return (i->si_status & 255) << 8;
+	case CLD_STOPPED:
+	case CLD_TRAPPED:
+		return (i->si_status & 255) << 8 | 0x7f;
+	case CLD_CONTINUED:
+		return 0xffff;
+	case CLD_DUMPED:
+		return i->si_status | 0x80;
+	default:
+		return i->si_status;
+	}
+}
+
+static long give(const struct request *r)
+{
+	if (r->usage)
+		*r->usage = children.usage;
+	if (r->info)
+		*r->info = children.info;
+	if (r->status)
+		*r->status = status_of(&children.info);
+	return r->by_id ? 0 : children.info.si_pid;
+}
+
+static long ask(const struct request *r)
+{
+	uint64_t every = ~(uint64_t)0, mask;
+	long result;
+
+	every &= ~((uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1));
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &every, &mask, sizeof mask);
+	kbi_lock_take(&children.lock);
+	children.type = r->type;
+	children.id = r->id;
+	children.options = r->options;
+	/* release: partner is the acquire in kbi_children_answer */
+	a_store_rel(&children.state, ASKED);
+	kbi_sys(SYS_kill, children.supervisor, KBI_EVERYWHERE_SIGNAL);
+	while (a_load_acq(&children.state) == ASKED) /* partner: the release there */
+		kbi_sys_futex_wait(&children.state, ASKED, NULL);
+	a_store_rlx(&children.state, IDLE);
+	result = children.result;
+	if (!result)
+		result = give(r);
+	kbi_lock_leave(&children.lock);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+	return result;
+}
+
+static long wait_for(const struct request *r)
+{
+	for (;;) {
+		uint32_t changes = a_load_acq(&children.changes); /* partner: kbi_children_changed */
+		long e = ask(r);
+
+		if (e != -EAGAIN && e != -EBUSY)
+			return e;
+		if (r->options & WNOHANG) {
+			if (r->info)
+				memset(r->info, 0, sizeof *r->info);
+			return 0;
+		}
+		if (kbi_sys_futex_wait(&children.changes, changes, NULL) == -EINTR)
+			return -EINTR;
+	}
+}
+
+static long wait_by_pid(int pid, int *status, int options, struct rusage *usage)
+{
+	struct request r = { .options = options | WEXITED, .status = status, .usage = usage };
+
+	r.type = pid == -1 ? P_ALL : pid <= 0 ? P_PGID : P_PID;
+	r.id = pid == -1 ? 0 : pid < 0 ? -pid : pid ? pid : (int)kbi_sys(SYS_getpgid, 0);
+	return wait_for(&r);
+}
+
+static long made(long nr, const long a[6])
+{
+	if (nr == SYS_wait4)
+		return wait_by_pid((int)a[0], (int *)a[1], (int)a[2], (struct rusage *)a[3]);
+	return wait_for(&(struct request){ .by_id = true, .type = (int)a[0], .id = (int)a[1], .info = (siginfo_t *)a[2],
+					   .options = (int)a[3], .usage = (struct rusage *)a[4] });
+}
+
+void kbi_children_setup(int supervisor, bool (*ours)(int pid))
+{
+	children.supervisor = supervisor;
+	children.ours = ours;
+	kbi_libcall_wait = made;
+}

@@ -1,0 +1,413 @@
+/* core/body_process.c - processes as the bodies of VPs. Contract in body_process.h.
+ *
+ * Start: main saves its context and leaves its kernel thread to the supervisor, which has a stack and a TLS block in the
+ * space. From there every private mapping is moved into the space (os/memory), libc's system calls are taken over
+ * (os/libcall), and the VPs are cloned: no CLONE_VM, but the same descriptors and folder. Each has a stack and a TLS block
+ * from the space, too. Who needs one more later (a spare) clones it as a child of the supervisor.
+ * End: a process that ends by itself without having said so has ended the program. If the supervisor dies, the kernel
+ * kills the others.
+ * The supervisor's loop runs on its own stack with all signals blocked; it takes no lock that a VP may hold for long. */
+#include "core/body_process.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/option.h"
+#include "core/body_children.h"
+#include "core/run.h"
+#include "core/solo.h"
+#include "mem/stack.h"
+#include "os/everywhere.h"
+#include "os/libcall.h"
+#include "os/memory.h"
+#include "os/tcb.h"
+#include "os/sys.h"
+
+enum { STACK = 65536, MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */ };
+
+struct process {
+	a32 pid;                  /* 0: none */
+	a32 over;                 /* it ends because its work is done */
+	struct kbi_stack *stack;
+	void *(*fn)(void *);
+	void *arg;
+	uint64_t mask;            /* that it begins with */
+};
+
+static struct {
+	int supervisor;           /* constant once VPs run */
+	struct process *process;  /* changed between hold and release of os/everywhere */
+	unsigned most;
+	int first;                /* the first body: signals for the program go there */
+	struct kbi_libsite_counts sites;
+	/* at start */
+	struct kb_thread *main;
+	struct kbi_stack *stack;  /* the supervisor's */
+	struct kbi_ctx ctx;
+	int (*begin)(void);
+	const char *why;
+	int error;
+	uint64_t mask;            /* the program's */
+} sup;
+
+int kbi_process_supervisor(void)
+{
+	return sup.supervisor;
+}
+
+unsigned kbi_process_most(void)
+{
+	return sup.process ? sup.most : 0;
+}
+
+int kbi_process_at(unsigned i)
+{
+	return (int)a_load_rlx(&sup.process[i].pid);
+}
+
+/* ---- one process ----------------------------------------------------------------------------------------------- */
+
+static struct process *find(int pid)
+{
+	for (unsigned i = 0; i < sup.most; i++)
+		if (a_load_rlx(&sup.process[i].pid) == (uint32_t)pid)
+			return &sup.process[i];
+	return NULL;
+}
+
+static int life(void *arg)
+{
+	struct process *p = arg;
+	stack_t none = { .ss_flags = SS_DISABLE };
+
+#if KBI_HAVE_TP
+	kbi_tp_set(p->stack->tcb.tp);
+#endif
+	kbi_sys_die_with(sup.supervisor);
+	kbi_solo_joins();
+	kbi_sys(SYS_sigaltstack, &none, NULL);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &p->mask, NULL, MASK_BYTES);
+	p->fn(p->arg);
+	a_store_rel(&p->over, 1); /* partner: ended */
+	kbi_sys(SYS_exit, 0);
+	return 0;
+}
+
+static struct kbi_stack *take_stack(void)
+{
+	int class = kbi_stack_class(STACK, true);
+
+	if (class < 0 || kbi_stack_reserve_slow(0, class))
+		return NULL;
+	return kbi_stack_get_slow(0, class);
+}
+
+static void put_stack(struct kbi_stack *s)
+{
+	kbi_stack_unreserve_slow(0, s->class);
+	kbi_stack_put_slow(0, s);
+}
+
+/* Between hold and release: the child's pid is known before anybody can miss it. */
+static long make(struct process *p)
+{
+	int flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD;
+	long pid;
+
+	if (kbi_sys(SYS_getpid) != sup.supervisor)
+		flags |= CLONE_PARENT;
+	pid = clone(life, p->stack->low + p->stack->size, flags, p);
+	if (pid < 0)
+		return -errno;
+	a_store_rlx(&p->pid, (uint32_t)pid);
+	kbi_everywhere_add((int)pid);
+	if (!sup.first)
+		sup.first = (int)pid;
+	return 0;
+}
+
+int kbi_process_start(void *(*fn)(void *), void *arg)
+{
+	struct kbi_stack *s = take_stack();
+	struct process *p;
+	uint64_t mask;
+	long e = -EAGAIN;
+
+	if (!s)
+		return EAGAIN;
+	kbi_everywhere_hold(&mask);
+	p = find(0);
+	if (p) {
+		*p = (struct process){ .stack = s, .fn = fn, .arg = arg, .mask = mask };
+		e = make(p);
+	}
+	kbi_everywhere_release(mask);
+	if (e)
+		put_stack(s);
+	return e ? EAGAIN : 0;
+}
+
+/* ---- the supervisor: end ------------------------------------------------------------------------------------------ */
+
+static void kill_all(int sig)
+{
+	for (unsigned i = 0; i < sup.most; i++)
+		if (a_load_rlx(&sup.process[i].pid))
+			kbi_sys(SYS_kill, a_load_rlx(&sup.process[i].pid), sig);
+}
+
+/* All others end first: nobody uses what the program holds when who waits for it is told. They may be starting one. */
+static void end_others(void)
+{
+	bool any;
+
+	do {
+		any = false;
+		kill_all(SIGKILL);
+		for (unsigned i = 0; i < sup.most; i++) {
+			int pid = (int)a_load_rlx(&sup.process[i].pid);
+
+			if (!pid || kbi_sys(SYS_wait4, pid, NULL, __WALL, NULL) == -EINTR)
+				continue;
+			a_store_rlx(&sup.process[i].pid, 0);
+			any = true;
+		}
+	} while (any);
+}
+
+/* As the signal ends a program, by default. The dying process has written a core, if any. */
+static KBI_NORETURN void die(int sig)
+{
+	const struct rlimit none = { 0, 0 };
+	const uint64_t dfl[4] = { 0 };  /* the kernel's struct; libc's call would ask the others, who are dead */
+	uint64_t open = 0;
+
+	kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL);
+	kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &open, NULL, MASK_BYTES);
+	kbi_sys(SYS_kill, sup.supervisor, sig);
+	for (;;)
+		kbi_sys(SYS_exit_group, 128 + sig);
+}
+
+static KBI_NORETURN void end(int status)
+{
+	end_others();
+	if (WIFSIGNALED(status))
+		die(WTERMSIG(status));
+	for (;;)
+		kbi_sys(SYS_exit_group, WEXITSTATUS(status));
+}
+
+/* A process of ours has ended. It is reaped when nobody can send it a signal any more: its number is used again. */
+static void ended(int pid)
+{
+	int status = 0;
+	struct kbi_stack *s = NULL;
+	struct process *p;
+	uint64_t mask;
+
+	kbi_everywhere_hold(&mask);
+	p = find(pid);
+	if (p && a_load_acq(&p->over)) { /* partner: life */
+		s = p->stack;
+		a_store_rlx(&p->pid, 0);
+		kbi_everywhere_remove(pid);
+	}
+	kbi_everywhere_release(mask);
+	kbi_sys(SYS_wait4, pid, &status, __WALL, NULL);
+	if (s) {
+		put_stack(s);
+	} else if (p) {
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			kbi_sys_message("a virtual processor (process %d) was killed: the program ends", pid);
+		end(status);
+	}
+}
+
+/* ---- the supervisor: signals ----------------------------------------------------------------------------------------- */
+
+/* What the program has not asked for does here what it does to any program. */
+static void default_action(int sig)
+{
+	uint64_t only = ~((uint64_t)1 << (sig - 1)), every = ~(uint64_t)0;
+
+	if (sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU) {
+		kill_all(SIGSTOP);
+		kbi_sys(SYS_kill, sup.supervisor, SIGSTOP);
+		kill_all(SIGCONT);
+		return;
+	}
+	kbi_sys(SYS_kill, sup.supervisor, sig);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &only, NULL, MASK_BYTES);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
+}
+
+/* With what its sender has said, where the kernel lets us say it, too. */
+static void send_on(int sig, siginfo_t *info)
+{
+	if (info->si_code >= 0 || kbi_sys(SYS_rt_sigqueueinfo, sup.first, sig, info))
+		kbi_sys(SYS_kill, sup.first, sig);
+}
+
+/* A signal for the program. What the terminal sends, each process has got. */
+static void pass_on(int sig, siginfo_t *info)
+{
+	uintptr_t action[4]; /* the kernel's struct: what to do comes first */
+
+	if (sig == KBI_EVERYWHERE_SIGNAL) {
+		kbi_everywhere_answer();
+		kbi_children_answer();
+		return;
+	}
+	if (kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES) || action[0] == (uintptr_t)SIG_IGN)
+		return;
+	if (action[0] == (uintptr_t)SIG_DFL)
+		default_action(sig);
+	else if (info->si_code != SI_KERNEL || sig == SIGALRM)
+		send_on(sig, info);
+}
+
+/* Of ours; the program's children wait for the program. */
+static void reap(void)
+{
+	siginfo_t info;
+
+	for (unsigned i = 0; i < sup.most; i++) {
+		int pid = (int)a_load_rlx(&sup.process[i].pid);
+
+		info.si_pid = 0;
+		if (pid && !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) && info.si_pid)
+			ended(pid);
+	}
+	kbi_children_changed();
+}
+
+static bool is_ours(int pid)
+{
+	return find(pid);
+}
+
+static KBI_NORETURN void supervise(void)
+{
+	const uint64_t every = ~(uint64_t)0;
+	siginfo_t info;
+
+	for (;;) {
+		long sig = kbi_sys(SYS_rt_sigtimedwait, &every, &info, NULL, MASK_BYTES);
+
+		bool ours = sig == SIGCHLD && info.si_code > 0 && is_ours(info.si_pid);
+
+		if (sig == SIGCHLD)
+			reap();
+		if (sig > 0 && !ours)
+			pass_on((int)sig, &info);
+	}
+}
+
+/* ---- start ---------------------------------------------------------------------------------------------- */
+
+static const char *cannot(void)
+{
+	if (KBI_SAN)
+		return "not with sanitizers";
+#if !defined(__x86_64__)
+	return "not on this machine yet";
+#endif
+	return NULL;
+}
+
+int kbi_process_open(const char **why)
+{
+	*why = cannot();
+	return *why ? ENOTSUP : kbi_memory_open(why);
+}
+
+static int prepare(void)
+{
+	int e;
+
+	if (!kbi_tcb_available) {
+		sup.why = kbi_tcb_why();
+		return ENOTSUP;
+	}
+	if (kbi_door_here()) {
+		sup.why = "not with libkochab-malloc.so yet";
+		return ENOTSUP;
+	}
+	sup.most = kbi_vp_n + kbi_options.spares + MORE;
+	sup.process = kbi_sys_map(sup.most * sizeof *sup.process);
+	sup.stack = take_stack();
+	sup.why = "the space is full";
+	e = sup.process && sup.stack ? kbi_everywhere_setup(sup.most + 1) : ENOMEM;
+	if (!e)
+		kbi_everywhere_add((int)kbi_sys(SYS_getpid));
+	return e;
+}
+
+/* libc's own TLS: nobody writes to the rseq area of a block that has no kernel thread. */
+static int convert(void)
+{
+	int e = kbi_libcall_take_over(&sup.sites, &sup.why);
+
+	if (!e)
+		e = kbi_memory_convert(&sup.why);
+	if (e)
+		return e;
+	sup.supervisor = (int)kbi_sys(SYS_getpid);
+	kbi_children_setup(sup.supervisor, is_ours);
+	kbi_sys_from.futex = 0;
+	kbi_sys_from.processes = true;
+	return 0;
+}
+
+/* On the supervisor's stack; main's context is saved, its kernel thread is the supervisor's from now on. */
+static void begin(void *unused)
+{
+	const uint64_t every = ~(uint64_t)0;
+	struct kb_thread *t = sup.main;
+
+	(void)unused;
+#if KBI_HAVE_TP
+	kbi_tp_set(sup.stack->tcb.tp);
+#endif
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &sup.mask, MASK_BYTES);
+	sup.error = convert();
+	if (!sup.error)
+		sup.error = sup.begin();
+	if (sup.error) {
+		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &sup.mask, NULL, MASK_BYTES);
+#if KBI_HAVE_TP
+		kbi_tp_set(t->task.tp);
+#endif
+		kbi_ctx_leave(&t->task.ctx, NULL, NULL);
+	}
+	kbi_vp_send(kbi_vps[0], &t->task);
+	supervise();
+}
+
+KBI_SWITCHER int kbi_process_begin(int (*start)(void), const char **why)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
+	uint64_t fp = kbi_fp_get();
+	int e = prepare();
+
+	if (!e) {
+		sup.main = t;
+		sup.begin = start;
+		kbi_tcb_leave_block();
+		kbi_ctx_make(&sup.ctx, sup.stack->low, sup.stack->size, begin, NULL);
+		kbi_ctx_switch_bare(&t->task.ctx, &sup.ctx, NULL, NULL);
+		if (!sup.error)
+			kbi_run_load_fp(kbi_self_raw()->vp, fp);
+		e = sup.error;
+	}
+	*why = sup.why;
+	return e;
+}

@@ -1,0 +1,189 @@
+/* os/everywhere.c - one system call in every process. Contract in everywhere.h.
+ * One at a time, under a lock that is held with all signals blocked; who waits for the lock makes the call that is under
+ * way, so that two callers do not wait for each other. */
+#include "os/everywhere.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/atom.h"
+#include "os/real.h"
+#include "os/sys.h"
+
+enum { MASK_BYTES = 8, AGAIN = 20000000 /* ns */ };
+
+struct process {
+	a32 pid;     /* 0: none */
+	a64 begun;   /* number of the last call it has made, or makes */
+	a64 done;
+};
+
+static struct {
+	a32 lock;
+	/* under the lock */
+	struct process *process;
+	unsigned n, most;
+	struct kbi_everywhere_call call;
+	a64 number;  /* of the call; 0: there was none */
+	a32 answers; /* the caller sleeps on it */
+} all;
+
+static void handler(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	kbi_everywhere_answer();
+	errno = saved;
+}
+
+int kbi_everywhere_setup(unsigned processes)
+{
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
+
+	all.process = kbi_sys_map(processes * sizeof *all.process);
+	if (!all.process)
+		return ENOMEM;
+	all.most = processes;
+	sigfillset(&sa.sa_mask);
+	kbi_real.sigaction(KBI_EVERYWHERE_SIGNAL, &sa, NULL);
+	return 0;
+}
+
+static struct process *find(int pid)
+{
+	for (unsigned i = 0; i < all.most && i < all.n; i++)
+		if (a_load_rlx(&all.process[i].pid) == (uint32_t)pid)
+			return &all.process[i];
+	return NULL;
+}
+
+static long make(const struct kbi_everywhere_call *c)
+{
+	long a[6], r;
+
+	memcpy(a, c->arg, sizeof a);
+	if (c->pointer >= 0)
+		a[c->pointer] = (long)(uintptr_t)c->data;
+	r = kbi_sys(c->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	for (unsigned i = 0; i < c->more; i++)
+		kbi_sys(c->nr, a[0] += c->step, a[1], a[2], a[3], a[4], a[5]);
+	return r;
+}
+
+void kbi_everywhere_answer(void)
+{
+	struct process *me = find((int)kbi_sys(SYS_getpid));
+	/* acquire: partner is the release in tell; the call */
+	uint64_t number = a_load_acq(&all.number), before;
+
+	if (!me || (before = a_load_rlx(&me->begun)) == number || !a_cas_acqrel(&me->begun, &before, number))
+		return;
+	make(&all.call);
+	/* release: partner is the acquire in is_waited_for */
+	a_store_rel(&me->done, number);
+	a_add_acqrel(&all.answers, 1);
+	kbi_sys_futex_wake(&all.answers, 1);
+}
+
+void kbi_everywhere_hold(uint64_t *mask)
+{
+	const uint64_t every = ~(uint64_t)0;
+	uint32_t free = 0;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
+	/* acquire: partner is the release below */
+	while (!a_cas_acq(&all.lock, &free, 1)) {
+		free = 0;
+		kbi_everywhere_answer();
+		kbi_sys_yield();
+	}
+}
+
+void kbi_everywhere_release(uint64_t mask)
+{
+	/* release: partner is the acquire above */
+	a_store_rel(&all.lock, 0);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
+}
+
+void kbi_everywhere_add(int pid)
+{
+	struct process *p = find(0);
+
+	if (!p && all.n < all.most)
+		p = &all.process[all.n++];
+	if (!p)
+		return;
+	a_store_rlx(&p->begun, a_load_rlx(&all.number));
+	a_store_rlx(&p->done, a_load_rlx(&all.number));
+	a_store_rel(&p->pid, (uint32_t)pid); /* partner: is_waited_for */
+}
+
+void kbi_everywhere_remove(int pid)
+{
+	struct process *p = find(pid);
+
+	if (p)
+		a_store_rel(&p->pid, 0); /* partner: is_waited_for */
+	kbi_sys_futex_wake(&all.answers, 1);
+}
+
+/* acquire: partner is the release in answer */
+static bool is_waited_for(struct process *p, int me, uint64_t number)
+{
+	uint32_t pid = a_load_acq(&p->pid);
+
+	return pid && pid != (uint32_t)me && a_load_acq(&p->done) != number;
+}
+
+static bool any_waited_for(int me, uint64_t number, bool tell)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < all.n; i++)
+		if (is_waited_for(&all.process[i], me, number)) {
+			any = true;
+			if (tell && kbi_sys(SYS_kill, a_load_rlx(&all.process[i].pid), KBI_EVERYWHERE_SIGNAL) == -ESRCH)
+				a_store_rlx(&all.process[i].pid, 0);
+		}
+	return any;
+}
+
+/* Told again now and then: it may have been on its way out of a mask, or to its end. */
+static void tell(const struct kbi_everywhere_call *c)
+{
+	int me = (int)kbi_sys(SYS_getpid);
+	struct process *mine = find(me);
+	struct timespec patience = { 0, AGAIN };
+	uint64_t number = a_load_rlx(&all.number) + 1;
+	bool again = true;
+
+	all.call = *c;
+	if (mine) {
+		a_store_rlx(&mine->begun, number);
+		a_store_rlx(&mine->done, number);
+	}
+	/* release: partner is the acquire in answer */
+	a_store_rel(&all.number, number);
+	for (;;) {
+		uint32_t answers = a_load_acq(&all.answers);
+
+		if (!any_waited_for(me, number, again))
+			return;
+		again = kbi_sys_futex_wait(&all.answers, answers, &patience) == -ETIMEDOUT;
+	}
+}
+
+long kbi_everywhere(const struct kbi_everywhere_call *c)
+{
+	uint64_t mask;
+	long r;
+
+	kbi_everywhere_hold(&mask);
+	r = make(c);
+	if ((unsigned long)r <= -4096ul)
+		tell(c);
+	kbi_everywhere_release(mask);
+	return r;
+}

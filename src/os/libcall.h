@@ -1,0 +1,15 @@
+/* os/libcall.h - system calls of libc and the loader that mean one process, where virtual processors are processes:
+ * maps, what signals do, the break, numbers of processes. Memory comes from the shared space; what belongs to each
+ * process is done in every one.
+ * Callers: core/body_process, the command. Calls libsite, everywhere, space. */
+#ifndef KBI_LIBCALL_H
+#define KBI_LIBCALL_H
+
+#include "os/libsite.h"
+
+/* From now on libc's calls are made as above, and its futex calls reach other processes. The only kernel thread, before
+ * there is another process. 0, or errno: *why. */
+extern KBI_HIDDEN long (*kbi_libcall_wait)(long nr, const long arg[6]); /* wait4 and waitid; NULL: the kernel's */
+int kbi_libcall_take_over(struct kbi_libsite_counts *counts, const char **why);
+
+#endif

@@ -1,0 +1,577 @@
+/* os/libsite.c - replaces system calls of libc and the loader. Contract in libsite.h.
+ *
+ * A site is the instruction `syscall`, two bytes; a jump takes five. So the instructions before it move to a stub, too:
+ * one or two of few kinds, none of which says where it stands. The stub ends with a jump behind the site.
+ *
+ *      mov $202,%eax          jmp stub                 stub: mov $202,%eax
+ *      syscall         ->     nop, nop                       and $~PRIVATE,%esi
+ *      next                   next                           syscall
+ *                                                            jmp next
+ *
+ * A site is left alone if a jump may lead to one of the overwritten instructions but the first: each byte that could
+ * begin a jump is taken for one. A futex call that is left alone gets a breakpoint, one byte, whose handler makes it.
+ * Other futex calls get no function call: they only lose the flag that says that no other process is meant. Of what is
+ * not a futex call the call goes to C, with every register kept that a system call keeps.
+ * Not chosen: Syscall User Dispatch and seccomp, which cost every call of libc's 5 to 1000 ns, want a new kernel, or are
+ * inherited by programs that are executed. */
+#include "os/libsite.h"
+
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "os/real.h"
+#include "os/sys.h"
+
+#if defined(__x86_64__)
+
+enum {
+	MODULES = 4,
+	CALL_BYTES = 35,       /* of put_call */
+	STUB = 128,            /* bytes of one, at most */
+	BEFORE = 16,           /* bytes before a site that may be moved */
+	NEAR = 2048,           /* the number of a call stands that far before it, at most */
+	FUTEX_NR = 202,
+};
+
+struct module {
+	uint8_t *from, *to;
+};
+
+struct site {
+	uint8_t *at;           /* the syscall instruction */
+	unsigned before;       /* bytes that move with it; 0: not understood */
+	unsigned second;       /* how far before it the second of two instructions that move begins; 0: there is one */
+	long nr;               /* -1: not known */
+};
+
+struct run {
+	struct module module[MODULES];
+	unsigned modules;
+	bool replace;
+	kbi_libsite_call *call;
+	int pid;
+	struct kbi_libsite_counts *counts;
+	uint8_t *inner;        /* a bit for each byte of a module's code: a jump may lead there */
+	uint8_t *stub, *stub_end;
+};
+
+/* ---- what stands before a site --------------------------------------------------------------------------- */
+
+static bool is_register_pair(uint8_t modrm)
+{
+	return modrm >= 0xc0;
+}
+
+/* [base + disp8] without an index, or rsp + disp8 with a following byte: the lengths behind the opcode; 0: another. */
+static unsigned memory_operand(const uint8_t *p)
+{
+	unsigned mod = p[0] >> 6, rm = p[0] & 7;
+
+	if (mod == 1)
+		return rm == 4 ? 3 : 2;
+	return mod == 0 && rm != 4 && rm != 5 ? 1 : 0;
+}
+
+static bool is_rex(uint8_t b)
+{
+	return b >= 0x40 && b <= 0x4f;
+}
+
+/* Is p .. p + n one instruction that may be moved? */
+static bool is_movable(const uint8_t *p, unsigned n)
+{
+	if (n > 1 && is_rex(*p))
+		p++, n--;
+	switch (n) {
+	case 2:
+		return (*p == 0x89 || *p == 0x31 || *p == 0x8b || *p == 0xf7) &&
+		       (is_register_pair(p[1]) || (*p == 0x8b && memory_operand(p + 1) == 1));
+	case 3:
+		if (*p == 0x8b)
+			return memory_operand(p + 1) == 2;
+		return (*p == 0x80 || *p == 0x83 || *p == 0xc1) && is_register_pair(p[1]);
+	case 4:
+		return *p == 0x8b && memory_operand(p + 1) == 3;
+	case 5:
+		return *p >= 0xb8 && *p <= 0xbf;
+	case 6:
+		return (*p == 0x81 && is_register_pair(p[1])) || (*p == 0xc7 && is_register_pair(p[1]));
+	case 7:
+		return *p == 0xc7 && memory_operand(p + 1) == 2;
+	default:
+		return false;
+	}
+}
+
+/* movl $imm32,(reg) is six bytes, too. */
+static bool is_store(const uint8_t *p, unsigned n)
+{
+	if (n > 1 && is_rex(*p))
+		p++, n--;
+	return n == 6 && *p == 0xc7 && memory_operand(p + 1) == 1;
+}
+
+static bool is_number(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p + 1, 4);
+	return *p == 0xb8 && v < 1024;
+}
+
+/* The length of the instruction that ends at `end`: the call's number first, then the longest that fits; 0: none. */
+static unsigned last_instruction(const uint8_t *end)
+{
+	if (is_number(end - 5))
+		return 5;
+	for (unsigned n = 8; n >= 2; n--)
+		if (is_movable(end - n, n) || is_store(end - n, n))
+			return n;
+	return 0;
+}
+
+static void understand(struct site *s)
+{
+	const uint8_t *p = s->at;
+	unsigned n;
+
+	s->nr = -1;
+	s->before = s->second = 0;
+	while (p > s->at - 3) {
+		n = last_instruction(p);
+		if (!n || (unsigned)(s->at - p) + n > BEFORE)
+			return;
+		s->second = (unsigned)(s->at - p);
+		p -= n;
+		if (n == 7 && p[0] == 0x48 && p[1] == 0xc7 && p[2] == 0xc0)
+			s->nr = p[3]; /* rt_sigreturn, as unwinders know it */
+		if (n == 5 && is_number(p))
+			s->nr = *(const uint16_t *)(const void *)(p + 1);
+	}
+	s->before = (unsigned)(s->at - p);
+	if (s->nr < 0 && is_number(p - 5))
+		s->nr = *(const uint16_t *)(const void *)(p - 4);
+}
+
+/* ---- jumps ----------------------------------------------------------------------------------------------- */
+
+static void mark(struct run *r, const struct module *m, const uint8_t *target)
+{
+	if (target >= m->from && target < m->to)
+		r->inner[(target - m->from) / 8] |= (uint8_t)(1u << (target - m->from) % 8);
+}
+
+static void find_jumps(struct run *r, const struct module *m)
+{
+	memset(r->inner, 0, (size_t)(m->to - m->from) / 8 + 1);
+	for (const uint8_t *p = m->from; p + 6 <= m->to; p++) {
+		int32_t far;
+
+		if (*p == 0xeb || (*p >= 0x70 && *p <= 0x7f) || (*p >= 0xe0 && *p <= 0xe3))
+			mark(r, m, p + 2 + (int8_t)p[1]);
+		if (*p == 0xe8 || *p == 0xe9) {
+			memcpy(&far, p + 1, 4);
+			mark(r, m, p + 5 + far);
+		} else if (*p == 0x0f && (p[1] & 0xf0) == 0x80) {
+			memcpy(&far, p + 2, 4);
+			mark(r, m, p + 6 + far);
+		}
+	}
+}
+
+static bool is_jumped_into(const struct run *r, const struct module *m, const struct site *s)
+{
+	size_t call = (size_t)(s->at - m->from), second = call - s->second;
+
+	return r->inner[call / 8] & 1u << call % 8 || r->inner[second / 8] & 1u << second % 8;
+}
+
+/* ---- stubs ------------------------------------------------------------------------------------------------- */
+
+/* Called by a stub, below the red zone: keeps what a system call keeps. */
+void kbi_libsite_enter(void);
+__asm__(".text\n.hidden kbi_libsite_enter\n.globl kbi_libsite_enter\n.type kbi_libsite_enter,@function\n"
+	"kbi_libsite_enter:\n\t.cfi_startproc\n\t"
+	"pushq %rbp\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_offset rbp, -16\n\t"
+	"movq %rsp, %rbp\n\t.cfi_def_cfa_register rbp\n\t"
+	"subq $304, %rsp\n\tandq $-16, %rsp\n\t"
+	"movq %rdi, 0(%rsp)\n\tmovq %rsi, 8(%rsp)\n\tmovq %rdx, 16(%rsp)\n\t"
+	"movq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
+	"movups %xmm0, 48(%rsp)\n\tmovups %xmm1, 64(%rsp)\n\tmovups %xmm2, 80(%rsp)\n\tmovups %xmm3, 96(%rsp)\n\t"
+	"movups %xmm4, 112(%rsp)\n\tmovups %xmm5, 128(%rsp)\n\tmovups %xmm6, 144(%rsp)\n\tmovups %xmm7, 160(%rsp)\n\t"
+	"movups %xmm8, 176(%rsp)\n\tmovups %xmm9, 192(%rsp)\n\tmovups %xmm10, 208(%rsp)\n\tmovups %xmm11, 224(%rsp)\n\t"
+	"movups %xmm12, 240(%rsp)\n\tmovups %xmm13, 256(%rsp)\n\tmovups %xmm14, 272(%rsp)\n\tmovups %xmm15, 288(%rsp)\n\t"
+	"subq $64, %rsp\n\t"
+	"movq 64(%rsp), %rdi\n\tmovq %rdi, 0(%rsp)\n\tmovq 72(%rsp), %rdi\n\tmovq %rdi, 8(%rsp)\n\t"
+	"movq %rdx, 16(%rsp)\n\tmovq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
+	"movq %rax, %rdi\n\tmovq %rsp, %rsi\n\tcld\n\tcall *%r11\n\taddq $64, %rsp\n\t"
+	"movq 0(%rsp), %rdi\n\tmovq 8(%rsp), %rsi\n\tmovq 16(%rsp), %rdx\n\t"
+	"movq 24(%rsp), %r10\n\tmovq 32(%rsp), %r8\n\tmovq 40(%rsp), %r9\n\t"
+	"movups 48(%rsp), %xmm0\n\tmovups 64(%rsp), %xmm1\n\tmovups 80(%rsp), %xmm2\n\tmovups 96(%rsp), %xmm3\n\t"
+	"movups 112(%rsp), %xmm4\n\tmovups 128(%rsp), %xmm5\n\tmovups 144(%rsp), %xmm6\n\tmovups 160(%rsp), %xmm7\n\t"
+	"movups 176(%rsp), %xmm8\n\tmovups 192(%rsp), %xmm9\n\tmovups 208(%rsp), %xmm10\n\tmovups 224(%rsp), %xmm11\n\t"
+	"movups 240(%rsp), %xmm12\n\tmovups 256(%rsp), %xmm13\n\tmovups 272(%rsp), %xmm14\n\tmovups 288(%rsp), %xmm15\n\t"
+	"leave\n\t.cfi_def_cfa rsp, 8\n\tret\n\t.cfi_endproc\n\t.size kbi_libsite_enter,.-kbi_libsite_enter\n");
+
+static void put(struct run *r, const void *bytes, size_t n)
+{
+	memcpy(r->stub, bytes, n);
+	r->stub += n;
+}
+
+#define PUT(r, ...) put(r, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void put32(struct run *r, int32_t v)
+{
+	put(r, &v, sizeof v);
+}
+
+static void put_jump(struct run *r, const uint8_t *to)
+{
+	PUT(r, 0xe9);
+	put32(r, (int32_t)(to - (r->stub + 4)));
+}
+
+/* lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea 128(%rsp),%rsp: a system call loses rcx, r11. */
+static void put_call(struct run *r)
+{
+	uintptr_t call = (uintptr_t)r->call, enter = (uintptr_t)kbi_libsite_enter;
+
+	PUT(r, 0x48, 0x8d, 0x64, 0x24, 0x80, 0x49, 0xbb);
+	put(r, &call, 8);
+	PUT(r, 0x48, 0xb9);
+	put(r, &enter, 8);
+	PUT(r, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
+}
+
+/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. Other processes become the supervisor's. */
+static void put_clone(struct run *r)
+{
+	PUT(r, 0xf7, 0xc7, 0, 1, 0, 0);                          /* test $CLONE_VM,%edi */
+	PUT(r, 0x75, CALL_BYTES + 7, 0x48, 0x85, 0xf6);          /* jnz 1f; test %rsi,%rsi */
+	PUT(r, 0x75, CALL_BYTES + 2);                            /* jnz 1f */
+	put_call(r);
+	PUT(r, 0xeb, 28);                                        /* jmp 3f */
+	PUT(r, 0xf7, 0xc7, 0, 1, 0, 0, 0x74, 14);                /* 1: test $CLONE_VM,%edi; jz 2f: ours */
+	PUT(r, 0xf7, 0xc7, 0, 0, 1, 0, 0x75, 6);                 /* test $CLONE_THREAD,%edi; jnz 2f */
+	PUT(r, 0x81, 0xcf, 0, 0x80, 0, 0);                       /* or $CLONE_PARENT,%edi */
+	PUT(r, 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90);              /* 2: syscall; 3: */
+}
+
+/* As clone with CLONE_VM, CLONE_VFORK, CLONE_PARENT and SIGCHLD; libc keeps its return address in rdi meanwhile. */
+static void put_vfork(struct run *r)
+{
+	PUT(r, 0x49, 0x89, 0xf8, 0xbf, 0x11, 0xc1, 0, 0);        /* mov %rdi,%r8; mov $0xc111,%edi */
+	PUT(r, 0x31, 0xf6, 0x31, 0xd2, 0x45, 0x31, 0xd2);        /* xor %esi,%esi; xor %edx,%edx; xor %r10d,%r10d */
+	PUT(r, 0xb8, SYS_clone, 0, 0, 0, 0x0f, 0x05);            /* mov $56,%eax; syscall */
+	PUT(r, 0x4c, 0x89, 0xc7);                                /* mov %r8,%rdi */
+}
+
+static void put_futex(struct run *r, bool surely)
+{
+	if (!surely)
+		PUT(r, 0x3d, FUTEX_NR, 0, 0, 0, 0x75, 6);        /* cmp $202,%eax; jne 1f */
+	PUT(r, 0x81, 0xe6, 0x7f, 0xff, 0xff, 0xff, 0x0f, 0x05);  /* and $~128,%esi; 1: syscall */
+}
+
+static void put_stub(struct run *r, const struct site *s)
+{
+	uint8_t *start = r->stub;
+
+	put(r, s->at - s->before, s->before);
+	switch (s->nr) {
+	case SYS_getpid:
+		PUT(r, 0xb8);
+		put32(r, r->pid);
+		break;
+	case SYS_clone:
+		put_clone(r);
+		break;
+	case SYS_vfork:
+		put_vfork(r);
+		break;
+	case 435: /* clone3: libc falls back to clone */
+		PUT(r, 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff);
+		break;
+	case -1:
+	case FUTEX_NR:
+		put_futex(r, false);
+		break;
+	default:
+		put_call(r);
+	}
+	put_jump(r, s->at + 2);
+	s->at[-(int)s->before] = 0xe9;
+	{
+		int32_t to = (int32_t)(start - (s->at - s->before + 5));
+
+		memcpy(s->at - s->before + 1, &to, 4);
+	}
+	memset(s->at - s->before + 5, 0x90, s->before + 2 - 5);
+}
+
+/* ---- traps ---------------------------------------------------------------------------------------------------- */
+
+enum { TRAPS = 64 };
+
+static struct {
+	unsigned n;
+	uintptr_t at[TRAPS];
+	kbi_libsite_call *call;
+	struct sigaction before;
+} traps;
+
+static bool is_trap(uintptr_t at)
+{
+	for (unsigned i = 0; i < traps.n; i++)
+		if (traps.at[i] == at)
+			return true;
+	return false;
+}
+
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+	long a[6] = { g[REG_RDI], g[REG_RSI], g[REG_RDX], g[REG_R10], g[REG_R8], g[REG_R9] };
+
+	(void)info;
+	if (!is_trap((uintptr_t)g[REG_RIP] - 1)) {
+		kbi_real.sigaction(sig, &traps.before, NULL); /* the program's, or its end: next time */
+		g[REG_RIP] -= 1;
+		return;
+	}
+	g[REG_RIP] += 1;
+	g[REG_RAX] = traps.call(g[REG_RAX], a);
+}
+
+static void set_traps(kbi_libsite_call *call)
+{
+	struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
+
+	traps.call = call;
+	if (traps.n)
+		kbi_real.sigaction(SIGTRAP, &sa, &traps.before);
+}
+
+int kbi_libsite_signal(void)
+{
+	return traps.n ? SIGTRAP : 0;
+}
+
+/* ---- sites ---------------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(long nr)
+{
+	switch (nr) {
+	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill:
+	case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
+	case SYS_mmap: case SYS_munmap: case SYS_mprotect: case SYS_mremap: case SYS_madvise: case SYS_brk:
+	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* _exit: two numbers in registers, then either. */
+static bool is_exit(const uint8_t *at)
+{
+	static const uint8_t group[5] = { 0xbe, SYS_exit_group, 0, 0, 0 }, one[5] = { 0xba, SYS_exit, 0, 0, 0 };
+
+	return memmem(at - 48, 48, group, 5) && memmem(at - 48, 48, one, 5);
+}
+
+/* Its number is loaded somewhere before, and no other one just before. */
+static bool may_be_futex(const struct module *m, const struct site *s)
+{
+	static const uint8_t number[4] = { FUTEX_NR, 0, 0, 0 };
+	const uint8_t *low = s->at - m->from > NEAR ? s->at - NEAR : m->from;
+
+	for (const uint8_t *p = s->at - 5; p >= s->at - BEFORE; p--)
+		if (is_number(p))
+			return p[1] == FUTEX_NR && !p[2];
+	return !is_exit(s->at) && memmem(low, (size_t)(s->at - low), number, sizeof number);
+}
+
+/* A breakpoint is as long as one byte of the instruction: jumps to it do no harm. */
+static void trap(struct run *r, const struct site *s)
+{
+	r->counts->trapped++;
+	if (!r->replace || traps.n == TRAPS)
+		return;
+	traps.at[traps.n++] = (uintptr_t)s->at;
+	s->at[0] = 0xcc;
+	s->at[1] = 0x90;
+}
+
+static void look_at(struct run *r, const struct module *m, uint8_t *at)
+{
+	struct site s = { .at = at };
+
+	understand(&s);
+	r->counts->seen++;
+	if (s.before && !is_wanted(s.nr))
+		return;
+	if (!s.before || is_jumped_into(r, m, &s)) {
+		if (may_be_futex(m, &s))
+			trap(r, &s);
+		return;
+	}
+	r->counts->replaced++;
+	if (r->replace && r->stub + STUB <= r->stub_end)
+		put_stub(r, &s);
+}
+
+static void look_at_module(struct run *r, const struct module *m)
+{
+	find_jumps(r, m);
+	for (uint8_t *p = m->from + BEFORE + 8; p + 2 < m->to; p++)
+		if (p[0] == 0x0f && p[1] == 0x05)
+			look_at(r, m, p);
+}
+
+static bool is_libcs(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2", 6) || !strncmp(name, "libpthread", 10) ||
+	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-2", 4);
+}
+
+static int find_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct run *r = arg;
+
+	(void)size;
+	if (!is_libcs(info->dlpi_name))
+		return 0;
+	for (unsigned i = 0; i < info->dlpi_phnum && r->modules < MODULES; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uint8_t *from = (uint8_t *)(info->dlpi_addr + h->p_vaddr);
+
+		if (h->p_type == PT_LOAD && h->p_flags & PF_X)
+			r->module[r->modules++] = (struct module){ from, from + h->p_memsz };
+	}
+	return 0;
+}
+
+static int look(struct run *r)
+{
+	size_t most = 0;
+
+	dl_iterate_phdr(find_module, r);
+	for (unsigned i = 0; i < r->modules; i++)
+		if ((size_t)(r->module[i].to - r->module[i].from) > most)
+			most = (size_t)(r->module[i].to - r->module[i].from);
+	if (!r->modules)
+		return ENOTSUP;
+	r->inner = kbi_sys_map(most / 8 + 1);
+	if (!r->inner)
+		return ENOMEM;
+	for (unsigned i = 0; i < r->modules; i++)
+		look_at_module(r, &r->module[i]);
+	kbi_sys_unmap(r->inner, most / 8 + 1);
+	return 0;
+}
+
+const char *kbi_libsite_usable(struct kbi_libsite_counts *c)
+{
+	struct run r = { .counts = c };
+
+	*c = (struct kbi_libsite_counts){ 0 };
+	return look(&r) || c->trapped > TRAPS ? "the futex calls of this libc are not understood" : NULL;
+}
+
+/* ---- replacing ---------------------------------------------------------------------------------------------------- */
+
+/* Room for stubs in reach of a 32-bit jump from every module. */
+static bool make_room(struct run *r, size_t bytes)
+{
+	uintptr_t low = UINTPTR_MAX, high = 0;
+
+	for (unsigned i = 0; i < r->modules; i++) {
+		low = (uintptr_t)r->module[i].from < low ? (uintptr_t)r->module[i].from : low;
+		high = (uintptr_t)r->module[i].to > high ? (uintptr_t)r->module[i].to : high;
+	}
+	high = (high + 0xffff) & ~(uintptr_t)0xffff;
+	for (uintptr_t at = high; at < low + 0x60000000; at += 0x10000) {
+		long p = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				 -1, 0);
+
+		if (p != (long)at)
+			continue;
+		r->stub = (uint8_t *)p;
+		r->stub_end = r->stub + bytes;
+		return true;
+	}
+	return false;
+}
+
+static int protect_modules(const struct run *r, int protection)
+{
+	for (unsigned i = 0; i < r->modules; i++) {
+		uintptr_t from = (uintptr_t)r->module[i].from & ~(uintptr_t)(KBI_PAGE - 1);
+
+		if (kbi_sys(SYS_mprotect, from, (((uintptr_t)r->module[i].to + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) - from,
+			    protection))
+			return EACCES;
+	}
+	return 0;
+}
+
+int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+{
+	struct run r = { .counts = c, .call = call, .pid = pid };
+	uint8_t *stubs;
+	size_t bytes;
+	int e;
+
+	*c = (struct kbi_libsite_counts){ 0 };
+	*why = kbi_libsite_usable(c);
+	if (*why)
+		return ENOTSUP;
+	dl_iterate_phdr(find_module, &r);
+	bytes = ((size_t)c->replaced * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
+	*why = "there is no room for code near libc";
+	if (!make_room(&r, bytes))
+		return ENOMEM;
+	stubs = r.stub;
+	*why = "libc's code cannot be changed (mprotect)";
+	e = protect_modules(&r, PROT_READ | PROT_WRITE | PROT_EXEC);
+	if (e)
+		return e;
+	r.replace = true;
+	r.modules = 0;
+	*c = (struct kbi_libsite_counts){ 0 };
+	e = look(&r);
+	protect_modules(&r, PROT_READ | PROT_EXEC);
+	kbi_sys(SYS_mprotect, stubs, bytes, PROT_READ | PROT_EXEC);
+	set_traps(call);
+	return e;
+}
+
+#else
+
+int kbi_libsite_signal(void)
+{
+	return 0;
+}
+
+const char *kbi_libsite_usable(struct kbi_libsite_counts *c)
+{
+	*c = (struct kbi_libsite_counts){ 0 };
+	return "libc's system calls are not known on this machine";
+}
+
+int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+{
+	(void)call, (void)pid;
+	*why = kbi_libsite_usable(c);
+	return ENOTSUP;
+}
+
+#endif

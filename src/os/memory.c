@@ -1,0 +1,442 @@
+/* os/memory.c - the shared space. Contract in memory.h.
+ * The memory file is sparse: what was never written costs nothing, what is given back is punched out. Its descriptor is
+ * moved out of the program's way. Addresses are given out from below; those given back are kept in a sorted table.
+ * Everything here lies in .data, which convert makes shared like the rest: each process sees the same. */
+#include "os/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "os/lock.h"
+#include "os/sys.h"
+
+enum {
+	DESCRIPTOR_FROM = 900,
+	HOLES = 4096,          /* given back and not taken again; beyond that addresses are lost, not memory */
+	TEXT_SIZE = 1 << 22,   /* of /proc/self/maps */
+	MOST_MAPS = 1 << 14,
+	STACK_MOST = 1 << 30,  /* of main's, where there is no limit */
+	RUN = 512,             /* pages looked up at once */
+};
+
+#define LARGEST ((size_t)16 << 40)
+#define SMALLEST ((size_t)4 << 30)
+#define DUMPED ((size_t)64 << 30)      /* of it goes into a core dump: the kernel looks at every page */
+#define USER_END ((uintptr_t)1 << 47)
+
+struct hole {
+	uintptr_t at;
+	size_t size;
+};
+
+static struct {
+	int fd;
+	uintptr_t base;
+	size_t size;
+	a32 lock;
+	/* under the lock */
+	uintptr_t next;
+	unsigned holes;
+	struct hole hole[HOLES];
+} space = { .fd = -1 };
+
+static size_t whole(size_t bytes)
+{
+	return (bytes + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
+}
+
+size_t kbi_memory_size(void)
+{
+	return space.size;
+}
+
+/* ---- addresses -------------------------------------------------------------------------------------------- */
+
+static void drop_hole(unsigned i)
+{
+	space.holes--;
+	for (; i < space.holes; i++)
+		space.hole[i] = space.hole[i + 1];
+}
+
+static uintptr_t take_hole(size_t bytes)
+{
+	for (unsigned i = 0; i < space.holes; i++) {
+		struct hole *h = &space.hole[i];
+		uintptr_t at = h->at;
+
+		if (h->size < bytes)
+			continue;
+		h->at += bytes;
+		h->size -= bytes;
+		if (!h->size)
+			drop_hole(i);
+		return at;
+	}
+	return 0;
+}
+
+static uintptr_t take(size_t bytes)
+{
+	uintptr_t at = take_hole(bytes);
+
+	if (at || space.base + space.size - space.next < bytes)
+		return at;
+	at = space.next;
+	space.next += bytes;
+	return at;
+}
+
+static void add_hole(uintptr_t at, size_t bytes)
+{
+	unsigned i = 0;
+
+	while (i < space.holes && space.hole[i].at < at)
+		i++;
+	if (i > 0 && space.hole[i - 1].at + space.hole[i - 1].size == at) {
+		space.hole[--i].size += bytes;
+	} else {
+		if (space.holes == HOLES)
+			return;
+		for (unsigned j = space.holes++; j > i; j--)
+			space.hole[j] = space.hole[j - 1];
+		space.hole[i] = (struct hole){ at, bytes };
+	}
+	if (i + 1 < space.holes && space.hole[i].at + space.hole[i].size == space.hole[i + 1].at) {
+		space.hole[i].size += space.hole[i + 1].size;
+		drop_hole(i + 1);
+	}
+}
+
+void *kbi_memory_take(size_t bytes)
+{
+	uintptr_t at;
+
+	bytes = whole(bytes);
+	if (!bytes || bytes > space.size)
+		return NULL;
+	kbi_lock_take(&space.lock);
+	at = take(bytes);
+	kbi_lock_leave(&space.lock);
+	return (void *)at;
+}
+
+void kbi_memory_clear(void *p, size_t bytes)
+{
+	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (uintptr_t)p - space.base, whole(bytes));
+}
+
+int kbi_memory_descriptor(void)
+{
+	return space.fd;
+}
+
+size_t kbi_memory_offset(const void *p)
+{
+	return (uintptr_t)p - space.base;
+}
+
+void kbi_memory_give(void *p, size_t bytes)
+{
+	bytes = whole(bytes);
+	if (!kbi_memory_holds(p, bytes)) {
+		kbi_sys(SYS_munmap, p, bytes); /* from before it was open */
+		return;
+	}
+	kbi_memory_clear(p, bytes);
+	kbi_lock_take(&space.lock);
+	add_hole((uintptr_t)p, bytes);
+	kbi_lock_leave(&space.lock);
+}
+
+bool kbi_memory_holds(const void *p, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	return space.size && at >= space.base && at - space.base < space.size && bytes <= space.size - (at - space.base);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------- */
+
+static bool is_error(long r)
+{
+	return (unsigned long)r > -4096ul;
+}
+
+/* Out of the way of programs that count on small descriptors. */
+static int move_away(int fd)
+{
+	long moved = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FROM);
+
+	if (moved < 0)
+		return fd;
+	kbi_sys(SYS_close, fd);
+	return (int)moved;
+}
+
+static bool reserve(int fd, size_t size)
+{
+	long at;
+
+	if (kbi_sys(SYS_ftruncate, fd, size))
+		return false;
+	at = kbi_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (is_error(at))
+		return false;
+	space.fd = fd;
+	space.base = space.next = (uintptr_t)at;
+	space.size = size;
+	if (size > DUMPED)
+		kbi_sys(SYS_madvise, at + (long)DUMPED, size - DUMPED, MADV_DONTDUMP);
+	return true;
+}
+
+/* A file longer than the limit would be a signal. */
+static size_t most_allowed(void)
+{
+	struct rlimit l;
+	size_t most = LARGEST;
+
+	if (!kbi_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &l) && l.rlim_cur < most)
+		most = l.rlim_cur;
+	if (!kbi_sys(SYS_prlimit64, 0, RLIMIT_AS, 0, &l) && l.rlim_cur < most)
+		most = l.rlim_cur / 2;
+	return most;
+}
+
+int kbi_memory_open(const char **why)
+{
+	size_t most = most_allowed();
+	long fd = kbi_sys(SYS_memfd_create, "kochab", MFD_CLOEXEC);
+
+	if (fd < 0) {
+		*why = "no memory file can be made (memfd_create)";
+		return (int)-fd;
+	}
+	fd = move_away((int)fd);
+	for (size_t size = LARGEST; size >= SMALLEST; size /= 2) {
+		if (size > most || !reserve((int)fd, size))
+			continue;
+		kbi_sys_from.take = kbi_memory_take;
+		kbi_sys_from.give = kbi_memory_give;
+		return 0;
+	}
+	kbi_sys(SYS_close, fd);
+	*why = "no 4 GiB of addresses can be reserved (limits of address space and file size)";
+	return ENOMEM;
+}
+
+/* ---- converting ------------------------------------------------------------------------------------------------ */
+
+/* Functions of libc's are not called from here on: what they are called through is being moved. */
+
+struct map {
+	uintptr_t from, to;
+	uint8_t protection;
+	bool file;              /* what was never touched is not zero */
+	bool stack;
+	uintptr_t copy;         /* where it goes in the space */
+};
+
+struct work {
+	char *text;
+	struct map *map;
+	unsigned maps;
+	int pages;              /* /proc/self/pagemap */
+	const char *why;
+};
+
+static void copy(void *to, const void *from, size_t n)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n)::"memory");
+#else
+	for (volatile char *d = to; n; n--)
+		*d++ = *(const char *)from, from = (const char *)from + 1;
+#endif
+}
+
+static long read_all(const char *path, char *buf, size_t size)
+{
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = 0, r;
+
+	if (fd < 0)
+		return fd;
+	while ((r = kbi_sys(SYS_read, fd, buf + n, size - (size_t)n - 1)) > 0)
+		n += r;
+	kbi_sys(SYS_close, fd);
+	buf[n] = 0;
+	return n + 1 < (long)size ? n : -E2BIG;
+}
+
+static const char *hex(const char *p, uintptr_t *v)
+{
+	*v = 0;
+	for (;; p++) {
+		if (*p >= '0' && *p <= '9')
+			*v = *v << 4 | (uintptr_t)(*p - '0');
+		else if (*p >= 'a' && *p <= 'f')
+			*v = *v << 4 | (uintptr_t)(*p - 'a' + 10);
+		else
+			return p;
+	}
+}
+
+static bool is_named(const char *p, const char *end, const char *name)
+{
+	for (; *name; p++, name++)
+		if (p >= end || *p != *name)
+			return false;
+	return p == end;
+}
+
+static const char *skip_words(const char *p, unsigned n)
+{
+	while (n--) {
+		while (*p && *p != ' ')
+			p++;
+		while (*p == ' ')
+			p++;
+	}
+	return p;
+}
+
+/* A line: from-to rwxp offset device inode name. True: it is the program's own memory, to be shared. */
+static bool read_line(const char *p, const char *end, struct map *m)
+{
+	const char *flags, *name, *inode;
+
+	p = hex(p, &m->from);
+	p = hex(p + 1, &m->to);
+	flags = p + 1;
+	m->protection = (uint8_t)((flags[0] == 'r') * PROT_READ | (flags[1] == 'w') * PROT_WRITE |
+				  (flags[2] == 'x') * PROT_EXEC);
+	inode = skip_words(flags, 3);
+	name = skip_words(inode, 1);
+	if (name > end)
+		name = end;
+	m->file = *inode != '0';
+	m->stack = is_named(name, end, "[stack]");
+	if (flags[3] != 'p' || m->from >= USER_END || (name < end && *name == '[' && name[1] == 'v'))
+		return false;
+	/* code and constants stay as they are: nobody writes there */
+	return m->protection & PROT_WRITE || (!m->file && !(m->protection & PROT_EXEC));
+}
+
+/* The kernel made it longer when it was touched below; a shared one is as long as it may become at once. */
+static void lengthen(struct map *stack, uintptr_t floor)
+{
+	struct rlimit l = { .rlim_cur = RLIM_INFINITY };
+	size_t most;
+
+	kbi_sys(SYS_prlimit64, 0, RLIMIT_STACK, 0, &l);
+	most = l.rlim_cur < STACK_MOST ? whole(l.rlim_cur) : 64 << 20;
+	floor += 256 * KBI_PAGE; /* the gap that the kernel keeps below a stack */
+	if (stack->to - stack->from < most && stack->to - most > floor)
+		stack->from = stack->to - most;
+}
+
+static int find_maps(struct work *w)
+{
+	long n = read_all("/proc/self/maps", w->text, TEXT_SIZE);
+	const char *p = w->text, *end;
+	uintptr_t before = 0;
+
+	if (n < 0) {
+		w->why = "/proc/self/maps cannot be read";
+		return (int)-n;
+	}
+	for (; *p; p = *end ? end + 1 : end) {
+		struct map *m = &w->map[w->maps];
+		bool ours;
+
+		for (end = p; *end && *end != '\n'; end++)
+			;
+		ours = read_line(p, end, m);
+		if (ours && m->stack)
+			lengthen(m, before);
+		before = m->to;
+		if (ours && ++w->maps == MOST_MAPS) {
+			w->why = "the program has too many mappings";
+			return E2BIG;
+		}
+	}
+	return 0;
+}
+
+/* The pages that are there; of a file's those that it has, too. */
+static void copy_map(struct work *w, const struct map *m)
+{
+	uint64_t page[RUN];
+
+	for (uintptr_t at = m->from; at < m->to; at += (uintptr_t)RUN * KBI_PAGE) {
+		size_t left = (m->to - at) / KBI_PAGE, n = left < RUN ? left : RUN;
+
+		if (!m->file && kbi_sys(SYS_pread64, w->pages, page, n * 8, at / KBI_PAGE * 8) != (long)(n * 8))
+			continue; /* below the stack's end */
+		for (size_t i = 0; i < n; i++)
+			if (m->file || page[i] >> 62)
+				copy((void *)(m->copy + (at - m->from) + i * KBI_PAGE), (void *)(at + i * KBI_PAGE), KBI_PAGE);
+	}
+}
+
+static int share(struct work *w, const struct map *m)
+{
+	long r;
+
+	if (!(m->protection & PROT_READ))
+		kbi_sys(SYS_mprotect, m->from, m->to - m->from, m->protection | PROT_READ);
+	copy_map(w, m);
+	r = kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd,
+		    m->copy - space.base);
+	return is_error(r) ? EFAULT : 0;
+}
+
+/* All addresses are taken before the first map moves: the table of them is among what moves. */
+static int share_all(struct work *w)
+{
+	int e = 0;
+
+	for (unsigned i = 0; i < w->maps; i++) {
+		w->map[i].copy = (uintptr_t)kbi_memory_take(w->map[i].to - w->map[i].from);
+		if (!w->map[i].copy) {
+			w->why = "the program has more memory than the space";
+			return ENOMEM;
+		}
+	}
+	for (unsigned i = 0; i < w->maps && !e; i++)
+		e = share(w, &w->map[i]);
+	if (e)
+		w->why = "a mapping could not be moved into the space";
+	return e;
+}
+
+int kbi_memory_convert(const char **why)
+{
+	size_t size = TEXT_SIZE + MOST_MAPS * sizeof(struct map);
+	struct work w = { .text = kbi_memory_take(size) };
+	int e;
+
+	if (!w.text) {
+		*why = "the space is full";
+		return ENOMEM;
+	}
+	w.map = (struct map *)(w.text + TEXT_SIZE);
+	w.pages = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (w.pages < 0) {
+		*why = "/proc/self/pagemap cannot be read";
+		return -w.pages;
+	}
+	e = find_maps(&w);
+	if (!e)
+		e = share_all(&w);
+	kbi_sys(SYS_close, w.pages);
+	if (e)
+		*why = w.why;
+	kbi_memory_give(w.text, size);
+	return e;
+}

@@ -1,0 +1,29 @@
+/* os/memory.h - the shared space: one memory file, mapped at the same address in every process of a program whose virtual
+ * processors are processes. Open reserves it; convert copies what the program has of its own into it and maps it there
+ * again, at the addresses it had, shared. From then on all that is written is seen by every process.
+ * Callers: core/boot, core/body_process, os/libcall. Calls sys. */
+#ifndef KBI_MEMORY_H
+#define KBI_MEMORY_H
+
+#include "base/base.h"
+
+/* Reserves it; kbi_sys_map takes from it from now on. 0, or errno: *why says what the machine refuses. Once, at start. */
+int kbi_memory_open(const char **why);
+/* The only kernel thread, on a stack and with a TLS block from the space. 0, or errno: *why; the process is as it was or,
+ * if it is EFAULT, cannot go on. */
+int kbi_memory_convert(const char **why);
+/* Zeroed whole pages; NULL: none left. Any process, any stack. */
+void *kbi_memory_take(size_t bytes);
+/* A part of what was taken: its memory goes back, its addresses are taken again. */
+void kbi_memory_give(void *p, size_t bytes);
+/* Its memory goes back, it reads as zero. */
+void kbi_memory_clear(void *p, size_t bytes);
+/* Is all of it in the part that take gives from? */
+bool kbi_memory_holds(const void *p, size_t bytes);
+/* What maps it: the memory file, and where in it p lies. */
+int kbi_memory_descriptor(void);
+size_t kbi_memory_offset(const void *p);
+/* Bytes of addresses reserved; 0: not open. */
+size_t kbi_memory_size(void);
+
+#endif
