@@ -11,11 +11,14 @@
 static kb_mutex_t a, b;
 static kb_sem_t never;
 static uint32_t word;
+static int eating;
 
 static void *locks(void *arg)
 {
 	kb_mutex_lock(arg ? &a : &b);
-	kb_sleep(5000000);
+	__atomic_add_fetch(&eating, 1, __ATOMIC_RELAXED);
+	while (__atomic_load_n(&eating, __ATOMIC_RELAXED) < 2)
+		kb_sleep(1000000);
 	kb_mutex_lock(arg ? &b : &a);
 	return NULL;
 }
