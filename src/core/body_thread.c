@@ -77,7 +77,7 @@ static void body_mask(sigset_t *old)
 	sigdelset(&set, SIGILL);
 	sigdelset(&set, SIGABRT);
 	sigdelset(&set, SIGTRAP);
-	if (kbi_sys_from.processes)
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		sigdelset(&set, KBI_EVERYWHERE_SIGNAL);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &set, old);
 }

@@ -1,6 +1,7 @@
 /* core: a kernel thread that has never called the library forks while the only virtual processor takes and gives mutexes:
  * the child, where that one is not, may use them.
- * matrix: vps=1,2 sched=rotator */
+ * matrix: vps=1,2 sched=rotator
+ * body: thread */
 #include <kochab/kochab.h>
 #include <kochab/sync.h>
 #include <pthread.h>
