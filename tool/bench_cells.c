@@ -29,10 +29,20 @@ const struct bench_method bench_peers[] = {
 	{ 0 },
 };
 
+/* As a C name, too: bench/limits.def. */
+static int is_name(const char *name, const char *asked)
+{
+	while (*name && (*name == *asked || (*name == '-' && *asked == '_'))) {
+		name++;
+		asked++;
+	}
+	return *name == *asked;
+}
+
 const struct bench *bench_find(const char *name)
 {
 	for (const struct bench *const *b = bench_all; *b; b++)
-		if (strcmp((*b)->name, name) == 0)
+		if (is_name((*b)->name, name))
 			return *b;
 	return NULL;
 }
@@ -59,7 +69,7 @@ struct bench_cell *bench_cell_find(const struct bench_cells *all, const char *be
 		struct bench_cell *cell = &all->cell[i];
 
 		if (cell->c.threads == threads && cell->c.vps == vps && cell->c.spread == spread &&
-			strcmp(cell->bench->name, bench) == 0 && strcmp(cell->method->name, method) == 0)
+			is_name(cell->bench->name, bench) && strcmp(cell->method->name, method) == 0)
 			return cell;
 	}
 	return NULL;

@@ -87,8 +87,8 @@ KB_API int kb_space_event_wait(kb_space_event_t *event, uint64_t *value, uint64_
 /* ---- bounded channel, many to many ---------------------------------------------------------------------- */
 typedef struct kb_space_chan kb_space_chan_t;
 
-/* Elements of a fixed size, 1 byte to 64 KiB, are copied; room for so many of them, at least 1. */
-KB_API int kb_space_chan_open(kb_space_t *s, const char *name, size_t size, size_t room, unsigned ends, kb_space_chan_t **chan);
+/* Elements of a fixed size, 1 byte to 64 KiB, are copied; room for n of them, at least 1. */
+KB_API int kb_space_chan_open(kb_space_t *s, const char *name, size_t size, size_t n, unsigned ends, kb_space_chan_t **ch);
 /* EPIPE: this process has not opened that end, or the other end, once open, is closed everywhere; EOWNERDEAD: the last
  * process to have it died. A receiver gets what is in the channel first. An end that nobody has opened yet is
  * waited for; so a server that must outlive its clients opens both ends. */
