@@ -13,7 +13,7 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 endif
 
 # ---- what is asked for needs its packages first (quick when nothing is missing) ----
-DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs,$(MAKECMDGOALS)),programs) $(if $(filter soak,$(MAKECMDGOALS)),soak) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
+DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs,$(MAKECMDGOALS)),programs) $(if $(filter soak,$(MAKECMDGOALS)),soak) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter report,$(MAKECMDGOALS)),report) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
 ifneq ($(DEPS_SET),)
 ifeq ($(NODEPS)$(CROSS),)
 ifneq ($(shell dev/deps $(DEPS_SET) >&2 || echo failed),)
@@ -245,7 +245,7 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench simulator bench-servers bench-alloc soak check-house test-cross models install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak check-house test-cross models install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -256,6 +256,9 @@ test: all tests examples ## build everything, run every test (ONLY="room room/na
 bench: all ## measure everything, quickly, against the limits and the peers (ARGS="NAME --threads ...")
 	@bench/shim/build $(O)/shim
 	@$(COMMAND) bench $(or $(ARGS),all --quick --peers)
+
+report: all ## measures all, in turns and several times: out/report.html and report.jsonl (QUICK=1, ARGS="--only NAME ...")
+	@BUILD=$(O) $(COMMAND) bench report $(if $(QUICK),--quick) $(ARGS)
 
 simulator: tool $(O)/sim/sim $(O)/sim/probe ## the schedulers on up to 1,024 virtual processors, on paper (bench/simulate)
 
@@ -302,7 +305,7 @@ PAGE_NAMES = sed -n 's/^\.B ".*[ *]\(kb_[a-z0-9_]*\)(.*/\1/p'
 
 install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	$(INSTALL) -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) \
-		$(D)$(DATADIR) \
+		$(D)$(DATADIR)/bench \
 		$(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3 $(D)$(MANDIR)/man7
 	$(INSTALL) -m 755 $(COMMAND) $(D)$(BINDIR)/
 	$(INSTALL) -m 644 $(LIB_a) $(D)$(LIBDIR)/

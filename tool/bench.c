@@ -36,6 +36,7 @@ static const char usage[] =
 	"  --json FILE            the JSON lines as well\n"
 	"  --strict               exit status 1 if a limit is missed\n"
 	"  --page FILE.html LINES.jsonl   writes the page of the demo from JSON lines\n"
+	"kochab bench report [options]    measures all, several times, and writes a page: report --help\n"
 	"Every measurement is a process of its own; run 1 of every method, then run 2, ...\n";
 
 static int bad(const char *what, const char *value)
@@ -311,6 +312,24 @@ static int help(FILE *out)
 	return out == stdout ? 0 : 2;
 }
 
+/* The program that writes the report lies in the sources, beside the build directory, or where it was installed. */
+static int report(char **argv, const char *self)
+{
+	static const char *const places[] = { "../bench/report", "../share/kochab/bench/report" };
+	const char *slash = strrchr(self, '/');
+
+	setenv("KOCHAB_BIN", self, 1);
+	for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+		char path[2 * PATH_MAX];
+
+		snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self), self, places[i]);
+		if (access(path, X_OK) == 0)
+			execv(path, argv);
+	}
+	fputs("kochab bench: report: its program is not there, or there is no python3\n", stderr);
+	return 2;
+}
+
 int kochab_bench(int argc, char **argv)
 {
 	struct plan plan = { .free = 1 };
@@ -328,9 +347,13 @@ int kochab_bench(int argc, char **argv)
 	if (strcmp(argv[1], "--help") == 0)
 		return help(stdout);
 	n = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (n <= 0 || parse(&plan, argc, argv))
+	if (n <= 0)
 		return 2;
 	self[n] = 0;
+	if (strcmp(argv[1], "report") == 0)
+		return report(argv + 1, self);
+	if (parse(&plan, argc, argv))
+		return 2;
 	if (lay_out(&all, &plan, self))
 		return 2;
 	bench_measure(&all, plan.runs, plan.seconds, isatty(STDERR_FILENO), self);

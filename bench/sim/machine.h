@@ -1,9 +1,9 @@
 /* bench/sim/machine.h - the machine on paper: virtual processors, each with a clock of its own and a stack on which the
  * runtime's code runs, cache lines that cost time to move, and the few system calls that the runtime makes.
  *
- * Time is counted in picoseconds, in integers: the same input gives the same output on every machine. The
- * processor that is furthest behind runs; each access to a shared word (hook/base/atom.h) is charged to it and is a place where another one
- * may go on, so locks contend, claims fail and wake-ups race as they would.
+ * Time is counted in picoseconds, in integers: the same input gives the same output on every machine. The processor
+ * that is furthest behind runs; each access to a shared word (hook/base/atom.h) is charged to it and is a place where
+ * another one may go on, so locks contend, claims fail and wake-ups race as they would.
  *
  * What an access costs. A line that this processor has: `hit`. Else it moves from who wrote it last: the latency by
  * their distance (SMT siblings, cluster, socket, across). Stores do not wait for their line, fences and

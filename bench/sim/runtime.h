@@ -1,6 +1,6 @@
 /* bench/sim/runtime.h - Kochab on the simulated machine: core/sched_*, core/board, core/vp, core/domain, core/agent,
- * core/run and the waiting of events as they are; threads are not: a thread here is a function that is called at each of its
- * turns and says how the turn has ended. Switching, creating and ending cost what the table says. */
+ * core/run and the waiting of events as they are; threads are not: a thread here is a function that is called at each
+ * of its turns and says how the turn has ended. Switching, creating and ending cost what the table says. */
 #ifndef KBI_SIM_RUNTIME_H
 #define KBI_SIM_RUNTIME_H
 

@@ -1,0 +1,280 @@
+"""bench/report_page.py - the page of bench/report: one HTML file with all in it, light and dark, no script, no network."""
+import html
+import io
+import os
+import re
+from statistics import median
+
+try:
+    import matplotlib
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+    import matplotlib.ticker
+except ImportError: # tables only
+    matplotlib = plt = None
+
+OURS, OTHER, PEER = "#d9652b", "#8793a8", "#5b8fd6"
+INK = "#010203" # becomes the page's ink, light or dark
+
+STYLE = """
+:root{color-scheme:light dark;--paper:#fbfaf7;--ink:#1d2430;--soft:#5d6675;--line:#dcd9d0;--ours:#b83c0a;--card:#fff;
+--good:#1c7a3d;--bad:#b3261e}
+@media(prefers-color-scheme:dark){:root{--paper:#12161f;--ink:#e8eaf0;--soft:#9aa3b5;--line:#2c3444;--ours:#ff9a5c;
+--card:#1a202c;--good:#63c98a;--bad:#ff8a80}}
+*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);
+font:16px/1.5 system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}
+main{max-width:1000px;margin:0 auto;padding:32px 20px 64px}
+h1{font-size:clamp(26px,5vw,40px);line-height:1.15;margin:0 0 12px;text-wrap:balance}
+h2{margin:48px 0 6px;font-size:22px;line-height:1.25;text-wrap:balance}h3{margin:20px 0 4px;font-size:16px}
+p{margin:0 0 12px;max-width:70ch}.soft{color:var(--soft);font-size:14px}
+.warn{border-left:4px solid var(--bad);padding:8px 12px;background:var(--card)}
+figure{margin:12px 0;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:12px}
+figure svg{display:block;width:100%;height:auto;max-width:640px}figcaption{font-size:14px;color:var(--soft)}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;width:100%}
+th,td{padding:5px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
+th:first-child,td:first-child{text-align:left}td.text{white-space:normal;text-align:left;min-width:9em}
+.ours{color:var(--ours);font-weight:600}.good{color:var(--good)}.bad{color:var(--bad);font-weight:600}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 16px;font-size:14px;margin:0 0 16px}dt{color:var(--soft)}
+dd{margin:0;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft);font-size:14px;padding:4px 0}
+nav{display:flex;flex-wrap:wrap;gap:4px 16px;font-size:14px;margin:16px 0}a{color:inherit}
+footer{margin-top:48px;color:var(--soft);font-size:14px}
+@media(max-width:520px){main{padding:20px 14px 48px}th,td{padding:4px 7px;font-size:13px}}
+@media print{body{background:#fff;color:#000}figure,table,h2{break-inside:avoid}h2{break-after:avoid}details{display:block}
+.wide{overflow:visible}nav{display:none}}
+"""
+
+
+def charts_available():
+    return plt is not None
+
+
+def esc(text):
+    return html.escape(str(text), quote=True)
+
+
+def figure(v, unit=""):
+    if v is None:
+        return "–"
+    if unit == "ns" and v >= 10000:
+        return figure(v / 1000, "µs") if v < 1e7 else figure(v / 1e6, "ms")
+    if unit == "us" and v >= 10000:
+        return figure(v / 1000, "ms")
+    text = f"{v:.2f}" if abs(v) < 10 else f"{v:.1f}" if abs(v) < 100 else f"{v:,.0f}"
+    return f"{text} {'µs' if unit == 'us' else unit}".strip()
+
+
+def times(x):
+    return f"{x:,.0f} ×" if x >= 100 else f"{x:.1f} ×" if x >= 10 else f"{x:.2f} ×"
+
+
+def groups(rows):
+    """Rows that compare with each other: same question, metric, threads, VPs and placement."""
+    found = {}
+    for r in rows:
+        if r["metric"] != "none":
+            found.setdefault((r["bench"], r["metric"], r["vps"], r["placement"], r["threads"]), []).append(r)
+    return found
+
+
+def group_title(key):
+    bench, metric, vps, placement, threads = key
+    apart = ", neighbours on different processors" if placement == "spread" else ""
+    return f"{bench}, {metric}: {threads:,} thread{'s' if threads != 1 else ''}, {vps} VP{'s' if vps != 1 else ''}{apart}"
+
+
+# ---- tables -------------------------------------------------------------------------------------------------
+
+def reference(rows):
+    """What ours is compared with: the best of the others."""
+    others = [r["median"] for r in rows if r["by"] != "kochab" and r["median"]]
+    return min(others, default=None)
+
+
+def table(key, rows):
+    ref = reference(rows)
+    out = [f"<h3>{esc(group_title(key))}</h3><div class=wide><table><thead><tr><th>way</th><th>median</th><th>least</th>"
+           "<th>most</th><th>runs</th><th>best of others</th></tr></thead><tbody>"]
+    for r in sorted(rows, key=lambda r: (r["median"] is None, r["median"] or 0)):
+        ratio = times(ref / r["median"]) if ref and r["by"] == "kochab" and (r["median"] or 0) > 0 else ""
+        out.append(f"<tr><td{' class=ours' if r['by'] == 'kochab' else ''}>{esc(r['method'])}</td>"
+                   f"<td>{figure(r['median'], r['unit'])}</td><td>{figure(r['min'], r['unit'])}</td>"
+                   f"<td>{figure(r['max'], r['unit'])}</td><td>{r['runs']}</td><td>{ratio}</td></tr>")
+    return "".join(out) + "</tbody></table></div>"
+
+
+# ---- charts -------------------------------------------------------------------------------------------------
+
+def inline(fig, name):
+    buffer = io.StringIO()
+    matplotlib.rcParams["svg.hashsalt"] = name # marks of two charts in a page must not be the same
+    fig.savefig(buffer, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
+    plt.close(fig)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg"):].replace(INK, "currentColor")
+    svg = re.sub(r' (width|height)="[0-9.]+pt"', "", svg, count=2)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{esc(name)}" ', 1)
+
+
+def plain(ax):
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(INK)
+        ax.spines[side].set_alpha(0.3)
+    ax.tick_params(which="both", colors=INK, labelsize=8, length=0)
+    ax.xaxis.label.set_color(INK)
+    ax.yaxis.label.set_color(INK)
+
+
+def color(r):
+    return OURS if r["by"] == "kochab" else PEER if r["by"] == "peer" else OTHER
+
+
+def bars(key, rows, log):
+    rows = sorted((r for r in rows if r["median"] and r["median"] > 0), key=lambda r: -r["median"])
+    if len(rows) < 2:
+        return ""
+    fig, ax = plt.subplots(figsize=(5.2, 0.5 + 0.27 * len(rows)))
+    y, v = range(len(rows)), [r["median"] for r in rows]
+    least, most = min(r["min"] for r in rows), max(r["max"] for r in rows)
+    ax.barh(y, v, color=[color(r) for r in rows], height=0.62)
+    ax.errorbar(v, y, xerr=[[r["median"] - r["min"] for r in rows], [r["max"] - r["median"] for r in rows]], fmt="none", ecolor=INK,
+                elinewidth=1, alpha=0.55)
+    ax.set_yticks(list(y), [r["method"] for r in rows])
+    if log and least > 0:
+        ax.set_xscale("log")
+        ax.set_xlim(least / 2, most * 6)
+    else:
+        ax.set_xlim(0, most * 1.25)
+    for i, r in enumerate(rows):
+        ax.text(r["max"] * (1.08 if log else 1) + (0 if log else most * 0.015), i, figure(r["median"], r["unit"]), va="center", fontsize=8,
+                color=INK)
+    plain(ax)
+    ax.set_xticks([], [])
+    ax.set_xticks([], [], minor=True)
+    ax.spines["bottom"].set_visible(False)
+    scale = "; each step of a bar's length is a factor" if log else ""
+    return f"<figure><figcaption>{esc(group_title(key))}{scale}</figcaption>{inline(fig, group_title(key))}</figure>"
+
+
+def lines(name, title, unit, series, log_y=True):
+    fig, ax = plt.subplots(figsize=(5.2, 3.1))
+    shades = (OURS, "#e0a63a", OTHER, PEER, "#8f6bc4", "#4aa37c")
+    for (label, points), shade in zip(series.items(), shades):
+        ax.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, linewidth=1.5, color=shade, label=label)
+    ax.set_xscale("log", base=2)
+    if log_y:
+        ax.set_yscale("log")
+        for axis in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+            axis(matplotlib.ticker.FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 10 else f"{v:g}"))
+    ticks = sorted({p[0] for points in series.values() for p in points})
+    ax.set_xticks(ticks, [str(t) for t in ticks])
+    ax.set_xticks([], [], minor=True)
+    ax.set_xlabel("virtual processors", fontsize=8)
+    ax.set_ylabel(unit, fontsize=8)
+    ax.grid(True, alpha=0.18, color=INK)
+    plain(ax)
+    ax.legend(fontsize=8, frameon=False, labelcolor=INK)
+    return f"<figure><figcaption>{esc(title)}</figcaption>{inline(fig, name + title)}</figure>"
+
+
+# ---- parts of the page --------------------------------------------------------------------------------------
+
+def paper(e, rows, cores):
+    """The paper's ratio beside ours."""
+    out = []
+    for text, theirs, slow, fast, threads in e["paper"]:
+        threads = cores + 1 if threads == "cores+1" else threads
+        of = {r["method"]: r["median"] for r in rows if r["threads"] == threads and r["metric"] == e["chart"] and r["median"]}
+        ours = times(of[slow] / of[fast]) if slow in of and fast in of else "not measured"
+        reached = slow in of and fast in of and of[slow] / of[fast] >= theirs
+        out.append(f"<tr><td class=text>{esc(text)}</td><td>{theirs} ×</td><td class={'good' if reached else 'bad'}>{ours}</td></tr>")
+    if not out:
+        return ""
+    return ("<h3>The paper beside us</h3><div class=wide><table><thead><tr><th>how many times faster</th><th>paper</th><th>here</th></tr>"
+            f"</thead><tbody>{''.join(out)}</tbody></table></div>")
+
+
+def notes(rows):
+    found = sorted({f"{r['method']}, {r['threads']:,} threads: {r['note']}" for r in rows if r["note"]})
+    return f"<p class=soft>{esc('; '.join(found))}</p>" if found else ""
+
+
+def section(result, cores, busy):
+    e, rows = result["experiment"], result["rows"]
+    out = [f"<section id={esc(e['name'])}><h2>{esc(e['title'])}</h2><p>{esc(e['question'][0].upper() + e['question'][1:])}. "
+           f"{esc(e['method'])}</p>"]
+    if result["loads"] and median(result["loads"]) > busy + 1.5: # the bench itself is a load of one or two
+        out.append("<p class=warn>The machine was busy with other work while this was measured.</p>")
+    if not rows:
+        return "".join(out) + "<p class=soft>Not measured.</p></section>"
+    found = groups(rows)
+    if charts_available():
+        out += [bars(k, r, e["log"]) for k, r in found.items() if k[1] == e["chart"]]
+    out.append(paper(e, rows, cores))
+    out.append(notes(rows))
+    tables = "".join(table(k, r) for k, r in found.items())
+    out.append(f"<details{'' if charts_available() else ' open'}><summary>All figures</summary>{tables}</details></section>")
+    return "".join(out)
+
+
+def limit_section(limits):
+    if not limits:
+        return ""
+    reached = sum(1 for row in limits if row[3])
+    body = "".join(f"<tr><td class=text>{esc(t)}</td><td>{esc(v)}</td><td>{esc(limit)}</td>"
+                   f"<td class={'good' if ok else 'bad'}>{'reached' if ok else 'missed'}</td></tr>" for t, v, limit, ok in limits)
+    return (f"<section id=limits><h2>Against what was promised</h2><p>{reached} of {len(limits)} limits that this report measures are reached. "
+            "Why others are missed is in doc/why/limits.md.</p><div class=wide><table><thead><tr><th>limit</th><th>here</th><th>limit</th>"
+            f"<th></th></tr></thead><tbody>{body}</tbody></table></div></section>")
+
+
+def simulation_section(files):
+    if not files:
+        return ""
+    import simulate_charts
+    out = ["<section id=simulation><h2>On more processors than there are</h2><p>The schedulers, boards and agents as they are, on a machine on "
+           "paper: bench/simulate, recorded. Each virtual processor has a processor of its own. What the model leaves out stands in "
+           "bench/sim/machine.h.</p>"]
+    for name, path in files:
+        rows = simulate_charts.load(path)
+        costs = rows[0].get("costs", name) if rows else name
+        out.append(f"<p class=soft>Costs: bench/sim/costs/{esc(costs)}.tsv</p>")
+        for work, metric, unit, title, where in simulate_charts.CHARTS:
+            series = {simulate_charts.LABELS[s]: p for s, p in simulate_charts.series(rows, work, metric, where).items()}
+            if series and charts_available():
+                out.append(lines(name, title, unit, series, log_y=metric != "idle"))
+    return "".join(out) + ("" if charts_available() else "<p class=soft>Charts need matplotlib.</p>") + "</section>"
+
+
+def about(m, o, results, busy):
+    names = {"cpu": "processor", "cores": "processors", "virtual": "virtual machine", "governor": "frequency governor", "kernel": "kernel",
+             "libc": "libc", "load": "load at the start", "time": "time", "kochab": "version", "revision": "revision"}
+    rows = "".join(f"<dt>{names[k]}</dt><dd>{esc(m[k])}</dd>" for k in names if k in m)
+    how = "short measurements" if o["quick"] else "full length"
+    rounds = f"{o['rounds']} rounds" if o["rounds"] > 1 else "one round"
+    out = (f"<dl>{rows}<dt>measured</dt><dd>{rounds} of every question in turns, {how}; each measurement is a process of its "
+           "own</dd></dl>")
+    if m.get("load", 0) / max(1, m.get("cores", 1)) > busy:
+        out += (f"<p class=warn>The machine was busy when this began: load {esc(m['load'])} on {esc(m['cores'])} processors. Figures are worse "
+                "than on a quiet one, and ratios to kernel threads are not what they would be.</p>")
+    missing = sorted({r["experiment"]["name"] for r in results if not r["rows"]})
+    return out + (f"<p class=soft>Not measured: {esc(', '.join(missing))}.</p>" if missing else "")
+
+
+def page(m, results, limits, simulations, o, busy):
+    links = "".join(f"<a href=#{esc(r['experiment']['name'])}>{esc(r['experiment']['name'])}</a>" for r in results)
+    links += "<a href=#limits>limits</a>" * bool(limits) + "<a href=#simulation>simulation</a>" * bool(simulations)
+    body = [f"<h1>Kochab, measured on this machine</h1>{about(m, o, results, busy)}",
+            "<p>Bars are medians; the thin line on each goes from the least to the most of the rounds. "
+            f"<span class=ours>Kochab</span>, kernel threads in grey, other runtimes in blue. Less is better everywhere.</p><nav>{links}</nav>"]
+    body += [section(r, int(m.get("cores", 1)), busy) for r in results]
+    body += [limit_section(limits), simulation_section(simulations)]
+    body.append("<footer>Made by <code>kochab bench report</code>; the figures are in report.jsonl beside this page. "
+                "<code>bench/diff</code> compares two such files.</footer>")
+    return ("<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width,initial-scale=1'>"
+            f"<title>Kochab, measured</title><style>{STYLE}</style></head><body><main>{''.join(body)}</main></body></html>\n")
+
+
+if __name__ == "__main__":
+    print(os.path.basename(__file__) + ": charts " + ("can" if charts_available() else "cannot") + " be drawn")
