@@ -36,7 +36,7 @@ enum {
 	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
 	FINE = 400,             /* ns: tasks that are shorter stay where they are */
 	FEED = 2000,            /* ns: from idleness to the first task's end and back, whatever it does */
-	FINE_SKIP_MAX = 1024,
+	FINE_SKIP_MAX = 4096,
 	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
 };
 
