@@ -71,7 +71,7 @@ static int wake(kb_space_cond_t *cond, unsigned n)
 	struct kbi_task *self;
 
 	/* who waits has queued itself before it unlocked the mutex under which the change was made */
-	if (!kbi_space_queue_any(t, 0) && !a_load_rlx(&t->lock))
+	if (!kbi_space_queue_maybe(t, 0))
 		return 0;
 	self = kbi_self();
 	kbi_np_enter(self);

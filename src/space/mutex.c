@@ -69,7 +69,7 @@ int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
 	a_fence_after_rmw(); /* partner: the fence in try: it sees no owner, or is seen to have the lock or to be queued */
 	if (all)
 		kbi_space_thing_wake(op.s, t);
-	else if (kbi_space_queue_any(t, 0) || a_load_rlx(&t->lock))
+	else if (kbi_space_queue_maybe(t, 0))
 		kbi_space_queue_do(&op, 0);
 	return 0;
 }

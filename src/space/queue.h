@@ -40,6 +40,13 @@ static inline bool kbi_space_queue_any(const struct kbi_space_thing *t, unsigned
 {
 	return t->queue[queue].head;
 }
+/* Without the lock: may somebody stand there, or be about to? The lock is looked at first: who has given it back has queued
+ * itself already. The other way round one who queues itself between the two looks is missed. */
+static inline bool kbi_space_queue_maybe(struct kbi_space_thing *t, unsigned queue)
+{
+	/* acquire: partner is the release in kbi_space_queue_unlock */
+	return a_load_acq(&t->lock) || __atomic_load_n(&t->queue[queue].head, __ATOMIC_RELAXED);
+}
 /* Up to n of the first waiters are to be woken. Beyond the room in op they are told at once. */
 void kbi_space_queue_call(struct kbi_space_op *op, unsigned queue, unsigned n);
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/option.h"
 #include "core/wait.h"
 #include "os/sys.h"
 #include "space/member.h"
@@ -94,10 +95,12 @@ static int attach(int fd, unsigned flags, kb_space_t **space)
 static int attach_or_close(int fd, unsigned flags, kb_space_t **space)
 {
 	struct kbi_task *self = kbi_self();
-	int e;
+	int e = ENOTSUP;
 
 	kbi_np_enter(self);
-	e = attach(fd, flags, space);
+	/* its pid, its kernel threads and what it maps would be those of one of the processes */
+	if (kbi_options.body != KBI_OPT_BODY_PROCESS)
+		e = attach(fd, flags, space);
 	if (e)
 		kbi_sys(SYS_close, fd);
 	kbi_np_leave(self);

@@ -1,5 +1,6 @@
 /* space/file, space/member: what a space is, who may attach, what a bad file is told; growth; other addresses.
- * matrix: none */
+ * matrix: none
+ * body: thread */
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>

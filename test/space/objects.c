@@ -1,6 +1,7 @@
 /* space/chan, mutex, cond, rwlock, barrier, select between two programs: what each returns when the other side does,
  * closes, leaves, or dies while it holds.
- * matrix: sched=rotator vps=1,2 */
+ * matrix: sched=rotator vps=1,2
+ * body: thread */
 #include "space_test.h"
 
 enum { SEND = KB_SPACE_SEND, RECV = KB_SPACE_RECV, BOTH = SEND | RECV };
