@@ -33,10 +33,9 @@ CREW_INLINE void read_block(enum crew kind, int fd, char *b, unsigned i)
 	static void *name(void *arg)                                           \
 	{                                                                      \
 		struct run *r = arg;                                           \
-		static __thread char b[BLOCK];                                 \
-		char *mine = b;                                                \
+		char b[BLOCK];                                                 \
 		for (uint64_t i = 0; i < r->n; i++)                            \
-			read_block(kind, r->fd, mine, (unsigned)(i * 2654435761u >> 4) % BLOCKS); \
+			read_block(kind, r->fd, b, (unsigned)(i * 2654435761u >> 4) % BLOCKS); \
 		return NULL;                                                   \
 	}
 
