@@ -255,6 +255,17 @@ static void check_io_uring(void)
 	     e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) : "not known to the headers it was built with", why);
 }
 
+/* Calls that block without another form keep their kernel thread: how many may, and does the system let them be? */
+static void check_spares(void)
+{
+	struct rlimit r = { .rlim_cur = RLIM_INFINITY };
+	bool enough = getrlimit(RLIMIT_NPROC, &r) != 0 || r.rlim_cur == RLIM_INFINITY || r.rlim_cur >= kbi_options.spares;
+
+	fact("spare kernel threads", enough ? YES : NO, "up to %llu for threads in calls that block (option spares)%s; "
+	     "kochab run --stats tells how many there were",
+	     (unsigned long long)kbi_options.spares, enough ? "" : ", which is more than RLIMIT_NPROC");
+}
+
 static void check_futex(void)
 {
 	unsigned word = 0;
@@ -352,6 +363,7 @@ int tool_doctor(int argc, char **argv)
 	check_processors();
 	check_memory();
 	check_io_uring();
+	check_spares();
 	check_futex();
 	check_membarrier();
 	check_seccomp();
