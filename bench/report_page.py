@@ -153,7 +153,7 @@ def bars(key, rows, log):
     ax.set_xticks([], [])
     ax.set_xticks([], [], minor=True)
     ax.spines["bottom"].set_visible(False)
-    scale = "; each step of a bar's length is a factor" if log else ""
+    scale = "; logarithmic" if log else ""
     return f"<figure><figcaption>{esc(group_title(key))}{scale}</figcaption>{inline(fig, group_title(key))}</figure>"
 
 
