@@ -4,7 +4,7 @@
  *    process is rung, where a kernel thread sleeps in a futex, which wakes the VP;
  *  - a kernel thread polls by itself for a while, then sleeps in the futex on `how`.
  * No wake-up is lost. Waiter: how, fence, look at the word; a VP: asleep, fence, look at its watches. Waker: word, fence,
- * how, asleep. One of the two sees the other.
+ * how, asleep. One of the two sees the other. Model: model/space.pml.
  * Callers: queue, event, recover. Calls core. */
 #ifndef KBI_SPACE_NOTE_H
 #define KBI_SPACE_NOTE_H
