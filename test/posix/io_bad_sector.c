@@ -1,0 +1,37 @@
+/* A disk that fails: EIO reaches who reads, on any number of virtual processors.
+ * matrix: vps=1,2 sched=rotator */
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Memory where nothing is mapped reads as a bad sector does. */
+static void *reads_bad_sector(void *unused)
+{
+	char c;
+	struct iovec v = { &c, 1 };
+	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	for (int i = 0; i < 3; i++) {
+		errno = 0;
+		CHECK_EQ(i == 0 ? read(fd, &c, 1) : i == 1 ? pread(fd, &c, 1, 0) : readv(fd, &v, 1), -1);
+		CHECK_EQ(errno, EIO);
+	}
+	close(fd);
+	return unused;
+}
+
+int main(void)
+{
+	pthread_t t[8];
+
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, reads_bad_sector, NULL), 0);
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	return 0;
+}
