@@ -165,8 +165,9 @@ def lines(name, title, unit, series, log_y=True):
     ax.set_xscale("log", base=2)
     if log_y:
         ax.set_yscale("log")
-        for axis in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-            axis(matplotlib.ticker.FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 10 else f"{v:g}"))
+        ax.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 10 else f"{v:g}"))
+        ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     ticks = sorted({p[0] for points in series.values() for p in points})
     ax.set_xticks(ticks, [str(t) for t in ticks])
     ax.set_xticks([], [], minor=True)
