@@ -361,6 +361,8 @@ bool kbi_signal_resumed_slow(void)
 			break;
 		ends_call |= !kbi_signal_restarts(sig);
 		kbi_signal_raise(&info);
+		if (kbi_unlikely(!self->vp))
+			break; /* the handler has forked, and this is the child: libc's from here on */
 		bring_mask(self);
 	}
 	errno = saved;
