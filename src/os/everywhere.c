@@ -58,6 +58,11 @@ static struct process *find(int pid)
 	return NULL;
 }
 
+bool kbi_everywhere_has_me(void)
+{
+	return find((int)kbi_sys(SYS_getpid));
+}
+
 static long make(const struct kbi_everywhere_call *c)
 {
 	long a[6], r;

@@ -36,6 +36,8 @@ void kbi_everywhere_add(int pid);
 void kbi_everywhere_release(uint64_t mask);
 /* It has ended. */
 void kbi_everywhere_remove(int pid);
+/* Is the process that calls one of them? A child between vfork and its program is not. */
+bool kbi_everywhere_has_me(void);
 /* Makes what is asked of this process now: what the handler does, for who waits with signals blocked. */
 void kbi_everywhere_answer(void);
 

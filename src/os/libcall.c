@@ -312,6 +312,9 @@ static long made(long nr, long a[6])
 {
 	uint64_t set;
 
+	/* the child of posix_spawn sets the actions of signals: its own */
+	if (nr != SYS_rt_sigprocmask && nr != SYS_clone && !kbi_everywhere_has_me())
+		return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	switch (nr) {
 	case SYS_rt_sigprocmask:
 		a[1] = (long)open_some((const void *)a[1], &set);
