@@ -26,7 +26,7 @@ enum {
 	CACHE = KBI_STACK_CACHE,
 	CHUNK_BYTES = 4 << 20, /* mapped at once, if more than one stack fits */
 	CHUNKS = 1 << 20,
-	COLOURS = 6, COLOUR_STEP = 448,
+	COLOURS = 12, COLOUR_STEP = 192,
 	TICK_ROOM = 5 << 10,   /* a signal frame with AVX-512, and the tick's own frames: not out of the thread's size */
 };
 #define SIZE_LIMIT ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
