@@ -29,6 +29,7 @@
 #include "core/handoff.h"
 #include "core/lookout.h"
 #include "core/preempt.h"
+#include "core/source.h"
 #include "core/spare.h"
 #include "core/turn.h"
 #include "core/wait.h"
@@ -129,9 +130,10 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	return ++s->tries < TRIES;
 }
 
+/* If threads wait for events and all VPs compute, nobody asks whether there are any but the tick. */
 static bool has_work(struct kbi_vp *vp, uint64_t now)
 {
-	return (!vp->plain && !vp->sched->gather) || kbi_agent_has_work(vp, now);
+	return (!vp->plain && !vp->sched->gather) || a_load_rlx(&kbi_source.waiting) || kbi_agent_has_work(vp, now);
 }
 
 /* Threads that were switched away by force are all that waits there, as far as one sees from here. */
