@@ -299,6 +299,8 @@ static KBI_NORETURN void supervise(void)
 	const uint64_t every = ~(uint64_t)0;
 	siginfo_t info;
 
+	/* libc's call has opened some of them: what is asked must come out of the wait below, not in a handler */
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 	for (;;) {
 		long sig = kbi_sys(SYS_rt_sigtimedwait, &every, &info, NULL, MASK_BYTES);
 
