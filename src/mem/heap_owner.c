@@ -22,7 +22,8 @@ void kbi_owner_setup(void)
 				 __ATOMIC_RELAXED);
 }
 
-/* Around what a child of fork must not go on with. The fence is for the compiler: the child sees the stores in order. */
+/* Around what nobody can go on with if the kernel thread ends there. The fence is for the compiler: who finds the thread
+ * gone sees its stores. */
 static void begin(struct kbi_owner *o)
 {
 	a_store_rlx(&o->busy, a_load_rlx(&o->busy) + 1);

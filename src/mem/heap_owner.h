@@ -50,7 +50,11 @@ struct kbi_outlet {
 	void **top, **high;
 };
 
-enum kbi_owner_state { KBI_OWNER_OWNED, KBI_OWNER_ORPHAN };
+enum kbi_owner_state {
+	KBI_OWNER_OWNED,
+	KBI_OWNER_ORPHAN,
+	KBI_OWNER_LOST, /* in a child of fork: of a kernel thread that is not there. Nobody ever takes it over */
+};
 
 /* What happened, for statistics; the owner's, others peep. */
 struct kbi_owner_count {
@@ -68,7 +72,7 @@ struct kbi_owner {
 	struct kbi_magazine *spare; /* empty ones */
 	uint32_t n_spare;
 	struct kbi_owner_count count;
-	a32 busy; /* within something that is not whole in between: lost to a child of fork */
+	a32 busy; /* within something that is not whole in between: never taken over */
 	struct kbi_outlet outlet[KBI_OUTLETS];
 	/* under life's lock */
 	struct kbi_owner *front; /* hardened mode */

@@ -1,6 +1,6 @@
 /* mem/heap_owner_life.c - which owners there are: made when a kernel thread first allocates, orphans when it ends, taken
  * over by the next. A thread's end is told by a destructor of thread-specific data; one that allocates even after that is
- * found by asking the kernel whether it lives. In a child of fork all others are orphans.
+ * found by asking the kernel whether it lives. In a child of fork those of other kernel threads are lost.
  * Contract in heap_owner.h. Locks: life's, in front of the space's. Never switches. */
 #include "mem/heap_owner_priv.h"
 
@@ -236,8 +236,14 @@ void kbi_life_tend_all(void)
 
 /* ---- fork -------------------------------------------------------------------------------------------------- */
 
+/* The kernel copies page after page while other kernel threads go on, and not in the order of their stores. So the child
+ * uses only what nobody changes meanwhile: what a lock protects that is held, orphans, and the caller's own. What others
+ * send during that time may be half there: so inboxes are emptied before, and the child throws away what they have. */
 static void before_fork(void)
 {
+	if (kbi_owner_self->behind)
+		kbi_owner_receive(kbi_owner_self->behind);
+	kbi_life_tend_all();
 	kbi_heap_lock(&life.lock);
 	kbi_owner_freeze();
 	kbi_space_freeze();
@@ -250,7 +256,7 @@ static void in_parent(void)
 	kbi_heap_unlock(&life.lock);
 }
 
-/* The other kernel threads are not there. An owner that was in the middle of something stays as it is, for ever. */
+/* The other kernel threads are not there. Their owners stay as they are, for ever. */
 static void in_child(void)
 {
 	struct kbi_owner *mine = kbi_owner_self->behind;
@@ -258,15 +264,11 @@ static void in_child(void)
 	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
 		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
 
-		if (o == mine) {
+		a_store_rlx(&o->inbox, NULL);
+		if (o == mine)
 			o->tid = (uint32_t)kbi_sys_gettid();
-			continue;
-		}
-		if (a_load_rlx(&o->state) == KBI_OWNER_ORPHAN || a_load_rlx(&o->busy))
-			continue;
-		a_store_rlx(&o->state, KBI_OWNER_ORPHAN);
-		o->next_orphan = life.orphans;
-		life.orphans = o;
+		else if (a_load_rlx(&o->state) != KBI_OWNER_ORPHAN)
+			a_store_rlx(&o->state, KBI_OWNER_LOST);
 	}
 	in_parent();
 }
