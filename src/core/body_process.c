@@ -81,6 +81,16 @@ static struct process *find(int pid)
 	return NULL;
 }
 
+/* Its parent adds it to those that libc's calls are made in, holding their lock. Before that it is taken for a program's
+ * child: memory that it mapped would be its own only. */
+static void wait_until_added(void)
+{
+	uint64_t mask;
+
+	kbi_everywhere_hold(&mask);
+	kbi_everywhere_release(mask);
+}
+
 static int life(void *arg)
 {
 	struct process *p = arg;
@@ -90,6 +100,7 @@ static int life(void *arg)
 	kbi_tp_set(p->stack->tcb.tp);
 #endif
 	kbi_sys_die_with(sup.supervisor);
+	wait_until_added();
 	kbi_solo_joins();
 	kbi_sys(SYS_sigaltstack, &none, NULL);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &p->mask, NULL, MASK_BYTES);

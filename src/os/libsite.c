@@ -150,11 +150,11 @@ static void understand(struct site *s)
 		if (n == 7 && p[0] == 0x48 && p[1] == 0xc7 && p[2] == 0xc0)
 			s->nr = p[3]; /* rt_sigreturn, as unwinders know it */
 		if (n == 5 && is_number(p))
-			s->nr = *(const uint16_t *)(const void *)(p + 1);
+			s->nr = p[1] | p[2] << 8;
 	}
 	s->before = (unsigned)(s->at - p);
 	if (s->nr < 0 && is_number(p - 5))
-		s->nr = *(const uint16_t *)(const void *)(p - 4);
+		s->nr = p[-4] | p[-3] << 8;
 }
 
 /* ---- jumps ----------------------------------------------------------------------------------------------- */
