@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/atom.h"
 #include "os/real.h"
@@ -19,7 +20,7 @@ struct process {
 };
 
 static struct {
-	a32 lock;
+	a32 lock;    /* pid of the holder */
 	/* under the lock */
 	struct process *process;
 	unsigned n, most;
@@ -91,15 +92,26 @@ void kbi_everywhere_answer(void)
 	kbi_sys_futex_wake(&all.answers, 1);
 }
 
+/* Only its parent, the supervisor, can tell, which has not reaped it yet; to others every process lives. */
+static bool is_dead(uint32_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) && info.si_pid;
+}
+
 void kbi_everywhere_hold(uint64_t *mask)
 {
 	const uint64_t every = ~(uint64_t)0;
-	uint32_t free = 0;
+	uint32_t me = (uint32_t)kbi_sys(SYS_getpid), holder = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
 	/* acquire: partner is the release below */
-	while (!a_cas_acq(&all.lock, &free, 1)) {
-		free = 0;
+	while (!a_cas_acq(&all.lock, &holder, me)) {
+		/* it ended, by exit in another of its kernel threads perhaps: the program ends, or so it will be told */
+		if (is_dead(holder) && a_cas_acq(&all.lock, &holder, me))
+			return;
+		holder = 0;
 		kbi_everywhere_answer();
 		kbi_sys_yield();
 	}
