@@ -54,23 +54,38 @@ static long find(int type, int id, siginfo_t *info, int options)
 	return wait_id(P_PID, info->si_pid, info, options | WNOHANG);
 }
 
+/* Is one of the numbers in the text, which may end within one, not a process of ours? *rest: where that begins. */
+static bool lists_another(const char *text, const char **rest)
+{
+	char *end;
+
+	for (*rest = text; (end = strchr(*rest, ' ')); *rest = end + 1)
+		if (!children.ours((int)strtol(*rest, NULL, 10)))
+			return true;
+	return false;
+}
+
 /* Has the program children? The kernel would count the runtime's processes, too. If it does not list them: yes. */
 static bool has_any(void)
 {
-	char path[64], text[8192];
+	char path[64], text[4096];
+	const char *rest = text;
+	bool any = false;
+	size_t kept = 0;
 	long fd, n;
 
 	snprintf(path, sizeof path, "/proc/self/task/%d/children", children.supervisor);
 	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return true;
-	n = kbi_sys(SYS_read, fd, text, sizeof text - 1);
+	while (!any && (n = kbi_sys(SYS_read, fd, text + kept, sizeof text - 1 - kept)) > 0) {
+		text[kept + (size_t)n] = 0;
+		any = lists_another(text, &rest);
+		kept = strlen(rest);
+		memmove(text, rest, kept);
+	}
 	kbi_sys(SYS_close, fd);
-	text[n > 0 ? n : 0] = 0;
-	for (char *p = text, *end; *p; p = *end ? end + 1 : end)
-		if (!children.ours((int)strtol(p, &end, 10)) && end > p)
-			return true;
-	return false;
+	return any;
 }
 
 static void answer(void)

@@ -100,6 +100,24 @@ static bool is_dead(uint32_t pid)
 	return !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) && info.si_pid;
 }
 
+/* Who holds the lock waits for one that has ended, perhaps: to it that one lives for ever. */
+static void forget_the_dead(void)
+{
+	siginfo_t info;
+
+	if (kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL))
+		return; /* it is nobody's parent */
+	for (unsigned i = 0; i < all.n; i++) {
+		uint32_t pid = a_load_rlx(&all.process[i].pid);
+
+		/* release: partner is the acquire in is_waited_for */
+		if (pid && is_dead(pid) && a_cas_acqrel(&all.process[i].pid, &pid, 0)) {
+			a_add_acqrel(&all.answers, 1);
+			kbi_sys_futex_wake(&all.answers, 1);
+		}
+	}
+}
+
 void kbi_everywhere_hold(uint64_t *mask)
 {
 	const uint64_t every = ~(uint64_t)0;
@@ -112,6 +130,7 @@ void kbi_everywhere_hold(uint64_t *mask)
 		if (is_dead(holder) && a_cas_acq(&all.lock, &holder, me))
 			return;
 		holder = 0;
+		forget_the_dead();
 		kbi_everywhere_answer();
 		kbi_sys_yield();
 	}
@@ -189,6 +208,8 @@ static void tell(const struct kbi_everywhere_call *c)
 		if (!any_waited_for(me, number, again))
 			return;
 		again = kbi_sys_futex_wait(&all.answers, answers, &patience) == -ETIMEDOUT;
+		if (again)
+			forget_the_dead();
 	}
 }
 

@@ -1,13 +1,17 @@
 /* core/body_process: a program whose virtual processors are processes looks like one process: its number, its exit status,
- * signals; and it ends as one, whoever of it is killed.
+ * signals, children; and it ends as one, whoever of it is killed.
  * matrix: none
  * body: thread (it chooses by itself) */
+#include <errno.h>
 #include <kochab/kochab.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 
 #include "core/child.h"
+
+extern char **environ;
 
 static int handled;
 
@@ -89,6 +93,35 @@ static void signals(void *arg)
 		kb_sleep(1000000);
 }
 
+static void *spawns(void *arg)
+{
+	char *words[] = { "/bin/sh", "-c", "exit 5", NULL };
+
+	CHECK_EQ(posix_spawn(arg, words[0], NULL, NULL, words, environ), 0);
+	return NULL;
+}
+
+/* Who started it ran elsewhere, perhaps. */
+static void children(void *arg)
+{
+	kb_thread_t t;
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	with_processes();
+	for (int i = 0; i < 10; i++) {
+		CHECK_EQ(kb_thread_create(&t, NULL, spawns, &pid), 0);
+		CHECK_EQ(kb_thread_join(t, NULL), 0);
+		CHECK_EQ(waitpid(i % 2 ? pid : -1, &status, 0), pid);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+	}
+	CHECK_EQ(waitpid(-1, &status, 0), -1);
+	CHECK_EQ(errno, ECHILD);
+	CHECK_EQ(system("exit 3"), 3 << 8);
+	CHECK_EQ(fork(), -1);
+}
+
 static void waits(void *arg)
 {
 	(void)arg;
@@ -141,6 +174,7 @@ int main(void)
 	run(numbers, 23);
 	run(from_thread, 24);
 	run(signals, 0);
+	run(children, 0);
 	child_run(&c, aborts, NULL);
 	child_killed(&c, SIGABRT);
 	killed(0, SIGTERM);
