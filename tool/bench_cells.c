@@ -20,8 +20,14 @@ const struct bench *const bench_all[] = {
 
 /* Other runtimes, built by bench/shim/build; the single-processor ones are asked for 1 VP only. */
 const struct bench_method bench_peers[] = {
+	{ "argobots", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "massivethreads", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "qthreads", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "photon", 0, 0, 0, PEER, 0, 0, 0, 0 },
 	{ "boost-fiber", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "tbb", 0, 0, 0, PEER, 0, 0, 0, 0 },
 	{ "go", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "java", 0, 0, 0, PEER, 0, 0, 0, 0 },
 	{ "tokio", 0, 0, 0, PEER, 0, 0, 0, 0 },
 	{ "may", 0, 0, 0, PEER, 0, 0, 0, 0 },
 	{ "pth", 0, 0, 0, PEER, 2000, "not tried", 0, 1 },

@@ -1,83 +1,55 @@
-// bench/shim/pth.cc - GNU Pth: mutex and condition variable per seat of the ring; one processor. Its
-// threads cost too much for the spawn and fork-join sizes; it answers those with what it can create.
+// bench/shim/pth.cc - GNU Pth: mutex and condition variable per seat of the ring; one processor.
 #include <pth.h>
-#include <vector>
 
 #include "shim.h"
 
-struct box {
-	pth_mutex_t mutex;
-	pth_cond_t cond;
-	uint64_t message;
-	bool full;
-};
-
-static std::vector<box> boxes;
 static pth_attr_t attr;
-static pth_mutex_t lock = PTH_MUTEX_INIT;
-static uint64_t each, count;
 
-static double crew(void *(*main)(void *))
-{
-	std::vector<pth_t> crew(threads);
-	double start = now();
-	for (uintptr_t i = 0; i < threads; i++)
-		if (!(crew[i] = pth_spawn(attr, main, (void *)i)))
+struct pth {
+	typedef void *entry;
+	typedef pth_t thread;
+
+	static void create(thread &t, void *(*main)(void *), void *arg)
+	{
+		t = pth_spawn(attr, main, arg);
+		if (!t)
 			_Exit(77);
-	for (auto t : crew)
-		pth_join(t, nullptr);
-	return now() - start;
-}
-
-static void *seat(void *i)
-{
-	ring_seat((unsigned)(uintptr_t)i,
-		  [](unsigned to, uint64_t m) {
-			  pth_mutex_acquire(&boxes[to].mutex, FALSE, nullptr);
-			  boxes[to].message = m;
-			  boxes[to].full = true;
-			  pth_cond_notify(&boxes[to].cond, FALSE);
-			  pth_mutex_release(&boxes[to].mutex);
-		  },
-		  [](unsigned me) {
-			  pth_mutex_acquire(&boxes[me].mutex, FALSE, nullptr);
-			  while (!boxes[me].full)
-				  pth_cond_await(&boxes[me].cond, &boxes[me].mutex, nullptr);
-			  boxes[me].full = false;
-			  uint64_t m = boxes[me].message;
-			  pth_mutex_release(&boxes[me].mutex);
-			  return m;
-		  });
-	return nullptr;
-}
-
-static void *yields(void *)
-{
-	for (uint64_t k = each; k; k--)
-		pth_yield(nullptr);
-	return nullptr;
-}
-
-static void *nothing(void *)
-{
-	return nullptr;
-}
-
-static void *locks(void *)
-{
-	for (uint64_t k = each; k; k--) {
-		pth_mutex_acquire(&lock, FALSE, nullptr);
-		count++;
-		pth_mutex_release(&lock);
 	}
-	return nullptr;
-}
+	static void join(thread &t) { pth_join(t, nullptr); }
+	static void yield() { pth_yield(nullptr); }
 
-static double with(uint64_t n, void *(*main)(void *))
-{
-	each = n;
-	return crew(main);
-}
+	struct lock {
+		pth_mutex_t mutex;
+		lock() { pth_mutex_init(&mutex); }
+		void take() { pth_mutex_acquire(&mutex, FALSE, nullptr); }
+		void leave() { pth_mutex_release(&mutex); }
+	};
+
+	struct box : lock {
+		pth_cond_t cond;
+		uint64_t message;
+		bool full = false;
+		box() { pth_cond_init(&cond); }
+		void send(uint64_t m)
+		{
+			take();
+			message = m;
+			full = true;
+			pth_cond_notify(&cond, FALSE);
+			leave();
+		}
+		uint64_t receive()
+		{
+			take();
+			while (!full)
+				pth_cond_await(&cond, &mutex, nullptr);
+			full = false;
+			uint64_t m = message;
+			leave();
+			return m;
+		}
+	};
+};
 
 int main(int argc, char **argv)
 {
@@ -86,18 +58,5 @@ int main(int argc, char **argv)
 		return 77;
 	attr = pth_attr_new();
 	pth_attr_set(attr, PTH_ATTR_STACK_SIZE, 65536);
-	boxes.resize(threads);
-	for (auto &b : boxes)
-		pth_mutex_init(&b.mutex), pth_cond_init(&b.cond);
-	if (!strcmp(q, "rendezvous"))
-		crew(seat);
-	else if (!strcmp(q, "yield"))
-		report("yield", scale([](uint64_t n) { return with(n, yields); }) / threads);
-	else if (!strcmp(q, "spawn"))
-		report("create+join", crew(nothing) / threads);
-	else if (!strcmp(q, "mutex"))
-		report("lock+unlock", scale([](uint64_t n) { return with(n, locks); }) / threads);
-	else
-		return 77;
-	return 0;
+	return questions<pth>::ask(q);
 }

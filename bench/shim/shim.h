@@ -115,6 +115,123 @@ template <class Fib> static void fork_join(Fib fib)
 	report("thread", s / (fib_plain(n + 1) - 1));
 }
 
+/* The questions, asked of a runtime R, for those whose threads are made and joined one by one. R has
+ *     type entry                       what the function of a thread returns
+ *     type thread                      stays where it is from create to join
+ *     create(thread &, entry (*)(void *), void *), join(thread &), yield()
+ *     type lock with take(), leave(); type box with send(uint64_t), receive(): a message at most is under way */
+template <class R> struct questions {
+	struct seat {
+		typename R::thread thread;
+		const void *body;
+		unsigned index;
+	};
+
+	template <class Body> static typename R::entry enter(void *arg)
+	{
+		seat *s = static_cast<seat *>(arg);
+		(*static_cast<const Body *>(s->body))(s->index);
+		return typename R::entry();
+	}
+
+	/* All threads run body(index): seconds from the first create to the last join. */
+	template <class Body> static double crew(const Body &body)
+	{
+		static seat *const seats = new seat[threads];
+		double start = now();
+		for (unsigned i = 0; i < threads; i++) {
+			seats[i].body = &body;
+			seats[i].index = i;
+			R::create(seats[i].thread, enter<Body>, &seats[i]);
+		}
+		for (unsigned i = 0; i < threads; i++)
+			R::join(seats[i].thread);
+		return now() - start;
+	}
+
+	/* Each thread does step() n times: seconds for one. */
+	template <class Step> static double steps(Step step)
+	{
+		return scale([&](uint64_t n) {
+			return crew([&, n](unsigned) {
+				for (uint64_t k = n; k; k--)
+					step();
+			});
+		}) / threads;
+	}
+
+	static void ring()
+	{
+		typename R::box *box = new typename R::box[threads];
+		crew([box](unsigned i) {
+			ring_seat(i, [box](unsigned to, uint64_t m) { box[to].send(m); },
+				  [box](unsigned me) { return box[me].receive(); });
+		});
+	}
+
+	static void mutex()
+	{
+		static typename R::lock lock;
+		static uint64_t count, right;
+		report("lock+unlock", scale([](uint64_t n) {
+			double took = crew([n](unsigned) {
+				for (uint64_t k = n; k; k--) {
+					lock.take();
+					count++;
+					lock.leave();
+				}
+			});
+			check(count == (right += n * threads), "count");
+			return took;
+		}) / threads);
+	}
+
+	struct call {
+		unsigned n, result;
+	};
+
+	static typename R::entry fib_enter(void *arg)
+	{
+		call *c = static_cast<call *>(arg);
+		c->result = fib(c->n);
+		return typename R::entry();
+	}
+
+	static unsigned fib(unsigned n)
+	{
+		if (n < 2)
+			return n;
+		typename R::thread thread;
+		call a = { n - 1, 0 };
+		R::create(thread, fib_enter, &a);
+		unsigned b = fib(n - 2);
+		R::join(thread);
+		return a.result + b;
+	}
+
+	static int ask(const char *q)
+	{
+		if (!strcmp(q, "rendezvous"))
+			ring();
+		else if (!strcmp(q, "yield"))
+			report("yield", steps([] { R::yield(); }));
+		else if (!strcmp(q, "spawn"))
+			report("create+join", scale([](uint64_t n) {
+				double took = 0;
+				for (; n; n--)
+					took += crew([](unsigned) {});
+				return took;
+			}) / threads);
+		else if (!strcmp(q, "forkjoin"))
+			fork_join(fib);
+		else if (!strcmp(q, "mutex"))
+			mutex();
+		else
+			return 77;
+		return 0;
+	}
+};
+
 static inline const char *arguments(int argc, char **argv)
 {
 	if (argc != 5)
