@@ -15,7 +15,7 @@ enum { LIST = 32 };
 
 struct plan {
 	const struct bench *bench; /* NULL: all */
-	const char *methods, *threads, *vps;
+	const char *methods, *threads, *vps, *sizes, *file;
 	int free, spread, peers, quick, bars, json, limits, strict;
 	unsigned runs;
 	double seconds;
@@ -26,6 +26,8 @@ static const char usage[] =
 	"usage: kochab bench NAME|all|limits [options]\n"
 	"  --threads N,N,...      numbers of threads; 'cores' and 'cores+1' are allowed\n"
 	"  --vps N,N,...          virtual processors (kernel threads: CPUs they may use)\n"
+	"  --sizes N,N,...        of a question that varies something else: radix, bits of a digit\n"
+	"  --file FILE            radix: the bytes of this file are the keys\n"
 	"  --methods a,b,...      ways to compare (default: all but the peers)\n"
 	"  --peers                the peers built by bench/shim/build as well\n"
 	"  --placement free|spread|both   spread: neighbours bound to different processors\n"
@@ -92,25 +94,34 @@ static void add_methods(struct bench_cells *all, const struct plan *p, const str
 			bench_cell_add(all, b, m, c);
 }
 
+static void add_cases(struct bench_cells *all, const struct plan *p, const struct bench *b, struct bench_case c)
+{
+	add_methods(all, p, b, b->methods, 1, c);
+	if (b->peers)
+		add_methods(all, p, b, bench_peers, p->peers, c);
+}
+
 static int add_bench(struct bench_cells *all, const struct plan *p, const struct bench *b)
 {
-	unsigned threads[LIST], vps[LIST];
+	unsigned threads[LIST], vps[LIST], sizes[LIST] = { 0 };
 	unsigned nt = numbers(p->threads ? p->threads : b->threads, threads);
 	unsigned nv = numbers(p->vps ? p->vps : b->vps, vps);
+	unsigned nz = b->sizes ? numbers(p->sizes ? p->sizes : b->sizes, sizes) : 1;
 
 	if (!nt)
 		return bad("cannot read the numbers of threads", p->threads);
 	if (!nv)
 		return bad("cannot read the numbers of virtual processors", p->vps);
+	if (!nz)
+		return bad("cannot read the sizes", p->sizes);
 	for (unsigned v = 0; v < nv; v++)
 		for (int spread = !p->free; spread <= p->spread; spread++)
-			for (unsigned t = 0; t < nt; t++) {
-				struct bench_case c = { threads[t], vps[v], spread, 0 };
+			for (unsigned t = 0; t < nt; t++)
+				for (unsigned z = 0; z < nz; z++) {
+					struct bench_case c = { threads[t], vps[v], sizes[z], spread, 0 };
 
-				add_methods(all, p, b, b->methods, 1, c);
-				if (b->peers)
-					add_methods(all, p, b, bench_peers, p->peers, c);
-			}
+					add_cases(all, p, b, c);
+				}
 	return 0;
 }
 
@@ -228,6 +239,8 @@ static int parse_seconds(struct plan *p, const char *v)
 static const struct option options[] = {
 	{ "threads", 1, 0, 't' },
 	{ "vps", 1, 0, 'v' },
+	{ "sizes", 1, 0, 'z' },
+	{ "file", 1, 0, 'F' },
 	{ "methods", 1, 0, 'm' },
 	{ "peers", 0, 0, 'p' },
 	{ "placement", 1, 0, 'l' },
@@ -241,6 +254,17 @@ static const struct option options[] = {
 	{ 0 },
 };
 
+/* Relative to this folder, and here: who reads it may say so best now. */
+static int parse_file(struct plan *p, const char *v)
+{
+	if (access(v, R_OK)) {
+		fprintf(stderr, "kochab bench: cannot read '%s': %s\n", v, strerror(errno));
+		return EINVAL;
+	}
+	p->file = v;
+	return setenv("BENCH_FILE", v, 1);
+}
+
 static int parse_one(struct plan *p, int opt, const char *v)
 {
 	switch (opt) {
@@ -250,6 +274,11 @@ static int parse_one(struct plan *p, int opt, const char *v)
 	case 'v':
 		p->vps = v;
 		return 0;
+	case 'z':
+		p->sizes = v;
+		return 0;
+	case 'F':
+		return parse_file(p, v);
 	case 'm':
 		p->methods = v;
 		return 0;
@@ -293,6 +322,8 @@ static int parse(struct plan *p, int argc, char **argv)
 	p->limits = strcmp(argv[optind], "limits") == 0;
 	if (!p->limits && strcmp(argv[optind], "all") != 0 && !(p->bench = bench_find(argv[optind])))
 		return bad("no such question:", argv[optind]);
+	if ((p->sizes && p->bench && !p->bench->sizes) || (p->file && !(p->bench && p->bench->reads_file)))
+		return bad(p->file ? "--file is not for" : "--sizes is not for", argv[optind]);
 	if (!p->runs)
 		p->runs = p->quick ? 3 : 5;
 	if (p->seconds <= 0)

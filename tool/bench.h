@@ -15,6 +15,7 @@
 struct bench_case {
 	unsigned threads;
 	unsigned vps;   /* virtual processors, or CPUs that kernel threads may use */
+	unsigned size;  /* what the question varies beside threads: struct bench, sizes; 0: nothing */
 	int spread;     /* neighbours on different processors */
 	double seconds; /* a measurement should take about this long */
 };
@@ -47,6 +48,9 @@ struct bench {
 	const char *reference; /* method the table compares with; may be NULL */
 	int peers;             /* the peers' shims answer it too */
 	double seconds;        /* fixed length of a measurement; 0: the driver's choice */
+	const char *sizes;     /* what it varies, as threads; NULL: nothing */
+	const char *size_name; /* printf format of one */
+	int reads_file;        /* takes --file: BENCH_FILE in the environment */
 };
 
 /* One result of this measurement; metrics and units are constants of the question. */
@@ -98,8 +102,9 @@ const struct bench_method *bench_method_find(const struct bench *b, const char *
 /* Adds the cell unless it is there or the method cannot be asked that; NULL then. */
 struct bench_cell *bench_cell_add(
 	struct bench_cells *all, const struct bench *b, const struct bench_method *m, struct bench_case c);
-struct bench_cell *bench_cell_find(const struct bench_cells *all, const char *bench, const char *method,
-	unsigned threads, unsigned vps, int spread);
+/* Of the same threads, VPs, placement and size as `c`. */
+struct bench_cell *bench_cell_find(
+	const struct bench_cells *all, const char *bench, const char *method, const struct bench_case *c);
 const struct bench_series *bench_series_find(const struct bench_cell *cell, const char *metric);
 double bench_min(const struct bench_series *s);
 double bench_median(const struct bench_series *s);

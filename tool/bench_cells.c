@@ -68,14 +68,15 @@ const struct bench_method *bench_method_find(const struct bench *b, const char *
 	return m || !b->peers ? m : find_in(bench_peers, name);
 }
 
-struct bench_cell *bench_cell_find(const struct bench_cells *all, const char *bench, const char *method,
-	unsigned threads, unsigned vps, int spread)
+struct bench_cell *bench_cell_find(
+	const struct bench_cells *all, const char *bench, const char *method, const struct bench_case *c)
 {
 	for (size_t i = 0; i < all->count; i++) {
 		struct bench_cell *cell = &all->cell[i];
 
-		if (cell->c.threads == threads && cell->c.vps == vps && cell->c.spread == spread &&
-			is_name(cell->bench->name, bench) && strcmp(cell->method->name, method) == 0)
+		if (cell->c.threads == c->threads && cell->c.vps == c->vps && cell->c.spread == c->spread &&
+			cell->c.size == c->size && is_name(cell->bench->name, bench) &&
+			strcmp(cell->method->name, method) == 0)
 			return cell;
 	}
 	return NULL;
@@ -100,7 +101,7 @@ struct bench_cell *bench_cell_add(
 		return NULL;
 	if (most && c.threads > most && m->flags & BENCH_CLAMP)
 		c.threads = most;
-	if (bench_cell_find(all, b->name, m->name, c.threads, c.vps, c.spread))
+	if (bench_cell_find(all, b->name, m->name, &c))
 		return NULL;
 	if ((all->count & (all->count - 1)) == 0) {
 		size_t room = all->count ? 2 * all->count : 1;

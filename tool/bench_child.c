@@ -1,5 +1,5 @@
 /* tool/bench_child.c - the measuring process: `bench --measure QUESTION METHOD THREADS VPS free|spread
- * SECONDS`, started by tool/bench_run.c. Runs one method once and writes a JSON line per metric to
+ * SECONDS SIZE`, started by tool/bench_run.c. Runs one method once and writes a JSON line per metric to
  * standard output. Exit status: 0 measured, 1 wrong result, 77 not possible here. Kernel-thread methods
  * run plain pthread code and never start Kochab. */
 #include <dlfcn.h>
@@ -123,7 +123,7 @@ int bench_child(int argc, char **argv)
 {
 	struct bench_case c = { 0 };
 
-	if (argc < 6)
+	if (argc < 7)
 		return 2;
 	const struct bench *b = bench_find(argv[0]);
 	const struct bench_method *m = b ? bench_method_find(b, argv[1]) : NULL;
@@ -137,6 +137,7 @@ int bench_child(int argc, char **argv)
 	c.vps = (unsigned)strtoul(argv[3], NULL, 10);
 	c.spread = strcmp(argv[4], "spread") == 0;
 	c.seconds = strtod(argv[5], NULL);
+	c.size = (unsigned)strtoul(argv[6], NULL, 10);
 	m->run(&c);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 struct limit {
 	const char *bench, *method;
-	unsigned threads, vps;
+	unsigned threads, vps, size;
 	int spread;
 	const char *metric, *than;
 	unsigned than_vps;
@@ -16,11 +16,15 @@ struct limit {
 enum { FREE, SPREAD };
 
 static const struct limit limits[] = {
-#define AT_MOST(b, m, t, v, p, metric, bound) { #b, m, t, v, p, metric, NULL, 0, bound },
-#define FASTER(b, m, t, v, p, metric, than, tv, times) { #b, m, t, v, p, metric, than, tv, times },
+#define AT_MOST(b, m, t, v, p, metric, bound) { #b, m, t, v, 0, p, metric, NULL, 0, bound },
+#define FASTER(b, m, t, v, p, metric, than, tv, times) { #b, m, t, v, 0, p, metric, than, tv, times },
+#define AT_MOST_SIZE(b, m, t, v, s, metric, bound) { #b, m, t, v, s, FREE, metric, NULL, 0, bound },
+#define FASTER_SIZE(b, m, t, v, s, metric, than, times) { #b, m, t, v, s, FREE, metric, than, v, times },
 #include "limits.def"
 #undef AT_MOST
 #undef FASTER
+#undef AT_MOST_SIZE
+#undef FASTER_SIZE
 };
 
 enum { LIMITS = sizeof limits / sizeof *limits };
@@ -29,7 +33,7 @@ static void add(struct bench_cells *all, const struct limit *l, const char *meth
 {
 	const struct bench *b = bench_find(l->bench);
 	const struct bench_method *m = b ? bench_method_find(b, method) : NULL;
-	struct bench_case c = { l->threads, vps, l->spread, 0 };
+	struct bench_case c = { .threads = l->threads, .vps = vps, .spread = l->spread, .size = l->size };
 
 	if (m)
 		bench_cell_add(all, b, m, c);
@@ -47,7 +51,8 @@ void bench_limits_cells(struct bench_cells *all)
 static const struct bench_series *series(
 	const struct bench_cells *all, const struct limit *l, const char *method, unsigned vps)
 {
-	const struct bench_cell *cell = bench_cell_find(all, l->bench, method, l->threads, vps, l->spread);
+	struct bench_case c = { .threads = l->threads, .vps = vps, .spread = l->spread, .size = l->size };
+	const struct bench_cell *cell = bench_cell_find(all, l->bench, method, &c);
 
 	return cell && !cell->failed ? bench_series_find(cell, l->metric) : NULL;
 }
@@ -78,8 +83,12 @@ static int show_limit(const struct bench_cells *all, const struct limit *l, FILE
 	const struct bench_series *than = l->than ? series(all, l, l->than, l->than_vps) : NULL;
 	int ok = 0;
 
-	fprintf(out, "  %-10s %-16s %7u threads %u VP %-6s ", l->bench, l->method, l->threads, l->vps,
-		l->spread ? "spread" : "");
+	char size[16] = "";
+
+	if (l->size)
+		snprintf(size, sizeof size, "size %u", l->size);
+	fprintf(out, "  %-10s %-16s %7u threads %u VP %-7s ", l->bench, l->method, l->threads, l->vps,
+		l->spread ? "spread" : size);
 	if (!s || (l->than && !than))
 		fprintf(out, "       - no figure of %s", s ? l->than : l->method);
 	else

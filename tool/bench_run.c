@@ -65,12 +65,13 @@ int bench_peer_there(const char *self, const char *peer)
 
 static void start_measurement(const struct bench_cell *cell, double seconds, const char *self)
 {
-	char threads[16], vps[16], length[32], peer[4096];
+	char threads[16], vps[16], size[16], length[32], peer[4096];
 	const char *argv[WORDS] = { self };
 	int n = 0;
 
 	snprintf(threads, sizeof threads, "%u", cell->c.threads);
 	snprintf(vps, sizeof vps, "%u", cell->c.vps);
+	snprintf(size, sizeof size, "%u", cell->c.size);
 	snprintf(length, sizeof length, "%g", seconds);
 	set_environment(cell);
 	if (cell->method->flags & BENCH_KERNEL)
@@ -95,6 +96,7 @@ static void start_measurement(const struct bench_cell *cell, double seconds, con
 	argv[n++] = vps;
 	argv[n++] = cell->c.spread ? "spread" : "free";
 	argv[n++] = length;
+	argv[n++] = size;
 	argv[n] = NULL;
 	execv(self, (char **)(void *)argv);
 	_exit(127);

@@ -10,7 +10,7 @@ enum { BAR = 32 };
 static int same_group(const struct bench_cell *a, const struct bench_cell *b)
 {
 	return a->bench == b->bench && a->c.threads == b->c.threads && a->c.vps == b->c.vps &&
-	       a->c.spread == b->c.spread;
+	       a->c.spread == b->c.spread && a->c.size == b->c.size;
 }
 
 /* The reference's median for that metric in the group, 0 if there is none. */
@@ -18,8 +18,7 @@ static double reference(const struct bench_cells *all, const struct bench_cell *
 {
 	if (!of->bench->reference)
 		return 0;
-	const struct bench_cell *cell = bench_cell_find(
-		all, of->bench->name, of->bench->reference, of->c.threads, of->c.vps, of->c.spread);
+	const struct bench_cell *cell = bench_cell_find(all, of->bench->name, of->bench->reference, &of->c);
 	const struct bench_series *s = bench_series_find(cell, metric);
 
 	return s ? bench_median(s) : 0;
@@ -56,9 +55,13 @@ static void bar(FILE *out, double v, double least, double most)
 
 static void head(FILE *out, const struct bench_cell *g)
 {
-	fprintf(out, "\n%s: %u thread%s, %u VP%s%s - %s\n", g->bench->name, g->c.threads,
+	char size[BENCH_WORD] = "";
+
+	if (g->c.size)
+		snprintf(size, sizeof size, g->bench->size_name, g->c.size);
+	fprintf(out, "\n%s: %u thread%s, %u VP%s%s%s%s - %s\n", g->bench->name, g->c.threads,
 		g->c.threads == 1 ? "" : "s", g->c.vps, g->c.vps == 1 ? "" : "s",
-		g->c.spread ? ", neighbours on different VPs" : "", g->bench->question);
+		g->c.spread ? ", neighbours on different VPs" : "", g->c.size ? ", " : "", size, g->bench->question);
 	fprintf(out, "  %-17s %-12s %-6s%11s %11s %11s", "method", "metric", "unit", "min", "median", "max");
 	if (g->bench->reference)
 		fprintf(out, "  vs %s", g->bench->reference);
@@ -126,6 +129,8 @@ static void json_head(const struct bench_cell *c, FILE *out)
 		"{\"bench\": \"%s\", \"method\": \"%s\", \"threads\": %u, \"vps\": %u, \"placement\": \"%s\", "
 		"\"by\": \"%s\"",
 		c->bench->name, c->method->name, c->c.threads, c->c.vps, c->c.spread ? "spread" : "free", by);
+	if (c->c.size)
+		fprintf(out, ", \"size\": %u", c->c.size);
 }
 
 void bench_show_json(const struct bench_cells *all, FILE *out)

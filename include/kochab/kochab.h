@@ -39,6 +39,9 @@ KB_API const char *kb_version(void);
  * foreign kernel thread. */
 KB_API unsigned kb_vp_count(void);
 KB_API int kb_vp_self(void);
+/* How long virtual processor `vp` has had no thread to run, in nanoseconds of kb_now(). Counted from the first call
+ * on (of any vp); idleness that has begun before it is not counted. EINVAL: no such virtual processor. */
+KB_API int kb_vp_idle(unsigned vp, uint64_t *ns);
 
 #define KB_FOREVER UINT64_MAX
 /* Nanoseconds of CLOCK_MONOTONIC, which is not set and stands still while the machine is suspended: so do deadlines. */

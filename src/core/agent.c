@@ -135,6 +135,37 @@ static void poller_leave(struct kbi_vp *vp)
 	a_sub_rlx(&kbi_crowd.pollers, 1);
 }
 
+/* ---- how long it is idle ------------------------------------------------------------------------- */
+
+/* One word, so that whoever reads it sees one moment: the time without a thread to run, or, as long as it has none
+ * (IDLE_NOW), that less the time at which it ran out of them. */
+#define IDLE_NOW (UINT64_C(1) << 63)
+
+/* Only if somebody asks: a message from VP to VP would wait for the second look at the clock. */
+static void idle_begins(struct kbi_vp *vp)
+{
+	if (kbi_unlikely(a_load_rlx(&kbi_crowd.clocked)))
+		a_store_rlx(&vp->idle_ns, (a_load_rlx(&vp->idle_ns) - kbi_sys_now()) | IDLE_NOW);
+}
+
+static void idle_ends(struct kbi_vp *vp)
+{
+	uint64_t was = a_load_rlx(&vp->idle_ns);
+
+	if (kbi_unlikely(was & IDLE_NOW))
+		a_store_rlx(&vp->idle_ns, (was + kbi_sys_now()) & ~IDLE_NOW);
+}
+
+uint64_t kbi_agent_idle_ns(struct kbi_vp *vp)
+{
+	uint64_t was;
+
+	if (!a_load_rlx(&kbi_crowd.clocked))
+		a_store_rlx(&kbi_crowd.clocked, 1);
+	was = a_load_rlx(&vp->idle_ns);
+	return was & IDLE_NOW ? (was + kbi_sys_now()) & ~IDLE_NOW : was;
+}
+
 /* ---- the monitor's duty ----------------------------------------------------------------------------- */
 
 /* Tasks are thought to be fine, but on w they are not, or the kernel holds w: one look is not enough to be sure.
@@ -447,6 +478,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 		judge(vp);
 	if (vp->fed_at)
 		weigh(vp);
+	idle_begins(vp);
 	while (!(t = look(vp, idle.spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1))) {
 		if (keep_polling(vp, &idle))
 			continue;
@@ -469,6 +501,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 		tell_lookout();
 	}
 	kbi_solo_unpark(vp);
+	idle_ends(vp);
 	return t;
 }
 

@@ -10,6 +10,8 @@ void kbi_agent_run(struct kbi_body *me);
 bool kbi_agent_has_work(struct kbi_vp *w, uint64_t now);
 /* The same without what is ready there. */
 bool kbi_agent_has_news(struct kbi_vp *w, uint64_t now);
+/* How long vp has had no thread to run, ns; counted from the first call on. */
+uint64_t kbi_agent_idle_ns(struct kbi_vp *vp);
 /* Last words when all threads wait for each other for a second and nothing of ours can wake them; NULL: none. False:
  * something else may, so nothing was said. */
 extern bool (*kbi_agent_deadlock)(void);

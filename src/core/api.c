@@ -5,6 +5,7 @@
 #include <kochab/kochab.h>
 
 #include "base/option.h"
+#include "core/agent.h"
 #include "core/boot.h"
 #include "core/dump.h"
 #include "core/handoff.h"
@@ -153,6 +154,14 @@ const char *kb_version(void)
 unsigned kb_vp_count(void)
 {
 	return kbi_boot() ? 0 : kbi_vp_n;
+}
+
+int kb_vp_idle(unsigned vp, uint64_t *ns)
+{
+	if (vp >= kb_vp_count() || !ns)
+		return EINVAL;
+	*ns = kbi_agent_idle_ns(kbi_vps[vp]);
+	return 0;
 }
 
 int kb_vp_self(void)

@@ -105,6 +105,7 @@ struct kbi_vp {
 	uint64_t n_sleeps KBI_ALIGNED(KBI_CACHE_LINE), n_ticks, n_mail;
 	uint64_t n_ended, n_brief; /* turns ended by force; of them, of who spun */
 	uint64_t sampled_at;
+	a64 idle_ns;               /* written by the owner, read by any VP: core/agent.c */
 	/* at the last look of a monitor, and when, ns; written by any VP, cold */
 	a64 seen_progress, seen_turns, seen_at;
 	struct kbi_turn turn;
@@ -117,6 +118,7 @@ struct kbi_crowd {
 	a32 monitors; /* sleeping VPs that look up now and then for stuck queues */
 	a32 backoff;  /* pushes to let pass before a sleeping VP is woken just in case */
 	a32 fine;     /* pushes to let pass before a VP that polls gets something; 0: what is moved is worth it */
+	a32 clocked;  /* 1: somebody wants to know how long VPs are idle */
 };
 extern KBI_HIDDEN struct kbi_crowd kbi_crowd;
 
