@@ -1,7 +1,11 @@
 /* bench/mutex.c - what does a mutex cost, uncontended (one thread) and with 16 threads that do nothing
  * but lock it, count and unlock? Wall-clock time / number of lock+unlock pairs of all threads together.
- * The count is checked. */
+ * The count is checked. attempt-1 and attempt-2: the lecture's two mutexes from a futex (example/lecture/futex.c tells
+ * what is wrong with the first). */
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "crew.h"
 
@@ -13,6 +17,7 @@ static struct {
 	struct crew_gate gate;
 	_Alignas(64) pthread_mutex_t posix;
 	_Alignas(64) kb_mutex_t kb;
+	_Alignas(64) uint32_t futex;
 	_Alignas(64) uint64_t count;
 } r;
 
@@ -38,10 +43,88 @@ static void *posix_main(void *arg)
 	return arg;
 }
 
+/* ---- the lecture's attempts ---- */
+
+static void futex_wait(uint32_t value)
+{
+	syscall(SYS_futex, &r.futex, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(void)
+{
+	syscall(SYS_futex, &r.futex, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Counts everybody who tries. */
+static void lock_1(void)
+{
+	uint32_t c;
+
+	while ((c = __atomic_fetch_add(&r.futex, 1, __ATOMIC_SEQ_CST)) != 0)
+		futex_wait(c + 1);
+}
+
+static void unlock_1(void)
+{
+	__atomic_store_n(&r.futex, 0, __ATOMIC_SEQ_CST);
+	futex_wake();
+}
+
+static uint32_t cas(uint32_t old, uint32_t new)
+{
+	__atomic_compare_exchange_n(&r.futex, &old, new, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return old;
+}
+
+/* 0 free, 1 locked, 2 locked and somebody may wait. */
+static void lock_2(void)
+{
+	uint32_t c = cas(0, 1);
+
+	while (c != 0) {
+		if (c == 2 || cas(1, 2) != 0)
+			futex_wait(2);
+		c = cas(0, 2);
+	}
+}
+
+static void unlock_2(void)
+{
+	if (__atomic_fetch_sub(&r.futex, 1, __ATOMIC_SEQ_CST) == 1)
+		return;
+	__atomic_store_n(&r.futex, 0, __ATOMIC_SEQ_CST);
+	futex_wake();
+}
+
+CREW_INLINE void *attempt(void (*lock)(void), void (*unlock)(void))
+{
+	crew_gate_wait(&r.gate);
+	for (uint64_t n = r.each; n; n--) {
+		lock();
+		r.count++;
+		unlock();
+	}
+	return NULL;
+}
+
+static void *attempt_1(void *arg)
+{
+	(void)arg;
+	return attempt(lock_1, unlock_1);
+}
+
+static void *attempt_2(void *arg)
+{
+	(void)arg;
+	return attempt(lock_2, unlock_2);
+}
+
+/* ---- measuring ---- */
+
 static double once(void *arg, uint64_t each)
 {
-	void *(*fn)(void *) = r.attr.kind == CREW_PTHREAD ? posix_main : kb_main;
-	(void)arg;
+	void *(*fn)(void *) = *(void *(**)(void *))arg;
+
 	r.each = each;
 	r.count = 0;
 	crew_gate_init(&r.gate, r.attr.kind, r.c->threads + 1);
@@ -57,21 +140,38 @@ static double once(void *arg, uint64_t each)
 	return took;
 }
 
-static void run(const struct bench_case *c, enum crew kind)
+static void ask(const struct bench_case *c, enum crew kind, void *(*fn)(void *))
 {
 	r.c = c;
 	r.threads = bench_alloc(c->threads, sizeof(uintptr_t));
 	pthread_mutex_init(&r.posix, NULL);
 	crew_start(&r.attr, kind, c);
 	kb_mutex_init(&r.kb, KB_MUTEX_NORMAL);
-	bench_report("lock+unlock", "ns", bench_scale(c, once, NULL) / c->threads * 1e9);
+	bench_report("lock+unlock", "ns", bench_scale(c, once, &fn) / c->threads * 1e9);
 	free(r.threads);
+}
+
+static void run(const struct bench_case *c, enum crew kind)
+{
+	ask(c, kind, kind == CREW_PTHREAD ? posix_main : kb_main);
 }
 
 CREW_WAYS(run)
 
+static void way_1(const struct bench_case *c)
+{
+	ask(c, CREW_PTHREAD, attempt_1);
+}
+
+static void way_2(const struct bench_case *c)
+{
+	ask(c, CREW_PTHREAD, attempt_2);
+}
+
 static const struct bench_method methods[] = {
 	{ "nptl", crew_nptl, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY, 20000, "too many kernel threads", 0, 0 },
+	{ "attempt-1", way_1, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY, 20000, "too many kernel threads", 0, 0 },
+	{ "attempt-2", way_2, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY, 20000, "too many kernel threads", 0, 0 },
 	CREW_KOCHAB,
 	{ "kochab-posix", 0, "nptl", 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ 0 },

@@ -20,6 +20,8 @@ struct ring {
 	char *nodes;
 	unsigned ready;
 	double seconds_per_hop;
+	void (*measured)(struct ring *r, double hops); /* NULL, or called at the end of the lap that counts */
+	void (*begins)(struct ring *r);                /* NULL, or at the begin of each lap */
 	struct ring_seat *seats;
 };
 
@@ -39,6 +41,8 @@ void ring_sem(const struct bench_case *c);
 void ring_poll(const struct bench_case *c);
 void ring_kochab_light(const struct bench_case *c);
 void ring_kochab_own(const struct bench_case *c);
+/* Light threads on a ring that the caller has begun. */
+void ring_kochab_run(struct ring *r, const struct bench_case *c, int own);
 
 /* Allocates nodes, runs `seat` on n kernel threads on the first `cpus` CPUs, reports. one_each: each is
  * bound to one CPU. */
@@ -69,9 +73,13 @@ static __attribute__((noinline, unused)) uint64_t ring_clock_lap(struct ring_clo
 
 	if (took >= 0.8 * r->c->seconds) {
 		r->seconds_per_hop = took / ((double)k->rounds * r->c->threads);
+		if (r->measured)
+			r->measured(r, (double)k->rounds * r->c->threads);
 		return 0;
 	}
 	k->rounds *= took < 0.1 * r->c->seconds ? 4 : 2;
+	if (r->begins)
+		r->begins(r);
 	k->start = bench_now();
 	return k->rounds;
 }

@@ -31,9 +31,8 @@ static void *seat_main(void *seat)
 	return ring_sit(seat, make, send, receive, kb_yield);
 }
 
-static void run(const struct bench_case *c, enum kb_tls tls)
+void ring_kochab_run(struct ring *r, const struct bench_case *c, int own)
 {
-	struct ring r = { 0 };
 	kb_attr_t attr;
 	int e = kb_init();
 
@@ -41,27 +40,31 @@ static void run(const struct bench_case *c, enum kb_tls tls)
 		bench_fail("kb_init: %s", strerror(e));
 	if (kb_vp_count() != c->vps)
 		bench_fail("%u virtual processors instead of %u", kb_vp_count(), c->vps);
-	ring_prepare(&r, c, sizeof(kb_event_t));
+	ring_prepare(r, c, sizeof(kb_event_t));
 	kb_attr_init(&attr);
-	kb_attr_settls(&attr, tls);
+	kb_attr_settls(&attr, own ? KB_TLS_OWN : KB_TLS_LIGHT);
 	for (unsigned i = 0; i < c->threads; i++) {
 		if (c->spread)
 			kb_attr_setvp(&attr, (int)(i % c->vps));
-		e = kb_thread_create((kb_thread_t *)&r.seats[i].thread, &attr, seat_main, &r.seats[i]);
+		e = kb_thread_create((kb_thread_t *)&r->seats[i].thread, &attr, seat_main, &r->seats[i]);
 		if (e)
 			bench_fail("kb_thread_create of thread %u: %s", i, strerror(e));
 	}
 	for (unsigned i = 0; i < c->threads; i++)
-		kb_thread_join((kb_thread_t)r.seats[i].thread, NULL);
-	ring_finish(&r);
+		kb_thread_join((kb_thread_t)r->seats[i].thread, NULL);
+	ring_finish(r);
 }
 
 void ring_kochab_light(const struct bench_case *c)
 {
-	run(c, KB_TLS_LIGHT);
+	struct ring r = { 0 };
+
+	ring_kochab_run(&r, c, 0);
 }
 
 void ring_kochab_own(const struct bench_case *c)
 {
-	run(c, KB_TLS_OWN);
+	struct ring r = { 0 };
+
+	ring_kochab_run(&r, c, 1);
 }
