@@ -23,16 +23,27 @@ bool kbi_domain_watch_changed(const struct kbi_watch *w)
 	return __atomic_load_n((const volatile uint64_t *)w->word, __ATOMIC_ACQUIRE) != w->old;
 }
 
-void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w)
+void (*kbi_domain_boards)(struct kbi_vp *me, struct kbi_vp *dom);
+
+static void count_watch(struct kbi_vp *dom, const struct kbi_watch *w, uint32_t n)
 {
-	w->prev = NULL;
-	w->next = vp->watches;
-	if (w->next)
-		w->next->prev = w;
-	vp->watches = w;
-	a_store_rlx(&vp->n_watches, a_load_rlx(&vp->n_watches) + 1);
+	a_store_rlx(&dom->n_watches, a_load_rlx(&dom->n_watches) + n);
 	if (w->rung)
-		a_store_rlx(&vp->n_rung, a_load_rlx(&vp->n_rung) + 1);
+		a_store_rlx(&dom->n_rung, a_load_rlx(&dom->n_rung) + n);
+	if (w->boarded)
+		dom->n_boarded += n;
+	if (w->tally)
+		*w->tally += n;
+}
+
+void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w, struct kbi_watch **list)
+{
+	w->link = list ? list : &vp->watches;
+	w->next = *w->link;
+	if (w->next)
+		w->next->link = &w->next;
+	*w->link = w;
+	count_watch(vp, w, 1);
 	kbi_thread_of(w->task)->watch = w;
 	kbi_task_set(w->task, KBI_TASK_TIMED);
 }
@@ -41,15 +52,10 @@ static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
 {
 	struct kbi_watch *w = t->watch;
 
-	if (w->prev)
-		w->prev->next = w->next;
-	else
-		dom->watches = w->next;
+	*w->link = w->next;
 	if (w->next)
-		w->next->prev = w->prev;
-	a_store_rlx(&dom->n_watches, a_load_rlx(&dom->n_watches) - 1);
-	if (w->rung)
-		a_store_rlx(&dom->n_rung, a_load_rlx(&dom->n_rung) - 1);
+		w->next->link = w->link;
+	count_watch(dom, w, UINT32_MAX);
 	t->watch = NULL;
 }
 
@@ -67,14 +73,14 @@ static void watch_poll(struct kbi_vp *me, struct kbi_vp *dom)
 	struct kbi_watch *w = dom->watches, *next;
 
 	for (; w; w = next) {
-		struct kbi_task *t = w->task;
-
 		next = w->next;
-		if (!kbi_domain_watch_changed(w) || a_load_acq(&t->state) != dom->waiting_here)
+		if (!kbi_domain_watch_changed(w) || a_load_acq(&w->task->state) != dom->waiting_here)
 			continue;
-		kbi_domain_claim(dom, t, KBI_WAKE_WATCH);
-		ready(me, dom, t, false);
+		kbi_domain_claim(dom, w->task, KBI_WAKE_WATCH);
+		ready(me, dom, w->task, false);
 	}
+	if (dom->n_boarded)
+		kbi_domain_boards(me, dom);
 }
 
 /* ---- claiming ---------------------------------------------------------------------------------- */
@@ -228,6 +234,22 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 	}
 }
 
+/* ---- boards of watches ------------------------------------------------------------------------------ */
+
+void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_watch *w)
+{
+	struct kbi_task *t = w->task;
+
+	/* acquire: partner is the release in kbi_wait_sleep */
+	if (a_load_acq(&t->state) != dom->waiting_here) {
+		/* this VP's running thread, which looks around before it sleeps: it is not told again */
+		kbi_domain_wake_far(me, t, false);
+		return;
+	}
+	kbi_domain_claim(dom, t, KBI_WAKE_WATCH);
+	ready(me, dom, t, false);
+}
+
 /* ---- looking at every source ------------------------------------------------------------------------ */
 
 /* A task woken out of the idle loop by mail from VP `from`: the fourth short run in a row makes it move to the
@@ -325,7 +347,7 @@ void kbi_domain_poll(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 		scan_board(me, dom);
 	if (dom->deadlines.root)
 		expire(me, dom, now ? now : kbi_sys_now());
-	if (dom->watches)
+	if (a_load_rlx(&dom->n_watches))
 		watch_poll(me, dom);
 }
 

@@ -8,11 +8,13 @@
 
 /* A memory word that a waiter watches. The record lies on the waiter's stack. */
 struct kbi_watch {
-	struct kbi_watch *next, *prev;
+	struct kbi_watch *next, **link; /* link: what points here */
 	const volatile void *word;
 	uint64_t old;
 	unsigned size; /* 4 or 8 bytes */
 	bool rung;     /* who changes it wakes the VP if that sleeps (kbi_agent_dozes): no need to look up */
+	bool boarded;  /* who changes it says so on a board (kbi_domain_boards): it is not polled */
+	uint32_t *tally; /* how many there are of its kind; NULL: nobody counts */
 	struct kbi_task *task;
 };
 
@@ -31,8 +33,13 @@ void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t,
 
 /* Takes an armed task's deadline and watch out of the domain. */
 void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t);
-void kbi_domain_watch_add(struct kbi_vp *dom, struct kbi_watch *w);
+/* list: where it stands, NULL: among those that are polled. */
+void kbi_domain_watch_add(struct kbi_vp *dom, struct kbi_watch *w, struct kbi_watch **list);
 bool kbi_domain_watch_changed(const struct kbi_watch *w);
+/* It is said to have changed: its waiter, if it waits in dom, goes on. */
+void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_watch *w);
+/* Fires what the boards of dom tell. Set before the first boarded watch. */
+extern KBI_HIDDEN void (*kbi_domain_boards)(struct kbi_vp *me, struct kbi_vp *dom);
 
 static inline void kbi_domain_claim(struct kbi_vp *dom, struct kbi_task *t, enum kbi_wake_reason reason)
 {

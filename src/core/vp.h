@@ -89,6 +89,7 @@ struct kbi_vp {
 	struct kbi_watch *watches;
 	a32 n_watches;             /* others peep */
 	a32 n_rung;                /* of them: those whose writers wake this VP */
+	uint32_t n_boarded;        /* of them: those that are told of on boards */
 	/* published by the owner, read by others */
 	/* of the heap, UINT64_MAX none; refreshed before it sleeps and at each service */
 	a64 next_deadline KBI_ALIGNED(KBI_CACHE_LINE);

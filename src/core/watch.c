@@ -38,7 +38,7 @@ KBI_NOINLINE int kbi_watch_wait(const volatile void *word, unsigned size, uint64
 		if (e == ETIMEDOUT)
 			return e;
 		kbi_np_enter(self);
-		kbi_domain_watch_add(self->vp, &w);
+		kbi_domain_watch_add(self->vp, &w, NULL);
 		e = kbi_timer_sleep(self, deadline);
 		if (kbi_task_is(self, KBI_TASK_TIMED)) /* did not sleep: a permit was pending */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));

@@ -13,28 +13,30 @@
 #ifndef KBI_SPACE_LAYOUT_H
 #define KBI_SPACE_LAYOUT_H
 
-#include "base/atom.h"
+#include "base/marks.h"
 
 enum {
-	KBI_SPACE_LAYOUT = 1,    /* another number, another file */
+	KBI_SPACE_LAYOUT = 2,    /* another number, another file */
 	KBI_SPACE_PROCS = 64,    /* one bit each in 64 */
 	KBI_SPACE_RECORDS = 64,  /* of waiters, in a chunk */
 	KBI_SPACE_CHUNKS = 256,  /* of a process */
 	KBI_SPACE_NAME = 40,
-	KBI_SPACE_VPS = 64,      /* higher numbers share a flag */
+	KBI_SPACE_VPS = 64,      /* higher numbers share a flag and have no board */
 	KBI_SPACE_GAP = 65536,
 	KBI_SPACE_MOST_CASES = 64,
 };
 
 #define KBI_SPACE_MAGIC "kochabSp"
 
-/* Who waits for a word, and how: what the waker must do once it has changed it. kind << 28 | process << 20 | number */
+/* Who waits for a word, and how: what the waker must do once it has changed it. kind << 28 | process << 20 | number.
+ * BOARDED: number is VP << 14 | place on its board. */
 enum kbi_space_how {
 	KBI_SPACE_NOBODY,  /* looks at it by itself when it comes */
 	KBI_SPACE_WATCHED, /* VP `number` of that process polls it: wake that VP if it sleeps */
 	KBI_SPACE_SELF,    /* a kernel thread polls it */
 	KBI_SPACE_ASLEEP,  /* it sleeps in the futex on `how` */
 	KBI_SPACE_CHAINED, /* record `number` of that process is to be told */
+	KBI_SPACE_BOARDED, /* is to be marked on that VP's board; and as WATCHED */
 };
 
 /* Of a waiter. Type-stable for ever: a late wake-up finds a record and is spurious. */
@@ -64,8 +66,9 @@ struct kbi_space_proc {
 	a32 ring KBI_ALIGNED(KBI_CACHE_LINE);
 	/* by VP: it sleeps, and watches words. That VP sets it, who rings clears it */
 	a32 asleep[KBI_SPACE_VPS] KBI_ALIGNED(KBI_CACHE_LINE);
-	/* offsets of its records */
+	/* offsets: of its records; by VP, of the board (struct kbi_marks), 0: none yet. They stay for who has the entry next */
 	a64 chunk[KBI_SPACE_CHUNKS];
+	a64 board[KBI_SPACE_VPS];
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 enum kbi_space_type {
@@ -148,6 +151,7 @@ struct kb_space {
 	struct kbi_space_head *head;
 	uint32_t slot;
 	uint32_t pid;
+	uint32_t number; /* among the spaces of this process */
 	int fd, bell; /* of the file; an eventfd for the watchman */
 	uint64_t device, inode;
 	a32 ending; /* its kernel threads are to end */

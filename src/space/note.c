@@ -5,30 +5,128 @@
 
 #include "base/option.h"
 #include "core/agent.h"
+#include "core/domain.h"
 #include "core/timer.h"
 #include "os/sys.h"
+#include "space/file.h"
+
+enum {
+	MOST_VPS = 1024, /* the option's limit */
+	MANY = 8,        /* waiters of a VP for which a board is worth its two lines */
+	LINGER = 4096,   /* waits: so long it stays with the board after there were so many */
+	VP_SHIFT = 14,   /* in `how`, behind a place on a board */
+};
+
+_Static_assert(KBI_MARKS == 1 << VP_SHIFT && KBI_SPACE_VPS << VP_SHIFT <= 1 << 20, "they fit in");
 
 static aptr spaces[KBI_SPACE_NOTE_AT_ONCE];
+
+/* What a VP knows of its waiters: under the keeper of its domain. */
+static struct desk {
+	uint32_t linger;
+	uint32_t waiting[KBI_SPACE_NOTE_AT_ONCE]; /* in each space; others peep */
+	bool barred[KBI_SPACE_NOTE_AT_ONCE];      /* there is no room for its board */
+	struct kbi_watch **place;                 /* [KBI_MARKS]: who waits to be marked; several may share one */
+} desks[MOST_VPS];
 
 /* ---- a VP sleeps ------------------------------------------------------------------------------------- */
 
 static void dozes(struct kbi_vp *vp, bool asleep)
 {
-	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++) {
-		/* acquire: partner is the release in enter */
-		struct kb_space *s = a_load_acq(&spaces[i]);
+	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
+		/* it is attached to a space as long as somebody waits there */
+		if (desks[vp->id].waiting[i])
+			a_store_rlx(&kbi_space_me(a_load_rlx(&spaces[i]))->asleep[vp->id % KBI_SPACE_VPS], asleep);
+}
 
-		if (s && s->slot < KBI_SPACE_PROCS)
-			a_store_rlx(&kbi_space_me(s)->asleep[vp->id % KBI_SPACE_VPS], asleep);
+/* ---- boards ------------------------------------------------------------------------------------------- */
+
+struct found {
+	struct kbi_vp *me, *dom;
+};
+
+static void marked(void *arg, uint32_t first, uint64_t bits)
+{
+	struct kbi_watch **place = desks[((struct found *)arg)->dom->id].place + first, *w, *next;
+
+	for (uint64_t b = bits; b; b &= b - 1)
+		__builtin_prefetch(place[__builtin_ctzll(b)]);
+	for (uint64_t b = bits; b; b &= b - 1)
+		for (w = place[__builtin_ctzll(b)]; w; w = next) {
+			next = w->next;
+			__builtin_prefetch((const void *)w->word);
+			kbi_domain_watch_fire(((struct found *)arg)->me, ((struct found *)arg)->dom, w);
+		}
+}
+
+static struct kbi_marks *board(struct kb_space *s, uint32_t slot, uint32_t vp)
+{
+	/* acquire: partner is the release in add_board */
+	uint64_t at = a_load_acq(&kbi_space_proc(s, slot)->board[vp]);
+
+	return at ? kbi_space_place(s, at) : NULL;
+}
+
+static void look_at_boards(struct kbi_vp *me, struct kbi_vp *dom)
+{
+	struct found f = { me, dom };
+
+	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++) {
+		struct kb_space *s = a_load_rlx(&spaces[i]);
+		struct kbi_marks *m = desks[dom->id].waiting[i] ? board(s, s->slot, dom->id) : NULL;
+
+		if (m && kbi_marks_any(m))
+			kbi_marks_take(m, marked, &f);
 	}
 }
+
+static bool add_board(struct kb_space *s, uint32_t vp)
+{
+	uint64_t at;
+	int e;
+
+	kbi_space_file_lock(s);
+	e = kbi_space_file_alloc(s, sizeof(struct kbi_marks), &at);
+	if (!e)
+		/* release: partner is the acquire in board */
+		a_store_rel(&kbi_space_me(s)->board[vp], at);
+	kbi_space_file_unlock(s);
+	return e == 0;
+}
+
+/* On vp. Many wait here, or did so a moment ago, and there is a board. */
+static bool use_board(struct kb_space *s, struct kbi_vp *vp)
+{
+	struct desk *d = &desks[vp->id];
+
+	if (a_load_rlx(&vp->n_rung) >= MANY)
+		d->linger = LINGER;
+	else if (kbi_likely(!d->linger))
+		return false;
+	else
+		d->linger--;
+	if (kbi_unlikely(vp->id >= KBI_SPACE_VPS || d->barred[s->number]))
+		return false;
+	if (kbi_unlikely(!d->place) && !(d->place = kbi_sys_map(KBI_MARKS * sizeof *d->place)))
+		return false;
+	if (kbi_likely(board(s, s->slot, vp->id)))
+		return true;
+	d->barred[s->number] = !add_board(s, vp->id);
+	return !d->barred[s->number];
+}
+
+/* ---- spaces --------------------------------------------------------------------------------------------- */
 
 bool kbi_space_note_enter(struct kb_space *s)
 {
 	kbi_agent_dozes = dozes;
+	kbi_domain_boards = look_at_boards;
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++) {
 		if (a_load_rlx(&spaces[i]))
 			continue;
+		s->number = i;
+		for (unsigned vp = 0; vp < MOST_VPS && vp < kbi_vp_n; vp++)
+			desks[vp].barred[i] = false;
 		a_store_rel(&spaces[i], s);
 		return true;
 	}
@@ -37,9 +135,17 @@ bool kbi_space_note_enter(struct kb_space *s)
 
 void kbi_space_note_leave(struct kb_space *s)
 {
-	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
-		if (a_load_rlx(&spaces[i]) == s)
-			a_store_rlx(&spaces[i], NULL);
+	for (unsigned vp = 0; vp < kbi_vp_n; vp++)
+		desks[vp].waiting[s->number] = 0; /* in the child of fork there may be some, who are not there */
+	a_store_rlx(&spaces[s->number], NULL);
+}
+
+bool kbi_space_note_any(const struct kb_space *s)
+{
+	for (unsigned vp = 0; vp < kbi_vp_n; vp++)
+		if (__atomic_load_n(&desks[vp].waiting[s->number], __ATOMIC_RELAXED))
+			return true;
+	return false;
 }
 
 struct kb_space *kbi_space_note_space(unsigned i)
@@ -63,15 +169,27 @@ void kbi_space_note_rouse(void)
 			kbi_vp_rouse(kbi_vps[i]);
 }
 
+static void rouse_vp(struct kbi_space_proc *p, uint32_t vp)
+{
+	if (a_load_rlx(&p->asleep[vp]) && a_xchg_acqrel(&p->asleep[vp], 0))
+		kbi_space_note_ring(p);
+}
+
 void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, h >> 20 & 63);
 	struct kbi_space_record *r;
+	struct kbi_marks *m;
 
 	switch (h >> 28) {
 	case KBI_SPACE_WATCHED:
-		if (a_load_rlx(&p->asleep[h % KBI_SPACE_VPS]) && a_xchg_acqrel(&p->asleep[h % KBI_SPACE_VPS], 0))
-			kbi_space_note_ring(p);
+		rouse_vp(p, h % KBI_SPACE_VPS);
+		return;
+	case KBI_SPACE_BOARDED:
+		m = board(s, h >> 20 & 63, h >> VP_SHIFT & 63);
+		if (m)
+			kbi_marks_add(m, h % KBI_MARKS); /* a full fence is in it. Partner: the sleeper's in agent.c */
+		rouse_vp(p, h >> VP_SHIFT & 63);
 		return;
 	case KBI_SPACE_ASLEEP:
 		if (a_cas_acqrel(how, &h, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0)))
@@ -91,7 +209,7 @@ void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 
 /* ---- waiting ------------------------------------------------------------------------------------------- */
 
-static bool changed(a64 *word, uint64_t old)
+static bool changed(const a64 *word, uint64_t old)
 {
 	/* acquire: partner is the read-modify-write of who changes it */
 	return a_load_acq(word) != old;
@@ -142,6 +260,18 @@ static int wait_alone(a64 *word, a32 *how, uint64_t old, uint64_t deadline)
 	return changed(word, old) ? 0 : e;
 }
 
+/* On vp, np > 0: w stands where who changes its word tells, and `how` tells that one where. */
+static void stand(struct kb_space *s, struct kbi_vp *vp, struct kbi_watch *w, a32 *how)
+{
+	uint32_t number = vp->id % KBI_SPACE_VPS, place = w->task->index % KBI_MARKS;
+
+	w->tally = &desks[vp->id].waiting[s->number];
+	w->boarded = use_board(s, vp);
+	kbi_domain_watch_add(vp, w, w->boarded ? &desks[vp->id].place[place] : NULL);
+	say(how, w->boarded ? KBI_SPACE_HOW(KBI_SPACE_BOARDED, s->slot, number << VP_SHIFT | place) :
+			      KBI_SPACE_HOW(KBI_SPACE_WATCHED, s->slot, number));
+}
+
 int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
@@ -154,10 +284,11 @@ int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, u
 		if (e == ETIMEDOUT)
 			return e;
 		kbi_np_enter(self);
-		say(how, KBI_SPACE_HOW(KBI_SPACE_WATCHED, s->slot, self->vp->id % KBI_SPACE_VPS));
-		kbi_domain_watch_add(self->vp, &w);
-		e = kbi_timer_sleep(self, deadline);
-		if (kbi_task_is(self, KBI_TASK_TIMED)) /* did not sleep: a permit was pending */
+		stand(s, self->vp, &w, how);
+		/* a mark that was taken off the board before w stood there: then the word has changed */
+		if (!w.boarded || !changed(word, old))
+			e = kbi_timer_sleep(self, deadline);
+		if (kbi_task_is(self, KBI_TASK_TIMED)) /* did not sleep */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));
 		kbi_np_leave(self);
 	}

@@ -2,10 +2,13 @@
  * one waits (layout.h). The waker changes the word, fences, and does what `how` says, mostly nothing:
  *  - a lightweight thread has its VP poll the word (core/domain's watches); only if that VP sleeps the bell of its
  *    process is rung, where a kernel thread sleeps in a futex, which wakes the VP;
+ *  - where many wait on a VP it polls a board (base/marks.h) instead, on which the waker marks the waiter, so that a
+ *    look costs what has happened and not who waits; a message is two more lines on the move then;
  *  - a kernel thread polls by itself for a while, then sleeps in the futex on `how`.
  * No wake-up is lost. Waiter: how, fence, look at the word; a VP: asleep, fence, look at its watches. Waker: word, fence,
- * how, asleep. One of the two sees the other. Model: model/space.pml.
- * Callers: queue, event, recover. Calls core. */
+ * how, asleep. One of the two sees the other. A waiter stands in its place on the board before it looks at the word, and
+ * its VP, which empties the board, does so only between two threads. Models: model/space.pml, model/marks.pml.
+ * Callers: queue, event, recover, space. Calls core, file. */
 #ifndef KBI_SPACE_NOTE_H
 #define KBI_SPACE_NOTE_H
 
@@ -17,6 +20,8 @@ enum { KBI_SPACE_NOTE_AT_ONCE = 8 }; /* spaces that a process may be attached to
 /* This process attaches, leaves. False: too many. */
 bool kbi_space_note_enter(struct kb_space *s);
 void kbi_space_note_leave(struct kb_space *s);
+/* A lightweight thread of this process waits for something there. */
+bool kbi_space_note_any(const struct kb_space *s);
 /* The NULL-free i-th of the spaces that this process is attached to; NULL: none there. */
 struct kb_space *kbi_space_note_space(unsigned i);
 

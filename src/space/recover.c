@@ -98,7 +98,8 @@ static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
 		break;
 	case KBI_SPACE_EVENT:
 		how = a_load_rlx(&t->how);
-		if ((how >> 28 == KBI_SPACE_WATCHED || how >> 28 == KBI_SPACE_CHAINED) && (how >> 20 & 63) == slot)
+		if (how >> 28 != KBI_SPACE_NOBODY && how >> 28 != KBI_SPACE_SELF && how >> 28 != KBI_SPACE_ASLEEP &&
+		    (how >> 20 & 63) == slot)
 			a_cas_rlx(&t->how, &how, KBI_SPACE_HOW(KBI_SPACE_NOBODY, 0, 0));
 		kbi_space_thing_close(t, slot, 3, died);
 		break;

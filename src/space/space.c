@@ -133,7 +133,7 @@ int kb_space_detach(kb_space_t *s)
 
 	if (s->pid != (uint32_t)kbi_sys(SYS_getpid)) /* a child: it is not attached */
 		return ESRCH;
-	if (a_load_rlx(&s->used))
+	if (a_load_rlx(&s->used) || kbi_space_note_any(s))
 		return EBUSY;
 	kbi_np_enter(self);
 	kbi_space_member_leave(s);
