@@ -1,11 +1,20 @@
 """bench/report_list.py - the experiments of bench/report: what is asked, how, and what the papers said.
 full, quick: options of `kochab bench`, one measurement of each a round; an empty quick: not asked then.
-chart: (metric, rows to draw as a function of a row, label of it)."""
+chart: the metric that is drawn, one chart for each number of threads; charts: more of them. over "size": lines over the
+question's sizes, of the methods `show`, and those of `against` divided by the method `base`."""
 
-FUJITSU = "“Fast rendezvous by polling and lightweight threads”"
+FUJITSU = "“Fast rendezvous by polling and lightweight threads” (Fujitsu Laboratories)"
 LESSER_BEAR = "“A scheduling mechanism for a lightweight process library” (Lesser Bear)"
 
-WAYS = "rtsig,agent-rtsig,condvar,sem,futex,pipe,poll,kochab,kochab-own,kochab-1,kochab-posix"
+
+def said(text, theirs, slow, fast, threads, vps=None, size=None, must=False):
+    """A paper: fast was `theirs` times as fast as slow. must: it is one of our goals, not only to be compared."""
+    return {"text": text, "theirs": theirs, "slow": slow, "fast": fast, "threads": threads, "vps": vps, "size": size, "must": must}
+
+
+def goal(*args, **kw):
+    return said(*args, must=True, **kw)
+
 
 EXPERIMENTS = [
     {
@@ -13,14 +22,24 @@ EXPERIMENTS = [
         "question": "one-way latency of a message to a waiting thread",
         "method": "A ring of threads passes 8 bytes on; the time of a round divided by the threads. Each way of waiting runs the "
                   "same loop; kernel threads may use as many processors as Kochab has virtual ones.",
-        "full": [f"rendezvous --threads cores,cores+1,10,100,1000 --vps cores --methods {WAYS}",
-                 "rendezvous --threads 10000,100000 --vps cores --methods kochab --seconds 0.3"],
-        "quick": [f"rendezvous --threads cores+1,100,1000 --vps cores --methods {WAYS}"],
+        "full": ["rendezvous --threads cores,cores+1,10,100,1000 --vps cores --peers",
+                 "rendezvous --threads 10,100,1000 --vps 1 --peers",
+                 "rendezvous --threads 10000,100000 --vps 1,cores --methods kochab"],
+        "quick": ["rendezvous --threads cores,cores+1,100,1000 --vps cores --methods "
+                  "rtsig,agent-rtsig,condvar,futex,poll,kochab,kochab-1,kochab-posix"],
         "chart": "one-way", "log": True,
-        "paper": [(FUJITSU + ", figure 11: agent that switches to the waiter against agent and signal, cores + 1 threads",
-                   5.95, "agent-rtsig", "kochab-1", "cores+1"),
-                  ("figure 11: the same against the signal alone", 5.21, "rtsig", "kochab-1", "cores+1"),
-                  ("figure 12: with 1,000 threads", 5.24, "rtsig", "kochab-1", 1000)],
+        "paper": [
+            said(FUJITSU + ", figure 3: as many threads as processors, polling threads against signals", 19, "rtsig", "poll", "cores"),
+            said("figure 4: one thread more, signals against polling threads, which wait for each other's time slices", 2557, "poll",
+                 "rtsig", "cores+1"),
+            said("figure 6: there, signals against an agent that polls and sends signals: no faster", 1, "agent-rtsig", "rtsig",
+                 "cores+1"),
+            goal("figure 11: there, an agent that switches to the waiter against agent and signal", 5.95, "agent-rtsig", "kochab-1",
+                 "cores+1"),
+            goal("figure 11: the same against the signal alone", 5.21, "rtsig", "kochab-1", "cores+1"),
+            goal("figure 12: with 10 threads", 5.2, "rtsig", "kochab-1", 10),
+            goal("figure 12: with 100 threads", 5.2, "rtsig", "kochab-1", 100),
+            goal("figure 12: with 1,000 threads", 5.24, "rtsig", "kochab-1", 1000)],
     },
     {
         "name": "apart", "title": "And when its neighbours are on other processors?",
@@ -32,32 +51,88 @@ EXPERIMENTS = [
         "chart": "one-way", "log": True, "paper": [],
     },
     {
+        "name": "pollers", "title": "How many should poll?", "question": "latency, processor time and energy of a message over the option "
+        "pollers",
+        "method": "Neighbours on different virtual processors, so that all of them wait most of the time. 1 is the paper's exclusive "
+                  "agent. The processor time of all of them is divided by the messages; energy is read where the machine tells it. "
+                  "Section 3.2 of the Fujitsu paper leaves the number open.",
+        "full": ["pollers --vps cores,4"], "quick": ["pollers --threads 100"], "chart": "one-way", "charts": ["cpu", "energy"], "log": True,
+        "paper": [],
+    },
+    {
+        "name": "ipc", "title": "And to another process?", "question": "one-way latency between threads of two programs",
+        "method": "A named space that two processes attach to, against what the kernel has for it.",
+        "full": ["rendezvous_ipc"], "quick": [], "chart": "one-way", "log": True, "paper": [],
+    },
+    {
         "name": "yield", "title": "What does a turn cost?", "question": "threads that only yield: time of a turn",
         "method": "2 and 1,000 threads yield to each other.",
-        "full": ["yield"], "quick": ["yield --vps cores"], "chart": "yield", "log": True, "paper": [],
+        "full": ["yield --peers"], "quick": ["yield --vps cores"], "chart": "yield", "log": True, "paper": [],
     },
     {
         "name": "spawn", "title": "What does a short thread cost?", "question": "create 10,000 threads that return, join all",
         "method": "The creator is a thread of the same kind; time divided by the threads.",
-        "full": ["spawn"], "quick": ["spawn --vps cores"], "chart": "create+join", "log": True, "paper": [],
+        "full": ["spawn --peers"], "quick": ["spawn --vps cores"], "chart": "create+join", "log": True, "paper": [],
     },
     {
         "name": "forkjoin", "title": "And a tree of them?", "question": "Fibonacci with a thread for each call: time of a thread",
         "method": "Each call creates a thread for one half and joins it.",
-        "full": ["forkjoin"], "quick": ["forkjoin --vps cores"], "chart": "thread", "log": True, "paper": [],
-    },
-    {
-        "name": "mutex", "title": "A lock, alone and with sixteen who want it", "question": "lock and unlock",
-        "method": "1 and 16 threads take and release one mutex.",
-        "full": ["mutex"], "quick": ["mutex --vps cores"], "chart": "lock+unlock", "log": True, "paper": [],
+        "full": ["forkjoin --peers"], "quick": ["forkjoin --vps cores"], "chart": "thread", "log": True, "paper": [],
     },
     {
         "name": "distribute", "title": "From one processor with all threads to every one with its share",
         "question": "Lesser Bear's table 2: the time from serial to parallel",
-        "method": "10,000 threads that stay ready are created on one virtual processor; the time until each of 8 holds nine tenths "
-                  "of its share. With fewer processors than that each gives way to the others after 32 turns.",
-        "full": ["distribute"], "quick": ["distribute --methods rotator,lb2-semop"], "chart": "share", "log": False,
-        "paper": [(LESSER_BEAR + ", table 2: LB3 30.8 ms, LB2 131.6 ms on 8 processors", 4.27, "lb2-semop", "rotator", 10000)],
+        "method": "10,000 threads that stay ready are created on one virtual processor; the time until each holds nine tenths "
+                  "of its share. With fewer processors than virtual ones each gives way to the others after 32 turns.",
+        "full": ["distribute --vps cores,8"], "quick": ["distribute --methods rotator,lb2-semop"], "chart": "share", "log": False,
+        "paper": [goal(LESSER_BEAR + ", table 2: LB3 30.8 ms, LB2 131.6 ms on 8 processors", 4.27, "lb2-semop", "rotator", 10000, vps=8)],
+    },
+    {
+        "name": "radix", "title": "Lesser Bear's radix sort", "question": "a sort of 4,194,304 keys whose 64 threads end and are created "
+        "for each phase",
+        "method": "For each digit the keys are counted in parallel, one thread adds up, and they are moved in parallel; threads wait for each "
+                  "other by ending. At radix 2^1 that happens 64 times. `spin` does the same work with one kernel thread bound to each "
+                  "processor and barriers that spin: what is more than that is thread management. Idle: how long each virtual "
+                  "processor had nothing to run during a sort (table 3; there it includes the creation of the keys). Every result "
+                  "is verified.",
+        "full": ["radix --sizes 1,2,3,4,6,8,10,12,14,16"],
+        "quick": ["radix --sizes 1,8 --methods spin,nptl,nptl-barrier,rotator,rotator-paper,lb2-semop,steal"],
+        "chart": "turnaround", "over": "size", "log": True, "base": "lb2-semop",
+        "show": ["spin", "nptl", "nptl-barrier", "nptl-cond", "rotator", "lb2-semop", "steal", "kochab-posix"],
+        "against": ["rotator", "rotator-paper", "lb2-futex", "lb2-spin", "steal"],
+        "paper": [said(LESSER_BEAR + ", figure 8, radix 2^1: LB3 takes 14 % less than LB2", 1.16, "lb2-semop", "rotator-paper", 64, size=1),
+                  said("the same, our default", 1.16, "lb2-semop", "rotator", 64, size=1),
+                  said("against LB2 with another lock: futex", 1.16, "lb2-futex", "rotator", 64, size=1),
+                  said("against LB2 with a lock that spins", 1.16, "lb2-spin", "rotator", 64, size=1),
+                  said("figure 9: 23 % less than Solaris threads with barriers of a condition variable", 1.30, "nptl-cond", "rotator", 64,
+                       size=1),
+                  said("figure 10: 14 % less than LinuxThreads with the same", 1.16, "nptl-cond", "rotator", 64, size=1)],
+    },
+    {
+        "name": "mutex", "title": "A lock, alone and with sixteen who want it", "question": "lock and unlock",
+        "method": "1 and 16 threads take and release one mutex. attempt-1 and attempt-2 are the lecture's mutexes from a futex: the "
+                  "first counts all who try, keeps them awake and calls the kernel at every unlock.",
+        "full": ["mutex --peers"], "quick": ["mutex --vps cores"], "chart": "lock+unlock", "log": True,
+        "paper": [said("The lecture, attempt 2 against attempt 1; no figure given: more than", 1, "attempt-1", "attempt-2", 16)],
+    },
+    {
+        "name": "sharing", "title": "Which runs faster?", "question": "the lecture's two threads that store to a variable of their own, side "
+        "by side or with padding between them",
+        "method": "Each thread on a processor of its own. Side by side the variables share a cache line, which goes to and fro.",
+        "full": ["sharing"], "quick": ["sharing"], "chart": "store", "log": True,
+        "paper": [said("The lecture gives no figure: padded is faster, more than", 1, "nptl-adjacent", "nptl-padded", "cores")],
+    },
+    {
+        "name": "stdio", "title": "A character to a stream", "question": "putc, putc_unlocked, and many of those in one flockfile",
+        "method": "To /dev/null; 16 threads share one stream. kochab-...: the same code in the drop-in.",
+        "full": ["stdio"], "quick": ["stdio --threads 1"], "chart": "putc", "log": True,
+        "paper": [said("The lecture gives no figure: one flockfile is faster, more than", 1, "putc", "flockfile", 1)],
+    },
+    {
+        "name": "local", "title": "What is a thread's own", "question": "an access to errno, to a __thread variable, to a key's value",
+        "method": "1 and 100 threads that yield after each 4,096 accesses. Light threads have no errno of their own.",
+        "full": ["local"], "quick": ["local --threads 100"], "chart": "errno", "charts": ["thread-variable", "getspecific", "setspecific"],
+        "log": False, "paper": [],
     },
     {
         "name": "memory", "title": "What does a parked thread weigh?", "question": "bytes resident for each thread that waits",
@@ -78,6 +153,11 @@ EXPERIMENTS = [
     {
         "name": "files", "title": "Reading a file", "question": "pread of pages in the cache", "method": "16 threads read.",
         "full": ["files"], "quick": [], "chart": "pread", "log": True, "paper": [],
+    },
+    {
+        "name": "timers", "title": "A million deadlines", "question": "setting and cancelling a deadline while many are set",
+        "method": "A thread sets one and takes it back while 1,000,000 others are set.",
+        "full": ["timers"], "quick": [], "chart": "insert+cancel", "log": True, "paper": [],
     },
     {
         "name": "preempt", "title": "Threads that compute beside threads that wait", "question": "fair shares, late wake-ups",

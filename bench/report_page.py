@@ -30,7 +30,8 @@ p{margin:0 0 12px;max-width:70ch}.soft{color:var(--soft);font-size:14px}
 .warn{border-left:4px solid var(--bad);padding:8px 12px;background:var(--card)}
 figure{margin:12px 0;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:12px}
 figure svg{display:block;width:100%;height:auto;max-width:640px}figcaption{font-size:14px;color:var(--soft)}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;width:100%}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:0 16px}
+.wide{overflow-x:auto}li{font-size:14px;margin:2px 0}table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;width:100%}
 th,td{padding:5px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th:first-child,td:first-child{text-align:left}td.text{white-space:normal;text-align:left;min-width:9em}
 .ours{color:var(--ours);font-weight:600}.good{color:var(--good)}.bad{color:var(--bad);font-weight:600}
@@ -72,14 +73,14 @@ def groups(rows):
     found = {}
     for r in rows:
         if r["metric"] != "none":
-            found.setdefault((r["bench"], r["metric"], r["vps"], r["placement"], r["threads"]), []).append(r)
+            found.setdefault((r["bench"], r["metric"], r["vps"], r["placement"], r["threads"], r.get("size")), []).append(r)
     return found
 
 
 def group_title(key):
-    bench, metric, vps, placement, threads = key
+    bench, metric, vps, placement, threads, size = key
     apart = ", neighbours on different processors" if placement == "spread" else ""
-    return f"{bench}, {metric}: {threads:,} thread{'s' if threads != 1 else ''}, {vps} VP{'s' if vps != 1 else ''}{apart}"
+    return f"{bench}, {metric}: {threads:,} thread{'s' if threads != 1 else ''}, {vps} VP{'s' if vps != 1 else ''}{apart}{f', size {size}' if size else ''}"
 
 
 # ---- tables -------------------------------------------------------------------------------------------------
@@ -157,48 +158,160 @@ def bars(key, rows, log):
     return f"<figure><figcaption>{esc(group_title(key))}{scale}</figcaption>{inline(fig, group_title(key))}</figure>"
 
 
-def lines(name, title, unit, series, log_y=True):
-    fig, ax = plt.subplots(figsize=(5.2, 3.1))
-    shades = (OURS, "#e0a63a", OTHER, PEER, "#8f6bc4", "#4aa37c")
-    for (label, points), shade in zip(series.items(), shades):
-        ax.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, linewidth=1.5, color=shade, label=label)
-    ax.set_xscale("log", base=2)
+SHADES = (OURS, "#8f6bc4", OTHER, PEER, "#4aa37c", "#c79a2e", "#3f4f6b", "#c4607f")
+
+
+def line_axes(ax, series, log_y, colors=None):
+    """series: {label: [(x, median, least, most)]}"""
+    for i, (label, points) in enumerate(series.items()):
+        shade = (colors or {}).get(label) or SHADES[i % len(SHADES)]
+        x = [p[0] for p in points]
+        ax.fill_between(x, [p[2] for p in points], [p[3] for p in points], color=shade, alpha=0.12, linewidth=0)
+        ax.plot(x, [p[1] for p in points], marker="o", markersize=3, linewidth=1.5, color=shade, label=label)
     if log_y:
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 10 else f"{v:g}"))
         ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    ticks = sorted({p[0] for points in series.values() for p in points})
-    ax.set_xticks(ticks, [str(t) for t in ticks])
     ax.set_xticks([], [], minor=True)
-    ax.set_xlabel("virtual processors", fontsize=8)
-    ax.set_ylabel(unit, fontsize=8)
     ax.grid(True, alpha=0.18, color=INK)
     plain(ax)
-    ax.legend(fontsize=8, frameon=False, labelcolor=INK)
+    ax.legend(fontsize=8, frameon=False, labelcolor=INK, loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3)
+
+
+def lines(name, title, unit, series, log_y=True, x_label="virtual processors", x_power=False):
+    """x_power: x counts bits, and 2^x is shown."""
+    fig, ax = plt.subplots(figsize=(5.2, 3.1))
+    ticks = sorted({p[0] for points in series.values() for p in points})
+    if not x_power:
+        ax.set_xscale("log", base=2)
+    line_axes(ax, series, log_y)
+    ax.set_xticks(ticks, [f"$2^{{{t}}}$" if x_power else str(t) for t in ticks])
+    ax.set_xticks([], [], minor=True)
+    ax.set_xlabel(x_label, fontsize=8)
+    ax.set_ylabel(unit, fontsize=8)
     return f"<figure><figcaption>{esc(title)}</figcaption>{inline(fig, name + title)}</figure>"
+
+
+def over_size(rows, metric, methods, base=None):
+    """{method: [(size, median, least, most)]}; base: divided by that method's median."""
+    of = {(r["method"], r["size"]): r for r in rows if r["metric"] == metric and r["median"] and r.get("size")}
+    out = {}
+    for m in methods:
+        points = []
+        for (method, size), r in sorted(of.items()):
+            by = of.get((base, size), {}).get("median") if base else 1
+            if method == m and by:
+                points.append((size, r["median"] / by, r["min"] / by, r["max"] / by))
+        if len(points) > 1:
+            out[m] = points
+    return out
+
+
+def size_charts(e, rows):
+    out = ""
+    for vps in sorted({r["vps"] for r in rows}):
+        here = [r for r in rows if r["vps"] == vps]
+        where = f"{vps} virtual processor{'s' if vps != 1 else ''}"
+        found = over_size(here, e["chart"], e["show"])
+        if found:
+            out += lines(e["name"], f"{e['chart']}, ms, {where}; logarithmic", "ms", found, True, "radix", True)
+        found = over_size(here, e["chart"], e["against"], e["base"])
+        if found:
+            out += lines(e["name"], f"{e['chart']}, {e['base']} = 1, {where} (figure 8)", f"of {e['base']}", found, False, "radix", True)
+    return out
+
+
+# ---- charts for files: on a card of their own ------------------------------------------------------------
+
+def on_card(fig):
+    buffer = io.StringIO()
+    matplotlib.rcParams["svg.hashsalt"] = "card"
+    fig.savefig(buffer, format="svg", bbox_inches="tight", facecolor="#ffffff", metadata={"Date": None})
+    plt.close(fig)
+    return buffer.getvalue().replace(INK, "#1d2430")
+
+
+def charts_for_files(results, cores):
+    """(name, SVG): the paper's figure 12, and the sort at the radix with most threads."""
+    rows = {r["experiment"]["name"]: r["rows"] for r in results}
+    ways = {"rtsig": "real-time signals", "agent-rtsig": "polling agent + signals", "condvar": "condition variables",
+            "futex": "futexes", "kochab": "Kochab"}
+    of = {}
+    for r in rows.get("rendezvous", []):
+        if r["method"] in ways and r["vps"] == cores and r["median"] and r["placement"] == "free" and r["metric"] == "one-way":
+            of.setdefault(ways[r["method"]], []).append((r["threads"], r["median"], r["min"], r["max"]))
+    if of:
+        fig, ax = plt.subplots(figsize=(5.6, 3.0))
+        series = {label: sorted(of[label]) for label in ways.values() if label in of}
+        ax.set_xscale("log")
+        line_axes(ax, series, True, {"Kochab": OURS, "real-time signals": SHADES[1]})
+        ax.set_xlabel("threads in the ring", fontsize=8)
+        ax.set_ylabel("ns, one way", fontsize=8)
+        ax.set_title(f"A message to a thread that waits, {cores} processors", fontsize=9, color=INK)
+        yield "rendezvous.svg", on_card(fig)
+    found = over_size([r for r in rows.get("radix", []) if r["vps"] == cores], "turnaround",
+                      ["rotator", "lb2-semop", "nptl", "nptl-barrier", "spin"])
+    if found:
+        fig, ax = plt.subplots(figsize=(5.6, 3.0))
+        line_axes(ax, found, True)
+        ticks = sorted({p[0] for points in found.values() for p in points})
+        ax.set_xticks(ticks, [f"$2^{{{t}}}$" for t in ticks])
+        ax.set_xlabel("radix", fontsize=8)
+        ax.set_ylabel("ms", fontsize=8)
+        ax.set_title(f"Radix sort of 4,194,304 keys, 64 threads a phase, {cores} processors", fontsize=9, color=INK)
+        yield "radix.svg", on_card(fig)
 
 
 # ---- parts of the page --------------------------------------------------------------------------------------
 
+def ratio_of(p, rows, metric, cores):
+    """How many times as fast the rows have it, or None."""
+    threads = {"cores": cores, "cores+1": cores + 1}.get(p["threads"], p["threads"])
+    of = {r["method"]: r["median"] for r in rows if r["threads"] == threads and r["metric"] == metric and r["median"]
+          and r["placement"] == "free" and r["vps"] == (p["vps"] or cores) and r.get("size") == p["size"]}
+    return of[p["slow"]] / of[p["fast"]] if p["slow"] in of and p["fast"] in of else None
+
+
 def paper(e, rows, cores):
-    """The paper's ratio beside ours."""
-    out = []
-    for text, theirs, slow, fast, threads in e["paper"]:
-        threads = cores + 1 if threads == "cores+1" else threads
-        of = {r["method"]: r["median"] for r in rows if r["threads"] == threads and r["metric"] == e["chart"] and r["median"]}
-        ours = times(of[slow] / of[fast]) if slow in of and fast in of else "not measured"
-        reached = slow in of and fast in of and of[slow] / of[fast] >= theirs
-        out.append(f"<tr><td class=text>{esc(text)}</td><td>{theirs} ×</td><td class={'good' if reached else 'bad'}>{ours}</td></tr>")
+    """The papers' ratios beside ours. A goal that is missed is said in words."""
+    out, words = [], ""
+    for p in e["paper"]:
+        x = ratio_of(p, rows, e["chart"], cores)
+        bad = p["must"] and x is not None and x < p["theirs"]
+        shown = "not measured" if x is None else times(x)
+        out.append(f"<tr><td class=text>{esc(p['text'])}</td><td>{p['theirs']:,} ×</td><td class={'bad' if bad else 'good' if p['must'] else ''}>"
+                   f"{shown}</td></tr>")
+        if bad:
+            words += (f"<p class=warn>Missed: {esc(p['fast'])} is {shown} as fast as {esc(p['slow'])} here; the paper had {p['theirs']:,} × "
+                      "between its own two.</p>")
     if not out:
         return ""
-    return ("<h3>The paper beside us</h3><div class=wide><table><thead><tr><th>how many times faster</th><th>paper</th><th>here</th></tr>"
-            f"</thead><tbody>{''.join(out)}</tbody></table></div>")
+    return ("<h3>The papers beside us</h3><div class=wide><table><thead><tr><th>how many times as fast</th><th>paper</th><th>here</th></tr>"
+            f"</thead><tbody>{''.join(out)}</tbody></table></div>{words}")
+
+
+def idle_table(rows):
+    """Lesser Bear's table 3, for each size."""
+    names = sorted({r["metric"] for r in rows if r["metric"].startswith("idle-VP")})
+    if not names:
+        return ""
+    of = {(r["vps"], r["size"], r["method"], r["metric"]): r["median"] for r in rows if r["metric"] in names}
+    body = "".join(f"<tr><td>{esc(m)}</td><td>2<sup>{size}</sup></td>"
+                   + "".join(f"<td>{figure(of.get((vps, size, m, n)))}</td>" for n in names) + "</tr>"
+                   for vps, size, m in sorted({k[:3] for k in of}, key=lambda k: (k[1], k[0])))
+    head = "".join(f"<th>{esc(n[5:])}</th>" for n in names)
+    return ("<details><summary>Table 3: idle time of each virtual processor during a sort, ms</summary><div class=wide><table><thead><tr>"
+            f"<th>way</th><th>radix</th>{head}</tr></thead><tbody>{body}</tbody></table></div></details>")
 
 
 def notes(rows):
-    found = sorted({f"{r['method']}, {r['threads']:,} threads: {r['note']}" for r in rows if r["note"]})
-    return f"<p class=soft>{esc('; '.join(found))}</p>" if found else ""
+    found = {}
+    for r in rows:
+        if r["note"]:
+            found.setdefault(r["note"], {}).setdefault(r["method"], set()).add(r["threads"])
+    said = [f"{note}: " + ", ".join(f"{m} with {', '.join(f'{t:,}' for t in sorted(n))}" for m, n in by.items()) for note, by in found.items()]
+    return f"<p class=soft>{esc('. '.join(s[0].upper() + s[1:] for s in said))} threads.</p>" if said else ""
 
 
 def section(result, cores, busy):
@@ -211,8 +324,13 @@ def section(result, cores, busy):
         return "".join(out) + "<p class=soft>Not measured.</p></section>"
     found = groups(rows)
     if charts_available():
-        out += [bars(k, r, e["log"]) for k, r in found.items() if k[1] == e["chart"]]
-    out.append(paper(e, rows, cores))
+        if e.get("over") == "size":
+            out.append(size_charts(e, rows))
+        else:
+            drawn = [e["chart"], *e.get("charts", [])]
+            out.append("<div class=charts>" + "".join(bars(k, r, e["log"]) for name in drawn for k, r in found.items() if k[1] == name) +
+                       "</div>")
+    out += [paper(e, rows, cores), idle_table(rows)]
     out.append(notes(rows))
     tables = "".join(table(k, r) for k, r in found.items())
     out.append(f"<details{'' if charts_available() else ' open'}><summary>All figures</summary>{tables}</details></section>")
@@ -223,11 +341,13 @@ def limit_section(limits):
     if not limits:
         return ""
     reached = sum(1 for row in limits if row[3])
+    missed = "".join(f"<li>{esc(t)} is {esc(v)}; promised is {esc(limit)}.</li>" for t, v, limit, ok in limits if not ok)
     body = "".join(f"<tr><td class=text>{esc(t)}</td><td>{esc(v)}</td><td>{esc(limit)}</td>"
                    f"<td class={'good' if ok else 'bad'}>{'reached' if ok else 'missed'}</td></tr>" for t, v, limit, ok in limits)
     return (f"<section id=limits><h2>Against what was promised</h2><p>{reached} of {len(limits)} limits that this report measures are reached. "
-            "Why others are missed is in doc/why/limits.md.</p><div class=wide><table><thead><tr><th>limit</th><th>here</th><th>limit</th>"
-            f"<th></th></tr></thead><tbody>{body}</tbody></table></div></section>")
+            f"Why others are missed is in doc/why/limits.md.</p>{'<h3>Missed</h3><ul>' + missed + '</ul>' if missed else ''}"
+            "<details><summary>All of them</summary><div class=wide><table><thead><tr><th>limit</th><th>here</th><th>limit</th>"
+            f"<th></th></tr></thead><tbody>{body}</tbody></table></div></details></section>")
 
 
 def simulation_section(files):
@@ -244,7 +364,7 @@ def simulation_section(files):
         for work, metric, unit, title, where in simulate_charts.CHARTS:
             series = {simulate_charts.LABELS[s]: p for s, p in simulate_charts.series(rows, work, metric, where).items()}
             if series and charts_available():
-                out.append(lines(name, title, unit, series, log_y=metric != "idle"))
+                out.append(lines(name, title, unit, series, log_y=metric not in ("idle", "more")))
     return "".join(out) + ("" if charts_available() else "<p class=soft>Charts need matplotlib.</p>") + "</section>"
 
 
@@ -260,7 +380,14 @@ def about(m, o, results, busy):
         out += (f"<p class=warn>The machine was busy when this began: load {esc(m['load'])} on {esc(m['cores'])} processors. Figures are worse "
                 "than on a quiet one, and ratios to kernel threads are not what they would be.</p>")
     missing = sorted({r["experiment"]["name"] for r in results if not r["rows"]})
-    return out + (f"<p class=soft>Not measured: {esc(', '.join(missing))}.</p>" if missing else "")
+    absent = sorted(set().union(*(r["absent"] for r in results)))
+    if missing:
+        out += f"<p class=soft>Not measured: {esc(', '.join(missing))}.</p>"
+    if absent:
+        out += f"<p class=soft>Not built here, so not compared with: {esc(', '.join(absent))} (bench/shim/build says why).</p>"
+    if not charts_available():
+        out += "<p class=soft>No charts: this python3 has no matplotlib (Debian: python3-matplotlib).</p>"
+    return out
 
 
 def page(m, results, limits, simulations, o, busy):
