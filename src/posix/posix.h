@@ -113,6 +113,8 @@ struct kbi_posix_thread {
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
+	bool lets_in;         /* it sets the kernel's mask, in brackets; */
+	bool raises;          /* it sends itself a signal: what comes now is handled at once */
 	uint32_t handled;     /* handlers of the program that have run on it; */
 	uint32_t ending;      /* those without SA_RESTART; */
 	uint32_t seen;        /* handled, when a blocking call last looked; how many have not returned: */
@@ -288,6 +290,8 @@ static inline bool kbi_signal_resumed(void)
 void kbi_signal_listen(void);
 /* Sends that. */
 void kbi_signal_knock(int tid);
+/* The same to the caller's own, soon. */
+void kbi_signal_knock_later(void);
 /* What a new thread gets from its creator. */
 void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given);
 /* Before the runtime starts, and after it. */

@@ -15,6 +15,7 @@
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/spare.h"
+#include "core/wait.h"
 #include "os/sys.h"
 
 #define BIT(sig) ((uint64_t)1 << ((sig)-1))
@@ -71,9 +72,24 @@ static void set_vp_mask(struct kbi_vp *vp, uint64_t mask)
 /* The kernel thread the caller is on gets the caller's mask. */
 static void bring_mask(struct kbi_task *self)
 {
+	struct kbi_vp *vp;
+
 	kbi_np_enter(self);
-	set_vp_mask(self->vp, a_load_rlx(kbi_signal_mask(self)));
+	vp = self->vp;
+	kbi_posix_me.lets_in = true;
+	kbi_compiler_barrier();
+	if (kbi_likely(vp != NULL)) /* a handler may have forked before, and this is the child */
+		set_vp_mask(vp, a_load_rlx(kbi_signal_mask(self)));
+	kbi_compiler_barrier();
+	kbi_posix_me.lets_in = false;
 	kbi_np_leave(self);
+}
+
+/* The mask is on its way to the kernel, or there. */
+bool kbi_signal_is_let_in(struct kbi_task *self)
+{
+	return kbi_posix_me.lets_in && self->vp &&
+	       a_load_rlx(&kbi_signal_vp_mask[self->vp->id]) == a_load_rlx(kbi_signal_mask(self));
 }
 
 void kbi_signal_close(struct kbi_vp *vp)
@@ -376,11 +392,17 @@ bool kbi_signal_resumed_slow(void)
 int kbi_signal_raise(const siginfo_t *info)
 {
 	siginfo_t packed = *info;
+	long r;
 
 	/* without an address the runtime would take it for its tick */
 	if (info->si_signo == KBI_TICK_SIGNAL)
 		kbi_signal_pack(&packed, kbi_thread_of(kbi_self_raw()));
-	return (int)-kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), kbi_sys_gettid(), packed.si_signo, &packed);
+	kbi_posix_me.raises = true;
+	kbi_compiler_barrier();
+	r = kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), kbi_sys_gettid(), packed.si_signo, &packed);
+	kbi_compiler_barrier();
+	kbi_posix_me.raises = false;
+	return (int)-r;
 }
 
 void kbi_signal_thread_ends(void)

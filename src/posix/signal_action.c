@@ -2,7 +2,8 @@
  * program handles is our relay; the program's own is in the table. The relay runs it where POSIX wants it: on a
  * lightweight thread that lets the signal through, with that thread's pthread_self and errno, the thread's mask
  * grown for the time. A signal found on a virtual processor without a thread, on a thread that is about to be
- * switched away or blocks it, or on another than it was sent to, goes on to the postman.
+ * switched away or blocks it, or on another than it was sent to, goes on to the postman. One that finds its thread
+ * inside the library waits with it until it leaves that.
  * Handlers run on the interrupted thread's stack or its alternate one (signal_stack.c). No locks in the relay. */
 #include "posix/signal_priv.h"
 
@@ -11,6 +12,9 @@
 
 #include "core/handoff.h"
 #include "core/preempt.h"
+#include "core/solo.h"
+#include "core/wait.h"
+#include "os/context.h"
 #include "os/sys.h"
 
 struct act {
@@ -127,6 +131,57 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
 }
 
+/* In the midst of the library's own work, which a handler that forks or jumps would leave half done for ever. abort() wants
+ * its handler at once. */
+static bool is_inside(struct kbi_task *self, int sig, const void *context, bool awaited)
+{
+	if (!self->vp || sig == SIGABRT)
+		return false;
+	if (a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_solo.busy))
+		return true;
+	return !awaited && kbi_context_is_ours(kbi_context_at(context));
+}
+
+/* It waits with the thread, which takes it when it leaves the library: at the latest when it is knocked at, which goes on
+ * for as long as there is something. False: too many wait. */
+static bool put_off(struct kbi_task *self, const siginfo_t *info, bool shared)
+{
+	bool knocks = a_load_rlx(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
+
+	a_store_rlx(&kbi_signal_watch, 1);
+	if (kbi_signal_put(kbi_thread_of(self), info, shared))
+		return false;
+	/* it may have looked already, and be about to sleep */
+	a_store_rlx(&self->permit, 1);
+	if (!knocks)
+		kbi_signal_knock_later();
+	return true;
+}
+
+/* The handler is not inside the brackets round the change of the mask. */
+static void run_let_in(struct kbi_task *self, siginfo_t *info, void *context)
+{
+	kbi_posix_me.lets_in = false;
+	kbi_np_leave(self);
+	run_light(self, info->si_signo, info, context);
+	kbi_np_enter(self);
+	kbi_posix_me.lets_in = true;
+}
+
+/* self runs and lets it through. */
+static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool shared)
+{
+	bool awaited = kbi_posix_me.raises;
+
+	kbi_posix_me.raises = false;
+	if (kbi_signal_is_let_in(self))
+		run_let_in(self, info, context);
+	else if (is_inside(self, info->si_signo, context, awaited) && put_off(self, info, shared))
+		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+	else
+		run_light(self, info->si_signo, info, context);
+}
+
 /* The runtime sends it to its own kernel threads only; there the program's has an address. */
 static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 {
@@ -154,8 +209,10 @@ static void relay(int sig, siginfo_t *info, void *context)
 		a_store_rlx(&kbi_signal_watch, 1);
 	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
 		run_kernel(sig, info, context);
-	} else if (is_fault(sig, info) || may_run_here(self, sig, to)) {
+	} else if (is_fault(sig, info)) {
 		run_light(self, sig, info, context);
+	} else if (may_run_here(self, sig, to)) {
+		handle(self, info, context, !to);
 	} else {
 		kbi_signal_forward(info, to);
 		if (self->vp)

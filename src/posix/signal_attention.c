@@ -145,6 +145,12 @@ void kbi_signal_listen(void)
 		kbi_sys_yield();
 }
 
+void kbi_signal_knock_later(void)
+{
+	if (a_load_acq(&installed) == 2)
+		come_again();
+}
+
 void kbi_signal_knock(int tid)
 {
 	if (a_load_acq(&installed) == 2)

@@ -2,7 +2,7 @@
  * signal below SIGRTMIN waits once for a thread; the real-time ones queue up, to a limit. A thread that ends gets none
  * any more: the next one with its descriptor would have them.
  * Under one lock, held with all signals blocked on the kernel thread: a handler may send a signal. Callers: this
- * family, not in handlers that interrupt this unit. Never switches. */
+ * family, also in handlers. Never switches. */
 #include "posix/signal_priv.h"
 
 #include <string.h>

@@ -78,6 +78,9 @@ void kbi_signal_unwound(struct kbi_task *self);
 /* A handler returns to this context on this virtual processor, with this mask. */
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 
+/* In a handler of self's, which runs: has self's own change of its mask let the signal in? */
+bool kbi_signal_is_let_in(struct kbi_task *self);
+
 /* Alternate stacks, signal_stack.c. call(arg), on the thread's own if that is wanted and there is one. */
 void kbi_signal_call(bool on_alternate, void (*call)(void *), void *arg);
 /* self is on another body than when the handler began. */
@@ -87,7 +90,7 @@ void kbi_signal_returns_on(struct kbi_task *self, void *context);
 
 /* t takes no more. True: some are there already. */
 bool kbi_signal_over(struct kb_thread *t);
-/* For t, or EAGAIN, or ESRCH: it ends; sets the bit. shared: it was sent to the process. Not in handlers. */
+/* For t, or EAGAIN, or ESRCH: it ends; sets the bit. shared: it was sent to the process. */
 int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared);
 /* The oldest signal of t's in the set: its number or 0. Clears the bit with the last one. */
 int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info);

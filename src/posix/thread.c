@@ -41,6 +41,7 @@ static void *light_body(struct kb_thread *t)
 
 	kbi_signal_resumed();
 	result = kbi_posix_frame(t->fn, t->arg);
+	kbi_signal_resumed(); /* what has found it inside the library */
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_fork_thread_ends();
 	return result;
