@@ -268,9 +268,10 @@ bench-servers: all examples ## kvstore, redis-server and memcached under load (A
 bench-alloc: all $(ALLOC_LOADS) ## the allocator's loads against libc's and the peers' (ARGS="--full --rounds 3 ...")
 	@BUILD=$(O) bench/alloc/run $(ARGS)
 
-soak: all tests ## the long runs (SOAK_SECONDS=600)
+soak: all tests ## the long runs (SOAK_SECONDS=600; POSIX_SUITE=directory: dev/conformance, six times)
 	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
 	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs)
+	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' dev/conformance --six)
 
 test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
 	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)

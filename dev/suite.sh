@@ -36,9 +36,16 @@ together() {
 	wait
 }
 
-# table NAME...: uses the suite's own function `word` for an exit; false when one was lost
+# Is it one of those whose loss the suite explains (array `explained`, may be unset)?
+is_explained() {
+	local t
+	for t in "${explained[@]:-}"; do [ "$t" != "$1" ] || return 0; done
+	return 1
+}
+
+# table NAME...: uses the suite's own function `word` for an exit; false when one was lost that is not explained
 table() {
-	local built=0 passing=0 kept=0 t name plain run
+	local built=0 passing=0 kept=0 known=0 t name plain run why
 	printf '%-36s %-12s %s\n' test libc 'kochab run'
 	for t; do
 		name=${t//\//_}
@@ -46,9 +53,11 @@ table() {
 		read -r plain <"$OUT/plain/$name"
 		read -r run <"$OUT/run/$name"
 		built=$((built + 1))
+		why=
 		[ "$plain" = 0 ] && passing=$((passing + 1)) && [ "$run" = 0 ] && kept=$((kept + 1))
-		[ "$plain" = "$run" ] || printf '%-36s %-12s %s\n' "$t" "$(word "$plain")" "$(word "$run")"
+		[ "$plain" = 0 ] && [ "$run" != 0 ] && is_explained "$t" && known=$((known + 1)) && why=' (explained in doc/posix.md)'
+		[ "$plain" = "$run" ] || printf '%-36s %-12s %s%s\n' "$t" "$(word "$plain")" "$(word "$run")" "$why"
 	done
 	echo "$built built; kept $kept of $passing that pass on libc"
-	[ $kept = $passing ]
+	[ $((kept + known)) = $passing ]
 }
