@@ -27,7 +27,7 @@ main{max-width:1000px;margin:0 auto;padding:32px 20px 64px}
 h1{font-size:clamp(26px,5vw,40px);line-height:1.15;margin:0 0 12px;text-wrap:balance}
 h2{margin:48px 0 6px;font-size:22px;line-height:1.25;text-wrap:balance}h3{margin:20px 0 4px;font-size:16px}
 p{margin:0 0 12px;max-width:70ch}.soft{color:var(--soft);font-size:14px}
-.warn{border-left:4px solid var(--bad);padding:8px 12px;background:var(--card)}
+.warn{margin:8px 0;border-left:4px solid var(--bad);padding:8px 12px;background:var(--card)}
 figure{margin:12px 0;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:12px}
 figure svg{display:block;width:100%;height:auto;max-width:640px}figcaption{font-size:14px;color:var(--soft)}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:0 16px}
@@ -51,6 +51,10 @@ def charts_available():
 
 def esc(text):
     return html.escape(str(text), quote=True)
+
+
+def with_code(text):
+    return re.sub("`([^`]*)`", r"<code>\1</code>", esc(text))
 
 
 def figure(v, unit=""):
@@ -158,16 +162,22 @@ def bars(key, rows, log):
     return f"<figure><figcaption>{esc(group_title(key))}{scale}</figcaption>{inline(fig, group_title(key))}</figure>"
 
 
-SHADES = (OURS, "#8f6bc4", OTHER, PEER, "#4aa37c", "#c79a2e", "#3f4f6b", "#c4607f")
+SHADES = (OURS, "#8f6bc4", OTHER, PEER, "#4aa37c", "#c79a2e", "#7c6a58", "#c4607f")
+# the same way in the same colour in every chart; spin, what the work alone takes, in the page's ink
+WAYS = {"rotator": OURS, "rotator-paper": "#d9a441", "lb2-semop": "#8f6bc4", "lb2-futex": "#b08ad9", "lb2-spin": "#c4607f", "steal": "#4aa37c",
+        "lb2, semop": "#8f6bc4", "lb2, futex": "#b08ad9", "stealing": "#4aa37c",
+        "nptl": OTHER, "nptl-barrier": PEER, "nptl-cond": "#7c6a58", "kochab-posix": "#e58a6a", "spin": INK}
 
 
-def line_axes(ax, series, log_y, colors=None):
-    """series: {label: [(x, median, least, most)]}"""
+def line_axes(ax, series, log_y, colors=None, bands=True):
+    """series: {label: [(x, median, least, most)]}; bands: from least to most"""
     for i, (label, points) in enumerate(series.items()):
-        shade = (colors or {}).get(label) or SHADES[i % len(SHADES)]
+        shade = (colors or WAYS).get(label) or SHADES[i % len(SHADES)]
         x = [p[0] for p in points]
-        ax.fill_between(x, [p[2] for p in points], [p[3] for p in points], color=shade, alpha=0.12, linewidth=0)
-        ax.plot(x, [p[1] for p in points], marker="o", markersize=3, linewidth=1.5, color=shade, label=label)
+        if bands:
+            ax.fill_between(x, [p[2] for p in points], [p[3] for p in points], color=shade, alpha=0.12, linewidth=0)
+        ax.plot(x, [p[1] for p in points], marker="o", markersize=3, linewidth=1.5, color=shade, label=label,
+                linestyle="--" if label == "spin" else "-")
     if log_y:
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
@@ -179,13 +189,13 @@ def line_axes(ax, series, log_y, colors=None):
     ax.legend(fontsize=8, frameon=False, labelcolor=INK, loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3)
 
 
-def lines(name, title, unit, series, log_y=True, x_label="virtual processors", x_power=False):
+def lines(name, title, unit, series, log_y=True, x_label="virtual processors", x_power=False, bands=True):
     """x_power: x counts bits, and 2^x is shown."""
     fig, ax = plt.subplots(figsize=(5.2, 3.1))
     ticks = sorted({p[0] for points in series.values() for p in points})
     if not x_power:
         ax.set_xscale("log", base=2)
-    line_axes(ax, series, log_y)
+    line_axes(ax, series, log_y, bands=bands)
     ax.set_xticks(ticks, [f"$2^{{{t}}}$" if x_power else str(t) for t in ticks])
     ax.set_xticks([], [], minor=True)
     ax.set_xlabel(x_label, fontsize=8)
@@ -218,7 +228,7 @@ def size_charts(e, rows):
             out += lines(e["name"], f"{e['chart']}, ms, {where}; logarithmic", "ms", found, True, "radix", True)
         found = over_size(here, e["chart"], e["against"], e["base"])
         if found:
-            out += lines(e["name"], f"{e['chart']}, {e['base']} = 1, {where} (figure 8)", f"of {e['base']}", found, False, "radix", True)
+            out += lines(e["name"], f"{e['chart']}, {e['base']} = 1, {where} (figure 8)", f"of {e['base']}", found, False, "radix", True, False)
     return out
 
 
@@ -317,7 +327,7 @@ def notes(rows):
 def section(result, cores, busy):
     e, rows = result["experiment"], result["rows"]
     out = [f"<section id={esc(e['name'])}><h2>{esc(e['title'])}</h2><p>{esc(e['question'][0].upper() + e['question'][1:])}. "
-           f"{esc(e['method'])}</p>"]
+           f"{with_code(e['method'])}</p>"]
     if result["loads"] and median(result["loads"]) > busy + 1.5: # the bench itself is a load of one or two
         out.append("<p class=warn>The machine was busy with other work while this was measured.</p>")
     if not rows:
@@ -325,7 +335,7 @@ def section(result, cores, busy):
     found = groups(rows)
     if charts_available():
         if e.get("over") == "size":
-            out.append(size_charts(e, rows))
+            out.append(f"<div class=charts>{size_charts(e, rows)}</div>")
         else:
             drawn = [e["chart"], *e.get("charts", [])]
             out.append("<div class=charts>" + "".join(bars(k, r, e["log"]) for name in drawn for k, r in found.items() if k[1] == name) +
@@ -360,11 +370,13 @@ def simulation_section(files):
     for name, path in files:
         rows = simulate_charts.load(path)
         costs = rows[0].get("costs", name) if rows else name
-        out.append(f"<p class=soft>Costs: bench/sim/costs/{esc(costs)}.tsv</p>")
+        charts = ""
         for work, metric, unit, title, where in simulate_charts.CHARTS:
-            series = {simulate_charts.LABELS[s]: p for s, p in simulate_charts.series(rows, work, metric, where).items()}
+            found = simulate_charts.series(rows, work, metric, where)
+            series = {simulate_charts.LABELS[s]: p for s, p in found.items()}
             if series and charts_available():
-                out.append(lines(name, title, unit, series, log_y=metric not in ("idle", "more")))
+                charts += lines(name, title, unit, series, log_y=metric not in ("idle", "more"))
+        out.append(f"<p class=soft>Costs: bench/sim/costs/{esc(costs)}.tsv</p><div class=charts>{charts}</div>")
     return "".join(out) + ("" if charts_available() else "<p class=soft>Charts need matplotlib.</p>") + "</section>"
 
 
