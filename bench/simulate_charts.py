@@ -12,6 +12,7 @@ CHARTS = [
     ("skew", "speedup", "times", "Speed-up of that burst", {"service": 2000}),
     ("skew", "speedup", "times", "Speed-up, threads of 20 µs", {"service": 20000}),
     ("skew", "speedup", "times", "Speed-up, threads of 0.2 µs", {"service": 200}),
+    ("phases", "more", "% over the ideal", "63 threads of 20 µs that end and are created for each phase", {"service": 20000}),
     ("spawn", "create+join", "ns a thread", "Create and join 2,000 threads that return", {}),
     ("channels", "message", "ns a message", "256 threads, each to every other one", {}),
     ("ring", "one-way", "ns", "A message round 128 threads, neighbours apart", {"placement": "spread"}),
@@ -48,7 +49,7 @@ def draw(path):
             if points:
                 ax.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, label=label)
         ax.set_xscale("log", base=2)
-        if unit != "% of the processors' time":
+        if "%" not in unit:
             ax.set_yscale("log")
         ax.set_xlabel("virtual processors")
         ax.set_ylabel(unit)

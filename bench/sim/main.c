@@ -12,7 +12,7 @@ static const char usage[] =
 	"  --vps N (8)   --sched rotator|rotator-paper|lb2|steal   --lock futex|semop|spin   --threads N   --rounds N\n"
 	"  --seed N (1)  --spread   --service NS (2000)   --turn NS   --capacity N   --pollers N   --spin-us N\n"
 	"  --cost NAME=VALUE\n"
-	"Works: ring, distribute, skew, spawn, yield, channels. The same arguments give the same line.\n";
+	"Works: ring, distribute, skew, phases, spawn, yield, channels. The same arguments give the same line.\n";
 
 enum { O_COSTS = 256, O_VPS, O_SCHED, O_LOCK, O_THREADS, O_ROUNDS, O_SEED, O_SPREAD, O_SERVICE, O_TURN, O_CAPACITY,
 	O_POLLERS, O_SPIN, O_COST, O_HELP };

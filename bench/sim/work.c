@@ -146,6 +146,47 @@ static enum sim_turn skew_main(struct kbi_vp *vp, struct sim_thread *self)
 	return over(1);
 }
 
+/* ---- phases: threads that end and are created again and again, as in bench/radix.c ---- */
+
+/* Main does the serial part, a hundredth of the work; it has the first piece, too. */
+static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
+{
+	enum sim_turn how;
+
+	if (self->phase == START) {
+		self->phase = MAKE;
+		if (sim_case.rounds < 2)
+			sim_case.rounds = 2;
+		sim_pause(vp, self, QUIET);
+		return SIM_SLEEP;
+	}
+	for (;;) {
+		if (self->phase == MAKE) {
+			if (w.round == 1)
+				begin(); /* the first one is the warm-up */
+			sim_work(vp, sim_case.threads * sim_case.service_ns * 10);
+			for (uint32_t i = 1; i <= sim_case.threads; i++)
+				sim_thread(i)->left = sim_case.service_ns * 1000;
+			create_all(vp, serves);
+			sim_work(vp, sim_case.service_ns * 1000);
+			self->phase = JOIN;
+			self->n = 1;
+		}
+		if (!join_all(vp, self, &how))
+			return how;
+		self->phase = MAKE;
+		if (++w.round == sim_case.rounds)
+			break;
+	}
+	/* ideal: the serial part, and the rest on all */
+	double pieces = (double)(sim_case.threads + 1) / kbi_vp_n + (double)sim_case.threads / 100;
+	double phase = (double)(sim_clock() - w.start) / 1000 / (w.round - 1);
+	figure("phase", "us", phase / 1000);
+	figure("more", "%", 100 * (phase / (pieces * (double)sim_case.service_ns) - 1));
+	figure("idle", "%", idle());
+	return over(w.round);
+}
+
 /* ---- distribute: as bench/distribute.c ---- */
 
 static bool every(uint32_t least)
@@ -359,6 +400,7 @@ const struct sim_work sim_works[] = {
 	{ "ring", "one-way latency of a message that goes round", 100, 200, ring_main },
 	{ "distribute", "from one processor with all threads to each with its share", 10000, 1, distribute_main },
 	{ "skew", "a burst of threads of different lengths from one processor", 2000, 1, skew_main },
+	{ "phases", "threads that end and are created for each phase of a program", 63, 20, phases_main },
 	{ "spawn", "create threads that return, join them", 2000, 6, spawn_main },
 	{ "yield", "a thread's turn", 1000, 200, yield_main },
 	{ "channels", "every thread to every other one", 256, 100, channels_main },

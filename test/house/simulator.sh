@@ -11,7 +11,7 @@ simulate() { timeout 60 "$S" "$@" --costs "$C" >"$T/line" 2>"$T/out" || { echo "
 
 for sched in rotator rotator-paper lb2 steal; do
 	for work in "ring --threads 30 --rounds 20" "ring --spread --threads 30 --rounds 20" "distribute --threads 2000" \
-		"skew --threads 300" "spawn --threads 200 --rounds 3" "yield --threads 50 --rounds 20" "channels --threads 40 --rounds 20"; do
+		"skew --threads 300" "phases --threads 20 --rounds 3" "spawn --threads 200 --rounds 3" "yield --threads 50 --rounds 20" "channels --threads 40 --rounds 20"; do
 		for vps in 1 2 7; do
 			# shellcheck disable=SC2086
 			simulate $work --sched $sched --vps $vps --seed 3
