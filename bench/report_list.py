@@ -25,7 +25,7 @@ EXPERIMENTS = [
         "full": ["rendezvous --threads cores,cores+1,10,100,1000 --vps cores --peers",
                  "rendezvous --threads 10,100,1000 --vps 1 --peers",
                  "rendezvous --threads 10000,100000 --vps 1,cores --methods kochab"],
-        "quick": ["rendezvous --threads cores,cores+1,100,1000 --vps cores --methods "
+        "quick": ["rendezvous --threads cores,cores+1,1000 --vps cores --methods "
                   "rtsig,agent-rtsig,condvar,futex,poll,kochab,kochab-1,kochab-posix"],
         "chart": "one-way", "log": True,
         "paper": [
@@ -96,7 +96,7 @@ EXPERIMENTS = [
                   "processor had nothing to run during a sort (table 3; there it includes the creation of the keys). Every result "
                   "is verified.",
         "full": ["radix --sizes 1,2,3,4,6,8,10,12,14,16"],
-        "quick": ["radix --sizes 1,8 --methods spin,nptl,nptl-barrier,rotator,rotator-paper,lb2-semop,steal"],
+        "quick": ["radix --sizes 1,8 --methods spin,nptl,rotator,lb2-semop,steal"],
         "chart": "turnaround", "over": "size", "log": True, "base": "lb2-semop",
         "show": ["spin", "nptl", "nptl-barrier", "nptl-cond", "rotator", "lb2-semop", "steal", "kochab-posix"],
         "against": ["rotator", "rotator-paper", "lb2-futex", "lb2-spin", "steal"],
