@@ -170,4 +170,12 @@ EXPERIMENTS = [
         "method": "64 threads block in reads or file locks beside a thread that computes.",
         "full": ["blocked"], "quick": [], "chart": "read-lost", "log": False, "paper": [],
     },
+    {
+        "name": "programs", "title": "Programs as they are", "question": "servers, packers and parallel loops that nobody wrote for Kochab",
+        "method": "Each on kernel threads and under `kochab run`, its answers checked; the time of a request, transaction, MB or "
+                  "sweep. With one virtual processor a server has one processor and what puts load on it the other. MariaDB is asked "
+                  "oltp_read_only by sysbench, a thread for each connection.",
+        "full": ["programs kvstore,memcached,memcached-64,mariadb,pigz,sysbench-threads,openmp,tbb --seconds 2"],
+        "quick": [], "chart": "piece", "log": False, "paper": [],
+    },
 ]

@@ -39,6 +39,7 @@ static const char usage[] =
 	"  --strict               exit status 1 if a limit is missed\n"
 	"  --page FILE.html LINES.jsonl   writes the page of the demo from JSON lines\n"
 	"kochab bench report [options]    measures all, several times, and writes a page: report --help\n"
+	"kochab bench programs [options]  servers and other programs on kernel threads and on Kochab: programs --help\n"
 	"Every measurement is a process of its own; run 1 of every method, then run 2, ...\n";
 
 static int bad(const char *what, const char *value)
@@ -343,21 +344,21 @@ static int help(FILE *out)
 	return out == stdout ? 0 : 2;
 }
 
-/* The program that writes the report lies in the sources, beside the build directory, or where it was installed. */
-static int report(char **argv, const char *self)
+/* Programs of bench/ lie in the sources, beside the build directory, or where they were installed. */
+static int script(const char *name, char **argv, const char *self)
 {
-	static const char *const places[] = { "../bench/report", "../share/kochab/bench/report" };
+	static const char *const places[] = { "../bench", "../share/kochab/bench" };
 	const char *slash = strrchr(self, '/');
 
 	setenv("KOCHAB_BIN", self, 1);
 	for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
 		char path[2 * PATH_MAX];
 
-		snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self), self, places[i]);
+		snprintf(path, sizeof path, "%.*s/%s/%s", (int)(slash - self), self, places[i], name);
 		if (access(path, X_OK) == 0)
 			execv(path, argv);
 	}
-	fputs("kochab bench: report: its program is not there, or there is no python3\n", stderr);
+	fprintf(stderr, "kochab bench: %s: its program is not there, or there is no python3\n", argv[0]);
 	return 2;
 }
 
@@ -382,7 +383,9 @@ int kochab_bench(int argc, char **argv)
 		return 2;
 	self[n] = 0;
 	if (strcmp(argv[1], "report") == 0)
-		return report(argv + 1, self);
+		return script("report", argv + 1, self);
+	if (strcmp(argv[1], "programs") == 0)
+		return script("programs/run", argv + 1, self);
 	if (parse(&plan, argc, argv))
 		return 2;
 	if (lay_out(&all, &plan, self))

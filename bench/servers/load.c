@@ -27,10 +27,11 @@ static const char help[] =
 	"  -k N  different keys (1000)   -d N  bytes of a value (32)\n"
 	"  -w N  per cent writes (10)    -s S  seconds (2)\n"
 	"  -p PID  of the server, whose CPU time is to be told\n"
-	"  -i    idle: every connection asks once, then waits for S seconds; tells the server's memory\n";
+	"  -i    idle: every connection asks once, then waits for S seconds; tells the server's memory\n"
+	"  -H    all latencies as well: a line for each, ns and how many\n";
 
 static struct {
-	bool memcached, idle;
+	bool memcached, idle, all;
 	const char *where;
 	unsigned conns, batch, keys, size, writes, pid;
 	double seconds;
@@ -71,29 +72,45 @@ static unsigned chance(unsigned n)
 	return (unsigned)(seed >> 33) % n;
 }
 
-/* ---- how long it took: a bucket for each 1/16 of a power of two ns ---- */
+/* ---- how long it took: a bucket for each 1/1024 of a power of two ns, three digits ---- */
 
-static uint64_t bucket[64 * 16], longest;
+enum { FINE = 10, BUCKETS = 64 << FINE };
+
+static uint64_t bucket[BUCKETS], longest;
 
 static void took(uint64_t ns)
 {
-	unsigned power = 63 - (unsigned)__builtin_clzll(ns | 16);
+	unsigned power = 63 - (unsigned)__builtin_clzll(ns | 1 << FINE);
 
-	bucket[power * 16 + (ns >> (power - 4) & 15)]++;
+	bucket[(power << FINE) + (ns >> (power - FINE) & ((1 << FINE) - 1))]++;
 	if (ns > longest)
 		longest = ns;
+}
+
+static uint64_t bucket_ns(unsigned i)
+{
+	unsigned power = i >> FINE, rest = i & ((1 << FINE) - 1);
+
+	return power > FINE ? (uint64_t)((1 << FINE) + rest) << (power - FINE) : (uint64_t)(1 << FINE) + rest;
 }
 
 static double quantile(double q)
 {
 	uint64_t left = (uint64_t)(q * (double)requests);
 
-	for (unsigned i = 0; i < 64 * 16; i++) {
+	for (unsigned i = 0; i < BUCKETS; i++) {
 		if (bucket[i] > left)
-			return (double)((uint64_t)(16 + i % 16) << (i / 16 - 4)) / 1000;
+			return (double)bucket_ns(i) / 1000;
 		left -= bucket[i];
 	}
 	return (double)longest / 1000;
+}
+
+static void print_all(void)
+{
+	for (unsigned i = 0; i < BUCKETS; i++)
+		if (bucket[i])
+			printf("%llu ns %llu\n", (unsigned long long)bucket_ns(i), (unsigned long long)bucket[i]);
 }
 
 /* ---- requests and what must come back ---- */
@@ -299,7 +316,7 @@ static void options(int argc, char **argv)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "c:P:k:d:w:s:p:i")) != -1) {
+	while ((opt = getopt(argc, argv, "c:P:k:d:w:s:p:iH")) != -1) {
 		unsigned n = optarg ? (unsigned)atoi(optarg) : 0;
 
 		switch (opt) {
@@ -311,6 +328,7 @@ static void options(int argc, char **argv)
 		case 's': o.seconds = atof(optarg); break;
 		case 'p': o.pid = n; break;
 		case 'i': o.idle = true; break;
+		case 'H': o.all = true; break;
 		default: fputs(help, stderr); exit(2);
 		}
 	}
@@ -355,5 +373,7 @@ int main(int argc, char **argv)
 	printf("%llu requests, %.2f s, %.0f/s, p50 %.0f us, p99 %.0f us, longest %.0f us, server %.2f s\n",
 		(unsigned long long)requests, seconds, (double)requests / seconds, quantile(0.5), quantile(0.99),
 		(double)longest / 1000, cpu);
+	if (o.all)
+		print_all();
 	return 0;
 }
