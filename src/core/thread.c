@@ -376,6 +376,20 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 	__builtin_unreachable();
 }
 
+/* Its destructors may have waited in a call that the VP was taken from: it has one again from here on, and keeps it.
+ * np is entered. False: a thread of system scope has none. */
+static KBI_NOINLINE bool has_vp_again(struct kb_thread *t)
+{
+	while (!t->task.vp) {
+		if (!t->body)
+			return false;
+		kbi_np_leave(&t->task);
+		kbi_handoff_end_all(&t->task);
+		kbi_np_enter(&t->task);
+	}
+	return true;
+}
+
 /* In line: a call without a return would cost those who go on their return addresses' prediction. */
 static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thread *t, void *result)
 {
@@ -395,11 +409,11 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 		kbi_tally_main_ended();
 	else
 		kbi_tally_ended(t->task.vp);
-	if (kbi_unlikely(!t->task.vp))
+	kbi_np_enter(&t->task);
+	if (kbi_unlikely(!t->task.vp) && !has_vp_again(t))
 		exit_system(t);
 	if (t->own_tls && t->stack) /* main has its first kernel thread's */
 		kbi_tcb_reset(&t->stack->tcb, &t->task);
-	kbi_np_enter(&t->task);
 	vp = t->task.vp;
 	next = heir(vp, t);
 	if (kbi_likely(next != NULL))
