@@ -98,6 +98,9 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	before = mask_after(context, kernel_before, before);
 	a_store_rlx(kbi_signal_mask(self), before);
 	kbi_signal_let_in(self);
+	/* the handler was in a call that the virtual processor was taken from: what it has interrupted counts on one */
+	if (body && !self->vp)
+		kbi_handoff_end_found(self);
 	if (!self->vp)
 		return; /* in a blocking call: the kernel thread is its own */
 	kbi_signal_returns(self->vp, context, before);
