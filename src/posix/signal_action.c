@@ -146,19 +146,22 @@ static bool is_inside(struct kbi_task *self, int sig, const void *context, bool 
 }
 
 /* It waits with the thread, which takes it when it leaves the library: at the latest when it is knocked at, which goes on
- * for as long as there is something. False: too many wait. */
-static bool put_off(struct kbi_task *self, const siginfo_t *info, bool shared)
+ * for as long as there is something. Where too many wait, or the thread takes none any more, the postman has it. */
+static void put_off(struct kbi_task *self, const siginfo_t *info, void *context, bool shared)
 {
-	bool knocks = a_load_rlx(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
+	struct kb_thread *t = kbi_thread_of(self);
+	bool knocks = a_load_rlx(&t->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 
 	a_store_rlx(&kbi_signal_watch, 1);
-	if (kbi_signal_put(kbi_thread_of(self), info, shared))
-		return false;
-	/* it may have looked already, and be about to sleep */
-	a_store_rlx(&self->permit, 1);
-	if (!knocks)
-		kbi_signal_knock_later();
-	return true;
+	if (kbi_signal_put(t, info, shared)) {
+		kbi_signal_forward(info, shared ? NULL : t);
+	} else {
+		/* it may have looked already, and be about to sleep */
+		a_store_rlx(&self->permit, 1);
+		if (!knocks)
+			kbi_signal_knock_later();
+	}
+	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 }
 
 /* The handler is not inside the brackets round the change of the mask. */
@@ -179,10 +182,10 @@ static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool s
 	kbi_posix_me.raises = false;
 	if (kbi_signal_is_let_in(self))
 		run_let_in(self, info, context);
-	else if (is_inside(self, info->si_signo, context, awaited) && put_off(self, info, shared))
-		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
-	else
+	else if (!is_inside(self, info->si_signo, context, awaited))
 		run_light(self, info->si_signo, info, context);
+	else
+		put_off(self, info, context, shared);
 }
 
 /* The runtime sends it to its own kernel threads only; there the program's has an address. */
