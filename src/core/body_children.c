@@ -1,4 +1,4 @@
-/* core/body_children.c - waiting for children by way of the supervisor. Contract in body_children.h.
+/* core/body_children.c - waiting for children, and timers, by way of the supervisor. Contract in body_children.h.
  * One request at a time, under a lock: the asking thread writes it, interrupts the supervisor, and sleeps until it is
  * answered. The supervisor never waits: who wants to wait sleeps until some child has changed, and asks again. */
 #include "core/body_children.h"
@@ -26,7 +26,7 @@ static struct {
 	a32 changes;          /* who waits sleeps on it */
 	a32 state;            /* the asker sleeps on it */
 	/* the request and its answer */
-	bool by_id;           /* waitid */
+	long nr, arg[6];      /* a call to be made; 0: wait */
 	int type, id, options;
 	long result;
 	int status;
@@ -91,8 +91,11 @@ static bool has_any(void)
 static void answer(void)
 {
 	int type = children.type, id = children.id;
+	const long *a = children.arg;
 
-	if (type == P_PID && children.ours(id))
+	if (children.nr)
+		children.result = kbi_sys(children.nr, a[0], a[1], a[2], a[3]);
+	else if (type == P_PID && children.ours(id))
 		children.result = -ECHILD;
 	else
 		children.result = has_any() ? find(type, id, &children.info, children.options) : -ECHILD;
@@ -153,28 +156,110 @@ static long give(const struct request *r)
 	return r->by_id ? 0 : children.info.si_pid;
 }
 
-static long ask(const struct request *r)
+/* The request is written, the lock held. */
+static long be_answered(void)
 {
-	uint64_t every = ~(uint64_t)0, mask;
-	long result;
-
-	every &= ~((uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1));
-	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &every, &mask, sizeof mask);
-	kbi_lock_take(&children.lock);
-	children.type = r->type;
-	children.id = r->id;
-	children.options = r->options;
 	/* release: partner is the acquire in kbi_children_answer */
 	a_store_rel(&children.state, ASKED);
 	kbi_sys(SYS_kill, children.supervisor, KBI_EVERYWHERE_SIGNAL);
 	while (a_load_acq(&children.state) == ASKED) /* partner: the release there */
 		kbi_sys_futex_wait(&children.state, ASKED, NULL);
 	a_store_rlx(&children.state, IDLE);
-	result = children.result;
-	if (!result)
-		result = give(r);
+	return children.result;
+}
+
+static uint64_t enter(void)
+{
+	uint64_t every = ~kbi_everywhere_bit(), mask;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &every, &mask, sizeof mask);
+	kbi_lock_take(&children.lock);
+	return mask;
+}
+
+static void leave(uint64_t mask)
+{
 	kbi_lock_leave(&children.lock);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+static long ask(const struct request *r)
+{
+	uint64_t mask = enter();
+	long result;
+
+	children.nr = 0;
+	children.type = r->type;
+	children.id = r->id;
+	children.options = r->options;
+	result = be_answered();
+	if (!result)
+		result = give(r);
+	leave(mask);
+	return result;
+}
+
+/* ---- timers -------------------------------------------------------------------------------------------------------- */
+
+/* Those that signal one kernel thread, which is not the supervisor's: by number. */
+enum { THREADS_MOST = 1024, TO_THREAD = 4 /* SIGEV_THREAD_ID */ };
+
+static struct {
+	a32 process, thread; /* 0: none */
+} timers[THREADS_MOST];
+
+bool kbi_children_timer(const siginfo_t *info)
+{
+	unsigned id = (unsigned)info->si_timerid;
+	uint32_t thread;
+
+	if (info->si_code != SI_TIMER || id >= THREADS_MOST || !(thread = a_load_acq(&timers[id].thread))) /* partner: create */
+		return false;
+	kbi_sys(SYS_rt_tgsigqueueinfo, a_load_rlx(&timers[id].process), thread, info->si_signo, info);
+	return true;
+}
+
+static long call_there(long nr, const long arg[6]);
+
+static long create(const long arg[6])
+{
+	struct sigevent e = *(const struct sigevent *)arg[1];
+	const long a[6] = { arg[0], (long)&e, arg[2] };
+	int thread = e._sigev_un._tid;
+	long r;
+
+	e.sigev_notify = SIGEV_SIGNAL;
+	r = call_there(SYS_timer_create, a);
+	if (r)
+		return r;
+	if (*(unsigned *)a[2] >= THREADS_MOST) {
+		call_there(SYS_timer_delete, (const long[6]){ *(int *)a[2] });
+		return -EAGAIN;
+	}
+	a_store_rlx(&timers[*(int *)a[2]].process, (uint32_t)kbi_sys(SYS_getpid));
+	a_store_rel(&timers[*(int *)a[2]].thread, (uint32_t)thread); /* partner: kbi_children_timer */
+	return 0;
+}
+
+static long timer(long nr, const long arg[6])
+{
+	if (nr == SYS_timer_create && arg[1] && ((const struct sigevent *)arg[1])->sigev_notify == TO_THREAD)
+		return create(arg);
+	if (nr == SYS_timer_delete && (unsigned long)arg[0] < THREADS_MOST)
+		a_store_rlx(&timers[arg[0]].thread, 0);
+	return call_there(nr, arg);
+}
+
+/* All memory that it may point to is the supervisor's, too. */
+static long call_there(long nr, const long arg[6])
+{
+	uint64_t mask = enter();
+	long result;
+
+	children.nr = nr;
+	memcpy(children.arg, arg, sizeof children.arg);
+	result = be_answered();
+	leave(mask);
 	return result;
 }
 
@@ -218,4 +303,5 @@ void kbi_children_setup(int supervisor, bool (*ours)(int pid))
 	children.supervisor = supervisor;
 	children.ours = ours;
 	kbi_libcall_wait = made;
+	kbi_libcall_timer = timer;
 }

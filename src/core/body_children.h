@@ -1,7 +1,10 @@
 /* core/body_children.h - the program's children where virtual processors are processes: all are the supervisor's, so
- * that any thread may wait for them wherever it runs. Callers: body_process. */
+ * that any thread may wait for them wherever it runs. So are timers that send signals to the program.
+ * Callers: body_process. */
 #ifndef KBI_BODY_CHILDREN_H
 #define KBI_BODY_CHILDREN_H
+
+#include <signal.h>
 
 #include "base/base.h"
 
@@ -9,6 +12,8 @@
 void kbi_children_setup(int supervisor, bool (*ours)(int pid));
 /* The supervisor: answers who asks, and has told who waits that a child has changed. */
 void kbi_children_answer(void);
+/* Has a timer sent it that is to signal one kernel thread? That has it then. */
+bool kbi_children_timer(const siginfo_t *info);
 void kbi_children_changed(void);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "base/option.h"
 #include "core/body_children.h"
+#include "core/body_fork.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "mem/stack.h"
@@ -55,6 +56,8 @@ static struct {
 	int error;
 	uint64_t mask;            /* the program's */
 } sup;
+
+aptr kbi_process_pass;
 
 int kbi_process_supervisor(void)
 {
@@ -244,12 +247,22 @@ static void ended(int pid)
 
 /* ---- the supervisor: signals ----------------------------------------------------------------------------------------- */
 
+static bool is_ours(int pid)
+{
+	return find(pid);
+}
+
+static bool stops(int sig)
+{
+	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
 /* What the program has not asked for does here what it does to any program. */
 static void default_action(int sig)
 {
 	uint64_t only = ~((uint64_t)1 << (sig - 1)), every = ~(uint64_t)0;
 
-	if (sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU) {
+	if (stops(sig)) {
 		kill_all(SIGSTOP);
 		kbi_sys(SYS_kill, sup.supervisor, SIGSTOP);
 		kill_all(SIGCONT);
@@ -267,19 +280,35 @@ static void send_on(int sig, siginfo_t *info)
 		kbi_sys(SYS_kill, sup.first, sig);
 }
 
+bool kbi_process_is_copy(const siginfo_t *info)
+{
+	int sig = info->si_signo;
+
+	return kbi_sys_from.processes && info->si_code == SI_KERNEL &&
+	       (sig == SIGINT || sig == SIGQUIT || sig == SIGWINCH || sig == SIGHUP || sig == SIGCONT || stops(sig));
+}
+
 /* A signal for the program. What the terminal sends, each process has got. */
 static void pass_on(int sig, siginfo_t *info)
 {
+	void (*pass)(siginfo_t *) = (void (*)(siginfo_t *))(uintptr_t)a_load_acq(&kbi_process_pass); /* partner: who sets it */
 	uintptr_t action[4]; /* the kernel's struct: what to do comes first */
 
 	if (sig == KBI_EVERYWHERE_SIGNAL) {
 		kbi_everywhere_answer();
 		kbi_children_answer();
+		kbi_body_fork_answer();
 		return;
 	}
-	if (kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES) || action[0] == (uintptr_t)SIG_IGN)
+	if (kbi_children_timer(info) || kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES))
 		return;
-	if (action[0] == (uintptr_t)SIG_DFL)
+	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL) && is_ours(info->si_pid))
+		info->si_pid = sup.supervisor;
+	if (pass && !(stops(sig) && action[0] == (uintptr_t)SIG_DFL))
+		pass(info);
+	else if (action[0] == (uintptr_t)SIG_IGN)
+		return;
+	else if (action[0] == (uintptr_t)SIG_DFL)
 		default_action(sig);
 	else if (info->si_code != SI_KERNEL || sig == SIGALRM)
 		send_on(sig, info);
@@ -298,11 +327,6 @@ static void reap(void)
 			ended(pid);
 	}
 	kbi_children_changed();
-}
-
-static bool is_ours(int pid)
-{
-	return find(pid);
 }
 
 static KBI_NORETURN void supervise(void)
@@ -375,6 +399,7 @@ static int convert(void)
 		return e;
 	sup.supervisor = (int)kbi_sys(SYS_getpid);
 	kbi_children_setup(sup.supervisor, is_ours);
+	kbi_body_fork_setup(sup.supervisor, end_others);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	return 0;

@@ -5,6 +5,8 @@
 #ifndef KBI_BODY_PROCESS_H
 #define KBI_BODY_PROCESS_H
 
+#include <signal.h>
+
 #include "core/vp.h"
 
 /* Reserves the space, before any memory of the runtime's is mapped. 0, or errno: *why. */
@@ -18,6 +20,11 @@ int kbi_process_start(void *(*fn)(void *), void *arg);
 /* All of them: those that run, 0 at other places. */
 unsigned kbi_process_most(void);
 int kbi_process_at(unsigned i);
+/* The supervisor gives it what has been sent to the program, whatever the action; NULL: the first virtual processor
+ * gets it. */
+extern KBI_HIDDEN aptr kbi_process_pass;
+/* A signal that the terminal has sent to each process of ours: the supervisor passes on its own. */
+bool kbi_process_is_copy(const siginfo_t *info);
 /* The process that waits for the others: what getpid says everywhere. 0: bodies are kernel threads. */
 int kbi_process_supervisor(void);
 

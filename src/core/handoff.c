@@ -27,6 +27,7 @@
 #include "core/solo.h"
 #include "core/spare.h"
 #include "core/wait.h"
+#include "os/libcall.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -428,8 +429,27 @@ static void child(void)
 	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 }
 
+/* ---- libc's locks -------------------------------------------------------------------------------------------------- */
+
+/* Where libc's system calls are ours (os/libcall): a thread that waits for a lock inside libc, or for what else libc waits
+ * for, takes no VP along. One without TLS of its own does: libc may hold an address in the VP's meanwhile. */
+static KBI_SWITCHER long wait_in_libc(const long a[6])
+{
+	struct kbi_task *self = kbi_self_raw();
+	bool lends = self && self->vp && self->tp && !a_load_rlx(&self->np);
+	long r;
+
+	if (lends)
+		kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	r = kbi_sys(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (lends)
+		kbi_handoff_end();
+	return r;
+}
+
 void kbi_handoff_setup(void)
 {
+	kbi_libcall_futex = wait_in_libc;
 	kbi_lookout_lent = (struct kbi_lookout_duty){ look, any_lent };
 	pthread_atfork(NULL, NULL, child);
 }

@@ -10,6 +10,7 @@
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/wait.h"
+#include "os/memory.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -85,6 +86,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 		struct sigaction dfl = { .sa_handler = SIG_DFL };
 
 		kbi_real.sigaction(sig, &dfl, NULL);
+		kbi_memory_dump();
 	}
 }
 

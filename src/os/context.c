@@ -102,9 +102,18 @@ void kbi_context_learn(void)
 	dl_iterate_phdr(add, NULL);
 }
 
+static uintptr_t libcs_low;
+static size_t libcs_size;
+
+void kbi_context_is_libcs(uintptr_t low, size_t size)
+{
+	libcs_low = low;
+	libcs_size = size;
+}
+
 bool kbi_context_may_leave(uintptr_t at)
 {
-	if (full || n_ranges == 0 || kbi_context_is_ours(at))
+	if (full || n_ranges == 0 || kbi_context_is_ours(at) || at - libcs_low < libcs_size)
 		return false; /* a static program: libc is anywhere in it */
 	for (unsigned i = 0; i < n_ranges; i++)
 		if (at - ranges[i].low < ranges[i].size)

@@ -11,6 +11,8 @@ enum { KBI_CONTEXT_REGISTERS = 32 };
 uintptr_t kbi_context_at(const void *ucontext);
 /* Once, before may_leave: where libc, the loader and the like lie. */
 void kbi_context_learn(void);
+/* Code outside of them that is a part of libc: os/libsite's. One range. */
+void kbi_context_is_libcs(uintptr_t low, size_t size);
 /* May a thread be switched away at this address: it is not in the library, in libc, the loader, a sanitizer. */
 bool kbi_context_may_leave(uintptr_t at);
 

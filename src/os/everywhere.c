@@ -5,13 +5,14 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/atom.h"
 #include "os/real.h"
 #include "os/sys.h"
 
-enum { MASK_BYTES = 8, AGAIN = 20000000 /* ns */ };
+enum { MASK_BYTES = 8, AGAIN = 20000000 /* ns */, STAND = -1 /* instead of a call's number: do nothing for a while */ };
 
 struct process {
 	a32 pid;     /* 0: none */
@@ -27,6 +28,7 @@ static struct {
 	struct kbi_everywhere_call call;
 	a64 number;  /* of the call; 0: there was none */
 	a32 answers; /* the caller sleeps on it */
+	a32 standing; /* the last half of the number of a stop; 0: none is on */
 } all;
 
 static void handler(int sig)
@@ -67,14 +69,27 @@ bool kbi_everywhere_has_me(void)
 static long make(const struct kbi_everywhere_call *c)
 {
 	long a[6], r;
+	int sig = 0;
 
 	memcpy(a, c->arg, sizeof a);
 	if (c->pointer >= 0)
 		a[c->pointer] = (long)(uintptr_t)c->data;
+	if (c->rights)
+		kbi_sys(SYS_prctl, PR_GET_PDEATHSIG, &sig);
 	r = kbi_sys(c->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	for (unsigned i = 0; i < c->more; i++)
 		kbi_sys(c->nr, a[0] += c->step, a[1], a[2], a[3], a[4], a[5]);
+	if (c->rights)
+		kbi_sys(SYS_prctl, PR_SET_PDEATHSIG, sig);
 	return r;
+}
+
+/* Another stop may follow this one at once: that is not this one. */
+static void stand(uint32_t number)
+{
+	/* acquire: partner is the release in kbi_everywhere_release */
+	while (a_load_acq(&all.standing) == number)
+		kbi_sys_futex_wait(&all.standing, number, NULL);
 }
 
 void kbi_everywhere_answer(void)
@@ -82,14 +97,21 @@ void kbi_everywhere_answer(void)
 	struct process *me = find((int)kbi_sys(SYS_getpid));
 	/* acquire: partner is the release in tell; the call */
 	uint64_t number = a_load_acq(&all.number), before;
+	bool stop;
 
 	if (!me || (before = a_load_rlx(&me->begun)) == number || !a_cas_acqrel(&me->begun, &before, number))
 		return;
-	make(&all.call);
+	stop = all.call.nr == STAND;
+	if (!stop)
+		make(&all.call);
 	/* release: partner is the acquire in is_waited_for */
 	a_store_rel(&me->done, number);
 	a_add_acqrel(&all.answers, 1);
 	kbi_sys_futex_wake(&all.answers, 1);
+	if (!stop)
+		return;
+	stand((uint32_t)number);
+	kbi_everywhere_answer(); /* what was made while it stood */
 }
 
 /* Only its parent, the supervisor, can tell, which has not reaped it yet; to others every process lives. */
@@ -136,8 +158,17 @@ void kbi_everywhere_hold(uint64_t *mask)
 	}
 }
 
+static void go(void)
+{
+	if (!a_load_rlx(&all.standing))
+		return;
+	a_store_rel(&all.standing, 0); /* partner: stand */
+	kbi_sys_futex_wake(&all.standing, 1 << 30);
+}
+
 void kbi_everywhere_release(uint64_t mask)
 {
+	go();
 	/* release: partner is the acquire above */
 	a_store_rel(&all.lock, 0);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
@@ -186,14 +217,9 @@ static bool any_waited_for(int me, uint64_t number, bool tell)
 	return any;
 }
 
-/* Told again now and then: it may have been on its way out of a mask, or to its end. */
-static void tell(const struct kbi_everywhere_call *c)
+static void begin(const struct kbi_everywhere_call *c, uint64_t number)
 {
-	int me = (int)kbi_sys(SYS_getpid);
-	struct process *mine = find(me);
-	struct timespec patience = { 0, AGAIN };
-	uint64_t number = a_load_rlx(&all.number) + 1;
-	bool again = true;
+	struct process *mine = find((int)kbi_sys(SYS_getpid));
 
 	all.call = *c;
 	if (mine) {
@@ -202,6 +228,17 @@ static void tell(const struct kbi_everywhere_call *c)
 	}
 	/* release: partner is the acquire in answer */
 	a_store_rel(&all.number, number);
+}
+
+/* Told again now and then: it may have been on its way out of a mask, or to its end. */
+static void tell(const struct kbi_everywhere_call *c)
+{
+	int me = (int)kbi_sys(SYS_getpid);
+	struct timespec patience = { 0, AGAIN };
+	uint64_t number = a_load_rlx(&all.number) + 1;
+	bool again = true;
+
+	begin(c, number);
 	for (;;) {
 		uint32_t answers = a_load_acq(&all.answers);
 
@@ -224,4 +261,37 @@ long kbi_everywhere(const struct kbi_everywhere_call *c)
 		tell(c);
 	kbi_everywhere_release(mask);
 	return r;
+}
+
+void kbi_everywhere_stop(uint64_t *mask)
+{
+	struct kbi_everywhere_call c = { .nr = STAND, .pointer = -1 };
+
+	kbi_everywhere_hold(mask);
+	/* before the number is known */
+	a_store_rlx(&all.standing, (uint32_t)(a_load_rlx(&all.number) + 1));
+	tell(&c);
+}
+
+long kbi_everywhere_stopped(const struct kbi_everywhere_call *c)
+{
+	long r = make(c);
+	int me = (int)kbi_sys(SYS_getpid);
+	uint64_t number = a_load_rlx(&all.number) + 1;
+	uint32_t answers;
+
+	if ((unsigned long)r > -4096ul)
+		return r;
+	begin(c, number);
+	go();
+	while (answers = a_load_acq(&all.answers), any_waited_for(me, number, false)) /* partner: kbi_everywhere_answer */
+		kbi_sys_futex_wait(&all.answers, answers, &(struct timespec){ 0, AGAIN });
+	return r;
+}
+
+void kbi_everywhere_forget(void)
+{
+	all.n = 0;
+	a_store_rlx(&all.standing, 0);
+	a_store_rlx(&all.lock, 0);
 }

@@ -9,6 +9,8 @@
 
 #include <signal.h>
 
+#include "os/sys.h"
+
 /* Hardly anybody knows it, and the kernel never sends it. Open in every process of ours. */
 #ifdef SIGSTKFLT
 #define KBI_EVERYWHERE_SIGNAL SIGSTKFLT
@@ -16,12 +18,19 @@
 #define KBI_EVERYWHERE_SIGNAL SIGPWR
 #endif
 
+/* In a mask of signals: never to be blocked for long. 0 where bodies are kernel threads. */
+static inline uint64_t kbi_everywhere_bit(void)
+{
+	return kbi_sys_from.processes ? (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1) : 0;
+}
+
 enum { KBI_EVERYWHERE_DATA = 64 };
 
 struct kbi_everywhere_call {
 	long nr, arg[6];
 	unsigned more;  /* so often again, each with the first argument larger by */
 	long step;
+	bool rights;    /* it changes what the process may do: the signal at its parent's end is lost by that, and set again */
 	int pointer;    /* which argument points to data; -1: none. The others' copy lies elsewhere */
 	char data[KBI_EVERYWHERE_DATA];
 };
@@ -34,6 +43,14 @@ long kbi_everywhere(const struct kbi_everywhere_call *c);
 void kbi_everywhere_hold(uint64_t *mask);
 void kbi_everywhere_add(int pid);
 void kbi_everywhere_release(uint64_t mask);
+/* As hold, and all others stand still until release: none of them writes or calls anything. Not kernel threads that a
+ * process has beside its first one. */
+void kbi_everywhere_stop(uint64_t *mask);
+/* Between stop and release: the caller makes the call; if that went well the others make it, too, before it returns. Who
+ * has given up its rights by the call need not send signals. */
+long kbi_everywhere_stopped(const struct kbi_everywhere_call *c);
+/* In a child of fork: it is none of them, and there are no others. */
+void kbi_everywhere_forget(void);
 /* It has ended. */
 void kbi_everywhere_remove(int pid);
 /* Is the process that calls one of them? A child between vfork and its program is not. */

@@ -9,9 +9,12 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/memfd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
 
 #include "os/everywhere.h"
 #include "os/lock.h"
@@ -35,6 +38,10 @@ static struct {
 } libcall;
 
 long (*kbi_libcall_wait)(long nr, const long arg[6]);
+long (*kbi_libcall_fork)(const long arg[6]);
+long (*kbi_libcall_timer)(long nr, const long arg[6]);
+long (*kbi_libcall_futex)(const long arg[6]);
+long (*kbi_libcall_exec)(long nr, const long arg[6]);
 
 static size_t whole(size_t bytes)
 {
@@ -184,6 +191,23 @@ static long map_file(const struct request *r, uintptr_t at)
 			  r->fd, r->offset);
 }
 
+/* Shared with children of fork as well, which leave the space: a memory file of its own. */
+static long map_shared(struct request *r, uintptr_t at)
+{
+	long fd = kbi_sys(SYS_memfd_create, "kochab-shared", MFD_CLOEXEC), e;
+
+	if (fd < 0)
+		return fd;
+	e = kbi_sys(SYS_ftruncate, fd, r->bytes);
+	r->fd = (int)fd;
+	r->offset = 0;
+	r->flags &= ~MAP_ANONYMOUS;
+	if (!e)
+		e = map_file(r, at);
+	kbi_sys(SYS_close, fd);
+	return e;
+}
+
 static long map(struct request *r)
 {
 	uintptr_t at;
@@ -195,7 +219,9 @@ static long map(struct request *r)
 	at = place(r);
 	if (!at)
 		return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? -EPERM : -ENOMEM;
-	if (r->flags & MAP_ANONYMOUS)
+	if (r->flags & MAP_ANONYMOUS && (r->flags & MAP_TYPE) != MAP_PRIVATE)
+		result = map_shared(r, at);
+	else if (r->flags & MAP_ANONYMOUS)
 		result = back(r, at, r->protection);
 	else if ((r->flags & MAP_TYPE) == MAP_PRIVATE && r->protection & PROT_WRITE)
 		result = map_copy(r, at);
@@ -269,18 +295,22 @@ static long advise(uintptr_t at, size_t bytes, int advice)
 
 /* ---- signals and processes ------------------------------------------------------------------------------------------ */
 
-enum { ACTION_BYTES = 32 };
+enum { ACTION_BYTES = 32, ACTION_MASK = 24 /* x86-64 */ };
 
-static long action(long sig, const void *new, void *old, long mask_bytes)
+long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 {
 	struct kbi_everywhere_call c = { .nr = SYS_rt_sigaction, .arg = { sig, 0, 0, mask_bytes }, .pointer = 1 };
 	long r = old ? kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes) : 0;
+	uint64_t mask;
 
 	if (r || !new)
 		return r ? r : kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes);
 	if (sig == KBI_EVERYWHERE_SIGNAL || sig == kbi_libsite_signal())
 		return -EINVAL;
 	memcpy(c.data, new, ACTION_BYTES);
+	memcpy(&mask, c.data + ACTION_MASK, sizeof mask);
+	mask &= ~kbi_everywhere_bit(); /* a handler may take its time */
+	memcpy(c.data + ACTION_MASK, &mask, sizeof mask);
 	return kbi_everywhere(&c);
 }
 
@@ -298,14 +328,54 @@ static const void *open_some(const void *set, uint64_t *copy)
 	return copy;
 }
 
-/* The child would share all memory, as it is shared with the other virtual processors. */
-static long refuse_fork(void)
+static bool is_wait(long op)
+{
+	op &= FUTEX_CMD_MASK;
+	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET;
+}
+
+/* What is sent to the program waits at the supervisor: nobody else would read it. */
+static long refuse_signalfd(void)
 {
 	static a32 said;
 
 	if (!a_xchg_rlx(&said, 1))
-		kbi_sys_message("fork is refused where virtual processors are processes; posix_spawn, system and popen work");
+		kbi_sys_message("signalfd is refused where virtual processors are processes: ENOSYS");
 	return -ENOSYS;
+}
+
+/* ---- timers ------------------------------------------------------------------------------------------------------- */
+
+/* Numbers of the program's timers begin there; below are those of the process that made them. */
+enum { TIMERS = 1 << 20 };
+
+/* Not what measures or addresses the calling process. */
+static bool is_programs(long nr, const long a[6])
+{
+	switch (nr) {
+	case SYS_setitimer:
+	case SYS_getitimer:
+		return a[0] == ITIMER_REAL;
+	case SYS_timer_create:
+		return a[0] == CLOCK_REALTIME || a[0] == CLOCK_MONOTONIC || a[0] == CLOCK_BOOTTIME;
+	default:
+		return nr == SYS_alarm || a[0] >= TIMERS;
+	}
+}
+
+static long timer(long nr, long a[6])
+{
+	bool create = nr == SYS_timer_create;
+	long r;
+
+	if (!kbi_libcall_timer || !is_programs(nr, a))
+		return kbi_sys(nr, a[0], a[1], a[2], a[3]);
+	if (!create && a[0] >= TIMERS)
+		a[0] -= TIMERS;
+	r = kbi_libcall_timer(nr, a);
+	if (create && !r)
+		*(int *)a[2] += TIMERS;
+	return r;
 }
 
 static long made(long nr, long a[6])
@@ -338,11 +408,17 @@ static long made(long nr, long a[6])
 		return libcall.brk;
 #endif
 	case SYS_rt_sigaction:
-		return action(a[0], (const void *)a[1], (void *)a[2], a[3]);
-	case SYS_futex: /* from a trap */
+		return kbi_libcall_action(a[0], (const void *)a[1], (void *)a[2], a[3]);
+	case SYS_signalfd4:
+		return refuse_signalfd();
+	case SYS_futex:
 		a[1] &= ~FUTEX_PRIVATE_FLAG;
+		if (is_wait(a[1]) && kbi_libcall_futex)
+			return kbi_libcall_futex(a);
 		break;
 	case SYS_tgkill:
+		if (a[2] == SIGABRT)
+			kbi_memory_dump();
 		if (a[0] == libcall.pid)
 			return kbi_sys(SYS_tkill, a[1], a[2]);
 		break;
@@ -353,8 +429,22 @@ static long made(long nr, long a[6])
 		if (kbi_libcall_wait)
 			return kbi_libcall_wait(nr, a);
 		break;
+	case SYS_alarm:
+	case SYS_setitimer:
+	case SYS_getitimer:
+	case SYS_timer_create:
+	case SYS_timer_settime:
+	case SYS_timer_gettime:
+	case SYS_timer_getoverrun:
+	case SYS_timer_delete:
+		return timer(nr, a);
+	case SYS_execve:
+	case SYS_execveat:
+		if (kbi_libcall_exec)
+			return kbi_libcall_exec(nr, a);
+		break;
 	case SYS_clone:
-		return refuse_fork();
+		return kbi_libcall_fork ? kbi_libcall_fork(a) : -ENOSYS;
 	default:
 		break;
 	}

@@ -4,25 +4,26 @@
  * one or two of few kinds, none of which says where it stands. The stub ends with a jump behind the site.
  *
  *      mov $202,%eax          jmp stub                 stub: mov $202,%eax
- *      syscall         ->     nop, nop                       and $~PRIVATE,%esi
- *      next                   next                           syscall
- *                                                            jmp next
+ *      syscall         ->     nop, nop                       call to C
+ *      next                   next                           jmp next
  *
  * A site is left alone if a jump may lead to one of the overwritten instructions but the first: each byte that could
  * begin a jump is taken for one. A futex call that is left alone gets a breakpoint, one byte, whose handler makes it.
- * Other futex calls get no function call: they only lose the flag that says that no other process is meant. Of what is
- * not a futex call the call goes to C, with every register kept that a system call keeps.
+ * The call goes to C, with every register kept that a system call keeps.
  * Not chosen: Syscall User Dispatch and seccomp, which cost every call of libc's 5 to 1000 ns, want a new kernel, or are
  * inherited by programs that are executed. */
 #include "os/libsite.h"
 
 #include <errno.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "os/context.h"
+#include "os/libsite_code.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -32,20 +33,12 @@ enum {
 	MODULES = 4,
 	CALL_BYTES = 35,       /* of put_call */
 	STUB = 128,            /* bytes of one, at most */
-	BEFORE = 16,           /* bytes before a site that may be moved */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
 	FUTEX_NR = 202,
 };
 
 struct module {
 	uint8_t *from, *to;
-};
-
-struct site {
-	uint8_t *at;           /* the syscall instruction */
-	unsigned before;       /* bytes that move with it; 0: not understood */
-	unsigned second;       /* how far before it the second of two instructions that move begins; 0: there is one */
-	long nr;               /* -1: not known */
 };
 
 struct run {
@@ -58,104 +51,6 @@ struct run {
 	uint8_t *inner;        /* a bit for each byte of a module's code: a jump may lead there */
 	uint8_t *stub, *stub_end;
 };
-
-/* ---- what stands before a site --------------------------------------------------------------------------- */
-
-static bool is_register_pair(uint8_t modrm)
-{
-	return modrm >= 0xc0;
-}
-
-/* [base + disp8] without an index, or rsp + disp8 with a following byte: the lengths behind the opcode; 0: another. */
-static unsigned memory_operand(const uint8_t *p)
-{
-	unsigned mod = p[0] >> 6, rm = p[0] & 7;
-
-	if (mod == 1)
-		return rm == 4 ? 3 : 2;
-	return mod == 0 && rm != 4 && rm != 5 ? 1 : 0;
-}
-
-static bool is_rex(uint8_t b)
-{
-	return b >= 0x40 && b <= 0x4f;
-}
-
-/* Is p .. p + n one instruction that may be moved? */
-static bool is_movable(const uint8_t *p, unsigned n)
-{
-	if (n > 1 && is_rex(*p))
-		p++, n--;
-	switch (n) {
-	case 2:
-		return (*p == 0x89 || *p == 0x31 || *p == 0x8b || *p == 0xf7) &&
-		       (is_register_pair(p[1]) || (*p == 0x8b && memory_operand(p + 1) == 1));
-	case 3:
-		if (*p == 0x8b)
-			return memory_operand(p + 1) == 2;
-		return (*p == 0x80 || *p == 0x83 || *p == 0xc1) && is_register_pair(p[1]);
-	case 4:
-		return *p == 0x8b && memory_operand(p + 1) == 3;
-	case 5:
-		return *p >= 0xb8 && *p <= 0xbf;
-	case 6:
-		return (*p == 0x81 && is_register_pair(p[1])) || (*p == 0xc7 && is_register_pair(p[1]));
-	case 7:
-		return *p == 0xc7 && memory_operand(p + 1) == 2;
-	default:
-		return false;
-	}
-}
-
-/* movl $imm32,(reg) is six bytes, too. */
-static bool is_store(const uint8_t *p, unsigned n)
-{
-	if (n > 1 && is_rex(*p))
-		p++, n--;
-	return n == 6 && *p == 0xc7 && memory_operand(p + 1) == 1;
-}
-
-static bool is_number(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p + 1, 4);
-	return *p == 0xb8 && v < 1024;
-}
-
-/* The length of the instruction that ends at `end`: the call's number first, then the longest that fits; 0: none. */
-static unsigned last_instruction(const uint8_t *end)
-{
-	if (is_number(end - 5))
-		return 5;
-	for (unsigned n = 8; n >= 2; n--)
-		if (is_movable(end - n, n) || is_store(end - n, n))
-			return n;
-	return 0;
-}
-
-static void understand(struct site *s)
-{
-	const uint8_t *p = s->at;
-	unsigned n;
-
-	s->nr = -1;
-	s->before = s->second = 0;
-	while (p > s->at - 3) {
-		n = last_instruction(p);
-		if (!n || (unsigned)(s->at - p) + n > BEFORE)
-			return;
-		s->second = (unsigned)(s->at - p);
-		p -= n;
-		if (n == 7 && p[0] == 0x48 && p[1] == 0xc7 && p[2] == 0xc0)
-			s->nr = p[3]; /* rt_sigreturn, as unwinders know it */
-		if (n == 5 && is_number(p))
-			s->nr = p[1] | p[2] << 8;
-	}
-	s->before = (unsigned)(s->at - p);
-	if (s->nr < 0 && is_number(p - 5))
-		s->nr = p[-4] | p[-3] << 8;
-}
 
 /* ---- jumps ----------------------------------------------------------------------------------------------- */
 
@@ -183,7 +78,7 @@ static void find_jumps(struct run *r, const struct module *m)
 	}
 }
 
-static bool is_jumped_into(const struct run *r, const struct module *m, const struct site *s)
+static bool is_jumped_into(const struct run *r, const struct module *m, const struct kbi_libsite_site *s)
 {
 	size_t call = (size_t)(s->at - m->from), second = call - s->second;
 
@@ -271,14 +166,15 @@ static void put_vfork(struct run *r)
 	PUT(r, 0x4c, 0x89, 0xc7);                                /* mov %r8,%rdi */
 }
 
-static void put_futex(struct run *r, bool surely)
+/* Its number is not known where the code is read. */
+static void put_unknown(struct run *r)
 {
-	if (!surely)
-		PUT(r, 0x3d, FUTEX_NR, 0, 0, 0, 0x75, 6);        /* cmp $202,%eax; jne 1f */
-	PUT(r, 0x81, 0xe6, 0x7f, 0xff, 0xff, 0xff, 0x0f, 0x05);  /* and $~128,%esi; 1: syscall */
+	PUT(r, 0x3d, FUTEX_NR, 0, 0, 0, 0x75, CALL_BYTES + 2);   /* cmp $202,%eax; jne 1f */
+	put_call(r);
+	PUT(r, 0xeb, 2, 0x0f, 0x05);                             /* jmp 2f; 1: syscall; 2: */
 }
 
-static void put_stub(struct run *r, const struct site *s)
+static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 {
 	uint8_t *start = r->stub;
 
@@ -298,8 +194,7 @@ static void put_stub(struct run *r, const struct site *s)
 		PUT(r, 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff);
 		break;
 	case -1:
-	case FUTEX_NR:
-		put_futex(r, false);
+		put_unknown(r);
 		break;
 	default:
 		put_call(r);
@@ -345,16 +240,19 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		return;
 	}
 	g[REG_RIP] += 1;
-	g[REG_RAX] = traps.call(g[REG_RAX], a);
+	if (g[REG_RAX] == FUTEX_NR) /* in a handler nobody changes his kernel thread */
+		g[REG_RAX] = kbi_sys(FUTEX_NR, a[0], a[1] & ~FUTEX_PRIVATE_FLAG, a[2], a[3], a[4], a[5]);
+	else
+		g[REG_RAX] = traps.call(g[REG_RAX], a);
 }
 
+/* By libc's own call still, which is refused afterwards. */
 static void set_traps(kbi_libsite_call *call)
 {
 	struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
 
 	traps.call = call;
-	if (traps.n)
-		kbi_real.sigaction(SIGTRAP, &sa, &traps.before);
+	kbi_real.sigaction(SIGTRAP, &sa, &traps.before);
 }
 
 int kbi_libsite_signal(void)
@@ -369,6 +267,9 @@ static bool is_wanted(long nr)
 	switch (nr) {
 	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill:
 	case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
+	case SYS_execve: case SYS_execveat: case SYS_signalfd4:
+	case SYS_alarm: case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime:
+	case SYS_timer_gettime: case SYS_timer_getoverrun: case SYS_timer_delete:
 	case SYS_mmap: case SYS_munmap: case SYS_mprotect: case SYS_mremap: case SYS_madvise: case SYS_brk:
 	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend:
 		return true;
@@ -386,19 +287,19 @@ static bool is_exit(const uint8_t *at)
 }
 
 /* Its number is loaded somewhere before, and no other one just before. */
-static bool may_be_futex(const struct module *m, const struct site *s)
+static bool may_be_futex(const struct module *m, const struct kbi_libsite_site *s)
 {
 	static const uint8_t number[4] = { FUTEX_NR, 0, 0, 0 };
 	const uint8_t *low = s->at - m->from > NEAR ? s->at - NEAR : m->from;
 
-	for (const uint8_t *p = s->at - 5; p >= s->at - BEFORE; p--)
-		if (is_number(p))
+	for (const uint8_t *p = s->at - 5; p >= s->at - KBI_LIBSITE_BEFORE; p--)
+		if (kbi_libsite_is_number(p))
 			return p[1] == FUTEX_NR && !p[2];
 	return !is_exit(s->at) && memmem(low, (size_t)(s->at - low), number, sizeof number);
 }
 
 /* A breakpoint is as long as one byte of the instruction: jumps to it do no harm. */
-static void trap(struct run *r, const struct site *s)
+static void trap(struct run *r, const struct kbi_libsite_site *s)
 {
 	r->counts->trapped++;
 	if (!r->replace || traps.n == TRAPS)
@@ -410,9 +311,9 @@ static void trap(struct run *r, const struct site *s)
 
 static void look_at(struct run *r, const struct module *m, uint8_t *at)
 {
-	struct site s = { .at = at };
+	struct kbi_libsite_site s = { .at = at };
 
-	understand(&s);
+	kbi_libsite_understand(&s);
 	r->counts->seen++;
 	if (s.before && !is_wanted(s.nr))
 		return;
@@ -429,7 +330,7 @@ static void look_at(struct run *r, const struct module *m, uint8_t *at)
 static void look_at_module(struct run *r, const struct module *m)
 {
 	find_jumps(r, m);
-	for (uint8_t *p = m->from + BEFORE + 8; p + 2 < m->to; p++)
+	for (uint8_t *p = m->from + KBI_LIBSITE_BEFORE + 8; p + 2 < m->to; p++)
 		if (p[0] == 0x0f && p[1] == 0x05)
 			look_at(r, m, p);
 }
@@ -511,16 +412,35 @@ static bool make_room(struct run *r, size_t bytes)
 	return false;
 }
 
+static uintptr_t first_page(const struct module *m)
+{
+	return (uintptr_t)m->from & ~(uintptr_t)(KBI_PAGE - 1);
+}
+
+static size_t bytes_of_pages(const struct module *m)
+{
+	return (((uintptr_t)m->to + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) - first_page(m);
+}
+
 static int protect_modules(const struct run *r, int protection)
 {
-	for (unsigned i = 0; i < r->modules; i++) {
-		uintptr_t from = (uintptr_t)r->module[i].from & ~(uintptr_t)(KBI_PAGE - 1);
-
-		if (kbi_sys(SYS_mprotect, from, (((uintptr_t)r->module[i].to + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) - from,
-			    protection))
+	for (unsigned i = 0; i < r->modules; i++)
+		if (kbi_sys(SYS_mprotect, first_page(&r->module[i]), bytes_of_pages(&r->module[i]), protection))
 			return EACCES;
-	}
 	return 0;
+}
+
+static struct {
+	unsigned n;
+	struct module module[MODULES];
+} changed;
+
+/* The pages that were written to are this process's own; the file has the others. */
+void kbi_libsite_undo(void)
+{
+	for (unsigned i = 0; i < changed.n; i++)
+		kbi_sys(SYS_madvise, first_page(&changed.module[i]), bytes_of_pages(&changed.module[i]), MADV_DONTNEED);
+	changed.n = traps.n = 0;
 }
 
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
@@ -535,6 +455,8 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
+	if (c->trapped)
+		set_traps(call);
 	bytes = ((size_t)c->replaced * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 	*why = "there is no room for code near libc";
 	if (!make_room(&r, bytes))
@@ -548,9 +470,11 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	r.modules = 0;
 	*c = (struct kbi_libsite_counts){ 0 };
 	e = look(&r);
+	changed.n = r.modules;
+	memcpy(changed.module, r.module, sizeof changed.module);
 	protect_modules(&r, PROT_READ | PROT_EXEC);
 	kbi_sys(SYS_mprotect, stubs, bytes, PROT_READ | PROT_EXEC);
-	set_traps(call);
+	kbi_context_is_libcs((uintptr_t)stubs, bytes);
 	return e;
 }
 
@@ -559,6 +483,10 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 int kbi_libsite_signal(void)
 {
 	return 0;
+}
+
+void kbi_libsite_undo(void)
+{
 }
 
 const char *kbi_libsite_usable(struct kbi_libsite_counts *c)

@@ -21,5 +21,7 @@ const char *kbi_libsite_usable(struct kbi_libsite_counts *c);
 int kbi_libsite_signal(void);
 /* Replaces them. pid: what getpid is to say. 0, or errno: *why. */
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why);
+/* In a child of fork: libc's code is as it was, in this process. */
+void kbi_libsite_undo(void);
 
 #endif

@@ -7,26 +7,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/futex.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "os/lock.h"
+#include "os/maps.h"
 #include "os/sys.h"
 
 enum {
 	DESCRIPTOR_FROM = 900,
 	HOLES = 4096,          /* given back and not taken again; beyond that addresses are lost, not memory */
-	TEXT_SIZE = 1 << 22,   /* of /proc/self/maps */
 	MOST_MAPS = 1 << 14,
 	STACK_MOST = 1 << 30,  /* of main's, where there is no limit */
 	RUN = 512,             /* pages looked up at once */
+	SEEK_TO_DATA = 3,
+	SEEK_TO_HOLE = 4,
 };
 
 #define LARGEST ((size_t)16 << 40)
 #define SMALLEST ((size_t)4 << 30)
-#define DUMPED ((size_t)64 << 30)      /* of it goes into a core dump: the kernel looks at every page */
-#define USER_END ((uintptr_t)1 << 47)
 
 struct hole {
 	uintptr_t at;
@@ -35,6 +37,7 @@ struct hole {
 
 static struct {
 	int fd;
+	uint64_t file;
 	uintptr_t base;
 	size_t size;
 	a32 lock;
@@ -135,6 +138,11 @@ int kbi_memory_descriptor(void)
 	return space.fd;
 }
 
+uint64_t kbi_memory_file(void)
+{
+	return space.file;
+}
+
 size_t kbi_memory_offset(const void *p)
 {
 	return (uintptr_t)p - space.base;
@@ -160,6 +168,36 @@ bool kbi_memory_holds(const void *p, size_t bytes)
 	return space.size && at >= space.base && at - space.base < space.size && bytes <= space.size - (at - space.base);
 }
 
+void kbi_memory_used(uintptr_t *from, uintptr_t *to)
+{
+	*from = space.base;
+	*to = space.next;
+}
+
+void kbi_memory_dump(void)
+{
+	struct rlimit l;
+	size_t used = space.next - space.base;
+	long from = 0, to;
+
+	if (!space.size || kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, 0, &l) || !l.rlim_cur)
+		return;
+	for (; (from = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_DATA)) >= 0 && (size_t)from < used; from = to) {
+		to = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_HOLE);
+		if (to <= from || kbi_sys(SYS_madvise, space.base + (size_t)from, to - from, MADV_DODUMP))
+			return;
+	}
+}
+
+void kbi_memory_forget(void)
+{
+	kbi_sys(SYS_close, space.fd);
+	space.fd = -1;
+	space.size = 0;
+	space.file = 0;
+	kbi_sys_from = (struct kbi_sys_from){ .futex = FUTEX_PRIVATE_FLAG };
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------------- */
 
 static bool is_error(long r)
@@ -180,6 +218,7 @@ static int move_away(int fd)
 
 static bool reserve(int fd, size_t size)
 {
+	struct stat st;
 	long at;
 
 	if (kbi_sys(SYS_ftruncate, fd, size))
@@ -188,10 +227,11 @@ static bool reserve(int fd, size_t size)
 	if (is_error(at))
 		return false;
 	space.fd = fd;
+	space.file = kbi_sys(SYS_fstat, fd, &st) ? 0 : st.st_ino;
 	space.base = space.next = (uintptr_t)at;
 	space.size = size;
-	if (size > DUMPED)
-		kbi_sys(SYS_madvise, at + (long)DUMPED, size - DUMPED, MADV_DONTDUMP);
+	/* a dump would read, and so allocate, what was never touched: kbi_memory_dump */
+	kbi_sys(SYS_madvise, at, size, MADV_DONTDUMP);
 	return true;
 }
 
@@ -260,68 +300,11 @@ static void copy(void *to, const void *from, size_t n)
 #endif
 }
 
-static long read_all(const char *path, char *buf, size_t size)
+/* True: it is the program's own memory, to be shared. */
+static bool is_wanted(const struct kbi_maps_line *l, struct map *m)
 {
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = 0, r;
-
-	if (fd < 0)
-		return fd;
-	while ((r = kbi_sys(SYS_read, fd, buf + n, size - (size_t)n - 1)) > 0)
-		n += r;
-	kbi_sys(SYS_close, fd);
-	buf[n] = 0;
-	return n + 1 < (long)size ? n : -E2BIG;
-}
-
-static const char *hex(const char *p, uintptr_t *v)
-{
-	*v = 0;
-	for (;; p++) {
-		if (*p >= '0' && *p <= '9')
-			*v = *v << 4 | (uintptr_t)(*p - '0');
-		else if (*p >= 'a' && *p <= 'f')
-			*v = *v << 4 | (uintptr_t)(*p - 'a' + 10);
-		else
-			return p;
-	}
-}
-
-static bool is_named(const char *p, const char *end, const char *name)
-{
-	for (; *name; p++, name++)
-		if (p >= end || *p != *name)
-			return false;
-	return p == end;
-}
-
-static const char *skip_words(const char *p, unsigned n)
-{
-	while (n--) {
-		while (*p && *p != ' ')
-			p++;
-		while (*p == ' ')
-			p++;
-	}
-	return p;
-}
-
-/* A line: from-to rwxp offset device inode name. True: it is the program's own memory, to be shared. */
-static bool read_line(const char *p, const char *end, struct map *m)
-{
-	const char *flags, *name, *inode;
-
-	p = hex(p, &m->from);
-	p = hex(p + 1, &m->to);
-	flags = p + 1;
-	m->protection = (uint8_t)((flags[0] == 'r') * PROT_READ | (flags[1] == 'w') * PROT_WRITE |
-				  (flags[2] == 'x') * PROT_EXEC);
-	inode = skip_words(flags, 3);
-	name = skip_words(inode, 1);
-	if (name > end)
-		name = end;
-	m->file = *inode != '0';
-	m->stack = is_named(name, end, "[stack]");
-	if (flags[3] != 'p' || m->from >= USER_END || (name < end && *name == '[' && name[1] == 'v'))
+	*m = (struct map){ .from = l->from, .to = l->to, .protection = l->protection, .file = l->inode, .stack = l->stack };
+	if (l->shared || l->kernels)
 		return false;
 	/* code and constants stay as they are: nobody writes there */
 	return m->protection & PROT_WRITE || (!m->file && !(m->protection & PROT_EXEC));
@@ -342,25 +325,23 @@ static void lengthen(struct map *stack, uintptr_t floor)
 
 static int find_maps(struct work *w)
 {
-	long n = read_all("/proc/self/maps", w->text, TEXT_SIZE);
-	const char *p = w->text, *end;
+	int e = kbi_maps_read(w->text, KBI_MAPS_TEXT);
+	const char *p = w->text;
+	struct kbi_maps_line l;
 	uintptr_t before = 0;
 
-	if (n < 0) {
+	if (e) {
 		w->why = "/proc/self/maps cannot be read";
-		return (int)-n;
+		return e;
 	}
-	for (; *p; p = *end ? end + 1 : end) {
+	for (; (p = kbi_maps_next(p, &l)); before = l.to) {
 		struct map *m = &w->map[w->maps];
-		bool ours;
 
-		for (end = p; *end && *end != '\n'; end++)
-			;
-		ours = read_line(p, end, m);
-		if (ours && m->stack)
+		if (!is_wanted(&l, m))
+			continue;
+		if (m->stack)
 			lengthen(m, before);
-		before = m->to;
-		if (ours && ++w->maps == MOST_MAPS) {
+		if (++w->maps == MOST_MAPS) {
 			w->why = "the program has too many mappings";
 			return E2BIG;
 		}
@@ -417,7 +398,7 @@ static int share_all(struct work *w)
 
 int kbi_memory_convert(const char **why)
 {
-	size_t size = TEXT_SIZE + MOST_MAPS * sizeof(struct map);
+	size_t size = KBI_MAPS_TEXT + MOST_MAPS * sizeof(struct map);
 	struct work w = { .text = kbi_memory_take(size) };
 	int e;
 
@@ -425,7 +406,7 @@ int kbi_memory_convert(const char **why)
 		*why = "the space is full";
 		return ENOMEM;
 	}
-	w.map = (struct map *)(w.text + TEXT_SIZE);
+	w.map = (struct map *)(w.text + KBI_MAPS_TEXT);
 	w.pages = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	if (w.pages < 0) {
 		*why = "/proc/self/pagemap cannot be read";

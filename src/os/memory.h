@@ -22,8 +22,16 @@ void kbi_memory_clear(void *p, size_t bytes);
 bool kbi_memory_holds(const void *p, size_t bytes);
 /* What maps it: the memory file, and where in it p lies. */
 int kbi_memory_descriptor(void);
+/* Its number on its file system (inode); 0: there is none. */
+uint64_t kbi_memory_file(void);
 size_t kbi_memory_offset(const void *p);
 /* Bytes of addresses reserved; 0: not open. */
 size_t kbi_memory_size(void);
+/* The part of it that take has ever given from. */
+void kbi_memory_used(uintptr_t *from, uintptr_t *to);
+/* The calling process is about to end with a core dump: what is in the space goes into it. */
+void kbi_memory_dump(void);
+/* In a child of fork that has left it: there is none, and no other process of ours. */
+void kbi_memory_forget(void);
 
 #endif

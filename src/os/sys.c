@@ -51,6 +51,14 @@ long kbi_sys_signal(int tid, int sig)
 	return kbi_sys(SYS_tgkill, getpid(), tid, sig);
 }
 
+/* A process of ours has its number, or it is one of several kernel threads of the caller's process. */
+long kbi_sys_signal_info(int tid, int sig, const void *info)
+{
+	long e = kbi_sys_from.processes ? kbi_sys(SYS_rt_tgsigqueueinfo, tid, tid, sig, info) : -ESRCH;
+
+	return e == -ESRCH ? kbi_sys(SYS_rt_tgsigqueueinfo, kbi_sys(SYS_getpid), tid, sig, info) : e;
+}
+
 long kbi_sys_futex_wait_shared(const void *word, uint32_t expected, const struct timespec *timeout)
 {
 	return kbi_sys(SYS_futex, word, FUTEX_WAIT, expected, timeout);

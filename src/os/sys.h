@@ -100,6 +100,8 @@ long kbi_sys_futex_wake_shared(const void *word, int n);
 int kbi_sys_gettid(void);
 /* Sends a signal to a kernel thread of ours. 0, -ESRCH. */
 long kbi_sys_signal(int tid, int sig);
+/* The same, with what its handler is to be told: a siginfo_t. */
+long kbi_sys_signal_info(int tid, int sig, const void *info);
 /* The process that calls ends when its parent ends; other children of that one may read in which system call it is. */
 void kbi_sys_die_with(int parent);
 /* Kernel's idea of yielding the processor. */

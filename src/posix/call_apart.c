@@ -16,6 +16,7 @@
 #include "core/handoff.h"
 #include "core/yield.h"
 #include "io/ready.h"
+#include "os/libcall.h"
 #include "os/sys.h"
 
 enum { SECOND = 1000000000, LOOK = 2000000, LOOK_MAX = 64000000, LOOKS = 50 }; /* ns; how often */
@@ -123,7 +124,8 @@ struct child {
 static long try_child(struct kbi_call *c)
 {
 	struct child *x = (struct child *)(void *)c;
-	long r = kbi_sys(SYS_wait4, x->pid, x->status, x->options | WNOHANG, x->usage);
+	const long arg[6] = { x->pid, (long)x->status, x->options | WNOHANG, (long)x->usage };
+	long r = kbi_sys_from.processes ? kbi_libcall_wait(SYS_wait4, arg) : kbi_sys(SYS_wait4, arg[0], arg[1], arg[2], arg[3]);
 
 	return r ? r : -EAGAIN;
 }

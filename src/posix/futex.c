@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "core/vp.h"
+#include "os/memory.h"
 #include "os/sys.h"
 #include "sync/park.h"
 
@@ -34,26 +35,29 @@ static a32 kernel_waits;
 
 static long kernel(const struct call *c)
 {
-	return kbi_sys(SYS_futex, c->addr, c->op, c->value, c->timeout, c->addr2, c->value3);
+	int op = kbi_sys_from.futex ? c->op : c->op & ~FUTEX_PRIVATE_FLAG; /* the program is several processes, perhaps */
+
+	return kbi_sys(SYS_futex, c->addr, op, c->value, c->timeout, c->addr2, c->value3);
 }
 
 /* ---- whose memory ------------------------------------------------------------------------------- */
 
-/* One line of /proc/self/maps: "from-to rwxs ...". -1: not this one, 0 private, 1 shared. */
+/* One line of /proc/self/maps: "from-to rwxs offset device inode ...". -1: not this one, 0 private, 1 shared. */
 static int line_says(const char *line, uintptr_t at)
 {
-	unsigned long from, to;
+	unsigned long from, to, inode;
 	char mode[5];
 
-	if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) != 3 || at < from || at >= to)
+	if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &from, &to, mode, &inode) != 4 || at < from || at >= to)
 		return -1;
-	return mode[3] == 's';
+	/* virtual processors as processes: what all of them share is the program's own */
+	return mode[3] == 's' && inode != kbi_memory_file();
 }
 
 /* 1 if it lies in a mapping that other processes may share. Unknown counts as shared: the kernel's is safe. */
 static int look_up(uintptr_t at)
 {
-	char buf[4096], line[64];
+	char buf[4096], line[96];
 	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), found = -1;
 	size_t fill = 0;
 	long n;

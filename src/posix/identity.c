@@ -33,7 +33,10 @@ static long send(pid_t process, pid_t thread, int sig)
 
 	if (t)
 		return -pthread_kill(id_of(t), sig);
-	return process ? kbi_sys(SYS_tgkill, process, thread, sig) : kbi_sys(SYS_tkill, thread, sig);
+	/* where virtual processors are processes the kernel knows their kernel threads by other numbers than the program's */
+	if (process && !(kbi_sys_from.processes && process == getpid()))
+		return kbi_sys(SYS_tgkill, process, thread, sig);
+	return kbi_sys(SYS_tkill, thread, sig);
 }
 
 static int answer(long r)

@@ -71,11 +71,6 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	kbi_sanitizer_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
 	kbi_option_load();
-	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
-		kbi_sys_message("body=process is for programs linked with libkochab: under the drop-in virtual processors are "
-				"kernel threads");
-		kbi_options.body = KBI_OPT_BODY_THREAD;
-	}
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)
 		leave_children_alone();
 	(void)kbi_libc();

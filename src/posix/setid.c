@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 
 #include "core/vp.h"
+#include "os/everywhere.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 
@@ -72,7 +73,7 @@ static void install(struct action *before)
 
 static long send_to(int tid, int sig)
 {
-	return kbi_sys(SYS_tgkill, getpid(), tid, sig);
+	return kbi_sys(SYS_tgkill, kbi_sys(SYS_getpid), tid, sig);
 }
 
 /* Signals it and waits until it has answered or is gone. */
@@ -170,6 +171,19 @@ static void broadcast(void)
 	action(SIGNAL_SETID, &before, NULL);
 }
 
+/* Virtual processors as processes: each makes it, while all stand still, for who has given up his rights cannot ask. */
+static long in_processes(const struct call *c)
+{
+	struct kbi_everywhere_call all = { .nr = c->nr, .arg = { c->a, c->b, c->c }, .rights = true, .pointer = -1 };
+	uint64_t mask;
+	long r;
+
+	kbi_everywhere_stop(&mask);
+	r = kbi_everywhere_stopped(&all);
+	kbi_everywhere_release(mask);
+	return r;
+}
+
 static int everywhere(long nr, long a, long b, long c)
 {
 	uint32_t free = 0;
@@ -183,7 +197,7 @@ static int everywhere(long nr, long a, long b, long c)
 	kbi_np_enter(kbi_self());
 	kbi_tcb_freeze();
 	current = (struct call){ nr, a, b, c };
-	r = kbi_sys(nr, a, b, c);
+	r = kbi_sys_from.processes ? in_processes(&current) : kbi_sys(nr, a, b, c);
 	if (r == 0)
 		broadcast();
 	kbi_tcb_thaw();

@@ -55,7 +55,7 @@ struct kbi_vp *kbi_signal_body_of(int tid)
 
 static void set_kernel_mask(uint64_t mask)
 {
-	mask &= ~kbi_signal_never;
+	mask &= ~(kbi_signal_never | kbi_everywhere_bit());
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
@@ -148,7 +148,7 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	ucontext_t *uc = context;
 
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
-	mask &= ~kbi_signal_never;
+	mask &= ~(kbi_signal_never | kbi_everywhere_bit());
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
@@ -399,7 +399,7 @@ int kbi_signal_raise(const siginfo_t *info)
 		kbi_signal_pack(&packed, kbi_thread_of(kbi_self_raw()));
 	kbi_posix_me.raises = true;
 	kbi_compiler_barrier();
-	r = kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), kbi_sys_gettid(), packed.si_signo, &packed);
+	r = kbi_sys_signal_info(kbi_sys_gettid(), packed.si_signo, &packed);
 	kbi_compiler_barrier();
 	kbi_posix_me.raises = false;
 	return (int)-r;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "core/body_process.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/solo.h"
@@ -191,7 +192,7 @@ static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool s
 /* The runtime sends it to its own kernel threads only; there the program's has an address. */
 static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 {
-	if (info->si_code != SI_TKILL || info->si_pid != getpid() || kbi_posix_forked)
+	if (info->si_code != SI_TKILL || (info->si_pid != getpid() && !kbi_sys_from.processes) || kbi_posix_forked)
 		return false;
 	return self ? self->vp || kbi_handoff_is_away(kbi_thread_of(self)) : kbi_body_of_tid(kbi_sys_gettid()) != NULL;
 }
@@ -207,6 +208,8 @@ static void relay(int sig, siginfo_t *info, void *context)
 		kbi_preempt_tick(context);
 		return;
 	}
+	if (kbi_process_is_copy(info))
+		return;
 	if (!self && kbi_vp_n && !kbi_posix_forked)
 		vp = kbi_signal_body_of(kbi_sys_gettid());
 	if (vp && !is_fault(sig, info)) {

@@ -154,5 +154,5 @@ void kbi_signal_knock_later(void)
 void kbi_signal_knock(int tid)
 {
 	if (a_load_acq(&installed) == 2)
-		kbi_sys(SYS_tgkill, getpid(), tid, ATTENTION);
+		kbi_sys_signal(tid, ATTENTION);
 }

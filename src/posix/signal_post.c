@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "core/body_process.h"
 #include "core/body_thread.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
@@ -56,6 +57,7 @@ bool kbi_signal_is_postman(int who)
 
 static uint64_t deliverable(uint64_t set)
 {
+	set &= ~kbi_everywhere_bit();
 	return set & ~(kbi_signal_never | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(SIGSEGV) |
 		       kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) | kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));
 }
@@ -63,7 +65,7 @@ static uint64_t deliverable(uint64_t set)
 static void ring(void)
 {
 	if (a_load_acq(&tid))
-		kbi_sys(SYS_tgkill, getpid(), a_load_acq(&tid), KBI_TICK_SIGNAL);
+		kbi_sys_signal((int)a_load_acq(&tid), KBI_TICK_SIGNAL);
 }
 
 void kbi_signal_opened(uint64_t set)
@@ -149,7 +151,7 @@ static void act_by_default(int sig)
 {
 	uint64_t bit = kbi_signal_bit(sig), before;
 
-	kbi_sys(SYS_tgkill, getpid(), kbi_sys_gettid(), sig);
+	kbi_sys_signal(kbi_sys_gettid(), sig);
 	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &before, KBI_MASK_BYTES);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KBI_MASK_BYTES);
 }
@@ -171,7 +173,7 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 		siginfo_t packed = *info;
 
 		kbi_signal_pack(&packed, t);
-		return (int)-kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), on, sig, &packed);
+		return (int)-kbi_sys_signal_info(on, sig, &packed);
 	}
 	a_store_rlx(&kbi_signal_watch, 1);
 	e = kbi_signal_put(t, info, shared);
@@ -220,22 +222,32 @@ static void deliver(siginfo_t *info)
 	kbi_signal_send(t, info, shared);
 }
 
+/* On the supervisor, where virtual processors are processes: what has been sent to the program. */
+static void pass(siginfo_t *info)
+{
+	if (info->si_code != IN_TRANSIT)
+		kbi_signal_pack(info, NULL);
+	kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, info);
+}
+
 static void *work(void *unused)
 {
-	uint64_t all = ~(uint64_t)0 & ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST)), set;
+	uint64_t all = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_everywhere_bit()), set;
 	siginfo_t info;
 
 	(void)unused;
 	kbi_self();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
 	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
+	/* release: partner is the acquire in body_process */
+	a_store_rel(&kbi_process_pass, (void *)pass);
 	for (;;) {
 		long sig;
 
 		/* acquire: partner is the change in kbi_signal_opened, whose ring comes after it */
 		set = a_load_acq(&open) | kbi_signal_bit(KBI_TICK_SIGNAL);
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
-		if (sig > 0 && !(sig == KBI_TICK_SIGNAL && info.si_code == SI_TKILL))
+		if (sig > 0 && !(sig == KBI_TICK_SIGNAL && info.si_code == SI_TKILL) && !kbi_process_is_copy(&info))
 			deliver(&info);
 	}
 	return NULL;
@@ -251,13 +263,13 @@ void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
 		kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &packed);
 		return;
 	}
-	kbi_sys(SYS_rt_tgsigqueueinfo, getpid(), a_load_acq(&tid), sig, &packed);
+	kbi_sys_signal_info((int)a_load_acq(&tid), sig, &packed);
 	kbi_signal_opened(kbi_signal_bit(sig));
 }
 
 static KBI_NOINLINE void start(void)
 {
-	uint64_t all = ~(uint64_t)0, old;
+	uint64_t all = ~kbi_everywhere_bit(), old;
 
 	kbi_signal_listen();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);

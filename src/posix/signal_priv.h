@@ -12,6 +12,7 @@
 #include "posix/posix.h"
 
 #include "core/vp.h"
+#include "os/everywhere.h"
 #include "os/lock.h"
 #include "os/sys.h"
 #include "posix/kaction.h"
@@ -31,7 +32,7 @@ static inline bool kbi_signal_ok(int sig)
 /* A lock that handlers take, too: no signal comes in between. The mask before, for leave. */
 static inline uint64_t kbi_signal_enter(a32 *lock)
 {
-	uint64_t all = ~(uint64_t)0, old = 0;
+	uint64_t all = ~kbi_everywhere_bit(), old = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
 	kbi_lock_take(lock);

@@ -8,6 +8,8 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
 
 #include "core/child.h"
 
@@ -119,7 +121,44 @@ static void children(void *arg)
 	CHECK_EQ(waitpid(-1, &status, 0), -1);
 	CHECK_EQ(errno, ECHILD);
 	CHECK_EQ(system("exit 3"), 3 << 8);
-	CHECK_EQ(fork(), -1);
+}
+
+static void wait_for_handled(int n)
+{
+	while (__atomic_load_n(&handled, __ATOMIC_RELAXED) < n)
+		kb_sleep(1000000);
+}
+
+static void *sets_timers(void *arg)
+{
+	struct itimerval soon = { .it_value.tv_usec = 1000 };
+	struct itimerspec every = { { 0, 1000000 }, { 0, 1000000 } };
+	timer_t id;
+
+	CHECK_EQ(setitimer(ITIMER_REAL, &soon, NULL), 0);
+	wait_for_handled(1);
+	CHECK_EQ(timer_create(CLOCK_MONOTONIC, NULL, &id), 0);
+	CHECK_EQ(timer_settime(id, 0, &every, NULL), 0);
+	wait_for_handled(4);
+	*(timer_t *)arg = id;
+	return NULL;
+}
+
+/* Who sets a timer runs somewhere; the program has it, and another thread may take it away. */
+static void timers(void *arg)
+{
+	kb_thread_t t;
+	timer_t id;
+
+	(void)arg;
+	with_processes();
+	signal(SIGALRM, on_signal);
+	CHECK_EQ(kb_thread_create(&t, NULL, sets_timers, &id), 0);
+	CHECK_EQ(kb_thread_join(t, NULL), 0);
+	CHECK_EQ(timer_delete(id), 0);
+	CHECK_EQ(timer_delete(id), -1);
+	CHECK_EQ(alarm(100), 0);
+	CHECK(alarm(0) > 90);
 }
 
 static void waits(void *arg)
@@ -154,6 +193,28 @@ static void killed(int which, int sig)
 	is_gone(vp);
 }
 
+static void *executes(void *arg)
+{
+	CHECK_EQ(execl("/nowhere/at/all", "all", NULL), -1);
+	CHECK_EQ(errno, ENOENT);
+	CHECK_EQ(execl("/tmp", "tmp", NULL), -1);
+	CHECK_EQ(errno, EACCES);
+	execl("/bin/sh", "sh", "-c", "echo number $$; exit 6", NULL);
+	CHECK(!"executed");
+	return arg;
+}
+
+/* The program that is executed has the number of the one before, and nothing else is left of that. */
+static void becomes(void *arg)
+{
+	kb_thread_t t;
+
+	(void)arg;
+	with_processes();
+	CHECK_EQ(kb_thread_create(&t, NULL, executes, NULL), 0);
+	kb_thread_join(t, NULL);
+}
+
 static void run(void (*fn)(void *), int status)
 {
 	static struct child c;
@@ -174,7 +235,11 @@ int main(void)
 	run(numbers, 23);
 	run(from_thread, 24);
 	run(signals, 0);
+	run(timers, 0);
 	run(children, 0);
+	child_run(&c, becomes, NULL);
+	child_exited(&c, 6);
+	CHECK(strstr(c.text, "number ") && atoi(strstr(c.text, "number ") + 7) == c.pid);
 	child_run(&c, aborts, NULL);
 	child_killed(&c, SIGABRT);
 	killed(0, SIGTERM);

@@ -1,0 +1,181 @@
+/* core/body_fork.c - fork and exec where virtual processors are processes. Contract in body_fork.h.
+ * The calling process makes the child, as a child of the supervisor's, while all others stand still: what the child
+ * would share with them it copies (os/memory_leave), and says so by a pipe. Then the program goes on; if the child dies
+ * first, the pipe ends. The child's libc is as it was before the start, so it is a process like any other that forked with
+ * threads: one kernel thread, no virtual processors.
+ * exec is the supervisor's, whose number the program has: it ends the others first. What can be seen before, that the file
+ * is not there or may not be executed, is told; if the kernel refuses it afterwards the program is at its end.
+ * Runs inside libc's fork, on the caller's stack. No locks but os/everywhere's; does not switch. */
+#include "core/body_fork.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atom.h"
+#include "os/everywhere.h"
+#include "os/libcall.h"
+#include "os/libsite.h"
+#include "os/memory_leave.h"
+#include "os/sys.h"
+
+enum { FLAGS, CHILD_TID = 3, MASK_BYTES = 8 };
+
+static int supervisor;
+static void (*end_others)(void);
+
+/* ---- fork ---------------------------------------------------------------------------------------------------- */
+
+/* What the kernel would have written while the memory was the parent's, too. */
+static void write_number(const long arg[6])
+{
+	int *word = (int *)arg[CHILD_TID];
+
+	if (arg[FLAGS] & CLONE_CHILD_SETTID)
+		*word = kbi_sys_gettid();
+	if (arg[FLAGS] & CLONE_CHILD_CLEARTID)
+		kbi_sys(SYS_set_tid_address, word);
+}
+
+/* On the stack outside, of either process. */
+struct split {
+	long flags, pid;
+	int ends[2];
+	struct kbi_leave *leave;
+};
+
+static void leave(struct split *s)
+{
+	static const char text[] = "kochab: fork: no memory for a copy of the program: the child ends\n";
+
+	if (kbi_leave(s->leave)) {
+		kbi_sys(SYS_write, 2, text, sizeof text - 1);
+		kbi_sys(SYS_exit_group, 127);
+	}
+	kbi_sys(SYS_close, s->ends[0]);
+	kbi_sys(SYS_close, s->ends[1]);
+}
+
+/* The pipe's end comes when the child has closed it, or is dead: nobody else has it. */
+static void wait_until_left(struct split *s)
+{
+	char none;
+
+	kbi_sys(SYS_close, s->ends[1]);
+	while (s->pid > 0 && kbi_sys(SYS_read, s->ends[0], &none, 1) == -EINTR)
+		;
+	kbi_sys(SYS_close, s->ends[0]);
+}
+
+static void split(void *arg)
+{
+	struct split here = *(struct split *)arg;
+
+	here.pid = kbi_sys(SYS_clone, here.flags, 0, 0, 0, 0);
+	if (here.pid)
+		wait_until_left(&here);
+	else
+		leave(&here);
+	((struct split *)arg)->pid = here.pid;
+}
+
+/* As any process that has forked. */
+static void go_on(const long arg[6])
+{
+	kbi_libsite_undo();
+	kbi_everywhere_forget();
+	write_number(arg);
+}
+
+static long made(const long arg[6])
+{
+	const long later = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+	struct split s = { .flags = arg[FLAGS] & ~later, .leave = kbi_leave_prepare() };
+	uint64_t mask;
+
+	if (!s.leave)
+		return -ENOMEM;
+	if (kbi_sys(SYS_pipe2, s.ends, O_CLOEXEC)) {
+		kbi_leave_drop(s.leave);
+		return -EAGAIN;
+	}
+	if (kbi_sys(SYS_getpid) != supervisor)
+		s.flags |= CLONE_PARENT;
+	kbi_everywhere_stop(&mask);
+	kbi_leave_call(s.leave, split, &s);
+	if (s.pid) {
+		kbi_everywhere_release(mask);
+	} else {
+		go_on(arg);
+		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
+	}
+	kbi_leave_drop(s.leave);
+	return s.pid;
+}
+
+/* ---- exec ---------------------------------------------------------------------------------------------------- */
+
+static struct {
+	a32 asked;
+	long nr, arg[6];
+	uint64_t mask;
+} exec;
+
+static long check(long nr, const long arg[6])
+{
+	struct stat st;
+	bool at = nr == SYS_execveat;
+	long folder = at ? arg[0] : AT_FDCWD, path = at ? arg[1] : arg[0], flags = at ? arg[4] : 0;
+	long e = kbi_sys(SYS_newfstatat, folder, path, &st, flags);
+
+	if (!e && !S_ISREG(st.st_mode))
+		e = -EACCES;
+	/* of a descriptor without a path the kernel cannot say it by this call before 5.8: then it is left to exec */
+	return e || flags ? e : kbi_sys(SYS_faccessat, folder, path, X_OK);
+}
+
+static long becomes(long nr, const long arg[6])
+{
+	const uint64_t every = ~kbi_everywhere_bit();
+	long e = check(nr, arg);
+	uint64_t mask;
+
+	if (e)
+		return e;
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &mask, MASK_BYTES);
+	if (!a_xchg_acqrel(&exec.asked, 1)) {
+		exec.nr = nr;
+		exec.mask = mask;
+		memcpy(exec.arg, arg, sizeof exec.arg);
+		a_store_rel(&exec.asked, 2); /* partner: kbi_body_fork_answer */
+		kbi_sys(SYS_kill, supervisor, KBI_EVERYWHERE_SIGNAL);
+	}
+	for (;;)
+		kbi_sys(SYS_pause);
+}
+
+void kbi_body_fork_answer(void)
+{
+	const long *a = exec.arg;
+	static const char text[] = "kochab: exec: the kernel refuses to execute the file: the program ends\n";
+
+	if (a_load_acq(&exec.asked) != 2) /* partner: becomes */
+		return;
+	end_others();
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &exec.mask, NULL, MASK_BYTES);
+	kbi_sys(exec.nr, a[0], a[1], a[2], a[3], a[4]);
+	kbi_sys_write(2, text, sizeof text - 1);
+	kbi_sys(SYS_exit_group, 127);
+}
+
+void kbi_body_fork_setup(int pid, void (*others)(void))
+{
+	supervisor = pid;
+	end_others = others;
+	kbi_libcall_exec = becomes;
+	kbi_libcall_fork = made;
+}

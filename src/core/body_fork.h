@@ -1,0 +1,11 @@
+/* core/body_fork.h - fork and exec where virtual processors are processes. Callers: body_process. */
+#ifndef KBI_BODY_FORK_H
+#define KBI_BODY_FORK_H
+
+/* Before other processes run: libc's fork and exec come here from now on. end_others: ends all processes of the program but
+ * the supervisor. */
+void kbi_body_fork_setup(int supervisor, void (*end_others)(void));
+/* The supervisor, between two signals: becomes another program, if a thread has asked for that. */
+void kbi_body_fork_answer(void);
+
+#endif

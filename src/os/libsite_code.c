@@ -1,0 +1,101 @@
+/* os/libsite_code.c - reads code before a system call. Contract in libsite_code.h. Only instructions of few kinds are
+ * known, none of which says where it stands. */
+#include "os/libsite_code.h"
+
+#include <string.h>
+
+static bool is_register_pair(uint8_t modrm)
+{
+	return modrm >= 0xc0;
+}
+
+/* [base + disp8] without an index, or rsp + disp8 with a following byte: the lengths behind the opcode; 0: another. */
+static unsigned memory_operand(const uint8_t *p)
+{
+	unsigned mod = p[0] >> 6, rm = p[0] & 7;
+
+	if (mod == 1)
+		return rm == 4 ? 3 : 2;
+	return mod == 0 && rm != 4 && rm != 5 ? 1 : 0;
+}
+
+static bool is_rex(uint8_t b)
+{
+	return b >= 0x40 && b <= 0x4f;
+}
+
+/* Is p .. p + n one instruction that may be moved? */
+static bool is_movable(const uint8_t *p, unsigned n)
+{
+	if (n > 1 && is_rex(*p))
+		p++, n--;
+	switch (n) {
+	case 2:
+		return (*p == 0x89 || *p == 0x31 || *p == 0x8b || *p == 0xf7) &&
+		       (is_register_pair(p[1]) || (*p == 0x8b && memory_operand(p + 1) == 1));
+	case 3:
+		if (*p == 0x8b)
+			return memory_operand(p + 1) == 2;
+		return (*p == 0x80 || *p == 0x83 || *p == 0xc1) && is_register_pair(p[1]);
+	case 4:
+		return *p == 0x8b && memory_operand(p + 1) == 3;
+	case 5:
+		return *p >= 0xb8 && *p <= 0xbf;
+	case 6:
+		return (*p == 0x81 && is_register_pair(p[1])) || (*p == 0xc7 && is_register_pair(p[1]));
+	case 7:
+		return *p == 0xc7 && memory_operand(p + 1) == 2;
+	default:
+		return false;
+	}
+}
+
+/* movl $imm32,(reg) is six bytes, too. */
+static bool is_store(const uint8_t *p, unsigned n)
+{
+	if (n > 1 && is_rex(*p))
+		p++, n--;
+	return n == 6 && *p == 0xc7 && memory_operand(p + 1) == 1;
+}
+
+bool kbi_libsite_is_number(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p + 1, 4);
+	return *p == 0xb8 && v < 1024;
+}
+
+/* The length of the instruction that ends at `end`: the call's number first, then the longest that fits; 0: none. */
+static unsigned last_instruction(const uint8_t *end)
+{
+	if (kbi_libsite_is_number(end - 5))
+		return 5;
+	for (unsigned n = 8; n >= 2; n--)
+		if (is_movable(end - n, n) || is_store(end - n, n))
+			return n;
+	return 0;
+}
+
+void kbi_libsite_understand(struct kbi_libsite_site *s)
+{
+	const uint8_t *p = s->at;
+	unsigned n;
+
+	s->nr = -1;
+	s->before = s->second = 0;
+	while (p > s->at - 3) {
+		n = last_instruction(p);
+		if (!n || (unsigned)(s->at - p) + n > KBI_LIBSITE_BEFORE)
+			return;
+		s->second = (unsigned)(s->at - p);
+		p -= n;
+		if (n == 7 && p[0] == 0x48 && p[1] == 0xc7 && p[2] == 0xc0)
+			s->nr = p[3]; /* rt_sigreturn, as unwinders know it */
+		if (n == 5 && kbi_libsite_is_number(p))
+			s->nr = p[1] | p[2] << 8;
+	}
+	s->before = (unsigned)(s->at - p);
+	if (s->nr < 0 && kbi_libsite_is_number(p - 5))
+		s->nr = p[-4] | p[-3] << 8;
+}

@@ -1,0 +1,22 @@
+/* os/libsite_code.h - reads the code before a system call instruction: which call it is, and what must move with it if a
+ * jump is to stand there. x86-64. Callers: os/libsite. */
+#ifndef KBI_LIBSITE_CODE_H
+#define KBI_LIBSITE_CODE_H
+
+#include "base/base.h"
+
+enum { KBI_LIBSITE_BEFORE = 16 /* bytes before a site that may be moved */ };
+
+struct kbi_libsite_site {
+	uint8_t *at;           /* the syscall instruction */
+	unsigned before;       /* bytes that move with it; 0: not understood */
+	unsigned second;       /* how far before it the second of two instructions that move begins; 0: there is one */
+	long nr;               /* -1: not known */
+};
+
+/* Fills in all but `at`, which has more than so many bytes of code before it. */
+void kbi_libsite_understand(struct kbi_libsite_site *s);
+/* mov $n,%eax where n may be a call's number. */
+bool kbi_libsite_is_number(const uint8_t *p);
+
+#endif

@@ -1,0 +1,120 @@
+/* os/memory_leave.c - leaving the shared space. Contract in memory_leave.h.
+ * Each map of the memory file becomes private zeroed memory, which the parts of the file that hold data are read into. What
+ * is being replaced is all that the program can write to, this library's variables and the thread's stack among it: so it
+ * knows only what is on the stack outside, and calls nobody. Between the two steps a map reads as zero, what
+ * compilers keep in TLS against overwritten stacks as well; this library is built without. */
+#include "os/memory_leave.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "arch/arch.h"
+#include "os/maps.h"
+#include "os/memory.h"
+#include "os/sys.h"
+
+enum { STACK = 1 << 16, SEEK_TO_DATA = 3, SEEK_TO_HOLE = 4 };
+
+/* At the bottom of its stack. */
+struct kbi_leave {
+	int fd;
+	uint64_t inode;         /* of the memory file */
+	uintptr_t space, used;  /* the space begins there; nothing beyond has ever been used */
+	size_t size;
+	char *text;
+	const char *line;
+	struct kbi_maps_line map;
+};
+
+static bool is_error(long r)
+{
+	return (unsigned long)r > -4096ul;
+}
+
+/* Reads what the file has of its bytes at .. end to `to`. */
+static int copy_data(int fd, uintptr_t to, size_t at, size_t end)
+{
+	long from, hole, n;
+
+	for (size_t begin = at; begin < end; begin = (size_t)hole) {
+		from = kbi_sys(SYS_lseek, fd, begin, SEEK_TO_DATA);
+		if (from < 0 || (size_t)from >= end)
+			return from < 0 && from != -ENXIO ? (int)-from : 0;
+		hole = kbi_sys(SYS_lseek, fd, from, SEEK_TO_HOLE);
+		if (hole < 0 || (size_t)hole > end)
+			hole = (long)end;
+		for (; from < hole; from += n) {
+			n = kbi_sys(SYS_pread64, fd, to + ((size_t)from - at), hole - from, from);
+			if (n <= 0)
+				return n ? (int)-n : EIO;
+		}
+	}
+	return 0;
+}
+
+static int replace(struct kbi_leave *l, const struct kbi_maps_line *m)
+{
+	const int plain = PROT_READ | PROT_WRITE;
+	uintptr_t end = m->to;
+	int e;
+
+	if (m->from >= l->space && m->from < l->space + l->size && end > l->used) {
+		end = m->from > l->used ? m->from : l->used;
+		kbi_sys(SYS_munmap, end, m->to - end);
+	}
+	if (m->from == end)
+		return 0;
+	if (is_error(kbi_sys(SYS_mmap, m->from, end - m->from, plain, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+			     -1, 0)))
+		return ENOMEM;
+	e = copy_data(l->fd, m->from, m->offset, m->offset + (end - m->from));
+	if (!e && m->protection != plain)
+		kbi_sys(SYS_mprotect, m->from, end - m->from, m->protection);
+	return e;
+}
+
+static int find_out(struct kbi_leave *l)
+{
+	int e = kbi_maps_read(l->text, KBI_MAPS_TEXT);
+
+	l->fd = kbi_memory_descriptor();
+	l->size = kbi_memory_size();
+	kbi_memory_used(&l->space, &l->used);
+	l->inode = kbi_memory_file();
+	return e;
+}
+
+int kbi_leave(struct kbi_leave *l)
+{
+	int e = find_out(l);
+
+	for (l->line = l->text; !e && (l->line = kbi_maps_next(l->line, &l->map));)
+		if (l->map.shared && l->map.inode == l->inode)
+			e = replace(l, &l->map);
+	if (!e)
+		kbi_memory_forget();
+	return e;
+}
+
+/* Not from the space. */
+struct kbi_leave *kbi_leave_prepare(void)
+{
+	long at = kbi_sys(SYS_mmap, 0, STACK + KBI_MAPS_TEXT, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct kbi_leave *l = (struct kbi_leave *)at;
+
+	if (is_error(at))
+		return NULL;
+	l->text = (char *)at + STACK;
+	return l;
+}
+
+void kbi_leave_drop(struct kbi_leave *l)
+{
+	kbi_sys(SYS_munmap, l, STACK + KBI_MAPS_TEXT);
+}
+
+void kbi_leave_call(struct kbi_leave *l, void (*fn)(void *), void *arg)
+{
+	kbi_ctx_call_on(l->text, fn, arg);
+}
