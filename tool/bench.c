@@ -16,7 +16,7 @@ enum { LIST = 32 };
 struct plan {
 	const struct bench *bench; /* NULL: all */
 	const char *methods, *threads, *vps, *sizes, *file;
-	int free, spread, peers, quick, bars, json, limits, strict;
+	int free, spread, processes, no_threads, peers, quick, bars, json, limits, strict;
 	unsigned runs;
 	double seconds;
 	const char *json_file;
@@ -29,6 +29,7 @@ static const char usage[] =
 	"  --sizes N,N,...        of a question that varies something else: radix, bits of a digit\n"
 	"  --file FILE            radix: the bytes of this file are the keys\n"
 	"  --methods a,b,...      ways to compare (default: all but the peers)\n"
+	"  --body thread|process|both     what virtual processors are (default thread)\n"
 	"  --peers                the peers built by bench/shim/build as well\n"
 	"  --placement free|spread|both   spread: neighbours bound to different processors\n"
 	"  --runs R               measurements of each method, interleaved (default 5)\n"
@@ -90,9 +91,16 @@ static int named(const char *list, const char *name)
 static void add_methods(struct bench_cells *all, const struct plan *p, const struct bench *b,
 	const struct bench_method *m, int wanted, struct bench_case c)
 {
-	for (; m->name; m++)
-		if (p->methods ? named(p->methods, m->name) : wanted)
+	for (; m->name; m++) {
+		const struct bench_method *also = p->processes ? bench_method_in_processes(m) : NULL;
+
+		if (!(p->methods ? named(p->methods, m->name) : wanted))
+			continue;
+		if (!also || !p->no_threads)
 			bench_cell_add(all, b, m, c);
+		if (also)
+			bench_cell_add(all, b, also, c);
+	}
 }
 
 static void add_cases(struct bench_cells *all, const struct plan *p, const struct bench *b, struct bench_case c)
@@ -213,6 +221,13 @@ static int parse_placement(struct plan *p, const char *v)
 	return p->free || p->spread ? 0 : bad("unknown placement", v);
 }
 
+static int parse_body(struct plan *p, const char *v)
+{
+	p->no_threads = strcmp(v, "process") == 0;
+	p->processes = p->no_threads || strcmp(v, "both") == 0;
+	return p->processes || strcmp(v, "thread") == 0 ? 0 : bad("unknown body", v);
+}
+
 static int parse_format(struct plan *p, const char *v)
 {
 	p->json = strcmp(v, "json") == 0;
@@ -243,6 +258,7 @@ static const struct option options[] = {
 	{ "sizes", 1, 0, 'z' },
 	{ "file", 1, 0, 'F' },
 	{ "methods", 1, 0, 'm' },
+	{ "body", 1, 0, 'b' },
 	{ "peers", 0, 0, 'p' },
 	{ "placement", 1, 0, 'l' },
 	{ "runs", 1, 0, 'r' },
@@ -283,6 +299,8 @@ static int parse_one(struct plan *p, int opt, const char *v)
 	case 'm':
 		p->methods = v;
 		return 0;
+	case 'b':
+		return parse_body(p, v);
 	case 'p':
 		p->peers = 1;
 		return 0;

@@ -102,6 +102,8 @@ const struct bench_method *bench_method_find(const struct bench *b, const char *
 /* Adds the cell unless it is there or the method cannot be asked that; NULL then. */
 struct bench_cell *bench_cell_add(
 	struct bench_cells *all, const struct bench *b, const struct bench_method *m, struct bench_case c);
+/* The method with processes as virtual processors, its name followed by "/process"; NULL: it has none. */
+const struct bench_method *bench_method_in_processes(const struct bench_method *m);
 /* Of the same threads, VPs, placement and size as `c`. */
 struct bench_cell *bench_cell_find(
 	const struct bench_cells *all, const char *bench, const char *method, const struct bench_case *c);

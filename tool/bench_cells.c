@@ -1,5 +1,6 @@
 /* tool/bench_cells.c - the table of what is to be measured: one cell per question, method, number of
  * threads, number of processors and placement; and the questions and peers by name. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,23 @@ const struct bench_method *bench_method_find(const struct bench *b, const char *
 	const struct bench_method *m = find_in(b->methods, name);
 
 	return m || !b->peers ? m : find_in(bench_peers, name);
+}
+
+const struct bench_method *bench_method_in_processes(const struct bench_method *m)
+{
+	struct bench_method *copy;
+	char *name, *settings;
+
+	if (m->flags & (BENCH_KERNEL | BENCH_PEER) || (m->settings && strstr(m->settings, "KOCHAB_BODY=")))
+		return NULL;
+	copy = malloc(sizeof *copy);
+	if (!copy || asprintf(&name, "%s/process", m->name) < 0 ||
+		asprintf(&settings, "%s%sKOCHAB_BODY=process", m->settings ? m->settings : "", m->settings ? " " : "") < 0)
+		abort();
+	*copy = *m;
+	copy->name = name;
+	copy->settings = settings;
+	return copy;
 }
 
 struct bench_cell *bench_cell_find(

@@ -65,7 +65,7 @@ int bench_peer_there(const char *self, const char *peer)
 
 static void start_measurement(const struct bench_cell *cell, double seconds, const char *self)
 {
-	char threads[16], vps[16], size[16], length[32], peer[4096];
+	char threads[16], vps[16], size[16], length[32], method[BENCH_WORD], peer[4096];
 	const char *argv[WORDS] = { self };
 	int n = 0;
 
@@ -73,6 +73,8 @@ static void start_measurement(const struct bench_cell *cell, double seconds, con
 	snprintf(vps, sizeof vps, "%u", cell->c.vps);
 	snprintf(size, sizeof size, "%u", cell->c.size);
 	snprintf(length, sizeof length, "%g", seconds);
+	/* without what the environment says: "/process" */
+	snprintf(method, sizeof method, "%.*s", (int)strcspn(cell->method->name, "/"), cell->method->name);
 	set_environment(cell);
 	if (cell->method->flags & BENCH_KERNEL)
 		confine(cell->c.vps);
@@ -91,7 +93,7 @@ static void start_measurement(const struct bench_cell *cell, double seconds, con
 	argv[n++] = "bench";
 	argv[n++] = "--measure";
 	argv[n++] = cell->bench->name;
-	argv[n++] = cell->method->name;
+	argv[n++] = method;
 	argv[n++] = threads;
 	argv[n++] = vps;
 	argv[n++] = cell->c.spread ? "spread" : "free";
