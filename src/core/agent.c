@@ -34,9 +34,13 @@ enum {
 	SOURCE_OFTEN = 200000,  /* ns: between two questions for events, so that a sleeper leaves them to busy VPs */
 	SOURCE_NAP = 1000000,   /* ns: then it looks whether they still ask */
 	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
-	FINE = 400,             /* ns: tasks that are shorter stay where they are */
-	FEED = 2000,            /* ns: from idleness to the first task's end and back, whatever it does */
+	FINE = 400,             /* ns, with two VPs: tasks that are shorter stay where they are */
+	FEED = 2000,            /* ns, with two VPs: from idleness to the first task's end and back, whatever it does */
+	FEED_LEAST = 500,
+	FINE_LEAST = 200,
 	FINE_SKIP_MAX = 4096,
+	ASK_EVERY = 5000,       /* ns: between two questions of an idle VP for work */
+	WORTH = 1000,           /* ns: turns that are shorter are not asked for */
 	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
 };
 
@@ -44,6 +48,9 @@ struct idle {
 	uint64_t since; /* ns, when the clock was first read; 0: not yet */
 	uint64_t net;   /* ns, period at which a monitor looks up */
 	uint64_t looked; /* ns, when a monitor last looked */
+	uint64_t asked; /* ns, when it last looked who could give it work: */
+	const struct kbi_vp *rich; /* who, NULL: nobody, */
+	uint64_t turns; /* and how many turns its threads had had */
 	uint32_t spins;
 	bool nudged;    /* was woken, perhaps only to look for work */
 	bool said;      /* deadlock was reported */
@@ -68,6 +75,15 @@ static void judge(struct kbi_vp *vp)
 
 /* ---- grain --------------------------------------------------------------------------------------- */
 
+/* The more VPs help, the shorter are tasks that are worth their move; and the less may the feeding take besides: fine
+ * tasks that come one by one to many hungry VPs end sooner than that. */
+static uint64_t among(uint64_t two, uint64_t least)
+{
+	uint64_t v = 2 * two / kbi_vp_n;
+
+	return v > least ? v : least;
+}
+
 /* The VP was idle and has got tasks of others. */
 static void fed(struct kbi_vp *vp, uint64_t taken)
 {
@@ -84,7 +100,7 @@ static void weigh(struct kbi_vp *vp)
 	uint64_t n = vp->s->taken - vp->fed_before;
 	uint32_t b = a_load_rlx(&kbi_crowd.fine);
 
-	if (kbi_sys_now() - vp->fed_at >= n * FINE + FEED)
+	if (kbi_sys_now() - vp->fed_at >= n * among(FINE, FINE_LEAST) + among(FEED, FEED_LEAST))
 		b /= 8; /* the kernel may have held this VP: one look is not enough to be sure */
 	else if (b < FINE_SKIP_MAX && kbi_options.tick_ms > 0)
 		b = b * 2 + 64;
@@ -242,6 +258,46 @@ static void appoint_monitor(struct kbi_vp *vp)
 }
 
 /* ---- looking ------------------------------------------------------------------------------------------ */
+
+/* Who has most that could run here, by what they have published; NULL: nobody has. */
+static struct kbi_vp *richest(const struct kbi_vp *vp)
+{
+	struct kbi_vp *best = NULL;
+	uint32_t most = 1;
+
+	for (unsigned i = 1; i < kbi_vp_n; i++) {
+		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
+		uint32_t load = a_load_rlx(&w->s->load);
+
+		if (load > most && a_load_rlx(&w->s->idle) == KBI_IDLE_BUSY) {
+			most = load;
+			best = w;
+		}
+	}
+	return best;
+}
+
+/* A busy VP looks around after so many switches, which are long if its threads compute. This one has polled for longer
+ * than a message takes, and gets nothing: it says so. But threads that end sooner than they could move are kept, if that
+ * is known or not. A quantum's ticks do the same. */
+static void ask_for_work(struct kbi_vp *vp, struct idle *idle, uint64_t now)
+{
+	uint64_t turns, since = now - idle->asked;
+	struct kbi_vp *w;
+
+	if (since < ASK_EVERY || !vp->private_ready || kbi_options.quantum || a_load_rlx(&kbi_crowd.fine))
+		return;
+	w = richest(vp);
+	turns = w ? kbi_vp_turns(w) : 0;
+	if (w && w == idle->rich && (turns - idle->turns) * WORTH <= since && !a_load_rlx(&w->wanted)) {
+		a_store_rlx(&w->wanted, 1);
+		/* release: partner is the exchange in kbi_board_scan, in the look that then sees that it is wanted */
+		a_store_rel(&w->board.marked, 1);
+	}
+	idle->asked = now;
+	idle->rich = w;
+	idle->turns = turns;
+}
 
 /* The domains of sleepers that watch memory words: the poller looks for them. */
 static void poll_others(struct kbi_vp *vp)
@@ -452,6 +508,7 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 	now = kbi_sys_now();
 	if (!idle->since)
 		idle->since = now;
+	ask_for_work(vp, idle, now);
 	if (now - idle->since >= NET_FIRST && kbi_options.tick_ms > 0)
 		monitor(vp, idle); /* while it polls for long nobody else does */
 	return now - idle->since < (uint64_t)kbi_options.spin_us * 1000;

@@ -12,6 +12,8 @@ void (*kbi_run_entry)(void *thread);
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why)
 {
 	a_store_rlx(&vp->countdown, vp->poll_every);
+	if (a_load_rlx(&vp->wanted))
+		a_store_rlx(&vp->wanted, 0);
 	a_store_rlx(&vp->services, a_load_rlx(&vp->services) + 1);
 	kbi_domain_poll(vp, vp, 0);
 	if (kbi_source_due())
@@ -22,7 +24,7 @@ void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why)
 
 void kbi_run_look(struct kbi_vp *vp)
 {
-	if (a_load_rlx(&vp->countdown) == 0)
+	if (a_load_rlx(&vp->countdown) == 0 || a_load_rlx(&vp->wanted))
 		kbi_run_service(vp, KBI_POLL_SWITCH);
 	else
 		kbi_domain_poll(vp, vp, 0);

@@ -44,7 +44,7 @@ static inline struct kbi_task *kbi_run_next(struct kbi_vp *vp)
  * threads one by one looks for no next one otherwise. So now and then kbi_run_next follows, and looks at everything. */
 static inline bool kbi_run_is_others_turn(struct kbi_vp *vp)
 {
-	if (kbi_likely(++vp->handovers % 64))
+	if (kbi_likely(++vp->handovers % 64) && kbi_likely(a_zero32_rlx(&vp->wanted)))
 		return false;
 	vp->crowded = vp->first || !vp->plain; /* a scheduler that has the queue does not tell who stands in front */
 	a_store_rlx(&vp->countdown, 1);

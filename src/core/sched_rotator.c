@@ -14,7 +14,8 @@
  * What is given is the oldest work, but for the one thread that will run next.
  *
  * Not taken: a token that lets one VP balance at a time (stops at a hog or a sleeper); asking for work
- * (an idle VP would write to busy ones' lines); links from each to each for many VPs (n^2 rings, n lines to poll).
+ * at each look (an idle VP would write to busy ones' lines: core/agent asks now and then, which serves threads that
+ * compute); links from each to each for many VPs (n^2 rings, n lines to poll).
  * Callers: core/vp through struct kbi_sched. Runs on any stack, never blocks. */
 #include <errno.h>
 

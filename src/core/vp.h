@@ -98,6 +98,7 @@ struct kbi_vp {
 	a32 doze KBI_ALIGNED(KBI_CACHE_LINE); /* enum kbi_doze */
 	a32 keeper;                /* enum kbi_keeper */
 	aptr inbox;                /* tasks pushed from outside: stack of WAIVED tasks */
+	a32 wanted;                /* 1: an idle VP asks for work: the next look is one at everything; board.marked says so */
 	a32 asked;                 /* by the lookout, core/quantum.c */
 	a64 asked_used;            /* and what the turn has taken by then, ns */
 	a64 lent;                  /* its body is in a blocking call and it may be taken: core/handoff.c. 0: it is not */
