@@ -129,10 +129,9 @@ EXPERIMENTS = [
         "paper": [said("The lecture gives no figure: one flockfile is faster, more than", 1, "putc", "flockfile", 1)],
     },
     {
-        "name": "local", "title": "What is a thread's own", "question": "an access to errno, to a __thread variable, to a key's value",
-        "method": "1 and 100 threads that yield after each 4,096 accesses. Light threads have no errno of their own.",
-        "full": ["local"], "quick": ["local --threads 100"], "chart": "errno", "charts": ["thread-variable", "getspecific", "setspecific"],
-        "log": False, "paper": [],
+        "name": "tls", "title": "What is a thread's own", "question": "an access to errno, and to a key's value",
+        "method": "By a thread that is not main; the address of errno is asked for anew each time.",
+        "full": ["tls"], "quick": ["tls --vps cores"], "chart": "errno", "charts": ["getspecific", "setspecific"], "log": False, "paper": [],
     },
     {
         "name": "memory", "title": "What does a parked thread weigh?", "question": "bytes resident for each thread that waits",
