@@ -320,6 +320,8 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 		echo ".so man3/$${m##*/}" >$(D)$(MANDIR)/man3/$$f.3 || exit; done; done
 	$(INSTALL) -m 644 README.md LICENSE CHANGELOG.md doc/abi.md doc/debugging.md $(D)$(DOCDIR)/
 	$(INSTALL) -m 644 dev/kochab-gdb.py pkg/kochab.supp $(D)$(DATADIR)/
+	$(INSTALL) -m 755 bench/report bench/machine $(D)$(DATADIR)/bench/
+	$(INSTALL) -m 644 bench/report_list.py bench/report_page.py bench/simulate_charts.py bench/limits.def $(D)$(DATADIR)/bench/
 	if [ -z "$(D)" ] && [ "$$(id -u)" = 0 ]; then ldconfig || true; fi
 
 uninstall: man ## removes what install put there

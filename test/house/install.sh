@@ -23,7 +23,7 @@ run_make install
 for f in bin/kochab lib/libkochab.a lib/libkochab.so lib/libkochab.so.0 lib/libkochab-posix.so lib/libkochab-posix.so.0 \
 	include/kochab/kochab.h include/kochab/sync.h include/kochab/io.h lib/pkgconfig/kochab.pc lib/pkgconfig/kochab-posix.pc \
 	lib/cmake/Kochab/KochabConfig.cmake share/man/man1/kochab.1 share/man/man3/kb_thread_create.3 \
-	share/man/man7/kochab.7 share/doc/kochab/LICENSE; do
+	share/man/man7/kochab.7 share/doc/kochab/LICENSE share/kochab/bench/report share/kochab/bench/limits.def; do
 	[ -s "$D$P/$f" ] || { echo "not installed: $f"; failures=1; }
 done
 grep -rn '@[A-Z_]*@' "$D$P/lib/pkgconfig" "$D$P/lib/cmake" "$D$P/share/man" && failures=1
