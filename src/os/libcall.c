@@ -314,6 +314,31 @@ long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 	return kbi_everywhere(&c);
 }
 
+enum { CANCEL = 32 }; /* libc's, for cancellation and timers */
+
+static void (*cancel)(int sig, siginfo_t *info, void *context);
+
+/* libc looks whether the program has sent it; what the kernel says is the sender's process. */
+static void from_program(int sig, siginfo_t *info, void *context)
+{
+	if (info->si_code == SI_TKILL)
+		info->si_pid = libcall.pid;
+	cancel(sig, info, context);
+}
+
+static long action_of_libc(long sig, const void *new, void *old, long mask_bytes)
+{
+	char changed[ACTION_BYTES];
+	void (*ours)(int, siginfo_t *, void *) = from_program;
+
+	if (sig != CANCEL || !new || *(const uintptr_t *)new <= (uintptr_t)SIG_IGN)
+		return kbi_libcall_action(sig, new, old, mask_bytes);
+	memcpy(&cancel, new, sizeof cancel);
+	memcpy(changed, new, sizeof changed);
+	memcpy(changed, &ours, sizeof ours);
+	return kbi_libcall_action(sig, changed, old, mask_bytes);
+}
+
 /* What must not be blocked is not, in a copy of the set. */
 static const void *open_some(const void *set, uint64_t *copy)
 {
@@ -408,7 +433,7 @@ static long made(long nr, long a[6])
 		return libcall.brk;
 #endif
 	case SYS_rt_sigaction:
-		return kbi_libcall_action(a[0], (const void *)a[1], (void *)a[2], a[3]);
+		return action_of_libc(a[0], (const void *)a[1], (void *)a[2], a[3]);
 	case SYS_signalfd4:
 		return refuse_signalfd();
 	case SYS_futex:

@@ -24,6 +24,7 @@
 
 #include "os/context.h"
 #include "os/libsite_code.h"
+#include "os/libsite_unwind.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -32,6 +33,8 @@
 enum {
 	MODULES = 4,
 	CALL_BYTES = 35,       /* of put_call */
+	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
+	CALL_AT = 5, CALL_END = 28,
 	STUB = 128,            /* bytes of one, at most */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
 	FUTEX_NR = 202,
@@ -50,6 +53,7 @@ struct run {
 	struct kbi_libsite_counts *counts;
 	uint8_t *inner;        /* a bit for each byte of a module's code: a jump may lead there */
 	uint8_t *stub, *stub_end;
+	const uint8_t *back;   /* where the site's function goes on */
 };
 
 /* ---- jumps ----------------------------------------------------------------------------------------------- */
@@ -136,6 +140,7 @@ static void put_call(struct run *r)
 {
 	uintptr_t call = (uintptr_t)r->call, enter = (uintptr_t)kbi_libsite_enter;
 
+	kbi_libsite_unwind_add(r->stub + CALL_AT, CALL_END - CALL_AT, LOWERED, r->back);
 	PUT(r, 0x48, 0x8d, 0x64, 0x24, 0x80, 0x49, 0xbb);
 	put(r, &call, 8);
 	PUT(r, 0x48, 0xb9);
@@ -178,6 +183,7 @@ static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 {
 	uint8_t *start = r->stub;
 
+	r->back = s->at + 2;
 	put(r, s->at - s->before, s->before);
 	switch (s->nr) {
 	case SYS_getpid:
@@ -459,7 +465,7 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 		set_traps(call);
 	bytes = ((size_t)c->replaced * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 	*why = "there is no room for code near libc";
-	if (!make_room(&r, bytes))
+	if (!kbi_libsite_unwind_begin(2 * c->replaced) || !make_room(&r, bytes))
 		return ENOMEM;
 	stubs = r.stub;
 	*why = "libc's code cannot be changed (mprotect)";
@@ -474,6 +480,7 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	memcpy(changed.module, r.module, sizeof changed.module);
 	protect_modules(&r, PROT_READ | PROT_EXEC);
 	kbi_sys(SYS_mprotect, stubs, bytes, PROT_READ | PROT_EXEC);
+	kbi_libsite_unwind_end();
 	kbi_context_is_libcs((uintptr_t)stubs, bytes);
 	return e;
 }

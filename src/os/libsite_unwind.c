@@ -1,0 +1,70 @@
+/* os/libsite_unwind.c - unwind tables made at run time. Contract in libsite_unwind.h.
+ * The tables are DWARF's call frame information, as in a file's .eh_frame; x86-64. The frame of the code that stands for a
+ * call is a caller's like any other, but that nobody has called it: where its caller goes on is a constant, not on the
+ * stack. All other registers are as they were. */
+#include "os/libsite_unwind.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "os/sys.h"
+
+enum {
+	CIE = 24, FDE = 48,                                      /* bytes */
+	RSP = 7, RETURN = 16,                                    /* DWARF's numbers of registers */
+	NOP = 0, DEF_CFA = 0x0c, VAL_EXPRESSION = 0x16, OP_ADDR = 0x03,
+};
+
+static void (*make_known)(void *);
+static uint8_t *table;
+static unsigned used, room;
+
+bool kbi_libsite_unwind_begin(unsigned most)
+{
+	static const uint8_t head[] = {
+		CIE - 4, 0, 0, 0,          /* bytes that follow */
+		0, 0, 0, 0,                /* it is a CIE */
+		1, 0, 1, 0x78, RETURN,     /* version, no augmentation, alignments 1 and -8 */
+	};
+
+	/* the unwinder is the one that libc loads to cancel, and C++ programs have */
+	void *unwinder = dlopen("libgcc_s.so.1", RTLD_NOW);
+
+	make_known = unwinder ? (void (*)(void *))dlsym(unwinder, "__register_frame") : NULL;
+	room = most;
+	used = 0;
+	table = kbi_sys_map(CIE + (size_t)most * FDE + 4);
+	if (table)
+		memcpy(table, head, sizeof head); /* what follows are NOPs */
+	return table;
+}
+
+static uint8_t *put(uint8_t *p, const void *value, size_t n)
+{
+	memcpy(p, value, n);
+	return p + n;
+}
+
+void kbi_libsite_unwind_add(const uint8_t *from, size_t size, unsigned below, const uint8_t *back)
+{
+	uint8_t *start = table + CIE + (size_t)used * FDE, *p = start;
+	uint32_t length = FDE - 4, to_cie = (uint32_t)(start + 4 - table);
+	uint64_t range = size;
+
+	if (used == room)
+		return;
+	used++;
+	p = put(p, &length, 4);
+	p = put(p, &to_cie, 4);
+	p = put(p, &from, 8);
+	p = put(p, &range, 8);
+	p = put(p, (uint8_t[]){ DEF_CFA, RSP, (uint8_t)(below & 127) | 128, (uint8_t)(below >> 7) }, 4);
+	p = put(p, (uint8_t[]){ VAL_EXPRESSION, RETURN, 9, OP_ADDR }, 4);
+	put(p, &back, 8);
+}
+
+void kbi_libsite_unwind_end(void)
+{
+	if (make_known)
+		make_known(table);
+}
