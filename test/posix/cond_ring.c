@@ -1,4 +1,5 @@
-/* A token goes round 1000 threads that each wait on a condition variable of their own. */
+/* A token goes round 1000 threads that each wait on a condition variable of their own.
+ * body: both */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* Detached threads, made so or later, by others or by themselves: they run, and 3000 of them leave nothing
- * behind. */
+ * behind.
+ * body: both */
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* Futexes made by syscall(): a mutex of 32 threads, with and without the private flag; time-outs, bitsets,
- * requeue; one in shared memory with a child. */
+ * requeue; one in shared memory with a child.
+ * body: both */
 #include "test.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* tryjoin, timedjoin and clockjoin: too early, in time, bad arguments. */
+/* tryjoin, timedjoin and clockjoin: too early, in time, bad arguments.
+ * body: both */
 #include "test.h"
 
 #include <errno.h>

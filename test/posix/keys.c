@@ -1,5 +1,6 @@
 /* Thread-specific data: values of their own, destructors in up to four rounds, none for NULL, none after
- * delete. */
+ * delete.
+ * body: both */
 #include "test.h"
 
 #include <errno.h>

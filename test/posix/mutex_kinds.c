@@ -1,4 +1,5 @@
-/* Normal, recursive, error-checking and adaptive mutexes: who may lock again, who may unlock. */
+/* Normal, recursive, error-checking and adaptive mutexes: who may lock again, who may unlock.
+ * body: both */
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* Readers-writer locks: readers together, writers alone; a second read lock while a writer waits; preference
- * for writers where asked; timed locks; a process-shared one. */
+ * for writers where asked; timed locks; a process-shared one.
+ * body: both */
 #include "test.h"
 
 #include <errno.h>

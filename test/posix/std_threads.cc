@@ -1,4 +1,5 @@
 // The C++ library's threads: mutexes, condition variables, async, futures, latches, barriers, semaphores, jthread.
+// body: both
 #include "test.h"
 
 #include <atomic>
