@@ -83,6 +83,8 @@ KB_API int kb_space_event_open(kb_space_t *space, const char *name, unsigned end
 KB_API int kb_space_event_notify(kb_space_event_t *event, uint64_t value);
 /* EPIPE, EOWNERDEAD: all who could notify have left, the last one so. */
 KB_API int kb_space_event_wait(kb_space_event_t *event, uint64_t *value, uint64_t deadline);
+/* This process's ends, as if it had detached. Opening it again opens them. */
+KB_API int kb_space_event_close(kb_space_event_t *event, unsigned ends);
 
 /* ---- bounded channel, many to many ---------------------------------------------------------------------- */
 typedef struct kb_space_chan kb_space_chan_t;

@@ -109,20 +109,7 @@ int kb_space_chan_recv(kb_space_chan_t *chan, void *element, uint64_t deadline)
 
 int kb_space_chan_close(kb_space_chan_t *chan, unsigned ends)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)chan;
-	struct kb_space *s = kbi_space_of(t);
-	struct kbi_task *self = kbi_self();
-
-	if (!ends || ends & ~(unsigned)(KB_SPACE_RECV | KB_SPACE_SEND))
-		return EINVAL;
-	kbi_np_enter(self);
-	kbi_space_file_lock(s);
-	kbi_space_thing_close(t, s->slot, ends, false);
-	kbi_space_file_unlock(s);
-	/* our own threads that wait there, too, have no end any more */
-	kbi_space_thing_wake(s, t);
-	kbi_np_leave(self);
-	return 0;
+	return kbi_space_thing_leave((struct kbi_space_thing *)chan, ends);
 }
 
 size_t kb_space_chan_length(kb_space_chan_t *chan)

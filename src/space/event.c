@@ -51,3 +51,8 @@ int kb_space_event_wait(kb_space_event_t *event, uint64_t *value, uint64_t deadl
 	}
 	return e;
 }
+
+int kb_space_event_close(kb_space_event_t *event, unsigned ends)
+{
+	return kbi_space_thing_leave((struct kbi_space_thing *)event, ends);
+}

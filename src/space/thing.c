@@ -115,3 +115,20 @@ void kbi_space_thing_wake(struct kb_space *s, struct kbi_space_thing *t)
 	kbi_space_queue_unlock(t);
 	kbi_space_queue_tell_called(&op);
 }
+
+int kbi_space_thing_leave(struct kbi_space_thing *t, unsigned ends)
+{
+	struct kb_space *s = kbi_space_of(t);
+	struct kbi_task *self = kbi_self();
+
+	if (!ends || ends & ~(unsigned)(KB_SPACE_RECV | KB_SPACE_SEND))
+		return EINVAL;
+	kbi_np_enter(self);
+	kbi_space_file_lock(s);
+	kbi_space_thing_close(t, s->slot, ends, false);
+	kbi_space_file_unlock(s);
+	/* our own threads that wait there, too, have no end any more */
+	kbi_space_thing_wake(s, t);
+	kbi_np_leave(self);
+	return 0;
+}

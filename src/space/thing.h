@@ -21,6 +21,8 @@ struct kbi_space_wish {
 int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_thing **t);
 /* Under the file's lock: this slot's ends of those bits are closed, by death or not. True: one of them has nobody now. */
 bool kbi_space_thing_close(struct kbi_space_thing *t, unsigned slot, unsigned ends, bool died);
+/* This process closes those ends: 0, EINVAL. */
+int kbi_space_thing_leave(struct kbi_space_thing *t, unsigned ends);
 /* Everybody who waits at it is woken, and is to look again. */
 void kbi_space_thing_wake(struct kb_space *s, struct kbi_space_thing *t);
 /* Once open, it has nobody now: EPIPE, EOWNERDEAD; else 0. */

@@ -176,6 +176,38 @@ static void feeds(void)
 	CHECK_EQ(kb_space_chan_close(b, SEND), 0);
 }
 
+static void *waits_in_vain(void *e)
+{
+	CHECK_EQ(kb_space_event_wait(e, NULL, in_ms(10000)), EPIPE);
+	return NULL;
+}
+
+/* An event whose last notifier closes it, and who opens it again. */
+static void closes(void)
+{
+	kb_space_event_t *e;
+	struct runner r[2];
+	uint64_t v;
+
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK_EQ(kb_space_event_open(s, "closed", RECV | SEND, &e), 0);
+		CHECK_EQ(kb_space_event_wait(e, NULL, 0), ETIMEDOUT);
+		run(&r[i], i, waits_in_vain, e);
+		kb_sleep(i * MS);
+		CHECK_EQ(kb_space_event_close(e, SEND), 0);
+		run_join(&r[i]);
+	}
+	CHECK_EQ(kb_space_event_notify(e, 5), 0);
+	CHECK_EQ(kb_space_event_close(e, RECV), 0);
+	CHECK_EQ(kb_space_event_notify(e, 6), EPIPE);
+	CHECK_EQ(kb_space_event_open(s, "closed", RECV, &e), 0);
+	CHECK_EQ(kb_space_event_wait(e, &v, 0), 0);
+	CHECK_EQ(v, 6);
+	CHECK_EQ(kb_space_event_wait(e, &v, 0), EPIPE);
+	CHECK_EQ(kb_space_event_close(e, 0), EINVAL);
+	CHECK_EQ(kb_space_event_close(e, 4), EINVAL);
+}
+
 int main(int argc, char **argv)
 {
 	pid_t pid;
@@ -211,5 +243,6 @@ int main(int argc, char **argv)
 	pid = peer("chooses", NULL);
 	feeds();
 	peer_ends(pid);
+	closes();
 	return 0;
 }
