@@ -67,26 +67,37 @@ static void forget(struct kbi_space_peer *peer)
 	*peer = (struct kbi_space_peer){ .pidfd = -1 };
 }
 
+/* Who is in the table. Under the lock, under which others enter: one who has rung us is there then, or is dead. */
+static void read_table(struct kb_space *s, struct kbi_space_peer *seen)
+{
+	kbi_space_file_lock(s);
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
+		struct kbi_space_proc *p = kbi_space_proc(s, i);
+
+		seen[i] = (struct kbi_space_peer){ .pid = 0 };
+		if (i != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE)
+			seen[i] = (struct kbi_space_peer){ .pid = a_load_rlx(&p->pid), .start = a_load_rlx(&p->start) };
+	}
+	kbi_space_file_unlock(s);
+}
+
 /* A descriptor for each other process. */
 static void look_around(struct kb_space *s)
 {
-	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
-		struct kbi_space_proc *p = kbi_space_proc(s, i);
-		struct kbi_space_peer *peer = &s->peer[i];
-		uint32_t pid = a_load_rlx(&p->pid);
-		uint64_t start = a_load_rlx(&p->start);
+	struct kbi_space_peer seen[KBI_SPACE_PROCS];
 
-		/* acquire: partner is the release in enter */
-		if (i == s->slot || a_load_acq(&p->state) == KBI_SPACE_FREE) {
-			forget(peer);
-			continue;
-		}
-		if (peer->pid == pid && peer->start == start && peer->pidfd >= 0)
+	read_table(s, seen);
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
+		struct kbi_space_peer *peer = &s->peer[i];
+
+		if (peer->pid == seen[i].pid && peer->start == seen[i].start && peer->pidfd >= 0)
 			continue;
 		forget(peer);
-		peer->pid = pid;
-		peer->start = start;
-		peer->pidfd = kbi_space_life_open(pid, start);
+		if (!seen[i].pid)
+			continue;
+		peer->pid = seen[i].pid;
+		peer->start = seen[i].start;
+		peer->pidfd = kbi_space_life_open(peer->pid, peer->start);
 		if (peer->pidfd < 0)
 			clean_if_dead(s, i);
 	}
@@ -168,6 +179,13 @@ static void own_name(char *name, size_t size)
 		name[n - 1] = 0;
 }
 
+static void tell_others(struct kb_space *s)
+{
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		if (i != s->slot && a_load_acq(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
+			kbi_space_note_ring(kbi_space_proc(s, i));
+}
+
 /* Under the file's lock. */
 static int enter(struct kb_space *s)
 {
@@ -192,16 +210,11 @@ static int enter(struct kb_space *s)
 	own_name(p->name, sizeof p->name);
 	kbi_space_queue_reset(s);
 	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
-	/* release: partner is the acquire of who looks around */
+	/* before it is in: if it dies after that, the others are about to look */
+	tell_others(s);
+	/* release: partner is the acquire of who looks at it without the lock */
 	a_store_rel(&p->state, KBI_SPACE_ALIVE);
 	return 0;
-}
-
-static void tell_others(struct kb_space *s)
-{
-	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		if (i != s->slot && a_load_acq(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
-			kbi_space_note_ring(kbi_space_proc(s, i));
 }
 
 static void give_back(struct kb_space *s)
@@ -235,10 +248,8 @@ int kbi_space_member_join(struct kb_space *s)
 	if (e) {
 		end(s);
 		give_back(s);
-		return e;
 	}
-	tell_others(s);
-	return 0;
+	return e;
 }
 
 void kbi_space_member_leave(struct kb_space *s)
