@@ -166,7 +166,7 @@ static void show_thing(const struct kbi_space_thing *t)
 	}
 	printf("%s%s%s\n", a_load_rlx(&t->flags) & KBI_SPACE_LOST ? ", not recoverable" : "",
 	       a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? ", an owner died" : "",
-	       t->queue[0].head || t->queue[1].head ? ", threads wait" : "");
+	       a_load_rlx(&t->queue[0].head) || a_load_rlx(&t->queue[1].head) ? ", threads wait" : "");
 }
 
 static void show_things(const struct view *v)

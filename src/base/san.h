@@ -57,6 +57,22 @@ struct kbi_san {
 #include <valgrind/valgrind.h>
 #endif
 
+/* Where a space is mapped at an address of our choice: the first one, and what lies behind the last. ThreadSanitizer keeps
+ * most addresses for itself. */
+#if defined(KBI_TSAN) && defined(__x86_64__)
+#define KBI_SAN_MAP_FROM UINT64_C(0x1000000000)
+#define KBI_SAN_MAP_TO UINT64_C(0x8000000000)
+#else
+#define KBI_SAN_MAP_FROM UINT64_C(0x200000000000)
+#define KBI_SAN_MAP_TO UINT64_MAX
+#endif
+
+/* May it be mapped there? */
+static inline bool kbi_san_may_map(const void *at, size_t bytes)
+{
+	return (uintptr_t)at + bytes <= KBI_SAN_MAP_TO;
+}
+
 /* Memory that is a stack from now on. */
 static inline void kbi_san_stack(const void *low, const void *high)
 {

@@ -33,7 +33,7 @@ static void count_watch(struct kbi_vp *dom, const struct kbi_watch *w, uint32_t 
 	if (w->boarded)
 		dom->n_boarded += n;
 	if (w->tally)
-		*w->tally += n;
+		a_store_rlx(w->tally, a_load_rlx(w->tally) + n);
 }
 
 void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w, struct kbi_watch **list)

@@ -14,7 +14,7 @@ struct kbi_watch {
 	unsigned size; /* 4 or 8 bytes */
 	bool rung;     /* who changes it wakes the VP if that sleeps (kbi_agent_dozes): no need to look up */
 	bool boarded;  /* who changes it says so on a board (kbi_domain_boards): it is not polled */
-	uint32_t *tally; /* how many there are of its kind; NULL: nobody counts */
+	a32 *tally;    /* how many there are of its kind; NULL: nobody counts */
 	struct kbi_task *task;
 };
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/san.h"
 #include "os/lock.h"
 
 enum {
@@ -131,7 +132,7 @@ static uint64_t choose_address(const char *path)
 
 	for (; *path; path++)
 		h = (h ^ (uint8_t)*path) * 1099511628211u;
-	return UINT64_C(0x200000000000) + (h >> 28 & 0xfff) * UINT64_C(0x100000000);
+	return KBI_SAN_MAP_FROM + (h >> 28 & (KBI_SAN ? 0x3f : 0xfff)) * UINT64_C(0x100000000);
 }
 
 static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const char *path)
@@ -219,7 +220,7 @@ int kbi_space_file_open(const char *name, bool write, int *fd)
 static char *claim(char *at, size_t bytes)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0);
-	char *p = mmap(at, bytes, PROT_NONE, flags, -1, 0);
+	char *p = kbi_san_may_map(at, bytes) ? mmap(at, bytes, PROT_NONE, flags, -1, 0) : MAP_FAILED;
 
 	if (p == MAP_FAILED)
 		return NULL;

@@ -91,7 +91,8 @@ enum {
 };
 
 struct kbi_space_queue {
-	uint32_t head, tail; /* references */
+	a32 head; /* reference; others peep */
+	uint32_t tail;
 };
 
 struct kbi_space_thing {

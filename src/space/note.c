@@ -24,9 +24,9 @@ static aptr spaces[KBI_SPACE_NOTE_AT_ONCE];
 /* What a VP knows of its waiters: under the keeper of its domain. */
 static struct desk {
 	uint32_t linger;
-	uint32_t waiting[KBI_SPACE_NOTE_AT_ONCE]; /* in each space; others peep */
-	bool barred[KBI_SPACE_NOTE_AT_ONCE];      /* there is no room for its board */
-	struct kbi_watch **place;                 /* [KBI_MARKS]: who waits to be marked; several may share one */
+	a32 waiting[KBI_SPACE_NOTE_AT_ONCE]; /* in each space; others peep */
+	bool barred[KBI_SPACE_NOTE_AT_ONCE]; /* there is no room for its board */
+	struct kbi_watch **place;            /* [KBI_MARKS]: who waits to be marked; several may share one */
 } desks[MOST_VPS];
 
 /* ---- a VP sleeps ------------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static void dozes(struct kbi_vp *vp, bool asleep)
 {
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
 		/* it is attached to a space as long as somebody waits there */
-		if (desks[vp->id].waiting[i])
+		if (a_load_rlx(&desks[vp->id].waiting[i]))
 			a_store_rlx(&kbi_space_me(a_load_rlx(&spaces[i]))->asleep[vp->id % KBI_SPACE_VPS], asleep);
 }
 
@@ -73,7 +73,7 @@ static void look_at_boards(struct kbi_vp *me, struct kbi_vp *dom)
 
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++) {
 		struct kb_space *s = a_load_rlx(&spaces[i]);
-		struct kbi_marks *m = desks[dom->id].waiting[i] ? board(s, s->slot, dom->id) : NULL;
+		struct kbi_marks *m = a_load_rlx(&desks[dom->id].waiting[i]) ? board(s, s->slot, dom->id) : NULL;
 
 		if (m && kbi_marks_any(m))
 			kbi_marks_take(m, marked, &f);
@@ -136,14 +136,14 @@ bool kbi_space_note_enter(struct kb_space *s)
 void kbi_space_note_leave(struct kb_space *s)
 {
 	for (unsigned vp = 0; vp < kbi_vp_n; vp++)
-		desks[vp].waiting[s->number] = 0; /* in the child of fork there may be some, who are not there */
+		a_store_rlx(&desks[vp].waiting[s->number], 0); /* in the child of fork there may be some, who are not there */
 	a_store_rlx(&spaces[s->number], NULL);
 }
 
 bool kbi_space_note_any(const struct kb_space *s)
 {
 	for (unsigned vp = 0; vp < kbi_vp_n; vp++)
-		if (__atomic_load_n(&desks[vp].waiting[s->number], __ATOMIC_RELAXED))
+		if (a_load_rlx(&desks[vp].waiting[s->number]))
 			return true;
 	return false;
 }

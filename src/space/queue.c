@@ -50,7 +50,7 @@ void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigne
 	if (last)
 		last->next = r->self;
 	else
-		q->head = r->self;
+		a_store_rlx(&q->head, r->self);
 	q->tail = r->self;
 }
 
@@ -62,7 +62,7 @@ void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, struc
 	if (prev)
 		prev->next = r->next;
 	else
-		q->head = r->next;
+		a_store_rlx(&q->head, r->next);
 	if (next)
 		next->prev = r->prev;
 	else
@@ -74,7 +74,7 @@ void kbi_space_queue_call(struct kbi_space_op *op, unsigned queue, unsigned n)
 {
 	struct kbi_space_record *r;
 
-	for (; n > 0 && (r = kbi_space_record(op->s, op->t->queue[queue].head)); n--) {
+	for (; n > 0 && (r = kbi_space_record(op->s, a_load_rlx(&op->t->queue[queue].head))); n--) {
 		kbi_space_queue_unlink(op->s, op->t, r);
 		if (op->n_wakes < KBI_SPACE_WAKES)
 			op->wake[op->n_wakes++] = r;

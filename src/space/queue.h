@@ -38,14 +38,14 @@ void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigne
 void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, struct kbi_space_record *r);
 static inline bool kbi_space_queue_any(const struct kbi_space_thing *t, unsigned queue)
 {
-	return t->queue[queue].head;
+	return a_load_rlx(&t->queue[queue].head);
 }
 /* Without the lock: may somebody stand there, or be about to? The lock is looked at first: who has given it back has queued
  * itself already. The other way round one who queues itself between the two looks is missed. */
 static inline bool kbi_space_queue_maybe(struct kbi_space_thing *t, unsigned queue)
 {
 	/* acquire: partner is the release in kbi_space_queue_unlock */
-	return a_load_acq(&t->lock) || __atomic_load_n(&t->queue[queue].head, __ATOMIC_RELAXED);
+	return a_load_acq(&t->lock) || a_load_rlx(&t->queue[queue].head);
 }
 /* Up to n of the first waiters are to be woken. Beyond the room in op they are told at once. */
 void kbi_space_queue_call(struct kbi_space_op *op, unsigned queue, unsigned n);

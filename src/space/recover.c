@@ -60,14 +60,14 @@ static void drop_queues(struct kb_space *s, struct kbi_space_thing *t)
 {
 	for (uint32_t p = 0; p < KBI_SPACE_PROCS; p++)
 		each_record(s, p, forget, t);
-	t->queue[0] = t->queue[1] = (struct kbi_space_queue){ 0, 0 };
+	t->queue[0] = t->queue[1] = (struct kbi_space_queue){ .tail = 0 };
 }
 
 /* The lock was sound: only its own waiters leave. */
 static void unlink_its(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot)
 {
 	for (unsigned q = 0; q < 2; q++) {
-		uint32_t ref = t->queue[q].head;
+		uint32_t ref = a_load_rlx(&t->queue[q].head);
 
 		while (ref) {
 			struct kbi_space_record *r = kbi_space_record(s, ref);

@@ -13,6 +13,7 @@ static struct kbi_marks set;
 static a64 value[KBI_MARKS];
 static uint64_t seen[KBI_MARKS];
 static a32 burst, done;
+static uint64_t seed;
 
 static void found(void *arg, uint32_t first, uint64_t bits)
 {
@@ -26,7 +27,7 @@ static void found(void *arg, uint32_t first, uint64_t bits)
 
 static void *adds(void *arg)
 {
-	uint64_t rand = test_seed() + (uintptr_t)arg;
+	uint64_t rand = seed + (uintptr_t)arg;
 
 	for (uint32_t b = 1; b <= BURSTS; b++) {
 		while (a_load_acq(&burst) < b)
@@ -53,6 +54,7 @@ int main(void)
 {
 	pthread_t t[ADDERS];
 
+	seed = test_seed();
 	for (uintptr_t i = 0; i < ADDERS; i++)
 		CHECK_EQ(pthread_create(&t[i], NULL, adds, (void *)(i + 1)), 0);
 	for (uint32_t b = 1; b <= BURSTS; b++) {

@@ -10,6 +10,7 @@ struct seat {
 	kb_space_event_t *in, *out;
 	kb_space_chan_t *chan_in, *chan_out;
 	unsigned number, rounds;
+	uint64_t seed;
 	bool first;
 };
 
@@ -44,7 +45,7 @@ static uint64_t receive(struct seat *s, uint64_t *seed)
 static void *sit(void *arg)
 {
 	struct seat *s = arg;
-	uint64_t seed = test_seed() + s->number + 1000 * s->first;
+	uint64_t seed = s->seed;
 
 	for (uint64_t i = 0; i < s->rounds; i++) {
 		if (s->first)
@@ -62,7 +63,7 @@ static void open_seat(kb_space_t *space, struct seat *s, unsigned i, bool first)
 {
 	char name[2][32];
 
-	*s = (struct seat){ .number = i, .first = first };
+	*s = (struct seat){ .number = i, .first = first, .seed = test_seed() + i + 1000 * first };
 	snprintf(name[0], sizeof name[0], "%s%u", first ? "back" : "to", i);
 	snprintf(name[1], sizeof name[1], "%s%u", first ? "to" : "back", i);
 	if (i % 3 == 2) {

@@ -9,13 +9,14 @@ enum { PAIRS = 40, ROUNDS = 500, SLEEPY = 20 };
 struct seat {
 	kb_space_event_t *in, *out;
 	unsigned number;
+	uint64_t seed;
 	bool first;
 };
 
 static void *sit(void *arg)
 {
 	struct seat *s = arg;
-	uint64_t got, seed = test_seed() + s->number;
+	uint64_t got, seed = s->seed;
 
 	for (uint64_t i = 0; i < ROUNDS; i++) {
 		if (s->first) {
@@ -38,7 +39,7 @@ static void all(kb_space_t *space, bool first)
 	char name[32];
 
 	for (unsigned i = 0; i < PAIRS; i++) {
-		seat[i] = (struct seat){ .number = i, .first = first };
+		seat[i] = (struct seat){ .number = i, .first = first, .seed = test_seed() + i };
 		snprintf(name, sizeof name, "to%u", i);
 		CHECK_EQ(kb_space_event_open(space, name, first ? 2 : 1, first ? &seat[i].out : &seat[i].in), 0);
 		snprintf(name, sizeof name, "back%u", i);
