@@ -97,8 +97,10 @@ TESTS_cc := $(wildcard test/*/*.cc)
 TESTS := $(addprefix $(O)/,$(TESTS_c:.c=) $(TESTS_cc:.cc=))
 EXAMPLES := $(addprefix $(O)/,$(basename $(wildcard example/*.c example/*.cc example/lecture/*.c)))
 # One source, plain POSIX threads: as it is, and linked with the drop-in. What talks to it is a test's and the bench's.
-OBJ_kvstore := $(call objects,$(wildcard example/kvstore/*.c))
-KVSTORE := $(addprefix $(O)/,example/kvstore/kvstore $(if $(SRC_posix),example/kvstore/kvstore-posix) \
+OBJ_kvstore_space := $(call objects,$(addprefix example/kvstore/,line.c space.c))
+OBJ_kvstore := $(filter-out $(OBJ_kvstore_space),$(call objects,$(wildcard example/kvstore/*.c)))
+KVSTORE := $(addprefix $(O)/,example/kvstore/kvstore example/kvstore/ask/ask \
+	$(if $(SRC_posix),example/kvstore/kvstore-posix) \
 	test/programs/kvstore/talk bench/servers/load)
 
 LIB_so := $(O)/libkochab.so.$(SOVERSION)
@@ -236,9 +238,12 @@ $(O)/example/%: $(O)/example/%.cc.o $(LIB_a)
 $(O)/example/kvstore/kvstore: $(OBJ_kvstore)
 	@echo "  link  $@"
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_kvstore) $(LDLIBS) -lm
-$(O)/example/kvstore/kvstore-posix: $(OBJ_kvstore) $(LIB_posix) $(O)/libkochab-posix.so
+$(O)/example/kvstore/kvstore-posix: $(OBJ_kvstore) $(OBJ_kvstore_space) $(LIB_posix) $(O)/libkochab-posix.so
 	@echo "  link  $@"
-	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_kvstore) -L$(O) -lkochab-posix -Wl,-rpath,'$$ORIGIN/../..' $(LDLIBS) -lm
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_kvstore) $(OBJ_kvstore_space) -L$(O) -lkochab-posix -Wl,-rpath,'$$ORIGIN/../..' $(LDLIBS) -lm
+$(O)/example/kvstore/ask/ask: $(O)/example/kvstore/ask/ask.c.o $(O)/example/kvstore/line.c.o $(LIB_a)
+	@echo "  link  $@"
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(O)/example/kvstore/line.c.o $(LIB_a) $(LDLIBS)
 $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 	@echo "  link  $@"
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
@@ -333,5 +338,5 @@ uninstall: man ## removes what install put there
 	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)
 
 # ---- what depends on which header ----
--include $(patsubst %.o,%.d,$(OBJ_sim) $(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
+-include $(patsubst %.o,%.d,$(OBJ_sim) $(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore) $(OBJ_kvstore_space)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
 	$(patsubst %,%.cc.d,$(TESTS) $(EXAMPLES))

@@ -34,6 +34,37 @@ static struct {
 	bool stopping;
 } clients = { .lock = PTHREAD_MUTEX_INITIALIZER, .none = PTHREAD_COND_INITIALIZER, .next_id = 1 };
 
+/* ---- a socket ---- */
+
+static ssize_t socket_recv(struct client *c, void *data, size_t n, int flags)
+{
+	return recv(c->fd, data, n, flags);
+}
+
+static ssize_t socket_send(struct client *c, const void *data, size_t n, int flags)
+{
+	return send(c->fd, data, n, flags);
+}
+
+static int socket_poll(struct client *c, int events)
+{
+	struct pollfd p = { .fd = c->fd, .events = (short)events };
+
+	return poll(&p, 1, -1) < 0 ? -1 : p.revents;
+}
+
+static void socket_shut(struct client *c, int how)
+{
+	shutdown(c->fd, how);
+}
+
+static void socket_close(struct client *c)
+{
+	close(c->fd);
+}
+
+static const struct wire socket_wire = { socket_recv, socket_send, socket_poll, socket_shut, socket_close };
+
 /* ---- reading and writing ---- */
 
 /* Reads behind what is there; false: there will be no more. Without `flags` it waits. */
@@ -44,7 +75,7 @@ static bool read_more(struct client *c, int flags)
 	if (c->in.room - c->in.used < READ_MIN)
 		buf_reserve(&c->in, READ_BIG);
 	do {
-		n = recv(c->fd, c->in.data + c->in.used, c->in.room - c->in.used, flags);
+		n = c->wire->recv(c, c->in.data + c->in.used, c->in.room - c->in.used, flags);
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		c->in.used += (size_t)n;
@@ -54,15 +85,16 @@ static bool read_more(struct client *c, int flags)
 /* The socket is full: the other side does not read. Perhaps because it still writes: then take that in. */
 static bool wait_writable(struct client *c)
 {
-	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+	int events = POLLOUT, ready;
 
 	if (!c->ended && c->in.used < INPUT_MAX)
-		p.events |= POLLIN;
-	if (poll(&p, 1, -1) < 0)
+		events |= POLLIN;
+	ready = c->wire->poll(c, events);
+	if (ready < 0)
 		return errno == EINTR;
-	if (p.revents & POLLERR)
+	if (ready & POLLERR)
 		return false;
-	if (p.revents & p.events & POLLIN)
+	if (ready & events & POLLIN)
 		c->ended = !read_more(c, MSG_DONTWAIT);
 	return true;
 }
@@ -73,7 +105,7 @@ static bool flush(struct client *c)
 	size_t done = 0, before = c->in.used;
 
 	while (done < c->out.used) {
-		ssize_t n = send(c->fd, c->out.data + done, c->out.used - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = c->wire->send(c, c->out.data + done, c->out.used - done, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n >= 0) {
 			done += (size_t)n;
@@ -91,7 +123,7 @@ void client_flush(struct client *c)
 	size_t done = 0;
 
 	while (done < c->out.used && !c->closing) {
-		ssize_t n = send(c->fd, c->out.data + done, c->out.used - done, MSG_NOSIGNAL);
+		ssize_t n = c->wire->send(c, c->out.data + done, c->out.used - done, MSG_NOSIGNAL);
 
 		if (n >= 0)
 			done += (size_t)n;
@@ -104,7 +136,7 @@ void client_flush(struct client *c)
 bool client_gone(struct client *c)
 {
 	char byte;
-	ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = c->wire->recv(c, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
@@ -193,16 +225,18 @@ static void leave(struct client *c)
 	else
 		clients.first = c->next;
 	clients.requests += c->requests;
-	close(c->fd); /* here, so that nobody in the list has a closed descriptor */
 	pthread_mutex_unlock(&clients.lock);
+	c->wire->close(c); /* nobody finds it in the list any more */
 }
 
-static void *client_thread(void *arg)
+static void live(const struct wire *wire, int fd, void *line)
 {
 	struct client c;
 
 	memset(&c, 0, offsetof(struct client, in)); /* and no page of the stack that is not needed */
-	c.fd = (int)(intptr_t)arg;
+	c.wire = wire;
+	c.fd = fd;
+	c.line = line;
 	c.since = store_now();
 	buf_init(&c.in, c.in_small, sizeof c.in_small);
 	buf_init(&c.out, c.out_small, sizeof c.out_small);
@@ -211,7 +245,7 @@ static void *client_thread(void *arg)
 		serve(&c);
 		leave(&c);
 	} else {
-		close(c.fd);
+		wire->close(&c);
 	}
 	buf_release(&c.in);
 	buf_release(&c.out);
@@ -221,6 +255,18 @@ static void *client_thread(void *arg)
 	if (--clients.count == 0)
 		pthread_cond_signal(&clients.none);
 	pthread_mutex_unlock(&clients.lock);
+}
+
+static void *client_thread(void *fd)
+{
+	live(&socket_wire, (int)(intptr_t)fd, NULL);
+	return NULL;
+}
+
+/* What it leads to begins with this. */
+static void *line_thread(void *line)
+{
+	live(*(const struct wire **)line, -1, line);
 	return NULL;
 }
 
@@ -239,36 +285,52 @@ static bool count_one(void)
 	return may;
 }
 
+static const char too_many[] = "-ERR max number of clients reached\r\n";
+
 static void refuse(int fd)
 {
-	static const char why[] = "-ERR max number of clients reached\r\n";
-
-	send(fd, why, sizeof why - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	send(fd, too_many, sizeof too_many - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	close(fd);
 }
 
-bool client_start(int fd)
+static bool start(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	int error;
 
-	if (!count_one()) {
-		refuse(fd);
+	if (!count_one())
 		return false;
-	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, server.stack);
-	error = pthread_create(&thread, &attr, client_thread, (void *)(intptr_t)fd);
+	error = pthread_create(&thread, &attr, run, arg);
 	pthread_attr_destroy(&attr);
 	if (error == 0)
 		return true;
-	refuse(fd);
 	pthread_mutex_lock(&clients.lock);
 	clients.count--;
 	clients.refused++;
 	pthread_mutex_unlock(&clients.lock);
+	return false;
+}
+
+bool client_start(int fd)
+{
+	if (start(client_thread, (void *)(intptr_t)fd))
+		return true;
+	refuse(fd);
+	return false;
+}
+
+bool client_start_on(const struct wire **line)
+{
+	struct client c = { .wire = *line, .fd = -1, .line = line };
+
+	if (start(line_thread, line))
+		return true;
+	(*line)->send(&c, too_many, sizeof too_many - 1, MSG_DONTWAIT);
+	(*line)->close(&c);
 	return false;
 }
 
@@ -277,7 +339,7 @@ static void shut_all(int how)
 	pthread_mutex_lock(&clients.lock);
 	clients.stopping = true;
 	for (struct client *c = clients.first; c != NULL; c = c->next)
-		shutdown(c->fd, how);
+		c->wire->shut(c, how);
 	pthread_mutex_unlock(&clients.lock);
 }
 

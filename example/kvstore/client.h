@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "buf.h"
 #include "resp.h"
@@ -14,9 +15,22 @@ enum {
 	CLIENT_OUT = 256, /* these, what else the thread needs while it waits, and little more fit into a page */
 };
 
+struct client;
+
+/* How a connection's bytes come and go; as recv, send, poll of one descriptor without end, shutdown and close. */
+struct wire {
+	ssize_t (*recv)(struct client *c, void *data, size_t n, int flags);
+	ssize_t (*send)(struct client *c, const void *data, size_t n, int flags);
+	int (*poll)(struct client *c, int events); /* what is ready; POLLERR */
+	void (*shut)(struct client *c, int how);
+	void (*close)(struct client *c);
+};
+
 struct client {
 	struct client *next, *prev; /* in the list of all */
-	int fd;
+	const struct wire *wire;
+	int fd; /* of a socket; else -1 */
+	void *line; /* what else the wire leads to */
 	bool closing; /* no request is answered any more */
 	bool ended; /* the other side sends nothing any more */
 	uint64_t id;
@@ -31,6 +45,8 @@ struct client {
 
 /* A thread for the new connection; false: there can be none, and the client has been told why. Takes the descriptor. */
 bool client_start(int fd);
+/* The same for what is no socket, and begins with its wire. */
+bool client_start_on(const struct wire **line);
 
 /* Writes the answers that there are, from within a command. */
 void client_flush(struct client *c);

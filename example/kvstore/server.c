@@ -23,6 +23,7 @@
 
 #include "client.h"
 #include "command.h"
+#include "space.h"
 #include "store.h"
 
 enum {
@@ -45,6 +46,7 @@ static const char help[] =
 	"  --port N          the TCP port (6379); 0: none\n"
 	"  --bind ADDRESS    numeric, several with commas between them (127.0.0.1)\n"
 	"  --unixsocket PATH listen on this socket, too\n"
+	"  --space NAME      serve clients over this named space of Kochab, too\n"
 	"  --maxclients N    connections at once (10000)\n"
 	"  --stack KIB       stack of a connection's thread (64)\n"
 	"  --help, --version\n"
@@ -84,6 +86,7 @@ static void options(int argc, char **argv)
 		{ "port", required_argument, NULL, 'p' },
 		{ "bind", required_argument, NULL, 'b' },
 		{ "unixsocket", required_argument, NULL, 'u' },
+		{ "space", required_argument, NULL, 'S' },
 		{ "maxclients", required_argument, NULL, 'm' },
 		{ "stack", required_argument, NULL, 's' },
 		{ "help", no_argument, NULL, 'h' },
@@ -97,6 +100,7 @@ static void options(int argc, char **argv)
 		case 'p': server.port = (int)number("port", optarg, 0, 65535); break;
 		case 'b': server.bind = optarg; break;
 		case 'u': server.unixsocket = optarg; break;
+		case 'S': server.space = optarg; break;
 		case 'm': server.maxclients = (size_t)number("maxclients", optarg, 1, 1000000); break;
 		case 's': server.stack = (size_t)number("stack", optarg, 32, 65536) << 10; break;
 		case 'h': fputs(help, stdout); exit(0);
@@ -108,8 +112,12 @@ static void options(int argc, char **argv)
 		fprintf(stderr, "kvstore: '%s' is not an option; try --help\n", argv[optind]);
 		exit(2);
 	}
-	if (server.port == 0 && server.unixsocket == NULL) {
-		say("nothing to listen on: give --port or --unixsocket");
+	if (server.space != NULL && space_listen == NULL) {
+		say("--space: this program is not linked with Kochab; kvstore-posix is");
+		exit(2);
+	}
+	if (server.port == 0 && server.unixsocket == NULL && server.space == NULL) {
+		say("nothing to listen on: give --port, --unixsocket or --space");
 		exit(2);
 	}
 }
@@ -204,6 +212,14 @@ static void listen_unix(const char *path)
 	add_listener(fd, path);
 }
 
+static void listen_space(const char *name)
+{
+	int error = space_listen(name);
+
+	if (error != 0)
+		die("cannot serve the space", name, strerror(error));
+}
+
 /* ---- threads ---- */
 
 /* accept failed: true, go on. Without descriptors or memory it waits for others to leave; it says so once. */
@@ -293,6 +309,8 @@ int main(int argc, char **argv)
 		listen_every_tcp();
 	if (server.unixsocket != NULL)
 		listen_unix(server.unixsocket);
+	if (server.space != NULL)
+		listen_space(server.space);
 	for (size_t i = 0; i < listeners; i++)
 		acceptor[i] = start(accept_thread, &listener[i]);
 	start(sweep_thread, NULL);
@@ -310,6 +328,8 @@ int main(int argc, char **argv)
 	}
 	if (server.unixsocket != NULL)
 		unlink(server.unixsocket);
+	if (server.space != NULL)
+		space_stop();
 	client_stop_all(GRACE_SECONDS);
 	return 0;
 }

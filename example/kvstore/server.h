@@ -10,7 +10,7 @@
 
 struct server {
 	/* constant after start */
-	const char *bind, *unixsocket;
+	const char *bind, *unixsocket, *space;
 	int port;
 	size_t maxclients, stack;
 	int64_t since; /* ms since 1970 */
