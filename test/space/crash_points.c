@@ -391,7 +391,13 @@ static bool step(pid_t pid, unsigned k)
 	changed(&v);
 	for (unsigned i = 0; !killed; i++) {
 		CHECK(i < STEPS);
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) || stopped(pid))
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL)) {
+			printf("no single steps here: %s\n", strerror(errno));
+			peer_kill(pid);
+			space_gone();
+			_exit(77);
+		}
+		if (stopped(pid))
 			break;
 		killed = changed(&v) && ++n == k;
 	}
