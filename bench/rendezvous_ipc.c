@@ -300,4 +300,5 @@ const struct bench bench_rendezvous_ipc = {
 	.threads = "2,20,200,2000",
 	.vps = "cores",
 	.reference = "pipe",
+	.peers = 1,
 };
