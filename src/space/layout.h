@@ -153,6 +153,7 @@ struct kb_space {
 	uint32_t slot;
 	uint32_t pid;
 	uint32_t number; /* among the spaces of this process */
+	uint32_t generation; /* of the table, when this process entered */
 	int fd, bell; /* of the file; an eventfd for the watchman */
 	uint64_t device, inode;
 	a32 ending; /* its kernel threads are to end */

@@ -31,7 +31,7 @@ static void *listen(void *arg)
 {
 	struct kb_space *s = arg;
 	struct kbi_space_proc *p = kbi_space_me(s);
-	uint32_t generation = a_load_rlx(&s->head->generation);
+	uint32_t generation = s->generation;
 
 	while (!a_load_acq(&s->ending)) {
 		/* acquire: partner is the read-modify-write in kbi_space_note_ring */
@@ -210,6 +210,7 @@ static int enter(struct kb_space *s)
 	own_name(p->name, sizeof p->name);
 	kbi_space_queue_reset(s);
 	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
+	s->generation = a_load_rlx(&s->head->generation);
 	/* before it is in: if it dies after that, the others are about to look */
 	tell_others(s);
 	/* release: partner is the acquire of who looks at it without the lock */
