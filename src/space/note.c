@@ -207,6 +207,14 @@ void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 	}
 }
 
+void kbi_space_note_tell_again(struct kb_space *s, a32 *how)
+{
+	kbi_space_note_tell(s, how);
+	/* a waker makes it SELF before it calls the kernel. VPs: recover rings all bells */
+	if (a_load_rlx(how) >> 28 == KBI_SPACE_SELF)
+		kbi_sys_futex_wake_shared(how, 1);
+}
+
 /* ---- waiting ------------------------------------------------------------------------------------------- */
 
 static bool changed(const a64 *word, uint64_t old)

@@ -29,6 +29,8 @@ struct kb_space *kbi_space_note_space(unsigned i);
 KBI_SWITCHES int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, uint64_t deadline);
 /* The waiter that `how`, which was h, tells of is woken. */
 void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h);
+/* The same for whoever cleans up after a waker: who has said that it wakes the waiter may have died before it did. */
+void kbi_space_note_tell_again(struct kb_space *s, a32 *how);
 /* Rings the bell of a process. */
 void kbi_space_note_ring(struct kbi_space_proc *p);
 /* Wakes the VPs of this process that watch words in their sleep. */

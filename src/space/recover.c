@@ -124,7 +124,7 @@ static void tell(struct kb_space *s, struct kbi_space_record *r, void *arg)
 	if (a_load_rlx(&r->how) >> 28 == KBI_SPACE_NOBODY)
 		return;
 	a_add_acqrel(&r->word, 1); /* partner: the acquire in kbi_space_note_wait */
-	kbi_space_note_tell(s, &r->how);
+	kbi_space_note_tell_again(s, &r->how);
 }
 
 void kbi_space_recover(struct kb_space *s, uint32_t slot, bool died)
@@ -143,9 +143,15 @@ void kbi_space_recover(struct kb_space *s, uint32_t slot, bool died)
 			each_record(s, i, tell, NULL);
 	for (at = a_load_acq(&h->things); at; at = a_load_rlx(&t->next)) {
 		t = kbi_space_place(s, at);
-		if (t->type == KBI_SPACE_EVENT)
-			kbi_space_thing_wake(s, t);
+		if (t->type != KBI_SPACE_EVENT)
+			continue;
+		kbi_space_thing_wake(s, t);
+		kbi_space_note_tell_again(s, &t->how);
 	}
+	/* one that has cleared a VP's flag may have died before it rang */
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		if (i != slot && a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
+			kbi_space_note_ring(kbi_space_proc(s, i));
 	for (unsigned i = 0; i < KBI_SPACE_VPS; i++)
 		a_store_rlx(&p->asleep[i], 0);
 	if (died)

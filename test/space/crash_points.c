@@ -102,7 +102,7 @@ static void nothing(void)
 /* ---- what the victim does, what waits for it, and what helps those who wait if it does not ------------------ */
 
 static void v_notify(void) { kb_space_event_notify(o.from, 1); }
-static int w_event(void) { return kb_space_event_wait(o.from, NULL, in_ms(20000)); }
+static int w_event(void) { return kb_space_event_wait(o.from, NULL, in_ms(60000)); }
 static void h_notify(void) { kb_space_event_notify(o.from, 2); }
 
 static void v_take(void) { kb_space_event_wait(o.to, NULL, in_ms(20000)); }
@@ -110,18 +110,18 @@ static void s_notified(void) { kb_space_event_notify(o.to, 1); }
 static void v_wait(void) { kb_space_event_wait(o.to, NULL, soon()); }
 
 static void v_send(void) { put(o.chan, in_ms(20000)); }
-static int w_recv(void) { return get(o.chan, in_ms(20000)); }
+static int w_recv(void) { return get(o.chan, in_ms(60000)); }
 static void h_send(void) { put(o.chan, 0); }
 
 static void v_recv(void) { get(o.chan, in_ms(20000)); }
-static int w_send(void) { return put(o.chan, in_ms(20000)); }
+static int w_send(void) { return put(o.chan, in_ms(60000)); }
 static void h_recv(void) { get(o.chan, 0); }
 
 static void v_recv_none(void) { get(o.chan, soon()); }
 static void v_send_full(void) { put(o.chan, soon()); }
 
 static void v_post(void) { kb_space_sem_post(o.sem); }
-static int w_sem(void) { return kb_space_sem_wait(o.sem, in_ms(20000)); }
+static int w_sem(void) { return kb_space_sem_wait(o.sem, in_ms(60000)); }
 static void v_sem_none(void) { kb_space_sem_wait(o.sem, soon()); }
 
 static void s_mutex(void) { take_mutex(in_ms(20000)); }
@@ -129,7 +129,7 @@ static void v_unlock(void) { kb_space_mutex_unlock(o.mutex); }
 static void v_mutex(void) { take_mutex(in_ms(20000)); kb_space_mutex_unlock(o.mutex); }
 static int w_mutex(void)
 {
-	int e = take_mutex(in_ms(20000));
+	int e = take_mutex(in_ms(60000));
 
 	return e ? e : kb_space_mutex_unlock(o.mutex);
 }
@@ -137,10 +137,10 @@ static int w_mutex(void)
 static void v_signal(void) { kb_space_cond_broadcast(o.cond); }
 static int w_cond(void)
 {
-	int e = take_mutex(in_ms(20000));
+	int e = take_mutex(in_ms(60000));
 
 	if (!e)
-		e = kb_space_cond_wait(o.cond, o.mutex, in_ms(20000));
+		e = kb_space_cond_wait(o.cond, o.mutex, in_ms(60000));
 	return e == EOWNERDEAD ? kb_space_mutex_consistent(o.mutex) + kb_space_mutex_unlock(o.mutex) :
 		e ? e : kb_space_mutex_unlock(o.mutex);
 }
@@ -158,7 +158,7 @@ static void v_write(void) { take_lock(true, in_ms(20000)); kb_space_rwlock_unloc
 static void v_read(void) { take_lock(false, in_ms(20000)); kb_space_rwlock_unlock(o.lock); }
 static int w_write(void)
 {
-	int e = take_lock(true, in_ms(20000));
+	int e = take_lock(true, in_ms(60000));
 
 	return e ? e : kb_space_rwlock_unlock(o.lock);
 }
@@ -166,7 +166,7 @@ static int w_write(void)
 static void v_barrier(void) { kb_space_barrier_wait(o.barrier, soon()); }
 static int w_barrier(void)
 {
-	int e = kb_space_barrier_wait(o.barrier, in_ms(20000));
+	int e = kb_space_barrier_wait(o.barrier, in_ms(60000));
 
 	return e == EOWNERDEAD || e == KB_BARRIER_SERIAL ? 0 : e;
 }
@@ -283,9 +283,10 @@ static unsigned start_waiters(const struct act *a, struct runner *r)
 	return n;
 }
 
+/* Long before they would give up. */
 static void join_waiters(const struct act *a, struct runner *r, unsigned n)
 {
-	uint64_t until = in_ms(30000);
+	uint64_t until = in_ms(20000);
 
 	while (a_load_acq(&done) < n) {
 		CHECK(kb_now() < until);
