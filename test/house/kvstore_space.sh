@@ -78,7 +78,7 @@ for i in {1..30}; do
 	timeout 60 "$ASK" $NAME "$@" >/dev/null 2>&1 &
 	victim=$!
 	sleep 0.0$((RANDOM % 90 + 10))
-	kill -KILL $(ps -o pid= --ppid $victim) 2>/dev/null
+	ps -o pid= --ppid "$victim" | xargs -r kill -KILL 2>/dev/null
 	wait $victim 2>/dev/null
 	[ $((i % 5)) = 0 ] && wants '$5 hello' GET a
 done

@@ -2,9 +2,9 @@
  * Whoever waits gets on, every object can be used, nothing is halved.
  *
  * The victim is stepped instruction by instruction; after each its part of the space is compared with what it was, and
- * at the k-th change it is killed: k = 1, 2, ... until the operation is over before. So every store is a point, and none need
- * be marked in the source. While it goes on, two threads of this program, a lightweight one and a kernel thread, wait for
- * what it does.
+ * at the k-th change it is killed: k = 1, 2, ... until the operation is over before. So every store is a point, and none
+ * need be marked in the source. While it goes on, two threads of this program, a lightweight one and a kernel thread,
+ * wait for what it does.
  * matrix: none
  * body: thread
  * timeout: 240 */

@@ -23,7 +23,7 @@ static void reused(void)
 	CHECK_EQ(kbi_space_life_open((uint32_t)getppid(), start - 1), -ESRCH);
 	CHECK_EQ(kb_space_mutex_open(s, "m", &m), 0);
 	CHECK_EQ(kb_space_chan_open(s, "ch", 8, 1, KB_SPACE_RECV, &ch), 0);
-	/* as a process would leave it that died, and whose pid our parent has now; it has the mutex, an object's lock and an end */
+	/* as a process would leave it that died, and whose pid our parent has: with the mutex, a lock and an end */
 	a_store_rlx(&p->pid, (uint32_t)getppid());
 	a_store_rlx(&p->start, start - 1);
 	a_store_rlx(&p->state, KBI_SPACE_ALIVE);
