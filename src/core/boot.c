@@ -196,6 +196,13 @@ static int begin_processes(void)
 	return 0;
 }
 
+/* Nothing runs on a virtual processor, nor will. */
+static int give_up(int e)
+{
+	kbi_vp_n = 0;
+	return e;
+}
+
 static int start(void)
 {
 	unsigned n;
@@ -208,7 +215,9 @@ static int start(void)
 		return e;
 	n = kbi_options.vps ? kbi_options.vps : kbi_cpu_count();
 	kbi_tp_init(kbi_options.fsgsbase);
-	kbi_descriptor_setup();
+	e = kbi_descriptor_setup();
+	if (e)
+		return e;
 	kbi_self(); /* the caller has a descriptor from here on */
 	if (first)
 		kbi_solo_begin(n);
@@ -223,13 +232,12 @@ static int start(void)
 	if (e && e != ENOTSUP)
 		return e;
 	e = make_vps(n);
-	if (e)
-		return e;
-	e = kbi_spare_setup(n);
+	if (!e)
+		e = kbi_spare_setup(n);
 	if (!e)
 		e = kbi_thread_setup();
 	if (e)
-		return e;
+		return give_up(e);
 	kbi_handoff_setup();
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	kbi_preempt_setup();
@@ -238,7 +246,7 @@ static int start(void)
 		return begin_processes();
 	if (first)
 		e = adopt_main(kbi_vps[0]);
-	return e ? e : start_bodies(first);
+	return e ? give_up(e) : start_bodies(first);
 }
 
 int kbi_boot(void)

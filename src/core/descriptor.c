@@ -2,6 +2,7 @@
  * go from VP to VP in bundles, so that nobody walks through them. Contract in descriptor.h. Inside np brackets. */
 #include "core/descriptor.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/option.h"
@@ -26,7 +27,11 @@ enum { BUNDLE = KBI_DESCRIPTOR_BUNDLE };
 
 struct kbi_descriptor_table kbi_descriptor_table;
 
-enum { FEWEST = 4096 };
+enum {
+	FEWEST = 4096,
+	KERNEL_ONLY = 256, /* without address space: for kernel threads that wait for objects of ours */
+};
+static struct kb_thread kernel_only[KERNEL_ONLY];
 
 static struct {
 	uint32_t max;           /* constant after setup */
@@ -37,30 +42,38 @@ static struct {
 	struct kb_thread *bundles;
 } table;
 
-void kbi_descriptor_setup(void)
+static void reserve(void)
 {
-	uint32_t none = 0;
-
-	/* acquire: partner is the release below */
-	if (a_load_acq(&table.ready) == 2)
-		return;
-	if (!a_cas_acq(&table.ready, &none, 1)) {
-		while (a_load_acq(&table.ready) != 2)
-			kbi_sys_yield();
-		return;
-	}
-	kbi_option_load(); /* a foreign thread may be the first of all; kb_init tells what is wrong */
-	table.max = kbi_options.max_threads;
-	kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
 	/* a process whose address space is limited has fewer threads, and wants most of it for their stacks */
+	table.max = (uint32_t)(kbi_sys_reserve(kbi_options.max_threads * sizeof(struct kb_thread)) / sizeof(struct kb_thread));
+	kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
 	while (!kbi_descriptor_table.at && table.max / 8 >= FEWEST) {
 		table.max /= 8;
 		kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
 	}
 	/* whole groups, so that a scan may run over the last one's end */
-	if (!kbi_descriptor_table.at || kbi_board_setup((table.max + 63) / 64 * 64))
-		kbi_sys_fatal("no address space for %u thread descriptors (option max_threads)", table.max);
-	a_store_rel(&table.ready, 2);
+	if (kbi_descriptor_table.at && !kbi_board_setup((table.max + 63) / 64 * 64))
+		return;
+	kbi_descriptor_table.at = kernel_only;
+	table.max = KERNEL_ONLY;
+}
+
+int kbi_descriptor_setup(void)
+{
+	uint32_t none = 0;
+
+	/* acquire: partner is the release below */
+	while (a_load_acq(&table.ready) != 2) {
+		if (!a_cas_acq(&table.ready, &none, 1)) {
+			kbi_sys_yield();
+			none = 0;
+			continue;
+		}
+		kbi_option_load(); /* a foreign thread may be the first of all; kb_init tells what is wrong */
+		reserve();
+		a_store_rel(&table.ready, 2);
+	}
+	return kbi_descriptor_table.at == kernel_only ? ENOMEM : 0;
 }
 
 static void lock(void)

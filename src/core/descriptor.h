@@ -67,9 +67,9 @@ static inline struct kb_thread *kbi_thread_of(struct kbi_task *t)
 /* Offset of kbi_self_tls from the thread pointer: the same in all TLS blocks; set at boot. */
 extern KBI_HIDDEN ptrdiff_t kbi_self_offset;
 
-/* Memory for the table and the boards' marks; idempotent, any thread, before anything else. Aborts with a
- * message when there is no address space. */
-void kbi_descriptor_setup(void);
+/* Memory for the table and the boards' marks; idempotent, any thread, before anything else. ENOMEM: there is no address
+ * space; a few kernel threads may have descriptors still. */
+int kbi_descriptor_setup(void);
 /* By index, NULL where never used; the indices in use are below kbi_descriptor_limit(). */
 struct kb_thread *kbi_descriptor_at(uint32_t index);
 uint32_t kbi_descriptor_limit(void);

@@ -63,6 +63,7 @@ static struct {
 	a32 n_classes;         /* classes below are constant but for their lists */
 	struct class class[CLASSES];
 	struct chunk *chunk;
+	uint32_t chunks;       /* constant after setup: there is room for so many */
 	a32 n_chunks;
 	uint32_t number;
 	uint8_t guard;         /* enum kbi_option_guard, settled at setup */
@@ -280,7 +281,7 @@ static bool map_chunk(struct class *c)
 	uint32_t k = a_load_rlx(&pool.n_chunks);
 	char *p;
 
-	if (k == CHUNKS)
+	if (k == pool.chunks)
 		return false;
 	p = kbi_sys_map(each * n);
 	if (!p)
@@ -419,7 +420,8 @@ static void give_batch(struct kbi_stack_slot *s, int cls)
 int kbi_stack_setup(unsigned slots)
 {
 	kbi_stack_slots = kbi_sys_map(slots * sizeof *kbi_stack_slots);
-	pool.chunk = kbi_sys_map(CHUNKS * sizeof *pool.chunk);
+	pool.chunks = (uint32_t)(kbi_sys_reserve(CHUNKS * sizeof *pool.chunk) / sizeof *pool.chunk);
+	pool.chunk = kbi_sys_map(pool.chunks * sizeof *pool.chunk);
 	if (!kbi_stack_slots || !pool.chunk)
 		return ENOMEM;
 	pool.guard = (uint8_t)kbi_options.guard;

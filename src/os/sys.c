@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Tells os/module whose the system calls are in whatever module this is linked into. */
@@ -165,6 +166,17 @@ void kbi_sys_unmap(void *p, size_t bytes)
 		kbi_sys_from.give(p, bytes);
 	else
 		munmap(p, bytes);
+}
+
+size_t kbi_sys_reserve(size_t wanted)
+{
+	enum { PART = 64, LEAST = 1 << 16 };
+	struct rlimit l = { RLIM_INFINITY, RLIM_INFINITY };
+
+	getrlimit(RLIMIT_AS, &l);
+	if (l.rlim_cur == RLIM_INFINITY || wanted < l.rlim_cur / PART)
+		return wanted;
+	return l.rlim_cur / PART > LEAST ? (size_t)(l.rlim_cur / PART) : wanted < LEAST ? wanted : LEAST;
 }
 
 uint64_t kbi_sys_now(void)

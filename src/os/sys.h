@@ -116,6 +116,8 @@ void kbi_sys_fatal(const char *format, ...) KBI_PRINTF(1, 2) KBI_NORETURN;
 /* Anonymous private sparse memory; NULL on failure. Never counts against overcommit. */
 void *kbi_sys_map(size_t bytes);
 void kbi_sys_unmap(void *p, size_t bytes);
+/* How much of what is wanted a table that is reserved once may take: less where the process's address space is limited. */
+size_t kbi_sys_reserve(size_t wanted);
 /* mmap without a file: the address, or NULL. `at` and flags as there; MAP_PRIVATE | MAP_ANONYMOUS are added. */
 void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags);
 /* CLOCK_MONOTONIC, ns. */

@@ -125,12 +125,12 @@ static void publish(struct kb_thread *t, void *arg)
 	expect_creation(t->stack, id);
 }
 
-static bool say_no_blocks(void)
+static bool say_kernel_threads(const char *why)
 {
 	static a32 said;
 
 	if (!a_xchg_rlx(&said, 1))
-		kbi_sys_message("threads are kernel threads here: %s", kbi_tcb_why());
+		kbi_sys_message("threads are kernel threads here: %s", why);
 	return true;
 }
 
@@ -180,7 +180,7 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 	e = kbi_thread_create(&t, a, fn, arg);
 	if (kbi_likely(e == 0))
 		return 0;
-	if (e == ENOTSUP && say_no_blocks())
+	if (e == ENOTSUP && say_kernel_threads(kbi_tcb_why()))
 		return make_kernel(attr, b, fn, arg);
 	return e == ENOMEM ? EAGAIN : e;
 }
@@ -344,8 +344,10 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();
+		if (e == ENOMEM && !kbi_vp_n && say_kernel_threads("there is no address space for more"))
+			return make_kernel(attr, &b, fn, arg);
 		if (e)
-			return e;
+			return e == ENOMEM ? EAGAIN : e;
 	}
 	if (kbi_likely(!attr && !a_load_rlx(&default_set)))
 		return make_plain(&b, fn, arg);

@@ -1,6 +1,6 @@
-/* posix/thread: pthread_create where there is little: with an address space that is limited, and with defaults
- * that the program has set. pthread_getattr_np tells the processors; a set without any of ours is EINVAL. A mutex of libc's
- * kinds that a condition wait has given up cannot be destroyed. */
+/* posix/thread: pthread_create where there is little: with an address space that is limited (EAGAIN, and what there is
+ * goes on), and with defaults that the program has set. pthread_getattr_np tells the processors; a set without any of ours
+ * is EINVAL. A mutex of libc's kinds that a condition wait has given up cannot be destroyed. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -31,6 +31,67 @@ static void little_space(void)
 
 	CHECK_EQ(setrlimit(RLIMIT_AS, &l), 0);
 	one_thread();
+}
+
+/* ---- hardly any space ---------------------------------------------------------------------------------------- */
+enum { MOST = 200, MIB = 1 << 20 };
+static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+static int is_open, inside;
+static size_t room;
+
+static void *stays(void *arg)
+{
+	CHECK_EQ(pthread_mutex_lock(&door), 0);
+	inside++;
+	while (!is_open)
+		CHECK_EQ(pthread_cond_wait(&opened, &door), 0);
+	CHECK_EQ(pthread_mutex_unlock(&door), 0);
+	return arg;
+}
+
+static size_t mapped(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	CHECK(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void as_many_as_fit(void)
+{
+	static pthread_t t[MOST];
+	int n = 0, e = 0;
+
+	while (n < MOST && (e = pthread_create(&t[n], NULL, stays, NULL)) == 0)
+		n++;
+	CHECK(n == MOST || e == EAGAIN);
+	CHECK_EQ(pthread_mutex_lock(&door), 0);
+	is_open = 1;
+	CHECK_EQ(pthread_cond_broadcast(&opened), 0);
+	CHECK_EQ(pthread_mutex_unlock(&door), 0);
+	for (int i = 0; i < n; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	CHECK_EQ(inside, n);
+	inside = is_open = 0;
+}
+
+/* It fails twice; when there is space again threads are made. */
+static void hardly_any_space(void)
+{
+	struct rlimit before, l;
+
+	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+	l = before;
+	l.rlim_cur = mapped() + room;
+	CHECK_EQ(setrlimit(RLIMIT_AS, &l), 0);
+	as_many_as_fit();
+	as_many_as_fit();
+	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+	one_thread();
+	as_many_as_fit();
 }
 
 /* ---- defaults ------------------------------------------------------------------------------------------ */
@@ -154,6 +215,8 @@ static void in_child(void (*fn)(void))
 int main(void)
 {
 	in_child(little_space);
+	for (room = 0; room <= 256u * MIB; room = room < MIB ? room + MIB / 4 : room * 2)
+		in_child(hardly_any_space);
 	in_child(defaults);
 	in_child(processors);
 	in_child(mutex_of_a_waiter);
