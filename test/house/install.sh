@@ -120,6 +120,84 @@ END
 	tested=1
 fi
 
+# A project of each kind of build tool, which links the drop-in: both programs below must need it, and run with it.
+uses_drop_in() { # TEXT PROGRAM
+	LD_LIBRARY_PATH="$D$P/lib" expect 0 "$1" "$2"
+	readelf -d "$2" | grep NEEDED | head -n 1 | grep -q 'libkochab-posix.so.0' ||
+		{ echo "$2 does not need the drop-in first of all"; failures=$((failures + 1)); }
+}
+missing=
+if command -v meson >/dev/null && command -v ninja >/dev/null && command -v pkg-config >/dev/null; then
+	mkdir "$T/meson" && cp "$T/posix.cc" "$T/meson"
+	cat >"$T/meson/meson.build" <<'END'
+project('consumer', 'cpp', default_options: ['cpp_std=c++17'])
+executable('posix', 'posix.cc', dependencies: [dependency('kochab-posix', version: '>=0.1'), dependency('threads')])
+END
+	if (cd "$T/meson" && meson setup b && meson compile -C b) >"$T/out" 2>&1; then
+		uses_drop_in "posix 100" "$T/meson/b/posix"
+	else
+		echo "meson fails"; tail -n 20 "$T/out"; failures=$((failures + 1))
+	fi
+	tested=1
+else
+	missing="$missing meson"
+fi
+if command -v cargo >/dev/null && command -v pkg-config >/dev/null && cargo --version >/dev/null 2>&1; then
+	mkdir -p "$T/crate/src"
+	printf '[package]\nname = "consumer"\nversion = "0.1.0"\nedition = "2021"\n' >"$T/crate/Cargo.toml"
+	# rustc drops a library that the crate's own code does not use, and std comes after it: so it is used
+	cat >"$T/crate/build.rs" <<'END'
+use std::process::Command;
+fn main() {
+	let said = Command::new("pkg-config").args(["--libs-only-L", "kochab-posix"]).output().expect("pkg-config");
+	for word in String::from_utf8(said.stdout).unwrap().split_whitespace() {
+		println!("cargo:rustc-link-search=native={}", word.trim_start_matches("-L"));
+	}
+}
+END
+	cat >"$T/crate/src/main.rs" <<'END'
+use std::ffi::{c_char, CStr};
+use std::sync::{mpsc, Arc, Barrier, Condvar, Mutex};
+use std::thread;
+#[link(name = "kochab-posix")]
+extern "C" {
+	fn kb_version() -> *const c_char;
+	fn kb_vp_count() -> u32;
+}
+fn main() {
+	let version = unsafe { CStr::from_ptr(kb_version()) }.to_str().unwrap();
+	let pair = Arc::new((Mutex::new(0), Condvar::new()));
+	let all = Arc::new(Barrier::new(100));
+	let (send, receive) = mpsc::channel();
+	for i in 0..100 {
+		let (pair, all, send) = (pair.clone(), all.clone(), send.clone());
+		thread::spawn(move || {
+			all.wait();
+			*pair.0.lock().unwrap() += 1;
+			pair.1.notify_one();
+			send.send(i).unwrap();
+		});
+	}
+	let mut n = pair.0.lock().unwrap();
+	while *n < 100 {
+		n = pair.1.wait(n).unwrap();
+	}
+	let sum: i32 = receive.iter().take(100).sum();
+	assert!(unsafe { kb_vp_count() } > 0, "the threads are not ours");
+	println!("crate {} {} {}", version, *n, sum);
+}
+END
+	if (cd "$T/crate" && CARGO_HOME=${CARGO_HOME:-$HOME/.cargo} CARGO_TARGET_DIR=$T/crate/b cargo build --offline -q) >"$T/out" 2>&1; then
+		uses_drop_in "crate $version 100 4950" "$T/crate/b/debug/consumer"
+	else
+		echo "cargo fails"; tail -n 20 "$T/out"; failures=$((failures + 1))
+	fi
+	tested=1
+else
+	missing="$missing cargo"
+fi
+[ -z "$missing" ] || echo "not tested, as they are not here:$missing"
+
 # The installed command finds its library by itself, through its own place.
 expect 0 "$D$P/lib/libkochab-posix.so.0" "$D$P/bin/kochab" doctor
 expect 0 "" "$D$P/bin/kochab" run true
