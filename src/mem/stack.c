@@ -63,9 +63,8 @@ static struct {
 	a32 n_classes;         /* classes below are constant but for their lists */
 	struct class class[CLASSES];
 	struct chunk *chunk;
-	uint32_t chunks;       /* constant after setup: there is room for so many */
 	a32 n_chunks;
-	uint32_t number;
+	uint32_t chunks, number; /* room for so many, constant; stacks made so far */
 	uint8_t guard;         /* enum kbi_option_guard, settled at setup */
 	a32 guards_left;       /* that may cost a mapping */
 } pool;
