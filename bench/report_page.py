@@ -255,7 +255,8 @@ def charts_for_files(results, cores):
         fig, ax = plt.subplots(figsize=(5.6, 3.0))
         series = {label: sorted(of[label]) for label in ways.values() if label in of}
         ax.set_xscale("log")
-        line_axes(ax, series, True, {"Kochab": OURS, "real-time signals": SHADES[1]})
+        line_axes(ax, series, True, {"Kochab": OURS, "real-time signals": "#8f6bc4", "polling agent + signals": "#c79a2e",
+                                     "condition variables": OTHER, "futexes": PEER})
         ax.set_xlabel("threads in the ring", fontsize=8)
         ax.set_ylabel("ns, one way", fontsize=8)
         ax.set_title(f"A message to a thread that waits, {cores} processors", fontsize=9, color=INK)
