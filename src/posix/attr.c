@@ -4,6 +4,8 @@
  * not use; whether the word is where we think is looked at once. No locks, never switches. */
 #include "posix/posix.h"
 
+#include "base/option.h"
+
 #include <string.h>
 
 /* libc's struct pthread_attr: sched_param, policy, flags. */
@@ -33,9 +35,15 @@ static bool layout_known(void)
 	return a_load_rlx(&known) == 1;
 }
 
-bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr)
+static bool is_system(const pthread_attr_t *attr)
 {
 	return layout_known() && (*flags_of(attr) & FLAG_SYSTEM);
+}
+
+/* Many programs ask for the system's scope because some systems had only few processors for a process otherwise. */
+bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr)
+{
+	return kbi_options.scope == KBI_OPT_SCOPE_ASKED && is_system(attr);
 }
 
 KBI_POSIX_API int pthread_attr_setscope(pthread_attr_t *attr, int scope)
@@ -52,6 +60,6 @@ KBI_POSIX_API int pthread_attr_setscope(pthread_attr_t *attr, int scope)
 
 KBI_POSIX_API int pthread_attr_getscope(const pthread_attr_t *restrict attr, int *restrict scope)
 {
-	*scope = kbi_attr_wants_kernel_thread(attr) ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS;
+	*scope = is_system(attr) ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS;
 	return 0;
 }
