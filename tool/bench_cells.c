@@ -33,7 +33,7 @@ const struct bench_method bench_peers[] = {
 	{ "may", 0, 0, 0, PEER, 0, 0, 0, 0 },
 	{ "pth", 0, 0, 0, PEER, 2000, "not tried", 0, 1 },
 	{ "st", 0, 0, 0, PEER, 0, 0, 0, 1 },
-	{ "iceoryx2", 0, 0, 0, PEER, 0, 0, 0, 0 },
+	{ "iceoryx2", 0, 0, 0, PEER, 200, "not tried", 0, 0 },
 	{ 0 },
 };
 
