@@ -39,6 +39,7 @@ static void in_child(void)
 	kbi_posix_forked = true;
 	kbi_posix_made_kernel = false;
 	kbi_posix_me.guardian = NULL;
+	kbi_signal_after_fork(self);
 	kbi_orphan_all();
 	if (!self)
 		return;

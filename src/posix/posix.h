@@ -294,6 +294,8 @@ void kbi_signal_listen(void);
 void kbi_signal_knock(int tid);
 /* The same to the caller's own, soon. */
 void kbi_signal_knock_later(void);
+/* In the child of fork, self or NULL: nothing is pending, and nobody else holds a lock of theirs. */
+void kbi_signal_after_fork(struct kbi_task *self);
 /* What a new thread gets from its creator. */
 void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given);
 /* Before the runtime starts, and after it. */

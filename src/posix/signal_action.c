@@ -288,6 +288,14 @@ static bool by_libc(int sig)
 	return !kbi_vp_n || !kbi_signal_ok(sig) || sig == SIGKILL || sig == SIGSTOP;
 }
 
+void kbi_signal_after_fork(struct kbi_task *self)
+{
+	kbi_signal_pool_after_fork();
+	if (self)
+		a_store_rlx(&kbi_thread_of(self)->signals.pending, 0);
+	kbi_lock_leave(&lock);
+}
+
 KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
 {
 	struct sigaction before;

@@ -79,6 +79,15 @@ static int put(struct kb_thread *t, const siginfo_t *info, bool shared)
 	return ESRCH;
 }
 
+/* No handler of the program's comes here: who held the lock is not there, and what he was at does not count. */
+void kbi_signal_pool_after_fork(void)
+{
+	first = unused = NULL;
+	end = &first;
+	fresh = 0;
+	kbi_lock_leave(&lock);
+}
+
 bool kbi_signal_over(struct kb_thread *t)
 {
 	return a_or_acqrel(&t->signals.pending, OVER) != 0;

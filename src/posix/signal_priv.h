@@ -91,6 +91,8 @@ void kbi_signal_returns_on(struct kbi_task *self, void *context);
 
 /* t takes no more. True: some are there already. */
 bool kbi_signal_over(struct kb_thread *t);
+/* In the child of fork: none is there. */
+void kbi_signal_pool_after_fork(void);
 /* For t, or EAGAIN, or ESRCH: it ends; sets the bit. shared: it was sent to the process. */
 int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared);
 /* The oldest signal of t's in the set: its number or 0. Clears the bit with the last one. */
