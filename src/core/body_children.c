@@ -17,6 +17,10 @@
 #include "os/lock.h"
 #include "os/sys.h"
 
+#ifndef sigev_notify_thread_id /* glibc has no name for it */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 enum { IDLE, ASKED, ANSWERED };
 
 static struct {
@@ -225,7 +229,7 @@ static long create(const long arg[6])
 {
 	struct sigevent e = *(const struct sigevent *)arg[1];
 	const long a[6] = { arg[0], (long)&e, arg[2] };
-	int thread = e._sigev_un._tid;
+	int thread = e.sigev_notify_thread_id;
 	long r;
 
 	e.sigev_notify = SIGEV_SIGNAL;

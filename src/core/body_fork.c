@@ -155,7 +155,7 @@ static long becomes(long nr, const long arg[6])
 		kbi_sys(SYS_kill, supervisor, KBI_EVERYWHERE_SIGNAL);
 	}
 	for (;;)
-		kbi_sys(SYS_pause);
+		kbi_sys(SYS_ppoll, NULL, 0, NULL, NULL, MASK_BYTES);
 }
 
 void kbi_body_fork_answer(void)

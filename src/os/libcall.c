@@ -21,6 +21,10 @@
 #include "os/memory.h"
 #include "os/sys.h"
 
+#ifndef SYS_alarm /* newer machines have setitimer only */
+#define SYS_alarm (-1)
+#endif
+
 enum { ODD_MOST = 4096, PLAIN = PROT_READ | PROT_WRITE };
 
 struct range {
