@@ -124,7 +124,7 @@ man: $(MAN)
 
 # ---- rules ----
 # The stamp changes when the compiler or a flag does; then everything is built again.
-FLAGS := $(CC) $(CXX) $(ARCH) $(COMMON) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(foreach r,src tool test,$(CFLAGS_$(r)))
+FLAGS := kbi_text $(CC) $(CXX) $(ARCH) $(COMMON) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(foreach r,src tool test,$(CFLAGS_$(r)))
 $(O)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' "$$FLAGS" | cmp -s - $@ || printf '%s\n' "$$FLAGS" >$@
@@ -142,10 +142,17 @@ $(O)/tool/run.c.o: OWN_FLAGS := -DKOCHAB_LIBDIR='"$(LIBDIR)"'
 
 room_flags = $(CFLAGS_$(firstword $(subst /, ,$(1))))
 
+# All code of the library is in a section of its own, so that it knows its own code from that of a program that it is
+# linked into (os/context).
+OBJCOPY ?= $(CROSS)objcopy
+TEXTS := .text .text.unlikely .text.hot .text.startup .text.exit
+own_section = $(if $(filter src/%,$<),@$(OBJCOPY) $(addprefix --rename-section ,$(addsuffix =kbi_text,$(TEXTS))) $@)
+
 $(O)/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
 	@$(CC) $(COMMON) $(call room_flags,$<) $(OWN_FLAGS) $(CFLAGS) -c -o $@ $<
+	$(own_section)
 
 $(O)/%.cc.o: %.cc $(O)/flags
 	@mkdir -p $(@D)
@@ -156,6 +163,7 @@ $(O)/%.S.o: %.S $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  as    $<"
 	@$(CC) $(COMMON) $(CFLAGS) -c -o $@ $<
+	$(own_section)
 
 $(LIB_a): $(OBJ_core) $(OBJ_heap) src/ORDER
 	@echo "  ar    $@"
@@ -245,7 +253,7 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak check-house test-cross models install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house test-cross models install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -272,6 +280,9 @@ soak: all tests ## the long runs (SOAK_SECONDS=600; POSIX_SUITE=directory: dev/c
 	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
 	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs)
 	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' dev/conformance --six)
+
+soak-kill: all tests ## kills virtual processors that are processes (KILLS=10000)
+	@timeout $$(($(or $(KILLS),10000) / 10 + 300)) env KILLS=$(or $(KILLS),10000) $(O)/test/core/contain_kills
 
 test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
 	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)

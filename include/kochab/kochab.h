@@ -102,6 +102,35 @@ KB_API void kb_sleep(uint64_t ns);
 /* Prints every thread with its state and the backtrace of parked ones to descriptor fd. */
 KB_API void kb_dump(int fd);
 
+/* ---- threads that crash ------------------------------------------------------------------------ */
+
+/* Where virtual processors are processes (option body), or with the option contain: a thread that would end the program
+ * by SIGSEGV, SIGBUS, SIGILL, SIGFPE, abort or an overflow of its stack, or whose virtual processor is killed, is lost, and
+ * the program goes on. kb_thread_join of it says EOWNERDEAD. No destructors of keys run. What ends the program all the
+ * same: doc/containment.md. */
+enum { KB_CRASH_FRAMES = 32 };
+struct kb_crash_info {
+	int signal;                    /* SIGKILL: its process was killed */
+	int code;                      /* si_code */
+	void *address;                 /* si_addr: of a fault */
+	unsigned frames;
+	void *frame[KB_CRASH_FRAMES];  /* return addresses, innermost first */
+	char name[KB_NAME_MAX];        /* the thread's */
+};
+/* What happened to a thread that was lost: also when it has been joined, until 64 others are lost. ESRCH: it was not. */
+KB_API int kb_thread_crash_info(kb_thread_t thread, struct kb_crash_info *info);
+/* Called for each thread that is lost, in its place, after what it held was given back, before its joiner is told; NULL, as
+ * at the start: a line on standard error. It may call the library. */
+KB_API void kb_on_crash(void (*hook)(kb_thread_t thread, const struct kb_crash_info *info));
+struct kb_crash_counts {
+	uint32_t lost;       /* threads */
+	uint32_t bound;      /* of KB_SCOPE_SYSTEM, that ended with a process that was killed */
+	uint32_t kills;      /* virtual processors that were killed and replaced */
+	uint32_t reserved;
+	uint64_t longest_ns; /* until a replacement went on */
+};
+KB_API void kb_crash_counts(struct kb_crash_counts *counts);
+
 /* ---- thread-specific data ------------------------------------------------------------------- */
 
 typedef uint32_t kb_key_t;

@@ -22,29 +22,18 @@
 #include "core/body_children.h"
 #include "core/run.h"
 #include "core/solo.h"
+#include "core/warden.h"
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
 #include "os/memory.h"
 #include "os/tcb.h"
+#include "os/trace.h"
 #include "os/sys.h"
 
 enum { STACK = 65536, MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */ };
 
-struct process {
-	a32 pid;                  /* 0: none */
-	a32 over;                 /* it ends because its work is done */
-	struct kbi_stack *stack;
-	void *(*fn)(void *);
-	void *arg;
-	uint64_t mask;            /* that it begins with */
-};
-
 static struct {
-	int supervisor;           /* constant once VPs run */
-	struct process *process;  /* changed between hold and release of os/everywhere */
-	unsigned most;
-	int first;                /* the first body: signals for the program go there */
 	struct kbi_libsite_counts sites;
 	/* at start */
 	struct kb_thread *main;
@@ -58,28 +47,20 @@ static struct {
 
 int kbi_process_supervisor(void)
 {
-	return sup.supervisor;
+	return kbi_warden.supervisor;
 }
 
 unsigned kbi_process_most(void)
 {
-	return sup.process ? sup.most : 0;
+	return kbi_warden.process ? kbi_warden.most : 0;
 }
 
 int kbi_process_at(unsigned i)
 {
-	return (int)a_load_rlx(&sup.process[i].pid);
+	return (int)a_load_rlx(&kbi_warden.process[i].pid);
 }
 
 /* ---- one process ----------------------------------------------------------------------------------------------- */
-
-static struct process *find(int pid)
-{
-	for (unsigned i = 0; i < sup.most; i++)
-		if (a_load_rlx(&sup.process[i].pid) == (uint32_t)pid)
-			return &sup.process[i];
-	return NULL;
-}
 
 /* Its parent adds it to those that libc's calls are made in, holding their lock. Before that it is taken for a program's
  * child: memory that it mapped would be its own only. */
@@ -93,14 +74,16 @@ static void wait_until_added(void)
 
 static int life(void *arg)
 {
-	struct process *p = arg;
+	struct kbi_process *p = arg;
 	stack_t none = { .ss_flags = SS_DISABLE };
 
 #if KBI_HAVE_TP
 	kbi_tp_set(p->stack->tcb.tp);
 #endif
-	kbi_sys_die_with(sup.supervisor);
+	kbi_sys_die_with(kbi_warden.supervisor);
 	wait_until_added();
+	/* to be traced */
+	kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL);
 	kbi_solo_joins();
 	kbi_sys(SYS_sigaltstack, &none, NULL);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &p->mask, NULL, MASK_BYTES);
@@ -126,40 +109,71 @@ static void put_stack(struct kbi_stack *s)
 }
 
 /* Between hold and release: the child's pid is known before anybody can miss it. */
-static long make(struct process *p)
+static long make(struct kbi_process *p)
 {
 	int flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD;
 	long pid;
 
-	if (kbi_sys(SYS_getpid) != sup.supervisor)
+	if (kbi_sys(SYS_getpid) != kbi_warden.supervisor)
 		flags |= CLONE_PARENT;
 	pid = clone(life, p->stack->low + p->stack->size, flags, p);
 	if (pid < 0)
 		return -errno;
 	a_store_rlx(&p->pid, (uint32_t)pid);
 	kbi_everywhere_add((int)pid);
-	if (!sup.first)
-		sup.first = (int)pid;
+	if (!kbi_warden.first)
+		kbi_warden.first = (int)pid;
 	return 0;
+}
+
+/* That of a process that has ended. The supervisor leaves it where it is: the lock of the stacks may be held by one that
+ * was killed, and goes on only if the supervisor sees to it. */
+static struct kbi_stack *left_stack(void)
+{
+	struct kbi_stack *s = NULL;
+	uint64_t mask;
+
+	kbi_everywhere_hold(&mask);
+	for (unsigned i = 0; i < kbi_warden.most && !s; i++) {
+		struct kbi_process *p = &kbi_warden.process[i];
+
+		if (!a_load_rlx(&p->pid)) {
+			s = p->stack;
+			p->stack = NULL;
+		}
+	}
+	kbi_everywhere_release(mask);
+	return s;
+}
+
+/* Inside hold. */
+static struct kbi_process *unused(void)
+{
+	for (unsigned i = 0; i < kbi_warden.most; i++)
+		if (!a_load_rlx(&kbi_warden.process[i].pid) && !kbi_warden.process[i].stack)
+			return &kbi_warden.process[i];
+	return NULL;
 }
 
 int kbi_process_start(void *(*fn)(void *), void *arg)
 {
-	struct kbi_stack *s = take_stack();
-	struct process *p;
+	struct kbi_stack *s = left_stack();
+	struct kbi_process *p;
 	uint64_t mask;
 	long e = -EAGAIN;
 
 	if (!s)
+		s = take_stack();
+	if (!s)
 		return EAGAIN;
 	kbi_everywhere_hold(&mask);
-	p = find(0);
+	p = unused();
 	if (p) {
-		*p = (struct process){ .stack = s, .fn = fn, .arg = arg, .mask = mask };
+		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg, .mask = mask };
 		e = make(p);
 	}
 	kbi_everywhere_release(mask);
-	if (e)
+	if (!p)
 		put_stack(s);
 	return e ? EAGAIN : 0;
 }
@@ -168,9 +182,24 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 
 static void kill_all(int sig)
 {
-	for (unsigned i = 0; i < sup.most; i++)
-		if (a_load_rlx(&sup.process[i].pid))
-			kbi_sys(SYS_kill, a_load_rlx(&sup.process[i].pid), sig);
+	for (unsigned i = 0; i < kbi_warden.most; i++)
+		if (a_load_rlx(&kbi_warden.process[i].pid))
+			kbi_sys(SYS_kill, a_load_rlx(&kbi_warden.process[i].pid), sig);
+}
+
+/* One that is traced stops once more. */
+static void wait_for_end(int pid)
+{
+	int status;
+
+	for (;;) {
+		long r = kbi_sys(SYS_wait4, pid, &status, __WALL, NULL);
+
+		if (r >= 0 && WIFSTOPPED(status))
+			kbi_trace_go(pid, 0);
+		else if (r != -EINTR)
+			return;
+	}
 }
 
 /* All others end first: nobody uses what the program holds when who waits for it is told. They may be starting one. */
@@ -181,12 +210,13 @@ static void end_others(void)
 	do {
 		any = false;
 		kill_all(SIGKILL);
-		for (unsigned i = 0; i < sup.most; i++) {
-			int pid = (int)a_load_rlx(&sup.process[i].pid);
+		for (unsigned i = 0; i < kbi_warden.most; i++) {
+			int pid = (int)a_load_rlx(&kbi_warden.process[i].pid);
 
-			if (!pid || kbi_sys(SYS_wait4, pid, NULL, __WALL, NULL) == -EINTR)
+			if (!pid)
 				continue;
-			a_store_rlx(&sup.process[i].pid, 0);
+			wait_for_end(pid);
+			a_store_rlx(&kbi_warden.process[i].pid, 0);
 			any = true;
 		}
 	} while (any);
@@ -202,7 +232,7 @@ static KBI_NORETURN void die(int sig)
 	kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL);
 	kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &open, NULL, MASK_BYTES);
-	kbi_sys(SYS_kill, sup.supervisor, sig);
+	kbi_sys(SYS_kill, kbi_warden.supervisor, sig);
 	for (;;)
 		kbi_sys(SYS_exit_group, 128 + sig);
 }
@@ -216,27 +246,38 @@ static KBI_NORETURN void end(int status)
 		kbi_sys(SYS_exit_group, WEXITSTATUS(status));
 }
 
+/* Of one that has ended and is not reaped yet: SIGKILL, or something else. */
+static int kill_status(int pid)
+{
+	siginfo_t info;
+
+	if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) || info.si_code != CLD_KILLED)
+		return 0;
+	return info.si_status;
+}
+
 /* A process of ours has ended. It is reaped when nobody can send it a signal any more: its number is used again. */
 static void ended(int pid)
 {
-	int status = 0;
-	struct kbi_stack *s = NULL;
-	struct process *p;
+	int status = kill_status(pid);
+	bool over, others;
+	struct kbi_process *p;
 	uint64_t mask;
 
-	kbi_everywhere_hold(&mask);
-	p = find(pid);
-	if (p && a_load_acq(&p->over)) { /* partner: life */
-		s = p->stack;
+	if (kbi_warden_saves(pid, status))
+		return;
+	others = kbi_everywhere_act_for(pid, &mask);
+	p = kbi_warden_find(pid);
+	over = p && a_load_acq(&p->over); /* partner: life */
+	if (over) {
 		a_store_rlx(&p->pid, 0);
 		kbi_everywhere_remove(pid);
 	}
-	kbi_everywhere_release(mask);
+	if (!others)
+		kbi_everywhere_release(mask);
 	kbi_sys(SYS_wait4, pid, &status, __WALL, NULL);
-	if (s) {
-		put_stack(s);
-	} else if (p) {
-		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+	if (p && !over) {
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !a_load_rlx(&p->final))
 			kbi_sys_message("a virtual processor (process %d) was killed: the program ends", pid);
 		end(status);
 	}
@@ -251,11 +292,11 @@ static void default_action(int sig)
 
 	if (sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU) {
 		kill_all(SIGSTOP);
-		kbi_sys(SYS_kill, sup.supervisor, SIGSTOP);
+		kbi_sys(SYS_kill, kbi_warden.supervisor, SIGSTOP);
 		kill_all(SIGCONT);
 		return;
 	}
-	kbi_sys(SYS_kill, sup.supervisor, sig);
+	kbi_sys(SYS_kill, kbi_warden.supervisor, sig);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &only, NULL, MASK_BYTES);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 }
@@ -263,8 +304,8 @@ static void default_action(int sig)
 /* With what its sender has said, where the kernel lets us say it, too. */
 static void send_on(int sig, siginfo_t *info)
 {
-	if (info->si_code >= 0 || kbi_sys(SYS_rt_sigqueueinfo, sup.first, sig, info))
-		kbi_sys(SYS_kill, sup.first, sig);
+	if (info->si_code >= 0 || kbi_sys(SYS_rt_sigqueueinfo, kbi_warden.first, sig, info))
+		kbi_sys(SYS_kill, kbi_warden.first, sig);
 }
 
 /* A signal for the program. What the terminal sends, each process has got. */
@@ -275,6 +316,7 @@ static void pass_on(int sig, siginfo_t *info)
 	if (sig == KBI_EVERYWHERE_SIGNAL) {
 		kbi_everywhere_answer();
 		kbi_children_answer();
+		kbi_warden_look();
 		return;
 	}
 	if (kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES) || action[0] == (uintptr_t)SIG_IGN)
@@ -288,32 +330,26 @@ static void pass_on(int sig, siginfo_t *info)
 /* Of ours; the program's children wait for the program. */
 static void reap(void)
 {
-	siginfo_t info;
-
-	for (unsigned i = 0; i < sup.most; i++) {
-		int pid = (int)a_load_rlx(&sup.process[i].pid);
-
-		info.si_pid = 0;
-		if (pid && !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) && info.si_pid)
-			ended(pid);
-	}
+	kbi_warden_reap(ended);
 	kbi_children_changed();
 }
 
 static bool is_ours(int pid)
 {
-	return find(pid);
+	return kbi_warden_find(pid);
 }
 
 static KBI_NORETURN void supervise(void)
 {
+	const struct timespec between = { 0, KBI_WARDEN_BETWEEN };
 	const uint64_t every = ~(uint64_t)0;
 	siginfo_t info;
 
 	/* libc's call has opened some of them: what is asked must come out of the wait below, not in a handler */
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
+	kbi_warden_begin();
 	for (;;) {
-		long sig = kbi_sys(SYS_rt_sigtimedwait, &every, &info, NULL, MASK_BYTES);
+		long sig = kbi_sys(SYS_rt_sigtimedwait, &every, &info, kbi_warden_reminds() ? &between : NULL, MASK_BYTES);
 
 		bool ours = sig == SIGCHLD && info.si_code > 0 && is_ours(info.si_pid);
 
@@ -321,6 +357,8 @@ static KBI_NORETURN void supervise(void)
 			reap();
 		if (sig > 0 && !ours)
 			pass_on((int)sig, &info);
+		if (sig == -EAGAIN)
+			kbi_warden_remind();
 	}
 }
 
@@ -354,11 +392,11 @@ static int prepare(void)
 		sup.why = "not with libkochab-malloc.so yet";
 		return ENOTSUP;
 	}
-	sup.most = kbi_vp_n + kbi_options.spares + MORE;
-	sup.process = kbi_sys_map(sup.most * sizeof *sup.process);
+	kbi_warden.most = kbi_vp_n + kbi_options.spares + MORE;
+	kbi_warden.process = kbi_sys_map(kbi_warden.most * sizeof *kbi_warden.process);
 	sup.stack = take_stack();
 	sup.why = "the space is full";
-	e = sup.process && sup.stack ? kbi_everywhere_setup(sup.most + 1) : ENOMEM;
+	e = kbi_warden.process && sup.stack ? kbi_everywhere_setup(kbi_warden.most + 1) : ENOMEM;
 	if (!e)
 		kbi_everywhere_add((int)kbi_sys(SYS_getpid));
 	return e;
@@ -373,8 +411,8 @@ static int convert(void)
 		e = kbi_memory_convert(&sup.why);
 	if (e)
 		return e;
-	sup.supervisor = (int)kbi_sys(SYS_getpid);
-	kbi_children_setup(sup.supervisor, is_ours);
+	kbi_warden.supervisor = (int)kbi_sys(SYS_getpid);
+	kbi_children_setup(kbi_warden.supervisor, is_ours);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	return 0;

@@ -10,6 +10,7 @@
 #include "base/option.h"
 #include "core/body_process.h"
 #include "core/body_thread.h"
+#include "core/contain.h"
 #include "core/dump.h"
 #include "core/foreign.h"
 #include "core/handoff.h"
@@ -233,6 +234,7 @@ static int start(void)
 	kbi_handoff_setup();
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	kbi_preempt_setup();
+	kbi_contain_setup();
 	kbi_dump_setup();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		return begin_processes();

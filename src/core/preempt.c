@@ -65,11 +65,20 @@ void kbi_preempt_send(struct kbi_vp *vp)
 
 /* ---- faults -------------------------------------------------------------------------------------- */
 
+bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
+
 static struct sigaction before[2]; /* SIGSEGV, SIGBUS: what the program had when we started */
 
 static const struct sigaction *previous(int sig)
 {
 	return &before[sig == SIGBUS];
+}
+
+static bool has_default(int sig)
+{
+	const struct sigaction *old = previous(sig);
+
+	return !(old->sa_flags & SA_SIGINFO) && (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN);
 }
 
 static void pass_on(int sig, siginfo_t *info, void *context)
@@ -85,6 +94,8 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 		struct sigaction dfl = { .sa_handler = SIG_DFL };
 
 		kbi_real.sigaction(sig, &dfl, NULL);
+		if (info->si_code <= 0) /* sent: nothing faults again */
+			kbi_sys(SYS_kill, kbi_sys(SYS_getpid), sig);
 	}
 }
 
@@ -103,6 +114,8 @@ static void fault(int sig, siginfo_t *info, void *context)
 		else
 			kbi_sys_message("thread #%u overflowed its %zu KiB stack", t ? t->task.index : 0, size / 1024);
 	}
+	if (has_default(sig) && kbi_preempt_contain && kbi_preempt_contain(sig, info, context))
+		return;
 	pass_on(sig, info, context);
 }
 

@@ -4,6 +4,8 @@
 #ifndef KBI_PREEMPT_H
 #define KBI_PREEMPT_H
 
+#include <signal.h>
+
 #include "core/vp.h"
 
 /* Ignored by default and rarely used: harmless if it ever arrives elsewhere. */
@@ -25,6 +27,8 @@ void kbi_preempt_tick(void *context);
 extern KBI_HIDDEN void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
 /* Called by it on a thread outside the library when its VP was asked for something (core/quantum); may switch. */
 extern KBI_HIDDEN void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
+/* Called by the handler of SIGSEGV and SIGBUS first. True: the signal is dealt with. */
+extern KBI_HIDDEN bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
 /* Called when a thread that was switched away by it is about to return to the interrupted code, perhaps on another
  * body; NULL: nothing. The drop-in's masks and signals. */
 extern void (*kbi_preempt_returns)(struct kbi_task *self, void *context);

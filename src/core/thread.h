@@ -33,6 +33,13 @@ int kbi_thread_detach(struct kb_thread *t);
 bool kbi_thread_is_detached(const struct kb_thread *t);
 KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;
 
+/* The caller, on another stack than its thread's, ends it as one that has crashed: no destructors run; join says EOWNERDEAD.
+ * done(arg) is called on the next context's stack. */
+KBI_SWITCHES void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), void *arg) KBI_NORETURN;
+bool kbi_thread_is_lost(const struct kb_thread *t);
+/* Any kernel thread: those of system scope that ran in this process have ended with it. How many; each was told to. */
+unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t));
+
 /* Once, at start, after kbi_stack_setup. ENOMEM. */
 int kbi_thread_setup(void);
 

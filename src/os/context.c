@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <string.h>
 #include <ucontext.h>
 
 /* The linker's: the ELF header in front of this module. */
 extern const ElfW(Ehdr) __ehdr_start KBI_HIDDEN;
+
+/* The linker's: the section that the build puts all code of the library in. */
+extern const char __start_kbi_text[] KBI_HIDDEN, __stop_kbi_text[] KBI_HIDDEN;
 
 uintptr_t kbi_context_at(const void *context)
 {
@@ -102,14 +106,35 @@ void kbi_context_learn(void)
 	dl_iterate_phdr(add, NULL);
 }
 
-bool kbi_context_may_leave(uintptr_t at)
+static bool is_in_range(uintptr_t at)
 {
-	if (full || n_ranges == 0 || kbi_context_is_ours(at))
-		return false; /* a static program: libc is anywhere in it */
 	for (unsigned i = 0; i < n_ranges; i++)
 		if (at - ranges[i].low < ranges[i].size)
-			return false;
-	return true;
+			return true;
+	return false;
+}
+
+bool kbi_context_may_leave(uintptr_t at)
+{
+	/* a static program: libc is anywhere in it */
+	return !full && n_ranges && !kbi_context_is_ours(at) && !is_in_range(at);
+}
+
+bool kbi_context_is_library(uintptr_t at)
+{
+	return at - (uintptr_t)__start_kbi_text < (uintptr_t)(__stop_kbi_text - __start_kbi_text);
+}
+
+static struct range stubs;
+
+void kbi_context_libcs(const void *from, size_t bytes)
+{
+	stubs = (struct range){ (uintptr_t)from, bytes };
+}
+
+bool kbi_context_is_delicate(uintptr_t at)
+{
+	return full || at - stubs.low < stubs.size || !n_ranges || kbi_context_is_library(at) || is_in_range(at);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -174,6 +199,60 @@ bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_con
 	for (unsigned i = 0; i < KBI_CONTEXT_REGISTERS; i++)
 		moving += a->r[i] != b->r[i];
 	return moving <= MOVING;
+}
+
+/* ---- going elsewhere ---------------------------------------------------------------------------------------------------- */
+
+bool kbi_context_can_go(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+void kbi_context_go(void *context, void (*fn)(void *), void *arg, void *top)
+{
+	ucontext_t *uc = context;
+	uintptr_t sp = (uintptr_t)top & ~(uintptr_t)15;
+
+#if defined(__x86_64__)
+	greg_t *g = uc->uc_mcontext.gregs;
+
+	g[REG_RIP] = (greg_t)(uintptr_t)fn;
+	g[REG_RDI] = (greg_t)(uintptr_t)arg;
+	g[REG_RSP] = (greg_t)(sp - 8); /* as after a call */
+	g[REG_RBP] = 0;
+	*(uintptr_t *)(sp - 8) = 0;
+	g[REG_EFL] &= ~(greg_t)0x400;  /* direction: forward */
+	if (uc->uc_mcontext.fpregs) {
+		uc->uc_mcontext.fpregs->swd = 0;
+		uc->uc_mcontext.fpregs->ftw = 0;
+	}
+#elif defined(__aarch64__)
+	uc->uc_mcontext.pc = (uintptr_t)fn;
+	uc->uc_mcontext.regs[0] = (uintptr_t)arg;
+	uc->uc_mcontext.sp = sp;
+	uc->uc_mcontext.regs[29] = uc->uc_mcontext.regs[30] = 0;
+#else
+	(void)uc;
+	(void)fn;
+	(void)arg;
+	(void)sp;
+#endif
+}
+
+bool kbi_context_is_on_signal_stack(const void *context)
+{
+	const ucontext_t *uc = context;
+#if defined(STACK)
+	uintptr_t low = (uintptr_t)uc->uc_stack.ss_sp;
+
+	if (low && (uintptr_t)STACK(uc) - low < uc->uc_stack.ss_size)
+		return true;
+#endif
+	return uc->uc_stack.ss_flags & SS_ONSTACK;
 }
 
 /* ---- in a call ------------------------------------------------------------------------------------------------------- */

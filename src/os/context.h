@@ -24,6 +24,13 @@ void kbi_context_place(const void *ucontext, struct kbi_context_place *p);
  * loaded. False where the registers' layout is not known. */
 bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_context_place *b);
 
+/* The handler returns to fn(arg), which never returns, on the stack below `top` with the floating-point stack empty, and
+ * not to the interrupted instruction. */
+bool kbi_context_can_go(void);
+void kbi_context_go(void *ucontext, void (*fn)(void *), void *arg, void *top);
+/* It was on the alternate signal stack: in another handler. */
+bool kbi_context_is_on_signal_stack(const void *ucontext);
+
 /* A system call that a kernel thread was found in. */
 struct kbi_context_call {
 	int64_t nr;
@@ -37,6 +44,12 @@ void kbi_context_make_again(void *ucontext, const struct kbi_context_call *c);
 
 /* Is the address in the code of the library (or program) that this is linked into? */
 bool kbi_context_is_ours(uintptr_t at);
+/* Code that stands in for libc's (os/libsite). Once, before there are other processes. */
+void kbi_context_libcs(const void *from, size_t bytes);
+/* The same, and no part of a program that it is linked into. */
+bool kbi_context_is_library(uintptr_t at);
+/* In the library, in libc, the loader, a sanitizer; or it cannot be known (a program with libc in it). */
+bool kbi_context_is_delicate(uintptr_t at);
 /* Another library's code is to count as ours: its ELF header. One; before handlers run. */
 void kbi_context_add(const void *ehdr);
 const void *kbi_context_added(void);

@@ -36,6 +36,18 @@ void kbi_everywhere_add(int pid);
 void kbi_everywhere_release(uint64_t mask);
 /* It has ended. */
 void kbi_everywhere_remove(int pid);
+/* The supervisor, about process `old`, which stands at its end or has ended: calls under way do not wait for it. As hold; or
+ * true, nothing is to be released: one that stands at its end holds it, and what that was making the caller has made. */
+bool kbi_everywhere_act_for(int old, uint64_t *mask);
+/* Between that and the release, or where there is none: a copy of the caller is in old's place. */
+void kbi_everywhere_succeed(int old, int now);
+/* Called now and then by who waits for the lock in the process `watcher`; NULL: nothing. */
+extern KBI_HIDDEN void (*kbi_everywhere_meanwhile)(void);
+extern KBI_HIDDEN int kbi_everywhere_watcher;
+/* Called in the handler, behind what is asked; NULL: nothing. */
+extern KBI_HIDDEN void (*kbi_everywhere_more)(void *context);
+/* pid has stopped, or ended, and answers no more: nobody is to wait for it. */
+void kbi_everywhere_excuse(int pid);
 /* Is the process that calls one of them? A child between vfork and its program is not. */
 bool kbi_everywhere_has_me(void);
 /* Makes what is asked of this process now: what the handler does, for who waits with signals blocked. */

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "os/context.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -196,8 +197,12 @@ static bool is_jumped_into(const struct run *r, const struct module *m, const st
 void kbi_libsite_enter(void);
 __asm__(".text\n.hidden kbi_libsite_enter\n.globl kbi_libsite_enter\n.type kbi_libsite_enter,@function\n"
 	"kbi_libsite_enter:\n\t.cfi_startproc\n\t"
-	"pushq %rbp\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_offset rbp, -16\n\t"
-	"movq %rsp, %rbp\n\t.cfi_def_cfa_register rbp\n\t"
+	"pushq %rbp\n\t"
+	/* who unwinds goes on behind the site: what called us is a stub, of which nothing is known but that the address
+	 * of that place lies 13 bytes behind the return address (put_stub), and that it has moved the stack by 128. Return
+	 * address: at [[rbp + 8] + 13]; CFA: rbp + 144 */
+	"movq %rsp, %rbp\n\t.cfi_def_cfa rbp, 144\n\t.cfi_offset rbp, -144\n\t"
+	".cfi_escape 0x10, 0x10, 0x05, 0x76, 0x08, 0x06, 0x23, 0x0d\n\t"
 	"subq $304, %rsp\n\tandq $-16, %rsp\n\t"
 	"movq %rdi, 0(%rsp)\n\tmovq %rsi, 8(%rsp)\n\tmovq %rdx, 16(%rsp)\n\t"
 	"movq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
@@ -215,7 +220,7 @@ __asm__(".text\n.hidden kbi_libsite_enter\n.globl kbi_libsite_enter\n.type kbi_l
 	"movups 112(%rsp), %xmm4\n\tmovups 128(%rsp), %xmm5\n\tmovups 144(%rsp), %xmm6\n\tmovups 160(%rsp), %xmm7\n\t"
 	"movups 176(%rsp), %xmm8\n\tmovups 192(%rsp), %xmm9\n\tmovups 208(%rsp), %xmm10\n\tmovups 224(%rsp), %xmm11\n\t"
 	"movups 240(%rsp), %xmm12\n\tmovups 256(%rsp), %xmm13\n\tmovups 272(%rsp), %xmm14\n\tmovups 288(%rsp), %xmm15\n\t"
-	"leave\n\t.cfi_def_cfa rsp, 8\n\tret\n\t.cfi_endproc\n\t.size kbi_libsite_enter,.-kbi_libsite_enter\n");
+	"leave\n\tret\n\t.cfi_endproc\n\t.size kbi_libsite_enter,.-kbi_libsite_enter\n");
 
 static void put(struct run *r, const void *bytes, size_t n)
 {
@@ -281,6 +286,7 @@ static void put_futex(struct run *r, bool surely)
 static void put_stub(struct run *r, const struct site *s)
 {
 	uint8_t *start = r->stub;
+	const uint8_t *back = s->at + 2; /* for who unwinds, see kbi_libsite_enter */
 
 	put(r, s->at - s->before, s->before);
 	switch (s->nr) {
@@ -305,6 +311,7 @@ static void put_stub(struct run *r, const struct site *s)
 		put_call(r);
 	}
 	put_jump(r, s->at + 2);
+	put(r, &back, sizeof back);
 	s->at[-(int)s->before] = 0xe9;
 	{
 		int32_t to = (int32_t)(start - (s->at - s->before + 5));
@@ -551,6 +558,7 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	protect_modules(&r, PROT_READ | PROT_EXEC);
 	kbi_sys(SYS_mprotect, stubs, bytes, PROT_READ | PROT_EXEC);
 	set_traps(call);
+	kbi_context_libcs(stubs, bytes);
 	return e;
 }
 

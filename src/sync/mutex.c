@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include "base/option.h"
+#include "core/contain.h"
 #include "core/vp.h"
 #include "os/sys.h"
 
@@ -29,12 +31,16 @@ enum {
 static inline a32 *word_of(kb_mutex_t *m) { return (a32 *)&m->word; }
 static inline a32 *owner_of(kb_mutex_t *m) { return (a32 *)&m->owner; }
 static inline struct kbi_waitq *queue_of(kb_mutex_t *m) { return (struct kbi_waitq *)&m->head; }
-static inline uint32_t owner_id(const struct kbi_task *self) { return self->index + 1; }
+static inline uint32_t owner_id(const struct kbi_task *self) { return kbi_contain_name(self); }
+static inline bool is_robust(const kb_mutex_t *m) { return m->kind & KB_MUTEX_ROBUST; }
+
+/* Of a robust one. */
+enum { WHOLE, LEFT, GONE };
 
 /* NORMAL, and glibc's ADAPTIVE (3). The drop-in keeps other flags in the upper bits. */
 static inline bool is_plain(const kb_mutex_t *m)
 {
-	return (m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == 3;
+	return !is_robust(m) && ((m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == 3);
 }
 
 /* ---- the word --------------------------------------------------------------------------------- */
@@ -132,6 +138,60 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 	return take_or_queue(w);
 }
 
+/* ---- a holder that was lost --------------------------------------------------------------------- */
+
+static int unlock_left(kb_mutex_t *m);
+
+static struct kb_thread *lost_holder(kb_mutex_t *m)
+{
+	struct kb_thread *t = a_load_rlx(word_of(m)) & LOCKED ? kbi_contain_named(a_load_rlx(owner_of(m))) : NULL;
+
+	return t && t->lost ? t : NULL;
+}
+
+/* Asked by who waits for a mutex. */
+static int is_left(struct kbi_task *self)
+{
+	return lost_holder(kbi_contain_wanted(self)) ? EOWNERDEAD : 0;
+}
+
+/* self has left the queue, for the holder is lost. */
+static void take_from_lost(kb_mutex_t *m)
+{
+	struct kb_thread *t = lost_holder(m);
+
+	if (!t)
+		return;
+	if (!is_robust(m) && kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT)
+		kbi_sys_fatal("the mutex at %p is held by thread #%u, which was lost (option on_crash)", (void *)m, t->task.index);
+	unlock_left(m);
+}
+
+/* As kbi_waitq_await; the lock may have been taken meanwhile: *held. */
+static int await(struct kbi_mutex_waiter *w, struct kbi_until until, bool *held)
+{
+	struct kbi_task *self = w->n.task;
+	bool looks = kbi_contain_on && !until.stop;
+	int rc;
+
+	*held = false;
+	if (kbi_likely(!looks))
+		return kbi_waitq_await(&w->n, until, leave, w->m);
+	until.stop = is_left;
+	for (;;) {
+		kbi_contain_wants(self, w->m);
+		a_fence_sc(); /* partner: the one in core/contain, behind `lost` */
+		rc = kbi_waitq_await(&w->n, until, leave, w->m);
+		self->awaits = NULL;
+		if (rc != EOWNERDEAD)
+			return rc;
+		take_from_lost(w->m);
+		*held = spin(w->m, self, 0) || take_or_queue(w);
+		if (*held)
+			return 0;
+	}
+}
+
 static KBI_NOINLINE int lock_slow(kb_mutex_t *m, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
@@ -139,19 +199,23 @@ static KBI_NOINLINE int lock_slow(kb_mutex_t *m, struct kbi_until until)
 	bool held = spin(m, self, 0) || take_or_queue(&w);
 
 	while (!held) {
-		int rc = kbi_waitq_await(&w.n, until, leave, m);
+		int rc = await(&w, until, &held);
 
 		if (rc)
 			return rc;
-		held = act_on_verdict(&w);
+		held = held || act_on_verdict(&w);
 	}
 	return 0;
 }
 
 void kbi_mutex_finish(struct kbi_mutex_waiter *w)
 {
-	while (!act_on_verdict(w))
-		kbi_waitq_await(&w->n, kbi_waitq_until(KBI_FOREVER), leave, w->m);
+	bool held = act_on_verdict(w);
+
+	while (!held) {
+		await(w, kbi_waitq_until(KBI_FOREVER), &held);
+		held = held || act_on_verdict(w);
+	}
 }
 
 void kbi_mutex_lock_word(kb_mutex_t *m)
@@ -162,8 +226,21 @@ void kbi_mutex_lock_word(kb_mutex_t *m)
 
 /* ---- waking ------------------------------------------------------------------------------------ */
 
-/* There may be somebody to wake: under the queue lock. EPERM: it is not locked. */
-static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
+/* Under the queue lock: takes away the holder's marks, if it is one that was lost. */
+static bool forget_lost(kb_mutex_t *m)
+{
+	if (!lost_holder(m))
+		return false;
+	if (is_robust(m) && m->left != GONE)
+		m->left = LEFT;
+	m->count = 0;
+	a_store_rlx(owner_of(m), 0);
+	return true;
+}
+
+/* There may be somebody to wake: under the queue lock. EPERM: it is not locked. lost: for a holder that was lost, if it
+ * still is one. */
+static KBI_NOINLINE int unlock_queue(kb_mutex_t *m, bool lost)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct kbi_wnode *n = NULL;
@@ -173,7 +250,7 @@ static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
 
 	kbi_np_enter(self);
 	word = kbi_waitq_lock(word_of(m));
-	if (!(word & LOCKED)) {
+	if (!(word & LOCKED) || (lost && !forget_lost(m))) {
 		rc = EPERM;
 	} else if ((word & (WAITERS | WOKEN)) != WAITERS) {
 		word &= ~(uint32_t)LOCKED;
@@ -191,6 +268,16 @@ static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
 		kbi_waitq_grant(n, KBI_MUTEX_RETRY);
 	kbi_np_leave(self);
 	return rc;
+}
+
+static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
+{
+	return unlock_queue(m, false);
+}
+
+static int unlock_left(kb_mutex_t *m)
+{
+	return unlock_queue(m, true);
 }
 
 static inline int unlock_word(kb_mutex_t *m)
@@ -255,7 +342,7 @@ static KBI_NOINLINE int lock_owned(kb_mutex_t *m, struct kbi_until until)
 	rc = grab(m, 0) ? 0 : lock_slow(m, until);
 	if (rc == 0)
 		kbi_mutex_resume(m, self, 0);
-	return rc;
+	return rc ? rc : kbi_mutex_settle(m);
 }
 
 static KBI_NOINLINE int unlock_owned(kb_mutex_t *m)
@@ -267,7 +354,27 @@ static KBI_NOINLINE int unlock_owned(kb_mutex_t *m)
 		return 0;
 	}
 	a_store_rlx(owner_of(m), 0);
+	if (is_robust(m) && m->left)
+		m->left = GONE;
 	return unlock_word(m);
+}
+
+int kbi_mutex_settle(kb_mutex_t *m)
+{
+	if (kbi_likely(!is_robust(m) || m->left == WHOLE))
+		return 0;
+	if (m->left == LEFT)
+		return EOWNERDEAD;
+	unlock_owned(m);
+	return ENOTRECOVERABLE;
+}
+
+int kb_mutex_consistent(kb_mutex_t *m)
+{
+	if (!is_robust(m) || m->left != LEFT || !is_mine(m, kbi_waitq_self()))
+		return EINVAL;
+	m->left = WHOLE;
+	return 0;
 }
 
 bool kbi_mutex_is_held(kb_mutex_t *m, const struct kbi_task *self)
@@ -282,18 +389,19 @@ uint32_t kbi_mutex_suspend(kb_mutex_t *m)
 	if (kbi_unlikely(!is_plain(m))) {
 		count = m->count;
 		m->count = 0;
-		a_store_rlx(owner_of(m), 0);
 	}
-	if (!kbi_mutex_quick_unlock(m, kbi_self_raw()))
-		unlock_word(m);
+	if (kbi_mutex_quick_unlock(m, kbi_self_raw()))
+		return count;
+	a_store_rlx(owner_of(m), 0);
+	unlock_word(m);
 	return count;
 }
 
 void kbi_mutex_resume(kb_mutex_t *m, struct kbi_task *self, uint32_t count)
 {
+	a_store_rlx(owner_of(m), owner_id(self));
 	if (kbi_likely(is_plain(m)))
 		return;
-	a_store_rlx(owner_of(m), owner_id(self));
 	m->count = count;
 }
 
@@ -308,7 +416,7 @@ void kbi_mutex_orphan(kb_mutex_t *m)
 
 int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind)
 {
-	if ((unsigned)kind > KB_MUTEX_ERRORCHECK)
+	if (((unsigned)kind & ~(unsigned)KB_MUTEX_ROBUST) > KB_MUTEX_ERRORCHECK)
 		return EINVAL;
 	*m = (kb_mutex_t)KB_MUTEX_INIT;
 	m->kind = kind;
@@ -318,6 +426,15 @@ int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind)
 int kb_mutex_destroy(kb_mutex_t *m)
 {
 	return a_load_rlx(word_of(m)) || *(const volatile uint32_t *)&m->waits ? EBUSY : 0;
+}
+
+static int lock_plain(kb_mutex_t *m, struct kbi_until until)
+{
+	int rc = kbi_likely(grab(m, 0)) ? 0 : lock_slow(m, until);
+
+	if (!rc)
+		kbi_mutex_resume(m, kbi_waitq_self(), 0);
+	return rc;
 }
 
 int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
@@ -330,7 +447,7 @@ int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 		kbi_solo_end();
 	if (kbi_unlikely(!is_plain(m)))
 		return lock_owned(m, until);
-	return kbi_likely(grab(m, 0)) ? 0 : lock_slow(m, until);
+	return lock_plain(m, until);
 }
 
 int kb_mutex_lock(kb_mutex_t *m)
@@ -351,15 +468,15 @@ int kbi_mutex_trylock(kb_mutex_t *m)
 		return 0;
 	if (kbi_unlikely(!self))
 		kbi_solo_end();
-	if (kbi_likely(is_plain(m)))
-		return grab(m, 0) ? 0 : EBUSY;
 	self = kbi_waitq_self();
-	if (is_mine(m, self))
+	if (!is_plain(m) && is_mine(m, self))
 		return lock_again(m, EBUSY);
+	if (kbi_contain_on && lost_holder(m))
+		take_from_lost(m);
 	if (!grab(m, 0))
 		return EBUSY;
 	kbi_mutex_resume(m, self, 0);
-	return 0;
+	return kbi_mutex_settle(m);
 }
 
 int kb_mutex_trylock(kb_mutex_t *m)
@@ -375,7 +492,10 @@ int kbi_mutex_unlock(kb_mutex_t *m)
 		return 0;
 	if (kbi_unlikely(!self))
 		kbi_solo_end();
-	return kbi_likely(is_plain(m)) ? unlock_word(m) : unlock_owned(m);
+	if (kbi_unlikely(!is_plain(m)))
+		return unlock_owned(m);
+	a_store_rlx(owner_of(m), 0);
+	return unlock_word(m);
 }
 
 int kb_mutex_unlock(kb_mutex_t *m)

@@ -46,14 +46,20 @@ static inline bool kbi_mutex_quick_lock(kb_mutex_t *m, const struct kbi_task *se
 	if (kbi_solo_enter(self)) {
 		/* acquire: partner is the release below */
 		is_free = a_load_acq(word) == 0;
-		if (kbi_likely(is_free))
+		if (kbi_likely(is_free)) {
 			a_store_rlx(word, KBI_MUTEX_LOCKED);
+			a_store_rlx((a32 *)&m->owner, (uint32_t)(uintptr_t)self);
+		}
 		kbi_solo_leave();
 		return is_free;
 	}
 	/* A look first: a CAS that fails takes the cache line from the holder, and the general way asks again. acquire:
 	 * partner is the release in unlock; and in kbi_waitq_unlock */
-	return a_zero32_rlx(word) && a_cas_acq(word, &free, KBI_MUTEX_LOCKED);
+	if (kbi_unlikely(!a_zero32_rlx(word)) || kbi_unlikely(!a_cas_acq(word, &free, KBI_MUTEX_LOCKED)))
+		return false;
+	/* of use while it is locked, and only if self is lost: core/contain */
+	a_store_rlx((a32 *)&m->owner, (uint32_t)(uintptr_t)self);
+	return true;
 }
 
 /* true: it is free now. false: nothing was done. */
@@ -68,13 +74,18 @@ static inline bool kbi_mutex_quick_unlock(kb_mutex_t *m, const struct kbi_task *
 	if (kbi_solo_enter(self)) {
 		is_held = a_load_rlx(word) == KBI_MUTEX_LOCKED;
 		/* release: partner is the acquire above, and whoever locks when solo has ended */
-		if (kbi_likely(is_held))
+		if (kbi_likely(is_held)) {
+			a_store_rlx((a32 *)&m->owner, 0);
 			a_store_rel(word, 0);
+		}
 		kbi_solo_leave();
 		return is_held;
 	}
+	if (kbi_unlikely(a_load_rlx(word) != KBI_MUTEX_LOCKED))
+		return false;
+	a_store_rlx((a32 *)&m->owner, 0);
 	/* release: partner is the acquire in lock; and in kbi_waitq_lock */
-	return a_load_rlx(word) == KBI_MUTEX_LOCKED && a_cas_rel(word, &held, 0);
+	return a_cas_rel(word, &held, 0);
 }
 
 /* ---- the general one ----------------------------------------------------------------------------- */
@@ -98,6 +109,8 @@ bool kbi_mutex_is_held(kb_mutex_t *m, const struct kbi_task *self);
  * follows when the word is held again. */
 uint32_t kbi_mutex_suspend(kb_mutex_t *m);
 void kbi_mutex_resume(kb_mutex_t *m, struct kbi_task *self, uint32_t count);
+/* The caller has locked it: 0, EOWNERDEAD; or ENOTRECOVERABLE, and it is not locked. */
+int kbi_mutex_settle(kb_mutex_t *m);
 /* Locks the word alone, without owner and count. */
 KBI_SWITCHES void kbi_mutex_lock_word(kb_mutex_t *m);
 /* In the child of fork, before anybody else uses it: whoever waited or worked on the queue is not
