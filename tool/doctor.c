@@ -245,13 +245,13 @@ static void check_io_uring(void)
 
 	if (!e) {
 		kbi_uring_close(&u);
-		fact("io_uring", YES, "files of kochab/io.h go through it%s",
+		fact("io_uring", YES, "files of kochab/io.h and the drop-in's connect go through it%s",
 		     kbi_options.io_uring ? "" : ", but for KOCHAB_IO_URING=0");
 		return;
 	}
 	if (e == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", value, sizeof(value)))
 		snprintf(why, sizeof(why), " (kernel.io_uring_disabled = %s; else seccomp)", value);
-	fact("io_uring", NO, "%s%s: files of kochab/io.h block kernel threads, by body hand-off",
+	fact("io_uring", NO, "%s%s: files of kochab/io.h and the drop-in's connect block kernel threads, by body hand-off",
 	     e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) : "not known to the headers it was built with", why);
 }
 

@@ -182,6 +182,8 @@ static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
 			e = 0;
 		}
 	}
+	if (self->vp)
+		look(self->vp); /* it may be answered already */
 	kbi_np_leave(self);
 	if (kbi_unlikely(e))
 		a_store_rlx(&ring.stage, 3);
@@ -247,6 +249,40 @@ static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, st
 }
 
 #endif
+
+/* ---- connect ----------------------------------------------------------------------------------------------- */
+
+#if KBI_HAVE_URING
+static int at_once(struct kbi_task *self)
+{
+	(void)self;
+	return EINPROGRESS;
+}
+#endif
+
+/* The request is taken back as soon as it is made: the kernel goes on connecting. */
+bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long *r)
+{
+#if KBI_HAVE_URING
+	const struct kbi_async a = { .what = KBI_ASYNC_CONNECT, .fd = fd, .address = address, .offset = length };
+	struct kbi_task *self = kbi_self();
+	int64_t answer;
+
+	if (kbi_ready_outside(self) || kbi_ready_start() || !start_with(self))
+		return false;
+	a_add_rlx(&kbi_source.waiting, 1);
+	answer = through_ring(self, &a, (struct kbi_until){ KBI_FOREVER, at_once });
+	a_sub_rlx(&kbi_source.waiting, 1);
+	*r = answer == -EALREADY ? -EINPROGRESS : (long)answer;
+	return answer != NO_RING;
+#else
+	(void)fd;
+	(void)address;
+	(void)length;
+	(void)r;
+	return false;
+#endif
+}
 
 /* ---- the way ---------------------------------------------------------------------------------------------- */
 

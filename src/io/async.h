@@ -27,5 +27,8 @@ KBI_SWITCHES long kbi_async_here(const struct kbi_async *a);
 /* The system call's result, or -errno; -ETIMEDOUT or what until.stop said if it could be taken back. It is not made
  * again by itself after EINTR or the end of a kernel thread that had submitted it, unless that does no harm. */
 KBI_SWITCHES long kbi_async(const struct kbi_async *a, struct kbi_until until);
+/* Begins to connect a socket whatever mode it is in: *r is -EINPROGRESS, or the system call's result if it is over
+ * already. False: that needs io_uring, and there is none. */
+KBI_SWITCHES bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long *r);
 
 #endif

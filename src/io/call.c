@@ -175,10 +175,18 @@ int kb_io_connect(int fd, const struct sockaddr *address, socklen_t length, uint
 {
 	struct call c = { SYS_connect, fd, (long)address, (long)length, 0, 0, 0 };
 	struct kbi_until until = kbi_patience(deadline);
-
 	struct kbi_async a = { .what = KBI_ASYNC_CONNECT, .fd = fd, .address = address, .offset = length };
+	int e;
 
-	return is_nonblocking(fd) ? connect_nonblocking(&c, until) : (int)kbi_async(&a, until);
+	if (is_nonblocking(fd))
+		return connect_nonblocking(&c, until);
+	e = (int)-kbi_async(&a, until);
+	/* somebody has begun it before: a call that was interrupted, or whose kernel thread has ended */
+	while (e == EALREADY) {
+		e = kbi_ready_wait(fd, POLLOUT, until, 1);
+		e = e ? e : (int)-make(&c);
+	}
+	return -e;
 }
 
 int kb_io_poll(struct pollfd *fds, nfds_t n, uint64_t deadline)

@@ -94,6 +94,16 @@ static bool awaits(int fd, short events, ssize_t *r)
 	return true;
 }
 
+static bool connects(int fd, const struct sockaddr *to, socklen_t len, int *r)
+{
+	long e;
+
+	if (!kbi_call_connect(fd, to, len, true, &e))
+		return false;
+	*r = (int)kbi_call_answer(e);
+	return true;
+}
+
 /* The operations with IPC_NOWAIT, which each of them may have already: true if they need not wait. */
 static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 {

@@ -2,9 +2,132 @@
  * call_priv.h. Callers: futex, which defines syscall(). May switch. */
 #include "posix/call_priv.h"
 
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "os/sys.h"
+
+enum { SECOND = 1000000000, MASK_BYTES = 8 };
+
+/* ---- what the kernel's have and libc's hide -------------------------------------------------------------- */
+
+/* A mask of the kernel's size as a set of libc's. NULL: none. */
+static const sigset_t *set_of(const void *mask, sigset_t *set)
+{
+	if (!mask)
+		return NULL;
+	memset(set, 0, sizeof(*set));
+	memcpy(set, mask, MASK_BYTES);
+	return set;
+}
+
+/* What was left of the time. */
+static void count_down(struct timespec *t, uint64_t begun)
+{
+	uint64_t had = kbi_timer_now() - begun, span;
+
+	if (!t || t->tv_sec > INT32_MAX)
+		return;
+	span = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+	span = span > had ? span - had : 0;
+	*t = (struct timespec){ (time_t)(span / SECOND), (long)(span % SECOND) };
+}
+
+static long ppoll_by_number(const long a[6])
+{
+	uint64_t begun = kbi_timer_now();
+	sigset_t set;
+	long r;
+
+	if (a[3] && a[4] != MASK_BYTES)
+		return -EINVAL;
+	r = kbi_call_ppoll((struct pollfd *)a[0], (nfds_t)a[1], (const struct timespec *)a[2],
+			   set_of((const void *)a[3], &set), N);
+	if (r != -EINVAL)
+		count_down((struct timespec *)a[2], begun);
+	return r;
+}
+
+static long pselect_by_number(const long a[6])
+{
+	const struct {
+		const void *mask;
+		size_t bytes;
+	} none = { NULL, 0 }, *m = a[5] ? (const void *)a[5] : &none;
+	uint64_t begun = kbi_timer_now();
+	sigset_t set;
+	long r;
+
+	if (m->mask && m->bytes != MASK_BYTES)
+		return -EINVAL;
+	r = kbi_call_pselect((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3], (const struct timespec *)a[4],
+			     set_of(m->mask, &set), N);
+	if (r != -EINVAL)
+		count_down((struct timespec *)a[4], begun);
+	return r;
+}
+
+static bool is_ours(long clock)
+{
+	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+/* ---- by number ------------------------------------------------------------------------------------------- */
+
+/* Time, and queues of messages; false: none of them. */
+static bool asleep_for_a_time(long n, const long a[6], long *r)
+{
+	switch (n) {
+	case SYS_nanosleep:
+		*r = kbi_posix_sleep_by_number(CLOCK_MONOTONIC, 0, (const struct timespec *)a[0], (struct timespec *)a[1]);
+		return true;
+	case SYS_clock_nanosleep:
+		if (!is_ours(a[0]))
+			return false;
+		*r = kbi_posix_sleep_by_number((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2],
+					       (struct timespec *)a[3]);
+		return true;
+	case SYS_mq_timedreceive:
+		*r = kbi_call_mq_receive((mqd_t)a[0], (char *)a[1], (size_t)a[2], (unsigned *)a[3],
+					 (const struct timespec *)a[4], N);
+		return true;
+	case SYS_mq_timedsend:
+		*r = kbi_call_mq_send((mqd_t)a[0], (const char *)a[1], (size_t)a[2], (unsigned)a[3],
+				      (const struct timespec *)a[4], N);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* For one of several descriptors; false: none of them. */
+static bool asleep_for_any(long n, const long a[6], long *r)
+{
+	sigset_t set;
+
+	switch (n) {
+	case SYS_ppoll:
+		*r = ppoll_by_number(a);
+		return true;
+	case SYS_pselect6:
+		*r = pselect_by_number(a);
+		return true;
+	case SYS_epoll_pwait:
+		if ((int)a[2] <= 0 || (a[4] && a[5] != MASK_BYTES))
+			return false;
+		*r = kbi_call_epoll_wait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3],
+					 set_of((const void *)a[4], &set), N);
+		return true;
+	case SYS_epoll_pwait2:
+		if ((int)a[2] <= 0 || (a[4] && a[5] != MASK_BYTES))
+			return false;
+		*r = kbi_call_epoll_wait2((int)a[0], (struct epoll_event *)a[1], (int)a[2], (const struct timespec *)a[3],
+					  set_of((const void *)a[4], &set), N);
+		return true;
+	default:
+		return asleep_for_a_time(n, a, r);
+	}
+}
 
 /* Many at once; false: none of them. */
 static bool asleep_in_many(long n, const long a[6], long *r)
@@ -30,14 +153,8 @@ static bool asleep_in_many(long n, const long a[6], long *r)
 	case SYS_sendmmsg:
 		*r = kbi_call_sendmmsg(fd, (struct mmsghdr *)a[1], (unsigned)a[2], (int)a[3], N);
 		return true;
-	case SYS_ppoll:
-		/* the kernel tells what was left of the time, and takes masks of its own size: not here */
-		if (a[2] || a[3])
-			return false;
-		*r = kbi_call_ppoll((struct pollfd *)a[0], (nfds_t)a[1], NULL, NULL, N);
-		return true;
 	default:
-		return false;
+		return asleep_for_any(n, a, r);
 	}
 }
 
@@ -72,11 +189,8 @@ static bool asleep(long n, const long a[6], long *r)
 	case SYS_accept4:
 		*r = kbi_call_accept(fd, (void *)a[1], (socklen_t *)a[2], flags, N);
 		return true;
-	case SYS_epoll_pwait:
-		if (a[4] || (int)a[2] <= 0)
-			return false;
-		*r = kbi_call_epoll_wait(fd, (struct epoll_event *)a[1], (int)a[2], flags, NULL, N);
-		return true;
+	case SYS_connect:
+		return kbi_call_connect(fd, (const struct sockaddr *)a[1], (socklen_t)a[2], N, r);
 	default:
 		return asleep_in_many(n, a, r);
 	}
@@ -106,6 +220,12 @@ static bool asleep_by_old_number(long n, const long a[6], long *r)
 		return true;
 	}
 #endif
+#ifdef SYS_select
+	if (n == SYS_select) {
+		*r = kbi_call_select((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3], (struct timeval *)a[4], N);
+		return true;
+	}
+#endif
 #ifdef SYS_epoll_wait
 	if (n == SYS_epoll_wait && (int)a[2] > 0) {
 		*r = kbi_call_epoll_wait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3], NULL, N);
@@ -124,14 +244,7 @@ static bool may_block(long n)
 	case SYS_recvfrom:
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
-	case SYS_sendmmsg:
 	case SYS_connect:
-	case SYS_ppoll:
-	case SYS_pselect6:
-	case SYS_epoll_pwait:
-#ifdef SYS_select
-	case SYS_select:
-#endif
 #ifdef SYS_open
 	case SYS_open:
 #endif
@@ -146,11 +259,8 @@ static bool may_block(long n)
 	case SYS_semop:
 #endif
 	case SYS_semtimedop:
-	case SYS_mq_timedreceive:
-	case SYS_mq_timedsend:
 	case SYS_wait4:
 	case SYS_waitid:
-	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 	case SYS_rt_sigtimedwait:
 	case SYS_io_getevents:

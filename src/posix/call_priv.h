@@ -201,6 +201,10 @@ KBI_SWITCHES long kbi_call_await(int fd, short events, bool cancels);
 /* One poll(2) without time: is there an event? Errors count. */
 bool kbi_call_ready(int fd, short events);
 
+/* connect of a socket that waits, begun without blocking, until it is there or refused: *r, the kernel's result. False:
+ * this is none, or there is no such way here, and nothing has been done. */
+KBI_SWITCHES bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t len, bool cancels, long *r);
+
 /* Between a look and the call that takes what was seen only one thread of this process is inside for a descriptor.
  * False: it took too long; go on without. */
 KBI_SWITCHES bool kbi_call_gate(int fd);

@@ -4,8 +4,10 @@
 #include "posix/call_priv.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 
 #include "core/yield.h"
+#include "io/async.h"
 #include "io/ready.h"
 #include "os/sys.h"
 
@@ -256,4 +258,45 @@ long kbi_call_await(int fd, short events, bool cancels)
 	long r = look(&c);
 
 	return kbi_call_again(r) ? kbi_call_wait(&c) : r;
+}
+
+/* ---- connect ----------------------------------------------------------------------------------------- */
+
+static bool is_tcp(int fd)
+{
+	int protocol = 0;
+	socklen_t n = sizeof(protocol);
+
+	return kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) == 0 && protocol == IPPROTO_TCP;
+}
+
+struct connecting {
+	struct kbi_call c;
+	const struct sockaddr *to;
+	socklen_t len;
+};
+
+/* Once it is connected, or refused, the kernel says so to who asks a second time, at once. */
+static long try_connected(struct kbi_call *c)
+{
+	struct connecting *x = (struct connecting *)(void *)c;
+
+	return kbi_call_ready(c->fd, POLLOUT) ? kbi_sys(SYS_connect, c->fd, x->to, x->len) : -EAGAIN;
+}
+
+bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t len, bool cancels, long *r)
+{
+	struct connecting x = { KBI_CALL(.attempt = try_connected, .fd = fd, .events = POLLOUT, .cancels = cancels,
+					 .time_limit = SO_SNDTIMEO), to, len };
+
+	if (!is_tcp(fd) || kbi_call_nonblocking(fd))
+		return false;
+	if (cancels)
+		kbi_cancel_test();
+	if (!kbi_async_begin_connect(fd, to, len, r))
+		return false;
+	x.c.late = -EINPROGRESS;
+	if (*r == -EINPROGRESS)
+		*r = kbi_call_wait(&x.c);
+	return true;
 }

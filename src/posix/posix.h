@@ -83,8 +83,10 @@ void kbi_call_resolve(void);
 /* A system call by its number that may block the caller, a lightweight thread; *r: the kernel's result. False: none of
  * these, or the caller is none. */
 KBI_SWITCHES bool kbi_call_by_number(long n, const long a[6], long *r);
-/* pause by its number: no cancellation point; -EINTR. A lightweight thread only. */
+/* pause and clock_nanosleep by their numbers: no cancellation points; 0 or a negative errno. A lightweight thread only;
+ * clock: CLOCK_REALTIME or CLOCK_MONOTONIC. */
 KBI_SWITCHES long kbi_posix_pause_by_number(void);
+KBI_SWITCHES long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t, struct timespec *left);
 void kbi_unsafe_resolve(void);
 /* The caller's results of functions that are not thread-safe, at its end. */
 void kbi_unsafe_thread_ends(void);

@@ -2,7 +2,7 @@
  * heap; everybody else in libc's own. Clocks that libc's clock_nanosleep knows and we do not (CPU time) are
  * libc's too.
  * Callers: programs. All may switch and are cancellation points. */
-#include "posix/posix.h"
+#include "posix/call_priv.h"
 
 #include "core/yield.h"
 #include "os/sys.h"
@@ -15,17 +15,19 @@ static bool is_ours(clockid_t clock)
 }
 
 /* Sleeps until the deadline, then 0; EINTR: a signal handler ran. */
-static int sleep_until(uint64_t deadline)
+static int sleep_until(uint64_t deadline, bool cancels)
 {
 	struct kbi_task *self = kbi_self();
+	struct kbi_until until = cancels ? kbi_posix_until_cancelled(deadline) : kbi_posix_until(deadline);
 
 	for (;;) {
 		int e;
 
-		kbi_cancel_test();
+		if (cancels)
+			kbi_cancel_test();
 		if (kbi_timer_now() >= deadline)
 			return 0;
-		kbi_waitq_sleep(self, kbi_posix_until_cancelled(deadline));
+		kbi_waitq_sleep(self, until);
 		e = kbi_posix_stop_signal(self);
 		kbi_signal_resumed();
 		if (e)
@@ -33,10 +35,10 @@ static int sleep_until(uint64_t deadline)
 	}
 }
 
-static int sleep_absolute(clockid_t clock, const struct timespec *t)
+static int sleep_absolute(clockid_t clock, const struct timespec *t, bool cancels)
 {
 	while (!kbi_timer_passed(clock, t->tv_sec, t->tv_nsec)) {
-		int e = sleep_until(kbi_timer_deadline(clock, t->tv_sec, t->tv_nsec));
+		int e = sleep_until(kbi_timer_deadline(clock, t->tv_sec, t->tv_nsec), cancels);
 
 		if (e)
 			return e;
@@ -44,12 +46,12 @@ static int sleep_absolute(clockid_t clock, const struct timespec *t)
 	return 0;
 }
 
-static int sleep_relative(const struct timespec *t, struct timespec *left)
+static int sleep_relative(const struct timespec *t, struct timespec *left, bool cancels)
 {
 	uint64_t ns = t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX * SECOND :
 					      (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
 	uint64_t deadline = kbi_timer_now() + ns, now;
-	int e = sleep_until(deadline);
+	int e = sleep_until(deadline, cancels);
 
 	if (e && left) {
 		now = kbi_timer_now();
@@ -59,14 +61,34 @@ static int sleep_relative(const struct timespec *t, struct timespec *left)
 	return e;
 }
 
+static int sleep_ours(clockid_t clock, int flags, const struct timespec *t, struct timespec *left, bool cancels)
+{
+	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
+		return flags & TIMER_ABSTIME && kbi_posix_time_ok(t) ? 0 : EINVAL;
+	if (cancels)
+		kbi_cancel_test();
+	return flags & TIMER_ABSTIME ? sleep_absolute(clock, t, cancels) : sleep_relative(t, left, cancels);
+}
+
+/* A lightweight thread whose virtual processor is left to others; the frame may be unwound by a cancellation. */
+static void come_back(const bool *left)
+{
+	if (*left)
+		kbi_call_rejoin();
+}
+
 /* The runtime's own signals do not end it. */
 static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
 	struct timespec rest = { 0, 0 };
 	uint32_t before = kbi_posix_me.handled;
-	int e = kbi_libc()->clock_nanosleep(clock, flags, t, &rest);
+	bool left_vp __attribute__((cleanup(come_back))) = kbi_call_may_wait();
+	int e;
 
-	while (e == EINTR && kbi_posix_light() && kbi_posix_me.handled == before) {
+	if (left_vp)
+		kbi_call_leave_vp(true);
+	e = kbi_libc()->clock_nanosleep(clock, flags, t, &rest);
+	while (e == EINTR && left_vp && kbi_posix_me.handled == before) {
 		struct timespec again = flags & TIMER_ABSTIME ? *t : rest;
 
 		e = kbi_libc()->clock_nanosleep(clock, flags, &again, &rest);
@@ -80,10 +102,12 @@ KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct times
 {
 	if (!is_ours(clock))
 		return sleep_libcs(clock, flags, t, left);
-	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
-		return flags & TIMER_ABSTIME && kbi_posix_time_ok(t) ? 0 : EINVAL;
-	kbi_cancel_test();
-	return flags & TIMER_ABSTIME ? sleep_absolute(clock, t) : sleep_relative(t, left);
+	return sleep_ours(clock, flags, t, left, true);
+}
+
+long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+{
+	return -sleep_ours(clock, flags, t, left, false);
 }
 
 KBI_POSIX_API int nanosleep(const struct timespec *t, struct timespec *left)
