@@ -82,7 +82,8 @@ typedef struct kb_io_completion {
 typedef struct kb_io_agent kb_io_agent_t;
 
 /* Adds a source. poll(agent, arg) is called by the polling agents as long as a thread waits in kb_io_await: all the time
- * by idle virtual processors, now and then by busy ones, every 100 us when all sleep; by one at a time. It looks at the
+ * by idle virtual processors, every 100 us when all sleep; by busy ones now and then: where all run threads that make no
+ * call, with a quantum within two quanta, without one not at all. By one at a time. It looks at the
  * source and calls kb_io_complete for what it finds. It runs on an agent's stack or that of any thread, so with a few
  * KiB of it, and calls nothing else of Kochab, nothing that blocks and nothing long. ENOSPC: there are 64; or as
  * kb_init. */

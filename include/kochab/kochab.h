@@ -127,6 +127,8 @@ KB_API int kb_watch64(const volatile uint64_t *word, uint64_t old, uint64_t dead
  * bounds them) as soon as it has other work, or after a millisecond. A pair that does not block costs some 10 ns.
  * They nest; the outermost end counts. Between them the caller is like a foreign kernel thread: kb_vp_self() is -1, and
  * what it waits for blocks the kernel thread. After the end a light thread may be on another kernel thread.
+ * With a quantum (option quantum): while a light thread waits that was preempted, its virtual processor keeps its kernel
+ * thread, and what is on it waits for the call; threads with own TLS have no such bond. Not in signal handlers.
  * begin: 0; does not suspend. end: 0, or EINVAL without a begin; may suspend. Both keep errno; on foreign kernel threads
  * and threads of KB_SCOPE_SYSTEM they do nothing. Where threads have no TLS of their own main is a light thread, too. */
 KB_API int kb_blocking_begin(void);

@@ -241,6 +241,8 @@ void kbi_handoff_begin(enum kbi_handoff_hint hint)
 	kbi_np_enter(self);
 	vp = self->vp;
 	b = depart(t, vp);
+	/* kept: light threads that were preempted here come back to this body's TLS block, so what else is on the VP waits
+	 * for the call, its mail, too: kochab/kochab.h says so */
 	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
 		lend(vp, b);
 	kbi_np_leave(self);

@@ -51,7 +51,8 @@ static inline bool grab(kb_mutex_t *m, uint32_t given)
 	return false;
 }
 
-/* The owner may be running on another processor: worth some 100 ns of looking. */
+/* The owner may be running on another processor: worth some 100 ns of looking. A kernel thread that is none of ours may
+ * ask before the number is known to it: what it reads is 0 or the number, and both let it look. */
 static inline bool is_parallel(const struct kbi_task *self)
 {
 	return kbi_vp_n != 1 || !self->vp;
