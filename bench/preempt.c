@@ -1,6 +1,7 @@
 /* bench/preempt.c - threads that compute and call nobody, more of them than processors.
- * Many of them, for about 2 s (--quick: 1.2 s): "share" is how far the one that is furthest from the mean is from it, in
- * per cent of the mean; "wake-up" is how late a thread wakes up that naps for 1 ms again and again beside them, p99.
+ * Many of them, for 2 s (with --quick, too: fewer turns of each say nothing): "share" is how far the one that is furthest
+ * from the mean is from it, in per cent of the mean; "wake-up" is how late a thread wakes up that naps for 1 ms again and
+ * again beside them, p99.
  * One more than processors: "piece" is the processor time of the whole process for a piece of their work, the best of
  * some windows that are much longer than a quantum. "kochab-posix-off" does the same without a quantum: there the one
  * too many has no turn, and the difference is what taking turns costs. */
@@ -106,7 +107,7 @@ static void ask_share(void)
 	double most = 0;
 
 	r.late = bench_alloc(NAPS, sizeof *r.late);
-	together(1 + r.c->seconds / 0.3, 1);
+	together(2, 1);
 	double mean = (double)pieces_of_all() / r.c->threads;
 	if (mean <= 0 || !r.naps)
 		bench_fail("%u naps, %.1f pieces of each", r.naps, mean);
