@@ -70,7 +70,7 @@ static void body_mask(sigset_t *old)
 	sigset_t set;
 
 	sigfillset(&set);
-	sigdelset(&set, KBI_TICK_SIGNAL);
+	sigdelset(&set, kbi_preempt_signal());
 	sigdelset(&set, SIGSEGV);
 	sigdelset(&set, SIGBUS);
 	sigdelset(&set, SIGFPE);

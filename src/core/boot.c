@@ -240,7 +240,9 @@ static int start(void)
 		return give_up(e);
 	kbi_handoff_setup();
 	kbi_agent_deadlock = kbi_dump_deadlock;
-	kbi_preempt_setup();
+	e = kbi_preempt_setup();
+	if (e)
+		return e;
 	kbi_dump_setup();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		return begin_processes();

@@ -219,8 +219,8 @@ static unsigned kernel_threads(void)
 /* Has the program a handler of a signal that comes from outside? Ours, libc's and those of faults do not count. */
 static bool has_handlers(void)
 {
-	static const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, KBI_TICK_SIGNAL,
-				     KBI_EVERYWHERE_SIGNAL };
+	const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, kbi_preempt_signal(),
+			      KBI_EVERYWHERE_SIGNAL };
 	char buf[4096] = "";
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	const char *at;

@@ -17,6 +17,7 @@
 void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
 void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
 void (*kbi_preempt_returns)(struct kbi_task *self, void *context);
+bool kbi_preempt_is_shared;
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
@@ -61,7 +62,7 @@ void kbi_preempt_send(struct kbi_vp *vp)
 
 	/* its body runs, and is not in a call that a signal would end */
 	if (tid && !a_load_rlx(&vp->lent))
-		kbi_sys_signal(tid, KBI_TICK_SIGNAL);
+		kbi_sys_signal(tid, kbi_preempt_signal());
 }
 
 /* ---- faults -------------------------------------------------------------------------------------- */
@@ -127,16 +128,31 @@ void kbi_preempt_no_alt_stack(void *stack)
 	kbi_sys_unmap(stack, KBI_SIGNAL_STACK);
 }
 
-void kbi_preempt_setup(void)
+static int install(void)
 {
-	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART };
-	struct sigaction old;
+	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART }, old;
+	int sig = kbi_preempt_signal();
 
 	sigfillset(&sa.sa_mask);
-	kbi_real.sigaction(KBI_TICK_SIGNAL, NULL, &old);
+	kbi_real.sigaction(sig, NULL, &old);
 	if (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN)
-		kbi_real.sigaction(KBI_TICK_SIGNAL, &sa, NULL);
+		return kbi_real.sigaction(sig, &sa, NULL) ? errno : 0;
+	if (kbi_preempt_is_shared)
+		return 0;
+	kbi_sys_message("the program has a handler of %s, which the tick needs: the option tick_signal names another signal",
+			sig == SIGURG ? "SIGURG" : "SIGWINCH");
+	return EBUSY;
+}
+
+int kbi_preempt_setup(void)
+{
+	struct sigaction sa;
+	int e = install();
+
+	if (e)
+		return e;
 	sa = (struct sigaction){ .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 	kbi_real.sigaction(SIGSEGV, &sa, &before[0]);
 	kbi_real.sigaction(SIGBUS, &sa, &before[1]);
+	return 0;
 }

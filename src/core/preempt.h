@@ -4,15 +4,24 @@
 #ifndef KBI_PREEMPT_H
 #define KBI_PREEMPT_H
 
-#include "core/vp.h"
+#include <signal.h>
 
-/* Ignored by default and rarely used: harmless if it ever arrives elsewhere. */
-#define KBI_TICK_SIGNAL SIGURG
+#include "base/option.h"
+#include "core/vp.h"
 
 enum { KBI_SIGNAL_STACK = 32768 };
 
-/* Installs the handlers of the tick and of faults in guard pages. */
-void kbi_preempt_setup(void);
+/* The tick's: ignored by default, so harmless if it ever arrives elsewhere, such as in the next program after an exec. */
+static inline int kbi_preempt_signal(void)
+{
+	return kbi_options.tick_signal == KBI_OPT_TICK_SIGNAL_WINCH ? SIGWINCH : SIGURG;
+}
+
+/* Installs the handlers of the tick and of faults in guard pages. EBUSY, and says so: the program handles the tick's
+ * signal. */
+int kbi_preempt_setup(void);
+/* The handler that is there calls kbi_preempt_tick: the drop-in's. */
+extern KBI_HIDDEN bool kbi_preempt_is_shared;
 /* An alternate signal stack for the kernel thread that calls: overflow of a thread's stack is reported on it.
  * KBI_SIGNAL_STACK bytes, or NULL. */
 void *kbi_preempt_alt_stack(void);

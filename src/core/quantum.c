@@ -126,7 +126,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	/* release: partner is the acquire in asked */
 	a_store_rel(&vp->asked, what);
 	/* to the one that was looked at, though the VP may have another by now */
-	kbi_sys_signal(tid, KBI_TICK_SIGNAL);
+	kbi_sys_signal(tid, kbi_preempt_signal());
 	return ++s->tries < TRIES;
 }
 

@@ -20,7 +20,6 @@
 
 #define BIT(sig) ((uint64_t)1 << ((sig)-1))
 
-const uint64_t kbi_signal_never = BIT(KBI_TICK_SIGNAL) | BIT(KBI_LIBC_FIRST) | BIT(KBI_LIBC_LAST);
 const uint64_t kbi_signal_closed =
 	~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT));
 
@@ -55,7 +54,7 @@ struct kbi_vp *kbi_signal_body_of(int tid)
 
 static void set_kernel_mask(uint64_t mask)
 {
-	mask &= ~(kbi_signal_never | kbi_everywhere_bit());
+	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
@@ -148,7 +147,7 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	ucontext_t *uc = context;
 
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
-	mask &= ~(kbi_signal_never | kbi_everywhere_bit());
+	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
@@ -161,6 +160,7 @@ void kbi_signal_start(void)
 		a_store_rlx(&kbi_signal_vp_mask[i], base_mask);
 	/* before that, a handler would find a kernel thread that is nobody's */
 	kbi_spare_adopted = adopted;
+	kbi_preempt_is_shared = true;
 	kbi_signal_adopt_handlers();
 	kbi_sys(SYS_sigaltstack, NULL, &alternate);
 	kbi_body_open = true;
@@ -395,7 +395,7 @@ int kbi_signal_raise(const siginfo_t *info)
 	long r;
 
 	/* without an address the runtime would take it for its tick */
-	if (info->si_signo == KBI_TICK_SIGNAL)
+	if (info->si_signo == kbi_preempt_signal())
 		kbi_signal_pack(&packed, kbi_thread_of(kbi_self_raw()));
 	kbi_posix_me.raises = true;
 	kbi_compiler_barrier();

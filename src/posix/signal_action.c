@@ -204,7 +204,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 	struct kb_thread *to;
 
 	kbi_signal_unpack(info, &to);
-	if (sig == KBI_TICK_SIGNAL && !to && is_tick(self, info)) {
+	if (sig == kbi_preempt_signal() && !to && is_tick(self, info)) {
 		kbi_preempt_tick(context);
 		return;
 	}
@@ -244,7 +244,7 @@ static void show(int sig, struct sigaction *sa)
 	if (sa->sa_sigaction == relay) {
 		sa->sa_sigaction = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
 		sa->sa_flags = (int)a_load_rlx(&a->flags);
-	} else if (sig == KBI_TICK_SIGNAL && kbi_vp_n && sa->sa_handler != SIG_IGN) {
+	} else if (sig == kbi_preempt_signal() && kbi_vp_n && sa->sa_handler != SIG_IGN) {
 		memset(sa, 0, sizeof(*sa));
 	}
 }
@@ -276,7 +276,7 @@ static int set(int sig, const struct sigaction *new)
 	if (is_handler(new))
 		return install(sig, new);
 	/* the tick keeps its signal; nothing by default is what it does then */
-	if (sig == KBI_TICK_SIGNAL && new->sa_sigaction != relay) {
+	if (sig == kbi_preempt_signal() && new->sa_sigaction != relay) {
 		a_store_rlx(&acts[sig].handler, NULL);
 		return 0;
 	}
@@ -342,11 +342,12 @@ bool kbi_signal_ignored(int sig)
 {
 	struct kbi_kaction a = { 0 };
 
-	if (sig == KBI_TICK_SIGNAL)
+	if (sig == kbi_preempt_signal())
 		return !a_load_rlx(&acts[sig].handler);
 	if (kbi_kaction(sig, NULL, &a) || (uintptr_t)a.handler == (uintptr_t)SIG_IGN)
 		return true;
-	return (uintptr_t)a.handler == (uintptr_t)SIG_DFL && (sig == SIGCHLD || sig == SIGCONT || sig == SIGWINCH);
+	return (uintptr_t)a.handler == (uintptr_t)SIG_DFL &&
+	       (sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH);
 }
 
 bool kbi_signal_restarts(int sig)

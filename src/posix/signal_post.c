@@ -58,14 +58,14 @@ bool kbi_signal_is_postman(int who)
 static uint64_t deliverable(uint64_t set)
 {
 	set &= ~kbi_everywhere_bit();
-	return set & ~(kbi_signal_never | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(SIGSEGV) |
+	return set & ~(kbi_signal_never() | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(SIGSEGV) |
 		       kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) | kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));
 }
 
 static void ring(void)
 {
 	if (a_load_acq(&tid))
-		kbi_sys_signal((int)a_load_acq(&tid), KBI_TICK_SIGNAL);
+		kbi_sys_signal((int)a_load_acq(&tid), kbi_preempt_signal());
 }
 
 void kbi_signal_opened(uint64_t set)
@@ -245,9 +245,9 @@ static void *work(void *unused)
 		long sig;
 
 		/* acquire: partner is the change in kbi_signal_opened, whose ring comes after it */
-		set = a_load_acq(&open) | kbi_signal_bit(KBI_TICK_SIGNAL);
+		set = a_load_acq(&open) | kbi_signal_bit(kbi_preempt_signal());
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
-		if (sig > 0 && !(sig == KBI_TICK_SIGNAL && info.si_code == SI_TKILL) && !kbi_process_is_copy(&info))
+		if (sig > 0 && !(sig == kbi_preempt_signal() && info.si_code == SI_TKILL) && !kbi_process_is_copy(&info))
 			deliver(&info);
 	}
 	return NULL;

@@ -11,6 +11,7 @@
 
 #include "posix/posix.h"
 
+#include "core/preempt.h"
 #include "core/vp.h"
 #include "os/everywhere.h"
 #include "os/lock.h"
@@ -58,8 +59,11 @@ void kbi_signal_to_set(sigset_t *set, uint64_t m);
 
 /* ---- masks: signal.c ---------------------------------------------------------------------------------- */
 
-/* Never blocked in the kernel: faults, what libc and the runtime keep for themselves. */
-extern const uint64_t kbi_signal_never;
+/* Never blocked in the kernel: what libc and the runtime keep for themselves. */
+static inline uint64_t kbi_signal_never(void)
+{
+	return kbi_signal_bit(kbi_preempt_signal()) | kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST);
+}
 /* What a virtual processor without a thread blocks: all but faults, which would end the process anyway. */
 extern const uint64_t kbi_signal_closed;
 /* The mask of each virtual processor's kernel thread, as far as it is known. */

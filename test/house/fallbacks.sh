@@ -12,6 +12,7 @@ ran=0
 
 ways=("--sched rotator-paper" "--sched lb2 --lb2-lock semop" "--sched lb2 --lb2-lock spin" "--sched steal"
 	"--tls donor" "--fsgsbase=0" "--guard mprotect" "--guard none" "--pollers 1" "--spin-us 0" "--tick-ms 0"
+	"--tick-signal winch"
 	"--capacity 1 --sched rotator-paper")
 
 if command -v pigz >/dev/null; then
