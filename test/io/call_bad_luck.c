@@ -1,0 +1,85 @@
+/* kb_io_*: a disk that fails, and io_uring forbidden, as `kochab doctor` tells it: EIO reaches who reads, by position, by
+ * vector and in a stream, with io_uring and without.
+ * matrix: vps=1,2 sched=rotator */
+#include <errno.h>
+#include <fcntl.h>
+#include <kochab/io.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "core/child.h"
+#include "test.h"
+
+enum { THREADS = 8 };
+
+/* Memory where nothing is mapped reads as a bad sector does. */
+static void *reads_bad_sector(void *unused)
+{
+	char c[2];
+	struct iovec v[2] = { { c, 1 }, { c + 1, 1 } };
+	int fd = kb_io_open("/proc/self/mem", O_RDONLY | O_CLOEXEC, 0, KB_FOREVER);
+
+	CHECK(fd >= 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(kb_io_read(fd, c, 1, KB_FOREVER), -EIO);
+		CHECK_EQ(kb_io_readv(fd, v, 2, KB_FOREVER), -EIO);
+		CHECK_EQ(kb_io_pread(fd, c, 1, 0, KB_FOREVER), -EIO);
+		CHECK_EQ(kb_io_preadv(fd, v, 2, 0, kb_now() + 1000000000), -EIO);
+	}
+	CHECK_EQ(kb_io_close(fd), 0);
+	return unused;
+}
+
+static void bad_sectors(void *unused)
+{
+	kb_thread_t t[THREADS];
+
+	(void)unused;
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(kb_thread_create(&t[i], NULL, reads_bad_sector, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(kb_thread_join(t[i], NULL), 0);
+}
+
+/* As in many containers. */
+static void asks_the_doctor(void *doctor)
+{
+	struct sock_filter f[] = {
+		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr) },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 425 }, /* io_uring_setup */
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
+	};
+	struct sock_fprog p = { sizeof f / sizeof *f, f };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p)) {
+		printf("no filters here\n");
+		exit(0);
+	}
+	execl(doctor, "kochab", "doctor", (char *)NULL);
+	exit(3);
+}
+
+int main(void)
+{
+	static struct child c;
+	char *kochab = getenv("KOCHAB_BIN"), *emulator = getenv("RUNNER");
+
+	setenv("KOCHAB_IO_URING", "0", 1);
+	child_run(&c, bad_sectors, NULL);
+	child_exited(&c, 0);
+	unsetenv("KOCHAB_IO_URING");
+	if (kochab && access(kochab, X_OK) == 0 && !(emulator && *emulator)) {
+		child_run(&c, asks_the_doctor, kochab);
+		if (!strstr(c.text, "no filters")) {
+			CHECK(WIFEXITED(c.status) && WEXITSTATUS(c.status) != 3);
+			CHECK(strstr(c.text, "io_uring") && strstr(c.text, "by body hand-off"));
+		}
+	}
+	bad_sectors(NULL);
+	return 0;
+}
