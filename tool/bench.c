@@ -8,6 +8,7 @@
 
 #include "bench.h"
 #include "bench_child.h"
+#include "tool.h"
 
 int kochab_bench(int argc, char **argv);
 
@@ -385,7 +386,6 @@ int kochab_bench(int argc, char **argv)
 	struct plan plan = { .free = 1 };
 	struct bench_cells all = { 0 };
 	char self[PATH_MAX];
-	ssize_t n;
 	int status;
 
 	if (argc > 1 && strcmp(argv[1], "--measure") == 0)
@@ -396,10 +396,8 @@ int kochab_bench(int argc, char **argv)
 		return help(stderr);
 	if (strcmp(argv[1], "--help") == 0)
 		return help(stdout);
-	n = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (n <= 0)
+	if (!tool_self(self, sizeof self))
 		return 2;
-	self[n] = 0;
 	if (strcmp(argv[1], "report") == 0)
 		return script("report", argv + 1, self);
 	if (strcmp(argv[1], "programs") == 0)

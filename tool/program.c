@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -29,6 +30,20 @@ static int refuse(const char *file, const char *why)
 {
 	tool_say("%s: %s", file, why);
 	return TOOL_CANNOT_RUN;
+}
+
+bool tool_self(char *buf, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
+	char path[PATH_MAX];
+	unsigned long name;
+
+	if (n > 0) {
+		buf[n] = '\0';
+		return true;
+	}
+	name = getauxval(AT_EXECFN); /* what execve was given */
+	return name != 0 && realpath((const char *)name, path) != NULL && snprintf(buf, size, "%s", path) < (int)size;
 }
 
 static ssize_t read_head(const char *file, off_t at, void *buf, size_t size)
@@ -68,14 +83,14 @@ static bool is_musl(const char *loader)
 
 static int check_elf(const char *file, const Header *h)
 {
-	char loader[PATH_MAX], our_loader[PATH_MAX];
+	char loader[PATH_MAX], our_loader[PATH_MAX], self[PATH_MAX];
 	Header us;
 
 	if (h->e_ident[EI_CLASS] != OUR_CLASS) {
 		tool_say("%s: a %d-bit program; this Kochab is built for %d bits", file, 96 - OUR_BITS, OUR_BITS);
 		return TOOL_CANNOT_RUN;
 	}
-	if (read_head("/proc/self/exe", 0, &us, sizeof(us)) != sizeof(us))
+	if (!tool_self(self, sizeof(self)) || read_head(self, 0, &us, sizeof(us)) != sizeof(us))
 		return 0; /* nothing to compare with: let the kernel judge */
 	if (h->e_ident[EI_DATA] != us.e_ident[EI_DATA] || h->e_machine != us.e_machine) {
 		tool_say("%s: built for another machine (ELF machine %u, this one is %u)", file, h->e_machine,
@@ -87,7 +102,7 @@ static int check_elf(const char *file, const Header *h)
 	if (!interpreter(file, h, loader, sizeof(loader)))
 		return refuse(file, "statically linked: a library cannot be loaded into it; link it dynamically, "
 				    "or with -lkochab-posix");
-	if (interpreter("/proc/self/exe", &us, our_loader, sizeof(our_loader)) &&
+	if (interpreter(self, &us, our_loader, sizeof(our_loader)) &&
 	    is_musl(loader) != is_musl(our_loader))
 		return refuse(file, "linked with another libc than this Kochab");
 	return 0;
@@ -113,6 +128,18 @@ static int check_script(const char *file, char *head, int depth)
 	return check_file(interpreter_path, depth + 1);
 }
 
+/* Does it run with rights that who starts it has not? The loader is wary of it then. */
+static int check_rights(const char *file, const struct stat *st)
+{
+	if (st->st_mode & S_ISUID && st->st_uid != getuid())
+		return refuse(file, "has the setuid bit: the loader ignores LD_PRELOAD for it");
+	if (st->st_mode & S_ISGID && st->st_gid != getgid())
+		return refuse(file, "has the setgid bit: the loader ignores LD_PRELOAD for it");
+	if (getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0)
+		return refuse(file, "has file capabilities: the loader ignores LD_PRELOAD for it");
+	return 0;
+}
+
 static int check_file(const char *file, int depth)
 {
 	union {
@@ -133,11 +160,8 @@ static int check_file(const char *file, int depth)
 		return errno == EACCES ? 0 : refuse(file, strerror(errno)); /* execute-only: let the kernel judge */
 	if (n >= 2 && memcmp(head.text, "#!", 2) == 0)
 		return check_script(file, head.text, depth);
-	if (st.st_mode & (S_ISUID | S_ISGID))
-		return refuse(file, st.st_mode & S_ISUID ? "has the setuid bit: the loader ignores LD_PRELOAD for it"
-							 : "has the setgid bit: the loader ignores LD_PRELOAD for it");
-	if (getxattr(file, "security.capability", NULL, 0) > 0)
-		return refuse(file, "has file capabilities: the loader ignores LD_PRELOAD for it");
+	if (check_rights(file, &st))
+		return TOOL_CANNOT_RUN;
 	if ((size_t)n >= sizeof(head.elf) && memcmp(head.text, ELFMAG, SELFMAG) == 0)
 		return check_elf(file, &head.elf);
 	return refuse(file, "neither an ELF program nor a script with a #! line");

@@ -79,11 +79,9 @@ static bool try_directory(const char *directory, char *buf, size_t size)
 static bool find_near_command(char *buf, size_t size)
 {
 	char self[PATH_MAX], near[PATH_MAX + 16];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (n <= 0)
+	if (!tool_self(self, sizeof(self)))
 		return false;
-	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	if (try_directory(self, buf, size))
 		return true;

@@ -26,6 +26,8 @@ void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes text as a JSON string, quotes included. */
 void tool_json_string(const char *text);
 
+/* The command's own file in buf, also where there is no /proc; false: nobody knows. */
+bool tool_self(char *buf, size_t size);
 /* Path of libkochab-posix.so.0 in buf; false: it is nowhere (said on standard error). */
 bool tool_find_drop_in(char *buf, size_t size);
 /* 0, or the exit code after saying why `program` (a path) cannot run with the drop-in. */
