@@ -22,8 +22,26 @@ struct kbi_cell {
 	a32 far;
 	a64 far_value;
 	uint32_t home; /* constant: VP the owner is bound to, plus 1; 0: not bound */
+	aptr rests;    /* the owner's stack when it last waited; a hint, for kbi_cell_fetch */
 };
 enum { KBI_CELL_FULL = 1, KBI_CELL_LOCK = 2 };
+
+/* The owner is about to wait with its frame at `at`. Written only when it has changed: a sender on another VP keeps the
+ * line. */
+static inline void kbi_cell_rest(struct kbi_cell *c, void *at)
+{
+	if (kbi_unlikely(a_load_rlx(&c->rests) != at))
+		a_store_rlx(&c->rests, at);
+}
+
+/* Who sends fetches the owner's stack ahead, together with the owner's descriptor, which would tell it later. */
+static inline void kbi_cell_fetch(const struct kbi_cell *c)
+{
+	char *at = a_load_rlx(&c->rests);
+
+	__builtin_prefetch(at);
+	__builtin_prefetch(at - KBI_CACHE_LINE);
+}
 
 /* These two inside np brackets; t, the owner, is WAITING on a domain that the caller holds. Only if t->awaits == c. */
 static inline void kbi_cell_hand(struct kbi_cell *c, struct kbi_task *t, uint64_t value)

@@ -162,11 +162,10 @@ struct kbi_task *kbi_vp_pop_elsewhere(struct kbi_vp *vp);
 /* Work waits here and some VP is idle. */
 void kbi_vp_share(struct kbi_vp *vp);
 
-/* kbi_vp_enqueue where vp->plain. */
+/* kbi_vp_enqueue where vp->plain; t's stack is fetched ahead by the caller. */
 static inline void kbi_vp_enqueue_here(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
 	a_store_rlx(&t->state, vp->ready_here);
-	__builtin_prefetch(t->ctx.sp);
 	if (kbi_likely(!vp->first && !vp->s->pq.head)) {
 		vp->first = t;
 		return;
@@ -206,10 +205,12 @@ static inline bool kbi_vp_keeps(struct kbi_vp *vp)
  * the running task itself, whose context is not saved yet. np > 0, on vp. */
 static inline void kbi_vp_enqueue(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
-	if (kbi_likely(vp->plain))
+	if (kbi_likely(vp->plain)) {
+		__builtin_prefetch(t->ctx.sp);
 		kbi_vp_enqueue_here(vp, t, front);
-	else
+	} else {
 		kbi_vp_enqueue_elsewhere(vp, t, front);
+	}
 }
 
 /* The same, and idle VPs may get a share. */

@@ -41,21 +41,33 @@ int kb_event_init(kb_event_t *ev, kb_thread_t owner)
 	if (t == kbi_self_raw() && kbi_task_is(t, KBI_TASK_MAIL) && kbi_thread_of(t)->got == kbi_event_cell(ev))
 		kbi_task_clear(t, KBI_TASK_MAIL);
 	*ev = (kb_event_t){ .owner = t };
+	a_store_rlx(&kbi_event_cell(ev)->rests, NULL);
 	kbi_event_cell(ev)->home = kbi_task_is(t, KBI_TASK_BOUND) ? kbi_thread_of(t)->bound + 1 : 0;
 	return 0;
+}
+
+static KBI_NOINLINE void notify_from_outside(struct kbi_cell *c, uint64_t value, struct kbi_task *self)
+{
+	kbi_np_leave(self);
+	kbi_wait_deliver_from_outside(c, value);
 }
 
 void kb_event_notify(kb_event_t *ev, uint64_t value)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_cell *c = kbi_event_cell(ev);
+	struct kbi_vp *vp;
 
-	if (kbi_unlikely(!self || !self->vp)) {
+	kbi_cell_fetch(c);
+	if (kbi_unlikely(!self)) {
 		kbi_wait_deliver_from_outside(c, value);
 		return;
 	}
 	kbi_np_enter(self);
-	if (kbi_likely(kbi_wait_deliver_here(self->vp, c, value)))
+	vp = self->vp;
+	if (kbi_unlikely(!vp))
+		notify_from_outside(c, value, self);
+	else if (kbi_likely(kbi_wait_deliver_here(vp, c, value)))
 		kbi_np_leave(self);
 	else
 		kbi_wait_deliver_slow(c, value, self);
@@ -93,6 +105,7 @@ static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct k
 		return wait_slow((kb_event_t *)c, value);
 	kbi_np_enter(self);
 	self->awaits = c;
+	kbi_cell_rest(c, __builtin_frame_address(0));
 	if (kbi_unlikely(!kbi_wait_sleep_on(self->vp, self))) {
 		kbi_np_leave(self);
 		return wait_slow((kb_event_t *)c, value);
@@ -129,6 +142,7 @@ static KBI_SWITCHER int wait_bare(struct kbi_cell *c, uint64_t *value, struct kb
 	struct kbi_task *next = vp->first;
 
 	self->awaits = c;
+	kbi_cell_rest(c, __builtin_frame_address(0));
 	/* release: as in kbi_wait_sleep_on */
 	a_store_rel(&self->state, vp->waiting_here);
 	if (kbi_likely(next != NULL))
