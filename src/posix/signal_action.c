@@ -69,6 +69,16 @@ static void run(void *arg)
 	r->handler(r->sig, r->info, r->context);
 }
 
+/* What came for the program while the handler ran waits at the kernel's for it; or at the postman's, who gave up. */
+static void reopen(struct kbi_task *self, uint64_t mask)
+{
+	uint64_t opened = a_load_rlx(kbi_signal_mask(self)) & ~mask;
+
+	a_store_rlx(kbi_signal_mask(self), mask);
+	if (kbi_sys_from.processes && opened)
+		kbi_signal_opened(opened);
+}
+
 /* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
 static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
 {
@@ -97,7 +107,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	/* it may have looked for handlers already, and be about to sleep */
 	a_store_rlx(&self->permit, 1);
 	before = mask_after(context, kernel_before, before);
-	a_store_rlx(kbi_signal_mask(self), before);
+	reopen(self, before);
 	kbi_signal_let_in(self);
 	/* the handler was in a call that the virtual processor was taken from: what it has interrupted counts on one */
 	if (body && !self->vp)
