@@ -10,7 +10,6 @@
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "mem/heap_door.h"
-#include "os/everywhere.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -77,8 +76,6 @@ static void body_mask(sigset_t *old)
 	sigdelset(&set, SIGILL);
 	sigdelset(&set, SIGABRT);
 	sigdelset(&set, SIGTRAP);
-	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
-		sigdelset(&set, KBI_EVERYWHERE_SIGNAL);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
@@ -184,8 +181,6 @@ int kbi_body_start_closed(void *(*fn)(void *), void *arg)
 	int e;
 
 	sigfillset(&all);
-	if (kbi_sys_from.processes)
-		sigdelset(&all, KBI_EVERYWHERE_SIGNAL);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
 	e = kbi_body_kernel_thread(fn, arg);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);

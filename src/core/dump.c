@@ -24,7 +24,6 @@
 #include "core/spare.h"
 #include "core/vp.h"
 #include "os/real.h"
-#include "os/everywhere.h"
 #include "os/sys.h"
 
 enum { FRAMES = 24 };
@@ -219,8 +218,7 @@ static unsigned kernel_threads(void)
 /* Has the program a handler of a signal that comes from outside? Ours, libc's and those of faults do not count. */
 static bool has_handlers(void)
 {
-	const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, kbi_preempt_signal(),
-			      KBI_EVERYWHERE_SIGNAL };
+	const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, kbi_preempt_signal() };
 	char buf[4096] = "";
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	const char *at;

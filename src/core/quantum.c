@@ -15,9 +15,7 @@
 #include "core/quantum.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -61,25 +59,6 @@ static uint32_t quiet;
 
 static const struct kbi_context_call no_call = { .nr = -1 };
 
-/* The system call that kernel thread tid is in, from the kernel; nr -1: none, or not told. */
-static void find_call(int tid, struct kbi_context_call *c)
-{
-	char path[64], text[256];
-	unsigned long long arg, sp, pc;
-	long fd, n, nr;
-
-	snprintf(path, sizeof path, "/proc/%d/syscall", tid);
-	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	*c = no_call;
-	if (fd < 0)
-		return;
-	n = kbi_sys(SYS_read, fd, text, sizeof text - 1);
-	kbi_sys(SYS_close, fd);
-	text[n > 0 ? n : 0] = 0;
-	if (sscanf(text, "%ld %llx %*x %*x %*x %*x %*x %llx %llx", &nr, &arg, &sp, &pc) == 4 && nr >= 0)
-		*c = (struct kbi_context_call){ .nr = nr, .arg = arg, .sp = sp, .pc = pc };
-}
-
 /* Still in the same call as at the last try, or still in none: one that came out of a call, or went into one, is let
  * be, for the next call might be one that the tick ends and that nobody knows. */
 static bool is_steady(struct seen *s, const struct kbi_context_call *c)
@@ -110,7 +89,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 
 	if (!b)
 		return false;
-	find_call(tid, &c);
+	kbi_context_find_call(tid, &c);
 	if (!is_steady(s, &c))
 		return ++s->tries < TRIES;
 	if (c.nr >= 0) {
@@ -159,7 +138,7 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
 		return;
 	/* who spins is in no call */
 	if (!s->brief)
-		find_call(tid, &s->call);
+		kbi_context_find_call(tid, &s->call);
 	s->tries = 1;
 }
 

@@ -26,6 +26,7 @@ enum {
 	CACHE = KBI_STACK_CACHE,
 	CHUNK_BYTES = 4 << 20, /* mapped at once, if more than one stack fits */
 	CHUNKS = 1 << 20,
+	LEAST_OF_PROCESSES = 16,
 	COLOURS = 12, COLOUR_STEP = 192,
 	TICK_ROOM = 5 << 10,   /* a signal frame with AVX-512, and the tick's own frames: not out of the thread's size */
 };
@@ -272,17 +273,29 @@ static size_t footprint(const struct class *c)
 	return (b + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 }
 
+/* Where virtual processors are processes each of them makes a chunk's guards while its maker waits. */
+static uint32_t stacks_at_once(size_t each)
+{
+	uint32_t least = kbi_options.body == KBI_OPT_BODY_PROCESS ? LEAST_OF_PROCESSES : 1;
+
+	return each < CHUNK_BYTES / least ? (uint32_t)(CHUNK_BYTES / each) : least;
+}
+
 /* Under the lock: maps a chunk of stacks for the class; false: no address space. */
 static bool map_chunk(struct class *c)
 {
 	size_t each = footprint(c);
-	uint32_t n = each < CHUNK_BYTES ? (uint32_t)(CHUNK_BYTES / each) : 1;
+	uint32_t n = stacks_at_once(each);
 	uint32_t k = a_load_rlx(&pool.n_chunks);
 	char *p;
 
 	if (k == pool.chunks)
 		return false;
 	p = kbi_sys_map(each * n);
+	if (!p && n > 1) {
+		n = 1;
+		p = kbi_sys_map(each);
+	}
 	if (!p)
 		return false;
 	madvise(p, each * n, MADV_NOHUGEPAGE);

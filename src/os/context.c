@@ -2,9 +2,12 @@
 #include "os/context.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <ucontext.h>
+
+#include "os/sys.h"
 
 /* The linker's: the ELF header in front of this module. */
 extern const ElfW(Ehdr) __ehdr_start KBI_HIDDEN;
@@ -185,6 +188,71 @@ bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_con
 	return moving <= MOVING;
 }
 
+/* ---- the kernel's word ----------------------------------------------------------------------------------------------- */
+
+/* "/proc/N/syscall", without libc's help. */
+static void put_path(char *path, unsigned tid)
+{
+	static const char front[] = "/proc/", back[] = "/syscall";
+	char digits[16];
+	unsigned n = 0;
+
+	do
+		digits[n++] = (char)('0' + tid % 10);
+	while (tid /= 10);
+	memcpy(path, front, sizeof front - 1);
+	path += sizeof front - 1;
+	while (n)
+		*path++ = digits[--n];
+	memcpy(path, back, sizeof back);
+}
+
+static unsigned digit(char c)
+{
+	return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
+}
+
+/* The next number and what follows it: to base ten, or with 0x. */
+static const char *number(const char *p, uint64_t *value)
+{
+	unsigned base = 10;
+
+	while (*p == ' ')
+		p++;
+	if (p[0] == '0' && p[1] == 'x') {
+		base = 16;
+		p += 2;
+	}
+	for (*value = 0; digit(*p) < base; p++)
+		*value = *value * base + digit(*p);
+	return p;
+}
+
+/* "202 0x1 0x2 0x3 0x4 0x5 0x6 0xSP 0xPC"; "running", or "-1 0xSP 0xPC" where it is in no call. */
+void kbi_context_find_call(int tid, struct kbi_context_call *c)
+{
+	uint64_t nr, skipped;
+	char path[40], text[256];
+	const char *p = text;
+	long fd, n;
+
+	*c = (struct kbi_context_call){ .nr = -1 };
+	put_path(path, (unsigned)tid);
+	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = kbi_sys(SYS_read, fd, text, sizeof text - 1);
+	kbi_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	if (digit(*p) > 9)
+		return;
+	p = number(number(p, &nr), &c->arg);
+	for (int i = 0; i < 5; i++)
+		p = number(p, &skipped);
+	number(number(p, &c->sp), &c->pc);
+	c->nr = (int64_t)nr;
+}
+
 /* ---- in a call ------------------------------------------------------------------------------------------------------- */
 
 #if defined(ANSWER)
@@ -211,6 +279,111 @@ void kbi_context_make_again(void *context, const struct kbi_context_call *c)
 	NUMBER(uc) = (__typeof__(NUMBER(uc)))c->nr;
 	PLACE(uc) = (__typeof__(PLACE(uc)))(c->pc - CALL_SIZE);
 }
+
+/* ---- with a time limit ------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+
+/* Where a call has its limit: milliseconds in a register, or a pointer to a timespec. */
+enum limit { NONE, MILLISECONDS, TIMESPEC };
+
+/* So that what is made again is known from the next call at the same place: the kernel does not read the upper half. */
+#define AGAIN ((uint64_t)0x6b6f6368 << 32)
+
+static enum limit limit_of(int64_t nr, const ucontext_t *uc, int *at)
+{
+	switch (nr) {
+	case SYS_poll:
+		*at = REG_RDX;
+		return MILLISECONDS;
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		*at = REG_R10;
+		return MILLISECONDS;
+	case SYS_nanosleep:
+		*at = REG_RDI;
+		return TIMESPEC;
+	case SYS_clock_nanosleep:
+		*at = REG_RDX;
+		return uc->uc_mcontext.gregs[REG_RSI] & 1 ? NONE : TIMESPEC; /* TIMER_ABSTIME */
+	case SYS_futex: /* FUTEX_WAIT; the other waits have a date */
+		*at = REG_R10;
+		return (uc->uc_mcontext.gregs[REG_RSI] & 127) == 0 ? TIMESPEC : NONE;
+	case SYS_rt_sigtimedwait:
+		*at = REG_RDX;
+		return TIMESPEC;
+	case SYS_semtimedop:
+		*at = REG_R10;
+		return TIMESPEC;
+	default:
+		return NONE; /* it has none, or the kernel writes into it what is left */
+	}
+}
+
+static uint64_t left_until(uint64_t deadline)
+{
+	uint64_t now = kbi_sys_now();
+
+	return deadline > now ? deadline - now : 0;
+}
+
+static void limit_milliseconds(greg_t *limit, struct kbi_context_rest *r)
+{
+	uint64_t word = (uint64_t)*limit, ms;
+
+	if ((int32_t)word < 0)
+		return;
+	if ((word & ~(uint64_t)UINT32_MAX) != AGAIN)
+		r->deadline = kbi_sys_now() + (word & INT32_MAX) * 1000000;
+	ms = (left_until(r->deadline) + 999999) / 1000000;
+	*limit = (greg_t)(AGAIN | ms);
+}
+
+static void limit_timespec(greg_t *limit, struct kbi_context_rest *r)
+{
+	const struct timespec *t = (const struct timespec *)(uintptr_t)*limit;
+	uint64_t left;
+
+	if (!t)
+		return;
+	if (t != &r->left && t->tv_sec < INT32_MAX)
+		r->deadline = kbi_sys_now() + (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
+	else if (t != &r->left)
+		return;
+	left = left_until(r->deadline);
+	r->left = (struct timespec){ (time_t)(left / 1000000000), (long)(left % 1000000000) };
+	*limit = (greg_t)(uintptr_t)&r->left;
+}
+
+static void limit_to(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
+{
+	int at = 0;
+	enum limit l = limit_of(c->nr, uc, &at);
+
+	if (l == MILLISECONDS)
+		limit_milliseconds(&uc->uc_mcontext.gregs[at], r);
+	else if (l == TIMESPEC)
+		limit_timespec(&uc->uc_mcontext.gregs[at], r);
+}
+
+#else
+
+static void limit_to(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
+{
+	(void)uc, (void)c, (void)r;
+}
+
+#endif
+
+void kbi_context_go_on(void *context, const struct kbi_context_call *c, struct kbi_context_rest *r)
+{
+	ucontext_t *uc = context;
+
+	if ((uint64_t)PLACE(uc) != c->pc)
+		return; /* the kernel makes it again by itself */
+	kbi_context_make_again(uc, c);
+	limit_to(uc, c, r);
+}
 #else
 bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)
 {
@@ -223,5 +396,12 @@ void kbi_context_make_again(void *context, const struct kbi_context_call *c)
 {
 	(void)context;
 	(void)c;
+}
+
+void kbi_context_go_on(void *context, const struct kbi_context_call *c, struct kbi_context_rest *r)
+{
+	(void)context;
+	(void)c;
+	(void)r;
 }
 #endif

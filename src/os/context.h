@@ -3,6 +3,8 @@
 #ifndef KBI_CONTEXT_H
 #define KBI_CONTEXT_H
 
+#include <time.h>
+
 #include "base/base.h"
 
 enum { KBI_CONTEXT_REGISTERS = 32 };
@@ -32,10 +34,19 @@ struct kbi_context_call {
 	uint64_t arg; /* the first one */
 	uint64_t sp, pc;
 };
+/* The one that kernel thread tid is in, from the kernel; nr -1: none, or not told. Calls nothing of libc's. */
+void kbi_context_find_call(int tid, struct kbi_context_call *c);
 /* Has the signal interrupted this call: the kernel will make it again, or has ended it with EINTR? */
 bool kbi_context_is_in_call(const void *ucontext, const struct kbi_context_call *c);
 /* It is made again in any case. */
 void kbi_context_make_again(void *ucontext, const struct kbi_context_call *c);
+/* The same for who interrupts a call often, and it shall end in its time all the same: what it has left is remembered from
+ * one interruption to the next. One for each kernel thread. */
+struct kbi_context_rest {
+	uint64_t deadline; /* ns */
+	struct timespec left;
+};
+void kbi_context_go_on(void *ucontext, const struct kbi_context_call *c, struct kbi_context_rest *r);
 
 /* Is the address in the code of the library (or program) that this is linked into? */
 bool kbi_context_is_ours(uintptr_t at);

@@ -1,6 +1,8 @@
 /* os/everywhere.c - one system call in every process. Contract in everywhere.h.
  * One at a time, under a lock that is held with all signals blocked; who waits for the lock makes the call that is under
- * way, so that two callers do not wait for each other. */
+ * way, so that two callers do not wait for each other.
+ * The signal ends some system calls that are not restarted. Who sends it looks before which call the other is in, and the
+ * handler has that made again, for the rest of its time. Where the other went into it just between, EINTR is seen. */
 #include "os/everywhere.h"
 
 #include <errno.h>
@@ -9,16 +11,26 @@
 #include <sys/wait.h>
 
 #include "base/atom.h"
+#include "os/context.h"
 #include "os/real.h"
 #include "os/sys.h"
 
-enum { MASK_BYTES = 8, AGAIN = 20000000 /* ns */, STAND = -1 /* instead of a call's number: do nothing for a while */ };
+enum {
+	MASK_BYTES = 8,
+	ACTION_MASK = 3,  /* a word of the kernel's struct, x86-64 */
+	AGAIN = 20000000, /* ns */
+	STAND = -1,       /* instead of a call's number: do nothing for a while */
+};
 
 struct process {
 	a32 pid;     /* 0: none */
 	a64 begun;   /* number of the last call it has made, or makes */
 	a64 done;
+	struct kbi_context_call call; /* that it was found in; constant while it is waited for */
+	struct kbi_context_rest rest; /* its own */
 };
+
+uint64_t kbi_everywhere_kept = (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
 
 static struct {
 	a32 lock;    /* pid of the holder */
@@ -29,29 +41,9 @@ static struct {
 	a64 number;  /* of the call; 0: there was none */
 	a32 answers; /* the caller sleeps on it */
 	a32 standing; /* the last half of the number of a stop; 0: none is on */
+	/* constant after setup: what signals do as the kernel has it; libc's, ours */
+	uint64_t before[4], ours[4];
 } all;
-
-static void handler(int sig)
-{
-	int saved = errno;
-
-	(void)sig;
-	kbi_everywhere_answer();
-	errno = saved;
-}
-
-int kbi_everywhere_setup(unsigned processes)
-{
-	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
-
-	all.process = kbi_sys_map(processes * sizeof *all.process);
-	if (!all.process)
-		return ENOMEM;
-	all.most = processes;
-	sigfillset(&sa.sa_mask);
-	kbi_real.sigaction(KBI_EVERYWHERE_SIGNAL, &sa, NULL);
-	return 0;
-}
 
 static struct process *find(int pid)
 {
@@ -140,6 +132,45 @@ static void forget_the_dead(void)
 	}
 }
 
+/* ---- the signal ------------------------------------------------------------------------------------------------- */
+
+static void handler(int sig, siginfo_t *info, void *context)
+{
+	struct process *me = find((int)kbi_sys(SYS_getpid));
+	int saved = errno;
+
+	(void)sig, (void)info;
+	if (me && kbi_context_is_in_call(context, &me->call))
+		kbi_context_go_on(context, &me->call, &me->rest);
+	kbi_everywhere_answer();
+	errno = saved;
+}
+
+static void set_action(int sig, const uint64_t *new, uint64_t *old)
+{
+	kbi_sys(SYS_rt_sigaction, sig, new, old, MASK_BYTES);
+}
+
+/* libc does not let anybody have this signal; how a handler returns it says of another one. */
+int kbi_everywhere_setup(unsigned processes)
+{
+	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART }, other;
+
+	all.process = kbi_sys_map(processes * sizeof *all.process);
+	if (!all.process)
+		return ENOMEM;
+	all.most = processes;
+	sigfillset(&sa.sa_mask);
+	kbi_real.sigaction(SIGPWR, &sa, &other);
+	set_action(SIGPWR, NULL, all.ours);
+	kbi_real.sigaction(SIGPWR, &other, NULL);
+	all.ours[ACTION_MASK] = ~(uint64_t)0; /* libc's cancellation, too */
+	set_action(KBI_EVERYWHERE_SIGNAL, all.ours, all.before);
+	return 0;
+}
+
+/* ---- one after the other ------------------------------------------------------------------------------------------ */
+
 void kbi_everywhere_hold(uint64_t *mask)
 {
 	const uint64_t every = ~(uint64_t)0;
@@ -217,6 +248,17 @@ static bool any_waited_for(int me, uint64_t number, bool tell)
 	return any;
 }
 
+/* What the others do, before they are interrupted. */
+static void look(int me)
+{
+	for (unsigned i = 0; i < all.n; i++) {
+		int pid = (int)a_load_rlx(&all.process[i].pid);
+
+		if (pid && pid != me)
+			kbi_context_find_call(pid, &all.process[i].call);
+	}
+}
+
 static void begin(const struct kbi_everywhere_call *c, uint64_t number)
 {
 	struct process *mine = find((int)kbi_sys(SYS_getpid));
@@ -238,6 +280,7 @@ static void tell(const struct kbi_everywhere_call *c)
 	uint64_t number = a_load_rlx(&all.number) + 1;
 	bool again = true;
 
+	look(me);
 	begin(c, number);
 	for (;;) {
 		uint32_t answers = a_load_acq(&all.answers);
@@ -292,6 +335,7 @@ long kbi_everywhere_stopped(const struct kbi_everywhere_call *c)
 void kbi_everywhere_forget(void)
 {
 	all.n = 0;
+	set_action(KBI_EVERYWHERE_SIGNAL, all.before, NULL);
 	a_store_rlx(&all.standing, 0);
 	a_store_rlx(&all.lock, 0);
 }

@@ -11,17 +11,15 @@
 
 #include "os/sys.h"
 
-/* Hardly anybody knows it, and the kernel never sends it. Open in every process of ours. */
-#ifdef SIGSTKFLT
-#define KBI_EVERYWHERE_SIGNAL SIGSTKFLT
-#else
-#define KBI_EVERYWHERE_SIGNAL SIGPWR
-#endif
+/* libc's for set*id, which its functions hide from programs; where virtual processors are processes libc has no use for it.
+ * Open in every process of ours. */
+enum { KBI_EVERYWHERE_SIGNAL = 33 };
 
-/* In a mask of signals: never to be blocked for long. 0 where bodies are kernel threads. */
+/* Signals that are never to be blocked for long: that one, and those of os/libsite. 0 where bodies are kernel threads. */
+extern KBI_HIDDEN uint64_t kbi_everywhere_kept; /* grows before there are processes */
 static inline uint64_t kbi_everywhere_bit(void)
 {
-	return kbi_sys_from.processes ? (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1) : 0;
+	return kbi_sys_from.processes ? kbi_everywhere_kept : 0;
 }
 
 enum { KBI_EVERYWHERE_DATA = 64 };
@@ -49,7 +47,7 @@ void kbi_everywhere_stop(uint64_t *mask);
 /* Between stop and release: the caller makes the call; if that went well the others make it, too, before it returns. Who
  * has given up its rights by the call need not send signals. */
 long kbi_everywhere_stopped(const struct kbi_everywhere_call *c);
-/* In a child of fork: it is none of them, and there are no others. */
+/* In a child of fork: it is none of them, there are no others, and the signal is libc's. */
 void kbi_everywhere_forget(void);
 /* It has ended. */
 void kbi_everywhere_remove(int pid);

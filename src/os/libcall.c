@@ -212,6 +212,16 @@ static long map_shared(struct request *r, uintptr_t at)
 	return e;
 }
 
+/* libc's malloc reserves an area for each arena that way and opens it page by page as it grows: as many calls in every
+ * process. It is open from the beginning. */
+static bool is_heap(const struct request *r)
+{
+	enum { ARENA = 64 << 20, ALIGNED = 2 * ARENA };
+
+	return r->protection == PROT_NONE && (r->flags & MAP_NORESERVE) && r->flags & MAP_ANONYMOUS &&
+	       !(r->flags & MAP_FIXED) && (r->bytes == ARENA || r->bytes == ALIGNED);
+}
+
 static long map(struct request *r)
 {
 	uintptr_t at;
@@ -226,7 +236,7 @@ static long map(struct request *r)
 	if (r->flags & MAP_ANONYMOUS && (r->flags & MAP_TYPE) != MAP_PRIVATE)
 		result = map_shared(r, at);
 	else if (r->flags & MAP_ANONYMOUS)
-		result = back(r, at, r->protection);
+		result = back(r, at, is_heap(r) ? PLAIN : r->protection);
 	else if ((r->flags & MAP_TYPE) == MAP_PRIVATE && r->protection & PROT_WRITE)
 		result = map_copy(r, at);
 	else
@@ -304,13 +314,16 @@ enum { ACTION_BYTES = 32, ACTION_MASK = 24 /* x86-64 */ };
 long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 {
 	struct kbi_everywhere_call c = { .nr = SYS_rt_sigaction, .arg = { sig, 0, 0, mask_bytes }, .pointer = 1 };
-	long r = old ? kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes) : 0;
 	uint64_t mask;
+	long r;
 
+	if (sig == KBI_EVERYWHERE_SIGNAL)
+		return -EINVAL;
+	if (sig == kbi_libsite_signal())
+		return kbi_libsite_action(new, old);
+	r = old ? kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes) : 0;
 	if (r || !new)
 		return r ? r : kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes);
-	if (sig == KBI_EVERYWHERE_SIGNAL || sig == kbi_libsite_signal())
-		return -EINVAL;
 	memcpy(c.data, new, ACTION_BYTES);
 	memcpy(&mask, c.data + ACTION_MASK, sizeof mask);
 	mask &= ~kbi_everywhere_bit(); /* a handler may take its time */
@@ -346,14 +359,10 @@ static long action_of_libc(long sig, const void *new, void *old, long mask_bytes
 /* What must not be blocked is not, in a copy of the set. */
 static const void *open_some(const void *set, uint64_t *copy)
 {
-	int trap = kbi_libsite_signal();
-
 	if (!set)
 		return NULL;
 	memcpy(copy, set, sizeof *copy);
-	*copy &= ~((uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1));
-	if (trap)
-		*copy &= ~((uint64_t)1 << (trap - 1));
+	*copy &= ~kbi_everywhere_bit();
 	return copy;
 }
 
@@ -482,10 +491,16 @@ static long made(long nr, long a[6])
 
 int kbi_libcall_take_over(struct kbi_libsite_counts *counts, const char **why)
 {
+	int e, trap;
+
 	libcall.pid = (int)kbi_sys(SYS_getpid);
 	libcall.parent = kbi_sys(SYS_getppid);
 #ifdef SYS_brk
 	libcall.brk = kbi_sys(SYS_brk, 0);
 #endif
-	return kbi_libsite_replace(made, libcall.pid, counts, why);
+	e = kbi_libsite_replace(made, libcall.pid, counts, why);
+	trap = kbi_libsite_signal();
+	if (trap)
+		kbi_everywhere_kept |= (uint64_t)1 << (trap - 1);
+	return e;
 }

@@ -25,6 +25,7 @@
 #include "os/context.h"
 #include "os/libsite_code.h"
 #include "os/libsite_unwind.h"
+#include "os/lock.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -217,13 +218,14 @@ static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 
 /* ---- traps ---------------------------------------------------------------------------------------------------- */
 
-enum { TRAPS = 64 };
+enum { TRAPS = 64, HANDLER = 0, FLAGS = 1, MASK = 3, MASK_BYTES = 8 };
 
 static struct {
 	unsigned n;
 	uintptr_t at[TRAPS];
 	kbi_libsite_call *call;
-	struct sigaction before;
+	a32 lock;
+	uint64_t programs[4]; /* what the program wants of the signal: the kernel's struct; under the lock */
 } traps;
 
 static bool is_trap(uintptr_t at)
@@ -234,15 +236,56 @@ static bool is_trap(uintptr_t at)
 	return false;
 }
 
+static void exchange(const uint64_t *new, uint64_t *old)
+{
+	uint64_t before[4];
+
+	kbi_lock_take(&traps.lock);
+	memcpy(before, traps.programs, sizeof before);
+	if (new)
+		memcpy(traps.programs, new, sizeof traps.programs);
+	kbi_lock_leave(&traps.lock);
+	if (old)
+		memcpy(old, before, sizeof before);
+}
+
+long kbi_libsite_action(const void *new, void *old)
+{
+	exchange(new, old);
+	return 0;
+}
+
+/* The program's: a breakpoint of its own, or a signal that somebody has sent. */
+static void others(int sig, siginfo_t *info, void *context)
+{
+	uint64_t action[4], dfl[4] = { 0 }, before;
+	bool sent = info->si_code <= 0;
+
+	exchange(NULL, action);
+	if (action[HANDLER] == (uintptr_t)SIG_IGN && sent)
+		return;
+	if (action[HANDLER] <= (uintptr_t)SIG_IGN) {
+		kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
+		if (sent)
+			kbi_sys(SYS_tkill, kbi_sys_gettid(), sig);
+		else
+			((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] -= 1; /* once more */
+		return;
+	}
+	if (action[FLAGS] & SA_RESETHAND)
+		exchange(dfl, NULL);
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &action[MASK], &before, MASK_BYTES);
+	((void (*)(int, siginfo_t *, void *))action[HANDLER])(sig, info, context);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
+}
+
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
 	long a[6] = { g[REG_RDI], g[REG_RSI], g[REG_RDX], g[REG_R10], g[REG_R8], g[REG_R9] };
 
-	(void)info;
-	if (!is_trap((uintptr_t)g[REG_RIP] - 1)) {
-		kbi_real.sigaction(sig, &traps.before, NULL); /* the program's, or its end: next time */
-		g[REG_RIP] -= 1;
+	if (info->si_code <= 0 || !is_trap((uintptr_t)g[REG_RIP] - 1)) {
+		others(sig, info, context);
 		return;
 	}
 	g[REG_RIP] += 1;
@@ -252,13 +295,14 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		g[REG_RAX] = traps.call(g[REG_RAX], a);
 }
 
-/* By libc's own call still, which is refused afterwards. */
+/* By libc's own call still, which keeps the program's from here on. */
 static void set_traps(kbi_libsite_call *call)
 {
 	struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
 
 	traps.call = call;
-	kbi_real.sigaction(SIGTRAP, &sa, &traps.before);
+	kbi_sys(SYS_rt_sigaction, SIGTRAP, NULL, traps.programs, MASK_BYTES);
+	kbi_real.sigaction(SIGTRAP, &sa, NULL);
 }
 
 int kbi_libsite_signal(void)
@@ -446,6 +490,8 @@ void kbi_libsite_undo(void)
 {
 	for (unsigned i = 0; i < changed.n; i++)
 		kbi_sys(SYS_madvise, first_page(&changed.module[i]), bytes_of_pages(&changed.module[i]), MADV_DONTNEED);
+	if (traps.n)
+		kbi_sys(SYS_rt_sigaction, SIGTRAP, traps.programs, NULL, MASK_BYTES);
 	changed.n = traps.n = 0;
 }
 
@@ -490,6 +536,12 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 int kbi_libsite_signal(void)
 {
 	return 0;
+}
+
+long kbi_libsite_action(const void *new, void *old)
+{
+	(void)new, (void)old;
+	return -EINVAL;
 }
 
 void kbi_libsite_undo(void)

@@ -19,6 +19,8 @@ typedef long kbi_libsite_call(long nr, long arg[6]);
 const char *kbi_libsite_usable(struct kbi_libsite_counts *c);
 /* A signal whose handler is in use here, and may not be blocked; 0: none. */
 int kbi_libsite_signal(void);
+/* The program's action for it, which is taken where the signal is not ours: as rt_sigaction, of the kernel's structs. */
+long kbi_libsite_action(const void *new, void *old);
 /* Replaces them. pid: what getpid is to say. 0, or errno: *why. */
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why);
 /* In a child of fork: libc's code is as it was, in this process. */
