@@ -72,15 +72,8 @@ static struct {
 
 /* ---- lock: short, taken for batches only --------------------------------------------------------- */
 
-static void lock(void)
-{
-	kbi_lock_take(&pool.lock);
-}
-
-static void unlock(void)
-{
-	kbi_lock_leave(&pool.lock);
-}
+static void lock(void) { kbi_lock_take(&pool.lock); }
+static void unlock(void) { kbi_lock_leave(&pool.lock); }
 
 /* ---- classes --------------------------------------------------------------------------------------- */
 
@@ -273,29 +266,21 @@ static size_t footprint(const struct class *c)
 	return (b + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 }
 
-/* Where virtual processors are processes each of them makes a chunk's guards while its maker waits. */
-static uint32_t stacks_at_once(size_t each)
-{
-	uint32_t least = kbi_options.body == KBI_OPT_BODY_PROCESS ? LEAST_OF_PROCESSES : 1;
-
-	return each < CHUNK_BYTES / least ? (uint32_t)(CHUNK_BYTES / each) : least;
-}
-
 /* Under the lock: maps a chunk of stacks for the class; false: no address space. */
 static bool map_chunk(struct class *c)
 {
 	size_t each = footprint(c);
-	uint32_t n = stacks_at_once(each);
+	uint32_t n = each < CHUNK_BYTES ? (uint32_t)(CHUNK_BYTES / each) : 1;
 	uint32_t k = a_load_rlx(&pool.n_chunks);
 	char *p;
 
 	if (k == pool.chunks)
 		return false;
-	p = kbi_sys_map(each * n);
-	if (!p && n > 1) {
+	/* each process makes the guards while the caller waits */
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS && n < LEAST_OF_PROCESSES)
+		n = LEAST_OF_PROCESSES;
+	while (!(p = kbi_sys_map(each * n)) && n > 1)
 		n = 1;
-		p = kbi_sys_map(each);
-	}
 	if (!p)
 		return false;
 	madvise(p, each * n, MADV_NOHUGEPAGE);
