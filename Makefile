@@ -159,10 +159,15 @@ $(O)/%.S.o: %.S $(O)/flags
 	@echo "  as    $<"
 	@$(CC) $(COMMON) $(CFLAGS) -c -o $@ $<
 
+# All code of this one is in a section of its own: it knows its own code from that of the program that it is linked into
+# (os/context).
+OBJCOPY ?= $(CROSS)objcopy
+TEXTS := .text .text.unlikely .text.hot .text.startup .text.exit
 $(LIB_a): $(OBJ_core) $(OBJ_heap) src/ORDER
 	@echo "  ar    $@"
 	@rm -f $@
 	@$(AR) rcs $@ $(OBJ_core) $(OBJ_heap)
+	@$(OBJCOPY) $(addprefix --rename-section ,$(addsuffix =kbi_text,$(TEXTS))) $@
 
 $(LIB_so): $(OBJ_core) src/kochab.map src/ORDER
 	@echo "  link  $@"

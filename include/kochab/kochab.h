@@ -82,7 +82,7 @@ KB_API int kb_attr_setname(kb_attr_t *attr, const char *name);
  * Does not suspend. POSIX pthread_create. */
 KB_API int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(void *), void *arg);
 /* Waits for its end and frees it. EDEADLK: itself. EINVAL: detached or already being joined.
- * ESRCH: no such thread. May suspend. */
+ * ESRCH: no such thread. EOWNERDEAD: it has crashed (kb_on_crash), there is no result. May suspend. */
 KB_API int kb_thread_join(kb_thread_t thread, void **result);
 /* EINVAL: already detached or being joined; ESRCH. */
 KB_API int kb_thread_detach(kb_thread_t thread);
@@ -101,6 +101,30 @@ KB_API void kb_sleep_until(uint64_t deadline);
 KB_API void kb_sleep(uint64_t ns);
 /* Prints every thread with its state and the backtrace of parked ones to descriptor fd. */
 KB_API void kb_dump(int fd);
+
+/* ---- threads that crash ------------------------------------------------------------------------ */
+
+/* With the option contain: a thread that would end the program by SIGSEGV, SIGBUS, SIGILL, SIGFPE, abort or an overflow of
+ * its stack is lost, and the program goes on. kb_thread_join of it says EOWNERDEAD. No destructors run. Which crashes end
+ * the program all the same: doc/containment.md. */
+enum { KB_CRASH_FRAMES = 32 };
+struct kb_crash_info {
+	int signal;
+	int code;                      /* si_code */
+	void *address;                 /* si_addr; NULL: of no fault (abort) */
+	unsigned frames;               /* from 1 on: */
+	void *frame[KB_CRASH_FRAMES];  /* where it was and return addresses, innermost first */
+	char name[KB_NAME_MAX];        /* the thread's */
+};
+/* What happened to a thread that was lost: also when it has been joined, until 64 others are lost. ESRCH: it was not.
+ * Does not suspend. */
+KB_API int kb_thread_crash_info(kb_thread_t thread, struct kb_crash_info *info);
+/* Called for each thread that is lost, as that thread and on another stack (256 KiB), after what it held of libc's was
+ * given back, before its joiner is told. It may call the library; a crash in it ends the program. NULL, as at the start: a
+ * line on standard error. Does not suspend. */
+KB_API void kb_on_crash(void (*hook)(kb_thread_t thread, const struct kb_crash_info *info));
+/* So many were lost. */
+KB_API unsigned kb_crash_count(void);
 
 /* ---- thread-specific data ------------------------------------------------------------------- */
 

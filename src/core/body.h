@@ -32,6 +32,7 @@ struct kbi_body {
 	uint64_t seq;                /* how often it has lent */
 	uint32_t depth;              /* begins without their end */
 	uint8_t kept;                /* the VP was not lent after all */
+	void *crash_guard;           /* core/contain reads the frames of a thread that has crashed */
 	uint8_t found;               /* nobody has announced the call: it ends at the next call of the library */
 
 	/* the system call it was last found in; written by the lookout before it sends a tick */

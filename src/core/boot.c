@@ -10,6 +10,7 @@
 #include "base/option.h"
 #include "core/body_process.h"
 #include "core/body_thread.h"
+#include "core/contain.h"
 #include "core/dump.h"
 #include "core/foreign.h"
 #include "core/handoff.h"
@@ -243,6 +244,7 @@ static int start(void)
 	e = kbi_preempt_setup();
 	if (e)
 		return e;
+	kbi_contain_setup();
 	kbi_dump_setup();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		return begin_processes();

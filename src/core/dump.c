@@ -19,6 +19,7 @@
 #include <kochab/kochab.h>
 
 #include "base/option.h"
+#include "core/contain.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/spare.h"
@@ -171,6 +172,8 @@ void kbi_dump(int fd)
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		vp(fd, kbi_vps[i]);
 	line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(), kbi_spare_counts().idle);
+	if (kbi_contain_lost())
+		line(fd, "  %u threads were lost by crashes\n", kbi_contain_lost());
 	for (uint32_t i = 0; i < n; i++)
 		thread(fd, kbi_descriptor_at(i));
 }
@@ -271,6 +274,8 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 			     (unsigned long long)v->n_ended, (unsigned long long)v->n_brief);
 	}
 	line(STDERR_FILENO, "kochab: %u thread descriptors used at most at once\n", kbi_descriptor_limit());
+	if (kbi_contain_lost())
+		line(STDERR_FILENO, "kochab: %u threads were lost by crashes\n", kbi_contain_lost());
 	line(STDERR_FILENO, "kochab: %u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
 	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
 }

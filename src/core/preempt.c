@@ -67,11 +67,20 @@ void kbi_preempt_send(struct kbi_vp *vp)
 
 /* ---- faults -------------------------------------------------------------------------------------- */
 
+bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
+
 static struct sigaction before[2]; /* SIGSEGV, SIGBUS: what the program had when we started */
 
 static const struct sigaction *previous(int sig)
 {
 	return &before[sig == SIGBUS];
+}
+
+static bool has_default(int sig)
+{
+	const struct sigaction *old = previous(sig);
+
+	return !(old->sa_flags & SA_SIGINFO) && (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN);
 }
 
 static void pass_on(int sig, siginfo_t *info, void *context)
@@ -80,7 +89,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 
 	if (old->sa_flags & SA_SIGINFO) {
 		old->sa_sigaction(sig, info, context);
-	} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
+	} else if (!has_default(sig)) {
 		old->sa_handler(sig);
 	} else {
 		/* the faulting instruction runs again and ends the process as without us */
@@ -88,24 +97,33 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 
 		kbi_real.sigaction(sig, &dfl, NULL);
 		kbi_memory_dump();
+		if (info->si_code <= 0) /* it was sent: nothing faults again */
+			kbi_sys(SYS_kill, kbi_sys(SYS_getpid), sig);
 	}
+}
+
+void kbi_preempt_report_overflow(const siginfo_t *info)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kb_thread *t = self && self->vp ? kbi_thread_of(self) : NULL;
+	size_t size = info->si_code > 0 ? kbi_stack_guard_hit((uintptr_t)info->si_addr) : 0;
+
+	if (!size)
+		return;
+	if (t && t->stack && !t->user_stack)
+		size = kbi_stack_class_size(t->stack->class);
+	if (t && t->name[0])
+		kbi_sys_message("thread %s overflowed its %zu KiB stack", t->name, size / 1024);
+	else
+		kbi_sys_message("thread #%u overflowed its %zu KiB stack", t ? t->task.index : 0, size / 1024);
 }
 
 static void fault(int sig, siginfo_t *info, void *context)
 {
-	struct kbi_task *self = kbi_self_raw();
-	size_t size = kbi_stack_guard_hit((uintptr_t)info->si_addr);
-
-	if (size) {
-		struct kb_thread *t = self && self->vp ? kbi_thread_of(self) : NULL;
-
-		if (t && t->stack && !t->user_stack)
-			size = kbi_stack_class_size(t->stack->class);
-		if (t && t->name[0])
-			kbi_sys_message("thread %s overflowed its %zu KiB stack", t->name, size / 1024);
-		else
-			kbi_sys_message("thread #%u overflowed its %zu KiB stack", t ? t->task.index : 0, size / 1024);
-	}
+	if (!kbi_preempt_contain || !has_default(sig))
+		kbi_preempt_report_overflow(info);
+	else if (kbi_preempt_contain(sig, info, context))
+		return;
 	pass_on(sig, info, context);
 }
 

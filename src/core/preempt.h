@@ -34,6 +34,10 @@ void kbi_preempt_tick(void *context);
 extern KBI_HIDDEN void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
 /* Called by it on a thread outside the library when its VP was asked for something (core/quantum); may switch. */
 extern KBI_HIDDEN void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
+/* Called first by the handler of SIGSEGV and SIGBUS, if the program has none of its own. True: the thread is dealt with. */
+extern KBI_HIDDEN bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
+/* Says so, if it is a guard page that was hit. */
+void kbi_preempt_report_overflow(const siginfo_t *info);
 /* Called when a thread that was switched away by it is about to return to the interrupted code, perhaps on another
  * body; NULL: nothing. The drop-in's masks and signals. */
 extern void (*kbi_preempt_returns)(struct kbi_task *self, void *context);

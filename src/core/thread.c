@@ -2,7 +2,7 @@
  * `join` says who may free the descriptor: NULL nobody yet, a task (the joiner), DETACHED (the thread's own end)
  * or ENDED (the joiner or detacher to come). The thread's end exchanges ENDED into it; only what it finds there
  * decides. It need not, and stores GIVEN, where a joiner is found that waits on the thread's own VP and runs next:
- * nobody but these two may change a joiner's mark, and neither runs but in its turn.
+ * nobody but these two may change a joiner's mark, and neither runs but in its turn. LOST: a crash, thread_loss.c.
  * Runs on the caller's stack; an end is completed on the next one, by `ended` or by that joiner. */
 #include "core/thread.h"
 
@@ -18,17 +18,13 @@
 #include "core/handoff.h"
 #include "core/local.h"
 #include "core/tally.h"
+#include "core/thread_priv.h"
 #include "os/real.h"
 #include "core/timer.h"
 #include "core/domain.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "os/sys.h"
-
-/* odd: it has ended */
-#define ENDED ((void *)1)
-#define DETACHED ((void *)2)
-#define GIVEN ((void *)3)
 
 struct kbi_thread_hooks kbi_thread_hooks;
 
@@ -152,7 +148,7 @@ static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, 
 	if (a->bound >= 0)
 		bind(t, (unsigned)a->bound % kbi_vp_n);
 	if (a->detached)
-		a_store_rlx(&t->join, DETACHED);
+		a_store_rlx(&t->join, KBI_JOIN_DETACHED);
 	t->posix = a->posix;
 	if (a->name)
 		set_name(t, a->name);
@@ -230,7 +226,7 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 	kbi_solo_end();
 	t->fn = fn;
 	t->arg = arg;
-	a_store_rlx(&t->join, a->detached ? DETACHED : NULL);
+	a_store_rlx(&t->join, a->detached ? KBI_JOIN_DETACHED : NULL);
 	if (a->name)
 		set_name(t, a->name);
 	*out = t;
@@ -334,9 +330,9 @@ static void *ended(void *arg)
 
 	put_stack(vp, t);
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
-	/* acquire and release: partners are the joiner's CAS and its look at ENDED: result, descriptor */
-	old = a_xchg_acqrel(&t->join, ENDED);
-	if (old == DETACHED)
+	/* acquire and release: partners are the joiner's CAS and its look at KBI_JOIN_ENDED: result, descriptor */
+	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
+	if (old == KBI_JOIN_DETACHED)
 		dispose(vp, t);
 	else if (old)
 		kbi_domain_wake(vp, old, kbi_run_joiner_is_next(vp));
@@ -349,7 +345,7 @@ static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 	void *j = a_load_acq(&t->join);
 	struct kbi_task *joiner = j;
 
-	if (j == NULL || j == DETACHED || kbi_run_is_others_turn(vp))
+	if (j == NULL || j == KBI_JOIN_DETACHED || kbi_run_is_others_turn(vp))
 		return NULL;
 	if (a_load_acq(&joiner->state) != vp->waiting_here)
 		return NULL;
@@ -357,7 +353,7 @@ static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 		kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
 	/* release: partner is the acquire in has_ended. It has a joiner, so no other joiner or detacher changes it, and
 	 * the joiner can no longer give up: it is claimed. */
-	a_store_rel(&t->join, GIVEN);
+	a_store_rel(&t->join, KBI_JOIN_GIVEN);
 	return joiner;
 }
 
@@ -367,8 +363,8 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 
 	kbi_self_tls = NULL;
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
-	old = a_xchg_acqrel(&t->join, ENDED);
-	if (old == DETACHED)
+	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
+	if (old == KBI_JOIN_DETACHED)
 		kbi_descriptor_free(NULL, t);
 	else if (old)
 		kbi_wait_wake(old);
@@ -457,9 +453,15 @@ static inline bool has_ended(struct kb_thread *t)
 	return (uintptr_t)a_load_acq(&t->join) & 1;
 }
 
+/* The same, or it has crashed: partner is the exchange in thread_loss.c */
+static inline bool is_over(struct kb_thread *t)
+{
+	return has_ended(t) || a_load_acq(&t->join) == KBI_JOIN_LOST;
+}
+
 static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
 {
-	while (!has_ended(t)) {
+	while (!is_over(t)) {
 		int e = stop ? stop(self) : 0;
 		void *mine = self;
 
@@ -490,7 +492,7 @@ KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self
 /* Nobody else knows t any more: the joiner or detacher gives back what it has. */
 static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
 {
-	if (a_load_rlx(&t->join) == GIVEN)
+	if (a_load_rlx(&t->join) == KBI_JOIN_GIVEN)
 		put_stack(vp, t);
 	dispose(vp, t);
 }
@@ -509,21 +511,28 @@ static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void *
 	return a_cas_acqrel(&t->join, found, self);
 }
 
+/* self becomes its joiner, if it is not (*mine), and has not ended. */
+static int become_joiner(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
+{
+	void *found = a_load_acq(&t->join);
+
+	if (*mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST)
+		return 0;
+	if (found == KBI_JOIN_DETACHED || deadline == 0)
+		return found == KBI_JOIN_DETACHED ? EINVAL : EBUSY;
+	found = NULL;
+	*mine = set_joiner(self, t, &found);
+	return *mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST ? 0 : EINVAL;
+}
+
 /* Whatever is not the common case of a join. mine: t's joiner is self already. */
 static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine, kbi_stop *stop)
 {
-	void *none = NULL;
+	int e = become_joiner(self, t, deadline, &mine);
 
-	if (!mine && a_load_acq(&t->join) != ENDED) {
-		if (a_load_rlx(&t->join) == DETACHED)
-			return EINVAL;
-		if (deadline == 0)
-			return EBUSY;
-		if (!set_joiner(self, t, &none))
-			return none == ENDED ? 0 : EINVAL;
-		mine = true;
-	}
-	return mine ? wait_for_end(self, t, deadline, stop) : 0;
+	if (!e && mine)
+		e = wait_for_end(self, t, deadline, stop);
+	return e || has_ended(t) ? e : kbi_thread_bury(t);
 }
 
 /* The common case: self, on a VP, is the first to join and has all the time. False: it is not, or has to wait. */
@@ -535,7 +544,7 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 		return false;
 	*mine = set_joiner(self, t, &none);
 	if (kbi_unlikely(!*mine))
-		return none == ENDED;
+		return none == KBI_JOIN_ENDED;
 	run_now(self->vp, self, t);
 	return has_ended(t);
 }
@@ -554,7 +563,7 @@ KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result,
 		return EDEADLK;
 	kbi_np_enter(self);
 	/* acquire: partner is the exchange in ended */
-	if (a_load_acq(&t->join) != ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine)))
+	if (a_load_acq(&t->join) != KBI_JOIN_ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine)))
 		e = join_slow(self, t, deadline, mine, stop);
 	if (kbi_likely(!e)) {
 		if (result)
@@ -572,10 +581,12 @@ int kbi_thread_detach(struct kb_thread *t)
 
 	if (!kbi_descriptor_valid(t))
 		return ESRCH;
-	if (a_cas_acqrel(&t->join, &old, DETACHED))
+	if (a_cas_acqrel(&t->join, &old, KBI_JOIN_DETACHED))
 		return 0;
-	if (old != ENDED)
-		return EINVAL;
+	if (old == KBI_JOIN_LOST)
+		kbi_thread_bury(t);
+	if (old != KBI_JOIN_ENDED)
+		return old == KBI_JOIN_LOST ? 0 : EINVAL;
 	kbi_np_enter(self);
 	dispose(self->vp, t);
 	kbi_np_leave(self);
@@ -584,5 +595,5 @@ int kbi_thread_detach(struct kb_thread *t)
 
 bool kbi_thread_is_detached(const struct kb_thread *t)
 {
-	return a_load_rlx(&t->join) == DETACHED;
+	return a_load_rlx(&t->join) == KBI_JOIN_DETACHED;
 }

@@ -33,14 +33,22 @@ int kbi_thread_detach(struct kb_thread *t);
 bool kbi_thread_is_detached(const struct kb_thread *t);
 KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;
 
+/* The caller, on another stack than its thread's and on a VP, ends it as one that has crashed: no destructors run; join
+ * says EOWNERDEAD. done(arg) is called on the next context's stack. */
+KBI_SWITCHES void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), void *arg) KBI_NORETURN;
+/* One that was lost has been joined or detached. EOWNERDEAD. */
+int kbi_thread_bury(struct kb_thread *t);
+
 /* Once, at start, after kbi_stack_setup. ENOMEM. */
 int kbi_thread_setup(void);
 
 /* Hooks of the posix room, NULL without it. entry: runs fn(arg) with its own unwinding frame and returns
- * the result; exit: destructors of pthread keys kept in libc etc., called on the thread at its end. */
+ * the result; exit: destructors of pthread keys kept in libc etc., called on the thread at its end; lost: instead of
+ * exit in the place of one that has crashed. */
 struct kbi_thread_hooks {
 	void *(*entry)(struct kb_thread *t);
 	void (*exit)(struct kb_thread *t);
+	void (*lost)(struct kb_thread *t);
 };
 extern KBI_HIDDEN struct kbi_thread_hooks kbi_thread_hooks;
 

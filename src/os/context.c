@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -11,6 +12,9 @@
 
 /* The linker's: the ELF header in front of this module. */
 extern const ElfW(Ehdr) __ehdr_start KBI_HIDDEN;
+
+/* The linker's: the section that has all code of libkochab.a. NULL: that is not what this is linked from. */
+extern const char __start_kbi_text[] KBI_HIDDEN __attribute__((weak)), __stop_kbi_text[] KBI_HIDDEN __attribute__((weak));
 
 uintptr_t kbi_context_at(const void *context)
 {
@@ -65,9 +69,15 @@ enum { RANGES = 64 };
 
 static struct range {
 	uintptr_t low, size;
+	bool ours;
 } ranges[RANGES]; /* constant once learnt */
 static unsigned n_ranges;
 static bool full;
+
+static bool is_kochab(const char *path)
+{
+	return strstr(path, "/libkochab");
+}
 
 static bool is_delicate(const char *path)
 {
@@ -94,7 +104,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *unused)
 			continue;
 		full |= n_ranges == RANGES;
 		if (!full)
-			ranges[n_ranges++] = (struct range){ info->dlpi_addr + p->p_vaddr, p->p_memsz };
+			ranges[n_ranges++] = (struct range){ info->dlpi_addr + p->p_vaddr, p->p_memsz, is_kochab(info->dlpi_name) };
 	}
 	return 0;
 }
@@ -122,6 +132,32 @@ bool kbi_context_may_leave(uintptr_t at)
 		if (at - ranges[i].low < ranges[i].size)
 			return false;
 	return true;
+}
+
+/* ---- whose code ------------------------------------------------------------------------------------------------- */
+
+bool kbi_context_knows_code(void)
+{
+	return !full && n_ranges;
+}
+
+static bool is_library(uintptr_t at)
+{
+	if (__start_kbi_text)
+		return at - (uintptr_t)__start_kbi_text < (uintptr_t)(__stop_kbi_text - __start_kbi_text);
+	return kbi_context_is_ours(at);
+}
+
+enum kbi_context_code kbi_context_code(uintptr_t at)
+{
+	if (is_library(at))
+		return KBI_CODE_OURS;
+	if (at - libcs_low < libcs_size)
+		return KBI_CODE_LIBC;
+	for (unsigned i = 0; i < n_ranges; i++)
+		if (at - ranges[i].low < ranges[i].size)
+			return ranges[i].ours ? KBI_CODE_OURS : KBI_CODE_LIBC;
+	return KBI_CODE_PROGRAM;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -251,6 +287,73 @@ void kbi_context_find_call(int tid, struct kbi_context_call *c)
 		p = number(p, &skipped);
 	number(number(p, &c->sp), &c->pc);
 	c->nr = (int64_t)nr;
+}
+
+/* ---- going elsewhere ---------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+bool kbi_context_can_go(void)
+{
+	return true;
+}
+
+void kbi_context_go(void *context, void (*fn)(void *), void *arg, void *top)
+{
+	ucontext_t *uc = context;
+	greg_t *g = uc->uc_mcontext.gregs;
+	uintptr_t *sp = (uintptr_t *)((uintptr_t)top & ~(uintptr_t)15) - 1; /* as after a call */
+
+	*sp = 0;
+	g[REG_RIP] = (greg_t)(uintptr_t)fn;
+	g[REG_RDI] = (greg_t)(uintptr_t)arg;
+	g[REG_RSP] = (greg_t)(uintptr_t)sp;
+	g[REG_RBP] = 0;
+	g[REG_EFL] &= ~(greg_t)0x400; /* direction: forward */
+	if (uc->uc_mcontext.fpregs) {
+		uc->uc_mcontext.fpregs->swd = 0;
+		uc->uc_mcontext.fpregs->ftw = 0;
+	}
+}
+#elif defined(__aarch64__)
+bool kbi_context_can_go(void)
+{
+	return true;
+}
+
+void kbi_context_go(void *context, void (*fn)(void *), void *arg, void *top)
+{
+	ucontext_t *uc = context;
+
+	uc->uc_mcontext.pc = (uintptr_t)fn;
+	uc->uc_mcontext.regs[0] = (uintptr_t)arg;
+	uc->uc_mcontext.sp = (uintptr_t)top & ~(uintptr_t)15;
+	uc->uc_mcontext.regs[29] = uc->uc_mcontext.regs[30] = 0;
+}
+#else
+bool kbi_context_can_go(void)
+{
+	return false;
+}
+
+void kbi_context_go(void *context, void (*fn)(void *), void *arg, void *top)
+{
+	(void)context;
+	(void)fn;
+	(void)arg;
+	(void)top;
+}
+#endif
+
+bool kbi_context_is_on_signal_stack(const void *context)
+{
+	const ucontext_t *uc = context;
+#if defined(STACK)
+	uintptr_t low = (uintptr_t)uc->uc_stack.ss_sp;
+
+	if (low && (uintptr_t)STACK(uc) - low < uc->uc_stack.ss_size)
+		return true;
+#endif
+	return uc->uc_stack.ss_flags & SS_ONSTACK;
 }
 
 /* ---- in a call ------------------------------------------------------------------------------------------------------- */

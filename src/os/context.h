@@ -28,6 +28,13 @@ void kbi_context_place(const void *ucontext, struct kbi_context_place *p);
  * loaded. False where the registers' layout is not known. */
 bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_context_place *b);
 
+/* The handler returns to fn(arg), which never returns, on the stack below `top`, with the floating-point stack empty, and
+ * not to the interrupted instruction. can_go: on this machine it can. */
+bool kbi_context_can_go(void);
+void kbi_context_go(void *ucontext, void (*fn)(void *), void *arg, void *top);
+/* It was on the alternate signal stack: in another handler. */
+bool kbi_context_is_on_signal_stack(const void *ucontext);
+
 /* A system call that a kernel thread was found in. */
 struct kbi_context_call {
 	int64_t nr;
@@ -50,6 +57,11 @@ void kbi_context_go_on(void *ucontext, const struct kbi_context_call *c, struct 
 
 /* Is the address in the code of the library (or program) that this is linked into? */
 bool kbi_context_is_ours(uintptr_t at);
+/* Whose code it is. The program's is all that is not libc's (the loader's, a sanitizer's ...) or ours, also where the
+ * library is linked into it. Once learnt; knows_code: false in a program with libc in it, where it cannot be told. */
+enum kbi_context_code { KBI_CODE_PROGRAM, KBI_CODE_LIBC, KBI_CODE_OURS };
+bool kbi_context_knows_code(void);
+enum kbi_context_code kbi_context_code(uintptr_t at);
 /* Another library's code is to count as ours: its ELF header. One; before handlers run. */
 void kbi_context_add(const void *ehdr);
 const void *kbi_context_added(void);

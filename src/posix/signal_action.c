@@ -11,6 +11,7 @@
 #include <ucontext.h>
 
 #include "core/body_process.h"
+#include "core/contain.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/solo.h"
@@ -254,7 +255,7 @@ static void show(int sig, struct sigaction *sa)
 	if (sa->sa_sigaction == relay) {
 		sa->sa_sigaction = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
 		sa->sa_flags = (int)a_load_rlx(&a->flags);
-	} else if (sig == kbi_preempt_signal() && kbi_vp_n && sa->sa_handler != SIG_IGN) {
+	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n && sa->sa_handler != SIG_IGN) {
 		memset(sa, 0, sizeof(*sa));
 	}
 }
@@ -330,13 +331,17 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struc
 KBI_POSIX_ALIAS(__sigaction, sigaction);
 
 /* Faults stay with core, which passes them on. */
+static bool is_cores(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS || kbi_contain_handles(sig);
+}
+
 void kbi_signal_adopt_handlers(void)
 {
 	struct sigaction sa;
 
 	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
-		if (kbi_signal_ok(sig) && sig != SIGSEGV && sig != SIGBUS && kbi_libc()->sigaction(sig, NULL, &sa) == 0 &&
-		    is_handler(&sa))
+		if (kbi_signal_ok(sig) && !is_cores(sig) && kbi_libc()->sigaction(sig, NULL, &sa) == 0 && is_handler(&sa))
 			install(sig, &sa);
 }
 

@@ -56,11 +56,20 @@ static void light_end(struct kb_thread *t)
 	kbi_signal_thread_ends();
 }
 
+/* It has crashed: no code of the program's runs on it any more. */
+static void light_lost(struct kb_thread *t)
+{
+	(void)t;
+	kbi_delegate_thread_ends();
+	kbi_signal_thread_ends();
+}
+
 static void set_hooks(void)
 {
 	(void)kbi_libc();
 	kbi_thread_hooks.entry = light_body;
 	kbi_thread_hooks.exit = light_end;
+	kbi_thread_hooks.lost = light_lost;
 }
 
 /* ---- creation --------------------------------------------------------------------------------------- */

@@ -1,0 +1,257 @@
+/* core/contain.c - the end of a thread that crashed. Contract in contain.h.
+ *
+ * A signal handler finds the thread where it crashed. If that is outside the library and the thread holds no lock of libc's
+ * that has no owner (os/crash), then all that it leaves behind belongs to it, and every queue is whole. The handler notes
+ * what happened and returns to `land`, on a stack of its own, still as that thread on its virtual processor, which gives
+ * back what it held, tells the program's hook, and ends it.
+ * Anywhere else the signal does what it does without us: it ends the program, after a line that says why. */
+#include "core/contain.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include <kochab/kochab.h>
+
+#include "base/option.h"
+#include "core/body.h"
+#include "core/handoff.h"
+#include "core/preempt.h"
+#include "core/solo.h"
+#include "core/thread.h"
+#include "core/wait.h"
+#include "os/context.h"
+#include "os/crash.h"
+#include "os/lock.h"
+#include "os/memory.h"
+#include "os/real.h"
+#include "os/sys.h"
+
+enum { STACK = 262144, STACKS = 8, NOTES = 64 };
+
+static aptr hook;               /* the program's */
+static aptr stacks[STACKS];     /* to land on; those in use are not here */
+static a32 lost;
+static uint64_t ours;           /* signals that we handle; constant after setup */
+
+/* What is known of those that were lost last. */
+static struct {
+	a32 lock;
+	uint32_t n;
+	struct note {
+		struct kb_thread *thread;
+		struct kb_crash_info info;
+	} note[NOTES];
+} notes;
+
+unsigned kbi_contain_lost(void)
+{
+	return a_load_rlx(&lost);
+}
+
+/* ---- what happened ------------------------------------------------------------------------------------------------ */
+
+static void note(struct kb_thread *t, int sig, const siginfo_t *info, const struct kbi_crash_walk *w)
+{
+	struct kb_crash_info i = { .signal = sig, .code = info->si_code, .frames = w->n };
+
+	if (info->si_code > 0)
+		i.address = info->si_addr;
+	memcpy(i.frame, w->frame, w->n * sizeof *w->frame);
+	memcpy(i.name, t->name, sizeof i.name);
+	kbi_lock_take(&notes.lock);
+	notes.note[notes.n++ % NOTES] = (struct note){ t, i };
+	kbi_lock_leave(&notes.lock);
+}
+
+static bool recall(const struct kb_thread *t, struct kb_crash_info *i)
+{
+	bool found = false;
+
+	kbi_lock_take(&notes.lock);
+	for (uint32_t k = notes.n; !found && k > 0 && k + NOTES > notes.n; k--) {
+		const struct note *n = &notes.note[(k - 1) % NOTES];
+
+		found = n->thread == t;
+		if (found)
+			*i = n->info;
+	}
+	kbi_lock_leave(&notes.lock);
+	return found;
+}
+
+int kb_thread_crash_info(kb_thread_t t, struct kb_crash_info *info)
+{
+	struct kb_crash_info i;
+
+	if (!recall(t, &i))
+		return ESRCH;
+	*info = i;
+	return 0;
+}
+
+void kb_on_crash(void (*fn)(kb_thread_t thread, const struct kb_crash_info *info))
+{
+	/* release: partner is the acquire in tell; what it uses is there */
+	a_store_rel(&hook, (void *)(uintptr_t)fn);
+}
+
+unsigned kb_crash_count(void)
+{
+	return kbi_contain_lost();
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------- */
+
+static void *take_stack(void)
+{
+	for (unsigned i = 0; i < STACKS; i++) {
+		void *s = a_load_rlx(&stacks[i]) ? a_xchg_acqrel(&stacks[i], NULL) : NULL;
+
+		if (s)
+			return s;
+	}
+	return kbi_sys_map(STACK);
+}
+
+/* Nobody runs on it any more. */
+static void put_stack(void *s)
+{
+	for (unsigned i = 0; i < STACKS && s; i++)
+		s = a_xchg_acqrel(&stacks[i], s);
+	if (s)
+		kbi_sys_unmap(s, STACK);
+}
+
+static void say(const struct kb_thread *t, const struct kb_crash_info *i)
+{
+	kbi_sys_message("thread #%u%s%s is lost: signal %d at %p, address %p", t->task.index, t->name[0] ? " " : "",
+			t->name, i->signal, i->frame[0], i->address);
+}
+
+static void tell(struct kb_thread *t)
+{
+	/* acquire: partner is the release in kb_on_crash */
+	void *fn = a_load_acq(&hook);
+	struct kb_crash_info i;
+
+	if (!recall(t, &i))
+		return;
+	if (fn)
+		((void (*)(kb_thread_t, const struct kb_crash_info *))(uintptr_t)fn)(t, &i);
+	else
+		say(t, &i);
+}
+
+/* In the thread's place, on another stack, outside np brackets. */
+KBI_SWITCHER static void land(void *stack)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
+
+	a_add_rlx(&lost, 1);
+	/* libc's list of streams may have to be waited for */
+	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	kbi_crash_free_streams((void *)pthread_self());
+	/* whatever call it was in that blocks: on a virtual processor again */
+	kbi_handoff_end_all(&t->task);
+	if (t->posix && kbi_thread_hooks.lost)
+		kbi_thread_hooks.lost(t);
+	tell(t);
+	kbi_handoff_end_all(&t->task);
+	kbi_thread_lose(t, put_stack, stack);
+}
+
+/* ---- may it be lost ---------------------------------------------------------------------------------------------- */
+
+static const char *why_not(struct kb_thread *t, const struct kbi_body *b, const siginfo_t *info, const void *context)
+{
+	if (!b)
+		return "it came on a kernel thread that is no virtual processor";
+	if (info->si_code <= 0 && info->si_code != SI_TKILL)
+		return "it was sent to the program";
+	if (t->lost)
+		return "it came in what kb_on_crash has set";
+	if (t->is_main)
+		return "it came in main";
+	if (t->user_stack)
+		return "its thread's stack is the program's own";
+	if (kbi_context_is_on_signal_stack(context))
+		return "it came in a signal handler";
+	if (a_load_rlx(&t->task.np) || a_load_rlx(&kbi_solo.busy))
+		return "it came in the library";
+	return NULL;
+}
+
+/* True: the handler returns to `land`. */
+static bool contain(int sig, siginfo_t *info, void *context)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kb_thread *t = self ? kbi_thread_of(self) : NULL;
+	struct kbi_body *b = t ? kbi_body_of_task(self) : NULL;
+	void *frame[KB_CRASH_FRAMES];
+	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
+	const char *why;
+	char *stack;
+
+	if (b && b->crash_guard)
+		kbi_crash_give_up(b->crash_guard);
+	kbi_preempt_report_overflow(info);
+	why = why_not(t, b, info, context);
+	if (!why)
+		why = kbi_crash_look(context, info->si_code <= 0, &w, &b->crash_guard);
+	stack = why ? NULL : take_stack();
+	if (!stack) {
+		kbi_sys_message("signal %d at %p (address %p) ends the program: %s", sig, (void *)kbi_context_at(context),
+				info->si_code > 0 ? info->si_addr : NULL, why ? why : "there is no memory");
+		return false;
+	}
+	t->lost = true;
+	note(t, sig, info, &w);
+	kbi_context_go(context, land, stack, stack + STACK);
+	return true;
+}
+
+/* ---- handlers ---------------------------------------------------------------------------------------------------- */
+
+static void handler(int sig, siginfo_t *info, void *context)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	int saved = errno;
+
+	if (contain(sig, info, context))
+		return;
+	/* the instruction runs again, or abort raises it again, and the program ends as without us */
+	kbi_real.sigaction(sig, &dfl, NULL);
+	kbi_memory_dump();
+	if (info->si_code <= 0)
+		kbi_sys(SYS_kill, kbi_sys(SYS_getpid), sig);
+	errno = saved;
+}
+
+bool kbi_contain_handles(int sig)
+{
+	return ours >> (sig - 1) & 1;
+}
+
+void kbi_contain_setup(void)
+{
+	static const int signals[] = { SIGILL, SIGFPE, SIGABRT }; /* SIGSEGV and SIGBUS are core/preempt's */
+	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER }, old;
+
+	if (!kbi_options.contain)
+		return;
+	if (KBI_SAN || !kbi_crash_learn()) {
+		kbi_sys_message("crashes are not contained (option contain): %s",
+				KBI_SAN ? "not with sanitizers" : "not with this libc or on this machine");
+		return;
+	}
+	kbi_preempt_contain = contain;
+	for (unsigned i = 0; i < kbi_countof(signals); i++) {
+		kbi_real.sigaction(signals[i], NULL, &old);
+		if (old.sa_handler != SIG_DFL)
+			continue;
+		kbi_real.sigaction(signals[i], &sa, NULL);
+		ours |= (uint64_t)1 << (signals[i] - 1);
+	}
+}

@@ -1,0 +1,16 @@
+/* core/contain.h - a thread that crashes is lost, and the program goes on: its joiner is told EOWNERDEAD, what it held of
+ * libc's is given back. Where that is sound, and what ends the program: doc/containment.md.
+ * Callers: boot, dump, posix's signals. Calls thread, handoff, preempt. */
+#ifndef KBI_CONTAIN_H
+#define KBI_CONTAIN_H
+
+#include "core/descriptor.h"
+
+/* Handlers for faults, if the option says so. Once, at start. */
+void kbi_contain_setup(void);
+/* The handler of this signal is ours, unless the program has set one since. */
+bool kbi_contain_handles(int sig);
+/* So many threads were lost. */
+unsigned kbi_contain_lost(void);
+
+#endif

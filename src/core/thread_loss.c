@@ -1,0 +1,78 @@
+/* core/thread_loss.c - the end of a thread that has crashed. Contract in thread.h.
+ * Runs on a stack that is not the thread's, as that thread; completed on the next context's stack. Its descriptor, stack
+ * and TLS block are nobody's ever after: destructors are pending in the block that must not run, and others may know
+ * all three. The stack's memory goes back when it is joined, or at once if nobody will. */
+#include "core/domain.h"
+#include "core/run.h"
+#include "core/tally.h"
+#include "core/thread.h"
+#include "core/thread_priv.h"
+#include "core/wait.h"
+#include "os/memory.h"
+#include "os/sys.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+struct loss {
+	struct kb_thread *t;
+	void (*done)(void *);
+	void *arg;
+};
+
+/* All pages but those in front of the record. */
+static void give_back(const struct kbi_stack *s)
+{
+	uintptr_t from = ((uintptr_t)s->low + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1);
+	uintptr_t to = ((uintptr_t)s->low + s->size) & ~(uintptr_t)(KBI_PAGE - 1);
+
+	if (to <= from)
+		return;
+	if (kbi_memory_holds((void *)from, to - from))
+		kbi_memory_clear((void *)from, to - from);
+	else
+		kbi_sys(SYS_madvise, from, to - from, MADV_DONTNEED);
+}
+
+int kbi_thread_bury(struct kb_thread *t)
+{
+	if (t->stack)
+		give_back(t->stack);
+	t->stack = NULL;
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0)); /* partner: kbi_descriptor_valid */
+	return EOWNERDEAD;
+}
+
+/* Runs on the next context's stack; the loss lies on the one that was left. */
+static void *after_loss(void *arg)
+{
+	struct loss l = *(struct loss *)arg;
+	struct kbi_vp *vp = l.t->task.vp;
+	void *old;
+
+	l.done(l.arg);
+	a_store_rel(&l.t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
+	/* acquire and release: as in thread.c, ended */
+	old = a_xchg_acqrel(&l.t->join, KBI_JOIN_LOST);
+	if (old == KBI_JOIN_DETACHED)
+		kbi_thread_bury(l.t);
+	else if (old)
+		kbi_domain_wake(vp, old, false);
+	return NULL;
+}
+
+KBI_SWITCHER void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), void *arg)
+{
+	struct loss l = { t, done, arg };
+	struct kbi_vp *vp;
+
+	t->result = NULL;
+	kbi_tally_ended(t->task.vp);
+	kbi_np_enter(&t->task);
+	vp = t->task.vp;
+	if (!t->task.tp) {
+		kbi_fp_set(vp->fp);
+		vp->fp_now = vp->fp;
+	}
+	kbi_run_leave_to(vp, kbi_run_next(vp), after_loss, &l);
+}

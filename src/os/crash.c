@@ -1,0 +1,230 @@
+/* os/crash.c - frames of a thread that crashed. Contract in crash.h.
+ * libc's functions may hold locks of libc's own (malloc's, the loader's, the time zone's), of which nobody knows an owner,
+ * and our own library's work is not to be left half done. So a stack is seen as runs of frames: the program's (with its
+ * other libraries), libc's, ours. A thread is left only where each run of libc's was entered by one of `harmless`, which
+ * take a stream's lock at most; or is one function, called by the program, that faulted at its argument. Nowhere with one
+ * of `never` among the innermost frames. Ours may be the outermost run, where threads begin, and no other. */
+#include "os/crash.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <unwind.h>
+
+#include "base/atom.h"
+#include "os/context.h"
+#include "os/real.h"
+#include "os/sys.h"
+
+static const char *const harmless[] = {
+	"printf", "fprintf", "vprintf", "vfprintf", "dprintf", "sprintf", "snprintf", "vsprintf", "vsnprintf",
+	"__printf_chk", "__fprintf_chk", "__vprintf_chk", "__vfprintf_chk", "__sprintf_chk", "__snprintf_chk",
+	"__vsnprintf_chk", "puts", "fputs", "fputc", "putc", "putchar", "fwrite", "fread", "fgets", "fgetc", "getc",
+	"getchar", "fflush", "scanf", "fscanf", "sscanf",
+	"__isoc99_scanf", "__isoc99_sscanf", "__isoc99_fscanf", "__isoc23_scanf", "__isoc23_sscanf", "__isoc23_fscanf",
+	"strtol", "strtoul", "strtoll", "strtoull", "strtod", "atoi", "atol", "__isoc23_strtol", "__isoc23_strtoul",
+	"strdup", "strndup", "strcasecmp", "strncasecmp", "strcoll", "qsort", "qsort_r", "bsearch",
+	"abort", "raise", "pthread_kill", "__assert_fail", "__assert_perror_fail", "__stack_chk_fail", "__fortify_fail",
+	"__chk_fail", "_Unwind_RaiseException", "_Unwind_Resume",
+};
+/* They hold such a lock while they work, or what they work on is broken. */
+static const char *const never[] = {
+	"malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
+	"reallocarray", "malloc_trim", "malloc_info", "mallinfo", "mallinfo2", "mallopt", "exit", "setenv", "putenv",
+	"unsetenv", "clearenv", "localtime", "localtime_r", "mktime", "tzset", "setlocale", "rand", "random",
+	"srandom", "readdir", "fclose", "fopen", "getpwnam", "getpwuid", "getgrnam", "getgrgid",
+};
+
+struct place {
+	uintptr_t low, size;
+};
+static struct place good[2 * kbi_countof(harmless)], bad[kbi_countof(never)]; /* libc's own; and the drop-in's */
+
+/* libc's streams: its own functions to walk through them; NULL: not there. */
+static struct {
+	void (*lock)(void), (*unlock)(void);
+	void *(*begin)(void), *(*end)(void), *(*next)(void *), *(*file)(void *);
+} streams;
+
+static void find(const char *name, void *from, struct place *p)
+{
+	void *at = dlsym(from, name);
+	const ElfW(Sym) *s = NULL;
+	Dl_info i;
+
+	if (!at || !dladdr1(at, &i, (void **)&s, RTLD_DL_SYMENT) || !s || i.dli_saddr != at)
+		return;
+	*p = (struct place){ (uintptr_t)at, s->st_size };
+}
+
+bool kbi_crash_learn(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY), *any = RTLD_DEFAULT;
+
+	kbi_context_learn();
+	if (!libc || !kbi_context_can_go() || !kbi_context_knows_code())
+		return false;
+	for (unsigned i = 0; i < kbi_countof(harmless); i++) {
+		find(harmless[i], libc, &good[2 * i]);
+		find(harmless[i], any, &good[2 * i + 1]);
+	}
+	for (unsigned i = 0; i < kbi_countof(never); i++)
+		find(never[i], libc, &bad[i]);
+#define STREAM(field, name) *(void **)&streams.field = dlsym(libc, name)
+	STREAM(lock, "_IO_list_lock");
+	STREAM(unlock, "_IO_list_unlock");
+	STREAM(begin, "_IO_iter_begin");
+	STREAM(end, "_IO_iter_end");
+	STREAM(next, "_IO_iter_next");
+	STREAM(file, "_IO_iter_file");
+#undef STREAM
+	return true;
+}
+
+/* ---- frames -------------------------------------------------------------------------------------------------------- */
+
+struct walk {
+	struct kbi_crash_walk *to;
+	uintptr_t at;              /* where it crashed: the handler's own frames come before */
+	bool begun, sent;
+	/* the run of frames that is being walked through: */
+	enum kbi_context_code code;
+	unsigned length, runs;     /* runs: complete ones */
+	uintptr_t outermost;
+	bool bad;                  /* it has one of `never` */
+	const char *why;
+};
+
+/* at: a return address, which may be behind the function's last byte. */
+static bool is_among(const struct place *p, unsigned n, uintptr_t at)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (p[i].low && at - p[i].low <= p[i].size)
+			return true;
+	return false;
+}
+
+/* The thread is in libc: the program has called this run. */
+static const char *why_not_in_libc(const struct walk *w)
+{
+	bool fault_at_argument = w->runs == 0 && w->length == 1 && !w->sent;
+
+	if (!w->bad && (fault_at_argument || is_among(good, kbi_countof(good), w->outermost)))
+		return NULL;
+	return "it came in libc or the loader, where locks without an owner may be held";
+}
+
+/* The run is complete, what comes now has called it. */
+static void end_run(struct walk *w)
+{
+	if (w->code == KBI_CODE_LIBC)
+		w->why = why_not_in_libc(w);
+	else if (w->code == KBI_CODE_OURS && is_among(good, kbi_countof(good), w->outermost))
+		w->why = NULL; /* the drop-in's, in libc's place */
+	else if (w->code == KBI_CODE_OURS && !(w->sent && w->runs == 0))
+		w->why = w->runs ? "it came in what the library or a signal has called" : "it came in the library";
+	w->runs++;
+	w->length = 0;
+	w->bad = false;
+}
+
+static void add(struct walk *w, uintptr_t pc)
+{
+	enum kbi_context_code code = kbi_context_code(pc - (w->begun && w->at != pc));
+
+	if (w->to->n < w->to->most)
+		w->to->frame[w->to->n++] = (void *)pc;
+	if (w->length && code != w->code)
+		end_run(w);
+	w->code = code;
+	w->outermost = pc;
+	w->length++;
+	w->bad |= is_among(bad, kbi_countof(bad), pc);
+}
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
+{
+	struct walk *w = arg;
+	uintptr_t pc = _Unwind_GetIP(c);
+
+	w->begun |= pc == w->at;
+	if (w->begun && pc)
+		add(w, pc);
+	return w->why ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk *to, void **guard)
+{
+	struct walk w = { .to = to, .at = kbi_context_at(context), .sent = sent };
+	struct walk *volatile at = &w;
+	jmp_buf back;
+
+	to->n = 0;
+	if (!_setjmp(back)) {
+		*guard = &back;
+		kbi_compiler_barrier();
+		_Unwind_Backtrace(step, at);
+	}
+	*guard = NULL;
+	kbi_compiler_barrier();
+	if (!at->begun)
+		add(at, at->at); /* no unwinder knows this place: a jump to nowhere */
+	if (!at->why && at->code == KBI_CODE_LIBC)
+		return "it came in libc, and who has called it is not to be found out";
+	return !at->why && at->code == KBI_CODE_OURS && !at->runs ? "it came in the library" : at->why;
+}
+
+void kbi_crash_give_up(void *guard)
+{
+	kbi_real.longjmp(*(jmp_buf *)guard, 1);
+	__builtin_unreachable();
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------------------ */
+
+#if defined(__GLIBC__)
+
+/* glibc's. */
+struct stream_lock {
+	a32 word;
+	int count;
+	void *owner;
+};
+
+static void free_stream(FILE *f, void *tp)
+{
+	struct stream_lock *l = (struct stream_lock *)f->_lock;
+
+	if (!l || l->owner != tp)
+		return;
+	l->count = 0;
+	l->owner = NULL;
+	/* release: partner is the acquire of who locks it; 2: somebody sleeps */
+	if (a_xchg_acqrel(&l->word, 0) > 1)
+		kbi_sys_futex_wake(&l->word, 1);
+}
+
+void kbi_crash_free_streams(void *tp)
+{
+	FILE *const standard[] = { stdin, stdout, stderr };
+
+	for (unsigned i = 0; i < kbi_countof(standard); i++)
+		free_stream(standard[i], tp);
+	if (!streams.lock || !streams.unlock || !streams.begin || !streams.end || !streams.next || !streams.file)
+		return;
+	streams.lock();
+	for (void *i = streams.begin(); i != streams.end(); i = streams.next(i))
+		free_stream(streams.file(i), tp);
+	streams.unlock();
+}
+
+#else
+
+void kbi_crash_free_streams(void *tp)
+{
+	(void)tp;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* os/crash.h - where a thread crashed: its frames, and whether it can be left there for ever.
+ * Callers: core/contain. Runs in signal handlers, but for learn and free_streams. */
+#ifndef KBI_CRASH_H
+#define KBI_CRASH_H
+
+#include "base/base.h"
+
+struct kbi_crash_walk {
+	void **frame;      /* return addresses are written here, innermost first; */
+	unsigned most, n;  /* room for them, and how many */
+};
+
+/* Once, before handlers run: where libc's functions lie. False: this program or machine does not tell. */
+bool kbi_crash_learn(void);
+/* Follows the frames of the interrupted code. NULL: the thread can be left there; else why not. sent: it has sent the
+ * signal to itself (abort), and has not faulted. *guard is set meanwhile: a fault in here, for the stack may be destroyed,
+ * is ended by kbi_crash_give_up(*guard), and what has been seen until then counts. */
+const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk *w, void **guard);
+KBI_NORETURN void kbi_crash_give_up(void *guard);
+/* The locks of libc's streams that the owner of this TLS block holds are free again. May wait in the kernel. */
+void kbi_crash_free_streams(void *tp);
+
+#endif
