@@ -33,6 +33,7 @@ enum {
 	DEADLOCK_AFTER = 1000000000,
 	SOURCE_OFTEN = 200000,  /* ns: between two questions for events, so that a sleeper leaves them to busy VPs */
 	SOURCE_NAP = 1000000,   /* ns: then it looks whether they still ask */
+	EVENTS_PART = 8,        /* of the time to poll for, if nothing but the kernel's events can come */
 	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
 	FINE = 400,             /* ns, with two VPs: tasks that are shorter stay where they are */
 	FEED = 2000,            /* ns, with two VPs: from idleness to the first task's end and back, whatever it does */
@@ -488,6 +489,17 @@ static void learn(struct idle *idle, bool gained)
 	a_store_rlx(&kbi_crowd.backoff, b);
 }
 
+/* How long to poll, ns. If no VP runs a thread what comes is the kernel's events, and those wake a sleeper by
+ * themselves: to ask for them again and again costs more than that sooner. */
+static uint64_t patience(const struct kbi_vp *vp)
+{
+	uint64_t whole = (uint64_t)kbi_options.spin_us * 1000;
+	bool events_only = !a_zero32_rlx(&kbi_source.waiting) && !a_load_rlx(&vp->n_watches) &&
+			   a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
+
+	return events_only ? whole / EVENTS_PART : whole;
+}
+
 /* False: it has polled long enough, or others poll and it may not. */
 static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 {
@@ -511,7 +523,7 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 	ask_for_work(vp, idle, now);
 	if (now - idle->since >= NET_FIRST && kbi_options.tick_ms > 0)
 		monitor(vp, idle); /* while it polls for long nobody else does */
-	return now - idle->since < (uint64_t)kbi_options.spin_us * 1000;
+	return now - idle->since < patience(vp);
 }
 
 /* It may sleep for good while all are idle. */
