@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 
+#include "core/source.h"
 #include "core/yield.h"
 #include "io/async.h"
 #include "io/ready.h"
@@ -210,21 +211,75 @@ static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_
 	return r;
 }
 
+/* ---- luck -------------------------------------------------------------------------------------------- */
+
+/* To try again after others have run pays where they bring what is missing: in conversations. Where it comes from
+ * elsewhere it is in vain. A success is worth many failures, and one wait in eight is tried in any case: after the kernel
+ * has been asked for events, so that who would answer, and sleeps as well, has its turn. */
+enum { LUCK_WORTH = 12, LUCK_MOST = 24, LUCK_TRY = 8 };
+
+static void ask_for_events(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	kbi_np_enter(self);
+	if (self->vp && kbi_source_due())
+		kbi_source_poll(self->vp);
+	kbi_np_leave(self);
+}
+
+static bool expects_luck(const struct kbi_call *c)
+{
+	/* what was not tried at all, and may have become one that does not wait, is */
+	if (kbi_posix_me.luck || (c->empty && !trusts(c)))
+		return true;
+	if (++kbi_posix_me.waits % LUCK_TRY)
+		return false;
+	ask_for_events();
+	return true;
+}
+
+static void note_luck(bool had)
+{
+	uint8_t *luck = &kbi_posix_me.luck;
+
+	if (had)
+		*luck = *luck + LUCK_WORTH < LUCK_MOST ? *luck + LUCK_WORTH : LUCK_MOST;
+	else if (*luck)
+		--*luck;
+}
+
+static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
+{
+	long r;
+
+	if (turn == 0 && !lucky)
+		return -EAGAIN;
+	r = c->attempt(c);
+	if (turn == 0)
+		note_luck(!kbi_call_again(r));
+	return r;
+}
+
+/* ------------------------------------------------------------------------------------------------------- */
+
 static long run(struct kbi_call *c)
 {
 	struct marks m = marks_now();
 	uint64_t until;
+	bool lucky;
 	long r;
 
 	/* a guess that is asked about first: who looks at many such descriptors does not want to give way at each */
 	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) && kbi_call_nonblocking(c->fd)))
 		return -EAGAIN;
+	lucky = expects_luck(c);
 	kbi_yield_now();
 	for (unsigned turn = 0;; turn++) {
 		r = interrupted(c, &m);
 		if (r)
 			return r;
-		r = c->attempt(c);
+		r = attempt(c, turn, lucky);
 		if (turn > 0)
 			kbi_posix_me.short_waits = kbi_timer_now() - m.since < TRUST_NS;
 		if (!kbi_call_again(r))

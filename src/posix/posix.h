@@ -117,6 +117,8 @@ struct kbi_posix_thread {
 	uint8_t short_waits;  /* the last one for a descriptor was */
 	bool lets_in;         /* it sets the kernel's mask, in brackets; */
 	bool raises;          /* it sends itself a signal: what comes now is handled at once */
+	uint8_t luck;         /* calls that found something after others had run: 0 if hardly any; */
+	uint8_t waits;        /* and how many calls had to wait */
 	uint32_t handled;     /* handlers of the program that have run on it; */
 	uint32_t ending;      /* those without SA_RESTART; */
 	uint32_t seen;        /* handled, when a blocking call last looked; how many have not returned: */
