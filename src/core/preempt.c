@@ -43,6 +43,8 @@ KBI_SWITCHER void kbi_preempt_tick(void *context)
 	struct kbi_task *self = kbi_self_raw();
 	int saved = errno;
 
+	if (self && self->vp)
+		a_store_rlx(&self->vp->heard, a_load_rlx(&self->vp->heard) + 1);
 	if (self && kbi_preempt_restart)
 		kbi_preempt_restart(self, context);
 	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_solo.busy))

@@ -51,6 +51,8 @@ static struct seen {
 	uint64_t turns, since;
 	uint64_t cpu;                 /* its body's processor time then, ns */
 	uint32_t tries;
+	uint32_t heard;               /* ticks that had come to the VP when one was sent */
+	bool sent;                    /* one that may not have come yet */
 	bool noted;                   /* core/turn has told when the turn began */
 	bool brief;                   /* and that it is a short one */
 	struct kbi_context_call call; /* that its body was in at the last try; nr -1: none */
@@ -79,6 +81,16 @@ static uint64_t used(const struct seen *s, int tid, uint64_t now)
 	return cpu - s->cpu;
 }
 
+/* The last tick has not come: the kernel runs others in place of the body, which will take it first of all when it runs
+ * again. Said once, so that one that was lost is sent again. */
+static bool is_on_its_way(const struct kbi_vp *vp, struct seen *s)
+{
+	bool sent = s->sent;
+
+	s->sent = false;
+	return sent && a_load_rlx(&vp->heard) == s->heard;
+}
+
 /* True: look again soon. */
 static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
@@ -87,7 +99,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	uint32_t what = ASKED_SWITCH;
 	struct kbi_context_call c;
 
-	if (!b)
+	if (!b || is_on_its_way(vp, s))
 		return false;
 	kbi_context_find_call(tid, &c);
 	if (!is_steady(s, &c))
@@ -104,6 +116,8 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	a_store_rlx(&vp->asked_used, used(s, tid, now));
 	/* release: partner is the acquire in asked */
 	a_store_rel(&vp->asked, what);
+	s->heard = a_load_rlx(&vp->heard);
+	s->sent = true;
 	/* to the one that was looked at, though the VP may have another by now */
 	kbi_sys_signal(tid, kbi_preempt_signal());
 	return ++s->tries < TRIES;

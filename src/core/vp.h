@@ -101,6 +101,7 @@ struct kbi_vp {
 	a32 wanted;                /* 1: an idle VP asks for work: the next look is one at everything; board.marked says so */
 	a32 asked;                 /* by the lookout, core/quantum.c */
 	a64 asked_used;            /* and what the turn has taken by then, ns */
+	a32 heard;                 /* ticks that have come; approximate */
 	a64 lent;                  /* its body is in a blocking call and it may be taken: core/handoff.c. 0: it is not */
 
 	/* cold, owner only: statistics; and when the idle got some of fine tasks, ns */
