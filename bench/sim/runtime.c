@@ -246,7 +246,7 @@ void sim_work(struct kbi_vp *vp, uint64_t ps)
 		ps = sim_compute(ps);
 		/* the tick's handler, which does not switch */
 		if (sim_signalled())
-			kbi_vp_exchange(vp, KBI_POLL_TICK);
+			kbi_vp_exchange(vp, kbi_vp_is_asked(vp) ? KBI_POLL_ASKED : KBI_POLL_TICK);
 	}
 }
 

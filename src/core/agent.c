@@ -36,7 +36,7 @@ enum {
 	EVENTS_PART = 8,        /* of the time to poll for, if nothing but the kernel's events can come */
 	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
 	FINE = 400,             /* ns, with two VPs: tasks that are shorter stay where they are */
-	FEED = 2000,            /* ns, with two VPs: from idleness to the first task's end and back, whatever it does */
+	FEED = 1500,            /* ns, with two VPs: from idleness to the first task's end and back, whatever it does */
 	FEED_LEAST = 500,
 	FINE_LEAST = 200,
 	FINE_SKIP_MAX = 4096,
@@ -52,6 +52,7 @@ struct idle {
 	uint64_t asked; /* ns, when it last looked who could give it work: */
 	const struct kbi_vp *rich; /* who, NULL: nobody, */
 	uint64_t turns; /* and how many turns its threads had had */
+	uint64_t ticked; /* and at how many of them it got the tick; UINT64_MAX: it did not */
 	uint32_t spins;
 	bool nudged;    /* was woken, perhaps only to look for work */
 	bool said;      /* deadlock was reported */
@@ -278,6 +279,20 @@ static struct kbi_vp *richest(const struct kbi_vp *vp)
 	return best;
 }
 
+/* The richest, w, is to give some of its work. At first it is told so, which it sees at its next switch. If its thread has not
+ * switched until the next look it gets the tick, once for that thread's turn: the handler gives this VP its share. */
+static void ask(struct kbi_vp *w, struct idle *idle, uint64_t turns)
+{
+	if (!a_load_rlx(&w->wanted)) {
+		a_store_rlx(&w->wanted, 1);
+		/* release: partner is the exchange in kbi_board_scan, in the look that then sees that it is wanted */
+		a_store_rel(&w->board.marked, 1);
+	} else if (turns == idle->turns && turns != idle->ticked && kbi_options.tick_ms > 0) {
+		idle->ticked = turns;
+		kbi_preempt_send(w);
+	}
+}
+
 /* A busy VP looks around after so many switches, which are long if its threads compute. This one has polled for longer
  * than a message takes, and gets nothing: it says so. But threads that end sooner than they could move are kept, if that
  * is known or not. A quantum's ticks do the same. */
@@ -290,11 +305,8 @@ static void ask_for_work(struct kbi_vp *vp, struct idle *idle, uint64_t now)
 		return;
 	w = richest(vp);
 	turns = w ? kbi_vp_turns(w) : 0;
-	if (w && w == idle->rich && (turns - idle->turns) * WORTH <= since && !a_load_rlx(&w->wanted)) {
-		a_store_rlx(&w->wanted, 1);
-		/* release: partner is the exchange in kbi_board_scan, in the look that then sees that it is wanted */
-		a_store_rel(&w->board.marked, 1);
-	}
+	if (w && w == idle->rich && (turns - idle->turns) * WORTH <= since)
+		ask(w, idle, turns);
 	idle->asked = now;
 	idle->rich = w;
 	idle->turns = turns;
@@ -538,7 +550,7 @@ static void tell_lookout(void)
 
 static struct kbi_task *find(struct kbi_vp *vp)
 {
-	struct idle idle = { .net = NET_FIRST };
+	struct idle idle = { .net = NET_FIRST, .ticked = UINT64_MAX };
 	struct kbi_task *t;
 	uint64_t taken = vp->s->taken;
 	bool was_idle;

@@ -12,8 +12,8 @@ void (*kbi_run_entry)(void *thread);
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why)
 {
 	a_store_rlx(&vp->countdown, vp->poll_every);
-	if (a_load_rlx(&vp->wanted))
-		a_store_rlx(&vp->wanted, 0);
+	if (kbi_vp_is_asked(vp) && why == KBI_POLL_TICK)
+		why = KBI_POLL_ASKED;
 	a_store_rlx(&vp->services, a_load_rlx(&vp->services) + 1);
 	kbi_domain_poll(vp, vp, 0);
 	if (kbi_source_due())

@@ -323,6 +323,12 @@ static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l)
 
 /* ---- poll ----------------------------------------------------------------------------------------- */
 
+/* The running thread goes on after this poll. */
+static bool at_tick(enum kbi_sched_why why)
+{
+	return why == KBI_POLL_TICK || why == KBI_POLL_ASKED;
+}
+
 /* Where giving starts in the Protect Queue: behind the thread that will run next, unless the running one keeps
  * that from running. */
 static struct kbi_task *first_to_give(const struct kbi_sched_vp *s, enum kbi_sched_why why)
@@ -331,7 +337,7 @@ static struct kbi_task *first_to_give(const struct kbi_sched_vp *s, enum kbi_sch
 
 	if (s->pq.n == s->pq.bound)
 		return NULL;
-	return why == KBI_POLL_TICK || !t ? t : t->next;
+	return at_tick(why) || !t ? t : t->next;
 }
 
 /* Is it time to look around? */
@@ -339,7 +345,7 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 {
 	if (!inbound && !first_to_give(s, why))
 		return false;
-	if (why == KBI_POLL_TICK || why == KBI_POLL_PUSH || inbound > KBI_PACKET_MAX)
+	if (at_tick(why) || why == KBI_POLL_PUSH || inbound > KBI_PACKET_MAX)
 		return true;
 	if (kbi_sched_idle_others(s))
 		return !r->rest || !r->rest--;
@@ -352,7 +358,7 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 /* May this poll wake sleepers? A small surplus may be gone before they are up. */
 static bool ripe(const struct rotator *r, enum kbi_sched_why why, unsigned mine)
 {
-	return why == KBI_POLL_TICK || mine > RIPE || (why != KBI_POLL_PUSH && r->ripening);
+	return at_tick(why) || mine > RIPE || (why != KBI_POLL_PUSH && r->ripening);
 }
 
 static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why, bool moved)
@@ -465,7 +471,7 @@ static inline bool quiet(const struct kbi_sched_vp *s, const struct rotator *r, 
 {
 	if (why == KBI_POLL_PUSH)
 		return s->pq.n < 2 || s->pq.n < r->enough;
-	return why != KBI_POLL_TICK && s->pq.n < 2 && s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
+	return !at_tick(why) && s->pq.n < 2 && s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
 	       !kbi_link_arrived(&r->links) && !a_load_rlx(&s->hog);
 }
 

@@ -137,6 +137,15 @@ void kbi_vp_rouse(struct kbi_vp *vp);
 /* Its body, after the caller has changed its word, which was `doze`. */
 void kbi_vp_wake_body(struct kbi_vp *vp, uint32_t doze);
 
+/* Has an idle VP asked for work? Then the caller exchanges tasks now. */
+static inline bool kbi_vp_is_asked(struct kbi_vp *vp)
+{
+	if (kbi_likely(!a_load_rlx(&vp->wanted)))
+		return false;
+	a_store_rlx(&vp->wanted, 0);
+	return true;
+}
+
 /* Lets the scheduler exchange tasks and wakes whom it names; how many came in. */
 unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Peeps from elsewhere, approximate: ready tasks, and a number that grows with each look for the next task but those of

@@ -154,6 +154,29 @@ static void tick_gives_all_but_bound(void)
 	end();
 }
 
+/* With the running one there are ten: the idle VP gets five, and those that would wait longest for the running one. */
+static void an_asked_tick_gives_the_share(void)
+{
+	struct job *j;
+
+	begin(2);
+	idle_all(KBI_IDLE_POLLING);
+	j = give(0, 9);
+	poll(0, KBI_POLL_ASKED);
+	poll(1, KBI_POLL_IDLE);
+	CHECK_EQ(ready(0), 4);
+	CHECK_EQ(ready(1), 5);
+	for (unsigned i = 0; i < 9; i++)
+		CHECK_EQ(kbi_state_vp(j[i].task.state.v_), i < 5);
+	poll(0, KBI_POLL_ASKED);
+	poll(1, KBI_POLL_IDLE);
+	CHECK_EQ(ready(1), 5); /* it has its share */
+	for (unsigned i = 0; i < 2; i++)
+		while (pop(&v, &v.s[i]))
+			;
+	end();
+}
+
 static void a_sleeper_is_woken(void)
 {
 	struct kbi_sched_wake w = { .n = 0 };
@@ -341,7 +364,7 @@ static void one_vp(void)
 	begin(1);
 	give(0, 100);
 	for (unsigned i = 0; i < 1000; i++)
-		for (unsigned why = KBI_POLL_SWITCH; why <= KBI_POLL_TICK; why++)
+		for (unsigned why = KBI_POLL_SWITCH; why <= KBI_POLL_ASKED; why++)
 			CHECK_EQ(poll(0, (enum kbi_sched_why)why).n, 0);
 	CHECK_EQ(ready(0), 100);
 	end();
@@ -368,6 +391,7 @@ int main(void)
 	half_at_once();
 	oldest_first_and_in_order();
 	tick_gives_all_but_bound();
+	an_asked_tick_gives_the_share();
 	a_sleeper_is_woken();
 	a_poller_wakes_in_our_stead();
 	for (unsigned i = 0; i < kbi_countof(sizes); i++) {
