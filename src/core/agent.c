@@ -279,8 +279,8 @@ static struct kbi_vp *richest(const struct kbi_vp *vp)
 	return best;
 }
 
-/* The richest, w, is to give some of its work. At first it is told so, which it sees at its next switch. If its thread has not
- * switched until the next look it gets the tick, once for that thread's turn: the handler gives this VP its share. */
+/* The richest, w, is to give some of its work. At first it is told so, which it sees at its next switch. If it has not
+ * switched by the next look it gets the tick, once for that thread's turn: the handler gives this VP its share. */
 static void ask(struct kbi_vp *w, struct idle *idle, uint64_t turns)
 {
 	if (!a_load_rlx(&w->wanted)) {
