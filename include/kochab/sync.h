@@ -40,7 +40,10 @@ KB_API int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline
 KB_API int kb_event_try(kb_event_t *ev, uint64_t *value);
 
 /* ---- mutex ----------------------------------------------------------------------------------- */
-enum kb_mutex_kind { KB_MUTEX_NORMAL = 0, KB_MUTEX_RECURSIVE = 1, KB_MUTEX_ERRORCHECK = 2 };
+/* ROBUST, or-ed to one of the others: when its holder is lost (kb_on_crash) who locks it next gets EOWNERDEAD, and holds
+ * it. Unless he says kb_mutex_consistent before he unlocks it, all others get ENOTRECOVERABLE. NORMAL is as ERRORCHECK
+ * then. A wait for a condition may say the two, too. */
+enum kb_mutex_kind { KB_MUTEX_NORMAL = 0, KB_MUTEX_RECURSIVE = 1, KB_MUTEX_ERRORCHECK = 2, KB_MUTEX_ROBUST = 16 };
 
 /* The layout fits glibc's pthread_mutex_t (kind at byte 16 on 64-bit machines). */
 typedef struct kb_mutex {
@@ -49,7 +52,7 @@ typedef struct kb_mutex {
 	uint32_t owner;
 	uint32_t waits; /* threads that wait for a condition and have it given up for that; under the mutex */
 	int32_t kind;
-	uint32_t reserved;
+	uint32_t left; /* ROBUST: its holder was lost; under the mutex */
 	void *head;
 	void *tail;
 } kb_mutex_t;
@@ -69,6 +72,9 @@ KB_API int kb_mutex_timedlock(kb_mutex_t *m, uint64_t deadline);
 /* EPERM: ERRORCHECK or RECURSIVE and not the owner; NORMAL and not locked. Never suspends. Touches nothing of
  * the mutex once another thread may have it: that thread may free it. */
 KB_API int kb_mutex_unlock(kb_mutex_t *m);
+
+/* What it protects is whole again. EINVAL: the caller has not got EOWNERDEAD for it. */
+KB_API int kb_mutex_consistent(kb_mutex_t *m);
 
 /* ---- condition variable (spurious returns are possible, as in POSIX) ---------------------------- */
 typedef struct kb_cond {

@@ -123,6 +123,19 @@ static inline bool a_zero32_rlx(const a32 *a)
 #endif
 }
 
+/* x86-64 loads are acquires; the compiler is told. */
+static inline bool a_zero32_acq(const a32 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool zero;
+
+	__asm__ volatile("cmpl $0, %1" : "=@ccz"(zero) : "m"(a->v_) : "memory");
+	return zero;
+#else
+	return a_load_acq(a) == 0;
+#endif
+}
+
 /* Full fence: no later load passes an earlier store. A locked RMW on the own stack is the cheapest
  * one on x86-64 (half of mfence), and one that ThreadSanitizer knows. */
 static inline void a_fence_sc(void)

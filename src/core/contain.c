@@ -30,6 +30,9 @@
 
 enum { STACK = 262144, STACKS = 8, NOTES = 64 };
 
+bool kbi_contain_on;
+aptr kbi_contain_gives_up;
+
 static aptr hook;               /* the program's */
 static aptr stacks[STACKS];     /* to land on; those in use are not here */
 static a32 lost;
@@ -144,6 +147,14 @@ static void tell(struct kb_thread *t)
 		say(t, &i);
 }
 
+static void give_up(struct kb_thread *t)
+{
+	void *fn = a_load_rlx(&kbi_contain_gives_up);
+
+	if (fn)
+		((void (*)(struct kb_thread *))(uintptr_t)fn)(t);
+}
+
 /* In the thread's place, on another stack, outside np brackets. */
 KBI_SWITCHER static void land(void *stack)
 {
@@ -157,6 +168,7 @@ KBI_SWITCHER static void land(void *stack)
 	kbi_handoff_end_all(&t->task);
 	if (t->posix && kbi_thread_hooks.lost)
 		kbi_thread_hooks.lost(t);
+	give_up(t);
 	tell(t);
 	kbi_handoff_end_all(&t->task);
 	kbi_thread_lose(t, put_stack, stack);
@@ -171,7 +183,7 @@ static const char *why_not(struct kb_thread *t, const struct kbi_body *b, const 
 	if (info->si_code <= 0 && info->si_code != SI_TKILL)
 		return "it was sent to the program";
 	if (t->lost)
-		return "it came in what kb_on_crash has set";
+		return "its thread was lost already";
 	if (t->is_main)
 		return "it came in main";
 	if (t->user_stack)
@@ -246,6 +258,7 @@ void kbi_contain_setup(void)
 				KBI_SAN ? "not with sanitizers" : "not with this libc or on this machine");
 		return;
 	}
+	kbi_contain_on = true;
 	kbi_preempt_contain = contain;
 	for (unsigned i = 0; i < kbi_countof(signals); i++) {
 		kbi_real.sigaction(signals[i], NULL, &old);

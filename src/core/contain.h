@@ -1,10 +1,15 @@
 /* core/contain.h - a thread that crashes is lost, and the program goes on: its joiner is told EOWNERDEAD, what it held of
  * libc's is given back. Where that is sound, and what ends the program: doc/containment.md.
- * Callers: boot, dump, posix's signals. Calls thread, handoff, preempt. */
+ * Callers: boot, dump, sync/mutex, posix's signals. Calls thread, handoff, preempt. */
 #ifndef KBI_CONTAIN_H
 #define KBI_CONTAIN_H
 
 #include "core/descriptor.h"
+
+/* Can a thread be lost? Constant once threads run. */
+extern KBI_HIDDEN bool kbi_contain_on;
+/* void (*)(struct kb_thread *lost): what others wait for is given up. Called in the place of a thread that was lost. */
+extern KBI_HIDDEN aptr kbi_contain_gives_up;
 
 /* Handlers for faults, if the option says so. Once, at start. */
 void kbi_contain_setup(void);

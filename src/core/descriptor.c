@@ -31,7 +31,7 @@ enum {
 	FEWEST = 4096,
 	KERNEL_ONLY = 256, /* without address space: for kernel threads that wait for objects of ours */
 };
-static struct kb_thread kernel_only[KERNEL_ONLY];
+static struct kb_thread kernel_only[KERNEL_ONLY] KBI_ALIGNED(sizeof(struct kb_thread)); /* as in a page */
 
 static struct {
 	uint32_t max;           /* constant after setup */

@@ -196,7 +196,7 @@ static inline bool enter_alone(kb_cond_t *c, struct waiter *w)
 	(void)a_load_acq(word_of(c));
 	kbi_waitq_append(queue_of(c), &w->w.n);
 	a_store_rel(word_of(c), KBI_WAITQ_SOME);
-	if (kbi_unlikely(w->w.m->kind != KB_MUTEX_NORMAL || a_load_rlx(lock) != KBI_MUTEX_LOCKED))
+	if (kbi_unlikely(w->w.m->kind != KB_MUTEX_NORMAL || !kbi_mutex_is_only_locked(a_load_rlx(lock))))
 		return false;
 	/* release: partner is the acquire in kbi_mutex_quick_lock */
 	a_store_rel(lock, 0);
@@ -221,13 +221,16 @@ static inline uint32_t enter_and_unlock(kb_cond_t *c, struct waiter *w)
 
 static KBI_NOINLINE int lock_again(struct waiter *w, int rc, uint32_t count)
 {
+	int left;
+
 	if (rc || a_load_rlx(&w->w.n.state) == SIGNALLED)
 		kbi_mutex_lock_word(w->w.m);
 	else
 		kbi_mutex_finish(&w->w);
 	kbi_mutex_resume(w->w.m, w->w.n.task, count);
 	w->w.m->waits--;
-	return rc;
+	left = kbi_mutex_settle(w->w.m);
+	return left ? left : rc;
 }
 
 /* A thread that is unwound while it waits has the mutex again for those it is unwound to. */

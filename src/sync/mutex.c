@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include "base/option.h"
+#include "core/contain.h"
 #include "core/vp.h"
 #include "os/sys.h"
 
@@ -17,6 +19,7 @@ enum {
 	QLOCK = KBI_MUTEX_QLOCK,
 	WAITERS = KBI_MUTEX_WAITERS,
 	WOKEN = KBI_MUTEX_WOKEN,
+	HELD = ~(uint32_t)KBI_MUTEX_FLAGS | KBI_MUTEX_LOCKED, /* LOCKED and by whom */
 };
 
 enum {
@@ -31,22 +34,24 @@ static inline a32 *owner_of(kb_mutex_t *m) { return (a32 *)&m->owner; }
 static inline struct kbi_waitq *queue_of(kb_mutex_t *m) { return (struct kbi_waitq *)&m->head; }
 static inline uint32_t owner_id(const struct kbi_task *self) { return self->index + 1; }
 
+static inline bool is_robust(const kb_mutex_t *m) { return m->kind & KB_MUTEX_ROBUST; }
+
 /* NORMAL, and glibc's ADAPTIVE (3). The drop-in keeps other flags in the upper bits. */
 static inline bool is_plain(const kb_mutex_t *m)
 {
-	return (m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == 3;
+	return !is_robust(m) && ((m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == 3);
 }
 
 /* ---- the word --------------------------------------------------------------------------------- */
 
 /* Takes the lock if it is free. given: bits the caller holds and gives back (WOKEN). */
-static inline bool grab(kb_mutex_t *m, uint32_t given)
+static inline bool grab(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 {
 	uint32_t old = a_load_rlx(word_of(m));
 
 	while (!(old & (LOCKED | QLOCK)))
 		/* acquire: partner is the release in kb_mutex_unlock's CAS and in kbi_waitq_unlock */
-		if (kbi_likely(a_cas_acq(word_of(m), &old, (old & ~given) | LOCKED)))
+		if (kbi_likely(a_cas_acq(word_of(m), &old, (old & ~given) | kbi_mutex_held_by(self))))
 			return true;
 	return false;
 }
@@ -62,14 +67,14 @@ static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 {
 	unsigned pause = 2;
 
-	if (grab(m, given))
+	if (grab(m, self, given))
 		return true;
 	if (!is_parallel(self))
 		return false;
 	for (int i = 0; i < SPIN_ROUNDS; i++) {
 		for (unsigned k = 0; k < pause; k++)
 			kbi_cpu_relax();
-		if (grab(m, given))
+		if (grab(m, self, given))
 			return true;
 		if (pause < SPIN_PAUSE_MAX)
 			pause *= 2;
@@ -92,7 +97,7 @@ static bool take_or_queue(struct kbi_mutex_waiter *w)
 		word &= ~(uint32_t)WOKEN;
 	taken = !(word & LOCKED);
 	if (taken) {
-		word |= LOCKED;
+		word |= kbi_mutex_held_by(self);
 	} else {
 		a_store_rlx(&w->n.state, KBI_WNODE_QUEUED);
 		if (w->woken)
@@ -133,38 +138,129 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 	return take_or_queue(w);
 }
 
+/* ---- a holder that was lost --------------------------------------------------------------------- */
+
+/* Who waits for a mutex says so, in its `awaits`, where no cell has such an address, and then looks whether the holder
+ * is lost; who is lost looks, after it is known to be, who waits: one of the two sees the other, and unlocks it. */
+
+static int unlock_slow(kb_mutex_t *m, bool lost);
+
+static struct kb_thread *lost_holder(uint32_t word)
+{
+	uint32_t off = (word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
+	uint32_t at = off / sizeof(struct kb_thread);
+	struct kb_thread *t = word & LOCKED && at < kbi_descriptor_limit() ? kbi_descriptor_at(at) : NULL;
+
+	return t && t->lost ? t : NULL;
+}
+
+/* Under the queue lock, by who is about to unlock it for its holder. False: that is not lost. */
+static bool forgive(kb_mutex_t *m, uint32_t word)
+{
+	struct kb_thread *t = lost_holder(word);
+
+	if (!t)
+		return false;
+	if (!is_robust(m) && kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT)
+		kbi_sys_fatal("the mutex at %p is held by thread #%u, which was lost (option on_crash)", (void *)m,
+			      t->task.index);
+	if (is_robust(m) && m->left != KBI_MUTEX_GONE)
+		m->left = KBI_MUTEX_LEFT;
+	m->count = 0;
+	a_store_rlx(owner_of(m), 0);
+	return true;
+}
+
+static bool take_from_lost(kb_mutex_t *m)
+{
+	return lost_holder(a_load_rlx(word_of(m))) && unlock_slow(m, true) == 0;
+}
+
+static kb_mutex_t *wanted(const struct kb_thread *t)
+{
+	uintptr_t a = (uintptr_t)*(struct kbi_cell *const volatile *)&t->task.awaits;
+	enum kbi_task_kind k = kbi_state_kind(a_load_rlx(&t->task.state));
+
+	return a & 1 && k != KBI_TASK_FREE && k != KBI_TASK_DONE ? (kb_mutex_t *)(a - 1) : NULL;
+}
+
+/* By core/contain, in the place of the thread. */
+static void give_up_all(struct kb_thread *lost)
+{
+	a_fence_sc(); /* partner: the one in want */
+	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
+		kb_mutex_t *m = wanted(kbi_descriptor_at(i));
+
+		if (m && lost_holder(a_load_rlx(word_of(m))) == lost)
+			take_from_lost(m);
+	}
+}
+
+static void say_wanted(struct kbi_task *t, kb_mutex_t *m)
+{
+	a_store_rlx(&kbi_contain_gives_up, (void *)(uintptr_t)give_up_all);
+	t->awaits = (struct kbi_cell *)((uintptr_t)m | 1);
+}
+
+static KBI_NOINLINE void want_slow(kb_mutex_t *m, struct kbi_task *self)
+{
+	say_wanted(self, m);
+	a_fence_sc(); /* partner: the one in give_up_all */
+	take_from_lost(m);
+}
+
+/* Before each sleep: what has run meanwhile may have waited for something, too. */
+static inline void want(kb_mutex_t *m, struct kbi_task *self)
+{
+	if (kbi_unlikely(kbi_contain_on))
+		want_slow(m, self);
+}
+
+static inline void want_no_more(struct kbi_task *self)
+{
+	if (kbi_unlikely(kbi_contain_on))
+		self->awaits = NULL;
+}
+
+/* ---- the slow way --------------------------------------------------------------------------------- */
+
 static KBI_NOINLINE int lock_slow(kb_mutex_t *m, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct kbi_mutex_waiter w = { .n.task = self, .m = m };
 	bool held = spin(m, self, 0) || take_or_queue(&w);
+	int rc = 0;
 
-	while (!held) {
-		int rc = kbi_waitq_await(&w.n, until, leave, m);
-
-		if (rc)
-			return rc;
-		held = act_on_verdict(&w);
+	while (!held && !rc) {
+		want(m, self);
+		rc = kbi_waitq_await(&w.n, until, leave, m);
+		held = !rc && act_on_verdict(&w);
 	}
-	return 0;
+	want_no_more(self);
+	return rc;
 }
 
 void kbi_mutex_finish(struct kbi_mutex_waiter *w)
 {
-	while (!act_on_verdict(w))
+	while (!act_on_verdict(w)) {
+		want(w->m, w->n.task);
 		kbi_waitq_await(&w->n, kbi_waitq_until(KBI_FOREVER), leave, w->m);
+	}
+	want_no_more(w->n.task);
 }
 
 void kbi_mutex_lock_word(kb_mutex_t *m)
 {
-	if (!kbi_mutex_quick_lock(m, kbi_self_raw()) && !grab(m, 0))
+	struct kbi_task *self = kbi_waitq_self();
+
+	if (!kbi_mutex_quick_lock(m, self) && !grab(m, self, 0))
 		lock_slow(m, kbi_waitq_until(KBI_FOREVER));
 }
 
 /* ---- waking ------------------------------------------------------------------------------------ */
 
-/* There may be somebody to wake: under the queue lock. EPERM: it is not locked. */
-static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
+/* There may be somebody to wake: under the queue lock. EPERM: it is not locked; or, lost: by one that was lost. */
+static KBI_NOINLINE int unlock_slow(kb_mutex_t *m, bool lost)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct kbi_wnode *n = NULL;
@@ -174,16 +270,15 @@ static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
 
 	kbi_np_enter(self);
 	word = kbi_waitq_lock(word_of(m));
-	if (!(word & LOCKED)) {
+	if (!(word & LOCKED) || (lost && !forgive(m, word))) {
 		rc = EPERM;
 	} else if ((word & (WAITERS | WOKEN)) != WAITERS) {
-		word &= ~(uint32_t)LOCKED;
+		word &= ~(uint32_t)HELD;
 	} else {
 		n = kbi_waitq_take_first(queue_of(m));
 		word = (word & ~(uint32_t)WAITERS) | kbi_waitq_some(queue_of(m));
 		give = ((struct kbi_mutex_waiter *)n)->starving;
-		if (!give)
-			word = (word & ~(uint32_t)LOCKED) | WOKEN;
+		word = (word & ~(uint32_t)HELD) | (give ? kbi_mutex_held_by(n->task) : WOKEN);
 	}
 	kbi_waitq_unlock(word_of(m), word);
 	if (give)
@@ -196,21 +291,33 @@ static KBI_NOINLINE int unlock_slow(kb_mutex_t *m)
 
 static inline int unlock_word(kb_mutex_t *m)
 {
-	uint32_t old = LOCKED;
+	uint32_t old = a_load_rlx(word_of(m));
 
-	do
+	while (!(old & QLOCK) && (old & LOCKED) && (old & (WAITERS | WOKEN)) != WAITERS)
 		/* release: partner is the acquire in grab and in kbi_waitq_lock */
-		if (kbi_likely(a_cas_rel(word_of(m), &old, old & ~(uint32_t)LOCKED)))
+		if (kbi_likely(a_cas_rel(word_of(m), &old, old & ~(uint32_t)HELD)))
 			return 0;
-	while (!(old & QLOCK) && (old & LOCKED) && (old & (WAITERS | WOKEN)) != WAITERS);
-	return unlock_slow(m);
+	return unlock_slow(m, false);
+}
+
+/* Before they are queued. */
+static void say_all_want(kb_mutex_t *m, struct kbi_wnode *chain)
+{
+	for (struct kbi_wnode *n = chain; n; n = n->next)
+		say_wanted(n->task, m);
+	a_fence_sc(); /* partner: the one in give_up_all */
 }
 
 void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
 {
 	struct kbi_wnode *first = NULL;
-	uint32_t word = kbi_waitq_lock(word_of(m));
+	uint32_t word;
 
+	if (kbi_unlikely(kbi_contain_on))
+		say_all_want(m, chain);
+	word = kbi_waitq_lock(word_of(m));
+	if (kbi_unlikely(kbi_contain_on) && forgive(m, word))
+		word &= ~(uint32_t)HELD;
 	if (!(word & (LOCKED | WOKEN))) {
 		first = chain;
 		chain = chain->next;
@@ -253,10 +360,11 @@ static KBI_NOINLINE int lock_owned(kb_mutex_t *m, struct kbi_until until)
 
 	if (is_mine(m, self))
 		return lock_again(m, EDEADLK);
-	rc = grab(m, 0) ? 0 : lock_slow(m, until);
-	if (rc == 0)
-		kbi_mutex_resume(m, self, 0);
-	return rc;
+	rc = grab(m, self, 0) ? 0 : lock_slow(m, until);
+	if (rc)
+		return rc;
+	kbi_mutex_resume(m, self, 0);
+	return kbi_mutex_settle(m);
 }
 
 static KBI_NOINLINE int unlock_owned(kb_mutex_t *m)
@@ -268,7 +376,27 @@ static KBI_NOINLINE int unlock_owned(kb_mutex_t *m)
 		return 0;
 	}
 	a_store_rlx(owner_of(m), 0);
+	if (is_robust(m) && m->left)
+		m->left = KBI_MUTEX_GONE;
 	return unlock_word(m);
+}
+
+int kbi_mutex_settle(kb_mutex_t *m)
+{
+	if (!is_robust(m) || kbi_likely(m->left == KBI_MUTEX_WHOLE))
+		return 0;
+	if (m->left == KBI_MUTEX_LEFT)
+		return EOWNERDEAD;
+	unlock_owned(m);
+	return ENOTRECOVERABLE;
+}
+
+int kb_mutex_consistent(kb_mutex_t *m)
+{
+	if (!is_robust(m) || m->left != KBI_MUTEX_LEFT || !is_mine(m, kbi_waitq_self()))
+		return EINVAL;
+	m->left = KBI_MUTEX_WHOLE;
+	return 0;
 }
 
 bool kbi_mutex_is_held(kb_mutex_t *m, const struct kbi_task *self)
@@ -302,14 +430,14 @@ void kbi_mutex_orphan(kb_mutex_t *m)
 {
 	m->waits = 0;
 	*queue_of(m) = (struct kbi_waitq){ NULL, NULL };
-	a_store_rlx(word_of(m), a_load_rlx(word_of(m)) & LOCKED);
+	a_store_rlx(word_of(m), a_load_rlx(word_of(m)) & HELD);
 }
 
 /* ---- the public functions -------------------------------------------------------------------------- */
 
 int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind)
 {
-	if ((unsigned)kind > KB_MUTEX_ERRORCHECK)
+	if (((unsigned)kind & ~(unsigned)KB_MUTEX_ROBUST) > KB_MUTEX_ERRORCHECK)
 		return EINVAL;
 	*m = (kb_mutex_t)KB_MUTEX_INIT;
 	m->kind = kind;
@@ -331,7 +459,7 @@ int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 		kbi_solo_end();
 	if (kbi_unlikely(!is_plain(m)))
 		return lock_owned(m, until);
-	return kbi_likely(grab(m, 0)) ? 0 : lock_slow(m, until);
+	return kbi_likely(grab(m, kbi_waitq_self(), 0)) ? 0 : lock_slow(m, until);
 }
 
 int kb_mutex_lock(kb_mutex_t *m)
@@ -352,15 +480,13 @@ int kbi_mutex_trylock(kb_mutex_t *m)
 		return 0;
 	if (kbi_unlikely(!self))
 		kbi_solo_end();
-	if (kbi_likely(is_plain(m)))
-		return grab(m, 0) ? 0 : EBUSY;
 	self = kbi_waitq_self();
-	if (is_mine(m, self))
+	if (kbi_unlikely(!is_plain(m)) && is_mine(m, self))
 		return lock_again(m, EBUSY);
-	if (!grab(m, 0))
+	if (!grab(m, self, 0) && !(kbi_contain_on && take_from_lost(m) && grab(m, self, 0)))
 		return EBUSY;
 	kbi_mutex_resume(m, self, 0);
-	return 0;
+	return kbi_mutex_settle(m);
 }
 
 int kb_mutex_trylock(kb_mutex_t *m)

@@ -30,7 +30,25 @@ enum {
 	KBI_MUTEX_QLOCK = KBI_WAITQ_LOCK,
 	KBI_MUTEX_WAITERS = KBI_WAITQ_SOME,
 	KBI_MUTEX_WOKEN = 8,
+	KBI_MUTEX_FLAGS = 0xff,
 };
+
+/* Above the flags, while it is LOCKED: who holds it, by the middle bits of its descriptor's address. Only core/contain's
+ * business: whoever unlocks it, it is unlocked. */
+static inline uint32_t kbi_mutex_held_by(const struct kbi_task *self)
+{
+	_Static_assert(sizeof(struct kb_thread) == KBI_MUTEX_FLAGS + 1, "the lowest bits of its address are 0");
+	return (uint32_t)(uintptr_t)self + KBI_MUTEX_LOCKED;
+}
+
+/* LOCKED, and no other flag. */
+static inline bool kbi_mutex_is_only_locked(uint32_t word)
+{
+	return (uint8_t)word == KBI_MUTEX_LOCKED;
+}
+
+/* `left`, of a robust one: its holder was lost; and who held it then has not said that it is consistent. */
+enum { KBI_MUTEX_WHOLE, KBI_MUTEX_LEFT, KBI_MUTEX_GONE };
 
 /* ---- the common case, in line: a normal mutex that nobody waits for ------------------------------- */
 
@@ -45,36 +63,37 @@ static inline bool kbi_mutex_quick_lock(kb_mutex_t *m, const struct kbi_task *se
 		return false;
 	if (kbi_solo_enter(self)) {
 		/* acquire: partner is the release below */
-		is_free = a_load_acq(word) == 0;
+		is_free = a_zero32_acq(word);
 		if (kbi_likely(is_free))
-			a_store_rlx(word, KBI_MUTEX_LOCKED);
+			a_store_rlx(word, kbi_mutex_held_by(self));
 		kbi_solo_leave();
 		return is_free;
 	}
 	/* A look first: a CAS that fails takes the cache line from the holder, and the general way asks again. acquire:
 	 * partner is the release in unlock; and in kbi_waitq_unlock */
-	return a_zero32_rlx(word) && a_cas_acq(word, &free, KBI_MUTEX_LOCKED);
+	return a_zero32_rlx(word) && a_cas_acq(word, &free, kbi_mutex_held_by(self));
 }
 
 /* true: it is free now. false: nothing was done. */
 static inline bool kbi_mutex_quick_unlock(kb_mutex_t *m, const struct kbi_task *self)
 {
 	a32 *word = (a32 *)&m->word;
-	uint32_t held = KBI_MUTEX_LOCKED;
+	uint32_t held;
 	bool is_held;
 
 	if (kbi_unlikely(m->kind != KB_MUTEX_NORMAL || !self))
 		return false;
 	if (kbi_solo_enter(self)) {
-		is_held = a_load_rlx(word) == KBI_MUTEX_LOCKED;
+		is_held = kbi_mutex_is_only_locked(a_load_rlx(word));
 		/* release: partner is the acquire above, and whoever locks when solo has ended */
 		if (kbi_likely(is_held))
 			a_store_rel(word, 0);
 		kbi_solo_leave();
 		return is_held;
 	}
+	held = a_load_rlx(word);
 	/* release: partner is the acquire in lock; and in kbi_waitq_lock */
-	return a_load_rlx(word) == KBI_MUTEX_LOCKED && a_cas_rel(word, &held, 0);
+	return kbi_mutex_is_only_locked(held) && a_cas_rel(word, &held, 0);
 }
 
 /* ---- the general one ----------------------------------------------------------------------------- */
@@ -98,6 +117,8 @@ bool kbi_mutex_is_held(kb_mutex_t *m, const struct kbi_task *self);
  * follows when the word is held again. */
 uint32_t kbi_mutex_suspend(kb_mutex_t *m);
 void kbi_mutex_resume(kb_mutex_t *m, struct kbi_task *self, uint32_t count);
+/* The caller has locked it: 0, EOWNERDEAD; or ENOTRECOVERABLE, and it is not locked. */
+int kbi_mutex_settle(kb_mutex_t *m);
 /* Locks the word alone, without owner and count. */
 KBI_SWITCHES void kbi_mutex_lock_word(kb_mutex_t *m);
 /* In the child of fork, before anybody else uses it: whoever waited or worked on the queue is not

@@ -312,7 +312,7 @@ int main(void)
 	ends_by(heap_faults, SIGABRT, "it came in libc");
 	ends_by(library_faults, SIGSEGV, "it came in the library");
 	ends_by(callback_faults, SIGSEGV, "what the library");
-	ends_by(hook_faults, SIGSEGV, "kb_on_crash");
+	ends_by(hook_faults, SIGSEGV, "lost already");
 	ends_by(off, SIGABRT, "");
 	return 0;
 }

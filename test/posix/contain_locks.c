@@ -1,0 +1,113 @@
+/* The options contain and on_crash under the drop-in: mutexes that are not robust, of threads that crashed, are unlocked
+ * for who wants them, or end the program; waiters sleep already, or come by a condition variable or later.
+ * matrix: run-only
+ * body: both */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/crashers.h"
+#include "test.h"
+
+enum { WAITERS = 6 };
+static pthread_mutex_t mutex;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static volatile int locked, crash_now;
+
+static void *crashes_holding(void *arg)
+{
+	CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+	locked = 1;
+	while (!crash_now)
+		sched_yield();
+	return writes(arg);
+}
+
+static void *wants(void *arg)
+{
+	CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+	CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+	return arg;
+}
+
+static void *waits(void *arg)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 20000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &until), ETIMEDOUT);
+	CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+	return arg;
+}
+
+static void crash_with(int type)
+{
+	pthread_mutexattr_t a;
+	pthread_t t, w[WAITERS];
+
+	pthread_mutexattr_init(&a);
+	pthread_mutexattr_settype(&a, type);
+	CHECK_EQ(pthread_mutex_init(&mutex, &a), 0);
+	locked = crash_now = 0;
+	for (int i = 0; i < WAITERS; i += 2)
+		CHECK_EQ(pthread_create(&w[i], NULL, waits, NULL), 0);
+	usleep(2000);
+	CHECK_EQ(pthread_create(&t, NULL, crashes_holding, NULL), 0);
+	while (!locked)
+		sched_yield();
+	for (int i = 1; i < WAITERS; i += 2)
+		CHECK_EQ(pthread_create(&w[i], NULL, wants, NULL), 0);
+	usleep(2000);
+	crash_now = 1;
+	CHECK_EQ(pthread_join(t, NULL), EOWNERDEAD);
+	for (int i = 0; i < WAITERS; i++)
+		CHECK_EQ(pthread_join(w[i], NULL), 0);
+	CHECK_EQ(pthread_create(&t, NULL, crashes_holding, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), EOWNERDEAD);
+	CHECK_EQ(pthread_mutex_trylock(&mutex), 0);
+	CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+	CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+}
+
+static int run_with(const char *on_crash, char **argv)
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		setenv("KOCHAB_CONTAIN", "1", 1);
+		setenv("KOCHAB_ON_CRASH", on_crash, 1);
+		execv("/proc/self/exe", argv);
+		_exit(1);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	(void)argc;
+	if (getenv("KOCHAB_CONTAIN")) {
+		crash_with(PTHREAD_MUTEX_NORMAL);
+		crash_with(PTHREAD_MUTEX_RECURSIVE);
+		crash_with(PTHREAD_MUTEX_ERRORCHECK);
+		return 0;
+	}
+	status = run_with("release", argv);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	status = run_with("abort", argv);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	return 0;
+}
