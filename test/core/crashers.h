@@ -36,6 +36,9 @@ __attribute__((no_sanitize("undefined"))) static inline void *divides(void *arg)
 static inline void *illegal(void *arg)
 {
 	(void)arg;
+#if defined(__aarch64__)
+	__asm__ volatile(".inst 0"); /* the compiler's trap is another signal there */
+#endif
 	__builtin_trap();
 }
 
