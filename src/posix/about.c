@@ -233,8 +233,10 @@ int kbi_about_may_run_on(const cpu_set_t *asked)
 
 static int recall_affinity(const struct kbi_posix_thread *r, size_t size, cpu_set_t *set)
 {
-	if (!r->has_affinity)
-		return process_affinity(size, set);
+	int e = process_affinity(size, set); /* a size that the kernel does not take is none here either */
+
+	if (e || !r->has_affinity)
+		return e;
 	memset(set, 0, size);
 	memcpy(set, &r->affinity, size < sizeof(r->affinity) ? size : sizeof(r->affinity));
 	return 0;

@@ -8,7 +8,7 @@
  *  4. What has no such form is libc's call, with the virtual processor left to others meanwhile.
  *
  * A handler of the program's that has run on the thread ends the call with EINTR where it would on libc; bytes moved
- * by then are the result instead. A cancellation is acted upon before the first byte only. A descriptor is never made
+ * by then are the result instead. A cancellation is acted upon while it waits. A descriptor is never made
  * non-blocking: other processes may share it. Results are the kernel's: 0 or more, or a negative errno. */
 #ifndef KBI_CALL_PRIV_H
 #define KBI_CALL_PRIV_H
@@ -184,7 +184,7 @@ struct kbi_call {
 	uint64_t deadline;     /* KBI_FOREVER */
 	const struct pollfd *set; /* instead of fd, events: any of them */
 	nfds_t n_set;
-	size_t done;           /* moved so far; a result then, whatever else happens */
+	size_t done;           /* moved so far; a result then, unless it is cancelled */
 };
 
 #define KBI_CALL(...) { __VA_ARGS__, .late = -EAGAIN, .deadline = KBI_FOREVER }

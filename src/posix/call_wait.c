@@ -138,7 +138,7 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 	long r;
 
 	kbi_signal_resumed();
-	if (c->cancels && !c->done)
+	if (c->cancels) /* after a part, too: the rest may never be wanted */
 		kbi_cancel_test();
 	kbi_posix_me.seen = m->handled;
 	if (kbi_likely(kbi_posix_me.handled == m->handled))
@@ -160,7 +160,7 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 static long sleep_until_ready(struct kbi_call *c, unsigned turn, uint64_t deadline)
 {
 	enum { PAUSE_NS = 1000000 };
-	struct kbi_until until = { deadline, c->cancels && !c->done ? stop : stop_signal };
+	struct kbi_until until = { deadline, c->cancels ? stop : stop_signal };
 	uint64_t soon;
 	int e;
 

@@ -10,7 +10,9 @@
  * Callers: posix/mutex, cond, thread. Waiting may switch. */
 #include "posix/posix.h"
 
+#include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "os/sys.h"
 
@@ -29,8 +31,16 @@ static void pause_between(unsigned n, uint64_t until)
 	kbi_signal_resumed();
 }
 
-int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
+/* A handler has run since: with a time limit the kernel does not restart libc's wait either. */
+static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 {
+	return kbi_posix_me.ending != ending || (timed && kbi_posix_me.handled != handled);
+}
+
+/* ends: a cancellation and handlers do. */
+static int wait(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime, bool ends)
+{
+	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
 	uint64_t until = KBI_FOREVER;
 
 	for (unsigned n = 0;; n += n < UINT32_MAX) {
@@ -38,6 +48,8 @@ int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, con
 
 		if (e != EBUSY)
 			return e;
+		if (ends && ended_by_handler(handled, ending, abstime))
+			return EINTR;
 		if (abstime && n == 0 && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime)))
 			return EINVAL;
 		if (abstime) {
@@ -46,7 +58,19 @@ int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, con
 			until = kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
 		}
 		pause_between(n, until);
+		if (ends)
+			kbi_cancel_test();
 	}
+}
+
+int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
+{
+	return wait(attempt, object, clock, abstime, false);
+}
+
+int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
+{
+	return wait(attempt, object, clock, abstime, true);
 }
 
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
@@ -70,17 +94,22 @@ static void correct_owner(pthread_mutex_t *m, int e)
 		(void)a_cas_rel(word, &old, 0); /* release: partner is the acquire of libc's next lock of it */
 }
 
+static bool has_own_number(void)
+{
+	return kbi_posix_owner_tid() != kbi_sys_gettid();
+}
+
 static int try_mutex(void *object)
 {
 	pthread_mutex_t *m = object;
 	int e = kbi_libc()->pthread_mutex_trylock(m);
 
-	if (kbi_unlikely(e == EOWNERDEAD || e == ENOTRECOVERABLE) && (m->__data.__kind & KIND_PI) && kbi_posix_light())
+	if (kbi_unlikely(e == EOWNERDEAD || e == ENOTRECOVERABLE) && (m->__data.__kind & KIND_PI) && has_own_number())
 		correct_owner(m, e);
 	if (e == 0 || e == EOWNERDEAD)
 		kbi_posix_me.libcs_held++;
 	/* a priority ceiling: libc asks the kernel about our number; without a real-time policy it says EINVAL */
-	return e == ESRCH && kbi_posix_light() ? EINVAL : e;
+	return e == ESRCH && has_own_number() ? EINVAL : e;
 }
 
 /* One that the kernel is to mark if this process is killed: for a kernel thread it does, main's among them. */
@@ -148,6 +177,21 @@ void kbi_delegate_find(void)
 		head_at = (char *)head - (char *)pthread_self();
 }
 
+/* The list lies in the program's memory: a mutex that was freed or reused while it was held is no reason to fault, as
+ * it is none for the kernel. */
+static bool look_at(const void *at, void *value, size_t n)
+{
+	struct iovec to = { value, n }, from = { (void *)(uintptr_t)at, n };
+
+	long r = kbi_sys(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0);
+
+	if (r == -ENOSYS || r == -EPERM) { /* a filter of system calls: on trust */
+		memcpy(value, at, n);
+		return true;
+	}
+	return r == (long)n;
+}
+
 static struct robust_node *plain(struct robust_node *n)
 {
 	return (struct robust_node *)((uintptr_t)n & ~(uintptr_t)1);
@@ -157,8 +201,10 @@ static struct robust_node *plain(struct robust_node *n)
 static void mark_owner_dead(a32 *word, uint32_t owner)
 {
 	enum { WAITERS = (int)0x80000000, OWNER_DIED = 0x40000000, TID_MASK = 0x3fffffff };
-	uint32_t old = a_load_rlx(word);
+	uint32_t old = 0;
 
+	if (!look_at(word, &old, sizeof(old)))
+		return;
 	do
 		if ((old & TID_MASK) != owner)
 			return;
@@ -170,18 +216,16 @@ static void mark_owner_dead(a32 *word, uint32_t owner)
 
 static void mark_held(void)
 {
-	enum { MANY = 1 << 20 };
+	enum { MANY = 1 << 16 };
 	struct robust_head *head = (struct robust_head *)((char *)kbi_posix_self() + head_at);
-	struct robust_node *n;
+	struct robust_node *n, next;
 
 	if (head_at == 0 || plain(head->list.next) == NULL)
 		return;
 	n = plain(head->list.next);
-	for (int i = 0; n != &head->list && i < MANY; i++) {
-		struct robust_node *next = plain(n->next);
-
+	for (int i = 0; n != &head->list && i < MANY && look_at(n, &next, sizeof(next)); i++) {
 		mark_owner_dead((a32 *)(void *)((char *)n + head->futex_at), (uint32_t)kbi_posix_owner_tid());
-		n = next;
+		n = plain(next.next);
 	}
 	head->list.next = &head->list;
 }

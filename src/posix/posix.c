@@ -54,7 +54,10 @@ int kbi_posix_owner_tid(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
+	/* on a kernel thread of its own, for a call or for good, it keeps the number */
 	if (!self)
+		self = kbi_self_raw();
+	if (!self || kbi_posix_forked || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self))))
 		return kbi_sys_gettid();
 	if (kbi_thread_of(self)->is_main)
 		return getpid();

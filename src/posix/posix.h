@@ -328,6 +328,9 @@ void kbi_delegate_find(void);
 KBI_SWITCHES int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock,
 				   const struct timespec *abstime);
+/* The same for cancellation points, which handlers end, too: EINTR. */
+KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, clockid_t clock,
+					  const struct timespec *abstime);
 /* A process-shared condition variable or barrier of libc's, for a lightweight thread. -1: no thread for that. */
 KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);

@@ -86,15 +86,17 @@ static int try_libcs(void *s)
 	return errno == EAGAIN ? EBUSY : errno;
 }
 
-/* One wait has ended with e. A handler that asked for restart does not end the call. */
-static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, int e)
+/* One wait has ended with e. A handler that asked for restart does not end the call, unless that has a time limit: then
+ * the kernel does not restart libc's either. */
+static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, uint32_t handled, int e)
 {
 	for (;;) {
 		bool interrupted = kbi_signal_resumed();
 
 		if (e == ECANCELED)
 			kbi_cancel_test();
-		else if (e != EINTR || interrupted || !kbi_posix_light())
+		else if (e != EINTR || interrupted || !kbi_posix_light() ||
+			 (deadline != KBI_FOREVER && kbi_posix_me.handled != handled))
 			return e;
 		e = kbi_sem_wait(s, kbi_posix_until_cancelled(deadline));
 	}
@@ -104,10 +106,11 @@ static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, int e)
 static inline int wait_ours(kb_sem_t *s, uint64_t deadline)
 {
 	struct kbi_until until = kbi_posix_until_cancelled(deadline);
+	uint32_t handled = kbi_posix_me.handled;
 	int e = kbi_posix_calm() ? kbi_sem_wait_asked(s, until) : kbi_sem_wait(s, until);
 
 	if (kbi_unlikely(e))
-		return go_on(s, deadline, e);
+		return go_on(s, deadline, handled, e);
 	kbi_signal_resumed();
 	return 0;
 }
@@ -119,7 +122,7 @@ KBI_POSIX_API int sem_wait(sem_t *s)
 		return answer(wait_ours(live(s), KBI_FOREVER));
 	if (!kbi_posix_light())
 		return kbi_libc()->sem_wait(s);
-	return answer(kbi_delegate_wait(try_libcs, s, CLOCK_REALTIME, NULL));
+	return answer(kbi_delegate_wait_ending(try_libcs, s, CLOCK_REALTIME, NULL));
 }
 
 static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
@@ -130,7 +133,7 @@ static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
 	if (is_libcs(s))
-		return kbi_delegate_wait(try_libcs, s, clock, abstime);
+		return kbi_delegate_wait_ending(try_libcs, s, clock, abstime);
 	e = kb_sem_trywait(live(s));
 	if (e == 0)
 		return 0;
@@ -139,10 +142,14 @@ static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
 
 KBI_POSIX_API int sem_timedwait(sem_t *restrict s, const struct timespec *restrict abstime)
 {
+	if (is_libcs(s) && !kbi_posix_light())
+		return kbi_libc()->sem_timedwait(s, abstime);
 	return answer(wait_until(s, CLOCK_REALTIME, abstime));
 }
 
 KBI_POSIX_API int sem_clockwait(sem_t *restrict s, clockid_t clock, const struct timespec *restrict abstime)
 {
+	if (is_libcs(s) && !kbi_posix_light())
+		return kbi_libc()->sem_clockwait(s, clock, abstime);
 	return answer(wait_until(s, clock, abstime));
 }

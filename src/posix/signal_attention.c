@@ -66,11 +66,21 @@ static void let_libc(void *context)
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
+/* Many may be queued: they come one after the other, each once the one before has returned, and do not pile up frames on
+ * a small stack. Who goes on from here may run a handler that sleeps, and with it other threads on this kernel thread. */
+static void let_others_come(void)
+{
+	uint64_t bit = kbi_signal_bit(ATTENTION);
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, NULL, KBI_MASK_BYTES);
+}
+
 /* A light thread outside the library. */
 static void look_up(struct kbi_task *self, void *context)
 {
 	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
 
+	let_others_come();
 	kbi_signal_resumed();
 	if (a_load_rlx(&kbi_signal_watch) && self->vp)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
@@ -128,7 +138,8 @@ static bool install(void)
 		return false;
 	ours = libcs;
 	ours.handler = attention;
-	ours.flags |= SA_SIGINFO | SA_RESTART | SA_NODEFER;
+	ours.flags |= SA_SIGINFO | SA_RESTART;
+	ours.flags &= ~(unsigned long)SA_NODEFER;
 	return kbi_kaction(ATTENTION, &ours, NULL) == 0;
 }
 

@@ -94,9 +94,9 @@ KBI_POSIX_API int pthread_sigqueue(pthread_t id, int sig, const union sigval val
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_sigqueue(id, sig, value);
-	if (!kbi_signal_ok(sig))
+	if (sig != 0 && !kbi_signal_ok(sig))
 		return EINVAL;
-	return send_light(t, sig, SI_QUEUE, value);
+	return sig == 0 ? 0 : send_light(t, sig, SI_QUEUE, value);
 }
 
 static int answer(int e)

@@ -64,7 +64,7 @@ static int sleep_relative(const struct timespec *t, struct timespec *left, bool 
 static int sleep_ours(clockid_t clock, int flags, const struct timespec *t, struct timespec *left, bool cancels)
 {
 	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
-		return flags & TIMER_ABSTIME && kbi_posix_time_ok(t) ? 0 : EINVAL;
+		return EINVAL;
 	if (cancels)
 		kbi_cancel_test();
 	return flags & TIMER_ABSTIME ? sleep_absolute(clock, t, cancels) : sleep_relative(t, left, cancels);
@@ -138,7 +138,7 @@ KBI_POSIX_API unsigned sleep(unsigned seconds)
 
 	if (!is_ours(CLOCK_MONOTONIC))
 		return kbi_libc()->sleep(seconds);
-	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &left) ? (unsigned)left.tv_sec + (left.tv_nsec != 0) : 0;
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &left) ? (unsigned)left.tv_sec : 0;
 }
 
 KBI_POSIX_API int thrd_sleep(const struct timespec *t, struct timespec *left)

@@ -289,10 +289,11 @@ static void about_thread(pthread_t t)
 {
 	struct sched_param p = { .sched_priority = 0 };
 	char name[16], too_short[4];
-	cpu_set_t none;
+	cpu_set_t none, all;
 	int policy;
 
 	CPU_ZERO(&none);
+	CHECK_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
 	CHECK_EQ(pthread_setname_np(t, "a name of more than 15 bytes"), ERANGE);
 	CHECK_EQ(pthread_setname_np(t, "fifteen bytes ."), 0);
 	CHECK_EQ(pthread_getname_np(t, name, sizeof(name)), 0);
@@ -307,8 +308,12 @@ static void about_thread(pthread_t t)
 	CHECK_EQ(policy, SCHED_OTHER);
 	CHECK_EQ(pthread_setaffinity_np(t, sizeof(none), &none), EINVAL);
 	CHECK_EQ(pthread_getaffinity_np(t, 1, &none), EINVAL);
+	CHECK_EQ(pthread_setaffinity_np(t, sizeof(all), &all), 0);
+	CHECK_EQ(pthread_getaffinity_np(t, 1, &none), EINVAL); /* also of what was set */
 	CHECK_EQ(pthread_kill(t, 0), 0);
 	CHECK_EQ(pthread_kill(t, 1000), EINVAL);
+	CHECK_EQ(pthread_sigqueue(t, 1000, (union sigval){ 0 }), EINVAL);
+	CHECK_EQ(pthread_sigqueue(t, 0, (union sigval){ 0 }), 0);
 	CHECK_EQ(pthread_kill(t, -1), EINVAL);
 }
 
@@ -364,6 +369,7 @@ static void processes(void)
 	FAILS_WITH(nanosleep(&before_1970, NULL), EINVAL);
 	CHECK_EQ(clock_nanosleep(CLOCK_THREAD_CPUTIME_ID, 0, &past, NULL), EINVAL);
 	CHECK_EQ(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wrong, NULL), EINVAL);
+	CHECK_EQ(clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &before_1970, NULL), EINVAL);
 	CHECK_EQ(clock_nanosleep(17000, 0, &past, NULL), EINVAL);
 }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -166,6 +167,31 @@ static void run(void *(*fn)(void *), int n)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
+/* A mutex of libc's knows its owner by the number that the thread had before, and one that was freed while it was held
+ * does no harm at the thread's end. */
+static void *owner(void *arg)
+{
+	pthread_mutexattr_t a;
+	pthread_mutex_t checks, *robust = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK_EQ(pthread_mutexattr_init(&a), 0);
+	CHECK_EQ(pthread_mutexattr_settype(&a, PTHREAD_MUTEX_ERRORCHECK), 0);
+	CHECK_EQ(pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT), 0);
+	CHECK_EQ(pthread_mutex_init(&checks, &a), 0);
+	CHECK_EQ(pthread_mutex_lock(&checks), 0);
+	CHECK_EQ(setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 1), 0);
+	CHECK_EQ(pthread_mutex_lock(&checks), EDEADLK);
+	CHECK_EQ(pthread_mutex_unlock(&checks), 0);
+	CHECK_EQ(pthread_mutex_lock(&checks), 0);
+	CHECK_EQ(pthread_mutex_lock(&checks), EDEADLK);
+	CHECK_EQ(pthread_mutex_unlock(&checks), 0);
+	CHECK_EQ(pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST), 0);
+	CHECK_EQ(pthread_mutex_init(robust, &a), 0);
+	CHECK_EQ(pthread_mutex_lock(robust), 0);
+	CHECK_EQ(munmap(robust, 4096), 0);
+	return arg;
+}
+
 int main(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
@@ -181,6 +207,7 @@ int main(void)
 	play_with(&all);
 	run(traces, 2);
 	run(timer, 1);
+	run(owner, 2);
 	/* those that come after kernel threads were kept, and main that keeps its own */
 	CHECK_EQ(setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 1), 0);
 	play_with(NULL);

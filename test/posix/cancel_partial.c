@@ -1,0 +1,74 @@
+/* A thread that has moved a part and waits for room, or for the rest, is cancelled there: write, writev, send, sendmsg of
+ * more than fits, recv with MSG_WAITALL. What it has moved before is there. */
+#include "test.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static char much[1 << 20];
+static int fd;
+
+static void do_write(void) { (void)!write(fd, much, sizeof much); }
+static void do_send(void) { send(fd, much, sizeof much, MSG_NOSIGNAL); }
+static void do_collect(void) { recv(fd, much, 2, MSG_WAITALL); }
+
+static void do_writev(void)
+{
+	struct iovec v[2] = { { much, sizeof much / 2 }, { much, sizeof much / 2 } };
+
+	(void)!writev(fd, v, 2);
+}
+
+static void do_sendmsg(void)
+{
+	struct iovec v = { much, sizeof much };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	sendmsg(fd, &m, MSG_NOSIGNAL);
+}
+
+static const struct {
+	void (*call)(void);
+	int socket;
+} calls[] = { { do_write, 0 }, { do_write, 1 }, { do_writev, 0 }, { do_writev, 1 }, { do_send, 1 }, { do_sendmsg, 1 },
+	{ do_collect, 1 } };
+
+static void *run(void *arg)
+{
+	calls[(long)arg].call();
+	return NULL;
+}
+
+static void cancel(long i)
+{
+	int ends[2];
+	pthread_t t;
+	char c = 1;
+	void *r;
+
+	if (calls[i].socket)
+		CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	else
+		CHECK_EQ(pipe(ends), 0);
+	fd = ends[1];
+	if (calls[i].call == do_collect)
+		CHECK_EQ(write(ends[0], &c, 1), 1);
+	CHECK_EQ(pthread_create(&t, NULL, run, (void *)i), 0);
+	usleep(20000);
+	CHECK_EQ(pthread_cancel(t), 0);
+	CHECK_EQ(pthread_join(t, &r), 0);
+	CHECK(r == PTHREAD_CANCELED);
+	if (calls[i].call != do_collect)
+		CHECK_EQ(read(ends[0], &c, 1), 1);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int main(void)
+{
+	for (long i = 0; i < (long)(sizeof calls / sizeof calls[0]); i++)
+		cancel(i);
+	return 0;
+}
