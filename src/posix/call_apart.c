@@ -84,9 +84,9 @@ static inline bool waits_apart(long r)
 }
 
 /* It may begin; or else *r is the result. */
-static bool awaits(int fd, short events, ssize_t *r)
+static bool awaits(int fd, short events, bool cancels, ssize_t *r)
 {
-	long e = kbi_call_await(fd, events, true);
+	long e = kbi_call_await(fd, events, cancels);
 
 	if (e == 0)
 		return false;

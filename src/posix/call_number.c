@@ -74,7 +74,7 @@ static bool is_ours(long clock)
 
 /* ---- by number ------------------------------------------------------------------------------------------- */
 
-/* Time, and queues of messages; false: none of them. */
+/* Time, signals, and queues of messages; false: none of them. */
 static bool asleep_for_a_time(long n, const long a[6], long *r)
 {
 	switch (n) {
@@ -86,6 +86,16 @@ static bool asleep_for_a_time(long n, const long a[6], long *r)
 			return false;
 		*r = kbi_posix_sleep_by_number((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2],
 					       (struct timespec *)a[3]);
+		return true;
+	case SYS_rt_sigtimedwait:
+		if (!a[0] || a[3] != MASK_BYTES)
+			return false;
+		*r = kbi_posix_sigwait_by_number(*(const uint64_t *)a[0], (siginfo_t *)a[1], (const struct timespec *)a[2]);
+		return true;
+	case SYS_rt_sigsuspend:
+		if (!a[0] || a[1] != MASK_BYTES)
+			return false;
+		*r = kbi_posix_sigsuspend_by_number(*(const uint64_t *)a[0]);
 		return true;
 	case SYS_mq_timedreceive:
 		*r = kbi_call_mq_receive((mqd_t)a[0], (char *)a[1], (size_t)a[2], (unsigned *)a[3],
@@ -262,7 +272,6 @@ static bool may_block(long n)
 	case SYS_wait4:
 	case SYS_waitid:
 	case SYS_clock_nanosleep:
-	case SYS_rt_sigtimedwait:
 	case SYS_io_getevents:
 	case SYS_io_uring_enter:
 		return true;
@@ -273,6 +282,8 @@ static bool may_block(long n)
 
 bool kbi_call_by_number(long n, const long a[6], long *r)
 {
+	uint32_t before;
+
 	if (!KBI_SYS_DIRECT || !kbi_call_may_wait())
 		return false;
 	if (asleep(n, a, r) || asleep_by_old_number(n, a, r))
@@ -280,7 +291,10 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 	if (!may_block(n))
 		return false;
 	kbi_call_leave_vp(false);
-	*r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	before = kbi_posix_me.handled;
+	do
+		*r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	while (*r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
 	kbi_call_rejoin();
 	return true;
 }

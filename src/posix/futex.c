@@ -98,12 +98,18 @@ static bool is_shared(const uint32_t *addr)
 
 /* ---- the operations ------------------------------------------------------------------------------ */
 
+/* As the kernel's: without a time limit a restarting handler begins the wait anew, value and all; with one it ends it. */
 static int park(const struct call *c, uint32_t bitset, uint64_t deadline)
 {
-	int e = kbi_park_wait_until(c->addr, c->value, bitset, kbi_posix_until(deadline));
+	uint32_t before = kbi_posix_me.handled;
+	bool ends;
+	int e;
 
-	/* a restarting handler does not end a futex wait; the caller looks at its word again anyway */
-	return kbi_signal_resumed() || e != EINTR ? e : 0;
+	do {
+		e = kbi_park_wait_until(c->addr, c->value, bitset, kbi_posix_until(deadline));
+		ends = kbi_signal_resumed() || (deadline != KBI_FOREVER && kbi_posix_me.handled != before);
+	} while (e == EINTR && !ends);
+	return e;
 }
 
 static long wait_relative(const struct call *c)

@@ -83,9 +83,11 @@ void kbi_call_resolve(void);
 /* A system call by its number that may block the caller, a lightweight thread; *r: the kernel's result. False: none of
  * these, or the caller is none. */
 KBI_SWITCHES bool kbi_call_by_number(long n, const long a[6], long *r);
-/* pause and clock_nanosleep by their numbers: no cancellation points; 0 or a negative errno. A lightweight thread only;
- * clock: CLOCK_REALTIME or CLOCK_MONOTONIC. */
+/* pause, rt_sigsuspend, rt_sigtimedwait and clock_nanosleep by their numbers: no cancellation points; the kernel's
+ * result. A lightweight thread only; clock: CLOCK_REALTIME or CLOCK_MONOTONIC. */
 KBI_SWITCHES long kbi_posix_pause_by_number(void);
+KBI_SWITCHES long kbi_posix_sigsuspend_by_number(uint64_t mask);
+KBI_SWITCHES long kbi_posix_sigwait_by_number(uint64_t wanted, siginfo_t *info, const struct timespec *timeout);
 KBI_SWITCHES long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t, struct timespec *left);
 void kbi_unsafe_resolve(void);
 /* The caller's results of functions that are not thread-safe, at its end. */

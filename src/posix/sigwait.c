@@ -37,11 +37,16 @@ static int stop(struct kbi_task *self)
 
 	if (a_load_acq(&s->pending) & a_load_rlx(&s->wanted))
 		return EAGAIN;
-	return kbi_posix_stop(self);
+	return kbi_posix_stop_signal(self);
+}
+
+static int stop_or_cancel(struct kbi_task *self)
+{
+	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : stop(self);
 }
 
 /* The signal or a negative errno; deadline as kbi_timer_sleep's. */
-static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline)
+static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline, bool cancels)
 {
 	for (;;) {
 		int sig = look(self, set, info);
@@ -52,13 +57,14 @@ static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64
 		now = kbi_timer_now();
 		if (now >= deadline)
 			return -EAGAIN;
-		kbi_waitq_sleep(self, (struct kbi_until){ deadline - now < LOOK_NS ? deadline : now + LOOK_NS, stop });
+		kbi_waitq_sleep(self, (struct kbi_until){ deadline - now < LOOK_NS ? deadline : now + LOOK_NS,
+							  cancels ? stop_or_cancel : stop });
 		if (kbi_posix_stop_signal(self)) {
 			kbi_signal_resumed();
 			return -EINTR;
 		}
 		kbi_signal_resumed();
-		if (kbi_unlikely(kbi_cancel_pending()))
+		if (cancels && kbi_unlikely(kbi_cancel_pending()))
 			return -ECANCELED;
 	}
 }
@@ -74,18 +80,18 @@ static void give_back(struct kbi_task *self)
 		kbi_signal_forward(&info, NULL);
 }
 
-static int wait_one(const sigset_t *set, siginfo_t *info, uint64_t deadline)
+static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool cancels)
 {
 	struct kbi_task *self = kbi_self();
-	uint64_t wanted = kbi_signal_from_set(set);
 	a64 *mine = &kbi_thread_of(self)->signals.wanted;
 	int sig;
 
-	kbi_cancel_test();
+	if (cancels)
+		kbi_cancel_test();
 	kbi_signal_need_post();
 	a_store_rlx(mine, wanted);
 	kbi_signal_opened(wanted);
-	sig = wait_for(self, wanted, info, deadline);
+	sig = wait_for(self, wanted, info, deadline, cancels);
 	a_store_rlx(mine, 0);
 	give_back(self);
 	if (sig == -ECANCELED) {
@@ -103,19 +109,29 @@ static int answer(int sig)
 	return -1;
 }
 
-KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
-			       const struct timespec *restrict timeout)
+static int wait_in_time(uint64_t wanted, siginfo_t *info, const struct timespec *timeout, bool cancels)
 {
 	siginfo_t space;
 	uint64_t deadline = KBI_FOREVER;
 
-	if (!kbi_posix_light())
-		return kbi_libc()->sigtimedwait(set, info, timeout);
 	if (timeout && (!kbi_posix_time_ok(timeout) || timeout->tv_sec < 0))
-		return answer(-EINVAL);
+		return -EINVAL;
 	if (timeout && timeout->tv_sec < INT32_MAX)
 		deadline = kbi_timer_now() + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	return answer(wait_one(set, info ? info : &space, deadline));
+	return wait_one(wanted, info ? info : &space, deadline, cancels);
+}
+
+KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
+			       const struct timespec *restrict timeout)
+{
+	if (!kbi_posix_light())
+		return kbi_libc()->sigtimedwait(set, info, timeout);
+	return answer(wait_in_time(kbi_signal_from_set(set), info, timeout, true));
+}
+
+long kbi_posix_sigwait_by_number(uint64_t wanted, siginfo_t *info, const struct timespec *timeout)
+{
+	return wait_in_time(wanted, info, timeout, false);
 }
 
 KBI_POSIX_API int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info)
@@ -131,7 +147,7 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 	if (!kbi_posix_light())
 		return kbi_libc()->sigwait(set, sig);
 	do
-		r = wait_one(set, &info, KBI_FOREVER);
+		r = wait_one(kbi_signal_from_set(set), &info, KBI_FOREVER, true);
 	while (r == -EINTR);
 	if (r < 0)
 		return -r;
@@ -168,27 +184,31 @@ static void restore(void *mask)
 	kbi_signal_set_mask(self, *(uint64_t *)mask);
 }
 
-static int suspend(struct kbi_task *self, uint64_t mask)
+static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
 {
-	uint64_t before = a_load_rlx(kbi_signal_mask(self));
+	uint64_t before = a_load_rlx(kbi_signal_mask(self)), never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP);
 
-	kbi_cancel_test();
+	if (cancels)
+		kbi_cancel_test();
 	kbi_signal_need_post();
 	pthread_cleanup_push(restore, &before);
-	a_store_rlx(kbi_signal_mask(self), mask);
+	a_store_rlx(kbi_signal_mask(self), mask & ~never);
 	kbi_signal_opened(~mask);
-	wait_handler(self, true);
+	wait_handler(self, cancels);
 	pthread_cleanup_pop(1);
-	errno = EINTR;
-	return -1;
+	return -EINTR;
 }
 
 KBI_POSIX_API int sigsuspend(const sigset_t *set)
 {
 	struct kbi_task *self = kbi_posix_light();
-	uint64_t never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP);
 
-	return self ? suspend(self, kbi_signal_from_set(set) & ~never) : kbi_libc()->sigsuspend(set);
+	return self ? answer(suspend(self, kbi_signal_from_set(set), true)) : kbi_libc()->sigsuspend(set);
+}
+
+long kbi_posix_sigsuspend_by_number(uint64_t mask)
+{
+	return suspend(kbi_self_raw(), mask, false);
 }
 
 KBI_POSIX_ALIAS(__sigsuspend, sigsuspend);
@@ -197,7 +217,7 @@ KBI_POSIX_API int pause(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	return self ? suspend(self, a_load_rlx(kbi_signal_mask(self))) : kbi_libc()->pause();
+	return self ? answer(suspend(self, a_load_rlx(kbi_signal_mask(self)), true)) : kbi_libc()->pause();
 }
 
 /* ---- what waits ------------------------------------------------------------------------------------------ */
