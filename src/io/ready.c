@@ -8,6 +8,7 @@
 #include "io/ready.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "core/source.h"
 #include "core/thread.h"
@@ -16,6 +17,7 @@
 #include "os/sys.h"
 
 enum { QUEUED, READY, CLOSED }; /* a record's verdict */
+enum { LOWEST = 900 };         /* descriptors of ours: away from those that programs count */
 
 struct kbi_ready {
 	/* under the slot's lock */
@@ -24,6 +26,8 @@ struct kbi_ready {
 	int fd;
 	uint32_t events;
 	bool looks;  /* takes nothing: others may be woken beside it */
+	bool stays;  /* with the file: a close gives it a descriptor of its own, */
+	int own;     /* which is this; -1: none. Before the verdict */
 	a32 verdict;
 };
 
@@ -129,6 +133,15 @@ static void again(struct kbi_vp *me, int fd, bool lost)
 	kbi_slot_unlock(s);
 }
 
+/* The same file under a number that nobody else knows. */
+static int another(int fd)
+{
+	long own = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
+
+	/* few numbers: above it, so that the lowest free one is what the program expects */
+	return (int)(own >= 0 ? own : kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1));
+}
+
 static void settle_all(int fd, uint32_t verdict)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
@@ -143,8 +156,11 @@ static void settle_all(int fd, uint32_t verdict)
 	self = kbi_self();
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
-	while ((w = a_load_rlx(&s->first)) != NULL)
+	while ((w = a_load_rlx(&s->first)) != NULL) {
+		if (verdict == CLOSED && w->stays)
+			w->own = another(fd);
 		settle(self->vp, s, w, verdict);
+	}
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
 }
@@ -163,7 +179,7 @@ void kbi_ready_closed(int fd)
 /* ---- waiting ----------------------------------------------------------------------------------------- */
 
 /* Queued and armed, or why not. Inside np brackets. */
-static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short events, bool looks)
+static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short events, bool looks, bool stays)
 {
 	struct kbi_slot *s = kbi_slot_make(fd);
 	int e;
@@ -174,6 +190,8 @@ static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short event
 	w->fd = fd;
 	w->events = (uint16_t)events;
 	w->looks = looks;
+	w->stays = stays;
+	w->own = -1;
 	a_store_rlx(&w->verdict, QUEUED);
 	a_add_rlx(&kbi_source.waiting, 1);
 	kbi_slot_lock(s);
@@ -272,7 +290,8 @@ int kbi_ready_start(void)
 	return e;
 }
 
-static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, struct kbi_until until)
+/* own: NULL, or gets the descriptor to go on with. */
+static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, struct kbi_until until, int *own)
 {
 	struct kbi_ready w;
 	int e = kbi_ready_start();
@@ -280,14 +299,16 @@ static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, 
 	if (e)
 		return e;
 	kbi_np_enter(self);
-	e = enter(&w, self, fd, events, false);
+	e = enter(&w, self, fd, events, false, own != NULL);
 	kbi_np_leave(self);
 	if (e)
 		return e;
 	e = sleep_for(self, &w, until);
 	kbi_np_enter(self);
 	if (leave(&w))
-		e = a_load_rlx(&w.verdict) == CLOSED ? EBADF : 0;
+		e = a_load_rlx(&w.verdict) == CLOSED && w.own < 0 ? EBADF : 0;
+	if (own)
+		*own = w.own;
 	kbi_np_leave(self);
 	return e;
 }
@@ -305,7 +326,17 @@ int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
 
 	if (kbi_unlikely(kbi_ready_outside(self)))
 		return wait_one_outside(fd, events, until);
-	return others_ran(self->vp, turn) ? 0 : wait_armed(self, fd, events, until);
+	return others_ran(self->vp, turn) ? 0 : wait_armed(self, fd, events, until, NULL);
+}
+
+int kbi_ready_stay(int fd, short events, struct kbi_until until, int *own)
+{
+	struct kbi_task *self = kbi_self();
+
+	*own = -1;
+	if (kbi_unlikely(kbi_ready_outside(self)))
+		return wait_one_outside(fd, events, until);
+	return wait_armed(self, fd, events, until, own);
 }
 
 /* ---- one of several ------------------------------------------------------------------------------------- */
@@ -319,7 +350,7 @@ static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct
 		w[i].task = NULL;
 		if (fds[i].fd < 0)
 			continue;
-		*e = enter(&w[i], self, fds[i].fd, fds[i].events, true);
+		*e = enter(&w[i], self, fds[i].fd, fds[i].events, true, false);
 		if (*e) {
 			w[i].task = NULL;
 			break;

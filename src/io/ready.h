@@ -29,6 +29,9 @@
  *              thread that is no VP, whose system call a handler ended
  * Any number of threads may wait for one descriptor. */
 KBI_SWITCHES int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn);
+/* The same for who has been in a call on fd for some turns, and is to outlive a close of it, as in the kernel: *own -1, or
+ * the file under a number that nobody else knows: the caller goes on with it, and closes it at its end. */
+KBI_SWITCHES int kbi_ready_stay(int fd, short events, struct kbi_until until, int *own);
 /* The same for one of several, as poll(2): fds[i].fd < 0 are left out; revents are not written. When it returns 0 ask
  * poll(2) without time. What cannot be waited for is ready at once. ENOMEM: too many. */
 KBI_SWITCHES int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn);
@@ -39,7 +42,7 @@ int kbi_ready_start(void);
 bool kbi_ready_outside(const struct kbi_task *self);
 
 /* Who closes a descriptor, or puts another file under its number, calls the one before and the other after it.
- * Waiters get EBADF. Cheap when nobody waits; any kernel thread. */
+ * Waiters get EBADF, or a descriptor of their own. Cheap when nobody waits; any kernel thread. */
 void kbi_ready_closing(int fd);
 void kbi_ready_closed(int fd);
 

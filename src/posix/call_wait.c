@@ -156,6 +156,29 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 
 /* ---- the loop ---------------------------------------------------------------------------------------- */
 
+static void let_go(struct kbi_call *c)
+{
+	if (!c->owns)
+		return;
+	kbi_call_note(c->fd, KBI_CALL_UNKNOWN);
+	kbi_sys(SYS_close, c->fd);
+	c->owns = false;
+	c->fd = -1;
+}
+
+/* The file is still there, though its number may be another's by now. */
+static int wait_for_one(struct kbi_call *c, struct kbi_until until)
+{
+	int own, e = kbi_ready_stay(c->fd, c->events, until, &own);
+
+	if (kbi_likely(own < 0))
+		return e;
+	let_go(c);
+	c->owns = true;
+	c->fd = own;
+	return e;
+}
+
 /* 0: try again; else the result. */
 static long sleep_until_ready(struct kbi_call *c, unsigned turn, uint64_t deadline)
 {
@@ -166,7 +189,7 @@ static long sleep_until_ready(struct kbi_call *c, unsigned turn, uint64_t deadli
 
 	/* others have run already: never its first turn */
 	e = c->set ? kbi_ready_wait_any(c->set, c->n_set, until, turn + 1) :
-		     kbi_ready_wait(c->fd, c->events, until, turn + 1);
+		     wait_for_one(c, until);
 	switch (e) {
 	case EBADF:
 		return -EBADF;
@@ -293,8 +316,15 @@ static long run(struct kbi_call *c)
 	}
 }
 
+static void let_go_of(struct kbi_call **c)
+{
+	let_go(*c);
+}
+
 long kbi_call_wait(struct kbi_call *c)
 {
+	/* a cancellation may unwind it */
+	struct kbi_call *inside __attribute__((cleanup(let_go_of), unused)) = c;
 	long r = run(c);
 
 	return r < 0 && c->done ? (long)c->done : r;
