@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <kochab/io.h>
 
 #include "base/option.h"
 #include "core/handoff.h"
@@ -61,6 +62,31 @@ static long by_hand_off(const struct kbi_async *a, enum kbi_handoff_hint hint)
 long kbi_async_here(const struct kbi_async *a)
 {
 	return by_hand_off(a, KBI_HANDOFF_PERHAPS);
+}
+
+/* ---- what is known of files ------------------------------------------------------------------------------ */
+
+enum { NUMBERS = 4096 };
+enum { ASK, CACHED, DIRECT };
+static a8 files[NUMBERS];
+
+bool kbi_async_is_direct(int fd)
+{
+	unsigned kind = (unsigned)fd < NUMBERS ? a_load_rlx(&files[fd]) : CACHED;
+
+	if (kbi_unlikely(kind == ASK)) {
+		long flags = kbi_sys(SYS_fcntl, fd, F_GETFL);
+
+		kind = flags >= 0 && flags & O_DIRECT ? DIRECT : CACHED;
+		a_store_rlx(&files[fd], (uint8_t)kind);
+	}
+	return kind == DIRECT;
+}
+
+void kbi_async_new_number(int fd)
+{
+	if ((unsigned)fd < NUMBERS)
+		a_store_rlx(&files[fd], ASK);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------ */
@@ -146,6 +172,71 @@ static bool start_with(struct kbi_task *self)
 	return there;
 }
 
+/* ---- buffers that the kernel knows ------------------------------------------------------------------------ */
+
+enum { BUFFERS = 256, MOST = 0x7ffff000 }; /* MOST bytes at once, as the kernel */
+
+/* Changed while somebody asks it may show what never was: the kernel checks each request against what it knows itself. */
+static struct {
+	a32 n, changing;
+	struct {
+		a64 from, bytes;
+	} at[BUFFERS];
+} known;
+
+/* Its number; -1: it lies in none. */
+static int number_of(const struct iovec *v)
+{
+	uint64_t from = (uintptr_t)v->iov_base;
+
+	for (uint32_t i = 0, n = a_load_rlx(&known.n); i < n; i++) {
+		uint64_t before = from - a_load_rlx(&known.at[i].from), bytes = a_load_rlx(&known.at[i].bytes);
+
+		if (before < bytes && v->iov_len <= bytes - before)
+			return (int)i;
+	}
+	return -1;
+}
+
+bool kbi_async_is_known(const struct iovec *v)
+{
+	return kbi_unlikely(a_load_rlx(&known.n)) && number_of(v) >= 0;
+}
+
+static int make_known(const struct iovec *v, unsigned n)
+{
+	int e = kbi_uring_buffers(&ring.uring, v, n);
+
+	if (e)
+		return e;
+	for (unsigned i = 0; i < n; i++) {
+		a_store_rlx(&known.at[i].from, (uintptr_t)v[i].iov_base);
+		a_store_rlx(&known.at[i].bytes, v[i].iov_len);
+	}
+	a_store_rlx(&known.n, n);
+	return 0;
+}
+
+int kb_io_buffers(const struct iovec *buffers, unsigned count)
+{
+	int e = count > BUFFERS || (count && !buffers) ? EINVAL : kb_init();
+	struct kbi_task *self = kbi_self();
+
+	e = e ? e : kbi_ready_outside(self) ? EPERM : kbi_ready_start();
+	if (e)
+		return e;
+	if (!start_with(self))
+		return ENOSYS;
+	if (a_xchg_acq(&known.changing, 1))
+		return EBUSY;
+	kbi_np_enter(self);
+	e = make_known(buffers, count);
+	kbi_np_leave(self);
+	/* release: partner is the acquire above */
+	a_store_rel(&known.changing, 0);
+	return e;
+}
+
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
 /* Puts the question into the ring: its place. Inside np brackets. */
@@ -198,9 +289,25 @@ static void translate(const struct kbi_async *a, struct kbi_uring_ask *u)
 		[KBI_ASYNC_CONNECT] = IORING_OP_CONNECT,
 	};
 
-	*u = (struct kbi_uring_ask){ op[a->what], a->fd, (uint64_t)(uintptr_t)a->address, a->offset, a->length, a->flags, 0 };
+	*u = (struct kbi_uring_ask){ .op = op[a->what], .fd = a->fd, .address = (uint64_t)(uintptr_t)a->address,
+				     .offset = a->offset, .length = a->length, .flags = a->flags };
 	if (a->what == KBI_ASYNC_OPEN)
 		u->fd = AT_FDCWD;
+}
+
+/* The same into or from a buffer that the kernel knows; false: it is in none. */
+static bool translate_known(const struct kbi_async *a, struct kbi_uring_ask *u)
+{
+	const struct iovec *v = a->address;
+	int n = (a->what == KBI_ASYNC_READV || a->what == KBI_ASYNC_WRITEV) && a->length == 1 ? number_of(v) : -1;
+
+	if (n < 0)
+		return false;
+	u->op = a->what == KBI_ASYNC_READV ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
+	u->address = (uint64_t)(uintptr_t)v->iov_base;
+	u->length = (uint32_t)(v->iov_len < MOST ? v->iov_len : MOST);
+	u->buffer = (uint32_t)n;
+	return true;
 }
 
 static bool is_answered(const struct asked *q)
@@ -232,20 +339,44 @@ static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, st
 {
 	struct asked q = { .task = self };
 	struct kbi_uring_ask u;
+	bool fixed;
 	int why;
 
 	translate(a, &u);
+	fixed = kbi_unlikely(a_load_rlx(&known.n)) && translate_known(a, &u);
 	u.data = (uint64_t)(uintptr_t)&q;
 	for (;;) {
 		a_store_rel(&q.answered, 0);
 		if (!ask(self, &u))
 			return NO_RING;
 		why = await(self, &q, until);
+		if (kbi_unlikely(fixed && q.result == -EFAULT)) {
+			/* the buffers are others by now, or the ring belongs to another process: as any memory */
+			translate(a, &u);
+			u.data = (uint64_t)(uintptr_t)&q;
+			fixed = false;
+			continue;
+		}
 		if (q.result != -ECANCELED && q.result != -EINTR)
 			return q.result;
 		if (why)
 			return -why;
 	}
+}
+
+#else
+
+bool kbi_async_is_known(const struct iovec *v)
+{
+	(void)v;
+	return false;
+}
+
+int kb_io_buffers(const struct iovec *buffers, unsigned count)
+{
+	(void)buffers;
+	(void)count;
+	return ENOSYS;
 }
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef KBI_ASYNC_H
 #define KBI_ASYNC_H
 
+#include <sys/uio.h>
+
 #include "sync/waitq.h"
 
 enum kbi_async_what {
@@ -24,6 +26,12 @@ struct kbi_async {
 
 /* The system call, which is most likely over soon, by the thread itself; if not its VP leaves it. No deadline. */
 KBI_SWITCHES long kbi_async_here(const struct kbi_async *a);
+/* It lies in a buffer that the kernel knows (kb_io_buffers). */
+bool kbi_async_is_known(const struct iovec *v);
+/* Was it opened with O_DIRECT? To try a transfer would wait for the disk then. Remembered for each number, as a guess;
+ * kbi_async_new_number: it is another file's now. */
+bool kbi_async_is_direct(int fd);
+void kbi_async_new_number(int fd);
 /* The system call's result, or -errno; -ETIMEDOUT or what until.stop said if it could be taken back. It is not made
  * again by itself after EINTR or the end of a kernel thread that had submitted it, unless that does no harm. */
 KBI_SWITCHES long kbi_async(const struct kbi_async *a, struct kbi_until until);

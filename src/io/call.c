@@ -214,6 +214,7 @@ int kb_io_close(int fd)
 
 	if (kbi_engine_owns(fd))
 		return -EBADF;
+	kbi_async_new_number(fd);
 	kbi_ready_closing(fd);
 	e = (int)kbi_sys(SYS_close, fd);
 	kbi_ready_closed(fd);

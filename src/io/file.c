@@ -88,6 +88,9 @@ static long some(const struct transfer *t, struct kbi_until until)
 {
 	const short events = t->out ? POLLOUT : POLLIN;
 
+	/* a try would wait for the disk; and who makes buffers known means the disk, not the page cache */
+	if (t->at != OWN_POSITION && (kbi_async_is_direct(t->fd) || (t->count == 1 && kbi_async_is_known(t->iov))))
+		return beside(t, until);
 	for (unsigned turn = 0;; turn++) {
 		long r = now(t);
 		bool odd = is_odd(r);
@@ -232,7 +235,10 @@ int kb_io_open(const char *path, int flags, mode_t mode, uint64_t deadline)
 {
 	struct kbi_async a = { .what = KBI_ASYNC_OPEN, .address = path, .length = mode, .flags = (uint32_t)flags };
 
-	return (int)kbi_async(&a, kbi_patience(deadline));
+	int fd = (int)kbi_async(&a, kbi_patience(deadline));
+
+	kbi_async_new_number(fd);
+	return fd;
 }
 
 int kb_io_fsync(int fd, uint64_t deadline)

@@ -12,7 +12,7 @@
 #if KBI_HAVE_URING
 
 /* The same on every machine. */
-enum { NR_SETUP = 425, NR_ENTER = 426 };
+enum { NR_SETUP = 425, NR_ENTER = 426, NR_REGISTER = 427 };
 
 static void *part(int fd, size_t bytes, off_t where)
 {
@@ -76,6 +76,11 @@ void kbi_uring_close(struct kbi_uring *u)
 	u->fd = -1;
 }
 
+int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n)
+{
+	return (int)-kbi_sys(NR_REGISTER, u->fd, n ? IORING_REGISTER_BUFFERS : IORING_UNREGISTER_BUFFERS, n ? v : NULL, n);
+}
+
 bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
 {
 	uint32_t tail = a_load_rlx(u->sq_tail);
@@ -92,6 +97,7 @@ bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
 	s->len = a->length;
 	s->rw_flags = (int)a->flags;
 	s->user_data = a->data;
+	s->buf_index = (uint16_t)a->buffer;
 	/* release: partner is the kernel's acquire */
 	a_store_rel(u->sq_tail, tail + 1);
 	return true;
@@ -132,6 +138,12 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
 void kbi_uring_close(struct kbi_uring *u)
 {
 	(void)u;
+}
+
+int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n)
+{
+	(void)u, (void)v, (void)n;
+	return ENOSYS;
 }
 
 bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)

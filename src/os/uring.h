@@ -3,6 +3,8 @@
 #ifndef KBI_URING_H
 #define KBI_URING_H
 
+#include <sys/uio.h>
+
 #include "base/atom.h"
 
 #if defined(__has_include)
@@ -24,6 +26,7 @@ struct kbi_uring_ask {
 	uint64_t address, offset;
 	uint32_t length, flags; /* of the operation */
 	uint64_t data;          /* comes back with the answer */
+	uint32_t buffer;        /* of READ_FIXED, WRITE_FIXED: its number */
 };
 
 struct kbi_uring {
@@ -38,6 +41,9 @@ struct kbi_uring {
  * descriptor, if there is one to be had. */
 int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest);
 void kbi_uring_close(struct kbi_uring *u);
+/* Tells the kernel of buffers for READ_FIXED and WRITE_FIXED; 0: it forgets them. EBUSY: there are some; ENXIO: none;
+ * ENOMEM, EFAULT, EINVAL: the kernel does not want them. */
+int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n);
 /* False: it is full, submit first. */
 bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a);
 /* Tells the kernel what has been filled. 0, or an errno value: what it has not taken stays in the ring. */
