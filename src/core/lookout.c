@@ -1,6 +1,7 @@
 /* core/lookout.c - the lookout's loop. Contract in lookout.h. Runs on its own kernel thread, all signals blocked. */
 #include "core/lookout.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include "os/sys.h"
@@ -33,7 +34,7 @@ static void sleep_long(void)
 }
 
 /* It needs little time but soon, beside bodies that compute: a short slice, which Linux lets everybody ask for (6.12; older
- * ones do not mind). */
+ * ones do not mind). Its weight stays the program's. */
 static void ask_for_short_turns(void)
 {
 	struct {
@@ -42,8 +43,11 @@ static void ask_for_short_turns(void)
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
-	} a = { .size = sizeof a, .runtime = 100000 };
+	} a = { .size = sizeof a };
 
+	if (kbi_sys(SYS_sched_getattr, 0, &a, sizeof a, 0) < 0 || a.policy != SCHED_OTHER)
+		return;
+	a.runtime = 100000;
 	kbi_sys(SYS_sched_setattr, 0, &a, 0);
 }
 

@@ -40,6 +40,7 @@ enum {
 	QUIET = 100,         /* looks at nothing before the lookout may sleep for good */
 	SHORTEST = 50000,    /* ns: the lookout does not look more often */
 	BRIEF = 250000,      /* ns: a turn of who spins */
+	COMPUTES = 8,        /* who lacks no more than this part of the time computes */
 	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
 };
 
@@ -55,6 +56,9 @@ static struct seen {
 	bool sent;                    /* one that may not have come yet */
 	bool noted;                   /* core/turn has told when the turn began */
 	bool brief;                   /* and that it is a short one */
+	bool halts;                   /* what runs here did not have its processor all the time, lately; */
+	bool obeys;                   /* and was left at the first tick */
+	uint8_t ticks;                /* sent in this turn, 2 for more */
 	struct kbi_context_call call; /* that its body was in at the last try; nr -1: none */
 } seen[KBI_MAX_VPS];
 static uint32_t quiet;
@@ -81,6 +85,14 @@ static uint64_t used(const struct seen *s, int tid, uint64_t now)
 	return cpu - s->cpu;
 }
 
+/* It has had its processor nearly all the time since the last switch: so it was in no call that lasts. */
+static bool has_computed(const struct seen *s, int tid, uint64_t now)
+{
+	uint64_t wall = now - s->since, cpu = s->cpu ? kbi_turn_cpu(tid) : 0;
+
+	return cpu >= s->cpu + wall - wall / COMPUTES && cpu <= s->cpu + wall + wall / COMPUTES;
+}
+
 /* The last tick has not come: the kernel runs others in place of the body, which will take it first of all when it runs
  * again. Said once, so that one that was lost is sent again. */
 static bool is_on_its_way(const struct kbi_vp *vp, struct seen *s)
@@ -89,6 +101,16 @@ static bool is_on_its_way(const struct kbi_vp *vp, struct seen *s)
 
 	s->sent = false;
 	return sent && a_load_rlx(&vp->heard) == s->heard;
+}
+
+/* Nobody is about to wake up, as far as one sees: then some microseconds of the lookout's count more than a turn that is a
+ * little long. */
+static bool is_calm(void)
+{
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (a_load_rlx(&kbi_vps[i]->next_deadline) != UINT64_MAX)
+			return false;
+	return a_zero32_rlx(&kbi_source.waiting);
 }
 
 /* True: look again soon. */
@@ -102,7 +124,8 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	if (!b || is_on_its_way(vp, s))
 		return false;
 	kbi_context_find_call(tid, &c);
-	if (!is_steady(s, &c))
+	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
+	if (s->halts && !is_steady(s, &c))
 		return ++s->tries < TRIES;
 	if (c.nr >= 0) {
 		/* our own calls are made where a VP may wait */
@@ -120,6 +143,10 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	s->sent = true;
 	/* to the one that was looked at, though the VP may have another by now */
 	kbi_sys_signal(tid, kbi_preempt_signal());
+	s->ticks += s->ticks < 2;
+	/* most likely the next one runs already: to see that is worth no look of its own */
+	if (s->obeys && s->ticks == 1 && is_calm())
+		return false;
 	return ++s->tries < TRIES;
 }
 
@@ -135,14 +162,16 @@ static bool only_marked(struct kbi_vp *vp, const struct seen *s, uint64_t now)
 	return s->noted && kbi_vp_backlog(vp) <= a_load_rlx(&vp->turn.known) && !kbi_agent_has_news(vp, now);
 }
 
-/* It has switched since the last look. Where its body is is looked at already: then one more look is enough. */
+/* It has switched since the last look. Where its body is is looked at already, unless the clock will tell as much: then
+ * one more look is enough. */
 static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 	/* acquire: partner is the release in core/turn */
 	bool noted = a_load_acq(&vp->turn.number) == turns;
 
-	*s = (struct seen){ .turns = turns, .since = now, .noted = noted, .call = no_call };
+	*s = (struct seen){ .turns = turns, .since = now, .noted = noted, .halts = s->halts, .call = no_call,
+			    .obeys = s->ticks ? s->ticks == 1 : s->obeys };
 	if (noted) {
 		s->since = a_load_rlx(&vp->turn.since);
 		s->cpu = a_load_rlx(&vp->turn.cpu);
