@@ -3,8 +3,8 @@
  * does not block a virtual processor. So do calls that may block (call_number); all else is libc's own function.
  * Before the first lightweight thread everything goes to the kernel; a wake afterwards reaches those
  * sleepers, too. FUTEX_PRIVATE says that no other process is meant; without it (libstdc++'s futures) the
- * page decides: a word in a shared mapping stays the kernel's. Operations we do not emulate (PI, WAKE_OP)
- * are the kernel's.
+ * page decides: a word in a shared mapping stays the kernel's. Operations with priority inheritance are the kernel's,
+ * too: whose the word is it tells by the kernel thread, so the caller keeps its own.
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
 #include "posix/bind.h"
 
@@ -19,7 +19,10 @@
 #include "os/sys.h"
 #include "sync/park.h"
 
-enum { OP_MASK = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) };
+enum {
+	OP_MASK = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME),
+	LOCK_PI2 = 13, /* Linux 5.14 */
+};
 
 struct call {
 	const uint32_t *addr;
@@ -156,6 +159,52 @@ static long wake(const struct call *c, uint32_t bitset)
 	return more > 0 ? (long)woken + more : woken;
 }
 
+/* FUTEX_WAKE_OP's second word: it is changed as value3 says, and what it was is compared. False: value3 says nothing. */
+static bool change(const struct call *c, bool *holds)
+{
+	const uint32_t code = c->value3 >> 28, cmp = c->value3 >> 24 & 15;
+	uint32_t with = (uint32_t)((int32_t)(c->value3 << 8) >> 20), value;
+	const int32_t limit = (int32_t)(c->value3 << 20) >> 20;
+	a32 *word = (a32 *)(uintptr_t)c->addr2;
+	uint32_t old = a_load_rlx(word);
+
+	if (code & FUTEX_OP_OPARG_SHIFT)
+		with = 1u << (with & 31);
+	do {
+		switch (code & 7) {
+		case FUTEX_OP_SET: value = with; break;
+		case FUTEX_OP_ADD: value = old + with; break;
+		case FUTEX_OP_OR: value = old | with; break;
+		case FUTEX_OP_ANDN: value = old & ~with; break;
+		case FUTEX_OP_XOR: value = old ^ with; break;
+		default: return false;
+		}
+	} while (!a_cas_acqrel(word, &old, value)); /* partner: the program's own */
+	switch (cmp) {
+	case FUTEX_OP_CMP_EQ: *holds = old == (uint32_t)limit; return true;
+	case FUTEX_OP_CMP_NE: *holds = old != (uint32_t)limit; return true;
+	case FUTEX_OP_CMP_LT: *holds = (int32_t)old < limit; return true;
+	case FUTEX_OP_CMP_LE: *holds = (int32_t)old <= limit; return true;
+	case FUTEX_OP_CMP_GT: *holds = (int32_t)old > limit; return true;
+	case FUTEX_OP_CMP_GE: *holds = (int32_t)old >= limit; return true;
+	default: return false;
+	}
+}
+
+static long wake_and_change(const struct call *c)
+{
+	const int wakes = (c->op & ~OP_MASK & FUTEX_PRIVATE_FLAG) | FUTEX_WAKE;
+	struct call first = { .addr = c->addr, .op = wakes, .value = c->value };
+	struct call second = { .addr = c->addr2, .op = wakes, .value = (uint32_t)c->timeout };
+	bool holds;
+	long n;
+
+	if (!change(c, &holds))
+		return -ENOSYS;
+	n = wake(&first, KBI_PARK_ANY);
+	return holds ? n + wake(&second, KBI_PARK_ANY) : n;
+}
+
 static long requeue(const struct call *c, const uint32_t *compare)
 {
 	unsigned woken, moved;
@@ -185,6 +234,14 @@ static long emulate(const struct call *c)
 		return requeue(c, NULL);
 	case FUTEX_CMP_REQUEUE:
 		return requeue(c, &c->value3);
+	case FUTEX_WAKE_OP:
+		return wake_and_change(c);
+	case FUTEX_LOCK_PI:
+	case FUTEX_TRYLOCK_PI:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case LOCK_PI2:
+		kbi_bind_self("a futex with priority inheritance", KBI_BIND_WATCHED);
+		return kernel(c);
 	default:
 		return kernel(c);
 	}

@@ -1,5 +1,5 @@
 /* Futexes made by syscall(): a mutex of 32 threads, with and without the private flag; time-outs, bitsets,
- * requeue; one in shared memory with a child.
+ * requeue, two words at once, priority inheritance; one in shared memory with a child.
  * body: both */
 #include "test.h"
 
@@ -131,6 +131,100 @@ static void *idle(void *arg)
 	return arg;
 }
 
+static uint32_t pi;
+static long counted;
+/* The kernel says whose it is: not even two threads of one virtual processor may have it at once. */
+static void *inherits(void *arg)
+{
+	for (int i = 0; i < 50; i++) {
+		CHECK_EQ(futex(&pi, FUTEX_LOCK_PI, 0, NULL, NULL, 0), 0);
+		long n = counted;
+
+		if (i % 10 == 0)
+			usleep(100);
+		counted = n + 1;
+		CHECK_EQ(futex(&pi, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0), 0);
+	}
+	return arg;
+}
+
+static void priorities(void)
+{
+	pthread_t t[4];
+
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, inherits, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	CHECK_EQ(counted, 200);
+}
+
+/* What FUTEX_WAKE_OP makes of 5. */
+static void changes(void)
+{
+	static const struct {
+		uint32_t how, then;
+	} all[] = {
+		{ FUTEX_OP(FUTEX_OP_SET, 7, FUTEX_OP_CMP_EQ, 5), 7 },
+		{ FUTEX_OP(FUTEX_OP_ADD, -2, FUTEX_OP_CMP_NE, 5), 3 },
+		{ FUTEX_OP(FUTEX_OP_OR, 2, FUTEX_OP_CMP_LT, 6), 7 },
+		{ FUTEX_OP(FUTEX_OP_ANDN, 4, FUTEX_OP_CMP_GE, 5), 1 },
+		{ FUTEX_OP(FUTEX_OP_XOR, 1, FUTEX_OP_CMP_GT, -1), 4 },
+		{ FUTEX_OP((FUTEX_OP_SET | FUTEX_OP_OPARG_SHIFT), 11, FUTEX_OP_CMP_LE, 5), 2048 },
+	};
+
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		to = 5;
+		CHECK_EQ(futex(&from, FUTEX_WAKE_OP, 2, (void *)2L, &to, (int)all[i].how), 0);
+		CHECK_EQ(to, all[i].then);
+	}
+	CHECK_EQ(futex(&from, FUTEX_WAKE_OP, 1, (void *)1L, &to, 6u << 28), -1);
+	CHECK_EQ(errno, ENOSYS);
+}
+
+static void *sleep_on_either(void *second)
+{
+	__atomic_add_fetch(&sleeping, 1, __ATOMIC_RELAXED);
+	if (second)
+		futex(&to, FUTEX_WAIT, 5, NULL, NULL, 0);
+	else
+		futex(&from, FUTEX_WAIT, 0, NULL, NULL, 0);
+	return NULL;
+}
+
+/* Two sleep on each word. How many are woken by a WAKE_OP, and then by a WAKE of the second word; they may come late. */
+static void wake_both(int holds, long *both, long *rest)
+{
+	pthread_t t[4];
+
+	from = 0;
+	to = 5;
+	sleeping = 0;
+	for (long i = 0; i < 4; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, sleep_on_either, (void *)(i & 1)), 0);
+	wait_until(&sleeping, 4);
+	usleep(10000);
+	*both = futex(&from, FUTEX_WAKE_OP, 2, (void *)2L, &to, FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, holds ? 5 : 6));
+	*rest = futex(&to, FUTEX_WAKE, 2, NULL, NULL, 0);
+	__atomic_store_n(&from, 1, __ATOMIC_RELEASE);
+	futex(&from, FUTEX_WAKE, 2, NULL, NULL, 0);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	from = 0;
+}
+
+static void changes_and_wakes(void)
+{
+	for (int holds = 0; holds < 2; holds++) {
+		long both = 0, rest = 0;
+
+		for (int i = 0; i < 20 && both + rest < 4; i++)
+			wake_both(holds, &both, &rest);
+		CHECK_EQ(both, holds ? 4 : 2);
+		CHECK_EQ(rest, holds ? 0 : 2);
+	}
+}
+
 static void with_a_child(void)
 {
 	uint32_t *w = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -162,10 +256,15 @@ int main(void)
 	times();
 	crowd();
 	moving();
+	changes();
+	changes_and_wakes();
+	priorities();
 	flag = 0;
 	times();
 	crowd();
 	moving();
+	changes();
+	changes_and_wakes();
 	with_a_child();
 	return 0;
 }
