@@ -29,6 +29,9 @@
  *   void *kbi_tp_get(void) / void kbi_tp_set(void *tp)     the thread pointer (TLS base). KBI_HAVE_TP is
  *        1 where a process may set it in user space at run time, 0 on generic. On x86-64 kbi_tp_init()
  *        looks at AT_HWCAP2 for FSGSBASE and falls back to arch_prctl (kbi_tp_fast tells which).
+ *   KBI_TAIL_CALL(name, choose, otherwise)   defines the function `name`, which programs see: it calls
+ *        void *choose(void) and goes on at that address with its caller's frame as it found it, as a function
+ *        that returns twice needs it. generic: it calls otherwise(). No arguments.
  * Which folder: -Isrc/arch/<machine> chosen by the Makefile (uname -m or CROSS), so that
  * "ctx.h" and "cpu.h" are that machine's. KBI_ARCH=generic forces the generic one. */
 #ifndef KBI_ARCH_H

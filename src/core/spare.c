@@ -5,6 +5,7 @@
 #include "core/spare.h"
 
 #include <errno.h>
+#include <sys/wait.h>
 
 #include "base/option.h"
 #include "core/agent.h"
@@ -162,6 +163,15 @@ static bool leave_pool(struct kbi_body *me)
 	return found;
 }
 
+/* Children of this very kernel thread: some asked for a signal, or are traced, until that ends (prctl's
+ * PR_SET_PDEATHSIG). The kernel would give them another parent in the process, but not without that signal. */
+static bool has_children(void)
+{
+	siginfo_t info;
+
+	return kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD, NULL) != -ECHILD;
+}
+
 /* NULL: it has waited for long and is nobody's. */
 static struct kbi_vp *wait_for_job(struct kbi_body *me)
 {
@@ -176,7 +186,7 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 	while (!(vp = a_load_acq(&me->job))) {
 		long e = kbi_sys_futex_wait(&me->bell, 0, me->leader ? NULL : &patience);
 
-		if (e == -ETIMEDOUT && leave_pool(me))
+		if (e == -ETIMEDOUT && !has_children() && leave_pool(me))
 			return NULL;
 		/* the job before came to an end before its giver, between job and bell, had rung: this bell is late, or it
 		 * is the next job's. acquire: partner is the release in kbi_spare_give */

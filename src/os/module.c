@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "os/lock.h"
 #include "os/sys.h"
 
 enum {
@@ -152,4 +153,105 @@ bool kbi_module_look(uintptr_t at, struct kbi_module *m)
 
 	dl_iterate_phdr(look_at, &s);
 	return s.found;
+}
+
+/* ---- what it takes from others ------------------------------------------------------------------------------ */
+
+/* What the loader has looked up for it, or will at the first call: its relocations name it. */
+struct relocations {
+	const ElfW(Rela) * at;
+	size_t size;
+};
+
+struct linkage {
+	const ElfW(Sym) * symbol;
+	const char *names;
+	struct relocations data, calls;
+};
+
+struct import {
+	const char *name;
+	bool found;
+	unsigned long long adds, subs; /* of modules, when it was looked for */
+};
+
+/* Some loaders have put the place into the dynamic section, others the offset. */
+static const void *place(const struct dl_phdr_info *info, ElfW(Addr) at)
+{
+	return (const void *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
+}
+
+static void read_linkage(const struct dl_phdr_info *info, const ElfW(Dyn) * d, struct linkage *l)
+{
+	for (; d->d_tag != DT_NULL; d++) {
+		switch (d->d_tag) {
+		case DT_SYMTAB: l->symbol = place(info, d->d_un.d_ptr); break;
+		case DT_STRTAB: l->names = place(info, d->d_un.d_ptr); break;
+		case DT_RELA: l->data.at = place(info, d->d_un.d_ptr); break;
+		case DT_RELASZ: l->data.size = d->d_un.d_val; break;
+		case DT_JMPREL: l->calls.at = place(info, d->d_un.d_ptr); break;
+		case DT_PLTRELSZ: l->calls.size = d->d_un.d_val; break;
+		default: break;
+		}
+	}
+}
+
+static bool names(const struct linkage *l, struct relocations r, const char *name)
+{
+	for (size_t i = 0; r.at && i < r.size / sizeof(*r.at); i++) {
+		size_t n = __ELF_NATIVE_CLASS == 64 ? (size_t)((uint64_t)r.at[i].r_info >> 32) : r.at[i].r_info >> 8;
+
+		if (n && l->symbol[n].st_shndx == SHN_UNDEF && strcmp(l->names + l->symbol[n].st_name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int imports(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct import *import = arg;
+
+	(void)size;
+	import->adds = info->dlpi_adds;
+	import->subs = info->dlpi_subs;
+	for (unsigned i = 0; i < info->dlpi_phnum && !import->found; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		struct linkage l = { 0 };
+
+		if (h->p_type != PT_DYNAMIC)
+			continue;
+		read_linkage(info, (const void *)(info->dlpi_addr + h->p_vaddr), &l);
+		import->found = l.symbol && l.names && (names(&l, l.calls, import->name) || names(&l, l.data, import->name));
+	}
+	return import->found;
+}
+
+static int count(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct import *now = arg;
+
+	(void)size;
+	now->adds = info->dlpi_adds;
+	now->subs = info->dlpi_subs;
+	return 1;
+}
+
+bool kbi_module_imports(const char *name)
+{
+	static struct import last; /* under lock */
+	static a32 lock;
+	struct import now = { .name = name };
+	bool found;
+
+	dl_iterate_phdr(count, &now);
+	kbi_lock_take(&lock);
+	if (!last.name || last.adds != now.adds || last.subs != now.subs) {
+		kbi_lock_leave(&lock);
+		dl_iterate_phdr(imports, &now); /* the loader's lock is not taken under ours */
+		kbi_lock_take(&lock);
+		last = now;
+	}
+	found = last.found;
+	kbi_lock_leave(&lock);
+	return found;
 }

@@ -13,5 +13,7 @@ struct kbi_module {
 
 /* The module that the address is in; false: none (code made at run time). */
 bool kbi_module_look(uintptr_t at, struct kbi_module *m);
+/* Does any module take a function of this name from another one? The answer is kept until modules come or go: one name. */
+bool kbi_module_imports(const char *name);
 
 #endif

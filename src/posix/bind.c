@@ -17,6 +17,8 @@ static void say(const char *what)
 {
 	static aptr said[KINDS];
 
+	if (!what)
+		return;
 	for (int i = 0; i < KINDS; i++) {
 		void *none = NULL;
 

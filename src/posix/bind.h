@@ -12,7 +12,8 @@ enum kbi_bind_why {
 	KBI_BIND_CHANGED, /* the kernel thread will be another for good: it serves no other thread afterwards */
 };
 
-/* The caller has a kernel thread of its own when this returns; said once for each `what`. No-op on kernel threads. */
+/* The caller has a kernel thread of its own when this returns; said once for each `what`, not for NULL. No-op on kernel
+ * threads. */
 void kbi_bind_self(const char *what, enum kbi_bind_why why);
 /* The caller's number. */
 int kbi_bind_number(void);

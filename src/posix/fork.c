@@ -10,14 +10,35 @@
 
 #include "core/solo.h"
 #include "core/vp.h"
+#include "os/module.h"
 #include "os/sys.h"
 #include "os/tcb.h"
+#include "posix/bind.h"
+
+/* Who traces a child that asks for it is the kernel thread that made it. So in a program that has a call of ptrace the
+ * caller keeps its kernel thread before it makes one. */
+static void keep_tracer(void)
+{
+	if (kbi_vp_n && kbi_module_imports("ptrace"))
+		kbi_bind_self(NULL, KBI_BIND_WATCHED);
+}
 
 static void before(void)
 {
+	keep_tracer();
 	if (kbi_vp_n)
 		kbi_tcb_freeze();
 }
+
+/* pthread_atfork's handlers do not run for it. */
+KBI_HIDDEN void *kbi_fork_vfork(void);
+void *kbi_fork_vfork(void)
+{
+	keep_tracer();
+	return (void *)(uintptr_t)kbi_libc()->vfork;
+}
+
+KBI_TAIL_CALL(vfork, kbi_fork_vfork, fork);
 
 static void in_parent(void)
 {

@@ -42,4 +42,22 @@ static inline void kbi_tp_set(void *tp)
 	__asm__ volatile("msr tpidr_el0, %0" ::"r"(tp) : "memory");
 }
 
+/* Contract in arch.h. */
+#define KBI_TAIL_CALL(name, choose, otherwise) \
+	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", %function\n" #name ":\n" \
+		"\t.cfi_startproc\n" \
+		"\thint #34\n" \
+		"\tstp x29, x30, [sp, #-16]!\n" \
+		"\t.cfi_def_cfa_offset 16\n" \
+		"\t.cfi_offset x29, -16\n" \
+		"\t.cfi_offset x30, -8\n" \
+		"\tbl " #choose "\n" \
+		"\tmov x16, x0\n" \
+		"\tldp x29, x30, [sp], #16\n" \
+		"\t.cfi_def_cfa_offset 0\n" \
+		"\t.cfi_restore x29\n" \
+		"\t.cfi_restore x30\n" \
+		"\tbr x16\n" \
+		"\t.cfi_endproc\n\t.size\t" #name ", . - " #name "\n")
+
 #endif

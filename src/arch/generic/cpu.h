@@ -41,4 +41,11 @@ static inline void kbi_tp_set(void *tp)
 	__builtin_trap();
 }
 
+#define KBI_TAIL_CALL(name, choose, otherwise) \
+	__typeof__(otherwise()) name(void) \
+	{ \
+		return otherwise(); \
+	} \
+	_Static_assert(1, "")
+
 #endif

@@ -48,4 +48,17 @@ static inline void kbi_tp_set(void *tp)
 		kbi_tp_set_by_kernel(tp);
 }
 
+/* Contract in arch.h. */
+#define KBI_TAIL_CALL(name, choose, otherwise) \
+	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name ":\n" \
+		"\t.cfi_startproc\n" \
+		"\tendbr64\n" \
+		"\tsubq $8, %rsp\n" \
+		"\t.cfi_adjust_cfa_offset 8\n" \
+		"\tcall " #choose "\n" \
+		"\taddq $8, %rsp\n" \
+		"\t.cfi_adjust_cfa_offset -8\n" \
+		"\tjmp *%rax\n" \
+		"\t.cfi_endproc\n\t.size\t" #name ", . - " #name "\n")
+
 #endif
