@@ -144,8 +144,9 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	/* to the one that was looked at, though the VP may have another by now */
 	kbi_sys_signal(tid, kbi_preempt_signal());
 	s->ticks += s->ticks < 2;
-	/* most likely the next one runs already: to see that is worth no look of its own */
-	if (s->obeys && s->ticks == 1 && is_calm())
+	/* most likely the next one runs already: to see that is worth no look of its own. Not so after a call: where one
+	 * blocks others do */
+	if (what == ASKED_SWITCH && s->obeys && s->ticks == 1 && is_calm())
 		return false;
 	return ++s->tries < TRIES;
 }
