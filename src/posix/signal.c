@@ -145,9 +145,11 @@ void kbi_signal_unwound(struct kbi_task *self)
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 {
 	ucontext_t *uc = context;
+	uint64_t attention = kbi_signal_from_set(&uc->uc_sigmask) & BIT(KBI_LIBC_FIRST);
 
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
+	mask |= attention; /* its handler is what is returned to, and they are not to pile up */
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
