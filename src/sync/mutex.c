@@ -36,10 +36,12 @@ static inline uint32_t owner_id(const struct kbi_task *self) { return self->inde
 
 static inline bool is_robust(const kb_mutex_t *m) { return m->kind & KB_MUTEX_ROBUST; }
 
-/* NORMAL, and glibc's ADAPTIVE (3). The drop-in keeps other flags in the upper bits. */
+enum { KIND_ADAPTIVE = 3 }; /* glibc's */
+
+/* The drop-in keeps other flags in the upper bits. */
 static inline bool is_plain(const kb_mutex_t *m)
 {
-	return !is_robust(m) && ((m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == 3);
+	return !is_robust(m) && ((m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == KIND_ADAPTIVE);
 }
 
 /* ---- the word --------------------------------------------------------------------------------- */
@@ -56,11 +58,12 @@ static inline bool grab(kb_mutex_t *m, const struct kbi_task *self, uint32_t giv
 	return false;
 }
 
-/* The owner may be running on another processor: worth some 100 ns of looking. A kernel thread that is none of ours may
- * ask before the number is known to it: what it reads is 0 or the number, and both let it look. */
-static inline bool is_parallel(const struct kbi_task *self)
+/* The owner may be running on another processor: worth some 100 ns of looking. Of kernel threads that are no VPs there may
+ * be many more than processors, and who has the mutex most often waits for one, as in glibc, where they look only if the
+ * mutex says so. */
+static inline bool is_parallel(const kb_mutex_t *m, const struct kbi_task *self)
 {
-	return kbi_vp_n != 1 || !self->vp;
+	return self->vp ? kbi_vp_n != 1 : (m->kind & 3) == KIND_ADAPTIVE;
 }
 
 static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
@@ -69,7 +72,7 @@ static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 
 	if (grab(m, self, given))
 		return true;
-	if (!is_parallel(self))
+	if (!is_parallel(m, self))
 		return false;
 	for (int i = 0; i < SPIN_ROUNDS; i++) {
 		for (unsigned k = 0; k < pause; k++)
