@@ -1,7 +1,8 @@
 /* io/engine.c - asking epoll, on behalf of all VPs. Contract in engine.h, who asks when in core/source.h.
  *
  * Each wait arms its descriptor for one event (EPOLLONESHOT). That is a system call for each wait; it is what makes
- * numbers that were closed and used again harmless: the kernel says ENOENT then, whoever closed it and however.
+ * numbers that were closed and used again harmless: the kernel says ENOENT then, whoever closed it and however. Where
+ * waits are short one stays armed for all that comes in (EPOLLET), and is asked about when a wait was not short after all.
  * A kick is one more event: `bell`, which is always readable, armed once more. So nothing is ever written to a
  * descriptor of ours, which the program may have closed and opened as a file.
  * What epoll forgets when a descriptor is closed behind our back while somebody waits for it, the audit finds.
@@ -25,9 +26,11 @@ enum {
 	AUDIT_NS = 1000000000,
 	AUDIT_LEAST = 256, /* numbers of one audit; or a part of all */
 	AUDIT_PART = 16,
+	STRAYS = 100,   /* a second: more are worth another epoll */
 	POLLED_NS = 100000, /* how often a sleeper looks at what nothing tells it */
 	PAUSE_NS = 1000000, /* where no epoll is to be had any more */
 };
+#define STAYING (EPOLLIN | EPOLLPRI | EPOLLET)
 #define BELL UINT64_MAX
 #define JOINED (UINT64_MAX - 1)
 
@@ -42,6 +45,7 @@ static struct {
 	aptr also;   /* the same, of kbi_engine_poll_also */
 	a32 polling; /* a VP asks, not sleeping */
 	a32 lost KBI_ALIGNED(KBI_CACHE_LINE); /* descriptors of ours are not ours any more */
+	a32 strays;  /* events since the last audit of files that nobody can take out of it */
 	a64 audit_at; /* ns */
 	a32 auditing;
 	uint32_t audit_next; /* number; under auditing */
@@ -139,15 +143,15 @@ static bool is_open(int fd)
 	return kbi_sys(SYS_fcntl, fd, F_GETFD) >= 0;
 }
 
-int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask)
+static int arm(struct kbi_slot *s, int fd, uint32_t mask, uint32_t known)
 {
-	int e = control(s->known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
+	int e = control(a_load_rlx(&s->known) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, mask, (uint32_t)fd);
 
 	if (e == ENOENT)
-		e = control(EPOLL_CTL_ADD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
+		e = control(EPOLL_CTL_ADD, fd, mask, (uint32_t)fd);
 	else if (e == EEXIST)
-		e = control(EPOLL_CTL_MOD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
-	s->known = e == 0;
+		e = control(EPOLL_CTL_MOD, fd, mask, (uint32_t)fd);
+	a_store_rlx(&s->known, e ? 0 : known);
 	if (kbi_unlikely((e == EBADF || e == EINVAL) && is_open(fd) && !kbi_engine_owns(fd))) {
 		/* not the program's fault: all is armed again by the next VP that asks */
 		a_store_rlx(&engine.lost, 1);
@@ -156,22 +160,75 @@ int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask)
 	return e;
 }
 
-int kbi_engine_check(int fd, uint32_t mask)
+int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask)
 {
-	return control(EPOLL_CTL_MOD, fd, mask | EPOLLONESHOT, (uint32_t)fd);
+	return arm(s, fd, mask | EPOLLONESHOT, KBI_SLOT_KNOWN);
+}
+
+int kbi_engine_arm_to_stay(struct kbi_slot *s, int fd)
+{
+	return arm(s, fd, STAYING, KBI_SLOT_KNOWN | KBI_SLOT_STAYS);
+}
+
+int kbi_engine_check(const struct kbi_slot *s, int fd, uint32_t mask)
+{
+	bool stays = a_load_rlx(&s->known) & KBI_SLOT_STAYS;
+
+	return control(EPOLL_CTL_MOD, fd, stays ? STAYING : mask | EPOLLONESHOT, (uint32_t)fd);
+}
+
+void kbi_engine_disarm(struct kbi_slot *s, int fd)
+{
+	control(EPOLL_CTL_DEL, fd, 0, 0);
+	a_store_rlx(&s->known, 0);
+}
+
+/* The number is closed already, or means another file, and somebody else has the one that was armed open, another process
+ * or another number: the kernel takes it back with its epoll only. */
+void kbi_engine_stray(void)
+{
+	a_add_rlx(&engine.strays, 1);
+}
+
+static bool is_ours(void)
+{
+	int bell = (int)a_load_rlx(&engine.bell);
+
+	return is_open(bell) && !control(EPOLL_CTL_MOD, bell, EPOLLONESHOT, BELL);
+}
+
+static void arm_all_again(struct kbi_vp *me)
+{
+	for (int n = kbi_slot_limit(), fd = 0; fd < n; fd++)
+		engine.again(me, fd, true);
 }
 
 /* The program has closed what is ours. */
 static void make_again(struct kbi_vp *me)
 {
-	int n = kbi_slot_limit(), bell = (int)a_load_rlx(&engine.bell);
-
 	/* one of the two may be ours still; it stays open, as its number may be anybody's */
-	if ((!is_open(bell) || control(EPOLL_CTL_MOD, bell, EPOLLONESHOT, BELL)) && make())
+	if (!is_ours() && make())
 		return;
 	a_store_rlx(&engine.lost, 0);
-	for (int fd = 0; fd < n; fd++)
-		engine.again(me, fd, true);
+	arm_all_again(me);
+}
+
+/* Another epoll under the same number. Who sleeps in the old one is told to come out. */
+static void make_clean(struct kbi_vp *me)
+{
+	long e = is_ours() ? kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC) : -EBADF;
+
+	if (e < 0)
+		return;
+	kbi_sys(SYS_dup3, e, epoll_fd(), O_CLOEXEC);
+	kbi_sys(SYS_close, e);
+	if (a_load_rlx(&engine.look))
+		control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.joined), EPOLLIN, JOINED);
+	control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (a_load_rlx(&kbi_vps[i]->doze) == KBI_DOZE_SOURCE)
+			kbi_preempt_send(kbi_vps[i]);
+	arm_all_again(me);
 }
 
 static void audit_some(struct kbi_vp *me)
@@ -200,6 +257,8 @@ static void audit(struct kbi_vp *me)
 		make_again(me);
 	} else if (now >= a_load_rlx(&engine.audit_at)) {
 		a_store_rlx(&engine.audit_at, now + AUDIT_NS);
+		if (a_xchg_rlx(&engine.strays, 0) > STRAYS)
+			make_clean(me);
 		audit_some(me);
 	}
 	/* release: partner is the acquire above */

@@ -19,8 +19,15 @@ int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again);
 /* Under the slot's lock: one event of the mask will be found, at once if there is one already. 0, EPERM (not a kind of
  * file that can be waited for), EBADF, ELOOP, ENOMEM, ENOSPC. */
 int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask);
+/* The same for input, and from then on: each time that something comes in, until it is armed in the other way. EPOLLPRI
+ * is told, too. */
+int kbi_engine_arm_to_stay(struct kbi_slot *s, int fd);
 /* Under the slot's lock, for what is armed: 0 if it is still. */
-int kbi_engine_check(int fd, uint32_t mask);
+int kbi_engine_check(const struct kbi_slot *s, int fd, uint32_t mask);
+/* Under the slot's lock: what stays there does not any more. */
+void kbi_engine_disarm(struct kbi_slot *s, int fd);
+/* It told of a number that it knows nothing of. */
+void kbi_engine_stray(void);
 /* A descriptor that tells when `look` has something to do: it is asked then, and at each look of anybody. One for the
  * process, for ever. Errno value. */
 int kbi_engine_join(int fd, void (*look)(struct kbi_vp *me));

@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include "core/source.h"
 #include "core/thread.h"
@@ -103,16 +106,35 @@ static void settle(struct kbi_vp *me, struct kbi_slot *s, struct kbi_ready *w, u
 	kbi_slot_lock(s);
 }
 
+/* Nobody waits for what has come to a descriptor that stays armed. Twice in a row: it is not worth it. */
+static void note_news(struct kbi_slot *s, int fd)
+{
+	uint32_t known = a_load_rlx(&s->known);
+
+	if (known & KBI_SLOT_NEWS)
+		kbi_engine_disarm(s, fd);
+	else if (known & KBI_SLOT_STAYS)
+		a_store_rlx(&s->known, known | KBI_SLOT_NEWS);
+	else if (!known)
+		kbi_engine_stray();
+}
+
 static void found(struct kbi_vp *me, int fd, uint32_t events)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
 	struct kbi_ready *w;
+	bool any = false;
 
 	if (!s)
 		return;
 	kbi_slot_lock(s);
-	while ((w = pick(s, &events)) != NULL)
+	/* who takes all there was before urgent data has not taken all */
+	if (kbi_unlikely(events & EPOLLPRI))
+		a_store_rlx(&s->known, KBI_SLOT_KNOWN);
+	for (; (w = pick(s, &events)) != NULL; any = true)
 		settle(me, s, w, READY);
+	if (!any)
+		note_news(s, fd);
 	if (a_load_rlx(&s->first) && kbi_engine_arm(s, fd, wanted(s)))
 		while ((w = a_load_rlx(&s->first)) != NULL)
 			settle(me, s, w, READY); /* they try, and see what is the matter */
@@ -124,10 +146,12 @@ static void again(struct kbi_vp *me, int fd, bool lost)
 	struct kbi_slot *s = kbi_slot_find(fd);
 	struct kbi_ready *w;
 
-	if (!s || !a_load_rlx(&s->first))
+	if (!s || !(lost || a_load_rlx(&s->first)))
 		return;
 	kbi_slot_lock(s);
-	if (lost || kbi_engine_check(fd, wanted(s)))
+	if (lost)
+		a_store_rlx(&s->known, 0);
+	if (lost || kbi_engine_check(s, fd, wanted(s)))
 		while ((w = a_load_rlx(&s->first)) != NULL)
 			settle(me, s, w, READY);
 	kbi_slot_unlock(s);
@@ -165,21 +189,84 @@ static void settle_all(int fd, uint32_t verdict)
 	kbi_np_leave(self);
 }
 
+/* What stays armed would stay so as long as another number, or another process, has the file open. */
+static void take_off(int fd)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+	struct kbi_task *self;
+
+	if (!s || kbi_likely(!(a_load_rlx(&s->known) & KBI_SLOT_STAYS)) || kbi_engine_forked())
+		return;
+	self = kbi_self();
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+	if (a_load_rlx(&s->known) & KBI_SLOT_STAYS)
+		kbi_engine_disarm(s, fd);
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+}
+
 void kbi_ready_closing(int fd)
 {
 	settle_all(fd, CLOSED);
+	take_off(fd);
 }
 
 /* Who came to wait in between is armed for a file that is gone, or for the new one: it tries again. */
 void kbi_ready_closed(int fd)
 {
+	take_off(fd);
 	settle_all(fd, READY);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------- */
 
+/* How one waits: it takes nothing; it outlives a close of the number; and it is kbi_ready_stay's soon. */
+enum { LOOKS = 1, OUTLIVES = 2, SOON = 4 };
+
+/* Something has come in since the last wait for it. */
+static void hear_news(struct kbi_slot *s, struct kbi_ready *w)
+{
+	a_store_rlx(&s->known, a_load_rlx(&s->known) & ~(uint32_t)KBI_SLOT_NEWS);
+	take_out(s, w);
+	a_store_rlx(&w->verdict, READY);
+}
+
+/* TCP, and nothing over it such as TLS, whose receives stop after each record. */
+static bool is_stream(int fd)
+{
+	int protocol = 0;
+	char over[16];
+	socklen_t n = sizeof(protocol), m = sizeof(over);
+
+	return kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) == 0 && protocol == IPPROTO_TCP &&
+	       kbi_sys(SYS_getsockopt, fd, IPPROTO_TCP, TCP_ULP, over, &m) == 0 && m == 0;
+}
+
+static int arm_to_stay(struct kbi_slot *s, const struct kbi_ready *w)
+{
+	int e = kbi_engine_arm_to_stay(s, w->fd);
+
+	if (e)
+		return e;
+	a_store_rlx(&s->owner, w->task);
+	if (is_stream(w->fd))
+		a_store_rlx(&s->known, a_load_rlx(&s->known) | KBI_SLOT_STREAM);
+	return 0;
+}
+
+static int arm(struct kbi_slot *s, const struct kbi_ready *w, bool soon)
+{
+	if (!soon || s->last != w || w->prev)
+		return kbi_engine_arm(s, w->fd, wanted(s));
+	if (a_load_rlx(&s->known) & KBI_SLOT_STAYS && a_load_rlx(&s->owner) == w->task)
+		return 0;
+	/* what was told to another one may have been left by that one: the kernel looks */
+	return arm_to_stay(s, w);
+}
+
 /* Queued and armed, or why not. Inside np brackets. */
-static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short events, bool looks, bool stays)
+static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short events, unsigned how)
 {
 	struct kbi_slot *s = kbi_slot_make(fd);
 	int e;
@@ -189,17 +276,19 @@ static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short event
 	w->task = self;
 	w->fd = fd;
 	w->events = (uint16_t)events;
-	w->looks = looks;
-	w->stays = stays;
+	w->looks = how & LOOKS;
+	w->stays = how & OUTLIVES;
 	w->own = -1;
 	a_store_rlx(&w->verdict, QUEUED);
 	a_add_rlx(&kbi_source.waiting, 1);
 	kbi_slot_lock(s);
 	append(s, w);
 	a_fence_after_rmw(); /* the lock's. Partner: the fence in settle_all */
-	e = kbi_engine_arm(s, fd, wanted(s));
+	e = arm(s, w, how & SOON);
 	if (e)
 		take_out(s, w);
+	else if (kbi_unlikely(a_load_rlx(&s->known) & KBI_SLOT_NEWS))
+		hear_news(s, w);
 	kbi_slot_unlock(s);
 	if (e)
 		a_sub_rlx(&kbi_source.waiting, 1);
@@ -291,7 +380,8 @@ int kbi_ready_start(void)
 }
 
 /* own: NULL, or gets the descriptor to go on with. */
-static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, struct kbi_until until, int *own)
+static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, struct kbi_until until, int *own,
+				   unsigned how)
 {
 	struct kbi_ready w;
 	int e = kbi_ready_start();
@@ -299,7 +389,7 @@ static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, 
 	if (e)
 		return e;
 	kbi_np_enter(self);
-	e = enter(&w, self, fd, events, false, own != NULL);
+	e = enter(&w, self, fd, events, how);
 	kbi_np_leave(self);
 	if (e)
 		return e;
@@ -326,17 +416,25 @@ int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
 
 	if (kbi_unlikely(kbi_ready_outside(self)))
 		return wait_one_outside(fd, events, until);
-	return others_ran(self->vp, turn) ? 0 : wait_armed(self, fd, events, until, NULL);
+	return others_ran(self->vp, turn) ? 0 : wait_armed(self, fd, events, until, NULL, 0);
 }
 
-int kbi_ready_stay(int fd, short events, struct kbi_until until, int *own)
+int kbi_ready_stay(int fd, short events, struct kbi_until until, bool soon, int *own)
 {
 	struct kbi_task *self = kbi_self();
 
 	*own = -1;
 	if (kbi_unlikely(kbi_ready_outside(self)))
 		return wait_one_outside(fd, events, until);
-	return wait_armed(self, fd, events, until, own);
+	return wait_armed(self, fd, events, until, own, soon ? OUTLIVES | SOON : OUTLIVES);
+}
+
+bool kbi_ready_is_stream(int fd)
+{
+	const struct kbi_slot *s = kbi_slot_find(fd);
+
+	/* who else changes it meanwhile makes the thread ask the kernel when it waits */
+	return s && a_load_rlx(&s->known) & KBI_SLOT_STREAM && a_load_rlx(&s->owner) == kbi_self_raw();
 }
 
 /* ---- one of several ------------------------------------------------------------------------------------- */
@@ -350,7 +448,7 @@ static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct
 		w[i].task = NULL;
 		if (fds[i].fd < 0)
 			continue;
-		*e = enter(&w[i], self, fds[i].fd, fds[i].events, true, false);
+		*e = enter(&w[i], self, fds[i].fd, fds[i].events, LOOKS);
 		if (*e) {
 			w[i].task = NULL;
 			break;

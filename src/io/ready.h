@@ -30,8 +30,14 @@
  * Any number of threads may wait for one descriptor. */
 KBI_SWITCHES int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn);
 /* The same for who has been in a call on fd for some turns, and is to outlive a close of it, as in the kernel: *own -1, or
- * the file under a number that nobody else knows: the caller goes on with it, and closes it at its end. */
-KBI_SWITCHES int kbi_ready_stay(int fd, short events, struct kbi_until until, int *own);
+ * the file under a number that nobody else knows: the caller goes on with it, and closes it at its end.
+ * soon: it waits for POLLIN, will ask again without that when the deadline, which is soon, has come, and knows that since
+ * its last wait all there was has been taken, by EAGAIN or as below: input is believed to be told of without asking the
+ * kernel, so a number that means another file by now is found out that much later. */
+KBI_SWITCHES int kbi_ready_stay(int fd, short events, struct kbi_until until, bool soon, int *own);
+/* The last such wait of the calling thread was for input of a stream: a receive since then that got less than it had room
+ * for has taken all there was. */
+bool kbi_ready_is_stream(int fd);
 /* The same for one of several, as poll(2): fds[i].fd < 0 are left out; revents are not written. When it returns 0 ask
  * poll(2) without time. What cannot be waited for is ready at once. ENOMEM: too many. */
 KBI_SWITCHES int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn);

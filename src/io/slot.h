@@ -7,13 +7,23 @@
 #include "core/spin.h"
 
 struct kbi_ready;
+struct kbi_task;
+
+/* What the engine has been told of a number. Guesses: another file may have come under it unseen. */
+enum {
+	KBI_SLOT_KNOWN = 1, /* something, before */
+	KBI_SLOT_STAYS = 2, /* it tells each time that something has come in, whether anybody waits or not; */
+	KBI_SLOT_NEWS = 4,  /* and did so when nobody waited, since the last wait */
+	KBI_SLOT_STREAM = 8, /* it stays, and a receive that gets less than it has room for has taken all there was */
+};
 
 struct kbi_slot {
 	a32 lock;
-	uint32_t known; /* under lock: the engine has been told of this number before; a guess */
+	a32 known; /* under lock; others peep */
 	/* under lock; others peep at first */
 	aptr first;
 	struct kbi_ready *last;
+	aptr owner; /* whom the engine was told to stay for; others peep */
 };
 
 /* NULL: no such number is possible, or no memory. */

@@ -12,6 +12,7 @@
 #include "os/sys.h"
 
 a8 kbi_call_kinds[KBI_CALL_DESCRIPTORS];
+a32 kbi_call_changes = { 1 };
 struct kbi_call_originals kbi_call_originals;
 
 #define SLOT(name) { #name, (void **)&kbi_call_originals.name }

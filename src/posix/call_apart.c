@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "core/handoff.h"
@@ -306,6 +307,11 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 {
 	int quick = what == F_SETLKW ? F_SETLK : F_OFD_SETLK, r;
 
+	if (what == F_SETFL) {
+		r = original(fd, what, arg);
+		kbi_call_changed();
+		return r;
+	}
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
 	r = original(fd, quick, arg);
@@ -335,6 +341,28 @@ KBI_POSIX_API int kbi_call_apart_fcntl64(int fd, int what, long arg)
 }
 
 KBI_CALL_ALIAS(__fcntl, fcntl, kbi_call_apart_fcntl);
+
+/* ---- modes and time limits ----------------------------------------------------------------------------- */
+
+int kbi_call_apart_ioctl(int fd, unsigned long what, long arg) __asm__("ioctl");
+
+KBI_POSIX_API int kbi_call_apart_ioctl(int fd, unsigned long what, long arg)
+{
+	int r = REAL(ioctl)(fd, what, arg);
+
+	if (kbi_unlikely(what == FIONBIO))
+		kbi_call_changed();
+	return r;
+}
+
+KBI_POSIX_API int setsockopt(int fd, int level, int what, const void *value, socklen_t n)
+{
+	int r = REAL(setsockopt)(fd, level, what, value, n);
+
+	if (kbi_call_matters(level, what))
+		kbi_call_changed();
+	return r;
+}
 
 /* ---- numbers that are given up ----------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include "posix/call_priv.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include "os/sys.h"
@@ -245,6 +246,16 @@ static bool asleep_by_old_number(long n, const long a[6], long *r)
 	return false;
 }
 
+static bool changes_mode(long n, const long a[6], long *r)
+{
+	if (!(n == SYS_fcntl && a[1] == F_SETFL) && !(n == SYS_ioctl && a[1] == FIONBIO) &&
+	    !(n == SYS_setsockopt && kbi_call_matters((int)a[1], (int)a[2])))
+		return false;
+	*r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4]);
+	kbi_call_changed();
+	return true;
+}
+
 /* Those that may block in another way: the virtual processor is lent. */
 static bool may_block(long n)
 {
@@ -286,7 +297,7 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 
 	if (!KBI_SYS_DIRECT || !kbi_call_may_wait())
 		return false;
-	if (asleep(n, a, r) || asleep_by_old_number(n, a, r))
+	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r))
 		return true;
 	if (!may_block(n))
 		return false;

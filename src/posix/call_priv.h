@@ -17,6 +17,7 @@
 
 #include <mqueue.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -163,6 +164,29 @@ static inline void kbi_call_note_empty(int fd, bool empty)
 
 /* Does it have O_NONBLOCK now? Remembered as a guess. */
 bool kbi_call_nonblocking(int fd);
+/* How often this process has changed the mode or the time limit of a descriptor. Of any: several numbers may mean one
+ * file. Counted when it is done, so who reads it before it asks the kernel will see that there is something new. */
+extern a32 kbi_call_changes;
+
+/* A socket's option that is such a thing. */
+static inline bool kbi_call_matters(int level, int what)
+{
+	enum { RCVTIMEO_NEW = 66 }; /* with times of 64 bits, where SO_RCVTIMEO has another number */
+
+	return kbi_unlikely(level == SOL_SOCKET ? what == SO_RCVTIMEO || what == RCVTIMEO_NEW :
+						  level == IPPROTO_TCP && what == TCP_ULP);
+}
+
+/* A receive of n bytes without flags gave r. Less than could have come: if it is a stream, all there was. */
+static inline void kbi_call_note_received(int fd, long r, size_t n)
+{
+	kbi_posix_me.drained = r > 0 && (size_t)r < n ? fd + 1 : 0;
+}
+
+static inline void kbi_call_changed(void)
+{
+	a_add_acqrel(&kbi_call_changes, 1);
+}
 
 /* ---- the wait: call_wait.c ------------------------------------------------------------------------------ */
 

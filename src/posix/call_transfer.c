@@ -196,6 +196,7 @@ static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 	} else if (r > 0) {
 		kbi_call_note_empty(fd, n == 1 && (size_t)r < v->iov_len);
 	}
+	kbi_call_note_received(fd, r, n == 1 ? v->iov_len : 0);
 	return r;
 }
 
@@ -326,6 +327,7 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 	} else if (r > 0 && !flags) {
 		kbi_call_note_empty(fd, (size_t)r < n);
 	}
+	kbi_call_note_received(fd, r, flags ? 0 : n);
 	return r;
 }
 

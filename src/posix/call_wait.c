@@ -55,12 +55,13 @@ void kbi_call_gate_open(int fd)
 struct marks {
 	uint32_t handled, ending;
 	bool settled;
+	bool trusts;    /* it sleeps without having asked */
 	uint64_t since; /* ns, when it began to sleep */
 };
 
 static struct marks marks_now(void)
 {
-	return (struct marks){ kbi_posix_me.handled, kbi_posix_me.ending, false, 0 };
+	return (struct marks){ .handled = kbi_posix_me.handled, .ending = kbi_posix_me.ending };
 }
 
 /* As the kernel gives a socket's limit: both zero is none. */
@@ -87,6 +88,9 @@ static void note_waits(const struct kbi_call *c)
 /* Once, before the call is given up for a while: is it to wait, and how long? 0, or the result. */
 static long settle(struct kbi_call *c, struct marks *m)
 {
+	/* acquire: partner is who has changed the mode, and counts it */
+	uint32_t changes = a_load_acq(&kbi_call_changes);
+
 	m->settled = true;
 	if (c->waits_anyway)
 		return 0;
@@ -104,21 +108,29 @@ static long settle(struct kbi_call *c, struct marks *m)
 		return 0;
 	c->deadline = limit_of(c->fd, c->time_limit);
 	note_waits(c);
-	if (c->deadline == KBI_FOREVER)
+	if (c->deadline == KBI_FOREVER) {
+		kbi_posix_me.settled_fd = c->fd;
+		kbi_posix_me.settled = changes;
 		return 0;
+	}
 	if (m->since)
 		c->deadline -= kbi_timer_now() - m->since;
 	c->never_restarts = true;
 	return 0;
 }
 
-/* What the last look at the descriptor said is believed for so long, where waits are shorter than that: the thread
- * sleeps, and looks again if nothing has come. What has changed meanwhile is acted upon that much later. */
-enum { TRUST_NS = 10000000 };
+/* What the thread's last look at the descriptor said, and that it is armed, is believed for so long, where waits are
+ * shorter than that: the thread sleeps, and looks again if nothing has come. What this process has changed since is known;
+ * what another one has, or who closed the number behind our back, is found out that much later. */
+enum { TRUST_NS = 500000000 };
 
 static bool trusts(const struct kbi_call *c)
 {
-	return c->empty && kbi_posix_me.short_waits && kbi_call_known(c->fd) & KBI_CALL_WAITS;
+	const struct kbi_posix_thread *me = &kbi_posix_me;
+
+	return me->short_waits && c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->settle &&
+	       c->deadline == KBI_FOREVER && me->settled_fd == c->fd && me->settled == a_load_rlx(&kbi_call_changes) &&
+	       kbi_call_known(c->fd) & KBI_CALL_WAITS;
 }
 
 /* A handler that has run since the last look counts, though nothing is pending any more. */
@@ -167,9 +179,9 @@ static void let_go(struct kbi_call *c)
 }
 
 /* The file is still there, though its number may be another's by now. */
-static int wait_for_one(struct kbi_call *c, struct kbi_until until)
+static int wait_for_one(struct kbi_call *c, bool soon, struct kbi_until until)
 {
-	int own, e = kbi_ready_stay(c->fd, c->events, until, &own);
+	int own, e = kbi_ready_stay(c->fd, c->events, until, soon, &own);
 
 	if (kbi_likely(own < 0))
 		return e;
@@ -180,7 +192,7 @@ static int wait_for_one(struct kbi_call *c, struct kbi_until until)
 }
 
 /* 0: try again; else the result. */
-static long sleep_until_ready(struct kbi_call *c, unsigned turn, uint64_t deadline)
+static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigned turn, uint64_t deadline)
 {
 	enum { PAUSE_NS = 1000000 };
 	struct kbi_until until = { deadline, c->cancels ? stop : stop_signal };
@@ -189,7 +201,7 @@ static long sleep_until_ready(struct kbi_call *c, unsigned turn, uint64_t deadli
 
 	/* others have run already: never its first turn */
 	e = c->set ? kbi_ready_wait_any(c->set, c->n_set, until, turn + 1) :
-		     wait_for_one(c, until);
+		     wait_for_one(c, m->trusts, until);
 	switch (e) {
 	case EBADF:
 		return -EBADF;
@@ -224,7 +236,8 @@ static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_
 
 	if (turn == 0)
 		m->since = kbi_timer_now();
-	if (!m->settled && turn == 0 && trusts(c)) {
+	m->trusts = !m->settled && turn == 0 && trusts(c);
+	if (m->trusts) {
 		*until = m->since + TRUST_NS;
 		return 0;
 	}
@@ -272,11 +285,17 @@ static void note_luck(bool had)
 		--*luck;
 }
 
+static bool has_drained(int fd)
+{
+	return kbi_posix_me.drained == fd + 1 && kbi_ready_is_stream(fd);
+}
+
 static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 {
 	long r;
 
-	if (turn == 0 && !lucky)
+	/* who goes to sleep without asking the kernel must know that all is taken */
+	if (turn == 0 && !lucky && (!trusts(c) || has_drained(c->fd)))
 		return -EAGAIN;
 	r = c->attempt(c);
 	if (turn == 0)
@@ -310,7 +329,7 @@ static long run(struct kbi_call *c)
 		r = patience(c, &m, turn, &until);
 		if (r || !until)
 			return r ? r : c->late;
-		r = sleep_until_ready(c, turn, until);
+		r = sleep_until_ready(c, &m, turn, until);
 		if (r)
 			return r;
 	}

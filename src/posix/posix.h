@@ -117,6 +117,9 @@ struct kbi_posix_thread {
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
+	int settled_fd;       /* whose mode and time limit it has asked for last, */
+	uint32_t settled;     /* and kbi_call_changes then; 0: none */
+	int drained;          /* descriptor + 1 of its last receive, if that got less than it had room for */
 	bool lets_in;         /* it sets the kernel's mask, in brackets; */
 	bool raises;          /* it sends itself a signal: what comes now is handled at once */
 	uint8_t luck;         /* calls that found something after others had run: 0 if hardly any; */
