@@ -1,4 +1,5 @@
-/* core/body_children.c - waiting for children, and timers, by way of the supervisor. Contract in body_children.h.
+/* core/body_children.c - what the program's first process does for the others: waiting for children, timers, tracing.
+ * Contract in body_children.h.
  * One request at a time, under a lock: the asking thread writes it, interrupts the supervisor, and sleeps until it is
  * answered. The supervisor never waits: who wants to wait sleeps until some child has changed, and asks again. */
 #include "core/body_children.h"
@@ -115,6 +116,11 @@ void kbi_children_answer(void)
 	kbi_sys_futex_wake(&children.state, 1);
 }
 
+a32 *kbi_children_changes(void)
+{
+	return &children.changes;
+}
+
 void kbi_children_changed(void)
 {
 	a_add_acqrel(&children.changes, 1);
@@ -225,6 +231,24 @@ bool kbi_children_timer(const siginfo_t *info)
 
 static long call_there(long nr, const long arg[6]);
 
+/* The process of ours that the kernel thread belongs to; libc's for SIGEV_THREAD need not be one of the caller's. */
+static uint32_t process_of(int thread)
+{
+	char path[64], text[512];
+	const char *at;
+	long fd, n;
+
+	snprintf(path, sizeof path, "/proc/%d/status", thread);
+	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return (uint32_t)kbi_sys(SYS_getpid);
+	n = kbi_sys(SYS_read, fd, text, sizeof text - 1);
+	kbi_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, "Tgid:");
+	return at ? (uint32_t)strtoul(at + 5, NULL, 10) : (uint32_t)kbi_sys(SYS_getpid);
+}
+
 static long create(const long arg[6])
 {
 	struct sigevent e = *(const struct sigevent *)arg[1];
@@ -240,12 +264,12 @@ static long create(const long arg[6])
 		call_there(SYS_timer_delete, (const long[6]){ *(int *)a[2] });
 		return -EAGAIN;
 	}
-	a_store_rlx(&timers[*(int *)a[2]].process, (uint32_t)kbi_sys(SYS_getpid));
+	a_store_rlx(&timers[*(int *)a[2]].process, process_of(thread));
 	a_store_rel(&timers[*(int *)a[2]].thread, (uint32_t)thread); /* partner: kbi_children_timer */
 	return 0;
 }
 
-static long timer(long nr, const long arg[6])
+static long there(long nr, const long arg[6])
 {
 	if (nr == SYS_timer_create && arg[1] && ((const struct sigevent *)arg[1])->sigev_notify == TO_THREAD)
 		return create(arg);
@@ -307,5 +331,5 @@ void kbi_children_setup(int supervisor, bool (*ours)(int pid))
 	children.supervisor = supervisor;
 	children.ours = ours;
 	kbi_libcall_wait = made;
-	kbi_libcall_timer = timer;
+	kbi_libcall_there = there;
 }

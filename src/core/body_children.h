@@ -6,7 +6,7 @@
 
 #include <signal.h>
 
-#include "base/base.h"
+#include "base/atom.h"
 
 /* Before other processes run: libc's wait calls come here from now on. ours: is it a process of the runtime's? */
 void kbi_children_setup(int supervisor, bool (*ours)(int pid));
@@ -15,5 +15,7 @@ void kbi_children_answer(void);
 /* Has a timer sent it that is to signal one kernel thread? That has it then. */
 bool kbi_children_timer(const siginfo_t *info);
 void kbi_children_changed(void);
+/* A word that is another one whenever one has changed; it is woken as a futex then. */
+a32 *kbi_children_changes(void);
 
 #endif

@@ -55,6 +55,8 @@ static struct {
 	const char *why;
 	int error;
 	uint64_t mask;            /* the program's */
+	/* the program's action for SIGCHLD, as the kernel has actions; and what stands there instead */
+	uint64_t sigchld[4], instead[4];
 } sup;
 
 aptr kbi_process_pass;
@@ -195,6 +197,13 @@ static void end_others(void)
 	} while (any);
 }
 
+/* Before exec: what the next program inherits is as this one wanted it. */
+static void be_alone(void)
+{
+	end_others();
+	kbi_sys(SYS_rt_sigaction, SIGCHLD, sup.sigchld, NULL, MASK_BYTES);
+}
+
 /* As the signal ends a program, by default. The dying process has written a core, if any. */
 static KBI_NORETURN void die(int sig)
 {
@@ -302,6 +311,11 @@ static void pass_on(int sig, siginfo_t *info)
 	}
 	if (kbi_children_timer(info) || kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES))
 		return;
+	if (sig == SIGCHLD) {
+		action[0] = sup.sigchld[0];
+		if (sup.sigchld[1] & SA_NOCLDSTOP && (info->si_code == CLD_STOPPED || info->si_code == CLD_CONTINUED))
+			return;
+	}
 	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL) && is_ours(info->si_pid))
 		info->si_pid = sup.supervisor;
 	if (pass && !(stops(sig) && action[0] == (uintptr_t)SIG_DFL))
@@ -314,6 +328,19 @@ static void pass_on(int sig, siginfo_t *info)
 		send_on(sig, info);
 }
 
+/* The program's children end without a word if it does not want to know of them. Ours have been asked before. */
+static void reap_unwanted(void)
+{
+	siginfo_t info;
+
+	if (sup.sigchld[0] != (uintptr_t)SIG_IGN && !(sup.sigchld[1] & SA_NOCLDWAIT))
+		return;
+	do
+		info.si_pid = 0;
+	while (!kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, NULL) && info.si_pid &&
+	       !is_ours(info.si_pid) && !kbi_sys(SYS_waitid, P_PID, info.si_pid, &info, WEXITED | WNOHANG, NULL));
+}
+
 /* Of ours; the program's children wait for the program. */
 static void reap(void)
 {
@@ -321,12 +348,33 @@ static void reap(void)
 
 	for (unsigned i = 0; i < sup.most; i++) {
 		int pid = (int)a_load_rlx(&sup.process[i].pid);
+		long e;
 
 		info.si_pid = 0;
-		if (pid && !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) && info.si_pid)
+		e = pid ? kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) : 0;
+		if (info.si_pid || e == -ECHILD)
 			ended(pid);
 	}
+	reap_unwanted();
 	kbi_children_changed();
+}
+
+/* What the program wants done about SIGCHLD must not keep from us what we have to know. */
+static void watch_children(void)
+{
+	enum { HANDLER, FLAGS };
+	const uint64_t hides = SA_NOCLDSTOP | SA_NOCLDWAIT;
+	uint64_t now[4];
+
+	if (kbi_sys(SYS_rt_sigaction, SIGCHLD, NULL, now, MASK_BYTES) || !memcmp(now, sup.instead, sizeof now))
+		return;
+	memcpy(sup.sigchld, now, sizeof now);
+	if (now[HANDLER] == (uintptr_t)SIG_IGN)
+		now[HANDLER] = (uintptr_t)SIG_DFL;
+	now[FLAGS] &= ~hides;
+	memcpy(sup.instead, now, sizeof now);
+	kbi_sys(SYS_rt_sigaction, SIGCHLD, now, NULL, MASK_BYTES);
+	reap(); /* meanwhile */
 }
 
 static KBI_NORETURN void supervise(void)
@@ -336,10 +384,14 @@ static KBI_NORETURN void supervise(void)
 
 	/* libc's call has opened some of them: what is asked must come out of the wait below, not in a handler */
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
+	sup.instead[1] = ~(uint64_t)0;
 	for (;;) {
-		long sig = kbi_sys(SYS_rt_sigtimedwait, &every, &info, NULL, MASK_BYTES);
+		long sig;
+		bool ours;
 
-		bool ours = sig == SIGCHLD && info.si_code > 0 && is_ours(info.si_pid);
+		watch_children();
+		sig = kbi_sys(SYS_rt_sigtimedwait, &every, &info, NULL, MASK_BYTES);
+		ours = sig == SIGCHLD && info.si_code > 0 && is_ours(info.si_pid);
 
 		if (sig == SIGCHLD)
 			reap();
@@ -399,7 +451,7 @@ static int convert(void)
 		return e;
 	sup.supervisor = (int)kbi_sys(SYS_getpid);
 	kbi_children_setup(sup.supervisor, is_ours);
-	kbi_body_fork_setup(sup.supervisor, end_others);
+	kbi_body_fork_setup(sup.supervisor, be_alone);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	return 0;

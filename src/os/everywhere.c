@@ -76,36 +76,6 @@ static long make(const struct kbi_everywhere_call *c)
 	return r;
 }
 
-/* Another stop may follow this one at once: that is not this one. */
-static void stand(uint32_t number)
-{
-	/* acquire: partner is the release in kbi_everywhere_release */
-	while (a_load_acq(&all.standing) == number)
-		kbi_sys_futex_wait(&all.standing, number, NULL);
-}
-
-void kbi_everywhere_answer(void)
-{
-	struct process *me = find((int)kbi_sys(SYS_getpid));
-	/* acquire: partner is the release in tell; the call */
-	uint64_t number = a_load_acq(&all.number), before;
-	bool stop;
-
-	if (!me || (before = a_load_rlx(&me->begun)) == number || !a_cas_acqrel(&me->begun, &before, number))
-		return;
-	stop = all.call.nr == STAND;
-	if (!stop)
-		make(&all.call);
-	/* release: partner is the acquire in is_waited_for */
-	a_store_rel(&me->done, number);
-	a_add_acqrel(&all.answers, 1);
-	kbi_sys_futex_wake(&all.answers, 1);
-	if (!stop)
-		return;
-	stand((uint32_t)number);
-	kbi_everywhere_answer(); /* what was made while it stood */
-}
-
 /* Only its parent, the supervisor, can tell, which has not reaped it yet; to others every process lives. */
 static bool is_dead(uint32_t pid)
 {
@@ -130,6 +100,40 @@ static void forget_the_dead(void)
 			kbi_sys_futex_wake(&all.answers, 1);
 		}
 	}
+}
+
+/* Another stop may follow this one at once: that is not this one. Who stops us waits for all, and cannot know that one of
+ * them is at its end: their parent looks. */
+static void stand(uint32_t number)
+{
+	const struct timespec patience = { 0, AGAIN };
+
+	/* acquire: partner is the release in kbi_everywhere_release */
+	while (a_load_acq(&all.standing) == number)
+		if (kbi_sys_futex_wait(&all.standing, number, &patience) == -ETIMEDOUT)
+			forget_the_dead();
+}
+
+void kbi_everywhere_answer(void)
+{
+	struct process *me = find((int)kbi_sys(SYS_getpid));
+	/* acquire: partner is the release in tell; the call */
+	uint64_t number = a_load_acq(&all.number), before;
+	bool stop;
+
+	if (!me || (before = a_load_rlx(&me->begun)) == number || !a_cas_acqrel(&me->begun, &before, number))
+		return;
+	stop = all.call.nr == STAND;
+	if (!stop)
+		make(&all.call);
+	/* release: partner is the acquire in is_waited_for */
+	a_store_rel(&me->done, number);
+	a_add_acqrel(&all.answers, 1);
+	kbi_sys_futex_wake(&all.answers, 1);
+	if (!stop)
+		return;
+	stand((uint32_t)number);
+	kbi_everywhere_answer(); /* what was made while it stood */
 }
 
 /* ---- the signal ------------------------------------------------------------------------------------------------- */

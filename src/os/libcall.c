@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/memfd.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +26,7 @@
 #define SYS_alarm (-1)
 #endif
 
-enum { ODD_MOST = 4096, PLAIN = PROT_READ | PROT_WRITE };
+enum { ODD_MOST = 4096, PLAIN = PROT_READ | PROT_WRITE, CLONE3 = 435 };
 
 struct range {
 	uintptr_t from, to;
@@ -43,7 +44,7 @@ static struct {
 
 long (*kbi_libcall_wait)(long nr, const long arg[6]);
 long (*kbi_libcall_fork)(const long arg[6]);
-long (*kbi_libcall_timer)(long nr, const long arg[6]);
+long (*kbi_libcall_there)(long nr, const long arg[6]);
 long (*kbi_libcall_futex)(const long arg[6]);
 long (*kbi_libcall_exec)(long nr, const long arg[6]);
 
@@ -406,14 +407,35 @@ static long timer(long nr, long a[6])
 	bool create = nr == SYS_timer_create;
 	long r;
 
-	if (!kbi_libcall_timer || !is_programs(nr, a))
+	if (!kbi_libcall_there || !is_programs(nr, a))
 		return kbi_sys(nr, a[0], a[1], a[2], a[3]);
 	if (!create && a[0] >= TIMERS)
 		a[0] -= TIMERS;
-	r = kbi_libcall_timer(nr, a);
+	r = kbi_libcall_there(nr, a);
 	if (create && !r)
 		*(int *)a[2] += TIMERS;
 	return r;
+}
+
+long kbi_libcall_waits(long nr, const long a[6])
+{
+	return kbi_libcall_wait ? kbi_libcall_wait(nr, a) : kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* The parent of the program's children, the tracer and who a message is told to is the program's first process. */
+static long there(long nr, const long a[6])
+{
+	return kbi_libcall_there ? kbi_libcall_there(nr, a) : kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* By syscall(): without memory of its own on the same stack the child can only be a copy. */
+static long made_fork(long nr, const long a[6])
+{
+	if (!kbi_libcall_fork)
+		return -ENOSYS;
+	if (nr == SYS_clone && (a[0] & CLONE_VM || a[1]))
+		return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return kbi_libcall_fork(nr == SYS_clone ? a : (const long[6]){ SIGCHLD });
 }
 
 static long made(long nr, long a[6])
@@ -462,11 +484,14 @@ static long made(long nr, long a[6])
 		break;
 	case SYS_getppid:
 		return libcall.parent;
+	case SYS_getpid:
+		return libcall.pid;
 	case SYS_wait4:
 	case SYS_waitid:
-		if (kbi_libcall_wait)
-			return kbi_libcall_wait(nr, a);
-		break;
+		return kbi_libcall_waits(nr, a);
+	case SYS_ptrace:
+	case SYS_mq_notify:
+		return there(nr, a);
 	case SYS_alarm:
 	case SYS_setitimer:
 	case SYS_getitimer:
@@ -482,7 +507,13 @@ static long made(long nr, long a[6])
 			return kbi_libcall_exec(nr, a);
 		break;
 	case SYS_clone:
-		return kbi_libcall_fork ? kbi_libcall_fork(a) : -ENOSYS;
+#ifdef SYS_fork
+	case SYS_fork:
+	case SYS_vfork:
+#endif
+		return made_fork(nr, a);
+	case CLONE3: /* callers have another way */
+		return -ENOSYS;
 	default:
 		break;
 	}

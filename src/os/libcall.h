@@ -10,9 +10,12 @@
 /* From now on libc's calls are made as above, and its futex calls reach other processes. The only kernel thread, before
  * there is another process. 0, or errno: *why. */
 extern KBI_HIDDEN long (*kbi_libcall_wait)(long nr, const long arg[6]); /* wait4 and waitid; NULL: the kernel's */
+/* wait4 or waitid, whatever bodies are. */
+long kbi_libcall_waits(long nr, const long arg[6]);
 /* rt_sigaction in every process; -EINVAL: the signal is ours. */
 long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes);
-extern KBI_HIDDEN long (*kbi_libcall_timer)(long nr, const long arg[6]); /* timers that send signals to the program */
+/* Made by the program's first process: timers that send signals to the program, tracing, and the like. */
+extern KBI_HIDDEN long (*kbi_libcall_there)(long nr, const long arg[6]);
 extern KBI_HIDDEN long (*kbi_libcall_futex)(const long arg[6]); /* a wait, of words that other processes see */
 extern KBI_HIDDEN long (*kbi_libcall_exec)(long nr, const long arg[6]); /* execve and execveat */
 extern KBI_HIDDEN long (*kbi_libcall_fork)(const long arg[6]);         /* clone as fork makes it; NULL: ENOSYS */

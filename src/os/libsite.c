@@ -39,7 +39,10 @@ enum {
 	STUB = 128,            /* bytes of one, at most */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
 	FUTEX_NR = 202,
+	WANTED = 512,          /* numbers of calls are below */
 };
+
+static uint64_t wanted_table[WANTED / 64];
 
 struct module {
 	uint8_t *from, *to;
@@ -88,6 +91,31 @@ static bool is_jumped_into(const struct run *r, const struct module *m, const st
 	size_t call = (size_t)(s->at - m->from), second = call - s->second;
 
 	return r->inner[call / 8] & 1u << call % 8 || r->inner[second / 8] & 1u << second % 8;
+}
+
+/* ---- which calls --------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(long nr)
+{
+	switch (nr) {
+	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill:
+	case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
+	case SYS_execve: case SYS_execveat: case SYS_signalfd4: case SYS_ptrace: case SYS_mq_notify:
+	case SYS_alarm: case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime:
+	case SYS_timer_gettime: case SYS_timer_getoverrun: case SYS_timer_delete:
+	case SYS_mmap: case SYS_munmap: case SYS_mprotect: case SYS_mremap: case SYS_madvise: case SYS_brk:
+	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void fill_wanted_table(void)
+{
+	for (long nr = 0; nr < WANTED; nr++)
+		if (is_wanted(nr) || nr == SYS_fork)
+			wanted_table[nr / 64] |= (uint64_t)1 << nr % 64;
 }
 
 /* ---- stubs ------------------------------------------------------------------------------------------------- */
@@ -172,10 +200,16 @@ static void put_vfork(struct run *r)
 	PUT(r, 0x4c, 0x89, 0xc7);                                /* mov %r8,%rdi */
 }
 
-/* Its number is not known where the code is read. */
+/* Its number is not known where the code is read: a table has the wanted ones. */
 static void put_unknown(struct run *r)
 {
-	PUT(r, 0x3d, FUTEX_NR, 0, 0, 0, 0x75, CALL_BYTES + 2);   /* cmp $202,%eax; jne 1f */
+	uintptr_t table = (uintptr_t)wanted_table;
+
+	PUT(r, 0x48, 0x3d);                                      /* cmp $WANTED,%rax */
+	put32(r, WANTED);
+	PUT(r, 0x73, CALL_BYTES + 18, 0x49, 0xbb);               /* jae 1f; mov $table,%r11 */
+	put(r, &table, 8);
+	PUT(r, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
 	put_call(r);
 	PUT(r, 0xeb, 2, 0x0f, 0x05);                             /* jmp 2f; 1: syscall; 2: */
 }
@@ -311,22 +345,6 @@ int kbi_libsite_signal(void)
 }
 
 /* ---- sites ---------------------------------------------------------------------------------------------------- */
-
-static bool is_wanted(long nr)
-{
-	switch (nr) {
-	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill:
-	case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
-	case SYS_execve: case SYS_execveat: case SYS_signalfd4:
-	case SYS_alarm: case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime:
-	case SYS_timer_gettime: case SYS_timer_getoverrun: case SYS_timer_delete:
-	case SYS_mmap: case SYS_munmap: case SYS_mprotect: case SYS_mremap: case SYS_madvise: case SYS_brk:
-	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend:
-		return true;
-	default:
-		return false;
-	}
-}
 
 /* _exit: two numbers in registers, then either. */
 static bool is_exit(const uint8_t *at)
@@ -507,6 +525,7 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
+	fill_wanted_table();
 	if (c->trapped)
 		set_traps(call);
 	bytes = ((size_t)c->replaced * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);

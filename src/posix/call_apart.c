@@ -2,7 +2,6 @@
  * given or lent to others. They are tried without blocking first where that is possible, and once more after others have
  * run. And the functions that give descriptors' numbers up. Contract in call_priv.h.
  * Callers: programs. May switch. Cancellation may pass through these frames. */
-#include "posix/bind.h"
 #include "posix/call_priv.h"
 
 #include <limits.h>
@@ -17,10 +16,9 @@
 #include "core/handoff.h"
 #include "core/yield.h"
 #include "io/ready.h"
-#include "os/libcall.h"
 #include "os/sys.h"
 
-enum { SECOND = 1000000000, LOOK = 2000000, LOOK_MAX = 64000000, LOOKS = 50 }; /* ns; how often */
+enum { SECOND = 1000000000 }; /* ns */
 
 #define REAL(name) KBI_CALL_REAL(name)
 
@@ -120,98 +118,6 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	*r = REAL(semop)(id, quick, n);
 	/* one that does not want to wait may be among them: only the kernel knows which */
 	return !would_block(*r);
-}
-
-/* ---- processes --------------------------------------------------------------------------------------- */
-
-struct child {
-	struct kbi_call c;
-	pid_t pid;
-	int options;
-	int *status;
-	struct rusage *usage;
-};
-
-static long try_child(struct kbi_call *c)
-{
-	struct child *x = (struct child *)(void *)c;
-	const long arg[6] = { x->pid, (long)x->status, x->options | WNOHANG, (long)x->usage };
-	long r = kbi_sys_from.processes ? kbi_libcall_wait(SYS_wait4, arg) : kbi_sys(SYS_wait4, arg[0], arg[1], arg[2], arg[3]);
-
-	return r ? r : -EAGAIN;
-}
-
-static void close_it(const int *fd)
-{
-	kbi_sys(SYS_close, *fd);
-}
-
-/* That a child which is traced stops does not show at its descriptor, and only the kernel thread that forked it is its
- * tracer: for a while the caller stays where it is, and for good if it sees such a stop. 0: nothing came. */
-static long wait_here(struct child *x)
-{
-	struct pollfd p = { .fd = x->c.fd, .events = POLLIN };
-	struct timespec nap = { 0, LOOK };
-	long r = -EAGAIN;
-
-	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
-	for (int i = 0; i < LOOKS && r == -EAGAIN; i++) {
-		if (kbi_sys(SYS_ppoll, &p, 1, &nap, NULL, 0) < 0)
-			break;
-		r = try_child(&x->c);
-	}
-	if (r > 0 && x->status && WIFSTOPPED(*x->status))
-		kbi_bind_self("a traced process", KBI_BIND_WATCHED);
-	kbi_handoff_end();
-	kbi_signal_resumed();
-	return r == -EAGAIN ? 0 : r;
-}
-
-/* After that a look now and then. */
-static long wait_child(struct child *x)
-{
-	int fd __attribute__((cleanup(close_it))) = (int)kbi_sys(SYS_pidfd_open, x->pid, 0);
-	uint64_t nap = LOOK;
-	long r;
-
-	if (fd < 0)
-		return -ENOSYS;
-	x->c.fd = fd;
-	r = wait_here(x);
-	while (r == 0) {
-		x->c.deadline = kbi_sys_now() + nap;
-		r = kbi_call_wait(&x->c);
-		nap = nap < LOOK_MAX ? nap * 2 : nap;
-		r = r == -EAGAIN ? 0 : r;
-	}
-	return r;
-}
-
-long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage, bool cancels)
-{
-	struct child x = { KBI_CALL(.attempt = try_child, .fd = -1, .events = POLLIN, .cancels = cancels,
-				    .waits_anyway = true), pid, options, status, usage };
-	long r;
-
-	if (cancels)
-		kbi_cancel_test();
-	r = try_child(&x.c);
-	if (!kbi_call_again(r))
-		return r;
-	if (options & WNOHANG)
-		return 0;
-	/* a process that stops does not show at its descriptor */
-	return pid > 0 && !(options & (WUNTRACED | WCONTINUED)) ? wait_child(&x) : -ENOSYS;
-}
-
-static bool tries_waitid(idtype_t type, id_t id, siginfo_t *info, int options, int *r)
-{
-	siginfo_t none;
-	siginfo_t *i = info ? info : &none;
-
-	i->si_pid = 0;
-	*r = REAL(waitid)(type, id, i, options | WNOHANG);
-	return *r < 0 || i->si_pid || (options & WNOHANG);
 }
 
 /* ---- the functions ----------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
+#include "os/libcall.h"
 #include "os/sys.h"
 
 enum { SECOND = 1000000000, MASK_BYTES = 8 };
@@ -304,7 +305,8 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 	kbi_call_leave_vp(false);
 	before = kbi_posix_me.handled;
 	do
-		*r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+		*r = n == SYS_wait4 || n == SYS_waitid ? kbi_libcall_waits(n, a) :
+							 kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	while (*r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
 	kbi_call_rejoin();
 	return true;

@@ -1,4 +1,4 @@
-/* posix/call_priv.h - what the units call, call_wait, call_queue, call_transfer, call_poll, call_apart and call_number
+/* posix/call_priv.h - what the units call, call_wait, call_queue, call_transfer, call_poll, call_child, call_apart and call_number
  * share: calls that may block in the kernel, made so that they block one lightweight thread and not its virtual processor.
  *
  *  1. Tried without blocking, by a system call of our own. In the common case that is all. Who took all there was
@@ -283,5 +283,6 @@ KBI_SWITCHES long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned pr
 				   bool cancels);
 /* -ENOSYS: it cannot be waited for like this. */
 KBI_SWITCHES long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *u, bool cancels);
+KBI_SWITCHES long kbi_call_waitid(idtype_t type, id_t id, siginfo_t *info, int options, bool cancels);
 
 #endif

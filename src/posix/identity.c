@@ -103,7 +103,7 @@ long kbi_identity_ptrace(long request, long pid, long address, long data) __asm_
 
 KBI_POSIX_API long kbi_identity_ptrace(long request, long pid, long address, long data)
 {
-	if (request != PTRACE_TRACEME)
+	if (request != PTRACE_TRACEME && !kbi_sys_from.processes) /* where its first process traces */
 		kbi_bind_self("ptrace", KBI_BIND_WATCHED);
 	return ((Ptrace *)(uintptr_t)kbi_libc()->ptrace)(request, pid, address, data);
 }
@@ -230,7 +230,7 @@ static void bind_for(long n, const long *a)
 			kbi_bind_self("perf_event_open", KBI_BIND_WATCHED);
 		break;
 	case SYS_ptrace:
-		if (a[0] != PTRACE_TRACEME)
+		if (a[0] != PTRACE_TRACEME && !kbi_sys_from.processes)
 			kbi_bind_self("ptrace", KBI_BIND_WATCHED);
 		break;
 	default:

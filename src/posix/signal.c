@@ -168,20 +168,19 @@ void kbi_signal_start(void)
 	kbi_body_open = true;
 }
 
-/* The line "SigPnd:" of the kernel thread's status: what waits for it alone. */
-static uint64_t private_pending(void)
+uint64_t kbi_signal_listed(const char *path, const char *line)
 {
 	char text[4096];
 	const char *at;
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC), n;
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
 
 	if (fd < 0)
 		return 0;
 	n = kbi_sys(SYS_read, fd, text, sizeof(text) - 1);
 	kbi_sys(SYS_close, fd);
 	text[n > 0 ? n : 0] = 0;
-	at = strstr(text, "SigPnd:");
-	return at ? strtoull(at + 7, NULL, 16) : 0;
+	at = strstr(text, line);
+	return at ? strtoull(at + strlen(line), NULL, 16) : 0;
 }
 
 /* Signals that main has been sent and blocks, from before it was a lightweight thread. */
@@ -193,7 +192,7 @@ static void own_pending(struct kb_thread *main)
 
 	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
 	if (there)
-		there &= private_pending();
+		there &= kbi_signal_listed("/proc/thread-self/status", "SigPnd:");
 	for (; there; there &= there - 1) {
 		uint64_t one = there & -there;
 

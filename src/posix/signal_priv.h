@@ -123,6 +123,12 @@ void kbi_signal_let_in(struct kbi_task *self);
 /* To the caller itself, which lets it through. */
 int kbi_signal_raise(const siginfo_t *info);
 bool kbi_signal_is_postman(int tid);
+/* Where virtual processors are processes: for the program, as who sends it wants; false: there is no postman yet. */
+bool kbi_signal_post_program(const siginfo_t *info);
+/* The same: signals to the program that wait because nobody lets them through. 0 where bodies are kernel threads. */
+uint64_t kbi_signal_at_post(void);
+/* The mask that a file of /proc has in a line that begins so; 0: not told. */
+uint64_t kbi_signal_listed(const char *path, const char *line);
 
 /* ---- actions ------------------------------------------------------------------------------------------- */
 

@@ -124,14 +124,23 @@ static struct kbi_task *takes_itself(pid_t pid, int sig)
 	return a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig) ? NULL : self;
 }
 
+/* One that the caller blocks waits for the program when kill returns, also where another process is its first one. */
+static bool posts(pid_t pid, const siginfo_t *info)
+{
+	int sig = info->si_signo;
+
+	return kbi_sys_from.processes && kbi_posix_light() && pid == getpid() && kbi_signal_ok(sig) && sig != SIGKILL &&
+	       sig != SIGSTOP && kbi_signal_post_program(info);
+}
+
 KBI_POSIX_API int kill(pid_t pid, int sig)
 {
 	struct kbi_task *self = takes_itself(pid, sig);
 	siginfo_t info;
 
-	if (!self)
-		return kbi_libc()->kill(pid, sig);
 	describe(&info, sig, SI_USER, (union sigval){ 0 });
+	if (!self)
+		return posts(pid, &info) ? 0 : kbi_libc()->kill(pid, sig);
 	return answer(send_self(self, &info));
 }
 
@@ -140,8 +149,8 @@ KBI_POSIX_API int sigqueue(pid_t pid, int sig, const union sigval value)
 	struct kbi_task *self = takes_itself(pid, sig);
 	siginfo_t info;
 
-	if (!self)
-		return kbi_libc()->sigqueue(pid, sig, value);
 	describe(&info, sig, SI_QUEUE, value);
+	if (!self)
+		return posts(pid, &info) ? 0 : kbi_libc()->sigqueue(pid, sig, value);
 	return answer(send_self(self, &info));
 }

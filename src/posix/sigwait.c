@@ -55,8 +55,10 @@ static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64
 		if (sig > 0 || (sig != -EAGAIN && sig != -EINTR))
 			return sig;
 		now = kbi_timer_now();
-		if (now >= deadline)
+		if (now >= deadline && !(kbi_signal_at_post() & set))
 			return -EAGAIN;
+		if (now >= deadline)
+			deadline = now + LOOK_NS; /* it is on its way */
 		kbi_waitq_sleep(self, (struct kbi_until){ deadline - now < LOOK_NS ? deadline : now + LOOK_NS,
 							  cancels ? stop_or_cancel : stop });
 		if (kbi_posix_stop_signal(self)) {
@@ -230,7 +232,7 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 	if (!self)
 		return kbi_libc()->sigpending(set);
 	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
-	there |= a_load_acq(&kbi_thread_of(self)->signals.pending);
+	there |= a_load_acq(&kbi_thread_of(self)->signals.pending) | kbi_signal_at_post();
 	kbi_signal_to_set(set, there & a_load_rlx(kbi_signal_mask(self)));
 	return 0;
 }

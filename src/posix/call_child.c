@@ -1,0 +1,238 @@
+/* posix/call_child.c - waiting for children: one process by its descriptor; any, or a group, by libc's call while the
+ * virtual processor is with others (call_apart), for the kernel has no descriptor for that. Where virtual processors are
+ * processes the children are the program's first process's: it is asked, and a kernel thread of ours is told when one has
+ * changed and tells the threads that wait, whatever they wait for. Contract in call_priv.h.
+ * Callers: call_apart, call_number. May switch. */
+#include "posix/bind.h"
+#include "posix/call_priv.h"
+
+#include "core/body_children.h"
+#include "core/body_thread.h"
+#include "core/handoff.h"
+#include "os/libcall.h"
+#include "os/lock.h"
+#include "os/sys.h"
+#include "sync/sem.h"
+
+enum { LOOK = 2000000, LOOK_MAX = 64000000, LOOKS = 50 }; /* ns; how often */
+
+struct child {
+	struct kbi_call c;
+	pid_t pid;
+	int options;
+	int *status;
+	struct rusage *usage;
+	/* waitid */
+	idtype_t type;
+	id_t id;
+	siginfo_t *info;
+};
+
+static long try_child(struct kbi_call *c)
+{
+	struct child *x = (struct child *)(void *)c;
+	const long arg[6] = { x->pid, (long)x->status, x->options | WNOHANG, (long)x->usage };
+	long r = kbi_libcall_waits(SYS_wait4, arg);
+
+	return r ? r : -EAGAIN;
+}
+
+static long try_id(struct kbi_call *c)
+{
+	struct child *x = (struct child *)(void *)c;
+	const long arg[6] = { x->type, (long)x->id, (long)x->info, x->options | WNOHANG, (long)x->usage };
+	long r;
+
+	x->info->si_pid = 0;
+	r = kbi_libcall_waits(SYS_waitid, arg);
+	return r || x->info->si_pid ? r : -EAGAIN;
+}
+
+/* ---- told by a kernel thread ----------------------------------------------------------------------------------- */
+
+struct told {
+	struct told *next;
+	kb_sem_t sem;
+};
+
+static struct {
+	a32 lock;
+	struct told *first; /* under the lock */
+	a32 watched;        /* 0 no, 1 yes */
+} waiting;
+
+static void enlist(struct told *w)
+{
+	kbi_np_enter(kbi_self_raw());
+	kbi_lock_take(&waiting.lock);
+	w->next = waiting.first;
+	waiting.first = w;
+	kbi_lock_leave(&waiting.lock);
+	kbi_np_leave(kbi_self_raw());
+}
+
+static void delist(struct told *w)
+{
+	struct told **at = &waiting.first;
+
+	kbi_np_enter(kbi_self_raw());
+	kbi_lock_take(&waiting.lock);
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	kbi_lock_leave(&waiting.lock);
+	kbi_np_leave(kbi_self_raw());
+}
+
+static void tell_all(void)
+{
+	kbi_lock_take(&waiting.lock);
+	for (struct told *w = waiting.first; w; w = w->next)
+		kb_sem_post(&w->sem);
+	kbi_lock_leave(&waiting.lock);
+}
+
+static void *watch(void *unused)
+{
+	a32 *changes = kbi_children_changes();
+
+	kbi_self();
+	for (;;) {
+		uint32_t seen = a_load_acq(changes); /* partner: kbi_children_changed */
+
+		tell_all();
+		kbi_sys_futex_wait(changes, seen, NULL);
+	}
+	return unused;
+}
+
+/* When to look though nobody has told. */
+static uint64_t patience(void)
+{
+	if (!a_load_rlx(&waiting.watched) && !a_xchg_acqrel(&waiting.watched, 1) && kbi_body_start_closed(watch, NULL))
+		a_store_rlx(&waiting.watched, 0); /* the next one tries again */
+	return a_load_rlx(&waiting.watched) ? KBI_FOREVER : kbi_timer_now() + LOOK_MAX;
+}
+
+static void over(struct told *w)
+{
+	delist(w);
+}
+
+/* A child that changes after the look is told of: w is in the list before. */
+static long look_or_sleep(struct kbi_call *c)
+{
+	struct told w __attribute__((cleanup(over))) = { 0 };
+	uint64_t until = patience();
+	long r;
+	int e;
+
+	enlist(&w);
+	r = c->attempt(c);
+	if (r != -EAGAIN)
+		return r;
+	e = kbi_sem_wait(&w.sem, c->cancels ? kbi_posix_until_cancelled(until) : kbi_posix_until(until));
+	return e == ECANCELED ? -ECANCELED : -EAGAIN;
+}
+
+static long until_told(struct kbi_call *c)
+{
+	uint32_t ending = kbi_posix_me.ending;
+	long r;
+
+	while ((r = look_or_sleep(c)) == -EAGAIN || r == -ECANCELED) {
+		kbi_signal_resumed();
+		if (r == -ECANCELED)
+			kbi_cancel_test();
+		if (kbi_posix_me.ending != ending)
+			return -EINTR;
+	}
+	return r;
+}
+
+/* ---- by its descriptor -------------------------------------------------------------------------------------- */
+
+static void close_it(const int *fd)
+{
+	kbi_sys(SYS_close, *fd);
+}
+
+/* That a child which is traced stops does not show at its descriptor, and only the kernel thread that forked it is its
+ * tracer: for a while the caller stays where it is, and for good if it sees such a stop. 0: nothing came. */
+static long wait_here(struct child *x)
+{
+	struct pollfd p = { .fd = x->c.fd, .events = POLLIN };
+	struct timespec nap = { 0, LOOK };
+	long r = -EAGAIN;
+
+	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	for (int i = 0; i < LOOKS && r == -EAGAIN; i++) {
+		if (kbi_sys(SYS_ppoll, &p, 1, &nap, NULL, 0) < 0)
+			break;
+		r = try_child(&x->c);
+	}
+	if (r > 0 && x->status && WIFSTOPPED(*x->status))
+		kbi_bind_self("a traced process", KBI_BIND_WATCHED);
+	kbi_handoff_end();
+	kbi_signal_resumed();
+	return r == -EAGAIN ? 0 : r;
+}
+
+/* After that a look now and then. */
+static long wait_child(struct child *x)
+{
+	int fd __attribute__((cleanup(close_it))) = (int)kbi_sys(SYS_pidfd_open, x->pid, 0);
+	uint64_t nap = LOOK;
+	long r;
+
+	if (fd < 0)
+		return -ENOSYS;
+	x->c.fd = fd;
+	r = wait_here(x);
+	while (r == 0) {
+		x->c.deadline = kbi_sys_now() + nap;
+		r = kbi_call_wait(&x->c);
+		nap = nap < LOOK_MAX ? nap * 2 : nap;
+		r = r == -EAGAIN ? 0 : r;
+	}
+	return r;
+}
+
+/* ---- the calls -------------------------------------------------------------------------------------------------- */
+
+long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage, bool cancels)
+{
+	struct child x = { .c = KBI_CALL(.attempt = try_child, .fd = -1, .events = POLLIN, .cancels = cancels,
+					 .waits_anyway = true),
+			   .pid = pid, .options = options, .status = status, .usage = usage };
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	r = try_child(&x.c);
+	if (!kbi_call_again(r))
+		return r;
+	if (options & WNOHANG)
+		return 0;
+	if (kbi_sys_from.processes)
+		return until_told(&x.c);
+	/* a process that stops does not show at its descriptor */
+	return pid > 0 && !(options & (WUNTRACED | WCONTINUED)) ? wait_child(&x) : -ENOSYS;
+}
+
+long kbi_call_waitid(idtype_t type, id_t id, siginfo_t *info, int options, bool cancels)
+{
+	siginfo_t none;
+	struct child x = { .c = KBI_CALL(.attempt = try_id, .fd = -1, .cancels = cancels), .options = options, .type = type,
+			   .id = id, .info = info ? info : &none };
+	long r;
+
+	if (cancels)
+		kbi_cancel_test();
+	r = try_id(&x.c);
+	if (!kbi_call_again(r))
+		return r;
+	if (options & WNOHANG)
+		return 0;
+	return kbi_sys_from.processes ? until_told(&x.c) : -ENOSYS;
+}
