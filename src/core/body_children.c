@@ -212,7 +212,7 @@ static long ask(const struct request *r)
 /* ---- timers -------------------------------------------------------------------------------------------------------- */
 
 /* Those that signal one kernel thread, which is not the supervisor's: by number. */
-enum { THREADS_MOST = 1024, TO_THREAD = 4 /* SIGEV_THREAD_ID */ };
+enum { THREADS_MOST = 1024, TO_THREAD = 4 /* SIGEV_THREAD_ID */, LIBCS = 32 /* its signal for SIGEV_THREAD */ };
 
 static struct {
 	a32 process, thread; /* 0: none */
@@ -223,8 +223,11 @@ bool kbi_children_timer(const siginfo_t *info)
 	unsigned id = (unsigned)info->si_timerid;
 	uint32_t thread;
 
-	if (info->si_code != SI_TIMER || id >= THREADS_MOST || !(thread = a_load_acq(&timers[id].thread))) /* partner: create */
+	if (info->si_code != SI_TIMER)
 		return false;
+	/* acquire: partner is the release in create. One of libc's may be over */
+	if (id >= THREADS_MOST || !(thread = a_load_acq(&timers[id].thread)))
+		return info->si_signo == LIBCS;
 	kbi_sys(SYS_rt_tgsigqueueinfo, a_load_rlx(&timers[id].process), thread, info->si_signo, info);
 	return true;
 }
