@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -396,6 +397,21 @@ static int share_all(struct work *w)
 	return e;
 }
 
+/* The kernel hides a process that has changed its user from itself: for this moment it is not to. */
+static int open_pagemap(void)
+{
+	enum { NEVER, ALWAYS };
+	long dumpable = kbi_sys(SYS_prctl, PR_GET_DUMPABLE);
+	long fd;
+
+	if (dumpable != ALWAYS)
+		kbi_sys(SYS_prctl, PR_SET_DUMPABLE, ALWAYS);
+	fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (dumpable != ALWAYS)
+		kbi_sys(SYS_prctl, PR_SET_DUMPABLE, NEVER);
+	return (int)fd;
+}
+
 int kbi_memory_convert(const char **why)
 {
 	size_t size = KBI_MAPS_TEXT + MOST_MAPS * sizeof(struct map);
@@ -407,7 +423,7 @@ int kbi_memory_convert(const char **why)
 		return ENOMEM;
 	}
 	w.map = (struct map *)(w.text + KBI_MAPS_TEXT);
-	w.pages = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	w.pages = open_pagemap();
 	if (w.pages < 0) {
 		*why = "/proc/self/pagemap cannot be read";
 		return -w.pages;

@@ -1,5 +1,4 @@
-/* A token goes round 1000 threads that each wait on a condition variable of their own.
- * body: both */
+/* A token goes round 1000 threads that each wait on a condition variable of their own. */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,7 +1,6 @@
 // The option contain under the drop-in: a thread that crashes is lost, pthread_join says EOWNERDEAD, its robust mutexes and
 // streams are free, the others go on; no destructors of its own run.
 // matrix: run-only
-// body: both
 #include <errno.h>
 #include <pthread.h>
 #include <stdexcept>

@@ -1,6 +1,5 @@
 /* Detached threads, made so or later, by others or by themselves: they run, and 3000 of them leave nothing
- * behind.
- * body: both */
+ * behind. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* Futexes made by syscall(): a mutex of 32 threads, with and without the private flag; time-outs, bitsets,
- * requeue, two words at once, priority inheritance; one in shared memory with a child.
- * body: both */
+ * requeue, two words at once, priority inheritance; one in shared memory with a child. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* tryjoin, timedjoin and clockjoin: too early, in time, bad arguments.
- * body: both */
+/* tryjoin, timedjoin and clockjoin: too early, in time, bad arguments. */
 #include "test.h"
 
 #include <errno.h>

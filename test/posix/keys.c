@@ -1,6 +1,5 @@
 /* Thread-specific data: values of their own, destructors in up to four rounds, none for NULL, none after
- * delete.
- * body: both */
+ * delete. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* Normal, recursive, error-checking and adaptive mutexes: who may lock again, who may unlock.
- * body: both */
+/* Normal, recursive, error-checking and adaptive mutexes: who may lock again, who may unlock. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 // pthread_once and std::call_once: once for 50 threads; after an exception or a pthread_exit out of the function
 // the next caller runs it.
-// body: both
 #include "test.h"
 
 #include <mutex>

@@ -1,5 +1,4 @@
-/* Semaphores: values and errors, timed waits, 100 threads through 3 places; named and process-shared ones.
- * body: both */
+/* Semaphores: values and errors, timed waits, 100 threads through 3 places; named and process-shared ones. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 // The C++ library's threads: mutexes, condition variables, async, futures, latches, barriers, semaphores, jthread.
-// body: both
 #include "test.h"
 
 #include <atomic>

@@ -1,5 +1,4 @@
 // thread_local objects: one each, constructed at first use, destroyed at the thread's end, before its keys.
-// body: both
 #include "test.h"
 
 #include <pthread.h>
