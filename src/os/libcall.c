@@ -1,24 +1,20 @@
 /* os/libcall.c - libc's system calls where virtual processors are processes. Contract in libcall.h.
- *
- * Anonymous memory is taken from the space, which every process has mapped for reading and writing; a map of a file,
- * and another protection, is made in every process, at an address from the space. Such ranges are kept in a table of odd
- * ones, so that they become plain memory of the space again when they are unmapped. A private map of a file that may be
- * written is a copy of it in the space.
+ * What is one process's to the kernel and the program's to libc is made in every process (actions of signals, limits), by
+ * the first one (children, timers, tracing), or answered from what is known. Memory: libcall_map.
  * Runs on the caller's stack, inside libc; calls nothing of libc's that could come back here. */
 #include "os/libcall.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <linux/memfd.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 
+#include "base/atom.h"
 #include "os/everywhere.h"
-#include "os/lock.h"
+#include "os/libcall_map.h"
 #include "os/memory.h"
 #include "os/sys.h"
 
@@ -26,20 +22,11 @@
 #define SYS_alarm (-1)
 #endif
 
-enum { ODD_MOST = 4096, PLAIN = PROT_READ | PROT_WRITE, CLONE3 = 435 };
-
-struct range {
-	uintptr_t from, to;
-};
+enum { CLONE3 = 435 };
 
 static struct {
 	int pid;          /* the program's */
 	long parent, brk;
-	a32 lock;
-	/* under the lock */
-	unsigned n;
-	struct range odd[ODD_MOST];
-	bool all_odd;     /* the table was too small once */
 } libcall;
 
 long (*kbi_libcall_wait)(long nr, const long arg[6]);
@@ -47,266 +34,6 @@ long (*kbi_libcall_fork)(const long arg[6]);
 long (*kbi_libcall_there)(long nr, const long arg[6]);
 long (*kbi_libcall_futex)(const long arg[6]);
 long (*kbi_libcall_exec)(long nr, const long arg[6]);
-
-static size_t whole(size_t bytes)
-{
-	return (bytes + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
-}
-
-static bool is_error(long r)
-{
-	return (unsigned long)r > -4096ul;
-}
-
-/* ---- odd ranges --------------------------------------------------------------------------------------------- */
-
-static void note_odd(uintptr_t from, size_t bytes)
-{
-	kbi_lock_take(&libcall.lock);
-	if (libcall.n < ODD_MOST)
-		libcall.odd[libcall.n++] = (struct range){ from, from + bytes };
-	else
-		libcall.all_odd = true;
-	kbi_lock_leave(&libcall.lock);
-}
-
-/* Ranges that lie in it whole are forgotten. */
-static bool take_odd(uintptr_t from, size_t bytes, bool forget)
-{
-	bool any;
-
-	kbi_lock_take(&libcall.lock);
-	any = libcall.all_odd;
-	for (unsigned i = 0; i < libcall.n;) {
-		struct range *r = &libcall.odd[i];
-
-		any |= r->from < from + bytes && r->to > from;
-		if (forget && r->from >= from && r->to <= from + bytes)
-			*r = libcall.odd[--libcall.n];
-		else
-			i++;
-	}
-	kbi_lock_leave(&libcall.lock);
-	return any;
-}
-
-/* ---- in every process ------------------------------------------------------------------------------------------ */
-
-static long everywhere(long nr, long a, long b, long c, long d, long e, long f)
-{
-	return kbi_everywhere(&(struct kbi_everywhere_call){ .nr = nr, .arg = { a, b, c, d, e, f }, .pointer = -1 });
-}
-
-static long protect(uintptr_t at, size_t bytes, int protection)
-{
-	return everywhere(SYS_mprotect, (long)at, (long)bytes, protection, 0, 0, 0);
-}
-
-/* The space's memory from `backing` on, at `at`. */
-static long map_space(uintptr_t at, size_t bytes, int protection, const void *backing)
-{
-	return everywhere(SYS_mmap, (long)at, (long)bytes, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-			  kbi_memory_descriptor(), (long)kbi_memory_offset(backing));
-}
-
-/* What lies there becomes plain zeroed memory. */
-static void make_plain(void *p, size_t bytes)
-{
-	if (take_odd((uintptr_t)p, bytes, true))
-		map_space((uintptr_t)p, bytes, PLAIN, p);
-}
-
-/* ---- maps ---------------------------------------------------------------------------------------------------------- */
-
-struct request {
-	uintptr_t at;
-	size_t bytes;
-	int protection, flags, fd;
-	long offset;
-};
-
-/* Where it shall be: addresses from the space, unless the caller says where. 0: none. */
-static uintptr_t place(struct request *r)
-{
-	if (r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
-		return r->at;
-	return (uintptr_t)kbi_memory_take(r->bytes);
-}
-
-static void unplace(const struct request *r, uintptr_t at)
-{
-	if (!(r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)))
-		kbi_memory_give((void *)at, r->bytes);
-}
-
-/* Memory of the space there, zeroed. */
-static long back(const struct request *r, uintptr_t at, int protection)
-{
-	void *backing = (void *)at;
-
-	if (kbi_memory_holds(backing, r->bytes)) {
-		make_plain(backing, r->bytes);
-		if (r->flags & MAP_FIXED)
-			kbi_memory_clear(backing, r->bytes);
-	} else {
-		backing = kbi_memory_take(r->bytes);
-		if (!backing)
-			return -ENOMEM;
-		return map_space(at, r->bytes, protection, backing);
-	}
-	if ((protection & (PLAIN | PROT_EXEC)) == PLAIN)
-		return (long)at;
-	note_odd(at, r->bytes);
-	return is_error(protect(at, r->bytes, protection)) ? -ENOMEM : (long)at;
-}
-
-static void fill(char *p, size_t bytes, int fd, long offset)
-{
-	long n;
-
-	for (; bytes > 0; p += n, offset += n, bytes -= (size_t)n) {
-		n = kbi_sys(SYS_pread64, fd, p, bytes, offset);
-		if (n <= 0)
-			return;
-	}
-}
-
-/* A copy of the file's part. */
-static long map_copy(const struct request *r, uintptr_t at)
-{
-	long e = back(r, at, PLAIN);
-
-	if (is_error(e))
-		return e;
-	fill((char *)at, r->bytes, r->fd, r->offset);
-	if (r->protection & PROT_EXEC) {
-		note_odd(at, r->bytes);
-		protect(at, r->bytes, r->protection);
-	}
-	return (long)at;
-}
-
-static long map_file(const struct request *r, uintptr_t at)
-{
-	if (kbi_memory_holds((void *)at, r->bytes)) {
-		take_odd(at, r->bytes, true);
-		note_odd(at, r->bytes);
-	}
-	return everywhere(SYS_mmap, (long)at, (long)r->bytes, r->protection, (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED,
-			  r->fd, r->offset);
-}
-
-/* Shared with children of fork as well, which leave the space: a memory file of its own. */
-static long map_shared(struct request *r, uintptr_t at)
-{
-	long fd = kbi_sys(SYS_memfd_create, "kochab-shared", MFD_CLOEXEC), e;
-
-	if (fd < 0)
-		return fd;
-	e = kbi_sys(SYS_ftruncate, fd, r->bytes);
-	r->fd = (int)fd;
-	r->offset = 0;
-	r->flags &= ~MAP_ANONYMOUS;
-	if (!e)
-		e = map_file(r, at);
-	kbi_sys(SYS_close, fd);
-	return e;
-}
-
-/* libc's malloc reserves an area for each arena that way and opens it page by page as it grows: as many calls in every
- * process. It is open from the beginning. */
-static bool is_heap(const struct request *r)
-{
-	enum { ARENA = 64 << 20, ALIGNED = 2 * ARENA };
-
-	return r->protection == PROT_NONE && (r->flags & MAP_NORESERVE) && r->flags & MAP_ANONYMOUS &&
-	       !(r->flags & MAP_FIXED) && (r->bytes == ARENA || r->bytes == ALIGNED);
-}
-
-static long map(struct request *r)
-{
-	uintptr_t at;
-	long result;
-
-	if (!r->bytes || r->flags & MAP_HUGETLB)
-		return -EINVAL;
-	r->bytes = whole(r->bytes);
-	at = place(r);
-	if (!at)
-		return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? -EPERM : -ENOMEM;
-	if (r->flags & MAP_ANONYMOUS && (r->flags & MAP_TYPE) != MAP_PRIVATE)
-		result = map_shared(r, at);
-	else if (r->flags & MAP_ANONYMOUS)
-		result = back(r, at, is_heap(r) ? PLAIN : r->protection);
-	else if ((r->flags & MAP_TYPE) == MAP_PRIVATE && r->protection & PROT_WRITE)
-		result = map_copy(r, at);
-	else
-		result = map_file(r, at);
-	if (is_error(result))
-		unplace(r, at);
-	return result;
-}
-
-static long unmap(uintptr_t at, size_t bytes)
-{
-	if (at % KBI_PAGE || !bytes)
-		return -EINVAL;
-	bytes = whole(bytes);
-	if (!kbi_memory_holds((void *)at, bytes))
-		return everywhere(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0);
-	make_plain((void *)at, bytes);
-	kbi_memory_give((void *)at, bytes);
-	return 0;
-}
-
-static long change_protection(uintptr_t at, size_t bytes, int protection)
-{
-	bytes = whole(bytes);
-	if (kbi_memory_holds((void *)at, bytes)) {
-		if (protection == PLAIN && !take_odd(at, bytes, false))
-			return 0;
-		if (protection == PLAIN)
-			take_odd(at, bytes, false);
-		else
-			note_odd(at, bytes);
-	}
-	return protect(at, bytes, protection);
-}
-
-static long resize(uintptr_t at, size_t bytes, size_t wanted, int flags)
-{
-	void *p;
-
-	bytes = whole(bytes);
-	wanted = whole(wanted);
-	if (!wanted || at % KBI_PAGE || flags & ~MREMAP_MAYMOVE)
-		return -EINVAL;
-	if (!kbi_memory_holds((void *)at, bytes) || take_odd(at, bytes, false))
-		return wanted <= bytes ? unmap(at + wanted, bytes - wanted), (long)at : -ENOMEM;
-	if (wanted <= bytes) {
-		if (wanted < bytes)
-			kbi_memory_give((char *)at + wanted, bytes - wanted);
-		return (long)at;
-	}
-	p = flags & MREMAP_MAYMOVE ? kbi_memory_take(wanted) : NULL;
-	if (!p)
-		return -ENOMEM;
-	memcpy(p, (void *)at, bytes);
-	kbi_memory_give((void *)at, bytes);
-	return (long)p;
-}
-
-static long advise(uintptr_t at, size_t bytes, int advice)
-{
-	bool ours = kbi_memory_holds((void *)at, bytes) && !take_odd(at, whole(bytes), false);
-
-	if (at % KBI_PAGE)
-		return -EINVAL;
-	if (!ours || (advice != MADV_DONTNEED && advice != MADV_FREE && advice != MADV_REMOVE))
-		return kbi_sys(SYS_madvise, at, bytes, advice);
-	kbi_memory_clear((void *)at, bytes);
-	return 0;
-}
 
 /* ---- signals and processes ------------------------------------------------------------------------------------------ */
 
@@ -438,6 +165,24 @@ static long made_fork(long nr, const long a[6])
 	return kbi_libcall_fork(nr == SYS_clone ? a : (const long[6]){ SIGCHLD });
 }
 
+/* A ring of requests that belongs to the process which has made it. */
+static long refuse_aio(void)
+{
+	static a32 said;
+
+	if (!a_xchg_rlx(&said, 1))
+		kbi_sys_message("io_setup is refused where virtual processors are processes: ENOSYS");
+	return -ENOSYS;
+}
+
+/* The program's, if it is changed. */
+static long limit(const long a[6])
+{
+	if (!a[2] || (a[0] && a[0] != libcall.pid))
+		return kbi_sys(SYS_prlimit64, a[0], a[1], a[2], a[3]);
+	return kbi_libcall_everywhere(SYS_prlimit64, 0, a[1], a[2], a[3], 0, 0);
+}
+
 static long made(long nr, long a[6])
 {
 	uint64_t set;
@@ -454,15 +199,17 @@ static long made(long nr, long a[6])
 		a[0] = (long)open_some((const void *)a[0], &set);
 		break;
 	case SYS_mmap:
-		return map(&(struct request){ (uintptr_t)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], a[5] });
 	case SYS_munmap:
-		return unmap((uintptr_t)a[0], (size_t)a[1]);
 	case SYS_mprotect:
-		return change_protection((uintptr_t)a[0], (size_t)a[1], (int)a[2]);
 	case SYS_mremap:
-		return resize((uintptr_t)a[0], (size_t)a[1], (size_t)a[2], (int)a[3]);
 	case SYS_madvise:
-		return advise((uintptr_t)a[0], (size_t)a[1], (int)a[2]);
+	case SYS_shmat:
+	case SYS_shmdt:
+		return kbi_libcall_memory(nr, a);
+	case SYS_prlimit64:
+		return limit(a);
+	case SYS_io_setup:
+		return refuse_aio();
 #ifdef SYS_brk
 	case SYS_brk: /* the kernel's would grow in this process only: libc's malloc does without */
 		return libcall.brk;

@@ -104,6 +104,7 @@ static bool is_wanted(long nr)
 	case SYS_alarm: case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime:
 	case SYS_timer_gettime: case SYS_timer_getoverrun: case SYS_timer_delete:
 	case SYS_mmap: case SYS_munmap: case SYS_mprotect: case SYS_mremap: case SYS_madvise: case SYS_brk:
+	case SYS_shmat: case SYS_shmdt: case SYS_prlimit64: case SYS_io_setup:
 	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend:
 		return true;
 	default:

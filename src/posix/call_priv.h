@@ -1,4 +1,4 @@
-/* posix/call_priv.h - what the units call, call_wait, call_queue, call_transfer, call_poll, call_child, call_apart and call_number
+/* posix/call_priv.h - what the units call, call_wait, _queue, _transfer, _poll, _child, _apart and call_number
  * share: calls that may block in the kernel, made so that they block one lightweight thread and not its virtual processor.
  *
  *  1. Tried without blocking, by a system call of our own. In the common case that is all. Who took all there was

@@ -190,7 +190,7 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 	return e;
 }
 
-/* ---- what nobody lets through: he has it, or, where virtual processors are processes, the first of them still has ----- */
+/* ---- what nobody lets through, where virtual processors are processes: he has it, or the first of them still --------- */
 
 uint64_t kbi_signal_at_post(void)
 {
