@@ -92,7 +92,7 @@ static long protect(uintptr_t at, size_t bytes, int protection)
 static long map_space(uintptr_t at, size_t bytes, int protection, const void *backing)
 {
 	return kbi_libcall_everywhere(SYS_mmap, (long)at, (long)bytes, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-			  kbi_memory_descriptor(), (long)kbi_memory_offset(backing));
+				      kbi_memory_descriptor(), (long)kbi_memory_offset(backing));
 }
 
 /* What lies there becomes plain zeroed memory. */
@@ -178,8 +178,8 @@ static long map_file(const struct request *r, uintptr_t at)
 		take_odd(at, r->bytes, true);
 		note_odd(at, r->bytes, false);
 	}
-	return kbi_libcall_everywhere(SYS_mmap, (long)at, (long)r->bytes, r->protection, (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED,
-			  r->fd, r->offset);
+	return kbi_libcall_everywhere(SYS_mmap, (long)at, (long)r->bytes, r->protection,
+				      (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, r->fd, r->offset);
 }
 
 /* Shared with children of fork as well, which leave the space: a memory file of its own. */

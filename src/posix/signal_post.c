@@ -298,6 +298,15 @@ void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
 	kbi_signal_opened(kbi_signal_bit(sig));
 }
 
+/* Where virtual processors are processes what comes before he is there would wait at one of them, for ever perhaps. */
+static void wait_for_him(void)
+{
+	static const struct timespec nap = { 0, 100000 };
+
+	for (int i = 0; i < 10000 && !a_load_acq(&kbi_process_pass); i++)
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+}
+
 static KBI_NOINLINE void start(void)
 {
 	uint64_t all = ~kbi_everywhere_bit(), old;
@@ -306,6 +315,8 @@ static KBI_NOINLINE void start(void)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
 	if (kbi_body_kernel_thread(work, NULL))
 		kbi_sys_message("no kernel thread for signals: those to the process may be late");
+	else if (kbi_sys_from.processes)
+		wait_for_him();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
 }
 
