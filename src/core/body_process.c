@@ -26,11 +26,12 @@
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
+#include "os/lock.h"
 #include "os/memory.h"
 #include "os/tcb.h"
 #include "os/sys.h"
 
-enum { STACK = 65536, MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */ };
+enum { STACK = 65536, MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */, KEPT = 8 };
 
 struct process {
 	a32 pid;                  /* 0: none */
@@ -47,6 +48,11 @@ static struct {
 	unsigned most;
 	int first;                /* the first body: signals for the program go there */
 	struct kbi_libsite_counts sites;
+	aptr returned;            /* stacks of processes that have ended */
+	a32 making;
+	/* under the lock */
+	struct kbi_stack *stacks; /* for processes to come */
+	unsigned kept;
 	/* at start */
 	struct kb_thread *main;
 	struct kbi_stack *stack;  /* the supervisor's */
@@ -115,7 +121,7 @@ static int life(void *arg)
 	return 0;
 }
 
-static struct kbi_stack *take_stack(void)
+static struct kbi_stack *new_stack(void)
 {
 	int class = kbi_stack_class(STACK, true);
 
@@ -124,10 +130,44 @@ static struct kbi_stack *take_stack(void)
 	return kbi_stack_get_slow(0, class);
 }
 
+static void keep(struct kbi_stack *s)
+{
+	s->next = sup.stacks;
+	sup.stacks = s;
+	sup.kept++;
+}
+
+/* Some are kept: while a thread forks none is made, and it may be waiting for one that needs another process to run. */
+static struct kbi_stack *take_stack(void)
+{
+	struct kbi_stack *s, *next;
+
+	kbi_lock_take(&sup.making);
+	for (s = a_xchg_acq(&sup.returned, NULL); s; s = next) { /* partner: put_stack */
+		next = s->next;
+		keep(s);
+	}
+	kbi_tcb_hurry(true);
+	while (sup.kept < KEPT && (s = new_stack()))
+		keep(s);
+	kbi_tcb_hurry(false);
+	s = sup.stacks;
+	if (s) {
+		sup.stacks = s->next;
+		sup.kept--;
+	}
+	kbi_lock_leave(&sup.making);
+	return s;
+}
+
+/* By the supervisor, too: without a lock that others hold, perhaps while they stand still. */
 static void put_stack(struct kbi_stack *s)
 {
-	kbi_stack_unreserve_slow(0, s->class);
-	kbi_stack_put_slow(0, s);
+	void *old = a_load_rlx(&sup.returned);
+
+	do
+		s->next = old;
+	while (!a_cas_rel(&sup.returned, &old, s)); /* release: partner is the acquire in take_stack */
 }
 
 /* Between hold and release: the child's pid is known before anybody can miss it. */

@@ -26,20 +26,41 @@ static size_t slab_min = STACK_MIN;
 
 static a32 makers; /* under way */
 static a32 frozen;
+static a32 hurried; /* a kernel thread that does not wait; 0: none */
 
 /* The fence puts our entry before the look at `frozen`. Partner: the fence in kbi_tcb_freeze; one of the two
  * sees the other. */
+static bool try_gate(void)
+{
+	a_add_rlx(&makers, 1);
+	a_fence_sc();
+	if (kbi_likely(!a_load_acq(&frozen)))
+		return true;
+	a_sub_acqrel(&makers, 1);
+	kbi_sys_futex_wake(&makers, INT_MAX);
+	return false;
+}
+
 static void enter_gate(void)
 {
-	for (;;) {
-		a_add_rlx(&makers, 1);
-		a_fence_sc();
-		if (kbi_likely(!a_load_acq(&frozen)))
-			return;
-		a_sub_acqrel(&makers, 1);
-		kbi_sys_futex_wake(&makers, INT_MAX);
+	while (!try_gate())
+		kbi_sys_futex_wait(&frozen, 1, NULL);
+}
+
+/* False: the caller is in a hurry. */
+static bool enter_gate_perhaps(void)
+{
+	while (!try_gate()) {
+		if (a_load_rlx(&hurried) == (uint32_t)kbi_sys_gettid())
+			return false;
 		kbi_sys_futex_wait(&frozen, 1, NULL);
 	}
+	return true;
+}
+
+void kbi_tcb_hurry(bool on)
+{
+	a_store_rlx(&hurried, on ? (uint32_t)kbi_sys_gettid() : 0);
 }
 
 /* release: what was made is seen by who froze; partner: the acquire in kbi_tcb_freeze. */
@@ -215,7 +236,8 @@ static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned
 	int err;
 
 	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size, .id = id };
-	enter_gate();
+	if (!enter_gate_perhaps())
+		return EBUSY;
 	err = make(t, how);
 	leave_gate();
 	if (!err)

@@ -90,6 +90,8 @@ static inline uint32_t kbi_tcb_own_tid(const struct kbi_tcb *t)
 /* Between freeze and thaw no block is made or destroyed: for fork and for set*id, which must not meet one
  * half-way. Waits for those under way, and for another's thaw. */
 void kbi_tcb_freeze(void);
+/* Until hurry(false) the calling kernel thread does not wait for a thaw: make says EBUSY. One at a time. */
+void kbi_tcb_hurry(bool on);
 void kbi_tcb_thaw(void);
 /* In the child of fork, before thaw, with the block it runs on (NULL: a plain libc thread). All other blocks
  * are dead: libc has forgotten them; their slabs may be reused, not their blocks. */
