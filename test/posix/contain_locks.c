@@ -1,7 +1,6 @@
 /* The options contain and on_crash under the drop-in: mutexes that are not robust, of threads that crashed, are unlocked
  * for who wants them, or end the program; waiters sleep already, or come by a condition variable or later.
- * matrix: run-only
- * body: both */
+ * matrix: run-only */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
