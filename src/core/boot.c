@@ -26,13 +26,15 @@
 #include "os/cpu.h"
 #include "os/sys.h"
 
-static a32 stage; /* 0 not started, 1 starting, 2 running, 3 failed */
+enum { NOT_STARTED, STARTING, RUNNING, FAILED, LACKS_BODIES };
+static a32 stage;
 static int failure;
+static unsigned bodies; /* virtual processors that have one */
 
 bool kbi_booted(void)
 {
 	/* acquire: partner is the release in kbi_boot */
-	return a_load_acq(&stage) == 2;
+	return a_load_acq(&stage) == RUNNING;
 }
 
 static const struct kbi_sched *chosen_scheduler(void)
@@ -139,13 +141,16 @@ static int adopt_main(struct kbi_vp *vp)
 	return 0;
 }
 
-static int start_bodies(unsigned from)
+/* Goes on where it failed before. */
+static int start_bodies(void)
 {
-	int e = 0;
+	for (; bodies < kbi_vp_n; bodies++) {
+		int e = kbi_body_start(kbi_vps[bodies]);
 
-	for (unsigned i = from; !e && i < kbi_vp_n; i++)
-		e = kbi_body_start(kbi_vps[i]);
-	return e ? e : kbi_quantum_start();
+		if (e)
+			return e;
+	}
+	return kbi_quantum_start();
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------- */
@@ -170,11 +175,6 @@ static int open_processes(bool first)
 	return 0;
 }
 
-static int start_all(void)
-{
-	return start_bodies(0);
-}
-
 /* Main goes on as a thread of VP 0. */
 static int begin_processes(void)
 {
@@ -190,7 +190,7 @@ static int begin_processes(void)
 #endif
 	kbi_task_set_started(&t->task);
 	kbi_body_learn_masks();
-	e = kbi_process_begin(start_all, &why);
+	e = kbi_process_begin(start_bodies, &why);
 	if (e)
 		return refuse(e, why);
 	kbi_foreign_leave(t);
@@ -250,24 +250,36 @@ static int start(void)
 		return begin_processes();
 	if (first)
 		e = adopt_main(kbi_vps[0]);
-	return e ? give_up(e) : start_bodies(first);
+	if (e)
+		return give_up(e);
+	bodies = first;
+	return start_bodies();
+}
+
+/* Main runs on its virtual processor already and others have their kernel threads: where there was no room for one, the
+ * next who asks tries again. */
+static uint32_t stage_after(int e)
+{
+	if (!e)
+		return RUNNING;
+	return e == EAGAIN && kbi_options.body == KBI_OPT_BODY_THREAD && kbi_vp_n ? LACKS_BODIES : FAILED;
 }
 
 int kbi_boot(void)
 {
-	uint32_t none = 0;
+	uint32_t before = NOT_STARTED;
 
 	/* acquire: partner is the release below */
-	if (kbi_likely(a_load_acq(&stage) == 2))
+	if (kbi_likely(a_load_acq(&stage) == RUNNING))
 		return 0;
-	if (a_cas_acq(&stage, &none, 1)) {
-		failure = start();
+	if (a_cas_acq(&stage, &before, STARTING) || (before == LACKS_BODIES && a_cas_acq(&stage, &before, STARTING))) {
+		failure = before == LACKS_BODIES ? start_bodies() : start();
 		if (kbi_options.verbose)
 			kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s %s", kbi_vp_n,
 					chosen_scheduler()->name, kbi_tcb_available ? "yes" : "no", kbi_tcb_why());
-		a_store_rel(&stage, failure ? 3 : 2);
+		a_store_rel(&stage, stage_after(failure));
 	}
-	while (a_load_acq(&stage) == 1)
+	while (a_load_acq(&stage) == STARTING)
 		kbi_sys_yield();
-	return a_load_acq(&stage) == 2 ? 0 : failure;
+	return a_load_acq(&stage) == RUNNING ? 0 : failure;
 }
