@@ -37,10 +37,10 @@ static inline void kbi_cell_rest(struct kbi_cell *c, void *at)
 /* Who sends fetches the owner's stack ahead, together with the owner's descriptor, which would tell it later. */
 static inline void kbi_cell_fetch(const struct kbi_cell *c)
 {
-	char *at = a_load_rlx(&c->rests);
+	uintptr_t at = (uintptr_t)a_load_rlx(&c->rests); /* 0: it has not waited yet */
 
-	__builtin_prefetch(at);
-	__builtin_prefetch(at - KBI_CACHE_LINE);
+	__builtin_prefetch((void *)at);
+	__builtin_prefetch((void *)(at - KBI_CACHE_LINE));
 }
 
 /* These two inside np brackets; t, the owner, is WAITING on a domain that the caller holds. Only if t->awaits == c. */

@@ -6,7 +6,9 @@
  * thread may be left, or nothing; then it is asked again soon.
  *
  * A thread may be left when it is outside the library (np == 0, and the instruction is not in our code), and not in
- * libc, the loader or a sanitizer, whose locks it may hold; on its own stack, with room for a frame.
+ * libc, the loader or a sanitizer, whose locks it may hold; on its own stack, with room for a frame. One that is hardly ever met
+ * there, since it makes one system call after the other, is left at the end of libc's function for that, or when it calls one of
+ * ours the next time.
  * Those that were switched away stand behind all others that are ready at the next quantum's end, so that a thread that
  * wakes up waits for one quantum and not for a round of computing ones.
  *
@@ -31,6 +33,7 @@
 #include "core/spare.h"
 #include "core/turn.h"
 #include "core/wait.h"
+#include "core/yield.h"
 #include "os/context.h"
 #include "os/sys.h"
 
@@ -53,6 +56,7 @@ static struct seen {
 	uint64_t cpu;                 /* its body's processor time then, ns */
 	uint32_t tries;
 	uint32_t heard;               /* ticks that had come to the VP when one was sent */
+	uint32_t lent;                /* looks that found the VP lent, without another in between */
 	bool sent;                    /* one that may not have come yet */
 	bool noted;                   /* core/turn has told when the turn began */
 	bool brief;                   /* and that it is a short one */
@@ -197,6 +201,17 @@ static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint
 	return had >= whole - whole / 16 ? 0 : whole - had;
 }
 
+/* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next one begins. */
+static void is_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns)
+{
+	enum { LOOKS = 3 };
+
+	if (s->turns != turns - 1)
+		*s = (struct seen){ .turns = turns - 1, .halts = s->halts, .obeys = s->obeys };
+	if (++s->lent >= LOOKS)
+		a_store_rel(&vp->asked, ASKED_SWITCH); /* partner: the acquire in kbi_quantum_obey */
+}
+
 /* How long until vp is to be looked at again, ns; UINT64_MAX: it is idle. */
 static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum)
 {
@@ -205,7 +220,7 @@ static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
 		return UINT64_MAX;
 	if (a_load_rlx(&vp->lent)) {
-		s->turns = turns - 1;
+		is_lent(vp, s, turns);
 		return half;
 	}
 	if (turns != s->turns || !s->since)
@@ -254,21 +269,40 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 	return here - (uintptr_t)t->stack->low < t->stack->size && here - (uintptr_t)t->stack->low > ROOM;
 }
 
+/* Also where it has just made a system call and is about to return from libc: who does little else is hardly ever met anywhere
+ * else, for that is where signals come in. */
+static bool may_leave(const void *context)
+{
+	uintptr_t at = kbi_context_at(context), to;
+
+	if (!at || kbi_context_may_leave(at))
+		return at;
+	to = kbi_context_code(at) == KBI_CODE_LIBC ? kbi_context_returns_to(context) : 0;
+	return to && kbi_context_may_leave(to);
+}
+
 /* By the tick, with np == 0, on vp's body. */
 static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 {
 	struct kbi_vp *vp = self->vp;
 	/* acquire: partner is the release in ask */
 	uint32_t what = a_load_acq(&vp->asked);
-	uintptr_t at = kbi_context_at(context);
 
 	if (what == ASKED_LEAVE) {
 		if (kbi_context_is_in_call(context, &vp->body->call))
 			kbi_handoff_found(self);
-	} else if (what == ASKED_SWITCH && at && kbi_context_may_leave(at) && has_room(kbi_thread_of(self), context)) {
+	} else if (what == ASKED_SWITCH && may_leave(context) && has_room(kbi_thread_of(self), context)) {
 		a_store_rlx(&vp->asked, ASKED_NOTHING);
 		kbi_turn_end(self, context, a_load_rlx(&vp->asked_used));
 	}
+}
+
+void kbi_quantum_obey(struct kbi_task *self)
+{
+	uint32_t what = ASKED_SWITCH;
+
+	if (a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
+		kbi_yield_now();
 }
 
 /* First of all, wherever the tick arrives: the call it was sent for, which it has ended perhaps, is made again. */

@@ -1,10 +1,21 @@
 /* core/quantum.h - the quantum: who computes for longer while others wait on its VP is switched away, who is in a
  * blocking call for longer loses its VP. Why so: doc/why/preemption.md.
- * Callers: boot. Calls lookout, preempt, handoff, thread. */
+ * Callers: boot, posix. Calls lookout, preempt, handoff, thread. */
 #ifndef KBI_QUANTUM_H
 #define KBI_QUANTUM_H
 
+#include "core/vp.h"
+
 /* Starts it if the option quantum is set: the lookout must come to be. 0, EAGAIN, ENOMEM. Once, at start. */
 int kbi_quantum_start(void);
+
+/* self runs, outside the library, and may be suspended: has its turn been over for a while, without its having been met where a
+ * thread may be left? Then it ends here. */
+KBI_SWITCHES void kbi_quantum_obey(struct kbi_task *self);
+static inline void kbi_quantum_look(struct kbi_task *self)
+{
+	if (kbi_unlikely(a_load_rlx(&self->vp->asked)))
+		kbi_quantum_obey(self);
+}
 
 #endif

@@ -93,6 +93,7 @@ void kbi_spare_drop(struct kbi_body *b)
 {
 	a_store_rlx(&b->tid, 0);
 	b->changed = 0;
+	a_store_rlx(&b->attention, 0);
 	lock();
 	b->next = pool.unused;
 	pool.unused = b;

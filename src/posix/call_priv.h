@@ -15,6 +15,8 @@
 
 #include "posix/posix.h"
 
+#include "core/quantum.h"
+
 #include <mqueue.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -32,6 +34,7 @@ struct kbi_call_originals {
 #define POLL(result, name, parameters, ...) result (*name) parameters;
 #define APART(result, name, parameters, ...) result (*name) parameters;
 #define LENT(result, name, parameters, ...) result (*name) parameters;
+#define AT_ONCE(result, name, parameters, ...) result (*name) parameters;
 #define HAND(result, name, parameters, ...) result (*name) parameters;
 #include "posix/call.def"
 };
@@ -47,7 +50,10 @@ static inline bool kbi_call_may_wait(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	return self && self->vp && a_load_rlx(&self->np) == 0 && !kbi_posix_me.in_handler;
+	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || kbi_posix_me.in_handler)
+		return false;
+	kbi_quantum_look(self);
+	return true;
 }
 
 /* A second name of a wrapper, whose own name in C is `function`. */

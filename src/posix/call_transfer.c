@@ -553,10 +553,19 @@ long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels
 
 #define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \
 	KBI_CALL_DEFINE(transfer, result, name, parameters, arguments, direct, work)
+#define AT_ONCE(result, name, parameters, arguments, cancels, why) \
+	KBI_POSIX_API result kbi_call_transfer_##name parameters __asm__(#name); \
+	result kbi_call_transfer_##name parameters \
+	{ \
+		(void)kbi_call_may_wait(); /* a turn may end here */ \
+		return KBI_CALL_REAL(name) arguments; \
+	}
 #include "posix/call.def"
 
 KBI_CALL_ALIAS(__read, read, kbi_call_transfer_read);
 KBI_CALL_ALIAS(__write, write, kbi_call_transfer_write);
+KBI_CALL_ALIAS(__pread64, pread64, kbi_call_transfer_pread64);
+KBI_CALL_ALIAS(__pwrite64, pwrite64, kbi_call_transfer_pwrite64);
 KBI_CALL_ALIAS(__recv, recv, kbi_call_transfer_recv);
 KBI_CALL_ALIAS(__send, send, kbi_call_transfer_send);
 KBI_CALL_ALIAS(__sendmmsg, sendmmsg, kbi_call_transfer_sendmmsg);

@@ -2,6 +2,8 @@
  * Inside our library, and on a virtual processor without a thread, the handler does nothing, or comes again; else the
  * thread takes what was sent to it, and libc's handler is called if it has been cancelled: that knows whether the
  * thread is in a system call that is a cancellation point, or is asynchronous, and then unwinds it.
+ * Of these signals at most two are on their way to a kernel thread, one sent and one from a timer: they queue up, and who
+ * does nothing but look up does not come out of the library.
  * Runs on the interrupted thread's stack. */
 #include "posix/signal_priv.h"
 
@@ -13,6 +15,7 @@
 #include "os/sys.h"
 
 enum { ATTENTION = 32, RETRY_NS = 200000 };
+enum { SENT = 1, TIMED = 2 }; /* in a body's `attention` */
 
 static struct kbi_kaction libcs; /* its handler; constant once installed */
 static a32 installed;            /* 0 no, 1 being installed, 2 yes, 3 libc has none */
@@ -33,6 +36,21 @@ static bool may_leave(struct kbi_task *self, const void *context)
 	       !kbi_context_is_ours(kbi_context_at(context));
 }
 
+/* Is one on its way to b already? The caller has stored what it is for. */
+static bool is_coming(struct kbi_body *b, uint32_t how)
+{
+	/* acquire and release: partner is the one in has_come: that looks after it, or this sends another */
+	return b && (a_or_acqrel(&b->attention, how) & how);
+}
+
+static void has_come(uint32_t how)
+{
+	struct kbi_body *b = kbi_body_of_tid(kbi_sys_gettid());
+
+	if (b)
+		a_and_acqrel(&b->attention, ~how);
+}
+
 /* The thread leaves our library soon, perhaps without a suspension: the signal comes again. */
 static void come_again(void)
 {
@@ -40,12 +58,16 @@ static void come_again(void)
 	struct sigevent e;
 	int id = 0;
 
+	if (is_coming(kbi_body_of_tid(kbi_sys_gettid()), TIMED))
+		return;
 	memset(&e, 0, sizeof(e));
 	e.sigev_notify = SIGEV_THREAD_ID;
 	e.sigev_signo = ATTENTION;
 	e._sigev_un._tid = kbi_sys_gettid();
 	if (kbi_sys(SYS_timer_create, CLOCK_MONOTONIC, &e, &id) == 0)
 		kbi_sys(SYS_timer_settime, id, 0, &soon, NULL);
+	else
+		has_come(TIMED);
 }
 
 /* libc's handler believes a signal only that this process has sent to this thread. It may unwind. */
@@ -109,6 +131,7 @@ static void attention(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	if (info->si_code == SI_TIMER)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
+	has_come(info->si_code == SI_TIMER ? TIMED : SENT);
 	if (!may_leave(self, context)) {
 		if (self && has_cause(self))
 			come_again();
@@ -164,6 +187,6 @@ void kbi_signal_knock_later(void)
 
 void kbi_signal_knock(int tid)
 {
-	if (a_load_acq(&installed) == 2)
+	if (a_load_acq(&installed) == 2 && !is_coming(kbi_body_of_tid(tid), SENT))
 		kbi_sys_signal(tid, ATTENTION);
 }

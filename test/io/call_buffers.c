@@ -135,6 +135,7 @@ int main(void)
 	static struct child c;
 	int e;
 
+	test_seed(); /* before there are threads */
 	memory = aligned_alloc(PAGE, (size_t)THREADS * ROOM * PAGE);
 	CHECK(memory != NULL);
 	setenv("KOCHAB_IO_URING", "0", 1);

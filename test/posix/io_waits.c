@@ -481,11 +481,23 @@ static void their_times_end_them(void)
 		expect(w, w->result == w->q->served && w->took >= LIMIT_MS * 1000000ull, "its time is over");
 }
 
+static void *ends(void *arg) { return arg; }
+
+/* What processes cannot have (io_setup) is refused once there are threads. */
+static void first_thread(void)
+{
+	pthread_t t;
+
+	CHECK_EQ(pthread_create(&t, NULL, ends, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
 int main(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
 	sigset_t set;
 
+	first_thread();
 	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
 	sa.sa_flags = SA_RESTART;
 	CHECK_EQ(sigaction(SIGUSR2, &sa, NULL), 0);

@@ -21,7 +21,7 @@ unsafe_rows() { sed -nE "s/^(COPY|LOCK|ENTRY|HENTRY|STATE)\([^,]*, ([A-Za-z0-9_]
 call_rows() {
 	sed -nE "s/^($1)\(//p" src/posix/call.def | sed -E 's/^(ssize_t|int|void|pid_t), //; s/,.*//'
 }
-defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|HAND|ALSO'; } | sort; }
+defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|AT_ONCE|HAND|ALSO'; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
 # check WHAT: standard input is what is wrong
@@ -30,7 +30,7 @@ check() {
 }
 
 { rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows 'HAND|SAFE|FREE'; } | sort | uniq -d | check "twice in names.def"
-{ rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows HAND; call_rows '[A-Z]+'; } | sort | uniq -d | check "twice in call.def"
+{ rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows HAND; call_rows '[A-Z_]+'; } | sort | uniq -d | check "twice in call.def"
 {
 	exports "$libc"
 	old=${libc%/*}/libpthread.so.0 # before glibc 2.34
