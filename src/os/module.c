@@ -199,7 +199,7 @@ static void read_linkage(const struct dl_phdr_info *info, const ElfW(Dyn) * d, s
 static bool names(const struct linkage *l, struct relocations r, const char *name)
 {
 	for (size_t i = 0; r.at && i < r.size / sizeof(*r.at); i++) {
-		size_t n = __ELF_NATIVE_CLASS == 64 ? (size_t)((uint64_t)r.at[i].r_info >> 32) : r.at[i].r_info >> 8;
+		size_t n = sizeof(ElfW(Addr)) == 8 ? (size_t)((uint64_t)r.at[i].r_info >> 32) : r.at[i].r_info >> 8;
 
 		if (n && l->symbol[n].st_shndx == SHN_UNDEF && strcmp(l->names + l->symbol[n].st_name, name) == 0)
 			return true;

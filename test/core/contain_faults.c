@@ -4,6 +4,7 @@
 #include <kochab/kochab.h>
 
 #include "core/child.h"
+#include "core/own_tls.h"
 #include "core/crashers.h"
 
 static void start(void)
@@ -56,7 +57,7 @@ static void each(void *arg)
 			if (!faults[i].signal)
 				continue;
 			one(&faults[i], KB_TLS_LIGHT);
-			one(&faults[i], KB_TLS_OWN);
+			one(&faults[i], own_tls_or_light(KB_TLS_OWN));
 			n += 2;
 		}
 	CHECK_EQ(kb_crash_count(), n);

@@ -1,0 +1,99 @@
+/* core/quantum: a thread that makes one short system call after the other, and is in libc's functions or the kernel whenever
+ * it is looked at, has its turns like others: who wakes up beside it runs soon. */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WAKES = 15, LIMIT_MS = 4000, SOME = 100 };
+
+static int zero, over;
+
+static void calls_getppid(void) { CHECK(getppid() > 0); }
+
+static void calls_stat(void)
+{
+	struct stat st;
+
+	CHECK_EQ(stat("/", &st), 0);
+}
+
+static void calls_mmap(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	CHECK_EQ(munmap(p, 4096), 0);
+}
+
+static void calls_read(void)
+{
+	char c;
+
+	CHECK_EQ(read(zero, &c, 1), 1);
+}
+
+static void calls_pread(void)
+{
+	char c;
+
+	CHECK_EQ(pread(zero, &c, 1, 0), 1);
+}
+
+static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
+
+static const struct row {
+	const char *name;
+	void (*fn)(void);
+	bool any_machine; /* what wrappers of libc look like at their end is known of x86-64 only */
+} rows[] = {
+	{ "getppid", calls_getppid, false }, { "stat", calls_stat, false },  { "mmap", calls_mmap, false },
+	{ "read", calls_read, true },        { "pread", calls_pread, true }, { "kill", calls_kill, true },
+};
+
+static void *calls(void *arg)
+{
+	const struct row *r = arg;
+
+	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
+		for (int i = 0; i < SOME; i++)
+			r->fn();
+	return NULL;
+}
+
+static void beside(const struct row *r)
+{
+	uint64_t begun = test_now_ns(), ms;
+	pthread_t t;
+
+	over = 0;
+	CHECK_EQ(pthread_create(&t, NULL, calls, (void *)r), 0);
+	for (int i = 0; i < WAKES; i++)
+		usleep(1000);
+	ms = (test_now_ns() - begun) / 1000000;
+	if (ms > LIMIT_MS)
+		fprintf(stderr, "beside %s: %d wake-ups took %llu ms\n", r->name, WAKES, (unsigned long long)ms);
+	CHECK(ms <= LIMIT_MS);
+	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
+int main(void)
+{
+	zero = open("/dev/zero", O_RDONLY);
+	CHECK(zero >= 0);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+#if !defined(__x86_64__) || !defined(__GLIBC__)
+		if (!rows[i].any_machine)
+			continue;
+#endif
+		beside(&rows[i]);
+	}
+	return 0;
+}
