@@ -6,9 +6,9 @@
  * thread may be left, or nothing; then it is asked again soon.
  *
  * A thread may be left when it is outside the library (np == 0, and the instruction is not in our code), and not in
- * libc, the loader or a sanitizer, whose locks it may hold; on its own stack, with room for a frame. One that is hardly ever met
- * there, since it makes one system call after the other, is left at the end of libc's function for that, or when it calls one of
- * ours the next time.
+ * libc, the loader or a sanitizer, whose locks it may hold; on its own stack, with room for a frame. One that is hardly
+ * ever met there, since it makes one system call after the other, is left at the end of libc's function for that, or
+ * when it calls one of ours the next time.
  * Those that were switched away stand behind all others that are ready at the next quantum's end, so that a thread that
  * wakes up waits for one quantum and not for a round of computing ones.
  *
@@ -201,7 +201,7 @@ static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint
 	return had >= whole - whole / 16 ? 0 : whole - had;
 }
 
-/* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next one begins. */
+/* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next begins. */
 static void is_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns)
 {
 	enum { LOOKS = 3 };
@@ -269,8 +269,8 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 	return here - (uintptr_t)t->stack->low < t->stack->size && here - (uintptr_t)t->stack->low > ROOM;
 }
 
-/* Also where it has just made a system call and is about to return from libc: who does little else is hardly ever met anywhere
- * else, for that is where signals come in. */
+/* Also where it has just made a system call and is about to return from libc: who does little else is hardly ever met
+ * anywhere else, for that is where signals come in. */
 static bool may_leave(const void *context)
 {
 	uintptr_t at = kbi_context_at(context), to;

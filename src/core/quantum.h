@@ -9,8 +9,8 @@
 /* Starts it if the option quantum is set: the lookout must come to be. 0, EAGAIN, ENOMEM. Once, at start. */
 int kbi_quantum_start(void);
 
-/* self runs, outside the library, and may be suspended: has its turn been over for a while, without its having been met where a
- * thread may be left? Then it ends here. */
+/* self runs, outside the library, and may be suspended: has its turn been over for a while, without its having been
+ * met where a thread may be left? Then it ends here. */
 KBI_SWITCHES void kbi_quantum_obey(struct kbi_task *self);
 static inline void kbi_quantum_look(struct kbi_task *self)
 {

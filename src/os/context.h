@@ -18,8 +18,8 @@ void kbi_context_is_libcs(uintptr_t low, size_t size);
 /* May a thread be switched away at this address: it is not in the library, in libc, the loader, a sanitizer. */
 bool kbi_context_may_leave(uintptr_t at);
 
-/* Interrupted right behind a system call, in a function that does nothing else but return: where to. 0: not so, or not known on
- * this machine. It holds no lock there. */
+/* Interrupted right behind a system call, in a function that does nothing else but return: where to. 0: not so, or
+ * not known on this machine. It holds no lock there. */
 uintptr_t kbi_context_returns_to(const void *ucontext);
 
 /* Where a thread was interrupted, and with what in its registers. */

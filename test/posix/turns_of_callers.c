@@ -1,5 +1,5 @@
-/* core/quantum: a thread that makes one short system call after the other, and is in libc's functions or the kernel whenever
- * it is looked at, has its turns like others: who wakes up beside it runs soon. */
+/* core/quantum: a thread that makes one short system call after the other, and is in libc's functions or the kernel
+ * whenever it is looked at, has its turns like others: who wakes up beside it runs soon. */
 #define _GNU_SOURCE
 #include "test.h"
 
