@@ -11,7 +11,9 @@
 #include <link.h>
 #include <setjmp.h>
 #include <stdio.h>
+#if defined(__GLIBC__)
 #include <unwind.h>
+#endif
 
 #include "base/atom.h"
 #include "os/context.h"
@@ -153,6 +155,8 @@ static void add(struct walk *w, uintptr_t pc)
 	w->bad |= is_among(bad, kbi_countof(bad), pc);
 }
 
+#if defined(__GLIBC__)
+
 static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
 {
 	struct walk *w = arg;
@@ -164,6 +168,20 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
 	return w->why ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
+static void walk(struct walk *w)
+{
+	_Unwind_Backtrace(step, w);
+}
+
+#else /* nobody asks: see kbi_crash_learn. musl's compiler would take glibc's unwinder */
+
+static void walk(struct walk *w)
+{
+	(void)w;
+}
+
+#endif
+
 const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk *to, void **guard)
 {
 	struct walk w = { .to = to, .at = kbi_context_at(context), .sent = sent };
@@ -174,7 +192,7 @@ const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk
 	if (!_setjmp(back)) {
 		*guard = &back;
 		kbi_compiler_barrier();
-		_Unwind_Backtrace(step, at);
+		walk(at);
 	}
 	*guard = NULL;
 	kbi_compiler_barrier();
