@@ -93,7 +93,7 @@ static int start(void)
 		return -EAGAIN;
 	if (kbi_trace_seize((int)pid)) {
 		discard((int)pid);
-		return -EPERM;
+		return -EAGAIN; /* it was killed already */
 	}
 	/* release: partner is the acquire in successor */
 	a_store_rel(&revive.seized, 1);
@@ -141,15 +141,18 @@ int kbi_revive(int old, int supervisor)
 	return pid;
 }
 
-void kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig)
+bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig)
 {
+	bool stands = kbi_trace_load(now, place);
+
 	/* it was killed, too: it has the place for its own successor */
-	if (kbi_trace_load(now, place)) {
+	if (stands) {
 		kbi_sys(SYS_kill, now, sig);
 		kbi_trace_go(now, 0);
 	}
 	revive.grave[revive.graves++] = old;
 	kbi_trace_go(old, 0);
+	return stands;
 }
 
 void kbi_revive_bury(void)

@@ -15,7 +15,7 @@ int kbi_revive_setup(void);
  * cannot be had. supervisor: the caller. In between the caller corrects its own tables. */
 int kbi_revive(int old, int supervisor);
 /* The successor goes on there, the old one, if it has not ended yet, ends. sig: the successor's first signal. */
-void kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig);
+bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig);
 /* Reaps those that have ended since. */
 void kbi_revive_bury(void);
 

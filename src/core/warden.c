@@ -80,6 +80,20 @@ static struct kbi_trace_place *place_of(const struct kbi_process *p)
 	return &own.place[p - kbi_warden.process];
 }
 
+/* Where it stands now; if it is killed once more meanwhile, which takes its registers away, the place is as it was. A
+ * successor that was killed before it stood in its place has that one still. */
+static bool save(struct kbi_process *p, int pid)
+{
+	static struct kbi_trace_place now;
+
+	if (p->unplaced)
+		return true;
+	if (!kbi_trace_save(pid, &now))
+		return false;
+	*place_of(p) = now;
+	return true;
+}
+
 /* p was killed, and another process is p from now on. */
 static bool revived(struct kbi_process *p, int old)
 {
@@ -98,7 +112,7 @@ static bool revived(struct kbi_process *p, int old)
 	a_add_rlx(&own.killed, 1);
 	if (kbi_warden_bury)
 		a_add_rlx(&own.bound, kbi_warden_bury(old));
-	kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL);
+	p->unplaced = !kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL);
 	since = kbi_sys_now() - since;
 	if (since > a_load_rlx(&own.longest))
 		a_store_rlx(&own.longest, since);
@@ -115,7 +129,7 @@ static void at_end(struct kbi_process *p, int pid)
 	int status = kbi_trace_status(pid);
 
 	p->end_seen = true;
-	if (may_revive(p, status) && kbi_trace_save(pid, place_of(p)) && revived(p, pid))
+	if (may_revive(p, status) && save(p, pid) && revived(p, pid))
 		return;
 	kbi_trace_go(pid, 0);
 }
@@ -124,7 +138,7 @@ static void at_end(struct kbi_process *p, int pid)
  * go on, and ends unseen: then it stood here. */
 static void pass(struct kbi_process *p, int pid, int sig)
 {
-	if (!kbi_trace_save(pid, place_of(p)))
+	if (!save(p, pid))
 		return; /* it is gone from here: its end is to be seen next */
 	kbi_trace_go(pid, sig);
 }

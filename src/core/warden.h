@@ -18,6 +18,7 @@ struct kbi_process {
 	uint64_t mask;            /* that it begins with */
 	a32 traced;
 	bool end_seen;            /* it stood at its end; place says where */
+	bool unplaced;            /* a successor that was killed before it stood in that place */
 	/* it was killed and goes on: */
 	a32 notices;              /* how often the thread that ran there is still to be told, until it is lost */
 	struct kb_thread *victim; /* that one, once known */

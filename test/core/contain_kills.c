@@ -305,6 +305,8 @@ static int is_known(const int *list, unsigned n, int pid)
 	return 0;
 }
 
+#define SKIPPED (UINT64_MAX - 1)
+
 /* Until there is one that was not there before: its successor. */
 static uint64_t kill_one(pid_t program, uint64_t *rand)
 {
@@ -314,8 +316,15 @@ static uint64_t kill_one(pid_t program, uint64_t *rand)
 
 	if (!n)
 		return UINT64_MAX;
-	if (kill(before[test_rand(rand) % n], SIGKILL))
+	static int killed[256]; /* once each: a second kill takes the registers of one that has not been looked at */
+	static unsigned n_killed;
+	int victim = before[test_rand(rand) % n];
+
+	if (is_known(killed, 256, victim))
+		return SKIPPED;
+	if (kill(victim, SIGKILL))
 		return 0;
+	killed[n_killed++ % 256] = victim;
 	do {
 		m = children_of(program, now, 64);
 		for (unsigned i = 0; i < m; i++)
@@ -388,6 +397,8 @@ int main(void)
 
 		if (ns == UINT64_MAX)
 			break;
+		if (ns == SKIPPED)
+			continue;
 		if (ns)
 			took[timed++] = ns;
 		done++;
