@@ -473,18 +473,25 @@ static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t,
 	return 0;
 }
 
-/* t has never run and waits in this VP's queue: it runs now, on this VP, and this thread waits for it. */
-KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
+/* t, whose joiner is the caller, has never run and waits in this VP's queue: it is the caller's, and has its stack. */
+static inline bool take_new(struct kbi_vp *vp, struct kb_thread *t)
 {
 	/* acquire: nothing to see, our own VP wrote it if it is what we want; it may be stolen until it is taken */
 	if (a_load_acq(&t->task.state) != vp->ready_here || !kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
-		return;
+		return false;
 	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
+		return false;
+	if (kbi_likely(kbi_run_equip(vp, t)))
+		return true;
+	kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
+	return false;
+}
+
+/* Then it runs now, on this VP, and this thread waits for it. */
+KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
+{
+	if (!take_new(vp, t))
 		return;
-	if (kbi_unlikely(!kbi_run_equip(vp, t))) {
-		kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
-		return;
-	}
 	a_store_rel(&self->state, vp->waiting_here);
 	kbi_run_switch_to_new(vp, self, &t->task);
 }
@@ -549,11 +556,54 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 	return has_ended(t);
 }
 
+/* Inside np brackets, which it leaves. */
+static inline int joined(struct kbi_task *self, struct kb_thread *t, void **result)
+{
+	if (kbi_likely(result != NULL))
+		*result = t->result;
+	finish(self->vp, t);
+	kbi_np_leave(self);
+	return 0;
+}
+
+/* Inside np brackets, which it leaves, as the next. mine: t's joiner is self already, and has to wait. */
+static KBI_SWITCHER KBI_FLATTEN int join_other(
+	struct kbi_task *self, struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop, bool mine)
+{
+	int e = 0;
+
+	/* acquire: partner is the exchange in ended */
+	if (mine || (a_load_acq(&t->join) != KBI_JOIN_ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine))))
+		e = join_slow(self, t, deadline, mine, stop);
+	if (kbi_likely(!e))
+		return joined(self, t, result);
+	kbi_np_leave(self);
+	return e;
+}
+
+/* self and t, which take_new has taken, are light. A function of its own, so that what comes before need not keep
+ * everything in memory for what comes after. */
+static KBI_SWITCHER KBI_FLATTEN int
+join_bare(struct kb_thread *t, void **result, struct kbi_task *self, struct kbi_vp *vp)
+{
+	a_store_rel(&self->state, vp->waiting_here);
+	kbi_run_switch_to_new_bare(vp, self, &t->task);
+	if (kbi_unlikely(!has_ended(t)))
+		return join_other(self, t, result, KBI_FOREVER, NULL, true);
+	return joined(self, t, result);
+}
+
+/* May t be run by join_bare? */
+static inline bool is_bare_join(const struct kbi_task *self, const struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
+{
+	return self->vp && deadline == KBI_FOREVER && !stop && !t->own_tls && !kbi_task_is(self, KBI_TASK_NOT_BARE) &&
+	       kbi_task_is(&t->task, KBI_TASK_NOT_STARTED);
+}
+
 KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop)
 {
 	struct kbi_task *self = kbi_self_raw();
 	bool mine = false;
-	int e = 0;
 
 	if (kbi_unlikely(!self))
 		self = kbi_self();
@@ -562,16 +612,15 @@ KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result,
 	if (kbi_unlikely(&t->task == self))
 		return EDEADLK;
 	kbi_np_enter(self);
-	/* acquire: partner is the exchange in ended */
-	if (a_load_acq(&t->join) != KBI_JOIN_ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine)))
-		e = join_slow(self, t, deadline, mine, stop);
-	if (kbi_likely(!e)) {
-		if (result)
-			*result = t->result;
-		finish(self->vp, t);
+	if (kbi_likely(is_bare_join(self, t, deadline, stop))) {
+		struct kbi_vp *vp = self->vp;
+		void *none = NULL;
+
+		mine = set_joiner(self, t, &none);
+		if (kbi_likely(mine && take_new(vp, t)))
+			return join_bare(t, result, self, vp);
 	}
-	kbi_np_leave(self);
-	return e;
+	return join_other(self, t, result, deadline, stop, mine);
 }
 
 int kbi_thread_detach(struct kb_thread *t)
