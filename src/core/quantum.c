@@ -29,6 +29,7 @@
 #include "core/handoff.h"
 #include "core/lookout.h"
 #include "core/preempt.h"
+#include "core/run.h"
 #include "core/source.h"
 #include "core/spare.h"
 #include "core/turn.h"
@@ -129,8 +130,11 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 		return false;
 	kbi_context_find_call(tid, &c);
 	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
-	if (s->halts && !is_steady(s, &c))
+	if (s->halts && !is_steady(s, &c)) {
+		/* by the word alone, which it sees when it calls us */
+		a_store_rel(&vp->asked, ASKED_SWITCH); /* partner: the acquire in kbi_quantum_obey */
 		return ++s->tries < TRIES;
+	}
 	if (c.nr >= 0) {
 		/* our own calls are made where a VP may wait */
 		if (kbi_context_is_ours(c.pc))
@@ -301,8 +305,13 @@ void kbi_quantum_obey(struct kbi_task *self)
 {
 	uint32_t what = ASKED_SWITCH;
 
-	if (a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
-		kbi_yield_now();
+	if (!a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
+		return;
+	/* no tick need have come: who has to wake up by now? */
+	kbi_np_enter(self);
+	kbi_run_look(self->vp);
+	kbi_np_leave(self);
+	kbi_yield_now();
 }
 
 /* First of all, wherever the tick arrives: the call it was sent for, which it has ended perhaps, is made again. */

@@ -46,6 +46,14 @@ static void calls_pread(void)
 	CHECK_EQ(pread(zero, &c, 1, 0), 1);
 }
 
+static void calls_open(void)
+{
+	int fd = open("/dev/zero", O_RDONLY);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(close(fd), 0);
+}
+
 static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
 
 static const struct row {
@@ -55,6 +63,7 @@ static const struct row {
 } rows[] = {
 	{ "getppid", calls_getppid, false }, { "stat", calls_stat, false },  { "mmap", calls_mmap, false },
 	{ "read", calls_read, true },        { "pread", calls_pread, true }, { "kill", calls_kill, true },
+	{ "open", calls_open, true },
 };
 
 static void *calls(void *arg)
