@@ -12,10 +12,9 @@ int kbi_quantum_start(void);
 /* self runs, outside the library, and may be suspended: has its turn been over for a while, without its having been
  * met where a thread may be left? Then it ends here. */
 KBI_SWITCHES void kbi_quantum_obey(struct kbi_task *self);
-static inline void kbi_quantum_look(struct kbi_task *self)
+static inline bool kbi_quantum_is_over(const struct kbi_task *self)
 {
-	if (kbi_unlikely(a_load_rlx(&self->vp->asked)))
-		kbi_quantum_obey(self);
+	return kbi_unlikely(a_load_rlx(&self->vp->asked));
 }
 
 #endif

@@ -52,7 +52,8 @@ static inline bool kbi_call_may_wait(void)
 
 	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || kbi_posix_me.in_handler)
 		return false;
-	kbi_quantum_look(self);
+	if (kbi_quantum_is_over(self))
+		kbi_posix_end_turn(self);
 	return true;
 }
 

@@ -295,6 +295,8 @@ static inline bool kbi_signal_resumed(void)
 {
 	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
 }
+/* self's turn is over, core/quantum says, and it may be suspended here: others run. Handlers may run, too. */
+KBI_SWITCHES void kbi_posix_end_turn(struct kbi_task *self);
 /* From now on a thread that runs looks up when its kernel thread is sent libc's signal for cancellation. */
 void kbi_signal_listen(void);
 /* Sends that. */

@@ -120,8 +120,8 @@ static struct kbi_task *takes_itself(pid_t pid, int sig)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	if (self && !kbi_posix_me.in_handler && a_load_rlx(&self->np) == 0)
-		kbi_quantum_look(self);
+	if (self && !kbi_posix_me.in_handler && a_load_rlx(&self->np) == 0 && kbi_quantum_is_over(self))
+		kbi_posix_end_turn(self);
 	if (!self || pid != getpid() || !kbi_signal_ok(sig) || sig == SIGKILL || sig == SIGSTOP)
 		return NULL;
 	return a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig) ? NULL : self;
