@@ -10,6 +10,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "core/quantum.h"
 #include "core/agent.h"
 #include "core/body_thread.h"
 #include "core/handoff.h"
@@ -388,6 +389,12 @@ bool kbi_signal_resumed_slow(void)
 		kbi_cancel_act();
 	}
 	return ends_call;
+}
+
+KBI_NOINLINE void kbi_posix_end_turn(struct kbi_task *self)
+{
+	kbi_quantum_obey(self);
+	kbi_signal_resumed();
 }
 
 int kbi_signal_raise(const siginfo_t *info)

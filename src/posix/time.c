@@ -4,7 +4,6 @@
  * Callers: programs. All may switch and are cancellation points. */
 #include "posix/call_priv.h"
 
-#include "core/quantum.h"
 #include "core/yield.h"
 #include "os/sys.h"
 
@@ -147,12 +146,6 @@ KBI_POSIX_API int thrd_sleep(const struct timespec *t, struct timespec *left)
 	int e = clock_nanosleep(CLOCK_REALTIME, 0, t, left);
 
 	return e == 0 ? 0 : e == EINTR ? -1 : -2;
-}
-
-KBI_NOINLINE void kbi_posix_end_turn(struct kbi_task *self)
-{
-	kbi_quantum_obey(self);
-	kbi_signal_resumed();
 }
 
 KBI_POSIX_API int sched_yield(void)
