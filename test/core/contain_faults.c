@@ -297,11 +297,7 @@ static void ends_by(void (*fn)(void *), int sig, const char *why)
 
 int main(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	SKIP("not with sanitizers");
-#elif !defined(__GLIBC__) || (!defined(__x86_64__) && !defined(__aarch64__))
-	SKIP("not with this libc or on this machine");
-#endif
+	skip_unless_contained();
 	run(each, 0);
 	child_said(&c, "streams work");
 	child_said(&c, "thread crasher overflowed its 64 KiB stack");

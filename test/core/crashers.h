@@ -8,6 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test.h"
+
+/* The option contain does nothing there. */
+static inline void skip_unless_contained(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP("not with sanitizers");
+#elif !defined(__GLIBC__) || (!defined(__x86_64__) && !defined(__aarch64__))
+	SKIP("not with this libc or on this machine");
+#endif
+}
+
 static volatile int zero;
 static volatile long here;
 static void *volatile bad_address = (void *)24;

@@ -4,16 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/child.h"
+#include "io/no_uring.h"
 #include "test.h"
 
 enum { THREADS = 16, SIZE = 300000, BLOCK = 7000 };
@@ -131,15 +128,7 @@ static void run(void *arg)
 /* io_uring is forbidden, as in many containers. */
 static void run_forbidden(void *arg)
 {
-	struct sock_filter f[] = {
-		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr) },
-		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 425 }, /* io_uring_setup */
-		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM },
-		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
-	};
-	struct sock_fprog p = { sizeof f / sizeof *f, f };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+	if (!forbid_uring())
 		exit(0); /* not to be had here */
 	run(arg);
 }

@@ -36,12 +36,8 @@ static void *wants(void *arg)
 
 static void *waits(void *arg)
 {
-	struct timespec until;
+	struct timespec until = test_in_ms(CLOCK_REALTIME, 20);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += 20000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	CHECK_EQ(pthread_mutex_lock(&mutex), 0);
 	CHECK_EQ(pthread_cond_timedwait(&cond, &mutex, &until), ETIMEDOUT);
 	CHECK_EQ(pthread_mutex_unlock(&mutex), 0);

@@ -32,12 +32,8 @@ static void *at_barrier(void *arg)
 
 static void *reading(void *arg)
 {
-	struct timespec t;
+	struct timespec t = test_in_ms(CLOCK_REALTIME, 100);
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += 100000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
 	ready = 1;
 	CHECK_EQ(pthread_rwlock_timedrdlock(&l, &t), 0);
 	CHECK_EQ(pthread_rwlock_unlock(&l), 0);

@@ -257,11 +257,7 @@ static void aborts_with(void (*fn)(void *))
 
 int main(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	SKIP("not with sanitizers");
-#elif !defined(__GLIBC__) || (!defined(__x86_64__) && !defined(__aarch64__))
-	SKIP("not with this libc or on this machine");
-#endif
+	skip_unless_contained();
 	run(robust);
 	run(released);
 	aborts_with(not_released);
