@@ -200,6 +200,17 @@ static long wait_child(struct child *x)
 
 /* ---- the calls -------------------------------------------------------------------------------------------------- */
 
+/* -EAGAIN: it is to wait. */
+static long at_once(struct kbi_call *c, int options)
+{
+	long r;
+
+	if (c->cancels)
+		kbi_cancel_test();
+	r = c->attempt(c);
+	return kbi_call_again(r) && options & WNOHANG ? 0 : r;
+}
+
 long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage, bool cancels)
 {
 	struct child x = { .c = KBI_CALL(.attempt = try_child, .fd = -1, .events = POLLIN, .cancels = cancels,
@@ -207,13 +218,9 @@ long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage,
 			   .pid = pid, .options = options, .status = status, .usage = usage };
 	long r;
 
-	if (cancels)
-		kbi_cancel_test();
-	r = try_child(&x.c);
+	r = at_once(&x.c, options);
 	if (!kbi_call_again(r))
 		return r;
-	if (options & WNOHANG)
-		return 0;
 	if (kbi_sys_from.processes)
 		return until_told(&x.c);
 	/* a process that stops does not show at its descriptor */
@@ -227,12 +234,8 @@ long kbi_call_waitid(idtype_t type, id_t id, siginfo_t *info, int options, bool 
 			   .id = id, .info = info ? info : &none };
 	long r;
 
-	if (cancels)
-		kbi_cancel_test();
-	r = try_id(&x.c);
+	r = at_once(&x.c, options);
 	if (!kbi_call_again(r))
 		return r;
-	if (options & WNOHANG)
-		return 0;
 	return kbi_sys_from.processes ? until_told(&x.c) : -ENOSYS;
 }
