@@ -267,12 +267,12 @@ static uint32_t stage_after(int e)
 
 int kbi_boot(void)
 {
-	uint32_t before = NOT_STARTED;
-
 	/* acquire: partner is the release below */
-	if (kbi_likely(a_load_acq(&stage) == RUNNING))
+	uint32_t before = a_load_acq(&stage);
+
+	if (kbi_likely(before == RUNNING))
 		return 0;
-	if (a_cas_acq(&stage, &before, STARTING) || (before == LACKS_BODIES && a_cas_acq(&stage, &before, STARTING))) {
+	if ((before == NOT_STARTED || before == LACKS_BODIES) && a_cas_acq(&stage, &before, STARTING)) {
 		failure = before == LACKS_BODIES ? start_bodies() : start();
 		if (kbi_options.verbose)
 			kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s %s", kbi_vp_n,

@@ -118,6 +118,13 @@ static bool is_calm(void)
 	return a_zero32_rlx(&kbi_source.waiting);
 }
 
+/* No tick is sent: it sees the word when it calls us the next time. */
+static void ask_by_word(struct kbi_vp *vp)
+{
+	/* release: partner is the acquire in kbi_quantum_obey */
+	a_store_rel(&vp->asked, ASKED_SWITCH);
+}
+
 /* True: look again soon. */
 static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
@@ -131,8 +138,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	kbi_context_find_call(tid, &c);
 	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
 	if (s->halts && !is_steady(s, &c)) {
-		/* by the word alone, which it sees when it calls us */
-		a_store_rel(&vp->asked, ASKED_SWITCH); /* partner: the acquire in kbi_quantum_obey */
+		ask_by_word(vp);
 		return ++s->tries < TRIES;
 	}
 	if (c.nr >= 0) {
@@ -206,14 +212,14 @@ static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint
 }
 
 /* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next begins. */
-static void is_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns)
+static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns)
 {
 	enum { LOOKS = 3 };
 
 	if (s->turns != turns - 1)
 		*s = (struct seen){ .turns = turns - 1, .halts = s->halts, .obeys = s->obeys };
 	if (++s->lent >= LOOKS)
-		a_store_rel(&vp->asked, ASKED_SWITCH); /* partner: the acquire in kbi_quantum_obey */
+		ask_by_word(vp);
 }
 
 /* How long until vp is to be looked at again, ns; UINT64_MAX: it is idle. */
@@ -224,7 +230,7 @@ static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
 		return UINT64_MAX;
 	if (a_load_rlx(&vp->lent)) {
-		is_lent(vp, s, turns);
+		note_lent(vp, s, turns);
 		return half;
 	}
 	if (turns != s->turns || !s->since)
