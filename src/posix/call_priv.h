@@ -15,8 +15,6 @@
 
 #include "posix/posix.h"
 
-#include "core/quantum.h"
-
 #include <mqueue.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -43,19 +41,6 @@ extern struct kbi_call_originals kbi_call_originals;
 #define KBI_CALL_REAL(name) \
 	((__typeof__(kbi_call_originals.name))(kbi_likely(kbi_call_originals.name) ? (void *)kbi_call_originals.name : \
 						       kbi_libc_original(#name, (void **)&kbi_call_originals.name)))
-
-/* The caller is a lightweight thread that may be suspended here: not a handler, which may have interrupted our own
- * library or libc with a lock held. */
-static inline bool kbi_call_may_wait(void)
-{
-	struct kbi_task *self = kbi_self_raw();
-
-	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || kbi_posix_me.in_handler)
-		return false;
-	if (kbi_quantum_is_over(self))
-		kbi_posix_end_turn(self);
-	return true;
-}
 
 /* A second name of a wrapper, whose own name in C is `function`. */
 #define KBI_CALL_ALIAS(alias_, of, function) \

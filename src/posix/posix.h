@@ -33,6 +33,7 @@
 
 #include "base/atom.h"
 #include "core/handoff.h"
+#include "core/quantum.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "sync/waitq.h"
@@ -297,6 +298,18 @@ static inline bool kbi_signal_resumed(void)
 }
 /* self's turn is over, core/quantum says, and it may be suspended here: others run. Handlers may run, too. */
 KBI_SWITCHES void kbi_posix_end_turn(struct kbi_task *self);
+/* The caller is a lightweight thread that may be suspended here: not a handler, which may have interrupted our own
+ * library or libc with a lock held. */
+static inline bool kbi_call_may_wait(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || kbi_posix_me.in_handler)
+		return false;
+	if (kbi_quantum_is_over(self))
+		kbi_posix_end_turn(self);
+	return true;
+}
 /* From now on a thread that runs looks up when its kernel thread is sent libc's signal for cancellation. */
 void kbi_signal_listen(void);
 /* Sends that. */

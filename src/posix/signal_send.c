@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "core/quantum.h"
 #include "os/sys.h"
 
 static void describe(siginfo_t *info, int sig, int code, union sigval value)
@@ -120,8 +119,7 @@ static struct kbi_task *takes_itself(pid_t pid, int sig)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	if (self && !kbi_posix_me.in_handler && a_load_rlx(&self->np) == 0 && kbi_quantum_is_over(self))
-		kbi_posix_end_turn(self);
+	(void)kbi_call_may_wait(); /* a turn may end here */
 	if (!self || pid != getpid() || !kbi_signal_ok(sig) || sig == SIGKILL || sig == SIGSTOP)
 		return NULL;
 	return a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig) ? NULL : self;
