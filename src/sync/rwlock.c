@@ -1,36 +1,75 @@
 /* sync/rwlock.c - readers-writer locks: one CAS to lock or unlock either way while nobody waits.
  *
- * The lock is handed over: whoever lets waiters in changes the word for them, so nobody barges past a
+ * Threads are handed the lock: whoever lets waiters in changes the word for them, so nobody barges past a
  * queue. PREFER_WRITER: first in, first out; readers that come while anybody waits queue behind it;
  * neighbouring readers enter together. So neither side starves. PREFER_READER: readers enter whenever no
  * writer is inside (a thread may take a read lock twice), writers only when nobody reads: a stream of
  * readers starves them.
+ * Kernel threads that are no virtual processors are invited: the lock stays free until they come, and who runs
+ * may take it before them, within what the kind allows. One that has come in vain too often or for too long is
+ * handed it. Why: doc/why/scope.md.
  * Callers: everybody above. Calls waitq. Locking may switch, unlocking never. */
 #include "sync/rwlock.h"
 
 #include <errno.h>
 
+#include "os/sys.h"
+
 /* The word. Everybody: CAS from a value without QLOCK; the holder of QLOCK: plain stores. The upper bits
- * count the readers inside. */
-enum { WRITER = 1, QLOCK = KBI_WAITQ_LOCK, WAITERS = KBI_WAITQ_SOME, READER = 8 };
+ * count the readers inside.
+ *   WRITER         one is inside
+ *   QLOCK          the queue is being worked on
+ *   WAITERS        the queue is not empty
+ *   READER_COMES   readers have been invited, and one of them at least has not come since
+ *   WRITER_COMES   a writer has been, and has not
+ * While one comes nobody else is invited. Law: whenever there are waiters somebody is inside or comes. */
+enum {
+	WRITER = 1,
+	QLOCK = KBI_WAITQ_LOCK,
+	WAITERS = KBI_WAITQ_SOME,
+	READER_COMES = 8,
+	WRITER_COMES = 16,
+	READER = 32,
+	COMES = READER_COMES | WRITER_COMES,
+};
 #define READERS_MAX (UINT32_MAX & ~(uint32_t)(READER - 1))
+
+enum {
+	LOSSES_MAX = 16,           /* invitations that may be in vain before a waiter is handed the lock */
+	PATIENCE_NS = 1000 * 1000, /* or so long after the first such one */
+};
+
+/* Verdicts. INSIDE: the word counts it already. INVITED: it may try. */
+enum { INSIDE = KBI_WNODE_GRANTED, INVITED };
 
 struct waiter {
 	struct kbi_wnode n; /* first */
+	kb_rwlock_t *l;
+	uint64_t since;     /* time of the first invitation in vain, ns */
 	uint32_t takes;     /* READER or WRITER: what it adds to the word */
+	uint8_t losses;     /* invitations in vain */
+	bool on_vp;         /* its turn comes soon; a kernel thread's when the kernel likes */
+	bool starving;      /* to be handed the lock, under the queue lock */
+};
+
+/* The waiter's own. */
+struct visit {
+	struct waiter w;
+	bool ended; /* it has the lock, or has given up */
 };
 
 static inline a32 *word_of(kb_rwlock_t *l) { return (a32 *)&l->word; }
 static inline a32 *writer_of(kb_rwlock_t *l) { return (a32 *)&l->writer; }
 static inline struct kbi_waitq *queue_of(kb_rwlock_t *l) { return (struct kbi_waitq *)&l->head; }
-static inline bool is_inside(uint32_t word) { return word & ~(uint32_t)(QLOCK | WAITERS); }
+static inline bool is_inside(uint32_t word) { return word & ~(uint32_t)(QLOCK | WAITERS | COMES); }
 
-/* May somebody who comes now enter? The queue lock is looked at by the caller. */
+/* May somebody who comes now, uninvited, enter? The queue lock is looked at by the caller. With waiters and nobody inside
+ * one is invited. */
 static inline bool may_enter(const kb_rwlock_t *l, uint32_t word, uint32_t takes)
 {
 	if (takes == WRITER)
-		return !is_inside(word) && !(word & WAITERS);
-	return !(word & WRITER) && (!(word & WAITERS) || l->kind == KB_RWLOCK_PREFER_READER);
+		return !is_inside(word);
+	return !(word & WRITER) && (!(word & (WAITERS | WRITER_COMES)) || l->kind == KB_RWLOCK_PREFER_READER);
 }
 
 /* 0; EBUSY: not now; EAGAIN: too many readers. */
@@ -50,34 +89,72 @@ static inline int enter(kb_rwlock_t *l, uint32_t takes)
 
 /* ---- letting waiters in ------------------------------------------------------------------------- */
 
-/* May this waiter enter, all before it in the queue considered? */
+/* May this waiter, whose turn it is, enter? */
 static inline bool admissible(uint32_t word, const struct waiter *w)
 {
 	return w->takes == READER ? !(word & WRITER) : !is_inside(word);
 }
 
-/* Takes all waiters out that may enter now and counts them into *word; the chain. Under the queue lock. */
-static struct kbi_wnode *admit(kb_rwlock_t *l, uint32_t *word)
+static inline uint32_t coming(const struct waiter *w)
 {
-	struct kbi_wnode *n = queue_of(l)->head, *first = NULL, **end = &first;
+	return w->takes == READER ? READER_COMES : WRITER_COMES;
+}
 
-	while (n) {
-		struct kbi_wnode *next = n->next;
+/* What a waiter gets now, all before it in the queue considered; 0: nothing. invited: somebody before it. */
+static uint32_t verdict_for(const kb_rwlock_t *l, uint32_t word, const struct waiter *w, bool invited)
+{
+	if (!admissible(word, w))
+		return 0;
+	if (w->takes == WRITER ? invited : word & WRITER_COMES && l->kind != KB_RWLOCK_PREFER_READER)
+		return 0;
+	if (w->on_vp || w->starving)
+		return INSIDE;
+	return !(word & COMES) || (invited && w->takes == READER && word & READER_COMES) ? INVITED : 0;
+}
+
+/* Waiters that have been taken out of the queue, a chain for each verdict. */
+struct guests {
+	struct kbi_wnode *first[2], **end[2];
+};
+
+static inline void usher(kb_rwlock_t *l, struct guests *g, struct kbi_wnode *n, uint32_t verdict)
+{
+	struct kbi_wnode ***end = &g->end[verdict - INSIDE];
+
+	kbi_waitq_take(queue_of(l), n);
+	n->next = NULL;
+	**end = n;
+	*end = &n->next;
+}
+
+/* Takes all waiters out that may enter now, and counts them into *word; or one that is to be invited, with its neighbours
+ * if they are readers. Under the queue lock. */
+static void admit(kb_rwlock_t *l, uint32_t *word, struct guests *g)
+{
+	bool invited = false;
+
+	*g = (struct guests){ { NULL, NULL }, { &g->first[0], &g->first[1] } };
+	for (struct kbi_wnode *n = queue_of(l)->head, *next; n; n = next) {
 		struct waiter *w = (struct waiter *)n;
+		uint32_t verdict = verdict_for(l, *word, w, invited);
 
-		if (admissible(*word, w)) {
-			kbi_waitq_take(queue_of(l), n);
-			*word += w->takes;
-			n->next = NULL;
-			*end = n;
-			end = &n->next;
-		} else if (l->kind != KB_RWLOCK_PREFER_READER || (*word & WRITER)) {
+		next = n->next;
+		if (!verdict && (l->kind != KB_RWLOCK_PREFER_READER || (*word & WRITER)))
 			break;
-		}
-		n = next;
+		if (!verdict)
+			continue;
+		usher(l, g, n, verdict);
+		invited |= verdict == INVITED;
+		*word = verdict == INVITED ? *word | coming(w) : *word + w->takes;
 	}
 	*word = (*word & ~(uint32_t)WAITERS) | kbi_waitq_some(queue_of(l));
-	return first;
+}
+
+/* Not under the queue lock. */
+static void welcome(const struct guests *g)
+{
+	kbi_waitq_grant_all(g->first[0], INSIDE);
+	kbi_waitq_grant_all(g->first[1], INVITED);
 }
 
 /* ---- locking ------------------------------------------------------------------------------------- */
@@ -87,7 +164,7 @@ static bool leave(void *lock, struct kbi_wnode *n)
 {
 	kb_rwlock_t *l = lock;
 	struct kbi_task *self = n->task;
-	struct kbi_wnode *chain = NULL;
+	struct guests guests = { 0 };
 	uint32_t word;
 	bool queued;
 
@@ -96,10 +173,10 @@ static bool leave(void *lock, struct kbi_wnode *n)
 	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
 	if (queued) {
 		kbi_waitq_remove(queue_of(l), n);
-		chain = admit(l, &word);
+		admit(l, &word, &guests);
 	}
 	kbi_waitq_unlock(word_of(l), word);
-	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
+	welcome(&guests);
 	kbi_np_leave(self);
 	return queued;
 }
@@ -125,16 +202,73 @@ static bool enter_or_queue(kb_rwlock_t *l, struct waiter *w)
 	return in;
 }
 
+/* An invited waiter comes in vain. */
+static void lose(struct waiter *w)
+{
+	uint64_t now = kbi_sys_now();
+
+	if (w->losses++ == 0)
+		w->since = now;
+	w->starving = w->losses >= LOSSES_MAX || now - w->since > PATIENCE_NS;
+}
+
+/* An invited waiter has come: enters (true) or queues again, in front. Then somebody is inside. */
+static bool arrive(struct waiter *w)
+{
+	struct kbi_task *self = w->n.task;
+	uint32_t word;
+	bool in;
+
+	kbi_np_enter(self);
+	word = kbi_waitq_lock(word_of(w->l)) & ~coming(w);
+	in = admissible(word, w);
+	if (in) {
+		word += w->takes;
+	} else {
+		lose(w);
+		a_store_rlx(&w->n.state, KBI_WNODE_QUEUED);
+		kbi_waitq_prepend(queue_of(w->l), &w->n);
+		word |= WAITERS;
+	}
+	kbi_waitq_unlock(word_of(w->l), word);
+	kbi_np_leave(self);
+	return in;
+}
+
+/* Unwound by a handler of the program's: nobody comes. */
+static void forsake(struct visit *v)
+{
+	struct waiter *w = &v->w;
+	struct kbi_task *self = w->n.task;
+	struct guests guests;
+	uint32_t word;
+
+	if (v->ended || a_load_rlx(&w->n.state) != INVITED)
+		return;
+	kbi_np_enter(self);
+	word = kbi_waitq_lock(word_of(w->l)) & ~coming(w);
+	admit(w->l, &word, &guests);
+	kbi_waitq_unlock(word_of(w->l), word);
+	welcome(&guests);
+	kbi_np_leave(self);
+}
+
 static KBI_NOINLINE int lock_slow(kb_rwlock_t *l, uint32_t takes, struct kbi_task *self,
 				  struct kbi_until until)
 {
-	struct waiter w = { .n.task = self, .takes = takes };
+	struct visit v __attribute__((cleanup(forsake))) = { .w = { .n.task = self, .l = l, .takes = takes } };
+	int rc = 0;
 
-	if (a_load_rlx(writer_of(l)) == self->index + 1)
+	v.w.on_vp = self->vp != NULL;
+	v.ended = a_load_rlx(writer_of(l)) == self->index + 1;
+	if (v.ended)
 		return EDEADLK;
-	if (enter_or_queue(l, &w))
-		return 0;
-	return kbi_waitq_await(&w.n, until, leave, l);
+	v.ended = enter_or_queue(l, &v.w);
+	while (!v.ended) {
+		rc = kbi_waitq_await(&v.w.n, until, leave, l);
+		v.ended = rc || a_load_rlx(&v.w.n.state) == INSIDE || arrive(&v.w);
+	}
+	return rc;
 }
 
 int kbi_rwlock_rdlock(kb_rwlock_t *l, struct kbi_until until)
@@ -176,14 +310,14 @@ int kb_rwlock_trywrlock(kb_rwlock_t *l)
 static KBI_NOINLINE void unlock_slow(kb_rwlock_t *l, uint32_t gives)
 {
 	struct kbi_task *self = kbi_waitq_self();
-	struct kbi_wnode *chain;
+	struct guests guests;
 	uint32_t word;
 
 	kbi_np_enter(self);
 	word = kbi_waitq_lock(word_of(l)) - gives;
-	chain = admit(l, &word);
+	admit(l, &word, &guests);
 	kbi_waitq_unlock(word_of(l), word);
-	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
+	welcome(&guests);
 	kbi_np_leave(self);
 }
 
@@ -195,8 +329,8 @@ int kb_rwlock_unlock(kb_rwlock_t *l)
 		return EPERM;
 	if (gives == WRITER)
 		a_store_rlx(writer_of(l), 0);
-	/* somebody to let in: only when the last one leaves */
-	while (!(old & QLOCK) && (!(old & WAITERS) || is_inside(old - gives)))
+	/* somebody to let in: only when the last one leaves, and nobody comes yet */
+	while (!(old & QLOCK) && ((old & (WAITERS | COMES)) != WAITERS || is_inside(old - gives)))
 		/* release: partner is the acquire in enter and kbi_waitq_lock */
 		if (kbi_likely(a_cas_rel(word_of(l), &old, old - gives)))
 			return 0;
@@ -207,7 +341,7 @@ int kb_rwlock_unlock(kb_rwlock_t *l)
 void kbi_rwlock_orphan(kb_rwlock_t *l)
 {
 	*queue_of(l) = (struct kbi_waitq){ NULL, NULL };
-	a_store_rlx(word_of(l), a_load_rlx(word_of(l)) & ~(uint32_t)(QLOCK | WAITERS));
+	a_store_rlx(word_of(l), a_load_rlx(word_of(l)) & ~(uint32_t)(QLOCK | WAITERS | COMES));
 }
 
 /* ---- life ------------------------------------------------------------------------------------------ */

@@ -10,29 +10,48 @@
 
 enum { TEST_MS = 1000000 };
 
-static int test_foreign;
+static int test_foreign; /* the workers: lightweight, kernel threads, or (test_each) one and the other in turn */
 
 struct worker {
 	int foreign;
 	kb_thread_t kb;
 	pthread_t pt;
+	void *(*fn)(void *);
+	void *arg;
+	kb_sem_t ended; /* so that main's virtual processor serves others until pthread_join is short */
 };
+
+static inline void *worker_body(void *arg)
+{
+	struct worker *w = arg;
+	void *result = w->fn(w->arg);
+
+	kb_sem_post(&w->ended);
+	return result;
+}
 
 static inline void worker_start(struct worker *w, void *(*fn)(void *), void *arg)
 {
-	w->foreign = test_foreign;
+	static int n;
+
+	w->foreign = test_foreign == 2 ? __atomic_fetch_add(&n, 1, __ATOMIC_RELAXED) % 2 : test_foreign;
+	w->fn = fn;
+	w->arg = arg;
+	CHECK_EQ(kb_sem_init(&w->ended, 0), 0);
 	if (w->foreign)
-		CHECK_EQ(pthread_create(&w->pt, NULL, fn, arg), 0);
+		CHECK_EQ(pthread_create(&w->pt, NULL, worker_body, w), 0);
 	else
 		CHECK_EQ(kb_thread_create(&w->kb, NULL, fn, arg), 0);
 }
 
 static inline void worker_join(struct worker *w)
 {
-	if (w->foreign)
+	if (w->foreign) {
+		CHECK_EQ(kb_sem_wait(&w->ended), 0);
 		CHECK_EQ(pthread_join(w->pt, NULL), 0);
-	else
-		CHECK_EQ(kb_thread_join(w->kb, NULL), 0);
+		return;
+	}
+	CHECK_EQ(kb_thread_join(w->kb, NULL), 0);
 }
 
 /* n workers with the same argument, started and joined. */
@@ -48,11 +67,22 @@ static inline void workers_run(int n, void *(*fn)(void *), void *arg)
 	free(w);
 }
 
-static inline void test_both(void (*body)(void))
+static inline void test_ways(int ways, void (*body)(void))
 {
 	CHECK_EQ(kb_init(), 0);
-	for (test_foreign = 0; test_foreign < 2; test_foreign++)
+	for (test_foreign = 0; test_foreign < ways; test_foreign++)
 		body();
+}
+
+static inline void test_both(void (*body)(void))
+{
+	test_ways(2, body);
+}
+
+/* Both, and both together. */
+static inline void test_each(void (*body)(void))
+{
+	test_ways(3, body);
 }
 
 /* A number in a word that other threads watch. */
