@@ -70,6 +70,20 @@ struct kbi_task *kbi_foreign_enter(void)
 	return &t->task;
 }
 
+/* ETIMEDOUT: the deadline had come before. EINTR: a handler has run. 0: look again. */
+static int wait_until(struct kbi_task *self, const a32 *word, uint32_t expected, uint64_t deadline)
+{
+	uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
+	struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+	if (now >= deadline)
+		return ETIMEDOUT;
+	if (kbi_sys_futex_wait(word, expected, deadline == UINT64_MAX ? NULL : &left) != -EINTR)
+		return 0;
+	kbi_thread_of(self)->reason = KBI_WAKE_HANDLER;
+	return EINTR;
+}
+
 int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 {
 	struct kb_thread *t = kbi_thread_of(self);
@@ -80,21 +94,22 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 	if (kbi_unlikely(!a_zero8_rlx(&self->permit)) && a_xchg_acq(&self->permit, 0))
 		return 0;
 	for (;;) {
-		uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
-		struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
-
 		/* acquire: partner is the release in kbi_foreign_wake. A BLOCKED thread has another bit there */
 		uint32_t word = a_and_acqrel(&t->futex, ~1u);
+		int e;
 
 		if (word & 1)
 			return 0;
-		if (now >= deadline)
-			return ETIMEDOUT;
-		if (kbi_sys_futex_wait(&t->futex, word, deadline == UINT64_MAX ? NULL : &left) == -EINTR) {
-			kbi_thread_of(self)->reason = KBI_WAKE_HANDLER;
-			return 0;
-		}
+		e = wait_until(self, &t->futex, word, deadline);
+		if (e)
+			return e == EINTR ? 0 : e;
 	}
+}
+
+int kbi_foreign_sleep_at(struct kbi_task *self, const a32 *word, uint32_t seen, uint64_t deadline)
+{
+	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
+	return wait_until(self, word, seen, deadline) == ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
 void kbi_foreign_wake(struct kbi_task *task)

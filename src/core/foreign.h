@@ -14,6 +14,9 @@ extern KBI_HIDDEN aptr kbi_foreign_at_end;
 /* Sleeps until woken (0), or the deadline (CLOCK_MONOTONIC ns, UINT64_MAX none) has come (ETIMEDOUT). */
 int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline);
 void kbi_foreign_wake(struct kbi_task *t);
+/* The same until *word is not `seen` any more: one word for many, who are woken by one system call. A wake-up of self alone
+ * does not end it, a signal's handler does (0). */
+int kbi_foreign_sleep_at(struct kbi_task *self, const a32 *word, uint32_t seen, uint64_t deadline);
 /* The calling kernel thread becomes the body of a VP, its descriptor a thread's. */
 void kbi_foreign_leave(struct kb_thread *t);
 /* How many there are. */

@@ -8,16 +8,34 @@
 static inline a32 *word_of(kb_barrier_t *b) { return (a32 *)&b->word; }
 static inline struct kbi_waitq *queue_of(kb_barrier_t *b) { return (struct kbi_waitq *)&b->head; }
 
-/* The round is complete: the waiters as a chain, and a new round. Under the queue lock. */
-static struct kbi_wnode *next_round(kb_barrier_t *b)
-{
-	struct kbi_wnode *chain = queue_of(b)->head;
+/* A kernel thread that is no virtual processor waits in a crowd: one system call lets all of them go. */
+struct waiter {
+	struct kbi_wnode n; /* first */
+	bool in_crowd;      /* constant while queued */
+};
 
-	for (struct kbi_wnode *n = chain; n; n = n->next)
+/* Who waits, as two chains. */
+struct round {
+	struct kbi_wnode *threads, *crowd;
+};
+
+/* The round is complete, and a new one begins. Under the queue lock. */
+static struct round next_round(kb_barrier_t *b)
+{
+	struct round done;
+	struct kbi_wnode **threads = &done.threads, **crowd = &done.crowd;
+
+	for (struct kbi_wnode *n = queue_of(b)->head; n; n = n->next) {
+		struct kbi_wnode ***end = ((struct waiter *)n)->in_crowd ? &crowd : &threads;
+
 		a_store_rlx(&n->state, KBI_WNODE_TAKEN);
+		**end = n;
+		*end = &n->next;
+	}
+	*threads = *crowd = NULL;
 	*queue_of(b) = (struct kbi_waitq){ NULL, NULL };
 	b->left = b->need;
-	return chain;
+	return done;
 }
 
 static bool leave(void *barrier, struct kbi_wnode *n)
@@ -41,20 +59,27 @@ static bool leave(void *barrier, struct kbi_wnode *n)
 int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
-	struct kbi_wnode n = { .task = self }, *chain = NULL;
+	struct waiter w = { .n.task = self, .in_crowd = !self->vp };
+	struct round done = { NULL, NULL };
+	a32 *crowd = kbi_waitq_crowd(b);
+	uint32_t seen;
 	bool last;
 
 	kbi_np_enter(self);
 	kbi_waitq_lock(word_of(b));
+	seen = a_load_rlx(crowd); /* what changes it for this round does so when the lock has been taken once more */
 	last = --b->left == 0;
 	if (last)
-		chain = next_round(b);
+		done = next_round(b);
 	else
-		kbi_waitq_append(queue_of(b), &n);
+		kbi_waitq_append(queue_of(b), &w.n);
 	kbi_waitq_unlock(word_of(b), 0);
-	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
+	kbi_waitq_grant_all(done.threads, KBI_WNODE_GRANTED);
+	kbi_waitq_grant_crowd(done.crowd, KBI_WNODE_GRANTED, crowd);
 	kbi_np_leave(self);
-	return last ? KB_BARRIER_SERIAL : kbi_waitq_await(&n, until, leave, b);
+	if (last)
+		return KB_BARRIER_SERIAL;
+	return w.in_crowd ? kbi_waitq_await_in_crowd(&w.n, until, leave, b, seen) : kbi_waitq_await(&w.n, until, leave, b);
 }
 
 int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)

@@ -3,8 +3,10 @@
 #include "sync/waitq.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <time.h>
 
+#include "core/foreign.h"
 #include "os/sys.h"
 
 /* Tries before the kernel thread lets others run: the holder of the bit may have been preempted. */
@@ -54,39 +56,97 @@ int kbi_waitq_sleep(struct kbi_task *self, struct kbi_until until)
 	return kbi_timer_sleep(self, until.deadline);
 }
 
+/* ---- a crowd ------------------------------------------------------------------------------------------- */
+
+/* The words are never unmapped: the object may be gone when its last waiters wake up. */
+enum { CROWD_BITS = 6, CROWDS = 1 << CROWD_BITS };
+
+static struct {
+	a32 word;
+} KBI_ALIGNED(KBI_CACHE_LINE) crowds[CROWDS];
+
+a32 *kbi_waitq_crowd(const void *object)
+{
+	/* the golden ratio, as in sync/park */
+	return &crowds[((uintptr_t)object >> 3) * 0x9E3779B97F4A7C15u >> (64 - CROWD_BITS)].word;
+}
+
+void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, a32 *crowd)
+{
+	if (!chain)
+		return;
+	while (chain) {
+		struct kbi_wnode *next = chain->next;
+
+		/* release: as in kbi_waitq_grant */
+		a_store_rel(&chain->state, verdict);
+		chain = next;
+	}
+	/* release: partner is the acquire in sleep_in_crowd, which makes the verdict seen */
+	a_add_acqrel(crowd, 1);
+	kbi_sys_futex_wake(crowd, INT_MAX);
+}
+
+static int sleep_in_crowd(struct kbi_task *self, struct kbi_until until, const a32 *crowd, uint32_t *seen)
+{
+	int rc = until.stop ? until.stop(self) : 0;
+
+	if (rc == 0)
+		rc = kbi_foreign_sleep_at(self, crowd, *seen, until.deadline);
+	/* acquire: partner is the release in kbi_waitq_grant_crowd */
+	*seen = a_load_acq(crowd);
+	return rc;
+}
+
 /* A wait whose thread is unwound by a handler that stop has run: cancelled there, or pthread_exit. */
 struct await {
 	struct kbi_wnode *n;
 	bool (*leave)(void *object, struct kbi_wnode *n);
 	void *object;
+	const a32 *crowd; /* or NULL */
+	uint32_t seen;
 	bool over;
 };
+
+static int await(struct await *a, struct kbi_until until)
+{
+	/* acquire: partner is the release in kbi_waitq_grant */
+	while (a_load_acq(&a->n->state) < KBI_WNODE_GRANTED) {
+		int rc = a->crowd ? sleep_in_crowd(a->n->task, until, a->crowd, &a->seen) :
+				    kbi_waitq_sleep(a->n->task, until);
+
+		if (kbi_likely(rc == 0) || rc == EAGAIN)
+			continue;
+		if (a->leave(a->object, a->n)) {
+			a->over = true;
+			return rc;
+		}
+		until = kbi_waitq_until(KBI_FOREVER);
+	}
+	a->over = true;
+	return 0;
+}
 
 static void unwound(struct await *a)
 {
 	if (!a->over && !a->leave(a->object, a->n))
-		(void)kbi_waitq_await(a->n, kbi_waitq_until(KBI_FOREVER), a->leave, a->object);
+		(void)await(a, kbi_waitq_until(KBI_FOREVER));
 }
 
 int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 		    bool (*leave)(void *object, struct kbi_wnode *n), void *object)
 {
-	struct await a __attribute__((cleanup(unwound))) = { n, leave, object, false };
+	struct await a __attribute__((cleanup(unwound))) = { .n = n, .leave = leave, .object = object };
 
-	/* acquire: partner is the release in kbi_waitq_grant */
-	while (a_load_acq(&n->state) < KBI_WNODE_GRANTED) {
-		int rc = kbi_waitq_sleep(n->task, until);
+	return await(&a, until);
+}
 
-		if (kbi_likely(rc == 0) || rc == EAGAIN)
-			continue;
-		if (leave(object, n)) {
-			a.over = true;
-			return rc;
-		}
-		until = kbi_waitq_until(KBI_FOREVER);
-	}
-	a.over = true;
-	return 0;
+int kbi_waitq_await_in_crowd(struct kbi_wnode *n, struct kbi_until until,
+			     bool (*leave)(void *object, struct kbi_wnode *n), void *object, uint32_t seen)
+{
+	struct await a __attribute__((cleanup(unwound))) = { n, leave, object, kbi_waitq_crowd(object), seen, false };
+
+	return await(&a, until);
 }
 
 bool kbi_waitq_leave(a32 *word, struct kbi_waitq *q, struct kbi_wnode *n)

@@ -224,6 +224,15 @@ KBI_SWITCHES static inline int kbi_waitq_await_asked(struct kbi_wnode *n, struct
 	return kbi_waitq_await(n, until, leave, object);
 }
 
+/* Kernel threads that are no virtual processors and are all granted at once sleep at one word, by the object's address, and
+ * are woken by one system call. It changes after their verdicts are stored. Read before the waiter queues, under the
+ * queue lock. */
+a32 *kbi_waitq_crowd(const void *object);
+KBI_SWITCHES int kbi_waitq_await_in_crowd(struct kbi_wnode *n, struct kbi_until until,
+					  bool (*leave)(void *object, struct kbi_wnode *n), void *object, uint32_t seen);
+/* Stores the verdicts and wakes the crowd. Not under a queue lock. */
+void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, a32 *crowd);
+
 /* leave() of an object whose word has no bits that depend on who waits. */
 bool kbi_waitq_leave(a32 *word, struct kbi_waitq *q, struct kbi_wnode *n);
 

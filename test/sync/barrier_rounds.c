@@ -40,6 +40,6 @@ static void body(void)
 int main(void)
 {
 	test_seed();
-	test_both(body);
+	test_each(body);
 	return 0;
 }
