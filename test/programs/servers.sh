@@ -4,16 +4,21 @@
 
 free_port() { /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
+# end PID: asks a server that was begun to end, and says how it did
+end() {
+	kill -TERM "$1"
+	wait "$1"
+	echo "ended: $?"
+}
+
 # serve KIND PORT SERVER...: starts it, puts load on it, ends it
 serve() {
-	local kind=$1 port=$2 server code
+	local kind=$1 port=$2 code
 	shift 2
-	run "$@" >server.out 2>&1 &
-	server=$!
+	begin server.out "$@"
 	timeout 60 /usr/bin/python3 "$TOP/test/programs/load.py" "$kind" "$port" 16 50
 	code=$?
-	kill -TERM $server # timeout hands it on
-	wait $server
+	end "$begun"
 	[ $code = 0 ] || tail -n 20 server.out >&2
 	return $code
 }
@@ -170,30 +175,28 @@ named() {
 	serve dns "$port" named -f -n 4 -c "$PWD/conf"
 }
 mosquitto() {
-	local port
+	local port server listener
 	port=$(free_port)
 	printf 'listener %s 127.0.0.1\nallow_anonymous true\n' "$port" >conf
-	run mosquitto -c conf >server.out 2>&1 &
-	local server=$!
+	begin server.out mosquitto -c conf
+	server=$begun
 	sleep 0.3
-	run mosquitto_sub -p "$port" -t a/b -C 20 >got &
-	local listener=$!
+	run mosquitto_sub -p "$port" -t a/b -C 20 >got & # ends by itself
+	listener=$!
 	sleep 0.3
 	seq 20 | run mosquitto_pub -p "$port" -t a/b -l -q 1
-	wait $listener
+	wait "$listener"
 	sort -n got | tr '\n' ' '
-	kill $server
-	wait $server
-	return 0
+	end "$server"
 }
 mariadb() {
 	local port code server i
 	port=$(free_port)
 	mkdir data tmp && chmod 777 . data tmp
 	mariadb-install-db --no-defaults --user=root --auth-root-authentication-method=normal --datadir="$PWD/data" --skip-test-db >install.out 2>&1 || { tail -5 install.out; return 1; }
-	run mariadbd --no-defaults --user=root --datadir="$PWD/data" --tmpdir="$PWD/tmp" --socket="$PWD/s" --port="$port" --bind-address=127.0.0.1 \
-		--pid-file="$PWD/pid" --thread-handling="${1:-one-thread-per-connection}" --innodb-buffer-pool-size=32M --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=2 >server.out 2>&1 &
-	server=$!
+	begin server.out mariadbd --no-defaults --user=root --datadir="$PWD/data" --tmpdir="$PWD/tmp" --socket="$PWD/s" --port="$port" --bind-address=127.0.0.1 \
+		--pid-file="$PWD/pid" --thread-handling="${1:-one-thread-per-connection}" --innodb-buffer-pool-size=32M --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=2
+	server=$begun
 	for i in $(seq 150); do [ -S s ] && break; sleep 0.1; done
 	{ mariadb-cli() { command mariadb --no-defaults -u root -S s "$@"; }
 	mariadb-cli -e 'create database sbtest' &&
@@ -201,8 +204,7 @@ mariadb() {
 		sysbench oltp_read_write --db-driver=mysql --mysql-socket="$PWD/s" --mysql-user=root --tables=2 --table-size=500 --threads=8 --time=0 --events=400 run >out2 2>&1 &&
 		grep -oE 'transactions: +[0-9]+' out2 && mariadb-cli -N -e 'select count(*) from sbtest.sbtest1; check table sbtest.sbtest1; check table sbtest.sbtest2'; } || { cat out out2 >&2; }
 	code=$?
-	kill -TERM $server
-	wait $server
+	end "$server"
 	[ $code = 0 ] || tail -n 20 server.out >&2
 	return $code
 }
