@@ -120,13 +120,19 @@ static void find_bounds(const struct dl_phdr_info *info, struct kbi_module *m)
 	}
 }
 
+static const char *file_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* The loader has no name for the program. */
 static void find_name(const char *path, struct kbi_module *m)
 {
-	const char *slash = strrchr(path, '/');
 	size_t n;
 
-	path = slash ? slash + 1 : path;
+	path = file_of(path);
 	n = strlen(path);
 	if (n >= sizeof(m->name))
 		path += n - sizeof(m->name) + 1;
@@ -254,4 +260,55 @@ bool kbi_module_imports(const char *name)
 	found = last.found;
 	kbi_lock_leave(&lock);
 	return found;
+}
+
+/* ---- who is linked with us ---------------------------------------------------------------------------------- */
+
+static bool begins(const char *s, const char *with)
+{
+	return strncmp(s, with, strlen(with)) == 0;
+}
+
+static const char *strings_of(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
+{
+	struct linkage l = { 0 };
+
+	read_linkage(info, d, &l);
+	return l.names;
+}
+
+/* By its dynamic section. *ours: it is a library of ours itself. */
+static bool needs_us(const struct dl_phdr_info *info, const ElfW(Dyn) * d, bool *ours)
+{
+	const char *names = strings_of(info, d);
+	bool needs = false;
+
+	for (; names && d->d_tag != DT_NULL; d++) {
+		const char *file = d->d_tag == DT_SONAME || d->d_tag == DT_NEEDED ? file_of(names + d->d_un.d_val) : "";
+
+		if (d->d_tag == DT_SONAME)
+			*ours |= begins(file, "libkochab");
+		else
+			needs |= begins(file, "libkochab.so") || begins(file, "libkochab-posix.so");
+	}
+	return needs;
+}
+
+static int is_linked(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	bool needs = false, ours = false;
+
+	(void)size, (void)arg;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+		if (h->p_type == PT_DYNAMIC)
+			needs |= needs_us(info, (const void *)(info->dlpi_addr + h->p_vaddr), &ours);
+	}
+	return !ours && (needs || is_noted(info, "Kochab"));
+}
+
+bool kbi_module_is_linked(void)
+{
+	return dl_iterate_phdr(is_linked, NULL) != 0;
 }

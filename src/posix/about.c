@@ -1,8 +1,8 @@
 /* posix/about.c - what programs ask about threads or set on them: name, attributes, scheduling, affinity,
  * clock. Of a lightweight thread most of it is remembered and given back: it has no kernel thread of its own
- * that could be pinned or given a priority. For kernel threads libc answers. Callers: programs. Never
- * switches. */
-#include "posix/posix.h"
+ * that could be pinned or given a priority; one that asked for PTHREAD_SCOPE_SYSTEM gets it when it wants to be. For kernel
+ * threads libc answers. Callers: programs. Never switches. */
+#include "posix/bind.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/option.h"
 #include "core/vp.h"
 #include "os/sys.h"
 
@@ -96,6 +97,7 @@ static int fill_attr(struct kb_thread *t, const struct kbi_posix_thread *r, pthr
 		return e;
 	pthread_attr_setdetachstate(attr, kbi_thread_is_detached(t));
 	pthread_attr_setguardsize(attr, r->guard);
+	pthread_attr_setscope(attr, r->system_scope ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS);
 	pthread_attr_setschedpolicy(attr, r->policy);
 	pthread_attr_setschedparam(attr, &p);
 	if (pthread_getaffinity_np(r->self, sizeof(cpus), &cpus) == 0)
@@ -142,6 +144,28 @@ void kbi_about_scheduling(int *policy, int *priority)
 	*priority = p.sched_priority;
 }
 
+bool kbi_about_is_kernels(bool system_scope)
+{
+	return system_scope && kbi_options.scope != KBI_OPT_SCOPE_PROCESS;
+}
+
+/* The caller asks for itself, and has a kernel thread of its own, now if not before: the kernel does it, too. */
+static bool has_kernel_thread(const struct kb_thread *t, const char *what)
+{
+	if (t != kbi_thread_of(kbi_self_raw()))
+		return false;
+	if (!kbi_posix_me.is_bound && !kbi_about_is_kernels(kbi_posix_me.system_scope))
+		return false;
+	kbi_bind_self(what, KBI_BIND_CHANGED);
+	return true;
+}
+
+/* Its kernel thread had another policy, or it is to have one that virtual processors cannot give it. */
+static bool is_more(int before, int policy)
+{
+	return before == SCHED_FIFO || before == SCHED_RR || policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
 KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct sched_param *param)
 {
 	bool gone;
@@ -153,6 +177,8 @@ KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct s
 	if (!t)
 		return kbi_libc()->pthread_setschedparam(id, policy, param);
 	e = kbi_about_may_schedule(policy, param->sched_priority);
+	if (!e && is_more(kbi_posix_record(id)->policy, policy) && has_kernel_thread(t, "pthread_setschedparam"))
+		e = (int)-kbi_sys(SYS_sched_setscheduler, 0, policy, param);
 	if (e)
 		return e;
 	kbi_posix_record(id)->policy = policy;
@@ -191,15 +217,38 @@ KBI_POSIX_API int pthread_getschedparam(pthread_t id, int *restrict policy, stru
 /* ---- affinity
  * ---------------------------------------------------------------------------------------------- */
 
-/* What the process may use: main's kernel thread is VP 0's and keeps the mask it was started with. */
+/* main's kernel thread has a mask of its own now; what it was before. */
+static cpu_set_t mask_before;
+static a32 first_is_pinned; /* 0 no, 1 about to be, 2 yes */
+
+/* What the process may use: main's kernel thread keeps the mask it was started with, unless a thread that it is kept for
+ * sets another. */
 static int process_affinity(size_t size, cpu_set_t *set)
 {
 	long n = kbi_sys(SYS_sched_getaffinity, getpid(), size, set);
 
 	if (n < 0)
 		return (int)-n;
+	/* acquire: partner is the release in pin */
+	if (a_load_acq(&first_is_pinned) == 2) {
+		n = (long)(size < sizeof(mask_before) ? size : sizeof(mask_before));
+		memcpy(set, &mask_before, (size_t)n);
+	}
 	memset((char *)set + n, 0, size - (size_t)n);
 	return 0;
+}
+
+/* The calling kernel thread. */
+static int pin(const cpu_set_t *set)
+{
+	uint32_t no = 0;
+
+	if (kbi_sys_gettid() == getpid() && a_cas_rlx(&first_is_pinned, &no, 1)) {
+		kbi_sys(SYS_sched_getaffinity, 0, sizeof(mask_before), &mask_before);
+		/* release: partner is the acquire in process_affinity */
+		a_store_rel(&first_is_pinned, 2);
+	}
+	return (int)-kbi_sys(SYS_sched_setaffinity, 0, sizeof(*set), set);
 }
 
 /* EINVAL: no processor that the process may use is in it, as the kernel says. */
@@ -218,6 +267,16 @@ static int remember_affinity(struct kbi_posix_thread *r, size_t size, const cpu_
 	r->affinity = asked;
 	r->has_affinity = 1;
 	return 0;
+}
+
+static int set_affinity(const struct kb_thread *t, struct kbi_posix_thread *r, const char *what, size_t size,
+			const cpu_set_t *set)
+{
+	int e = remember_affinity(r, size, set);
+
+	if (e || !has_kernel_thread(t, what))
+		return e;
+	return pin(&r->affinity);
 }
 
 int kbi_about_may_run_on(const cpu_set_t *asked)
@@ -251,7 +310,7 @@ KBI_POSIX_API int pthread_setaffinity_np(pthread_t id, size_t size, const cpu_se
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_setaffinity_np(id, size, set);
-	return remember_affinity(kbi_posix_record(id), size, set);
+	return set_affinity(t, kbi_posix_record(id), "pthread_setaffinity_np", size, set);
 }
 
 KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *set)
@@ -268,7 +327,7 @@ KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *s
 
 static bool means_caller(pid_t pid)
 {
-	return kbi_posix_light() && (pid == 0 || pid == kbi_posix_owner_tid());
+	return kbi_bind_is_light() && kbi_bind_is_self(pid);
 }
 
 static int answer(int e)
@@ -283,7 +342,7 @@ KBI_POSIX_API int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set
 {
 	if (!means_caller(pid))
 		return kbi_libc()->sched_setaffinity(pid, size, set);
-	return answer(remember_affinity(&kbi_posix_me, size, set));
+	return answer(set_affinity(kbi_thread_of(kbi_self_raw()), &kbi_posix_me, "sched_setaffinity", size, set));
 }
 
 KBI_POSIX_API int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)

@@ -1,10 +1,11 @@
 /* posix/attr.c - the contention scope of thread attributes; all else in them is plain data that libc keeps.
- * libc refuses PTHREAD_SCOPE_PROCESS. Here it is the default and means a lightweight thread; an explicit
- * PTHREAD_SCOPE_SYSTEM asks for a kernel thread. It is kept as a bit of libc's own flags word that libc does
- * not use; whether the word is where we think is looked at once. No locks, never switches. */
+ * libc refuses PTHREAD_SCOPE_PROCESS. Here it is the default and means a lightweight thread. PTHREAD_SCOPE_SYSTEM is kept
+ * as a bit of libc's own flags word that libc does not use; whether the word is where we think is looked at once. Whether
+ * it means a kernel thread: option scope, doc/why/scope.md. No locks, never switches. */
 #include "posix/posix.h"
 
 #include "base/option.h"
+#include "os/module.h"
 
 #include <string.h>
 
@@ -35,15 +36,29 @@ static bool layout_known(void)
 	return a_load_rlx(&known) == 1;
 }
 
-static bool is_system(const pthread_attr_t *attr)
+bool kbi_attr_is_system(const pthread_attr_t *attr)
 {
 	return layout_known() && (*flags_of(attr) & FLAG_SYSTEM);
 }
 
-/* Many programs ask for the system's scope because some systems had only few processors for a process otherwise. */
+/* Was the program written for Kochab, or is this library only preloaded? Looked at once, as late as possible. */
+static bool is_linked(void)
+{
+	static a32 known; /* 0 not looked, 1 yes, 2 no: whoever looks finds the same */
+
+	if (!a_load_rlx(&known))
+		a_store_rlx(&known, kbi_module_is_linked() ? 1 : 2);
+	return a_load_rlx(&known) == 1;
+}
+
+/* On libc there is no other scope, so who asks for it there has said nothing. */
 bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr)
 {
-	return kbi_options.scope == KBI_OPT_SCOPE_ASKED && is_system(attr);
+	if (kbi_likely(!kbi_attr_is_system(attr)))
+		return false;
+	if (kbi_options.scope == KBI_OPT_SCOPE_AUTO)
+		return is_linked();
+	return kbi_options.scope == KBI_OPT_SCOPE_ASKED;
 }
 
 KBI_POSIX_API int pthread_attr_setscope(pthread_attr_t *attr, int scope)
@@ -60,6 +75,6 @@ KBI_POSIX_API int pthread_attr_setscope(pthread_attr_t *attr, int scope)
 
 KBI_POSIX_API int pthread_attr_getscope(const pthread_attr_t *restrict attr, int *restrict scope)
 {
-	*scope = is_system(attr) ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS;
+	*scope = kbi_attr_is_system(attr) ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS;
 	return 0;
 }

@@ -45,11 +45,16 @@ static void part_from_vp(struct kbi_body *b)
 	b->changed = 1;
 }
 
+bool kbi_bind_is_light(void)
+{
+	return !kbi_posix_forked && (kbi_posix_light() || is_away(kbi_self_raw()));
+}
+
 void kbi_bind_self(const char *what, enum kbi_bind_why why)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	if (kbi_posix_forked || !(kbi_posix_light() || is_away(self)))
+	if (!kbi_bind_is_light())
 		return;
 	if (!kbi_posix_me.is_bound) {
 		kbi_posix_me.is_bound = 1;
@@ -69,11 +74,7 @@ static int number_of(const struct kb_thread *t)
 
 int kbi_bind_number(void)
 {
-	struct kbi_task *self = kbi_self_raw();
-
-	if (kbi_posix_forked || !(kbi_posix_light() || is_away(self)))
-		return kbi_sys_gettid();
-	return number_of(kbi_thread_of(self));
+	return kbi_bind_is_light() ? number_of(kbi_thread_of(kbi_self_raw())) : kbi_sys_gettid();
 }
 
 bool kbi_bind_is_self(long number)

@@ -15,6 +15,8 @@ enum kbi_bind_why {
 /* The caller has a kernel thread of its own when this returns; said once for each `what`, not for NULL. No-op on kernel
  * threads. */
 void kbi_bind_self(const char *what, enum kbi_bind_why why);
+/* Is the caller a lightweight thread, on a virtual processor or on a kernel thread that it keeps? */
+bool kbi_bind_is_light(void);
 /* The caller's number. */
 int kbi_bind_number(void);
 /* Is it the caller, for a function whose 0 is the caller? */

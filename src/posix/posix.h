@@ -116,6 +116,7 @@ struct kbi_posix_thread {
 	void *exit_value;     /* what it gave pthread_exit */
 	uint8_t exiting;      /* it has called pthread_exit, or was cancelled */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
+	uint8_t system_scope; /* made with PTHREAD_SCOPE_SYSTEM, and lightweight all the same */
 	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
 	int settled_fd;       /* whose mode and time limit it has asked for last, */
@@ -330,12 +331,16 @@ void kbi_signal_thread_ends(void);
 int kbi_about_may_schedule(int policy, int priority);
 /* 0, or EINVAL: none of these processors is the process's. */
 int kbi_about_may_run_on(const cpu_set_t *asked);
+/* Are its affinity and its real-time policy the kernel's affair? Of a thread that asked for PTHREAD_SCOPE_SYSTEM, unless
+ * the user has said that this means nothing. */
+bool kbi_about_is_kernels(bool system_scope);
 /* What the kernel says of the caller's kernel thread. */
 void kbi_about_scheduling(int *policy, int *priority);
 
 /* ---- between the units ------------------------------------------------------------------------------ */
 
-/* Explicit PTHREAD_SCOPE_SYSTEM. */
+/* Explicit PTHREAD_SCOPE_SYSTEM; and whether that makes a kernel thread at once. */
+bool kbi_attr_is_system(const pthread_attr_t *attr);
 bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr);
 /* Destructors of thread_local objects and of thread-specific data, on the thread at its end. */
 void kbi_key_run_destructors(void);

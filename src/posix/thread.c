@@ -1,7 +1,7 @@
 /* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight unless its attributes
- * ask for PTHREAD_SCOPE_SYSTEM or a real-time policy, its maker waits in the kernel by itself (posix/caller), this libc
- * gives us no control blocks (said once), or the process was forked from one with threads; then it is a kernel thread,
- * see posix/kernel.
+ * ask for PTHREAD_SCOPE_SYSTEM (and posix/attr takes that at its word) or a real-time policy, its maker waits in the
+ * kernel by itself (posix/caller), this libc gives us no control blocks (said once), or the process was forked from one
+ * with threads; then it is a kernel thread, see posix/kernel.
  * Callers: programs. Join may switch. */
 #include "posix/posix.h"
 
@@ -79,7 +79,7 @@ struct birth {
 	pthread_t *id;
 	size_t guard;
 	int policy, priority;
-	bool c11;
+	bool c11, system_scope;
 	const cpu_set_t *affinity; /* or NULL, as the mask */
 	const sigset_t *mask;
 };
@@ -121,6 +121,7 @@ static void publish(struct kb_thread *t, void *arg)
 	t->posix = r;
 	r->self = id;
 	r->c11 = b->c11;
+	r->system_scope = b->system_scope;
 	r->guard = b->guard;
 	r->policy = b->policy;
 	r->priority = b->priority;
@@ -298,12 +299,15 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
 		return e;
 	if (is_real_time(b))
 		return make_real_time(attr, b, fn, arg);
+	b->system_scope = kbi_attr_is_system(attr);
 	read_stack(attr, &a);
 	pthread_attr_getguardsize(attr, &b->guard);
 	if (read_affinity(attr, &affinity)) {
 		e = kbi_about_may_run_on(&affinity);
 		if (e)
 			return e;
+		if (kbi_about_is_kernels(b->system_scope))
+			return make_kernel(attr, b, fn, arg);
 		b->affinity = &affinity;
 	}
 	if (pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, &mask) == 0)
@@ -318,7 +322,7 @@ static KBI_NOINLINE int make_by_default(struct birth *b, void *(*fn)(void *), vo
 
 	if (e)
 		return e;
-	e = make_with(&attr, b, fn, arg);
+	e = kbi_attr_wants_kernel_thread(&attr) ? make_kernel(&attr, b, fn, arg) : make_with(&attr, b, fn, arg);
 	pthread_attr_destroy(&attr);
 	return e;
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -76,16 +77,19 @@ static void connect_both(int type)
 	CHECK_EQ(connect(far, (struct sockaddr *)&b, sizeof b), 0);
 }
 
-/* Many short waits of the calling thread for `near`. */
+/* Many short waits of the calling thread for `near`. The other side is a kernel thread: of that scope, and pinned. */
 static void converse(int type)
 {
 	pthread_attr_t a;
+	cpu_set_t set;
 	pthread_t t;
 	char buf[64];
 
 	connect_both(type);
 	pthread_attr_init(&a);
 	pthread_attr_setscope(&a, PTHREAD_SCOPE_SYSTEM);
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	CHECK_EQ(pthread_attr_setaffinity_np(&a, sizeof(set), &set), 0);
 	CHECK_EQ(pthread_create(&t, &a, answer, (void *)(intptr_t)far), 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		CHECK_EQ(send(near, "x", 1, 0), 1);
