@@ -243,7 +243,7 @@ static int start(void)
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	e = kbi_preempt_setup();
 	if (e)
-		return e;
+		return give_up(e);
 	kbi_contain_setup();
 	kbi_dump_setup();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
