@@ -211,14 +211,15 @@ static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint
 	return had >= whole - whole / 16 ? 0 : whole - had;
 }
 
-/* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next begins. */
-static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns)
+/* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next begins,
+ * if anybody waits. */
+static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now)
 {
 	enum { LOOKS = 3 };
 
 	if (s->turns != turns - 1)
 		*s = (struct seen){ .turns = turns - 1, .halts = s->halts, .obeys = s->obeys };
-	if (++s->lent >= LOOKS)
+	if (++s->lent >= LOOKS && has_work(vp, now))
 		ask_by_word(vp);
 }
 
@@ -230,7 +231,7 @@ static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
 		return UINT64_MAX;
 	if (a_load_rlx(&vp->lent)) {
-		note_lent(vp, s, turns);
+		note_lent(vp, s, turns, now);
 		return half;
 	}
 	if (turns != s->turns || !s->since)
