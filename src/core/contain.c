@@ -23,6 +23,7 @@
 #include "core/wait.h"
 #include "os/context.h"
 #include "os/crash.h"
+#include "os/crash_libc.h"
 #include "os/lock.h"
 #include "os/memory.h"
 #include "os/real.h"

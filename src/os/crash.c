@@ -6,19 +6,11 @@
  * of `never` among the innermost frames. Ours may be the outermost run, where threads begin, and no other. */
 #include "os/crash.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
 #include <setjmp.h>
-#include <stdio.h>
-#if defined(__GLIBC__)
-#include <unwind.h>
-#endif
 
-#include "base/atom.h"
 #include "os/context.h"
+#include "os/crash_libc.h"
 #include "os/real.h"
-#include "os/sys.h"
 
 static const char *const harmless[] = {
 	"printf", "fprintf", "vprintf", "vfprintf", "dprintf", "sprintf", "snprintf", "vsprintf", "vsnprintf",
@@ -39,58 +31,19 @@ static const char *const never[] = {
 	"srandom", "readdir", "fclose", "fopen", "getpwnam", "getpwuid", "getgrnam", "getgrgid",
 };
 
-struct place {
-	uintptr_t low, size;
-};
-static struct place good[2 * kbi_countof(harmless)], bad[kbi_countof(never)]; /* libc's own; and the drop-in's */
-
-/* libc's streams: its own functions to walk through them; NULL: not there. */
-static struct {
-	void (*lock)(void), (*unlock)(void);
-	void *(*begin)(void), *(*end)(void), *(*next)(void *), *(*file)(void *);
-} streams;
-
-#if defined(__GLIBC__)
-static void find(const char *name, void *from, struct place *p)
-{
-	void *at = dlsym(from, name);
-	const ElfW(Sym) *s = NULL;
-	Dl_info i;
-
-	if (!at || !dladdr1(at, &i, (void **)&s, RTLD_DL_SYMENT) || !s || i.dli_saddr != at)
-		return;
-	*p = (struct place){ (uintptr_t)at, s->st_size };
-}
-#else /* a libc that does not say how long its functions are: kbi_crash_learn has found out */
-static void find(const char *name, void *from, struct place *p)
-{
-	(void)name;
-	(void)from;
-	(void)p;
-}
-#endif
+static struct kbi_crash_place good[2 * kbi_countof(harmless)], bad[kbi_countof(never)]; /* libc's own; and the drop-in's */
 
 bool kbi_crash_learn(void)
 {
-	void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY), *any = RTLD_DEFAULT;
-
 	kbi_context_learn();
-	if (!libc || !kbi_context_can_go() || !kbi_context_knows_code())
+	if (!kbi_crash_open_libc() || !kbi_context_can_go() || !kbi_context_knows_code())
 		return false;
 	for (unsigned i = 0; i < kbi_countof(harmless); i++) {
-		find(harmless[i], libc, &good[2 * i]);
-		find(harmless[i], any, &good[2 * i + 1]);
+		kbi_crash_find(harmless[i], true, &good[2 * i]);
+		kbi_crash_find(harmless[i], false, &good[2 * i + 1]);
 	}
 	for (unsigned i = 0; i < kbi_countof(never); i++)
-		find(never[i], libc, &bad[i]);
-#define STREAM(field, name) *(void **)&streams.field = dlsym(libc, name)
-	STREAM(lock, "_IO_list_lock");
-	STREAM(unlock, "_IO_list_unlock");
-	STREAM(begin, "_IO_iter_begin");
-	STREAM(end, "_IO_iter_end");
-	STREAM(next, "_IO_iter_next");
-	STREAM(file, "_IO_iter_file");
-#undef STREAM
+		kbi_crash_find(never[i], true, &bad[i]);
 	return true;
 }
 
@@ -109,7 +62,7 @@ struct walk {
 };
 
 /* at: a return address, which may be behind the function's last byte. */
-static bool is_among(const struct place *p, unsigned n, uintptr_t at)
+static bool is_among(const struct kbi_crash_place *p, unsigned n, uintptr_t at)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (p[i].low && at - p[i].low <= p[i].size)
@@ -155,32 +108,15 @@ static void add(struct walk *w, uintptr_t pc)
 	w->bad |= is_among(bad, kbi_countof(bad), pc);
 }
 
-#if defined(__GLIBC__)
-
-static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
+static bool step(void *arg, uintptr_t pc)
 {
 	struct walk *w = arg;
-	uintptr_t pc = _Unwind_GetIP(c);
 
 	w->begun |= pc == w->at;
 	if (w->begun && pc)
 		add(w, pc);
-	return w->why ? _URC_END_OF_STACK : _URC_NO_REASON;
+	return !w->why;
 }
-
-static void walk(struct walk *w)
-{
-	_Unwind_Backtrace(step, w);
-}
-
-#else /* nobody asks: see kbi_crash_learn. musl's compiler would take glibc's unwinder */
-
-static void walk(struct walk *w)
-{
-	(void)w;
-}
-
-#endif
 
 const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk *to, void **guard)
 {
@@ -192,7 +128,7 @@ const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk
 	if (!_setjmp(back)) {
 		*guard = &back;
 		kbi_compiler_barrier();
-		walk(at);
+		kbi_crash_frames(step, at);
 	}
 	*guard = NULL;
 	kbi_compiler_barrier();
@@ -208,50 +144,3 @@ void kbi_crash_give_up(void *guard)
 	kbi_real.longjmp(*(jmp_buf *)guard, 1);
 	__builtin_unreachable();
 }
-
-/* ---- streams ------------------------------------------------------------------------------------------------------ */
-
-#if defined(__GLIBC__)
-
-/* glibc's. */
-struct stream_lock {
-	a32 word;
-	int count;
-	void *owner;
-};
-
-static void free_stream(FILE *f, void *tp)
-{
-	struct stream_lock *l = (struct stream_lock *)f->_lock;
-
-	if (!l || l->owner != tp)
-		return;
-	l->count = 0;
-	l->owner = NULL;
-	/* release: partner is the acquire of who locks it; 2: somebody sleeps */
-	if (a_xchg_acqrel(&l->word, 0) > 1)
-		kbi_sys_futex_wake(&l->word, 1);
-}
-
-void kbi_crash_free_streams(void *tp)
-{
-	FILE *const standard[] = { stdin, stdout, stderr };
-
-	for (unsigned i = 0; i < kbi_countof(standard); i++)
-		free_stream(standard[i], tp);
-	if (!streams.lock || !streams.unlock || !streams.begin || !streams.end || !streams.next || !streams.file)
-		return;
-	streams.lock();
-	for (void *i = streams.begin(); i != streams.end(); i = streams.next(i))
-		free_stream(streams.file(i), tp);
-	streams.unlock();
-}
-
-#else
-
-void kbi_crash_free_streams(void *tp)
-{
-	(void)tp;
-}
-
-#endif

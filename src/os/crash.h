@@ -1,5 +1,5 @@
 /* os/crash.h - where a thread crashed: its frames, and whether it can be left there for ever.
- * Callers: core/contain. Runs in signal handlers, but for learn and free_streams. */
+ * Callers: core/contain. Runs in signal handlers, but for learn. */
 #ifndef KBI_CRASH_H
 #define KBI_CRASH_H
 
@@ -17,7 +17,5 @@ bool kbi_crash_learn(void);
  * is ended by kbi_crash_give_up(*guard), and what has been seen until then counts. */
 const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk *w, void **guard);
 KBI_NORETURN void kbi_crash_give_up(void *guard);
-/* The locks of libc's streams that the owner of this TLS block holds are free again. May wait in the kernel. */
-void kbi_crash_free_streams(void *tp);
 
 #endif

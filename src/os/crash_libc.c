@@ -1,0 +1,131 @@
+/* os/crash_libc.c - what glibc tells of a crash. Contract in crash_libc.h. */
+#include "os/crash_libc.h"
+
+#if defined(__GLIBC__)
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <unwind.h>
+
+#include "base/atom.h"
+#include "os/sys.h"
+
+static void *libc;
+
+/* Its streams: its own functions to walk through them; NULL: not there. */
+static struct {
+	void (*lock)(void), (*unlock)(void);
+	void *(*begin)(void), *(*end)(void), *(*next)(void *), *(*file)(void *);
+} streams;
+
+bool kbi_crash_open_libc(void)
+{
+	libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+	if (!libc)
+		return false;
+#define STREAM(field, name) *(void **)&streams.field = dlsym(libc, name)
+	STREAM(lock, "_IO_list_lock");
+	STREAM(unlock, "_IO_list_unlock");
+	STREAM(begin, "_IO_iter_begin");
+	STREAM(end, "_IO_iter_end");
+	STREAM(next, "_IO_iter_next");
+	STREAM(file, "_IO_iter_file");
+#undef STREAM
+	return true;
+}
+
+void kbi_crash_find(const char *name, bool libcs, struct kbi_crash_place *p)
+{
+	void *at = dlsym(libcs ? libc : RTLD_DEFAULT, name);
+	const ElfW(Sym) *s = NULL;
+	Dl_info i;
+
+	if (!at || !dladdr1(at, &i, (void **)&s, RTLD_DL_SYMENT) || !s || i.dli_saddr != at)
+		return;
+	*p = (struct kbi_crash_place){ (uintptr_t)at, s->st_size };
+}
+
+/* ---- frames -------------------------------------------------------------------------------------------------------- */
+
+struct asker {
+	bool (*each)(void *arg, uintptr_t pc);
+	void *arg;
+};
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
+{
+	const struct asker *a = arg;
+
+	return a->each(a->arg, _Unwind_GetIP(c)) ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+void kbi_crash_frames(bool (*each)(void *arg, uintptr_t pc), void *arg)
+{
+	struct asker a = { each, arg };
+
+	_Unwind_Backtrace(step, &a);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------------------- */
+
+/* glibc's. */
+struct stream_lock {
+	a32 word;
+	int count;
+	void *owner;
+};
+
+static void free_stream(FILE *f, void *tp)
+{
+	struct stream_lock *l = (struct stream_lock *)f->_lock;
+
+	if (!l || l->owner != tp)
+		return;
+	l->count = 0;
+	l->owner = NULL;
+	/* release: partner is the acquire of who locks it; 2: somebody sleeps */
+	if (a_xchg_acqrel(&l->word, 0) > 1)
+		kbi_sys_futex_wake(&l->word, 1);
+}
+
+void kbi_crash_free_streams(void *tp)
+{
+	FILE *const standard[] = { stdin, stdout, stderr };
+
+	for (unsigned i = 0; i < kbi_countof(standard); i++)
+		free_stream(standard[i], tp);
+	if (!streams.lock || !streams.unlock || !streams.begin || !streams.end || !streams.next || !streams.file)
+		return;
+	streams.lock();
+	for (void *i = streams.begin(); i != streams.end(); i = streams.next(i))
+		free_stream(streams.file(i), tp);
+	streams.unlock();
+}
+
+#else /* kbi_crash_learn has found out, nobody asks. musl's compiler would take glibc's unwinder */
+
+bool kbi_crash_open_libc(void)
+{
+	return false;
+}
+
+void kbi_crash_find(const char *name, bool libcs, struct kbi_crash_place *p)
+{
+	(void)name;
+	(void)libcs;
+	(void)p;
+}
+
+void kbi_crash_frames(bool (*each)(void *arg, uintptr_t pc), void *arg)
+{
+	(void)each;
+	(void)arg;
+}
+
+void kbi_crash_free_streams(void *tp)
+{
+	(void)tp;
+}
+
+#endif
