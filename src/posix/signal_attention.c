@@ -20,18 +20,18 @@ enum { SENT = 1, TIMED = 2 }; /* in a body's `attention` */
 static struct kbi_kaction libcs; /* its handler; constant once installed */
 static a32 installed;            /* 0 no, 1 being installed, 2 yes, 3 libc has none */
 
-static bool is_body(int tid)
+static struct kbi_body *my_body(void)
 {
-	return kbi_body_of_tid(tid) || kbi_signal_is_postman(tid);
+	return kbi_body_of_tid(kbi_sys_gettid());
 }
 
-/* The interrupted code may be left: it is the program's or libc's, on its own thread. */
-static bool may_leave(struct kbi_task *self, const void *context)
+/* The interrupted code may be left: it is the program's or libc's, on its own thread. b: my_body(). */
+static bool may_leave(struct kbi_task *self, const struct kbi_body *b, const void *context)
 {
 	if (self && kbi_handoff_is_away(kbi_thread_of(self)))
 		return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(kbi_context_at(context));
 	if (!self || !self->vp)
-		return !kbi_vp_n || kbi_posix_forked || !is_body(kbi_sys_gettid());
+		return !kbi_vp_n || kbi_posix_forked || (!b && !kbi_signal_is_postman(kbi_sys_gettid()));
 	return a_load_rlx(&self->np) == 0 && kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
 	       !kbi_context_is_ours(kbi_context_at(context));
 }
@@ -43,22 +43,20 @@ static bool is_coming(struct kbi_body *b, uint32_t how)
 	return b && (a_or_acqrel(&b->attention, how) & how);
 }
 
-static void has_come(uint32_t how)
+static void has_come(struct kbi_body *b, uint32_t how)
 {
-	struct kbi_body *b = kbi_body_of_tid(kbi_sys_gettid());
-
 	if (b)
 		a_and_acqrel(&b->attention, ~how);
 }
 
 /* The thread leaves our library soon, perhaps without a suspension: the signal comes again. */
-static void come_again(void)
+static void come_again(struct kbi_body *b)
 {
 	struct itimerspec soon = { .it_value = { 0, RETRY_NS } };
 	struct sigevent e;
 	int id = 0;
 
-	if (is_coming(kbi_body_of_tid(kbi_sys_gettid()), TIMED))
+	if (is_coming(b, TIMED))
 		return;
 	memset(&e, 0, sizeof(e));
 	e.sigev_notify = SIGEV_THREAD_ID;
@@ -67,7 +65,7 @@ static void come_again(void)
 	if (kbi_sys(SYS_timer_create, CLOCK_MONOTONIC, &e, &id) == 0)
 		kbi_sys(SYS_timer_settime, id, 0, &soon, NULL);
 	else
-		has_come(TIMED);
+		has_come(b, TIMED);
 }
 
 /* libc's handler believes a signal only that this process has sent to this thread. It may unwind. */
@@ -126,15 +124,16 @@ static bool has_cause(struct kbi_task *self)
 static void attention(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
+	struct kbi_body *b = my_body();
 	int saved = errno;
 
 	(void)sig;
 	if (info->si_code == SI_TIMER)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
-	has_come(info->si_code == SI_TIMER ? TIMED : SENT);
-	if (!may_leave(self, context)) {
+	has_come(b, info->si_code == SI_TIMER ? TIMED : SENT);
+	if (!may_leave(self, b, context)) {
 		if (self && has_cause(self))
-			come_again();
+			come_again(b);
 	} else if (self && (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))) {
 		look_up(self, context);
 	} else {
@@ -182,7 +181,7 @@ void kbi_signal_listen(void)
 void kbi_signal_knock_later(void)
 {
 	if (a_load_acq(&installed) == 2)
-		come_again();
+		come_again(my_body());
 }
 
 void kbi_signal_knock(int tid)
