@@ -19,23 +19,66 @@
 #include "os/context.h"
 #include "os/sys.h"
 
-struct act {
-	aptr handler;
-	a64 mask;
-	a32 flags;
+/* What the program has set. */
+struct action {
+	void (*handler)(int, siginfo_t *, void *); /* NULL: nothing */
+	uint64_t mask;
+	uint32_t flags, turn;
 };
 
-static struct act acts[KBI_SIGNALS + 1]; /* handler NULL: none of the program's */
-static uint64_t restart_not;             /* siginterrupt */
+/* Two copies, so that a handler never waits for who writes, and never sees half of one action and half of another: the
+ * one that counts is by `turn`, which goes on once the other one is written. */
+static struct act {
+	a32 turn;
+	struct {
+		aptr handler;
+		a64 mask;
+		a32 flags;
+	} copy[2];
+} acts[KBI_SIGNALS + 1];
+static a64 restart_not; /* siginterrupt */
 static a32 lock;
+
+/* In parallel with write_action: what is read while it writes the same copy, two turns later, is read again. */
+static struct action action_of(int sig)
+{
+	struct act *a = &acts[sig];
+	struct action is;
+
+	/* acquire: partners are the releases in write_action, so that the turn is read again after the copy */
+	do {
+		is.turn = a_load_acq(&a->turn);
+		is.handler = (void (*)(int, siginfo_t *, void *))a_load_acq(&a->copy[is.turn & 1].handler);
+		is.mask = a_load_acq(&a->copy[is.turn & 1].mask);
+		is.flags = a_load_acq(&a->copy[is.turn & 1].flags);
+	} while (kbi_unlikely(a_load_rlx(&a->turn) != is.turn));
+	return is;
+}
+
+/* Under the lock: one at a time. */
+static void write_action(int sig, struct action is)
+{
+	struct act *a = &acts[sig];
+	uint32_t next = a_load_rlx(&a->turn) + 1;
+
+	/* release: partners are the acquires in action_of: who sees one of these sees the turn before, too */
+	a_store_rel(&a->copy[next & 1].handler, (void *)(uintptr_t)is.handler);
+	a_store_rel(&a->copy[next & 1].mask, is.mask);
+	a_store_rel(&a->copy[next & 1].flags, is.flags);
+	a_store_rel(&a->turn, next);
+}
 
 /* ---- the relay -------------------------------------------------------------------------------------- */
 
-static void reset(int sig)
+/* What the signal has found, unless somebody has set another meanwhile. */
+static void reset(int sig, const struct action *found)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	uint64_t mask = kbi_signal_enter(&lock);
 
-	kbi_libc()->sigaction(sig, &dfl, NULL);
+	if (a_load_rlx(&acts[sig].turn) == found->turn)
+		kbi_libc()->sigaction(sig, &dfl, NULL);
+	kbi_signal_leave(&lock, mask);
 }
 
 /* What the handler has written into the context counts, too. */
@@ -85,24 +128,23 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 {
 	struct running r __attribute__((cleanup(unwound))) = { .sig = sig, .info = info, .context = context };
 	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
-	struct act *a = &acts[sig];
-	uint32_t flags = a_load_rlx(&a->flags);
+	struct action is = action_of(sig);
 	uint64_t before = a_load_rlx(kbi_signal_mask(self));
 	uint64_t kernel_before = kbi_signal_from_set(&((ucontext_t *)context)->uc_sigmask);
-	uint64_t own = flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
+	uint64_t own = is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
 
-	r.handler = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
+	r.handler = is.handler;
 	if (!r.handler)
 		return;
-	if (flags & SA_RESETHAND)
-		reset(sig);
+	if (is.flags & SA_RESETHAND)
+		reset(sig, &is);
 	if (kbi_posix_me.in_handler++ == 0)
 		kbi_posix_me.mask_outside = before;
 	kbi_posix_me.handled++;
-	kbi_posix_me.ending += !(flags & SA_RESTART);
-	a_store_rlx(kbi_signal_mask(self), before | a_load_rlx(&a->mask) | own);
+	kbi_posix_me.ending += !(is.flags & SA_RESTART);
+	a_store_rlx(kbi_signal_mask(self), before | is.mask | own);
 	r.self = self;
-	kbi_signal_call(flags & SA_ONSTACK, run, &r);
+	kbi_signal_call(is.flags & SA_ONSTACK, run, &r);
 	r.self = NULL;
 	kbi_posix_me.in_handler--;
 	/* it may have looked for handlers already, and be about to sleep */
@@ -123,13 +165,12 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 /* A kernel thread of libc's. */
 static void run_kernel(int sig, siginfo_t *info, void *context)
 {
-	struct act *a = &acts[sig];
-	void (*handler)(int, siginfo_t *, void *) = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
+	struct action is = action_of(sig);
 
-	if (a_load_rlx(&a->flags) & SA_RESETHAND)
-		reset(sig);
-	if (handler)
-		handler(sig, info, context);
+	if (is.flags & SA_RESETHAND)
+		reset(sig, &is);
+	if (is.handler)
+		is.handler(sig, info, context);
 }
 
 /* A fault of the interrupted code itself. */
@@ -250,30 +291,22 @@ static bool is_handler(const struct sigaction *sa)
 /* As the kernel's, with what the program gave. */
 static void show(int sig, struct sigaction *sa)
 {
-	struct act *a = &acts[sig];
+	struct action is = action_of(sig);
 
 	if (sa->sa_sigaction == relay) {
-		sa->sa_sigaction = (void (*)(int, siginfo_t *, void *))a_load_rlx(&a->handler);
-		sa->sa_flags = (int)a_load_rlx(&a->flags);
+		sa->sa_sigaction = is.handler;
+		sa->sa_flags = (int)is.flags;
 	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n && sa->sa_handler != SIG_IGN) {
 		memset(sa, 0, sizeof(*sa));
 	}
-}
-
-static void note(int sig, const struct sigaction *sa)
-{
-	struct act *a = &acts[sig];
-
-	a_store_rlx(&a->mask, kbi_signal_from_set(&sa->sa_mask));
-	a_store_rlx(&a->flags, (uint32_t)sa->sa_flags);
-	a_store_rlx(&a->handler, (void *)(uintptr_t)sa->sa_sigaction);
 }
 
 static int install(int sig, const struct sigaction *new)
 {
 	struct sigaction ours = *new;
 
-	note(sig, new);
+	write_action(sig, (struct action){ .handler = new->sa_sigaction, .mask = kbi_signal_from_set(&new->sa_mask),
+					    .flags = (uint32_t)new->sa_flags });
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
 	/* the kernel's would be the runtime's, where a handler must not sleep; for faults there is no other */
@@ -288,7 +321,7 @@ static int set(int sig, const struct sigaction *new)
 		return install(sig, new);
 	/* the tick keeps its signal; nothing by default is what it does then */
 	if (sig == kbi_preempt_signal() && new->sa_sigaction != relay) {
-		a_store_rlx(&acts[sig].handler, NULL);
+		write_action(sig, (struct action){ 0 });
 		return 0;
 	}
 	return new->sa_sigaction == relay ? 0 : kbi_libc()->sigaction(sig, new, NULL);
@@ -348,7 +381,7 @@ void kbi_signal_adopt_handlers(void)
 bool kbi_signal_any_handler(void)
 {
 	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
-		if (a_load_rlx(&acts[sig].handler))
+		if (action_of(sig).handler)
 			return true;
 	return false;
 }
@@ -358,7 +391,7 @@ bool kbi_signal_ignored(int sig)
 	struct kbi_kaction a = { 0 };
 
 	if (sig == kbi_preempt_signal())
-		return !a_load_rlx(&acts[sig].handler);
+		return !action_of(sig).handler;
 	if (kbi_kaction(sig, NULL, &a) || (uintptr_t)a.handler == (uintptr_t)SIG_IGN)
 		return true;
 	return (uintptr_t)a.handler == (uintptr_t)SIG_DFL &&
@@ -389,7 +422,7 @@ static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
 
 KBI_POSIX_API sighandler_t signal(int sig, sighandler_t handler)
 {
-	bool ends = kbi_signal_ok(sig) && (restart_not & kbi_signal_bit(sig));
+	bool ends = kbi_signal_ok(sig) && (a_load_rlx(&restart_not) & kbi_signal_bit(sig));
 
 	return set_handler(sig, handler, ends ? 0 : SA_RESTART);
 }
@@ -411,9 +444,9 @@ KBI_POSIX_API int siginterrupt(int sig, int ends)
 	if (sigaction(sig, NULL, &sa))
 		return -1;
 	if (ends)
-		restart_not |= kbi_signal_bit(sig);
+		a_or_rlx(&restart_not, kbi_signal_bit(sig));
 	else
-		restart_not &= ~kbi_signal_bit(sig);
+		a_and_rlx(&restart_not, ~kbi_signal_bit(sig));
 	sa.sa_flags = ends ? sa.sa_flags & ~SA_RESTART : sa.sa_flags | SA_RESTART;
 	return sigaction(sig, &sa, NULL);
 }
