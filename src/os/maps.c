@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "os/sys.h"
@@ -77,4 +78,73 @@ const char *kbi_maps_next(const char *text, struct kbi_maps_line *m)
 	m->stack = is_named(p, end, "[stack]");
 	m->kernels = from >= USER_END || (*p == '[' && p[1] == 'v');
 	return *end ? end + 1 : end;
+}
+
+/* ---- one mapping ------------------------------------------------------------------------------------------- */
+
+/* The kernel's, from Linux 6.11 on; what it reads and writes in the order of its header. */
+struct query {
+	uint64_t size, how, at;
+	uint64_t from, to, flags, page, offset, inode;
+	uint32_t device[2], name_size, build_id_size;
+	uint64_t name, build_id;
+};
+_Static_assert(sizeof(struct query) == 104, "the kernel's procmap_query");
+#define QUERY _IOWR('f', 17, struct query)
+enum { READABLE = 1, WRITABLE = 2, EXECUTABLE = 4, SHARED = 8 };
+
+static int ask(int fd, uintptr_t at, struct kbi_maps_line *m)
+{
+	struct query q = { .size = sizeof q, .at = at };
+	long r = kbi_sys(SYS_ioctl, fd, QUERY, &q);
+
+	if (r == 0)
+		*m = (struct kbi_maps_line){
+			.from = q.from,
+			.to = q.to,
+			.offset = q.offset,
+			.inode = q.inode,
+			.protection = (uint8_t)((q.flags & READABLE ? PROT_READ : 0) | (q.flags & WRITABLE ? PROT_WRITE : 0) |
+						(q.flags & EXECUTABLE ? PROT_EXEC : 0)),
+			.shared = q.flags & SHARED,
+		};
+	return (int)-r;
+}
+
+/* Of each line its beginning, which tells all but the name. */
+static int search(int fd, uintptr_t at, struct kbi_maps_line *m)
+{
+	char text[4096], line[128];
+	size_t fill = 0;
+	long n;
+
+	while ((n = kbi_sys(SYS_read, fd, text, sizeof text)) > 0) {
+		for (long i = 0; i < n; i++) {
+			if (text[i] != '\n') {
+				if (fill < sizeof line - 1)
+					line[fill++] = text[i];
+				continue;
+			}
+			line[fill] = 0;
+			fill = 0;
+			kbi_maps_next(line, m);
+			if (at >= m->from && at < m->to)
+				return 0;
+		}
+	}
+	return n < 0 ? (int)-n : ENOENT;
+}
+
+int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m)
+{
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int e;
+
+	if (fd < 0)
+		return (int)-fd;
+	e = ask((int)fd, at, m);
+	if (e && e != ENOENT)
+		e = search((int)fd, at, m);
+	kbi_sys(SYS_close, fd);
+	return e;
 }

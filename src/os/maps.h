@@ -1,5 +1,5 @@
 /* os/maps.h - what is mapped where, as the kernel tells in /proc/self/maps. Uses nothing of libc's: its callers move what
- * libc works with. Callers: os/memory, os/memory_leave. */
+ * libc works with. Callers: os/memory, os/memory_leave, posix/futex. */
 #ifndef KBI_MAPS_H
 #define KBI_MAPS_H
 
@@ -19,5 +19,7 @@ enum { KBI_MAPS_TEXT = 1 << 22 }; /* room for all of it */
 int kbi_maps_read(char *text, size_t size);
 /* Reads one line; the next one, or NULL: there was none any more. */
 const char *kbi_maps_next(const char *text, struct kbi_maps_line *m);
+/* What `at` lies in; stack and kernels are not told. 0, ENOENT, or errno. */
+int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m);
 
 #endif

@@ -8,13 +8,12 @@
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
 #include "posix/bind.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 
 #include "core/vp.h"
+#include "os/maps.h"
 #include "os/memory.h"
 #include "os/sys.h"
 #include "sync/park.h"
@@ -45,48 +44,19 @@ static long kernel(const struct call *c)
 
 /* ---- whose memory ------------------------------------------------------------------------------- */
 
-/* One line of /proc/self/maps: "from-to rwxs offset device inode ...". -1: not this one, 0 private, 1 shared. */
-static int line_says(const char *line, uintptr_t at)
+/* It lies in a mapping that other processes may share. Unknown counts as shared: the kernel's is safe. */
+static bool look_up(uintptr_t at)
 {
-	unsigned long from, to, inode;
-	char mode[5];
+	struct kbi_maps_line m;
 
-	if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &from, &to, mode, &inode) != 4 || at < from || at >= to)
-		return -1;
 	/* virtual processors as processes: what all of them share is the program's own */
-	return mode[3] == 's' && inode != kbi_memory_file();
-}
-
-/* 1 if it lies in a mapping that other processes may share. Unknown counts as shared: the kernel's is safe. */
-static int look_up(uintptr_t at)
-{
-	char buf[4096], line[96];
-	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), found = -1;
-	size_t fill = 0;
-	long n;
-
-	if (fd < 0)
-		return 1;
-	while (found < 0 && (n = kbi_sys(SYS_read, fd, buf, sizeof(buf))) > 0) {
-		for (long i = 0; i < n && found < 0; i++) {
-			if (buf[i] != '\n') {
-				if (fill < sizeof(line) - 1)
-					line[fill++] = buf[i];
-				continue;
-			}
-			line[fill] = 0;
-			fill = 0;
-			found = line_says(line, at);
-		}
-	}
-	kbi_sys(SYS_close, fd);
-	return found < 0 ? 1 : found;
+	return kbi_maps_find(at, &m) || (m.shared && m.inode != kbi_memory_file());
 }
 
 /* The kind of a page is remembered; a page that turns from private to shared memory is not expected. */
 static bool is_shared(const uint32_t *addr)
 {
-	enum { REMEMBERED = 64 };
+	enum { REMEMBERED = 1024 };
 	static a64 known[REMEMBERED]; /* page number << 1 | shared */
 	uint64_t page = (uintptr_t)addr / KBI_PAGE;
 	a64 *slot = &known[page % REMEMBERED];
