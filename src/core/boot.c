@@ -171,7 +171,6 @@ static int open_processes(bool first)
 	e = kbi_process_open(&why);
 	if (e)
 		return refuse(e, why);
-	kbi_options.io_uring = 0; /* a request dies with the process that made it */
 	return 0;
 }
 

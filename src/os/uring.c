@@ -14,6 +14,10 @@
 /* The same on every machine. */
 enum { NR_SETUP = 425, NR_ENTER = 426, NR_REGISTER = 427 };
 
+#ifndef IORING_SETUP_NO_MMAP
+#define IORING_SETUP_NO_MMAP (1u << 14) /* Linux 6.5 */
+#endif
+
 static void *part(int fd, size_t bytes, off_t where)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, where);
@@ -21,17 +25,44 @@ static void *part(int fd, size_t bytes, off_t where)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Where virtual processors are processes the ring lies in memory that they share: a mapping of its file would be one
+ * process's only, and not where we want it. A page for the rings and one for what is asked: more would have to be
+ * contiguous until Linux 6.10. The places for the addresses have names in newer headers. */
+enum { OURS_ENTRIES = 32 };
+static int take_ours(struct kbi_uring *u, struct io_uring_params *p)
+{
+	char *pages = kbi_sys_map(2 * KBI_PAGE);
+	uint64_t rings = (uintptr_t)pages, sqes = rings + KBI_PAGE;
+
+	if (!pages)
+		return ENOMEM;
+	p->flags |= IORING_SETUP_NO_MMAP;
+	memcpy(&p->cq_off.resv1 + 1, &rings, sizeof rings);
+	memcpy(&p->sq_off.resv1 + 1, &sqes, sizeof sqes);
+	u->rings = pages;
+	u->sqes = pages + KBI_PAGE;
+	return 0;
+}
+
 /* Indices and answers share a mapping (IORING_FEAT_SINGLE_MMAP, Linux 5.4). */
 static int map(struct kbi_uring *u, const struct io_uring_params *p)
 {
 	size_t sq = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
 	size_t cq = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
-	char *rings = part(u->fd, sq > cq ? sq : cq, IORING_OFF_SQ_RING);
+
+	if (p->flags & IORING_SETUP_NO_MMAP)
+		return 0;
+	u->rings = part(u->fd, sq > cq ? sq : cq, IORING_OFF_SQ_RING);
+	u->sqes = part(u->fd, p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
+	return u->rings && u->sqes ? 0 : ENOMEM;
+}
+
+static void lay_out(struct kbi_uring *u, const struct io_uring_params *p)
+{
+	char *rings = u->rings;
 	uint32_t *array;
 
-	u->sqes = part(u->fd, p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
-	if (!rings || !u->sqes)
-		return ENOMEM;
+	u->sq_flags = (a32 *)(rings + p->sq_off.flags);
 	u->sq_head = (a32 *)(rings + p->sq_off.head);
 	u->sq_tail = (a32 *)(rings + p->sq_off.tail);
 	u->cq_head = (a32 *)(rings + p->cq_off.head);
@@ -43,7 +74,6 @@ static int map(struct kbi_uring *u, const struct io_uring_params *p)
 	array = (uint32_t *)(rings + p->sq_off.array);
 	for (uint32_t i = 0; i < p->sq_entries; i++)
 		array[i] = i;
-	return 0;
 }
 
 int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
@@ -51,13 +81,22 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
 	enum { NEEDED = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS };
 	struct io_uring_params p;
 	long fd, high;
-	int e;
+	int e = 0;
 
 	memset(&p, 0, sizeof p);
-	fd = kbi_sys(NR_SETUP, entries, &p);
 	u->fd = -1;
-	if (fd < 0)
+	if (kbi_sys_from.processes) {
+		entries = entries < OURS_ENTRIES ? entries : OURS_ENTRIES;
+		e = take_ours(u, &p);
+	}
+	if (e)
+		return e;
+	fd = kbi_sys(NR_SETUP, entries, &p);
+	if (fd < 0) {
+		if (p.flags & IORING_SETUP_NO_MMAP)
+			kbi_sys_unmap(u->rings, 2 * KBI_PAGE);
 		return (int)-fd;
+	}
 	high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
 	if (high >= 0) {
 		kbi_sys(SYS_close, fd);
@@ -67,6 +106,8 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
 	e = (p.features & NEEDED) == NEEDED ? map(u, &p) : ENOSYS;
 	if (e)
 		kbi_uring_close(u);
+	else
+		lay_out(u, &p);
 	return e;
 }
 
@@ -111,11 +152,24 @@ int kbi_uring_submit(struct kbi_uring *u)
 	return r < 0 ? (int)-r : 0;
 }
 
+/* The kernel keeps answers that had no place, and puts them there when it is asked to. */
+static void fetch(struct kbi_uring *u)
+{
+	long r;
+
+	if (a_load_rlx(u->cq_head) != a_load_rlx(u->cq_tail) || !kbi_uring_kept(u))
+		return;
+	r = kbi_sys(NR_ENTER, u->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
+	if (r == -EBADF || r == -EOPNOTSUPP)
+		a_store_rlx(u->sq_flags, 0); /* the program has closed it: they never come */
+}
+
 bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result)
 {
 	uint32_t head = a_load_rlx(u->cq_head);
 	const struct io_uring_cqe *c = (const struct io_uring_cqe *)u->cqes + (head & u->cq_mask);
 
+	fetch(u);
 	/* acquire: partner is the kernel's release */
 	if (head == a_load_acq(u->cq_tail))
 		return false;

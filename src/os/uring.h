@@ -32,9 +32,9 @@ struct kbi_uring_ask {
 struct kbi_uring {
 	int fd; /* -1: none */
 	/* the kernel's memory */
-	a32 *sq_head, *sq_tail, *cq_head, *cq_tail;
+	a32 *sq_head, *sq_tail, *sq_flags, *cq_head, *cq_tail;
 	uint32_t sq_mask, cq_mask, entries;
-	void *sqes, *cqes;
+	void *rings, *sqes, *cqes;
 };
 
 /* 0; ENOSYS (no such kernel, or built without), EPERM (forbidden: sysctl, seccomp), ENOMEM, EMFILE. lowest: of its
@@ -51,10 +51,21 @@ int kbi_uring_submit(struct kbi_uring *u);
 /* The next answer; false: none. */
 bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result);
 
+/* Answers that the kernel keeps, for there was no place. */
+static inline bool kbi_uring_kept(const struct kbi_uring *u)
+{
+#if KBI_HAVE_URING
+	return a_load_rlx(u->sq_flags) & IORING_SQ_CQ_OVERFLOW;
+#else
+	(void)u;
+	return false;
+#endif
+}
+
 /* Is there one? A look at memory, from anywhere. */
 static inline bool kbi_uring_answered(const struct kbi_uring *u)
 {
-	return a_load_rlx(u->cq_head) != a_load_rlx(u->cq_tail);
+	return a_load_rlx(u->cq_head) != a_load_rlx(u->cq_tail) || kbi_unlikely(kbi_uring_kept(u));
 }
 
 #endif
