@@ -82,29 +82,43 @@ static enum sim_turn returns(struct kbi_vp *vp, struct sim_thread *self)
 
 enum { START, MAKE, JOIN };
 
+/* Main's part of a load that makes all threads and joins them, again and again. make: what it does in each round, before
+ * it joins them; the time is taken from round `warm` on. False: *how says what main does now, and it comes again. */
+static bool rounds(struct kbi_vp *vp, struct sim_thread *self, void (*make)(struct kbi_vp *), uint32_t warm,
+		   enum sim_turn *how)
+{
+	if (self->phase == START) {
+		self->phase = MAKE;
+		sim_pause(vp, self, QUIET);
+		*how = SIM_SLEEP;
+		return false;
+	}
+	for (; w.round < sim_case.rounds; w.round++) {
+		if (self->phase == MAKE) {
+			if (w.round == warm)
+				begin();
+			make(vp);
+			self->phase = JOIN;
+			self->n = 1;
+		}
+		if (!join_all(vp, self, how))
+			return false;
+		self->phase = MAKE;
+	}
+	return true;
+}
+
+static void make_spawn(struct kbi_vp *vp)
+{
+	create_all(vp, returns);
+}
+
 static enum sim_turn spawn_main(struct kbi_vp *vp, struct sim_thread *self)
 {
 	enum sim_turn how;
 
-	if (self->phase == START) {
-		self->phase = MAKE;
-		sim_pause(vp, self, QUIET);
-		return SIM_SLEEP;
-	}
-	for (;;) {
-		if (self->phase == MAKE) {
-			if (w.round == sim_case.rounds / 2)
-				begin(); /* what came before was the warm-up */
-			create_all(vp, returns);
-			self->phase = JOIN;
-			self->n = 1;
-		}
-		if (!join_all(vp, self, &how))
-			return how;
-		self->phase = MAKE;
-		if (++w.round == sim_case.rounds)
-			break;
-	}
+	if (!rounds(vp, self, make_spawn, sim_case.rounds / 2, &how))
+		return how;
 	figure("create+join", "ns", (double)(sim_clock() - w.start) / 1000 / sim_case.threads / (w.round - w.round / 2));
 	figure("idle", "%", idle());
 	return over(w.round);
@@ -149,35 +163,24 @@ static enum sim_turn skew_main(struct kbi_vp *vp, struct sim_thread *self)
 /* ---- phases: threads that end and are created again and again, as in bench/radix.c ---- */
 
 /* Main does the serial part, a hundredth of the work; it has the first piece, too. */
+static void make_phase(struct kbi_vp *vp)
+{
+	sim_work(vp, sim_case.threads * sim_case.service_ns * 10);
+	for (uint32_t i = 1; i <= sim_case.threads; i++)
+		sim_thread(i)->left = sim_case.service_ns * 1000;
+	create_all(vp, serves);
+	sim_work(vp, sim_case.service_ns * 1000);
+}
+
+/* The first one is the warm-up. */
 static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
 {
 	enum sim_turn how;
 
-	if (self->phase == START) {
-		self->phase = MAKE;
-		if (sim_case.rounds < 2)
-			sim_case.rounds = 2;
-		sim_pause(vp, self, QUIET);
-		return SIM_SLEEP;
-	}
-	for (;;) {
-		if (self->phase == MAKE) {
-			if (w.round == 1)
-				begin(); /* the first one is the warm-up */
-			sim_work(vp, sim_case.threads * sim_case.service_ns * 10);
-			for (uint32_t i = 1; i <= sim_case.threads; i++)
-				sim_thread(i)->left = sim_case.service_ns * 1000;
-			create_all(vp, serves);
-			sim_work(vp, sim_case.service_ns * 1000);
-			self->phase = JOIN;
-			self->n = 1;
-		}
-		if (!join_all(vp, self, &how))
-			return how;
-		self->phase = MAKE;
-		if (++w.round == sim_case.rounds)
-			break;
-	}
+	if (sim_case.rounds < 2)
+		sim_case.rounds = 2;
+	if (!rounds(vp, self, make_phase, 1, &how))
+		return how;
 	/* ideal: the serial part, and the rest on all */
 	double pieces = (double)(sim_case.threads + 1) / kbi_vp_n + (double)sim_case.threads / 100;
 	double phase = (double)(sim_clock() - w.start) / 1000 / (w.round - 1);

@@ -3,38 +3,14 @@
 # example/kvstore, on kernel threads, under `kochab run` and linked with the drop-in: it answers a script byte by byte as
 # test/programs/kvstore/answers says, which are Redis' own (compared here where redis-server is installed); it answers
 # many connections at once; it ends on SIGTERM without losing an answer.
-set -u
-cd "$(dirname "$0")/../.." || exit 2
-BUILD=${BUILD:-build}
-[[ $BUILD = /* ]] || BUILD=$PWD/$BUILD
-K=$BUILD/example/kvstore/kvstore
+. "$(dirname "$0")/kvstore_lib.sh"
 TALK=$BUILD/test/programs/kvstore/talk
 LOAD=$BUILD/bench/servers/load
 SCRIPT=test/programs/kvstore/script
 ANSWERS=test/programs/kvstore/answers
-[ -x "$K" ] && [ -x "$TALK" ] && [ -x "$LOAD" ] || { echo "not built (make examples)"; exit 77; }
-T=$(mktemp -d)
-server=
-trap '[ -z "$server" ] || kill -KILL $server; rm -rf "$T"' EXIT
-failed=0
+needs "$K" "$TALK" "$LOAD"
 
-fail() {
-	echo "$1: $2"
-	tail -n 12 "$T/server" | sed 's/^/     | /'
-	failed=1
-}
-
-# start COMMAND...: and waits until it listens on $T/sock
-start() {
-	rm -f "$T/sock"
-	"$@" >"$T/server" 2>&1 &
-	server=$!
-	for _ in {1..200}; do
-		[ -S "$T/sock" ] && return
-		sleep 0.02
-	done
-	fail "$*" "does not listen"
-}
+is_up() { [ -S "$T/sock" ]; }
 
 # stop NAME: by SIGTERM; nothing but 0 is right
 stop() {
@@ -43,12 +19,12 @@ stop() {
 	wait "$server"
 	code=$?
 	server=
-	[ $code = 0 ] || fail "$1" "exit $code on SIGTERM"
+	[ $code = 0 ] || fail "$1: exit $code on SIGTERM"
 }
 
 answers() { # NAME [-1]
-	"$TALK" ${2+"$2"} "$T/sock" <$SCRIPT >"$T/said" 2>"$T/errors" || fail "$1" "$(<"$T/errors")"
-	cmp -s "$T/said" $ANSWERS || { fail "$1" "other answers (<) than wanted (>)"; diff "$T/said" $ANSWERS | head -n 10; }
+	"$TALK" ${2+"$2"} "$T/sock" <$SCRIPT >"$T/said" 2>"$T/errors" || fail "$1: $(<"$T/errors")"
+	cmp -s "$T/said" $ANSWERS || { fail "$1: other answers (<) than wanted (>)"; diff "$T/said" $ANSWERS | head -n 10; }
 }
 
 # Requests that have arrived are answered although the server ends: 2000 INCRs are sent at once, it is told to end, and
@@ -61,8 +37,8 @@ last_answers() { # NAME
 		for _ in {1..500}; do echo '?'; done
 	} >"$T/last"
 	"$TALK" "$T/sock" <"$T/last" | grep -c '^< :' >"$T/count"
-	[ "$(<"$T/count")" = 500 ] || fail "$1" "$(<"$T/count") of 500 answers when it ends"
-	wait "$server" || fail "$1" "exit $? on SHUTDOWN"
+	[ "$(<"$T/count")" = 500 ] || fail "$1: $(<"$T/count") of 500 answers when it ends"
+	wait "$server" || fail "$1: exit $? on SHUTDOWN"
 	server=
 }
 
@@ -73,8 +49,8 @@ everything() { # NAME COMMAND...
 	answers "$name"
 	"$TALK" "$T/sock" <<<FLUSHALL >"$T/said"
 	answers "$name" -1
-	"$LOAD" -c 200 -s 0.3 -d 100 redis "$T/sock" >"$T/out" 2>&1 || fail "$name" "$(<"$T/out")"
-	"$LOAD" -c 20 -P 20 -s 0.2 -d 30000 -w 50 -k 200 redis "$T/sock" >"$T/out" 2>&1 || fail "$name" "$(<"$T/out")"
+	"$LOAD" -c 200 -s 0.3 -d 100 redis "$T/sock" >"$T/out" 2>&1 || fail "$name: $(<"$T/out")"
+	"$LOAD" -c 20 -P 20 -s 0.2 -d 30000 -w 50 -k 200 redis "$T/sock" >"$T/out" 2>&1 || fail "$name: $(<"$T/out")"
 	stop "$name"
 	start "$@" --port 0 --unixsocket "$T/sock"
 	last_answers "$name"
@@ -97,8 +73,8 @@ refuses() { # WHAT ARGS...
 	local want=$1
 	shift
 	timeout 10 "$K" "$@" >"$T/out" 2>&1
-	case $? in 1|2) ;; *) fail "kvstore $*" "exit $?" ;; esac
-	grep -q -- "$want" "$T/out" || fail "kvstore $*" "said: $(<"$T/out")"
+	case $? in 1|2) ;; *) fail "kvstore $*: exit $?" ;; esac
+	grep -q -- "$want" "$T/out" || fail "kvstore $*: said: $(<"$T/out")"
 }
 refuses "0 to 65535" --port 70000
 refuses "0 to 65535" --port 80x
@@ -108,9 +84,9 @@ refuses "nothing to listen on" --port 0
 refuses "cannot listen on nosuch" --bind nosuch
 refuses "try --help" --nosuch
 refuses "File exists\|in use" --port 0 --unixsocket "$SCRIPT"
-"$K" --help | grep -q maxclients || fail "kvstore --help" "says nothing"
+"$K" --help | grep -q maxclients || fail "kvstore --help: says nothing"
 start "$K" --port 0 --unixsocket "$T/sock" --maxclients 1
 refuses "in use" --port 0 --unixsocket "$T/sock"
-echo '@1 >! ' | cat <(printf 'PING\n') - | "$TALK" "$T/sock" | grep -q 'max number of clients' || fail "maxclients" "not kept"
+echo '@1 >! ' | cat <(printf 'PING\n') - | "$TALK" "$T/sock" | grep -q 'max number of clients' || fail "maxclients: not kept"
 stop maxclients
 exit $failed

@@ -2,34 +2,15 @@
 # timeout: 180
 # example/kvstore serves clients over a named space: it answers as over a socket, large answers too; clients that are killed
 # in the middle of requests leave nobody stuck and no connection behind; nor does a server that is killed.
-set -u
-cd "$(dirname "$0")/../.." || exit 2
-BUILD=${BUILD:-build}
-[[ $BUILD = /* ]] || BUILD=$PWD/$BUILD
-K=$BUILD/example/kvstore/kvstore
+. "$(dirname "$0")/kvstore_lib.sh"
 ASK=$BUILD/example/kvstore/ask/ask
-[ -x "$K-posix" ] && [ -x "$ASK" ] || { echo "not built (make examples)"; exit 77; }
-T=$(mktemp -d)
+needs "$K-posix" "$ASK"
 NAME=kvtest.$$
-server=
-trap '[ -z "$server" ] || kill -KILL $server; rm -rf "$T" /dev/shm/kochab.$NAME' EXIT
-failed=0
+trap 'clean_up; rm -f /dev/shm/kochab.$NAME' EXIT
 
-fail() {
-	echo "$1"
-	tail -n 12 "$T/server" | sed 's/^/     | /'
-	failed=1
-}
+is_up() { grep -qs ready "$T/server"; }
 
-start() {
-	"$K-posix" --port 0 --space $NAME >"$T/server" 2>&1 &
-	server=$!
-	for _ in {1..200}; do
-		grep -q ready "$T/server" && return
-		sleep 0.02
-	done
-	fail "does not start"
-}
+serve() { start "$K-posix" --port 0 --space $NAME; }
 
 # wants ANSWER WORD...: the answer without its line ends
 wants() {
@@ -55,7 +36,7 @@ lonely() {
 timeout 10 "$ASK" $NAME PING 2>"$T/server" && fail "it asks where nobody is"
 grep -q 'No such file' "$T/server" || fail "and does not say so"
 
-start
+serve
 wants '+PONG' PING
 wants '+OK' SET a hello
 wants '$5 hello' GET a
@@ -96,7 +77,7 @@ done
 kill -KILL $asks 2>/dev/null && fail "a client waits for a server that was killed"
 wait $asks 2>/dev/null
 grep -q 'the server has left' "$T/left" || fail "and says: $(<"$T/left")"
-start
+serve
 wants '$-1' GET a
 kill -TERM $server
 wait $server || fail "exit $? on SIGTERM"

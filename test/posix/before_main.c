@@ -1,5 +1,5 @@
 /* A constructor makes threads, waits for them and leaves one running. */
-#include "test.h"
+#include "crowd.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -28,12 +28,7 @@ static void *wait_for_main(void *arg)
 
 __attribute__((constructor)) static void begin(void)
 {
-	pthread_t t[10];
-
-	for (int i = 0; i < 10; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, count, NULL), 0);
-	for (int i = 0; i < 10; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(count, 10);
 	CHECK_EQ(pthread_create(&left, NULL, wait_for_main, &c), 0);
 }
 

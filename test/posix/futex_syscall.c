@@ -1,6 +1,6 @@
 /* Futexes made by syscall(): a mutex of 32 threads, with and without the private flag; time-outs, bitsets,
  * requeue, two words at once, priority inheritance; one in shared memory with a child. */
-#include "test.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -55,13 +55,8 @@ static void *add(void *arg)
 
 static void crowd(void)
 {
-	pthread_t t[THREADS];
-
 	n = 0;
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, add, NULL), 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(add, THREADS);
 	CHECK_EQ(n, (long)THREADS * TIMES);
 }
 
@@ -149,12 +144,7 @@ static void *inherits(void *arg)
 
 static void priorities(void)
 {
-	pthread_t t[4];
-
-	for (int i = 0; i < 4; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, inherits, NULL), 0);
-	for (int i = 0; i < 4; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(inherits, 4);
 	CHECK_EQ(counted, 200);
 }
 

@@ -1,7 +1,7 @@
 /* What the kernel keeps for each kernel thread, asked for by threads: numbers, by which a signal finds them; names by
  * prctl; nice values, which are the thread's alone and stay with it over waits; tracees; timers that signal one thread. */
 #define _GNU_SOURCE
-#include "test.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -157,16 +157,6 @@ static void *timer(void *arg)
 	return arg;
 }
 
-static void run(void *(*fn)(void *), int n)
-{
-	pthread_t t[THREADS];
-
-	for (long i = 0; i < n; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, fn, (void *)i), 0);
-	for (int i = 0; i < n; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
-}
-
 /* A mutex of libc's knows its owner by the number that the thread had before, and one that was freed while it was held
  * does no harm at the thread's end. */
 static void *owner(void *arg)
@@ -199,18 +189,18 @@ int main(void)
 	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
 	CHECK_EQ(pthread_barrier_init(&all, NULL, THREADS), 0);
 	CHECK_EQ(my_number(), getpid());
-	run(numbers, THREADS);
+	crowd_run(numbers, THREADS);
 	CHECK_EQ(my_number(), getpid());
-	run(signals, 1);
-	run(names, 2);
+	crowd_run(signals, 1);
+	crowd_run(names, 2);
 	play_with(NULL);
 	play_with(&all);
-	run(traces, 2);
-	run(timer, 1);
-	run(owner, 2);
+	crowd_run(traces, 2);
+	crowd_run(timer, 1);
+	crowd_run(owner, 2);
 	/* those that come after kernel threads were kept, and main that keeps its own */
 	CHECK_EQ(setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 1), 0);
 	play_with(NULL);
-	run(numbers, THREADS);
+	crowd_run(numbers, THREADS);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* A disk that fails: EIO reaches who reads, on any number of virtual processors.
  * matrix: vps=1,2 sched=rotator */
-#include "test.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,11 +27,6 @@ static void *reads_bad_sector(void *unused)
 
 int main(void)
 {
-	pthread_t t[8];
-
-	for (int i = 0; i < 8; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, reads_bad_sector, NULL), 0);
-	for (int i = 0; i < 8; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(reads_bad_sector, 8);
 	return 0;
 }

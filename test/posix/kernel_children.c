@@ -3,7 +3,7 @@
  * would be on duty: not even a kernel thread that nobody needs any more may end then.
  * matrix: vps=1,2 sched=rotator,steal */
 #define _GNU_SOURCE
-#include "test.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,16 +131,6 @@ static void *outlives(void *arg)
 	return arg;
 }
 
-static void run(void *(*fn)(void *), int n)
-{
-	pthread_t t[THREADS];
-
-	for (long i = 0; i < n; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, fn, (void *)i), 0);
-	for (int i = 0; i < n; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
-}
-
 int main(int argc, char **argv)
 {
 	int fd;
@@ -154,8 +144,8 @@ int main(int argc, char **argv)
 	fd = mkstemp(path);
 	CHECK(fd >= 0);
 	close(fd);
-	run(traces, THREADS);
-	run(outlives, 1);
+	crowd_run(traces, THREADS);
+	crowd_run(outlives, 1);
 	unlink(path);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* The kinds that stay libc's: 16 threads exclude each other, also with a private condition variable; the
  * owner of a robust one ends. */
-#include "test.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -51,13 +51,8 @@ static void *add(void *arg)
 
 static void crowd(void)
 {
-	pthread_t t[THREADS];
-
 	counter = turn = 0;
-	for (long i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, add, (void *)i), 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(add, THREADS);
 	CHECK_EQ(counter, (long)THREADS * TIMES);
 	CHECK_EQ(turn, THREADS);
 	CHECK_EQ(pthread_mutex_destroy(&m), 0);

@@ -1,5 +1,5 @@
 /* 500 threads sleep at once by every function there is: none wakes early, all are over in time. */
-#include "test.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -45,13 +45,9 @@ static void *nap(void *arg)
 
 int main(void)
 {
-	static pthread_t t[THREADS];
 	uint64_t start = test_now_ns();
 
-	for (long i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, nap, (void *)i), 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(nap, THREADS);
 	CHECK(test_now_ns() - start < 20000000000u);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* matrix: run-only
  * Spin locks: 20 threads, more than there are processors, the owner yields with the lock (on kernel threads
  * that takes half a minute). */
-#include "test.h"
+#include "crowd.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -29,16 +29,11 @@ static void *add(void *arg)
 
 int main(void)
 {
-	pthread_t t[THREADS];
-
 	CHECK_EQ(pthread_spin_init(&l, PTHREAD_PROCESS_PRIVATE), 0);
 	CHECK_EQ(pthread_spin_lock(&l), 0);
 	CHECK_EQ(pthread_spin_trylock(&l), EBUSY);
 	CHECK_EQ(pthread_spin_unlock(&l), 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, add, NULL), 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(add, THREADS);
 	CHECK_EQ(n, (long)THREADS * TIMES);
 	CHECK_EQ(pthread_spin_destroy(&l), 0);
 	return 0;

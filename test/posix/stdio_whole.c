@@ -1,7 +1,7 @@
 /* No interleaving inside a call: lines come out whole whatever happens within one - a callback that waits,
  * a write that blocks in the kernel, a buffer that fills up in the middle - and putc_unlocked under
  * flockfile keeps a word whole. */
-#include "test.h"
+#include "crowd.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -76,12 +76,7 @@ static void *print_lines(void *arg)
 
 static void print_all(int threads)
 {
-	pthread_t t[THREADS];
-
-	for (long i = 0; i < threads; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, print_lines, (void *)i), 0);
-	for (int i = 0; i < threads; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(print_lines, threads);
 	CHECK_EQ(fclose(f), 0);
 }
 

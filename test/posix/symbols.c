@@ -3,7 +3,7 @@
  * and works with it: condition variables of two implementations on one mutex would not. What is not a thread
  * function is libc's. */
 #define _GNU_SOURCE
-#include "test.h"
+#include "crowd.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -53,13 +53,8 @@ static void *player(void *arg)
 
 static void play(void)
 {
-	pthread_t t[3];
-
 	turn = 0;
-	for (int i = 0; i < 3; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, player, (void *)(intptr_t)i), 0);
-	for (int i = 0; i < 3; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(player, 3);
 	CHECK_EQ(turn, 3 * TURNS);
 }
 

@@ -2,7 +2,7 @@
  * nothing twice, a hash table takes entries from several threads, the environment is read while others
  * write it. Plain, only what glibc promises: its random number generators, tables and environment are not
  * made for threads. */
-#include "test.h"
+#include "crowd.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -14,12 +14,7 @@ enum { THREADS = 4, NUMBERS = 100000, ENTRIES = 500, ROUNDS = 300 };
 
 static void each(void *(*fn)(void *))
 {
-	pthread_t t[THREADS];
-
-	for (long i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, fn, (void *)i), 0);
-	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	crowd_run(fn, THREADS);
 }
 
 /* ---- random numbers: together the threads draw what one would have drawn ------------------------------- */

@@ -90,28 +90,14 @@ static void all(struct seat *seat, unsigned n, unsigned rounds)
 int main(int argc, char **argv)
 {
 	static struct seat seat[PAIRS];
-	kb_space_t *s;
-	kb_space_barrier_t *b;
-	pid_t pid = 0;
+	struct pair p = pair_begin(argc, argv);
 
-	CHECK_EQ(kb_init(), 0);
-	if (argc > 2) {
-		s = space_join(argv[2]);
-	} else {
-		s = space_new(NULL);
-		atexit(space_gone);
-		pid = peer("back", NULL);
-	}
 	for (unsigned i = 0; i < PAIRS; i++)
-		open_seat(s, &seat[i], i, argc <= 2);
-	CHECK_EQ(kb_space_barrier_open(s, "phase", 2, &b), 0);
-	CHECK(kb_space_barrier_wait(b, in_ms(30000)) <= 0);
+		open_seat(p.s, &seat[i], i, p.other);
+	pair_meet(&p);
 	all(seat, PAIRS, ROUNDS);
-	CHECK(kb_space_barrier_wait(b, in_ms(30000)) <= 0);
+	pair_meet(&p);
 	all(seat, 2, FEW_ROUNDS);
-	CHECK(kb_space_barrier_wait(b, in_ms(30000)) <= 0);
-	if (pid)
-		peer_ends(pid);
-	CHECK_EQ(kb_space_detach(s), 0);
+	pair_end(&p);
 	return 0;
 }

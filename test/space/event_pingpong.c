@@ -53,23 +53,9 @@ static void all(kb_space_t *space, bool first)
 
 int main(int argc, char **argv)
 {
-	kb_space_t *s;
-	kb_space_barrier_t *b;
-	pid_t pid = 0;
+	struct pair p = pair_begin(argc, argv);
 
-	CHECK_EQ(kb_init(), 0);
-	if (argc > 2) {
-		s = space_join(argv[2]);
-	} else {
-		s = space_new(NULL);
-		atexit(space_gone);
-		pid = peer("back", NULL);
-	}
-	CHECK_EQ(kb_space_barrier_open(s, "begin", 2, &b), 0);
-	all(s, argc <= 2);
-	CHECK(kb_space_barrier_wait(b, in_ms(20000)) <= 0);
-	if (pid)
-		peer_ends(pid);
-	CHECK_EQ(kb_space_detach(s), 0);
+	all(p.s, p.other);
+	pair_end(&p);
 	return 0;
 }

@@ -82,6 +82,43 @@ static inline void peer_kill(pid_t pid)
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 }
 
+/* A test of two programs that do the same: the first one makes the space and starts the other; they meet at a barrier. */
+struct pair {
+	kb_space_t *s;
+	kb_space_barrier_t *barrier;
+	pid_t other; /* 0: this one is not the first */
+};
+
+static inline struct pair pair_begin(int argc, char **argv)
+{
+	struct pair p = { 0 };
+
+	CHECK_EQ(kb_init(), 0);
+	if (argc > 2) {
+		p.s = space_join(argv[2]);
+	} else {
+		p.s = space_new(NULL);
+		atexit(space_gone);
+		p.other = peer("other", NULL);
+	}
+	CHECK_EQ(kb_space_barrier_open(p.s, "meet", 2, &p.barrier), 0);
+	return p;
+}
+
+static inline void pair_meet(const struct pair *p)
+{
+	CHECK(kb_space_barrier_wait(p->barrier, in_ms(30000)) <= 0);
+}
+
+/* Both have done what there was. */
+static inline void pair_end(const struct pair *p)
+{
+	pair_meet(p);
+	if (p->other)
+		peer_ends(p->other);
+	CHECK_EQ(kb_space_detach(p->s), 0);
+}
+
 /* fn as a lightweight thread or as a kernel thread of its own. */
 struct runner {
 	bool kernel;
