@@ -39,9 +39,9 @@ static void other(int sig, siginfo_t *info, void *context)
 
 static void set(int which)
 {
-	struct sigaction sa = { .sa_sigaction = which ? other : one, .sa_flags = SA_SIGINFO | (which ? SA_NODEFER : SA_RESTART) };
-	struct sigaction before;
+	struct sigaction sa = { .sa_sigaction = which ? other : one }, before;
 
+	sa.sa_flags = SA_SIGINFO | (which ? SA_NODEFER : SA_RESTART);
 	sigemptyset(&sa.sa_mask);
 	sigaddset(&sa.sa_mask, which ? SIGTTOU : SIGTTIN);
 	CHECK_EQ(sigaction(SIGUSR1, &sa, &before), 0);
