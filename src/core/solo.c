@@ -57,8 +57,8 @@ static void settle(void)
 	if (kbi_sys(SYS_membarrier, fence, 0, 0))
 		kbi_sys(SYS_nanosleep, &ms, NULL);
 	/* acquire: partner is the release in kbi_solo_leave; what sections wrote is seen */
-	while (a_load_acq(&kbi_solo.busy))
-		kbi_sys_yield();
+	for (unsigned n = 0; a_load_acq(&kbi_solo.busy); n++)
+		kbi_sys_yield_to_holder(n);
 }
 
 /* Several may be here at once; each waits. */

@@ -13,7 +13,7 @@ void kbi_spin_slow(a32 *word, uint32_t bit)
 		if (!(old & bit) && a_cas_acq(word, &old, old | bit))
 			return;
 		if (i % 64 == 63)
-			kbi_sys_yield();
+			kbi_sys_yield_to_holder(i / 64);
 		else
 			kbi_cpu_relax();
 	}

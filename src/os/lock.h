@@ -9,11 +9,12 @@
 static inline void kbi_lock_take(a32 *lock)
 {
 	uint32_t free = 0;
+	unsigned n = 0;
 
 	/* acquire: partner is the release in kbi_lock_leave */
 	while (!a_cas_acq(lock, &free, 1)) {
 		free = 0;
-		kbi_sys_yield();
+		kbi_sys_yield_to_holder(n++);
 	}
 }
 

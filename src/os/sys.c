@@ -89,6 +89,17 @@ void kbi_sys_yield(void)
 	kbi_sys(SYS_sched_yield);
 }
 
+void kbi_sys_yield_to_holder(unsigned n)
+{
+	enum { NAP_EVERY = 16, NAP_NS = 50000 };
+	struct timespec nap = { 0, NAP_NS };
+
+	if (n % NAP_EVERY == NAP_EVERY - 1)
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+	else
+		kbi_sys_yield();
+}
+
 void kbi_sys_write(int fd, const char *text, size_t n)
 {
 	while (n > 0) {

@@ -106,6 +106,9 @@ long kbi_sys_signal_info(int tid, int sig, const void *info);
 void kbi_sys_die_with(int parent);
 /* Kernel's idea of yielding the processor. */
 void kbi_sys_yield(void);
+/* By who finds a lock held for the n-th time, where the holder may have been preempted: a thread with a real-time priority
+ * lets none of a lower one run by yielding, so now and then it sleeps for a moment. */
+void kbi_sys_yield_to_holder(unsigned n);
 /* Writes all of it to a descriptor, ignoring errors: for last words. */
 void kbi_sys_write(int fd, const char *text, size_t n);
 /* Prints "kochab: ..." to standard error with one write; at most 511 bytes. Async-signal-safe enough for

@@ -144,6 +144,35 @@ void kbi_about_scheduling(int *policy, int *priority)
 	*priority = p.sched_priority;
 }
 
+static bool is_real_time(int policy)
+{
+	return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
+static int rank_of(int policy, int priority)
+{
+	return is_real_time(policy) ? priority : 0;
+}
+
+/* What a lightweight thread was told to have; what a kernel thread has, or one that keeps its own. */
+static uint32_t rank_of_caller(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+	int remembered = rank_of(kbi_posix_me.policy, kbi_posix_me.priority), policy, priority, own;
+
+	if (self && self->vp)
+		return (uint32_t)remembered;
+	kbi_about_scheduling(&policy, &priority);
+	own = rank_of(policy, priority);
+	return (uint32_t)(own > remembered ? own : remembered);
+}
+
+void kbi_about_expect(int policy)
+{
+	if (is_real_time(policy & ~SCHED_RESET_ON_FORK))
+		a_store_rlx(&kbi_waitq_rank, (void *)(uintptr_t)rank_of_caller);
+}
+
 bool kbi_about_is_kernels(bool system_scope)
 {
 	return system_scope && kbi_options.scope != KBI_OPT_SCOPE_PROCESS;
@@ -163,7 +192,7 @@ static bool has_kernel_thread(const struct kb_thread *t, const char *what)
 /* Its kernel thread had another policy, or it is to have one that virtual processors cannot give it. */
 static bool is_more(int before, int policy)
 {
-	return before == SCHED_FIFO || before == SCHED_RR || policy == SCHED_FIFO || policy == SCHED_RR;
+	return is_real_time(before) || is_real_time(policy);
 }
 
 KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct sched_param *param)
@@ -174,6 +203,7 @@ KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct s
 
 	if (gone)
 		return ESRCH;
+	kbi_about_expect(policy);
 	if (!t)
 		return kbi_libc()->pthread_setschedparam(id, policy, param);
 	e = kbi_about_may_schedule(policy, param->sched_priority);

@@ -158,6 +158,7 @@ KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
 
 KBI_POSIX_API int sched_setscheduler(pid_t pid, int policy, const struct sched_param *param)
 {
+	kbi_about_expect(policy);
 	if (!kbi_bind_is_self(pid))
 		return kbi_libc()->sched_setscheduler(pid, policy, param);
 	if ((policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
@@ -251,6 +252,16 @@ static long with_self(long n, const long *a, int at, const char *what)
 	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 }
 
+/* The kernel has read what the second argument says. */
+static long schedule_self(long n, const long *a)
+{
+	long r = with_self(n, a, 0, "sched_setscheduler");
+
+	if (r == 0)
+		kbi_about_expect(n == SYS_sched_setattr ? ((const int *)a[1])[1] : (int)a[1]);
+	return r;
+}
+
 static long by_kernel(int r)
 {
 	return r < 0 ? -errno : r;
@@ -285,7 +296,7 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 		return true;
 	case SYS_sched_setscheduler:
 	case SYS_sched_setattr:
-		*r = with_self(n, a, 0, "sched_setscheduler");
+		*r = schedule_self(n, a);
 		return true;
 	case SYS_setpriority:
 	case SYS_ioprio_set:

@@ -34,12 +34,15 @@ static void *kernel_body(void *arg)
 int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
 {
 	struct kernel_start *s = malloc(sizeof(*s));
-	int e, state = PTHREAD_CREATE_JOINABLE;
+	int e, state = PTHREAD_CREATE_JOINABLE, policy = SCHED_OTHER;
 
 	if (!s)
 		return EAGAIN;
-	if (attr)
+	if (attr) {
 		pthread_attr_getdetachstate(attr, &state);
+		pthread_attr_getschedpolicy(attr, &policy);
+		kbi_about_expect(policy); /* its creator's was expected when that got it */
+	}
 	*s = (struct kernel_start){ fn, arg, c11 };
 	kbi_posix_made_kernel = true;
 	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);

@@ -334,6 +334,9 @@ int kbi_about_may_run_on(const cpu_set_t *asked);
 /* Are its affinity and its real-time policy the kernel's affair? Of a thread that asked for PTHREAD_SCOPE_SYSTEM, unless
  * the user has said that this means nothing. */
 bool kbi_about_is_kernels(bool system_scope);
+/* A thread is about to have this policy: with a real-time one it waits before those of a lower priority, everywhere, from
+ * now on. */
+void kbi_about_expect(int policy);
 /* What the kernel says of the caller's kernel thread. */
 void kbi_about_scheduling(int *policy, int *priority);
 

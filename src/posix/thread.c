@@ -336,6 +336,7 @@ static KBI_NOINLINE int begin(void)
 	set_hooks();
 	look_up_all();
 	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
+	kbi_about_expect(kbi_posix_me.policy);
 	kbi_cancel_find();
 	kbi_delegate_find();
 	kbi_key_find();

@@ -39,6 +39,7 @@ static inline struct kbi_waitq *queue_of(kb_chan_t *ch, enum kbi_chan_way way)
 
 void kbi_chan_queue(kb_chan_t *ch, enum kbi_chan_way way, struct kbi_spot *spot)
 {
+	spot->n.rank = 0;
 	a_store_rlx(&spot->n.state, KBI_WNODE_QUEUED);
 	kbi_waitq_append(queue_of(ch, way), &spot->n);
 }

@@ -278,6 +278,7 @@ static KBI_NOINLINE int wait_asked(kb_sem_t *s, struct kbi_until until)
 	struct kbi_wnode n;
 
 	n.task = kbi_waitq_self();
+	n.rank = 0;
 	a_store_rlx(&n.state, KBI_WNODE_QUEUED);
 	return arrive(s, &n) ? 0 : kbi_waitq_await_asked(&n, until, leave, s);
 }

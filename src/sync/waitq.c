@@ -15,9 +15,50 @@ enum { TRIES_PER_YIELD = 128 };
 void kbi_waitq_pause(unsigned n)
 {
 	if (n % TRIES_PER_YIELD == TRIES_PER_YIELD - 1)
-		kbi_sys_yield();
+		kbi_sys_yield_to_holder(n / TRIES_PER_YIELD);
 	else
 		kbi_cpu_relax();
+}
+
+aptr kbi_waitq_rank;
+
+/* Of who waits: it may have changed since its last wait. One that another moves from queue to queue keeps its own. */
+static void look_up_rank(struct kbi_wnode *n)
+{
+	uint32_t (*rank_of_caller)(void) = (uint32_t (*)(void))(uintptr_t)a_load_rlx(&kbi_waitq_rank);
+
+	if (n->task == kbi_self_raw())
+		n->rank = rank_of_caller();
+}
+
+static void put_between(struct kbi_waitq *q, struct kbi_wnode *prev, struct kbi_wnode *n, struct kbi_wnode *next)
+{
+	n->prev = prev;
+	n->next = next;
+	if (prev)
+		prev->next = n;
+	else
+		q->head = n;
+	if (next)
+		next->prev = n;
+	else
+		q->tail = n;
+}
+
+void kbi_waitq_insert(struct kbi_waitq *q, struct kbi_wnode *n, bool first)
+{
+	struct kbi_wnode *i;
+
+	look_up_rank(n);
+	if (first) {
+		for (i = q->head; i && i->rank > n->rank;)
+			i = i->next;
+		put_between(q, i ? i->prev : q->tail, n, i);
+	} else {
+		for (i = q->tail; i && i->rank < n->rank;)
+			i = i->prev;
+		put_between(q, i, n, i ? i->next : q->head);
+	}
 }
 
 void kbi_waitq_grant_all(struct kbi_wnode *chain, uint32_t verdict)

@@ -1,5 +1,6 @@
 /* sync/waitq.h - what all objects that threads wait for are made of: a word with a queue lock bit, a
- * first-in first-out list of nodes that lie on the waiters' stacks, and the three steps of a wake-up.
+ * first-in first-out list of nodes that lie on the waiters' stacks, and the three steps of a wake-up. Where threads have
+ * real-time priorities, those of a higher one stand before the others.
  *
  * The laws of a wake-up
  *  1. Under the object's queue lock the waker unlinks the node, marks it TAKEN and decides what the
@@ -41,6 +42,7 @@ struct kbi_wnode {
 	struct kbi_wnode *next, *prev;
 	struct kbi_task *task; /* constant while queued */
 	a32 state;             /* enum kbi_wnode_state */
+	uint32_t rank;         /* its thread's real-time priority, 0: none; zero before it is appended */
 };
 
 /* Lies over the two pointers of the public objects. All zero is empty. Under the queue lock. */
@@ -102,10 +104,20 @@ void kbi_waitq_pause(unsigned n);
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
+/* The real-time priority of a thread that is about to wait, the caller; NULL: nobody has one. Set once, by the drop-in. */
+extern KBI_HIDDEN aptr kbi_waitq_rank;
+
+/* Where some have: before those of a lower rank, and in order among equals; behind those, or, `first`, before them. */
+void kbi_waitq_insert(struct kbi_waitq *q, struct kbi_wnode *n, bool first);
+
 static inline void kbi_waitq_append(struct kbi_waitq *q, struct kbi_wnode *n)
 {
 	struct kbi_wnode *tail = q->tail;
 
+	if (kbi_unlikely(a_load_rlx(&kbi_waitq_rank))) {
+		kbi_waitq_insert(q, n, false);
+		return;
+	}
 	n->next = NULL;
 	n->prev = tail;
 	if (tail)
@@ -119,6 +131,10 @@ static inline void kbi_waitq_prepend(struct kbi_waitq *q, struct kbi_wnode *n)
 {
 	struct kbi_wnode *head = q->head;
 
+	if (kbi_unlikely(a_load_rlx(&kbi_waitq_rank))) {
+		kbi_waitq_insert(q, n, true);
+		return;
+	}
 	n->prev = NULL;
 	n->next = head;
 	if (head)
