@@ -65,7 +65,7 @@ static struct {
 	uint64_t sigchld[4], instead[4];
 } sup;
 
-aptr kbi_process_pass;
+static aptr process_pass; /* see kbi_process_pass_by */
 
 int kbi_process_supervisor(void)
 {
@@ -340,7 +340,8 @@ bool kbi_process_is_copy(const siginfo_t *info)
 /* A signal for the program. What the terminal sends, each process has got. */
 static void pass_on(int sig, siginfo_t *info)
 {
-	void (*pass)(siginfo_t *) = (void (*)(siginfo_t *))(uintptr_t)a_load_acq(&kbi_process_pass); /* partner: who sets it */
+	/* acquire: partner is the release in kbi_process_pass_by */
+	void (*pass)(siginfo_t *) = (void (*)(siginfo_t *))(uintptr_t)a_load_acq(&process_pass);
 	uintptr_t action[4]; /* the kernel's struct: what to do comes first */
 
 	if (sig == KBI_EVERYWHERE_SIGNAL) {
@@ -417,10 +418,32 @@ static void watch_children(void)
 	reap(); /* meanwhile */
 }
 
+void kbi_process_pass_by(void (*pass)(siginfo_t *))
+{
+	/* release: partners are the acquires in pass_on and to_take */
+	a_store_rel(&process_pass, (void *)(uintptr_t)pass);
+	if (kbi_sys_from.processes) /* it looks again what it waits for */
+		kbi_sys(SYS_kill, sup.supervisor, KBI_EVERYWHERE_SIGNAL);
+}
+
+bool kbi_process_passes(void)
+{
+	return a_load_acq(&process_pass) != NULL; /* partner: as above */
+}
+
+/* What main blocks as the program starts, nobody else knows of yet. */
+static uint64_t to_take(void)
+{
+	const uint64_t own = (uint64_t)1 << (SIGCHLD - 1) | (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
+
+	return kbi_process_passes() ? ~(uint64_t)0 : ~sup.mask | own;
+}
+
 static KBI_NORETURN void supervise(void)
 {
 	const uint64_t every = ~(uint64_t)0;
 	siginfo_t info;
+	uint64_t set;
 
 	/* libc's call has opened some of them: what is asked must come out of the wait below, not in a handler */
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
@@ -430,7 +453,8 @@ static KBI_NORETURN void supervise(void)
 		bool ours;
 
 		watch_children();
-		sig = kbi_sys(SYS_rt_sigtimedwait, &every, &info, NULL, MASK_BYTES);
+		set = to_take();
+		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, MASK_BYTES);
 		ours = sig == SIGCHLD && info.si_code > 0 && is_ours(info.si_pid);
 
 		if (sig == SIGCHLD)

@@ -20,9 +20,10 @@ int kbi_process_start(void *(*fn)(void *), void *arg);
 /* All of them: those that run, 0 at other places. */
 unsigned kbi_process_most(void);
 int kbi_process_at(unsigned i);
-/* The supervisor gives it what has been sent to the program, whatever the action; NULL: the first virtual processor
- * gets it. */
-extern KBI_HIDDEN aptr kbi_process_pass;
+/* From now on the supervisor gives pass() what has been sent to the program, whatever the action. Before that the first
+ * virtual processor gets it, and what main blocked at the start waits. */
+void kbi_process_pass_by(void (*pass)(siginfo_t *));
+bool kbi_process_passes(void);
 /* A signal that the terminal has sent to each process of ours: the supervisor passes on its own. */
 bool kbi_process_is_copy(const siginfo_t *info);
 /* The process that waits for the others: what getpid says everywhere. 0: bodies are kernel threads. */

@@ -324,6 +324,8 @@ void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given);
 /* Before the runtime starts, and after it. */
 void kbi_signal_start(void);
 void kbi_signal_started(void);
+/* Instead of that: it does not start. */
+void kbi_signal_not_started(void);
 /* At the end of a thread: what was sent to it and not handled. */
 void kbi_signal_thread_ends(void);
 

@@ -154,6 +154,34 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
+/* Signals that main has been sent and blocks, from before it was a lightweight thread: they wait for it, whichever kernel
+ * thread it will be on. */
+enum { EARLY = 64 };
+static siginfo_t early[EARLY];
+static unsigned n_early;
+
+/* The process's own stay with the kernel, of which the same one would come next. */
+static uint64_t own_pending(void)
+{
+	uint64_t there = 0;
+
+	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	return there ? there & kbi_signal_listed("/proc/thread-self/status", "SigPnd:") : 0;
+}
+
+static void take_pending(void)
+{
+	static const struct timespec none;
+	uint64_t there;
+
+	while (n_early < EARLY && (there = own_pending())) {
+		there &= -there;
+		if (kbi_sys(SYS_rt_sigtimedwait, &there, &early[n_early], &none, KBI_MASK_BYTES) <= 0)
+			return;
+		n_early++;
+	}
+}
+
 void kbi_signal_start(void)
 {
 	if (kbi_vp_n)
@@ -167,6 +195,7 @@ void kbi_signal_start(void)
 	kbi_signal_adopt_handlers();
 	kbi_sys(SYS_sigaltstack, NULL, &alternate);
 	kbi_body_open = true;
+	take_pending();
 }
 
 uint64_t kbi_signal_listed(const char *path, const char *line)
@@ -184,22 +213,11 @@ uint64_t kbi_signal_listed(const char *path, const char *line)
 	return at ? strtoull(at + strlen(line), NULL, 16) : 0;
 }
 
-/* Signals that main has been sent and blocks, from before it was a lightweight thread. */
-static void own_pending(struct kb_thread *main)
+void kbi_signal_not_started(void)
 {
-	static const struct timespec none;
-	uint64_t there = 0;
-	siginfo_t info;
-
-	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
-	if (there)
-		there &= kbi_signal_listed("/proc/thread-self/status", "SigPnd:");
-	for (; there; there &= there - 1) {
-		uint64_t one = there & -there;
-
-		if (kbi_sys(SYS_rt_sigtimedwait, &one, &info, &none, KBI_MASK_BYTES) > 0)
-			kbi_signal_put(main, &info, false);
-	}
+	for (unsigned i = 0; i < n_early; i++)
+		kbi_sys_signal_info(kbi_sys_gettid(), early[i].si_signo, &early[i]);
+	n_early = 0;
 }
 
 void kbi_signal_started(void)
@@ -212,8 +230,9 @@ void kbi_signal_started(void)
 		if (!(alternate.ss_flags & SS_DISABLE))
 			sigaltstack(&alternate, NULL);
 	}
-	if (main)
-		own_pending(kbi_thread_of(main));
+	for (unsigned i = 0; main && i < n_early; i++)
+		kbi_signal_put(kbi_thread_of(main), &early[i], false);
+	n_early = 0;
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
 	kbi_handoff_leaves = leaves;

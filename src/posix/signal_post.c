@@ -270,8 +270,7 @@ static void *work(void *unused)
 	kbi_self();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
 	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
-	/* release: partner is the acquire in body_process */
-	a_store_rel(&kbi_process_pass, (void *)pass);
+	kbi_process_pass_by(pass);
 	for (;;) {
 		long sig;
 
@@ -303,7 +302,7 @@ static void wait_for_him(void)
 {
 	static const struct timespec nap = { 0, 100000 };
 
-	for (int i = 0; i < 10000 && !a_load_acq(&kbi_process_pass); i++)
+	for (int i = 0; i < 10000 && !kbi_process_passes(); i++)
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 }
 

@@ -345,6 +345,8 @@ static KBI_NOINLINE int begin(void)
 	e = kbi_boot();
 	if (e == 0)
 		kbi_signal_started();
+	else
+		kbi_signal_not_started();
 	return e;
 }
 
