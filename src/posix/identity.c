@@ -239,6 +239,22 @@ static void bind_for(long n, const long *a)
 	}
 }
 
+/* As kernels answer: to the process that the number belongs to, whichever thread's it is; and to the thread. */
+static bool queue(long n, const long *a, long *r)
+{
+	struct kb_thread *t = NULL;
+
+	if (n == SYS_rt_sigqueueinfo && a[0] > 0 && a[0] != getpid() && kbi_bind_find(a[0])) {
+		*r = kbi_sys(n, getpid(), a[1], a[2]);
+		return true;
+	}
+	if (n == SYS_rt_tgsigqueueinfo && a[0] == getpid() && a[1] > 0 && a[3])
+		t = kbi_bind_find(a[1]);
+	if (t)
+		*r = -kbi_signal_queue(t, (int)a[2], (const siginfo_t *)a[3]);
+	return t;
+}
+
 /* A program that knows its number may name itself by it. */
 static long with_self(long n, const long *a, int at, const char *what)
 {
@@ -289,6 +305,9 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_tkill:
 		*r = a[0] <= 0 ? -EINVAL : send(0, (pid_t)a[0], (int)a[1]);
 		return true;
+	case SYS_rt_sigqueueinfo:
+	case SYS_rt_tgsigqueueinfo:
+		return queue(n, a, r);
 	case SYS_sched_setaffinity:
 		if (!kbi_posix_light() || !kbi_bind_is_self(a[0]))
 			return false;

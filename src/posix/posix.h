@@ -317,6 +317,8 @@ void kbi_signal_listen(void);
 void kbi_signal_knock(int tid);
 /* The same to the caller's own, soon. */
 void kbi_signal_knock_later(void);
+/* As the kernel's rt_tgsigqueueinfo, to a lightweight thread: 0, EPERM, EINVAL, EAGAIN. */
+int kbi_signal_queue(struct kb_thread *t, int sig, const siginfo_t *given);
 /* In the child of fork, self or NULL: nothing is pending, and nobody else holds a lock of theirs. */
 void kbi_signal_after_fork(struct kbi_task *self);
 /* What a new thread gets from its creator. */

@@ -6,6 +6,7 @@
 #include "posix/signal_priv.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "os/sys.h"
 
@@ -24,6 +25,7 @@ struct entry {
 /* under the lock */
 static struct entry *space, *unused, *first, **end = &first;
 static uint32_t fresh; /* entries of space that were never used */
+static a32 waiting;    /* entries in use */
 static a32 lock;
 
 static struct entry *take_unused(void)
@@ -56,6 +58,7 @@ static void drop(struct entry **at)
 		end = at;
 	e->next = unused;
 	unused = e;
+	a_sub_rlx(&waiting, 1);
 	if (!has(e->t, e->info.si_signo))
 		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
 }
@@ -72,6 +75,7 @@ static int put(struct kb_thread *t, const siginfo_t *info, bool shared)
 	*e = (struct entry){ .t = t, .shared = shared, .info = *info };
 	*end = e;
 	end = &e->next;
+	a_add_rlx(&waiting, 1);
 	/* release: partner is the acquire in kbi_signal_resumed_slow, and in kbi_signal_over: one of the two sees the other */
 	if (!(a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo)) & OVER))
 		return 0;
@@ -85,6 +89,7 @@ void kbi_signal_pool_after_fork(void)
 	first = unused = NULL;
 	end = &first;
 	fresh = 0;
+	a_store_rlx(&waiting, 0);
 	kbi_lock_leave(&lock);
 }
 
@@ -93,10 +98,25 @@ bool kbi_signal_over(struct kb_thread *t)
 	return a_or_acqrel(&t->signals.pending, OVER) != 0;
 }
 
+/* As the kernel has it: one that queues up needs room under the user's limit, kill's would come without what it says. */
+static bool is_too_much(const siginfo_t *info)
+{
+	uint64_t limit[2] = { 0 }; /* now, and at most */
+
+	if (info->si_signo < REAL_TIME || info->si_code == SI_USER)
+		return false;
+	return kbi_sys(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, limit) == 0 && a_load_rlx(&waiting) >= limit[0];
+}
+
 int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared)
 {
-	uint64_t old = kbi_signal_enter(&lock);
-	int e = put(t, info, shared);
+	uint64_t old;
+	int e;
+
+	if (!shared && is_too_much(info))
+		return EAGAIN;
+	old = kbi_signal_enter(&lock);
+	e = put(t, info, shared);
 
 	kbi_signal_leave(&lock, old);
 	return e;

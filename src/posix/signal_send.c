@@ -51,21 +51,42 @@ static bool is_read(struct kb_thread *t, int sig)
 
 /* ---- to a thread --------------------------------------------------------------------------------------- */
 
+static int send_info(struct kb_thread *t, siginfo_t *info)
+{
+	if (is_read(t, info->si_signo)) {
+		info->si_code = SI_QUEUE; /* the kernel's own codes are for the first kernel thread to say */
+		return (int)-kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
+	}
+	if (&t->task == kbi_self_raw())
+		return send_self(&t->task, info);
+	/* ended and not joined yet: nothing to do, as in libc */
+	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_DONE)
+		return 0;
+	return kbi_signal_send(t, info, false);
+}
+
 static int send_light(struct kb_thread *t, int sig, int code, union sigval value)
 {
 	siginfo_t info;
 
 	describe(&info, sig, code, value);
-	if (is_read(t, sig)) {
-		info.si_code = SI_QUEUE; /* the kernel's own codes are for the first kernel thread to say */
-		return (int)-kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &info);
-	}
-	if (&t->task == kbi_self_raw())
-		return send_self(&t->task, &info);
-	/* ended and not joined yet: nothing to do, as in libc */
-	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_DONE)
+	return send_info(t, &info);
+}
+
+int kbi_signal_queue(struct kb_thread *t, int sig, const siginfo_t *given)
+{
+	siginfo_t info = *given;
+
+	info.si_signo = sig;
+	if ((info.si_code >= 0 || info.si_code == SI_TKILL) && &t->task != kbi_self_raw())
+		return EPERM;
+	if (sig == 0)
 		return 0;
-	return kbi_signal_send(t, &info, false);
+	if (!kbi_signal_ok(sig))
+		return EINVAL;
+	if (sig == SIGKILL || sig == SIGSTOP)
+		return (int)-kbi_sys(SYS_kill, getpid(), sig);
+	return send_info(t, &info);
 }
 
 KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
