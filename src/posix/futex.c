@@ -3,13 +3,17 @@
  * does not block a virtual processor. So do calls that may block (call_number); all else is libc's own function.
  * Before the first lightweight thread everything goes to the kernel; a wake afterwards reaches those
  * sleepers, too. FUTEX_PRIVATE says that no other process is meant; without it (libstdc++'s futures) the
- * page decides: a word in a shared mapping stays the kernel's. Operations with priority inheritance are the kernel's,
- * too: whose the word is it tells by the kernel thread, so the caller keeps its own.
+ * page decides: a word in a shared mapping stays the kernel's, and who waits for it leaves its virtual processor to
+ * others. So does who waits for several words at once, or by one of the numbers that Linux has for such calls now; the
+ * wakes reach them there, too. Operations with priority inheritance are the kernel's: whose the word is it tells by the
+ * kernel thread, so the caller keeps its own.
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
 #include "posix/bind.h"
+#include "posix/call_priv.h"
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "core/vp.h"
@@ -21,6 +25,16 @@
 enum {
 	OP_MASK = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME),
 	LOCK_PI2 = 13, /* Linux 5.14 */
+};
+
+/* Of all machines. */
+enum { WAITV = 449 /* Linux 5.16 */, WAKE2 = 454, WAIT2 /* 6.7 */ };
+enum { WAITV_MAX = 128, PRIVATE2 = 128 };
+
+/* As the kernel's struct futex_waitv. */
+struct one_of {
+	uint64_t value, addr;
+	uint32_t flags, reserved;
 };
 
 struct call {
@@ -67,6 +81,74 @@ static bool is_shared(const uint32_t *addr)
 		a_store_rlx(slot, v);
 	}
 	return v & 1;
+}
+
+/* ---- waits in the kernel ------------------------------------------------------------------------- */
+
+static long in_kernel(long n, const long a[6])
+{
+	uint32_t before = kbi_posix_me.handled;
+	long r;
+
+	if (!kbi_call_may_wait())
+		return kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	kbi_call_leave_vp(true);
+	do
+		r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	while (r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
+	kbi_call_rejoin();
+	return r;
+}
+
+static bool has_length(const struct timespec *t)
+{
+	return kbi_posix_time_ok(t) && t->tv_sec >= 0 && t->tv_sec < INT32_MAX;
+}
+
+/* With an absolute time, so that it may be begun again. */
+static long wait_in_kernel(const struct call *c)
+{
+	const struct timespec *t = (const struct timespec *)c->timeout;
+	long a[6] = { (long)c->addr, c->op, (long)c->value, (long)c->timeout, 0, (long)c->value3 };
+	struct timespec until;
+
+	if ((c->op & OP_MASK) == FUTEX_WAIT) {
+		a[1] = FUTEX_WAIT_BITSET | (c->op & FUTEX_PRIVATE_FLAG);
+		a[5] = (long)FUTEX_BITSET_MATCH_ANY;
+	}
+	if ((c->op & OP_MASK) == FUTEX_WAIT && t && has_length(t)) {
+		uint64_t at = kbi_timer_now() + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+
+		until = (struct timespec){ (time_t)(at / 1000000000u), (long)(at % 1000000000u) };
+		a[3] = (long)&until;
+	}
+	if (!kbi_sys_from.futex) /* the program is several processes, perhaps */
+		a[1] &= ~FUTEX_PRIVATE_FLAG;
+	return in_kernel(SYS_futex, a);
+}
+
+static long wait_for_one_of(const long a[6])
+{
+	struct one_of common[WAITV_MAX];
+	long b[6] = { (long)common, a[1], a[2], a[3], a[4], 0 };
+
+	a_store_rlx(&kernel_waits, 1);
+	if (kbi_sys_from.futex || !a[0] || a[1] <= 0 || a[1] > WAITV_MAX)
+		return in_kernel(WAITV, a);
+	memcpy(common, (const void *)a[0], (size_t)a[1] * sizeof(common[0]));
+	for (long i = 0; i < a[1]; i++)
+		common[i].flags &= ~(uint32_t)PRIVATE2;
+	return in_kernel(WAITV, b);
+}
+
+static long wait_by_new_number(const long a[6])
+{
+	long b[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
+
+	a_store_rlx(&kernel_waits, 1);
+	if (!kbi_sys_from.futex)
+		b[3] &= ~(long)PRIVATE2;
+	return in_kernel(WAIT2, b);
 }
 
 /* ---- the operations ------------------------------------------------------------------------------ */
@@ -234,8 +316,41 @@ static long futex(const struct call *c)
 	if (((uintptr_t)c->addr & 3) || !c->addr)
 		return -EINVAL;
 	if (!(c->op & FUTEX_PRIVATE_FLAG) && is_shared(c->addr))
-		return kernel(c);
+		return is_wait(c) ? wait_in_kernel(c) : kernel(c);
 	return emulate(c);
+}
+
+/* addr, mask, how many, flags. Those that sleep here first. */
+static long wake_by_new_number(const long a[6])
+{
+	long woken = 0, b[6] = { a[0], a[1], a[2], a[3] }, more;
+
+	if (kbi_vp_n && !kbi_posix_forked && a[0] && !(a[0] & 3) && (uint32_t)a[1] && (int)a[2] > 0)
+		woken = kbi_park_wake((const uint32_t *)a[0], (unsigned)a[2], (uint32_t)a[1]);
+	if (woken && woken >= (int)a[2])
+		return woken;
+	b[2] -= woken;
+	if (!kbi_sys_from.futex)
+		b[3] &= ~(long)PRIVATE2;
+	more = kbi_sys(WAKE2, b[0], b[1], b[2], b[3]);
+	return more > 0 ? woken + more : woken ? woken : more;
+}
+
+static bool by_new_number(long n, const long a[6], long *r)
+{
+	switch (n) {
+	case WAITV:
+		*r = wait_for_one_of(a);
+		return true;
+	case WAIT2:
+		*r = wait_by_new_number(a);
+		return true;
+	case WAKE2:
+		*r = wake_by_new_number(a);
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* The kernel takes six numbers whatever the call; a variadic function gets them where a plain one does. */
@@ -246,7 +361,8 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	const long all[6] = { a, b, c, d, e, f };
 	long r;
 
-	if (n != SYS_futex && (kbi_call_by_number(n, all, &r) || kbi_bind_syscall(n, all, &r))) {
+	if (n != SYS_futex &&
+	    (kbi_call_by_number(n, all, &r) || kbi_bind_syscall(n, all, &r) || by_new_number(n, all, &r))) {
 		if (r >= 0 || r < -4095)
 			return r;
 		errno = (int)-r;
