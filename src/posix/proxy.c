@@ -30,7 +30,11 @@ struct waiter {
 	int result;
 };
 
-static aptr idle; /* of struct waiter */
+/* Those beyond this end with their work: each is a kernel thread and its stack, which a fork copies, too. */
+enum { IDLE_MAX = 32 };
+
+static aptr idle;  /* of struct waiter */
+static a32 n_idle; /* about so many */
 
 static void put_chain(struct waiter *first, struct waiter *last)
 {
@@ -112,6 +116,7 @@ static struct waiter *take(void)
 
 	if (!first)
 		return make_waiter();
+	a_sub_rlx(&n_idle, 1);
 	last = first->next;
 	if (last) {
 		struct waiter *rest = last;
@@ -127,6 +132,17 @@ static void tell(struct waiter *w, enum job kind)
 {
 	w->kind = kind;
 	kb_sem_post(&w->job);
+}
+
+/* It has done its work. */
+static void dismiss(struct waiter *w)
+{
+	if (a_add_rlx(&n_idle, 1) < IDLE_MAX) {
+		put_chain(w, w);
+		return;
+	}
+	a_sub_rlx(&n_idle, 1);
+	tell(w, JOB_QUIT);
 }
 
 static int try_own(void *m)
@@ -170,7 +186,7 @@ static int await_result(struct waiter *w)
 	if (e)
 		return call_back(w);
 	e = w->result;
-	put_chain(w, w);
+	dismiss(w);
 	return e;
 }
 
