@@ -91,6 +91,13 @@ void *kbi_heap_take_slow(size_t n)
 	return kbi_heap_take_for(n, __builtin_return_address(0));
 }
 
+void *kbi_heap_take_empty(size_t n, struct kbi_bin *b)
+{
+	if (kbi_likely(kbi_owner_exchange(kbi_owner_self, b)))
+		return *b->take--;
+	return kbi_heap_take_for(n, __builtin_return_address(0));
+}
+
 /* The first class whose blocks are long enough and lie at multiples of align; 0: none. */
 static unsigned aligned_class(size_t align, size_t n)
 {

@@ -15,6 +15,8 @@ void kbi_heap_start(void);
 /* What has no block of the right class in the bin. NULL and errno: no memory, or too much. Its return address is for
  * messages: that of malloc's caller, if malloc ends with a jump here. */
 void *kbi_heap_take_slow(size_t n);
+/* The same for a small block whose bin has nothing to take: what has been given back to it is taken again. */
+void *kbi_heap_take_empty(size_t n, struct kbi_bin *b);
 /* `caller`: the same said; NULL: no memory. */
 void *kbi_heap_take_for(size_t n, const void *caller);
 void *kbi_heap_take_aligned(size_t align, size_t n, const void *caller);
@@ -46,7 +48,7 @@ static inline void *kbi_heap_take(size_t n)
 	top = b->take;
 	p = *top;
 	if (kbi_unlikely(!p))
-		return kbi_heap_take_slow(n);
+		return kbi_heap_take_empty(n, b);
 	b->take = top - 1;
 	return p;
 }

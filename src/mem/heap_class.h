@@ -23,6 +23,7 @@ enum {
 	KBI_MAGAZINE = 512,         /* bytes of one, and what it is aligned to */
 	KBI_MAGAZINE_BLOCKS = (KBI_MAGAZINE - 8) / sizeof(void *) - 1,
 	KBI_MAGAZINE_BYTES = 16384, /* of blocks at most, if it holds more than four */
+	KBI_FILL_BYTES = 4096,      /* taken from a slab at once, likewise: what the program has at most and this go round */
 };
 
 struct kbi_class {
@@ -31,6 +32,7 @@ struct kbi_class {
 	uint16_t blocks;     /* in a slab */
 	uint8_t units;       /* of a slab */
 	uint8_t room;        /* blocks in a magazine */
+	uint8_t fill;        /* blocks of a slab's that are put into one at once */
 	uint8_t more;        /* full magazines that an owner keeps */
 };
 
@@ -57,18 +59,20 @@ static inline uint32_t kbi_class_bytes(unsigned k)
 
 static inline struct kbi_class kbi_class_make(unsigned k)
 {
-	uint32_t size = k ? kbi_class_bytes(k) : 1, units = 1, room = KBI_MAGAZINE_BYTES / size, more;
+	uint32_t size = k ? kbi_class_bytes(k) : 1, units = 1, room = KBI_MAGAZINE_BYTES / size, fill, more;
 
 	while (units * KBI_UNIT / size < 16)
 		units *= 2;
 	room = room > KBI_MAGAZINE_BLOCKS ? KBI_MAGAZINE_BLOCKS : room < 4 ? 4 : room;
 	more = 2 * KBI_UNIT / (room * size);
+	fill = KBI_FILL_BYTES / size;
 	return (struct kbi_class){
 		.size = size,
 		.reciprocal = (((uint64_t)1 << KBI_RECIPROCAL_SHIFT) + size - 1) / size,
 		.blocks = (uint16_t)(units * KBI_UNIT / size),
 		.units = (uint8_t)units,
 		.room = (uint8_t)room,
+		.fill = (uint8_t)(fill > room ? room : fill < 4 ? 4 : fill),
 		.more = (uint8_t)(more > 16 ? 16 : more < 2 ? 2 : more),
 	};
 }

@@ -22,20 +22,6 @@ void kbi_owner_setup(void)
 				 __ATOMIC_RELAXED);
 }
 
-/* Around what nobody can go on with if the kernel thread ends there. The fence is for the compiler: who finds the thread
- * gone sees its stores. */
-static void begin(struct kbi_owner *o)
-{
-	a_store_rlx(&o->busy, a_load_rlx(&o->busy) + 1);
-	kbi_compiler_barrier();
-}
-
-static void end(struct kbi_owner *o)
-{
-	kbi_compiler_barrier();
-	a_store_rlx(&o->busy, a_load_rlx(&o->busy) - 1);
-}
-
 /* ---- magazines: empty ones go round ---------------------------------------------------------------------- */
 
 static struct {
@@ -108,15 +94,9 @@ static void **bottom(struct kbi_magazine *m)
 	return m->block - 1;
 }
 
-/* The magazine that a bin's or outlet's pointer is in. */
-static struct kbi_magazine *around(void **at)
-{
-	return (struct kbi_magazine *)((uintptr_t)at & ~(uintptr_t)(KBI_MAGAZINE - 1));
-}
-
 static unsigned count_to(void **top)
 {
-	return (unsigned)(top - bottom(around(top)));
+	return (unsigned)(top - bottom(kbi_owner_around(top)));
 }
 
 static unsigned room(unsigned k)
@@ -127,7 +107,7 @@ static unsigned room(unsigned k)
 /* The one that b's blocks are taken from, or NULL. */
 static struct kbi_magazine *taken_from(const struct kbi_bin *b)
 {
-	return b->take == kbi_owner_nothing ? NULL : around(b->take);
+	return b->take == kbi_owner_nothing ? NULL : kbi_owner_around(b->take);
 }
 
 static void load_take(struct kbi_bin *b, struct kbi_magazine *m, unsigned count)
@@ -138,6 +118,7 @@ static void load_take(struct kbi_bin *b, struct kbi_magazine *m, unsigned count)
 
 static void load_give(struct kbi_bin *b, unsigned k, struct kbi_magazine *m, unsigned count)
 {
+	m->tag = m->count = 0; /* it is taken from next */
 	b->give = bottom(m) + count;
 	b->give_high = bottom(m) + room(k);
 }
@@ -211,7 +192,7 @@ static unsigned fill(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
 
 	if (!s)
 		return 0;
-	n = kbi_slab_take(s, m->block, room(k));
+	n = kbi_slab_take(s, m->block, kbi_slab_class[k].fill);
 	if (!kbi_slab_has_free(s))
 		unlist_slab(o, s);
 	return n;
@@ -266,26 +247,20 @@ static void receive(struct kbi_owner *o, bool keep)
 
 void kbi_owner_receive(struct kbi_owner *o)
 {
-	begin(o);
+	kbi_owner_enter(o);
 	receive(o, false);
-	end(o);
+	kbi_owner_leave(o);
 }
 
 /* ---- allocation ------------------------------------------------------------------------------------------ */
 
-/* What has been given back is taken again. False: nothing was. */
-static bool exchange(struct kbi_bin *b, unsigned k)
+/* What has been given back is taken, though nothing was taken before. False: there is nothing. */
+static bool take_given(struct kbi_bin *b)
 {
-	struct kbi_magazine *taken = taken_from(b);
-	unsigned count = b->give ? count_to(b->give) : 0;
-
-	if (!count)
+	if (b->take != kbi_owner_nothing || !b->give || !count_to(b->give))
 		return false;
-	load_take(b, around(b->give), count);
-	if (taken)
-		load_give(b, k, taken, 0);
-	else
-		b->give = b->give_high = NULL;
+	b->take = b->give;
+	b->give = b->give_high = NULL;
 	return true;
 }
 
@@ -318,10 +293,10 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 	struct kbi_bin *b = &o->bin[k];
 	bool ok = true;
 
-	if (!*b->take) {
-		begin(o);
-		ok = exchange(b, k) || refill(o, k);
-		end(o);
+	if (!*b->take && !kbi_owner_exchange(o, b)) {
+		kbi_owner_enter(o);
+		ok = take_given(b) || refill(o, k);
+		kbi_owner_leave(o);
 	}
 	return ok ? *b->take-- : NULL;
 }
@@ -331,7 +306,7 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 /* The full magazine goes behind the bin. Are there many, one that has waited there returns its blocks to the slabs. */
 static struct kbi_magazine *put_behind(struct kbi_owner *o, unsigned k)
 {
-	struct kbi_magazine *full = around(o->bin[k].give), *m;
+	struct kbi_magazine *full = kbi_owner_around(o->bin[k].give), *m;
 
 	if (o->n_more[k] < kbi_slab_class[k].more) {
 		m = get_magazine(o);
@@ -367,9 +342,9 @@ void kbi_owner_give(struct kbi_owner *o, unsigned k, void *block)
 		*++b->give = block;
 		return;
 	}
-	begin(o);
+	kbi_owner_enter(o);
 	overflow(o, k, block);
-	end(o);
+	kbi_owner_leave(o);
 }
 
 /* ---- others' blocks ---------------------------------------------------------------------------------------- */
@@ -401,7 +376,7 @@ static void close_outlet(struct kbi_owner *o, struct kbi_outlet *e)
 
 	if (!e->tag)
 		return;
-	m = around(e->top);
+	m = kbi_owner_around(e->top);
 	m->tag = e->tag;
 	m->count = count_to(e->top);
 	e->tag = 0;
@@ -435,9 +410,9 @@ void kbi_owner_send(struct kbi_owner *o, uint32_t tag, void *block)
 	bool ok = true;
 
 	if (kbi_unlikely(e->tag != tag || e->top == e->high)) {
-		begin(o);
+		kbi_owner_enter(o);
 		ok = open_outlet(o, e, tag);
-		end(o);
+		kbi_owner_leave(o);
 	}
 	if (kbi_likely(ok))
 		*++e->top = block;
@@ -462,7 +437,7 @@ static void flush_bin(struct kbi_owner *o, unsigned k)
 	if (taken_from(b))
 		flush_magazine(o, taken_from(b), count_to(b->take));
 	if (b->give)
-		flush_magazine(o, around(b->give), count_to(b->give));
+		flush_magazine(o, kbi_owner_around(b->give), count_to(b->give));
 	*b = (struct kbi_bin){ .take = kbi_owner_nothing };
 }
 
@@ -480,7 +455,7 @@ static void end_unused_slab(struct kbi_owner *o, unsigned k)
 
 void kbi_owner_flush(struct kbi_owner *o)
 {
-	begin(o);
+	kbi_owner_enter(o);
 	for (unsigned i = 0; i < KBI_OUTLETS; i++)
 		close_outlet(o, &o->outlet[i]);
 	receive(o, false);
@@ -490,7 +465,7 @@ void kbi_owner_flush(struct kbi_owner *o)
 	}
 	while (o->n_spare >= BUNDLE)
 		put_bundle(o);
-	end(o);
+	kbi_owner_leave(o);
 }
 
 void kbi_owner_freeze(void)

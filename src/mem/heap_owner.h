@@ -26,7 +26,7 @@ struct kbi_magazine {
 			uint32_t tag;   /* of its blocks' units; the posted ones' */
 			uint32_t count;
 		};
-		void *bottom[8 / sizeof(void *)]; /* all NULL while blocks are taken from it: right below the first */
+		void *bottom[8 / sizeof(void *)]; /* all NULL in a bin: right below the first */
 	};
 	void *block[KBI_MAGAZINE_BLOCKS];
 } KBI_ALIGNED(KBI_MAGAZINE);
@@ -91,6 +91,44 @@ extern KBI_HIDDEN struct kbi_owner kbi_owner_none;
 /* Offset of the bin for sizes up to so many grains; all 0, that of the bin that is always empty, before the first block. */
 extern KBI_HIDDEN uint16_t kbi_owner_bin_for[KBI_HEAP_LOOKED_UP / KBI_HEAP_GRAIN + 1];
 void kbi_owner_setup(void);
+
+/* Around what nobody can go on with if the kernel thread ends there. The barrier is for the compiler: who finds the thread
+ * gone sees its stores. */
+static inline void kbi_owner_enter(struct kbi_owner *o)
+{
+	a_store_rlx(&o->busy, a_load_rlx(&o->busy) + 1);
+	kbi_compiler_barrier();
+}
+
+static inline void kbi_owner_leave(struct kbi_owner *o)
+{
+	kbi_compiler_barrier();
+	a_store_rlx(&o->busy, a_load_rlx(&o->busy) - 1);
+}
+
+/* The magazine that a bin's or outlet's pointer is in. */
+static inline struct kbi_magazine *kbi_owner_around(void **at)
+{
+	return (struct kbi_magazine *)((uintptr_t)at & ~(uintptr_t)(KBI_MAGAZINE - 1));
+}
+
+/* o's bin b has nothing to take: its two magazines change places. False: nothing has been given back, or nothing taken
+ * before. Often that is all that a bin needs, so it is short. */
+static inline bool kbi_owner_exchange(struct kbi_owner *o, struct kbi_bin *b)
+{
+	void **take = b->take, **give = b->give;
+	uintptr_t high = (uintptr_t)b->give_high & (KBI_MAGAZINE - 1);
+
+	/* NULL, or the bottom */
+	if (((uintptr_t)give & (KBI_MAGAZINE - 1)) < offsetof(struct kbi_magazine, block) || take == kbi_owner_nothing)
+		return false;
+	kbi_owner_enter(o);
+	b->take = give;
+	b->give = take;
+	b->give_high = (void **)((uintptr_t)kbi_owner_around(take) + high);
+	kbi_owner_leave(o);
+	return true;
+}
 
 /* A block of class k from o; NULL: no memory. */
 void *kbi_owner_take(struct kbi_owner *o, unsigned k);
