@@ -134,61 +134,6 @@ bool kbi_context_may_leave(uintptr_t at)
 	return true;
 }
 
-/* ---- at the end of a system call's wrapper -------------------------------------------------------------------- */
-
-#if defined(__x86_64__)
-
-/* The length of an instruction that wrappers have between the system call and their return, and that moves no stack: a look
- * at the answer, a jump to where errno is set, the answer 0. Else 0. */
-static unsigned after_call(const uint8_t *p)
-{
-	static const struct {
-		uint8_t n, code[3], size;
-	} known[] = {
-		{ 2, { 0x48, 0x3d }, 6 },       /* cmp $, %rax */
-		{ 1, { 0x3d }, 5 },             /* cmp $, %eax */
-		{ 1, { 0x73 }, 2 },             /* jae */
-		{ 1, { 0x77 }, 2 },             /* ja */
-		{ 2, { 0x0f, 0x83 }, 6 },       /* jae, far */
-		{ 2, { 0x0f, 0x87 }, 6 },       /* ja, far */
-		{ 2, { 0x31, 0xc0 }, 2 },       /* xor %eax, %eax */
-		{ 2, { 0x85, 0xc0 }, 2 },       /* test %eax, %eax */
-		{ 3, { 0x48, 0x85, 0xc0 }, 3 }, /* test %rax, %rax */
-	};
-
-	for (size_t i = 0; i < kbi_countof(known); i++)
-		if (memcmp(p, known[i].code, known[i].n) == 0)
-			return known[i].size;
-	return 0;
-}
-
-uintptr_t kbi_context_returns_to(const void *context)
-{
-	static const uint8_t call[] = { 0x0f, 0x05 };
-	enum { RETURN = 0xc3, MOST = 5 };
-	const ucontext_t *uc = context;
-	const uint8_t *p = (const uint8_t *)kbi_context_at(uc);
-
-	if (memcmp(p - sizeof call, call, sizeof call) != 0)
-		return 0;
-	for (unsigned i = 0, n; i < MOST && *p != RETURN; i++, p += n) {
-		n = after_call(p);
-		if (!n)
-			return 0;
-	}
-	return *p == RETURN ? *(const uintptr_t *)uc->uc_mcontext.gregs[REG_RSP] : 0;
-}
-
-#else
-
-uintptr_t kbi_context_returns_to(const void *context)
-{
-	(void)context;
-	return 0;
-}
-
-#endif
-
 /* ---- whose code ------------------------------------------------------------------------------------------------- */
 
 bool kbi_context_knows_code(void)
