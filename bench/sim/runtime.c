@@ -10,6 +10,7 @@
 
 #include "base/option.h"
 #include "core/agent.h"
+#include "core/ask.h"
 #include "core/foreign.h"
 #include "core/lookout.h"
 #include "core/preempt.h"
@@ -160,7 +161,7 @@ static struct kbi_task *after_end(struct kbi_vp *vp, struct sim_thread *s)
 	}
 	if (joiner)
 		kbi_domain_wake(vp, joiner, kbi_run_joiner_is_next(vp));
-	return kbi_run_next(vp);
+	return kbi_ask_at_end(vp, kbi_run_next(vp));
 }
 
 static struct kbi_task *one_turn(struct kbi_vp *vp, struct kbi_task *t)
@@ -308,6 +309,7 @@ static int make_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const
 	vp->plain = !sched->push && !sched->pop;
 	vp->private_ready = vp->plain && sched->private_ready;
 	vp->idle_count = &s->all[0].idle_count;
+	a_store_rlx(&vp->in_burst, 1);
 	a_store_rlx(&vp->next_deadline, UINT64_MAX);
 	r.body[id].vp = vp;
 	return kbi_board_init(&vp->board, id, setup->vps, (setup->threads + 63) / 64 * 64);

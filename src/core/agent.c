@@ -12,6 +12,7 @@
 #include "core/foreign.h"
 #include "core/preempt.h"
 #include "core/agent.h"
+#include "core/ask.h"
 #include "core/domain.h"
 #include "core/lookout.h"
 #include "core/run.h"
@@ -40,8 +41,6 @@ enum {
 	FEED_LEAST = 500,
 	FINE_LEAST = 200,
 	FINE_SKIP_MAX = 4096,
-	ASK_EVERY = 5000,       /* ns: between two questions of an idle VP for work */
-	WORTH = 1000,           /* ns: turns that are shorter are not asked for */
 	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
 };
 
@@ -49,10 +48,7 @@ struct idle {
 	uint64_t since; /* ns, when the clock was first read; 0: not yet */
 	uint64_t net;   /* ns, period at which a monitor looks up */
 	uint64_t looked; /* ns, when a monitor last looked */
-	uint64_t asked; /* ns, when it last looked who could give it work: */
-	const struct kbi_vp *rich; /* who, NULL: nobody, */
-	uint64_t turns; /* and how many turns its threads had had */
-	uint64_t ticked; /* and at how many of them it got the tick; UINT64_MAX: it did not */
+	struct kbi_ask ask;
 	uint32_t spins;
 	bool nudged;    /* was woken, perhaps only to look for work */
 	bool said;      /* deadlock was reported */
@@ -260,57 +256,6 @@ static void appoint_monitor(struct kbi_vp *vp)
 }
 
 /* ---- looking ------------------------------------------------------------------------------------------ */
-
-/* Who has most that could run here, by what they have published; NULL: nobody has. */
-static struct kbi_vp *richest(const struct kbi_vp *vp)
-{
-	struct kbi_vp *best = NULL;
-	uint32_t most = 1;
-
-	for (unsigned i = 1; i < kbi_vp_n; i++) {
-		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
-		uint32_t load = a_load_rlx(&w->s->load);
-
-		if (load > most && a_load_rlx(&w->s->idle) == KBI_IDLE_BUSY) {
-			most = load;
-			best = w;
-		}
-	}
-	return best;
-}
-
-/* The richest, w, is to give some of its work. At first it is told so, which it sees at its next switch. If it has not
- * switched by the next look it gets the tick, once for that thread's turn: the handler gives this VP its share. */
-static void ask(struct kbi_vp *w, struct idle *idle, uint64_t turns)
-{
-	if (!a_load_rlx(&w->wanted)) {
-		a_store_rlx(&w->wanted, 1);
-		/* release: partner is the exchange in kbi_board_scan, in the look that then sees that it is wanted */
-		a_store_rel(&w->board.marked, 1);
-	} else if (turns == idle->turns && turns != idle->ticked && kbi_options.tick_ms > 0) {
-		idle->ticked = turns;
-		kbi_preempt_send(w);
-	}
-}
-
-/* A busy VP looks around after so many switches, which are long if its threads compute. This one has polled for longer
- * than a message takes, and gets nothing: it says so. But threads that end sooner than they could move are kept, if that
- * is known or not. A quantum's ticks do the same. */
-static void ask_for_work(struct kbi_vp *vp, struct idle *idle, uint64_t now)
-{
-	uint64_t turns, since = now - idle->asked;
-	struct kbi_vp *w;
-
-	if (since < ASK_EVERY || !vp->private_ready || kbi_options.quantum || a_load_rlx(&kbi_crowd.fine))
-		return;
-	w = richest(vp);
-	turns = w ? kbi_vp_turns(w) : 0;
-	if (w && w == idle->rich && (turns - idle->turns) * WORTH <= since)
-		ask(w, idle, turns);
-	idle->asked = now;
-	idle->rich = w;
-	idle->turns = turns;
-}
 
 /* The domains of sleepers that watch memory words: the poller looks for them. */
 static void poll_others(struct kbi_vp *vp)
@@ -532,10 +477,11 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 	now = kbi_sys_now();
 	if (!idle->since)
 		idle->since = now;
-	ask_for_work(vp, idle, now);
+	kbi_ask_for_work(vp, &idle->ask, now);
 	if (now - idle->since >= NET_FIRST && kbi_options.tick_ms > 0)
 		monitor(vp, idle); /* while it polls for long nobody else does */
-	return now - idle->since < patience(vp);
+	/* who has sent the tick has its answer soon */
+	return now - idle->since < patience(vp) << (idle->ask.ticked != UINT64_MAX);
 }
 
 /* It may sleep for good while all are idle. */
@@ -550,7 +496,7 @@ static void tell_lookout(void)
 
 static struct kbi_task *find(struct kbi_vp *vp)
 {
-	struct idle idle = { .net = NET_FIRST, .ticked = UINT64_MAX };
+	struct idle idle = { .net = NET_FIRST, .ask = { .ticked = UINT64_MAX } };
 	struct kbi_task *t;
 	uint64_t taken = vp->s->taken;
 	bool was_idle;

@@ -58,6 +58,7 @@ static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const
 	vp->plain = !sched->push && !sched->pop;
 	vp->private_ready = vp->plain && sched->private_ready;
 	vp->idle_count = &s->all[0].idle_count;
+	a_store_rlx(&vp->in_burst, 1);
 	a_store_rlx(&vp->next_deadline, UINT64_MAX);
 	return kbi_board_init(&vp->board, vp->id, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
 }

@@ -12,8 +12,8 @@ void (*kbi_run_entry)(void *thread);
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why)
 {
 	a_store_rlx(&vp->countdown, vp->poll_every);
-	if (kbi_vp_is_asked(vp) && why == KBI_POLL_TICK)
-		why = KBI_POLL_ASKED;
+	if (kbi_vp_is_asked(vp))
+		why = why == KBI_POLL_TICK ? KBI_POLL_ASKED : KBI_POLL_WANTED;
 	a_store_rlx(&vp->services, a_load_rlx(&vp->services) + 1);
 	kbi_domain_poll(vp, vp, 0);
 	if (kbi_source_due())

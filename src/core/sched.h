@@ -20,7 +20,10 @@ enum kbi_sched_why {
 	KBI_POLL_PUSH,   /* a task was pushed while it is not alone and some VP is idle */
 	KBI_POLL_IDLE,   /* nothing ready here; called again and again while polling */
 	KBI_POLL_TICK,   /* from the tick: give away all that cannot run here now */
-	KBI_POLL_ASKED,  /* from a tick that an idle VP has sent to have its share; only where private_ready */
+	/* only where private_ready: */
+	KBI_POLL_ASKED,  /* from a tick that an idle VP has sent to have its share */
+	KBI_POLL_WANTED, /* between two threads, when another VP has asked for its share */
+	KBI_POLL_BURST,  /* many tasks are pushed in a row: those that got some of the first run them now */
 };
 
 /* A VP as schedulers see it. */

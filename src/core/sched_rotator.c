@@ -56,6 +56,7 @@ struct round {
 	struct kbi_sched_vp *s;
 	struct rotator *r;
 	bool sleepers;            /* may wake */
+	enum kbi_sched_why why;
 	bool all;                 /* the running thread keeps the VP: all goes, not just the surplus */
 	unsigned share, one_more; /* fair share; VPs below this id have one more */
 	unsigned surplus;
@@ -64,6 +65,23 @@ struct round {
 	unsigned used;            /* links published on: a bit each */
 	unsigned n_used;
 };
+
+/* The running thread goes on after this poll. */
+static bool at_tick(enum kbi_sched_why why)
+{
+	return why == KBI_POLL_TICK || why == KBI_POLL_ASKED;
+}
+
+static bool at_push(enum kbi_sched_why why)
+{
+	return why == KBI_POLL_PUSH || why == KBI_POLL_BURST;
+}
+
+/* Somebody has less than its share, whether it is idle already or not. */
+static bool is_wanted(enum kbi_sched_why why)
+{
+	return why == KBI_POLL_WANTED || why == KBI_POLL_BURST;
+}
 
 static struct kbi_links *links_of(const struct kbi_sched_vp *v)
 {
@@ -91,13 +109,15 @@ static uint32_t room(const struct round *a, unsigned k)
 	return kbi_link_room(&a->r->links, links_of(target(a, k)), k);
 }
 
-/* Packets that link k takes for `amount` fresh tasks. Little goes on an empty link only, or a receiver that does not
- * run just now would get each pushed task by itself. */
+/* Packets that link k takes for `amount` fresh tasks. On one that is not empty not less goes than waits there, or a
+ * receiver that does not run just now would get each pushed task by itself. */
 static uint32_t slots_for(const struct round *a, unsigned k, unsigned amount)
 {
 	uint32_t n = amount ? room(a, k) : 0;
 
-	return n == KBI_LINK_SLOTS || amount >= KBI_PACKET_MAX || a->all ? n : 0;
+	if (n == KBI_LINK_SLOTS || amount >= KBI_PACKET_MAX || a->all)
+		return n;
+	return n && amount >= kbi_link_coming(links_of(target(a, k))) ? 1 : 0;
 }
 
 /* ---- who lacks ------------------------------------------------------------------------------------ */
@@ -138,7 +158,7 @@ static void look(struct round *a, unsigned mine)
 {
 	const struct kbi_links *l = &a->r->links;
 	unsigned keep, slack, left, nearer = 0, part;
-	bool urgent = a->all;
+	bool urgent = a->all || is_wanted(a->why);
 
 	survey(a, mine);
 	keep = a->all ? 0 : share_of(a, a->s);
@@ -323,12 +343,6 @@ static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l)
 
 /* ---- poll ----------------------------------------------------------------------------------------- */
 
-/* The running thread goes on after this poll. */
-static bool at_tick(enum kbi_sched_why why)
-{
-	return why == KBI_POLL_TICK || why == KBI_POLL_ASKED;
-}
-
 /* Where giving starts in the Protect Queue: behind the thread that will run next, unless the running one keeps
  * that from running. */
 static struct kbi_task *first_to_give(const struct kbi_sched_vp *s, enum kbi_sched_why why)
@@ -345,7 +359,7 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 {
 	if (!inbound && !first_to_give(s, why))
 		return false;
-	if (at_tick(why) || why == KBI_POLL_PUSH || inbound > KBI_PACKET_MAX)
+	if (at_tick(why) || at_push(why) || why == KBI_POLL_WANTED || inbound > KBI_PACKET_MAX)
 		return true;
 	if (kbi_sched_idle_others(s))
 		return !r->rest || !r->rest--;
@@ -358,14 +372,14 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 /* May this poll wake sleepers? A small surplus may be gone before they are up. */
 static bool ripe(const struct rotator *r, enum kbi_sched_why why, unsigned mine)
 {
-	return at_tick(why) || mine > RIPE || (why != KBI_POLL_PUSH && r->ripening);
+	return at_tick(why) || mine > RIPE || (!at_push(why) && r->ripening);
 }
 
 static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why, bool moved)
 {
 	unsigned p = moved ? PAUSE_MIN : r->pause * 2;
 
-	if (why == KBI_POLL_PUSH) {
+	if (at_push(why)) {
 		/* the next push that looks: the cost of looking is spread over what gathers */
 		r->enough = s->pq.n + s->pq.n / GATHER + 1;
 		return;
@@ -424,7 +438,7 @@ static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_arou
 
 	if (look_around)
 		plan(a, why, mine);
-	if (inbound && why != KBI_POLL_PUSH) {
+	if (inbound && !at_push(why)) {
 		if (a->surplus)
 			pass_on(a);
 		in = open_inbound(a->s, &a->r->links);
@@ -449,7 +463,7 @@ static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_arou
 static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
 {
 	struct rotator *r = s->priv;
-	bool push = why == KBI_POLL_PUSH, tick = why == KBI_POLL_TICK, hog = tick && hogged(s, r), look_around;
+	bool push = at_push(why), tick = why == KBI_POLL_TICK, hog = tick && hogged(s, r), look_around;
 	unsigned inbound, mine;
 
 	inbound = kbi_link_arrived(&r->links) ? kbi_link_count(&r->links) : 0;
@@ -462,7 +476,7 @@ static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why
 	look_around = due(s, r, why, inbound);
 	if (!inbound && !look_around)
 		return 0;
-	struct round a = { .s = s, .r = r, .all = hog || (tick && kbi_sched_idle_others(s)) };
+	struct round a = { .s = s, .r = r, .why = why, .all = hog || (tick && kbi_sched_idle_others(s)) };
 	return exchange(&a, why, look_around, mine, inbound, wake);
 }
 
@@ -471,7 +485,7 @@ static inline bool quiet(const struct kbi_sched_vp *s, const struct rotator *r, 
 {
 	if (why == KBI_POLL_PUSH)
 		return s->pq.n < 2 || s->pq.n < r->enough;
-	return !at_tick(why) && s->pq.n < 2 && s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
+	return !at_tick(why) && !is_wanted(why) && s->pq.n < 2 && s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
 	       !kbi_link_arrived(&r->links) && !a_load_rlx(&s->hog);
 }
 

@@ -13,6 +13,7 @@
 #include <kochab/kochab.h>
 
 #include "base/option.h"
+#include "core/ask.h"
 #include "core/body_thread.h"
 #include "core/foreign.h"
 #include "core/handoff.h"
@@ -414,7 +415,7 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 	next = heir(vp, t);
 	if (kbi_likely(next != NULL))
 		kbi_run_leave_to(vp, next, NULL, NULL);
-	kbi_run_leave_to(vp, kbi_run_next(vp), ended, t);
+	kbi_run_leave_to(vp, kbi_ask_at_end(vp, kbi_run_next(vp)), ended, t);
 }
 
 static KBI_NOINLINE KBI_FLATTEN void entry(void *arg)

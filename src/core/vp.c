@@ -11,6 +11,8 @@ struct kbi_crowd kbi_crowd;
 
 /* Pushes after which a sleeping VP is woken for two tasks or more, when waking it has gained nothing so far. */
 enum { SHARE_SKIP_MAX = 4096 };
+/* Tasks that are pushed in a row until they are shared again. */
+enum { BURST_LEAST = 8 };
 /* Tasks that idle VPs get from one that has fine ones; and at least so often. */
 enum { SAMPLE = 16, SAMPLE_NS = 400 * 1000 };
 
@@ -25,6 +27,38 @@ void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front)
 struct kbi_task *kbi_vp_pop_elsewhere(struct kbi_vp *vp)
 {
 	return vp->sched->pop(vp->s);
+}
+
+/* Some of n have just been given to a VP that was idle. It is busy now, perhaps with one, while this VP may be about to
+ * push many more: their number is looked at, at each push of such a burst. */
+static void burst_begins(struct kbi_vp *vp, unsigned n)
+{
+	vp->burst_last = n;
+	vp->burst_next = n * 2 + BURST_LEAST;
+	vp->idle_count = &vp->in_burst;
+}
+
+/* At a push while nobody is idle. It ends where no more are ready than at the last push, or tasks are fine. */
+static void burst_goes_on(struct kbi_vp *vp, unsigned n)
+{
+	if (n <= vp->burst_last || a_load_rlx(&kbi_crowd.fine)) {
+		vp->idle_count = &kbi_vps[0]->s->idle_count;
+		return;
+	}
+	vp->burst_last = n;
+	if (n < vp->burst_next)
+		return;
+	kbi_vp_exchange(vp, KBI_POLL_BURST);
+	burst_begins(vp, vp->s->pq.n);
+}
+
+static void share_now(struct kbi_vp *vp)
+{
+	uint64_t given = vp->s->given;
+
+	kbi_vp_exchange(vp, KBI_POLL_PUSH);
+	if (vp->s->given != given && vp->private_ready)
+		burst_begins(vp, vp->s->pq.n);
 }
 
 /* A sleeping VP to be woken, the nearest first; NULL: none. */
@@ -52,9 +86,13 @@ void kbi_vp_share(struct kbi_vp *vp)
 		n = 2;
 	if (n == 0)
 		return;
+	if (vp->idle_count == &vp->in_burst && a_zero32_rlx(&kbi_vps[0]->s->idle_count)) {
+		burst_goes_on(vp, n);
+		return;
+	}
 	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
 	if (n >= 2 && a_load_rlx(&kbi_crowd.polling)) {
-		kbi_vp_exchange(vp, KBI_POLL_PUSH);
+		share_now(vp);
 		return;
 	}
 	if (n >= 2 && vp->share_skip > SHARE_SKIP_MAX)
@@ -65,7 +103,7 @@ void kbi_vp_share(struct kbi_vp *vp)
 	}
 	vp->share_skip = a_load_rlx(&kbi_crowd.backoff);
 	if (n >= 2) {
-		kbi_vp_exchange(vp, KBI_POLL_PUSH);
+		share_now(vp);
 		return;
 	}
 	/* fence: partner is the sleeper's in agent.c; it re-checks nothing of ours, it only starts to watch */

@@ -64,14 +64,17 @@ struct kbi_vp {
 	struct kbi_ctx agent_ctx;
 	uint64_t fp, fp_now;       /* FP control words: of the agent and light threads (constant), and loaded now */
 	struct kbi_sched_vp *s;    /* constant; the scheduler's part */
-	a32 *idle_count;           /* constant; VPs that are not busy */
+	a32 *idle_count;           /* VPs that are not busy; in a burst one of its own that is never 0 */
 	const struct kbi_sched *sched;
 	uint32_t poll_every;
 	struct kbi_descriptor_cache threads;
 	struct kbi_stack_slot *stacks; /* constant */
 	uint32_t share_skip;       /* pushes to let pass before waking a sleeping VP again */
+	a32 in_burst;              /* constant, 1 */
+	uint32_t burst_last, burst_next; /* ready tasks at the last push; and at which some are given away */
 	uint32_t fine_skip;        /* pushes and switches to let pass before giving some to the idle */
 	uint64_t fed_at, fed_before; /* when others' tasks came to this VP while it was idle, ns; s->taken before that */
+	uint64_t asked_ahead;      /* core/ask: s->taken when it began with the last of them */
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
 	uint64_t idle_ran_at;      /* ticks */
 	uint64_t handovers;        /* direct hand-overs in a row, bounded */
