@@ -1,14 +1,16 @@
 /* model/heap.pml - magazines on their way back to the owner of their blocks: each that is posted is received once, by
  * whoever is the owner then, or lies in the inbox; nobody else is at the owner's bins and slabs meanwhile.
  *
- * Mirrors: mem/heap_owner.c post, receive; mem/heap_owner_life.c kbi_life_end, leave_to_heirs, kbi_life_tend,
- * kbi_life_begin with take_orphan.
- * CPU 0 is the owner, a kernel thread that receives as often as it likes and ends. CPUs 1 and 2 post magazines 1, 2 and
- * 3. CPU 3 is a new kernel thread, which takes the orphan over if there is one and receives, last when all were posted.
+ * Mirrors: mem/heap_owner.c post, receive, kbi_owner_receive with begin and end; mem/heap_owner_life.c kbi_life_end,
+ * leave_to_heirs, kbi_life_tend, kbi_life_begin with take_orphan, find_gone and is_gone.
+ * CPU 0 is the owner, a kernel thread that receives as often as it likes and ends; or it ends without a word, between any
+ * two stores, but not with a lock held: then all is taken over if it was not in the middle of anything, else nothing ever.
+ * CPUs 1 and 2 post magazines 1, 2 and 3. CPU 3 is a new kernel thread, which takes the orphan over, or what one that is
+ * gone has left, and receives, last when all were posted.
  * A magazine's blocks are a word that its poster writes in front of posting: what their last user did with them.
  * A magazine that is posted when its owner has just become an orphan may wait in the inbox for the next one: it is not
  * lost. Variants that must fail: see dev/models. */
-#define WORDS 11
+#define WORDS 12
 #define CPUS 4
 #define DEPTH 3
 #include "tso.h"
@@ -18,6 +20,7 @@
 #define LOCK 2
 #define NEXT 3  /* + magazine, 1 to 3 */
 #define BLOCK 7 /* + magazine */
+#define BUSY 11
 
 #define OWNED 0
 #define ORPHAN 1
@@ -26,6 +29,7 @@ byte inside; /* at the owner's bins and slabs */
 byte received[4];
 byte posted; /* posters that have done */
 byte over;   /* processes that have ended */
+bool ends, gone; /* the owner's kernel thread ends without a word; has done so */
 
 inline lock(c)
 {
@@ -45,6 +49,9 @@ inline unlock(c)
 
 inline receive(c)
 {
+#ifndef BUSY_LATE
+	store(c, BUSY, 1);
+#endif
 	inside++;
 	assert(inside == 1);
 #ifdef TAKE_BY_STORE
@@ -52,6 +59,9 @@ inline receive(c)
 	store(c, INBOX, 0);
 #else
 	exchange(c, INBOX, 0, m);
+#endif
+#ifdef BUSY_LATE
+	store(c, BUSY, 1);
 #endif
 	do
 	:: m != 0 ->
@@ -63,7 +73,8 @@ inline receive(c)
 		}
 	:: else -> break
 	od;
-	inside--
+	inside--;
+	store(c, BUSY, 0)
 }
 
 inline post(c, i)
@@ -117,17 +128,39 @@ proctype owner()
 {
 	byte m;
 
-	do
-	:: receive(0)
-	:: break
-	od;
-	receive(0); /* kbi_owner_flush */
-	lock(0);
-	store(0, STATE, ORPHAN);
-	receive(0);
-	unlock(0);
+	{
+		do
+		:: receive(0)
+		:: break
+		od;
+		receive(0) /* kbi_owner_flush */
+	} unless {
+		ends;
+		gone = true
+	};
+	if
+	:: gone
+	:: else ->
+		lock(0);
+		store(0, STATE, ORPHAN);
+		receive(0);
+		unlock(0)
+	fi;
 	over++
 }
+
+/* It may end like that at any time, or never. */
+active proctype exit_of_owner()
+{
+end:	ends = true
+}
+
+/* Signal 0 tells whether it is there. */
+#ifdef TAKE_BUSY
+#define IS_GONE (gone && DRAINED(0) && LOAD(3, STATE) == OWNED)
+#else
+#define IS_GONE (gone && DRAINED(0) && LOAD(3, STATE) == OWNED && !LOAD(3, BUSY))
+#endif
 
 proctype poster(byte c; byte from; byte to)
 {
@@ -152,7 +185,7 @@ proctype heir()
 
 	lock(3);
 	if
-	:: LOAD(3, STATE) == ORPHAN ->
+	:: LOAD(3, STATE) == ORPHAN || IS_GONE ->
 		store(3, STATE, OWNED);
 		mine = true
 	:: else
@@ -169,7 +202,7 @@ proctype heir()
 	over++
 }
 
-/* What nobody has received lies in the inbox. */
+/* What nobody has received lies in the inbox; or in the hands of one that is gone. */
 active proctype end()
 {
 	byte m, n;
@@ -193,6 +226,6 @@ active proctype end()
 			m = mem[NEXT + m]
 		:: else -> break
 		od;
-		assert(n + received[1] + received[2] + received[3] == 3)
+		assert(n + received[1] + received[2] + received[3] == 3 || (gone && mem[BUSY]))
 	}
 }
