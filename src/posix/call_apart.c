@@ -67,6 +67,8 @@ static bool for_nothing(long r, uint32_t before)
 
 /* ---- tries ------------------------------------------------------------------------------------------- */
 
+static const struct timespec no_time;
+
 static inline bool would_block(long r)
 {
 	return r < 0 && errno == EAGAIN;

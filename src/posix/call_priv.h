@@ -15,6 +15,7 @@
 
 #include "posix/posix.h"
 
+#include <aio.h>
 #include <mqueue.h>
 #include <netdb.h>
 #include <netinet/tcp.h>

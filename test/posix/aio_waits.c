@@ -1,0 +1,107 @@
+/* aio_suspend: others run meanwhile; a handler that its thread runs ends it, and its time, and what was asked for. */
+#include <aio.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static struct aiocb request;
+static const struct aiocb *const list[] = { &request };
+static char byte;
+static int inside, handled;
+
+static void handler(int sig)
+{
+	(void)sig;
+	__atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+}
+
+static void *suspended(void *arg)
+{
+	__atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+	CHECK_EQ(aio_suspend(list, 1, arg), -1);
+	CHECK_EQ(errno, EINTR);
+	CHECK(__atomic_load_n(&handled, __ATOMIC_RELAXED) > 0);
+	__atomic_store_n(&inside, 2, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* After a while: the caller's virtual processor is with others by then. */
+static void *interrupts(void *who)
+{
+	while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	usleep(100000);
+	for (int kills = 0; __atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2; kills++) {
+		CHECK(kills < 3); /* one is enough, but for what came before the call */
+		CHECK_EQ(pthread_kill(*(pthread_t *)who, SIGUSR1), 0);
+		for (int i = 0; i < 500 && __atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2; i++)
+			usleep(2000);
+	}
+	return NULL;
+}
+
+static void interrupted(const struct timespec *limit)
+{
+	pthread_t t, other, main_itself = pthread_self();
+
+	inside = handled = 0;
+	CHECK_EQ(pthread_create(&t, NULL, suspended, (void *)limit), 0);
+	interrupts(&t);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	inside = handled = 0;
+	CHECK_EQ(pthread_create(&other, NULL, interrupts, &main_itself), 0);
+	suspended((void *)limit);
+	CHECK_EQ(pthread_join(other, NULL), 0);
+}
+
+static void *waits(void *arg)
+{
+	(void)arg;
+	while (aio_suspend(list, 1, NULL))
+		CHECK_EQ(errno, EINTR);
+	return NULL;
+}
+
+static void *times_out(void *arg)
+{
+	struct timespec limit = { 0, 30000000 }, none = { 0, 0 }, begun, end;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	CHECK_EQ(aio_suspend(list, 1, &limit), -1);
+	CHECK_EQ(errno, EAGAIN);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	CHECK((end.tv_sec - begun.tv_sec) * 1000000000ll + end.tv_nsec - begun.tv_nsec >= 30000000);
+	CHECK_EQ(aio_suspend(list, 1, &none), -1);
+	CHECK_EQ(errno, EAGAIN);
+	return arg;
+}
+
+int main(void)
+{
+	static const struct timespec limit = { 20, 0 };
+	struct sigaction a = { .sa_handler = handler };
+	pthread_t t;
+	int fd[2];
+
+	CHECK_EQ(pipe(fd), 0);
+	CHECK_EQ(sigaction(SIGUSR1, &a, NULL), 0);
+	/* the first thread first: where virtual processors are processes libc must have none of its own yet */
+	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	request = (struct aiocb){ .aio_fildes = fd[0], .aio_buf = &byte, .aio_nbytes = 1 };
+	CHECK_EQ(aio_read(&request), 0);
+	CHECK_EQ(pthread_create(&t, NULL, times_out, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	interrupted(NULL);
+	interrupted(&limit);
+	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
+	usleep(10000);
+	CHECK_EQ(write(fd[1], "x", 1), 1);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(aio_return(&request), 1);
+	return 0;
+}
