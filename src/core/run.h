@@ -17,8 +17,9 @@ void kbi_run_look(struct kbi_vp *vp);
 /* Is there a message? One mailbox a switch, all of them at each service. */
 static inline bool kbi_run_attention(const struct kbi_vp *vp)
 {
-	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) ||
-	       (vp->board.peek && kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown)));
+	if (kbi_likely(a_zero64_rlx(&vp->board.look)))
+		return false;
+	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) || kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown));
 }
 
 /* Once between two tasks. */

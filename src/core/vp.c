@@ -14,6 +14,26 @@ enum { SHARE_SKIP_MAX = 4096 };
 /* Tasks that idle VPs get from one that has fine ones; and at least so often. */
 enum { SAMPLE = 16, SAMPLE_NS = 400 * 1000 };
 
+/* In the place of idle_count where a ready task is always to be told of. */
+static const a32 always = { 1 };
+
+void kbi_vp_init(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched)
+{
+	vp->id = id;
+	vp->waiting_here = KBI_STATE(KBI_TASK_WAITING, id);
+	vp->ready_here = KBI_STATE(KBI_TASK_READY, id);
+	vp->running_here = KBI_STATE(KBI_TASK_RUNNING, id);
+	vp->sched = sched;
+	vp->poll_every = sched->poll_every;
+	a_store_rlx(&vp->countdown, vp->poll_every);
+	vp->s = s;
+	vp->plain = !sched->push && !sched->pop;
+	vp->private_ready = vp->plain && sched->private_ready;
+	vp->idle_count = &s->all[0].idle_count;
+	vp->told = vp->plain ? vp->idle_count : &always;
+	a_store_rlx(&vp->next_deadline, UINT64_MAX);
+}
+
 /* ---- ready queue ---------------------------------------------------------------------------- */
 
 void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front)
