@@ -155,17 +155,44 @@ static inline const struct kbi_san *kbi_run_san(const struct kbi_vp *vp)
 	return vp->cur ? &vp->cur->san : &vp->agent_san;
 }
 
-/* The running task `self`, light, gives up vp to another light one that has run before. Contract as below. */
-KBI_SWITCHES static inline __attribute__((always_inline)) void
+/* The task whose context was switched away from, when it goes on. */
+static inline struct kbi_task *kbi_run_resumed(struct kbi_ctx *c)
+{
+	return kbi_container(c, struct kbi_task, ctx);
+}
+
+/* Makes next, light, which has run before, the one that runs on vp in the place of a light one. */
+static inline void kbi_run_prepare_bare(struct kbi_vp *vp, struct kbi_task *next)
+{
+	kbi_run_enter(vp, next);
+	*vp->self_slot = next;
+}
+
+/* The running task `self`, light, gives up vp to another light one that has run before. Contract as below; self, which
+ * need not be kept. */
+KBI_SWITCHES static inline __attribute__((always_inline)) struct kbi_task *
 kbi_run_switch_bare(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next, void *(*after)(void *), void *arg)
 {
 	void *saved = NULL;
 
-	kbi_run_enter(vp, next);
-	*vp->self_slot = next;
+	kbi_run_prepare_bare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
-	kbi_ctx_switch_bare(&self->ctx, &next->ctx, after, arg);
+	self = kbi_run_resumed(kbi_ctx_switch_bare(&self->ctx, &next->ctx, after, arg));
 	kbi_san_arrive(saved);
+	return self;
+}
+
+/* The same; *a and *b are kept. */
+KBI_SWITCHES static inline __attribute__((always_inline)) struct kbi_task *
+kbi_run_switch_keeping(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next, void **a, void **b)
+{
+	void *saved = NULL;
+
+	kbi_run_prepare_bare(vp, next);
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	self = kbi_run_resumed(kbi_ctx_switch_keeping(&self->ctx, &next->ctx, a, b));
+	kbi_san_arrive(saved);
+	return self;
 }
 
 /* The running task `self` (already WAITING, READY in a queue, ...) gives up vp to `next`, which the caller owns;
@@ -187,9 +214,8 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	vp->fp_now = fp;
 	load = kbi_run_prepare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
-	kbi_ctx_switch_bare(&self->ctx, load, after, arg);
+	self = kbi_run_resumed(kbi_ctx_switch_bare(&self->ctx, load, after, arg));
 	kbi_san_arrive(saved);
-	self = kbi_self_raw(); /* the same as before, but need not be kept */
 	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
 }
@@ -209,7 +235,7 @@ kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task 
 	kbi_task_set_started(next);
 	kbi_run_prepare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
-	kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
+	self = kbi_run_resumed(kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t));
 	kbi_san_arrive(saved);
 	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
