@@ -241,12 +241,37 @@ kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task 
 		kbi_run_load_fp(self->vp, fp);
 }
 
+/* The same from a light thread to a light one; self, which need not be kept. */
+KBI_SWITCHES static inline __attribute__((always_inline)) struct kbi_task *
+kbi_run_switch_to_new_bare(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next)
+{
+	struct kb_thread *t = kbi_thread_of(next);
+	void *saved = NULL;
+
+	if (!KBI_CTX_BARE)
+		kbi_run_load_fp(vp, vp->fp);
+	kbi_san_make(&t->san, t->stack->low, t->stack->size);
+	kbi_task_clear(next, KBI_TASK_NOT_STARTED | KBI_TASK_NOT_BARE);
+	kbi_run_prepare_bare(vp, next);
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	self = kbi_run_resumed(kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t));
+	kbi_san_arrive(saved);
+	if (!KBI_CTX_BARE)
+		kbi_run_load_fp(self->vp, self->vp->fp);
+	return self;
+}
+
 /* The running task ends here: `next` goes on, READY or claimed and the caller's. */
 KBI_SWITCHES static inline __attribute__((always_inline)) KBI_NORETURN void
 kbi_run_leave_to(struct kbi_vp *vp, struct kbi_task *next, void *(*after)(void *), void *arg)
 {
 	struct kbi_ctx *load;
 
+	if (kbi_likely(next && !kbi_task_is(next, KBI_TASK_NOT_BARE) && !kbi_task_is(&vp->cur->task, KBI_TASK_NOT_BARE))) {
+		kbi_run_prepare_bare(vp, next);
+		kbi_san_depart(NULL, kbi_run_san(vp));
+		kbi_ctx_leave(&next->ctx, after, arg);
+	}
 	if (vp->cur->task.tp)
 		vp->fp_now = kbi_fp_get();
 	load = kbi_run_prepare(vp, next);
