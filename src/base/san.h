@@ -76,11 +76,9 @@ static inline bool kbi_san_may_map(const void *at, size_t bytes)
 /* Memory that is a stack from now on. */
 static inline void kbi_san_stack(const void *low, const void *high)
 {
+	(void)low, (void)high; /* valgrind's macros do not use them on machines it does not know */
 #ifdef VALGRIND_STACK_REGISTER
 	(void)VALGRIND_STACK_REGISTER(low, high);
-#else
-	(void)low;
-	(void)high;
 #endif
 }
 
