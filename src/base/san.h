@@ -82,8 +82,9 @@ static inline void kbi_san_stack(const void *low, const void *high)
 #endif
 }
 
-/* Right before a switch to `to`; *save keeps what arrive needs. NULL save: this context ends. */
-static inline void kbi_san_depart(void **save, const struct kbi_san *to)
+/* Right before a switch to `to`; *save keeps what arrive needs. NULL save: this context ends. In line for certain: a
+ * function of its own would begin on one fibre and end on the other. */
+static inline __attribute__((always_inline)) void kbi_san_depart(void **save, const struct kbi_san *to)
 {
 #if defined(KBI_ASAN)
 	__sanitizer_start_switch_fiber(save, to->low, to->size);
