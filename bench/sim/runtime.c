@@ -298,19 +298,7 @@ static int make_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const
 
 	s->id = id;
 	s->nvps = setup->vps;
-	vp->id = id;
-	vp->waiting_here = KBI_STATE(KBI_TASK_WAITING, id);
-	vp->ready_here = KBI_STATE(KBI_TASK_READY, id);
-	vp->running_here = KBI_STATE(KBI_TASK_RUNNING, id);
-	vp->sched = sched;
-	vp->poll_every = sched->poll_every;
-	a_store_rlx(&vp->countdown, vp->poll_every);
-	vp->s = s;
-	vp->plain = !sched->push && !sched->pop;
-	vp->private_ready = vp->plain && sched->private_ready;
-	vp->idle_count = &s->all[0].idle_count;
-	a_store_rlx(&vp->in_burst, 1);
-	a_store_rlx(&vp->next_deadline, UINT64_MAX);
+	kbi_vp_init(vp, id, s, sched);
 	r.body[id].vp = vp;
 	return kbi_board_init(&vp->board, id, setup->vps, (setup->threads + 63) / 64 * 64);
 }

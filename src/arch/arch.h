@@ -16,12 +16,15 @@
  *        loaded before it continues there, with the FP control words of one or the other. Returns when
  *        somebody switches to `save`. after must not switch. Nothing about the old context may be published before
  *        after runs.
- *   kbi_ctx_switch_bare: the same, but FP control words may be left as they are (KBI_CTX_BARE 1): for threads
- *        that do not own them; uint64_t kbi_fp_get(void) and kbi_fp_set(uint64_t) keep them for those that do.
+ *   kbi_ctx_switch_bare: the same, returns save, which the caller need not keep for that, and FP control words may be
+ *        left as they are (KBI_CTX_BARE 1): for threads that do not own them; uint64_t kbi_fp_get(void) and
+ *        kbi_fp_set(uint64_t) keep them for those that do.
+ *   kbi_ctx_switch_keeping(save, load, &a, &b): kbi_ctx_switch_bare without `after`; a and b, pointers, are the same
+ *        afterwards, and kept by the switch itself where that is cheaper.
  *   void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg)   noreturn
  *        the same without saving: the old stack may be reused by after.
  *   kbi_ctx_switch_new(save, stack_low, size, entry, arg): kbi_ctx_make and kbi_ctx_switch_bare to it in one; nothing
- *        is loaded but the stack pointer, so FP control words are those of the caller.
+ *        is loaded but the stack pointer, so FP control words are those of the caller. Returns save likewise.
  *   kbi_ctx_call_on(stack_high, fn, arg): calls fn(arg) on another stack and comes back; unwinders see the caller
  *        below fn. generic: on the caller's own.
  *   void kbi_cpu_relax(void)        pause in a spin loop
@@ -51,22 +54,37 @@ KBI_HIDDEN void kbi_ctx_call_on(void *stack_high, void (*fn)(void *), void *arg)
 /* Where nothing is won by it, the bare switch is the switch. */
 #ifndef KBI_CTX_BARE
 #define KBI_CTX_BARE 0
-#define kbi_ctx_switch_bare kbi_ctx_switch
+static inline __attribute__((always_inline)) struct kbi_ctx *
+kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *), void *arg)
+{
+	kbi_ctx_switch(save, load, after, arg);
+	return save;
+}
 #endif
 #ifndef KBI_HAVE_FP /* no threads here that own FP control words */
 #define kbi_fp_get() 0
 #define kbi_fp_set(fp) ((void)(fp))
 #endif
 
+/* Where the compiler keeps values as cheaply. */
+#ifndef KBI_CTX_KEEPING
+static inline __attribute__((always_inline)) struct kbi_ctx *
+kbi_ctx_switch_keeping(struct kbi_ctx *save, struct kbi_ctx *load, void **a, void **b)
+{
+	(void)a, (void)b;
+	return kbi_ctx_switch_bare(save, load, NULL, NULL);
+}
+#endif
+
 /* Where a first entry is no cheaper than a frame to load. */
 #ifndef KBI_CTX_NEW
-static inline __attribute__((always_inline)) void kbi_ctx_switch_new(struct kbi_ctx *save, void *stack_low,
-								     size_t size, void (*entry)(void *), void *arg)
+static inline __attribute__((always_inline)) struct kbi_ctx *
+kbi_ctx_switch_new(struct kbi_ctx *save, void *stack_low, size_t size, void (*entry)(void *), void *arg)
 {
 	struct kbi_ctx load;
 
 	kbi_ctx_make(&load, stack_low, size, entry, arg);
-	kbi_ctx_switch_bare(save, &load, NULL, NULL);
+	return kbi_ctx_switch_bare(save, &load, NULL, NULL);
 }
 #endif
 

@@ -111,12 +111,50 @@ static inline bool a_any8_rlx(const a8 *a, uint8_t mask)
 #endif
 }
 
+/* The same of 16 bits. */
+static inline bool a_any16_rlx(const a16 *a, uint16_t mask)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool any;
+
+	__asm__ volatile("testw %2, %1" : "=@ccnz"(any) : "m"(a->v_), "ri"(mask));
+	return any;
+#else
+	return a_load_rlx(a) & mask;
+#endif
+}
+
 static inline bool a_zero32_rlx(const a32 *a)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 	bool zero;
 
 	__asm__ volatile("cmpl $0, %1" : "=@ccz"(zero) : "m"(a->v_));
+	return zero;
+#else
+	return a_load_rlx(a) == 0;
+#endif
+}
+
+/* a_load_rlx(a) == p, likewise. */
+static inline bool a_is_rlx(const aptr *a, const void *p)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool same;
+
+	__asm__ volatile("cmpq %2, %1" : "=@ccz"(same) : "m"(a->v_), "r"(p));
+	return same;
+#else
+	return a_load_rlx(a) == p;
+#endif
+}
+
+static inline bool a_zero64_rlx(const a64 *a)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool zero;
+
+	__asm__ volatile("cmpq $0, %1" : "=@ccz"(zero) : "m"(a->v_));
 	return zero;
 #else
 	return a_load_rlx(a) == 0;

@@ -31,6 +31,10 @@
 
 enum { KBI_CACHE_LINE = 64, KBI_PAGE = 4096, KBI_MAX_VPS = 1024 };
 
+/* No register outlives a switch, so what is used on both sides lies in memory; what is used more than once behind it is
+ * loaded once. */
+#define KBI_LOAD_ONCE(x) __asm__("" : "+r"(x))
+
 /* Compiler barrier: nothing is kept in registers across it. */
 static inline void kbi_compiler_barrier(void)
 {

@@ -38,6 +38,7 @@ static int mail_init(struct kbi_board *b, unsigned self, unsigned nvps)
 	/* of two VPs the other one is all there is to look at */
 	b->peek = nvps == 2 ? &b->in_next[!self] : b->in_next;
 	b->peek_mask = nvps == 2 ? 0 : n - 1;
+	b->peeks = 1;
 	return 0;
 }
 

@@ -42,10 +42,17 @@ struct kbi_board {
 	/* [a power of two >= VPs] the consumer's place in each: address of the next slot | lap bit that it has while
 	 * it is empty. A monitor peeps. Where nobody can send, a slot that stays empty */
 	aptr *in_next;
-	/* constant: what a look between two threads picks from; NULL: no mailboxes */
+	/* constant: what a look between two threads picks from, if `peeks` */
 	const aptr *peek;
 	uint32_t peek_mask;
-	a32 marked KBI_ALIGNED(KBI_CACHE_LINE); /* something is marked: the one word a poll reads */
+	/* what a look between two threads sees at once; 0: there is nothing to be looked at */
+	union {
+		struct {
+			a32 marked;     /* something is marked */
+			uint32_t peeks; /* constant; 1: there are mailboxes */
+		};
+		a64 look;
+	} KBI_ALIGNED(KBI_CACHE_LINE);
 };
 
 /* 0 or ENOMEM: memory for boards over `threads` descriptors; the board of VP `self`. */
@@ -70,7 +77,7 @@ static inline bool kbi_mail_waiting(const struct kbi_board *b, unsigned from)
 	return kbi_mail_filled((uintptr_t)a_load_rlx(&b->in_next[from]));
 }
 
-/* Consumer: a look at one mailbox, if there are any: numbers in a row go round all of them. */
+/* Consumer, only if b->peeks: a look at one mailbox; numbers in a row go round all of them. */
 static inline bool kbi_mail_peek(const struct kbi_board *b, uint32_t number)
 {
 	return kbi_mail_filled((uintptr_t)a_load_rlx(&b->peek[number & b->peek_mask]));

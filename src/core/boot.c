@@ -44,22 +44,10 @@ static const struct kbi_sched *chosen_scheduler(void)
 
 static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched)
 {
-	vp->id = id;
-	vp->waiting_here = KBI_STATE(KBI_TASK_WAITING, id);
-	vp->ready_here = KBI_STATE(KBI_TASK_READY, id);
-	vp->running_here = KBI_STATE(KBI_TASK_RUNNING, id);
+	kbi_vp_init(vp, id, s, sched);
 	vp->solo = id < KBI_SOLO_VPS ? (uint64_t)1 << id : 0;
-	vp->sched = sched;
-	vp->poll_every = sched->poll_every;
-	a_store_rlx(&vp->countdown, vp->poll_every);
 	vp->fp = vp->fp_now = kbi_fp_get();
-	vp->s = s;
 	vp->stacks = &kbi_stack_slots[id + 1];
-	vp->plain = !sched->push && !sched->pop;
-	vp->private_ready = vp->plain && sched->private_ready;
-	vp->idle_count = &s->all[0].idle_count;
-	a_store_rlx(&vp->in_burst, 1);
-	a_store_rlx(&vp->next_deadline, UINT64_MAX);
 	return kbi_board_init(&vp->board, vp->id, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
 }
 

@@ -30,7 +30,7 @@ enum { KBI_CELL_FULL = 1, KBI_CELL_LOCK = 2 };
  * line. */
 static inline void kbi_cell_rest(struct kbi_cell *c, void *at)
 {
-	if (kbi_unlikely(a_load_rlx(&c->rests) != at))
+	if (kbi_unlikely(!a_is_rlx(&c->rests, at)))
 		a_store_rlx(&c->rests, at);
 }
 

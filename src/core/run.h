@@ -17,8 +17,9 @@ void kbi_run_look(struct kbi_vp *vp);
 /* Is there a message? One mailbox a switch, all of them at each service. */
 static inline bool kbi_run_attention(const struct kbi_vp *vp)
 {
-	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) ||
-	       (vp->board.peek && kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown)));
+	if (kbi_likely(a_zero64_rlx(&vp->board.look)))
+		return false;
+	return kbi_unlikely(!a_zero32_rlx(&vp->board.marked)) || kbi_mail_peek(&vp->board, a_load_rlx(&vp->countdown));
 }
 
 /* Once between two tasks. */
@@ -154,17 +155,44 @@ static inline const struct kbi_san *kbi_run_san(const struct kbi_vp *vp)
 	return vp->cur ? &vp->cur->san : &vp->agent_san;
 }
 
-/* The running task `self`, light, gives up vp to another light one that has run before. Contract as below. */
-KBI_SWITCHES static inline __attribute__((always_inline)) void
+/* The task whose context was switched away from, when it goes on. */
+static inline struct kbi_task *kbi_run_resumed(struct kbi_ctx *c)
+{
+	return kbi_container(c, struct kbi_task, ctx);
+}
+
+/* Makes next, light, which has run before, the one that runs on vp in the place of a light one. */
+static inline void kbi_run_prepare_bare(struct kbi_vp *vp, struct kbi_task *next)
+{
+	kbi_run_enter(vp, next);
+	*vp->self_slot = next;
+}
+
+/* The running task `self`, light, gives up vp to another light one that has run before. Contract as below; self, which
+ * need not be kept. */
+KBI_SWITCHES static inline __attribute__((always_inline)) struct kbi_task *
 kbi_run_switch_bare(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next, void *(*after)(void *), void *arg)
 {
 	void *saved = NULL;
 
-	kbi_run_enter(vp, next);
-	*vp->self_slot = next;
+	kbi_run_prepare_bare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
-	kbi_ctx_switch_bare(&self->ctx, &next->ctx, after, arg);
+	self = kbi_run_resumed(kbi_ctx_switch_bare(&self->ctx, &next->ctx, after, arg));
 	kbi_san_arrive(saved);
+	return self;
+}
+
+/* The same; *a and *b are kept. */
+KBI_SWITCHES static inline __attribute__((always_inline)) struct kbi_task *
+kbi_run_switch_keeping(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next, void **a, void **b)
+{
+	void *saved = NULL;
+
+	kbi_run_prepare_bare(vp, next);
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	self = kbi_run_resumed(kbi_ctx_switch_keeping(&self->ctx, &next->ctx, a, b));
+	kbi_san_arrive(saved);
+	return self;
 }
 
 /* The running task `self` (already WAITING, READY in a queue, ...) gives up vp to `next`, which the caller owns;
@@ -186,9 +214,8 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 	vp->fp_now = fp;
 	load = kbi_run_prepare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
-	kbi_ctx_switch_bare(&self->ctx, load, after, arg);
+	self = kbi_run_resumed(kbi_ctx_switch_bare(&self->ctx, load, after, arg));
 	kbi_san_arrive(saved);
-	self = kbi_self_raw(); /* the same as before, but need not be kept */
 	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
 }
@@ -208,10 +235,30 @@ kbi_run_switch_to_new(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task 
 	kbi_task_set_started(next);
 	kbi_run_prepare(vp, next);
 	kbi_san_depart(&saved, kbi_run_san(vp));
-	kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
+	self = kbi_run_resumed(kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t));
 	kbi_san_arrive(saved);
 	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
+}
+
+/* The same from a light thread to a light one; self, which need not be kept. */
+KBI_SWITCHES static inline __attribute__((always_inline)) struct kbi_task *
+kbi_run_switch_to_new_bare(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *next)
+{
+	struct kb_thread *t = kbi_thread_of(next);
+	void *saved = NULL;
+
+	if (!KBI_CTX_BARE)
+		kbi_run_load_fp(vp, vp->fp);
+	kbi_san_make(&t->san, t->stack->low, t->stack->size);
+	kbi_task_clear(next, KBI_TASK_NOT_STARTED | KBI_TASK_NOT_BARE);
+	kbi_run_prepare_bare(vp, next);
+	kbi_san_depart(&saved, kbi_run_san(vp));
+	self = kbi_run_resumed(kbi_ctx_switch_new(&self->ctx, t->stack->low, t->stack->size, kbi_run_entry, t));
+	kbi_san_arrive(saved);
+	if (!KBI_CTX_BARE)
+		kbi_run_load_fp(self->vp, self->vp->fp);
+	return self;
 }
 
 /* The running task ends here: `next` goes on, READY or claimed and the caller's. */
@@ -220,6 +267,11 @@ kbi_run_leave_to(struct kbi_vp *vp, struct kbi_task *next, void *(*after)(void *
 {
 	struct kbi_ctx *load;
 
+	if (kbi_likely(next && !kbi_task_is(next, KBI_TASK_NOT_BARE) && !kbi_task_is(&vp->cur->task, KBI_TASK_NOT_BARE))) {
+		kbi_run_prepare_bare(vp, next);
+		kbi_san_depart(NULL, kbi_run_san(vp));
+		kbi_ctx_leave(&next->ctx, after, arg);
+	}
 	if (vp->cur->task.tp)
 		vp->fp_now = kbi_fp_get();
 	load = kbi_run_prepare(vp, next);

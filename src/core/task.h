@@ -108,7 +108,7 @@ static inline bool kbi_task_is_hindered(const struct kbi_task *t, unsigned flags
 		uint16_t both;
 	} looked_for = { { (uint8_t)flags, 0xff } };
 
-	return a_load_rlx(&t->hindrance) & looked_for.both;
+	return a_any16_rlx(&t->hindrance, looked_for.both);
 }
 
 static inline void kbi_task_set_started(struct kbi_task *t)

@@ -1,9 +1,9 @@
-/* core/thread.c - life of a thread: create, start, end, join, detach. Contract in thread.h and kochab.h.
+/* core/thread.c - life of a thread: create, start, end. Contract in thread.h and kochab.h.
  * `join` says who may free the descriptor: NULL nobody yet, a task (the joiner), DETACHED (the thread's own end)
  * or ENDED (the joiner or detacher to come). The thread's end exchanges ENDED into it; only what it finds there
  * decides. It need not, and stores GIVEN, where a joiner is found that waits on the thread's own VP and runs next:
  * nobody but these two may change a joiner's mark, and neither runs but in its turn. LOST: a crash, thread_loss.c.
- * Runs on the caller's stack; an end is completed on the next one, by `ended` or by that joiner. */
+ * Runs on the caller's stack; an end is completed on the next one, by `ended` or by that joiner (thread_join.c). */
 #include "core/thread.h"
 
 #include <errno.h>
@@ -172,16 +172,11 @@ static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 		launch_elsewhere(t);
 }
 
-static struct kbi_descriptor_cache *cache_of(struct kbi_vp *vp)
-{
-	return vp ? &vp->threads : NULL;
-}
-
 /* In line: with plain attributes most of it goes. */
 static inline __attribute__((always_inline)) int
 create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
 {
-	struct kb_thread *t = kbi_descriptor_alloc(cache_of(vp));
+	struct kb_thread *t = kbi_descriptor_alloc(kbi_thread_cache(vp));
 	int e;
 
 	if (kbi_unlikely(!t))
@@ -190,7 +185,7 @@ create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *
 	t->arg = arg;
 	e = prepare(t, a, vp);
 	if (kbi_unlikely(e)) {
-		kbi_descriptor_free(cache_of(vp), t);
+		kbi_descriptor_free(kbi_thread_cache(vp), t);
 		return e;
 	}
 	*out = t;
@@ -283,43 +278,11 @@ kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*f
 
 /* ---- start and end ------------------------------------------------------------------------------- */
 
-static KBI_NOINLINE void put_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
+KBI_NOINLINE void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!t->user_stack)
 		kbi_stack_unreserve_slow(slot_of(vp), t->stack->class);
 	kbi_stack_put_slow(slot_of(vp), t->stack);
-}
-
-/* Nobody can reach t any more. The stack of a thread with a control block stays until here: its pthread_t is
- * the block's address. */
-static void dispose(struct kbi_vp *vp, struct kb_thread *t)
-{
-	if (t->stack && vp && kbi_likely(!t->user_stack))
-		kbi_stack_put_promised(vp->stacks, t->stack);
-	else if (t->stack)
-		put_elsewhere(vp, t);
-	t->stack = NULL;
-	kbi_descriptor_free(cache_of(vp), t);
-}
-
-/* Until the descriptor is freed: the drop-in's pthread_t is the block's address, and the end of a block in memory of the
- * program's own takes a while. */
-static inline bool keeps_stack(const struct kb_thread *t)
-{
-	return t->own_tls && (t->posix || t->user_stack);
-}
-
-/* On another stack than t's, which is free now. */
-static inline void put_stack(struct kbi_vp *vp, struct kb_thread *t)
-{
-	kbi_san_end(&t->san);
-	if (!t->stack || keeps_stack(t))
-		return;
-	if (kbi_likely(!t->user_stack))
-		kbi_stack_put_promised(vp->stacks, t->stack);
-	else
-		kbi_stack_put(vp->stacks, t->stack);
-	t->stack = NULL;
 }
 
 /* Runs on the next context's stack. */
@@ -329,12 +292,12 @@ static void *ended(void *arg)
 	struct kbi_vp *vp = t->task.vp;
 	void *old;
 
-	put_stack(vp, t);
+	kbi_thread_put_stack(vp, t);
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
 	/* acquire and release: partners are the joiner's CAS and its look at KBI_JOIN_ENDED: result, descriptor */
 	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
 	if (old == KBI_JOIN_DETACHED)
-		dispose(vp, t);
+		kbi_thread_dispose(vp, t);
 	else if (old)
 		kbi_domain_wake(vp, old, kbi_run_joiner_is_next(vp));
 	return NULL;
@@ -444,157 +407,4 @@ int kbi_thread_setup(void)
 	default_class[0] = kbi_stack_class(kbi_options.stack_size, false);
 	default_class[1] = kbi_stack_class(kbi_options.stack_size, true);
 	return default_class[0] < 0 || default_class[1] < 0 ? ENOMEM : 0;
-}
-
-/* ---- join and detach -------------------------------------------------------------------------------- */
-
-/* acquire: partner is the exchange in ended, or the release in heir */
-static inline bool has_ended(struct kb_thread *t)
-{
-	return (uintptr_t)a_load_acq(&t->join) & 1;
-}
-
-/* The same, or it has crashed: partner is the exchange in thread_loss.c */
-static inline bool is_over(struct kb_thread *t)
-{
-	return has_ended(t) || a_load_acq(&t->join) == KBI_JOIN_LOST;
-}
-
-static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
-{
-	while (!is_over(t)) {
-		int e = stop ? stop(self) : 0;
-		void *mine = self;
-
-		if (!e)
-			e = kbi_timer_sleep(self, deadline);
-		if (e && a_cas_acqrel(&t->join, &mine, NULL))
-			return e;
-	}
-	return 0;
-}
-
-/* t has never run and waits in this VP's queue: it runs now, on this VP, and this thread waits for it. */
-KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
-{
-	/* acquire: nothing to see, our own VP wrote it if it is what we want; it may be stolen until it is taken */
-	if (a_load_acq(&t->task.state) != vp->ready_here || !kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
-		return;
-	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
-		return;
-	if (kbi_unlikely(!kbi_run_equip(vp, t))) {
-		kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
-		return;
-	}
-	a_store_rel(&self->state, vp->waiting_here);
-	kbi_run_switch_to_new(vp, self, &t->task);
-}
-
-/* Nobody else knows t any more: the joiner or detacher gives back what it has. */
-static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
-{
-	if (a_load_rlx(&t->join) == KBI_JOIN_GIVEN)
-		put_stack(vp, t);
-	dispose(vp, t);
-}
-
-/* self becomes t's joiner; false: *found, which was NULL, says what is there instead. Alone, nobody can come between. */
-static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void **found)
-{
-	if (kbi_solo_enter(self)) {
-		*found = a_load_rlx(&t->join);
-		if (!*found)
-			a_store_rlx(&t->join, self);
-		kbi_solo_leave();
-		return !*found;
-	}
-	/* release: partner is the exchange in ended, which wakes us; acquire: of its release */
-	return a_cas_acqrel(&t->join, found, self);
-}
-
-/* self becomes its joiner, if it is not (*mine), and has not ended. */
-static int become_joiner(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
-{
-	void *found = a_load_acq(&t->join);
-
-	if (*mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST)
-		return 0;
-	if (found == KBI_JOIN_DETACHED || deadline == 0)
-		return found == KBI_JOIN_DETACHED ? EINVAL : EBUSY;
-	found = NULL;
-	*mine = set_joiner(self, t, &found);
-	return *mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST ? 0 : EINVAL;
-}
-
-/* Whatever is not the common case of a join. mine: t's joiner is self already. */
-static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine, kbi_stop *stop)
-{
-	int e = become_joiner(self, t, deadline, &mine);
-
-	if (!e && mine)
-		e = wait_for_end(self, t, deadline, stop);
-	return e || has_ended(t) ? e : kbi_thread_bury(t);
-}
-
-/* The common case: self, on a VP, is the first to join and has all the time. False: it is not, or has to wait. */
-static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
-{
-	void *none = NULL;
-
-	if (kbi_unlikely(!self->vp || deadline != KBI_FOREVER))
-		return false;
-	*mine = set_joiner(self, t, &none);
-	if (kbi_unlikely(!*mine))
-		return none == KBI_JOIN_ENDED;
-	run_now(self->vp, self, t);
-	return has_ended(t);
-}
-
-KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop)
-{
-	struct kbi_task *self = kbi_self_raw();
-	bool mine = false;
-	int e = 0;
-
-	if (kbi_unlikely(!self))
-		self = kbi_self();
-	if (kbi_unlikely(!kbi_descriptor_valid(t)))
-		return ESRCH;
-	if (kbi_unlikely(&t->task == self))
-		return EDEADLK;
-	kbi_np_enter(self);
-	/* acquire: partner is the exchange in ended */
-	if (a_load_acq(&t->join) != KBI_JOIN_ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine)))
-		e = join_slow(self, t, deadline, mine, stop);
-	if (kbi_likely(!e)) {
-		if (result)
-			*result = t->result;
-		finish(self->vp, t);
-	}
-	kbi_np_leave(self);
-	return e;
-}
-
-int kbi_thread_detach(struct kb_thread *t)
-{
-	struct kbi_task *self = kbi_self();
-	void *old = NULL;
-
-	if (!kbi_descriptor_valid(t))
-		return ESRCH;
-	if (a_cas_acqrel(&t->join, &old, KBI_JOIN_DETACHED))
-		return 0;
-	if (old == KBI_JOIN_LOST)
-		kbi_thread_bury(t);
-	if (old != KBI_JOIN_ENDED)
-		return old == KBI_JOIN_LOST ? 0 : EINVAL;
-	kbi_np_enter(self);
-	dispose(self->vp, t);
-	kbi_np_leave(self);
-	return 0;
-}
-
-bool kbi_thread_is_detached(const struct kb_thread *t)
-{
-	return a_load_rlx(&t->join) == KBI_JOIN_DETACHED;
 }

@@ -16,6 +16,27 @@ enum { BURST_LEAST = 8 };
 /* Tasks that idle VPs get from one that has fine ones; and at least so often. */
 enum { SAMPLE = 16, SAMPLE_NS = 400 * 1000 };
 
+/* In the place of idle_count where a ready task is always to be told of. */
+static const a32 always = { 1 };
+
+void kbi_vp_init(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched)
+{
+	vp->id = id;
+	vp->waiting_here = KBI_STATE(KBI_TASK_WAITING, id);
+	vp->ready_here = KBI_STATE(KBI_TASK_READY, id);
+	vp->running_here = KBI_STATE(KBI_TASK_RUNNING, id);
+	vp->sched = sched;
+	vp->poll_every = sched->poll_every;
+	a_store_rlx(&vp->countdown, vp->poll_every);
+	vp->s = s;
+	vp->plain = !sched->push && !sched->pop;
+	vp->private_ready = vp->plain && sched->private_ready;
+	vp->idle_count = &s->all[0].idle_count;
+	vp->told = vp->plain ? vp->idle_count : &always;
+	a_store_rlx(&vp->in_burst, 1);
+	a_store_rlx(&vp->next_deadline, UINT64_MAX);
+}
+
 /* ---- ready queue ---------------------------------------------------------------------------- */
 
 void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front)
@@ -35,14 +56,14 @@ static void burst_begins(struct kbi_vp *vp, unsigned n)
 {
 	vp->burst_last = n;
 	vp->burst_next = n * 2 + BURST_LEAST;
-	vp->idle_count = &vp->in_burst;
+	vp->told = vp->idle_count = &vp->in_burst;
 }
 
 /* At a push while nobody is idle. It ends where no more are ready than at the last push, or tasks are fine. */
 static void burst_goes_on(struct kbi_vp *vp, unsigned n)
 {
 	if (n <= vp->burst_last || a_load_rlx(&kbi_crowd.fine)) {
-		vp->idle_count = &kbi_vps[0]->s->idle_count;
+		vp->told = vp->idle_count = &kbi_vps[0]->s->idle_count;
 		return;
 	}
 	vp->burst_last = n;

@@ -65,6 +65,7 @@ struct kbi_vp {
 	uint64_t fp, fp_now;       /* FP control words: of the agent and light threads (constant), and loaded now */
 	struct kbi_sched_vp *s;    /* constant; the scheduler's part */
 	a32 *idle_count;           /* VPs that are not busy; in a burst one of its own that is never 0 */
+	const a32 *told;           /* kbi_vp_content: idle_count where plain, else a word that is never 0 */
 	const struct kbi_sched *sched;
 	uint32_t poll_every;
 	struct kbi_descriptor_cache threads;
@@ -131,6 +132,8 @@ extern KBI_HIDDEN struct kbi_crowd kbi_crowd;
 extern KBI_HIDDEN struct kbi_vp **kbi_vps;  /* constant after boot */
 extern KBI_HIDDEN unsigned kbi_vp_n;        /* 0: not booted */
 
+/* What it is of the scheduler's, before it runs. */
+void kbi_vp_init(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched);
 /* From anywhere: hands a task that nobody else owns to a VP (a bound task, a foreign creator). */
 void kbi_vp_send(struct kbi_vp *to, struct kbi_task *t);
 /* Takes what was sent. How many. */
@@ -277,8 +280,9 @@ static inline struct kbi_task *kbi_vp_turn_bare(struct kbi_vp *vp, struct kbi_ta
 	t = q->head;
 	if (kbi_unlikely(!t || kbi_task_is(t, KBI_TASK_NOT_BARE | KBI_TASK_BOUND)))
 		return NULL;
+	t = kbi_pq_turn(q, self);
 	a_store_rlx(&self->state, vp->ready_here);
-	return kbi_pq_turn(q, self);
+	return t;
 }
 
 /* Removes a READY(vp) task from vp's queue: false if another VP may have it. */
@@ -299,7 +303,7 @@ static inline bool kbi_vp_take(struct kbi_vp *vp, struct kbi_task *t)
  * after. Asked once a push (kbi_vp_watched counts). */
 static inline bool kbi_vp_content(struct kbi_vp *vp)
 {
-	return vp->plain && (a_zero32_rlx(vp->idle_count) || (!vp->first && !vp->s->pq.head && kbi_vp_watched(vp)));
+	return a_zero32_rlx(vp->told) || (vp->plain && !vp->first && !vp->s->pq.head && kbi_vp_watched(vp));
 }
 
 #endif

@@ -72,6 +72,17 @@ kbi_wait_sleep_on(struct kbi_vp *vp, struct kbi_task *self)
 	return true;
 }
 
+/* kbi_wait_sleep in line, for a KBI_SWITCHER: it has less to keep than a call of its own. */
+KBI_SWITCHES static inline __attribute__((always_inline)) void kbi_wait_sleep_in_line(struct kbi_task *self)
+{
+	kbi_np_enter(self);
+	if (kbi_likely(self->vp != NULL))
+		kbi_wait_sleep_on(self->vp, self);
+	else
+		kbi_wait_sleep(self);
+	kbi_np_leave(self);
+}
+
 /* The common case in line, without a call: the owner waits here for this cell, no idle VP need be told. Its permit, if
  * it has one, is not looked at: it will find it when it next sleeps. After kbi_cell_fetch. */
 static inline bool kbi_wait_deliver_here(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)

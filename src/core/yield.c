@@ -29,9 +29,20 @@ KBI_SWITCHES static inline __attribute__((always_inline)) void turn(struct kbi_v
 	kbi_np_leave(kbi_self_raw()); /* self, which need not be kept over the switch */
 }
 
+/* Inside np brackets, which it leaves. */
+static KBI_NOINLINE void yield_without_vp(struct kbi_task *self)
+{
+	kbi_np_leave(self);
+	kbi_sys_yield();
+}
+
 static KBI_SWITCHER void yield_own(struct kbi_task *self)
 {
 	kbi_np_enter(self);
+	if (kbi_unlikely(!self->vp)) {
+		yield_without_vp(self);
+		return;
+	}
 	kbi_run_look_if_due(self->vp);
 	turn(self->vp, self);
 }
@@ -54,7 +65,7 @@ KBI_SWITCHER void kbi_yield_now(void)
 	struct kbi_task *self = kbi_self_raw(), *next;
 	struct kbi_vp *vp;
 
-	if (kbi_unlikely(!self || !self->vp)) {
+	if (kbi_unlikely(!self)) {
 		kbi_sys_yield();
 		return;
 	}
@@ -64,6 +75,10 @@ KBI_SWITCHER void kbi_yield_now(void)
 	}
 	kbi_np_enter(self);
 	vp = self->vp;
+	if (kbi_unlikely(!vp)) {
+		yield_without_vp(self);
+		return;
+	}
 	if (kbi_unlikely(kbi_run_is_look_due(vp))) {
 		yield_looking(vp, self);
 		return;
@@ -73,6 +88,5 @@ KBI_SWITCHER void kbi_yield_now(void)
 		yield_looked(vp, self);
 		return;
 	}
-	kbi_run_switch_bare(vp, self, next, NULL, NULL);
-	kbi_np_leave(kbi_self_raw()); /* self, which need not be kept over the switch */
+	kbi_np_leave(kbi_run_switch_bare(vp, self, next, NULL, NULL));
 }

@@ -275,7 +275,7 @@ int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
 	return wait(c, m, until, false);
 }
 
-int kbi_cond_wait_asked(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
+KBI_SWITCHER int kbi_cond_wait_asked(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
 {
 	return wait(c, m, until, true);
 }

@@ -129,48 +129,58 @@ wait_switching(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struc
 	return go_on(c, value, self);
 }
 
-/* The same; the scheduler has what is next. */
-static KBI_NOINLINE int wait_elsewhere(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+static inline void say_waiting(struct kbi_cell *c, struct kbi_task *self, struct kbi_vp *vp)
 {
-	return wait_switching(c, value, self, kbi_vp_pop_elsewhere(self->vp));
-}
-
-/* The common case in line: a light thread, inside np brackets, sleeps and is handed a message. All other functions are
- * called last, if at all: so this one needs no frame. */
-static KBI_SWITCHER int wait_bare(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp)
-{
-	struct kbi_task *next = vp->first;
-
 	self->awaits = c;
 	kbi_cell_rest(c, __builtin_frame_address(0));
 	/* release: as in kbi_wait_sleep_on */
 	a_store_rel(&self->state, vp->waiting_here);
-	if (kbi_likely(next != NULL))
-		vp->first = NULL;
-	else if (kbi_likely(vp->plain))
-		next = kbi_pq_pop(&vp->s->pq);
-	else
-		return wait_elsewhere(c, value, self);
-	if (kbi_unlikely(!next || kbi_task_is(next, KBI_TASK_NOT_BARE)))
-		return wait_switching(c, value, self, next);
-	kbi_run_switch_bare(vp, self, next, NULL, NULL);
-	return go_on(c, value, self);
 }
 
-int kb_event_wait(kb_event_t *ev, uint64_t *value)
+KBI_SWITCHES static inline __attribute__((always_inline)) int
+switch_and_go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp, struct kbi_task *next)
 {
-	struct kbi_task *self = kbi_self_raw();
+	void *cell = c, *place = value;
+
+	self = kbi_run_switch_keeping(vp, self, next, &cell, &place);
+	return go_on(cell, place, self);
+}
+
+/* A light thread, inside np brackets, has looked around, and who is next is not as simple as it is mostly. */
+static KBI_SWITCHER int wait_next(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp)
+{
+	struct kbi_task *next;
+
+	say_waiting(c, self, vp);
+	next = kbi_vp_pop(vp);
+	if (kbi_unlikely(!next || kbi_task_is(next, KBI_TASK_NOT_BARE)))
+		return wait_switching(c, value, self, next);
+	return switch_and_go_on(c, value, self, vp, next);
+}
+
+/* The common case in line: a light thread sleeps, another one goes on, and it is handed a message. All other functions
+ * are called last, if at all: so this one needs no frame before it switches. */
+KBI_SWITCHER int kb_event_wait(kb_event_t *ev, uint64_t *value)
+{
+	struct kbi_task *self = kbi_self_raw(), *next;
 	struct kbi_cell *c = kbi_event_cell(ev);
+	struct kbi_vp *vp;
 
 	/* an event has an owner: self is not NULL behind the first question */
 	if (kbi_unlikely(c->owner != self) || kbi_unlikely(kbi_task_is_hindered(self, KBI_TASK_NOT_BARE | KBI_TASK_MAIL)) ||
 	    kbi_unlikely(!a_zero32_rlx(&c->far)))
 		return wait_other(c, value, self);
 	kbi_np_enter(self);
+	vp = self->vp;
 	/* what it finds is a permit or a message: it is looked for again then */
-	if (kbi_unlikely(kbi_run_is_look_due(self->vp)))
+	if (kbi_unlikely(kbi_run_is_look_due(vp)))
 		return wait_looking(c, value, self);
-	return wait_bare(c, value, self, self->vp);
+	next = vp->first;
+	if (kbi_unlikely(!next || kbi_task_is(next, KBI_TASK_NOT_BARE)))
+		return wait_next(c, value, self, vp);
+	vp->first = NULL;
+	say_waiting(c, self, vp);
+	return switch_and_go_on(c, value, self, vp, next);
 }
 
 int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)

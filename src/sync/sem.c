@@ -273,7 +273,7 @@ static KBI_NOINLINE bool leave(void *s, struct kbi_wnode *n)
 	return left;
 }
 
-static KBI_NOINLINE int wait_asked(kb_sem_t *s, struct kbi_until until)
+static KBI_SWITCHER int wait_asked(kb_sem_t *s, struct kbi_until until)
 {
 	struct kbi_wnode n;
 

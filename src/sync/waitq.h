@@ -226,13 +226,13 @@ KBI_SWITCHES int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 				 bool (*leave)(void *object, struct kbi_wnode *n), void *object);
 
 /* The same; stop has been asked already since the caller last suspended. In line for a wait without deadline that
- * one sleep ends. */
-KBI_SWITCHES static inline int kbi_waitq_await_asked(struct kbi_wnode *n, struct kbi_until until,
-						     bool (*leave)(void *object, struct kbi_wnode *n),
-						     void *object)
+ * one sleep ends: in a KBI_SWITCHER. */
+KBI_SWITCHES static inline __attribute__((always_inline)) int
+kbi_waitq_await_asked(struct kbi_wnode *n, struct kbi_until until, bool (*leave)(void *object, struct kbi_wnode *n),
+		      void *object)
 {
 	if (kbi_likely(until.deadline == KBI_FOREVER)) {
-		kbi_wait_sleep(n->task);
+		kbi_wait_sleep_in_line(n->task);
 		/* acquire: partner is the release in kbi_waitq_grant */
 		if (kbi_likely(a_load_acq(&n->state) >= KBI_WNODE_GRANTED))
 			return 0;

@@ -10,7 +10,8 @@
  *      sp ->  0  rbp
  *             8  where to go on
  *            16  the calling function's own frame; of a new context: entry, its argument, control words
- * Who switches runs `after` itself, on the stack just loaded, below that frame: who is resumed has nothing to ask.
+ * Who switches runs `after` itself, on the stack just loaded, below that frame: who is resumed has nothing to ask. He
+ * leaves the context that he has loaded in rdx, so who is resumed need not keep whom he is.
  * The room and who includes it is compiled with -mno-red-zone: nothing of a frame lies below the stack pointer. */
 #define KBI_FRAME_RBP 0
 #define KBI_FRAME_RIP 8
@@ -29,7 +30,7 @@ struct kbi_ctx;
 
 KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg);
 
-/* All that a function may lose: with AVX-512 there are more vector registers and the masks. */
+/* All that a function may lose but rax, rdx, rsi, rdi: with AVX-512 there are more vector registers and the masks. */
 #ifdef __AVX512F__
 #define KBI_CTX_MORE \
 	, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", \
@@ -38,56 +39,71 @@ KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, vo
 #define KBI_CTX_MORE
 #endif
 #define KBI_CTX_LOST \
-	"rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", \
+	"rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", \
 	"xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", \
 	"st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" KBI_CTX_MORE
 
-#define KBI_CTX_SAVE(ctx) "leaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tpushq %%rbp\n\tmovq %%rsp, (" ctx ")\n\t"
-#define KBI_CTX_GO "popq %%rbp\n\tpopq %%rax\n\tjmp *%%rax\n\t"
-/* after (rdx) with its argument (rcx) on the stack of the context in rsi, below its frame; a stack walk ends there. */
+/* Always: the context that is left in rax, the one that is loaded in rdx. */
+#define KBI_CTX_SAVE "leaq 1f(%%rip), %%rcx\n\tpushq %%rcx\n\tpushq %%rbp\n\tmovq %%rsp, (%%rax)\n\t"
+#define KBI_CTX_GO "popq %%rbp\n\tpopq %%rcx\n\tjmp *%%rcx\n\t"
+#define KBI_CTX_LOAD "movq (%%rdx), %%rsp\n\t" KBI_CTX_GO
+/* after (rsi) with its argument (rdi) on the stack that is loaded, below its frame; a stack walk ends there. */
 #define KBI_CTX_AFTER                                                                                                  \
-	"movq (%%rsi), %%rbx\n\tmovq %%rbx, %%rsp\n\tandq $-16, %%rsp\n\txorl %%ebp, %%ebp\n\t"                \
-	".cfi_remember_state\n\t.cfi_undefined rip\n\tmovq %%rcx, %%rdi\n\tcall *%%rdx\n\t"                    \
-	"movq %%rbx, %%rsp\n\t" KBI_CTX_GO ".cfi_restore_state\n\t"
+	"movq %%rdx, %%r12\n\tmovq (%%rdx), %%rbx\n\tmovq %%rbx, %%rsp\n\tandq $-16, %%rsp\n\t"                \
+	"xorl %%ebp, %%ebp\n\t.cfi_remember_state\n\t.cfi_undefined rip\n\t"                                   \
+	"call *%%rsi\n\tmovq %%r12, %%rdx\n\tmovq %%rbx, %%rsp\n\t" KBI_CTX_GO ".cfi_restore_state\n\t"
 
 /* In line because a call costs more than the switch: it pairs no call with a return, so the processor's return
  * stack stays right for callers that suspend in the same functions, and saves what is live instead of all. A
  * function that contains it must be a KBI_SWITCHER and use no TLS on both sides of it. */
 #define KBI_CTX_BARE 1
-static inline __attribute__((always_inline)) void kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load,
-								      void *(*after)(void *), void *arg)
+static inline __attribute__((always_inline)) struct kbi_ctx *
+kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *), void *arg)
 {
 	/* that the frame is named makes rbp lead to it, which a function that calls nobody would do without: a parked
 	 * thread's backtrace begins there */
 	if (kbi_likely(!after))
-		__asm__ volatile(KBI_CTX_SAVE("%%rdi") "movq (%%rsi), %%rsp\n\t" KBI_CTX_GO "1:"
-				 : "+D"(save), "+S"(load)
+		__asm__ volatile(KBI_CTX_SAVE KBI_CTX_LOAD "1:"
+				 : "+a"(save), "+d"(load)
 				 : "m"(*(char *)__builtin_frame_address(0))
-				 : "rcx", "rdx", "r8", KBI_CTX_LOST);
+				 : "rsi", "rdi", KBI_CTX_LOST);
 	else
-		__asm__ volatile(KBI_CTX_SAVE("%%rdi") KBI_CTX_AFTER "1:"
-				 : "+D"(save), "+S"(load), "+d"(after), "+c"(arg)
+		__asm__ volatile(KBI_CTX_SAVE KBI_CTX_AFTER "1:"
+				 : "+a"(save), "+d"(load), "+S"(after), "+D"(arg)
 				 :
-				 : "r8", KBI_CTX_LOST);
+				 : KBI_CTX_LOST);
+	return load; /* of who has come here: `save` */
+}
+
+#define KBI_CTX_KEEPING 1
+/* Two values lie below the calling function's frame meanwhile, and come back: that need not have a frame before. */
+static inline __attribute__((always_inline)) struct kbi_ctx *
+kbi_ctx_switch_keeping(struct kbi_ctx *save, struct kbi_ctx *load, void **a, void **b)
+{
+	__asm__ volatile("pushq %%rdi\n\tpushq %%rsi\n\t" KBI_CTX_SAVE KBI_CTX_LOAD "1:\tpopq %%rsi\n\tpopq %%rdi"
+			 : "+a"(save), "+d"(load), "+D"(*a), "+S"(*b)
+			 : "m"(*(char *)__builtin_frame_address(0))
+			 : KBI_CTX_LOST);
+	return load;
 }
 
 /* A new context needs no frame when it is entered at once: its stack gets a null return address, as kbi_ctx_start
  * leaves it, and entry its argument. FP control words stay. */
 #define KBI_CTX_NEW 1
-static inline __attribute__((always_inline)) void kbi_ctx_switch_new(struct kbi_ctx *save, void *stack_low,
-								     size_t size, void (*entry)(void *), void *arg)
+static inline __attribute__((always_inline)) struct kbi_ctx *
+kbi_ctx_switch_new(struct kbi_ctx *save, void *stack_low, size_t size, void (*entry)(void *), void *arg)
 {
-	uintptr_t top = ((uintptr_t)stack_low + size) & -(uintptr_t)16;
-	register struct kbi_ctx *to __asm__("r8") = save;
+	uintptr_t load = ((uintptr_t)stack_low + size) & -(uintptr_t)16;
 
-	__asm__ volatile(KBI_CTX_SAVE("%%r8") "movq %%rsi, %%rsp\n\t"
-					      "xorl %%ebp, %%ebp\n\t"
-					      "pushq %%rbp\n\t"
-					      "jmp *%%rdx\n"
-					      "1:"
-			 : "+D"(arg), "+S"(top), "+d"(entry), "+r"(to)
+	__asm__ volatile(KBI_CTX_SAVE "movq %%rdx, %%rsp\n\t"
+				      "xorl %%ebp, %%ebp\n\t"
+				      "pushq %%rbp\n\t"
+				      "jmp *%%rsi\n"
+				      "1:"
+			 : "+a"(save), "+d"(load), "+S"(entry), "+D"(arg)
 			 :
-			 : "rcx", KBI_CTX_LOST);
+			 : KBI_CTX_LOST);
+	return (struct kbi_ctx *)load; /* as above */
 }
 
 /* In line too: a call that never returns would leave an entry on the processor's return stack, and the context that
@@ -96,9 +112,9 @@ static inline __attribute__((always_inline)) KBI_NORETURN void kbi_ctx_leave(str
 									      void *(*after)(void *), void *arg)
 {
 	if (!after)
-		__asm__ volatile("movq (%%rsi), %%rsp\n\t" KBI_CTX_GO : : "S"(load) : "memory");
+		__asm__ volatile(KBI_CTX_LOAD : : "d"(load) : "memory");
 	else
-		__asm__ volatile(KBI_CTX_AFTER : : "S"(load), "d"(after), "c"(arg) : "memory");
+		__asm__ volatile(KBI_CTX_AFTER : : "d"(load), "S"(after), "D"(arg) : "memory");
 	__builtin_unreachable();
 }
 

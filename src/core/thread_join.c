@@ -1,0 +1,212 @@
+/* core/thread_join.c - join and detach. Contract in thread.h and kochab.h; what `join` of a thread means: thread.c.
+ * Runs on the caller's stack; a joiner that finds its thread not begun runs it at once. No locks. */
+#include <errno.h>
+
+#include "core/domain.h"
+#include "core/run.h"
+#include "core/solo.h"
+#include "core/thread.h"
+#include "core/thread_priv.h"
+#include "core/timer.h"
+#include "core/wait.h"
+
+/* acquire: partner is the exchange in ended, or the release in heir */
+static inline bool has_ended(struct kb_thread *t)
+{
+	return (uintptr_t)a_load_acq(&t->join) & 1;
+}
+
+/* The same, or it has crashed: partner is the exchange in thread_loss.c */
+static inline bool is_over(struct kb_thread *t)
+{
+	return has_ended(t) || a_load_acq(&t->join) == KBI_JOIN_LOST;
+}
+
+static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
+{
+	while (!is_over(t)) {
+		int e = stop ? stop(self) : 0;
+		void *mine = self;
+
+		if (!e)
+			e = kbi_timer_sleep(self, deadline);
+		if (e && a_cas_acqrel(&t->join, &mine, NULL))
+			return e;
+	}
+	return 0;
+}
+
+/* t, whose joiner is the caller, has never run and waits in this VP's queue: it is the caller's, and has its stack. */
+static inline bool take_new(struct kbi_vp *vp, struct kb_thread *t)
+{
+	/* acquire: nothing to see, our own VP wrote it if it is what we want; it may be stolen until it is taken */
+	if (a_load_acq(&t->task.state) != vp->ready_here || !kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
+		return false;
+	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
+		return false;
+	if (kbi_likely(kbi_run_equip(vp, t)))
+		return true;
+	kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
+	return false;
+}
+
+/* Then it runs now, on this VP, and this thread waits for it. */
+KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
+{
+	if (!take_new(vp, t))
+		return;
+	a_store_rel(&self->state, vp->waiting_here);
+	kbi_run_switch_to_new(vp, self, &t->task);
+}
+
+/* Nobody else knows t any more: the joiner or detacher gives back what it has. */
+static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
+{
+	if (a_load_rlx(&t->join) == KBI_JOIN_GIVEN)
+		kbi_thread_put_stack(vp, t);
+	kbi_thread_dispose(vp, t);
+}
+
+/* self becomes t's joiner; false: *found, which was NULL, says what is there instead. Alone, nobody can come between. */
+static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void **found)
+{
+	if (kbi_solo_enter(self)) {
+		*found = a_load_rlx(&t->join);
+		if (!*found)
+			a_store_rlx(&t->join, self);
+		kbi_solo_leave();
+		return !*found;
+	}
+	/* release: partner is the exchange in ended, which wakes us; acquire: of its release */
+	return a_cas_acqrel(&t->join, found, self);
+}
+
+/* self becomes its joiner, if it is not (*mine), and has not ended. */
+static int become_joiner(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
+{
+	void *found = a_load_acq(&t->join);
+
+	if (*mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST)
+		return 0;
+	if (found == KBI_JOIN_DETACHED || deadline == 0)
+		return found == KBI_JOIN_DETACHED ? EINVAL : EBUSY;
+	found = NULL;
+	*mine = set_joiner(self, t, &found);
+	return *mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST ? 0 : EINVAL;
+}
+
+/* Whatever is not the common case of a join. mine: t's joiner is self already. */
+static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine, kbi_stop *stop)
+{
+	int e = become_joiner(self, t, deadline, &mine);
+
+	if (!e && mine)
+		e = wait_for_end(self, t, deadline, stop);
+	return e || has_ended(t) ? e : kbi_thread_bury(t);
+}
+
+/* The common case: self, on a VP, is the first to join and has all the time. False: it is not, or has to wait. */
+static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
+{
+	void *none = NULL;
+
+	if (kbi_unlikely(!self->vp || deadline != KBI_FOREVER))
+		return false;
+	*mine = set_joiner(self, t, &none);
+	if (kbi_unlikely(!*mine))
+		return none == KBI_JOIN_ENDED;
+	run_now(self->vp, self, t);
+	return has_ended(t);
+}
+
+/* Inside np brackets, which it leaves. */
+static inline int joined(struct kbi_task *self, struct kb_thread *t, void **result)
+{
+	if (kbi_likely(result != NULL))
+		*result = t->result;
+	finish(self->vp, t);
+	kbi_np_leave(self);
+	return 0;
+}
+
+/* Inside np brackets, which it leaves, as the next. mine: t's joiner is self already, and has to wait. */
+static KBI_SWITCHER KBI_FLATTEN int join_other(
+	struct kbi_task *self, struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop, bool mine)
+{
+	int e = 0;
+
+	/* acquire: partner is the exchange in ended */
+	if (mine || (a_load_acq(&t->join) != KBI_JOIN_ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine))))
+		e = join_slow(self, t, deadline, mine, stop);
+	if (kbi_likely(!e))
+		return joined(self, t, result);
+	kbi_np_leave(self);
+	return e;
+}
+
+/* self and t, which take_new has taken, are light. A function of its own, so that what comes before need not keep
+ * everything in memory for what comes after. */
+static KBI_SWITCHER KBI_FLATTEN int
+join_bare(struct kb_thread *t, void **result, struct kbi_task *self, struct kbi_vp *vp)
+{
+	a_store_rel(&self->state, vp->waiting_here);
+	self = kbi_run_switch_to_new_bare(vp, self, &t->task);
+	KBI_LOAD_ONCE(t);
+	if (kbi_unlikely(!has_ended(t)))
+		return join_other(self, t, result, KBI_FOREVER, NULL, true);
+	return joined(self, t, result);
+}
+
+/* May t be run by join_bare? */
+static inline bool is_bare_join(const struct kbi_task *self, const struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
+{
+	return self->vp && deadline == KBI_FOREVER && !stop && !t->own_tls && !kbi_task_is(self, KBI_TASK_NOT_BARE) &&
+	       kbi_task_is(&t->task, KBI_TASK_NOT_STARTED);
+}
+
+KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop)
+{
+	struct kbi_task *self = kbi_self_raw();
+	bool mine = false;
+
+	if (kbi_unlikely(!self))
+		self = kbi_self();
+	if (kbi_unlikely(!kbi_descriptor_valid(t)))
+		return ESRCH;
+	if (kbi_unlikely(&t->task == self))
+		return EDEADLK;
+	kbi_np_enter(self);
+	if (kbi_likely(is_bare_join(self, t, deadline, stop))) {
+		struct kbi_vp *vp = self->vp;
+		void *none = NULL;
+
+		mine = set_joiner(self, t, &none);
+		if (kbi_likely(mine && take_new(vp, t)))
+			return join_bare(t, result, self, vp);
+	}
+	return join_other(self, t, result, deadline, stop, mine);
+}
+
+int kbi_thread_detach(struct kb_thread *t)
+{
+	struct kbi_task *self = kbi_self();
+	void *old = NULL;
+
+	if (!kbi_descriptor_valid(t))
+		return ESRCH;
+	if (a_cas_acqrel(&t->join, &old, KBI_JOIN_DETACHED))
+		return 0;
+	if (old == KBI_JOIN_LOST)
+		kbi_thread_bury(t);
+	if (old != KBI_JOIN_ENDED)
+		return old == KBI_JOIN_LOST ? 0 : EINVAL;
+	kbi_np_enter(self);
+	kbi_thread_dispose(self->vp, t);
+	kbi_np_leave(self);
+	return 0;
+}
+
+bool kbi_thread_is_detached(const struct kb_thread *t)
+{
+	return a_load_rlx(&t->join) == KBI_JOIN_DETACHED;
+}
