@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "core/vp.h"
@@ -58,13 +59,29 @@ static long kernel(const struct call *c)
 
 /* ---- whose memory ------------------------------------------------------------------------------- */
 
+/* Without /proc, or a descriptor to read it by. The kernel makes a second mapping of shared pages, and of no others. */
+static bool has_twin(uintptr_t at)
+{
+	long twin;
+
+	if (kbi_memory_holds((void *)at, sizeof(uint32_t)))
+		return false;
+	twin = kbi_sys(SYS_mremap, at & ~((uintptr_t)KBI_PAGE - 1), 0, KBI_PAGE, MREMAP_MAYMOVE);
+	if (twin < 0 && twin > -4096)
+		return twin != -EINVAL;
+	kbi_sys(SYS_munmap, twin, KBI_PAGE);
+	return true;
+}
+
 /* It lies in a mapping that other processes may share. Unknown counts as shared: the kernel's is safe. */
 static bool look_up(uintptr_t at)
 {
 	struct kbi_maps_line m;
 
 	/* virtual processors as processes: what all of them share is the program's own */
-	return kbi_maps_find(at, &m) || (m.shared && m.inode != kbi_memory_file());
+	if (kbi_maps_find(at, &m))
+		return has_twin(at);
+	return m.shared && m.inode != kbi_memory_file();
 }
 
 /* The kind of a page is remembered; a page that turns from private to shared memory is not expected. */

@@ -1,5 +1,6 @@
 /* Futexes made by syscall(): a mutex of 32 threads, with and without the private flag; time-outs, bitsets,
- * requeue, two words at once, priority inheritance; one in shared memory with a child. */
+ * requeue, two words at once, priority inheritance; in shared memory with a child, and by more threads than there are
+ * virtual processors; and where nothing can be opened that says what memory is shared. */
 #include "crowd.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -235,6 +237,95 @@ static void with_a_child(void)
 	CHECK_EQ(status, 0);
 }
 
+enum { PAGE = 4096, WAITERS = 6 };
+
+struct shared {
+	uint32_t word, pi, late;
+};
+
+static void *waits_in_the_kernel(void *arg)
+{
+	struct shared *s = arg;
+
+	__atomic_add_fetch(&sleeping, 1, __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&s->word, __ATOMIC_ACQUIRE))
+		futex(&s->word, FUTEX_WAIT, 0, NULL, NULL, 0);
+	CHECK_EQ(futex(&s->pi, FUTEX_LOCK_PI, 0, NULL, NULL, 0), 0);
+	usleep(1000);
+	CHECK_EQ(futex(&s->pi, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0), 0);
+	return NULL;
+}
+
+static void *waits_in_vain(void *arg)
+{
+	struct shared *s = arg;
+	struct timespec t = { 0, 30000000 };
+	uint64_t start = test_now_ns();
+
+	CHECK_EQ(futex(&s->late, FUTEX_WAIT, 0, &t, NULL, 0), -1);
+	CHECK_EQ(errno, ETIMEDOUT);
+	CHECK(test_now_ns() - start >= 30000000);
+	return NULL;
+}
+
+/* The word is the kernel's; whoever waits there takes no virtual processor along. */
+static void many_in_shared_memory(struct shared *s)
+{
+	pthread_t t[2 * WAITERS];
+
+	sleeping = 0;
+	for (int i = 0; i < 2 * WAITERS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, i % 2 ? waits_in_vain : waits_in_the_kernel, s), 0);
+	wait_until(&sleeping, WAITERS);
+	__atomic_store_n(&s->word, 1, __ATOMIC_RELEASE);
+	futex(&s->word, FUTEX_WAKE, WAITERS, NULL, NULL, 0);
+	for (int i = 0; i < 2 * WAITERS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+}
+
+static void *sleeps_on(void *arg)
+{
+	uint32_t *w = arg;
+
+	__atomic_add_fetch(&sleeping, 1, __ATOMIC_RELAXED);
+	while (!__atomic_load_n(w, __ATOMIC_ACQUIRE))
+		futex(w, FUTEX_WAIT, 0, NULL, NULL, 0);
+	return NULL;
+}
+
+static void *new_page(int how)
+{
+	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, how | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+/* Pages that nobody has asked about yet, and no descriptor to ask by. */
+static void without_descriptors(void)
+{
+	uint32_t *w = new_page(MAP_PRIVATE);
+	struct shared *s = new_page(MAP_SHARED);
+	struct rlimit had, none;
+	pthread_t t[WAITERS];
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &had), 0);
+	sleeping = 0;
+	for (int i = 0; i < WAITERS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, sleeps_on, w), 0);
+	none = had;
+	none.rlim_cur = 0;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	wait_until(&sleeping, WAITERS);
+	__atomic_store_n(w, 1, __ATOMIC_RELEASE);
+	futex(w, FUTEX_WAKE, WAITERS, NULL, NULL, 0);
+	for (int i = 0; i < WAITERS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	many_in_shared_memory(s);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &had), 0);
+	CHECK_EQ(munmap(w, PAGE), 0);
+}
+
 int main(void)
 {
 	pthread_t t;
@@ -255,5 +346,7 @@ int main(void)
 	changes();
 	changes_and_wakes();
 	with_a_child();
+	many_in_shared_memory(new_page(MAP_SHARED));
+	without_descriptors();
 	return 0;
 }
