@@ -73,6 +73,16 @@ static inline bool kbi_san_may_map(const void *at, size_t bytes)
 	return (uintptr_t)at + bytes <= KBI_SAN_MAP_TO;
 }
 
+/* Is the program run by valgrind? As far as this build knows. */
+static inline bool kbi_san_is_valgrind(void)
+{
+#ifdef RUNNING_ON_VALGRIND
+	return RUNNING_ON_VALGRIND;
+#else
+	return false;
+#endif
+}
+
 /* Memory that is a stack from now on. */
 static inline void kbi_san_stack(const void *low, const void *high)
 {

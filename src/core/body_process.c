@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/option.h"
+#include "base/san.h"
 #include "core/body_children.h"
 #include "core/body_fork.h"
 #include "core/run.h"
@@ -470,6 +471,8 @@ static const char *cannot(void)
 {
 	if (KBI_SAN)
 		return "not with sanitizers";
+	if (kbi_san_is_valgrind())
+		return "not under valgrind";
 #if !defined(__x86_64__)
 	return "not on this machine yet";
 #endif
@@ -533,8 +536,10 @@ static void begin(void *unused)
 #endif
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &sup.mask, MASK_BYTES);
 	sup.error = convert();
-	if (!sup.error)
+	if (!sup.error) {
+		sup.why = "the system has no processes left for them";
 		sup.error = sup.begin();
+	}
 	if (sup.error) {
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &sup.mask, NULL, MASK_BYTES);
 #if KBI_HAVE_TP

@@ -156,7 +156,8 @@ static int open_processes(bool first)
 	int e;
 
 	if (!first || !kbi_solo_is_only_one())
-		return refuse(ENOTSUP, "the program has other kernel threads already, or does not start Kochab in its first one");
+		return refuse(ENOTSUP, "the program has other kernel threads already, does not start Kochab in its first one, "
+				       "or has no /proc");
 	e = kbi_process_open(&why);
 	if (e)
 		return refuse(e, why);
@@ -234,8 +235,10 @@ static int start(void)
 		return give_up(e);
 	kbi_contain_setup();
 	kbi_dump_setup();
-	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
-		return begin_processes();
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
+		e = begin_processes();
+		return e == ENOTSUP ? give_up(e) : e; /* nothing has been changed */
+	}
 	if (first)
 		e = adopt_main(kbi_vps[0]);
 	if (e)

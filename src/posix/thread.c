@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "core/boot.h"
 #include "core/vp.h"
 #include "os/real.h"
@@ -142,6 +143,13 @@ static bool say_kernel_threads(const char *why)
 	if (!a_xchg_rlx(&said, 1))
 		kbi_sys_message("threads are kernel threads here: %s", why);
 	return true;
+}
+
+/* The runtime could not be started. */
+static const char *why_not(void)
+{
+	return kbi_options.body == KBI_OPT_BODY_PROCESS ? "virtual processors cannot be processes" :
+							  "there is no address space for more";
 }
 
 static int make_kernel(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *), void *arg)
@@ -360,10 +368,10 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();
-		if (e == ENOMEM && !kbi_vp_n && say_kernel_threads("there is no address space for more"))
+		if ((e == ENOMEM || e == ENOTSUP) && !kbi_vp_n && say_kernel_threads(why_not()))
 			return make_kernel(attr, &b, fn, arg);
 		if (e)
-			return e == ENOMEM ? EAGAIN : e;
+			return e == EINVAL ? e : EAGAIN;
 	}
 	if (kbi_likely(!attr && !a_load_rlx(&default_set)))
 		return make_plain(&b, fn, arg);

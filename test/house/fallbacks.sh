@@ -49,6 +49,10 @@ if command -v python3 >/dev/null; then
 		expect 0 "6400 True" "$K" run --vps 2 $how -- python3 "$T/threads.py"
 		ran=$((ran + 1))
 	done
+	# what is refused has kernel threads, and a line
+	expect 0 "threads are kernel threads here: virtual processors cannot be processes" \
+		"$K" run --body process --malloc kochab -- python3 "$T/threads.py"
+	ran=$((ran + 1))
 fi
 
 cat >"$T/threads.cc" <<'END'

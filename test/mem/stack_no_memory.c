@@ -1,5 +1,6 @@
 /* mem/stack: address space runs out while threads are created: EAGAIN, nothing is leaked, existing threads
- * are unharmed, and when they have ended as many can be created as before. */
+ * are unharmed, and when they have ended as many can be created as before. Who lets a new thread run, for which memory
+ * must be made and is refused, does not see that in errno. */
 /* timeout: 120 */
 #include <errno.h>
 #include <kochab/kochab.h>
@@ -57,10 +58,49 @@ static unsigned fill(const struct how *h, unsigned least)
 	return n;
 }
 
+/* The runtime has reserved its tables; this much more for all else. */
+static void leave_addresses(unsigned mib)
+{
+	struct rlimit l = { .rlim_cur = 0 };
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	CHECK(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	l.rlim_cur = l.rlim_max = pages * 4096 + ((rlim_t)mib << 20);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &l), 0);
+}
+
+static void *keeps(void *arg)
+{
+	for (int i = 0; i < 50; i++) {
+		errno = (int)(uintptr_t)arg;
+		kb_yield();
+		CHECK_EQ(errno, (uintptr_t)arg);
+	}
+	return arg;
+}
+
+/* Each kernel thread asks for an arena of 64 MiB or more when it first allocates. */
+static void keep_errno(void *unused)
+{
+	kb_attr_t a;
+
+	(void)unused;
+	CHECK_EQ(setenv("KOCHAB_VPS", "2", 1), 0);
+	CHECK_EQ(kb_init(), 0);
+	kb_attr_init(&a);
+	CHECK_EQ(kb_attr_settls(&a, KB_TLS_OWN), 0);
+	leave_addresses(60);
+	for (uintptr_t i = 0; i < 200; i++)
+		CHECK_EQ(kb_thread_create(&all[i], &a, keeps, (void *)(i + 1)), 0);
+	for (unsigned i = 0; i < 200; i++)
+		CHECK_EQ(kb_thread_join(all[i], NULL), 0);
+}
+
 static void exhaust(void *arg)
 {
 	const struct how *h = arg;
-	struct rlimit l = { .rlim_cur = 0 };
 	unsigned first = 0;
 
 #ifdef __GLIBC__
@@ -70,14 +110,7 @@ static void exhaust(void *arg)
 	CHECK_EQ(setenv("KOCHAB_VPS", h->vps, 1), 0);
 	CHECK_EQ(kb_init(), 0);
 	kb_sleep(10000000);
-	/* the runtime has reserved its tables; this much more for stacks */
-	FILE *f = fopen("/proc/self/statm", "r");
-	unsigned long pages = 0;
-
-	CHECK(f && fscanf(f, "%lu", &pages) == 1);
-	fclose(f);
-	l.rlim_cur = l.rlim_max = pages * 4096 + (200u << 20);
-	CHECK_EQ(setrlimit(RLIMIT_AS, &l), 0);
+	leave_addresses(200);
 	for (int round = 0; round < ROUNDS; round++) {
 		unsigned least = round ? first - first / 10 : 20, n = fill(h, least);
 
@@ -119,5 +152,7 @@ int main(void)
 			fprintf(stderr, "stack %zu, tls %d, %s, %s VPs\n", hows[i].stack, hows[i].tls, hows[i].tcb, hows[i].vps);
 		child_exited(&c, 0);
 	}
+	child_run(&c, keep_errno, NULL);
+	child_exited(&c, 0);
 	return 0;
 }
