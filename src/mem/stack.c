@@ -356,22 +356,18 @@ static struct kbi_stack *make(int cls)
 	return s;
 }
 
-/* Whoever lets others run may have to make one for a new thread: that is not to be seen in its errno. */
 static struct kbi_stack *fresh(int cls)
 {
 	struct class *c = &pool.class[cls];
 	struct kbi_stack *s = take_bare(c);
-	int before = errno;
 
 	if (!s)
 		s = make(cls);
-	if (s && c->tcb && !add_tcb(s)) {
-		/* no kernel thread or memory for a block: later, perhaps */
-		put_bare(c, s);
-		s = NULL;
-	}
-	errno = before;
-	return s;
+	if (!s || !c->tcb || add_tcb(s))
+		return s;
+	/* no kernel thread or memory for a block: later, perhaps */
+	put_bare(c, s);
+	return NULL;
 }
 
 /* ---- pools ---------------------------------------------------------------------------------------------- */

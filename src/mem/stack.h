@@ -7,6 +7,8 @@
 #ifndef KBI_STACK_H
 #define KBI_STACK_H
 
+#include <errno.h>
+
 #include "base/atom.h"
 #include "os/tcb.h"
 
@@ -63,8 +65,13 @@ static inline struct kbi_stack *kbi_stack_get(struct kbi_stack_slot *s, int clas
 	struct kbi_stack_list *l = &s->list[class];
 	struct kbi_stack *k = l->free;
 
-	if (kbi_unlikely(!k))
-		return kbi_stack_get_slow(kbi_stack_slot_of(s), class);
+	if (kbi_unlikely(!k)) {
+		int before = errno; /* it may have to be made: whoever lets a new thread run does not see that */
+
+		k = kbi_stack_get_slow(kbi_stack_slot_of(s), class);
+		errno = before;
+		return k;
+	}
 	l->free = k->next;
 	l->n--;
 	return k;
