@@ -288,6 +288,16 @@ static long requeue(const struct call *c, const uint32_t *compare)
 	return compare ? (long)woken + moved : (long)woken;
 }
 
+/* Whoever asks for priorities keeps its kernel thread, whose number the word gets. */
+static long by_kernel(const struct call *c)
+{
+	int op = c->op & OP_MASK;
+
+	if (op == FUTEX_LOCK_PI || op == FUTEX_TRYLOCK_PI || op == FUTEX_WAIT_REQUEUE_PI || op == LOCK_PI2)
+		kbi_bind_self("a futex with priority inheritance", KBI_BIND_WATCHED);
+	return kernel(c);
+}
+
 static long emulate(const struct call *c)
 {
 	switch (c->op & OP_MASK) {
@@ -305,14 +315,8 @@ static long emulate(const struct call *c)
 		return requeue(c, &c->value3);
 	case FUTEX_WAKE_OP:
 		return wake_and_change(c);
-	case FUTEX_LOCK_PI:
-	case FUTEX_TRYLOCK_PI:
-	case FUTEX_WAIT_REQUEUE_PI:
-	case LOCK_PI2:
-		kbi_bind_self("a futex with priority inheritance", KBI_BIND_WATCHED);
-		return kernel(c);
 	default:
-		return kernel(c);
+		return by_kernel(c);
 	}
 }
 
@@ -333,7 +337,7 @@ static long futex(const struct call *c)
 	if (((uintptr_t)c->addr & 3) || !c->addr)
 		return -EINVAL;
 	if (!(c->op & FUTEX_PRIVATE_FLAG) && is_shared(c->addr))
-		return is_wait(c) ? wait_in_kernel(c) : kernel(c);
+		return is_wait(c) ? wait_in_kernel(c) : by_kernel(c);
 	return emulate(c);
 }
 
