@@ -174,6 +174,7 @@ static bool revived(struct kbi_process *p, int old, int sig)
 	own.noticing = true;
 	if (sig)
 		kbi_sys(SYS_kill, now, sig);
+	kbi_trace_copy_signals(old, now);
 	p->unplaced = !kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL);
 	count(old, since);
 	return true;
@@ -248,6 +249,8 @@ static void stopped(struct kbi_process *p, int pid, int status)
 		kbi_trace_stay(pid);
 		break;
 	case KBI_TRACE_END:
+		if (kbi_everywhere_waits_for_another(pid))
+			break;
 		at_end(p, pid);
 		break;
 	case KBI_TRACE_EXEC:
@@ -288,8 +291,8 @@ static void meanwhile(void)
 
 		if (!has_changed(pid, &info))
 			continue;
-		if (has_stopped(&info) && kbi_trace_why(info.si_status, &sig) == KBI_TRACE_SIGNAL) {
-			pass(&kbi_warden.process[i], pid, sig);
+		if (has_stopped(&info) && kbi_trace_why(info.si_status, &sig) != KBI_TRACE_END) {
+			stopped(&kbi_warden.process[i], pid, info.si_status);
 			continue;
 		}
 		kbi_everywhere_excuse(pid);
@@ -317,6 +320,8 @@ void kbi_warden_reap(void (*ended)(int pid))
 		}
 	} while (own.again);
 	kbi_revive_bury();
+	if (own.traces)
+		kbi_everywhere_stand();
 }
 
 /* Who was killed inside the library or libc, and goes on there, is told again. */

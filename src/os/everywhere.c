@@ -153,14 +153,23 @@ static bool watch(void)
 	return true;
 }
 
+/* It holds the lock, and stands at its end until it has a successor: nobody else can begin anything. */
+static bool is_frozen(uint32_t holder)
+{
+	return holder && holder <= all.most && a_load_rlx(&all.process[holder - 1].excused);
+}
+
 /* Another stop may follow this one at once: that is not this one. Who stops us waits for all, and cannot know that one of
- * them is at its end: their parent looks. */
+ * them is at its end: their parent looks. It stands no longer if who stops us depends on it. */
 static void stand(uint32_t number)
 {
 	/* acquire: partner is the release in kbi_everywhere_release */
 	while (a_load_acq(&all.standing) == number) {
-		const struct timespec patience = { 0, watch() ? WATCH : AGAIN };
+		bool watches = watch();
+		const struct timespec patience = { 0, watches ? WATCH : AGAIN };
 
+		if (watches && is_frozen(a_load_rlx(&all.lock)))
+			return;
 		if (kbi_sys_futex_wait(&all.standing, number, &patience) == -ETIMEDOUT)
 			forget_the_dead();
 	}
@@ -237,21 +246,38 @@ void kbi_everywhere_also(void (*fn)(void *context))
 
 /* ---- one after the other ------------------------------------------------------------------------------------------ */
 
-/* It holds the lock, and stands at its end until it has a successor: nobody else can begin anything. */
-static bool is_frozen(uint32_t holder)
+/* One stands at its end and has no successor yet. It may have begun to make the last call, which it will make again: no
+ * other call comes between. */
+static bool any_frozen(void)
 {
-	return holder && holder <= all.most && a_load_rlx(&all.process[holder - 1].excused);
+	for (unsigned i = 0; kbi_everywhere_meanwhile && i < all.n; i++)
+		if (is_frozen(i + 1) && a_load_rlx(&all.process[i].pid))
+			return true;
+	return false;
+}
+
+static bool take(bool acts)
+{
+	uint32_t holder = 0;
+
+	/* acquire: partner is the release below; who was excused meanwhile is known to be */
+	if (!a_cas_acq(&all.lock, &holder, place_of(mine())))
+		return false;
+	if (acts || !any_frozen())
+		return true;
+	a_store_rel(&all.lock, 0); /* partner: the acquire above */
+	return false;
 }
 
 /* True: it is held by one that is frozen. Only if the caller can act for it. */
 static bool hold(uint64_t *mask, bool acts)
 {
 	const uint64_t every = ~(uint64_t)0;
-	uint32_t holder = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
-	/* acquire: partner is the release below */
-	while (!a_cas_acq(&all.lock, &holder, place_of(mine()))) {
+	while (!take(acts)) {
+		uint32_t holder = a_load_rlx(&all.lock);
+
 		if (acts && is_frozen(holder))
 			return true;
 		/* it ended, by exit in another of its kernel threads perhaps: the program ends, or so it will be told */
@@ -261,7 +287,6 @@ static bool hold(uint64_t *mask, bool acts)
 			if (a_cas_acq(&all.lock, &holder, place_of(mine())))
 				return false;
 		}
-		holder = 0;
 		forget_the_dead();
 		kbi_everywhere_answer();
 		watch();
@@ -440,8 +465,25 @@ bool kbi_everywhere_act_for(int old, uint64_t *mask)
 	its = hold(mask, true);
 	if (its && all.making)
 		make(&all.call);
-	kbi_everywhere_answer();
+	if (!a_load_rlx(&all.standing))
+		kbi_everywhere_answer();
 	return its;
+}
+
+bool kbi_everywhere_waits_for_another(int pid)
+{
+	uint32_t holder = a_load_rlx(&all.lock);
+
+	return a_load_rlx(&all.standing) && is_frozen(holder) && holder != place_of(find(pid));
+}
+
+void kbi_everywhere_stand(void)
+{
+	const struct process *me = mine();
+	uint32_t number = a_load_acq(&all.standing); /* partner: kbi_everywhere_release */
+
+	if (me && number && (uint32_t)a_load_rlx(&me->begun) == number)
+		stand(number);
 }
 
 void kbi_everywhere_succeed(int old, int now)

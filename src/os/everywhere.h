@@ -57,7 +57,11 @@ void kbi_everywhere_remove(int pid);
 bool kbi_everywhere_act_for(int old, uint64_t *mask);
 /* Between that and the release, or where there is none: a copy of the caller is in old's place. */
 void kbi_everywhere_succeed(int old, int now);
-/* pid has stopped, or ended, and answers no more: nobody is to wait for it. */
+/* Another one that stands at its end has stopped all others: it is to have its successor before pid has. */
+bool kbi_everywhere_waits_for_another(int pid);
+/* Afterwards: the caller, who stood still, does so again. */
+void kbi_everywhere_stand(void);
+/* pid stands at its end, or has ended, and answers no more: nobody is to wait for it. */
 void kbi_everywhere_excuse(int pid);
 /* Called again and again in the process `watcher` while it waits for the lock, or stands still; NULL: nothing. */
 extern KBI_HIDDEN void (*kbi_everywhere_meanwhile)(void);

@@ -15,7 +15,8 @@
 #define NT_X86_XSTATE 0x202
 #endif
 
-enum { EVENT_STOP = 128 /* PTRACE_EVENT_STOP: libc's headers may lack it */, MASK_BYTES = 8 };
+/* libc's headers may lack PTRACE_EVENT_STOP and PTRACE_PEEKSIGINFO */
+enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8 };
 
 long kbi_trace_seize(int pid)
 {
@@ -74,17 +75,58 @@ void kbi_trace_leave(int pid)
 	kbi_sys(SYS_ptrace, PTRACE_DETACH, pid, 0, 0);
 }
 
+/* What the kernel has said of a signal it lets nobody else say: then it comes without. */
+static void send(int to, siginfo_t *info)
+{
+	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP)
+		return;
+	if (kbi_sys(SYS_rt_sigqueueinfo, to, info->si_signo, info))
+		kbi_sys(SYS_kill, to, info->si_signo);
+}
+
+static void copy_signals(int from, int to, uint32_t which)
+{
+	enum { AT_ONCE = 8 };
+	struct {
+		uint64_t off;
+		uint32_t flags;
+		int32_t n;
+	} what = { 0, which, AT_ONCE };
+	siginfo_t info[AT_ONCE];
+	long n;
+
+	while ((n = kbi_sys(SYS_ptrace, PEEKSIGINFO, from, &what, info)) > 0) {
+		for (long i = 0; i < n; i++)
+			send(to, &info[i]);
+		what.off += (uint64_t)n;
+	}
+}
+
+void kbi_trace_copy_signals(int from, int to)
+{
+	enum { ITS_THREADS, ITS_OWN };
+
+	copy_signals(from, to, ITS_THREADS);
+	copy_signals(from, to, ITS_OWN);
+}
+
 #if defined(__x86_64__)
 
 _Static_assert(sizeof(struct user_regs_struct) <= sizeof((struct kbi_trace_place *)0)->regs, "all registers");
 
-/* The kernel's marks of a call that was interrupted and is to be made again; and EINTR, which a kill makes of calls that
- * no signal else can end (mmap, mprotect). */
+/* The kernel's marks of a call that was interrupted and is to be made again; and what a kill makes of calls that no signal
+ * else can end (mmap, clone, a page that is read meanwhile): if there is another reason they fail again. */
 static bool is_to_be_made_again(uint64_t nr, int64_t answer)
 {
-	if (answer == -EINTR)
+	switch (answer) {
+	case -512: case -513: case -514: case -516:
+	case -ENOMEM: case -EFAULT: case -EIO:
+		return true;
+	case -EINTR:
 		return nr != SYS_close && nr != SYS_connect;
-	return answer == -512 || answer == -513 || answer == -514 || answer == -516;
+	default:
+		return false;
+	}
 }
 
 bool kbi_trace_save(int pid, struct kbi_trace_place *p)

@@ -42,5 +42,7 @@ void kbi_trace_leave(int pid);
 /* Of a process that has stopped. False: the kernel does not say. A system call that it was in will be made again. */
 bool kbi_trace_save(int pid, struct kbi_trace_place *p);
 bool kbi_trace_load(int pid, struct kbi_trace_place *p);
+/* The signals that wait in `from`, which has stopped, wait in `to`, too. */
+void kbi_trace_copy_signals(int from, int to);
 
 #endif

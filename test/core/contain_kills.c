@@ -288,6 +288,7 @@ static void program(void *arg)
 		setenv("KOCHAB_SCHED", sched, 1);
 	if (vps)
 		setenv("KOCHAB_VPS", vps, 1);
+	setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* the library's lines come between lines, then */
 	if (kb_init() != 0)
 		_exit(77);
 	kb_on_crash(lost);
@@ -330,6 +331,25 @@ static unsigned children_of(pid_t pid, int *list, unsigned most)
 	return n;
 }
 
+/* One that has ended, and that its parent has not yet seen, is on the list, too. */
+static int is_dead(int pid)
+{
+	char path[64], text[256];
+	ssize_t size;
+	char *at;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return 1;
+	size = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	at = strrchr(text, ')');
+	return !at || at[2] == 'Z' || at[2] == 'X';
+}
+
 static int is_known(const int *list, unsigned n, int pid)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -369,6 +389,17 @@ static int kill_it(int pid)
 	return ok;
 }
 
+/* Until nothing has changed for a while. */
+static void settle(void)
+{
+	unsigned kills;
+
+	do {
+		kills = GET(shared->kills);
+		usleep(5000);
+	} while (kills != GET(shared->kills));
+}
+
 /* What a program may meet: one kill; two of the same process, the second while it is not yet ended; two processes at
  * once; the successor as soon as it is there. False: the program has ended. */
 static int kill_some(pid_t program)
@@ -381,6 +412,8 @@ static int kill_some(pid_t program)
 	if (!n)
 		return 0;
 	victim = list[test_rand(&killer.rand) % n];
+	if (is_dead(victim))
+		return 1;
 	start = test_now_ns();
 	if (!kill_it(victim))
 		return 1;
@@ -397,9 +430,11 @@ static int kill_some(pid_t program)
 		while (GET(shared->kills) == before && test_now_ns() - start < WAIT * 1000000000ull &&
 		       children_of(program, list, 64))
 			usleep(100);
-		if (GET(shared->kills) == before + 1)
+		if (GET(shared->kills) == before + 1 && GET(shared->went_on) > start)
 			killer.took[killer.timed++] = GET(shared->went_on) - start;
 	}
+	if (kind < 3)
+		settle();
 	return 1;
 }
 
