@@ -95,7 +95,8 @@ static bool is_over(int pid)
 {
 	siginfo_t info = { .si_pid = 0 };
 
-	return kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) || info.si_pid;
+	return kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) ||
+	       kbi_trace_has_ended(&info);
 }
 
 static void trace(struct kbi_process *p, int pid)

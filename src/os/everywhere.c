@@ -14,6 +14,7 @@
 #include "os/context.h"
 #include "os/real.h"
 #include "os/sys.h"
+#include "os/trace.h"
 
 enum {
 	MASK_BYTES = 8,
@@ -108,7 +109,8 @@ static bool is_dead_pid(uint32_t pid)
 {
 	siginfo_t info = { .si_pid = 0 };
 
-	return !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) && info.si_pid;
+	return !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) &&
+	       kbi_trace_has_ended(&info);
 }
 
 static bool is_dead(uint32_t holder)

@@ -3,7 +3,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -26,6 +25,11 @@ long kbi_trace_seize(int pid)
 	(void)pid;
 	return -1;
 #endif
+}
+
+bool kbi_trace_has_ended(const siginfo_t *info)
+{
+	return info->si_pid && (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED);
 }
 
 enum kbi_trace_stop kbi_trace_why(int status, int *sig)

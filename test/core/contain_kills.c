@@ -23,7 +23,7 @@ enum {
 	FIRST_LOCKER = FIRST_ALLOCATOR + ALLOCATORS,
 	FIRST_PRINTER = FIRST_LOCKER + LOCKERS,
 };
-enum { PATIENCE = 60 /* seconds without progress: it hangs */, WAIT = 3 /* seconds at most for a successor */ };
+enum { PATIENCE = 60 /* seconds without progress: it hangs */, WAIT = 3 /* seconds at most for a successor */, END = 30 };
 
 /* Of the killer and the program. */
 static struct shared {
@@ -534,11 +534,13 @@ static void soak(unsigned kills)
 		child_read(&c, "\1", (int)(test_rand(&killer.rand) % 8));
 	}
 	__atomic_store_n(&shared->stop, 1, __ATOMIC_RELEASE);
-	child_end(&c, PATIENCE * 1000);
+	child_end(&c, END * 1000);
 	counts = strstr(c.text, "\ncounts ");
 	if (c.late || !WIFEXITED(c.status) || WEXITSTATUS(c.status) || !counts)
 		fprintf(stderr, "seed %llu; the program: late %d, status 0x%x; it said:\n%.3000s\n",
 			(unsigned long long)test_seed(), c.late, (unsigned)c.status, c.n > 3000 ? c.text + c.n - 3000 : c.text);
+	if (c.late && strstr(c.text, "virtual processors, sched"))
+		fprintf(stderr, "%.6000s\n", strstr(c.text, "virtual processors, sched"));
 	hang += c.late ? GET(shared->left) + !GET(shared->left) : 0;
 	bad += bad_lines(c.text);
 	say(bad, hang);
