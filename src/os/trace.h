@@ -29,7 +29,7 @@ struct kbi_trace_place {
 
 /* The caller traces its child pid from now on. 0, -errno: somebody else does, or nobody may. */
 long kbi_trace_seize(int pid);
-/* What waitid has said when it was asked for one that has ended: of one that is traced it also tells when it has stopped. */
+/* What waitid has said when it was asked for one that has ended: of a traced one it also tells when it has stopped. */
 bool kbi_trace_has_ended(const siginfo_t *info);
 /* status: of waitid, CLD_TRAPPED or CLD_STOPPED. *sig: which signal. */
 enum kbi_trace_stop kbi_trace_why(int status, int *sig);
