@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/option.h"
 #include "core/revive.h"
 #include "os/everywhere.h"
 #include "os/sys.h"
@@ -352,6 +353,7 @@ void kbi_warden_begin(int (*again)(struct kbi_process *p))
 	own.start_again = again;
 	own.place = kbi_sys_map(kbi_warden.most * sizeof *own.place);
 	own.traces = own.place && !kbi_revive_setup();
+	kbi_options.io_uring = 0; /* what a process has asked for ends with it */
 	kbi_everywhere_watcher = kbi_warden.supervisor;
 	kbi_everywhere_meanwhile = meanwhile;
 	kbi_everywhere_also(noticed);
