@@ -255,7 +255,7 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak check-house test-cross models install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house test-cross models install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -282,6 +282,10 @@ soak: all tests ## the long runs (SOAK_SECONDS=600; POSIX_SUITE=directory: dev/c
 	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
 	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs)
 	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' dev/conformance --six)
+
+soak-kill: all tests ## kills processes of a program at random (KILLS=10000; VPS=2 SCHED=rotator)
+	@timeout $$(($(or $(KILLS),10000) / 10 + 300)) env KILLS=$(or $(KILLS),10000) $(if $(VPS),KOCHAB_VPS=$(VPS)) \
+		$(if $(SCHED),KOCHAB_SCHED=$(SCHED)) $(O)/test/core/contain_kills
 
 test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
 	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)

@@ -105,11 +105,11 @@ KB_API void kb_dump(int fd);
 /* ---- threads that crash ------------------------------------------------------------------------ */
 
 /* With the option contain: a thread that would end the program by SIGSEGV, SIGBUS, SIGILL, SIGFPE, abort or an overflow of
- * its stack is lost, and the program goes on. kb_thread_join of it says EOWNERDEAD. No destructors run. Which crashes end
- * the program all the same: doc/containment.md. */
+ * its stack, or whose process (option body) is killed, is lost, and the program goes on. kb_thread_join of it says
+ * EOWNERDEAD. No destructors run. Which crashes end the program all the same: doc/containment.md. */
 enum { KB_CRASH_FRAMES = 32 };
 struct kb_crash_info {
-	int signal;
+	int signal;                    /* SIGKILL: its process was killed */
 	int code;                      /* si_code */
 	void *address;                 /* si_addr; NULL: of no fault (abort) */
 	unsigned frames;               /* from 1 on: */
@@ -125,6 +125,17 @@ KB_API int kb_thread_crash_info(kb_thread_t thread, struct kb_crash_info *info);
 KB_API void kb_on_crash(void (*hook)(kb_thread_t thread, const struct kb_crash_info *info));
 /* So many were lost. */
 KB_API unsigned kb_crash_count(void);
+/* Of virtual processors that are processes (option body) and were killed, too. Times in ns. */
+struct kb_crash_counts {
+	uint32_t lost;       /* threads */
+	uint32_t bound;      /* of KB_SCOPE_SYSTEM, that ended with a process that was killed */
+	uint32_t kills;      /* processes that were killed and have been replaced */
+	uint32_t reserved;
+	uint64_t last_at;    /* CLOCK_MONOTONIC, when the last replacement went on; */
+	uint64_t last_ns;    /* since it was known that the process was killed; */
+	uint64_t longest_ns; /* the longest of these times */
+};
+KB_API void kb_crash_counts(struct kb_crash_counts *counts);
 
 /* ---- thread-specific data ------------------------------------------------------------------- */
 

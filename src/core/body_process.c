@@ -24,30 +24,19 @@
 #include "core/body_fork.h"
 #include "core/run.h"
 #include "core/solo.h"
+#include "core/warden.h"
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
 #include "os/lock.h"
 #include "os/memory.h"
 #include "os/tcb.h"
+#include "os/trace.h"
 #include "os/sys.h"
 
 enum { STACK = 65536, MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */, KEPT = 8 };
 
-struct process {
-	a32 pid;                  /* 0: none */
-	a32 over;                 /* it ends because its work is done */
-	struct kbi_stack *stack;
-	void *(*fn)(void *);
-	void *arg;
-	uint64_t mask;            /* that it begins with */
-};
-
 static struct {
-	int supervisor;           /* constant once VPs run */
-	struct process *process;  /* changed between hold and release of os/everywhere */
-	unsigned most;
-	int first;                /* the first body: signals for the program go there */
 	struct kbi_libsite_counts sites;
 	aptr returned;            /* stacks of processes that have ended */
 	a32 making;
@@ -70,28 +59,20 @@ static aptr process_pass; /* see kbi_process_pass_by */
 
 int kbi_process_supervisor(void)
 {
-	return sup.supervisor;
+	return kbi_warden.supervisor;
 }
 
 unsigned kbi_process_most(void)
 {
-	return sup.process ? sup.most : 0;
+	return kbi_warden.process ? kbi_warden.most : 0;
 }
 
 int kbi_process_at(unsigned i)
 {
-	return (int)a_load_rlx(&sup.process[i].pid);
+	return (int)a_load_rlx(&kbi_warden.process[i].pid);
 }
 
 /* ---- one process ----------------------------------------------------------------------------------------------- */
-
-static struct process *find(int pid)
-{
-	for (unsigned i = 0; i < sup.most; i++)
-		if (a_load_rlx(&sup.process[i].pid) == (uint32_t)pid)
-			return &sup.process[i];
-	return NULL;
-}
 
 /* Its parent adds it to those that libc's calls are made in, holding their lock. Before that it is taken for a program's
  * child: memory that it mapped would be its own only. */
@@ -99,19 +80,22 @@ static void wait_until_added(void)
 {
 	uint64_t mask;
 
+	while (!kbi_everywhere_has_me())
+		kbi_sys_yield();
 	kbi_everywhere_hold(&mask);
 	kbi_everywhere_release(mask);
 }
 
 static int life(void *arg)
 {
-	struct process *p = arg;
+	struct kbi_process *p = arg;
 	stack_t none = { .ss_flags = SS_DISABLE };
 
 #if KBI_HAVE_TP
 	kbi_tp_set(p->stack->tcb.tp);
 #endif
-	kbi_sys_die_with(sup.supervisor);
+	kbi_sys_die_with(kbi_warden.supervisor);
+	kbi_warden_wait(p);
 	wait_until_added();
 	kbi_solo_joins();
 	kbi_sys(SYS_sigaltstack, &none, NULL);
@@ -171,37 +155,43 @@ static void put_stack(struct kbi_stack *s)
 	while (!a_cas_rel(&sup.returned, &old, s)); /* release: partner is the acquire in take_stack */
 }
 
-/* Between hold and release: the child's pid is known before anybody can miss it. */
-static long make(struct process *p)
+static int start(struct kbi_process *p)
 {
-	int flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD;
-	long pid;
+	int flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, pid;
 
-	if (kbi_sys(SYS_getpid) != sup.supervisor)
+	if (kbi_sys(SYS_getpid) != kbi_warden.supervisor)
 		flags |= CLONE_PARENT;
 	pid = clone(life, p->stack->low + p->stack->size, flags, p);
+	return pid < 0 ? -errno : pid;
+}
+
+/* Between hold and release: the child's pid is known before anybody can miss it. */
+static long make(struct kbi_process *p)
+{
+	int pid = start(p);
+
 	if (pid < 0)
-		return -errno;
+		return pid;
 	a_store_rlx(&p->pid, (uint32_t)pid);
-	kbi_everywhere_add((int)pid);
-	if (!sup.first)
-		sup.first = (int)pid;
+	kbi_everywhere_add(pid);
+	if (!kbi_warden.first)
+		kbi_warden.first = pid;
 	return 0;
 }
 
 int kbi_process_start(void *(*fn)(void *), void *arg)
 {
 	struct kbi_stack *s = take_stack();
-	struct process *p;
+	struct kbi_process *p;
 	uint64_t mask;
 	long e = -EAGAIN;
 
 	if (!s)
 		return EAGAIN;
 	kbi_everywhere_hold(&mask);
-	p = find(0);
+	p = kbi_warden_find(0);
 	if (p) {
-		*p = (struct process){ .stack = s, .fn = fn, .arg = arg, .mask = mask };
+		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg, .mask = mask };
 		e = make(p);
 	}
 	kbi_everywhere_release(mask);
@@ -214,9 +204,24 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 
 static void kill_all(int sig)
 {
-	for (unsigned i = 0; i < sup.most; i++)
-		if (a_load_rlx(&sup.process[i].pid))
-			kbi_sys(SYS_kill, a_load_rlx(&sup.process[i].pid), sig);
+	for (unsigned i = 0; i < kbi_warden.most; i++)
+		if (a_load_rlx(&kbi_warden.process[i].pid))
+			kbi_sys(SYS_kill, a_load_rlx(&kbi_warden.process[i].pid), sig);
+}
+
+/* One that is traced stops once more. */
+static void wait_for_end(int pid)
+{
+	int status;
+
+	for (;;) {
+		long r = kbi_sys(SYS_wait4, pid, &status, __WALL, NULL);
+
+		if (r >= 0 && WIFSTOPPED(status))
+			kbi_trace_go(pid, 0);
+		else if (r != -EINTR)
+			return;
+	}
 }
 
 /* All others end first: nobody uses what the program holds when who waits for it is told. They may be starting one. */
@@ -227,12 +232,13 @@ static void end_others(void)
 	do {
 		any = false;
 		kill_all(SIGKILL);
-		for (unsigned i = 0; i < sup.most; i++) {
-			int pid = (int)a_load_rlx(&sup.process[i].pid);
+		for (unsigned i = 0; i < kbi_warden.most; i++) {
+			int pid = (int)a_load_rlx(&kbi_warden.process[i].pid);
 
-			if (!pid || kbi_sys(SYS_wait4, pid, NULL, __WALL, NULL) == -EINTR)
+			if (!pid)
 				continue;
-			a_store_rlx(&sup.process[i].pid, 0);
+			wait_for_end(pid);
+			a_store_rlx(&kbi_warden.process[i].pid, 0);
 			any = true;
 		}
 	} while (any);
@@ -255,7 +261,7 @@ static KBI_NORETURN void die(int sig)
 	kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL);
 	kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &open, NULL, MASK_BYTES);
-	kbi_sys(SYS_kill, sup.supervisor, sig);
+	kbi_sys(SYS_kill, kbi_warden.supervisor, sig);
 	for (;;)
 		kbi_sys(SYS_exit_group, 128 + sig);
 }
@@ -269,27 +275,41 @@ static KBI_NORETURN void end(int status)
 		kbi_sys(SYS_exit_group, WEXITSTATUS(status));
 }
 
+/* Of one that has ended and is not reaped yet: SIGKILL, or something else. */
+static int kill_status(int pid)
+{
+	siginfo_t info;
+
+	if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) || info.si_code != CLD_KILLED)
+		return 0;
+	return info.si_status;
+}
+
 /* A process of ours has ended. It is reaped when nobody can send it a signal any more: its number is used again. */
 static void ended(int pid)
 {
-	int status = 0;
+	int status = kill_status(pid);
 	struct kbi_stack *s = NULL;
-	struct process *p;
+	struct kbi_process *p;
 	uint64_t mask;
+	bool others;
 
-	kbi_everywhere_hold(&mask);
-	p = find(pid);
+	if (kbi_warden_saves(pid, status))
+		return;
+	others = kbi_everywhere_act_for(pid, &mask);
+	p = kbi_warden_find(pid);
 	if (p && a_load_acq(&p->over)) { /* partner: life */
 		s = p->stack;
 		a_store_rlx(&p->pid, 0);
 		kbi_everywhere_remove(pid);
 	}
-	kbi_everywhere_release(mask);
+	if (!others)
+		kbi_everywhere_release(mask);
 	kbi_sys(SYS_wait4, pid, &status, __WALL, NULL);
 	if (s) {
 		put_stack(s);
 	} else if (p) {
-		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !a_load_rlx(&p->final))
 			kbi_sys_message("a virtual processor (process %d) was killed: the program ends", pid);
 		end(status);
 	}
@@ -299,7 +319,7 @@ static void ended(int pid)
 
 static bool is_ours(int pid)
 {
-	return find(pid);
+	return kbi_warden_find(pid);
 }
 
 static bool stops(int sig)
@@ -314,11 +334,11 @@ static void default_action(int sig)
 
 	if (stops(sig)) {
 		kill_all(SIGSTOP);
-		kbi_sys(SYS_kill, sup.supervisor, SIGSTOP);
+		kbi_sys(SYS_kill, kbi_warden.supervisor, SIGSTOP);
 		kill_all(SIGCONT);
 		return;
 	}
-	kbi_sys(SYS_kill, sup.supervisor, sig);
+	kbi_sys(SYS_kill, kbi_warden.supervisor, sig);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &only, NULL, MASK_BYTES);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 }
@@ -326,8 +346,8 @@ static void default_action(int sig)
 /* With what its sender has said, where the kernel lets us say it, too. */
 static void send_on(int sig, siginfo_t *info)
 {
-	if (info->si_code >= 0 || kbi_sys(SYS_rt_sigqueueinfo, sup.first, sig, info))
-		kbi_sys(SYS_kill, sup.first, sig);
+	if (info->si_code >= 0 || kbi_sys(SYS_rt_sigqueueinfo, kbi_warden.first, sig, info))
+		kbi_sys(SYS_kill, kbi_warden.first, sig);
 }
 
 bool kbi_process_is_copy(const siginfo_t *info)
@@ -349,6 +369,7 @@ static void pass_on(int sig, siginfo_t *info)
 		kbi_everywhere_answer();
 		kbi_children_answer();
 		kbi_body_fork_answer();
+		kbi_warden_look();
 		return;
 	}
 	if (kbi_children_timer(info) || kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES))
@@ -359,7 +380,7 @@ static void pass_on(int sig, siginfo_t *info)
 			return;
 	}
 	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL) && is_ours(info->si_pid))
-		info->si_pid = sup.supervisor;
+		info->si_pid = kbi_warden.supervisor;
 	if (pass && !(stops(sig) && action[0] == (uintptr_t)SIG_DFL))
 		pass(info);
 	else if (action[0] == (uintptr_t)SIG_IGN)
@@ -386,17 +407,7 @@ static void reap_unwanted(void)
 /* Of ours; the program's children wait for the program. */
 static void reap(void)
 {
-	siginfo_t info;
-
-	for (unsigned i = 0; i < sup.most; i++) {
-		int pid = (int)a_load_rlx(&sup.process[i].pid);
-		long e;
-
-		info.si_pid = 0;
-		e = pid ? kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) : 0;
-		if (info.si_pid || e == -ECHILD)
-			ended(pid);
-	}
+	kbi_warden_reap(ended);
 	reap_unwanted();
 	kbi_children_changed();
 }
@@ -424,7 +435,7 @@ void kbi_process_pass_by(void (*pass)(siginfo_t *))
 	/* release: partners are the acquires in pass_on and to_take */
 	a_store_rel(&process_pass, (void *)(uintptr_t)pass);
 	if (kbi_sys_from.processes) /* it looks again what it waits for */
-		kbi_sys(SYS_kill, sup.supervisor, KBI_EVERYWHERE_SIGNAL);
+		kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL);
 }
 
 bool kbi_process_passes(void)
@@ -442,6 +453,7 @@ static uint64_t to_take(void)
 
 static KBI_NORETURN void supervise(void)
 {
+	const struct timespec between = { 0, KBI_WARDEN_BETWEEN };
 	const uint64_t every = ~(uint64_t)0;
 	siginfo_t info;
 	uint64_t set;
@@ -449,19 +461,22 @@ static KBI_NORETURN void supervise(void)
 	/* libc's call has opened some of them: what is asked must come out of the wait below, not in a handler */
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 	sup.instead[1] = ~(uint64_t)0;
+	kbi_warden_look();
 	for (;;) {
 		long sig;
 		bool ours;
 
 		watch_children();
 		set = to_take();
-		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, MASK_BYTES);
+		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, kbi_warden_reminds() ? &between : NULL, MASK_BYTES);
 		ours = sig == SIGCHLD && info.si_code > 0 && is_ours(info.si_pid);
 
 		if (sig == SIGCHLD)
 			reap();
 		if (sig > 0 && !ours)
 			pass_on((int)sig, &info);
+		if (sig == -EAGAIN)
+			kbi_warden_remind();
 	}
 }
 
@@ -497,11 +512,11 @@ static int prepare(void)
 		sup.why = "not with libkochab-malloc.so yet";
 		return ENOTSUP;
 	}
-	sup.most = kbi_vp_n + kbi_options.spares + MORE;
-	sup.process = kbi_sys_map(sup.most * sizeof *sup.process);
+	kbi_warden.most = kbi_vp_n + kbi_options.spares + MORE;
+	kbi_warden.process = kbi_sys_map(kbi_warden.most * sizeof *kbi_warden.process);
 	sup.stack = take_stack();
 	sup.why = "the space is full";
-	e = sup.process && sup.stack ? kbi_everywhere_setup(sup.most + 1) : ENOMEM;
+	e = kbi_warden.process && sup.stack ? kbi_everywhere_setup(kbi_warden.most + 1) : ENOMEM;
 	if (!e)
 		kbi_everywhere_add((int)kbi_sys(SYS_getpid));
 	return e;
@@ -516,9 +531,9 @@ static int convert(void)
 		e = kbi_memory_convert(&sup.why);
 	if (e)
 		return e;
-	sup.supervisor = (int)kbi_sys(SYS_getpid);
-	kbi_children_setup(sup.supervisor, is_ours);
-	kbi_body_fork_setup(sup.supervisor, be_alone);
+	kbi_warden.supervisor = (int)kbi_sys(SYS_getpid);
+	kbi_children_setup(kbi_warden.supervisor, is_ours);
+	kbi_body_fork_setup(kbi_warden.supervisor, be_alone);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	return 0;
@@ -538,6 +553,7 @@ static void begin(void *unused)
 	sup.error = convert();
 	if (!sup.error) {
 		sup.why = "the system has no processes left for them";
+		kbi_warden_begin(start);
 		sup.error = sup.begin();
 	}
 	if (sup.error) {

@@ -1,9 +1,9 @@
 /* core/contain.c - the end of a thread that crashed. Contract in contain.h.
  *
- * A signal handler finds the thread where it crashed. If that is outside the library and the thread holds no lock of libc's
- * that has no owner (os/crash), then all that it leaves behind belongs to it, and every queue is whole. The handler notes
- * what happened and returns to `land`, on a stack of its own, still as that thread on its virtual processor, which gives
- * back what it held, tells the program's hook, and ends it.
+ * A signal handler finds the thread where it crashed, or where its process was killed (core/warden). If that is outside
+ * the library and the thread holds no lock of libc's that has no owner (os/crash), then all that it leaves behind
+ * belongs to it, and every queue is whole. The handler notes what happened and returns to `land`, on a stack of its own,
+ * still as that thread on its virtual processor, which gives back what it held, tells the program's hook, and ends it.
  * Anywhere else the signal does what it does without us: it ends the program, after a line that says why. */
 #include "core/contain.h"
 
@@ -21,6 +21,7 @@
 #include "core/solo.h"
 #include "core/thread.h"
 #include "core/wait.h"
+#include "core/warden.h"
 #include "os/context.h"
 #include "os/crash.h"
 #include "os/crash_libc.h"
@@ -56,12 +57,9 @@ unsigned kbi_contain_lost(void)
 
 /* ---- what happened ------------------------------------------------------------------------------------------------ */
 
-static void note(struct kb_thread *t, int sig, const siginfo_t *info, const struct kbi_crash_walk *w)
+static void note(struct kb_thread *t, struct kb_crash_info i, const struct kbi_crash_walk *w)
 {
-	struct kb_crash_info i = { .signal = sig, .code = info->si_code, .frames = w->n };
-
-	if (info->si_code > 0)
-		i.address = info->si_addr;
+	i.frames = w->n;
 	memcpy(i.frame, w->frame, w->n * sizeof *w->frame);
 	memcpy(i.name, t->name, sizeof i.name);
 	kbi_lock_take(&notes.lock);
@@ -106,6 +104,14 @@ unsigned kb_crash_count(void)
 	return kbi_contain_lost();
 }
 
+void kb_crash_counts(struct kb_crash_counts *c)
+{
+	struct kbi_warden_kills k = kbi_warden_kills();
+
+	*c = (struct kb_crash_counts){ .lost = a_load_rlx(&lost), .bound = k.bound, .kills = k.kills, .last_at = k.at,
+				       .last_ns = k.last, .longest_ns = k.longest };
+}
+
 /* ---- the end ------------------------------------------------------------------------------------------------------- */
 
 static void *take_stack(void)
@@ -130,8 +136,13 @@ static void put_stack(void *s)
 
 static void say(const struct kb_thread *t, const struct kb_crash_info *i)
 {
-	kbi_sys_message("thread #%u%s%s is lost: signal %d at %p, address %p", t->task.index, t->name[0] ? " " : "",
-			t->name, i->signal, i->frame[0], i->address);
+	const char *space = t->name[0] ? " " : "";
+
+	if (i->signal == SIGKILL)
+		kbi_sys_message("thread #%u%s%s is lost: its process was killed", t->task.index, space, t->name);
+	else
+		kbi_sys_message("thread #%u%s%s is lost: signal %d at %p, address %p", t->task.index, space, t->name,
+				i->signal, i->frame[0], i->address);
 }
 
 static void tell(struct kb_thread *t)
@@ -177,7 +188,29 @@ KBI_SWITCHER static void land(void *stack)
 
 /* ---- may it be lost ---------------------------------------------------------------------------------------------- */
 
-static const char *why_not(struct kb_thread *t, const struct kbi_body *b, const siginfo_t *info, const void *context)
+/* The handler returns to `land`. */
+static bool go_down(struct kb_thread *t, struct kb_crash_info i, const struct kbi_crash_walk *w, void *context)
+{
+	char *stack = take_stack();
+
+	if (!stack)
+		return false;
+	t->lost = true;
+	note(t, i, w);
+	kbi_context_go(context, land, stack, stack + STACK);
+	return true;
+}
+
+static const char *why_not_here(const struct kb_thread *t, const void *context)
+{
+	if (kbi_context_is_on_signal_stack(context))
+		return "it came in a signal handler";
+	if (a_load_rlx(&t->task.np) || a_load_rlx(&kbi_solo.busy))
+		return "it came in the library";
+	return NULL;
+}
+
+static const char *why_not(const struct kb_thread *t, const struct kbi_body *b, const siginfo_t *info, const void *context)
 {
 	if (!b)
 		return "it came on a kernel thread that is no virtual processor";
@@ -189,40 +222,81 @@ static const char *why_not(struct kb_thread *t, const struct kbi_body *b, const 
 		return "it came in main";
 	if (t->user_stack)
 		return "its thread's stack is the program's own";
-	if (kbi_context_is_on_signal_stack(context))
-		return "it came in a signal handler";
-	if (a_load_rlx(&t->task.np) || a_load_rlx(&kbi_solo.busy))
-		return "it came in the library";
-	return NULL;
+	return why_not_here(t, context);
+}
+
+static struct kb_thread *running(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return self ? kbi_thread_of(self) : NULL;
 }
 
 /* True: the handler returns to `land`. */
 static bool contain(int sig, siginfo_t *info, void *context)
 {
-	struct kbi_task *self = kbi_self_raw();
-	struct kb_thread *t = self ? kbi_thread_of(self) : NULL;
-	struct kbi_body *b = t ? kbi_body_of_task(self) : NULL;
+	struct kb_thread *t = running();
+	struct kbi_body *b = t ? kbi_body_of_task(&t->task) : NULL;
+	struct kb_crash_info i = { .signal = sig, .code = info->si_code, .address = info->si_code > 0 ? info->si_addr : NULL };
 	void *frame[KB_CRASH_FRAMES];
 	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
 	const char *why;
-	char *stack;
 
 	if (b && b->crash_guard)
 		kbi_crash_give_up(b->crash_guard);
 	kbi_preempt_report_overflow(info);
 	why = why_not(t, b, info, context);
 	if (!why)
-		why = kbi_crash_look(context, info->si_code <= 0, &w, &b->crash_guard);
-	stack = why ? NULL : take_stack();
-	if (!stack) {
-		kbi_sys_message("signal %d at %p (address %p) ends the program: %s", sig, (void *)kbi_context_at(context),
-				info->si_code > 0 ? info->si_addr : NULL, why ? why : "there is no memory");
-		return false;
-	}
+		why = kbi_crash_look(context, info->si_code <= 0 ? KBI_CRASH_SENT : KBI_CRASH_FAULT, &w, &b->crash_guard);
+	if (!why && go_down(t, i, &w, context))
+		return true;
+	kbi_sys_message("signal %d at %p (address %p) ends the program: %s", sig, (void *)kbi_context_at(context), i.address,
+			why ? why : "there is no memory");
+	return false;
+}
+
+/* ---- a killed process ---------------------------------------------------------------------------------------------- */
+
+static enum kbi_warden_loss main_is_lost(void)
+{
+	kbi_sys_message("main was running in a process that was killed: the program ends");
+	return KBI_WARDEN_ENDS;
+}
+
+static enum kbi_warden_loss lose(struct kb_thread **victim, void *context)
+{
+	struct kb_thread *t = running();
+	struct kbi_body *b = t && t->task.vp ? kbi_body_of_task(&t->task) : NULL;
+	void *frame[KB_CRASH_FRAMES];
+	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
+
+	/* no thread ran there; it is in a call that blocks, and is made again; or it has gone to sleep since */
+	if (!b || (*victim && *victim != t))
+		return KBI_WARDEN_DONE;
+	*victim = t;
+	if (t->lost || t->user_stack)
+		return KBI_WARDEN_DONE;
+	if (b->crash_guard || why_not_here(t, context) || kbi_context_code(kbi_context_at(context)) != KBI_CODE_PROGRAM)
+		return KBI_WARDEN_LATER;
+	if (t->is_main)
+		return main_is_lost();
+	if (kbi_crash_look(context, KBI_CRASH_ANYWHERE, &w, &b->crash_guard) ||
+	    !go_down(t, (struct kb_crash_info){ .signal = SIGKILL }, &w, context))
+		return KBI_WARDEN_LATER;
+	return KBI_WARDEN_DONE;
+}
+
+static void told(struct kb_thread *t)
+{
+	const struct kbi_crash_walk none = { .n = 0 };
+
 	t->lost = true;
-	note(t, sig, info, &w);
-	kbi_context_go(context, land, stack, stack + STACK);
-	return true;
+	note(t, (struct kb_crash_info){ .signal = SIGKILL }, &none);
+}
+
+static unsigned bury(int pid)
+{
+	return kbi_thread_lose_system(pid, told);
 }
 
 /* ---- handlers ---------------------------------------------------------------------------------------------------- */
@@ -261,6 +335,8 @@ void kbi_contain_setup(void)
 	}
 	kbi_contain_on = true;
 	kbi_preempt_contain = contain;
+	kbi_warden_lose = lose;
+	kbi_warden_bury = bury;
 	for (unsigned i = 0; i < kbi_countof(signals); i++) {
 		kbi_real.sigaction(signals[i], NULL, &old);
 		if (old.sa_handler != SIG_DFL)

@@ -203,6 +203,7 @@ static void *system_body(void *arg)
 	struct kb_thread *t = arg;
 
 	kbi_self_tls = &t->task;
+	t->deadline.key = (uint64_t)kbi_sys(SYS_getpid); /* it waits in the kernel and has no deadline here */
 	kbi_np_leave(&t->task); /* created with 1 */
 	kbi_thread_exit(t->fn(t->arg));
 }

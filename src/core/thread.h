@@ -36,6 +36,8 @@ KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;
 /* The caller, on another stack than its thread's and on a VP, ends it as one that has crashed: no destructors run; join
  * says EOWNERDEAD. done(arg) is called on the next context's stack. */
 KBI_SWITCHES void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), void *arg) KBI_NORETURN;
+/* Any kernel thread: those of system scope that ran in this process have ended with it. How many; each was told to. */
+unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t));
 /* One that was lost has been joined or detached. EOWNERDEAD. */
 int kbi_thread_bury(struct kb_thread *t);
 

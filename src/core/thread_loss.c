@@ -76,3 +76,24 @@ KBI_SWITCHER void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), voi
 	}
 	kbi_run_leave_to(vp, kbi_run_next(vp), after_loss, &l);
 }
+
+unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t))
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0, end = kbi_descriptor_limit(); i < end; i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+		void *old;
+
+		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FOREIGN || !t->fn || t->deadline.key != (uint64_t)pid)
+			continue;
+		told(t);
+		kbi_tally_count(&kbi_tally[0].ended, true);
+		a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
+		old = a_xchg_acqrel(&t->join, KBI_JOIN_LOST); /* as in after_loss */
+		if (old && old != KBI_JOIN_DETACHED)
+			kbi_wait_wake(old);
+		n++;
+	}
+	return n;
+}

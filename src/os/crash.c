@@ -3,7 +3,8 @@
  * and our own library's work is not to be left half done. So a stack is seen as runs of frames: the program's (with its
  * other libraries), libc's, ours. A thread is left only where each run of libc's was entered by one of `harmless`, which
  * take a stream's lock at most; or is one function, called by the program, that faulted at its argument. Nowhere with one
- * of `never` among the innermost frames. Ours may be the outermost run, where threads begin, and no other. */
+ * of `never` among the innermost frames; and who has not crashed but is left wherever it is, in the program's code only.
+ * Ours may be the outermost run, where threads begin, and no other. */
 #include "os/crash.h"
 
 #include <setjmp.h>
@@ -52,7 +53,8 @@ bool kbi_crash_learn(void)
 struct walk {
 	struct kbi_crash_walk *to;
 	uintptr_t at;              /* where it crashed: the handler's own frames come before */
-	bool begun, sent;
+	bool begun;
+	enum kbi_crash_kind kind;
 	/* the run of frames that is being walked through: */
 	enum kbi_context_code code;
 	unsigned length, runs;     /* runs: complete ones */
@@ -73,8 +75,10 @@ static bool is_among(const struct kbi_crash_place *p, unsigned n, uintptr_t at)
 /* The thread is in libc: the program has called this run. */
 static const char *why_not_in_libc(const struct walk *w)
 {
-	bool fault_at_argument = w->runs == 0 && w->length == 1 && !w->sent;
+	bool fault_at_argument = w->runs == 0 && w->length == 1 && w->kind == KBI_CRASH_FAULT;
 
+	if (w->runs == 0 && w->kind == KBI_CRASH_ANYWHERE)
+		return "it is in libc";
 	if (!w->bad && (fault_at_argument || is_among(good, kbi_countof(good), w->outermost)))
 		return NULL;
 	return "it came in libc or the loader, where locks without an owner may be held";
@@ -85,9 +89,11 @@ static void end_run(struct walk *w)
 {
 	if (w->code == KBI_CODE_LIBC)
 		w->why = why_not_in_libc(w);
+	else if (w->code == KBI_CODE_OURS && w->runs == 0 && w->kind == KBI_CRASH_ANYWHERE)
+		w->why = "it is in the library";
 	else if (w->code == KBI_CODE_OURS && is_among(good, kbi_countof(good), w->outermost))
 		w->why = NULL; /* the drop-in's, in libc's place */
-	else if (w->code == KBI_CODE_OURS && !(w->sent && w->runs == 0))
+	else if (w->code == KBI_CODE_OURS && !(w->kind == KBI_CRASH_SENT && w->runs == 0))
 		w->why = w->runs ? "it came in what the library or a signal has called" : "it came in the library";
 	w->runs++;
 	w->length = 0;
@@ -118,9 +124,9 @@ static bool step(void *arg, uintptr_t pc)
 	return !w->why;
 }
 
-const char *kbi_crash_look(const void *context, bool sent, struct kbi_crash_walk *to, void **guard)
+const char *kbi_crash_look(const void *context, enum kbi_crash_kind kind, struct kbi_crash_walk *to, void **guard)
 {
-	struct walk w = { .to = to, .at = kbi_context_at(context), .sent = sent };
+	struct walk w = { .to = to, .at = kbi_context_at(context), .kind = kind };
 	struct walk *volatile at = &w;
 	jmp_buf back;
 

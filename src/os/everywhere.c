@@ -14,11 +14,14 @@
 #include "os/context.h"
 #include "os/real.h"
 #include "os/sys.h"
+#include "os/trace.h"
 
 enum {
 	MASK_BYTES = 8,
-	ACTION_MASK = 3,  /* a word of the kernel's struct, x86-64 */
+	ACTION_FLAGS = 1, /* words of the kernel's struct, x86-64 */
+	ACTION_MASK = 3,
 	AGAIN = 20000000, /* ns */
+	WATCH = 100000,   /* ns: who waits looks after others */
 	STAND = -1,       /* instead of a call's number: do nothing for a while */
 };
 
@@ -28,22 +31,29 @@ struct process {
 	a64 done;
 	struct kbi_context_call call; /* that it was found in; constant while it is waited for */
 	struct kbi_context_rest rest; /* its own */
+	a32 excused; /* it stands at its end, or has ended: nobody waits for it */
 };
 
 uint64_t kbi_everywhere_kept = (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
 
 static struct {
-	a32 lock;    /* pid of the holder */
+	a32 lock;    /* the holder: its place in process, from 1, which it keeps when it is killed and has a successor */
 	/* under the lock */
 	struct process *process;
 	unsigned n, most;
 	struct kbi_everywhere_call call;
+	bool making; /* the holder makes it */
 	a64 number;  /* of the call; 0: there was none */
 	a32 answers; /* the caller sleeps on it */
 	a32 standing; /* the last half of the number of a stop; 0: none is on */
 	/* constant after setup: what signals do as the kernel has it; libc's, ours */
 	uint64_t before[4], ours[4];
 } all;
+
+void (*kbi_everywhere_meanwhile)(void);
+int kbi_everywhere_watcher;
+
+static void (*more)(void *context);
 
 static struct process *find(int pid)
 {
@@ -53,9 +63,27 @@ static struct process *find(int pid)
 	return NULL;
 }
 
+/* The caller's, which it keeps when it is killed and has a successor: between the two lines, perhaps. */
+static struct process *mine(void)
+{
+	struct process *p;
+	long pid;
+
+	do {
+		pid = kbi_sys(SYS_getpid);
+		p = find((int)pid);
+	} while (!p && pid != kbi_sys(SYS_getpid));
+	return p;
+}
+
+static uint32_t place_of(const struct process *p)
+{
+	return p ? (uint32_t)(p - all.process) + 1 : UINT32_MAX; /* not in the table: on its way there */
+}
+
 bool kbi_everywhere_has_me(void)
 {
-	return find((int)kbi_sys(SYS_getpid));
+	return mine();
 }
 
 static long make(const struct kbi_everywhere_call *c)
@@ -77,11 +105,30 @@ static long make(const struct kbi_everywhere_call *c)
 }
 
 /* Only its parent, the supervisor, can tell, which has not reaped it yet; to others every process lives. */
-static bool is_dead(uint32_t pid)
+static bool is_dead_pid(uint32_t pid)
 {
 	siginfo_t info = { .si_pid = 0 };
 
-	return !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) && info.si_pid;
+	return !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) &&
+	       kbi_trace_has_ended(&info);
+}
+
+static bool is_dead(uint32_t holder)
+{
+	uint32_t pid = holder && holder <= all.most ? a_load_rlx(&all.process[holder - 1].pid) : 0;
+
+	return pid && is_dead_pid(pid);
+}
+
+void kbi_everywhere_excuse(int pid)
+{
+	struct process *p = pid ? find(pid) : NULL;
+
+	if (!p || a_load_rlx(&p->excused))
+		return;
+	a_store_rel(&p->excused, 1); /* partner: is_waited_for; the futex's own */
+	a_add_acqrel(&all.answers, 1);
+	kbi_sys_futex_wake(&all.answers, 1);
 }
 
 /* Who holds the lock waits for one that has ended, perhaps: to it that one lives for ever. */
@@ -94,29 +141,45 @@ static void forget_the_dead(void)
 	for (unsigned i = 0; i < all.n; i++) {
 		uint32_t pid = a_load_rlx(&all.process[i].pid);
 
-		/* release: partner is the acquire in is_waited_for */
-		if (pid && is_dead(pid) && a_cas_acqrel(&all.process[i].pid, &pid, 0)) {
-			a_add_acqrel(&all.answers, 1);
-			kbi_sys_futex_wake(&all.answers, 1);
-		}
+		if (pid && is_dead_pid(pid))
+			kbi_everywhere_excuse((int)pid);
 	}
 }
 
+/* True: the caller is the one on whom others depend while it waits, and has done for them what there was. */
+static bool watch(void)
+{
+	if (!kbi_everywhere_meanwhile || kbi_sys(SYS_getpid) != kbi_everywhere_watcher)
+		return false;
+	kbi_everywhere_meanwhile();
+	return true;
+}
+
+/* It holds the lock, and stands at its end until it has a successor: nobody else can begin anything. */
+static bool is_frozen(uint32_t holder)
+{
+	return holder && holder <= all.most && a_load_rlx(&all.process[holder - 1].excused);
+}
+
 /* Another stop may follow this one at once: that is not this one. Who stops us waits for all, and cannot know that one of
- * them is at its end: their parent looks. */
+ * them is at its end: their parent looks. It stands no longer if who stops us depends on it. */
 static void stand(uint32_t number)
 {
-	const struct timespec patience = { 0, AGAIN };
-
 	/* acquire: partner is the release in kbi_everywhere_release */
-	while (a_load_acq(&all.standing) == number)
+	while (a_load_acq(&all.standing) == number) {
+		bool watches = watch();
+		const struct timespec patience = { 0, watches ? WATCH : AGAIN };
+
+		if (watches && is_frozen(a_load_rlx(&all.lock)))
+			return;
 		if (kbi_sys_futex_wait(&all.standing, number, &patience) == -ETIMEDOUT)
 			forget_the_dead();
+	}
 }
 
 void kbi_everywhere_answer(void)
 {
-	struct process *me = find((int)kbi_sys(SYS_getpid));
+	struct process *me = mine();
 	/* acquire: partner is the release in tell; the call */
 	uint64_t number = a_load_acq(&all.number), before;
 	bool stop;
@@ -140,13 +203,15 @@ void kbi_everywhere_answer(void)
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
-	struct process *me = find((int)kbi_sys(SYS_getpid));
+	struct process *me = mine();
 	int saved = errno;
 
 	(void)sig, (void)info;
 	if (me && kbi_context_is_in_call(context, &me->call))
 		kbi_context_go_on(context, &me->call, &me->rest);
 	kbi_everywhere_answer();
+	if (more)
+		more(context);
 	errno = saved;
 }
 
@@ -173,24 +238,68 @@ int kbi_everywhere_setup(unsigned processes)
 	return 0;
 }
 
+/* What it calls needs more of a stack than threads are sure to have. */
+void kbi_everywhere_also(void (*fn)(void *context))
+{
+	more = fn;
+	all.ours[ACTION_FLAGS] |= SA_ONSTACK;
+	set_action(KBI_EVERYWHERE_SIGNAL, all.ours, NULL);
+}
+
 /* ---- one after the other ------------------------------------------------------------------------------------------ */
+
+/* One stands at its end and has no successor yet. It may have begun to make the last call, which it will make again: no
+ * other call comes between. */
+static bool any_frozen(void)
+{
+	for (unsigned i = 0; kbi_everywhere_meanwhile && i < all.n; i++)
+		if (is_frozen(i + 1) && a_load_rlx(&all.process[i].pid))
+			return true;
+	return false;
+}
+
+static bool take(bool acts)
+{
+	uint32_t holder = 0;
+
+	/* acquire: partner is the release below; who was excused meanwhile is known to be */
+	if (!a_cas_acq(&all.lock, &holder, place_of(mine())))
+		return false;
+	if (acts || !any_frozen())
+		return true;
+	a_store_rel(&all.lock, 0); /* partner: the acquire above */
+	return false;
+}
+
+/* True: it is held by one that is frozen. Only if the caller can act for it. */
+static bool hold(uint64_t *mask, bool acts)
+{
+	const uint64_t every = ~(uint64_t)0;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
+	while (!take(acts)) {
+		uint32_t holder = a_load_rlx(&all.lock);
+
+		if (acts && is_frozen(holder))
+			return true;
+		/* it ended, by exit in another of its kernel threads perhaps: the program ends, or so it will be told */
+		if (is_dead(holder)) {
+			if (acts)
+				return true;
+			if (a_cas_acq(&all.lock, &holder, place_of(mine())))
+				return false;
+		}
+		forget_the_dead();
+		kbi_everywhere_answer();
+		watch();
+		kbi_sys_yield();
+	}
+	return false;
+}
 
 void kbi_everywhere_hold(uint64_t *mask)
 {
-	const uint64_t every = ~(uint64_t)0;
-	uint32_t me = (uint32_t)kbi_sys(SYS_getpid), holder = 0;
-
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
-	/* acquire: partner is the release below */
-	while (!a_cas_acq(&all.lock, &holder, me)) {
-		/* it ended, by exit in another of its kernel threads perhaps: the program ends, or so it will be told */
-		if (is_dead(holder) && a_cas_acq(&all.lock, &holder, me))
-			return;
-		holder = 0;
-		forget_the_dead();
-		kbi_everywhere_answer();
-		kbi_sys_yield();
-	}
+	hold(mask, false);
 }
 
 static void go(void)
@@ -204,6 +313,7 @@ static void go(void)
 void kbi_everywhere_release(uint64_t mask)
 {
 	go();
+	all.making = false;
 	/* release: partner is the acquire above */
 	a_store_rel(&all.lock, 0);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
@@ -219,73 +329,76 @@ void kbi_everywhere_add(int pid)
 		return;
 	a_store_rlx(&p->begun, a_load_rlx(&all.number));
 	a_store_rlx(&p->done, a_load_rlx(&all.number));
+	a_store_rlx(&p->excused, 0);
 	a_store_rel(&p->pid, (uint32_t)pid); /* partner: is_waited_for */
 }
 
 void kbi_everywhere_remove(int pid)
 {
 	struct process *p = find(pid);
+	uint32_t holder = place_of(p);
 
-	if (p)
+	if (p) {
 		a_store_rel(&p->pid, 0); /* partner: is_waited_for */
+		a_cas_acqrel(&all.lock, &holder, 0);
+	}
 	kbi_sys_futex_wake(&all.answers, 1);
 }
 
 /* acquire: partner is the release in answer */
-static bool is_waited_for(struct process *p, int me, uint64_t number)
+static bool is_waited_for(struct process *p, const struct process *me, uint64_t number)
 {
-	uint32_t pid = a_load_acq(&p->pid);
-
-	return pid && pid != (uint32_t)me && a_load_acq(&p->done) != number;
+	return p != me && a_load_acq(&p->pid) && a_load_acq(&p->done) != number && !a_load_acq(&p->excused);
 }
 
-static bool any_waited_for(int me, uint64_t number, bool tell)
+static bool any_waited_for(const struct process *me, uint64_t number, bool tell)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < all.n; i++)
-		if (is_waited_for(&all.process[i], me, number)) {
-			any = true;
-			if (tell && kbi_sys(SYS_kill, a_load_rlx(&all.process[i].pid), KBI_EVERYWHERE_SIGNAL) == -ESRCH)
-				a_store_rlx(&all.process[i].pid, 0);
-		}
+	for (unsigned i = 0; i < all.n; i++) {
+		struct process *p = &all.process[i];
+		uint32_t pid = a_load_rlx(&p->pid);
+
+		if (!is_waited_for(p, me, number))
+			continue;
+		any = true;
+		if (tell && pid && kbi_sys(SYS_kill, pid, KBI_EVERYWHERE_SIGNAL) == -ESRCH)
+			a_cas_rlx(&p->pid, &pid, 0); /* if it has no successor */
+	}
 	return any;
 }
 
 /* What the others do, before they are interrupted. */
-static void look(int me)
+static void look(const struct process *me)
 {
 	for (unsigned i = 0; i < all.n; i++) {
 		int pid = (int)a_load_rlx(&all.process[i].pid);
 
-		if (pid && pid != me)
+		if (pid && &all.process[i] != me)
 			kbi_context_find_call(pid, &all.process[i].call);
 	}
 }
 
-static void begin(const struct kbi_everywhere_call *c, uint64_t number)
+static void begin(struct process *me, uint64_t number)
 {
-	struct process *mine = find((int)kbi_sys(SYS_getpid));
-
-	all.call = *c;
-	if (mine) {
-		a_store_rlx(&mine->begun, number);
-		a_store_rlx(&mine->done, number);
+	if (me) {
+		a_store_rlx(&me->begun, number);
+		a_store_rlx(&me->done, number);
 	}
 	/* release: partner is the acquire in answer */
 	a_store_rel(&all.number, number);
 }
 
 /* Told again now and then: it may have been on its way out of a mask, or to its end. */
-static void tell(const struct kbi_everywhere_call *c)
+static void tell(void)
 {
-	int me = (int)kbi_sys(SYS_getpid);
+	struct process *me = mine();
 	struct timespec patience = { 0, AGAIN };
 	uint64_t number = a_load_rlx(&all.number) + 1;
 	bool again = true;
 
 	look(me);
-	begin(c, number);
+	begin(me, number);
 	for (;;) {
 		uint32_t answers = a_load_acq(&all.answers);
 
@@ -297,43 +410,98 @@ static void tell(const struct kbi_everywhere_call *c)
 	}
 }
 
+/* It is said before it is made: who acts for a holder that was killed makes it again. */
+static long make_first(const struct kbi_everywhere_call *c)
+{
+	all.call = *c;
+	kbi_compiler_barrier();
+	all.making = true;
+	return make(c);
+}
+
 long kbi_everywhere(const struct kbi_everywhere_call *c)
 {
 	uint64_t mask;
 	long r;
 
 	kbi_everywhere_hold(&mask);
-	r = make(c);
+	r = make_first(c);
 	if ((unsigned long)r <= -4096ul)
-		tell(c);
+		tell();
 	kbi_everywhere_release(mask);
 	return r;
 }
 
 void kbi_everywhere_stop(uint64_t *mask)
 {
-	struct kbi_everywhere_call c = { .nr = STAND, .pointer = -1 };
-
 	kbi_everywhere_hold(mask);
+	all.call = (struct kbi_everywhere_call){ .nr = STAND, .pointer = -1 };
 	/* before the number is known */
 	a_store_rlx(&all.standing, (uint32_t)(a_load_rlx(&all.number) + 1));
-	tell(&c);
+	tell();
 }
 
 long kbi_everywhere_stopped(const struct kbi_everywhere_call *c)
 {
-	long r = make(c);
-	int me = (int)kbi_sys(SYS_getpid);
+	struct process *me = mine();
+	long r = make_first(c);
 	uint64_t number = a_load_rlx(&all.number) + 1;
 	uint32_t answers;
 
 	if ((unsigned long)r > -4096ul)
 		return r;
-	begin(c, number);
+	begin(me, number);
 	go();
 	while (answers = a_load_acq(&all.answers), any_waited_for(me, number, false)) /* partner: kbi_everywhere_answer */
 		kbi_sys_futex_wait(&all.answers, answers, &(struct timespec){ 0, AGAIN });
 	return r;
+}
+
+/* ---- one that was killed ------------------------------------------------------------------------------------------ */
+
+bool kbi_everywhere_act_for(int old, uint64_t *mask)
+{
+	bool its;
+
+	kbi_everywhere_excuse(old);
+	its = hold(mask, true);
+	if (its && all.making)
+		make(&all.call);
+	if (!a_load_rlx(&all.standing))
+		kbi_everywhere_answer();
+	return its;
+}
+
+bool kbi_everywhere_waits_for_another(int pid)
+{
+	uint32_t holder = a_load_rlx(&all.lock);
+
+	return a_load_rlx(&all.standing) && is_frozen(holder) && holder != place_of(find(pid));
+}
+
+void kbi_everywhere_stand(void)
+{
+	const struct process *me = mine();
+	uint32_t number = a_load_acq(&all.standing); /* partner: kbi_everywhere_release */
+
+	if (me && number && (uint32_t)a_load_rlx(&me->begun) == number)
+		stand(number);
+}
+
+void kbi_everywhere_succeed(int old, int now)
+{
+	struct process *p = find(old);
+	uint64_t number = a_load_rlx(&all.number);
+
+	if (!p)
+		return;
+	/* a copy of the caller, which has made all; if old is about to announce one it has made that, too */
+	if (a_load_rlx(&p->done) < number) {
+		a_store_rlx(&p->begun, number);
+		a_store_rlx(&p->done, number);
+	}
+	a_store_rlx(&p->excused, 0);
+	a_store_rel(&p->pid, (uint32_t)now); /* partner: is_waited_for */
 }
 
 void kbi_everywhere_forget(void)

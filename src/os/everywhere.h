@@ -51,6 +51,23 @@ long kbi_everywhere_stopped(const struct kbi_everywhere_call *c);
 void kbi_everywhere_forget(void);
 /* It has ended. */
 void kbi_everywhere_remove(int pid);
+/* The supervisor, about process `old`, which stands at its end or has ended: calls under way do not wait for it. As
+ * hold; or true, nothing is to be released: one that stands at its end holds it, and what that was making the caller
+ * has made. */
+bool kbi_everywhere_act_for(int old, uint64_t *mask);
+/* Between that and the release, or where there is none: a copy of the caller is in old's place. */
+void kbi_everywhere_succeed(int old, int now);
+/* Another one that stands at its end has stopped all others: it is to have its successor before pid has. */
+bool kbi_everywhere_waits_for_another(int pid);
+/* Afterwards: the caller, who stood still, does so again. */
+void kbi_everywhere_stand(void);
+/* pid stands at its end, or has ended, and answers no more: nobody is to wait for it. */
+void kbi_everywhere_excuse(int pid);
+/* Called again and again in the process `watcher` while it waits for the lock, or stands still; NULL: nothing. */
+extern KBI_HIDDEN void (*kbi_everywhere_meanwhile)(void);
+extern KBI_HIDDEN int kbi_everywhere_watcher;
+/* The handler, on the alternate stack, calls this, too. Once, before other processes run. */
+void kbi_everywhere_also(void (*fn)(void *context));
 /* Is the process that calls one of them? A child between vfork and its program is not. */
 bool kbi_everywhere_has_me(void);
 /* Makes what is asked of this process now: what the handler does, for who waits with signals blocked. */

@@ -161,6 +161,19 @@ static void timers(void *arg)
 	CHECK(alarm(0) > 90);
 }
 
+/* main never leaves its process. */
+static void spins(void *arg)
+{
+	static volatile unsigned long n;
+
+	(void)arg;
+	with_processes();
+	printf("process %ld\n", (long)syscall(SYS_gettid));
+	fflush(stdout);
+	for (;;)
+		n++;
+}
+
 static void waits(void *arg)
 {
 	(void)arg;
@@ -184,7 +197,7 @@ static void killed(int which, int sig)
 	static struct child c;
 	pid_t vp;
 
-	child_start(&c, waits, NULL);
+	child_start(&c, which ? spins : waits, NULL);
 	CHECK(child_read(&c, "\n", 30000));
 	vp = atoi(strstr(c.text, "process ") + 8);
 	CHECK_EQ(kill(which ? vp : c.pid, sig), 0);

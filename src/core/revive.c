@@ -1,0 +1,171 @@
+/* core/revive.c - a successor for a process that was killed. Contract in revive.h; model/revive.pml.
+ *
+ * The killed one has stopped at its end and has all its registers still; it is let go when its successor stands where it
+ * stood. Between the two, no call that is made in every process (os/everywhere) begins: who begins one needs the lock,
+ * which the supervisor has; or the killed one itself had it, then the supervisor acts for it. A call that is under way
+ * does not wait for the killed one: the successor is a copy of the supervisor, which has made it.
+ * Runs on the supervisor's stack; the successor's first steps on one of their own. No TLS. */
+#include "core/revive.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "core/body.h"
+#include "core/solo.h"
+#include "core/vp.h"
+#include "core/preempt.h"
+#include "os/everywhere.h"
+#include "os/sys.h"
+#include "os/trace.h"
+
+enum { STACK = 16384, GRAVES = 256, TRIES = 100 };
+
+static struct {
+	char *stack;                /* a successor's, until it stands where the other one stood */
+	a32 seized;
+	int supervisor;
+	void *signal_stack;         /* of the body that it is to be */
+	int grave[GRAVES];          /* killed ones that have not been reaped */
+	unsigned graves;
+} revive;
+
+int kbi_revive_setup(void)
+{
+	revive.stack = kbi_sys_map(STACK);
+	return revive.stack ? 0 : ENOMEM;
+}
+
+/* What a process has beside memory and registers. All signals are blocked, as they are in the supervisor. */
+static int successor(void *unused)
+{
+	stack_t ss = { .ss_sp = revive.signal_stack, .ss_size = KBI_SIGNAL_STACK };
+
+	(void)unused;
+	if (!ss.ss_sp)
+		ss = (stack_t){ .ss_flags = SS_DISABLE };
+	kbi_sys_die_with(revive.supervisor);
+	kbi_solo_joins();
+	kbi_sys(SYS_sigaltstack, &ss, NULL);
+	/* acquire: partner is the release in start */
+	while (!a_load_acq(&revive.seized))
+		kbi_sys_futex_wait(&revive.seized, 0, NULL);
+	for (;;)
+		kbi_sys(SYS_kill, kbi_sys(SYS_getpid), SIGSTOP);
+	return 0;
+}
+
+static bool is_ready(int pid)
+{
+	siginfo_t info;
+	int sig;
+
+	for (;;) {
+		if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WSTOPPED | __WALL, NULL))
+			return false;
+		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+			return false;
+		if (kbi_trace_why(info.si_status, &sig) == KBI_TRACE_SIGNAL && sig == SIGSTOP)
+			return true;
+		kbi_trace_go(pid, 0);
+	}
+}
+
+static void discard(int pid)
+{
+	siginfo_t info;
+
+	kbi_sys(SYS_kill, pid, SIGKILL);
+	while (!kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WSTOPPED | __WALL, NULL) &&
+	       (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED))
+		kbi_trace_go(pid, 0);
+}
+
+/* It stands in `successor`, stopped. -EAGAIN: it was killed, or the system has no more. */
+static int start(void)
+{
+	long pid;
+
+	a_store_rlx(&revive.seized, 0);
+	pid = clone(successor, revive.stack + STACK, CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, NULL);
+	if (pid < 0)
+		return -EAGAIN;
+	if (kbi_trace_seize((int)pid)) {
+		discard((int)pid);
+		return -EAGAIN; /* it was killed already */
+	}
+	/* release: partner is the acquire in successor */
+	a_store_rel(&revive.seized, 1);
+	kbi_sys_futex_wake(&revive.seized, 1);
+	if (is_ready((int)pid))
+		return (int)pid;
+	discard((int)pid);
+	return -EAGAIN;
+}
+
+/* The runtime's tables: its number was its kernel thread's, too. */
+static void renumber(struct kbi_body *b, int old, int now)
+{
+	uint32_t was = (uint32_t)old;
+
+	if (!b)
+		return;
+	a_store_rlx(&b->tid, (uint32_t)now);
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (a_load_rlx(&kbi_vps[i]->tid) == was)
+			a_store_rlx(&kbi_vps[i]->tid, (uint32_t)now);
+}
+
+int kbi_revive(int old, int supervisor)
+{
+	struct kbi_body *b = kbi_body_of_tid(old);
+	const struct timespec nap = { 0, 1000000 };
+	uint64_t mask;
+	bool its;
+	int pid;
+
+	if (revive.graves == GRAVES)
+		return -EPERM;
+	revive.supervisor = supervisor;
+	revive.signal_stack = b ? b->signal_stack : NULL;
+	its = kbi_everywhere_act_for(old, &mask);
+	for (unsigned i = 0; (pid = start()) == -EAGAIN && i < TRIES; i++)
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+	if (pid > 0) {
+		kbi_everywhere_succeed(old, pid);
+		renumber(b, old, pid);
+	}
+	if (!its)
+		kbi_everywhere_release(mask);
+	return pid;
+}
+
+bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig)
+{
+	bool stands = kbi_trace_load(now, place);
+
+	/* it was killed, too: it has the place for its own successor */
+	if (stands) {
+		kbi_sys(SYS_kill, now, sig);
+		kbi_trace_go(now, 0);
+	}
+	kbi_revive_gone(old);
+	kbi_trace_go(old, 0);
+	return stands;
+}
+
+void kbi_revive_gone(int old)
+{
+	if (revive.graves < GRAVES)
+		revive.grave[revive.graves++] = old;
+}
+
+void kbi_revive_bury(void)
+{
+	for (unsigned i = 0; i < revive.graves;)
+		if (kbi_sys(SYS_wait4, revive.grave[i], NULL, WNOHANG | __WALL, NULL))
+			revive.grave[i] = revive.grave[--revive.graves];
+		else
+			i++;
+}

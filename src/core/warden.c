@@ -1,0 +1,360 @@
+/* core/warden.c - the supervisor's care for the processes. Contract in warden.h.
+ * Signals for a process that is traced come by way of the supervisor, which passes them on at once. One that is about
+ * to end because it was killed gets a successor (core/revive). What it does, it does between two waits on its own stack;
+ * where it waits for the lock of os/everywhere it passes signals on meanwhile, for the holder may wait for handlers.
+ * A process does nothing before it is traced: one that is killed before is started again. */
+#include "core/warden.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/option.h"
+#include "core/revive.h"
+#include "os/everywhere.h"
+#include "os/sys.h"
+#include "os/trace.h"
+
+enum { NOTICES = 8 /* a process is told so often that it was killed, until its thread is where it can be lost */ };
+
+struct kbi_warden kbi_warden;
+
+/* The supervisor's; the counts are read by all. */
+static struct {
+	bool traces;              /* constant once there are other processes, but for a first attempt that fails */
+	bool noticing, again;
+	int (*start_again)(struct kbi_process *p);
+	struct kbi_trace_place *place; /* [most] where each stood when it last stopped */
+	a32 killed, bound;        /* processes that had a successor; kernel threads that had none */
+	a64 at, last, longest;    /* ns, see struct kbi_warden_kills */
+} own;
+
+struct kbi_process *kbi_warden_find(int pid)
+{
+	for (unsigned i = 0; i < kbi_warden.most; i++)
+		if (a_load_rlx(&kbi_warden.process[i].pid) == (uint32_t)pid)
+			return &kbi_warden.process[i];
+	return NULL;
+}
+
+struct kbi_warden_kills kbi_warden_kills(void)
+{
+	return (struct kbi_warden_kills){ a_load_acq(&own.killed), a_load_rlx(&own.bound), a_load_rlx(&own.at),
+					 a_load_rlx(&own.last), a_load_rlx(&own.longest) };
+}
+
+enum kbi_warden_loss (*kbi_warden_lose)(struct kb_thread **victim, void *context);
+unsigned (*kbi_warden_bury)(int pid);
+
+/* In the handler, in every process: was this one killed? */
+static void noticed(void *context)
+{
+	struct kbi_process *p = kbi_warden_find((int)kbi_sys(SYS_getpid));
+
+	if (!p || !a_load_acq(&p->notices) || !kbi_warden_lose) /* partner: revived */
+		return;
+	switch (kbi_warden_lose(&p->victim, context)) {
+	case KBI_WARDEN_LATER:
+		break;
+	case KBI_WARDEN_ENDS:
+		a_store_rlx(&p->final, 1);
+		kbi_sys(SYS_kill, kbi_sys(SYS_getpid), SIGKILL);
+		break;
+	case KBI_WARDEN_DONE:
+		a_store_rlx(&p->notices, 0);
+	}
+}
+
+static struct kbi_trace_place *place_of(const struct kbi_process *p)
+{
+	return &own.place[p - kbi_warden.process];
+}
+
+/* It may be asked for what every process makes: its signals are blocked. */
+void kbi_warden_wait(struct kbi_process *p)
+{
+	const struct timespec nap = { 0, 1000000 };
+
+	if (own.traces)
+		kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL);
+	/* acquire: partner is the release in is_traced */
+	while (own.traces && a_load_acq(&p->traced) == KBI_WARDEN_NOT_YET) {
+		kbi_everywhere_answer();
+		kbi_sys_futex_wait(&p->traced, KBI_WARDEN_NOT_YET, &nap);
+	}
+	a_store_rlx(&p->begun, 1);
+}
+
+static void is_traced(struct kbi_process *p, enum kbi_warden_traced is)
+{
+	a_store_rel(&p->traced, is); /* partner: kbi_warden_wait */
+	kbi_sys_futex_wake(&p->traced, 1);
+}
+
+/* Has it ended? Such a one cannot be traced either. */
+static bool is_over(int pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) ||
+	       kbi_trace_has_ended(&info);
+}
+
+static void trace(struct kbi_process *p, int pid)
+{
+	long e = kbi_trace_seize(pid);
+
+	if (e && is_over(pid))
+		return;
+	if (e) {
+		kbi_sys_message("processes that are killed have no successors: the kernel refuses to trace them (errno %d)",
+				(int)-e);
+		own.traces = false;
+	}
+	place_of(p)->extended_bytes = 0;
+	is_traced(p, e ? KBI_WARDEN_NEVER : KBI_WARDEN_TRACED);
+}
+
+void kbi_warden_look(void)
+{
+	for (unsigned i = 0; i < kbi_warden.most && own.traces; i++) {
+		struct kbi_process *p = &kbi_warden.process[i];
+		int pid = (int)a_load_rlx(&p->pid);
+
+		if (pid && a_load_rlx(&p->traced) == KBI_WARDEN_NOT_YET)
+			trace(p, pid);
+	}
+}
+
+/* Where it stands now; if it is killed once more meanwhile, which takes its registers away, the place is as it was. A
+ * successor that was killed before it stood in its place has that one still. */
+static bool save(struct kbi_process *p, int pid)
+{
+	static struct kbi_trace_place now;
+
+	if (p->unplaced)
+		return true;
+	if (!kbi_trace_save(pid, &now))
+		return false;
+	*place_of(p) = now;
+	return true;
+}
+
+/* The process `old`, which was killed, is this one from now on. */
+static void renumber(struct kbi_process *p, int old, int now)
+{
+	a_store_rlx(&p->pid, (uint32_t)now);
+	if (kbi_warden.first == old)
+		kbi_warden.first = now;
+}
+
+static void count(int old, uint64_t since)
+{
+	uint64_t now = kbi_sys_now();
+
+	a_store_rlx(&own.at, now);
+	a_store_rlx(&own.last, now - since);
+	if (now - since > a_load_rlx(&own.longest))
+		a_store_rlx(&own.longest, now - since);
+	if (kbi_warden_bury)
+		a_add_rlx(&own.bound, kbi_warden_bury(old));
+	a_add_acqrel(&own.killed, 1); /* who sees that sees the rest */
+}
+
+/* p was killed, and another process is p from now on. sig: it has not got that signal, or 0. */
+static bool revived(struct kbi_process *p, int old, int sig)
+{
+	uint64_t since = kbi_sys_now();
+	int now = kbi_revive(old, kbi_warden.supervisor);
+
+	if (now < 0)
+		return false;
+	p->end_seen = false;
+	renumber(p, old, now);
+	p->victim = NULL;
+	a_store_rel(&p->notices, NOTICES); /* partner: noticed */
+	own.noticing = true;
+	if (sig)
+		kbi_sys(SYS_kill, now, sig);
+	kbi_trace_copy_signals(old, now);
+	p->unplaced = !kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL);
+	count(old, since);
+	return true;
+}
+
+/* It was killed before it has done anything. */
+static bool started_again(struct kbi_process *p, int old)
+{
+	uint64_t mask;
+	bool others = kbi_everywhere_act_for(old, &mask);
+	int now;
+
+	a_store_rlx(&p->traced, KBI_WARDEN_NOT_YET);
+	now = own.start_again(p);
+	if (now > 0) {
+		kbi_everywhere_succeed(old, now);
+		renumber(p, old, now);
+	}
+	if (!others)
+		kbi_everywhere_release(mask);
+	if (now > 0)
+		kbi_revive_gone(old);
+	kbi_warden_look();
+	return now > 0;
+}
+
+static bool may_revive(const struct kbi_process *p, int status)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !a_load_rlx(&p->over) && !a_load_rlx(&p->final);
+}
+
+static void at_end(struct kbi_process *p, int pid)
+{
+	int status = kbi_trace_status(pid);
+
+	p->end_seen = a_load_rlx(&p->begun);
+	if (may_revive(p, status) && a_load_rlx(&p->begun) && save(p, pid) && revived(p, pid, 0))
+		return;
+	kbi_trace_go(pid, 0);
+}
+
+/* A signal is about to be delivered. If the process is killed at this very moment it stands at its end when it is told to
+ * go on, and ends unseen: then it stood here. */
+static void pass(struct kbi_process *p, int pid, int sig)
+{
+	if (!save(p, pid))
+		return; /* it is gone from here: its end is to be seen next */
+	p->passed = sig;
+	kbi_trace_go(pid, sig);
+}
+
+bool kbi_warden_saves(int pid, int status)
+{
+	struct kbi_process *p = kbi_warden_find(pid);
+
+	if (!p || !own.traces || p->end_seen || !may_revive(p, status))
+		return false;
+	if (!a_load_rlx(&p->begun))
+		return started_again(p, pid);
+	return place_of(p)->extended_bytes && kbi_trace_end_is_seen() && revived(p, pid, p->passed);
+}
+
+static void stopped(struct kbi_process *p, int pid, int status)
+{
+	int sig;
+
+	switch (kbi_trace_why(status, &sig)) {
+	case KBI_TRACE_SIGNAL:
+		pass(p, pid, sig);
+		break;
+	case KBI_TRACE_GROUP:
+		kbi_trace_stay(pid);
+		break;
+	case KBI_TRACE_END:
+		if (kbi_everywhere_waits_for_another(pid))
+			break;
+		at_end(p, pid);
+		break;
+	case KBI_TRACE_EXEC:
+		kbi_trace_leave(pid);
+		break;
+	default:
+		kbi_trace_go(pid, 0);
+	}
+}
+
+/* True, too, where it is nobody's child any more: it has ended, and the kernel was told to forget it. */
+static bool has_changed(int pid, siginfo_t *info)
+{
+	long e;
+
+	info->si_pid = 0;
+	if (!pid)
+		return false;
+	e = kbi_sys(SYS_waitid, P_PID, pid, info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL, NULL);
+	return e == -ECHILD || info->si_pid;
+}
+
+static bool has_stopped(const siginfo_t *info)
+{
+	return info->si_pid && (info->si_code == CLD_TRAPPED || info->si_code == CLD_STOPPED);
+}
+
+/* While the supervisor waits for the lock of everywhere, whose holder waits for others: signals reach them, and who
+ * answers no more is not waited for. All else when it has the lock. */
+static void meanwhile(void)
+{
+	siginfo_t info;
+	int sig;
+
+	kbi_warden_look();
+	for (unsigned i = 0; i < kbi_warden.most; i++) {
+		int pid = (int)a_load_rlx(&kbi_warden.process[i].pid);
+
+		if (!has_changed(pid, &info))
+			continue;
+		if (has_stopped(&info) && kbi_trace_why(info.si_status, &sig) != KBI_TRACE_END) {
+			stopped(&kbi_warden.process[i], pid, info.si_status);
+			continue;
+		}
+		kbi_everywhere_excuse(pid);
+		own.again = true;
+	}
+}
+
+void kbi_warden_reap(void (*ended)(int pid))
+{
+	siginfo_t info;
+
+	do {
+		own.again = false;
+		for (unsigned i = 0; i < kbi_warden.most; i++) {
+			struct kbi_process *p = &kbi_warden.process[i];
+			int pid = (int)a_load_rlx(&p->pid);
+
+			if (!has_changed(pid, &info))
+				continue;
+			own.again = true;
+			if (has_stopped(&info))
+				stopped(p, pid, info.si_status);
+			else
+				ended(pid);
+		}
+	} while (own.again);
+	kbi_revive_bury();
+	if (own.traces)
+		kbi_everywhere_stand();
+}
+
+/* Who was killed inside the library or libc, and goes on there, is told again. */
+void kbi_warden_remind(void)
+{
+	own.noticing = false;
+	for (unsigned i = 0; i < kbi_warden.most; i++) {
+		struct kbi_process *p = &kbi_warden.process[i];
+		uint32_t n = a_load_rlx(&p->notices);
+
+		if (!n || !a_cas_rlx(&p->notices, &n, n - 1) || n == 1)
+			continue;
+		own.noticing = true;
+		kbi_sys(SYS_kill, a_load_rlx(&p->pid), KBI_EVERYWHERE_SIGNAL);
+	}
+}
+
+bool kbi_warden_reminds(void)
+{
+	return own.noticing;
+}
+
+void kbi_warden_begin(int (*again)(struct kbi_process *p))
+{
+	if (!kbi_warden_lose)
+		return;
+	own.start_again = again;
+	own.place = kbi_sys_map(kbi_warden.most * sizeof *own.place);
+	own.traces = own.place && !kbi_revive_setup();
+	kbi_options.io_uring = 0; /* what a process has asked for ends with it */
+	kbi_everywhere_watcher = kbi_warden.supervisor;
+	kbi_everywhere_meanwhile = meanwhile;
+	kbi_everywhere_also(noticed);
+}

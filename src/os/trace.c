@@ -1,0 +1,179 @@
+/* os/trace.c - ptrace(2), raw. Contract in trace.h. */
+#include "os/trace.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/utsname.h>
+
+#include "os/sys.h"
+
+#ifndef NT_X86_XSTATE
+#define NT_X86_XSTATE 0x202
+#endif
+
+/* libc's headers may lack PTRACE_EVENT_STOP and PTRACE_PEEKSIGINFO */
+enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8 };
+
+long kbi_trace_seize(int pid)
+{
+#if defined(__x86_64__)
+	return kbi_sys(SYS_ptrace, PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXIT | PTRACE_O_TRACEEXEC);
+#else
+	(void)pid;
+	return -1;
+#endif
+}
+
+bool kbi_trace_has_ended(const siginfo_t *info)
+{
+	return info->si_pid && (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED);
+}
+
+enum kbi_trace_stop kbi_trace_why(int status, int *sig)
+{
+	*sig = status & 0x7f;
+	switch (status >> 8) {
+	case 0:
+		return KBI_TRACE_SIGNAL;
+	case PTRACE_EVENT_EXIT:
+		return KBI_TRACE_END;
+	case PTRACE_EVENT_EXEC:
+		return KBI_TRACE_EXEC;
+	case EVENT_STOP:
+		return *sig == SIGTRAP ? KBI_TRACE_OTHER : KBI_TRACE_GROUP;
+	default:
+		return KBI_TRACE_OTHER;
+	}
+}
+
+bool kbi_trace_end_is_seen(void)
+{
+	struct utsname u;
+
+	return !kbi_sys(SYS_uname, &u) && (u.release[1] != '.' || u.release[0] >= '6');
+}
+
+int kbi_trace_status(int pid)
+{
+	unsigned long status = 0;
+
+	kbi_sys(SYS_ptrace, PTRACE_GETEVENTMSG, pid, 0, &status);
+	return (int)status;
+}
+
+void kbi_trace_go(int pid, int sig)
+{
+	kbi_sys(SYS_ptrace, PTRACE_CONT, pid, 0, sig);
+}
+
+void kbi_trace_stay(int pid)
+{
+	kbi_sys(SYS_ptrace, PTRACE_LISTEN, pid, 0, 0);
+}
+
+void kbi_trace_leave(int pid)
+{
+	kbi_sys(SYS_ptrace, PTRACE_DETACH, pid, 0, 0);
+}
+
+/* What the kernel has said of a signal it lets nobody else say: then it comes without. */
+static void send(int to, siginfo_t *info)
+{
+	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP)
+		return;
+	if (kbi_sys(SYS_rt_sigqueueinfo, to, info->si_signo, info))
+		kbi_sys(SYS_kill, to, info->si_signo);
+}
+
+static void copy_signals(int from, int to, uint32_t which)
+{
+	enum { AT_ONCE = 8 };
+	struct {
+		uint64_t off;
+		uint32_t flags;
+		int32_t n;
+	} what = { 0, which, AT_ONCE };
+	siginfo_t info[AT_ONCE];
+	long n;
+
+	while ((n = kbi_sys(SYS_ptrace, PEEKSIGINFO, from, &what, info)) > 0) {
+		for (long i = 0; i < n; i++)
+			send(to, &info[i]);
+		what.off += (uint64_t)n;
+	}
+}
+
+void kbi_trace_copy_signals(int from, int to)
+{
+	enum { ITS_THREADS, ITS_OWN };
+
+	copy_signals(from, to, ITS_THREADS);
+	copy_signals(from, to, ITS_OWN);
+}
+
+#if defined(__x86_64__)
+
+_Static_assert(sizeof(struct user_regs_struct) <= sizeof((struct kbi_trace_place *)0)->regs, "all registers");
+
+/* The kernel's marks of a call that was interrupted and is to be made again; and what a kill makes of calls that no signal
+ * else can end (mmap, clone, a page that is read meanwhile): if there is another reason they fail again. */
+static bool is_to_be_made_again(uint64_t nr, int64_t answer)
+{
+	switch (answer) {
+	case -512: case -513: case -514: case -516:
+	case -ENOMEM: case -EFAULT: case -EIO:
+		return true;
+	case -EINTR:
+		return nr != SYS_close && nr != SYS_connect;
+	default:
+		return false;
+	}
+}
+
+bool kbi_trace_save(int pid, struct kbi_trace_place *p)
+{
+	struct user_regs_struct *r = (struct user_regs_struct *)p->regs;
+	struct iovec general = { r, sizeof *r }, extended = { p->extended, sizeof p->extended };
+
+	if (kbi_sys(SYS_ptrace, PTRACE_GETREGSET, pid, NT_PRSTATUS, &general) ||
+	    kbi_sys(SYS_ptrace, PTRACE_GETREGSET, pid, NT_X86_XSTATE, &extended) ||
+	    kbi_sys(SYS_ptrace, PTRACE_GETSIGMASK, pid, MASK_BYTES, &p->mask))
+		return false;
+	p->extended_bytes = extended.iov_len;
+	if ((int64_t)r->orig_rax >= 0 && is_to_be_made_again(r->orig_rax, (int64_t)r->rax)) {
+		r->rax = r->orig_rax;
+		r->rip -= 2;
+	}
+	r->orig_rax = (unsigned long)-1;
+	return true;
+}
+
+bool kbi_trace_load(int pid, struct kbi_trace_place *p)
+{
+	struct iovec general = { p->regs, sizeof(struct user_regs_struct) }, extended = { p->extended, p->extended_bytes };
+
+	return !kbi_sys(SYS_ptrace, PTRACE_SETREGSET, pid, NT_X86_XSTATE, &extended) &&
+	       !kbi_sys(SYS_ptrace, PTRACE_SETSIGMASK, pid, MASK_BYTES, &p->mask) &&
+	       !kbi_sys(SYS_ptrace, PTRACE_SETREGSET, pid, NT_PRSTATUS, &general);
+}
+
+#else
+
+bool kbi_trace_save(int pid, struct kbi_trace_place *p)
+{
+	(void)pid;
+	(void)p;
+	return false;
+}
+
+bool kbi_trace_load(int pid, struct kbi_trace_place *p)
+{
+	(void)pid;
+	(void)p;
+	return false;
+}
+
+#endif
