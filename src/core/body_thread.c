@@ -20,7 +20,10 @@ void kbi_body_native_tp(struct kbi_body *b)
 #endif
 	b->self_slot = &kbi_self_tls;
 	b->heap = kbi_door_here();
-	a_store_rlx(&b->tid, (uint32_t)kbi_sys_gettid());
+	/* a process that is killed between the two has another number then, and who renumbers has not found it here */
+	do
+		a_store_rlx(&b->tid, (uint32_t)kbi_sys_gettid());
+	while (kbi_unlikely(a_load_rlx(&b->tid) != (uint32_t)kbi_sys_gettid()));
 }
 
 void kbi_body_own_stack(struct kbi_san *s)

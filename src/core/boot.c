@@ -93,7 +93,7 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 	vp->self_slot = b->self_slot;
 	vp->heap = b->heap;
 	vp->agent_san = b->san;
-	a_store_rlx(&vp->tid, a_load_rlx(&b->tid));
+	kbi_vp_renumber(vp, b);
 	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, b);
 }
 

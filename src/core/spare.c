@@ -210,7 +210,7 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 	vp->heap = me->heap;
 	*vp->self_slot = NULL;
 	vp->agent_san = me->san;
-	a_store_rlx(&vp->tid, a_load_rlx(&me->tid));
+	kbi_vp_renumber(vp, me);
 	if (kbi_spare_adopted)
 		kbi_spare_adopted(vp);
 	a_store_rel(&vp->lent, 0);

@@ -306,4 +306,12 @@ static inline bool kbi_vp_content(struct kbi_vp *vp)
 	return a_zero32_rlx(vp->told) || (vp->plain && !vp->first && !vp->s->pq.head && kbi_vp_watched(vp));
 }
 
+/* vp's body is b. A body that is a process has another number when it was killed in between (core/revive). */
+static inline void kbi_vp_renumber(struct kbi_vp *vp, const struct kbi_body *b)
+{
+	do
+		a_store_rlx(&vp->tid, a_load_rlx(&b->tid));
+	while (kbi_unlikely(a_load_rlx(&vp->tid) != a_load_rlx(&b->tid)));
+}
+
 #endif
