@@ -22,6 +22,7 @@
 #include "base/san.h"
 #include "core/body_children.h"
 #include "core/body_fork.h"
+#include "core/revive.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/warden.h"
@@ -322,6 +323,14 @@ static bool is_ours(int pid)
 	return kbi_warden_find(pid);
 }
 
+/* A process that was replaced is ours, too. */
+static bool is_about_ours(const siginfo_t *info)
+{
+	if (info->si_code == CLD_TRAPPED)
+		return true;
+	return info->si_code > 0 && (is_ours(info->si_pid) || kbi_revive_was_ours(info->si_pid));
+}
+
 static bool stops(int sig)
 {
 	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
@@ -358,6 +367,8 @@ bool kbi_process_is_copy(const siginfo_t *info)
 	       (sig == SIGINT || sig == SIGQUIT || sig == SIGWINCH || sig == SIGHUP || sig == SIGCONT || stops(sig));
 }
 
+static void reap(void);
+
 /* A signal for the program. What the terminal sends, each process has got. */
 static void pass_on(int sig, siginfo_t *info)
 {
@@ -370,6 +381,7 @@ static void pass_on(int sig, siginfo_t *info)
 		kbi_children_answer();
 		kbi_body_fork_answer();
 		kbi_warden_look();
+		reap(); /* what was answered may have changed what is done about SIGCHLD: then the kernel forgets those that wait */
 		return;
 	}
 	if (kbi_children_timer(info) || kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES))
@@ -385,6 +397,8 @@ static void pass_on(int sig, siginfo_t *info)
 		pass(info);
 	else if (action[0] == (uintptr_t)SIG_IGN)
 		return;
+	else if (action[0] == (uintptr_t)SIG_DFL && sig == SIGCHLD)
+		return; /* and never opened: the next one would be thrown away */
 	else if (action[0] == (uintptr_t)SIG_DFL)
 		default_action(sig);
 	else if (info->si_code != SI_KERNEL || sig == SIGALRM)
@@ -469,7 +483,7 @@ static KBI_NORETURN void supervise(void)
 		watch_children();
 		set = to_take();
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, kbi_warden_reminds() ? &between : NULL, MASK_BYTES);
-		ours = sig == SIGCHLD && info.si_code > 0 && is_ours(info.si_pid);
+		ours = sig == SIGCHLD && is_about_ours(&info);
 
 		if (sig == SIGCHLD)
 			reap();

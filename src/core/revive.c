@@ -20,7 +20,7 @@
 #include "os/sys.h"
 #include "os/trace.h"
 
-enum { STACK = 16384, GRAVES = 256, TRIES = 100 };
+enum { STACK = 16384, GRAVES = 256, TRIES = 100, RECENT = 64 };
 
 static struct {
 	char *stack;                /* a successor's, until it stands where the other one stood */
@@ -29,6 +29,8 @@ static struct {
 	void *signal_stack;         /* of the body that it is to be */
 	int grave[GRAVES];          /* killed ones that have not been reaped */
 	unsigned graves;
+	int recent[RECENT];         /* killed ones, reaped or not */
+	unsigned n_recent;
 } revive;
 
 int kbi_revive_setup(void)
@@ -112,6 +114,7 @@ static void renumber(struct kbi_body *b, int old, int now)
 	if (!b)
 		return;
 	a_store_rlx(&b->tid, (uint32_t)now);
+	a_store_rlx(&b->attention, 0); /* none is on its way to this one */
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_rlx(&kbi_vps[i]->tid) == was)
 			a_store_rlx(&kbi_vps[i]->tid, (uint32_t)now);
@@ -157,8 +160,17 @@ bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig)
 
 void kbi_revive_gone(int old)
 {
+	revive.recent[revive.n_recent++ % RECENT] = old;
 	if (revive.graves < GRAVES)
 		revive.grave[revive.graves++] = old;
+}
+
+bool kbi_revive_was_ours(int pid)
+{
+	for (unsigned i = 0; i < RECENT; i++)
+		if (revive.recent[i] == pid)
+			return true;
+	return false;
 }
 
 void kbi_revive_bury(void)

@@ -18,6 +18,8 @@ int kbi_revive(int old, int supervisor);
 bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig);
 /* It has ended. */
 void kbi_revive_gone(int old);
+/* Was pid one of ours and was killed, not long ago? */
+bool kbi_revive_was_ours(int pid);
 /* Reaps those that have ended since. */
 void kbi_revive_bury(void);
 
