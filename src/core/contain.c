@@ -30,7 +30,7 @@
 #include "os/real.h"
 #include "os/sys.h"
 
-enum { STACK = 262144, STACKS = 8, NOTES = 64 };
+enum { STACK = 262144, STACKS = 8, NOTES = 64, TRIES = 100 };
 
 bool kbi_contain_on;
 aptr kbi_contain_gives_up;
@@ -57,14 +57,20 @@ unsigned kbi_contain_lost(void)
 
 /* ---- what happened ------------------------------------------------------------------------------------------------ */
 
+/* Under the lock. */
+static void note_down(struct kb_thread *t, struct kb_crash_info *i)
+{
+	memcpy(i->name, t->name, sizeof i->name);
+	notes.note[notes.n++ % NOTES] = (struct note){ t, *i };
+	kbi_lock_leave(&notes.lock);
+}
+
 static void note(struct kb_thread *t, struct kb_crash_info i, const struct kbi_crash_walk *w)
 {
 	i.frames = w->n;
 	memcpy(i.frame, w->frame, w->n * sizeof *w->frame);
-	memcpy(i.name, t->name, sizeof i.name);
 	kbi_lock_take(&notes.lock);
-	notes.note[notes.n++ % NOTES] = (struct note){ t, i };
-	kbi_lock_leave(&notes.lock);
+	note_down(t, &i);
 }
 
 static bool recall(const struct kb_thread *t, struct kb_crash_info *i)
@@ -263,17 +269,17 @@ static enum kbi_warden_loss main_is_lost(void)
 	return KBI_WARDEN_ENDS;
 }
 
-static enum kbi_warden_loss lose(struct kb_thread **victim, void *context)
+static enum kbi_warden_loss lose(struct kbi_victim *victim, void *context)
 {
 	struct kb_thread *t = running();
 	struct kbi_body *b = t && t->task.vp ? kbi_body_of_task(&t->task) : NULL;
 	void *frame[KB_CRASH_FRAMES];
 	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
 
-	/* no thread ran there; it is in a call that blocks, and is made again; or it has gone to sleep since */
-	if (!b || (*victim && *victim != t))
+	/* no thread ran there; it is in a call that blocks, and is made again; or it has given up its processor since */
+	if (!b || (victim->thread && (victim->thread != t || victim->turn != kbi_vp_turns(t->task.vp))))
 		return KBI_WARDEN_DONE;
-	*victim = t;
+	*victim = (struct kbi_victim){ t, kbi_vp_turns(t->task.vp) };
 	if (t->lost || t->user_stack)
 		return KBI_WARDEN_DONE;
 	if (b->crash_guard || why_not_here(t, context) || kbi_context_code(kbi_context_at(context)) != KBI_CODE_PROGRAM)
@@ -286,12 +292,19 @@ static enum kbi_warden_loss lose(struct kb_thread **victim, void *context)
 	return KBI_WARDEN_DONE;
 }
 
+/* By the supervisor, without whom a process that has the lock may not go on: then nothing is noted. */
 static void told(struct kb_thread *t)
 {
-	const struct kbi_crash_walk none = { .n = 0 };
+	struct kb_crash_info i = { .signal = SIGKILL };
 
 	t->lost = true;
-	note(t, (struct kb_crash_info){ .signal = SIGKILL }, &none);
+	for (unsigned n = 0; n < TRIES; n++) {
+		if (kbi_lock_try(&notes.lock)) {
+			note_down(t, &i);
+			return;
+		}
+		kbi_sys_yield();
+	}
 }
 
 static unsigned bury(int pid)

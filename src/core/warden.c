@@ -43,7 +43,8 @@ struct kbi_warden_kills kbi_warden_kills(void)
 					 a_load_rlx(&own.last), a_load_rlx(&own.longest) };
 }
 
-enum kbi_warden_loss (*kbi_warden_lose)(struct kb_thread **victim, void *context);
+enum kbi_warden_loss (*kbi_warden_lose)(struct kbi_victim *victim, void *context);
+void (*kbi_warden_knock)(int pid);
 unsigned (*kbi_warden_bury)(int pid);
 
 /* In the handler, in every process: was this one killed? */
@@ -134,7 +135,7 @@ static bool save(struct kbi_process *p, int pid)
 
 	if (p->unplaced)
 		return true;
-	if (!kbi_trace_save(pid, &now))
+	if (!kbi_trace_save(pid, &now, place_of(p)))
 		return false;
 	*place_of(p) = now;
 	return true;
@@ -171,12 +172,15 @@ static bool revived(struct kbi_process *p, int old, int sig)
 		return false;
 	p->end_seen = false;
 	renumber(p, old, now);
-	p->victim = NULL;
+	p->victim.thread = NULL;
 	a_store_rel(&p->notices, NOTICES); /* partner: noticed */
 	own.noticing = true;
+	p->passed = sig;
 	if (sig)
 		kbi_sys(SYS_kill, now, sig);
 	kbi_trace_copy_signals(old, now);
+	if (kbi_warden_knock)
+		kbi_warden_knock(now);
 	p->unplaced = !kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL);
 	count(old, since);
 	return true;
@@ -218,8 +222,8 @@ static void at_end(struct kbi_process *p, int pid)
 	kbi_trace_go(pid, 0);
 }
 
-/* A signal is about to be delivered. If the process is killed at this very moment it stands at its end when it is told to
- * go on, and ends unseen: then it stood here. */
+/* It is told to go on: a signal is about to be delivered, or it has stopped for another reason (0). If it is killed at this
+ * very moment it stands at its end when it is told so, and ends unseen: then it stood here. */
 static void pass(struct kbi_process *p, int pid, int sig)
 {
 	if (!save(p, pid))
@@ -259,7 +263,7 @@ static void stopped(struct kbi_process *p, int pid, int status)
 		kbi_trace_leave(pid);
 		break;
 	default:
-		kbi_trace_go(pid, 0);
+		pass(p, pid, 0);
 	}
 }
 
@@ -320,8 +324,8 @@ void kbi_warden_reap(void (*ended)(int pid))
 			else
 				ended(pid);
 		}
+		kbi_revive_bury();
 	} while (own.again);
-	kbi_revive_bury();
 	if (own.traces)
 		kbi_everywhere_stand();
 }

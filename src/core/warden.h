@@ -9,6 +9,13 @@
 struct kb_thread;
 struct kbi_stack;
 
+/* The thread that ran in a process when that was killed, as long as it has not given up its processor since: its descriptor
+ * may be another thread's then. */
+struct kbi_victim {
+	struct kb_thread *thread; /* NULL: not known yet */
+	uint64_t turn;            /* kbi_vp_turns */
+};
+
 struct kbi_process {
 	a32 pid;                  /* 0: none */
 	a32 over;                 /* it ends because its work is done */
@@ -24,7 +31,7 @@ struct kbi_process {
 	int passed;               /* the signal that it was last told to go on with */
 	/* it was killed and goes on: */
 	a32 notices;              /* how often the thread that ran there is still to be told, until it is lost */
-	struct kb_thread *victim; /* that one, once known */
+	struct kbi_victim victim;
 	a32 final;                /* the program cannot do without it: the next kill ends it */
 };
 
@@ -59,7 +66,7 @@ void kbi_warden_remind(void);
 /* ---- killed ones ----------------------------------------------------------------------------------------------------- */
 
 /* A process that was killed goes on in another one (core/revive), and there, in a signal handler with this context, what it
- * takes to lose the thread that ran is done. *victim: that thread, kept from call to call. */
+ * takes to lose the thread that ran is done. *victim is kept from call to call. */
 enum kbi_warden_loss {
 	KBI_WARDEN_DONE,  /* it will be lost when the handler returns; or there was none */
 	KBI_WARDEN_LATER, /* it is where it cannot be left */
@@ -75,7 +82,10 @@ struct kbi_warden_kills {
 struct kbi_warden_kills kbi_warden_kills(void);
 /* By the supervisor: the program's own kernel threads in this process are lost. How many. */
 extern KBI_HIDDEN unsigned (*kbi_warden_bury)(int pid);
+/* By the supervisor: this one has a successor, which has not gone on yet; what a timer or another process was about to tell
+ * the killed one may be lost. NULL: nothing. */
+extern KBI_HIDDEN void (*kbi_warden_knock)(int pid);
 /* NULL: killed processes have no successors. */
-extern KBI_HIDDEN enum kbi_warden_loss (*kbi_warden_lose)(struct kb_thread **victim, void *context);
+extern KBI_HIDDEN enum kbi_warden_loss (*kbi_warden_lose)(struct kbi_victim *victim, void *context);
 
 #endif

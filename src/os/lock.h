@@ -18,6 +18,14 @@ static inline void kbi_lock_take(a32 *lock)
 	}
 }
 
+/* For who may not wait: its holder may stand still until the caller goes on. */
+static inline bool kbi_lock_try(a32 *lock)
+{
+	uint32_t free = 0;
+
+	return a_cas_acq(lock, &free, 1); /* acquire: as above */
+}
+
 static inline void kbi_lock_leave(a32 *lock)
 {
 	/* release: partner is the acquire in kbi_lock_take */

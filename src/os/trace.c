@@ -15,7 +15,7 @@
 #endif
 
 /* libc's headers may lack PTRACE_EVENT_STOP and PTRACE_PEEKSIGINFO */
-enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8 };
+enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8, CALL_BYTES = 2 };
 
 long kbi_trace_seize(int pid)
 {
@@ -82,7 +82,8 @@ void kbi_trace_leave(int pid)
 /* What the kernel has said of a signal it lets nobody else say: then it comes without. */
 static void send(int to, siginfo_t *info)
 {
-	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP)
+	/* a timer's: it ended with the process */
+	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP || info->si_code == SI_TIMER)
 		return;
 	if (kbi_sys(SYS_rt_sigqueueinfo, to, info->si_signo, info))
 		kbi_sys(SYS_kill, to, info->si_signo);
@@ -133,7 +134,18 @@ static bool is_to_be_made_again(uint64_t nr, int64_t answer)
 	}
 }
 
-bool kbi_trace_save(int pid, struct kbi_trace_place *p)
+/* The kernel's own way to go on with a call remembers the call in the process: it is in the place where it was first
+ * interrupted, and goes on from there. */
+static uint64_t call_of(const struct user_regs_struct *r, const struct kbi_trace_place *before)
+{
+	const struct user_regs_struct *b = (const struct user_regs_struct *)before->regs;
+
+	if (r->orig_rax == SYS_restart_syscall && before->extended_bytes && b->rip == r->rip - CALL_BYTES && b->rsp == r->rsp)
+		return b->rax;
+	return r->orig_rax;
+}
+
+bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before)
 {
 	struct user_regs_struct *r = (struct user_regs_struct *)p->regs;
 	struct iovec general = { r, sizeof *r }, extended = { p->extended, sizeof p->extended };
@@ -144,8 +156,8 @@ bool kbi_trace_save(int pid, struct kbi_trace_place *p)
 		return false;
 	p->extended_bytes = extended.iov_len;
 	if ((int64_t)r->orig_rax >= 0 && is_to_be_made_again(r->orig_rax, (int64_t)r->rax)) {
-		r->rax = r->orig_rax;
-		r->rip -= 2;
+		r->rax = call_of(r, before);
+		r->rip -= CALL_BYTES;
 	}
 	r->orig_rax = (unsigned long)-1;
 	return true;
@@ -162,10 +174,11 @@ bool kbi_trace_load(int pid, struct kbi_trace_place *p)
 
 #else
 
-bool kbi_trace_save(int pid, struct kbi_trace_place *p)
+bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before)
 {
 	(void)pid;
 	(void)p;
+	(void)before;
 	return false;
 }
 

@@ -43,8 +43,9 @@ void kbi_trace_go(int pid, int sig);
 void kbi_trace_stay(int pid);
 /* It is nobody's that is traced any more. */
 void kbi_trace_leave(int pid);
-/* Of a process that has stopped. False: the kernel does not say. A system call that it was in will be made again. */
-bool kbi_trace_save(int pid, struct kbi_trace_place *p);
+/* Of a process that has stopped. False: the kernel does not say. A system call that it was in will be made again.
+ * before: where it stood when it last stopped, bytes 0: not known. */
+bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before);
 bool kbi_trace_load(int pid, struct kbi_trace_place *p);
 /* The signals that wait in `from`, which has stopped, wait in `to`, too. */
 void kbi_trace_copy_signals(int from, int to);

@@ -17,6 +17,7 @@
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "core/wait.h"
+#include "core/warden.h"
 #include "os/sys.h"
 
 #define BIT(sig) ((uint64_t)1 << ((sig)-1))
@@ -237,6 +238,7 @@ void kbi_signal_started(void)
 	kbi_agent_sleeps = close_sleeper;
 	kbi_handoff_leaves = leaves;
 	kbi_preempt_returns = returns;
+	kbi_warden_knock = kbi_signal_knock;
 	if (base_mask || kbi_signal_any_handler())
 		kbi_signal_need_post();
 }
