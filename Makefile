@@ -226,6 +226,26 @@ $(O)/sim/sim: $(OBJ_sim)
 $(O)/sim/probe: $(O)/bench/sim/probe/probe.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
+# The library as one test wants it: each store is told to the program, which is killed there (test/core/points.h).
+HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | grep -q 'Free Software' && echo yes)))
+OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
+	$(O)/src/os/everywhere.c.o,$(OBJ_core)))
+$(O)/points/%.c.o: %.c $(O)/flags
+	@mkdir -p $(@D)
+	@echo "  points $<"
+	@$(CC) $(COMMON) $(CFLAGS_src) -fsanitize=thread -U__SANITIZE_THREAD__ --param tsan-instrument-func-entry-exit=0 \
+		$(CFLAGS) -c -o $@ $<
+	@$(OBJCOPY) --redefine-sym __tsan_init=points_init $@
+$(O)/libkochab-points.a: $(OBJ_points) $(OBJ_core) src/ORDER
+	@rm -f $@
+	@$(AR) rcs $@ $(OBJ_points) $(filter-out $(OBJ_points:$(O)/points/%=$(O)/%),$(OBJ_core))
+	@$(OBJCOPY) $(addprefix --rename-section ,$(addsuffix =kbi_text,$(TEXTS))) $@
+ifneq ($(HAS_POINTS),)
+$(O)/test/core/contain_points.c.o: OWN_FLAGS := -DKB_TEST_POINTS
+$(O)/test/core/contain_points: $(O)/test/core/contain_points.c.o $(O)/libkochab-points.a
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(O)/libkochab-points.a $(LDLIBS) -lm
+endif
+
 # Tests stand on the static library, so that they reach what it hides; test/posix/ are plain
 # pthread programs, linked with nothing of ours.
 $(O)/test/posix/%: $(O)/test/posix/%.c.o
@@ -286,6 +306,8 @@ soak: all tests ## the long runs (SOAK_SECONDS=600; POSIX_SUITE=directory: dev/c
 soak-kill: all tests ## kills processes of a program at random (KILLS=10000; VPS=2 SCHED=rotator)
 	@timeout $$(($(or $(KILLS),10000) / 10 + 300)) env KILLS=$(or $(KILLS),10000) $(if $(VPS),KOCHAB_VPS=$(VPS)) \
 		$(if $(SCHED),KOCHAB_SCHED=$(SCHED)) $(O)/test/core/contain_kills
+	@for s in rotator rotator-paper lb2 steal; do for n in 1 2 4; do \
+		POINTS=all KOCHAB_SCHED=$$s KOCHAB_VPS=$$n timeout 700 $(O)/test/core/contain_points || exit; done; done
 
 test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
 	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)
