@@ -144,14 +144,17 @@ int kbi_revive(int old, int supervisor)
 	return pid;
 }
 
-bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig)
+bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig, const siginfo_t *passed)
 {
 	bool stands = kbi_trace_load(now, place);
 
 	/* it was killed, too: it has the place for its own successor */
 	if (stands) {
 		kbi_sys(SYS_kill, now, sig);
-		kbi_trace_go(now, 0);
+		if (passed->si_signo)
+			kbi_trace_go_with(now, passed);
+		else
+			kbi_trace_go(now, 0);
 	}
 	kbi_revive_gone(old);
 	kbi_trace_go(old, 0);

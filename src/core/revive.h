@@ -5,6 +5,8 @@
 #ifndef KBI_REVIVE_H
 #define KBI_REVIVE_H
 
+#include <signal.h>
+
 #include "base/base.h"
 
 struct kbi_trace_place;
@@ -14,8 +16,9 @@ int kbi_revive_setup(void);
 /* `old` stood at this place, and was killed. The number of its successor, which waits for kbi_revive_go; or -errno: it
  * cannot be had. supervisor: the caller. In between the caller corrects its own tables. */
 int kbi_revive(int old, int supervisor);
-/* The successor goes on there, the old one, if it has not ended yet, ends. sig: the successor's first signal. */
-bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig);
+/* The successor goes on there, the old one, if it has not ended yet, ends. passed: a signal that the old one was
+ * about to get, or si_signo 0; sig: another one for the successor. */
+bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig, const siginfo_t *passed);
 /* It has ended. */
 void kbi_revive_gone(int old);
 /* Was pid one of ours and was killed, not long ago? */

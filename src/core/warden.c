@@ -162,8 +162,8 @@ static void count(int old, uint64_t since)
 	a_add_acqrel(&own.killed, 1); /* who sees that sees the rest */
 }
 
-/* p was killed, and another process is p from now on. sig: it has not got that signal, or 0. */
-static bool revived(struct kbi_process *p, int old, int sig)
+/* p was killed, and another process is p from now on, which gets the signal that it has not got. */
+static bool revived(struct kbi_process *p, int old)
 {
 	uint64_t since = kbi_sys_now();
 	int now = kbi_revive(old, kbi_warden.supervisor);
@@ -175,13 +175,10 @@ static bool revived(struct kbi_process *p, int old, int sig)
 	p->victim.thread = NULL;
 	a_store_rel(&p->notices, NOTICES); /* partner: noticed */
 	own.noticing = true;
-	p->passed = sig;
-	if (sig)
-		kbi_sys(SYS_kill, now, sig);
 	kbi_trace_copy_signals(old, now);
 	if (kbi_warden_knock)
 		kbi_warden_knock(now);
-	p->unplaced = !kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL);
+	p->unplaced = !kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL, &p->passed);
 	count(old, since);
 	return true;
 }
@@ -217,7 +214,9 @@ static void at_end(struct kbi_process *p, int pid)
 	int status = kbi_trace_status(pid);
 
 	p->end_seen = a_load_rlx(&p->begun);
-	if (may_revive(p, status) && a_load_rlx(&p->begun) && save(p, pid) && revived(p, pid, 0))
+	if (!p->unplaced)
+		p->passed.si_signo = 0; /* it has got it */
+	if (may_revive(p, status) && a_load_rlx(&p->begun) && save(p, pid) && revived(p, pid))
 		return;
 	kbi_trace_go(pid, 0);
 }
@@ -226,9 +225,11 @@ static void at_end(struct kbi_process *p, int pid)
  * very moment it stands at its end when it is told so, and ends unseen: then it stood here. */
 static void pass(struct kbi_process *p, int pid, int sig)
 {
-	if (!save(p, pid))
-		return; /* it is gone from here: its end is to be seen next */
-	p->passed = sig;
+	/* else it is gone from here: its end is to be seen next */
+	if (!save(p, pid) || !kbi_trace_signal(pid, &p->passed))
+		return;
+	if (!sig)
+		p->passed.si_signo = 0;
 	kbi_trace_go(pid, sig);
 }
 
@@ -240,7 +241,7 @@ bool kbi_warden_saves(int pid, int status)
 		return false;
 	if (!a_load_rlx(&p->begun))
 		return started_again(p, pid);
-	return place_of(p)->extended_bytes && kbi_trace_end_is_seen() && revived(p, pid, p->passed);
+	return place_of(p)->extended_bytes && kbi_trace_end_is_seen() && revived(p, pid);
 }
 
 static void stopped(struct kbi_process *p, int pid, int status)

@@ -4,6 +4,8 @@
 #ifndef KBI_WARDEN_H
 #define KBI_WARDEN_H
 
+#include <signal.h>
+
 #include "base/atom.h"
 
 struct kb_thread;
@@ -28,7 +30,7 @@ struct kbi_process {
 	/* the supervisor's: */
 	bool end_seen;            /* it stood at its end; its place is known */
 	bool unplaced;            /* a successor that was killed before it stood in that place */
-	int passed;               /* the signal that it was last told to go on with */
+	siginfo_t passed;         /* the signal that it was last told to go on with, si_signo 0: none */
 	/* it was killed and goes on: */
 	a32 notices;              /* how often the thread that ran there is still to be told, until it is lost */
 	struct kbi_victim victim;

@@ -69,6 +69,20 @@ void kbi_trace_go(int pid, int sig)
 	kbi_sys(SYS_ptrace, PTRACE_CONT, pid, 0, sig);
 }
 
+bool kbi_trace_signal(int pid, siginfo_t *info)
+{
+	info->si_signo = info->si_code = 0;
+	if (kbi_sys(SYS_ptrace, PTRACE_GETSIGINFO, pid, 0, info) == -ESRCH)
+		return false;
+	return info->si_code != (SIGTRAP | PTRACE_EVENT_EXIT << 8);
+}
+
+void kbi_trace_go_with(int pid, const siginfo_t *info)
+{
+	kbi_sys(SYS_ptrace, PTRACE_SETSIGINFO, pid, 0, info);
+	kbi_trace_go(pid, info->si_signo);
+}
+
 void kbi_trace_stay(int pid)
 {
 	kbi_sys(SYS_ptrace, PTRACE_LISTEN, pid, 0, 0);

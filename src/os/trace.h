@@ -29,7 +29,7 @@ struct kbi_trace_place {
 
 /* The caller traces its child pid from now on. 0, -errno: somebody else does, or nobody may. */
 long kbi_trace_seize(int pid);
-/* What waitid has said when it was asked for one that has ended: of a traced one it also tells when it has stopped. */
+/* What waitid has said when it was asked for one that has ended: of one that is traced it tells of stops, too. */
 bool kbi_trace_has_ended(const siginfo_t *info);
 /* status: of waitid, CLD_TRAPPED or CLD_STOPPED. *sig: which signal. */
 enum kbi_trace_stop kbi_trace_why(int status, int *sig);
@@ -37,6 +37,10 @@ enum kbi_trace_stop kbi_trace_why(int status, int *sig);
 bool kbi_trace_end_is_seen(void);
 /* At KBI_TRACE_END: its status as wait4 will have it. */
 int kbi_trace_status(int pid);
+/* What the signal says that a process stops for. False: it stands at its end by now, or is gone. */
+bool kbi_trace_signal(int pid, siginfo_t *info);
+/* It goes on from the stop for another signal, and gets this one, as it was sent. */
+void kbi_trace_go_with(int pid, const siginfo_t *info);
 /* It goes on, and gets this signal (0: none). */
 void kbi_trace_go(int pid, int sig);
 /* At KBI_TRACE_GROUP: stays stopped until somebody continues it. */

@@ -421,15 +421,20 @@ KBI_NOINLINE void kbi_posix_end_turn(struct kbi_task *self)
 int kbi_signal_raise(const siginfo_t *info)
 {
 	siginfo_t packed = *info;
+	int tid;
 	long r;
 
 	/* without an address the runtime would take it for its tick */
 	if (info->si_signo == kbi_preempt_signal())
 		kbi_signal_pack(&packed, kbi_thread_of(kbi_self_raw()));
 	kbi_posix_me.raises = true;
-	kbi_compiler_barrier();
-	r = kbi_sys_signal_info(kbi_sys_gettid(), packed.si_signo, &packed);
-	kbi_compiler_barrier();
+	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */
+	do {
+		tid = kbi_sys_gettid();
+		kbi_compiler_barrier();
+		r = kbi_sys_signal_info(tid, packed.si_signo, &packed);
+		kbi_compiler_barrier();
+	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
 	kbi_posix_me.raises = false;
 	return (int)-r;
 }
