@@ -395,10 +395,8 @@ static void pass_on(int sig, siginfo_t *info)
 		info->si_pid = kbi_warden.supervisor;
 	if (pass && !(stops(sig) && action[0] == (uintptr_t)SIG_DFL))
 		pass(info);
-	else if (action[0] == (uintptr_t)SIG_IGN)
-		return;
-	else if (action[0] == (uintptr_t)SIG_DFL && sig == SIGCHLD)
-		return; /* and never opened: the next one would be thrown away */
+	else if (action[0] == (uintptr_t)SIG_IGN || (action[0] == (uintptr_t)SIG_DFL && sig == SIGCHLD))
+		return; /* SIGCHLD is never opened: the next one would be thrown away */
 	else if (action[0] == (uintptr_t)SIG_DFL)
 		default_action(sig);
 	else if (info->si_code != SI_KERNEL || sig == SIGALRM)
