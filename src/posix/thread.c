@@ -185,6 +185,16 @@ static KBI_NOINLINE int make_real_time(const pthread_attr_t *attr, const struct 
 	return e;
 }
 
+/* There is no room, but those that are ready may end and leave some, if they are let run: who tries until it goes well
+ * would try for ever. */
+static KBI_NOINLINE int make_after_others(struct kb_thread **t, struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+{
+	if (!kbi_call_may_wait())
+		return EAGAIN;
+	sched_yield();
+	return kbi_thread_create(t, a, fn, arg);
+}
+
 static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b, void *(*fn)(void *),
 		void *arg)
 {
@@ -200,6 +210,8 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 		return 0;
 	if (e == ENOTSUP && say_kernel_threads(kbi_tcb_why()))
 		return make_kernel(attr, b, fn, arg);
+	if (e == ENOMEM || e == EAGAIN)
+		e = make_after_others(&t, a, fn, arg);
 	return e == ENOMEM ? EAGAIN : e;
 }
 

@@ -1,5 +1,5 @@
 /* posix/thread: pthread_create where there is little: with an address space that is limited (EAGAIN, and what there is
- * goes on), and with defaults that the program has set. pthread_getattr_np tells the processors; a set without any of ours
+ * goes on; who tries again and again gets a thread once others have ended), and with defaults that the program has set. pthread_getattr_np tells the processors; a set without any of ours
  * is EINVAL. A mutex of libc's kinds that a condition wait has given up cannot be destroyed. */
 #include <errno.h>
 #include <pthread.h>
@@ -92,6 +92,39 @@ static void hardly_any_space(void)
 	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
 	one_thread();
 	as_many_as_fit();
+}
+
+/* ---- as soon as there is space ------------------------------------------------------------------------------- */
+enum { CREATORS = 2, MADE = 300 };
+static int made;
+
+static void *tries_until_it_goes_well(void *arg)
+{
+	pthread_attr_t a;
+	pthread_t t;
+
+	CHECK_EQ(pthread_attr_init(&a), 0);
+	CHECK_EQ(pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&a, 16 * MIB), 0);
+	while (__atomic_load_n(&made, __ATOMIC_RELAXED) < MADE) {
+		int e = pthread_create(&t, &a, nothing, NULL);
+
+		CHECK(e == 0 || e == EAGAIN);
+		__atomic_fetch_add(&made, e == 0, __ATOMIC_RELAXED);
+	}
+	return arg;
+}
+
+static void again_and_again(void)
+{
+	struct rlimit l = { mapped() + (size_t)256 * MIB, RLIM_INFINITY };
+	pthread_t t[CREATORS];
+
+	CHECK_EQ(setrlimit(RLIMIT_AS, &l), 0);
+	for (int i = 0; i < CREATORS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, tries_until_it_goes_well, NULL), 0);
+	for (int i = 0; i < CREATORS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
 /* ---- defaults ------------------------------------------------------------------------------------------ */
@@ -217,6 +250,7 @@ int main(void)
 	in_child(little_space);
 	for (room = 0; room <= 256u * MIB; room = room < MIB ? room + MIB / 4 : room * 2)
 		in_child(hardly_any_space);
+	in_child(again_and_again);
 	in_child(defaults);
 	in_child(processors);
 	in_child(mutex_of_a_waiter);
