@@ -54,7 +54,7 @@ static void *work(void *arg)
 	if (!arg) {
 		for (int i = 0; i < CHANGES || !ran[0] || !ran[1]; i++) {
 			set(i % 2);
-			if (i % 8 == 0)
+			if (i % 7 == 0) /* behind either action, in turns */
 				sched_yield();
 		}
 		over = 1;
