@@ -1,6 +1,7 @@
 /* posix/thread: pthread_create where there is little: with an address space that is limited (EAGAIN, and what there is
- * goes on; who tries again and again gets a thread once others have ended), and with defaults that the program has set. pthread_getattr_np tells the processors; a set without any of ours
- * is EINVAL. A mutex of libc's kinds that a condition wait has given up cannot be destroyed. */
+ * goes on; who tries again and again gets a thread once others have ended), and with defaults that the program has set.
+ * pthread_getattr_np tells the processors; a set without any of ours is EINVAL. A mutex of libc's kinds that a condition
+ * wait has given up cannot be destroyed. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
