@@ -36,6 +36,7 @@
 #include "core/wait.h"
 #include "core/yield.h"
 #include "os/context.h"
+#include "os/loader.h"
 #include "os/sys.h"
 
 enum {
@@ -286,6 +287,8 @@ static bool may_leave(const void *context)
 {
 	uintptr_t at = kbi_context_at(context), to;
 
+	if (kbi_loader_is_held())
+		return false;
 	if (!at || kbi_context_may_leave(at))
 		return at;
 	to = kbi_context_code(at) == KBI_CODE_LIBC ? kbi_context_returns_to(context) : 0;
@@ -312,7 +315,7 @@ void kbi_quantum_obey(struct kbi_task *self)
 {
 	uint32_t what = ASKED_SWITCH;
 
-	if (!a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
+	if (kbi_loader_is_held() || !a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
 		return;
 	/* no tick need have come: who has to wake up by now? */
 	kbi_np_enter(self);
@@ -338,6 +341,7 @@ int kbi_quantum_start(void)
 	if (!kbi_options.quantum || KBI_SAN)
 		return 0;
 	kbi_context_learn();
+	kbi_loader_learn();
 	kbi_preempt_restart = restart;
 	kbi_preempt_asked = asked;
 	kbi_lookout_quantum = (struct kbi_lookout_duty){ look, any_busy };

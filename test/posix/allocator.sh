@@ -34,6 +34,57 @@ END
 "$CC" -pthread -o "$T/quiet" "$T/quiet.c" -ldl || exit 1
 "$T/quiet" >"$T/out" && "$KOCHAB_BIN" run -- "$T/quiet" >"$T/out" || { cat "$T/out"; failed=1; }
 
+# An allocator that computes and makes system calls, called by the loader with its locks held: nobody may be switched away there.
+cat >"$T/slow.c" <<'END'
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+void *__libc_malloc(size_t n);
+void *malloc(size_t n)
+{
+	char some[8];
+
+	for (volatile int i = 0; i < 20000; i++)
+		;
+	syscall(SYS_getrandom, some, sizeof some, 0);
+	return __libc_malloc(n);
+}
+END
+cat >"$T/opens.c" <<'END'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+static void *work(void *arg)
+{
+	for (int i = 0; i < 10; i++) {
+		void *m = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+
+		if (!m)
+			_exit(1);
+		dlclose(m);
+	}
+	return arg;
+}
+int main(void)
+{
+	pthread_t t[40];
+
+	for (int i = 0; i < 40; i++)
+		if (pthread_create(&t[i], NULL, work, NULL))
+			return 2;
+	for (int i = 0; i < 40; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
+END
+"$CC" -O1 -shared -fPIC -o "$T/slow.so" "$T/slow.c" && "$CC" -pthread -o "$T/opens" "$T/opens.c" -ldl || exit 1
+for vps in 1 2 4; do
+	LD_PRELOAD=$T/slow.so timeout -s QUIT -k 5 30 "$KOCHAB_BIN" run --vps $vps --quantum 2000 -- "$T/opens" >"$T/out" 2>&1 && continue
+	echo "a slow allocator, $vps virtual processors: exit $?"
+	tail -n 5 "$T/out"
+	failed=1
+done
+
 for lib in $(ldconfig -p 2>/dev/null | awk '/lib(jemalloc|tcmalloc|tcmalloc_minimal|mimalloc)\.so/ { print $NF }'); do
 	for program in /bin/true "$BUILD/test/posix/unsafe_race" "$BUILD/test/posix/keys"; do
 		[ -x "$program" ] || continue

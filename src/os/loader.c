@@ -1,0 +1,95 @@
+/* os/loader.c - glibc's loader has mutexes of libc's kind in its own data: one for dlopen, one for its list of modules, since
+ * 2.35 one for thread-local storage, side by side. No name leads to them; the middle one is held while dl_iterate_phdr
+ * calls, so the only recursive mutex there that the caller has then is it. Contract in loader.h. */
+#include "os/loader.h"
+
+#if defined(__GLIBC__)
+
+#include <link.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+
+#include "os/tcb_priv.h"
+
+enum { LOCKS = 3 };
+
+static const pthread_mutex_t *locks[LOCKS]; /* constant once learnt */
+static unsigned n_locks;
+
+/* The calling thread's number, as it stands in what it has locked. */
+static int number(void)
+{
+	return *(int *)((uintptr_t)pthread_self() + (uintptr_t)kbi_tcb_layout.tid);
+}
+
+static bool is_recursive(const pthread_mutex_t *m)
+{
+	return m->__data.__kind == PTHREAD_MUTEX_RECURSIVE_NP;
+}
+
+static bool is_held(const pthread_mutex_t *m, int by)
+{
+	return a_load_rlx((const a32 *)(const void *)&m->__data.__owner) == (uint32_t)by;
+}
+
+/* m is the one for the list: with its neighbours. */
+static void found(const pthread_mutex_t *m)
+{
+	locks[n_locks++] = m;
+	if (is_recursive(m - 1))
+		locks[n_locks++] = m - 1;
+	if (is_recursive(m + 1))
+		locks[n_locks++] = m + 1;
+}
+
+static void search(const char *at, size_t bytes)
+{
+	for (const char *end = at + bytes; at + 3 * sizeof(pthread_mutex_t) <= end; at += sizeof(void *)) {
+		const pthread_mutex_t *m = (const pthread_mutex_t *)(const void *)at + 1;
+
+		if (is_recursive(m) && is_held(m, number()) && m->__data.__lock && m->__data.__count == 1) {
+			found(m);
+			return;
+		}
+	}
+}
+
+static int look(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)size, (void)unused;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (info->dlpi_addr == getauxval(AT_BASE) && p->p_type == PT_LOAD && p->p_flags & PF_W)
+			search((const char *)info->dlpi_addr + p->p_vaddr, p->p_memsz);
+	}
+	return n_locks > 0;
+}
+
+void kbi_loader_learn(void)
+{
+	n_locks = 0;
+	if (kbi_tcb_layout.tid && getauxval(AT_BASE))
+		dl_iterate_phdr(look, NULL);
+}
+
+bool kbi_loader_is_held(void)
+{
+	for (unsigned i = 0; i < n_locks; i++)
+		if (is_held(locks[i], number()))
+			return true;
+	return false;
+}
+
+#else
+
+void kbi_loader_learn(void)
+{
+}
+
+bool kbi_loader_is_held(void)
+{
+	return false;
+}
+
+#endif
