@@ -1,6 +1,6 @@
-/* os/loader.c - glibc's loader has mutexes of libc's kind in its own data: one for dlopen, one for its list of modules, since
- * 2.35 one for thread-local storage, side by side. No name leads to them; the middle one is held while dl_iterate_phdr
- * calls, so the only recursive mutex there that the caller has then is it. Contract in loader.h. */
+/* os/loader.c - glibc's loader has mutexes of libc's kind in its own data: one for dlopen, one for its list of modules,
+ * since 2.35 one for thread-local storage, side by side. No name leads to them; the middle one is held while
+ * dl_iterate_phdr calls, so the only recursive mutex there that the caller has then is it. Contract in loader.h. */
 #include "os/loader.h"
 
 #if defined(__GLIBC__)
