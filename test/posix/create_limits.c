@@ -97,7 +97,7 @@ static void hardly_any_space(void)
 
 /* ---- as soon as there is space ------------------------------------------------------------------------------- */
 enum { CREATORS = 2, MADE = 300 };
-static int made;
+static int made, is_limited;
 
 static void *tries_until_it_goes_well(void *arg)
 {
@@ -107,6 +107,8 @@ static void *tries_until_it_goes_well(void *arg)
 	CHECK_EQ(pthread_attr_init(&a), 0);
 	CHECK_EQ(pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED), 0);
 	CHECK_EQ(pthread_attr_setstacksize(&a, 16 * MIB), 0);
+	while (!__atomic_load_n(&is_limited, __ATOMIC_ACQUIRE))
+		usleep(100);
 	while (__atomic_load_n(&made, __ATOMIC_RELAXED) < MADE) {
 		int e = pthread_create(&t, &a, nothing, NULL);
 
@@ -118,12 +120,14 @@ static void *tries_until_it_goes_well(void *arg)
 
 static void again_and_again(void)
 {
-	struct rlimit l = { mapped() + (size_t)256 * MIB, RLIM_INFINITY };
+	struct rlimit l = { .rlim_max = RLIM_INFINITY };
 	pthread_t t[CREATORS];
 
-	CHECK_EQ(setrlimit(RLIMIT_AS, &l), 0);
 	for (int i = 0; i < CREATORS; i++)
 		CHECK_EQ(pthread_create(&t[i], NULL, tries_until_it_goes_well, NULL), 0);
+	l.rlim_cur = mapped() + (size_t)256 * MIB;
+	CHECK_EQ(setrlimit(RLIMIT_AS, &l), 0);
+	__atomic_store_n(&is_limited, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < CREATORS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
