@@ -157,6 +157,17 @@ static void welcome(const struct guests *g)
 	kbi_waitq_grant_all(g->first[1], INVITED);
 }
 
+/* The queue lock is left with this word, and whoever may go on by it does. Inside np brackets, which it leaves. */
+static void let_in(kb_rwlock_t *l, uint32_t word, struct kbi_task *self)
+{
+	struct guests guests;
+
+	admit(l, &word, &guests);
+	kbi_waitq_unlock(word_of(l), word);
+	welcome(&guests);
+	kbi_np_leave(self);
+}
+
 /* ---- locking ------------------------------------------------------------------------------------- */
 
 /* A waiter gives up; those behind it may be able to go on. */
@@ -164,7 +175,6 @@ static bool leave(void *lock, struct kbi_wnode *n)
 {
 	kb_rwlock_t *l = lock;
 	struct kbi_task *self = n->task;
-	struct guests guests = { 0 };
 	uint32_t word;
 	bool queued;
 
@@ -173,11 +183,11 @@ static bool leave(void *lock, struct kbi_wnode *n)
 	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
 	if (queued) {
 		kbi_waitq_remove(queue_of(l), n);
-		admit(l, &word, &guests);
+		let_in(l, word, self);
+	} else {
+		kbi_waitq_unlock(word_of(l), word);
+		kbi_np_leave(self);
 	}
-	kbi_waitq_unlock(word_of(l), word);
-	welcome(&guests);
-	kbi_np_leave(self);
 	return queued;
 }
 
@@ -239,18 +249,11 @@ static bool arrive(struct waiter *w)
 static void forsake(struct visit *v)
 {
 	struct waiter *w = &v->w;
-	struct kbi_task *self = w->n.task;
-	struct guests guests;
-	uint32_t word;
 
 	if (v->ended || a_load_rlx(&w->n.state) != INVITED)
 		return;
-	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(w->l)) & ~coming(w);
-	admit(w->l, &word, &guests);
-	kbi_waitq_unlock(word_of(w->l), word);
-	welcome(&guests);
-	kbi_np_leave(self);
+	kbi_np_enter(w->n.task);
+	let_in(w->l, kbi_waitq_lock(word_of(w->l)) & ~coming(w), w->n.task);
 }
 
 static KBI_NOINLINE int lock_slow(kb_rwlock_t *l, uint32_t takes, struct kbi_task *self,
@@ -310,15 +313,9 @@ int kb_rwlock_trywrlock(kb_rwlock_t *l)
 static KBI_NOINLINE void unlock_slow(kb_rwlock_t *l, uint32_t gives)
 {
 	struct kbi_task *self = kbi_waitq_self();
-	struct guests guests;
-	uint32_t word;
 
 	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(l)) - gives;
-	admit(l, &word, &guests);
-	kbi_waitq_unlock(word_of(l), word);
-	welcome(&guests);
-	kbi_np_leave(self);
+	let_in(l, kbi_waitq_lock(word_of(l)) - gives, self);
 }
 
 int kb_rwlock_unlock(kb_rwlock_t *l)
