@@ -61,13 +61,13 @@ int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 	struct kbi_task *self = kbi_waitq_self();
 	struct waiter w = { .n.task = self, .in_crowd = !self->vp };
 	struct round done = { NULL, NULL };
-	a32 *crowd = kbi_waitq_crowd(b);
-	uint32_t seen;
+	uint32_t seen = 0;
 	bool last;
 
 	kbi_np_enter(self);
 	kbi_waitq_lock(word_of(b));
-	seen = a_load_rlx(crowd); /* what changes it for this round does so when the lock has been taken once more */
+	if (w.in_crowd) /* what changes it for this round does so when the lock has been taken once more */
+		seen = kbi_waitq_crowd_seen(b);
 	last = --b->left == 0;
 	if (last)
 		done = next_round(b);
@@ -75,7 +75,7 @@ int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 		kbi_waitq_append(queue_of(b), &w.n);
 	kbi_waitq_unlock(word_of(b), 0);
 	kbi_waitq_grant_all(done.threads, KBI_WNODE_GRANTED);
-	kbi_waitq_grant_crowd(done.crowd, KBI_WNODE_GRANTED, crowd);
+	kbi_waitq_grant_crowd(done.crowd, KBI_WNODE_GRANTED, b);
 	kbi_np_leave(self);
 	if (last)
 		return KB_BARRIER_SERIAL;

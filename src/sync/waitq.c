@@ -106,14 +106,21 @@ static struct {
 	a32 word;
 } KBI_ALIGNED(KBI_CACHE_LINE) crowds[CROWDS];
 
-a32 *kbi_waitq_crowd(const void *object)
+static a32 *crowd_of(const void *object)
 {
 	/* the golden ratio, as in sync/park */
 	return &crowds[((uintptr_t)object >> 3) * 0x9E3779B97F4A7C15u >> (64 - CROWD_BITS)].word;
 }
 
-void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, a32 *crowd)
+uint32_t kbi_waitq_crowd_seen(const void *object)
 {
+	return a_load_rlx(crowd_of(object));
+}
+
+void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, const void *object)
+{
+	a32 *crowd = crowd_of(object);
+
 	if (!chain)
 		return;
 	while (chain) {
@@ -185,7 +192,7 @@ int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 int kbi_waitq_await_in_crowd(struct kbi_wnode *n, struct kbi_until until,
 			     bool (*leave)(void *object, struct kbi_wnode *n), void *object, uint32_t seen)
 {
-	struct await a __attribute__((cleanup(unwound))) = { n, leave, object, kbi_waitq_crowd(object), seen, false };
+	struct await a __attribute__((cleanup(unwound))) = { n, leave, object, crowd_of(object), seen, false };
 
 	return await(&a, until);
 }

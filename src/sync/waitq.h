@@ -243,11 +243,11 @@ kbi_waitq_await_asked(struct kbi_wnode *n, struct kbi_until until, bool (*leave)
 /* Kernel threads that are no virtual processors and are all granted at once sleep at one word, by the object's address, and
  * are woken by one system call. It changes after their verdicts are stored. Read before the waiter queues, under the
  * queue lock. */
-a32 *kbi_waitq_crowd(const void *object);
+uint32_t kbi_waitq_crowd_seen(const void *object);
 KBI_SWITCHES int kbi_waitq_await_in_crowd(struct kbi_wnode *n, struct kbi_until until,
 					  bool (*leave)(void *object, struct kbi_wnode *n), void *object, uint32_t seen);
 /* Stores the verdicts and wakes the crowd. Not under a queue lock. */
-void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, a32 *crowd);
+void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, const void *object);
 
 /* leave() of an object whose word has no bits that depend on who waits. */
 bool kbi_waitq_leave(a32 *word, struct kbi_waitq *q, struct kbi_wnode *n);
