@@ -66,7 +66,7 @@ static bool is_ready(int pid)
 	for (;;) {
 		if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WSTOPPED | __WALL, NULL))
 			return false;
-		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+		if (!kbi_trace_has_stopped(&info))
 			return false;
 		if (kbi_trace_why(info.si_status, &sig) == KBI_TRACE_SIGNAL && sig == SIGSTOP)
 			return true;
@@ -80,7 +80,7 @@ static void discard(int pid)
 
 	kbi_sys(SYS_kill, pid, SIGKILL);
 	while (!kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WSTOPPED | __WALL, NULL) &&
-	       (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED))
+	       kbi_trace_has_stopped(&info))
 		kbi_trace_go(pid, 0);
 }
 

@@ -280,11 +280,6 @@ static bool has_changed(int pid, siginfo_t *info)
 	return e == -ECHILD || info->si_pid;
 }
 
-static bool has_stopped(const siginfo_t *info)
-{
-	return info->si_pid && (info->si_code == CLD_TRAPPED || info->si_code == CLD_STOPPED);
-}
-
 /* While the supervisor waits for the lock of everywhere, whose holder waits for others: signals reach them, and who
  * answers no more is not waited for. All else when it has the lock. */
 static void meanwhile(void)
@@ -298,7 +293,7 @@ static void meanwhile(void)
 
 		if (!has_changed(pid, &info))
 			continue;
-		if (has_stopped(&info) && kbi_trace_why(info.si_status, &sig) != KBI_TRACE_END) {
+		if (kbi_trace_has_stopped(&info) && kbi_trace_why(info.si_status, &sig) != KBI_TRACE_END) {
 			stopped(&kbi_warden.process[i], pid, info.si_status);
 			continue;
 		}
@@ -320,7 +315,7 @@ void kbi_warden_reap(void (*ended)(int pid))
 			if (!has_changed(pid, &info))
 				continue;
 			own.again = true;
-			if (has_stopped(&info))
+			if (kbi_trace_has_stopped(&info))
 				stopped(p, pid, info.si_status);
 			else
 				ended(pid);

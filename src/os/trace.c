@@ -32,6 +32,11 @@ bool kbi_trace_has_ended(const siginfo_t *info)
 	return info->si_pid && (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED);
 }
 
+bool kbi_trace_has_stopped(const siginfo_t *info)
+{
+	return info->si_pid && (info->si_code == CLD_TRAPPED || info->si_code == CLD_STOPPED);
+}
+
 enum kbi_trace_stop kbi_trace_why(int status, int *sig)
 {
 	*sig = status & 0x7f;

@@ -31,6 +31,7 @@ struct kbi_trace_place {
 long kbi_trace_seize(int pid);
 /* What waitid has said when it was asked for one that has ended: of one that is traced it tells of stops, too. */
 bool kbi_trace_has_ended(const siginfo_t *info);
+bool kbi_trace_has_stopped(const siginfo_t *info);
 /* status: of waitid, CLD_TRAPPED or CLD_STOPPED. *sig: which signal. */
 enum kbi_trace_stop kbi_trace_why(int status, int *sig);
 /* Linux 6.0 and later: one that was killed stands at its end until it is told to go on, whoever kills it again. */
