@@ -15,8 +15,9 @@ struct kbi_ask {
 
 /* vp has polled for longer than a message takes. now: ns. */
 void kbi_ask_for_work(struct kbi_vp *vp, struct kbi_ask *a, uint64_t now);
-/* A thread of vp has ended, t is next: is it the last of those that others have given to vp when that was idle? Gives t. */
 void kbi_ask_ahead(struct kbi_vp *vp);
+/* A thread of vp has ended, t is next: if it is the last of those that others have given to vp when that was idle, vp asks
+ * ahead. Gives t. */
 static inline struct kbi_task *kbi_ask_at_end(struct kbi_vp *vp, struct kbi_task *t)
 {
 	if (kbi_unlikely(vp->fed_at) && t && !vp->first && !vp->s->pq.head)

@@ -305,20 +305,28 @@ static void program(void *arg)
 
 /* ---- the killer ---- */
 
+/* What a file says, as far as there is room. */
+static int reads(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t size;
+
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, room - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return 1;
+}
+
 static unsigned children_of(pid_t pid, int *list, unsigned most)
 {
 	char path[64], text[8192];
 	unsigned n = 0;
-	ssize_t size;
-	int fd;
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-	fd = open(path, O_RDONLY);
-	if (fd < 0)
+	if (!reads(path, text, sizeof text))
 		return 0;
-	size = read(fd, text, sizeof text - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
 	for (char *p = text, *end; n < most; p = end) {
 		long v = strtol(p, &end, 10);
 
@@ -333,17 +341,11 @@ static unsigned children_of(pid_t pid, int *list, unsigned most)
 static int is_dead(int pid)
 {
 	char path[64], text[256];
-	ssize_t size;
 	char *at;
-	int fd;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY);
-	if (fd < 0)
+	if (!reads(path, text, sizeof text))
 		return 1;
-	size = read(fd, text, sizeof text - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
 	at = strrchr(text, ')');
 	return !at || at[2] == 'Z' || at[2] == 'X';
 }
