@@ -322,7 +322,7 @@ static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *mo
 
 static bool sleep_in_futex(struct kbi_vp *vp, uint64_t left)
 {
-	struct timespec ts = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+	struct timespec ts = kbi_sys_timespec(left);
 
 	return kbi_sys_futex_wait(&vp->doze, KBI_DOZE_YES, left == UINT64_MAX ? NULL : &ts) == -ETIMEDOUT;
 }

@@ -74,7 +74,7 @@ struct kbi_task *kbi_foreign_enter(void)
 static int wait_until(struct kbi_task *self, const a32 *word, uint32_t expected, uint64_t deadline)
 {
 	uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
-	struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	struct timespec left = kbi_sys_timespec(ns);
 
 	if (now >= deadline)
 		return ETIMEDOUT;

@@ -57,7 +57,7 @@ void *kbi_lookout_run(void *unused)
 	ask_for_short_turns();
 	for (;;) {
 		uint64_t now = kbi_sys_now(), nap = sooner(look(&kbi_lookout_lent, now), look(&kbi_lookout_quantum, now));
-		struct timespec ts = { (time_t)(nap / 1000000000u), (long)(nap % 1000000000u) };
+		struct timespec ts = kbi_sys_timespec(nap);
 
 		if (nap == UINT64_MAX)
 			sleep_long();

@@ -301,7 +301,7 @@ static void deliver(struct kbi_vp *me, const struct epoll_event *e, long n, bool
 
 static long ask(struct epoll_event *e, int max, uint64_t ns)
 {
-	struct timespec ts = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	struct timespec ts = kbi_sys_timespec(ns);
 	long n;
 
 	if (ns == 0)

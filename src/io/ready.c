@@ -336,7 +336,7 @@ static int wait_outside(const struct pollfd *fds, nfds_t n, struct kbi_until unt
 			now = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
 		}
 		at = at > now ? at - now : 0;
-		left = (struct timespec){ (time_t)(at / 1000000000u), (long)(at % 1000000000u) };
+		left = kbi_sys_timespec(at);
 	}
 	r = kbi_sys(SYS_ppoll, fds, n, until.deadline == KBI_FOREVER ? NULL : &left, NULL, 0);
 	return r > 0 ? 0 : r == 0 ? ETIMEDOUT : (int)-r;

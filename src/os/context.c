@@ -454,7 +454,7 @@ static void limit_timespec(greg_t *limit, struct kbi_context_rest *r)
 	else if (t != &r->left)
 		return;
 	left = left_until(r->deadline);
-	r->left = (struct timespec){ (time_t)(left / 1000000000), (long)(left % 1000000000) };
+	r->left = kbi_sys_timespec(left);
 	*limit = (greg_t)(uintptr_t)&r->left;
 }
 

@@ -136,7 +136,7 @@ static long wait_in_kernel(const struct call *c)
 	if ((c->op & OP_MASK) == FUTEX_WAIT && t && has_length(t)) {
 		uint64_t at = kbi_timer_now() + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 
-		until = (struct timespec){ (time_t)(at / 1000000000u), (long)(at % 1000000000u) };
+		until = kbi_sys_timespec(at);
 		a[3] = (long)&until;
 	}
 	if (!kbi_sys_from.futex) /* the program is several processes, perhaps */

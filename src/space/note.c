@@ -234,7 +234,7 @@ static void say(a32 *how, uint32_t h)
 static int sleep_in_futex(a32 *how, uint64_t deadline)
 {
 	uint64_t now = deadline == KBI_FOREVER ? 0 : kbi_sys_now(), left = deadline - now;
-	struct timespec ts = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+	struct timespec ts = kbi_sys_timespec(left);
 
 	if (now >= deadline)
 		return ETIMEDOUT;
