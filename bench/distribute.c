@@ -156,4 +156,5 @@ const struct bench bench_distribute = {
 	.threads = "10000",
 	.vps = "8",
 	.reference = "lb2-semop",
+	.both_bodies = 1,
 };

@@ -418,8 +418,6 @@ WAY(way_kochab, CREW_LIGHT, fork_join_kb)
 WAY(way_kochab_barrier, CREW_LIGHT, barrier_kb)
 #undef WAY
 
-#define PROCESS "KOCHAB_BODY=process "
-
 static const struct bench_method methods[] = {
 	{ "spin", way_spin, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ "nptl", way_nptl, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY, 4096, "too many kernel threads", 0, 0 },
@@ -433,9 +431,6 @@ static const struct bench_method methods[] = {
 	{ "steal", way_kochab, 0, "KOCHAB_SCHED=steal", BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ "kochab-barrier", way_kochab_barrier, 0, "KOCHAB_SCHED=rotator", BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ "kochab-posix", 0, "nptl", 0, BENCH_FREE_ONLY, 0, 0, 0, 0 },
-	{ "rotator-process", way_kochab, 0, PROCESS "KOCHAB_SCHED=rotator", BENCH_FREE_ONLY, 0, 0, 0, 0 },
-	{ "lb2-semop-process", way_kochab, 0, PROCESS "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=semop", BENCH_FREE_ONLY, 0, 0, 0, 0 },
-	{ "steal-process", way_kochab, 0, PROCESS "KOCHAB_SCHED=steal", BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ 0 },
 };
 
@@ -449,4 +444,5 @@ const struct bench bench_radix = {
 	.sizes = "1,2,4,8,12,16",
 	.size_name = "radix 2^%u",
 	.reads_file = 1,
+	.both_bodies = 1,
 };

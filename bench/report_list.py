@@ -83,8 +83,9 @@ EXPERIMENTS = [
         "name": "distribute", "title": "From one processor with all threads to every one with its share",
         "question": "Lesser Bear's table 2: the time from serial to parallel",
         "method": "10,000 threads that stay ready are created on one virtual processor; the time until each holds nine tenths "
-                  "of its share. With fewer processors than virtual ones each gives way to the others after 32 turns.",
-        "full": ["distribute --vps cores,8"], "quick": ["distribute --methods rotator,lb2-semop"], "chart": "share", "log": False,
+                  "of its share. With fewer processors than virtual ones each gives way to the others after 32 turns. "
+                  "`.../process`: virtual processors are processes.",
+        "full": ["distribute --vps cores,8"], "quick": ["distribute --methods rotator,lb2-semop --body thread"], "chart": "share", "log": False,
         "paper": [goal(LESSER_BEAR + ", table 2: LB3 30.8 ms, LB2 131.6 ms on 8 processors", 4.27, "lb2-semop", "rotator", 10000, vps=8)],
     },
     {
@@ -95,11 +96,12 @@ EXPERIMENTS = [
                   "processor and barriers that spin: what is more than that is thread management. Idle: how long each virtual "
                   "processor had nothing to run during a sort (table 3; there it includes the creation of the keys). Every result "
                   "is verified.",
-        "full": ["radix --sizes 1,2,3,4,6,8,10,12,14,16"],
-        "quick": ["radix --sizes 1,8 --methods spin,nptl,rotator,lb2-semop,steal"],
+        "full": ["radix --sizes 1,2,3,4,6,8,10,12,14,16 --body thread",
+                 "radix --sizes 1,4,8,16 --body process --methods rotator,rotator-paper,lb2-semop,lb2-futex,lb2-spin,steal"],
+        "quick": ["radix --sizes 1,8 --methods spin,nptl,rotator,lb2-semop,steal --body thread"],
         "chart": "turnaround", "over": "size", "log": True, "base": "lb2-semop",
         "show": ["spin", "nptl", "nptl-barrier", "nptl-cond", "rotator", "lb2-semop", "steal", "kochab-posix"],
-        "against": ["rotator", "rotator-paper", "lb2-futex", "lb2-spin", "steal"],
+        "against": ["rotator", "rotator-paper", "lb2-futex", "lb2-spin", "steal", "rotator/process", "lb2-semop/process"],
         "paper": [said(LESSER_BEAR + ", figure 8, radix 2^1: LB3 takes 14 % less than LB2", 1.16, "lb2-semop", "rotator-paper", 64, size=1),
                   said("the same, our default", 1.16, "lb2-semop", "rotator", 64, size=1),
                   said("against LB2 with another lock: futex", 1.16, "lb2-futex", "rotator", 64, size=1),

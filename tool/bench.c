@@ -17,7 +17,7 @@ enum { LIST = 32 };
 struct plan {
 	const struct bench *bench; /* NULL: all */
 	const char *methods, *threads, *vps, *sizes, *file;
-	int free, spread, processes, no_threads, peers, quick, bars, json, limits, strict;
+	int free, spread, body_threads, body_processes, peers, quick, bars, json, limits, strict;
 	unsigned runs;
 	double seconds;
 	const char *json_file;
@@ -30,7 +30,8 @@ static const char usage[] =
 	"  --sizes N,N,...        of a question that varies something else: radix, bits of a digit\n"
 	"  --file FILE            radix: the bytes of this file are the keys\n"
 	"  --methods a,b,...      ways to compare (default: all but the peers)\n"
-	"  --body thread|process|both     what virtual processors are (default thread)\n"
+	"  --body thread|process|both     what virtual processors are (default thread;\n"
+	"                         radix, distribute: both)\n"
 	"  --peers                the peers built by bench/shim/build as well\n"
 	"  --placement free|spread|both   spread: neighbours bound to different processors\n"
 	"  --runs R               measurements of each method, interleaved (default 5)\n"
@@ -92,12 +93,15 @@ static int named(const char *list, const char *name)
 static void add_methods(struct bench_cells *all, const struct plan *p, const struct bench *b,
 	const struct bench_method *m, int wanted, struct bench_case c)
 {
+	int body_asked = p->body_threads || p->body_processes;
+	int in_processes = body_asked ? p->body_processes : b->both_bodies;
+
 	for (; m->name; m++) {
-		const struct bench_method *also = p->processes ? bench_method_in_processes(m) : NULL;
+		const struct bench_method *also = in_processes ? bench_method_in_processes(m) : NULL;
 
 		if (!(p->methods ? named(p->methods, m->name) : wanted))
 			continue;
-		if (!also || !p->no_threads)
+		if (!also || !body_asked || p->body_threads)
 			bench_cell_add(all, b, m, c);
 		if (also)
 			bench_cell_add(all, b, also, c);
@@ -224,9 +228,9 @@ static int parse_placement(struct plan *p, const char *v)
 
 static int parse_body(struct plan *p, const char *v)
 {
-	p->no_threads = strcmp(v, "process") == 0;
-	p->processes = p->no_threads || strcmp(v, "both") == 0;
-	return p->processes || strcmp(v, "thread") == 0 ? 0 : bad("unknown body", v);
+	p->body_threads = strcmp(v, "thread") == 0 || strcmp(v, "both") == 0;
+	p->body_processes = strcmp(v, "process") == 0 || strcmp(v, "both") == 0;
+	return p->body_threads || p->body_processes ? 0 : bad("unknown body", v);
 }
 
 static int parse_format(struct plan *p, const char *v)

@@ -51,6 +51,7 @@ struct bench {
 	const char *sizes;     /* what it varies, as threads; NULL: nothing */
 	const char *size_name; /* printf format of one */
 	int reads_file;        /* takes --file: BENCH_FILE in the environment */
+	int both_bodies;       /* asked with threads and with processes as virtual processors, unless --body says */
 };
 
 /* One result of this measurement; metrics and units are constants of the question. */

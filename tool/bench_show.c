@@ -62,7 +62,7 @@ static void head(FILE *out, const struct bench_cell *g)
 	fprintf(out, "\n%s: %u thread%s, %u VP%s%s%s%s - %s\n", g->bench->name, g->c.threads,
 		g->c.threads == 1 ? "" : "s", g->c.vps, g->c.vps == 1 ? "" : "s",
 		g->c.spread ? ", neighbours on different VPs" : "", g->c.size ? ", " : "", size, g->bench->question);
-	fprintf(out, "  %-17s %-12s %-6s%11s %11s %11s", "method", "metric", "unit", "min", "median", "max");
+	fprintf(out, "  %-22s %-12s %-6s%11s %11s %11s", "method", "metric", "unit", "min", "median", "max");
 	if (g->bench->reference)
 		fprintf(out, "  vs %s", g->bench->reference);
 	fputc('\n', out);
@@ -75,7 +75,7 @@ static void rows(
 
 	for (const struct bench_series *s = cell->series; s < cell->series + BENCH_METRICS && s->count;
 		s++, any++) {
-		fprintf(out, "  %-17s %-12s %-5s", any ? "" : cell->method->name, s->metric, s->unit);
+		fprintf(out, "  %-22s %-12s %-5s", any ? "" : cell->method->name, s->metric, s->unit);
 		number(out, bench_min(s));
 		number(out, bench_median(s));
 		number(out, bench_max(s));
@@ -89,7 +89,7 @@ static void rows(
 			fprintf(out, "  %s\n", cell->note);
 	}
 	if (!any)
-		fprintf(out, "  %-17s %s\n", cell->method->name, cell->note[0] ? cell->note : "no result");
+		fprintf(out, "  %-22s %s\n", cell->method->name, cell->note[0] ? cell->note : "no result");
 }
 
 static void group(const struct bench_cells *all, size_t first, int bars, FILE *out)
