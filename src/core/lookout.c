@@ -9,11 +9,6 @@
 a32 kbi_lookout_bell = { KBI_BELL_NONE };
 struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum;
 
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t look(const struct kbi_lookout_duty *d, uint64_t now)
 {
 	return d->look ? d->look(now) : UINT64_MAX;
@@ -56,7 +51,8 @@ void *kbi_lookout_run(void *unused)
 	(void)unused;
 	ask_for_short_turns();
 	for (;;) {
-		uint64_t now = kbi_sys_now(), nap = sooner(look(&kbi_lookout_lent, now), look(&kbi_lookout_quantum, now));
+		uint64_t now = kbi_sys_now(), nap = kbi_lookout_sooner(look(&kbi_lookout_lent, now),
+							   look(&kbi_lookout_quantum, now));
 		struct timespec ts = kbi_sys_timespec(nap);
 
 		if (nap == UINT64_MAX)

@@ -21,4 +21,9 @@ void *kbi_lookout_run(void *unused);
 /* It sleeps for good: there is something. The caller has published that and fenced. */
 void kbi_lookout_wake(void);
 
+static inline uint64_t kbi_lookout_sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 #endif

@@ -45,6 +45,7 @@ enum {
 	QUIET = 100,         /* looks at nothing before the lookout may sleep for good */
 	SHORTEST = 50000,    /* ns: the lookout does not look more often */
 	BRIEF = 250000,      /* ns: a turn of who spins */
+	URGENT = 4,          /* this part of a turn is enough where one waits that has woken up */
 	COMPUTES = 8,        /* who lacks no more than this part of the time computes */
 	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
 };
@@ -201,15 +202,22 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
 	s->tries = 1;
 }
 
-/* How long until the thread has had its turn; 0: it has. Half as long if one waits that has woken up or is new. By the
- * clock: how much of that the kernel gave to the body is reckoned when the turn is over. */
+/* How long until the thread has had its turn, or it is time to look again; 0: it has had it. A part of it is enough if one
+ * waits that has woken up or is new, or will have woken up by then. By the clock: how much of that the kernel gave to the
+ * body is reckoned when the turn is over. */
 static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint64_t quantum)
 {
-	uint64_t whole = s->brief && quantum > BRIEF ? BRIEF : quantum, had = now - s->since;
+	uint64_t whole = s->brief && quantum > BRIEF ? BRIEF : quantum, had = now - s->since, due;
+	/* where nobody has a deadline it is one that has come from another VP, most likely */
+	uint64_t part = whole / (is_calm() ? 2 : URGENT), short_of = part > had ? part - had : 0;
 
 	if (!only_marked(vp, s, now))
-		whole /= 2;
-	return had >= whole - whole / 16 ? 0 : whole - had;
+		return had >= part - part / 16 ? 0 : short_of;
+	if (had >= whole - whole / 16)
+		return 0;
+	due = a_load_rlx(&vp->next_deadline);
+	due = due > now ? due - now : 0;
+	return kbi_lookout_sooner(due > short_of ? due : short_of, whole - had);
 }
 
 /* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next begins,
@@ -224,35 +232,35 @@ static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_
 		ask_by_word(vp);
 }
 
-/* How long until vp is to be looked at again, ns; UINT64_MAX: it is idle. */
-static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum)
+/* How long until vp is to be looked at again, ns, `most` at the most; UINT64_MAX: it is idle. */
+static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum, uint64_t most)
 {
-	uint64_t turns = kbi_vp_turns(vp), half = quantum / 2, wait;
+	uint64_t turns = kbi_vp_turns(vp), wait;
 
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
 		return UINT64_MAX;
 	if (a_load_rlx(&vp->lent)) {
 		note_lent(vp, s, turns, now);
-		return half;
+		return quantum / 2;
 	}
 	if (turns != s->turns || !s->since)
 		begin(vp, s, turns, now);
 	if (!has_work(vp, now))
-		return half;
+		return most;
 	wait = left(vp, s, now, quantum);
 	if (wait == 0)
-		wait = ask(vp, s, now) ? SOON : half;
-	return wait < half ? wait : half;
+		wait = ask(vp, s, now) ? SOON : most;
+	return kbi_lookout_sooner(wait, most);
 }
 
 static uint64_t look(uint64_t now)
 {
-	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, nap = UINT64_MAX, wait;
+	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, nap = UINT64_MAX, most;
 
-	for (unsigned i = 0; i < kbi_vp_n; i++) {
-		wait = look_at(kbi_vps[i], &seen[i], now, quantum);
-		nap = wait < nap ? wait : nap;
-	}
+	/* a turn that begins after a look is seen at the next */
+	most = quantum / (is_calm() ? 2 : URGENT);
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		nap = kbi_lookout_sooner(nap, look_at(kbi_vps[i], &seen[i], now, quantum, most));
 	quiet = nap != UINT64_MAX ? 0 : quiet + 1;
 	if (quiet > QUIET)
 		return UINT64_MAX;
