@@ -40,7 +40,7 @@ KB_API ssize_t kb_io_pread(int fd, void *buf, size_t n, off_t at, uint64_t deadl
 KB_API ssize_t kb_io_pwrite(int fd, const void *buf, size_t n, off_t at, uint64_t deadline);
 KB_API ssize_t kb_io_preadv(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline);
 KB_API ssize_t kb_io_pwritev(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline);
-/* Also of a FIFO, which waits for the other end. The descriptor. */
+/* Also of a FIFO, which waits for the other end: until the deadline, with io_uring and without. The descriptor. */
 KB_API int kb_io_open(const char *path, int flags, mode_t mode, uint64_t deadline);
 /* Threads that wait for it in Kochab get -EBADF. */
 KB_API int kb_io_close(int fd);

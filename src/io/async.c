@@ -417,6 +417,23 @@ bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long 
 
 /* ---- the way ---------------------------------------------------------------------------------------------- */
 
+static bool has_ring(struct kbi_task *self)
+{
+#if KBI_HAVE_URING
+	return !kbi_ready_start() && start_with(self);
+#else
+	(void)self;
+	return false;
+#endif
+}
+
+bool kbi_async_is_by_hand(void)
+{
+	struct kbi_task *self = kbi_self();
+
+	return kbi_ready_outside(self) || !has_ring(self);
+}
+
 long kbi_async(const struct kbi_async *a, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_self();
@@ -428,7 +445,7 @@ long kbi_async(const struct kbi_async *a, struct kbi_until until)
 	if (e && e != EAGAIN)
 		return -e;
 #if KBI_HAVE_URING
-	if (!kbi_ready_start() && start_with(self)) {
+	if (has_ring(self)) {
 		int64_t answer;
 
 		a_add_rlx(&kbi_source.waiting, 1);

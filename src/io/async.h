@@ -35,6 +35,9 @@ void kbi_async_new_number(int fd);
 /* The system call's result, or -errno; -ETIMEDOUT or what until.stop said if it could be taken back. It is not made
  * again by itself after EINTR or the end of a kernel thread that had submitted it, unless that does no harm. */
 KBI_SWITCHES long kbi_async(const struct kbi_async *a, struct kbi_until until);
+/* For want of io_uring what the calling thread asks for is a system call of its own, which neither a deadline nor
+ * until.stop ends. */
+KBI_SWITCHES bool kbi_async_is_by_hand(void);
 /* Begins to connect a socket whatever mode it is in: *r is -EINPROGRESS, or the system call's result if it is over
  * already. False: that needs io_uring, and there is none. */
 KBI_SWITCHES bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long *r);

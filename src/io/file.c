@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "io/async.h"
+#include "io/fifo.h"
 #include "io/patience.h"
 #include "io/ready.h"
 #include "os/sys.h"
@@ -234,9 +235,13 @@ ssize_t kb_io_pwrite(int fd, const void *buf, size_t n, off_t at, uint64_t deadl
 int kb_io_open(const char *path, int flags, mode_t mode, uint64_t deadline)
 {
 	struct kbi_async a = { .what = KBI_ASYNC_OPEN, .address = path, .length = mode, .flags = (uint32_t)flags };
+	struct kbi_until until = kbi_patience(deadline);
+	int fd;
 
-	int fd = (int)kbi_async(&a, kbi_patience(deadline));
-
+	if (!kbi_async_is_by_hand())
+		fd = kbi_fifo_opened((int)kbi_async(&a, until), path, flags, mode, until);
+	else if (!kbi_fifo_open(path, flags, mode, until, &fd))
+		fd = (int)kbi_async(&a, until);
 	kbi_async_new_number(fd);
 	return fd;
 }
