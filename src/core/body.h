@@ -45,6 +45,7 @@ struct kbi_body {
 	aptr job;                    /* the VP it is to be */
 	a32 bell;
 	struct kbi_body *next;       /* under the pool's lock */
+	uint8_t fresh;               /* it was made to be one and has not waited yet; under the pool's lock */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* The table, [1] .. [kbi_body_limit()]; constant after boot. */

@@ -145,7 +145,7 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 
 static int start(struct kbi_vp *vp)
 {
-	struct kbi_body *b = kbi_spare_record();
+	struct kbi_body *b = kbi_spare_record(!vp);
 	static bool led;
 	sigset_t old;
 	int e;

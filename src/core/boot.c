@@ -109,7 +109,7 @@ static int adopt_main(struct kbi_vp *vp)
 	agent = kbi_stack_get_slow(0, class);
 	if (!agent)
 		return ENOMEM;
-	adopt_body(vp, kbi_spare_record(), agent);
+	adopt_body(vp, kbi_spare_record(false), agent);
 	t->is_main = true;
 	memcpy(t->name, "main", 5);
 	t->named = true;

@@ -23,6 +23,7 @@
 #include "core/agent.h"
 #include "core/body_thread.h"
 #include "core/lookout.h"
+#include "core/nursery.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/spare.h"
@@ -80,10 +81,10 @@ static bool one_comes(void)
 	return c.bodies > kbi_vp_n + kbi_handoff_away() + c.idle;
 }
 
-/* A new one; it will be there at one of the next looks. */
+/* It will be there at one of the next looks. */
 static void need_spare(void)
 {
-	if (one_comes() || !kbi_body_start_spare() || lookout.said)
+	if (one_comes() || kbi_nursery_ask() || lookout.said)
 		return;
 	lookout.said = true;
 	kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had (option spares): others wait",
@@ -170,12 +171,24 @@ static bool any_lent(void)
 /* Somebody has lent, and the lookout sleeps or there is none yet. */
 static KBI_NOINLINE void ring(void)
 {
-	uint32_t none = KBI_BELL_NONE;
-
 	kbi_lookout_wake();
-	if (a_cas_acqrel(&kbi_lookout_bell, &none, KBI_BELL_AWAKE) && kbi_body_start_closed(kbi_lookout_run, NULL))
-		/* without it the call blocks the VP; the next one tries again */
+	/* without it the call blocks the VP; the next one tries again */
+	kbi_handoff_start_lookout();
+}
+
+int kbi_handoff_start_lookout(void)
+{
+	uint32_t none = KBI_BELL_NONE;
+	int e;
+
+	if (!a_cas_acqrel(&kbi_lookout_bell, &none, KBI_BELL_AWAKE))
+		return 0;
+	e = kbi_body_start_closed(kbi_lookout_run, NULL);
+	if (e)
 		a_store_rel(&kbi_lookout_bell, KBI_BELL_NONE);
+	else
+		kbi_nursery_start();
+	return e;
 }
 
 /* ---- begin ------------------------------------------------------------------------------------------------- */
@@ -411,7 +424,7 @@ unsigned kbi_handoff_away(void)
 
 unsigned kbi_handoff_kernel_threads(void)
 {
-	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE);
+	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE) + kbi_nursery_runs();
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------ */
@@ -423,6 +436,7 @@ static void child(void)
 	struct kbi_task *self = kbi_self_raw();
 
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* nobody is to be started */
+	kbi_spare_after_fork();
 	if (!self || !self->vp)
 		kbi_solo_after_fork();
 	if (!self || !kbi_thread_of(self)->body)

@@ -1,6 +1,6 @@
 /* core/handoff.h - body hand-off: a thread that blocks in the kernel keeps its kernel thread, and its virtual
  * processor goes on with another one. Why so: doc/why/hand-off.md.
- * Callers: api, thread, io, posix. Calls spare, body_thread. */
+ * Callers: api, thread, io, posix. Calls spare, nursery, body_thread. */
 #ifndef KBI_HANDOFF_H
 #define KBI_HANDOFF_H
 
@@ -22,7 +22,9 @@ KBI_SWITCHES bool kbi_handoff_end(void);
 bool kbi_handoff_found(struct kbi_task *self);
 /* It calls: true: it is on a VP again. self: on none. */
 KBI_SWITCHES bool kbi_handoff_end_found(struct kbi_task *self);
-/* A spare waits; if not, one has been started. The lookout only. */
+/* Starts the lookout, and who makes spares for it, unless they run. 0, EAGAIN, ENOMEM. */
+int kbi_handoff_start_lookout(void);
+/* A spare waits; if not, one has been asked for. The lookout only. */
 bool kbi_handoff_has_spare(void);
 /* The same for a thread that ends, or was unwound, inside: whatever it has begun is over. */
 KBI_SWITCHES void kbi_handoff_end_all(struct kbi_task *self);

@@ -25,7 +25,6 @@
 #include "base/option.h"
 #include "base/san.h"
 #include "core/agent.h"
-#include "core/body_thread.h"
 #include "core/handoff.h"
 #include "core/lookout.h"
 #include "core/preempt.h"
@@ -343,9 +342,6 @@ static void restart(struct kbi_task *self, void *context)
 
 int kbi_quantum_start(void)
 {
-	uint32_t none = KBI_BELL_NONE;
-	int e;
-
 	if (!kbi_options.quantum || KBI_SAN)
 		return 0;
 	kbi_context_learn();
@@ -353,10 +349,5 @@ int kbi_quantum_start(void)
 	kbi_preempt_restart = restart;
 	kbi_preempt_asked = asked;
 	kbi_lookout_quantum = (struct kbi_lookout_duty){ look, any_busy };
-	if (!a_cas_acqrel(&kbi_lookout_bell, &none, KBI_BELL_AWAKE))
-		return 0;
-	e = kbi_body_start_closed(kbi_lookout_run, NULL);
-	if (e)
-		a_store_rel(&kbi_lookout_bell, KBI_BELL_NONE);
-	return e;
+	return kbi_handoff_start_lookout();
 }

@@ -12,7 +12,10 @@
 #include "os/lock.h"
 #include "os/sys.h"
 
+enum { READY = 1 }; /* spares that wait although nothing needs them */
+
 struct kbi_body *kbi_spare_bodies;
+a32 kbi_spare_low;
 void (*kbi_spare_adopted)(struct kbi_vp *vp);
 
 static struct {
@@ -22,7 +25,7 @@ static struct {
 	struct kbi_body *unused; /* records whose kernel thread has ended */
 	uint32_t max;            /* constant after setup */
 	a32 used;                /* records ever used; grows under the lock */
-	a32 n_idle, running, most;
+	a32 n_idle, fresh, running, most; /* fresh: on their way to the idle for the first time */
 	a64 given;
 } pool;
 
@@ -66,7 +69,7 @@ struct kbi_body *kbi_body_of_task(struct kbi_task *self)
 	return kbi_thread_of(self)->body ? &kbi_spare_bodies[kbi_thread_of(self)->body] : NULL;
 }
 
-struct kbi_body *kbi_spare_record(void)
+struct kbi_body *kbi_spare_record(bool fresh)
 {
 	struct kbi_body *b;
 	uint32_t n;
@@ -81,6 +84,8 @@ struct kbi_body *kbi_spare_record(void)
 		a_store_rel(&pool.used, n + 1);
 	}
 	if (b) {
+		b->fresh = fresh;
+		a_add_rlx(&pool.fresh, fresh);
 		a_add_rlx(&pool.running, 1);
 		if (a_load_rlx(&pool.running) > a_load_rlx(&pool.most))
 			a_store_rlx(&pool.most, a_load_rlx(&pool.running));
@@ -89,16 +94,31 @@ struct kbi_body *kbi_spare_record(void)
 	return b;
 }
 
+/* Under the lock: it waits, or will not. */
+static void has_come(struct kbi_body *b)
+{
+	a_sub_rlx(&pool.fresh, b->fresh);
+	b->fresh = 0;
+}
+
 void kbi_spare_drop(struct kbi_body *b)
 {
 	a_store_rlx(&b->tid, 0);
 	b->changed = 0;
 	a_store_rlx(&b->attention, 0);
 	lock();
+	has_come(b);
 	b->next = pool.unused;
 	pool.unused = b;
 	a_sub_rlx(&pool.running, 1);
 	unlock();
+}
+
+void kbi_spare_after_fork(void)
+{
+	a_store_rlx(&pool.lock, 0);
+	a_store_rlx(&pool.n_idle, 0);
+	pool.idle = NULL;
 }
 
 struct kbi_spare_counts kbi_spare_counts(void)
@@ -113,6 +133,18 @@ struct kbi_spare_counts kbi_spare_counts(void)
 
 /* ---- taking and giving ------------------------------------------------------------------------------ */
 
+bool kbi_spare_is_low(void)
+{
+	return a_load_rlx(&pool.n_idle) + a_load_rlx(&pool.fresh) < READY && a_load_rlx(&pool.running) < pool.max;
+}
+
+void kbi_spare_tell(void)
+{
+	/* a full fence between what the caller has taken and this; partner: the one in core/nursery */
+	if (!a_xchg_acqrel(&kbi_spare_low, 1))
+		kbi_sys_futex_wake(&kbi_spare_low, 1);
+}
+
 struct kbi_body *kbi_spare_take(void)
 {
 	struct kbi_body *b;
@@ -126,12 +158,15 @@ struct kbi_body *kbi_spare_take(void)
 		a_sub_rlx(&pool.n_idle, 1);
 	}
 	unlock();
+	if (b && kbi_spare_is_low())
+		kbi_spare_tell();
 	return b;
 }
 
 void kbi_spare_put(struct kbi_body *b)
 {
 	lock();
+	has_come(b);
 	b->next = pool.idle;
 	pool.idle = b;
 	a_add_rlx(&pool.n_idle, 1);
@@ -147,13 +182,13 @@ void kbi_spare_give(struct kbi_body *b, struct kbi_vp *vp)
 	kbi_sys_futex_wake(&b->bell, 1);
 }
 
-/* False: somebody has taken it, and its job comes. */
+/* False: somebody has taken it, and its job comes; or it is one of those that are kept ready. */
 static bool leave_pool(struct kbi_body *me)
 {
 	bool found = false;
 
 	lock();
-	for (struct kbi_body **b = &pool.idle; *b; b = &(*b)->next)
+	for (struct kbi_body **b = &pool.idle; *b && a_load_rlx(&pool.n_idle) > READY; b = &(*b)->next)
 		if (*b == me) {
 			*b = me->next;
 			a_sub_rlx(&pool.n_idle, 1);
@@ -178,6 +213,7 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 {
 	uint32_t ms = kbi_options.spare_ms;
 	struct timespec patience = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+	bool stays = me->leader;
 	struct kbi_vp *vp;
 
 	a_store_rlx(&me->bell, 0);
@@ -185,10 +221,13 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 	kbi_spare_put(me);
 	/* acquire: partner is the release in kbi_spare_give */
 	while (!(vp = a_load_acq(&me->job))) {
-		long e = kbi_sys_futex_wait(&me->bell, 0, me->leader ? NULL : &patience);
+		long e = kbi_sys_futex_wait(&me->bell, 0, stays ? NULL : &patience);
 
-		if (e == -ETIMEDOUT && !has_children() && leave_pool(me))
-			return NULL;
+		if (e == -ETIMEDOUT && !has_children()) {
+			if (leave_pool(me))
+				return NULL;
+			stays = true; /* others that are one too many end by themselves */
+		}
 		/* the job before came to an end before its giver, between job and bell, had rung: this bell is late, or it
 		 * is the next job's. acquire: partner is the release in kbi_spare_give */
 		if (e == -EAGAIN)

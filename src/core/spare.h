@@ -9,8 +9,8 @@
 
 /* Room for the bodies of n VPs and the spares that the options allow. ENOMEM. Once, at start. */
 int kbi_spare_setup(unsigned n);
-/* A record for a new kernel thread; NULL: as many run as may. */
-struct kbi_body *kbi_spare_record(void);
+/* A record for a new kernel thread, `fresh`: which is to be a spare; NULL: as many run as may. */
+struct kbi_body *kbi_spare_record(bool fresh);
 /* Its kernel thread could not be started, or ends. */
 void kbi_spare_drop(struct kbi_body *b);
 /* A waiting spare, now the caller's; NULL: there is none. */
@@ -21,6 +21,14 @@ void kbi_spare_put(struct kbi_body *spare);
 void kbi_spare_give(struct kbi_body *spare, struct kbi_vp *vp);
 /* On the body's own stack with its own TLS; returns when it may end. */
 void kbi_spare_life(struct kbi_body *me);
+
+/* Some are kept ready. Fewer wait or are on their way, and more may run. */
+bool kbi_spare_is_low(void);
+/* Then this is 1, and who sleeps at it (core/nursery) is woken. */
+extern KBI_HIDDEN a32 kbi_spare_low;
+void kbi_spare_tell(void);
+/* In the child of fork: they are not there. */
+void kbi_spare_after_fork(void);
 
 struct kbi_spare_counts {
 	unsigned bodies;      /* kernel threads that run */

@@ -1,0 +1,16 @@
+/* core/nursery.h - a kernel thread that makes spares before they are needed. To make one takes locks of libc, of the loader
+ * and of the program's allocator, and the thread whose call blocks may have one of them: so it is not done by the lookout,
+ * which all others wait for, nor when the spare is to take over at once.
+ * Callers: handoff. Calls spare, body_thread. */
+#ifndef KBI_NURSERY_H
+#define KBI_NURSERY_H
+
+#include <stdbool.h>
+
+/* Once. Without it kbi_nursery_ask makes them itself. */
+void kbi_nursery_start(void);
+bool kbi_nursery_runs(void);
+/* No spare waits and none is on its way. False: there will be none, either. */
+bool kbi_nursery_ask(void);
+
+#endif
