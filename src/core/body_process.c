@@ -29,6 +29,7 @@
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
+#include "os/libsite.h"
 #include "os/lock.h"
 #include "os/memory.h"
 #include "os/tcb.h"
@@ -524,6 +525,7 @@ static int prepare(void)
 		sup.why = "not with libkochab-malloc.so yet";
 		return ENOTSUP;
 	}
+	kbi_libsite_prepare();
 	kbi_warden.most = kbi_vp_n + kbi_options.spares + MORE;
 	kbi_warden.process = kbi_sys_map(kbi_warden.most * sizeof *kbi_warden.process);
 	sup.stack = take_stack();

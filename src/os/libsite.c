@@ -514,6 +514,11 @@ void kbi_libsite_undo(void)
 	changed.n = traps.n = 0;
 }
 
+void kbi_libsite_prepare(void)
+{
+	kbi_libsite_unwind_find();
+}
+
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
 {
 	struct run r = { .counts = c, .call = call, .pid = pid };
@@ -572,6 +577,10 @@ const char *kbi_libsite_usable(struct kbi_libsite_counts *c)
 {
 	*c = (struct kbi_libsite_counts){ 0 };
 	return "libc's system calls are not known on this machine";
+}
+
+void kbi_libsite_prepare(void)
+{
 }
 
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)

@@ -19,6 +19,14 @@ static void (*make_known)(void *);
 static uint8_t *table;
 static unsigned used, room;
 
+/* The unwinder is the one that libc loads to cancel, and C++ programs have. */
+void kbi_libsite_unwind_find(void)
+{
+	void *unwinder = dlopen("libgcc_s.so.1", RTLD_NOW);
+
+	make_known = unwinder ? (void (*)(void *))dlsym(unwinder, "__register_frame") : NULL;
+}
+
 bool kbi_libsite_unwind_begin(unsigned most)
 {
 	static const uint8_t head[] = {
@@ -27,10 +35,6 @@ bool kbi_libsite_unwind_begin(unsigned most)
 		1, 0, 1, 0x78, RETURN,     /* version, no augmentation, alignments 1 and -8 */
 	};
 
-	/* the unwinder is the one that libc loads to cancel, and C++ programs have */
-	void *unwinder = dlopen("libgcc_s.so.1", RTLD_NOW);
-
-	make_known = unwinder ? (void (*)(void *))dlsym(unwinder, "__register_frame") : NULL;
 	room = most;
 	used = 0;
 	table = kbi_sys_map(CIE + (size_t)most * FDE + 4);

@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+/* Once, by a thread that may load libraries. */
+void kbi_libsite_unwind_find(void);
 /* Room for so many; false: none. */
 bool kbi_libsite_unwind_begin(unsigned most);
 /* While the program counter is in from .. from + size, the stack pointer is `below` bytes lower than where the call was

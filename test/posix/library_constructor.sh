@@ -1,6 +1,6 @@
 #!/bin/bash
 # The constructor of a library that the loader starts before the drop-in makes keys, once-flags and threads and waits for
-# them; then main does.
+# them; then main does. And of one that main loads by dlopen: the loader's lock is taken when the runtime starts. Process bodies, too.
 set -eu
 KOCHAB_BIN=${KOCHAB_BIN:-${BUILD:-build}/kochab}
 [ -x "$KOCHAB_BIN" ] || { echo "no $KOCHAB_BIN"; exit 77; }
@@ -40,7 +40,25 @@ END
 echo 'void crowd(int); int main(void) { crowd(20); return 0; }' >"$T/main.c"
 "$CC" -shared -fPIC -pthread -o "$T/libearly.so" "$T/early.c"
 "$CC" -o "$T/main" "$T/main.c" -L"$T" -learly -Wl,-rpath,"$T" -pthread
-"$T/main"
-for vps in 1 2 4; do
-	timeout -s QUIT -k 5 30 "$KOCHAB_BIN" run --vps $vps -- "$T/main"
-done
+cat >"$T/load.c" <<'END'
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+	void *l = dlopen(argv[argc - 1], RTLD_NOW);
+	void (*crowd)(int) = l ? (void (*)(int))dlsym(l, "crowd") : 0;
+	if (!crowd) return 1;
+	crowd(20);
+	return 0;
+}
+END
+"$CC" -o "$T/load" "$T/load.c" -ldl
+
+each() { # COMMAND...
+	timeout 30 "$@" "$T/main"
+	timeout 30 "$@" "$T/load" "$T/libearly.so"
+}
+each env
+for vps in 1 2 4; do each timeout -s QUIT 25 "$KOCHAB_BIN" run --vps $vps --; done
+if "$KOCHAB_BIN" doctor | grep -q '^+ process bodies'; then
+	for vps in 1 2; do each timeout -s QUIT 25 "$KOCHAB_BIN" run --body process --vps $vps --; done
+fi
