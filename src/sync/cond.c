@@ -219,14 +219,21 @@ static inline uint32_t enter_and_unlock(kb_cond_t *c, struct waiter *w)
 	return kbi_mutex_suspend(w->w.m);
 }
 
+/* Its mutex has woken it, or given itself to it: that is to be taken up, by one that is unwound, too, for nobody else is
+ * woken meanwhile. */
+static inline bool has_mutex_verdict(const struct waiter *w)
+{
+	return a_load_rlx(&w->w.n.state) < KBI_MUTEX_VERDICTS;
+}
+
 static KBI_NOINLINE int lock_again(struct waiter *w, int rc, uint32_t count)
 {
 	int left;
 
-	if (rc || a_load_rlx(&w->w.n.state) == SIGNALLED)
-		kbi_mutex_lock_word(w->w.m);
-	else
+	if (has_mutex_verdict(w))
 		kbi_mutex_finish(&w->w);
+	else
+		kbi_mutex_lock_word(w->w.m);
 	kbi_mutex_resume(w->w.m, w->w.n.task, count);
 	w->w.m->waits--;
 	left = kbi_mutex_settle(w->w.m);

@@ -245,15 +245,17 @@ static bool arrive(struct waiter *w)
 	return in;
 }
 
-/* Unwound by a handler of the program's: nobody comes. */
+/* Unwound by a handler of the program's: whoever was let in or invited meanwhile goes away. */
 static void forsake(struct visit *v)
 {
 	struct waiter *w = &v->w;
+	uint32_t verdict = a_load_rlx(&w->n.state), word;
 
-	if (v->ended || a_load_rlx(&w->n.state) != INVITED)
+	if (v->ended || (verdict != INSIDE && verdict != INVITED))
 		return;
 	kbi_np_enter(w->n.task);
-	let_in(w->l, kbi_waitq_lock(word_of(w->l)) & ~coming(w), w->n.task);
+	word = kbi_waitq_lock(word_of(w->l));
+	let_in(w->l, verdict == INSIDE ? word - w->takes : word & ~coming(w), w->n.task);
 }
 
 static KBI_NOINLINE int lock_slow(kb_rwlock_t *l, uint32_t takes, struct kbi_task *self,

@@ -17,6 +17,8 @@
 
 enum { ROUNDS = 20, CHILDREN = 5 };
 
+__attribute__((weak)) unsigned kb_vp_count(void); /* the runtime brings it */
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static sem_t handled;
@@ -27,9 +29,9 @@ static void handler(int sig)
 {
 	int e = errno;
 
+	CHECK_EQ(sem_post(&handled), 0);
 	if (sig == SIGUSR2)
 		pthread_exit(NULL);
-	CHECK_EQ(sem_post(&handled), 0);
 	errno = e;
 }
 
@@ -103,6 +105,32 @@ static void an_exit_inside_unwinds_the_wait(void)
 	/* nobody is left in the queue; a later destroy of it sometimes hangs on libc */
 	CHECK_EQ(pthread_cond_signal(&cond), 0);
 	CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+	CHECK_EQ(sem_wait(&handled), 0);
+}
+
+/* The broadcast has put all of them into the mutex's queue, where one is unwound: it has the mutex for that, and gives it
+ * to the others. On libc it would unlock what it does not have. */
+static void an_exit_after_the_broadcast(void)
+{
+	enum { WAITERS = 4 };
+	pthread_t t[WAITERS];
+
+	for (int leaves = 0; kb_vp_count && leaves < WAITERS; leaves++) {
+		for (int i = 0; i < WAITERS; i++) {
+			t[i] = waiter();
+			if (i < WAITERS - 1)
+				CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+		}
+		cleaned = 0;
+		go = true;
+		CHECK_EQ(pthread_cond_broadcast(&cond), 0);
+		CHECK_EQ(pthread_kill(t[leaves], SIGUSR2), 0);
+		CHECK_EQ(sem_wait(&handled), 0);
+		CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+		for (int i = 0; i < WAITERS; i++)
+			CHECK_EQ(pthread_join(t[i], NULL), 0);
+		CHECK_EQ(cleaned, WAITERS);
+	}
 }
 
 static void no_handler_ends_the_process(void)
@@ -177,8 +205,6 @@ static void signals_while_starting(void)
 /* ---- pause by its number ---- */
 
 #ifdef SYS_pause
-__attribute__((weak)) unsigned kb_vp_count(void); /* the runtime brings it */
-
 static void *pauses(void *type)
 {
 	int old;
@@ -240,6 +266,7 @@ int main(void)
 	CHECK_EQ(sigaction(SIGUSR2, &s, NULL), 0);
 	the_handler_needs_no_mutex();
 	an_exit_inside_unwinds_the_wait();
+	an_exit_after_the_broadcast();
 	pause_by_number();
 	return 0;
 }
