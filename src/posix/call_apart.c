@@ -79,6 +79,15 @@ static inline bool is_locked(long r)
 	return r < 0 && (errno == EAGAIN || errno == EACCES);
 }
 
+/* libc's try is no cancellation point; what waits is one, also where it need not wait. */
+static int tried_by(int what)
+{
+	if (what != F_LOCK)
+		return what;
+	kbi_cancel_test();
+	return F_TLOCK;
+}
+
 static inline bool waits_apart(long r)
 {
 	return r < 0 && errno == ENOSYS;
@@ -222,6 +231,7 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 	}
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
+	kbi_cancel_test();
 	r = original(fd, quick, arg);
 	if (!is_locked(r))
 		return r;
