@@ -14,24 +14,25 @@ struct row {
 	void **slot;
 };
 
-static void *find_version(const struct row *r)
+static void *find_version(void *handle, const struct row *r)
 {
 #if defined(__GLIBC__)
-	return r->version ? dlvsym(RTLD_NEXT, r->name, r->version) : NULL;
+	return r->version ? dlvsym(handle, r->name, r->version) : NULL;
 #else
-	(void)r; /* no versions there */
+	(void)handle; /* no versions there */
+	(void)r;
 	return NULL;
 #endif
 }
 
-static void *find(const struct row *r)
+static void *find(void *handle, const struct row *r)
 {
-	void *p = find_version(r);
+	void *p = find_version(handle, r);
 
-	return p ? p : dlsym(RTLD_NEXT, r->name);
+	return p ? p : dlsym(handle, r->name);
 }
 
-const char *kbi_real_find_next(void)
+const char *kbi_real_find(void *handle)
 {
 	static const struct row rows[] = {
 #define REAL(name, version) { #name, version, (void **)&kbi_real.name },
@@ -40,7 +41,7 @@ const char *kbi_real_find_next(void)
 	const char *missing = NULL;
 
 	for (size_t i = 0; i < kbi_countof(rows); i++) {
-		void *p = find(&rows[i]);
+		void *p = find(handle, &rows[i]);
 
 		if (p)
 			*rows[i].slot = p;

@@ -1,6 +1,6 @@
 /* os/real.h - libc's own functions under the names that the drop-in defines: kbi_real.<name>(...).
  * In libkochab they are what the program was linked to (a sanitizer's wrapper, for one); in the drop-in,
- * which defines the same names itself, kbi_real_find_next must run first, in the constructor: a look-up at
+ * which defines the same names itself, kbi_real_find must run first, in the constructor: a look-up at
  * first use would deadlock against dlopen. Constant afterwards. The rows are in os/real.def.
  * Callers: everybody who needs an original. */
 #ifndef KBI_REAL_H
@@ -19,8 +19,8 @@ struct kbi_real {
 
 extern KBI_HIDDEN struct kbi_real kbi_real;
 
-/* Takes every original from the libraries after this one. NULL, or the first name that none of them has
- * (its entry is left as it was). */
-const char *kbi_real_find_next(void);
+/* Takes every original from the libraries that the handle stands for: RTLD_NEXT, those after this one. NULL, or the first
+ * name that none of them has (its entry is left as it was). */
+const char *kbi_real_find(void *handle);
 
 #endif

@@ -19,16 +19,24 @@ static const struct kbi_libc_row rows[] = {
 #include "posix/names.def"
 };
 
+/* Behind us; where libc comes first the linker's own order leads to it. */
+static void *where(void)
+{
+	return kbi_unlikely(kbi_place_behind_libc()) ? RTLD_DEFAULT : RTLD_NEXT;
+}
+
 void *kbi_libc_original(const char *name, void **slot)
 {
-	*slot = dlsym(RTLD_NEXT, name);
+	*slot = dlsym(where(), name);
 	return *slot;
 }
 
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
+	void *from = where();
+
 	for (size_t i = 0; i < n; i++)
-		*row[i].slot = dlsym(RTLD_NEXT, row[i].name);
+		*row[i].slot = dlsym(from, row[i].name);
 	dlerror(); /* what this libc lacks is no error of the program's */
 	/* release: partner is the acquire of whoever reads the table */
 	a_store_rel(ready, 1);
@@ -42,7 +50,7 @@ void kbi_libc_resolve(void)
 	/* the look-up itself may come here, through an interposed malloc */
 	if (a_xchg_rlx(&busy, 1))
 		return;
-	missing = kbi_real_find_next();
+	missing = kbi_real_find(where());
 	if (missing)
 		kbi_sys_fatal("libc does not have %s", missing);
 	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);

@@ -102,8 +102,12 @@ static inline const struct kbi_libc *kbi_libc(void)
 	return &kbi_libc_table;
 }
 
+struct link_map;
+struct link_map *kbi_place_object(const void *address);
 /* Does that code come before us where the loader looks names up? */
-bool kbi_symbol_before_us(const void *address);
+bool kbi_place_before_us(const void *address);
+/* Does libc's? Then the program's calls go there. */
+bool kbi_place_behind_libc(void);
 /* A sanitizer's runtime must be in front of us. Called once, before main; may start the program anew. */
 void kbi_sanitizer_order(char **argv, char **envp);
 

@@ -64,10 +64,23 @@ static void leave_children_alone(void)
 /* Programs that spin or block behind our back are many: the default here, unless the environment says otherwise. */
 enum { QUANTUM_US = 10000 };
 
+/* Only a library of the program's needs us, or has been opened: nothing of the program is bound to us, and half of it is
+ * not to be. */
+static bool is_passed_over(void)
+{
+	if (kbi_likely(!kbi_place_behind_libc()))
+		return false;
+	kbi_sys_message("%s comes behind libc here, needed by a library and not by the program: threads are libc's; "
+			"link the program with it, or use kochab run", our_file);
+	return true;
+}
+
 /* The options are those that the process was started with: many a program clears its environment later. */
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
 {
 	(void)argc;
+	if (is_passed_over())
+		return;
 	kbi_sanitizer_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
 	kbi_option_load();

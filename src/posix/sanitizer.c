@@ -57,7 +57,7 @@ void kbi_sanitizer_order(char **argv, char **envp)
 
 	if (!its || !dladdr(its, &info))
 		return;
-	if (kbi_symbol_before_us(its))
+	if (kbi_place_before_us(its))
 		take_off(envp, info.dli_fname);
 	else
 		start_anew(argv, envp, info.dli_fname);

@@ -17,25 +17,6 @@
 #define TAIL_CALL
 #endif
 
-static struct link_map *object_at(const void *address)
-{
-	struct link_map *map = NULL;
-	Dl_info info;
-
-	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
-}
-
-bool kbi_symbol_before_us(const void *address)
-{
-	const struct link_map *map = object_at(address), *us = object_at((const void *)kbi_symbol_before_us);
-
-	if (!map || map == us)
-		return false;
-	while (map && map != us)
-		map = map->l_next;
-	return map != NULL;
-}
-
 /* ---- our own table of names: dlopen of ourselves, for a handle, could run constructors before their time
  * -------- */
 
@@ -80,7 +61,7 @@ static uint32_t hash_of(const char *name)
 /* The function of that name that we define, or NULL. */
 static void *own(const char *name)
 {
-	const struct link_map *us = object_at((const void *)own);
+	const struct link_map *us = kbi_place_object((const void *)own);
 	struct names n = us ? names_of(us) : (struct names){ 0 };
 	const uint32_t *bucket, *chain;
 	uint32_t h = hash_of(name);
@@ -108,7 +89,7 @@ static void *linkers_answer(void *handle, const char *name, const char *version,
 
 	if (!name || !version || strncmp(version, "GLIBC_", 6) != 0)
 		return NULL;
-	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !kbi_symbol_before_us(caller)))
+	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !kbi_place_before_us(caller)))
 		return NULL;
 	ours = own(name);
 	return ours && (handle == RTLD_NEXT || dlsym(RTLD_DEFAULT, name) == ours) ? ours : NULL;

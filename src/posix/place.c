@@ -1,0 +1,32 @@
+/* posix/place.c - where code lies in the order in which the linker looks names up. Callers: this room. Calls the loader;
+ * never switches. */
+#include "posix/posix.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+
+struct link_map *kbi_place_object(const void *address)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+bool kbi_place_before_us(const void *address)
+{
+	const struct link_map *map = kbi_place_object(address);
+	const struct link_map *us = kbi_place_object((const void *)kbi_place_before_us);
+
+	if (!map || map == us)
+		return false;
+	while (map && map != us)
+		map = map->l_next;
+	return map != NULL;
+}
+
+bool kbi_place_behind_libc(void)
+{
+	return kbi_place_before_us((const void *)gnu_get_libc_version);
+}
