@@ -2,7 +2,9 @@
  * more than fits, recv with MSG_WAITALL. What it has moved before is there. */
 #include "test.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -41,6 +43,21 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* A part has been moved. The call cannot come to an end, and is asleep soon. */
+static void wait_for_part(void (*call)(void), int other)
+{
+	struct pollfd there = { .fd = other, .events = POLLIN };
+	int left = 1;
+
+	if (call != do_collect)
+		CHECK_EQ(poll(&there, 1, -1), 1);
+	while (call == do_collect && left > 0) {
+		CHECK_EQ(ioctl(fd, FIONREAD, &left), 0);
+		usleep(1000);
+	}
+	usleep(10000);
+}
+
 static void cancel(long i)
 {
 	int ends[2];
@@ -56,7 +73,7 @@ static void cancel(long i)
 	if (calls[i].call == do_collect)
 		CHECK_EQ(write(ends[0], &c, 1), 1);
 	CHECK_EQ(pthread_create(&t, NULL, run, (void *)i), 0);
-	usleep(20000);
+	wait_for_part(calls[i].call, ends[0]);
 	CHECK_EQ(pthread_cancel(t), 0);
 	CHECK_EQ(pthread_join(t, &r), 0);
 	CHECK(r == PTHREAD_CANCELED);
