@@ -231,11 +231,19 @@ static int make(struct kbi_tcb *t, enum kbi_tcb_mode how)
 	return err;
 }
 
-static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self, enum kbi_tcb_mode how)
+static uint32_t id_of(uint32_t number)
+{
+	if (number < KBI_TCB_ID_TURNING)
+		return number;
+	return KBI_TCB_ID_STILL + (number - KBI_TCB_ID_TURNING) % (KBI_TCB_ID_LIMIT - KBI_TCB_ID_STILL);
+}
+
+static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number, void *self,
+		   enum kbi_tcb_mode how)
 {
 	int err;
 
-	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size, .id = id };
+	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size, .id = id_of(number) };
 	if (!enter_gate_perhaps())
 		return EBUSY;
 	err = make(t, how);
@@ -255,14 +263,14 @@ static void align(void **low, size_t *size)
 	*size = end > from ? end - from : 0;
 }
 
-int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
+int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number, void *self)
 {
 	if (!kbi_tcb_available)
 		return ENOTSUP;
 	align(&slab_low, &slab_size);
 	if (slab_size < kbi_tcb_slab_min())
 		return EINVAL;
-	return make_in(t, slab_low, slab_size, id, self, KBI_TCB_TEMPLATE);
+	return make_in(t, slab_low, slab_size, number, self, KBI_TCB_TEMPLATE);
 }
 
 bool kbi_tcb_can_end(void)
@@ -270,7 +278,7 @@ bool kbi_tcb_can_end(void)
 	return KBI_TCB_GLIBC;
 }
 
-int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self)
+int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number, void *self)
 {
 	enum kbi_tcb_mode how = kbi_tcb_template_can_end() ? mode : KBI_TCB_DONOR;
 
@@ -279,7 +287,7 @@ int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, uns
 	align(&slab_low, &slab_size);
 	if (slab_size < least_slab(how))
 		return EINVAL;
-	return make_in(t, slab_low, slab_size, id, self, how);
+	return make_in(t, slab_low, slab_size, number, self, how);
 }
 
 int kbi_tcb_destroy(struct kbi_tcb *t)
@@ -320,6 +328,16 @@ uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid)
 
 	*word = tid;
 	return before;
+}
+
+void kbi_tcb_renumber(struct kbi_tcb *t)
+{
+	if (t->id >= KBI_TCB_ID_STILL)
+		return;
+	t->id += KBI_TCB_ID_TURNING;
+	if (t->id >= KBI_TCB_ID_STILL)
+		t->id -= KBI_TCB_ID_STILL;
+	*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
 }
 
 /* Fork leaves one thread on libc's list and registers its tid word with the kernel, which would clear it when

@@ -17,9 +17,15 @@
 #include "arch/arch.h"
 #include "base/atom.h"
 
-/* The tid that libc reads in a block is this + id: above every pid, below FUTEX_TID_MASK and musl's flag. */
+/* The tid that libc reads in a block is this + id: above every pid, below FUTEX_TID_MASK and musl's flag. The first of the
+ * ids have room for TURNS numbers each, one after the other for the threads that a block serves. */
 #define KBI_TID_BASE 0x20000000u
-enum { KBI_TCB_ID_LIMIT = 0x1f000000 };
+enum {
+	KBI_TCB_ID_LIMIT = 0x1f000000,
+	KBI_TCB_ID_TURNING = 1 << 21,
+	KBI_TCB_ID_TURNS = KBI_TCB_ID_LIMIT / 2 / KBI_TCB_ID_TURNING,
+	KBI_TCB_ID_STILL = KBI_TCB_ID_TURNS * KBI_TCB_ID_TURNING, /* from here on they have one */
+};
 
 enum kbi_tcb_mode { KBI_TCB_AUTO, KBI_TCB_DONOR, KBI_TCB_TEMPLATE }; /* in the order of the option's words */
 
@@ -32,7 +38,7 @@ struct kbi_tcb {
 	char *slab_low;
 	size_t slab_size;
 	struct kbi_ctx frames;           /* libc's start of this thread, where destroy goes on */
-	uint32_t id;
+	uint32_t id;                     /* changed by renumber */
 	uint8_t exit;                    /* which exit stack its donor leaves on */
 	bool copied;                     /* from the template */
 	/* written by the kernel */
@@ -56,12 +62,12 @@ size_t kbi_tcb_overhead(void);
 size_t kbi_tcb_slab_min(void);
 
 /* Builds a block at the top of a mapped, writable slab (any guard page lies below slab_low). Any thread, in
- * parallel. id < KBI_TCB_ID_LIMIT and of no other living block. EAGAIN, ENOMEM: nothing is left behind;
+ * parallel. number: of no other living block. EAGAIN, ENOMEM: nothing is left behind;
  * EINVAL: the slab is too small. A copy takes 0.3 us and its page faults, a donor some 20 us. */
-int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self);
+int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number, void *self);
 /* The same, and destroy will not say EBUSY: a donor where copies cannot be ended, which takes a larger slab. ENOTSUP:
  * not with this libc, kbi_tcb_can_end is false. */
-int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned id, void *self);
+int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number, void *self);
 bool kbi_tcb_can_end(void);
 /* Only the destructors of what reset describes: for who must know that the program's code has ended. */
 KBI_SWITCHES void kbi_tcb_end_values(struct kbi_tcb *t);
@@ -79,6 +85,8 @@ void kbi_tcb_leave_block(void);
 /* Lends the block a kernel tid for a libc call that hands it to the kernel; returns the one before, to be
  * given back the same way. By the thread itself. */
 uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid);
+/* A new thread gets the block, and does not run yet: nor does it have the tid of one that may be remembered. */
+void kbi_tcb_renumber(struct kbi_tcb *t);
 /* The number that libc reads in it now. */
 uint32_t kbi_tcb_tid(const struct kbi_tcb *t);
 /* What settid gives back at the end of such a call. */

@@ -130,6 +130,7 @@ static void publish(struct kb_thread *t, void *arg)
 		r->affinity = *b->affinity;
 		r->has_affinity = 1;
 	}
+	kbi_tcb_renumber(&t->stack->tcb);
 	kbi_cancel_fresh(id);
 	kbi_signal_inherit(t, b->mask);
 	*b->id = id;

@@ -53,6 +53,27 @@ static void *numbers(void *arg)
 	return arg;
 }
 
+static void *tells(void *arg)
+{
+	*(int *)arg = my_number();
+	return arg;
+}
+
+/* Whoever keeps a list of threads by their numbers would take the next thread for the one that has ended. */
+static void numbers_are_not_used_again(void)
+{
+	enum { ONE_AFTER_THE_OTHER = 50 };
+	int seen[ONE_AFTER_THE_OTHER];
+	pthread_t t;
+
+	for (int i = 0; i < ONE_AFTER_THE_OTHER; i++) {
+		CHECK_EQ(pthread_create(&t, NULL, tells, &seen[i]), 0);
+		CHECK_EQ(pthread_join(t, NULL), 0);
+		for (int k = 0; k < i; k++)
+			CHECK(seen[k] != seen[i]);
+	}
+}
+
 static void *signals(void *arg)
 {
 	handled_by = 0;
@@ -191,6 +212,7 @@ int main(void)
 	CHECK_EQ(my_number(), getpid());
 	crowd_run(numbers, THREADS);
 	CHECK_EQ(my_number(), getpid());
+	numbers_are_not_used_again();
 	crowd_run(signals, 1);
 	crowd_run(names, 2);
 	play_with(NULL);
