@@ -4,6 +4,7 @@
 PYTHON=/usr/bin/python3
 cpython() { # TEST [ONLY THESE]
 	run $PYTHON -m test "$1" ${2:+-m "$2"} >out 2>&1
+	grep -q '^Tests result: SUCCESS' out || grep -E '^(FAIL|ERROR|[A-Za-z.]*Error):' out >&2
 	grep '^Tests result' out || { tail -n 30 out >&2; return 1; }
 }
 python_thread() { cpython test_thread; }
