@@ -37,6 +37,13 @@ compare python-futures-quick 60 "$TESTS" - "rotator/1"
 compare python-queue 90 "$TESTS" - "$EVERY"
 compare python-threading 120 "$TESTS" - "$EVERY"
 compare python-futures 400 "$TESTS" - "rotator/2"
+PACKAGES=/usr/lib/python3/dist-packages
+python_zmq() { run $PYTHON "$OWN/broker.py"; }
+compare python-zmq 60 $PACKAGES/zmq - "$EVERY"
+python_grpc() { run $PYTHON "$OWN/calls.py"; }
+compare python-grpc 90 $PACKAGES/grpc - "$EVERY"
+python_numba() { run $PYTHON "$OWN/prange.py"; }
+compare python-numba 90 $PACKAGES/numba - "$EVERY"
 # these take from seconds to minutes, and wait more than they compute
 for t in ssl select selectors mp-threads socketserver httpservers threadedtempfile threadsignals local io; do
 	compare python-$t 300 "$TESTS" - "rotator/1 steal/2"
