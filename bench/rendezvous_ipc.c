@@ -140,17 +140,28 @@ static void answer(struct ipc *x)
 
 /* ---- the ways --------------------------------------------------------------------------------------------- */
 
-static void open_queue(struct ipc *x, unsigned i, int *end)
+/* The system counts queues, 256 at most by default. A namespace of its own has a limit of its own. */
+static void raise_queue_limit(unsigned queues)
 {
-	struct mq_attr a = { .mq_maxmsg = 4, .mq_msgsize = 8 };
+	FILE *f = unshare(CLONE_NEWIPC) ? NULL : fopen("/proc/sys/fs/mqueue/queues_max", "w");
+
+	if (!f)
+		return;
+	fprintf(f, "%u\n", queues);
+	fclose(f);
+}
+
+/* One message is under way in each at most; the system counts the bytes of all of them, too. */
+static void open_queue(unsigned i, int *end)
+{
+	struct mq_attr a = { .mq_maxmsg = 1, .mq_msgsize = 8 };
 	char name[64];
 
 	snprintf(name, sizeof name, "/kochab-bench-%d-%u", getpid(), i);
 	*end = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &a);
 	if (*end < 0)
-		bench_skip("mq_open of queue %u: %s", i, strerror(errno));
+		bench_skip("mq_open of queue %u: %s (limits: fs.mqueue.queues_max, ulimit -q)", i, strerror(errno));
 	mq_unlink(name);
-	(void)x;
 }
 
 /* Before the fork: fd[0] leads from the first to the second. */
@@ -170,8 +181,8 @@ static void open_pair(struct ipc *x, unsigned i, int there[2], int back[2])
 		bad = there[0] < 0 || back[0] < 0;
 		break;
 	default:
-		open_queue(x, 2 * i, &there[0]);
-		open_queue(x, 2 * i + 1, &back[0]);
+		open_queue(2 * i, &there[0]);
+		open_queue(2 * i + 1, &back[0]);
 		there[1] = there[0];
 		back[1] = back[0];
 	}
@@ -181,6 +192,8 @@ static void open_pair(struct ipc *x, unsigned i, int there[2], int back[2])
 
 static void open_descriptors(struct ipc *x, int (*fds)[4])
 {
+	if (x->way == WAY_MQ)
+		raise_queue_limit(2 * x->pairs);
 	for (unsigned i = 0; i < x->pairs; i++) {
 		int there[2], back[2];
 
