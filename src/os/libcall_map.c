@@ -119,9 +119,14 @@ static uintptr_t place(struct request *r)
 	return (uintptr_t)kbi_memory_take(r->bytes);
 }
 
+static bool claims(const struct request *r)
+{
+	return r->flags & MAP_FIXED_NOREPLACE && !(r->flags & MAP_FIXED);
+}
+
 static void unplace(const struct request *r, uintptr_t at)
 {
-	if (!(r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)))
+	if (!(r->flags & MAP_FIXED))
 		kbi_memory_give((void *)at, r->bytes);
 }
 
@@ -209,6 +214,24 @@ static bool is_heap(const struct request *r)
 	       !(r->flags & MAP_FIXED) && (r->bytes == ARENA || r->bytes == ALIGNED);
 }
 
+/* Where nothing of the program's lies: in the space, or where this process has nothing mapped, then none has. There the
+ * claim stays until something is mapped over it. A kernel that takes the flag for a hint answers with another address. */
+static long claim(const struct request *r)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+	long at;
+
+	if (r->at % KBI_PAGE)
+		return -EINVAL;
+	if (kbi_memory_holds((void *)r->at, r->bytes))
+		return kbi_memory_take_at((void *)r->at, r->bytes) ? 0 : -EEXIST;
+	at = kbi_sys(SYS_mmap, r->at, r->bytes, PROT_NONE, flags, -1, 0);
+	if (is_error(at) || at == (long)r->at)
+		return at;
+	kbi_sys(SYS_munmap, at, r->bytes);
+	return -EEXIST;
+}
+
 static long map(struct request *r)
 {
 	uintptr_t at;
@@ -217,6 +240,9 @@ static long map(struct request *r)
 	if (!r->bytes || r->flags & MAP_HUGETLB)
 		return -EINVAL;
 	r->bytes = whole(r->bytes);
+	result = claims(r) ? claim(r) : 0;
+	if (is_error(result))
+		return result;
 	at = place(r);
 	if (!at)
 		return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? -EPERM : -ENOMEM;

@@ -129,6 +129,44 @@ void *kbi_memory_take(size_t bytes)
 	return (void *)at;
 }
 
+/* False: nothing was ever given out there. */
+static bool take_from_hole(uintptr_t at, size_t bytes, bool *free)
+{
+	for (unsigned i = 0; i < space.holes; i++) {
+		struct hole h = space.hole[i];
+
+		if (at < h.at || at - h.at >= h.size)
+			continue;
+		*free = bytes <= h.size - (at - h.at);
+		if (!*free)
+			return true;
+		drop_hole(i);
+		if (at > h.at)
+			add_hole(h.at, at - h.at);
+		if (h.at + h.size > at + bytes)
+			add_hole(at + bytes, h.at + h.size - at - bytes);
+		return true;
+	}
+	return at < space.next;
+}
+
+bool kbi_memory_take_at(void *p, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)p, end;
+	bool free = false;
+
+	kbi_lock_take(&space.lock);
+	end = space.next;
+	if (!take_from_hole(at, bytes, &free)) {
+		if (at > end)
+			add_hole(end, at - end);
+		space.next = at + bytes;
+		free = true;
+	}
+	kbi_lock_leave(&space.lock);
+	return free;
+}
+
 void kbi_memory_clear(void *p, size_t bytes)
 {
 	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (uintptr_t)p - space.base, whole(bytes));

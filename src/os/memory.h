@@ -14,6 +14,8 @@ int kbi_memory_open(const char **why);
 int kbi_memory_convert(const char **why);
 /* Zeroed whole pages; NULL: none left. Any process, any stack. */
 void *kbi_memory_take(size_t bytes);
+/* That part of it, if it is free: true. */
+bool kbi_memory_take_at(void *p, size_t bytes);
 /* A part of what was taken: its memory goes back, its addresses are taken again. */
 void kbi_memory_give(void *p, size_t bytes);
 /* Its memory goes back, it reads as zero. */
