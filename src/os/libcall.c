@@ -183,6 +183,16 @@ static long limit(const long a[6])
 	return kbi_libcall_everywhere(SYS_prlimit64, 0, a[1], a[2], a[3], 0, 0);
 }
 
+/* Who kills the program does not outlive the call. It is told of its end by the kernel, after the first process's. */
+static long kill_program(long nr, const long a[6])
+{
+	long r = kbi_sys(nr, a[0], a[1], a[2]);
+
+	while (!r && a[0] == libcall.pid && a[1] == SIGKILL)
+		kbi_sys(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+	return r;
+}
+
 static long made(long nr, long a[6])
 {
 	uint64_t set;
@@ -223,6 +233,9 @@ static long made(long nr, long a[6])
 		if (is_wait(a[1]) && kbi_libcall_futex)
 			return kbi_libcall_futex(a);
 		break;
+	case SYS_kill:
+	case SYS_rt_sigqueueinfo:
+		return kill_program(nr, a);
 	case SYS_tgkill:
 		if (a[2] == SIGABRT)
 			kbi_memory_dump();

@@ -98,8 +98,8 @@ static bool is_jumped_into(const struct run *r, const struct module *m, const st
 static bool is_wanted(long nr)
 {
 	switch (nr) {
-	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill:
-	case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
+	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill: case SYS_kill:
+	case SYS_rt_sigqueueinfo: case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
 	case SYS_execve: case SYS_execveat: case SYS_signalfd4: case SYS_ptrace: case SYS_mq_notify:
 	case SYS_alarm: case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime:
 	case SYS_timer_gettime: case SYS_timer_getoverrun: case SYS_timer_delete:

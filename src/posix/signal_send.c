@@ -65,6 +65,12 @@ static int send_info(struct kb_thread *t, siginfo_t *info)
 	return kbi_signal_send(t, info, false);
 }
 
+/* What nobody can handle is the kernel's affair. */
+static int to_program(int sig)
+{
+	return kbi_libc()->kill(getpid(), sig) ? errno : 0;
+}
+
 static int send_light(struct kb_thread *t, int sig, int code, union sigval value)
 {
 	siginfo_t info;
@@ -85,7 +91,7 @@ int kbi_signal_queue(struct kb_thread *t, int sig, const siginfo_t *given)
 	if (!kbi_signal_ok(sig))
 		return EINVAL;
 	if (sig == SIGKILL || sig == SIGSTOP)
-		return (int)-kbi_sys(SYS_kill, getpid(), sig);
+		return to_program(sig);
 	return send_info(t, &info);
 }
 
@@ -100,9 +106,8 @@ KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 		return kbi_libc()->pthread_kill(id, sig);
 	if (sig != 0 && !kbi_signal_ok(sig))
 		return EINVAL;
-	/* those that nobody can handle are the kernel's affair */
 	if (sig == SIGKILL || sig == SIGSTOP)
-		return (int)-kbi_sys(SYS_kill, getpid(), sig);
+		return to_program(sig);
 	return sig == 0 ? 0 : send_light(t, sig, SI_TKILL, (union sigval){ 0 });
 }
 

@@ -75,6 +75,17 @@ static void aborts(void *arg)
 	abort();
 }
 
+/* Nothing comes behind it. */
+static void kills_itself(void *how)
+{
+	with_processes();
+	if (how)
+		sigqueue(getpid(), SIGKILL, (union sigval){ 0 });
+	else
+		kill(getpid(), SIGKILL);
+	_exit(9);
+}
+
 static void on_signal(int sig)
 {
 	(void)sig;
@@ -255,6 +266,10 @@ int main(void)
 	CHECK(strstr(c.text, "number ") && atoi(strstr(c.text, "number ") + 7) == c.pid);
 	child_run(&c, aborts, NULL);
 	child_killed(&c, SIGABRT);
+	for (int i = 0; i < 10; i++) {
+		child_run(&c, kills_itself, i % 2 ? &c : NULL);
+		child_killed(&c, SIGKILL);
+	}
 	killed(0, SIGTERM);
 	killed(0, SIGKILL);
 	killed(1, SIGKILL);
