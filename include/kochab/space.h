@@ -47,7 +47,7 @@ typedef struct kb_space_config {
 KB_API int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_t *config);
 /* ENOENT, EACCES; EBADMSG: it is no space, damaged or cut short; EPROTO: it was made by another version or machine;
  * EXDEV: by another pid namespace; EADDRINUSE: FIXED, or it was made so, and that address is in use here; EALREADY: this
- * process is attached; EUSERS: 64 processes are; ENOTSUP: virtual processors are processes here. */
+ * process is attached; EUSERS: 64 processes are. */
 KB_API int kb_space_attach(kb_space_t **space, const char *name, unsigned flags);
 /* Closes what this process has open there; its memory is gone. EBUSY: a thread waits for something in it. */
 KB_API int kb_space_detach(kb_space_t *space);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/san.h"
+#include "core/body_process.h"
 #include "os/lock.h"
 
 enum {
@@ -95,7 +96,7 @@ static int out_of_the_way(int fd)
 
 	if (high < 0)
 		return fd;
-	kbi_sys(SYS_close, fd);
+	kbi_space_file_close(fd);
 	return (int)high;
 }
 
@@ -165,6 +166,13 @@ static int write_head(int fd, const kb_space_config_t *c, const char *path)
 	if (!e && kbi_sys(SYS_pwrite64, fd, &h, sizeof h, 0) != sizeof h)
 		e = EIO;
 	return e;
+}
+
+void kbi_space_file_close(int fd)
+{
+	kbi_space_file_lock_here();
+	kbi_sys(SYS_close, fd);
+	kbi_space_file_unlock_here();
 }
 
 /* It gets its name when it is whole. */
@@ -252,9 +260,12 @@ int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, st
 		munmap(low, bytes);
 		return e;
 	}
-	/* a child of fork is not attached */
-	madvise(low + KBI_SPACE_GAP, head->limit, MADV_DONTFORK);
 	s = (struct kb_space *)(void *)low;
+	/* a child of fork is not attached; but virtual processors that are processes are begun by a copy of others */
+	if (kbi_process_supervisor())
+		s->inherited = head->limit;
+	else
+		madvise(low + KBI_SPACE_GAP, head->limit, MADV_DONTFORK);
 	s->head = (struct kbi_space_head *)(void *)(low + KBI_SPACE_GAP);
 	s->fd = fd;
 	s->device = st.st_dev;
@@ -268,6 +279,12 @@ void kbi_space_file_unmap(struct kb_space *s)
 	uint64_t limit = s->head->limit;
 
 	munmap(s, KBI_SPACE_GAP + limit);
+}
+
+void kbi_space_file_forked(struct kb_space *s)
+{
+	if (s->inherited)
+		kbi_sys(SYS_munmap, s->head, s->inherited);
 }
 
 /* ---- lock and growth -------------------------------------------------------------------------------------- */

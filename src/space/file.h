@@ -22,6 +22,10 @@ int kbi_space_file_head(int fd, struct kbi_space_head *head);
 /* Mapped with a gap below; *s is in the gap, its head, fd, device and inode filled in. */
 int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, struct kb_space **s);
 void kbi_space_file_unmap(struct kb_space *s);
+/* In a child of fork, which is not attached. */
+void kbi_space_file_forked(struct kb_space *s);
+/* A descriptor of a space's file. Not under the file's lock: closing one ends the locks that this process has on it. */
+void kbi_space_file_close(int fd);
 /* The inode of this process's pid namespace; 0: unknown. */
 uint64_t kbi_space_file_pid_namespace(void);
 

@@ -154,6 +154,7 @@ struct kb_space {
 	uint32_t pid;
 	uint32_t number; /* among the spaces of this process */
 	uint32_t generation; /* of the table, when this process entered */
+	uint64_t inherited; /* bytes that a child of fork finds mapped and unmaps; 0: the kernel leaves them out */
 	int fd, bell; /* of the file; an eventfd for the watchman */
 	uint64_t device, inode;
 	a32 ending; /* its kernel threads are to end */

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "os/real.h"
 #include "os/sys.h"
@@ -232,7 +233,7 @@ int kbi_space_member_join(struct kb_space *s)
 
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
 		s->peer[i].pidfd = -1;
-	s->pid = (uint32_t)kbi_sys(SYS_getpid);
+	s->pid = (uint32_t)getpid(); /* the program's, not that of a process that is a virtual processor */
 	s->bell = (int)kbi_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->bell < 0)
 		return -s->bell;

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/option.h"
+#include "core/boot.h"
 #include "core/wait.h"
 #include "os/sys.h"
 #include "space/member.h"
@@ -30,8 +32,10 @@ static void in_child(void)
 	struct kb_space *s;
 
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
-		if ((s = kbi_space_note_space(i)))
+		if ((s = kbi_space_note_space(i))) {
 			kbi_space_note_leave(s);
+			kbi_space_file_forked(s);
+		}
 }
 
 static void hook(void)
@@ -91,23 +95,23 @@ static int attach(int fd, unsigned flags, kb_space_t **space)
 	return e;
 }
 
-/* np > 0 all the while: a lock of this process is held now and then, which spins. */
+/* Virtual processors that are processes begin first: later they would not have what is mapped, and find kernel threads. */
+static int begin_processes(void)
+{
+	kbi_option_load();
+	return kbi_options.body == KBI_OPT_BODY_PROCESS ? kbi_boot() : 0;
+}
+
 static int attach_or_close(int fd, unsigned flags, kb_space_t **space)
 {
-	struct kbi_task *self = kbi_self();
-	int e = ENOTSUP;
+	int e = attach(fd, flags, space);
 
-	kbi_np_enter(self);
-	/* its pid, its kernel threads and what it maps would be those of one of the processes */
-	if (kbi_options.body != KBI_OPT_BODY_PROCESS)
-		e = attach(fd, flags, space);
 	if (e)
-		kbi_sys(SYS_close, fd);
-	kbi_np_leave(self);
+		kbi_space_file_close(fd);
 	return e;
 }
 
-int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_t *config)
+static int create(kb_space_t **space, const char *name, const kb_space_config_t *config)
 {
 	int fd, e = kbi_space_file_create(name, config, &fd);
 
@@ -119,11 +123,35 @@ int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_
 	return e;
 }
 
+/* In both np > 0: a lock of this process is held now and then, which spins. */
+int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_t *config)
+{
+	struct kbi_task *self;
+	int e = begin_processes();
+
+	if (e)
+		return e;
+	self = kbi_self();
+	kbi_np_enter(self);
+	e = create(space, name, config);
+	kbi_np_leave(self);
+	return e;
+}
+
 int kb_space_attach(kb_space_t **space, const char *name, unsigned flags)
 {
-	int fd, e = flags & ~(unsigned)KB_SPACE_FIXED ? EINVAL : kbi_space_file_open(name, true, &fd);
+	struct kbi_task *self;
+	int fd, e = flags & ~(unsigned)KB_SPACE_FIXED ? EINVAL : begin_processes();
 
-	return e ? e : attach_or_close(fd, flags, space);
+	if (e)
+		return e;
+	self = kbi_self();
+	kbi_np_enter(self);
+	e = kbi_space_file_open(name, true, &fd);
+	if (!e)
+		e = attach_or_close(fd, flags, space);
+	kbi_np_leave(self);
+	return e;
 }
 
 int kb_space_detach(kb_space_t *s)
@@ -131,7 +159,7 @@ int kb_space_detach(kb_space_t *s)
 	struct kbi_task *self = kbi_self();
 	int fd = s->fd;
 
-	if (s->pid != (uint32_t)kbi_sys(SYS_getpid)) /* a child: it is not attached */
+	if (s->pid != (uint32_t)getpid()) /* a child: it is not attached */
 		return ESRCH;
 	if (a_load_rlx(&s->used) || kbi_space_note_any(s))
 		return EBUSY;
@@ -139,7 +167,7 @@ int kb_space_detach(kb_space_t *s)
 	kbi_space_member_leave(s);
 	kbi_space_note_leave(s);
 	kbi_space_file_unmap(s);
-	kbi_sys(SYS_close, fd);
+	kbi_space_file_close(fd);
 	kbi_np_leave(self);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* space/note, base/marks: where many threads of a program wait for those of another, some with deadlines that pass just
  * then, some by channels, while their virtual processors fall asleep and wake up, no message is lost; then few again.
- * matrix: sched=rotator,steal vps=1,2
- * body: thread */
+ * matrix: sched=rotator,steal vps=1,2 */
 #include "space_test.h"
 
 enum { PAIRS = 300, ROUNDS = 60, FEW_ROUNDS = 3000 };

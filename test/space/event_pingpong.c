@@ -1,7 +1,6 @@
 /* space/event: messages there and back between two programs, between lightweight and between kernel threads, while
  * both poll and while the receiver sleeps; none is lost.
- * matrix: sched=rotator vps=1,2
- * body: thread */
+ * matrix: sched=rotator vps=1,2 */
 #include "space_test.h"
 
 enum { PAIRS = 40, ROUNDS = 500, SLEEPY = 20 };

@@ -1,7 +1,6 @@
 /* space/life, space/member: a process is its pid and its start time. An entry of the table whose pid is another's by now is
  * that of a dead process; and rights: who may not read a space is told so.
- * matrix: none
- * body: thread */
+ * matrix: none */
 #include <sys/stat.h>
 
 #include "space/life.h"

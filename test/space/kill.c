@@ -1,8 +1,7 @@
 /* space/recover: a process is killed at a random moment, while it sends, receives, locks, waits, reads, writes, signals;
  * the others are never stuck, no element is halved, what a lock protects is repaired, and soon. Then another takes its
  * place. KILLS=n in the environment: so often.
- * matrix: sched=rotator vps=1,2
- * body: thread */
+ * matrix: sched=rotator vps=1,2 */
 #include "space_test.h"
 
 enum { WORKERS = 2, LIGHT = 12, KILLS_DEFAULT = 25, CAPACITY = 8, WORDS = 6 };

@@ -1,6 +1,5 @@
 /* space/file, space/member: what a space is, who may attach, what a bad file is told; growth; other addresses.
- * matrix: none
- * body: thread */
+ * matrix: none */
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>

@@ -1,7 +1,6 @@
 /* space/chan, mutex, cond, rwlock, barrier, select between two programs: what each returns when the other side does,
  * closes, leaves, or dies while it holds.
- * matrix: sched=rotator vps=1,2
- * body: thread */
+ * matrix: sched=rotator vps=1,2 */
 #include "space_test.h"
 
 enum { SEND = KB_SPACE_SEND, RECV = KB_SPACE_RECV, BOTH = SEND | RECV };
@@ -60,6 +59,7 @@ static void holds_and_dies(void)
 	CHECK_EQ(kb_space_rwlock_rdlock(r, in_ms(20000)), 0);
 	CHECK_EQ(kb_space_barrier_wait(b, kb_now() + MS), ETIMEDOUT);
 	CHECK_EQ(kb_space_sem_post(sem("held")), 0);
+	pass_sem("seen");
 	kb_sleep(5 * MS);
 	kill(getpid(), SIGKILL);
 }
@@ -145,6 +145,7 @@ static void inherits(void)
 	CHECK_EQ(kb_space_rwlock_rdlock(r, 0), 0);
 	CHECK_EQ(kb_space_rwlock_unlock(r), 0);
 	CHECK_EQ(kb_space_rwlock_unlock(r), EPERM);
+	CHECK_EQ(kb_space_sem_post(sem("seen")), 0);
 	CHECK_EQ(kb_space_barrier_wait(b, in_ms(20000)), EOWNERDEAD);
 	CHECK_EQ(kb_space_mutex_lock(m, in_ms(20000)), EOWNERDEAD);
 	CHECK_EQ(kb_space_rwlock_wrlock(l, in_ms(20000)), EOWNERDEAD);

@@ -43,7 +43,6 @@ static inline kb_space_t *space_join(const char *name)
 {
 	kb_space_t *s = NULL;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(space_name, sizeof space_name, "%s", name);
 	CHECK_EQ(kb_space_attach(&s, name, 0), 0);
 	return s;
@@ -57,6 +56,7 @@ static inline pid_t peer(const char *role, const char *more)
 	if (pid == 0) {
 		sigset_t none;
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		execl("/proc/self/exe", "peer", role, space_name, more, (char *)NULL);
