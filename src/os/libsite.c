@@ -178,6 +178,13 @@ static void put_call(struct run *r)
 	PUT(r, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
 }
 
+/* The program counter of who is interrupted in the kernel lies at the call, or behind it. */
+static void put_syscall(struct run *r)
+{
+	kbi_libsite_unwind_add(r->stub, 3, 0, r->back);
+	PUT(r, 0x0f, 0x05);
+}
+
 /* A copy of the process (no CLONE_VM, no stack of its own) goes to C. Other processes become the supervisor's. */
 static void put_clone(struct run *r)
 {
@@ -189,7 +196,8 @@ static void put_clone(struct run *r)
 	PUT(r, 0xf7, 0xc7, 0, 1, 0, 0, 0x74, 14);                /* 1: test $CLONE_VM,%edi; jz 2f: ours */
 	PUT(r, 0xf7, 0xc7, 0, 0, 1, 0, 0x75, 6);                 /* test $CLONE_THREAD,%edi; jnz 2f */
 	PUT(r, 0x81, 0xcf, 0, 0x80, 0, 0);                       /* or $CLONE_PARENT,%edi */
-	PUT(r, 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90);              /* 2: syscall; 3: */
+	put_syscall(r);                                          /* 2: syscall; 3: */
+	PUT(r, 0x90, 0x90, 0x90, 0x90);
 }
 
 /* As clone with CLONE_VM, CLONE_VFORK, CLONE_PARENT and SIGCHLD; libc keeps its return address in rdi meanwhile. */
@@ -212,7 +220,8 @@ static void put_unknown(struct run *r)
 	put(r, &table, 8);
 	PUT(r, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
 	put_call(r);
-	PUT(r, 0xeb, 2, 0x0f, 0x05);                             /* jmp 2f; 1: syscall; 2: */
+	PUT(r, 0xeb, 2);                                         /* jmp 2f; 1: syscall; 2: */
+	put_syscall(r);
 }
 
 static void put_stub(struct run *r, const struct kbi_libsite_site *s)

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <cerrno>
+#include <csignal>
 #include <pthread.h>
 #include <semaphore.h>
 #include <unistd.h>
@@ -38,6 +39,19 @@ static void in_sleep()
 {
 	sleep(1000);
 	CHECK(!"slept to the end");
+}
+
+static void reads(int)
+{
+	in_read();
+}
+
+// Out of the kernel, through the handler's frame and that of the call that it has interrupted.
+static void in_handler()
+{
+	CHECK(signal(SIGUSR2, reads) != SIG_ERR);
+	raise(SIGUSR2);
+	CHECK(!"came back");
 }
 
 static void count(void *)
@@ -157,8 +171,10 @@ int main()
 	for (int i = 0; i < 5; i++) {
 		cancel(in_sem);
 		cancel(in_sleep);
-		if (!alone())
+		if (!alone()) {
 			cancel(in_read);
+			cancel(in_handler);
+		}
 	}
 	race();
 	return 0;
