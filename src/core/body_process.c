@@ -327,9 +327,8 @@ static bool is_ours(int pid)
 /* A process that was replaced is ours, too. */
 static bool is_about_ours(const siginfo_t *info)
 {
-	if (info->si_code == CLD_TRAPPED)
-		return true;
-	return info->si_code > 0 && (is_ours(info->si_pid) || kbi_revive_was_ours(info->si_pid));
+	return info->si_code == CLD_TRAPPED ||
+	       (info->si_code > 0 && (is_ours(info->si_pid) || kbi_revive_was_ours(info->si_pid)));
 }
 
 static bool stops(int sig)
@@ -483,7 +482,6 @@ static KBI_NORETURN void supervise(void)
 		set = to_take();
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, kbi_warden_reminds() ? &between : NULL, MASK_BYTES);
 		ours = sig == SIGCHLD && is_about_ours(&info);
-
 		if (sig == SIGCHLD)
 			reap();
 		if (sig > 0 && !ours)

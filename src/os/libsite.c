@@ -227,6 +227,7 @@ static void put_unknown(struct run *r)
 static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 {
 	uint8_t *start = r->stub;
+	int32_t to;
 
 	r->back = s->at + 2;
 	put(r, s->at - s->before, s->before);
@@ -252,11 +253,8 @@ static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 	}
 	put_jump(r, s->at + 2);
 	s->at[-(int)s->before] = 0xe9;
-	{
-		int32_t to = (int32_t)(start - (s->at - s->before + 5));
-
-		memcpy(s->at - s->before + 1, &to, 4);
-	}
+	to = (int32_t)(start - (s->at - s->before + 5));
+	memcpy(s->at - s->before + 1, &to, 4);
 	memset(s->at - s->before + 5, 0x90, s->before + 2 - 5);
 }
 

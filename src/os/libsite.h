@@ -21,8 +21,8 @@ const char *kbi_libsite_usable(struct kbi_libsite_counts *c);
 int kbi_libsite_signal(void);
 /* The program's action for it, which is taken where the signal is not ours: as rt_sigaction, of the kernel's structs. */
 long kbi_libsite_action(const void *new, void *old);
-/* Before kbi_libsite_replace, by the thread that wants it done: who starts us may be in a constructor of a library, with the
- * loader's lock, and the one that replaces has another tid for the loader. */
+/* Before kbi_libsite_replace, by the thread that wants it done: who starts us may be in a constructor of a library, with
+ * the loader's lock, and the one that replaces has another tid for the loader. */
 void kbi_libsite_prepare(void);
 /* Replaces them. pid: what getpid is to say. 0, or errno: *why. */
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why);

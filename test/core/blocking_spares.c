@@ -1,5 +1,6 @@
 /* core/handoff, core/spare: the option spares bounds the kernel threads; beyond it threads wait for each other, with one
- * clear line, and all comes to its end. Spares that are not needed end after spare_ms, but for one. Two processes for the two.
+ * clear line, and all comes to its end. Spares that are not needed end after spare_ms, but for one. Two processes for
+ * the two.
  * matrix: vps=1,2 sched=rotator
  * body: thread */
 #include <dirent.h>
