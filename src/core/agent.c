@@ -41,6 +41,7 @@ enum {
 	FEED_LEAST = 500,
 	FINE_LEAST = 200,
 	FINE_SKIP_MAX = 4096,
+	FINE_SURE = 1024,       /* pushes: what several samples have said */
 	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
 };
 
@@ -52,6 +53,7 @@ struct idle {
 	uint32_t spins;
 	bool nudged;    /* was woken, perhaps only to look for work */
 	bool said;      /* deadlock was reported */
+	bool unwanted;  /* what it has been given was not worth the move: nothing else is to be expected soon */
 };
 
 /* ---- conversation ------------------------------------------------------------------------------ */
@@ -92,19 +94,21 @@ static void fed(struct kbi_vp *vp, uint64_t taken)
 /* It has nothing to run again: was it worth the move? A task costs its giver and its joiner some 100 ns each to part
  * with; tasks that ran for less than that are better done where they are. A single one always took a microsecond, all
  * cold; without FEED fine tasks that come one by one, because they are shared at once, would be taken for coarse and
- * shared at once for ever. If nobody monitors, nobody would see that tasks have become longer since. */
-static void weigh(struct kbi_vp *vp)
+ * shared at once for ever. If nobody monitors, nobody would see that tasks have become longer since. True: it was not. */
+static bool weigh(struct kbi_vp *vp)
 {
 	uint64_t n = vp->s->taken - vp->fed_before;
 	uint32_t b = a_load_rlx(&kbi_crowd.fine);
+	bool coarse = kbi_sys_now() - vp->fed_at >= n * among(FINE, FINE_LEAST) + among(FEED, FEED_LEAST);
 
-	if (kbi_sys_now() - vp->fed_at >= n * among(FINE, FINE_LEAST) + among(FEED, FEED_LEAST))
+	if (coarse)
 		b /= 8; /* the kernel may have held this VP: one look is not enough to be sure */
 	else if (b < FINE_SKIP_MAX && kbi_options.tick_ms > 0)
 		b = b * 2 + 64;
 	if (a_load_rlx(&kbi_crowd.fine) != b)
 		a_store_rlx(&kbi_crowd.fine, b);
 	vp->fed_at = 0;
+	return !coarse && b >= FINE_SURE;
 }
 
 /* ---- publishing what this VP does ---------------------------------------------------------------- */
@@ -468,6 +472,8 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 		kbi_source_poll(vp);
 	if (idle->spins++ < SPINS_QUIET)
 		return true;
+	if (idle->unwanted)
+		return false;
 	set_idle(vp, KBI_IDLE_POLLING);
 	kbi_cpu_relax();
 	if (idle->spins % SPINS_A_CLOCK)
@@ -504,7 +510,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	if (vp->idle_ran)
 		judge(vp);
 	if (vp->fed_at)
-		weigh(vp);
+		idle.unwanted = weigh(vp);
 	idle_begins(vp);
 	while (!(t = look(vp, idle.spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1))) {
 		if (keep_polling(vp, &idle))
@@ -514,11 +520,10 @@ static struct kbi_task *find(struct kbi_vp *vp)
 		if (t)
 			break;
 		/* after a mere timeout it has polled since long ago: it goes back to sleep at once */
+		idle.unwanted = false;
 		idle.since = idle.nudged ? 0 : 1;
 		idle.spins = idle.nudged ? 0 : UINT32_MAX / SPINS_A_CLOCK * SPINS_A_CLOCK - 1;
 	}
-	if (vp->s->taken != taken)
-		fed(vp, taken);
 	learn(&idle, true);
 	poller_leave(vp);
 	was_idle = a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY;
@@ -528,6 +533,8 @@ static struct kbi_task *find(struct kbi_vp *vp)
 		tell_lookout();
 	}
 	kbi_solo_unpark(vp);
+	if (vp->s->taken != taken)
+		fed(vp, taken); /* behind that system call, or fine tasks look coarse */
 	idle_ends(vp);
 	return t;
 }

@@ -73,7 +73,7 @@ struct kbi_vp {
 	uint32_t share_skip;       /* pushes to let pass before waking a sleeping VP again */
 	a32 in_burst;              /* constant, 1 */
 	uint32_t burst_last, burst_next; /* ready tasks at the last push; and at which some are given away */
-	uint32_t fine_skip;        /* pushes and switches to let pass before giving some to the idle */
+	uint32_t fine_skip;        /* pushes to let pass before it is asked whether the idle get some */
 	uint64_t fed_at, fed_before; /* when others' tasks came to this VP while it was idle, ns; s->taken before that */
 	uint64_t asked_ahead;      /* core/ask: s->taken when it began with the last of them */
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
@@ -112,6 +112,7 @@ struct kbi_vp {
 	uint64_t n_sleeps KBI_ALIGNED(KBI_CACHE_LINE), n_ticks, n_mail;
 	uint64_t n_ended, n_brief; /* turns ended by force; of them, of who spun */
 	uint64_t sampled_at;
+	uint64_t looked_at;        /* and when it last looked, between two turns, whether they should, ns */
 	a64 idle_ns;               /* written by the owner, read by any VP: core/agent.c */
 	/* at the last look of a monitor, and when, ns; written by any VP, cold */
 	a64 seen_progress, seen_turns, seen_at;
@@ -124,7 +125,7 @@ struct kbi_crowd {
 	a32 pollers;  /* places taken under the pollers option */
 	a32 monitors; /* sleeping VPs that look up now and then for stuck queues */
 	a32 backoff;  /* pushes to let pass before a sleeping VP is woken just in case */
-	a32 fine;     /* pushes to let pass before a VP that polls gets something; 0: what is moved is worth it */
+	a32 fine;     /* pushes, and their time, to let pass before an idle VP gets something; 0: what is moved is worth it */
 	a32 clocked;  /* 1: somebody wants to know how long VPs are idle */
 };
 extern KBI_HIDDEN struct kbi_crowd kbi_crowd;
