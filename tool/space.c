@@ -243,19 +243,38 @@ static int usage(FILE *out, int code)
 	return code;
 }
 
+static bool is_command(const char *word)
+{
+	return strcmp(word, "list") == 0 || strcmp(word, "inspect") == 0 || strcmp(word, "remove") == 0;
+}
+
+static bool asks_for_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 int tool_space(int argc, char **argv)
 {
-	const char *what = argc > 1 ? argv[1] : "";
-	bool option = argc > 2 && strncmp(argv[2], "--", 2) == 0;
+	const char *what = argc > 1 ? argv[1] : "", *more = argc > 2 ? argv[2] : "";
+	bool option = strncmp(more, "--", 2) == 0;
+	bool is_list = strcmp(what, "list") == 0, is_remove = strcmp(what, "remove") == 0;
 	int code = TOOL_OK;
 
-	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
+	if (asks_for_help(what) || (is_command(what) && asks_for_help(more)))
 		return usage(stdout, TOOL_OK);
-	if (strcmp(what, "list") == 0 && (argc == 2 || (argc == 3 && strcmp(argv[2], "--json") == 0)))
-		return list(argc == 3);
-	if (strcmp(what, "inspect") == 0 && argc == 3 && !option)
-		return inspect(argv[2]);
-	if (strcmp(what, "remove") != 0 || argc < 3 + option || (option && strcmp(argv[2], "--force") != 0))
+	if (*what && !is_command(what)) {
+		tool_say("space: %s: no such %s; 'kochab space --help' lists them", what, *what == '-' ? "option" : "command");
+		return TOOL_USAGE;
+	}
+	if (option && strcmp(more, is_remove ? "--force" : is_list ? "--json" : "") != 0) {
+		tool_say("space %s: %s: no such option; see 'kochab space --help'", what, more);
+		return TOOL_USAGE;
+	}
+	if (is_list && argc == 2 + option)
+		return list(option);
+	if (strcmp(what, "inspect") == 0 && argc == 3)
+		return inspect(more);
+	if (!is_remove || argc < 3 + option)
 		return usage(stderr, TOOL_USAGE);
 	for (int i = 2 + option; i < argc; i++)
 		if (remove_space(argv[i], option) != TOOL_OK)

@@ -18,5 +18,23 @@ grep -q 'no space' "$T/err" || fail "does not say what is wrong: $(cat "$T/err")
 "$K" space remove --force "$T/odd" || fail "does not remove it with --force"
 [ -e "$T/odd" ] && fail "it is still there"
 "$K" space 2>/dev/null; [ $? = 2 ] || fail "no usage"
-"$K" space frobnicate 2>/dev/null; [ $? = 2 ] || fail "no usage for an unknown word"
+"$K" space inspect 2>/dev/null; [ $? = 2 ] || fail "inspects nothing"
+
+# what is asked for is on standard output, and what is wrong is named on standard error
+for word in "" list inspect remove; do
+	# shellcheck disable=SC2086 # no word is none
+	"$K" space $word --help >"$T/out" 2>"$T/err" || fail "'space $word --help' fails"
+	{ grep -q '^usage: kochab space list' "$T/out" && [ ! -s "$T/err" ]; } || fail "'space $word --help' does not help"
+done
+refuses() { # TEXT ARGUMENT...
+	local text=$1
+	shift
+	"$K" space "$@" >"$T/out" 2>"$T/err"
+	[ $? = 2 ] && grep -qF -e "$text" "$T/err" && [ ! -s "$T/out" ] || fail "'space $*' says: $(cat "$T/out" "$T/err")"
+}
+refuses "space: frobnicate: no such command" frobnicate
+refuses "space: --frobnicate: no such option" --frobnicate
+refuses "space list: --frobnicate: no such option" list --frobnicate
+refuses "space inspect: --json: no such option" inspect --json
+refuses "space remove: --json: no such option" remove --json name
 exit $failures
