@@ -247,6 +247,14 @@ static int start(void)
 	return start_bodies();
 }
 
+static void say_what_was_chosen(void)
+{
+	const char *why = kbi_tcb_why();
+
+	kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s%s%s", kbi_vp_n, chosen_scheduler()->name,
+			kbi_tcb_available ? "yes" : "no", *why ? ", " : "", why);
+}
+
 /* Main runs on its virtual processor already and others have their kernel threads: where there was no room for one, the
  * next who asks tries again. */
 static uint32_t stage_after(int e)
@@ -266,8 +274,7 @@ int kbi_boot(void)
 	if ((before == NOT_STARTED || before == LACKS_BODIES) && a_cas_acq(&stage, &before, STARTING)) {
 		failure = before == LACKS_BODIES ? start_bodies() : start();
 		if (kbi_options.verbose)
-			kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s %s", kbi_vp_n,
-					chosen_scheduler()->name, kbi_tcb_available ? "yes" : "no", kbi_tcb_why());
+			say_what_was_chosen();
 		a_store_rel(&stage, stage_after(failure));
 	}
 	while (a_load_acq(&stage) == STARTING)

@@ -193,6 +193,15 @@ void kbi_descriptor_free_slow(struct kbi_descriptor_cache *c, struct kb_thread *
 	c->n = 1;
 }
 
+__attribute__((no_sanitize("thread"))) uint32_t kbi_descriptor_ever_used(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
+		n += kbi_descriptor_table.at[i].task.ctx.sp != NULL; /* kbi_descriptor_alloc */
+	return n;
+}
+
 uint32_t kbi_descriptor_limit(void)
 {
 	return a_load_acq(&kbi_descriptor_table.used);

@@ -74,6 +74,9 @@ int kbi_descriptor_setup(void);
 /* By index, NULL where never used; the indices in use are below kbi_descriptor_limit(). */
 struct kb_thread *kbi_descriptor_at(uint32_t index);
 uint32_t kbi_descriptor_limit(void);
+/* How many have been some thread's. Those that were are taken before those that never were, by each VP of its own: on one
+ * VP that many were in use at once, on several not more. Approximate while threads are made. */
+uint32_t kbi_descriptor_ever_used(void);
 
 /* What a VP keeps for itself, last in first out: up to two bundles. Owner only. */
 struct kbi_descriptor_cache {

@@ -273,7 +273,8 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 			line(STDERR_FILENO, "kochab: VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
 			     (unsigned long long)v->n_ended, (unsigned long long)v->n_brief);
 	}
-	line(STDERR_FILENO, "kochab: %u thread descriptors used at most at once\n", kbi_descriptor_limit());
+	line(STDERR_FILENO, "kochab: at most %u threads at once, main and kernel threads that called included\n",
+	     kbi_descriptor_ever_used());
 	if (kbi_contain_lost())
 		line(STDERR_FILENO, "kochab: %u threads were lost by crashes\n", kbi_contain_lost());
 	line(STDERR_FILENO, "kochab: %u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
