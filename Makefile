@@ -340,6 +340,9 @@ FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUD
 # names of the functions that a page of section 3 describes
 PAGE_NAMES = sed -n 's/^\.B ".*[ *]\(kb_[a-z0-9_]*\)(.*/\1/p'
 
+# as README's links name them
+DOCS = $(wildcard doc/*.md doc/*.svg doc/why/*.md example/hello.c example/lecture/* example/kvstore/*.* example/kvstore/ask/*)
+
 install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	$(INSTALL) -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) \
 		$(D)$(DATADIR)/bench \
@@ -354,7 +357,8 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	for m in $(MAN); do $(INSTALL) -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
 	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do \
 		echo ".so man3/$${m##*/}" >$(D)$(MANDIR)/man3/$$f.3 || exit; done; done
-	$(INSTALL) -m 644 README.md LICENSE CHANGELOG.md doc/abi.md doc/debugging.md $(D)$(DOCDIR)/
+	$(INSTALL) -m 644 README.md LICENSE CHANGELOG.md $(D)$(DOCDIR)/
+	for f in $(DOCS); do $(INSTALL) -D -m 644 $$f $(D)$(DOCDIR)/$$f || exit; done
 	$(INSTALL) -m 644 dev/kochab-gdb.py pkg/kochab.supp $(D)$(DATADIR)/
 	$(INSTALL) -m 755 bench/report bench/machine $(D)$(DATADIR)/bench/
 	$(INSTALL) -m 644 bench/report_list.py bench/report_page.py bench/simulate_charts.py bench/limits.def $(D)$(DATADIR)/bench/

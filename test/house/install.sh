@@ -26,6 +26,12 @@ for f in bin/kochab lib/libkochab.a lib/libkochab.so lib/libkochab.so.0 lib/libk
 	share/man/man7/kochab.7 share/doc/kochab/LICENSE share/kochab/bench/report share/kochab/bench/limits.def; do
 	[ -s "$D$P/$f" ] || { echo "not installed: $f"; failures=1; }
 done
+# what the installed README names is there, too, but for the sources
+links=$(grep -oE '(doc|example)/[a-z0-9_/.-]+\.(md|svg|c)|example/[a-z]+/' "$D$P/share/doc/kochab/README.md" | sort -u)
+[ -n "$links" ] || { echo "README names no page"; failures=1; }
+for f in $links; do
+	[ -s "$D$P/share/doc/kochab/$f" ] || { echo "README names $f, which is not installed"; failures=1; }
+done
 grep -rn '@[A-Z_]*@' "$D$P/lib/pkgconfig" "$D$P/lib/cmake" "$D$P/share/man" && failures=1
 soname=$(readelf -d "$D$P/lib/libkochab.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 [ "$soname" = libkochab.so.0 ] || { echo "SONAME is '$soname'"; failures=1; }
