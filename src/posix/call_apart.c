@@ -208,6 +208,39 @@ KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct 
 	return r;
 }
 
+#pragma weak aio_error /* libc's, or an older one's librt, which the program has then */
+
+static int await_all(struct aiocb *const list[], int n)
+{
+	bool failed = false;
+
+	for (int i = 0; i < n; i++) {
+		const struct aiocb *const one[] = { list[i] };
+
+		while (list[i] && aio_error(list[i]) == EINPROGRESS)
+			REAL(aio_suspend)(one, 1, NULL);
+		failed |= list[i] && aio_error(list[i]);
+	}
+	if (failed)
+		errno = EIO;
+	return failed ? -1 : 0;
+}
+
+KBI_POSIX_API int lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *told)
+{
+	uint32_t before = kbi_posix_me.handled;
+	int r;
+
+	if (mode != LIO_WAIT || !kbi_call_may_wait())
+		return REAL(lio_listio)(mode, list, n, told);
+	APART_FROM_VP(true);
+	r = REAL(lio_listio)(mode, list, n, told);
+	/* it may not be begun twice */
+	return for_nothing(r, before) ? await_all(list, n) : r;
+}
+
+KBI_POSIX_ALIAS(lio_listio64, lio_listio);
+
 KBI_POSIX_API void sync(void)
 {
 	if (!kbi_call_may_wait()) {

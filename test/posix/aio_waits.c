@@ -1,4 +1,5 @@
-/* aio_suspend: others run meanwhile; a handler that its thread runs ends it, and its time, and what was asked for. */
+/* aio_suspend: others run meanwhile; a handler that its thread runs ends it, and its time, and what was asked for.
+ * lio_listio waits for all, and others run. */
 #include <aio.h>
 #include <errno.h>
 #include <pthread.h>
@@ -80,6 +81,39 @@ static void *times_out(void *arg)
 	return arg;
 }
 
+static int two[2][2];
+
+static void *writes_two(void *unused)
+{
+	usleep(3000);
+	CHECK_EQ(write(two[1][1], "y", 1), 1);
+	usleep(3000);
+	CHECK_EQ(write(two[0][1], "x", 1), 1);
+	return unused;
+}
+
+static void lists(void)
+{
+	static char c[2];
+	static struct aiocb a[2], bad = { .aio_fildes = -1, .aio_lio_opcode = LIO_READ };
+	struct aiocb *const both[] = { &a[0], NULL, &a[1] }, *const failing[] = { &bad };
+	pthread_t t;
+
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(pipe(two[i]), 0);
+		a[i] = (struct aiocb){ .aio_fildes = two[i][0], .aio_buf = &c[i], .aio_nbytes = 1, .aio_lio_opcode = LIO_READ };
+	}
+	CHECK_EQ(pthread_create(&t, NULL, writes_two, NULL), 0);
+	CHECK_EQ(lio_listio(LIO_WAIT, both, 3, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK(c[0] == 'x' && c[1] == 'y');
+	CHECK(aio_return(&a[0]) == 1 && aio_return(&a[1]) == 1);
+	CHECK_EQ(lio_listio(LIO_WAIT, failing, 1, NULL), -1);
+	CHECK_EQ(errno, EIO);
+	CHECK_EQ(lio_listio(77, both, 3, NULL), -1);
+	CHECK_EQ(errno, EINVAL);
+}
+
 int main(void)
 {
 	static const struct timespec limit = { 20, 0 };
@@ -103,5 +137,6 @@ int main(void)
 	CHECK_EQ(write(fd[1], "x", 1), 1);
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	CHECK_EQ(aio_return(&request), 1);
+	lists();
 	return 0;
 }
