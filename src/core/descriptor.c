@@ -51,6 +51,9 @@ static void reserve(void)
 		table.max /= 8;
 		kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
 	}
+	/* a million of them, met in any order, miss in the TLB at each step else */
+	if (kbi_descriptor_table.at)
+		kbi_sys_map_large(kbi_descriptor_table.at, table.max * sizeof(struct kb_thread));
 	/* whole groups, so that a scan may run over the last one's end */
 	if (kbi_descriptor_table.at && !kbi_board_setup((table.max + 63) / 64 * 64))
 		return;

@@ -171,6 +171,15 @@ void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
 #endif
 }
 
+void kbi_sys_map_large(void *at, size_t bytes)
+{
+	const uintptr_t large = (uintptr_t)2 << 20, end = (uintptr_t)at + bytes;
+	uintptr_t from = ((uintptr_t)at + 2 * large - 1) & -large;
+
+	if (from < end)
+		kbi_sys(SYS_madvise, from, end - from, MADV_HUGEPAGE);
+}
+
 void kbi_sys_unmap(void *p, size_t bytes)
 {
 	if (kbi_sys_from.give)

@@ -118,6 +118,8 @@ void kbi_sys_message(const char *format, ...) KBI_PRINTF(1, 2);
 void kbi_sys_fatal(const char *format, ...) KBI_PRINTF(1, 2) KBI_NORETURN;
 /* Anonymous private sparse memory; NULL on failure. Never counts against overcommit. */
 void *kbi_sys_map(size_t bytes);
+/* Most of such memory will be used if so much is: large pages from its second one on. A hint. */
+void kbi_sys_map_large(void *at, size_t bytes);
 void kbi_sys_unmap(void *p, size_t bytes);
 /* How much of what is wanted a table that is reserved once may take: less where the process's address space is limited. */
 size_t kbi_sys_reserve(size_t wanted);
