@@ -45,6 +45,7 @@ enum {
 	SHORTEST = 50000,    /* ns: the lookout does not look more often */
 	BRIEF = 250000,      /* ns: a turn of who spins */
 	URGENT = 4,          /* this part of a turn is enough where one waits that has woken up */
+	LIVELY = 16,         /* switches since the last look: no thread holds that VP up */
 	COMPUTES = 8,        /* who lacks no more than this part of the time computes */
 	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
 };
@@ -178,9 +179,9 @@ static bool only_marked(struct kbi_vp *vp, const struct seen *s, uint64_t now)
 	return s->noted && kbi_vp_backlog(vp) <= a_load_rlx(&vp->turn.known) && !kbi_agent_has_news(vp, now);
 }
 
-/* It has switched since the last look. Where its body is is looked at already, unless the clock will tell as much: then
- * one more look is enough. */
-static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now)
+/* It has switched since the last look. Where its body is is looked at already, unless the clock will tell as much, or it is
+ * lively: then one more look is enough. */
+static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now, bool lively)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 	/* acquire: partner is the release in core/turn */
@@ -193,7 +194,7 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
 		s->cpu = a_load_rlx(&vp->turn.cpu);
 		s->brief = a_load_rlx(&vp->turn.brief);
 	}
-	if (!tid || !has_work(vp, now))
+	if (!tid || lively || !has_work(vp, now))
 		return;
 	/* who spins is in no call */
 	if (!s->brief)
@@ -235,6 +236,7 @@ static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_
 static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum, uint64_t most)
 {
 	uint64_t turns = kbi_vp_turns(vp), wait;
+	bool lively = s->since && turns - s->turns > LIVELY;
 
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
 		return UINT64_MAX;
@@ -243,7 +245,9 @@ static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_
 		return quantum / 2;
 	}
 	if (turns != s->turns || !s->since)
-		begin(vp, s, turns, now);
+		begin(vp, s, turns, now, lively);
+	if (lively)
+		return quantum / 2;
 	if (!has_work(vp, now))
 		return most;
 	wait = left(vp, s, now, quantum);
