@@ -44,7 +44,7 @@ struct kbi_space_record {
 	a64 word; /* low half: wake-ups. Waker's line */
 	a32 how KBI_ALIGNED(KBI_CACHE_LINE); /* waiter's line */
 	uint32_t self, next, prev; /* references; next, prev under the object's lock, or in the process's free list */
-	uint32_t chain;            /* reference of the record to be told instead, 0: this one */
+	a32 chain;                 /* reference of the record to be told instead, 0: this one. A late waker reads it, too */
 	uint32_t queue;            /* which of the object's */
 	a32 linked;                /* under the object's lock */
 	a64 object;                /* offset, of a linked one */

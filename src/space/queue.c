@@ -85,8 +85,10 @@ void kbi_space_queue_call(struct kbi_space_op *op, unsigned queue, unsigned n)
 
 void kbi_space_queue_tell(struct kb_space *s, struct kbi_space_record *r)
 {
-	if (r->chain)
-		r = kbi_space_record(s, r->chain);
+	uint32_t chain = a_load_rlx(&r->chain);
+
+	if (chain)
+		r = kbi_space_record(s, chain);
 	if (!r)
 		return;
 	a_add_acqrel(&r->word, 1); /* partner: the acquire in kbi_space_note_wait */
@@ -108,7 +110,7 @@ static void free_chunk(struct kb_space *s, unsigned chunk)
 
 	for (unsigned i = KBI_SPACE_RECORDS; i-- > 0;) {
 		r[i].self = (s->slot + 1) << 16 | (chunk * KBI_SPACE_RECORDS + i);
-		r[i].chain = 0;
+		a_store_rlx(&r[i].chain, 0);
 		a_store_rlx(&r[i].linked, 0);
 		a_store_rlx(&r[i].how, 0);
 		r[i].next = s->free;
@@ -171,7 +173,7 @@ int kbi_space_queue_get(struct kb_space *s, struct kbi_space_record **r)
 		e = more(s);
 	kbi_np_leave(self);
 	if (!e)
-		(*r)->chain = 0;
+		a_store_rlx(&(*r)->chain, 0);
 	return e;
 }
 

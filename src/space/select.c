@@ -119,7 +119,7 @@ static int get_records(struct selecting *x)
 			continue;
 		e = kbi_space_queue_get(x->s, &x->link[i]);
 		if (!e)
-			x->link[i]->chain = x->own->self;
+			a_store_rlx(&x->link[i]->chain, x->own->self);
 	}
 	return e;
 }
