@@ -26,7 +26,7 @@ static size_t slab_min = STACK_MIN;
 
 static a32 makers; /* under way */
 static a32 frozen;
-static a32 hurried; /* a kernel thread that does not wait; 0: none */
+static aptr hurried; /* the thread pointer of the kernel thread that does not wait; NULL: none */
 
 /* The fence puts our entry before the look at `frozen`. Partner: the fence in kbi_tcb_freeze; one of the two
  * sees the other. */
@@ -51,16 +51,17 @@ static void enter_gate(void)
 static bool enter_gate_perhaps(void)
 {
 	while (!try_gate()) {
-		if (a_load_rlx(&hurried) == (uint32_t)kbi_sys_gettid())
+		if (a_load_rlx(&hurried) == kbi_tp_get())
 			return false;
 		kbi_sys_futex_wait(&frozen, 1, NULL);
 	}
 	return true;
 }
 
+/* By its thread pointer: if its process is killed, who goes on in its place has another number. */
 void kbi_tcb_hurry(bool on)
 {
-	a_store_rlx(&hurried, on ? (uint32_t)kbi_sys_gettid() : 0);
+	a_store_rlx(&hurried, on ? kbi_tp_get() : NULL);
 }
 
 /* release: what was made is seen by who froze; partner: the acquire in kbi_tcb_freeze. */
