@@ -78,13 +78,14 @@ static struct kbi_owner *make(void)
 	return o;
 }
 
-/* This kernel thread has one, but the TLS that is loaded does not know it. */
+/* This kernel thread has one, but the TLS that is loaded does not know it. One that is busy is another's, of the same
+ * number, which has ended in the middle of something: the caller comes from outside the heap. */
 static struct kbi_owner *find_mine(uint32_t tid)
 {
 	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
 		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
 
-		if (o->tid == tid && a_load_rlx(&o->state) == KBI_OWNER_OWNED)
+		if (o->tid == tid && a_load_rlx(&o->state) == KBI_OWNER_OWNED && !a_load_rlx(&o->busy))
 			return o;
 	}
 	return NULL;
