@@ -39,7 +39,8 @@ struct kb_thread {
 	bool is_main : 1;
 	bool named : 1;
 	bool lost : 1;        /* it has crashed; set by itself, for ever */
-	uint8_t unused : 3;
+	bool reads : 1;       /* what sync/rwlock has noted by its index is its, not that of one before */
+	uint8_t unused : 2;
 	uint8_t reason;       /* enum kbi_wake_reason of the last claim */
 	uint8_t chat;         /* short runs after wakes from another VP, saturating */
 	/* line 2. Owner VP, or who holds its domain */
@@ -118,7 +119,7 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 	t->posix = NULL;
 	a_store_rlx(&t->futex, 0);
 	t->stack_class = 0;
-	t->own_tls = t->user_stack = t->is_main = t->named = t->lost = false;
+	t->own_tls = t->user_stack = t->is_main = t->named = t->lost = t->reads = false;
 	t->unused = 0; /* so that nothing is read to write these */
 	t->reason = t->chat = 0;
 	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_NEW, 0));

@@ -9,10 +9,9 @@
 
 #include <errno.h>
 
-#include "base/option.h"
-#include "core/contain.h"
 #include "core/vp.h"
 #include "os/sys.h"
+#include "sync/lost.h"
 
 enum {
 	LOCKED = KBI_MUTEX_LOCKED,
@@ -114,9 +113,14 @@ static bool take_or_queue(struct kbi_mutex_waiter *w)
 	return taken;
 }
 
+/* Unwound by a handler of the program's, perhaps. */
 static bool leave(void *m, struct kbi_wnode *n)
 {
-	return kbi_waitq_leave(word_of(m), queue_of(m), n);
+	bool queued = kbi_waitq_leave(word_of(m), queue_of(m), n);
+
+	if (kbi_unlikely(kbi_contain_on))
+		kbi_lost_say_no_more(n->task);
+	return queued;
 }
 
 /* A woken waiter has lost a race. */
@@ -143,18 +147,13 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 
 /* ---- a holder that was lost --------------------------------------------------------------------- */
 
-/* Who waits for a mutex says so, in its `awaits`, where no cell has such an address, and then looks whether the holder
- * is lost; who is lost looks, after it is known to be, who waits: one of the two sees the other, and unlocks it. */
-
 static int unlock_slow(kb_mutex_t *m, bool lost);
 
 static struct kb_thread *lost_holder(uint32_t word)
 {
 	uint32_t off = (word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
-	uint32_t at = off / sizeof(struct kb_thread);
-	struct kb_thread *t = word & LOCKED && at < kbi_descriptor_limit() ? kbi_descriptor_at(at) : NULL;
 
-	return t && t->lost ? t : NULL;
+	return word & LOCKED ? kbi_lost_at(off / sizeof(struct kb_thread)) : NULL;
 }
 
 /* Under the queue lock, by who is about to unlock it for its holder. False: that is not lost. */
@@ -164,9 +163,8 @@ static bool forgive(kb_mutex_t *m, uint32_t word)
 
 	if (!t)
 		return false;
-	if (!is_robust(m) && kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT)
-		kbi_sys_fatal("the mutex at %p is held by thread #%u, which was lost (option on_crash)", (void *)m,
-			      t->task.index);
+	if (!is_robust(m))
+		kbi_lost_complain("mutex", m, t);
 	if (is_robust(m) && m->left != KBI_MUTEX_GONE)
 		m->left = KBI_MUTEX_LEFT;
 	m->count = 0;
@@ -179,36 +177,19 @@ static bool take_from_lost(kb_mutex_t *m)
 	return lost_holder(a_load_rlx(word_of(m))) && unlock_slow(m, true) == 0;
 }
 
-static kb_mutex_t *wanted(const struct kb_thread *t)
+/* Somebody waits for it, and t is lost. */
+static void wanted(void *m, const struct kb_thread *t)
 {
-	uintptr_t a = (uintptr_t)*(struct kbi_cell *const volatile *)&t->task.awaits;
-	enum kbi_task_kind k = kbi_state_kind(a_load_rlx(&t->task.state));
-
-	return a & 1 && k != KBI_TASK_FREE && k != KBI_TASK_DONE ? (kb_mutex_t *)(a - 1) : NULL;
+	if (lost_holder(a_load_rlx(word_of(m))) == t)
+		take_from_lost(m);
 }
 
-/* By core/contain, in the place of the thread. */
-static void give_up_all(struct kb_thread *lost)
-{
-	a_fence_sc(); /* partner: the one in want */
-	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
-		kb_mutex_t *m = wanted(kbi_descriptor_at(i));
-
-		if (m && lost_holder(a_load_rlx(word_of(m))) == lost)
-			take_from_lost(m);
-	}
-}
-
-static void say_wanted(struct kbi_task *t, kb_mutex_t *m)
-{
-	a_store_rlx(&kbi_contain_gives_up, (void *)(uintptr_t)give_up_all);
-	t->awaits = (struct kbi_cell *)((uintptr_t)m | 1);
-}
+static const struct kbi_lost_how how = { wanted, NULL };
 
 static KBI_NOINLINE void want_slow(kb_mutex_t *m, struct kbi_task *self)
 {
-	say_wanted(self, m);
-	a_fence_sc(); /* partner: the one in give_up_all */
+	kbi_lost_say(self, m, KBI_LOST_MUTEX, &how);
+	a_fence_sc(); /* partner: the one in kbi_lost_give_up */
 	take_from_lost(m);
 }
 
@@ -222,7 +203,7 @@ static inline void want(kb_mutex_t *m, struct kbi_task *self)
 static inline void want_no_more(struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_contain_on))
-		self->awaits = NULL;
+		kbi_lost_say_no_more(self);
 }
 
 /* ---- the slow way --------------------------------------------------------------------------------- */
@@ -307,8 +288,8 @@ static inline int unlock_word(kb_mutex_t *m)
 static void say_all_want(kb_mutex_t *m, struct kbi_wnode *chain)
 {
 	for (struct kbi_wnode *n = chain; n; n = n->next)
-		say_wanted(n->task, m);
-	a_fence_sc(); /* partner: the one in give_up_all */
+		kbi_lost_say(n->task, m, KBI_LOST_MUTEX, &how);
+	a_fence_sc(); /* partner: the one in kbi_lost_give_up */
 }
 
 void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)

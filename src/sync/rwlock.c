@@ -12,8 +12,11 @@
 #include "sync/rwlock.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "base/option.h"
 #include "os/sys.h"
+#include "sync/lost.h"
 
 /* The word. Everybody: CAS from a value without QLOCK; the holder of QLOCK: plain stores. The upper bits
  * count the readers inside.
@@ -168,6 +171,134 @@ static void let_in(kb_rwlock_t *l, uint32_t word, struct kbi_task *self)
 	kbi_np_leave(self);
 }
 
+/* ---- what a thread that was lost holds ------------------------------------------------------------- */
+
+/* A lock knows its writer, and only the number of its readers. So, where threads can be lost, each notes what it reads, as
+ * far as there is room: a reader has changed nothing, and its place is given back. */
+enum { READS = 8 };
+
+struct reads {
+	kb_rwlock_t *lock[READS];
+};
+
+static aptr all_reads; /* struct reads[max_threads], by index; NULL: there were none */
+
+static struct reads *map_reads(void)
+{
+	size_t bytes = kbi_options.max_threads * sizeof(struct reads);
+	struct reads *all = kbi_sys_map(bytes);
+	void *others = NULL;
+
+	if (!all || a_cas_acqrel(&all_reads, &others, all))
+		return all;
+	kbi_sys_unmap(all, bytes);
+	return others;
+}
+
+/* Self's own; NULL: there is no memory. */
+static struct reads *reads_of(struct kbi_task *self)
+{
+	/* acquire: partner is the release in map_reads */
+	struct reads *all = a_load_acq(&all_reads), *mine;
+
+	if (kbi_unlikely(!all) && !(all = map_reads()))
+		return NULL;
+	if (self->index >= kbi_options.max_threads)
+		return NULL;
+	mine = &all[self->index];
+	if (!kbi_thread_of(self)->reads) {
+		memset(mine, 0, sizeof *mine);
+		kbi_thread_of(self)->reads = true;
+	}
+	return mine;
+}
+
+static const struct kbi_lost_how how;
+
+/* One more, or one less. */
+static KBI_NOINLINE void note(kb_rwlock_t *from, kb_rwlock_t *to)
+{
+	struct reads *r = reads_of(kbi_waitq_self());
+
+	kbi_lost_know(KBI_LOST_RWLOCK, &how);
+	for (unsigned i = 0; r && i < READS; i++)
+		if (r->lock[i] == from) {
+			r->lock[i] = to;
+			return;
+		}
+}
+
+static struct kb_thread *lost_writer(kb_rwlock_t *l)
+{
+	uint32_t writer = a_load_rlx(writer_of(l));
+
+	return writer ? kbi_lost_at(writer - 1) : NULL;
+}
+
+/* One who is inside leaves, if there is one. */
+static void give_back(kb_rwlock_t *l, uint32_t gives, struct kbi_task *self)
+{
+	uint32_t word;
+
+	kbi_np_enter(self);
+	word = kbi_waitq_lock(word_of(l));
+	if (is_inside(word) && !(word & WRITER) == (gives == READER)) {
+		let_in(l, word - gives, self);
+	} else {
+		kbi_waitq_unlock(word_of(l), word);
+		kbi_np_leave(self);
+	}
+}
+
+/* Its writer is lost: it is unlocked, or that is no more so. */
+static KBI_NOINLINE bool take_from_lost(kb_rwlock_t *l)
+{
+	struct kb_thread *t = lost_writer(l);
+	uint32_t index;
+
+	if (kbi_likely(!t))
+		return false;
+	kbi_lost_complain("readers-writer lock", l, t);
+	index = t->task.index + 1;
+	/* once: whoever does it has the lock to give back */
+	if (!a_cas_rlx(writer_of(l), &index, 0))
+		return false;
+	give_back(l, WRITER, kbi_waitq_self());
+	return true;
+}
+
+/* Somebody waits for it, and t is lost. */
+static void wanted(void *l, const struct kb_thread *t)
+{
+	if (lost_writer(l) == t)
+		take_from_lost(l);
+}
+
+static void held(struct kb_thread *t)
+{
+	struct reads *r = t->reads ? reads_of(&t->task) : NULL;
+
+	for (unsigned i = 0; r && i < READS; i++)
+		if (r->lock[i])
+			give_back(r->lock[i], READER, &t->task);
+}
+
+static const struct kbi_lost_how how = { wanted, held };
+
+static KBI_NOINLINE void want_slow(kb_rwlock_t *l, struct kbi_task *self)
+{
+	kbi_lost_say(self, l, KBI_LOST_RWLOCK, &how);
+	a_fence_sc(); /* partner: the one in sync/lost's give_up */
+	take_from_lost(l);
+}
+
+/* Before each sleep: what has run meanwhile may have waited for something, too. */
+static inline void want(kb_rwlock_t *l, struct kbi_task *self)
+{
+	if (kbi_unlikely(kbi_contain_on))
+		want_slow(l, self);
+}
+
 /* ---- locking ------------------------------------------------------------------------------------- */
 
 /* A waiter gives up; those behind it may be able to go on. */
@@ -245,12 +376,19 @@ static bool arrive(struct waiter *w)
 	return in;
 }
 
+static inline void want_no_more(struct kbi_task *self)
+{
+	if (kbi_unlikely(kbi_contain_on))
+		kbi_lost_say_no_more(self);
+}
+
 /* Unwound by a handler of the program's: whoever was let in or invited meanwhile goes away. */
 static void forsake(struct visit *v)
 {
 	struct waiter *w = &v->w;
 	uint32_t verdict = a_load_rlx(&w->n.state), word;
 
+	want_no_more(w->n.task);
 	if (v->ended || (verdict != INSIDE && verdict != INVITED))
 		return;
 	kbi_np_enter(w->n.task);
@@ -270,6 +408,7 @@ static KBI_NOINLINE int lock_slow(kb_rwlock_t *l, uint32_t takes, struct kbi_tas
 		return EDEADLK;
 	v.ended = enter_or_queue(l, &v.w);
 	while (!v.ended) {
+		want(l, self);
 		rc = kbi_waitq_await(&v.w.n, until, leave, l);
 		v.ended = rc || a_load_rlx(&v.w.n.state) == INSIDE || arrive(&v.w);
 	}
@@ -280,7 +419,11 @@ int kbi_rwlock_rdlock(kb_rwlock_t *l, struct kbi_until until)
 {
 	int rc = enter(l, READER);
 
-	return kbi_likely(rc != EBUSY) ? rc : lock_slow(l, READER, kbi_waitq_self(), until);
+	if (kbi_unlikely(rc == EBUSY))
+		rc = lock_slow(l, READER, kbi_waitq_self(), until);
+	if (kbi_unlikely(kbi_contain_on) && rc == 0)
+		note(NULL, l);
+	return rc;
 }
 
 int kbi_rwlock_wrlock(kb_rwlock_t *l, struct kbi_until until)
@@ -299,11 +442,28 @@ int kb_rwlock_rdlock(kb_rwlock_t *l) { return kbi_rwlock_rdlock(l, kbi_waitq_unt
 int kb_rwlock_wrlock(kb_rwlock_t *l) { return kbi_rwlock_wrlock(l, kbi_waitq_until(KBI_FOREVER)); }
 int kb_rwlock_timedrdlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_rdlock(l, kbi_waitq_until(at)); }
 int kb_rwlock_timedwrlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_wrlock(l, kbi_waitq_until(at)); }
-int kb_rwlock_tryrdlock(kb_rwlock_t *l) { return enter(l, READER); }
+
+static inline int try(kb_rwlock_t *l, uint32_t takes)
+{
+	int rc = enter(l, takes);
+
+	if (kbi_unlikely(kbi_contain_on) && rc == EBUSY && take_from_lost(l))
+		rc = enter(l, takes);
+	return rc;
+}
+
+int kb_rwlock_tryrdlock(kb_rwlock_t *l)
+{
+	int rc = try(l, READER);
+
+	if (kbi_unlikely(kbi_contain_on) && rc == 0)
+		note(NULL, l);
+	return rc;
+}
 
 int kb_rwlock_trywrlock(kb_rwlock_t *l)
 {
-	int rc = enter(l, WRITER);
+	int rc = try(l, WRITER);
 
 	if (rc == 0)
 		a_store_rlx(writer_of(l), kbi_waitq_self()->index + 1);
@@ -328,6 +488,8 @@ int kb_rwlock_unlock(kb_rwlock_t *l)
 		return EPERM;
 	if (gives == WRITER)
 		a_store_rlx(writer_of(l), 0);
+	else if (kbi_unlikely(kbi_contain_on))
+		note(l, NULL);
 	/* somebody to let in: only when the last one leaves, and nobody comes yet */
 	while (!(old & QLOCK) && ((old & (WAITERS | COMES)) != WAITERS || is_inside(old - gives)))
 		/* release: partner is the acquire in enter and kbi_waitq_lock */

@@ -1,5 +1,6 @@
-/* The options contain and on_crash under the drop-in: mutexes that are not robust, of threads that crashed, are unlocked
- * for who wants them, or end the program; waiters sleep already, or come by a condition variable or later.
+/* The options contain and on_crash under the drop-in: mutexes that are not robust, and readers-writer locks, of threads that
+ * crashed, are unlocked for who wants them, or end the program; waiters sleep already, or come by a condition variable or
+ * later.
  * matrix: run-only */
 #include <errno.h>
 #include <pthread.h>
@@ -73,6 +74,47 @@ static void crash_with(int type)
 	CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
 }
 
+static pthread_rwlock_t rwlock;
+
+static void *crashes_in_rwlock(void *writer)
+{
+	CHECK_EQ(writer ? pthread_rwlock_wrlock(&rwlock) : pthread_rwlock_rdlock(&rwlock), 0);
+	locked = 1;
+	while (!crash_now)
+		sched_yield();
+	return writes(NULL);
+}
+
+static void *writes_rwlock(void *arg)
+{
+	CHECK_EQ(pthread_rwlock_wrlock(&rwlock), 0);
+	CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
+	return arg;
+}
+
+static void crash_in_rwlock(void *writer)
+{
+	pthread_t t, w[WAITERS];
+
+	CHECK_EQ(pthread_rwlock_init(&rwlock, NULL), 0);
+	locked = crash_now = 0;
+	CHECK_EQ(pthread_create(&t, NULL, crashes_in_rwlock, writer), 0);
+	while (!locked)
+		sched_yield();
+	for (int i = 0; i < WAITERS; i++)
+		CHECK_EQ(pthread_create(&w[i], NULL, writes_rwlock, NULL), 0);
+	usleep(2000);
+	crash_now = 1;
+	CHECK_EQ(pthread_join(t, NULL), EOWNERDEAD);
+	for (int i = 0; i < WAITERS; i++)
+		CHECK_EQ(pthread_join(w[i], NULL), 0);
+	CHECK_EQ(pthread_create(&t, NULL, crashes_in_rwlock, writer), 0);
+	CHECK_EQ(pthread_join(t, NULL), EOWNERDEAD);
+	CHECK_EQ(pthread_rwlock_trywrlock(&rwlock), 0);
+	CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
+	CHECK_EQ(pthread_rwlock_destroy(&rwlock), 0);
+}
+
 static int run_with(const char *on_crash, char **argv)
 {
 	int status;
@@ -91,10 +133,15 @@ static int run_with(const char *on_crash, char **argv)
 
 int main(int argc, char **argv)
 {
+	char *rwlock_only[] = { argv[0], "rwlock", NULL };
 	int status;
 
-	(void)argc;
 	if (getenv("KOCHAB_CONTAIN")) {
+		crash_in_rwlock(NULL);
+		if (argc > 1) {
+			crash_in_rwlock(argv);
+			return 0;
+		}
 		crash_with(PTHREAD_MUTEX_NORMAL);
 		crash_with(PTHREAD_MUTEX_RECURSIVE);
 		crash_with(PTHREAD_MUTEX_ERRORCHECK);
@@ -103,6 +150,10 @@ int main(int argc, char **argv)
 	status = run_with("release", argv);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	status = run_with("abort", argv);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	status = run_with("release", rwlock_only);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	status = run_with("abort", rwlock_only);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	return 0;
 }
