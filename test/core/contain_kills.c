@@ -24,7 +24,7 @@ enum {
 	FIRST_PRINTER = FIRST_LOCKER + LOCKERS,
 };
 enum {
-	PATIENCE = 60,   /* seconds without progress: it hangs */
+	PATIENCE = 60,   /* seconds without progress: perhaps it hangs; as many without a kill: it does */
 	WAIT = 3,        /* seconds at most for a successor */
 	SOON = 20000000, /* ns: what has happened has been counted */
 	END = 30,        /* seconds */
@@ -511,6 +511,27 @@ static void check_lines(struct child *c, unsigned *bad)
 	c->n = rest;
 }
 
+/* Nobody is killed while some thread makes no progress: on a busy machine it may be the last of a long queue. One that
+ * hangs hangs for ever; then the program says of its threads what it knows. */
+static unsigned still_hanging(struct child *c, unsigned *bad)
+{
+	uint64_t end = test_now_ns() + PATIENCE * 1000000000ull;
+	unsigned n;
+	char *dump;
+
+	while ((n = hanging()) && test_now_ns() < end) {
+		child_read(c, "\1", 100);
+		check_lines(c, bad);
+	}
+	if (!n)
+		return 0;
+	kill(c->pid, SIGQUIT);
+	child_read(c, "\1", 20000);
+	dump = strstr(c->text, "virtual processors, sched");
+	fprintf(stderr, "seed %llu\n%s\n", (unsigned long long)test_seed(), dump ? dump : "");
+	return n;
+}
+
 static void start(struct child *c)
 {
 	memset(shared, 0, sizeof *shared);
@@ -549,7 +570,7 @@ static void soak(unsigned kills)
 
 	start(&c);
 	while (killer.done < kills && !hang && kill_some(c.pid)) {
-		hang = hanging();
+		hang = hanging() ? still_hanging(&c, &bad) : 0;
 		check_lines(&c, &bad);
 		child_read(&c, "\1", (int)(test_rand(&killer.rand) % 4));
 	}
