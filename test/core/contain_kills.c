@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 #include "core/child.h"
+#include "core/children.h"
 
 enum { THREADS = 1000, RING = 50, RINGS = 6, ALLOCATORS = 300, LOCKERS = 300, LOCKS = 16, BLOCKS = 8 };
 enum {
@@ -309,59 +310,6 @@ static void program(void *arg)
 }
 
 /* ---- the killer ---- */
-
-/* What a file says, as far as there is room. */
-static int reads(const char *path, char *text, size_t room)
-{
-	int fd = open(path, O_RDONLY);
-	ssize_t size;
-
-	if (fd < 0)
-		return 0;
-	size = read(fd, text, room - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
-	return 1;
-}
-
-static unsigned children_of(pid_t pid, int *list, unsigned most)
-{
-	char path[64], text[8192];
-	unsigned n = 0;
-
-	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-	if (!reads(path, text, sizeof text))
-		return 0;
-	for (char *p = text, *end; n < most; p = end) {
-		long v = strtol(p, &end, 10);
-
-		if (end == p)
-			break;
-		list[n++] = (int)v;
-	}
-	return n;
-}
-
-/* One that has ended, and that its parent has not yet seen, is on the list, too. */
-static int is_dead(int pid)
-{
-	char path[64], text[256];
-	char *at;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	if (!reads(path, text, sizeof text))
-		return 1;
-	at = strrchr(text, ')');
-	return !at || at[2] == 'Z' || at[2] == 'X';
-}
-
-static int is_known(const int *list, unsigned n, int pid)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == pid)
-			return 1;
-	return 0;
-}
 
 /* One that is not in the list, as soon as there is one; 0: there was none for long, or it is over. */
 static int new_child(pid_t program, const int *before, unsigned n)

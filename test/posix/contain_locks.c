@@ -1,6 +1,6 @@
 /* The options contain and on_crash under the drop-in: mutexes that are not robust, and readers-writer locks, of threads
- * that crashed, are unlocked for who wants them, or end the program; waiters sleep already, or come by a condition variable or
- * later.
+ * that crashed, are unlocked for who wants them, or end the program; waiters sleep already, or come by a condition
+ * variable or later.
  * matrix: run-only */
 #include <errno.h>
 #include <pthread.h>

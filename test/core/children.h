@@ -1,0 +1,64 @@
+/* children.h - the children of another process, as /proc has them. */
+#ifndef KB_TEST_CHILDREN_H
+#define KB_TEST_CHILDREN_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a file says, as far as there is room. */
+static inline int reads(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t size;
+
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, room - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return 1;
+}
+
+static inline unsigned children_of(pid_t pid, int *list, unsigned most)
+{
+	char path[64], text[8192];
+	unsigned n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	if (!reads(path, text, sizeof text))
+		return 0;
+	for (char *p = text, *end; n < most; p = end) {
+		long v = strtol(p, &end, 10);
+
+		if (end == p)
+			break;
+		list[n++] = (int)v;
+	}
+	return n;
+}
+
+/* One that has ended, and that its parent has not yet seen, is on the list, too. */
+static inline int is_dead(int pid)
+{
+	char path[64], text[256];
+	char *at;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	if (!reads(path, text, sizeof text))
+		return 1;
+	at = strrchr(text, ')');
+	return !at || at[2] == 'Z' || at[2] == 'X';
+}
+
+static inline int is_known(const int *list, unsigned n, int pid)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] == pid)
+			return 1;
+	return 0;
+}
+
+#endif
