@@ -155,9 +155,13 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 static inline struct hold take(FILE *f)
 {
 	struct hold h = { NULL, false };
+	struct kbi_task *self = light();
 
-	if (!light() || !f || (f->_flags & _IO_USER_LOCK))
+	if (!self || !f || (f->_flags & _IO_USER_LOCK))
 		return h;
+	/* who prints all the time is in libc whenever the tick comes */
+	if (kbi_quantum_is_over(self))
+		(void)kbi_call_may_wait();
 	if (kbi_unlikely(table.ftrylockfile(f) != 0))
 		wait_for(f);
 	h.f = f;

@@ -14,6 +14,7 @@
 enum { WAKES = 15, LIMIT_MS = 4000, SOME = 100 };
 
 static int zero, over;
+static FILE *sink;
 
 static void calls_getppid(void) { CHECK(getppid() > 0); }
 
@@ -54,6 +55,8 @@ static void calls_open(void)
 	CHECK_EQ(close(fd), 0);
 }
 
+static void calls_fprintf(void) { CHECK_EQ(fprintf(sink, "%d %s\n", 12345, "text"), 11); }
+
 static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
 
 static const struct row {
@@ -63,7 +66,7 @@ static const struct row {
 } rows[] = {
 	{ "getppid", calls_getppid, false }, { "stat", calls_stat, false },  { "mmap", calls_mmap, false },
 	{ "read", calls_read, true },        { "pread", calls_pread, true }, { "kill", calls_kill, true },
-	{ "open", calls_open, true },
+	{ "open", calls_open, true },        { "fprintf", calls_fprintf, true },
 };
 
 static void *calls(void *arg)
@@ -97,6 +100,8 @@ int main(void)
 {
 	zero = open("/dev/zero", O_RDONLY);
 	CHECK(zero >= 0);
+	sink = fopen("/dev/null", "w");
+	CHECK(sink != NULL);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 #if !(defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)) || !defined(__GLIBC__)
 		if (!rows[i].any_machine)
