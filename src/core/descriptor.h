@@ -37,12 +37,12 @@ struct kb_thread {
 	bool own_tls : 1;
 	bool user_stack : 1;
 	bool is_main : 1;
-	bool named : 1;
+	bool named : 1;       /* set by anybody; the others of this byte are constant by then */
+	uint8_t unused : 4;
+	uint8_t reason;       /* enum kbi_wake_reason of the last claim */
+	uint8_t chat : 6;     /* short runs after wakes from another VP, saturating. This byte: who runs it, or has it ready */
 	bool lost : 1;        /* it has crashed; set by itself, for ever */
 	bool reads : 1;       /* what sync/rwlock has noted by its index is its, not that of one before */
-	uint8_t unused : 2;
-	uint8_t reason;       /* enum kbi_wake_reason of the last claim */
-	uint8_t chat;         /* short runs after wakes from another VP, saturating */
 	/* line 2. Owner VP, or who holds its domain */
 	struct kbi_heap_node deadline KBI_ALIGNED(KBI_CACHE_LINE); /* in the VP's heap while it waits with one */
 	struct kbi_watch *watch;       /* the memory word it waits for, or NULL */
@@ -121,7 +121,8 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 	t->stack_class = 0;
 	t->own_tls = t->user_stack = t->is_main = t->named = t->lost = t->reads = false;
 	t->unused = 0; /* so that nothing is read to write these */
-	t->reason = t->chat = 0;
+	t->reason = 0;
+	t->chat = 0;
 	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_NEW, 0));
 	return t;
 }

@@ -45,10 +45,10 @@ void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigne
 	r->queue = queue;
 	a_store_rlx(&r->object, t->at);
 	a_store_rlx(&r->linked, 1);
-	r->next = 0;
-	r->prev = q->tail;
+	a_store_rlx(&r->next, 0);
+	a_store_rlx(&r->prev, q->tail);
 	if (last)
-		last->next = r->self;
+		a_store_rlx(&last->next, r->self);
 	else
 		a_store_rlx(&q->head, r->self);
 	q->tail = r->self;
@@ -57,16 +57,17 @@ void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigne
 void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, struct kbi_space_record *r)
 {
 	struct kbi_space_queue *q = &t->queue[r->queue];
-	struct kbi_space_record *next = kbi_space_record(s, r->next), *prev = kbi_space_record(s, r->prev);
+	uint32_t behind = a_load_rlx(&r->next), before = a_load_rlx(&r->prev);
+	struct kbi_space_record *next = kbi_space_record(s, behind), *prev = kbi_space_record(s, before);
 
 	if (prev)
-		prev->next = r->next;
+		a_store_rlx(&prev->next, behind);
 	else
-		a_store_rlx(&q->head, r->next);
+		a_store_rlx(&q->head, behind);
 	if (next)
-		next->prev = r->prev;
+		a_store_rlx(&next->prev, before);
 	else
-		q->tail = r->prev;
+		q->tail = before;
 	a_store_rlx(&r->linked, 0);
 }
 
@@ -113,7 +114,7 @@ static void free_chunk(struct kb_space *s, unsigned chunk)
 		a_store_rlx(&r[i].chain, 0);
 		a_store_rlx(&r[i].linked, 0);
 		a_store_rlx(&r[i].how, 0);
-		r[i].next = s->free;
+		a_store_rlx(&r[i].next, s->free);
 		s->free = r[i].self;
 	}
 }
@@ -156,7 +157,7 @@ static struct kbi_space_record *pop(struct kb_space *s)
 	kbi_lock_take(&s->lock);
 	r = kbi_space_record(s, s->free);
 	if (r) {
-		s->free = r->next;
+		s->free = a_load_rlx(&r->next);
 		a_store_rlx(&s->used, a_load_rlx(&s->used) + 1);
 	}
 	kbi_lock_leave(&s->lock);
@@ -183,7 +184,7 @@ void kbi_space_queue_put(struct kb_space *s, struct kbi_space_record *r)
 
 	kbi_np_enter(self);
 	kbi_lock_take(&s->lock);
-	r->next = s->free;
+	a_store_rlx(&r->next, s->free);
 	s->free = r->self;
 	a_store_rlx(&s->used, a_load_rlx(&s->used) - 1);
 	kbi_lock_leave(&s->lock);

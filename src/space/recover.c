@@ -68,11 +68,10 @@ static void unlink_its(struct kb_space *s, struct kbi_space_thing *t, uint32_t s
 {
 	for (unsigned q = 0; q < 2; q++) {
 		uint32_t ref = a_load_rlx(&t->queue[q].head);
+		struct kbi_space_record *r;
 
-		while (ref) {
-			struct kbi_space_record *r = kbi_space_record(s, ref);
-
-			ref = r->next;
+		while ((r = kbi_space_record(s, ref))) {
+			ref = a_load_rlx(&r->next);
 			if (r->self >> 16 == slot + 1)
 				kbi_space_queue_unlink(s, t, r);
 		}
