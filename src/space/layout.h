@@ -43,7 +43,11 @@ enum kbi_space_how {
 struct kbi_space_record {
 	a64 word; /* low half: wake-ups. Waker's line */
 	a32 how KBI_ALIGNED(KBI_CACHE_LINE); /* waiter's line */
-	uint32_t self, next, prev; /* references; next, prev under the object's lock, or in the process's free list */
+	uint32_t self;             /* reference */
+	/* References, under the object's lock, or in the process's free list. Its process takes it from one object to another:
+	 * what a neighbour's process has written at the first comes before what it reads at the second by way of that
+	 * process, which ThreadSanitizer does not see. So they are atomic. */
+	a32 next, prev;
 	a32 chain;                 /* reference of the record to be told instead, 0: this one. A late waker reads it, too */
 	uint32_t queue;            /* which of the object's */
 	a32 linked;                /* under the object's lock */
