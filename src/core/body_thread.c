@@ -156,11 +156,12 @@ static int start(struct kbi_vp *vp)
 	kbi_body_learn_masks();
 	/* the first process keeps the program's mask, as the first kernel thread does */
 	b->leader = kbi_sys_from.processes && vp && vp->id == 0 && !led;
-	led |= b->leader;
-	if (b->leader)
+	if (b->leader) {
+		led = true;
 		kbi_real.pthread_sigmask(SIG_SETMASK, &programs_mask, &old);
-	else
+	} else {
 		body_mask(&old);
+	}
 	e = kbi_body_kernel_thread(body, b);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)
