@@ -195,11 +195,14 @@ static bool is_valid(const kb_select_case_t *c, const struct kbi_task *self)
 	return false;
 }
 
-/* A case to start at: the clock's low digits, spread. No memory is shared between selecting threads. */
+/* A case to start at, from the clock: no memory is shared between selecting threads. A product alone maps the even steps of
+ * a thread that selects in a loop to even steps, which may pass a case by for ever: so the high digits come down in between. */
 static size_t any_start(size_t count)
 {
 	uint64_t r = kbi_cpu_ticks() * 0x9E3779B97F4A7C15u;
 
+	r = (r ^ r >> 29) * 0xBF58476D1CE4E5B9u;
+	r = (r ^ r >> 32) * 0x94D049BB133111EBu;
 	return (size_t)((r >> 32) * count >> 32);
 }
 
