@@ -195,8 +195,8 @@ static bool is_valid(const kb_select_case_t *c, const struct kbi_task *self)
 	return false;
 }
 
-/* A case to start at, from the clock: no memory is shared between selecting threads. A product alone maps the even steps of
- * a thread that selects in a loop to even steps, which may pass a case by for ever: so the high digits come down in between. */
+/* A case to start at, from the clock: no memory is shared between selecting threads. A product alone makes even steps of
+ * the even steps of a thread that selects in a loop, which may pass a case by for long: so the high digits come down. */
 static size_t any_start(size_t count)
 {
 	uint64_t r = kbi_cpu_ticks() * 0x9E3779B97F4A7C15u;
