@@ -18,12 +18,12 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { TICKS = 5 };
+enum { TICKS = 5, VALUES = 16 };
 
 static sem_t told;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
-static int calls, value_seen;
+static int calls[VALUES], told_of[VALUES]; /* by value: of the one before a late one may still come */
 static pthread_t signalled;
 static __thread int own = 3;
 
@@ -33,8 +33,7 @@ static void function(union sigval v)
 	own = 4;
 	errno = 0;
 	pthread_mutex_lock(&m);
-	calls++;
-	value_seen = v.sival_int;
+	calls[v.sival_int]++;
 	pthread_cond_broadcast(&c);
 	pthread_mutex_unlock(&m);
 }
@@ -44,7 +43,7 @@ static void handler(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	(void)context;
 	signalled = pthread_self();
-	value_seen = info->si_value.sival_int;
+	__atomic_fetch_add(&told_of[info->si_value.sival_int], 1, __ATOMIC_RELAXED);
 	sem_post(&told);
 }
 
@@ -58,10 +57,20 @@ static timer_t timer(struct sigevent *e, long first_ns, long each_ns)
 	return id;
 }
 
-static void wait_calls(int n)
+static int calls_of(int value)
+{
+	int n;
+
+	pthread_mutex_lock(&m);
+	n = calls[value];
+	pthread_mutex_unlock(&m);
+	return n;
+}
+
+static void wait_calls(int value, int n)
 {
 	pthread_mutex_lock(&m);
-	while (calls < n)
+	while (calls[value] < n)
 		pthread_cond_wait(&c, &m);
 	pthread_mutex_unlock(&m);
 }
@@ -71,21 +80,19 @@ static void *by_thread(void *arg)
 	struct sigevent e = {
 		.sigev_notify = SIGEV_THREAD, .sigev_notify_function = function, .sigev_value.sival_int = 11
 	};
-	timer_t id;
+	int before = calls_of(11);
+	timer_t id = timer(&e, 2000000, 3000000);
 	(void)arg;
 
-	calls = 0;
-	id = timer(&e, 2000000, 3000000);
-	wait_calls(TICKS);
+	wait_calls(11, before + TICKS);
 	CHECK_EQ(timer_delete(id), 0);
-	CHECK_EQ(value_seen, 11);
 	return NULL;
 }
 
-static void wait_told(void)
+static void wait_told(int value, int n)
 {
-	while (sem_wait(&told))
-		CHECK_EQ(errno, EINTR);
+	while (__atomic_load_n(&told_of[value], __ATOMIC_RELAXED) < n)
+		CHECK(sem_wait(&told) == 0 || errno == EINTR);
 }
 
 static void *by_id(void *arg)
@@ -98,14 +105,11 @@ static void *by_id(void *arg)
 
 	e.sigev_notify_thread_id = (int)syscall(SYS_gettid);
 	id = timer(&e, 2000000, 3000000);
-	for (int i = 0; i < TICKS; i++) {
-		wait_told();
+	for (int i = 1; i <= TICKS; i++) {
+		wait_told(12, i);
 		CHECK(pthread_equal(signalled, pthread_self()));
-		CHECK_EQ(value_seen, 12);
 	}
 	CHECK_EQ(timer_delete(id), 0);
-	while (sem_trywait(&told) == 0)
-		;
 	return NULL;
 }
 
@@ -115,13 +119,12 @@ static void *by_process(void *arg)
 		.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 3, .sigev_value.sival_int = 13
 	};
 	struct sigevent nothing = { .sigev_notify = SIGEV_NONE };
+	int before = __atomic_load_n(&told_of[13], __ATOMIC_RELAXED);
 	timer_t id = timer(&e, 2000000, 3000000), silent = timer(&nothing, 500000000, 0);
 	struct itimerspec left;
 	(void)arg;
 
-	for (int i = 0; i < TICKS; i++)
-		wait_told();
-	CHECK_EQ(value_seen, 13);
+	wait_told(13, before + TICKS);
 	CHECK_EQ(timer_gettime(silent, &left), 0);
 	CHECK(left.it_value.tv_nsec > 0 || left.it_value.tv_sec > 0);
 	CHECK_EQ(timer_delete(silent), 0);
@@ -147,18 +150,14 @@ static void *by_queue(void *arg)
 	if (q == (mqd_t)-1)
 		return (void *)1;
 	mq_unlink(name);
-	calls = 0;
 	CHECK_EQ(mq_notify(q, &thread), 0);
 	CHECK(mq_notify(q, &signal) == -1 && errno == EBUSY);
 	CHECK_EQ(mq_send(q, "one", 4, 0), 0);
-	wait_calls(1);
-	CHECK_EQ(value_seen, 14);
+	wait_calls(14, 1);
 	CHECK_EQ(mq_receive(q, text, sizeof(text), NULL), 4);
 	CHECK_EQ(mq_notify(q, &signal), 0);
 	CHECK_EQ(mq_send(q, "two", 4, 0), 0);
-	do /* late ticks of the timers before may still come */
-		wait_told();
-	while (value_seen != 15);
+	wait_told(15, 1);
 	CHECK_EQ(mq_receive(q, text, sizeof(text), NULL), 4);
 	CHECK_EQ(mq_notify(q, &thread), 0);
 	CHECK_EQ(mq_notify(q, NULL), 0);
