@@ -60,6 +60,8 @@ KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
 	_Static_assert(KB_BARRIER_SERIAL == PTHREAD_BARRIER_SERIAL_THREAD, "the same answer");
 	if (is_libcs(b))
 		return kbi_posix_light() ? kbi_proxy_barrier(b) : kbi_libc()->pthread_barrier_wait(b);
+	if (kbi_unlikely(ours(b)->need == 0)) /* never made: nobody would come last */
+		return EINVAL;
 	/* EINTR: it is cancelled, asynchronously, or a handler ran on a kernel thread */
 	do {
 		e = kbi_barrier_wait(live(b), kbi_posix_until_granted(KBI_FOREVER));

@@ -87,6 +87,10 @@ static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until un
 
 	m->__data.__nusers++; /* as libc's own wait leaves it: so it cannot be destroyed meanwhile */
 	e = kbi_cond_wait_any(c, unlock_any, m, until);
+	if (kbi_unlikely(e < 0)) { /* not the caller's, or destroyed */
+		m->__data.__nusers--;
+		return -e;
+	}
 	locked = pthread_mutex_lock(m);
 	if (locked == 0 || locked == EOWNERDEAD)
 		m->__data.__nusers--;

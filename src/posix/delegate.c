@@ -112,13 +112,14 @@ static int try_mutex(void *object)
 	return e == ESRCH && has_own_number() ? EINVAL : e;
 }
 
-/* One that the kernel is to mark if this process is killed: for a kernel thread it does, main's among them. */
+/* One that the kernel is to mark if this process is killed: for a kernel thread it does, main's among them. A kind below 0:
+ * one that was destroyed. */
 static inline bool needs_guardian(const pthread_mutex_t *m)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	return (m->__data.__kind & (KIND_ROBUST | KIND_SHARED)) == (KIND_ROBUST | KIND_SHARED) && head_at && self &&
-	       !kbi_thread_of(self)->is_main && !kbi_posix_me.guardian && !kbi_posix_me.libcs_held;
+	return (m->__data.__kind & (KIND_ROBUST | KIND_SHARED)) == (KIND_ROBUST | KIND_SHARED) && m->__data.__kind >= 0 &&
+	       head_at && self && !kbi_thread_of(self)->is_main && !kbi_posix_me.guardian && !kbi_posix_me.libcs_held;
 }
 
 int kbi_delegate_mutex_trylock(pthread_mutex_t *m)

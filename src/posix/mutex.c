@@ -1,15 +1,16 @@
 /* posix/mutex.c - pthread_mutex_* and mtx_*. The kind, which libc's headers put at a fixed place also in
  * static initialisers, says whose a mutex is: robust, PI, PP and process-shared ones stay libc's
- * (posix/delegate), the rest are kb_mutex_t in the same bytes. Adaptive counts as normal. Callers: programs.
- * Locks may switch. */
+ * (posix/delegate), the rest are kb_mutex_t in the same bytes. Adaptive counts as normal. A destroyed one is of no
+ * kind: libc's functions say EINVAL to whoever uses it. Callers: programs. Locks may switch. */
 #include "posix/posix.h"
 
 #include <string.h>
 
 #include "sync/mutex.h"
 
-/* Bits of libc's kind: robust, priority inheritance, priority protection, process-shared. */
-enum { KIND_LIBC = 16 | 32 | 64 | 128 };
+/* Bits of libc's kind: robust, priority inheritance, priority protection, process-shared; and the kind that libc gives
+ * to a destroyed mutex, which has them all. */
+enum { KIND_LIBC = 16 | 32 | 64 | 128, KIND_DESTROYED = -1 };
 
 _Static_assert(sizeof(kb_mutex_t) <= sizeof(pthread_mutex_t), "a mutex lies in libc's bytes");
 _Static_assert(_Alignof(kb_mutex_t) <= _Alignof(pthread_mutex_t), "a mutex lies in libc's bytes");
@@ -68,9 +69,14 @@ KBI_POSIX_API int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr
 
 KBI_POSIX_API int pthread_mutex_destroy(pthread_mutex_t *m)
 {
+	int e;
+
 	if (is_libcs(m))
 		return kbi_libc()->pthread_mutex_destroy(m);
-	return kb_mutex_destroy(ours(m));
+	e = kb_mutex_destroy(ours(m));
+	if (e == 0)
+		m->__data.__kind = KIND_DESTROYED;
+	return e;
 }
 
 /* ---- locking ----------------------------------------------------------------------------------- */

@@ -291,12 +291,20 @@ int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kb
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct waiter w = { .w = { .n.task = self }, .may_leave = true };
+	int e, rc;
 
 	kbi_np_enter(self);
 	enter(c, &w);
 	kbi_np_leave(self);
-	unlock(lock);
-	return kbi_waitq_await(&w.w.n, until, leave, c);
+	e = unlock(lock);
+	if (kbi_unlikely(e))
+		until = kbi_waitq_until(0);
+	rc = kbi_waitq_await(&w.w.n, until, leave, c);
+	if (kbi_likely(!e))
+		return rc;
+	if (!rc)
+		kbi_cond_signal(c); /* that one was for somebody else */
+	return -e;
 }
 
 int kb_cond_wait(kb_cond_t *c, kb_mutex_t *m)

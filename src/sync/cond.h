@@ -16,8 +16,8 @@ KBI_SWITCHES int kbi_cond_wait_asked(kb_cond_t *c, kb_mutex_t *m, struct kbi_unt
 /* kb_cond_signal without the way through the dynamic linker's table. */
 int kbi_cond_signal(kb_cond_t *c);
 
-/* The same round a lock that is not a kb_mutex_t: enter, release that lock, sleep, take it again. */
-struct kbi_cond_waiter;
+/* The same round a lock that is not a kb_mutex_t: enter, release that lock, sleep; the caller takes it again. Where unlock
+ * fails nobody waits, and the caller does not hold it: its error, below 0. */
 KBI_SWITCHES int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kbi_until until);
 
 /* In the child of fork, before anybody else uses it: whoever waited or worked on the queue is not
