@@ -157,6 +157,23 @@ static void act_by_default(int sig)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KBI_MASK_BYTES);
 }
 
+/* It waits with t, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
+static int leave_with(struct kb_thread *t, const siginfo_t *info, bool shared)
+{
+	int on, e;
+
+	a_store_rlx(&kbi_signal_watch, 1);
+	e = kbi_signal_put(t, info, shared);
+	if (e == ESRCH)
+		return e;
+	kbi_wait_wake(&t->task);
+	/* not taken yet: where is it now? It may have gone into a call, or come to run, since it was looked at */
+	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & kbi_signal_bit(info->si_signo)) &&
+	    (on = runs_on(t)))
+		kbi_signal_knock(on);
+	return e;
+}
+
 /* What concerns the process needs no thread that gets to run: t may wait for a lock that the caller holds. */
 int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 {
@@ -173,21 +190,27 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 	if (on) {
 		siginfo_t packed = *info;
 
-		kbi_signal_pack(&packed, t);
+		/* one to the process is whoever's it finds there: t may be about to end */
+		kbi_signal_pack(&packed, shared ? NULL : t);
 		return (int)-kbi_sys_signal_info(on, sig, &packed);
 	}
-	a_store_rlx(&kbi_signal_watch, 1);
-	e = kbi_signal_put(t, info, shared);
-	if (e == ESRCH) {
-		if (shared)
-			kbi_signal_forward(info, NULL);
-		return 0;
-	}
-	kbi_wait_wake(&t->task);
-	/* not taken yet: where is it now? It may have gone into a call, or come to run, since it was looked at */
-	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & kbi_signal_bit(sig)) && (on = runs_on(t)))
-		kbi_signal_knock(on);
-	return e;
+	e = leave_with(t, info, shared);
+	if (e == ESRCH && shared)
+		kbi_signal_forward(info, NULL);
+	return e == ESRCH ? 0 : e;
+}
+
+/* Where t runs it is not sent to the kernel thread: that might have another thread by then, and t have ended when the
+ * postman comes. */
+bool kbi_signal_give(const siginfo_t *info)
+{
+	struct kb_thread *t = choose(info->si_signo);
+
+	if (!t)
+		return false;
+	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_BLOCKED)
+		return kbi_signal_send(t, info, true) == 0;
+	return leave_with(t, info, true) == 0;
 }
 
 /* ---- what nobody lets through, where virtual processors are processes: he has it, or the first of them still --------- */

@@ -118,6 +118,8 @@ void kbi_signal_opened(uint64_t set);
 void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
 int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared);
+/* To a thread that lets it through, without the postman; false: there is none. */
+bool kbi_signal_give(const siginfo_t *info);
 /* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */
 void kbi_signal_let_in(struct kbi_task *self);
 /* To the caller itself, which lets it through. */

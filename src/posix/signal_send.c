@@ -160,6 +160,18 @@ static bool posts(pid_t pid, const siginfo_t *info)
 	       sig != SIGSTOP && kbi_signal_post_program(info);
 }
 
+/* One with a handler that the caller blocks and another thread lets through: as in the kernel, that one has it when kill
+ * returns. By way of the postman it might come when that thread has ended. Real-time signals keep their order, and the
+ * kernel their number. */
+static bool gives(pid_t pid, const siginfo_t *info)
+{
+	int sig = info->si_signo;
+
+	return kbi_posix_light() && !kbi_posix_me.in_handler && pid == getpid() && sig > 0 && sig < KBI_LIBC_FIRST &&
+	       sig != SIGKILL && sig != SIGSTOP && !kbi_signal_ignored(sig) && !kbi_kaction_is_default(sig) &&
+	       kbi_signal_give(info);
+}
+
 KBI_POSIX_API int kill(pid_t pid, int sig)
 {
 	struct kbi_task *self = takes_itself(pid, sig);
@@ -167,7 +179,7 @@ KBI_POSIX_API int kill(pid_t pid, int sig)
 
 	describe(&info, sig, SI_USER, (union sigval){ 0 });
 	if (!self)
-		return posts(pid, &info) ? 0 : kbi_libc()->kill(pid, sig);
+		return gives(pid, &info) || posts(pid, &info) ? 0 : kbi_libc()->kill(pid, sig);
 	return answer(send_self(self, &info));
 }
 
