@@ -86,6 +86,11 @@ bool kbi_everywhere_has_me(void)
 	return mine();
 }
 
+static inline bool is_error(long r)
+{
+	return (unsigned long)r > -4096ul;
+}
+
 static long make(const struct kbi_everywhere_call *c)
 {
 	long a[6], r;
@@ -177,22 +182,36 @@ static void stand(uint32_t number)
 	}
 }
 
+/* Of a process whose thread has given it an identity of its own: it can neither follow the others nor interrupt them. The
+ * program ends with it, by SIGABRT; not by a handler of that, which would ask the others. */
+static void end(const char *why)
+{
+	const uint64_t by_default[4] = { 0 }, none = 0;
+
+	kbi_sys_message("%s", why);
+	kbi_sys(SYS_rt_sigaction, SIGABRT, by_default, NULL, MASK_BYTES);
+	kbi_sys_signal(kbi_sys_gettid(), SIGABRT);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, MASK_BYTES);
+	kbi_sys(SYS_exit_group, 134);
+}
+
 void kbi_everywhere_answer(void)
 {
 	struct process *me = mine();
 	/* acquire: partner is the release in tell; the call */
 	uint64_t number = a_load_acq(&all.number), before;
-	bool stop;
+	bool stop, lags;
 
 	if (!me || (before = a_load_rlx(&me->begun)) == number || !a_cas_acqrel(&me->begun, &before, number))
 		return;
 	stop = all.call.nr == STAND;
-	if (!stop)
-		make(&all.call);
+	lags = !stop && is_error(make(&all.call)) && all.call.rights;
 	/* release: partner is the acquire in is_waited_for */
 	a_store_rel(&me->done, number);
 	a_add_acqrel(&all.answers, 1);
 	kbi_sys_futex_wake(&all.answers, 1);
+	if (lags)
+		end("set*id: a kernel thread kept its old identity");
 	if (!stop)
 		return;
 	stand((uint32_t)number);
@@ -358,12 +377,16 @@ static bool any_waited_for(const struct process *me, uint64_t number, bool tell)
 	for (unsigned i = 0; i < all.n; i++) {
 		struct process *p = &all.process[i];
 		uint32_t pid = a_load_rlx(&p->pid);
+		long r;
 
 		if (!is_waited_for(p, me, number))
 			continue;
 		any = true;
-		if (tell && pid && kbi_sys(SYS_kill, pid, KBI_EVERYWHERE_SIGNAL) == -ESRCH)
+		r = tell && pid ? kbi_sys(SYS_kill, pid, KBI_EVERYWHERE_SIGNAL) : 0;
+		if (r == -ESRCH)
 			a_cas_rlx(&p->pid, &pid, 0); /* if it has no successor */
+		else if (r == -EPERM)
+			end("a thread with an identity of its own cannot reach the program's other processes");
 	}
 	return any;
 }
@@ -426,7 +449,7 @@ long kbi_everywhere(const struct kbi_everywhere_call *c)
 
 	kbi_everywhere_hold(&mask);
 	r = make_first(c);
-	if ((unsigned long)r <= -4096ul)
+	if (!is_error(r))
 		tell();
 	kbi_everywhere_release(mask);
 	return r;
@@ -448,7 +471,7 @@ long kbi_everywhere_stopped(const struct kbi_everywhere_call *c)
 	uint64_t number = a_load_rlx(&all.number) + 1;
 	uint32_t answers;
 
-	if ((unsigned long)r > -4096ul)
+	if (is_error(r))
 		return r;
 	begin(me, number);
 	go();

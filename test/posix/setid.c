@@ -1,10 +1,14 @@
-/* setuid and its family among threads concern every kernel thread of the process, running or asleep. Needs root. */
+/* setuid and its family among threads concern every kernel thread of the process, running or asleep. One that cannot
+ * follow, for its thread has set another identity by syscall(), ends the process by SIGABRT, as on libc. Needs root. */
 #include "test.h"
 
 #include <dirent.h>
 #include <grp.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +82,30 @@ static void child(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
+static sem_t changed, never;
+
+static void *go_alone(void *arg)
+{
+	CHECK_EQ(syscall(SYS_setresuid, 2001, 2002, 2003), 0);
+	CHECK_EQ(sem_post(&changed), 0);
+	sem_wait(&never);
+	return arg;
+}
+
+static void ends_if_one_cannot_follow(void)
+{
+	struct rlimit none = { 0, 0 };
+	pthread_t t;
+
+	setrlimit(RLIMIT_CORE, &none);
+	CHECK_EQ(sem_init(&changed, 0, 0), 0);
+	CHECK_EQ(sem_init(&never, 0, 0), 0);
+	CHECK_EQ(pthread_create(&t, NULL, go_alone, NULL), 0);
+	CHECK_EQ(sem_wait(&changed), 0);
+	CHECK_EQ(setresuid(1001, 1002, 1003), 0);
+	sem_wait(&never);
+}
+
 int main(void)
 {
 	int status;
@@ -92,5 +120,13 @@ int main(void)
 	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
+	pid = fork();
+	if (pid == 0) {
+		ends_if_one_cannot_follow();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status));
+	CHECK_EQ(WTERMSIG(status), SIGABRT);
 	return 0;
 }
