@@ -4,21 +4,14 @@
 #include "mem/stack.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/option.h"
 #include "base/san.h"
 #include "mem/heap_door.h"
-#include "os/everywhere.h"
+#include "mem/stack_guard.h"
 #include "os/lock.h"
 #include "os/sys.h"
-
-#ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102
-#define MADV_GUARD_REMOVE 103
-#endif
 
 enum {
 	CLASSES = KBI_STACK_CLASSES,
@@ -66,8 +59,6 @@ static struct {
 	struct chunk *chunk;
 	a32 n_chunks;
 	uint32_t chunks, number; /* room for so many, constant; stacks made so far */
-	uint8_t guard;         /* enum kbi_option_guard, settled at setup */
-	a32 guards_left;       /* that may cost a mapping */
 } pool;
 
 /* ---- lock: short, taken for batches only --------------------------------------------------------- */
@@ -149,72 +140,6 @@ size_t kbi_stack_class_size(int class)
 	return pool.class[class].size;
 }
 
-/* ---- guards ------------------------------------------------------------------------------------------ */
-
-static bool guard_works(void)
-{
-	char *p = kbi_sys_map(2 * KBI_PAGE);
-	bool made = p && madvise(p, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
-	/* an emulator may say yes to any advice; now not even the kernel can write there */
-	bool ok = made && kbi_sys(SYS_clock_gettime, CLOCK_MONOTONIC, p) == -EFAULT;
-
-	if (made)
-		madvise(p, KBI_PAGE, MADV_GUARD_REMOVE);
-	if (p)
-		kbi_sys_unmap(p, 2 * KBI_PAGE);
-	return ok;
-}
-
-/* mprotect splits a mapping, and the kernel has a limit of mappings per process: half of them are for guards, beyond
- * that stacks go without, so that the program can still map what it needs. */
-static uint32_t guards_allowed(void)
-{
-	char text[32] = "";
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
-	uint32_t maps = 65530;
-
-	if (fd >= 0) {
-		if (kbi_sys(SYS_read, fd, text, sizeof text - 1) > 0)
-			maps = (uint32_t)strtoul(text, NULL, 10);
-		kbi_sys(SYS_close, fd);
-	}
-	return maps / 4; /* a guard and the stack above it */
-}
-
-static bool may_split(void)
-{
-	uint32_t left = a_load_rlx(&pool.guards_left);
-
-	while (left > 0)
-		if (a_cas_rlx(&pool.guards_left, &left, left - 1))
-			return true;
-	return false;
-}
-
-static bool install_guard(char *page)
-{
-	switch (pool.guard) {
-	case KBI_OPT_GUARD_MADVISE:
-		return madvise(page, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
-	case KBI_OPT_GUARD_MPROTECT:
-		return may_split() && mprotect(page, KBI_PAGE, PROT_NONE) == 0;
-	default:
-		return false;
-	}
-}
-
-/* A guard is one process's: where virtual processors are processes, each has it, and a new chunk's are made at once. */
-static void guard_chunk(char *p, size_t each, uint32_t n)
-{
-	bool advise = pool.guard == KBI_OPT_GUARD_MADVISE;
-	struct kbi_everywhere_call c = { .nr = advise ? SYS_madvise : SYS_mprotect,
-					 .arg = { (long)p, KBI_PAGE, advise ? MADV_GUARD_INSTALL : PROT_NONE },
-					 .more = n - 1, .step = (long)each, .pointer = -1 };
-
-	if (pool.guard != KBI_OPT_GUARD_NONE)
-		kbi_everywhere(&c);
-}
-
 size_t kbi_stack_guard_hit(uintptr_t address)
 {
 	/* acquire: partner is the release in map_chunk */
@@ -287,7 +212,7 @@ static bool map_chunk(struct class *c)
 		return false;
 	madvise(p, each * n, MADV_NOHUGEPAGE);
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
-		guard_chunk(p, each, n);
+		kbi_stack_guard_chunk(p, each, n);
 	pool.chunk[k] = (struct chunk){ .base = (uintptr_t)p, .each = each, .n = n, .next = c->unused };
 	c->unused = &pool.chunk[k];
 	if (!c->tcb)
@@ -348,7 +273,7 @@ static struct kbi_stack *make(int cls)
 
 	if (!p)
 		return NULL;
-	guarded = kbi_options.body == KBI_OPT_BODY_PROCESS ? pool.guard != KBI_OPT_GUARD_NONE : install_guard(p);
+	guarded = kbi_options.body == KBI_OPT_BODY_PROCESS ? kbi_stack_guard_any() : kbi_stack_guard(p);
 	s = lay_out(p + KBI_PAGE, p + each, number);
 	s->class = (uint8_t)cls;
 	s->guarded = guarded;
@@ -423,11 +348,7 @@ int kbi_stack_setup(unsigned slots)
 	pool.chunk = kbi_sys_map(pool.chunks * sizeof *pool.chunk);
 	if (!kbi_stack_slots || !pool.chunk)
 		return ENOMEM;
-	pool.guard = (uint8_t)kbi_options.guard;
-	if (pool.guard == KBI_OPT_GUARD_AUTO)
-		pool.guard = guard_works() ? KBI_OPT_GUARD_MADVISE : KBI_OPT_GUARD_MPROTECT;
-	if (pool.guard == KBI_OPT_GUARD_MPROTECT)
-		a_store_rlx(&pool.guards_left, guards_allowed());
+	kbi_stack_guard_setup();
 	return 0;
 }
 

@@ -1,0 +1,98 @@
+/* mem/stack_guard.c - guard pages below stacks. Contract in stack_guard.h. */
+#include "mem/stack_guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/atom.h"
+#include "base/option.h"
+#include "os/everywhere.h"
+#include "os/sys.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
+#endif
+
+static uint8_t kind; /* enum kbi_option_guard, settled at setup */
+static a32 left;     /* that may cost a mapping */
+
+static bool guard_works(void)
+{
+	char *p = kbi_sys_map(2 * KBI_PAGE);
+	bool made = p && madvise(p, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
+	/* an emulator may say yes to any advice; now not even the kernel can write there */
+	bool ok = made && kbi_sys(SYS_clock_gettime, CLOCK_MONOTONIC, p) == -EFAULT;
+
+	if (made)
+		madvise(p, KBI_PAGE, MADV_GUARD_REMOVE);
+	if (p)
+		kbi_sys_unmap(p, 2 * KBI_PAGE);
+	return ok;
+}
+
+/* mprotect splits a mapping, and the kernel has a limit of mappings per process: half of them are for guards, beyond
+ * that stacks go without, so that the program can still map what it needs. */
+static uint32_t guards_allowed(void)
+{
+	char text[32] = "";
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+	uint32_t maps = 65530;
+
+	if (fd >= 0) {
+		if (kbi_sys(SYS_read, fd, text, sizeof text - 1) > 0)
+			maps = (uint32_t)strtoul(text, NULL, 10);
+		kbi_sys(SYS_close, fd);
+	}
+	return maps / 4; /* a guard and the stack above it */
+}
+
+static bool may_split(void)
+{
+	uint32_t n = a_load_rlx(&left);
+
+	while (n > 0)
+		if (a_cas_rlx(&left, &n, n - 1))
+			return true;
+	return false;
+}
+
+bool kbi_stack_guard(char *page)
+{
+	switch (kind) {
+	case KBI_OPT_GUARD_MADVISE:
+		return madvise(page, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
+	case KBI_OPT_GUARD_MPROTECT:
+		return may_split() && mprotect(page, KBI_PAGE, PROT_NONE) == 0;
+	default:
+		return false;
+	}
+}
+
+/* A guard is one process's: where virtual processors are processes, each has it, and a new chunk's are made at once. */
+void kbi_stack_guard_chunk(char *p, size_t each, uint32_t n)
+{
+	bool advise = kind == KBI_OPT_GUARD_MADVISE;
+	struct kbi_everywhere_call c = { .nr = advise ? SYS_madvise : SYS_mprotect,
+					 .arg = { (long)p, KBI_PAGE, advise ? MADV_GUARD_INSTALL : PROT_NONE },
+					 .more = n - 1, .step = (long)each, .pointer = -1 };
+
+	if (kind != KBI_OPT_GUARD_NONE)
+		kbi_everywhere(&c);
+}
+
+bool kbi_stack_guard_any(void)
+{
+	return kind != KBI_OPT_GUARD_NONE;
+}
+
+void kbi_stack_guard_setup(void)
+{
+	kind = (uint8_t)kbi_options.guard;
+	if (kind == KBI_OPT_GUARD_AUTO)
+		kind = guard_works() ? KBI_OPT_GUARD_MADVISE : KBI_OPT_GUARD_MPROTECT;
+	if (kind == KBI_OPT_GUARD_MPROTECT)
+		a_store_rlx(&left, guards_allowed());
+}
