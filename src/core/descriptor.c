@@ -196,6 +196,14 @@ void kbi_descriptor_free_slow(struct kbi_descriptor_cache *c, struct kb_thread *
 	c->n = 1;
 }
 
+void kbi_descriptor_after_fork(void)
+{
+	if (!a_load_rlx(&table.lock))
+		return;
+	table.free = table.bundles = NULL;
+	unlock();
+}
+
 __attribute__((no_sanitize("thread"))) uint32_t kbi_descriptor_ever_used(void)
 {
 	uint32_t n = 0;

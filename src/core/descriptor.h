@@ -72,6 +72,8 @@ extern KBI_HIDDEN ptrdiff_t kbi_self_offset;
 /* Memory for the table and the boards' marks; idempotent, any thread, before anything else. ENOMEM: there is no address
  * space; a few kernel threads may have descriptors still. */
 int kbi_descriptor_setup(void);
+/* In the child of fork: if somebody was at what lies free, who is not there any more, the child leaves that alone. */
+void kbi_descriptor_after_fork(void);
 /* By index, NULL where never used; the indices in use are below kbi_descriptor_limit(). */
 struct kb_thread *kbi_descriptor_at(uint32_t index);
 uint32_t kbi_descriptor_limit(void);

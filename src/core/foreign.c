@@ -70,6 +70,12 @@ struct kbi_task *kbi_foreign_enter(void)
 	return &t->task;
 }
 
+void kbi_foreign_after_fork(void)
+{
+	if (a_load_rlx(&key_state) == 1)
+		a_store_rlx(&key_state, 0);
+}
+
 /* ETIMEDOUT: the deadline had come before. EINTR: a handler has run. 0: look again. */
 static int wait_until(struct kbi_task *self, const a32 *word, uint32_t expected, uint64_t deadline)
 {

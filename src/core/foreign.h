@@ -8,6 +8,8 @@
 /* Gives the calling kernel thread a descriptor; it is returned when the kernel thread ends. Aborts with a
  * message when there is none. */
 struct kbi_task *kbi_foreign_enter(void);
+/* In the child of fork: who was making the key is not there. */
+void kbi_foreign_after_fork(void);
 /* Called on such a kernel thread at its end, as long as it has a descriptor: a
  * void (struct kb_thread *). NULL: nothing to do. */
 extern KBI_HIDDEN aptr kbi_foreign_at_end;

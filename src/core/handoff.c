@@ -22,12 +22,14 @@
 #include "base/option.h"
 #include "core/agent.h"
 #include "core/body_thread.h"
+#include "core/foreign.h"
 #include "core/lookout.h"
 #include "core/nursery.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/spare.h"
 #include "core/wait.h"
+#include "mem/stack.h"
 #include "os/libcall.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -437,6 +439,9 @@ static void child(void)
 
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* nobody is to be started */
 	kbi_spare_after_fork();
+	kbi_descriptor_after_fork();
+	kbi_stack_after_fork();
+	kbi_foreign_after_fork();
 	if (!self || !self->vp)
 		kbi_solo_after_fork();
 	if (!self || !kbi_thread_of(self)->body)

@@ -4,6 +4,7 @@
 #include "mem/stack.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/option.h"
@@ -366,6 +367,27 @@ static void leave(unsigned slot)
 {
 	if (slot == 0)
 		kbi_lock_leave(&outsiders);
+}
+
+static void forget_free(struct class *c)
+{
+	c->free = c->bare = NULL;
+	c->unused = NULL;
+	c->credit = 0;
+	a_store_rlx(&c->n_free, 0);
+}
+
+void kbi_stack_after_fork(void)
+{
+	if (a_load_rlx(&outsiders)) {
+		memset(kbi_stack_slots[0].list, 0, sizeof kbi_stack_slots[0].list);
+		leave(0);
+	}
+	if (!a_load_rlx(&pool.lock))
+		return;
+	for (uint32_t i = 0; i < a_load_rlx(&pool.n_classes); i++)
+		forget_free(&pool.class[i]);
+	unlock();
 }
 
 void kbi_stack_surrender(unsigned slot)

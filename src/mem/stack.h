@@ -54,6 +54,9 @@ void kbi_stack_unreserve_slow(unsigned slot, int class);
 /* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
 struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);
 
+/* In the child of fork: if somebody was at what all share, who is not there any more, the child leaves that alone. */
+void kbi_stack_after_fork(void);
+
 /* The same in line, for a VP: on its own slot. */
 static inline unsigned kbi_stack_slot_of(const struct kbi_stack_slot *s)
 {

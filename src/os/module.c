@@ -242,10 +242,19 @@ static int count(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
+static struct import last; /* under lock */
+static a32 lock;
+
+void kbi_module_after_fork(void)
+{
+	if (!a_load_rlx(&lock))
+		return;
+	last = (struct import){ 0 };
+	kbi_lock_leave(&lock);
+}
+
 bool kbi_module_imports(const char *name)
 {
-	static struct import last; /* under lock */
-	static a32 lock;
 	struct import now = { .name = name };
 	bool found;
 

@@ -15,6 +15,8 @@ struct kbi_module {
 bool kbi_module_look(uintptr_t at, struct kbi_module *m);
 /* Does any module take a function of this name from another one? The answer is kept until modules come or go: one name. */
 bool kbi_module_imports(const char *name);
+/* In the child of fork: who was at that answer is not there any more. */
+void kbi_module_after_fork(void);
 /* Is any module linked against libkochab.so or libkochab-posix.so, or has it libkochab.a in it? One that was only preloaded
  * is in nobody's list of needs. */
 bool kbi_module_is_linked(void);

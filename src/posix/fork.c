@@ -62,6 +62,7 @@ static void in_child(void)
 	kbi_posix_me.guardian = NULL;
 	kbi_signal_after_fork(self);
 	kbi_orphan_all();
+	kbi_module_after_fork();
 	if (!self)
 		return;
 	/* waits and wakes of a task without a VP go by futex */

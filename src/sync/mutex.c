@@ -414,7 +414,7 @@ void kbi_mutex_orphan(kb_mutex_t *m)
 {
 	m->waits = 0;
 	*queue_of(m) = (struct kbi_waitq){ NULL, NULL };
-	a_store_rlx(word_of(m), a_load_rlx(word_of(m)) & HELD);
+	a_and_rlx(word_of(m), HELD); /* who need not wait locks and unlocks it meanwhile */
 }
 
 /* ---- the public functions -------------------------------------------------------------------------- */
