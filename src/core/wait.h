@@ -85,7 +85,8 @@ KBI_SWITCHES static inline __attribute__((always_inline)) void kbi_wait_sleep_in
 
 /* The common case in line, without a call: the owner waits here for this cell, no idle VP need be told. Its permit, if
  * it has one, is not looked at: it will find it when it next sleeps. After kbi_cell_fetch. */
-static inline bool kbi_wait_deliver_here(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
+static inline __attribute__((always_inline)) bool
+kbi_wait_deliver_here(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 {
 	struct kbi_task *t = c->owner;
 
