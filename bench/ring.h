@@ -60,24 +60,29 @@ static inline void *ring_node(const struct ring *r, unsigned i)
 }
 
 /* Seat 0 measures laps of so many rounds, more each time until they take long enough: what came before was the
- * warm-up. */
+ * warm-up. So is a lap by which it has become faster, for RING_WARM at most: a round of 100,000 threads takes as long as a
+ * short measurement, and the caches need ten of them. */
 struct ring_clock {
 	uint64_t rounds; /* of this lap */
-	double start;
+	double start, warm, each; /* s; of the warm-up, and a round of the lap before */
 };
+#define RING_WARM 1.0 /* s */
 
 /* A lap is over. The rounds of the next one; 0: enough. */
 static __attribute__((noinline, unused)) uint64_t ring_clock_lap(struct ring_clock *k, struct ring *r)
 {
-	double took = bench_now() - k->start;
+	double took = bench_now() - k->start, each = took / (double)k->rounds;
+	int warms = (k->each == 0 || each < 0.9 * k->each) && k->warm < RING_WARM, enough = took >= 0.8 * r->c->seconds;
 
-	if (took >= 0.8 * r->c->seconds) {
+	if (enough && !warms) {
 		r->seconds_per_hop = took / ((double)k->rounds * r->c->threads);
 		if (r->measured)
 			r->measured(r, (double)k->rounds * r->c->threads);
 		return 0;
 	}
-	k->rounds *= took < 0.1 * r->c->seconds ? 4 : 2;
+	k->warm += took;
+	k->each = each;
+	k->rounds *= enough ? 1 : took < 0.1 * r->c->seconds ? 4 : 2;
 	if (r->begins)
 		r->begins(r);
 	k->start = bench_now();
@@ -91,7 +96,7 @@ RING_INLINE void *ring_sit(struct ring_seat *seat, void (*make)(void *), void (*
 	struct ring *r = seat->ring;
 	void *self = ring_node(r, seat->index), *next = ring_node(r, seat->index + 1);
 	uint64_t n = r->c->threads, want = seat->index, left = UINT64_MAX, got;
-	struct ring_clock clock = { 1, 0 };
+	struct ring_clock clock = { 1, 0, 0, 0 };
 
 	make(self);
 	__atomic_add_fetch(&r->ready, 1, __ATOMIC_RELEASE); /* the node is made: with the load below */
