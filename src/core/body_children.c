@@ -24,11 +24,16 @@
 
 enum { IDLE, ASKED, ANSWERED };
 
+bool (*kbi_children_is_over)(void);
+
 static struct {
 	int supervisor;
 	bool (*ours)(int pid);
 	a32 lock;
 	a32 changes;          /* who waits sleeps on it */
+	/* the supervisor's */
+	bool asked;           /* it was asked for a child, and has told nobody since */
+	uint64_t last;        /* kbi_everywhere_last when it told */
 	a32 state;            /* the asker sleeps on it */
 	/* the request and its answer */
 	long nr, arg[6];      /* a call to be made; 0: wait */
@@ -112,6 +117,7 @@ void kbi_children_answer(void)
 	if (a_load_acq(&children.state) != ASKED)
 		return;
 	answer();
+	children.asked = true;
 	a_store_rel(&children.state, ANSWERED); /* partner: the acquire in ask */
 	kbi_sys_futex_wake(&children.state, 1);
 }
@@ -121,10 +127,23 @@ a32 *kbi_children_changes(void)
 	return &children.changes;
 }
 
-void kbi_children_changed(void)
+void kbi_children_look(void)
 {
 	a_add_acqrel(&children.changes, 1);
 	kbi_sys_futex_wake(&children.changes, 1 << 30);
+}
+
+/* Who has only asked for a child is not to be told at once to ask again. A call that every process has made meanwhile may
+ * have changed what is done about SIGCHLD, and then the kernel has forgotten one. */
+void kbi_children_changed(void)
+{
+	uint64_t last = kbi_everywhere_last();
+	bool quiet = children.asked && children.last == last;
+
+	children.asked = false;
+	children.last = last;
+	if (!quiet)
+		kbi_children_look();
 }
 
 /* ---- the program's side -------------------------------------------------------------------------------------------- */
@@ -308,6 +327,8 @@ static long wait_for(const struct request *r)
 			return 0;
 		}
 		if (kbi_sys_futex_wait(&children.changes, changes, NULL) == -EINTR)
+			return -EINTR;
+		if (kbi_children_is_over && kbi_children_is_over())
 			return -EINTR;
 	}
 }

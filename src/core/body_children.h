@@ -15,6 +15,10 @@ void kbi_children_answer(void);
 /* Has a timer sent it that is to signal one kernel thread? That has it then. */
 bool kbi_children_timer(const siginfo_t *info);
 void kbi_children_changed(void);
+/* Anybody: who waits looks again. */
+void kbi_children_look(void);
+/* Asked then, of the calling thread: it is not to wait any more, EINTR. NULL: nobody is. */
+extern KBI_HIDDEN bool (*kbi_children_is_over)(void);
 /* A word that is another one whenever one has changed; it is woken as a futex then. */
 a32 *kbi_children_changes(void);
 

@@ -86,6 +86,13 @@ bool kbi_everywhere_has_me(void)
 	return mine();
 }
 
+uint64_t kbi_everywhere_last(void)
+{
+	struct process *me = mine();
+
+	return me ? a_load_rlx(&me->begun) : 0;
+}
+
 static inline bool is_error(long r)
 {
 	return (unsigned long)r > -4096ul;

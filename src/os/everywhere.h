@@ -70,6 +70,8 @@ extern KBI_HIDDEN int kbi_everywhere_watcher;
 void kbi_everywhere_also(void (*fn)(void *context));
 /* Is the process that calls one of them? A child between vfork and its program is not. */
 bool kbi_everywhere_has_me(void);
+/* The number of the last one that the calling process has made. */
+uint64_t kbi_everywhere_last(void);
 /* Makes what is asked of this process now: what the handler does, for who waits with signals blocked. */
 void kbi_everywhere_answer(void);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "core/body_children.h"
 #include "core/handoff.h"
 #include "os/context.h"
 #include "os/sys.h"
@@ -116,6 +117,11 @@ static void look_up(struct kbi_task *self, void *context)
 		let_libc(context);
 }
 
+static bool is_cancelled(void)
+{
+	return kbi_cancel_async();
+}
+
 static bool has_cause(struct kbi_task *self)
 {
 	return kbi_cancel_async() || kbi_posix_stop_signal(self);
@@ -132,8 +138,11 @@ static void attention(int sig, siginfo_t *info, void *context)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
 	has_come(b, info->si_code == SI_TIMER ? TIMED : SENT);
 	if (!may_leave(self, b, context)) {
-		if (self && has_cause(self))
+		if (self && has_cause(self)) {
 			come_again(b);
+			if (kbi_sys_from.processes && kbi_cancel_async())
+				kbi_children_look(); /* libc waits for a child there, in system() */
+		}
 	} else if (self && (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))) {
 		look_up(self, context);
 	} else {
@@ -158,6 +167,7 @@ static bool install(void)
 	kbi_kaction(ATTENTION, NULL, &libcs);
 	if (!kbi_kaction_is_handler(&libcs))
 		return false;
+	kbi_children_is_over = is_cancelled;
 	ours = libcs;
 	ours.handler = attention;
 	ours.flags |= SA_SIGINFO | SA_RESTART;
