@@ -357,3 +357,9 @@ void kbi_children_setup(int supervisor, bool (*ours)(int pid))
 	kbi_libcall_wait = made;
 	kbi_libcall_there = there;
 }
+
+void kbi_children_forget(void)
+{
+	kbi_libcall_wait = NULL;
+	kbi_libcall_there = NULL;
+}

@@ -10,6 +10,8 @@
 
 /* Before other processes run: libc's wait calls come here from now on. ours: is it a process of the runtime's? */
 void kbi_children_setup(int supervisor, bool (*ours)(int pid));
+/* There is no other process after all: such calls are the kernel's again. */
+void kbi_children_forget(void);
 /* The supervisor: answers who asks, and has told who waits that a child has changed. */
 void kbi_children_answer(void);
 /* Has a timer sent it that is to signal one kernel thread? That has it then. */

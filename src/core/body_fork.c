@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/atom.h"
+#include "core/body_children.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
 #include "os/libsite.h"
@@ -48,14 +49,19 @@ struct split {
 	struct kbi_leave *leave;
 };
 
+static void leave_or_end(struct kbi_leave *l, const char *text, size_t n)
+{
+	if (kbi_leave(l)) {
+		kbi_sys(SYS_write, 2, text, n);
+		kbi_sys(SYS_exit_group, 127);
+	}
+}
+
 static void leave(struct split *s)
 {
 	static const char text[] = "kochab: fork: no memory for a copy of the program: the child ends\n";
 
-	if (kbi_leave(s->leave)) {
-		kbi_sys(SYS_write, 2, text, sizeof text - 1);
-		kbi_sys(SYS_exit_group, 127);
-	}
+	leave_or_end(s->leave, text, sizeof text - 1);
 	kbi_sys(SYS_close, s->ends[0]);
 	kbi_sys(SYS_close, s->ends[1]);
 }
@@ -115,6 +121,30 @@ static long made(const long arg[6])
 	}
 	kbi_leave_drop(s.leave);
 	return s.pid;
+}
+
+/* ---- no processes after all ------------------------------------------------------------------------------------- */
+
+static void leave_alone(void *l)
+{
+	static const char text[] = "kochab: no memory for a private copy of the program: it ends\n";
+
+	leave_or_end(l, text, sizeof text - 1);
+}
+
+void kbi_body_fork_alone(void)
+{
+	struct kbi_leave *l = kbi_leave_prepare();
+
+	if (!l)
+		kbi_sys(SYS_exit_group, 127);
+	kbi_leave_call(l, leave_alone, l);
+	kbi_leave_drop(l);
+	kbi_libsite_undo();
+	kbi_everywhere_forget();
+	kbi_children_forget();
+	kbi_libcall_exec = NULL;
+	kbi_libcall_fork = NULL;
 }
 
 /* ---- exec ---------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,9 @@
 /* Before other processes run: libc's fork and exec come here from now on. end_others: ends all processes of the program but
  * the supervisor. */
 void kbi_body_fork_setup(int supervisor, void (*end_others)(void));
+/* No other process runs: the program, which calls with all signals blocked, is a process like any other again, and shares
+ * nothing. If there is no memory for that it ends. */
+void kbi_body_fork_alone(void);
 /* The supervisor, between two signals: becomes another program, if a thread has asked for that. */
 void kbi_body_fork_answer(void);
 

@@ -515,14 +515,9 @@ static int prepare(void)
 {
 	int e;
 
-	if (!kbi_tcb_available) {
-		sup.why = kbi_tcb_why();
+	sup.why = kbi_tcb_available ? "not with libkochab-malloc.so yet" : kbi_tcb_why();
+	if (!kbi_tcb_available || kbi_door_here())
 		return ENOTSUP;
-	}
-	if (kbi_door_here()) {
-		sup.why = "not with libkochab-malloc.so yet";
-		return ENOTSUP;
-	}
 	kbi_libsite_prepare();
 	kbi_warden.most = kbi_vp_n + kbi_options.spares + MORE;
 	kbi_warden.process = kbi_sys_map(kbi_warden.most * sizeof *kbi_warden.process);
@@ -568,7 +563,10 @@ static void begin(void *unused)
 		kbi_warden_begin(start);
 		sup.error = sup.begin();
 	}
-	if (sup.error) {
+	if (sup.error) { /* those that have begun end, and the program is one process as before */
+		end_others();
+		kbi_body_fork_alone();
+		kbi_warden.supervisor = 0;
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &sup.mask, NULL, MASK_BYTES);
 #if KBI_HAVE_TP
 		kbi_tp_set(t->task.tp);

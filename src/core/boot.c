@@ -237,7 +237,7 @@ static int start(void)
 	kbi_dump_setup();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
 		e = begin_processes();
-		return e == ENOTSUP ? give_up(e) : e; /* nothing has been changed */
+		return e ? give_up(e) : 0; /* the program is as it was */
 	}
 	if (first)
 		e = adopt_main(kbi_vps[0]);

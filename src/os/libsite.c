@@ -100,12 +100,12 @@ static bool is_wanted(long nr)
 	switch (nr) {
 	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill: case SYS_kill:
 	case SYS_rt_sigqueueinfo: case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
-	case SYS_execve: case SYS_execveat: case SYS_signalfd4: case SYS_ptrace: case SYS_mq_notify:
-	case SYS_alarm: case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime:
-	case SYS_timer_gettime: case SYS_timer_getoverrun: case SYS_timer_delete:
-	case SYS_mmap: case SYS_munmap: case SYS_mprotect: case SYS_mremap: case SYS_madvise: case SYS_brk:
-	case SYS_shmat: case SYS_shmdt: case SYS_prlimit64: case SYS_io_setup:
-	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend:
+	case SYS_execve: case SYS_execveat: case SYS_signalfd4: case SYS_ptrace: case SYS_mq_notify: case SYS_alarm:
+	case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime: case SYS_timer_gettime:
+	case SYS_timer_getoverrun: case SYS_timer_delete: case SYS_mmap: case SYS_munmap: case SYS_mprotect:
+	case SYS_mremap: case SYS_madvise: case SYS_brk: case SYS_shmat: case SYS_shmdt: case SYS_prlimit64:
+	case SYS_io_setup: case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait:
+	case SYS_rt_sigsuspend:
 		return true;
 	default:
 		return false;
@@ -498,12 +498,12 @@ static size_t bytes_of_pages(const struct module *m)
 	return (((uintptr_t)m->to + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) - first_page(m);
 }
 
-static int protect_modules(const struct run *r, int protection)
+static bool protect_modules(const struct run *r, int protection)
 {
 	for (unsigned i = 0; i < r->modules; i++)
 		if (kbi_sys(SYS_mprotect, first_page(&r->module[i]), bytes_of_pages(&r->module[i]), protection))
-			return EACCES;
-	return 0;
+			return false;
+	return true;
 }
 
 static struct {
@@ -529,27 +529,26 @@ void kbi_libsite_prepare(void)
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
 {
 	struct run r = { .counts = c, .call = call, .pid = pid };
-	uint8_t *stubs;
 	size_t bytes;
 	int e;
 
-	*c = (struct kbi_libsite_counts){ 0 };
 	*why = kbi_libsite_usable(c);
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
 	fill_wanted_table();
-	if (c->trapped)
-		set_traps(call);
 	bytes = ((size_t)c->replaced * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 	*why = "there is no room for code near libc";
 	if (!kbi_libsite_unwind_begin(2 * c->replaced) || !make_room(&r, bytes))
-		return ENOMEM;
-	stubs = r.stub;
+		return ENOTSUP;
 	*why = "libc's code cannot be changed (mprotect)";
-	e = protect_modules(&r, PROT_READ | PROT_WRITE | PROT_EXEC);
-	if (e)
-		return e;
+	if (!protect_modules(&r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
+		protect_modules(&r, PROT_READ | PROT_EXEC);
+		kbi_sys(SYS_munmap, r.stub, bytes);
+		return ENOTSUP;
+	}
+	if (c->trapped)
+		set_traps(call);
 	r.replace = true;
 	r.modules = 0;
 	*c = (struct kbi_libsite_counts){ 0 };
@@ -557,9 +556,9 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	changed.n = r.modules;
 	memcpy(changed.module, r.module, sizeof changed.module);
 	protect_modules(&r, PROT_READ | PROT_EXEC);
-	kbi_sys(SYS_mprotect, stubs, bytes, PROT_READ | PROT_EXEC);
+	kbi_sys(SYS_mprotect, r.stub_end - bytes, bytes, PROT_READ | PROT_EXEC);
 	kbi_libsite_unwind_end();
-	kbi_context_is_libcs((uintptr_t)stubs, bytes);
+	kbi_context_is_libcs((uintptr_t)r.stub_end - bytes, bytes);
 	return e;
 }
 

@@ -24,7 +24,7 @@ long kbi_libsite_action(const void *new, void *old);
 /* Before kbi_libsite_replace, by the thread that wants it done: who starts us may be in a constructor of a library, with
  * the loader's lock, and the one that replaces has another tid for the loader. */
 void kbi_libsite_prepare(void);
-/* Replaces them. pid: what getpid is to say. 0, or errno: *why. */
+/* Replaces them. pid: what getpid is to say. 0; or ENOTSUP, nothing has been changed: *why. */
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why);
 /* In a child of fork: libc's code is as it was, in this process. */
 void kbi_libsite_undo(void);

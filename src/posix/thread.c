@@ -147,10 +147,11 @@ static bool say_kernel_threads(const char *why)
 }
 
 /* The runtime could not be started. */
-static const char *why_not(void)
+static const char *why_not(int e)
 {
-	return kbi_options.body == KBI_OPT_BODY_PROCESS ? "virtual processors cannot be processes" :
-							  "there is no address space for more";
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
+		return "virtual processors cannot be processes";
+	return e == EAGAIN ? "the system has none left for virtual processors" : "there is no address space for more";
 }
 
 static int make_kernel(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *), void *arg)
@@ -381,7 +382,7 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();
-		if ((e == ENOMEM || e == ENOTSUP) && !kbi_vp_n && say_kernel_threads(why_not()))
+		if ((e == ENOMEM || e == ENOTSUP || e == EAGAIN) && !kbi_vp_n && say_kernel_threads(why_not(e)))
 			return make_kernel(attr, &b, fn, arg);
 		if (e)
 			return e == EINVAL ? e : EAGAIN;
