@@ -14,6 +14,8 @@
 #include "os/real.h"
 #include "os/sys.h"
 
+enum { ROOM = 1536 }; /* bytes of stack that the tick's own frames may take */
+
 void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
 void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
 void (*kbi_preempt_returns)(struct kbi_task *self, void *context);
@@ -38,6 +40,16 @@ static void service(struct kbi_vp *vp)
 	a_store_rlx(&vp->services, a_load_rlx(&vp->services) - 1);
 }
 
+/* A thread that is about to overflow its stack is to do so itself: with every signal blocked, in here, that could not be
+ * told, and with the library half done it could not be lost alone. On another stack than its own: there is. */
+static bool has_room(struct kbi_task *self)
+{
+	const struct kbi_stack *k = kbi_thread_of(self)->stack;
+	uintptr_t left = k ? (uintptr_t)__builtin_frame_address(0) - (uintptr_t)k->low : SIZE_MAX;
+
+	return left > ROOM;
+}
+
 KBI_SWITCHER void kbi_preempt_tick(void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -45,6 +57,8 @@ KBI_SWITCHER void kbi_preempt_tick(void *context)
 
 	if (self && self->vp)
 		a_store_rlx(&self->vp->heard, a_load_rlx(&self->vp->heard) + 1);
+	if (self && !has_room(self))
+		return;
 	if (self && kbi_preempt_restart)
 		kbi_preempt_restart(self, context);
 	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_solo.busy))
