@@ -177,15 +177,20 @@ struct sets {
 	struct pollfd few[FEW];
 };
 
+static void set_question(const struct sets *s)
+{
+	for (int i = 0; i < 3; i++)
+		if (s->set[i])
+			memcpy(s->set[i], s->asked + (size_t)i * s->bytes, s->bytes);
+}
+
 static long look_sets(struct kbi_call *c)
 {
 	struct sets *s = polling_of(c)->what;
 	struct timespec none = { 0, 0 };
 	long r;
 
-	for (int i = 0; i < 3; i++)
-		if (s->set[i])
-			memcpy(s->set[i], s->asked + (size_t)i * s->bytes, s->bytes);
+	set_question(s);
 	r = kbi_sys(SYS_pselect6, s->n, s->set[0], s->set[1], s->set[2], &none, NULL);
 	return r ? r : -EAGAIN;
 }
@@ -287,6 +292,8 @@ static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, ui
 	p.c.n_set = fill(&s);
 	p.c.set = s.fds;
 	r = ask(&p.c, span, mask, cancels);
+	if (r < 0) /* then the sets are as they were, and who goes on after a handler asks with them again */
+		set_question(&s);
 	pthread_cleanup_pop(1);
 	return r;
 }
