@@ -153,7 +153,6 @@ static int start(struct kbi_vp *vp)
 	if (!b)
 		return EAGAIN;
 	b->vp = vp;
-	kbi_body_learn_masks();
 	/* the first process keeps the program's mask, as the first kernel thread does */
 	b->leader = kbi_sys_from.processes && vp && vp->id == 0 && !led;
 	if (b->leader) {

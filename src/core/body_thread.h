@@ -18,7 +18,7 @@ int kbi_body_start_closed(void *(*fn)(void *), void *arg);
 int kbi_body_start(struct kbi_vp *vp);
 /* One that waits to become one. The same; EAGAIN: there are as many as may be. */
 int kbi_body_start_spare(void);
-/* The mask that the program has now. Once, before there are bodies; start does it, too. */
+/* The mask that the program has now. Once, by the thread that starts the runtime, before any kernel thread of ours. */
 void kbi_body_learn_masks(void);
 /* b uses the TLS of the kernel thread that calls. */
 void kbi_body_native_tp(struct kbi_body *b);

@@ -178,7 +178,6 @@ static int begin_processes(void)
 	t->task.tp = kbi_tp_get();
 #endif
 	kbi_task_set_started(&t->task);
-	kbi_body_learn_masks();
 	e = kbi_process_begin(start_bodies, &why);
 	if (e)
 		return refuse(e, why);
@@ -235,6 +234,7 @@ static int start(void)
 		return give_up(e);
 	kbi_contain_setup();
 	kbi_dump_setup();
+	kbi_body_learn_masks();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
 		e = begin_processes();
 		return e ? give_up(e) : 0; /* the program is as it was */
