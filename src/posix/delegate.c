@@ -1,8 +1,9 @@
 /* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared) without blocking a virtual
  * processor. libc's own lock would wait in the kernel, and with it every thread of that virtual processor,
  * the owner perhaps among them. So a waiter tries, with libc's trylock, and sleeps in between, first by
- * yielding, then for 50 us, doubling up to 2 ms. libc's unlock and its owner marks are used as they are: the
- * owner is the tid in the thread's control block, a number of its own that no kernel thread has.
+ * yielding, then for 50 us, doubling up to 2 ms; an unlock in this process ends the sleep of whoever slept first.
+ * libc's unlock and its owner marks are used as they are: the owner is the tid in the thread's control block, a
+ * number of its own that no kernel thread has.
  * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
  * ends is marked here (the kernel walks lists of kernel threads only). Towards other processes normal,
  * recursive, error-checking and robust kinds work, the last by a guardian (posix/proxy); others cannot lend priority
@@ -15,10 +16,31 @@
 #include <sys/uio.h>
 
 #include "os/sys.h"
+#include "sync/park.h"
 
 enum { YIELDS = 16, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
 
-static void pause_between(unsigned n, uint64_t until)
+static a32 pausing; /* threads that sleep for a mutex, about */
+
+/* Until the word is another than `seen`, or somebody here unlocks it. Between processes, and for who unlocks inside libc,
+ * the pause is what ends it, so nothing depends on `tell`. */
+static void sleep_at(const uint32_t *word, uint32_t seen, uint64_t at)
+{
+	a_add_rlx(&pausing, 1);
+	if (kbi_park_wait_until(word, seen, KBI_PARK_ANY, kbi_posix_until(at)) == EAGAIN)
+		sched_yield();
+	a_sub_rlx(&pausing, 1);
+}
+
+/* The mutex was unlocked, and may be gone: its address counts. Without this the waiters, whose pauses have grown alike,
+ * come all at once and get it one by one, 2 ms each. */
+static void tell(const pthread_mutex_t *m)
+{
+	if (kbi_unlikely(a_load_rlx(&pausing)))
+		kbi_park_wake((const uint32_t *)(const void *)m, 1, KBI_PARK_ANY);
+}
+
+static void pause_between(unsigned n, uint64_t until, const uint32_t *word, uint32_t seen)
 {
 	uint64_t pause = n - YIELDS < 6 ? (uint64_t)PAUSE_MIN_NS << (n - YIELDS) : PAUSE_MAX_NS, at;
 
@@ -27,7 +49,11 @@ static void pause_between(unsigned n, uint64_t until)
 		return;
 	}
 	at = kbi_timer_now() + (pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS);
-	kbi_timer_sleep(kbi_self(), at < until ? at : until);
+	at = at < until ? at : until;
+	if (word)
+		sleep_at(word, seen, at);
+	else
+		kbi_timer_sleep(kbi_self(), at);
 	kbi_signal_resumed();
 }
 
@@ -37,13 +63,16 @@ static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 	return kbi_posix_me.ending != ending || (timed && kbi_posix_me.handled != handled);
 }
 
-/* ends: a cancellation and handlers do. */
-static int wait(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime, bool ends)
+/* word: a mutex's, which says that it is locked; NULL. ends: a cancellation and handlers do. */
+static int wait(int (*attempt)(void *), void *object, const a32 *word, clockid_t clock, const struct timespec *abstime,
+		bool ends)
 {
 	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
 	uint64_t until = KBI_FOREVER;
 
 	for (unsigned n = 0;; n += n < UINT32_MAX) {
+		/* before the attempt: who unlocks it after that changes the word, or finds this thread asleep there */
+		uint32_t seen = word ? a_load_rlx(word) : 0;
 		int e = attempt(object);
 
 		if (e != EBUSY)
@@ -57,7 +86,7 @@ static int wait(int (*attempt)(void *), void *object, clockid_t clock, const str
 				return ETIMEDOUT;
 			until = kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
 		}
-		pause_between(n, until);
+		pause_between(n, until, (const uint32_t *)(const void *)word, seen);
 		if (ends)
 			kbi_cancel_test();
 	}
@@ -65,12 +94,12 @@ static int wait(int (*attempt)(void *), void *object, clockid_t clock, const str
 
 int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(attempt, object, clock, abstime, false);
+	return wait(attempt, object, NULL, clock, abstime, false);
 }
 
 int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(attempt, object, clock, abstime, true);
+	return wait(attempt, object, NULL, clock, abstime, true);
 }
 
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
@@ -133,9 +162,11 @@ int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
 {
 	int e = kbi_libc()->pthread_mutex_unlock(m);
 
-	if (e == 0)
-		kbi_posix_me.libcs_held--;
-	return e;
+	if (e)
+		return e;
+	kbi_posix_me.libcs_held--;
+	tell(m);
+	return 0;
 }
 
 /* libc's trylock says EBUSY where its lock says EDEADLK: an error-checking mutex of the caller's. */
@@ -153,7 +184,7 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 		return e;
 	if (is_own(m))
 		return EDEADLK;
-	return kbi_delegate_wait(try_mutex, m, clock, abstime);
+	return wait(try_mutex, m, (const a32 *)(const void *)&m->__data.__lock, clock, abstime, false);
 }
 
 /* ---- robust mutexes of a thread that ends -------------------------------------------------------- */
