@@ -32,15 +32,22 @@
  *   void *kbi_tp_get(void) / void kbi_tp_set(void *tp)     the thread pointer (TLS base). KBI_HAVE_TP is
  *        1 where a process may set it in user space at run time, 0 on generic. On x86-64 kbi_tp_init()
  *        looks at AT_HWCAP2 for FSGSBASE and falls back to arch_prctl (kbi_tp_fast tells which).
- *   KBI_TAIL_CALL(name, choose, otherwise)   defines the function `name`, which programs see: it calls
- *        void *choose(void) and goes on at that address with its caller's frame as it found it, as a function
- *        that returns twice needs it. generic: it calls otherwise(). No arguments.
+ *   KBI_TWICE_CALL(name, before, after, otherwise)   defines the function `name`, which programs see, has no
+ *        arguments and returns twice, the second time to a frame that may be gone: it calls void *before(void *back),
+ *        which keeps its return address and says which function of that kind to call, gives the int which that
+ *        returns, each time, to struct kbi_twice after(long result), and returns that one's `result` to its `back`.
+ *        Meanwhile it keeps nothing on the stack. generic: it calls otherwise().
  * Which folder: -Isrc/arch/<machine> chosen by the Makefile (uname -m or CROSS), so that
  * "ctx.h" and "cpu.h" are that machine's. KBI_ARCH=generic forces the generic one. */
 #ifndef KBI_ARCH_H
 #define KBI_ARCH_H
 
 #include "base/base.h"
+
+struct kbi_twice {
+	long result;
+	void *back;
+};
 
 struct kbi_ctx {
 	void *sp;

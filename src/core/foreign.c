@@ -139,3 +139,20 @@ uint32_t kbi_foreign_count(void)
 {
 	return a_load_rlx(&count);
 }
+
+void kbi_foreign_hide(void)
+{
+	kbi_self_tls = NULL;
+}
+
+/* The child may have waited, and have a descriptor from that. */
+void kbi_foreign_show(struct kbi_task *self)
+{
+	struct kbi_task *childs = kbi_self_tls;
+
+	if (kbi_unlikely(childs && !no_key)) {
+		kbi_real.pthread_setspecific(key, NULL);
+		leave(kbi_thread_of(childs));
+	}
+	kbi_self_tls = self;
+}

@@ -21,6 +21,10 @@ void kbi_foreign_wake(struct kbi_task *t);
 int kbi_foreign_sleep_at(struct kbi_task *self, const a32 *word, uint32_t seen, uint64_t deadline);
 /* The calling kernel thread becomes the body of a VP, its descriptor a thread's. */
 void kbi_foreign_leave(struct kb_thread *t);
+/* A child of vfork goes on in the caller's place, in its memory: the caller, a lightweight thread that cannot be
+ * preempted, is nobody until it shows itself. */
+void kbi_foreign_hide(void);
+void kbi_foreign_show(struct kbi_task *self);
 /* How many there are. */
 uint32_t kbi_foreign_count(void);
 

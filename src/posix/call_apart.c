@@ -321,6 +321,8 @@ KBI_POSIX_API int close(int fd)
 {
 	int r;
 
+	if (kbi_posix_in_vfork())
+		return REAL(close)(fd);
 	kbi_call_note(fd, KBI_CALL_UNKNOWN);
 	kbi_ready_closing(fd);
 	r = REAL(close)(fd);
@@ -332,7 +334,7 @@ static int dup_to(int from, int to, int flags, bool three)
 {
 	int r;
 
-	if (from == to)
+	if (from == to || kbi_posix_in_vfork())
 		return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
 	kbi_call_note(to, KBI_CALL_UNKNOWN);
 	kbi_ready_closing(to);
@@ -367,7 +369,7 @@ KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
 {
 	int r;
 
-	if (flags & CLOSE_RANGE_CLOEXEC || first > last)
+	if (flags & CLOSE_RANGE_CLOEXEC || first > last || kbi_posix_in_vfork())
 		return REAL(close_range)(first, last, flags);
 	forget(first, last, kbi_ready_closing);
 	r = REAL(close_range)(first, last, flags);
@@ -379,6 +381,10 @@ KBI_POSIX_API void closefrom(int first)
 {
 	unsigned from = first > 0 ? (unsigned)first : 0;
 
+	if (kbi_posix_in_vfork()) {
+		REAL(closefrom)(first);
+		return;
+	}
 	forget(from, UINT_MAX, kbi_ready_closing);
 	REAL(closefrom)(first);
 	forget(from, UINT_MAX, kbi_ready_closed);

@@ -1,5 +1,5 @@
-/* posix/fork.c - fork. The child has the calling thread only, and its kernel thread; the virtual processors
- * of the parent are not there. The child goes on as a plain kernel thread with the same control block: waits
+/* posix/fork.c - fork and vfork. The child of fork has the calling thread only, and its kernel thread; the virtual
+ * processors of the parent are not there. The child goes on as a plain kernel thread with the same control block: waits
  * block it, pthread_create makes libc's kernel threads. What other threads of the parent held stays held, as
  * on libc. exec, exit, system, popen and posix_spawn need nothing of this. Called by libc's fork through
  * pthread_atfork. */
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "core/foreign.h"
 #include "core/solo.h"
 #include "core/vp.h"
 #include "os/module.h"
@@ -30,15 +31,54 @@ static void before(void)
 		kbi_tcb_freeze();
 }
 
-/* pthread_atfork's handlers do not run for it. */
-KBI_HIDDEN void *kbi_fork_vfork(void);
-void *kbi_fork_vfork(void)
+/* ---- vfork ----------------------------------------------------------------------------------------------- */
+
+/* The child has the caller's memory, and ours. What it calls before its exec - masks, actions, closes - concerns the child:
+ * it is no thread of ours. pthread_atfork's handlers do not run. */
+enum { VFORKS = 8 };
+
+static __thread struct {
+	bool hides; /* the caller of the first is a lightweight thread */
+	void *back[VFORKS];
+} vforks __attribute__((tls_model("initial-exec")));
+
+KBI_HIDDEN void *kbi_fork_before_vfork(void *back);
+void *kbi_fork_before_vfork(void *back)
 {
+	struct kbi_task *self;
+
+	if (kbi_posix_me.vforks == VFORKS)
+		kbi_sys_fatal("vfork in the child of vfork, %d deep", VFORKS);
 	keep_tracer();
+	if (kbi_posix_me.vforks == 0 && (self = kbi_posix_light())) {
+		kbi_np_enter(self);
+		vforks.hides = true;
+		kbi_posix_me.hidden = self; /* others find it there */
+		kbi_compiler_barrier();
+		kbi_foreign_hide();
+	}
+	vforks.back[kbi_posix_me.vforks++] = back;
 	return (void *)(uintptr_t)kbi_libc()->vfork;
 }
 
-KBI_TAIL_CALL(vfork, kbi_fork_vfork, fork);
+KBI_HIDDEN struct kbi_twice kbi_fork_after_vfork(long pid);
+struct kbi_twice kbi_fork_after_vfork(long pid)
+{
+	struct kbi_twice to = { pid, vforks.back[kbi_posix_me.vforks - 1] };
+
+	if (pid == 0)
+		return to;
+	if (--kbi_posix_me.vforks == 0 && vforks.hides) {
+		vforks.hides = false;
+		kbi_foreign_show(kbi_posix_me.hidden);
+		kbi_np_leave(kbi_posix_me.hidden);
+	}
+	return to;
+}
+
+KBI_TWICE_CALL(vfork, kbi_fork_before_vfork, kbi_fork_after_vfork, fork);
+
+/* ---- fork ------------------------------------------------------------------------------------------------ */
 
 static void in_parent(void)
 {

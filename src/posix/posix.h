@@ -118,6 +118,8 @@ struct kbi_posix_thread {
 	/* the thread itself */
 	pthread_t self;       /* 0: not asked yet */
 	void *exit_value;     /* what it gave pthread_exit */
+	struct kbi_task *hidden; /* its descriptor while it is nobody, from its first vfork on; */
+	uint8_t vforks;          /* how many children have its place, each of the one before */
 	uint8_t exiting;      /* it has called pthread_exit, or was cancelled */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t system_scope; /* made with PTHREAD_SCOPE_SYSTEM, and lightweight all the same */
@@ -154,6 +156,12 @@ struct kbi_posix_thread {
 };
 
 extern __thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));
+
+/* The caller is the child of a vfork of ours. */
+static inline bool kbi_posix_in_vfork(void)
+{
+	return kbi_unlikely(kbi_posix_me.vforks > 0);
+}
 
 /* pthread_self() for little: the drop-in needs it at every wait. */
 static inline pthread_t kbi_posix_self(void)

@@ -340,6 +340,19 @@ void kbi_signal_after_fork(struct kbi_task *self)
 	kbi_lock_leave(&lock);
 }
 
+/* The child of vfork has actions of its own in the kernel, and our table in memory that is its parent's. */
+static int childs_action(int sig, const struct sigaction *new, struct sigaction *old)
+{
+	struct sigaction before;
+
+	if (kbi_libc()->sigaction(sig, new, &before))
+		return -1;
+	show(sig, &before);
+	if (old)
+		*old = before;
+	return 0;
+}
+
 KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
 {
 	struct sigaction before;
@@ -348,6 +361,8 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struc
 
 	if (by_libc(sig))
 		return kbi_libc()->sigaction(sig, new, old);
+	if (kbi_posix_in_vfork())
+		return childs_action(sig, new, old);
 	mask = kbi_signal_enter(&lock);
 	e = kbi_libc()->sigaction(sig, NULL, &before);
 	show(sig, &before);

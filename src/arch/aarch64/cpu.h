@@ -43,21 +43,18 @@ static inline void kbi_tp_set(void *tp)
 }
 
 /* Contract in arch.h. */
-#define KBI_TAIL_CALL(name, choose, otherwise) \
+#define KBI_TWICE_CALL(name, before, after, otherwise) \
 	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", %function\n" #name ":\n" \
 		"\t.cfi_startproc\n" \
 		"\thint #34\n" \
-		"\tstp x29, x30, [sp, #-16]!\n" \
-		"\t.cfi_def_cfa_offset 16\n" \
-		"\t.cfi_offset x29, -16\n" \
-		"\t.cfi_offset x30, -8\n" \
-		"\tbl " #choose "\n" \
-		"\tmov x16, x0\n" \
-		"\tldp x29, x30, [sp], #16\n" \
-		"\t.cfi_def_cfa_offset 0\n" \
-		"\t.cfi_restore x29\n" \
-		"\t.cfi_restore x30\n" \
-		"\tbr x16\n" \
+		"\tmov x0, x30\n" \
+		"\tbl " #before "\n" \
+		"\t.cfi_undefined x30\n" \
+		"\tblr x0\n" \
+		"\tsxtw x0, w0\n" \
+		"\tbl " #after "\n" \
+		"\tmov x30, x1\n" \
+		"\tret\n" \
 		"\t.cfi_endproc\n\t.size\t" #name ", . - " #name "\n")
 
 #endif

@@ -41,7 +41,7 @@ static inline void kbi_tp_set(void *tp)
 	__builtin_trap();
 }
 
-#define KBI_TAIL_CALL(name, choose, otherwise) \
+#define KBI_TWICE_CALL(name, before, after, otherwise) \
 	__typeof__(otherwise()) name(void) \
 	{ \
 		return otherwise(); \

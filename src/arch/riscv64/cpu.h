@@ -43,19 +43,16 @@ static inline void kbi_tp_set(void *tp)
 }
 
 /* Contract in arch.h. */
-#define KBI_TAIL_CALL(name, choose, otherwise) \
+#define KBI_TWICE_CALL(name, before, after, otherwise) \
 	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name ":\n" \
 		"\t.cfi_startproc\n" \
-		"\taddi sp, sp, -16\n" \
-		"\t.cfi_def_cfa_offset 16\n" \
-		"\tsd ra, 8(sp)\n" \
-		"\t.cfi_offset ra, -8\n" \
-		"\tcall " #choose "\n" \
-		"\tld ra, 8(sp)\n" \
-		"\taddi sp, sp, 16\n" \
-		"\t.cfi_def_cfa_offset 0\n" \
-		"\t.cfi_restore ra\n" \
-		"\tjr a0\n" \
+		"\tmv a0, ra\n" \
+		"\tcall " #before "\n" \
+		"\t.cfi_undefined ra\n" \
+		"\tjalr a0\n" \
+		"\tsext.w a0, a0\n" \
+		"\tcall " #after "\n" \
+		"\tjr a1\n" \
 		"\t.cfi_endproc\n\t.size\t" #name ", . - " #name "\n")
 
 #endif

@@ -49,16 +49,21 @@ static inline void kbi_tp_set(void *tp)
 }
 
 /* Contract in arch.h. */
-#define KBI_TAIL_CALL(name, choose, otherwise) \
+#define KBI_TWICE_CALL(name, before, after, otherwise) \
 	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name ":\n" \
 		"\t.cfi_startproc\n" \
 		"\tendbr64\n" \
+		"\tmovq (%rsp), %rdi\n" \
 		"\tsubq $8, %rsp\n" \
 		"\t.cfi_adjust_cfa_offset 8\n" \
-		"\tcall " #choose "\n" \
-		"\taddq $8, %rsp\n" \
-		"\t.cfi_adjust_cfa_offset -8\n" \
-		"\tjmp *%rax\n" \
+		"\tcall " #before "\n" \
+		"\taddq $16, %rsp\n" \
+		"\t.cfi_adjust_cfa_offset -16\n" \
+		"\t.cfi_undefined rip\n" \
+		"\tcall *%rax\n" \
+		"\tmovslq %eax, %rdi\n" \
+		"\tcall " #after "\n" \
+		"\tjmp *%rdx\n" \
 		"\t.cfi_endproc\n\t.size\t" #name ", . - " #name "\n")
 
 #endif
