@@ -172,7 +172,8 @@ static void settle_all(int fd, uint32_t verdict)
 	struct kbi_task *self;
 	struct kbi_ready *w;
 
-	if (!s)
+	/* the child of a fork has nobody who waits, and perhaps a lock whose owner is not there */
+	if (!s || kbi_unlikely(kbi_engine_forked()))
 		return;
 	a_fence_sc(); /* partner: a waiter's, between its place in the queue and the engine's look at the descriptor */
 	if (!a_load_rlx(&s->first))
