@@ -1,5 +1,5 @@
-/* posix/fork: a child closes, or puts another file at, descriptors that other threads of its parent wait for at that moment,
- * are about to, or have just done so: it comes to its end, and their waits go on. */
+/* posix/fork: a child closes, or puts another file at, descriptors that other threads of its parent wait for at that
+ * moment, are about to, or have just done so: it comes to its end, and their waits go on. */
 #include "test.h"
 
 #include <errno.h>
