@@ -123,18 +123,22 @@ static inline int go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *se
 	return 0;
 }
 
-/* Own TLS; or there is something to be looked at first. */
+/* Inside np brackets, which it leaves. */
+static KBI_NOINLINE int leave_and_wait(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+{
+	kbi_np_leave(self);
+	return wait_slow((kb_event_t *)c, value);
+}
+
+/* Own TLS; or there is something to be looked at first. Inside np brackets, which it leaves. */
 static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
-	if (kbi_unlikely(c->owner != self || !self->vp || kbi_task_is(self, KBI_TASK_MAIL) || !a_zero32_rlx(&c->far)))
-		return wait_slow((kb_event_t *)c, value);
-	kbi_np_enter(self);
+	if (kbi_unlikely(!self->vp || kbi_task_is(self, KBI_TASK_MAIL) || !a_zero32_rlx(&c->far)))
+		return leave_and_wait(c, value, self);
 	self->awaits = c;
 	kbi_cell_rest(c, __builtin_frame_address(0));
-	if (kbi_unlikely(!kbi_wait_sleep_on(self->vp, self))) {
-		kbi_np_leave(self);
-		return wait_slow((kb_event_t *)c, value);
-	}
+	if (kbi_unlikely(!kbi_wait_sleep_on(self->vp, self)))
+		return leave_and_wait(c, value, self);
 	return go_on(c, value, self);
 }
 
@@ -142,7 +146,6 @@ static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct k
 static KBI_NOINLINE int wait_looking(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
 	kbi_run_look(self->vp);
-	kbi_np_leave(self);
 	return wait_other(c, value, self);
 }
 
@@ -191,11 +194,15 @@ KBI_SWITCHER int kb_event_wait(kb_event_t *ev, uint64_t *value)
 	struct kbi_cell *c = kbi_event_cell(ev);
 	struct kbi_vp *vp;
 
-	/* an event has an owner: self is not NULL behind the first question */
-	if (kbi_unlikely(c->owner != self) || kbi_unlikely(kbi_task_is_hindered(self, KBI_TASK_NOT_BARE | KBI_TASK_MAIL)) ||
+	/* an event has an owner: self is not NULL behind this question */
+	if (kbi_unlikely(c->owner != self))
+		return wait_slow(ev, value);
+	/* Before it looks: a tick that comes after the look and before the bracket would read mail and leave a permit and a
+	 * message, or give self away to where a waker leaves them, and self would go to sleep with both. */
+	kbi_np_enter(self);
+	if (kbi_unlikely(kbi_task_is_hindered(self, KBI_TASK_NOT_BARE | KBI_TASK_MAIL)) ||
 	    kbi_unlikely(!a_zero32_rlx(&c->far)))
 		return wait_other(c, value, self);
-	kbi_np_enter(self);
 	vp = self->vp;
 	/* what it finds is a permit or a message: it is looked for again then */
 	if (kbi_unlikely(kbi_run_is_look_due(vp)))
