@@ -124,16 +124,26 @@ void kbi_engine_poll_also(void (*look)(struct kbi_vp *me))
 	a_store_rel(&engine.also, (void *)(uintptr_t)look);
 }
 
-/* The child has one kernel thread, which waits by itself. */
+/* The child has one kernel thread, which waits by itself. It may come from the middle of the start. */
 static void in_child(void)
 {
-	if (a_load_rlx(&engine.stage) != 2 || a_load_rlx(&engine.forked))
+	uint32_t stage = a_load_rlx(&engine.stage);
+
+	if (stage == 0 || a_load_rlx(&engine.forked))
+		return;
+	a_store_rlx(&engine.forked, 1);
+	if (stage != 2)
 		return;
 	kbi_sys(SYS_close, epoll_fd());
 	kbi_sys(SYS_close, (int)a_load_rlx(&engine.bell));
 	if (a_load_rlx(&engine.look))
 		kbi_sys(SYS_close, (int)a_load_rlx(&engine.joined));
-	a_store_rlx(&engine.forked, 1);
+}
+
+/* Before there are threads, not at the start: a fork that has begun by then would pass the handler by. */
+__attribute__((constructor)) static void on_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 /* ---- what is armed ---------------------------------------------------------------------------------- */
@@ -383,8 +393,6 @@ int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
 		engine.again = again;
 		a_store_rlx(&engine.audit_at, kbi_sys_now() + AUDIT_NS);
 		kbi_source_register(&does);
-		if (!e)
-			pthread_atfork(NULL, NULL, in_child);
 		a_store_rel(&engine.stage, e ? 0 : 2);
 		return e;
 	}
