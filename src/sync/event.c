@@ -52,9 +52,8 @@ static KBI_NOINLINE void notify_from_outside(struct kbi_cell *c, uint64_t value,
 	kbi_wait_deliver_from_outside(c, value);
 }
 
-/* The owner is bound to a VP. From another one neither its descriptor nor its stack is looked at, nor fetched: the owner's
- * VP would have to get those lines back before it can write there, and what it stores next, its answer, waits for that. */
-static KBI_NOINLINE void notify_bound(struct kbi_cell *c, uint64_t value)
+/* bound: the owner is, to a VP. */
+static inline __attribute__((always_inline)) void notify(struct kbi_cell *c, uint64_t value, bool bound)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_vp *vp;
@@ -67,35 +66,29 @@ static KBI_NOINLINE void notify_bound(struct kbi_cell *c, uint64_t value)
 	vp = self->vp;
 	if (kbi_unlikely(!vp))
 		notify_from_outside(c, value, self);
-	else if (c->home == vp->id + 1 && kbi_wait_deliver_here(vp, c, value))
+	else if ((!bound || c->home == vp->id + 1) && kbi_likely(kbi_wait_deliver_here(vp, c, value)))
 		kbi_np_leave(self);
 	else
 		kbi_wait_deliver_slow(c, value, self);
 }
 
+/* From another VP neither the owner's descriptor nor its stack is looked at, nor fetched: the owner's VP would have to get
+ * those lines back before it can write there, and what it stores next, its answer, waits for that. */
+static KBI_NOINLINE void notify_bound(struct kbi_cell *c, uint64_t value)
+{
+	notify(c, value, true);
+}
+
 void kb_event_notify(kb_event_t *ev, uint64_t value)
 {
-	struct kbi_task *self = kbi_self_raw();
 	struct kbi_cell *c = kbi_event_cell(ev);
-	struct kbi_vp *vp;
 
 	if (kbi_unlikely(c->home)) {
 		notify_bound(c, value);
 		return;
 	}
 	kbi_cell_fetch(c);
-	if (kbi_unlikely(!self)) {
-		kbi_wait_deliver_from_outside(c, value);
-		return;
-	}
-	kbi_np_enter(self);
-	vp = self->vp;
-	if (kbi_unlikely(!vp))
-		notify_from_outside(c, value, self);
-	else if (kbi_likely(kbi_wait_deliver_here(vp, c, value)))
-		kbi_np_leave(self);
-	else
-		kbi_wait_deliver_slow(c, value, self);
+	notify(c, value, false);
 }
 
 /* Also for who has waited for the cell and was woken without a message for it. */
