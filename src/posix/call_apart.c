@@ -317,16 +317,29 @@ KBI_POSIX_API int setsockopt(int fd, int level, int what, const void *value, soc
 
 /* ---- numbers that are given up ----------------------------------------------------------------------- */
 
+/* Before the kernel closes it, and after. In the child of vfork the number is the child's, and what is known of it here
+ * its parent's. */
+static void gives_up(int fd)
+{
+	if (kbi_posix_in_vfork())
+		return;
+	kbi_call_note(fd, KBI_CALL_UNKNOWN);
+	kbi_ready_closing(fd);
+}
+
+static void has_given_up(int fd)
+{
+	if (!kbi_posix_in_vfork())
+		kbi_ready_closed(fd);
+}
+
 KBI_POSIX_API int close(int fd)
 {
 	int r;
 
-	if (kbi_posix_in_vfork())
-		return REAL(close)(fd);
-	kbi_call_note(fd, KBI_CALL_UNKNOWN);
-	kbi_ready_closing(fd);
+	gives_up(fd);
 	r = REAL(close)(fd);
-	kbi_ready_closed(fd);
+	has_given_up(fd);
 	return r;
 }
 
@@ -334,12 +347,11 @@ static int dup_to(int from, int to, int flags, bool three)
 {
 	int r;
 
-	if (from == to || kbi_posix_in_vfork())
+	if (from == to)
 		return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
-	kbi_call_note(to, KBI_CALL_UNKNOWN);
-	kbi_ready_closing(to);
+	gives_up(to);
 	r = three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
-	kbi_ready_closed(to);
+	has_given_up(to);
 	return r;
 }
 
@@ -353,11 +365,13 @@ KBI_POSIX_API int dup3(int from, int to, int flags)
 	return dup_to(from, to, flags, true);
 }
 
-/* Before the kernel closes them, and after it. Those that wait are few: only numbers that were used are asked for. */
+/* The same for many. Those that wait are few: only numbers that were used are asked for. */
 static void forget(unsigned first, unsigned last, void (*tell)(int fd))
 {
 	unsigned end = last < KBI_CALL_DESCRIPTORS ? last + 1 : KBI_CALL_DESCRIPTORS;
 
+	if (kbi_posix_in_vfork())
+		return;
 	for (unsigned fd = first; fd < end; fd++) {
 		if (a_load_rlx(&kbi_call_kinds[fd]))
 			kbi_call_note((int)fd, KBI_CALL_UNKNOWN);
@@ -369,7 +383,7 @@ KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
 {
 	int r;
 
-	if (flags & CLOSE_RANGE_CLOEXEC || first > last || kbi_posix_in_vfork())
+	if (flags & CLOSE_RANGE_CLOEXEC || first > last)
 		return REAL(close_range)(first, last, flags);
 	forget(first, last, kbi_ready_closing);
 	r = REAL(close_range)(first, last, flags);
@@ -381,10 +395,6 @@ KBI_POSIX_API void closefrom(int first)
 {
 	unsigned from = first > 0 ? (unsigned)first : 0;
 
-	if (kbi_posix_in_vfork()) {
-		REAL(closefrom)(first);
-		return;
-	}
 	forget(from, UINT_MAX, kbi_ready_closing);
 	REAL(closefrom)(first);
 	forget(from, UINT_MAX, kbi_ready_closed);
