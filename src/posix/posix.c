@@ -29,9 +29,12 @@ struct kbi_posix_thread *kbi_posix_record(pthread_t t)
 
 struct kbi_task *kbi_posix_task(pthread_t t)
 {
-	struct kbi_task *task = t ? *(struct kbi_task *volatile *)in_thread(t, &kbi_self_tls) : NULL;
+	struct kbi_task *task;
 
-	return kbi_likely(task != NULL) || !t ? task : *(struct kbi_task *volatile *)&kbi_posix_record(t)->hidden;
+	if (!t)
+		return NULL;
+	task = *(struct kbi_task *volatile *)in_thread(t, &kbi_self_tls);
+	return kbi_likely(task != NULL) ? task : *(struct kbi_task *volatile *)&kbi_posix_record(t)->hidden;
 }
 
 struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
