@@ -2,8 +2,8 @@
 # The debugger helper: lists threads and unwinds parked ones, of a live process and of a core file.
 # timeout: 240
 . "$(dirname "$0")/lib.sh"
-command -v gdb >/dev/null || skip "no gdb"
-[ -z "${SAN:-}" ] || skip "not with sanitizers"
+limit=60
+. "$(dirname "$0")/gdb_lib.sh"
 [ "$(gdb -batch -ex 'python print("yes")' 2>/dev/null)" = yes ] || skip "gdb has no Python"
 [ "$(uname -m)" = x86_64 ] || skip "the helper is tested on x86-64 only"
 
@@ -45,23 +45,11 @@ int main(void)
 	return 0;
 }
 END
-${CC:-cc} -g -O1 -I"$TOP/include" -o "$T/hamlet" "$T/hamlet.c" "$BUILD/libkochab.a" -pthread -ldl || exit 1
+build_hamlet
 export KOCHAB_VPS=2
 
 questions=(-ex "source $TOP/dev/kochab-gdb.py" -ex "kochab vps" -ex "kochab threads" -ex "kochab apply all bt"
 	-ex "kochab bt 99999" -ex "kochab bt" -ex "echo plain\n" -ex "bt")
-ask() { # NAME ARGS...
-	timeout 60 gdb -nx -batch -ex 'set debuginfod enabled off' "${@:2}" >"$T/$1" 2>&1 </dev/null
-	grep -q 'Operation not permitted' "$T/$1" && skip "this machine does not let gdb trace"
-}
-
-# has FILE PATTERN: a line that matches
-has() {
-	grep -qE "$2" "$T/$1" && return
-	echo "$1: no line matches: $2"
-	failures=$((failures + 1))
-}
-
 check() {
 	has "$1" '^VP 0  LWP [0-9]+  '
 	has "$1" '^ +[0-9]+  running on VP 0 \(LWP [0-9]+\) +main +main'
@@ -82,7 +70,7 @@ check() {
 		echo "$1: the plain backtrace is another one"
 		failures=$((failures + 1))
 	}
-	[ "$failures" = 0 ] || sed 's/^/  > /' "$T/$1"
+	[ "$failures" = 0 ] || show "$1"
 }
 
 ask live -ex 'break stop_here' -ex run "${questions[@]}" "$T/hamlet"

@@ -3,8 +3,8 @@
 # and finds the thread that has failed in its core file.
 # timeout: 240
 . "$(dirname "$0")/lib.sh"
-command -v gdb >/dev/null || skip "no gdb"
-[ -z "${SAN:-}" ] || skip "not with sanitizers"
+limit=100
+. "$(dirname "$0")/gdb_lib.sh"
 "$K" doctor | grep -q '^+ process bodies' || skip "no process bodies here"
 
 cat >"$T/hamlet.c" <<'END'
@@ -31,26 +31,18 @@ int main(int argc, char **argv)
 		kb_sleep(3600000000000ull);
 }
 END
-${CC:-cc} -g -O1 -I"$TOP/include" -o "$T/hamlet" "$T/hamlet.c" "$BUILD/libkochab.a" -pthread -ldl || exit 1
+build_hamlet
 export KOCHAB_BODY=process KOCHAB_VPS=2
 
-ask() { # NAME ARGS...
-	timeout 100 gdb -nx -batch -ex 'set debuginfod enabled off' "${@:2}" >"$T/$1" 2>&1 </dev/null
-	grep -q 'Operation not permitted' "$T/$1" && skip "this machine does not let gdb trace"
-}
-
-# has FILE PATTERN: a line that matches
-has() {
-	grep -qE "$2" "$T/$1" && return
-	echo "$1: no line matches: $2"
-	sed 's/^/  > /' "$T/$1"
-	failures=$((failures + 1))
+# shows NAME PATTERN: as has, or the whole of it
+shows() {
+	has "$@" || show "$1"
 }
 
 ask stops -ex 'set detach-on-fork off' -ex 'set schedule-multiple on' -ex 'break stop_here' -ex run -ex bt -ex 'kill inferiors 1' \
 	"$T/hamlet"
-has stops '^#0 +(0x[0-9a-f]+ in )?stop_here \(\)'
-has stops '^#1 +.* in main \(argc=1'
+shows stops '^#0 +(0x[0-9a-f]+ in )?stop_here \(\)'
+shows stops '^#1 +.* in main \(argc=1'
 
 "$T/hamlet" >"$T/said" &
 pid=$!
@@ -61,10 +53,10 @@ done
 for p in $pid $(pgrep -P $pid); do ask "$p" -ex bt -p "$p" "$T/hamlet"; cat "$T/$p" >>"$T/attached"; done
 kill $pid
 wait $pid 2>/dev/null
-has attached '^#[0-9]+ .*computes \(arg=0x0\)'
+shows attached '^#[0-9]+ .*computes \(arg=0x0\)'
 [ "$(grep -c '^#0 ' "$T/attached")" = 3 ] || {
 	echo "not three processes with a stack"
-	sed 's/^/  > /' "$T/attached"
+	show attached
 	failures=$((failures + 1))
 }
 
@@ -74,8 +66,8 @@ if [ "$(cat /proc/sys/kernel/core_pattern)" = core ]; then
 	core=$(find "$T" -name 'core*' | head -n 1)
 	if [ -n "$core" ]; then
 		ask failed -ex bt "$T/hamlet" "$core"
-		has failed '^#0 +(0x[0-9a-f]+ in )?dies \('
-		has failed '^#1 +.* in hamlet \(arg=0x0\)'
+		shows failed '^#0 +(0x[0-9a-f]+ in )?dies \('
+		shows failed '^#1 +.* in hamlet \(arg=0x0\)'
 	fi
 fi
 finish
