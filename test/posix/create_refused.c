@@ -7,17 +7,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "test.h"
-
-#ifndef PR_SET_MDWE
-#define PR_SET_MDWE 65
-#define PR_MDWE_REFUSE_EXEC_GAIN 1
-#endif
+#include "core/child.h"
+#include "core/refusals.h"
 
 enum { THREADS = 4, LIMITS = 4 };
 
@@ -38,7 +31,7 @@ static void on_signal(int sig)
 	handled = sig;
 }
 
-static void child(void)
+static void has_a_child(void)
 {
 	pid_t pid = fork();
 	int status;
@@ -60,64 +53,50 @@ static void works(void)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 	CHECK_EQ(sum, THREADS);
-	child();
+	has_a_child();
 	CHECK(signal(SIGUSR1, on_signal) != SIG_ERR);
 	CHECK_EQ(kill(getpid(), SIGUSR1), 0);
 	while (!handled)
 		usleep(1000);
 }
 
-static void code_is_fixed(rlim_t unused)
+static void code_is_fixed(void *unused)
 {
 	(void)unused;
-	if (!prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)) /* Linux 6.3 */
+	if (refuse_new_code())
 		works();
 }
 
-static void no_processes(rlim_t limit)
+static void no_processes(void *limit)
 {
-	uid_t nobody = 1000000 + (uid_t)getpid(); /* nobody else is */
-	struct rlimit l = { limit, 1000 };
 	pthread_t t;
 	int e;
 
-	if (setresuid(nobody, nobody, nobody))
+	if (!become(nobody_of(getpid())))
 		return;
-	CHECK_EQ(setrlimit(RLIMIT_NPROC, &l), 0);
+	allow_processes(*(rlim_t *)limit);
 	for (int i = 0; i < 3; i++) {
 		e = pthread_create(&t, NULL, adds, NULL);
 		CHECK(e == 0 || e == EAGAIN);
 		if (e == 0)
 			CHECK_EQ(pthread_join(t, NULL), 0);
 	}
-	l.rlim_cur = l.rlim_max;
-	CHECK_EQ(setrlimit(RLIMIT_NPROC, &l), 0);
+	allow_processes(MANY);
 	works();
-}
-
-static void in_child(void (*fn)(rlim_t), rlim_t arg)
-{
-	pid_t pid;
-	int status;
-
-	fflush(NULL);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		fn(arg);
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 int main(void)
 {
+	static struct child c;
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	SKIP("sanitizers have kernel threads of their own"); /* and want the rights that the test gives up */
 #endif
-	in_child(code_is_fixed, 0);
-	for (rlim_t limit = 1; limit <= LIMITS; limit++)
-		in_child(no_processes, limit);
+	child_run(&c, code_is_fixed, NULL);
+	child_exited(&c, 0);
+	for (rlim_t limit = 1; limit <= LIMITS; limit++) {
+		child_run(&c, no_processes, &limit);
+		child_exited(&c, 0);
+	}
 	return 0;
 }

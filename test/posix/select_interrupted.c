@@ -70,15 +70,6 @@ static void failed(int precise)
 	CHECK(memcmp(&in, &before, sizeof(in)) == 0);
 }
 
-static void *both(void *arg)
-{
-	for (int precise = 0; precise < 2; precise++) {
-		interrupted(precise);
-		failed(precise);
-	}
-	return arg;
-}
-
 int main(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
@@ -88,6 +79,9 @@ int main(void)
 	CHECK_EQ(sigaction(SIGALRM, &sa, NULL), 0);
 	CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
-	both(NULL);
+	for (int precise = 0; precise < 2; precise++) {
+		interrupted(precise);
+		failed(precise);
+	}
 	return 0;
 }
