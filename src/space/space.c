@@ -42,8 +42,13 @@ static void hook(void)
 {
 	if (a_xchg_acqrel(&hooked, 1)) /* partner: itself */
 		return;
-	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_exit);
+}
+
+/* Before there are threads: a fork that has begun by the first attach would pass the handler by. */
+__attribute__((constructor)) static void on_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 /* Here it is one space; two threads may come. */
