@@ -293,7 +293,7 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 }
 
 /* Also where it has just made a system call and is about to return from libc: who does little else is hardly ever met
- * anywhere else, for that is where signals come in. */
+ * anywhere else, for that is where signals come in. And where it copies or clears memory. */
 static bool may_leave(const void *context)
 {
 	uintptr_t at = kbi_context_at(context), to;
@@ -302,7 +302,11 @@ static bool may_leave(const void *context)
 		return false;
 	if (!at || kbi_context_may_leave(at))
 		return at;
-	to = kbi_context_code(at) == KBI_CODE_LIBC ? kbi_context_returns_to(context) : 0;
+	if (kbi_context_code(at) != KBI_CODE_LIBC)
+		return false;
+	to = kbi_context_returns_to(context);
+	if (!to)
+		to = kbi_context_leaf_returns_to(context);
 	return to && kbi_context_may_leave(to);
 }
 

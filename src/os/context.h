@@ -21,6 +21,8 @@ bool kbi_context_may_leave(uintptr_t at);
 /* Interrupted right behind a system call, in a function that does nothing else but return: where to. 0: not so, or
  * not known on this machine. It holds no lock there. */
 uintptr_t kbi_context_returns_to(const void *ucontext);
+/* The same inside a function for strings or memory, such as memset and strlen, for as long as that takes. */
+uintptr_t kbi_context_leaf_returns_to(const void *ucontext);
 
 /* Where a thread was interrupted, and with what in its registers. */
 struct kbi_context_place {

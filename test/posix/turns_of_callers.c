@@ -1,5 +1,6 @@
-/* core/quantum: a thread that makes one short system call after the other, and is in libc's functions or the kernel
- * whenever it is looked at, has its turns like others: who wakes up beside it runs soon. */
+/* core/quantum: a thread that makes one short system call after the other, or copies, clears and searches much memory, and
+ * is in libc's functions or the kernel whenever it is looked at, has its turns like others: who wakes up beside it runs
+ * soon. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -7,14 +8,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WAKES = 15, LIMIT_MS = 4000, SOME = 100 };
+enum { WAKES = 15, LIMIT_MS = 4000, SOME = 100, MUCH = 4 << 20 };
 
 static int zero, over;
 static FILE *sink;
+static char *much, *more; /* MUCH bytes each */
+static volatile size_t found;
 
 static void calls_getppid(void) { CHECK(getppid() > 0); }
 
@@ -57,6 +62,17 @@ static void calls_open(void)
 
 static void calls_fprintf(void) { CHECK_EQ(fprintf(sink, "%d %s\n", 12345, "text"), 11); }
 
+static void calls_memset(void) { memset(much, 1, MUCH); }
+
+static void calls_memcpy(void) { memcpy(much, more, MUCH); }
+
+static void calls_strlen(void)
+{
+	memset(more, 'a', 1); /* so that it is not known from the last time */
+	found = strlen(more);
+	CHECK_EQ(found, MUCH - 1);
+}
+
 static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
 
 static const struct row {
@@ -67,6 +83,8 @@ static const struct row {
 	{ "getppid", calls_getppid, false }, { "stat", calls_stat, false },  { "mmap", calls_mmap, false },
 	{ "read", calls_read, true },        { "pread", calls_pread, true }, { "kill", calls_kill, true },
 	{ "open", calls_open, true },        { "fprintf", calls_fprintf, true },
+	{ "memset", calls_memset, false },   { "memcpy", calls_memcpy, false },
+	{ "strlen", calls_strlen, false },
 };
 
 static void *calls(void *arg)
@@ -74,7 +92,7 @@ static void *calls(void *arg)
 	const struct row *r = arg;
 
 	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
-		for (int i = 0; i < SOME; i++)
+		for (int i = 0; i < SOME && !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++)
 			r->fn();
 	return NULL;
 }
@@ -102,6 +120,11 @@ int main(void)
 	CHECK(zero >= 0);
 	sink = fopen("/dev/null", "w");
 	CHECK(sink != NULL);
+	much = malloc(MUCH);
+	more = malloc(MUCH);
+	CHECK(much && more);
+	memset(more, 'a', MUCH - 1);
+	more[MUCH - 1] = 0;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 #if !(defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)) || !defined(__GLIBC__)
 		if (!rows[i].any_machine)
