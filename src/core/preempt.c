@@ -40,8 +40,8 @@ static void service(struct kbi_vp *vp)
 	a_store_rlx(&vp->services, a_load_rlx(&vp->services) - 1);
 }
 
-/* A thread that is about to overflow its stack is to do so itself: with every signal blocked, in here, that could not be
- * told, and with the library half done it could not be lost alone. On another stack than its own: there is. */
+/* A thread that is about to overflow its stack is to do so itself: in here, with the library half done, it could not be
+ * lost alone. On another stack than its own: there is. */
 static bool has_room(struct kbi_task *self)
 {
 	const struct kbi_stack *k = kbi_thread_of(self)->stack;
@@ -168,6 +168,9 @@ static int install(void)
 	int sig = kbi_preempt_signal();
 
 	sigfillset(&sa.sa_mask);
+	/* a fault in the handler is told like any other; blocked it would end the program without a word */
+	sigdelset(&sa.sa_mask, SIGSEGV);
+	sigdelset(&sa.sa_mask, SIGBUS);
 	kbi_real.sigaction(sig, NULL, &old);
 	if (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN)
 		return kbi_real.sigaction(sig, &sa, NULL) ? errno : 0;

@@ -249,7 +249,7 @@ static KBI_SWITCHER bool switch_away(struct kbi_task *self, struct end *e)
  * context to return to gets that one's. */
 static KBI_SWITCHER void be_away(struct kbi_task *self, ucontext_t *uc, struct end *e)
 {
-	uint64_t all = ~(uint64_t)0, mask;
+	uint64_t all = ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1)), mask; /* as in the tick's handler */
 	bool bound;
 
 	kbi_task_set(self, KBI_TASK_PREEMPTED);
