@@ -35,8 +35,10 @@ struct kbi_body {
 	void *crash_guard;           /* core/contain reads the frames of a thread that has crashed */
 	uint8_t found;               /* nobody has announced the call: it ends at the next call of the library */
 
-	/* the drop-in's: signals for attention that are on their way to it (posix/signal_attention) */
+	/* the drop-in's: signals for attention that are on their way to it (posix/signal_attention), and those of the program
+	 * that have been sent to it since it was last looked whether some wait there (posix/signal_post) */
 	a32 attention;
+	a64 posted;
 
 	/* the system call it was last found in; written by the lookout before it sends a tick */
 	struct kbi_context_call call;

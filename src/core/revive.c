@@ -115,6 +115,7 @@ static void renumber(struct kbi_body *b, int old, int now)
 		return;
 	a_store_rlx(&b->tid, (uint32_t)now);
 	a_store_rlx(&b->attention, 0); /* none is on its way to this one */
+	a_store_rlx(&b->posted, 0);
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_rlx(&kbi_vps[i]->tid) == was)
 			a_store_rlx(&kbi_vps[i]->tid, (uint32_t)now);

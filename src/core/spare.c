@@ -106,6 +106,7 @@ void kbi_spare_drop(struct kbi_body *b)
 	a_store_rlx(&b->tid, 0);
 	b->changed = 0;
 	a_store_rlx(&b->attention, 0);
+	a_store_rlx(&b->posted, 0);
 	lock();
 	has_come(b);
 	b->next = pool.unused;

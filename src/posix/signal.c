@@ -68,6 +68,7 @@ static void set_vp_mask(struct kbi_vp *vp, uint64_t mask)
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	kbi_compiler_barrier();
 	set_kernel_mask(mask);
+	kbi_signal_look_after(vp->body);
 }
 
 /* The kernel thread the caller is on gets the caller's mask. */
@@ -111,8 +112,8 @@ static void adopted(struct kbi_vp *vp)
 /* self goes on elsewhere; its kernel thread waits to be a VP again, and is nobody's until then. */
 static void leaves(struct kbi_task *self)
 {
-	(void)self;
 	set_kernel_mask(kbi_signal_closed);
+	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
 /* self was switched away by the tick, wherever it was, and is back: what was sent to it meanwhile comes now. */
@@ -150,6 +151,8 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	uint64_t attention = kbi_signal_from_set(&uc->uc_sigmask) & BIT(KBI_LIBC_FIRST);
 
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
+	if (mask)
+		kbi_signal_look_after(vp->body);
 	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
 	mask |= attention; /* its handler is what is returned to, and they are not to pile up */
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
@@ -162,7 +165,7 @@ static siginfo_t early[EARLY];
 static unsigned n_early;
 
 /* The process's own stay with the kernel, of which the same one would come next. */
-static uint64_t own_pending(void)
+uint64_t kbi_signal_own_pending(void)
 {
 	uint64_t there = 0;
 
@@ -175,7 +178,7 @@ static void take_pending(void)
 	static const struct timespec none;
 	uint64_t there;
 
-	while (n_early < EARLY && (there = own_pending())) {
+	while (n_early < EARLY && (there = kbi_signal_own_pending())) {
 		there &= -there;
 		if (kbi_sys(SYS_rt_sigtimedwait, &there, &early[n_early], &none, KBI_MASK_BYTES) <= 0)
 			return;

@@ -137,6 +137,7 @@ static void attention(int sig, siginfo_t *info, void *context)
 	if (info->si_code == SI_TIMER)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
 	has_come(b, info->si_code == SI_TIMER ? TIMED : SENT);
+	kbi_signal_look_after(b);
 	if (!may_leave(self, b, context)) {
 		if (self && has_cause(self)) {
 			come_again(b);

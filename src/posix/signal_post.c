@@ -157,6 +157,59 @@ static void act_by_default(int sig)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KBI_MASK_BYTES);
 }
 
+/* ---- to a kernel thread that may be about to close ------------------------------------------------------------ */
+
+/* It let the signal through when it was looked at, and does not any more, or is not t's. */
+static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
+{
+	const struct kbi_vp *vp = kbi_signal_body_of(on);
+
+	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
+}
+
+/* A kernel thread that lets nothing through any more when the signal comes would keep it until one of its threads does. It
+ * has stored its mask and then looks whether something was sent to it; here it is said before and the mask looked at
+ * behind: one of the two sees the other. Seen here, it is said again, for the other may have looked before the signal was
+ * there, and the kernel thread is made to look. */
+static int send_to(int on, const struct kb_thread *t, const siginfo_t *packed)
+{
+	struct kbi_body *b = kbi_body_of_tid(on);
+	uint64_t bit = kbi_signal_bit(packed->si_signo);
+	long e;
+
+	if (b)
+		a_or_acqrel(&b->posted, bit);
+	e = kbi_sys_signal_info(on, packed->si_signo, packed);
+	a_fence_sc(); /* partner: the one in kbi_signal_look_after */
+	if (b && !e && has_closed(t, on, bit)) {
+		a_or_acqrel(&b->posted, bit);
+		kbi_signal_knock(on);
+	}
+	return (int)-e;
+}
+
+/* The process's own of the same number are not taken, the kernel would give the thread's first; and not what nobody has
+ * said: who sends to a kernel thread from outside means that one. */
+void kbi_signal_look_after_slow(void)
+{
+	static const struct timespec none;
+	struct kbi_body *b = kbi_body_of_tid(kbi_sys_gettid());
+	uint64_t set, left;
+	struct kb_thread *t;
+	siginfo_t info;
+
+	if (!b || !a_load_acq(&tid))
+		return;
+	set = a_xchg_acqrel(&b->posted, 0);
+	while ((left = kbi_signal_own_pending() & set)) {
+		left &= -left;
+		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
+			return;
+		kbi_signal_unpack(&info, &t);
+		kbi_signal_forward(&info, t);
+	}
+}
+
 /* It waits with t, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
 static int leave_with(struct kb_thread *t, const siginfo_t *info, bool shared)
 {
@@ -192,7 +245,7 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 
 		/* one to the process is whoever's it finds there: t may be about to end */
 		kbi_signal_pack(&packed, shared ? NULL : t);
-		return (int)-kbi_sys_signal_info(on, sig, &packed);
+		return send_to(on, t, &packed);
 	}
 	e = leave_with(t, info, shared);
 	if (e == ESRCH && shared)

@@ -83,6 +83,9 @@ void kbi_signal_unwound(struct kbi_task *self);
 /* A handler returns to this context on this virtual processor, with this mask. */
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 
+/* What waits at the caller's kernel thread, and was sent to that one. */
+uint64_t kbi_signal_own_pending(void);
+
 /* In a handler of self's, which runs: has self's own change of its mask let the signal in? */
 bool kbi_signal_is_let_in(struct kbi_task *self);
 
@@ -110,6 +113,15 @@ int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *
 void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t);
 /* True: it was packed; *t: whose it is. */
 bool kbi_signal_unpack(siginfo_t *info, struct kb_thread **t);
+/* On b, the caller's kernel thread, whose mask has changed: what was sent to it and came too late is the postman's. A
+ * handler may have come in between and moved the caller; then its kernel thread has been looked after, or is so now. */
+void kbi_signal_look_after_slow(void);
+static inline void kbi_signal_look_after(const struct kbi_body *b)
+{
+	a_fence_sc(); /* partner: the one in send_to; the mask has been stored */
+	if (kbi_unlikely(b && a_load_rlx(&b->posted)))
+		kbi_signal_look_after_slow();
+}
 /* Starts him; not in handlers. */
 void kbi_signal_need_post(void);
 /* Some thread lets these through, or waits for them. */
