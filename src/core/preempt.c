@@ -181,15 +181,42 @@ static int install(void)
 	return EBUSY;
 }
 
+static int set_fault(int sig)
+{
+	struct sigaction sa = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+
+	return kbi_real.sigaction(sig, &sa, NULL);
+}
+
+/* A handler that the drop-in has taken over stays: it may sleep, which none may on the kernel thread's own stack. */
+static void install_fault(int sig)
+{
+	kbi_real.sigaction(sig, NULL, &before[sig == SIGBUS]);
+	if (!kbi_preempt_is_shared || has_default(sig))
+		set_fault(sig);
+}
+
+bool kbi_preempt_shows(int sig, struct sigaction *sa)
+{
+	if (sa->sa_sigaction != fault)
+		return false;
+	*sa = before[sig == SIGBUS];
+	return true;
+}
+
+int kbi_preempt_by_default(int sig)
+{
+	before[sig == SIGBUS] = (struct sigaction){ .sa_handler = SIG_DFL };
+	return set_fault(sig);
+}
+
 int kbi_preempt_setup(void)
 {
-	struct sigaction sa;
 	int e = install();
 
 	if (e)
 		return e;
-	sa = (struct sigaction){ .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
-	kbi_real.sigaction(SIGSEGV, &sa, &before[0]);
-	kbi_real.sigaction(SIGBUS, &sa, &before[1]);
+	install_fault(SIGSEGV);
+	install_fault(SIGBUS);
 	return 0;
 }

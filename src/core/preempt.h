@@ -38,6 +38,11 @@ extern KBI_HIDDEN void (*kbi_preempt_asked)(struct kbi_task *self, void *context
 extern KBI_HIDDEN bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
 /* Says so, if it is a guard page that was hit. */
 void kbi_preempt_report_overflow(const siginfo_t *info);
+/* For the drop-in, whose program asks for the action of SIGSEGV or SIGBUS: is it our handler? Then *sa is what the
+ * program has. */
+bool kbi_preempt_shows(int sig, struct sigaction *sa);
+/* The program wants what happens by default: our handler's report, and then that. As sigaction. */
+int kbi_preempt_by_default(int sig);
 /* Called when a thread that was switched away by it is about to return to the interrupted code, perhaps on another
  * body; NULL: nothing. The drop-in's masks and signals. */
 extern void (*kbi_preempt_returns)(struct kbi_task *self, void *context);

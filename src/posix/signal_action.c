@@ -143,6 +143,10 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_posix_me.handled++;
 	kbi_posix_me.ending += !(is.flags & SA_RESTART);
 	a_store_rlx(kbi_signal_mask(self), before | is.mask | own);
+	/* as the kernel has it: who runs here while the handler sleeps is to bring its own */
+	a_store_rlx(&kbi_signal_watch, 1);
+	if (self->vp)
+		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], before | is.mask | own);
 	r.self = self;
 	kbi_signal_call(is.flags & SA_ONSTACK, run, &r);
 	r.self = NULL;
@@ -171,6 +175,11 @@ static void run_kernel(int sig, siginfo_t *info, void *context)
 		reset(sig, &is);
 	if (is.handler)
 		is.handler(sig, info, context);
+}
+
+static bool is_memory(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS;
 }
 
 /* A fault of the interrupted code itself. */
@@ -264,7 +273,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 		return;
 	if (!self && kbi_vp_n && !kbi_posix_forked)
 		vp = kbi_signal_body_of(kbi_sys_gettid());
-	if (vp && !is_fault(sig, info)) {
+	if (vp && !is_fault(sig, info) && (!is_memory(sig) || kbi_signal_has_post())) {
 		kbi_signal_forward(info, to);
 		kbi_signal_returns(vp, context, kbi_signal_closed);
 		a_store_rlx(&kbi_signal_watch, 1);
@@ -296,6 +305,8 @@ static void show(int sig, struct sigaction *sa)
 	if (sa->sa_sigaction == relay) {
 		sa->sa_sigaction = is.handler;
 		sa->sa_flags = (int)is.flags;
+	} else if (kbi_vp_n && is_memory(sig) && kbi_preempt_shows(sig, sa)) {
+		return;
 	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n && sa->sa_handler != SIG_IGN) {
 		memset(sa, 0, sizeof(*sa));
 	}
@@ -310,7 +321,7 @@ static int install(int sig, const struct sigaction *new)
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
 	/* the kernel's would be the runtime's, where a handler must not sleep; for faults there is no other */
-	if (sig != SIGSEGV && sig != SIGBUS)
+	if (!is_memory(sig))
 		ours.sa_flags &= ~SA_ONSTACK;
 	return kbi_libc()->sigaction(sig, &ours, NULL);
 }
@@ -324,6 +335,8 @@ static int set(int sig, const struct sigaction *new)
 		write_action(sig, (struct action){ 0 });
 		return 0;
 	}
+	if (is_memory(sig) && new->sa_handler == SIG_DFL)
+		return kbi_preempt_by_default(sig);
 	return new->sa_sigaction == relay ? 0 : kbi_libc()->sigaction(sig, new, NULL);
 }
 
@@ -378,25 +391,20 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struc
 
 KBI_POSIX_ALIAS(__sigaction, sigaction);
 
-/* Faults stay with core, which passes them on. */
-static bool is_cores(int sig)
-{
-	return sig == SIGSEGV || sig == SIGBUS || kbi_contain_handles(sig);
-}
-
 void kbi_signal_adopt_handlers(void)
 {
 	struct sigaction sa;
 
 	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
-		if (kbi_signal_ok(sig) && !is_cores(sig) && kbi_libc()->sigaction(sig, NULL, &sa) == 0 && is_handler(&sa))
+		if (kbi_signal_ok(sig) && kbi_libc()->sigaction(sig, NULL, &sa) == 0 && is_handler(&sa))
 			install(sig, &sa);
 }
 
+/* Those of faults are for the thread itself: many runtimes have them, and nobody sends these signals. */
 bool kbi_signal_any_handler(void)
 {
 	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
-		if (action_of(sig).handler)
+		if (!is_memory(sig) && action_of(sig).handler)
 			return true;
 	return false;
 }

@@ -395,6 +395,11 @@ static KBI_NOINLINE void start(void)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
 }
 
+bool kbi_signal_has_post(void)
+{
+	return a_load_rlx(&tid) != 0;
+}
+
 void kbi_signal_need_post(void)
 {
 	a_store_rlx(&kbi_signal_watch, 1);

@@ -122,6 +122,7 @@ static inline void kbi_signal_look_after(const struct kbi_body *b)
 	if (kbi_unlikely(b && a_load_rlx(&b->posted)))
 		kbi_signal_look_after_slow();
 }
+bool kbi_signal_has_post(void);
 /* Starts him; not in handlers. */
 void kbi_signal_need_post(void);
 /* Some thread lets these through, or waits for them. */
