@@ -148,13 +148,14 @@ static void wait_gone(struct kbi_tcb *t)
 		kbi_sys(SYS_futex, &t->alive.v_, FUTEX_WAIT, v, NULL);
 }
 
-/* A donor takes no signal but libc's own two or three, which it must answer. */
+/* A donor takes no signal but libc's own two or three, which it must answer: from 32 to before the first that is the
+ * program's. What is blocked stays so: it may be waiting. */
 static uint64_t block_signals(void)
 {
-	const uint64_t all = ~((uint64_t)7 << 31);
+	const uint64_t libcs = ((uint64_t)1 << (SIGRTMIN - 1)) - ((uint64_t)1 << 31), all = ~libcs;
 	uint64_t before = 0;
 
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
 	return before;
 }
 
