@@ -51,8 +51,13 @@ static int sleep_relative(const struct timespec *t, struct timespec *left, bool 
 	uint64_t ns = t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX * SECOND :
 					      (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
 	uint64_t deadline = kbi_timer_now() + ns, now;
-	int e = sleep_until(deadline, cancels);
+	int e;
 
+	if (!ns) {
+		sched_yield(); /* the kernel would let others run, and programs that wait for them ask for no more */
+		return 0;
+	}
+	e = sleep_until(deadline, cancels);
 	if (e && left) {
 		now = kbi_timer_now();
 		ns = now < deadline ? deadline - now : 0;
