@@ -123,6 +123,25 @@ static void reopen(struct kbi_task *self, uint64_t mask)
 		kbi_signal_opened(opened);
 }
 
+static bool is_memory(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS;
+}
+
+/* A fault of the interrupted code itself. */
+static bool is_fault(int sig, const siginfo_t *info)
+{
+	return info->si_code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
+}
+
+/* As the kernel has it: who runs here while the handler of a fault sleeps is to bring its own, and not to die of one. */
+static void note_mask(struct kbi_task *self, uint64_t mask)
+{
+	a_store_rlx(&kbi_signal_watch, 1);
+	if (self->vp)
+		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], mask);
+}
+
 /* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
 static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
 {
@@ -143,10 +162,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_posix_me.handled++;
 	kbi_posix_me.ending += !(is.flags & SA_RESTART);
 	a_store_rlx(kbi_signal_mask(self), before | is.mask | own);
-	/* as the kernel has it: who runs here while the handler sleeps is to bring its own */
-	a_store_rlx(&kbi_signal_watch, 1);
-	if (self->vp)
-		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], before | is.mask | own);
+	if (is_fault(sig, info))
+		note_mask(self, before | is.mask | own);
 	r.self = self;
 	kbi_signal_call(is.flags & SA_ONSTACK, run, &r);
 	r.self = NULL;
@@ -175,17 +192,6 @@ static void run_kernel(int sig, siginfo_t *info, void *context)
 		reset(sig, &is);
 	if (is.handler)
 		is.handler(sig, info, context);
-}
-
-static bool is_memory(int sig)
-{
-	return sig == SIGSEGV || sig == SIGBUS;
-}
-
-/* A fault of the interrupted code itself. */
-static bool is_fault(int sig, const siginfo_t *info)
-{
-	return info->si_code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
 }
 
 static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread *to)
