@@ -5,6 +5,7 @@
 #include "posix/call_priv.h"
 
 #include "core/yield.h"
+#include "os/cpu.h"
 #include "os/sys.h"
 
 enum { SECOND = 1000000000 };
@@ -153,6 +154,21 @@ KBI_POSIX_API int thrd_sleep(const struct timespec *t, struct timespec *left)
 	return e == 0 ? 0 : e == EINTR ? -1 : -2;
 }
 
+/* With more virtual processors than processors, the thread that is waited for may be on one that has none: the kernel's
+ * other threads have their turn now and then, too. */
+static void offer_processor(void)
+{
+	enum { EVERY = 32 };
+	static a32 processors;
+
+	if (++kbi_posix_me.yields % EVERY)
+		return;
+	if (kbi_unlikely(a_zero32_rlx(&processors)))
+		a_store_rlx(&processors, kbi_cpu_affinity());
+	if (kbi_unlikely(kbi_vp_n > a_load_rlx(&processors)))
+		kbi_sys_yield();
+}
+
 KBI_POSIX_API int sched_yield(void)
 {
 	struct kbi_task *self = kbi_posix_light();
@@ -161,6 +177,7 @@ KBI_POSIX_API int sched_yield(void)
 		kbi_sys_yield();
 		return 0;
 	}
+	offer_processor();
 	kbi_yield_now();
 	kbi_signal_resumed();
 	return 0;

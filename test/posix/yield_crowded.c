@@ -1,0 +1,46 @@
+/* posix/yield_crowded: with more virtual processors than processors, who waits by sched_yield for a thread whose virtual
+ * processor has no processor lets that one have it. Counted are calls, not time: without that each of the waiters yields
+ * for a whole turn of the kernel's, some 100,000 times.
+ * matrix: run-only vps=4 sched=rotator,lb2,steal
+ * timeout: 240 */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "test.h"
+
+enum { THREADS = 7, ROUNDS = 100, LIMIT = 4000 };
+
+static atomic_int turn;
+static atomic_long yields;
+
+static void *waits(void *arg)
+{
+	long mine = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		while (atomic_load(&turn) != (int)(intptr_t)arg) {
+			sched_yield();
+			mine++;
+		}
+		atomic_store(&turn, ((int)(intptr_t)arg + 1) % THREADS);
+	}
+	atomic_fetch_add(&yields, mine);
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t t[THREADS];
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0); /* before there are virtual processors: theirs */
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, waits, (void *)(intptr_t)i), 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	printf("%ld calls for each step\n", atomic_load(&yields) / (THREADS * ROUNDS));
+	CHECK(atomic_load(&yields) / (THREADS * ROUNDS) < LIMIT);
+}
