@@ -70,6 +70,11 @@ struct kbi_task *kbi_foreign_enter(void)
 	return &t->task;
 }
 
+void kbi_foreign_only_wakes(void)
+{
+	a_add_rlx(&count, 1);
+}
+
 void kbi_foreign_after_fork(void)
 {
 	if (a_load_rlx(&key_state) == 1)

@@ -6,6 +6,7 @@
  * before it sleeps in the kernel and puts it back before it runs a thread again: then it waits until whoever was alone
  * is outside its section. With one VP that begins at boot. It is over for good when another kernel thread may come to
  * use an object: who starts one of ours, and each foreign one before its first use, calls kbi_solo_end, which waits, too.
+ * One that only wakes threads uses none: permits, boards and what a VP sleeps on are changed by atomic operations always.
  *
  * A section (enter ... leave) is some ten instructions of one thread: it does not switch, call or wait, and the
  * tick leaves it alone like np > 0. Not for what a signal handler may use, too. Model: model/solo.pml.

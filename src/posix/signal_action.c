@@ -203,14 +203,16 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 }
 
 /* In the midst of the library's own work, which a handler that forks or jumps would leave half done for ever. abort() wants
- * its handler at once. */
+ * its handler at once, and is not called there. */
 static bool is_inside(struct kbi_task *self, int sig, const void *context, bool awaited)
 {
-	if (!self->vp || sig == SIGABRT)
+	if (!self->vp)
 		return false;
-	if (a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_solo.busy))
+	if (a_load_rlx(&kbi_solo.busy))
 		return true;
-	return !awaited && kbi_context_is_ours(kbi_context_at(context));
+	if (sig == SIGABRT)
+		return false;
+	return a_load_rlx(&self->np) > 0 || (!awaited && kbi_context_is_ours(kbi_context_at(context)));
 }
 
 /* It waits with the thread, which takes it when it leaves the library: at the latest when it is knocked at, which goes on

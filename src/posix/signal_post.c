@@ -3,7 +3,8 @@
  * sigwait, to main, to any. So a signal to the process finds a parked thread while all virtual processors sleep or
  * run threads that block it. What nobody lets through he puts back. He is started when the program has a handler or
  * changes a mask. Signals that a handler finds on the wrong thread come to him, too.
- * Runs on its own kernel thread; it is a foreign one to the runtime. */
+ * Runs on its own kernel thread, which only wakes threads: they go on alone beside it (core/solo). A handler that comes to
+ * run on it all the same is on a foreign kernel thread from its first use of an object. */
 #include "posix/signal_priv.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "core/body_process.h"
 #include "core/body_thread.h"
+#include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/wait.h"
@@ -343,7 +345,10 @@ static void *work(void *unused)
 	siginfo_t info;
 
 	(void)unused;
-	kbi_self();
+	if (kbi_sys_from.processes)
+		kbi_self(); /* nobody is alone there: a process that is killed inside a section would be waited for */
+	else
+		kbi_foreign_only_wakes();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
 	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
 	kbi_process_pass_by(pass);
