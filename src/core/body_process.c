@@ -22,6 +22,7 @@
 #include "base/san.h"
 #include "core/body_children.h"
 #include "core/body_fork.h"
+#include "core/foreign.h"
 #include "core/revive.h"
 #include "core/run.h"
 #include "core/solo.h"
@@ -559,6 +560,7 @@ static void begin(void *unused)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &sup.mask, MASK_BYTES);
 	sup.error = convert();
 	if (!sup.error) {
+		kbi_foreign_disown(); /* libgcc has locked a mutex */
 		sup.why = "the system has no processes left for them";
 		kbi_warden_begin(start);
 		sup.error = sup.begin();

@@ -55,6 +55,11 @@ unsigned kbi_contain_lost(void)
 	return a_load_rlx(&lost);
 }
 
+bool kbi_contain_ends_deadlock(void)
+{
+	return kbi_contain_lost() && !a_load_rlx(&hook) && kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT;
+}
+
 /* ---- what happened ------------------------------------------------------------------------------------------------ */
 
 /* Under the lock. */

@@ -17,5 +17,7 @@ void kbi_contain_setup(void);
 bool kbi_contain_handles(int sig);
 /* So many threads were lost. */
 unsigned kbi_contain_lost(void);
+/* Nobody but the library cares for those that were lost: the program ends when all others wait (option on_crash). */
+bool kbi_contain_ends_deadlock(void);
 
 #endif

@@ -242,10 +242,14 @@ static bool has_handlers(void)
 
 bool kbi_dump_deadlock(void)
 {
-	if (kbi_handoff_away() > 0 || kernel_threads() != kbi_handoff_kernel_threads() || has_handlers())
+	bool ends = kbi_contain_ends_deadlock();
+
+	if (kbi_handoff_away() > 0 || kernel_threads() != kbi_handoff_kernel_threads() || (!ends && has_handlers()))
 		return false;
 	kbi_sys_message("deadlock: all threads wait, none has a deadline, and no kernel thread is left to wake one");
 	kbi_dump(STDERR_FILENO);
+	if (ends)
+		kbi_sys_fatal("what the others wait for was perhaps a lost thread's to do: the program ends (option on_crash)");
 	return true;
 }
 

@@ -7,7 +7,8 @@
 /* SIGQUIT prints all threads, if the option says so and the program has no handler of its own. */
 void kbi_dump_setup(void);
 /* All threads wait for each other: says so and prints them, if no other kernel thread exists that could wake one and
- * no handler of the program (which may post a semaphore). False: said nothing. */
+ * no handler of the program (which may post a semaphore). If a thread was lost that may have been meant to, the program
+ * ends then, whatever handlers it has. False: said nothing. */
 bool kbi_dump_deadlock(void);
 /* Writes to a descriptor; no malloc, no stdio locks: fit for a signal handler. */
 void kbi_dump(int fd);

@@ -70,11 +70,6 @@ struct kbi_task *kbi_foreign_enter(void)
 	return &t->task;
 }
 
-void kbi_foreign_only_wakes(void)
-{
-	a_add_rlx(&count, 1);
-}
-
 void kbi_foreign_after_fork(void)
 {
 	if (a_load_rlx(&key_state) == 1)
@@ -138,6 +133,12 @@ void kbi_foreign_leave(struct kb_thread *t)
 	if (!no_key)
 		kbi_real.pthread_setspecific(key, NULL);
 	a_sub_rlx(&count, 1);
+}
+
+void kbi_foreign_disown(void)
+{
+	if (kbi_self_tls)
+		a_sub_rlx(&count, 1);
 }
 
 uint32_t kbi_foreign_count(void)

@@ -8,10 +8,6 @@
 /* Gives the calling kernel thread a descriptor; it is returned when the kernel thread ends. Aborts with a
  * message when there is none. */
 struct kbi_task *kbi_foreign_enter(void);
-/* The calling kernel thread, which never ends, does nothing for threads but to wake them (kbi_wait_wake). That touches no
- * object, so it needs no descriptor and whoever runs alone goes on so (core/solo). If it comes to use an object all the
- * same it becomes a foreign one then, like any other. */
-void kbi_foreign_only_wakes(void);
 /* In the child of fork: who was making the key is not there. */
 void kbi_foreign_after_fork(void);
 /* Called on such a kernel thread at its end, as long as it has a descriptor: a
@@ -29,6 +25,8 @@ void kbi_foreign_leave(struct kb_thread *t);
  * preempted, is nobody until it shows itself. */
 void kbi_foreign_hide(void);
 void kbi_foreign_show(struct kbi_task *self);
+/* The calling kernel thread is the library's own, and wakes nobody by itself: it counts no more. */
+void kbi_foreign_disown(void);
 /* How many there are. */
 uint32_t kbi_foreign_count(void);
 

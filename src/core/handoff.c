@@ -47,6 +47,7 @@ enum {
 };
 
 static a32 away; /* threads whose VP was taken or given */
+static a32 helpers; /* see kbi_handoff_helps */
 
 /* ---- errno --------------------------------------------------------------------------------------------- */
 
@@ -426,7 +427,14 @@ unsigned kbi_handoff_away(void)
 
 unsigned kbi_handoff_kernel_threads(void)
 {
-	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE) + kbi_nursery_runs();
+	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE) + kbi_nursery_runs() +
+	       a_load_rlx(&helpers);
+}
+
+void kbi_handoff_helps(void)
+{
+	a_add_rlx(&helpers, 1);
+	kbi_foreign_disown();
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------ */

@@ -12,7 +12,6 @@
 
 #include "core/body_process.h"
 #include "core/body_thread.h"
-#include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/wait.h"
@@ -347,8 +346,7 @@ static void *work(void *unused)
 	(void)unused;
 	if (kbi_sys_from.processes)
 		kbi_self(); /* nobody is alone there: a process that is killed inside a section would be waited for */
-	else
-		kbi_foreign_only_wakes();
+	kbi_handoff_helps();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
 	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
 	kbi_process_pass_by(pass);
