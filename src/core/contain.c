@@ -281,6 +281,8 @@ static enum kbi_warden_loss lose(struct kbi_victim *victim, void *context)
 	void *frame[KB_CRASH_FRAMES];
 	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
 
+	if (kbi_options.on_kill == KBI_OPT_ON_KILL_SPARE)
+		return KBI_WARDEN_DONE;
 	/* no thread ran there; it is in a call that blocks, and is made again; or it has given up its processor since */
 	if (!b || (victim->thread && (victim->thread != t || victim->turn != kbi_vp_turns(t->task.vp))))
 		return KBI_WARDEN_DONE;
