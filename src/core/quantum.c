@@ -293,7 +293,7 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 }
 
 /* Also where it has just made a system call and is about to return from libc: who does little else is hardly ever met
- * anywhere else, for that is where signals come in. And where it copies or clears memory. */
+ * anywhere else, for that is where signals come in. And where it copies, clears or searches memory. */
 static bool may_leave(const void *context)
 {
 	uintptr_t at = kbi_context_at(context), to;
@@ -307,6 +307,8 @@ static bool may_leave(const void *context)
 	to = kbi_context_returns_to(context);
 	if (!to)
 		to = kbi_context_leaf_returns_to(context);
+	if (!to)
+		to = kbi_context_known_returns_to(context);
 	return to && kbi_context_may_leave(to);
 }
 
@@ -353,6 +355,7 @@ int kbi_quantum_start(void)
 	if (!kbi_options.quantum || KBI_SAN)
 		return 0;
 	kbi_context_learn();
+	kbi_context_frames_learn();
 	kbi_loader_learn();
 	kbi_preempt_restart = restart;
 	kbi_preempt_asked = asked;

@@ -1,0 +1,391 @@
+/* os/context_frames.c - is a context in one of libc's functions for strings that keep something on the stack, or in what
+ * that one calls, and who has called it? They take no lock, and neither does whom they call. Contract in context.h.
+ * libc's own tables tell: .eh_frame, DWARF's call frame information, by which unwinders find a caller from any instruction.
+ * Only what is there for such functions is understood; with anything else there is no answer. x86-64. Runs in handlers,
+ * but for learn: the tables are read-only, and nobody is called. */
+#include <link.h>
+#include <string.h>
+#include <ucontext.h>
+#include <wchar.h>
+
+#include "os/context.h"
+
+#if defined(__x86_64__)
+
+typedef void code(void);
+
+/* One of each for this processor, as in context_leaf.c. */
+static code *const known[] = {
+	(code *)memmem,  (code *)strstr,  (code *)strcasestr, (code *)strspn,  (code *)strcspn,  (code *)strpbrk,
+	(code *)strsep,  (code *)strtok_r, (code *)memccpy,   (code *)strcat,  (code *)strncat,  (code *)stpcpy,
+	(code *)stpncpy, (code *)memrchr, (code *)strchrnul,  (code *)wcslen,  (code *)wcschr,   (code *)wcscmp,
+	(code *)wcsstr,  (code *)wmemset, (code *)wmemcmp,    (code *)wmemchr,
+};
+
+enum { KNOWN = 64, DEEPEST = 4 };
+
+static uintptr_t starts[KNOWN]; /* of those, and of what they jump to at their end; constant once learnt */
+static unsigned n_starts;
+
+/* ---- the tables ---------------------------------------------------------------------------------------------- */
+
+/* As the linker writes it: a sorted table of pairs, relative to its own beginning. */
+struct header {
+	uint8_t version, frame_as, count_as, pair_as;
+	int32_t frame;
+	uint32_t count;
+	struct {
+		int32_t from, fde;
+	} pair[];
+};
+
+enum { RELATIVE_4 = 0x1b, PLAIN_4 = 0x03, TABLE_4 = 0x3b };
+
+static const struct header *header; /* libc's, or NULL */
+
+/* What is said of one function. */
+struct entry {
+	uintptr_t from, to;
+	const uint8_t *first, *first_end; /* instructions for all functions of its kind, */
+	const uint8_t *own, *own_end;     /* and its own */
+	uint64_t code_step;
+	int64_t data_step;
+};
+
+static uint32_t word_at(const uint8_t *p)
+{
+	uint32_t w;
+
+	memcpy(&w, p, sizeof w);
+	return w;
+}
+
+static uint64_t take_number(const uint8_t **p)
+{
+	uint64_t n = 0;
+	unsigned shift = 0;
+
+	do
+		n |= (uint64_t)(**p & 127) << shift;
+	while ((shift += 7) < 64 && (*(*p)++ & 128));
+	return n;
+}
+
+static int64_t take_signed(const uint8_t **p)
+{
+	const uint8_t *begin = *p;
+	uint64_t n = take_number(p);
+	unsigned bits = 7 * (unsigned)(*p - begin);
+
+	return bits < 64 && (n >> (bits - 1) & 1) ? (int64_t)(n | ~(uint64_t)0 << bits) : (int64_t)n;
+}
+
+/* One common to many, of the only kind that functions in C without cleanups have: "zR". */
+static bool read_common(const uint8_t *p, struct entry *e)
+{
+	enum { VERSION = 1, RETURN = 16 };
+	static const char kind[] = "zR";
+
+	e->first_end = p + 4 + word_at(p);
+	p += 8;
+	if (*p++ != VERSION || memcmp(p, kind, sizeof kind) != 0)
+		return false;
+	p += sizeof kind;
+	e->code_step = take_number(&p);
+	e->data_step = take_signed(&p);
+	if (*p++ != RETURN || take_number(&p) != 1 || *p++ != RELATIVE_4)
+		return false;
+	e->first = p;
+	return true;
+}
+
+static bool read_entry(const uint8_t *p, struct entry *e)
+{
+	const uint8_t *common = p + 4 - word_at(p + 4);
+
+	e->own_end = p + 4 + word_at(p);
+	p += 8;
+	e->from = (uintptr_t)p + (uintptr_t)(int32_t)word_at(p);
+	e->to = e->from + word_at(p + 4);
+	p += 8;
+	p += take_number(&p);
+	e->own = p;
+	return read_common(common, e);
+}
+
+/* The function that the address is in. */
+static bool find(uintptr_t at, struct entry *e)
+{
+	uintptr_t base = (uintptr_t)header;
+	uint32_t low = 0, high = header ? header->count : 0;
+
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (base + (uintptr_t)header->pair[mid].from <= at)
+			low = mid;
+		else
+			high = mid;
+	}
+	return high && base + (uintptr_t)header->pair[low].from <= at &&
+	       read_entry((const uint8_t *)(base + (uintptr_t)header->pair[low].fde), e) && at - e->from < e->to - e->from;
+}
+
+/* ---- their instructions --------------------------------------------------------------------------------------------- */
+
+enum { RBP = 6, RSP = 7, RETURN = 16 };
+
+/* At an instruction: the frame's end is that register and so many bytes; there, the caller's rbp, 0: it still has it. */
+struct row {
+	uint64_t reg;
+	int64_t end, rbp;
+};
+
+struct run {
+	const struct entry *e;
+	uintptr_t at;     /* wanted */
+	uintptr_t loc;    /* where one is */
+	struct row row, first, kept[DEEPEST];
+	unsigned n_kept;
+};
+
+/* Where a register of the caller's is. The return address is where the call has put it, or nothing is understood. */
+static bool set_place(struct run *r, uint64_t reg, int64_t place)
+{
+	if (reg == RBP)
+		r->row.rbp = place;
+	return reg != RETURN || place == -8;
+}
+
+static void restore_place(struct run *r, uint64_t reg)
+{
+	if (reg == RBP)
+		r->row.rbp = r->first.rbp;
+}
+
+static bool keep(struct run *r)
+{
+	if (r->n_kept == DEEPEST)
+		return false;
+	r->kept[r->n_kept++] = r->row;
+	return true;
+}
+
+static bool bring_back(struct run *r)
+{
+	if (r->n_kept == 0)
+		return false;
+	r->row = r->kept[--r->n_kept];
+	return true;
+}
+
+static bool advance(struct run *r, uint64_t by)
+{
+	r->loc += by * r->e->code_step;
+	return true;
+}
+
+/* One of those with the operation in all its bits; false: not understood. */
+static bool step_long(struct run *r, unsigned op, const uint8_t **p)
+{
+	enum {
+		NOP = 0x00, ADVANCE_1 = 0x02, ADVANCE_2 = 0x03, ADVANCE_4 = 0x04, KEEP = 0x0a, BRING_BACK = 0x0b,
+		END_IS = 0x0c, END_REGISTER = 0x0d, END_OFFSET = 0x0e,
+	};
+	const uint8_t *q = *p;
+
+	switch (op) {
+	case NOP:
+		return true;
+	case ADVANCE_1:
+		*p += 1;
+		return advance(r, q[0]);
+	case ADVANCE_2:
+		*p += 2;
+		return advance(r, q[0] | (uint64_t)q[1] << 8);
+	case ADVANCE_4:
+		*p += 4;
+		return advance(r, word_at(q));
+	case KEEP:
+		return keep(r);
+	case BRING_BACK:
+		return bring_back(r);
+	case END_IS:
+		r->row.reg = take_number(p);
+		r->row.end = (int64_t)take_number(p);
+		return true;
+	case END_REGISTER:
+		r->row.reg = take_number(p);
+		return true;
+	case END_OFFSET:
+		r->row.end = (int64_t)take_number(p);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool step(struct run *r, const uint8_t **p)
+{
+	enum { KIND = 0xc0, ADVANCE = 0x40, IS_AT = 0x80, AS_FIRST = 0xc0 };
+	unsigned op = *(*p)++, low = op & ~(unsigned)KIND;
+
+	switch (op & KIND) {
+	case ADVANCE:
+		return advance(r, low);
+	case IS_AT:
+		return set_place(r, low, (int64_t)take_number(p) * r->e->data_step);
+	case AS_FIRST:
+		restore_place(r, low);
+		return true;
+	default:
+		return step_long(r, op, p);
+	}
+}
+
+/* Until they speak of what lies behind the instruction that is wanted. */
+static bool run_to(struct run *r, const uint8_t *p, const uint8_t *end)
+{
+	while (p < end && r->loc <= r->at)
+		if (!step(r, &p))
+			return false;
+	return true;
+}
+
+static bool row_at(const struct entry *e, uintptr_t at, struct row *row)
+{
+	struct run r = { .e = e, .at = at, .loc = e->from };
+
+	if (!run_to(&r, e->first, e->first_end))
+		return false;
+	r.first = r.row;
+	if (!run_to(&r, e->own, e->own_end))
+		return false;
+	*row = r.row;
+	return true;
+}
+
+/* ---- who has called --------------------------------------------------------------------------------------------- */
+
+static bool is_known(uintptr_t from)
+{
+	for (unsigned i = 0; i < n_starts; i++)
+		if (starts[i] == from)
+			return true;
+	return false;
+}
+
+struct frame {
+	uintptr_t pc, sp, rbp;
+};
+
+static uintptr_t stack_word(uintptr_t at)
+{
+	return *(const uintptr_t *)at;
+}
+
+/* Goes to the caller's. False: it is not told. */
+static bool leave(struct frame *f, const struct entry *e, uintptr_t at)
+{
+	struct row row;
+	uintptr_t end;
+
+	if (!row_at(e, at, &row) || (row.reg != RSP && row.reg != RBP))
+		return false;
+	end = (row.reg == RSP ? f->sp : f->rbp) + (uintptr_t)row.end;
+	if (end <= f->sp || end % 8)
+		return false;
+	f->pc = stack_word(end - 8);
+	if (row.rbp)
+		f->rbp = stack_word(end + (uintptr_t)row.rbp);
+	f->sp = end;
+	return true;
+}
+
+uintptr_t kbi_context_known_returns_to(const void *context)
+{
+	const greg_t *reg = ((const ucontext_t *)context)->uc_mcontext.gregs;
+	struct frame f = { (uintptr_t)reg[REG_RIP], (uintptr_t)reg[REG_RSP], (uintptr_t)reg[REG_RBP] };
+	struct entry e;
+
+	for (unsigned i = 0; i < DEEPEST; i++) {
+		/* behind a call may lie another function */
+		uintptr_t at = f.pc - (i > 0);
+
+		if (!find(at, &e) || !leave(&f, &e, at))
+			return 0;
+		if (kbi_context_code(f.pc) != KBI_CODE_LIBC)
+			return is_known(e.from) ? f.pc : 0;
+	}
+	return 0;
+}
+
+/* ---- once ----------------------------------------------------------------------------------------------------------- */
+
+static int look_for_header(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	const struct header *h = NULL;
+	bool has = false;
+
+	(void)size;
+	(void)unused;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t low = info->dlpi_addr + p->p_vaddr;
+
+		has |= p->p_type == PT_LOAD && (p->p_flags & PF_X) && (uintptr_t)memmem - low < p->p_memsz;
+		if (p->p_type == PT_GNU_EH_FRAME)
+			h = (const struct header *)low;
+	}
+	if (has && h && h->version == 1 && h->frame_as == RELATIVE_4 && h->count_as == PLAIN_4 && h->pair_as == TABLE_4)
+		header = h;
+	return has;
+}
+
+static void learn_start(uintptr_t from)
+{
+	if (n_starts < KNOWN && !is_known(from))
+		starts[n_starts++] = from;
+}
+
+/* The beginnings of functions that a known one jumps to, which are its own parts: they return to its caller. */
+static void learn_jumps(const struct entry *e)
+{
+	enum { JUMP = 0xe9, SIZE = 5 };
+	struct entry to;
+
+	for (const uint8_t *p = (const uint8_t *)e->from; p + SIZE <= (const uint8_t *)e->to; p++) {
+		uintptr_t target = (uintptr_t)p + SIZE + (uintptr_t)(int32_t)word_at(p + 1);
+
+		if (*p == JUMP && target - e->from >= e->to - e->from && find(target, &to) && to.from == target)
+			learn_start(target);
+	}
+}
+
+void kbi_context_frames_learn(void)
+{
+	struct entry e;
+
+	n_starts = 0;
+	header = NULL;
+	dl_iterate_phdr(look_for_header, NULL);
+	for (size_t i = 0; i < kbi_countof(known); i++)
+		if (find((uintptr_t)known[i], &e) && e.from == (uintptr_t)known[i]) {
+			learn_start(e.from);
+			learn_jumps(&e);
+		}
+}
+
+#else
+
+uintptr_t kbi_context_known_returns_to(const void *context)
+{
+	(void)context;
+	return 0;
+}
+
+void kbi_context_frames_learn(void)
+{
+}
+
+#endif
