@@ -7,7 +7,8 @@
  * for none; 0 tries once; then ETIMEDOUT. What takes a deadline may suspend; nothing is a cancellation point.
  *
  * Objects have names (at most 39 bytes) and are there as long as the space is; `open` finds one, or makes it. EEXIST: the
- * name is something else, or has other measures. EMFILE: the space has grown to its limit; ENOSPC: the file system is full.
+ * name is something else, or has other measures. EMFILE: the space has grown to its limit; ENOSPC: the file system is full;
+ * EBADMSG: somebody has truncated the file.
  * Objects are at other addresses in other processes: do not keep pointers to them in the space.
  *
  * When a process ends, by whatever means, the others are told at once: its mutexes and readers-writer locks go to the next

@@ -255,7 +255,7 @@ static bool contain(int sig, siginfo_t *info, void *context)
 
 	if (b && b->crash_guard)
 		kbi_crash_give_up(b->crash_guard);
-	kbi_preempt_report_overflow(info);
+	kbi_preempt_report(info);
 	why = why_not(t, b, info, context);
 	if (!why)
 		why = kbi_crash_look(context, info->si_code <= 0 ? KBI_CRASH_SENT : KBI_CRASH_FAULT, &w, &b->crash_guard);

@@ -118,7 +118,18 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 	}
 }
 
-void kbi_preempt_report_overflow(const siginfo_t *info)
+aptr kbi_preempt_explain;
+
+static void explain(uintptr_t address)
+{
+	/* acquire: partner is the release of who sets it */
+	void (*fn)(uintptr_t) = (void (*)(uintptr_t))(uintptr_t)a_load_acq(&kbi_preempt_explain);
+
+	if (fn)
+		fn(address);
+}
+
+static void report_overflow(const siginfo_t *info)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = self && self->vp ? kbi_thread_of(self) : NULL;
@@ -134,10 +145,17 @@ void kbi_preempt_report_overflow(const siginfo_t *info)
 		kbi_sys_message("thread #%u overflowed its %zu KiB stack", t ? t->task.index : 0, size / 1024);
 }
 
+void kbi_preempt_report(const siginfo_t *info)
+{
+	if (info->si_signo == SIGBUS && info->si_code > 0)
+		explain((uintptr_t)info->si_addr);
+	report_overflow(info);
+}
+
 static void fault(int sig, siginfo_t *info, void *context)
 {
 	if (!kbi_preempt_contain || !has_default(sig))
-		kbi_preempt_report_overflow(info);
+		kbi_preempt_report(info);
 	else if (kbi_preempt_contain(sig, info, context))
 		return;
 	pass_on(sig, info, context);
@@ -191,7 +209,11 @@ static int set_fault(int sig)
 /* A handler that the drop-in has taken over stays: it may sleep, which none may on the kernel thread's own stack. */
 static void install_fault(int sig)
 {
-	kbi_real.sigaction(sig, NULL, &before[sig == SIGBUS]);
+	struct sigaction old;
+
+	if (kbi_real.sigaction(sig, NULL, &old) || old.sa_sigaction == fault)
+		return;
+	before[sig == SIGBUS] = old;
 	if (!kbi_preempt_is_shared || has_default(sig))
 		set_fault(sig);
 }
@@ -208,6 +230,14 @@ int kbi_preempt_by_default(int sig)
 {
 	before[sig == SIGBUS] = (struct sigaction){ .sa_handler = SIG_DFL };
 	return set_fault(sig);
+}
+
+void kbi_preempt_watch_memory(void)
+{
+	struct sigaction old;
+
+	if (!kbi_real.sigaction(SIGBUS, NULL, &old) && old.sa_handler == SIG_DFL)
+		install_fault(SIGBUS);
 }
 
 int kbi_preempt_setup(void)

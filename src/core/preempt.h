@@ -36,8 +36,12 @@ extern KBI_HIDDEN void (*kbi_preempt_restart)(struct kbi_task *self, void *conte
 extern KBI_HIDDEN void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
 /* Called first by the handler of SIGSEGV and SIGBUS, if the program has none of its own. True: the thread is dealt with. */
 extern KBI_HIDDEN bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
-/* Says so, if it is a guard page that was hit. */
-void kbi_preempt_report_overflow(const siginfo_t *info);
+/* Says so, if it is a guard page that was hit; or what kbi_preempt_explain knows. */
+void kbi_preempt_report(const siginfo_t *info);
+/* Called by it: says more of a fault at an address, if it is one that it knows of. void (uintptr_t); NULL: nothing. */
+extern KBI_HIDDEN aptr kbi_preempt_explain;
+/* The handler of SIGBUS, in a process that has no virtual processors yet, if the program has none of its own. */
+void kbi_preempt_watch_memory(void);
 /* For the drop-in, whose program asks for the action of SIGSEGV or SIGBUS: is it our handler? Then *sa is what the
  * program has. */
 bool kbi_preempt_shows(int sig, struct sigaction *sa);

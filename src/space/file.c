@@ -270,15 +270,15 @@ int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, st
 	s->fd = fd;
 	s->device = st.st_dev;
 	s->inode = st.st_ino;
+	s->limit = head->limit;
+	a_store_rlx(&s->least, a_load_rlx(&head->size));
 	*out = s;
 	return 0;
 }
 
 void kbi_space_file_unmap(struct kb_space *s)
 {
-	uint64_t limit = s->head->limit;
-
-	munmap(s, KBI_SPACE_GAP + limit);
+	munmap(s, KBI_SPACE_GAP + s->limit);
 }
 
 void kbi_space_file_forked(struct kb_space *s)
@@ -319,6 +319,14 @@ void kbi_space_file_unlock(struct kb_space *s)
 	kbi_space_file_unlock_here();
 }
 
+bool kbi_space_file_is_whole(const struct kb_space *s, uint64_t size)
+{
+	struct stat st;
+
+	return fstat(s->fd, &st) || (uint64_t)st.st_size >= size;
+}
+
+/* One that was truncated is not made long again: there would be zeros where the others' queues were. */
 static int grow(struct kb_space *s, uint64_t to)
 {
 	struct kbi_space_head *h = s->head;
@@ -327,6 +335,8 @@ static int grow(struct kb_space *s, uint64_t to)
 
 	if (to > h->limit)
 		return EMFILE;
+	if (!kbi_space_file_is_whole(s, size))
+		return EBADMSG;
 	if (want > h->limit)
 		want = h->limit;
 	e = reserve(s->fd, size, want);
@@ -337,6 +347,8 @@ static int grow(struct kb_space *s, uint64_t to)
 	if (!e)
 		/* release: partner is the acquire of who looks at it */
 		a_store_rel(&h->size, want);
+	if (!e)
+		a_store_rlx(&s->least, want);
 	return e;
 }
 

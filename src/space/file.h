@@ -19,7 +19,7 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 int kbi_space_file_open(const char *name, bool write, int *fd);
 /* Its head, read without mapping it, and looked at: EBADMSG, EPROTO, EXDEV. The table of processes is not read. */
 int kbi_space_file_head(int fd, struct kbi_space_head *head);
-/* Mapped with a gap below; *s is in the gap, its head, fd, device and inode filled in. */
+/* Mapped with a gap below; *s is in the gap, what concerns the file filled in. */
 int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, struct kb_space **s);
 void kbi_space_file_unmap(struct kb_space *s);
 /* In a child of fork, which is not attached. */
@@ -35,7 +35,10 @@ void kbi_space_file_unlock(struct kb_space *s);
 void kbi_space_file_lock_here(void);
 void kbi_space_file_unlock_here(void);
 
-/* Under the lock. Zeroed memory, 64-byte aligned; EMFILE: the limit; ENOSPC: the file system is full. */
+/* Has the file so many bytes still? Any thread, in a signal handler, too. */
+bool kbi_space_file_is_whole(const struct kb_space *s, uint64_t size);
+/* Under the lock. Zeroed memory, 64-byte aligned; EMFILE: the limit; ENOSPC: the file system is full; EBADMSG: the file was
+ * truncated. */
 int kbi_space_file_alloc(struct kb_space *s, uint64_t bytes, uint64_t *at);
 
 #endif

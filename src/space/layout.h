@@ -21,6 +21,7 @@ enum {
 	KBI_SPACE_RECORDS = 64,  /* of waiters, in a chunk */
 	KBI_SPACE_CHUNKS = 256,  /* of a process */
 	KBI_SPACE_NAME = 40,
+	KBI_SPACE_SAID = 128,
 	KBI_SPACE_VPS = 64,      /* higher numbers share a flag and have no board */
 	KBI_SPACE_GAP = 65536,
 	KBI_SPACE_MOST_CASES = 64,
@@ -161,6 +162,9 @@ struct kb_space {
 	uint64_t inherited; /* bytes that a child of fork finds mapped and unmaps; 0: the kernel leaves them out */
 	int fd, bell; /* of the file; an eventfd for the watchman */
 	uint64_t device, inode;
+	uint64_t limit;
+	char name[KBI_SPACE_SAID]; /* as far as there is room, for messages */
+	a64 least;  /* bytes that the file has had */
 	a32 ending; /* its kernel threads are to end */
 	/* records that are free: references, a stack */
 	a32 lock;

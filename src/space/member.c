@@ -146,6 +146,7 @@ static int start(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 	int e;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* the file may be truncated: blocked, that would end the program without a word */
 	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
 	e = kbi_real.pthread_create(&t, NULL, run, s);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/option.h"
 #include "core/boot.h"
+#include "core/preempt.h"
 #include "core/wait.h"
 #include "os/sys.h"
 #include "space/member.h"
@@ -22,7 +24,7 @@ static void at_exit(void)
 	struct kb_space *s;
 
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
-		if ((s = kbi_space_note_space(i)))
+		if ((s = kbi_space_note_space(i)) && kbi_space_file_is_whole(s, a_load_rlx(&s->least)))
 			kbi_space_member_exit(s);
 }
 
@@ -38,11 +40,35 @@ static void in_child(void)
 		}
 }
 
+/* In the handler of SIGBUS: memory of a space is not there. */
+static void explain(uintptr_t address)
+{
+	struct kb_space *s;
+
+	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++) {
+		if (!(s = kbi_space_note_space(i)) || address - (uintptr_t)s->head >= s->limit)
+			continue;
+		if (!kbi_space_file_is_whole(s, a_load_rlx(&s->least)))
+			kbi_sys_message("space %s: its file was truncated by somebody", s->name);
+		else
+			kbi_sys_message("space %s: no memory at %p, byte %zu of its file", s->name, (void *)address,
+					(size_t)(address - (uintptr_t)s->head));
+	}
+}
+
+static void explain_faults(void)
+{
+	/* release: partner is the acquire in core/preempt */
+	a_store_rel(&kbi_preempt_explain, (void *)(uintptr_t)explain);
+	kbi_preempt_watch_memory();
+}
+
 static void hook(void)
 {
 	if (a_xchg_acqrel(&hooked, 1)) /* partner: itself */
 		return;
 	atexit(at_exit);
+	explain_faults();
 }
 
 /* Before there are threads: a fork that has begun by the first attach would pass the handler by. */
@@ -75,7 +101,7 @@ static int announce(struct kb_space *s)
 	return e;
 }
 
-static int attach(int fd, unsigned flags, kb_space_t **space)
+static int attach(int fd, const char *name, unsigned flags, kb_space_t **space)
 {
 	struct kbi_space_head head;
 	struct kb_space *s;
@@ -86,6 +112,7 @@ static int attach(int fd, unsigned flags, kb_space_t **space)
 	if (e)
 		return e;
 	s->slot = KBI_SPACE_PROCS; /* none yet */
+	snprintf(s->name, sizeof s->name, "%s", name);
 	hook();
 	e = announce(s);
 	if (!e) {
@@ -107,9 +134,9 @@ static int begin_processes(void)
 	return kbi_options.body == KBI_OPT_BODY_PROCESS ? kbi_boot() : 0;
 }
 
-static int attach_or_close(int fd, unsigned flags, kb_space_t **space)
+static int attach_or_close(int fd, const char *name, unsigned flags, kb_space_t **space)
 {
-	int e = attach(fd, flags, space);
+	int e = attach(fd, name, flags, space);
 
 	if (e)
 		kbi_space_file_close(fd);
@@ -122,7 +149,7 @@ static int create(kb_space_t **space, const char *name, const kb_space_config_t 
 
 	if (e)
 		return e;
-	e = attach_or_close(fd, config ? config->flags : 0, space);
+	e = attach_or_close(fd, name, config ? config->flags : 0, space);
 	if (e)
 		kb_space_unlink(name);
 	return e;
@@ -154,7 +181,7 @@ int kb_space_attach(kb_space_t **space, const char *name, unsigned flags)
 	kbi_np_enter(self);
 	e = kbi_space_file_open(name, true, &fd);
 	if (!e)
-		e = attach_or_close(fd, flags, space);
+		e = attach_or_close(fd, name, flags, space);
 	kbi_np_leave(self);
 	return e;
 }
