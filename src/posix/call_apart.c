@@ -32,6 +32,7 @@ void kbi_call_leave_vp(bool surely)
 void kbi_call_rejoin(void)
 {
 	kbi_handoff_end();
+	kbi_call_told(-errno); /* libc's call, if it has failed */
 	kbi_signal_resumed();
 }
 

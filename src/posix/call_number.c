@@ -298,8 +298,10 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 
 	if (!KBI_SYS_DIRECT || !kbi_call_may_wait())
 		return false;
-	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r))
+	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r)) {
+		kbi_call_told(*r);
 		return true;
+	}
 	if (!may_block(n))
 		return false;
 	kbi_call_leave_vp(false);

@@ -48,12 +48,20 @@ extern struct kbi_call_originals kbi_call_originals;
 	extern __typeof__(function) kbi_alias_##alias_ __asm__(#alias_) KBI_POSIX_COPY(function) \
 		__attribute__((alias(#of), visibility("default")))
 
+/* The kernel has sent the caller a signal with this result, which waits for the caller if that blocks it. */
+static inline long kbi_call_told(long r)
+{
+	if (kbi_unlikely(r == -EPIPE || r == -EFBIG))
+		kbi_signal_claim(r == -EPIPE ? SIGPIPE : SIGXFSZ);
+	return r;
+}
+
 /* What the program gets for the kernel's result. */
 static inline long kbi_call_answer(long r)
 {
 	if (kbi_likely(r >= 0))
 		return r;
-	errno = (int)-r;
+	errno = (int)-kbi_call_told(r);
 	return -1;
 }
 

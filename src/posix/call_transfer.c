@@ -64,7 +64,7 @@ static size_t rest(const struct iovec *v, size_t n, size_t done, struct iovec ou
 static long add_part(struct kbi_call *c, long r, size_t n)
 {
 	if (r < 0)
-		return r;
+		return kbi_call_told(r);
 	c->done += (size_t)r;
 	return c->done >= n ? (long)c->done : -EAGAIN;
 }

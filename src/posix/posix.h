@@ -310,6 +310,9 @@ static inline bool kbi_signal_resumed(void)
 {
 	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
 }
+/* What the kernel has sent the caller's kernel thread for a call of the caller's, such as SIGPIPE, and the caller blocks:
+ * the kernel thread is about to be another's. */
+void kbi_signal_claim(int sig);
 /* self's turn is over, core/quantum says, and it may be suspended here: others run. Handlers may run, too. */
 KBI_SWITCHES void kbi_posix_end_turn(struct kbi_task *self);
 /* The caller is a lightweight thread that may be suspended here: not a handler, which may have interrupted our own

@@ -60,11 +60,41 @@ static void set_kernel_mask(uint64_t mask)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
-/* On the VP's own kernel thread. The word first: a handler that comes in between finds what it will be. */
-static void set_vp_mask(struct kbi_vp *vp, uint64_t mask)
+/* What the kernel sends a thread for its own call, at once and to its kernel thread. */
+static const uint64_t own_calls = BIT(SIGPIPE) | BIT(SIGXFSZ);
+static aptr withheld[KBI_MAX_VPS]; /* who blocked one of them on its kernel thread, or NULL */
+
+/* One of them that no call of ours has seen (libc's stdio) was blocked by who was here before, and is not the next one's:
+ * it is lost. What was sent to the kernel thread by others stays. */
+static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
 {
-	if (a_load_rlx(&kbi_signal_vp_mask[vp->id]) == mask)
+	static const struct timespec none;
+	uint64_t left = own_calls;
+	siginfo_t info;
+
+	a_store_rlx(&withheld[vp->id], NULL);
+	while ((left &= kbi_signal_own_pending())) {
+		uint64_t one = left & -left;
+
+		left &= ~one;
+		if (kbi_sys(SYS_rt_sigtimedwait, &one, &info, &none, KBI_MASK_BYTES) > 0 && info.si_code != SI_USER)
+			kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
+	}
+}
+
+/* On the VP's own kernel thread. The word first: a handler that comes in between finds what it will be. */
+static void set_vp_mask(struct kbi_vp *vp, const struct kbi_task *self, uint64_t mask)
+{
+	struct kbi_task *who;
+	uint64_t before = a_load_rlx(&kbi_signal_vp_mask[vp->id]);
+
+	if (before == mask)
 		return;
+	who = a_load_rlx(&withheld[vp->id]);
+	if (kbi_unlikely(who != NULL) && who != self && (before & ~mask & own_calls))
+		drop_others(vp);
+	if (kbi_unlikely(self && (mask & own_calls)))
+		a_store_rlx(&withheld[vp->id], self);
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	kbi_compiler_barrier();
 	set_kernel_mask(mask);
@@ -81,7 +111,7 @@ static void bring_mask(struct kbi_task *self)
 	kbi_posix_me.lets_in = true;
 	kbi_compiler_barrier();
 	if (kbi_likely(vp != NULL)) /* a handler may have forked before, and this is the child */
-		set_vp_mask(vp, a_load_rlx(kbi_signal_mask(self)));
+		set_vp_mask(vp, self, a_load_rlx(kbi_signal_mask(self)));
 	kbi_compiler_barrier();
 	kbi_posix_me.lets_in = false;
 	kbi_np_leave(self);
@@ -96,7 +126,7 @@ bool kbi_signal_is_let_in(struct kbi_task *self)
 
 void kbi_signal_close(struct kbi_vp *vp)
 {
-	set_vp_mask(vp, kbi_signal_closed);
+	set_vp_mask(vp, NULL, kbi_signal_closed);
 }
 
 /* Its kernel thread is another one, which has all blocked. */
@@ -109,9 +139,37 @@ static void adopted(struct kbi_vp *vp)
 	set_kernel_mask(mask);
 }
 
+/* What waits at the caller's kernel thread for a call of self's, which blocks it, waits for self from here on. */
+static void claim(struct kbi_task *self, uint64_t set)
+{
+	static const struct timespec none;
+	uint64_t left = set & a_load_rlx(kbi_signal_mask(self));
+	siginfo_t info;
+
+	while (left && (left &= kbi_signal_own_pending())) {
+		uint64_t one = left & -left;
+
+		left &= ~one;
+		if (kbi_sys(SYS_rt_sigtimedwait, &one, &info, &none, KBI_MASK_BYTES) > 0)
+			kbi_signal_put(kbi_thread_of(self), &info, false);
+	}
+}
+
+void kbi_signal_claim(int sig)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (!self || !(a_load_rlx(kbi_signal_mask(self)) & BIT(sig)))
+		return;
+	kbi_np_enter(self);
+	claim(self, BIT(sig));
+	kbi_np_leave(self);
+}
+
 /* self goes on elsewhere; its kernel thread waits to be a VP again, and is nobody's until then. */
 static void leaves(struct kbi_task *self)
 {
+	claim(self, own_calls);
 	set_kernel_mask(kbi_signal_closed);
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
