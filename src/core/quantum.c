@@ -40,7 +40,8 @@
 
 enum {
 	SOON = 200000,       /* ns until it is asked again */
-	TRIES = 100,         /* so often, then once a look */
+	TRIES = 100,         /* so often, then half as often, and half of that ... */
+	ALL_TRIES = 400,     /* and then once a look */
 	QUIET = 100,         /* looks at nothing before the lookout may sleep for good */
 	SHORTEST = 50000,    /* ns: the lookout does not look more often */
 	BRIEF = 250000,      /* ns: a turn of who spins */
@@ -127,6 +128,12 @@ static void ask_by_word(struct kbi_vp *vp)
 	a_store_rel(&vp->asked, ASKED_SWITCH);
 }
 
+/* Who is nearly always where it cannot be left is met elsewhere by luck: it is tried less often the longer that takes. */
+static uint64_t soon(const struct seen *s)
+{
+	return (uint64_t)SOON << s->tries / TRIES;
+}
+
 /* True: look again soon. */
 static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
@@ -141,7 +148,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
 	if (s->halts && !is_steady(s, &c)) {
 		ask_by_word(vp);
-		return ++s->tries < TRIES;
+		return ++s->tries < ALL_TRIES;
 	}
 	if (c.nr >= 0) {
 		/* our own calls are made where a VP may wait */
@@ -164,7 +171,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	 * blocks others do */
 	if (what == ASKED_SWITCH && s->obeys && s->ticks == 1 && is_calm())
 		return false;
-	return ++s->tries < TRIES;
+	return ++s->tries < ALL_TRIES;
 }
 
 /* If threads wait for events and all VPs compute, nobody asks whether there are any but the tick. */
@@ -252,7 +259,7 @@ static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_
 		return most;
 	wait = left(vp, s, now, quantum);
 	if (wait == 0)
-		wait = ask(vp, s, now) ? SOON : most;
+		wait = ask(vp, s, now) ? soon(s) : most;
 	return kbi_lookout_sooner(wait, most);
 }
 
