@@ -3,6 +3,7 @@
  * blocks its kernel thread, and its end is the end of the hand-off, too. */
 #include "posix/bind.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "core/handoff.h"
@@ -100,4 +101,32 @@ struct kb_thread *kbi_bind_find(long number)
 			return t;
 	}
 	return NULL;
+}
+
+/* ---- owners of descriptors ---------------------------------------------------------------------------------- */
+
+int kbi_bind_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given)
+{
+	struct f_owner_ex own = *given;
+	struct kb_thread *t = own.type == F_OWNER_TID ? kbi_bind_find(own.pid) : NULL;
+
+	if (!t)
+		return original(fd, F_SETOWN_EX, (long)(uintptr_t)given);
+	if (kbi_bind_is_self(own.pid))
+		kbi_bind_self("F_SETOWN_EX", KBI_BIND_WATCHED);
+	own.pid = kbi_handoff_tid(t);
+	if (own.pid)
+		return original(fd, F_SETOWN_EX, (long)(uintptr_t)&own);
+	kbi_sys_message("F_SETOWN_EX for another thread: that has no kernel thread of its own");
+	errno = ESRCH;
+	return -1;
+}
+
+int kbi_bind_owner(Fcntl *original, int fd, struct f_owner_ex *own)
+{
+	int r = original(fd, F_GETOWN_EX, (long)(uintptr_t)own);
+
+	if (r == 0 && own->type == F_OWNER_TID && own->pid == kbi_sys_gettid())
+		own->pid = kbi_bind_number();
+	return r;
 }

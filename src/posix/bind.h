@@ -1,7 +1,7 @@
 /* posix/bind.h - a lightweight thread that asks the kernel for something that kernel threads have each of their own
  * (a tracee, a namespace, a filter, a nice value) keeps its kernel thread from then on: its virtual processor gets another.
  * And the number by which a program knows a thread (gettid): its own and always the same, whichever kernel thread it is on.
- * Callers: posix/identity, posix/futex. Binding does not switch. */
+ * Callers: posix/identity, posix/futex, posix/call_apart. Binding does not switch. */
 #ifndef KBI_BIND_H
 #define KBI_BIND_H
 
@@ -25,5 +25,11 @@ bool kbi_bind_is_self(long number);
 struct kb_thread *kbi_bind_find(long number);
 /* What syscall() is asked for, in words of identity; false: the kernel's affair. *r as kernels give it. */
 bool kbi_bind_syscall(long n, const long *a, long *r);
+
+/* fcntl's F_SETOWN_EX and F_GETOWN_EX: the owner by the number that the program knows. */
+typedef int Fcntl(int fd, int what, long arg);
+struct f_owner_ex;
+int kbi_bind_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given);
+int kbi_bind_owner(Fcntl *original, int fd, struct f_owner_ex *own);
 
 #endif

@@ -17,6 +17,7 @@
 #include "core/yield.h"
 #include "io/ready.h"
 #include "os/sys.h"
+#include "posix/bind.h"
 
 enum { SECOND = 1000000000 }; /* ns */
 
@@ -263,6 +264,10 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 		kbi_call_changed();
 		return r;
 	}
+	if (kbi_unlikely(what == F_SETOWN_EX) && arg)
+		return kbi_bind_set_owner(original, fd, (const struct f_owner_ex *)arg);
+	if (kbi_unlikely(what == F_GETOWN_EX))
+		return kbi_bind_owner(original, fd, (struct f_owner_ex *)arg);
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
 	kbi_cancel_test();
