@@ -170,7 +170,9 @@ struct kb_space {
 	a32 lock;
 	uint32_t free;
 	a32 used; /* that are not free */
-	uint64_t listener, watchman; /* pthread_t */
+	/* pthread_t, 0: none. Where virtual processors are processes these two are processes, too: so many run */
+	uint64_t listener, watchman;
+	a32 helpers;
 	/* of the others, by slot; the watchman's */
 	struct kbi_space_peer {
 		int pidfd; /* -1: none */

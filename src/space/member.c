@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "core/body_thread.h"
 #include "os/real.h"
 #include "os/sys.h"
 #include "space/file.h"
@@ -28,6 +29,15 @@ static void wake_watchman(struct kb_space *s)
 	kbi_sys(SYS_write, s->bell, &one, sizeof one);
 }
 
+/* The last that one of the two does, where they are processes: the space may be unmapped after that. */
+static void leave(struct kb_space *s)
+{
+	if (!kbi_sys_from.processes)
+		return;
+	a_sub_acqrel(&s->helpers, 1); /* release: partner is the acquire in wait_for_helpers */
+	kbi_sys_futex_wake(&s->helpers, 1);
+}
+
 static void *listen(void *arg)
 {
 	struct kb_space *s = arg;
@@ -45,6 +55,7 @@ static void *listen(void *arg)
 		if (!a_load_acq(&s->ending))
 			kbi_sys_futex_wait_shared(&p->ring, rung, NULL);
 	}
+	leave(s);
 	return NULL;
 }
 
@@ -134,24 +145,52 @@ static void *watch(void *arg)
 				forget(&s->peer[slot[i]]);
 			}
 	}
+	leave(s);
 	return NULL;
 }
 
 /* ---- joining and leaving ----------------------------------------------------------------------------------- */
 
+/* As a process of its own where virtual processors are processes: one that is killed has a successor, its kernel threads
+ * have none. */
+static int start_one(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
+{
+	pthread_t t;
+	int e;
+
+	*thread = 0;
+	if (!kbi_sys_from.processes) {
+		e = kbi_real.pthread_create(&t, NULL, run, s);
+		*thread = e ? 0 : (uint64_t)t;
+		return e;
+	}
+	a_add_rlx(&s->helpers, 1);
+	e = kbi_body_kernel_thread(run, s);
+	if (e)
+		a_sub_rlx(&s->helpers, 1);
+	return e;
+}
+
 static int start(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 {
 	sigset_t all, old;
-	pthread_t t;
 	int e;
 
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS); /* the file may be truncated: blocked, that would end the program without a word */
 	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
-	e = kbi_real.pthread_create(&t, NULL, run, s);
+	e = start_one(thread, run, s);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
-	*thread = e ? 0 : (uint64_t)t;
 	return e;
+}
+
+static void wait_for_helpers(struct kb_space *s)
+{
+	uint32_t n;
+
+	/* acquire: partner is the release in leave */
+	while ((n = a_load_acq(&s->helpers)))
+		kbi_sys_futex_wait(&s->helpers, n, NULL);
 }
 
 static void end(struct kb_space *s)
@@ -163,6 +202,7 @@ static void end(struct kb_space *s)
 		kbi_real.pthread_join((pthread_t)s->listener, NULL);
 	if (s->watchman)
 		kbi_real.pthread_join((pthread_t)s->watchman, NULL);
+	wait_for_helpers(s);
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
 		forget(&s->peer[i]);
 	kbi_sys(SYS_close, s->bell);
