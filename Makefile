@@ -308,6 +308,7 @@ soak-kill: all tests ## kills processes of a program at random (KILLS=10000; VPS
 		$(if $(SCHED),KOCHAB_SCHED=$(SCHED)) $(O)/test/core/contain_kills
 	@for s in rotator rotator-paper lb2 steal; do for n in 1 2 4; do \
 		POINTS=all KOCHAB_SCHED=$$s KOCHAB_VPS=$$n timeout 700 $(O)/test/core/contain_points || exit; done; done
+	@BUILD=$(O) test/soak/kill_programs.py $$(($(or $(KILLS),10000) / 25))
 
 test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
 	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)

@@ -1,6 +1,6 @@
 /* space/member where virtual processors are processes: all of a program's processes are killed, one after another, those
- * that listen for its sleeping waiters and watch over others among them. Each has a successor: a waiter that sleeps is woken
- * by another program, and is told when that one dies.
+ * that listen for its sleeping waiters and watch over others among them. Each has a successor: a waiter that sleeps is
+ * woken by another program, and is told when that one dies.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
