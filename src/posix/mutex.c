@@ -81,6 +81,11 @@ KBI_POSIX_API int pthread_mutex_destroy(pthread_mutex_t *m)
 
 /* ---- locking ----------------------------------------------------------------------------------- */
 
+static inline bool quick_lock(pthread_mutex_t *m)
+{
+	return kbi_likely(kbi_mutex_quick_lock(ours(m), kbi_self_raw()));
+}
+
 /* A signal handler may run while the thread waits; then it queues again. */
 static KBI_NOINLINE int lock_slow(kb_mutex_t *m, uint64_t deadline)
 {
@@ -99,6 +104,8 @@ static int lock_until(pthread_mutex_t *m, clockid_t clock, const struct timespec
 {
 	int e;
 
+	if (quick_lock(m))
+		return 0;
 	if (is_libcs(m))
 		return kbi_delegate_mutex_lock(m, clock, abstime);
 	e = kbi_mutex_trylock(ours(m));
@@ -113,6 +120,8 @@ KBI_POSIX_API int pthread_mutex_trylock(pthread_mutex_t *m)
 {
 	int e;
 
+	if (quick_lock(m))
+		return 0;
 	if (is_libcs(m))
 		return kbi_delegate_mutex_trylock(m);
 	e = kbi_mutex_trylock(ours(m));
@@ -136,9 +145,7 @@ static KBI_NOINLINE int lock_general(pthread_mutex_t *m)
 
 KBI_POSIX_API int pthread_mutex_lock(pthread_mutex_t *m)
 {
-	if (kbi_likely(kbi_mutex_quick_lock(ours(m), kbi_self_raw())))
-		return 0;
-	return lock_general(m);
+	return quick_lock(m) ? 0 : lock_general(m);
 }
 
 KBI_POSIX_API int pthread_mutex_clocklock(pthread_mutex_t *restrict m, clockid_t clock,

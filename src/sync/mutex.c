@@ -65,12 +65,11 @@ static inline bool is_parallel(const kb_mutex_t *m, const struct kbi_task *self)
 	return self->vp ? kbi_vp_n != 1 : (m->kind & 3) == KIND_ADAPTIVE;
 }
 
+/* After a grab that failed: each look takes the cache line from the holder. */
 static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 {
 	unsigned pause = 2;
 
-	if (grab(m, self, given))
-		return true;
 	if (!is_parallel(m, self))
 		return false;
 	for (int i = 0; i < SPIN_ROUNDS; i++) {
@@ -139,7 +138,7 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 	if (a_load_rlx(&w->n.state) == KBI_MUTEX_OWNED)
 		return true;
 	w->woken = true;
-	if (spin(w->m, w->n.task, WOKEN))
+	if (grab(w->m, w->n.task, WOKEN) || spin(w->m, w->n.task, WOKEN))
 		return true;
 	lose(w);
 	return take_or_queue(w);
@@ -149,11 +148,13 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 
 static int unlock_slow(kb_mutex_t *m, bool lost);
 
+/* A word without a name was locked before threads could be lost. */
 static struct kb_thread *lost_holder(uint32_t word)
 {
-	uint32_t off = (word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
+	uint32_t name = word & ~(uint32_t)KBI_MUTEX_FLAGS;
+	uint32_t off = name - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
 
-	return word & LOCKED ? kbi_lost_at(off / sizeof(struct kb_thread)) : NULL;
+	return word & LOCKED && name ? kbi_lost_at(off / sizeof(struct kb_thread)) : NULL;
 }
 
 /* Under the queue lock, by who is about to unlock it for its holder. False: that is not lost. */
@@ -208,6 +209,7 @@ static inline void want_no_more(struct kbi_task *self)
 
 /* ---- the slow way --------------------------------------------------------------------------------- */
 
+/* After a grab that failed. */
 static KBI_NOINLINE int lock_slow(kb_mutex_t *m, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
@@ -435,11 +437,7 @@ int kb_mutex_destroy(kb_mutex_t *m)
 
 int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 {
-	struct kbi_task *self = kbi_self_raw();
-
-	if (kbi_mutex_quick_lock(m, self))
-		return 0;
-	if (kbi_unlikely(!self))
+	if (kbi_unlikely(!kbi_self_raw()))
 		kbi_solo_end();
 	if (kbi_unlikely(!is_plain(m)))
 		return lock_owned(m, until);
@@ -448,21 +446,19 @@ int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 
 int kb_mutex_lock(kb_mutex_t *m)
 {
-	return kbi_mutex_lock(m, kbi_waitq_until(KBI_FOREVER));
+	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until(KBI_FOREVER));
 }
 
 int kb_mutex_timedlock(kb_mutex_t *m, uint64_t deadline)
 {
-	return kbi_mutex_lock(m, kbi_waitq_until(deadline));
+	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until(deadline));
 }
 
 int kbi_mutex_trylock(kb_mutex_t *m)
 {
-	struct kbi_task *self = kbi_self_raw();
+	struct kbi_task *self;
 
-	if (kbi_mutex_quick_lock(m, self))
-		return 0;
-	if (kbi_unlikely(!self))
+	if (kbi_unlikely(!kbi_self_raw()))
 		kbi_solo_end();
 	self = kbi_waitq_self();
 	if (kbi_unlikely(!is_plain(m)) && is_mine(m, self))
@@ -475,21 +471,17 @@ int kbi_mutex_trylock(kb_mutex_t *m)
 
 int kb_mutex_trylock(kb_mutex_t *m)
 {
-	return kbi_mutex_trylock(m);
+	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_trylock(m);
 }
 
 int kbi_mutex_unlock(kb_mutex_t *m)
 {
-	struct kbi_task *self = kbi_self_raw();
-
-	if (kbi_mutex_quick_unlock(m, self))
-		return 0;
-	if (kbi_unlikely(!self))
+	if (kbi_unlikely(!kbi_self_raw()))
 		kbi_solo_end();
 	return kbi_likely(is_plain(m)) ? unlock_word(m) : unlock_owned(m);
 }
 
 int kb_mutex_unlock(kb_mutex_t *m)
 {
-	return kbi_mutex_unlock(m);
+	return kbi_mutex_quick_unlock(m, kbi_self_raw()) ? 0 : kbi_mutex_unlock(m);
 }

@@ -5,6 +5,7 @@
 
 #include <kochab/sync.h>
 
+#include "core/contain.h"
 #include "sync/waitq.h"
 
 /* Verdicts of a mutex. RETRY: the lock was free when the waiter was woken; it holds the word's WOKEN bit and
@@ -33,12 +34,13 @@ enum {
 	KBI_MUTEX_FLAGS = 0xff,
 };
 
-/* Above the flags, while it is LOCKED: who holds it, by the middle bits of its descriptor's address. Only core/contain's
- * business: whoever unlocks it, it is unlocked. */
+/* Above the flags, while it is LOCKED, and where threads can be lost: who holds it, by the middle bits of its descriptor's
+ * address. Only core/contain's business: whoever unlocks it, it is unlocked. Elsewhere 0, so that who unlocks it knows the
+ * word without a look (doc/why/mutex.md). */
 static inline uint32_t kbi_mutex_held_by(const struct kbi_task *self)
 {
 	_Static_assert(sizeof(struct kb_thread) == KBI_MUTEX_FLAGS + 1, "the lowest bits of its address are 0");
-	return (uint32_t)(uintptr_t)self + KBI_MUTEX_LOCKED;
+	return (kbi_unlikely(kbi_contain_on) ? (uint32_t)(uintptr_t)self : 0) + KBI_MUTEX_LOCKED;
 }
 
 /* LOCKED, and no other flag. */
@@ -69,9 +71,8 @@ static inline bool kbi_mutex_quick_lock(kb_mutex_t *m, const struct kbi_task *se
 		kbi_solo_leave();
 		return is_free;
 	}
-	/* A look first: a CAS that fails takes the cache line from the holder, and the general way asks again. acquire:
-	 * partner is the release in unlock; and in kbi_waitq_unlock */
-	return a_zero32_rlx(word) && a_cas_acq(word, &free, kbi_mutex_held_by(self));
+	/* acquire: partner is the release in unlock; and in kbi_waitq_unlock */
+	return a_cas_acq(word, &free, kbi_mutex_held_by(self));
 }
 
 /* true: it is free now. false: nothing was done. */
@@ -91,15 +92,17 @@ static inline bool kbi_mutex_quick_unlock(kb_mutex_t *m, const struct kbi_task *
 		kbi_solo_leave();
 		return is_held;
 	}
-	held = a_load_rlx(word);
+	held = KBI_MUTEX_LOCKED;
+	if (kbi_unlikely(kbi_contain_on))
+		held = a_load_rlx(word);
 	/* release: partner is the acquire in lock; and in kbi_waitq_lock */
 	return kbi_mutex_is_only_locked(held) && a_cas_rel(word, &held, 0);
 }
 
 /* ---- the general one ----------------------------------------------------------------------------- */
 
+/* Where the quick way has failed. */
 KBI_SWITCHES int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until);
-/* kb_mutex_trylock and _unlock without the way through the dynamic linker's table. */
 int kbi_mutex_trylock(kb_mutex_t *m);
 int kbi_mutex_unlock(kb_mutex_t *m);
 
