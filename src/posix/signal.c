@@ -325,6 +325,8 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 	a_store_rlx(kbi_signal_mask(self), mask);
 	if (before & ~mask)
 		kbi_signal_opened(before & ~mask);
+	if (mask & ~before)
+		kbi_signal_give_back(kbi_thread_of(self));
 	kbi_signal_need_post();
 	kbi_signal_resumed();
 }

@@ -211,6 +211,30 @@ void kbi_signal_look_after_slow(void)
 	}
 }
 
+/* ---- to a thread's list ---------------------------------------------------------------------------------------- */
+
+/* A thread that lets a signal through, or waits for it, when it is chosen may do so no more when the signal comes; one for
+ * the process would then stay with it. The thread has stored its mask and what it waits for and then looks whether there is
+ * one; the giver puts it there and then looks at these: one of the two sees the other. */
+void kbi_signal_give_back(struct kb_thread *t)
+{
+	siginfo_t info;
+
+	a_fence_sc(); /* partner: the one in find_another */
+	while (a_load_acq(&t->signals.pending) &&
+	       kbi_signal_get_back(t, a_load_rlx(&t->signals.mask) & ~a_load_rlx(&t->signals.wanted), false, &info))
+		kbi_signal_forward(&info, NULL);
+}
+
+static void find_another(struct kb_thread *t, uint64_t bit)
+{
+	siginfo_t info;
+
+	a_fence_sc(); /* partner: the one in kbi_signal_give_back */
+	while (!(accepts(t) & bit) && kbi_signal_get_back(t, bit, false, &info))
+		kbi_signal_forward(&info, NULL);
+}
+
 /* It waits with t, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
 static int leave_with(struct kb_thread *t, const siginfo_t *info, bool shared)
 {
@@ -225,6 +249,8 @@ static int leave_with(struct kb_thread *t, const siginfo_t *info, bool shared)
 	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & kbi_signal_bit(info->si_signo)) &&
 	    (on = runs_on(t)))
 		kbi_signal_knock(on);
+	if (shared)
+		find_another(t, kbi_signal_bit(info->si_signo));
 	return e;
 }
 
@@ -320,11 +346,6 @@ static void deliver(siginfo_t *info)
 		return;
 	if (!t) {
 		put_back(info);
-		return;
-	}
-	if (!(a_load_rlx(&t->signals.wanted) & kbi_signal_bit(sig)) && kbi_kaction_is_default(sig)) {
-		if (!kbi_signal_ignored(sig))
-			act_by_default(sig);
 		return;
 	}
 	kbi_signal_send(t, info, shared);

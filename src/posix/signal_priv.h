@@ -129,6 +129,8 @@ void kbi_signal_need_post(void);
 void kbi_signal_opened(uint64_t set);
 /* Gives it to him, from a handler or anywhere. t: NULL: to any thread. */
 void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t);
+/* t lets less through than it did, or waits for less: what came for the process and it does not take is for others. */
+void kbi_signal_give_back(struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
 int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared);
 /* To a thread that lets it through, without the postman; false: there is none. */

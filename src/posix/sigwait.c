@@ -71,17 +71,6 @@ static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64
 	}
 }
 
-/* What came for the process meanwhile and was not taken is for others. */
-static void give_back(struct kbi_task *self)
-{
-	struct kb_thread *t = kbi_thread_of(self);
-	siginfo_t info;
-
-	while (a_load_acq(&t->signals.pending) &&
-	       kbi_signal_get_back(t, a_load_rlx(&t->signals.mask), false, &info))
-		kbi_signal_forward(&info, NULL);
-}
-
 static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool cancels)
 {
 	struct kbi_task *self = kbi_self();
@@ -95,7 +84,7 @@ static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool ca
 	kbi_signal_opened(wanted);
 	sig = wait_for(self, wanted, info, deadline, cancels);
 	a_store_rlx(mine, 0);
-	give_back(self);
+	kbi_signal_give_back(kbi_thread_of(self));
 	if (sig == -ECANCELED) {
 		kbi_cancel_test();
 		sig = -EINTR;
@@ -196,6 +185,7 @@ static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
 	pthread_cleanup_push(restore, &before);
 	a_store_rlx(kbi_signal_mask(self), mask & ~never);
 	kbi_signal_opened(~mask);
+	kbi_signal_give_back(kbi_thread_of(self));
 	wait_handler(self, cancels);
 	pthread_cleanup_pop(1);
 	return -EINTR;
