@@ -1,5 +1,5 @@
-/* bench/mutex.c - what does a mutex cost, uncontended (one thread; more threads, each with its own) and with 16 threads that
- * do nothing but lock it, count and unlock? Wall-clock time / number of lock+unlock pairs of all threads together.
+/* bench/mutex.c - what does a mutex cost, uncontended (one thread; more, each with its own) and with 16 threads that do
+ * nothing but lock it, count and unlock? Wall-clock time / number of lock+unlock pairs of all threads together.
  * The count is checked. attempt-1 and attempt-2: the lecture's two mutexes from a futex (example/lecture/futex.c tells
  * what is wrong with the first). */
 #include <linux/futex.h>
