@@ -23,7 +23,7 @@ bool kbi_context_may_leave(uintptr_t at);
 uintptr_t kbi_context_returns_to(const void *ucontext);
 /* The same inside a function for strings or memory, such as memset and strlen, for as long as that takes. */
 uintptr_t kbi_context_leaf_returns_to(const void *ucontext);
-/* The same inside one that has a frame on the stack, such as memmem and strstr, or in what it calls. After frames_learn,
+/* The same inside one that has a frame on the stack, such as strstr and regexec, or in what it calls. After frames_learn,
  * which is for once, as learn. */
 uintptr_t kbi_context_known_returns_to(const void *ucontext);
 void kbi_context_frames_learn(void);

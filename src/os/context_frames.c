@@ -1,9 +1,13 @@
-/* os/context_frames.c - is a context in one of libc's functions for strings that keep something on the stack, or in what
- * that one calls, and who has called it? They take no lock, and neither does whom they call. Contract in context.h.
+/* os/context_frames.c - is a context in one of libc's functions that may be left anywhere, or in what that one calls; and
+ * who has called it? Those for strings take no lock, and neither does whom they call; regexec has the expression's: who
+ * wants the same waits in the kernel and is found there. None is left in the allocator. Contract in context.h.
  * libc's own tables tell: .eh_frame, DWARF's call frame information, by which unwinders find a caller from any instruction.
  * Only what is there for such functions is understood; with anything else there is no answer. x86-64. Runs in handlers,
  * but for learn: the tables are read-only, and nobody is called. */
+#include <fnmatch.h>
 #include <link.h>
+#include <regex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <wchar.h>
@@ -19,13 +23,23 @@ static code *const known[] = {
 	(code *)memmem,  (code *)strstr,  (code *)strcasestr, (code *)strspn,  (code *)strcspn,  (code *)strpbrk,
 	(code *)strsep,  (code *)strtok_r, (code *)memccpy,   (code *)strcat,  (code *)strncat,  (code *)stpcpy,
 	(code *)stpncpy, (code *)memrchr, (code *)strchrnul,  (code *)wcslen,  (code *)wcschr,   (code *)wcscmp,
-	(code *)wcsstr,  (code *)wmemset, (code *)wmemcmp,    (code *)wmemchr,
+	(code *)wcsstr,  (code *)wmemset, (code *)wmemcmp,    (code *)wmemchr, (code *)strtol,   (code *)strtoul,
+	(code *)strtod,  (code *)qsort,   (code *)qsort_r,    (code *)fnmatch, (code *)regexec,  (code *)mbstowcs,
+	(code *)wcstombs,
 };
 
-enum { KNOWN = 64, DEEPEST = 4 };
+/* With the allocator's lock, or half-way through its lists. */
+static code *const never[] = {
+	(code *)malloc, (code *)free, (code *)calloc, (code *)realloc, (code *)aligned_alloc, (code *)posix_memalign,
+};
 
-static uintptr_t starts[KNOWN]; /* of those, and of what they jump to at their end; constant once learnt */
-static unsigned n_starts;
+enum { KNOWN = 64, DEEPEST = 32 };
+
+/* Where functions begin: those, and what they jump to at their end. Constant once learnt. */
+static struct starts {
+	uintptr_t at[KNOWN];
+	unsigned n;
+} may, may_not;
 
 /* ---- the tables ---------------------------------------------------------------------------------------------- */
 
@@ -133,7 +147,7 @@ static bool find(uintptr_t at, struct entry *e)
 
 /* ---- their instructions --------------------------------------------------------------------------------------------- */
 
-enum { RBP = 6, RSP = 7, RETURN = 16 };
+enum { RBP = 6, RSP = 7, RETURN = 16, KEPT = 4 };
 
 /* At an instruction: the frame's end is that register and so many bytes; there, the caller's rbp, 0: it still has it. */
 struct row {
@@ -145,7 +159,7 @@ struct run {
 	const struct entry *e;
 	uintptr_t at;     /* wanted */
 	uintptr_t loc;    /* where one is */
-	struct row row, first, kept[DEEPEST];
+	struct row row, first, kept[KEPT];
 	unsigned n_kept;
 };
 
@@ -165,7 +179,7 @@ static void restore_place(struct run *r, uint64_t reg)
 
 static bool keep(struct run *r)
 {
-	if (r->n_kept == DEEPEST)
+	if (r->n_kept == KEPT)
 		return false;
 	r->kept[r->n_kept++] = r->row;
 	return true;
@@ -267,10 +281,10 @@ static bool row_at(const struct entry *e, uintptr_t at, struct row *row)
 
 /* ---- who has called --------------------------------------------------------------------------------------------- */
 
-static bool is_known(uintptr_t from)
+static bool has(const struct starts *s, uintptr_t from)
 {
-	for (unsigned i = 0; i < n_starts; i++)
-		if (starts[i] == from)
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->at[i] == from)
 			return true;
 	return false;
 }
@@ -312,10 +326,10 @@ uintptr_t kbi_context_known_returns_to(const void *context)
 		/* behind a call may lie another function */
 		uintptr_t at = f.pc - (i > 0);
 
-		if (!find(at, &e) || !leave(&f, &e, at))
+		if (!find(at, &e) || has(&may_not, e.from) || !leave(&f, &e, at))
 			return 0;
 		if (kbi_context_code(f.pc) != KBI_CODE_LIBC)
-			return is_known(e.from) ? f.pc : 0;
+			return has(&may, e.from) ? f.pc : 0;
 	}
 	return 0;
 }
@@ -342,14 +356,14 @@ static int look_for_header(struct dl_phdr_info *info, size_t size, void *unused)
 	return has;
 }
 
-static void learn_start(uintptr_t from)
+static void learn_start(struct starts *s, uintptr_t from)
 {
-	if (n_starts < KNOWN && !is_known(from))
-		starts[n_starts++] = from;
+	if (s->n < KNOWN && !has(s, from))
+		s->at[s->n++] = from;
 }
 
-/* The beginnings of functions that a known one jumps to, which are its own parts: they return to its caller. */
-static void learn_jumps(const struct entry *e)
+/* The beginnings of functions that this one jumps to, which are its own parts: they return to its caller. */
+static void learn_jumps(struct starts *s, const struct entry *e)
 {
 	enum { JUMP = 0xe9, SIZE = 5 };
 	struct entry to;
@@ -358,22 +372,28 @@ static void learn_jumps(const struct entry *e)
 		uintptr_t target = (uintptr_t)p + SIZE + (uintptr_t)(int32_t)word_at(p + 1);
 
 		if (*p == JUMP && target - e->from >= e->to - e->from && find(target, &to) && to.from == target)
-			learn_start(target);
+			learn_start(s, target);
 	}
+}
+
+static void learn_all(struct starts *s, code *const *fn, size_t n)
+{
+	struct entry e;
+
+	s->n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (find((uintptr_t)fn[i], &e) && e.from == (uintptr_t)fn[i]) {
+			learn_start(s, e.from);
+			learn_jumps(s, &e);
+		}
 }
 
 void kbi_context_frames_learn(void)
 {
-	struct entry e;
-
-	n_starts = 0;
 	header = NULL;
 	dl_iterate_phdr(look_for_header, NULL);
-	for (size_t i = 0; i < kbi_countof(known); i++)
-		if (find((uintptr_t)known[i], &e) && e.from == (uintptr_t)known[i]) {
-			learn_start(e.from);
-			learn_jumps(&e);
-		}
+	learn_all(&may_not, never, kbi_countof(never));
+	learn_all(&may, known, kbi_countof(known));
 }
 
 #else

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,12 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WAKES = 15, LIMIT_MS = 4000, SOME = 100, MUCH = 4 << 20 };
+enum { WAKES = 15, LIMIT_MS = 4000, SOME = 100, MUCH = 4 << 20, LINE = 2000 };
 
 static int zero, over;
 static FILE *sink;
 static char *much, *more; /* MUCH bytes each */
 static volatile size_t found;
+static regex_t expression;
 
 static void calls_getppid(void) { CHECK(getppid() > 0); }
 
@@ -98,9 +100,18 @@ static void calls_long_memmem(void)
 	CHECK(!memmem(more, MUCH - 1, needle, sizeof needle));
 }
 
+static void calls_mbstowcs(void)
+{
+	found = mbstowcs(NULL, more, 0);
+	CHECK_EQ(found, MUCH - 1);
+}
+
+static void calls_regexec(void) { CHECK_EQ(regexec(&expression, more + MUCH - LINE, 0, NULL, 0), REG_NOMATCH); }
+
 static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
 
-/* On some machines only the end of libc's wrappers is known, or the callers of its functions for strings. */
+/* On some machines only the end of libc's wrappers is known, or the callers of its functions
+ * for strings. */
 enum where { ANYWHERE, WRAPPERS, STRINGS };
 
 static const struct row {
@@ -115,6 +126,7 @@ static const struct row {
 	{ "strlen", calls_strlen, WRAPPERS },   { "strspn", calls_strspn, STRINGS },
 	{ "strcspn", calls_strcspn, STRINGS },  { "strstr", calls_strstr, STRINGS },
 	{ "memmem", calls_memmem, STRINGS },    { "memmem for much", calls_long_memmem, STRINGS },
+	{ "mbstowcs", calls_mbstowcs, STRINGS }, { "regexec", calls_regexec, STRINGS },
 };
 
 static bool is_known_here(enum where where)
@@ -168,6 +180,7 @@ int main(void)
 	CHECK(much && more);
 	memset(more, 'a', MUCH - 1);
 	more[MUCH - 1] = 0;
+	CHECK_EQ(regcomp(&expression, "(a|b)*c$", REG_EXTENDED), 0);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (is_known_here(rows[i].where))
 			beside(&rows[i]);
