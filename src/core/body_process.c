@@ -516,8 +516,8 @@ static int prepare(void)
 {
 	int e;
 
-	sup.why = kbi_tcb_available ? "not with libkochab-malloc.so yet" : kbi_tcb_why();
-	if (!kbi_tcb_available || kbi_door_here())
+	sup.why = !kbi_tcb_available ? kbi_tcb_why() : kbi_door_here() ? "not with libkochab-malloc.so" : kbi_libcall_why_not();
+	if (sup.why)
 		return ENOTSUP;
 	kbi_libsite_prepare();
 	kbi_warden.most = kbi_vp_n + kbi_options.spares + MORE;

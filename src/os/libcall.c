@@ -5,6 +5,7 @@
 #include "os/libcall.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
@@ -108,6 +109,36 @@ static long refuse_signalfd(void)
 	if (!a_xchg_rlx(&said, 1))
 		kbi_sys_message("signalfd is refused where virtual processors are processes: ENOSYS");
 	return -ENOSYS;
+}
+
+static bool is_signalfd(long folder, const char *name)
+{
+	char to[64];
+	long n = kbi_sys(SYS_readlinkat, folder, name, to, sizeof to - 1);
+
+	to[n > 0 ? n : 0] = 0;
+	return !strcmp(to, "anon_inode:[signalfd]");
+}
+
+const char *kbi_libcall_why_not(void)
+{
+	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
+	char buf[2048];
+	bool found = false;
+
+	if (fd < 0)
+		return NULL;
+	while (!found && (n = kbi_sys(SYS_getdents64, fd, buf, sizeof buf)) > 0)
+		for (long at = 0; at < n && !found;) {
+			uint16_t length;
+
+			memcpy(&length, buf + at + LENGTH, sizeof length);
+			found = is_signalfd(fd, buf + at + NAME);
+			at += length;
+		}
+	kbi_sys(SYS_close, fd);
+	return found ? "the program has a signalfd, which gives the signals of one process" : NULL;
 }
 
 /* ---- timers ------------------------------------------------------------------------------------------------------- */

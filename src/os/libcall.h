@@ -20,5 +20,8 @@ extern KBI_HIDDEN long (*kbi_libcall_futex)(const long arg[6]); /* a wait, of wo
 extern KBI_HIDDEN long (*kbi_libcall_exec)(long nr, const long arg[6]); /* execve and execveat */
 extern KBI_HIDDEN long (*kbi_libcall_fork)(const long arg[6]);         /* clone as fork makes it; NULL: ENOSYS */
 int kbi_libcall_take_over(struct kbi_libsite_counts *counts, const char **why);
+/* Before that: what speaks against it, or NULL. A descriptor that gives the signals of one process: none of them would see
+ * those that are sent to the program. */
+const char *kbi_libcall_why_not(void);
 
 #endif
