@@ -294,6 +294,10 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_gettid:
 		*r = kbi_bind_number();
 		return true;
+	case SYS_exit:
+		if (kbi_posix_light() && kbi_posix_me.frame)
+			kbi_posix_exit_by_number();
+		return false;
 	case SYS_get_robust_list:
 		if (!kbi_bind_is_self(a[0]))
 			return false;

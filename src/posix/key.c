@@ -76,7 +76,7 @@ static bool run_round(void)
 	return any;
 }
 
-/* What destructors have set again and again: POSIX lets us stop. */
+/* What destructors have set again and again: POSIX lets us stop. And what nobody shall destroy. */
 static void forget(void)
 {
 	for (pthread_key_t key = 0; key < a_load_acq(&used); key++)
@@ -95,6 +95,10 @@ void kbi_key_find(void)
 void kbi_key_run_destructors(void)
 {
 	kbi_cancel_over();
+	if (kbi_unlikely(kbi_posix_me.at_once)) {
+		forget();
+		return;
+	}
 	if (call_tls_dtors)
 		call_tls_dtors();
 	for (int i = 0; i < PTHREAD_DESTRUCTOR_ITERATIONS; i++)

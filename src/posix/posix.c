@@ -106,6 +106,7 @@ void *kbi_posix_frame(void *(*fn)(void *), void *arg)
 		kbi_posix_settle();
 	} else {
 		__pthread_register_cancel(&buf);
+		kbi_posix_me.frame = (struct __jmp_buf_tag *)(void *)buf.__cancel_jmp_buf;
 		result = call(fn, arg);
 	}
 	__pthread_unregister_cancel(&buf);
@@ -117,6 +118,14 @@ KBI_POSIX_API void pthread_exit(void *value)
 	kbi_posix_me.exit_value = value;
 	kbi_posix_me.exiting = 1;
 	kbi_libc()->pthread_exit(value);
+	__builtin_unreachable();
+}
+
+void kbi_posix_exit_by_number(void)
+{
+	kbi_posix_me.exit_value = NULL;
+	kbi_posix_me.exiting = kbi_posix_me.at_once = 1;
+	kbi_libc()->siglongjmp(kbi_posix_me.frame, 1);
 	__builtin_unreachable();
 }
 

@@ -118,9 +118,11 @@ struct kbi_posix_thread {
 	/* the thread itself */
 	pthread_t self;       /* 0: not asked yet */
 	void *exit_value;     /* what it gave pthread_exit */
+	struct __jmp_buf_tag *frame; /* where its first function was called */
 	struct kbi_task *hidden; /* its descriptor while it is nobody, from its first vfork on; */
 	uint8_t vforks;          /* how many children have its place, each of the one before */
-	uint8_t exiting;      /* it has called pthread_exit, or was cancelled */
+	uint8_t exiting;      /* it has called pthread_exit, or was cancelled; */
+	uint8_t at_once;      /* or ends by the system call exit: nothing of the program's runs */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t system_scope; /* made with PTHREAD_SCOPE_SYSTEM, and lightweight all the same */
 	uint8_t yields;       /* how many, for the next time that the kernel's other threads have their turn */
@@ -394,6 +396,8 @@ KBI_SWITCHES int kbi_delegate_mutex_trylock(pthread_mutex_t *m);
 int kbi_delegate_mutex_unlock(pthread_mutex_t *m);
 /* The frame of a thread's first function; runs fn(arg) and returns its result, or pthread_exit's. */
 void *kbi_posix_frame(void *(*fn)(void *), void *arg);
+/* As the system call exit ends a kernel thread: no cleanup handlers, no destructors, the result is NULL. */
+void kbi_posix_exit_by_number(void) KBI_NORETURN;
 /* A thread that is a kernel thread of libc's. */
 int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11);
 /* A lightweight thread waits here until libc's join is short: 0, ETIMEDOUT. */
