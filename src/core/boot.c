@@ -264,6 +264,23 @@ static uint32_t stage_after(int e)
 	return e == EAGAIN && kbi_options.body == KBI_OPT_BODY_THREAD && kbi_vp_n ? LACKS_BODIES : FAILED;
 }
 
+static uint32_t wait_for_start(void)
+{
+	uint32_t now;
+
+	/* acquire: partner is the release in kbi_boot */
+	while ((now = a_load_acq(&stage)) == STARTING)
+		kbi_sys_yield();
+	return now;
+}
+
+bool kbi_boot_has_vps(void)
+{
+	uint32_t now = wait_for_start();
+
+	return now == RUNNING || now == LACKS_BODIES;
+}
+
 int kbi_boot(void)
 {
 	/* acquire: partner is the release below */
@@ -277,7 +294,5 @@ int kbi_boot(void)
 			say_what_was_chosen();
 		a_store_rel(&stage, stage_after(failure));
 	}
-	while (a_load_acq(&stage) == STARTING)
-		kbi_sys_yield();
-	return a_load_acq(&stage) == RUNNING ? 0 : failure;
+	return wait_for_start() == RUNNING ? 0 : failure;
 }

@@ -8,4 +8,6 @@
  * it is the caller. 0, EINVAL, EAGAIN, ENOMEM. Any thread. */
 int kbi_boot(void);
 bool kbi_booted(void);
+/* Are there VPs? A kernel thread that is none asks; it waits while another starts them. */
+bool kbi_boot_has_vps(void);
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/option.h"
 #include "core/agent.h"
+#include "core/boot.h"
 #include "core/domain.h"
 #include "core/timer.h"
 #include "os/sys.h"
@@ -164,6 +165,8 @@ void kbi_space_note_ring(struct kbi_space_proc *p)
 void kbi_space_note_rouse(void)
 {
 	a_fence_sc(); /* partner: the sleeper's in agent.c */
+	if (!kbi_boot_has_vps())
+		return; /* nobody of theirs waits */
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_rlx(&kbi_vps[i]->n_rung))
 			kbi_vp_rouse(kbi_vps[i]);
