@@ -102,6 +102,8 @@ static void chooses(void)
 	CHECK_EQ(kb_space_sem_post(sem("choose")), 0);
 	while (seen[0] + seen[1] < 100) {
 		CHECK_EQ(kb_space_select(c, 3, in_ms(20000), &i), 0);
+		if (i < 2 && seen[i] == 50 && c[i].error == EPIPE)
+			continue; /* closed, and the other one not yet empty */
 		CHECK_EQ(c[i].error, 0);
 		seen[i]++;
 		CHECK(i == 2 || v == seen[i]);
