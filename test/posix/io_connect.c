@@ -1,6 +1,7 @@
 /* connect that has to wait, because the other side takes nobody in for the time: many threads in it, more than there are
  * kernel threads to stand in for them; the others go on, and all get through in the end. A signal, a cancellation, a time
- * limit and a close end it as on kernel threads. And the calls that need not wait.
+ * limit and a close end it as on kernel threads. And the calls that need not wait. The same where io_uring is forbidden,
+ * but with a kernel thread for each.
  * timeout: 180 */
 #include "test.h"
 
@@ -14,7 +15,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "io/no_uring.h"
 
 enum { THREADS = 24, FULL = 8 };
 
@@ -201,14 +205,37 @@ static void at_once(void)
 	close(s);
 }
 
+/* The options are read when the process starts. */
+static void again(char **argv, const char *spares)
+{
+	CHECK_EQ(setenv("KOCHAB_SPARES", spares, 1), 0);
+	execv("/proc/self/exe", argv);
+	_exit(1);
+}
+
+static void without_uring(char **argv)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		if (!forbid_uring())
+			_exit(0);
+		again(argv, "64");
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = handler };
 
 	(void)argc;
-	if (!getenv("KOCHAB_SPARES")) { /* it is read when the process starts */
-		setenv("KOCHAB_SPARES", "4", 1);
-		execv("/proc/self/exe", argv);
+	if (!getenv("KOCHAB_SPARES")) {
+		without_uring(argv);
+		again(argv, "4");
 	}
 	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
 	sa.sa_flags = SA_RESTART;
