@@ -2,6 +2,7 @@
 # kochab bench programs: a program that is here on kernel threads and on Kochab, its JSON and histogram; one that answers
 # wrong or ends early; wrong usage.
 . "$(dirname "$0")/lib.sh"
+[ -z "${SAN:-}" ] || skip "not with sanitizers: it runs programs on the drop-in, or many threads"
 command -v python3 >/dev/null || skip "no python3"
 export PYTHONDONTWRITEBYTECODE=1
 P=$TOP/bench/programs/run

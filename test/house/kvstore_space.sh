@@ -3,6 +3,7 @@
 # example/kvstore serves clients over a named space: it answers as over a socket, large answers too; clients that are killed
 # in the middle of requests leave nobody stuck and no connection behind; nor does a server that is killed.
 . "$(dirname "$0")/kvstore_lib.sh"
+[ -z "${SAN:-}" ] || { echo "not with sanitizers: it runs programs on the drop-in, or many threads"; exit 77; }
 ASK=$BUILD/example/kvstore/ask/ask
 needs "$K-posix" "$ASK"
 NAME=kvtest.$$

@@ -1,6 +1,7 @@
 #!/bin/bash
 # kochab run says why a program cannot run with the drop-in, and exits as shells do.
 . "$(dirname "$0")/lib.sh"
+[ -z "${SAN:-}" ] || skip "not with sanitizers: it runs programs on the drop-in, or many threads"
 cd "$T" || exit 1
 
 expect 127 "not found in PATH" "$K" run no-such-program-anywhere

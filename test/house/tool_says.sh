@@ -2,6 +2,7 @@
 # What --verbose and --stats print: no line ends in a blank, and the number of threads is that of the threads, not of the
 # descriptors that were made ready for them.
 . "$(dirname "$0")/lib.sh"
+[ -z "${SAN:-}" ] || skip "not with sanitizers: it runs programs on the drop-in, or many threads"
 
 env KOCHAB_VPS=1 KOCHAB_VERBOSE=1 KOCHAB_STATS=1 "$BUILD/example/hello" >"$T/out" 2>"$T/err" || { echo "hello fails"; failures=1; }
 grep -nE '[[:blank:]]$' "$T/err" && { echo "blanks at the end of a line"; failures=1; }
