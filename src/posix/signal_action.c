@@ -113,8 +113,8 @@ static void run(void *arg)
 	r->handler(r->sig, r->info, r->context);
 }
 
-/* What came for the program while the handler ran waits at the kernel's for it, or at the postman's: he gave up, and does not
- * wait for that signal any more. */
+/* What came for the program while the handler ran waits at the kernel's for it, or at the postman's: he gave up, and
+ * does not wait for that signal any more. */
 static void reopen(struct kbi_task *self, uint64_t mask)
 {
 	uint64_t opened = a_load_rlx(kbi_signal_mask(self)) & ~mask;
