@@ -98,5 +98,6 @@ int main(void)
 		CHECK_EQ(shutdown(fd[i][1], SHUT_WR), 0);
 	for (unsigned i = 0; i < n; i++)
 		CHECK_EQ(kb_thread_join(t[i], NULL), 0);
+	free(t);
 	return 0;
 }
