@@ -12,6 +12,7 @@
 #include "mem/heap_door.h"
 #include "os/real.h"
 #include "os/sys.h"
+#include "os/tcb.h"
 
 void kbi_body_native_tp(struct kbi_body *b)
 {
@@ -50,6 +51,7 @@ static void *body(void *arg)
 {
 	struct kbi_body *me = arg;
 
+	kbi_tcb_leave_rseq();
 	kbi_body_native_tp(me);
 	me->signal_stack = kbi_preempt_alt_stack();
 	kbi_body_own_stack(&me->san);

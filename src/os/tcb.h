@@ -82,6 +82,8 @@ int kbi_tcb_destroy(struct kbi_tcb *t);
 
 /* The kernel thread that calls leaves the block that libc gave it, for good: another one will run on it. */
 void kbi_tcb_leave_block(void);
+/* The kernel no longer writes the caller's processor into its block. Before it runs threads, which may fork. */
+void kbi_tcb_leave_rseq(void);
 /* Lends the block a kernel tid for a libc call that hands it to the kernel; returns the one before, to be
  * given back the same way. By the thread itself. */
 uint32_t kbi_tcb_settid(struct kbi_tcb *t, uint32_t tid);

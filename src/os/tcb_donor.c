@@ -84,6 +84,15 @@ static void rseq_off(char *area)
 	*(int32_t *)(area + RSEQ_CPU_ID) = -1; /* sched_getcpu asks the kernel */
 }
 
+/* In a child that another thread's fork made of it the kernel would write to a block that libc takes for free. */
+void kbi_tcb_leave_rseq(void)
+{
+#if KBI_HAVE_TP
+	if (&__rseq_offset && &__rseq_size && __rseq_size)
+		rseq_off((char *)kbi_tp_get() + __rseq_offset);
+#endif
+}
+
 /* The kernel thread that calls keeps none of what libc has told the kernel of its block. */
 void kbi_tcb_leave_block(void)
 {
