@@ -69,8 +69,9 @@ static KBI_NOINLINE void set_errno(int e)
 static struct {
 	uint32_t quiet; /* looks at nothing in a row */
 	uint64_t nap;
-	bool said;
 } lookout = { .nap = NAP_MIN };
+
+static a32 said; /* that none comes */
 
 static struct seen {
 	uint64_t word, since;
@@ -84,14 +85,27 @@ static bool one_comes(void)
 	return c.bodies > kbi_vp_n + kbi_handoff_away() + c.idle;
 }
 
+static void say_that_none_comes(void)
+{
+	if (!a_xchg_acqrel(&said, 1)) /* nothing to see: one says it */
+		kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had (option spares): "
+				"others wait", kbi_handoff_away());
+}
+
 /* It will be there at one of the next looks. */
 static void need_spare(void)
 {
-	if (one_comes() || kbi_nursery_ask() || lookout.said)
-		return;
-	lookout.said = true;
-	kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had (option spares): others wait",
-			kbi_handoff_away());
+	if (!one_comes() && !kbi_nursery_ask())
+		say_that_none_comes();
+}
+
+/* One for each VP is kept: a call on each of them may have begun at the same moment. */
+bool kbi_handoff_holds_up(void)
+{
+	if (kbi_likely(!kbi_spare_is_scarce()))
+		return false;
+	say_that_none_comes();
+	return true;
 }
 
 bool kbi_handoff_has_spare(void)

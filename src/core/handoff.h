@@ -15,6 +15,9 @@ enum kbi_handoff_hint {
 /* From here to the end the calling thread is on no VP: what it calls of the library blocks its kernel thread. Nests.
  * On a kernel thread that is no VP: nothing. Keeps errno. */
 void kbi_handoff_begin(enum kbi_handoff_hint hint);
+/* A call that blocks might get no kernel thread for its VP, and hold up all who are there; and what it waits for may be one
+ * of them to do. Who can try without blocking had better. Says so, once. */
+bool kbi_handoff_holds_up(void);
 /* False: there was no begin. Keeps errno. */
 KBI_SWITCHES bool kbi_handoff_end(void);
 /* On a VP, outside the library, in the tick's handler: the call that it has interrupted blocks. The VP is given away and

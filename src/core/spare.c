@@ -139,6 +139,11 @@ bool kbi_spare_is_low(void)
 	return a_load_rlx(&pool.n_idle) + a_load_rlx(&pool.fresh) < READY && a_load_rlx(&pool.running) < pool.max;
 }
 
+bool kbi_spare_is_scarce(void)
+{
+	return a_load_rlx(&pool.n_idle) + a_load_rlx(&pool.fresh) + pool.max <= a_load_rlx(&pool.running) + kbi_vp_n;
+}
+
 void kbi_spare_tell(void)
 {
 	/* a full fence between what the caller has taken and this; partner: the one in core/nursery */

@@ -24,6 +24,8 @@ void kbi_spare_life(struct kbi_body *me);
 
 /* Some are kept ready. Fewer wait or are on their way, and more may run. */
 bool kbi_spare_is_low(void);
+/* Those that wait, are on their way, or may still be made are not more than there are VPs. */
+bool kbi_spare_is_scarce(void);
 /* Then this is 1, and who sleeps at it (core/nursery) is woken. */
 extern KBI_HIDDEN a32 kbi_spare_low;
 void kbi_spare_tell(void);

@@ -51,6 +51,27 @@ bool kbi_call_turn(bool cancels)
 	return true;
 }
 
+/* Kernel threads to block on are scarce: to be tried again after a while, unless a handler has ended it (EINTR). False:
+ * there are some. */
+static bool naps(bool cancels, bool *ended)
+{
+	enum { NAP = 1000000 }; /* ns */
+	uint32_t before = kbi_posix_me.ending;
+	uint64_t until = kbi_timer_now() + NAP;
+
+	*ended = false;
+	if (kbi_likely(!kbi_handoff_holds_up()))
+		return false;
+	kbi_waitq_sleep(kbi_self_raw(), cancels ? kbi_posix_until_cancelled(until) : kbi_posix_until(until));
+	kbi_signal_resumed();
+	if (cancels)
+		kbi_cancel_test();
+	*ended = kbi_posix_me.ending != before;
+	if (*ended)
+		errno = EINTR;
+	return true;
+}
+
 /* The frame may be unwound by a cancellation. */
 static void come_back(const bool *unused)
 {
@@ -122,6 +143,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	enum { MANY = 64 };
 	struct sembuf quick[MANY];
 
+	*r = 0;
 	if (n == 0 || n > MANY)
 		return false;
 	for (size_t i = 0; i < n; i++) {
@@ -140,6 +162,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
 	result kbi_call_apart_##name parameters \
 	{ \
+		bool again = false, ended; \
 		result r; \
 \
 		if (kbi_unlikely(!kbi_call_may_wait())) \
@@ -150,6 +173,13 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 			return -1; \
 		if (quick) \
 			return r; \
+		while (again && naps(cancels, &ended)) { \
+			again = false; \
+			if (ended) \
+				return -1; \
+			if (quick) \
+				return r; \
+		} \
 		APART_FROM_VP(true); \
 		for (uint32_t before = kbi_posix_me.handled;;) { \
 			r = REAL(name) arguments; \
@@ -258,6 +288,7 @@ KBI_POSIX_API void sync(void)
 static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 {
 	int quick = what == F_SETLKW ? F_SETLK : F_OFD_SETLK, r;
+	bool ended = false;
 
 	if (what == F_SETFL) {
 		r = original(fd, what, arg);
@@ -276,9 +307,13 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 		return r;
 	if (kbi_call_turn(true))
 		return -1;
-	r = original(fd, quick, arg);
-	if (!is_locked(r))
-		return r;
+	do {
+		r = original(fd, quick, arg);
+		if (!is_locked(r))
+			return r;
+	} while (naps(true, &ended) && !ended);
+	if (ended)
+		return -1;
 	APART_FROM_VP(true);
 	return original(fd, what, arg);
 }

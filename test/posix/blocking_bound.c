@@ -2,14 +2,16 @@
  * body: thread
  * core/handoff: more threads wait for locks of a file than kernel threads may stand in for them (option spares), and
  * another process has the file. That is said once; the rest wait, and when it is given back all get their locks. Then they
- * run as before, and there may be as many again. */
+ * run as before, and there may be as many again; and as many that wait for each other, and sleep with the lock taken. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "core/child.h"
 #include "test.h"
 
-enum { THREADS = 16, SAID_MS = 90000 };
+enum { THREADS = 16, TURNS = 10, SAID_MS = 90000 };
 
 static const char line[] = "no more kernel threads can be had (option spares)";
 static char path[] = "/tmp/kochab-test-XXXXXX";
@@ -48,6 +50,34 @@ static void all_lock(void)
 	CHECK_EQ(pthread_barrier_destroy(&all), 0);
 }
 
+/* Each by a descriptor of its own, or it would have the lock already. */
+static void *takes_turns(void *name)
+{
+	int fd = open(name, O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	for (int i = 0; i < TURNS; i++) {
+		CHECK_EQ(flock(fd, LOCK_EX), 0);
+		counter++;
+		usleep(500);
+		CHECK_EQ(flock(fd, LOCK_UN), 0);
+	}
+	CHECK_EQ(close(fd), 0);
+	return name;
+}
+
+static void all_take_turns(char *name)
+{
+	pthread_t t[THREADS];
+
+	counter = 0;
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, takes_turns, name), 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	CHECK_EQ(counter, THREADS * TURNS);
+}
+
 /* ---- who has the lock ------------------------------------------------------------------------------------------- */
 
 static void starts(void *self)
@@ -78,6 +108,7 @@ int main(int argc, char **argv)
 		CHECK(file >= 0);
 		all_lock();
 		all_lock();
+		all_take_turns(argv[1]);
 		return 0;
 	}
 	fd = mkstemp(path);
