@@ -102,6 +102,7 @@ static void unwound(struct running *r)
 {
 	if (!r->self)
 		return;
+	kbi_signal_leaves_section();
 	kbi_posix_me.in_handler--;
 	kbi_signal_unwound(r->self);
 }

@@ -21,6 +21,7 @@ KBI_POSIX_API void siglongjmp(struct __jmp_buf_tag env[1], int value)
 {
 	struct kbi_task *self = env->__mask_was_saved ? kbi_posix_light() : NULL;
 
+	kbi_signal_leaves_section();
 	if (self)
 		note_mask(self, env);
 	kbi_libc()->siglongjmp(env, value);
@@ -34,6 +35,7 @@ KBI_POSIX_API void __longjmp_chk(struct __jmp_buf_tag env[1], int value)
 {
 	struct kbi_task *self = env->__mask_was_saved ? kbi_posix_light() : NULL;
 
+	kbi_signal_leaves_section();
 	if (self)
 		note_mask(self, env);
 	kbi_libc()->__longjmp_chk(env, value);

@@ -12,6 +12,7 @@
 #include "posix/posix.h"
 
 #include "core/preempt.h"
+#include "core/solo.h"
 #include "core/vp.h"
 #include "os/everywhere.h"
 #include "os/lock.h"
@@ -93,6 +94,16 @@ bool kbi_signal_is_let_in(struct kbi_task *self);
 void kbi_signal_call(bool on_alternate, void (*call)(void *), void *arg);
 /* self is on another body than when the handler began. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
+
+/* The caller leaves the handler of a fault for good: if that was in the midst of a section of core/solo (a mutex where
+ * none can be), nobody returns to it. On a virtual processor, so that it is no other's: who is alone runs no others. */
+static inline void kbi_signal_leaves_section(void)
+{
+	const struct kbi_task *self = kbi_self_raw();
+
+	if (kbi_unlikely(a_load_rlx(&kbi_solo.busy)) && self && self->vp && kbi_posix_me.in_handler)
+		kbi_solo_leave();
+}
 
 /* ---- the pool ----------------------------------------------------------------------------------------- */
 
