@@ -83,7 +83,7 @@ static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
 }
 
 /* On the VP's own kernel thread. The word first: a handler that comes in between finds what it will be. */
-static void set_vp_mask(struct kbi_vp *vp, const struct kbi_task *self, uint64_t mask)
+static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 {
 	struct kbi_task *who;
 	uint64_t before = a_load_rlx(&kbi_signal_vp_mask[vp->id]);
