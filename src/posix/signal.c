@@ -64,22 +64,32 @@ static void set_kernel_mask(uint64_t mask)
 static const uint64_t own_calls = BIT(SIGPIPE) | BIT(SIGXFSZ);
 static aptr withheld[KBI_MAX_VPS]; /* who blocked one of them on its kernel thread, or NULL */
 
+/* The next one of *left that waits at the caller's kernel thread, taken from there. False: none. */
+static bool take_own(uint64_t *left, siginfo_t *info)
+{
+	static const struct timespec none;
+
+	while (*left && (*left &= kbi_signal_own_pending())) {
+		uint64_t one = *left & -*left;
+
+		*left &= ~one;
+		if (kbi_sys(SYS_rt_sigtimedwait, &one, info, &none, KBI_MASK_BYTES) > 0)
+			return true;
+	}
+	return false;
+}
+
 /* One of them that no call of ours has seen (libc's stdio) was blocked by who was here before, and is not the next one's:
  * it is lost. What was sent to the kernel thread by others stays. */
 static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
 {
-	static const struct timespec none;
 	uint64_t left = own_calls;
 	siginfo_t info;
 
 	a_store_rlx(&withheld[vp->id], NULL);
-	while ((left &= kbi_signal_own_pending())) {
-		uint64_t one = left & -left;
-
-		left &= ~one;
-		if (kbi_sys(SYS_rt_sigtimedwait, &one, &info, &none, KBI_MASK_BYTES) > 0 && info.si_code != SI_USER)
+	while (take_own(&left, &info))
+		if (info.si_code != SI_USER)
 			kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
-	}
 }
 
 /* On the VP's own kernel thread. The word first: a handler that comes in between finds what it will be. */
@@ -142,17 +152,11 @@ static void adopted(struct kbi_vp *vp)
 /* What waits at the caller's kernel thread for a call of self's, which blocks it, waits for self from here on. */
 static void claim(struct kbi_task *self, uint64_t set)
 {
-	static const struct timespec none;
 	uint64_t left = set & a_load_rlx(kbi_signal_mask(self));
 	siginfo_t info;
 
-	while (left && (left &= kbi_signal_own_pending())) {
-		uint64_t one = left & -left;
-
-		left &= ~one;
-		if (kbi_sys(SYS_rt_sigtimedwait, &one, &info, &none, KBI_MASK_BYTES) > 0)
-			kbi_signal_put(kbi_thread_of(self), &info, false);
-	}
+	while (take_own(&left, &info))
+		kbi_signal_put(kbi_thread_of(self), &info, false);
 }
 
 void kbi_signal_claim(int sig)
