@@ -162,7 +162,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
 	result kbi_call_apart_##name parameters \
 	{ \
-		bool again = false, ended; \
+		bool again, ended = false; \
 		result r; \
 \
 		if (kbi_unlikely(!kbi_call_may_wait())) \
@@ -171,15 +171,13 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 			return r; \
 		if (kbi_call_turn(cancels)) \
 			return -1; \
-		if (quick) \
-			return r; \
-		while (again && naps(cancels, &ended)) { \
+		do { \
 			again = false; \
-			if (ended) \
-				return -1; \
 			if (quick) \
 				return r; \
-		} \
+		} while (again && naps(cancels, &ended) && !ended); \
+		if (ended) \
+			return -1; \
 		APART_FROM_VP(true); \
 		for (uint32_t before = kbi_posix_me.handled;;) { \
 			r = REAL(name) arguments; \

@@ -190,9 +190,8 @@ static void v_select(void)
 static void v_make(void)
 {
 	kb_space_chan_t *ch;
-	char name[64]; /* the element, too */
+	char name[64] = ""; /* the element, too */
 
-	memset(name, 0, sizeof name);
 	snprintf(name, sizeof name, "of.%d", getpid());
 	kb_space_chan_open(o.s, name, sizeof name, 4, KB_SPACE_SEND, &ch);
 	kb_space_chan_send(ch, name, 0);
