@@ -8,6 +8,8 @@
 #include <link.h>
 #include <string.h>
 
+#include "os/names.h"
+
 /* libc's dlvsym looks at its return address to know who asks: it must be called in our place, not by us. */
 #if defined(__clang__)
 #define TAIL_CALLS
@@ -17,70 +19,14 @@
 #define TAIL_CALL
 #endif
 
-/* ---- our own table of names: dlopen of ourselves, for a handle, could run constructors before their time
- * -------- */
-
-struct names {
-	const ElfW(Sym) * symbol;
-	const char *text;
-	const uint32_t *hash; /* the GNU table: number of buckets, first symbol, words of the filter, a shift,
-				 these */
-};
-
-static const void *place(const struct link_map *us, const ElfW(Dyn) * d)
-{
-	uintptr_t p = d->d_un.d_ptr; /* where the loader may write there it has added where we lie */
-
-	return (const void *)(p < us->l_addr ? p + us->l_addr : p);
-}
-
-static struct names names_of(const struct link_map *us)
-{
-	struct names n = { 0 };
-
-	for (const ElfW(Dyn) *d = us->l_ld; d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_SYMTAB)
-			n.symbol = place(us, d);
-		else if (d->d_tag == DT_STRTAB)
-			n.text = place(us, d);
-		else if (d->d_tag == DT_GNU_HASH)
-			n.hash = place(us, d);
-	}
-	return n;
-}
-
-static uint32_t hash_of(const char *name)
-{
-	uint32_t h = 5381;
-
-	for (; *name; name++)
-		h = h * 33 + (unsigned char)*name;
-	return h;
-}
-
-/* The function of that name that we define, or NULL. */
+/* The function of that name that we define, or NULL. By our own table: dlopen of ourselves, for a handle, could run
+ * constructors before their time. */
 static void *own(const char *name)
 {
 	const struct link_map *us = kbi_place_object((const void *)own);
-	struct names n = us ? names_of(us) : (struct names){ 0 };
-	const uint32_t *bucket, *chain;
-	uint32_t h = hash_of(name);
+	uintptr_t at;
 
-	if (!n.symbol || !n.text || !n.hash)
-		return NULL;
-	bucket = (const uint32_t *)((const ElfW(Addr) *)(n.hash + 4) + n.hash[2]);
-	chain = bucket + n.hash[0];
-	for (uint32_t i = bucket[h % n.hash[0]]; i >= n.hash[1]; i++) {
-		const ElfW(Sym) *found = n.symbol + i;
-		uint32_t word = chain[i - n.hash[1]];
-
-		if ((word | 1) == (h | 1) && found->st_shndx != SHN_UNDEF &&
-			strcmp(n.text + found->st_name, name) == 0)
-			return (void *)(us->l_addr + found->st_value);
-		if (word & 1)
-			break; /* the bucket's last */
-	}
-	return NULL;
+	return us && kbi_names_find(us->l_addr, us->l_ld, name, &at, 1) ? (void *)at : NULL;
 }
 
 static void *linkers_answer(void *handle, const char *name, const char *version, const void *caller)

@@ -1,0 +1,64 @@
+/* os/names.c - looks names up in a module's GNU hash table. Contract in names.h. */
+#include "os/names.h"
+
+#include <string.h>
+
+struct names {
+	const ElfW(Sym) *symbol;
+	const char *text;
+	const uint32_t *hash; /* number of buckets, first symbol, words of the filter, a shift, these */
+};
+
+static const void *place(uintptr_t base, const ElfW(Dyn) *d)
+{
+	uintptr_t p = d->d_un.d_ptr; /* where the loader may write there it has added where the module lies */
+
+	return (const void *)(p < base ? p + base : p);
+}
+
+static struct names names_of(uintptr_t base, const ElfW(Dyn) *d)
+{
+	struct names n = { 0 };
+
+	for (; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			n.symbol = place(base, d);
+		else if (d->d_tag == DT_STRTAB)
+			n.text = place(base, d);
+		else if (d->d_tag == DT_GNU_HASH)
+			n.hash = place(base, d);
+	}
+	return n;
+}
+
+static uint32_t hash_of(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (; *name; name++)
+		h = h * 33 + (unsigned char)*name;
+	return h;
+}
+
+unsigned kbi_names_find(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, uintptr_t *at, unsigned most)
+{
+	struct names n = names_of(base, dynamic);
+	const uint32_t *bucket, *chain;
+	uint32_t h = hash_of(name);
+	unsigned count = 0;
+
+	if (!n.symbol || !n.text || !n.hash)
+		return 0;
+	bucket = (const uint32_t *)((const ElfW(Addr) *)(n.hash + 4) + n.hash[2]);
+	chain = bucket + n.hash[0];
+	for (uint32_t i = bucket[h % n.hash[0]]; i >= n.hash[1] && count < most; i++) {
+		const ElfW(Sym) *found = n.symbol + i;
+		uint32_t word = chain[i - n.hash[1]];
+
+		if ((word | 1) == (h | 1) && found->st_shndx != SHN_UNDEF && strcmp(n.text + found->st_name, name) == 0)
+			at[count++] = base + found->st_value;
+		if (word & 1)
+			break; /* the bucket's last */
+	}
+	return count;
+}
