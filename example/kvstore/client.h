@@ -11,8 +11,8 @@
 #include "resp.h"
 
 enum {
-	CLIENT_IN = 768, /* bytes of requests and of answers that need no memory but the thread's stack: */
-	CLIENT_OUT = 256, /* these, what else the thread needs while it waits, and little more fit into a page */
+	CLIENT_IN = 736, /* bytes of requests and of answers that need no memory but the thread's stack: */
+	CLIENT_OUT = 160, /* these, what else the thread needs while it waits, and little more fit into a page */
 };
 
 struct client;

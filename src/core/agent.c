@@ -29,6 +29,9 @@ enum {
 	SPINS_AN_EXCHANGE = 16, /* looks between two questions to the scheduler */
 	SPINS_A_SOURCE = 8,     /* looks between two questions to the kernel whether it has events */
 	SPINS_A_CLOCK = 32,     /* looks between two looks at the clock */
+	SPINS_A_DEADLINE = 8,   /* and where somebody has a deadline */
+	SPINS_EVENTS = 16,      /* instead of SPINS_QUIET, if nothing but the kernel's events can come */
+	NO_TIME = 1,            /* ns: no deadline is as early */
 	NET_FIRST = 1000000,    /* ns: first look of a sleeping monitor */
 	NET_LAST = 10000000,    /* ns: and its longest period */
 	DEADLOCK_AFTER = 1000000000,
@@ -274,17 +277,29 @@ static void poll_others(struct kbi_vp *vp)
 	}
 }
 
-/* exchange: also asks the scheduler, whose words other VPs write; a message needs no such look. */
-static struct kbi_task *look(struct kbi_vp *vp, bool exchange)
+static struct kbi_task *look(struct kbi_vp *vp, uint64_t now)
 {
-	struct kbi_task *t;
+	kbi_domain_poll(vp, vp, now);
+	return kbi_vp_pop(vp);
+}
 
-	kbi_domain_poll(vp, vp, 0);
-	t = kbi_vp_pop(vp);
-	if (t || !exchange)
+/* Also asks the scheduler, whose words other VPs write; a message needs no such look. */
+static struct kbi_task *look_around(struct kbi_vp *vp)
+{
+	struct kbi_task *t = look(vp, 0);
+
+	if (t)
 		return t;
 	kbi_vp_exchange(vp, KBI_POLL_IDLE);
 	return kbi_vp_pop(vp);
+}
+
+/* One of many: the clock costs more than the rest of a look, so it is read for deadlines at the first and every few. */
+static struct kbi_task *look_again(struct kbi_vp *vp, uint32_t spins)
+{
+	if (spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1)
+		return look_around(vp);
+	return look(vp, spins % SPINS_A_DEADLINE ? NO_TIME : 0);
 }
 
 /* ---- sleeping in the kernel ----------------------------------------------------------------------------- */
@@ -399,7 +414,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	if (rung)
 		kbi_agent_dozes(vp, true);
 	a_fence_sc(); /* partner: the fence of every maker of work, before it reads doze or idle */
-	t = look(vp, true);
+	t = look_around(vp);
 	if (t) {
 		a_store_rlx(&vp->doze, KBI_DOZE_NO);
 		if (rung)
@@ -450,15 +465,27 @@ static void learn(struct idle *idle, bool gained)
 	a_store_rlx(&kbi_crowd.backoff, b);
 }
 
-/* How long to poll, ns. If no VP runs a thread what comes is the kernel's events, and those wake a sleeper by
- * themselves: to ask for them again and again costs more than that sooner. */
+/* If no VP runs a thread what comes is the kernel's events, and those wake a sleeper by themselves: to ask for them
+ * again and again costs more than that sooner. */
+static bool waits_for_events(const struct kbi_vp *vp)
+{
+	return !a_zero32_rlx(&kbi_source.waiting) && !a_load_rlx(&vp->n_watches);
+}
+
+/* How long to poll, ns. */
 static uint64_t patience(const struct kbi_vp *vp)
 {
 	uint64_t whole = (uint64_t)kbi_options.spin_us * 1000;
-	bool events_only = !a_zero32_rlx(&kbi_source.waiting) && !a_load_rlx(&vp->n_watches) &&
-			   a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
 
-	return events_only ? whole / EVENTS_PART : whole;
+	if (!waits_for_events(vp) || a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n)
+		return whole;
+	return kbi_vp_n == 1 ? 0 : whole / EVENTS_PART;
+}
+
+/* Looks before it says that it is idle. */
+static uint32_t quiet(const struct kbi_vp *vp)
+{
+	return kbi_vp_n == 1 && waits_for_events(vp) ? SPINS_EVENTS : SPINS_QUIET;
 }
 
 /* False: it has polled long enough, or others poll and it may not. */
@@ -470,7 +497,7 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 		return false;
 	if (idle->spins % SPINS_A_SOURCE == SPINS_A_SOURCE / 2 && kbi_source_due())
 		kbi_source_poll(vp);
-	if (idle->spins++ < SPINS_QUIET)
+	if (idle->spins++ < quiet(vp))
 		return true;
 	if (idle->unwanted)
 		return false;
@@ -512,7 +539,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	if (vp->fed_at)
 		idle.unwanted = weigh(vp);
 	idle_begins(vp);
-	while (!(t = look(vp, idle.spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1))) {
+	while (!(t = look_again(vp, idle.spins))) {
 		if (keep_polling(vp, &idle))
 			continue;
 		learn(&idle, false);
