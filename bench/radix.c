@@ -57,11 +57,46 @@ static size_t begin_of(unsigned piece)
 	return r.n * piece / r.pieces;
 }
 
+/* A digit of one bit: with a table each key would wait for the store of the one before, and the work would hide what
+ * the threads cost. Both numbers stay in registers; no branch depends on a key. */
+static void count_bits(unsigned digit, unsigned piece)
+{
+	uint32_t *table = r.table + r.row * piece, *from = r.work[digit & 1], ones[4] = { 0 };
+	const size_t begin = begin_of(piece), end = begin_of(piece + 1);
+	size_t i = begin;
+
+	for (; i + 4 <= end; i += 4)
+		for (unsigned k = 0; k < 4; k++)
+			ones[k] += from[i + k] >> digit & 1;
+	for (; i < end; i++)
+		ones[0] += from[i] >> digit & 1;
+	table[1] = ones[0] + ones[1] + ones[2] + ones[3];
+	table[0] = (uint32_t)(end - begin) - table[1];
+}
+
+static void move_bits(unsigned digit, unsigned piece)
+{
+	uint32_t *table = r.table + r.row * piece, *from = r.work[digit & 1], *to = r.work[~digit & 1];
+	uint32_t zero = table[0], one = table[1];
+
+	for (size_t i = begin_of(piece), end = begin_of(piece + 1); i < end; i++) {
+		const uint32_t key = from[i], bit = key >> digit & 1, place = zero ^ ((zero ^ one) & -bit);
+
+		to[place] = key;
+		one += bit;
+		zero += 1 - bit;
+	}
+}
+
 static void count(unsigned digit, unsigned piece)
 {
 	uint32_t *table = r.table + r.row * piece, *from = r.work[digit & 1];
 	const uint32_t shift = digit * r.c->size, mask = radix_of(digit) - 1;
 
+	if (r.c->size == 1) {
+		count_bits(digit, piece);
+		return;
+	}
 	memset(table, 0, r.row * sizeof *table);
 	for (size_t i = begin_of(piece), end = begin_of(piece + 1); i < end; i++)
 		table[from[i] >> shift & mask]++;
@@ -72,6 +107,10 @@ static void move(unsigned digit, unsigned piece)
 	uint32_t *table = r.table + r.row * piece, *from = r.work[digit & 1], *to = r.work[~digit & 1];
 	const uint32_t shift = digit * r.c->size, mask = radix_of(digit) - 1;
 
+	if (r.c->size == 1) {
+		move_bits(digit, piece);
+		return;
+	}
 	for (size_t i = begin_of(piece), end = begin_of(piece + 1); i < end; i++)
 		to[table[from[i] >> shift & mask]++] = from[i];
 }
