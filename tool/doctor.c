@@ -23,7 +23,8 @@
 #include "base/base.h"
 #include "base/option.h"
 #include "os/cpu.h"
-#include "os/libsite.h"
+#include "os/libway.h"
+#include "os/sys.h"
 #include "os/uring.h"
 #include <kochab/version.h>
 #include "tool.h"
@@ -182,21 +183,107 @@ static void check_guards(void)
 		close(fd);
 }
 
+static volatile unsigned taken_over;
+
+/* The calls that are asked for below are not made. */
+static long take_over(long nr, long a[6])
+{
+	(void)nr, (void)a;
+	taken_over++;
+	return 0;
+}
+
+struct tried {
+	const char *why; /* NULL: it works; the child has the parent's texts at the same places */
+	struct kbi_libsite_counts counts;
+};
+
+/* In a child: libc's calls are taken over there, and one is made. */
+static void try_in_child(const struct kbi_libway *w, int fd)
+{
+	struct tried t;
+
+	if (w->begin(take_over, getpid(), &t.counts, &t.why) == 0) {
+		getppid();
+		t.why = taken_over ? NULL : "it has no effect";
+	}
+	kbi_sys(SYS_write, fd, &t, sizeof(t));
+	kbi_sys(SYS_exit_group, 0);
+}
+
+static struct tried try_way(const struct kbi_libway *w)
+{
+	struct tried t = { .why = "tried in a child, it ended that" };
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return t;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		try_in_child(w, ends[1]);
+	close(ends[1]);
+	if (pid > 0 && read(ends[0], &t, sizeof(t)) == 0)
+		errno = 0;
+	close(ends[0]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return t;
+}
+
+/* Is it one that the option libcalls lets be taken? */
+static bool may_be_taken(const struct kbi_libway *w)
+{
+	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO || kbi_options.libcalls == (unsigned)(w - kbi_libways) + 1;
+}
+
+/* The one that would be taken, or NULL; *why: the first reason against one. */
+static const struct kbi_libway *check_ways(struct tried *all, const char **why)
+{
+	const struct kbi_libway *taken = NULL;
+
+	*why = NULL;
+	for (const struct kbi_libway *w = kbi_libways; w->name; w++) {
+		all[w - kbi_libways] = try_way(w);
+		if (!may_be_taken(w))
+			continue;
+		if (!all[w - kbi_libways].why)
+			taken = taken ? taken : w;
+		else
+			*why = *why ? *why : all[w - kbi_libways].why;
+	}
+	return taken;
+}
+
+static void tell_way(const struct kbi_libway *w, const struct tried *t)
+{
+	char name[32], sites[64] = "";
+
+	snprintf(name, sizeof(name), "  libcalls=%s", w->name);
+	if (t->counts.seen)
+		snprintf(sites, sizeof(sites), ": %u calls replaced, %u trapped", t->counts.replaced, t->counts.trapped);
+	fact(name, t->why ? NO : YES, "%s%s", t->why ? t->why : "works", t->why ? "" : sites);
+}
+
 /* Virtual processors as processes: can libc's system calls be taken over, and is there a space? */
 static void check_processes(void)
 {
-	struct kbi_libsite_counts c;
-	const char *why = kbi_libsite_usable(&c);
+	struct tried all[KBI_LIBWAYS];
+	const char *why;
+	const struct kbi_libway *taken = check_ways(all, &why);
 	int fd = (int)syscall(SYS_memfd_create, "kochab-doctor", 1u);
 
-	if (fd < 0)
-		why = "no memory file can be made (memfd_create)";
-	else
+	if (fd >= 0)
 		close(fd);
-	if (why)
+	if (fd < 0)
+		fact("process bodies", NO, "no memory file can be made (memfd_create)");
+	else if (!taken)
 		fact("process bodies", NO, "%s", why);
 	else
-		fact("process bodies", YES, "libc's system calls: %u replaced, %u trapped", c.replaced, c.trapped);
+		fact("process bodies", YES, "libc's system calls are taken over by libcalls=%s", taken->name);
+	for (unsigned i = 0; i < KBI_LIBWAYS; i++)
+		tell_way(&kbi_libways[i], &all[i]);
 }
 
 static void print_limit(const char *name, int which)

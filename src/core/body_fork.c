@@ -20,7 +20,7 @@
 #include "core/body_children.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
-#include "os/libsite.h"
+#include "os/libway.h"
 #include "os/memory_leave.h"
 #include "os/sys.h"
 
@@ -92,7 +92,7 @@ static void split(void *arg)
 /* As any process that has forked. */
 static void go_on(const long arg[6])
 {
-	kbi_libsite_undo();
+	kbi_libway_undo();
 	kbi_everywhere_forget();
 	write_number(arg);
 }
@@ -140,7 +140,7 @@ void kbi_body_fork_alone(void)
 		kbi_sys(SYS_exit_group, 127);
 	kbi_leave_call(l, leave_alone, l);
 	kbi_leave_drop(l);
-	kbi_libsite_undo();
+	kbi_libway_undo();
 	kbi_everywhere_forget();
 	kbi_children_forget();
 	kbi_libcall_exec = NULL;

@@ -30,7 +30,7 @@
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
-#include "os/libsite.h"
+#include "os/libway.h"
 #include "os/lock.h"
 #include "os/memory.h"
 #include "os/tcb.h"
@@ -40,7 +40,6 @@
 enum { STACK = 65536, MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */, KEPT = 8 };
 
 static struct {
-	struct kbi_libsite_counts sites;
 	aptr returned;            /* stacks of processes that have ended */
 	a32 making;
 	/* under the lock */
@@ -98,6 +97,7 @@ static int life(void *arg)
 	kbi_tp_set(p->stack->tcb.tp);
 #endif
 	kbi_sys_die_with(kbi_warden.supervisor);
+	kbi_libway_here();
 	kbi_warden_wait(p);
 	wait_until_added();
 	kbi_solo_joins();
@@ -194,7 +194,7 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 	kbi_everywhere_hold(&mask);
 	p = kbi_warden_find(0);
 	if (p) {
-		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg, .mask = mask };
+		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg, .mask = mask & ~kbi_everywhere_faults() };
 		e = make(p);
 	}
 	kbi_everywhere_release(mask);
@@ -471,10 +471,10 @@ static KBI_NORETURN void supervise(void)
 	siginfo_t info;
 	uint64_t set;
 
-	/* libc's call has opened some of them: what is asked must come out of the wait below, not in a handler */
+	kbi_libway_not_here(); /* nor is anything open for libc's sake: what is asked must come out of the wait below */
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 	sup.instead[1] = ~(uint64_t)0;
-	kbi_warden_look();
+	kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL); /* what was, too: a handler answers but a part */
 	for (;;) {
 		long sig;
 		bool ours;
@@ -519,7 +519,7 @@ static int prepare(void)
 	sup.why = !kbi_tcb_available ? kbi_tcb_why() : kbi_door_here() ? "not with libkochab-malloc.so" : kbi_libcall_why_not();
 	if (sup.why)
 		return ENOTSUP;
-	kbi_libsite_prepare();
+	kbi_libway_prepare();
 	kbi_warden.most = kbi_vp_n + kbi_options.spares + MORE;
 	kbi_warden.process = kbi_sys_map(kbi_warden.most * sizeof *kbi_warden.process);
 	sup.stack = take_stack();
@@ -533,7 +533,7 @@ static int prepare(void)
 /* libc's own TLS: nobody writes to the rseq area of a block that has no kernel thread. */
 static int convert(void)
 {
-	int e = kbi_libcall_take_over(&sup.sites, &sup.why);
+	int e = kbi_libcall_take_over(&sup.why);
 
 	if (!e)
 		e = kbi_memory_convert(&sup.why);

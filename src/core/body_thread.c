@@ -84,10 +84,20 @@ static void body_mask(sigset_t *old)
 	kbi_real.pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
+/* But for a signal that must be open where system calls raise it (os/libdispatch). */
+static bool is_bodys(sigset_t mask)
+{
+	sigset_t bodys = bodys_mask;
+
+	sigaddset(&mask, SIGSYS);
+	sigaddset(&bodys, SIGSYS);
+	return memcmp(&mask, &bodys, sizeof mask) == 0;
+}
+
 bool kbi_body_programs_mask(sigset_t *old)
 {
 	memset(old, 0, sizeof *old); /* sigemptyset need not write all of it */
-	if (!masked || kbi_real.pthread_sigmask(SIG_BLOCK, NULL, old) || memcmp(old, &bodys_mask, sizeof *old) != 0)
+	if (!masked || kbi_real.pthread_sigmask(SIG_BLOCK, NULL, old) || !is_bodys(*old))
 		return false;
 	kbi_real.pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
 	return true;

@@ -24,6 +24,7 @@
 #include "core/thread.h"
 #include "mem/heap_door.h"
 #include "os/cpu.h"
+#include "os/libway.h"
 #include "os/sys.h"
 
 enum { NOT_STARTED, STARTING, RUNNING, FAILED, LACKS_BODIES };
@@ -253,6 +254,8 @@ static void say_what_was_chosen(void)
 
 	kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s%s%s", kbi_vp_n, chosen_scheduler()->name,
 			kbi_tcb_available ? "yes" : "no", *why ? ", " : "", why);
+	if (kbi_libway_taken())
+		kbi_sys_message("libc's system calls are taken over by %s (option libcalls)", kbi_libway_taken());
 }
 
 /* Main runs on its virtual processor already and others have their kernel threads: where there was no room for one, the

@@ -17,6 +17,7 @@
 #include "core/vp.h"
 #include "core/preempt.h"
 #include "os/everywhere.h"
+#include "os/libway.h"
 #include "os/sys.h"
 #include "os/trace.h"
 
@@ -48,6 +49,7 @@ static int successor(void *unused)
 	if (!ss.ss_sp)
 		ss = (stack_t){ .ss_flags = SS_DISABLE };
 	kbi_sys_die_with(revive.supervisor);
+	kbi_libway_here();
 	kbi_solo_joins();
 	kbi_sys(SYS_sigaltstack, &ss, NULL);
 	/* acquire: partner is the release in start */

@@ -58,8 +58,19 @@ static bool is_in(const ElfW(Ehdr) *e, uintptr_t at)
 	return false;
 }
 
+static uintptr_t libcs_low;
+static size_t libcs_size;
+
+void kbi_context_is_libcs(uintptr_t low, size_t size)
+{
+	libcs_low = low;
+	libcs_size = size;
+}
+
 bool kbi_context_is_ours(uintptr_t at)
 {
+	if (at - libcs_low < libcs_size)
+		return false;
 	return is_in(&__ehdr_start, at) || (added && is_in(added, at));
 }
 
@@ -115,15 +126,6 @@ void kbi_context_learn(void)
 	dl_iterate_phdr(add, NULL);
 }
 
-static uintptr_t libcs_low;
-static size_t libcs_size;
-
-void kbi_context_is_libcs(uintptr_t low, size_t size)
-{
-	libcs_low = low;
-	libcs_size = size;
-}
-
 bool kbi_context_may_leave(uintptr_t at)
 {
 	if (full || n_ranges == 0 || kbi_context_is_ours(at) || at - libcs_low < libcs_size)
@@ -141,6 +143,20 @@ bool kbi_context_knows_code(void)
 	return !full && n_ranges;
 }
 
+void kbi_context_library(uintptr_t *low, size_t *size)
+{
+	uintptr_t base = (uintptr_t)&__ehdr_start;
+	const ElfW(Phdr) *p = (const void *)(base + __ehdr_start.e_phoff);
+
+	*low = (uintptr_t)__start_kbi_text;
+	*size = (size_t)(__stop_kbi_text - __start_kbi_text);
+	for (int i = 0; !*low && i < __ehdr_start.e_phnum; i++)
+		if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X && __ehdr_start.e_type == ET_DYN) {
+			*low = base + p[i].p_vaddr;
+			*size = p[i].p_memsz;
+		}
+}
+
 static bool is_library(uintptr_t at)
 {
 	if (__start_kbi_text)
@@ -150,10 +166,10 @@ static bool is_library(uintptr_t at)
 
 enum kbi_context_code kbi_context_code(uintptr_t at)
 {
-	if (is_library(at))
-		return KBI_CODE_OURS;
 	if (at - libcs_low < libcs_size)
 		return KBI_CODE_LIBC;
+	if (is_library(at))
+		return KBI_CODE_OURS;
 	for (unsigned i = 0; i < n_ranges; i++)
 		if (at - ranges[i].low < ranges[i].size)
 			return ranges[i].ours ? KBI_CODE_OURS : KBI_CODE_LIBC;

@@ -13,8 +13,11 @@ enum { KBI_CONTEXT_REGISTERS = 32 };
 uintptr_t kbi_context_at(const void *ucontext);
 /* Once, before may_leave: where libc, the loader and the like lie. */
 void kbi_context_learn(void);
-/* Code outside of them that is a part of libc: os/libsite's. One range. */
+/* Other code that counts as libc's: os/libsite's, os/libstub's. One range. */
 void kbi_context_is_libcs(uintptr_t low, size_t size);
+/* Who is interrupted at `pc`, right behind a system call there, is behind one of libc's: at the address that lies on the
+ * stack, whose pointer was so many bytes higher. */
+void kbi_context_stands_for(uintptr_t pc, unsigned lowered);
 /* May a thread be switched away at this address: it is not in the library, in libc, the loader, a sanitizer. */
 bool kbi_context_may_leave(uintptr_t at);
 
@@ -27,6 +30,12 @@ uintptr_t kbi_context_leaf_returns_to(const void *ucontext);
  * which is for once, as learn. */
 uintptr_t kbi_context_known_returns_to(const void *ucontext);
 void kbi_context_frames_learn(void);
+/* The same inside any function of libc's or our allocator's: where on the stack is written where to it will return, which
+ * is a place where a thread may be left. NULL: not known, or one that does more with it than to return. x86-64, after
+ * frames_learn. */
+uintptr_t *kbi_context_slot(const void *ucontext);
+/* Is there a call in front of that address? x86-64. */
+bool kbi_context_follows_call(uintptr_t at);
 
 /* Where a thread was interrupted, and with what in its registers. */
 struct kbi_context_place {
@@ -72,6 +81,8 @@ bool kbi_context_is_ours(uintptr_t at);
 enum kbi_context_code { KBI_CODE_PROGRAM, KBI_CODE_LIBC, KBI_CODE_OURS };
 bool kbi_context_knows_code(void);
 enum kbi_context_code kbi_context_code(uintptr_t at);
+/* Where the library's code lies, and no other is; low 0: not known. */
+void kbi_context_library(uintptr_t *low, size_t *size);
 /* Another library's code is to count as ours: its ELF header. One; before handlers run. */
 void kbi_context_add(const void *ehdr);
 const void *kbi_context_added(void);

@@ -40,8 +40,8 @@ static bool can_read(uintptr_t eight_bytes)
 	return kbi_sys(SYS_rt_sigprocmask, NO_CHANGE, eight_bytes, NULL, MASK_BYTES) == -EINVAL;
 }
 
-/* Is there a call in front of it? Relative, or by a register or memory. */
-static bool follows_call(uintptr_t at)
+/* Relative, or by a register or memory. */
+bool kbi_context_follows_call(uintptr_t at)
 {
 	enum { NEAR_CALL = 0xe8, BY_OPERAND = 0xff, LONGEST = 7, NEAR_SIZE = 5, PART = 0x38, CALL_PART = 0x10 };
 	const uint8_t *p = (const uint8_t *)at;
@@ -66,7 +66,7 @@ uintptr_t kbi_context_leaf_returns_to(const void *context)
 	/* nothing on its stack: none of glibc's and musl's has. One that has is not left, unless what it keeps there happens
 	 * to be another such address */
 	to = *(const uintptr_t *)uc->uc_mcontext.gregs[REG_RSP];
-	return follows_call(to) ? to : 0;
+	return kbi_context_follows_call(to) ? to : 0;
 }
 
 #elif defined(__aarch64__)

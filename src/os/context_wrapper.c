@@ -31,13 +31,27 @@ static unsigned after_call(const uint8_t *p)
 	return 0;
 }
 
+static uintptr_t stub;
+static unsigned lowered;
+
+void kbi_context_stands_for(uintptr_t pc, unsigned bytes)
+{
+	stub = pc;
+	lowered = bytes;
+}
+
 uintptr_t kbi_context_returns_to(const void *context)
 {
 	static const uint8_t call[] = { 0x0f, 0x05 };
 	enum { RETURN = 0xc3, MOST = 5 };
 	const ucontext_t *uc = context;
 	const uint8_t *p = (const uint8_t *)kbi_context_at(uc);
+	uintptr_t sp = (uintptr_t)uc->uc_mcontext.gregs[REG_RSP];
 
+	if (stub && (uintptr_t)p == stub) {
+		p = *(const uint8_t *const *)sp;
+		sp += lowered;
+	}
 	if (memcmp(p - sizeof call, call, sizeof call) != 0)
 		return 0;
 	for (unsigned i = 0, n; i < MOST && *p != RETURN; i++, p += n) {
@@ -45,7 +59,7 @@ uintptr_t kbi_context_returns_to(const void *context)
 		if (!n)
 			return 0;
 	}
-	return *p == RETURN ? *(const uintptr_t *)uc->uc_mcontext.gregs[REG_RSP] : 0;
+	return *p == RETURN ? *(const uintptr_t *)sp : 0;
 }
 
 #elif defined(__aarch64__)

@@ -19,6 +19,7 @@
 enum {
 	MASK_BYTES = 8,
 	ACTION_FLAGS = 1, /* words of the kernel's struct, x86-64 */
+	ACTION_RESTORER = 2,
 	ACTION_MASK = 3,
 	AGAIN = 20000000, /* ns */
 	WATCH = 100000,   /* ns: who waits looks after others */
@@ -35,6 +36,7 @@ struct process {
 };
 
 uint64_t kbi_everywhere_kept = (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
+uintptr_t kbi_everywhere_restorer;
 
 static struct {
 	a32 lock;    /* the holder: its place in process, from 1, which it keeps when it is killed and has a successor */
@@ -241,9 +243,22 @@ static void handler(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
+void kbi_everywhere_fit(uint64_t *action)
+{
+	action[ACTION_MASK] &= ~kbi_everywhere_faults();
+	if (kbi_everywhere_restorer)
+		action[ACTION_RESTORER] = kbi_everywhere_restorer;
+}
+
 static void set_action(int sig, const uint64_t *new, uint64_t *old)
 {
-	kbi_sys(SYS_rt_sigaction, sig, new, old, MASK_BYTES);
+	uint64_t fit[4];
+
+	if (new) {
+		memcpy(fit, new, sizeof fit);
+		kbi_everywhere_fit(fit);
+	}
+	kbi_sys(SYS_rt_sigaction, sig, new ? fit : NULL, old, MASK_BYTES);
 }
 
 /* libc does not let anybody have this signal; how a handler returns it says of another one. */
@@ -300,7 +315,7 @@ static bool take(bool acts)
 /* True: it is held by one that is frozen. Only if the caller can act for it. */
 static bool hold(uint64_t *mask, bool acts)
 {
-	const uint64_t every = ~(uint64_t)0;
+	const uint64_t every = ~kbi_everywhere_faults();
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
 	while (!take(acts)) {

@@ -22,6 +22,17 @@ static inline uint64_t kbi_everywhere_bit(void)
 	return kbi_sys_from.processes ? kbi_everywhere_kept : 0;
 }
 
+/* Those of them that a call of libc's may raise: blocked while one is made they end the process. */
+static inline uint64_t kbi_everywhere_faults(void)
+{
+	return kbi_everywhere_kept & ~((uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1));
+}
+
+/* How handlers return where libc's return would be taken for a call of the program's; 0: as libc says. */
+extern KBI_HIDDEN uintptr_t kbi_everywhere_restorer;
+/* An action for the kernel, a struct of its own, fits in with the two. */
+void kbi_everywhere_fit(uint64_t *action);
+
 enum { KBI_EVERYWHERE_DATA = 64 };
 
 struct kbi_everywhere_call {

@@ -16,6 +16,8 @@
 #include "base/atom.h"
 #include "os/everywhere.h"
 #include "os/libcall_map.h"
+#include "os/libsignal.h"
+#include "os/libway.h"
 #include "os/memory.h"
 #include "os/sys.h"
 
@@ -23,7 +25,7 @@
 #define SYS_alarm (-1)
 #endif
 
-enum { CLONE3 = 435 };
+enum { CLONE3 = 435, EPOLL_PWAIT2 = 441 };
 
 static struct {
 	int pid;          /* the program's */
@@ -38,25 +40,25 @@ long (*kbi_libcall_exec)(long nr, const long arg[6]);
 
 /* ---- signals and processes ------------------------------------------------------------------------------------------ */
 
-enum { ACTION_BYTES = 32, ACTION_MASK = 24 /* x86-64 */ };
+enum { ACTION_BYTES = 32, ACTION_MASK = 3 /* a word; x86-64 */ };
 
 long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 {
 	struct kbi_everywhere_call c = { .nr = SYS_rt_sigaction, .arg = { sig, 0, 0, mask_bytes }, .pointer = 1 };
-	uint64_t mask;
+	uint64_t action[ACTION_BYTES / 8];
 	long r;
 
 	if (sig == KBI_EVERYWHERE_SIGNAL)
 		return -EINVAL;
-	if (sig == kbi_libsite_signal())
-		return kbi_libsite_action(new, old);
+	if (sig == kbi_libsignal())
+		return kbi_libsignal_action(new, old);
 	r = old ? kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes) : 0;
 	if (r || !new)
 		return r ? r : kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes);
-	memcpy(c.data, new, ACTION_BYTES);
-	memcpy(&mask, c.data + ACTION_MASK, sizeof mask);
-	mask &= ~kbi_everywhere_bit(); /* a handler may take its time */
-	memcpy(c.data + ACTION_MASK, &mask, sizeof mask);
+	memcpy(action, new, ACTION_BYTES);
+	action[ACTION_MASK] &= ~kbi_everywhere_bit(); /* a handler may take its time */
+	kbi_everywhere_fit(action);
+	memcpy(c.data, action, ACTION_BYTES);
 	return kbi_everywhere(&c);
 }
 
@@ -224,6 +226,22 @@ static long kill_program(long nr, const long a[6])
 	return r;
 }
 
+/* The mask of pselect6 comes in a struct. */
+static long selected(long a[6])
+{
+	struct {
+		const void *set;
+		size_t bytes;
+	} mask = { 0 };
+	uint64_t set;
+
+	if (a[5]) {
+		memcpy(&mask, (const void *)a[5], sizeof mask);
+		mask.set = open_some(mask.set, &set);
+	}
+	return kbi_sys(SYS_pselect6, a[0], a[1], a[2], a[3], a[4], a[5] ? &mask : NULL);
+}
+
 static long made(long nr, long a[6])
 {
 	uint64_t set;
@@ -239,6 +257,15 @@ static long made(long nr, long a[6])
 	case SYS_rt_sigsuspend:
 		a[0] = (long)open_some((const void *)a[0], &set);
 		break;
+	case SYS_ppoll: /* from here on only where all calls come this way */
+		a[3] = (long)open_some((const void *)a[3], &set);
+		break;
+	case SYS_epoll_pwait:
+	case EPOLL_PWAIT2:
+		a[4] = (long)open_some((const void *)a[4], &set);
+		break;
+	case SYS_pselect6:
+		return selected(a);
 	case SYS_mmap:
 	case SYS_munmap:
 	case SYS_mprotect:
@@ -311,18 +338,12 @@ static long made(long nr, long a[6])
 	return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-int kbi_libcall_take_over(struct kbi_libsite_counts *counts, const char **why)
+int kbi_libcall_take_over(const char **why)
 {
-	int e, trap;
-
 	libcall.pid = (int)kbi_sys(SYS_getpid);
 	libcall.parent = kbi_sys(SYS_getppid);
 #ifdef SYS_brk
 	libcall.brk = kbi_sys(SYS_brk, 0);
 #endif
-	e = kbi_libsite_replace(made, libcall.pid, counts, why);
-	trap = kbi_libsite_signal();
-	if (trap)
-		kbi_everywhere_kept |= (uint64_t)1 << (trap - 1);
-	return e;
+	return kbi_libway_begin(made, libcall.pid, why);
 }

@@ -5,7 +5,7 @@
 #ifndef KBI_LIBCALL_H
 #define KBI_LIBCALL_H
 
-#include "os/libsite.h"
+#include "base/base.h"
 
 /* From now on libc's calls are made as above, and its futex calls reach other processes. The only kernel thread, before
  * there is another process. 0, or errno: *why. */
@@ -19,7 +19,7 @@ extern KBI_HIDDEN long (*kbi_libcall_there)(long nr, const long arg[6]);
 extern KBI_HIDDEN long (*kbi_libcall_futex)(const long arg[6]); /* a wait, of words that other processes see */
 extern KBI_HIDDEN long (*kbi_libcall_exec)(long nr, const long arg[6]); /* execve and execveat */
 extern KBI_HIDDEN long (*kbi_libcall_fork)(const long arg[6]);         /* clone as fork makes it; NULL: ENOSYS */
-int kbi_libcall_take_over(struct kbi_libsite_counts *counts, const char **why);
+int kbi_libcall_take_over(const char **why);
 /* Before that: what speaks against it, or NULL. A descriptor that gives the signals of one process: none of them would see
  * those that are sent to the program. */
 const char *kbi_libcall_why_not(void);

@@ -8,15 +8,13 @@
  *      next                   next                           jmp next
  *
  * A site is left alone if a jump may lead to one of the overwritten instructions but the first: each byte that could
- * begin a jump is taken for one. A futex call that is left alone gets a breakpoint, one byte, whose handler makes it.
- * The call goes to C, with every register kept that a system call keeps.
- * Not chosen: Syscall User Dispatch and seccomp, which cost every call of libc's 5 to 1000 ns, want a new kernel, or are
- * inherited by programs that are executed. */
+ * begin a jump is taken for one. A futex call that is left alone gets a breakpoint, one byte, whose handler has it made.
+ * The call goes to C, with every register kept that a system call keeps. Where
+ * code may not be written to: os/libdispatch. */
 #include "os/libsite.h"
 
 #include <errno.h>
 #include <link.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,9 +22,9 @@
 
 #include "os/context.h"
 #include "os/libsite_code.h"
+#include "os/libsignal.h"
 #include "os/libsite_unwind.h"
-#include "os/lock.h"
-#include "os/real.h"
+#include "os/libstub.h"
 #include "os/sys.h"
 
 #if defined(__x86_64__)
@@ -112,39 +110,19 @@ static bool is_wanted(long nr)
 	}
 }
 
+bool kbi_libsite_wants(long nr)
+{
+	return nr >= 0 && (is_wanted(nr) || nr == SYS_fork);
+}
+
 static void fill_wanted_table(void)
 {
 	for (long nr = 0; nr < WANTED; nr++)
-		if (is_wanted(nr) || nr == SYS_fork)
+		if (kbi_libsite_wants(nr))
 			wanted_table[nr / 64] |= (uint64_t)1 << nr % 64;
 }
 
 /* ---- stubs ------------------------------------------------------------------------------------------------- */
-
-/* Called by a stub, below the red zone: keeps what a system call keeps. */
-void kbi_libsite_enter(void);
-__asm__(".text\n.hidden kbi_libsite_enter\n.globl kbi_libsite_enter\n.type kbi_libsite_enter,@function\n"
-	"kbi_libsite_enter:\n\t.cfi_startproc\n\t"
-	"pushq %rbp\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_offset rbp, -16\n\t"
-	"movq %rsp, %rbp\n\t.cfi_def_cfa_register rbp\n\t"
-	"subq $304, %rsp\n\tandq $-16, %rsp\n\t"
-	"movq %rdi, 0(%rsp)\n\tmovq %rsi, 8(%rsp)\n\tmovq %rdx, 16(%rsp)\n\t"
-	"movq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
-	"movups %xmm0, 48(%rsp)\n\tmovups %xmm1, 64(%rsp)\n\tmovups %xmm2, 80(%rsp)\n\tmovups %xmm3, 96(%rsp)\n\t"
-	"movups %xmm4, 112(%rsp)\n\tmovups %xmm5, 128(%rsp)\n\tmovups %xmm6, 144(%rsp)\n\tmovups %xmm7, 160(%rsp)\n\t"
-	"movups %xmm8, 176(%rsp)\n\tmovups %xmm9, 192(%rsp)\n\tmovups %xmm10, 208(%rsp)\n\tmovups %xmm11, 224(%rsp)\n\t"
-	"movups %xmm12, 240(%rsp)\n\tmovups %xmm13, 256(%rsp)\n\tmovups %xmm14, 272(%rsp)\n\tmovups %xmm15, 288(%rsp)\n\t"
-	"subq $64, %rsp\n\t"
-	"movq 64(%rsp), %rdi\n\tmovq %rdi, 0(%rsp)\n\tmovq 72(%rsp), %rdi\n\tmovq %rdi, 8(%rsp)\n\t"
-	"movq %rdx, 16(%rsp)\n\tmovq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
-	"movq %rax, %rdi\n\tmovq %rsp, %rsi\n\tcld\n\tcall *%r11\n\taddq $64, %rsp\n\t"
-	"movq 0(%rsp), %rdi\n\tmovq 8(%rsp), %rsi\n\tmovq 16(%rsp), %rdx\n\t"
-	"movq 24(%rsp), %r10\n\tmovq 32(%rsp), %r8\n\tmovq 40(%rsp), %r9\n\t"
-	"movups 48(%rsp), %xmm0\n\tmovups 64(%rsp), %xmm1\n\tmovups 80(%rsp), %xmm2\n\tmovups 96(%rsp), %xmm3\n\t"
-	"movups 112(%rsp), %xmm4\n\tmovups 128(%rsp), %xmm5\n\tmovups 144(%rsp), %xmm6\n\tmovups 160(%rsp), %xmm7\n\t"
-	"movups 176(%rsp), %xmm8\n\tmovups 192(%rsp), %xmm9\n\tmovups 208(%rsp), %xmm10\n\tmovups 224(%rsp), %xmm11\n\t"
-	"movups 240(%rsp), %xmm12\n\tmovups 256(%rsp), %xmm13\n\tmovups 272(%rsp), %xmm14\n\tmovups 288(%rsp), %xmm15\n\t"
-	"leave\n\t.cfi_def_cfa rsp, 8\n\tret\n\t.cfi_endproc\n\t.size kbi_libsite_enter,.-kbi_libsite_enter\n");
 
 static void put(struct run *r, const void *bytes, size_t n)
 {
@@ -168,7 +146,7 @@ static void put_jump(struct run *r, const uint8_t *to)
 /* lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea 128(%rsp),%rsp: a system call loses rcx, r11. */
 static void put_call(struct run *r)
 {
-	uintptr_t call = (uintptr_t)r->call, enter = (uintptr_t)kbi_libsite_enter;
+	uintptr_t call = (uintptr_t)r->call, enter = (uintptr_t)kbi_libstub_enter;
 
 	kbi_libsite_unwind_add(r->stub + CALL_AT, CALL_END - CALL_AT, LOWERED, r->back);
 	PUT(r, 0x48, 0x8d, 0x64, 0x24, 0x80, 0x49, 0xbb);
@@ -260,14 +238,12 @@ static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 
 /* ---- traps ---------------------------------------------------------------------------------------------------- */
 
-enum { TRAPS = 64, HANDLER = 0, FLAGS = 1, MASK = 3, MASK_BYTES = 8 };
+enum { TRAPS = 64 };
 
 static struct {
 	unsigned n;
 	uintptr_t at[TRAPS];
 	kbi_libsite_call *call;
-	a32 lock;
-	uint64_t programs[4]; /* what the program wants of the signal: the kernel's struct; under the lock */
 } traps;
 
 static bool is_trap(uintptr_t at)
@@ -278,78 +254,18 @@ static bool is_trap(uintptr_t at)
 	return false;
 }
 
-static void exchange(const uint64_t *new, uint64_t *old)
-{
-	uint64_t before[4];
-
-	kbi_lock_take(&traps.lock);
-	memcpy(before, traps.programs, sizeof before);
-	if (new)
-		memcpy(traps.programs, new, sizeof traps.programs);
-	kbi_lock_leave(&traps.lock);
-	if (old)
-		memcpy(old, before, sizeof before);
-}
-
-long kbi_libsite_action(const void *new, void *old)
-{
-	exchange(new, old);
-	return 0;
-}
-
-/* The program's: a breakpoint of its own, or a signal that somebody has sent. */
-static void others(int sig, siginfo_t *info, void *context)
-{
-	uint64_t action[4], dfl[4] = { 0 }, before;
-	bool sent = info->si_code <= 0;
-
-	exchange(NULL, action);
-	if (action[HANDLER] == (uintptr_t)SIG_IGN && sent)
-		return;
-	if (action[HANDLER] <= (uintptr_t)SIG_IGN) {
-		kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
-		if (sent)
-			kbi_sys(SYS_tkill, kbi_sys_gettid(), sig);
-		else
-			((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] -= 1; /* once more */
-		return;
-	}
-	if (action[FLAGS] & SA_RESETHAND)
-		exchange(dfl, NULL);
-	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &action[MASK], &before, MASK_BYTES);
-	((void (*)(int, siginfo_t *, void *))action[HANDLER])(sig, info, context);
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
-}
-
+/* The call is made when the handler has returned, as at other sites. */
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
-	long a[6] = { g[REG_RDI], g[REG_RSI], g[REG_RDX], g[REG_R10], g[REG_R8], g[REG_R9] };
 
 	if (info->si_code <= 0 || !is_trap((uintptr_t)g[REG_RIP] - 1)) {
-		others(sig, info, context);
+		kbi_libsignal_others(sig, info, context, 1);
 		return;
 	}
-	g[REG_RIP] += 1;
-	if (g[REG_RAX] == FUTEX_NR) /* in a handler nobody changes his kernel thread */
-		g[REG_RAX] = kbi_sys(FUTEX_NR, a[0], a[1] & ~FUTEX_PRIVATE_FLAG, a[2], a[3], a[4], a[5]);
-	else
-		g[REG_RAX] = traps.call(g[REG_RAX], a);
-}
-
-/* By libc's own call still, which keeps the program's from here on. */
-static void set_traps(kbi_libsite_call *call)
-{
-	struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
-
-	traps.call = call;
-	kbi_sys(SYS_rt_sigaction, SIGTRAP, NULL, traps.programs, MASK_BYTES);
-	kbi_real.sigaction(SIGTRAP, &sa, NULL);
-}
-
-int kbi_libsite_signal(void)
-{
-	return traps.n ? SIGTRAP : 0;
+	g[REG_RCX] = g[REG_RIP] + 1;
+	g[REG_R11] = (greg_t)(uintptr_t)traps.call;
+	g[REG_RIP] = (greg_t)(uintptr_t)kbi_libstub_call;
 }
 
 /* ---- sites ---------------------------------------------------------------------------------------------------- */
@@ -446,21 +362,45 @@ static int look(struct run *r)
 			most = (size_t)(r->module[i].to - r->module[i].from);
 	if (!r->modules)
 		return ENOTSUP;
-	r->inner = kbi_sys_map(most / 8 + 1);
+	r->inner = kbi_sys_mmap(NULL, most / 8 + 1, PROT_READ | PROT_WRITE, 0);
 	if (!r->inner)
 		return ENOMEM;
 	for (unsigned i = 0; i < r->modules; i++)
 		look_at_module(r, &r->module[i]);
-	kbi_sys_unmap(r->inner, most / 8 + 1);
+	kbi_sys(SYS_munmap, r->inner, most / 8 + 1); /* not by libc's call, which leads to code that is not finished */
 	return 0;
 }
 
-const char *kbi_libsite_usable(struct kbi_libsite_counts *c)
+/* Counts only. */
+static const char *usable(struct kbi_libsite_counts *c)
 {
 	struct run r = { .counts = c };
 
 	*c = (struct kbi_libsite_counts){ 0 };
 	return look(&r) || c->trapped > TRAPS ? "the futex calls of this libc are not understood" : NULL;
+}
+
+static struct {
+	unsigned n;
+	struct module module[MODULES];
+} libcs;
+
+bool kbi_libsite_find(void)
+{
+	struct run r = { 0 };
+
+	dl_iterate_phdr(find_module, &r);
+	libcs.n = r.modules;
+	memcpy(libcs.module, r.module, sizeof libcs.module);
+	return libcs.n;
+}
+
+bool kbi_libsite_is_libcs(uintptr_t at)
+{
+	for (unsigned i = 0; i < libcs.n; i++)
+		if (at - (uintptr_t)libcs.module[i].from < (uintptr_t)(libcs.module[i].to - libcs.module[i].from))
+			return true;
+	return false;
 }
 
 /* ---- replacing ---------------------------------------------------------------------------------------------------- */
@@ -517,7 +457,7 @@ void kbi_libsite_undo(void)
 	for (unsigned i = 0; i < changed.n; i++)
 		kbi_sys(SYS_madvise, first_page(&changed.module[i]), bytes_of_pages(&changed.module[i]), MADV_DONTNEED);
 	if (traps.n)
-		kbi_sys(SYS_rt_sigaction, SIGTRAP, traps.programs, NULL, MASK_BYTES);
+		kbi_libsignal_leave();
 	changed.n = traps.n = 0;
 }
 
@@ -532,7 +472,7 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	size_t bytes;
 	int e;
 
-	*why = kbi_libsite_usable(c);
+	*why = usable(c);
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
@@ -547,8 +487,9 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 		kbi_sys(SYS_munmap, r.stub, bytes);
 		return ENOTSUP;
 	}
+	traps.call = call;
 	if (c->trapped)
-		set_traps(call);
+		kbi_libsignal_take(SIGTRAP, on_trap, (const void *)(uintptr_t)kbi_libstub_return);
 	r.replace = true;
 	r.modules = 0;
 	*c = (struct kbi_libsite_counts){ 0 };
@@ -564,25 +505,25 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 
 #else
 
-int kbi_libsite_signal(void)
+bool kbi_libsite_find(void)
 {
-	return 0;
+	return false;
 }
 
-long kbi_libsite_action(const void *new, void *old)
+bool kbi_libsite_is_libcs(uintptr_t at)
 {
-	(void)new, (void)old;
-	return -EINVAL;
+	(void)at;
+	return false;
+}
+
+bool kbi_libsite_wants(long nr)
+{
+	(void)nr;
+	return false;
 }
 
 void kbi_libsite_undo(void)
 {
-}
-
-const char *kbi_libsite_usable(struct kbi_libsite_counts *c)
-{
-	*c = (struct kbi_libsite_counts){ 0 };
-	return "libc's system calls are not known on this machine";
 }
 
 void kbi_libsite_prepare(void)
@@ -592,7 +533,8 @@ void kbi_libsite_prepare(void)
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
 {
 	(void)call, (void)pid;
-	*why = kbi_libsite_usable(c);
+	*c = (struct kbi_libsite_counts){ 0 };
+	*why = "libc's system calls are not known on this machine";
 	return ENOTSUP;
 }
 

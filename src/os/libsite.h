@@ -15,12 +15,11 @@ struct kbi_libsite_counts {
 /* Where each replaced call goes: number, and six arguments that it may change. On the caller's stack. */
 typedef long kbi_libsite_call(long nr, long arg[6]);
 
-/* Counts only. NULL, or why it cannot be done here. */
-const char *kbi_libsite_usable(struct kbi_libsite_counts *c);
-/* A signal whose handler is in use here, and may not be blocked; 0: none. */
-int kbi_libsite_signal(void);
-/* The program's action for it, which is taken where the signal is not ours: as rt_sigaction, of the kernel's structs. */
-long kbi_libsite_action(const void *new, void *old);
+/* Where is the code of libc and the loader? False: not known. And is that a part of it? */
+bool kbi_libsite_find(void);
+bool kbi_libsite_is_libcs(uintptr_t at);
+/* Is the call one of those that are not made as libc has it? */
+bool kbi_libsite_wants(long nr);
 /* Before kbi_libsite_replace, by the thread that wants it done: who starts us may be in a constructor of a library, with
  * the loader's lock, and the one that replaces has another tid for the loader. */
 void kbi_libsite_prepare(void);

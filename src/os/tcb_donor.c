@@ -6,6 +6,7 @@
 #include "os/tcb_priv.h"
 
 #include "base/san.h"
+#include "os/everywhere.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -161,7 +162,7 @@ static void wait_gone(struct kbi_tcb *t)
  * program's. What is blocked stays so: it may be waiting. */
 static uint64_t block_signals(void)
 {
-	const uint64_t libcs = ((uint64_t)1 << (SIGRTMIN - 1)) - ((uint64_t)1 << 31), all = ~libcs;
+	const uint64_t libcs = ((uint64_t)1 << (SIGRTMIN - 1)) - ((uint64_t)1 << 31), all = ~(libcs | kbi_everywhere_faults());
 	uint64_t before = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));

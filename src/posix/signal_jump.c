@@ -8,8 +8,9 @@
 static void note_mask(struct kbi_task *self, const struct __jmp_buf_tag *env)
 {
 	uint64_t saved = kbi_signal_from_set(&env->__saved_mask), mask = saved;
+	uint64_t closed = kbi_signal_closed & ~(kbi_signal_never() | kbi_everywhere_bit());
 
-	if ((saved & kbi_signal_closed & ~kbi_signal_never()) == (kbi_signal_closed & ~kbi_signal_never()))
+	if ((saved & closed) == closed)
 		mask = kbi_posix_me.in_handler ? kbi_posix_me.mask_outside : a_load_rlx(kbi_signal_mask(self));
 	kbi_posix_me.in_handler = 0;
 	a_store_rlx(kbi_signal_mask(self), mask);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +95,18 @@ static inline void child_exited(const struct child *c, int code)
 	fprintf(stderr, "child: late %d, status 0x%x instead of exit %d; it said:\n%s\n", c->late, (unsigned)c->status, code,
 		c->text);
 	_Exit(1);
+}
+
+enum { CHILD_CANNOT = 77 }; /* its status where what it is to test cannot be done */
+
+/* Runs it, and it has ended by exit(code). False: it cannot be done here. */
+static inline bool child_does(struct child *c, void (*fn)(void *), void *arg, int code)
+{
+	child_run(c, fn, arg);
+	if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == CHILD_CANNOT)
+		return false;
+	child_exited(c, code);
+	return true;
 }
 
 /* It was killed by this signal. */

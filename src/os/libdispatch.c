@@ -1,0 +1,207 @@
+/* os/libdispatch.c - system calls by Syscall User Dispatch. Contract in libdispatch.h.
+ *
+ * The kernel knows one range of code. Its newer mode (Linux 6.17) dispatches what that range calls: one range cannot have
+ * libc and the loader and leave out what is mapped between them, this library for one. So it is the older mode: this
+ * library's code is the range, and all other code's calls are dispatched. What a program calls by instructions of its own
+ * goes to the kernel as it is, but for what would take the signal away.
+ * The handler makes no call itself: it returns to a stub on the caller's stack, so that who waits there can be moved, and
+ * unwound, as where libc's code was replaced (os/libsite).
+ * SIGSYS must be open wherever a call is made from outside: a blocked one ends the process. So it is taken out of every
+ * mask that goes to the kernel: of those calls that carry one, of the actions of signals, here; of the runtime's own by
+ * kbi_everywhere_faults(). Handlers return by code of ours: libc's return would be a call to dispatch. */
+#include "os/libdispatch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <ucontext.h>
+
+#include "os/context.h"
+#include "os/everywhere.h"
+#include "os/libsignal.h"
+#include "os/libstub.h"
+#include "os/sys.h"
+
+#if defined(__x86_64__)
+
+enum {
+	DISPATCH = 59, OFF = 0, ON = 1,   /* PR_SET_SYSCALL_USER_DISPATCH */
+	BY_DISPATCH = 2,                  /* si_code: SYS_USER_DISPATCH */
+	CLONE3 = 435, EPOLL_PWAIT2 = 441,
+	VM = 0x100, PARENT = 0x8000, THREAD = 0x10000, /* of clone's flags */
+	ACTION_WORDS = 4, HANDLER = 0, MASK_BYTES = 8, SIGNALS = 64,
+};
+#define MACHINE 0xc000003eu /* AUDIT_ARCH_X86_64 */
+
+static kbi_libsite_call *call;
+
+/* ---- the handler ------------------------------------------------------------------------------------------------- */
+
+static bool hides_sigsys(const uint64_t *mask)
+{
+	return mask && *mask & (uint64_t)1 << (SIGSYS - 1);
+}
+
+/* A mask that counts while it waits: a handler may run then. */
+static bool would_block(long nr, const greg_t *g)
+{
+	switch (nr) {
+	case SYS_rt_sigsuspend:
+		return hides_sigsys((const uint64_t *)g[REG_RDI]);
+	case SYS_ppoll:
+		return hides_sigsys((const uint64_t *)g[REG_R10]);
+	case SYS_epoll_pwait:
+	case EPOLL_PWAIT2:
+		return hides_sigsys((const uint64_t *)g[REG_R8]);
+	case SYS_pselect6:
+		return g[REG_R9] && hides_sigsys(*(const uint64_t *const *)g[REG_R9]);
+	default:
+		return false;
+	}
+}
+
+/* A process that shares no memory is made as fork does it; one that does, by libc, is the supervisor's child. */
+static void (*clone_stub(greg_t *g, bool libcs))(void)
+{
+	if (!(g[REG_RDI] & VM) && !g[REG_RSI])
+		return kbi_libstub_call;
+	if (libcs && g[REG_RDI] & VM && !(g[REG_RDI] & THREAD))
+		g[REG_RDI] |= PARENT;
+	if (!g[REG_RSI])
+		return kbi_libstub_shared;
+	return g[REG_RDI] & VM && g[REG_RDI] & THREAD ? kbi_libstub_thread : kbi_libstub_clone;
+}
+
+/* What it must not do behind our back, whoever calls. NULL: it has its answer. */
+static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
+{
+	switch (nr) {
+	case SYS_rt_sigreturn:
+		return kbi_libstub_return;
+	case SYS_rt_sigprocmask:
+	case SYS_rt_sigaction:
+		return kbi_libstub_call;
+	case SYS_clone:
+		return clone_stub(g, libcs);
+	case SYS_vfork:
+		return kbi_libstub_vfork;
+	case CLONE3: /* callers fall back to clone */
+		g[REG_RAX] = -ENOSYS;
+		return NULL;
+	case SYS_prctl:
+		if (g[REG_RDI] != DISPATCH)
+			return kbi_libstub_plain;
+		g[REG_RAX] = -EINVAL;
+		return NULL;
+	default:
+		return (libcs && kbi_libsite_wants(nr)) || would_block(nr, g) ? kbi_libstub_call : kbi_libstub_plain;
+	}
+}
+
+static void on_call(int sig, siginfo_t *info, void *context)
+{
+	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+	void (*stub)(void) = kbi_libstub_old;
+
+	if (info->si_code != BY_DISPATCH) {
+		kbi_libsignal_others(sig, info, context, 0);
+		return;
+	}
+	g[REG_RCX] = g[REG_RIP];
+	if (info->si_arch == MACHINE)
+		stub = stub_for(g[REG_RAX], g, kbi_libsite_is_libcs((uintptr_t)g[REG_RCX]));
+	if (stub == kbi_libstub_call)
+		g[REG_R11] = (greg_t)(uintptr_t)call;
+	if (stub)
+		g[REG_RIP] = (greg_t)(uintptr_t)stub;
+}
+
+/* ---- on and off -------------------------------------------------------------------------------------------------- */
+
+static long turn(long mode)
+{
+	if (mode == OFF)
+		return kbi_sys(SYS_prctl, DISPATCH, OFF, 0, 0, 0);
+	return kbi_sys(SYS_prctl, DISPATCH, ON, kbi_libstub_own.low, kbi_libstub_own.size, NULL);
+}
+
+/* Handlers that are installed already: what they block, and how they return. */
+static void change_actions(void)
+{
+	uint64_t action[ACTION_WORDS];
+
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (sig != SIGSYS && !kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES) &&
+		    action[HANDLER] > (uintptr_t)SIG_IGN) {
+			kbi_everywhere_fit(action);
+			kbi_sys(SYS_rt_sigaction, sig, action, NULL, MASK_BYTES);
+		}
+}
+
+static const char *usable(void)
+{
+	kbi_context_library(&kbi_libstub_own.low, &kbi_libstub_own.size);
+	if (!kbi_libstub_own.low)
+		return "the library's own code is not known";
+	if (!kbi_libsite_find())
+		return "libc's code is not known";
+	return turn(OFF) ? "the kernel has no Syscall User Dispatch" : NULL;
+}
+
+void kbi_libdispatch_here(void)
+{
+	const uint64_t open = (uint64_t)1 << (SIGSYS - 1);
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &open, NULL, MASK_BYTES);
+	if (turn(ON))
+		kbi_sys_fatal("Syscall User Dispatch does not work any more");
+}
+
+void kbi_libdispatch_not_here(void)
+{
+	turn(OFF);
+}
+
+int kbi_libdispatch_begin(kbi_libsite_call *to, const char **why)
+{
+	*why = usable();
+	if (*why)
+		return ENOTSUP;
+	call = to;
+	kbi_libstub_are_used();
+	kbi_everywhere_restorer = (uintptr_t)kbi_libstub_return;
+	kbi_libsignal_take(SIGSYS, on_call, (const void *)(uintptr_t)kbi_libstub_return);
+	change_actions();
+	kbi_libdispatch_here();
+	return 0;
+}
+
+void kbi_libdispatch_undo(void)
+{
+	turn(OFF);
+	kbi_everywhere_restorer = 0;
+	kbi_libsignal_leave();
+}
+
+#else
+
+int kbi_libdispatch_begin(kbi_libsite_call *to, const char **why)
+{
+	(void)to;
+	*why = "libc's system calls are not known on this machine";
+	return ENOTSUP;
+}
+
+void kbi_libdispatch_here(void)
+{
+}
+
+void kbi_libdispatch_not_here(void)
+{
+}
+
+void kbi_libdispatch_undo(void)
+{
+}
+
+#endif

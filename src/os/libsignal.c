@@ -1,0 +1,108 @@
+/* os/libsignal.c - the program's action for a signal of ours. Contract in libsignal.h.
+ * The handler's mask is nearly full, so that a signal which comes meanwhile finds the interrupted code, not the handler;
+ * the program's own handler gets the mask that it would have had. */
+#include "os/libsignal.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "os/everywhere.h"
+#include "os/lock.h"
+#include "os/sys.h"
+
+enum { HANDLER, FLAGS, RESTORER, MASK, WORDS /* of the kernel's struct, x86-64 */, MASK_BYTES = 8 };
+#define HAS_RESTORER ((uint64_t)0x04000000)
+
+static struct {
+	int sig;
+	a32 lock;
+	uint64_t programs[WORDS]; /* under the lock */
+} taken;
+
+int kbi_libsignal(void)
+{
+	return taken.sig;
+}
+
+static uint64_t bit(int sig)
+{
+	return (uint64_t)1 << (sig - 1);
+}
+
+static void exchange(const uint64_t *new, uint64_t *old)
+{
+	uint64_t before[WORDS];
+
+	kbi_lock_take(&taken.lock);
+	memcpy(before, taken.programs, sizeof before);
+	if (new)
+		memcpy(taken.programs, new, sizeof taken.programs);
+	kbi_lock_leave(&taken.lock);
+	if (old)
+		memcpy(old, before, sizeof before);
+}
+
+long kbi_libsignal_action(const void *new, void *old)
+{
+	exchange(new, old);
+	return 0;
+}
+
+/* The default's, or of a signal that cannot be ignored. */
+static void end(int sig, const siginfo_t *info, void *context, unsigned again)
+{
+	const uint64_t dfl[WORDS] = { 0 };
+
+	kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
+	if (info->si_code <= 0 || !again) {
+		kbi_sys(SYS_tkill, kbi_sys_gettid(), sig);
+		return;
+	}
+#if defined(__x86_64__)
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] -= again;
+#else
+	(void)context;
+#endif
+}
+
+void kbi_libsignal_others(int sig, siginfo_t *info, void *context, unsigned again)
+{
+	uint64_t action[WORDS], mask, before;
+	const uint64_t dfl[WORDS] = { 0 };
+
+	exchange(NULL, action);
+	if (action[HANDLER] == (uintptr_t)SIG_IGN && info->si_code <= 0)
+		return;
+	if (action[HANDLER] <= (uintptr_t)SIG_IGN) {
+		end(sig, info, context, again);
+		return;
+	}
+	if (action[FLAGS] & SA_RESETHAND)
+		exchange(dfl, NULL);
+	memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof mask);
+	mask |= action[MASK];
+	mask &= ~kbi_everywhere_faults();
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, MASK_BYTES);
+	((void (*)(int, siginfo_t *, void *))action[HANDLER])(sig, info, context);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
+}
+
+void kbi_libsignal_take(int sig, void (*handler)(int, siginfo_t *, void *), const void *restorer)
+{
+	const uint64_t faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS);
+	uint64_t ours[WORDS] = { (uintptr_t)handler, SA_SIGINFO | SA_NODEFER | HAS_RESTORER, (uintptr_t)restorer, ~faults };
+
+	kbi_sys(SYS_rt_sigaction, sig, NULL, taken.programs, MASK_BYTES);
+	taken.sig = sig;
+	kbi_everywhere_kept |= bit(sig);
+	kbi_sys(SYS_rt_sigaction, sig, ours, NULL, MASK_BYTES);
+}
+
+void kbi_libsignal_leave(void)
+{
+	if (!taken.sig)
+		return;
+	kbi_sys(SYS_rt_sigaction, taken.sig, taken.programs, NULL, MASK_BYTES);
+	kbi_everywhere_kept &= ~bit(taken.sig);
+	taken.sig = 0;
+}

@@ -1,0 +1,42 @@
+/* os/libstub.h - code that stands for a system call instruction of libc's, for handlers to return to: the call is made
+ * where the interrupted code would have made it, on its stack and outside of the handler. x86-64 only.
+ * All registers are as for the call, but: rcx is the address behind the instruction, r11 (kbi_libstub_call only) the
+ * kbi_libsite_call. What a system call keeps is kept.
+ * Callers: os/libsite, os/libdispatch. */
+#ifndef KBI_LIBSTUB_H
+#define KBI_LIBSTUB_H
+
+#include "base/base.h"
+
+#if defined(__x86_64__)
+
+enum { KBI_LIBSTUB_LOWERED = 136 /* the stack pointer in a call of kbi_libstub_plain, whose address lies on top */ };
+
+/* C: r11. For code that has called it by a stub of its own, too (os/libsite): enter, below the red zone. */
+KBI_HIDDEN void kbi_libstub_call(void);
+KBI_HIDDEN void kbi_libstub_enter(void);
+/* The kernel's, at kbi_libstub_behind when it has answered; by int 0x80. */
+KBI_HIDDEN void kbi_libstub_plain(void);
+extern KBI_HIDDEN const char kbi_libstub_behind[];
+KBI_HIDDEN void kbi_libstub_old(void);
+/* clone with a stack for the child; the same of a kernel thread, whose calls kbi_libstub_own excepts from dispatch. */
+KBI_HIDDEN void kbi_libstub_clone(void);
+KBI_HIDDEN void kbi_libstub_thread(void);
+/* vfork; clone with CLONE_VM and no stack: r8 and r9 are lost. */
+KBI_HIDDEN void kbi_libstub_vfork(void);
+KBI_HIDDEN void kbi_libstub_shared(void);
+/* Returns from a handler: rt_sigreturn. */
+KBI_HIDDEN void kbi_libstub_return(void);
+
+/* The runtime's own code: bytes from low on. */
+struct kbi_libstub_range {
+	uintptr_t low, size;
+};
+extern KBI_HIDDEN struct kbi_libstub_range kbi_libstub_own;
+
+/* From now on who is interrupted in one of the stubs is in libc. */
+void kbi_libstub_are_used(void);
+
+#endif
+
+#endif

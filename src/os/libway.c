@@ -1,0 +1,79 @@
+/* os/libway.c - the ways to take over libc's system calls. Contract in libway.h. */
+#include "os/libway.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/option.h"
+#include "os/libdispatch.h"
+
+static int dispatch_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+{
+	(void)pid;
+	*c = (struct kbi_libsite_counts){ 0 };
+	return kbi_libdispatch_begin(call, why);
+}
+
+const struct kbi_libway kbi_libways[KBI_LIBWAYS + 1] = {
+	{ "patch", kbi_libsite_replace, NULL, NULL, kbi_libsite_undo },
+	{ "dispatch", dispatch_begin, kbi_libdispatch_here, kbi_libdispatch_not_here, kbi_libdispatch_undo },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+static const struct kbi_libway *way;
+
+static bool is_wanted(const struct kbi_libway *w)
+{
+	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO || kbi_options.libcalls == (uint32_t)(w - kbi_libways) + 1;
+}
+
+void kbi_libway_prepare(void)
+{
+	if (is_wanted(&kbi_libways[0]))
+		kbi_libsite_prepare();
+}
+
+/* Of several that do not work the first one's reason is told. */
+int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why)
+{
+	struct kbi_libsite_counts counts;
+	const char *first = NULL;
+	int e = ENOTSUP;
+
+	for (const struct kbi_libway *w = kbi_libways; w->name && e; w++) {
+		if (!is_wanted(w))
+			continue;
+		e = w->begin(call, pid, &counts, why);
+		if (!e)
+			way = w;
+		else if (!first)
+			first = *why;
+	}
+	if (e)
+		*why = first;
+	return e;
+}
+
+const char *kbi_libway_taken(void)
+{
+	return way ? way->name : NULL;
+}
+
+void kbi_libway_here(void)
+{
+	if (way && way->here)
+		way->here();
+}
+
+void kbi_libway_not_here(void)
+{
+	if (way && way->not_here)
+		way->not_here();
+}
+
+void kbi_libway_undo(void)
+{
+	if (way)
+		way->undo();
+	way = NULL;
+}
