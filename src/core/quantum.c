@@ -8,7 +8,7 @@
  * A thread may be left when it is outside the library (np == 0, and the instruction is not in our code), and not in
  * libc, the loader or a sanitizer, whose locks it may hold; on its own stack, with room for a frame. One that is hardly
  * ever met there, since it makes one system call after the other, is left at the end of libc's function for that, or
- * when it calls one of ours the next time.
+ * when it calls one of ours the next time; or when the function of libc's that it is in returns: os/plant has it come by.
  * Those that were switched away stand behind all others that are ready at the next quantum's end, so that a thread that
  * wakes up waits for one quantum and not for a round of computing ones.
  *
@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "base/option.h"
 #include "base/san.h"
@@ -36,6 +37,7 @@
 #include "core/yield.h"
 #include "os/context.h"
 #include "os/loader.h"
+#include "os/plant.h"
 #include "os/sys.h"
 
 enum {
@@ -307,6 +309,8 @@ static bool may_leave(const void *context)
 
 	if (kbi_loader_is_held())
 		return false;
+	if (at && at == kbi_plant_place())
+		return true;
 	if (!at || kbi_context_may_leave(at))
 		return at;
 	if (kbi_context_code(at) != KBI_CODE_LIBC)
@@ -319,6 +323,29 @@ static bool may_leave(const void *context)
 	return to && kbi_context_may_leave(to);
 }
 
+/* Deep in libc, or in our allocator: it is to be left when it comes out. */
+static void leave_later(const struct kb_thread *t, const void *context)
+{
+	uintptr_t *slot = kbi_context_slot(context);
+
+	if (slot)
+		kbi_plant(t, slot, t->stack ? (uintptr_t)t->stack->low : 0, t->stack ? t->stack->size : 0);
+}
+
+/* It has come out: is it still wanted? */
+static struct kbi_plant_signal is_back(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kbi_plant_signal s = { 0 };
+
+	if (!self || !self->vp || a_load_rlx(&self->np) || a_load_rlx(&self->vp->asked) != ASKED_SWITCH)
+		return s;
+	s.tid = a_load_rlx(&self->vp->tid);
+	s.sig = (uint32_t)kbi_preempt_signal();
+	s.pid = kbi_sys_from.processes ? 0 : (uint64_t)getpid();
+	return s;
+}
+
 /* By the tick, with np == 0, on vp's body. */
 static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 {
@@ -329,7 +356,11 @@ static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 	if (what == ASKED_LEAVE) {
 		if (kbi_context_is_in_call(context, &vp->body->call))
 			kbi_handoff_found(self);
-	} else if (what == ASKED_SWITCH && may_leave(context) && has_room(kbi_thread_of(self), context)) {
+	} else if (what == ASKED_SWITCH && has_room(kbi_thread_of(self), context)) {
+		if (!may_leave(context)) {
+			leave_later(kbi_thread_of(self), context);
+			return;
+		}
 		a_store_rlx(&vp->asked, ASKED_NOTHING);
 		kbi_turn_end(self, context, a_load_rlx(&vp->asked_used));
 	}
@@ -364,6 +395,8 @@ int kbi_quantum_start(void)
 	kbi_context_learn();
 	kbi_context_frames_learn();
 	kbi_loader_learn();
+	kbi_plant_learn();
+	kbi_plant_asks = is_back;
 	kbi_preempt_restart = restart;
 	kbi_preempt_asked = asked;
 	kbi_lookout_quantum = (struct kbi_lookout_duty){ look, any_busy };

@@ -20,6 +20,7 @@
 #include "core/local.h"
 #include "core/tally.h"
 #include "core/thread_priv.h"
+#include "os/plant.h"
 #include "os/real.h"
 #include "core/timer.h"
 #include "core/domain.h"
@@ -357,6 +358,7 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 	struct kbi_vp *vp;
 	struct kbi_task *next;
 
+	kbi_plant_forget(t);
 	if (kbi_unlikely(!t->task.vp))
 		kbi_handoff_end_all(&t->task);
 	t->result = result;

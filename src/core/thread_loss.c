@@ -9,6 +9,7 @@
 #include "core/thread_priv.h"
 #include "core/wait.h"
 #include "os/memory.h"
+#include "os/plant.h"
 #include "os/sys.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ KBI_SWITCHER void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), voi
 	struct loss l = { t, done, arg };
 	struct kbi_vp *vp;
 
+	kbi_plant_forget(t);
 	t->result = NULL;
 	kbi_tally_ended(t->task.vp);
 	kbi_np_enter(&t->task);

@@ -21,6 +21,8 @@
 #include "core/run.h"
 #include "core/sched_priv.h"
 #include "core/wait.h"
+#include "os/everywhere.h"
+#include "os/plant.h"
 #include "os/sys.h"
 
 enum {
@@ -249,7 +251,8 @@ static KBI_SWITCHER bool switch_away(struct kbi_task *self, struct end *e)
  * context to return to gets that one's. */
 static KBI_SWITCHER void be_away(struct kbi_task *self, ucontext_t *uc, struct end *e)
 {
-	uint64_t all = ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1)), mask; /* as in the tick's handler */
+	/* as in the tick's handler */
+	uint64_t all = ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1) | kbi_everywhere_faults()), mask;
 	bool bound;
 
 	kbi_task_set(self, KBI_TASK_PREEMPTED);
@@ -274,6 +277,8 @@ KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t u
 
 	kbi_np_enter(self);
 	kbi_context_place(uc, &place);
+	if (place.pc == kbi_plant_place())
+		place.sp = 0; /* it is always the same place, whatever the thread does */
 	brief = noted && kbi_context_is_near(&place, &vp->turn.place);
 	*virtual_time(self) = (noted ? vp->turn.begun : a_load_rlx(&vp->turn.clock)) + used;
 	kbi_run_look_if_due(vp); /* a turn is what the lookout counts by */

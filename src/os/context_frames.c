@@ -1,6 +1,7 @@
 /* os/context_frames.c - is a context in one of libc's functions that may be left anywhere, or in what that one calls; and
  * who has called it? Those for strings take no lock, and neither does whom they call; regexec has the expression's: who
- * wants the same waits in the kernel and is found there. None is left in the allocator. Contract in context.h.
+ * wants the same waits in the kernel and is found there. None is left in the allocator. And in any other function: where
+ * on the stack it is written where to it returns? Contract in context.h.
  * libc's own tables tell: .eh_frame, DWARF's call frame information, by which unwinders find a caller from any instruction.
  * Only what is there for such functions is understood; with anything else there is no answer. x86-64. Runs in handlers,
  * but for learn: the tables are read-only, and nobody is called. */
@@ -13,6 +14,7 @@
 #include <wchar.h>
 
 #include "os/context.h"
+#include "os/names.h"
 
 #if defined(__x86_64__)
 
@@ -33,13 +35,25 @@ static code *const never[] = {
 	(code *)malloc, (code *)free, (code *)calloc, (code *)realloc, (code *)aligned_alloc, (code *)posix_memalign,
 };
 
-enum { KNOWN = 64, DEEPEST = 32 };
+/* Those that do more with their return address than to return: they keep it for another time, or ask it who calls. And
+ * those that call the program back, which may leave them in ways of its own: by an exception, a copy of the stack. */
+static const char *const special[] = {
+	"_setjmp", "setjmp", "__sigsetjmp", "vfork", "__vfork", "getcontext", "setcontext", "swapcontext", "makecontext",
+	"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dlinfo", "dladdr", "dladdr1", "dl_iterate_phdr", "mcount",
+	"__fentry__", "qsort", "qsort_r", "bsearch", "lfind", "lsearch", "tsearch", "tfind", "tdelete", "twalk", "twalk_r",
+	"tdestroy", "ftw", "ftw64", "nftw", "nftw64", "fts_open", "fts_children", "fts_read", "scandir", "scandir64",
+	"scandirat", "scandirat64", "glob", "glob64", "argp_parse", "pthread_once", "call_once", "exit", "quick_exit",
+	"__cxa_finalize", "pthread_exit", "thrd_exit", "__libc_start_main", "_obstack_begin", "_obstack_begin_1",
+	"_obstack_newchunk", "fork", "_Fork", "clone", "__clone", "backtrace",
+};
+
+enum { KNOWN = 160, DEEPEST = 32 };
 
 /* Where functions begin: those, and what they jump to at their end. Constant once learnt. */
 static struct starts {
 	uintptr_t at[KNOWN];
 	unsigned n;
-} may, may_not;
+} may, may_not, not_over;
 
 /* ---- the tables ---------------------------------------------------------------------------------------------- */
 
@@ -55,7 +69,12 @@ struct header {
 
 enum { RELATIVE_4 = 0x1b, PLAIN_4 = 0x03, TABLE_4 = 0x3b };
 
-static const struct header *header; /* libc's, or NULL */
+/* Of libc, and of our allocator if it is the program's: where its code lies, its table, NULL: none, and its names. */
+static struct module {
+	const struct header *header;
+	uintptr_t low, size, base;
+	const ElfW(Dyn) *dynamic;
+} libc, heap;
 
 /* What is said of one function. */
 struct entry {
@@ -94,42 +113,70 @@ static int64_t take_signed(const uint8_t **p)
 	return bits < 64 && (n >> (bits - 1) & 1) ? (int64_t)(n | ~(uint64_t)0 << bits) : (int64_t)n;
 }
 
-/* One common to many, of the only kind that functions in C without cleanups have: "zR". */
+/* The kinds that functions in C have: plain ones, and those with cleanups, which name a function, in four bytes, and how
+ * their own part is written. Of that only the addresses count here. NULL: another kind. */
+static const char *take_kind(const uint8_t **p)
+{
+	static const char *const kinds[] = { "zR", "zPLR" };
+
+	for (size_t i = 0; i < kbi_countof(kinds); i++)
+		if (memcmp(*p, kinds[i], strlen(kinds[i]) + 1) == 0) {
+			*p += strlen(kinds[i]) + 1;
+			return kinds[i];
+		}
+	return NULL;
+}
+
+/* One common to many. */
 static bool read_common(const uint8_t *p, struct entry *e)
 {
-	enum { VERSION = 1, RETURN = 16 };
-	static const char kind[] = "zR";
+	enum { VERSION = 1, RETURN = 16, BY_WAY_OF_4 = 0x9b };
+	const char *kind;
+	uint64_t size;
 
 	e->first_end = p + 4 + word_at(p);
 	p += 8;
-	if (*p++ != VERSION || memcmp(p, kind, sizeof kind) != 0)
+	kind = *p++ == VERSION ? take_kind(&p) : NULL;
+	if (!kind)
 		return false;
-	p += sizeof kind;
 	e->code_step = take_number(&p);
 	e->data_step = take_signed(&p);
-	if (*p++ != RETURN || take_number(&p) != 1 || *p++ != RELATIVE_4)
+	if (*p++ != RETURN)
 		return false;
-	e->first = p;
-	return true;
+	size = take_number(&p);
+	e->first = p + size;
+	if (kind[1] == 'P') {
+		if (*p != RELATIVE_4 && *p != BY_WAY_OF_4)
+			return false;
+		p += 1 + 4 + 1;
+	}
+	return p + 1 == e->first && *p == RELATIVE_4;
 }
 
 static bool read_entry(const uint8_t *p, struct entry *e)
 {
 	const uint8_t *common = p + 4 - word_at(p + 4);
+	uint64_t size;
 
 	e->own_end = p + 4 + word_at(p);
 	p += 8;
 	e->from = (uintptr_t)p + (uintptr_t)(int32_t)word_at(p);
 	e->to = e->from + word_at(p + 4);
 	p += 8;
-	p += take_number(&p);
-	e->own = p;
+	size = take_number(&p);
+	e->own = p + size;
 	return read_common(common, e);
+}
+
+static bool is_in(const struct module *m, uintptr_t at)
+{
+	return at - m->low < m->size;
 }
 
 /* The function that the address is in. */
 static bool find(uintptr_t at, struct entry *e)
 {
+	const struct header *header = is_in(&libc, at) ? libc.header : is_in(&heap, at) ? heap.header : NULL;
 	uintptr_t base = (uintptr_t)header;
 	uint32_t low = 0, high = header ? header->count : 0;
 
@@ -204,7 +251,7 @@ static bool step_long(struct run *r, unsigned op, const uint8_t **p)
 {
 	enum {
 		NOP = 0x00, ADVANCE_1 = 0x02, ADVANCE_2 = 0x03, ADVANCE_4 = 0x04, KEEP = 0x0a, BRING_BACK = 0x0b,
-		END_IS = 0x0c, END_REGISTER = 0x0d, END_OFFSET = 0x0e,
+		END_IS = 0x0c, END_REGISTER = 0x0d, END_OFFSET = 0x0e, ARGUMENTS = 0x2e,
 	};
 	const uint8_t *q = *p;
 
@@ -233,6 +280,9 @@ static bool step_long(struct run *r, unsigned op, const uint8_t **p)
 		return true;
 	case END_OFFSET:
 		r->row.end = (int64_t)take_number(p);
+		return true;
+	case ARGUMENTS: /* of a call, on the stack: for who lands in the middle of it */
+		take_number(p);
 		return true;
 	default:
 		return false;
@@ -334,26 +384,73 @@ uintptr_t kbi_context_known_returns_to(const void *context)
 	return 0;
 }
 
+/* The outermost of a run of frames. One that has called nobody yet may be about to look at its own return address; the
+ * allocators' never do. Who does it later, or keeps it, is special. */
+uintptr_t *kbi_context_slot(const void *context)
+{
+	const greg_t *reg = ((const ucontext_t *)context)->uc_mcontext.gregs;
+	struct frame f = { (uintptr_t)reg[REG_RIP], (uintptr_t)reg[REG_RSP], (uintptr_t)reg[REG_RBP] };
+	struct entry e;
+
+	for (unsigned i = 0; i < DEEPEST; i++) {
+		uintptr_t at = f.pc - (i > 0);
+
+		if (!find(at, &e) || has(&not_over, e.from) || !leave(&f, &e, at))
+			return NULL;
+		if (kbi_context_code(f.pc) == KBI_CODE_LIBC || is_in(&heap, f.pc))
+			continue;
+		if (i == 0 && !has(&may_not, e.from) && !is_in(&heap, at))
+			return NULL;
+		return kbi_context_may_leave(f.pc) && kbi_context_follows_call(f.pc) ? (uintptr_t *)(f.sp - sizeof f.sp) : NULL;
+	}
+	return NULL;
+}
+
 /* ---- once ----------------------------------------------------------------------------------------------------------- */
 
-static int look_for_header(struct dl_phdr_info *info, size_t size, void *unused)
+/* The module that has this address, in its code or elsewhere. */
+struct wanted {
+	uintptr_t at;
+	struct module *to;
+};
+
+static int look_for(struct dl_phdr_info *info, size_t size, void *arg)
 {
+	const struct wanted *w = arg;
 	const struct header *h = NULL;
+	const ElfW(Dyn) *dynamic = NULL;
+	const ElfW(Phdr) *code = NULL;
 	bool has = false;
 
 	(void)size;
-	(void)unused;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uintptr_t low = info->dlpi_addr + p->p_vaddr;
 
-		has |= p->p_type == PT_LOAD && (p->p_flags & PF_X) && (uintptr_t)memmem - low < p->p_memsz;
-		if (p->p_type == PT_GNU_EH_FRAME)
+		has |= p->p_type == PT_LOAD && w->at - low < p->p_memsz;
+		if (p->p_type == PT_LOAD && (p->p_flags & PF_X))
+			code = p;
+		else if (p->p_type == PT_DYNAMIC)
+			dynamic = (const ElfW(Dyn) *)low;
+		else if (p->p_type == PT_GNU_EH_FRAME)
 			h = (const struct header *)low;
 	}
-	if (has && h && h->version == 1 && h->frame_as == RELATIVE_4 && h->count_as == PLAIN_4 && h->pair_as == TABLE_4)
-		header = h;
+	if (!has || !code || !dynamic)
+		return has;
+	*w->to = (struct module){ .low = info->dlpi_addr + code->p_vaddr, .size = code->p_memsz, .base = info->dlpi_addr,
+				  .dynamic = dynamic };
+	if (h && h->version == 1 && h->frame_as == RELATIVE_4 && h->count_as == PLAIN_4 && h->pair_as == TABLE_4)
+		w->to->header = h;
 	return has;
+}
+
+static void learn_module(struct module *m, uintptr_t at)
+{
+	struct wanted w = { at, m };
+
+	*m = (struct module){ .header = NULL };
+	if (at)
+		dl_iterate_phdr(look_for, &w);
 }
 
 static void learn_start(struct starts *s, uintptr_t from)
@@ -371,29 +468,48 @@ static void learn_jumps(struct starts *s, const struct entry *e)
 	for (const uint8_t *p = (const uint8_t *)e->from; p + SIZE <= (const uint8_t *)e->to; p++) {
 		uintptr_t target = (uintptr_t)p + SIZE + (uintptr_t)(int32_t)word_at(p + 1);
 
-		if (*p == JUMP && target - e->from >= e->to - e->from && find(target, &to) && to.from == target)
+		if (*p == JUMP && target - e->from >= e->to - e->from && find(target, &to) && to.from == target &&
+		    !has(&may_not, target))
 			learn_start(s, target);
+	}
+}
+
+static void learn_more(struct starts *s, uintptr_t fn)
+{
+	struct entry e;
+
+	if (find(fn, &e) && e.from == fn) {
+		learn_start(s, e.from);
+		learn_jumps(s, &e);
 	}
 }
 
 static void learn_all(struct starts *s, code *const *fn, size_t n)
 {
-	struct entry e;
-
 	s->n = 0;
 	for (size_t i = 0; i < n; i++)
-		if (find((uintptr_t)fn[i], &e) && e.from == (uintptr_t)fn[i]) {
-			learn_start(s, e.from);
-			learn_jumps(s, &e);
-		}
+		learn_more(s, (uintptr_t)fn[i]);
+}
+
+/* libc's, though we have some of these names, too. Somebody may hold the loader's lock, and wait for us. */
+static void learn_special(void)
+{
+	enum { VERSIONS = 8 };
+	uintptr_t at[VERSIONS];
+
+	not_over.n = 0;
+	for (size_t i = 0; i < kbi_countof(special) && libc.dynamic; i++)
+		for (unsigned n = kbi_names_find(libc.base, libc.dynamic, special[i], at, VERSIONS); n > 0; n--)
+			learn_more(&not_over, at[n - 1]);
 }
 
 void kbi_context_frames_learn(void)
 {
-	header = NULL;
-	dl_iterate_phdr(look_for_header, NULL);
+	learn_module(&libc, (uintptr_t)memmem);
+	learn_module(&heap, (uintptr_t)kbi_context_added());
 	learn_all(&may_not, never, kbi_countof(never));
 	learn_all(&may, known, kbi_countof(known));
+	learn_special();
 }
 
 #else
@@ -402,6 +518,12 @@ uintptr_t kbi_context_known_returns_to(const void *context)
 {
 	(void)context;
 	return 0;
+}
+
+uintptr_t *kbi_context_slot(const void *context)
+{
+	(void)context;
+	return NULL;
 }
 
 void kbi_context_frames_learn(void)

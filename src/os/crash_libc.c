@@ -9,6 +9,7 @@
 #include <unwind.h>
 
 #include "base/atom.h"
+#include "os/plant.h"
 #include "os/sys.h"
 
 static void *libc;
@@ -57,6 +58,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
 {
 	const struct asker *a = arg;
 
+	if (kbi_plant_is_door(_Unwind_GetIP(c)))
+		return _URC_NO_REASON;
 	return a->each(a->arg, _Unwind_GetIP(c)) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 

@@ -12,6 +12,7 @@
 #include "core/solo.h"
 #include "core/vp.h"
 #include "os/module.h"
+#include "os/plant.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "posix/bind.h"
@@ -93,6 +94,7 @@ static void in_child(void)
 
 	if (!kbi_vp_n)
 		return;
+	kbi_plant_forget_others(self);
 	stack = self ? kbi_thread_of(self)->stack : NULL;
 	kbi_tcb_after_fork(stack ? &stack->tcb : NULL);
 	kbi_tcb_thaw();

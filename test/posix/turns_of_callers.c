@@ -1,10 +1,11 @@
-/* core/quantum: a thread that makes one short system call after the other, or copies, clears and searches much memory, and
- * is in libc's functions or the kernel whenever it is looked at, has its turns like others: who wakes up beside it runs
- * soon. */
+/* core/quantum: a thread that makes one short system call after the other, or copies, clears and searches much memory, or
+ * allocates, prints and reads numbers, and is in libc's functions or the kernel whenever it is looked at, has its turns
+ * like others: who wakes up beside it runs soon. */
 #define _GNU_SOURCE
 #include "test.h"
 
 #include <fcntl.h>
+#include <iconv.h>
 #include <pthread.h>
 #include <regex.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WAKES = 15, LIMIT_MS = 4000, SOME = 100, MUCH = 4 << 20, LINE = 2000 };
@@ -22,6 +24,7 @@ static FILE *sink;
 static char *much, *more; /* MUCH bytes each */
 static volatile size_t found;
 static regex_t expression;
+static iconv_t converter;
 
 static void calls_getppid(void) { CHECK(getppid() > 0); }
 
@@ -108,11 +111,77 @@ static void calls_mbstowcs(void)
 
 static void calls_regexec(void) { CHECK_EQ(regexec(&expression, more + MUCH - LINE, 0, NULL, 0), REG_NOMATCH); }
 
+static void calls_malloc(void)
+{
+	void *volatile p = malloc(2000);
+
+	CHECK(p != NULL);
+	free(p);
+}
+
+static void calls_realloc(void)
+{
+	void *volatile p = realloc(malloc(100), 5000);
+
+	CHECK(p != NULL);
+	free(p);
+}
+
+static void calls_snprintf(void)
+{
+	char text[100];
+
+	CHECK_EQ(snprintf(text, sizeof text, "%d %s %.3f", 12345, "text", 3.25), 16);
+}
+
+static void calls_sscanf(void)
+{
+	double real;
+	int whole;
+
+	CHECK_EQ(sscanf("12 3.25", "%d %lf", &whole, &real), 2);
+}
+
+static void calls_strtod(void)
+{
+	CHECK(strtod("3.14159265358979323846e10", NULL) > 3.1e10);
+}
+
+static void calls_iconv(void)
+{
+	char *in = more, *out = much;
+	size_t n_in = LINE, n_out = MUCH;
+
+	CHECK_EQ(iconv(converter, &in, &n_in, &out, &n_out), 0);
+}
+
+static void calls_localtime(void)
+{
+	time_t t = 1700000000;
+	struct tm tm;
+
+	CHECK(localtime_r(&t, &tm) == &tm);
+}
+
+static void calls_mktime(void)
+{
+	struct tm tm = { .tm_year = 120, .tm_mday = 5 };
+
+	CHECK(mktime(&tm) > 0);
+}
+
+static void calls_strftime(void)
+{
+	struct tm tm = { .tm_year = 120, .tm_mday = 5 };
+	char text[100];
+
+	CHECK(strftime(text, sizeof text, "%A %d %B %Y %c", &tm) > 0);
+}
+
 static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
 
-/* On some machines only the end of libc's wrappers is known, or the callers of its functions
- * for strings. */
-enum where { ANYWHERE, WRAPPERS, STRINGS };
+/* On some machines only the end of libc's wrappers is known; on one also where each of its functions returns to. */
+enum where { ANYWHERE, WRAPPERS, ALL };
 
 static const struct row {
 	const char *name;
@@ -123,10 +192,15 @@ static const struct row {
 	{ "read", calls_read, ANYWHERE },       { "pread", calls_pread, ANYWHERE }, { "kill", calls_kill, ANYWHERE },
 	{ "open", calls_open, ANYWHERE },       { "fprintf", calls_fprintf, ANYWHERE },
 	{ "memset", calls_memset, WRAPPERS },   { "memcpy", calls_memcpy, WRAPPERS },
-	{ "strlen", calls_strlen, WRAPPERS },   { "strspn", calls_strspn, STRINGS },
-	{ "strcspn", calls_strcspn, STRINGS },  { "strstr", calls_strstr, STRINGS },
-	{ "memmem", calls_memmem, STRINGS },    { "memmem for much", calls_long_memmem, STRINGS },
-	{ "mbstowcs", calls_mbstowcs, STRINGS }, { "regexec", calls_regexec, STRINGS },
+	{ "strlen", calls_strlen, WRAPPERS },   { "strspn", calls_strspn, ALL },
+	{ "strcspn", calls_strcspn, ALL },  { "strstr", calls_strstr, ALL },
+	{ "memmem", calls_memmem, ALL },    { "memmem for much", calls_long_memmem, ALL },
+	{ "mbstowcs", calls_mbstowcs, ALL }, { "regexec", calls_regexec, ALL },
+	{ "malloc", calls_malloc, ALL },     { "realloc", calls_realloc, ALL },
+	{ "snprintf", calls_snprintf, ALL }, { "sscanf", calls_sscanf, ALL },
+	{ "strtod", calls_strtod, ALL },     { "iconv", calls_iconv, ALL },
+	{ "localtime_r", calls_localtime, ALL }, { "mktime", calls_mktime, ALL },
+	{ "strftime", calls_strftime, ALL },
 };
 
 static bool is_known_here(enum where where)
@@ -134,7 +208,7 @@ static bool is_known_here(enum where where)
 #if !defined(__GLIBC__)
 	return where == ANYWHERE;
 #elif defined(__x86_64__)
-	return where <= STRINGS;
+	return where <= ALL;
 #elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
 	return where <= WRAPPERS;
 #else
@@ -180,6 +254,8 @@ int main(void)
 	CHECK(much && more);
 	memset(more, 'a', MUCH - 1);
 	more[MUCH - 1] = 0;
+	converter = iconv_open("UTF-16LE", "UTF-8");
+	CHECK(converter != (iconv_t)-1);
 	CHECK_EQ(regcomp(&expression, "(a|b)*c$", REG_EXTENDED), 0);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (is_known_here(rows[i].where))
