@@ -20,9 +20,9 @@
 
 enum { YIELDS = 16, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
 
-static a32 pausing; /* threads that sleep for a mutex, about */
+static a32 pausing; /* threads that sleep for a word, about */
 
-/* Until the word is another than `seen`, or somebody here unlocks it. Between processes, and for who unlocks inside libc,
+/* Until the word is another than `seen`, or somebody here changes it. Between processes, and for who unlocks inside libc,
  * the pause is what ends it, so nothing depends on `tell`. */
 static void sleep_at(const uint32_t *word, uint32_t seen, uint64_t at)
 {
@@ -32,12 +32,11 @@ static void sleep_at(const uint32_t *word, uint32_t seen, uint64_t at)
 	a_sub_rlx(&pausing, 1);
 }
 
-/* The mutex was unlocked, and may be gone: its address counts. Without this the waiters, whose pauses have grown alike,
- * come all at once and get it one by one, 2 ms each. */
-static void tell(const pthread_mutex_t *m)
+/* Without this the waiters, whose pauses have grown alike, come all at once and get it one by one, 2 ms each. */
+void kbi_delegate_tell(const void *word, unsigned n)
 {
 	if (kbi_unlikely(a_load_rlx(&pausing)))
-		kbi_park_wake((const uint32_t *)(const void *)m, 1, KBI_PARK_ANY);
+		kbi_park_wake(word, n, KBI_PARK_ANY);
 }
 
 static void pause_between(unsigned n, uint64_t until, const uint32_t *word, uint32_t seen)
@@ -63,15 +62,16 @@ static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 	return kbi_posix_me.ending != ending || (timed && kbi_posix_me.handled != handled);
 }
 
-/* word: a mutex's, which says that it is locked; NULL. ends: a cancellation and handlers do. */
-static int wait(int (*attempt)(void *), void *object, const a32 *word, clockid_t clock, const struct timespec *abstime,
+/* ends: a cancellation and handlers do. */
+static int wait(int (*attempt)(void *), void *object, const void *at, clockid_t clock, const struct timespec *abstime,
 		bool ends)
 {
 	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
 	uint64_t until = KBI_FOREVER;
+	const a32 *word = at;
 
 	for (unsigned n = 0;; n += n < UINT32_MAX) {
-		/* before the attempt: who unlocks it after that changes the word, or finds this thread asleep there */
+		/* before the attempt: who gives it back after that changes the word, or finds this thread asleep there */
 		uint32_t seen = word ? a_load_rlx(word) : 0;
 		int e = attempt(object);
 
@@ -86,20 +86,22 @@ static int wait(int (*attempt)(void *), void *object, const a32 *word, clockid_t
 				return ETIMEDOUT;
 			until = kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
 		}
-		pause_between(n, until, (const uint32_t *)(const void *)word, seen);
+		pause_between(n, until, at, seen);
 		if (ends)
 			kbi_cancel_test();
 	}
 }
 
-int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
+int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
+		      const struct timespec *abstime)
 {
-	return wait(attempt, object, NULL, clock, abstime, false);
+	return wait(attempt, object, word, clock, abstime, false);
 }
 
-int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, clockid_t clock, const struct timespec *abstime)
+int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
+			     const struct timespec *abstime)
 {
-	return wait(attempt, object, NULL, clock, abstime, true);
+	return wait(attempt, object, word, clock, abstime, true);
 }
 
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
@@ -165,7 +167,7 @@ int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
 	if (e)
 		return e;
 	kbi_posix_me.libcs_held--;
-	tell(m);
+	kbi_delegate_tell(&m->__data.__lock, 1);
 	return 0;
 }
 
@@ -184,7 +186,7 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 		return e;
 	if (is_own(m))
 		return EDEADLK;
-	return wait(try_mutex, m, (const a32 *)(const void *)&m->__data.__lock, clock, abstime, false);
+	return wait(try_mutex, m, &m->__data.__lock, clock, abstime, false);
 }
 
 /* ---- robust mutexes of a thread that ends -------------------------------------------------------- */

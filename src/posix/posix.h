@@ -346,6 +346,8 @@ void kbi_signal_start(void);
 void kbi_signal_started(void);
 /* Instead of that: it does not start. */
 void kbi_signal_not_started(void);
+/* The thread ends: handlers of what has come for it run. */
+void kbi_signal_last(void);
 /* At the end of a thread: what was sent to it and not handled. */
 void kbi_signal_thread_ends(void);
 
@@ -376,11 +378,14 @@ void kbi_delegate_thread_ends(void);
 void kbi_delegate_find(void);
 /* Lock of a libc mutex without blocking the virtual processor: 0, ETIMEDOUT, or libc's error. */
 KBI_SWITCHES int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
-KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, clockid_t clock,
+/* Tries until it is not EBUSY. word: NULL, or 32 bits that change when it is worth another attempt. */
+KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 				   const struct timespec *abstime);
 /* The same for cancellation points, which handlers end, too: EINTR. */
-KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, clockid_t clock,
+KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 					  const struct timespec *abstime);
+/* The word has been changed: n of those in this process that sleep for it try again. It may be gone. */
+void kbi_delegate_tell(const void *word, unsigned n);
 /* A process-shared condition variable or barrier of libc's, for a lightweight thread. -1: no thread for that. */
 KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);

@@ -154,7 +154,7 @@ static int try_own(void *m)
 static void await_entry(struct waiter *w)
 {
 	kb_sem_wait(&w->ready);
-	kbi_delegate_wait(try_own, &w->own, CLOCK_MONOTONIC, NULL);
+	kbi_delegate_wait(try_own, &w->own, NULL, CLOCK_MONOTONIC, NULL);
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 }
 

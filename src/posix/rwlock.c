@@ -4,6 +4,7 @@
  * Callers: programs. Locks may switch. A lightweight thread waits for one of libc's by trying. */
 #include "posix/posix.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "sync/rwlock.h"
@@ -67,10 +68,19 @@ KBI_POSIX_API int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
 	return kb_rwlock_trywrlock(ours(l));
 }
 
+/* Many readers may go on at once. It may be gone: its address counts. */
+static int unlock_libcs(pthread_rwlock_t *l)
+{
+	int e = kbi_libc()->pthread_rwlock_unlock(l);
+
+	kbi_delegate_tell(&l->__data.__readers, INT_MAX);
+	return e;
+}
+
 KBI_POSIX_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
 	if (is_libcs(l))
-		return kbi_libc()->pthread_rwlock_unlock(l);
+		return unlock_libcs(l);
 	(void)kb_rwlock_unlock(ours(l)); /* of one that nobody holds: 0, as libc */
 	return 0;
 }
@@ -114,7 +124,7 @@ static int lock(pthread_rwlock_t *l, bool write)
 		return write ? kbi_libc()->pthread_rwlock_wrlock(l) : kbi_libc()->pthread_rwlock_rdlock(l);
 	if (is_own(l))
 		return EDEADLK;
-	return kbi_delegate_wait(write ? try_write : try_read, l, CLOCK_MONOTONIC, NULL);
+	return kbi_delegate_wait(write ? try_write : try_read, l, &l->__data.__readers, CLOCK_MONOTONIC, NULL);
 }
 
 static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
@@ -124,7 +134,8 @@ static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const st
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
 	if (is_libcs(l))
-		return is_own(l) ? EDEADLK : kbi_delegate_wait(write ? try_write : try_read, l, clock, abstime);
+		return is_own(l) ? EDEADLK :
+				   kbi_delegate_wait(write ? try_write : try_read, l, &l->__data.__readers, clock, abstime);
 	e = write ? kb_rwlock_trywrlock(ours(l)) : kb_rwlock_tryrdlock(ours(l));
 	if (e != EBUSY)
 		return e;

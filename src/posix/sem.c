@@ -17,6 +17,25 @@ static inline kb_sem_t *ours(sem_t *s)
 	return (kb_sem_t *)(void *)s;
 }
 
+/* The half that is libc's value: it changes with each post. */
+static inline const void *value_of(const sem_t *s)
+{
+	return (const uint32_t *)(const void *)s + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+/* Handlers post, too, on kernel threads that may be in the midst of waking somebody: whom these do not wake looks again
+ * soon. It may be gone: its address counts. */
+static int post_libcs(sem_t *s)
+{
+	const void *value = value_of(s);
+	const struct kbi_task *self;
+	int e = kbi_libc()->sem_post(s);
+
+	if (e == 0 && (self = kbi_self_raw()) && self->vp && a_load_rlx(&self->np) == 0)
+		kbi_delegate_tell(value, 1);
+	return e;
+}
+
 /* In the child of fork, where nobody waits yet. */
 static inline kb_sem_t *live(sem_t *s)
 {
@@ -58,7 +77,7 @@ KBI_POSIX_API int sem_destroy(sem_t *s)
 KBI_POSIX_API int sem_post(sem_t *s)
 {
 	if (is_libcs(s))
-		return kbi_libc()->sem_post(s);
+		return post_libcs(s);
 	return answer(kbi_sem_post(live(s)));
 }
 
@@ -122,7 +141,7 @@ KBI_POSIX_API int sem_wait(sem_t *s)
 		return answer(wait_ours(live(s), KBI_FOREVER));
 	if (!kbi_posix_light())
 		return kbi_libc()->sem_wait(s);
-	return answer(kbi_delegate_wait_ending(try_libcs, s, CLOCK_REALTIME, NULL));
+	return answer(kbi_delegate_wait_ending(try_libcs, s, value_of(s), CLOCK_REALTIME, NULL));
 }
 
 static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
@@ -133,7 +152,7 @@ static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
 	if (is_libcs(s))
-		return kbi_delegate_wait_ending(try_libcs, s, clock, abstime);
+		return kbi_delegate_wait_ending(try_libcs, s, value_of(s), clock, abstime);
 	e = kb_sem_trywait(live(s));
 	if (e == 0)
 		return 0;

@@ -99,7 +99,7 @@ static KBI_NOINLINE void wait_for(FILE *f)
 		table.flockfile(f);
 		return;
 	}
-	kbi_delegate_wait(attempt, f, CLOCK_MONOTONIC, NULL);
+	kbi_delegate_wait(attempt, f, NULL, CLOCK_MONOTONIC, NULL);
 	errno = saved;
 }
 
@@ -292,7 +292,7 @@ static int flush_all(void)
 	bool failed = false;
 	int saved = errno;
 
-	kbi_delegate_wait(flush_free_ones, &failed, CLOCK_MONOTONIC, NULL);
+	kbi_delegate_wait(flush_free_ones, &failed, NULL, CLOCK_MONOTONIC, NULL);
 	if (failed) /* the rest, errno and the result */
 		return table.fflush(NULL);
 	errno = saved;
