@@ -326,11 +326,15 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 {
 	uint64_t before = a_load_rlx(kbi_signal_mask(self));
 
+	if (mask & ~before)
+		kbi_signal_leaves(self, mask & ~before);
 	a_store_rlx(kbi_signal_mask(self), mask);
 	if (before & ~mask)
 		kbi_signal_opened(before & ~mask);
-	if (mask & ~before)
+	if (mask & ~before) {
+		kbi_signal_left(self);
 		kbi_signal_give_back(kbi_thread_of(self));
+	}
 	kbi_signal_need_post();
 	kbi_signal_resumed();
 }
@@ -504,6 +508,16 @@ int kbi_signal_raise(const siginfo_t *info)
 	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
 	kbi_posix_me.raises = false;
 	return (int)-r;
+}
+
+void kbi_signal_last(void)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (kbi_likely(!a_load_rlx(&kbi_signal_watch)) || !self || kbi_posix_me.at_once)
+		return;
+	kbi_signal_leaves(self, ~a_load_rlx(kbi_signal_mask(self)));
+	kbi_signal_resumed();
 }
 
 void kbi_signal_thread_ends(void)

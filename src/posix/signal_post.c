@@ -7,6 +7,7 @@
  * run on it all the same is on a foreign kernel thread from its first use of an object. */
 #include "posix/signal_priv.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@ static a64 open;    /* what he waits for: never less than what threads let throu
 static a32 openings; /* how often that may have grown */
 static a32 started;
 static a32 tid;
+static a32 at_work;         /* he does not wait: he may have one in hand */
+static a32 asked, answered; /* rounds that kbi_signal_ask_post wants, and that are done */
 
 /* ---- the address ----------------------------------------------------------------------------------------- */
 
@@ -105,6 +108,18 @@ static void close_unused(void)
 	a_fence_sc(); /* partner: in kbi_signal_opened: one of the two sees the other */
 	if (a_load_acq(&openings) != before)
 		a_or_acqrel(&open, old);
+}
+
+uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set)
+{
+	set = deliverable(set);
+	for (uint32_t i = 0; set && i < kbi_descriptor_limit(); i++) {
+		const struct kb_thread *other = kbi_descriptor_at(i);
+
+		if (other != t && !kbi_signal_is_last(other))
+			set &= ~accepts(other);
+	}
+	return set;
 }
 
 static struct kb_thread *choose(int sig)
@@ -326,10 +341,11 @@ bool kbi_signal_post_program(const siginfo_t *info)
 static void put_back(siginfo_t *info)
 {
 	close_unused();
-	if (kbi_signal_post_program(info))
-		return;
-	kbi_signal_pack(info, NULL);
-	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
+	if (!kbi_signal_post_program(info)) {
+		kbi_signal_pack(info, NULL);
+		kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
+	}
+	kbi_signal_note_sent(kbi_signal_bit(info->si_signo));
 }
 
 static void deliver(siginfo_t *info)
@@ -359,6 +375,59 @@ static void pass(siginfo_t *info)
 	kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, info);
 }
 
+static bool is_for_work(long sig, const siginfo_t *info)
+{
+	return sig > 0 && !(sig == kbi_preempt_signal() && info->si_code == SI_TKILL) && !kbi_process_is_copy(info);
+}
+
+/* Somebody wants to know that he has nothing in hand of what came before it was asked. */
+static void answer(void)
+{
+	static const struct timespec none;
+	uint32_t round = a_load_acq(&asked);
+	siginfo_t info;
+	uint64_t set;
+	long sig;
+
+	if (kbi_likely(round == a_load_rlx(&answered)))
+		return;
+	do {
+		set = a_load_acq(&open);
+		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, &none, KBI_MASK_BYTES);
+		if (is_for_work(sig, &info))
+			deliver(&info);
+	} while (sig > 0);
+	/* release: partner is the acquire in kbi_signal_ask_post */
+	a_store_rel(&answered, round);
+	kbi_sys_futex_wake(&answered, INT_MAX);
+}
+
+bool kbi_signal_post_is_at_work(void)
+{
+	return a_load_acq(&at_work);
+}
+
+uint64_t kbi_signal_post_takes(uint64_t set)
+{
+	return a_load_acq(&open) & set;
+}
+
+/* He sleeps, or something keeps him busy: not for ever. Whoever runs here has nothing that he needs. */
+void kbi_signal_ask_post(void)
+{
+	enum { NAPS = 100 };
+	static const struct timespec nap = { 0, 10000000 };
+	uint32_t mine, now;
+
+	if (!a_load_acq(&tid))
+		return;
+	mine = a_add_acqrel(&asked, 1) + 1;
+	ring();
+	/* acquire: partner is the release in answer */
+	for (int i = 0; i < NAPS && (int32_t)((now = a_load_acq(&answered)) - mine) < 0; i++)
+		kbi_sys_futex_wait(&answered, now, &nap);
+}
+
 static void *work(void *unused)
 {
 	uint64_t all = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_everywhere_bit()), set;
@@ -376,9 +445,12 @@ static void *work(void *unused)
 
 		/* acquire: partner is the change in kbi_signal_opened, whose ring comes after it */
 		set = a_load_acq(&open) | kbi_signal_bit(kbi_preempt_signal());
+		a_store_rel(&at_work, 0);
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
-		if (sig > 0 && !(sig == kbi_preempt_signal() && info.si_code == SI_TKILL) && !kbi_process_is_copy(&info))
+		a_store_rel(&at_work, 1);
+		if (is_for_work(sig, &info))
 			deliver(&info);
+		answer();
 	}
 	return NULL;
 }
@@ -394,6 +466,7 @@ void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
 		return;
 	}
 	kbi_sys_signal_info((int)a_load_acq(&tid), sig, &packed);
+	kbi_signal_note_sent(kbi_signal_bit(sig));
 	kbi_signal_opened(kbi_signal_bit(sig));
 }
 

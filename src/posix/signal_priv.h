@@ -151,12 +151,36 @@ void kbi_signal_let_in(struct kbi_task *self);
 /* To the caller itself, which lets it through. */
 int kbi_signal_raise(const siginfo_t *info);
 bool kbi_signal_is_postman(int tid);
+/* He does not wait for signals at this moment. And the ones of the set that he takes when they come. */
+bool kbi_signal_post_is_at_work(void);
+uint64_t kbi_signal_post_takes(uint64_t set);
+/* Waits until he has given away what he had, and what waited for him. Not in handlers. */
+void kbi_signal_ask_post(void);
+/* Of these, what no other thread than t lets through or waits for; those that leave do not count. */
+uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set);
 /* Where virtual processors are processes: for the program, as who sends it wants; false: there is no postman yet. */
 bool kbi_signal_post_program(const siginfo_t *info);
 /* The same: signals to the program that wait because nobody lets them through. 0 where bodies are kernel threads. */
 uint64_t kbi_signal_at_post(void);
 /* The mask that a file of /proc has in a line that begins so; 0: not told. */
 uint64_t kbi_signal_listed(const char *path, const char *line);
+
+/* ---- what is in somebody's hands: signal_settle.c ------------------------------------------------------ */
+
+/* In what a thread waits for, the bit of a signal that is libc's own: it is about to let less through. */
+#define KBI_SIGNAL_LEAVES kbi_signal_bit(KBI_LIBC_LAST)
+static inline bool kbi_signal_is_last(const struct kb_thread *t)
+{
+	return a_load_rlx(&t->signals.wanted) & KBI_SIGNAL_LEAVES;
+}
+/* These have been sent to the program, nobody knows to whom; also in handlers. */
+void kbi_signal_note_sent(uint64_t set);
+/* None of these that were sent to the program from inside, before this, is in the postman's hands. False: none was. */
+bool kbi_signal_settle(uint64_t set);
+/* self is about to end, or to block these: what nobody else would take is handled now. Then, unless it ends: */
+void kbi_signal_leaves(struct kbi_task *self, uint64_t set);
+void kbi_signal_left(struct kbi_task *self);
+void kbi_signal_await_own(struct kbi_task *self, int sig, uint32_t before);
 
 /* ---- actions ------------------------------------------------------------------------------------------- */
 

@@ -174,24 +174,69 @@ static bool gives(pid_t pid, const siginfo_t *info)
 	       kbi_signal_give(info);
 }
 
+/* By the kernel, to this process among others perhaps. */
+static void sent(pid_t pid, int sig)
+{
+	if (kbi_signal_ok(sig) && kbi_signal_has_post() && (pid == getpid() || pid == 0 || pid == -getpgrp()))
+		kbi_signal_note_sent(kbi_signal_bit(sig));
+}
+
+static int to_group(pid_t pid, int sig)
+{
+	struct kbi_task *self = kbi_signal_ok(sig) && kbi_call_may_wait() ? kbi_posix_light() : NULL;
+	bool awaits = self && (pid == 0 || pid == -getpgrp()) && !kbi_signal_ignored(sig) && !kbi_kaction_is_default(sig);
+	uint32_t before = kbi_posix_me.handled;
+	int e = kbi_libc()->kill(pid, sig);
+
+	if (e)
+		return e;
+	sent(pid, sig);
+	if (awaits)
+		kbi_signal_await_own(self, sig, before);
+	return 0;
+}
+
 KBI_POSIX_API int kill(pid_t pid, int sig)
 {
 	struct kbi_task *self = takes_itself(pid, sig);
 	siginfo_t info;
+	int e = 0;
 
+	if (pid <= 0)
+		return to_group(pid, sig);
 	describe(&info, sig, SI_USER, (union sigval){ 0 });
-	if (!self)
-		return gives(pid, &info) || posts(pid, &info) ? 0 : kbi_libc()->kill(pid, sig);
-	return answer(send_self(self, &info));
+	if (self)
+		return answer(send_self(self, &info));
+	if (gives(pid, &info))
+		return 0;
+	if (!posts(pid, &info))
+		e = kbi_libc()->kill(pid, sig);
+	if (e == 0)
+		sent(pid, sig);
+	return e;
+}
+
+KBI_POSIX_API int killpg(pid_t group, int sig)
+{
+	if (group < 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	return kill(-group, sig);
 }
 
 KBI_POSIX_API int sigqueue(pid_t pid, int sig, const union sigval value)
 {
 	struct kbi_task *self = takes_itself(pid, sig);
 	siginfo_t info;
+	int e = 0;
 
 	describe(&info, sig, SI_QUEUE, value);
-	if (!self)
-		return posts(pid, &info) ? 0 : kbi_libc()->sigqueue(pid, sig, value);
-	return answer(send_self(self, &info));
+	if (self)
+		return answer(send_self(self, &info));
+	if (!posts(pid, &info))
+		e = kbi_libc()->sigqueue(pid, sig, value);
+	if (e == 0)
+		sent(pid, sig);
+	return e;
 }

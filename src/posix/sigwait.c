@@ -48,6 +48,8 @@ static int stop_or_cancel(struct kbi_task *self)
 /* The signal or a negative errno; deadline as kbi_timer_sleep's. */
 static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline, bool cancels)
 {
+	bool settled = false;
+
 	for (;;) {
 		int sig = look(self, set, info);
 		uint64_t now;
@@ -55,6 +57,8 @@ static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64
 		if (sig > 0 || (sig != -EAGAIN && sig != -EINTR))
 			return sig;
 		now = kbi_timer_now();
+		if (now >= deadline && !settled && (settled = kbi_signal_settle(set)))
+			continue;
 		if (now >= deadline && !(kbi_signal_at_post() & set))
 			return -EAGAIN;
 		if (now >= deadline)
@@ -221,6 +225,7 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 
 	if (!self)
 		return kbi_libc()->sigpending(set);
+	kbi_signal_settle(a_load_rlx(kbi_signal_mask(self)));
 	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
 	there |= a_load_acq(&kbi_thread_of(self)->signals.pending) | kbi_signal_at_post();
 	kbi_signal_to_set(set, there & a_load_rlx(kbi_signal_mask(self)));

@@ -52,6 +52,7 @@ static void light_end(struct kb_thread *t)
 {
 	(void)t;
 	kbi_key_run_destructors();
+	kbi_signal_last();
 	kbi_delegate_thread_ends();
 	kbi_unsafe_thread_ends();
 	kbi_signal_thread_ends();
