@@ -13,7 +13,7 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 endif
 
 # ---- what is asked for needs its packages first (quick when nothing is missing) ----
-DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs,$(MAKECMDGOALS)),programs) $(if $(filter soak,$(MAKECMDGOALS)),soak) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter report,$(MAKECMDGOALS)),report) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
+DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs,$(MAKECMDGOALS)),programs) $(if $(filter soak,$(MAKECMDGOALS)),soak) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter report,$(MAKECMDGOALS)),$(if $(QUICK),report,laboratory)) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
 ifneq ($(DEPS_SET),)
 ifeq ($(NODEPS)$(CROSS),)
 ifneq ($(shell dev/deps $(DEPS_SET) >&2 || echo failed),)
@@ -287,7 +287,8 @@ bench: all ## measure everything, quickly, against the limits and the peers (ARG
 	@bench/shim/build $(O)/shim
 	@$(COMMAND) bench $(or $(ARGS),all --quick --peers)
 
-report: all ## measures all, in turns and several times: out/report.html and report.jsonl (QUICK=1, ARGS="--only NAME ...")
+report: all $(KVSTORE) $(ALLOC_LOADS) ## measures all, in turns and several times: out/report.html and report.jsonl (QUICK=1, ARGS="--only NAME ...")
+	$(if $(QUICK),,@bench/shim/build $(O)/shim)
 	@BUILD=$(O) $(COMMAND) bench report $(if $(QUICK),--quick) $(ARGS)
 
 simulator: tool $(O)/sim/sim $(O)/sim/probe ## the schedulers on up to 1,024 virtual processors, on paper (bench/simulate)
