@@ -43,6 +43,7 @@ static const char usage[] =
 	"  --page FILE.html LINES.jsonl   writes the page of the demo from JSON lines\n"
 	"kochab bench report [options]    measures all, several times, and writes a page: report --help\n"
 	"kochab bench programs [options]  servers and other programs on kernel threads and on Kochab: programs --help\n"
+	"kochab bench alloc [options]     allocators under the same loads (make bench-alloc builds them): alloc --help\n"
 	"Every measurement is a process of its own; run 1 of every method, then run 2, ...\n";
 
 static int bad(const char *what, const char *value)
@@ -406,6 +407,8 @@ int kochab_bench(int argc, char **argv)
 		return script("report", argv + 1, self);
 	if (strcmp(argv[1], "programs") == 0)
 		return script("programs/run", argv + 1, self);
+	if (strcmp(argv[1], "alloc") == 0)
+		return script("alloc/run", argv + 1, self);
 	if (parse(&plan, argc, argv))
 		return 2;
 	if (lay_out(&all, &plan, self))

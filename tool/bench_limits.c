@@ -97,13 +97,13 @@ static int show_limit(const struct bench_cells *all, const struct limit *l, FILE
 	return ok;
 }
 
-/* A comparison with a peer that is not built, or cannot do that, is none. */
+/* A comparison with a peer that is not built, or cannot do that, is none; questions that are not ours bench/report asks. */
 static int applies(const struct bench_cells *all, const struct limit *l)
 {
 	const struct bench *b = bench_find(l->bench);
 	const struct bench_method *m = l->than && b ? bench_method_find(b, l->than) : NULL;
 
-	return !m || !(m->flags & BENCH_PEER) || series(all, l, l->than, l->than_vps);
+	return b && (!m || !(m->flags & BENCH_PEER) || series(all, l, l->than, l->than_vps));
 }
 
 unsigned bench_limits_show(const struct bench_cells *all, FILE *out)
@@ -118,7 +118,7 @@ unsigned bench_limits_show(const struct bench_cells *all, FILE *out)
 		}
 	fprintf(out, "%u of %u limits reached", asked - missed, asked);
 	if (asked < LIMITS)
-		fprintf(out, "; %u comparisons with absent peers left out", (unsigned)LIMITS - asked);
+		fprintf(out, "; %u are not asked here, or of absent peers", (unsigned)LIMITS - asked);
 	fputc('\n', out);
 	fflush(out);
 	return missed;
