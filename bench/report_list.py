@@ -1,7 +1,8 @@
 """bench/report_list.py - the experiments of bench/report: what is asked, how, and what the papers said.
 full, quick: options of `kochab bench`, one measurement of each a round; an empty quick: not asked then.
 chart: the metric that is drawn, one chart for each number of threads; charts: more of them. over "size": lines over the
-question's sizes, of the methods `show`, and those of `against` divided by the method `base`."""
+question's sizes, of the methods `show`, and those of `against` divided by the method `base`. versus: one chart of how many times as
+fast the second method is as the first, and a table with the percentiles."""
 
 FUJITSU = "“Fast rendezvous by polling and lightweight threads” (Fujitsu Laboratories)"
 LESSER_BEAR = "“A scheduling mechanism for a lightweight process library” (Lesser Bear)"
@@ -172,11 +173,19 @@ EXPERIMENTS = [
         "full": ["blocked"], "quick": [], "chart": "read-lost", "log": False, "paper": [],
     },
     {
+        "name": "alloc", "title": "Taking memory and giving it back", "question": "the lecture's two programs with each allocator in place of libc's",
+        "method": "alloc1: each of 32 threads takes blocks of 8 to 512 bytes and gives each back at once. alloc2: in each of 16 pairs one thread "
+                  "takes blocks of 4 to 256 bytes, 1,024 at a time, and the other gives them back. All threads are the kernel's; the time "
+                  "from begin to end divided by the blocks of all threads (320,000,000 and 134,217,728; 20 times fewer in the quick report).",
+        "full": ["alloc --only alloc1,alloc2 --full --rounds 1"], "quick": ["alloc --only alloc1,alloc2 --rounds 1"], "chart": "block", "log": True,
+        "paper": [],
+    },
+    {
         "name": "programs", "title": "Programs as they are", "question": "servers, packers and parallel loops that nobody wrote for Kochab",
         "method": "Each on kernel threads and under `kochab run`, its answers checked; the time of a request, transaction, MB or "
-                  "sweep. With one virtual processor a server has one processor and what puts load on it the other. MariaDB is asked "
+                  "sweep, and percentiles of the time until an answer. With one virtual processor a server has one processor and what puts load on it the other. MariaDB is asked "
                   "oltp_read_only by sysbench, a thread for each connection.",
         "full": ["programs kvstore,memcached,memcached-64,mariadb,pigz,sysbench-threads,openmp,tbb --seconds 2"],
-        "quick": [], "chart": "piece", "log": False, "paper": [],
+        "quick": [], "chart": "piece", "versus": ("nptl", "kochab"), "log": False, "paper": [],
     },
 ]

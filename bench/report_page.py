@@ -325,6 +325,50 @@ def notes(rows):
     return f"<p class=soft>{esc('. '.join(s[0].upper() + s[1:] for s in said))} threads.</p>" if said else ""
 
 
+def pairs(e, rows):
+    """{(program, threads, VPs): ({metric: row} of the first, of the second method)}, where both have a figure."""
+    found = {}
+    for r in rows:
+        if r["runs"] and r["method"] in e["versus"]:
+            both = found.setdefault((r["bench"], r["threads"], r["vps"]), ({}, {}))
+            both[e["versus"].index(r["method"])][r["metric"]] = r
+    return {k: both for k, both in found.items() if all(e["chart"] in side for side in both)}
+
+
+def versus_label(key):
+    return f"{key[0]}, {key[1]:,} thread{'s' if key[1] != 1 else ''}, {key[2]} VP{'s' if key[2] != 1 else ''}"
+
+
+def versus_chart(e, rows):
+    """How many times as fast the second is; 1 is a line."""
+    found = {versus_label(k): a[e["chart"]]["median"] / b[e["chart"]]["median"] for k, (a, b) in pairs(e, rows).items()}
+    if not found:
+        return ""
+    fig, ax = plt.subplots(figsize=(5.6, 0.6 + 0.24 * len(found)))
+    names, x = list(reversed(found)), list(reversed(found.values()))
+    ax.barh(range(len(x)), x, color=[OURS if v >= 1 else OTHER for v in x], height=0.62)
+    ax.axvline(1, color=INK, linewidth=0.8, alpha=0.6)
+    ax.set_yticks(range(len(x)), names)
+    for i, v in enumerate(x):
+        ax.text(v + max(x) * 0.015, i, times(v), va="center", fontsize=8, color=INK)
+    ax.set_xlim(0, max(x) * 1.15)
+    plain(ax)
+    ax.set_xticks([], [])
+    ax.spines["bottom"].set_visible(False)
+    title = f"How many times as fast {e['versus'][1]} is as {e['versus'][0]}; the line is 1"
+    return f"<figure><figcaption>{esc(title)}</figcaption>{inline(fig, title)}</figure>"
+
+
+def versus_table(e, rows):
+    metrics = [e["chart"], "p50", "p99", "p99.9"]
+    head = "".join(f"<th>{esc(m)}</th>" for m in metrics)
+    body = "".join("<tr><td>" + (esc(versus_label(k)) if i == 0 else "") + f"</td><td{' class=ours' if i else ''}>{esc(e['versus'][i])}</td>"
+                   + "".join(f"<td>{figure(side[m]['median'], side[m]['unit']) if m in side else ''}</td>" for m in metrics) + "</tr>"
+                   for k, both in pairs(e, rows).items() for i, side in enumerate(both))
+    return (f"<h3>Time of a piece of work, and percentiles of the answers' times</h3><div class=wide><table><thead><tr><th></th><th></th>{head}"
+            f"</tr></thead><tbody>{body}</tbody></table></div>") if body else ""
+
+
 def section(result, cores, busy):
     e, rows = result["experiment"], result["rows"]
     out = [f"<section id={esc(e['name'])}><h2>{esc(e['title'])}</h2><p>{esc(e['question'][0].upper() + e['question'][1:])}. "
@@ -337,12 +381,14 @@ def section(result, cores, busy):
     if charts_available():
         if e.get("over") == "size":
             out.append(f"<div class=charts>{size_charts(e, rows)}</div>")
+        elif e.get("versus"):
+            out.append(versus_chart(e, rows))
         else:
             drawn = [e["chart"], *e.get("charts", [])]
             out.append("<div class=charts>" + "".join(bars(k, r, e["log"]) for name in drawn for k, r in found.items() if k[1] == name) +
                        "</div>")
     out += [paper(e, rows, cores), idle_table(rows)]
-    out.append(notes(rows))
+    out += [versus_table(e, rows) if e.get("versus") else "", notes(rows)]
     tables = "".join(table(k, r) for k, r in found.items())
     out.append(f"<details{'' if charts_available() else ' open'}><summary>All figures</summary>{tables}</details></section>")
     return "".join(out)
@@ -397,7 +443,7 @@ def about(m, o, results, busy):
     if missing:
         out += f"<p class=soft>Not measured: {esc(', '.join(missing))}.</p>"
     if absent:
-        out += f"<p class=soft>Not built here, so not compared with: {esc(', '.join(absent))} (bench/shim/build says why).</p>"
+        out += f"<p class=soft>Not here, so not compared with: {esc(', '.join(absent))}. For other runtimes bench/shim/build says why.</p>"
     if not charts_available():
         out += "<p class=soft>No charts: this python3 has no matplotlib (Debian: python3-matplotlib).</p>"
     return out
