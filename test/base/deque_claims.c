@@ -1,5 +1,4 @@
-/* timeout: 120
- * The work-stealing array: what one has claimed nobody else gets; late takers fail; what was put in last can be taken
+/* The work-stealing array: what one has claimed nobody else gets; late takers fail; what was put in last can be taken
  * back; the array wraps and refuses when full. First step by step, then the owner against two thieves that dawdle
  * between looking and claiming. */
 #include <pthread.h>

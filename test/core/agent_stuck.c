@@ -1,6 +1,5 @@
 /* core/agent, core/preempt: work behind a thread that computes, while idle VPs sleep. */
 /* matrix: vps=2,4 */
-/* timeout: 120 */
 #include "core/agent_stuck.h"
 
 int main(void)

@@ -1,6 +1,5 @@
 /* core/agent, core/preempt: work behind a thread that computes, while idle VPs poll for long. */
 /* matrix: vps=2 */
-/* timeout: 120 */
 #include "core/agent_stuck.h"
 
 int main(void)

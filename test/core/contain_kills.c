@@ -4,8 +4,7 @@
  * KILLS: how many, of one program as the options say (make soak-kill); else a short run with each scheduler.
  * KB_TEST_SEED. Last line: kills K lost L corrupt C hang H.
  * matrix: none
- * body: thread (it chooses by itself)
- * timeout: 100 */
+ * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -4,8 +4,7 @@
  * POINTS=all: every point of every operation, and as many pairs (make soak-kill), as the options say; else some of each
  * with each scheduler. ACT=name: that one.
  * matrix: none
- * body: thread (it chooses by itself)
- * timeout: 100 */
+ * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,7 +1,6 @@
 /* core/agent, core/dump: all threads wait and nothing can wake one: that is said, with all threads, after
  * about a second; and it is not said when a deadline, a watched word, a kernel thread or a signal handler
  * may still wake one. */
-/* timeout: 120 */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* core/vp: more VPs than cores. */
 /* matrix: vps=3,8,16 */
-/* timeout: 120 */
 #include "core/busy_day.h"
 
 int main(void)

@@ -1,5 +1,4 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
- * timeout: 120
  * The paper's table 2 without a runtime: VP 0 makes 10,000 tasks, eight VPs only exchange them. Reports the time from
  * the first push until each VP has four fifths of its share (for orientation: the VPs share the machine's cores).
  * Passes when that comes to an end under every scheduler, with the automatic capacity, though no task ever ends and

@@ -1,5 +1,4 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
- * timeout: 300
  * Schedulers under stress: VPs push, pop, yield, take, spawn, hog, poll, fall asleep and are woken at random.
  * Each task must finish exactly once, bound tasks run where they are bound, nobody sleeps for ever while there is
  * work (watchdog). Random choices come from the printed seed. */

@@ -1,5 +1,4 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
- * timeout: 200
  * No lost wake-up between a giver and a VP that falls asleep: a task is given away at a tick, and the giver does
  * nothing more until it has run elsewhere. If giver and sleeper miss each other nobody ever moves again (watchdog).
  * Without the fence after giving the rotator hangs here on x86-64 (three runs of three). Under lb2 and steal what

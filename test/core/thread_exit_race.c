@@ -1,6 +1,5 @@
 /* core/thread: main's kb_thread_exit races the end of the last threads: somebody always notices that all
  * have ended. */
-/* timeout: 120 */
 #include <kochab/kochab.h>
 
 #include "core/child.h"

@@ -1,5 +1,4 @@
 /* core/thread: 100,000 threads parked at once, then woken and joined. */
-/* timeout: 120 */
 #include <kochab/kochab.h>
 
 #include "test.h"

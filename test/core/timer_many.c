@@ -1,6 +1,5 @@
 /* core/timer: tens of thousands of pending deadlines, most of which never come because their waiters are
  * woken. */
-/* timeout: 120 */
 #include <errno.h>
 #include <kochab/kochab.h>
 

@@ -1,6 +1,5 @@
 /* core/thread: own-TLS threads keep errno and __thread variables of their own wherever they run, light
  * threads in between do not touch them, and a recycled block starts as new. */
-/* timeout: 120 */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #!/bin/bash
 # Every fall-back can be forced by an option, and programs do the same with it: an unmodified compressor,
 # Python's threads, C++ threads. The default ways are in test/posix/.
-# timeout: 300
 . "$(dirname "$0")/lib.sh"
 [ -e "$BUILD/libkochab-posix.so.0" ] || skip "no drop-in in this build"
 [ -z "${SAN:-}" ] || skip "a sanitizer's library must come first in LD_PRELOAD"
@@ -18,7 +17,7 @@ ways=("--sched rotator-paper" "--sched lb2 --lb2-lock semop" "--sched lb2 --lb2-
 if command -v pigz >/dev/null; then
 	for how in "${ways[@]}"; do
 		# shellcheck disable=SC2086
-		timeout -s QUIT -k 2 40 "$K" run --vps 2 $how -- pigz -c -p 32 <"$T/data" >"$T/packed" 2>"$T/err"
+		timeout -s QUIT -k 2 120 "$K" run --vps 2 $how -- pigz -c -p 32 <"$T/data" >"$T/packed" 2>"$T/err"
 		code=$?
 		if [ $code != 0 ] || ! gzip -dc <"$T/packed" 2>>"$T/err" | cmp -s - "$T/data"; then
 			echo "kochab run --vps 2 $how -- pigz: exit $code, or the bytes differ"

@@ -1,6 +1,5 @@
 #!/bin/bash
 # The debugger helper: lists threads and unwinds parked ones, of a live process and of a core file.
-# timeout: 240
 . "$(dirname "$0")/lib.sh"
 limit=60
 . "$(dirname "$0")/gdb_lib.sh"

@@ -1,7 +1,6 @@
 #!/bin/bash
 # gdb and programs whose virtual processors are processes: it stops one at a breakpoint, attaches to each of its processes,
 # and finds the thread that has failed in its core file.
-# timeout: 240
 . "$(dirname "$0")/lib.sh"
 limit=100
 . "$(dirname "$0")/gdb_lib.sh"

@@ -1,7 +1,6 @@
 #!/bin/bash
 # make install into an empty directory; C and C++ programs are then built against it by pkg-config and
 # by CMake, and run; make uninstall leaves nothing.
-# timeout: 240
 . "$(dirname "$0")/lib.sh"
 D=$T/root
 P=/opt/kochab

@@ -1,5 +1,4 @@
 #!/bin/bash
-# timeout: 180
 # example/kvstore, on kernel threads, under `kochab run` and linked with the drop-in: it answers a script byte by byte as
 # test/programs/kvstore/answers says, which are Redis' own (compared here where redis-server is installed); it answers
 # many connections at once; it ends on SIGTERM without losing an answer.

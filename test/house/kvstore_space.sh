@@ -1,5 +1,4 @@
 #!/bin/bash
-# timeout: 180
 # example/kvstore serves clients over a named space: it answers as over a socket, large answers too; clients that are killed
 # in the middle of requests leave nobody stuck and no connection behind; nor does a server that is killed.
 . "$(dirname "$0")/kvstore_lib.sh"

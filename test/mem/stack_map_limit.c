@@ -1,6 +1,5 @@
 /* mem/stack: guards by mprotect cost mappings, of which the kernel allows some 65,530: beyond that threads
  * are created without a guard, and the program's own mappings still work. */
-/* timeout: 120 */
 #include <kochab/kochab.h>
 #include <sys/mman.h>
 

@@ -1,7 +1,6 @@
 /* mem/stack: address space runs out while threads are created: EAGAIN, nothing is leaked, existing threads
  * are unharmed, and when they have ended as many can be created as before. Who lets a new thread run, for which memory
  * must be made and is refused, does not see that in errno. */
-/* timeout: 120 */
 #include <errno.h>
 #include <kochab/kochab.h>
 #ifdef __GLIBC__

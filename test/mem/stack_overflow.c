@@ -1,7 +1,6 @@
 /* mem/stack, core/preempt: a thread that overflows its stack is reported by name and size and dies by
  * SIGSEGV, light or with own TLS, on every VP, whatever kind of guard; other bad addresses are not called an
  * overflow. */
-/* timeout: 120 */
 #include <kochab/kochab.h>
 #include <signal.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* mem/stack: stacks of many different sizes, small ones first, can all be used to their last KiB; the number
  * of sizes in use is not limited. */
-/* timeout: 120 */
 #include <kochab/kochab.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* os/plant, os/context_frames: functions of libc's are run one instruction after the other. At each the place of the return
  * address is the true one or not told; put aside there, the function comes by with its results, and an unwinder finds the
  * caller all the same.
- * matrix: none
- * timeout: 300 */
+ * matrix: none */
 #define _GNU_SOURCE
 #include "test.h"
 

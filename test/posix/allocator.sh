@@ -80,7 +80,7 @@ int main(void)
 END
 "$CC" -O1 -shared -fPIC -o "$T/slow.so" "$T/slow.c" && "$CC" -pthread -o "$T/opens" "$T/opens.c" -ldl || exit 1
 for vps in 1 2 4; do
-	LD_PRELOAD=$T/slow.so timeout -s QUIT -k 5 100 "$KOCHAB_BIN" run --vps $vps --quantum 2000 -- "$T/opens" >"$T/out" 2>&1 && continue
+	LD_PRELOAD=$T/slow.so timeout -s QUIT -k 5 250 "$KOCHAB_BIN" run --vps $vps --quantum 2000 -- "$T/opens" >"$T/out" 2>&1 && continue
 	echo "a slow allocator, $vps virtual processors: exit $?"
 	tail -n 5 "$T/out"
 	failed=1
@@ -89,7 +89,7 @@ done
 for lib in $(ldconfig -p 2>/dev/null | awk '/lib(jemalloc|tcmalloc|tcmalloc_minimal|mimalloc)\.so/ { print $NF }'); do
 	for program in /bin/true "$BUILD/test/posix/unsafe_race" "$BUILD/test/posix/keys"; do
 		[ -x "$program" ] || continue
-		LD_PRELOAD=$lib timeout -s QUIT -k 5 100 "$KOCHAB_BIN" run -- "$program" >"$T/out" 2>&1 && continue
+		LD_PRELOAD=$lib timeout -s QUIT -k 5 250 "$KOCHAB_BIN" run -- "$program" >"$T/out" 2>&1 && continue
 		echo "$lib $program: exit $?"
 		tail -n 5 "$T/out"
 		failed=1

@@ -1,6 +1,6 @@
 /* fork in a loop, from main and from other threads, while threads are made and joined and take locks; atfork handlers
  * hold the program's own locks over it. Each child makes threads that use those locks, private and shared objects,
- * and ends by exit, _exit, quick_exit or exec. timeout: 120 */
+ * and ends by exit, _exit, quick_exit or exec. */
 #include "test.h"
 
 #include <errno.h>

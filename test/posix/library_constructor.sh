@@ -58,7 +58,7 @@ each() { # COMMAND...
 	timeout 30 "$@" "$T/load" "$T/libearly.so"
 }
 each env
-for vps in 1 2 4; do each timeout -s QUIT 25 "$KOCHAB_BIN" run --vps $vps --; done
+for vps in 1 2 4; do each timeout -s QUIT 100 "$KOCHAB_BIN" run --vps $vps --; done
 if "$KOCHAB_BIN" doctor | grep -q '^+ process bodies'; then
-	for vps in 1 2; do each timeout -s QUIT 25 "$KOCHAB_BIN" run --body process --vps $vps --; done
+	for vps in 1 2; do each timeout -s QUIT 100 "$KOCHAB_BIN" run --body process --vps $vps --; done
 fi

@@ -51,7 +51,7 @@ failures=0
 expect() { # LINES COMMAND...: so many lines of ours, and "all right"
 	local lines=$1 code=0
 	shift
-	timeout -k 5 60 "$@" >"$T/out" 2>"$T/errors" || code=$?
+	timeout -k 5 200 "$@" >"$T/out" 2>"$T/errors" || code=$?
 	[ $code = 0 ] && [ "$(cat "$T/out")" = "all right" ] && [ "$(wc -l <"$T/errors")" = "$lines" ] &&
 		[ "$(grep -c 'libkochab-posix.so comes behind libc' "$T/errors")" = "$lines" ] && return
 	echo "$*: exit $code"

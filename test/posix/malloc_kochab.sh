@@ -12,7 +12,7 @@ failed=0
 try() { # WHAT COMMAND...
 	local what=$1
 	shift
-	timeout -s QUIT -k 5 60 "$@" >"$T/out" 2>&1 && return
+	timeout -s QUIT -k 5 200 "$@" >"$T/out" 2>&1 && return
 	echo "$what: exit $?: $*"
 	tail -n 8 "$T/out"
 	failed=1

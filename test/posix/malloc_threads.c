@@ -1,5 +1,5 @@
 /* Blocks taken by one thread, resized by another and given back by a third, their contents checked at each step; threads
- * that end with blocks of others, and leave theirs. Also run with libkochab-malloc.so by malloc_kochab.sh. timeout: 60 */
+ * that end with blocks of others, and leave theirs. Also run with libkochab-malloc.so by malloc_kochab.sh. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>

@@ -51,12 +51,12 @@ C
 finds() {
 	local name=$1 words=$2
 	shift 2
-	timeout -k 5 60 "$@" >"$T/out" 2>&1 && { echo "$name: is not found"; failed=1; }
+	timeout -k 5 200 "$@" >"$T/out" 2>&1 && { echo "$name: is not found"; failed=1; }
 	grep -q -- "$words" "$T/out" || { echo "$name: is not said:"; tail -n 8 "$T/out"; failed=1; }
 }
 
 silent() { # NAME COMMAND...
-	timeout -k 5 60 "${@:2}" >"$T/out" 2>&1 || { echo "$1: exit $?"; tail -n 8 "$T/out"; failed=1; }
+	timeout -k 5 200 "${@:2}" >"$T/out" 2>&1 || { echo "$1: exit $?"; tail -n 8 "$T/out"; failed=1; }
 }
 
 if command -v valgrind >/dev/null && "$CC" -g -O0 -fno-builtin -w -o "$T/p" "$T/p.c" -pthread; then

@@ -1,7 +1,6 @@
 /* core/quantum, os/plant: threads that are hardly anywhere but in libc are switched away each 100 us when that returns, and
  * leave it in other ways, too: a handler jumps out of it, a cancellation unwinds it, the process forks meanwhile. What they
- * read and print is right all the time.
- * timeout: 100 */
+ * read and print is right all the time. */
 #define _GNU_SOURCE
 #include "test.h"
 

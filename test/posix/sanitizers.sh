@@ -73,7 +73,7 @@ silent() {
 	local what=$1 code
 	shift
 	ran=$((ran + 1))
-	timeout -s QUIT -k 5 60 "$KOCHAB_BIN" run --vps "$vps" -- "$@" >"$T/said" 2>"$T/errors" </dev/null
+	timeout -s QUIT -k 5 200 "$KOCHAB_BIN" run --vps "$vps" -- "$@" >"$T/said" 2>"$T/errors" </dev/null
 	code=$?
 	if [ $code = 0 ] && [ "$(<"$T/said")" = "sum 1400" ] && ! grep -qE 'WARNING|ERROR:|runtime error:|Invalid|client switching' "$T/errors"; then return; fi
 	echo "FAIL $what on $vps: exit $code, said $(head -n 2 "$T/said")"
@@ -86,7 +86,7 @@ found() {
 	local what=$1 pattern=$2
 	shift 2
 	ran=$((ran + 1))
-	timeout -s QUIT -k 5 60 "$KOCHAB_BIN" run --vps "$vps" -- "$@" >"$T/errors" 2>&1 </dev/null
+	timeout -s QUIT -k 5 200 "$KOCHAB_BIN" run --vps "$vps" -- "$@" >"$T/errors" 2>&1 </dev/null
 	if grep -q "$pattern" "$T/errors"; then return; fi
 	echo "FAIL $what on $vps: it is not found"
 	grep . "$T/errors" | head -n 12

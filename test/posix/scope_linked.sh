@@ -58,7 +58,7 @@ failures=0
 expect() { # WHAT COMMAND...
 	local what=$1 got
 	shift
-	got=$(timeout -k 5 60 "$@")
+	got=$(timeout -k 5 200 "$@")
 	[ "$got" = "$what" ] && return
 	echo "$*: $got, not $what"
 	failures=1

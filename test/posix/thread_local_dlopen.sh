@@ -1,5 +1,4 @@
 #!/bin/bash
-# timeout: 180
 # __thread and thread_local in the executable, in a library it is linked with, and in one that it loads by dlopen,
 # used by threads made before and after that; some end before dlclose and some after it, and then destroy what the
 # library made for them. Loaded again, the library's variables are new, also in threads that take over the memory
@@ -140,7 +139,7 @@ unique=(-fno-gnu-unique)
 one() { # WHAT COMMAND...
 	local what=$1
 	shift
-	LD_LIBRARY_PATH=$T timeout -s QUIT -k 5 30 "$@" >"$T/out" 2>&1 && return
+	LD_LIBRARY_PATH=$T timeout -s QUIT -k 5 120 "$@" >"$T/out" 2>&1 && return
 	echo "$what: exit $?"
 	tail -n 20 "$T/out"
 	failed=1

@@ -1,8 +1,7 @@
 /* posix/yield_crowded: with more virtual processors than processors, who waits by sched_yield for a thread whose virtual
  * processor has no processor lets that one have it. Counted are calls, not time: without that each of the waiters yields
  * for a whole turn of the kernel's, some 100,000 times.
- * matrix: run-only vps=4 sched=rotator,lb2,steal
- * timeout: 240 */
+ * matrix: run-only vps=4 sched=rotator,lb2,steal */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -6,8 +6,7 @@
  * need be marked in the source. While it goes on, two threads of this program, a lightweight one and a kernel thread,
  * wait for what it does.
  * matrix: none
- * body: thread
- * timeout: 240 */
+ * body: thread */
 #include <sys/ptrace.h>
 
 #include "space/event.h"
