@@ -50,12 +50,17 @@ long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 
 	if (sig == KBI_EVERYWHERE_SIGNAL)
 		return -EINVAL;
+	if (new && !kbi_sys_can_read(new, ACTION_BYTES))
+		return -EFAULT;
+	if (new)
+		memcpy(action, new, ACTION_BYTES); /* it may be the same struct as old */
+	r = old || !new ? kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes) : 0;
+	if (r)
+		return r;
 	if (sig == kbi_libsignal())
-		return kbi_libsignal_action(new, old);
-	r = old ? kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes) : 0;
-	if (r || !new)
-		return r ? r : kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes);
-	memcpy(action, new, ACTION_BYTES);
+		return kbi_libsignal_action(new ? action : NULL, old);
+	if (!new)
+		return 0;
 	action[ACTION_MASK] &= ~kbi_everywhere_bit(); /* a handler may take its time */
 	kbi_everywhere_fit(action);
 	memcpy(c.data, action, ACTION_BYTES);
@@ -79,7 +84,7 @@ static long action_of_libc(long sig, const void *new, void *old, long mask_bytes
 	char changed[ACTION_BYTES];
 	void (*ours)(int, siginfo_t *, void *) = from_program;
 
-	if (sig != CANCEL || !new || *(const uintptr_t *)new <= (uintptr_t)SIG_IGN)
+	if (sig != CANCEL || !new || !kbi_sys_can_read(new, ACTION_BYTES) || *(const uintptr_t *)new <= (uintptr_t)SIG_IGN)
 		return kbi_libcall_action(sig, new, old, mask_bytes);
 	memcpy(&cancel, new, sizeof cancel);
 	memcpy(changed, new, sizeof changed);
@@ -87,11 +92,11 @@ static long action_of_libc(long sig, const void *new, void *old, long mask_bytes
 	return kbi_libcall_action(sig, changed, old, mask_bytes);
 }
 
-/* What must not be blocked is not, in a copy of the set. */
+/* What must not be blocked is not, in a copy of the set. One that cannot be read is the kernel's to refuse. */
 static const void *open_some(const void *set, uint64_t *copy)
 {
-	if (!set)
-		return NULL;
+	if (!set || !kbi_sys_can_read(set, sizeof *copy))
+		return set;
 	memcpy(copy, set, sizeof *copy);
 	*copy &= ~kbi_everywhere_bit();
 	return copy;
@@ -235,6 +240,8 @@ static long selected(long a[6])
 	} mask = { 0 };
 	uint64_t set;
 
+	if (a[5] && !kbi_sys_can_read((const void *)a[5], sizeof mask))
+		return -EFAULT;
 	if (a[5]) {
 		memcpy(&mask, (const void *)a[5], sizeof mask);
 		mask.set = open_some(mask.set, &set);

@@ -30,6 +30,7 @@ enum {
 	CLONE3 = 435, EPOLL_PWAIT2 = 441,
 	VM = 0x100, PARENT = 0x8000, THREAD = 0x10000, /* of clone's flags */
 	ACTION_WORDS = 4, HANDLER = 0, MASK_BYTES = 8, SIGNALS = 64,
+	SELECT_BYTES = 16, /* of a struct of mask and size */
 };
 #define MACHINE 0xc000003eu /* AUDIT_ARCH_X86_64 */
 
@@ -37,9 +38,15 @@ static kbi_libsite_call *call;
 
 /* ---- the handler ------------------------------------------------------------------------------------------------- */
 
+/* A pointer that leads nowhere is the kernel's to refuse. */
 static bool hides_sigsys(const uint64_t *mask)
 {
-	return mask && *mask & (uint64_t)1 << (SIGSYS - 1);
+	return mask && kbi_sys_can_read(mask, sizeof *mask) && *mask & (uint64_t)1 << (SIGSYS - 1);
+}
+
+static bool selects_without(const uint64_t *const *in)
+{
+	return in && kbi_sys_can_read(in, SELECT_BYTES) && hides_sigsys(*in);
 }
 
 /* A mask that counts while it waits: a handler may run then. */
@@ -54,7 +61,7 @@ static bool would_block(long nr, const greg_t *g)
 	case EPOLL_PWAIT2:
 		return hides_sigsys((const uint64_t *)g[REG_R8]);
 	case SYS_pselect6:
-		return g[REG_R9] && hides_sigsys(*(const uint64_t *const *)g[REG_R9]);
+		return selects_without((const uint64_t *const *)g[REG_R9]);
 	default:
 		return false;
 	}

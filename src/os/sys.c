@@ -75,6 +75,17 @@ int kbi_sys_gettid(void)
 	return (int)kbi_sys(SYS_gettid);
 }
 
+/* The kernel reads the mask before it looks what is to be done with it, and that is nothing. */
+static bool can_read_mask(const char *at)
+{
+	return kbi_sys(SYS_rt_sigprocmask, -1, at, NULL, 8) != -EFAULT;
+}
+
+bool kbi_sys_can_read(const void *at, size_t n)
+{
+	return can_read_mask(at) && can_read_mask((const char *)at + n - 8);
+}
+
 /* The parent may have gone before it could ask to be told. */
 void kbi_sys_die_with(int parent)
 {

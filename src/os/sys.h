@@ -104,6 +104,9 @@ long kbi_sys_signal(int tid, int sig);
 long kbi_sys_signal_info(int tid, int sig, const void *info);
 /* The process that calls ends when its parent ends; other children of that one may read in which system call it is. */
 void kbi_sys_die_with(int parent);
+/* The n bytes there, 8 to a page, can be read: what a program gives to the kernel may lead anywhere, and the kernel says
+ * EFAULT. Nothing is changed. */
+bool kbi_sys_can_read(const void *at, size_t n);
 /* Kernel's idea of yielding the processor. */
 void kbi_sys_yield(void);
 /* By who finds a lock held for the n-th time, where the holder may have been preempted: a thread with a real-time priority

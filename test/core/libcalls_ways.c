@@ -1,6 +1,6 @@
 /* os/libway: each way to take over libc's system calls, forced by the option libcalls, gives the same program: locks of
- * libc's between processes, memory, children, signals of all masks, the program's own actions for SIGSYS and SIGTRAP. Where
- * code may not be written to `auto` finds a way, and `patch` is refused.
+ * libc's between processes, memory, children, signals of all masks, pointers that lead nowhere, the program's own actions
+ * for SIGSYS and SIGTRAP. Where code may not be written to `auto` finds a way, and `patch` is refused.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -214,6 +214,54 @@ static void program(void)
 		exit(1);
 }
 
+/* Pointers that lead nowhere: what the kernel says of them, not a fault. By libc, and by the program's own instruction. */
+static long own_call(long nr, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+	long r;
+
+	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return r;
+#else
+	return syscall(nr, a, b, c, d, e, f) == -1 ? -errno : 0;
+#endif
+}
+
+static void refuses(long nr, long a, long b, long c, long d, long e, long f)
+{
+	errno = 0;
+	CHECK_EQ(syscall(nr, a, b, c, d, e, f), -1);
+	CHECK_EQ(errno, EFAULT);
+	CHECK_EQ(own_call(nr, a, b, c, d, e, f), -EFAULT);
+}
+
+static void bad_pointers(void)
+{
+	const struct timespec now = { 0, 0 };
+	struct epoll_event event;
+	char *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long bad = (long)page, time = (long)&now, mask[2] = { bad, 8 };
+	int fd = epoll_create1(0);
+
+	CHECK(page != MAP_FAILED && fd >= 0);
+	refuses(SYS_ppoll, 0, 0, time, bad, 8, 0);
+	refuses(SYS_epoll_pwait, fd, (long)&event, 1, 0, bad, 8);
+	refuses(SYS_pselect6, 0, 0, 0, 0, time, (long)mask);
+	refuses(SYS_pselect6, 0, 0, 0, 0, time, bad);
+	refuses(SYS_rt_sigsuspend, bad, 8, 0, 0, 0, 0);
+	refuses(SYS_rt_sigtimedwait, bad, 0, time, 8, 0, 0);
+	refuses(SYS_rt_sigprocmask, SIG_BLOCK, bad, 0, 8, 0, 0);
+	refuses(SYS_rt_sigprocmask, SIG_BLOCK, 0, bad, 8, 0, 0);
+	for (int sig = SIGUSR1; sig; sig = sig == SIGUSR1 ? SIGSYS : sig == SIGSYS ? SIGTRAP : 0) {
+		refuses(SYS_rt_sigaction, sig, bad, 0, 8, 0, 0);
+		refuses(SYS_rt_sigaction, sig, 0, bad, 8, 0, 0);
+	}
+	close(fd);
+	munmap(page, PAGE);
+}
+
 /* ---- each way ---------------------------------------------------------------------------------------------------- */
 
 static void forced(void *way)
@@ -250,6 +298,7 @@ static void blocks(void *way)
 	setenv("KOCHAB_VPS", "1", 1);
 	CHECK_EQ(kb_init(), 0);
 	blocks_all();
+	bad_pointers();
 	exit(25);
 }
 
