@@ -1,7 +1,8 @@
 /* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared) without blocking a virtual
  * processor. libc's own lock would wait in the kernel, and with it every thread of that virtual processor,
  * the owner perhaps among them. So a waiter tries, with libc's trylock, and sleeps in between, first by
- * yielding, then for 50 us, doubling up to 2 ms; an unlock in this process ends the sleep of whoever slept first.
+ * yielding, then for 50 us, doubling up to 2 ms; an unlock in this process ends the sleep of whoever slept first. For a
+ * semaphore a kernel thread waits soon (posix/proxy), which posts of other processes wake at once.
  * libc's unlock and its owner marks are used as they are: the owner is the tid in the thread's control block, a
  * number of its own that no kernel thread has.
  * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
@@ -18,7 +19,7 @@
 #include "os/sys.h"
 #include "sync/park.h"
 
-enum { YIELDS = 16, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
+enum { YIELDS = 16, LONG = YIELDS + 2 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
 
 static a32 pausing; /* threads that sleep for a word, about */
 
@@ -62,32 +63,57 @@ static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 	return kbi_posix_me.ending != ending || (timed && kbi_posix_me.handled != handled);
 }
 
-/* ends: a cancellation and handlers do. */
-static int wait(int (*attempt)(void *), void *object, const void *at, clockid_t clock, const struct timespec *abstime,
-		bool ends)
+struct kind {
+	int (*attempt)(void *);
+	/* NULL; or a cancellation and handlers end the wait, too */
+	int (*stand_in)(void *, clockid_t, const struct timespec *);
+	clockid_t clock;
+	const struct timespec *abstime;
+};
+
+/* EBUSY: another attempt is due. */
+static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_t until, const uint32_t *word,
+			 uint32_t seen)
+{
+	int e = k->stand_in && n >= LONG ? k->stand_in(object, k->clock, k->abstime) : -1;
+
+	if (e < 0) {
+		pause_between(n, until, word, seen);
+		return EBUSY;
+	}
+	if (e == EINTR)
+		e = k->attempt(object); /* a post may have woken who did not get it then */
+	kbi_signal_resumed();
+	return e;
+}
+
+static int wait(const struct kind *k, void *object, const void *at)
 {
 	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
+	const struct timespec *abstime = k->abstime;
 	uint64_t until = KBI_FOREVER;
 	const a32 *word = at;
 
 	for (unsigned n = 0;; n += n < UINT32_MAX) {
 		/* before the attempt: who gives it back after that changes the word, or finds this thread asleep there */
 		uint32_t seen = word ? a_load_rlx(word) : 0;
-		int e = attempt(object);
+		int e = k->attempt(object);
 
 		if (e != EBUSY)
 			return e;
-		if (ends && ended_by_handler(handled, ending, abstime))
+		if (k->stand_in && ended_by_handler(handled, ending, abstime))
 			return EINTR;
-		if (abstime && n == 0 && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime)))
+		if (abstime && n == 0 && (!kbi_posix_clock_ok(k->clock) || !kbi_posix_time_ok(abstime)))
 			return EINVAL;
 		if (abstime) {
-			if (kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec))
+			if (kbi_timer_passed(k->clock, abstime->tv_sec, abstime->tv_nsec))
 				return ETIMEDOUT;
-			until = kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
+			until = kbi_timer_deadline(k->clock, abstime->tv_sec, abstime->tv_nsec);
 		}
-		pause_between(n, until, at, seen);
-		if (ends)
+		e = let_time_pass(k, n, object, until, at, seen);
+		if (e != EBUSY)
+			return e;
+		if (k->stand_in)
 			kbi_cancel_test();
 	}
 }
@@ -95,13 +121,13 @@ static int wait(int (*attempt)(void *), void *object, const void *at, clockid_t 
 int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 		      const struct timespec *abstime)
 {
-	return wait(attempt, object, word, clock, abstime, false);
+	return wait(&(struct kind){ attempt, NULL, clock, abstime }, object, word);
 }
 
-int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
-			     const struct timespec *abstime)
+int kbi_delegate_wait_ending(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
+			     void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(attempt, object, word, clock, abstime, true);
+	return wait(&(struct kind){ attempt, stand_in, clock, abstime }, object, word);
 }
 
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
@@ -186,7 +212,7 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 		return e;
 	if (is_own(m))
 		return EDEADLK;
-	return wait(try_mutex, m, &m->__data.__lock, clock, abstime, false);
+	return kbi_delegate_wait(try_mutex, m, &m->__data.__lock, clock, abstime);
 }
 
 /* ---- robust mutexes of a thread that ends -------------------------------------------------------- */

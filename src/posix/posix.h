@@ -381,14 +381,19 @@ KBI_SWITCHES int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, co
 /* Tries until it is not EBUSY. word: NULL, or 32 bits that change when it is worth another attempt. */
 KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 				   const struct timespec *abstime);
-/* The same for cancellation points, which handlers end, too: EINTR. */
-KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
-					  const struct timespec *abstime);
+/* The same for cancellation points, which handlers end, too: EINTR. A long wait is stand_in's, and then: -1, it cannot now;
+ * EINTR, the caller has to look at signals and cancellation; or the wait's result. */
+KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *),
+					  int (*stand_in)(void *, clockid_t, const struct timespec *), void *object,
+					  const void *word, clockid_t clock, const struct timespec *abstime);
 /* The word has been changed: n of those in this process that sleep for it try again. It may be gone. */
 void kbi_delegate_tell(const void *word, unsigned n);
 /* A process-shared condition variable or barrier of libc's, for a lightweight thread. -1: no thread for that. */
 KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);
+/* The same for a semaphore: as sem_wait, sem_clockwait, but returns the error. EINTR: the caller was sent a signal, or is
+ * cancelled, and has not got it; who looks once more leaves nobody asleep whom a post should have woken. */
+KBI_SWITCHES int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime);
 /* From now on the kernel marks the calling lightweight thread's robust mutexes when the process is killed, and their
  * owner is a kernel thread's number. It holds none of libc's mutexes. */
 KBI_SWITCHES void kbi_guardian_begin(void *robust_head);

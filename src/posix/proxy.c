@@ -3,17 +3,20 @@
  * kernel thread of ours calls libc, so that its virtual processor goes on. It enters the condition variable with a
  * mutex of its own; when that is free the wait is known to the other processes, and the lightweight thread gives the
  * program's mutex back.
- * Callers: posix/cond, barrier. Waiting may switch. */
+ * Who waits long for a process-shared semaphore has a kernel thread, too, that waits in libc: other processes' posts
+ * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump.
+ * Callers: posix/cond, barrier, sem. Waiting may switch. */
 #include "posix/posix.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "base/option.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "sync/sem.h"
 
-enum job { JOB_COND, JOB_BARRIER, JOB_QUIT };
+enum job { JOB_COND, JOB_BARRIER, JOB_SEM, JOB_QUIT };
 
 struct waiter {
 	struct waiter *next; /* idle: the stack's; else the owner's */
@@ -23,18 +26,20 @@ struct waiter {
 	/* before job, by the lightweight thread */
 	enum job kind;
 	void *object;
-	clockid_t clock; /* -1: the condition variable's */
+	clockid_t clock; /* -1: the condition variable's. A semaphore's counts if it is timed */
 	bool timed;
 	struct timespec until;
 	/* before done */
 	int result;
 };
 
-/* Those beyond this end with their work: each is a kernel thread and its stack, which a fork copies, too. */
-enum { IDLE_MAX = 32 };
+/* Each is a kernel thread and its stack, which a fork copies, too. Those beyond the first number end with their work; so
+ * many threads may have one for a semaphore, for which they can also look themselves. */
+enum { IDLE_MAX = 32, SEM_MAX = 64 };
 
 static aptr idle;  /* of struct waiter */
 static a32 n_idle; /* about so many */
+static a32 n_sem;  /* who have one for a semaphore */
 
 static void put_chain(struct waiter *first, struct waiter *last)
 {
@@ -59,7 +64,8 @@ static void cancelled(void *arg)
 {
 	struct waiter *w = arg;
 
-	kbi_libc()->pthread_mutex_unlock(&w->own);
+	if (w->kind == JOB_COND)
+		kbi_libc()->pthread_mutex_unlock(&w->own);
 	w->result = ECANCELED;
 	kb_sem_post(&w->done);
 }
@@ -78,6 +84,28 @@ static void wait_cond(struct waiter *w)
 	kb_sem_post(&w->done);
 }
 
+/* Signals are blocked here, but for libc's own. */
+static int call_sem(struct waiter *w)
+{
+	int r;
+
+	do
+		r = w->timed ? kbi_libc()->sem_clockwait(w->object, w->clock, &w->until) : kbi_libc()->sem_wait(w->object);
+	while (r && errno == EINTR);
+	return r ? errno : 0;
+}
+
+static void wait_sem(struct waiter *w)
+{
+	int e;
+
+	pthread_cleanup_push(cancelled, w);
+	e = call_sem(w);
+	pthread_cleanup_pop(0);
+	w->result = e;
+	kb_sem_post(&w->done);
+}
+
 static void *waiter_body(void *arg)
 {
 	struct waiter *w = arg;
@@ -89,6 +117,10 @@ static void *waiter_body(void *arg)
 			break;
 		if (w->kind == JOB_COND) {
 			wait_cond(w);
+			continue;
+		}
+		if (w->kind == JOB_SEM) {
+			wait_sem(w);
 			continue;
 		}
 		w->result = kbi_libc()->pthread_barrier_wait(w->object);
@@ -216,6 +248,44 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 		e = 0;
 	}
 	return locked ? locked : e;
+}
+
+/* A kernel thread is lost with its process, if that is killed. */
+static struct waiter *take_for_sem(void)
+{
+	struct waiter *w = NULL;
+
+	if (kbi_sys_from.processes && kbi_options.contain)
+		return NULL;
+	if (a_add_rlx(&n_sem, 1) < SEM_MAX)
+		w = take();
+	if (!w)
+		a_sub_rlx(&n_sem, 1);
+	return w;
+}
+
+int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
+{
+	struct waiter *w = take_for_sem();
+	int e;
+
+	if (!w)
+		return -1;
+	w->object = s;
+	w->clock = clock;
+	w->timed = abstime != NULL;
+	if (abstime)
+		w->until = *abstime;
+	tell(w, JOB_SEM);
+	e = kbi_sem_wait(&w->done, kbi_posix_until_cancelled(KBI_FOREVER));
+	if (e) {
+		e = call_back(w);
+	} else {
+		e = w->result;
+		dismiss(w);
+	}
+	a_sub_rlx(&n_sem, 1);
+	return e == ECANCELED ? EINTR : e;
 }
 
 int kbi_proxy_barrier(pthread_barrier_t *b)

@@ -1,6 +1,7 @@
 /* posix/sem.c - sem_*. Named and process-shared semaphores carry libc's mark (the word after the value) and
  * are libc's; the rest are ours. Callers: programs; sem_post also signal handlers. Waits may switch and are
- * cancellation points. A lightweight thread waits for one of libc's by trying, see posix/delegate. */
+ * cancellation points. A lightweight thread waits for one of libc's by trying (posix/delegate), and if that takes long a
+ * kernel thread waits in its place (posix/proxy). */
 #include "posix/posix.h"
 
 #include <string.h>
@@ -105,6 +106,11 @@ static int try_libcs(void *s)
 	return errno == EAGAIN ? EBUSY : errno;
 }
 
+static int wait_libcs(sem_t *s, clockid_t clock, const struct timespec *abstime)
+{
+	return kbi_delegate_wait_ending(try_libcs, kbi_proxy_sem, s, value_of(s), clock, abstime);
+}
+
 /* One wait has ended with e. A handler that asked for restart does not end the call, unless that has a time limit: then
  * the kernel does not restart libc's either. */
 static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, uint32_t handled, int e)
@@ -141,7 +147,7 @@ KBI_POSIX_API int sem_wait(sem_t *s)
 		return answer(wait_ours(live(s), KBI_FOREVER));
 	if (!kbi_posix_light())
 		return kbi_libc()->sem_wait(s);
-	return answer(kbi_delegate_wait_ending(try_libcs, s, value_of(s), CLOCK_REALTIME, NULL));
+	return answer(wait_libcs(s, CLOCK_REALTIME, NULL));
 }
 
 static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
@@ -152,7 +158,7 @@ static int wait_until(sem_t *s, clockid_t clock, const struct timespec *abstime)
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
 	if (is_libcs(s))
-		return kbi_delegate_wait_ending(try_libcs, s, value_of(s), clock, abstime);
+		return wait_libcs(s, clock, abstime);
 	e = kb_sem_trywait(live(s));
 	if (e == 0)
 		return 0;
