@@ -2,7 +2,8 @@
 full, quick: options of `kochab bench`, one measurement of each a round; an empty quick: not asked then.
 chart: the metric that is drawn, one chart for each number of threads; charts: more of them. over "size": lines over the
 question's sizes, of the methods `show`, and those of `against` divided by the method `base`. versus: one chart of how many times as
-fast the second method is as the first, and a table with the percentiles."""
+fast the second method is as the first, and a table with the percentiles. as: what the rows are called of a question that is asked
+twice; {kochab} is the command's path."""
 
 FUJITSU = "“Fast rendezvous by polling and lightweight threads” (Fujitsu Laboratories)"
 LESSER_BEAR = "“A scheduling mechanism for a lightweight process library” (Lesser Bear)"
@@ -110,6 +111,13 @@ EXPERIMENTS = [
                   said("figure 9: 23 % less than Solaris threads with barriers of a condition variable", 1.30, "nptl-cond", "rotator", 64,
                        size=1),
                   said("figure 10: 14 % less than LinuxThreads with the same", 1.16, "nptl-cond", "rotator", 64, size=1)],
+    },
+    {
+        "name": "radix-file", "title": "The same with real input", "question": "a sort of the bytes of a file",
+        "method": "The file is the command itself, four bytes a key; `kochab bench radix --file` takes any.",
+        "full": ["radix --file {kochab} --sizes 1,8 --body thread"], "as": "radix-file",
+        "quick": ["radix --file {kochab} --sizes 8 --methods spin,nptl,rotator,lb2-semop,steal --body thread"],
+        "chart": "turnaround-file", "log": True, "paper": [],
     },
     {
         "name": "mutex", "title": "A lock, alone and with sixteen who want it", "question": "lock and unlock",

@@ -33,15 +33,16 @@ figure svg{display:block;width:100%;height:auto;max-width:640px}figcaption{font-
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:0 16px}
 .wide{overflow-x:auto}li{font-size:14px;margin:2px 0}table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;width:100%}
 th,td{padding:5px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-th:first-child,td:first-child{text-align:left}td.text{white-space:normal;text-align:left;min-width:9em}
+th:first-child,td:first-child{text-align:left}td.group{border:0;padding-top:12px;color:var(--soft)}td.text{white-space:normal;text-align:left;min-width:9em}
 .ours{color:var(--ours);font-weight:600}.good{color:var(--good)}.bad{color:var(--bad);font-weight:600}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 16px;font-size:14px;margin:0 0 16px}dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft);font-size:14px;padding:4px 0}
 nav{display:flex;flex-wrap:wrap;gap:4px 16px;font-size:14px;margin:16px 0}a{color:inherit}
 footer{margin-top:48px;color:var(--soft);font-size:14px}
 @media(max-width:520px){main{padding:20px 14px 48px}th,td{padding:4px 7px;font-size:13px}}
-@media print{body{background:#fff;color:#000}figure,table,h2{break-inside:avoid}h2{break-after:avoid}details{display:block}
-.wide{overflow:visible}nav{display:none}}
+@media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--ours:#b83c0a;--card:#fff;--good:#1c7a3d;--bad:#b3261e}
+main{max-width:none;padding:0}body{font-size:11pt}h1,h2,h3{break-after:avoid}h2{margin-top:24px;font-size:16pt}section>p{break-inside:avoid}
+.charts{grid-template-columns:1fr 1fr}figure,tr,.warn{break-inside:avoid}.wide{overflow:visible}nav,details:not([open]){display:none}}
 """
 
 
@@ -139,7 +140,7 @@ def bars(key, rows, log):
     rows = sorted((r for r in rows if r["median"] and r["median"] > 0), key=lambda r: -r["median"])
     if len(rows) < 2:
         return ""
-    fig, ax = plt.subplots(figsize=(5.2, 0.5 + 0.27 * len(rows)))
+    fig, ax = plt.subplots(figsize=(4.4, 0.4 + 0.25 * len(rows)))
     y, v = range(len(rows)), [r["median"] for r in rows]
     least, most = min(r["min"] for r in rows), max(r["max"] for r in rows)
     ax.barh(y, v, color=[color(r) for r in rows], height=0.62)
@@ -340,32 +341,39 @@ def versus_label(key):
 
 
 def versus_chart(e, rows):
-    """How many times as fast the second is; 1 is a line."""
-    found = {versus_label(k): a[e["chart"]]["median"] / b[e["chart"]]["median"] for k, (a, b) in pairs(e, rows).items()}
+    """How many times as fast the second is: to the right of 1 faster, to the left slower."""
+    found = {versus_label(k): a[e["chart"]]["median"] / b[e["chart"]]["median"] for k, (a, b) in pairs(e, rows).items()
+             if a[e["chart"]]["median"] > 0 and b[e["chart"]]["median"] > 0}
     if not found:
         return ""
-    fig, ax = plt.subplots(figsize=(5.6, 0.6 + 0.24 * len(found)))
+    fig, ax = plt.subplots(figsize=(4.8, 0.4 + 0.24 * len(found)))
     names, x = list(reversed(found)), list(reversed(found.values()))
-    ax.barh(range(len(x)), x, color=[OURS if v >= 1 else OTHER for v in x], height=0.62)
-    ax.axvline(1, color=INK, linewidth=0.8, alpha=0.6)
+    ax.barh(range(len(x)), [v - 1 for v in x], left=1, color=[OURS if v >= 1 else OTHER for v in x], height=0.62)
+    ax.set_xscale("log")
     ax.set_yticks(range(len(x)), names)
     for i, v in enumerate(x):
-        ax.text(v + max(x) * 0.015, i, times(v), va="center", fontsize=8, color=INK)
-    ax.set_xlim(0, max(x) * 1.15)
+        ax.text(max(v, 1) * 1.05, i, times(v), va="center", fontsize=8, color=INK)
+    ax.set_xlim(min(*x, 1) / 1.1, max(*x, 1) * 1.9)
     plain(ax)
+    ax.axvline(1, color=INK, linewidth=0.8, alpha=0.6)
     ax.set_xticks([], [])
-    ax.spines["bottom"].set_visible(False)
-    title = f"How many times as fast {e['versus'][1]} is as {e['versus'][0]}; the line is 1"
+    ax.set_xticks([], [], minor=True)
+    for side in ("bottom", "left"):
+        ax.spines[side].set_visible(False)
+    title = f"How many times as fast {e['versus'][1]} is as {e['versus'][0]}: the line is 1; logarithmic"
     return f"<figure><figcaption>{esc(title)}</figcaption>{inline(fig, title)}</figure>"
 
 
 def versus_table(e, rows):
     metrics = [e["chart"], "p50", "p99", "p99.9"]
     head = "".join(f"<th>{esc(m)}</th>" for m in metrics)
-    body = "".join("<tr><td>" + (esc(versus_label(k)) if i == 0 else "") + f"</td><td{' class=ours' if i else ''}>{esc(e['versus'][i])}</td>"
-                   + "".join(f"<td>{figure(side[m]['median'], side[m]['unit']) if m in side else ''}</td>" for m in metrics) + "</tr>"
-                   for k, both in pairs(e, rows).items() for i, side in enumerate(both))
-    return (f"<h3>Time of a piece of work, and percentiles of the answers' times</h3><div class=wide><table><thead><tr><th></th><th></th>{head}"
+    body = ""
+    for k, both in pairs(e, rows).items():
+        body += f"<tr><td class=group colspan={1 + len(metrics)}>{esc(versus_label(k))}</td></tr>"
+        for i, side in enumerate(both):
+            body += f"<tr><td{' class=ours' if i else ''}>{esc(e['versus'][i])}</td>" + "".join(
+                f"<td>{figure(side[m]['median'], side[m]['unit']) if m in side else ''}</td>" for m in metrics) + "</tr>"
+    return (f"<h3>Time of a piece of work, and percentiles of the answers' times</h3><div class=wide><table><thead><tr><th></th>{head}"
             f"</tr></thead><tbody>{body}</tbody></table></div>") if body else ""
 
 
@@ -413,16 +421,17 @@ def simulation_section(files):
     import simulate_charts
     out = ["<section id=simulation><h2>On more processors than there are</h2><p>The schedulers, boards and agents as they are, on a machine on "
            "paper: bench/simulate, recorded. Each virtual processor has a processor of its own. What the model leaves out stands in "
-           "bench/sim/machine.h.</p>"]
+           "bench/sim/machine.h; how near it comes to what one and two processors were measured to take, what follows from the charts, and "
+           "what of that the default policy does now, in doc/why/simulator.md.</p>"]
     for name, path in files:
         rows = simulate_charts.load(path)
         costs = rows[0].get("costs", name) if rows else name
         charts = ""
-        for work, metric, unit, title, where in simulate_charts.CHARTS:
-            found = simulate_charts.series(rows, work, metric, where)
+        for work, metric, unit, title, where, over in simulate_charts.CHARTS:
+            found = simulate_charts.series(rows, work, metric, where, over)
             series = {simulate_charts.LABELS[s]: p for s, p in found.items()}
             if series and charts_available():
-                charts += lines(name, title, unit, series, log_y=metric not in ("idle", "more"))
+                charts += lines(name, title, unit, series, log_y=metric not in ("idle", "more"), x_label=simulate_charts.AXES[over])
         out.append(f"<p class=soft>Costs: bench/sim/costs/{esc(costs)}.tsv</p><div class=charts>{charts}</div>")
     return "".join(out) + ("" if charts_available() else "<p class=soft>Charts need matplotlib.</p>") + "</section>"
 

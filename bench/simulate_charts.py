@@ -5,8 +5,9 @@ from statistics import median
 
 LABELS = {"rotator": "rotator", "rotator-paper": "rotator-paper", "lb2-semop": "lb2, semop", "lb2-futex": "lb2, futex",
           "steal": "stealing"}
-# work, figure, axis, title, which rows
-CHARTS = [
+AXES = {"vps": "virtual processors", "pollers": "pollers", "capacity": "fair-share capacity"}
+# work, figure, axis, title, which rows, over what
+CHARTS = [(*chart, "vps") for chart in (
     ("distribute", "most", "µs", "From one VP to 4/5 of the share on each", {}),
     ("skew", "idle", "% of the processors' time", "Idle: a burst of threads of 2 µs on average", {"service": 2000}),
     ("skew", "speedup", "times", "Speed-up of that burst", {"service": 2000}),
@@ -16,6 +17,11 @@ CHARTS = [
     ("spawn", "create+join", "ns a thread", "Create and join 2,000 threads that return", {}),
     ("channels", "message", "ns a message", "256 threads, each to every other one", {}),
     ("ring", "one-way", "ns", "A message round 128 threads, neighbours apart", {"placement": "spread"}),
+)] + [
+    ("skew", "speedup", "times", "Of 32 virtual processors so many poll: speed-up of the burst of 2 µs", {"service": 2000}, "pollers"),
+    ("channels", "message", "ns a message", "Of 32 so many poll: 256 threads, each to every other one", {}, "pollers"),
+    ("distribute", "most", "µs", "8 virtual processors, capacity fixed: to 4/5 of the share on each", {}, "capacity"),
+    ("skew", "speedup", "times", "8 virtual processors, capacity fixed: speed-up of the burst of 2 µs", {"service": 2000}, "capacity"),
 ]
 
 
@@ -24,13 +30,13 @@ def load(path):
         return [json.loads(line) for line in f if line.strip()]
 
 
-def series(rows, work, figure, where):
-    """{scheduler: [(vps, median, least, most)]}"""
+def series(rows, work, figure, where, over="vps"):
+    """{scheduler: [(vps, or what `over` says, median, least, most)]}; but for that the options are the defaults."""
     found = {}
     for r in rows:
-        if r["work"] == work and figure in r and not r["capacity"] and not r["pollers"] and \
-                all(r.get(k) == v for k, v in where.items()):
-            found.setdefault(r["sched"], {}).setdefault(r["vps"], []).append(r[figure])
+        usual = all(bool(r[k]) == (k == over) for k in ("capacity", "pollers"))
+        if r["work"] == work and figure in r and usual and all(r.get(k) == v for k, v in where.items()):
+            found.setdefault(r["sched"], {}).setdefault(r[over], []).append(r[figure])
     return {s: [(n, median(v), min(v), max(v)) for n, v in sorted(p.items())] for s, p in found.items()}
 
 
@@ -39,8 +45,8 @@ def draw(path):
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
     rows = load(path)
-    for i, (work, figure, unit, title, where) in enumerate(CHARTS):
-        lines = series(rows, work, figure, where)
+    for i, (work, figure, unit, title, where, over) in enumerate(CHARTS):
+        lines = series(rows, work, figure, where, over)
         if not lines:
             continue
         fig, ax = plt.subplots(figsize=(6, 3.6))
@@ -51,7 +57,7 @@ def draw(path):
         ax.set_xscale("log", base=2)
         if "%" not in unit:
             ax.set_yscale("log")
-        ax.set_xlabel("virtual processors")
+        ax.set_xlabel(AXES[over])
         ax.set_ylabel(unit)
         ax.set_title(title, fontsize=10)
         ax.grid(True, alpha=0.3)
