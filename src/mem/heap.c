@@ -196,14 +196,14 @@ void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------- */
 
-size_t kbi_heap_bytes(const void *p)
+size_t kbi_heap_bytes(const void *p, const void *caller)
 {
 	size_t unit = kbi_space_unit(p);
 
 	if (!p)
 		return 0;
 	if (kbi_unlikely(kbi_owner_hardened))
-		return kbi_hard_bytes(p);
+		return kbi_hard_bytes(p, caller);
 	if (kbi_large_is(p))
 		return kbi_large_bytes(p);
 	if (unit >= kbi_space.units || a_load_rlx(&kbi_space.tag[unit]) >> KBI_TAG_SHIFT == 0)
@@ -213,7 +213,7 @@ size_t kbi_heap_bytes(const void *p)
 
 void *kbi_heap_resize(void *p, size_t n, const void *caller)
 {
-	size_t had = kbi_heap_bytes(p);
+	size_t had = kbi_heap_bytes(p, caller);
 	void *q;
 
 	if (p && n > KBI_HEAP_SMALL && !kbi_owner_hardened && kbi_large_is(p))

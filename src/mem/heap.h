@@ -27,7 +27,7 @@ void kbi_heap_give_slow(void *p);
 void kbi_heap_give_for(void *p, const void *caller);
 void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p);
 /* Bytes that p may be used for; 0 for NULL. */
-size_t kbi_heap_bytes(const void *p);
+size_t kbi_heap_bytes(const void *p, const void *caller);
 /* Returns to the system what it can, but for `keep` bytes: true if there was something. */
 bool kbi_heap_trim(size_t keep);
 

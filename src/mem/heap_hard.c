@@ -38,6 +38,11 @@ static a64 *live_word(const struct kbi_slab *s, uint32_t i)
 	return (a64 *)&words[i / 64];
 }
 
+static bool is_live(const struct kbi_slab *s, uint32_t i)
+{
+	return a_load_rlx(live_word(s, i)) & (uint64_t)1 << i % 64;
+}
+
 /* The block's bit becomes `live`; whether it was the contrary. Other threads change the word's other bits. */
 static bool set_live(const struct kbi_slab *s, uint32_t i, bool live)
 {
@@ -172,9 +177,11 @@ void kbi_hard_give(void *p, const void *caller)
 		kbi_owner_send(o, b.tag, p);
 }
 
-size_t kbi_hard_bytes(const void *p)
+size_t kbi_hard_bytes(const void *p, const void *caller)
 {
-	struct block b = find_live(p, __builtin_return_address(0));
+	struct block b = find_live(p, caller);
 
-	return check(p, &b, __builtin_return_address(0));
+	if (!is_live(b.slab, b.index))
+		complain("use of a freed block", p, &b, caller);
+	return check(p, &b, caller);
 }

@@ -12,6 +12,6 @@ void kbi_hard_setup(void);
 void *kbi_hard_take(size_t align, size_t n, const void *caller);
 void kbi_hard_give(void *p, const void *caller);
 /* What was asked for. */
-size_t kbi_hard_bytes(const void *p);
+size_t kbi_hard_bytes(const void *p, const void *caller);
 
 #endif

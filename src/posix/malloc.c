@@ -129,7 +129,7 @@ OURS void *pvalloc(size_t n)
 
 OURS size_t malloc_usable_size(void *p)
 {
-	return kbi_heap_bytes(p);
+	return kbi_heap_bytes(p, CALLER);
 }
 
 /* ---- looking at it, and at its limits ---------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* mem/heap_hard: a double free, a free of what is no block, and each overflow of a block end the program with a message
- * that names class and caller. */
+/* mem/heap_hard: a double free, a free of what is no block, a use of what is freed, and each overflow of a block end the
+ * program with a message that names class and caller. */
 #include "core/child.h"
 #include "mem/heap.h"
 
@@ -19,6 +19,21 @@ static void inside(void *by)
 {
 	p = kbi_heap_take(BYTES);
 	kbi_heap_give_for(p + (uintptr_t)by, (void *)0x1234);
+}
+
+static void resized(void *by)
+{
+	p = kbi_heap_take(BYTES);
+	if (!by)
+		kbi_heap_give(p);
+	kbi_heap_resize(p + (uintptr_t)by, BYTES / 2, (void *)0x1234);
+}
+
+static void measured(void *n)
+{
+	p = kbi_heap_take((uintptr_t)n);
+	kbi_heap_give(p);
+	kbi_heap_bytes(p, (void *)0x1234);
 }
 
 static void elsewhere(void *what)
@@ -58,7 +73,7 @@ static void works(void *unused)
 	for (size_t n = 0; n < 200000; n += n / 7 + 1) {
 		p = kbi_heap_take(n);
 		memset(p, 1, n);
-		CHECK_EQ(kbi_heap_bytes(p), n);
+		CHECK_EQ(kbi_heap_bytes(p, NULL), n);
 		p = kbi_heap_resize(p, n + 10, NULL);
 		memset(p, 2, n + 10);
 		kbi_heap_give(p);
@@ -77,6 +92,9 @@ int main(void)
 	dies(twice, (void *)1, "size class 112");
 	dies(inside, (void *)16, "invalid free");
 	dies(inside, (void *)1, "size class 112");
+	dies(resized, (void *)8, "invalid free: block");
+	dies(resized, NULL, "use of a freed block: block");
+	dies(measured, (void *)BYTES, "size class 112");
 	dies(elsewhere, &c, "not the heap's");
 	for (uintptr_t by = 0; by < 12; by++)
 		dies(beyond, (void *)by, "overflow of a block");
