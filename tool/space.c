@@ -221,7 +221,8 @@ static int remove_space(const char *name, bool force)
 	if ((e == EBADMSG || e == EPROTO || e == EXDEV) && force)
 		e = 0;
 	if (n && !force) {
-		tool_say("space: %s: %u processes are attached; --force removes its name all the same", name, n);
+		tool_say("space: %s: %u process%s attached; --force removes its name all the same", name, n,
+			 n == 1 ? " is" : "es are");
 		return TOOL_FAILED;
 	}
 	if (!e)
