@@ -105,14 +105,13 @@ static long made(const long arg[6])
 
 	if (!s.leave)
 		return -ENOMEM;
-	if (kbi_sys(SYS_pipe2, s.ends, O_CLOEXEC)) {
-		kbi_leave_drop(s.leave);
-		return -EAGAIN;
-	}
 	if (kbi_sys(SYS_getpid) != supervisor)
 		s.flags |= CLONE_PARENT;
 	kbi_everywhere_stop(&mask);
-	kbi_leave_call(s.leave, split, &s);
+	/* not before: another thread's child would have its ends, too, and be waited for */
+	s.pid = kbi_sys(SYS_pipe2, s.ends, O_CLOEXEC) ? -EAGAIN : 0;
+	if (!s.pid)
+		kbi_leave_call(s.leave, split, &s);
 	if (s.pid) {
 		kbi_everywhere_release(mask);
 	} else {
