@@ -158,13 +158,14 @@ static void put_stack(struct kbi_stack *s)
 	while (!a_cas_rel(&sup.returned, &old, s)); /* release: partner is the acquire in take_stack */
 }
 
+/* The kernel writes its number down: its maker may be killed at this very moment, and the supervisor has to end both. */
 static int start(struct kbi_process *p)
 {
-	int flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, pid;
+	int flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | CLONE_PARENT_SETTID | SIGCHLD, pid;
 
 	if (kbi_sys(SYS_getpid) != kbi_warden.supervisor)
 		flags |= CLONE_PARENT;
-	pid = clone(life, p->stack->low + p->stack->size, flags, p);
+	pid = clone(life, p->stack->low + p->stack->size, flags, p, &p->pid);
 	return pid < 0 ? -errno : pid;
 }
 
@@ -175,7 +176,6 @@ static long make(struct kbi_process *p)
 
 	if (pid < 0)
 		return pid;
-	a_store_rlx(&p->pid, (uint32_t)pid);
 	kbi_everywhere_add(pid);
 	if (!kbi_warden.first)
 		kbi_warden.first = pid;
