@@ -123,7 +123,7 @@ EXPERIMENTS = [
         "name": "mutex", "title": "A lock, alone and with sixteen who want it", "question": "lock and unlock",
         "method": "1 and 16 threads take and release one mutex. attempt-1 and attempt-2 are the lecture's mutexes from a futex: the "
                   "first counts all who try, keeps them awake and calls the kernel at every unlock.",
-        "full": ["mutex --peers"], "quick": ["mutex --vps cores"], "chart": "lock+unlock", "log": True,
+        "full": ["mutex --peers", "mutex --threads 2 --vps cores --methods nptl,kochab,kochab-posix"], "quick": ["mutex --vps cores"], "chart": "lock+unlock", "log": True,
         "paper": [said("The lecture, attempt 2 against attempt 1; no figure given: more than", 1, "attempt-1", "attempt-2", 16)],
     },
     {

@@ -403,13 +403,14 @@ def section(result, cores, busy):
 
 
 def limit_section(limits):
-    if not limits:
+    measured, reached = sum(1 for row in limits if row[3] is not None), sum(1 for row in limits if row[3])
+    if not measured:
         return ""
-    reached = sum(1 for row in limits if row[3])
-    missed = "".join(f"<li>{esc(t)} is {esc(v)}; promised is {esc(limit)}.</li>" for t, v, limit, ok in limits if not ok)
+    words = {None: ("soft", "not measured"), True: ("good", "reached"), False: ("bad", "missed")}
+    missed = "".join(f"<li>{esc(t)} is {esc(v)}; promised is {esc(limit)}.</li>" for t, v, limit, ok in limits if ok is False)
     body = "".join(f"<tr><td class=text>{esc(t)}</td><td>{esc(v)}</td><td>{esc(limit)}</td>"
-                   f"<td class={'good' if ok else 'bad'}>{'reached' if ok else 'missed'}</td></tr>" for t, v, limit, ok in limits)
-    return (f"<section id=limits><h2>Against what was promised</h2><p>{reached} of {len(limits)} limits that this report measures are reached. "
+                   f"<td class={words[ok][0]}>{words[ok][1]}</td></tr>" for t, v, limit, ok in limits)
+    return (f"<section id=limits><h2>Against what was promised</h2><p>{reached} of {measured} limits that this report measures are reached. "
             f"Why others are missed is in doc/why/limits.md.</p>{'<h3>Missed</h3><ul>' + missed + '</ul>' if missed else ''}"
             "<details><summary>All of them</summary><div class=wide><table><thead><tr><th>limit</th><th>here</th><th>limit</th>"
             f"<th></th></tr></thead><tbody>{body}</tbody></table></div></details></section>")
@@ -460,7 +461,7 @@ def about(m, o, results, busy):
 
 def page(m, results, limits, simulations, o, busy):
     links = "".join(f"<a href=#{esc(r['experiment']['name'])}>{esc(r['experiment']['name'])}</a>" for r in results)
-    links += "<a href=#limits>limits</a>" * bool(limits) + "<a href=#simulation>simulation</a>" * bool(simulations)
+    links += "<a href=#limits>limits</a>" * any(row[3] is not None for row in limits) + "<a href=#simulation>simulation</a>" * bool(simulations)
     body = [f"<h1>Kochab, measured on this machine</h1>{about(m, o, results, busy)}",
             "<p>Bars are medians; the thin line on each goes from the least to the most of the rounds. "
             f"<span class=ours>Kochab</span>, kernel threads in grey, other runtimes in blue. Less is better everywhere.</p><nav>{links}</nav>"]
