@@ -322,7 +322,7 @@ static void ended(int pid)
 
 static bool is_ours(int pid)
 {
-	return kbi_warden_find(pid);
+	return kbi_warden_find(pid) || kbi_revive_is_dying(pid);
 }
 
 /* A process that was replaced is ours, too. */

@@ -179,6 +179,14 @@ bool kbi_revive_was_ours(int pid)
 	return false;
 }
 
+bool kbi_revive_is_dying(int pid)
+{
+	for (unsigned i = 0; i < revive.graves; i++)
+		if (revive.grave[i] == pid)
+			return true;
+	return false;
+}
+
 void kbi_revive_bury(void)
 {
 	for (unsigned i = 0; i < revive.graves;)

@@ -23,6 +23,8 @@ bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig, con
 void kbi_revive_gone(int old);
 /* Was pid one of ours and was killed, not long ago? */
 bool kbi_revive_was_ours(int pid);
+/* Has it ended so, or is about to, and is not reaped yet? */
+bool kbi_revive_is_dying(int pid);
 /* Reaps those that have ended since. */
 void kbi_revive_bury(void);
 
