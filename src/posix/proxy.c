@@ -5,6 +5,8 @@
  * program's mutex back.
  * Who waits long for a process-shared semaphore has a kernel thread, too, that waits in libc: other processes' posts
  * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump.
+ * A process that is killed and has a successor (option contain) loses such kernel threads, and libc's condition variable
+ * would count on them for ever. Then nobody stands in but at barriers.
  * Callers: posix/cond, barrier, sem. Waiting may switch. */
 #include "posix/posix.h"
 
@@ -35,7 +37,7 @@ struct waiter {
 
 /* Each is a kernel thread and its stack, which a fork copies, too. Those beyond the first number end with their work; so
  * many threads may have one for a semaphore, for which they can also look themselves. */
-enum { IDLE_MAX = 32, SEM_MAX = 64 };
+enum { IDLE_MAX = 32, SEM_MAX = 64, LOOK_NS = 1000000 };
 
 static aptr idle;  /* of struct waiter */
 static a32 n_idle; /* about so many */
@@ -177,6 +179,12 @@ static void dismiss(struct waiter *w)
 	tell(w, JOB_QUIT);
 }
 
+/* With its process, which has a successor. */
+static bool may_be_lost(void)
+{
+	return kbi_sys_from.processes && kbi_options.contain;
+}
+
 static int try_own(void *m)
 {
 	return kbi_libc()->pthread_mutex_trylock(m);
@@ -222,11 +230,39 @@ static int await_result(struct waiter *w)
 	return e;
 }
 
+static clockid_t clock_of(const pthread_cond_t *c)
+{
+	enum { MONOTONIC = 2 }; /* libc's mark */
+
+	return c->__data.__wrefs & MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+/* Without anybody who could be lost: a wake-up for no reason, each time. The program looks, and waits again. */
+static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	uint64_t at = kbi_timer_now() + LOOK_NS, until = KBI_FOREVER;
+	int e = pthread_mutex_unlock(m);
+
+	if (e)
+		return e;
+	clock = clock < 0 ? clock_of(c) : clock;
+	if (abstime)
+		until = kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
+	kbi_timer_sleep(kbi_self(), at < until ? at : until);
+	kbi_signal_resumed();
+	e = pthread_mutex_lock(m);
+	kbi_cancel_test();
+	return !e && abstime && kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec) ? ETIMEDOUT : e;
+}
+
 int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
-	struct waiter *w = take();
+	struct waiter *w;
 	int e, locked;
 
+	if (may_be_lost())
+		return look_soon(c, m, clock, abstime);
+	w = take();
 	if (!w)
 		return -1;
 	w->object = c;
@@ -250,12 +286,11 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 	return locked ? locked : e;
 }
 
-/* A kernel thread is lost with its process, if that is killed. */
 static struct waiter *take_for_sem(void)
 {
 	struct waiter *w = NULL;
 
-	if (kbi_sys_from.processes && kbi_options.contain)
+	if (may_be_lost())
 		return NULL;
 	if (a_add_rlx(&n_sem, 1) < SEM_MAX)
 		w = take();
