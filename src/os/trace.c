@@ -15,7 +15,7 @@
 #endif
 
 /* libc's headers may lack PTRACE_EVENT_STOP and PTRACE_PEEKSIGINFO */
-enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8, CALL_BYTES = 2 };
+enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8, CALL_BYTES = 2, BREAKPOINT_BYTES = 1 };
 
 long kbi_trace_seize(int pid)
 {
@@ -98,11 +98,38 @@ void kbi_trace_leave(int pid)
 	kbi_sys(SYS_ptrace, PTRACE_DETACH, pid, 0, 0);
 }
 
+enum { ITS_THREADS, ITS_OWN, /* signals */ AT_ONCE = 8 };
+
+/* The next few that wait in a process, from number *first on; how many. */
+static long peek(int pid, uint32_t which, uint64_t *first, siginfo_t info[AT_ONCE])
+{
+	struct {
+		uint64_t off;
+		uint32_t flags;
+		int32_t n;
+	} what = { *first, which, AT_ONCE };
+	long n = kbi_sys(SYS_ptrace, PEEKSIGINFO, pid, &what, info);
+
+	*first += n > 0 ? (uint64_t)n : 0;
+	return n;
+}
+
+/* Raised by an instruction of its own, which will raise it again. */
+static bool is_fault(const siginfo_t *info)
+{
+	switch (info->si_signo) {
+	case SIGSEGV: case SIGBUS: case SIGILL: case SIGFPE: case SIGTRAP: case SIGSYS:
+		return info->si_code > 0;
+	default:
+		return false;
+	}
+}
+
 /* What the kernel has said of a signal it lets nobody else say: then it comes without. */
 static void send(int to, siginfo_t *info)
 {
 	/* a timer's: it ended with the process */
-	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP || info->si_code == SI_TIMER)
+	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP || info->si_code == SI_TIMER || is_fault(info))
 		return;
 	if (kbi_sys(SYS_rt_sigqueueinfo, to, info->si_signo, info))
 		kbi_sys(SYS_kill, to, info->si_signo);
@@ -110,26 +137,17 @@ static void send(int to, siginfo_t *info)
 
 static void copy_signals(int from, int to, uint32_t which)
 {
-	enum { AT_ONCE = 8 };
-	struct {
-		uint64_t off;
-		uint32_t flags;
-		int32_t n;
-	} what = { 0, which, AT_ONCE };
 	siginfo_t info[AT_ONCE];
+	uint64_t first = 0;
 	long n;
 
-	while ((n = kbi_sys(SYS_ptrace, PEEKSIGINFO, from, &what, info)) > 0) {
+	while ((n = peek(from, which, &first, info)) > 0)
 		for (long i = 0; i < n; i++)
 			send(to, &info[i]);
-		what.off += (uint64_t)n;
-	}
 }
 
 void kbi_trace_copy_signals(int from, int to)
 {
-	enum { ITS_THREADS, ITS_OWN };
-
 	copy_signals(from, to, ITS_THREADS);
 	copy_signals(from, to, ITS_OWN);
 }
@@ -151,6 +169,24 @@ static bool is_to_be_made_again(uint64_t nr, int64_t answer)
 	default:
 		return false;
 	}
+}
+
+/* It was killed when an instruction had raised a signal, before it got that. Some leave the place behind themselves: a
+ * breakpoint, and a call that was refused (Syscall User Dispatch, seccomp). So many bytes further on. */
+static unsigned behind(int pid)
+{
+	siginfo_t info[AT_ONCE];
+	uint64_t first = 0;
+	long n;
+
+	while ((n = peek(pid, ITS_THREADS, &first, info)) > 0)
+		for (long i = 0; i < n; i++) {
+			if (info[i].si_signo == SIGSYS && is_fault(&info[i]))
+				return CALL_BYTES;
+			if (info[i].si_signo == SIGTRAP && info[i].si_code == SI_KERNEL)
+				return BREAKPOINT_BYTES;
+		}
+	return 0;
 }
 
 /* The kernel's own way to go on with a call remembers the call in the process: it is in the place where it was first
@@ -177,6 +213,8 @@ bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_p
 	if ((int64_t)r->orig_rax >= 0 && is_to_be_made_again(r->orig_rax, (int64_t)r->rax)) {
 		r->rax = call_of(r, before);
 		r->rip -= CALL_BYTES;
+	} else {
+		r->rip -= behind(pid);
 	}
 	r->orig_rax = (unsigned long)-1;
 	return true;

@@ -52,7 +52,8 @@ void kbi_trace_leave(int pid);
  * before: where it stood when it last stopped, bytes 0: not known. */
 bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before);
 bool kbi_trace_load(int pid, struct kbi_trace_place *p);
-/* The signals that wait in `from`, which has stopped, wait in `to`, too. */
+/* The signals that wait in `from`, which has stopped, wait in `to`, too; but for those that an instruction has raised:
+ * kbi_trace_save saw to it that it is executed again. */
 void kbi_trace_copy_signals(int from, int to);
 
 #endif
