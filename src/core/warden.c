@@ -44,7 +44,7 @@ struct kbi_warden_kills kbi_warden_kills(void)
 }
 
 enum kbi_warden_loss (*kbi_warden_lose)(struct kbi_victim *victim, void *context);
-void (*kbi_warden_knock)(int pid);
+int (*kbi_warden_knock)(int pid);
 unsigned (*kbi_warden_bury)(int pid);
 
 /* In the handler, in every process: was this one killed? */

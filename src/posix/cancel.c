@@ -54,11 +54,11 @@ static bool is_open(uint32_t word)
 
 /* If t is where the signal is of use its kernel thread gets it. Another thread there by then ignores it, but it may
  * end a poll or the like with EINTR: so a thread that ends waits in kbi_posix_settle for us. */
-static void call_out(struct kb_thread *t, pthread_t id)
+static int call_out(struct kb_thread *t, pthread_t id)
 {
 	a32 *calling = &t->calling;
 	uint64_t st;
-	int tid = 0;
+	int tid = 0, e = 0;
 
 	a_add_acqrel(calling, 1);
 	a_fence_sc(); /* partner: libc's atomic change of the word when the thread begins to unwind */
@@ -69,9 +69,10 @@ static void call_out(struct kb_thread *t, pthread_t id)
 	else if (kbi_state_kind(st) == KBI_TASK_BLOCKED)
 		tid = kbi_handoff_tid(t);
 	if (tid && is_open(a_load_rlx(kbi_cancel_word(id))))
-		kbi_signal_knock(tid);
+		e = kbi_signal_knock(tid);
 	/* release: partner is the acquire in kbi_posix_settle */
 	a_sub_acqrel(calling, 1);
+	return e;
 }
 
 static int cancel_light(struct kb_thread *t, pthread_t id)
@@ -86,8 +87,7 @@ static int cancel_light(struct kb_thread *t, pthread_t id)
 	a_or_acqrel(kbi_cancel_word(id), KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED);
 	a_fence_sc(); /* partner: libc's atomic change of the word when the thread enters a cancellation point */
 	kbi_wait_wake(&t->task);
-	call_out(t, id);
-	return 0;
+	return call_out(t, id);
 }
 
 KBI_POSIX_API int pthread_cancel(pthread_t id)

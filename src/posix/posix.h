@@ -331,8 +331,8 @@ static inline bool kbi_call_may_wait(void)
 }
 /* From now on a thread that runs looks up when its kernel thread is sent libc's signal for cancellation. */
 void kbi_signal_listen(void);
-/* Sends that. */
-void kbi_signal_knock(int tid);
+/* Sends that. EAGAIN: the user has as many signals queued as he may (RLIMIT_SIGPENDING). */
+int kbi_signal_knock(int tid);
 /* The same to the caller's own, soon. */
 void kbi_signal_knock_later(void);
 /* As the kernel's rt_tgsigqueueinfo, to a lightweight thread: 0, EPERM, EINVAL, EAGAIN. */

@@ -195,8 +195,12 @@ void kbi_signal_knock_later(void)
 		come_again(my_body());
 }
 
-void kbi_signal_knock(int tid)
+int kbi_signal_knock(int tid)
 {
-	if (a_load_acq(&installed) == 2 && !is_coming(kbi_body_of_tid(tid), SENT))
-		kbi_sys_signal(tid, ATTENTION);
+	struct kbi_body *b = kbi_body_of_tid(tid);
+
+	if (a_load_acq(&installed) != 2 || is_coming(b, SENT) || kbi_sys_signal(tid, ATTENTION) != -EAGAIN)
+		return 0;
+	has_come(b, SENT);
+	return EAGAIN;
 }
