@@ -21,6 +21,7 @@
 #include "os/libsignal.h"
 #include "os/libstub.h"
 #include "os/sys.h"
+#include "os/trace.h"
 
 #if defined(__x86_64__)
 
@@ -31,6 +32,7 @@ enum {
 	VM = 0x100, PARENT = 0x8000, THREAD = 0x10000, /* of clone's flags */
 	ACTION_WORDS = 4, HANDLER = 0, MASK_BYTES = 8, SIGNALS = 64,
 	SELECT_BYTES = 16, /* of a struct of mask and size */
+	CALL_BYTES = 2,
 };
 #define MACHINE 0xc000003eu /* AUDIT_ARCH_X86_64 */
 
@@ -123,6 +125,12 @@ static void on_call(int sig, siginfo_t *info, void *context)
 		g[REG_RIP] = (greg_t)(uintptr_t)stub;
 }
 
+/* A process of ours stands there, behind a call, and has got neither an answer nor the signal. */
+static unsigned raises(uintptr_t at, bool unmade)
+{
+	return unmade && at - kbi_libstub_own.low >= kbi_libstub_own.size ? CALL_BYTES : 0;
+}
+
 /* ---- on and off -------------------------------------------------------------------------------------------------- */
 
 static long turn(long mode)
@@ -177,6 +185,7 @@ int kbi_libdispatch_begin(kbi_libsite_call *to, const char **why)
 	call = to;
 	kbi_libstub_are_used();
 	kbi_everywhere_restorer = (uintptr_t)kbi_libstub_return;
+	kbi_trace_raises = raises;
 	kbi_libsignal_take(SIGSYS, on_call, (const void *)(uintptr_t)kbi_libstub_return);
 	change_actions();
 	kbi_libdispatch_here();
@@ -187,6 +196,7 @@ void kbi_libdispatch_undo(void)
 {
 	turn(OFF);
 	kbi_everywhere_restorer = 0;
+	kbi_trace_raises = NULL;
 	kbi_libsignal_leave();
 }
 

@@ -26,6 +26,7 @@
 #include "os/libsite_unwind.h"
 #include "os/libstub.h"
 #include "os/sys.h"
+#include "os/trace.h"
 
 #if defined(__x86_64__)
 
@@ -254,6 +255,13 @@ static bool is_trap(uintptr_t at)
 	return false;
 }
 
+/* Who stands behind one has not got its signal: the handler goes on behind the call, one byte further on. */
+static unsigned raises(uintptr_t at, bool unmade)
+{
+	(void)unmade;
+	return is_trap(at - 1);
+}
+
 /* The call is made when the handler has returned, as at other sites. */
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
@@ -458,6 +466,7 @@ void kbi_libsite_undo(void)
 		kbi_sys(SYS_madvise, first_page(&changed.module[i]), bytes_of_pages(&changed.module[i]), MADV_DONTNEED);
 	if (traps.n)
 		kbi_libsignal_leave();
+	kbi_trace_raises = NULL;
 	changed.n = traps.n = 0;
 }
 
@@ -488,8 +497,10 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 		return ENOTSUP;
 	}
 	traps.call = call;
-	if (c->trapped)
+	if (c->trapped) {
 		kbi_libsignal_take(SIGTRAP, on_trap, (const void *)(uintptr_t)kbi_libstub_return);
+		kbi_trace_raises = raises;
+	}
 	r.replace = true;
 	r.modules = 0;
 	*c = (struct kbi_libsite_counts){ 0 };

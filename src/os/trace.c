@@ -74,12 +74,27 @@ void kbi_trace_go(int pid, int sig)
 	kbi_sys(SYS_ptrace, PTRACE_CONT, pid, 0, sig);
 }
 
+/* Raised by an instruction of its own, which will raise it again. */
+static bool is_fault(const siginfo_t *info)
+{
+	switch (info->si_signo) {
+	case SIGSEGV: case SIGBUS: case SIGILL: case SIGFPE: case SIGTRAP: case SIGSYS:
+		return info->si_code > 0;
+	default:
+		return false;
+	}
+}
+
 bool kbi_trace_signal(int pid, siginfo_t *info)
 {
 	info->si_signo = info->si_code = 0;
 	if (kbi_sys(SYS_ptrace, PTRACE_GETSIGINFO, pid, 0, info) == -ESRCH)
 		return false;
-	return info->si_code != (SIGTRAP | PTRACE_EVENT_EXIT << 8);
+	if (info->si_code == (SIGTRAP | PTRACE_EVENT_EXIT << 8))
+		return false;
+	if (is_fault(info))
+		info->si_signo = 0;
+	return true;
 }
 
 void kbi_trace_go_with(int pid, const siginfo_t *info)
@@ -98,6 +113,8 @@ void kbi_trace_leave(int pid)
 	kbi_sys(SYS_ptrace, PTRACE_DETACH, pid, 0, 0);
 }
 
+unsigned (*kbi_trace_raises)(uintptr_t at, bool unmade);
+
 enum { ITS_THREADS, ITS_OWN, /* signals */ AT_ONCE = 8 };
 
 /* The next few that wait in a process, from number *first on; how many. */
@@ -112,17 +129,6 @@ static long peek(int pid, uint32_t which, uint64_t *first, siginfo_t info[AT_ONC
 
 	*first += n > 0 ? (uint64_t)n : 0;
 	return n;
-}
-
-/* Raised by an instruction of its own, which will raise it again. */
-static bool is_fault(const siginfo_t *info)
-{
-	switch (info->si_signo) {
-	case SIGSEGV: case SIGBUS: case SIGILL: case SIGFPE: case SIGTRAP: case SIGSYS:
-		return info->si_code > 0;
-	default:
-		return false;
-	}
 }
 
 /* What the kernel has said of a signal it lets nobody else say: then it comes without. */
@@ -171,22 +177,31 @@ static bool is_to_be_made_again(uint64_t nr, int64_t answer)
 	}
 }
 
-/* It was killed when an instruction had raised a signal, before it got that. Some leave the place behind themselves: a
- * breakpoint, and a call that was refused (Syscall User Dispatch, seccomp). So many bytes further on. */
-static unsigned behind(int pid)
+static unsigned behind_what_raised(const siginfo_t *info)
 {
+	if (info->si_signo == SIGSYS && is_fault(info))
+		return CALL_BYTES;
+	return info->si_signo == SIGTRAP && info->si_code == SI_KERNEL ? BREAKPOINT_BYTES : 0;
+}
+
+/* It stopped when an instruction had raised a signal, before it got that. Some leave the place behind themselves: a
+ * breakpoint, and a call that was refused (Syscall User Dispatch, seccomp). So many bytes further on. The signal has come
+ * to it, or waits; of one that was killed by then the kernel has dropped it, and only the runtime knows its own
+ * instructions. What begins a handler has another rcx than a call leaves. */
+static unsigned behind(int pid, const struct user_regs_struct *r)
+{
+	bool unmade = (int64_t)r->orig_rax >= 0 && r->rax == r->orig_rax && r->rcx == r->rip;
+	unsigned n = kbi_trace_raises ? kbi_trace_raises(r->rip, unmade) : 0;
 	siginfo_t info[AT_ONCE];
 	uint64_t first = 0;
-	long n;
+	long found;
 
-	while ((n = peek(pid, ITS_THREADS, &first, info)) > 0)
-		for (long i = 0; i < n; i++) {
-			if (info[i].si_signo == SIGSYS && is_fault(&info[i]))
-				return CALL_BYTES;
-			if (info[i].si_signo == SIGTRAP && info[i].si_code == SI_KERNEL)
-				return BREAKPOINT_BYTES;
-		}
-	return 0;
+	if (!n && !kbi_sys(SYS_ptrace, PTRACE_GETSIGINFO, pid, 0, info))
+		n = behind_what_raised(info);
+	while (!n && (found = peek(pid, ITS_THREADS, &first, info)) > 0)
+		for (long i = 0; i < found && !n; i++)
+			n = behind_what_raised(&info[i]);
+	return n;
 }
 
 /* The kernel's own way to go on with a call remembers the call in the process: it is in the place where it was first
@@ -214,7 +229,7 @@ bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_p
 		r->rax = call_of(r, before);
 		r->rip -= CALL_BYTES;
 	} else {
-		r->rip -= behind(pid);
+		r->rip -= behind(pid, r);
 	}
 	r->orig_rax = (unsigned long)-1;
 	return true;

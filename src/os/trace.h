@@ -38,7 +38,8 @@ enum kbi_trace_stop kbi_trace_why(int status, int *sig);
 bool kbi_trace_end_is_seen(void);
 /* At KBI_TRACE_END: its status as wait4 will have it. */
 int kbi_trace_status(int pid);
-/* What the signal says that a process stops for. False: it stands at its end by now, or is gone. */
+/* What the signal says that a process stops for; si_signo 0: an instruction raises it, and will again where kbi_trace_save
+ * saw it. False: it stands at its end by now, or is gone. */
 bool kbi_trace_signal(int pid, siginfo_t *info);
 /* It goes on from the stop for another signal, and gets this one, as it was sent. */
 void kbi_trace_go_with(int pid, const siginfo_t *info);
@@ -52,6 +53,9 @@ void kbi_trace_leave(int pid);
  * before: where it stood when it last stopped, bytes 0: not known. */
 bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before);
 bool kbi_trace_load(int pid, struct kbi_trace_place *p);
+/* How long the instruction is that ends at `at` and raises a signal for the runtime (os/libsite, os/libdispatch); 0: none
+ * does. unmade: it may be a call that was refused. Set before there are processes; NULL: there are none of these. */
+extern KBI_HIDDEN unsigned (*kbi_trace_raises)(uintptr_t at, bool unmade);
 /* The signals that wait in `from`, which has stopped, wait in `to`, too; but for those that an instruction has raised:
  * kbi_trace_save saw to it that it is executed again. */
 void kbi_trace_copy_signals(int from, int to);
