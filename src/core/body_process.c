@@ -227,7 +227,8 @@ static void wait_for_end(int pid)
 	}
 }
 
-/* All others end first: nobody uses what the program holds when who waits for it is told. They may be starting one. */
+/* All others end first: nobody uses what the program holds when who waits for it is told. They may be starting one, whose
+ * number is written down between the look that kills and the one that waits: so each is killed at that one, too. */
 static void end_others(void)
 {
 	bool any;
@@ -240,6 +241,7 @@ static void end_others(void)
 
 			if (!pid)
 				continue;
+			kbi_sys(SYS_kill, pid, SIGKILL);
 			wait_for_end(pid);
 			a_store_rlx(&kbi_warden.process[i].pid, 0);
 			any = true;
