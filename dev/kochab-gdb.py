@@ -14,7 +14,7 @@ import gdb
 import gdb.unwinder
 
 FREE, NEW, READY, WAIVED, RUNNING, WAITING, DONE, FOREIGN, BLOCKED = range(9)
-NOT_STARTED, BOUND = 2, 16  # KBI_TASK_ flags
+NOT_STARTED, TIMED, BOUND, WATCHES = 2, 4, 16, 64  # KBI_TASK_ flags
 STATES = ("free", "new", "ready", "moving", "running", "waiting", "ended", "kernel thread", "in a blocking call")
 
 # Where a suspended context keeps registers, from its stack pointer up; "size": how much of it is not the caller's.
@@ -93,9 +93,9 @@ class Thread:
 
     def notes(self):
         notes = []
-        if number(self.d["deadline"]["prev"]):
+        if self.has_flag(TIMED):
             notes.append("deadline")
-        if number(self.d["watch"]):
+        if self.has_flag(WATCHES):
             notes.append("watch")
         if self.has_flag(BOUND):
             notes.append("bound")

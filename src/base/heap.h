@@ -1,5 +1,5 @@
 /* base/heap.h - pairing heap of deadlines, intrusive: needs no memory, so that a timed wait cannot fail.
- * Insert O(1), remove-first and remove-any O(log n) amortised. Callers: core/timer. Owner only. */
+ * Insert O(1), remove-first and remove-any O(log n) amortised. Callers: core/deadline. Owner only. */
 #ifndef KBI_HEAP_H
 #define KBI_HEAP_H
 

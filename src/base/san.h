@@ -31,18 +31,17 @@
 
 enum { KBI_SAN_LIVES = 50 };
 
-/* What a sanitizer knows of a context. */
+/* What a sanitizer knows of a context. Twelve bytes, for a descriptor has no more to give. */
 struct kbi_san {
-	const void *low; /* of its stack */
 #ifdef KBI_TSAN
-	uint64_t size : 40;
-	uint64_t lives : 23;  /* contexts that the fibre has been */
-	uint64_t adopted : 1; /* a kernel thread's */
-#else
-	size_t size;
-#endif
 	void *fibre;
-};
+	uint32_t lives : 31;  /* contexts that the fibre has been */
+	uint32_t adopted : 1; /* a kernel thread's */
+#else
+	const void *low;      /* of its stack */
+	uint32_t size;        /* of its stack, in sixteens of bytes */
+#endif
+} __attribute__((packed, aligned(4)));
 
 #ifdef KBI_ASAN
 #include <sanitizer/asan_interface.h>
@@ -97,7 +96,7 @@ static inline void kbi_san_stack(const void *low, const void *high)
 static inline __attribute__((always_inline)) void kbi_san_depart(void **save, const struct kbi_san *to)
 {
 #if defined(KBI_ASAN)
-	__sanitizer_start_switch_fiber(save, to->low, to->size);
+	__sanitizer_start_switch_fiber(save, to->low, (size_t)to->size * 16);
 #elif defined(KBI_TSAN)
 	(void)save;
 	__tsan_switch_to_fiber(to->fibre, 0);
@@ -120,9 +119,9 @@ static inline void kbi_san_arrive(void *saved)
 /* Nobody wants to know: then a line of the descriptor that a short thread does not touch otherwise is not written. */
 static inline void kbi_san_note(struct kbi_san *s, const void *low, size_t size)
 {
-#if KBI_SAN
+#ifdef KBI_ASAN
 	s->low = low;
-	s->size = size;
+	s->size = (uint32_t)(size / 16);
 #else
 	(void)s;
 	(void)low;
@@ -172,7 +171,7 @@ static inline void kbi_san_end(struct kbi_san *s)
 {
 #if defined(KBI_ASAN)
 	/* its last frames never returned: their marks must not outlive it */
-	__asan_unpoison_memory_region(s->low, s->size);
+	__asan_unpoison_memory_region(s->low, (size_t)s->size * 16);
 #else
 	(void)s;
 #endif

@@ -304,11 +304,6 @@ static struct kbi_task *look_again(struct kbi_vp *vp, uint32_t spins)
 
 /* ---- sleeping in the kernel ----------------------------------------------------------------------------- */
 
-static uint64_t next_event(struct kbi_vp *vp)
-{
-	return vp->deadlines.root ? vp->deadlines.root->key : UINT64_MAX;
-}
-
 static void take_back(struct kbi_vp *vp)
 {
 	for (unsigned i = 0;; i++) {
@@ -326,7 +321,7 @@ static void take_back(struct kbi_vp *vp)
 /* How long it may sleep, ns: until its next deadline; while others are busy it looks up for stuck queues. */
 static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *monitoring)
 {
-	uint64_t at = next_event(vp), left = at == UINT64_MAX ? at : at > now ? at - now : 0;
+	uint64_t at = kbi_vp_first_deadline(vp), left = at == UINT64_MAX ? at : at > now ? at - now : 0;
 	bool all = a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
 
 	*monitoring = !all && kbi_options.tick_ms > 0;
@@ -424,7 +419,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 		return t;
 	}
 	poller_leave(vp);
-	a_store_rlx(&vp->next_deadline, next_event(vp));
+	a_store_rlx(&vp->next_deadline, kbi_vp_first_deadline(vp));
 	left = nap(vp, idle, now, &monitoring);
 	if (left > most)
 		left = most;

@@ -10,6 +10,7 @@
 #include "mem/stack.h"
 
 struct kbi_cell;
+struct kbi_rest;
 struct kbi_watch;
 
 /* The drop-in's signals, as sets: bit n - 1 for signal n. Here, because a descriptor outlives its thread. */
@@ -44,19 +45,25 @@ struct kb_thread {
 	bool lost : 1;        /* it has crashed; set by itself, for ever */
 	bool reads : 1;       /* what sync/rwlock has noted by its index is its, not that of one before */
 	/* line 2. Owner VP, or who holds its domain */
-	struct kbi_heap_node deadline KBI_ALIGNED(KBI_CACHE_LINE); /* in the VP's heap while it waits with one */
-	struct kbi_watch *watch;       /* the memory word it waits for, or NULL */
+	/* In the heap of the VP that `lies` names, also when nobody waits for it any more: core/timer.c. Its keeper's */
+	struct kbi_heap_node deadline KBI_ALIGNED(KBI_CACHE_LINE);
+	union {
+		struct kbi_rest *rest; /* KBI_TASK_TIMED: until when it waits */
+		uint64_t pid;          /* of system scope: the process whose kernel thread it is */
+	};
 	struct kbi_cell *got;          /* KBI_TASK_MAIL: the cell a message came for, */
 	uint64_t got_value;            /* and the message */
+	a16 lies;                      /* 1 + the VP; 0: in no heap. Set by the thread, cleared by the keeper, for ever valid */
 	uint16_t bound;                /* KBI_TASK_BOUND: constant, to this VP */
 	uint16_t body;                 /* BLOCKED: on this one, kbi_spare_bodies; else 0. The thread itself */
-	/* The drop-in's: how many are about to signal its kernel thread for a cancellation. Never set, so that the last of
-	 * them may be late, when another thread has the descriptor */
-	a32 calling;
 	/* line 3 */
 	char name[16];        /* empty unless named */
 	struct kbi_signals signals;
+	struct kbi_watch *watch; /* KBI_TASK_WATCHES: the memory word it waits for */
 	struct kbi_san san;
+	/* The drop-in's: how many are about to signal its kernel thread for a cancellation. Never set, so that the last of
+	 * them may be late, when another thread has the descriptor */
+	a32 calling;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 _Static_assert(sizeof(struct kb_thread) == 256, "a parked thread costs a page of stack and this");

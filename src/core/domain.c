@@ -11,6 +11,7 @@
 
 #include "core/foreign.h"
 #include "core/cell.h"
+#include "core/deadline.h"
 #include "os/sys.h"
 
 /* ---- watched words -------------------------------------------------------------------------- */
@@ -45,7 +46,7 @@ void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w, struct kbi_wat
 	*w->link = w;
 	count_watch(vp, w, 1);
 	kbi_thread_of(w->task)->watch = w;
-	kbi_task_set(w->task, KBI_TASK_TIMED);
+	kbi_task_set(w->task, KBI_TASK_WATCHES);
 }
 
 static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
@@ -56,7 +57,7 @@ static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
 	if (w->next)
 		w->next->link = w->link;
 	count_watch(dom, w, UINT32_MAX);
-	t->watch = NULL;
+	kbi_task_clear(&t->task, KBI_TASK_WATCHES);
 }
 
 /* A waiter that has been claimed in dom runs here, unless it is bound. */
@@ -87,23 +88,19 @@ static void watch_poll(struct kbi_vp *me, struct kbi_vp *dom)
 
 void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 {
-	if (kbi_heap_holds(&t->deadline))
-		kbi_heap_remove(&dom->deadlines, &t->deadline);
-	if (t->watch)
+	if (kbi_task_is(&t->task, KBI_TASK_TIMED))
+		kbi_deadline_disarm(dom, t);
+	if (kbi_task_is(&t->task, KBI_TASK_WATCHES))
 		watch_drop(dom, t);
-	kbi_task_clear(&t->task, KBI_TASK_TIMED);
 }
 
 /* ---- deadlines ---------------------------------------------------------------------------------- */
 
 static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 {
-	struct kbi_heap_node *n;
+	struct kb_thread *t;
 
-	while ((n = dom->deadlines.root) && n->key <= now) {
-		struct kb_thread *t = kbi_container(n, struct kb_thread, deadline);
-
-		kbi_heap_remove(&dom->deadlines, n);
+	while ((t = kbi_deadline_due(dom, now))) {
 		/* it set its deadline and has not gone to sleep yet: it is this VP's running thread */
 		if (a_load_acq(&t->task.state) != dom->waiting_here) {
 			t->reason = KBI_WAKE_DEADLINE;
@@ -113,7 +110,6 @@ static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 		kbi_domain_claim(dom, &t->task, KBI_WAKE_DEADLINE);
 		ready(me, dom, &t->task, false);
 	}
-	a_store_rlx(&dom->next_deadline, n ? n->key : UINT64_MAX);
 }
 
 /* ---- wake-ups ------------------------------------------------------------------------------------ */
@@ -345,7 +341,7 @@ void kbi_domain_poll(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 	take_mail(me, dom);
 	if (a_load_rlx(&dom->board.marked))
 		scan_board(me, dom);
-	if (dom->deadlines.root)
+	if (dom->n_timed)
 		expire(me, dom, now ? now : kbi_sys_now());
 	if (a_load_rlx(&dom->n_watches))
 		watch_poll(me, dom);

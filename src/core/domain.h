@@ -43,7 +43,7 @@ extern KBI_HIDDEN void (*kbi_domain_boards)(struct kbi_vp *me, struct kbi_vp *do
 
 static inline void kbi_domain_claim(struct kbi_vp *dom, struct kbi_task *t, enum kbi_wake_reason reason)
 {
-	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_TIMED))) {
+	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_ARMED))) {
 		kbi_domain_disarm(dom, kbi_thread_of(t));
 		kbi_thread_of(t)->reason = (uint8_t)reason;
 	}

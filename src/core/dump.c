@@ -93,8 +93,8 @@ __attribute__((no_sanitize("thread"))) static void look_at(const struct kb_threa
 
 	s->sp = s->low = (uintptr_t)v->task.ctx.sp;
 	s->high = stack ? (uintptr_t)stack->low + stack->size : s->low + (8 << 20);
-	s->has_deadline = v->deadline.prev != NULL;
-	s->watches = v->watch != NULL;
+	s->has_deadline = kbi_task_is(&t->task, KBI_TASK_TIMED);
+	s->watches = kbi_task_is(&t->task, KBI_TASK_WATCHES);
 	for (unsigned i = 0; i < sizeof t->name; i++)
 		s->name[i] = v->name[i];
 	s->name[sizeof t->name] = 0;

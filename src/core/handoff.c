@@ -249,7 +249,7 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	b->found = 0;
 	a_store_rlx(&b->guest, t);
 	t->body = b->index;
-	a_store_rlx(&vp->next_deadline, vp->deadlines.root ? vp->deadlines.root->key : UINT64_MAX);
+	a_store_rlx(&vp->next_deadline, kbi_vp_first_deadline(vp));
 	t->task.vp = NULL;
 	/* release: partner is the acquire in kbi_handoff_is_away, kbi_handoff_tid */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_BLOCKED, vp->id));

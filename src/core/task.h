@@ -69,10 +69,12 @@ _Static_assert(sizeof(struct kbi_task) <= KBI_CACHE_LINE, "what each switch and 
 enum kbi_task_flag {
 	KBI_TASK_NOT_BARE = 1, /* it has a tp, or has not run yet: more than a context is to be loaded */
 	KBI_TASK_NOT_STARTED = 2, /* it has no stack and no context yet */
-	KBI_TASK_TIMED = 4,    /* it has a deadline in the heap or watches a word */
+	KBI_TASK_TIMED = 4,    /* it waits, or is about to, with a deadline */
 	KBI_TASK_MAIL = 8,     /* a cell's message is in the descriptor (got) */
 	KBI_TASK_BOUND = 16,   /* to a VP */
 	KBI_TASK_PREEMPTED = 32, /* was switched away by the tick, and has not run since */
+	KBI_TASK_WATCHES = 64, /* it waits, or is about to, for a watched word */
+	KBI_TASK_ARMED = KBI_TASK_TIMED | KBI_TASK_WATCHES,
 };
 
 /* Written by the owner with plain stores; others look at NOT_STARTED only. */

@@ -204,7 +204,7 @@ static void *system_body(void *arg)
 	struct kb_thread *t = arg;
 
 	kbi_self_tls = &t->task;
-	t->deadline.key = (uint64_t)kbi_sys(SYS_getpid); /* it waits in the kernel and has no deadline here */
+	t->pid = (uint64_t)kbi_sys(SYS_getpid);
 	kbi_np_leave(&t->task); /* created with 1 */
 	kbi_thread_exit(t->fn(t->arg));
 }
@@ -315,7 +315,7 @@ static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 		return NULL;
 	if (a_load_acq(&joiner->state) != vp->waiting_here)
 		return NULL;
-	if (kbi_unlikely(kbi_task_is(joiner, KBI_TASK_TIMED) || a_load_rlx(&joiner->permit)))
+	if (kbi_unlikely(kbi_task_is(joiner, KBI_TASK_ARMED) || a_load_rlx(&joiner->permit)))
 		kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
 	/* release: partner is the acquire in has_ended. It has a joiner, so no other joiner or detacher changes it, and
 	 * the joiner can no longer give up: it is claimed. */

@@ -87,7 +87,7 @@ unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t))
 		struct kb_thread *t = kbi_descriptor_at(i);
 		void *old;
 
-		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FOREIGN || !t->fn || t->deadline.key != (uint64_t)pid)
+		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FOREIGN || !t->fn || t->pid != (uint64_t)pid)
 			continue;
 		told(t);
 		kbi_tally_count(&kbi_tally[0].ended, true);

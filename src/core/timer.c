@@ -4,8 +4,9 @@
 
 #include <errno.h>
 
-#include "core/foreign.h"
+#include "core/deadline.h"
 #include "core/domain.h"
+#include "core/foreign.h"
 #include "os/sys.h"
 
 uint64_t kbi_timer_now(void)
@@ -15,6 +16,7 @@ uint64_t kbi_timer_now(void)
 
 KBI_NOINLINE int kbi_timer_sleep(struct kbi_task *self, uint64_t deadline)
 {
+	struct kbi_rest rest;
 	struct kbi_vp *vp;
 	int e;
 
@@ -26,14 +28,11 @@ KBI_NOINLINE int kbi_timer_sleep(struct kbi_task *self, uint64_t deadline)
 	}
 	kbi_np_enter(self);
 	vp = self->vp;
-	kbi_heap_insert(&vp->deadlines, &kbi_thread_of(self)->deadline, deadline);
-	kbi_task_set(self, KBI_TASK_TIMED);
-	if (deadline < a_load_rlx(&vp->next_deadline))
-		a_store_rlx(&vp->next_deadline, deadline);
+	kbi_deadline_arm(vp, kbi_thread_of(self), &rest, deadline);
 	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
 	kbi_wait_sleep(self);
 	/* a permit was pending: it did not sleep, so nobody claimed it, and it has not moved */
-	if (kbi_task_is(self, KBI_TASK_TIMED))
+	if (kbi_task_is(self, KBI_TASK_ARMED))
 		kbi_domain_disarm(vp, kbi_thread_of(self));
 	e = kbi_thread_of(self)->reason == KBI_WAKE_DEADLINE ? ETIMEDOUT : 0;
 	kbi_np_leave(self);

@@ -89,13 +89,14 @@ struct kbi_vp {
 
 	/* the domain: under `keeper` */
 	struct kbi_board board KBI_ALIGNED(KBI_CACHE_LINE);
-	struct kbi_heap deadlines;
+	struct kbi_heap deadlines; /* also some that nobody waits for any more: core/timer.c */
 	struct kbi_watch *watches;
+	uint32_t n_timed;          /* tasks that wait, or are about to, with a deadline */
 	a32 n_watches;             /* others peep */
 	a32 n_rung;                /* of them: those whose writers wake this VP */
 	uint32_t n_boarded;        /* of them: those that are told of on boards */
 	/* published by the owner, read by others */
-	/* of the heap, UINT64_MAX none; refreshed before it sleeps and at each service */
+	/* kbi_vp_first_deadline, or sooner; refreshed before it sleeps and at each service */
 	a64 next_deadline KBI_ALIGNED(KBI_CACHE_LINE);
 
 	/* written by any VP */
@@ -167,6 +168,12 @@ uint64_t kbi_vp_turns(const struct kbi_vp *vp);
  * gather does it for sleepers and me: has everybody done so since ask gave this number? np > 0. me: NULL on no VP. */
 uint32_t kbi_vp_ask_for_stacks(void);
 bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t hunger);
+/* When the domain's first deadline is, or may be; UINT64_MAX: none. Keeper only. */
+static inline uint64_t kbi_vp_first_deadline(const struct kbi_vp *dom)
+{
+	return dom->n_timed && dom->deadlines.root ? dom->deadlines.root->key : UINT64_MAX;
+}
+
 /* Temporary hold of a sleeping VP's domain; what else is the VP's own may be used by the holder, too. */
 bool kbi_vp_hold(struct kbi_vp *dom);
 void kbi_vp_unhold(struct kbi_vp *dom);

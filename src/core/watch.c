@@ -40,7 +40,7 @@ KBI_NOINLINE int kbi_watch_wait(const volatile void *word, unsigned size, uint64
 		kbi_np_enter(self);
 		kbi_domain_watch_add(self->vp, &w, NULL);
 		e = kbi_timer_sleep(self, deadline);
-		if (kbi_task_is(self, KBI_TASK_TIMED)) /* did not sleep: a permit was pending */
+		if (kbi_task_is(self, KBI_TASK_ARMED)) /* did not sleep: a permit was pending */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));
 		kbi_np_leave(self);
 	}

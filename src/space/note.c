@@ -299,7 +299,7 @@ int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, u
 		/* a mark that was taken off the board before w stood there: then the word has changed */
 		if (!w.boarded || !changed(word, old))
 			e = kbi_timer_sleep(self, deadline);
-		if (kbi_task_is(self, KBI_TASK_TIMED)) /* did not sleep */
+		if (kbi_task_is(self, KBI_TASK_ARMED)) /* did not sleep */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));
 		kbi_np_leave(self);
 	}

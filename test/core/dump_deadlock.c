@@ -64,6 +64,24 @@ static void orphans(void *arg)
 	kb_thread_exit(NULL);
 }
 
+static void *posts(void *arg)
+{
+	kb_sleep(1000000);
+	kb_sem_post(&never);
+	return arg;
+}
+
+/* a deadline that nobody waits for any more */
+static void had_deadline(void *arg)
+{
+	kb_thread_t t;
+
+	(void)arg;
+	create(&t, "poster", posts, NULL);
+	CHECK_EQ(kb_sem_timedwait(&never, kb_now() + 3600000000000u), 0);
+	kb_sem_wait(&never);
+}
+
 static void with_deadline(void *arg)
 {
 	(void)arg;
@@ -135,6 +153,7 @@ static struct part {
 	{ .fn = philosophers, .name = "socrates" },
 	{ .fn = alone, .name = "main" },
 	{ .fn = orphans, .name = "orphan" },
+	{ .fn = had_deadline, .name = "main" },
 	{ .fn = with_deadline },
 	{ .fn = with_sleeper },
 	{ .fn = with_kernel_thread },
