@@ -227,13 +227,11 @@ static void wait_for_end(int pid)
 	}
 }
 
-/* All others end first: nobody uses what the program holds when who waits for it is told. They may be starting one, whose
- * number is written down between the look that kills and the one that waits: so each is killed at that one, too. */
+/* All others end first: nobody uses what the program holds when who waits for it is told. They may be
+ * starting one. */
 static void end_others(void)
 {
-	bool any;
-
-	do {
+	for (bool any = true; any;) {
 		any = false;
 		kill_all(SIGKILL);
 		for (unsigned i = 0; i < kbi_warden.most; i++) {
@@ -241,12 +239,12 @@ static void end_others(void)
 
 			if (!pid)
 				continue;
-			kbi_sys(SYS_kill, pid, SIGKILL);
+			kbi_sys(SYS_kill, pid, SIGKILL); /* again: it may have been listed since */
 			wait_for_end(pid);
 			a_store_rlx(&kbi_warden.process[i].pid, 0);
 			any = true;
 		}
-	} while (any);
+	}
 }
 
 /* Before exec: what the next program inherits is as this one wanted it. */

@@ -1,9 +1,10 @@
 /* core/deadline.c - Contract in deadline.h.
  *
- * Whose node it is. A descriptor's node is its thread's while `lies` is 0, and else the keeper's of the VP that `lies` names:
- * only that one links it, moves it and takes it out, wherever the thread is, even if the descriptor is another thread's by
- * now (descriptors are type-stable). The thread gives it away when it arms here, the keeper gives it back by a 0. A thread
- * that has moved on and waits elsewhere meanwhile has a guest of its own there, which is taken out when the wait ends. */
+ * Whose node it is. A descriptor's node is its thread's while `lies` is 0, and else the keeper's of the VP that `lies`
+ * names: only that one links it, moves it and takes it out, wherever the thread is, even if the descriptor is another
+ * thread's by now (descriptors are type-stable). The thread gives it away when it arms here, the keeper gives it back by
+ * a 0. A thread that has moved on and waits elsewhere meanwhile has a guest of its own there, which is taken out when the
+ * wait ends. */
 #include "core/deadline.h"
 
 /* The lowest bit of a key says whose node it is; a nanosecond later at most. */

@@ -1,6 +1,6 @@
 /* core/timer.h - sleeping with a deadline, above core/wait, which knows no time.
- * Each VP keeps the deadlines of its tasks (core/deadline), polled by its agent; only the VP that owns the waiter does, so a
- * permit and a deadline never race. Callers: sync, io, posix, core/thread. */
+ * Each VP keeps the deadlines of its tasks (core/deadline), polled by its agent; only the VP that owns the waiter does,
+ * so a permit and a deadline never race. Callers: sync, io, posix, core/thread. */
 #ifndef KBI_TIMER_H
 #define KBI_TIMER_H
 

@@ -1,6 +1,6 @@
-/* core/deadline: what a wait leaves in its VP's heap when it is woken does not disturb the next ones: of the same thread with
- * a nearer or farther deadline, there or where it has moved to, or of who has its descriptor next. None ends before its time,
- * each ends. */
+/* core/deadline: what a wait leaves in its VP's heap when it is woken does not disturb the next ones: of the same thread
+ * with a nearer or farther deadline, there or where it has moved to, or of who has its descriptor next. None ends before
+ * its time, each ends. */
 #include <errno.h>
 #include <kochab/kochab.h>
 
