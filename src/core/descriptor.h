@@ -49,6 +49,7 @@ struct kb_thread {
 	struct kbi_heap_node deadline KBI_ALIGNED(KBI_CACHE_LINE);
 	union {
 		struct kbi_rest *rest; /* KBI_TASK_TIMED: until when it waits */
+		uint64_t turn_time;    /* KBI_TASK_PREEMPTED: core/turn.c */
 		uint64_t pid;          /* of system scope: the process whose kernel thread it is */
 	};
 	struct kbi_cell *got;          /* KBI_TASK_MAIL: the cell a message came for, */

@@ -65,7 +65,7 @@ static bool is_fresh(const struct kbi_task *t)
 
 static uint64_t *virtual_time(struct kbi_task *t)
 {
-	return &kbi_thread_of(t)->deadline.key;
+	return &kbi_thread_of(t)->turn_time;
 }
 
 /* Within bounds: perhaps it comes from elsewhere, or could not be left for long. */
