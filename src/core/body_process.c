@@ -169,16 +169,17 @@ static int start(struct kbi_process *p)
 	return pid < 0 ? -errno : pid;
 }
 
-/* Between hold and release: the child's pid is known before anybody can miss it. */
+/* Between hold and release: the child's pid is known before anybody can miss it. As the process table has it: if caller and
+ * child were killed meanwhile the child may have been started again. */
 static long make(struct kbi_process *p)
 {
 	int pid = start(p);
 
 	if (pid < 0)
 		return pid;
-	kbi_everywhere_add(pid);
+	kbi_everywhere_add((int)a_load_rlx(&p->pid));
 	if (!kbi_warden.first)
-		kbi_warden.first = pid;
+		kbi_warden.first = (int)a_load_rlx(&p->pid);
 	return 0;
 }
 
