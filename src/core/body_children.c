@@ -52,13 +52,19 @@ static long wait_id(int type, int id, siginfo_t *info, int options)
 	return kbi_sys(SYS_waitid, type, id, info, options, &children.usage);
 }
 
-/* A child that has changed and is not a process of the runtime's, which would hide the others: those are reaped before. */
+/* A child that has changed and is not a process of the runtime's, which would hide the others. -EBUSY: one does, and is to
+ * be reaped before. That one of ours was continued nobody else asks. */
 static long find(int type, int id, siginfo_t *info, int options)
 {
 	long r = wait_id(type, id, info, options | WNOHANG | WNOWAIT);
 
-	if (r || !info->si_pid || children.ours(info->si_pid))
-		return r ? r : !info->si_pid || type == P_PID ? -EAGAIN : -EBUSY;
+	if (r || !info->si_pid)
+		return r ? r : -EAGAIN;
+	if (children.ours(info->si_pid)) {
+		if (info->si_code == CLD_CONTINUED)
+			wait_id(P_PID, info->si_pid, info, WCONTINUED | WNOHANG);
+		return type == P_PID ? -EAGAIN : -EBUSY;
+	}
 	if (options & WNOWAIT)
 		return 0;
 	return wait_id(P_PID, info->si_pid, info, options | WNOHANG);
@@ -111,15 +117,18 @@ static void answer(void)
 		children.result = has_any() ? find(type, id, &children.info, children.options) : -ECHILD;
 }
 
-void kbi_children_answer(void)
+bool kbi_children_answer(void)
 {
 	/* acquire: partner is the release in ask */
 	if (a_load_acq(&children.state) != ASKED)
-		return;
+		return true;
 	answer();
+	if (children.result == -EBUSY && !children.nr)
+		return false;
 	children.asked = true;
 	a_store_rel(&children.state, ANSWERED); /* partner: the acquire in ask */
 	kbi_sys_futex_wake(&children.state, 1);
+	return true;
 }
 
 a32 *kbi_children_changes(void)
@@ -319,7 +328,7 @@ static long wait_for(const struct request *r)
 		uint32_t changes = a_load_acq(&children.changes); /* partner: kbi_children_changed */
 		long e = ask(r);
 
-		if (e != -EAGAIN && e != -EBUSY)
+		if (e != -EAGAIN)
 			return e;
 		if (r->options & WNOHANG) {
 			if (r->info)

@@ -12,8 +12,9 @@
 void kbi_children_setup(int supervisor, bool (*ours)(int pid));
 /* There is no other process after all: such calls are the kernel's again. */
 void kbi_children_forget(void);
-/* The supervisor: answers who asks, and has told who waits that a child has changed. */
-void kbi_children_answer(void);
+/* The supervisor: answers who asks, and has told who waits that a child has changed. False: not yet, a process of the
+ * runtime's that has changed is to be reaped first. */
+bool kbi_children_answer(void);
 /* Has a timer sent it that is to signal one kernel thread? That has it then. */
 bool kbi_children_timer(const siginfo_t *info);
 void kbi_children_changed(void);

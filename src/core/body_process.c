@@ -56,7 +56,6 @@ static struct {
 	/* the program's action for SIGCHLD, as the kernel has actions; and what stands there instead */
 	uint64_t sigchld[4], instead[4];
 } sup;
-
 static aptr process_pass; /* see kbi_process_pass_by */
 
 int kbi_process_supervisor(void)
@@ -169,8 +168,8 @@ static int start(struct kbi_process *p)
 	return pid < 0 ? -errno : pid;
 }
 
-/* Between hold and release: the child's pid is known before anybody can miss it. As the process table has it: if caller and
- * child were killed meanwhile the child may have been started again. */
+/* Between hold and release: the child's number is known before anybody can miss it. If both were killed since it was made
+ * it may have been started again, and have another one. */
 static long make(struct kbi_process *p)
 {
 	int pid = start(p);
@@ -259,8 +258,7 @@ static void be_alone(void)
 static KBI_NORETURN void die(int sig)
 {
 	const struct rlimit none = { 0, 0 };
-	const uint64_t dfl[4] = { 0 };  /* the kernel's struct; libc's call would ask the others, who are dead */
-	uint64_t open = 0;
+	const uint64_t dfl[4] = { 0 }, open = 0; /* the kernel's struct; libc's call would ask the others, who are dead */
 
 	kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL);
 	kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
@@ -380,7 +378,8 @@ static void pass_on(int sig, siginfo_t *info)
 
 	if (sig == KBI_EVERYWHERE_SIGNAL) {
 		kbi_everywhere_answer();
-		kbi_children_answer();
+		while (!kbi_children_answer())
+			kbi_warden_reap(ended);
 		kbi_body_fork_answer();
 		kbi_warden_look();
 		reap(); /* what was answered may have changed what is done about SIGCHLD: then the kernel forgets those that wait */

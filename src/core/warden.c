@@ -244,10 +244,16 @@ bool kbi_warden_saves(int pid, int status)
 	return place_of(p)->extended_bytes && kbi_trace_end_is_seen() && revived(p, pid);
 }
 
+/* One that is not traced is told to go on by whoever has stopped it: the kernel is not to tell of it again. */
 static void stopped(struct kbi_process *p, int pid, int status)
 {
+	siginfo_t info;
 	int sig;
 
+	if (!own.traces) {
+		kbi_sys(SYS_waitid, P_PID, pid, &info, WSTOPPED | WNOHANG | __WALL, NULL);
+		return;
+	}
 	switch (kbi_trace_why(status, &sig)) {
 	case KBI_TRACE_SIGNAL:
 		pass(p, pid, sig);
