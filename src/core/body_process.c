@@ -277,26 +277,16 @@ static KBI_NORETURN void end(int status)
 		kbi_sys(SYS_exit_group, WEXITSTATUS(status));
 }
 
-/* Of one that has ended and is not reaped yet: SIGKILL, or something else. */
-static int kill_status(int pid)
-{
-	siginfo_t info;
-
-	if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) || info.si_code != CLD_KILLED)
-		return 0;
-	return info.si_status;
-}
-
 /* A process of ours has ended. It is reaped when nobody can send it a signal any more: its number is used again. */
 static void ended(int pid)
 {
-	int status = kill_status(pid);
 	struct kbi_stack *s = NULL;
 	struct kbi_process *p;
 	uint64_t mask;
 	bool others;
+	int status;
 
-	if (kbi_warden_saves(pid, status))
+	if (kbi_warden_saves(pid))
 		return;
 	others = kbi_everywhere_act_for(pid, &mask);
 	p = kbi_warden_find(pid);

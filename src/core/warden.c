@@ -233,11 +233,21 @@ static void pass(struct kbi_process *p, int pid, int sig)
 	kbi_trace_go(pid, sig);
 }
 
-bool kbi_warden_saves(int pid, int status)
+/* Of one that has ended and is not reaped yet: SIGKILL, or something else. */
+static int kill_status(int pid)
+{
+	siginfo_t info;
+
+	if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) || info.si_code != CLD_KILLED)
+		return 0;
+	return info.si_status;
+}
+
+bool kbi_warden_saves(int pid)
 {
 	struct kbi_process *p = kbi_warden_find(pid);
 
-	if (!p || !own.traces || p->end_seen || !may_revive(p, status))
+	if (!p || !own.traces || p->end_seen || !may_revive(p, kill_status(pid)))
 		return false;
 	if (!a_load_rlx(&p->begun))
 		return started_again(p, pid);

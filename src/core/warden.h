@@ -58,8 +58,8 @@ void kbi_warden_begin(int (*again)(struct kbi_process *p));
 void kbi_warden_look(void);
 /* SIGCHLD has come. ended(pid): of those that have. */
 void kbi_warden_reap(void (*ended)(int pid));
-/* One that has ended with this status, which has not been reaped: it was killed, and has a successor now. */
-bool kbi_warden_saves(int pid, int status);
+/* One that has ended, which has not been reaped: it was killed, and has a successor now. */
+bool kbi_warden_saves(int pid);
 /* Some process that was killed is to be told again, so often: */
 enum { KBI_WARDEN_BETWEEN = 2000000 /* ns */ };
 bool kbi_warden_reminds(void);
