@@ -18,6 +18,7 @@
 
 #include "base/atom.h"
 #include "core/body_children.h"
+#include "mem/heap_door.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
 #include "os/libway.h"
@@ -92,6 +93,7 @@ static void split(void *arg)
 /* As any process that has forked. */
 static void go_on(const long arg[6])
 {
+	kbi_door_shared(false);
 	kbi_libway_undo();
 	kbi_everywhere_forget();
 	write_number(arg);
@@ -139,6 +141,7 @@ void kbi_body_fork_alone(void)
 		kbi_sys(SYS_exit_group, 127);
 	kbi_leave_call(l, leave_alone, l);
 	kbi_leave_drop(l);
+	kbi_door_shared(false);
 	kbi_libway_undo();
 	kbi_everywhere_forget();
 	kbi_children_forget();

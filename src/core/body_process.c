@@ -27,6 +27,7 @@
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/warden.h"
+#include "mem/heap_door.h"
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
@@ -103,6 +104,7 @@ static int life(void *arg)
 	kbi_sys(SYS_sigaltstack, &none, NULL);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &p->mask, NULL, MASK_BYTES);
 	p->fn(p->arg);
+	kbi_door_ends();
 	a_store_rel(&p->over, 1); /* partner: ended */
 	kbi_sys(SYS_exit, 0);
 	return 0;
@@ -506,7 +508,9 @@ static int prepare(void)
 {
 	int e;
 
-	sup.why = !kbi_tcb_available ? kbi_tcb_why() : kbi_door_here() ? "not with libkochab-malloc.so" : kbi_libcall_why_not();
+	sup.why = !kbi_tcb_available ? kbi_tcb_why() : kbi_libcall_why_not();
+	if (!sup.why)
+		sup.why = kbi_door_join();
 	if (sup.why)
 		return ENOTSUP;
 	kbi_libway_prepare();
@@ -534,6 +538,7 @@ static int convert(void)
 	kbi_body_fork_setup(kbi_warden.supervisor, be_alone);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
+	kbi_door_shared(true);
 	return 0;
 }
 
@@ -556,8 +561,10 @@ static void begin(void *unused)
 		sup.error = sup.begin();
 	}
 	if (sup.error) { /* those that have begun end, and the program is one process as before */
+		kbi_door_held(true);
 		end_others();
 		kbi_body_fork_alone();
+		kbi_door_held(false);
 		kbi_warden.supervisor = 0;
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &sup.mask, NULL, MASK_BYTES);
 #if KBI_HAVE_TP
@@ -579,6 +586,7 @@ KBI_SWITCHER int kbi_process_begin(int (*start)(void), const char **why)
 		sup.main = t;
 		sup.begin = start;
 		kbi_tcb_leave_block();
+		kbi_door_ends(); /* what main has allocated is the virtual processors', not the supervisor's */
 		kbi_ctx_make(&sup.ctx, sup.stack->low, sup.stack->size, begin, NULL);
 		kbi_ctx_switch_bare(&t->task.ctx, &sup.ctx, NULL, NULL);
 		if (!sup.error)

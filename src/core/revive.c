@@ -16,6 +16,7 @@
 #include "core/solo.h"
 #include "core/vp.h"
 #include "core/preempt.h"
+#include "mem/heap_door.h"
 #include "os/everywhere.h"
 #include "os/libway.h"
 #include "os/sys.h"
@@ -141,6 +142,7 @@ int kbi_revive(int old, int supervisor)
 	if (pid > 0) {
 		kbi_everywhere_succeed(old, pid);
 		renumber(b, old, pid);
+		kbi_door_renumber(old, pid);
 	}
 	if (!its)
 		kbi_everywhere_release(mask);

@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "base/option.h"
 #include "os/context.h"
+#include "os/memory.h"
 #include "os/sys.h"
 
 ptrdiff_t kbi_door_offset;
@@ -45,6 +46,39 @@ void kbi_door_stays(void)
 {
 	if (door)
 		door->stays();
+}
+
+void kbi_door_ends(void)
+{
+	if (door)
+		door->ends();
+}
+
+const char *kbi_door_join(void)
+{
+	struct kbi_memory_region r;
+
+	if (!door || !door->region(&r) || !kbi_memory_add(&r))
+		return NULL;
+	return "libkochab-malloc.so has reserved more addresses than a file may have bytes (limit of file size)";
+}
+
+void kbi_door_shared(bool is)
+{
+	if (door)
+		door->shared(is, &kbi_sys_from);
+}
+
+void kbi_door_held(bool is)
+{
+	if (door)
+		door->held(is);
+}
+
+void kbi_door_renumber(int was, int now)
+{
+	if (door)
+		door->renumber((uint32_t)was, (uint32_t)now);
 }
 
 void kbi_door_forget(void *tp)

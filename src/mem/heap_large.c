@@ -66,7 +66,7 @@ static void *move(void *p, size_t bytes)
 
 	if (!q)
 		return NULL;
-	if (keep < MOVE || !move_pages(p, keep, q))
+	if (keep < MOVE || kbi_space.shared || !move_pages(p, keep, q))
 		memcpy(q, p, keep);
 	kbi_large_give(p);
 	return q;

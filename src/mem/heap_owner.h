@@ -77,8 +77,8 @@ struct kbi_owner {
 	/* under life's lock */
 	struct kbi_owner *front; /* hardened mode */
 	struct kbi_owner *next_orphan;
-	uint32_t tid;
 	/* any thread */
+	a32 tid; /* the kernel thread; under life's lock, but for kbi_life_renumber */
 	aptr inbox KBI_ALIGNED(KBI_CACHE_LINE);
 	a32 state; /* enum kbi_owner_state; written under life's lock */
 } KBI_ALIGNED(KBI_CACHE_LINE);
@@ -151,8 +151,13 @@ extern KBI_HIDDEN bool kbi_owner_hardened;
 struct kbi_owner *kbi_life_begin(void);
 /* Its bins go back to where they belong; the thread may allocate again. */
 void kbi_life_end(void);
+/* The kernel thread `was` is `now` from now on: a process that was killed, and has not ended yet, has a successor, which
+ * goes on within what it was doing. Takes no lock: the killed one may hold it. */
+void kbi_life_renumber(uint32_t was, uint32_t now);
 /* The calling thread's destructors tell nothing of its kernel thread's end, which never comes. */
 void kbi_life_stays(void);
+/* While it is held nobody else is within anything that a lock protects. */
+void kbi_life_hold(bool is);
 /* What was posted to orphans returns to their slabs. */
 void kbi_life_tend_all(void);
 /* Once, in a constructor: ends of kernel threads are noticed, and forks. */

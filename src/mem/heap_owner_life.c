@@ -85,17 +85,20 @@ static struct kbi_owner *find_mine(uint32_t tid)
 	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
 		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
 
-		if (o->tid == tid && a_load_rlx(&o->state) == KBI_OWNER_OWNED && !a_load_rlx(&o->busy))
+		if (a_load_rlx(&o->tid) == tid && a_load_rlx(&o->state) == KBI_OWNER_OWNED && !a_load_rlx(&o->busy))
 			return o;
 	}
 	return NULL;
 }
 
-/* Signal 0 tells whether a kernel thread is there. One that was in the middle of something has left nothing whole. */
+/* Signal 0 tells whether a kernel thread is there. One that was in the middle of something has left nothing whole. A
+ * process that was killed is there until its successor's number stands here: who finds that it is not looks again. */
 static bool is_gone(const struct kbi_owner *o)
 {
+	uint32_t tid = a_load_rlx(&o->tid);
+
 	return a_load_rlx(&o->state) == KBI_OWNER_OWNED && !a_load_rlx(&o->busy) &&
-	       kbi_sys(SYS_tgkill, getpid(), o->tid, 0) == -ESRCH;
+	       kbi_sys_signal((int)tid, 0) == -ESRCH && a_load_rlx(&o->tid) == tid;
 }
 
 /* One whose thread ended without a word; some are asked each time. */
@@ -149,10 +152,32 @@ static void arrange_end(struct kbi_owner *o)
 		pthread_setspecific(life.key, o);
 }
 
-/* The first that fits: its own, one that is nobody's, a new one. Under the lock. */
-static struct kbi_owner *find_owner(uint32_t tid)
+/* A process that is killed here has another number then: that of one that has ended may be anybody's. */
+static struct kbi_owner *find_old(void)
 {
-	struct kbi_owner *o = find_mine(tid);
+	struct kbi_owner *o;
+	int tid;
+
+	do {
+		tid = kbi_sys_gettid();
+		o = find_mine((uint32_t)tid);
+	} while (tid != kbi_sys_gettid());
+	return o;
+}
+
+/* Likewise. Who renumbers finds it from the store on; before that, the second look does. */
+static void sign(struct kbi_owner *o)
+{
+	do
+		a_store_rlx(&o->tid, (uint32_t)kbi_sys_gettid());
+	while (a_load_rlx(&o->tid) != (uint32_t)kbi_sys_gettid());
+	a_store_rlx(&o->state, KBI_OWNER_OWNED);
+}
+
+/* The first that fits: its own, one that is nobody's, a new one. Under the lock. */
+static struct kbi_owner *find_owner(void)
+{
+	struct kbi_owner *o = find_old();
 
 	if (!o)
 		o = take_orphan();
@@ -160,10 +185,8 @@ static struct kbi_owner *find_owner(uint32_t tid)
 		o = find_gone();
 	if (!o)
 		o = make();
-	if (o) {
-		o->tid = tid;
-		a_store_rlx(&o->state, KBI_OWNER_OWNED);
-	}
+	if (o)
+		sign(o);
 	return o;
 }
 
@@ -172,7 +195,7 @@ struct kbi_owner *kbi_life_begin(void)
 	struct kbi_owner *o;
 
 	kbi_heap_lock(&life.lock);
-	o = find_owner((uint32_t)kbi_sys_gettid());
+	o = find_owner();
 	kbi_heap_unlock(&life.lock);
 	if (!o)
 		return NULL;
@@ -211,6 +234,18 @@ static void at_thread_end(void *o)
 		kbi_life_end();
 }
 
+/* The store comes before `was` is let go (core/revive), so before it ends, and before anybody is told that it has: partner
+ * is the second look in is_gone, through the kernel. */
+void kbi_life_renumber(uint32_t was, uint32_t now)
+{
+	for (uint32_t i = 1, n = kbi_life_limit(); i < n; i++) {
+		struct kbi_owner *o = kbi_life_owner(i);
+
+		if (o && a_load_rlx(&o->tid) == was)
+			a_store_rlx(&o->tid, now);
+	}
+}
+
 void kbi_life_stays(void)
 {
 	if (a_load_acq(&life.watching))
@@ -235,6 +270,19 @@ void kbi_life_tend_all(void)
 	kbi_heap_unlock(&life.lock);
 }
 
+void kbi_life_hold(bool is)
+{
+	if (is) {
+		kbi_heap_lock(&life.lock);
+		kbi_owner_freeze();
+		kbi_space_freeze();
+	} else {
+		kbi_space_thaw();
+		kbi_owner_thaw();
+		kbi_heap_unlock(&life.lock);
+	}
+}
+
 /* ---- fork -------------------------------------------------------------------------------------------------- */
 
 /* The kernel copies page after page while other kernel threads go on, and not in the order of their stores. So the child
@@ -245,16 +293,12 @@ static void before_fork(void)
 	if (kbi_owner_self->behind)
 		kbi_owner_receive(kbi_owner_self->behind);
 	kbi_life_tend_all();
-	kbi_heap_lock(&life.lock);
-	kbi_owner_freeze();
-	kbi_space_freeze();
+	kbi_life_hold(true);
 }
 
 static void in_parent(void)
 {
-	kbi_space_thaw();
-	kbi_owner_thaw();
-	kbi_heap_unlock(&life.lock);
+	kbi_life_hold(false);
 }
 
 /* The other kernel threads are not there. Their owners stay as they are, for ever. */
@@ -267,7 +311,7 @@ static void in_child(void)
 
 		a_store_rlx(&o->inbox, NULL);
 		if (o == mine)
-			o->tid = (uint32_t)kbi_sys_gettid();
+			a_store_rlx(&o->tid, (uint32_t)kbi_sys_gettid());
 		else if (a_load_rlx(&o->state) != KBI_OWNER_ORPHAN)
 			a_store_rlx(&o->state, KBI_OWNER_LOST);
 	}

@@ -97,25 +97,54 @@ bool kbi_space_setup(void)
 	return a_load_rlx(&space.ready) == 1;
 }
 
-/* Whole pages of the items [from, to) of an array become accessible. */
-static bool open_items(void *array, size_t each, size_t from, size_t to)
+/* Whole pages of the items [from, to) of an array. */
+static struct kbi_memory_part pages(const void *array, size_t each, size_t from, size_t to)
 {
-	uintptr_t low = ((uintptr_t)array + from * each) & ~(uintptr_t)(KBI_PAGE - 1);
-	uintptr_t high = ((uintptr_t)array + to * each + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1);
+	uintptr_t at = (uintptr_t)array;
 
-	return kbi_sys(SYS_mprotect, low, high - low, PROT_READ | PROT_WRITE) == 0;
+	return (struct kbi_memory_part){ (at + from * each) & ~(uintptr_t)(KBI_PAGE - 1),
+					 (at + to * each + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1) };
+}
+
+/* All that is there for the units [from, to). */
+static void parts_of(size_t from, size_t to, struct kbi_memory_part part[KBI_MEMORY_PARTS])
+{
+	part[0] = pages(kbi_space.slab, sizeof(struct kbi_slab), from, to);
+	part[1] = pages(kbi_space.tag, sizeof(a32), from, to);
+	part[2] = pages(kbi_space.live, LIVE_BYTES, from, to);
+	part[3] = pages((void *)kbi_space.base, KBI_UNIT, from, to);
 }
 
 static bool open_to(size_t to)
 {
-	size_t from = space.open;
+	struct kbi_memory_part part[KBI_MEMORY_PARTS];
 
-	if (to > kbi_space.units || !open_items(kbi_space.slab, sizeof(struct kbi_slab), from, to) ||
-	    !open_items(kbi_space.tag, sizeof(a32), from, to) || !open_items(kbi_space.live, LIVE_BYTES, from, to) ||
-	    !open_items((void *)kbi_space.base, KBI_UNIT, from, to))
+	if (to > kbi_space.units)
 		return false;
+	parts_of(space.open, to, part);
+	for (unsigned i = 0; i < KBI_MEMORY_PARTS && !kbi_space.shared; i++)
+		if (kbi_sys(SYS_mprotect, part[i].from, part[i].to - part[i].from, PROT_READ | PROT_WRITE))
+			return false;
 	space.open = to;
 	return true;
+}
+
+static void opened(struct kbi_memory_part part[KBI_MEMORY_PARTS])
+{
+	parts_of(0, space.open, part);
+}
+
+bool kbi_space_region(struct kbi_memory_region *r)
+{
+	bool is = kbi_space_setup();
+
+	*r = (struct kbi_memory_region){ 0 };
+	if (is) {
+		r->from = pages(kbi_space.slab, 1, 0, 0).from;
+		r->to = kbi_space.base + (kbi_space.units << KBI_UNIT_SHIFT);
+		r->parts = opened;
+	}
+	return is;
 }
 
 /* ---- free spans, under the lock ---------------------------------------------------------------------------- */
@@ -318,7 +347,8 @@ static bool trim(size_t keep)
 		long r;
 
 		kbi_heap_unlock(&space.lock);
-		r = kbi_sys(SYS_madvise, kbi_space_at(unit), (size_t)s->units << KBI_UNIT_SHIFT, MADV_DONTNEED);
+		r = kbi_sys(SYS_madvise, kbi_space_at(unit), (size_t)s->units << KBI_UNIT_SHIFT,
+			    kbi_space.shared ? MADV_REMOVE : MADV_DONTNEED);
 		kbi_heap_lock(&space.lock);
 		space.pinned |= r != 0;
 		add_span(s, s->units, r ? KBI_UNIT_FREE_DIRTY : KBI_UNIT_FREE_CLEAN);
@@ -341,10 +371,11 @@ static void give(size_t unit, size_t units)
 		trim(keep_units() / 2);
 }
 
-/* Pages that were moved here lie in a mapping of their own, which joins its neighbours when it is made anew. */
+/* Pages that were moved here lie in a mapping of their own, which joins its neighbours when it is made anew. A shared
+ * region is one mapping. */
 static void unmove(const struct kbi_slab *s, size_t unit, size_t units)
 {
-	if (s->moved)
+	if (s->moved && !kbi_space.shared)
 		map_at(kbi_space_at(unit), units << KBI_UNIT_SHIFT);
 }
 
@@ -398,7 +429,7 @@ void *kbi_space_record(size_t bytes)
 	kbi_heap_lock(&space.lock);
 	if ((size_t)(space.record_end - space.record) < bytes) {
 		size_t all = bytes > RECORDS ? bytes : RECORDS;
-		char *more = kbi_sys_mmap(NULL, all, PROT_READ | PROT_WRITE, 0);
+		char *more = kbi_sys_from.take ? kbi_sys_from.take(all) : kbi_sys_mmap(NULL, all, PROT_READ | PROT_WRITE, 0);
 
 		if (more) {
 			space.record = more;

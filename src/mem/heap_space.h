@@ -14,6 +14,7 @@
 
 #include "base/atom.h"
 #include "mem/heap_class.h"
+#include "os/memory.h"
 
 enum kbi_unit_state {
 	KBI_UNIT_BEYOND,
@@ -52,6 +53,9 @@ struct kbi_space {
 	a32 *tag;
 	struct kbi_slab *slab;
 	uint64_t *live; /* hardened mode: KBI_SLAB_WORDS a unit, a bit for each block that the program has */
+	/* the region is mapped shared, in several processes, all of it accessible: no pages are moved. Written while one kernel
+	 * thread runs */
+	bool shared;
 };
 extern KBI_HIDDEN struct kbi_space kbi_space;
 
@@ -77,6 +81,9 @@ struct kbi_space_count {
 	size_t frontier, clean, dirty, peak, records; /* bytes */
 };
 void kbi_space_count(struct kbi_space_count *c);
+
+/* Where the region lies, and what of it has been opened: so much may be used where it is not shared. */
+bool kbi_space_region(struct kbi_memory_region *r);
 
 /* Around fork: nothing is half done in the child. */
 void kbi_space_freeze(void);

@@ -407,6 +407,7 @@ static long advise(uintptr_t at, size_t bytes, int advice)
 
 	if (at % KBI_PAGE)
 		return -EINVAL;
+	ours |= kbi_memory_is_added((void *)at, bytes);
 	if (!ours || (advice != MADV_DONTNEED && advice != MADV_FREE && advice != MADV_REMOVE))
 		return kbi_sys(SYS_madvise, at, bytes, advice);
 	kbi_memory_clear((void *)at, bytes);

@@ -41,6 +41,7 @@ static struct {
 	uint64_t file;
 	uintptr_t base;
 	size_t size;
+	struct kbi_memory_region added; /* in the file it follows the space, see place_added */
 	a32 lock;
 	/* under the lock */
 	uintptr_t next;
@@ -167,9 +168,28 @@ bool kbi_memory_take_at(void *p, size_t bytes)
 	return free;
 }
 
+bool kbi_memory_is_added(const void *p, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	return space.size && at >= space.added.from && at < space.added.to && bytes <= space.added.to - at;
+}
+
+/* A page behind the space: were they neighbours, and in memory, too, the kernel would tell one mapping of them. */
+static size_t place_added(uintptr_t at)
+{
+	return space.size + KBI_PAGE + (at - space.added.from);
+}
+
+/* Of what lies in the space or in the allocator's region. */
+static size_t place_in_file(const void *p)
+{
+	return kbi_memory_is_added(p, 1) ? place_added((uintptr_t)p) : (uintptr_t)p - space.base;
+}
+
 void kbi_memory_clear(void *p, size_t bytes)
 {
-	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (uintptr_t)p - space.base, whole(bytes));
+	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place_in_file(p), whole(bytes));
 }
 
 int kbi_memory_descriptor(void)
@@ -213,19 +233,26 @@ void kbi_memory_used(uintptr_t *from, uintptr_t *to)
 	*to = space.next;
 }
 
+/* What the file holds from there on lies at `at`. */
+static void dump(size_t place, size_t bytes, uintptr_t at)
+{
+	long from = (long)place, to;
+
+	for (; (from = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_DATA)) >= 0 && (size_t)from - place < bytes; from = to) {
+		to = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_HOLE);
+		if (to <= from || kbi_sys(SYS_madvise, at + ((size_t)from - place), to - from, MADV_DODUMP))
+			return;
+	}
+}
+
 void kbi_memory_dump(void)
 {
 	struct rlimit l;
-	size_t used = space.next - space.base;
-	long from = 0, to;
 
 	if (!space.size || kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, 0, &l) || !l.rlim_cur)
 		return;
-	for (; (from = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_DATA)) >= 0 && (size_t)from < used; from = to) {
-		to = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_HOLE);
-		if (to <= from || kbi_sys(SYS_madvise, space.base + (size_t)from, to - from, MADV_DODUMP))
-			return;
-	}
+	dump(0, space.next - space.base, space.base);
+	dump(place_added(space.added.from), space.added.to - space.added.from, space.added.from);
 }
 
 void kbi_memory_forget(void)
@@ -234,6 +261,7 @@ void kbi_memory_forget(void)
 	space.fd = -1;
 	space.size = 0;
 	space.file = 0;
+	space.added = (struct kbi_memory_region){ 0 };
 	kbi_sys_from = (struct kbi_sys_from){ .futex = FUTEX_PRIVATE_FLAG };
 }
 
@@ -309,6 +337,23 @@ int kbi_memory_open(const char **why)
 	return ENOMEM;
 }
 
+int kbi_memory_add(const struct kbi_memory_region *region)
+{
+	struct rlimit l = { .rlim_cur = RLIM_INFINITY };
+	size_t all = space.size + KBI_PAGE + (region->to - region->from);
+
+	kbi_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &l); /* a longer file would be a signal */
+	if (l.rlim_cur < all || kbi_sys(SYS_ftruncate, space.fd, all))
+		return ENOMEM;
+	space.added = *region;
+	return 0;
+}
+
+const struct kbi_memory_region *kbi_memory_added(void)
+{
+	return &space.added;
+}
+
 /* ---- converting ------------------------------------------------------------------------------------------------ */
 
 /* Functions of libc's are not called from here on: what they are called through is being moved. */
@@ -337,6 +382,15 @@ static void copy(void *to, const void *from, size_t n)
 	for (volatile char *d = to; n; n--)
 		*d++ = *(const char *)from, from = (const char *)from + 1;
 #endif
+}
+
+/* The kernel tells one mapping of neighbours. Without what lies in the allocator's region: that is share_added's. */
+static void clip(struct kbi_maps_line *l)
+{
+	if (l->from < space.added.from && l->to > space.added.from)
+		l->to = space.added.from;
+	if (l->from >= space.added.from && l->from < space.added.to)
+		l->from = l->to < space.added.to ? l->to : space.added.to;
 }
 
 /* True: it is the program's own memory, to be shared. */
@@ -376,7 +430,8 @@ static int find_maps(struct work *w)
 	for (; (p = kbi_maps_next(p, &l)); before = l.to) {
 		struct map *m = &w->map[w->maps];
 
-		if (!is_wanted(&l, m))
+		clip(&l);
+		if (l.from == l.to || !is_wanted(&l, m))
 			continue;
 		if (m->stack)
 			lengthen(m, before);
@@ -416,10 +471,54 @@ static int share(struct work *w, const struct map *m)
 	return is_error(r) ? EFAULT : 0;
 }
 
+/* What the allocator's region holds, by another mapping of its part of the file. */
+static int copy_added(struct work *w)
+{
+	struct kbi_memory_part part[KBI_MEMORY_PARTS];
+
+	if (!space.added.to)
+		return 0;
+	space.added.parts(part);
+	for (unsigned i = 0; i < KBI_MEMORY_PARTS; i++) {
+		struct map m = { .from = part[i].from, .to = part[i].to };
+		size_t bytes = m.to - m.from;
+		long at;
+
+		if (!bytes)
+			continue;
+		at = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, space.fd, place_added(m.from));
+		if (is_error(at)) {
+			w->why = "no addresses are left for a copy of the heap";
+			return ENOMEM;
+		}
+		m.copy = (uintptr_t)at;
+		copy_map(w, &m);
+		kbi_sys(SYS_munmap, at, bytes);
+	}
+	return 0;
+}
+
+static int share_added(void)
+{
+	size_t bytes = space.added.to - space.added.from;
+	uintptr_t at = space.added.from;
+
+	if (!bytes)
+		return 0;
+	if (is_error(kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd,
+			     place_added(at))))
+		return EFAULT;
+	kbi_sys(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	return 0;
+}
+
 /* All addresses are taken before the first map moves: the table of them is among what moves. */
 static int share_all(struct work *w)
 {
-	int e = 0;
+	int e = copy_added(w);
+
+	if (e)
+		return e;
 
 	for (unsigned i = 0; i < w->maps; i++) {
 		w->map[i].copy = (uintptr_t)kbi_memory_take(w->map[i].to - w->map[i].from);
@@ -428,6 +527,7 @@ static int share_all(struct work *w)
 			return ENOMEM;
 		}
 	}
+	e = share_added();
 	for (unsigned i = 0; i < w->maps && !e; i++)
 		e = share(w, &w->map[i]);
 	if (e)

@@ -12,16 +12,32 @@ int kbi_memory_open(const char **why);
 /* The only kernel thread, on a stack and with a TLS block from the space. 0, or errno: *why; the process is as it was or,
  * if it is EFAULT, cannot go on. */
 int kbi_memory_convert(const char **why);
+/* Addresses that an allocator has reserved for itself, which convert makes shared, too, and accessible, all of them: with a
+ * part of the memory file behind the space's. parts: which of them were opened, each between whole pages; what lies
+ * between them has no access before, nor in who leaves the space. Called by whoever leaves, on any stack. */
+enum { KBI_MEMORY_PARTS = 4 };
+struct kbi_memory_part {
+	uintptr_t from, to;
+};
+struct kbi_memory_region {
+	uintptr_t from, to; /* whole pages; to 0: there is none */
+	void (*parts)(struct kbi_memory_part parts[KBI_MEMORY_PARTS]);
+};
+/* At most one, before convert. 0, or ENOMEM: a file may not be that long. */
+int kbi_memory_add(const struct kbi_memory_region *region);
+const struct kbi_memory_region *kbi_memory_added(void);
 /* Zeroed whole pages; NULL: none left. Any process, any stack. */
 void *kbi_memory_take(size_t bytes);
 /* That part of it, if it is free: true. */
 bool kbi_memory_take_at(void *p, size_t bytes);
 /* A part of what was taken: its memory goes back, its addresses are taken again. */
 void kbi_memory_give(void *p, size_t bytes);
-/* Its memory goes back, it reads as zero. */
+/* Its memory goes back, it reads as zero. p: in the part that take gives from, or in an allocator's. */
 void kbi_memory_clear(void *p, size_t bytes);
 /* Is all of it in the part that take gives from? */
 bool kbi_memory_holds(const void *p, size_t bytes);
+/* Is all of it in an allocator's? */
+bool kbi_memory_is_added(const void *p, size_t bytes);
 /* What maps it: the memory file, and where in it p lies. */
 int kbi_memory_descriptor(void);
 /* Its number on its file system (inode); 0: there is none. */

@@ -24,6 +24,8 @@ struct kbi_leave {
 	char *text;
 	const char *line;
 	struct kbi_maps_line map;
+	struct kbi_memory_region added; /* an allocator's */
+	struct kbi_memory_part part[KBI_MEMORY_PARTS];
 };
 
 static bool is_error(long r)
@@ -52,11 +54,40 @@ static int copy_data(int fd, uintptr_t to, size_t at, size_t end)
 	return 0;
 }
 
+static bool map_private(uintptr_t from, uintptr_t to, int protection)
+{
+	return !is_error(kbi_sys(SYS_mmap, from, to - from, protection,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
+}
+
+/* Only what was opened can be used, as before it was shared: a system that counts what it promises would refuse all. */
+static int replace_added(struct kbi_leave *l, const struct kbi_maps_line *m)
+{
+	int e = map_private(m->from, m->to, PROT_NONE) ? 0 : ENOMEM;
+
+	for (unsigned i = 0; i < KBI_MEMORY_PARTS && !e; i++) {
+		uintptr_t from = l->part[i].from > m->from ? l->part[i].from : m->from;
+		uintptr_t to = l->part[i].to < m->to ? l->part[i].to : m->to;
+
+		if (from >= to)
+			continue;
+		if (kbi_sys(SYS_mprotect, from, to - from, PROT_READ | PROT_WRITE))
+			return ENOMEM;
+		e = copy_data(l->fd, from, m->offset + (from - m->from), m->offset + (to - m->from));
+		if (!e && m->protection != (PROT_READ | PROT_WRITE))
+			kbi_sys(SYS_mprotect, from, to - from, m->protection);
+	}
+	return e;
+}
+
 static int replace(struct kbi_leave *l, const struct kbi_maps_line *m)
 {
 	const int plain = PROT_READ | PROT_WRITE;
 	uintptr_t end = m->to;
 	int e;
+
+	if (m->from >= l->added.from && m->from < l->added.to)
+		return replace_added(l, m);
 
 	if (m->from >= l->space && m->from < l->space + l->size && end > l->used) {
 		end = m->from > l->used ? m->from : l->used;
@@ -64,8 +95,7 @@ static int replace(struct kbi_leave *l, const struct kbi_maps_line *m)
 	}
 	if (m->from == end)
 		return 0;
-	if (is_error(kbi_sys(SYS_mmap, m->from, end - m->from, plain, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-			     -1, 0)))
+	if (!map_private(m->from, end, plain))
 		return ENOMEM;
 	e = copy_data(l->fd, m->from, m->offset, m->offset + (end - m->from));
 	if (!e && m->protection != plain)
@@ -81,6 +111,9 @@ static int find_out(struct kbi_leave *l)
 	l->size = kbi_memory_size();
 	kbi_memory_used(&l->space, &l->used);
 	l->inode = kbi_memory_file();
+	l->added = *kbi_memory_added();
+	if (l->added.to)
+		l->added.parts(l->part);
 	return e;
 }
 

@@ -243,6 +243,18 @@ static void *here(void)
 	return kbi_owner_self;
 }
 
+static void ends(void)
+{
+	kbi_life_stays();
+	kbi_life_end();
+}
+
+static void shared(bool is, const struct kbi_sys_from *from)
+{
+	kbi_sys_from = *from;
+	kbi_space.shared = is;
+}
+
 OURS const struct kbi_door *kb_heap_door(void)
 {
 	static struct kbi_door door;
@@ -253,6 +265,11 @@ OURS const struct kbi_door *kb_heap_door(void)
 		.none = &kbi_owner_none,
 		.here = here,
 		.stays = kbi_life_stays,
+		.ends = ends,
+		.region = kbi_space_region,
+		.shared = shared,
+		.held = kbi_life_hold,
+		.renumber = kbi_life_renumber,
 		.stats_json = kbi_stats_json,
 		.ehdr = &__ehdr_start,
 	};

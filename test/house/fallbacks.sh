@@ -50,7 +50,7 @@ if command -v python3 >/dev/null; then
 	done
 	# what is refused has kernel threads, and a line
 	expect 0 "threads are kernel threads here: virtual processors cannot be processes" \
-		"$K" run --body process --malloc kochab -- python3 "$T/threads.py"
+		bash -c "ulimit -f 1000000; exec $K run --body process -- python3 $T/threads.py"
 	ran=$((ran + 1))
 fi
 

@@ -1,6 +1,8 @@
 #!/bin/bash
 # libkochab-malloc.so under the programs of malloc_*: preloaded on its own, hardened, with little address space, and
-# beside the drop-in. Its statistics are JSON; what it finds in hardened mode it says.
+# beside the drop-in, with kernel threads and with processes as virtual processors; some of these are killed. Its statistics
+# are JSON; what it finds in hardened mode it says.
+# timeout: 900
 set -u
 BUILD=${BUILD:-build}
 KOCHAB_BIN=${KOCHAB_BIN:-$BUILD/kochab}
@@ -18,7 +20,15 @@ try() { # WHAT COMMAND...
 	failed=1
 }
 
-for name in malloc_family malloc_threads malloc_fork malloc_ends; do
+processes=
+"$KOCHAB_BIN" doctor | grep -q '^+ process bodies' && processes=yes
+
+# A line of ours would say that virtual processors were no processes.
+says_nothing() {
+	grep '^kochab:' "$T/out" && failed=1
+}
+
+for name in malloc_family malloc_threads malloc_fork malloc_ends malloc_process; do
 	program=$BUILD/test/posix/$name
 	[ -x "$program" ] || { echo "no $program"; exit 77; }
 	try "alone" env LD_PRELOAD="$LIB" "$program"
@@ -27,7 +37,34 @@ for name in malloc_family malloc_threads malloc_fork malloc_ends; do
 	try "3 VPs" "$KOCHAB_BIN" run --malloc kochab --vps 3 -- "$program"
 	try "2 VPs, hardened" "$KOCHAB_BIN" run --malloc kochab --heap hardened --vps 2 -- "$program"
 	try "preloaded behind" env LD_PRELOAD="$LIB" "$KOCHAB_BIN" run --vps 2 -- "$program"
+	[ -n "$processes" ] || continue
+	try "1 process" "$KOCHAB_BIN" run --malloc kochab --body process --vps 1 -- "$program"
+	says_nothing
+	try "3 processes" "$KOCHAB_BIN" run --malloc kochab --body process --vps 3 -- "$program"
+	try "2 processes, hardened" "$KOCHAB_BIN" run --malloc kochab --heap hardened --body process --vps 2 -- "$program"
+	for way in patch dispatch; do
+		"$KOCHAB_BIN" doctor | grep -q "^+ *libcalls=$way" || continue
+		try "2 processes, $way" "$KOCHAB_BIN" run --malloc kochab --body process --libcalls $way --vps 2 -- "$program"
+	done
 done
+
+if [ -n "$processes" ]; then
+	contained=(env KOCHAB_CONTAIN=1 KOCHAB_ON_KILL=spare KOCHAB_SCOPE=asked KOCHAB_SPARE_MS=600000 KOCHAB_BODY=process)
+	for heap in plain hardened; do
+		try "processes that are killed, $heap" "${contained[@]}" "$KOCHAB_BIN" run --malloc kochab --heap $heap --vps 2 -- \
+			"$BUILD/test/posix/malloc_killed"
+	done
+	try "a native program that is killed" env LD_PRELOAD="$LIB" KILLS=60 KOCHAB_VPS=2 "$BUILD/test/core/contain_kills"
+	try "a native program that forks" env LD_PRELOAD="$LIB" KOCHAB_BODY=process KOCHAB_VPS=2 "$BUILD/test/core/process_fork"
+	# there is no room for the processes: those that have begun end, and it goes on
+	try "no processes left" "$KOCHAB_BIN" run --malloc kochab --body process --vps 2 -- "$BUILD/test/posix/create_refused"
+	# more than a file may have: kernel threads, and a line
+	try "short files" bash -c "ulimit -f 8000000; $KOCHAB_BIN run --malloc kochab --body process -- $BUILD/test/posix/malloc_threads"
+	grep -q 'limit of file size' "$T/out" || { echo "no line about the limit"; failed=1; }
+	try "20 GB of addresses" bash -c \
+		"ulimit -v 20000000; $KOCHAB_BIN run --malloc kochab --body process --vps 2 -- $BUILD/test/posix/malloc_process"
+	says_nothing
+fi
 try "little address space" bash -c "ulimit -v 1000000; LD_PRELOAD=$LIB $BUILD/test/posix/malloc_threads"
 
 LD_PRELOAD=$LIB KOCHAB_HEAP_STATS=1 "$BUILD/test/posix/malloc_threads" >/dev/null 2>"$T/json"
