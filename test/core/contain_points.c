@@ -26,6 +26,8 @@ int main(void)
 
 #else
 
+#include <malloc.h>
+
 #include "core/points.h"
 
 enum { SOME = 3 /* points of an act, in a short run */, MOST = 1500, CHILDREN = 6, YIELDS = 5 };
@@ -147,6 +149,62 @@ static void v_recv(void) { int x; kb_chan_timedrecv(o.chan, &x, in(MS / 5)); }
 static void v_write(void) { kb_io_write(o.pipe[1], "x", 1, in(MS)); }
 static void w_read(void) { char c = 0; CHECK_EQ(kb_io_read(o.pipe[0], &c, 1, in(20000 * MS)), 1); CHECK_EQ(c, 'x'); }
 static void v_read(void) { char c; kb_io_read(o.pipe[0], &c, 1, in(MS / 5)); }
+/* Blocks of a few sizes, whose bins they fill and empty; each is the caller's alone. One that is lost keeps its blocks. */
+enum { TAKEN = 10 };
+static void fill(void **block, unsigned char mark)
+{
+	static const unsigned short size[] = { 4000, 9000, 30000 };
+
+	for (unsigned i = 0; i < TAKEN; i++) {
+		size_t n = size[i % 3];
+
+		block[i] = malloc(n);
+		CHECK(block[i] != NULL);
+		memset(block[i], mark, n);
+	}
+	for (unsigned i = 0; i < TAKEN; i++)
+		for (unsigned j = 0; j < size[i % 3]; j += 500)
+			CHECK_EQ(((unsigned char *)block[i])[j], mark);
+}
+static void v_heap(void)
+{
+	void *block[TAKEN];
+
+	fill(block, 'v');
+	for (unsigned i = 0; i < TAKEN; i++)
+		free(block[i]);
+}
+static void w_heap(void)
+{
+	void *block[TAKEN];
+
+	fill(block, 'w');
+	kb_yield();
+	for (unsigned i = 0; i < TAKEN; i++)
+		free(block[i]);
+}
+/* Those of the thread before go home from here. */
+static void v_pass(void)
+{
+	static void *blocks[TAKEN]; /* exchanged atomically */
+	void *block[TAKEN];
+
+	fill(block, 'p');
+	for (unsigned i = 0; i < TAKEN; i++)
+		free(__atomic_exchange_n(&blocks[i], block[i], __ATOMIC_ACQ_REL));
+}
+static void v_trim(void)
+{
+	char *p = malloc(300000), *q;
+
+	CHECK(p != NULL);
+	memset(p, 't', 300000);
+	q = realloc(p, 900000);
+	CHECK(q != NULL);
+	CHECK_EQ(q[299999], 't');
+	free(q);
+	malloc_trim(0);
+}
 static void v_rw(void)
 {
 	CHECK_EQ(kb_rwlock_rdlock(&o.lock), 0);
@@ -172,6 +230,9 @@ static const struct act {
 	{ "write", v_write, w_read, v_write },
 	{ "read", v_read, NULL, nothing },
 	{ "read lock", v_rw, v_rw, nothing },
+	{ "allocate", v_heap, w_heap, nothing },
+	{ "pass blocks", v_pass, v_pass, nothing },
+	{ "trim", v_trim, w_heap, nothing },
 };
 
 /* ---- a round ---------------------------------------------------------------------------------------------- */
