@@ -151,9 +151,11 @@ static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t dead
 	return e == EINTR || e == ECANCELED ? 0 : e;
 }
 
-/* libc's condition variable waits in the kernel with the mutex as libc has it. */
+/* libc's condition variable waits in the kernel with the mutex as libc has it. Lightweight threads that sleep for that
+ * look once more, for libc does not tell them. */
 static int wait_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
+	kbi_delegate_tell(&m->__data.__lock, 1);
 	if (!abstime)
 		return kbi_libc()->pthread_cond_wait(c, m);
 	if (clock < 0)

@@ -1,8 +1,9 @@
 /* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared) without blocking a virtual
  * processor. libc's own lock would wait in the kernel, and with it every thread of that virtual processor,
  * the owner perhaps among them. So a waiter tries, with libc's trylock, and sleeps in between, first by
- * yielding, then for 50 us, doubling up to 2 ms; an unlock in this process ends the sleep of whoever slept first. For a
- * semaphore a kernel thread waits soon (posix/proxy), which posts of other processes wake at once.
+ * yielding, then for 50 us, doubling up to 2 ms; an unlock in this process ends the sleep of whoever slept first. Soon a
+ * kernel thread waits for what other processes may hold, which they wake at once: posix/sentry at the words of mutexes,
+ * posix/proxy at semaphores and readers-writer locks. Only who gets none goes on looking.
  * libc's unlock and its owner marks are used as they are: the owner is the tid in the thread's control block, a
  * number of its own that no kernel thread has.
  * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
@@ -20,40 +21,59 @@
 #include "sync/park.h"
 
 enum { YIELDS = 16, LONG = YIELDS + 2 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
+enum { CROWD = 8 /* that may look every PAUSE_MAX_NS */ };
 
 static a32 pausing; /* threads that sleep for a word, about */
+static a32 looking; /* those that look again by themselves, about */
 
 /* Until the word is another than `seen`, or somebody here changes it. Between processes, and for who unlocks inside libc,
  * the pause is what ends it, so nothing depends on `tell`. */
 static void sleep_at(const uint32_t *word, uint32_t seen, uint64_t at)
 {
 	a_add_rlx(&pausing, 1);
-	if (kbi_park_wait_until(word, seen, KBI_PARK_ANY, kbi_posix_until(at)) == EAGAIN)
+	if (kbi_park_wait_until(word, seen, KBI_PARKED_FOR_A_WHILE, kbi_posix_until(at)) == EAGAIN)
 		sched_yield();
 	a_sub_rlx(&pausing, 1);
 }
 
-/* Without this the waiters, whose pauses have grown alike, come all at once and get it one by one, 2 ms each. */
+/* Without this the waiters, whose pauses have grown alike, come all at once and get it one by one, 2 ms each. Those with a
+ * sentry first: who was woken from there and fails tells it what to wait for, the others only sleep again. */
 void kbi_delegate_tell(const void *word, unsigned n)
 {
-	if (kbi_unlikely(a_load_rlx(&pausing)))
-		kbi_park_wake(word, n, KBI_PARK_ANY);
+	unsigned woken;
+
+	if (kbi_likely(!a_load_rlx(&pausing)))
+		return;
+	woken = kbi_park_wake(word, n, KBI_PARKED_WITH_SENTRY);
+	if (woken < n)
+		kbi_park_wake(word, n - woken, KBI_PARKED_FOR_A_WHILE);
+}
+
+/* Doubles up to the longest, which is longer the more there are: all of them together look about so often. */
+static uint64_t length_of_pause(unsigned n)
+{
+	uint64_t longest = (uint64_t)PAUSE_MAX_NS * (1 + a_load_rlx(&looking) / CROWD);
+	uint64_t pause = n - YIELDS < 32 ? (uint64_t)PAUSE_MIN_NS << (n - YIELDS) : longest;
+
+	return pause < longest ? pause : longest;
 }
 
 static void pause_between(unsigned n, uint64_t until, const uint32_t *word, uint32_t seen)
 {
-	uint64_t pause = n - YIELDS < 6 ? (uint64_t)PAUSE_MIN_NS << (n - YIELDS) : PAUSE_MAX_NS, at;
+	uint64_t at;
 
 	if (n < YIELDS) {
 		sched_yield();
 		return;
 	}
-	at = kbi_timer_now() + (pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS);
+	at = kbi_timer_now() + length_of_pause(n);
 	at = at < until ? at : until;
+	a_add_rlx(&looking, 1);
 	if (word)
 		sleep_at(word, seen, at);
 	else
 		kbi_timer_sleep(kbi_self(), at);
+	a_sub_rlx(&looking, 1);
 	kbi_signal_resumed();
 }
 
@@ -65,8 +85,9 @@ static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 
 struct kind {
 	int (*attempt)(void *);
-	/* NULL; or a cancellation and handlers end the wait, too */
+	/* of a long wait: NULL, or as kbi_delegate_wait_ending has it, or EBUSY: another attempt is due */
 	int (*stand_in)(void *, clockid_t, const struct timespec *);
+	bool ends; /* a cancellation and handlers end the wait, too */
 	clockid_t clock;
 	const struct timespec *abstime;
 };
@@ -101,7 +122,7 @@ static int wait(const struct kind *k, void *object, const void *at)
 
 		if (e != EBUSY)
 			return e;
-		if (k->stand_in && ended_by_handler(handled, ending, abstime))
+		if (k->ends && ended_by_handler(handled, ending, abstime))
 			return EINTR;
 		if (abstime && n == 0 && (!kbi_posix_clock_ok(k->clock) || !kbi_posix_time_ok(abstime)))
 			return EINVAL;
@@ -113,7 +134,7 @@ static int wait(const struct kind *k, void *object, const void *at)
 		e = let_time_pass(k, n, object, until, at, seen);
 		if (e != EBUSY)
 			return e;
-		if (k->stand_in)
+		if (k->ends)
 			kbi_cancel_test();
 	}
 }
@@ -121,13 +142,19 @@ static int wait(const struct kind *k, void *object, const void *at)
 int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 		      const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, NULL, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, NULL, false, clock, abstime }, object, word);
+}
+
+int kbi_delegate_wait_long(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
+			   void *object, const void *word, clockid_t clock, const struct timespec *abstime)
+{
+	return wait(&(struct kind){ attempt, stand_in, false, clock, abstime }, object, word);
 }
 
 int kbi_delegate_wait_ending(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
 			     void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, stand_in, true, clock, abstime }, object, word);
 }
 
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
@@ -135,13 +162,14 @@ static ptrdiff_t head_at;
 
 /* ---- mutexes ------------------------------------------------------------------------------------ */
 
-enum { KIND_TYPE = 3, KIND_ROBUST = 16, KIND_PI = 32, KIND_SHARED = 128 };
+enum { KIND_TYPE = 3, KIND_ROBUST = 16, KIND_PI = 32, KIND_PP = 64, KIND_SHARED = 128 };
+/* libc's lock word: free 0, held 1, held and somebody sleeps 2; of a robust one the owner and two marks. */
+enum { SLEEPERS = 2, WAITERS = (int)0x80000000, OWNER_DIED = 0x40000000, TID_MASK = 0x3fffffff };
 
 /* Where libc asks the kernel, it speaks of the kernel thread. A robust PI mutex taken from a dead owner is to have our
  * number; one that cannot be recovered is not to keep it. Nobody waits in the kernel for what lightweight threads hold. */
 static void correct_owner(pthread_mutex_t *m, int e)
 {
-	enum { WAITERS = (int)0x80000000 };
 	a32 *word = (a32 *)(void *)&m->__data.__lock;
 	uint32_t own = (uint32_t)kbi_posix_owner_tid(), old = own;
 
@@ -204,14 +232,110 @@ static bool is_own(pthread_mutex_t *m)
 	       m->__data.__owner == kbi_posix_owner_tid();
 }
 
+/* ---- waiting long for a mutex that other processes may hold ------------------------------------------- */
+
+struct lock {
+	pthread_mutex_t *m;
+	struct kbi_sentry *sentry; /* NULL: has not waited long */
+};
+
+static a32 *word_of(pthread_mutex_t *m)
+{
+	return (a32 *)(void *)&m->__data.__lock;
+}
+
+static uint32_t marked(const pthread_mutex_t *m, uint32_t word)
+{
+	return m->__data.__kind & KIND_ROBUST ? word | (uint32_t)WAITERS : SLEEPERS;
+}
+
+static bool is_free(const pthread_mutex_t *m, uint32_t word)
+{
+	return m->__data.__kind & KIND_ROBUST ? !(word & TID_MASK) || (word & OWNER_DIED) : word == 0;
+}
+
+/* As libc does before it sleeps: whoever holds it wakes one in the kernel then. False: it is not held. */
+static bool mark(pthread_mutex_t *m, uint32_t *seen)
+{
+	uint32_t old = a_load_rlx(word_of(m));
+
+	do
+		if (is_free(m, old))
+			return false;
+	/* relaxed: nothing is read or written on account of it */
+	while (old != marked(m, old) && !a_cas_rlx(word_of(m), &old, marked(m, old)));
+	*seen = marked(m, old);
+	return true;
+}
+
+static int try_lock(void *lock)
+{
+	return try_mutex(((struct lock *)lock)->m);
+}
+
+static int await_unlock(void *lock, clockid_t clock, const struct timespec *abstime)
+{
+	struct lock *l = lock;
+	uint32_t seen;
+
+	if (!l->sentry)
+		l->sentry = kbi_sentry_begin((const uint32_t *)&l->m->__data.__lock);
+	if (!l->sentry)
+		return -1;
+	if (!mark(l->m, &seen)) {
+		sched_yield();
+		return EBUSY;
+	}
+	a_add_rlx(&pausing, 1);
+	kbi_sentry_sleep(l->sentry, seen,
+			 abstime ? kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec) : KBI_FOREVER);
+	a_sub_rlx(&pausing, 1);
+	return EBUSY;
+}
+
+/* Who has slept in the kernel takes it with the mark, as in libc: the others' wake-up may have been this one. */
+static int lock_shared(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	struct lock l = { m, NULL };
+	int e = wait(&(struct kind){ try_lock, await_unlock, false, clock, abstime }, &l, &m->__data.__lock);
+	bool got = e == 0 || e == EOWNERDEAD;
+	uint32_t seen;
+
+	if (!l.sentry)
+		return e;
+	if (got)
+		mark(m, &seen);
+	kbi_sentry_end(l.sentry, got);
+	return e;
+}
+
+/* A kernel thread waits in libc, with its own number. */
+static int lock_in_libc(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	int e;
+
+	if (!abstime)
+		e = kbi_libc()->pthread_mutex_lock(m);
+	else if (clock == CLOCK_REALTIME)
+		e = kbi_libc()->pthread_mutex_timedlock(m, abstime);
+	else
+		e = kbi_libc()->pthread_mutex_clocklock(m, clock, abstime);
+	if (e == 0 || e == EOWNERDEAD)
+		kbi_posix_me.libcs_held++;
+	return e;
+}
+
 int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
+	int kind = m->__data.__kind;
 	int e = kbi_delegate_mutex_trylock(m);
 
 	if (e != EBUSY)
 		return e;
 	if (is_own(m))
 		return EDEADLK;
+	if ((kind & KIND_SHARED) && !(kind & (KIND_PI | KIND_PP)))
+		return kbi_posix_light() || has_own_number() ? lock_shared(m, clock, abstime) : lock_in_libc(m, clock, abstime);
 	return kbi_delegate_wait(try_mutex, m, &m->__data.__lock, clock, abstime);
 }
 
@@ -260,7 +384,6 @@ static struct robust_node *plain(struct robust_node *n)
 /* What the kernel does for the mutexes of a kernel thread that dies. */
 static void mark_owner_dead(a32 *word, uint32_t owner)
 {
-	enum { WAITERS = (int)0x80000000, OWNER_DIED = 0x40000000, TID_MASK = 0x3fffffff };
 	uint32_t old = 0;
 
 	if (!look_at(word, &old, sizeof(old)))
@@ -272,6 +395,7 @@ static void mark_owner_dead(a32 *word, uint32_t owner)
 	while (!a_cas_rel(word, &old, (old & (uint32_t)WAITERS) | OWNER_DIED));
 	if (old & (uint32_t)WAITERS)
 		kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
+	kbi_delegate_tell(word, 1);
 }
 
 static void mark_held(void)

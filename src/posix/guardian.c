@@ -2,12 +2,13 @@
  * The kernel then marks the robust mutexes of its kernel threads. A lightweight thread that takes one which other
  * processes share gets a kernel thread that does nothing but lend its number as the owner and have the list of the
  * thread's robust mutexes as its own.
- * Callers: posix/delegate; start and block_signals posix/proxy. Beginning may switch. */
+ * Callers: posix/delegate; start, block_signals and may_be_lost posix/sentry, proxy. Beginning may switch. */
 #include "posix/posix.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "base/option.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "sync/sem.h"
@@ -33,6 +34,11 @@ void kbi_guardian_block_signals(void)
 
 	sigfillset(&all); /* but libc's own */
 	kbi_libc()->pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
+bool kbi_guardian_may_be_lost(void)
+{
+	return kbi_sys_from.processes && kbi_options.contain;
 }
 
 struct kbi_guardian {

@@ -147,6 +147,8 @@ struct kbi_posix_thread {
 	/* libc's mutexes that it holds, and who stands in for it where one is robust and shared */
 	int libcs_held;
 	struct kbi_guardian *guardian;
+	struct kbi_sentry *sentry; /* where it sleeps, and for what */
+	uint32_t sentry_seen;
 	/* only remembered, for the functions that ask */
 	int policy;
 	int priority;
@@ -381,8 +383,12 @@ KBI_SWITCHES int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, co
 /* Tries until it is not EBUSY. word: NULL, or 32 bits that change when it is worth another attempt. */
 KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 				   const struct timespec *abstime);
-/* The same for cancellation points, which handlers end, too: EINTR. A long wait is stand_in's, and then: -1, it cannot now;
- * EINTR, the caller has to look at signals and cancellation; or the wait's result. */
+/* The same; a long wait is stand_in's: -1, it cannot now; or the wait's result. */
+KBI_SWITCHES int kbi_delegate_wait_long(int (*attempt)(void *),
+					int (*stand_in)(void *, clockid_t, const struct timespec *), void *object,
+					const void *word, clockid_t clock, const struct timespec *abstime);
+/* The same for cancellation points, which handlers end, too: EINTR. So may stand_in: the caller has to look at signals and
+ * cancellation. */
 KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *),
 					  int (*stand_in)(void *, clockid_t, const struct timespec *), void *object,
 					  const void *word, clockid_t clock, const struct timespec *abstime);
@@ -394,6 +400,9 @@ KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);
 /* The same for a semaphore: as sem_wait, sem_clockwait, but returns the error. EINTR: the caller was sent a signal, or is
  * cancelled, and has not got it; who looks once more leaves nobody asleep whom a post should have woken. */
 KBI_SWITCHES int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime);
+/* The same for a readers-writer lock, without EINTR. */
+KBI_SWITCHES int kbi_proxy_read(void *l, clockid_t clock, const struct timespec *abstime);
+KBI_SWITCHES int kbi_proxy_write(void *l, clockid_t clock, const struct timespec *abstime);
 /* From now on the kernel marks the calling lightweight thread's robust mutexes when the process is killed, and their
  * owner is a kernel thread's number. It holds none of libc's mutexes. */
 KBI_SWITCHES void kbi_guardian_begin(void *robust_head);
@@ -401,6 +410,18 @@ void kbi_guardian_end(void);
 /* A kernel thread for such a purpose, nobody's to join; it blocks all signals first. */
 int kbi_guardian_start(pthread_t *id, void *(*body)(void *), void *arg);
 void kbi_guardian_block_signals(void);
+/* With its process, which has a successor. */
+bool kbi_guardian_may_be_lost(void);
+/* Bits of who is parked at a word: a sentry wakes only its own, who know that others may have missed that wake-up. */
+enum { KBI_PARKED_FOR_A_WHILE = 1, KBI_PARKED_WITH_SENTRY = 2 };
+/* A kernel thread waits at a word, which other processes change and ask the kernel to wake for, in the place of the
+ * lightweight threads that sleep there. NULL: it cannot. */
+KBI_SWITCHES struct kbi_sentry *kbi_sentry_begin(const uint32_t *word);
+/* got: what the caller slept for; else somebody else may have it. */
+void kbi_sentry_end(struct kbi_sentry *s, bool got);
+/* While the word is `seen`, in which there is a mark for who changes it: until somebody does, here (kbi_delegate_tell) or
+ * elsewhere, or a signal or `until` comes. Perhaps for nothing. */
+KBI_SWITCHES void kbi_sentry_sleep(struct kbi_sentry *s, uint32_t seen, uint64_t until);
 /* trylock and unlock of a libc mutex by libc. */
 KBI_SWITCHES int kbi_delegate_mutex_trylock(pthread_mutex_t *m);
 int kbi_delegate_mutex_unlock(pthread_mutex_t *m);

@@ -4,21 +4,21 @@
  * mutex of its own; when that is free the wait is known to the other processes, and the lightweight thread gives the
  * program's mutex back.
  * Who waits long for a process-shared semaphore has a kernel thread, too, that waits in libc: other processes' posts
- * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump.
+ * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump. The
+ * same for readers-writer locks, at which handlers run meanwhile, as in libc.
  * A process that is killed and has a successor (option contain) loses such kernel threads, and libc's condition variable
  * would count on them for ever. Then nobody stands in but at barriers.
- * Callers: posix/cond, barrier, sem. Waiting may switch. */
+ * Callers: posix/cond, barrier, sem, rwlock. Waiting may switch. */
 #include "posix/posix.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#include "base/option.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "sync/sem.h"
 
-enum job { JOB_COND, JOB_BARRIER, JOB_SEM, JOB_QUIT };
+enum job { JOB_COND, JOB_BARRIER, JOB_SEM, JOB_READ, JOB_WRITE, JOB_QUIT };
 
 struct waiter {
 	struct waiter *next; /* idle: the stack's; else the owner's */
@@ -28,7 +28,7 @@ struct waiter {
 	/* before job, by the lightweight thread */
 	enum job kind;
 	void *object;
-	clockid_t clock; /* -1: the condition variable's. A semaphore's counts if it is timed */
+	clockid_t clock; /* -1: the condition variable's. Others' counts if the wait is timed */
 	bool timed;
 	struct timespec until;
 	/* before done */
@@ -36,12 +36,12 @@ struct waiter {
 };
 
 /* Each is a kernel thread and its stack, which a fork copies, too. Those beyond the first number end with their work; so
- * many threads may have one for a semaphore, for which they can also look themselves. */
-enum { IDLE_MAX = 32, SEM_MAX = 64, LOOK_NS = 1000000 };
+ * many threads may have one for a semaphore or a readers-writer lock, for which they can also look themselves. */
+enum { IDLE_MAX = 64, WORD_MAX = 64, LOOK_NS = 1000000 };
 
 static aptr idle;  /* of struct waiter */
 static a32 n_idle; /* about so many */
-static a32 n_sem;  /* who have one for a semaphore */
+static a32 n_word; /* who have one for a semaphore or a readers-writer lock */
 
 static void put_chain(struct waiter *first, struct waiter *last)
 {
@@ -108,6 +108,15 @@ static void wait_sem(struct waiter *w)
 	kb_sem_post(&w->done);
 }
 
+static int call_rwlock(struct waiter *w)
+{
+	if (w->timed)
+		return w->kind == JOB_WRITE ? kbi_libc()->pthread_rwlock_clockwrlock(w->object, w->clock, &w->until) :
+					      kbi_libc()->pthread_rwlock_clockrdlock(w->object, w->clock, &w->until);
+	return w->kind == JOB_WRITE ? kbi_libc()->pthread_rwlock_wrlock(w->object) :
+				      kbi_libc()->pthread_rwlock_rdlock(w->object);
+}
+
 static void *waiter_body(void *arg)
 {
 	struct waiter *w = arg;
@@ -125,7 +134,7 @@ static void *waiter_body(void *arg)
 			wait_sem(w);
 			continue;
 		}
-		w->result = kbi_libc()->pthread_barrier_wait(w->object);
+		w->result = w->kind == JOB_BARRIER ? kbi_libc()->pthread_barrier_wait(w->object) : call_rwlock(w);
 		kb_sem_post(&w->done);
 	}
 	free(w);
@@ -179,12 +188,6 @@ static void dismiss(struct waiter *w)
 	tell(w, JOB_QUIT);
 }
 
-/* With its process, which has a successor. */
-static bool may_be_lost(void)
-{
-	return kbi_sys_from.processes && kbi_options.contain;
-}
-
 static int try_own(void *m)
 {
 	return kbi_libc()->pthread_mutex_trylock(m);
@@ -230,6 +233,16 @@ static int await_result(struct waiter *w)
 	return e;
 }
 
+static void begin(struct waiter *w, enum job kind, void *object, clockid_t clock, const struct timespec *abstime)
+{
+	w->object = object;
+	w->clock = clock;
+	w->timed = abstime != NULL;
+	if (abstime)
+		w->until = *abstime;
+	tell(w, kind);
+}
+
 static clockid_t clock_of(const pthread_cond_t *c)
 {
 	enum { MONOTONIC = 2 }; /* libc's mark */
@@ -260,17 +273,12 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 	struct waiter *w;
 	int e, locked;
 
-	if (may_be_lost())
+	if (kbi_guardian_may_be_lost())
 		return look_soon(c, m, clock, abstime);
 	w = take();
 	if (!w)
 		return -1;
-	w->object = c;
-	w->clock = clock;
-	w->timed = abstime != NULL;
-	if (abstime)
-		w->until = *abstime;
-	tell(w, JOB_COND);
+	begin(w, JOB_COND, c, clock, abstime);
 	await_entry(w);
 	e = pthread_mutex_unlock(m);
 	if (e) { /* not the caller's */
@@ -286,32 +294,53 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 	return locked ? locked : e;
 }
 
-static struct waiter *take_for_sem(void)
+static struct waiter *take_for_word(void)
 {
 	struct waiter *w = NULL;
 
-	if (may_be_lost())
+	if (kbi_guardian_may_be_lost())
 		return NULL;
-	if (a_add_rlx(&n_sem, 1) < SEM_MAX)
+	if (a_add_rlx(&n_word, 1) < WORD_MAX)
 		w = take();
 	if (!w)
-		a_sub_rlx(&n_sem, 1);
+		a_sub_rlx(&n_word, 1);
 	return w;
 }
 
-int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
+/* It is libc that locks: a reader counts only; of a writer libc has noted the kernel thread's number. */
+static int wait_rwlock(pthread_rwlock_t *l, enum job kind, clockid_t clock, const struct timespec *abstime)
 {
-	struct waiter *w = take_for_sem();
+	struct waiter *w = take_for_word();
 	int e;
 
 	if (!w)
 		return -1;
-	w->object = s;
-	w->clock = clock;
-	w->timed = abstime != NULL;
-	if (abstime)
-		w->until = *abstime;
-	tell(w, JOB_SEM);
+	begin(w, kind, l, clock, abstime);
+	e = await_result(w);
+	a_sub_rlx(&n_word, 1);
+	if (e == 0 && kind == JOB_WRITE) /* relaxed: the lock is held, and others compare it with their own only */
+		__atomic_store_n(&l->__data.__cur_writer, kbi_posix_owner_tid(), __ATOMIC_RELAXED);
+	return e;
+}
+
+int kbi_proxy_read(void *l, clockid_t clock, const struct timespec *abstime)
+{
+	return wait_rwlock(l, JOB_READ, clock, abstime);
+}
+
+int kbi_proxy_write(void *l, clockid_t clock, const struct timespec *abstime)
+{
+	return wait_rwlock(l, JOB_WRITE, clock, abstime);
+}
+
+int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
+{
+	struct waiter *w = take_for_word();
+	int e;
+
+	if (!w)
+		return -1;
+	begin(w, JOB_SEM, s, clock, abstime);
 	e = kbi_sem_wait(&w->done, kbi_posix_until_cancelled(KBI_FOREVER));
 	if (e) {
 		e = call_back(w);
@@ -319,7 +348,7 @@ int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
 		e = w->result;
 		dismiss(w);
 	}
-	a_sub_rlx(&n_sem, 1);
+	a_sub_rlx(&n_word, 1);
 	return e == ECANCELED ? EINTR : e;
 }
 

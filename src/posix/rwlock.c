@@ -1,7 +1,8 @@
 /* posix/rwlock.c - pthread_rwlock_*. Process-shared ones carry libc's mark (__shared, which ours never set)
  * and are libc's. The preference is read from __flags, where libc's static initialisers put it: readers may
  * overtake waiting writers unless the lock says otherwise, so a thread may take a read lock twice.
- * Callers: programs. Locks may switch. A lightweight thread waits for one of libc's by trying. */
+ * Callers: programs. Locks may switch. A lightweight thread waits for one of libc's by trying (posix/delegate), and if that
+ * takes long a kernel thread waits in its place (posix/proxy). */
 #include "posix/posix.h"
 
 #include <limits.h>
@@ -116,6 +117,12 @@ static bool is_own(const pthread_rwlock_t *l)
 	return l->__data.__cur_writer != 0 && l->__data.__cur_writer == kbi_posix_owner_tid();
 }
 
+static int wait_libcs(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+{
+	return write ? kbi_delegate_wait_long(try_write, kbi_proxy_write, l, &l->__data.__readers, clock, abstime) :
+		       kbi_delegate_wait_long(try_read, kbi_proxy_read, l, &l->__data.__readers, clock, abstime);
+}
+
 static int lock(pthread_rwlock_t *l, bool write)
 {
 	if (!is_libcs(l))
@@ -124,7 +131,7 @@ static int lock(pthread_rwlock_t *l, bool write)
 		return write ? kbi_libc()->pthread_rwlock_wrlock(l) : kbi_libc()->pthread_rwlock_rdlock(l);
 	if (is_own(l))
 		return EDEADLK;
-	return kbi_delegate_wait(write ? try_write : try_read, l, &l->__data.__readers, CLOCK_MONOTONIC, NULL);
+	return wait_libcs(l, write, CLOCK_MONOTONIC, NULL);
 }
 
 static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
@@ -133,9 +140,11 @@ static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const st
 
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
+	if (is_libcs(l) && !kbi_posix_light())
+		return write ? kbi_libc()->pthread_rwlock_clockwrlock(l, clock, abstime) :
+			       kbi_libc()->pthread_rwlock_clockrdlock(l, clock, abstime);
 	if (is_libcs(l))
-		return is_own(l) ? EDEADLK :
-				   kbi_delegate_wait(write ? try_write : try_read, l, &l->__data.__readers, clock, abstime);
+		return is_own(l) ? EDEADLK : wait_libcs(l, write, clock, abstime);
 	e = write ? kb_rwlock_trywrlock(ours(l)) : kb_rwlock_tryrdlock(ours(l));
 	if (e != EBUSY)
 		return e;
