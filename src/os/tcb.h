@@ -17,7 +17,7 @@
 #include "arch/arch.h"
 #include "base/atom.h"
 
-/* The tid that libc reads in a block is this + id: above every pid, below FUTEX_TID_MASK and musl's flag. The first of the
+/* The tid that libc reads in a block is this + id, turned round: above every pid, below FUTEX_TID_MASK and musl's flag. The first of the
  * ids have room for TURNS numbers each, one after the other for the threads that a block serves. */
 #define KBI_TID_BASE 0x20000000u
 enum {
@@ -45,7 +45,10 @@ struct kbi_tcb {
 	a32 alive;                       /* 0 when the kernel thread that built or ends it has gone */
 };
 
-/* Constant after kbi_tcb_setup. False: only light threads; kbi_tcb_why says why. */
+/* Constant after kbi_tcb_setup. How far the tids are turned round in this process: others, which share mutexes with it,
+ * have threads with the same ids. */
+extern KBI_HIDDEN uint32_t kbi_tcb_turned;
+/* The same. False: only light threads; kbi_tcb_why says why. */
 extern KBI_HIDDEN bool kbi_tcb_available;
 
 /* Once, in the process's first thread, before VPs exist. self_tls: address in this thread of the initial-exec
@@ -94,7 +97,9 @@ uint32_t kbi_tcb_tid(const struct kbi_tcb *t);
 /* What settid gives back at the end of such a call. */
 static inline uint32_t kbi_tcb_own_tid(const struct kbi_tcb *t)
 {
-	return KBI_TID_BASE + t->id;
+	uint32_t at = t->id + kbi_tcb_turned;
+
+	return KBI_TID_BASE + (at < KBI_TCB_ID_LIMIT ? at : at - KBI_TCB_ID_LIMIT);
 }
 
 /* Between freeze and thaw no block is made or destroyed: for fork and for set*id, which must not meet one

@@ -13,6 +13,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #if KBI_TCB_GLIBC
 #include <gnu/libc-version.h>
@@ -29,6 +30,7 @@ enum {
 };
 
 struct kbi_tcb_layout kbi_tcb_layout;
+uint32_t kbi_tcb_turned;
 struct kbi_tcb_sentinel kbi_tcb_sentinel[2];
 
 extern void __asan_init(void) __attribute__((weak));
@@ -446,10 +448,21 @@ static void measure_block(void)
 	}
 }
 
+/* As many ids for each process number as there are: so processes have tids in common only by chance, and none if both
+ * have few threads. */
+static void turn_ids(void)
+{
+	enum { PIDS = 1 << 22 /* PID_MAX_LIMIT */ };
+
+	kbi_tcb_turned = (uint32_t)kbi_sys(SYS_getpid) % PIDS * (KBI_TCB_ID_LIMIT / PIDS);
+}
+
 int kbi_tcb_layout_find(void *self_tls, const char **why)
 {
-	int err = make_sentinels();
+	int err;
 
+	turn_ids();
+	err = make_sentinels();
 	if (err) {
 		*why = "libc could not create a thread on a stack of ours";
 		return err;
