@@ -17,8 +17,8 @@
 #include "arch/arch.h"
 #include "base/atom.h"
 
-/* The tid that libc reads in a block is this + id, turned round: above every pid, below FUTEX_TID_MASK and musl's flag. The first of the
- * ids have room for TURNS numbers each, one after the other for the threads that a block serves. */
+/* The tid that libc reads in a block is this + id, turned round: above every pid, below FUTEX_TID_MASK and musl's flag. The
+ * first of the ids have room for TURNS numbers each, one after the other for the threads that a block serves. */
 #define KBI_TID_BASE 0x20000000u
 enum {
 	KBI_TCB_ID_LIMIT = 0x1f000000,
