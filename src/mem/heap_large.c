@@ -44,17 +44,16 @@ size_t kbi_large_bytes(const void *p)
 	return (size_t)record(p)->units << KBI_UNIT_SHIFT;
 }
 
-/* The pages under `from` become those under `to`; fresh ones take their place. */
+/* The pages under `from` become those under `to`; fresh ones take their place in the same call: were there a hole for a
+ * moment, another thread could have something mapped into it. Linux 5.7; else the caller copies. */
 static bool move_pages(void *from, size_t bytes, void *to)
 {
-	long r = kbi_sys(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	enum { DONTUNMAP = 4 };
+	long r = kbi_sys(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | DONTUNMAP, to);
 
 	if (r != (long)(uintptr_t)to)
 		return false;
-	/* the hole is filled at once: addresses of the region are nobody else's */
 	record(to)->moved = true;
-	if (!kbi_sys_mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_FIXED))
-		kbi_sys_fatal("heap: no memory to fill the place that %zu bytes were moved from", bytes);
 	return true;
 }
 
