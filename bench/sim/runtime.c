@@ -218,8 +218,7 @@ void sim_create(struct kbi_vp *vp, struct sim_thread *s, enum sim_turn (*turn)(s
 
 void sim_pause(struct kbi_vp *vp, struct sim_thread *self, uint64_t ns)
 {
-	kbi_heap_insert(&vp->deadlines, &self->t.deadline, kbi_sys_now() + ns);
-	kbi_task_set(&self->t.task, KBI_TASK_TIMED);
+	kbi_deadline_arm(vp, &self->t, &self->rest, kbi_sys_now() + ns);
 }
 
 bool sim_join(struct kbi_vp *vp, struct sim_thread *self, struct sim_thread *other, enum sim_turn *how)

@@ -4,6 +4,7 @@
 #ifndef KBI_SIM_RUNTIME_H
 #define KBI_SIM_RUNTIME_H
 
+#include "core/deadline.h"
 #include "core/wait.h"
 #include "machine.h"
 
@@ -17,6 +18,7 @@ enum sim_turn {
 struct sim_thread {
 	struct kb_thread t; /* first */
 	struct kbi_cell cell;
+	struct kbi_rest rest;
 	enum sim_turn (*turn)(struct kbi_vp *vp, struct sim_thread *self);
 	struct kbi_task *to;
 	int32_t at;         /* processor it was last on */
