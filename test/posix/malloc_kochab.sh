@@ -31,14 +31,12 @@ says_nothing() {
 for name in malloc_family malloc_threads malloc_fork malloc_ends malloc_process; do
 	program=$BUILD/test/posix/$name
 	[ -x "$program" ] || { echo "no $program"; exit 77; }
-	if [ $name != malloc_process ]; then # that is for processes
 	try "alone" env LD_PRELOAD="$LIB" "$program"
 	try "hardened" env LD_PRELOAD="$LIB" KOCHAB_HEAP=hardened "$program"
 	try "1 VP" "$KOCHAB_BIN" run --malloc kochab --vps 1 -- "$program"
 	try "3 VPs" "$KOCHAB_BIN" run --malloc kochab --vps 3 -- "$program"
 	try "2 VPs, hardened" "$KOCHAB_BIN" run --malloc kochab --heap hardened --vps 2 -- "$program"
 	try "preloaded behind" env LD_PRELOAD="$LIB" "$KOCHAB_BIN" run --vps 2 -- "$program"
-	fi
 	[ -n "$processes" ] || continue
 	try "1 process" "$KOCHAB_BIN" run --malloc kochab --body process --vps 1 -- "$program"
 	says_nothing
