@@ -227,7 +227,8 @@ $(O)/sim/probe: $(O)/bench/sim/probe/probe.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
 # The library as one test wants it: each store is told to the program, which is killed there (test/core/points.h).
-HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | grep -q 'Free Software' && echo yes)))
+HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | grep -q 'Free Software' && \
+	$(CC) -include features.h -dM -E -x c /dev/null | grep -q __GLIBC__ && echo yes)))
 OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
 	$(O)/src/os/everywhere.c.o,$(OBJ_core)))
 $(O)/points/%.c.o: %.c $(O)/flags

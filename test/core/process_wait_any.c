@@ -19,8 +19,9 @@ static pid_t child(void)
 	pid_t pid = fork();
 
 	CHECK(pid >= 0);
-	for (; !pid; pause())
-		;
+	if (pid == 0)
+		for (;;)
+			pause();
 	return pid;
 }
 

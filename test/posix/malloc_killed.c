@@ -70,7 +70,7 @@ static long owned(void)
 {
 	size_t (*json)(char *, size_t) = (size_t (*)(char *, size_t))(uintptr_t)dlsym(RTLD_DEFAULT, "kb_heap_stats_json");
 	static char text[16384];
-	long owners, orphans;
+	long owners = 0, orphans = 0;
 	const char *at;
 
 	if (!json || !getenv("KOCHAB_SCOPE")) /* or they are no kernel threads */
