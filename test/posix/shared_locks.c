@@ -2,7 +2,7 @@
  * that another process holds. They do not look again and again meanwhile; who runs out of time takes no wake-up along that
  * another one needs; and the other process's death is noticed.
  * matrix: run-only */
-#include "test.h"
+#include "looks.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -117,22 +116,6 @@ static void join(pthread_t *t, int n)
 {
 	for (int i = 0; i < n; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
-}
-
-/* Then what it has used is one process's, and not always the same one's. */
-static int has_processes(void)
-{
-	const char *body = getenv("KOCHAB_BODY");
-
-	return body && strcmp(body, "process") == 0;
-}
-
-static long looks(void)
-{
-	struct rusage r;
-
-	CHECK_EQ(getrusage(RUSAGE_SELF, &r), 0);
-	return r.ru_nvcsw;
 }
 
 static void looks_seldom(int kind)

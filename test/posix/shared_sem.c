@@ -2,7 +2,7 @@
  * again and again meanwhile; and no post is lost, whether a waiter runs out of time, is interrupted by a handler, or is
  * cancelled, or a handler leaves the wait by a jump.
  * matrix: run-only */
-#include "test.h"
+#include "looks.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,22 +172,6 @@ static void *waits_quietly(void *arg)
 {
 	CHECK_EQ(sem_wait(sem), 0);
 	return arg;
-}
-
-/* Then what it has used is one process's, and not always the same one's. */
-static int has_processes(void)
-{
-	const char *body = getenv("KOCHAB_BODY");
-
-	return body && strcmp(body, "process") == 0;
-}
-
-static long looks(void)
-{
-	struct rusage r;
-
-	CHECK_EQ(getrusage(RUSAGE_SELF, &r), 0);
-	return r.ru_nvcsw;
 }
 
 static void looks_seldom(void)
