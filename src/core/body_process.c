@@ -555,7 +555,9 @@ static void begin(void *unused)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &sup.mask, MASK_BYTES);
 	sup.error = convert();
 	if (!sup.error) {
-		kbi_foreign_disown(); /* libgcc has locked a mutex */
+		/* libgcc has locked a mutex of the drop-in's, but nobody else ran yet */
+		if (kbi_foreign_undo())
+			kbi_solo_begin(kbi_vp_n);
 		sup.why = "the system has no processes left for them";
 		kbi_warden_begin(start);
 		sup.error = sup.begin();

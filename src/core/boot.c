@@ -209,7 +209,7 @@ static int start(void)
 	if (e)
 		return e;
 	kbi_self(); /* the caller has a descriptor from here on */
-	if (first)
+	if (first && kbi_options.body != KBI_OPT_BODY_PROCESS)
 		kbi_solo_begin(n);
 #if KBI_HAVE_TP
 	kbi_self_offset = (char *)&kbi_self_tls - (char *)kbi_tp_get();

@@ -141,6 +141,23 @@ void kbi_foreign_disown(void)
 		a_sub_rlx(&count, 1);
 }
 
+static void forget(struct kb_thread *t)
+{
+	kbi_real.pthread_setspecific(key, NULL);
+	leave(t);
+}
+
+bool kbi_foreign_undo(void)
+{
+	if (!kbi_self_tls)
+		return true;
+	if (no_key)
+		kbi_foreign_disown();
+	else
+		forget(kbi_thread_of(kbi_self_tls));
+	return !kbi_self_tls;
+}
+
 uint32_t kbi_foreign_count(void)
 {
 	return a_load_rlx(&count);
@@ -156,9 +173,7 @@ void kbi_foreign_show(struct kbi_task *self)
 {
 	struct kbi_task *childs = kbi_self_tls;
 
-	if (kbi_unlikely(childs && !no_key)) {
-		kbi_real.pthread_setspecific(key, NULL);
-		leave(kbi_thread_of(childs));
-	}
+	if (kbi_unlikely(childs && !no_key))
+		forget(kbi_thread_of(childs));
 	kbi_self_tls = self;
 }

@@ -27,6 +27,9 @@ void kbi_foreign_hide(void);
 void kbi_foreign_show(struct kbi_task *self);
 /* The calling kernel thread is the library's own, and wakes nobody by itself: it counts no more. */
 void kbi_foreign_disown(void);
+/* The calling kernel thread has used objects, but will not any more before it says so: as if it had not, or, false, that
+ * cannot be. */
+bool kbi_foreign_undo(void);
 /* How many there are. */
 uint32_t kbi_foreign_count(void);
 
