@@ -145,6 +145,12 @@ EXPERIMENTS = [
         "full": ["tls"], "quick": ["tls --vps cores"], "chart": "errno", "charts": ["getspecific", "setspecific"], "log": False, "paper": [],
     },
     {
+        "name": "shared", "title": "Between programs, by POSIX", "question": "one of two threads in two processes wakes the other by a process-shared "
+        "condition variable or semaphore; they meet at a barrier",
+        "method": "The objects keep libc's layout, so that either process may be on plain glibc; both ends wait in the kernel.",
+        "full": ["shared"], "quick": ["shared --vps cores"], "chart": "condition", "charts": ["semaphore", "barrier"], "log": False, "paper": [],
+    },
+    {
         "name": "memory", "title": "What does a parked thread weigh?", "question": "bytes resident for each thread that waits",
         "method": "100,000 threads wait (10,000 in the quick report); what the process has grown by, divided by them.",
         "full": ["memory --threads 100000 --vps cores"], "quick": ["memory --threads 10000 --vps cores"], "chart": "resident",

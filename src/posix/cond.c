@@ -156,11 +156,7 @@ static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t dead
 static int wait_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	kbi_delegate_tell(&m->__data.__lock, 1);
-	if (!abstime)
-		return kbi_libc()->pthread_cond_wait(c, m);
-	if (clock < 0)
-		return kbi_libc()->pthread_cond_timedwait(c, m, abstime);
-	return kbi_libc()->pthread_cond_clockwait(c, m, clock, abstime);
+	return kbi_proxy_cond_in_libc(c, m, clock, abstime);
 }
 
 static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)

@@ -20,7 +20,7 @@
 #include "os/sys.h"
 #include "sync/park.h"
 
-enum { YIELDS = 16, LONG = YIELDS + 2 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
+enum { YIELDS = 16 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
 enum { CROWD = 8 /* that may look every PAUSE_MAX_NS */ };
 
 static a32 pausing; /* threads that sleep for a word, about */
@@ -47,6 +47,11 @@ void kbi_delegate_tell(const void *word, unsigned n)
 	woken = kbi_park_wake(word, n, KBI_PARKED_WITH_SENTRY);
 	if (woken < n)
 		kbi_park_wake(word, n - woken, KBI_PARKED_FOR_A_WHILE);
+}
+
+bool kbi_delegate_has_sleepers(void)
+{
+	return a_load_rlx(&pausing);
 }
 
 /* Doubles up to the longest, which is longer the more there are: all of them together look about so often. */
@@ -96,7 +101,7 @@ struct kind {
 static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_t until, const uint32_t *word,
 			 uint32_t seen)
 {
-	int e = k->stand_in && n >= LONG ? k->stand_in(object, k->clock, k->abstime) : -1;
+	int e = k->stand_in && n >= YIELDS ? k->stand_in(object, k->clock, k->abstime) : -1;
 
 	if (e < 0) {
 		pause_between(n, until, word, seen);

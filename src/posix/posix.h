@@ -394,9 +394,13 @@ KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *),
 					  const void *word, clockid_t clock, const struct timespec *abstime);
 /* The word has been changed: n of those in this process that sleep for it try again. It may be gone. */
 void kbi_delegate_tell(const void *word, unsigned n);
+/* Does anybody in this process sleep so? About. */
+bool kbi_delegate_has_sleepers(void);
 /* A process-shared condition variable or barrier of libc's, for a lightweight thread. -1: no thread for that. */
 KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);
+/* libc's function for a wait at its condition variable. clock -1: that which c has. */
+int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 /* The same for a semaphore: as sem_wait, sem_clockwait, but returns the error. EINTR: the caller was sent a signal, or is
  * cancelled, and has not got it; who looks once more leaves nobody asleep whom a post should have woken. */
 KBI_SWITCHES int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime);

@@ -1,8 +1,9 @@
 /* posix/proxy.c - kernel threads that wait for lightweight ones.
- * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. For a lightweight thread a
- * kernel thread of ours calls libc, so that its virtual processor goes on. It enters the condition variable with a
- * mutex of its own; when that is free the wait is known to the other processes, and the lightweight thread gives the
- * program's mutex back.
+ * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. The first few lightweight
+ * threads that wait so do it themselves, with their virtual processor lent to others (core/handoff): no other kernel
+ * thread has to wake up for it. There are not kernel threads enough for more to do that.
+ * For the others a kernel thread of ours calls libc. It enters the condition variable with a mutex of its own; when that
+ * is free the wait is known to the other processes, and the lightweight thread gives the program's mutex back.
  * Who waits long for a process-shared semaphore has a kernel thread, too, that waits in libc: other processes' posts
  * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump. The
  * same for readers-writer locks, at which handlers run meanwhile, as in libc.
@@ -14,8 +15,11 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "core/handoff.h"
+#include "core/spare.h"
 #include "os/sys.h"
 #include "os/tcb.h"
+#include "posix/call_priv.h"
 #include "sync/sem.h"
 
 enum job { JOB_COND, JOB_BARRIER, JOB_SEM, JOB_READ, JOB_WRITE, JOB_QUIT };
@@ -37,8 +41,9 @@ struct waiter {
 
 /* Each is a kernel thread and its stack, which a fork copies, too. Those beyond the first number end with their work; so
  * many threads may have one for a semaphore or a readers-writer lock, for which they can also look themselves. */
-enum { IDLE_MAX = 64, WORD_MAX = 64, LOOK_NS = 1000000 };
+enum { IDLE_MAX = 64, WORD_MAX = 64, ASIDE_MAX = 16, LOOK_NS = 1000000 };
 
+static a32 n_aside; /* who wait themselves */
 static aptr idle;  /* of struct waiter */
 static a32 n_idle; /* about so many */
 static a32 n_word; /* who have one for a semaphore or a readers-writer lock */
@@ -52,13 +57,106 @@ static void put_chain(struct waiter *first, struct waiter *last)
 	while (!a_cas_rel(&idle, &old, first)); /* release: partner is the acquire in take */
 }
 
-static int call_cond(struct waiter *w)
+/* ---- by oneself ----------------------------------------------------------------------------------- */
+
+/* Then steps_back is due, also where the frame is unwound. Not where libc's futex calls are made by us (os/libcall): a
+ * signal that comes inside our library waits until that is left. */
+static bool steps_aside(void)
 {
-	if (!w->timed)
-		return kbi_libc()->pthread_cond_wait(w->object, &w->own);
-	if (w->clock < 0)
-		return kbi_libc()->pthread_cond_timedwait(w->object, &w->own, &w->until);
-	return kbi_libc()->pthread_cond_clockwait(w->object, &w->own, w->clock, &w->until);
+	if (kbi_sys_from.processes || !kbi_call_may_wait() || kbi_spare_is_scarce())
+		return false;
+	if (a_add_rlx(&n_aside, 1) >= ASIDE_MAX) {
+		a_sub_rlx(&n_aside, 1);
+		return false;
+	}
+	kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	return true;
+}
+
+static void steps_back(const bool *aside)
+{
+	if (!*aside)
+		return;
+	a_sub_rlx(&n_aside, 1);
+	kbi_handoff_end();
+	kbi_signal_resumed();
+}
+
+#define ASIDE __attribute__((cleanup(steps_back)))
+
+/* Nobody here sleeps for the mutex, for libc would not tell him that it is free; and it knows its owner by our number, not
+ * by the kernel thread's. */
+static bool is_left_to_libc(const pthread_mutex_t *m)
+{
+	enum { ROBUST = 16, PI = 32, PP = 64 };
+
+	return !(m->__data.__kind & (ROBUST | PI | PP)) && !kbi_delegate_has_sleepers();
+}
+
+int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	if (!abstime)
+		return kbi_libc()->pthread_cond_wait(c, m);
+	if (clock < 0)
+		return kbi_libc()->pthread_cond_timedwait(c, m, abstime);
+	return kbi_libc()->pthread_cond_clockwait(c, m, clock, abstime);
+}
+
+/* -1: not so. */
+static int cond_aside(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+{
+	bool aside ASIDE = is_left_to_libc(m) && steps_aside();
+
+	return aside ? kbi_proxy_cond_in_libc(c, m, clock, abstime) : -1;
+}
+
+/* ENOSYS: not so. */
+static int barrier_aside(pthread_barrier_t *b)
+{
+	bool aside ASIDE = steps_aside();
+
+	return aside ? kbi_libc()->pthread_barrier_wait(b) : ENOSYS;
+}
+
+/* EINTR: a handler of the program's has run. */
+static int sem_in_libc(sem_t *s, clockid_t clock, const struct timespec *abstime)
+{
+	uint32_t before = kbi_posix_me.handled;
+	int r;
+
+	do
+		r = abstime ? kbi_libc()->sem_clockwait(s, clock, abstime) : kbi_libc()->sem_wait(s);
+	while (r && errno == EINTR && kbi_posix_me.handled == before);
+	return r ? errno : 0;
+}
+
+static int sem_aside(sem_t *s, clockid_t clock, const struct timespec *abstime)
+{
+	bool aside ASIDE = steps_aside();
+
+	return aside ? sem_in_libc(s, clock, abstime) : -1;
+}
+
+static int rwlock_in_libc(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+{
+	if (abstime)
+		return write ? kbi_libc()->pthread_rwlock_clockwrlock(l, clock, abstime) :
+			       kbi_libc()->pthread_rwlock_clockrdlock(l, clock, abstime);
+	return write ? kbi_libc()->pthread_rwlock_wrlock(l) : kbi_libc()->pthread_rwlock_rdlock(l);
+}
+
+static int rwlock_aside(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+{
+	bool aside ASIDE = steps_aside();
+
+	return aside ? rwlock_in_libc(l, write, clock, abstime) : -1;
+}
+
+/* ---- by another ------------------------------------------------------------------------------------ */
+
+static const struct timespec *limit(const struct waiter *w)
+{
+	return w->timed ? &w->until : NULL;
 }
 
 /* The lightweight thread was cancelled. Then this thread ends, and w is the other's. */
@@ -79,22 +177,11 @@ static void wait_cond(struct waiter *w)
 	kbi_libc()->pthread_mutex_lock(&w->own);
 	kb_sem_post(&w->ready);
 	pthread_cleanup_push(cancelled, w);
-	e = call_cond(w);
+	e = kbi_proxy_cond_in_libc(w->object, &w->own, w->clock, limit(w));
 	pthread_cleanup_pop(0);
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 	w->result = e;
 	kb_sem_post(&w->done);
-}
-
-/* Signals are blocked here, but for libc's own. */
-static int call_sem(struct waiter *w)
-{
-	int r;
-
-	do
-		r = w->timed ? kbi_libc()->sem_clockwait(w->object, w->clock, &w->until) : kbi_libc()->sem_wait(w->object);
-	while (r && errno == EINTR);
-	return r ? errno : 0;
 }
 
 static void wait_sem(struct waiter *w)
@@ -102,19 +189,17 @@ static void wait_sem(struct waiter *w)
 	int e;
 
 	pthread_cleanup_push(cancelled, w);
-	e = call_sem(w);
+	e = sem_in_libc(w->object, w->clock, limit(w)); /* signals are blocked here, but for libc's own */
 	pthread_cleanup_pop(0);
 	w->result = e;
 	kb_sem_post(&w->done);
 }
 
-static int call_rwlock(struct waiter *w)
+static int wait_uncancelled(struct waiter *w)
 {
-	if (w->timed)
-		return w->kind == JOB_WRITE ? kbi_libc()->pthread_rwlock_clockwrlock(w->object, w->clock, &w->until) :
-					      kbi_libc()->pthread_rwlock_clockrdlock(w->object, w->clock, &w->until);
-	return w->kind == JOB_WRITE ? kbi_libc()->pthread_rwlock_wrlock(w->object) :
-				      kbi_libc()->pthread_rwlock_rdlock(w->object);
+	if (w->kind == JOB_BARRIER)
+		return kbi_libc()->pthread_barrier_wait(w->object);
+	return rwlock_in_libc(w->object, w->kind == JOB_WRITE, w->clock, limit(w));
 }
 
 static void *waiter_body(void *arg)
@@ -134,7 +219,7 @@ static void *waiter_body(void *arg)
 			wait_sem(w);
 			continue;
 		}
-		w->result = w->kind == JOB_BARRIER ? kbi_libc()->pthread_barrier_wait(w->object) : call_rwlock(w);
+		w->result = wait_uncancelled(w);
 		kb_sem_post(&w->done);
 	}
 	free(w);
@@ -275,6 +360,9 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 
 	if (kbi_guardian_may_be_lost())
 		return look_soon(c, m, clock, abstime);
+	e = cond_aside(c, m, clock, abstime);
+	if (e >= 0)
+		return e;
 	w = take();
 	if (!w)
 		return -1;
@@ -310,9 +398,12 @@ static struct waiter *take_for_word(void)
 /* It is libc that locks: a reader counts only; of a writer libc has noted the kernel thread's number. */
 static int wait_rwlock(pthread_rwlock_t *l, enum job kind, clockid_t clock, const struct timespec *abstime)
 {
-	struct waiter *w = take_for_word();
-	int e;
+	int e = rwlock_aside(l, kind == JOB_WRITE, clock, abstime);
+	struct waiter *w;
 
+	if (e >= 0)
+		return e;
+	w = take_for_word();
 	if (!w)
 		return -1;
 	begin(w, kind, l, clock, abstime);
@@ -335,9 +426,12 @@ int kbi_proxy_write(void *l, clockid_t clock, const struct timespec *abstime)
 
 int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
 {
-	struct waiter *w = take_for_word();
-	int e;
+	int e = sem_aside(s, clock, abstime);
+	struct waiter *w;
 
+	if (e >= 0)
+		return e;
+	w = take_for_word();
 	if (!w)
 		return -1;
 	begin(w, JOB_SEM, s, clock, abstime);
@@ -354,8 +448,11 @@ int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
 
 int kbi_proxy_barrier(pthread_barrier_t *b)
 {
-	struct waiter *w = take();
+	int e = barrier_aside(b);
+	struct waiter *w = e == ENOSYS ? take() : NULL;
 
+	if (e != ENOSYS)
+		return e;
 	if (!w)
 		return kbi_libc()->pthread_barrier_wait(b);
 	w->object = b;
