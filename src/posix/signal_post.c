@@ -463,6 +463,7 @@ void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
 	kbi_signal_pack(&packed, t);
 	if (!a_load_acq(&tid)) {
 		kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &packed);
+		kbi_signal_note_sent(kbi_signal_bit(sig));
 		return;
 	}
 	kbi_sys_signal_info((int)a_load_acq(&tid), sig, &packed);

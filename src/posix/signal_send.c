@@ -174,10 +174,11 @@ static bool gives(pid_t pid, const siginfo_t *info)
 	       kbi_signal_give(info);
 }
 
-/* By the kernel, to this process among others perhaps. */
+/* By the kernel, to this process among others perhaps. Also where there is no postman yet: one who has been started takes
+ * first of all what waits there. */
 static void sent(pid_t pid, int sig)
 {
-	if (kbi_signal_ok(sig) && kbi_signal_has_post() && (pid == getpid() || pid == 0 || pid == -getpgrp()))
+	if (kbi_signal_ok(sig) && (pid == getpid() || pid == 0 || pid == -getpgrp()))
 		kbi_signal_note_sent(kbi_signal_bit(sig));
 }
 
