@@ -1,13 +1,13 @@
 /* os/context.c - the interrupted instruction. Contract in context.h. */
 #include "os/context.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
 
+#include "os/context_priv.h"
 #include "os/sys.h"
 
 /* The linker's: the ELF header in front of this module. */
@@ -176,41 +176,6 @@ enum kbi_context_code kbi_context_code(uintptr_t at)
 	return KBI_CODE_PROGRAM;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
-
-/* The kernel's answer, the call's number, its first argument; the length of the instruction; does the answer come where the
- * first argument was? */
-#if defined(__x86_64__)
-enum { CALL_SIZE = 2, ANSWER_HIDES_FIRST = 0 };
-#define ANSWER(uc) (uc)->uc_mcontext.gregs[REG_RAX]
-#define NUMBER(uc) (uc)->uc_mcontext.gregs[REG_RAX]
-#define FIRST(uc) (uc)->uc_mcontext.gregs[REG_RDI]
-#define STACK(uc) (uc)->uc_mcontext.gregs[REG_RSP]
-#define PLACE(uc) (uc)->uc_mcontext.gregs[REG_RIP]
-/* general ones only */
-#define REGISTERS(uc) (uc)->uc_mcontext.gregs
-#define N_REGISTERS 16
-#elif defined(__aarch64__)
-enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
-#define ANSWER(uc) (uc)->uc_mcontext.regs[0]
-#define NUMBER(uc) (uc)->uc_mcontext.regs[8]
-#define FIRST(uc) (uc)->uc_mcontext.regs[0]
-#define STACK(uc) (uc)->uc_mcontext.sp
-#define PLACE(uc) (uc)->uc_mcontext.pc
-#define REGISTERS(uc) (uc)->uc_mcontext.regs
-#define N_REGISTERS 31
-#elif defined(__riscv)
-enum { CALL_SIZE = 4, ANSWER_HIDES_FIRST = 1 };
-#define ANSWER(uc) (uc)->uc_mcontext.__gregs[REG_A0]
-#define NUMBER(uc) (uc)->uc_mcontext.__gregs[REG_A0 + 7]
-#define FIRST(uc) (uc)->uc_mcontext.__gregs[REG_A0]
-#define STACK(uc) (uc)->uc_mcontext.__gregs[REG_SP]
-#define PLACE(uc) (uc)->uc_mcontext.__gregs[REG_PC]
-/* the first is the PC */
-#define REGISTERS(uc) ((uc)->uc_mcontext.__gregs + 1)
-#define N_REGISTERS 31
-#endif
-
 /* ---- places -------------------------------------------------------------------------------------------------------- */
 
 enum { NEAR = 128 /* bytes of a loop */, MOVING = 2 /* registers: a counter, what was loaded */ };
@@ -371,156 +336,3 @@ bool kbi_context_is_on_signal_stack(const void *context)
 #endif
 	return uc->uc_stack.ss_flags & SS_ONSTACK;
 }
-
-/* ---- in a call ------------------------------------------------------------------------------------------------------- */
-
-#if defined(ANSWER)
-bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)
-{
-	const ucontext_t *uc = context;
-
-	if ((uint64_t)STACK(uc) != c->sp)
-		return false;
-	if ((uint64_t)PLACE(uc) == c->pc - CALL_SIZE)
-		return true;
-	/* the same instruction may be in another call by now, of other arguments: that is not the one */
-	return (uint64_t)PLACE(uc) == c->pc && (int64_t)ANSWER(uc) == -EINTR &&
-	       (ANSWER_HIDES_FIRST || (uint64_t)FIRST(uc) == c->arg);
-}
-
-void kbi_context_make_again(void *context, const struct kbi_context_call *c)
-{
-	ucontext_t *uc = context;
-
-	if ((uint64_t)PLACE(uc) != c->pc)
-		return;
-	FIRST(uc) = (__typeof__(FIRST(uc)))c->arg;
-	NUMBER(uc) = (__typeof__(NUMBER(uc)))c->nr;
-	PLACE(uc) = (__typeof__(PLACE(uc)))(c->pc - CALL_SIZE);
-}
-
-/* ---- with a time limit ------------------------------------------------------------------------------------------- */
-
-#if defined(__x86_64__)
-
-/* Where a call has its limit: milliseconds in a register, or a pointer to a timespec. */
-enum limit { NONE, MILLISECONDS, TIMESPEC };
-
-/* So that what is made again is known from the next call at the same place: the kernel does not read the upper half. */
-#define AGAIN ((uint64_t)0x6b6f6368 << 32)
-
-static enum limit limit_of(int64_t nr, const ucontext_t *uc, int *at)
-{
-	switch (nr) {
-	case SYS_poll:
-		*at = REG_RDX;
-		return MILLISECONDS;
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-		*at = REG_R10;
-		return MILLISECONDS;
-	case SYS_nanosleep:
-		*at = REG_RDI;
-		return TIMESPEC;
-	case SYS_clock_nanosleep:
-		*at = REG_RDX;
-		return uc->uc_mcontext.gregs[REG_RSI] & 1 ? NONE : TIMESPEC; /* TIMER_ABSTIME */
-	case SYS_futex: /* FUTEX_WAIT; the other waits have a date */
-		*at = REG_R10;
-		return (uc->uc_mcontext.gregs[REG_RSI] & 127) == 0 ? TIMESPEC : NONE;
-	case SYS_rt_sigtimedwait:
-		*at = REG_RDX;
-		return TIMESPEC;
-	case SYS_semtimedop:
-		*at = REG_R10;
-		return TIMESPEC;
-	default:
-		return NONE; /* it has none, or the kernel writes into it what is left */
-	}
-}
-
-static uint64_t left_until(uint64_t deadline)
-{
-	uint64_t now = kbi_sys_now();
-
-	return deadline > now ? deadline - now : 0;
-}
-
-static void limit_milliseconds(greg_t *limit, struct kbi_context_rest *r)
-{
-	uint64_t word = (uint64_t)*limit, ms;
-
-	if ((int32_t)word < 0)
-		return;
-	if ((word & ~(uint64_t)UINT32_MAX) != AGAIN)
-		r->deadline = kbi_sys_now() + (word & INT32_MAX) * 1000000;
-	ms = (left_until(r->deadline) + 999999) / 1000000;
-	*limit = (greg_t)(AGAIN | ms);
-}
-
-static void limit_timespec(greg_t *limit, struct kbi_context_rest *r)
-{
-	const struct timespec *t = (const struct timespec *)(uintptr_t)*limit;
-	uint64_t left;
-
-	if (!t)
-		return;
-	if (t != &r->left && t->tv_sec < INT32_MAX)
-		r->deadline = kbi_sys_now() + (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
-	else if (t != &r->left)
-		return;
-	left = left_until(r->deadline);
-	r->left = kbi_sys_timespec(left);
-	*limit = (greg_t)(uintptr_t)&r->left;
-}
-
-static void limit_to(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
-{
-	int at = 0;
-	enum limit l = limit_of(c->nr, uc, &at);
-
-	if (l == MILLISECONDS)
-		limit_milliseconds(&uc->uc_mcontext.gregs[at], r);
-	else if (l == TIMESPEC)
-		limit_timespec(&uc->uc_mcontext.gregs[at], r);
-}
-
-#else
-
-static void limit_to(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
-{
-	(void)uc, (void)c, (void)r;
-}
-
-#endif
-
-void kbi_context_go_on(void *context, const struct kbi_context_call *c, struct kbi_context_rest *r)
-{
-	ucontext_t *uc = context;
-
-	if ((uint64_t)PLACE(uc) != c->pc)
-		return; /* the kernel makes it again by itself */
-	kbi_context_make_again(uc, c);
-	limit_to(uc, c, r);
-}
-#else
-bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)
-{
-	(void)context;
-	(void)c;
-	return false;
-}
-
-void kbi_context_make_again(void *context, const struct kbi_context_call *c)
-{
-	(void)context;
-	(void)c;
-}
-
-void kbi_context_go_on(void *context, const struct kbi_context_call *c, struct kbi_context_rest *r)
-{
-	(void)context;
-	(void)c;
-	(void)r;
-}
-#endif
