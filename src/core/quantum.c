@@ -51,6 +51,8 @@ enum {
 	LIVELY = 16,         /* switches since the last look: no thread holds that VP up */
 	COMPUTES = 8,        /* who lacks no more than this part of the time computes */
 	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
+	FRESH = 20000,       /* ns: as long as what was seen of a body counts */
+	LOOKS = 3,           /* at one that the lookout was too slow to send the tick to */
 };
 
 enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
@@ -75,6 +77,11 @@ static uint32_t quiet;
 
 static const struct kbi_context_call no_call = { .nr = -1 };
 
+static bool is_same(const struct kbi_context_call *a, const struct kbi_context_call *b)
+{
+	return a->nr == b->nr && a->sp == b->sp && a->pc == b->pc && a->arg == b->arg;
+}
+
 /* Still in the same call as at the last try, or still in none: one that came out of a call, or went into one, is let
  * be, for the next call might be one that the tick ends and that nobody knows. */
 static bool is_steady(struct seen *s, const struct kbi_context_call *c)
@@ -82,7 +89,23 @@ static bool is_steady(struct seen *s, const struct kbi_context_call *c)
 	struct kbi_context_call before = s->call;
 
 	s->call = *c;
-	return s->tries > 0 && before.nr == c->nr && before.sp == c->sp && before.pc == c->pc && before.arg == c->arg;
+	return s->tries > 0 && is_same(&before, c);
+}
+
+/* Still there now, where it was when it was looked at? A microsecond goes by from that look to the signal, but milliseconds
+ * if the lookout has lost its processor in between: then it looks again. */
+static bool is_still_there(int tid, const struct kbi_context_call *c, uint64_t looked)
+{
+	struct kbi_context_call again;
+	uint64_t now;
+
+	for (int i = 0; i < LOOKS && (now = kbi_sys_now()) - looked > FRESH; i++) {
+		looked = now;
+		kbi_context_find_call(tid, &again);
+		if (!is_same(c, &again))
+			return false;
+	}
+	return true;
 }
 
 /* How long the thread has had its turn: processor time, or what is known of it. */
@@ -136,6 +159,17 @@ static uint64_t soon(const struct seen *s)
 	return (uint64_t)SOON << s->tries / TRIES;
 }
 
+/* The tick, to the body that was looked at, though the VP may have another by now. */
+static void send(struct kbi_vp *vp, struct seen *s, int tid, uint32_t what)
+{
+	/* release: partner is the acquire in asked */
+	a_store_rel(&vp->asked, what);
+	s->heard = a_load_rlx(&vp->heard);
+	s->sent = true;
+	kbi_sys_signal(tid, kbi_preempt_signal());
+	s->ticks += s->ticks < 2;
+}
+
 /* True: look again soon. */
 static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
@@ -143,9 +177,11 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	struct kbi_body *b = tid ? kbi_body_of_tid(tid) : NULL;
 	uint32_t what = ASKED_SWITCH;
 	struct kbi_context_call c;
+	uint64_t looked;
 
 	if (!b || is_on_its_way(vp, s))
 		return false;
+	looked = kbi_sys_now();
 	kbi_context_find_call(tid, &c);
 	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
 	if (s->halts && !is_steady(s, &c)) {
@@ -159,16 +195,15 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 		if (!kbi_handoff_has_spare())
 			return true;
 		what = ASKED_LEAVE;
-		b->call = c;
 	}
 	a_store_rlx(&vp->asked_used, used(s, tid, now));
-	/* release: partner is the acquire in asked */
-	a_store_rel(&vp->asked, what);
-	s->heard = a_load_rlx(&vp->heard);
-	s->sent = true;
-	/* to the one that was looked at, though the VP may have another by now */
-	kbi_sys_signal(tid, kbi_preempt_signal());
-	s->ticks += s->ticks < 2;
+	if (!is_still_there(tid, &c, looked)) {
+		ask_by_word(vp);
+		return ++s->tries < ALL_TRIES;
+	}
+	if (what == ASKED_LEAVE)
+		b->call = c;
+	send(vp, s, tid, what);
 	/* most likely the next one runs already: to see that is worth no look of its own. Not so after a call: where one
 	 * blocks others do */
 	if (what == ASKED_SWITCH && s->obeys && s->ticks == 1 && is_calm())
