@@ -51,6 +51,7 @@ enum {
 	LIVELY = 16,         /* switches since the last look: no thread holds that VP up */
 	COMPUTES = 8,        /* who lacks no more than this part of the time computes */
 	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
+	WHILE = 50000,       /* ns: who has run so long since a call is not about to make another, most likely */
 	FRESH = 20000,       /* ns: as long as what was seen of a body counts */
 	LOOKS = 3,           /* at one that the lookout was too slow to send the tick to */
 };
@@ -62,6 +63,7 @@ enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
 static struct seen {
 	uint64_t turns, since;
 	uint64_t cpu;                 /* its body's processor time then, ns */
+	uint64_t cpu_in_call;         /* and when it was last seen in a call, or for the first time */
 	uint32_t tries;
 	uint32_t heard;               /* ticks that had come to the VP when one was sent */
 	uint32_t lent;                /* looks that found the VP lent, without another in between */
@@ -83,18 +85,23 @@ static bool is_same(const struct kbi_context_call *a, const struct kbi_context_c
 }
 
 /* Still in the same call as at the last try, or still in none: one that came out of a call, or went into one, is let
- * be, for the next call might be one that the tick ends and that nobody knows. */
-static bool is_steady(struct seen *s, const struct kbi_context_call *c)
+ * be, for the next call might be one that the tick ends and that nobody knows. Where others want the processors it may have
+ * been about to come out for long, and be in none: so it must have run for a while since it was seen in one. */
+static bool is_steady(struct seen *s, int tid, const struct kbi_context_call *c)
 {
-	struct kbi_context_call before = s->call;
+	bool same = s->tries > 0 && is_same(&s->call, c);
+	uint64_t cpu = kbi_turn_cpu(tid);
 
 	s->call = *c;
-	return s->tries > 0 && is_same(&before, c);
+	if (s->tries == 0 || c->nr >= 0)
+		s->cpu_in_call = cpu;
+	return same && (c->nr >= 0 || !cpu || cpu - s->cpu_in_call >= WHILE);
 }
 
-/* Still there now, where it was when it was looked at? A microsecond goes by from that look to the signal, but milliseconds
- * if the lookout has lost its processor in between: then it looks again. */
-static bool is_still_there(int tid, const struct kbi_context_call *c, uint64_t looked)
+/* Still there now, where it was when it was looked at, and the same thread? A microsecond goes by from that look to the
+ * signal, but milliseconds if the lookout has lost its processor in between: then it looks again. */
+static bool is_still_there(const struct kbi_vp *vp, const struct seen *s, int tid, const struct kbi_context_call *c,
+			   uint64_t looked)
 {
 	struct kbi_context_call again;
 	uint64_t now;
@@ -105,7 +112,7 @@ static bool is_still_there(int tid, const struct kbi_context_call *c, uint64_t l
 		if (!is_same(c, &again))
 			return false;
 	}
-	return true;
+	return kbi_vp_turns(vp) == s->turns;
 }
 
 /* How long the thread has had its turn: processor time, or what is known of it. */
@@ -184,7 +191,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	looked = kbi_sys_now();
 	kbi_context_find_call(tid, &c);
 	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
-	if (s->halts && !is_steady(s, &c)) {
+	if (s->halts && !is_steady(s, tid, &c)) {
 		ask_by_word(vp);
 		return ++s->tries < ALL_TRIES;
 	}
@@ -197,7 +204,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 		what = ASKED_LEAVE;
 	}
 	a_store_rlx(&vp->asked_used, used(s, tid, now));
-	if (!is_still_there(tid, &c, looked)) {
+	if (!is_still_there(vp, s, tid, &c, looked)) {
 		ask_by_word(vp);
 		return ++s->tries < ALL_TRIES;
 	}
@@ -243,6 +250,7 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
 	/* who spins is in no call */
 	if (!s->brief)
 		kbi_context_find_call(tid, &s->call);
+	s->cpu_in_call = s->cpu ? s->cpu : kbi_turn_cpu(tid);
 	s->tries = 1;
 }
 
