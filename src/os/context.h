@@ -64,8 +64,11 @@ struct kbi_context_call {
 void kbi_context_find_call(int tid, struct kbi_context_call *c);
 /* Has the signal interrupted this call: the kernel will make it again, or has ended it with EINTR? */
 bool kbi_context_is_in_call(const void *ucontext, const struct kbi_context_call *c);
-/* It is made again in any case. */
+/* It is made again in any case, unless a handler of the program's comes first. */
 void kbi_context_make_again(void *ucontext, const struct kbi_context_call *c);
+/* A handler of the program's has run on what was interrupted: a call that was ended by that with EINTR, or that was about
+ * to be made again, is not: the program is to see it. x86-64. */
+void kbi_context_handled(void *ucontext);
 /* The same for who interrupts a call often, and it shall end in its time all the same: what it has left is remembered from
  * one interruption to the next. One for each kernel thread. */
 struct kbi_context_rest {

@@ -7,6 +7,66 @@
 #include "os/context_priv.h"
 #include "os/sys.h"
 
+/* ---- what is known of a call --------------------------------------------------------------------------------------- */
+
+/* It is kept in a register that calls write over: nobody misses what was in it, and the next call does away with it. */
+#define MADE_AGAIN ((int64_t)0x6b6f63686162a6a1) /* the call that is about to be made is, because of us */
+#define HANDLED ((int64_t)0x6b6f63686162a6a2)    /* the one that was made last was ended by a handler of the program's */
+
+#if defined(__x86_64__)
+#define MARK(uc) (uc)->uc_mcontext.gregs[REG_RCX]
+
+static void mark(ucontext_t *uc, int64_t what)
+{
+	MARK(uc) = what;
+}
+
+static bool is_handled(const ucontext_t *uc)
+{
+	return MARK(uc) == HANDLED;
+}
+
+/* Newer processors leave the register alone: it may tell of a call of long ago. */
+static bool is_at_call(const ucontext_t *uc)
+{
+	static const uint8_t code[CALL_SIZE] = { 0x0f, 0x05 };
+
+	return memcmp((const void *)PLACE(uc), code, CALL_SIZE) == 0;
+}
+
+void kbi_context_handled(void *context)
+{
+	ucontext_t *uc = context;
+
+	if (MARK(uc) == MADE_AGAIN && is_at_call(uc)) {
+		PLACE(uc) += CALL_SIZE;
+		ANSWER(uc) = -EINTR;
+		mark(uc, HANDLED);
+	} else if (ANSWER(uc) == -EINTR && MARK(uc) == PLACE(uc)) {
+		mark(uc, HANDLED); /* a call leaves there where it was made */
+	}
+}
+#else
+void kbi_context_handled(void *context)
+{
+	(void)context;
+}
+#endif
+
+#if defined(ANSWER) && !defined(MARK)
+static void mark(ucontext_t *uc, int64_t what)
+{
+	(void)uc;
+	(void)what;
+}
+
+static bool is_handled(const ucontext_t *uc)
+{
+	(void)uc;
+	return false;
+}
+#endif
+
 /* ---- in a call ------------------------------------------------------------------------------------------------------- */
 
 #if defined(ANSWER)
@@ -19,7 +79,7 @@ bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *
 	if ((uint64_t)PLACE(uc) == c->pc - CALL_SIZE)
 		return true;
 	/* the same instruction may be in another call by now, of other arguments: that is not the one */
-	return (uint64_t)PLACE(uc) == c->pc && (int64_t)ANSWER(uc) == -EINTR &&
+	return (uint64_t)PLACE(uc) == c->pc && (int64_t)ANSWER(uc) == -EINTR && !is_handled(uc) &&
 	       (ANSWER_HIDES_FIRST || (uint64_t)FIRST(uc) == c->arg);
 }
 
@@ -32,6 +92,7 @@ void kbi_context_make_again(void *context, const struct kbi_context_call *c)
 	FIRST(uc) = (__typeof__(FIRST(uc)))c->arg;
 	NUMBER(uc) = (__typeof__(NUMBER(uc)))c->nr;
 	PLACE(uc) = (__typeof__(PLACE(uc)))(c->pc - CALL_SIZE);
+	mark(uc, MADE_AGAIN);
 }
 
 /* ---- with a time limit ------------------------------------------------------------------------------------------- */

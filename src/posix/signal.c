@@ -18,6 +18,7 @@
 #include "core/spare.h"
 #include "core/wait.h"
 #include "core/warden.h"
+#include "os/context.h"
 #include "os/sys.h"
 
 #define BIT(sig) ((uint64_t)1 << ((sig)-1))
@@ -178,10 +179,19 @@ static void leaves(struct kbi_task *self)
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
+void kbi_signal_resumed_to(void *context)
+{
+	uint32_t before = kbi_posix_me.handled;
+
+	kbi_signal_resumed();
+	if (kbi_posix_me.handled != before)
+		kbi_context_handled(context);
+}
+
 /* self was switched away by the tick, wherever it was, and is back: what was sent to it meanwhile comes now. */
 static void returns(struct kbi_task *self, void *context)
 {
-	kbi_signal_resumed();
+	kbi_signal_resumed_to(context);
 	if (!self->vp)
 		return;
 	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));

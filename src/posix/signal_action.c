@@ -168,6 +168,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 		note_mask(self, before | is.mask | own);
 	r.self = self;
 	kbi_signal_call(is.flags & SA_ONSTACK, run, &r);
+	kbi_context_handled(context);
 	r.self = NULL;
 	kbi_posix_me.in_handler--;
 	/* it may have looked for handlers already, and be about to sleep */

@@ -102,7 +102,7 @@ static void look_up(struct kbi_task *self, void *context)
 	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
 
 	let_others_come();
-	kbi_signal_resumed();
+	kbi_signal_resumed_to(context);
 	if (a_load_rlx(&kbi_signal_watch) && self->vp)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 	if (self->vp && self->vp->body != b)

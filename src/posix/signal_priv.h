@@ -81,6 +81,8 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask);
 void kbi_signal_close(struct kbi_vp *vp);
 /* A handler of self was unwound, or is about to be: the kernel has its mask still. */
 void kbi_signal_unwound(struct kbi_task *self);
+/* As kbi_signal_resumed, in a handler: what handlers of the program's now have ended stays ended, there. */
+void kbi_signal_resumed_to(void *context);
 /* A handler returns to this context on this virtual processor, with this mask. */
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 
