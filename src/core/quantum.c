@@ -79,6 +79,13 @@ static uint32_t quiet;
 
 static const struct kbi_context_call no_call = { .nr = -1 };
 
+/* Where the body is. Which call an instruction makes is of use to the handler later. */
+static void find_call(int tid, struct kbi_context_call *c)
+{
+	kbi_context_find_call(tid, c);
+	kbi_context_note_call(c);
+}
+
 static bool is_same(const struct kbi_context_call *a, const struct kbi_context_call *b)
 {
 	return a->nr == b->nr && a->sp == b->sp && a->pc == b->pc && a->arg == b->arg;
@@ -108,7 +115,7 @@ static bool is_still_there(const struct kbi_vp *vp, const struct seen *s, int ti
 
 	for (int i = 0; i < LOOKS && (now = kbi_sys_now()) - looked > FRESH; i++) {
 		looked = now;
-		kbi_context_find_call(tid, &again);
+		find_call(tid, &again);
 		if (!is_same(c, &again))
 			return false;
 	}
@@ -189,7 +196,7 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	if (!b || is_on_its_way(vp, s))
 		return false;
 	looked = kbi_sys_now();
-	kbi_context_find_call(tid, &c);
+	find_call(tid, &c);
 	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
 	if (s->halts && !is_steady(s, tid, &c)) {
 		ask_by_word(vp);
@@ -249,7 +256,7 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
 		return;
 	/* who spins is in no call */
 	if (!s->brief)
-		kbi_context_find_call(tid, &s->call);
+		find_call(tid, &s->call);
 	s->cpu_in_call = s->cpu ? s->cpu : kbi_turn_cpu(tid);
 	s->tries = 1;
 }
@@ -422,13 +429,16 @@ void kbi_quantum_obey(struct kbi_task *self)
 	kbi_yield_now();
 }
 
-/* First of all, wherever the tick arrives: the call it was sent for, which it has ended perhaps, is made again. */
+/* First of all, wherever the tick arrives: the call it was sent for, which it has ended perhaps, is made again. Or one that
+ * was begun after the lookout's look, if it can be told which; our own may be ended. */
 static void restart(struct kbi_task *self, void *context)
 {
 	struct kbi_body *b = kbi_body_of_task(self);
 
 	if (b && kbi_context_is_in_call(context, &b->call))
 		kbi_context_make_again(context, &b->call);
+	else if (!kbi_context_is_ours(kbi_context_at(context)))
+		kbi_context_make_any_again(context);
 }
 
 int kbi_quantum_start(void)

@@ -66,6 +66,10 @@ void kbi_context_find_call(int tid, struct kbi_context_call *c);
 bool kbi_context_is_in_call(const void *ucontext, const struct kbi_context_call *c);
 /* It is made again in any case, unless a handler of the program's comes first. */
 void kbi_context_make_again(void *ucontext, const struct kbi_context_call *c);
+/* The same for a call that nobody knows, if the signal has ended one, and other calls by the same instruction, which have
+ * been noted, tell which it is. Noted by one thread; a call of number -1 is none. x86-64. */
+void kbi_context_note_call(const struct kbi_context_call *c);
+void kbi_context_make_any_again(void *ucontext);
 /* A handler of the program's has run on what was interrupted: a call that was ended by that with EINTR, or that was about
  * to be made again, is not: the program is to see it. x86-64. */
 void kbi_context_handled(void *ucontext);
