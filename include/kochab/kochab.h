@@ -6,7 +6,8 @@
  * thread (KB_TLS_LIGHT) must not hold the address of errno or of a __thread variable, a stdio lock
  * or a C++ exception across such a call. No native call is a cancellation point. Every call may also
  * be made by a kernel thread that Kochab did not create; it then blocks that kernel thread.
- * Signals: the virtual processors but the first run with all blocked. Threads of KB_SCOPE_SYSTEM and children of fork
+ * Signals: the virtual processors but the first run with all blocked; where they are processes one that a thread raises
+ * for itself is let through all the same, unless the thread has blocked it. Threads of KB_SCOPE_SYSTEM and children of fork
  * have the mask the program had when the runtime started; what libc's own pthread_create, posix_spawn and popen start
  * from a lightweight thread inherits the mask of the virtual processor, so set it there. */
 #ifndef KOCHAB_KOCHAB_H

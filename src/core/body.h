@@ -19,6 +19,8 @@ struct kbi_body {
 	uint16_t index;              /* in kbi_spare_bodies, from 1 */
 	uint8_t leader;              /* the process's first kernel thread: never ends */
 	a32 tid;                     /* 0: it does not run */
+	uint64_t closes, closed;     /* signals that it blocks because it is a body; those that no thread on it has blocked or
+	                              * opened since: its own */
 	uint8_t changed;             /* a thread has made it another for good: it serves no other; written by that thread */
 
 	/* the kernel thread itself */

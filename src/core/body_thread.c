@@ -10,6 +10,8 @@
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "mem/heap_door.h"
+#include "os/everywhere.h"
+#include "os/libcall.h"
 #include "os/real.h"
 #include "os/sys.h"
 #include "os/tcb.h"
@@ -119,14 +121,82 @@ static void child(void)
 		kbi_body_programs_mask(&old);
 }
 
+/* ---- a thread's signals for itself, where bodies are processes ------------------------------------------------------- */
+
+/* The kernel's word for it. What is open in every process of ours makes no difference. */
+static uint64_t bits_of(const sigset_t *set)
+{
+	uint64_t bits;
+
+	memcpy(&bits, set, sizeof bits);
+	return bits | kbi_everywhere_bit();
+}
+
+static struct kbi_body *here(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return self ? kbi_body_of_task(self) : NULL;
+}
+
+/* A mask that a body has by itself is put back by who has kept it; one with more in it is the program's. */
+static void masks(long how, const uint64_t *set)
+{
+	uint64_t bodys = bits_of(&bodys_mask), new = *set | kbi_everywhere_bit();
+	struct kbi_body *b = here();
+
+	if (!b)
+		return;
+	if (how != SIG_SETMASK)
+		b->closed &= ~new;
+	else if (new == bodys)
+		b->closed = b->closes;
+	else
+		b->closed &= new & ~bodys ? 0 : new;
+}
+
+/* The handler runs here, before the call returns. ppoll, for it puts the mask back whatever the program does about the
+ * signal. */
+static long let_through(int sig)
+{
+	const struct timespec none = { 0, 0 };
+	const uint64_t every = ~kbi_everywhere_bit();
+	uint64_t before, mask;
+	long e;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &before, sizeof before);
+	e = kbi_sys(SYS_tkill, kbi_sys_gettid(), sig);
+	mask = before & ~((uint64_t)1 << (sig - 1));
+	if (!e)
+		kbi_sys(SYS_ppoll, NULL, 0, &none, &mask, sizeof mask);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+	return e;
+}
+
+/* libc asks for the kernel thread's number first: the thread may have gone to another one since. */
+static long to_itself(int tid, int sig)
+{
+	struct kbi_body *b = here();
+
+	if (!b || sig < 1 || sig > 64 || !kbi_body_of_tid(tid))
+		return kbi_sys(SYS_tkill, tid, sig);
+	if (b->closed >> (sig - 1) & 1)
+		return let_through(sig);
+	return kbi_sys(SYS_tkill, kbi_sys_gettid(), sig);
+}
+
 void kbi_body_learn_masks(void)
 {
 	if (masked)
 		return;
 	body_mask(&programs_mask);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &programs_mask, &bodys_mask);
-	if (kbi_body_open)
+	if (kbi_body_open) {
 		bodys_mask = programs_mask;
+	} else {
+		kbi_libcall_masks = masks;
+		kbi_libcall_raise = to_itself;
+	}
 	pthread_atfork(NULL, NULL, child);
 	masked = true;
 }
@@ -173,6 +243,7 @@ static int start(struct kbi_vp *vp)
 	} else {
 		body_mask(&old);
 	}
+	b->closes = b->closed = b->leader ? 0 : bits_of(&bodys_mask) & ~bits_of(&programs_mask);
 	e = kbi_body_kernel_thread(body, b);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)

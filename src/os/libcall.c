@@ -37,6 +37,8 @@ long (*kbi_libcall_fork)(const long arg[6]);
 long (*kbi_libcall_there)(long nr, const long arg[6]);
 long (*kbi_libcall_futex)(const long arg[6]);
 long (*kbi_libcall_exec)(long nr, const long arg[6]);
+long (*kbi_libcall_raise)(int tid, int sig);
+void (*kbi_libcall_masks)(long how, const uint64_t *set);
 
 /* ---- signals and processes ------------------------------------------------------------------------------------------ */
 
@@ -231,6 +233,30 @@ static long kill_program(long nr, const long a[6])
 	return r;
 }
 
+/* To one kernel thread of the program's, which has the number of a process of its own. */
+static long send_to(const long a[6])
+{
+	if (a[2] == SIGABRT)
+		kbi_memory_dump();
+	if (a[0] != libcall.pid)
+		return kbi_sys(SYS_tgkill, a[0], a[1], a[2]);
+	if (kbi_libcall_raise)
+		return kbi_libcall_raise((int)a[1], (int)a[2]);
+	return kbi_sys(SYS_tkill, a[1], a[2]);
+}
+
+static long mask(const long a[6])
+{
+	uint64_t copy;
+	const void *set = open_some((const void *)a[1], &copy);
+	long r = kbi_sys(SYS_rt_sigprocmask, a[0], set, a[2], a[3]);
+
+	/* the child of vfork has a mask of its own */
+	if (!r && set == &copy && kbi_libcall_masks && kbi_everywhere_has_me())
+		kbi_libcall_masks(a[0], set);
+	return r;
+}
+
 /* The mask of pselect6 comes in a struct. */
 static long selected(long a[6])
 {
@@ -258,8 +284,7 @@ static long made(long nr, long a[6])
 		return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	switch (nr) {
 	case SYS_rt_sigprocmask:
-		a[1] = (long)open_some((const void *)a[1], &set);
-		break;
+		return mask(a);
 	case SYS_rt_sigtimedwait:
 	case SYS_rt_sigsuspend:
 		a[0] = (long)open_some((const void *)a[0], &set);
@@ -302,11 +327,7 @@ static long made(long nr, long a[6])
 	case SYS_rt_sigqueueinfo:
 		return kill_program(nr, a);
 	case SYS_tgkill:
-		if (a[2] == SIGABRT)
-			kbi_memory_dump();
-		if (a[0] == libcall.pid)
-			return kbi_sys(SYS_tkill, a[1], a[2]);
-		break;
+		return send_to(a);
 	case SYS_getppid:
 		return libcall.parent;
 	case SYS_getpid:

@@ -18,6 +18,10 @@ long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes);
 extern KBI_HIDDEN long (*kbi_libcall_there)(long nr, const long arg[6]);
 extern KBI_HIDDEN long (*kbi_libcall_futex)(const long arg[6]); /* a wait, of words that other processes see */
 extern KBI_HIDDEN long (*kbi_libcall_exec)(long nr, const long arg[6]); /* execve and execveat */
+/* A signal for kernel thread tid, by who has taken it for its own. And the caller's mask has been changed so, as
+ * rt_sigprocmask has it. NULL: nothing but what the kernel does. */
+extern KBI_HIDDEN long (*kbi_libcall_raise)(int tid, int sig);
+extern KBI_HIDDEN void (*kbi_libcall_masks)(long how, const uint64_t *set);
 extern KBI_HIDDEN long (*kbi_libcall_fork)(const long arg[6]);         /* clone as fork makes it; NULL: ENOSYS */
 int kbi_libcall_take_over(const char **why);
 /* Before that: what speaks against it, or NULL. A descriptor that gives the signals of one process: none of them would see
