@@ -46,6 +46,7 @@ static const struct bench_method methods[] = {
 	{ "libc", run, 0, 0, BENCH_KERNEL | BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ "patch", in_process, 0, "KOCHAB_BODY=process KOCHAB_LIBCALLS=patch", BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ "dispatch", in_process, 0, "KOCHAB_BODY=process KOCHAB_LIBCALLS=dispatch", BENCH_FREE_ONLY, 0, 0, 0, 0 },
+	{ "seccomp", in_process, 0, "KOCHAB_BODY=process KOCHAB_LIBCALLS=seccomp", BENCH_FREE_ONLY, 0, 0, 0, 0 },
 	{ 0 },
 };
 

@@ -204,6 +204,8 @@ static void try_in_child(const struct kbi_libway *w, int fd)
 	struct tried t;
 
 	if (w->begin(take_over, getpid(), &t.counts, &t.why) == 0) {
+		if (w->here)
+			w->here();
 		getppid();
 		t.why = taken_over ? NULL : "it has no effect";
 	}

@@ -15,6 +15,7 @@
 
 #include "os/everywhere.h"
 #include "os/libcall.h"
+#include "os/libway.h"
 #include "os/lock.h"
 #include "os/sys.h"
 
@@ -36,7 +37,9 @@ static struct {
 	uint64_t last;        /* kbi_everywhere_last when it told */
 	a32 state;            /* the asker sleeps on it */
 	/* the request and its answer */
-	long nr, arg[6];      /* a call to be made; 0: wait */
+	long (*make)(void *);
+	void *what;           /* for that */
+	long nr, arg[6];      /* or a call to be made; 0: wait */
 	int type, id, options;
 	long result;
 	int status;
@@ -109,7 +112,9 @@ static void answer(void)
 	int type = children.type, id = children.id;
 	const long *a = children.arg;
 
-	if (children.nr)
+	if (children.make)
+		children.result = children.make(children.what);
+	else if (children.nr)
 		children.result = kbi_sys(children.nr, a[0], a[1], a[2], a[3]);
 	else if (type == P_PID && children.ours(id))
 		children.result = -ECHILD;
@@ -203,6 +208,8 @@ static long be_answered(void)
 	while (a_load_acq(&children.state) == ASKED) /* partner: the release there */
 		kbi_sys_futex_wait(&children.state, ASKED, NULL);
 	a_store_rlx(&children.state, IDLE);
+	children.make = NULL;
+	children.nr = 0;
 	return children.result;
 }
 
@@ -226,7 +233,6 @@ static long ask(const struct request *r)
 	uint64_t mask = enter();
 	long result;
 
-	children.nr = 0;
 	children.type = r->type;
 	children.id = r->id;
 	children.options = r->options;
@@ -322,6 +328,20 @@ static long call_there(long nr, const long arg[6])
 	return result;
 }
 
+long kbi_children_make(long (*make)(void *), void *what)
+{
+	uint64_t mask = enter();
+	long result = kbi_sys(SYS_kill, children.supervisor, 0); /* an identity of its own may keep a thread from that */
+
+	if (!result) {
+		children.make = make;
+		children.what = what;
+		result = be_answered();
+	}
+	leave(mask);
+	return result;
+}
+
 static long wait_for(const struct request *r)
 {
 	for (;;) {
@@ -342,12 +362,18 @@ static long wait_for(const struct request *r)
 	}
 }
 
+/* The caller's children are in this one, unless they have left it. */
+static int group(void)
+{
+	return (int)kbi_sys(SYS_getpgid, kbi_libway_stays() ? children.supervisor : 0);
+}
+
 static long wait_by_pid(int pid, int *status, int options, struct rusage *usage)
 {
 	struct request r = { .options = options | WEXITED, .status = status, .usage = usage };
 
 	r.type = pid == -1 ? P_ALL : pid <= 0 ? P_PGID : P_PID;
-	r.id = pid == -1 ? 0 : pid < 0 ? -pid : pid ? pid : (int)kbi_sys(SYS_getpgid, 0);
+	r.id = pid == -1 ? 0 : pid < 0 ? -pid : pid ? pid : group();
 	return wait_for(&r);
 }
 

@@ -1,6 +1,6 @@
 /* core/body_children.h - the program's children where virtual processors are processes: all are the supervisor's, so
  * that any thread may wait for them wherever it runs. So are timers that send signals to the program.
- * Callers: body_process. */
+ * Callers: body_process, body_birth. */
 #ifndef KBI_BODY_CHILDREN_H
 #define KBI_BODY_CHILDREN_H
 
@@ -18,6 +18,9 @@ bool kbi_children_answer(void);
 /* Has a timer sent it that is to signal one kernel thread? That has it then. */
 bool kbi_children_timer(const siginfo_t *info);
 void kbi_children_changed(void);
+/* Any thread: the supervisor calls make(what), in answer; what that returns, but for -EBUSY: it is called again. Or -EPERM:
+ * the caller may not ask. */
+long kbi_children_make(long (*make)(void *), void *what);
 /* Anybody: who waits looks again. */
 void kbi_children_look(void);
 /* Asked then, of the calling thread: it is not to wait any more, EINTR. NULL: nobody is. */

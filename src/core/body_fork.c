@@ -25,14 +25,13 @@
 #include "os/memory_leave.h"
 #include "os/sys.h"
 
-enum { FLAGS, CHILD_TID = 3, MASK_BYTES = 8 };
+enum { FLAGS, PARENT_TID = 2, CHILD_TID, MASK_BYTES = 8 };
 
 static int supervisor;
 static void (*end_others)(void);
 
 /* ---- fork ---------------------------------------------------------------------------------------------------- */
 
-/* What the kernel would have written while the memory was the parent's, too. */
 static void write_number(const long arg[6])
 {
 	int *word = (int *)arg[CHILD_TID];
@@ -45,7 +44,7 @@ static void write_number(const long arg[6])
 
 /* On the stack outside, of either process. */
 struct split {
-	long flags, pid;
+	long flags, number, pid;
 	int ends[2];
 	struct kbi_leave *leave;
 };
@@ -82,7 +81,7 @@ static void split(void *arg)
 {
 	struct split here = *(struct split *)arg;
 
-	here.pid = kbi_sys(SYS_clone, here.flags, 0, 0, 0, 0);
+	here.pid = kbi_sys(SYS_clone, here.flags, 0, here.number, 0, 0);
 	if (here.pid)
 		wait_until_left(&here);
 	else
@@ -90,38 +89,66 @@ static void split(void *arg)
 	((struct split *)arg)->pid = here.pid;
 }
 
-/* As any process that has forked. */
-static void go_on(const long arg[6])
+static void alone(void)
 {
 	kbi_door_shared(false);
 	kbi_libway_undo();
 	kbi_everywhere_forget();
+}
+
+/* While all others stand still. 0 in the child, which is a process like any other by then. */
+static long copy(long flags, const long arg[6], struct kbi_leave *l)
+{
+	/* what the kernel would write while the memory is the parent's, too; the child is about to be on another's stack */
+	const long later = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_SETTLS;
+	struct split s = { .flags = flags & ~later, .number = arg[PARENT_TID], .leave = l };
+
+	/* not before: another thread's child would have its ends, too, and be waited for */
+	if (kbi_sys(SYS_pipe2, s.ends, O_CLOEXEC))
+		return -EAGAIN;
+	kbi_leave_call(l, split, &s);
+	if (s.pid)
+		return s.pid;
+	alone();
 	write_number(arg);
+	return 0;
 }
 
 static long made(const long arg[6])
 {
-	const long later = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
-	struct split s = { .flags = arg[FLAGS] & ~later, .leave = kbi_leave_prepare() };
+	struct kbi_leave *l = kbi_leave_prepare();
+	bool parent = kbi_sys(SYS_getpid) != supervisor;
 	uint64_t mask;
+	long pid;
 
-	if (!s.leave)
+	if (!l)
 		return -ENOMEM;
-	if (kbi_sys(SYS_getpid) != supervisor)
-		s.flags |= CLONE_PARENT;
 	kbi_everywhere_stop(&mask);
-	/* not before: another thread's child would have its ends, too, and be waited for */
-	s.pid = kbi_sys(SYS_pipe2, s.ends, O_CLOEXEC) ? -EAGAIN : 0;
-	if (!s.pid)
-		kbi_leave_call(s.leave, split, &s);
-	if (s.pid) {
+	pid = copy(arg[FLAGS] | (parent ? CLONE_PARENT : 0), arg, l);
+	if (pid)
 		kbi_everywhere_release(mask);
-	} else {
-		go_on(arg);
+	else
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
-	}
-	kbi_leave_drop(s.leave);
-	return s.pid;
+	kbi_leave_drop(l);
+	return pid;
+}
+
+long kbi_body_fork_by_supervisor(const long arg[6])
+{
+	struct kbi_leave *l;
+	uint64_t mask;
+	long pid = -ENOMEM;
+
+	if (!kbi_everywhere_try_stop(&mask))
+		return -EBUSY;
+	l = kbi_leave_prepare();
+	if (l)
+		pid = copy(arg[FLAGS], arg, l);
+	if (pid)
+		kbi_everywhere_release(mask);
+	if (l)
+		kbi_leave_drop(l);
+	return pid;
 }
 
 /* ---- no processes after all ------------------------------------------------------------------------------------- */
@@ -141,9 +168,7 @@ void kbi_body_fork_alone(void)
 		kbi_sys(SYS_exit_group, 127);
 	kbi_leave_call(l, leave_alone, l);
 	kbi_leave_drop(l);
-	kbi_door_shared(false);
-	kbi_libway_undo();
-	kbi_everywhere_forget();
+	alone();
 	kbi_children_forget();
 	kbi_libcall_exec = NULL;
 	kbi_libcall_fork = NULL;

@@ -1,4 +1,4 @@
-/* core/body_fork.h - fork and exec where virtual processors are processes. Callers: body_process. */
+/* core/body_fork.h - fork and exec where virtual processors are processes. Callers: body_process, body_birth. */
 #ifndef KBI_BODY_FORK_H
 #define KBI_BODY_FORK_H
 
@@ -8,6 +8,9 @@ void kbi_body_fork_setup(int supervisor, void (*end_others)(void));
 /* No other process runs: the program, which calls with all signals blocked, is a process like any other again, and shares
  * nothing. If there is no memory for that it ends. */
 void kbi_body_fork_alone(void);
+/* The supervisor, for a thread that is not to make the child itself: fork, as clone has its arguments. 0 in the child,
+ * which is a process like any other by then; -errno; -EBUSY: not now. */
+long kbi_body_fork_by_supervisor(const long arg[6]);
 /* The supervisor, between two signals: becomes another program, if a thread has asked for that. */
 void kbi_body_fork_answer(void);
 

@@ -20,8 +20,10 @@
 
 #include "base/option.h"
 #include "base/san.h"
+#include "core/body_birth.h"
 #include "core/body_children.h"
 #include "core/body_fork.h"
+#include "core/body_stack.h"
 #include "core/foreign.h"
 #include "core/revive.h"
 #include "core/run.h"
@@ -31,21 +33,16 @@
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
+#include "os/libstub.h"
 #include "os/libway.h"
-#include "os/lock.h"
 #include "os/memory.h"
 #include "os/tcb.h"
 #include "os/trace.h"
 #include "os/sys.h"
 
-enum { STACK = 65536, MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */, KEPT = 8 };
+enum { MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */ };
 
 static struct {
-	aptr returned;            /* stacks of processes that have ended */
-	a32 making;
-	/* under the lock */
-	struct kbi_stack *stacks; /* for processes to come */
-	unsigned kept;
 	/* at start */
 	struct kb_thread *main;
 	struct kbi_stack *stack;  /* the supervisor's */
@@ -97,7 +94,7 @@ static int life(void *arg)
 	kbi_tp_set(p->stack->tcb.tp);
 #endif
 	kbi_sys_die_with(kbi_warden.supervisor);
-	kbi_libway_here();
+	kbi_libway_here(p->by_body);
 	kbi_warden_wait(p);
 	wait_until_added();
 	kbi_solo_joins();
@@ -110,64 +107,15 @@ static int life(void *arg)
 	return 0;
 }
 
-static struct kbi_stack *new_stack(void)
-{
-	int class = kbi_stack_class(STACK, true);
-
-	if (class < 0 || kbi_stack_reserve_slow(0, class))
-		return NULL;
-	return kbi_stack_get_slow(0, class);
-}
-
-static void keep(struct kbi_stack *s)
-{
-	s->next = sup.stacks;
-	sup.stacks = s;
-	sup.kept++;
-}
-
-/* Some are kept: while a thread forks none is made, and it may be waiting for one that needs another process to run. */
-static struct kbi_stack *take_stack(void)
-{
-	struct kbi_stack *s, *next;
-
-	kbi_lock_take(&sup.making);
-	for (s = a_xchg_acq(&sup.returned, NULL); s; s = next) { /* partner: put_stack */
-		next = s->next;
-		keep(s);
-	}
-	kbi_tcb_hurry(true);
-	while (sup.kept < KEPT && (s = new_stack()))
-		keep(s);
-	kbi_tcb_hurry(false);
-	s = sup.stacks;
-	if (s) {
-		sup.stacks = s->next;
-		sup.kept--;
-	}
-	kbi_lock_leave(&sup.making);
-	return s;
-}
-
-/* By the supervisor, too: without a lock that others hold, perhaps while they stand still. */
-static void put_stack(struct kbi_stack *s)
-{
-	void *old = a_load_rlx(&sup.returned);
-
-	do
-		s->next = old;
-	while (!a_cas_rel(&sup.returned, &old, s)); /* release: partner is the acquire in take_stack */
-}
-
 /* The kernel writes its number down: its maker may be killed at this very moment, and the supervisor has to end both. */
 static int start(struct kbi_process *p)
 {
-	int flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | CLONE_PARENT_SETTID | SIGCHLD, pid;
+	long flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | CLONE_PARENT_SETTID | SIGCHLD;
 
-	if (kbi_sys(SYS_getpid) != kbi_warden.supervisor)
+	p->by_body = kbi_sys(SYS_getpid) != kbi_warden.supervisor;
+	if (p->by_body)
 		flags |= CLONE_PARENT;
-	pid = clone(life, p->stack->low + p->stack->size, flags, p, &p->pid);
-	return pid < 0 ? -errno : pid;
+	return (int)kbi_libstub_process(life, p->stack->low + p->stack->size, flags, p, &p->pid);
 }
 
 /* Between hold and release: the child's number is known before anybody can miss it. If both were killed since it was made
@@ -186,7 +134,7 @@ static long make(struct kbi_process *p)
 
 int kbi_process_start(void *(*fn)(void *), void *arg)
 {
-	struct kbi_stack *s = take_stack();
+	struct kbi_stack *s = kbi_body_stack_take(0);
 	struct kbi_process *p;
 	uint64_t mask;
 	long e = -EAGAIN;
@@ -201,7 +149,7 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 	}
 	kbi_everywhere_release(mask);
 	if (e)
-		put_stack(s);
+		kbi_body_stack_put(s);
 	return e ? EAGAIN : 0;
 }
 
@@ -301,7 +249,7 @@ static void ended(int pid)
 		kbi_everywhere_release(mask);
 	kbi_sys(SYS_wait4, pid, &status, __WALL, NULL);
 	if (s) {
-		put_stack(s);
+		kbi_body_stack_put(s);
 	} else if (p) {
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !a_load_rlx(&p->final))
 			kbi_sys_message("a virtual processor (process %d) was killed: the program ends", pid);
@@ -370,8 +318,10 @@ static void pass_on(int sig, siginfo_t *info)
 
 	if (sig == KBI_EVERYWHERE_SIGNAL) {
 		kbi_everywhere_answer();
-		while (!kbi_children_answer())
+		while (!kbi_children_answer()) {
 			kbi_warden_reap(ended);
+			kbi_everywhere_answer();
+		}
 		kbi_body_fork_answer();
 		kbi_warden_look();
 		reap(); /* what was answered may have changed what is done about SIGCHLD: then the kernel forgets those that wait */
@@ -433,6 +383,12 @@ static void watch_children(void)
 	memcpy(sup.instead, now, sizeof now);
 	kbi_sys(SYS_rt_sigaction, SIGCHLD, now, NULL, MASK_BYTES);
 	reap(); /* meanwhile */
+}
+
+static const uint64_t *programs_sigchld(void)
+{
+	watch_children();
+	return sup.sigchld;
 }
 
 void kbi_process_pass_by(void (*pass)(siginfo_t *))
@@ -516,7 +472,7 @@ static int prepare(void)
 	kbi_libway_prepare();
 	kbi_warden.most = kbi_vp_n + kbi_options.spares + MORE;
 	kbi_warden.process = kbi_sys_map(kbi_warden.most * sizeof *kbi_warden.process);
-	sup.stack = take_stack();
+	sup.stack = kbi_body_stack_take(kbi_vp_n);
 	sup.why = "the space is full";
 	e = kbi_warden.process && sup.stack ? kbi_everywhere_setup(kbi_warden.most + 1) : ENOMEM;
 	if (!e)
@@ -536,6 +492,8 @@ static int convert(void)
 	kbi_warden.supervisor = (int)kbi_sys(SYS_getpid);
 	kbi_children_setup(kbi_warden.supervisor, is_ours);
 	kbi_body_fork_setup(kbi_warden.supervisor, be_alone);
+	if (kbi_libway_stays())
+		kbi_body_birth_setup(programs_sigchld);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	kbi_door_shared(true);

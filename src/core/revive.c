@@ -50,7 +50,7 @@ static int successor(void *unused)
 	if (!ss.ss_sp)
 		ss = (stack_t){ .ss_flags = SS_DISABLE };
 	kbi_sys_die_with(revive.supervisor);
-	kbi_libway_here();
+	kbi_libway_here(false);
 	kbi_solo_joins();
 	kbi_sys(SYS_sigaltstack, &ss, NULL);
 	/* acquire: partner is the release in start */

@@ -25,6 +25,7 @@ struct kbi_process {
 	void *(*fn)(void *);
 	void *arg;
 	uint64_t mask;            /* that it begins with */
+	bool by_body;             /* it was made by one of them, not by the supervisor */
 	a32 traced;               /* enum kbi_warden_traced; it waits for that before it does anything */
 	a32 begun;                /* it has done something: it is not simply started again */
 	/* the supervisor's: */

@@ -143,18 +143,30 @@ bool kbi_context_knows_code(void)
 	return !full && n_ranges;
 }
 
-void kbi_context_library(uintptr_t *low, size_t *size)
+/* A shared library's. */
+static void code_of(const ElfW(Ehdr) *e, uintptr_t *low, size_t *size)
 {
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	const ElfW(Phdr) *p = (const void *)(base + __ehdr_start.e_phoff);
+	const ElfW(Phdr) *p = (const void *)((uintptr_t)e + e->e_phoff);
 
-	*low = (uintptr_t)__start_kbi_text;
-	*size = (size_t)(__stop_kbi_text - __start_kbi_text);
-	for (int i = 0; !*low && i < __ehdr_start.e_phnum; i++)
-		if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X && __ehdr_start.e_type == ET_DYN) {
-			*low = base + p[i].p_vaddr;
+	for (int i = 0; !*low && i < e->e_phnum; i++)
+		if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X && e->e_type == ET_DYN) {
+			*low = (uintptr_t)e + p[i].p_vaddr;
 			*size = p[i].p_memsz;
 		}
+}
+
+void kbi_context_library(uintptr_t *low, size_t *size)
+{
+	*low = (uintptr_t)__start_kbi_text;
+	*size = (size_t)(__stop_kbi_text - __start_kbi_text);
+	code_of(&__ehdr_start, low, size);
+}
+
+void kbi_context_added_code(uintptr_t *low, size_t *size)
+{
+	*low = *size = 0;
+	if (added)
+		code_of(added, low, size);
 }
 
 static bool is_library(uintptr_t at)

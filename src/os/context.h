@@ -93,5 +93,7 @@ void kbi_context_library(uintptr_t *low, size_t *size);
 /* Another library's code is to count as ours: its ELF header. One; before handlers run. */
 void kbi_context_add(const void *ehdr);
 const void *kbi_context_added(void);
+/* Where that one's code lies; low 0: there is none. */
+void kbi_context_added_code(uintptr_t *low, size_t *size);
 
 #endif

@@ -438,19 +438,20 @@ static void begin(struct process *me, uint64_t number)
 static void tell(void)
 {
 	struct process *me = mine();
-	struct timespec patience = { 0, AGAIN };
-	uint64_t number = a_load_rlx(&all.number) + 1;
-	bool again = true;
+	uint64_t number = a_load_rlx(&all.number) + 1, told = 0;
 
 	look(me);
 	begin(me, number);
 	for (;;) {
 		uint32_t answers = a_load_acq(&all.answers);
+		bool again = kbi_sys_now() - told >= AGAIN, watches = watch();
+		const struct timespec patience = { 0, watches ? WATCH : AGAIN };
 
 		if (!any_waited_for(me, number, again))
 			return;
-		again = kbi_sys_futex_wait(&all.answers, answers, &patience) == -ETIMEDOUT;
 		if (again)
+			told = kbi_sys_now();
+		if (kbi_sys_futex_wait(&all.answers, answers, &patience) == -ETIMEDOUT)
 			forget_the_dead();
 	}
 }
@@ -477,13 +478,29 @@ long kbi_everywhere(const struct kbi_everywhere_call *c)
 	return r;
 }
 
-void kbi_everywhere_stop(uint64_t *mask)
+static void stop(void)
 {
-	kbi_everywhere_hold(mask);
 	all.call = (struct kbi_everywhere_call){ .nr = STAND, .pointer = -1 };
 	/* before the number is known */
 	a_store_rlx(&all.standing, (uint32_t)(a_load_rlx(&all.number) + 1));
 	tell();
+}
+
+void kbi_everywhere_stop(uint64_t *mask)
+{
+	kbi_everywhere_hold(mask);
+	stop();
+}
+
+bool kbi_everywhere_try_stop(uint64_t *mask)
+{
+	const uint64_t every = ~kbi_everywhere_faults();
+
+	if (!take(false))
+		return false;
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
+	stop();
+	return true;
 }
 
 long kbi_everywhere_stopped(const struct kbi_everywhere_call *c)

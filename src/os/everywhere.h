@@ -55,6 +55,8 @@ void kbi_everywhere_release(uint64_t mask);
 /* As hold, and all others stand still until release: none of them writes or calls anything. Not kernel threads that a
  * process has beside its first one. */
 void kbi_everywhere_stop(uint64_t *mask);
+/* The same by the supervisor, on whom who holds it may depend. False: not now, it is held; it answers, and tries again. */
+bool kbi_everywhere_try_stop(uint64_t *mask);
 /* Between stop and release: the caller makes the call; if that went well the others make it, too, before it returns. Who
  * has given up its rights by the call need not send signals. */
 long kbi_everywhere_stopped(const struct kbi_everywhere_call *c);

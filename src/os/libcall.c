@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -25,7 +26,7 @@
 #define SYS_alarm (-1)
 #endif
 
-enum { CLONE3 = 435, EPOLL_PWAIT2 = 441 };
+enum { CLONE3 = 435, EPOLL_PWAIT2 = 441, LANDLOCK_RESTRICT_SELF = 446 };
 
 static struct {
 	int pid;          /* the program's */
@@ -205,6 +206,16 @@ static long made_fork(long nr, const long a[6])
 	return kbi_libcall_fork(nr == SYS_clone ? a : (const long[6]){ SIGCHLD });
 }
 
+/* It would be the calling process's only, and not its children's. */
+static long refuse_apart(const char *name, long answer)
+{
+	static a32 said;
+
+	if (!a_xchg_rlx(&said, 1))
+		kbi_sys_message("%s is refused where virtual processors are processes with a seccomp filter", name);
+	return answer;
+}
+
 /* A ring of requests that belongs to the process which has made it. */
 static long refuse_aio(void)
 {
@@ -213,6 +224,24 @@ static long refuse_aio(void)
 	if (!a_xchg_rlx(&said, 1))
 		kbi_sys_message("io_setup is refused where virtual processors are processes: ENOSYS");
 	return -ENOSYS;
+}
+
+/* What a child would have of the thread that makes it; where the first process makes all (os/libseccomp) only that one's
+ * counts, and what is here is not what the program has asked for. */
+static long control(const long a[6])
+{
+	switch (a[0]) {
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_GET_NO_NEW_PRIVS:
+	case PR_GET_SECCOMP:
+	case PR_SET_CHILD_SUBREAPER:
+	case PR_GET_CHILD_SUBREAPER:
+		return there(SYS_prctl, a);
+	case PR_SET_SECCOMP:
+		return refuse_apart("PR_SET_SECCOMP", -EINVAL);
+	default:
+		return kbi_sys(SYS_prctl, a[0], a[1], a[2], a[3], a[4]);
+	}
 }
 
 /* The program's, if it is changed. */
@@ -310,6 +339,24 @@ static long made(long nr, long a[6])
 		return limit(a);
 	case SYS_io_setup:
 		return refuse_aio();
+	case SYS_prctl: /* these, to getpgrp, only where a seccomp filter is used */
+		return control(a);
+	case SYS_seccomp:
+		return refuse_apart("seccomp", -ENOSYS);
+	case LANDLOCK_RESTRICT_SELF:
+		return refuse_apart("landlock_restrict_self", -ENOSYS);
+	case SYS_unshare:
+		return refuse_apart("unshare", -ENOSYS);
+	case SYS_setns:
+		return refuse_apart("setns", -ENOSYS);
+	case SYS_setsid:
+	case SYS_getsid:
+	case SYS_setpgid:
+	case SYS_getpgid:
+#ifdef SYS_getpgrp
+	case SYS_getpgrp:
+#endif
+		return there(nr, a);
 #ifdef SYS_brk
 	case SYS_brk: /* the kernel's would grow in this process only: libc's malloc does without */
 		return libcall.brk;

@@ -30,7 +30,7 @@ enum {
 	BY_DISPATCH = 2,                  /* si_code: SYS_USER_DISPATCH */
 	CLONE3 = 435, EPOLL_PWAIT2 = 441,
 	VM = 0x100, PARENT = 0x8000, THREAD = 0x10000, /* of clone's flags */
-	ACTION_WORDS = 4, HANDLER = 0, MASK_BYTES = 8, SIGNALS = 64,
+	MASK_BYTES = 8,
 	SELECT_BYTES = 16, /* of a struct of mask and size */
 	CALL_BYTES = 2,
 };
@@ -126,9 +126,9 @@ static void on_call(int sig, siginfo_t *info, void *context)
 }
 
 /* A process of ours stands there, behind a call, and has got neither an answer nor the signal. */
-static unsigned raises(uintptr_t at, bool unmade)
+static unsigned raises(uintptr_t at, long unmade)
 {
-	return unmade && at - kbi_libstub_own.low >= kbi_libstub_own.size ? CALL_BYTES : 0;
+	return unmade >= 0 && at - kbi_libstub_own.low >= kbi_libstub_own.size ? CALL_BYTES : 0;
 }
 
 /* ---- on and off -------------------------------------------------------------------------------------------------- */
@@ -138,19 +138,6 @@ static long turn(long mode)
 	if (mode == OFF)
 		return kbi_sys(SYS_prctl, DISPATCH, OFF, 0, 0, 0);
 	return kbi_sys(SYS_prctl, DISPATCH, ON, kbi_libstub_own.low, kbi_libstub_own.size, NULL);
-}
-
-/* Handlers that are installed already: what they block, and how they return. */
-static void change_actions(void)
-{
-	uint64_t action[ACTION_WORDS];
-
-	for (int sig = 1; sig <= SIGNALS; sig++)
-		if (sig != SIGSYS && !kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES) &&
-		    action[HANDLER] > (uintptr_t)SIG_IGN) {
-			kbi_everywhere_fit(action);
-			kbi_sys(SYS_rt_sigaction, sig, action, NULL, MASK_BYTES);
-		}
 }
 
 static const char *usable(void)
@@ -187,7 +174,7 @@ int kbi_libdispatch_begin(kbi_libsite_call *to, const char **why)
 	kbi_everywhere_restorer = (uintptr_t)kbi_libstub_return;
 	kbi_trace_raises = raises;
 	kbi_libsignal_take(SIGSYS, on_call, (const void *)(uintptr_t)kbi_libstub_return);
-	change_actions();
+	kbi_libsignal_fit_others();
 	kbi_libdispatch_here();
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include "os/lock.h"
 #include "os/sys.h"
 
-enum { HANDLER, FLAGS, RESTORER, MASK, WORDS /* of the kernel's struct, x86-64 */, MASK_BYTES = 8 };
+enum { HANDLER, FLAGS, RESTORER, MASK, WORDS /* of the kernel's struct, x86-64 */, MASK_BYTES = 8, SIGNALS = 64 };
 #define HAS_RESTORER ((uint64_t)0x04000000)
 
 static struct {
@@ -96,6 +96,28 @@ void kbi_libsignal_take(int sig, void (*handler)(int, siginfo_t *, void *), cons
 	taken.sig = sig;
 	kbi_everywhere_kept |= bit(sig);
 	kbi_sys(SYS_rt_sigaction, sig, ours, NULL, MASK_BYTES);
+}
+
+void kbi_libsignal_fit_others(void)
+{
+	uint64_t action[WORDS];
+
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (sig != taken.sig && !kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES) &&
+		    action[HANDLER] > (uintptr_t)SIG_IGN) {
+			kbi_everywhere_fit(action);
+			kbi_sys(SYS_rt_sigaction, sig, action, NULL, MASK_BYTES);
+		}
+}
+
+void kbi_libsignal_is_programs(void)
+{
+	uint64_t action[WORDS];
+
+	if (!taken.sig)
+		return;
+	exchange(NULL, action);
+	kbi_sys(SYS_rt_sigaction, taken.sig, action, NULL, MASK_BYTES);
 }
 
 void kbi_libsignal_leave(void)

@@ -1,6 +1,6 @@
-/* os/libsignal.h - a signal that libc's system calls raise where they are taken over (os/libsite, os/libdispatch): who
- * handles it is the runtime, and the program's own action for it is kept here.
- * Callers: the two, os/libcall. One signal; its handler is set before there is another process. */
+/* os/libsignal.h - a signal that libc's system calls raise where they are taken over (os/libsite, os/libdispatch,
+ * os/libseccomp): who handles it is the runtime, and the program's own action for it is kept here.
+ * Callers: the three, os/libcall, core/body_birth. One signal; its handler is set before there is another process. */
 #ifndef KBI_LIBSIGNAL_H
 #define KBI_LIBSIGNAL_H
 
@@ -18,7 +18,10 @@ long kbi_libsignal_action(const void *new, void *old);
 /* By handler(), which it was not meant for: sent by somebody, or raised by the program's own means. again: the program's
  * instruction is so many bytes long and raises it once more; 0: it does not. */
 void kbi_libsignal_others(int sig, siginfo_t *info, void *context, unsigned again);
-/* The program's action is the kernel's again. */
+/* Handlers that are installed already: what they block, and how they return (kbi_everywhere_fit). */
+void kbi_libsignal_fit_others(void);
+/* The program's action is the kernel's again: in the calling process, a child; everywhere. */
+void kbi_libsignal_is_programs(void);
 void kbi_libsignal_leave(void);
 
 #endif

@@ -256,7 +256,7 @@ static bool is_trap(uintptr_t at)
 }
 
 /* Who stands behind one has not got its signal: the handler goes on behind the call, one byte further on. */
-static unsigned raises(uintptr_t at, bool unmade)
+static unsigned raises(uintptr_t at, long unmade)
 {
 	(void)unmade;
 	return is_trap(at - 1);

@@ -8,6 +8,8 @@
 
 #include "os/context.h"
 
+long (*kbi_libstub_child)(long flags, long arg[6]);
+
 #if defined(__x86_64__)
 
 /* Called below the red zone: keeps what a system call keeps. */
@@ -89,6 +91,50 @@ __asm__(".text\n"
 	".cfi_register 16, 9\n\tmovq %rcx, %r9\n\tsyscall\n\tjmp *%r9\n\t"
 	END(kbi_libstub_shared)
 
+	/* what the caller holds is kept outside of its stack, which a child may use meanwhile, and it waits outside, too */
+	BEGIN(kbi_libstub_apart)
+	LOWER "call kbi_libstub_enter\n\t"
+	"cmpq $-4096, %rax\n\tja 1f\n\t"
+	"popq %rcx\n\t.cfi_def_cfa_offset 128\n\t.cfi_register 16, 2\n\t"
+	"leaq 128(%rsp), %rsp\n\t.cfi_def_cfa_offset 0\n\t"
+	"movq %rcx, 0(%rax)\n\tmovq %rsp, 8(%rax)\n\tmovq %rbx, 16(%rax)\n\tmovq %rbp, 24(%rax)\n\t"
+	"movq %r12, 32(%rax)\n\tmovq %r13, 40(%rax)\n\tmovq %r14, 48(%rax)\n\tmovq %r15, 56(%rax)\n\t"
+	"movq %rdi, 64(%rax)\n\tmovq %rsi, 72(%rax)\n\tmovq %rdx, 80(%rax)\n\tmovq %r10, 88(%rax)\n\t"
+	"movq %r8, 96(%rax)\n\tmovq %r9, 104(%rax)\n\tfxsave64 144(%rax)\n\t"
+	"movq %rax, %rbx\n\t.cfi_undefined 16\n\tmovq 120(%rax), %rsp\n\txorl %ebp, %ebp\n\t"
+	"movq %rax, %rdi\n\tcld\n\tcall *136(%rbx)\n\t"
+	"movq %rbx, %rdi\n\tmovq %rax, %rsi\n\tleaq 128(%rbx), %rdx\n\tjmp kbi_libstub_go\n\t"
+	"1:\t.cfi_def_cfa rsp, 136\n\t.cfi_offset 16, -136\n\t" RAISE
+	END(kbi_libstub_apart)
+
+	/* rdi: where to, rsi: the answer, rdx: a word that is 0 when rdi is needed no more. The mask is set when all is on the
+	 * stack that it goes on with: a handler may run then */
+	BEGIN(kbi_libstub_go)
+	".cfi_undefined 16\n\tfxrstor64 144(%rdi)\n\tmovq 8(%rdi), %rsp\n\t"
+	"leaq -128(%rsp), %rsp\n\tpushq 0(%rdi)\n\t.cfi_def_cfa rsp, 136\n\t.cfi_offset 16, -136\n\t"
+	"pushq %rsi\n\t.cfi_adjust_cfa_offset 8\n\tpushq 64(%rdi)\n\t.cfi_adjust_cfa_offset 8\n\t"
+	"pushq 72(%rdi)\n\t.cfi_adjust_cfa_offset 8\n\tpushq 80(%rdi)\n\t.cfi_adjust_cfa_offset 8\n\t"
+	"pushq 88(%rdi)\n\t.cfi_adjust_cfa_offset 8\n\tpushq 96(%rdi)\n\t.cfi_adjust_cfa_offset 8\n\t"
+	"pushq 104(%rdi)\n\t.cfi_adjust_cfa_offset 8\n\tpushq 112(%rdi)\n\t.cfi_adjust_cfa_offset 8\n\t"
+	"movq 16(%rdi), %rbx\n\tmovq 24(%rdi), %rbp\n\tmovq 32(%rdi), %r12\n\tmovq 40(%rdi), %r13\n\t"
+	"movq 48(%rdi), %r14\n\tmovq 56(%rdi), %r15\n\tmovl $0, (%rdx)\n\t"
+	/* rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8) */
+	"movl $14, %eax\n\tmovl $2, %edi\n\tmovq %rsp, %rsi\n\txorl %edx, %edx\n\tmovl $8, %r10d\n\tsyscall\n\t"
+	"popq %rax\n\t.cfi_adjust_cfa_offset -8\n\tpopq %r9\n\t.cfi_adjust_cfa_offset -8\n\t"
+	"popq %r8\n\t.cfi_adjust_cfa_offset -8\n\tpopq %r10\n\t.cfi_adjust_cfa_offset -8\n\t"
+	"popq %rdx\n\t.cfi_adjust_cfa_offset -8\n\tpopq %rsi\n\t.cfi_adjust_cfa_offset -8\n\t"
+	"popq %rdi\n\t.cfi_adjust_cfa_offset -8\n\tpopq %rax\n\t.cfi_adjust_cfa_offset -8\n\t" RAISE
+	END(kbi_libstub_go)
+
+	/* fn(arg) on a stack: rdi, rcx; rsi; rdx flags, r8 where the number is written */
+	".hidden kbi_libstub_process\n.globl kbi_libstub_process\n.type kbi_libstub_process,@function\n"
+	"kbi_libstub_process:\n\t.cfi_startproc\n\t"
+	"andq $-16, %rsi\n\tsubq $16, %rsi\n\tmovq %rdi, 0(%rsi)\n\tmovq %rcx, 8(%rsi)\n\t"
+	"movq %rdx, %rdi\n\tmovq %r8, %rdx\n\txorl %r10d, %r10d\n\txorl %r8d, %r8d\n\tmovl $56, %eax\n\tsyscall\n\t"
+	"testq %rax, %rax\n\tjz 1f\n\tret\n"
+	"1:\t.cfi_undefined 16\n\txorl %ebp, %ebp\n\tpopq %rax\n\tpopq %rdi\n\tcall *%rax\n\tud2\n\t"
+	END(kbi_libstub_process)
+
 	/* how a handler returns, in the bytes that unwinders and debuggers know, and without a description that would
 	 * make them look no further */
 	"nop\n.hidden kbi_libstub_return\n.globl kbi_libstub_return\n.type kbi_libstub_return,@function\n"
@@ -104,5 +150,27 @@ void kbi_libstub_are_used(void)
 }
 
 struct kbi_libstub_range kbi_libstub_own;
+
+#define AT(field) __builtin_offsetof(struct kbi_libstub_call_apart, field)
+_Static_assert(AT(pc) == 0 && AT(sp) == 8 && AT(kept) == 16 && AT(argument) == 64 && AT(mask) == 112, "the stubs say so");
+_Static_assert(AT(top) == 120 && AT(used) == 128 && AT(makes) == 136 && AT(fp) == 144, "the stubs say so");
+
+#else
+
+#include <errno.h>
+#include <sched.h>
+
+void kbi_libstub_go(struct kbi_libstub_call_apart *c, long answer, a32 *over)
+{
+	(void)c, (void)answer, (void)over;
+	__builtin_trap(); /* nobody has kept one */
+}
+
+long kbi_libstub_process(int (*fn)(void *), void *top, long flags, void *arg, void *number)
+{
+	int pid = clone(fn, top, (int)flags, arg, number);
+
+	return pid < 0 ? -errno : pid;
+}
 
 #endif

@@ -6,6 +6,14 @@
 
 #include "base/option.h"
 #include "os/libdispatch.h"
+#include "os/libseccomp.h"
+
+static int seccomp_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+{
+	(void)pid;
+	*c = (struct kbi_libsite_counts){ 0 };
+	return kbi_libseccomp_begin(call, why);
+}
 
 static int dispatch_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
 {
@@ -15,9 +23,10 @@ static int dispatch_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_co
 }
 
 const struct kbi_libway kbi_libways[KBI_LIBWAYS + 1] = {
-	{ "patch", kbi_libsite_replace, NULL, NULL, kbi_libsite_undo },
-	{ "dispatch", dispatch_begin, kbi_libdispatch_here, kbi_libdispatch_not_here, kbi_libdispatch_undo },
-	{ NULL, NULL, NULL, NULL, NULL },
+	{ "patch", kbi_libsite_replace, NULL, NULL, kbi_libsite_undo, false },
+	{ "dispatch", dispatch_begin, kbi_libdispatch_here, kbi_libdispatch_not_here, kbi_libdispatch_undo, false },
+	{ "seccomp", seccomp_begin, kbi_libseccomp_here, NULL, kbi_libseccomp_undo, true },
+	{ NULL, NULL, NULL, NULL, NULL, false },
 };
 
 static const struct kbi_libway *way;
@@ -59,9 +68,14 @@ const char *kbi_libway_taken(void)
 	return way ? way->name : NULL;
 }
 
-void kbi_libway_here(void)
+bool kbi_libway_stays(void)
 {
-	if (way && way->here)
+	return way && way->stays;
+}
+
+void kbi_libway_here(bool child)
+{
+	if (way && way->here && !(child && way->stays))
 		way->here();
 }
 

@@ -12,9 +12,10 @@ struct kbi_libway {
 	/* For each kernel thread that is in a process of its own, before it calls libc; and what ends that. NULL: nothing. */
 	void (*here)(void), (*not_here)(void);
 	void (*undo)(void);             /* in a child of fork, or if there are to be no processes */
+	bool stays;                     /* a process's children have it, too, and none can get rid of it: not in begin, then */
 };
 
-enum { KBI_LIBWAYS = 2 };
+enum { KBI_LIBWAYS = 3 };
 /* Best first, in the order of the option's words; the last one has no name. */
 extern KBI_HIDDEN const struct kbi_libway kbi_libways[KBI_LIBWAYS + 1];
 
@@ -25,7 +26,10 @@ void kbi_libway_prepare(void);
 int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why);
 /* Which one that was, or NULL. */
 const char *kbi_libway_taken(void);
-void kbi_libway_here(void);
+/* Does it stay? Then the program's children are not to be made by who has it. */
+bool kbi_libway_stays(void);
+/* child: of one that has it. */
+void kbi_libway_here(bool child);
 void kbi_libway_not_here(void);
 void kbi_libway_undo(void);
 

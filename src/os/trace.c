@@ -113,7 +113,7 @@ void kbi_trace_leave(int pid)
 	kbi_sys(SYS_ptrace, PTRACE_DETACH, pid, 0, 0);
 }
 
-unsigned (*kbi_trace_raises)(uintptr_t at, bool unmade);
+unsigned (*kbi_trace_raises)(uintptr_t at, long unmade);
 
 enum { ITS_THREADS, ITS_OWN, /* signals */ AT_ONCE = 8 };
 
@@ -191,7 +191,7 @@ static unsigned behind_what_raised(const siginfo_t *info)
 static unsigned behind(int pid, const struct user_regs_struct *r)
 {
 	bool unmade = (int64_t)r->orig_rax >= 0 && r->rax == r->orig_rax && r->rcx == r->rip;
-	unsigned n = kbi_trace_raises ? kbi_trace_raises(r->rip, unmade) : 0;
+	unsigned n = kbi_trace_raises ? kbi_trace_raises(r->rip, unmade ? (long)r->orig_rax : -1) : 0;
 	siginfo_t info[AT_ONCE];
 	uint64_t first = 0;
 	long found;

@@ -53,9 +53,10 @@ void kbi_trace_leave(int pid);
  * before: where it stood when it last stopped, bytes 0: not known. */
 bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before);
 bool kbi_trace_load(int pid, struct kbi_trace_place *p);
-/* How long the instruction is that ends at `at` and raises a signal for the runtime (os/libsite, os/libdispatch); 0: none
- * does. unmade: it may be a call that was refused. Set before there are processes; NULL: there are none of these. */
-extern KBI_HIDDEN unsigned (*kbi_trace_raises)(uintptr_t at, bool unmade);
+/* How long the instruction is that ends at `at` and raises a signal for the runtime (os/libsite, os/libdispatch,
+ * os/libseccomp); 0: none does. unmade: the number of a call that may have been refused there, -1: none. Set before there
+ * are processes; NULL: there are none of these. */
+extern KBI_HIDDEN unsigned (*kbi_trace_raises)(uintptr_t at, long unmade);
 /* The signals that wait in `from`, which has stopped, wait in `to`, too; but for those that an instruction has raised:
  * kbi_trace_save saw to it that it is executed again. */
 void kbi_trace_copy_signals(int from, int to);

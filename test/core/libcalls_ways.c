@@ -22,7 +22,7 @@
 
 enum { THREADS = 8, ROUNDS = 300, PAGE = 4096, DISPATCH = 59 /* PR_SET_SYSCALL_USER_DISPATCH */ };
 
-static const char *const ways[] = { "patch", "dispatch" };
+static const char *const ways[] = { "patch", "dispatch", "seccomp" };
 
 static volatile sig_atomic_t handled[NSIG];
 static uint32_t shared;
@@ -40,10 +40,13 @@ static void want(const char *way)
 	setenv("KOCHAB_LIBCALLS", way, 1);
 }
 
-/* While it is used nobody else may turn it off. */
+/* While dispatch is used nobody else may turn it off; while a filter is, nobody may add one, not even one that is not
+ * there. */
 static const char *way_taken(void)
 {
-	return prctl(DISPATCH, 0, 0, 0, 0) && errno == EINVAL ? "dispatch" : "patch";
+	if (prctl(DISPATCH, 0, 0, 0, 0) && errno == EINVAL)
+		return "dispatch";
+	return prctl(PR_SET_SECCOMP, 2, NULL, 0, 0) && errno == EINVAL ? "seccomp" : "patch";
 }
 
 /* ---- a program ----------------------------------------------------------------------------------------------------- */
@@ -112,6 +115,7 @@ static void has_children(void)
 		shared = 1;
 		CHECK(p && getppid() == atoi(number) && getpid() != atoi(number));
 		CHECK_EQ(prctl(DISPATCH, 0, 0, 0, 0), 0);
+		CHECK(prctl(PR_SET_SECCOMP, 2, NULL, 0, 0) && errno == EFAULT);
 		_exit(status_of(fork() ?: (_exit(3), 0)) + system("exit 4") / 256);
 	}
 	CHECK_EQ(status_of(pid), 7);
@@ -330,7 +334,7 @@ static void fixed(void *way)
 		exit(CHILD_CANNOT);
 	want(way);
 	CHECK_EQ(kb_init(), 0);
-	CHECK(strcmp(way_taken(), "dispatch") == 0);
+	CHECK(strcmp(way_taken(), strcmp(way, "auto") ? way : "dispatch") == 0);
 	program();
 	exit(23);
 }
@@ -372,6 +376,7 @@ int main(void)
 	if (tried == sizeof ways / sizeof *ways) {
 		child_does(&c, fixed, "auto", 23);
 		child_does(&c, fixed, "dispatch", 23);
+		child_does(&c, fixed, "seccomp", 23);
 	}
 	if (child_does(&c, fixed_and_patched, NULL, 24))
 		child_said(&c, "libc's code cannot be changed");

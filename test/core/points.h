@@ -29,9 +29,15 @@ static inline long points_call(long nr, long a, long b)
 	return r;
 }
 
+/* By the library's code: from elsewhere it may be the program's number (option libcalls). */
+static POINTS_CODE long points_pid(void)
+{
+	return points_call(SYS_getpid, 0, 0);
+}
+
 static POINTS_CODE void points_come(void)
 {
-	if (!__atomic_load_n(&points.armed, __ATOMIC_RELAXED) || points_call(SYS_getpid, 0, 0) != points.pid)
+	if (!__atomic_load_n(&points.armed, __ATOMIC_RELAXED) || points_pid() != points.pid)
 		return;
 	if (++points.count != points.at)
 		return;
@@ -41,14 +47,14 @@ static POINTS_CODE void points_come(void)
 	points_call(SYS_kill, points.pid, SIGKILL);
 	/* the successor */
 	points.count = 0;
-	points.pid = points_call(SYS_getpid, 0, 0);
+	points.pid = points_pid();
 }
 
 /* By the thread that is about to call the library. */
 static inline void points_arm(void)
 {
 	points.count = 0;
-	points.pid = points_call(SYS_getpid, 0, 0);
+	points.pid = points_pid();
 	__atomic_store_n(&points.armed, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -42,7 +42,7 @@ for name in malloc_family malloc_threads malloc_fork malloc_ends malloc_process;
 	says_nothing
 	try "3 processes" "$KOCHAB_BIN" run --malloc kochab --body process --vps 3 -- "$program"
 	try "2 processes, hardened" "$KOCHAB_BIN" run --malloc kochab --heap hardened --body process --vps 2 -- "$program"
-	for way in patch dispatch; do
+	for way in patch dispatch seccomp; do
 		"$KOCHAB_BIN" doctor | grep -q "^+ *libcalls=$way" || continue
 		try "2 processes, $way" "$KOCHAB_BIN" run --malloc kochab --body process --libcalls $way --vps 2 -- "$program"
 	done

@@ -1,0 +1,204 @@
+/* core/body_birth.c - children made by the supervisor. Contract in body_birth.h.
+ *
+ * The thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record (os/libstub), goes to a stack
+ * there, and asks the supervisor (body_children). The child goes on with these registers where the call was made, with what
+ * else it would have had from the caller's kernel thread (os/heritage).
+ * With memory of its own (fork) it copies the program's while all others stand still (body_fork). With the caller's (vfork,
+ * posix_spawn) it has the supervisor's, which is the same; the caller waits until it has executed something or ended, as
+ * the kernel would have it wait: all signals blocked, and nothing on its stack, which may be the child's.
+ * A record is used again when its caller has gone on and its child uses it no more, as the kernel says
+ * (CLONE_CHILD_CLEARTID).
+ * A thread with an identity of its own is refused: its children would have another one. */
+#include "core/body_birth.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "arch/arch.h"
+#include "core/body_children.h"
+#include "core/body_fork.h"
+#include "os/everywhere.h"
+#include "os/heritage.h"
+#include "os/libsignal.h"
+#include "os/libstub.h"
+#include "os/sys.h"
+
+enum { FLAGS, OWN_STACK, PARENT_TID, CHILD_TID, TLS, ARGUMENTS = 6 }; /* clone's, x86-64 */
+enum { WAITS = 32768, BEGINS = 16384 /* bytes of stacks */, MASK_BYTES = 8 };
+
+struct birth {
+	struct kbi_libstub_call_apart call;   /* the caller's */
+	struct kbi_libstub_call_apart childs; /* where the child goes on */
+	struct birth *next;                   /* constant once it is in the list */
+	long arg[ARGUMENTS];                  /* clone's, whatever was called */
+	void *tp;
+	struct kbi_heritage heritage;
+	uint64_t sigchld[4];                  /* the program's action, as the kernel has it */
+	a32 begun;                            /* the child needs childs no more */
+	char waits[WAITS], begins[BEGINS] __attribute__((aligned(16)));
+};
+
+static aptr records;
+static const uint64_t *(*programs_sigchld)(void);
+
+/* ---- records ------------------------------------------------------------------------------------------------------- */
+
+static long waits(struct kbi_libstub_call_apart *call);
+
+static struct birth *new_record(void)
+{
+	struct birth *b = kbi_sys_map(sizeof *b);
+	void *first = a_load_rlx(&records);
+
+	if (!b)
+		return NULL;
+	b->call.top = b->waits + WAITS;
+	b->call.makes = waits;
+	a_store_rlx(&b->call.used, 1);
+	do
+		b->next = first;
+	while (!a_cas_rel(&records, &first, b)); /* release: partner is the acquire in take */
+	return b;
+}
+
+static struct birth *take(void)
+{
+	/* acquire: partner is the release in new_record */
+	for (struct birth *b = a_load_acq(&records); b; b = b->next) {
+		uint32_t no = 0;
+
+		/* acquire: partners are the store of 0 in kbi_libstub_go, and the kernel's at the child's end */
+		if (!a_load_rlx(&b->call.used) && !a_load_acq(&b->call.tid) && a_cas_acq(&b->call.used, &no, 1))
+			return b;
+	}
+	return new_record();
+}
+
+/* ---- the caller ---------------------------------------------------------------------------------------------------- */
+
+/* Handlers that the supervisor would share; a word of the child's that says when its memory is free, which we need. */
+static bool is_odd(long flags)
+{
+	return flags & CLONE_VM && flags & (CLONE_SIGHAND | CLONE_CHILD_CLEARTID);
+}
+
+static long refuse(void)
+{
+	static a32 said;
+
+	if (!a_xchg_rlx(&said, 1))
+		kbi_sys_message("clone of a process with CLONE_SIGHAND, or with CLONE_VM and CLONE_CHILD_CLEARTID, is refused "
+				"where a seccomp filter is used: ENOSYS");
+	return -ENOSYS;
+}
+
+/* In the call, on the caller's stack; its registers are kept when this returns. */
+static long asked(long flags, long arg[6])
+{
+	const uint64_t every = ~kbi_everywhere_bit();
+	uint64_t mask;
+	struct birth *b;
+
+	if (!flags && is_odd(arg[FLAGS]))
+		return refuse();
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &mask, MASK_BYTES);
+	b = take();
+	if (!b) {
+		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
+		return -ENOMEM;
+	}
+	b->call.mask = mask;
+	memset(b->arg, 0, sizeof b->arg);
+	if (flags)
+		b->arg[FLAGS] = flags;
+	else
+		memcpy(b->arg, arg, sizeof b->arg);
+	return (long)b;
+}
+
+static long make(void *birth);
+
+/* On the record's stack, signals blocked. */
+static long waits(struct kbi_libstub_call_apart *call)
+{
+	struct birth *b = (struct birth *)call;
+	uint32_t tid;
+	long pid;
+
+#if KBI_HAVE_TP
+	b->tp = b->arg[FLAGS] & CLONE_SETTLS ? (void *)b->arg[TLS] : kbi_tp_get();
+#endif
+	kbi_heritage_read(&b->heritage);
+	pid = kbi_children_make(make, b);
+	/* acquire: partner is the kernel's store, when the child has executed another program or ended */
+	while (pid > 0 && b->arg[FLAGS] & CLONE_VFORK && (tid = a_load_acq(&call->tid)))
+		kbi_sys_futex_wait_shared(&call->tid, tid, NULL);
+	return pid;
+}
+
+/* ---- the child ----------------------------------------------------------------------------------------------------- */
+
+/* Signals are blocked as they are in the supervisor, whose child it is. */
+static KBI_NOINLINE KBI_NORETURN void becomes(struct birth *b)
+{
+#if KBI_HAVE_TP
+	kbi_tp_set(b->tp);
+#endif
+	kbi_heritage_take(&b->heritage);
+	kbi_sys(SYS_rt_sigaction, SIGCHLD, b->sigchld, NULL, MASK_BYTES);
+	kbi_libstub_go(&b->childs, 0, &b->begun);
+}
+
+/* With the caller's memory. */
+static int shares(void *birth)
+{
+	struct birth *b = birth;
+
+	if (b->arg[FLAGS] & CLONE_CHILD_SETTID)
+		*(int *)b->arg[CHILD_TID] = kbi_sys_gettid();
+	kbi_libsignal_is_programs();
+	becomes(b);
+}
+
+/* ---- the supervisor ------------------------------------------------------------------------------------------------ */
+
+static long make_sharing(struct birth *b)
+{
+	const long ours = CLONE_VFORK | CLONE_SETTLS | CLONE_CHILD_SETTID;
+	int flags = (int)((b->arg[FLAGS] & ~ours) | CLONE_CHILD_CLEARTID), pid;
+
+	a_store_rlx(&b->call.tid, 1);
+	pid = clone(shares, b->begins + BEGINS, flags, b, (void *)b->arg[PARENT_TID], NULL, &b->call.tid);
+	if (pid < 0)
+		a_store_rlx(&b->call.tid, 0);
+	return pid < 0 ? -errno : pid;
+}
+
+static long make(void *birth)
+{
+	struct birth *b = birth;
+	long pid;
+
+	if (!kbi_heritage_is_mine(&b->heritage)) {
+		kbi_sys_message("a thread with an identity of its own can make no process where a seccomp filter is used: EPERM");
+		return -EPERM;
+	}
+	memcpy(b->sigchld, programs_sigchld(), sizeof b->sigchld);
+	b->childs = b->call;
+	if (b->arg[OWN_STACK])
+		b->childs.sp = (uint64_t)b->arg[OWN_STACK];
+	if (b->arg[FLAGS] & CLONE_VM)
+		return make_sharing(b);
+	pid = kbi_body_fork_by_supervisor(b->arg);
+	if (!pid)
+		becomes(b);
+	return pid;
+}
+
+void kbi_body_birth_setup(const uint64_t *(*sigchld)(void))
+{
+	programs_sigchld = sigchld;
+	kbi_libstub_child = asked;
+}

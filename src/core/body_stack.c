@@ -1,0 +1,76 @@
+/* core/body_stack.c - stacks of processes. Contract in body_stack.h.
+ * Some are kept: while a thread forks none is made, and it may be waiting for one that needs another process to run. And
+ * where the supervisor is, memory must not come from libc, which makes TLS blocks: nobody else would see it. */
+#include "core/body_stack.h"
+
+#include "core/warden.h"
+#include "mem/stack.h"
+#include "os/lock.h"
+#include "os/sys.h"
+#include "os/tcb.h"
+
+enum { STACK = 65536, KEPT = 8 };
+
+static struct {
+	aptr returned;            /* of processes that have ended */
+	a32 lock;
+	/* under the lock */
+	struct kbi_stack *first;  /* for processes to come */
+	unsigned n;
+} stacks;
+
+static struct kbi_stack *new_stack(void)
+{
+	int class = kbi_stack_class(STACK, true);
+
+	if (class < 0 || kbi_stack_reserve_slow(0, class))
+		return NULL;
+	return kbi_stack_get_slow(0, class);
+}
+
+static void keep(struct kbi_stack *s)
+{
+	s->next = stacks.first;
+	stacks.first = s;
+	stacks.n++;
+}
+
+static void fill(unsigned n)
+{
+	struct kbi_stack *s;
+
+	if (kbi_sys(SYS_getpid) == kbi_warden.supervisor)
+		return;
+	kbi_tcb_hurry(true);
+	while (stacks.n < n && (s = new_stack()))
+		keep(s);
+	kbi_tcb_hurry(false);
+}
+
+struct kbi_stack *kbi_body_stack_take(unsigned more)
+{
+	struct kbi_stack *s, *next;
+
+	kbi_lock_take(&stacks.lock);
+	for (s = a_xchg_acq(&stacks.returned, NULL); s; s = next) { /* partner: kbi_body_stack_put */
+		next = s->next;
+		keep(s);
+	}
+	fill(more + KEPT);
+	s = stacks.first;
+	if (s) {
+		stacks.first = s->next;
+		stacks.n--;
+	}
+	kbi_lock_leave(&stacks.lock);
+	return s;
+}
+
+void kbi_body_stack_put(struct kbi_stack *s)
+{
+	void *old = a_load_rlx(&stacks.returned);
+
+	do
+		s->next = old;
+	while (!a_cas_rel(&stacks.returned, &old, s)); /* release: partner is the acquire in kbi_body_stack_take */
+}

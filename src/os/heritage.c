@@ -1,0 +1,64 @@
+/* os/heritage.c - what is inherited of a kernel thread. Contract in heritage.h. */
+#include "os/heritage.h"
+
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "os/sys.h"
+
+enum { RESET_ON_FORK = 1 /* of sched_attr's flags */, IO_OF_PROCESS = 1 /* IOPRIO_WHO_PROCESS */ };
+
+static void read_identity(struct kbi_heritage *h)
+{
+	struct __user_cap_header_struct version = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	uint32_t *u = h->identity.user, *g = h->identity.group;
+
+	kbi_sys(SYS_getresuid, &u[0], &u[1], &u[2]);
+	kbi_sys(SYS_getresgid, &g[0], &g[1], &g[2]);
+	h->identity.n_groups = kbi_sys(SYS_getgroups, KBI_HERITAGE_GROUPS, h->identity.groups);
+	kbi_sys(SYS_capget, &version, h->identity.capability);
+	h->identity.bits = kbi_sys(SYS_prctl, PR_GET_SECUREBITS);
+}
+
+void kbi_heritage_read(struct kbi_heritage *h)
+{
+	memset(h, 0, sizeof *h);
+	kbi_sys(SYS_sched_getattr, 0, &h->sched, sizeof h->sched, 0);
+	h->cpus_bytes = kbi_sys(SYS_sched_getaffinity, 0, sizeof h->cpus, h->cpus);
+	h->slack = kbi_sys(SYS_prctl, PR_GET_TIMERSLACK);
+	h->io = kbi_sys(SYS_ioprio_get, IO_OF_PROCESS, 0);
+	h->personality = kbi_sys(SYS_personality, 0xffffffffu);
+	kbi_sys(SYS_prctl, PR_GET_NAME, h->name);
+	kbi_sys(SYS_sigaltstack, NULL, &h->alternate);
+	read_identity(h);
+}
+
+bool kbi_heritage_is_mine(const struct kbi_heritage *h)
+{
+	struct kbi_heritage mine;
+
+	memset(&mine.identity, 0, sizeof mine.identity);
+	read_identity(&mine);
+	return !memcmp(&mine.identity, &h->identity, sizeof mine.identity);
+}
+
+void kbi_heritage_take(const struct kbi_heritage *h)
+{
+	struct kbi_heritage mine;
+
+	kbi_heritage_read(&mine);
+	if (!(h->sched.flags & RESET_ON_FORK) && memcmp(&mine.sched, &h->sched, sizeof mine.sched))
+		kbi_sys(SYS_sched_setattr, 0, &h->sched, 0);
+	if (h->cpus_bytes > 0 && memcmp(mine.cpus, h->cpus, sizeof mine.cpus))
+		kbi_sys(SYS_sched_setaffinity, 0, h->cpus_bytes, h->cpus);
+	if (mine.slack != h->slack)
+		kbi_sys(SYS_prctl, PR_SET_TIMERSLACK, h->slack);
+	if (mine.io != h->io)
+		kbi_sys(SYS_ioprio_set, IO_OF_PROCESS, 0, h->io);
+	if (mine.personality != h->personality)
+		kbi_sys(SYS_personality, h->personality);
+	if (memcmp(mine.name, h->name, sizeof mine.name))
+		kbi_sys(SYS_prctl, PR_SET_NAME, h->name);
+	kbi_sys(SYS_sigaltstack, &h->alternate, NULL);
+}

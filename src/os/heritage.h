@@ -1,0 +1,40 @@
+/* os/heritage.h - what a child has of the kernel thread that makes it, and not of its process: where the one that makes it
+ * for another is to give it the other's. Raw calls: no errno, no TLS.
+ * Callers: core/body_birth. */
+#ifndef KBI_HERITAGE_H
+#define KBI_HERITAGE_H
+
+#include <signal.h>
+
+#include "base/base.h"
+
+enum { KBI_HERITAGE_CPUS = 8192, KBI_HERITAGE_GROUPS = 256 };
+
+struct kbi_heritage {
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} sched;                              /* the kernel's struct sched_attr */
+	uint64_t cpus[KBI_HERITAGE_CPUS / 64];
+	long cpus_bytes;
+	long slack, io, personality;
+	char name[16];
+	stack_t alternate;
+	/* who it is: compared, never given */
+	struct {
+		uint32_t user[3], group[3], groups[KBI_HERITAGE_GROUPS], capability[6];
+		long n_groups, bits;
+	} identity;
+};
+
+/* The calling kernel thread's. */
+void kbi_heritage_read(struct kbi_heritage *h);
+/* Is the caller's identity the same: users, groups, capabilities? */
+bool kbi_heritage_is_mine(const struct kbi_heritage *h);
+/* The caller, a child that has just been made, has all the rest, so far as it may. */
+void kbi_heritage_take(const struct kbi_heritage *h);
+
+#endif

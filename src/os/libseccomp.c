@@ -1,0 +1,295 @@
+/* os/libseccomp.c - system calls by a seccomp filter. Contract in libseccomp.h.
+ *
+ * The number of a call comes first: where that decides, the kernel (Linux 5.11) does not run the filter at all. Then where
+ * the instruction stands: this library's code, and the allocator's, make theirs as they are. All 64 bits of the address are
+ * compared. Code of 32 bits (int $0x80) is left alone.
+ * A call that waits with a mask of signals is made by us if it has one: SIGSYS must stay open (os/everywhere). Handlers
+ * return by libc's code, for rt_sigreturn passes.
+ * What would show that there is a filter, or add one, is answered by os/libcall, and so is what children inherit of the
+ * process that makes them. */
+#include "os/libseccomp.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <ucontext.h>
+
+#include "os/context.h"
+#include "os/everywhere.h"
+#include "os/libsignal.h"
+#include "os/libstub.h"
+#include "os/sys.h"
+#include "os/trace.h"
+
+#if defined(__x86_64__)
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+enum {
+	NUMBERS = 512,                /* those of calls are below */
+	LENGTH = 160,                 /* instructions of the filter, at most */
+	TAG = 0x6b6f,                 /* si_errno of its signals */
+	BY_SECCOMP = 1,               /* si_code: SYS_SECCOMP */
+	CLONE3 = 435, EPOLL_PWAIT2 = 441, LANDLOCK_RESTRICT_SELF = 446,
+	VM = 0x100, VFORK = 0x4000, THREAD = 0x10000, /* of clone's flags */
+	SPEC_ALLOW = 4,               /* SECCOMP_FILTER_FLAG_SPEC_ALLOW: no slower code because of it */
+	CALL_BYTES = 2, MASK_BYTES = 8,
+};
+
+static kbi_libsite_call *call;
+
+/* ---- which calls --------------------------------------------------------------------------------------------------- */
+
+/* Those with a mask, and which argument that is. */
+static const struct masked {
+	int nr, arg;
+} masked[] = { { SYS_ppoll, 3 }, { SYS_pselect6, 5 }, { SYS_epoll_pwait, 4 }, { EPOLL_PWAIT2, 4 } };
+
+static bool is_filtered(long nr)
+{
+	for (unsigned i = 0; i < kbi_countof(masked); i++)
+		if (masked[i].nr == nr)
+			return true;
+	switch (nr) {
+	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns: case LANDLOCK_RESTRICT_SELF:
+	case SYS_setsid: case SYS_getsid: case SYS_setpgid: case SYS_getpgid: case SYS_getpgrp:
+		return true;
+	default:
+		return kbi_libsite_wants(nr);
+	}
+}
+
+/* ---- the filter: each instruction with how many are left out if its comparison holds, and if not --------------------- */
+
+static struct sock_filter filter[LENGTH];
+static unsigned length;
+
+static void put(unsigned code, uint32_t k, unsigned yes, unsigned no)
+{
+	if (length < LENGTH)
+		filter[length] = (struct sock_filter){ (uint16_t)code, (uint8_t)yes, (uint8_t)no, k };
+	length++;
+}
+
+static void load(size_t at)
+{
+	put(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at, 0, 0);
+}
+
+static void if_equal(uint32_t k, unsigned yes, unsigned no)
+{
+	put(BPF_JMP | BPF_JEQ | BPF_K, k, yes, no);
+}
+
+static void answer(uint32_t what)
+{
+	put(BPF_RET | BPF_K, what, 0, 0);
+}
+
+static void load_number(void)
+{
+	load(offsetof(struct seccomp_data, nr));
+}
+
+/* One without a mask passes. */
+static void put_masked(const struct masked *m)
+{
+	size_t at = offsetof(struct seccomp_data, args) + 8 * (size_t)m->arg;
+
+	if_equal((uint32_t)m->nr, 0, 6);
+	load(at);
+	if_equal(0, 0, 3);
+	load(at + 4);
+	if_equal(0, 0, 1);
+	answer(SECCOMP_RET_ALLOW);
+	load_number();
+}
+
+static void put_numbers(void)
+{
+	unsigned n = 0, i = 0;
+
+	for (long nr = 0; nr < NUMBERS; nr++)
+		n += is_filtered(nr);
+	for (long nr = 0; nr < NUMBERS; nr++)
+		if (is_filtered(nr))
+			if_equal((uint32_t)nr, n - i++, 0);
+	answer(SECCOMP_RET_ALLOW);
+}
+
+/* Calls from there pass. */
+static void put_code(const struct kbi_libstub_range *r)
+{
+	const size_t low = offsetof(struct seccomp_data, instruction_pointer), high = low + 4;
+	uint64_t from = r->low, to = r->low + r->size;
+
+	if (!r->low)
+		return;
+	load(high);
+	put(BPF_JMP | BPF_JGT | BPF_K, (uint32_t)(from >> 32), 3, 0);
+	if_equal((uint32_t)(from >> 32), 0, 8);
+	load(low);
+	put(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)from, 0, 6);
+	load(high);
+	put(BPF_JMP | BPF_JGT | BPF_K, (uint32_t)(to >> 32), 4, 0);
+	if_equal((uint32_t)(to >> 32), 0, 2);
+	load(low);
+	put(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)to, 1, 0);
+	answer(SECCOMP_RET_ALLOW);
+}
+
+static bool make_filter(void)
+{
+	struct kbi_libstub_range allocators;
+
+	length = 0;
+	load(offsetof(struct seccomp_data, arch));
+	if_equal(AUDIT_ARCH_X86_64, 1, 0);
+	answer(SECCOMP_RET_ALLOW);
+	load_number();
+	for (unsigned i = 0; i < kbi_countof(masked); i++)
+		put_masked(&masked[i]);
+	put_numbers();
+	kbi_context_added_code(&allocators.low, &allocators.size);
+	put_code(&kbi_libstub_own);
+	put_code(&allocators);
+	answer(SECCOMP_RET_TRAP | TAG);
+	return length <= LENGTH;
+}
+
+/* ---- the handler ------------------------------------------------------------------------------------------------- */
+
+/* A kernel thread is made where it is wanted; a process by somebody else. NULL: it has its answer. */
+static void (*clone_stub(greg_t *g))(void)
+{
+	if (!(g[REG_RDI] & VM) || !(g[REG_RDI] & THREAD)) {
+		g[REG_RAX] = 0;
+		return kbi_libstub_apart;
+	}
+	return g[REG_RSI] ? kbi_libstub_clone : kbi_libstub_shared;
+}
+
+static void (*stub_for(greg_t *g))(void)
+{
+	switch (g[REG_RAX]) {
+	case SYS_clone:
+		return clone_stub(g);
+	case SYS_fork:
+		g[REG_RAX] = SIGCHLD;
+		return kbi_libstub_apart;
+	case SYS_vfork:
+		g[REG_RAX] = VM | VFORK | SIGCHLD;
+		return kbi_libstub_apart;
+	case CLONE3: /* callers fall back to clone */
+		g[REG_RAX] = -ENOSYS;
+		return NULL;
+	default:
+		return kbi_libstub_call;
+	}
+}
+
+static void on_call(int sig, siginfo_t *info, void *context)
+{
+	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+	void (*stub)(void);
+
+	if (info->si_code != BY_SECCOMP || info->si_errno != TAG) {
+		kbi_libsignal_others(sig, info, context, 0);
+		return;
+	}
+	stub = stub_for(g);
+	g[REG_RCX] = g[REG_RIP];
+	g[REG_R11] = (greg_t)(uintptr_t)(stub == kbi_libstub_apart ? kbi_libstub_child : call);
+	if (stub)
+		g[REG_RIP] = (greg_t)(uintptr_t)stub;
+}
+
+/* A process of ours stands there, behind a call, and has got neither an answer nor the signal. */
+static unsigned raises(uintptr_t at, long unmade)
+{
+	return at - kbi_libstub_own.low >= kbi_libstub_own.size && is_filtered(unmade) ? CALL_BYTES : 0;
+}
+
+/* ---- on and off -------------------------------------------------------------------------------------------------- */
+
+static const char *usable(void)
+{
+	const uint32_t trap = SECCOMP_RET_TRAP;
+
+	kbi_context_library(&kbi_libstub_own.low, &kbi_libstub_own.size);
+	if (!kbi_libstub_own.low)
+		return "the library's own code is not known";
+	if (!kbi_libsite_find())
+		return "libc's code is not known";
+	/* a filter that is not there: the kernel says what it has against others first */
+	if (kbi_sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) != -EFAULT ||
+	    kbi_sys(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &trap))
+		return "the kernel has no seccomp filters";
+	return make_filter() ? NULL : "the filter is too long";
+}
+
+static long install(unsigned flags)
+{
+	const struct sock_fprog program = { (unsigned short)length, filter };
+
+	return kbi_sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
+/* Who may not have one as it is can if it gives up what exec could give it: it executes nothing. */
+void kbi_libseccomp_here(void)
+{
+	const uint64_t open = (uint64_t)1 << (SIGSYS - 1);
+	long e;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &open, NULL, MASK_BYTES);
+	e = install(SPEC_ALLOW);
+	if (e == -EACCES) {
+		kbi_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		e = install(SPEC_ALLOW);
+	}
+	if (e == -EINVAL) /* before Linux 4.17 */
+		e = install(0);
+	if (e)
+		kbi_sys_fatal("a seccomp filter cannot be had any more (errno %d)", (int)-e);
+}
+
+int kbi_libseccomp_begin(kbi_libsite_call *to, const char **why)
+{
+	*why = usable();
+	if (*why)
+		return ENOTSUP;
+	call = to;
+	kbi_libstub_are_used();
+	kbi_trace_raises = raises;
+	kbi_libsignal_take(SIGSYS, on_call, (const void *)(uintptr_t)kbi_libstub_return);
+	kbi_libsignal_fit_others();
+	return 0;
+}
+
+void kbi_libseccomp_undo(void)
+{
+	kbi_trace_raises = NULL;
+	kbi_libsignal_leave();
+}
+
+#else
+
+int kbi_libseccomp_begin(kbi_libsite_call *to, const char **why)
+{
+	(void)to;
+	*why = "libc's system calls are not known on this machine";
+	return ENOTSUP;
+}
+
+void kbi_libseccomp_here(void)
+{
+}
+
+void kbi_libseccomp_undo(void)
+{
+}
+
+#endif
