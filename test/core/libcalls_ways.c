@@ -44,9 +44,9 @@ static void want(const char *way)
  * there. */
 static const char *way_taken(void)
 {
-	if (prctl(DISPATCH, 0, 0, 0, 0) && errno == EINVAL)
-		return "dispatch";
-	return prctl(PR_SET_SECCOMP, 2, NULL, 0, 0) && errno == EINVAL ? "seccomp" : "patch";
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno == EINVAL)
+		return "seccomp";
+	return prctl(DISPATCH, 0, 0, 0, 0) && errno == EINVAL ? "dispatch" : "patch";
 }
 
 /* ---- a program ----------------------------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static void has_children(void)
 		shared = 1;
 		CHECK(p && getppid() == atoi(number) && getpid() != atoi(number));
 		CHECK_EQ(prctl(DISPATCH, 0, 0, 0, 0), 0);
-		CHECK(prctl(PR_SET_SECCOMP, 2, NULL, 0, 0) && errno == EFAULT);
+		CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno == EFAULT);
 		_exit(status_of(fork() ?: (_exit(3), 0)) + system("exit 4") / 256);
 	}
 	CHECK_EQ(status_of(pid), 7);
@@ -339,6 +339,21 @@ static void fixed(void *way)
 	exit(23);
 }
 
+/* And the kernel is older, and there is a filter already. */
+static void fixed_and_old(void *unused)
+{
+	(void)unused;
+	if (!refuse_new_code() || !refuse_dispatch())
+		exit(CHILD_CANNOT);
+	want("auto");
+	CHECK_EQ(kb_init(), 0);
+	CHECK(strcmp(way_taken(), "seccomp") == 0);
+	has_threads();
+	if (status_of(fork() ?: (_exit(system("exit 4") / 256), 0)) != 4)
+		exit(1);
+	exit(26);
+}
+
 static void fixed_and_patched(void *unused)
 {
 	(void)unused;
@@ -377,6 +392,7 @@ int main(void)
 		child_does(&c, fixed, "auto", 23);
 		child_does(&c, fixed, "dispatch", 23);
 		child_does(&c, fixed, "seccomp", 23);
+		child_does(&c, fixed_and_old, NULL, 26);
 	}
 	if (child_does(&c, fixed_and_patched, NULL, 24))
 		child_said(&c, "libc's code cannot be changed");
