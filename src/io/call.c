@@ -43,6 +43,8 @@ static KBI_NOINLINE long insist_after(long r, const struct call *c, short events
 		if (e && e != EINTR)
 			return -e;
 		r = make(c);
+		if (r == -EAGAIN && turn > 0 && events == POLLIN && kbi_ready_is_shut((int)c->a))
+			return 0;
 	}
 	return r;
 }

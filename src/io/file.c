@@ -99,6 +99,8 @@ static long some(const struct transfer *t, struct kbi_until until)
 
 		if (kbi_likely(r != -EAGAIN && !odd))
 			return r;
+		if (turn > 1 && !odd && !t->out && kbi_ready_is_shut(t->fd))
+			return 0;
 		if (t->at != OWN_POSITION)
 			return odd ? here(t) : beside(t, until);
 		if (odd && is_ready(t->fd, events))

@@ -220,6 +220,11 @@ void kbi_ready_closed(int fd)
 	settle_all(fd, READY);
 }
 
+void kbi_ready_retry(int fd)
+{
+	settle_all(fd, READY);
+}
+
 /* ---- waiting ----------------------------------------------------------------------------------------- */
 
 /* How one waits: it takes nothing; it outlives a close of the number; and it is kbi_ready_stay's soon. */
@@ -436,6 +441,14 @@ bool kbi_ready_is_stream(int fd)
 
 	/* who else changes it meanwhile makes the thread ask the kernel when it waits */
 	return s && a_load_rlx(&s->known) & KBI_SLOT_STREAM && a_load_rlx(&s->owner) == kbi_self_raw();
+}
+
+bool kbi_ready_is_shut(int fd)
+{
+	struct pollfd p = { fd, EPOLLRDHUP, 0 };
+	struct timespec none = { 0, 0 };
+
+	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) == 1 && p.revents & EPOLLRDHUP;
 }
 
 /* ---- one of several ------------------------------------------------------------------------------------- */

@@ -51,5 +51,10 @@ bool kbi_ready_outside(const struct kbi_task *self);
  * Waiters get EBADF, or a descriptor of their own. Cheap when nobody waits; any kernel thread. */
 void kbi_ready_closing(int fd);
 void kbi_ready_closed(int fd);
+/* A socket that is shut for receiving. Who waits for a datagram in the kernel is told that it is the end; who does not wait
+ * is told to try again, for ever: to be asked after a wait that brought nothing. */
+bool kbi_ready_is_shut(int fd);
+/* Something has happened to the file that its poll(2) does not tell of: waiters try again. As cheap. */
+void kbi_ready_retry(int fd);
 
 #endif

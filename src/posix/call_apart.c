@@ -354,6 +354,17 @@ KBI_POSIX_API int setsockopt(int fd, int level, int what, const void *value, soc
 	return r;
 }
 
+/* Who sends on a local socket, and finds no room, is told by poll(2) when the other end shuts down or both ends do, and not
+ * when only its own does; in send(2) it would be. */
+KBI_POSIX_API int shutdown(int fd, int how)
+{
+	int r = REAL(shutdown)(fd, how);
+
+	if (r == 0 && !kbi_posix_in_vfork())
+		kbi_ready_retry(fd);
+	return r;
+}
+
 /* ---- numbers that are given up ----------------------------------------------------------------------- */
 
 /* Before the kernel closes it, and after. In the child of vfork the number is the child's, and what is known of it here

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
+#include "io/ready.h"
 #include "os/libcall.h"
 #include "os/sys.h"
 
@@ -257,6 +258,15 @@ static bool changes_mode(long n, const long a[6], long *r)
 	return true;
 }
 
+static bool shuts_down(long n, const long a[6], long *r)
+{
+	if (n != SYS_shutdown)
+		return false;
+	*r = kbi_sys(n, a[0], a[1], 0, 0, 0);
+	kbi_ready_retry((int)a[0]);
+	return true;
+}
+
 /* Those that may block in another way: the virtual processor is lent. */
 static bool may_block(long n)
 {
@@ -298,7 +308,8 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 
 	if (!KBI_SYS_DIRECT || !kbi_call_may_wait())
 		return false;
-	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r)) {
+	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r) ||
+	    shuts_down(n, a, r)) {
 		kbi_call_told(*r);
 		return true;
 	}

@@ -204,6 +204,7 @@ struct kbi_call {
 	uint8_t looks;         /* of read's kind: what the descriptor is, is looked up again before a sleep */
 	uint8_t waits_anyway;  /* O_NONBLOCK does not matter */
 	uint8_t empty;         /* nothing has been tried: nothing will be there */
+	uint8_t shut;          /* of a socket: nothing can come any more, and the call that may block says so at once */
 	uint8_t owns;          /* fd is its own: the program's was closed meanwhile */
 	int time_limit;        /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */
 	long late;             /* the result when the time is over */

@@ -165,6 +165,8 @@ static inline long write_now(int fd, const struct iovec *v, int n)
 
 static long try_read(struct kbi_call *c)
 {
+	if (kbi_unlikely(c->shut))
+		return kbi_sys(SYS_readv, c->fd, transfer_of(c)->p, transfer_of(c)->n);
 	return read_now(c->fd, transfer_of(c)->p, (int)transfer_of(c)->n);
 }
 
@@ -259,10 +261,15 @@ long kbi_call_writev(int fd, const struct iovec *v, int n, bool cancels)
 
 /* ---- receive ----------------------------------------------------------------------------------------- */
 
+/* Whose other side is shut says so at once. */
+static int flags_of(const struct transfer *t)
+{
+	return kbi_unlikely(t->c.shut) ? t->flags : t->flags | MSG_DONTWAIT;
+}
+
 static long receive_now(const struct transfer *t)
 {
-	return kbi_sys(SYS_recvfrom, t->c.fd, (char *)t->p + t->c.done, t->n - t->c.done, t->flags | MSG_DONTWAIT,
-		       t->address, t->len);
+	return kbi_sys(SYS_recvfrom, t->c.fd, (char *)t->p + t->c.done, t->n - t->c.done, flags_of(t), t->address, t->len);
 }
 
 /* MSG_WAITALL: until the end of the stream, or all. */
@@ -340,7 +347,7 @@ static long try_receive_message(struct kbi_call *c)
 	long r;
 
 	if (!c->done) {
-		r = kbi_sys(SYS_recvmsg, c->fd, t->p, t->flags | MSG_DONTWAIT);
+		r = kbi_sys(SYS_recvmsg, c->fd, t->p, flags_of(t));
 		return t->flags & MSG_WAITALL ? collect(c, r, t->n) : r;
 	}
 	part.msg_iovlen = rest(m->msg_iov, m->msg_iovlen, c->done, left);
@@ -372,7 +379,7 @@ static long try_receive_many(struct kbi_call *c)
 {
 	struct transfer *t = transfer_of(c);
 	struct mmsghdr *m = t->p;
-	long r = kbi_sys(SYS_recvmmsg, c->fd, m + c->done, t->n - c->done, (unsigned)t->flags | MSG_DONTWAIT, NULL);
+	long r = kbi_sys(SYS_recvmmsg, c->fd, m + c->done, t->n - c->done, (unsigned)flags_of(t), NULL);
 
 	r = add_part(c, r, t->flags & MSG_WAITFORONE ? 1 : t->n);
 	/* the time limit is looked at after a message only, as the kernel does */

@@ -290,6 +290,11 @@ static bool has_drained(int fd)
 	return kbi_posix_me.drained == fd + 1 && kbi_ready_is_stream(fd);
 }
 
+static bool is_shut(const struct kbi_call *c)
+{
+	return c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->done && kbi_ready_is_shut(c->fd);
+}
+
 static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 {
 	long r;
@@ -300,6 +305,10 @@ static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 	r = c->attempt(c);
 	if (turn == 0)
 		note_luck(!kbi_call_again(r));
+	else if (r == -EAGAIN && is_shut(c)) {
+		c->shut = true;
+		r = c->attempt(c);
+	}
 	return r;
 }
 

@@ -150,6 +150,12 @@ static void ends(void)
 	CHECK_EQ(kb_io_close(p[0]), -EBADF);
 	CHECK_EQ(kb_io_send(p[1], &r, 1, 0, KB_FOREVER), -EPIPE);
 	CHECK_EQ(kb_io_close(p[1]), 0);
+	/* the kernel tells the end of datagrams only who waits in it */
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | mode, 0, p), 0);
+	t = start(&r, p[0], KB_FOREVER);
+	CHECK_EQ(shutdown(p[0], SHUT_RD), 0);
+	end(t, &r, 0);
+	CHECK_EQ(kb_io_close(p[0]) | kb_io_close(p[1]), 0);
 	/* the peer goes away in the middle */
 	{
 		int s = listening(), c = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | mode, 0), a;

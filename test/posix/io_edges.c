@@ -171,17 +171,34 @@ static void *gets_value(void *call)
 	return NULL;
 }
 
-static void shut_down(void (*open)(int *, int *), long (*call)(int), int how, long expected)
+static int shutdown_by_number(int s, int how) { return (int)syscall(SYS_shutdown, s, how); }
+
+static void shut_down_by(int (*shut)(int, int), void (*open)(int *, int *), long (*call)(int), int how, long expected)
 {
 	pthread_t t;
 
 	open(&fd, &out);
 	CHECK_EQ(pthread_create(&t, NULL, gets_value, (void *)call), 0);
 	usleep(2000);
-	CHECK_EQ(shutdown(fd, how), 0);
+	CHECK_EQ(shut(fd, how), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	CHECK_EQ(value, expected);
 	quiet_close(fd, out);
+}
+
+static void shut_down(void (*open)(int *, int *), long (*call)(int), int how, long expected)
+{
+	shut_down_by(shutdown, open, call, how, expected);
+	shut_down_by(shutdown_by_number, open, call, how, expected);
+}
+
+static void datagrams(int *in, int *to)
+{
+	int s[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, s), 0);
+	*in = s[0];
+	*to = s[1];
 }
 
 /* ---- no descriptors left ----------------------------------------------------------------------------- */
@@ -261,12 +278,18 @@ int main(void)
 
 	CHECK_EQ(pthread_create(&t, NULL, comes_and_goes, NULL), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
+	signal(SIGPIPE, SIG_IGN);
 	changes();
 	invalid();
 	kinds();
 	flags_stay(quiet_pipe);
 	flags_stay(quiet_socket);
 	shut_down(quiet_socket, do_recv, SHUT_RD, 0);
+	shut_down(full_socket, do_write, SHUT_WR, -EPIPE);
+	shut_down(full_socket, do_send, SHUT_WR, -EPIPE);
+	shut_down(datagrams, do_read, SHUT_RD, 0);
+	shut_down(datagrams, do_recv, SHUT_RD, 0);
+	shut_down(datagrams, do_recvmsg, SHUT_RDWR, 0);
 	shut_down(listening, do_accept, SHUT_RDWR, -EINVAL);
 	no_descriptors();
 	long_sets();
