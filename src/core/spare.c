@@ -11,6 +11,7 @@
 #include "core/agent.h"
 #include "os/lock.h"
 #include "os/sys.h"
+#include "os/uring.h"
 
 enum { READY = 1 }; /* spares that wait although nothing needs them */
 
@@ -214,6 +215,12 @@ static bool has_children(void)
 	return kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD, NULL) != -ECHILD;
 }
 
+/* What the kernel ends or tells with this kernel thread, whose thread has gone on elsewhere. */
+static bool is_missed(void)
+{
+	return has_children() || kbi_uring_used_here();
+}
+
 /* NULL: it has waited for long and is nobody's. */
 static struct kbi_vp *wait_for_job(struct kbi_body *me)
 {
@@ -229,7 +236,7 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 	while (!(vp = a_load_acq(&me->job))) {
 		long e = kbi_sys_futex_wait(&me->bell, 0, stays ? NULL : &patience);
 
-		if (e == -ETIMEDOUT && !has_children()) {
+		if (e == -ETIMEDOUT && !is_missed()) {
 			if (leave_pool(me))
 				return NULL;
 			stays = true; /* others that are one too many end by themselves */

@@ -14,6 +14,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/auxv.h>
 
 enum {
 	EXIT_STACKS = 8,
@@ -21,6 +22,7 @@ enum {
 	REVIVE_BELOW = 4096,   /* where a new kernel thread starts, below the frames it goes on in */
 	RSEQ_CPU_ID = 4,       /* field of struct rseq */
 	RSEQ_UNREGISTER = 1,
+	RSEQ_OFFERED = 27, /* AT_RSEQ_FEATURE_SIZE */
 };
 
 #if defined(__x86_64__)
@@ -31,9 +33,7 @@ enum {
 #define RSEQ_SIGNATURE 0xf1401073
 #endif
 
-/* glibc >= 2.35 */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
+extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc >= 2.35 */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define KBI_NO_ASAN __attribute__((no_sanitize_address))
@@ -74,11 +74,16 @@ static void give_exit(uint8_t i)
 	a_store_rel(&exits[i].taken, 0);
 }
 
-/* The kernel wants the length it was registered with: 32, or from glibc 2.40 on what the kernel offers. */
-static void rseq_off(char *area)
+/* The area of the block with that thread pointer, if libc has told the kernel of it, which then has written to it. The
+ * kernel wants the length it was told: 32, or from glibc 2.40 on what it offers. libc's __rseq_size says what the
+ * drop-in says. */
+static void rseq_off(char *tp)
 {
-	const unsigned lengths[] = { 32, __rseq_size, (__rseq_size + 31) & ~31u };
+	const unsigned offered = (unsigned)getauxval(RSEQ_OFFERED), lengths[] = { 32, (offered + 31) & ~31u };
+	char *area = tp + __rseq_offset;
 
+	if (*(int32_t *)(area + RSEQ_CPU_ID) < 0)
+		return;
 	for (size_t i = 0; i < kbi_countof(lengths); i++)
 		if (kbi_sys(SYS_rseq, area, lengths[i], RSEQ_UNREGISTER, RSEQ_SIGNATURE) == 0)
 			break;
@@ -89,8 +94,8 @@ static void rseq_off(char *area)
 void kbi_tcb_leave_rseq(void)
 {
 #if KBI_HAVE_TP
-	if (&__rseq_offset && &__rseq_size && __rseq_size)
-		rseq_off((char *)kbi_tp_get() + __rseq_offset);
+	if (&__rseq_offset)
+		rseq_off((char *)kbi_tp_get());
 #endif
 }
 
@@ -100,8 +105,8 @@ void kbi_tcb_leave_block(void)
 	static a32 cleared;
 
 #if KBI_HAVE_TP
-	if (&__rseq_offset && &__rseq_size && __rseq_size)
-		rseq_off((char *)kbi_tp_get() + __rseq_offset);
+	if (&__rseq_offset)
+		rseq_off((char *)kbi_tp_get());
 #endif
 	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
 	kbi_sys(SYS_set_tid_address, &cleared.v_);
@@ -110,8 +115,8 @@ void kbi_tcb_leave_block(void)
 /* Nothing of the block may be written by the kernel when this thread has gone, or be walked then. */
 static void forget_block(struct kbi_tcb *t)
 {
-	if (&__rseq_offset && &__rseq_size && __rseq_size)
-		rseq_off((char *)t->tp + __rseq_offset);
+	if (&__rseq_offset)
+		rseq_off((char *)t->tp);
 	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
 	kbi_sys(SYS_set_tid_address, &t->alive.v_);
 }

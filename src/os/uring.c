@@ -9,10 +9,19 @@
 
 #include "os/sys.h"
 
-#if KBI_HAVE_URING
-
 /* The same on every machine. */
 enum { NR_SETUP = 425, NR_ENTER = 426, NR_REGISTER = 427 };
+
+/* Who has never had to do with rings has no table of them: EINVAL, or EBADF where the table is empty. */
+bool kbi_uring_used_here(void)
+{
+	const unsigned by_table = 1u << 4; /* IORING_ENTER_REGISTERED_RING */
+	long r = kbi_sys(NR_ENTER, 0, 0, 0, by_table, NULL, 0);
+
+	return r == -EBADF || r >= 0;
+}
+
+#if KBI_HAVE_URING
 
 #ifndef IORING_SETUP_NO_MMAP
 #define IORING_SETUP_NO_MMAP (1u << 14) /* Linux 6.5 */

@@ -2,6 +2,7 @@
  * lightweight thread is said (its number, its name); who changes or watches the kernel thread keeps it (posix/bind).
  * Callers: programs. Never switches, but for a signal that a thread sends to itself. */
 #include "posix/bind.h"
+#include "posix/issuer.h"
 
 #include <linux/prctl.h>
 #include <stdarg.h>
@@ -197,12 +198,26 @@ KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event,
 	return timer_for_thread(clock, &own, timer);
 }
 
+/* ---- restartable sequences ---------------------------------------------------------------------------------------- */
+
+/* The kernel writes where it runs a kernel thread into one block, and looks into that one only for the sequence to be
+ * restarted: no lightweight thread can have any. So say libc's variable, which we define over it, and the call (below). */
+extern const unsigned int __rseq_size;
+KBI_POSIX_API const unsigned int __rseq_size = 0;
+
 /* ---- by number ----------------------------------------------------------------------------------------------------- */
+
+/* Numbers that not every header has; the same on every machine. */
+enum { RING_SETUP = 425, RING_REGISTER = 427, LANDLOCK_RESTRICT_SELF = 446 };
+enum { SET_GS = 0x1001 }; /* ARCH_SET_GS */
 
 /* Calls that glibc has no function for, or that the program makes past it. */
 static void bind_for(long n, const long *a)
 {
 	switch (n) {
+	case LANDLOCK_RESTRICT_SELF:
+		kbi_bind_self("landlock_restrict_self", KBI_BIND_CHANGED);
+		break;
 	case SYS_seccomp:
 		kbi_bind_self("seccomp", KBI_BIND_CHANGED);
 		break;
@@ -225,6 +240,19 @@ static void bind_for(long n, const long *a)
 	case SYS_setns:
 	case SYS_capset:
 		kbi_bind_self("syscall()", KBI_BIND_CHANGED);
+		break;
+#ifdef SYS_arch_prctl
+	case SYS_arch_prctl:
+		if (a[0] == SET_GS)
+			kbi_bind_self("the register GS", KBI_BIND_CHANGED);
+		break;
+#endif
+	case RING_SETUP:
+		if (kbi_bind_is_light() && a[1])
+			kbi_issuer_sets_up(((const uint32_t *)a[1])[2]);
+		break;
+	case RING_REGISTER:
+		kbi_issuer_registers((unsigned)a[1]);
 		break;
 	case SYS_perf_event_open:
 		if (kbi_bind_is_self(a[1]))
@@ -298,6 +326,11 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 		if (kbi_posix_light() && kbi_posix_me.frame)
 			kbi_posix_exit_by_number();
 		return false;
+#ifdef SYS_rseq
+	case SYS_rseq:
+		*r = -ENOSYS;
+		return true;
+#endif
 	case SYS_get_robust_list:
 		if (!kbi_bind_is_self(a[0]))
 			return false;
