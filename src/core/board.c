@@ -15,7 +15,7 @@ static size_t level(uint32_t threads, unsigned shift)
 
 int kbi_board_setup(uint32_t threads)
 {
-	marks = kbi_sys_map(threads);
+	marks = kbi_sys_map_table(threads);
 	return marks ? 0 : ENOMEM;
 }
 

@@ -46,10 +46,10 @@ static void reserve(void)
 {
 	/* a process whose address space is limited has fewer threads, and wants most of it for their stacks */
 	table.max = (uint32_t)(kbi_sys_reserve(kbi_options.max_threads * sizeof(struct kb_thread)) / sizeof(struct kb_thread));
-	kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
+	kbi_descriptor_table.at = kbi_sys_map_table(table.max * sizeof(struct kb_thread));
 	while (!kbi_descriptor_table.at && table.max / 8 >= FEWEST) {
 		table.max /= 8;
-		kbi_descriptor_table.at = kbi_sys_map(table.max * sizeof(struct kb_thread));
+		kbi_descriptor_table.at = kbi_sys_map_table(table.max * sizeof(struct kb_thread));
 	}
 	/* a million of them, met in any order, miss in the TLB at each step else */
 	if (kbi_descriptor_table.at)

@@ -344,9 +344,9 @@ static void give_batch(struct kbi_stack_slot *s, int cls)
 
 int kbi_stack_setup(unsigned slots)
 {
-	kbi_stack_slots = kbi_sys_map(slots * sizeof *kbi_stack_slots);
+	kbi_stack_slots = kbi_sys_map_table(slots * sizeof *kbi_stack_slots);
 	pool.chunks = (uint32_t)(kbi_sys_reserve(CHUNKS * sizeof *pool.chunk) / sizeof *pool.chunk);
-	pool.chunk = kbi_sys_map(pool.chunks * sizeof *pool.chunk);
+	pool.chunk = kbi_sys_map_table(pool.chunks * sizeof *pool.chunk);
 	if (!kbi_stack_slots || !pool.chunk)
 		return ENOMEM;
 	kbi_stack_guard_setup();

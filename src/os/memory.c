@@ -290,9 +290,15 @@ static bool reserve(int fd, size_t size)
 
 	if (kbi_sys(SYS_ftruncate, fd, size))
 		return false;
-	at = kbi_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	/* in a program that has its future memory locked it would all be made now: not what may not be touched */
+	at = kbi_sys(SYS_mmap, 0, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (is_error(at))
 		return false;
+	kbi_sys(SYS_munlock, at, size);
+	if (kbi_sys(SYS_mprotect, at, size, PROT_READ | PROT_WRITE)) {
+		kbi_sys(SYS_munmap, at, size);
+		return false;
+	}
 	space.fd = fd;
 	space.file = kbi_sys(SYS_fstat, fd, &st) ? 0 : st.st_ino;
 	space.base = space.next = (uintptr_t)at;

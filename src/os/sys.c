@@ -167,6 +167,23 @@ void *kbi_sys_map(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Nothing is made of what may not be touched, and what is locked no more may be: in this order. */
+void *kbi_sys_map_table(size_t bytes)
+{
+	void *p;
+
+	if (kbi_sys_from.take)
+		return kbi_sys_from.take(bytes);
+	p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	munlock(p, bytes);
+	if (mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0)
+		return p;
+	munmap(p, bytes);
+	return NULL;
+}
+
 /* Raw where it can be, so that a handler which interrupts it finds our code and not libc's. */
 void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
 {

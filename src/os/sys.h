@@ -121,6 +121,9 @@ void kbi_sys_message(const char *format, ...) KBI_PRINTF(1, 2);
 void kbi_sys_fatal(const char *format, ...) KBI_PRINTF(1, 2) KBI_NORETURN;
 /* Anonymous private sparse memory; NULL on failure. Never counts against overcommit. */
 void *kbi_sys_map(size_t bytes);
+/* The same for a table that is reserved for the most there may ever be: in a program that has all its future memory locked
+ * (mlockall) the others are made and locked at once, this is used as ever and not locked. */
+void *kbi_sys_map_table(size_t bytes);
 /* Most of such memory will be used if so much is: large pages from its second one on. A hint. */
 void kbi_sys_map_large(void *at, size_t bytes);
 void kbi_sys_unmap(void *p, size_t bytes);

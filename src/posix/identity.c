@@ -162,7 +162,9 @@ KBI_POSIX_API int sched_setscheduler(pid_t pid, int policy, const struct sched_p
 	kbi_about_expect(policy);
 	if (!kbi_bind_is_self(pid))
 		return kbi_libc()->sched_setscheduler(pid, policy, param);
-	if ((policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
+	/* what the kernel will refuse changes nothing */
+	if ((policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER && param &&
+	    !kbi_about_may_schedule(policy & ~SCHED_RESET_ON_FORK, param->sched_priority))
 		kbi_bind_self("sched_setscheduler", KBI_BIND_CHANGED);
 	return kbi_libc()->sched_setscheduler(0, policy, param);
 }

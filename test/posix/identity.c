@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "crowd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -203,6 +204,37 @@ static void *owner(void *arg)
 	return arg;
 }
 
+/* ---- a policy that the kernel refuses ------------------------------------------------------------------------- */
+
+static int kernel_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int n = 0;
+
+	CHECK(d != NULL);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Asked for by each: nobody keeps a kernel thread for it. */
+static void *is_refused(void *arg)
+{
+	struct sched_param none = { .sched_priority = 0 };
+	static int before;
+
+	if (pthread_barrier_wait(&all) == PTHREAD_BARRIER_SERIAL_THREAD)
+		before = kernel_threads();
+	pthread_barrier_wait(&all);
+	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &none), -1);
+	CHECK_EQ(errno, EINVAL);
+	if (pthread_barrier_wait(&all) == PTHREAD_BARRIER_SERIAL_THREAD)
+		CHECK(kernel_threads() < before + THREADS / 2);
+	pthread_barrier_wait(&all);
+	return arg;
+}
+
 int main(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
@@ -213,6 +245,7 @@ int main(void)
 	crowd_run(numbers, THREADS);
 	CHECK_EQ(my_number(), getpid());
 	numbers_are_not_used_again();
+	crowd_run(is_refused, THREADS);
 	crowd_run(signals, 1);
 	crowd_run(names, 2);
 	play_with(NULL);
