@@ -338,13 +338,45 @@ bool kbi_signal_post_program(const siginfo_t *info)
 
 /* ---- his work ------------------------------------------------------------------------------------------------ */
 
+static void requeue(siginfo_t *info)
+{
+	if (kbi_signal_post_program(info))
+		return;
+	kbi_signal_pack(info, NULL);
+	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
+}
+
+/* Takes what waits behind the one in hand, of the same number: how many. What is a thread's goes there. */
+static size_t take_behind(int sig, siginfo_t *info, size_t room)
+{
+	static const struct timespec none;
+	uint64_t set = kbi_signal_bit(sig);
+	struct kb_thread *t;
+	size_t n = 0;
+
+	while (n < room && kbi_sys(SYS_rt_sigtimedwait, &set, &info[n], &none, KBI_MASK_BYTES) > 0) {
+		kbi_signal_unpack(&info[n], &t);
+		if (!t)
+			n++;
+		else if (is_there(t))
+			kbi_signal_send(t, &info[n], false);
+	}
+	return n;
+}
+
+/* Those that queue keep their order: the kernel puts what comes back behind the others. */
 static void put_back(siginfo_t *info)
 {
+	enum { MOST = 4096 };
+	static siginfo_t behind[MOST];
+	size_t n = 0;
+
 	close_unused();
-	if (!kbi_signal_post_program(info)) {
-		kbi_signal_pack(info, NULL);
-		kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
-	}
+	if (info->si_signo >= SIGRTMIN)
+		n = take_behind(info->si_signo, behind, MOST);
+	requeue(info);
+	for (size_t i = 0; i < n; i++)
+		requeue(&behind[i]);
 	kbi_signal_note_sent(kbi_signal_bit(info->si_signo));
 }
 
@@ -426,6 +458,17 @@ void kbi_signal_ask_post(void)
 	/* acquire: partner is the release in answer */
 	for (int i = 0; i < NAPS && (int32_t)((now = a_load_acq(&answered)) - mine) < 0; i++)
 		kbi_sys_futex_wait(&answered, now, &nap);
+}
+
+void kbi_signal_post_leaves(int sig)
+{
+	uint64_t bit = kbi_signal_bit(sig);
+
+	if (kbi_posix_me.in_handler || !kbi_signal_post_takes(bit))
+		return;
+	close_unused();
+	if (!kbi_signal_post_takes(bit))
+		kbi_signal_ask_post(); /* he waits for others from here on */
 }
 
 static void *work(void *unused)

@@ -235,6 +235,8 @@ KBI_POSIX_API int sigqueue(pid_t pid, int sig, const union sigval value)
 	describe(&info, sig, SI_QUEUE, value);
 	if (self)
 		return answer(send_self(self, &info));
+	if (kbi_posix_light() && pid == getpid() && sig >= SIGRTMIN && sig <= SIGRTMAX)
+		kbi_signal_post_leaves(sig);
 	if (!posts(pid, &info))
 		e = kbi_libc()->sigqueue(pid, sig, value);
 	if (e == 0)

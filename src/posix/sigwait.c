@@ -20,6 +20,11 @@ static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 	struct kb_thread *to;
 	int sig = kbi_signal_get(kbi_thread_of(self), set, info);
 
+	/* one that he has in hand came before those that still wait in the kernel */
+	if (!sig && kbi_unlikely(kbi_signal_post_is_at_work())) {
+		kbi_signal_ask_post();
+		sig = kbi_signal_get(kbi_thread_of(self), set, info);
+	}
 	if (!sig)
 		sig = (int)kbi_sys(SYS_rt_sigtimedwait, &set, info, &none, KBI_MASK_BYTES);
 	if (sig <= 0)
@@ -84,6 +89,10 @@ static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool ca
 	if (cancels)
 		kbi_cancel_test();
 	kbi_signal_need_post();
+	/* what is there already, and he does not take, needs nobody to bring it */
+	sig = kbi_signal_post_takes(wanted) ? -EAGAIN : look(self, wanted, info);
+	if (sig > 0)
+		return sig;
 	a_store_rlx(mine, wanted);
 	kbi_signal_opened(wanted);
 	sig = wait_for(self, wanted, info, deadline, cancels);
