@@ -1,4 +1,4 @@
-/* os/module.c - finds the module of an address and reads its code for futex system calls. Contract in module.h. */
+/* os/module.c - finds the module of an address and reads its code for system calls. Contract in module.h. */
 #include "os/module.h"
 
 #include <elf.h>
@@ -24,30 +24,36 @@ struct search {
 /* ---- code ----------------------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-static const uint8_t number[] = { 0xb8, 0xca, 0, 0, 0 }, call[] = { 0x0f, 0x05 }; /* mov $202,%eax; syscall */
+/* mov $202,%eax; mov $425,%eax; syscall */
+static const uint8_t futex[] = { 0xb8, 0xca, 0, 0, 0 }, ring[] = { 0xb8, 0xa9, 1, 0, 0 }, call[] = { 0x0f, 0x05 };
 #elif defined(__aarch64__)
-static const uint8_t number[] = { 0x48, 0x0c, 0x80, 0xd2 }, call[] = { 0x01, 0, 0, 0xd4 }; /* mov x8,#98; svc #0 */
+/* mov x8,#98; mov x8,#425; svc #0 */
+static const uint8_t futex[] = { 0x48, 0x0c, 0x80, 0xd2 }, ring[] = { 0x28, 0x35, 0x80, 0xd2 };
+static const uint8_t call[] = { 0x01, 0, 0, 0xd4 };
 #elif defined(__riscv) && __riscv_xlen == 64
-static const uint8_t number[] = { 0x93, 0x08, 0x20, 0x06 }, call[] = { 0x73, 0, 0, 0 }; /* li a7,98; ecall */
+/* li a7,98; li a7,425; ecall */
+static const uint8_t futex[] = { 0x93, 0x08, 0x20, 0x06 }, ring[] = { 0x93, 0x08, 0x90, 0x1a };
+static const uint8_t call[] = { 0x73, 0, 0, 0 };
 #else
-static const uint8_t number[1] = { 0 }, call[1] = { 0 };
+static const uint8_t futex[1] = { 0 }, ring[1] = { 0 }, call[1] = { 0 };
 #define UNKNOWN_MACHINE 1
 #endif
 
-static bool calls_futex(const uint8_t *code, size_t n)
+/* number: the instruction that says which call it is. */
+static bool calls(const uint8_t *code, size_t n, const uint8_t number[], size_t length)
 {
 #ifdef UNKNOWN_MACHINE
-	(void)number, (void)call, (void)code, (void)n;
+	(void)number, (void)length, (void)call, (void)code, (void)n;
 	return false;
 #else
 	const uint8_t *end = code + n, *p = code;
 
-	while ((p = memmem(p, (size_t)(end - p), number, sizeof(number)))) {
+	while ((p = memmem(p, (size_t)(end - p), number, length))) {
 		size_t left = (size_t)(end - p);
 
 		if (memmem(p, left < NEAR ? left : NEAR, call, sizeof(call)))
 			return true;
-		p += sizeof(number);
+		p += length;
 	}
 	return false;
 #endif
@@ -85,7 +91,7 @@ static bool is_noted(const struct dl_phdr_info *info, const char *name)
 /* Go's runtime is far too large to be read, and leaves a note in every program. */
 static bool waits_in_kernel(const struct dl_phdr_info *info)
 {
-	size_t left = READ_AT_MOST;
+	size_t left = READ_AT_MOST, size;
 
 	if (is_noted(info, "Kochab")) /* libkochab.a has been linked into it (os/sys): the futex calls are ours there */
 		return false;
@@ -98,9 +104,10 @@ static bool waits_in_kernel(const struct dl_phdr_info *info)
 
 		if (h->p_type != PT_LOAD || (h->p_flags & (PF_R | PF_X)) != (PF_R | PF_X))
 			continue;
-		if (calls_futex(p, h->p_filesz < left ? h->p_filesz : left))
+		size = h->p_filesz < left ? h->p_filesz : left;
+		if (calls(p, size, futex, sizeof(futex)) || calls(p, size, ring, sizeof(ring)))
 			return true;
-		left -= h->p_filesz < left ? h->p_filesz : left;
+		left -= size;
 	}
 	return false;
 }

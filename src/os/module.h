@@ -8,7 +8,7 @@
 struct kbi_module {
 	uintptr_t low, high;   /* where its segments lie */
 	char name[64];	       /* the file's, without its folder; the end of a long one */
-	bool waits_in_kernel;  /* it makes futex system calls by instructions of its own */
+	bool waits_in_kernel;  /* it makes futex or io_uring_setup system calls by instructions of its own */
 };
 
 /* The module that the address is in; false: none (code made at run time). */

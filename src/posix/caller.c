@@ -34,7 +34,8 @@ static void remember(struct kbi_caller *c)
 
 static bool say(const struct kbi_module *m)
 {
-	kbi_sys_message("%s waits by futex system calls of its own: the threads that it makes are kernel threads", m->name);
+	kbi_sys_message("%s waits in the kernel by system calls of its own: the threads that it makes are kernel threads",
+			m->name);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* posix/issuer.c - contract in issuer.h. liburing makes its system calls by its own instructions; those of its functions
- * that are about the calling kernel thread are defined here, in front of it, and call it. Where a program has a liburing
- * of its own inside, nobody asks us. Runs on the caller. Calls the loader at a first use. Never switches. */
+ * that are about the calling kernel thread are defined here, in front of it, and call it. The threads of a program that has
+ * a liburing of its own inside are kernel threads (posix/caller). Runs on the caller. Calls the loader at a first use.
+ * Never switches. */
 #include "posix/issuer.h"
 
 #include <dlfcn.h>
