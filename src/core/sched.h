@@ -45,9 +45,10 @@ struct kbi_sched_vp {
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* VPs that a scheduler function wants woken: it published work for them and saw SLEEPING after the fence. */
+enum { KBI_SCHED_WAKES = 10 };
 struct kbi_sched_wake {
 	unsigned n;
-	unsigned vp[4];
+	unsigned vp[KBI_SCHED_WAKES];
 };
 
 struct kbi_sched {

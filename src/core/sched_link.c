@@ -17,7 +17,7 @@ bool kbi_link_take(struct kbi_links *l, uint32_t most, struct kbi_packet *p)
 		if (p->n > most)
 			continue;
 		l->taken[k]++;
-		l->taken_tasks += p->n;
+		a_store_rlx(&l->taken_tasks, a_load_rlx(&l->taken_tasks) + p->n);
 		return true;
 	}
 	return false;
@@ -29,6 +29,6 @@ void kbi_link_release(struct kbi_links *l)
 		if (a_load_rlx(&l->head[k]) != l->taken[k])
 			kbi_ring_release(&l->head[k], l->taken[k]);
 	/* what came after kbi_link_count has been taken too */
-	if ((int32_t)(l->taken_tasks - a_load_rlx(&l->counted)) > 0)
-		a_store_rlx(&l->counted, l->taken_tasks);
+	if ((int32_t)(a_load_rlx(&l->taken_tasks) - a_load_rlx(&l->counted)) > 0)
+		a_store_rlx(&l->counted, a_load_rlx(&l->taken_tasks));
 }

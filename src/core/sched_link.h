@@ -16,7 +16,7 @@
 enum {
 	KBI_LINKS = 10,     /* 2^10 = KBI_MAX_VPS */
 	KBI_LINK_MESH = 9,  /* so many VPs have links from each to each */
-	KBI_LINK_SLOTS = 64,
+	KBI_LINK_SLOTS = 128,
 	KBI_PACKET_MAX = 64, /* tasks */
 };
 
@@ -34,9 +34,9 @@ struct kbi_links {
 	/* written by the owner; head read by the producers, the others by all */
 	a32 head[KBI_LINKS] KBI_ALIGNED(KBI_CACHE_LINE); /* packets taken */
 	a32 counted; /* tasks ever sent to it that its published load has reckoned with */
+	a32 taken_tasks; /* and that it has taken */
 	/* owner only */
 	uint32_t taken[KBI_LINKS] KBI_ALIGNED(KBI_CACHE_LINE); /* copy of head */
-	uint32_t taken_tasks;
 	uint64_t put[KBI_LINKS];      /* copy of the tails it writes */
 	unsigned n;                   /* constant: links */
 	unsigned distance[KBI_LINKS]; /* constant, ascending */
@@ -81,7 +81,15 @@ static inline uint32_t kbi_link_count(struct kbi_links *l)
 	uint32_t sent = kbi_link_sent(l);
 
 	a_store_rlx(&l->counted, sent);
-	return sent - l->taken_tasks;
+	return sent - a_load_rlx(&l->taken_tasks);
+}
+
+/* The same for anybody: a hint. */
+static inline uint32_t kbi_link_waiting(const struct kbi_links *l)
+{
+	int32_t n = (int32_t)(kbi_link_sent(l) - a_load_rlx(&l->taken_tasks));
+
+	return n > 0 ? (uint32_t)n : 0;
 }
 
 /* Anybody: tasks on their way to this VP that its published load does not include. */

@@ -2,7 +2,9 @@
  *
  * Each VP gives surplus to its ring successor and, by links of the same kind (core/sched_link), to VPs further on.
  * No lock, no read-modify-write anywhere. Tasks move in packets; what is more than a VP keeps goes on unopened
- * (its tasks then still name the VP the packet was first meant for).
+ * (its tasks then still name the VP the packet was first meant for). What it keeps stays unopened, too, until its turn is
+ * near: to open a packet is to fetch each task's line from another processor. A poll opens as many tasks as have had turns
+ * since the last one, and what the Protect Queue lacks until the next.
  *
  * Who gives: a VP whose load is above the fair share (sum of the loads, what is in the links included / VPs that
  * take part; an idle one does, one held by a hog does not, unless a quantum ends that). Each lack is served by the
@@ -23,7 +25,10 @@
 #include "core/sched_link.h"
 
 enum {
-	OPEN_MAX = 8,    /* packets opened by one poll: bounds the delay of the thread that runs next */
+	OPEN_LEAST = 64, /* tasks in packets that a poll opens: poll_every */
+	STOCK = 128,     /* and more, up to so many ready ones: more than can end until the next poll */
+	OPEN_ALL = 512,  /* at a tick: bounds its length */
+	AHEAD = 8,       /* tasks fetched at once while a packet is opened */
 	RIPE = 32,       /* this much surplus wakes a sleeper at once, less must last two looks: waking one costs
 	                    as much as running some dozen short threads */
 	PAUSE_MIN = 4,   /* polls between two looks around while nobody is idle */
@@ -31,11 +36,10 @@ enum {
 	GATHER = 8,      /* pushes look again when the queue has grown by this part of it */
 	REST = 3,        /* polls to let pass after a look that found no way to the idle */
 	HELD_MAX = 4,    /* with a quantum: ticks after which the running thread is one that cannot be switched away */
-	PUBLISH_MAX = 4, /* links used by one poll: as many as kbi_sched_wake names */
 	NOT_WILLING = UINT32_MAX,
 };
 
-_Static_assert(PUBLISH_MAX <= kbi_countof(((struct kbi_sched_wake *)0)->vp), "each receiver can be woken");
+_Static_assert((int)KBI_LINKS <= (int)KBI_SCHED_WAKES, "each receiver can be woken");
 
 struct rotator {
 	struct kbi_links links;
@@ -47,6 +51,7 @@ struct rotator {
 	unsigned ripening;              /* the last look gave nothing */
 	unsigned held;                  /* ticks in a row that found the same thread */
 	unsigned enough;                /* ready tasks below which a push does not look */
+	uint32_t sent;                  /* tasks ever sent to it by the last look */
 	const struct kbi_task *first;   /* head of the Protect Queue after the last tick */
 	uint32_t *seen;                 /* [VPs] loads at this look */
 };
@@ -63,7 +68,6 @@ struct round {
 	unsigned want[KBI_LINKS]; /* tasks to give on each link */
 	unsigned gone;            /* tasks given and passed on */
 	unsigned used;            /* links published on: a bit each */
-	unsigned n_used;
 };
 
 /* The running thread goes on after this poll. */
@@ -240,20 +244,24 @@ static void spare_sleepers(struct round *a)
 /* ---- giving --------------------------------------------------------------------------------------- */
 
 /* Cuts up to n tasks in a row that are not bound out of the queue, from *at on, and moves *at behind them. Only
- * the owner touches them until the packet is published. */
+ * the owner touches them until the packet is published. In a packet `prev` leads AHEAD places on, but for the last ones. */
 static struct kbi_packet pack(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to)
 {
-	struct kbi_task *t = *at, *before, *last = NULL;
+	struct kbi_task *t = *at, *before, *behind, *last = NULL;
 	struct kbi_packet p = { .n = 0 };
 
 	while (t && kbi_task_is(t, KBI_TASK_BOUND))
 		t = t->next;
-	p.head = t;
+	p.head = behind = t;
 	before = t ? t->prev : NULL;
 	for (; t && !kbi_task_is(t, KBI_TASK_BOUND) && p.n < n; t = t->next, p.n++) {
 		/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
 		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to));
 		last = t;
+		if (p.n < AHEAD)
+			continue;
+		behind->prev = t;
+		behind = behind->next;
 	}
 	*at = t;
 	if (!last)
@@ -268,8 +276,6 @@ static struct kbi_packet pack(struct kbi_sched_vp *s, struct kbi_task **at, unsi
 /* How many go on link k. */
 static unsigned part(const struct round *a, unsigned k)
 {
-	if (a->n_used == PUBLISH_MAX && !(a->used >> k & 1))
-		return 0;
 	return a->want[k] < a->surplus ? a->want[k] : a->surplus;
 }
 
@@ -285,7 +291,6 @@ static void put(struct round *a, unsigned k, struct kbi_packet p)
 static void publish(struct round *a, unsigned k)
 {
 	kbi_link_publish(&a->r->links, links_of(target(a, k)), k);
-	a->n_used += !(a->used >> k & 1);
 	a->used |= 1u << k;
 }
 
@@ -325,19 +330,25 @@ static void pass_on(struct round *a)
 	}
 }
 
-static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l)
+static void open_packet(struct kbi_sched_vp *s, struct kbi_packet p)
+{
+	for (struct kbi_task *t = p.head, *next; t; t = next) {
+		next = t->next;
+		__builtin_prefetch(t->prev, 1);
+		kbi_sched_accept(s, t);
+	}
+	s->taken += p.n;
+}
+
+/* At least so many tasks, and what lacks to a stock of ready ones, as far as there are any. */
+static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l, unsigned least)
 {
 	struct kbi_packet p;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < OPEN_MAX && kbi_link_take(l, UINT32_MAX, &p); i++) {
-		for (struct kbi_task *t = p.head, *next; t; t = next) {
-			next = t->next;
-			kbi_sched_accept(s, t);
-		}
-		n += p.n;
-	}
-	s->taken += n;
+	for (; (n < least || s->pq.n < STOCK) && kbi_link_take(l, UINT32_MAX, &p); n += p.n)
+		open_packet(s, p);
+	kbi_link_release(l);
 	return n;
 }
 
@@ -359,11 +370,15 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 {
 	if (!inbound && !first_to_give(s, why))
 		return false;
-	if (at_tick(why) || at_push(why) || why == KBI_POLL_WANTED || inbound > KBI_PACKET_MAX)
+	if (at_tick(why) || at_push(why) || why == KBI_POLL_WANTED)
+		return true;
+	if (inbound && kbi_link_sent(&r->links) - r->sent > KBI_PACKET_MAX)
+		return true;
+	if (s->pq.n >= 2 * r->settled + KBI_PACKET_MAX)
 		return true;
 	if (kbi_sched_idle_others(s))
 		return !r->rest || !r->rest--;
-	if (why == KBI_POLL_IDLE || (s->pq.n < 2 * r->settled + KBI_PACKET_MAX && r->quiet--))
+	if (why == KBI_POLL_IDLE || r->quiet--)
 		return false;
 	r->quiet = r->pause;
 	return true;
@@ -436,13 +451,14 @@ static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_arou
 {
 	unsigned in = 0;
 
-	if (look_around)
+	if (look_around) {
+		a->r->sent = kbi_link_sent(&a->r->links);
 		plan(a, why, mine);
+	}
 	if (inbound && !at_push(why)) {
 		if (a->surplus)
 			pass_on(a);
-		in = open_inbound(a->s, &a->r->links);
-		kbi_link_release(&a->r->links);
+		in = open_inbound(a->s, &a->r->links, at_tick(why) ? OPEN_ALL : OPEN_LEAST);
 	}
 	if (a->surplus)
 		give_ready(a, first_to_give(a->s, why));
@@ -503,6 +519,17 @@ static unsigned rotator_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, str
 	return in;
 }
 
+static void rotator_gather(struct kbi_sched_vp *s, unsigned most)
+{
+	if (open_inbound(s, links_of(s), most))
+		a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
+}
+
+static unsigned rotator_outside(const struct kbi_sched_vp *s)
+{
+	return kbi_link_waiting(links_of(s));
+}
+
 static bool rotator_arrived(const struct kbi_sched_vp *s)
 {
 	return kbi_link_untaken(links_of(s));
@@ -540,5 +567,7 @@ const struct kbi_sched kbi_sched_rotator = {
 	.init = rotator_init,
 	.fini = rotator_fini,
 	.poll = rotator_poll,
+	.gather = rotator_gather,
+	.outside = rotator_outside,
 	.arrived = rotator_arrived,
 };

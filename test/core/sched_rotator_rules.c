@@ -2,6 +2,7 @@
  * What the rotator gives, to whom, and what it leaves alone; all VPs are played by one thread, so that each step
  * is known. */
 #include "base/option.h"
+#include "core/sched_link.h"
 #include "sched_harness.h"
 
 static struct vps v;
@@ -36,13 +37,14 @@ static struct kbi_sched_wake poll(unsigned i, enum kbi_sched_why why)
 	struct kbi_sched_wake wake = { .n = 99 };
 
 	v.sched->poll(&v.s[i], why, &wake);
-	CHECK(wake.n <= 4);
+	CHECK(wake.n <= KBI_SCHED_WAKES);
 	return wake;
 }
 
+/* What VP i holds, unopened packets included. */
 static unsigned ready(unsigned i)
 {
-	return v.s[i].pq.n;
+	return v.s[i].pq.n + v.sched->outside(&v.s[i]);
 }
 
 static void idle_all(enum kbi_sched_idle state)
@@ -121,7 +123,8 @@ static void oldest_first_and_in_order(void)
 	idle_all(KBI_IDLE_POLLING);
 	j = give(0, 300);
 	poll(0, KBI_POLL_SWITCH);
-	poll(1, KBI_POLL_IDLE);
+	while (v.s[1].pq.n < ready(1))
+		poll(1, KBI_POLL_IDLE);
 	CHECK(v.s[0].pq.head == &j[0].task);
 	CHECK(v.s[0].pq.tail == &j[299].task);
 	t = v.s[1].pq.head;
@@ -129,6 +132,34 @@ static void oldest_first_and_in_order(void)
 		CHECK_EQ(t->index, i);
 	for (unsigned n = ready(1); n > 0; n--)
 		CHECK(pop(&v, &v.s[1]) != NULL);
+	end();
+}
+
+/* Packets are opened as their tasks are wanted, some at each poll, and go on unopened to one that lacks. */
+static void packets_stay_closed(void)
+{
+	unsigned opened;
+
+	begin(3);
+	for (unsigned i = 0; i < 2; i++)
+		give(2 * i, 3000); /* nothing is missing at VP 2 */
+	poll(2, KBI_POLL_PUSH); /* nobody is idle: says the load, gives nothing */
+	set_idle(&v.s[1], KBI_IDLE_POLLING);
+	poll(0, KBI_POLL_SWITCH);
+	opened = ready(1);
+	CHECK(opened >= 990 && opened <= 1010);
+	poll(1, KBI_POLL_IDLE);
+	set_idle(&v.s[1], KBI_IDLE_BUSY);
+	CHECK_EQ(v.s[1].pq.n, 128);
+	CHECK_EQ(v.s[1].taken, 128);
+	CHECK_EQ(ready(1), opened);
+	poll(1, KBI_POLL_SWITCH);
+	CHECK_EQ(v.s[1].pq.n, 192);
+	v.sched->gather(&v.s[1], 200);
+	CHECK(v.s[1].pq.n >= 392 && v.s[1].pq.n < 392 + 64);
+	for (unsigned i = 0; i < 20; i++)
+		poll(1, KBI_POLL_SWITCH);
+	CHECK_EQ(v.s[1].pq.n, opened);
 	end();
 }
 
@@ -305,7 +336,7 @@ static void a_full_link_keeps(void)
 	give(0, 20000);
 	for (unsigned i = 0; i < 4000; i++)
 		poll(0, KBI_POLL_SWITCH);
-	CHECK(ready(0) >= 20000 - 64 * 64);
+	CHECK(ready(0) >= 20000 - KBI_LINK_SLOTS * KBI_PACKET_MAX);
 	set_idle(&v.s[1], KBI_IDLE_POLLING);
 	for (unsigned i = 0; i < 4000; i++) {
 		poll(0, KBI_POLL_SWITCH);
@@ -328,10 +359,10 @@ static unsigned rounds_to_spread(unsigned n, unsigned percent)
 	do {
 		all = true;
 		for (unsigned i = n; i-- > 0;) /* against the ring: a hop a round */
-			poll(i, ready(i) ? KBI_POLL_SWITCH : KBI_POLL_IDLE);
+			poll(i, v.s[i].pq.n ? KBI_POLL_SWITCH : KBI_POLL_IDLE);
 		for (unsigned i = 0; i < n; i++) {
 			all &= ready(i) >= 10000 / n * percent / 100;
-			set_idle(&v.s[i], ready(i) ? KBI_IDLE_BUSY : KBI_IDLE_POLLING);
+			set_idle(&v.s[i], v.s[i].pq.n ? KBI_IDLE_BUSY : KBI_IDLE_POLLING);
 		}
 		CHECK(++rounds < 1000);
 	} while (!all);
@@ -390,6 +421,7 @@ int main(void)
 	push_leaves_the_busy_alone();
 	half_at_once();
 	oldest_first_and_in_order();
+	packets_stay_closed();
 	tick_gives_all_but_bound();
 	an_asked_tick_gives_the_share();
 	a_sleeper_is_woken();
