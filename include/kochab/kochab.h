@@ -43,6 +43,9 @@ KB_API int kb_vp_self(void);
 /* How long virtual processor `vp` has had no thread to run, in nanoseconds of kb_now(). Counted from the first call
  * on (of any vp); idleness that has begun before it is not counted. EINVAL: no such virtual processor. */
 KB_API int kb_vp_idle(unsigned vp, uint64_t *ns);
+/* How many ready threads virtual processor `vp` holds, the running one not counted: those in its queues, and those that
+ * others have given it and only it will take. A look from outside, of a moment that is over. EINVAL: no such one. */
+KB_API int kb_vp_ready(unsigned vp, unsigned *n);
 
 #define KB_FOREVER UINT64_MAX
 /* Nanoseconds of CLOCK_MONOTONIC, which is not set and stands still while the machine is suspended: so do deadlines. */

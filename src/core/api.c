@@ -164,6 +164,14 @@ int kb_vp_idle(unsigned vp, uint64_t *ns)
 	return 0;
 }
 
+int kb_vp_ready(unsigned vp, unsigned *n)
+{
+	if (vp >= kb_vp_count() || !n)
+		return EINVAL;
+	*n = kbi_vp_backlog(kbi_vps[vp]);
+	return 0;
+}
+
 int kb_vp_self(void)
 {
 	struct kbi_task *self = kbi_self_raw();
