@@ -6,8 +6,9 @@
  * keep a VP that once got three of them from asking again. So at each POLL_SWITCH a VP whose Protect Queue has room
  * fills it, and one whose queue is full takes a few from its own Waiver Queue, beyond the capacity; then as many of
  * those that yield overflow in turn.
- * Automatic capacity: the fair share, sum of the published loads / VPs: uniform, as the paper wants it, and all
- * threads are spread evenly when every Protect Queue is full.
+ * Automatic capacity: the fair share, sum of the loads / VPs: uniform, as the paper wants it, and all threads are spread
+ * evenly when every Protect Queue is full. Reckoned between two threads, and by an idle VP where many are waived, so that
+ * it takes its whole share when it has the lock; of few it takes what it would have taken last, for more may be coming.
  * Lock kinds (option lb2_lock): futex; semop, as in the paper; spin. Always inside np brackets, never across
  * a switch, but the kernel may preempt the holder: the paper's point against locks.
  * Callers: core/vp through struct kbi_sched. May block in the lock for as long as a holder is preempted. */
@@ -21,6 +22,7 @@
 
 enum {
 	CAPACITY = 8,        /* the least automatic one: few enough that others get work early, enough to spare locks */
+	MANY = 256,          /* threads waived by one VP */
 	SWAP = 4,            /* threads taken from the own Waiver Queue at POLL_SWITCH */
 	SPINS = 100,         /* looks at a spin lock before the kernel is asked to run somebody else */
 	SETS = 64,           /* semaphore sets of programs that run at once */
@@ -234,6 +236,14 @@ static unsigned refill(struct kbi_sched_vp *s)
 	return n > q->capacity ? 0 : dequeue(s, s, SWAP);
 }
 
+/* The load as published, or what is waived if that is more: its owner may not have looked around since. */
+static unsigned load_of(const struct kbi_sched_vp *v)
+{
+	unsigned load = a_load_rlx(&v->load), n = waived(v);
+
+	return load > n ? load : n;
+}
+
 static void reckon(const struct kbi_sched_vp *s, struct lb2 *q)
 {
 	unsigned sum = 0;
@@ -241,7 +251,7 @@ static void reckon(const struct kbi_sched_vp *s, struct lb2 *q)
 	if (!q->automatic)
 		return;
 	for (unsigned i = 0; i < s->nvps; i++)
-		sum += a_load_rlx(&s->all[i].load);
+		sum += load_of(&s->all[i]);
 	sum = (sum + s->nvps - 1) / s->nvps;
 	q->capacity = sum > CAPACITY ? sum : CAPACITY;
 }
@@ -262,6 +272,19 @@ static void offer(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sch
 	kbi_sched_wake_any(wake, s, loads);
 }
 
+/* By one VP. */
+static unsigned most_waived(const struct kbi_sched_vp *s)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < s->nvps; i++) {
+		unsigned n = waived(&s->all[i]);
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
 static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
 {
 	struct lb2 *q = s->priv;
@@ -275,6 +298,8 @@ static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct 
 		kbi_waiver_spill(&q->waiver, s, q->capacity + SWAP, s->id);
 		in = refill(s);
 	} else if (why == KBI_POLL_IDLE) {
+		if (most_waived(s) > MANY)
+			reckon(s, q);
 		in = search(s, q->capacity);
 	}
 	if (why == KBI_POLL_TICK)
