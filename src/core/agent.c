@@ -502,6 +502,9 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 		return true;
 	poll_others(vp);
 	kbi_stack_surrender_if_asked(vp->id + 1);
+	/* who has the work that it polls for may be waiting for this processor */
+	if (kbi_unlikely(a_load_rlx(&kbi_crowd.crammed)))
+		kbi_sys_yield();
 	now = kbi_sys_now();
 	if (!idle->since)
 		idle->since = now;

@@ -63,6 +63,7 @@ static int make_vps(unsigned n)
 	if (!s || !vps || !kbi_vps)
 		return ENOMEM;
 	kbi_vp_n = n;
+	a_store_rlx(&kbi_crowd.crammed, n > kbi_cpu_count());
 	for (unsigned i = 0; i < n; i++) {
 		s[i].id = i;
 		s[i].nvps = n;

@@ -128,6 +128,7 @@ struct kbi_crowd {
 	a32 backoff;  /* pushes to let pass before a sleeping VP is woken just in case */
 	a32 fine;     /* pushes, and their time, to let pass before an idle VP gets something; 0: what is moved is worth it */
 	a32 clocked;  /* 1: somebody wants to know how long VPs are idle */
+	a32 crammed;  /* 1: there are fewer processors than VPs; constant */
 };
 extern KBI_HIDDEN struct kbi_crowd kbi_crowd;
 
