@@ -30,6 +30,8 @@
 
 struct kbi_thread_hooks kbi_thread_hooks;
 
+enum { MANY = 64 /* ready threads: when a creation makes so many more, all are looked at soon */ };
+
 /* ---- creation --------------------------------------------------------------------------------- */
 
 /* Classes of the default stack: light, own TLS. */
@@ -167,10 +169,14 @@ static KBI_NOINLINE void launch_elsewhere(struct kb_thread *t)
 
 static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 {
-	if (kbi_likely(vp && (!kbi_task_is(&t->task, KBI_TASK_BOUND) || t->bound == vp->id)))
-		kbi_vp_push(vp, &t->task, false);
-	else
+	if (kbi_unlikely(!vp || (kbi_task_is(&t->task, KBI_TASK_BOUND) && t->bound != vp->id))) {
 		launch_elsewhere(t);
+		return;
+	}
+	kbi_vp_push(vp, &t->task, false);
+	/* many: with nobody idle just now they are not shared; the next switch looks around instead of one of 64 later */
+	if (kbi_unlikely(vp->s->pq.n % MANY == MANY - 1))
+		a_store_rlx(&vp->countdown, 1);
 }
 
 /* In line: with plain attributes most of it goes. */
