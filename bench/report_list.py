@@ -84,8 +84,9 @@ EXPERIMENTS = [
     {
         "name": "distribute", "title": "From one processor with all threads to every one with its share",
         "question": "Lesser Bear's table 2: the time from serial to parallel",
-        "method": "10,000 threads that stay ready are created on one virtual processor; the time until each holds nine tenths "
-                  "of its share. With fewer processors than virtual ones each gives way to the others after 32 turns. "
+        "method": "One virtual processor holds 10,000 ready threads, the others nothing; the time until each has seen that it "
+                  "holds nine tenths of its share. `ran`: until so many have run there. `create+...`: from before the first "
+                  "create. With fewer processors than virtual ones each gives way to the others after 32 turns. "
                   "`.../process`: virtual processors are processes.",
         "full": ["distribute --vps cores,8"], "quick": ["distribute --methods rotator,lb2-semop --body thread"], "chart": "share", "log": False,
         "paper": [goal(LESSER_BEAR + ", table 2: LB3 30.8 ms, LB2 131.6 ms on 8 processors", 4.27, "lb2-semop", "rotator", 10000, vps=8)],

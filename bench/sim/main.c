@@ -121,7 +121,7 @@ static void parse(struct plan *p, int argc, char **argv)
 	if (!sim_case.rounds)
 		sim_case.rounds = p->work->rounds;
 	p->setup.main = p->work->main;
-	p->setup.threads = sim_case.threads + 1;
+	p->setup.threads = sim_case.threads + 1 + p->setup.vps; /* distribute: one more for each VP */
 }
 
 static void show(const struct plan *p)

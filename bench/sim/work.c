@@ -9,19 +9,19 @@ struct sim_figure sim_figures[SIM_FIGURES];
 unsigned sim_figure_n;
 const char *sim_wrong;
 
-enum { QUIET = 20000000 /* ns: the others sleep */ };
-/* ps behind the last create, then behind four fifths of the share: what has not come for so long will not come */
+enum { QUIET = 20000000 /* ns: the others sleep */, TO_BEGIN = 100000 /* and have come to what they are to do */ };
+/* ps: what has not come for so long will not come */
 #define PATIENCE 2000000000
-#define MORE 300000000
 
 static struct {
-	uint64_t start, busy, made, first, most, shared;
+	uint64_t start, busy, first, most, shared, ran;
 	uint32_t round;
-	a32 stop;
-	uint32_t share, four_fifths;
+	a32 stop, go KBI_ALIGNED(64);
+	uint32_t share, four_fifths, have[2]; /* processors that have so much */
 	double idle;
 	struct {
-		a32 held KBI_ALIGNED(64);
+		a32 held KBI_ALIGNED(64); /* threads that have run here last */
+		bool has[2];
 	} at[KBI_MAX_VPS];
 } w;
 
@@ -190,7 +190,9 @@ static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
 	return over(w.round);
 }
 
-/* ---- distribute: as bench/distribute.c ---- */
+/* ---- distribute: as bench/distribute.c ----
+ * Beginning: one processor holds all threads, none has run; each other one computes for a thread that is bound there until
+ * the clock starts. Share: a thread that runs there finds 9/10 of it, most: 4/5. Ran: so many have run there last. */
 
 static bool every(uint32_t least)
 {
@@ -204,24 +206,38 @@ static void arrive(struct kbi_vp *vp)
 {
 	uint32_t held = a_add_rlx(&w.at[vp->id].held, 1) + 1;
 
+	/* the look takes time: another one may have been first */
 	if (held == 1 && !w.first && every(1) && !w.first)
 		w.first = sim_clock();
-	if (held >= w.four_fifths && !w.most && every(w.four_fifths) && !w.most) {
+	if (held >= w.share && !w.ran && every(w.share) && !w.ran) {
+		w.ran = sim_clock();
 		w.idle = idle();
-		w.most = sim_clock();
 	}
-	/* the look takes time: another one may have been first */
-	if (held >= w.share && !w.shared && every(w.share) && !w.shared) {
-		w.shared = sim_clock();
-		a_store_rlx(&w.stop, 1);
-	}
+}
+
+/* Those of vp's threads that are ready, and the one that runs: are they `least`? */
+static void find(struct kbi_vp *vp, unsigned which, uint32_t ready, uint32_t least, uint64_t *all)
+{
+	bool has = ready + 1 >= least, *had = &w.at[vp->id].has[which];
+
+	if (has == *had)
+		return;
+	*had = has;
+	w.have[which] += has ? 1 : UINT32_MAX;
+	if (w.have[which] == kbi_vp_n && !*all)
+		*all = sim_clock();
 }
 
 /* `n` is the processor it was counted on, plus 1. */
 static enum sim_turn ready(struct kbi_vp *vp, struct sim_thread *self)
 {
+	uint32_t n;
+
 	if (a_load_rlx(&w.stop))
 		return SIM_END;
+	n = kbi_vp_backlog(vp);
+	find(vp, 0, n, w.four_fifths, &w.most);
+	find(vp, 1, n, w.share, &w.shared);
 	if (self->n != vp->id + 1) {
 		if (self->n)
 			a_sub_rlx(&w.at[self->n - 1].held, 1);
@@ -232,11 +248,26 @@ static enum sim_turn ready(struct kbi_vp *vp, struct sim_thread *self)
 	return SIM_YIELD;
 }
 
-static uint64_t give_up_at(void)
+static enum sim_turn holds(struct kbi_vp *vp, struct sim_thread *self)
 {
-	if (!w.most)
-		return w.made + PATIENCE;
-	return (w.most > w.made ? w.most : w.made) + MORE;
+	(void)vp;
+	(void)self;
+	while (!a_load_rlx(&w.go))
+		sim_spend(50000);
+	return SIM_END;
+}
+
+/* Main stays where it is, and the others are kept from having anything. */
+static void hold_up(struct kbi_vp *vp)
+{
+	for (unsigned i = 1; i < kbi_vp_n; i++)
+		sim_create(vp, sim_thread(sim_case.threads + i), holds, (int)((vp->id + i) % kbi_vp_n));
+}
+
+static void stay(struct kbi_vp *vp, struct sim_thread *self)
+{
+	kbi_task_set(&self->t.task, KBI_TASK_BOUND);
+	self->t.bound = (uint16_t)vp->id;
 }
 
 static void since_start(const char *name, uint64_t when)
@@ -248,10 +279,10 @@ static void since_start(const char *name, uint64_t when)
 /* What has not happened has no figure. */
 static void spread(void)
 {
-	since_start("create", w.made);
-	since_start("first", w.first);
 	since_start("most", w.most);
 	since_start("share", w.shared);
+	since_start("first", w.first);
+	since_start("ran", w.ran);
 	figure("idle", "%", w.idle);
 }
 
@@ -261,17 +292,22 @@ static enum sim_turn distribute_main(struct kbi_vp *vp, struct sim_thread *self)
 
 	switch (self->phase++) {
 	case START:
+		stay(vp, self);
 		sim_pause(vp, self, QUIET);
 		return SIM_SLEEP;
 	case MAKE:
+		hold_up(vp);
+		sim_pause(vp, self, TO_BEGIN);
+		return SIM_SLEEP;
+	case JOIN:
 		w.share = sim_case.threads / kbi_vp_n * 9 / 10;
 		w.four_fifths = sim_case.threads / kbi_vp_n * 4 / 5;
-		begin();
 		create_all(vp, ready);
-		w.made = sim_clock();
+		begin();
+		a_store_rlx(&w.go, 1);
 		/* fall through */
 	default:
-		if (!a_load_rlx(&w.stop) && sim_clock() < give_up_at()) {
+		if (!w.ran && sim_clock() < w.start + PATIENCE) {
 			sim_pause(vp, self, 100000);
 			return SIM_SLEEP;
 		}
