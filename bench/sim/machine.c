@@ -417,6 +417,11 @@ void *kbi_sys_map(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+void *kbi_sys_map_table(size_t bytes)
+{
+	return kbi_sys_map(bytes);
+}
+
 void kbi_sys_unmap(void *p, size_t bytes)
 {
 	munmap(p, bytes);
