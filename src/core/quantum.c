@@ -6,8 +6,8 @@
  * thread may be left, or nothing; then it is asked again soon.
  *
  * A thread may be left when it is outside the library (np == 0, and the instruction is not in our code), and not in
- * libc, the loader or a sanitizer, whose locks it may hold; on its own stack, with room for a frame. One that is hardly
- * ever met there, since it makes one system call after the other, is left at the end of libc's function for that, or
+ * libc, the loader or a sanitizer, whose locks it may hold, unless it spins there by sched_yield; on its own stack, with
+ * room for a frame. One that is hardly ever met there, since it makes one system call after the other, is left at the end of libc's function for that, or
  * when it calls one of ours the next time; or when the function of libc's that it is in returns: os/plant has it come by.
  * Those that were switched away stand behind all others that are ready at the next quantum's end, so that a thread that
  * wakes up waits for one quantum and not for a round of computing ones.
@@ -365,6 +365,10 @@ static bool may_leave(const void *context)
 		return at;
 	if (kbi_context_code(at) != KBI_CODE_LIBC)
 		return false;
+	/* it spins for a lock, a sanitizer's most likely, whose holder may be a thread that wants to run here; who spins for
+	 * what this one holds will be met in the same place */
+	if (kbi_context_has_yielded(context))
+		return true;
 	to = kbi_context_returns_to(context);
 	if (!to)
 		to = kbi_context_leaf_returns_to(context);

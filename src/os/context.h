@@ -73,6 +73,8 @@ void kbi_context_make_any_again(void *ucontext);
 /* A handler of the program's has run on what was interrupted: a call that was ended by that with EINTR, or that was about
  * to be made again, is not: the program is to see it. x86-64. */
 void kbi_context_handled(void *ucontext);
+/* Has it just asked the kernel that others run (sched_yield), by instructions that say so? x86-64. */
+bool kbi_context_has_yielded(const void *ucontext);
 /* The same for who interrupts a call often, and it shall end in its time all the same: what it has left is remembered from
  * one interruption to the next. One for each kernel thread. */
 struct kbi_context_rest {

@@ -67,6 +67,26 @@ static bool is_handled(const ucontext_t *uc)
 }
 #endif
 
+/* ---- a call that waits for nothing ----------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+bool kbi_context_has_yielded(const void *context)
+{
+	static const uint8_t code[] = { 0xb8, SYS_sched_yield, 0, 0, 0, 0x0f, 0x05 }; /* mov $, %eax; syscall */
+	enum { PAGE = 4096 };
+	const ucontext_t *uc = context;
+
+	return ANSWER(uc) == 0 && (uint64_t)PLACE(uc) % PAGE >= sizeof(code) &&
+	       memcmp((const uint8_t *)PLACE(uc) - sizeof(code), code, sizeof(code)) == 0;
+}
+#else
+bool kbi_context_has_yielded(const void *context)
+{
+	(void)context;
+	return false;
+}
+#endif
+
 /* ---- in a call ------------------------------------------------------------------------------------------------------- */
 
 #if defined(ANSWER)
