@@ -7,8 +7,9 @@
  *
  * A thread may be left when it is outside the library (np == 0, and the instruction is not in our code), and not in
  * libc, the loader or a sanitizer, whose locks it may hold, unless it spins there by sched_yield; on its own stack, with
- * room for a frame. One that is hardly ever met there, since it makes one system call after the other, is left at the end of libc's function for that, or
- * when it calls one of ours the next time; or when the function of libc's that it is in returns: os/plant has it come by.
+ * room for a frame. One that is hardly ever met there, since it makes one system call after the other, is left at the
+ * end of libc's function for that, or when it calls one of ours the next time; or when the function of libc's that it is
+ * in returns: os/plant has it come by.
  * Those that were switched away stand behind all others that are ready at the next quantum's end, so that a thread that
  * wakes up waits for one quantum and not for a round of computing ones.
  *
