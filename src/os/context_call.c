@@ -176,14 +176,16 @@ static void limit_milliseconds(greg_t *limit, struct kbi_context_rest *r)
 
 static void limit_timespec(greg_t *limit, struct kbi_context_rest *r)
 {
-	const struct timespec *t = (const struct timespec *)(uintptr_t)*limit;
+	const void *at = (const void *)(uintptr_t)*limit;
+	struct timespec t;
 	uint64_t left;
 
-	if (!t)
+	if (!at)
 		return;
-	if (t != &r->left && t->tv_sec < INT32_MAX)
-		r->deadline = kbi_sys_now() + (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
-	else if (t != &r->left)
+	memcpy(&t, at, sizeof(t)); /* the program's may lie anywhere */
+	if (at != &r->left && t.tv_sec < INT32_MAX)
+		r->deadline = kbi_sys_now() + (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	else if (at != &r->left)
 		return;
 	left = left_until(r->deadline);
 	r->left = kbi_sys_timespec(left);

@@ -79,9 +79,11 @@ static void give_exit(uint8_t i)
  * drop-in says. */
 static void rseq_off(char *tp)
 {
-	const unsigned offered = (unsigned)getauxval(RSEQ_OFFERED), lengths[] = { 32, (offered + 31) & ~31u };
 	char *area = tp + __rseq_offset;
+	int saved = errno; /* older kernels offer none, which getauxval says there: the block's first thread would find it */
+	const unsigned offered = (unsigned)getauxval(RSEQ_OFFERED), lengths[] = { 32, (offered + 31) & ~31u };
 
+	errno = saved;
 	if (*(int32_t *)(area + RSEQ_CPU_ID) < 0)
 		return;
 	for (size_t i = 0; i < kbi_countof(lengths); i++)
