@@ -20,7 +20,7 @@
 #include "os/sys.h"
 #include "sync/park.h"
 
-enum { YIELDS = 16 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
+enum { YIELDS = 16, LONG = YIELDS + 2 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
 enum { CROWD = 8 /* that may look every PAUSE_MAX_NS */ };
 
 static a32 pausing; /* threads that sleep for a word, about */
@@ -92,6 +92,7 @@ struct kind {
 	int (*attempt)(void *);
 	/* of a long wait: NULL, or as kbi_delegate_wait_ending has it, or EBUSY: another attempt is due */
 	int (*stand_in)(void *, clockid_t, const struct timespec *);
+	unsigned patience; /* attempts before it is asked */
 	bool ends; /* a cancellation and handlers end the wait, too */
 	clockid_t clock;
 	const struct timespec *abstime;
@@ -101,7 +102,7 @@ struct kind {
 static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_t until, const uint32_t *word,
 			 uint32_t seen)
 {
-	int e = k->stand_in && n >= YIELDS ? k->stand_in(object, k->clock, k->abstime) : -1;
+	int e = k->stand_in && n >= k->patience ? k->stand_in(object, k->clock, k->abstime) : -1;
 
 	if (e < 0) {
 		pause_between(n, until, word, seen);
@@ -147,19 +148,19 @@ static int wait(const struct kind *k, void *object, const void *at)
 int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 		      const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, NULL, false, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, NULL, 0, false, clock, abstime }, object, word);
 }
 
 int kbi_delegate_wait_long(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
 			   void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, false, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, stand_in, YIELDS, false, clock, abstime }, object, word);
 }
 
 int kbi_delegate_wait_ending(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
 			     void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, true, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, stand_in, YIELDS, true, clock, abstime }, object, word);
 }
 
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
@@ -302,7 +303,7 @@ static int await_unlock(void *lock, clockid_t clock, const struct timespec *abst
 static int lock_shared(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	struct lock l = { m, NULL };
-	int e = wait(&(struct kind){ try_lock, await_unlock, false, clock, abstime }, &l, &m->__data.__lock);
+	int e = wait(&(struct kind){ try_lock, await_unlock, LONG, false, clock, abstime }, &l, &m->__data.__lock);
 	bool got = e == 0 || e == EOWNERDEAD;
 	uint32_t seen;
 
