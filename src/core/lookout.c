@@ -32,13 +32,7 @@ static void sleep_long(void)
  * ones do not mind). Its weight stays the program's. */
 static void ask_for_short_turns(void)
 {
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} a = { .size = sizeof a };
+	struct kbi_sys_schedule a = { .size = sizeof a };
 
 	if (kbi_sys(SYS_sched_getattr, 0, &a, sizeof a, 0) < 0 || a.policy != SCHED_OTHER)
 		return;

@@ -7,7 +7,7 @@
 
 #include "os/sys.h"
 
-enum { RESET_ON_FORK = 1 /* of sched_attr's flags */, IO_OF_PROCESS = 1 /* IOPRIO_WHO_PROCESS */ };
+enum { RESET_ON_FORK = 1 /* of the schedule's flags */, IO_OF_PROCESS = 1 /* IOPRIO_WHO_PROCESS */ };
 
 static void read_identity(struct kbi_heritage *h)
 {

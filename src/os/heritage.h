@@ -6,18 +6,12 @@
 
 #include <signal.h>
 
-#include "base/base.h"
+#include "os/sys.h"
 
 enum { KBI_HERITAGE_CPUS = 8192, KBI_HERITAGE_GROUPS = 256 };
 
 struct kbi_heritage {
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} sched;                              /* the kernel's struct sched_attr */
+	struct kbi_sys_schedule sched;
 	uint64_t cpus[KBI_HERITAGE_CPUS / 64];
 	long cpus_bytes;
 	long slack, io, personality;
