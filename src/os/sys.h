@@ -81,6 +81,15 @@ long kbi_sys6(long n, long a, long b, long c, long d, long e, long f);
 	kbi_sys6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define kbi_sys(...) KBI_SYS_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
+/* The kernel's struct sched_attr in its first version, which not every header has. */
+struct kbi_sys_schedule {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
 /* What virtual processors as processes change. Constant once they run. */
 struct kbi_sys_from {
 	void *(*take)(size_t bytes); /* where memory comes from; NULL: anonymous maps */
@@ -116,15 +125,6 @@ void kbi_sys_yield_to_holder(unsigned n);
 void kbi_sys_write(int fd, const char *text, size_t n);
 /* Prints "kochab: ..." to standard error with one write; at most 511 bytes. Async-signal-safe enough for
  * handlers: %s %d %u %ld %lu %p %c %% and widths by vsnprintf. */
-/* The kernel's struct sched_attr in its first version, which not every header has. */
-struct kbi_sys_schedule {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
 void kbi_sys_message(const char *format, ...) KBI_PRINTF(1, 2);
 /* The same, then abort(). */
 void kbi_sys_fatal(const char *format, ...) KBI_PRINTF(1, 2) KBI_NORETURN;
