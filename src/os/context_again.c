@@ -5,15 +5,15 @@
  * Contract in context.h. The table: one word a place, written by the lookout, read in handlers. */
 #include <errno.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "base/atom.h"
 #include "os/context.h"
+#include "os/context_priv.h"
 #include "os/sys.h"
 
 #if defined(__x86_64__)
 
-enum { PLACES = 256, NUMBER_BITS = 10, NUMBERS = 1 << NUMBER_BITS, CALL_SIZE = 2, LOAD_SIZE = 5, BACK = 48, PAGE = 4096 };
+enum { PLACES = 256, NUMBER_BITS = 10, NUMBERS = 1 << NUMBER_BITS, LOAD_SIZE = 5, BACK = 48, PAGE = 4096 };
 
 static a64 places[PLACES]; /* a place and its call's number; 0: none */
 
@@ -110,13 +110,13 @@ static bool is_ended(uint32_t nr)
 
 void kbi_context_make_any_again(void *context)
 {
-	const greg_t *g = ((const ucontext_t *)context)->uc_mcontext.gregs;
-	struct kbi_context_call c = { .arg = (uint64_t)g[REG_RDI], .sp = (uint64_t)g[REG_RSP], .pc = (uint64_t)g[REG_RIP] };
+	const ucontext_t *uc = context;
+	struct kbi_context_call c = { .arg = (uint64_t)FIRST(uc), .sp = (uint64_t)STACK(uc), .pc = (uint64_t)PLACE(uc) };
 	uint64_t word = a_load_rlx(entry(c.pc));
 	uint32_t nr = word % NUMBERS;
 
 	/* right behind a call: that leaves its address there */
-	if (g[REG_RAX] != -EINTR || g[REG_RCX] != g[REG_RIP] || word >> NUMBER_BITS != c.pc)
+	if (ANSWER(uc) != -EINTR || REGISTERS(uc)[REG_RCX] != PLACE(uc) || word >> NUMBER_BITS != c.pc)
 		return;
 	if (!is_ended(nr) || !has_number((const uint8_t *)c.pc - CALL_SIZE, nr))
 		return;
