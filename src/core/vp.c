@@ -38,6 +38,7 @@ void kbi_vp_init(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const s
 	vp->told = vp->plain ? vp->idle_count : &always;
 	a_store_rlx(&vp->in_burst, 1);
 	a_store_rlx(&vp->next_deadline, UINT64_MAX);
+	a_store_rlx(&vp->turn.number, UINT64_MAX); /* none is noted: the first is nobody's that was switched away */
 }
 
 /* ---- ready queue ---------------------------------------------------------------------------- */
