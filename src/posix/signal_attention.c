@@ -1,6 +1,6 @@
 /* posix/signal_attention.c - libc's own signal for cancellation, with a handler of ours: a thread that runs looks up.
- * Inside our library, and on a virtual processor without a thread, the handler does nothing, or comes again; else the
- * thread takes what was sent to it, and libc's handler is called if it has been cancelled: that knows whether the
+ * Inside our library the handler does nothing, or comes again; a virtual processor without a thread lets no signal through
+ * any more; else the thread takes what was sent to it, and libc's handler is called if it has been cancelled: that knows whether the
  * thread is in a system call that is a cancellation point, or is asynchronous, and then unwinds it.
  * Of these signals at most two are on their way to a kernel thread, one sent and one from a timer: they queue up, and who
  * does nothing but look up does not come out of the library.
@@ -127,10 +127,18 @@ static bool has_cause(struct kbi_task *self)
 	return kbi_cancel_async() || kbi_posix_stop_signal(self);
 }
 
+/* A virtual processor without a thread, which lets through what the last one did. */
+static void close_idle(struct kbi_vp *vp, void *context)
+{
+	a_store_rlx(&kbi_signal_watch, 1);
+	kbi_signal_returns(vp, context, kbi_signal_closed);
+}
+
 static void attention(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_body *b = my_body();
+	struct kbi_vp *vp = !self && b && kbi_vp_n && !kbi_posix_forked ? kbi_signal_body_of(kbi_sys_gettid()) : NULL;
 	int saved = errno;
 
 	(void)sig;
@@ -138,7 +146,9 @@ static void attention(int sig, siginfo_t *info, void *context)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
 	has_come(b, info->si_code == SI_TIMER ? TIMED : SENT);
 	kbi_signal_look_after(b);
-	if (!may_leave(self, b, context)) {
+	if (vp) {
+		close_idle(vp, context);
+	} else if (!may_leave(self, b, context)) {
 		if (self && has_cause(self)) {
 			come_again(b);
 			if (kbi_sys_from.processes && kbi_cancel_async())

@@ -96,6 +96,18 @@ static uint64_t accepts(const struct kb_thread *t)
 	return is_there(t) ? ~a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted) : 0;
 }
 
+/* The same, of those for the program: one after the other where they are waited for. Given all at once, those that it does
+ * not come to take would have to go back, behind others. */
+static uint64_t takes(const struct kb_thread *t)
+{
+	uint64_t wanted;
+
+	if (!is_there(t))
+		return 0;
+	wanted = a_load_rlx(&t->signals.wanted);
+	return ~a_load_rlx(&t->signals.mask) | (a_load_acq(&t->signals.pending) & wanted ? 0 : wanted);
+}
+
 /* After a signal that nobody lets through any more. */
 static void close_unused(void)
 {
@@ -103,7 +115,7 @@ static void close_unused(void)
 	uint32_t before = a_load_acq(&openings);
 
 	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
-		all |= accepts(kbi_descriptor_at(i));
+		all |= takes(kbi_descriptor_at(i));
 	a_cas_acqrel(&open, &old, deliverable(all));
 	a_fence_sc(); /* partner: in kbi_signal_opened: one of the two sees the other */
 	if (a_load_acq(&openings) != before)
@@ -130,7 +142,7 @@ static struct kb_thread *choose(int sig)
 	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
 		struct kb_thread *t = kbi_descriptor_at(i);
 
-		if (!(accepts(t) & bit))
+		if (!(takes(t) & bit))
 			continue;
 		if (a_load_rlx(&t->signals.wanted) & bit)
 			return t;
@@ -460,11 +472,46 @@ void kbi_signal_ask_post(void)
 		kbi_sys_futex_wait(&answered, now, &nap);
 }
 
-void kbi_signal_post_leaves(int sig)
+static bool anybody_takes(uint64_t bit)
+{
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
+		if (takes(kbi_descriptor_at(i)) & bit)
+			return true;
+	return false;
+}
+
+/* A virtual processor beside the caller's that lets it through, for a thread that is not there any more or because one has
+ * just come; NULL. */
+static const struct kbi_vp *open_vp(const struct kbi_vp *mine, uint64_t bit)
+{
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (kbi_vps[i] != mine && !(a_load_acq(&kbi_signal_vp_mask[i]) & bit))
+			return kbi_vps[i];
+	return NULL;
+}
+
+static void close_others(const struct kbi_vp *mine, uint64_t bit)
+{
+	enum { NAPS = 1000 };
+	static const struct timespec nap = { 0, 50000 };
+	const struct kbi_vp *vp;
+
+	for (int i = 0; i < NAPS && (vp = open_vp(mine, bit)) && !anybody_takes(bit); i++) {
+		kbi_signal_knock(kbi_signal_tid(vp));
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+	}
+}
+
+void kbi_signal_close_all(const struct kbi_task *self, int sig)
 {
 	uint64_t bit = kbi_signal_bit(sig);
 
-	if (kbi_posix_me.in_handler || !kbi_signal_post_takes(bit))
+	if (kbi_posix_me.in_handler)
+		return;
+	kbi_signal_need_post();
+	if (!kbi_sys_from.processes)
+		close_others(self->vp, bit);
+	if (!kbi_signal_post_takes(bit))
 		return;
 	close_unused();
 	if (!kbi_signal_post_takes(bit))

@@ -156,9 +156,9 @@ bool kbi_signal_is_postman(int tid);
 /* He does not wait for signals at this moment. And the ones of the set that he takes when they come. */
 bool kbi_signal_post_is_at_work(void);
 uint64_t kbi_signal_post_takes(uint64_t set);
-/* Before one that queues is sent to the program: what nobody lets through he does not take, for it would come back behind
- * those that were sent meanwhile. */
-void kbi_signal_post_leaves(int sig);
+/* Before self sends one that queues to the program: what nobody lets through is taken neither by him nor by a virtual
+ * processor that no thread has closed yet, for it would come back behind those that were sent meanwhile. */
+void kbi_signal_close_all(const struct kbi_task *self, int sig);
 /* Waits until he has given away what he had, and what waited for him. Not in handlers. */
 void kbi_signal_ask_post(void);
 /* Of these, what no other thread than t lets through or waits for; those that leave do not count. */

@@ -236,7 +236,7 @@ KBI_POSIX_API int sigqueue(pid_t pid, int sig, const union sigval value)
 	if (self)
 		return answer(send_self(self, &info));
 	if (kbi_posix_light() && pid == getpid() && sig >= SIGRTMIN && sig <= SIGRTMAX)
-		kbi_signal_post_leaves(sig);
+		kbi_signal_close_all(kbi_self_raw(), sig);
 	if (!posts(pid, &info))
 		e = kbi_libc()->sigqueue(pid, sig, value);
 	if (e == 0)

@@ -13,20 +13,48 @@
 /* Signals sent by number to the kernel thread (timers) are seen at a look only. */
 enum { LOOK_NS = 100000000 };
 
+/* Those that queue are the postman's to take where he does: who took one from the kernel might get it ahead of one that he
+ * has taken and not delivered yet. */
+static uint64_t left_to_post(uint64_t set)
+{
+	const uint64_t queue = ~(kbi_signal_bit(SIGRTMIN) - 1);
+
+	return set & queue && !kbi_sys_from.processes ? kbi_signal_post_takes(set & queue) : 0;
+}
+
+static bool wait_there(uint64_t set)
+{
+	uint64_t there = 0;
+
+	if (kbi_likely(!set))
+		return false;
+	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	return there & set;
+}
+
+/* Of those that are left to him not the kernel thread's own: he does not see them. */
+static int take_from_kernel(uint64_t set, siginfo_t *info)
+{
+	static const struct timespec none;
+	uint64_t his = left_to_post(set);
+
+	set &= ~his | (wait_there(his) ? kbi_signal_own_pending() : 0);
+	return set ? (int)kbi_sys(SYS_rt_sigtimedwait, &set, info, &none, KBI_MASK_BYTES) : -EAGAIN;
+}
+
 /* The signal, or -EAGAIN. */
 static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 {
-	static const struct timespec none;
 	struct kb_thread *to;
 	int sig = kbi_signal_get(kbi_thread_of(self), set, info);
 
-	/* one that he has in hand came before those that still wait in the kernel */
-	if (!sig && kbi_unlikely(kbi_signal_post_is_at_work())) {
+	/* one that he has in hand, or is about to take, came before those that still wait in the kernel */
+	if (!sig && (kbi_signal_post_is_at_work() || wait_there(left_to_post(set)))) {
 		kbi_signal_ask_post();
 		sig = kbi_signal_get(kbi_thread_of(self), set, info);
 	}
 	if (!sig)
-		sig = (int)kbi_sys(SYS_rt_sigtimedwait, &set, info, &none, KBI_MASK_BYTES);
+		sig = take_from_kernel(set, info);
 	if (sig <= 0)
 		return sig;
 	if (kbi_signal_unpack(info, &to) && to && to != kbi_thread_of(self)) {
@@ -34,6 +62,17 @@ static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 		return -EAGAIN;
 	}
 	return sig;
+}
+
+/* What had come when the time was over is not missed for being in his hands. True: look again. */
+static bool settle(uint64_t set)
+{
+	if (kbi_signal_settle(set))
+		return true;
+	if (!left_to_post(set))
+		return false;
+	kbi_signal_ask_post();
+	return true;
 }
 
 static int stop(struct kbi_task *self)
@@ -62,7 +101,7 @@ static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64
 		if (sig > 0 || (sig != -EAGAIN && sig != -EINTR))
 			return sig;
 		now = kbi_timer_now();
-		if (now >= deadline && !settled && (settled = kbi_signal_settle(set)))
+		if (now >= deadline && !settled && (settled = settle(set)))
 			continue;
 		if (now >= deadline && !(kbi_signal_at_post() & set))
 			return -EAGAIN;
