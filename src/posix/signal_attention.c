@@ -1,7 +1,7 @@
 /* posix/signal_attention.c - libc's own signal for cancellation, with a handler of ours: a thread that runs looks up.
  * Inside our library the handler does nothing, or comes again; a virtual processor without a thread lets no signal through
- * any more; else the thread takes what was sent to it, and libc's handler is called if it has been cancelled: that knows whether the
- * thread is in a system call that is a cancellation point, or is asynchronous, and then unwinds it.
+ * any more; else the thread takes what was sent to it, and libc's handler is called if it has been cancelled: that knows
+ * whether the thread is in a system call that is a cancellation point, or is asynchronous, and then unwinds it.
  * Of these signals at most two are on their way to a kernel thread, one sent and one from a timer: they queue up, and who
  * does nothing but look up does not come out of the library.
  * Runs on the interrupted thread's stack. */

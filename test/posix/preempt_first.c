@@ -1,6 +1,6 @@
-/* core/quantum: the very first turn of a virtual processor ends like any other. A main thread that makes a thread and then
- * spins for it, and has never waited before, is switched away at the quantum's end and not by luck. Each program has one such
- * turn only, so several run.
+/* core/quantum: the very first turn of a virtual processor ends like any other. A main thread that makes a thread and
+ * then spins for it, and has never waited before, is switched away at the quantum's end and not by luck. Each program has
+ * one such turn only, so several run.
  * matrix: vps=1,2 sched=rotator */
 #include <pthread.h>
 #include <stdlib.h>
