@@ -63,7 +63,16 @@ bool kbi_libsite_is_number(const uint8_t *p)
 	uint32_t v;
 
 	memcpy(&v, p + 1, 4);
-	return *p == 0xb8 && v < 1024;
+	return *p == 0xb8 && v < 1024 && (p[-1] & 0xf9) != 0x41; /* that would be r8 */
+}
+
+/* What stands before it may be its first byte: a segment of threads, a size, or what leads to other instructions. Without
+ * that it would be another one. */
+static bool may_begin_before(const uint8_t *p)
+{
+	static const uint8_t first[] = { 0x64, 0x65, 0x66, 0x67, 0x0f };
+
+	return memchr(first, p[-1], sizeof first);
 }
 
 /* The length of the instruction that ends at `end`: the call's number first, then the longest that fits; 0: none. */
@@ -73,7 +82,7 @@ static unsigned last_instruction(const uint8_t *end)
 		return 5;
 	for (unsigned n = 8; n >= 2; n--)
 		if (is_movable(end - n, n) || is_store(end - n, n))
-			return n;
+			return may_begin_before(end - n) ? 0 : n;
 	return 0;
 }
 

@@ -1,0 +1,53 @@
+/* os/libsite_code: what stands before a system call is understood as whole instructions, or not at all. glibc 2.36's tcsetattr
+ * has one of %fs there, whose prefix stayed behind, and the program ended by SIGSEGV where virtual processors are processes.
+ * matrix: none */
+#include "test.h"
+
+#if !defined(__x86_64__)
+int main(void)
+{
+	SKIP("x86-64");
+}
+#else
+
+#include <string.h>
+
+#include "os/libsite_code.h"
+
+static const struct {
+	unsigned n, before, second;
+	long nr;
+	uint8_t code[16]; /* its end, before the call */
+} sites[] = {
+	{ 10, 5, 0, 16, { 0xb8, 0x10, 0, 0, 0, 0xbe, 0x01, 0x54, 0, 0 } },                  /* mov $16,%eax; mov $0x5401,%esi */
+	{ 5, 5, 0, 16, { 0xb8, 0x10, 0, 0, 0 } },                                            /* mov $16,%eax */
+	{ 7, 7, 2, 16, { 0xb8, 0x10, 0, 0, 0, 0x31, 0xf6 } },                                /* mov $16,%eax; xor %esi,%esi */
+	{ 8, 5, 2, -1, { 0x44, 0x89, 0xc8, 0x48, 0x89, 0xf2, 0x31, 0xf6 } },                 /* mov %rsi,%rdx; xor %esi,%esi */
+	{ 7, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x64, 0x41, 0x8b, 0x2a } },                       /* mov %fs:(%r10),%ebp */
+	{ 7, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x65, 0x41, 0x8b, 0x2a } },                       /* mov %gs:(%r10),%ebp */
+	{ 8, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x66, 0x41, 0x8b, 0x6a, 0x08 } },                 /* mov 8(%r10),%bp */
+	{ 6, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x0f, 0xf7, 0xc1 } },                             /* maskmovq %mm1,%mm0 */
+	{ 6, 6, 0, -1, { 0x41, 0xb8, 0x08, 0, 0, 0 } },                                      /* mov $8,%r8d */
+	{ 11, 6, 0, 13, { 0xb8, 0x0d, 0, 0, 0, 0x41, 0xb8, 0x08, 0, 0, 0 } },                /* mov $13,%eax; mov $8,%r8d */
+};
+
+int main(void)
+{
+	for (unsigned i = 0; i < sizeof sites / sizeof *sites; i++) {
+		uint8_t code[64];
+		struct kbi_libsite_site s = { .at = code + 32 };
+
+		memset(code, 0x90, sizeof code);
+		memcpy(s.at - sites[i].n, sites[i].code, sites[i].n);
+		memcpy(s.at, (const uint8_t[]){ 0x0f, 0x05 }, 2);
+		kbi_libsite_understand(&s);
+		printf("%u: %u bytes move, the second %u before, call %ld\n", i, s.before, s.second, s.nr);
+		CHECK_EQ(s.before, sites[i].before);
+		if (s.before) {
+			CHECK_EQ(s.second, sites[i].second);
+			CHECK_EQ(s.nr, sites[i].nr);
+		}
+	}
+	return 0;
+}
+#endif
