@@ -95,24 +95,37 @@ static bool terminal_decides(int fd)
 	return kbi_sys(SYS_ioctl, fd, TIOCGPGRP, &group) == 0 && group != getpgrp();
 }
 
-static KBI_NOINLINE long read_other(int fd, unsigned kind, const struct iovec *v, int n)
+/* The frame may be unwound by a cancellation. */
+static void come_back(const bool *unused)
 {
-	long r;
+	(void)unused;
+	kbi_call_rejoin();
+}
 
-	if (kind == KBI_CALL_FILE)
-		return kbi_sys(SYS_readv, fd, v, n);
-	r = look_and_call(SYS_readv, POLLIN, fd, v, n);
-	if (r == -EAGAIN && kind == KBI_CALL_TTY && terminal_decides(fd)) {
-		kbi_call_leave_vp(true);
-		r = kbi_sys(SYS_readv, fd, v, n);
-		kbi_call_rejoin();
-	}
+/* May wait in the kernel for what no look tells. libc's function is one where a cancellation finds the thread. */
+static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd, const struct iovec *v, int n,
+		  bool cancels, bool surely)
+{
+	bool away __attribute__((cleanup(come_back), unused)) = (kbi_call_leave_vp(surely), true);
+
+	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
+}
+
+static KBI_NOINLINE long read_other(int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
+{
+	long r = kind == KBI_CALL_FILE ? kbi_sys(SYS_readv, fd, v, n) : look_and_call(SYS_readv, POLLIN, fd, v, n);
+
+	if (r == -EAGAIN && kind == KBI_CALL_TTY && terminal_decides(fd))
+		r = apart(KBI_CALL_REAL(readv), SYS_readv, fd, v, n, cancels, true);
 	return r;
 }
 
-static KBI_NOINLINE long write_other(int fd, unsigned kind, const struct iovec *v, int n)
+/* A terminal that has some room is ready, and the kernel waits there for the rest: so no gate, either. */
+static KBI_NOINLINE long write_other(int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
 {
-	return kind == KBI_CALL_FILE ? kbi_sys(SYS_writev, fd, v, n) : look_and_call(SYS_writev, POLLOUT, fd, v, n);
+	if (kind == KBI_CALL_FILE)
+		return kbi_sys(SYS_writev, fd, v, n);
+	return kbi_call_ready(fd, POLLOUT) ? apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false) : -EAGAIN;
 }
 
 /* The descriptor, an old kernel, or a filter of system calls. */
@@ -125,13 +138,14 @@ static inline bool knows_no_nowait(long r)
 struct way {
 	int one, many, stream;
 	unsigned refused;
-	long (*other)(int fd, unsigned kind, const struct iovec *v, int n);
+	long (*other)(int fd, unsigned kind, const struct iovec *v, int n, bool cancels);
 };
 static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, KBI_CALL_NO_NOWAIT_READ, read_other };
 static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, KBI_CALL_NO_NOWAIT_WRITE, write_other };
 
 /* Buffers that are not empty. -EAGAIN: nothing yet. */
-static inline __attribute__((always_inline)) long now(const struct way *w, int fd, const struct iovec *v, int n)
+static inline __attribute__((always_inline)) long now(const struct way *w, int fd, const struct iovec *v, int n,
+						      bool cancels)
 {
 	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
 	long r;
@@ -150,24 +164,24 @@ static inline __attribute__((always_inline)) long now(const struct way *w, int f
 			return r;
 		kbi_call_note(fd, k | w->refused);
 	}
-	return w->other(fd, kind, v, n);
+	return w->other(fd, kind, v, n, cancels);
 }
 
-static inline long read_now(int fd, const struct iovec *v, int n)
+static inline long read_now(int fd, const struct iovec *v, int n, bool cancels)
 {
-	return now(&in, fd, v, n);
+	return now(&in, fd, v, n, cancels);
 }
 
-static inline long write_now(int fd, const struct iovec *v, int n)
+static inline long write_now(int fd, const struct iovec *v, int n, bool cancels)
 {
-	return now(&out, fd, v, n);
+	return now(&out, fd, v, n, cancels);
 }
 
 static long try_read(struct kbi_call *c)
 {
 	if (kbi_unlikely(c->shut))
 		return kbi_sys(SYS_readv, c->fd, transfer_of(c)->p, transfer_of(c)->n);
-	return read_now(c->fd, transfer_of(c)->p, (int)transfer_of(c)->n);
+	return read_now(c->fd, transfer_of(c)->p, (int)transfer_of(c)->n, c->cancels);
 }
 
 static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels, bool empty)
@@ -181,6 +195,7 @@ static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool c
 
 static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 {
+	uint32_t ending = kbi_posix_me.ending;
 	bool empty;
 	long r;
 
@@ -190,7 +205,9 @@ static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
 		return kbi_sys(SYS_readv, fd, v, n);
 	empty = kbi_call_is_empty(fd);
-	r = empty ? -EAGAIN : read_now(fd, v, n);
+	r = empty ? -EAGAIN : read_now(fd, v, n, cancels);
+	if (kbi_unlikely(r == -EINTR) && kbi_posix_me.ending != ending)
+		return r;
 	if (kbi_call_again(r)) {
 		r = read_later(fd, v, n, cancels, empty);
 		if (r > 0)
@@ -221,9 +238,9 @@ static long try_write(struct kbi_call *c)
 	size_t k;
 
 	if (!c->done)
-		return add_part(c, write_now(c->fd, t->p, (int)t->n), total(t->p, t->n));
+		return add_part(c, write_now(c->fd, t->p, (int)t->n, c->cancels), total(t->p, t->n));
 	k = rest(t->p, t->n, c->done, left);
-	return add_part(c, write_now(c->fd, left, (int)k), total(t->p, t->n));
+	return add_part(c, write_now(c->fd, left, (int)k, c->cancels), total(t->p, t->n));
 }
 
 static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done, bool cancels)
@@ -237,12 +254,15 @@ static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long 
 
 static inline long write_by(int fd, const struct iovec *v, int n, size_t bytes, bool cancels)
 {
+	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
 	long r;
 
 	if (cancels)
 		kbi_cancel_test();
-	r = write_now(fd, v, n);
+	r = write_now(fd, v, n, cancels);
 	if (kbi_likely(r == (long)bytes || (r < 0 && !kbi_call_again(r))))
+		return r;
+	if (r < 0 ? r == -EINTR && kbi_posix_me.ending != ending : kbi_posix_me.handled != handled)
 		return r;
 	return write_later(fd, v, n, r, cancels);
 }

@@ -1,5 +1,5 @@
-/* os/libsite_code: what stands before a system call is understood as whole instructions, or not at all. glibc 2.36's tcsetattr
- * has one of %fs there, whose prefix stayed behind, and the program ended by SIGSEGV where virtual processors are processes.
+/* os/libsite_code: what stands before a system call is understood as whole instructions, or not at all. The tcsetattr of
+ * glibc 2.36 has one of %fs there, whose prefix stayed behind: SIGSEGV where virtual processors are processes.
  * matrix: none */
 #include "test.h"
 
