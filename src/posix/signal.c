@@ -28,6 +28,7 @@ const uint64_t kbi_signal_closed =
 
 a32 kbi_signal_watch;
 a64 kbi_signal_vp_mask[KBI_MAX_VPS];
+static a32 grown[KBI_MAX_VPS]; /* by a handler that has begun: the kernel's mask is more than that word says */
 static uint64_t base_mask; /* main's when the runtime started, */
 static stack_t alternate;  /* and its alternate stack */
 
@@ -99,7 +100,7 @@ static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 	struct kbi_task *who;
 	uint64_t before = a_load_rlx(&kbi_signal_vp_mask[vp->id]);
 
-	if (before == mask)
+	if (before == mask && !a_load_rlx(&grown[vp->id]))
 		return;
 	who = a_load_rlx(&withheld[vp->id]);
 	if (kbi_unlikely(who != NULL) && who != self && (before & ~mask & own_calls))
@@ -107,9 +108,15 @@ static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 	if (kbi_unlikely(self && (mask & own_calls)))
 		a_store_rlx(&withheld[vp->id], self);
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
+	a_store_rlx(&grown[vp->id], 0);
 	kbi_compiler_barrier();
 	set_kernel_mask(mask);
 	kbi_signal_look_after(vp->body);
+}
+
+void kbi_signal_grows(const struct kbi_vp *vp)
+{
+	a_store_rlx(&grown[vp->id], 1);
 }
 
 /* The kernel thread the caller is on gets the caller's mask. */
@@ -223,6 +230,7 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	uint64_t attention = kbi_signal_from_set(&uc->uc_sigmask) & BIT(KBI_LIBC_FIRST);
 
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
+	a_store_rlx(&grown[vp->id], 0);
 	if (mask)
 		kbi_signal_look_after(vp->body);
 	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());

@@ -166,6 +166,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	a_store_rlx(kbi_signal_mask(self), before | is.mask | own);
 	if (is_fault(sig, info))
 		note_mask(self, before | is.mask | own);
+	else if (self->vp)
+		kbi_signal_grows(self->vp);
 	r.self = self;
 	kbi_signal_call(is.flags & SA_ONSTACK, run, &r);
 	kbi_context_handled(context);
