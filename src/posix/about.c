@@ -67,9 +67,11 @@ KBI_POSIX_API int pthread_setname_np(pthread_t id, const char *name)
 
 KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
 {
+	struct kb_thread *t;
 	bool gone;
-	struct kb_thread *t = kbi_posix_thread(id, &gone);
 
+	(void)kbi_call_may_wait(); /* a turn may end here */
+	t = kbi_posix_thread(id, &gone);
 	if (gone)
 		return ESRCH;
 	if (!t)
@@ -345,9 +347,11 @@ KBI_POSIX_API int pthread_setaffinity_np(pthread_t id, size_t size, const cpu_se
 
 KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *set)
 {
+	struct kb_thread *t;
 	bool gone;
-	struct kb_thread *t = kbi_posix_thread(id, &gone);
 
+	(void)kbi_call_may_wait(); /* a turn may end here */
+	t = kbi_posix_thread(id, &gone);
 	if (gone)
 		return ESRCH;
 	if (!t)
@@ -370,6 +374,7 @@ static int answer(int e)
 
 KBI_POSIX_API int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 {
+	(void)kbi_call_may_wait(); /* a turn may end here */
 	if (!means_caller(pid))
 		return kbi_libc()->sched_setaffinity(pid, size, set);
 	return answer(set_affinity(kbi_thread_of(kbi_self_raw()), &kbi_posix_me, "sched_setaffinity", size, set));
@@ -377,6 +382,7 @@ KBI_POSIX_API int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set
 
 KBI_POSIX_API int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
+	(void)kbi_call_may_wait(); /* a turn may end here */
 	if (!means_caller(pid))
 		return kbi_libc()->sched_getaffinity(pid, size, set);
 	return answer(recall_affinity(&kbi_posix_me, size, set));

@@ -385,6 +385,7 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struc
 	uint64_t mask;
 	int e;
 
+	(void)kbi_call_may_wait(); /* a turn may end here */
 	if (by_libc(sig))
 		return kbi_libc()->sigaction(sig, new, old);
 	if (kbi_posix_in_vfork())

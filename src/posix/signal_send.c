@@ -99,9 +99,11 @@ int kbi_signal_queue(struct kb_thread *t, int sig, const siginfo_t *given)
 
 KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 {
+	struct kb_thread *t;
 	bool gone;
-	struct kb_thread *t = kbi_posix_thread(id, &gone);
 
+	(void)kbi_call_may_wait(); /* a turn may end here */
+	t = kbi_posix_thread(id, &gone);
 	if (gone)
 		return ESRCH;
 	if (!t)

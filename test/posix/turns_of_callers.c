@@ -1,6 +1,6 @@
 /* core/quantum: a thread that makes one short system call after the other, or copies, clears and searches much memory, or
- * allocates, prints and reads numbers, and is in libc's functions or the kernel whenever it is looked at, has its turns
- * like others: who wakes up beside it runs soon. */
+ * allocates, prints and reads numbers, and is in libc's functions or the kernel whenever it is looked at, or in ours, has its
+ * turns like others: who wakes up beside it runs soon. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -180,6 +180,51 @@ static void calls_strftime(void)
 
 static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
 
+/* Those that are the drop-in's and suspend nobody. */
+static void calls_gettid(void) { CHECK(gettid() > 0); }
+static void calls_pthread_kill(void) { CHECK_EQ(pthread_kill(pthread_self(), 0), 0); }
+
+static void handle(int sig) { (void)sig; }
+static void calls_raise(void) { CHECK_EQ(raise(SIGUSR1), 0); }
+
+static void calls_sigmask(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+}
+
+static void calls_sigpending(void)
+{
+	sigset_t set;
+
+	CHECK_EQ(sigpending(&set), 0);
+}
+
+static void calls_sigaction(void)
+{
+	struct sigaction sa;
+
+	CHECK_EQ(sigaction(SIGUSR1, NULL, &sa), 0);
+}
+
+static void calls_affinity(void)
+{
+	cpu_set_t set;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+}
+
+static void calls_name(void)
+{
+	char name[16];
+
+	CHECK_EQ(pthread_getname_np(pthread_self(), name, sizeof name), 0);
+}
+
 /* On some machines only the end of libc's wrappers is known; on one also where each of its functions returns to. */
 enum where { ANYWHERE, WRAPPERS, ALL };
 
@@ -201,6 +246,10 @@ static const struct row {
 	{ "strtod", calls_strtod, ALL },     { "iconv", calls_iconv, ALL },
 	{ "localtime_r", calls_localtime, ALL }, { "mktime", calls_mktime, ALL },
 	{ "strftime", calls_strftime, ALL },
+	{ "gettid", calls_gettid, ANYWHERE },   { "pthread_kill", calls_pthread_kill, ANYWHERE },
+	{ "raise", calls_raise, ANYWHERE },     { "pthread_sigmask", calls_sigmask, ANYWHERE },
+	{ "sigpending", calls_sigpending, ANYWHERE }, { "sigaction", calls_sigaction, ANYWHERE },
+	{ "sched_getaffinity", calls_affinity, ANYWHERE }, { "pthread_getname_np", calls_name, ANYWHERE },
 };
 
 static bool is_known_here(enum where where)
@@ -256,6 +305,7 @@ int main(void)
 	more[MUCH - 1] = 0;
 	converter = iconv_open("UTF-16LE", "UTF-8");
 	CHECK(converter != (iconv_t)-1);
+	CHECK(signal(SIGUSR1, handle) != SIG_ERR);
 	CHECK_EQ(regcomp(&expression, "(a|b)*c$", REG_EXTENDED), 0);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (is_known_here(rows[i].where))
