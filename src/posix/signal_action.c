@@ -318,6 +318,7 @@ static void show(int sig, struct sigaction *sa)
 	if (sa->sa_sigaction == relay) {
 		sa->sa_sigaction = is.handler;
 		sa->sa_flags = (int)is.flags;
+		kbi_signal_to_set(&sa->sa_mask, is.mask & ~(kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP)));
 	} else if (kbi_vp_n && is_memory(sig) && kbi_preempt_shows(sig, sa)) {
 		return;
 	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n && sa->sa_handler != SIG_IGN) {
@@ -327,8 +328,11 @@ static void show(int sig, struct sigaction *sa)
 
 static int install(int sig, const struct sigaction *new)
 {
+	/* the tick comes in handlers, too, or whoever computes there keeps its virtual processor */
+	uint64_t mask = kbi_signal_from_set(&new->sa_mask) & ~(kbi_signal_never() | kbi_everywhere_bit());
 	struct sigaction ours = *new;
 
+	kbi_signal_to_set(&ours.sa_mask, mask);
 	write_action(sig, (struct action){ .handler = new->sa_sigaction, .mask = kbi_signal_from_set(&new->sa_mask),
 					    .flags = (uint32_t)new->sa_flags });
 	ours.sa_sigaction = relay;
