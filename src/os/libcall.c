@@ -170,13 +170,22 @@ static bool is_programs(long nr, const long a[6])
 	}
 }
 
+/* One of a process's own numbers, but none of this one's: the program has made it before there were others. */
+static bool is_first_ones(long nr, long r)
+{
+	return r == -EINVAL && (nr == SYS_timer_settime || nr == SYS_timer_gettime || nr == SYS_timer_getoverrun ||
+				nr == SYS_timer_delete);
+}
+
 static long timer(long nr, long a[6])
 {
 	bool create = nr == SYS_timer_create;
 	long r;
 
-	if (!kbi_libcall_there || !is_programs(nr, a))
-		return kbi_sys(nr, a[0], a[1], a[2], a[3]);
+	if (!kbi_libcall_there || !is_programs(nr, a)) {
+		r = kbi_sys(nr, a[0], a[1], a[2], a[3]);
+		return kbi_libcall_there && is_first_ones(nr, r) ? kbi_libcall_there(nr, a) : r;
+	}
 	if (!create && a[0] >= TIMERS)
 		a[0] -= TIMERS;
 	r = kbi_libcall_there(nr, a);

@@ -85,8 +85,8 @@ void kbi_signal_unwound(struct kbi_task *self);
 void kbi_signal_resumed_to(void *context);
 /* A handler returns to this context on this virtual processor, with this mask. */
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
-/* A handler begins there, for which the kernel has blocked more: who runs there meanwhile, if it sleeps or is switched away,
- * is to bring its own mask. Those who send see the mask as it was: it would take them longer. */
+/* A handler begins there, for which the kernel has blocked more: who runs there meanwhile, if it sleeps or is switched
+ * away, is to bring its own mask. Those who send see the mask as it was, or it would take them longer. */
 void kbi_signal_grows(const struct kbi_vp *vp);
 
 /* What waits at the caller's kernel thread, and was sent to that one. */

@@ -1,6 +1,6 @@
 /* core/quantum: a thread that makes one short system call after the other, or copies, clears and searches much memory, or
- * allocates, prints and reads numbers, and is in libc's functions or the kernel whenever it is looked at, or in ours, has its
- * turns like others: who wakes up beside it runs soon. */
+ * allocates, prints and reads numbers, and is in libc's functions or the kernel whenever it is looked at, or in ours, has
+ * its turns like others: who wakes up beside it runs soon. */
 #define _GNU_SOURCE
 #include "test.h"
 
