@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <iconv.h>
 #include <pthread.h>
@@ -225,6 +226,18 @@ static void calls_name(void)
 	CHECK_EQ(pthread_getname_np(pthread_self(), name, sizeof name), 0);
 }
 
+static void *nothing(void *unused) { return unused; }
+
+static void calls_create(void)
+{
+	pthread_t t;
+	int e = pthread_create(&t, NULL, nothing, NULL);
+
+	CHECK(e == 0 || e == EAGAIN); /* they may be too many */
+	if (e == 0)
+		CHECK_EQ(pthread_detach(t), 0);
+}
+
 /* On some machines only the end of libc's wrappers is known; on one also where each of its functions returns to. */
 enum where { ANYWHERE, WRAPPERS, ALL };
 
@@ -250,6 +263,7 @@ static const struct row {
 	{ "raise", calls_raise, ANYWHERE },     { "pthread_sigmask", calls_sigmask, ANYWHERE },
 	{ "sigpending", calls_sigpending, ANYWHERE }, { "sigaction", calls_sigaction, ANYWHERE },
 	{ "sched_getaffinity", calls_affinity, ANYWHERE }, { "pthread_getname_np", calls_name, ANYWHERE },
+	{ "pthread_create", calls_create, ANYWHERE },
 };
 
 static bool is_known_here(enum where where)
