@@ -133,6 +133,16 @@ struct kbi_spare_counts kbi_spare_counts(void)
 	};
 }
 
+int kbi_spare_idle_tid(void)
+{
+	int tid;
+
+	lock();
+	tid = pool.idle ? (int)a_load_rlx(&pool.idle->tid) : 0;
+	unlock();
+	return tid;
+}
+
 /* ---- taking and giving ------------------------------------------------------------------------------ */
 
 bool kbi_spare_is_low(void)

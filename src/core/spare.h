@@ -39,6 +39,8 @@ struct kbi_spare_counts {
 	uint64_t given;       /* how often a VP changed its body */
 };
 struct kbi_spare_counts kbi_spare_counts(void);
+/* A kernel thread that waits as a spare, for who wants to see one asleep; 0: there is none. */
+int kbi_spare_idle_tid(void);
 
 /* Called on a body that has just become vp's, NULL: nothing. The drop-in sets its signal mask. */
 extern void (*kbi_spare_adopted)(struct kbi_vp *vp);

@@ -23,6 +23,9 @@ int kbi_bind_number(void);
 bool kbi_bind_is_self(long number);
 /* The lightweight thread that has the number; NULL: none (a kernel thread's, or nobody's). */
 struct kb_thread *kbi_bind_find(long number);
+/* Is path a file in /proc of a lightweight thread, by its number? It is opened, of a kernel thread that does what the
+ * thread does: the one it is on, or one that sleeps as it does. *r as open(2) gives it. posix/proc.c. */
+bool kbi_proc_opens(const char *path, int how, int *r);
 /* What syscall() is asked for, in words of identity; false: the kernel's affair. *r as kernels give it. */
 bool kbi_bind_syscall(long n, const long *a, long *r);
 

@@ -1,0 +1,90 @@
+/* A thread's files in /proc by the number that gettid gives it: they are there, of a thread that waits as of one that sleeps,
+ * of one that computes as of one that runs. libdispatch looks so at its workers, and ends the program if one is not there.
+ * Who has ended is not there any more. */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+#include <unistd.h>
+
+static sem_t told, end;
+static volatile int tid, stop;
+
+static void *waits(void *unused)
+{
+	(void)unused;
+	tid = gettid();
+	sem_post(&told);
+	while (sem_wait(&end))
+		;
+	return NULL;
+}
+
+static void *computes(void *unused)
+{
+	(void)unused;
+	tid = gettid();
+	sem_post(&told);
+	while (!stop)
+		;
+	return NULL;
+}
+
+/* '?': it is not there. */
+static char state(const char *form)
+{
+	char path[100], text[1024];
+	const char *behind;
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof path, form, (int)tid);
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	if (fd < 0) {
+		CHECK_EQ(errno, ENOENT);
+		return '?';
+	}
+	n = read(fd, text, sizeof text - 1);
+	CHECK(n > 0);
+	text[n] = 0;
+	CHECK_EQ(close(fd), 0);
+	behind = strrchr(text, ')');
+	CHECK(behind && behind[1] == ' ');
+	return behind[2];
+}
+
+/* It gets there soon. */
+static void comes_to(char wanted, const char *form)
+{
+	char is = 0;
+
+	for (int i = 0; i < 500 && (is = state(form)) != wanted; i++)
+		usleep(10000);
+	CHECK_EQ(is, wanted);
+}
+
+int main(void)
+{
+	pthread_t t;
+
+	CHECK_EQ(sem_init(&told, 0, 0), 0);
+	CHECK_EQ(sem_init(&end, 0, 0), 0);
+	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
+	while (sem_wait(&told))
+		;
+	comes_to('S', "/proc/%d/stat");
+	sem_post(&end);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	comes_to('?', "/proc/%d/stat");
+	CHECK_EQ(pthread_create(&t, NULL, computes, NULL), 0);
+	while (sem_wait(&told))
+		;
+	comes_to('R', "/proc/%d/stat");
+	stop = 1;
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	return 0;
+}
