@@ -5,8 +5,9 @@
  * sleepers, too. FUTEX_PRIVATE says that no other process is meant; without it (libstdc++'s futures) the
  * page decides: a word in a shared mapping stays the kernel's, and who waits for it leaves its virtual processor to
  * others. So does who waits for several words at once, or by one of the numbers that Linux has for such calls now; the
- * wakes reach them there, too. Operations with priority inheritance are the kernel's: whose the word is it tells by the
- * kernel thread, so the caller keeps its own.
+ * wakes reach them there, too. Operations with priority inheritance give the word owners by the numbers of gettid, but no
+ * priorities, for programs take a free word themselves and write theirs; on shared memory they are the kernel's, which
+ * tells owners by the kernel thread, so the caller keeps its own.
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
 #include "posix/bind.h"
 #include "posix/call_priv.h"
@@ -18,6 +19,7 @@
 #include <sys/syscall.h>
 
 #include "core/vp.h"
+#include "core/yield.h"
 #include "os/maps.h"
 #include "os/memory.h"
 #include "os/sys.h"
@@ -47,8 +49,8 @@ struct call {
 	uint32_t value3;
 };
 
-/* A wait went to the kernel: wakes must, too. */
-static a32 kernel_waits;
+/* A wait went to the kernel: wakes must, too. Waits with a condition did: the words that have owners are the kernel's. */
+static a32 kernel_waits, kernel_owns;
 
 static long kernel(const struct call *c)
 {
@@ -288,11 +290,109 @@ static long requeue(const struct call *c, const uint32_t *compare)
 	return compare ? (long)woken + moved : (long)woken;
 }
 
-/* Whoever asks for priorities keeps its kernel thread, whose number the word gets. */
+/* ---- owners: the operations with priority inheritance, without priorities ---------------------------------- */
+
+/* The word has the owner's number, as gettid says it, and who finds it 0 takes it without us. */
+static uint32_t own_number(const struct call *c)
+{
+	int op = c->op & OP_MASK, number = kbi_bind_number();
+	bool known = op == FUTEX_LOCK_PI || op == LOCK_PI2 || op == FUTEX_TRYLOCK_PI || op == FUTEX_UNLOCK_PI;
+
+	return known && !a_load_rlx(&kernel_owns) && !((uint32_t)number & ~(uint32_t)FUTEX_TID_MASK) ? (uint32_t)number : 0;
+}
+
+static bool lives(uint32_t number)
+{
+	return kbi_bind_find((long)number) || kbi_sys(SYS_tkill, number, 0) != -ESRCH;
+}
+
+/* Until somebody gives it back; now and then a look whether its owner is still there. */
+static bool waits_for_owner(const struct call *c, uint32_t value, uint64_t deadline)
+{
+	enum { LOOK = 1000000000 }; /* ns */
+	uint64_t until = deadline == KBI_FOREVER ? kbi_timer_now() + LOOK : deadline;
+	int e = kbi_park_wait_until(c->addr, value, KBI_PARK_ANY, kbi_posix_until(until));
+
+	kbi_signal_resumed(); /* no handler ends it */
+	return e != ETIMEDOUT || deadline == KBI_FOREVER;
+}
+
+/* A free word with FUTEX_WAITERS was given back for who was woken there, who has a turn to take it before others: one that
+ * gives it back and wants it again would have it for ever. Who has slept does not know whether others still do. */
+static long take_owned(const struct call *c, uint32_t me, uint64_t deadline)
+{
+	enum { TURNS = 1000 };
+	a32 *word = (a32 *)(uintptr_t)c->addr;
+	uint32_t v = a_load_rlx(word), slept = 0;
+
+	for (unsigned turn = 0;; v = a_load_rlx(word)) {
+		uint32_t owner = v & FUTEX_TID_MASK;
+		bool dead = owner && owner != me && !lives(owner);
+
+		if (!owner && !slept && v & FUTEX_WAITERS && turn++ < TURNS) {
+			kbi_yield_now();
+			continue;
+		}
+
+		if (owner == me)
+			return -EDEADLK;
+		if (dead && !slept)
+			return -ESRCH;
+		if (!owner || dead) {
+			uint32_t mine = me | slept | (v & (FUTEX_WAITERS | FUTEX_OWNER_DIED)) | (dead ? FUTEX_OWNER_DIED : 0);
+
+			if (a_cas_acqrel(word, &v, mine))
+				return 0;
+			continue;
+		}
+		if ((c->op & OP_MASK) == FUTEX_TRYLOCK_PI)
+			return -EAGAIN;
+		if (!(v & FUTEX_WAITERS) && !a_cas_acqrel(word, &v, v | FUTEX_WAITERS))
+			continue;
+		if (!waits_for_owner(c, v | FUTEX_WAITERS, deadline))
+			return -ETIMEDOUT;
+		slept = FUTEX_WAITERS;
+	}
+}
+
+static long give_owned(const struct call *c, uint32_t me)
+{
+	a32 *word = (a32 *)(uintptr_t)c->addr;
+	uint32_t v = a_load_rlx(word), left;
+
+	do
+		if ((v & FUTEX_TID_MASK) != me)
+			return -EPERM;
+	while (!a_cas_acqrel(word, &v, v & FUTEX_WAITERS));
+	left = FUTEX_WAITERS;
+	if (v & FUTEX_WAITERS && !kbi_park_wake(c->addr, 1, KBI_PARK_ANY))
+		a_cas_acqrel(word, &left, 0); /* they do not wait any more */
+	return 0;
+}
+
+static long by_owner(const struct call *c, uint32_t me)
+{
+	const struct timespec *t = (const struct timespec *)c->timeout;
+	int op = c->op & OP_MASK;
+	clockid_t clock = op == LOCK_PI2 && !(c->op & FUTEX_CLOCK_REALTIME) ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+
+	if (op == FUTEX_UNLOCK_PI)
+		return give_owned(c, me);
+	if (op == FUTEX_TRYLOCK_PI || !t)
+		return take_owned(c, me, KBI_FOREVER);
+	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
+		return -EINVAL;
+	return take_owned(c, me, kbi_posix_deadline(clock, t));
+}
+
+/* On memory that processes share, and with conditions: who asks for priorities keeps its kernel thread, whose number
+ * the word gets. */
 static long by_kernel(const struct call *c)
 {
 	int op = c->op & OP_MASK;
 
+	if (op == FUTEX_WAIT_REQUEUE_PI)
+		a_store_rlx(&kernel_owns, 1);
 	if (op == FUTEX_LOCK_PI || op == FUTEX_TRYLOCK_PI || op == FUTEX_WAIT_REQUEUE_PI || op == LOCK_PI2)
 		kbi_bind_self("a futex with priority inheritance", KBI_BIND_WATCHED);
 	return kernel(c);
@@ -300,6 +400,8 @@ static long by_kernel(const struct call *c)
 
 static long emulate(const struct call *c)
 {
+	uint32_t me;
+
 	switch (c->op & OP_MASK) {
 	case FUTEX_WAIT:
 		return wait_relative(c);
@@ -316,7 +418,8 @@ static long emulate(const struct call *c)
 	case FUTEX_WAKE_OP:
 		return wake_and_change(c);
 	default:
-		return by_kernel(c);
+		me = own_number(c);
+		return me ? by_owner(c, me) : by_kernel(c);
 	}
 }
 

@@ -130,17 +130,42 @@ static void *idle(void *arg)
 static uint32_t pi;
 static long counted;
 /* The kernel says whose it is: not even two threads of one virtual processor may have it at once. */
+/* As futex(2) has it: who finds the word free, or his with nobody waiting, needs no call. */
 static void *inherits(void *arg)
 {
+	uint32_t me = (uint32_t)gettid();
+
 	for (int i = 0; i < 50; i++) {
-		CHECK_EQ(futex(&pi, FUTEX_LOCK_PI, 0, NULL, NULL, 0), 0);
+		uint32_t free = 0, mine = me;
+
+		if (!__atomic_compare_exchange_n(&pi, &free, me, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			CHECK_EQ(futex(&pi, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0), 0);
+		CHECK_EQ(__atomic_load_n(&pi, __ATOMIC_RELAXED) & FUTEX_TID_MASK, me);
 		long n = counted;
 
 		if (i % 10 == 0)
 			usleep(100);
 		counted = n + 1;
-		CHECK_EQ(futex(&pi, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0), 0);
+		if (!__atomic_compare_exchange_n(&pi, &mine, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			CHECK_EQ(futex(&pi, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0), 0);
 	}
+	return arg;
+}
+
+static void *wants(void *arg)
+{
+	struct timespec t;
+
+	CHECK_EQ(futex(&pi, FUTEX_TRYLOCK_PI_PRIVATE, 0, NULL, NULL, 0), -1);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(futex(&pi, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0), -1);
+	CHECK_EQ(errno, EPERM);
+	CHECK_EQ(clock_gettime(CLOCK_REALTIME, &t), 0);
+	t.tv_nsec += 20000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	CHECK_EQ(futex(&pi, FUTEX_LOCK_PI_PRIVATE, 0, &t, NULL, 0), -1);
+	CHECK_EQ(errno, ETIMEDOUT);
 	return arg;
 }
 
@@ -148,6 +173,12 @@ static void priorities(void)
 {
 	crowd_run(inherits, 4);
 	CHECK_EQ(counted, 200);
+	CHECK_EQ(futex(&pi, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0), 0);
+	CHECK_EQ(futex(&pi, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0), -1);
+	CHECK_EQ(errno, EDEADLK);
+	crowd_run(wants, 2);
+	CHECK_EQ(futex(&pi, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0), 0);
+	CHECK_EQ(pi, 0);
 }
 
 /* What FUTEX_WAKE_OP makes of 5. */

@@ -1,6 +1,6 @@
-/* A thread's files in /proc by the number that gettid gives it: they are there, of a thread that waits as of one that sleeps,
- * of one that computes as of one that runs. libdispatch looks so at its workers, and ends the program if one is not there.
- * Who has ended is not there any more. */
+/* A thread's files in /proc by the number that gettid gives it: they are there, of a thread that waits as of one that
+ * sleeps, of one that computes as of one that runs. libdispatch looks so at its workers, and ends the program if one is not
+ * there. Who has ended is not there any more. */
 #define _GNU_SOURCE
 #include "test.h"
 
