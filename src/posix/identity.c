@@ -158,6 +158,11 @@ KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
 	return kbi_libc()->setpriority(which, 0, value);
 }
 
+KBI_POSIX_API int getpriority(__priority_which_t which, id_t who)
+{
+	return kbi_libc()->getpriority(which, which == PRIO_PROCESS && kbi_bind_is_self((long)who) ? 0 : who);
+}
+
 KBI_POSIX_API int sched_setscheduler(pid_t pid, int policy, const struct sched_param *param)
 {
 	kbi_about_expect(policy);
@@ -356,6 +361,12 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_sched_setscheduler:
 	case SYS_sched_setattr:
 		*r = schedule_self(n, a);
+		return true;
+	case SYS_getpriority:
+	case SYS_ioprio_get:
+		if (a[0] != (n == SYS_getpriority ? PRIO_PROCESS : 1) || !kbi_bind_is_self(a[1]))
+			return false;
+		*r = kbi_sys(n, a[0], 0);
 		return true;
 	case SYS_setpriority:
 	case SYS_ioprio_set:

@@ -105,6 +105,8 @@ static void *nice_one(void *arg)
 	int before = getpriority(PRIO_PROCESS, 0);
 
 	CHECK_EQ(setpriority(PRIO_PROCESS, arg ? (id_t)my_number() : 0, before + 3), 0);
+	CHECK_EQ(getpriority(PRIO_PROCESS, (id_t)my_number()), before + 3);
+	CHECK_EQ(syscall(SYS_getpriority, PRIO_PROCESS, my_number()), 20 - (before + 3));
 	for (int i = 0; i < TURNS; i++) {
 		pthread_mutex_lock(&m);
 		turn++;
