@@ -30,6 +30,15 @@ static const char *number_in(const char *path)
 	return process == getpid() && strncmp(end, "/task/", 6) == 0 ? end + 6 : path;
 }
 
+/* Eight bytes, as many as such a path has at least. Nobody has asked the kernel yet whether the program's pointer is
+ * one: it reads them, and refuses what it is to do with them. */
+static bool is_readable(const char *path)
+{
+	enum { NOTHING = -1, BYTES = 8 };
+
+	return path && kbi_sys(SYS_rt_sigprocmask, NOTHING, path, NULL, BYTES) != -EFAULT;
+}
+
 /* 0: none. */
 static int tid_of(const struct kb_thread *t)
 {
@@ -47,7 +56,7 @@ static int tid_of(const struct kb_thread *t)
 bool kbi_proc_opens(const char *path, int how, int *r)
 {
 	char other[128], *end;
-	const char *at = number_in(path);
+	const char *at = is_readable(path) ? number_in(path) : NULL;
 	struct kb_thread *t;
 	long number, fd;
 	int saved = errno;

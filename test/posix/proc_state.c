@@ -1,6 +1,6 @@
 /* A thread's files in /proc by the number that gettid gives it: they are there, of a thread that waits as of one that
  * sleeps, of one that computes as of one that runs. libdispatch looks so at its workers, and ends the program if one is not
- * there. Who has ended is not there any more. */
+ * there. Who has ended is not there any more. A pointer that is none is the kernel's to find. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -67,6 +67,16 @@ static void comes_to(char wanted, const char *form)
 	CHECK_EQ(is, wanted);
 }
 
+static void refuses_no_pointer(void)
+{
+	static const char *volatile none[] = { NULL, (const char *)1, (const char *)-1 };
+
+	for (unsigned i = 0; i < sizeof none / sizeof *none; i++) {
+		CHECK_EQ(open(none[i], O_RDONLY), -1);
+		CHECK_EQ(errno, EFAULT);
+	}
+}
+
 int main(void)
 {
 	pthread_t t;
@@ -77,6 +87,7 @@ int main(void)
 	while (sem_wait(&told))
 		;
 	comes_to('S', "/proc/%d/stat");
+	refuses_no_pointer();
 	sem_post(&end);
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	comes_to('?', "/proc/%d/stat");
