@@ -70,7 +70,7 @@ KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
 	struct kb_thread *t;
 	bool gone;
 
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	t = kbi_posix_thread(id, &gone);
 	if (gone)
 		return ESRCH;
@@ -350,7 +350,7 @@ KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *s
 	struct kb_thread *t;
 	bool gone;
 
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	t = kbi_posix_thread(id, &gone);
 	if (gone)
 		return ESRCH;
@@ -374,7 +374,7 @@ static int answer(int e)
 
 KBI_POSIX_API int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 {
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	if (!means_caller(pid))
 		return kbi_libc()->sched_setaffinity(pid, size, set);
 	return answer(set_affinity(kbi_thread_of(kbi_self_raw()), &kbi_posix_me, "sched_setaffinity", size, set));
@@ -382,7 +382,7 @@ KBI_POSIX_API int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set
 
 KBI_POSIX_API int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	if (!means_caller(pid))
 		return kbi_libc()->sched_getaffinity(pid, size, set);
 	return answer(recall_affinity(&kbi_posix_me, size, set));

@@ -584,7 +584,7 @@ long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels
 	KBI_POSIX_API result kbi_call_transfer_##name parameters __asm__(#name); \
 	result kbi_call_transfer_##name parameters \
 	{ \
-		(void)kbi_call_may_wait(); /* a turn may end here */ \
+		kbi_posix_let_turn_end(); \
 		return KBI_CALL_REAL(name) arguments; \
 	}
 #include "posix/call.def"

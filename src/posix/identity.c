@@ -24,7 +24,7 @@ int kbi_identity_tgkill(pid_t process, pid_t thread, int sig) __asm__("tgkill");
 
 KBI_POSIX_API pid_t kbi_identity_gettid(void)
 {
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	return kbi_bind_number();
 }
 

@@ -331,6 +331,12 @@ static inline bool kbi_call_may_wait(void)
 		kbi_posix_end_turn(self);
 	return true;
 }
+/* Of a function of ours that suspends nobody, and so is where no thread is left: a turn that is over ends here. Before any
+ * thread is looked up. */
+static inline void kbi_posix_let_turn_end(void)
+{
+	(void)kbi_call_may_wait();
+}
 /* From now on a thread that runs looks up when its kernel thread is sent libc's signal for cancellation. */
 void kbi_signal_listen(void);
 /* Sends that. EAGAIN: the user has as many signals queued as he may (RLIMIT_SIGPENDING). */

@@ -386,7 +386,7 @@ KBI_POSIX_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	uint64_t before;
 	int e = 0;
 
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	if (!self)
 		return kbi_libc()->pthread_sigmask(how, set, old);
 	before = a_load_rlx(kbi_signal_mask(self));

@@ -389,7 +389,7 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struc
 	uint64_t mask;
 	int e;
 
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	if (by_libc(sig))
 		return kbi_libc()->sigaction(sig, new, old);
 	if (kbi_posix_in_vfork())

@@ -102,7 +102,7 @@ KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 	struct kb_thread *t;
 	bool gone;
 
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	t = kbi_posix_thread(id, &gone);
 	if (gone)
 		return ESRCH;
@@ -149,7 +149,7 @@ static struct kbi_task *takes_itself(pid_t pid, int sig)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	if (!self || pid != getpid() || !kbi_signal_ok(sig) || sig == SIGKILL || sig == SIGSTOP)
 		return NULL;
 	return a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig) ? NULL : self;

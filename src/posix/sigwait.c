@@ -271,7 +271,7 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 	struct kbi_task *self = kbi_posix_light();
 	uint64_t there = 0;
 
-	(void)kbi_call_may_wait(); /* a turn may end here */
+	kbi_posix_let_turn_end();
 	if (!self)
 		return kbi_libc()->sigpending(set);
 	kbi_signal_settle(a_load_rlx(kbi_signal_mask(self)));

@@ -388,8 +388,7 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 		if (e)
 			return e == EINVAL ? e : EAGAIN;
 	}
-	/* a turn may end here: who makes threads all the time is hardly ever met elsewhere, and none of them would run */
-	(void)kbi_call_may_wait();
+	kbi_posix_let_turn_end(); /* else none of the threads would run that somebody makes all the time */
 	if (kbi_likely(!attr && !a_load_rlx(&default_set)))
 		return make_plain(&b, fn, arg);
 	return attr ? make_with(attr, &b, fn, arg) : make_by_default(&b, fn, arg);
