@@ -72,16 +72,6 @@ static bool naps(bool cancels, bool *ended)
 	return true;
 }
 
-/* The frame may be unwound by a cancellation. */
-static void come_back(const bool *unused)
-{
-	(void)unused;
-	kbi_call_rejoin();
-}
-
-#define APART_FROM_VP(surely) \
-	bool away __attribute__((cleanup(come_back), unused)) = (kbi_call_leave_vp(surely), true)
-
 /* The call was ended by nobody the program knows: by a cancellation of another thread, or the tick. */
 static bool for_nothing(long r, uint32_t before)
 {
@@ -178,7 +168,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		} while (again && naps(cancels, &ended) && !ended); \
 		if (ended) \
 			return -1; \
-		APART_FROM_VP(true); \
+		KBI_CALL_APART(true); \
 		for (uint32_t before = kbi_posix_me.handled;;) { \
 			r = REAL(name) arguments; \
 			if (!for_nothing(r, before)) \
@@ -195,7 +185,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 			return REAL(name) arguments; \
 		if (before) \
 			return r; \
-		APART_FROM_VP(false); \
+		KBI_CALL_APART(false); \
 		return REAL(name) arguments; \
 	}
 #include "posix/call.def"
@@ -228,7 +218,7 @@ KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct 
 		return REAL(semtimedop)(id, ops, n, t);
 	if (tries_semaphores(id, ops, n, &r))
 		return r;
-	APART_FROM_VP(true);
+	KBI_CALL_APART(true);
 	r = REAL(semtimedop)(id, ops, n, t);
 	while (for_nothing(r, before)) {
 		struct timespec rest = left_of(deadline);
@@ -263,7 +253,7 @@ KBI_POSIX_API int lio_listio(int mode, struct aiocb *const list[], int n, struct
 
 	if (mode != LIO_WAIT || !kbi_call_may_wait())
 		return REAL(lio_listio)(mode, list, n, told);
-	APART_FROM_VP(true);
+	KBI_CALL_APART(true);
 	r = REAL(lio_listio)(mode, list, n, told);
 	/* it may not be begun twice */
 	return for_nothing(r, before) ? await_all(list, n) : r;
@@ -277,7 +267,7 @@ KBI_POSIX_API void sync(void)
 		REAL(sync)();
 		return;
 	}
-	APART_FROM_VP(false);
+	KBI_CALL_APART(false);
 	REAL(sync)();
 }
 
@@ -312,7 +302,7 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 	} while (naps(true, &ended) && !ended);
 	if (ended)
 		return -1;
-	APART_FROM_VP(true);
+	KBI_CALL_APART(true);
 	return original(fd, what, arg);
 }
 

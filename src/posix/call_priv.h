@@ -241,6 +241,14 @@ void kbi_call_gate_open(int fd);
 
 void kbi_call_leave_vp(bool surely);
 KBI_SWITCHES void kbi_call_rejoin(void);
+static inline void kbi_call_come_back(const bool *unused)
+{
+	(void)unused;
+	kbi_call_rejoin();
+}
+/* A declaration: from here to the end of the block, which a cancellation may unwind. */
+#define KBI_CALL_APART(surely) \
+	bool away __attribute__((cleanup(kbi_call_come_back), unused)) = (kbi_call_leave_vp(surely), true)
 /* Others run before the call is tried once more. True: a handler has run that ends it. */
 KBI_SWITCHES bool kbi_call_turn(bool cancels);
 

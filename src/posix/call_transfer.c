@@ -95,19 +95,11 @@ static bool terminal_decides(int fd)
 	return kbi_sys(SYS_ioctl, fd, TIOCGPGRP, &group) == 0 && group != getpgrp();
 }
 
-/* The frame may be unwound by a cancellation. */
-static void come_back(const bool *unused)
-{
-	(void)unused;
-	kbi_call_rejoin();
-}
-
 /* May wait in the kernel for what no look tells. libc's function is one where a cancellation finds the thread. */
 static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd, const struct iovec *v, int n,
 		  bool cancels, bool surely)
 {
-	bool away __attribute__((cleanup(come_back), unused)) = (kbi_call_leave_vp(surely), true);
-
+	KBI_CALL_APART(surely);
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
