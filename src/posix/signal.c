@@ -147,6 +147,17 @@ void kbi_signal_close(struct kbi_vp *vp)
 	set_vp_mask(vp, NULL, kbi_signal_closed);
 }
 
+struct kbi_vp *kbi_signal_idle_vp(const struct kbi_task *self)
+{
+	return !self && kbi_vp_n && !kbi_posix_forked ? kbi_signal_body_of(kbi_sys_gettid()) : NULL;
+}
+
+void kbi_signal_returns_idle(struct kbi_vp *vp, void *context)
+{
+	a_store_rlx(&kbi_signal_watch, 1);
+	kbi_signal_returns(vp, context, kbi_signal_closed);
+}
+
 /* Its kernel thread is another one, which has all blocked. */
 static void adopted(struct kbi_vp *vp)
 {

@@ -274,8 +274,8 @@ static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 static void relay(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
-	struct kbi_vp *vp = NULL;
 	struct kb_thread *to;
+	struct kbi_vp *vp;
 
 	kbi_signal_unpack(info, &to);
 	if (sig == kbi_preempt_signal() && !to && is_tick(self, info)) {
@@ -284,12 +284,10 @@ static void relay(int sig, siginfo_t *info, void *context)
 	}
 	if (kbi_process_is_copy(info))
 		return;
-	if (!self && kbi_vp_n && !kbi_posix_forked)
-		vp = kbi_signal_body_of(kbi_sys_gettid());
+	vp = kbi_signal_idle_vp(self);
 	if (vp && !is_fault(sig, info) && (!is_memory(sig) || kbi_signal_has_post())) {
 		kbi_signal_forward(info, to);
-		kbi_signal_returns(vp, context, kbi_signal_closed);
-		a_store_rlx(&kbi_signal_watch, 1);
+		kbi_signal_returns_idle(vp, context);
 	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
 		run_kernel(sig, info, context);
 	} else if (is_fault(sig, info)) {

@@ -127,18 +127,11 @@ static bool has_cause(struct kbi_task *self)
 	return kbi_cancel_async() || kbi_posix_stop_signal(self);
 }
 
-/* A virtual processor without a thread, which lets through what the last one did. */
-static void close_idle(struct kbi_vp *vp, void *context)
-{
-	a_store_rlx(&kbi_signal_watch, 1);
-	kbi_signal_returns(vp, context, kbi_signal_closed);
-}
-
 static void attention(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_body *b = my_body();
-	struct kbi_vp *vp = !self && b && kbi_vp_n && !kbi_posix_forked ? kbi_signal_body_of(kbi_sys_gettid()) : NULL;
+	struct kbi_vp *vp = kbi_signal_idle_vp(self);
 	int saved = errno;
 
 	(void)sig;
@@ -147,7 +140,7 @@ static void attention(int sig, siginfo_t *info, void *context)
 	has_come(b, info->si_code == SI_TIMER ? TIMED : SENT);
 	kbi_signal_look_after(b);
 	if (vp) {
-		close_idle(vp, context);
+		kbi_signal_returns_idle(vp, context);
 	} else if (!may_leave(self, b, context)) {
 		if (self && has_cause(self)) {
 			come_again(b);

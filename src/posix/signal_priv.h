@@ -85,6 +85,10 @@ void kbi_signal_unwound(struct kbi_task *self);
 void kbi_signal_resumed_to(void *context);
 /* A handler returns to this context on this virtual processor, with this mask. */
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
+/* In a handler: the virtual processor that the caller's kernel thread is, if no thread runs there; NULL. self:
+ * kbi_self_raw(). And it lets through what the last thread did: nothing any more, until one brings its mask. */
+struct kbi_vp *kbi_signal_idle_vp(const struct kbi_task *self);
+void kbi_signal_returns_idle(struct kbi_vp *vp, void *context);
 /* A handler begins there, for which the kernel has blocked more: who runs there meanwhile, if it sleeps or is switched
  * away, is to bring its own mask. Those who send see the mask as it was, or it would take them longer. */
 void kbi_signal_grows(const struct kbi_vp *vp);
