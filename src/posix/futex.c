@@ -333,7 +333,6 @@ static long take_owned(const struct call *c, uint32_t me, uint64_t deadline)
 			kbi_yield_now();
 			continue;
 		}
-
 		if (owner == me)
 			return -EDEADLK;
 		if (dead && !slept)

@@ -39,7 +39,7 @@ static bool is_readable(const char *path)
 	return path && kbi_sys(SYS_rt_sigprocmask, NOTHING, path, NULL, BYTES) != -EFAULT;
 }
 
-/* 0: none. */
+/* Whose files are shown for t's: if none is in its state that of the virtual processor it was on last. */
 static int tid_of(const struct kb_thread *t)
 {
 	/* acquire: partner is the release in kbi_handoff_begin */

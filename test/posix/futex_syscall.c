@@ -129,8 +129,8 @@ static void *idle(void *arg)
 
 static uint32_t pi;
 static long counted;
-/* The kernel says whose it is: not even two threads of one virtual processor may have it at once. */
-/* As futex(2) has it: who finds the word free, or his with nobody waiting, needs no call. */
+/* As futex(2) has it: who finds the word free, or his with nobody waiting, needs no call. Not even two threads of one
+ * virtual processor may have it at once. */
 static void *inherits(void *arg)
 {
 	uint32_t me = (uint32_t)gettid();
