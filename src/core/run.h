@@ -80,6 +80,12 @@ static inline void kbi_run_load_tp(struct kbi_vp *vp, void *tp)
 #endif
 }
 
+static inline void kbi_run_need_tp(struct kbi_vp *vp, void *tp)
+{
+	if (tp != vp->cur_tp)
+		kbi_run_load_tp(vp, tp);
+}
+
 /* The block with t's TLS is t's from now on. */
 static inline void kbi_run_adopt_block(struct kb_thread *t)
 {
@@ -144,9 +150,19 @@ static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task
 		*vp->self_slot = t;
 		kbi_run_load_fp(vp, vp->fp);
 	}
-	if (tp != vp->cur_tp)
-		kbi_run_load_tp(vp, tp);
+	kbi_run_need_tp(vp, tp);
 	return load;
+}
+
+/* The same from a task with a block of its own to another one, which has run before. *fp: the words of the one before,
+ * which are read behind the thread pointer's write: either waits for all that is on its way in the processor, and so
+ * they wait once (doc/why/switch.md). */
+static inline struct kbi_ctx *kbi_run_prepare_own(struct kbi_vp *vp, struct kbi_task *next, uint64_t *fp)
+{
+	kbi_run_enter(vp, next);
+	kbi_run_need_tp(vp, next->tp);
+	*fp = kbi_fp_get();
+	return &next->ctx;
 }
 
 /* What sanitizers know of the context that kbi_run_prepare has chosen. */
@@ -210,9 +226,13 @@ kbi_run_switch_to(struct kbi_vp *vp, struct kbi_task *self, struct kbi_task *nex
 		kbi_run_switch_bare(vp, self, next, after, arg);
 		return;
 	}
-	fp = self->tp ? kbi_fp_get() : vp->fp;
-	vp->fp_now = fp;
-	load = kbi_run_prepare(vp, next);
+	if (self->tp && next && next->tp && !kbi_task_is(next, KBI_TASK_NOT_STARTED)) {
+		load = kbi_run_prepare_own(vp, next, &fp);
+		vp->fp_now = fp;
+	} else {
+		vp->fp_now = fp = self->tp ? kbi_fp_get() : vp->fp;
+		load = kbi_run_prepare(vp, next);
+	}
 	kbi_san_depart(&saved, kbi_run_san(vp));
 	self = kbi_run_resumed(kbi_ctx_switch_bare(&self->ctx, load, after, arg));
 	kbi_san_arrive(saved);
