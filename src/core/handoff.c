@@ -384,7 +384,8 @@ static KBI_SWITCHER void rejoin_keeping_errno(struct kb_thread *t, struct kbi_bo
 	set_errno(e);
 }
 
-KBI_SWITCHER bool kbi_handoff_end(void)
+/* word: where the call has been woken; NULL: elsewhere. */
+KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = kbi_thread_of(self);
@@ -396,10 +397,18 @@ KBI_SWITCHER bool kbi_handoff_end(void)
 	if (kbi_unlikely(--b->depth))
 		return true;
 	kbi_np_enter(self);
-	if (kbi_unlikely(!have_back(t, b)))
+	if (kbi_unlikely(!have_back(t, b))) {
+		if (word)
+			kbi_sys_futex_wake_shared(word, 1);
 		rejoin_keeping_errno(t, b);
+	}
 	kbi_np_leave(kbi_self_raw());
 	return true;
+}
+
+KBI_SWITCHER bool kbi_handoff_end(void)
+{
+	return end(NULL);
 }
 
 KBI_SWITCHER bool kbi_handoff_end_found(struct kbi_task *self)
@@ -475,7 +484,9 @@ static void child(void)
 /* ---- libc's locks -------------------------------------------------------------------------------------------------- */
 
 /* Where libc's system calls are ours (os/libcall): a thread that waits for a lock inside libc, or for what else libc waits
- * for, takes no VP along. One without TLS of its own does: libc may hold an address in the VP's meanwhile. */
+ * for, takes no VP along. One without TLS of its own does: libc may hold an address in the VP's meanwhile. Who is woken and
+ * must wait for its VP wakes the next one, too: that may be one who has the VP with it, and libc wakes nobody else until
+ * the first has had the lock. Libc looks again after each wake-up, so one too many does no harm. */
 static KBI_SWITCHER long wait_in_libc(const long a[6])
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -486,7 +497,7 @@ static KBI_SWITCHER long wait_in_libc(const long a[6])
 		kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
 	r = kbi_sys(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (lends)
-		kbi_handoff_end();
+		end(r ? NULL : (void *)a[0]);
 	return r;
 }
 
