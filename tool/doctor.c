@@ -20,6 +20,7 @@
 #include <gnu/libc-version.h>
 #endif
 
+#include "arch/arch.h"
 #include "base/base.h"
 #include "base/option.h"
 #include "os/cpu.h"
@@ -41,6 +42,7 @@ enum {
 	MEMBARRIER_QUERY = 0,
 	MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3,
 	SECCOMP_ACTION_AVAILABLE = 2,
+	SECCOMP_FILTERED = 2, /* SECCOMP_MODE_FILTER */
 };
 #define SECCOMP_TRAP 0x00030000u
 
@@ -103,6 +105,21 @@ static void cpu_model(char *buf, size_t size)
 		fclose(f);
 }
 
+#if KBI_HAVE_SEGMENTS
+static void check_segments(void)
+{
+	const char *name = "segment descriptors";
+
+	if (syscall(SYS_modify_ldt, 0, NULL, 0) < 0)
+		fact(name, NO, "modify_ldt: %s; thread pointers are set as above", strerror(errno));
+	else if (prctl(PR_GET_SECCOMP) == SECCOMP_FILTERED)
+		fact(name, NO, "system calls are filtered here; with KOCHAB_SEGMENTS=yes they are tried all the same");
+	else
+		fact(name, YES, "thread pointers of busy threads are set by them %s", kbi_tp_segment_pays()
+			? "here, it is twice as fast" : "with KOCHAB_SEGMENTS=yes; by default as above, which is as fast here");
+}
+#endif
+
 static void check_machine(void)
 {
 	struct utsname u;
@@ -125,6 +142,10 @@ static void check_machine(void)
 
 	fact("fsgsbase", fsgsbase ? YES : NO, "%s", fsgsbase ? "thread pointer set in user space"
 		: "thread pointer set by arch_prctl: some 100 ns a switch of a thread with its own TLS");
+#endif
+#if KBI_HAVE_SEGMENTS
+	kbi_tp_init(true);
+	check_segments();
 #endif
 }
 

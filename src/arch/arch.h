@@ -32,6 +32,10 @@
  *   void *kbi_tp_get(void) / void kbi_tp_set(void *tp)     the thread pointer (TLS base). KBI_HAVE_TP is
  *        1 where a process may set it in user space at run time, 0 on generic. On x86-64 kbi_tp_init()
  *        looks at AT_HWCAP2 for FSGSBASE and falls back to arch_prctl (kbi_tp_fast tells which).
+ *   KBI_HAVE_SEGMENTS: 1 where the thread pointer can also be set by the selector of a descriptor that the kernel keeps
+ *        for the process (x86-64: its local descriptor table). void kbi_tp_set_segment(unsigned selector);
+ *        unsigned kbi_tp_segment_make(unsigned index, void *tp), which lies below 4 GiB: the selector, 0: the kernel has
+ *        refused, and errno is as before; bool kbi_tp_segment_pays(void): it is the quicker way here.
  *   KBI_TWICE_CALL(name, before, after, otherwise)   defines the function `name`, which programs see, has no
  *        arguments and returns twice, the second time to a frame that may be gone: it calls void *before(void *back),
  *        which keeps its return address and says which function of that kind to call, gives the int which that
@@ -54,6 +58,16 @@ struct kbi_ctx {
 };
 
 #include "cpu.h" /* kbi_cpu_relax, kbi_cpu_ticks, kbi_tp_*, KBI_HAVE_TP */
+#ifndef KBI_HAVE_SEGMENTS
+#define KBI_HAVE_SEGMENTS 0
+static inline void kbi_tp_set_segment(unsigned selector) { (void)selector; }
+static inline unsigned kbi_tp_segment_make(unsigned index, void *tp) { return (void)index, (void)tp, 0; }
+static inline bool kbi_tp_segment_pays(void) { return false; }
+#else
+KBI_HIDDEN unsigned kbi_tp_segment_make(unsigned index, void *tp);
+KBI_HIDDEN bool kbi_tp_segment_pays(void);
+#endif
+
 #include "ctx.h" /* the three context functions, or declarations of them */
 
 KBI_HIDDEN void kbi_ctx_call_on(void *stack_high, void (*fn)(void *), void *arg);

@@ -528,7 +528,7 @@ static void begin(void *unused)
 		kbi_warden.supervisor = 0;
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &sup.mask, NULL, MASK_BYTES);
 #if KBI_HAVE_TP
-		kbi_tp_set(t->task.tp);
+		kbi_tp_set((void *)t->task.tp);
 #endif
 		kbi_ctx_leave(&t->task.ctx, NULL, NULL);
 	}

@@ -91,7 +91,7 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 	b->vp = vp;
 	kbi_san_make(&b->san, agent->low, agent->size);
 	vp->body = b;
-	vp->tp = b->tp;
+	vp->tp = (kbi_tpword)b->tp;
 	vp->self_slot = b->self_slot;
 	vp->heap = b->heap;
 	vp->agent_san = b->san;
@@ -117,7 +117,7 @@ static int adopt_main(struct kbi_vp *vp)
 	t->named = true;
 	if (kbi_tcb_available) {
 		t->own_tls = true;
-		t->task.tp = kbi_tp_get();
+		t->task.tp = (kbi_tpword)kbi_tp_get();
 	} else {
 		t->bound = 0;
 		kbi_task_set(&t->task, KBI_TASK_BOUND);
@@ -177,7 +177,7 @@ static int begin_processes(void)
 	memcpy(t->name, "main", 5);
 	t->named = t->own_tls = true;
 #if KBI_HAVE_TP
-	t->task.tp = kbi_tp_get();
+	t->task.tp = (kbi_tpword)kbi_tp_get();
 #endif
 	kbi_task_set_started(&t->task);
 	e = kbi_process_begin(start_bodies, &why);
@@ -206,6 +206,7 @@ static int start(void)
 		return e;
 	n = kbi_options.vps ? kbi_options.vps : kbi_cpu_count();
 	kbi_tp_init(kbi_options.fsgsbase);
+	kbi_segment_setup();
 	e = kbi_descriptor_setup();
 	if (e)
 		return e;
@@ -214,6 +215,7 @@ static int start(void)
 		kbi_solo_begin(n);
 #if KBI_HAVE_TP
 	kbi_self_offset = (char *)&kbi_self_tls - (char *)kbi_tp_get();
+	kbi_descriptor_loads_at = (char *)&kbi_descriptor_loads - (char *)kbi_tp_get();
 #endif
 	kbi_door_find();
 	e = kbi_stack_setup(n + 1);

@@ -11,6 +11,7 @@
 #include "os/sys.h"
 
 __thread struct kbi_task *kbi_self_tls __attribute__((tls_model("initial-exec")));
+__thread uint32_t kbi_descriptor_loads __attribute__((tls_model("initial-exec")));
 
 #if !defined(__x86_64__)
 KBI_NOINLINE struct kbi_task *kbi_self_reload(void);
@@ -21,7 +22,7 @@ KBI_NOINLINE struct kbi_task *kbi_self_reload(void)
 }
 #endif
 
-ptrdiff_t kbi_self_offset;
+ptrdiff_t kbi_self_offset, kbi_descriptor_loads_at;
 
 enum { BUNDLE = KBI_DESCRIPTOR_BUNDLE };
 

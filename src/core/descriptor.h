@@ -76,6 +76,9 @@ static inline struct kb_thread *kbi_thread_of(struct kbi_task *t)
 
 /* Offset of kbi_self_tls from the thread pointer: the same in all TLS blocks; set at boot. */
 extern KBI_HIDDEN ptrdiff_t kbi_self_offset;
+/* How often the thread was switched to without a descriptor (os/segment), and where that is in each block. */
+extern KBI_HIDDEN __thread uint32_t kbi_descriptor_loads __attribute__((tls_model("initial-exec")));
+extern KBI_HIDDEN ptrdiff_t kbi_descriptor_loads_at;
 
 /* Memory for the table and the boards' marks; idempotent, any thread, before anything else. ENOMEM: there is no address
  * space; a few kernel threads may have descriptors still. */
@@ -117,7 +120,7 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 		__builtin_prefetch((char *)next + KBI_CACHE_LINE, 1);
 	}
 	t->task.ctx.sp = t; /* who prefetches a context's stack finds something near */
-	t->task.tp = NULL;
+	t->task.tp = 0;
 	t->task.vp = NULL;
 	a_store_rlx(&t->task.np, 1);
 	t->task.awaits = NULL;

@@ -472,6 +472,7 @@ static void child(void)
 	kbi_spare_after_fork();
 	kbi_descriptor_after_fork();
 	kbi_stack_after_fork();
+	kbi_segment_after_fork();
 	kbi_foreign_after_fork();
 	if (!self || !self->vp)
 		kbi_solo_after_fork();

@@ -30,6 +30,14 @@ void kbi_run_look(struct kbi_vp *vp)
 		kbi_domain_poll(vp, vp, 0);
 }
 
+/* Blocks of the program's own stacks end. */
+void kbi_run_give_segment(struct kbi_vp *vp, struct kb_thread *t)
+{
+	if (!t->stack || t->stack->user)
+		return;
+	t->stack->tp = t->task.tp = vp->cur_tp = kbi_segment_give(t->stack->tcb.tp);
+}
+
 static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!kbi_run_equip(vp, t))

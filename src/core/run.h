@@ -71,26 +71,46 @@ KBI_SWITCHES void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t);
 /* t has never run: it gets its stack and context now. False: no stack to be had, t is in the queue again. */
 bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t);
 
-static inline void kbi_run_load_tp(struct kbi_vp *vp, void *tp)
+/* The block of t, whose turn on vp begins, has been loaded so often that it is worth a descriptor. */
+void kbi_run_give_segment(struct kbi_vp *vp, struct kb_thread *t);
+
+/* Counts the loads of a block without one. */
+static inline bool kbi_run_deserves_segment(kbi_tpword tp)
 {
+	return kbi_segment_is_open() && ++*(uint32_t *)((char *)tp + kbi_descriptor_loads_at) == KBI_SEGMENT_LOADS;
+}
+
+/* t: whose it is; NULL: vp's. */
+static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
+{
+	unsigned selector = kbi_segment_selector(tp);
+
+	if (selector) {
+		kbi_tp_set_segment(selector);
+		vp->cur_tp = tp;
+		kbi_door_write(kbi_segment_tp(tp), vp->heap);
+		return;
+	}
 	vp->cur_tp = tp;
 #if KBI_HAVE_TP
-	kbi_door_write(tp, vp->heap);
-	kbi_tp_set(tp);
+	kbi_door_write((void *)tp, vp->heap);
+	kbi_tp_set((void *)tp);
+	if (t && kbi_unlikely(kbi_run_deserves_segment(tp)))
+		kbi_run_give_segment(vp, kbi_thread_of(t));
 #endif
 }
 
-static inline void kbi_run_need_tp(struct kbi_vp *vp, void *tp)
+static inline void kbi_run_need_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
 {
 	if (tp != vp->cur_tp)
-		kbi_run_load_tp(vp, tp);
+		kbi_run_load_tp(vp, tp, t);
 }
 
 /* The block with t's TLS is t's from now on. */
 static inline void kbi_run_adopt_block(struct kb_thread *t)
 {
-	t->task.tp = t->stack->tcb.tp;
-	*(struct kbi_task **)((char *)t->task.tp + kbi_self_offset) = &t->task;
+	t->task.tp = t->stack->tp;
+	*(struct kbi_task **)(t->stack->tcb.tp + kbi_self_offset) = &t->task;
 }
 
 /* The stack for t's first run, the hottest. False: none to be had. */
@@ -135,7 +155,8 @@ static inline void kbi_run_enter(struct kbi_vp *vp, struct kbi_task *t)
 static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task *t)
 {
 	struct kbi_ctx *load = &vp->agent_ctx;
-	void *tp = vp->tp;
+	struct kbi_task *owner = NULL;
+	kbi_tpword tp = vp->tp;
 
 	if (kbi_unlikely(!t) || (kbi_unlikely(kbi_task_is(t, KBI_TASK_NOT_STARTED)) && !kbi_run_start(vp, t))) {
 		vp->cur = NULL;
@@ -146,11 +167,12 @@ static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task
 	}
 	if (t && t->tp) {
 		tp = t->tp;
+		owner = t;
 	} else {
 		*vp->self_slot = t;
 		kbi_run_load_fp(vp, vp->fp);
 	}
-	kbi_run_need_tp(vp, tp);
+	kbi_run_need_tp(vp, tp, owner);
 	return load;
 }
 
@@ -159,8 +181,8 @@ static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task
  * they wait once (doc/why/switch.md). */
 static inline struct kbi_ctx *kbi_run_prepare_own(struct kbi_vp *vp, struct kbi_task *next, uint64_t *fp)
 {
+	kbi_run_need_tp(vp, next->tp, next);
 	kbi_run_enter(vp, next);
-	kbi_run_need_tp(vp, next->tp);
 	*fp = kbi_fp_get();
 	return &next->ctx;
 }

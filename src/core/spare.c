@@ -267,7 +267,7 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 	me->vp = vp;
 	vp->body = me;
 	vp->cur = NULL;
-	vp->tp = vp->cur_tp = me->tp;
+	vp->tp = vp->cur_tp = (kbi_tpword)me->tp;
 	vp->self_slot = me->self_slot;
 	vp->heap = me->heap;
 	*vp->self_slot = NULL;

@@ -28,6 +28,7 @@
 
 #include "arch/arch.h"
 #include "base/atom.h"
+#include "os/segment.h"
 
 enum kbi_task_kind {
 	KBI_TASK_FREE,
@@ -46,7 +47,7 @@ struct kbi_vp;
 struct kbi_task {
 	/* owner VP only */
 	struct kbi_ctx ctx;    /* valid unless RUNNING */
-	void *tp;              /* own thread pointer; NULL: light, runs on the VP's */
+	kbi_tpword tp;         /* own thread pointer; 0: light, runs on the VP's */
 	struct kbi_task *next; /* in a queue or packet */
 	struct kbi_task *prev; /* in a Protect Queue only */
 	a64 state;             /* kind << 32 | vp; written by the owner, read by all */

@@ -57,8 +57,8 @@ struct kbi_vp {
 	uint8_t plain;             /* scheduler: ready tasks are in s->pq only */
 	uint8_t private_ready;     /* and nobody takes them there */
 	uint64_t solo;             /* constant; core/solo: its bit */
-	void *cur_tp;              /* thread pointer loaded now */
-	void *tp;                  /* the VP's own TLS: agent and light threads */
+	kbi_tpword cur_tp;         /* thread pointer loaded now */
+	kbi_tpword tp;             /* the VP's own TLS: agent and light threads */
 	void *heap;                /* what the allocator calls its kernel thread (mem/heap_door) */
 	struct kbi_task **self_slot; /* kbi_self_tls in that block */
 	struct kbi_ctx agent_ctx;

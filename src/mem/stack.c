@@ -173,6 +173,7 @@ static bool add_tcb(struct kbi_stack *s)
 	if ((s->user ? kbi_tcb_make_to_end : kbi_tcb_make)(&s->tcb, s->low, s->size, s->number, NULL))
 		return false;
 	s->has_tcb = 1;
+	s->tp = (kbi_tpword)s->tcb.tp;
 	s->low = s->tcb.stack_low;
 	s->size = s->tcb.stack_size;
 	return true;
@@ -207,7 +208,8 @@ static bool map_chunk(struct class *c)
 	/* each process makes the guards while the caller waits */
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS && n < LEAST_OF_PROCESSES)
 		n = LEAST_OF_PROCESSES;
-	while (!(p = kbi_sys_map(each * n)) && n > 1)
+	p = c->tcb ? kbi_segment_map(each * n) : NULL;
+	while (!p && !(p = kbi_sys_map(each * n)) && n > 1)
 		n = 1;
 	if (!p)
 		return false;

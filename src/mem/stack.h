@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/atom.h"
+#include "os/segment.h"
 #include "os/tcb.h"
 
 struct kbi_stack {
@@ -21,6 +22,7 @@ struct kbi_stack {
 	uint8_t has_tcb;
 	uint8_t user;   /* the program's own memory */
 	uint8_t guarded;
+	kbi_tpword tp;  /* its own, or 0 */
 	struct kbi_tcb tcb; /* only if has_tcb */
 };
 

@@ -75,6 +75,14 @@ static bool is_for_good(int option)
 	}
 }
 
+/* The program may filter what it does not know that we do. */
+static void bind_for_good(const char *call, bool filters)
+{
+	if (filters)
+		kbi_segment_close();
+	kbi_bind_self(call, KBI_BIND_CHANGED);
+}
+
 /* The kernel cuts a name that is too long. */
 static int set_name(const char *name)
 {
@@ -94,7 +102,7 @@ KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long 
 	if (option == PR_GET_NAME && kbi_posix_light())
 		return answer(-pthread_getname_np(kbi_posix_self(), (char *)a, 16));
 	if (is_for_good(option))
-		kbi_bind_self("prctl", KBI_BIND_CHANGED);
+		bind_for_good("prctl", option == PR_SET_SECCOMP);
 	return ((Prctl *)(uintptr_t)kbi_libc()->prctl)(option, a, b, c, d);
 }
 
@@ -227,11 +235,11 @@ static void bind_for(long n, const long *a)
 		kbi_bind_self("landlock_restrict_self", KBI_BIND_CHANGED);
 		break;
 	case SYS_seccomp:
-		kbi_bind_self("seccomp", KBI_BIND_CHANGED);
+		bind_for_good("seccomp", true);
 		break;
 	case SYS_prctl:
 		if (is_for_good((int)a[0]))
-			kbi_bind_self("prctl", KBI_BIND_CHANGED);
+			bind_for_good("prctl", a[0] == PR_SET_SECCOMP);
 		break;
 	case SYS_setresuid:
 	case SYS_setresgid:

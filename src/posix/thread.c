@@ -110,7 +110,7 @@ static inline void expect_join(const struct kb_thread *t)
 		return;
 	next = t->task.next;
 	if (next && next->tp)
-		__builtin_prefetch((char *)next->tp + kbi_self_offset);
+		__builtin_prefetch(kbi_segment_tp(next->tp) + kbi_self_offset);
 }
 
 /* The new thread's block is complete and it cannot run yet. */

@@ -10,7 +10,7 @@ find /usr/include -name '*.h' -type f 2>/dev/null | sort | head -n 4000 | xargs 
 ran=0
 
 ways=("--sched rotator-paper" "--sched lb2 --lb2-lock semop" "--sched lb2 --lb2-lock spin" "--sched steal"
-	"--tls donor" "--fsgsbase=0" "--guard mprotect" "--guard none" "--pollers 1" "--spin-us 0" "--tick-ms 0"
+	"--tls donor" "--fsgsbase=0" "--segments no" "--segments yes --fsgsbase=0" "--guard mprotect" "--guard none" "--pollers 1" "--spin-us 0" "--tick-ms 0"
 	"--tick-signal winch"
 	"--capacity 1 --sched rotator-paper")
 

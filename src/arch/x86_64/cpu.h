@@ -10,6 +10,7 @@
 #include "base/base.h"
 
 #define KBI_HAVE_TP 1
+#define KBI_HAVE_SEGMENTS 1
 
 extern KBI_HIDDEN bool kbi_tp_fast; /* constant after kbi_tp_init; true: FS is written without the kernel */
 
@@ -46,6 +47,11 @@ static inline void kbi_tp_set(void *tp)
 		__asm__ volatile("wrfsbase %0" ::"r"(tp) : "memory");
 	else
 		kbi_tp_set_by_kernel(tp);
+}
+
+static inline void kbi_tp_set_segment(unsigned selector)
+{
+	__asm__ volatile("movl %0, %%fs" ::"r"(selector) : "memory");
 }
 
 /* Contract in arch.h. */

@@ -1,7 +1,8 @@
-/* arch/x86_64/ctx.c - the first frame of a new context, and the thread pointer's start and slow path.
+/* arch/x86_64/ctx.c - the first frame of a new context, the thread pointer's start and slow path, and its descriptors.
  * Callers: core, os. Runs on the caller's stack; the new stack is only written to. No locks. */
 #include "arch/arch.h"
 
+#include <cpuid.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
@@ -62,4 +63,43 @@ KBI_NOINLINE void kbi_tp_set_by_kernel(void *tp)
 			 : "rcx", "r11", "memory");
 	if (kbi_unlikely(result != 0))
 		__builtin_trap(); /* a non-canonical address: no thread can go on */
+}
+
+/* Intel SDM volume 3, 3.4.5: data, writable, from `base` to the end of 4 GiB. In 64-bit mode only the base counts. */
+struct descriptor {
+	uint32_t index, base, limit, flags;
+};
+enum {
+	LDT_WRITE = 1,
+	LDT_32BIT = 1, LDT_LIMIT_IN_PAGES = 1 << 4, LDT_USEABLE = 1 << 6, /* as in asm/ldt.h, which musl has not */
+	LDT_PAGES = 0xfffff,
+	SELECTOR_SHIFT = 3, SELECTOR_LDT = 4, SELECTOR_USER = 3,
+	AUTHENTIC_AMD = 0x68747541, HYGON_GENUINE = 0x6f677948, /* the first four letters */
+};
+
+unsigned kbi_tp_segment_make(unsigned index, void *tp)
+{
+	struct descriptor d = { .index = index, .base = (uint32_t)(uintptr_t)tp, .limit = LDT_PAGES,
+				.flags = LDT_32BIT | LDT_LIMIT_IN_PAGES | LDT_USEABLE };
+	long result;
+
+	/* raw: see kbi_tp_set_by_kernel */
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"((long)SYS_modify_ldt), "D"((long)LDT_WRITE), "S"(&d), "d"(sizeof d)
+			 : "rcx", "r11", "memory");
+	/* the kernel gives an int */
+	return (int)result == 0 ? index << SELECTOR_SHIFT | SELECTOR_LDT | SELECTOR_USER : 0;
+}
+
+/* doc/why/switch.md: on AMD's processors a write of FS's base takes 12 to 15 ns and waits for all that is under way. */
+bool kbi_tp_segment_pays(void)
+{
+	unsigned max, b, c, d;
+
+	if (!kbi_tp_fast)
+		return true;
+	if (!__get_cpuid(0, &max, &b, &c, &d))
+		return false;
+	return b == AUTHENTIC_AMD || b == HYGON_GENUINE;
 }

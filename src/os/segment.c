@@ -1,0 +1,120 @@
+/* os/segment.c - thread pointers by segment descriptors. Contract in segment.h. */
+#include "os/segment.h"
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "base/option.h"
+#include "os/lock.h"
+#include "os/sys.h"
+
+/* Above what MAP_32BIT gives, which programs that generate code depend on; a program's own image and its break begin far
+ * below. */
+#define LOW UINT64_C(0x80000000)
+#define HIGH UINT64_C(0x100000000)
+enum { STEP = 64 << 20, TRIES = 64, FILTERED = 2 /* SECCOMP_MODE_FILTER */, RANDOM_PAGES = 1 << 18 };
+
+a8 kbi_segment_open;
+
+static struct {
+	a32 lock;
+	uint32_t given; /* under the lock. The child of fork goes on counting: it has a copy of the table */
+	/* one caller at a time */
+	uint64_t at;
+	bool full;
+} segments;
+
+static bool is_filtered(void)
+{
+	return kbi_sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == FILTERED;
+}
+
+static bool is_wanted(void)
+{
+	if (!KBI_HAVE_SEGMENTS || kbi_options.body == KBI_OPT_BODY_PROCESS || kbi_options.segments == KBI_OPT_SEGMENTS_NO)
+		return false;
+	return kbi_options.segments == KBI_OPT_SEGMENTS_YES || (kbi_tp_segment_pays() && !is_filtered());
+}
+
+/* Where stacks lie is not to be guessed. */
+static uint64_t somewhere(void)
+{
+	const uint32_t *seed = (const uint32_t *)getauxval(AT_RANDOM);
+
+	return LOW + (seed ? (seed[0] ^ seed[1] ^ seed[2] ^ seed[3]) % RANDOM_PAGES : 0) * (uint64_t)KBI_PAGE;
+}
+
+void kbi_segment_setup(void)
+{
+	segments.at = somewhere();
+	a_store_rlx(&kbi_segment_open, is_wanted());
+}
+
+void kbi_segment_close(void)
+{
+	kbi_lock_take(&segments.lock);
+	a_store_rlx(&kbi_segment_open, false);
+	kbi_lock_leave(&segments.lock);
+}
+
+static void *map_at(uint64_t at, size_t bytes)
+{
+	void *p = kbi_sys_mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+
+	/* older kernels take the address for a hint */
+	if (p && (uintptr_t)p != at) {
+		munmap(p, bytes);
+		return NULL;
+	}
+	return p;
+}
+
+void *kbi_segment_map(size_t bytes)
+{
+	if (!kbi_segment_is_open() || segments.full || bytes > HIGH - LOW)
+		return NULL;
+	for (unsigned i = 0; i < TRIES; i++) {
+		void *p;
+
+		if (segments.at + bytes > HIGH)
+			segments.at = LOW;
+		p = map_at(segments.at, bytes);
+		segments.at += p ? bytes : STEP;
+		if (p)
+			return p;
+	}
+	segments.full = true;
+	return NULL;
+}
+
+/* Under the lock: the next one's selector; 0: there is no other. */
+static unsigned next_one(void *tp)
+{
+	unsigned selector = 0;
+
+	if (!kbi_segment_is_open())
+		return 0;
+	if (segments.given < KBI_SEGMENTS && !(kbi_options.segments == KBI_OPT_SEGMENTS_AUTO && is_filtered()))
+		selector = kbi_tp_segment_make(segments.given++, tp);
+	if (!selector)
+		a_store_rlx(&kbi_segment_open, false);
+	return selector;
+}
+
+kbi_tpword kbi_segment_give(void *tp)
+{
+	uint64_t selector;
+
+	if ((uint64_t)(uintptr_t)tp >= HIGH)
+		return (kbi_tpword)tp;
+	kbi_lock_take(&segments.lock);
+	selector = next_one(tp);
+	kbi_lock_leave(&segments.lock);
+	return (kbi_tpword)((uint64_t)(uintptr_t)tp | selector << KBI_SEGMENT_SHIFT);
+}
+
+void kbi_segment_after_fork(void)
+{
+	a_store_rlx(&segments.lock, 0);
+}
