@@ -92,12 +92,12 @@ static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_
 		return;
 	}
 	vp->cur_tp = tp;
-#if KBI_HAVE_TP
+	if (!KBI_HAVE_TP)
+		return;
 	kbi_door_write((void *)tp, vp->heap);
 	kbi_tp_set((void *)tp);
 	if (t && kbi_unlikely(kbi_run_deserves_segment(tp)))
 		kbi_run_give_segment(vp, kbi_thread_of(t));
-#endif
 }
 
 static inline void kbi_run_need_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
