@@ -48,12 +48,7 @@ static uint64_t quantum(void)
 uint64_t kbi_turn_cpu(int tid)
 {
 	/* the kernel's way to name the clock of a thread: the number, inverted, and "of a thread, as scheduled" */
-	long clock = tid ? (long)(~(unsigned)tid << 3 | 6) : CLOCK_THREAD_CPUTIME_ID;
-	struct timespec t;
-
-	if (kbi_sys(SYS_clock_gettime, (int)clock, &t) != 0)
-		return 0;
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return kbi_sys_clock(tid ? (int)(~(unsigned)tid << 3 | 6) : CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* ---- the queue ---------------------------------------------------------------------------------------- */

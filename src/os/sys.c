@@ -234,3 +234,12 @@ uint64_t kbi_sys_now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+uint64_t kbi_sys_clock(int clock)
+{
+	struct timespec t;
+
+	if (kbi_sys(SYS_clock_gettime, clock, &t) != 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

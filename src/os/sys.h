@@ -142,6 +142,8 @@ size_t kbi_sys_reserve(size_t wanted);
 void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags);
 /* CLOCK_MONOTONIC, ns. */
 uint64_t kbi_sys_now(void);
+/* The kernel's clock of that number, ns; 0: it has none. */
+uint64_t kbi_sys_clock(int clock);
 static inline struct timespec kbi_sys_timespec(uint64_t ns)
 {
 	return (struct timespec){ (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
