@@ -32,6 +32,7 @@
  *   void *kbi_tp_get(void) / void kbi_tp_set(void *tp)     the thread pointer (TLS base). KBI_HAVE_TP is
  *        1 where a process may set it in user space at run time, 0 on generic. On x86-64 kbi_tp_init()
  *        looks at AT_HWCAP2 for FSGSBASE and falls back to arch_prctl (kbi_tp_fast tells which).
+ *   void kbi_tp_write(void *tp)     kbi_tp_set for who knows that kbi_tp_fast is true
  *   KBI_HAVE_SEGMENTS: 1 where the thread pointer can also be set by the selector of a descriptor that the kernel keeps
  *        for the process (x86-64: its local descriptor table). void kbi_tp_set_segment(unsigned selector);
  *        unsigned kbi_tp_segment_make(unsigned index, void *tp), which lies below 4 GiB: the selector, 0: the kernel has

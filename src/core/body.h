@@ -10,6 +10,14 @@
 
 struct kb_thread;
 
+/* What the kernel thread has used of the processor, and for whom: core/meter. Written by itself, read by all. */
+struct kbi_meter {
+	aptr whose; /* the thread that uses it now; NULL: none, or it is just being charged */
+	a64 used;   /* ns, by the kernel's clock or as estimated since; charged up to here */
+	a64 since;  /* when that was, ns */
+	a32 tid;    /* of the kernel thread; another one's record begins anew */
+};
+
 struct kbi_body {
 	/* constant while it runs */
 	void *tp;                    /* its own thread pointer */
@@ -41,6 +49,8 @@ struct kbi_body {
 	 * that have been sent to it since it was last looked whether some wait there (posix/signal_post) */
 	a32 attention;
 	a64 posted;
+
+	struct kbi_meter meter;
 
 	/* the system call it was last found in; written by the lookout before it sends a tick */
 	struct kbi_context_call call;

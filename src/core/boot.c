@@ -14,6 +14,7 @@
 #include "core/dump.h"
 #include "core/foreign.h"
 #include "core/handoff.h"
+#include "core/meter.h"
 #include "core/spare.h"
 #include "core/wait.h"
 #include "core/preempt.h"
@@ -127,6 +128,7 @@ static int adopt_main(struct kbi_vp *vp)
 	vp->cur = t;
 	kbi_body_own_stack(&t->san);
 	kbi_foreign_leave(t);
+	kbi_meter_main(t, vp->body);
 	t->task.vp = vp;
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_RUNNING, 0));
 	return 0;
@@ -180,6 +182,7 @@ static int begin_processes(void)
 	t->task.tp = (kbi_tpword)kbi_tp_get();
 #endif
 	kbi_task_set_started(&t->task);
+	kbi_meter_main(t, NULL);
 	e = kbi_process_begin(start_bodies, &why);
 	if (e)
 		return refuse(e, why);
@@ -210,6 +213,7 @@ static int start(void)
 	e = kbi_descriptor_setup();
 	if (e)
 		return e;
+	kbi_meter_setup();
 	kbi_self(); /* the caller has a descriptor from here on */
 	if (first && kbi_options.body != KBI_OPT_BODY_PROCESS)
 		kbi_solo_begin(n);

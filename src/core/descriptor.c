@@ -52,6 +52,8 @@ static void reserve(void)
 		table.max /= 8;
 		kbi_descriptor_table.at = kbi_sys_map_table(table.max * sizeof(struct kb_thread));
 	}
+	if (kbi_descriptor_table.at)
+		kbi_descriptor_table.charged = kbi_sys_map_table(table.max * sizeof(a64));
 	/* a million of them, met in any order, miss in the TLB at each step else */
 	if (kbi_descriptor_table.at)
 		kbi_sys_map_large(kbi_descriptor_table.at, table.max * sizeof(struct kb_thread));

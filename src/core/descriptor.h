@@ -158,6 +158,7 @@ static inline void kbi_descriptor_free(struct kbi_descriptor_cache *c, struct kb
 struct kbi_descriptor_table {
 	struct kb_thread *at; /* constant after setup */
 	a32 used;             /* descriptors ever used; grows under the table's lock */
+	a64 *charged;         /* constant after setup: what each has used of the processor, core/meter, ns. NULL: no room */
 };
 extern KBI_HIDDEN struct kbi_descriptor_table kbi_descriptor_table;
 

@@ -24,6 +24,7 @@
 #include "core/body_thread.h"
 #include "core/foreign.h"
 #include "core/lookout.h"
+#include "core/meter.h"
 #include "core/nursery.h"
 #include "core/run.h"
 #include "core/solo.h"
@@ -360,6 +361,7 @@ static KBI_SWITCHER void rejoin(struct kb_thread *t, struct kbi_body *b)
 
 	if (kbi_handoff_leaves)
 		kbi_handoff_leaves(self);
+	kbi_meter_leave(b);
 	b->vp = NULL;
 	*b->self_slot = NULL;
 #if KBI_HAVE_TP

@@ -1,10 +1,11 @@
 /* core/run.h - running tasks on a VP: which is next, and the switch to it. Blocking on the fast path costs one
  * switch: the waiting thread looks for the next ready one on its own stack and goes straight to it; only a VP with
  * nothing ready goes to its agent. Every function runs on vp, inside np brackets of the running task.
- * Callers: wait, thread, preempt, agent. Calls domain, vp, mem/stack. */
+ * Callers: wait, thread, preempt, agent. Calls domain, meter, vp, mem/stack. */
 #ifndef KBI_RUN_H
 #define KBI_RUN_H
 
+#include "core/meter.h"
 #include "core/vp.h"
 #include "mem/heap_door.h"
 
@@ -80,8 +81,8 @@ static inline bool kbi_run_deserves_segment(kbi_tpword tp)
 	return kbi_segment_is_open() && ++*(uint32_t *)((char *)tp + kbi_descriptor_loads_at) == KBI_SEGMENT_LOADS;
 }
 
-/* t: whose it is; NULL: vp's. */
-static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
+/* quickly: kbi_tp_fast is true. */
+static inline void kbi_run_write_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t, bool quickly)
 {
 	unsigned selector = kbi_segment_selector(tp);
 
@@ -95,9 +96,23 @@ static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_
 	if (!KBI_HAVE_TP)
 		return;
 	kbi_door_write((void *)tp, vp->heap);
-	kbi_tp_set((void *)tp);
+	if (quickly)
+		kbi_tp_write((void *)tp);
+	else
+		kbi_tp_set((void *)tp);
 	if (t && kbi_unlikely(kbi_run_deserves_segment(tp)))
 		kbi_run_give_segment(vp, kbi_thread_of(t));
+}
+
+/* t: whose it is; NULL: vp's. */
+static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
+{
+	if (kbi_likely(!a_zero32_rlx(&kbi_meter_rests))) {
+		kbi_run_write_tp(vp, tp, t, true);
+		return;
+	}
+	kbi_meter_turn(vp, t);
+	kbi_run_write_tp(vp, tp, t, false);
 }
 
 static inline void kbi_run_need_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)

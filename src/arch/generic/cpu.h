@@ -41,6 +41,11 @@ static inline void kbi_tp_set(void *tp)
 	__builtin_trap();
 }
 
+static inline void kbi_tp_write(void *tp)
+{
+	kbi_tp_set(tp);
+}
+
 #define KBI_TWICE_CALL(name, before, after, otherwise) \
 	__typeof__(otherwise()) name(void) \
 	{ \

@@ -41,10 +41,16 @@ static inline void *kbi_tp_get(void)
 	return tp;
 }
 
+/* Where kbi_tp_fast. */
+static inline void kbi_tp_write(void *tp)
+{
+	__asm__ volatile("wrfsbase %0" ::"r"(tp) : "memory");
+}
+
 static inline void kbi_tp_set(void *tp)
 {
 	if (kbi_likely(kbi_tp_fast))
-		__asm__ volatile("wrfsbase %0" ::"r"(tp) : "memory");
+		kbi_tp_write(tp);
 	else
 		kbi_tp_set_by_kernel(tp);
 }

@@ -1,0 +1,97 @@
+/* core/meter.c - the processor time of threads. Contract in meter.h.
+ *
+ * Each kernel thread that runs threads has a meter: how much of its CPU time has been given to threads so far, when that
+ * was, and whose the time is that goes by. Who is charged gets the difference to now. The kernel is asked only for a
+ * turn of some length: its answer costs some hundred ns; a shorter turn is charged by the wall clock, of which it has
+ * had about all. What that was too much or too little is made up for at the next look at the kernel's clock, which never
+ * counts twice: the threads of a kernel thread together have what it has. Readings are compared only with others of the
+ * same kernel thread, whose number stands beside them.
+ *
+ * `whose` is NULL while its kernel thread writes the others: a signal handler that comes in between leaves them alone. */
+#include "core/meter_priv.h"
+
+#include <time.h>
+
+#include "os/sys.h"
+
+a32 kbi_meter_rests;
+a32 kbi_meter_state;
+
+static void charge(const struct kbi_task *t, uint64_t ns)
+{
+	a_store_rlx(kbi_meter_charged(t), a_load_rlx(kbi_meter_charged(t)) + ns);
+}
+
+/* The caller's kernel thread, which b is, has used so much since the last time. */
+static uint64_t advance(struct kbi_body *b, bool exactly)
+{
+	struct kbi_meter *m = &b->meter;
+	uint64_t now = kbi_sys_now(), before = a_load_rlx(&m->used), used = before + now - a_load_rlx(&m->since);
+	uint32_t tid = a_load_rlx(&b->tid);
+	bool same = a_load_rlx(&m->tid) == tid;
+
+	if (kbi_unlikely(exactly || !same || used - before >= KBI_METER_SHORT)) {
+		used = kbi_sys_clock(CLOCK_THREAD_CPUTIME_ID);
+		now = kbi_sys_now();
+		if (!same)
+			before = used;
+		else if (used < before)
+			used = before;
+		a_store_rlx(&m->tid, tid);
+	}
+	a_store_rlx(&m->used, used);
+	a_store_rlx(&m->since, now);
+	return used - before;
+}
+
+void kbi_meter_pass(struct kbi_body *b, struct kbi_task *next, bool exactly)
+{
+	struct kbi_task *who = a_load_rlx(&b->meter.whose);
+	uint64_t ns;
+
+	a_store_rlx(&b->meter.whose, NULL);
+	kbi_compiler_barrier();
+	ns = advance(b, exactly);
+	if (who)
+		charge(who, ns);
+	/* release: partner is the acquire in meter_read.c */
+	a_store_rel(&b->meter.whose, next);
+}
+
+KBI_NOINLINE void kbi_meter_turn(struct kbi_vp *vp, struct kbi_task *next)
+{
+	/* acquire: partner is the release in kbi_meter_start */
+	if (a_load_acq(&kbi_meter_state) == KBI_METER_ON)
+		kbi_meter_pass(vp->body, next, false);
+}
+
+void kbi_meter_leave(struct kbi_body *b)
+{
+	/* acquire: as there */
+	if (a_load_acq(&kbi_meter_state) == KBI_METER_ON)
+		kbi_meter_pass(b, NULL, true);
+}
+
+/* ---- a thread begins ---------------------------------------------------------------------------------- */
+
+void kbi_meter_setup(void)
+{
+	if (!kbi_descriptor_table.charged)
+		a_store_rlx(&kbi_meter_state, KBI_METER_STARTS);
+	a_store_rlx(&kbi_meter_rests, kbi_tp_fast && a_load_rlx(&kbi_meter_state) != KBI_METER_ON);
+}
+
+void kbi_meter_main(struct kb_thread *t, struct kbi_body *b)
+{
+	if (!kbi_descriptor_table.charged)
+		return;
+	a_store_rlx(kbi_meter_charged(&t->task), kbi_sys_clock(CLOCK_THREAD_CPUTIME_ID));
+	if (b && a_load_rlx(&kbi_meter_state) == KBI_METER_ON)
+		kbi_meter_pass(b, &t->task, true);
+}
+
+void kbi_meter_fresh(struct kb_thread *t)
+{
+	if (kbi_unlikely(a_load_rlx(&kbi_meter_state) != KBI_METER_OFF) && kbi_descriptor_table.charged)
+		a_store_rlx(kbi_meter_charged(&t->task), 0);
+}
