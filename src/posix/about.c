@@ -1,5 +1,5 @@
-/* posix/about.c - what programs ask about threads or set on them: name, attributes, scheduling, affinity,
- * clock. Of a lightweight thread most of it is remembered and given back: it has no kernel thread of its own
+/* posix/about.c - what programs ask about threads or set on them: name, attributes, scheduling, affinity.
+ * Of a lightweight thread most of it is remembered and given back: it has no kernel thread of its own
  * that could be pinned or given a priority; one that asked for PTHREAD_SCOPE_SYSTEM gets it when it wants to be. For kernel
  * threads libc answers. Callers: programs. Never switches. */
 #include "posix/bind.h"
@@ -386,20 +386,4 @@ KBI_POSIX_API int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 	if (!means_caller(pid))
 		return kbi_libc()->sched_getaffinity(pid, size, set);
 	return answer(recall_affinity(&kbi_posix_me, size, set));
-}
-
-/* ---- clock
- * -------------------------------------------------------------------------------------------------- */
-
-KBI_POSIX_API int pthread_getcpuclockid(pthread_t id, clockid_t *clock)
-{
-	bool gone;
-	struct kb_thread *t = kbi_posix_thread(id, &gone);
-
-	if (gone)
-		return ESRCH;
-	if (!t)
-		return kbi_libc()->pthread_getcpuclockid(id, clock);
-	*clock = CLOCK_PROCESS_CPUTIME_ID;
-	return 0;
 }

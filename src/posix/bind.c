@@ -83,7 +83,7 @@ bool kbi_bind_is_self(long number)
 	return number == 0 || number == kbi_bind_number();
 }
 
-static bool lives(const struct kb_thread *t)
+bool kbi_bind_lives(const struct kb_thread *t)
 {
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
 
@@ -97,7 +97,7 @@ struct kb_thread *kbi_bind_find(long number)
 	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
 		struct kb_thread *t = kbi_descriptor_at(i);
 
-		if (t && lives(t) && (t->is_main || (t->stack && t->stack->has_tcb)) && number_of(t) == number)
+		if (t && kbi_bind_lives(t) && (t->is_main || (t->stack && t->stack->has_tcb)) && number_of(t) == number)
 			return t;
 	}
 	return NULL;

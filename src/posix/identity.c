@@ -2,6 +2,7 @@
  * lightweight thread is said (its number, its name); who changes or watches the kernel thread keeps it (posix/bind).
  * Callers: programs. Never switches, but for a signal that a thread sends to itself. */
 #include "posix/bind.h"
+#include "posix/clock.h"
 #include "posix/issuer.h"
 
 #include <linux/prctl.h>
@@ -204,10 +205,27 @@ static int timer_for_thread(clockid_t clock, struct sigevent *event, timer_t *ti
 	return answer(-EINVAL);
 }
 
+/* On the caller's CPU clock: it keeps its kernel thread, whose clock goes on as its own does from then on. False: the clock
+ * is another lightweight thread's. */
+static bool is_kernels(clockid_t *clock)
+{
+	struct kb_thread *t = kbi_clock_whose(*clock);
+
+	if (!t)
+		return true;
+	if (t != kbi_clock_caller())
+		return false;
+	kbi_bind_self("a timer on a thread's CPU clock", KBI_BIND_WATCHED);
+	*clock = CLOCK_THREAD_CPUTIME_ID;
+	return true;
+}
+
 KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
 {
 	struct sigevent own;
 
+	if (!is_kernels(&clock))
+		return answer(-ENOTSUP);
 	if (!event || event->sigev_notify != SIGEV_THREAD_ID)
 		return kbi_libc()->timer_create(clock, event, timer);
 	own = *event;
@@ -382,6 +400,10 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 			return false;
 		*r = with_self(n, a, 1, n == SYS_setpriority ? "setpriority" : "ioprio_set");
 		return true;
+	case SYS_clock_gettime:
+	case SYS_clock_getres:
+	case SYS_getrusage:
+		return kbi_clock_by_number(n, a, r);
 	default:
 		bind_for(n, a);
 		return false;

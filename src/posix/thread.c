@@ -12,6 +12,7 @@
 
 #include "base/option.h"
 #include "core/boot.h"
+#include "core/meter.h"
 #include "core/vp.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -132,6 +133,7 @@ static void publish(struct kb_thread *t, void *arg)
 		r->has_affinity = 1;
 	}
 	kbi_tcb_renumber(&t->stack->tcb);
+	kbi_meter_fresh(t);
 	kbi_cancel_fresh(id);
 	kbi_signal_inherit(t, b->mask);
 	*b->id = id;

@@ -1,10 +1,11 @@
 /* posix/time.c - the functions that sleep. A lightweight thread sleeps on its virtual processor's deadline
- * heap; everybody else in libc's own. Clocks that libc's clock_nanosleep knows and we do not (CPU time) are
- * libc's too.
+ * heap; everybody else in libc's own. Clocks that libc's clock_nanosleep knows and we do not (the process's CPU time) are
+ * libc's too; until a lightweight thread has used so much CPU time its clock is looked at again and again.
  * Callers: programs. All may switch and are cancellation points. */
 #include "posix/call_priv.h"
 
 #include "core/yield.h"
+#include "posix/clock.h"
 #include "os/cpu.h"
 #include "os/sys.h"
 
@@ -104,8 +105,59 @@ static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, str
 	return e;
 }
 
+/* ---- until a lightweight thread has used so much CPU time -------------------------------------------------------- */
+
+static uint64_t ns_of(const struct timespec *t)
+{
+	return (t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX : (uint64_t)t->tv_sec) * SECOND + (uint64_t)t->tv_nsec;
+}
+
+static int doze(uint64_t ns)
+{
+	struct timespec t = kbi_sys_timespec(ns);
+
+	return kbi_posix_light() ? sleep_until(kbi_timer_now() + ns, true) :
+				   kbi_libc()->clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+/* It cannot use more in a time than that. EINVAL: it has ended. */
+static int sleep_until_used(clockid_t clock, uint64_t until, uint64_t *left)
+{
+	enum { LEAST = 1000000 };
+	struct kb_thread *t;
+	int e = 0;
+
+	while ((t = kbi_clock_whose(clock)) && !e) {
+		uint64_t used = kbi_clock_read(t);
+
+		*left = until > used ? until - used : 0;
+		if (!*left)
+			return 0;
+		e = doze(*left > LEAST ? *left : LEAST);
+	}
+	return t ? e : EINVAL;
+}
+
+/* Nobody sleeps until it has used something itself. */
+static int sleep_on_clock(struct kb_thread *of, clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+{
+	uint64_t until = flags & TIMER_ABSTIME ? 0 : kbi_clock_read(of), rest = 0;
+	int e;
+
+	if (!kbi_posix_time_ok(t) || t->tv_sec < 0 || of == kbi_clock_caller())
+		return EINVAL;
+	e = sleep_until_used(clock, until + ns_of(t), &rest);
+	if (e == EINTR && left && !(flags & TIMER_ABSTIME))
+		*left = kbi_sys_timespec(rest);
+	return e;
+}
+
 KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
+	struct kb_thread *of = kbi_clock_whose(clock);
+
+	if (kbi_unlikely(of != NULL))
+		return sleep_on_clock(of, clock, flags, t, left);
 	if (!is_ours(clock))
 		return sleep_libcs(clock, flags, t, left);
 	return sleep_ours(clock, flags, t, left, true);

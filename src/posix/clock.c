@@ -1,0 +1,242 @@
+/* posix/clock.c - CPU clocks of lightweight threads, and what they have used. Contract in clock.h. core/meter keeps the
+ * time; it begins at the first question about any thread. Callers: programs. Switches only where a turn is over. */
+#include "posix/clock.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "core/meter.h"
+#include "core/wait.h"
+#include "os/sys.h"
+#include "os/tcb.h"
+#include "posix/bind.h"
+
+/* In the 28 bits of a number: one that no number of the kernel's has, 5 of the thread's number, 22 of the place. */
+enum {
+	KIND = 6, /* of a thread, as scheduled */
+	KIND_BITS = 3,
+	PLACE_BITS = 22,
+	CHECK_BITS = 5,
+	OURS = 1 << (PLACE_BITS + CHECK_BITS),
+	SECOND = 1000000000,
+	MICRO = 1000, /* ns */
+};
+
+/* ---- which clock ------------------------------------------------------------------------------------------ */
+
+struct kb_thread *kbi_clock_caller(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kb_thread *t = kbi_thread_of(self);
+
+	if (!self || kbi_posix_forked || (!self->vp && !t->body))
+		return NULL;
+	return t->own_tls && t->posix ? t : NULL;
+}
+
+/* A block has another number for each thread that it serves, and a descriptor now this block, now that one. */
+static uint32_t check_of(const struct kb_thread *t)
+{
+	uint32_t number = kbi_tcb_own_tid(&t->stack->tcb);
+
+	return (number ^ number / KBI_TCB_ID_TURNING) % (1 << CHECK_BITS);
+}
+
+static uint32_t number_of(const struct kb_thread *t)
+{
+	if (t->is_main)
+		return (uint32_t)getpid();
+	return (uint32_t)OURS | check_of(t) << PLACE_BITS | t->task.index;
+}
+
+static bool has_number(const struct kb_thread *t, uint32_t number)
+{
+	return kbi_bind_lives(t) && (t->is_main || (t->stack && t->stack->has_tcb)) && number_of(t) == number;
+}
+
+static struct kb_thread *main_thread(void)
+{
+	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++)
+		if (kbi_bind_lives(kbi_descriptor_at(i)) && kbi_descriptor_at(i)->is_main)
+			return kbi_descriptor_at(i);
+	return NULL;
+}
+
+static struct kb_thread *thread_with(uint32_t number)
+{
+	struct kb_thread *t;
+
+	if (number == (uint32_t)getpid())
+		return main_thread();
+	t = number & OURS ? kbi_descriptor_at(number % (1 << PLACE_BITS)) : NULL;
+	return t && has_number(t, number) ? t : NULL;
+}
+
+/* Some thread's CPU clock, by its form. */
+static bool is_threads(clockid_t clock)
+{
+	return kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID) ||
+	       (kbi_unlikely(clock < 0) && (clock & ((1 << KIND_BITS) - 1)) == KIND);
+}
+
+struct kb_thread *kbi_clock_whose(clockid_t clock)
+{
+	uint32_t number = ~(uint32_t)(clock >> KIND_BITS);
+
+	if (!is_threads(clock) || kbi_posix_forked || !kbi_vp_n)
+		return NULL;
+	return clock == CLOCK_THREAD_CPUTIME_ID || !number ? kbi_clock_caller() : thread_with(number);
+}
+
+/* ---- what it shows ------------------------------------------------------------------------------------------ */
+
+static uint64_t read_own(struct kb_thread *t)
+{
+	bool handler = a_load_rlx(&t->task.np) > 0;
+	uint64_t ns;
+
+	kbi_np_enter(&t->task);
+	ns = kbi_meter_self(&t->task, handler);
+	kbi_np_leave(&t->task);
+	return ns;
+}
+
+uint64_t kbi_clock_read(struct kb_thread *t)
+{
+	kbi_meter_start();
+	return t == kbi_clock_caller() ? read_own(t) : kbi_meter_read(t);
+}
+
+/* Whose clock it is, if it can be read. A program without virtual processors has asked, too: it may have some soon. */
+static struct kb_thread *metered(clockid_t clock)
+{
+	struct kb_thread *t;
+
+	kbi_posix_let_turn_end();
+	t = kbi_clock_whose(clock);
+	return (t || !kbi_vp_n) && kbi_meter_start() ? t : NULL;
+}
+
+static bool get_time(clockid_t clock, struct timespec *now)
+{
+	struct kb_thread *t = metered(clock);
+
+	if (t)
+		*now = kbi_sys_timespec(kbi_clock_read(t));
+	return t;
+}
+
+/* As fine as the kernel's. */
+static bool get_resolution(clockid_t clock, struct timespec *fine)
+{
+	if (!kbi_clock_whose(clock))
+		return false;
+	if (fine)
+		*fine = (struct timespec){ 0, 1 };
+	return true;
+}
+
+static struct timeval timeval_of(uint64_t us)
+{
+	return (struct timeval){ (time_t)(us / (SECOND / MICRO)), (suseconds_t)(us % (SECOND / MICRO)) };
+}
+
+static uint64_t us_of(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * (SECOND / MICRO) + (uint64_t)t.tv_usec;
+}
+
+/* In the program and in the kernel, in the proportion in which its kernel thread has it. */
+static void use(struct rusage *r, uint64_t ns)
+{
+	uint64_t user = us_of(r->ru_utime), both = user + us_of(r->ru_stime), us = ns / MICRO;
+
+	user = both ? (uint64_t)((double)us * ((double)user / (double)both)) : us;
+	if (user > us)
+		user = us;
+	r->ru_utime = timeval_of(user);
+	r->ru_stime = timeval_of(us - user);
+}
+
+static void set_usage(struct rusage *r)
+{
+	struct kb_thread *t = metered(CLOCK_THREAD_CPUTIME_ID);
+
+	if (t)
+		use(r, read_own(t));
+}
+
+/* ---- the program's names -------------------------------------------------------------------------------------- */
+
+static int answer(long r)
+{
+	if (r >= 0)
+		return (int)r;
+	errno = (int)-r;
+	return -1;
+}
+
+/* Also before our constructor, and before the loader's look-ups are to be disturbed: by the kernel then. */
+KBI_POSIX_API int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	/* acquire: partner is the release in kbi_libc_look_up */
+	if (kbi_likely(!is_threads(clock) && a_load_acq(&kbi_libc_ready)))
+		return kbi_libc_table.clock_gettime(clock, now);
+	if (is_threads(clock) && get_time(clock, now))
+		return 0;
+	return answer(kbi_sys(SYS_clock_gettime, clock, now));
+}
+
+KBI_POSIX_API int clock_getres(clockid_t clock, struct timespec *fine)
+{
+	if (get_resolution(clock, fine))
+		return 0;
+	return answer(kbi_sys(SYS_clock_getres, clock, fine));
+}
+
+KBI_POSIX_API int getrusage(__rusage_who_t who, struct rusage *r)
+{
+	int e = answer(kbi_sys(SYS_getrusage, who, r));
+
+	if (e == 0 && who == RUSAGE_THREAD)
+		set_usage(r);
+	return e;
+}
+
+KBI_POSIX_API int pthread_getcpuclockid(pthread_t id, clockid_t *clock)
+{
+	bool gone;
+	struct kb_thread *t = kbi_posix_thread(id, &gone);
+
+	if (gone)
+		return ESRCH;
+	if (!kbi_vp_n)
+		kbi_meter_start();
+	if (kbi_posix_forked || !t)
+		return kbi_libc()->pthread_getcpuclockid(id, clock);
+	if (!kbi_bind_lives(t))
+		return ESRCH;
+	if (!t->own_tls || t->task.index >= 1 << PLACE_BITS || !kbi_meter_start())
+		return ENOENT;
+	*clock = (clockid_t)(~number_of(t) << KIND_BITS | KIND);
+	return 0;
+}
+
+bool kbi_clock_by_number(long n, const long *a, long *r)
+{
+	switch (n) {
+	case SYS_clock_gettime:
+		*r = 0;
+		return is_threads((clockid_t)a[0]) && a[1] && get_time((clockid_t)a[0], (struct timespec *)a[1]);
+	case SYS_clock_getres:
+		*r = 0;
+		return is_threads((clockid_t)a[0]) && get_resolution((clockid_t)a[0], (struct timespec *)a[1]);
+	case SYS_getrusage:
+		*r = kbi_sys(n, a[0], a[1]);
+		if (*r == 0 && a[0] == RUSAGE_THREAD)
+			set_usage((struct rusage *)a[1]);
+		return true;
+	default:
+		return false;
+	}
+}
