@@ -1,0 +1,75 @@
+/* cpu_time.h - for the tests of threads' CPU clocks: reading them, and using processor time. */
+#ifndef KB_TEST_CPU_TIME_H
+#define KB_TEST_CPU_TIME_H
+
+#include "test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MS = 1000000, NEAR_NOTHING = 150 * MS }; /* ns */
+
+static inline int64_t cpu_of(clockid_t clock)
+{
+	struct timespec t = { -1, -1 };
+
+	CHECK_EQ(clock_gettime(clock, &t), 0);
+	CHECK(t.tv_sec >= 0 && t.tv_nsec >= 0 && t.tv_nsec < 1000000000);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static inline int64_t cpu_own(void)
+{
+	return cpu_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static inline void cpu_compute(void)
+{
+	volatile unsigned sink = 0;
+
+	for (unsigned i = 0; i < 2000; i++)
+		sink = sink + i;
+}
+
+/* The calling thread computes alone, until the kernel says that the process has used so much. */
+static inline void cpu_use_alone(int64_t ns)
+{
+	int64_t until = cpu_of(CLOCK_PROCESS_CPUTIME_ID) + ns;
+
+	while (cpu_of(CLOCK_PROCESS_CPUTIME_ID) < until)
+		cpu_compute();
+}
+
+/* The calling thread computes, until its own clock says so; that never goes back, on whichever virtual processor. */
+static inline void cpu_use_and(int64_t ns, bool yields)
+{
+	int64_t last = cpu_own(), until = last + ns;
+
+	for (unsigned i = 1; last < until; i++) {
+		int64_t now;
+
+		cpu_compute();
+		if (i % 8 == 0 && yields)
+			sched_yield();
+		now = cpu_own();
+		CHECK(now >= last);
+		last = now;
+	}
+}
+
+static inline void cpu_use(int64_t ns)
+{
+	cpu_use_and(ns, true);
+}
+
+/* So much processor time there has been since then, at most. */
+static inline int64_t cpu_had(uint64_t since)
+{
+	return (int64_t)(test_now_ns() - since) * sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+#endif
