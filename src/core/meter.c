@@ -60,16 +60,25 @@ void kbi_meter_pass(struct kbi_body *b, struct kbi_task *next, bool exactly)
 
 KBI_NOINLINE void kbi_meter_turn(struct kbi_vp *vp, struct kbi_task *next)
 {
-	/* acquire: partner is the release in kbi_meter_start */
-	if (a_load_acq(&kbi_meter_state) == KBI_METER_ON)
+	if (kbi_meter_is_on())
 		kbi_meter_pass(vp->body, next, false);
 }
 
 void kbi_meter_leave(struct kbi_body *b)
 {
-	/* acquire: as there */
-	if (a_load_acq(&kbi_meter_state) == KBI_METER_ON)
+	if (kbi_meter_is_on())
 		kbi_meter_pass(b, NULL, true);
+}
+
+/* The owner writes the word with plain stores, another one only when it is what it was here: the descriptor may have become
+ * another thread's. */
+void kbi_meter_undo_segment(struct kbi_task *t)
+{
+	kbi_tpword with = __atomic_load_n(&t->tp, __ATOMIC_RELAXED);
+
+	if (kbi_segment_selector(with))
+		__atomic_compare_exchange_n(&t->tp, &with, (kbi_tpword)kbi_segment_tp(with), false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
 }
 
 /* ---- a thread begins ---------------------------------------------------------------------------------- */

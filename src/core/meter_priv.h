@@ -4,10 +4,6 @@
 
 #include "core/meter.h"
 
-/* OFF -> STARTS -> ON: who asks first. STARTS for ever: there is no address space for what is charged. */
-enum { KBI_METER_OFF, KBI_METER_STARTS, KBI_METER_ON };
-extern KBI_HIDDEN a32 kbi_meter_state;
-
 /* ns; a turn of that length is charged by the kernel's clock. */
 enum { KBI_METER_SHORT = 20000 };
 

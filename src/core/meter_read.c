@@ -57,6 +57,13 @@ static void begin_all(void)
 	}
 }
 
+static void undo_segments(void)
+{
+	kbi_segment_stop();
+	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++)
+		kbi_meter_undo_segment(&kbi_descriptor_at(i)->task);
+}
+
 /* Who has switched away before its kernel thread knew that it is metered. */
 static void forget_gone(void)
 {
@@ -80,12 +87,15 @@ bool kbi_meter_start(void)
 		return false;
 	if (kbi_vp_n)
 		begin_all();
-	/* release: partner is the acquire in kbi_meter_turn */
+	/* release: partner is the acquire in kbi_meter_is_on */
 	a_store_rel(&kbi_meter_state, KBI_METER_ON);
 	a_store_rlx(&kbi_meter_rests, 0);
+	/* behind it who gives a descriptor, or has a block with one, sees that threads are metered; or they are seen here */
 	a_fence_sc();
-	if (kbi_vp_n)
+	if (kbi_vp_n) {
+		undo_segments();
 		forget_gone();
+	}
 	return true;
 }
 
@@ -95,9 +105,9 @@ uint64_t kbi_meter_self(struct kbi_task *self, bool handler)
 {
 	struct kbi_body *b = kbi_body_of_task(self);
 
-	/* acquire: partner is the release in kbi_meter_start */
-	if (b && a_load_acq(&kbi_meter_state) == KBI_METER_ON && (!handler || a_load_rlx(&b->meter.whose) == self))
+	if (b && kbi_meter_is_on() && (!handler || a_load_rlx(&b->meter.whose) == self))
 		kbi_meter_pass(b, self, true);
+	kbi_meter_undo_segment(self); /* if it began when metering did */
 	return a_load_rlx(kbi_meter_charged(self));
 }
 

@@ -36,6 +36,9 @@ void kbi_run_give_segment(struct kbi_vp *vp, struct kb_thread *t)
 	if (!t->stack || t->stack->user)
 		return;
 	t->stack->tp = t->task.tp = vp->cur_tp = kbi_segment_give(t->stack->tcb.tp);
+	a_fence_sc(); /* partner: the one in kbi_meter_start */
+	if (kbi_unlikely(kbi_meter_is_on()))
+		kbi_meter_undo_segment(&t->task);
 }
 
 static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)

@@ -81,8 +81,8 @@ static inline bool kbi_run_deserves_segment(kbi_tpword tp)
 	return kbi_segment_is_open() && ++*(uint32_t *)((char *)tp + kbi_descriptor_loads_at) == KBI_SEGMENT_LOADS;
 }
 
-/* quickly: kbi_tp_fast is true. */
-static inline void kbi_run_write_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t, bool quickly)
+/* t: whose it is; NULL: vp's. While threads are metered no block is loaded by a descriptor. */
+static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
 {
 	unsigned selector = kbi_segment_selector(tp);
 
@@ -95,24 +95,16 @@ static inline void kbi_run_write_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi
 	vp->cur_tp = tp;
 	if (!KBI_HAVE_TP)
 		return;
-	kbi_door_write((void *)tp, vp->heap);
-	if (quickly)
+	if (kbi_likely(!a_zero32_rlx(&kbi_meter_rests))) {
+		kbi_door_write((void *)tp, vp->heap);
 		kbi_tp_write((void *)tp);
-	else
+	} else {
+		kbi_meter_turn(vp, t);
+		kbi_door_write((void *)tp, vp->heap);
 		kbi_tp_set((void *)tp);
+	}
 	if (t && kbi_unlikely(kbi_run_deserves_segment(tp)))
 		kbi_run_give_segment(vp, kbi_thread_of(t));
-}
-
-/* t: whose it is; NULL: vp's. */
-static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
-{
-	if (kbi_likely(!a_zero32_rlx(&kbi_meter_rests))) {
-		kbi_run_write_tp(vp, tp, t, true);
-		return;
-	}
-	kbi_meter_turn(vp, t);
-	kbi_run_write_tp(vp, tp, t, false);
 }
 
 static inline void kbi_run_need_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_task *t)
@@ -124,7 +116,7 @@ static inline void kbi_run_need_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_
 /* The block with t's TLS is t's from now on. */
 static inline void kbi_run_adopt_block(struct kb_thread *t)
 {
-	t->task.tp = t->stack->tp;
+	t->task.tp = kbi_meter_is_on() ? (kbi_tpword)t->stack->tcb.tp : t->stack->tp;
 	*(struct kbi_task **)(t->stack->tcb.tp + kbi_self_offset) = &t->task;
 }
 

@@ -58,6 +58,11 @@ void kbi_segment_close(void)
 	kbi_lock_leave(&segments.lock);
 }
 
+void kbi_segment_stop(void)
+{
+	a_store_rlx(&kbi_segment_open, false);
+}
+
 static void *map_at(uint64_t at, size_t bytes)
 {
 	void *p = kbi_sys_mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);

@@ -40,6 +40,8 @@ static inline bool kbi_segment_is_open(void) { return KBI_HAVE_SEGMENTS && a_loa
 void kbi_segment_setup(void);
 /* When it returns no such system call is made any more: the program is about to filter its own. */
 void kbi_segment_close(void);
+/* No more are given from here on, but one may be on its way. Also in a signal handler. */
+void kbi_segment_stop(void);
 /* Memory for blocks, as kbi_sys_map's, below 4 GiB. NULL: no room there, or of no use. One caller at a time. */
 void *kbi_segment_map(size_t bytes);
 /* A descriptor for the block, on any kernel thread: its word. tp itself: there is none to be had. */

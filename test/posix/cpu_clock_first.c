@@ -15,6 +15,8 @@ static void *works(void *arg)
 
 	while (test_now_ns() < until)
 		cpu_compute();
+	for (int k = 0; k < 3000; k++) /* who has had many turns may be switched to in another way */
+		sched_yield();
 	pthread_barrier_wait(&begun);
 	pthread_barrier_wait(&asked);
 	used[i] = -cpu_own();
