@@ -86,7 +86,7 @@ static inline void kbi_run_load_tp(struct kbi_vp *vp, kbi_tpword tp, struct kbi_
 {
 	unsigned selector = kbi_segment_selector(tp);
 
-	if (selector) {
+	if (kbi_likely(selector)) {
 		kbi_tp_set_segment(selector);
 		vp->cur_tp = tp;
 		kbi_door_write(kbi_segment_tp(tp), vp->heap);

@@ -212,11 +212,11 @@ KBI_POSIX_API int pthread_getcpuclockid(pthread_t id, clockid_t *clock)
 		return ESRCH;
 	if (!kbi_vp_n)
 		kbi_meter_start();
-	if (kbi_posix_forked || !t)
+	if (kbi_posix_forked || !t || !t->own_tls)
 		return kbi_libc()->pthread_getcpuclockid(id, clock);
 	if (!kbi_bind_lives(t))
 		return ESRCH;
-	if (!t->own_tls || t->task.index >= 1 << PLACE_BITS || !kbi_meter_start())
+	if (t->task.index >= 1 << PLACE_BITS || !kbi_meter_start())
 		return ENOENT;
 	*clock = (clockid_t)(~number_of(t) << KIND_BITS | KIND);
 	return 0;
