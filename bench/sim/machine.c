@@ -15,6 +15,8 @@
 
 enum { STACK = 256 * 1024, SKEW = 20000 /* ps: so far may one run ahead of another before they take turns */ };
 
+#define LONG_SLEEP 1000000000 /* ps */
+
 struct sim_costs sim_costs;
 
 struct cpu {
@@ -24,6 +26,8 @@ struct cpu {
 	const void *word;  /* sleeps in a futex on it, or on a semaphore; NULL: it runs */
 	void *stack;
 	unsigned place;    /* in the heap + 1; 0: not there */
+	const struct sim_line *line; /* that it has used last */
+	uint64_t lines;    /* that it has used, one after the other */
 	bool missed;       /* its last accesses were reads that missed */
 	bool timed_out, computes, signalled;
 };
@@ -232,13 +236,30 @@ static uint64_t fetch(const struct cpu *c, struct sim_line *l, uint64_t takes)
 	return begin + takes;
 }
 
+/* What an access costs c that need not move the line. */
+static uint64_t at_hand(const struct cpu *c, const struct sim_line *l)
+{
+	bool far = l->last == (int32_t)sim_self() && (c->lines - l->used) * 1000 > sim_costs.near;
+
+	return far ? sim_costs.far : sim_costs.hit;
+}
+
+static void note_use(struct cpu *c, struct sim_line *l)
+{
+	if (c->line != l)
+		c->lines++;
+	c->line = l;
+	l->last = (int32_t)sim_self();
+	l->used = c->lines;
+}
+
 static uint64_t read_line(struct cpu *c, struct sim_line *l)
 {
 	unsigned who = sim_self();
 	uint64_t takes, end;
 
 	if (sim_line_has(l, who))
-		return sim_costs.hit;
+		return at_hand(c, l);
 	takes = l->owner < 0 ? sim_costs.cold : latency(who, (unsigned)l->owner);
 	end = fetch(c, l, c->missed && sim_costs.overlap > 1000 ? takes * 1000 / sim_costs.overlap : takes);
 	c->missed = true;
@@ -249,7 +270,7 @@ static uint64_t read_line(struct cpu *c, struct sim_line *l)
 static uint64_t write_line(struct cpu *c, struct sim_line *l, bool wait)
 {
 	unsigned who = sim_self();
-	uint64_t end = c->now;
+	uint64_t end = c->now, here = at_hand(c, l);
 
 	if (l->owner != (int32_t)who || l->sharers > 1 || !sim_line_has(l, who)) {
 		end = fetch(c, l, l->owner < 0 && !l->sharers ? sim_costs.cold : farthest(l, who));
@@ -257,7 +278,7 @@ static uint64_t write_line(struct cpu *c, struct sim_line *l, bool wait)
 	}
 	if (!wait) {
 		c->stored_at = end > c->stored_at ? end : c->stored_at;
-		return sim_costs.hit;
+		return here;
 	}
 	end = end > c->stored_at ? end : c->stored_at;
 	c->missed = false;
@@ -268,12 +289,15 @@ void sim_touch(const void *word, enum sim_access how)
 {
 	struct cpu *c = m.cur;
 	struct sim_line *l;
+	uint64_t takes;
 
 	if (!c)
 		return;
 	m.accesses++;
 	l = sim_line_of(word);
-	pass(c, how == SIM_READ ? read_line(c, l) : write_line(c, l, how == SIM_RMW));
+	takes = how == SIM_READ ? read_line(c, l) : write_line(c, l, how == SIM_RMW);
+	note_use(c, l);
+	pass(c, takes);
 }
 
 void sim_fence(void)
@@ -319,7 +343,8 @@ static bool sleep_on(const void *word, uint64_t limit)
 
 static void wake_cpu(struct cpu *c)
 {
-	uint64_t then = m.cur->now + sim_costs.wake;
+	bool is_long = m.cur->now > c->sleeps_since + LONG_SLEEP;
+	uint64_t then = m.cur->now + (is_long ? sim_costs.wake_long : sim_costs.wake);
 
 	if (c->place)
 		leave(c);

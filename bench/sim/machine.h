@@ -5,11 +5,11 @@
  * that is furthest behind runs; each access to a shared word (hook/base/atom.h) is charged to it and is a place where
  * another one may go on, so locks contend, claims fail and wake-ups race as they would.
  *
- * What an access costs. A line that this processor has: `hit`. Else it moves from who wrote it last: the latency by
+ * What an access costs. A line that this processor has: `hit`, or `far` if it has not used it for long. Else it moves from who wrote it last: the latency by
  * their distance (SMT siblings, cluster, socket, across). Stores do not wait for their line, fences and
  * read-modify-writes do. Reads that miss one after the other overlap. A line moves to one processor at a time for
  * `occupied` per cent of that, so that a word that all read or write is a bottleneck.
- * What it does not know: caches' sizes, instructions, bandwidth, prefetching, the kernel's scheduling: each virtual
+ * What it does not know: sizes of caches but that one, instructions, bandwidth, prefetching, the kernel's scheduling: each virtual
  * processor has a processor of its own. */
 #ifndef KBI_SIM_MACHINE_H
 #define KBI_SIM_MACHINE_H
@@ -19,6 +19,7 @@
 /* A cost table's rows, in ns unless said: bench/sim/costs/NAME.tsv. */
 #define SIM_COSTS(ROW) \
 	ROW(hit)          /* an access to a word that the processor has */ \
+	ROW(far)          /* the same, where `near` other lines have been used since */ \
 	ROW(smt)          /* a line moves from the other hyper-thread */ \
 	ROW(cluster)      /* from a core that shares the last-level cache */ \
 	ROW(socket)       /* from another one in the socket */ \
@@ -32,6 +33,7 @@
 	ROW(clock)        /* reading the clock */ \
 	ROW(wake_call)    /* futex wake that wakes somebody, for who calls */ \
 	ROW(wake)         /* from that call until the other one runs */ \
+	ROW(wake_long)    /* the same, of a processor that has slept for over a ms */ \
 	ROW(semop)        /* a semop that does not wait */ \
 	ROW(tick)         /* from sending the tick's signal until its handler runs, and its cost */ \
 	ROW(relax)        /* a turn of an idle loop beside its accesses */ \
@@ -40,6 +42,7 @@
 	ROW(create)       /* making a thread */ \
 	ROW(end)          /* running it once, its end and join */ \
 	ROW(context)      /* lines that a thread brings along to another processor */ \
+	ROW(near)         /* lines */ \
 	ROW(smt_size)     /* processors that share a core, */ \
 	ROW(cluster_size) /* a last-level cache, */ \
 	ROW(socket_size)  /* a socket */

@@ -11,18 +11,20 @@ static const char usage[] =
 	"usage: sim WORK --costs FILE [options]\n"
 	"  --vps N (8)   --sched rotator|rotator-paper|lb2|steal   --lock futex|semop|spin   --threads N   --rounds N\n"
 	"  --seed N (1)  --spread   --service NS (2000)   --turn NS   --capacity N   --pollers N   --spin-us N\n"
+	"  --asleep   --pause NS "
 	"  --cost NAME=VALUE\n"
 	"Works: ring, distribute, skew, phases, spawn, yield, channels. The same arguments give the same line.\n";
 
 enum { O_COSTS = 256, O_VPS, O_SCHED, O_LOCK, O_THREADS, O_ROUNDS, O_SEED, O_SPREAD, O_SERVICE, O_TURN, O_CAPACITY,
-	O_POLLERS, O_SPIN, O_COST, O_HELP };
+	O_POLLERS, O_SPIN, O_COST, O_ASLEEP, O_PAUSE, O_HELP };
 
 static const struct option options[] = {
 	{ "costs", 1, 0, O_COSTS },	  { "vps", 1, 0, O_VPS },	    { "sched", 1, 0, O_SCHED },
 	{ "lock", 1, 0, O_LOCK },	  { "threads", 1, 0, O_THREADS },   { "rounds", 1, 0, O_ROUNDS },
 	{ "seed", 1, 0, O_SEED },	  { "spread", 0, 0, O_SPREAD },	    { "service", 1, 0, O_SERVICE },
 	{ "turn", 1, 0, O_TURN },	  { "capacity", 1, 0, O_CAPACITY }, { "pollers", 1, 0, O_POLLERS },
-	{ "spin-us", 1, 0, O_SPIN },	  { "cost", 1, 0, O_COST },	    { "help", 0, 0, O_HELP },
+	{ "spin-us", 1, 0, O_SPIN },	  { "cost", 1, 0, O_COST },	    { "asleep", 0, 0, O_ASLEEP },
+	{ "pause", 1, 0, O_PAUSE },	  { "help", 0, 0, O_HELP },
 	{ 0 },
 };
 
@@ -93,6 +95,8 @@ static void set(struct plan *p, int o, const char *v)
 	case O_SEED: p->setup.seed = number("--seed", v, 0, UINT32_MAX); return;
 	case O_SPREAD: sim_case.spread = true; return;
 	case O_SERVICE: sim_case.service_ns = number("--service", v, 1, 1000000000); return;
+	case O_ASLEEP: sim_case.asleep = true; return;
+	case O_PAUSE: sim_case.pause_ps = number("--pause", v, 0, 1000000000) * 1000; return;
 	case O_TURN: sim_case.turn_ps = number("--turn", v, 0, 1000000) * 1000; return;
 	case O_CAPACITY: kbi_options.capacity = (unsigned)number("--capacity", v, 0, 1048576); return;
 	case O_POLLERS: kbi_options.pollers = (unsigned)number("--pollers", v, 0, KBI_MAX_VPS); return;

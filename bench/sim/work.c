@@ -9,7 +9,8 @@ struct sim_figure sim_figures[SIM_FIGURES];
 unsigned sim_figure_n;
 const char *sim_wrong;
 
-enum { QUIET = 20000000 /* ns: the others sleep */, TO_BEGIN = 100000 /* and have come to what they are to do */ };
+enum { QUIET = 20000000 /* ns: the others sleep */, TO_BEGIN = 100000 /* and have come to what they are to do */,
+	TO_SLEEP = 5000000, OFFERS = 32 /* turns of a processor between two offers of it to the kernel, as in the bench */ };
 /* ps: what has not come for so long will not come */
 #define PATIENCE 2000000000
 
@@ -21,7 +22,9 @@ static struct {
 	double idle;
 	struct {
 		a32 held KBI_ALIGNED(64); /* threads that have run here last */
+		a32 go KBI_ALIGNED(64);   /* what its thread waits for */
 		bool has[2];
+		uint32_t turns;
 	} at[KBI_MAX_VPS];
 } w;
 
@@ -192,7 +195,7 @@ static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
 
 /* ---- distribute: as bench/distribute.c ----
  * Beginning: one processor holds all threads, none has run; each other one computes for a thread that is bound there until
- * the clock starts. Share: a thread that runs there finds 9/10 of it, most: 4/5. Ran: so many have run there last. */
+ * the clock starts, or sleeps with it. Share: a thread that runs there finds 9/10 of it, most: 4/5. Ran: so many have run there last. */
 
 static bool every(uint32_t least)
 {
@@ -244,16 +247,29 @@ static enum sim_turn ready(struct kbi_vp *vp, struct sim_thread *self)
 		self->n = vp->id + 1;
 		arrive(vp);
 	}
-	sim_spend(sim_case.turn_ps);
+	if (++w.at[vp->id].turns % OFFERS == 0)
+		sim_spend(sim_case.turn_ps * OFFERS);
 	return SIM_YIELD;
+}
+
+/* Those of two processors, who let go two others each, and so on. */
+static void let_go(unsigned vp)
+{
+	for (unsigned i = 2 * vp + 1; i <= 2 * vp + 2 && i < kbi_vp_n; i++) {
+		a_store_rlx(&w.at[i].go, 1);
+		kbi_sys_futex_wake(&w.at[i].go, 1);
+	}
 }
 
 static enum sim_turn holds(struct kbi_vp *vp, struct sim_thread *self)
 {
-	(void)vp;
 	(void)self;
-	while (!a_load_rlx(&w.go))
+	while (!sim_case.asleep && !a_load_rlx(&w.go))
 		sim_spend(50000);
+	while (sim_case.asleep && !a_load_rlx(&w.at[vp->id].go))
+		kbi_sys_futex_wait(&w.at[vp->id].go, 0, NULL);
+	if (sim_case.asleep)
+		let_go(vp->id);
 	return SIM_END;
 }
 
@@ -297,7 +313,7 @@ static enum sim_turn distribute_main(struct kbi_vp *vp, struct sim_thread *self)
 		return SIM_SLEEP;
 	case MAKE:
 		hold_up(vp);
-		sim_pause(vp, self, TO_BEGIN);
+		sim_pause(vp, self, sim_case.asleep ? TO_SLEEP : TO_BEGIN);
 		return SIM_SLEEP;
 	case JOIN:
 		w.share = sim_case.threads / kbi_vp_n * 9 / 10;
@@ -305,6 +321,8 @@ static enum sim_turn distribute_main(struct kbi_vp *vp, struct sim_thread *self)
 		create_all(vp, ready);
 		begin();
 		a_store_rlx(&w.go, 1);
+		if (sim_case.asleep)
+			let_go(vp->id);
 		/* fall through */
 	default:
 		if (!w.ran && sim_clock() < w.start + PATIENCE) {
@@ -356,6 +374,8 @@ static enum sim_turn sits(struct kbi_vp *vp, struct sim_thread *self)
 	uint64_t hops = (uint64_t)sim_case.threads * sim_case.rounds, got;
 
 	while (sim_await(self, &got)) {
+		if (got == hops / 4)
+			sim_spend(sim_case.pause_ps);
 		if (got == hops / 2)
 			begin();
 		if (got == hops) {

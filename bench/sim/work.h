@@ -2,6 +2,7 @@
 #ifndef KBI_SIM_WORK_H
 #define KBI_SIM_WORK_H
 
+#include "os/sys.h"
 #include "runtime.h"
 
 enum { SIM_FIGURES = 8 };
@@ -11,6 +12,8 @@ struct sim_case {
 	uint32_t threads, rounds;
 	bool spread;       /* ring: neighbours on different processors */
 	uint64_t turn_ps;  /* distribute: what a turn costs beside the yield */
+	bool asleep;       /* distribute: the other processors sleep at first, and are woken */
+	uint64_t pause_ps; /* ring: so long the kernel takes the processor away once, before the time is taken */
 	uint64_t service_ns; /* skew: mean service time */
 };
 

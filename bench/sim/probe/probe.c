@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 7, N = 20000, LINES = 512, WAKES = 200 };
+enum { ROUNDS = 7, N = 20000, LINES = 512, WAKES = 200, LONG_WAKES = 20, LONG_US = 6000 };
 
 static int cpu[2];
 static struct {
@@ -164,12 +164,13 @@ static double burst(void)
 	return took / WAKES / LINES;
 }
 
-static double woken_at;
+static volatile double woken_at; /* before s.pong */
+static uint32_t wanted;
 
 static void *sleeper(void *arg)
 {
 	bind_to(cpu[1]);
-	for (uint32_t i = 1; i <= WAKES; i++) {
+	for (uint32_t i = 1; i <= wanted; i++) {
 		while (s.ping != i)
 			syscall(SYS_futex, &s.ping, FUTEX_WAIT_PRIVATE, i - 1, NULL, NULL, 0);
 		woken_at = now();
@@ -180,16 +181,17 @@ static void *sleeper(void *arg)
 
 static double call_took, wake_took;
 
-/* Wakes one that has slept for a while on an idle processor. */
-static void wakes(void)
+/* Wakes one n times that has slept for so long on an idle processor. */
+static void wakes(uint32_t n, unsigned us)
 {
 	pthread_t t;
 	double call_sum = 0, wake_sum = 0;
 
 	s.ping = s.pong = 0;
+	wanted = n;
 	pthread_create(&t, NULL, sleeper, NULL);
-	for (uint32_t i = 1; i <= WAKES; i++) {
-		usleep(300);
+	for (uint32_t i = 1; i <= n; i++) {
+		usleep(us);
 		double start = now();
 		s.ping = i;
 		syscall(SYS_futex, &s.ping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -199,19 +201,25 @@ static void wakes(void)
 		wake_sum += woken_at - start;
 	}
 	pthread_join(t, NULL);
-	call_took = call_sum / WAKES;
-	wake_took = wake_sum / WAKES;
+	call_took = call_sum / n;
+	wake_took = wake_sum / n;
 }
 
 static double wake_call(void)
 {
-	wakes();
+	wakes(WAKES, 300);
 	return call_took;
 }
 
 static double wake(void)
 {
-	wakes();
+	wakes(WAKES, 300);
+	return wake_took;
+}
+
+static double wake_long(void)
+{
+	wakes(LONG_WAKES, LONG_US);
 	return wake_took;
 }
 
@@ -279,6 +287,7 @@ int main(void)
 	row("burst", burst);
 	row("wake_call", wake_call);
 	row("wake", wake);
+	row("wake_long", wake_long);
 	row("tick", tick);
 	return 0;
 }
