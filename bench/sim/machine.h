@@ -2,15 +2,16 @@
  * runtime's code runs, cache lines that cost time to move, and the few system calls that the runtime makes.
  *
  * Time is counted in picoseconds, in integers: the same input gives the same output on every machine. The processor
- * that is furthest behind runs; each access to a shared word (hook/base/atom.h) is charged to it and is a place where
- * another one may go on, so locks contend, claims fail and wake-ups race as they would.
+ * that is furthest behind runs; each access to a shared word (hook/base/atom.h) is charged to it and is a place
+ * where another one may go on, so locks contend, claims fail and wake-ups race as they would.
  *
- * What an access costs. A line that this processor has: `hit`, or `far` if it has not used it for long. Else it moves from who wrote it last: the latency by
- * their distance (SMT siblings, cluster, socket, across). Stores do not wait for their line, fences and
- * read-modify-writes do. Reads that miss one after the other overlap. A line moves to one processor at a time for
- * `occupied` per cent of that, so that a word that all read or write is a bottleneck.
- * What it does not know: sizes of caches but that one, instructions, bandwidth, prefetching, the kernel's scheduling: each virtual
- * processor has a processor of its own. */
+ * What an access costs. A line that this processor has: `hit`, or `far` if it has not used it for long. Else it
+ * moves from who wrote it last: the latency by their distance (SMT siblings, cluster, socket, across). Stores do
+ * not wait for their line, fences and read-modify-writes do. Reads that miss one after the other overlap. A line
+ * moves to one processor at a time for `occupied` per cent of that, so that a word that all read or write is a
+ * bottleneck.
+ * What it does not know: sizes of caches but that one, instructions, bandwidth, prefetching, the kernel's
+ * scheduling: each virtual processor has a processor of its own. */
 #ifndef KBI_SIM_MACHINE_H
 #define KBI_SIM_MACHINE_H
 

@@ -195,7 +195,8 @@ static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
 
 /* ---- distribute: as bench/distribute.c ----
  * Beginning: one processor holds all threads, none has run; each other one computes for a thread that is bound there until
- * the clock starts, or sleeps with it. Share: a thread that runs there finds 9/10 of it, most: 4/5. Ran: so many have run there last. */
+ * the clock starts, or sleeps with it. Share: a thread that runs there finds 9/10 of it, most: 4/5. Ran: so many have run
+ * there last. */
 
 static bool every(uint32_t least)
 {

@@ -150,11 +150,16 @@ static inline void kbi_run_load_fp(struct kbi_vp *vp, uint64_t fp)
 	}
 }
 
+static inline void kbi_run_is_here(struct kbi_vp *vp, struct kbi_task *t)
+{
+	vp->cur = kbi_thread_of(t);
+	a_store_rlx(&t->state, vp->running_here);
+}
+
 static inline void kbi_run_enter(struct kbi_vp *vp, struct kbi_task *t)
 {
 	t->vp = vp;
-	vp->cur = kbi_thread_of(t);
-	a_store_rlx(&t->state, vp->running_here);
+	kbi_run_is_here(vp, t);
 }
 
 /* Makes t (NULL: the agent) the one that runs on vp, but for the context that is returned. No TLS access between
@@ -185,11 +190,14 @@ static inline struct kbi_ctx *kbi_run_prepare(struct kbi_vp *vp, struct kbi_task
 
 /* The same from a task with a block of its own to another one, which has run before. *fp: the words of the one before,
  * which are read behind the thread pointer's write: either waits for all that is on its way in the processor, and so
- * they wait once (doc/why/switch.md). */
+ * they wait once (doc/why/switch.md). A handler may come at any time and finds next by its TLS: on a virtual processor,
+ * this one, inside np brackets. */
 static inline struct kbi_ctx *kbi_run_prepare_own(struct kbi_vp *vp, struct kbi_task *next, uint64_t *fp)
 {
+	next->vp = vp;
+	kbi_compiler_barrier();
 	kbi_run_need_tp(vp, next->tp, next);
-	kbi_run_enter(vp, next);
+	kbi_run_is_here(vp, next);
 	*fp = kbi_fp_get();
 	return &next->ctx;
 }
