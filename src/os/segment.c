@@ -1,6 +1,7 @@
 /* os/segment.c - thread pointers by segment descriptors. Contract in segment.h. */
 #include "os/segment.h"
 
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -40,9 +41,12 @@ static bool is_wanted(void)
 /* Where stacks lie is not to be guessed. */
 static uint64_t somewhere(void)
 {
-	const uint32_t *seed = (const uint32_t *)getauxval(AT_RANDOM);
+	const void *random = (const void *)getauxval(AT_RANDOM);
+	uint32_t seed[4] = { 0 };
 
-	return LOW + (seed ? (seed[0] ^ seed[1] ^ seed[2] ^ seed[3]) % RANDOM_PAGES : 0) * (uint64_t)KBI_PAGE;
+	if (random)
+		memcpy(seed, random, sizeof seed);
+	return LOW + (seed[0] ^ seed[1] ^ seed[2] ^ seed[3]) % RANDOM_PAGES * (uint64_t)KBI_PAGE;
 }
 
 void kbi_segment_setup(void)
