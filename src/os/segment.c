@@ -42,11 +42,11 @@ static bool is_wanted(void)
 static uint64_t somewhere(void)
 {
 	const void *random = (const void *)getauxval(AT_RANDOM);
-	uint32_t seed[4] = { 0 };
+	uint64_t seed = 0;
 
 	if (random)
-		memcpy(seed, random, sizeof seed);
-	return LOW + (seed[0] ^ seed[1] ^ seed[2] ^ seed[3]) % RANDOM_PAGES * (uint64_t)KBI_PAGE;
+		memcpy(&seed, random, sizeof seed);
+	return LOW + seed % RANDOM_PAGES * KBI_PAGE;
 }
 
 void kbi_segment_setup(void)
