@@ -61,6 +61,7 @@ struct kbi_ctx {
 #include "cpu.h" /* kbi_cpu_relax, kbi_cpu_ticks, kbi_tp_*, KBI_HAVE_TP */
 #ifndef KBI_HAVE_SEGMENTS
 #define KBI_HAVE_SEGMENTS 0
+static inline void kbi_tp_write(void *tp) { kbi_tp_set(tp); }
 static inline void kbi_tp_set_segment(unsigned selector) { (void)selector; }
 static inline unsigned kbi_tp_segment_make(unsigned index, void *tp) { return (void)index, (void)tp, 0; }
 static inline bool kbi_tp_segment_pays(void) { return false; }

@@ -41,11 +41,6 @@ static inline void kbi_tp_set(void *tp)
 	__builtin_trap();
 }
 
-static inline void kbi_tp_write(void *tp)
-{
-	kbi_tp_set(tp);
-}
-
 #define KBI_TWICE_CALL(name, before, after, otherwise) \
 	__typeof__(otherwise()) name(void) \
 	{ \

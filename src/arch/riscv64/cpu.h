@@ -42,11 +42,6 @@ static inline void kbi_tp_set(void *tp)
 	__asm__ volatile("mv tp, %0" ::"r"(tp) : "memory");
 }
 
-static inline void kbi_tp_write(void *tp)
-{
-	kbi_tp_set(tp);
-}
-
 /* Contract in arch.h. */
 #define KBI_TWICE_CALL(name, before, after, otherwise) \
 	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name ":\n" \
