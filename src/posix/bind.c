@@ -87,7 +87,8 @@ bool kbi_bind_lives(const struct kb_thread *t)
 {
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
 
-	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix;
+	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix &&
+	       (t->is_main || (t->stack && t->stack->has_tcb));
 }
 
 struct kb_thread *kbi_bind_find(long number)
@@ -97,7 +98,7 @@ struct kb_thread *kbi_bind_find(long number)
 	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
 		struct kb_thread *t = kbi_descriptor_at(i);
 
-		if (t && kbi_bind_lives(t) && (t->is_main || (t->stack && t->stack->has_tcb)) && number_of(t) == number)
+		if (t && kbi_bind_lives(t) && number_of(t) == number)
 			return t;
 	}
 	return NULL;

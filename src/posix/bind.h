@@ -23,7 +23,7 @@ int kbi_bind_number(void);
 bool kbi_bind_is_self(long number);
 /* The lightweight thread that has the number; NULL: none (a kernel thread's, or nobody's). */
 struct kb_thread *kbi_bind_find(long number);
-/* Is it a lightweight thread's of the program, which has not ended? */
+/* Is it a lightweight thread's of the program, which has a number and has not ended? */
 bool kbi_bind_lives(const struct kb_thread *t);
 /* Is path a file in /proc of a lightweight thread, by its number? It is opened, of a kernel thread that does what the
  * thread does: the one it is on, or one that sleeps as it does. *r as open(2) gives it. posix/proc.c. */

@@ -49,27 +49,14 @@ static uint32_t number_of(const struct kb_thread *t)
 	return (uint32_t)OURS | check_of(t) << PLACE_BITS | t->task.index;
 }
 
-static bool has_number(const struct kb_thread *t, uint32_t number)
-{
-	return kbi_bind_lives(t) && (t->is_main || (t->stack && t->stack->has_tcb)) && number_of(t) == number;
-}
-
-static struct kb_thread *main_thread(void)
-{
-	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++)
-		if (kbi_bind_lives(kbi_descriptor_at(i)) && kbi_descriptor_at(i)->is_main)
-			return kbi_descriptor_at(i);
-	return NULL;
-}
-
 static struct kb_thread *thread_with(uint32_t number)
 {
 	struct kb_thread *t;
 
-	if (number == (uint32_t)getpid())
-		return main_thread();
-	t = number & OURS ? kbi_descriptor_at(number % (1 << PLACE_BITS)) : NULL;
-	return t && has_number(t, number) ? t : NULL;
+	if (!(number & OURS))
+		return number == (uint32_t)getpid() ? kbi_bind_find(number) : NULL; /* main */
+	t = kbi_descriptor_at(number % (1 << PLACE_BITS));
+	return t && kbi_bind_lives(t) && number_of(t) == number ? t : NULL;
 }
 
 /* Some thread's CPU clock, by its form. */
@@ -168,14 +155,6 @@ static void set_usage(struct rusage *r)
 
 /* ---- the program's names -------------------------------------------------------------------------------------- */
 
-static int answer(long r)
-{
-	if (r >= 0)
-		return (int)r;
-	errno = (int)-r;
-	return -1;
-}
-
 /* Also before our constructor, and before the loader's look-ups are to be disturbed: by the kernel then. */
 KBI_POSIX_API int clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -184,19 +163,19 @@ KBI_POSIX_API int clock_gettime(clockid_t clock, struct timespec *now)
 		return kbi_libc_table.clock_gettime(clock, now);
 	if (is_threads(clock) && get_time(clock, now))
 		return 0;
-	return answer(kbi_sys(SYS_clock_gettime, clock, now));
+	return kbi_posix_answer(kbi_sys(SYS_clock_gettime, clock, now));
 }
 
 KBI_POSIX_API int clock_getres(clockid_t clock, struct timespec *fine)
 {
 	if (get_resolution(clock, fine))
 		return 0;
-	return answer(kbi_sys(SYS_clock_getres, clock, fine));
+	return kbi_posix_answer(kbi_sys(SYS_clock_getres, clock, fine));
 }
 
 KBI_POSIX_API int getrusage(__rusage_who_t who, struct rusage *r)
 {
-	int e = answer(kbi_sys(SYS_getrusage, who, r));
+	int e = kbi_posix_answer(kbi_sys(SYS_getrusage, who, r));
 
 	if (e == 0 && who == RUSAGE_THREAD)
 		set_usage(r);

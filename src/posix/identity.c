@@ -42,19 +42,11 @@ static long send(pid_t process, pid_t thread, int sig)
 	return kbi_sys(SYS_tkill, thread, sig);
 }
 
-static int answer(long r)
-{
-	if (r >= 0)
-		return (int)r;
-	errno = (int)-r;
-	return -1;
-}
-
 KBI_POSIX_API int kbi_identity_tgkill(pid_t process, pid_t thread, int sig)
 {
 	if (process <= 0 || thread <= 0)
-		return answer(-EINVAL);
-	return answer(send(process, thread, sig));
+		return kbi_posix_answer(-EINVAL);
+	return kbi_posix_answer(send(process, thread, sig));
 }
 
 /* ---- prctl -------------------------------------------------------------------------------------------------- */
@@ -90,7 +82,7 @@ static int set_name(const char *name)
 	char cut[16] = "";
 
 	strncat(cut, name, sizeof(cut) - 1);
-	return answer(-pthread_setname_np(kbi_posix_self(), cut));
+	return kbi_posix_answer(-pthread_setname_np(kbi_posix_self(), cut));
 }
 
 typedef int Prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
@@ -101,7 +93,7 @@ KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long 
 	if (option == PR_SET_NAME && kbi_posix_light())
 		return set_name((const char *)a);
 	if (option == PR_GET_NAME && kbi_posix_light())
-		return answer(-pthread_getname_np(kbi_posix_self(), (char *)a, 16));
+		return kbi_posix_answer(-pthread_getname_np(kbi_posix_self(), (char *)a, 16));
 	if (is_for_good(option))
 		bind_for_good("prctl", option == PR_SET_SECCOMP);
 	return ((Prctl *)(uintptr_t)kbi_libc()->prctl)(option, a, b, c, d);
@@ -202,7 +194,7 @@ static int timer_for_thread(clockid_t clock, struct sigevent *event, timer_t *ti
 		return kbi_libc()->timer_create(clock, event, timer);
 	}
 	kbi_sys_message("a timer with SIGEV_THREAD_ID for another thread: that has no kernel thread of its own");
-	return answer(-EINVAL);
+	return kbi_posix_answer(-EINVAL);
 }
 
 /* On the caller's CPU clock: it keeps its kernel thread, whose clock goes on as its own does from then on. False: the clock
@@ -225,7 +217,7 @@ KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event,
 	struct sigevent own;
 
 	if (!is_kernels(&clock))
-		return answer(-ENOTSUP);
+		return kbi_posix_answer(-ENOTSUP);
 	if (!event || event->sigev_notify != SIGEV_THREAD_ID)
 		return kbi_libc()->timer_create(clock, event, timer);
 	own = *event;

@@ -210,6 +210,15 @@ int kbi_posix_owner_tid(void);
 
 /* ---- time -------------------------------------------------------------------------------------- */
 
+/* What the program gets for the kernel's result, an int. */
+static inline int kbi_posix_answer(long r)
+{
+	if (r >= 0)
+		return (int)r;
+	errno = (int)-r;
+	return -1;
+}
+
 static inline bool kbi_posix_time_ok(const struct timespec *t)
 {
 	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
