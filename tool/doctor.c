@@ -25,6 +25,7 @@
 #include "base/option.h"
 #include "os/cpu.h"
 #include "os/libway.h"
+#include "os/segment.h"
 #include "os/sys.h"
 #include "os/uring.h"
 #include <kochab/version.h>
@@ -42,7 +43,6 @@ enum {
 	MEMBARRIER_QUERY = 0,
 	MEMBARRIER_PRIVATE_EXPEDITED = 1 << 3,
 	SECCOMP_ACTION_AVAILABLE = 2,
-	SECCOMP_FILTERED = 2, /* SECCOMP_MODE_FILTER */
 };
 #define SECCOMP_TRAP 0x00030000u
 
@@ -112,7 +112,7 @@ static void check_segments(void)
 
 	if (syscall(SYS_modify_ldt, 0, NULL, 0) < 0)
 		fact(name, NO, "modify_ldt: %s; thread pointers are set as above", strerror(errno));
-	else if (prctl(PR_GET_SECCOMP) == SECCOMP_FILTERED)
+	else if (kbi_segment_filtered())
 		fact(name, NO, "system calls are filtered here; with KOCHAB_SEGMENTS=yes they are tried all the same");
 	else
 		fact(name, YES, "thread pointers of busy threads are set by them %s", kbi_tp_segment_pays()

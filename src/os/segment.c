@@ -26,7 +26,7 @@ static struct {
 	bool full;
 } segments;
 
-static bool is_filtered(void)
+bool kbi_segment_filtered(void)
 {
 	return kbi_sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == FILTERED;
 }
@@ -35,7 +35,7 @@ static bool is_wanted(void)
 {
 	if (!KBI_HAVE_SEGMENTS || kbi_options.body == KBI_OPT_BODY_PROCESS || kbi_options.segments == KBI_OPT_SEGMENTS_NO)
 		return false;
-	return kbi_options.segments == KBI_OPT_SEGMENTS_YES || (kbi_tp_segment_pays() && !is_filtered());
+	return kbi_options.segments == KBI_OPT_SEGMENTS_YES || (kbi_tp_segment_pays() && !kbi_segment_filtered());
 }
 
 /* Where stacks lie is not to be guessed. */
@@ -104,7 +104,7 @@ static unsigned next_one(void *tp)
 
 	if (!kbi_segment_is_open())
 		return 0;
-	if (segments.given < KBI_SEGMENTS && !(kbi_options.segments == KBI_OPT_SEGMENTS_AUTO && is_filtered()))
+	if (segments.given < KBI_SEGMENTS && !(kbi_options.segments == KBI_OPT_SEGMENTS_AUTO && kbi_segment_filtered()))
 		selector = kbi_tp_segment_make(segments.given++, tp);
 	if (!selector)
 		a_store_rlx(&kbi_segment_open, false);

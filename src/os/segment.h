@@ -38,6 +38,8 @@ static inline bool kbi_segment_is_open(void) { return KBI_HAVE_SEGMENTS && a_loa
 
 /* Once, behind kbi_tp_init and the options. */
 void kbi_segment_setup(void);
+/* The system calls of the caller are filtered (seccomp). */
+bool kbi_segment_filtered(void);
 /* When it returns no such system call is made any more: the program is about to filter its own. */
 void kbi_segment_close(void);
 /* No more are given from here on, but one may be on its way. Also in a signal handler. */

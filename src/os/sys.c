@@ -227,12 +227,17 @@ size_t kbi_sys_reserve(size_t wanted)
 	return l.rlim_cur / PART > LEAST ? (size_t)(l.rlim_cur / PART) : wanted < LEAST ? wanted : LEAST;
 }
 
+static uint64_t ns_of(struct timespec t)
+{
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 uint64_t kbi_sys_now(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return ns_of(t);
 }
 
 uint64_t kbi_sys_clock(int clock)
@@ -241,5 +246,5 @@ uint64_t kbi_sys_clock(int clock)
 
 	if (kbi_sys(SYS_clock_gettime, clock, &t) != 0)
 		return 0;
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return ns_of(t);
 }
