@@ -265,12 +265,14 @@ static void let_go(unsigned vp)
 static enum sim_turn holds(struct kbi_vp *vp, struct sim_thread *self)
 {
 	(void)self;
-	while (!sim_case.asleep && !a_load_rlx(&w.go))
-		sim_spend(50000);
-	while (sim_case.asleep && !a_load_rlx(&w.at[vp->id].go))
+	if (!sim_case.asleep) {
+		while (!a_load_rlx(&w.go))
+			sim_spend(50000);
+		return SIM_END;
+	}
+	while (!a_load_rlx(&w.at[vp->id].go))
 		kbi_sys_futex_wait(&w.at[vp->id].go, 0, NULL);
-	if (sim_case.asleep)
-		let_go(vp->id);
+	let_go(vp->id);
 	return SIM_END;
 }
 
