@@ -57,14 +57,17 @@ struct kb_thread {
 	a16 lies;                      /* 1 + the VP; 0: in no heap. Set by the thread, cleared by the keeper, for ever valid */
 	uint16_t bound;                /* KBI_TASK_BOUND: constant, to this VP */
 	uint16_t body;                 /* BLOCKED: on this one, kbi_spare_bodies; else 0. The thread itself */
+	/* The drop-in's: how many are about to signal its kernel thread for a cancellation. Never set, so that the last of
+	 * them may be late, when another thread has the descriptor */
+	a16 calling;
 	/* line 3 */
 	char name[16];        /* empty unless named */
 	struct kbi_signals signals;
 	struct kbi_watch *watch; /* KBI_TASK_WATCHES: the memory word it waits for */
 	struct kbi_san san;
-	/* The drop-in's: how many are about to signal its kernel thread for a cancellation. Never set, so that the last of
-	 * them may be late, when another thread has the descriptor */
-	a32 calling;
+	/* The drop-in's: by what the program knows it, gettid's; 0: no thread of its. In memory that stays: who looks for a
+	 * number meets threads that end meanwhile, and their stacks go */
+	a32 number;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 _Static_assert(sizeof(struct kb_thread) == 256, "a parked thread costs a page of stack and this");

@@ -68,14 +68,16 @@ void kbi_bind_self(const char *what, enum kbi_bind_why why)
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
-static int number_of(const struct kb_thread *t)
-{
-	return t->is_main ? getpid() : (int)kbi_tcb_tid(&t->stack->tcb);
-}
-
+/* A native thread without TLS of its own has none, and is asked for one by nobody but itself. */
 int kbi_bind_number(void)
 {
-	return kbi_bind_is_light() ? number_of(kbi_thread_of(kbi_self_raw())) : kbi_sys_gettid();
+	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
+
+	if (!kbi_bind_is_light())
+		return kbi_sys_gettid();
+	if (t->is_main)
+		return getpid();
+	return t->stack && t->stack->has_tcb ? (int)kbi_tcb_own_tid(&t->stack->tcb) : kbi_sys_gettid();
 }
 
 bool kbi_bind_is_self(long number)
@@ -87,8 +89,7 @@ bool kbi_bind_lives(const struct kb_thread *t)
 {
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
 
-	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix &&
-	       (t->is_main || (t->stack && t->stack->has_tcb));
+	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix;
 }
 
 struct kb_thread *kbi_bind_find(long number)
@@ -98,7 +99,7 @@ struct kb_thread *kbi_bind_find(long number)
 	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
 		struct kb_thread *t = kbi_descriptor_at(i);
 
-		if (t && kbi_bind_lives(t) && number_of(t) == number)
+		if (t && (long)a_load_rlx(&t->number) == number && kbi_bind_lives(t))
 			return t;
 	}
 	return NULL;

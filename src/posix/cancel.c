@@ -56,7 +56,7 @@ static bool is_open(uint32_t word)
  * end a poll or the like with EINTR: so a thread that ends waits in kbi_posix_settle for us. */
 static int call_out(struct kb_thread *t, pthread_t id)
 {
-	a32 *calling = &t->calling;
+	a16 *calling = &t->calling;
 	uint64_t st;
 	int tid = 0, e = 0;
 

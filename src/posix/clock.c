@@ -37,7 +37,7 @@ struct kb_thread *kbi_clock_caller(void)
 /* A block has another number for each thread that it serves, and a descriptor now this block, now that one. */
 static uint32_t check_of(const struct kb_thread *t)
 {
-	uint32_t number = kbi_tcb_own_tid(&t->stack->tcb);
+	uint32_t number = a_load_rlx(&t->number);
 
 	return (number ^ number / KBI_TCB_ID_TURNING) % (1 << CHECK_BITS);
 }

@@ -399,30 +399,56 @@ static void mark_owner_dead(a32 *word, uint32_t owner)
 			return;
 	/* release: partner is the acquire of libc's next lock of it */
 	while (!a_cas_rel(word, &old, (old & (uint32_t)WAITERS) | OWNER_DIED));
-	if (old & (uint32_t)WAITERS)
+	/* who made the lock itself may have its waiters sleep here: posix/futex */
+	if (old & (uint32_t)WAITERS && !kbi_park_wake((const uint32_t *)(void *)word, 1, KBI_PARK_ANY))
 		kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
 	kbi_delegate_tell(word, 1);
 }
 
-static void mark_held(void)
+static struct robust_head *libcs_head(void)
+{
+	return head_at ? (struct robust_head *)((char *)kbi_posix_self() + head_at) : NULL;
+}
+
+static void mark_held(const struct robust_head *at)
 {
 	enum { MANY = 1 << 16 };
-	struct robust_head *head = (struct robust_head *)((char *)kbi_posix_self() + head_at);
+	struct robust_head head;
 	struct robust_node *n, next;
 
-	if (head_at == 0 || plain(head->list.next) == NULL)
+	if (!look_at(at, &head, sizeof(head)))
 		return;
-	n = plain(head->list.next);
-	for (int i = 0; n != &head->list && i < MANY && look_at(n, &next, sizeof(next)); i++) {
-		mark_owner_dead((a32 *)(void *)((char *)n + head->futex_at), (uint32_t)kbi_posix_owner_tid());
+	n = plain(head.list.next);
+	for (int i = 0; n && n != &at->list && i < MANY && look_at(n, &next, sizeof(next)); i++) {
+		mark_owner_dead((a32 *)(void *)((char *)n + head.futex_at), (uint32_t)kbi_posix_owner_tid());
 		n = plain(next.next);
 	}
-	head->list.next = &head->list;
+}
+
+void *kbi_delegate_robust_list(void)
+{
+	return kbi_posix_me.robust ? kbi_posix_me.robust : libcs_head();
+}
+
+int kbi_delegate_set_robust_list(void *head, size_t size)
+{
+	if (size != sizeof(struct robust_head))
+		return EINVAL;
+	kbi_posix_me.robust = head;
+	return 0;
 }
 
 void kbi_delegate_thread_ends(void)
 {
-	mark_held();
+	struct robust_head *head = libcs_head();
+	bool holds = head && head->list.next && head->list.next != &head->list;
+
+	if (kbi_unlikely(kbi_posix_me.robust != NULL))
+		mark_held(kbi_posix_me.robust);
+	else if (kbi_unlikely(holds))
+		mark_held(head);
+	if (kbi_unlikely(holds))
+		head->list.next = &head->list; /* the block's next thread's */
 	kbi_posix_me.libcs_held = 0;
 	if (kbi_posix_me.guardian)
 		kbi_guardian_end();

@@ -13,11 +13,6 @@
 #include "core/handoff.h"
 #include "os/sys.h"
 
-static pthread_t id_of(const struct kb_thread *t)
-{
-	return ((const struct kbi_posix_thread *)t->posix)->self;
-}
-
 /* ---- numbers ---------------------------------------------------------------------------------------------- */
 
 pid_t kbi_identity_gettid(void) __asm__("gettid");
@@ -35,7 +30,7 @@ static long send(pid_t process, pid_t thread, int sig)
 	struct kb_thread *t = process == 0 || process == getpid() ? kbi_bind_find(thread) : NULL;
 
 	if (t)
-		return -pthread_kill(id_of(t), sig);
+		return -kbi_signal_kill((struct kbi_signal_to){ t, (uint32_t)thread }, sig);
 	/* where virtual processors are processes the kernel knows their kernel threads by other numbers than the program's */
 	if (process && !(kbi_sys_from.processes && process == getpid()))
 		return kbi_sys(SYS_tgkill, process, thread, sig);
@@ -44,6 +39,7 @@ static long send(pid_t process, pid_t thread, int sig)
 
 KBI_POSIX_API int kbi_identity_tgkill(pid_t process, pid_t thread, int sig)
 {
+	kbi_posix_let_turn_end();
 	if (process <= 0 || thread <= 0)
 		return kbi_posix_answer(-EINVAL);
 	return kbi_posix_answer(send(process, thread, sig));
@@ -305,7 +301,7 @@ static bool queue(long n, const long *a, long *r)
 	if (n == SYS_rt_tgsigqueueinfo && a[0] == getpid() && a[1] > 0 && a[3])
 		t = kbi_bind_find(a[1]);
 	if (t)
-		*r = -kbi_signal_queue(t, (int)a[2], (const siginfo_t *)a[3]);
+		*r = -kbi_signal_queue((struct kbi_signal_to){ t, (uint32_t)a[1] }, (int)a[2], (const siginfo_t *)a[3]);
 	return t;
 }
 
@@ -337,6 +333,17 @@ static long by_kernel(int r)
 	return r < 0 ? -errno : r;
 }
 
+/* The kernel, which has its kernel thread's, says whether the program's pointers are any. */
+static long own_robust_list(const long *a)
+{
+	long r = kbi_sys(SYS_get_robust_list, 0, a[1], a[2]);
+	void *own = r == 0 && kbi_bind_is_light() ? kbi_delegate_robust_list() : NULL;
+
+	if (own)
+		*(void **)(uintptr_t)a[1] = own;
+	return r;
+}
+
 bool kbi_bind_syscall(long n, const long *a, long *r)
 {
 	switch (n) {
@@ -360,7 +367,12 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_get_robust_list:
 		if (!kbi_bind_is_self(a[0]))
 			return false;
-		*r = kbi_sys(n, 0, a[1], a[2]);
+		*r = own_robust_list(a);
+		return true;
+	case SYS_set_robust_list: /* the kernel would mark what is on it when that kernel thread ends */
+		if (!kbi_bind_is_light())
+			return false;
+		*r = -kbi_delegate_set_robust_list((void *)(uintptr_t)a[0], (size_t)a[1]);
 		return true;
 	case SYS_tgkill:
 		*r = a[0] <= 0 || a[1] <= 0 ? -EINVAL : send((pid_t)a[0], (pid_t)a[1], (int)a[2]);

@@ -147,6 +147,7 @@ struct kbi_posix_thread {
 	/* libc's mutexes that it holds, and who stands in for it where one is robust and shared */
 	int libcs_held;
 	struct kbi_guardian *guardian;
+	void *robust;         /* the list of such that it has given the kernel itself */
 	struct kbi_sentry *sentry; /* where it sleeps, and for what */
 	uint32_t sentry_seen;
 	/* only remembered, for the functions that ask */
@@ -352,8 +353,20 @@ void kbi_signal_listen(void);
 int kbi_signal_knock(int tid);
 /* The same to the caller's own, soon. */
 void kbi_signal_knock_later(void);
+/* Whom a signal is for. A descriptor serves now this thread, now that one: what is on its way to one that has ended is
+ * not the next one's. t NULL: the process. */
+struct kbi_signal_to {
+	struct kb_thread *t;
+	uint32_t number;
+};
+static inline struct kbi_signal_to kbi_signal_to(struct kb_thread *t)
+{
+	return (struct kbi_signal_to){ t, t ? a_load_rlx(&t->number) : 0 };
+}
+/* As pthread_kill, to a lightweight thread, which may have ended: 0, EINVAL, EAGAIN. */
+int kbi_signal_kill(struct kbi_signal_to to, int sig);
 /* As the kernel's rt_tgsigqueueinfo, to a lightweight thread: 0, EPERM, EINVAL, EAGAIN. */
-int kbi_signal_queue(struct kb_thread *t, int sig, const siginfo_t *given);
+int kbi_signal_queue(struct kbi_signal_to to, int sig, const siginfo_t *given);
 /* In the child of fork, self or NULL: nothing is pending, and nobody else holds a lock of theirs. */
 void kbi_signal_after_fork(struct kbi_task *self);
 /* What a new thread gets from its creator. */
@@ -391,6 +404,10 @@ void kbi_key_run_destructors(void);
 void kbi_key_find(void);
 /* Marks the robust mutexes that the ending thread holds: their next owner gets EOWNERDEAD. */
 void kbi_delegate_thread_ends(void);
+/* The calling lightweight thread's list of robust mutexes: the one it has set, or libc's; NULL: unknown. */
+void *kbi_delegate_robust_list(void);
+/* 0 or EINVAL. NULL: libc's again. */
+int kbi_delegate_set_robust_list(void *head, size_t size);
 /* Before the runtime starts, on a kernel thread of libc's: where its block has the list of robust mutexes. */
 void kbi_delegate_find(void);
 /* Lock of a libc mutex without blocking the virtual processor: 0, ETIMEDOUT, or libc's error. */

@@ -175,7 +175,7 @@ static void claim(struct kbi_task *self, uint64_t set)
 	siginfo_t info;
 
 	while (take_own(&left, &info))
-		kbi_signal_put(kbi_thread_of(self), &info, false);
+		kbi_signal_put(kbi_signal_to(kbi_thread_of(self)), &info, false);
 }
 
 void kbi_signal_claim(int sig)
@@ -321,12 +321,13 @@ void kbi_signal_started(void)
 
 	if (main) {
 		a_store_rlx(kbi_signal_mask(main), base_mask);
+		a_store_rlx(&kbi_thread_of(main)->number, (uint32_t)getpid());
 		kbi_thread_of(main)->posix = &kbi_posix_me;
 		if (!(alternate.ss_flags & SS_DISABLE))
 			sigaltstack(&alternate, NULL);
 	}
 	for (unsigned i = 0; main && i < n_early; i++)
-		kbi_signal_put(kbi_thread_of(main), &early[i], false);
+		kbi_signal_put(kbi_signal_to(kbi_thread_of(main)), &early[i], false);
 	n_early = 0;
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
@@ -527,7 +528,7 @@ int kbi_signal_raise(const siginfo_t *info)
 
 	/* without an address the runtime would take it for its tick */
 	if (info->si_signo == kbi_preempt_signal())
-		kbi_signal_pack(&packed, kbi_thread_of(kbi_self_raw()));
+		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(kbi_self_raw())));
 	kbi_posix_me.raises = true;
 	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */
 	do {
@@ -559,5 +560,5 @@ void kbi_signal_thread_ends(void)
 		return;
 	a_store_rlx(&t->signals.mask, ~(uint64_t)0);
 	while (kbi_signal_get_back(t, ~(uint64_t)0, true, &info))
-		kbi_signal_forward(&info, NULL);
+		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }

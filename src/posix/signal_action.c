@@ -228,8 +228,8 @@ static void put_off(struct kbi_task *self, const siginfo_t *info, void *context,
 	bool knocks = a_load_rlx(&t->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 
 	a_store_rlx(&kbi_signal_watch, 1);
-	if (kbi_signal_put(t, info, shared)) {
-		kbi_signal_forward(info, shared ? NULL : t);
+	if (kbi_signal_put(kbi_signal_to(t), info, shared)) {
+		kbi_signal_forward(info, shared ? KBI_SIGNAL_TO_PROCESS : kbi_signal_to(t));
 	} else {
 		/* it may have looked already, and be about to sleep */
 		a_store_rlx(&self->permit, 1);
@@ -274,11 +274,12 @@ static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 static void relay(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
-	struct kb_thread *to;
+	struct kbi_signal_to to;
 	struct kbi_vp *vp;
 
-	kbi_signal_unpack(info, &to);
-	if (sig == kbi_preempt_signal() && !to && is_tick(self, info)) {
+	if (kbi_signal_unpack(info, &to) == KBI_SIGNAL_LATE)
+		return;
+	if (sig == kbi_preempt_signal() && !to.t && is_tick(self, info)) {
 		kbi_preempt_tick(context);
 		return;
 	}
@@ -292,8 +293,8 @@ static void relay(int sig, siginfo_t *info, void *context)
 		run_kernel(sig, info, context);
 	} else if (is_fault(sig, info)) {
 		run_light(self, sig, info, context);
-	} else if (may_run_here(self, sig, to)) {
-		handle(self, info, context, !to);
+	} else if (may_run_here(self, sig, to.t)) {
+		handle(self, info, context, !to.t);
 	} else {
 		kbi_signal_forward(info, to);
 		if (self->vp)

@@ -63,9 +63,10 @@ static void drop(struct entry **at)
 		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
 }
 
-static int put(struct kb_thread *t, const siginfo_t *info, bool shared)
+static int put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	struct entry **at = end, *e;
+	struct kb_thread *t = to.t;
 
 	if (info->si_signo < REAL_TIME && has(t, info->si_signo))
 		return 0;
@@ -77,7 +78,7 @@ static int put(struct kb_thread *t, const siginfo_t *info, bool shared)
 	end = &e->next;
 	a_add_rlx(&waiting, 1);
 	/* release: partner is the acquire in kbi_signal_resumed_slow, and in kbi_signal_over: one of the two sees the other */
-	if (!(a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo)) & OVER))
+	if (!(a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo)) & OVER) && a_load_rlx(&t->number) == to.number)
 		return 0;
 	drop(at);
 	return ESRCH;
@@ -108,7 +109,7 @@ static bool is_too_much(const siginfo_t *info)
 	return kbi_sys(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, limit) == 0 && a_load_rlx(&waiting) >= limit[0];
 }
 
-int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared)
+int kbi_signal_put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	uint64_t old;
 	int e;
@@ -116,8 +117,7 @@ int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared)
 	if (!shared && is_too_much(info))
 		return EAGAIN;
 	old = kbi_signal_enter(&lock);
-	e = put(t, info, shared);
-
+	e = put(to, info, shared);
 	kbi_signal_leave(&lock, old);
 	return e;
 }

@@ -18,40 +18,12 @@
 #include "core/wait.h"
 #include "os/sys.h"
 
-enum { IN_TRANSIT = -19266, CODE_BITS = 10, CODE_MAX = 1 << (CODE_BITS - 1) };
-
 static a64 open;    /* what he waits for: never less than what threads let through */
 static a32 openings; /* how often that may have grown */
 static a32 started;
 static a32 tid;
 static a32 at_work;         /* he does not wait: he may have one in hand */
 static a32 asked, answered; /* rounds that kbi_signal_ask_post wants, and that are done */
-
-/* ---- the address ----------------------------------------------------------------------------------------- */
-
-/* Number and place of a signal on its way to a kernel thread: in si_errno, marked by si_code. t: NULL nobody's. */
-void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t)
-{
-	int code = info->si_code > -CODE_MAX && info->si_code < CODE_MAX ? info->si_code : SI_QUEUE;
-	uint32_t to = t ? t->task.index + 1 : 0;
-
-	info->si_errno = (int)(to << CODE_BITS | (uint32_t)(code + CODE_MAX));
-	info->si_code = IN_TRANSIT;
-}
-
-bool kbi_signal_unpack(siginfo_t *info, struct kb_thread **t)
-{
-	uint32_t word = (uint32_t)info->si_errno, to = word >> CODE_BITS;
-
-	*t = NULL;
-	if (info->si_code != IN_TRANSIT)
-		return false;
-	info->si_code = (int)(word & ((1u << CODE_BITS) - 1)) - CODE_MAX;
-	info->si_errno = 0;
-	if (to && to <= kbi_descriptor_limit())
-		*t = kbi_descriptor_at(to - 1);
-	return true;
-}
 
 bool kbi_signal_is_postman(int who)
 {
@@ -223,7 +195,7 @@ void kbi_signal_look_after_slow(void)
 	static const struct timespec none;
 	struct kbi_body *b = kbi_body_of_tid(kbi_sys_gettid());
 	uint64_t set, left;
-	struct kb_thread *t;
+	struct kbi_signal_to to;
 	siginfo_t info;
 
 	if (!b || !a_load_acq(&tid))
@@ -233,8 +205,8 @@ void kbi_signal_look_after_slow(void)
 		left &= -left;
 		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
 			return;
-		kbi_signal_unpack(&info, &t);
-		kbi_signal_forward(&info, t);
+		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE)
+			kbi_signal_forward(&info, to);
 	}
 }
 
@@ -250,7 +222,7 @@ void kbi_signal_give_back(struct kb_thread *t)
 	a_fence_sc(); /* partner: the one in find_another */
 	while (a_load_acq(&t->signals.pending) &&
 	       kbi_signal_get_back(t, a_load_rlx(&t->signals.mask) & ~a_load_rlx(&t->signals.wanted), false, &info))
-		kbi_signal_forward(&info, NULL);
+		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
 static void find_another(struct kb_thread *t, uint64_t bit)
@@ -259,16 +231,17 @@ static void find_another(struct kb_thread *t, uint64_t bit)
 
 	a_fence_sc(); /* partner: the one in kbi_signal_give_back */
 	while (!(accepts(t) & bit) && kbi_signal_get_back(t, bit, false, &info))
-		kbi_signal_forward(&info, NULL);
+		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
-/* It waits with t, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
-static int leave_with(struct kb_thread *t, const siginfo_t *info, bool shared)
+/* It waits with the thread, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
+static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
+	struct kb_thread *t = to.t;
 	int on, e;
 
 	a_store_rlx(&kbi_signal_watch, 1);
-	e = kbi_signal_put(t, info, shared);
+	e = kbi_signal_put(to, info, shared);
 	if (e == ESRCH)
 		return e;
 	kbi_wait_wake(&t->task);
@@ -282,8 +255,9 @@ static int leave_with(struct kb_thread *t, const siginfo_t *info, bool shared)
 }
 
 /* What concerns the process needs no thread that gets to run: t may wait for a lock that the caller holds. */
-int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
+int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
+	struct kb_thread *t = to.t;
 	uint64_t blocked = a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted);
 	int sig = info->si_signo, on, e;
 
@@ -298,12 +272,12 @@ int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared)
 		siginfo_t packed = *info;
 
 		/* one to the process is whoever's it finds there: t may be about to end */
-		kbi_signal_pack(&packed, shared ? NULL : t);
+		kbi_signal_pack(&packed, shared ? KBI_SIGNAL_TO_PROCESS : to);
 		return send_to(on, t, &packed);
 	}
-	e = leave_with(t, info, shared);
+	e = leave_with(to, info, shared);
 	if (e == ESRCH && shared)
-		kbi_signal_forward(info, NULL);
+		kbi_signal_forward(info, KBI_SIGNAL_TO_PROCESS);
 	return e == ESRCH ? 0 : e;
 }
 
@@ -316,8 +290,8 @@ bool kbi_signal_give(const siginfo_t *info)
 	if (!t)
 		return false;
 	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_BLOCKED)
-		return kbi_signal_send(t, info, true) == 0;
-	return leave_with(t, info, true) == 0;
+		return kbi_signal_send(kbi_signal_to(t), info, true) == 0;
+	return leave_with(kbi_signal_to(t), info, true) == 0;
 }
 
 /* ---- what nobody lets through, where virtual processors are processes: he has it, or the first of them still --------- */
@@ -344,7 +318,7 @@ bool kbi_signal_post_program(const siginfo_t *info)
 
 	if (!kbi_sys_from.processes || !a_load_acq(&tid))
 		return false;
-	kbi_signal_pack(&packed, NULL);
+	kbi_signal_pack(&packed, KBI_SIGNAL_TO_PROCESS);
 	return kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, &packed) == 0;
 }
 
@@ -354,7 +328,7 @@ static void requeue(siginfo_t *info)
 {
 	if (kbi_signal_post_program(info))
 		return;
-	kbi_signal_pack(info, NULL);
+	kbi_signal_pack(info, KBI_SIGNAL_TO_PROCESS);
 	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
 }
 
@@ -363,15 +337,16 @@ static size_t take_behind(int sig, siginfo_t *info, size_t room)
 {
 	static const struct timespec none;
 	uint64_t set = kbi_signal_bit(sig);
-	struct kb_thread *t;
+	struct kbi_signal_to to;
 	size_t n = 0;
 
 	while (n < room && kbi_sys(SYS_rt_sigtimedwait, &set, &info[n], &none, KBI_MASK_BYTES) > 0) {
-		kbi_signal_unpack(&info[n], &t);
-		if (!t)
+		if (kbi_signal_unpack(&info[n], &to) == KBI_SIGNAL_LATE)
+			continue;
+		if (!to.t)
 			n++;
-		else if (is_there(t))
-			kbi_signal_send(t, &info[n], false);
+		else if (is_there(to.t))
+			kbi_signal_send(to, &info[n], false);
 	}
 	return n;
 }
@@ -394,28 +369,29 @@ static void put_back(siginfo_t *info)
 
 static void deliver(siginfo_t *info)
 {
-	struct kb_thread *t;
+	struct kbi_signal_to to;
 	int sig = info->si_signo;
 	bool shared;
 
-	kbi_signal_unpack(info, &t);
-	shared = !t;
-	if (shared)
-		t = choose(sig);
-	else if (!is_there(t))
+	if (kbi_signal_unpack(info, &to) == KBI_SIGNAL_LATE)
 		return;
-	if (!t) {
+	shared = !to.t;
+	if (shared)
+		to = kbi_signal_to(choose(sig));
+	else if (!is_there(to.t))
+		return;
+	if (!to.t) {
 		put_back(info);
 		return;
 	}
-	kbi_signal_send(t, info, shared);
+	kbi_signal_send(to, info, shared);
 }
 
 /* On the supervisor, where virtual processors are processes: what has been sent to the program. */
 static void pass(siginfo_t *info)
 {
-	if (info->si_code != IN_TRANSIT)
-		kbi_signal_pack(info, NULL);
+	if (!kbi_signal_is_packed(info))
+		kbi_signal_pack(info, KBI_SIGNAL_TO_PROCESS);
 	kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, info);
 }
 
@@ -545,12 +521,12 @@ static void *work(void *unused)
 	return NULL;
 }
 
-void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t)
+void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 {
 	siginfo_t packed = *info;
 	int sig = info->si_signo;
 
-	kbi_signal_pack(&packed, t);
+	kbi_signal_pack(&packed, to);
 	if (!a_load_acq(&tid)) {
 		kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &packed);
 		kbi_signal_note_sent(kbi_signal_bit(sig));

@@ -120,8 +120,8 @@ static inline void kbi_signal_leaves_section(void)
 bool kbi_signal_over(struct kb_thread *t);
 /* In the child of fork: none is there. */
 void kbi_signal_pool_after_fork(void);
-/* For t, or EAGAIN, or ESRCH: it ends; sets the bit. shared: it was sent to the process. */
-int kbi_signal_put(struct kb_thread *t, const siginfo_t *info, bool shared);
+/* For a thread, or EAGAIN, or ESRCH: it ends or has; sets the bit. shared: it was sent to the process. */
+int kbi_signal_put(struct kbi_signal_to to, const siginfo_t *info, bool shared);
 /* The oldest signal of t's in the set: its number or 0. Clears the bit with the last one. */
 int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info);
 /* Takes all of t's that were sent to the process and are in the set, one a call; all: the others, too, to drop. */
@@ -129,10 +129,13 @@ int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *
 
 /* ---- the postman -------------------------------------------------------------------------------------- */
 
-/* Puts the address into a signal on its way to a kernel thread: t's; NULL: nobody's. */
-void kbi_signal_pack(siginfo_t *info, const struct kb_thread *t);
-/* True: it was packed; *t: whose it is. */
-bool kbi_signal_unpack(siginfo_t *info, struct kb_thread **t);
+/* Puts the address into a signal on its way to a kernel thread. */
+void kbi_signal_pack(siginfo_t *info, struct kbi_signal_to to);
+/* LATE: the thread that it was for has ended. */
+enum kbi_signal_address { KBI_SIGNAL_PLAIN, KBI_SIGNAL_PACKED, KBI_SIGNAL_LATE };
+enum kbi_signal_address kbi_signal_unpack(siginfo_t *info, struct kbi_signal_to *to);
+bool kbi_signal_is_packed(const siginfo_t *info);
+#define KBI_SIGNAL_TO_PROCESS ((struct kbi_signal_to){ NULL, 0 })
 /* On b, the caller's kernel thread, whose mask has changed: what was sent to it and came too late is the postman's. A
  * handler may have come in between and moved the caller; then its kernel thread has been looked after, or is so now. */
 void kbi_signal_look_after_slow(void);
@@ -147,12 +150,12 @@ bool kbi_signal_has_post(void);
 void kbi_signal_need_post(void);
 /* Some thread lets these through, or waits for them. */
 void kbi_signal_opened(uint64_t set);
-/* Gives it to him, from a handler or anywhere. t: NULL: to any thread. */
-void kbi_signal_forward(const siginfo_t *info, const struct kb_thread *t);
+/* Gives it to him, from a handler or anywhere. */
+void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to);
 /* t lets less through than it did, or waits for less: what came for the process and it does not take is for others. */
 void kbi_signal_give_back(struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
-int kbi_signal_send(struct kb_thread *t, const siginfo_t *info, bool shared);
+int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared);
 /* To a thread that lets it through, without the postman; false: there is none. */
 bool kbi_signal_give(const siginfo_t *info);
 /* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */

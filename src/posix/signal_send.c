@@ -21,7 +21,7 @@ static void describe(siginfo_t *info, int sig, int code, union sigval value)
 static int send_self(struct kbi_task *self, const siginfo_t *info)
 {
 	if (a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(info->si_signo))
-		return kbi_signal_send(kbi_thread_of(self), info, false);
+		return kbi_signal_send(kbi_signal_to(kbi_thread_of(self)), info, false);
 	a_store_rlx(&kbi_signal_watch, 1);
 	kbi_signal_resumed();
 	return kbi_signal_raise(info);
@@ -51,8 +51,10 @@ static bool is_read(struct kb_thread *t, int sig)
 
 /* ---- to a thread --------------------------------------------------------------------------------------- */
 
-static int send_info(struct kb_thread *t, siginfo_t *info)
+static int send_info(struct kbi_signal_to to, siginfo_t *info)
 {
+	struct kb_thread *t = to.t;
+
 	if (is_read(t, info->si_signo)) {
 		info->si_code = SI_QUEUE; /* the kernel's own codes are for the first kernel thread to say */
 		return (int)-kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
@@ -64,7 +66,7 @@ static int send_info(struct kb_thread *t, siginfo_t *info)
 	/* ended and not joined yet: nothing to do, as in libc */
 	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_DONE)
 		return 0;
-	return kbi_signal_send(t, info, false);
+	return kbi_signal_send(to, info, false);
 }
 
 /* What nobody can handle is the kernel's affair. */
@@ -73,20 +75,20 @@ static int to_program(int sig)
 	return kbi_libc()->kill(getpid(), sig) ? errno : 0;
 }
 
-static int send_light(struct kb_thread *t, int sig, int code, union sigval value)
+static int send_light(struct kbi_signal_to to, int sig, int code, union sigval value)
 {
 	siginfo_t info;
 
 	describe(&info, sig, code, value);
-	return send_info(t, &info);
+	return send_info(to, &info);
 }
 
-int kbi_signal_queue(struct kb_thread *t, int sig, const siginfo_t *given)
+int kbi_signal_queue(struct kbi_signal_to to, int sig, const siginfo_t *given)
 {
 	siginfo_t info = *given;
 
 	info.si_signo = sig;
-	if ((info.si_code >= 0 || info.si_code == SI_TKILL) && &t->task != kbi_self_raw())
+	if ((info.si_code >= 0 || info.si_code == SI_TKILL) && &to.t->task != kbi_self_raw())
 		return EPERM;
 	if (sig == 0)
 		return 0;
@@ -94,7 +96,16 @@ int kbi_signal_queue(struct kb_thread *t, int sig, const siginfo_t *given)
 		return EINVAL;
 	if (sig == SIGKILL || sig == SIGSTOP)
 		return to_program(sig);
-	return send_info(t, &info);
+	return send_info(to, &info);
+}
+
+int kbi_signal_kill(struct kbi_signal_to to, int sig)
+{
+	if (sig != 0 && !kbi_signal_ok(sig))
+		return EINVAL;
+	if (sig == SIGKILL || sig == SIGSTOP)
+		return to_program(sig);
+	return sig == 0 ? 0 : send_light(to, sig, SI_TKILL, (union sigval){ 0 });
 }
 
 KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
@@ -108,11 +119,7 @@ KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_kill(id, sig);
-	if (sig != 0 && !kbi_signal_ok(sig))
-		return EINVAL;
-	if (sig == SIGKILL || sig == SIGSTOP)
-		return to_program(sig);
-	return sig == 0 ? 0 : send_light(t, sig, SI_TKILL, (union sigval){ 0 });
+	return kbi_signal_kill(kbi_signal_to(t), sig);
 }
 
 KBI_POSIX_API int pthread_sigqueue(pthread_t id, int sig, const union sigval value)
@@ -126,7 +133,7 @@ KBI_POSIX_API int pthread_sigqueue(pthread_t id, int sig, const union sigval val
 		return kbi_libc()->pthread_sigqueue(id, sig, value);
 	if (sig != 0 && !kbi_signal_ok(sig))
 		return EINVAL;
-	return sig == 0 ? 0 : send_light(t, sig, SI_QUEUE, value);
+	return sig == 0 ? 0 : send_light(kbi_signal_to(t), sig, SI_QUEUE, value);
 }
 
 static int answer(int e)

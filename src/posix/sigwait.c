@@ -45,7 +45,8 @@ static int take_from_kernel(uint64_t set, siginfo_t *info)
 /* The signal, or -EAGAIN. */
 static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 {
-	struct kb_thread *to;
+	enum kbi_signal_address address;
+	struct kbi_signal_to to;
 	int sig = kbi_signal_get(kbi_thread_of(self), set, info);
 
 	/* one that he has in hand, or is about to take, came before those that still wait in the kernel */
@@ -57,11 +58,12 @@ static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 		sig = take_from_kernel(set, info);
 	if (sig <= 0)
 		return sig;
-	if (kbi_signal_unpack(info, &to) && to && to != kbi_thread_of(self)) {
+	address = kbi_signal_unpack(info, &to);
+	if (address != KBI_SIGNAL_LATE && (!to.t || to.t == kbi_thread_of(self)))
+		return sig;
+	if (address != KBI_SIGNAL_LATE)
 		kbi_signal_send(to, info, false);
-		return -EAGAIN;
-	}
-	return sig;
+	return -EAGAIN;
 }
 
 /* What had come when the time was over is not missed for being in his hands. True: look again. */

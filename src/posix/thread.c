@@ -121,6 +121,8 @@ static void publish(struct kb_thread *t, void *arg)
 	pthread_t id = (pthread_t)t->stack->tcb.pthread;
 	struct kbi_posix_thread *r = kbi_posix_record(id);
 
+	kbi_tcb_renumber(&t->stack->tcb);
+	a_store_rlx(&t->number, kbi_tcb_own_tid(&t->stack->tcb));
 	t->posix = r;
 	r->self = id;
 	r->c11 = b->c11;
@@ -132,7 +134,6 @@ static void publish(struct kb_thread *t, void *arg)
 		r->affinity = *b->affinity;
 		r->has_affinity = 1;
 	}
-	kbi_tcb_renumber(&t->stack->tcb);
 	kbi_meter_fresh(t);
 	kbi_cancel_fresh(id);
 	kbi_signal_inherit(t, b->mask);
