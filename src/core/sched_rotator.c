@@ -13,7 +13,8 @@
  * With nobody idle, loads within an eighth of the share (at most a packet) of it are left alone, and a VP gives only
  * down to the share, so equal loads are at rest. It looks around at once when somebody is idle or its load has
  * doubled, else after a pause that doubles as long as there was nothing to do.
- * What is given is the oldest work, but for the one thread that will run next.
+ * What is given is the oldest work, but for the one thread that will run next; while threads that have not begun are
+ * the newest, those.
  *
  * Not taken: a token that lets one VP balance at a time (stops at a hog or a sleeper); asking for work
  * at each look (an idle VP would write to busy ones' lines: core/agent asks now and then, which serves threads that
@@ -273,6 +274,32 @@ static struct kbi_packet pack(struct kbi_sched_vp *s, struct kbi_task **at, unsi
 	return p;
 }
 
+/* The same of threads that have not begun, from the newest on, as far as *at: of a burst these are in our caches still,
+ * and who joins them in their order finds the first ones here. */
+static struct kbi_packet pack_newest(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to)
+{
+	struct kbi_task *t = *at ? s->pq.tail : NULL, *before, *later[AHEAD];
+	struct kbi_packet p = { .n = 0 };
+
+	for (; t && p.n < n && kbi_task_is(t, KBI_TASK_NOT_STARTED) && !kbi_task_is(t, KBI_TASK_BOUND); t = before, p.n++) {
+		before = t->prev;
+		if (t == *at) {
+			*at = NULL;
+			n = 0;
+		}
+		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to)); /* partner: as above */
+		if (p.n >= AHEAD)
+			t->prev = later[p.n % AHEAD];
+		later[p.n % AHEAD] = p.head = t;
+	}
+	if (!p.n)
+		return p;
+	*(t ? &t->next : &s->pq.head) = NULL;
+	s->pq.tail = t;
+	s->pq.n -= p.n;
+	return p;
+}
+
 /* How many go on link k. */
 static unsigned part(const struct round *a, unsigned k)
 {
@@ -302,7 +329,11 @@ static void give_ready(struct round *a, struct kbi_task *at)
 		struct kbi_packet p;
 
 		for (; amount && slots < free; slots++, amount -= p.n) {
-			p = pack(a->s, &at, amount < KBI_PACKET_MAX ? amount : KBI_PACKET_MAX, target(a, k)->id);
+			unsigned n = amount < KBI_PACKET_MAX ? amount : KBI_PACKET_MAX;
+
+			p = pack_newest(a->s, &at, n, target(a, k)->id);
+			if (!p.n)
+				p = pack(a->s, &at, n, target(a, k)->id);
 			if (!p.n)
 				break;
 			put(a, k, p);
