@@ -310,12 +310,12 @@ static void run(const struct bench_case *c)
 }
 
 static const struct bench_method methods[] = {
-	{ "rotator", run, 0, "KOCHAB_SCHED=rotator", BENCH_FREE_ONLY, 0, 0, 2, 0 },
-	{ "rotator-paper", run, 0, "KOCHAB_SCHED=rotator-paper", BENCH_FREE_ONLY, 0, 0, 2, 0 },
-	{ "lb2-semop", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=semop", BENCH_FREE_ONLY, 0, 0, 2, 0 },
-	{ "lb2-futex", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=futex", BENCH_FREE_ONLY, 0, 0, 2, 0 },
-	{ "lb2-spin", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=spin", BENCH_FREE_ONLY, 0, 0, 2, 0 },
-	{ "steal", run, 0, "KOCHAB_SCHED=steal", BENCH_FREE_ONLY, 0, 0, 2, 0 },
+	{ "rotator", run, 0, "KOCHAB_SCHED=rotator", BENCH_FREE_ONLY, 0, 0, 1, 0 },
+	{ "rotator-paper", run, 0, "KOCHAB_SCHED=rotator-paper", BENCH_FREE_ONLY, 0, 0, 1, 0 },
+	{ "lb2-semop", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=semop", BENCH_FREE_ONLY, 0, 0, 1, 0 },
+	{ "lb2-futex", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=futex", BENCH_FREE_ONLY, 0, 0, 1, 0 },
+	{ "lb2-spin", run, 0, "KOCHAB_SCHED=lb2 KOCHAB_LB2_LOCK=spin", BENCH_FREE_ONLY, 0, 0, 1, 0 },
+	{ "steal", run, 0, "KOCHAB_SCHED=steal", BENCH_FREE_ONLY, 0, 0, 1, 0 },
 	{ 0 },
 };
 

@@ -73,7 +73,7 @@ static struct sim_line *record(uint64_t key)
 	l = (struct sim_line *)(void *)(t.chunk[t.chunks - 1] + t.in_chunk);
 	t.in_chunk += t.record;
 	l->key = key;
-	l->owner = -1;
+	l->owner = l->last = -1;
 	return l;
 }
 

@@ -10,7 +10,7 @@ struct sim_line {
 	uint64_t free_at; /* ps: it can move on then */
 	int32_t owner;    /* who wrote it last; -1: nobody yet */
 	uint32_t sharers; /* how many have it */
-	int32_t last;     /* who used it last, */
+	int32_t last;     /* who used it last; -1: nobody yet; */
 	uint64_t used;    /* and when, counted in that one's lines */
 	uint64_t have[];  /* a bit for each processor */
 };

@@ -28,6 +28,7 @@ struct cpu {
 	unsigned place;    /* in the heap + 1; 0: not there */
 	const struct sim_line *line; /* that it has used last */
 	uint64_t lines;    /* that it has used, one after the other */
+	uint64_t chilled;  /* lines, when it last fell asleep for long */
 	bool missed;       /* its last accesses were reads that missed */
 	bool timed_out, computes, signalled;
 };
@@ -239,9 +240,14 @@ static uint64_t fetch(const struct cpu *c, struct sim_line *l, uint64_t takes)
 /* What an access costs c that need not move the line. */
 static uint64_t at_hand(const struct cpu *c, const struct sim_line *l)
 {
-	bool far = l->last == (int32_t)sim_self() && (c->lines - l->used) * 1000 > sim_costs.near;
+	uint64_t ago;
 
-	return far ? sim_costs.far : sim_costs.hit;
+	if (l->last != (int32_t)sim_self())
+		return sim_costs.hit;
+	if (l->used <= c->chilled)
+		return sim_costs.chilled;
+	ago = (c->lines - l->used) * 1000;
+	return ago > sim_costs.near ? sim_costs.far : ago > sim_costs.close ? sim_costs.second : sim_costs.hit;
 }
 
 static void note_use(struct cpu *c, struct sim_line *l)
@@ -270,10 +276,12 @@ static uint64_t read_line(struct cpu *c, struct sim_line *l)
 static uint64_t write_line(struct cpu *c, struct sim_line *l, bool wait)
 {
 	unsigned who = sim_self();
-	uint64_t end = c->now, here = at_hand(c, l);
+	uint64_t end = c->now, here = at_hand(c, l), takes;
 
 	if (l->owner != (int32_t)who || l->sharers > 1 || !sim_line_has(l, who)) {
-		end = fetch(c, l, l->owner < 0 && !l->sharers ? sim_costs.cold : farthest(l, who));
+		takes = l->owner < 0 && !l->sharers ? sim_costs.cold : farthest(l, who);
+		end = fetch(c, l, takes);
+		here += takes * 1000 / sim_costs.drain;
 		sim_line_take(l, who);
 	}
 	if (!wait) {
@@ -338,6 +346,8 @@ static bool sleep_on(const void *word, uint64_t limit)
 	}
 	turn(c);
 	c->slept += c->now - c->sleeps_since;
+	if (c->now > c->sleeps_since + LONG_SLEEP)
+		c->chilled = c->lines;
 	return c->timed_out;
 }
 

@@ -5,12 +5,12 @@
  * that is furthest behind runs; each access to a shared word (hook/base/atom.h) is charged to it and is a place
  * where another one may go on, so locks contend, claims fail and wake-ups race as they would.
  *
- * What an access costs. A line that this processor has: `hit`, or `far` if it has not used it for long. Else it
+ * What an access costs. A line that this processor has: `hit`, or more if it has not used it for long. Else it
  * moves from who wrote it last: the latency by their distance (SMT siblings, cluster, socket, across). Stores do
- * not wait for their line, fences and read-modify-writes do. Reads that miss one after the other overlap. A line
- * moves to one processor at a time for `occupied` per cent of that, so that a word that all read or write is a
- * bottleneck.
- * What it does not know: sizes of caches but that one, instructions, bandwidth, prefetching, the kernel's
+ * not wait for their line, but only so many can be on their way; fences and read-modify-writes do. Reads that miss
+ * one after the other overlap. A line moves to one processor at a time for `occupied` per cent of that, so that a
+ * word that all read or write is a bottleneck.
+ * What it does not know: sizes of caches but the first two, instructions, bandwidth, prefetching, the kernel's
  * scheduling: each virtual processor has a processor of its own. */
 #ifndef KBI_SIM_MACHINE_H
 #define KBI_SIM_MACHINE_H
@@ -20,13 +20,16 @@
 /* A cost table's rows, in ns unless said: bench/sim/costs/NAME.tsv. */
 #define SIM_COSTS(ROW) \
 	ROW(hit)          /* an access to a word that the processor has */ \
-	ROW(far)          /* the same, where `near` other lines have been used since */ \
+	ROW(second)       /* the same, where `close` other lines have been used since, */ \
+	ROW(far)          /* or `near`; */ \
+	ROW(chilled)      /* or since it slept for over a ms: its caches have been others' */ \
 	ROW(smt)          /* a line moves from the other hyper-thread */ \
 	ROW(cluster)      /* from a core that shares the last-level cache */ \
 	ROW(socket)       /* from another one in the socket */ \
 	ROW(across)       /* from another socket */ \
 	ROW(cold)         /* a line that nobody has had */ \
 	ROW(overlap)      /* times: reads in a row that miss are so much cheaper */ \
+	ROW(drain)        /* times: a store need not wait for its line, but so much later they can go on */ \
 	ROW(occupied)     /* per cent of a move in which the line cannot move on */ \
 	ROW(rmw)          /* a read-modify-write, beside its line */ \
 	ROW(fence)        /* a full fence */ \
@@ -41,9 +44,11 @@
 	ROW(yield)        /* a thread's turn: yield and switch, beside their accesses */ \
 	ROW(hop)          /* a message: notify, wait and switch */ \
 	ROW(create)       /* making a thread */ \
+	ROW(first)        /* a thread's first turn, beside `yield`, on a stack that is in no cache near it */ \
 	ROW(end)          /* running it once, its end and join */ \
 	ROW(context)      /* lines that a thread brings along to another processor */ \
-	ROW(near)         /* lines */ \
+	ROW(close)        /* lines, */ \
+	ROW(near)         /* and more */ \
 	ROW(smt_size)     /* processors that share a core, */ \
 	ROW(cluster_size) /* a last-level cache, */ \
 	ROW(socket_size)  /* a socket */

@@ -57,6 +57,9 @@ static struct {
 	struct kbi_body *body;
 	uint64_t random;
 	uint64_t busy, *since; /* [VPs] when it began to run threads; 0: it does not */
+	/* stacks, last in first out: how many are in use, and when each was last a new thread's, counted in those */
+	uint32_t stacks, *fetched; /* [VPs] */
+	uint64_t firsts, *first_at; /* [threads] */
 } r;
 
 struct sim_thread *sim_thread(uint32_t i)
@@ -98,6 +101,26 @@ uint64_t sim_given(void)
 
 /* ---- turns ------------------------------------------------------------------------------------------------- */
 
+/* As mem/stack: its record is met when a batch is fetched from the common list, its top when the thread begins. */
+static void take_cold(unsigned vp)
+{
+	enum { BATCH = 64 };
+
+	if (r.fetched[vp]++ % BATCH == 0)
+		sim_spend(BATCH * sim_costs.first / 2);
+	sim_spend(sim_costs.first / 2);
+}
+
+static void take_stack(unsigned vp)
+{
+	enum { LINES = 16, KNOWN = 4 }; /* that a first turn touches of it; that of four the simulator knows one: `near` */
+	uint64_t *last = &r.first_at[r.stacks++], near = sim_costs.near / 1000 * KNOWN / LINES;
+
+	if (!*last || r.firsts - *last > near)
+		take_cold(vp);
+	*last = ++r.firsts;
+}
+
 static void enter(struct kbi_vp *vp, struct sim_thread *s)
 {
 	kbi_run_enter(vp, &s->t.task);
@@ -105,6 +128,10 @@ static void enter(struct kbi_vp *vp, struct sim_thread *s)
 	if (s->at != (int32_t)vp->id)
 		sim_move((unsigned)s->at, s->started ? sim_costs.context : sim_costs.context / 2);
 	s->at = (int32_t)vp->id;
+	if (!s->started) {
+		kbi_task_clear(&s->t.task, KBI_TASK_NOT_STARTED);
+		take_stack(vp->id);
+	}
 	s->started = true;
 }
 
@@ -148,6 +175,7 @@ static struct kbi_task *after_end(struct kbi_vp *vp, struct sim_thread *s)
 	struct kbi_task *joiner;
 
 	sim_spend(sim_costs.end);
+	r.stacks--;
 	s->ended++;
 	joiner = a_load_rlx(&s->t.join);
 	if (!joiner || a_load_acq(&joiner->state) != vp->waiting_here)
@@ -200,7 +228,7 @@ void sim_create(struct kbi_vp *vp, struct sim_thread *s, enum sim_turn (*turn)(s
 	s->at = (int32_t)vp->id;
 	s->started = false;
 	a_store_rlx(&s->t.join, NULL);
-	a_store_rlx(&s->t.task.flags, 0);
+	a_store_rlx(&s->t.task.flags, KBI_TASK_NOT_STARTED);
 	/* far_value stays: in channels messages may have come already */
 	s->cell = (struct kbi_cell){ .owner = &s->t.task, .far_value = s->cell.far_value };
 	if (bound < 0) {
@@ -346,6 +374,8 @@ int sim_simulate(const struct sim_setup *setup)
 		sim_random();
 	r.thread = must(kbi_sys_map(setup->threads * sizeof *r.thread));
 	r.since = must(calloc(setup->vps, sizeof *r.since));
+	r.fetched = must(calloc(setup->vps, sizeof *r.fetched));
+	r.first_at = must(calloc(setup->threads + 1, sizeof *r.first_at));
 	r.body = must(kbi_sys_map(setup->vps * sizeof *r.body));
 	kbi_stack_slots = must(kbi_sys_map((setup->vps + 1) * sizeof *kbi_stack_slots));
 	make_vps(setup);

@@ -17,6 +17,7 @@ enum { QUIET = 20000000 /* ns: the others sleep */, TO_BEGIN = 100000 /* and hav
 static struct {
 	uint64_t start, busy, first, most, shared, ran;
 	uint32_t round;
+	unsigned root;                    /* the processor that main stays on */
 	a32 stop, go KBI_ALIGNED(64);
 	uint32_t share, four_fifths, have[2]; /* processors that have so much */
 	double idle;
@@ -253,12 +254,16 @@ static enum sim_turn ready(struct kbi_vp *vp, struct sim_thread *self)
 	return SIM_YIELD;
 }
 
-/* Those of two processors, who let go two others each, and so on. */
+/* Those of two processors, who let go two others each, and so on, from main's on: a thief may have taken main. */
 static void let_go(unsigned vp)
 {
-	for (unsigned i = 2 * vp + 1; i <= 2 * vp + 2 && i < kbi_vp_n; i++) {
-		a_store_rlx(&w.at[i].go, 1);
-		kbi_sys_futex_wake(&w.at[i].go, 1);
+	unsigned n = kbi_vp_n, at = (vp + n - w.root) % n;
+
+	for (unsigned i = 2 * at + 1; i <= 2 * at + 2 && i < n; i++) {
+		unsigned to = (w.root + i) % n;
+
+		a_store_rlx(&w.at[to].go, 1);
+		kbi_sys_futex_wake(&w.at[to].go, 1);
 	}
 }
 
@@ -287,6 +292,7 @@ static void stay(struct kbi_vp *vp, struct sim_thread *self)
 {
 	kbi_task_set(&self->t.task, KBI_TASK_BOUND);
 	self->t.bound = (uint16_t)vp->id;
+	w.root = vp->id;
 }
 
 static void since_start(const char *name, uint64_t when)

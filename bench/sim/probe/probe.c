@@ -84,6 +84,24 @@ LOOP(fence, 100 * N, __atomic_store_n(&s.word, 1, __ATOMIC_RELAXED); __atomic_th
 LOOP(call, N, syscall(SYS_futex, &s.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0))
 LOOP(reads_clock, N, (void)now())
 LOOP(relaxes, N, relax())
+
+/* Words that it has, each in a line of its own, half of them read and looked at, half written: time for one. */
+static double hit(void)
+{
+	enum { WORDS = 16 };
+	uint64_t found = 0;
+	double t = now();
+
+	for (int i = 0; i < 10 * N; i++)
+		for (int k = 0; k < WORDS; k += 2) {
+			found += __atomic_load_n(&line[k].v, __ATOMIC_ACQUIRE) == (uint64_t)-1;
+			__atomic_store_n(&line[k + 1].v, (uint64_t)i, __ATOMIC_RELEASE);
+		}
+	t = now() - t;
+	s.word += (uint32_t)found;
+	return t / (10 * N) / WORDS;
+}
+
 static int sem = -1;
 static struct sembuf up = { 0, 1, SEM_UNDO }, down = { 0, -1, SEM_UNDO };
 LOOP(semops, N / 4, semop(sem, &up, 1); semop(sem, &down, 1))
@@ -164,22 +182,61 @@ static double burst(void)
 	return took / WAKES / LINES;
 }
 
+/* The same, written: until the last one is there. */
+static double drain(void)
+{
+	pthread_t t;
+	double took = 0;
+
+	s.ping = s.pong = 0;
+	pthread_create(&t, NULL, dirty, NULL);
+	for (uint32_t i = 1; i <= WAKES; i++) {
+		s.ping = i;
+		while (__atomic_load_n(&s.pong, __ATOMIC_ACQUIRE) != i)
+			;
+		double start = now();
+		for (int k = 0; k < LINES; k++)
+			__atomic_store_n(&line[(k * 37) % LINES].v, i, __ATOMIC_RELEASE);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		took += now() - start;
+	}
+	pthread_join(t, NULL);
+	return took / WAKES / LINES;
+}
+
 static volatile double woken_at; /* before s.pong */
 static uint32_t wanted;
+static double call_took, wake_took, lines_took; /* the last: one of those that the sleeper had before */
+
+/* From line to line, each known by the one before. */
+static uint64_t chase(void)
+{
+	uint64_t at = 0;
+
+	for (int i = 0; i < LINES; i++)
+		at = line[at].v;
+	return at;
+}
 
 static void *sleeper(void *arg)
 {
+	double start;
+
 	bind_to(cpu[1]);
+	for (uint64_t i = 0; i < LINES; i++)
+		line[i * 37 % LINES].v = (i + 1) * 37 % LINES;
+	lines_took = 0;
 	for (uint32_t i = 1; i <= wanted; i++) {
+		s.word += (uint32_t)(chase() + chase());
 		while (s.ping != i)
 			syscall(SYS_futex, &s.ping, FUTEX_WAIT_PRIVATE, i - 1, NULL, NULL, 0);
-		woken_at = now();
+		woken_at = start = now();
+		s.word += (uint32_t)chase();
+		lines_took += (now() - start) / LINES / wanted;
 		s.pong = i;
 	}
 	return arg;
 }
-
-static double call_took, wake_took;
 
 /* Wakes one n times that has slept for so long on an idle processor. */
 static void wakes(uint32_t n, unsigned us)
@@ -221,6 +278,12 @@ static double wake_long(void)
 {
 	wakes(LONG_WAKES, LONG_US);
 	return wake_took;
+}
+
+static double chilled(void)
+{
+	wakes(LONG_WAKES, LONG_US);
+	return lines_took;
 }
 
 static void handler(int sig)
@@ -271,6 +334,7 @@ int main(void)
 			cpu[n++] = i;
 	bind_to(cpu[0]);
 	signal(SIGURG, handler);
+	row("hit", hit);
 	row("rmw", rmw);
 	row("fence", fence);
 	row("syscall", call);
@@ -285,9 +349,11 @@ int main(void)
 		return 0;
 	row("line", one_way);
 	row("burst", burst);
+	row("drain", drain);
 	row("wake_call", wake_call);
 	row("wake", wake);
 	row("wake_long", wake_long);
+	row("chilled", chilled);
 	row("tick", tick);
 	return 0;
 }
