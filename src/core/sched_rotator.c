@@ -24,12 +24,12 @@
 
 #include "base/option.h"
 #include "core/sched_link.h"
+#include "core/sched_packet.h"
 
 enum {
 	OPEN_LEAST = 64, /* tasks in packets that a poll opens: poll_every */
 	STOCK = 128,     /* and more, up to so many ready ones: more than can end until the next poll */
 	OPEN_ALL = 512,  /* at a tick: bounds its length */
-	AHEAD = 8,       /* tasks fetched at once while a packet is opened */
 	RIPE = 32,       /* this much surplus wakes a sleeper at once, less must last two looks: waking one costs
 	                    as much as running some dozen short threads */
 	PAUSE_MIN = 4,   /* polls between two looks around while nobody is idle */
@@ -244,62 +244,6 @@ static void spare_sleepers(struct round *a)
 
 /* ---- giving --------------------------------------------------------------------------------------- */
 
-/* Cuts up to n tasks in a row that are not bound out of the queue, from *at on, and moves *at behind them. Only
- * the owner touches them until the packet is published. In a packet `prev` leads AHEAD places on, but for the last ones. */
-static struct kbi_packet pack(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to)
-{
-	struct kbi_task *t = *at, *before, *behind, *last = NULL;
-	struct kbi_packet p = { .n = 0 };
-
-	while (t && kbi_task_is(t, KBI_TASK_BOUND))
-		t = t->next;
-	p.head = behind = t;
-	before = t ? t->prev : NULL;
-	for (; t && !kbi_task_is(t, KBI_TASK_BOUND) && p.n < n; t = t->next, p.n++) {
-		/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
-		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to));
-		last = t;
-		if (p.n < AHEAD)
-			continue;
-		behind->prev = t;
-		behind = behind->next;
-	}
-	*at = t;
-	if (!last)
-		return p;
-	last->next = NULL;
-	*(before ? &before->next : &s->pq.head) = t;
-	*(t ? &t->prev : &s->pq.tail) = before;
-	s->pq.n -= p.n;
-	return p;
-}
-
-/* The same of threads that have not begun, from the newest on, as far as *at: of a burst these are in our caches still,
- * and who joins them in their order finds the first ones here. */
-static struct kbi_packet pack_newest(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to)
-{
-	struct kbi_task *t = *at ? s->pq.tail : NULL, *before, *later[AHEAD];
-	struct kbi_packet p = { .n = 0 };
-
-	for (; t && p.n < n && kbi_task_is(t, KBI_TASK_NOT_STARTED) && !kbi_task_is(t, KBI_TASK_BOUND); t = before, p.n++) {
-		before = t->prev;
-		if (t == *at) {
-			*at = NULL;
-			n = 0;
-		}
-		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to)); /* partner: as above */
-		if (p.n >= AHEAD)
-			t->prev = later[p.n % AHEAD];
-		later[p.n % AHEAD] = p.head = t;
-	}
-	if (!p.n)
-		return p;
-	*(t ? &t->next : &s->pq.head) = NULL;
-	s->pq.tail = t;
-	s->pq.n -= p.n;
-	return p;
-}
-
 /* How many go on link k. */
 static unsigned part(const struct round *a, unsigned k)
 {
@@ -331,9 +275,9 @@ static void give_ready(struct round *a, struct kbi_task *at)
 		for (; amount && slots < free; slots++, amount -= p.n) {
 			unsigned n = amount < KBI_PACKET_MAX ? amount : KBI_PACKET_MAX;
 
-			p = pack_newest(a->s, &at, n, target(a, k)->id);
+			p = kbi_packet_cut_newest(a->s, &at, n, target(a, k)->id);
 			if (!p.n)
-				p = pack(a->s, &at, n, target(a, k)->id);
+				p = kbi_packet_cut(a->s, &at, n, target(a, k)->id);
 			if (!p.n)
 				break;
 			put(a, k, p);
@@ -361,16 +305,6 @@ static void pass_on(struct round *a)
 	}
 }
 
-static void open_packet(struct kbi_sched_vp *s, struct kbi_packet p)
-{
-	for (struct kbi_task *t = p.head, *next; t; t = next) {
-		next = t->next;
-		__builtin_prefetch(t->prev, 1);
-		kbi_sched_accept(s, t);
-	}
-	s->taken += p.n;
-}
-
 /* At least so many tasks, and what lacks to a stock of ready ones, as far as there are any. */
 static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l, unsigned least)
 {
@@ -378,7 +312,7 @@ static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l, unsign
 	unsigned n = 0;
 
 	for (; (n < least || s->pq.n < STOCK) && kbi_link_take(l, UINT32_MAX, &p); n += p.n)
-		open_packet(s, p);
+		kbi_packet_open(s, p);
 	kbi_link_release(l);
 	return n;
 }
