@@ -23,6 +23,7 @@
 #include "os/heritage.h"
 #include "os/libsignal.h"
 #include "os/libstub.h"
+#include "os/real.h"
 #include "os/sys.h"
 
 enum { FLAGS, OWN_STACK, PARENT_TID, CHILD_TID, TLS, ARGUMENTS = 6 }; /* clone's, x86-64 */
@@ -170,7 +171,7 @@ static long make_sharing(struct birth *b)
 	int flags = (int)((b->arg[FLAGS] & ~ours) | CLONE_CHILD_CLEARTID), pid;
 
 	a_store_rlx(&b->call.tid, 1);
-	pid = clone(shares, b->begins + BEGINS, flags, b, (void *)b->arg[PARENT_TID], NULL, &b->call.tid);
+	pid = kbi_real.clone(shares, b->begins + BEGINS, flags, b, (void *)b->arg[PARENT_TID], NULL, &b->call.tid);
 	if (pid < 0)
 		a_store_rlx(&b->call.tid, 0);
 	return pid < 0 ? -errno : pid;

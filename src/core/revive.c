@@ -19,6 +19,7 @@
 #include "mem/heap_door.h"
 #include "os/everywhere.h"
 #include "os/libway.h"
+#include "os/real.h"
 #include "os/sys.h"
 #include "os/trace.h"
 
@@ -93,7 +94,7 @@ static int start(void)
 	long pid;
 
 	a_store_rlx(&revive.seized, 0);
-	pid = clone(successor, revive.stack + STACK, CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, NULL);
+	pid = kbi_real.clone(successor, revive.stack + STACK, CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, NULL);
 	if (pid < 0)
 		return -EAGAIN;
 	if (kbi_trace_seize((int)pid)) {

@@ -158,7 +158,8 @@ _Static_assert(AT(top) == 120 && AT(used) == 128 && AT(makes) == 136 && AT(fp) =
 #else
 
 #include <errno.h>
-#include <sched.h>
+
+#include "os/real.h"
 
 void kbi_libstub_go(struct kbi_libstub_call_apart *c, long answer, a32 *over)
 {
@@ -168,7 +169,7 @@ void kbi_libstub_go(struct kbi_libstub_call_apart *c, long answer, a32 *over)
 
 long kbi_libstub_process(int (*fn)(void *), void *top, long flags, void *arg, void *number)
 {
-	int pid = clone(fn, top, (int)flags, arg, number);
+	int pid = kbi_real.clone(fn, top, (int)flags, arg, number);
 
 	return pid < 0 ? -errno : pid;
 }

@@ -9,6 +9,7 @@
 #include "base/base.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 

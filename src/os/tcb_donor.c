@@ -247,7 +247,7 @@ int kbi_tcb_donor_end(struct kbi_tcb *t)
 	KBI_TCB_WRITTEN(t->stack_low, t->stack_size);
 	a_store_rlx(&t->alive, 1);
 	*kbi_tcb_self_word(t) = NULL; /* it runs on a kernel thread of its own, not on a virtual processor */
-	tid = clone(revive, top, flags, t, NULL, t->tp, &t->alive.v_);
+	tid = kbi_real.clone(revive, top, flags, t, NULL, t->tp, &t->alive.v_);
 	if (tid >= 0)
 		wait_gone(t);
 	else

@@ -1,10 +1,12 @@
-/* posix/fork.c - fork and vfork. The child of fork has the calling thread only, and its kernel thread; the virtual
+/* posix/fork.c - fork, vfork and clone. The child of fork has the calling thread only, and its kernel thread; the virtual
  * processors of the parent are not there. The child goes on as a plain kernel thread with the same control block: waits
  * block it, pthread_create makes libc's kernel threads. What other threads of the parent held stays held, as
  * on libc. exec, exit, system, popen and posix_spawn need nothing of this. Called by libc's fork through
  * pthread_atfork. */
 #include "posix/posix.h"
 
+#include <sched.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 
@@ -43,22 +45,37 @@ static __thread struct {
 	void *back[VFORKS];
 } vforks __attribute__((tls_model("initial-exec")));
 
-KBI_HIDDEN void *kbi_fork_before_vfork(void *back);
-void *kbi_fork_before_vfork(void *back)
+/* The caller's place is its child's now. */
+static void begin_child(void)
 {
-	struct kbi_task *self;
+	struct kbi_task *self = kbi_bind_is_light() ? kbi_self_raw() : NULL;
 
 	if (kbi_posix_me.vforks == VFORKS)
 		kbi_sys_fatal("vfork in the child of vfork, %d deep", VFORKS);
+	if (kbi_posix_me.vforks++ || !self)
+		return;
+	kbi_np_enter(self);
+	vforks.hides = true;
+	kbi_posix_me.hidden = self; /* others find it there */
+	kbi_compiler_barrier();
+	kbi_foreign_hide();
+}
+
+static void end_child(void)
+{
+	if (--kbi_posix_me.vforks || !vforks.hides)
+		return;
+	vforks.hides = false;
+	kbi_foreign_show(kbi_posix_me.hidden);
+	kbi_np_leave(kbi_posix_me.hidden);
+}
+
+KBI_HIDDEN void *kbi_fork_before_vfork(void *back);
+void *kbi_fork_before_vfork(void *back)
+{
 	keep_tracer();
-	if (kbi_posix_me.vforks == 0 && (self = kbi_posix_light())) {
-		kbi_np_enter(self);
-		vforks.hides = true;
-		kbi_posix_me.hidden = self; /* others find it there */
-		kbi_compiler_barrier();
-		kbi_foreign_hide();
-	}
-	vforks.back[kbi_posix_me.vforks++] = back;
+	begin_child();
+	vforks.back[kbi_posix_me.vforks - 1] = back;
 	return (void *)(uintptr_t)kbi_libc()->vfork;
 }
 
@@ -67,17 +84,63 @@ struct kbi_twice kbi_fork_after_vfork(long pid)
 {
 	struct kbi_twice to = { pid, vforks.back[kbi_posix_me.vforks - 1] };
 
-	if (pid == 0)
-		return to;
-	if (--kbi_posix_me.vforks == 0 && vforks.hides) {
-		vforks.hides = false;
-		kbi_foreign_show(kbi_posix_me.hidden);
-		kbi_np_leave(kbi_posix_me.hidden);
-	}
+	if (pid)
+		end_child();
 	return to;
 }
 
 KBI_TWICE_CALL(vfork, kbi_fork_before_vfork, kbi_fork_after_vfork, fork);
+
+/* ---- clone ----------------------------------------------------------------------------------------------- */
+
+typedef int Childs(void *arg);
+
+/* As vfork's, on a stack of its own: so the caller, which the kernel has wait meanwhile, may lose its virtual processor to
+ * others, whom the child may wait for. A child that was killed while it had one of its own counts no more. */
+static KBI_SWITCHER int clone_in_place(Childs *fn, void *stack, int flags, void *arg, void *const more[3])
+{
+	uint8_t deep = kbi_posix_me.vforks;
+	bool lends;
+	int r;
+
+	keep_tracer();
+	lends = kbi_call_may_wait();
+	if (lends)
+		kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	begin_child();
+	r = kbi_libc()->clone(fn, stack, flags, arg, more[0], more[1], more[2]);
+	kbi_posix_me.vforks = (uint8_t)(deep + 1);
+	end_child();
+	if (lends)
+		kbi_handoff_end();
+	if (!deep)
+		kbi_signal_resumed();
+	return r;
+}
+
+/* Is the child to have the caller's memory and its thread pointer, and the caller to wait for it? */
+static bool is_in_place(int flags)
+{
+	const int asked = CLONE_VM | CLONE_VFORK;
+
+	return (flags & (asked | CLONE_SETTLS | CLONE_THREAD)) == asked;
+}
+
+KBI_POSIX_API int clone(Childs *fn, void *stack, int flags, void *arg, ...)
+{
+	void *more[3]; /* libc's takes them, whether they are given or not */
+	va_list rest;
+
+	va_start(rest, arg);
+	for (int i = 0; i < 3; i++)
+		more[i] = va_arg(rest, void *);
+	va_end(rest);
+	if (is_in_place(flags))
+		return clone_in_place(fn, stack, flags, arg, more);
+	return kbi_libc()->clone(fn, stack, flags, arg, more[0], more[1], more[2]);
+}
+
+KBI_POSIX_ALIAS(__clone, clone);
 
 /* ---- fork ------------------------------------------------------------------------------------------------ */
 

@@ -189,6 +189,9 @@ static int everywhere(long nr, long a, long b, long c)
 	uint32_t free = 0;
 	long r;
 
+	/* it is no process of these threads', and has one of its own */
+	if (kbi_posix_in_vfork())
+		return kbi_posix_answer(kbi_sys(nr, a, b, c));
 	/* acquire: partner is the release below */
 	while (!a_cas_acq(&busy, &free, 1)) {
 		free = 0;

@@ -108,11 +108,19 @@ int kbi_signal_kill(struct kbi_signal_to to, int sig)
 	return sig == 0 ? 0 : send_light(to, sig, SI_TKILL, (union sigval){ 0 });
 }
 
+/* The child of vfork: it has its parent's control block, and its parent's number in what libc may know. */
+static int to_child(int sig)
+{
+	return (int)-kbi_sys(SYS_tgkill, kbi_sys(SYS_getpid), kbi_sys_gettid(), sig);
+}
+
 KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 {
 	struct kb_thread *t;
 	bool gone;
 
+	if (kbi_posix_in_vfork() && id == kbi_posix_self())
+		return to_child(sig);
 	kbi_posix_let_turn_end();
 	t = kbi_posix_thread(id, &gone);
 	if (gone)
@@ -146,6 +154,8 @@ static int answer(int e)
 
 KBI_POSIX_API int raise(int sig)
 {
+	if (kbi_posix_in_vfork())
+		return answer(to_child(sig));
 	return kbi_posix_light() ? answer(pthread_kill(pthread_self(), sig)) : kbi_libc()->raise(sig);
 }
 
