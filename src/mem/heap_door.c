@@ -1,7 +1,6 @@
 /* mem/heap_door.c - finds libkochab-malloc.so. Contract in heap_door.h. */
 #include "mem/heap_door.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include <kochab/heap.h>
@@ -10,6 +9,7 @@
 #include "base/option.h"
 #include "os/context.h"
 #include "os/memory.h"
+#include "os/names.h"
 #include "os/sys.h"
 
 ptrdiff_t kbi_door_offset;
@@ -23,7 +23,7 @@ void kbi_door_find(void)
 {
 	const struct kbi_door *(*find)(void), *d;
 
-	find = (const struct kbi_door *(*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "kb_heap_door");
+	find = (const struct kbi_door *(*)(void))(uintptr_t)kbi_names_look_up("kb_heap_door");
 	d = find ? find() : NULL;
 
 	if (d && d->version == KBI_DOOR_VERSION)

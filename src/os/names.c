@@ -1,12 +1,14 @@
 /* os/names.c - looks names up in a module's GNU hash table. Contract in names.h. */
 #include "os/names.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 struct names {
 	const ElfW(Sym) *symbol;
 	const char *text;
 	const uint32_t *hash; /* number of buckets, first symbol, words of the filter, a shift, these */
+	bool has_old;         /* a hash table of the other kind */
 };
 
 static const void *place(uintptr_t base, const ElfW(Dyn) *d)
@@ -27,6 +29,8 @@ static struct names names_of(uintptr_t base, const ElfW(Dyn) *d)
 			n.text = place(base, d);
 		else if (d->d_tag == DT_GNU_HASH)
 			n.hash = place(base, d);
+		else if (d->d_tag == DT_HASH)
+			n.has_old = true;
 	}
 	return n;
 }
@@ -61,4 +65,27 @@ unsigned kbi_names_find(uintptr_t base, const ElfW(Dyn) *dynamic, const char *na
 			break; /* the bucket's last */
 	}
 	return count;
+}
+
+bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
+{
+	struct names n = names_of(base, dynamic);
+	uintptr_t at;
+
+	return n.hash ? kbi_names_find(base, dynamic, name, &at, 1) : n.has_old;
+}
+
+static int may_have(struct dl_phdr_info *info, size_t size, void *name)
+{
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC &&
+		    kbi_names_may_have(info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr), name))
+			return 1;
+	return 0;
+}
+
+void *kbi_names_look_up(const char *name)
+{
+	return dl_iterate_phdr(may_have, (void *)(uintptr_t)name) ? dlsym(RTLD_DEFAULT, name) : NULL;
 }

@@ -1,5 +1,5 @@
-/* os/names.h - the names that a module defines, from its own table: no loader's lock is taken, and nothing of it is run.
- * Callers: os/context_frames, posix/symbol. */
+/* os/names.h - the names that a module defines, from its own table: no loader's lock is taken, and nothing of it is run,
+ * but by kbi_names_look_up. Callers: os, mem, posix. */
 #ifndef KBI_NAMES_H
 #define KBI_NAMES_H
 
@@ -10,5 +10,10 @@
 /* base: what is to be added to its addresses; dynamic: its dynamic section. Writes the addresses of up to `most` functions
  * of that name, of any version, and says how many. */
 unsigned kbi_names_find(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, uintptr_t *at, unsigned most);
+/* May the loader find it there? Also true where the module has another kind of table only. */
+bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name);
+/* dlsym(RTLD_DEFAULT, name), NULL; but no loader's message that there is none, which takes memory of malloc and is what the
+ * program's next dlerror would tell. */
+void *kbi_names_look_up(const char *name);
 
 #endif

@@ -5,6 +5,7 @@
 #include "os/tcb_priv.h"
 
 #include "os/context.h"
+#include "os/names.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -83,7 +84,7 @@ bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)
 static size_t static_tls_size(void)
 {
 	void (*info)(size_t *size, size_t *align) =
-		(void (*)(size_t *, size_t *))(uintptr_t)dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+		(void (*)(size_t *, size_t *))(uintptr_t)kbi_names_look_up("_dl_get_tls_static_info");
 	size_t size = 0, align = 0;
 
 	if (info)

@@ -5,9 +5,9 @@
  * Callers: tcb, on the thread itself. No locks. */
 #include "os/tcb_priv.h"
 
+#include "os/names.h"
 #include "os/real.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
@@ -48,9 +48,9 @@ static bool keys_as_expected(const struct key *table)
 
 void kbi_tcb_reset_find(void)
 {
-	const struct key *table = dlsym(RTLD_DEFAULT, "__pthread_keys");
+	const struct key *table = kbi_names_look_up("__pthread_keys");
 
-	libc_end.call_tls_dtors = (void (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "__call_tls_dtors");
+	libc_end.call_tls_dtors = (void (*)(void))(uintptr_t)kbi_names_look_up("__call_tls_dtors");
 	libc_end.keys = keys_as_expected(table) ? table : NULL;
 }
 

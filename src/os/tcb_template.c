@@ -6,10 +6,10 @@
  * Callers: tcb. list_lock guards the stretch; nothing is called under it. Runs on any stack. */
 #include "os/tcb_priv.h"
 
+#include "os/names.h"
 #include "os/real.h"
 #include "os/sys.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -187,8 +187,8 @@ static const char *learn(ptrdiff_t *bad)
 		return "templates are not made on this machine yet";
 	if (!kbi_tcb_layout.image)
 		return "the layout of static TLS is not known";
-	tmpl.allocate_tls = (void *(*)(void *))(uintptr_t)dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
-	tmpl.threads = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+	tmpl.allocate_tls = (void *(*)(void *))(uintptr_t)kbi_names_look_up("_dl_allocate_tls");
+	tmpl.threads = kbi_names_look_up("__nptl_nthreads");
 	if (!tmpl.allocate_tls)
 		return "the loader does not say how it makes a thread's vector";
 	if (!find_list())

@@ -6,8 +6,9 @@
  * Callers: programs, posix/thread. No locks: a row belongs to whoever created the key. Never switches. */
 #include "posix/posix.h"
 
-#include <dlfcn.h>
 #include <limits.h>
+
+#include "os/names.h"
 
 enum { KEYS = 1024 }; /* PTHREAD_KEYS_MAX of every glibc */
 
@@ -89,7 +90,7 @@ static void (*call_tls_dtors)(void);
 /* libc's own, for thread_local objects of C++; it is not in any header. */
 void kbi_key_find(void)
 {
-	call_tls_dtors = (void (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "__call_tls_dtors");
+	call_tls_dtors = (void (*)(void))(uintptr_t)kbi_names_look_up("__call_tls_dtors");
 }
 
 void kbi_key_run_destructors(void)

@@ -5,7 +5,9 @@
 #include "posix/posix.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include "os/names.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -19,24 +21,48 @@ static const struct kbi_libc_row rows[] = {
 #include "posix/names.def"
 };
 
+struct scope {
+	void *handle;
+	const struct link_map *first; /* of the modules that it stands for, and perhaps of more */
+};
+
 /* Behind us; where libc comes first the linker's own order leads to it. */
-static void *where(void)
+static struct scope where(void)
 {
-	return kbi_unlikely(kbi_place_behind_libc()) ? RTLD_DEFAULT : RTLD_NEXT;
+	const struct link_map *m = kbi_place_object((const void *)where);
+
+	if (kbi_likely(!kbi_place_behind_libc()))
+		return (struct scope){ RTLD_NEXT, m->l_next };
+	while (m->l_prev)
+		m = m->l_prev;
+	return (struct scope){ RTLD_DEFAULT, m };
+}
+
+/* A look-up that fails has the loader write what is wrong into memory of malloc: the program's, which may not be able to
+ * serve anybody before its own constructors. So it is asked for what somebody has. */
+static void *find(const struct scope *in, const char *name)
+{
+	const struct link_map *m = in->first;
+
+	while (m && !kbi_names_may_have(m->l_addr, m->l_ld, name))
+		m = m->l_next;
+	return m ? dlsym(in->handle, name) : NULL;
 }
 
 void *kbi_libc_original(const char *name, void **slot)
 {
-	*slot = dlsym(where(), name);
+	struct scope in = where();
+
+	*slot = find(&in, name);
 	return *slot;
 }
 
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
-	void *from = where();
+	struct scope in = where();
 
 	for (size_t i = 0; i < n; i++)
-		*row[i].slot = dlsym(from, row[i].name);
+		*row[i].slot = find(&in, row[i].name);
 	dlerror(); /* what this libc lacks is no error of the program's */
 	/* release: partner is the acquire of whoever reads the table */
 	a_store_rel(ready, 1);
@@ -50,7 +76,7 @@ void kbi_libc_resolve(void)
 	/* the look-up itself may come here, through an interposed malloc */
 	if (a_xchg_rlx(&busy, 1))
 		return;
-	missing = kbi_real_find(where());
+	missing = kbi_real_find(where().handle);
 	if (missing)
 		kbi_sys_fatal("libc does not have %s", missing);
 	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);

@@ -2,14 +2,14 @@
  * place libc tells debuggers. Callers: this room. Never switches; kbi_cancel_act may unwind. */
 #include "posix/posix.h"
 
-#include <dlfcn.h>
+#include "os/names.h"
 
 ptrdiff_t kbi_cancel_at;
 
 /* As glibc tells debuggers: bits, count, offset. Checked by switching cancellation off and on. */
 void kbi_cancel_find(void)
 {
-	const uint32_t *place = dlsym(RTLD_DEFAULT, "_thread_db_pthread_cancelhandling");
+	const uint32_t *place = kbi_names_look_up("_thread_db_pthread_cancelhandling");
 	int old;
 	bool ok;
 
