@@ -2,8 +2,8 @@
  *
  * The lookout looks twice a quantum at each busy VP. One that has not switched since the last look although something
  * waits for it is asked, by a word and the tick, for one of two things. If the kernel says that its body is in a system
- * call: to let the VP go, the thread stays in the call (core/handoff). Else: to switch. The handler does it where the
- * thread may be left, or nothing; then it is asked again soon.
+ * call, or sleeps until somebody brings a page: to let the VP go, the thread stays there (core/handoff). Else: to switch.
+ * The handler does it where the thread may be left, or nothing; then it is asked again soon.
  *
  * A thread may be left when it is outside the library (np == 0, and the instruction is not in our code), and not in
  * libc, the loader or a sanitizer, whose locks it may hold, unless it spins there by sched_yield; on its own stack, with
@@ -74,17 +74,23 @@ static struct seen {
 	bool halts;                   /* what runs here did not have its processor all the time, lately; */
 	bool obeys;                   /* and was left at the first tick */
 	uint8_t ticks;                /* sent in this turn, 2 for more */
-	struct kbi_context_call call; /* that its body was in at the last try; nr -1: none */
+	struct kbi_context_call call; /* that its body was in at the last try */
 } seen[KBI_MAX_VPS];
 static uint32_t quiet;
 
-static const struct kbi_context_call no_call = { .nr = -1 };
+static const struct kbi_context_call no_call = { .nr = KBI_CONTEXT_NO_CALL };
 
 /* Where the body is. Which call an instruction makes is of use to the handler later. */
 static void find_call(int tid, struct kbi_context_call *c)
 {
 	kbi_context_find_call(tid, c);
 	kbi_context_note_call(c);
+}
+
+/* In a call, or for a page. */
+static bool sleeps(const struct kbi_context_call *c)
+{
+	return c->nr != KBI_CONTEXT_NO_CALL;
 }
 
 static bool is_same(const struct kbi_context_call *a, const struct kbi_context_call *b)
@@ -101,9 +107,9 @@ static bool is_steady(struct seen *s, int tid, const struct kbi_context_call *c)
 	uint64_t cpu = kbi_turn_cpu(tid);
 
 	s->call = *c;
-	if (s->tries == 0 || c->nr >= 0)
+	if (s->tries == 0 || sleeps(c))
 		s->cpu_in_call = cpu;
-	return same && (c->nr >= 0 || !cpu || cpu - s->cpu_in_call >= WHILE);
+	return same && (sleeps(c) || !cpu || cpu - s->cpu_in_call >= WHILE);
 }
 
 /* Still there now, where it was when it was looked at, and the same thread? A microsecond goes by from that look to the
@@ -198,12 +204,12 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 		return false;
 	looked = kbi_sys_now();
 	find_call(tid, &c);
-	s->halts = c.nr >= 0 || !has_computed(s, tid, now);
+	s->halts = sleeps(&c) || !has_computed(s, tid, now);
 	if (s->halts && !is_steady(s, tid, &c)) {
 		ask_by_word(vp);
 		return ++s->tries < ALL_TRIES;
 	}
-	if (c.nr >= 0) {
+	if (sleeps(&c)) {
 		/* our own calls are made where a VP may wait */
 		if (kbi_context_is_ours(c.pc))
 			return false;

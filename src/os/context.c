@@ -219,10 +219,10 @@ bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_con
 
 /* ---- the kernel's word ----------------------------------------------------------------------------------------------- */
 
-/* "/proc/N/syscall", without libc's help. */
-static void put_path(char *path, unsigned tid)
+/* "/proc/N" and `back`, without libc's help. */
+static void put_path(char *path, unsigned tid, const char *back)
 {
-	static const char front[] = "/proc/", back[] = "/syscall";
+	static const char front[] = "/proc/";
 	char digits[16];
 	unsigned n = 0;
 
@@ -233,7 +233,23 @@ static void put_path(char *path, unsigned tid)
 	path += sizeof front - 1;
 	while (n)
 		*path++ = digits[--n];
-	memcpy(path, back, sizeof back);
+	strcpy(path, back);
+}
+
+/* What the kernel says there, as a string. */
+static void told(int tid, const char *back, char *text, size_t size)
+{
+	char path[40];
+	long fd, n;
+
+	put_path(path, (unsigned)tid, back);
+	text[0] = 0;
+	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = kbi_sys(SYS_read, fd, text, size - 1);
+	kbi_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
 }
 
 static unsigned digit(char c)
@@ -257,29 +273,36 @@ static const char *number(const char *p, uint64_t *value)
 	return p;
 }
 
-/* "202 0x1 0x2 0x3 0x4 0x5 0x6 0xSP 0xPC"; "running", or "-1 0xSP 0xPC" where it is in no call. */
+/* Of those that sleep outside of calls these are let go by a signal; who waits for a disk, or for a file system, is not. */
+static bool waits_for_page(int tid)
+{
+	char where[32];
+
+	told(tid, "/wchan", where, sizeof where);
+	return strcmp(where, "handle_userfault") == 0;
+}
+
+/* "202 0x1 0x2 0x3 0x4 0x5 0x6 0xSP 0xPC"; "running", or "-1 0xSP 0xPC" where it sleeps in no call. */
 void kbi_context_find_call(int tid, struct kbi_context_call *c)
 {
 	uint64_t nr, skipped;
-	char path[40], text[256];
+	char text[256];
 	const char *p = text;
-	long fd, n;
 
-	*c = (struct kbi_context_call){ .nr = -1 };
-	put_path(path, (unsigned)tid);
-	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	*c = (struct kbi_context_call){ .nr = KBI_CONTEXT_NO_CALL };
+	told(tid, "/syscall", text, sizeof text);
+	if (digit(*p) <= 9) {
+		p = number(number(p, &nr), &c->arg);
+		for (int i = 0; i < 5; i++)
+			p = number(p, &skipped);
+		c->nr = (int64_t)nr;
+	} else if (strncmp(p, "-1 ", 3) == 0 && waits_for_page(tid)) {
+		p += 3;
+		c->nr = KBI_CONTEXT_FAULT;
+	} else {
 		return;
-	n = kbi_sys(SYS_read, fd, text, sizeof text - 1);
-	kbi_sys(SYS_close, fd);
-	text[n > 0 ? n : 0] = 0;
-	if (digit(*p) > 9)
-		return;
-	p = number(number(p, &nr), &c->arg);
-	for (int i = 0; i < 5; i++)
-		p = number(p, &skipped);
+	}
 	number(number(p, &c->sp), &c->pc);
-	c->nr = (int64_t)nr;
 }
 
 /* ---- going elsewhere ---------------------------------------------------------------------------------------------- */

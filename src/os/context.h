@@ -54,13 +54,15 @@ void kbi_context_go(void *ucontext, void (*fn)(void *), void *arg, void *top);
 /* It was on the alternate signal stack: in another handler. */
 bool kbi_context_is_on_signal_stack(const void *ucontext);
 
-/* A system call that a kernel thread was found in. */
+/* A system call that a kernel thread was found in; or an instruction at which it sleeps until somebody brings the page that
+ * it touches (userfaultfd), which a signal lets it do once more. */
+enum { KBI_CONTEXT_NO_CALL = -1, KBI_CONTEXT_FAULT = -2 };
 struct kbi_context_call {
-	int64_t nr;
+	int64_t nr;   /* or one of these */
 	uint64_t arg; /* the first one */
 	uint64_t sp, pc;
 };
-/* The one that kernel thread tid is in, from the kernel; nr -1: none, or not told. Calls nothing of libc's. */
+/* The one that kernel thread tid is in, from the kernel. Calls nothing of libc's. */
 void kbi_context_find_call(int tid, struct kbi_context_call *c);
 /* Has the signal interrupted this call: the kernel will make it again, or has ended it with EINTR? */
 bool kbi_context_is_in_call(const void *ucontext, const struct kbi_context_call *c);

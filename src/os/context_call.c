@@ -96,6 +96,8 @@ bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *
 
 	if ((uint64_t)STACK(uc) != c->sp)
 		return false;
+	if (c->nr == KBI_CONTEXT_FAULT)
+		return (uint64_t)PLACE(uc) == c->pc;
 	if ((uint64_t)PLACE(uc) == c->pc - CALL_SIZE)
 		return true;
 	/* the same instruction may be in another call by now, of other arguments: that is not the one */
@@ -107,7 +109,7 @@ void kbi_context_make_again(void *context, const struct kbi_context_call *c)
 {
 	ucontext_t *uc = context;
 
-	if ((uint64_t)PLACE(uc) != c->pc)
+	if ((uint64_t)PLACE(uc) != c->pc || c->nr < 0)
 		return;
 	FIRST(uc) = (__typeof__(FIRST(uc)))c->arg;
 	NUMBER(uc) = (__typeof__(NUMBER(uc)))c->nr;
