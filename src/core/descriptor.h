@@ -65,8 +65,8 @@ struct kb_thread {
 	struct kbi_signals signals;
 	struct kbi_watch *watch; /* KBI_TASK_WATCHES: the memory word it waits for */
 	struct kbi_san san;
-	/* The drop-in's: by what the program knows it, gettid's; 0: no thread of its. In memory that stays: who looks for a
-	 * number meets threads that end meanwhile, and their stacks go */
+	/* The drop-in's, with `posix`: by what the program knows it, gettid's. In memory that stays: who looks for a number
+	 * meets threads that end meanwhile, and their stacks go. Without: 0, or that of one that had the descriptor before */
 	a32 number;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 

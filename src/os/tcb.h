@@ -102,6 +102,13 @@ static inline uint32_t kbi_tcb_own_tid(const struct kbi_tcb *t)
 	return KBI_TID_BASE + (at < KBI_TCB_ID_LIMIT ? at : at - KBI_TCB_ID_LIMIT);
 }
 
+/* A check below `checks` of an own tid: it differs for threads that a descriptor serves one after the other, whether they
+ * have the same block, which turns its tid, or another one. */
+static inline uint32_t kbi_tcb_check(uint32_t own_tid, uint32_t checks)
+{
+	return (own_tid ^ own_tid / KBI_TCB_ID_TURNING) % checks;
+}
+
 /* Between freeze and thaw no block is made or destroyed: for fork and for set*id, which must not meet one
  * half-way. Waits for those under way, and for another's thaw. */
 void kbi_tcb_freeze(void);

@@ -34,19 +34,11 @@ struct kb_thread *kbi_clock_caller(void)
 	return t->own_tls && t->posix ? t : NULL;
 }
 
-/* A block has another number for each thread that it serves, and a descriptor now this block, now that one. */
-static uint32_t check_of(const struct kb_thread *t)
-{
-	uint32_t number = a_load_rlx(&t->number);
-
-	return (number ^ number / KBI_TCB_ID_TURNING) % (1 << CHECK_BITS);
-}
-
 static uint32_t number_of(const struct kb_thread *t)
 {
 	if (t->is_main)
 		return (uint32_t)getpid();
-	return (uint32_t)OURS | check_of(t) << PLACE_BITS | t->task.index;
+	return (uint32_t)OURS | kbi_tcb_check(a_load_rlx(&t->number), 1 << CHECK_BITS) << PLACE_BITS | t->task.index;
 }
 
 static struct kb_thread *thread_with(uint32_t number)

@@ -166,6 +166,22 @@ int kbi_delegate_wait_ending(int (*attempt)(void *), int (*stand_in)(void *, clo
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
 static ptrdiff_t head_at;
 
+/* As the kernel's <linux/futex.h>. */
+struct robust_node {
+	struct robust_node *next; /* bit 0: a PI mutex */
+};
+
+struct robust_head {
+	struct robust_node list;
+	long futex_at;
+	struct robust_node *pending;
+};
+
+static struct robust_head *libcs_head(void)
+{
+	return head_at ? (struct robust_head *)((char *)kbi_posix_self() + head_at) : NULL;
+}
+
 /* ---- mutexes ------------------------------------------------------------------------------------ */
 
 enum { KIND_TYPE = 3, KIND_ROBUST = 16, KIND_PI = 32, KIND_PP = 64, KIND_SHARED = 128 };
@@ -216,7 +232,7 @@ static inline bool needs_guardian(const pthread_mutex_t *m)
 int kbi_delegate_mutex_trylock(pthread_mutex_t *m)
 {
 	if (kbi_unlikely(needs_guardian(m)))
-		kbi_guardian_begin((char *)kbi_posix_self() + head_at);
+		kbi_guardian_begin(libcs_head());
 	return try_mutex(m);
 }
 
@@ -347,17 +363,6 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 
 /* ---- robust mutexes of a thread that ends -------------------------------------------------------- */
 
-/* As the kernel's <linux/futex.h>. */
-struct robust_node {
-	struct robust_node *next; /* bit 0: a PI mutex */
-};
-
-struct robust_head {
-	struct robust_node list;
-	long futex_at;
-	struct robust_node *pending;
-};
-
 void kbi_delegate_find(void)
 {
 	struct robust_head *head = NULL;
@@ -403,11 +408,6 @@ static void mark_owner_dead(a32 *word, uint32_t owner)
 	if (old & (uint32_t)WAITERS && !kbi_park_wake((const uint32_t *)(void *)word, 1, KBI_PARK_ANY))
 		kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
 	kbi_delegate_tell(word, 1);
-}
-
-static struct robust_head *libcs_head(void)
-{
-	return head_at ? (struct robust_head *)((char *)kbi_posix_self() + head_at) : NULL;
 }
 
 static void mark_held(const struct robust_head *at)

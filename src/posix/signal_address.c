@@ -5,12 +5,6 @@
 /* si_code of a signal on its way is the first of these less the check of its thread. */
 enum { IN_TRANSIT = -19266, CHECKS = 1 << 16, CODE_BITS = 10, CODE_MAX = 1 << (CODE_BITS - 1) };
 
-/* The numbers of threads that a descriptor serves one after the other differ in either half. */
-static uint32_t check_of(uint32_t number)
-{
-	return (number ^ number / KBI_TCB_ID_TURNING) % CHECKS;
-}
-
 /* Number and place of a signal on its way to a kernel thread: in si_errno, marked by si_code. */
 void kbi_signal_pack(siginfo_t *info, struct kbi_signal_to whom)
 {
@@ -18,7 +12,7 @@ void kbi_signal_pack(siginfo_t *info, struct kbi_signal_to whom)
 	uint32_t to = whom.t ? whom.t->task.index + 1 : 0;
 
 	info->si_errno = (int)(to << CODE_BITS | (uint32_t)(code + CODE_MAX));
-	info->si_code = IN_TRANSIT - (int)check_of(whom.number);
+	info->si_code = IN_TRANSIT - (int)kbi_tcb_check(whom.number, CHECKS);
 }
 
 bool kbi_signal_is_packed(const siginfo_t *info)
@@ -37,5 +31,5 @@ enum kbi_signal_address kbi_signal_unpack(siginfo_t *info, struct kbi_signal_to 
 	info->si_errno = 0;
 	if (to && to <= kbi_descriptor_limit())
 		*whom = kbi_signal_to(kbi_descriptor_at(to - 1));
-	return check == check_of(whom->number) ? KBI_SIGNAL_PACKED : KBI_SIGNAL_LATE;
+	return check == kbi_tcb_check(whom->number, CHECKS) ? KBI_SIGNAL_PACKED : KBI_SIGNAL_LATE;
 }

@@ -159,12 +159,11 @@ static void *dirty(void *arg)
 	return arg;
 }
 
-/* Lines that the other one has written, read independently of each other: time for one. */
-static double burst(void)
+/* Time for one of the lines that the other one has just written. */
+static double after_dirty(void (*all)(uint64_t round))
 {
 	pthread_t t;
 	double took = 0;
-	uint64_t sum = 0;
 
 	s.ping = s.pong = 0;
 	pthread_create(&t, NULL, dirty, NULL);
@@ -173,35 +172,39 @@ static double burst(void)
 		while (__atomic_load_n(&s.pong, __ATOMIC_ACQUIRE) != i)
 			;
 		double start = now();
-		for (int k = 0; k < LINES; k++)
-			sum += line[(k * 37) % LINES].v;
+		all(i);
 		took += now() - start;
 	}
 	pthread_join(t, NULL);
-	s.word += (uint32_t)sum;
 	return took / WAKES / LINES;
 }
 
-/* The same, written: until the last one is there. */
+/* Independently of each other. */
+static void read_all(uint64_t round)
+{
+	uint64_t sum = round;
+
+	for (int k = 0; k < LINES; k++)
+		sum += line[(k * 37) % LINES].v;
+	s.word += (uint32_t)sum;
+}
+
+/* Until the last one is there. */
+static void write_all(uint64_t round)
+{
+	for (int k = 0; k < LINES; k++)
+		__atomic_store_n(&line[(k * 37) % LINES].v, round, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static double burst(void)
+{
+	return after_dirty(read_all);
+}
+
 static double drain(void)
 {
-	pthread_t t;
-	double took = 0;
-
-	s.ping = s.pong = 0;
-	pthread_create(&t, NULL, dirty, NULL);
-	for (uint32_t i = 1; i <= WAKES; i++) {
-		s.ping = i;
-		while (__atomic_load_n(&s.pong, __ATOMIC_ACQUIRE) != i)
-			;
-		double start = now();
-		for (int k = 0; k < LINES; k++)
-			__atomic_store_n(&line[(k * 37) % LINES].v, i, __ATOMIC_RELEASE);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		took += now() - start;
-	}
-	pthread_join(t, NULL);
-	return took / WAKES / LINES;
+	return after_dirty(write_all);
 }
 
 static volatile double woken_at; /* before s.pong */
