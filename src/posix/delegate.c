@@ -378,7 +378,7 @@ static bool look_at(const void *at, void *value, size_t n)
 {
 	struct iovec to = { value, n }, from = { (void *)(uintptr_t)at, n };
 
-	long r = kbi_sys(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0);
+	long r = kbi_sys(SYS_process_vm_readv, kbi_sys(SYS_getpid), &to, 1, &from, 1, 0);
 
 	if (r == -ENOSYS || r == -EPERM) { /* a filter of system calls: on trust */
 		memcpy(value, at, n);
@@ -387,18 +387,36 @@ static bool look_at(const void *at, void *value, size_t n)
 	return r == (long)n;
 }
 
-static struct robust_node *plain(struct robust_node *n)
+/* An entry of the list as it is kept: the node, and bit 0 of the pointer to it. */
+static struct robust_node *plain(const struct robust_node *n)
 {
 	return (struct robust_node *)((uintptr_t)n & ~(uintptr_t)1);
 }
 
-/* What the kernel does for the mutexes of a kernel thread that dies. */
-static void mark_owner_dead(a32 *word, uint32_t owner)
+static bool is_pi(const struct robust_node *n)
 {
-	uint32_t old = 0;
+	return (uintptr_t)n & 1;
+}
 
-	if (!look_at(word, &old, sizeof(old)))
-		return;
+/* A node, and the word of its mutex: both by one call of the kernel. Fewer than asked for: what could be read. */
+enum { NOTHING, NODE, NODE_AND_WORD };
+
+static int look_at_both(const struct robust_node *n, struct robust_node *next, const a32 *word, uint32_t *value)
+{
+	struct iovec to[] = { { next, sizeof(*next) }, { value, sizeof(*value) } };
+	struct iovec from[] = { { (void *)(uintptr_t)n, sizeof(*next) }, { (void *)(uintptr_t)word, sizeof(*value) } };
+	long r = kbi_sys(SYS_process_vm_readv, kbi_sys(SYS_getpid), to, 2, from, 2, 0);
+
+	if (r == (long)(sizeof(*next) + sizeof(*value)))
+		return NODE_AND_WORD;
+	if (r == -ENOSYS || r == -EPERM)
+		return look_at(n, next, sizeof(*next)) && look_at(word, value, sizeof(*value)) ? NODE_AND_WORD : NOTHING;
+	return r == (long)sizeof(*next) ? NODE : NOTHING;
+}
+
+/* What the kernel does for a mutex of a kernel thread that dies; old: what its word was. */
+static void mark_owner_dead(a32 *word, uint32_t old, uint32_t owner)
+{
 	do
 		if ((old & TID_MASK) != owner)
 			return;
@@ -410,19 +428,67 @@ static void mark_owner_dead(a32 *word, uint32_t owner)
 	kbi_delegate_tell(word, 1);
 }
 
+static a32 *word_of_node(const struct robust_node *n, const struct robust_head *head)
+{
+	return (a32 *)((uintptr_t)n + (uintptr_t)head->futex_at);
+}
+
+static bool is_aligned(const a32 *word)
+{
+	return !((uintptr_t)word & (sizeof(*word) - 1));
+}
+
+/* The mutex that its thread was about to lock or had just unlocked. Free: a waiter of the one before may have been promised
+ * a wake-up that has not come. */
+static void mark_pending(const struct robust_head *head, uint32_t owner)
+{
+	const struct robust_node *n = plain(head->pending);
+	a32 *word = word_of_node(n, head);
+	uint32_t value;
+
+	if (!n || !is_aligned(word) || !look_at(word, &value, sizeof(value)))
+		return;
+	if (!(value & TID_MASK) && !is_pi(head->pending)) {
+		if (!kbi_park_wake((const uint32_t *)(void *)word, 1, KBI_PARK_ANY))
+			kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
+		kbi_delegate_tell(word, 1);
+	} else {
+		mark_owner_dead(word, value, owner);
+	}
+}
+
+/* As the kernel does it (exit_robust_list): in order, up to 2,048 entries, the pending one last and not twice; no more after
+ * an entry that cannot be read. A list that comes back to a node, and not to its head, as that of a copied head does, would
+ * be gone through again for nothing: it ends where it meets a node that it has kept, the newest of those whose number is
+ * a power of two. */
 static void mark_held(const struct robust_head *at)
 {
-	enum { MANY = 1 << 16 };
+	enum { MANY = 2048 };
+	const uint32_t owner = (uint32_t)kbi_posix_owner_tid();
+	const struct robust_node *n, *kept = NULL;
 	struct robust_head head;
-	struct robust_node *n, next;
+	struct robust_node next;
 
 	if (!look_at(at, &head, sizeof(head)))
 		return;
 	n = plain(head.list.next);
-	for (int i = 0; n && n != &at->list && i < MANY && look_at(n, &next, sizeof(next)); i++) {
-		mark_owner_dead((a32 *)(void *)((char *)n + head.futex_at), (uint32_t)kbi_posix_owner_tid());
+	for (unsigned i = 1; n != &at->list && n != kept && i <= MANY; i++) {
+		a32 *word = word_of_node(n, &head);
+		uint32_t value;
+		int seen = n ? look_at_both(n, &next, word, &value) : NOTHING;
+
+		if (n != plain(head.pending)) {
+			if (seen != NODE_AND_WORD || !is_aligned(word))
+				return;
+			mark_owner_dead(word, value, owner);
+		}
+		if (seen == NOTHING)
+			return;
+		if (!(i & (i - 1)))
+			kept = n;
 		n = plain(next.next);
 	}
+	mark_pending(&head, owner);
 }
 
 void *kbi_delegate_robust_list(void)

@@ -17,7 +17,21 @@ sysbench_fileio() {
 
 # Its threads stop after a time, not after a number of turns: then its pthread stressor does not join the last
 # thread it made, and takes away what that thread uses (seen in 0.15 to 0.18).
-stress() { run stress-ng --verify "--$1" 2 -t "${2:-1}" "${@:3}" 2>&1 | grep -oE '(un)?successful run completed'; }
+stress() {
+	run stress-ng --verify --metrics-brief "--$1" 2 -t "${2:-1}" "${@:3}" >"$T/stress" 2>&1
+	grep -oE '(un)?successful run completed' "$T/stress"
+	dearness "$1"
+}
+# dearness NAME: what a turn of that stressor takes of a processor, against the run on kernel threads before: what it takes
+# of the clock depends on the machine's load.
+dearness() {
+	local turn
+	turn=$(awk -v name="$1" '$4 == name && NF == 10 { printf "%d", ($7 + $8) * 1e9 / ($5 + 1); exit }' "$T/stress")
+	[ -n "$CONF" ] || { echo "${turn:-0}" >"$T/turn"; echo "no dearer than"; return; }
+	[ "${turn:-0}" -le $(($(cat "$T/turn") * STRESS_DEARER + STRESS_MORE)) ] && echo "no dearer than" && return
+	echo "$turn ns of a processor each time, on kernel threads $(cat "$T/turn")"
+}
+STRESS_DEARER=10 STRESS_MORE=200000 # times; ns: what is dear on kernel threads may be cheap here, and the other way about
 stress_pthread() { stress pthread 1 --pthread-max 32; }
 stress_mutex() { stress mutex; }
 stress_sem() { stress sem; }
