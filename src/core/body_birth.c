@@ -1,14 +1,17 @@
-/* core/body_birth.c - children made by the supervisor. Contract in body_birth.h.
+/* core/body_birth.c - children that their caller's kernel thread cannot wait for, or cannot make. Contract in body_birth.h.
  *
- * The thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record (os/libstub), goes to a stack
- * there, and asks the supervisor (body_children). The child goes on with these registers where the call was made, with what
- * else it would have had from the caller's kernel thread (os/heritage).
- * With memory of its own (fork) it copies the program's while all others stand still (body_fork). With the caller's (vfork,
- * posix_spawn) it has the supervisor's, which is the same; the caller waits until it has executed something or ended, as
- * the kernel would have it wait: all signals blocked, and nothing on its stack, which may be the child's.
+ * The thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record (os/libstub), and goes to a stack
+ * there. The child goes on with these registers where the call was made.
+ * With the caller's memory (vfork, posix_spawn) the calling process makes it, and waits until it has executed something or
+ * ended: all signals are blocked as the kernel would have it, but that of os/everywhere, for the other processes wait for
+ * the answer, and nothing is on the caller's stack, which may be the child's. The kernel's own wait (CLONE_VFORK) takes
+ * no signal.
+ * Where the caller has a seccomp filter that no child may have, it asks the supervisor (body_children): the child has what
+ * else it would have had from the caller's kernel thread (os/heritage). With memory of its own (fork) it copies the
+ * program's while all others stand still (body_fork). With the caller's it has the supervisor's, which is the same. A
+ * thread with an identity of its own is refused: its children would have another one.
  * A record is used again when its caller has gone on and its child uses it no more, as the kernel says
- * (CLONE_CHILD_CLEARTID).
- * A thread with an identity of its own is refused: its children would have another one. */
+ * (CLONE_CHILD_CLEARTID). */
 #include "core/body_birth.h"
 
 #include <errno.h>
@@ -42,7 +45,7 @@ struct birth {
 };
 
 static aptr records;
-static const uint64_t *(*programs_sigchld)(void);
+static const uint64_t *(*programs_sigchld)(void); /* NULL: callers make them themselves */
 
 /* ---- records ------------------------------------------------------------------------------------------------------- */
 
@@ -102,7 +105,7 @@ static long asked(long flags, long arg[6])
 	uint64_t mask;
 	struct birth *b;
 
-	if (!flags && is_odd(arg[FLAGS]))
+	if (programs_sigchld && !flags && is_odd(arg[FLAGS]))
 		return refuse();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &mask, MASK_BYTES);
 	b = take();
@@ -119,7 +122,8 @@ static long asked(long flags, long arg[6])
 	return (long)b;
 }
 
-static long make(void *birth);
+static long make_here(struct birth *b);
+static long make_by_supervisor(struct birth *b);
 
 /* On the record's stack, signals blocked. */
 static long waits(struct kbi_libstub_call_apart *call)
@@ -131,8 +135,7 @@ static long waits(struct kbi_libstub_call_apart *call)
 #if KBI_HAVE_TP
 	b->tp = b->arg[FLAGS] & CLONE_SETTLS ? (void *)b->arg[TLS] : kbi_tp_get();
 #endif
-	kbi_heritage_read(&b->heritage);
-	pid = kbi_children_make(make, b);
+	pid = programs_sigchld ? make_by_supervisor(b) : make_here(b);
 	/* acquire: partner is the kernel's store, when the child has executed another program or ended */
 	while (pid > 0 && b->arg[FLAGS] & CLONE_VFORK && (tid = a_load_acq(&call->tid)))
 		kbi_sys_futex_wait_shared(&call->tid, tid, NULL);
@@ -141,14 +144,16 @@ static long waits(struct kbi_libstub_call_apart *call)
 
 /* ---- the child ----------------------------------------------------------------------------------------------------- */
 
-/* Signals are blocked as they are in the supervisor, whose child it is. */
+/* Signals are blocked as they are in its maker. */
 static KBI_NOINLINE KBI_NORETURN void becomes(struct birth *b)
 {
 #if KBI_HAVE_TP
 	kbi_tp_set(b->tp);
 #endif
-	kbi_heritage_take(&b->heritage);
-	kbi_sys(SYS_rt_sigaction, SIGCHLD, b->sigchld, NULL, MASK_BYTES);
+	if (programs_sigchld) {
+		kbi_heritage_take(&b->heritage);
+		kbi_sys(SYS_rt_sigaction, SIGCHLD, b->sigchld, NULL, MASK_BYTES);
+	}
 	kbi_libstub_go(&b->childs, 0, &b->begun);
 }
 
@@ -159,11 +164,12 @@ static int shares(void *birth)
 
 	if (b->arg[FLAGS] & CLONE_CHILD_SETTID)
 		*(int *)b->arg[CHILD_TID] = kbi_sys_gettid();
-	kbi_libsignal_is_programs();
+	if (programs_sigchld)
+		kbi_libsignal_is_programs();
 	becomes(b);
 }
 
-/* ---- the supervisor ------------------------------------------------------------------------------------------------ */
+/* ---- its maker ------------------------------------------------------------------------------------------------ */
 
 static long make_sharing(struct birth *b)
 {
@@ -177,6 +183,21 @@ static long make_sharing(struct birth *b)
 	return pid < 0 ? -errno : pid;
 }
 
+static void place_child(struct birth *b)
+{
+	b->childs = b->call;
+	if (b->arg[OWN_STACK])
+		b->childs.sp = (uint64_t)b->arg[OWN_STACK];
+}
+
+/* The child is the supervisor's all the same, as all of the program's are. */
+static long make_here(struct birth *b)
+{
+	place_child(b);
+	b->arg[FLAGS] |= CLONE_PARENT;
+	return make_sharing(b);
+}
+
 static long make(void *birth)
 {
 	struct birth *b = birth;
@@ -187,15 +208,19 @@ static long make(void *birth)
 		return -EPERM;
 	}
 	memcpy(b->sigchld, programs_sigchld(), sizeof b->sigchld);
-	b->childs = b->call;
-	if (b->arg[OWN_STACK])
-		b->childs.sp = (uint64_t)b->arg[OWN_STACK];
+	place_child(b);
 	if (b->arg[FLAGS] & CLONE_VM)
 		return make_sharing(b);
 	pid = kbi_body_fork_by_supervisor(b->arg);
 	if (!pid)
 		becomes(b);
 	return pid;
+}
+
+static long make_by_supervisor(struct birth *b)
+{
+	kbi_heritage_read(&b->heritage);
+	return kbi_children_make(make, b);
 }
 
 void kbi_body_birth_setup(const uint64_t *(*sigchld)(void))

@@ -485,6 +485,7 @@ static int convert(void)
 {
 	int e = kbi_libcall_take_over(&sup.why);
 
+	kbi_body_birth_setup(kbi_libway_stays() ? programs_sigchld : NULL);
 	if (!e)
 		e = kbi_memory_convert(&sup.why);
 	if (e)
@@ -492,8 +493,6 @@ static int convert(void)
 	kbi_warden.supervisor = (int)kbi_sys(SYS_getpid);
 	kbi_children_setup(kbi_warden.supervisor, is_ours);
 	kbi_body_fork_setup(kbi_warden.supervisor, be_alone);
-	if (kbi_libway_stays())
-		kbi_body_birth_setup(programs_sigchld);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	kbi_door_shared(true);

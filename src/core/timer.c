@@ -50,9 +50,9 @@ static uint64_t left_until(int clock, int64_t sec, long nsec)
 	int64_t s;
 
 	clock_gettime(clock, &now);
-	s = sec - now.tv_sec;
-	if (s < 0 || (s == 0 && nsec <= now.tv_nsec))
+	if (sec < now.tv_sec || (sec == now.tv_sec && nsec <= now.tv_nsec))
 		return 0;
+	s = sec - now.tv_sec;
 	if (s > INT32_MAX)
 		s = INT32_MAX;
 	return (uint64_t)(s * SECOND + (nsec - now.tv_nsec));
@@ -60,10 +60,13 @@ static uint64_t left_until(int clock, int64_t sec, long nsec)
 
 uint64_t kbi_timer_deadline(int clock, int64_t sec, long nsec)
 {
-	uint64_t left = left_until(clock, sec, nsec);
+	uint64_t left = kbi_timer_ns(sec, nsec);
 
+	if (clock == CLOCK_MONOTONIC)
+		return left ? left : 1; /* 0 is to try only, to some */
+	left = left_until(clock, sec, nsec);
 	/* a clock that can be set is looked at again at least every second */
-	if (clock != CLOCK_MONOTONIC && left > SECOND)
+	if (left > SECOND)
 		left = SECOND;
 	return kbi_sys_now() + left;
 }

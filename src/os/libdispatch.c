@@ -29,7 +29,7 @@ enum {
 	DISPATCH = 59, OFF = 0, ON = 1,   /* PR_SET_SYSCALL_USER_DISPATCH */
 	BY_DISPATCH = 2,                  /* si_code: SYS_USER_DISPATCH */
 	CLONE3 = 435, EPOLL_PWAIT2 = 441,
-	VM = 0x100, PARENT = 0x8000, THREAD = 0x10000, /* of clone's flags */
+	VM = 0x100, VFORK = 0x4000, PARENT = 0x8000, THREAD = 0x10000, CLEARTID = 0x200000, /* of clone's flags */
 	MASK_BYTES = 8,
 	SELECT_BYTES = 16, /* of a struct of mask and size */
 	CALL_BYTES = 2,
@@ -69,11 +69,16 @@ static bool would_block(long nr, const greg_t *g)
 	}
 }
 
-/* A process that shares no memory is made as fork does it; one that does, by libc, is the supervisor's child. */
+/* A process that shares no memory is made as fork does it; one that does, by libc, is the supervisor's child, and waited for
+ * by code of ours if it is to be waited for. */
 static void (*clone_stub(greg_t *g, bool libcs))(void)
 {
 	if (!(g[REG_RDI] & VM) && !g[REG_RSI])
 		return kbi_libstub_call;
+	if (libcs && (g[REG_RDI] & (VM | VFORK | THREAD | CLEARTID)) == (VM | VFORK)) {
+		g[REG_RAX] = 0;
+		return kbi_libstub_apart;
+	}
 	if (libcs && g[REG_RDI] & VM && !(g[REG_RDI] & THREAD))
 		g[REG_RDI] |= PARENT;
 	if (!g[REG_RSI])
@@ -93,7 +98,8 @@ static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
 	case SYS_clone:
 		return clone_stub(g, libcs);
 	case SYS_vfork:
-		return kbi_libstub_vfork;
+		g[REG_RAX] = VM | VFORK | SIGCHLD;
+		return kbi_libstub_apart;
 	case CLONE3: /* callers fall back to clone */
 		g[REG_RAX] = -ENOSYS;
 		return NULL;
@@ -119,8 +125,8 @@ static void on_call(int sig, siginfo_t *info, void *context)
 	g[REG_RCX] = g[REG_RIP];
 	if (info->si_arch == MACHINE)
 		stub = stub_for(g[REG_RAX], g, kbi_libsite_is_libcs((uintptr_t)g[REG_RCX]));
-	if (stub == kbi_libstub_call)
-		g[REG_R11] = (greg_t)(uintptr_t)call;
+	if (stub == kbi_libstub_call || stub == kbi_libstub_apart)
+		g[REG_R11] = (greg_t)(uintptr_t)(stub == kbi_libstub_apart ? kbi_libstub_child : call);
 	if (stub)
 		g[REG_RIP] = (greg_t)(uintptr_t)stub;
 }

@@ -35,7 +35,8 @@ enum {
 	CALL_BYTES = 35,       /* of put_call */
 	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
 	CALL_AT = 5, CALL_END = 28,
-	STUB = 128,            /* bytes of one, at most */
+	STUB = 192,            /* bytes of one, at most */
+	APART_BYTES = 37,      /* of put_apart */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
 	FUTEX_NR = 202,
 	WANTED = 512,          /* numbers of calls are below */
@@ -164,9 +165,29 @@ static void put_syscall(struct run *r)
 	PUT(r, 0x0f, 0x05);
 }
 
-/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. Other processes become the supervisor's. */
+/* With rax set goes where children are made whose caller waits for them. mov $kbi_libstub_child,%r11; mov (%r11),%r11;
+ * mov $back,%rcx; jmp *(%rip). */
+static void put_apart(struct run *r)
+{
+	uintptr_t child = (uintptr_t)&kbi_libstub_child, back = (uintptr_t)r->back, apart = (uintptr_t)kbi_libstub_apart;
+
+	PUT(r, 0x49, 0xbb);
+	put(r, &child, 8);
+	PUT(r, 0x4d, 0x8b, 0x1b, 0x48, 0xb9);
+	put(r, &back, 8);
+	PUT(r, 0xff, 0x25, 0, 0, 0, 0);
+	put(r, &apart, 8);
+}
+
+/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. One with its memory for which it waits (CLONE_VFORK;
+ * without CLONE_CHILD_CLEARTID, which is needed for that) is waited for by code of ours. Other processes become the
+ * supervisor's. */
 static void put_clone(struct run *r)
 {
+	PUT(r, 0x41, 0x89, 0xfb, 0x41, 0x81, 0xe3, 0, 0x41, 0x21, 0); /* mov %edi,%r11d; and $VM|VFORK|THREAD|CLEARTID,%r11d */
+	PUT(r, 0x41, 0x81, 0xfb, 0, 0x41, 0, 0);                 /* cmp $VM|VFORK,%r11d */
+	PUT(r, 0x75, APART_BYTES + 2, 0x31, 0xc0);               /* jne 0f; xor %eax,%eax */
+	put_apart(r);                                            /* 0: */
 	PUT(r, 0xf7, 0xc7, 0, 1, 0, 0);                          /* test $CLONE_VM,%edi */
 	PUT(r, 0x75, CALL_BYTES + 7, 0x48, 0x85, 0xf6);          /* jnz 1f; test %rsi,%rsi */
 	PUT(r, 0x75, CALL_BYTES + 2);                            /* jnz 1f */
@@ -179,13 +200,11 @@ static void put_clone(struct run *r)
 	PUT(r, 0x90, 0x90, 0x90, 0x90);
 }
 
-/* As clone with CLONE_VM, CLONE_VFORK, CLONE_PARENT and SIGCHLD; libc keeps its return address in rdi meanwhile. */
+/* libc keeps its return address in rdi meanwhile. */
 static void put_vfork(struct run *r)
 {
-	PUT(r, 0x49, 0x89, 0xf8, 0xbf, 0x11, 0xc1, 0, 0);        /* mov %rdi,%r8; mov $0xc111,%edi */
-	PUT(r, 0x31, 0xf6, 0x31, 0xd2, 0x45, 0x31, 0xd2);        /* xor %esi,%esi; xor %edx,%edx; xor %r10d,%r10d */
-	PUT(r, 0xb8, SYS_clone, 0, 0, 0, 0x0f, 0x05);            /* mov $56,%eax; syscall */
-	PUT(r, 0x4c, 0x89, 0xc7);                                /* mov %r8,%rdi */
+	PUT(r, 0xb8, 0x11, 0x41, 0, 0);                          /* mov $VM|VFORK|SIGCHLD,%eax */
+	put_apart(r);
 }
 
 /* Its number is not known where the code is read: a table has the wanted ones. */

@@ -80,13 +80,6 @@ __asm__(".text\n"
 	"xorl %eax, %eax\n\tpopq %rcx\n\tjmp *%rcx\n\t"
 	END(kbi_libstub_thread)
 
-	/* vfork as clone with CLONE_VM, CLONE_VFORK, CLONE_PARENT and SIGCHLD; libc keeps its return address in rdi */
-	BEGIN(kbi_libstub_vfork)
-	".cfi_register 16, 9\n\tmovq %rcx, %r9\n\tmovq %rdi, %r8\n\tmovl $0xc111, %edi\n\t"
-	"xorl %esi, %esi\n\txorl %edx, %edx\n\txorl %r10d, %r10d\n\tmovl $56, %eax\n\tsyscall\n\t"
-	"movq %r8, %rdi\n\tjmp *%r9\n\t"
-	END(kbi_libstub_vfork)
-
 	BEGIN(kbi_libstub_shared)
 	".cfi_register 16, 9\n\tmovq %rcx, %r9\n\tsyscall\n\tjmp *%r9\n\t"
 	END(kbi_libstub_shared)

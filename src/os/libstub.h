@@ -22,8 +22,7 @@ KBI_HIDDEN void kbi_libstub_old(void);
 /* clone with a stack for the child; the same of a kernel thread, whose calls kbi_libstub_own excepts from dispatch. */
 KBI_HIDDEN void kbi_libstub_clone(void);
 KBI_HIDDEN void kbi_libstub_thread(void);
-/* vfork; clone with CLONE_VM and no stack: r8 and r9 are lost. */
-KBI_HIDDEN void kbi_libstub_vfork(void);
+/* clone with CLONE_VM and no stack: r9 is lost. */
 KBI_HIDDEN void kbi_libstub_shared(void);
 
 /* r11: kbi_libstub_child. What the caller has in its registers is kept outside of its stack (below). */
@@ -42,7 +41,7 @@ void kbi_libstub_are_used(void);
 
 #endif
 
-/* A call that makes a process, by somebody else (core/body_birth): kbi_libstub_child returns one of these, in
+/* A call that makes a process that is waited for, or by somebody else (core/body_birth): kbi_libstub_child returns one of these, in
  * memory that all processes have, or -errno. What the caller has in its registers is kept there; makes() runs on the stack
  * below `top`, and its result is the call's. */
 struct kbi_libstub_call_apart {

@@ -22,6 +22,7 @@ static const struct kbi_libc_row rows[] = {
 #define POLL(result, name, ...) SLOT(name),
 #define APART(result, name, ...) SLOT(name),
 #define LENT(result, name, ...) SLOT(name),
+#define GIVEN(result, name, ...) SLOT(name),
 #define AT_ONCE(result, name, ...) SLOT(name),
 #define HAND(result, name, ...) SLOT(name),
 #include "posix/call.def"

@@ -188,6 +188,15 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		KBI_CALL_APART(false); \
 		return REAL(name) arguments; \
 	}
+#define GIVEN(result, name, parameters, arguments, cancels, why) \
+	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
+	result kbi_call_apart_##name parameters \
+	{ \
+		if (kbi_unlikely(!kbi_call_may_wait())) \
+			return REAL(name) arguments; \
+		KBI_CALL_APART(true); \
+		return REAL(name) arguments; \
+	}
 #include "posix/call.def"
 
 KBI_CALL_ALIAS(__waitpid, waitpid, kbi_call_apart_waitpid);
@@ -198,7 +207,7 @@ KBI_CALL_ALIAS(__connect, connect, kbi_call_apart_connect);
 
 static bool has_time(const struct timespec *t)
 {
-	return t && t->tv_sec >= 0 && t->tv_sec < INT32_MAX && kbi_posix_time_ok(t);
+	return t && t->tv_sec >= 0 && kbi_posix_time_ok(t);
 }
 
 static struct timespec left_of(uint64_t deadline)
@@ -210,7 +219,7 @@ static struct timespec left_of(uint64_t deadline)
 
 KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct timespec *t)
 {
-	uint64_t deadline = has_time(t) ? kbi_timer_now() + (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec : KBI_FOREVER;
+	uint64_t deadline = has_time(t) ? kbi_posix_after(t) : KBI_FOREVER;
 	uint32_t before = kbi_posix_me.handled;
 	int r;
 

@@ -10,7 +10,7 @@
 #include "os/libcall.h"
 #include "os/sys.h"
 
-enum { SECOND = 1000000000, MASK_BYTES = 8 };
+enum { MASK_BYTES = 8 };
 
 /* ---- what the kernel's have and libc's hide -------------------------------------------------------------- */
 
@@ -27,13 +27,8 @@ static const sigset_t *set_of(const void *mask, sigset_t *set)
 /* What was left of the time. */
 static void count_down(struct timespec *t, uint64_t begun)
 {
-	uint64_t had = kbi_timer_now() - begun, span;
-
-	if (!t || t->tv_sec > INT32_MAX)
-		return;
-	span = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
-	span = span > had ? span - had : 0;
-	*t = (struct timespec){ (time_t)(span / SECOND), (long)(span % SECOND) };
+	if (t)
+		kbi_call_count_down(t, begun);
 }
 
 static long ppoll_by_number(const long a[6])

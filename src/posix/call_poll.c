@@ -11,7 +11,7 @@
 
 #include "os/sys.h"
 
-enum { SECOND = 1000000000, MASK_BYTES = 8, FEW = 64 };
+enum { SECOND = 1000000000, MILLION = 1000000, MASK_BYTES = 8, FEW = 64 };
 
 /* A call with what its attempts need. */
 struct polling {
@@ -30,7 +30,7 @@ static struct polling *polling_of(struct kbi_call *c)
 /* ns; KBI_FOREVER: none */
 static uint64_t span_of(const struct timespec *t)
 {
-	return !t || t->tv_sec > INT32_MAX ? KBI_FOREVER : (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+	return t ? kbi_timer_ns(t->tv_sec, t->tv_nsec) : KBI_FOREVER;
 }
 
 static uint64_t span_of_ms(int ms)
@@ -40,7 +40,7 @@ static uint64_t span_of_ms(int ms)
 
 static uint64_t after(uint64_t span)
 {
-	return span == KBI_FOREVER ? span : kbi_timer_now() + span;
+	return span == KBI_FOREVER ? span : kbi_timer_after(span);
 }
 
 static bool is_bad(const struct timespec *t)
@@ -298,22 +298,42 @@ static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, ui
 	return r;
 }
 
+void kbi_call_count_down(struct timespec *t, uint64_t begun)
+{
+	struct timespec from = kbi_sys_timespec(begun), now = kbi_sys_timespec(kbi_timer_now()), end;
+
+	/* never: the kernel's end of time, to the second */
+	if (__builtin_add_overflow(t->tv_sec, from.tv_sec + 1, &end.tv_sec)) {
+		end = (struct timespec){ INT64_MAX, 0 };
+	} else {
+		end.tv_nsec = t->tv_nsec + from.tv_nsec;
+		end.tv_sec -= end.tv_nsec < SECOND;
+		end.tv_nsec %= SECOND;
+	}
+	if (now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec >= end.tv_nsec)) {
+		*t = (struct timespec){ 0, 0 };
+		return;
+	}
+	t->tv_sec = end.tv_sec - now.tv_sec - (end.tv_nsec < now.tv_nsec);
+	t->tv_nsec = end.tv_nsec - now.tv_nsec + (end.tv_nsec < now.tv_nsec) * SECOND;
+}
+
 long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *t, bool cancels)
 {
-	uint64_t span = KBI_FOREVER, deadline, now;
+	struct timespec length;
+	uint64_t begun;
 	long r;
 
-	if (t && (t->tv_sec < 0 || t->tv_usec < 0))
+	if (!t)
+		return select_by(n, in, out, x, KBI_FOREVER, NULL, cancels);
+	if (t->tv_sec < 0 || t->tv_usec < 0 ||
+	    __builtin_add_overflow(t->tv_sec, t->tv_usec / MILLION, &length.tv_sec))
 		return -EINVAL;
-	if (t && t->tv_sec < INT32_MAX)
-		span = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_usec * 1000;
-	deadline = span ? after(span) : 0;
-	r = select_by(n, in, out, x, span, NULL, cancels);
-	if (t && deadline != KBI_FOREVER && span) { /* Linux counts the time down */
-		now = kbi_timer_now();
-		now = now < deadline ? deadline - now : 0;
-		*t = (struct timeval){ (time_t)(now / SECOND), (suseconds_t)(now % SECOND / 1000) };
-	}
+	length.tv_nsec = t->tv_usec % MILLION * 1000;
+	begun = kbi_timer_now();
+	r = select_by(n, in, out, x, span_of(&length), NULL, cancels);
+	kbi_call_count_down(&length, begun); /* as Linux does */
+	*t = (struct timeval){ length.tv_sec, length.tv_nsec / 1000 };
 	return r;
 }
 

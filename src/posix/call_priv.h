@@ -19,6 +19,8 @@
 #include <mqueue.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -33,6 +35,7 @@ struct kbi_call_originals {
 #define POLL(result, name, parameters, ...) result (*name) parameters;
 #define APART(result, name, parameters, ...) result (*name) parameters;
 #define LENT(result, name, parameters, ...) result (*name) parameters;
+#define GIVEN(result, name, parameters, ...) result (*name) parameters;
 #define AT_ONCE(result, name, parameters, ...) result (*name) parameters;
 #define HAND(result, name, parameters, ...) result (*name) parameters;
 #include "posix/call.def"
@@ -251,6 +254,11 @@ static inline void kbi_call_come_back(const bool *unused)
 	bool away __attribute__((cleanup(kbi_call_come_back), unused)) = (kbi_call_leave_vp(surely), true)
 /* Others run before the call is tried once more. True: a handler has run that ends it. */
 KBI_SWITCHES bool kbi_call_turn(bool cancels);
+
+/* ---- time: call_poll.c ---------------------------------------------------------------------------------------- */
+
+/* What is left of a wait of that length, as the kernel tells it; begun: when, by kbi_timer_now. */
+void kbi_call_count_down(struct timespec *t, uint64_t begun);
 
 /* ---- the works ------------------------------------------------------------------------------------------------ */
 

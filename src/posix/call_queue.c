@@ -44,11 +44,11 @@ static long mq_by(struct letter *t, const struct timespec *limit)
 
 	if (t->c.cancels)
 		kbi_cancel_test();
+	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
+		return -EINVAL;
 	r = t->c.attempt(&t->c);
 	if (!kbi_call_again(r))
 		return r;
-	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
-		return kbi_call_nonblocking(t->c.fd) ? -EAGAIN : -EINVAL;
 	t->c.late = -ETIMEDOUT;
 	if (limit)
 		t->c.deadline = kbi_posix_deadline(CLOCK_REALTIME, limit);

@@ -407,7 +407,7 @@ long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct 
 	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
 		return -EINVAL;
 	if (limit)
-		until = kbi_timer_now() + (uint64_t)limit->tv_sec * 1000000000u + (uint64_t)limit->tv_nsec;
+		until = kbi_posix_after(limit);
 	if (cancels)
 		kbi_cancel_test();
 	r = n ? try_receive_many(&t.c) : 0;

@@ -70,10 +70,9 @@ static uint64_t limit_of(int fd, int which)
 	struct timeval t = { 0, 0 };
 	socklen_t n = sizeof(t);
 
-	if (kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, which, &t, &n) || (!t.tv_sec && !t.tv_usec) ||
-	    t.tv_sec > INT32_MAX)
+	if (kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, which, &t, &n) || (!t.tv_sec && !t.tv_usec))
 		return KBI_FOREVER;
-	return kbi_timer_now() + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
+	return kbi_timer_after(kbi_timer_ns(t.tv_sec, t.tv_usec * 1000));
 }
 
 static void note_waits(const struct kbi_call *c)

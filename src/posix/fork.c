@@ -1,7 +1,7 @@
 /* posix/fork.c - fork, vfork and clone. The child of fork has the calling thread only, and its kernel thread; the virtual
  * processors of the parent are not there. The child goes on as a plain kernel thread with the same control block: waits
  * block it, pthread_create makes libc's kernel threads. What other threads of the parent held stays held, as
- * on libc. exec, exit, system, popen and posix_spawn need nothing of this. Called by libc's fork through
+ * on libc. exec and exit need nothing of this; posix_spawn and its kin are call_apart's. Called by libc's fork through
  * pthread_atfork. */
 #include "posix/posix.h"
 
@@ -41,7 +41,8 @@ static void before(void)
 enum { VFORKS = 8 };
 
 static __thread struct {
-	bool hides; /* the caller of the first is a lightweight thread */
+	bool hides; /* the caller of the first is a lightweight thread, */
+	bool lends; /* whose virtual processor is with others */
 	void *back[VFORKS];
 } vforks __attribute__((tls_model("initial-exec")));
 
@@ -70,11 +71,37 @@ static void end_child(void)
 	kbi_np_leave(kbi_posix_me.hidden);
 }
 
+/* The kernel has the caller wait until the child has executed something or ended, and the child may wait for others of the
+ * program before that: so the caller of the first loses its virtual processor. */
+static void leave_to_child(void)
+{
+	bool lends = !kbi_posix_me.vforks && kbi_call_may_wait();
+
+	if (lends)
+		kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	begin_child();
+	if (lends)
+		vforks.lends = true;
+}
+
+static KBI_SWITCHER void come_back_from_child(void)
+{
+	bool lent = kbi_posix_me.vforks == 1 && vforks.lends;
+
+	if (lent)
+		vforks.lends = false;
+	end_child();
+	if (lent)
+		kbi_handoff_end();
+	if (!kbi_posix_me.vforks)
+		kbi_signal_resumed();
+}
+
 KBI_HIDDEN void *kbi_fork_before_vfork(void *back);
 void *kbi_fork_before_vfork(void *back)
 {
 	keep_tracer();
-	begin_child();
+	leave_to_child();
 	vforks.back[kbi_posix_me.vforks - 1] = back;
 	return (void *)(uintptr_t)kbi_libc()->vfork;
 }
@@ -85,7 +112,7 @@ struct kbi_twice kbi_fork_after_vfork(long pid)
 	struct kbi_twice to = { pid, vforks.back[kbi_posix_me.vforks - 1] };
 
 	if (pid)
-		end_child();
+		come_back_from_child();
 	return to;
 }
 
@@ -95,26 +122,17 @@ KBI_TWICE_CALL(vfork, kbi_fork_before_vfork, kbi_fork_after_vfork, fork);
 
 typedef int Childs(void *arg);
 
-/* As vfork's, on a stack of its own: so the caller, which the kernel has wait meanwhile, may lose its virtual processor to
- * others, whom the child may wait for. A child that was killed while it had one of its own counts no more. */
+/* As vfork's, on a stack of its own. A child that was killed while it had one of its own counts no more. */
 static KBI_SWITCHER int clone_in_place(Childs *fn, void *stack, int flags, void *arg, void *const more[3])
 {
 	uint8_t deep = kbi_posix_me.vforks;
-	bool lends;
 	int r;
 
 	keep_tracer();
-	lends = kbi_call_may_wait();
-	if (lends)
-		kbi_handoff_begin(KBI_HANDOFF_SURELY);
-	begin_child();
+	leave_to_child();
 	r = kbi_libc()->clone(fn, stack, flags, arg, more[0], more[1], more[2]);
 	kbi_posix_me.vforks = (uint8_t)(deep + 1);
-	end_child();
-	if (lends)
-		kbi_handoff_end();
-	if (!deep)
-		kbi_signal_resumed();
+	come_back_from_child();
 	return r;
 }
 

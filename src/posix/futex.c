@@ -121,7 +121,7 @@ static long in_kernel(long n, const long a[6])
 
 static bool has_length(const struct timespec *t)
 {
-	return kbi_posix_time_ok(t) && t->tv_sec >= 0 && t->tv_sec < INT32_MAX;
+	return kbi_posix_time_ok(t) && t->tv_sec >= 0;
 }
 
 /* With an absolute time, so that it may be begun again. */
@@ -136,9 +136,7 @@ static long wait_in_kernel(const struct call *c)
 		a[5] = (long)FUTEX_BITSET_MATCH_ANY;
 	}
 	if ((c->op & OP_MASK) == FUTEX_WAIT && t && has_length(t)) {
-		uint64_t at = kbi_timer_now() + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-
-		until = kbi_sys_timespec(at);
+		until = kbi_sys_timespec(kbi_posix_after(t));
 		a[3] = (long)&until;
 	}
 	if (!kbi_sys_from.futex) /* the program is several processes, perhaps */
@@ -189,13 +187,10 @@ static int park(const struct call *c, uint32_t bitset, uint64_t deadline)
 static long wait_relative(const struct call *c)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
-	uint64_t deadline = KBI_FOREVER;
 
 	if (t && (!kbi_posix_time_ok(t) || t->tv_sec < 0))
 		return -EINVAL;
-	if (t && t->tv_sec < INT32_MAX)
-		deadline = kbi_timer_now() + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-	return -park(c, KBI_PARK_ANY, deadline);
+	return -park(c, KBI_PARK_ANY, kbi_posix_after(t));
 }
 
 static long wait_absolute(const struct call *c)

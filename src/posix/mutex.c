@@ -111,7 +111,7 @@ static int lock_until(pthread_mutex_t *m, clockid_t clock, const struct timespec
 	e = kbi_mutex_trylock(ours(m));
 	if (e != EBUSY)
 		return e;
-	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
+	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok_or_over(abstime))
 		return EINVAL;
 	return lock_slow(ours(m), kbi_posix_deadline(clock, abstime));
 }

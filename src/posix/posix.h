@@ -225,9 +225,21 @@ static inline bool kbi_posix_time_ok(const struct timespec *t)
 	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
 }
 
+/* Where libc looks at nanoseconds when it is about to wait: what is before 1970 is over whatever they are. */
+static inline bool kbi_posix_time_ok_or_over(const struct timespec *t)
+{
+	return t->tv_sec < 0 || kbi_posix_time_ok(t);
+}
+
 static inline bool kbi_posix_clock_ok(clockid_t clock)
 {
 	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+/* The deadline of a wait of that length; NULL: none. */
+static inline uint64_t kbi_posix_after(const struct timespec *t)
+{
+	return t ? kbi_timer_after(kbi_timer_ns(t->tv_sec, t->tv_nsec)) : KBI_FOREVER;
 }
 
 /* For waits by sync's objects. */

@@ -157,13 +157,10 @@ static int answer(int sig)
 static int wait_in_time(uint64_t wanted, siginfo_t *info, const struct timespec *timeout, bool cancels)
 {
 	siginfo_t space;
-	uint64_t deadline = KBI_FOREVER;
 
 	if (timeout && (!kbi_posix_time_ok(timeout) || timeout->tv_sec < 0))
 		return -EINVAL;
-	if (timeout && timeout->tv_sec < INT32_MAX)
-		deadline = kbi_timer_now() + (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	return wait_one(wanted, info ? info : &space, deadline, cancels);
+	return wait_one(wanted, info ? info : &space, kbi_posix_after(timeout), cancels);
 }
 
 KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,

@@ -432,7 +432,7 @@ static int join_until(pthread_t id, void **result, clockid_t clock, const struct
 
 	if (gone)
 		return ESRCH;
-	if (abstime && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime)))
+	if (abstime && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok_or_over(abstime)))
 		return EINVAL;
 	kbi_cancel_test();
 	do {

@@ -50,9 +50,7 @@ static int sleep_absolute(clockid_t clock, const struct timespec *t, bool cancel
 
 static int sleep_relative(const struct timespec *t, struct timespec *left, bool cancels)
 {
-	uint64_t ns = t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX * SECOND :
-					      (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
-	uint64_t deadline = kbi_timer_now() + ns, now;
+	uint64_t ns = kbi_timer_ns(t->tv_sec, t->tv_nsec), deadline = kbi_timer_after(ns), now;
 	int e;
 
 	if (!ns) {
@@ -107,16 +105,11 @@ static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, str
 
 /* ---- until a lightweight thread has used so much CPU time -------------------------------------------------------- */
 
-static uint64_t ns_of(const struct timespec *t)
-{
-	return (t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX : (uint64_t)t->tv_sec) * SECOND + (uint64_t)t->tv_nsec;
-}
-
 static int doze(uint64_t ns)
 {
 	struct timespec t = kbi_sys_timespec(ns);
 
-	return kbi_posix_light() ? sleep_until(kbi_timer_now() + ns, true) :
+	return kbi_posix_light() ? sleep_until(kbi_timer_after(ns), true) :
 				   kbi_libc()->clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
@@ -146,7 +139,7 @@ static int sleep_on_clock(struct kb_thread *of, clockid_t clock, int flags, cons
 
 	if (!kbi_posix_time_ok(t) || t->tv_sec < 0 || of == kbi_clock_caller())
 		return EINVAL;
-	e = sleep_until_used(clock, until + ns_of(t), &rest);
+	e = sleep_until_used(clock, until + kbi_timer_ns(t->tv_sec, t->tv_nsec), &rest);
 	if (e == EINTR && left && !(flags & TIMER_ABSTIME))
 		*left = kbi_sys_timespec(rest);
 	return e;

@@ -73,7 +73,8 @@ static inline uint64_t kbi_waitq_real(int64_t sec, long nsec)
 
 static inline struct kbi_until kbi_waitq_until(uint64_t deadline)
 {
-	return (struct kbi_until){ deadline, NULL };
+	/* of CLOCK_MONOTONIC: what would be taken for another clock's never comes */
+	return (struct kbi_until){ deadline & KBI_WAITQ_REAL ? KBI_FOREVER : deadline, NULL };
 }
 
 static inline struct kbi_task *kbi_waitq_self(void)

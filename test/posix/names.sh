@@ -19,9 +19,9 @@ stdio_rows() { sed -nE 's/^(CALL|FAST)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^(PRIN
 unsafe_rows() { sed -nE "s/^(COPY|LOCK|ENTRY|HENTRY|STATE)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/unsafe.def; }
 # call_rows KINDS: those rows begin with a type, those of ALSO and LEFT with the name
 call_rows() {
-	sed -nE "s/^($1)\(//p" src/posix/call.def | sed -E 's/^(ssize_t|int|void|pid_t), //; s/,.*//'
+	sed -nE "s/^($1)\(//p" src/posix/call.def | sed -E 's/^(ssize_t|int|void|pid_t|FILE \*), //; s/,.*//'
 }
-defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|AT_ONCE|HAND|ALSO'; } | sort; }
+defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|GIVEN|AT_ONCE|HAND|ALSO'; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
 # check WHAT: standard input is what is wrong
