@@ -41,9 +41,9 @@ void kbi_libstub_are_used(void);
 
 #endif
 
-/* A call that makes a process that is waited for, or by somebody else (core/body_birth): kbi_libstub_child returns one of these, in
- * memory that all processes have, or -errno. What the caller has in its registers is kept there; makes() runs on the stack
- * below `top`, and its result is the call's. */
+/* A call that makes a process that is waited for, or by somebody else (core/body_birth): kbi_libstub_child returns one of
+ * these, in memory that all processes have, or -errno. What the caller has in its registers is kept there; makes() runs on
+ * the stack below `top`, and its result is the call's. */
 struct kbi_libstub_call_apart {
 	uint64_t pc, sp, kept[6], argument[6];
 	uint64_t mask;            /* of signals: it goes on with that */

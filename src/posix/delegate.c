@@ -457,10 +457,10 @@ static void mark_pending(const struct robust_head *head, uint32_t owner)
 	}
 }
 
-/* As the kernel does it (exit_robust_list): in order, up to 2,048 entries, the pending one last and not twice; no more after
- * an entry that cannot be read. A list that comes back to a node, and not to its head, as that of a copied head does, would
- * be gone through again for nothing: it ends where it meets a node that it has kept, the newest of those whose number is
- * a power of two. */
+/* As the kernel does it (exit_robust_list): in order, up to 2,048 entries, the pending one last and not twice; no more
+ * after an entry that cannot be read. A list that comes back to a node, and not to its head, as that of a copied head does,
+ * would be gone through again for nothing: it ends where it meets a node that it has kept, the newest of those whose number
+ * is a power of two. */
 static void mark_held(const struct robust_head *at)
 {
 	enum { MANY = 2048 };
