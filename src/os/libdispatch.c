@@ -69,8 +69,8 @@ static bool would_block(long nr, const greg_t *g)
 	}
 }
 
-/* A process that shares no memory is made as fork does it; one that does, by libc, is the supervisor's child, and waited for
- * by code of ours if it is to be waited for. */
+/* A process that shares no memory is made as fork does it; one that does, by libc, is the supervisor's child, and waited
+ * for by code of ours if it is to be waited for. */
 static void (*clone_stub(greg_t *g, bool libcs))(void)
 {
 	if (!(g[REG_RDI] & VM) && !g[REG_RSI])
