@@ -29,7 +29,7 @@ struct kbi_body {
 	a32 tid;                     /* 0: it does not run */
 	uint64_t closes, closed;     /* signals that it blocks because it is a body; those that no thread on it has blocked or
 	                              * opened since: its own */
-	uint8_t changed;             /* a thread has made it another for good: it serves no other; written by that thread */
+	a8 changed;                  /* a thread has made it another for good: it serves no other; written by that thread */
 
 	/* the kernel thread itself */
 	struct kbi_vp *vp;           /* which VP it is; NULL: none */

@@ -11,6 +11,7 @@
 #include "core/spare.h"
 #include "mem/heap_door.h"
 #include "os/everywhere.h"
+#include "os/heritage.h"
 #include "os/libcall.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -203,6 +204,17 @@ void kbi_body_learn_masks(void)
 
 /* ---- start ------------------------------------------------------------------------------------------ */
 
+int (*kbi_body_maker)(void *(*fn)(void *), void *arg, const sigset_t *mask);
+
+/* The caller has changed its kernel thread, which the new one would have, too: another makes it, with the caller's mask. */
+static int made_by_other(void *(*fn)(void *), void *arg)
+{
+	sigset_t mask;
+
+	kbi_real.pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	return kbi_body_maker(fn, arg, &mask);
+}
+
 /* libc puts static TLS into the stack and says EINVAL where it has no room; how large it is, we know only where
  * we make control blocks. */
 int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
@@ -212,6 +224,8 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 	pthread_t id;
 	int e;
 
+	if (kbi_unlikely(kbi_heritage_is_own()) && kbi_body_maker)
+		return made_by_other(fn, arg);
 	if (kbi_sys_from.processes)
 		return kbi_process_start(fn, arg);
 	pthread_attr_init(&a);

@@ -12,6 +12,8 @@ enum { KBI_AGENT_STACK = 65536, KBI_MOST_STACK = 1 << 28 };
 /* A detached kernel thread of ours that runs fn(arg), on a stack that is large enough for an agent beside libc's TLS. Its
  * signal mask is the caller's. 0, EAGAIN, ENOMEM. */
 int kbi_body_kernel_thread(void *(*fn)(void *), void *arg);
+/* Who makes them for a thread whose own kernel thread is not as the others are (os/heritage); NULL: nobody yet. */
+extern KBI_HIDDEN int (*kbi_body_maker)(void *(*fn)(void *), void *arg, const sigset_t *mask);
 /* The same with all signals blocked. */
 int kbi_body_start_closed(void *(*fn)(void *), void *arg);
 /* A kernel thread that is this VP from now on. 0, EAGAIN, ENOMEM. */

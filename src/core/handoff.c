@@ -279,6 +279,55 @@ void kbi_handoff_begin(enum kbi_handoff_hint hint)
 	kbi_np_leave(self);
 }
 
+/* The VP that b has lent is another's when this returns true. */
+static bool give_away(struct kbi_body *b)
+{
+	enum { NAP = 100000 /* ns */, TIMES = 20000 };
+	struct timespec nap = { 0, NAP };
+
+	for (int i = 0; i < TIMES; i++) {
+		uint64_t word = b->lent;
+		struct kbi_body *spare;
+
+		if (!word || a_load_rlx(&b->home->lent) != word)
+			return true;
+		spare = kbi_spare_take();
+		if (spare) {
+			kbi_solo_end();
+			/* acquire, release: partners as in take */
+			if (a_cas_acqrel(&b->home->lent, &word, TAKEN))
+				give(b->home, spare);
+			else
+				kbi_spare_put(spare);
+			return true;
+		}
+		kbi_nursery_ask();
+		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
+	}
+	return false;
+}
+
+bool kbi_handoff_keep(struct kbi_task *self)
+{
+	struct kbi_body *b = &kbi_spare_bodies[kbi_thread_of(self)->body];
+
+	if (b->kept || !give_away(b))
+		return false;
+	b->found = 0;
+	kbi_spare_keep(b, true);
+	return true;
+}
+
+void kbi_handoff_keep_no_more(struct kbi_task *self)
+{
+	kbi_spare_keep(&kbi_spare_bodies[kbi_thread_of(self)->body], false);
+}
+
+bool kbi_handoff_is_kept(const struct kb_thread *t)
+{
+	return t->body && a_load_rlx(&kbi_spare_bodies[t->body].changed);
+}
+
 bool kbi_handoff_found(struct kbi_task *self)
 {
 	struct kbi_vp *vp = self->vp;

@@ -32,6 +32,14 @@ bool kbi_handoff_has_spare(void);
 /* The same for a thread that ends, or was unwound, inside: whatever it has begun is over. */
 KBI_SWITCHES void kbi_handoff_end_all(struct kbi_task *self);
 
+/* self is the caller, between the two. Its kernel thread is to be another for good: its VP is another kernel thread's when
+ * this returns, and this one serves no other thread any more. False: no other can be had. */
+bool kbi_handoff_keep(struct kbi_task *self);
+/* It is as it was before. */
+void kbi_handoff_keep_no_more(struct kbi_task *self);
+/* Is that so of t's kernel thread? For t. */
+bool kbi_handoff_is_kept(const struct kb_thread *t);
+
 /* Is it between the two? The caller itself, or any thread, approximately. */
 static inline bool kbi_handoff_is_away(const struct kb_thread *t)
 {

@@ -1,12 +1,67 @@
-/* core/nursery.c - spares made ahead. Contract in nursery.h. Runs on its own kernel thread, all signals blocked; sleeps
- * until core/spare says that too few wait. */
+/* core/nursery.c - spares made ahead, and kernel threads for who must not make them. Contract in nursery.h. Runs on its own
+ * kernel thread, all signals blocked; sleeps until core/spare says that too few wait, or somebody asks. */
 #include "core/nursery.h"
 
 #include "core/body_thread.h"
 #include "core/spare.h"
+#include "os/real.h"
 #include "os/sys.h"
 
 static a32 runs, failed; /* the last one could not be made */
+
+/* What is asked for, by a thread at a time. */
+enum { FREE, TAKEN, ASKED, ANSWERED };
+static struct {
+	a32 state;
+	void *(*fn)(void *);
+	void *arg;
+	sigset_t mask;
+	int e;
+} order;
+
+static void serve(void)
+{
+	sigset_t own;
+
+	/* acquire: partner is the release in make */
+	if (a_load_acq(&order.state) != ASKED)
+		return;
+	kbi_real.pthread_sigmask(SIG_SETMASK, &order.mask, &own);
+	order.e = kbi_body_kernel_thread(order.fn, order.arg);
+	kbi_real.pthread_sigmask(SIG_SETMASK, &own, NULL);
+	a_store_rel(&order.state, ANSWERED); /* partner: the acquire in make */
+	kbi_sys_futex_wake(&order.state, INT32_MAX);
+}
+
+static void take_order(void)
+{
+	uint32_t found = FREE;
+
+	/* acquire: partner is the release at the end of make */
+	while (!a_cas_acq(&order.state, &found, TAKEN)) {
+		kbi_sys_futex_wait(&order.state, found, NULL);
+		found = FREE;
+	}
+}
+
+static int make(void *(*fn)(void *), void *arg, const sigset_t *mask)
+{
+	uint32_t now;
+	int e;
+
+	take_order();
+	order.fn = fn;
+	order.arg = arg;
+	order.mask = *mask;
+	a_store_rel(&order.state, ASKED); /* partner: the acquire in serve */
+	kbi_spare_tell();
+	while ((now = a_load_acq(&order.state)) != ANSWERED) /* partner: the release in serve */
+		kbi_sys_futex_wait(&order.state, now, NULL);
+	e = order.e;
+	a_store_rel(&order.state, FREE); /* partner: the acquire in take_order */
+	kbi_sys_futex_wake(&order.state, INT32_MAX);
+	return e;
+}
 
 static void *run(void *unused)
 {
@@ -14,6 +69,7 @@ static void *run(void *unused)
 	for (;;) {
 		a_store_rlx(&kbi_spare_low, 0);
 		a_fence_sc(); /* partner: the exchange in kbi_spare_tell; who tells after this is heard */
+		serve();
 		while (kbi_spare_is_low()) {
 			a_store_rlx(&failed, kbi_body_start_spare() != 0);
 			if (a_load_rlx(&failed))
@@ -32,6 +88,8 @@ void kbi_nursery_start(void)
 	a_store_rlx(&runs, 1);
 	if (kbi_body_start_closed(run, NULL))
 		a_store_rlx(&runs, 0);
+	else
+		kbi_body_maker = make;
 }
 
 bool kbi_nursery_runs(void)

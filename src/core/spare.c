@@ -13,7 +13,10 @@
 #include "os/sys.h"
 #include "os/uring.h"
 
-enum { READY = 1 }; /* spares that wait although nothing needs them */
+enum {
+	READY = 1,   /* spares that wait although nothing needs them */
+	KEPT = 4096, /* bodies that their threads keep (kbi_spare_keep), beside those that may run */
+};
 
 struct kbi_body *kbi_spare_bodies;
 a32 kbi_spare_low;
@@ -26,7 +29,8 @@ static struct {
 	struct kbi_body *unused; /* records whose kernel thread has ended */
 	uint32_t max;            /* constant after setup */
 	a32 used;                /* records ever used; grows under the lock */
-	a32 n_idle, fresh, running, most; /* fresh: on their way to the idle for the first time */
+	a32 n_idle, fresh, running, most; /* fresh: on their way to the idle for the first time; running: without */
+	a32 kept;                         /* those that are for good what a thread has made of them */
 	a64 given;
 } pool;
 
@@ -43,7 +47,7 @@ static void unlock(void)
 int kbi_spare_setup(unsigned n)
 {
 	pool.max = n + kbi_options.spares;
-	kbi_spare_bodies = kbi_sys_map((pool.max + 1) * sizeof *kbi_spare_bodies);
+	kbi_spare_bodies = kbi_sys_map((pool.max + KEPT + 1) * sizeof *kbi_spare_bodies);
 	return kbi_spare_bodies ? 0 : ENOMEM;
 }
 
@@ -76,10 +80,10 @@ struct kbi_body *kbi_spare_record(bool fresh)
 	uint32_t n;
 
 	lock();
-	b = pool.unused;
+	b = a_load_rlx(&pool.running) < pool.max ? pool.unused : NULL;
 	if (b) {
 		pool.unused = b->next;
-	} else if ((n = a_load_rlx(&pool.used)) < pool.max) {
+	} else if (a_load_rlx(&pool.running) < pool.max && (n = a_load_rlx(&pool.used)) < pool.max + KEPT) {
 		b = &kbi_spare_bodies[n + 1];
 		b->index = (uint16_t)(n + 1);
 		a_store_rel(&pool.used, n + 1);
@@ -105,7 +109,7 @@ static void has_come(struct kbi_body *b)
 void kbi_spare_drop(struct kbi_body *b)
 {
 	a_store_rlx(&b->tid, 0);
-	b->changed = 0;
+	kbi_spare_keep(b, false);
 	a_store_rlx(&b->attention, 0);
 	a_store_rlx(&b->posted, 0);
 	lock();
@@ -113,6 +117,22 @@ void kbi_spare_drop(struct kbi_body *b)
 	b->next = pool.unused;
 	pool.unused = b;
 	a_sub_rlx(&pool.running, 1);
+	unlock();
+}
+
+void kbi_spare_keep(struct kbi_body *b, bool kept)
+{
+	if (a_load_rlx(&b->changed) == kept)
+		return;
+	a_store_rlx(&b->changed, kept);
+	lock();
+	if (kept) {
+		a_add_rlx(&pool.kept, 1);
+		a_sub_rlx(&pool.running, 1);
+	} else {
+		a_sub_rlx(&pool.kept, 1);
+		a_add_rlx(&pool.running, 1);
+	}
 	unlock();
 }
 
@@ -126,7 +146,7 @@ void kbi_spare_after_fork(void)
 struct kbi_spare_counts kbi_spare_counts(void)
 {
 	return (struct kbi_spare_counts){
-		.bodies = a_load_rlx(&pool.running),
+		.bodies = a_load_rlx(&pool.running) + a_load_rlx(&pool.kept),
 		.idle = a_load_rlx(&pool.n_idle),
 		.most = a_load_rlx(&pool.most),
 		.given = a_load_rlx(&pool.given),
@@ -281,9 +301,9 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 /* The process's name and more hang on its first kernel thread: that stays, but serves nobody and does not count. */
 static bool is_over(struct kbi_body *me)
 {
-	if (!me->changed || !me->leader)
-		return me->changed;
-	a_sub_rlx(&pool.running, 1);
+	if (!a_load_rlx(&me->changed) || !me->leader)
+		return a_load_rlx(&me->changed);
+	a_sub_rlx(&pool.kept, 1);
 	for (;;)
 		kbi_sys_futex_wait(&me->bell, a_load_rlx(&me->bell), NULL);
 }

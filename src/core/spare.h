@@ -15,6 +15,9 @@ struct kbi_body *kbi_spare_record(bool fresh);
 void kbi_spare_drop(struct kbi_body *b);
 /* A waiting spare, now the caller's; NULL: there is none. */
 struct kbi_body *kbi_spare_take(void);
+/* By the thread on it: it will be another for good, serves no other thread afterwards, and is not of those that may run;
+ * or, false: it is as it was. */
+void kbi_spare_keep(struct kbi_body *b, bool kept);
 /* Back where it was taken from. */
 void kbi_spare_put(struct kbi_body *spare);
 /* vp is the caller's, and the spare's from now on. */

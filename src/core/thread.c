@@ -365,7 +365,8 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 	struct kbi_task *next;
 
 	kbi_plant_forget(t);
-	if (kbi_unlikely(!t->task.vp))
+	/* its destructors run where it ran, if it has made something of its kernel thread */
+	if (kbi_unlikely(!t->task.vp) && !kbi_handoff_is_kept(t))
 		kbi_handoff_end_all(&t->task);
 	t->result = result;
 	if (kbi_unlikely(t->own_tls && t->stack && !t->posix)) /* the drop-in's hook does it */

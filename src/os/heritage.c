@@ -9,6 +9,8 @@
 
 enum { RESET_ON_FORK = 1 /* of the schedule's flags */, IO_OF_PROCESS = 1 /* IOPRIO_WHO_PROCESS */ };
 
+bool (*kbi_heritage_own)(void);
+
 static void read_identity(struct kbi_heritage *h)
 {
 	struct __user_cap_header_struct version = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -1,6 +1,6 @@
 /* os/heritage.h - what a child has of the kernel thread that makes it, and not of its process: where the one that makes it
  * for another is to give it the other's. Raw calls: no errno, no TLS.
- * Callers: core/body_birth. */
+ * Callers: core/body_birth, body_thread, body_fork; posix/bind. */
 #ifndef KBI_HERITAGE_H
 #define KBI_HERITAGE_H
 
@@ -9,6 +9,14 @@
 #include "os/sys.h"
 
 enum { KBI_HERITAGE_CPUS = 8192, KBI_HERITAGE_GROUPS = 256 };
+
+/* Is the calling thread's kernel thread not as the process's others are, by what the thread has made of it or its creator
+ * had? Kernel threads and processes for the thread are made by this one, for the runtime by others. posix/bind's; NULL: no. */
+extern KBI_HIDDEN bool (*kbi_heritage_own)(void);
+static inline bool kbi_heritage_is_own(void)
+{
+	return kbi_heritage_own && kbi_heritage_own();
+}
 
 struct kbi_heritage {
 	struct kbi_sys_schedule sched;

@@ -1,6 +1,6 @@
-/* posix/about.c - what programs ask about threads or set on them: name, attributes, scheduling, affinity.
+/* posix/about.c - what programs ask about threads or set on them: name, attributes, scheduling.
  * Of a lightweight thread most of it is remembered and given back: it has no kernel thread of its own
- * that could be pinned or given a priority; one that asked for PTHREAD_SCOPE_SYSTEM gets it when it wants to be. For kernel
+ * that could be given a priority; one that asked for PTHREAD_SCOPE_SYSTEM gets it when it wants to be. For kernel
  * threads libc answers. Callers: programs. Never switches. */
 #include "posix/bind.h"
 
@@ -185,7 +185,7 @@ static bool has_kernel_thread(const struct kb_thread *t, const char *what)
 {
 	if (t != kbi_thread_of(kbi_self_raw()))
 		return false;
-	if (!kbi_posix_me.is_bound && !kbi_about_is_kernels(kbi_posix_me.system_scope))
+	if (!a_load_rlx(&kbi_posix_me.bound) && !kbi_about_is_kernels(kbi_posix_me.system_scope))
 		return false;
 	kbi_bind_self(what, KBI_BIND_CHANGED);
 	return true;
@@ -244,146 +244,4 @@ KBI_POSIX_API int pthread_getschedparam(pthread_t id, int *restrict policy, stru
 	memset(param, 0, sizeof(*param));
 	param->sched_priority = kbi_posix_record(id)->priority;
 	return 0;
-}
-
-/* ---- affinity
- * ---------------------------------------------------------------------------------------------- */
-
-/* main's kernel thread has a mask of its own now; what it was before. */
-static cpu_set_t mask_before;
-static a32 first_is_pinned; /* 0 no, 1 about to be, 2 yes */
-
-/* What the process may use: main's kernel thread keeps the mask it was started with, unless a thread that it is kept for
- * sets another. */
-static int process_affinity(size_t size, cpu_set_t *set)
-{
-	long n = kbi_sys(SYS_sched_getaffinity, getpid(), size, set);
-
-	if (n < 0)
-		return (int)-n;
-	/* acquire: partner is the release in pin */
-	if (a_load_acq(&first_is_pinned) == 2) {
-		n = (long)(size < sizeof(mask_before) ? size : sizeof(mask_before));
-		memcpy(set, &mask_before, (size_t)n);
-	}
-	memset((char *)set + n, 0, size - (size_t)n);
-	return 0;
-}
-
-/* The calling kernel thread. */
-static int pin(const cpu_set_t *set)
-{
-	uint32_t no = 0;
-
-	if (kbi_sys_gettid() == getpid() && a_cas_rlx(&first_is_pinned, &no, 1)) {
-		kbi_sys(SYS_sched_getaffinity, 0, sizeof(mask_before), &mask_before);
-		/* release: partner is the acquire in process_affinity */
-		a_store_rel(&first_is_pinned, 2);
-	}
-	return (int)-kbi_sys(SYS_sched_setaffinity, 0, sizeof(*set), set);
-}
-
-/* EINVAL: no processor that the process may use is in it, as the kernel says. */
-static int remember_affinity(struct kbi_posix_thread *r, size_t size, const cpu_set_t *set)
-{
-	cpu_set_t asked, all;
-	int e = process_affinity(sizeof(all), &all);
-
-	if (e)
-		return e;
-	CPU_ZERO(&asked);
-	memcpy(&asked, set, size < sizeof(asked) ? size : sizeof(asked));
-	CPU_AND(&asked, &asked, &all);
-	if (CPU_COUNT(&asked) == 0)
-		return EINVAL;
-	r->affinity = asked;
-	r->has_affinity = 1;
-	return 0;
-}
-
-static int set_affinity(const struct kb_thread *t, struct kbi_posix_thread *r, const char *what, size_t size,
-			const cpu_set_t *set)
-{
-	int e = remember_affinity(r, size, set);
-
-	if (e || !has_kernel_thread(t, what))
-		return e;
-	return pin(&r->affinity);
-}
-
-int kbi_about_may_run_on(const cpu_set_t *asked)
-{
-	cpu_set_t all, both;
-	int e = process_affinity(sizeof(all), &all);
-
-	if (e)
-		return e;
-	CPU_AND(&both, &all, asked);
-	return CPU_COUNT(&both) ? 0 : EINVAL;
-}
-
-static int recall_affinity(const struct kbi_posix_thread *r, size_t size, cpu_set_t *set)
-{
-	int e = process_affinity(size, set); /* a size that the kernel does not take is none here either */
-
-	if (e || !r->has_affinity)
-		return e;
-	memset(set, 0, size);
-	memcpy(set, &r->affinity, size < sizeof(r->affinity) ? size : sizeof(r->affinity));
-	return 0;
-}
-
-KBI_POSIX_API int pthread_setaffinity_np(pthread_t id, size_t size, const cpu_set_t *set)
-{
-	bool gone;
-	struct kb_thread *t = kbi_posix_thread(id, &gone);
-
-	if (gone)
-		return ESRCH;
-	if (!t)
-		return kbi_libc()->pthread_setaffinity_np(id, size, set);
-	return set_affinity(t, kbi_posix_record(id), "pthread_setaffinity_np", size, set);
-}
-
-KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *set)
-{
-	struct kb_thread *t;
-	bool gone;
-
-	kbi_posix_let_turn_end();
-	t = kbi_posix_thread(id, &gone);
-	if (gone)
-		return ESRCH;
-	if (!t)
-		return kbi_libc()->pthread_getaffinity_np(id, size, set);
-	return recall_affinity(kbi_posix_record(id), size, set);
-}
-
-static bool means_caller(pid_t pid)
-{
-	return kbi_bind_is_light() && kbi_bind_is_self(pid);
-}
-
-static int answer(int e)
-{
-	if (e == 0)
-		return 0;
-	errno = e;
-	return -1;
-}
-
-KBI_POSIX_API int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
-{
-	kbi_posix_let_turn_end();
-	if (!means_caller(pid))
-		return kbi_libc()->sched_setaffinity(pid, size, set);
-	return answer(set_affinity(kbi_thread_of(kbi_self_raw()), &kbi_posix_me, "sched_setaffinity", size, set));
-}
-
-KBI_POSIX_API int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
-{
-	kbi_posix_let_turn_end();
-	if (!means_caller(pid))
-		return kbi_libc()->sched_getaffinity(pid, size, set);
-	return answer(recall_affinity(&kbi_posix_me, size, set));
 }

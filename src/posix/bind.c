@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "core/handoff.h"
+#include "os/heritage.h"
 #include "core/spare.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 
-enum { KINDS = 32, PATIENCE = 100000, TIMES = 1000 }; /* ns */
+enum { KINDS = 64 };
 
 /* Each is said once. */
 static void say(const char *what)
@@ -36,14 +37,10 @@ static bool is_away(const struct kbi_task *self)
 	return self && !self->vp && kbi_thread_of((struct kbi_task *)(uintptr_t)self)->body;
 }
 
-/* What is about to be changed for good must not come back to a virtual processor: it goes to another first. */
-static void part_from_vp(struct kbi_body *b)
+/* What the caller is, threads that are to come need not be. */
+static bool has_others(void)
 {
-	struct timespec ts = { 0, PATIENCE };
-
-	for (int i = 0; i < TIMES && b->lent && a_load_rlx(&b->home->lent) == b->lent; i++)
-		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
-	b->changed = 1;
+	return kbi_vp_n || kbi_posix_made_kernel;
 }
 
 bool kbi_bind_is_light(void)
@@ -51,19 +48,70 @@ bool kbi_bind_is_light(void)
 	return !kbi_posix_forked && (kbi_posix_light() || is_away(kbi_self_raw()));
 }
 
-void kbi_bind_self(const char *what, enum kbi_bind_why why)
+/* A lightweight thread is on its kernel thread from here on, and if that is to be another, its virtual processor is not. */
+static bool keep(struct kbi_task *self, const char *what, enum kbi_bind_why why)
 {
+	uint32_t before = a_load_rlx(&kbi_posix_me.bound);
+
+	if (!before)
+		kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	if (why != KBI_BIND_WATCHED && !(before & KBI_BIND_KEPT) && !kbi_handoff_keep(self)) {
+		if (!before)
+			kbi_handoff_end();
+		return false;
+	}
+	if (!before)
+		say(what);
+	return true;
+}
+
+static bool is_own(void)
+{
+	return kbi_bind_makes_kernel_threads();
+}
+
+void kbi_bind_inherit(uint32_t bound)
+{
+	if (bound & KBI_BIND_OWN)
+		kbi_heritage_own = is_own;
+	a_or_rlx(&kbi_posix_me.bound, bound);
+}
+
+bool kbi_bind_self(const char *what, enum kbi_bind_why why)
+{
+	bool light = kbi_bind_is_light();
+
+	if (kbi_posix_in_vfork() || kbi_posix_forked || (!light && (why == KBI_BIND_WATCHED || !has_others())))
+		return true;
+	if (light && !keep(kbi_self_raw(), what, why))
+		return false;
+	if (!light && kbi_vp_n)
+		kbi_handoff_start_lookout(); /* it, and who makes kernel threads for the runtime, by one that is as it was */
+	kbi_bind_inherit(a_load_rlx(&kbi_posix_me.bound) | (uint32_t)why);
+	return true;
+}
+
+bool kbi_bind_change(const char *what, enum kbi_bind_why why)
+{
+	if (kbi_bind_self(what, why))
+		return true;
+	kbi_sys_message("%s: no kernel thread is left for a thread that would keep one: EAGAIN", what);
+	errno = EAGAIN;
+	return false;
+}
+
+KBI_SWITCHER void kbi_bind_undo(enum kbi_bind_why why)
+{
+	uint32_t left = a_and_rlx(&kbi_posix_me.bound, ~(uint32_t)why) & ~(uint32_t)why;
 	struct kbi_task *self = kbi_self_raw();
 
-	if (!kbi_bind_is_light())
+	if (!is_away(self) || kbi_posix_forked || left & KBI_BIND_KEPT || !kbi_handoff_is_kept(kbi_thread_of(self)))
 		return;
-	if (!kbi_posix_me.is_bound) {
-		kbi_posix_me.is_bound = 1;
-		say(what);
-		kbi_handoff_begin(KBI_HANDOFF_SURELY);
-	}
-	if (why == KBI_BIND_CHANGED)
-		part_from_vp(&kbi_spare_bodies[kbi_thread_of(self)->body]);
+	kbi_handoff_keep_no_more(self);
+	if (left)
+		return;
+	kbi_handoff_end();
+	kbi_signal_resumed();
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */

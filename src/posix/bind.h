@@ -1,20 +1,39 @@
 /* posix/bind.h - a lightweight thread that asks the kernel for something that kernel threads have each of their own
  * (a tracee, a namespace, a filter, a nice value) keeps its kernel thread from then on: its virtual processor gets another.
- * And the number by which a program knows a thread (gettid): its own and always the same, whichever kernel thread it is on.
- * Callers: posix/identity, posix/futex, posix/call_apart. Binding does not switch. */
+ * If it has made another of its kernel thread, the threads that it creates are kernel threads made by that one, which have
+ * what it has (posix/thread), and the runtime has its own kernel threads made by others (core/body_thread). And the number by which a program knows a thread (gettid): its own and always the same, whichever kernel thread it is on.
+ * Callers: posix/identity, attribute, affinity, futex, call_apart, thread. Binding does not switch. */
 #ifndef KBI_BIND_H
 #define KBI_BIND_H
 
 #include "posix/posix.h"
 
+/* Bits of kbi_posix_thread.bound. */
 enum kbi_bind_why {
-	KBI_BIND_WATCHED, /* others are about this kernel thread: tracees, counters, timers */
-	KBI_BIND_CHANGED, /* the kernel thread will be another for good: it serves no other thread afterwards */
+	KBI_BIND_WATCHED = 1, /* others are about this kernel thread: tracees, counters, timers */
+	KBI_BIND_CHANGED = 2, /* the kernel thread will be another for good: it serves no other thread afterwards */
+	KBI_BIND_PINNED = 4,  /* so far only by its affinity */
+	KBI_BIND_MODEST = 8,  /* so far only by no_new_privs */
+	KBI_BIND_ALONE = 16,  /* by what threads that it creates do not have */
+	KBI_BIND_OWN = KBI_BIND_CHANGED | KBI_BIND_PINNED | KBI_BIND_MODEST,
+	KBI_BIND_KEPT = KBI_BIND_OWN | KBI_BIND_ALONE,
 };
 
-/* The caller has a kernel thread of its own when this returns; said once for each `what`, not for NULL. No-op on kernel
- * threads. */
-void kbi_bind_self(const char *what, enum kbi_bind_why why);
+/* The caller has a kernel thread of its own when this returns; said once for each `what`, not for NULL. On kernel threads
+ * it is remembered that what the caller creates is to be as the caller. Before there are other threads, and in a child of
+ * vfork or fork: nothing. False, and nothing is to be changed: there are no more kernel threads. */
+bool kbi_bind_self(const char *what, enum kbi_bind_why why);
+/* As that; and errno EAGAIN with a line, where it is false. */
+bool kbi_bind_change(const char *what, enum kbi_bind_why why);
+/* That is not so any more; a lightweight thread whose kernel thread is as the others again is on a virtual processor. */
+KBI_SWITCHES void kbi_bind_undo(enum kbi_bind_why why);
+/* The threads that the caller creates are to be made by its kernel thread. */
+static inline bool kbi_bind_makes_kernel_threads(void)
+{
+	return kbi_unlikely(a_load_rlx(&kbi_posix_me.bound) & KBI_BIND_OWN);
+}
+/* The caller, a kernel thread, has what its creator had, which was so bound. */
+void kbi_bind_inherit(uint32_t bound);
 /* Is the caller a lightweight thread, on a virtual processor or on a kernel thread that it keeps? */
 bool kbi_bind_is_light(void);
 /* The caller's number. */

@@ -1,6 +1,8 @@
 /* posix/identity.c - functions about "the calling thread" where the kernel means its kernel thread. What can be said of a
  * lightweight thread is said (its number, its name); who changes or watches the kernel thread keeps it (posix/bind).
  * Callers: programs. Never switches, but for a signal that a thread sends to itself. */
+#include "posix/affinity.h"
+#include "posix/attribute.h"
 #include "posix/bind.h"
 #include "posix/clock.h"
 #include "posix/issuer.h"
@@ -47,31 +49,6 @@ KBI_POSIX_API int kbi_identity_tgkill(pid_t process, pid_t thread, int sig)
 
 /* ---- prctl -------------------------------------------------------------------------------------------------- */
 
-static bool is_for_good(int option)
-{
-	switch (option) {
-	case PR_SET_SECCOMP:
-	case PR_SET_NO_NEW_PRIVS:
-	case PR_SET_KEEPCAPS:
-	case PR_SET_SECUREBITS:
-	case PR_CAPBSET_DROP:
-	case PR_CAP_AMBIENT:
-	case PR_SET_SPECULATION_CTRL:
-	case 59: /* PR_SET_SYSCALL_USER_DISPATCH */
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* The program may filter what it does not know that we do. */
-static void bind_for_good(const char *call, bool filters)
-{
-	if (filters)
-		kbi_segment_close();
-	kbi_bind_self(call, KBI_BIND_CHANGED);
-}
-
 /* The kernel cuts a name that is too long. */
 static int set_name(const char *name)
 {
@@ -86,12 +63,14 @@ int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned lo
 
 KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
+	long r;
+
 	if (option == PR_SET_NAME && kbi_posix_light())
 		return set_name((const char *)a);
 	if (option == PR_GET_NAME && kbi_posix_light())
 		return kbi_posix_answer(-pthread_getname_np(kbi_posix_self(), (char *)a, 16));
-	if (is_for_good(option))
-		bind_for_good("prctl", option == PR_SET_SECCOMP);
+	if (!kbi_attribute_may_set(option, a, &r))
+		return kbi_posix_answer(r);
 	return ((Prctl *)(uintptr_t)kbi_libc()->prctl)(option, a, b, c, d);
 }
 
@@ -107,43 +86,12 @@ KBI_POSIX_API long kbi_identity_ptrace(long request, long pid, long address, lon
 	return ((Ptrace *)(uintptr_t)kbi_libc()->ptrace)(request, pid, address, data);
 }
 
-/* ---- what is changed for good --------------------------------------------------------------------------------- */
-
-KBI_POSIX_API int unshare(int flags)
-{
-	kbi_bind_self("unshare", KBI_BIND_CHANGED);
-	return kbi_libc()->unshare(flags);
-}
-
-KBI_POSIX_API int setns(int fd, int type)
-{
-	kbi_bind_self("setns", KBI_BIND_CHANGED);
-	return kbi_libc()->setns(fd, type);
-}
-
-KBI_POSIX_API int capset(void *header, const void *data)
-{
-	kbi_bind_self("capset", KBI_BIND_CHANGED);
-	return kbi_libc()->capset(header, data);
-}
-
-KBI_POSIX_API int setfsuid(uid_t id)
-{
-	kbi_bind_self("setfsuid", KBI_BIND_CHANGED);
-	return kbi_libc()->setfsuid(id);
-}
-
-KBI_POSIX_API int setfsgid(gid_t id)
-{
-	kbi_bind_self("setfsgid", KBI_BIND_CHANGED);
-	return kbi_libc()->setfsgid(id);
-}
-
 /* ---- priorities ------------------------------------------------------------------------------------------------ */
 
 KBI_POSIX_API int nice(int more)
 {
-	kbi_bind_self("nice", KBI_BIND_CHANGED);
+	if (more && !kbi_bind_change("nice", KBI_BIND_CHANGED))
+		return -1;
 	return kbi_libc()->nice(more);
 }
 
@@ -151,7 +99,8 @@ KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
 {
 	if (which != PRIO_PROCESS || !kbi_bind_is_self((long)who))
 		return kbi_libc()->setpriority(which, who, value);
-	kbi_bind_self("setpriority", KBI_BIND_CHANGED);
+	if (!kbi_bind_change("setpriority", KBI_BIND_CHANGED))
+		return -1;
 	return kbi_libc()->setpriority(which, 0, value);
 }
 
@@ -166,9 +115,9 @@ KBI_POSIX_API int sched_setscheduler(pid_t pid, int policy, const struct sched_p
 	if (!kbi_bind_is_self(pid))
 		return kbi_libc()->sched_setscheduler(pid, policy, param);
 	/* what the kernel will refuse changes nothing */
-	if ((policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER && param &&
-	    !kbi_about_may_schedule(policy & ~SCHED_RESET_ON_FORK, param->sched_priority))
-		kbi_bind_self("sched_setscheduler", KBI_BIND_CHANGED);
+	if (policy != SCHED_OTHER && param && !kbi_about_may_schedule(policy & ~SCHED_RESET_ON_FORK, param->sched_priority) &&
+	    !kbi_bind_change("sched_setscheduler", KBI_BIND_CHANGED))
+		return -1;
 	return kbi_libc()->sched_setscheduler(0, policy, param);
 }
 
@@ -230,45 +179,12 @@ KBI_POSIX_API const unsigned int __rseq_size = 0;
 /* ---- by number ----------------------------------------------------------------------------------------------------- */
 
 /* Numbers that not every header has; the same on every machine. */
-enum { RING_SETUP = 425, RING_REGISTER = 427, LANDLOCK_RESTRICT_SELF = 446 };
-enum { SET_GS = 0x1001 }; /* ARCH_SET_GS */
+enum { RING_SETUP = 425, RING_REGISTER = 427 };
 
 /* Calls that glibc has no function for, or that the program makes past it. */
 static void bind_for(long n, const long *a)
 {
 	switch (n) {
-	case LANDLOCK_RESTRICT_SELF:
-		kbi_bind_self("landlock_restrict_self", KBI_BIND_CHANGED);
-		break;
-	case SYS_seccomp:
-		bind_for_good("seccomp", true);
-		break;
-	case SYS_prctl:
-		if (is_for_good((int)a[0]))
-			bind_for_good("prctl", a[0] == PR_SET_SECCOMP);
-		break;
-	case SYS_setresuid:
-	case SYS_setresgid:
-	case SYS_setreuid:
-	case SYS_setregid:
-	case SYS_setuid:
-	case SYS_setgid:
-	case SYS_setgroups:
-	case SYS_setfsuid:
-	case SYS_setfsgid:
-		kbi_bind_self("an identity set by syscall()", KBI_BIND_CHANGED);
-		break;
-	case SYS_unshare:
-	case SYS_setns:
-	case SYS_capset:
-		kbi_bind_self("syscall()", KBI_BIND_CHANGED);
-		break;
-#ifdef SYS_arch_prctl
-	case SYS_arch_prctl:
-		if (a[0] == SET_GS)
-			kbi_bind_self("the register GS", KBI_BIND_CHANGED);
-		break;
-#endif
 	case RING_SETUP:
 		if (kbi_bind_is_light() && a[1])
 			kbi_issuer_sets_up(((const uint32_t *)a[1])[2]);
@@ -312,7 +228,8 @@ static long with_self(long n, const long *a, int at, const char *what)
 
 	memcpy(b, a, sizeof(b));
 	if (kbi_bind_is_self(b[at])) {
-		kbi_bind_self(what, KBI_BIND_CHANGED);
+		if (!kbi_bind_change(what, KBI_BIND_CHANGED))
+			return -EAGAIN;
 		b[at] = 0;
 	}
 	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
@@ -326,11 +243,6 @@ static long schedule_self(long n, const long *a)
 	if (r == 0)
 		kbi_about_expect(n == SYS_sched_setattr ? ((const int *)a[1])[1] : (int)a[1]);
 	return r;
-}
-
-static long by_kernel(int r)
-{
-	return r < 0 ? -errno : r;
 }
 
 /* The kernel, which has its kernel thread's, says whether the program's pointers are any. */
@@ -384,10 +296,8 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_rt_tgsigqueueinfo:
 		return queue(n, a, r);
 	case SYS_sched_setaffinity:
-		if (!kbi_posix_light() || !kbi_bind_is_self(a[0]))
-			return false;
-		*r = by_kernel(sched_setaffinity(0, (size_t)a[1], (const cpu_set_t *)a[2]));
-		return true;
+	case SYS_sched_getaffinity:
+		return kbi_affinity_by_number(n, a, r);
 	case SYS_sched_setscheduler:
 	case SYS_sched_setattr:
 		*r = schedule_self(n, a);
@@ -410,6 +320,6 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 		return kbi_clock_by_number(n, a, r);
 	default:
 		bind_for(n, a);
-		return false;
+		return kbi_attribute_by_number(n, a, r);
 	}
 }

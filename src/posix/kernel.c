@@ -1,6 +1,6 @@
 /* posix/kernel.c - threads of the program that are kernel threads: libc makes them, and all of our objects serve
  * them as foreign ones. Callers: posix/thread, which decides. Join may switch. */
-#include "posix/posix.h"
+#include "posix/bind.h"
 
 #include <stdlib.h>
 
@@ -9,6 +9,7 @@
 struct kernel_start {
 	void *(*fn)(void *);
 	void *arg;
+	uint32_t bound; /* enum kbi_bind_why */
 	bool c11;
 };
 
@@ -25,13 +26,15 @@ static void *kernel_body(void *arg)
 
 	free(arg);
 	a_store_rlx(&kbi_posix_me.kernel, 1);
+	kbi_bind_inherit(s.bound);
 	pthread_cleanup_push(kernel_ended, NULL);
 	result = s.c11 ? (void *)(intptr_t)((int (*)(void *))(uintptr_t)s.fn)(s.arg) : s.fn(s.arg);
 	pthread_cleanup_pop(1);
 	return result;
 }
 
-int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11)
+int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11,
+		      uint32_t bound)
 {
 	struct kernel_start *s = malloc(sizeof(*s));
 	int e, state = PTHREAD_CREATE_JOINABLE, policy = SCHED_OTHER;
@@ -43,7 +46,7 @@ int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(voi
 		pthread_attr_getschedpolicy(attr, &policy);
 		kbi_about_expect(policy); /* its creator's was expected when that got it */
 	}
-	*s = (struct kernel_start){ fn, arg, c11 };
+	*s = (struct kernel_start){ fn, arg, bound, c11 };
 	kbi_posix_made_kernel = true;
 	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);
 	if (e)

@@ -21,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/fsuid.h>
 #include <sys/msg.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -56,6 +57,8 @@ int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
 		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 int capset(void *header, const void *data); /* no header of libc's has it */
+int ioperm(unsigned long from, unsigned long n, int on); /* not every machine has these */
+int iopl(int level);
 void __longjmp_chk(struct __jmp_buf_tag env[1], int value) KBI_NORETURN;
 
 /* One pointer for each row of names.def that says BOTH. */
@@ -156,9 +159,9 @@ struct kbi_posix_thread {
 	size_t guard;
 	char *strtok_at;      /* where strtok goes on */
 	struct kbi_unsafe_own *own; /* results of posix/unsafe, or NULL */
-	uint8_t has_affinity;
-	uint8_t is_bound;     /* posix/bind: it keeps its kernel thread */
-	cpu_set_t affinity;
+	a32 bound;            /* posix/bind: why it keeps its kernel thread, enum kbi_bind_why; 0: it does not */
+	a32 pin_due;          /* posix/affinity: another thread has set its affinity, and it has not heard of that yet; */
+	cpu_set_t affinity;   /* what to */
 };
 
 extern __thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));
@@ -336,6 +339,8 @@ static inline bool kbi_signal_resumed(void)
 {
 	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
 }
+/* Called there where the caller's pin_due says so; it may keep its kernel thread afterwards. posix/affinity. */
+extern void (*kbi_signal_pins)(void);
 /* What the kernel has sent the caller's kernel thread for a call of the caller's, such as SIGPIPE, and the caller blocks:
  * the kernel thread is about to be another's. */
 void kbi_signal_claim(int sig);
@@ -349,8 +354,10 @@ static inline bool kbi_call_may_wait(void)
 
 	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || kbi_posix_me.in_handler)
 		return false;
-	if (kbi_quantum_is_over(self))
+	if (kbi_quantum_is_over(self)) {
 		kbi_posix_end_turn(self);
+		return self->vp != NULL; /* it may keep its kernel thread from then on (posix/affinity) */
+	}
 	return true;
 }
 /* Of a function of ours that suspends nobody, and so is where no thread is left: a turn that is over ends here. Before any
@@ -395,9 +402,7 @@ void kbi_signal_thread_ends(void);
 
 /* 0, EINVAL, EPERM: as the kernel would answer sched_setscheduler. */
 int kbi_about_may_schedule(int policy, int priority);
-/* 0, or EINVAL: none of these processors is the process's. */
-int kbi_about_may_run_on(const cpu_set_t *asked);
-/* Are its affinity and its real-time policy the kernel's affair? Of a thread that asked for PTHREAD_SCOPE_SYSTEM, unless
+/* Is its real-time policy the kernel's affair? Of a thread that asked for PTHREAD_SCOPE_SYSTEM, unless
  * the user has said that this means nothing. */
 bool kbi_about_is_kernels(bool system_scope);
 /* A thread is about to have this policy: with a real-time one it waits before those of a lower priority, everywhere, from
@@ -477,8 +482,9 @@ int kbi_delegate_mutex_unlock(pthread_mutex_t *m);
 void *kbi_posix_frame(void *(*fn)(void *), void *arg);
 /* As the system call exit ends a kernel thread: no cleanup handlers, no destructors, the result is NULL. */
 void kbi_posix_exit_by_number(void) KBI_NORETURN;
-/* A thread that is a kernel thread of libc's. */
-int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11);
+/* A thread that is a kernel thread of libc's. bound: what it has of its creator, enum kbi_bind_why. */
+int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11,
+		      uint32_t bound);
 /* A lightweight thread waits here until libc's join is short: 0, ETIMEDOUT. */
 KBI_SWITCHES int kbi_kernel_join(pthread_t id, uint64_t deadline);
 void kbi_fork_init(void);

@@ -197,11 +197,14 @@ static void leaves(struct kbi_task *self)
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
+static bool resume(void);
+
 void kbi_signal_resumed_to(void *context)
 {
 	uint32_t before = kbi_posix_me.handled;
 
-	kbi_signal_resumed();
+	if (a_load_rlx(&kbi_signal_watch))
+		resume();
 	if (kbi_posix_me.handled != before)
 		kbi_context_handled(context);
 }
@@ -214,6 +217,7 @@ static void returns(struct kbi_task *self, void *context)
 		return;
 	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 	kbi_signal_returns_on(self, context);
+	kbi_signal_pin();
 }
 
 /* Before it sleeps: only if somebody else is there to take signals. */
@@ -450,7 +454,7 @@ int kbi_posix_stop_in_place(struct kbi_task *self)
 
 	if (kbi_likely(!e) || !self->vp || kbi_cancel_async())
 		return e;
-	kbi_signal_resumed();
+	resume();
 	return EAGAIN;
 }
 
@@ -479,7 +483,7 @@ void kbi_signal_let_in(struct kbi_task *self)
 		take_away(self);
 }
 
-bool kbi_signal_resumed_slow(void)
+static bool resume(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 	int saved = errno;
@@ -511,6 +515,22 @@ bool kbi_signal_resumed_slow(void)
 		kbi_signal_unwound(self); /* out of the tick's handler, perhaps */
 		kbi_cancel_act();
 	}
+	return ends_call;
+}
+
+void (*kbi_signal_pins)(void);
+
+void kbi_signal_pin(void)
+{
+	if (kbi_unlikely(a_load_rlx(&kbi_posix_me.pin_due)))
+		kbi_signal_pins();
+}
+
+bool kbi_signal_resumed_slow(void)
+{
+	bool ends_call = resume();
+
+	kbi_signal_pin();
 	return ends_call;
 }
 

@@ -107,6 +107,7 @@ static void look_up(struct kbi_task *self, void *context)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 	if (self->vp && self->vp->body != b)
 		kbi_signal_returns_on(self, context);
+	kbi_signal_pin();
 	/* in a system call that is a cancellation point, before libc 2.41, or asynchronous: as libc's handler does, which
 	 * wants to set the mark itself */
 	if (kbi_cancel_pending())
@@ -124,7 +125,7 @@ static bool is_cancelled(void)
 
 static bool has_cause(struct kbi_task *self)
 {
-	return kbi_cancel_async() || kbi_posix_stop_signal(self);
+	return kbi_cancel_async() || kbi_posix_stop_signal(self) || a_load_rlx(&kbi_posix_me.pin_due);
 }
 
 static void attention(int sig, siginfo_t *info, void *context)

@@ -103,6 +103,8 @@ bool kbi_signal_is_let_in(struct kbi_task *self);
 void kbi_signal_call(bool on_alternate, void (*call)(void *), void *arg);
 /* self is on another body than when the handler began. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
+/* After it: an affinity that another thread has set is obeyed (kbi_signal_pins). */
+void kbi_signal_pin(void);
 
 /* The caller leaves the handler of a fault for good: if that was in the midst of a section of core/solo (a mutex where
  * none can be), nobody returns to it. On a virtual processor, so that it is no other's: who is alone runs no others. */

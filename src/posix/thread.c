@@ -1,10 +1,12 @@
 /* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight unless its attributes
  * ask for PTHREAD_SCOPE_SYSTEM (and posix/attr takes that at its word) or a real-time policy, its maker waits in the
- * kernel by itself (posix/caller), this libc gives us no control blocks (said once), or the process was forked from one
+ * kernel by itself (posix/caller) or has made something of its kernel thread that it is to have, too (posix/bind), this libc gives us no control blocks (said once), or the process was forked from one
  * with threads; then it is a kernel thread, see posix/kernel.
  * Callers: programs. Join may switch. */
 #include "posix/posix.h"
 
+#include "posix/affinity.h"
+#include "posix/bind.h"
 #include "posix/caller.h"
 
 #include <sched.h>
@@ -83,8 +85,7 @@ struct birth {
 	size_t guard;
 	int policy, priority;
 	bool c11, system_scope;
-	const cpu_set_t *affinity; /* or NULL, as the mask */
-	const sigset_t *mask;
+	const sigset_t *mask; /* or NULL */
 };
 
 /* Of many threads in a row each next one's block is cold, and stacks of megabytes share no page tables: fetching
@@ -130,10 +131,6 @@ static void publish(struct kb_thread *t, void *arg)
 	r->guard = b->guard;
 	r->policy = b->policy;
 	r->priority = b->priority;
-	if (kbi_unlikely(b->affinity)) {
-		r->affinity = *b->affinity;
-		r->has_affinity = 1;
-	}
 	kbi_meter_fresh(t);
 	kbi_cancel_fresh(id);
 	kbi_signal_inherit(t, b->mask);
@@ -160,8 +157,13 @@ static const char *why_not(int e)
 
 static int make_kernel(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *), void *arg)
 {
+	uint32_t bound = a_load_rlx(&kbi_posix_me.bound) & KBI_BIND_OWN;
+	bool given = false, other = false;
+
+	if (attr && kbi_affinity_of(attr, &given, &other) == 0 && given)
+		bound = (bound & ~(uint32_t)KBI_BIND_PINNED) | (other ? KBI_BIND_PINNED : 0);
 	look_up_all();
-	return kbi_kernel_create(b->id, attr, fn, arg, b->c11);
+	return kbi_kernel_create(b->id, attr, fn, arg, b->c11, bound);
 }
 
 static bool is_real_time(const struct birth *b)
@@ -305,19 +307,10 @@ static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
 	return kbi_about_may_schedule(b->policy, b->priority);
 }
 
-/* true: one was given; libc answers "all" where none was. */
-static bool read_affinity(const pthread_attr_t *attr, cpu_set_t *set)
-{
-	cpu_set_t all;
-
-	memset(&all, 0xff, sizeof(all));
-	return pthread_attr_getaffinity_np(attr, sizeof(*set), set) == 0 && memcmp(&all, set, sizeof(all)) != 0;
-}
-
 static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, void *(*fn)(void *), void *arg)
 {
 	struct kbi_thread_attr a = { .detached = is_detached(attr) };
-	cpu_set_t affinity;
+	bool given, other;
 	sigset_t mask;
 	int e = read_scheduling(attr, b);
 
@@ -328,14 +321,11 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
 	b->system_scope = kbi_attr_is_system(attr);
 	read_stack(attr, &a);
 	pthread_attr_getguardsize(attr, &b->guard);
-	if (read_affinity(attr, &affinity)) {
-		e = kbi_about_may_run_on(&affinity);
-		if (e)
-			return e;
-		if (kbi_about_is_kernels(b->system_scope))
-			return make_kernel(attr, b, fn, arg);
-		b->affinity = &affinity;
-	}
+	e = kbi_affinity_of(attr, &given, &other);
+	if (e)
+		return e;
+	if (other)
+		return make_kernel(attr, b, fn, arg);
 	if (pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, &mask) == 0)
 		b->mask = &mask;
 	return make(attr, &a, b, fn, arg);
@@ -382,7 +372,8 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 	struct birth b = { .id = id, .c11 = c11 };
 	int e;
 
-	if (kbi_posix_forked || (attr && kbi_attr_wants_kernel_thread(attr)) || kbi_caller_wants_kernel(caller))
+	if (kbi_posix_forked || kbi_bind_makes_kernel_threads() || (attr && kbi_attr_wants_kernel_thread(attr)) ||
+	    kbi_caller_wants_kernel(caller))
 		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();
