@@ -1,7 +1,7 @@
-/* core/nursery.h - a kernel thread that makes spares before they are needed, and others for a thread whose own kernel thread
- * is not as the rest (kbi_body_maker). To make one takes locks of libc, of the loader
- * and of the program's allocator, and the thread whose call blocks may have one of them: so it is not done by the lookout,
- * which all others wait for, nor when the spare is to take over at once.
+/* core/nursery.h - a kernel thread that makes spares before they are needed, and others for a thread whose own kernel
+ * thread is not as the rest (kbi_body_maker). To make one takes locks of libc, of the loader and of the program's
+ * allocator, and the thread whose call blocks may have one of them: so it is not done by the lookout, which all others
+ * wait for, nor when the spare is to take over at once.
  * Callers: handoff. Calls spare, body_thread. */
 #ifndef KBI_NURSERY_H
 #define KBI_NURSERY_H

@@ -10,8 +10,9 @@
 
 enum { KBI_HERITAGE_CPUS = 8192, KBI_HERITAGE_GROUPS = 256 };
 
-/* Is the calling thread's kernel thread not as the process's others are, by what the thread has made of it or its creator
- * had? Kernel threads and processes for the thread are made by this one, for the runtime by others. posix/bind's; NULL: no. */
+/* Is the calling thread's kernel thread not as the process's others are, by what the thread has made of it or its
+ * creator had? Kernel threads and processes for the thread are made by this one, for the runtime by others. posix/bind's;
+ * NULL: no. */
 extern KBI_HIDDEN bool (*kbi_heritage_own)(void);
 static inline bool kbi_heritage_is_own(void)
 {

@@ -1,9 +1,9 @@
 /* posix/affinity.c - affinity. Contract in affinity.h.
- * What the kernel says of the thread's own kernel thread is the truth: nothing is remembered for it. A thread on a virtual
- * processor has that one's. What the kernel would make of a set it is asked by setting it for a moment on the caller's
- * kernel thread.
- * Another lightweight thread's: if it keeps its kernel thread, that one's is set. Else the set is left in its record, and it
- * is told (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
+ * What the kernel says of the thread's own kernel thread is the truth: nothing is remembered for it. A thread on a
+ * virtual processor has that one's. What the kernel would make of a set it is asked by setting it for a moment on the
+ * caller's kernel thread.
+ * Another lightweight thread's: if it keeps its kernel thread, that one's is set. Else the set is left in its record, and
+ * it is told (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
  * The record's set is under the lock, which is held where no handler of ours comes to it. */
 #include "posix/affinity.h"
 

@@ -1,5 +1,5 @@
-/* posix/affinity.h - the processors that a thread may run on. A lightweight thread whose affinity is not that of the virtual
- * processors keeps a kernel thread, which has it, and so has what it creates (posix/bind).
+/* posix/affinity.h - the processors that a thread may run on. A lightweight thread whose affinity is not that of the
+ * virtual processors keeps a kernel thread, which has it, and so has what it creates (posix/bind).
  * Callers: programs; posix/identity, posix/thread. Setting may switch. */
 #ifndef KBI_AFFINITY_H
 #define KBI_AFFINITY_H

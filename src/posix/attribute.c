@@ -1,6 +1,6 @@
-/* posix/attribute.c - what a thread changes of its kernel thread. Contract in attribute.h. Before the change the caller gets a
- * kernel thread of its own (posix/bind), unless nothing would change or every thread is to have it (seccomp's and Landlock's
- * flags for that). */
+/* posix/attribute.c - what a thread changes of its kernel thread. Contract in attribute.h. Before the change the caller
+ * gets a kernel thread of its own (posix/bind), unless nothing would change or every thread is to have it (seccomp's and
+ * Landlock's flags for that). */
 #include "posix/attribute.h"
 
 #include <linux/prctl.h>

@@ -1,6 +1,6 @@
-/* posix/attribute.h - what the kernel keeps for each thread and a thread changes of its own: filters, privileges, namespaces,
- * timer slack and the like. A lightweight thread keeps its kernel thread before it does (posix/bind); doc/posix.md lists what
- * there is. Callers: posix/identity, for calls by their numbers; programs. Never switches. */
+/* posix/attribute.h - what the kernel keeps for each thread and a thread changes of its own: filters, privileges,
+ * namespaces, timer slack and the like. A lightweight thread keeps its kernel thread before it does (posix/bind);
+ * doc/posix.md lists what there is. Callers: posix/identity, for calls by their numbers; programs. Never switches. */
 #ifndef KBI_ATTRIBUTE_H
 #define KBI_ATTRIBUTE_H
 

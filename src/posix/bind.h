@@ -1,7 +1,8 @@
 /* posix/bind.h - a lightweight thread that asks the kernel for something that kernel threads have each of their own
  * (a tracee, a namespace, a filter, a nice value) keeps its kernel thread from then on: its virtual processor gets another.
  * If it has made another of its kernel thread, the threads that it creates are kernel threads made by that one, which have
- * what it has (posix/thread), and the runtime has its own kernel threads made by others (core/body_thread). And the number by which a program knows a thread (gettid): its own and always the same, whichever kernel thread it is on.
+ * what it has (posix/thread), and the runtime has its own kernel threads made by others (core/body_thread).
+ * And the number by which a program knows a thread (gettid): its own and always the same, whichever kernel thread it is on.
  * Callers: posix/identity, attribute, affinity, futex, call_apart, thread. Binding does not switch. */
 #ifndef KBI_BIND_H
 #define KBI_BIND_H

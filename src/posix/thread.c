@@ -1,7 +1,8 @@
 /* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight unless its attributes
- * ask for PTHREAD_SCOPE_SYSTEM (and posix/attr takes that at its word) or a real-time policy, its maker waits in the
- * kernel by itself (posix/caller) or has made something of its kernel thread that it is to have, too (posix/bind), this libc gives us no control blocks (said once), or the process was forked from one
- * with threads; then it is a kernel thread, see posix/kernel.
+ * ask for PTHREAD_SCOPE_SYSTEM (and posix/attr takes that at its word), a real-time policy or an affinity of its own, its
+ * maker waits in the kernel by itself (posix/caller) or has made something of its kernel thread that it is to have, too
+ * (posix/bind), this libc gives us no control blocks (said once), or the process was forked from one with threads; then it
+ * is a kernel thread, see posix/kernel.
  * Callers: programs. Join may switch. */
 #include "posix/posix.h"
 
