@@ -456,8 +456,11 @@ static const char *cannot(void)
 
 int kbi_process_open(const char **why)
 {
+	int e;
+
 	*why = cannot();
-	return *why ? ENOTSUP : kbi_memory_open(why);
+	e = *why ? ENOTSUP : kbi_memory_is_told(why);
+	return e ? e : kbi_memory_open(why);
 }
 
 static int prepare(void)

@@ -205,6 +205,11 @@ static int start(void)
 
 	if (!e && kbi_options.body == KBI_OPT_BODY_PROCESS)
 		e = open_processes(first);
+	if (e == EACCES) { /* the program has restricted itself: nothing is begun yet */
+		kbi_options.body = KBI_OPT_BODY_THREAD;
+		kbi_sys_message("they are kernel threads");
+		e = 0;
+	}
 	if (e)
 		return e;
 	n = kbi_options.vps ? kbi_options.vps : kbi_cpu_count();

@@ -360,6 +360,46 @@ const struct kbi_memory_region *kbi_memory_added(void)
 	return &space.added;
 }
 
+/* ---- what the kernel tells of it ----------------------------------------------------------------------------------- */
+
+static int pages = -1; /* /proc/self/pagemap, from the look whether it can be had to the conversion */
+
+/* The kernel hides a process that has changed its user from itself, and the file from who opens files as another user: for
+ * this moment it is not to. */
+static long open_pagemap(void)
+{
+	enum { NEVER, ALWAYS };
+	long dumpable = kbi_sys(SYS_prctl, PR_GET_DUMPABLE), user = kbi_sys(SYS_setfsuid, -1), fd;
+
+	if (dumpable != ALWAYS)
+		kbi_sys(SYS_prctl, PR_SET_DUMPABLE, ALWAYS);
+	kbi_sys(SYS_setfsuid, kbi_sys(SYS_geteuid));
+	fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	kbi_sys(SYS_setfsuid, user);
+	if (dumpable != ALWAYS)
+		kbi_sys(SYS_prctl, PR_SET_DUMPABLE, NEVER);
+	return fd;
+}
+
+static bool can_read_maps(void)
+{
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		kbi_sys(SYS_close, fd);
+	return fd >= 0;
+}
+
+int kbi_memory_is_told(const char **why)
+{
+	*why = can_read_maps() ? NULL : "/proc/self/maps cannot be read";
+	if (!*why) {
+		pages = (int)open_pagemap();
+		*why = pages >= 0 ? NULL : "/proc/self/pagemap cannot be read";
+	}
+	return *why ? EACCES : 0;
+}
+
 /* ---- converting ------------------------------------------------------------------------------------------------ */
 
 /* Functions of libc's are not called from here on: what they are called through is being moved. */
@@ -376,7 +416,6 @@ struct work {
 	char *text;
 	struct map *map;
 	unsigned maps;
-	int pages;              /* /proc/self/pagemap */
 	const char *why;
 };
 
@@ -450,14 +489,14 @@ static int find_maps(struct work *w)
 }
 
 /* The pages that are there; of a file's those that it has, too. */
-static void copy_map(struct work *w, const struct map *m)
+static void copy_map(const struct map *m)
 {
 	uint64_t page[RUN];
 
 	for (uintptr_t at = m->from; at < m->to; at += (uintptr_t)RUN * KBI_PAGE) {
 		size_t left = (m->to - at) / KBI_PAGE, n = left < RUN ? left : RUN;
 
-		if (!m->file && kbi_sys(SYS_pread64, w->pages, page, n * 8, at / KBI_PAGE * 8) != (long)(n * 8))
+		if (!m->file && kbi_sys(SYS_pread64, pages, page, n * 8, at / KBI_PAGE * 8) != (long)(n * 8))
 			continue; /* below the stack's end */
 		for (size_t i = 0; i < n; i++)
 			if (m->file || page[i] >> 62)
@@ -465,13 +504,13 @@ static void copy_map(struct work *w, const struct map *m)
 	}
 }
 
-static int share(struct work *w, const struct map *m)
+static int share(const struct map *m)
 {
 	long r;
 
 	if (!(m->protection & PROT_READ))
 		kbi_sys(SYS_mprotect, m->from, m->to - m->from, m->protection | PROT_READ);
-	copy_map(w, m);
+	copy_map(m);
 	r = kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd,
 		    m->copy - space.base);
 	return is_error(r) ? EFAULT : 0;
@@ -498,7 +537,7 @@ static int copy_added(struct work *w)
 			return ENOMEM;
 		}
 		m.copy = (uintptr_t)at;
-		copy_map(w, &m);
+		copy_map(&m);
 		kbi_sys(SYS_munmap, at, bytes);
 	}
 	return 0;
@@ -535,25 +574,10 @@ static int share_all(struct work *w)
 	}
 	e = share_added();
 	for (unsigned i = 0; i < w->maps && !e; i++)
-		e = share(w, &w->map[i]);
+		e = share(&w->map[i]);
 	if (e)
 		w->why = "a mapping could not be moved into the space";
 	return e;
-}
-
-/* The kernel hides a process that has changed its user from itself: for this moment it is not to. */
-static int open_pagemap(void)
-{
-	enum { NEVER, ALWAYS };
-	long dumpable = kbi_sys(SYS_prctl, PR_GET_DUMPABLE);
-	long fd;
-
-	if (dumpable != ALWAYS)
-		kbi_sys(SYS_prctl, PR_SET_DUMPABLE, ALWAYS);
-	fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	if (dumpable != ALWAYS)
-		kbi_sys(SYS_prctl, PR_SET_DUMPABLE, NEVER);
-	return (int)fd;
 }
 
 int kbi_memory_convert(const char **why)
@@ -567,15 +591,10 @@ int kbi_memory_convert(const char **why)
 		return ENOMEM;
 	}
 	w.map = (struct map *)(w.text + KBI_MAPS_TEXT);
-	w.pages = open_pagemap();
-	if (w.pages < 0) {
-		*why = "/proc/self/pagemap cannot be read";
-		return -w.pages;
-	}
 	e = find_maps(&w);
 	if (!e)
 		e = share_all(&w);
-	kbi_sys(SYS_close, w.pages);
+	kbi_sys(SYS_close, pages);
 	if (e)
 		*why = w.why;
 	kbi_memory_give(w.text, size);

@@ -9,6 +9,9 @@
 
 /* Reserves it; kbi_sys_map takes from it from now on. 0, or errno: *why says what the machine refuses. Once, at start. */
 int kbi_memory_open(const char **why);
+/* Before that: what the program has mapped, and touched, can be read, from now until kbi_memory_convert. 0, or EACCES:
+ * *why. */
+int kbi_memory_is_told(const char **why);
 /* The only kernel thread, on a stack and with a TLS block from the space. 0, or errno: *why; the process is as it was or,
  * if it is EFAULT, cannot go on. */
 int kbi_memory_convert(const char **why);
