@@ -81,7 +81,7 @@ unit_sources = $(wildcard $(if $(filter arch/%,$(1)),src/arch/$(ARCH)/$(notdir $
 SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
 # The heap is in neither library that runs threads; tests reach it in libkochab.a.
 SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
-SRC_malloc := src/base/option.c src/os/sys.c $(SRC_heap) src/posix/malloc.c
+SRC_malloc := src/base/option.c src/os/sys.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
 SRC_posix := $(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC)))
 SRC_core := $(filter-out src/posix/% $(SRC_heap),$(SRC))
 SRC_tool := $(wildcard tool/*.c bench/*.c)

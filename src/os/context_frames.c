@@ -14,7 +14,7 @@
 #include <wchar.h>
 
 #include "os/context.h"
-#include "os/names.h"
+#include "os/redirect.h"
 
 #if defined(__x86_64__)
 
@@ -495,12 +495,12 @@ static void learn_all(struct starts *s, code *const *fn, size_t n)
 static void learn_special(void)
 {
 	enum { VERSIONS = 8 };
-	uintptr_t at[VERSIONS];
+	struct kbi_redirect_place at[VERSIONS];
 
 	not_over.n = 0;
 	for (size_t i = 0; i < kbi_countof(special) && libc.dynamic; i++)
-		for (unsigned n = kbi_names_find(libc.base, libc.dynamic, special[i], at, VERSIONS); n > 0; n--)
-			learn_more(&not_over, at[n - 1]);
+		for (unsigned n = kbi_redirect_originals(libc.base, libc.dynamic, special[i], at, VERSIONS); n > 0; n--)
+			learn_more(&not_over, at[n - 1].at);
 }
 
 void kbi_context_frames_learn(void)

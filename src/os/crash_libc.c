@@ -10,6 +10,7 @@
 
 #include "base/atom.h"
 #include "os/plant.h"
+#include "os/redirect.h"
 #include "os/sys.h"
 
 static void *libc;
@@ -36,12 +37,24 @@ bool kbi_crash_open_libc(void)
 	return true;
 }
 
+/* Of glibc a handle is the module's description. */
+static void find_in_libc(const char *name, struct kbi_crash_place *p)
+{
+	const struct link_map *m = libc;
+	struct kbi_redirect_place found;
+
+	if (kbi_redirect_originals(m->l_addr, m->l_ld, name, &found, 1))
+		*p = (struct kbi_crash_place){ found.at, found.size };
+}
+
 void kbi_crash_find(const char *name, bool libcs, struct kbi_crash_place *p)
 {
-	void *at = dlsym(libcs ? libc : RTLD_DEFAULT, name);
+	void *at = libcs ? NULL : dlsym(RTLD_DEFAULT, name);
 	const ElfW(Sym) *s = NULL;
 	Dl_info i;
 
+	if (libcs)
+		find_in_libc(name, p);
 	if (!at || !dladdr1(at, &i, (void **)&s, RTLD_DL_SYMENT) || !s || i.dli_saddr != at)
 		return;
 	*p = (struct kbi_crash_place){ (uintptr_t)at, s->st_size };

@@ -44,35 +44,69 @@ static uint32_t hash_of(const char *name)
 	return h;
 }
 
-unsigned kbi_names_find(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, uintptr_t *at, unsigned most)
+/* The filter says in one look that most names are not there. */
+static bool may_be_in(const struct names *n, uint32_t h)
+{
+	enum { BITS = sizeof(ElfW(Addr)) * 8 };
+	ElfW(Addr) word = ((const ElfW(Addr) *)(n->hash + 4))[h / BITS % n->hash[2]];
+
+	return word >> h % BITS & word >> (h >> n->hash[3]) % BITS & 1;
+}
+
+static const uint32_t *buckets(const struct names *n)
+{
+	return (const uint32_t *)((const ElfW(Addr) *)(n->hash + 4) + n->hash[2]);
+}
+
+unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, const ElfW(Sym) **found,
+			   unsigned most)
 {
 	struct names n = names_of(base, dynamic);
 	const uint32_t *bucket, *chain;
 	uint32_t h = hash_of(name);
 	unsigned count = 0;
 
-	if (!n.symbol || !n.text || !n.hash)
+	if (!n.symbol || !n.text || !n.hash || !may_be_in(&n, h))
 		return 0;
-	bucket = (const uint32_t *)((const ElfW(Addr) *)(n.hash + 4) + n.hash[2]);
+	bucket = buckets(&n);
 	chain = bucket + n.hash[0];
 	for (uint32_t i = bucket[h % n.hash[0]]; i >= n.hash[1] && count < most; i++) {
-		const ElfW(Sym) *found = n.symbol + i;
+		const ElfW(Sym) *s = n.symbol + i;
 		uint32_t word = chain[i - n.hash[1]];
 
-		if ((word | 1) == (h | 1) && found->st_shndx != SHN_UNDEF && strcmp(n.text + found->st_name, name) == 0)
-			at[count++] = base + found->st_value;
+		if ((word | 1) == (h | 1) && s->st_shndx != SHN_UNDEF && strcmp(n.text + s->st_name, name) == 0)
+			found[count++] = s;
 		if (word & 1)
 			break; /* the bucket's last */
 	}
 	return count;
 }
 
+void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic, void (*each)(const char *name, const ElfW(Sym) *s, void *arg),
+		    void *arg)
+{
+	struct names n = names_of(base, dynamic);
+	const uint32_t *bucket, *chain;
+
+	if (!n.symbol || !n.text || !n.hash)
+		return;
+	bucket = buckets(&n);
+	chain = bucket + n.hash[0];
+	for (uint32_t b = 0; b < n.hash[0]; b++)
+		for (uint32_t i = bucket[b]; i >= n.hash[1]; i++) {
+			if (n.symbol[i].st_shndx != SHN_UNDEF)
+				each(n.text + n.symbol[i].st_name, n.symbol + i, arg);
+			if (chain[i - n.hash[1]] & 1)
+				break;
+		}
+}
+
 bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
 {
 	struct names n = names_of(base, dynamic);
-	uintptr_t at;
+	const ElfW(Sym) *s;
 
-	return n.hash ? kbi_names_find(base, dynamic, name, &at, 1) : n.has_old;
+	return n.hash ? kbi_names_symbols(base, dynamic, name, &s, 1) : n.has_old;
 }
 
 static int may_have(struct dl_phdr_info *info, size_t size, void *name)

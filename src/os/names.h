@@ -7,9 +7,13 @@
 
 #include "base/base.h"
 
-/* base: what is to be added to its addresses; dynamic: its dynamic section. Writes the addresses of up to `most` functions
- * of that name, of any version, and says how many. */
-unsigned kbi_names_find(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, uintptr_t *at, unsigned most);
+/* base: what is to be added to its addresses; dynamic: its dynamic section. Writes up to `most` symbols of that
+ * name, of any version, and says how many. */
+unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, const ElfW(Sym) **found,
+			   unsigned most);
+/* Every symbol that it defines, once. */
+void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic, void (*each)(const char *name, const ElfW(Sym) *s, void *arg),
+		    void *arg);
 /* May the loader find it there? Also true where the module has another kind of table only. */
 bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name);
 /* dlsym(RTLD_DEFAULT, name), NULL; but no loader's message that there is none, which takes memory of malloc and is what the

@@ -16,6 +16,7 @@
 #include "mem/heap_door.h"
 #include "mem/heap_hard.h"
 #include "mem/heap_stats.h"
+#include "os/redirect.h"
 #include "os/sys.h"
 
 #define OURS __attribute__((visibility("default")))
@@ -280,6 +281,8 @@ __attribute__((constructor(101))) static void start(void)
 {
 	kbi_heap_start();
 	kbi_life_watch();
+	if (!kbi_redirect(false))
+		kbi_sys_message("libc's table of names cannot be written: who looks malloc up in libc finds libc's");
 	if (kbi_options.heap_stats)
 		atexit(print_stats);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/option.h"
+#include "os/redirect.h"
 #include "os/sys.h"
 
 /* ---- the environment ------------------------------------------------------------------------------------- */
@@ -91,6 +92,8 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	kbi_call_resolve();
 	kbi_unsafe_resolve();
 	kbi_fork_init();
+	if (!kbi_redirect(true))
+		kbi_sys_message("libc's table of names cannot be written: who looks its functions up in libc finds libc's");
 }
 
 /* ---- main
