@@ -5,12 +5,11 @@
  * sleepers, too. FUTEX_PRIVATE says that no other process is meant; without it (libstdc++'s futures) the
  * page decides: a word in a shared mapping stays the kernel's, and who waits for it leaves its virtual processor to
  * others. So does who waits for several words at once, or by one of the numbers that Linux has for such calls now; the
- * wakes reach them there, too. Operations with priority inheritance give the word owners by the numbers of gettid, but no
- * priorities, for programs take a free word themselves and write theirs; on shared memory they are the kernel's, which
- * tells owners by the kernel thread, so the caller keeps its own.
+ * wakes reach them there, too. Operations with priority inheritance: posix/futex_owner.
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
 #include "posix/bind.h"
 #include "posix/call_priv.h"
+#include "posix/futex_owner.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -25,11 +24,6 @@
 #include "os/sys.h"
 #include "sync/park.h"
 
-enum {
-	OP_MASK = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME),
-	LOCK_PI2 = 13, /* Linux 5.14 */
-};
-
 /* Of all machines. */
 enum { WAITV = 449 /* Linux 5.16 */, WAKE2 = 454, WAIT2 /* 6.7 */ };
 enum { WAITV_MAX = 128, PRIVATE2 = 128 };
@@ -40,24 +34,8 @@ struct one_of {
 	uint32_t flags, reserved;
 };
 
-struct call {
-	const uint32_t *addr;
-	int op;
-	uint32_t value;
-	uintptr_t timeout; /* or the second number */
-	const uint32_t *addr2;
-	uint32_t value3;
-};
-
-/* A wait went to the kernel: wakes must, too. Waits with a condition did: the words that have owners are the kernel's. */
-static a32 kernel_waits, kernel_owns;
-
-static long kernel(const struct call *c)
-{
-	int op = kbi_sys_from.futex ? c->op : c->op & ~FUTEX_PRIVATE_FLAG; /* the program is several processes, perhaps */
-
-	return kbi_sys(SYS_futex, c->addr, op, c->value, c->timeout, c->addr2, c->value3);
-}
+/* A wait went to the kernel: wakes must, too. */
+static a32 kernel_waits;
 
 /* ---- whose memory ------------------------------------------------------------------------------- */
 
@@ -104,44 +82,29 @@ static bool is_shared(const uint32_t *addr)
 
 /* ---- waits in the kernel ------------------------------------------------------------------------- */
 
-static long in_kernel(long n, const long a[6])
-{
-	uint32_t before = kbi_posix_me.handled;
-	long r;
-
-	if (!kbi_call_may_wait())
-		return kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
-	kbi_call_leave_vp(true);
-	do
-		r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
-	while (r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
-	kbi_call_rejoin();
-	return r;
-}
-
 static bool has_length(const struct timespec *t)
 {
 	return kbi_posix_time_ok(t) && t->tv_sec >= 0;
 }
 
 /* With an absolute time, so that it may be begun again. */
-static long wait_in_kernel(const struct call *c)
+static long wait_in_kernel(const struct kbi_futex *c)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
 	long a[6] = { (long)c->addr, c->op, (long)c->value, (long)c->timeout, 0, (long)c->value3 };
 	struct timespec until;
 
-	if ((c->op & OP_MASK) == FUTEX_WAIT) {
+	if ((c->op & KBI_FUTEX_OP) == FUTEX_WAIT) {
 		a[1] = FUTEX_WAIT_BITSET | (c->op & FUTEX_PRIVATE_FLAG);
 		a[5] = (long)FUTEX_BITSET_MATCH_ANY;
 	}
-	if ((c->op & OP_MASK) == FUTEX_WAIT && t && has_length(t)) {
+	if ((c->op & KBI_FUTEX_OP) == FUTEX_WAIT && t && has_length(t)) {
 		until = kbi_sys_timespec(kbi_posix_after(t));
 		a[3] = (long)&until;
 	}
 	if (!kbi_sys_from.futex) /* the program is several processes, perhaps */
 		a[1] &= ~FUTEX_PRIVATE_FLAG;
-	return in_kernel(SYS_futex, a);
+	return kbi_futex_in_kernel(SYS_futex, a);
 }
 
 static long wait_for_one_of(const long a[6])
@@ -151,11 +114,11 @@ static long wait_for_one_of(const long a[6])
 
 	a_store_rlx(&kernel_waits, 1);
 	if (kbi_sys_from.futex || !a[0] || a[1] <= 0 || a[1] > WAITV_MAX)
-		return in_kernel(WAITV, a);
+		return kbi_futex_in_kernel(WAITV, a);
 	memcpy(common, (const void *)a[0], (size_t)a[1] * sizeof(common[0]));
 	for (long i = 0; i < a[1]; i++)
 		common[i].flags &= ~(uint32_t)PRIVATE2;
-	return in_kernel(WAITV, b);
+	return kbi_futex_in_kernel(WAITV, b);
 }
 
 static long wait_by_new_number(const long a[6])
@@ -165,13 +128,13 @@ static long wait_by_new_number(const long a[6])
 	a_store_rlx(&kernel_waits, 1);
 	if (!kbi_sys_from.futex)
 		b[3] &= ~(long)PRIVATE2;
-	return in_kernel(WAIT2, b);
+	return kbi_futex_in_kernel(WAIT2, b);
 }
 
 /* ---- the operations ------------------------------------------------------------------------------ */
 
 /* As the kernel's: without a time limit a restarting handler begins the wait anew, value and all; with one it ends it. */
-static int park(const struct call *c, uint32_t bitset, uint64_t deadline)
+static int park(const struct kbi_futex *c, uint32_t bitset, uint64_t deadline)
 {
 	uint32_t before = kbi_posix_me.handled;
 	bool ends;
@@ -184,7 +147,7 @@ static int park(const struct call *c, uint32_t bitset, uint64_t deadline)
 	return e;
 }
 
-static long wait_relative(const struct call *c)
+static long wait_relative(const struct kbi_futex *c)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
 
@@ -193,7 +156,7 @@ static long wait_relative(const struct call *c)
 	return -park(c, KBI_PARK_ANY, kbi_posix_after(t));
 }
 
-static long wait_absolute(const struct call *c)
+static long wait_absolute(const struct kbi_futex *c)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
 	clockid_t clock = c->op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
@@ -206,27 +169,27 @@ static long wait_absolute(const struct call *c)
 }
 
 /* Sleepers of the kernel's: from before the first thread, or of other processes. */
-static bool kernel_may_have_sleepers(const struct call *c)
+static bool kernel_may_have_sleepers(const struct kbi_futex *c)
 {
 	return !(c->op & FUTEX_PRIVATE_FLAG) || a_load_rlx(&kernel_waits);
 }
 
-static long wake(const struct call *c, uint32_t bitset)
+static long wake(const struct kbi_futex *c, uint32_t bitset)
 {
 	unsigned n = (int)c->value > 0 ? c->value : 1;
 	unsigned woken = kbi_park_wake(c->addr, n, bitset);
-	struct call rest = *c;
+	struct kbi_futex rest = *c;
 	long more;
 
 	if (woken >= n || !kernel_may_have_sleepers(c))
 		return woken;
 	rest.value = n - woken;
-	more = kernel(&rest);
+	more = kbi_futex_kernel(&rest);
 	return more > 0 ? (long)woken + more : woken;
 }
 
 /* FUTEX_WAKE_OP's second word: it is changed as value3 says, and what it was is compared. False: value3 says nothing. */
-static bool change(const struct call *c, bool *holds)
+static bool change(const struct kbi_futex *c, bool *holds)
 {
 	const uint32_t code = c->value3 >> 28, cmp = c->value3 >> 24 & 15;
 	uint32_t with = (uint32_t)((int32_t)(c->value3 << 8) >> 20), value;
@@ -257,11 +220,11 @@ static bool change(const struct call *c, bool *holds)
 	}
 }
 
-static long wake_and_change(const struct call *c)
+static long wake_and_change(const struct kbi_futex *c)
 {
-	const int wakes = (c->op & ~OP_MASK & FUTEX_PRIVATE_FLAG) | FUTEX_WAKE;
-	struct call first = { .addr = c->addr, .op = wakes, .value = c->value };
-	struct call second = { .addr = c->addr2, .op = wakes, .value = (uint32_t)c->timeout };
+	const int wakes = (c->op & ~KBI_FUTEX_OP & FUTEX_PRIVATE_FLAG) | FUTEX_WAKE;
+	struct kbi_futex first = { .addr = c->addr, .op = wakes, .value = c->value };
+	struct kbi_futex second = { .addr = c->addr2, .op = wakes, .value = (uint32_t)c->timeout };
 	bool holds;
 	long n;
 
@@ -271,7 +234,7 @@ static long wake_and_change(const struct call *c)
 	return holds ? n + wake(&second, KBI_PARK_ANY) : n;
 }
 
-static long requeue(const struct call *c, const uint32_t *compare)
+static long requeue(const struct kbi_futex *c, const uint32_t *compare)
 {
 	unsigned woken, moved;
 	int e;
@@ -285,118 +248,9 @@ static long requeue(const struct call *c, const uint32_t *compare)
 	return compare ? (long)woken + moved : (long)woken;
 }
 
-/* ---- owners: the operations with priority inheritance, without priorities ---------------------------------- */
-
-/* The word has the owner's number, as gettid says it, and who finds it 0 takes it without us. */
-static uint32_t own_number(const struct call *c)
+static long emulate(const struct kbi_futex *c)
 {
-	int op = c->op & OP_MASK, number = kbi_bind_number();
-	bool known = op == FUTEX_LOCK_PI || op == LOCK_PI2 || op == FUTEX_TRYLOCK_PI || op == FUTEX_UNLOCK_PI;
-
-	return known && !a_load_rlx(&kernel_owns) && !((uint32_t)number & ~(uint32_t)FUTEX_TID_MASK) ? (uint32_t)number : 0;
-}
-
-static bool lives(uint32_t number)
-{
-	return kbi_bind_find((long)number) || kbi_sys(SYS_tkill, number, 0) != -ESRCH;
-}
-
-/* Until somebody gives it back; now and then a look whether its owner is still there. */
-static bool waits_for_owner(const struct call *c, uint32_t value, uint64_t deadline)
-{
-	enum { LOOK = 1000000000 }; /* ns */
-	uint64_t until = deadline == KBI_FOREVER ? kbi_timer_now() + LOOK : deadline;
-	int e = kbi_park_wait_until(c->addr, value, KBI_PARK_ANY, kbi_posix_until(until));
-
-	kbi_signal_resumed(); /* no handler ends it */
-	return e != ETIMEDOUT || deadline == KBI_FOREVER;
-}
-
-/* A free word with FUTEX_WAITERS was given back for who was woken there, who has a turn to take it before others: one that
- * gives it back and wants it again would have it for ever. Who has slept does not know whether others still do. */
-static long take_owned(const struct call *c, uint32_t me, uint64_t deadline)
-{
-	enum { TURNS = 1000 };
-	a32 *word = (a32 *)(uintptr_t)c->addr;
-	uint32_t v = a_load_rlx(word), slept = 0;
-
-	for (unsigned turn = 0;; v = a_load_rlx(word)) {
-		uint32_t owner = v & FUTEX_TID_MASK;
-		bool dead = owner && owner != me && !lives(owner);
-
-		if (!owner && !slept && v & FUTEX_WAITERS && turn++ < TURNS) {
-			kbi_yield_now();
-			continue;
-		}
-		if (owner == me)
-			return -EDEADLK;
-		if (dead && !slept)
-			return -ESRCH;
-		if (!owner || dead) {
-			uint32_t mine = me | slept | (v & (FUTEX_WAITERS | FUTEX_OWNER_DIED)) | (dead ? FUTEX_OWNER_DIED : 0);
-
-			if (a_cas_acqrel(word, &v, mine))
-				return 0;
-			continue;
-		}
-		if ((c->op & OP_MASK) == FUTEX_TRYLOCK_PI)
-			return -EAGAIN;
-		if (!(v & FUTEX_WAITERS) && !a_cas_acqrel(word, &v, v | FUTEX_WAITERS))
-			continue;
-		if (!waits_for_owner(c, v | FUTEX_WAITERS, deadline))
-			return -ETIMEDOUT;
-		slept = FUTEX_WAITERS;
-	}
-}
-
-static long give_owned(const struct call *c, uint32_t me)
-{
-	a32 *word = (a32 *)(uintptr_t)c->addr;
-	uint32_t v = a_load_rlx(word), left;
-
-	do
-		if ((v & FUTEX_TID_MASK) != me)
-			return -EPERM;
-	while (!a_cas_acqrel(word, &v, v & FUTEX_WAITERS));
-	left = FUTEX_WAITERS;
-	if (v & FUTEX_WAITERS && !kbi_park_wake(c->addr, 1, KBI_PARK_ANY))
-		a_cas_acqrel(word, &left, 0); /* they do not wait any more */
-	return 0;
-}
-
-static long by_owner(const struct call *c, uint32_t me)
-{
-	const struct timespec *t = (const struct timespec *)c->timeout;
-	int op = c->op & OP_MASK;
-	clockid_t clock = op == LOCK_PI2 && !(c->op & FUTEX_CLOCK_REALTIME) ? CLOCK_MONOTONIC : CLOCK_REALTIME;
-
-	if (op == FUTEX_UNLOCK_PI)
-		return give_owned(c, me);
-	if (op == FUTEX_TRYLOCK_PI || !t)
-		return take_owned(c, me, KBI_FOREVER);
-	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
-		return -EINVAL;
-	return take_owned(c, me, kbi_posix_deadline(clock, t));
-}
-
-/* On memory that processes share, and with conditions: who asks for priorities keeps its kernel thread, whose number
- * the word gets. */
-static long by_kernel(const struct call *c)
-{
-	int op = c->op & OP_MASK;
-
-	if (op == FUTEX_WAIT_REQUEUE_PI)
-		a_store_rlx(&kernel_owns, 1);
-	if (op == FUTEX_LOCK_PI || op == FUTEX_TRYLOCK_PI || op == FUTEX_WAIT_REQUEUE_PI || op == LOCK_PI2)
-		kbi_bind_self("a futex with priority inheritance", KBI_BIND_WATCHED);
-	return kernel(c);
-}
-
-static long emulate(const struct call *c)
-{
-	uint32_t me;
-
-	switch (c->op & OP_MASK) {
+	switch (c->op & KBI_FUTEX_OP) {
 	case FUTEX_WAIT:
 		return wait_relative(c);
 	case FUTEX_WAIT_BITSET:
@@ -412,29 +266,28 @@ static long emulate(const struct call *c)
 	case FUTEX_WAKE_OP:
 		return wake_and_change(c);
 	default:
-		me = own_number(c);
-		return me ? by_owner(c, me) : by_kernel(c);
+		return kbi_futex_owned(c, false);
 	}
 }
 
-static bool is_wait(const struct call *c)
+static bool is_wait(const struct kbi_futex *c)
 {
-	int op = c->op & OP_MASK;
+	int op = c->op & KBI_FUTEX_OP;
 
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET;
 }
 
-static long futex(const struct call *c)
+static long futex(const struct kbi_futex *c)
 {
 	if (kbi_vp_n == 0 || kbi_posix_forked) {
 		if (is_wait(c))
 			a_store_rlx(&kernel_waits, 1);
-		return kernel(c);
+		return kbi_futex_alone(c);
 	}
 	if (((uintptr_t)c->addr & 3) || !c->addr)
 		return -EINVAL;
 	if (!(c->op & FUTEX_PRIVATE_FLAG) && is_shared(c->addr))
-		return is_wait(c) ? wait_in_kernel(c) : by_kernel(c);
+		return is_wait(c) ? wait_in_kernel(c) : kbi_futex_owned(c, true);
 	return emulate(c);
 }
 
@@ -488,7 +341,7 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	}
 	if (n != SYS_futex)
 		return ((__typeof__(&kbi_posix_syscall))(uintptr_t)kbi_libc()->syscall)(n, a, b, c, d, e, f);
-	r = futex(&(struct call){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d, (const uint32_t *)e,
+	r = futex(&(struct kbi_futex){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d, (const uint32_t *)e,
 				  (uint32_t)f });
 	if (r >= 0)
 		return r;

@@ -1,0 +1,354 @@
+/* posix/futex_owner.c - contract in futex_owner.h.
+ * Programs take a free word themselves and write the number that gettid tells, so the word's owners are known by that
+ * number, which the kernel does not know: nothing here is asked of the kernel but to sleep. Priorities are not inherited.
+ *
+ * In memory of this process sleepers are parked. In memory that processes share they sleep in the kernel at the same word,
+ * so the threads of all programs under Kochab exclude each other. An owner that the kernel knows, and that is no
+ * lightweight thread, may belong to a program that gives words back by the kernel, which refuses to wake such sleepers:
+ * who waits for it leaves no mark, and looks again and again. A thread that the kernel knows by its number asks the kernel
+ * first, which serves what is asleep there by its own rules.
+ *
+ * Who waits with a condition (FUTEX_WAIT_REQUEUE_PI) sleeps at the first word and takes the second when it is woken: so
+ * there is no moving, and all are woken. */
+#include "posix/futex_owner.h"
+
+#include "core/vp.h"
+#include "core/yield.h"
+#include "os/sys.h"
+#include "os/tcb.h"
+#include "posix/bind.h"
+#include "posix/call_priv.h"
+#include "sync/park.h"
+
+enum { LOCK_PI2 = 13 /* Linux 5.14 */, SECOND = 1000000000, MOST = 2000000 /* ns between two looks */ };
+
+long kbi_futex_kernel(const struct kbi_futex *c)
+{
+	int op = kbi_sys_from.futex ? c->op : c->op & ~FUTEX_PRIVATE_FLAG; /* the program is several processes, perhaps */
+
+	return kbi_sys(SYS_futex, c->addr, op, c->value, c->timeout, c->addr2, c->value3);
+}
+
+long kbi_futex_in_kernel(long n, const long a[6])
+{
+	uint32_t before = kbi_posix_me.handled;
+	long r;
+
+	if (!kbi_call_may_wait())
+		return kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	kbi_call_leave_vp(true);
+	do
+		r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	while (r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
+	kbi_call_rejoin();
+	return r;
+}
+
+/* ---- sleeping at a word -------------------------------------------------------------------------- */
+
+struct word {
+	const uint32_t *addr;
+	bool shared;
+};
+
+/* Is it a kernel thread, or are other threads waited for by kernel threads only? */
+static bool is_parked(const struct word *w)
+{
+	return !w->shared && kbi_vp_n && !kbi_posix_forked;
+}
+
+/* Until it is woken, or the word is not `value`, or the time of CLOCK_MONOTONIC is over; perhaps for nothing. ETIMEDOUT,
+ * EAGAIN, or 0. No handler ends it. */
+static int sleep_at(const struct word *w, uint32_t value, uint64_t until)
+{
+	struct timespec t = kbi_sys_timespec(until == KBI_FOREVER ? 0 : until);
+	int op = FUTEX_WAIT_BITSET | (w->shared || !kbi_sys_from.futex ? 0 : FUTEX_PRIVATE_FLAG), e;
+	const void *limit = until == KBI_FOREVER ? NULL : &t;
+	long a[6] = { (long)w->addr, op, (long)value, (long)limit, 0, (long)FUTEX_BITSET_MATCH_ANY };
+
+	if (!is_parked(w))
+		return (int)-kbi_futex_in_kernel(SYS_futex, a);
+	e = kbi_park_wait_until(w->addr, value, KBI_PARK_ANY, kbi_posix_until(until));
+	kbi_signal_resumed();
+	return e;
+}
+
+static unsigned wake_at(const struct word *w, unsigned n)
+{
+	unsigned woken = is_parked(w) ? kbi_park_wake(w->addr, n, KBI_PARK_ANY) : 0;
+	long more;
+	int op = FUTEX_WAKE | (w->shared || !kbi_sys_from.futex ? 0 : FUTEX_PRIVATE_FLAG);
+
+	if (is_parked(w))
+		return woken;
+	more = kbi_sys(SYS_futex, w->addr, op, n, 0, 0, 0);
+	return more > 0 ? (unsigned)more : 0;
+}
+
+static void let_others_run(void)
+{
+	if (kbi_call_may_wait())
+		kbi_yield_now();
+	else
+		kbi_sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+static void pause_for(uint64_t ns)
+{
+	struct timespec t = { 0, (long)ns };
+
+	if (kbi_call_may_wait())
+		kbi_posix_sleep_by_number(CLOCK_MONOTONIC, 0, &t, NULL);
+	else
+		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL, 0, 0);
+}
+
+/* ---- owners ---------------------------------------------------------------------------------------- */
+
+enum owner {
+	OWNER_GONE,
+	OWNER_LIGHT,   /* or another thread of this process: it gives the word back as it is done here */
+	OWNER_KERNELS, /* perhaps by the kernel */
+};
+
+/* Numbers of lightweight threads of other programs are known to be such, and not whether they live. */
+static enum owner kind_of(uint32_t number, const struct word *w)
+{
+	if (kbi_bind_find((long)number))
+		return OWNER_LIGHT;
+	if (number >= KBI_TID_BASE)
+		return w->shared ? OWNER_LIGHT : OWNER_GONE;
+	if (kbi_sys(SYS_tkill, number, 0, 0, 0, 0, 0) == -ESRCH)
+		return OWNER_GONE;
+	return w->shared ? OWNER_KERNELS : OWNER_LIGHT;
+}
+
+/* at KBI_FOREVER: none. */
+struct limit {
+	clockid_t clock;
+	uint64_t at; /* ns */
+};
+
+struct taking {
+	struct word w;
+	uint32_t me, slept; /* FUTEX_WAITERS: it does not know whether others still sleep */
+	bool tries_only;
+	struct limit limit;
+	uint64_t pause;
+};
+
+/* Until when one sleeps at most, of CLOCK_MONOTONIC: clocks may be set, and owners end. 0: the time is over. */
+static uint64_t next_look(const struct limit *l)
+{
+	struct timespec t = { 0 };
+	uint64_t now;
+
+	if (l->at == KBI_FOREVER)
+		return kbi_timer_now() + SECOND;
+	kbi_sys(SYS_clock_gettime, l->clock, &t, 0, 0, 0, 0);
+	now = (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+	if (now >= l->at)
+		return 0;
+	return kbi_timer_now() + (l->at - now < SECOND ? l->at - now : SECOND);
+}
+
+/* Until somebody gives it back, or perhaps for nothing. False: the time is over. */
+static bool wait_for_owner(struct taking *t, uint32_t value)
+{
+	uint64_t until = next_look(&t->limit);
+
+	if (until)
+		sleep_at(&t->w, value, until);
+	t->slept = FUTEX_WAITERS;
+	return until;
+}
+
+/* The same without a mark in the word. */
+static bool look_again(struct taking *t)
+{
+	if (!next_look(&t->limit))
+		return false;
+	pause_for(t->pause);
+	t->pause = t->pause * 2 < MOST ? t->pause * 2 : MOST;
+	return true;
+}
+
+/* What to do about a word that has another owner: 0, it may be free now; or an error. */
+static int meet_owner(struct taking *t, uint32_t v, enum owner kind)
+{
+	a32 *word = (a32 *)(uintptr_t)t->w.addr;
+
+	if (t->tries_only)
+		return EAGAIN;
+	if (kind == OWNER_KERNELS)
+		return look_again(t) ? 0 : ETIMEDOUT;
+	if (!(v & FUTEX_WAITERS) && !a_cas_acqrel(word, &v, v | FUTEX_WAITERS)) /* partner: the program's own */
+		return 0;
+	return wait_for_owner(t, v | FUTEX_WAITERS) ? 0 : ETIMEDOUT;
+}
+
+/* A free word with FUTEX_WAITERS was given back for who was woken there, who has a turn to take it before others: one that
+ * gives it back and wants it again would have it for ever. */
+static long take(struct taking *t)
+{
+	enum { TURNS = 1000 };
+	a32 *word = (a32 *)(uintptr_t)t->w.addr;
+
+	for (unsigned turn = 0;;) {
+		uint32_t v = a_load_rlx(word), owner = v & FUTEX_TID_MASK;
+		enum owner kind = owner && owner != t->me ? kind_of(owner, &t->w) : OWNER_LIGHT;
+		uint32_t died = kind == OWNER_GONE ? FUTEX_OWNER_DIED : 0;
+		int e;
+
+		if (!owner && !t->slept && v & FUTEX_WAITERS && turn++ < TURNS) {
+			let_others_run();
+			continue;
+		}
+		if (owner == t->me)
+			return -EDEADLK;
+		if (died && !t->slept)
+			return -ESRCH;
+		if (!owner || died) {
+			uint32_t mine = t->me | t->slept | died | (v & (FUTEX_WAITERS | FUTEX_OWNER_DIED));
+
+			if (a_cas_acqrel(word, &v, mine)) /* partner: the program's own */
+				return 0;
+			continue;
+		}
+		e = meet_owner(t, v, kind);
+		if (e)
+			return -e;
+	}
+}
+
+static long give(const struct word *w, uint32_t me)
+{
+	a32 *word = (a32 *)(uintptr_t)w->addr;
+	uint32_t v = a_load_rlx(word), left = FUTEX_WAITERS;
+
+	do
+		if ((v & FUTEX_TID_MASK) != me)
+			return -EPERM;
+	while (!a_cas_acqrel(word, &v, v & FUTEX_WAITERS)); /* partner: the program's own */
+	if (v & FUTEX_WAITERS && !wake_at(w, 1))
+		a_cas_acqrel(word, &left, 0); /* they do not wait any more */
+	return 0;
+}
+
+/* ---- operations -------------------------------------------------------------------------------------- */
+
+/* False: it is no time. */
+static bool read_limit(const struct kbi_futex *c, struct limit *l)
+{
+	const struct timespec *t = (const struct timespec *)c->timeout;
+	bool real = (c->op & KBI_FUTEX_OP) == FUTEX_LOCK_PI || c->op & FUTEX_CLOCK_REALTIME;
+
+	*l = (struct limit){ real ? CLOCK_REALTIME : CLOCK_MONOTONIC, KBI_FOREVER };
+	if (!t)
+		return true;
+	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
+		return false;
+	if (t->tv_sec < INT64_MAX / SECOND)
+		l->at = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+	return true;
+}
+
+static long lock(const struct kbi_futex *c, const struct word *w, uint32_t me, bool tries_only)
+{
+	struct taking t = { .w = *w, .me = me, .tries_only = tries_only, .pause = 50000 };
+
+	if (!read_limit(c, &t.limit) && !tries_only)
+		return -EINVAL;
+	return take(&t);
+}
+
+/* Asleep at the first word; the second is taken as by one that has slept there, for others may have come along. */
+static long wait_and_lock(const struct kbi_futex *c, const struct word *w, uint32_t me)
+{
+	struct taking t = { .w = { c->addr2, w->shared }, .me = me, .slept = FUTEX_WAITERS, .pause = 50000 };
+	uint64_t until;
+	int e;
+
+	if (!c->addr2 || c->addr2 == c->addr || (uintptr_t)c->addr2 & 3 || !read_limit(c, &t.limit))
+		return -EINVAL;
+	do {
+		until = next_look(&t.limit);
+		e = until ? sleep_at(w, c->value, until) : ETIMEDOUT;
+	} while (e == EINTR || (e == ETIMEDOUT && until));
+	return e ? -e : take(&t);
+}
+
+static long wake_instead_of_moving(const struct kbi_futex *c, const struct word *w)
+{
+	const uint64_t all = (uint64_t)c->value + (unsigned)c->timeout;
+
+	if (c->value != 1 || (int)c->timeout < 0 || !c->addr2 || c->addr2 == c->addr)
+		return -EINVAL;
+	if (a_load_acq((a32 *)(uintptr_t)c->addr) != c->value3) /* partner: the program's own */
+		return -EAGAIN;
+	return wake_at(w, all < INT32_MAX ? (unsigned)all : INT32_MAX);
+}
+
+static long operate(const struct kbi_futex *c, const struct word *w, uint32_t me)
+{
+	switch (c->op & KBI_FUTEX_OP) {
+	case FUTEX_LOCK_PI:
+	case LOCK_PI2:
+		return lock(c, w, me, false);
+	case FUTEX_TRYLOCK_PI:
+		return lock(c, w, me, true);
+	case FUTEX_UNLOCK_PI:
+		return give(w, me);
+	case FUTEX_WAIT_REQUEUE_PI:
+		return wait_and_lock(c, w, me);
+	case FUTEX_CMP_REQUEUE_PI:
+		return wake_instead_of_moving(c, w);
+	default:
+		return kbi_futex_kernel(c);
+	}
+}
+
+/* The kernel knows the caller by its number, and what sleeps there by its rules; it does not know a lightweight thread that
+ * is the owner, nor sleepers of ours. */
+static long kernel_first(const struct kbi_futex *c, const struct word *w)
+{
+	uint32_t owner = a_load_rlx((a32 *)(uintptr_t)c->addr) & FUTEX_TID_MASK;
+	int op = c->op & KBI_FUTEX_OP;
+	bool takes = op == FUTEX_LOCK_PI || op == LOCK_PI2 || op == FUTEX_TRYLOCK_PI;
+	long r;
+
+	if (takes && owner >= KBI_TID_BASE)
+		return operate(c, w, (uint32_t)kbi_sys_gettid());
+	r = kbi_futex_kernel(c);
+	owner = a_load_rlx((a32 *)(uintptr_t)c->addr) & FUTEX_TID_MASK;
+	if (r == -EINVAL || (takes && r == -ESRCH && owner >= KBI_TID_BASE))
+		return operate(c, w, (uint32_t)kbi_sys_gettid());
+	return r;
+}
+
+long kbi_futex_owned(const struct kbi_futex *c, bool shared)
+{
+	const struct word w = { c->addr, shared };
+
+	if (shared && !kbi_bind_is_light() && (c->op & KBI_FUTEX_OP) != FUTEX_WAIT_REQUEUE_PI &&
+	    (c->op & KBI_FUTEX_OP) != FUTEX_CMP_REQUEUE_PI)
+		return kernel_first(c, &w);
+	return operate(c, &w, (uint32_t)kbi_bind_number());
+}
+
+long kbi_futex_alone(const struct kbi_futex *c)
+{
+	const struct word w = { c->addr, true };
+
+	if (c->op & FUTEX_PRIVATE_FLAG || !c->addr || (uintptr_t)c->addr & 3)
+		return kbi_futex_kernel(c);
+	switch (c->op & KBI_FUTEX_OP) {
+	case FUTEX_LOCK_PI:
+	case LOCK_PI2:
+	case FUTEX_TRYLOCK_PI:
+	case FUTEX_UNLOCK_PI:
+		return kernel_first(c, &w);
+	default:
+		return kbi_futex_kernel(c);
+	}
+}
