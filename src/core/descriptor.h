@@ -77,6 +77,12 @@ static inline struct kb_thread *kbi_thread_of(struct kbi_task *t)
 	return (struct kb_thread *)t;
 }
 
+/* A handler of the program's waits to run on it: its turn is next, as kernels have it. */
+static inline bool kbi_descriptor_is_signalled(const struct kb_thread *t)
+{
+	return kbi_unlikely(a_load_rlx(&t->signals.pending) & ~a_load_rlx(&t->signals.mask));
+}
+
 /* Offset of kbi_self_tls from the thread pointer: the same in all TLS blocks; set at boot. */
 extern KBI_HIDDEN ptrdiff_t kbi_self_offset;
 /* How often the thread was switched to without a descriptor (os/segment), and where that is in each block. */

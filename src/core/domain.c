@@ -317,11 +317,11 @@ static void marked(void *arg, uint32_t index)
 
 	/* acquire: partner is the release in kbi_wait_sleep */
 	if (a_load_acq(&t->state) != s->dom->waiting_here) {
-		kbi_domain_wake_far(s->me, t, false);
+		kbi_domain_wake_far(s->me, t, kbi_descriptor_is_signalled(kbi_thread_of(t)));
 		return;
 	}
 	kbi_domain_claim(s->dom, t, KBI_WAKE_PERMIT);
-	ready(s->me, s->dom, t, false);
+	ready(s->me, s->dom, t, kbi_descriptor_is_signalled(kbi_thread_of(t)));
 }
 
 static void scan_board(struct kbi_vp *me, struct kbi_vp *dom)

@@ -166,6 +166,8 @@ int kbi_bind_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given)
 		kbi_bind_self("F_SETOWN_EX", KBI_BIND_WATCHED);
 	own.pid = kbi_handoff_tid(t);
 	if (own.pid)
+		a_store_rlx(&((struct kbi_posix_thread *)t->posix)->owns, 1);
+	if (own.pid)
 		return original(fd, F_SETOWN_EX, (long)(uintptr_t)&own);
 	kbi_sys_message("F_SETOWN_EX for another thread: that has no kernel thread of its own");
 	errno = ESRCH;

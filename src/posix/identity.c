@@ -135,6 +135,9 @@ static int timer_for_thread(clockid_t clock, struct sigevent *event, timer_t *ti
 		kbi_bind_self("a timer with SIGEV_THREAD_ID", KBI_BIND_WATCHED);
 	tid = kbi_handoff_tid(t);
 	if (tid) {
+		struct kbi_posix_thread *its = t->posix;
+
+		a_or_rlx(&its->own_timers, event->sigev_signo > 0 ? (uint64_t)1 << ((event->sigev_signo - 1) & 63) : 0);
 		event->_sigev_un._tid = tid;
 		return kbi_libc()->timer_create(clock, event, timer);
 	}

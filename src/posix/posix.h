@@ -162,6 +162,8 @@ struct kbi_posix_thread {
 	a32 bound;            /* posix/bind: why it keeps its kernel thread, enum kbi_bind_why; 0: it does not */
 	a32 pin_due;          /* posix/affinity: another thread has set its affinity, and it has not heard of that yet; */
 	cpu_set_t affinity;   /* what to */
+	a8 owns;              /* posix/bind: descriptors send it signals; */
+	a64 own_timers;       /* and so do timers of its own: these */
 };
 
 extern __thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));

@@ -327,6 +327,7 @@ void kbi_signal_started(void)
 		a_store_rlx(kbi_signal_mask(main), base_mask);
 		a_store_rlx(&kbi_thread_of(main)->number, (uint32_t)getpid());
 		kbi_thread_of(main)->posix = &kbi_posix_me;
+		kbi_signal_main_is(kbi_thread_of(main));
 		if (!(alternate.ss_flags & SS_DISABLE))
 			sigaltstack(&alternate, NULL);
 	}
@@ -546,8 +547,9 @@ int kbi_signal_raise(const siginfo_t *info)
 	int tid;
 	long r;
 
-	/* without an address the runtime would take it for its tick */
-	if (info->si_signo == kbi_preempt_signal())
+	/* without an address the runtime would take it for its tick, or for the process's; another code or error would not
+	 * come through, and then it is known by `raises` */
+	if (info->si_signo == kbi_preempt_signal() || kbi_signal_is_plain(info))
 		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(kbi_self_raw())));
 	kbi_posix_me.raises = true;
 	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */

@@ -271,13 +271,42 @@ static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 	return self ? self->vp || kbi_handoff_is_away(kbi_thread_of(self)) : kbi_body_of_tid(kbi_sys_gettid()) != NULL;
 }
 
+/* Sent by the kernel to the thread that has called it, or by somebody to this kernel thread: nobody else's. Where virtual
+ * processors are processes the program's come by the postman. */
+static bool is_threads(int sig, const siginfo_t *info, enum kbi_signal_address address)
+{
+	if (address == KBI_SIGNAL_PACKED)
+		return false;
+	if (kbi_sys_from.processes || info->si_code == SI_TKILL || kbi_posix_me.raises)
+		return true;
+	if (sig == SIGPIPE || sig == SIGXFSZ)
+		return info->si_code == SI_USER && info->si_pid == getpid();
+	/* a timer that counts what the process computes: the kernel asks the thread first that it finds computing */
+	if ((sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL)
+		return true;
+	if (info->si_code == SI_TIMER)
+		return a_load_rlx(&kbi_posix_me.own_timers) & kbi_signal_bit(sig);
+	return sig != SIGCHLD && info->si_code >= POLL_IN && info->si_code <= POLL_HUP && a_load_rlx(&kbi_posix_me.owns);
+}
+
+/* self runs there, or is in a blocking call, and does not take it. What the signal has interrupted is not to notice. */
+static void pass_on(struct kbi_task *self, const siginfo_t *info, struct kbi_signal_to to, void *context)
+{
+	kbi_signal_forward(info, to);
+	kbi_context_make_any_again(context);
+	if (self->vp)
+		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+}
+
 static void relay(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_signal_to to;
 	struct kbi_vp *vp;
+	bool threads;
+	enum kbi_signal_address address = kbi_signal_unpack(info, &to);
 
-	if (kbi_signal_unpack(info, &to) == KBI_SIGNAL_LATE)
+	if (address == KBI_SIGNAL_LATE)
 		return;
 	if (sig == kbi_preempt_signal() && !to.t && is_tick(self, info)) {
 		kbi_preempt_tick(context);
@@ -286,6 +315,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 	if (kbi_process_is_copy(info))
 		return;
 	vp = kbi_signal_idle_vp(self);
+	threads = to.t || is_threads(sig, info, address);
 	if (vp && !is_fault(sig, info) && (!is_memory(sig) || kbi_signal_has_post())) {
 		kbi_signal_forward(info, to);
 		kbi_signal_returns_idle(vp, context);
@@ -293,12 +323,11 @@ static void relay(int sig, siginfo_t *info, void *context)
 		run_kernel(sig, info, context);
 	} else if (is_fault(sig, info)) {
 		run_light(self, sig, info, context);
-	} else if (may_run_here(self, sig, to.t)) {
-		handle(self, info, context, !to.t);
+	} else if (may_run_here(self, sig, to.t) &&
+		   (threads || !kbi_signal_has_post() || kbi_signal_is_for(kbi_thread_of(self), sig))) {
+		handle(self, info, context, !threads);
 	} else {
-		kbi_signal_forward(info, to);
-		if (self->vp)
-			kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+		pass_on(self, info, to, context);
 	}
 }
 

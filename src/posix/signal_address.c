@@ -15,6 +15,11 @@ void kbi_signal_pack(siginfo_t *info, struct kbi_signal_to whom)
 	info->si_code = IN_TRANSIT - (int)kbi_tcb_check(whom.number, CHECKS);
 }
 
+bool kbi_signal_is_plain(const siginfo_t *info)
+{
+	return info->si_errno == 0 && info->si_code > -CODE_MAX && info->si_code < CODE_MAX;
+}
+
 bool kbi_signal_is_packed(const siginfo_t *info)
 {
 	return info->si_code <= IN_TRANSIT && info->si_code > IN_TRANSIT - CHECKS;

@@ -32,13 +32,6 @@ bool kbi_signal_is_postman(int who)
 
 /* ---- what threads let through ---------------------------------------------------------------------------- */
 
-static uint64_t deliverable(uint64_t set)
-{
-	set &= ~kbi_everywhere_bit();
-	return set & ~(kbi_signal_never() | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(SIGSEGV) |
-		       kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) | kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));
-}
-
 static void ring(void)
 {
 	if (a_load_acq(&tid))
@@ -47,37 +40,11 @@ static void ring(void)
 
 void kbi_signal_opened(uint64_t set)
 {
-	set = deliverable(set);
+	set = kbi_signal_deliverable(set);
 	a_fence_sc(); /* partner: the one in close_unused; the caller has stored its mask */
 	a_add_acqrel(&openings, 1);
 	if (set & ~a_or_acqrel(&open, set))
 		ring();
-}
-
-/* One that a signal may be given to. */
-static bool is_there(const struct kb_thread *t)
-{
-	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
-
-	return t->posix && (kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING ||
-			    kind == KBI_TASK_WAITING || kind == KBI_TASK_BLOCKED);
-}
-
-static uint64_t accepts(const struct kb_thread *t)
-{
-	return is_there(t) ? ~a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted) : 0;
-}
-
-/* The same, of those for the program: one after the other where they are waited for. Given all at once, those that it does
- * not come to take would have to go back, behind others. */
-static uint64_t takes(const struct kb_thread *t)
-{
-	uint64_t wanted;
-
-	if (!is_there(t))
-		return 0;
-	wanted = a_load_rlx(&t->signals.wanted);
-	return ~a_load_rlx(&t->signals.mask) | (a_load_acq(&t->signals.pending) & wanted ? 0 : wanted);
 }
 
 /* After a signal that nobody lets through any more. */
@@ -87,41 +54,11 @@ static void close_unused(void)
 	uint32_t before = a_load_acq(&openings);
 
 	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
-		all |= takes(kbi_descriptor_at(i));
-	a_cas_acqrel(&open, &old, deliverable(all));
+		all |= kbi_signal_takes(kbi_descriptor_at(i));
+	a_cas_acqrel(&open, &old, kbi_signal_deliverable(all));
 	a_fence_sc(); /* partner: in kbi_signal_opened: one of the two sees the other */
 	if (a_load_acq(&openings) != before)
 		a_or_acqrel(&open, old);
-}
-
-uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set)
-{
-	set = deliverable(set);
-	for (uint32_t i = 0; set && i < kbi_descriptor_limit(); i++) {
-		const struct kb_thread *other = kbi_descriptor_at(i);
-
-		if (other != t && !kbi_signal_is_last(other))
-			set &= ~accepts(other);
-	}
-	return set;
-}
-
-static struct kb_thread *choose(int sig)
-{
-	struct kb_thread *found = NULL;
-	uint64_t bit = kbi_signal_bit(sig);
-
-	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
-		struct kb_thread *t = kbi_descriptor_at(i);
-
-		if (!(takes(t) & bit))
-			continue;
-		if (a_load_rlx(&t->signals.wanted) & bit)
-			return t;
-		if (!found || t->is_main)
-			found = t;
-	}
-	return found;
 }
 
 /* ---- to a thread ------------------------------------------------------------------------------------------- */
@@ -230,7 +167,7 @@ static void find_another(struct kb_thread *t, uint64_t bit)
 	siginfo_t info;
 
 	a_fence_sc(); /* partner: the one in kbi_signal_give_back */
-	while (!(accepts(t) & bit) && kbi_signal_get_back(t, bit, false, &info))
+	while (!(kbi_signal_accepts(t) & bit) && kbi_signal_get_back(t, bit, false, &info))
 		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
@@ -244,7 +181,7 @@ static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool share
 	e = kbi_signal_put(to, info, shared);
 	if (e == ESRCH)
 		return e;
-	kbi_wait_wake(&t->task);
+	kbi_wait_wake_next(&t->task);
 	/* not taken yet: where is it now? It may have gone into a call, or come to run, since it was looked at */
 	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & kbi_signal_bit(info->si_signo)) &&
 	    (on = runs_on(t)))
@@ -285,7 +222,7 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
  * postman comes. */
 bool kbi_signal_give(const siginfo_t *info)
 {
-	struct kb_thread *t = choose(info->si_signo);
+	struct kb_thread *t = kbi_signal_taker(info->si_signo, NULL);
 
 	if (!t)
 		return false;
@@ -345,7 +282,7 @@ static size_t take_behind(int sig, siginfo_t *info, size_t room)
 			continue;
 		if (!to.t)
 			n++;
-		else if (is_there(to.t))
+		else if (kbi_signal_is_there(to.t))
 			kbi_signal_send(to, &info[n], false);
 	}
 	return n;
@@ -377,8 +314,8 @@ static void deliver(siginfo_t *info)
 		return;
 	shared = !to.t;
 	if (shared)
-		to = kbi_signal_to(choose(sig));
-	else if (!is_there(to.t))
+		to = kbi_signal_to(kbi_signal_taker(sig, NULL));
+	else if (!kbi_signal_is_there(to.t))
 		return;
 	if (!to.t) {
 		put_back(info);
@@ -448,14 +385,6 @@ void kbi_signal_ask_post(void)
 		kbi_sys_futex_wait(&answered, now, &nap);
 }
 
-static bool anybody_takes(uint64_t bit)
-{
-	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
-		if (takes(kbi_descriptor_at(i)) & bit)
-			return true;
-	return false;
-}
-
 /* A virtual processor beside the caller's that lets it through, for a thread that is not there any more or because one has
  * just come; NULL. */
 static const struct kbi_vp *open_vp(const struct kbi_vp *mine, uint64_t bit)
@@ -472,7 +401,7 @@ static void close_others(const struct kbi_vp *mine, uint64_t bit)
 	static const struct timespec nap = { 0, 50000 };
 	const struct kbi_vp *vp;
 
-	for (int i = 0; i < NAPS && (vp = open_vp(mine, bit)) && !anybody_takes(bit); i++) {
+	for (int i = 0; i < NAPS && (vp = open_vp(mine, bit)) && !kbi_signal_anybody_takes(bit); i++) {
 		kbi_signal_knock(kbi_signal_tid(vp));
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 	}
@@ -504,7 +433,8 @@ static void *work(void *unused)
 		kbi_self(); /* nobody is alone there: a process that is killed inside a section would be waited for */
 	kbi_handoff_helps();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
-	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
+	a_store_rel(&tid, (uint32_t)kbi_sys_gettid()); /* partner: wait_for_him */
+	kbi_sys_futex_wake(&tid, INT_MAX);
 	kbi_process_pass_by(pass);
 	for (;;) {
 		long sig;
@@ -537,12 +467,16 @@ void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 	kbi_signal_opened(kbi_signal_bit(sig));
 }
 
-/* Where virtual processors are processes what comes before he is there would wait at one of them, for ever perhaps. */
+/* What came before he is there would go back to the kernel and come again at once. Where virtual processors are processes
+ * it would wait at one of them, for ever perhaps. */
 static void wait_for_him(void)
 {
+	enum { TIMES = 10000 };
 	static const struct timespec nap = { 0, 100000 };
 
-	for (int i = 0; i < 10000 && !kbi_process_passes(); i++)
+	for (int i = 0; i < TIMES && !a_load_acq(&tid); i++) /* partner: work */
+		kbi_sys_futex_wait(&tid, 0, &nap);
+	for (int i = 0; kbi_sys_from.processes && i < TIMES && !kbi_process_passes(); i++)
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 }
 
@@ -554,7 +488,7 @@ static KBI_NOINLINE void start(void)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
 	if (kbi_body_kernel_thread(work, NULL))
 		kbi_sys_message("no kernel thread for signals: those to the process may be late");
-	else if (kbi_sys_from.processes)
+	else
 		wait_for_him();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
 }

@@ -129,6 +129,26 @@ int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info);
 /* Takes all of t's that were sent to the process and are in the set, one a call; all: the others, too, to drop. */
 int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info);
 
+/* ---- who takes what: signal_taker.c ---------------------------------------------------------------------- */
+
+/* Of these, those that are given to threads: no faults, nothing of libc's or the runtime's own. */
+uint64_t kbi_signal_deliverable(uint64_t set);
+/* May a signal be given to it? And the ones that it lets through or waits for. */
+bool kbi_signal_is_there(const struct kb_thread *t);
+uint64_t kbi_signal_accepts(const struct kb_thread *t);
+/* The same, of those for the program: one after the other where they are waited for. Given all at once, those that it does
+ * not come to take would have to go back, behind others. */
+uint64_t kbi_signal_takes(const struct kb_thread *t);
+bool kbi_signal_anybody_takes(uint64_t bit);
+/* Of these, what no other thread than t lets through or waits for; those that leave do not count. */
+uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set);
+/* The rule, for a signal to the process: main; if it does not take it, the thread that is near: it has the signal on its
+ * kernel thread, or sends it, or NULL; then one in sigwait for it, then any. NULL: nobody takes it. */
+struct kb_thread *kbi_signal_taker(int sig, struct kb_thread *near);
+bool kbi_signal_is_for(struct kb_thread *t, int sig);
+/* Who main is, once. */
+void kbi_signal_main_is(struct kb_thread *t);
+
 /* ---- the postman -------------------------------------------------------------------------------------- */
 
 /* Puts the address into a signal on its way to a kernel thread. */
@@ -137,6 +157,8 @@ void kbi_signal_pack(siginfo_t *info, struct kbi_signal_to to);
 enum kbi_signal_address { KBI_SIGNAL_PLAIN, KBI_SIGNAL_PACKED, KBI_SIGNAL_LATE };
 enum kbi_signal_address kbi_signal_unpack(siginfo_t *info, struct kbi_signal_to *to);
 bool kbi_signal_is_packed(const siginfo_t *info);
+/* The address hides nothing of it. */
+bool kbi_signal_is_plain(const siginfo_t *info);
 #define KBI_SIGNAL_TO_PROCESS ((struct kbi_signal_to){ NULL, 0 })
 /* On b, the caller's kernel thread, whose mask has changed: what was sent to it and came too late is the postman's. A
  * handler may have come in between and moved the caller; then its kernel thread has been looked after, or is so now. */
@@ -158,7 +180,7 @@ void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to);
 void kbi_signal_give_back(struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
 int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared);
-/* To a thread that lets it through, without the postman; false: there is none. */
+/* To a thread that takes it, without the postman; false: there is none. */
 bool kbi_signal_give(const siginfo_t *info);
 /* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */
 void kbi_signal_let_in(struct kbi_task *self);
@@ -173,8 +195,6 @@ uint64_t kbi_signal_post_takes(uint64_t set);
 void kbi_signal_close_all(const struct kbi_task *self, int sig);
 /* Waits until he has given away what he had, and what waited for him. Not in handlers. */
 void kbi_signal_ask_post(void);
-/* Of these, what no other thread than t lets through or waits for; those that leave do not count. */
-uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set);
 /* Where virtual processors are processes: for the program, as who sends it wants; false: there is no postman yet. */
 bool kbi_signal_post_program(const siginfo_t *info);
 /* The same: signals to the program that wait because nobody lets them through. 0 where bodies are kernel threads. */

@@ -161,7 +161,8 @@ KBI_POSIX_API int raise(int sig)
 
 KBI_POSIX_ALIAS(gsignal, raise);
 
-/* POSIX: at least one signal is delivered before kill returns if the caller lets it through. */
+/* POSIX: at least one signal is delivered before kill returns if the caller lets it through and nobody else takes it. Main
+ * does so first; else it is the caller's. */
 static struct kbi_task *takes_itself(pid_t pid, int sig)
 {
 	struct kbi_task *self = kbi_posix_light();
@@ -169,7 +170,9 @@ static struct kbi_task *takes_itself(pid_t pid, int sig)
 	kbi_posix_let_turn_end();
 	if (!self || pid != getpid() || !kbi_signal_ok(sig) || sig == SIGKILL || sig == SIGSTOP)
 		return NULL;
-	return a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig) ? NULL : self;
+	if (a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig))
+		return NULL;
+	return kbi_signal_is_for(kbi_thread_of(self), sig) ? self : NULL;
 }
 
 /* One that the caller blocks waits for the program when kill returns, also where another process is its first one. */
@@ -181,9 +184,8 @@ static bool posts(pid_t pid, const siginfo_t *info)
 	       sig != SIGSTOP && kbi_signal_post_program(info);
 }
 
-/* One with a handler that the caller blocks and another thread lets through: as in the kernel, that one has it when kill
- * returns. By way of the postman it might come when that thread has ended. Real-time signals keep their order, and the
- * kernel their number. */
+/* One with a handler that another thread takes: as in the kernel, that thread has it when kill returns. By way of the
+ * postman it might come when the thread has ended. Real-time signals keep their order, and the kernel their number. */
 static bool gives(pid_t pid, const siginfo_t *info)
 {
 	int sig = info->si_signo;

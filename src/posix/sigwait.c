@@ -166,9 +166,15 @@ static int wait_in_time(uint64_t wanted, siginfo_t *info, const struct timespec 
 KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
 			       const struct timespec *restrict timeout)
 {
+	int sig;
+
 	if (!kbi_posix_light())
 		return kbi_libc()->sigtimedwait(set, info, timeout);
-	return answer(wait_in_time(kbi_signal_from_set(set), info, timeout, true));
+	sig = wait_in_time(kbi_signal_from_set(set), info, timeout, true);
+	/* as libc: what pthread_kill and raise send is told as kill's */
+	if (sig > 0 && info && info->si_code == SI_TKILL)
+		info->si_code = SI_USER;
+	return answer(sig);
 }
 
 long kbi_posix_sigwait_by_number(uint64_t wanted, siginfo_t *info, const struct timespec *timeout)

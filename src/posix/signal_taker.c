@@ -1,0 +1,104 @@
+/* posix/signal_taker.c - the rule: which thread takes a signal to the process. As the kernel asks its own threads: main,
+ * if it lets the signal through or waits for it, then the others. Everybody who has such a signal in hand asks here: the
+ * relay, whose kernel thread got it, the postman, and a thread that sends one from inside.
+ * Callers: this family, also in handlers. No locks: what a thread takes may change meanwhile, and then what it was given
+ * goes on (kbi_signal_give_back). */
+#include "posix/signal_priv.h"
+
+#include "core/descriptor.h"
+
+static aptr main_thread;
+
+void kbi_signal_main_is(struct kb_thread *t)
+{
+	a_store_rel(&main_thread, t); /* partner: takes_as_main */
+}
+
+uint64_t kbi_signal_deliverable(uint64_t set)
+{
+	set &= ~kbi_everywhere_bit();
+	return set & ~(kbi_signal_never() | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(SIGSEGV) |
+		       kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) | kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));
+}
+
+bool kbi_signal_is_there(const struct kb_thread *t)
+{
+	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
+
+	return t->posix && (kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING ||
+			    kind == KBI_TASK_WAITING || kind == KBI_TASK_BLOCKED);
+}
+
+uint64_t kbi_signal_accepts(const struct kb_thread *t)
+{
+	return kbi_signal_is_there(t) ? ~a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted) : 0;
+}
+
+uint64_t kbi_signal_takes(const struct kb_thread *t)
+{
+	uint64_t wanted;
+
+	if (!kbi_signal_is_there(t))
+		return 0;
+	wanted = a_load_rlx(&t->signals.wanted);
+	return ~a_load_rlx(&t->signals.mask) | (a_load_acq(&t->signals.pending) & wanted ? 0 : wanted);
+}
+
+uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set)
+{
+	set = kbi_signal_deliverable(set);
+	for (uint32_t i = 0; set && i < kbi_descriptor_limit(); i++) {
+		const struct kb_thread *other = kbi_descriptor_at(i);
+
+		if (other != t && !kbi_signal_is_last(other))
+			set &= ~kbi_signal_accepts(other);
+	}
+	return set;
+}
+
+bool kbi_signal_anybody_takes(uint64_t bit)
+{
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
+		if (kbi_signal_takes(kbi_descriptor_at(i)) & bit)
+			return true;
+	return false;
+}
+
+/* Its descriptor may be another thread's by now. */
+static struct kb_thread *takes_as_main(uint64_t bit)
+{
+	struct kb_thread *t = a_load_acq(&main_thread); /* partner: kbi_signal_main_is */
+
+	return t && t->is_main && (kbi_signal_takes(t) & bit) ? t : NULL;
+}
+
+static struct kb_thread *any_that_takes(uint64_t bit)
+{
+	struct kb_thread *found = NULL;
+
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+
+		if (!(kbi_signal_takes(t) & bit))
+			continue;
+		if (a_load_rlx(&t->signals.wanted) & bit)
+			return t;
+		found = t;
+	}
+	return found;
+}
+
+struct kb_thread *kbi_signal_taker(int sig, struct kb_thread *near)
+{
+	uint64_t bit = kbi_signal_bit(sig);
+	struct kb_thread *main = takes_as_main(bit);
+
+	if (main)
+		return main;
+	return near && (kbi_signal_takes(near) & bit) ? near : any_that_takes(bit);
+}
+
+bool kbi_signal_is_for(struct kb_thread *t, int sig)
+{
+	return kbi_signal_taker(sig, t) == t;
+}
