@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>
+#include <string.h>
 
 #include "core/handoff.h"
 #include "io/async.h"
@@ -32,20 +33,43 @@ static long make(const struct call *c)
 	return r;
 }
 
-/* Makes the call until it does not say that it would block; its first result was r. */
-static KBI_NOINLINE long insist_after(long r, const struct call *c, short events, uint64_t deadline)
+/* One attempt, about the file that is held. */
+static long make_held(struct call *c, const struct kbi_hold *h, short events, unsigned turn)
 {
-	struct kbi_until until = kbi_patience(deadline);
+	long r;
 
+	kbi_hold_attempt();
+	c->a = kbi_hold_fd(h);
+	r = c->a < 0 ? -EBADF : make(c);
+	if (r == -EAGAIN && turn > 0 && events == POLLIN && kbi_ready_is_shut((int)c->a))
+		r = 0;
+	kbi_hold_attempted();
+	return r;
+}
+
+/* Makes the call until it does not say that it would block; its first result was r. */
+static long insist_holding(long r, struct call *c, struct kbi_hold *h, short events, struct kbi_until until)
+{
 	for (unsigned turn = 0; r == -EAGAIN || r == -EINTR; turn++) {
-		int e = r == -EAGAIN ? kbi_ready_wait((int)c->a, events, until, turn) : 0;
+		int e = r == -EAGAIN ? kbi_ready_wait(h, events, until, turn) : 0;
 
 		if (e && e != EINTR)
 			return -e;
-		r = make(c);
-		if (r == -EAGAIN && turn > 0 && events == POLLIN && kbi_ready_is_shut((int)c->a))
-			return 0;
+		r = make_held(c, h, events, turn);
 	}
+	return r;
+}
+
+static KBI_NOINLINE long insist_after(long r, const struct call *first, short events, uint64_t deadline)
+{
+	struct call c = *first;
+	struct kbi_hold h;
+	int e = kbi_hold_begin(&h, (int)c.a, false, NULL);
+
+	if (e)
+		return -e;
+	r = insist_holding(r, &c, &h, events, kbi_patience(deadline));
+	kbi_hold_end(&h);
 	return r;
 }
 
@@ -66,19 +90,35 @@ ssize_t kb_io_recv(int fd, void *buf, size_t n, int flags, uint64_t deadline)
 	return insist(&c, POLLIN, deadline);
 }
 
+/* After a first part of r bytes, or none: until all is sent, to the same file. */
+static KBI_NOINLINE long send_rest(long r, struct call *c, uint32_t closes, struct kbi_until until)
+{
+	const char *p = (const char *)c->b;
+	size_t n = (size_t)c->c, done = r > 0 ? (size_t)r : 0;
+	struct kbi_hold h;
+	int e = kbi_hold_begin(&h, (int)c->a, false, done ? &closes : NULL);
+
+	if (e)
+		return done ? (long)done : -e;
+	do {
+		c->b = (long)(p + done);
+		c->c = (long)(n - done);
+		r = insist_holding(done ? make_held(c, &h, POLLOUT, 0) : r, c, &h, POLLOUT, until);
+		done += r > 0 ? (size_t)r : 0;
+	} while (r > 0 && done < n);
+	kbi_hold_end(&h);
+	return done ? (long)done : r;
+}
+
 ssize_t kb_io_send(int fd, const void *buf, size_t n, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_sendto, fd, (long)buf, (long)n, flags | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0 };
-	long r = insist(&c, POLLOUT, deadline);
-	size_t done = r > 0 ? (size_t)r : 0;
+	uint32_t closes = kbi_hold_closes(fd);
+	long r = kbi_sys(SYS_sendto, fd, buf, n, c.d, NULL, 0);
 
-	while (kbi_unlikely(r > 0 && done < n)) {
-		c.b = (long)((const char *)buf + done);
-		c.c = (long)(n - done);
-		r = insist(&c, POLLOUT, deadline);
-		done += r > 0 ? (size_t)r : 0;
-	}
-	return done > 0 ? (ssize_t)done : r;
+	if (kbi_likely(r == (long)n || (r < 0 && r != -EAGAIN && r != -EINTR)))
+		return r;
+	return send_rest(r, &c, closes, kbi_patience(deadline));
 }
 
 ssize_t kb_io_recvmsg(int fd, struct msghdr *m, int flags, uint64_t deadline)
@@ -117,27 +157,38 @@ static long make_lending(const struct call *c)
 	return r;
 }
 
-/* When poll says so; nobody of this process comes in between. */
-static long when_ready(const struct call *c, short events, struct kbi_until until)
+/* When poll says so; nobody of this process comes in between. It may block all the same, so it goes on with a copy of its
+ * own if there is one to be had. */
+static long when_ready(const struct call *first, short events, struct kbi_until until)
 {
-	struct pollfd p = { .fd = (int)c->a, .events = events };
-	kb_mutex_t *m = &odd[(unsigned)c->a % ODD_LOCKS];
+	struct call c = *first;
+	struct pollfd p = { .events = events };
+	kb_mutex_t *m = &odd[(unsigned)c.a % ODD_LOCKS];
+	struct kbi_hold h;
 	long r = -EAGAIN;
+	int e = kbi_hold_begin(&h, (int)c.a, false, NULL), own;
 
-	for (unsigned turn = 0; r == -EAGAIN; turn++) {
+	for (unsigned turn = 0; r == -EAGAIN && !e; turn++) {
 		struct timespec none = { 0, 0 };
-		int e = 0;
 
 		kb_mutex_lock(m);
-		if (kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0)
-			r = make_lending(c);
+		kbi_hold_attempt();
+		p.fd = kbi_hold_fd(&h);
+		own = p.fd >= 0 && kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0 ? kbi_own_copy(p.fd) : -1;
+		kbi_hold_attempted();
+		if (own >= 0) {
+			c.a = own;
+			r = make_lending(&c);
+			kbi_own_drop(own);
+		}
 		kb_mutex_unlock(m);
 		if (r == -EAGAIN)
-			e = kbi_ready_wait((int)c->a, events, until, turn);
-		if (e && e != EINTR)
-			return -e;
+			e = own < 0 && turn > 0 && p.revents ? EMFILE : kbi_ready_wait(&h, events, until, turn);
+		if (e == EINTR)
+			e = 0;
 	}
-	return r;
+	kbi_hold_end(&h);
+	return e ? -e : r;
 }
 
 int kb_io_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags, uint64_t deadline)
@@ -147,8 +198,10 @@ int kb_io_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags
 	return (int)(is_nonblocking(fd) ? insist(&c, POLLIN, deadline) : when_ready(&c, POLLIN, kbi_patience(deadline)));
 }
 
+/* c is about a copy of the caller's. */
 static int connect_nonblocking(const struct call *c, struct kbi_until until)
 {
+	struct kbi_hold h;
 	socklen_t length = sizeof(int);
 	int e = (int)-make(c), so = 0;
 
@@ -166,55 +219,96 @@ static int connect_nonblocking(const struct call *c, struct kbi_until until)
 	}
 	if (e != EINPROGRESS && e != EALREADY)
 		return -e;
-	e = kbi_ready_wait((int)c->a, POLLOUT, until, 1);
+	e = kbi_hold_begin(&h, (int)c->a, true, NULL);
+	e = e ? e : kbi_ready_wait(&h, POLLOUT, until, 1);
+	kbi_hold_end(&h);
 	if (e)
 		return -e;
 	e = (int)-kbi_sys(SYS_getsockopt, c->a, SOL_SOCKET, SO_ERROR, &so, &length);
 	return e ? -e : -so;
 }
 
-int kb_io_connect(int fd, const struct sockaddr *address, socklen_t length, uint64_t deadline)
+static int connect_waiting(const struct call *c, struct kbi_until until)
 {
-	struct call c = { SYS_connect, fd, (long)address, (long)length, 0, 0, 0 };
-	struct kbi_until until = kbi_patience(deadline);
-	struct kbi_async a = { .what = KBI_ASYNC_CONNECT, .fd = fd, .address = address, .offset = length };
-	int e;
+	struct kbi_async a = { .what = KBI_ASYNC_CONNECT, .fd = (int)c->a, .address = (const void *)c->b,
+			       .offset = (uint64_t)c->c };
+	int e = (int)-kbi_async(&a, until);
+	struct kbi_hold h;
 
-	if (is_nonblocking(fd))
-		return connect_nonblocking(&c, until);
-	e = (int)-kbi_async(&a, until);
 	/* somebody has begun it before: a call that was interrupted, or whose kernel thread has ended */
 	while (e == EALREADY) {
-		e = kbi_ready_wait(fd, POLLOUT, until, 1);
-		e = e ? e : (int)-make(&c);
+		e = kbi_hold_begin(&h, (int)c->a, true, NULL);
+		e = e ? e : kbi_ready_wait(&h, POLLOUT, until, 1);
+		kbi_hold_end(&h);
+		e = e ? e : (int)-make(c);
 	}
 	return -e;
 }
 
+int kb_io_connect(int fd, const struct sockaddr *address, socklen_t length, uint64_t deadline)
+{
+	int own = kbi_own_copy(fd), r;
+	struct call c = { SYS_connect, own, (long)address, (long)length, 0, 0, 0 };
+
+	if (own < 0)
+		return own;
+	r = is_nonblocking(own) ? connect_nonblocking(&c, kbi_patience(deadline)) :
+				  connect_waiting(&c, kbi_patience(deadline));
+	kbi_own_drop(own);
+	return r;
+}
+
+static int poll_holding(struct kbi_hold *h, struct pollfd *copy, struct pollfd *fds, nfds_t n, struct kbi_until until)
+{
+	for (unsigned turn = 0;; turn++) {
+		int e = kbi_ready_wait_any(h, fds, n, until, turn);
+		long r;
+
+		if (e && e != EINTR && e != ETIMEDOUT)
+			return -e;
+		kbi_hold_attempt();
+		r = kbi_hold_poll(h, fds, n, copy);
+		kbi_hold_attempted();
+		if (r != 0 || e == ETIMEDOUT)
+			return (int)r;
+	}
+}
+
+static KBI_NOINLINE int poll_later(struct pollfd *fds, nfds_t n, struct kbi_until until)
+{
+	enum { FEW = 16 };
+	struct kbi_hold few[FEW], *h = few;
+	const size_t bytes = n * (sizeof *few + sizeof *fds);
+	struct pollfd copy[FEW];
+	int r;
+
+	if (n > FEW)
+		h = kbi_sys_map(bytes);
+	else
+		memset(few, 0, sizeof few);
+	if (!h)
+		return -ENOMEM;
+	kbi_hold_begin_all(h, fds, n);
+	r = poll_holding(h, h == few ? copy : (struct pollfd *)(void *)(h + n), fds, n, until);
+	kbi_hold_end_all(h, n);
+	if (h != few)
+		kbi_sys_unmap(h, bytes);
+	return r;
+}
+
 int kb_io_poll(struct pollfd *fds, nfds_t n, uint64_t deadline)
 {
-	struct kbi_until until = kbi_patience(deadline);
+	struct timespec none = { 0, 0 };
+	long r = kbi_sys(SYS_ppoll, fds, n, &none, NULL, 0);
 
-	for (unsigned turn = 0;; turn++) {
-		struct timespec none = { 0, 0 };
-		long r = kbi_sys(SYS_ppoll, fds, n, &none, NULL, 0);
-		int e;
-
-		if (r != 0)
-			return (int)r;
-		e = kbi_ready_wait_any(fds, n, until, turn);
-		if (e == ETIMEDOUT)
-			return (int)kbi_sys(SYS_ppoll, fds, n, &none, NULL, 0);
-		if (e && e != EINTR)
-			return -e;
-	}
+	return r ? (int)r : poll_later(fds, n, kbi_patience(deadline));
 }
 
 int kb_io_close(int fd)
 {
 	int e;
 
-	if (kbi_engine_owns(fd))
+	if (kbi_engine_owns(fd) || kbi_own_is(fd))
 		return -EBADF;
 	kbi_async_new_number(fd);
 	kbi_ready_closing(fd);

@@ -25,6 +25,9 @@ struct transfer {
 	const struct iovec *iov;
 	int count;
 	uint64_t at; /* OWN_POSITION: the descriptor's */
+	uint32_t closes; /* of the descriptor, before a part was moved */
+	bool begun, moved; /* it has waited: it holds the file; a part was moved */
+	struct kbi_hold hold;
 };
 
 /* Kernels before 6.4 have RWF_NOWAIT for files only; sockets have had a way of their own since ever. */
@@ -84,8 +87,60 @@ static bool is_ready(int fd, short events)
 	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0;
 }
 
+/* ---- once it has waited ------------------------------------------------------------------------------------ */
+
+static int begin(struct transfer *t)
+{
+	int e;
+
+	if (t->begun)
+		return 0;
+	e = kbi_hold_begin(&t->hold, t->fd, false, t->moved ? &t->closes : NULL);
+	t->begun = !e;
+	return e == EAGAIN ? EBADF : e;
+}
+
+static void end(struct transfer *t)
+{
+	if (t->begun)
+		kbi_hold_end(&t->hold);
+}
+
+static long now_held(struct transfer *t)
+{
+	long r;
+
+	if (!t->begun)
+		return now(t);
+	kbi_hold_attempt();
+	t->fd = kbi_hold_fd(&t->hold);
+	r = t->fd < 0 ? -EBADF : now(t);
+	kbi_hold_attempted();
+	return r;
+}
+
+/* A way that may wait in the kernel, or beside the thread: with a copy. */
+static long apart(struct transfer *t, bool here_it_is, struct kbi_until until)
+{
+	struct transfer copy = *t;
+	long r = 0;
+
+	if (t->begun) {
+		kbi_hold_attempt();
+		copy.fd = kbi_hold_fd(&t->hold) < 0 ? -EBADF : kbi_own_copy(kbi_hold_fd(&t->hold));
+		kbi_hold_attempted();
+		r = copy.fd < 0 ? copy.fd : 0;
+	}
+	if (r)
+		return r;
+	r = here_it_is ? here(&copy) : beside(&copy, until);
+	if (t->begun)
+		kbi_own_drop(copy.fd);
+	return r;
+}
+
 /* Something of it. */
-static long some(const struct transfer *t, struct kbi_until until)
+static long some(struct transfer *t, struct kbi_until until)
 {
 	const short events = t->out ? POLLOUT : POLLIN;
 
@@ -93,7 +148,7 @@ static long some(const struct transfer *t, struct kbi_until until)
 	if (t->at != OWN_POSITION && (kbi_async_is_direct(t->fd) || (t->count == 1 && kbi_async_is_known(t->iov))))
 		return beside(t, until);
 	for (unsigned turn = 0;; turn++) {
-		long r = now(t);
+		long r = now_held(t);
 		bool odd = is_odd(r);
 		int e;
 
@@ -104,10 +159,11 @@ static long some(const struct transfer *t, struct kbi_until until)
 		if (t->at != OWN_POSITION)
 			return odd ? here(t) : beside(t, until);
 		if (odd && is_ready(t->fd, events))
-			return here(t);
-		e = kbi_ready_wait(t->fd, events, until, turn);
+			return apart(t, true, until);
+		e = begin(t);
+		e = e ? e : kbi_ready_wait(&t->hold, events, until, turn);
 		if (e == EPERM)
-			return beside(t, until);
+			return apart(t, false, until);
 		if (e && e != EINTR)
 			return -e;
 	}
@@ -153,6 +209,7 @@ static ssize_t rest(struct transfer *t, long r, struct kbi_until until)
 		skip(t, copy, (size_t)r);
 		if (t->at != OWN_POSITION)
 			t->at += (uint64_t)r;
+		t->moved = true;
 		r = some(t, until);
 	}
 	if (copy && copy != &one)
@@ -167,17 +224,20 @@ static ssize_t move(struct transfer t, uint64_t deadline)
 
 	if (t.count < 0 || t.count > VECTORS)
 		return -EINVAL;
+	if (t.all && t.at == OWN_POSITION)
+		t.closes = kbi_hold_closes(t.fd);
 	r = some(&t, until);
-	if (kbi_likely(!t.all || r <= 0 || (t.count == 1 && (size_t)r == t.iov->iov_len)))
-		return r;
-	return rest(&t, r, until);
+	if (kbi_unlikely(t.all && r > 0 && (t.count > 1 || (size_t)r < t.iov->iov_len)))
+		r = rest(&t, r, until);
+	end(&t);
+	return r;
 }
 
 /* ---- by the descriptor's position ----------------------------------------------------------------------- */
 
 ssize_t kb_io_readv(int fd, const struct iovec *iov, int count, uint64_t deadline)
 {
-	return move((struct transfer){ false, false, fd, iov, count, OWN_POSITION }, deadline);
+	return move((struct transfer){ .fd = fd, .iov = iov, .count = count, .at = OWN_POSITION }, deadline);
 }
 
 ssize_t kb_io_read(int fd, void *buf, size_t n, uint64_t deadline)
@@ -189,7 +249,8 @@ ssize_t kb_io_read(int fd, void *buf, size_t n, uint64_t deadline)
 
 ssize_t kb_io_writev(int fd, const struct iovec *iov, int count, uint64_t deadline)
 {
-	return move((struct transfer){ true, true, fd, iov, count, OWN_POSITION }, deadline);
+	return move((struct transfer){ .out = true, .all = true, .fd = fd, .iov = iov, .count = count, .at = OWN_POSITION },
+		    deadline);
 }
 
 ssize_t kb_io_write(int fd, const void *buf, size_t n, uint64_t deadline)
@@ -205,7 +266,8 @@ static ssize_t move_at(bool out, int fd, const struct iovec *iov, int count, off
 {
 	if (at < 0)
 		return -EINVAL;
-	return move((struct transfer){ out, true, fd, iov, count, (uint64_t)at }, deadline);
+	return move((struct transfer){ .out = out, .all = true, .fd = fd, .iov = iov, .count = count, .at = (uint64_t)at },
+		    deadline);
 }
 
 ssize_t kb_io_preadv(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)

@@ -19,8 +19,7 @@
 #include "io/engine.h"
 #include "os/sys.h"
 
-enum { QUEUED, READY, CLOSED }; /* a record's verdict */
-enum { LOWEST = 900 };         /* descriptors of ours: away from those that programs count */
+enum { QUEUED, READY }; /* a record's verdict */
 
 struct kbi_ready {
 	/* under the slot's lock */
@@ -29,8 +28,6 @@ struct kbi_ready {
 	int fd;
 	uint32_t events;
 	bool looks;  /* takes nothing: others may be woken beside it */
-	bool stays;  /* with the file: a close gives it a descriptor of its own, */
-	int own;     /* which is this; -1: none. Before the verdict */
 	a32 verdict;
 };
 
@@ -94,13 +91,13 @@ static void wake(struct kbi_vp *me, struct kbi_task *t)
 }
 
 /* Takes w out and wakes it, without the lock meanwhile. */
-static void settle(struct kbi_vp *me, struct kbi_slot *s, struct kbi_ready *w, uint32_t verdict)
+static void settle(struct kbi_vp *me, struct kbi_slot *s, struct kbi_ready *w)
 {
 	struct kbi_task *t = w->task;
 
 	take_out(s, w);
 	/* release: partner is the acquire in is_settled. The record is gone */
-	a_store_rel(&w->verdict, verdict);
+	a_store_rel(&w->verdict, READY);
 	kbi_slot_unlock(s);
 	wake(me, t);
 	kbi_slot_lock(s);
@@ -132,12 +129,12 @@ static void found(struct kbi_vp *me, int fd, uint32_t events)
 	if (kbi_unlikely(events & EPOLLPRI))
 		a_store_rlx(&s->known, KBI_SLOT_KNOWN);
 	for (; (w = pick(s, &events)) != NULL; any = true)
-		settle(me, s, w, READY);
+		settle(me, s, w);
 	if (!any)
 		note_news(s, fd);
 	if (a_load_rlx(&s->first) && kbi_engine_arm(s, fd, wanted(s)))
 		while ((w = a_load_rlx(&s->first)) != NULL)
-			settle(me, s, w, READY); /* they try, and see what is the matter */
+			settle(me, s, w); /* they try, and see what is the matter */
 	kbi_slot_unlock(s);
 }
 
@@ -153,20 +150,11 @@ static void again(struct kbi_vp *me, int fd, bool lost)
 		a_store_rlx(&s->known, 0);
 	if (lost || kbi_engine_check(s, fd, wanted(s)))
 		while ((w = a_load_rlx(&s->first)) != NULL)
-			settle(me, s, w, READY);
+			settle(me, s, w);
 	kbi_slot_unlock(s);
 }
 
-/* The same file under a number that nobody else knows. */
-static int another(int fd)
-{
-	long own = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
-
-	/* few numbers: above it, so that the lowest free one is what the program expects */
-	return (int)(own >= 0 ? own : kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1));
-}
-
-static void settle_all(int fd, uint32_t verdict)
+static void settle_all(int fd)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
 	struct kbi_task *self;
@@ -181,11 +169,8 @@ static void settle_all(int fd, uint32_t verdict)
 	self = kbi_self();
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
-	while ((w = a_load_rlx(&s->first)) != NULL) {
-		if (verdict == CLOSED && w->stays)
-			w->own = another(fd);
-		settle(self->vp, s, w, verdict);
-	}
+	while ((w = a_load_rlx(&s->first)) != NULL)
+		settle(self->vp, s, w);
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
 }
@@ -207,28 +192,29 @@ static void take_off(int fd)
 	kbi_np_leave(self);
 }
 
+/* Who waits holds the file: it asks at the number that it goes on with, or ends. */
 void kbi_ready_closing(int fd)
 {
-	settle_all(fd, CLOSED);
+	if (kbi_unlikely(kbi_hold_closing(fd)))
+		settle_all(fd);
 	take_off(fd);
 }
 
-/* Who came to wait in between is armed for a file that is gone, or for the new one: it tries again. */
 void kbi_ready_closed(int fd)
 {
 	take_off(fd);
-	settle_all(fd, READY);
+	kbi_hold_closed(fd);
 }
 
 void kbi_ready_retry(int fd)
 {
-	settle_all(fd, READY);
+	settle_all(fd);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------- */
 
-/* How one waits: it takes nothing; it outlives a close of the number; and it is kbi_ready_stay's soon. */
-enum { LOOKS = 1, OUTLIVES = 2, SOON = 4 };
+/* How one waits: it takes nothing; it is kbi_ready_stay's soon. */
+enum { LOOKS = 1, SOON = 2 };
 
 /* Something has come in since the last wait for it. */
 static void hear_news(struct kbi_slot *s, struct kbi_ready *w)
@@ -271,23 +257,35 @@ static int arm(struct kbi_slot *s, const struct kbi_ready *w, bool soon)
 	return arm_to_stay(s, w);
 }
 
-/* Queued and armed, or why not. Inside np brackets. */
-static int enter(struct kbi_ready *w, struct kbi_task *self, int fd, short events, unsigned how)
+/* The slot, locked, of the number that h means, which a close changes under that lock; NULL: none. */
+static struct kbi_slot *lock_held(const struct kbi_hold *h, int *fd)
 {
-	struct kbi_slot *s = kbi_slot_make(fd);
+	for (;;) {
+		struct kbi_slot *s = kbi_slot_make(*fd = kbi_hold_fd(h));
+
+		if (!s)
+			return NULL;
+		kbi_slot_lock(s);
+		if (kbi_likely(kbi_hold_fd(h) == *fd))
+			return s;
+		kbi_slot_unlock(s);
+	}
+}
+
+/* Queued and armed, or why not. Inside np brackets. */
+static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h, short events, unsigned how)
+{
+	struct kbi_slot *s;
 	int e;
 
-	if (!s)
-		return fd < 0 ? EBADF : ENOMEM;
 	w->task = self;
-	w->fd = fd;
 	w->events = (uint16_t)events;
 	w->looks = how & LOOKS;
-	w->stays = how & OUTLIVES;
-	w->own = -1;
 	a_store_rlx(&w->verdict, QUEUED);
+	s = lock_held(h, &w->fd);
+	if (!s)
+		return w->fd < 0 ? EBADF : ENOMEM;
 	a_add_rlx(&kbi_source.waiting, 1);
-	kbi_slot_lock(s);
 	append(s, w);
 	a_fence_after_rmw(); /* the lock's. Partner: the fence in settle_all */
 	e = arm(s, w, how & SOON);
@@ -385,8 +383,7 @@ int kbi_ready_start(void)
 	return e;
 }
 
-/* own: NULL, or gets the descriptor to go on with. */
-static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, struct kbi_until until, int *own,
+static KBI_NOINLINE int wait_armed(struct kbi_task *self, const struct kbi_hold *h, short events, struct kbi_until until,
 				   unsigned how)
 {
 	struct kbi_ready w;
@@ -395,16 +392,14 @@ static KBI_NOINLINE int wait_armed(struct kbi_task *self, int fd, short events, 
 	if (e)
 		return e;
 	kbi_np_enter(self);
-	e = enter(&w, self, fd, events, how);
+	e = enter(&w, self, h, events, how);
 	kbi_np_leave(self);
 	if (e)
 		return e;
 	e = sleep_for(self, &w, until);
 	kbi_np_enter(self);
 	if (leave(&w))
-		e = a_load_rlx(&w.verdict) == CLOSED && w.own < 0 ? EBADF : 0;
-	if (own)
-		*own = w.own;
+		e = 0;
 	kbi_np_leave(self);
 	return e;
 }
@@ -416,23 +411,22 @@ static KBI_NOINLINE int wait_one_outside(int fd, short events, struct kbi_until 
 	return fd < 0 ? EBADF : wait_outside(&p, 1, until);
 }
 
-int kbi_ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
+int kbi_ready_wait(const struct kbi_hold *h, short events, struct kbi_until until, unsigned turn)
 {
 	struct kbi_task *self = kbi_self();
 
 	if (kbi_unlikely(kbi_ready_outside(self)))
-		return wait_one_outside(fd, events, until);
-	return others_ran(self->vp, turn) ? 0 : wait_armed(self, fd, events, until, NULL, 0);
+		return wait_one_outside(kbi_hold_fd(h), events, until);
+	return others_ran(self->vp, turn) ? 0 : wait_armed(self, h, events, until, 0);
 }
 
-int kbi_ready_stay(int fd, short events, struct kbi_until until, bool soon, int *own)
+int kbi_ready_stay(const struct kbi_hold *h, short events, struct kbi_until until, bool soon)
 {
 	struct kbi_task *self = kbi_self();
 
-	*own = -1;
 	if (kbi_unlikely(kbi_ready_outside(self)))
-		return wait_one_outside(fd, events, until);
-	return wait_armed(self, fd, events, until, own, soon ? OUTLIVES | SOON : OUTLIVES);
+		return wait_one_outside(kbi_hold_fd(h), events, until);
+	return wait_armed(self, h, events, until, soon ? SOON : 0);
 }
 
 bool kbi_ready_is_stream(int fd)
@@ -454,7 +448,8 @@ bool kbi_ready_is_shut(int fd)
 /* ---- one of several ------------------------------------------------------------------------------------- */
 
 /* Up to the first that it does not work for: *e says why. */
-static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct pollfd *fds, nfds_t n, int *e)
+static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h, const struct pollfd *fds,
+			nfds_t n, int *e)
 {
 	nfds_t i;
 
@@ -462,7 +457,7 @@ static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct
 		w[i].task = NULL;
 		if (fds[i].fd < 0)
 			continue;
-		*e = enter(&w[i], self, fds[i].fd, fds[i].events, LOOKS);
+		*e = enter(&w[i], self, &h[i], fds[i].events, LOOKS);
 		if (*e) {
 			w[i].task = NULL;
 			break;
@@ -489,13 +484,14 @@ static bool leave_all(struct kbi_ready *w, nfds_t n)
 	return any;
 }
 
-static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct pollfd *fds, nfds_t n, struct kbi_until until)
+static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi_hold *h, const struct pollfd *fds, nfds_t n,
+		    struct kbi_until until)
 {
 	nfds_t in;
 	int e = 0;
 
 	kbi_np_enter(self);
-	in = enter_all(w, self, fds, n, &e);
+	in = enter_all(w, self, h, fds, n, &e);
 	kbi_np_leave(self);
 	while (in == n && !e && !any_settled(w, n)) {
 		e = kbi_waitq_sleep(self, until);
@@ -510,7 +506,7 @@ static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct pol
 	return e;
 }
 
-int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn)
+int kbi_ready_wait_any(const struct kbi_hold *h, const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn)
 {
 	enum { ON_STACK = 16 };
 	struct kbi_task *self = kbi_self();
@@ -529,7 +525,7 @@ int kbi_ready_wait_any(const struct pollfd *fds, nfds_t n, struct kbi_until unti
 		if (!w)
 			return ENOMEM;
 	}
-	e = wait_any(self, w, fds, n, until);
+	e = wait_any(self, w, h, fds, n, until);
 	if (w != some)
 		kbi_sys_unmap(w, n * sizeof *w);
 	return e;

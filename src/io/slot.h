@@ -1,11 +1,12 @@
 /* io/slot.h - a place for each descriptor's number, with the queue of threads that wait for it.
  * Slots are made as numbers come up and never go away. The lock is held for one call of the kernel at most, inside np
- * brackets, never across a switch. Callers: engine, ready. */
+ * brackets, never across a switch. Callers: engine, own, hold, ready. */
 #ifndef KBI_SLOT_H
 #define KBI_SLOT_H
 
 #include "core/spin.h"
 
+struct kbi_hold;
 struct kbi_ready;
 struct kbi_task;
 
@@ -24,7 +25,11 @@ struct kbi_slot {
 	aptr first;
 	struct kbi_ready *last;
 	aptr owner; /* whom the engine was told to stay for; others peep */
-};
+	struct kbi_hold *held; /* calls that are about the number's file: io/hold */
+	a32 closes;            /* how often somebody has begun or ended to close the number; others peep */
+	uint32_t closing;      /* how many are about to */
+	a32 users;             /* io/own: 0: the number is the program's. Without the lock */
+} KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* NULL: no such number is possible, or no memory. */
 struct kbi_slot *kbi_slot_make(int fd);
@@ -40,7 +45,8 @@ static inline void kbi_slot_lock(struct kbi_slot *s)
 
 static inline void kbi_slot_unlock(struct kbi_slot *s)
 {
-	kbi_spin_unlock_bit(&s->lock, 1);
+	/* release: partner is the acquire in kbi_spin_lock_bit. The word has no other bits */
+	a_store_rel(&s->lock, 0);
 }
 
 #endif

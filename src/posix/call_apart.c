@@ -5,7 +5,6 @@
 #include "posix/call_priv.h"
 
 #include <limits.h>
-#include <linux/close_range.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,29 +91,51 @@ static inline bool is_locked(long r)
 	return r < 0 && (errno == EAGAIN || errno == EACCES);
 }
 
-/* libc's try is no cancellation point; what waits is one, also where it need not wait. */
-static int tried_by(int what)
-{
-	if (what != F_LOCK)
-		return what;
-	kbi_cancel_test();
-	return F_TLOCK;
-}
-
 static inline bool waits_apart(long r)
 {
 	return r < 0 && errno == ENOSYS;
 }
 
-/* It may begin; or else *r is the result. */
-static bool awaits(int fd, short events, bool cancels, ssize_t *r)
-{
-	long e = kbi_call_await(fd, events, cancels);
+/* The call's descriptors, in the order it waits for them; fd < 0: none. */
+struct wanted {
+	int *fd;
+	short events;
+};
 
-	if (e == 0)
+/* It may begin; or else *r is the result. Who waits goes on with copies. */
+static bool awaits(struct kbi_call_keeps *keeps, const struct wanted *w, int n, bool cancels, ssize_t *r)
+{
+	bool ready = true;
+	long e = 0;
+
+	for (int i = 0; i < n; i++)
+		ready &= kbi_call_ready(*w[i].fd, w[i].events);
+	if (ready)
 		return false;
-	*r = kbi_call_answer(e);
-	return true;
+	for (int i = 0; i < n; i++)
+		kbi_call_keep(keeps, w[i].fd);
+	for (int i = 0; i < n && !e; i++)
+		e = kbi_call_await(*w[i].fd, w[i].events, cancels);
+	if (e)
+		*r = kbi_call_answer(e);
+	return e != 0;
+}
+
+static bool awaits_out(struct kbi_call_keeps *keeps, int *in, int *out, ssize_t *r)
+{
+	const struct wanted w[] = { { out, POLLOUT }, { in, POLLIN } };
+
+	if (kbi_call_ready(*out, POLLOUT))
+		return false;
+	kbi_call_keep(keeps, in);
+	return awaits(keeps, w, 1, N, r);
+}
+
+static bool awaits_both(struct kbi_call_keeps *keeps, int *in, int *out, unsigned flags, ssize_t *r)
+{
+	const struct wanted w[] = { { in, POLLIN }, { out, POLLOUT } };
+
+	return !(flags & SPLICE_F_NONBLOCK) && awaits(keeps, w, 2, C, r);
 }
 
 static bool connects(int fd, const struct sockaddr *to, socklen_t len, int *r)
@@ -179,6 +200,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
 	result kbi_call_apart_##name parameters \
 	{ \
+		KBI_CALL_KEEPS(keeps); \
 		result r __attribute__((unused)); \
 \
 		if (kbi_unlikely(!kbi_call_may_wait())) \
@@ -280,12 +302,112 @@ KBI_POSIX_API void sync(void)
 	REAL(sync)();
 }
 
+/* ---- locks of files ---------------------------------------------------------------------------------- */
+
+/* One way to lock: how it is asked for without waiting, and so that it waits. */
+struct locking {
+	int fd;
+	bool own;     /* a process's, which it loses with any of its descriptors of the file: copies are out of the question */
+	bool cancels;
+	long (*ask)(const struct locking *l, bool waits);
+	int (*fcntl)(int, int, long);
+	int (*lockf)(int, int, off_t);
+	int what;
+	long arg;
+};
+
+/* The file is not the number's any more; the kernel says so, too, once it has got the lock. */
+static bool is_gone(const struct locking *l, uint32_t since)
+{
+	if (!l->own || kbi_likely(kbi_call_since(l->fd) == since))
+		return false;
+	errno = EBADF;
+	return true;
+}
+
+/* Once others have run, the call is about the file that the number meant before. */
+static long lock(struct locking l)
+{
+	uint32_t since = kbi_call_since(l.fd);
+	bool ended = false;
+	KBI_CALL_KEEPS(keeps);
+	long r;
+
+	if (l.cancels)
+		kbi_cancel_test();
+	r = l.ask(&l, false);
+	if (!is_locked(r))
+		return r;
+	if (!l.own)
+		kbi_call_keep(&keeps, &l.fd);
+	if (kbi_call_turn(l.cancels))
+		return -1;
+	do {
+		if (is_gone(&l, since))
+			return -1;
+		r = l.ask(&l, false);
+		if (!is_locked(r))
+			return r;
+	} while (naps(l.cancels, &ended) && !ended);
+	if (ended || is_gone(&l, since))
+		return -1;
+	KBI_CALL_APART(true);
+	for (uint32_t before = kbi_posix_me.handled;;) {
+		r = l.ask(&l, true);
+		if (!for_nothing(r, before))
+			return r;
+	}
+}
+
+static long ask_flock(const struct locking *l, bool waits)
+{
+	return REAL(flock)(l->fd, waits ? l->what : l->what | LOCK_NB);
+}
+
+static long ask_lockf(const struct locking *l, bool waits)
+{
+	return l->lockf(l->fd, waits ? F_LOCK : F_TLOCK, l->arg);
+}
+
+static long ask_fcntl(const struct locking *l, bool waits)
+{
+	return l->fcntl(l->fd, waits ? l->what : l->what == F_SETLKW ? F_SETLK : F_OFD_SETLK, l->arg);
+}
+
+int kbi_call_apart_flock(int fd, int how) __asm__("flock");
+
+KBI_POSIX_API int kbi_call_apart_flock(int fd, int how)
+{
+	if (how & LOCK_NB || !kbi_call_may_wait())
+		return REAL(flock)(fd, how);
+	return (int)lock((struct locking){ .fd = fd, .ask = ask_flock, .what = how });
+}
+
+static int lockf_by(int (*original)(int, int, off_t), int fd, int what, off_t n)
+{
+	if (what != F_LOCK || !kbi_call_may_wait())
+		return original(fd, what, n);
+	return (int)lock((struct locking){ .fd = fd, .own = true, .cancels = C, .ask = ask_lockf, .lockf = original, .arg = n });
+}
+
+int kbi_call_apart_lockf(int fd, int what, off_t n) __asm__("lockf");
+int kbi_call_apart_lockf64(int fd, int what, off64_t n) __asm__("lockf64");
+
+KBI_POSIX_API int kbi_call_apart_lockf(int fd, int what, off_t n)
+{
+	return lockf_by(REAL(lockf), fd, what, n);
+}
+
+KBI_POSIX_API int kbi_call_apart_lockf64(int fd, int what, off64_t n)
+{
+	return lockf_by(REAL(lockf64), fd, what, n);
+}
+
 /* ---- fcntl ------------------------------------------------------------------------------------------- */
 
 static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 {
-	int quick = what == F_SETLKW ? F_SETLK : F_OFD_SETLK, r;
-	bool ended = false;
+	int r;
 
 	if (what == F_SETFL) {
 		r = original(fd, what, arg);
@@ -298,21 +420,8 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 		return kbi_bind_owner(original, fd, (struct f_owner_ex *)arg);
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
-	kbi_cancel_test();
-	r = original(fd, quick, arg);
-	if (!is_locked(r))
-		return r;
-	if (kbi_call_turn(true))
-		return -1;
-	do {
-		r = original(fd, quick, arg);
-		if (!is_locked(r))
-			return r;
-	} while (naps(true, &ended) && !ended);
-	if (ended)
-		return -1;
-	KBI_CALL_APART(true);
-	return original(fd, what, arg);
+	return (int)lock((struct locking){ .fd = fd, .own = what == F_SETLKW, .cancels = C, .ask = ask_fcntl,
+					   .fcntl = original, .what = what, .arg = arg });
 }
 
 /* The third argument is where a variadic function has it. */
@@ -363,91 +472,3 @@ KBI_POSIX_API int shutdown(int fd, int how)
 		kbi_ready_retry(fd);
 	return r;
 }
-
-/* ---- numbers that are given up ----------------------------------------------------------------------- */
-
-/* Before the kernel closes it, and after. In the child of vfork the number is the child's, and what is known of it here
- * its parent's. */
-static void gives_up(int fd)
-{
-	if (kbi_posix_in_vfork())
-		return;
-	kbi_call_note(fd, KBI_CALL_UNKNOWN);
-	kbi_ready_closing(fd);
-}
-
-static void has_given_up(int fd)
-{
-	if (!kbi_posix_in_vfork())
-		kbi_ready_closed(fd);
-}
-
-KBI_POSIX_API int close(int fd)
-{
-	int r;
-
-	gives_up(fd);
-	r = REAL(close)(fd);
-	has_given_up(fd);
-	return r;
-}
-
-static int dup_to(int from, int to, int flags, bool three)
-{
-	int r;
-
-	if (from == to)
-		return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
-	gives_up(to);
-	r = three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
-	has_given_up(to);
-	return r;
-}
-
-KBI_POSIX_API int dup2(int from, int to)
-{
-	return dup_to(from, to, 0, false);
-}
-
-KBI_POSIX_API int dup3(int from, int to, int flags)
-{
-	return dup_to(from, to, flags, true);
-}
-
-/* The same for many. Those that wait are few: only numbers that were used are asked for. */
-static void forget(unsigned first, unsigned last, void (*tell)(int fd))
-{
-	unsigned end = last < KBI_CALL_DESCRIPTORS ? last + 1 : KBI_CALL_DESCRIPTORS;
-
-	if (kbi_posix_in_vfork())
-		return;
-	for (unsigned fd = first; fd < end; fd++) {
-		if (a_load_rlx(&kbi_call_kinds[fd]))
-			kbi_call_note((int)fd, KBI_CALL_UNKNOWN);
-		tell((int)fd);
-	}
-}
-
-KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
-{
-	int r;
-
-	if (flags & CLOSE_RANGE_CLOEXEC || first > last)
-		return REAL(close_range)(first, last, flags);
-	forget(first, last, kbi_ready_closing);
-	r = REAL(close_range)(first, last, flags);
-	forget(first, last, kbi_ready_closed);
-	return r;
-}
-
-KBI_POSIX_API void closefrom(int first)
-{
-	unsigned from = first > 0 ? (unsigned)first : 0;
-
-	forget(from, UINT_MAX, kbi_ready_closing);
-	REAL(closefrom)(first);
-	forget(from, UINT_MAX, kbi_ready_closed);
-}
-
-KBI_POSIX_ALIAS(__close, close);
-KBI_POSIX_ALIAS(__dup2, dup2);

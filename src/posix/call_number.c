@@ -301,6 +301,8 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 {
 	uint32_t before;
 
+	if (kbi_call_closes_by_number(n, a, r))
+		return true;
 	if (!KBI_SYS_DIRECT || !kbi_call_may_wait())
 		return false;
 	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r) ||

@@ -112,8 +112,9 @@ static const struct pollfd nothing[1]; /* the set without one: time passes */
 
 static long look(struct kbi_call *c)
 {
+	struct pollfd *fds = (struct pollfd *)(uintptr_t)c->set; /* the program's: it is written to */
 	struct timespec none = { 0, 0 };
-	long r = kbi_sys(SYS_ppoll, c->set, c->n_set, &none, NULL, 0);
+	long r = c->holds ? kbi_hold_poll(c->holds, fds, c->n_set, c->copy) : kbi_sys(SYS_ppoll, fds, c->n_set, &none, NULL, 0);
 
 	return r ? r : -EAGAIN;
 }
@@ -184,12 +185,57 @@ static void set_question(const struct sets *s)
 			memcpy(s->set[i], s->asked + (size_t)i * s->bytes, s->bytes);
 }
 
+static bool has(const struct sets *s, int which, int fd)
+{
+	const char *bytes = s->asked + (size_t)which * s->bytes;
+
+	/* the kernel's words are longs; on machines that begin with the last byte, too */
+	return s->set[which] && ((const unsigned long *)(const void *)bytes)[fd / 64] >> fd % 64 & 1;
+}
+
+/* As the kernel reads what poll(2) says. */
+static const short answers[3] = { POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR,
+				  POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI };
+
+static long set_answer(const struct sets *s, const struct pollfd *p)
+{
+	long n = 0;
+
+	for (int i = 0; i < 3; i++) {
+		if (!s->set[i] || !has(s, i, p->fd) || !(p->revents & answers[i]))
+			continue;
+		((unsigned long *)(void *)s->set[i])[p->fd / 64] |= 1ul << p->fd % 64;
+		n++;
+	}
+	return n;
+}
+
+/* Some numbers mean other files by now. */
+static long look_moved(struct kbi_call *c, const struct sets *s)
+{
+	long r = kbi_hold_poll(c->holds, s->fds, c->n_set, c->copy), n = 0;
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 3; i++)
+		if (s->set[i])
+			memset(s->set[i], 0, s->bytes);
+	for (nfds_t i = 0; i < c->n_set; i++) {
+		if (s->fds[i].revents & POLLNVAL)
+			return -EBADF;
+		n += set_answer(s, &s->fds[i]);
+	}
+	return n ? n : -EAGAIN;
+}
+
 static long look_sets(struct kbi_call *c)
 {
 	struct sets *s = polling_of(c)->what;
 	struct timespec none = { 0, 0 };
 	long r;
 
+	if (kbi_unlikely(c->holds && kbi_hold_moved(c->holds, c->set, c->n_set)))
+		return look_moved(c, s);
 	set_question(s);
 	r = kbi_sys(SYS_pselect6, s->n, s->set[0], s->set[1], s->set[2], &none, NULL);
 	return r ? r : -EAGAIN;
@@ -214,14 +260,6 @@ static int bits_used(int n)
 	at = strstr(text, "FDSize:");
 	most = at ? atoi(at + 7) : n;
 	return n < most ? n : most;
-}
-
-static bool has(const struct sets *s, int which, int fd)
-{
-	const char *bytes = s->asked + (size_t)which * s->bytes;
-
-	/* the kernel's words are longs; on machines that begin with the last byte, too */
-	return s->set[which] && ((const unsigned long *)(const void *)bytes)[fd / 64] >> fd % 64 & 1;
 }
 
 static short events_of(const struct sets *s, int fd)

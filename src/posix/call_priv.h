@@ -199,7 +199,13 @@ struct kbi_call {
 	long (*attempt)(struct kbi_call *c);
 	/* NULL, or asked once before it sleeps: 0, or the result */
 	long (*settle)(struct kbi_call *c);
-	int fd;
+	int fd;                /* what an attempt uses: of the file that the call holds */
+	int number;            /* what the program has given */
+	int out;               /* a copy of its own, 1 above, of an attempt that may block; 0: none */
+	uint32_t since;        /* kbi_hold_closes before a first part was moved */
+	struct kbi_hold hold;
+	struct kbi_hold *holds; /* of a set; NULL: none yet */
+	struct pollfd *copy;   /* and room for it */
 	short events;
 	uint8_t cancels;       /* a cancellation point */
 	uint8_t at_once;       /* the call itself says that it does not wait */
@@ -208,7 +214,7 @@ struct kbi_call {
 	uint8_t waits_anyway;  /* O_NONBLOCK does not matter */
 	uint8_t empty;         /* nothing has been tried: nothing will be there */
 	uint8_t shut;          /* of a socket: nothing can come any more, and the call that may block says so at once */
-	uint8_t owns;          /* fd is its own: the program's was closed meanwhile */
+	uint8_t inside;        /* an attempt: others cannot run */
 	int time_limit;        /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */
 	long late;             /* the result when the time is over */
 	uint64_t deadline;     /* KBI_FOREVER */
@@ -224,6 +230,15 @@ static inline bool kbi_call_again(long r)
 	return kbi_unlikely(r == -EAGAIN || r == -EINTR);
 }
 
+/* What the first attempt, if it may move a part, is to be preceded by, into `since`. */
+static inline uint32_t kbi_call_since(int fd)
+{
+	return kbi_hold_closes(fd);
+}
+
+/* In an attempt that is about to make a call that may block: leaves the brackets, if it is in them. What to use. */
+int kbi_call_step_out(struct kbi_call *c);
+
 /* The first attempt said so: waits and tries until there is a result. */
 KBI_SWITCHES long kbi_call_wait(struct kbi_call *c);
 /* Until poll(2) says that fd has one of the events: 0 or a negative errno; at once if fd has O_NONBLOCK. */
@@ -238,7 +253,33 @@ KBI_SWITCHES bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t 
 /* Between a look and the call that takes what was seen only one thread of this process is inside for a descriptor.
  * False: it took too long; go on without. */
 KBI_SWITCHES bool kbi_call_gate(int fd);
+bool kbi_call_gate_now(int fd); /* at once, or not */
 void kbi_call_gate_open(int fd);
+
+/* For calls that block in libc or the kernel: copies of the program's descriptors, which they go on with. All -1: none. */
+struct kbi_call_keeps {
+	int own[2];
+};
+#define KBI_CALL_KEEPS(name) \
+	struct kbi_call_keeps name __attribute__((cleanup(kbi_call_keep_no_more))) = { { -1, -1 } }
+/* *fd is a copy from now on, until the end of the block; if there is none it stays as it is. */
+void kbi_call_keep(struct kbi_call_keeps *k, int *fd);
+void kbi_call_keep_no_more(struct kbi_call_keeps *k);
+
+/* Around whatever closes a number for the program, or puts another file under it (over): what is remembered of it is
+ * forgotten, and calls that are about its file go on with that: call_close.c. */
+struct kbi_call_closing {
+	int fd;
+	bool refused; /* it is not the program's */
+	bool told, stopped;
+};
+KBI_SWITCHES struct kbi_call_closing kbi_call_gives_up(int fd, bool over);
+void kbi_call_has_given_up(struct kbi_call_closing *x);
+/* A declaration: from here to the end of the block, which a cancellation may unwind. */
+#define KBI_CALL_CLOSING(name, fd, over) \
+	struct kbi_call_closing name __attribute__((cleanup(kbi_call_has_given_up), unused)) = kbi_call_gives_up(fd, over)
+/* close and its kin by syscall(), of any thread; false: none of them. */
+KBI_SWITCHES bool kbi_call_closes_by_number(long n, const long a[6], long *r);
 
 /* ---- libc's call, with the VP left to others: call_apart.c -------------------------------------------------- */
 

@@ -71,14 +71,30 @@ static long add_part(struct kbi_call *c, long r, size_t n)
 
 /* ---- read and write ---------------------------------------------------------------------------------- */
 
-/* What is neither a file nor has a way to be tried: who sees that it is ready takes it before another does. */
-static long look_and_call(long number, short events, int fd, const struct iovec *v, int n)
+/* What is neither a file nor has a way to be tried: who sees that it is ready takes it before another does. c: NULL, or the
+ * call that has begun: what may block goes on with a copy. */
+static long look_and_call(struct kbi_call *c, long number, short events, int fd, const struct iovec *v, int n)
 {
-	bool gate = kbi_call_gate(fd);
-	long r = kbi_call_ready(fd, events) ? kbi_sys(number, fd, v, n) : -EAGAIN;
+	long r = -EAGAIN;
+	bool gate;
+	int own;
 
-	if (gate)
+	if (!c) {
+		if (!kbi_call_gate_now(fd))
+			return -EAGAIN;
+		if (kbi_call_ready(fd, events))
+			r = kbi_sys(number, fd, v, n);
 		kbi_call_gate_open(fd);
+		return r;
+	}
+	if (!kbi_call_ready(fd, events))
+		return -EAGAIN;
+	own = kbi_call_step_out(c);
+	gate = c->inside ? kbi_call_gate_now(c->number) : kbi_call_gate(c->number);
+	if (kbi_call_ready(own, events))
+		r = kbi_sys(number, own, v, n);
+	if (gate)
+		kbi_call_gate_open(c->number);
 	return r;
 }
 
@@ -103,21 +119,27 @@ static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, 
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
-static KBI_NOINLINE long read_other(int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
+static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
 {
-	long r = kind == KBI_CALL_FILE ? kbi_sys(SYS_readv, fd, v, n) : look_and_call(SYS_readv, POLLIN, fd, v, n);
+	long r;
 
+	if (kind == KBI_CALL_FILE)
+		return kbi_sys(SYS_readv, c ? kbi_call_step_out(c) : fd, v, n);
+	r = look_and_call(c, SYS_readv, POLLIN, fd, v, n);
 	if (r == -EAGAIN && kind == KBI_CALL_TTY && terminal_decides(fd))
-		r = apart(KBI_CALL_REAL(readv), SYS_readv, fd, v, n, cancels, true);
+		r = apart(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd, v, n, cancels, true);
 	return r;
 }
 
 /* A terminal that has some room is ready, and the kernel waits there for the rest: so no gate, either. */
-static KBI_NOINLINE long write_other(int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
+static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
 {
+	if (kind != KBI_CALL_FILE && !kbi_call_ready(fd, POLLOUT))
+		return -EAGAIN;
+	fd = c ? kbi_call_step_out(c) : fd;
 	if (kind == KBI_CALL_FILE)
 		return kbi_sys(SYS_writev, fd, v, n);
-	return kbi_call_ready(fd, POLLOUT) ? apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false) : -EAGAIN;
+	return apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false);
 }
 
 /* The descriptor, an old kernel, or a filter of system calls. */
@@ -130,14 +152,14 @@ static inline bool knows_no_nowait(long r)
 struct way {
 	int one, many, stream;
 	unsigned refused;
-	long (*other)(int fd, unsigned kind, const struct iovec *v, int n, bool cancels);
+	long (*other)(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n, bool cancels);
 };
 static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, KBI_CALL_NO_NOWAIT_READ, read_other };
 static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, KBI_CALL_NO_NOWAIT_WRITE, write_other };
 
-/* Buffers that are not empty. -EAGAIN: nothing yet. */
-static inline __attribute__((always_inline)) long now(const struct way *w, int fd, const struct iovec *v, int n,
-						      bool cancels)
+/* Buffers that are not empty. -EAGAIN: nothing yet. c: NULL, or the call that has begun. */
+static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c, int fd, const struct iovec *v,
+						      int n, bool cancels)
 {
 	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
 	long r;
@@ -156,24 +178,24 @@ static inline __attribute__((always_inline)) long now(const struct way *w, int f
 			return r;
 		kbi_call_note(fd, k | w->refused);
 	}
-	return w->other(fd, kind, v, n, cancels);
+	return w->other(c, fd, kind, v, n, cancels);
 }
 
-static inline long read_now(int fd, const struct iovec *v, int n, bool cancels)
+static inline long read_now(struct kbi_call *c, int fd, const struct iovec *v, int n, bool cancels)
 {
-	return now(&in, fd, v, n, cancels);
+	return now(&in, c, fd, v, n, cancels);
 }
 
-static inline long write_now(int fd, const struct iovec *v, int n, bool cancels)
+static inline long write_now(struct kbi_call *c, int fd, const struct iovec *v, int n, bool cancels)
 {
-	return now(&out, fd, v, n, cancels);
+	return now(&out, c, fd, v, n, cancels);
 }
 
 static long try_read(struct kbi_call *c)
 {
 	if (kbi_unlikely(c->shut))
 		return kbi_sys(SYS_readv, c->fd, transfer_of(c)->p, transfer_of(c)->n);
-	return read_now(c->fd, transfer_of(c)->p, (int)transfer_of(c)->n, c->cancels);
+	return read_now(c, c->fd, transfer_of(c)->p, (int)transfer_of(c)->n, c->cancels);
 }
 
 static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels, bool empty)
@@ -197,7 +219,7 @@ static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
 		return kbi_sys(SYS_readv, fd, v, n);
 	empty = kbi_call_is_empty(fd);
-	r = empty ? -EAGAIN : read_now(fd, v, n, cancels);
+	r = empty ? -EAGAIN : read_now(NULL, fd, v, n, cancels);
 	if (kbi_unlikely(r == -EINTR) && kbi_posix_me.ending != ending)
 		return r;
 	if (kbi_call_again(r)) {
@@ -230,15 +252,16 @@ static long try_write(struct kbi_call *c)
 	size_t k;
 
 	if (!c->done)
-		return add_part(c, write_now(c->fd, t->p, (int)t->n, c->cancels), total(t->p, t->n));
+		return add_part(c, write_now(c, c->fd, t->p, (int)t->n, c->cancels), total(t->p, t->n));
 	k = rest(t->p, t->n, c->done, left);
-	return add_part(c, write_now(c->fd, left, (int)k, c->cancels), total(t->p, t->n));
+	return add_part(c, write_now(c, c->fd, left, (int)k, c->cancels), total(t->p, t->n));
 }
 
-static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done, bool cancels)
+static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done, uint32_t since, bool cancels)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_write, .fd = fd, .events = POLLOUT, .cancels = cancels,
-				       .looks = true, .time_limit = SO_SNDTIMEO, .done = done > 0 ? (size_t)done : 0),
+				       .looks = true, .time_limit = SO_SNDTIMEO, .done = done > 0 ? (size_t)done : 0,
+				       .since = since),
 			      .p = (void *)v, .n = (size_t)n };
 
 	return kbi_call_wait(&t.c);
@@ -246,17 +269,17 @@ static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long 
 
 static inline long write_by(int fd, const struct iovec *v, int n, size_t bytes, bool cancels)
 {
-	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
+	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending, since = kbi_call_since(fd);
 	long r;
 
 	if (cancels)
 		kbi_cancel_test();
-	r = write_now(fd, v, n, cancels);
+	r = write_now(NULL, fd, v, n, cancels);
 	if (kbi_likely(r == (long)bytes || (r < 0 && !kbi_call_again(r))))
 		return r;
 	if (r < 0 ? r == -EINTR && kbi_posix_me.ending != ending : kbi_posix_me.handled != handled)
 		return r;
-	return write_later(fd, v, n, r, cancels);
+	return write_later(fd, v, n, r, since, cancels);
 }
 
 long kbi_call_write(int fd, const void *p, size_t n, bool cancels)
@@ -329,6 +352,7 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels)
 {
 	bool empty = !flags && kbi_call_is_empty(fd);
+	uint32_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since(fd) : 0;
 	long r;
 
 	n = at_most(n);
@@ -338,7 +362,7 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 	if (flags & MSG_DONTWAIT)
 		return r;
 	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
-		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .empty = empty), p, n, flags, from, len };
+		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .since = since, .empty = empty), p, n, flags, from, len };
 
 		r = receive_later(&t, r, cancels);
 		if (r > 0 && !flags)
@@ -368,6 +392,7 @@ static long try_receive_message(struct kbi_call *c)
 
 long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 {
+	uint32_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since(fd) : 0;
 	size_t n = 0;
 	long r;
 
@@ -380,7 +405,7 @@ long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 		n = total(m->msg_iov, m->msg_iovlen);
 	/* what came with descriptors ends where they belong */
 	if (kbi_call_again(r) || (n && !m->msg_controllen && wants_more(fd, r, n, flags))) {
-		struct transfer t = { KBI_CALL(.attempt = try_receive_message, .fd = fd), m, n, flags, NULL, NULL };
+		struct transfer t = { KBI_CALL(.attempt = try_receive_message, .fd = fd, .since = since), m, n, flags, NULL, NULL };
 
 		return receive_later(&t, r, cancels);
 	}
@@ -401,7 +426,7 @@ static long try_receive_many(struct kbi_call *c)
 long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *limit, bool cancels)
 {
 	uint64_t until;
-	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd), m, n, flags, NULL, limit ? &until : NULL };
+	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_call_since(fd)), m, n, flags, NULL, limit ? &until : NULL };
 	long r;
 
 	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
@@ -437,6 +462,7 @@ static KBI_NOINLINE long send_later(struct transfer *t, long r, bool cancels)
 
 long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to, socklen_t len, bool cancels)
 {
+	uint32_t since = kbi_call_since(fd);
 	long r;
 
 	n = at_most(n);
@@ -446,7 +472,7 @@ long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to,
 	if (flags & MSG_DONTWAIT)
 		return r;
 	if (kbi_unlikely(kbi_call_again(r) || (r >= 0 && (size_t)r < n))) {
-		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd), (void *)p, n, flags, (void *)to,
+		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd, .since = since), (void *)p, n, flags, (void *)to,
 				      (void *)(uintptr_t)len };
 
 		return send_later(&t, r, cancels);
@@ -470,9 +496,9 @@ static long try_send_message(struct kbi_call *c)
 	return add_part(c, kbi_sys(SYS_sendmsg, c->fd, &part, t->flags | MSG_DONTWAIT), t->n);
 }
 
-static long finish_message(int fd, const struct msghdr *m, int flags, long r, bool cancels)
+static long finish_message(int fd, const struct msghdr *m, int flags, long r, uint32_t since, bool cancels)
 {
-	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd), (void *)m,
+	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd, .since = since), (void *)m,
 			      total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
 
 	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n))
@@ -482,6 +508,7 @@ static long finish_message(int fd, const struct msghdr *m, int flags, long r, bo
 
 long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
 {
+	uint32_t since = kbi_call_since(fd);
 	long r;
 
 	if (cancels)
@@ -489,17 +516,23 @@ long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
 	r = kbi_sys(SYS_sendmsg, fd, m, flags | MSG_DONTWAIT);
 	if (flags & MSG_DONTWAIT)
 		return r;
-	return r >= 0 || kbi_call_again(r) ? finish_message(fd, m, flags, r, cancels) : r;
+	return r >= 0 || kbi_call_again(r) ? finish_message(fd, m, flags, r, since, cancels) : r;
 }
 
-/* One after the other, the first of which has been tried: how many. */
-static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int flags, long r, bool cancels)
+/* One after the other, the first of which has been tried: how many. All go to the file of the first. */
+static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int flags, long r, uint32_t since, bool cancels)
 {
 	unsigned i = r > 0 ? (unsigned)r - 1 : 0;
+	KBI_CALL_KEEPS(keeps);
+	int number = fd;
 
+	kbi_call_keep(&keeps, &fd);
+	if (r > 0 && kbi_call_since(number) != since)
+		return r;
+	since = kbi_call_since(fd);
 	r = r > 0 ? (long)m[i].msg_len : -EAGAIN;
 	for (;; r = kbi_call_sendmsg(fd, &m[i].msg_hdr, flags, false)) {
-		r = finish_message(fd, &m[i].msg_hdr, flags, r, cancels && i == 0);
+		r = finish_message(fd, &m[i].msg_hdr, flags, r, since, cancels && i == 0);
 		if (r < 0)
 			return i ? (long)i : r;
 		m[i].msg_len = (unsigned)r;
@@ -510,6 +543,7 @@ static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int fl
 
 long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool cancels)
 {
+	uint32_t since = kbi_call_since(fd);
 	const struct msghdr *last;
 	long r;
 
@@ -522,21 +556,46 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 	last = r > 0 ? &m[r - 1].msg_hdr : NULL;
 	if (r == (long)n && m[r - 1].msg_len == total(last->msg_iov, last->msg_iovlen))
 		return r;
-	return flags & MSG_DONTWAIT ? r : send_each(fd, m, n, flags, r, cancels);
+	return flags & MSG_DONTWAIT ? r : send_each(fd, m, n, flags, r, since, cancels);
 }
 
 /* ---- accept ------------------------------------------------------------------------------------------ */
 
-static long try_accept(struct kbi_call *c)
+static long accept_by(struct kbi_call *c, int fd)
 {
 	struct transfer *t = transfer_of(c);
-	bool gate = kbi_call_gate(c->fd);
-	long r = kbi_call_ready(c->fd, POLLIN) ? kbi_sys(SYS_accept4, c->fd, t->address, t->len, t->flags) : -EAGAIN;
+	long r = kbi_call_ready(fd, POLLIN) ? kbi_sys(SYS_accept4, fd, t->address, t->len, t->flags) : -EAGAIN;
 
-	if (gate)
-		kbi_call_gate_open(c->fd);
 	if (r >= 0)
 		kbi_call_note((int)r, KBI_CALL_SOCKET);
+	return r;
+}
+
+/* Another process may take what is seen to be there, and the kernel waits for the next. */
+static long try_accept(struct kbi_call *c)
+{
+	bool gate;
+	long r;
+	int fd;
+
+	if (!kbi_call_ready(c->fd, POLLIN))
+		return -EAGAIN;
+	fd = kbi_call_step_out(c);
+	gate = c->inside ? kbi_call_gate_now(c->number) : kbi_call_gate(c->number);
+	r = accept_by(c, fd);
+	if (gate)
+		kbi_call_gate_open(c->number);
+	return r;
+}
+
+static long accept_now(struct kbi_call *c)
+{
+	long r;
+
+	if (!kbi_call_gate_now(c->fd))
+		return -EAGAIN;
+	r = accept_by(c, c->fd);
+	kbi_call_gate_open(c->fd);
 	return r;
 }
 
@@ -564,7 +623,7 @@ long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels
 
 	if (cancels)
 		kbi_cancel_test();
-	r = try_accept(&t.c);
+	r = accept_now(&t.c);
 	return kbi_call_again(r) ? kbi_call_wait(&t.c) : r;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <string.h>
 
 #include "core/source.h"
 #include "core/yield.h"
@@ -31,6 +32,12 @@ enum { GATES = 64, GATE_TURNS = 1000 };
 static struct gate {
 	a32 busy;
 } KBI_ALIGNED(KBI_CACHE_LINE) gates[GATES];
+
+bool kbi_call_gate_now(int fd)
+{
+	/* acquire: partner is the release below */
+	return !a_xchg_acqrel(&gates[(unsigned)fd % GATES].busy, 1);
+}
 
 bool kbi_call_gate(int fd)
 {
@@ -167,27 +174,79 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 
 /* ---- the loop ---------------------------------------------------------------------------------------- */
 
-static void let_go(struct kbi_call *c)
+/* A handler that has run meanwhile has ended it. */
+static bool is_held(const struct kbi_call *c)
 {
-	if (!c->owns)
-		return;
-	kbi_call_note(c->fd, KBI_CALL_UNKNOWN);
-	kbi_sys(SYS_close, c->fd);
-	c->owns = false;
-	c->fd = -1;
+	return c->set ? kbi_posix_me.held == c->holds : kbi_posix_me.held == &c->hold;
 }
 
-/* The file is still there, though its number may be another's by now. */
-static int wait_for_one(struct kbi_call *c, bool soon, struct kbi_until until)
+static void let_go(struct kbi_call *c)
 {
-	int own, e = kbi_ready_stay(c->fd, c->events, until, soon, &own);
+	if (c->out) {
+		kbi_call_note(c->out - 1, KBI_CALL_UNKNOWN);
+		kbi_own_drop(c->out - 1);
+		c->out = 0;
+	}
+	if (!is_held(c))
+		return;
+	kbi_posix_me.held = NULL;
+	if (c->set) {
+		kbi_hold_end_all(c->holds, c->n_set);
+		return;
+	}
+	if (kbi_unlikely(c->hold.own))
+		kbi_call_note(kbi_hold_fd(&c->hold), KBI_CALL_UNKNOWN);
+	kbi_hold_end(&c->hold);
+}
 
-	if (kbi_likely(own < 0))
-		return e;
-	let_go(c);
-	c->owns = true;
-	c->fd = own;
-	return e;
+/* From here on the call is about the file that its number means now. 0, or the result. */
+static long hold(struct kbi_call *c)
+{
+	int e = 0;
+
+	if (c->set) {
+		kbi_hold_begin_all(c->holds, c->set, c->n_set);
+		kbi_posix_me.held = c->holds;
+		kbi_posix_me.n_held = c->n_set;
+		return 0;
+	}
+	c->fd = c->number;
+	e = kbi_hold_begin(&c->hold, c->number, true, c->done ? &c->since : NULL);
+	if (kbi_unlikely(e == EBADF || e == EAGAIN))
+		return -EBADF;
+	kbi_posix_me.held = &c->hold;
+	kbi_posix_me.n_held = 1;
+	return 0;
+}
+
+/* Others cannot run from here on. */
+static void step_in(struct kbi_call *c)
+{
+	kbi_hold_attempt();
+	c->inside = true;
+	if (!c->set)
+		c->fd = kbi_hold_fd(&c->hold);
+}
+
+static void step_back(struct kbi_call *c)
+{
+	if (kbi_likely(c->inside))
+		kbi_hold_attempted();
+	c->inside = false;
+}
+
+int kbi_call_step_out(struct kbi_call *c)
+{
+	int own;
+
+	if (!c->inside)
+		return c->fd;
+	own = kbi_own_copy(c->fd);
+	if (own < 0)
+		return c->fd;
+	c->out = own + 1;
+	step_back(c);
+	return own;
 }
 
 /* 0: try again; else the result. */
@@ -199,8 +258,8 @@ static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigne
 	int e;
 
 	/* others have run already: never its first turn */
-	e = c->set ? kbi_ready_wait_any(c->set, c->n_set, until, turn + 1) :
-		     wait_for_one(c, m->trusts, until);
+	e = c->set ? kbi_ready_wait_any(c->holds, c->set, c->n_set, until, turn + 1) :
+		     kbi_ready_stay(&c->hold, c->events, until, m->trusts);
 	switch (e) {
 	case EBADF:
 		return -EBADF;
@@ -240,8 +299,11 @@ static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_
 		*until = m->since + TRUST_NS;
 		return 0;
 	}
-	if (!m->settled)
+	if (!m->settled) {
+		step_in(c);
 		r = settle(c, m);
+		step_back(c);
+	}
 	*until = is_over(c) ? 0 : c->deadline;
 	return r;
 }
@@ -294,6 +356,22 @@ static bool is_shut(const struct kbi_call *c)
 	return c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->done && kbi_ready_is_shut(c->fd);
 }
 
+static long attempt_inside(struct kbi_call *c, unsigned turn)
+{
+	long r;
+
+	if (kbi_unlikely(!c->set && c->fd < 0))
+		return -EBADF;
+	r = c->attempt(c);
+	if (turn == 0)
+		note_luck(!kbi_call_again(r));
+	else if (r == -EAGAIN && is_shut(c)) {
+		c->shut = true;
+		r = c->attempt(c);
+	}
+	return r;
+}
+
 static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 {
 	long r;
@@ -301,12 +379,12 @@ static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 	/* who goes to sleep without asking the kernel must know that all is taken */
 	if (turn == 0 && !lucky && (!trusts(c) || has_drained(c->fd)))
 		return -EAGAIN;
-	r = c->attempt(c);
-	if (turn == 0)
-		note_luck(!kbi_call_again(r));
-	else if (r == -EAGAIN && is_shut(c)) {
-		c->shut = true;
-		r = c->attempt(c);
+	step_in(c);
+	r = attempt_inside(c, turn);
+	step_back(c);
+	if (kbi_unlikely(c->out && kbi_call_again(r))) {
+		kbi_own_drop(c->out - 1);
+		c->out = 0;
 	}
 	return r;
 }
@@ -323,10 +401,15 @@ static long run(struct kbi_call *c)
 	/* a guess that is asked about first: who looks at many such descriptors does not want to give way at each */
 	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) && kbi_call_nonblocking(c->fd)))
 		return -EAGAIN;
+	r = hold(c);
+	if (r)
+		return r;
 	lucky = expects_luck(c);
 	kbi_yield_now();
 	for (unsigned turn = 0;; turn++) {
 		r = interrupted(c, &m);
+		if (!r && kbi_unlikely(!is_held(c)))
+			r = hold(c);
 		if (r)
 			return r;
 		r = attempt(c, turn, lucky);
@@ -348,13 +431,80 @@ static void let_go_of(struct kbi_call **c)
 	let_go(*c);
 }
 
-long kbi_call_wait(struct kbi_call *c)
+static KBI_NOINLINE long run_to_end(struct kbi_call *c)
 {
 	/* a cancellation may unwind it */
 	struct kbi_call *inside __attribute__((cleanup(let_go_of), unused)) = c;
-	long r = run(c);
 
+	return run(c);
+}
+
+struct room {
+	void *p;
+	size_t bytes;
+};
+
+static void give_room_back(struct room *r)
+{
+	if (r->p)
+		kbi_sys_unmap(r->p, r->bytes);
+}
+
+/* Of a set. */
+static KBI_NOINLINE long run_many(struct kbi_call *c)
+{
+	enum { FEW = 16 };
+	struct kbi_hold few[FEW];
+	struct pollfd copy[FEW];
+	struct room room __attribute__((cleanup(give_room_back))) = { NULL, c->n_set * (sizeof *few + sizeof *copy) };
+
+	if (kbi_likely(c->n_set <= FEW)) {
+		memset(few, 0, sizeof few);
+		c->holds = few;
+		c->copy = copy;
+		return run_to_end(c);
+	}
+	room.p = kbi_sys_map(room.bytes);
+	if (!room.p)
+		return -ENOMEM;
+	c->holds = room.p;
+	c->copy = (struct pollfd *)(void *)(c->holds + c->n_set);
+	return run_to_end(c);
+}
+
+long kbi_call_wait(struct kbi_call *c)
+{
+	long r;
+
+	c->number = c->fd;
+	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_to_end(c);
 	return r < 0 && c->done ? (long)c->done : r;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------ */
+
+void kbi_call_keep(struct kbi_call_keeps *k, int *fd)
+{
+	int own = kbi_own_copy(*fd);
+
+	if (own < 0)
+		return;
+	k->own[k->own[0] >= 0] = own;
+	*fd = own;
+}
+
+void kbi_call_keep_no_more(struct kbi_call_keeps *k)
+{
+	int saved = errno;
+
+	for (int i = 0; i < 2; i++) {
+		if (k->own[i] < 0)
+			continue;
+		kbi_call_note(k->own[i], KBI_CALL_UNKNOWN);
+		kbi_own_drop(k->own[i]);
+		k->own[i] = -1;
+	}
+	errno = saved;
 }
 
 /* ---- waiting only ------------------------------------------------------------------------------------ */
@@ -398,6 +548,7 @@ static long try_connected(struct kbi_call *c)
 
 bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t len, bool cancels, long *r)
 {
+	KBI_CALL_KEEPS(keeps);
 	struct connecting x = { KBI_CALL(.attempt = try_connected, .fd = fd, .events = POLLOUT, .cancels = cancels,
 					 .time_limit = SO_SNDTIMEO), to, len };
 
@@ -405,7 +556,8 @@ bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t len, bool can
 		return false;
 	if (cancels)
 		kbi_cancel_test();
-	if (!kbi_async_begin_connect(fd, to, len, r))
+	kbi_call_keep(&keeps, &x.c.fd);
+	if (!kbi_async_begin_connect(x.c.fd, to, len, r))
 		return false;
 	x.c.late = -EINPROGRESS;
 	if (*r == -EINPROGRESS)

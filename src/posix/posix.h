@@ -37,6 +37,7 @@
 #include "core/quantum.h"
 #include "core/thread.h"
 #include "core/timer.h"
+#include "io/hold.h"
 #include "sync/waitq.h"
 
 /* A name that programs see. Everything else in this room is hidden. */
@@ -133,6 +134,8 @@ struct kbi_posix_thread {
 	uint8_t short_waits;  /* the last one for a descriptor was */
 	int settled_fd;       /* whose mode and time limit it has asked for last, */
 	uint32_t settled;     /* and kbi_call_changes then; 0: none */
+	struct kbi_hold *held; /* what its call holds: a handler of the program's ends that; NULL: nothing */
+	size_t n_held;
 	int drained;          /* descriptor + 1 of its last receive, if that got less than it had room for */
 	bool lets_in;         /* it sets the kernel's mask, in brackets; */
 	bool raises;          /* it sends itself a signal: what comes now is handled at once */

@@ -144,6 +144,18 @@ static void note_mask(struct kbi_task *self, uint64_t mask)
 		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], mask);
 }
 
+/* A call that the handler interrupts has left the kernel: if it is begun again it is about what its numbers mean then. The
+ * handler may jump out of it. */
+static void leave_call(const struct kbi_task *self)
+{
+	struct kbi_hold *held = kbi_posix_me.held;
+
+	if (kbi_likely(!held) || a_load_rlx(&self->np) > 0)
+		return;
+	kbi_posix_me.held = NULL;
+	kbi_hold_end_all(held, kbi_posix_me.n_held);
+}
+
 /* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
 static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
 {
@@ -159,6 +171,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 		return;
 	if (is.flags & SA_RESETHAND)
 		reset(sig, &is);
+	leave_call(self);
 	if (kbi_posix_me.in_handler++ == 0)
 		kbi_posix_me.mask_outside = before;
 	kbi_posix_me.handled++;

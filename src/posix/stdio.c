@@ -26,6 +26,10 @@ struct originals {
 	result (*name##_fast) parameters;
 #include "posix/stdio.def"
 	int (*fclose)(FILE *);
+	int (*fileno)(FILE *);
+	int (*fileno_unlocked)(FILE *);
+	FILE *(*freopen)(const char *, const char *, FILE *);
+	FILE *(*freopen64)(const char *, const char *, FILE *);
 	int (*fflush)(FILE *);
 	int (*fflush_unlocked)(FILE *);
 	void (*flockfile)(FILE *);
@@ -48,7 +52,7 @@ static const struct kbi_libc_row rows[] = {
 #define CALL(result, name, ...) SLOT(name),
 #define FAST(result, name, unlocked, ...) SLOT(name), { #unlocked, (void **)&table.name##_fast },
 #include "posix/stdio.def"
-	SLOT(fclose), SLOT(fflush), SLOT(fflush_unlocked), SLOT(flockfile), SLOT(ftrylockfile), SLOT(funlockfile),
+	SLOT(fclose), SLOT(fileno), SLOT(fileno_unlocked), SLOT(freopen), SLOT(freopen64), SLOT(fflush), SLOT(fflush_unlocked), SLOT(flockfile), SLOT(ftrylockfile), SLOT(funlockfile),
 	SLOT(_IO_list_lock), SLOT(_IO_list_unlock), SLOT(_IO_iter_begin), SLOT(_IO_iter_end), SLOT(_IO_iter_next),
 	SLOT(_IO_iter_file),
 };
@@ -122,7 +126,55 @@ static KBI_NOINLINE void wait_for_stdout(void)
 struct hold {
 	FILE *f;
 	bool lent;
+	struct kbi_call_keeps keeps;
 };
+
+/* ---- a reader's file ------------------------------------------------------------------------------- */
+
+/* Who has waited for input reads from the file that it has waited for, whatever the stream's number means by then: libc's
+ * own read is given a copy of it (io/own) under another number. Who asks for the stream's number meanwhile gets the
+ * program's: that does not take the lock. A jump out of the call leaves the copy there until the stream is locked again. */
+
+enum { NUMBERS = KBI_CALL_DESCRIPTORS };
+static a32 instead_of[NUMBERS]; /* of a copy: 1 + the program's number; 0: no stream has it */
+
+static void set_copy(FILE *f, int own)
+{
+	int number = f->_fileno;
+
+	if (own < NUMBERS)
+		a_store_rlx(&instead_of[own], (uint32_t)number + 1);
+	else
+		return;
+	/* release: partner is the acquire in number_of */
+	__atomic_store_n(&f->_fileno, own, __ATOMIC_RELEASE);
+}
+
+/* Under the stream's lock. */
+static void set_number(FILE *f)
+{
+	int own = f->_fileno;
+	uint32_t number = (unsigned)own < NUMBERS ? a_load_rlx(&instead_of[own]) : 0;
+
+	if (kbi_likely(!number))
+		return;
+	__atomic_store_n(&f->_fileno, (int)number - 1, __ATOMIC_RELAXED);
+	/* release: partner is the acquire in number_of: who finds none looks at the stream again */
+	a_store_rel(&instead_of[own], 0);
+}
+
+static int number_of(FILE *f, int (*ask)(FILE *))
+{
+	for (;;) {
+		int fd = ask(f);
+		uint32_t number = (unsigned)fd < NUMBERS ? a_load_acq(&instead_of[fd]) : 0;
+
+		if (kbi_unlikely(number))
+			return (int)number - 1;
+		if (kbi_likely(__atomic_load_n(&f->_fileno, __ATOMIC_ACQUIRE) == fd || fd < 0))
+			return fd;
+	}
+}
 
 enum { ROOM = 1024 }; /* bytes: what is written is seldom longer */
 
@@ -145,8 +197,14 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 
 	if (!kbi_call_may_wait())
 		return;
-	if (use != WRITES && h->f->_IO_read_ptr >= h->f->_IO_read_end)
-		kbi_call_await(h->f->_fileno, POLLIN, true);
+	if (use != WRITES && h->f->_IO_read_ptr >= h->f->_IO_read_end && !kbi_call_ready(h->f->_fileno, POLLIN)) {
+		int fd = h->f->_fileno;
+
+		kbi_call_keep(&h->keeps, &fd);
+		kbi_call_await(fd, POLLIN, true);
+		if (h->keeps.own[0] >= 0)
+			set_copy(h->f, fd);
+	}
 	errno = saved;
 	kbi_call_leave_vp(false);
 	h->lent = true;
@@ -154,7 +212,7 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 
 static inline struct hold take(FILE *f)
 {
-	struct hold h = { NULL, false };
+	struct hold h = { NULL, false, { { -1, -1 } } };
 	struct kbi_task *self = light();
 
 	if (!self || !f || (f->_flags & _IO_USER_LOCK))
@@ -165,6 +223,7 @@ static inline struct hold take(FILE *f)
 	if (kbi_unlikely(table.ftrylockfile(f) != 0))
 		wait_for(f);
 	h.f = f;
+	set_number(f);
 	if (kbi_unlikely(flushes_stdout(f)))
 		wait_for_stdout();
 	return h;
@@ -174,6 +233,10 @@ static inline void give(struct hold *h)
 {
 	if (h->lent)
 		kbi_call_rejoin();
+	if (kbi_unlikely(h->keeps.own[0] >= 0)) {
+		set_number(h->f);
+		kbi_call_keep_no_more(&h->keeps);
+	}
 	if (h->f)
 		table.funlockfile(h->f);
 }
@@ -237,15 +300,68 @@ KBI_POSIX_API void flockfile(FILE *f)
 
 KBI_POSIX_ALIAS(_IO_flockfile, flockfile);
 
-/* Nobody may use it afterwards: once the lock has been free, nobody will take it. */
-KBI_POSIX_API int fclose(FILE *f)
+KBI_POSIX_API int kbi_stdio_fileno(FILE *f) __asm__("fileno");
+KBI_POSIX_API int kbi_stdio_fileno(FILE *f)
+{
+	return number_of(f, REAL(fileno));
+}
+
+KBI_POSIX_API int kbi_stdio_fileno_unlocked(FILE *f) __asm__("fileno_unlocked");
+KBI_POSIX_API int kbi_stdio_fileno_unlocked(FILE *f)
+{
+	return number_of(f, REAL(fileno_unlocked));
+}
+
+/* ---- streams that end ------------------------------------------------------------------------------- */
+
+/* Nobody may use it afterwards: once the lock has been free, nobody will take it. The number that libc is about to close,
+ * by a call of its own; -1: none. */
+static int last_number(FILE *f)
 {
 	struct hold held = take(f);
 
 	give(&held);
-	if (f && f->_fileno >= 0)
-		kbi_call_note(f->_fileno, KBI_CALL_UNKNOWN);
+	if (!f)
+		return -1;
+	set_number(f);
+	return f->_fileno;
+}
+
+KBI_POSIX_API int fclose(FILE *f)
+{
+	KBI_CALL_CLOSING(x, last_number(f), true);
+
 	return REAL(fclose)(f);
+}
+
+KBI_POSIX_API int pclose(FILE *f)
+{
+	KBI_CALL_CLOSING(x, last_number(f), true);
+
+	if (!kbi_call_may_wait())
+		return KBI_CALL_REAL(pclose)(f);
+	KBI_CALL_APART(false);
+	return KBI_CALL_REAL(pclose)(f);
+}
+
+static FILE *reopen(FILE *(*original)(const char *, const char *, FILE *), const char *path, const char *mode, FILE *f)
+{
+	HOLDING(f);
+	KBI_CALL_CLOSING(x, f->_fileno, true);
+
+	return original(path, mode, f);
+}
+
+KBI_POSIX_API FILE *kbi_stdio_freopen(const char *path, const char *mode, FILE *f) __asm__("freopen");
+KBI_POSIX_API FILE *kbi_stdio_freopen(const char *path, const char *mode, FILE *f)
+{
+	return reopen(REAL(freopen), path, mode, f);
+}
+
+KBI_POSIX_API FILE *kbi_stdio_freopen64(const char *path, const char *mode, FILE *f) __asm__("freopen64");
+KBI_POSIX_API FILE *kbi_stdio_freopen64(const char *path, const char *mode, FILE *f)
+{
+	return reopen(REAL(freopen64), path, mode, f);
 }
 
 /* ---- all streams ----------------------------------------------------------------------------------- */
@@ -278,7 +394,7 @@ static int flush_free_ones(void *arg)
 	FILE *f;
 
 	while (!*failed && (f = next_with_output(&busy)) != NULL) {
-		struct hold held __attribute__((cleanup(give), unused)) = { f, false };
+		struct hold held __attribute__((cleanup(give), unused)) = { f, false, { { -1, -1 } } };
 
 		/* lost output stays in the stream; another may have emptied it before we locked it */
 		*failed = __fpending(f) && table.fflush_unlocked(f) != 0;

@@ -1,0 +1,325 @@
+/* io/hold.c - calls and the files they are about. Contract in hold.h; model/hold.pml.
+ *
+ * Why a call never meets another's file. Let C be a close of number n.
+ *  1. A record is put into n's list under the slot's lock, where `closing` is 0; else the call gets a copy at once, of
+ *     whatever file n means then. That is right: nobody has seen it begin before C did. (If it has moved a part already,
+ *     before C, `since` tells: it ends with that part.) So once C has counted itself in `closing`, under the lock, the
+ *     list only shrinks, and C finds in it each call that began before.
+ *  2. C makes one copy of the file and stores its number in each record; then a fence; then it waits for all attempts that
+ *     were under way on any VP. An attempt says that it is under way, then a fence, then it reads its number. So each
+ *     attempt that used n is over before the kernel closes n; all others use the copy.
+ *  3. A copy is closed by its last user. What else the program closes by number leaves it alone (own.h), but for dup2:
+ *     that one closes n = the copy's number by the same rules, and its calls move on.
+ *  4. A thread arms the engine for its wait under the lock of the slot of the number it uses, which 2 changes under that
+ *     lock too; it is woken after that if it sleeps at the old one (ready).
+ * A thread in an attempt is on one VP from its beginning to its end, inside np brackets, so a word for each VP tells. What C
+ * waits for is one system call that does not block; most often there is none. Threads on no VP have copies at once.
+ *
+ * Not chosen: a copy at each first sleep. It is two system calls for each message in a conversation, a tenth of it, where
+ * this is some read-modify-writes. Nor to look at each wake-up whether the number was closed: who looks before the
+ * system call may be too late, who looks after it has taken the other's data. */
+#include "io/hold.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+
+#include "core/handoff.h"
+#include "core/thread.h"
+#include "core/wait.h"
+#include "io/engine.h"
+#include "os/sys.h"
+
+struct kbi_hold_turn kbi_hold_turns[KBI_MAX_VPS];
+
+/* ---- the list: under the slot's lock -------------------------------------------------------------- */
+
+static void link_to(struct kbi_slot *s, struct kbi_hold *h)
+{
+	h->prev = NULL;
+	h->next = s->held;
+	if (h->next)
+		h->next->prev = h;
+	s->held = h;
+}
+
+static void unlink_from(struct kbi_slot *s, struct kbi_hold *h)
+{
+	if (h->prev)
+		h->prev->next = h->next;
+	else
+		s->held = h->next;
+	if (h->next)
+		h->next->prev = h->prev;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------ */
+
+uint32_t kbi_hold_closes(int fd)
+{
+	struct kbi_slot *s = kbi_slot_make(fd);
+
+	/* acquire: what is done with the file comes after it */
+	return s ? a_load_acq(&s->closes) : 0;
+}
+
+/* It is on no VP, or somebody closes the number meanwhile. */
+static KBI_NOINLINE int begin_apart(struct kbi_hold *h, int fd)
+{
+	struct kbi_task *self = kbi_self();
+	int own = kbi_own_copy(fd);
+	struct kbi_slot *s;
+
+	if (own < 0)
+		return EBADF;
+	h->own = true;
+	a_store_rlx(&h->fd, (uint32_t)own);
+	s = kbi_slot_find(own);
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+	link_to(s, h);
+	a_store_rlx(&h->slot, (void *)s);
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+	return 0;
+}
+
+int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint32_t *since)
+{
+	struct kbi_task *self = kbi_self();
+	struct kbi_slot *s = kbi_slot_make(fd);
+	bool closing, changed;
+
+	a_store_rlx(&h->slot, NULL);
+	a_store_rlx(&h->fd, (uint32_t)fd);
+	h->stays = stays;
+	h->own = false;
+	if (kbi_unlikely(!s))
+		return fd < 0 ? EBADF : ENOMEM;
+	if (kbi_unlikely(kbi_engine_forked()))
+		return 0; /* one thread, and nobody who closes */
+	if (kbi_unlikely(!self->vp))
+		return begin_apart(h, fd);
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+	closing = s->closing > 0;
+	changed = since && (closing || a_load_rlx(&s->closes) != *since);
+	if (kbi_likely(!closing && !changed)) {
+		link_to(s, h);
+		a_store_rlx(&h->slot, (void *)s);
+	}
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+	if (kbi_likely(kbi_hold_is(h)))
+		return 0;
+	return changed ? EAGAIN : begin_apart(h, fd);
+}
+
+/* Who moves it has both locks, and stores the slot last. */
+static void take_out(struct kbi_hold *h)
+{
+	struct kbi_slot *s;
+
+	/* acquire: partner is the release in move */
+	while ((s = a_load_acq(&h->slot)) != NULL) {
+		kbi_slot_lock(s);
+		if (kbi_likely(a_load_rlx(&h->slot) == s)) {
+			unlink_from(s, h);
+			a_store_rlx(&h->slot, NULL);
+		}
+		kbi_slot_unlock(s);
+	}
+}
+
+void kbi_hold_end(struct kbi_hold *h)
+{
+	struct kbi_task *self;
+
+	if (!a_load_acq(&h->slot) && !h->own) /* partner: the release in move */
+		return;
+	self = kbi_self();
+	kbi_np_enter(self);
+	take_out(h);
+	kbi_np_leave(self);
+	if (kbi_unlikely(h->own)) {
+		kbi_own_drop(kbi_hold_fd(h));
+		h->own = false;
+	}
+}
+
+/* ---- closing ------------------------------------------------------------------------------------------ */
+
+KBI_NOINLINE void kbi_hold_tell(struct kbi_hold_turn *t)
+{
+	a_store_rlx(&t->watched, 0);
+	kbi_sys_futex_wake(&t->turn, INT_MAX);
+}
+
+/* The turn is odd: the attempt is over when it changes, or when the VP has another kernel thread, whose last one was
+ * killed inside. */
+static void await_turn(const struct kbi_vp *vp, uint32_t turn)
+{
+	struct kbi_hold_turn *t = &kbi_hold_turns[vp->id];
+	struct timespec pause = { 0, 1000000 };
+	uint32_t tid = a_load_rlx(&vp->tid);
+
+	/* acquire: partner is the release in kbi_hold_attempted */
+	while (a_load_acq(&t->turn) == turn && a_load_rlx(&vp->tid) == tid) {
+		a_store_rlx(&t->watched, 1);
+		kbi_sys_futex_wait(&t->turn, turn, &pause);
+	}
+}
+
+/* Until each VP has left the attempt that it is in. The caller's own is in none. */
+static KBI_SWITCHES void await_attempts(const struct kbi_task *self)
+{
+	bool away = false;
+
+	a_fence_sc(); /* partner: the one in kbi_hold_attempt */
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		uint32_t turn = a_load_acq(&kbi_hold_turns[i].turn);
+
+		if (kbi_likely(!(turn & 1)) || (!away && kbi_vps[i] == self->vp))
+			continue;
+		if (!away)
+			kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+		away = true;
+		await_turn(kbi_vps[i], turn);
+	}
+	if (away)
+		kbi_handoff_end();
+}
+
+/* Under s's lock: h goes on with `own`, or its file is closed. */
+static void move(struct kbi_slot *s, struct kbi_hold *h, int own)
+{
+	struct kbi_slot *to = h->stays && own >= 0 ? kbi_slot_find(own) : NULL;
+
+	unlink_from(s, h);
+	h->own = to != NULL;
+	a_store_rlx(&h->fd, (uint32_t)(to ? own : -1));
+	if (to) {
+		kbi_own_share(own);
+		kbi_slot_lock(to); /* a number that nobody closes yet: two such locks are never taken in a circle */
+		link_to(to, h);
+	}
+	/* release: partner is the acquire in take_out. The record may be gone */
+	a_store_rel(&h->slot, (void *)to);
+	if (to)
+		kbi_slot_unlock(to);
+}
+
+/* All calls that hold fd's file go on with a copy. */
+static KBI_NOINLINE KBI_SWITCHES void move_all(struct kbi_slot *s, int fd)
+{
+	struct kbi_task *self = kbi_self();
+	int own = kbi_own_copy(fd);
+	unsigned dropped = 0;
+	struct kbi_hold *h;
+
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+	while ((h = s->held) != NULL) {
+		dropped += h->own;
+		move(s, h, own);
+	}
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+	await_attempts(kbi_self());
+	for (; dropped > 0; dropped--)
+		kbi_own_drop(fd);
+	if (own >= 0)
+		kbi_own_drop(own);
+}
+
+static bool is_of_no_concern(const struct kbi_slot *s)
+{
+	return kbi_unlikely(!s) || !kbi_vp_n || kbi_unlikely(kbi_engine_forked());
+}
+
+bool kbi_hold_closing(int fd)
+{
+	struct kbi_slot *s = kbi_vp_n ? kbi_slot_make(fd) : NULL;
+	struct kbi_task *self;
+	bool held;
+
+	if (is_of_no_concern(s))
+		return false;
+	self = kbi_self();
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+	a_store_rlx(&s->closes, a_load_rlx(&s->closes) + 1);
+	s->closing++;
+	held = s->held != NULL;
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+	if (kbi_unlikely(held))
+		move_all(s, fd);
+	return held;
+}
+
+void kbi_hold_closed(int fd)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+	struct kbi_task *self;
+
+	if (is_of_no_concern(s))
+		return;
+	self = kbi_self();
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+	a_store_rlx(&s->closes, a_load_rlx(&s->closes) + 1);
+	s->closing -= s->closing > 0; /* it may have begun before there were VPs */
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+}
+
+/* ---- several at once ------------------------------------------------------------------------------------ */
+
+bool kbi_hold_moved(const struct kbi_hold *h, const struct pollfd *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fds[i].fd >= 0 && kbi_hold_fd(&h[i]) != fds[i].fd)
+			return true;
+	return false;
+}
+
+/* Those whose file could not be kept are as closed ones. */
+static long poll_copy(const struct kbi_hold *h, struct pollfd *fds, size_t n, struct pollfd *copy)
+{
+	struct timespec none = { 0, 0 };
+	long r, lost = 0;
+
+	for (size_t i = 0; i < n; i++)
+		copy[i] = (struct pollfd){ fds[i].fd < 0 ? -1 : kbi_hold_fd(&h[i]), fds[i].events, 0 };
+	r = kbi_sys(SYS_ppoll, copy, n, &none, NULL, 0);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		bool is_lost = fds[i].fd >= 0 && copy[i].fd < 0;
+
+		fds[i].revents = is_lost ? POLLNVAL : copy[i].revents;
+		lost += is_lost;
+	}
+	return r < 0 ? r : r + lost;
+}
+
+long kbi_hold_poll(const struct kbi_hold *h, struct pollfd *fds, size_t n, struct pollfd *copy)
+{
+	struct timespec none = { 0, 0 };
+
+	if (kbi_unlikely(kbi_hold_moved(h, fds, n)))
+		return poll_copy(h, fds, n, copy);
+	return kbi_sys(SYS_ppoll, fds, n, &none, NULL, 0);
+}
+
+void kbi_hold_begin_all(struct kbi_hold *h, const struct pollfd *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fds[i].fd >= 0)
+			kbi_hold_begin(&h[i], fds[i].fd, true, NULL);
+}
+
+void kbi_hold_end_all(struct kbi_hold *h, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		kbi_hold_end(&h[i]);
+}

@@ -1,0 +1,219 @@
+/* io/own.c - private copies of descriptors. Contract in own.h.
+ *
+ * A slot's `users` says whether its number is ours. The kernel gives a copy its number before that is written down; who
+ * closes all numbers in a loop would close it in between. So who makes a copy and who closes numbers from LOWEST on keep
+ * each other out: any number of the ones or of the others are inside at a time, `gate` counts both. Both are short.
+ * Below LOWEST no such care is needed until a copy had to be made there, for want of numbers.
+ * Runs on any kernel thread, also inside np brackets. Waits in a futex. */
+#include "io/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+
+#include "core/wait.h"
+#include "io/engine.h"
+#include "os/sys.h"
+
+enum {
+	LOWEST = 900, /* away from the numbers that programs count */
+	ENDING = 1 << 30, /* of users: the last one closes it */
+	/* of the gate */
+	COPY = 1, COPIES = 0x7fff,
+	STOP = 0x8000, STOPS = 0x7fff * STOP,
+	WAITED = 1 << 30,
+	PAUSE_NS = 1000000,
+};
+
+static a32 gate;
+static a32 highest; /* such number ever */
+static a32 lowest = { LOWEST };
+
+/* ---- the gate ------------------------------------------------------------------------------------ */
+
+static void enter(uint32_t me, uint32_t others)
+{
+	uint32_t w = a_load_rlx(&gate);
+	struct timespec pause = { 0, PAUSE_NS };
+
+	for (;;) {
+		if (kbi_likely(!(w & others))) {
+			/* acquire: partner is the release in leave */
+			if (a_cas_acqrel(&gate, &w, w + me))
+				return;
+		} else if (w & WAITED || a_cas_acqrel(&gate, &w, w | WAITED)) {
+			kbi_sys_futex_wait(&gate, w | WAITED, &pause);
+			w = a_load_rlx(&gate);
+		}
+	}
+}
+
+static void leave(uint32_t me, uint32_t mine)
+{
+	uint32_t w = a_load_rlx(&gate), next;
+
+	do {
+		next = w - me;
+		if (!(next & mine))
+			next &= ~(uint32_t)WAITED;
+	} while (!a_cas_acqrel(&gate, &w, next)); /* release: partner is the acquire in enter */
+	if (kbi_unlikely((w & ~next) & WAITED))
+		kbi_sys_futex_wake(&gate, INT_MAX);
+}
+
+bool kbi_own_may_be(int fd)
+{
+	return kbi_unlikely(fd >= (int)a_load_rlx(&lowest));
+}
+
+void kbi_own_stop_copies(void)
+{
+	enter(STOP, COPIES);
+}
+
+void kbi_own_let_copies(void)
+{
+	leave(STOP, STOPS);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------- */
+
+static void grow(a32 *word, uint32_t to)
+{
+	uint32_t now = a_load_rlx(word);
+
+	while (now < to && !a_cas_rlx(word, &now, to))
+		;
+}
+
+static void note_low(uint32_t n)
+{
+	uint32_t now = a_load_rlx(&lowest);
+
+	while (n < now && !a_cas_rlx(&lowest, &now, n))
+		;
+}
+
+/* Few numbers: one above fd, so that the lowest free one is what the program expects; or any. Who closes numbers must know
+ * of it before it is there. */
+static long copy_low(int fd)
+{
+	long n = -EMFILE;
+
+	note_low(0);
+	for (int from = fd + 1; n == -EMFILE && from >= 0; from = from ? 0 : -1)
+		n = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
+	return n;
+}
+
+static long copy(int fd)
+{
+	long n = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
+	struct kbi_slot *s;
+
+	if (kbi_unlikely(n == -EMFILE || n == -EINVAL))
+		n = copy_low(fd);
+	if (n < 0)
+		return n;
+	s = kbi_slot_make((int)n);
+	if (!s) {
+		kbi_sys(SYS_close, n);
+		return -ENOMEM;
+	}
+	grow(&highest, (uint32_t)n);
+	/* release: partner is the acquire of who looks for such numbers */
+	a_store_rel(&s->users, 1);
+	return n;
+}
+
+int kbi_own_copy(int fd)
+{
+	long n;
+
+	enter(COPY, STOPS);
+	n = copy(fd);
+	leave(COPY, COPIES);
+	return (int)n;
+}
+
+void kbi_own_share(int own)
+{
+	a_add_rlx(&kbi_slot_find(own)->users, 1);
+}
+
+/* What the engine was told of it is of no use to the number's next file. */
+static void forget(struct kbi_slot *s, int own)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (self)
+		kbi_np_enter(self);
+	kbi_slot_lock(s);
+	if (a_load_rlx(&s->known) & KBI_SLOT_STAYS)
+		kbi_engine_disarm(s, own);
+	a_store_rlx(&s->known, 0);
+	kbi_slot_unlock(s);
+	if (self)
+		kbi_np_leave(self);
+}
+
+void kbi_own_drop(int own)
+{
+	struct kbi_slot *s = kbi_slot_find(own);
+	uint32_t n = a_load_rlx(&s->users);
+
+	while (!a_cas_acqrel(&s->users, &n, n == 1 ? ENDING : n - 1)) /* partner: itself, of the user before */
+		;
+	if (n != 1)
+		return;
+	forget(s, own);
+	kbi_sys(SYS_close, own);
+	/* release: partner is the acquire in kbi_own_is */
+	a_store_rel(&s->users, 0);
+	kbi_sys_futex_wake(&s->users, INT_MAX);
+}
+
+/* One that is about to be closed may be the program's next already: it is waited for. */
+bool kbi_own_is(int fd)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+	struct timespec pause = { 0, PAUSE_NS };
+	uint32_t n;
+
+	if (!s)
+		return false;
+	while (kbi_unlikely((n = a_load_acq(&s->users)) == ENDING))
+		kbi_sys_futex_wait(&s->users, ENDING, &pause);
+	return n > 0;
+}
+
+int kbi_own_next(int from)
+{
+	int most = (int)a_load_rlx(&highest);
+
+	for (int fd = from < 0 ? 0 : from; fd <= most; fd++) {
+		struct kbi_slot *s = kbi_slot_find(fd);
+
+		if (s && a_load_acq(&s->users))
+			return fd;
+	}
+	return INT_MAX;
+}
+
+/* ---- fork --------------------------------------------------------------------------------------------- */
+
+/* Nobody is in a call there. */
+static void in_child(void)
+{
+	a_store_rlx(&gate, 0);
+	for (int fd = kbi_own_next(0); fd != INT_MAX; fd = kbi_own_next(fd + 1)) {
+		a_store_rlx(&kbi_slot_find(fd)->users, 0);
+		kbi_sys(SYS_close, fd);
+	}
+}
+
+__attribute__((constructor)) static void on_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}

@@ -1,0 +1,183 @@
+/* posix/call_close.c - the functions that give descriptors' numbers up, or put another file under them. What is remembered
+ * of the number is forgotten, and calls that are about its file go on with that (io/hold). Private copies (io/own) are not
+ * the program's to close: it is told that there is no such number. Contract in call_priv.h.
+ * Callers: programs, stdio, futex by number. May switch. A cancellation may pass through these frames. */
+#include "posix/call_priv.h"
+
+#include <limits.h>
+#include <linux/close_range.h>
+
+#include "io/ready.h"
+#include "os/sys.h"
+
+#define REAL(name) KBI_CALL_REAL(name)
+
+/* ---- one number -------------------------------------------------------------------------------------- */
+
+/* In the child of vfork the number is the child's, and what is known of it here its parent's. */
+struct kbi_call_closing kbi_call_gives_up(int fd, bool over)
+{
+	struct kbi_call_closing x = { .fd = fd };
+	bool careful = kbi_own_may_be(fd);
+
+	if (kbi_posix_in_vfork())
+		return x;
+	if (kbi_unlikely(careful) && !over && kbi_own_is(fd)) {
+		x.refused = true;
+		return x;
+	}
+	kbi_call_note(fd, KBI_CALL_UNKNOWN);
+	kbi_ready_closing(fd);
+	x.told = true;
+	if (kbi_likely(!careful))
+		return x;
+	kbi_own_stop_copies();
+	x.stopped = true;
+	x.refused = kbi_own_is(fd);
+	return x;
+}
+
+void kbi_call_has_given_up(struct kbi_call_closing *x)
+{
+	if (kbi_unlikely(x->stopped))
+		kbi_own_let_copies();
+	if (kbi_likely(x->told))
+		kbi_ready_closed(x->fd);
+}
+
+static long refuse(int e)
+{
+	errno = e;
+	return -1;
+}
+
+KBI_POSIX_API int close(int fd)
+{
+	KBI_CALL_CLOSING(x, fd, false);
+
+	return kbi_unlikely(x.refused) ? (int)refuse(EBADF) : REAL(close)(fd);
+}
+
+static int dup_to(int from, int to, int flags, bool three)
+{
+	if (from == to)
+		return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+
+	KBI_CALL_CLOSING(x, to, true);
+	/* a call that blocks in the kernel goes on with it, and closes it */
+	if (kbi_unlikely(x.refused))
+		return (int)refuse(EBUSY);
+	return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+}
+
+KBI_POSIX_API int dup2(int from, int to)
+{
+	return dup_to(from, to, 0, false);
+}
+
+KBI_POSIX_API int dup3(int from, int to, int flags)
+{
+	return dup_to(from, to, flags, true);
+}
+
+KBI_POSIX_API int mq_close(mqd_t q)
+{
+	KBI_CALL_CLOSING(x, q, false);
+
+	return kbi_unlikely(x.refused) ? (int)refuse(EBADF) : REAL(mq_close)(q);
+}
+
+KBI_POSIX_ALIAS(__close, close);
+KBI_POSIX_ALIAS(__dup2, dup2);
+
+/* ---- many -------------------------------------------------------------------------------------------------- */
+
+/* Those that were ever asked for are few: of the others nothing is known, and no call has begun. */
+static unsigned end_of(unsigned last)
+{
+	unsigned most = (unsigned)kbi_slot_limit();
+
+	return last < most ? last + 1 : most;
+}
+
+static void begin_many(unsigned first, unsigned last, unsigned end)
+{
+	unsigned known = last < KBI_CALL_DESCRIPTORS ? last + 1 : KBI_CALL_DESCRIPTORS;
+
+	for (unsigned fd = first; fd < known; fd++)
+		if (a_load_rlx(&kbi_call_kinds[fd]))
+			kbi_call_note((int)fd, KBI_CALL_UNKNOWN);
+	for (unsigned fd = first; fd < end; fd++)
+		kbi_ready_closing((int)fd);
+	kbi_own_stop_copies();
+}
+
+static void end_many(unsigned first, unsigned end)
+{
+	kbi_own_let_copies();
+	for (unsigned fd = first; fd < end; fd++)
+		kbi_ready_closed((int)fd);
+}
+
+/* The pieces between private copies. */
+static int close_around(unsigned first, unsigned last, int flags)
+{
+	for (;;) {
+		unsigned own = first < INT_MAX ? (unsigned)kbi_own_next((int)first) : INT_MAX;
+		int r = 0;
+
+		if (own > last || own == INT_MAX)
+			return REAL(close_range)(first, last, flags);
+		if (own > first)
+			r = REAL(close_range)(first, own - 1, flags);
+		if (r || own == last)
+			return r;
+		first = own + 1;
+	}
+}
+
+KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
+{
+	unsigned end = end_of(last);
+	int r;
+
+	if (flags & CLOSE_RANGE_CLOEXEC || first > last || kbi_posix_in_vfork())
+		return REAL(close_range)(first, last, flags);
+	begin_many(first, last, end);
+	r = close_around(first, last, flags);
+	end_many(first, end);
+	return r;
+}
+
+/* libc's own closes what /proc shows where the kernel has no close_range. */
+KBI_POSIX_API void closefrom(int first)
+{
+	if (close_range(first > 0 ? (unsigned)first : 0, UINT_MAX, 0))
+		REAL(closefrom)(first);
+}
+
+/* ---- by number ----------------------------------------------------------------------------------------------- */
+
+bool kbi_call_closes_by_number(long n, const long a[6], long *r)
+{
+	switch (n) {
+	case SYS_close:
+		*r = close((int)a[0]);
+		break;
+#ifdef SYS_dup2
+	case SYS_dup2:
+		*r = dup2((int)a[0], (int)a[1]);
+		break;
+#endif
+	case SYS_dup3:
+		*r = dup3((int)a[0], (int)a[1], (int)a[2]);
+		break;
+	case SYS_close_range:
+		*r = close_range((unsigned)a[0], (unsigned)a[1], (int)a[2]);
+		break;
+	default:
+		return false;
+	}
+	*r = kbi_call_result(*r);
+	return true;
+}
