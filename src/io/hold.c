@@ -12,8 +12,8 @@
  *     that one closes n = the copy's number by the same rules, and its calls move on.
  *  4. A thread arms the engine for its wait under the lock of the slot of the number it uses, which 2 changes under that
  *     lock too; it is woken after that if it sleeps at the old one (ready).
- * A thread in an attempt is on one VP from its beginning to its end, inside np brackets, so a word for each VP tells. What C
- * waits for is one system call that does not block; most often there is none. Threads on no VP have copies at once.
+ * A thread in an attempt is on one VP from its beginning to its end, inside np brackets, so a word for each VP tells. What
+ * C waits for is one system call that does not block; most often there is none. Threads on no VP have copies at once.
  *
  * Not chosen: a copy at each first sleep. It is two system calls for each message in a conversation, a tenth of it, where
  * this is some read-modify-writes. Nor to look at each wake-up whether the number was closed: who looks before the

@@ -484,8 +484,8 @@ static bool leave_all(struct kbi_ready *w, nfds_t n)
 	return any;
 }
 
-static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi_hold *h, const struct pollfd *fds, nfds_t n,
-		    struct kbi_until until)
+static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi_hold *h, const struct pollfd *fds,
+		    nfds_t n, struct kbi_until until)
 {
 	nfds_t in;
 	int e = 0;

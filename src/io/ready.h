@@ -34,9 +34,10 @@
  *              thread that is no VP, whose system call a handler ended
  * Any number of threads may wait for one descriptor. */
 KBI_SWITCHES int kbi_ready_wait(const struct kbi_hold *h, short events, struct kbi_until until, unsigned turn);
-/* The same for who has been in the call for some turns. soon: it waits for POLLIN, will ask again without that when the deadline, which is soon, has come, and knows that since
- * its last wait all there was has been taken, by EAGAIN or as below: input is believed to be told of without asking the
- * kernel, so a number that means another file by now is found out that much later. */
+/* The same for who has been in the call for some turns. soon: it waits for POLLIN, will ask again without that when the
+ * deadline, which is soon, has come, and knows that since its last wait all there was has been taken, by EAGAIN or as
+ * below: input is believed to be told of without asking the kernel, so a number that means another file by now, unseen, is
+ * found out that much later. */
 KBI_SWITCHES int kbi_ready_stay(const struct kbi_hold *h, short events, struct kbi_until until, bool soon);
 /* The last such wait of the calling thread was for input of a stream: a receive since then that got less than it had room
  * for has taken all there was. */

@@ -387,7 +387,8 @@ static int lockf_by(int (*original)(int, int, off_t), int fd, int what, off_t n)
 {
 	if (what != F_LOCK || !kbi_call_may_wait())
 		return original(fd, what, n);
-	return (int)lock((struct locking){ .fd = fd, .own = true, .cancels = C, .ask = ask_lockf, .lockf = original, .arg = n });
+	return (int)lock((struct locking){ .fd = fd, .own = true, .cancels = C, .ask = ask_lockf, .lockf = original,
+					   .arg = n });
 }
 
 int kbi_call_apart_lockf(int fd, int what, off_t n) __asm__("lockf");

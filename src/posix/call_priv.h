@@ -238,6 +238,8 @@ static inline uint32_t kbi_call_since(int fd)
 
 /* In an attempt that is about to make a call that may block: leaves the brackets, if it is in them. What to use. */
 int kbi_call_step_out(struct kbi_call *c);
+/* Back in, without the copy. False: it had none, or the file is gone. */
+bool kbi_call_step_in(struct kbi_call *c);
 
 /* The first attempt said so: waits and tries until there is a result. */
 KBI_SWITCHES long kbi_call_wait(struct kbi_call *c);

@@ -1,4 +1,4 @@
-/* posix/call_transfer.c - read, write, receive, send, accept: one attempt each, and the functions that programs call.
+/* posix/call_transfer.c - read, write, receive, send: one attempt each, and the functions that programs call.
  * Contract in call_priv.h. Callers: programs. May switch; cancellation points. */
 #include "posix/call_priv.h"
 
@@ -119,7 +119,8 @@ static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, 
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
-static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
+static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
+				    bool cancels)
 {
 	long r;
 
@@ -132,7 +133,8 @@ static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, c
 }
 
 /* A terminal that has some room is ready, and the kernel waits there for the rest: so no gate, either. */
-static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n, bool cancels)
+static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
+				     bool cancels)
 {
 	if (kind != KBI_CALL_FILE && !kbi_call_ready(fd, POLLOUT))
 		return -EAGAIN;
@@ -158,8 +160,8 @@ static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, KBI_CALL_
 static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, KBI_CALL_NO_NOWAIT_WRITE, write_other };
 
 /* Buffers that are not empty. -EAGAIN: nothing yet. c: NULL, or the call that has begun. */
-static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c, int fd, const struct iovec *v,
-						      int n, bool cancels)
+static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c, int fd,
+						      const struct iovec *v, int n, bool cancels)
 {
 	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
 	long r;
@@ -362,7 +364,8 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 	if (flags & MSG_DONTWAIT)
 		return r;
 	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
-		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .since = since, .empty = empty), p, n, flags, from, len };
+		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .since = since, .empty = empty),
+				      p, n, flags, from, len };
 
 		r = receive_later(&t, r, cancels);
 		if (r > 0 && !flags)
@@ -405,7 +408,8 @@ long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 		n = total(m->msg_iov, m->msg_iovlen);
 	/* what came with descriptors ends where they belong */
 	if (kbi_call_again(r) || (n && !m->msg_controllen && wants_more(fd, r, n, flags))) {
-		struct transfer t = { KBI_CALL(.attempt = try_receive_message, .fd = fd, .since = since), m, n, flags, NULL, NULL };
+		struct transfer t = { KBI_CALL(.attempt = try_receive_message, .fd = fd, .since = since),
+				      m, n, flags, NULL, NULL };
 
 		return receive_later(&t, r, cancels);
 	}
@@ -426,7 +430,8 @@ static long try_receive_many(struct kbi_call *c)
 long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *limit, bool cancels)
 {
 	uint64_t until;
-	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_call_since(fd)), m, n, flags, NULL, limit ? &until : NULL };
+	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_call_since(fd)),
+			      m, n, flags, NULL, limit ? &until : NULL };
 	long r;
 
 	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
@@ -557,74 +562,6 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 	if (r == (long)n && m[r - 1].msg_len == total(last->msg_iov, last->msg_iovlen))
 		return r;
 	return flags & MSG_DONTWAIT ? r : send_each(fd, m, n, flags, r, since, cancels);
-}
-
-/* ---- accept ------------------------------------------------------------------------------------------ */
-
-static long accept_by(struct kbi_call *c, int fd)
-{
-	struct transfer *t = transfer_of(c);
-	long r = kbi_call_ready(fd, POLLIN) ? kbi_sys(SYS_accept4, fd, t->address, t->len, t->flags) : -EAGAIN;
-
-	if (r >= 0)
-		kbi_call_note((int)r, KBI_CALL_SOCKET);
-	return r;
-}
-
-/* Another process may take what is seen to be there, and the kernel waits for the next. */
-static long try_accept(struct kbi_call *c)
-{
-	bool gate;
-	long r;
-	int fd;
-
-	if (!kbi_call_ready(c->fd, POLLIN))
-		return -EAGAIN;
-	fd = kbi_call_step_out(c);
-	gate = c->inside ? kbi_call_gate_now(c->number) : kbi_call_gate(c->number);
-	r = accept_by(c, fd);
-	if (gate)
-		kbi_call_gate_open(c->number);
-	return r;
-}
-
-static long accept_now(struct kbi_call *c)
-{
-	long r;
-
-	if (!kbi_call_gate_now(c->fd))
-		return -EAGAIN;
-	r = accept_by(c, c->fd);
-	kbi_call_gate_open(c->fd);
-	return r;
-}
-
-/* The kernel's errors come before its wait: not a listening socket, no number for another descriptor. */
-static long may_accept(struct kbi_call *c)
-{
-	struct transfer *t = transfer_of(c);
-	int is = 0;
-	socklen_t n = sizeof(is);
-	long spare;
-
-	if (kbi_sys(SYS_getsockopt, c->fd, SOL_SOCKET, SO_ACCEPTCONN, &is, &n) || !is)
-		return kbi_sys(SYS_accept4, c->fd, t->address, t->len, t->flags);
-	spare = kbi_sys(SYS_fcntl, c->fd, F_DUPFD_CLOEXEC, 0);
-	if (spare >= 0)
-		kbi_sys(SYS_close, spare);
-	return spare < 0 ? spare : 0;
-}
-
-long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels)
-{
-	struct transfer t = { KBI_CALL(.attempt = try_accept, .settle = may_accept, .fd = fd, .events = POLLIN,
-				       .cancels = cancels, .time_limit = SO_RCVTIMEO), NULL, 0, flags, from, len };
-	long r;
-
-	if (cancels)
-		kbi_cancel_test();
-	r = accept_now(&t.c);
-	return kbi_call_again(r) ? kbi_call_wait(&t.c) : r;
 }
 
 /* ---- the functions ----------------------------------------------------------------------------------- */

@@ -180,13 +180,18 @@ static bool is_held(const struct kbi_call *c)
 	return c->set ? kbi_posix_me.held == c->holds : kbi_posix_me.held == &c->hold;
 }
 
+static void drop_copy(struct kbi_call *c)
+{
+	if (kbi_likely(!c->out))
+		return;
+	kbi_call_note(c->out - 1, KBI_CALL_UNKNOWN);
+	kbi_own_drop(c->out - 1);
+	c->out = 0;
+}
+
 static void let_go(struct kbi_call *c)
 {
-	if (c->out) {
-		kbi_call_note(c->out - 1, KBI_CALL_UNKNOWN);
-		kbi_own_drop(c->out - 1);
-		c->out = 0;
-	}
+	drop_copy(c);
 	if (!is_held(c))
 		return;
 	kbi_posix_me.held = NULL;
@@ -247,6 +252,15 @@ int kbi_call_step_out(struct kbi_call *c)
 	c->out = own + 1;
 	step_back(c);
 	return own;
+}
+
+bool kbi_call_step_in(struct kbi_call *c)
+{
+	if (!c->out)
+		return false;
+	drop_copy(c);
+	step_in(c);
+	return c->fd >= 0;
 }
 
 /* 0: try again; else the result. */
@@ -382,10 +396,8 @@ static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 	step_in(c);
 	r = attempt_inside(c, turn);
 	step_back(c);
-	if (kbi_unlikely(c->out && kbi_call_again(r))) {
-		kbi_own_drop(c->out - 1);
-		c->out = 0;
-	}
+	if (kbi_call_again(r))
+		drop_copy(c);
 	return r;
 }
 

@@ -52,7 +52,8 @@ static const struct kbi_libc_row rows[] = {
 #define CALL(result, name, ...) SLOT(name),
 #define FAST(result, name, unlocked, ...) SLOT(name), { #unlocked, (void **)&table.name##_fast },
 #include "posix/stdio.def"
-	SLOT(fclose), SLOT(fileno), SLOT(fileno_unlocked), SLOT(freopen), SLOT(freopen64), SLOT(fflush), SLOT(fflush_unlocked), SLOT(flockfile), SLOT(ftrylockfile), SLOT(funlockfile),
+	SLOT(fclose), SLOT(fileno), SLOT(fileno_unlocked), SLOT(freopen), SLOT(freopen64), SLOT(fflush),
+	SLOT(fflush_unlocked), SLOT(flockfile), SLOT(ftrylockfile), SLOT(funlockfile),
 	SLOT(_IO_list_lock), SLOT(_IO_list_unlock), SLOT(_IO_iter_begin), SLOT(_IO_iter_end), SLOT(_IO_iter_next),
 	SLOT(_IO_iter_file),
 };

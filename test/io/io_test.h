@@ -16,6 +16,20 @@ static inline struct kbi_until ready_until(uint64_t ns)
 	return kbi_waitq_until(ns == KB_FOREVER ? ns : kb_now() + ns);
 }
 
+/* One wait that holds the file: a close ends it. */
+static inline int ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
+{
+	struct kbi_hold h;
+	int e = kbi_hold_begin(&h, fd, false, NULL);
+
+	if (e)
+		return e;
+	e = kbi_ready_wait(&h, events, until, turn);
+	e = kbi_hold_fd(&h) < 0 ? EBADF : e;
+	kbi_hold_end(&h);
+	return e;
+}
+
 /* As read(2) or write(2) of a non-blocking descriptor, by the deadline; -1 and errno. */
 static inline ssize_t ready_read(int fd, void *p, size_t n, struct kbi_until until)
 {
@@ -25,7 +39,7 @@ static inline ssize_t ready_read(int fd, void *p, size_t n, struct kbi_until unt
 
 		if (r >= 0 || errno != EAGAIN)
 			return r;
-		e = kbi_ready_wait(fd, POLLIN, until, turn);
+		e = ready_wait(fd, POLLIN, until, turn);
 		if (e) {
 			errno = e;
 			return -1;
@@ -41,7 +55,7 @@ static inline ssize_t ready_write(int fd, const void *p, size_t n, struct kbi_un
 
 		if (r >= 0 || errno != EAGAIN)
 			return r;
-		e = kbi_ready_wait(fd, POLLOUT, until, turn);
+		e = ready_wait(fd, POLLOUT, until, turn);
 		if (e) {
 			errno = e;
 			return -1;

@@ -19,7 +19,7 @@ static int wait_until(int fd, short events, struct kbi_until until)
 	int e;
 
 	do
-		e = kbi_ready_wait(fd, events, until, 1);
+		e = ready_wait(fd, events, until, 1);
 	while (e == 0 && poll(&(struct pollfd){ fd, events, 0 }, 1, 0) == 0);
 	return e;
 }
@@ -161,6 +161,18 @@ static void herd(void)
 	close(p[0]), close(p[1]);
 }
 
+static int wait_any(const struct pollfd *f, nfds_t n, struct kbi_until until)
+{
+	enum { MOST = 64 };
+	struct kbi_hold h[MOST] = { 0 };
+	int e;
+
+	kbi_hold_begin_all(h, f, n);
+	e = kbi_ready_wait_any(h, f, n, until, 1);
+	kbi_hold_end_all(h, n);
+	return e;
+}
+
 static void several(void)
 {
 	enum { N = 40 };
@@ -172,13 +184,13 @@ static void several(void)
 		f[i] = (struct pollfd){ .fd = p[i][0], .events = POLLIN };
 	}
 	f[3].fd = -1;
-	CHECK_EQ(kbi_ready_wait_any(f, N, ready_until(3000000), 1), ETIMEDOUT);
+	CHECK_EQ(wait_any(f, N, ready_until(3000000)), ETIMEDOUT);
 	CHECK_EQ(write(p[N - 1][1], "x", 1), 1);
-	CHECK_EQ(kbi_ready_wait_any(f, N, ready_until(KB_FOREVER), 1), 0);
+	CHECK_EQ(wait_any(f, N, ready_until(KB_FOREVER)), 0);
 	CHECK_EQ(poll(f, N, 0), 1);
-	CHECK_EQ(kbi_ready_wait_any(f, 5, ready_until(3000000), 1), ETIMEDOUT);
+	CHECK_EQ(wait_any(f, 5, ready_until(3000000)), ETIMEDOUT);
 	close(p[2][0]);
-	CHECK_EQ(kbi_ready_wait_any(f, 5, ready_until(KB_FOREVER), 1), 0);
+	CHECK_EQ(wait_any(f, 5, ready_until(KB_FOREVER)), 0);
 	CHECK_EQ(poll(f, 5, 0), 1);
 	CHECK_EQ(f[2].revents, POLLNVAL);
 }

@@ -33,7 +33,7 @@ static unsigned count_open(void)
 static void in_child(const int p[2])
 {
 	CHECK_EQ(count_open(), before + 4);
-	CHECK_EQ(kbi_ready_wait(p[0], POLLIN, ready_until(2000000), 1), ETIMEDOUT);
+	CHECK_EQ(ready_wait(p[0], POLLIN, ready_until(2000000), 1), ETIMEDOUT);
 	if (fork() == 0) {
 		usleep(3000);
 		CHECK_EQ(write(p[1], "c", 1), 1);
