@@ -42,7 +42,8 @@ KB_API ssize_t kb_io_preadv(int fd, const struct iovec *iov, int count, off_t at
 KB_API ssize_t kb_io_pwritev(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline);
 /* Also of a FIFO, which waits for the other end: until the deadline, with io_uring and without. The descriptor. */
 KB_API int kb_io_open(const char *path, int flags, mode_t mode, uint64_t deadline);
-/* Threads that wait for it in Kochab get -EBADF. */
+/* Threads that wait for it in Kochab get -EBADF; those in kb_io_connect and kb_io_poll go on with the file, whatever the
+ * number means next. */
 KB_API int kb_io_close(int fd);
 KB_API int kb_io_fsync(int fd, uint64_t deadline);
 KB_API int kb_io_fdatasync(int fd, uint64_t deadline);

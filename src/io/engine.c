@@ -36,7 +36,6 @@ enum {
 
 static struct {
 	a32 stage;   /* 0 none, 1 being made, 2 there */
-	a32 forked;
 	a32 epoll, bell; /* descriptors */
 	kbi_engine_found *found;
 	kbi_engine_again *again;
@@ -54,6 +53,8 @@ static struct {
 	struct epoll_event event[BATCH_SLEEPER];
 } engine;
 
+a32 kbi_engine_is_forked;
+
 static int epoll_fd(void)
 {
 	return (int)a_load_rlx(&engine.epoll);
@@ -61,14 +62,9 @@ static int epoll_fd(void)
 
 bool kbi_engine_owns(int fd)
 {
-	return a_load_rlx(&engine.stage) == 2 && !a_load_rlx(&engine.forked) &&
+	return a_load_rlx(&engine.stage) == 2 && !kbi_engine_forked() &&
 	       (fd == epoll_fd() || fd == (int)a_load_rlx(&engine.bell) ||
 		(a_load_rlx(&engine.look) && fd == (int)a_load_rlx(&engine.joined)));
-}
-
-bool kbi_engine_forked(void)
-{
-	return a_load_rlx(&engine.forked);
 }
 
 /* ---- making it ------------------------------------------------------------------------------------ */
@@ -129,9 +125,9 @@ static void in_child(void)
 {
 	uint32_t stage = a_load_rlx(&engine.stage);
 
-	if (stage == 0 || a_load_rlx(&engine.forked))
+	if (stage == 0 || kbi_engine_forked())
 		return;
-	a_store_rlx(&engine.forked, 1);
+	a_store_rlx(&kbi_engine_is_forked, 1);
 	if (stage != 2)
 		return;
 	kbi_sys(SYS_close, epoll_fd());

@@ -36,6 +36,10 @@ void kbi_engine_poll_also(void (*look)(struct kbi_vp *me));
 /* The engine's own descriptor? Who closes descriptors for the program leaves it open. */
 bool kbi_engine_owns(int fd);
 /* The process is the child of a fork, which has no VPs. */
-bool kbi_engine_forked(void);
+extern KBI_HIDDEN a32 kbi_engine_is_forked;
+static inline bool kbi_engine_forked(void)
+{
+	return kbi_unlikely(a_load_rlx(&kbi_engine_is_forked));
+}
 
 #endif

@@ -53,15 +53,14 @@ static void unlink_from(struct kbi_slot *s, struct kbi_hold *h)
 		h->next->prev = h->prev;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------ */
-
-uint32_t kbi_hold_closes(int fd)
+static inline struct kbi_task *self_now(void)
 {
-	struct kbi_slot *s = kbi_slot_make(fd);
+	struct kbi_task *self = kbi_self_raw();
 
-	/* acquire: what is done with the file comes after it */
-	return s ? a_load_acq(&s->closes) : 0;
+	return kbi_likely(self != NULL) ? self : kbi_self();
 }
+
+/* ---- calls ------------------------------------------------------------------------------------------ */
 
 /* It is on no VP, or somebody closes the number meanwhile. */
 static KBI_NOINLINE int begin_apart(struct kbi_hold *h, int fd)
@@ -86,9 +85,12 @@ static KBI_NOINLINE int begin_apart(struct kbi_hold *h, int fd)
 
 int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint32_t *since)
 {
-	struct kbi_task *self = kbi_self();
-	struct kbi_slot *s = kbi_slot_make(fd);
+	struct kbi_task *self = self_now();
+	struct kbi_slot *s = kbi_slot_find(fd);
 	bool closing, changed;
+
+	if (kbi_unlikely(!s || fd >= kbi_slot_limit()))
+		s = kbi_slot_make(fd);
 
 	a_store_rlx(&h->slot, NULL);
 	a_store_rlx(&h->fd, (uint32_t)fd);
@@ -137,7 +139,7 @@ void kbi_hold_end(struct kbi_hold *h)
 
 	if (!a_load_acq(&h->slot) && !h->own) /* partner: the release in move */
 		return;
-	self = kbi_self();
+	self = self_now();
 	kbi_np_enter(self);
 	take_out(h);
 	kbi_np_leave(self);

@@ -34,7 +34,16 @@ struct kbi_hold {
 };
 
 /* How often somebody has begun, or ended, to close that number. */
-uint32_t kbi_hold_closes(int fd);
+static inline uint32_t kbi_hold_closes(int fd)
+{
+	struct kbi_slot *s = kbi_slot_find(fd);
+
+	if (kbi_unlikely(!s))
+		s = kbi_slot_make(fd);
+	/* acquire: what is done with the file comes after it */
+	return kbi_likely(s != NULL) ? a_load_acq(&s->closes) : 0;
+}
+
 /* Holds the file that fd means. since: NULL, or kbi_hold_closes(fd) before something has been done with that file.
  *   0       it does
  *   EBADF   the number is being closed, and means nothing now

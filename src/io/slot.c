@@ -3,28 +3,17 @@
 
 #include "os/sys.h"
 
-enum { PIECE = 16384, PIECES = 4096 };
+enum { PIECE = KBI_SLOT_PIECE, PIECES = KBI_SLOT_PIECES };
 
-static aptr piece[PIECES];
+aptr kbi_slot_pieces[PIECES];
 static a32 limit;
-
-struct kbi_slot *kbi_slot_find(int fd)
-{
-	struct kbi_slot *p;
-
-	if (fd < 0 || fd / PIECE >= PIECES)
-		return NULL;
-	/* acquire: partner is the release in add_piece; the kernel has zeroed it */
-	p = a_load_acq(&piece[fd / PIECE]);
-	return p ? &p[fd % PIECE] : NULL;
-}
 
 static void add_piece(int fd)
 {
 	struct kbi_slot *p = kbi_sys_map(PIECE * sizeof *p);
 	void *none = NULL;
 
-	if (p && !a_cas_rel(&piece[fd / PIECE], &none, (void *)p))
+	if (p && !a_cas_rel(&kbi_slot_pieces[fd / PIECE], &none, (void *)p))
 		kbi_sys_unmap(p, PIECE * sizeof *p);
 }
 

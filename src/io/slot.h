@@ -33,8 +33,21 @@ struct kbi_slot {
 
 /* NULL: no such number is possible, or no memory. */
 struct kbi_slot *kbi_slot_make(int fd);
+enum { KBI_SLOT_PIECE = 16384, KBI_SLOT_PIECES = 4096 };
+extern KBI_HIDDEN aptr kbi_slot_pieces[KBI_SLOT_PIECES];
+
 /* NULL: nobody has waited for such a number yet. */
-struct kbi_slot *kbi_slot_find(int fd);
+static inline struct kbi_slot *kbi_slot_find(int fd)
+{
+	struct kbi_slot *p;
+
+	if (kbi_unlikely((unsigned)fd >= (unsigned)KBI_SLOT_PIECE * KBI_SLOT_PIECES))
+		return NULL;
+	/* acquire: partner is the release in add_piece; the kernel has zeroed it */
+	p = a_load_acq(&kbi_slot_pieces[(unsigned)fd / KBI_SLOT_PIECE]);
+	return kbi_likely(p != NULL) ? &p[(unsigned)fd % KBI_SLOT_PIECE] : NULL;
+}
+
 /* Numbers that slots were made for are below it. */
 int kbi_slot_limit(void);
 

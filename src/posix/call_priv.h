@@ -203,8 +203,7 @@ struct kbi_call {
 	int number;            /* what the program has given */
 	int out;               /* a copy of its own, 1 above, of an attempt that may block; 0: none */
 	uint32_t since;        /* kbi_hold_closes before a first part was moved */
-	struct kbi_hold hold;
-	struct kbi_hold *holds; /* of a set; NULL: none yet */
+	struct kbi_hold *holds; /* NULL: none yet. Of a set: as many */
 	struct pollfd *copy;   /* and room for it */
 	short events;
 	uint8_t cancels;       /* a cancellation point */

@@ -177,7 +177,7 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 /* A handler that has run meanwhile has ended it. */
 static bool is_held(const struct kbi_call *c)
 {
-	return c->set ? kbi_posix_me.held == c->holds : kbi_posix_me.held == &c->hold;
+	return kbi_posix_me.held == c->holds;
 }
 
 static void drop_copy(struct kbi_call *c)
@@ -199,9 +199,9 @@ static void let_go(struct kbi_call *c)
 		kbi_hold_end_all(c->holds, c->n_set);
 		return;
 	}
-	if (kbi_unlikely(c->hold.own))
-		kbi_call_note(kbi_hold_fd(&c->hold), KBI_CALL_UNKNOWN);
-	kbi_hold_end(&c->hold);
+	if (kbi_unlikely(c->holds->own))
+		kbi_call_note(kbi_hold_fd(c->holds), KBI_CALL_UNKNOWN);
+	kbi_hold_end(c->holds);
 }
 
 /* From here on the call is about the file that its number means now. 0, or the result. */
@@ -216,10 +216,10 @@ static long hold(struct kbi_call *c)
 		return 0;
 	}
 	c->fd = c->number;
-	e = kbi_hold_begin(&c->hold, c->number, true, c->done ? &c->since : NULL);
+	e = kbi_hold_begin(c->holds, c->number, true, c->done ? &c->since : NULL);
 	if (kbi_unlikely(e == EBADF || e == EAGAIN))
 		return -EBADF;
-	kbi_posix_me.held = &c->hold;
+	kbi_posix_me.held = c->holds;
 	kbi_posix_me.n_held = 1;
 	return 0;
 }
@@ -230,7 +230,7 @@ static void step_in(struct kbi_call *c)
 	kbi_hold_attempt();
 	c->inside = true;
 	if (!c->set)
-		c->fd = kbi_hold_fd(&c->hold);
+		c->fd = kbi_hold_fd(c->holds);
 }
 
 static void step_back(struct kbi_call *c)
@@ -273,7 +273,7 @@ static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigne
 
 	/* others have run already: never its first turn */
 	e = c->set ? kbi_ready_wait_any(c->holds, c->set, c->n_set, until, turn + 1) :
-		     kbi_ready_stay(&c->hold, c->events, until, m->trusts);
+		     kbi_ready_stay(c->holds, c->events, until, m->trusts);
 	switch (e) {
 	case EBADF:
 		return -EBADF;
@@ -443,7 +443,7 @@ static void let_go_of(struct kbi_call **c)
 	let_go(*c);
 }
 
-static KBI_NOINLINE long run_to_end(struct kbi_call *c)
+static inline __attribute__((always_inline)) long run_to_end(struct kbi_call *c)
 {
 	/* a cancellation may unwind it */
 	struct kbi_call *inside __attribute__((cleanup(let_go_of), unused)) = c;
@@ -484,12 +484,20 @@ static KBI_NOINLINE long run_many(struct kbi_call *c)
 	return run_to_end(c);
 }
 
+static KBI_NOINLINE long run_one(struct kbi_call *c)
+{
+	struct kbi_hold hold;
+
+	c->holds = &hold;
+	return run_to_end(c);
+}
+
 long kbi_call_wait(struct kbi_call *c)
 {
 	long r;
 
 	c->number = c->fd;
-	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_to_end(c);
+	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_one(c);
 	return r < 0 && c->done ? (long)c->done : r;
 }
 
