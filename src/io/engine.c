@@ -125,7 +125,7 @@ static void in_child(void)
 {
 	uint32_t stage = a_load_rlx(&engine.stage);
 
-	if (stage == 0 || kbi_engine_forked())
+	if ((stage == 0 && !kbi_vp_n) || kbi_engine_forked())
 		return;
 	a_store_rlx(&kbi_engine_is_forked, 1);
 	if (stage != 2)
