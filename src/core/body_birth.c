@@ -39,6 +39,7 @@ struct birth {
 	long arg[ARGUMENTS];                  /* clone's, whatever was called */
 	void *tp;
 	struct kbi_heritage heritage;
+	bool sealed;                          /* the rest cannot be given */
 	uint64_t sigchld[4];                  /* the program's action, as the kernel has it */
 	a32 begun;                            /* the child needs childs no more */
 	char waits[WAITS], begins[BEGINS] __attribute__((aligned(16)));
@@ -203,8 +204,9 @@ static long make(void *birth)
 	struct birth *b = birth;
 	long pid;
 
-	if (!kbi_heritage_is_mine(&b->heritage)) {
-		kbi_sys_message("a thread with an identity of its own can make no process where a seccomp filter is used: EPERM");
+	if (b->sealed || !kbi_heritage_is_mine(&b->heritage)) {
+		kbi_sys_message("a thread with an identity or a filter of its own can make no process where Kochab has a seccomp "
+				"filter: EPERM");
 		return -EPERM;
 	}
 	memcpy(b->sigchld, programs_sigchld(), sizeof b->sigchld);

@@ -20,8 +20,10 @@
 #include "core/body_children.h"
 #include "mem/heap_door.h"
 #include "os/everywhere.h"
+#include "os/heritage.h"
 #include "os/libcall.h"
 #include "os/libway.h"
+#include "os/maps.h"
 #include "os/memory_leave.h"
 #include "os/sys.h"
 
@@ -114,6 +116,14 @@ static long copy(long flags, const long arg[6], struct kbi_leave *l)
 	return 0;
 }
 
+/* The child could not know what to copy. */
+static long refuse_blind(void)
+{
+	kbi_sys_message("fork by a thread that may not read /proc/self/maps is refused where virtual processors are "
+			"processes: EPERM");
+	return -EPERM;
+}
+
 static long made(const long arg[6])
 {
 	struct kbi_leave *l = kbi_leave_prepare();
@@ -123,6 +133,10 @@ static long made(const long arg[6])
 
 	if (!l)
 		return -ENOMEM;
+	if (!kbi_maps_may_read()) {
+		kbi_leave_drop(l);
+		return refuse_blind();
+	}
 	kbi_everywhere_stop(&mask);
 	pid = copy(arg[FLAGS] | (parent ? CLONE_PARENT : 0), arg, l);
 	if (pid)
@@ -180,6 +194,8 @@ static struct {
 	a32 asked;
 	long nr, arg[6];
 	uint64_t mask;
+	struct kbi_heritage heritage;
+	bool given; /* the caller's is another than the supervisor's */
 } exec;
 
 static long check(long nr, const long arg[6])
@@ -195,12 +211,23 @@ static long check(long nr, const long arg[6])
 	return e || flags ? e : kbi_sys(SYS_faccessat, folder, path, X_OK);
 }
 
+/* Its filter or namespace would be lost: the supervisor has none of it. A child may execute the file, it has. */
+static long refuse_sealed(void)
+{
+	kbi_sys_message("exec by a thread with filters, privileges or namespaces of its own is refused where virtual "
+			"processors are processes: EPERM");
+	return -EPERM;
+}
+
 static long becomes(long nr, const long arg[6])
 {
 	const uint64_t every = ~kbi_everywhere_bit();
 	long e = check(nr, arg);
+	enum kbi_heritage_kind kind = kbi_heritage_kind();
 	uint64_t mask;
 
+	if (!e && kind == KBI_HERITAGE_SEALED)
+		e = refuse_sealed();
 	if (e)
 		return e;
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &mask, MASK_BYTES);
@@ -208,6 +235,8 @@ static long becomes(long nr, const long arg[6])
 		exec.nr = nr;
 		exec.mask = mask;
 		memcpy(exec.arg, arg, sizeof exec.arg);
+		exec.given = kind == KBI_HERITAGE_GIVEN;
+		kbi_heritage_read(&exec.heritage);
 		a_store_rel(&exec.asked, 2); /* partner: kbi_body_fork_answer */
 		kbi_sys(SYS_kill, supervisor, KBI_EVERYWHERE_SIGNAL);
 	}
@@ -223,6 +252,8 @@ void kbi_body_fork_answer(void)
 	if (a_load_acq(&exec.asked) != 2) /* partner: becomes */
 		return;
 	end_others();
+	if (exec.given)
+		kbi_heritage_take(&exec.heritage);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &exec.mask, NULL, MASK_BYTES);
 	kbi_sys(exec.nr, a[0], a[1], a[2], a[3], a[4]);
 	kbi_sys_write(2, text, sizeof text - 1);

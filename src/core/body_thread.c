@@ -224,7 +224,7 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 	pthread_t id;
 	int e;
 
-	if (kbi_unlikely(kbi_heritage_is_own()) && kbi_body_maker)
+	if (kbi_unlikely(kbi_heritage_kind()) && kbi_body_maker)
 		return made_by_other(fn, arg);
 	if (kbi_sys_from.processes)
 		return kbi_process_start(fn, arg);

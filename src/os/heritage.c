@@ -9,7 +9,7 @@
 
 enum { RESET_ON_FORK = 1 /* of the schedule's flags */, IO_OF_PROCESS = 1 /* IOPRIO_WHO_PROCESS */ };
 
-bool (*kbi_heritage_own)(void);
+enum kbi_heritage_kind (*kbi_heritage_own)(void);
 
 static void read_identity(struct kbi_heritage *h)
 {
@@ -31,6 +31,7 @@ void kbi_heritage_read(struct kbi_heritage *h)
 	h->slack = kbi_sys(SYS_prctl, PR_GET_TIMERSLACK);
 	h->io = kbi_sys(SYS_ioprio_get, IO_OF_PROCESS, 0);
 	h->personality = kbi_sys(SYS_personality, 0xffffffffu);
+	h->modest = kbi_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
 	kbi_sys(SYS_prctl, PR_GET_NAME, h->name);
 	kbi_sys(SYS_sigaltstack, NULL, &h->alternate);
 	read_identity(h);
@@ -60,6 +61,8 @@ void kbi_heritage_take(const struct kbi_heritage *h)
 		kbi_sys(SYS_ioprio_set, IO_OF_PROCESS, 0, h->io);
 	if (mine.personality != h->personality)
 		kbi_sys(SYS_personality, h->personality);
+	if (mine.modest != h->modest)
+		kbi_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (memcmp(mine.name, h->name, sizeof mine.name))
 		kbi_sys(SYS_prctl, PR_SET_NAME, h->name);
 	kbi_sys(SYS_sigaltstack, &h->alternate, NULL);

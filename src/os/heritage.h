@@ -11,19 +11,23 @@
 enum { KBI_HERITAGE_CPUS = 8192, KBI_HERITAGE_GROUPS = 256 };
 
 /* Is the calling thread's kernel thread not as the process's others are, by what the thread has made of it or its
- * creator had? Kernel threads and processes for the thread are made by this one, for the runtime by others. posix/bind's;
- * NULL: no. */
-extern KBI_HIDDEN bool (*kbi_heritage_own)(void);
-static inline bool kbi_heritage_is_own(void)
+ * creator had? Kernel threads and processes for the thread are made by this one, for the runtime by others. */
+enum kbi_heritage_kind {
+	KBI_HERITAGE_COMMON,
+	KBI_HERITAGE_GIVEN,  /* another kernel thread can take all of it */
+	KBI_HERITAGE_SEALED, /* not so: a filter, a namespace */
+};
+extern KBI_HIDDEN enum kbi_heritage_kind (*kbi_heritage_own)(void); /* posix/bind's; NULL: nobody's is */
+static inline enum kbi_heritage_kind kbi_heritage_kind(void)
 {
-	return kbi_heritage_own && kbi_heritage_own();
+	return kbi_heritage_own ? kbi_heritage_own() : KBI_HERITAGE_COMMON;
 }
 
 struct kbi_heritage {
 	struct kbi_sys_schedule sched;
 	uint64_t cpus[KBI_HERITAGE_CPUS / 64];
 	long cpus_bytes;
-	long slack, io, personality;
+	long slack, io, personality, modest; /* no_new_privs */
 	char name[16];
 	stack_t alternate;
 	/* who it is: compared, never given */

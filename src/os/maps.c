@@ -148,3 +148,12 @@ int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m)
 	kbi_sys(SYS_close, fd);
 	return e;
 }
+
+bool kbi_maps_may_read(void)
+{
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		kbi_sys(SYS_close, fd);
+	return fd >= 0;
+}

@@ -1,5 +1,5 @@
 /* os/maps.h - what is mapped where, as the kernel tells in /proc/self/maps. Uses nothing of libc's: its callers move what
- * libc works with. Callers: os/memory, os/memory_leave, posix/futex. */
+ * libc works with. Callers: os/memory, os/memory_leave, core/body_fork, posix/futex. */
 #ifndef KBI_MAPS_H
 #define KBI_MAPS_H
 
@@ -17,6 +17,8 @@ enum { KBI_MAPS_TEXT = 1 << 22 }; /* room for all of it */
 
 /* The whole text, with a 0 behind it. 0, or errno; E2BIG: it is longer. */
 int kbi_maps_read(char *text, size_t size);
+/* May the caller? It may have been shut out of /proc. */
+bool kbi_maps_may_read(void);
 /* Reads one line; the next one, or NULL: there was none any more. */
 const char *kbi_maps_next(const char *text, struct kbi_maps_line *m);
 /* What `at` lies in; stack and kernels are not told. 0, ENOENT, or errno. */

@@ -381,23 +381,11 @@ static long open_pagemap(void)
 	return fd;
 }
 
-static bool can_read_maps(void)
-{
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		kbi_sys(SYS_close, fd);
-	return fd >= 0;
-}
-
 int kbi_memory_is_told(const char **why)
 {
-	*why = can_read_maps() ? NULL : "/proc/self/maps cannot be read";
-	if (!*why) {
-		pages = (int)open_pagemap();
-		*why = pages >= 0 ? NULL : "/proc/self/pagemap cannot be read";
-	}
-	return *why ? EACCES : 0;
+	*why = kbi_maps_may_read() ? "/proc/self/pagemap cannot be read" : "/proc/self/maps cannot be read";
+	pages = (int)open_pagemap();
+	return pages < 0 || !kbi_maps_may_read() ? EACCES : 0;
 }
 
 /* ---- converting ------------------------------------------------------------------------------------------------ */

@@ -187,7 +187,7 @@ static bool has_kernel_thread(const struct kb_thread *t, const char *what)
 		return false;
 	if (!a_load_rlx(&kbi_posix_me.bound) && !kbi_about_is_kernels(kbi_posix_me.system_scope))
 		return false;
-	kbi_bind_self(what, KBI_BIND_CHANGED);
+	kbi_bind_self(what, KBI_BIND_TURNED);
 	return true;
 }
 

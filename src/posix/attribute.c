@@ -39,7 +39,7 @@ static uint32_t prctl_why(int option, unsigned long a)
 	case PR_SET_NO_NEW_PRIVS:
 		return kbi_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : KBI_BIND_MODEST;
 	case PR_SET_TIMERSLACK:
-		return kbi_sys(SYS_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0) == (long)a ? 0 : KBI_BIND_CHANGED;
+		return kbi_sys(SYS_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0) == (long)a ? 0 : KBI_BIND_TURNED;
 	case PR_CAP_AMBIENT:
 		return a == PR_CAP_AMBIENT_IS_SET ? 0 : KBI_BIND_CHANGED;
 	case SCHED_CORE:
@@ -182,7 +182,7 @@ static uint32_t arch_why(long code)
 /* A question, or as it is. */
 static uint32_t personality_why(unsigned long persona)
 {
-	return persona == 0xffffffff || kbi_sys(SYS_personality, 0xffffffffu) == (long)persona ? 0 : KBI_BIND_CHANGED;
+	return persona == 0xffffffff || kbi_sys(SYS_personality, 0xffffffffu) == (long)persona ? 0 : KBI_BIND_TURNED;
 }
 
 /* What setfsuid and setfsgid answer to a number that is none. */
@@ -276,7 +276,7 @@ KBI_POSIX_API int setfsgid(gid_t id)
 
 KBI_POSIX_API int personality(unsigned long persona)
 {
-	if (personality_why(persona) && !kbi_bind_change("personality", KBI_BIND_CHANGED))
+	if (personality_why(persona) && !kbi_bind_change("personality", KBI_BIND_TURNED))
 		return -1;
 	return kbi_libc()->personality(persona);
 }

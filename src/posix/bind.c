@@ -65,15 +65,19 @@ static bool keep(struct kbi_task *self, const char *what, enum kbi_bind_why why)
 	return true;
 }
 
-static bool is_own(void)
+static enum kbi_heritage_kind own(void)
 {
-	return kbi_bind_makes_kernel_threads();
+	uint32_t bound = a_load_rlx(&kbi_posix_me.bound);
+
+	if (bound & KBI_BIND_CHANGED)
+		return KBI_HERITAGE_SEALED;
+	return bound & KBI_BIND_OWN ? KBI_HERITAGE_GIVEN : KBI_HERITAGE_COMMON;
 }
 
 void kbi_bind_inherit(uint32_t bound)
 {
 	if (bound & KBI_BIND_OWN)
-		kbi_heritage_own = is_own;
+		kbi_heritage_own = own;
 	a_or_rlx(&kbi_posix_me.bound, bound);
 }
 

@@ -90,7 +90,7 @@ KBI_POSIX_API long kbi_identity_ptrace(long request, long pid, long address, lon
 
 KBI_POSIX_API int nice(int more)
 {
-	if (more && !kbi_bind_change("nice", KBI_BIND_CHANGED))
+	if (more && !kbi_bind_change("nice", KBI_BIND_TURNED))
 		return -1;
 	return kbi_libc()->nice(more);
 }
@@ -99,7 +99,7 @@ KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
 {
 	if (which != PRIO_PROCESS || !kbi_bind_is_self((long)who))
 		return kbi_libc()->setpriority(which, who, value);
-	if (!kbi_bind_change("setpriority", KBI_BIND_CHANGED))
+	if (!kbi_bind_change("setpriority", KBI_BIND_TURNED))
 		return -1;
 	return kbi_libc()->setpriority(which, 0, value);
 }
@@ -116,7 +116,7 @@ KBI_POSIX_API int sched_setscheduler(pid_t pid, int policy, const struct sched_p
 		return kbi_libc()->sched_setscheduler(pid, policy, param);
 	/* what the kernel will refuse changes nothing */
 	if (policy != SCHED_OTHER && param && !kbi_about_may_schedule(policy & ~SCHED_RESET_ON_FORK, param->sched_priority) &&
-	    !kbi_bind_change("sched_setscheduler", KBI_BIND_CHANGED))
+	    !kbi_bind_change("sched_setscheduler", KBI_BIND_TURNED))
 		return -1;
 	return kbi_libc()->sched_setscheduler(0, policy, param);
 }
@@ -231,7 +231,7 @@ static long with_self(long n, const long *a, int at, const char *what)
 
 	memcpy(b, a, sizeof(b));
 	if (kbi_bind_is_self(b[at])) {
-		if (!kbi_bind_change(what, KBI_BIND_CHANGED))
+		if (!kbi_bind_change(what, KBI_BIND_TURNED))
 			return -EAGAIN;
 		b[at] = 0;
 	}
