@@ -245,24 +245,50 @@ static long ask(const struct request *r)
 
 /* ---- timers -------------------------------------------------------------------------------------------------------- */
 
-/* Those that signal one kernel thread, which is not the supervisor's: by number. */
+/* Those that signal one kernel thread, which is not the supervisor's. */
 enum { THREADS_MOST = 1024, TO_THREAD = 4 /* SIGEV_THREAD_ID */, LIBCS = 32 /* its signal for SIGEV_THREAD */ };
 
-static struct {
-	a32 process, thread; /* 0: none */
+static struct timer {
+	a32 used;
+	a32 id;              /* the kernel's number, from 1; 0: not known yet */
+	a32 process, thread;
 } timers[THREADS_MOST];
+
+static struct timer *find_timer(long id)
+{
+	for (unsigned i = 0; i < THREADS_MOST; i++)
+		if (a_load_acq(&timers[i].id) == (uint32_t)id + 1) /* partner: create */
+			return &timers[i];
+	return NULL;
+}
+
+static struct timer *claim_timer(void)
+{
+	for (unsigned i = 0; i < THREADS_MOST; i++) {
+		uint32_t no = 0;
+
+		if (!a_load_rlx(&timers[i].used) && a_cas_acq(&timers[i].used, &no, 1)) /* partner: release_timer */
+			return &timers[i];
+	}
+	return NULL;
+}
+
+static void release_timer(struct timer *t)
+{
+	a_store_rlx(&t->id, 0);
+	a_store_rel(&t->used, 0); /* partner: claim_timer */
+}
 
 bool kbi_children_timer(const siginfo_t *info)
 {
-	unsigned id = (unsigned)info->si_timerid;
-	uint32_t thread;
+	struct timer *t;
 
 	if (info->si_code != SI_TIMER)
 		return false;
-	/* acquire: partner is the release in create. One of libc's may be over */
-	if (id >= THREADS_MOST || !(thread = a_load_acq(&timers[id].thread)))
+	t = find_timer(info->si_timerid);
+	if (!t) /* one of libc's may be over */
 		return info->si_signo == LIBCS;
-	kbi_sys(SYS_rt_tgsigqueueinfo, a_load_rlx(&timers[id].process), thread, info->si_signo, info);
+	kbi_sys(SYS_rt_tgsigqueueinfo, a_load_rlx(&t->process), a_load_rlx(&t->thread), info->si_signo, info);
 	return true;
 }
 
@@ -290,29 +316,34 @@ static long create(const long arg[6])
 {
 	struct sigevent e = *(const struct sigevent *)arg[1];
 	const long a[6] = { arg[0], (long)&e, arg[2] };
-	int thread = e.sigev_notify_thread_id;
+	struct timer *t = claim_timer();
 	long r;
 
+	if (!t)
+		return -EAGAIN;
+	a_store_rlx(&t->process, process_of(e.sigev_notify_thread_id));
+	a_store_rlx(&t->thread, (uint32_t)e.sigev_notify_thread_id);
 	e.sigev_notify = SIGEV_SIGNAL;
 	r = call_there(SYS_timer_create, a);
 	if (r)
-		return r;
-	if (*(unsigned *)a[2] >= THREADS_MOST) {
-		call_there(SYS_timer_delete, (const long[6]){ *(int *)a[2] });
-		return -EAGAIN;
-	}
-	a_store_rlx(&timers[*(int *)a[2]].process, process_of(thread));
-	a_store_rel(&timers[*(int *)a[2]].thread, (uint32_t)thread); /* partner: kbi_children_timer */
-	return 0;
+		release_timer(t);
+	else
+		a_store_rel(&t->id, *(uint32_t *)a[2] + 1); /* partner: find_timer */
+	return r;
 }
 
 static long there(long nr, const long arg[6])
 {
+	struct timer *t;
+	long r;
+
 	if (nr == SYS_timer_create && arg[1] && ((const struct sigevent *)arg[1])->sigev_notify == TO_THREAD)
 		return create(arg);
-	if (nr == SYS_timer_delete && (unsigned long)arg[0] < THREADS_MOST)
-		a_store_rlx(&timers[arg[0]].thread, 0);
-	return call_there(nr, arg);
+	r = call_there(nr, arg);
+	t = nr == SYS_timer_delete && !r ? find_timer(arg[0]) : NULL;
+	if (t)
+		release_timer(t);
+	return r;
 }
 
 /* All memory that it may point to is the supervisor's, too. */

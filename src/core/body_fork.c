@@ -25,6 +25,7 @@
 #include "os/libway.h"
 #include "os/maps.h"
 #include "os/memory_leave.h"
+#include "os/memory_marks.h"
 #include "os/sys.h"
 
 enum { FLAGS, PARENT_TID = 2, CHILD_TID, MASK_BYTES = 8 };
@@ -112,6 +113,7 @@ static long copy(long flags, const long arg[6], struct kbi_leave *l)
 	if (s.pid)
 		return s.pid;
 	alone();
+	kbi_memory_obey_marks();
 	write_number(arg);
 	return 0;
 }

@@ -22,6 +22,7 @@
 #include "base/san.h"
 #include "core/body_birth.h"
 #include "core/body_children.h"
+#include "core/body_clock.h"
 #include "core/body_fork.h"
 #include "core/body_stack.h"
 #include "core/foreign.h"
@@ -33,6 +34,7 @@
 #include "mem/stack.h"
 #include "os/everywhere.h"
 #include "os/libcall.h"
+#include "os/libcall_lock.h"
 #include "os/libstub.h"
 #include "os/libway.h"
 #include "os/memory.h"
@@ -242,7 +244,9 @@ static void ended(int pid)
 	p = kbi_warden_find(pid);
 	if (p && a_load_acq(&p->over)) { /* partner: life */
 		s = p->stack;
+		kbi_body_clock_ends(pid);
 		a_store_rlx(&p->pid, 0);
+		kbi_body_clock_ends(0);
 		kbi_everywhere_remove(pid);
 	}
 	if (!others)
@@ -304,7 +308,13 @@ bool kbi_process_is_copy(const siginfo_t *info)
 	int sig = info->si_signo;
 
 	return kbi_sys_from.processes && info->si_code == SI_KERNEL &&
-	       (sig == SIGINT || sig == SIGQUIT || sig == SIGWINCH || sig == SIGHUP || sig == SIGCONT || stops(sig));
+	       (sig == SIGINT || sig == SIGQUIT || sig == SIGWINCH || sig == SIGHUP || sig == SIGCONT || sig == SIGXCPU ||
+		stops(sig));
+}
+
+static bool is_of_a_clock(int sig)
+{
+	return sig == SIGALRM || sig == SIGPROF || sig == SIGVTALRM || sig == SIGXCPU;
 }
 
 static void reap(void);
@@ -324,6 +334,7 @@ static void pass_on(int sig, siginfo_t *info)
 		}
 		kbi_body_fork_answer();
 		kbi_warden_look();
+		kbi_body_clock_look();
 		reap(); /* what was answered may have changed what is done about SIGCHLD: then the kernel forgets those that wait */
 		return;
 	}
@@ -342,7 +353,7 @@ static void pass_on(int sig, siginfo_t *info)
 		return; /* SIGCHLD is never opened: the next one would be thrown away */
 	else if (action[0] == (uintptr_t)SIG_DFL)
 		default_action(sig);
-	else if (info->si_code != SI_KERNEL || sig == SIGALRM)
+	else if (info->si_code != SI_KERNEL || is_of_a_clock(sig))
 		send_on(sig, info);
 }
 
@@ -493,9 +504,11 @@ static int convert(void)
 		e = kbi_memory_convert(&sup.why);
 	if (e)
 		return e;
+	kbi_libcall_lock_again();
 	kbi_warden.supervisor = (int)kbi_sys(SYS_getpid);
 	kbi_children_setup(kbi_warden.supervisor, is_ours);
 	kbi_body_fork_setup(kbi_warden.supervisor, be_alone);
+	kbi_body_clock_setup(kbi_warden.supervisor, pass_on);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	kbi_door_shared(true);
@@ -525,6 +538,7 @@ static void begin(void *unused)
 	if (sup.error) { /* those that have begun end, and the program is one process as before */
 		kbi_door_held(true);
 		end_others();
+		kbi_body_clock_forget();
 		kbi_body_fork_alone();
 		kbi_door_held(false);
 		kbi_warden.supervisor = 0;

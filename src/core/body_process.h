@@ -24,7 +24,8 @@ int kbi_process_at(unsigned i);
  * virtual processor gets it, and what main blocked at the start waits. */
 void kbi_process_pass_by(void (*pass)(siginfo_t *));
 bool kbi_process_passes(void);
-/* A signal that the terminal has sent to each process of ours: the supervisor passes on its own. */
+/* A signal that the terminal has sent to each process of ours, or the kernel to a process for its own CPU time: the
+ * supervisor passes on its own. */
 bool kbi_process_is_copy(const siginfo_t *info);
 /* The process that waits for the others: what getpid says everywhere. 0: bodies are kernel threads. */
 int kbi_process_supervisor(void);

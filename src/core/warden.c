@@ -46,6 +46,7 @@ struct kbi_warden_kills kbi_warden_kills(void)
 enum kbi_warden_loss (*kbi_warden_lose)(struct kbi_victim *victim, void *context);
 int (*kbi_warden_knock)(int pid);
 unsigned (*kbi_warden_bury)(int pid);
+void (*kbi_warden_counts)(int pid);
 
 /* In the handler, in every process: was this one killed? */
 static void noticed(void *context)
@@ -144,7 +145,11 @@ static bool save(struct kbi_process *p, int pid)
 /* The process `old`, which was killed, is this one from now on. */
 static void renumber(struct kbi_process *p, int old, int now)
 {
+	if (kbi_warden_counts)
+		kbi_warden_counts(old);
 	a_store_rlx(&p->pid, (uint32_t)now);
+	if (kbi_warden_counts)
+		kbi_warden_counts(0);
 	if (kbi_warden.first == old)
 		kbi_warden.first = now;
 }

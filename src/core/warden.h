@@ -88,6 +88,8 @@ extern KBI_HIDDEN unsigned (*kbi_warden_bury)(int pid);
 /* By the supervisor: this one has a successor, which has not gone on yet; what a timer or another process was about to tell
  * the killed one may be lost. NULL: nothing. */
 extern KBI_HIDDEN int (*kbi_warden_knock)(int pid);
+/* By the supervisor: process pid, which has ended, is not to be in the table any more; and (0) it is not. */
+extern KBI_HIDDEN void (*kbi_warden_counts)(int pid);
 /* NULL: killed processes have no successors. */
 extern KBI_HIDDEN enum kbi_warden_loss (*kbi_warden_lose)(struct kbi_victim *victim, void *context);
 

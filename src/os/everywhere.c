@@ -105,6 +105,8 @@ static long make(const struct kbi_everywhere_call *c)
 	long a[6], r;
 	int sig = 0;
 
+	if (c->fn)
+		return c->fn(c);
 	memcpy(a, c->arg, sizeof a);
 	if (c->pointer >= 0)
 		a[c->pointer] = (long)(uintptr_t)c->data;

@@ -37,6 +37,7 @@ enum { KBI_EVERYWHERE_DATA = 64 };
 
 struct kbi_everywhere_call {
 	long nr, arg[6];
+	long (*fn)(const struct kbi_everywhere_call *c); /* instead of the system call, if it is not NULL */
 	unsigned more;  /* so often again, each with the first argument larger by */
 	long step;
 	bool rights;    /* it changes what the process may do: the signal at its parent's end is lost by that, and set again */

@@ -17,6 +17,7 @@
 #include "base/atom.h"
 #include "os/everywhere.h"
 #include "os/libcall_map.h"
+#include "os/libcall_owned.h"
 #include "os/libsignal.h"
 #include "os/libway.h"
 #include "os/memory.h"
@@ -36,6 +37,7 @@ static struct {
 long (*kbi_libcall_wait)(long nr, const long arg[6]);
 long (*kbi_libcall_fork)(const long arg[6]);
 long (*kbi_libcall_there)(long nr, const long arg[6]);
+bool (*kbi_libcall_cpu)(long nr, const long arg[6], long *r);
 long (*kbi_libcall_futex)(const long arg[6]);
 long (*kbi_libcall_exec)(long nr, const long arg[6]);
 long (*kbi_libcall_raise)(int tid, int sig);
@@ -111,44 +113,9 @@ static bool is_wait(long op)
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET;
 }
 
-/* What is sent to the program waits at the supervisor: nobody else would read it. */
-static long refuse_signalfd(void)
-{
-	static a32 said;
-
-	if (!a_xchg_rlx(&said, 1))
-		kbi_sys_message("signalfd is refused where virtual processors are processes: ENOSYS");
-	return -ENOSYS;
-}
-
-static bool is_signalfd(long folder, const char *name)
-{
-	char to[64];
-	long n = kbi_sys(SYS_readlinkat, folder, name, to, sizeof to - 1);
-
-	to[n > 0 ? n : 0] = 0;
-	return !strcmp(to, "anon_inode:[signalfd]");
-}
-
 const char *kbi_libcall_why_not(void)
 {
-	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
-	char buf[2048];
-	bool found = false;
-
-	if (fd < 0)
-		return NULL;
-	while (!found && (n = kbi_sys(SYS_getdents64, fd, buf, sizeof buf)) > 0)
-		for (long at = 0; at < n && !found;) {
-			uint16_t length;
-
-			memcpy(&length, buf + at + LENGTH, sizeof length);
-			found = is_signalfd(fd, buf + at + NAME);
-			at += length;
-		}
-	kbi_sys(SYS_close, fd);
-	return found ? "the program has a signalfd, which gives the signals of one process" : NULL;
+	return kbi_libcall_owned_before();
 }
 
 /* ---- timers ------------------------------------------------------------------------------------------------------- */
@@ -182,6 +149,8 @@ static long timer(long nr, long a[6])
 	bool create = nr == SYS_timer_create;
 	long r;
 
+	if (kbi_libcall_cpu && kbi_libcall_cpu(nr, a, &r))
+		return r;
 	if (!kbi_libcall_there || !is_programs(nr, a)) {
 		r = kbi_sys(nr, a[0], a[1], a[2], a[3]);
 		return kbi_libcall_there && is_first_ones(nr, r) ? kbi_libcall_there(nr, a) : r;
@@ -225,26 +194,14 @@ static long refuse_apart(const char *name, long answer)
 	return answer;
 }
 
-/* A ring of requests that belongs to the process which has made it. */
-static long refuse_aio(void)
-{
-	static a32 said;
-
-	if (!a_xchg_rlx(&said, 1))
-		kbi_sys_message("io_setup is refused where virtual processors are processes: ENOSYS");
-	return -ENOSYS;
-}
-
 /* What a child would have of the thread that makes it; where the first process makes all (os/libseccomp) only that one's
  * counts, and what is here is not what the program has asked for. */
 static long control(const long a[6])
 {
-	switch (a[0]) {
+	switch (kbi_libway_stays() ? a[0] : -1) {
 	case PR_SET_NO_NEW_PRIVS:
 	case PR_GET_NO_NEW_PRIVS:
 	case PR_GET_SECCOMP:
-	case PR_SET_CHILD_SUBREAPER:
-	case PR_GET_CHILD_SUBREAPER:
 		return there(SYS_prctl, a);
 	case PR_SET_SECCOMP:
 		return refuse_apart("PR_SET_SECCOMP", -EINVAL);
@@ -316,10 +273,13 @@ static long selected(long a[6])
 static long made(long nr, long a[6])
 {
 	uint64_t set;
+	long r;
 
 	/* the child of posix_spawn sets the actions of signals: its own */
 	if (nr != SYS_rt_sigprocmask && nr != SYS_clone && !kbi_everywhere_has_me())
 		return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (kbi_libcall_is_owned(nr) && kbi_libcall_owned(nr, a, there, &r))
+		return r;
 	switch (nr) {
 	case SYS_rt_sigprocmask:
 		return mask(a);
@@ -346,11 +306,9 @@ static long made(long nr, long a[6])
 		return kbi_libcall_memory(nr, a);
 	case SYS_prlimit64:
 		return limit(a);
-	case SYS_io_setup:
-		return refuse_aio();
-	case SYS_prctl: /* these, to getpgrp, only where a seccomp filter is used */
+	case SYS_prctl:
 		return control(a);
-	case SYS_seccomp:
+	case SYS_seccomp: /* these, to getpgrp, only where a seccomp filter is used */
 		return refuse_apart("seccomp", -ENOSYS);
 	case LANDLOCK_RESTRICT_SELF:
 		return refuse_apart("landlock_restrict_self", -ENOSYS);
@@ -372,8 +330,6 @@ static long made(long nr, long a[6])
 #endif
 	case SYS_rt_sigaction:
 		return action_of_libc(a[0], (const void *)a[1], (void *)a[2], a[3]);
-	case SYS_signalfd4:
-		return refuse_signalfd();
 	case SYS_futex:
 		a[1] &= ~FUTEX_PRIVATE_FLAG;
 		if (is_wait(a[1]) && kbi_libcall_futex)
@@ -394,6 +350,11 @@ static long made(long nr, long a[6])
 	case SYS_ptrace:
 	case SYS_mq_notify:
 		return there(nr, a);
+	case SYS_getrusage:
+	case SYS_times:
+		if (kbi_libcall_cpu && kbi_libcall_cpu(nr, a, &r))
+			return r;
+		break;
 	case SYS_alarm:
 	case SYS_setitimer:
 	case SYS_getitimer:

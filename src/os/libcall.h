@@ -16,6 +16,8 @@ long kbi_libcall_waits(long nr, const long arg[6]);
 long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes);
 /* Made by the program's first process: timers that send signals to the program, tracing, and the like. */
 extern KBI_HIDDEN long (*kbi_libcall_there)(long nr, const long arg[6]);
+/* About the program's CPU time, which is that of all processes: true, *r is the answer. */
+extern KBI_HIDDEN bool (*kbi_libcall_cpu)(long nr, const long arg[6], long *r);
 extern KBI_HIDDEN long (*kbi_libcall_futex)(const long arg[6]); /* a wait, of words that other processes see */
 extern KBI_HIDDEN long (*kbi_libcall_exec)(long nr, const long arg[6]); /* execve and execveat */
 /* A signal for kernel thread tid, by who has taken it for its own. And the caller's mask has been changed so, as

@@ -1,9 +1,8 @@
 /* os/libcall_map.c - memory where virtual processors are processes. Contract in libcall_map.h.
  *
  * Anonymous memory is taken from the space, which every process has mapped for reading and writing; a map of a file,
- * and another protection, is made in every process, at an address from the space. Such ranges are kept in a table of odd
- * ones, so that they become plain memory of the space again when they are unmapped. A private map of a file that may be
- * written is a copy of it in the space.
+ * and another protection, is made in every process, at an address from the space (os/libcall_odd). A private map of a
+ * file that may be written is a copy of it in the space.
  * Runs on the caller's stack, inside libc; calls nothing of libc's that could come back here. */
 #include "os/libcall_map.h"
 
@@ -13,26 +12,18 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 
+#include "base/atom.h"
 #include "os/everywhere.h"
-#include "os/lock.h"
+#include "os/libcall_lock.h"
+#include "os/libcall_odd.h"
+#include "os/maps.h"
 #include "os/memory.h"
+#include "os/memory_marks.h"
 #include "os/sys.h"
 
-enum { ODD_MOST = 4096, PLAIN = PROT_READ | PROT_WRITE };
-
-struct range {
-	uintptr_t from, to;
-	bool own; /* memory of the space with another protection; else something else is mapped there */
-};
-
-static struct {
-	a32 lock;
-	/* under the lock */
-	unsigned n;
-	struct range odd[ODD_MOST];
-	bool all_odd;     /* the table was too small once */
-} ranges;
+enum { PLAIN = PROT_READ | PROT_WRITE, DROPPABLE = 8 /* Linux 6.11's MAP_DROPPABLE */ };
 
 static size_t whole(size_t bytes)
 {
@@ -42,38 +33,6 @@ static size_t whole(size_t bytes)
 static bool is_error(long r)
 {
 	return (unsigned long)r > -4096ul;
-}
-
-/* ---- odd ranges --------------------------------------------------------------------------------------------- */
-
-static void note_odd(uintptr_t from, size_t bytes, bool own)
-{
-	kbi_lock_take(&ranges.lock);
-	if (ranges.n < ODD_MOST)
-		ranges.odd[ranges.n++] = (struct range){ from, from + bytes, own };
-	else
-		ranges.all_odd = true;
-	kbi_lock_leave(&ranges.lock);
-}
-
-/* Ranges that lie in it whole are forgotten. */
-static bool take_odd(uintptr_t from, size_t bytes, bool forget)
-{
-	bool any;
-
-	kbi_lock_take(&ranges.lock);
-	any = ranges.all_odd;
-	for (unsigned i = 0; i < ranges.n;) {
-		struct range *r = &ranges.odd[i];
-
-		any |= r->from < from + bytes && r->to > from;
-		if (forget && r->from >= from && r->to <= from + bytes)
-			*r = ranges.odd[--ranges.n];
-		else
-			i++;
-	}
-	kbi_lock_leave(&ranges.lock);
-	return any;
 }
 
 /* ---- in every process ------------------------------------------------------------------------------------------ */
@@ -98,8 +57,28 @@ static long map_space(uintptr_t at, size_t bytes, int protection, const void *ba
 /* What lies there becomes plain zeroed memory. */
 static void make_plain(void *p, size_t bytes)
 {
-	if (take_odd((uintptr_t)p, bytes, true))
+	if (kbi_libcall_odd_take((uintptr_t)p, bytes, true))
 		map_space((uintptr_t)p, bytes, PLAIN, p);
+}
+
+/* What lies there of the memory file reads as zero from now on, also where main's own memory was before the start. What
+ * else is mapped there is for the kernel, if it is to have a piece of advice. */
+static long clear_parts(uintptr_t at, size_t bytes, int advice)
+{
+	uintptr_t end = at + bytes, next;
+	struct kbi_maps_line m;
+	long r = 0, e;
+
+	for (; at < end; at = next) {
+		if (kbi_maps_find(at, &m))
+			return advice ? -ENOMEM : 0;
+		next = m.to < end ? m.to : end;
+		if (m.shared && m.inode == kbi_memory_file())
+			kbi_memory_clear_place(m.offset + (at - m.from), next - at);
+		else if (advice && (e = kbi_sys(SYS_madvise, at, next - at, advice)))
+			r = e;
+	}
+	return r;
 }
 
 /* ---- maps ---------------------------------------------------------------------------------------------------------- */
@@ -147,7 +126,7 @@ static long back(const struct request *r, uintptr_t at, int protection)
 	}
 	if ((protection & (PLAIN | PROT_EXEC)) == PLAIN)
 		return (long)at;
-	note_odd(at, r->bytes, true);
+	kbi_libcall_odd_note(at, r->bytes, true);
 	return is_error(protect(at, r->bytes, protection)) ? -ENOMEM : (long)at;
 }
 
@@ -171,7 +150,7 @@ static long map_copy(const struct request *r, uintptr_t at)
 		return e;
 	fill((char *)at, r->bytes, r->fd, r->offset);
 	if (r->protection & PROT_EXEC) {
-		note_odd(at, r->bytes, true);
+		kbi_libcall_odd_note(at, r->bytes, true);
 		protect(at, r->bytes, r->protection);
 	}
 	return (long)at;
@@ -180,11 +159,113 @@ static long map_copy(const struct request *r, uintptr_t at)
 static long map_file(const struct request *r, uintptr_t at)
 {
 	if (kbi_memory_holds((void *)at, r->bytes)) {
-		take_odd(at, r->bytes, true);
-		note_odd(at, r->bytes, false);
+		kbi_libcall_odd_take(at, r->bytes, true);
+		kbi_libcall_odd_note(at, r->bytes, false);
 	}
 	return kbi_libcall_everywhere(SYS_mmap, (long)at, (long)r->bytes, r->protection,
 				      (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, r->fd, r->offset);
+}
+
+/* Some files choose themselves where they are mapped: io_uring's rings. Where the processes have the same mappings the
+ * kernel chooses the same place in each; what it offers elsewhere is kept until then, so that it offers something else. */
+struct chosen {
+	uintptr_t at;  /* the first process's; written before others read it */
+	a32 failed;    /* a process could not follow */
+};
+
+static long map_chosen(const struct kbi_everywhere_call *c)
+{
+	enum { TRIES = 32 };
+	const long *a = c->arg;
+	uintptr_t other[TRIES];
+	struct chosen *chosen;
+	unsigned n = 0;
+	long r;
+
+	memcpy(&chosen, c->data, sizeof chosen);
+	for (;;) {
+		r = kbi_sys(SYS_mmap, 0, a[1], a[2], a[3], a[4], a[5]);
+		if (!is_error(r) && !chosen->at)
+			chosen->at = (uintptr_t)r;
+		if (is_error(r) || (uintptr_t)r == chosen->at || n == TRIES)
+			break;
+		other[n++] = (uintptr_t)r;
+	}
+	if (!is_error(r) && (uintptr_t)r != chosen->at) {
+		kbi_sys(SYS_munmap, r, a[1]);
+		r = -ENOMEM;
+	}
+	if (is_error(r))
+		a_store_rlx(&chosen->failed, 1);
+	while (n > 0)
+		kbi_sys(SYS_munmap, other[--n], a[1]);
+	return r;
+}
+
+static long map_where_it_likes(const struct request *r)
+{
+	struct chosen chosen = { 0 }, *p = &chosen;
+	struct kbi_everywhere_call c = {
+		.fn = map_chosen,
+		.arg = { 0, (long)r->bytes, r->protection, r->flags, r->fd, r->offset },
+		.pointer = -1,
+	};
+	long at;
+
+	memcpy(c.data, &p, sizeof p);
+	at = kbi_everywhere(&c);
+	if (is_error(at) || !a_load_rlx(&chosen.failed))
+		return at;
+	kbi_libcall_everywhere(SYS_munmap, at, (long)r->bytes, 0, 0, 0, 0);
+	kbi_sys_message("a mapping is refused that lies at different places in the processes: ENOMEM");
+	return -ENOMEM;
+}
+
+struct not_childs {
+	uintptr_t at;
+	bool is;
+};
+
+static void look_for_mapping(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg)
+{
+	struct not_childs *n = arg;
+
+	(void)name;
+	if (n->at >= m->from && n->at < m->to)
+		for (; *flags; flags++)
+			n->is |= flags[0] == 'd' && flags[1] == 'c';
+}
+
+/* A device's that children do not get: a process which is started later would not have it. */
+static bool is_not_for_children(int fd, uintptr_t at)
+{
+	struct not_childs n = { .at = at };
+	struct stat st;
+
+	if (kbi_sys(SYS_fstat, fd, &st) || S_ISREG(st.st_mode))
+		return false;
+	kbi_maps_each(look_for_mapping, &n);
+	return n.is;
+}
+
+static long map_of_file(const struct request *r, uintptr_t at)
+{
+	bool may_choose = !(r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE));
+	long result = map_file(r, at);
+
+	if (is_error(result) && may_choose)
+		kbi_libcall_odd_take(at, r->bytes, true);
+	if (result == -EINVAL && may_choose)
+		result = map_where_it_likes(r);
+	if (is_error(result) || !is_not_for_children(r->fd, (uintptr_t)result))
+		return result;
+	kbi_sys_message("a mapping that children do not get (a device's) is refused where virtual processors are processes: "
+			"EINVAL");
+	if (result == (long)at)
+		make_plain((void *)at, r->bytes);
+	else
+		kbi_libcall_everywhere(SYS_munmap, result, (long)r->bytes, 0, 0, 0, 0);
+	return -EINVAL;
 }
 
 /* Shared with children of fork as well, which leave the space: a memory file of its own. */
@@ -232,6 +313,33 @@ static long claim(const struct request *r)
 	return -EEXIST;
 }
 
+/* Its contents a kernel may take back at any time, which ours does not; children have it zeroed. */
+static long map_droppable(struct request *r, uintptr_t at)
+{
+	long result = back(r, at, r->protection);
+
+	if (!is_error(result) && kbi_memory_mark(at, r->bytes, KBI_MEMORY_WIPED, true))
+		return -ENOMEM;
+	return result;
+}
+
+static long map_at(struct request *r, uintptr_t at)
+{
+	int type = r->flags & MAP_TYPE;
+
+	if (r->flags & MAP_ANONYMOUS && type == DROPPABLE)
+		return map_droppable(r, at);
+	if (r->flags & MAP_ANONYMOUS && type != MAP_PRIVATE)
+		return map_shared(r, at);
+	if (r->flags & MAP_ANONYMOUS)
+		return back(r, at, is_heap(r) ? PLAIN : r->protection);
+	if (type == MAP_PRIVATE && r->protection & PROT_WRITE)
+		return map_copy(r, at);
+	return map_of_file(r, at);
+}
+
+static long unmap(uintptr_t at, size_t bytes);
+
 static long map(struct request *r)
 {
 	uintptr_t at;
@@ -246,15 +354,14 @@ static long map(struct request *r)
 	at = place(r);
 	if (!at)
 		return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? -EPERM : -ENOMEM;
-	if (r->flags & MAP_ANONYMOUS && (r->flags & MAP_TYPE) != MAP_PRIVATE)
-		result = map_shared(r, at);
-	else if (r->flags & MAP_ANONYMOUS)
-		result = back(r, at, is_heap(r) ? PLAIN : r->protection);
-	else if ((r->flags & MAP_TYPE) == MAP_PRIVATE && r->protection & PROT_WRITE)
-		result = map_copy(r, at);
-	else
-		result = map_file(r, at);
-	if (is_error(result))
+	if (r->flags & MAP_FIXED)
+		kbi_memory_unmark(at, r->bytes);
+	result = map_at(r, at);
+	if (!is_error(result) && kbi_libcall_lock_new((uintptr_t)result, r->bytes, r->protection && !is_heap(r))) {
+		unmap((uintptr_t)result, r->bytes);
+		return -EAGAIN;
+	}
+	if (result != (long)at) /* an error, or somewhere else */
 		unplace(r, at);
 	return result;
 }
@@ -264,41 +371,18 @@ static long unmap(uintptr_t at, size_t bytes)
 	if (at % KBI_PAGE || !bytes)
 		return -EINVAL;
 	bytes = whole(bytes);
-	if (!kbi_memory_holds((void *)at, bytes))
+	kbi_memory_unmark(at, bytes);
+	if (!kbi_memory_holds((void *)at, bytes)) {
+		clear_parts(at, bytes, 0);
 		return kbi_libcall_everywhere(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0);
+	}
+	kbi_libcall_lock_gone(at, bytes);
 	make_plain((void *)at, bytes);
 	kbi_memory_give((void *)at, bytes);
 	return 0;
 }
 
 /* ---- System V memory: attached in every process --------------------------------------------------------------------- */
-
-/* Memory of the space that has become plain again. */
-static void forget_own(uintptr_t from, size_t bytes)
-{
-	kbi_lock_take(&ranges.lock);
-	for (unsigned i = 0; i < ranges.n;) {
-		struct range *r = &ranges.odd[i];
-
-		if (r->own && r->from >= from && r->to <= from + bytes)
-			*r = ranges.odd[--ranges.n];
-		else
-			i++;
-	}
-	kbi_lock_leave(&ranges.lock);
-}
-
-static size_t bytes_of_odd(uintptr_t from)
-{
-	size_t bytes = 0;
-
-	kbi_lock_take(&ranges.lock);
-	for (unsigned i = 0; i < ranges.n && !bytes; i++)
-		if (ranges.odd[i].from == from)
-			bytes = ranges.odd[i].to - from;
-	kbi_lock_leave(&ranges.lock);
-	return bytes;
-}
 
 static long attach(long id, uintptr_t at, long flags)
 {
@@ -314,7 +398,7 @@ static long attach(long id, uintptr_t at, long flags)
 	at = (uintptr_t)kbi_memory_take(bytes);
 	if (!at)
 		return -ENOMEM;
-	note_odd(at, bytes, false);
+	kbi_libcall_odd_note(at, bytes, false);
 	r = kbi_libcall_everywhere(SYS_shmat, id, (long)at, flags | SHM_REMAP, 0, 0, 0);
 	if (is_error(r))
 		unmap(at, bytes);
@@ -323,7 +407,7 @@ static long attach(long id, uintptr_t at, long flags)
 
 static long detach(uintptr_t at)
 {
-	size_t bytes = bytes_of_odd(at);
+	size_t bytes = kbi_libcall_odd_bytes(at);
 	long r = kbi_libcall_everywhere(SYS_shmdt, (long)at, 0, 0, 0, 0, 0);
 
 	if (!r && bytes)
@@ -339,14 +423,14 @@ static long change_protection(uintptr_t at, size_t bytes, int protection)
 
 	bytes = whole(bytes);
 	if (kbi_memory_holds((void *)at, bytes)) {
-		if (protection == PLAIN && !take_odd(at, bytes, false))
+		if (protection == PLAIN && !kbi_libcall_odd_take(at, bytes, false))
 			return 0;
 		if (protection != PLAIN)
-			note_odd(at, bytes, true);
+			kbi_libcall_odd_note(at, bytes, true);
 	}
 	r = protect(at, bytes, protection);
 	if (!r && protection == PLAIN)
-		forget_own(at, bytes);
+		kbi_libcall_odd_forget_own(at, bytes);
 	return r;
 }
 
@@ -363,20 +447,9 @@ static long move_odd(uintptr_t at, size_t bytes, size_t wanted)
 		kbi_memory_give((void *)to, wanted);
 		return r;
 	}
-	note_odd(to, wanted, false);
+	kbi_libcall_odd_note(to, wanted, false);
 	unmap(at, bytes);
 	return (long)to;
-}
-
-static bool is_own(uintptr_t at, size_t bytes)
-{
-	bool own = false;
-
-	kbi_lock_take(&ranges.lock);
-	for (unsigned i = 0; i < ranges.n; i++)
-		own |= ranges.odd[i].own && ranges.odd[i].from < at + bytes && ranges.odd[i].to > at;
-	kbi_lock_leave(&ranges.lock);
-	return own;
 }
 
 static long resize(uintptr_t at, size_t bytes, size_t wanted, int flags)
@@ -391,8 +464,8 @@ static long resize(uintptr_t at, size_t bytes, size_t wanted, int flags)
 		return wanted < bytes ? unmap(at + wanted, bytes - wanted) : 0, (long)at;
 	if (!(flags & MREMAP_MAYMOVE) || !kbi_memory_holds((void *)at, bytes))
 		return -ENOMEM;
-	if (take_odd(at, bytes, false))
-		return is_own(at, bytes) ? -ENOMEM : move_odd(at, bytes, wanted);
+	if (kbi_libcall_odd_take(at, bytes, false))
+		return kbi_libcall_odd_is_own(at, bytes) ? -ENOMEM : move_odd(at, bytes, wanted);
 	p = kbi_memory_take(wanted);
 	if (!p)
 		return -ENOMEM;
@@ -401,17 +474,63 @@ static long resize(uintptr_t at, size_t bytes, size_t wanted, int flags)
 	return (long)p;
 }
 
-static long advise(uintptr_t at, size_t bytes, int advice)
-{
-	bool ours = kbi_memory_holds((void *)at, bytes) && !take_odd(at, whole(bytes), false);
+/* As libc's headers have them, and Linux 6.13's; the last two need page tables that all processes share. */
+enum { GUARD_INSTALL = 102, GUARD_REMOVE };
 
-	if (at % KBI_PAGE)
+static bool is_private(uintptr_t at, size_t bytes)
+{
+	struct kbi_maps_line m;
+
+	if (kbi_memory_holds((void *)at, bytes) && !kbi_libcall_odd_take(at, bytes, false))
+		return true;
+	return !kbi_maps_find(at, &m) && m.shared && m.inode == kbi_memory_file();
+}
+
+/* What children get: the kernel takes other processes of ours for such. */
+static long advise_children(uintptr_t at, size_t bytes, int advice)
+{
+	bool has = advice == MADV_DONTFORK || advice == MADV_WIPEONFORK;
+	bool wipes = advice == MADV_WIPEONFORK || advice == MADV_KEEPONFORK;
+
+	if (wipes && !is_private(at, bytes))
 		return -EINVAL;
-	ours |= kbi_memory_is_added((void *)at, bytes);
-	if (!ours || (advice != MADV_DONTNEED && advice != MADV_FREE && advice != MADV_REMOVE))
-		return kbi_sys(SYS_madvise, at, bytes, advice);
+	return -kbi_memory_mark(at, bytes, wipes ? KBI_MEMORY_WIPED : KBI_MEMORY_NOT_CHILDS, has);
+}
+
+static long discard(uintptr_t at, size_t bytes, int advice)
+{
+	bool ours = kbi_memory_holds((void *)at, bytes) && !kbi_libcall_odd_take(at, bytes, false);
+
+	if (!ours && !kbi_memory_is_added((void *)at, bytes))
+		return clear_parts(at, bytes, advice);
 	kbi_memory_clear((void *)at, bytes);
 	return 0;
+}
+
+static long advise(uintptr_t at, size_t bytes, int advice)
+{
+	if (at % KBI_PAGE)
+		return -EINVAL;
+	bytes = whole(bytes);
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+		return discard(at, bytes, advice);
+	case MADV_DONTFORK:
+	case MADV_DOFORK:
+	case MADV_WIPEONFORK:
+	case MADV_KEEPONFORK:
+		return advise_children(at, bytes, advice);
+	case GUARD_INSTALL:
+	case GUARD_REMOVE:
+		return -EINVAL;
+	case MADV_DONTDUMP:
+	case MADV_DODUMP:
+		return kbi_libcall_everywhere(SYS_madvise, (long)at, (long)bytes, advice, 0, 0, 0);
+	default:
+		return kbi_sys(SYS_madvise, at, bytes, advice);
+	}
 }
 
 long kbi_libcall_memory(long nr, const long a[6])

@@ -30,7 +30,7 @@
 
 enum {
 	NUMBERS = 512,                /* those of calls are below */
-	LENGTH = 160,                 /* instructions of the filter, at most */
+	LENGTH = 200,                 /* instructions of the filter, at most */
 	TAG = 0x6b6f,                 /* si_errno of its signals */
 	BY_SECCOMP = 1,               /* si_code: SYS_SECCOMP */
 	CLONE3 = 435, EPOLL_PWAIT2 = 441, LANDLOCK_RESTRICT_SELF = 446,

@@ -21,6 +21,7 @@
 #include <ucontext.h>
 
 #include "os/context.h"
+#include "os/libcall_owned.h"
 #include "os/libsite_code.h"
 #include "os/libsignal.h"
 #include "os/libsite_unwind.h"
@@ -100,15 +101,15 @@ static bool is_wanted(long nr)
 	switch (nr) {
 	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill: case SYS_kill:
 	case SYS_rt_sigqueueinfo: case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
-	case SYS_execve: case SYS_execveat: case SYS_signalfd4: case SYS_ptrace: case SYS_mq_notify: case SYS_alarm:
+	case SYS_execve: case SYS_execveat: case SYS_ptrace: case SYS_mq_notify: case SYS_alarm:
 	case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime: case SYS_timer_gettime:
 	case SYS_timer_getoverrun: case SYS_timer_delete: case SYS_mmap: case SYS_munmap: case SYS_mprotect:
 	case SYS_mremap: case SYS_madvise: case SYS_brk: case SYS_shmat: case SYS_shmdt: case SYS_prlimit64:
-	case SYS_io_setup: case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait:
-	case SYS_rt_sigsuspend:
+	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait:
+	case SYS_rt_sigsuspend: case SYS_getrusage: case SYS_times:
 		return true;
 	default:
-		return false;
+		return kbi_libcall_is_owned(nr);
 	}
 }
 

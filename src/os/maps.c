@@ -80,6 +80,71 @@ const char *kbi_maps_next(const char *text, struct kbi_maps_line *m)
 	return *end ? end + 1 : end;
 }
 
+/* ---- with flags -------------------------------------------------------------------------------------------- */
+
+struct each {
+	struct kbi_maps_line m;
+	char name[64];
+	bool any;
+	void (*fn)(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg);
+	void *arg;
+};
+
+/* The name of a mapping follows five words. */
+static void read_head(struct each *e, const char *line)
+{
+	const char *p = line;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < 5; i++)
+		p = skip_word(p);
+	for (; *p && n < sizeof e->name - 1; p++)
+		e->name[n++] = *p;
+	e->name[n] = 0;
+	kbi_maps_next(line, &e->m);
+	e->any = true;
+}
+
+static void look_at_line(struct each *e, const char *line)
+{
+	static const char flags[] = "VmFlags:";
+	unsigned i = 0;
+
+	if ((*line >= '0' && *line <= '9') || (*line >= 'a' && *line <= 'f')) {
+		read_head(e, line);
+		return;
+	}
+	while (flags[i] && line[i] == flags[i])
+		i++;
+	if (!flags[i] && e->any)
+		e->fn(&e->m, e->name, line + i, e->arg);
+}
+
+/* Lines are cut where they are long: names only are. */
+int kbi_maps_each(void (*fn)(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg), void *arg)
+{
+	struct each e = { .fn = fn, .arg = arg };
+	char text[4096], line[256];
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/smaps", O_RDONLY | O_CLOEXEC), n;
+	size_t fill = 0;
+
+	if (fd < 0)
+		return (int)-fd;
+	while ((n = kbi_sys(SYS_read, fd, text, sizeof text)) > 0)
+		for (long i = 0; i < n; i++) {
+			if (text[i] != '\n') {
+				if (fill < sizeof line - 1)
+					line[fill++] = text[i];
+				continue;
+			}
+			line[fill] = 0;
+			fill = 0;
+			look_at_line(&e, line);
+		}
+	kbi_sys(SYS_close, fd);
+	return (int)-n;
+}
+
 /* ---- one mapping ------------------------------------------------------------------------------------------- */
 
 /* The kernel's, from Linux 6.11 on; what it reads and writes in the order of its header. */

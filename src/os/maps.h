@@ -1,5 +1,5 @@
 /* os/maps.h - what is mapped where, as the kernel tells in /proc/self/maps. Uses nothing of libc's: its callers move what
- * libc works with. Callers: os/memory, os/memory_leave, core/body_fork, posix/futex. */
+ * libc works with. Callers: os/memory, os/memory_leave, os/libcall_map, os/libcall_owned, core/body_fork, posix/futex. */
 #ifndef KBI_MAPS_H
 #define KBI_MAPS_H
 
@@ -21,6 +21,9 @@ int kbi_maps_read(char *text, size_t size);
 bool kbi_maps_may_read(void);
 /* Reads one line; the next one, or NULL: there was none any more. */
 const char *kbi_maps_next(const char *text, struct kbi_maps_line *m);
+/* Each mapping with its name, if any, and the kernel's flags of two letters as /proc/self/smaps has them, " rd wr ". 0, or
+ * errno. */
+int kbi_maps_each(void (*fn)(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg), void *arg);
 /* What `at` lies in; stack and kernels are not told. 0, ENOENT, or errno. */
 int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m);
 

@@ -187,9 +187,14 @@ static size_t place_in_file(const void *p)
 	return kbi_memory_is_added(p, 1) ? place_added((uintptr_t)p) : (uintptr_t)p - space.base;
 }
 
+void kbi_memory_clear_place(size_t place, size_t bytes)
+{
+	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place, whole(bytes));
+}
+
 void kbi_memory_clear(void *p, size_t bytes)
 {
-	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place_in_file(p), whole(bytes));
+	kbi_memory_clear_place(place_in_file(p), bytes);
 }
 
 int kbi_memory_descriptor(void)

@@ -37,6 +37,8 @@ bool kbi_memory_take_at(void *p, size_t bytes);
 void kbi_memory_give(void *p, size_t bytes);
 /* Its memory goes back, it reads as zero. p: in the part that take gives from, or in an allocator's. */
 void kbi_memory_clear(void *p, size_t bytes);
+/* The same of a part of the file, wherever that is mapped. */
+void kbi_memory_clear_place(size_t place, size_t bytes);
 /* Is all of it in the part that take gives from? */
 bool kbi_memory_holds(const void *p, size_t bytes);
 /* Is all of it in an allocator's? */

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "core/body_clock.h"
 #include "core/meter.h"
 #include "core/wait.h"
 #include "os/sys.h"
@@ -58,6 +59,12 @@ static bool is_threads(clockid_t clock)
 	       (kbi_unlikely(clock < 0) && (clock & ((1 << KIND_BITS) - 1)) == KIND);
 }
 
+/* Time on a processor, of a thread or a process. */
+static bool is_cpus(clockid_t clock)
+{
+	return kbi_unlikely(clock < 0) || kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID);
+}
+
 struct kb_thread *kbi_clock_whose(clockid_t clock)
 {
 	uint32_t number = ~(uint32_t)(clock >> KIND_BITS);
@@ -96,9 +103,24 @@ static struct kb_thread *metered(clockid_t clock)
 	return (t || !kbi_vp_n) && kbi_meter_start() ? t : NULL;
 }
 
+/* The program's, where the kernel has one for each of its processes. */
+static bool get_programs(clockid_t clock, struct timespec *now)
+{
+	int kind = kbi_sys_from.processes ? kbi_body_clock_of(clock) : -1;
+
+	if (kind < 0)
+		return false;
+	*now = kbi_sys_timespec(kbi_body_clock_read((enum kbi_body_clock)kind));
+	return true;
+}
+
 static bool get_time(clockid_t clock, struct timespec *now)
 {
-	struct kb_thread *t = metered(clock);
+	struct kb_thread *t;
+
+	if (!is_threads(clock))
+		return get_programs(clock, now);
+	t = metered(clock);
 
 	if (t)
 		*now = kbi_sys_timespec(kbi_clock_read(t));
@@ -151,11 +173,20 @@ static void set_usage(struct rusage *r)
 KBI_POSIX_API int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	/* acquire: partner is the release in kbi_libc_look_up */
-	if (kbi_likely(!is_threads(clock) && a_load_acq(&kbi_libc_ready)))
+	if (kbi_likely(!is_cpus(clock) && a_load_acq(&kbi_libc_ready)))
 		return kbi_libc_table.clock_gettime(clock, now);
-	if (is_threads(clock) && get_time(clock, now))
+	if (is_cpus(clock) && get_time(clock, now))
 		return 0;
 	return kbi_posix_answer(kbi_sys(SYS_clock_gettime, clock, now));
+}
+
+/* libc's asks the kernel past us. */
+KBI_POSIX_API clock_t clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (clock_t)now.tv_sec * CLOCKS_PER_SEC + (clock_t)(now.tv_nsec / (SECOND / CLOCKS_PER_SEC));
 }
 
 KBI_POSIX_API int clock_getres(clockid_t clock, struct timespec *fine)
@@ -167,7 +198,8 @@ KBI_POSIX_API int clock_getres(clockid_t clock, struct timespec *fine)
 
 KBI_POSIX_API int getrusage(__rusage_who_t who, struct rusage *r)
 {
-	int e = kbi_posix_answer(kbi_sys(SYS_getrusage, who, r));
+	bool programs = kbi_sys_from.processes && who == RUSAGE_SELF;
+	int e = kbi_posix_answer(programs ? kbi_body_clock_usage(r) : kbi_sys(SYS_getrusage, who, r));
 
 	if (e == 0 && who == RUSAGE_THREAD)
 		set_usage(r);
@@ -198,11 +230,13 @@ bool kbi_clock_by_number(long n, const long *a, long *r)
 	switch (n) {
 	case SYS_clock_gettime:
 		*r = 0;
-		return is_threads((clockid_t)a[0]) && a[1] && get_time((clockid_t)a[0], (struct timespec *)a[1]);
+		return is_cpus((clockid_t)a[0]) && a[1] && get_time((clockid_t)a[0], (struct timespec *)a[1]);
 	case SYS_clock_getres:
 		*r = 0;
 		return is_threads((clockid_t)a[0]) && get_resolution((clockid_t)a[0], (struct timespec *)a[1]);
 	case SYS_getrusage:
+		if (kbi_sys_from.processes && a[0] == RUSAGE_SELF)
+			return false; /* os/libcall */
 		*r = kbi_sys(n, a[0], a[1]);
 		if (*r == 0 && a[0] == RUSAGE_THREAD)
 			set_usage((struct rusage *)a[1]);

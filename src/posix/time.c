@@ -4,6 +4,8 @@
  * Callers: programs. All may switch and are cancellation points. */
 #include "posix/call_priv.h"
 
+#include "core/body_clock.h"
+#include "core/body_process.h"
 #include "core/yield.h"
 #include "posix/clock.h"
 #include "os/cpu.h"
@@ -131,6 +133,26 @@ static int sleep_until_used(clockid_t clock, uint64_t until, uint64_t *left)
 	return t ? e : EINVAL;
 }
 
+/* Where the kernel has a clock for each of the program's processes. Each has one processor at most. */
+static int sleep_until_program_used(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+{
+	enum { LEAST = 1000000 };
+	enum kbi_body_clock kind = (enum kbi_body_clock)kbi_body_clock_of(clock);
+	uint64_t used = kbi_body_clock_read(kind), until = (flags & TIMER_ABSTIME ? 0 : used) + ns_of(t);
+	int e = 0;
+
+	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
+		return EINVAL;
+	while ((used = kbi_body_clock_read(kind)) < until && !e) {
+		uint64_t least = (until - used) / kbi_process_most();
+
+		e = doze(least > LEAST ? least : LEAST);
+	}
+	if (e == EINTR && left && !(flags & TIMER_ABSTIME))
+		*left = kbi_sys_timespec(used < until ? until - used : 0);
+	return e == EINTR && used >= until ? 0 : e;
+}
+
 /* Nobody sleeps until it has used something itself. */
 static int sleep_on_clock(struct kb_thread *of, clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
@@ -151,6 +173,8 @@ KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct times
 
 	if (kbi_unlikely(of != NULL))
 		return sleep_on_clock(of, clock, flags, t, left);
+	if (kbi_sys_from.processes && kbi_body_clock_of(clock) >= 0)
+		return sleep_until_program_used(clock, flags, t, left);
 	if (!is_ours(clock))
 		return sleep_libcs(clock, flags, t, left);
 	return sleep_ours(clock, flags, t, left, true);

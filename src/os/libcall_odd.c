@@ -1,0 +1,85 @@
+/* os/libcall_odd.c - ranges that are not plain memory of the space. Contract in libcall_odd.h. */
+#include "os/libcall_odd.h"
+
+#include "os/lock.h"
+
+enum { ODD_MOST = 4096 };
+
+struct range {
+	uintptr_t from, to;
+	bool own; /* memory of the space with another protection; else something else is mapped there */
+};
+
+static struct {
+	a32 lock;
+	/* under the lock */
+	unsigned n;
+	struct range odd[ODD_MOST];
+	bool all_odd;     /* the table was too small once */
+} ranges;
+
+void kbi_libcall_odd_note(uintptr_t from, size_t bytes, bool own)
+{
+	kbi_lock_take(&ranges.lock);
+	if (ranges.n < ODD_MOST)
+		ranges.odd[ranges.n++] = (struct range){ from, from + bytes, own };
+	else
+		ranges.all_odd = true;
+	kbi_lock_leave(&ranges.lock);
+}
+
+bool kbi_libcall_odd_take(uintptr_t from, size_t bytes, bool forget)
+{
+	bool any;
+
+	kbi_lock_take(&ranges.lock);
+	any = ranges.all_odd;
+	for (unsigned i = 0; i < ranges.n;) {
+		struct range *r = &ranges.odd[i];
+
+		any |= r->from < from + bytes && r->to > from;
+		if (forget && r->from >= from && r->to <= from + bytes)
+			*r = ranges.odd[--ranges.n];
+		else
+			i++;
+	}
+	kbi_lock_leave(&ranges.lock);
+	return any;
+}
+
+void kbi_libcall_odd_forget_own(uintptr_t from, size_t bytes)
+{
+	kbi_lock_take(&ranges.lock);
+	for (unsigned i = 0; i < ranges.n;) {
+		struct range *r = &ranges.odd[i];
+
+		if (r->own && r->from >= from && r->to <= from + bytes)
+			*r = ranges.odd[--ranges.n];
+		else
+			i++;
+	}
+	kbi_lock_leave(&ranges.lock);
+}
+
+size_t kbi_libcall_odd_bytes(uintptr_t from)
+{
+	size_t bytes = 0;
+
+	kbi_lock_take(&ranges.lock);
+	for (unsigned i = 0; i < ranges.n && !bytes; i++)
+		if (ranges.odd[i].from == from)
+			bytes = ranges.odd[i].to - from;
+	kbi_lock_leave(&ranges.lock);
+	return bytes;
+}
+
+bool kbi_libcall_odd_is_own(uintptr_t at, size_t bytes)
+{
+	bool own = false;
+
+	kbi_lock_take(&ranges.lock);
+	for (unsigned i = 0; i < ranges.n; i++)
+		own |= ranges.odd[i].own && ranges.odd[i].from < at + bytes && ranges.odd[i].to > at;
+	kbi_lock_leave(&ranges.lock);
+	return own;
+}

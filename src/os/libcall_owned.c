@@ -1,0 +1,285 @@
+/* os/libcall_owned.c - system calls about what belongs to one address space or process. Contract in libcall_owned.h.
+ * Runs on the caller's stack, inside libc; calls nothing of libc's that could come back here. */
+#include "os/libcall_owned.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "base/atom.h"
+#include "os/everywhere.h"
+#include "os/libcall_lock.h"
+#include "os/libcall_map.h"
+#include "os/libway.h"
+#include "os/maps.h"
+#include "os/memory.h"
+#include "os/memory_marks.h"
+#include "os/sys.h"
+
+enum {
+	SQ_POLL = 2,        /* IORING_SETUP_SQPOLL */
+	SET_MDWE = 65, SET_MERGE = 67, /* of prctl */
+};
+
+/* ---- what is refused ----------------------------------------------------------------------------------------- */
+
+static const struct refusal {
+	const char *name;
+	short nr, error;
+} refusals[] = {
+	{ "signalfd", SYS_signalfd4, ENOSYS },       /* what is sent to the program waits at its first process */
+	{ "io_setup", SYS_io_setup, ENOSYS },        /* its ring is one address space's */
+	{ "userfaultfd", SYS_userfaultfd, ENOSYS },  /* it tells of one address space's faults */
+	{ "mseal", KBI_LIBCALL_MSEAL, ENOSYS },
+	{ "pkey_alloc", SYS_pkey_alloc, ENOSPC },    /* as where the processor has none */
+};
+static a32 said[kbi_countof(refusals)];
+
+static const struct refusal *find_refusal(long nr)
+{
+	for (unsigned i = 0; i < kbi_countof(refusals); i++)
+		if (refusals[i].nr == nr)
+			return &refusals[i];
+	return NULL;
+}
+
+static long refuse(const struct refusal *r)
+{
+	if (!a_xchg_rlx(&said[r - refusals], 1))
+		kbi_sys_message("%s is refused where virtual processors are processes: %s", r->name,
+				r->error == ENOSYS ? "ENOSYS" : "ENOSPC");
+	return -r->error;
+}
+
+/* ---- barriers ------------------------------------------------------------------------------------------------ */
+
+/* The kernel's private ones are for the threads of one address space. Every process makes it: each is interrupted, and has
+ * been in the kernel, before the caller goes on. A process that was started after the program has said that it will do so
+ * has not said it. */
+static long barrier(const long a[6])
+{
+	const long all = MEMBARRIER_CMD_GLOBAL | MEMBARRIER_CMD_GLOBAL_EXPEDITED | 1 << 9 /* GET_REGISTRATIONS */;
+	static a64 registered;
+	long cmd = a[0], as = (cmd & ~all) << 1, r; /* the command to register for each is the next bit */
+
+	if (!cmd || cmd & all)
+		return kbi_sys(SYS_membarrier, cmd, a[1], a[2]);
+	r = kbi_libcall_everywhere(SYS_membarrier, cmd, a[1], a[2], 0, 0, 0);
+	if (r == -EPERM && a_load_rlx(&registered) & (uint64_t)as) {
+		kbi_sys(SYS_membarrier, as, 0, 0);
+		r = kbi_libcall_everywhere(SYS_membarrier, cmd, a[1], a[2], 0, 0, 0);
+	}
+	if (!r)
+		a_or_rlx(&registered, (uint64_t)cmd);
+	return r;
+}
+
+/* ---- prctl --------------------------------------------------------------------------------------------------- */
+
+/* True: *r. What the program's parent, children and first process are concerned with is the first process's; what
+ * belongs to an address space is set in all. */
+static bool controls(const long a[6], kbi_libcall_maker *there, long *r)
+{
+	switch (a[0]) {
+	case PR_SET_PDEATHSIG: /* ours ends each process with the first one */
+	case PR_GET_PDEATHSIG:
+	case PR_SET_MM:
+	case PR_SET_CHILD_SUBREAPER:
+	case PR_GET_CHILD_SUBREAPER:
+		*r = there(SYS_prctl, a);
+		return true;
+	case PR_SET_DUMPABLE:
+	case PR_SET_THP_DISABLE:
+	case SET_MDWE:
+	case SET_MERGE:
+		*r = kbi_libcall_everywhere(SYS_prctl, a[0], a[1], a[2], a[3], a[4], 0);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- identities ---------------------------------------------------------------------------------------------- */
+
+/* The kernel forgets then that the process is to end with its parent, the first one; which may have ended just before. */
+static long change_identity(long nr, const long a[6])
+{
+	long parent = kbi_sys(SYS_getppid), r;
+	int sig = 0;
+
+	kbi_sys(SYS_prctl, PR_GET_PDEATHSIG, &sig);
+	r = kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (!sig)
+		return r;
+	kbi_sys(SYS_prctl, PR_SET_PDEATHSIG, sig);
+	if (kbi_sys(SYS_getppid) != parent)
+		kbi_sys(SYS_exit_group, 0);
+	return r;
+}
+
+/* ---- advice and places of other kinds ------------------------------------------------------------------------ */
+
+/* It may be the program itself that is meant: then only what changes nothing. */
+static long advise_process(const long a[6])
+{
+	switch (a[3]) {
+	case MADV_DONTNEED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+	case 102: /* MADV_GUARD_INSTALL, and REMOVE */
+	case 103:
+		return -EINVAL;
+	default:
+		return kbi_sys(KBI_LIBCALL_PROCESS_MADVISE, a[0], a[1], a[2], a[3], a[4]);
+	}
+}
+
+/* Private memory has no pages to be arranged: ours is a part of a file, but not the program's. */
+static long remap_pages(const long a[6])
+{
+	struct kbi_maps_line m;
+
+	if (kbi_maps_find((uintptr_t)a[0], &m) || !m.shared || m.inode == kbi_memory_file())
+		return -EINVAL;
+	return kbi_libcall_everywhere(SYS_remap_file_pages, a[0], a[1], a[2], a[3], a[4], 0);
+}
+
+bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long *r)
+{
+	const struct refusal *refusal = find_refusal(nr);
+	const long protect[6] = { a[0], a[1], a[2] };
+
+	if (refusal) {
+		*r = refuse(refusal);
+		return true;
+	}
+	switch (nr) {
+	case SYS_membarrier:
+		*r = barrier(a);
+		return true;
+	case SYS_prctl:
+		return controls(a, there, r);
+	case KBI_LIBCALL_PROCESS_MADVISE:
+		*r = advise_process(a);
+		return true;
+	case SYS_remap_file_pages:
+		*r = remap_pages(a);
+		return true;
+	case SYS_pkey_mprotect: /* there are no keys but none */
+		*r = a[3] == -1 ? kbi_libcall_memory(SYS_mprotect, protect) : -EINVAL;
+		return true;
+	case SYS_mlock:
+	case SYS_mlock2:
+	case SYS_munlock:
+	case SYS_mlockall:
+	case SYS_munlockall:
+		*r = kbi_libcall_lock(nr, a, there);
+		return true;
+	case SYS_setuid:
+	case SYS_setgid:
+	case SYS_setreuid:
+	case SYS_setregid:
+	case SYS_setresuid:
+	case SYS_setresgid:
+	case SYS_setfsuid:
+	case SYS_setfsgid:
+	case SYS_capset:
+		*r = change_identity(nr, a);
+		return true;
+	case KBI_LIBCALL_URING_SETUP: /* the kernel's thread that polls it ends with the process that asked */
+		if (!a[1] || !kbi_sys_can_read((const void *)(a[1] + 8), 8) || !(((const uint32_t *)a[1])[2] & SQ_POLL))
+			return false;
+		*r = there(nr, a);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- what the program has before ----------------------------------------------------------------------------- */
+
+static const struct thing {
+	const char *name, *why;
+} things[] = {
+	{ "anon_inode:[signalfd]", "the program has a signalfd, which gives the signals of one process" },
+	{ "anon_inode:[userfaultfd]", "the program has a userfaultfd, which is about one address space" },
+	{ "anon_inode:kvm-vm", "the program has a virtual machine of KVM's, which belongs to one address space" },
+};
+
+static const char *thing_at(long folder, const char *name)
+{
+	char to[64];
+	long n = kbi_sys(SYS_readlinkat, folder, name, to, sizeof to - 1);
+
+	to[n > 0 ? n : 0] = 0;
+	for (unsigned i = 0; i < kbi_countof(things); i++)
+		if (!strcmp(to, things[i].name))
+			return things[i].why;
+	return NULL;
+}
+
+static const char *find_things(void)
+{
+	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
+	const char *why = NULL;
+	char buf[2048];
+
+	if (fd < 0)
+		return NULL;
+	while (!why && (n = kbi_sys(SYS_getdents64, fd, buf, sizeof buf)) > 0)
+		for (long at = 0; at < n && !why;) {
+			uint16_t length;
+
+			memcpy(&length, buf + at + LENGTH, sizeof length);
+			why = thing_at(fd, buf + at + NAME);
+			at += length;
+		}
+	kbi_sys(SYS_close, fd);
+	return why;
+}
+
+static bool has(const char *flags, const char *flag)
+{
+	for (; *flags; flags++)
+		if (flags[0] == ' ' && flags[1] == flag[0] && flags[2] == flag[1])
+			return true;
+	return false;
+}
+
+/* Private memory that may be written becomes shared, and is a new mapping then; the rest stays, and processes have it as
+ * children have. */
+static void look_at_map(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg)
+{
+	const char **why = arg;
+	size_t bytes = m->to - m->from;
+	bool moves = !m->shared && (m->protection & PROT_WRITE || (!m->inode && !(m->protection & PROT_EXEC)));
+
+	if (m->kernels)
+		return;
+	if (has(flags, "um") || has(flags, "uw") || has(flags, "ui"))
+		*why = "some memory of the program is registered with a userfaultfd";
+	else if (!strncmp(name, "/[aio]", 6))
+		*why = "the program has called io_setup, whose ring belongs to one address space";
+	else if (has(flags, "sl"))
+		*why = "some memory of the program is sealed";
+	if (has(flags, "wf") && kbi_memory_mark(m->from, bytes, KBI_MEMORY_WIPED, true))
+		*why = "there are too many mappings that children are to have zeroed";
+	if (has(flags, "dc") && ((!moves && kbi_sys(SYS_madvise, m->from, bytes, MADV_DOFORK)) ||
+				 kbi_memory_mark(m->from, bytes, KBI_MEMORY_NOT_CHILDS, true)))
+		*why = "some memory of the program is not for children (a device's)";
+	if (moves && has(flags, "lo"))
+		kbi_libcall_lock_note(m->from, m->to);
+}
+
+const char *kbi_libcall_owned_before(void)
+{
+	const char *why = find_things();
+
+	if (!why)
+		kbi_maps_each(look_at_map, &why);
+	return why;
+}
