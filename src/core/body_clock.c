@@ -1,83 +1,48 @@
-/* core/body_clock.c - the program's CPU time, and what is due by it, where virtual processors are processes. Contract in
- * body_clock.h.
- * The kernel tells any process's clock, and has timers on it. While something is due after the program has used r more, the
- * supervisor has a timer on each of the n processes for r / n: before one of them has used so much nothing is due, and when
- * one has, r is less. A program that does nothing costs nothing.
- * All but reading is the supervisor's: who sets a timer asks it (body_children), so there is no lock. */
+/* core/body_clock.c - the program's CPU time where virtual processors are processes. Contract in body_clock.h.
+ * The kernel tells any process's clock. */
 #include "core/body_clock.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/time.h>
 #include <sys/times.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "core/body_children.h"
 #include "core/warden.h"
-#include "os/everywhere.h"
 #include "os/libcall.h"
 #include "os/sys.h"
 
 enum {
-	TIMERS = 256,
-	FIRST_ID = 1 << 30,     /* numbers of the program's timers on its clock begin there: os/libcall has those below */
-	PROF_TIMER = TIMERS, USER_TIMER, ALL,  /* setitimer's, behind them */
 	SECOND = 1000000000,
 	MICRO = 1000,
-	LEAST = 1000000,        /* ns: a process is watched for no less */
-	TO_THREAD = 4,          /* SIGEV_THREAD_ID */
-	HERTZ = 100,            /* of times() */
-};
-
-struct timer {
-	bool used;
-	int id;
-	enum kbi_body_clock kind;
-	uint64_t due, interval; /* ns; due 0: it is not set */
-	int notify, sig, process, thread;
-	union sigval value;
-	int overrun;
-};
-
-/* A timer of the kernel's on a process's clock. */
-struct watcher {
-	int pid, id;
-	bool made;
+	HERTZ = 100,                /* of times() */
 };
 
 static struct {
-	int supervisor;
-	void (*pass)(int sig, siginfo_t *info);
+	int supervisor;             /* constant once there are processes */
 	/* of those that have ended: written by the supervisor between two steps of seq, which readers watch */
 	a32 seq;
 	a64 ended[KBI_BODY_CLOCKS];
 	a64 shown[KBI_BODY_CLOCKS]; /* the most that was told */
 	struct rusage usage;
-	/* the supervisor's */
-	a32 active;                 /* something is due some time */
-	struct timer timer[ALL];
-	struct watcher *watcher;    /* [KBI_BODY_CLOCKS][warden.most + 1] */
-	struct rlimit limit;        /* RLIMIT_CPU, as it was last seen */
 } own;
 
 /* ---- the clock ----------------------------------------------------------------------------------------------- */
 
-static int clock_of(int pid, enum kbi_body_clock kind)
+int kbi_body_clock_number(int pid, enum kbi_body_clock kind)
 {
 	return ~pid * 8 + (int)kind;
 }
 
 static uint64_t sum_once(enum kbi_body_clock kind)
 {
-	uint64_t sum = a_load_rlx(&own.ended[kind]) + kbi_sys_clock(clock_of(own.supervisor, kind));
+	uint64_t sum = a_load_rlx(&own.ended[kind]) + kbi_sys_clock(kbi_body_clock_number(own.supervisor, kind));
 
 	for (unsigned i = 0; i < kbi_warden.most; i++) {
 		int pid = (int)a_load_rlx(&kbi_warden.process[i].pid);
 
 		if (pid)
-			sum += kbi_sys_clock(clock_of(pid, kind));
+			sum += kbi_sys_clock(kbi_body_clock_number(pid, kind));
 	}
 	return sum;
 }
@@ -127,7 +92,7 @@ void kbi_body_clock_ends(int pid)
 		add_times(&own.usage, &r);
 	a_add_acqrel(&own.seq, 1); /* partner: kbi_body_clock_read */
 	for (int kind = 0; pid && kind < KBI_BODY_CLOCKS; kind++)
-		a_add_rlx(&own.ended[kind], kbi_sys_clock(clock_of(pid, (enum kbi_body_clock)kind)));
+		a_add_rlx(&own.ended[kind], kbi_sys_clock(kbi_body_clock_number(pid, (enum kbi_body_clock)kind)));
 }
 
 int kbi_body_clock_of(int clock)
@@ -172,7 +137,7 @@ long kbi_body_clock_usage(struct rusage *to)
 	return 0;
 }
 
-static long ticks(struct tms *to)
+long kbi_body_clock_times(struct tms *to)
 {
 	long now = kbi_sys(SYS_times, NULL);
 	uint64_t user, system;
@@ -190,424 +155,8 @@ static long ticks(struct tms *to)
 	return now;
 }
 
-/* ---- what is due: the supervisor ----------------------------------------------------------------------------- */
-
-static void tell(struct timer *t, int overrun)
-{
-	siginfo_t info = { .si_signo = t->sig, .si_code = SI_KERNEL };
-
-	t->overrun = overrun;
-	if (t->notify == SIGEV_NONE)
-		return;
-	if (t < &own.timer[TIMERS]) {
-		info.si_code = SI_TIMER;
-		info.si_timerid = t->id;
-		info.si_overrun = overrun;
-		info.si_value = t->value;
-	}
-	if (t->notify == TO_THREAD)
-		kbi_sys(SYS_rt_tgsigqueueinfo, t->process, t->thread, t->sig, &info);
-	else
-		own.pass(t->sig, &info);
-}
-
-static void expire(struct timer *t, uint64_t now)
-{
-	uint64_t periods = 1;
-
-	if (!t->used || !t->due || t->due > now)
-		return;
-	if (t->interval)
-		periods += (now - t->due) / t->interval;
-	t->due = t->interval ? t->due + periods * t->interval : 0;
-	tell(t, (int)(periods - 1 < INT_MAX ? periods - 1 : INT_MAX));
-}
-
-static bool is_least(uint64_t *least, uint64_t due)
-{
-	if (!due || (*least && due >= *least))
-		return false;
-	*least = due;
-	return true;
-}
-
-/* As the kernel does it to a process: a signal each second from the first limit on; none outlives the second. */
-static void obey_limit(uint64_t used)
-{
-	struct rlimit *l = &own.limit;
-	siginfo_t info = { .si_signo = SIGXCPU, .si_code = SI_KERNEL };
-
-	if (l->rlim_max != RLIM_INFINITY && used >= l->rlim_max * SECOND) {
-		for (;;)
-			kbi_sys(SYS_kill, own.supervisor, SIGKILL);
-	}
-	if (l->rlim_cur == RLIM_INFINITY || used < l->rlim_cur * SECOND)
-		return;
-	l->rlim_cur = used / SECOND + 1 < l->rlim_max ? used / SECOND + 1 : l->rlim_max;
-	kbi_sys(SYS_prlimit64, 0, RLIMIT_CPU, l, NULL);
-	for (unsigned i = 0; i < kbi_warden.most; i++)
-		if (a_load_rlx(&kbi_warden.process[i].pid))
-			kbi_sys(SYS_prlimit64, a_load_rlx(&kbi_warden.process[i].pid), RLIMIT_CPU, l, NULL);
-	own.pass(SIGXCPU, &info);
-}
-
-/* When it is due first; 0: never. */
-static uint64_t first_due(enum kbi_body_clock kind)
-{
-	uint64_t least = 0;
-
-	for (unsigned i = 0; i < ALL; i++)
-		if (own.timer[i].used && own.timer[i].kind == kind)
-			is_least(&least, own.timer[i].due);
-	if (kind == KBI_BODY_CLOCK_PROF && own.limit.rlim_cur != RLIM_INFINITY)
-		is_least(&least, own.limit.rlim_cur * SECOND);
-	if (kind == KBI_BODY_CLOCK_PROF && own.limit.rlim_max != RLIM_INFINITY)
-		is_least(&least, own.limit.rlim_max * SECOND);
-	return least;
-}
-
-static void unwatch(struct watcher *w)
-{
-	if (w->made)
-		kbi_sys(SYS_timer_delete, w->id);
-	w->made = false;
-}
-
-/* span 0: no more. */
-static void watch(struct watcher *w, int pid, enum kbi_body_clock kind, uint64_t span)
-{
-	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = KBI_EVERYWHERE_SIGNAL };
-	struct itimerspec spec = { .it_value = kbi_sys_timespec(span) };
-
-	if (w->made && (!pid || pid != w->pid))
-		unwatch(w);
-	if (!pid || (!span && !w->made))
-		return;
-	w->pid = pid;
-	if (!w->made)
-		w->made = !kbi_sys(SYS_timer_create, clock_of(pid, kind), &e, &w->id);
-	if (w->made)
-		kbi_sys(SYS_timer_settime, w->id, 0, &spec, NULL);
-}
-
-static unsigned count_processes(void)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < kbi_warden.most; i++)
-		n += a_load_rlx(&kbi_warden.process[i].pid) != 0;
-	return n + 1;
-}
-
-static void watch_all(enum kbi_body_clock kind, uint64_t left)
-{
-	struct watcher *w = own.watcher + (size_t)kind * (kbi_warden.most + 1);
-	uint64_t span = left ? left / count_processes() : 0;
-
-	if (left && span < LEAST)
-		span = LEAST;
-	watch(w++, own.supervisor, kind, span);
-	for (unsigned i = 0; i < kbi_warden.most; i++)
-		watch(w++, (int)a_load_rlx(&kbi_warden.process[i].pid), kind, span);
-}
-
-/* True: something is due some time. */
-static bool look_at(enum kbi_body_clock kind)
-{
-	uint64_t now = kbi_body_clock_read(kind), due;
-
-	for (unsigned i = 0; i < ALL; i++)
-		if (own.timer[i].kind == kind)
-			expire(&own.timer[i], now);
-	if (kind == KBI_BODY_CLOCK_PROF)
-		obey_limit(now);
-	due = first_due(kind);
-	watch_all(kind, !due ? 0 : due > now ? due - now : LEAST);
-	return due;
-}
-
-void kbi_body_clock_look(void)
-{
-	struct rlimit limit;
-	bool any = false;
-
-	if (!own.watcher || kbi_sys(SYS_prlimit64, 0, RLIMIT_CPU, NULL, &limit))
-		return;
-	if (!a_load_rlx(&own.active) && !memcmp(&limit, &own.limit, sizeof limit))
-		return;
-	own.limit = limit;
-	for (int kind = 0; kind < KBI_BODY_CLOCKS; kind++)
-		any |= look_at((enum kbi_body_clock)kind);
-	a_store_rlx(&own.active, any);
-}
-
-/* ---- what the program asks for: by the supervisor, in answer ------------------------------------------------- */
-
-struct request {
-	long nr;
-	int id, flags;
-	enum kbi_body_clock kind;
-	bool sets;
-	uint64_t value, interval;         /* to be set; and what was */
-	uint64_t had_value, had_interval;
-	struct sigevent event;
-	int process;
-};
-
-static struct timer *find(int id)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		if (own.timer[i].used && own.timer[i].id == id)
-			return &own.timer[i];
-	return NULL;
-}
-
-static long create(struct request *r)
-{
-	const struct sigevent *e = &r->event;
-	struct timer *t = own.timer;
-
-	while (t < &own.timer[TIMERS] && t->used)
-		t++;
-	if (t == &own.timer[TIMERS])
-		return -EAGAIN;
-	*t = (struct timer){ .used = true, .id = FIRST_ID + (int)(t - own.timer), .kind = r->kind,
-			     .notify = e->sigev_notify, .sig = e->sigev_signo, .value = e->sigev_value, .process = r->process,
-			     .thread = e->_sigev_un._tid };
-	if (!e->sigev_notify && !e->sigev_signo) /* as for none given */
-		t->sig = SIGALRM, t->value.sival_int = t->id;
-	r->id = t->id;
-	return 0;
-}
-
-static void show(const struct timer *t, struct request *r)
-{
-	uint64_t now = kbi_body_clock_read(t->kind);
-
-	r->had_interval = t->interval;
-	r->had_value = !t->due ? 0 : t->due > now ? t->due - now : 1;
-}
-
-static void set(struct timer *t, const struct request *r)
-{
-	bool absolute = r->flags & TIMER_ABSTIME;
-
-	t->interval = r->interval;
-	t->due = !r->value ? 0 : absolute ? r->value : r->value + kbi_body_clock_read(t->kind);
-	t->overrun = 0;
-	a_store_rlx(&own.active, 1);
-}
-
-static struct timer *itimer(enum kbi_body_clock kind)
-{
-	struct timer *t = &own.timer[kind == KBI_BODY_CLOCK_USER ? USER_TIMER : PROF_TIMER];
-
-	t->used = true;
-	t->kind = kind;
-	t->sig = kind == KBI_BODY_CLOCK_USER ? SIGVTALRM : SIGPROF;
-	return t;
-}
-
-static bool is_itimer(long nr)
-{
-	return nr == SYS_setitimer || nr == SYS_getitimer;
-}
-
-static long answer(void *what)
-{
-	struct request *r = what;
-	struct timer *t = is_itimer(r->nr) ? itimer(r->kind) : find(r->id);
-
-	if (r->nr == SYS_timer_create)
-		return create(r);
-	if (!t)
-		return -EINVAL;
-	if (r->nr == SYS_timer_getoverrun)
-		return t->overrun;
-	if (r->nr == SYS_timer_delete)
-		t->used = false;
-	else
-		show(t, r);
-	if (r->sets)
-		set(t, r);
-	kbi_body_clock_look();
-	return 0;
-}
-
-/* ---- the program's side -------------------------------------------------------------------------------------- */
-
-static bool is_time(const struct timespec *t)
-{
-	return t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < SECOND;
-}
-
-static uint64_t ns_of(const struct timespec *t)
-{
-	return (t->tv_sec > INT_MAX ? (uint64_t)INT_MAX : (uint64_t)t->tv_sec) * SECOND + (uint64_t)t->tv_nsec;
-}
-
-static long ask(struct request *r)
-{
-	return kbi_children_make(answer, r);
-}
-
-static long make_timer(const long a[6])
-{
-	struct request r = { .nr = SYS_timer_create, .kind = (enum kbi_body_clock)kbi_body_clock_of((int)a[0]),
-			     .process = (int)kbi_sys(SYS_getpid) };
-	const struct sigevent *e = (const struct sigevent *)a[1];
-	long result;
-
-	if ((e && !kbi_sys_can_read(e, sizeof *e)) || !kbi_sys_can_read((const void *)a[2], sizeof r.id))
-		return -EFAULT;
-	if (e)
-		r.event = *e;
-	if (e && (e->sigev_notify != SIGEV_NONE && (e->sigev_signo < 1 || e->sigev_signo > 64)))
-		return -EINVAL;
-	if (e && e->sigev_notify != SIGEV_NONE && e->sigev_notify != SIGEV_SIGNAL && e->sigev_notify != TO_THREAD)
-		return -EINVAL;
-	result = ask(&r);
-	if (!result)
-		*(int *)a[2] = r.id;
-	return result;
-}
-
-static long set_timer(const long a[6])
-{
-	struct request r = { .nr = SYS_timer_settime, .id = (int)a[0], .flags = (int)a[1], .sets = true };
-	const struct itimerspec *new = (const struct itimerspec *)a[2];
-	struct itimerspec *old = (struct itimerspec *)a[3];
-	long result;
-
-	if (new && !kbi_sys_can_read(new, sizeof *new))
-		return -EFAULT;
-	if (!new || !is_time(&new->it_value) || !is_time(&new->it_interval))
-		return -EINVAL;
-	r.value = ns_of(&new->it_value);
-	r.interval = ns_of(&new->it_interval);
-	result = ask(&r);
-	if (!result && old)
-		*old = (struct itimerspec){ kbi_sys_timespec(r.had_interval), kbi_sys_timespec(r.had_value) };
-	return result;
-}
-
-static long get_timer(const long a[6])
-{
-	struct request r = { .nr = SYS_timer_gettime, .id = (int)a[0] };
-	long result = ask(&r);
-
-	if (!result)
-		*(struct itimerspec *)a[1] =
-			(struct itimerspec){ kbi_sys_timespec(r.had_interval), kbi_sys_timespec(r.had_value) };
-	return result;
-}
-
-/* setitimer and getitimer. */
-static long use_itimer(long nr, const long a[6])
-{
-	struct request r = { .nr = nr, .kind = a[0] == ITIMER_PROF ? KBI_BODY_CLOCK_PROF : KBI_BODY_CLOCK_USER };
-	struct itimerval *old = (struct itimerval *)a[nr == SYS_setitimer ? 2 : 1];
-	const struct itimerval *new = nr == SYS_setitimer ? (const struct itimerval *)a[1] : NULL;
-	long result;
-
-	if ((new && !kbi_sys_can_read(new, sizeof *new)) || (old && !kbi_sys_can_read(old, sizeof *old)))
-		return -EFAULT;
-	r.sets = nr == SYS_setitimer;
-	if (new && ((unsigned long)new->it_value.tv_usec >= SECOND / MICRO || new->it_value.tv_sec < 0 ||
-		    (unsigned long)new->it_interval.tv_usec >= SECOND / MICRO || new->it_interval.tv_sec < 0))
-		return -EINVAL;
-	if (new) {
-		r.value = ns_of(&(struct timespec){ new->it_value.tv_sec, new->it_value.tv_usec * MICRO });
-		r.interval = ns_of(&(struct timespec){ new->it_interval.tv_sec, new->it_interval.tv_usec * MICRO });
-	}
-	result = ask(&r);
-	if (!result && old)
-		*old = (struct itimerval){ timeval_of(r.had_interval), timeval_of(r.had_value + MICRO - 1) };
-	return result;
-}
-
-static bool is_cpus(long nr, const long a[6])
-{
-	switch (nr) {
-	case SYS_timer_create:
-		return kbi_body_clock_of((int)a[0]) >= 0;
-	case SYS_setitimer:
-	case SYS_getitimer:
-		return a[0] == ITIMER_PROF || a[0] == ITIMER_VIRTUAL;
-	case SYS_timer_settime:
-	case SYS_timer_gettime:
-	case SYS_timer_getoverrun:
-	case SYS_timer_delete:
-		return find((int)a[0]) || (int)a[0] >= FIRST_ID;
-	case SYS_getrusage:
-		return a[0] == RUSAGE_SELF;
-	default:
-		return nr == SYS_times;
-	}
-}
-
-static bool made(long nr, const long a[6], long *r)
-{
-	struct request other = { .nr = nr, .id = (int)a[0] };
-
-	if (!is_cpus(nr, a))
-		return false;
-	switch (nr) {
-	case SYS_timer_create:
-		*r = make_timer(a);
-		break;
-	case SYS_timer_settime:
-		*r = set_timer(a);
-		break;
-	case SYS_timer_gettime:
-		*r = get_timer(a);
-		break;
-	case SYS_setitimer:
-	case SYS_getitimer:
-		*r = use_itimer(nr, a);
-		break;
-	case SYS_getrusage:
-		*r = kbi_body_clock_usage((struct rusage *)a[1]);
-		break;
-	case SYS_times:
-		*r = ticks((struct tms *)a[0]);
-		break;
-	default:
-		*r = ask(&other);
-	}
-	return true;
-}
-
-/* ---- start --------------------------------------------------------------------------------------------------- */
-
-/* Set by the program before it had other processes. */
-static void take_itimer(int which, enum kbi_body_clock kind)
-{
-	const struct itimerval none = { 0 };
-	struct itimerval v;
-	struct request r = { .kind = kind };
-
-	if (kbi_sys(SYS_setitimer, which, &none, &v) || (!v.it_value.tv_sec && !v.it_value.tv_usec))
-		return;
-	r.value = ns_of(&(struct timespec){ v.it_value.tv_sec, v.it_value.tv_usec * MICRO });
-	r.interval = ns_of(&(struct timespec){ v.it_interval.tv_sec, v.it_interval.tv_usec * MICRO });
-	set(itimer(kind), &r);
-}
-
-void kbi_body_clock_setup(int supervisor, void (*pass)(int sig, siginfo_t *info))
+void kbi_body_clock_begin(int supervisor)
 {
 	own.supervisor = supervisor;
-	own.pass = pass;
-	own.watcher = kbi_sys_map((size_t)KBI_BODY_CLOCKS * (kbi_warden.most + 1) * sizeof *own.watcher);
-	own.limit = (struct rlimit){ RLIM_INFINITY, RLIM_INFINITY };
-	take_itimer(ITIMER_PROF, KBI_BODY_CLOCK_PROF);
-	take_itimer(ITIMER_VIRTUAL, KBI_BODY_CLOCK_USER);
 	kbi_warden_counts = kbi_body_clock_ends;
-	kbi_libcall_cpu = made;
-}
-
-void kbi_body_clock_forget(void)
-{
-	kbi_warden_counts = NULL;
-	kbi_libcall_cpu = NULL;
 }

@@ -25,6 +25,7 @@
 #include "core/body_clock.h"
 #include "core/body_fork.h"
 #include "core/body_stack.h"
+#include "core/body_timers.h"
 #include "core/foreign.h"
 #include "core/revive.h"
 #include "core/run.h"
@@ -334,7 +335,7 @@ static void pass_on(int sig, siginfo_t *info)
 		}
 		kbi_body_fork_answer();
 		kbi_warden_look();
-		kbi_body_clock_look();
+		kbi_body_timers_look();
 		reap(); /* what was answered may have changed what is done about SIGCHLD: then the kernel forgets those that wait */
 		return;
 	}
@@ -508,7 +509,7 @@ static int convert(void)
 	kbi_warden.supervisor = (int)kbi_sys(SYS_getpid);
 	kbi_children_setup(kbi_warden.supervisor, is_ours);
 	kbi_body_fork_setup(kbi_warden.supervisor, be_alone);
-	kbi_body_clock_setup(kbi_warden.supervisor, pass_on);
+	kbi_body_timers_setup(kbi_warden.supervisor, pass_on);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	kbi_door_shared(true);
@@ -538,7 +539,7 @@ static void begin(void *unused)
 	if (sup.error) { /* those that have begun end, and the program is one process as before */
 		kbi_door_held(true);
 		end_others();
-		kbi_body_clock_forget();
+		kbi_body_timers_forget();
 		kbi_body_fork_alone();
 		kbi_door_held(false);
 		kbi_warden.supervisor = 0;
