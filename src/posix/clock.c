@@ -103,15 +103,18 @@ static struct kb_thread *metered(clockid_t clock)
 	return (t || !kbi_vp_n) && kbi_meter_start() ? t : NULL;
 }
 
-/* The program's, where the kernel has one for each of its processes. */
+bool kbi_clock_is_programs(clockid_t clock)
+{
+	return kbi_sys_from.processes && kbi_body_clock_of(clock) >= 0;
+}
+
 static bool get_programs(clockid_t clock, struct timespec *now)
 {
-	int kind = kbi_sys_from.processes ? kbi_body_clock_of(clock) : -1;
+	bool is = kbi_clock_is_programs(clock);
 
-	if (kind < 0)
-		return false;
-	*now = kbi_sys_timespec(kbi_body_clock_read((enum kbi_body_clock)kind));
-	return true;
+	if (is)
+		*now = kbi_sys_timespec(kbi_body_clock_read((enum kbi_body_clock)kbi_body_clock_of(clock)));
+	return is;
 }
 
 static bool get_time(clockid_t clock, struct timespec *now)

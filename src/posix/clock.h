@@ -11,6 +11,8 @@
 struct kb_thread *kbi_clock_whose(clockid_t clock);
 /* The caller, if it is a lightweight thread with TLS of its own; else NULL. */
 struct kb_thread *kbi_clock_caller(void);
+/* Is it the program's CPU clock, and the kernel has one for each of its processes? */
+bool kbi_clock_is_programs(clockid_t clock);
 /* What t has used of the processor, ns. */
 uint64_t kbi_clock_read(struct kb_thread *t);
 /* clock_gettime, clock_getres and getrusage by syscall(); false: not about such a clock. *r as kernels give it. */

@@ -138,11 +138,12 @@ static int sleep_until_program_used(clockid_t clock, int flags, const struct tim
 {
 	enum { LEAST = 1000000 };
 	enum kbi_body_clock kind = (enum kbi_body_clock)kbi_body_clock_of(clock);
-	uint64_t used = kbi_body_clock_read(kind), until = (flags & TIMER_ABSTIME ? 0 : used) + ns_of(t);
+	uint64_t used = kbi_body_clock_read(kind), until;
 	int e = 0;
 
 	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
 		return EINVAL;
+	until = (flags & TIMER_ABSTIME ? 0 : used) + kbi_timer_ns(t->tv_sec, t->tv_nsec);
 	while ((used = kbi_body_clock_read(kind)) < until && !e) {
 		uint64_t least = (until - used) / kbi_process_most();
 
@@ -173,7 +174,7 @@ KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct times
 
 	if (kbi_unlikely(of != NULL))
 		return sleep_on_clock(of, clock, flags, t, left);
-	if (kbi_sys_from.processes && kbi_body_clock_of(clock) >= 0)
+	if (kbi_clock_is_programs(clock))
 		return sleep_until_program_used(clock, flags, t, left);
 	if (!is_ours(clock))
 		return sleep_libcs(clock, flags, t, left);
@@ -182,6 +183,8 @@ KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct times
 
 long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
+	if (kbi_clock_is_programs(clock))
+		return -sleep_until_program_used(clock, flags, t, left);
 	return -sleep_ours(clock, flags, t, left, false);
 }
 
