@@ -189,7 +189,7 @@ static void bind_for(long n, const long *a)
 {
 	switch (n) {
 	case RING_SETUP:
-		if (kbi_bind_is_light() && a[1])
+		if (a[1])
 			kbi_issuer_sets_up(((const uint32_t *)a[1])[2]);
 		break;
 	case RING_REGISTER:

@@ -1,13 +1,21 @@
 /* posix/issuer.c - contract in issuer.h. liburing makes its system calls by its own instructions; those of its functions
- * that are about the calling kernel thread are defined here, in front of it, and call it. The threads of a program that has
- * a liburing of its own inside are kernel threads (posix/caller). Runs on the caller. Calls the loader at a first use.
- * Never switches. */
+ * that are about the calling kernel thread, or wait, are defined here, in front of it, and call it. The threads of a program
+ * that has a liburing of its own inside are kernel threads (posix/caller). Where the number of a call made by the program's
+ * own instruction is in a variable nobody sees it; but a ring is of no use before it is mapped. Runs on the caller. Calls
+ * the loader at a first use. What waits may switch. */
 #include "posix/issuer.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 
+#include "core/yield.h"
+#include "os/sys.h"
 #include "posix/bind.h"
+#include "posix/call_priv.h"
 
 /* As in newer kernels' headers. */
 enum {
@@ -17,6 +25,8 @@ enum {
 	ENABLE_RINGS = 12, /* IORING_REGISTER_ENABLE_RINGS */
 	RING_FDS = 20,	   /* IORING_REGISTER_RING_FDS */
 	BY_TABLE = 1u << 31,
+	ENTER = 426, /* SYS_io_uring_enter, of all machines */
+	REQUESTS = 0x10000000, /* IORING_OFF_SQES: where a ring's file has them */
 };
 
 static void keep(void)
@@ -26,6 +36,7 @@ static void keep(void)
 
 void kbi_issuer_sets_up(uint32_t flags)
 {
+	kbi_posix_me.ring_told = 1;
 	if (flags & (SINGLE_ISSUER | DEFER_TASKRUN) && !(flags & STARTS_DISABLED))
 		keep();
 }
@@ -37,14 +48,78 @@ void kbi_issuer_registers(uint32_t operation)
 		keep();
 }
 
+/* ---- rings that nobody told of ----------------------------------------------------------------------------- */
+
+static bool is_ring(int fd)
+{
+	static const char ring[] = "anon_inode:[io_uring]";
+	char path[32], file[sizeof(ring)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return kbi_sys(SYS_readlinkat, AT_FDCWD, path, file, sizeof(file), 0, 0) == sizeof(ring) - 1 &&
+	       memcmp(file, ring, sizeof(ring) - 1) == 0;
+}
+
+static long ask(int fd)
+{
+	return kbi_sys(ENTER, fd, 0, 0, 0, 0, 0);
+}
+
+/* The thread has made the ring, for one kernel thread perhaps. Since then it may have lost its turn, and be on another one:
+ * then it goes round until it is back. A ring that is disabled is nobody's yet. */
+static void mapped(int fd)
+{
+	enum { TURNS = 1000 };
+	bool told = kbi_posix_me.ring_told;
+
+	kbi_posix_me.ring_told = 0;
+	if (told || !kbi_call_may_wait() || !is_ring(fd))
+		return;
+	for (int turn = 0; turn < TURNS; turn++) {
+		long r = ask(fd);
+
+		if (r == 0)
+			keep();
+		if (r != -EEXIST)
+			return;
+		kbi_yield_now();
+	}
+}
+
+KBI_POSIX_API void *mmap(void *at, size_t bytes, int rights, int flags, int fd, off_t offset)
+{
+	void *p;
+
+	/* acquire: partner is the release in kbi_libc_look_up; an allocator may come here before that */
+	if (kbi_unlikely(!a_load_acq(&kbi_libc_ready))) {
+		long r = kbi_sys(SYS_mmap, at, bytes, rights, flags, fd, offset);
+
+		if (r >= 0 || r < -4095)
+			return (void *)r;
+		errno = (int)-r;
+		return MAP_FAILED;
+	}
+	p = kbi_libc()->mmap(at, bytes, rights, flags, fd, offset);
+	if (kbi_unlikely(offset == REQUESTS && fd >= 0) && p != MAP_FAILED)
+		mapped(fd);
+	return p;
+}
+
+KBI_POSIX_ALIAS(mmap64, mmap);
+
 /* ---- liburing's -------------------------------------------------------------------------------------------- */
 
 /* What the caller would have found without us: behind us, or among what its own module needs. */
-static void *original(const char *name, const void *caller)
+static void *original(const char *name, const void *caller, aptr *known)
 {
-	void *behind = dlsym(RTLD_NEXT, name);
+	void *f = a_load_rlx(known);
 
-	return behind ? behind : dlsym(kbi_place_object(caller), name);
+	if (!f)
+		f = dlsym(RTLD_NEXT, name);
+	if (!f)
+		return dlsym(kbi_place_object(caller), name);
+	a_store_rlx(known, f);
+	return f;
 }
 
 int io_uring_queue_init(unsigned entries, void *ring, unsigned flags);
@@ -55,7 +130,9 @@ int io_uring_register_ring_fd(void *ring);
 int io_uring_setup(unsigned entries, void *params);
 int io_uring_register(unsigned fd, unsigned operation, const void *arg, unsigned n);
 
-#define ORIGINAL(name) __typeof__(&name) f = (__typeof__(&name))(uintptr_t)original(#name, __builtin_return_address(0))
+#define ORIGINAL(name) \
+	static aptr known; \
+	__typeof__(&name) f = (__typeof__(&name))(uintptr_t)original(#name, __builtin_return_address(0), &known)
 
 /* struct io_uring_params */
 static uint32_t flags_in(const void *params)
@@ -119,3 +196,42 @@ KBI_POSIX_API int io_uring_register(unsigned fd, unsigned operation, const void 
 	kbi_issuer_registers(operation);
 	return f ? f(fd, operation, arg, n) : -ENOSYS;
 }
+
+/* ---- waiting ----------------------------------------------------------------------------------------------- */
+
+int __io_uring_get_cqe(void *ring, void **cqe, unsigned submit, unsigned n, void *mask);
+int io_uring_wait_cqes(void *ring, void **cqe, unsigned n, void *limit, void *mask);
+int io_uring_wait_cqe_timeout(void *ring, void **cqe, void *limit);
+int io_uring_submit_and_wait(void *ring, unsigned n);
+int io_uring_submit_and_wait_timeout(void *ring, void **cqe, unsigned n, void *limit, void *mask);
+int io_uring_enter(unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask);
+int io_uring_enter2(unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask, size_t bytes);
+
+/* The virtual processor is lent. Nothing of the runtime's own ends the call. */
+#define WAITS(name, parameters, arguments) \
+	KBI_POSIX_API int name parameters \
+	{ \
+		uint32_t before = kbi_posix_me.handled; \
+		int r; \
+		ORIGINAL(name); \
+\
+		if (!f) \
+			return -ENOSYS; \
+		if (!kbi_call_may_wait()) \
+			return f arguments; \
+		KBI_CALL_APART(false); \
+		do \
+			r = f arguments; \
+		while (r == -EINTR && kbi_posix_me.handled == before); \
+		return r; \
+	}
+
+WAITS(__io_uring_get_cqe, (void *ring, void **cqe, unsigned submit, unsigned n, void *mask), (ring, cqe, submit, n, mask))
+WAITS(io_uring_wait_cqes, (void *ring, void **cqe, unsigned n, void *limit, void *mask), (ring, cqe, n, limit, mask))
+WAITS(io_uring_wait_cqe_timeout, (void *ring, void **cqe, void *limit), (ring, cqe, limit))
+WAITS(io_uring_submit_and_wait, (void *ring, unsigned n), (ring, n))
+WAITS(io_uring_submit_and_wait_timeout, (void *ring, void **cqe, unsigned n, void *limit, void *mask),
+      (ring, cqe, n, limit, mask))
+WAITS(io_uring_enter, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask), (fd, submit, n, flags, mask))
+WAITS(io_uring_enter2, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask, size_t bytes),
+      (fd, submit, n, flags, mask, bytes))

@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -130,6 +131,7 @@ struct kbi_posix_thread {
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t system_scope; /* made with PTHREAD_SCOPE_SYSTEM, and lightweight all the same */
 	uint8_t yields;       /* how many, for the next time that the kernel's other threads have their turn */
+	uint8_t ring_told;    /* posix/issuer: the flags of the ring that it maps next were seen */
 	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
 	int settled_fd;       /* whose mode and time limit it has asked for last, */

@@ -59,6 +59,40 @@ static void *single(void *arg)
 	return arg;
 }
 
+/* A system call whose number nobody can read in the code. */
+static __attribute__((noinline)) long unseen(long n, long a, long b, long c, long d)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = 0, r9 __asm__("r9") = 0;
+	long r;
+
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return r;
+#else
+	return syscall(n, a, b, c, d, 0, 0);
+#endif
+}
+
+/* As single, but only the mapping of the ring is libc's. */
+static void *single_unseen(void *arg)
+{
+	struct io_uring_params p = { .flags = IORING_SETUP_SINGLE_ISSUER };
+	long fd = unseen(SYS_io_uring_setup, 4, (long)&p, 0, 0);
+
+	if (fd < 0)
+		return arg;
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, IORING_OFF_SQES) != MAP_FAILED);
+	for (int i = 0; i < TURNS; i++) {
+		CHECK_EQ(unseen(SYS_io_uring_enter, fd, 1, 0, 0), 0);
+		mix();
+	}
+	close((int)fd);
+	return arg;
+}
+
 static void *registered(void *arg)
 {
 	struct io_uring_params p;
@@ -163,6 +197,7 @@ int main(int argc, char **argv)
 	CHECK(fd >= 0);
 	close(fd);
 	crowd_run(single, THREADS);
+	crowd_run(single_unseen, THREADS);
 	crowd_run(registered, THREADS);
 	all_last();
 	unlink(path);
