@@ -252,6 +252,9 @@ $(O)/test/core/contain_points: $(O)/test/core/contain_points.c.o $(O)/libkochab-
 	@$(CC) $(LINK) $(LDFLAGS) -rdynamic -Wl,-rpath,'$$ORIGIN/../../points' -o $@ $^ $(LDLIBS) -lm
 endif
 
+# A program that no unwinder comes through.
+$(O)/test/posix/once_left.c.o: OWN_FLAGS := -fno-exceptions -fno-asynchronous-unwind-tables -fno-unwind-tables
+
 # Tests stand on the static library, so that they reach what it hides; test/posix/ are plain
 # pthread programs, linked with nothing of ours.
 $(O)/test/posix/%: $(O)/test/posix/%.c.o

@@ -10,6 +10,7 @@
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/wait.h"
+#include "os/context.h"
 #include "os/memory.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -152,8 +153,18 @@ void kbi_preempt_report(const siginfo_t *info)
 	report_overflow(info);
 }
 
+bool kbi_preempt_mends(const siginfo_t *info, const void *context)
+{
+	uintptr_t at = kbi_context_at(context);
+
+	return info->si_signo == SIGSEGV && info->si_code == SEGV_ACCERR && at == (uintptr_t)info->si_addr &&
+	       kbi_stack_follow_code(at);
+}
+
 static void fault(int sig, siginfo_t *info, void *context)
 {
+	if (kbi_preempt_mends(info, context))
+		return;
 	if (!kbi_preempt_contain || !has_default(sig))
 		kbi_preempt_report(info);
 	else if (kbi_preempt_contain(sig, info, context))

@@ -36,6 +36,9 @@ extern KBI_HIDDEN void (*kbi_preempt_restart)(struct kbi_task *self, void *conte
 extern KBI_HIDDEN void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
 /* Called first by the handler of SIGSEGV and SIGBUS, if the program has none of its own. True: the thread is dealt with. */
 extern KBI_HIDDEN bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
+/* Called by it before: an instruction on a stack of ours could not be run, and now can be (kbi_stack_follow_code). True: it
+ * is to be tried again. For other handlers of SIGSEGV, too. */
+bool kbi_preempt_mends(const siginfo_t *info, const void *context);
 /* Says so, if it is a guard page that was hit; or what kbi_preempt_explain knows. */
 void kbi_preempt_report(const siginfo_t *info);
 /* Called by it: says more of a fault at an address, if it is one that it knows of. void (uintptr_t); NULL: nothing. */

@@ -10,7 +10,9 @@
 #include "base/option.h"
 #include "base/san.h"
 #include "mem/heap_door.h"
+#include "mem/stack_code.h"
 #include "mem/stack_guard.h"
+#include "os/everywhere.h"
 #include "os/lock.h"
 #include "os/sys.h"
 
@@ -60,6 +62,7 @@ static struct {
 	struct chunk *chunk;
 	a32 n_chunks;
 	uint32_t chunks, number; /* room for so many, constant; stacks made so far */
+	a32 code;                /* it may run on all of them; under the lock */
 } pool;
 
 /* ---- lock: short, taken for batches only --------------------------------------------------------- */
@@ -141,7 +144,7 @@ size_t kbi_stack_class_size(int class)
 	return pool.class[class].size;
 }
 
-size_t kbi_stack_guard_hit(uintptr_t address)
+static const struct chunk *chunk_of(uintptr_t address)
 {
 	/* acquire: partner is the release in map_chunk */
 	uint32_t n = a_load_acq(&pool.n_chunks);
@@ -150,9 +153,48 @@ size_t kbi_stack_guard_hit(uintptr_t address)
 		const struct chunk *c = &pool.chunk[i];
 
 		if (address >= c->base && address < c->base + c->each * c->n)
-			return (address - c->base) % c->each < KBI_PAGE ? c->each - KBI_PAGE : 0;
+			return c;
 	}
-	return 0;
+	return NULL;
+}
+
+size_t kbi_stack_guard_hit(uintptr_t address)
+{
+	const struct chunk *c = chunk_of(address);
+
+	return c && (address - c->base) % c->each < KBI_PAGE ? c->each - KBI_PAGE : 0;
+}
+
+/* ---- code on stacks -------------------------------------------------------------------------------------- */
+
+/* The guards stay as they are: one of a page that nothing may touch is left out, a marker of the kernel's is not lost. */
+static void let_code_run(char *p, size_t each, uint32_t n)
+{
+	struct kbi_everywhere_call c = { .nr = SYS_mprotect, .arg = { (long)p + KBI_PAGE, (long)(each - KBI_PAGE),
+								      PROT_READ | PROT_WRITE | PROT_EXEC },
+					 .more = n - 1, .step = (long)each, .pointer = -1 };
+
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
+		kbi_everywhere(&c);
+		return;
+	}
+	for (; n > 0; n--, p += each)
+		kbi_sys(SYS_mprotect, p + KBI_PAGE, each - KBI_PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+bool kbi_stack_follow_code(uintptr_t address)
+{
+	bool given;
+
+	if (a_load_rlx(&pool.code) || !chunk_of(address) || !kbi_stack_code_is_given())
+		return false;
+	lock();
+	given = !a_load_rlx(&pool.code);
+	a_store_rlx(&pool.code, 1);
+	for (uint32_t i = 0; given && i < a_load_rlx(&pool.n_chunks); i++)
+		let_code_run((char *)pool.chunk[i].base, pool.chunk[i].each, pool.chunk[i].n);
+	unlock();
+	return true;
 }
 
 /* ---- making stacks -------------------------------------------------------------------------------------- */
@@ -214,6 +256,8 @@ static bool map_chunk(struct class *c)
 	if (!p)
 		return false;
 	madvise(p, each * n, MADV_NOHUGEPAGE);
+	if (kbi_unlikely(a_load_rlx(&pool.code)))
+		let_code_run(p, each, n);
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		kbi_stack_guard_chunk(p, each, n);
 	pool.chunk[k] = (struct chunk){ .base = (uintptr_t)p, .each = each, .n = n, .next = c->unused };
@@ -352,6 +396,7 @@ int kbi_stack_setup(unsigned slots)
 	if (!kbi_stack_slots || !pool.chunk)
 		return ENOMEM;
 	kbi_stack_guard_setup();
+	a_store_rlx(&pool.code, kbi_stack_code_is_asked() && kbi_stack_code_is_given());
 	return 0;
 }
 

@@ -130,6 +130,9 @@ static inline bool kbi_stack_has_surrendered(unsigned slot, uint32_t hunger)
 	return (int32_t)(a_load_acq(&kbi_stack_slots[slot].hunger_seen) - hunger) >= 0;
 }
 
+/* Code at this address faulted: true, it lies on one of our stacks, where code may run from now on, for libc has let it run
+ * on its own since the last look (mem/stack_code). In a handler. */
+bool kbi_stack_follow_code(uintptr_t address);
 /* Usable bytes of the stack whose guard holds this address, 0: not one of our guards. Async-signal-safe. */
 size_t kbi_stack_guard_hit(uintptr_t address);
 

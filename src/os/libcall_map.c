@@ -417,11 +417,24 @@ static long detach(uintptr_t at)
 
 /* ---- protections, sizes, advice ----------------------------------------------------------------------------------- */
 
+/* The loader's way to main's stack, from one of its pages down: that is shared now, and grows no more. */
+static void find_low_end(uintptr_t *at, size_t *bytes, int *protection)
+{
+	struct kbi_maps_line m;
+
+	if (!(*protection & PROT_GROWSDOWN) || kbi_maps_find(*at, &m) || !m.shared)
+		return;
+	*bytes += *at - m.from;
+	*at = m.from;
+	*protection &= ~PROT_GROWSDOWN;
+}
+
 static long change_protection(uintptr_t at, size_t bytes, int protection)
 {
 	long r;
 
 	bytes = whole(bytes);
+	find_low_end(&at, &bytes, &protection);
 	if (kbi_memory_holds((void *)at, bytes)) {
 		if (protection == PLAIN && !kbi_libcall_odd_take(at, bytes, false))
 			return 0;

@@ -1,6 +1,7 @@
-/* posix/once.c - pthread_once and call_once. An exception or a cancellation that leaves the function makes
- * the flag new again, and the next caller runs it (std::call_once relies on that). The unwinder finds our
- * frame by -fexceptions and the cleanup attribute. Callers: programs. May switch. */
+/* posix/once.c - pthread_once and call_once. An exception, a cancellation or pthread_exit that leaves the function makes
+ * the flag new again, and the next caller runs it (std::call_once relies on that). An unwinder that comes through our
+ * frames finds the cleanup attribute, by -fexceptions; one that has ended before, in code without tables for it, jumps to
+ * the buffer which is registered with libc, as it does for pthread_cleanup_push in C. Callers: programs. May switch. */
 #include "posix/posix.h"
 
 #include "sync/once.h"
@@ -13,17 +14,50 @@ _Static_assert(sizeof(kb_once_t) <= sizeof(pthread_once_t), "it lies in libc's b
 _Static_assert(sizeof(kb_once_t) <= sizeof(once_flag), "it lies in libc's bytes");
 _Static_assert(PTHREAD_ONCE_INIT == 0, "static initialisers");
 
+/* pthread.h shows them to code without exceptions only. */
+void __pthread_register_cancel(__pthread_unwind_buf_t *buf);
+void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
+void __pthread_unwind_next(__pthread_unwind_buf_t *buf) KBI_NORETURN;
+
 struct run {
 	kb_once_t *once;
-	bool done;
+	bool done, over;
+	__pthread_unwind_buf_t jump KBI_ALIGNED(16);
 };
 
-static void finish(struct run *r)
+static void finish(struct run **at)
 {
+	struct run *r = *at;
+
+	__pthread_unregister_cancel(&r->jump);
+	r->over = true;
 	if (r->done)
 		kbi_once_done(r->once);
 	else
 		kbi_once_abort(r->once);
+}
+
+/* Below the frame that the buffer leads back to: an exception is to meet the cleanup, and a jump is not. */
+static KBI_NOINLINE void call(struct run *run, void (*fn)(void))
+{
+	struct run *r __attribute__((cleanup(finish))) = run;
+
+	fn();
+	r->done = true;
+}
+
+static KBI_NOINLINE void run_once(kb_once_t *once, void (*fn)(void))
+{
+	struct run r = { .once = once };
+
+	/* also after finish, where an unwinder came that far that began with this buffer */
+	if (__sigsetjmp_cancel(r.jump.__cancel_jmp_buf, 0)) {
+		if (!r.over)
+			kbi_once_abort(r.once);
+		__pthread_unwind_next(&r.jump);
+	}
+	__pthread_register_cancel(&r.jump);
+	call(&r, fn);
 }
 
 KBI_POSIX_API int pthread_once(pthread_once_t *flag, void (*fn)(void))
@@ -32,12 +66,8 @@ KBI_POSIX_API int pthread_once(pthread_once_t *flag, void (*fn)(void))
 
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_orphan_once(once);
-	if (kbi_once_begin(once)) {
-		struct run r __attribute__((cleanup(finish))) = { once, false };
-
-		fn();
-		r.done = true;
-	}
+	if (kbi_once_begin(once))
+		run_once(once, fn);
 	kbi_signal_resumed();
 	return 0;
 }

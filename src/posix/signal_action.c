@@ -325,7 +325,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 		kbi_preempt_tick(context);
 		return;
 	}
-	if (kbi_process_is_copy(info))
+	if (kbi_process_is_copy(info) || kbi_preempt_mends(info, context))
 		return;
 	vp = kbi_signal_idle_vp(self);
 	threads = to.t || is_threads(sig, info, address);
