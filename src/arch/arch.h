@@ -42,6 +42,7 @@
  *        which keeps its return address and says which function of that kind to call, gives the int which that
  *        returns, each time, to struct kbi_twice after(long result), and returns that one's `result` to its `back`.
  *        Meanwhile it keeps nothing on the stack. generic: it calls otherwise().
+ *   KBI_UC_CALLS: 1 where KBI_HAVE_UCONTEXT is: libc's getcontext and its kin without what they tell the kernel.
  * Which folder: -Isrc/arch/<machine> chosen by the Makefile (uname -m or CROSS), so that
  * "ctx.h" and "cpu.h" are that machine's. KBI_ARCH=generic forces the generic one. */
 #ifndef KBI_ARCH_H
@@ -83,6 +84,9 @@ kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(v
 	kbi_ctx_switch(save, load, after, arg);
 	return save;
 }
+#endif
+#ifndef KBI_HAVE_UCONTEXT
+#define KBI_HAVE_UCONTEXT 0
 #endif
 #ifndef KBI_HAVE_FP /* no threads here that own FP control words */
 #define kbi_fp_get() 0

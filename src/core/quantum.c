@@ -52,12 +52,15 @@ enum {
 	LIVELY = 16,         /* switches since the last look: no thread holds that VP up */
 	COMPUTES = 8,        /* who lacks no more than this part of the time computes */
 	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
+	LITTLE_ROOM = 2048,  /* on an alternate stack, which is small: a switch */
 	WHILE = 50000,       /* ns: who has run so long since a call is not about to make another, most likely */
 	FRESH = 20000,       /* ns: as long as what was seen of a body counts */
 	LOOKS = 3,           /* at one that the lookout was too slow to send the tick to */
 };
 
 enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
+
+size_t (*kbi_quantum_room)(uintptr_t sp);
 
 /* ---- the lookout's side -------------------------------------------------------------------------------------- */
 
@@ -353,6 +356,8 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 
 	if (uc->uc_stack.ss_flags & SS_ONSTACK)
 		return false;
+	if (kbi_quantum_room && kbi_quantum_room(here))
+		return kbi_quantum_room(here) > LITTLE_ROOM;
 	if (!t->stack)
 		return t->is_main;
 	return here - (uintptr_t)t->stack->low < t->stack->size && here - (uintptr_t)t->stack->low > ROOM;

@@ -8,6 +8,9 @@
 
 /* Starts it if the option quantum is set: the lookout must come to be. 0, EAGAIN, ENOMEM. Once, at start. */
 int kbi_quantum_start(void);
+/* Bytes of another stack than its own that the caller is on, in the drop-in an alternate signal stack, below this stack
+ * pointer; 0: it is on none. NULL: there are none. */
+extern KBI_HIDDEN size_t (*kbi_quantum_room)(uintptr_t sp);
 
 /* self runs, outside the library, and may be suspended: has its turn been over for a while, without its having been
  * met where a thread may be left? Then it ends here. */

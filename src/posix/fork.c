@@ -191,6 +191,7 @@ static void in_child(void)
 	/* waits and wakes of a task without a VP go by futex */
 	self->vp = NULL;
 	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
+	kbi_signal_stack_after_fork();
 }
 
 void kbi_fork_init(void)

@@ -31,6 +31,7 @@
 #include <sys/signalfd.h>
 #include <threads.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/atom.h"
@@ -149,6 +150,7 @@ struct kbi_posix_thread {
 	uint32_t in_handler;
 	uint64_t mask_outside; /* its mask before the first of those */
 	stack_t alternate;     /* its alternate signal stack; no ss_sp: none */
+	stack_t entered;       /* the one that a handler was last called on */
 	/* a kernel thread that our pthread_create made by libc's */
 	a32 kernel;
 	kb_sem_t ended;       /* posted at its end, so that a lightweight joiner need not block in libc */
@@ -406,6 +408,8 @@ void kbi_signal_not_started(void);
 void kbi_signal_last(void);
 /* At the end of a thread: what was sent to it and not handled. */
 void kbi_signal_thread_ends(void);
+/* In the child of fork: the caller's alternate stack is its kernel thread's. */
+void kbi_signal_stack_after_fork(void);
 
 /* 0, EINVAL, EPERM: as the kernel would answer sched_setscheduler. */
 int kbi_about_may_schedule(int policy, int priority);

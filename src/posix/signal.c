@@ -56,7 +56,7 @@ struct kbi_vp *kbi_signal_body_of(int tid)
 
 /* ---- masks --------------------------------------------------------------------------------------- */
 
-static void set_kernel_mask(uint64_t mask)
+void kbi_signal_kernel_mask(uint64_t mask)
 {
 	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
@@ -110,7 +110,7 @@ static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	a_store_rlx(&grown[vp->id], 0);
 	kbi_compiler_barrier();
-	set_kernel_mask(mask);
+	kbi_signal_kernel_mask(mask);
 	kbi_signal_look_after(vp->body);
 }
 
@@ -165,7 +165,7 @@ static void adopted(struct kbi_vp *vp)
 
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	kbi_compiler_barrier();
-	set_kernel_mask(mask);
+	kbi_signal_kernel_mask(mask);
 }
 
 /* What waits at the caller's kernel thread for a call of self's, which blocks it, waits for self from here on. */
@@ -193,7 +193,7 @@ void kbi_signal_claim(int sig)
 static void leaves(struct kbi_task *self)
 {
 	claim(self, own_calls);
-	set_kernel_mask(kbi_signal_closed);
+	kbi_signal_kernel_mask(kbi_signal_closed);
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
@@ -235,7 +235,7 @@ void kbi_signal_unwound(struct kbi_task *self)
 		kbi_compiler_barrier();
 	}
 	if (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))
-		set_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
+		kbi_signal_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
 	kbi_np_leave(self);
 }
 
@@ -336,6 +336,7 @@ void kbi_signal_started(void)
 	n_early = 0;
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
+	kbi_quantum_room = kbi_signal_room;
 	kbi_handoff_leaves = leaves;
 	kbi_preempt_returns = returns;
 	kbi_warden_knock = kbi_signal_knock;
@@ -374,6 +375,13 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 	kbi_signal_resumed();
 }
 
+void kbi_signal_take_mask(struct kbi_task *self, uint64_t mask)
+{
+	mask &= ~(BIT(KBI_LIBC_FIRST) | BIT(KBI_LIBC_LAST) | BIT(SIGKILL) | BIT(SIGSTOP));
+	if (mask != a_load_rlx(kbi_signal_mask(self)))
+		kbi_signal_set_mask(self, mask);
+}
+
 static int change_mask(struct kbi_task *self, int how, uint64_t set)
 {
 	uint64_t old = a_load_rlx(kbi_signal_mask(self)), mask;
@@ -391,9 +399,7 @@ static int change_mask(struct kbi_task *self, int how, uint64_t set)
 	default:
 		return EINVAL;
 	}
-	mask &= ~(BIT(KBI_LIBC_FIRST) | BIT(KBI_LIBC_LAST) | BIT(SIGKILL) | BIT(SIGSTOP));
-	if (mask != old)
-		kbi_signal_set_mask(self, mask);
+	kbi_signal_take_mask(self, mask);
 	return 0;
 }
 

@@ -4,7 +4,8 @@
  * grown for the time. A signal found on a virtual processor without a thread, on a thread that is about to be
  * switched away or blocks it, or on another than it was sent to, goes on to the postman. One that finds its thread
  * inside the library waits with it until it leaves that.
- * Handlers run on the interrupted thread's stack or its alternate one (signal_stack.c). No locks in the relay. */
+ * Handlers run on the interrupted thread's stack or its alternate one (signal_stack.c), where the rest of the relay goes on.
+ * No locks in the relay. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -81,12 +82,17 @@ static void reset(int sig, const struct action *found)
 	kbi_signal_leave(&lock, mask);
 }
 
-/* What the handler has written into the context counts, too. */
-static uint64_t mask_after(const ucontext_t *uc, uint64_t kernel_before, uint64_t before)
+/* The kernel's part of it: what follows in a frame of the kernel's is something else. */
+static void write_mask(void *context, uint64_t mask)
 {
-	uint64_t now = kbi_signal_from_set(&uc->uc_sigmask);
+	memcpy(&((ucontext_t *)context)->uc_sigmask, &mask, sizeof mask);
+}
 
-	return now == kernel_before ? before : now;
+/* The handler may have written another. */
+static uint64_t read_mask(const void *context)
+{
+	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask) &
+	       ~(kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST));
 }
 
 /* A handler that is running; by cancellation or pthread_exit it may be unwound. */
@@ -156,6 +162,38 @@ static void leave_call(const struct kbi_task *self)
 	kbi_hold_end_all(held, kbi_posix_me.n_held);
 }
 
+/* What the thread lets through again comes when the handler has returned, all of it, before the next instruction: until
+ * then the kernel keeps it. The library sees to it itself, if it was interrupted. */
+static void let_in_later(struct kbi_task *self, const void *context)
+{
+	struct kbi_signal_to me = kbi_signal_to(kbi_thread_of(self));
+	uint64_t mask = a_load_rlx(kbi_signal_mask(self));
+	siginfo_t info;
+
+	if (kbi_likely(!(a_load_acq(&me.t->signals.pending) & ~mask))) /* partner: the release in kbi_signal_put */
+		return;
+	if (!self->vp || kbi_context_is_ours(kbi_context_at(context))) {
+		kbi_signal_let_in(self);
+		return;
+	}
+	kbi_signal_kernel_mask(~(uint64_t)0);
+	while (kbi_signal_get(me.t, ~mask, &info)) {
+		kbi_signal_pack(&info, me);
+		kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
+	}
+}
+
+/* The handler returns to where the thread is now, with its mask. */
+static void go_back(struct kbi_task *self, void *context, uint64_t mask)
+{
+	if (self->vp)
+		kbi_signal_returns(self->vp, context, mask);
+	else if (kbi_handoff_is_away(kbi_thread_of(self)))
+		write_mask(context, mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
+	kbi_signal_take_stack(self, context);
+	let_in_later(self, context);
+}
+
 /* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
 static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
 {
@@ -163,7 +201,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
 	struct action is = action_of(sig);
 	uint64_t before = a_load_rlx(kbi_signal_mask(self));
-	uint64_t kernel_before = kbi_signal_from_set(&((ucontext_t *)context)->uc_sigmask);
+	stack_t alternate = kbi_posix_me.alternate;
 	uint64_t own = is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
 
 	r.handler = is.handler;
@@ -181,24 +219,33 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 		note_mask(self, before | is.mask | own);
 	else if (self->vp)
 		kbi_signal_grows(self->vp);
+	write_mask(context, before);
+	kbi_signal_show_stack(context);
 	r.self = self;
-	kbi_signal_call(is.flags & SA_ONSTACK, run, &r);
+	if (is.flags & SA_ONSTACK)
+		kbi_signal_kernel_mask(before | is.mask | own);
+	kbi_signal_call(is.flags & SA_ONSTACK, &alternate, run, &r);
 	kbi_context_handled(context);
 	r.self = NULL;
 	kbi_posix_me.in_handler--;
 	/* it may have looked for handlers already, and be about to sleep */
 	a_store_rlx(&self->permit, 1);
-	before = mask_after(context, kernel_before, before);
+	before = read_mask(context);
 	reopen(self, before);
-	kbi_signal_let_in(self);
 	/* the handler was in a call that the virtual processor was taken from: what it has interrupted counts on one */
 	if (body && !self->vp)
 		kbi_handoff_end_found(self);
-	if (!self->vp)
-		return; /* in a blocking call: the kernel thread is its own */
-	kbi_signal_returns(self->vp, context, before);
-	if (self->vp->body != body)
-		kbi_signal_returns_on(self, context);
+	go_back(self, context, before);
+}
+
+static void continue_light(int sig, siginfo_t *info, void *context)
+{
+	run_light(kbi_self_raw(), sig, info, context);
+}
+
+static bool is_on_alternate(int sig)
+{
+	return action_of(sig).flags & SA_ONSTACK;
 }
 
 /* A kernel thread of libc's. */
@@ -208,6 +255,8 @@ static void run_kernel(int sig, siginfo_t *info, void *context)
 
 	if (is.flags & SA_RESETHAND)
 		reset(sig, &is);
+	if (is.flags & SA_ONSTACK)
+		kbi_signal_kernel_mask(read_mask(context) | is.mask | (is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig)));
 	if (is.handler)
 		is.handler(sig, info, context);
 }
@@ -253,11 +302,13 @@ static void put_off(struct kbi_task *self, const siginfo_t *info, void *context,
 }
 
 /* The handler is not inside the brackets round the change of the mask. */
-static void run_let_in(struct kbi_task *self, siginfo_t *info, void *context)
+static void continue_let_in(int sig, siginfo_t *info, void *context)
 {
+	struct kbi_task *self = kbi_self_raw();
+
 	kbi_posix_me.lets_in = false;
 	kbi_np_leave(self);
-	run_light(self, info->si_signo, info, context);
+	run_light(self, sig, info, context);
 	kbi_np_enter(self);
 	kbi_posix_me.lets_in = true;
 }
@@ -269,9 +320,9 @@ static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool s
 
 	kbi_posix_me.raises = false;
 	if (kbi_signal_is_let_in(self))
-		run_let_in(self, info, context);
+		kbi_signal_go_on(is_on_alternate(info->si_signo), info, context, continue_let_in);
 	else if (!is_inside(self, info->si_signo, context, awaited))
-		run_light(self, info->si_signo, info, context);
+		kbi_signal_go_on(is_on_alternate(info->si_signo), info, context, continue_light);
 	else
 		put_off(self, info, context, shared);
 }
@@ -335,7 +386,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
 		run_kernel(sig, info, context);
 	} else if (is_fault(sig, info)) {
-		run_light(self, sig, info, context);
+		kbi_signal_go_on(is_on_alternate(sig), info, context, continue_light);
 	} else if (may_run_here(self, sig, to.t) &&
 		   (threads || !kbi_signal_has_post() || kbi_signal_is_for(kbi_thread_of(self), sig))) {
 		handle(self, info, context, !threads);
@@ -378,9 +429,12 @@ static int install(int sig, const struct sigaction *new)
 					    .flags = (uint32_t)new->sa_flags });
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
-	/* the kernel's would be the runtime's, where a handler must not sleep; for faults there is no other */
-	if (!is_memory(sig))
+	/* the tick's frame stays where it was interrupted */
+	if (sig == kbi_preempt_signal() || (!kbi_signal_frame_moves() && !is_memory(sig)))
 		ours.sa_flags &= ~SA_ONSTACK;
+	/* on the kernel thread's stack nothing comes in between */
+	if (ours.sa_flags & SA_ONSTACK && kbi_signal_frame_moves())
+		kbi_signal_to_set(&ours.sa_mask, ~kbi_everywhere_bit());
 	return kbi_libc()->sigaction(sig, &ours, NULL);
 }
 

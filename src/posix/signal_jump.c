@@ -1,5 +1,6 @@
-/* posix/signal_jump.c - siglongjmp and its other names, which may give the thread another signal mask: libc sets the
- * kernel thread's, we note it. Callers: programs. */
+/* posix/signal_jump.c - siglongjmp and its other names, which may give the thread another signal mask: it has that, and
+ * what was pending and is let through has been handled, before libc jumps. libc sets the kernel thread's mask once more.
+ * Callers: programs. */
 #include "posix/signal_priv.h"
 
 #include "os/sys.h"
@@ -8,14 +9,22 @@
 static void note_mask(struct kbi_task *self, const struct __jmp_buf_tag *env)
 {
 	uint64_t saved = kbi_signal_from_set(&env->__saved_mask), mask = saved;
-	uint64_t closed = kbi_signal_closed & ~(kbi_signal_never() | kbi_everywhere_bit());
+	uint64_t unseen = kbi_signal_never() | kbi_everywhere_bit(), closed = kbi_signal_closed & ~unseen;
+	uint64_t before = kbi_posix_me.in_handler ? kbi_posix_me.mask_outside : a_load_rlx(kbi_signal_mask(self));
 
 	if ((saved & closed) == closed)
-		mask = kbi_posix_me.in_handler ? kbi_posix_me.mask_outside : a_load_rlx(kbi_signal_mask(self));
+		mask = before;
+	/* what the kernel never blocks was not in what libc has saved */
+	mask = (mask & ~unseen) | (before & unseen);
 	kbi_posix_me.in_handler = 0;
-	a_store_rlx(kbi_signal_mask(self), mask);
-	a_store_rlx(&kbi_signal_vp_mask[self->vp->id], saved);
-	kbi_signal_opened(~mask);
+	if (a_load_rlx(&self->np)) {
+		a_store_rlx(kbi_signal_mask(self), mask);
+		kbi_signal_opened(~mask);
+	} else {
+		kbi_signal_take_mask(self, mask);
+	}
+	if (self->vp)
+		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], saved);
 }
 
 KBI_POSIX_API void siglongjmp(struct __jmp_buf_tag env[1], int value)

@@ -16,6 +16,7 @@
 #include "core/vp.h"
 #include "os/everywhere.h"
 #include "os/lock.h"
+#include "os/signal_frame.h"
 #include "os/sys.h"
 #include "posix/kaction.h"
 
@@ -99,10 +100,24 @@ uint64_t kbi_signal_own_pending(void);
 /* In a handler of self's, which runs: has self's own change of its mask let the signal in? */
 bool kbi_signal_is_let_in(struct kbi_task *self);
 
-/* Alternate stacks, signal_stack.c. call(arg), on the thread's own if that is wanted and there is one. */
-void kbi_signal_call(bool on_alternate, void (*call)(void *), void *arg);
+/* The kernel thread's mask, whatever the books say. */
+void kbi_signal_kernel_mask(uint64_t mask);
+/* The caller's mask is this one, without what cannot be blocked. */
+void kbi_signal_take_mask(struct kbi_task *self, uint64_t mask);
+
+/* Alternate stacks, signal_stack.c. In the relay, which the kernel has called with these: fn goes on, on the stack of
+ * self's where the kernel would have called a handler that wants an alternate one, or does not. */
+void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn);
+/* call(arg); where frames do not move, on the alternate stack s if that is wanted and is one. */
+void kbi_signal_call(bool on_alternate, const stack_t *s, void (*call)(void *), void *arg);
+/* Before a handler: its context says which alternate stack the thread has. And after it: the thread has what the context
+ * says then, and the kernel thread its own. */
+void kbi_signal_show_stack(void *context);
+void kbi_signal_take_stack(struct kbi_task *self, void *context);
 /* self is on another body than when the handler began. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
+/* Bytes of the alternate stack that the caller is on below this stack pointer; 0: it is on none. */
+size_t kbi_signal_room(uintptr_t sp);
 /* After it: an affinity that another thread has set is obeyed (kbi_signal_pins). */
 void kbi_signal_pin(void);
 

@@ -20,11 +20,15 @@ static void describe(siginfo_t *info, int sig, int code, union sigval value)
 /* To the caller. What it lets through has run before this returns. */
 static int send_self(struct kbi_task *self, const siginfo_t *info)
 {
+	int e;
+
 	if (a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(info->si_signo))
 		return kbi_signal_send(kbi_signal_to(kbi_thread_of(self)), info, false);
 	a_store_rlx(&kbi_signal_watch, 1);
 	kbi_signal_resumed();
-	return kbi_signal_raise(info);
+	e = kbi_signal_raise(info);
+	kbi_signal_resumed(); /* what its handler has let through */
+	return e;
 }
 
 /* ---- signals read from a descriptor ------------------------------------------------------------------ */

@@ -1,7 +1,10 @@
 /* posix/signal_stack.c - alternate signal stacks. To the kernel they belong to a kernel thread, and it would use that of a
- * thread which runs elsewhere by now, or sleeps in a handler: so the kernel knows only those of the runtime, for faults,
- * and the relay (signal_action.c) calls the handler on the thread's own. The frame that the kernel makes stays on the
- * stack that was interrupted. Callers: programs; signal_action. Never switches. */
+ * thread which runs elsewhere by now, or sleeps in a handler: so the kernel knows only those of the runtime, one of each
+ * kernel thread, on which it takes all signals whose handlers ask for an alternate stack, with everything blocked. The relay
+ * (signal_action.c) has the frame moved to where the kernel would have laid it for this thread, and calls the handler there.
+ * Where frames do not move (os/signal_frame) the handler is called there, and the kernel's frame stays where it is: on the
+ * interrupted stack or, for faults, on the kernel thread's.
+ * Callers: programs; signal_action, fork. Never switches. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -9,76 +12,177 @@
 
 #include "arch/arch.h"
 #include "core/preempt.h"
+#include "core/spare.h"
+#include "os/real.h"
+#include "os/signal_frame.h"
 #include "os/sys.h"
 
 enum { AUTODISARM = (int)(1u << 31), LEAST = 2048 /* the kernel's, on most machines */ };
 
-/* The kernel takes the kernel thread's stack from the context when the handler returns, perhaps on another one. */
+/* As the kernel reckons; one that is disarmed when a handler begins is never what a thread is on. */
+static bool is_on(const stack_t *s, uintptr_t sp)
+{
+	return s->ss_sp && !(s->ss_flags & AUTODISARM) && sp > (uintptr_t)s->ss_sp && sp - (uintptr_t)s->ss_sp <= s->ss_size;
+}
+
+static uintptr_t here(void)
+{
+	return (uintptr_t)__builtin_frame_address(0);
+}
+
+/* ---- where a handler runs -------------------------------------------------------------------------------- */
+
+/* The kernel's rule: below *top, and not below *low. */
+static void find_place(uintptr_t sp, bool on_alternate, uintptr_t *low, uintptr_t *top)
+{
+	const stack_t *s = &kbi_posix_me.alternate;
+	bool on = is_on(s, sp);
+
+	if (on_alternate && s->ss_sp && !on) {
+		kbi_posix_me.entered = *s;
+		*low = (uintptr_t)s->ss_sp;
+		*top = *low + s->ss_size;
+	} else {
+		*low = on ? (uintptr_t)s->ss_sp : 0;
+		*top = sp - KBI_SIGNAL_FRAME_RED;
+	}
+}
+
+/* The kernel thread's own. */
+static bool is_runtimes(const ucontext_t *uc, uintptr_t sp)
+{
+	return is_on(&uc->uc_stack, sp);
+}
+
+/* There is no room for the handler: as the kernel ends it. */
+static void end_program(void)
+{
+	struct sigaction by_default = { .sa_handler = SIG_DFL };
+
+	kbi_real.sigaction(SIGSEGV, &by_default, NULL);
+	kbi_signal_kernel_mask(0);
+	kbi_sys_signal(kbi_sys_gettid(), SIGSEGV);
+}
+
+void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn)
+{
+	uintptr_t sp = kbi_signal_frame_interrupted(context), at = kbi_signal_frame_low(info, context), low, top;
+
+	if (kbi_signal_frame_moves() && !is_runtimes(context, sp)) {
+		find_place(sp, on_alternate, &low, &top);
+		if (is_runtimes(context, at) || (top != sp - KBI_SIGNAL_FRAME_RED && !(at >= low && at < top))) {
+			kbi_signal_frame_move(info, context, low, top, fn);
+			end_program();
+		}
+	}
+	fn(info->si_signo, info, context);
+}
+
+void kbi_signal_call(bool on_alternate, const stack_t *s, void (*call)(void *), void *arg)
+{
+	if (kbi_signal_frame_moves() || !on_alternate || !s->ss_sp || is_on(s, here()))
+		call(arg);
+	else
+		kbi_ctx_call_on((char *)s->ss_sp + s->ss_size, call, arg);
+}
+
+size_t kbi_signal_room(uintptr_t sp)
+{
+	const stack_t *s = &kbi_posix_me.entered;
+
+	return s->ss_sp && sp - (uintptr_t)s->ss_sp <= s->ss_size ? sp - (uintptr_t)s->ss_sp : 0;
+}
+
+/* ---- what a handler's context says of it ------------------------------------------------------------------ */
+
+static stack_t told(uintptr_t sp)
+{
+	stack_t s = kbi_posix_me.alternate;
+
+	s.ss_flags &= AUTODISARM;
+	if (!s.ss_sp)
+		s.ss_flags = SS_DISABLE;
+	else if (is_on(&s, sp))
+		s.ss_flags = SS_ONSTACK;
+	return s;
+}
+
+/* As the kernel would answer; sp: whose stack pointer counts. */
+static int set(const stack_t *new, uintptr_t sp)
+{
+	int mode = new->ss_flags & ~AUTODISARM;
+
+	if (is_on(&kbi_posix_me.alternate, sp))
+		return EPERM;
+	if (mode != 0 && mode != SS_DISABLE && mode != SS_ONSTACK)
+		return EINVAL;
+	if (mode != SS_DISABLE && new->ss_size < LEAST)
+		return ENOMEM;
+	kbi_posix_me.alternate = (stack_t){ 0 };
+	if (mode != SS_DISABLE)
+		kbi_posix_me.alternate = (stack_t){ .ss_sp = new->ss_sp, .ss_size = new->ss_size,
+						    .ss_flags = new->ss_flags };
+	return 0;
+}
+
+void kbi_signal_show_stack(void *context)
+{
+	ucontext_t *uc = context;
+
+	/* not whether it was on it: as the kernel does */
+	uc->uc_stack = kbi_posix_me.alternate;
+	if (!uc->uc_stack.ss_sp)
+		uc->uc_stack.ss_flags = SS_DISABLE;
+	if (uc->uc_stack.ss_flags & AUTODISARM)
+		kbi_posix_me.alternate = (stack_t){ 0 };
+}
+
+/* The kernel takes the kernel thread's stack from the context when the handler returns, perhaps on another one. In the child
+ * of fork, which has begun in the handler, the thread's own is the kernel thread's. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context)
 {
 	stack_t *s = &((ucontext_t *)context)->uc_stack;
-	const struct kbi_body *b = self->vp->body;
+	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
 
+	if (!b && kbi_handoff_is_away(kbi_thread_of(self)))
+		b = &kbi_spare_bodies[kbi_thread_of(self)->body];
+	if (!b)
+		return;
 	*s = (stack_t){ .ss_flags = SS_DISABLE };
 	if (b->signal_stack)
 		*s = (stack_t){ .ss_sp = b->signal_stack, .ss_size = KBI_SIGNAL_STACK };
 }
 
-static bool is_on(const stack_t *s)
+void kbi_signal_take_stack(struct kbi_task *self, void *context)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-
-	return s->ss_sp && here >= (uintptr_t)s->ss_sp && here - (uintptr_t)s->ss_sp < s->ss_size;
+	set(&((ucontext_t *)context)->uc_stack, here());
+	kbi_signal_returns_on(self, context);
 }
 
-void kbi_signal_call(bool on_alternate, void (*call)(void *), void *arg)
+void kbi_signal_stack_after_fork(void)
 {
-	stack_t s = kbi_posix_me.alternate;
+	stack_t s = told(0);
 
-	if (!on_alternate || !s.ss_sp || is_on(&s)) {
-		call(arg);
-		return;
-	}
-	if (s.ss_flags & AUTODISARM)
-		memset(&kbi_posix_me.alternate, 0, sizeof(kbi_posix_me.alternate));
-	kbi_ctx_call_on((char *)s.ss_sp + s.ss_size, call, arg);
-	if (s.ss_flags & AUTODISARM)
-		kbi_posix_me.alternate = s;
+	kbi_sys(SYS_sigaltstack, &s, NULL);
 }
 
-/* As the kernel would answer. */
-static int check(const stack_t *new)
-{
-	int flags = new->ss_flags & ~AUTODISARM;
-
-	if (is_on(&kbi_posix_me.alternate))
-		return EPERM;
-	if (flags != 0 && flags != SS_DISABLE && flags != SS_ONSTACK)
-		return EINVAL;
-	return flags != SS_DISABLE && new->ss_size < LEAST ? ENOMEM : 0;
-}
+/* ---- for programs ----------------------------------------------------------------------------------------- */
 
 KBI_POSIX_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
 {
 	struct kbi_task *self = kbi_posix_light();
-	stack_t before = kbi_posix_me.alternate;
-	int e = new ? check(new) : 0;
+	stack_t before;
+	int e = 0;
 
 	if (!self)
 		return kbi_libc()->sigaltstack(new, old);
+	before = told(here());
+	if (new)
+		e = set(new, here());
 	if (e) {
 		errno = e;
 		return -1;
 	}
-	if (new) {
-		memset(&kbi_posix_me.alternate, 0, sizeof(kbi_posix_me.alternate));
-		if (!(new->ss_flags & SS_DISABLE))
-			kbi_posix_me.alternate = *new;
-	}
-	if (!before.ss_sp)
-		before.ss_flags = SS_DISABLE;
-	else if (is_on(&before))
-		before.ss_flags |= SS_ONSTACK;
 	if (old)
 		*old = before;
 	return 0;

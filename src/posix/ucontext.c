@@ -1,0 +1,164 @@
+/* posix/ucontext.c - getcontext, setcontext, swapcontext, makecontext. A context has the mask of the thread that makes it, and
+ * who goes to one takes over its mask, as by pthread_sigmask: what was pending and is not blocked any more has been handled
+ * before. libc's ask and tell the kernel, which knows the kernel thread's mask. Registers are saved and loaded by the
+ * machine's part; where there is none libc's functions do all, and the thread's mask stays as it is.
+ * Callers: programs, also in handlers. */
+#include "posix/signal_priv.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "os/sys.h"
+
+#if KBI_HAVE_UCONTEXT
+
+_Static_assert(offsetof(ucontext_t, uc_mcontext.gregs) == KBI_UC_GREGS, "as the machine's part has it");
+_Static_assert(offsetof(ucontext_t, uc_mcontext.fpregs) == KBI_UC_FPREGS, "as the machine's part has it");
+_Static_assert(offsetof(ucontext_t, __fpregs_mem) == KBI_UC_FPMEM, "as the machine's part has it");
+_Static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RBP == 10 && REG_RSP == 15 && REG_RIP == 16, "as the machine's part has it");
+
+KBI_UC_CALLS(kbi_ucontext_got, kbi_ucontext_swap, kbi_ucontext_start, kbi_ucontext_ended, kbi_ucontext_go);
+
+KBI_HIDDEN KBI_NORETURN void kbi_ucontext_go(const ucontext_t *to);
+KBI_HIDDEN void kbi_ucontext_start(void);
+
+/* How many handlers it is in; in a word of the context that nobody else uses. The kernel's own is what a handler has
+ * interrupted. */
+enum { NOTED = 0x4b42, NOTED_AT = 48 };
+
+static void note_handlers(ucontext_t *u)
+{
+	u->uc_flags = (unsigned long)NOTED << NOTED_AT | kbi_posix_me.in_handler;
+}
+
+static void take_handlers(const ucontext_t *to)
+{
+	if (to->uc_flags >> NOTED_AT == NOTED)
+		kbi_posix_me.in_handler = (uint32_t)to->uc_flags;
+	else if (to->uc_mcontext.fpregs != &to->__fpregs_mem && kbi_posix_me.in_handler)
+		kbi_posix_me.in_handler--;
+}
+
+static uint64_t mask_now(const struct kbi_task *self)
+{
+	uint64_t mask = 0;
+
+	if (self)
+		return a_load_rlx(kbi_signal_mask((struct kbi_task *)self));
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, KBI_MASK_BYTES);
+	return mask;
+}
+
+static void take_mask(struct kbi_task *self, const ucontext_t *to)
+{
+	uint64_t mask = kbi_signal_from_set(&to->uc_sigmask);
+
+	if (!self)
+		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
+	else
+		kbi_signal_take_mask(self, mask);
+}
+
+/* getcontext's end: its result. */
+KBI_HIDDEN int kbi_ucontext_got(ucontext_t *u);
+int kbi_ucontext_got(ucontext_t *u)
+{
+	uint64_t mask = mask_now(kbi_posix_light());
+
+	memcpy(&u->uc_sigmask, &mask, sizeof mask);
+	note_handlers(u);
+	return 0;
+}
+
+KBI_POSIX_API int setcontext(const ucontext_t *to)
+{
+	kbi_signal_leaves_section();
+	take_handlers(to);
+	take_mask(kbi_posix_light(), to);
+	kbi_ucontext_go(to);
+}
+
+/* swapcontext, whose caller's registers are saved. */
+KBI_HIDDEN KBI_NORETURN void kbi_ucontext_swap(ucontext_t *save, const ucontext_t *to);
+void kbi_ucontext_swap(ucontext_t *save, const ucontext_t *to)
+{
+	struct kbi_task *self = kbi_posix_light();
+	uint64_t mask = mask_now(self);
+
+	memcpy(&save->uc_sigmask, &mask, sizeof mask);
+	note_handlers(save);
+	take_handlers(to);
+	take_mask(self, to);
+	kbi_ucontext_go(to);
+}
+
+/* The first function of a made context has returned. */
+KBI_HIDDEN KBI_NORETURN void kbi_ucontext_ended(const ucontext_t *link);
+void kbi_ucontext_ended(const ucontext_t *link)
+{
+	if (link)
+		setcontext(link);
+	exit(0);
+}
+
+KBI_POSIX_API void makecontext(ucontext_t *u, void (*fn)(void), int n, ...)
+{
+	uintptr_t top = (uintptr_t)u->uc_stack.ss_sp + u->uc_stack.ss_size;
+	greg_t *g = u->uc_mcontext.gregs;
+	static const int in[KBI_UC_ARGUMENTS] = { REG_RDI, REG_RSI, REG_RDX, REG_RCX, REG_R8, REG_R9 };
+	size_t more = n > KBI_UC_ARGUMENTS ? (size_t)(n - KBI_UC_ARGUMENTS) : 0;
+	uintptr_t *sp = (uintptr_t *)((top - more * sizeof(uintptr_t)) & -(uintptr_t)16) - 1;
+	va_list rest;
+
+	sp[0] = (uintptr_t)kbi_ucontext_start;
+	g[REG_RIP] = (greg_t)(uintptr_t)fn;
+	g[REG_RSP] = (greg_t)(uintptr_t)sp;
+	g[REG_RBX] = (greg_t)(uintptr_t)u->uc_link;
+	g[REG_RBP] = 0;
+	va_start(rest, n);
+	for (int i = 0; i < n; i++) {
+		greg_t value = va_arg(rest, greg_t);
+
+		if (i < KBI_UC_ARGUMENTS)
+			g[in[i]] = value;
+		else
+			sp[1 + i - KBI_UC_ARGUMENTS] = (uintptr_t)value;
+	}
+	va_end(rest);
+}
+
+#else
+
+/* Each of these leaves no frame behind: libc's saves the caller's. */
+KBI_POSIX_API int getcontext(ucontext_t *u)
+{
+	return kbi_libc()->getcontext(u);
+}
+
+KBI_POSIX_API int setcontext(const ucontext_t *to)
+{
+	return kbi_libc()->setcontext(to);
+}
+
+KBI_POSIX_API int swapcontext(ucontext_t *save, const ucontext_t *to)
+{
+	return kbi_libc()->swapcontext(save, to);
+}
+
+KBI_POSIX_API void makecontext(ucontext_t *u, void (*fn)(void), int n, ...)
+{
+	enum { MOST = 8 };
+	long a[MOST] = { 0 };
+	va_list rest;
+
+	va_start(rest, n);
+	for (int i = 0; i < n && i < MOST; i++)
+		a[i] = va_arg(rest, long);
+	va_end(rest);
+	kbi_libc()->makecontext(u, fn, n, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+}
+
+#endif
