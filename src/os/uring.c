@@ -29,9 +29,9 @@ bool kbi_uring_used_here(void)
 
 static void *part(int fd, size_t bytes, off_t where)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, where);
+	long p = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, where);
 
-	return p == MAP_FAILED ? NULL : p;
+	return p < 0 && p > -4096 ? NULL : (void *)p;
 }
 
 /* Where virtual processors are processes the ring lies in memory that they share: a mapping of its file would be one

@@ -1,8 +1,8 @@
-/* posix/issuer.c - contract in issuer.h. liburing makes its system calls by its own instructions; those of its functions
- * that are about the calling kernel thread, or wait, are defined here, in front of it, and call it. The threads of a program
- * that has a liburing of its own inside are kernel threads (posix/caller). Where the number of a call made by the program's
- * own instruction is in a variable nobody sees it; but a ring is of no use before it is mapped. Runs on the caller. Calls
- * the loader at a first use. What waits may switch. */
+/* posix/issuer.c - contract in issuer.h. liburing makes its system calls by its own instructions; those of its
+ * functions that are about the calling kernel thread, or wait, are defined here, in front of it, and call it. The threads
+ * of a program that has a liburing of its own inside are kernel threads (posix/caller). Where the number of a call made by
+ * the program's own instruction is in a variable nobody sees it; but a ring is of no use before it is mapped. Runs on the
+ * caller. Calls the loader at a first use. What waits may switch. */
 #include "posix/issuer.h"
 
 #include <dlfcn.h>
@@ -231,7 +231,7 @@ WAITS(io_uring_wait_cqes, (void *ring, void **cqe, unsigned n, void *limit, void
 WAITS(io_uring_wait_cqe_timeout, (void *ring, void **cqe, void *limit), (ring, cqe, limit))
 WAITS(io_uring_submit_and_wait, (void *ring, unsigned n), (ring, n))
 WAITS(io_uring_submit_and_wait_timeout, (void *ring, void **cqe, unsigned n, void *limit, void *mask),
-      (ring, cqe, n, limit, mask))
+	(ring, cqe, n, limit, mask))
 WAITS(io_uring_enter, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask), (fd, submit, n, flags, mask))
 WAITS(io_uring_enter2, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask, size_t bytes),
-      (fd, submit, n, flags, mask, bytes))
+	(fd, submit, n, flags, mask, bytes))
