@@ -511,6 +511,11 @@ void kbi_handoff_helps(void)
 	kbi_foreign_disown();
 }
 
+void kbi_handoff_helps_no_more(void)
+{
+	a_sub_rlx(&helpers, 1);
+}
+
 /* ---- fork ------------------------------------------------------------------------------------------------------ */
 
 /* The child has one kernel thread: what it lent nobody can take, and it is no VP's that was taken. If it is no VP, it

@@ -52,10 +52,12 @@ int kbi_handoff_tid(const struct kb_thread *t);
 /* How many threads are in blocking calls without a VP, and kernel threads that the runtime has. */
 unsigned kbi_handoff_away(void);
 unsigned kbi_handoff_kernel_threads(void);
-/* The calling kernel thread, which never ends, is one of them. All it does for threads is to wake them (kbi_wait_wake),
+/* The calling kernel thread is one of them. All it does for threads is to wake them (kbi_wait_wake),
  * and not by itself. That touches no object, so it needs no descriptor and whoever runs alone goes on so (core/solo). If it
  * comes to use an object all the same it becomes a foreign one then, like any other. */
 void kbi_handoff_helps(void);
+/* It is about to end all the same. */
+void kbi_handoff_helps_no_more(void);
 
 /* Once, at start. */
 void kbi_handoff_setup(void);

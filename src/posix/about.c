@@ -13,6 +13,7 @@
 #include "base/option.h"
 #include "core/vp.h"
 #include "os/sys.h"
+#include "posix/naming.h"
 
 /* ---- names -------------------------------------------------------------------------------------------- */
 
@@ -47,6 +48,18 @@ static int process_name(char *buf)
 	return 0;
 }
 
+/* A thread without one has the process's. */
+int kbi_about_name(struct kb_thread *t, char buf[16])
+{
+	kbi_naming_take(t);
+	if (t->is_main)
+		return process_name(buf);
+	if (!t->name[0])
+		return (int)-kbi_sys(SYS_prctl, PR_GET_NAME, buf);
+	strcpy(buf, t->name);
+	return 0;
+}
+
 KBI_POSIX_API int pthread_setname_np(pthread_t id, const char *name)
 {
 	bool gone;
@@ -58,6 +71,7 @@ KBI_POSIX_API int pthread_setname_np(pthread_t id, const char *name)
 		return kbi_libc()->pthread_setname_np(id, name);
 	if (strlen(name) >= sizeof(t->name))
 		return ERANGE;
+	kbi_naming_take(t);
 	strcpy(t->name, name);
 	t->named = true;
 	if (t->is_main)
@@ -76,15 +90,8 @@ KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_getname_np(id, buf, size);
-	/* libc asks for room for any name; a thread without one has the process's */
-	if (size < sizeof(t->name))
-		return ERANGE;
-	if (t->is_main)
-		return process_name(buf);
-	if (!t->name[0])
-		return (int)-kbi_sys(SYS_prctl, PR_GET_NAME, buf);
-	strcpy(buf, t->name);
-	return 0;
+	/* libc asks for room for any name */
+	return size < sizeof(t->name) ? ERANGE : kbi_about_name(t, buf);
 }
 
 /* ---- attributes ----------------------------------------------------------------------------------------- */
@@ -139,11 +146,17 @@ int kbi_about_may_schedule(int policy, int priority)
 void kbi_about_scheduling(int *policy, int *priority)
 {
 	struct sched_param p = { 0 };
-	int found = sched_getscheduler(0);
+	int found = (int)kbi_sys(SYS_sched_getscheduler, 0);
 
-	sched_getparam(0, &p);
+	kbi_sys(SYS_sched_getparam, 0, &p);
 	*policy = found < 0 ? SCHED_OTHER : found & ~SCHED_RESET_ON_FORK;
 	*priority = p.sched_priority;
+}
+
+void kbi_about_adopted(void)
+{
+	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
+	kbi_about_expect(kbi_posix_me.policy);
 }
 
 static bool is_real_time(int policy)

@@ -3,12 +3,12 @@
  * blocks its kernel thread, and its end is the end of the hand-off, too. */
 #include "posix/bind.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #include "core/handoff.h"
 #include "os/heritage.h"
 #include "core/spare.h"
+#include "core/vp.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 
@@ -137,52 +137,51 @@ bool kbi_bind_is_self(long number)
 	return number == 0 || number == kbi_bind_number();
 }
 
-bool kbi_bind_lives(const struct kb_thread *t)
+bool kbi_bind_has(struct kbi_signal_to to)
 {
-	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
-
-	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix;
+	return kbi_posix_lives(to.t) && a_load_rlx(&to.t->number) == to.number;
 }
 
-struct kb_thread *kbi_bind_find(long number)
+/* One that no thread has changed, if there is any. */
+static int find_plain(uint32_t first)
 {
-	if (kbi_posix_forked || !kbi_vp_n)
-		return NULL;
-	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
-		struct kb_thread *t = kbi_descriptor_at(i);
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		int tid = (int)a_load_rlx(&kbi_vps[(first + i) % kbi_vp_n]->tid);
+		const struct kbi_body *b = kbi_body_of_tid(tid);
 
-		if (t && (long)a_load_rlx(&t->number) == number && kbi_bind_lives(t))
-			return t;
+		if (b && !a_load_rlx(&b->changed))
+			return tid;
 	}
-	return NULL;
+	return (int)a_load_rlx(&kbi_vps[first % kbi_vp_n]->tid);
 }
 
-/* ---- owners of descriptors ---------------------------------------------------------------------------------- */
-
-int kbi_bind_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given)
+int kbi_bind_shown(const struct kb_thread *t)
 {
-	struct f_owner_ex own = *given;
-	struct kb_thread *t = own.type == F_OWNER_TID ? kbi_bind_find(own.pid) : NULL;
+	/* acquire: partner is the release in kbi_handoff_begin */
+	uint64_t st = a_load_acq(&t->task.state);
+	int tid = kbi_state_kind(st) == KBI_TASK_BLOCKED ? kbi_handoff_tid(t) : 0;
 
-	if (!t)
-		return original(fd, F_SETOWN_EX, (long)(uintptr_t)given);
-	if (kbi_bind_is_self(own.pid))
-		kbi_bind_self("F_SETOWN_EX", KBI_BIND_WATCHED);
-	own.pid = kbi_handoff_tid(t);
-	if (own.pid)
-		a_store_rlx(&((struct kbi_posix_thread *)t->posix)->owns, 1);
-	if (own.pid)
-		return original(fd, F_SETOWN_EX, (long)(uintptr_t)&own);
-	kbi_sys_message("F_SETOWN_EX for another thread: that has no kernel thread of its own");
-	errno = ESRCH;
-	return -1;
+	return tid ? tid : find_plain(kbi_state_vp(st));
 }
 
-int kbi_bind_owner(Fcntl *original, int fd, struct f_owner_ex *own)
+int kbi_bind_kept(const struct kb_thread *t)
 {
-	int r = original(fd, F_GETOWN_EX, (long)(uintptr_t)own);
+	return kbi_handoff_is_away(t) && kbi_handoff_is_kept(t) ? kbi_handoff_tid(t) : 0;
+}
 
-	if (r == 0 && own->type == F_OWNER_TID && own->pid == kbi_sys_gettid())
-		own->pid = kbi_bind_number();
-	return r;
+struct kb_thread *kbi_bind_keeper(int tid)
+{
+	const struct kbi_body *b = kbi_body_of_tid(tid);
+
+	return b ? a_load_rlx(&b->guest) : NULL;
+}
+
+/* ---- pointers ------------------------------------------------------------------------------------------------ */
+
+/* The kernel reads them, and refuses what it is to do with them. */
+bool kbi_bind_is_readable(const void *at)
+{
+	enum { NOTHING = -1, BYTES = 8 };
+
+	return at && kbi_sys(SYS_rt_sigprocmask, NOTHING, at, NULL, BYTES) != -EFAULT;
 }

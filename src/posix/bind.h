@@ -43,19 +43,26 @@ int kbi_bind_number(void);
 /* Is it the caller, for a function whose 0 is the caller? */
 bool kbi_bind_is_self(long number);
 /* The lightweight thread that has the number; NULL: none (a kernel thread's, or nobody's). */
-struct kb_thread *kbi_bind_find(long number);
+static inline struct kb_thread *kbi_bind_find(long number)
+{
+	return kbi_posix_find(number);
+}
 /* Is it a lightweight thread's of the program, which has a number and has not ended? */
-bool kbi_bind_lives(const struct kb_thread *t);
-/* Is path a file in /proc of a lightweight thread, by its number? It is opened, of a kernel thread that does what the
- * thread does: the one it is on, or one that sleeps as it does. *r as open(2) gives it. posix/proc.c. */
-bool kbi_proc_opens(const char *path, int how, int *r);
+static inline bool kbi_bind_lives(const struct kb_thread *t)
+{
+	return kbi_posix_lives(t);
+}
+/* Is that thread there still? */
+bool kbi_bind_has(struct kbi_signal_to to);
+/* The kernel thread that t is on, or was on last, or would be: it is as all are that no thread has changed. */
+int kbi_bind_shown(const struct kb_thread *t);
+/* The kernel thread that t keeps and has changed; 0: it has none. */
+int kbi_bind_kept(const struct kb_thread *t);
+/* The thread that the kernel thread is with, for a call or for good; NULL. */
+struct kb_thread *kbi_bind_keeper(int tid);
+/* Eight bytes there may be read. Nobody has asked the kernel yet whether the program's pointer is one. */
+bool kbi_bind_is_readable(const void *at);
 /* What syscall() is asked for, in words of identity; false: the kernel's affair. *r as kernels give it. */
 bool kbi_bind_syscall(long n, const long *a, long *r);
-
-/* fcntl's F_SETOWN_EX and F_GETOWN_EX: the owner by the number that the program knows. */
-typedef int Fcntl(int fd, int what, long arg);
-struct f_owner_ex;
-int kbi_bind_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given);
-int kbi_bind_owner(Fcntl *original, int fd, struct f_owner_ex *own);
 
 #endif

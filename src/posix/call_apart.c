@@ -17,6 +17,8 @@
 #include "io/ready.h"
 #include "os/sys.h"
 #include "posix/bind.h"
+#include "posix/proc.h"
+#include "posix/deputy.h"
 
 enum { SECOND = 1000000000 }; /* ns */
 
@@ -416,9 +418,9 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 		return r;
 	}
 	if (kbi_unlikely(what == F_SETOWN_EX) && arg)
-		return kbi_bind_set_owner(original, fd, (const struct f_owner_ex *)arg);
+		return kbi_deputy_set_owner(original, fd, (const struct f_owner_ex *)arg);
 	if (kbi_unlikely(what == F_GETOWN_EX))
-		return kbi_bind_owner(original, fd, (struct f_owner_ex *)arg);
+		return kbi_deputy_owner(original, fd, (struct f_owner_ex *)arg);
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
 	return (int)lock((struct locking){ .fd = fd, .own = what == F_SETLKW, .cancels = C, .ask = ask_fcntl,

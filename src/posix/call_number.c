@@ -81,7 +81,7 @@ static bool asleep_for_a_time(long n, const long a[6], long *r)
 		*r = kbi_posix_sleep_by_number(CLOCK_MONOTONIC, 0, (const struct timespec *)a[0], (struct timespec *)a[1]);
 		return true;
 	case SYS_clock_nanosleep:
-		if (!is_ours(a[0]) && !kbi_clock_is_programs((clockid_t)a[0]))
+		if (!is_ours(a[0]) && !kbi_clock_is_programs((clockid_t)a[0]) && !kbi_clock_whose((clockid_t)a[0]))
 			return false;
 		*r = kbi_posix_sleep_by_number((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2],
 					       (struct timespec *)a[3]);

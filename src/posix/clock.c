@@ -19,6 +19,8 @@ enum {
 	PLACE_BITS = 22,
 	CHECK_BITS = 5,
 	OURS = 1 << (PLACE_BITS + CHECK_BITS),
+	NUMBERS = 1 << 29, /* that an id has room for */
+	OTHERS = 1 << 16,  /* ids above are a number's, if it is large enough to make them positive */
 	SECOND = 1000000000,
 	MICRO = 1000, /* ns */
 };
@@ -42,21 +44,25 @@ static uint32_t number_of(const struct kb_thread *t)
 	return (uint32_t)OURS | kbi_tcb_check(a_load_rlx(&t->number), 1 << CHECK_BITS) << PLACE_BITS | t->task.index;
 }
 
+/* Or made by the program of the number that gettid gives, of which an id keeps all bits but two, and these are known. */
 static struct kb_thread *thread_with(uint32_t number)
 {
-	struct kb_thread *t;
+	struct kb_thread *t = NULL;
 
-	if (!(number & OURS))
-		return number == (uint32_t)getpid() ? kbi_bind_find(number) : NULL; /* main */
-	t = kbi_descriptor_at(number % (1 << PLACE_BITS));
-	return t && kbi_bind_lives(t) && number_of(t) == number ? t : NULL;
+	if (number == (uint32_t)getpid())
+		return kbi_bind_find(number); /* main */
+	if (number & OURS && number < 2 * OURS)
+		t = kbi_descriptor_at(number % (1 << PLACE_BITS));
+	if (t && kbi_bind_lives(t) && number_of(t) == number)
+		return t;
+	return kbi_bind_find((long)(KBI_TID_BASE | number));
 }
 
 /* Some thread's CPU clock, by its form. */
 static bool is_threads(clockid_t clock)
 {
 	return kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID) ||
-	       (kbi_unlikely(clock < 0) && (clock & ((1 << KIND_BITS) - 1)) == KIND);
+	       (kbi_unlikely(clock < 0 || clock > OTHERS) && (clock & ((1 << KIND_BITS) - 1)) == KIND);
 }
 
 /* Time on a processor, of a thread or a process. */
@@ -67,7 +73,7 @@ static bool is_cpus(clockid_t clock)
 
 struct kb_thread *kbi_clock_whose(clockid_t clock)
 {
-	uint32_t number = ~(uint32_t)(clock >> KIND_BITS);
+	uint32_t number = ~((uint32_t)clock >> KIND_BITS) % NUMBERS;
 
 	if (!is_threads(clock) || kbi_posix_forked || !kbi_vp_n)
 		return NULL;

@@ -496,6 +496,18 @@ void *kbi_delegate_robust_list(void)
 	return kbi_posix_me.robust ? kbi_posix_me.robust : libcs_head();
 }
 
+/* t may end meanwhile, and its memory go. */
+void *kbi_delegate_robust_list_of(const struct kb_thread *t)
+{
+	const struct kbi_posix_thread *r = t->posix;
+	pthread_t id = 0;
+	void *own = NULL;
+
+	if (!r || !look_at(&r->robust, &own, sizeof(own)) || !look_at(&r->self, &id, sizeof(id)))
+		return NULL;
+	return own || !head_at ? own : (char *)id + head_at;
+}
+
 int kbi_delegate_set_robust_list(void *head, size_t size)
 {
 	if (size != sizeof(struct robust_head))

@@ -22,6 +22,7 @@
 #include "os/maps.h"
 #include "os/memory.h"
 #include "os/sys.h"
+#include "posix/path.h"
 #include "sync/park.h"
 
 /* Of all machines. */
@@ -333,7 +334,8 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	long r;
 
 	if (n != SYS_futex &&
-	    (kbi_call_by_number(n, all, &r) || kbi_bind_syscall(n, all, &r) || by_new_number(n, all, &r))) {
+	    (kbi_path_by_number(n, all, &r) || kbi_call_by_number(n, all, &r) || kbi_bind_syscall(n, all, &r) ||
+	     by_new_number(n, all, &r))) {
 		if (r >= 0 || r < -4095)
 			return r;
 		errno = (int)-r;

@@ -5,7 +5,9 @@
 #include "posix/attribute.h"
 #include "posix/bind.h"
 #include "posix/clock.h"
+#include "posix/cputimer.h"
 #include "posix/issuer.h"
+#include "posix/number.h"
 
 #include <linux/prctl.h>
 #include <stdarg.h>
@@ -65,9 +67,9 @@ KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long 
 {
 	long r;
 
-	if (option == PR_SET_NAME && kbi_posix_light())
+	if (option == PR_SET_NAME && kbi_bind_is_light())
 		return set_name((const char *)a);
-	if (option == PR_GET_NAME && kbi_posix_light())
+	if (option == PR_GET_NAME && kbi_bind_is_light())
 		return kbi_posix_answer(-pthread_getname_np(kbi_posix_self(), (char *)a, 16));
 	if (!kbi_attribute_may_set(option, a, &r))
 		return kbi_posix_answer(r);
@@ -93,83 +95,6 @@ KBI_POSIX_API int nice(int more)
 	if (more && !kbi_bind_change("nice", KBI_BIND_TURNED))
 		return -1;
 	return kbi_libc()->nice(more);
-}
-
-KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
-{
-	if (which != PRIO_PROCESS || !kbi_bind_is_self((long)who))
-		return kbi_libc()->setpriority(which, who, value);
-	if (!kbi_bind_change("setpriority", KBI_BIND_TURNED))
-		return -1;
-	return kbi_libc()->setpriority(which, 0, value);
-}
-
-KBI_POSIX_API int getpriority(__priority_which_t which, id_t who)
-{
-	return kbi_libc()->getpriority(which, which == PRIO_PROCESS && kbi_bind_is_self((long)who) ? 0 : who);
-}
-
-KBI_POSIX_API int sched_setscheduler(pid_t pid, int policy, const struct sched_param *param)
-{
-	kbi_about_expect(policy);
-	if (!kbi_bind_is_self(pid))
-		return kbi_libc()->sched_setscheduler(pid, policy, param);
-	/* what the kernel will refuse changes nothing */
-	if (policy != SCHED_OTHER && param && !kbi_about_may_schedule(policy & ~SCHED_RESET_ON_FORK, param->sched_priority) &&
-	    !kbi_bind_change("sched_setscheduler", KBI_BIND_TURNED))
-		return -1;
-	return kbi_libc()->sched_setscheduler(0, policy, param);
-}
-
-/* ---- timers ----------------------------------------------------------------------------------------------------- */
-
-/* A signal for one thread: the caller, or one that keeps its kernel thread. */
-static int timer_for_thread(clockid_t clock, struct sigevent *event, timer_t *timer)
-{
-	struct kb_thread *t = kbi_bind_find(event->_sigev_un._tid);
-	int tid;
-
-	if (!t)
-		return kbi_libc()->timer_create(clock, event, timer);
-	if (kbi_bind_is_self(event->_sigev_un._tid))
-		kbi_bind_self("a timer with SIGEV_THREAD_ID", KBI_BIND_WATCHED);
-	tid = kbi_handoff_tid(t);
-	if (tid) {
-		struct kbi_posix_thread *its = t->posix;
-
-		a_or_rlx(&its->own_timers, event->sigev_signo > 0 ? (uint64_t)1 << ((event->sigev_signo - 1) & 63) : 0);
-		event->_sigev_un._tid = tid;
-		return kbi_libc()->timer_create(clock, event, timer);
-	}
-	kbi_sys_message("a timer with SIGEV_THREAD_ID for another thread: that has no kernel thread of its own");
-	return kbi_posix_answer(-EINVAL);
-}
-
-/* On the caller's CPU clock: it keeps its kernel thread, whose clock goes on as its own does from then on. False: the clock
- * is another lightweight thread's. */
-static bool is_kernels(clockid_t *clock)
-{
-	struct kb_thread *t = kbi_clock_whose(*clock);
-
-	if (!t)
-		return true;
-	if (t != kbi_clock_caller())
-		return false;
-	kbi_bind_self("a timer on a thread's CPU clock", KBI_BIND_WATCHED);
-	*clock = CLOCK_THREAD_CPUTIME_ID;
-	return true;
-}
-
-KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
-{
-	struct sigevent own;
-
-	if (!is_kernels(&clock))
-		return kbi_posix_answer(-ENOTSUP);
-	if (!event || event->sigev_notify != SIGEV_THREAD_ID)
-		return kbi_libc()->timer_create(clock, event, timer);
-	own = *event;
-	return timer_for_thread(clock, &own, timer);
 }
 
 /* ---- restartable sequences ---------------------------------------------------------------------------------------- */
@@ -208,55 +133,31 @@ static void bind_for(long n, const long *a)
 	}
 }
 
-/* As kernels answer: to the process that the number belongs to, whichever thread's it is; and to the thread. */
-static bool queue(long n, const long *a, long *r)
+/* As kernels answer. */
+static bool queue(const long *a, long *r)
 {
-	struct kb_thread *t = NULL;
+	struct kb_thread *t = a[0] == getpid() && a[1] > 0 && a[3] ? kbi_bind_find((int)a[1]) : NULL;
 
-	if (n == SYS_rt_sigqueueinfo && a[0] > 0 && a[0] != getpid() && kbi_bind_find(a[0])) {
-		*r = kbi_sys(n, getpid(), a[1], a[2]);
-		return true;
-	}
-	if (n == SYS_rt_tgsigqueueinfo && a[0] == getpid() && a[1] > 0 && a[3])
-		t = kbi_bind_find(a[1]);
 	if (t)
 		*r = -kbi_signal_queue((struct kbi_signal_to){ t, (uint32_t)a[1] }, (int)a[2], (const siginfo_t *)a[3]);
 	return t;
 }
 
-/* A program that knows its number may name itself by it. */
-static long with_self(long n, const long *a, int at, const char *what)
-{
-	long b[6];
-
-	memcpy(b, a, sizeof(b));
-	if (kbi_bind_is_self(b[at])) {
-		if (!kbi_bind_change(what, KBI_BIND_TURNED))
-			return -EAGAIN;
-		b[at] = 0;
-	}
-	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
-}
-
-/* The kernel has read what the second argument says. */
-static long schedule_self(long n, const long *a)
-{
-	long r = with_self(n, a, 0, "sched_setscheduler");
-
-	if (r == 0)
-		kbi_about_expect(n == SYS_sched_setattr ? ((const int *)a[1])[1] : (int)a[1]);
-	return r;
-}
-
 /* The kernel, which has its kernel thread's, says whether the program's pointers are any. */
-static long own_robust_list(const long *a)
+static bool robust_list(const long *a, long *r)
 {
-	long r = kbi_sys(SYS_get_robust_list, 0, a[1], a[2]);
-	void *own = r == 0 && kbi_bind_is_light() ? kbi_delegate_robust_list() : NULL;
+	bool self = kbi_bind_is_self((int)a[0]);
+	const struct kb_thread *t = self ? NULL : kbi_bind_find((int)a[0]);
+	void *own = NULL;
 
+	if (!self && !t)
+		return false;
+	*r = kbi_sys(SYS_get_robust_list, 0, a[1], a[2]);
+	if (*r == 0)
+		own = t ? kbi_delegate_robust_list_of(t) : kbi_bind_is_light() ? kbi_delegate_robust_list() : NULL;
 	if (own)
 		*(void **)(uintptr_t)a[1] = own;
-	return r;
+	return true;
 }
 
 bool kbi_bind_syscall(long n, const long *a, long *r)
@@ -280,10 +181,7 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 		return true;
 #endif
 	case SYS_get_robust_list:
-		if (!kbi_bind_is_self(a[0]))
-			return false;
-		*r = own_robust_list(a);
-		return true;
+		return robust_list(a, r);
 	case SYS_set_robust_list: /* the kernel would mark what is on it when that kernel thread ends */
 		if (!kbi_bind_is_light())
 			return false;
@@ -295,34 +193,23 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_tkill:
 		*r = a[0] <= 0 ? -EINVAL : send(0, (pid_t)a[0], (int)a[1]);
 		return true;
-	case SYS_rt_sigqueueinfo:
 	case SYS_rt_tgsigqueueinfo:
-		return queue(n, a, r);
+		return queue(a, r);
 	case SYS_sched_setaffinity:
 	case SYS_sched_getaffinity:
 		return kbi_affinity_by_number(n, a, r);
-	case SYS_sched_setscheduler:
-	case SYS_sched_setattr:
-		*r = schedule_self(n, a);
-		return true;
-	case SYS_getpriority:
-	case SYS_ioprio_get:
-		if (a[0] != (n == SYS_getpriority ? PRIO_PROCESS : 1) || !kbi_bind_is_self(a[1]))
-			return false;
-		*r = kbi_sys(n, a[0], 0);
-		return true;
-	case SYS_setpriority:
-	case SYS_ioprio_set:
-		if (a[0] != (n == SYS_setpriority ? PRIO_PROCESS : 1))
-			return false;
-		*r = with_self(n, a, 1, n == SYS_setpriority ? "setpriority" : "ioprio_set");
-		return true;
 	case SYS_clock_gettime:
 	case SYS_clock_getres:
 	case SYS_getrusage:
 		return kbi_clock_by_number(n, a, r);
+	case SYS_timer_create:
+	case SYS_timer_settime:
+	case SYS_timer_gettime:
+	case SYS_timer_getoverrun:
+	case SYS_timer_delete:
+		return kbi_cputimer_by_number(n, a, r);
 	default:
 		bind_for(n, a);
-		return kbi_attribute_by_number(n, a, r);
+		return kbi_attribute_by_number(n, a, r) || kbi_number_call(n, a, r);
 	}
 }

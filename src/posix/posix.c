@@ -55,6 +55,28 @@ struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
 	return *gone ? NULL : t;
 }
 
+/* ---- by number ------------------------------------------------------------------------------------- */
+
+bool kbi_posix_lives(const struct kb_thread *t)
+{
+	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
+
+	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix;
+}
+
+struct kb_thread *kbi_posix_find(long number)
+{
+	if (kbi_posix_forked || !kbi_vp_n || (number < (long)KBI_TID_BASE && number != getpid()))
+		return NULL;
+	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+
+		if (t && (long)a_load_rlx(&t->number) == number && kbi_posix_lives(t))
+			return t;
+	}
+	return NULL;
+}
+
 int kbi_posix_owner_tid(void)
 {
 	struct kbi_task *self = kbi_posix_light();

@@ -97,6 +97,8 @@ KBI_SWITCHES long kbi_posix_sigsuspend_by_number(uint64_t mask);
 KBI_SWITCHES long kbi_posix_sigwait_by_number(uint64_t wanted, siginfo_t *info, const struct timespec *timeout);
 KBI_SWITCHES long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t, struct timespec *left);
 void kbi_unsafe_resolve(void);
+void kbi_path_resolve(void);
+void kbi_listing_resolve(void);
 /* The caller's results of functions that are not thread-safe, at its end. */
 void kbi_unsafe_thread_ends(void);
 
@@ -214,6 +216,10 @@ static inline struct kbi_task *kbi_posix_light(void)
 struct kbi_posix_thread *kbi_posix_record(pthread_t t);
 /* Its descriptor if it is a lightweight thread; NULL: a kernel thread, or (*gone) one that has been joined. */
 struct kb_thread *kbi_posix_thread(pthread_t t, bool *gone);
+/* Is it a lightweight thread's of the program, which has a number and has not ended? */
+bool kbi_posix_lives(const struct kb_thread *t);
+/* The lightweight thread that has the number; NULL: none (a kernel thread's, or nobody's). */
+struct kb_thread *kbi_posix_find(long number);
 /* Any thread that has used our objects, also a kernel thread; NULL: it has not. */
 struct kbi_task *kbi_posix_task(pthread_t t);
 /* Signals on their way to the caller for a cancellation have arrived. It has been unwound or has returned. */
@@ -344,6 +350,12 @@ void kbi_cancel_over(void);
  * errno is kept. */
 bool kbi_signal_resumed_slow(void);
 extern a32 kbi_signal_watch; /* some thread has a mask of its own, or a signal was sent to one */
+/* What a thread is to do before it goes on, beside its signals: has it, and does it. */
+struct kbi_signal_errand {
+	bool (*has)(void);
+	void (*run)(void);
+};
+extern aptr kbi_signal_errand; /* const struct kbi_signal_errand; NULL: nobody has any */
 static inline bool kbi_signal_resumed(void)
 {
 	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
@@ -421,6 +433,10 @@ bool kbi_about_is_kernels(bool system_scope);
 void kbi_about_expect(int policy);
 /* What the kernel says of the caller's kernel thread. */
 void kbi_about_scheduling(int *policy, int *priority);
+/* t's name. 0, or an errno. */
+int kbi_about_name(struct kb_thread *t, char buf[16]);
+/* The caller keeps its kernel thread, and has just got the policy that this has. */
+void kbi_about_adopted(void);
 
 /* ---- between the units ------------------------------------------------------------------------------ */
 
@@ -434,6 +450,8 @@ void kbi_key_find(void);
 void kbi_delegate_thread_ends(void);
 /* The calling lightweight thread's list of robust mutexes: the one it has set, or libc's; NULL: unknown. */
 void *kbi_delegate_robust_list(void);
+/* Another's. */
+void *kbi_delegate_robust_list_of(const struct kb_thread *t);
 /* 0 or EINVAL. NULL: libc's again. */
 int kbi_delegate_set_robust_list(void *head, size_t size);
 /* Before the runtime starts, on a kernel thread of libc's: where its block has the list of robust mutexes. */

@@ -91,6 +91,8 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	kbi_stdio_resolve();
 	kbi_call_resolve();
 	kbi_unsafe_resolve();
+	kbi_path_resolve();
+	kbi_listing_resolve();
 	kbi_fork_init();
 	if (!kbi_redirect(true))
 		kbi_sys_message("libc's table of names cannot be written: who looks its functions up in libc finds libc's");

@@ -1,78 +1,325 @@
-/* posix/proc.c - a lightweight thread's files in /proc. The kernel does not know the number that gettid gives it, so
- * /proc/NUMBER/stat would not be there, and who looks whether its own threads run, as libdispatch does once a second, would
- * take it for dead. Shown is a kernel thread in the same state. Callers: posix/call_apart. Never switches. */
-#include "posix/bind.h"
+/* posix/proc.c - contract in proc.h. Who looks whether its own threads run, as libdispatch does once a second, would take
+ * those for dead whose files are not there. */
+#include "posix/proc.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include "core/handoff.h"
 #include "core/spare.h"
 #include "core/vp.h"
 #include "os/sys.h"
+#include "posix/bind.h"
+#include "posix/naming.h"
 
-enum { PID_MOST = 4194304 /* PID_MAX_LIMIT; numbers of lightweight threads are above */ };
+enum { PROC_MAGIC = 0x9fa0, TEXT = 16384, NAME = 16 };
 
-/* The place of the thread's number in path; NULL: it has none. */
-static const char *number_in(const char *path)
+/* ---- which thread -------------------------------------------------------------------------------------------- */
+
+struct place {
+	struct kb_thread *t;
+	bool as_process;  /* /proc/NUMBER, not .../task/NUMBER */
+	const char *rest; /* behind the number */
+};
+
+static const char *behind(const char *path, const char *prefix)
 {
-	long process;
-	char *end;
+	size_t n = strlen(prefix);
 
-	if (strncmp(path, "/proc/", 6) != 0)
-		return NULL;
-	path += 6;
-	if (strncmp(path, "self/task/", 10) == 0)
-		return path + 10;
-	process = strtol(path, &end, 10);
-	return process == getpid() && strncmp(end, "/task/", 6) == 0 ? end + 6 : path;
+	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
 }
 
-/* Eight bytes, as many as such a path has at least. Nobody has asked the kernel yet whether the program's pointer is
- * one: it reads them, and refuses what it is to do with them. */
-static bool is_readable(const char *path)
+static bool ends(const char *at)
 {
-	enum { NOTHING = -1, BYTES = 8 };
-
-	return path && kbi_sys(SYS_rt_sigprocmask, NOTHING, path, NULL, BYTES) != -EFAULT;
+	return !*at || *at == '/';
 }
+
+/* A whole number of digits; 0: there is none. Keeps errno, as strtol does not. */
+static long number_at(const char *at, const char **end)
+{
+	enum { MOST = 10 };
+	long n = 0;
+	int i;
+
+	for (i = 0; i < MOST && at[i] >= '0' && at[i] <= '9'; i++)
+		n = n * 10 + (at[i] - '0');
+	*end = at + i;
+	return i && *at != '0' && ends(*end) ? n : 0;
+}
+
+/* Of this process: its own number, or a thread's. */
+static bool is_process(long number)
+{
+	return number && (number == getpid() || kbi_bind_find(number));
+}
+
+static bool finds(const char *at, bool as_process, struct place *p)
+{
+	long number = number_at(at, &p->rest);
+
+	p->t = number ? kbi_bind_find(number) : NULL;
+	p->as_process = as_process;
+	return p->t && !(as_process && p->t->is_main);
+}
+
+/* Behind /proc/ */
+static bool finds_in_proc(const char *path, struct place *p)
+{
+	const char *at, *end;
+
+	at = behind(path, "thread-self/");
+	if (at) {
+		*p = (struct place){ kbi_bind_is_light() ? kbi_thread_of(kbi_self_raw()) : NULL, false, at - 1 };
+		return p->t;
+	}
+	at = behind(path, "self/task/");
+	if (at)
+		return finds(at, false, p);
+	if (!is_process(number_at(path, &end)))
+		return false;
+	at = behind(end, "/task/");
+	return at ? finds(at, false, p) : finds(path, true, p);
+}
+
+/* A name in a directory of /proc that is open. */
+static bool finds_in(int dir, const char *path, struct place *p)
+{
+	struct statfs fs;
+
+	return finds(path, false, p) && !p->t->is_main && kbi_sys(SYS_fstatfs, dir, &fs) == 0 && fs.f_type == PROC_MAGIC;
+}
+
+static bool find(int dir, const char *path, struct place *p)
+{
+	const char *at;
+
+	if (*path == '/') {
+		at = behind(path, "/proc/");
+		return kbi_unlikely(at != NULL) && finds_in_proc(at, p);
+	}
+	return kbi_unlikely(*path >= '1' && *path <= '9') && dir >= 0 && finds_in(dir, path, p);
+}
+
+/* ---- which kernel thread ------------------------------------------------------------------------------------- */
 
 /* Whose files are shown for t's: if none is in its state that of the virtual processor it was on last. */
 static int tid_of(const struct kb_thread *t)
 {
 	/* acquire: partner is the release in kbi_handoff_begin */
-	uint64_t st = a_load_acq(&t->task.state);
-	int tid = 0;
+	int kind = kbi_state_kind(a_load_acq(&t->task.state)), tid = kind == KBI_TASK_WAITING ? kbi_spare_idle_tid() : 0;
 
-	if (kbi_state_kind(st) == KBI_TASK_BLOCKED)
-		tid = kbi_handoff_tid(t);
-	else if (kbi_state_kind(st) == KBI_TASK_WAITING)
-		tid = kbi_spare_idle_tid();
-	return tid ? tid : (int)a_load_rlx(&kbi_vps[kbi_state_vp(st) < kbi_vp_n ? kbi_state_vp(st) : 0]->tid);
+	return tid ? tid : kbi_bind_shown(t);
 }
 
-bool kbi_proc_opens(const char *path, int how, int *r)
+static bool name_kernels(const struct place *p, struct kbi_proc_path *to)
 {
-	char other[128], *end;
-	const char *at = is_readable(path) ? number_in(path) : NULL;
-	struct kb_thread *t;
-	long number, fd;
+	int tid = p->t->is_main ? getpid() : tid_of(p->t), process = kbi_sys_from.processes ? tid : getpid();
+
+	if (p->as_process)
+		return snprintf(to->text, sizeof(to->text), "/proc/%d%s", tid, p->rest) < (int)sizeof(to->text);
+	return snprintf(to->text, sizeof(to->text), "/proc/%d/task/%d%s", process, tid, p->rest) < (int)sizeof(to->text);
+}
+
+/* ---- copies --------------------------------------------------------------------------------------------------- */
+
+static size_t read_all(const char *path, char *text, size_t room)
+{
+	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	long r;
+
+	if (fd < 0)
+		return 0;
+	while (n < room - 1 && (r = kbi_sys(SYS_read, fd, text + n, room - 1 - n)) > 0)
+		n += (size_t)r;
+	kbi_sys(SYS_close, fd);
+	text[n] = 0;
+	return n;
+}
+
+static void write_all(int fd, const char *text, size_t n)
+{
+	long r;
+
+	for (; n && (r = kbi_sys(SYS_write, fd, text, n)) > 0; text += r)
+		n -= (size_t)r;
+}
+
+static void write_text(int fd, const char *text)
+{
+	write_all(fd, text, strlen(text));
+}
+
+/* `PID (name) ...` or `name (PID, ...`: what stands behind both. */
+static void copy_stat(int fd, const char *text, const char *name, int number)
+{
+	const char *rest = strrchr(text, ')');
+	char head[NAME + 32];
+
+	snprintf(head, sizeof(head), "%d (%s", number, name);
+	write_text(fd, head);
+	write_text(fd, rest ? rest : text);
+}
+
+static void copy_sched(int fd, const char *text, const char *name, int number)
+{
+	const char *rest = strstr(text, ", #threads");
+	char head[NAME + 32];
+
+	snprintf(head, sizeof(head), "%s (%d", name, number);
+	write_text(fd, head);
+	write_text(fd, rest ? rest : text);
+}
+
+/* The last number of a line, where several namespaces have one each. */
+static void copy_line(int fd, const char *line, size_t n, const char *name, int number)
+{
+	char own[64];
+
+	if (behind(line, "Name:"))
+		snprintf(own, sizeof(own), "Name:\t%s\n", name);
+	else if (behind(line, "Pid:"))
+		snprintf(own, sizeof(own), "Pid:\t%d\n", number);
+	else if (behind(line, "Tgid:"))
+		snprintf(own, sizeof(own), "Tgid:\t%d\n", getpid());
+	else if (behind(line, "NSpid:"))
+		snprintf(own, sizeof(own), "NSpid:\t%d\n", number);
+	else {
+		write_all(fd, line, n);
+		return;
+	}
+	write_text(fd, own);
+}
+
+static void copy_status(int fd, const char *text, const char *name, int number)
+{
+	size_t n;
+
+	for (; *text; text += n) {
+		n = strcspn(text, "\n");
+		n += text[n] == '\n';
+		copy_line(fd, text, n, name, number);
+	}
+}
+
+static void copy_name(int fd, const char *text, const char *name, int number)
+{
+	(void)text;
+	(void)number;
+	write_text(fd, name);
+	write_text(fd, "\n");
+}
+
+static const struct copied {
+	const char *file;
+	void (*copy)(int fd, const char *text, const char *name, int number);
+} copies[] = {
+	{ "/comm", copy_name },
+	{ "/stat", copy_stat },
+	{ "/status", copy_status },
+	{ "/sched", copy_sched },
+};
+
+static const struct copied *copied_as(const char *rest)
+{
+	for (size_t i = 0; i < kbi_countof(copies); i++)
+		if (strcmp(copies[i].file, rest) == 0)
+			return &copies[i];
+	return NULL;
+}
+
+static int make_copy(const struct place *p, const struct copied *c, const char *path)
+{
+	char *text, name[NAME] = "";
+	int fd;
+
+	text = malloc(TEXT);
+	fd = text ? (int)kbi_sys(SYS_memfd_create, "proc", MFD_CLOEXEC) : -ENOMEM;
+	if (fd >= 0 && read_all(path, text, TEXT)) {
+		kbi_about_name(p->t, name);
+		c->copy(fd, text, name, (int)a_load_rlx(&p->t->number));
+		kbi_sys(SYS_lseek, fd, 0, SEEK_SET);
+	}
+	free(text);
+	return fd;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------------------------- */
+
+bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi_proc_path *p)
+{
+	const struct copied *c;
+	struct place at;
 	int saved = errno;
 
-	if (kbi_likely(!at) || *at < '1' || *at > '9')
+	p->fd = -1;
+	if (kbi_likely(!find(dir, path, &at)) || !name_kernels(&at, p)) {
+		errno = saved;
 		return false;
-	number = strtol(at, &end, 10);
-	errno = saved;
-	t = number > PID_MOST && (!*end || *end == '/') ? kbi_bind_find(number) : NULL;
-	if (!t || snprintf(other, sizeof other, "%.*s%d%s", (int)(at - path), path, tid_of(t), end) >= (int)sizeof other)
-		return false;
-	fd = kbi_sys(SYS_openat, AT_FDCWD, other, how, 0);
-	*r = (int)fd;
-	if (fd < 0) {
-		*r = -1;
-		errno = (int)-fd;
 	}
+	c = how == KBI_PROC_NAMED || at.t->is_main ? NULL : copied_as(at.rest);
+	if (c)
+		p->fd = how == KBI_PROC_READ ? make_copy(&at, c, p->text) : c->copy == copy_name ? kbi_naming_file(at.t) : -1;
+	if (p->fd >= 0)
+		snprintf(p->text, sizeof(p->text), "/proc/self/fd/%d", p->fd);
+	errno = saved;
 	return true;
+}
+
+void kbi_proc_done(const struct kbi_proc_path *p)
+{
+	if (p->fd >= 0)
+		kbi_sys(SYS_close, p->fd);
+}
+
+bool kbi_proc_opens(int dir, const char *path, int how, int *r)
+{
+	struct kbi_proc_path p;
+	long fd;
+
+	if (!kbi_bind_is_readable(path) ||
+	    kbi_likely(!kbi_proc_other(dir, path, (how & O_ACCMODE) == O_RDONLY ? KBI_PROC_READ : KBI_PROC_WRITTEN, &p)))
+		return false;
+	if (p.fd >= 0)
+		how &= ~(O_NOFOLLOW | O_TRUNC | O_CREAT | O_EXCL);
+	fd = kbi_sys(SYS_openat, AT_FDCWD, p.text, how, 0);
+	kbi_proc_done(&p);
+	*r = kbi_posix_answer(fd);
+	return true;
+}
+
+bool kbi_proc_is_list(int dir, const char *path)
+{
+	const char *at = *path == '/' ? behind(path, "/proc/") : NULL, *end;
+
+	(void)dir;
+	if (kbi_likely(!at))
+		return false;
+	end = behind(at, "self");
+	if (!end)
+		end = behind(at, "thread-self");
+	if (!end && is_process(number_at(at, &end)))
+		at = end;
+	end = end ? behind(end, "/task") : NULL;
+	return end && (!*end || strcmp(end, "/") == 0) && kbi_vp_n && !kbi_posix_forked;
+}
+
+long kbi_proc_link(const char *path, char *to, size_t room)
+{
+	char text[64];
+	int n;
+
+	if (kbi_likely(strcmp(path, "/proc/thread-self") != 0) || !kbi_bind_is_light())
+		return -1;
+	n = snprintf(text, sizeof(text), "%d/task/%d", getpid(), kbi_bind_number());
+	if ((size_t)n > room)
+		n = (int)room;
+	memcpy(to, text, (size_t)n);
+	return n;
 }

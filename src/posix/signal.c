@@ -526,11 +526,17 @@ static bool resume(void)
 }
 
 void (*kbi_signal_pins)(void);
+aptr kbi_signal_errand;
 
 void kbi_signal_pin(void)
 {
+	/* acquire: partner is the release in posix/deputy.c */
+	const struct kbi_signal_errand *errand = a_load_acq(&kbi_signal_errand);
+
 	if (kbi_unlikely(a_load_rlx(&kbi_posix_me.pin_due)))
 		kbi_signal_pins();
+	if (kbi_unlikely(errand != NULL))
+		errand->run();
 }
 
 bool kbi_signal_resumed_slow(void)

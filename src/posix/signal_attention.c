@@ -125,7 +125,11 @@ static bool is_cancelled(void)
 
 static bool has_cause(struct kbi_task *self)
 {
-	return kbi_cancel_async() || kbi_posix_stop_signal(self) || a_load_rlx(&kbi_posix_me.pin_due);
+	/* acquire: as in kbi_signal_pin */
+	const struct kbi_signal_errand *errand = a_load_acq(&kbi_signal_errand);
+
+	return kbi_cancel_async() || kbi_posix_stop_signal(self) || a_load_rlx(&kbi_posix_me.pin_due) ||
+	       (errand && errand->has());
 }
 
 static void attention(int sig, siginfo_t *info, void *context)

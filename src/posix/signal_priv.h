@@ -135,6 +135,11 @@ static inline void kbi_signal_leaves_section(void)
 
 /* t takes no more. True: some are there already. */
 bool kbi_signal_over(struct kb_thread *t);
+/* Does it take no more? */
+static inline bool kbi_signal_is_over(const struct kb_thread *t)
+{
+	return a_load_rlx(&t->signals.pending) & kbi_signal_bit(KBI_LIBC_FIRST);
+}
 /* In the child of fork: none is there. */
 void kbi_signal_pool_after_fork(void);
 /* For a thread, or EAGAIN, or ESRCH: it ends or has; sets the bit. shared: it was sent to the process. */

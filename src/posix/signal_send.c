@@ -222,8 +222,15 @@ static int to_group(pid_t pid, int sig)
 	return 0;
 }
 
-KBI_POSIX_API int kill(pid_t pid, int sig)
+/* A thread's number is its process's. */
+static pid_t process_of(pid_t pid)
 {
+	return pid > 0 && kbi_posix_find(pid) ? getpid() : pid;
+}
+
+KBI_POSIX_API int kill(pid_t given, int sig)
+{
+	pid_t pid = process_of(given);
 	struct kbi_task *self = takes_itself(pid, sig);
 	siginfo_t info;
 	int e = 0;
@@ -251,8 +258,9 @@ KBI_POSIX_API int killpg(pid_t group, int sig)
 	return kill(-group, sig);
 }
 
-KBI_POSIX_API int sigqueue(pid_t pid, int sig, const union sigval value)
+KBI_POSIX_API int sigqueue(pid_t given, int sig, const union sigval value)
 {
+	pid_t pid = process_of(given);
 	struct kbi_task *self = takes_itself(pid, sig);
 	siginfo_t info;
 	int e = 0;

@@ -9,6 +9,8 @@
 #include "posix/affinity.h"
 #include "posix/bind.h"
 #include "posix/caller.h"
+#include "posix/deputy.h"
+#include "posix/naming.h"
 
 #include <sched.h>
 #include <string.h>
@@ -60,6 +62,8 @@ static void light_end(struct kb_thread *t)
 	kbi_delegate_thread_ends();
 	kbi_unsafe_thread_ends();
 	kbi_signal_thread_ends();
+	kbi_deputy_thread_ends();
+	kbi_naming_thread_ends();
 }
 
 /* It has crashed: no code of the program's runs on it any more. */
@@ -68,6 +72,8 @@ static void light_lost(struct kb_thread *t)
 	(void)t;
 	kbi_delegate_thread_ends();
 	kbi_signal_thread_ends();
+	kbi_deputy_thread_ends();
+	kbi_naming_thread_ends();
 }
 
 static void set_hooks(void)

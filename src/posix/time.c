@@ -183,6 +183,10 @@ KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct times
 
 long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
+	struct kb_thread *of = kbi_clock_whose(clock);
+
+	if (of)
+		return -sleep_on_clock(of, clock, flags, t, left);
 	if (kbi_clock_is_programs(clock))
 		return -sleep_until_program_used(clock, flags, t, left);
 	return -sleep_ours(clock, flags, t, left, false);

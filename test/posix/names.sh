@@ -17,11 +17,12 @@ exports() { nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' |
 # what the tables of stdio define
 stdio_rows() { sed -nE 's/^(CALL|FAST)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^(PRINT|HAND)\(([A-Za-z0-9_]+)[,)].*/\2/p' src/posix/stdio.def; }
 unsafe_rows() { sed -nE "s/^(COPY|LOCK|ENTRY|HENTRY|STATE)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/unsafe.def; }
+path_rows() { sed -nE 's/^PATH\([^,]*, ([A-Za-z0-9_]+),.*/\1/p; s/^HAND\(([A-Za-z0-9_]+)\)/\1/p' src/posix/path.def; }
 # call_rows KINDS: those rows begin with a type, those of ALSO and LEFT with the name
 call_rows() {
 	sed -nE "s/^($1)\(//p" src/posix/call.def | sed -E 's/^(ssize_t|int|void|pid_t|FILE \*), //; s/,.*//'
 }
-defined() { { rows 'OURS|BOTH'; stdio_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|GIVEN|AT_ONCE|HAND|ALSO'; } | sort; }
+defined() { { rows 'OURS|BOTH'; stdio_rows; path_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|GIVEN|AT_ONCE|HAND|ALSO'; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
 # check WHAT: standard input is what is wrong
@@ -30,7 +31,7 @@ check() {
 }
 
 { rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows 'HAND|SAFE|FREE'; } | sort | uniq -d | check "twice in names.def"
-{ rows 'OURS|BOTH|PASS'; stdio_rows; unsafe_rows HAND; call_rows '[A-Z_]+'; } | sort | uniq -d | check "twice in call.def"
+{ rows 'OURS|BOTH|PASS'; stdio_rows; path_rows; unsafe_rows HAND; call_rows '[A-Z_]+'; } | sort | uniq -d | check "twice in call.def"
 {
 	exports "$libc"
 	old=${libc%/*}/libpthread.so.0 # before glibc 2.34

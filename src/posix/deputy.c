@@ -1,0 +1,333 @@
+/* posix/deputy.c - contract in deputy.h. A list of deputies, under a lock that no handler interrupts; a deputy frees its
+ * own entry when it is over. Not chosen: to note what was set and to compare it with the kernel's rules here, which are
+ * many; to wake the thread so that it asks for itself, for which the caller would have to wait. */
+#include "posix/deputy.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "core/body_thread.h"
+#include "core/handoff.h"
+#include "posix/bind.h"
+#include "posix/signal_priv.h"
+
+enum { IO_OF_THREAD = 1 /* IOPRIO_WHO_PROCESS */ };
+
+struct deputy {
+	struct deputy *next;       /* under the lock */
+	struct kbi_signal_to whom; /* constant */
+	bool wishes;               /* it has what its thread is to take over; under the lock */
+	a32 tid;                   /* 0: not known yet */
+	a32 over;
+};
+
+/* What the kernel keeps for a kernel thread, and others may set; affinity is posix/affinity's. */
+struct kept {
+	struct kbi_sys_schedule sched;
+	long io;
+};
+
+static a32 lock;
+static struct deputy *all; /* under the lock */
+static a32 n_wishes;       /* how many have some; changed under the lock */
+static a32 used;           /* there have been some */
+
+/* ---- what is kept ------------------------------------------------------------------------------------------- */
+
+static void read_kept(struct kept *k, int tid)
+{
+	memset(k, 0, sizeof(*k));
+	kbi_sys(SYS_sched_getattr, tid, &k->sched, sizeof(k->sched), 0);
+	k->io = kbi_sys(SYS_ioprio_get, IO_OF_THREAD, tid);
+}
+
+/* The calling kernel thread gets it, as far as it may. */
+static void take_kept(const struct kept *k)
+{
+	struct kept mine;
+
+	read_kept(&mine, 0);
+	if (memcmp(&mine.sched, &k->sched, sizeof(mine.sched)) != 0)
+		kbi_sys(SYS_sched_setattr, 0, &k->sched, 0);
+	if (k->io >= 0 && mine.io != k->io)
+		kbi_sys(SYS_ioprio_set, IO_OF_THREAD, 0, k->io);
+}
+
+/* ---- a deputy's life ---------------------------------------------------------------------------------------- */
+
+struct birth {
+	struct deputy *d;
+	const struct kept *like;
+};
+
+static void *serve(void *arg)
+{
+	const struct birth *b = arg;
+	struct deputy *d = b->d;
+	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_everywhere_bit());
+	siginfo_t info;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, KBI_MASK_BYTES);
+	kbi_handoff_helps();
+	take_kept(b->like);
+	/* release: partner is the acquire in start; what b points to may go from here on */
+	a_store_rel(&d->tid, (uint32_t)kbi_sys_gettid());
+	kbi_sys_futex_wake(&d->tid, 1);
+	/* acquire: partner is the release in dismiss */
+	while (!a_load_acq(&d->over)) {
+		long sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
+
+		if (sig > 0 && !a_load_acq(&d->over) && kbi_signal_ok((int)sig) && kbi_bind_has(d->whom))
+			kbi_signal_send(d->whom, &info, false);
+	}
+	kbi_handoff_helps_no_more();
+	free(d);
+	return NULL;
+}
+
+/* A kernel thread like the one that `like` numbers. */
+static bool start(struct deputy *d, int like)
+{
+	struct kept kept;
+	struct birth b = { d, &kept };
+
+	read_kept(&kept, like);
+	if (kbi_body_kernel_thread(serve, &b))
+		return false;
+	/* acquire: partner is the release in serve */
+	while (!a_load_acq(&d->tid))
+		kbi_sys_futex_wait(&d->tid, 0, NULL);
+	return true;
+}
+
+/* Under the lock, and off the list. */
+static void dismiss(struct deputy *d)
+{
+	int tid = (int)a_load_rlx(&d->tid);
+
+	if (d->wishes)
+		a_sub_rlx(&n_wishes, 1);
+	/* release: partner is the acquire in serve */
+	a_store_rel(&d->over, 1);
+	kbi_sys_signal(tid, kbi_preempt_signal());
+}
+
+/* ---- the list ----------------------------------------------------------------------------------------------- */
+
+static bool is_for(const struct deputy *d, const struct kbi_signal_to *to)
+{
+	return d->whom.t == to->t && d->whom.number == to->number;
+}
+
+static struct deputy *find(struct kbi_signal_to to)
+{
+	struct deputy *d = all;
+
+	while (d && !is_for(d, &to))
+		d = d->next;
+	return d;
+}
+
+/* Under the lock. NULL: there are no more kernel threads, or no memory, or the thread ends. */
+static struct deputy *find_or_make(struct kbi_signal_to to)
+{
+	struct deputy *d = find(to);
+
+	if (d)
+		return d;
+	a_store_rlx(&used, 1);
+	a_fence_sc(); /* partner: the end of the signals of a thread that ends, before it looks at `used` */
+	if (kbi_signal_is_over(to.t) || !kbi_bind_has(to))
+		return NULL;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return NULL;
+	d->whom = to;
+	if (!start(d, kbi_bind_shown(to.t))) {
+		free(d);
+		return NULL;
+	}
+	d->next = all;
+	all = d;
+	return d;
+}
+
+/* ---- the thread takes over ---------------------------------------------------------------------------------- */
+
+static int wished(struct kbi_signal_to to)
+{
+	uint64_t old = kbi_signal_enter(&lock);
+	const struct deputy *d = find(to);
+	int tid = d && d->wishes ? (int)a_load_rlx(&d->tid) : 0;
+
+	kbi_signal_leave(&lock, old);
+	return tid;
+}
+
+static bool has_errand(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return kbi_unlikely(a_load_rlx(&n_wishes)) && kbi_bind_is_light() && wished(kbi_signal_to(kbi_thread_of(self)));
+}
+
+/* On the thread itself, before it goes on. */
+static void run_errand(void)
+{
+	struct kept kept;
+	struct deputy *d;
+	uint64_t old;
+
+	struct kbi_task *self = kbi_self_raw();
+
+	if (kbi_likely(!has_errand()) || a_load_rlx(&self->np) || (!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
+		return; /* it comes again */
+	if (!kbi_bind_change("what another thread has set for it", KBI_BIND_TURNED))
+		return;
+	old = kbi_signal_enter(&lock);
+	d = find(kbi_signal_to(kbi_thread_of(kbi_self_raw())));
+	if (d && d->wishes) {
+		read_kept(&kept, (int)a_load_rlx(&d->tid));
+		take_kept(&kept);
+		d->wishes = false;
+		a_sub_rlx(&n_wishes, 1);
+	}
+	kbi_signal_leave(&lock, old);
+	kbi_about_adopted();
+}
+
+static const struct kbi_signal_errand errand = { has_errand, run_errand };
+
+/* A thread that runs, or is in a blocking call, looks up. */
+static void nudge(const struct kb_thread *t)
+{
+	/* acquire: partner is whoever gave the descriptor its state */
+	uint64_t st = a_load_acq(&t->task.state);
+
+	a_store_rlx(&kbi_signal_watch, 1);
+	if (kbi_state_kind(st) == KBI_TASK_RUNNING || kbi_state_kind(st) == KBI_TASK_BLOCKED)
+		kbi_signal_knock(kbi_bind_shown(t));
+}
+
+/* ---- from outside ------------------------------------------------------------------------------------------- */
+
+long kbi_deputy_change(struct kb_thread *t, long n, const long *a, int at)
+{
+	long b[6], r = kbi_signal_is_over(t) ? -ESRCH : -EAGAIN;
+	struct kept before, after;
+	struct deputy *d;
+	uint64_t old;
+
+	memcpy(b, a, sizeof(b));
+	/* release: partner is the acquire in kbi_signal_resumed_slow */
+	a_store_rel(&kbi_signal_errand, (void *)(uintptr_t)&errand);
+	kbi_signal_listen();
+	old = kbi_signal_enter(&lock);
+	d = find_or_make(kbi_signal_to(t));
+	if (d) {
+		b[at] = (long)a_load_rlx(&d->tid);
+		read_kept(&before, (int)b[at]);
+		r = kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
+		read_kept(&after, (int)b[at]);
+		if (!d->wishes && memcmp(&before, &after, sizeof(before)) != 0) {
+			d->wishes = true;
+			a_add_rlx(&n_wishes, 1);
+		}
+	}
+	kbi_signal_leave(&lock, old);
+	if (d)
+		nudge(t);
+	return r;
+}
+
+int kbi_deputy_shows(struct kb_thread *t)
+{
+	return kbi_likely(!a_load_rlx(&n_wishes)) ? 0 : wished(kbi_signal_to(t));
+}
+
+int kbi_deputy_receives(struct kb_thread *t)
+{
+	struct deputy *d;
+	uint64_t old;
+	int tid;
+
+	kbi_signal_need_post();
+	kbi_signal_listen();
+	old = kbi_signal_enter(&lock);
+	d = find_or_make(kbi_signal_to(t));
+	tid = d ? (int)a_load_rlx(&d->tid) : -EAGAIN;
+	kbi_signal_leave(&lock, old);
+	return tid;
+}
+
+static struct kb_thread *find_master(int tid)
+{
+	uint64_t old = kbi_signal_enter(&lock);
+	struct deputy *d = all;
+	struct kb_thread *t;
+
+	while (d && (int)a_load_rlx(&d->tid) != tid)
+		d = d->next;
+	t = d && kbi_bind_has(d->whom) ? d->whom.t : NULL;
+	kbi_signal_leave(&lock, old);
+	return t;
+}
+
+void kbi_deputy_thread_ends(void)
+{
+	struct kbi_signal_to to = kbi_signal_to(kbi_thread_of(kbi_self_raw()));
+	struct deputy **at, *d;
+	uint64_t old;
+
+	if (kbi_likely(!a_load_rlx(&used)) || kbi_posix_forked)
+		return;
+	old = kbi_signal_enter(&lock);
+	for (at = &all; (d = *at) && !is_for(d, &to);)
+		at = &d->next;
+	if (d) {
+		*at = d->next;
+		dismiss(d);
+	}
+	kbi_signal_leave(&lock, old);
+}
+
+/* ---- owners of descriptors ---------------------------------------------------------------------------------- */
+
+int kbi_deputy_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given)
+{
+	struct f_owner_ex own = *given;
+	struct kb_thread *t = own.type == F_OWNER_TID ? kbi_bind_find(own.pid) : NULL;
+
+	if (!t)
+		return original(fd, F_SETOWN_EX, (long)(uintptr_t)given);
+	if (kbi_bind_is_self(own.pid)) {
+		kbi_bind_self("F_SETOWN_EX", KBI_BIND_WATCHED);
+		own.pid = kbi_sys_gettid();
+		a_store_rlx(&kbi_posix_me.owns, 1);
+	} else {
+		own.pid = kbi_deputy_receives(t);
+	}
+	if (own.pid > 0)
+		return original(fd, F_SETOWN_EX, (long)(uintptr_t)&own);
+	errno = -own.pid;
+	return -1;
+}
+
+int kbi_deputy_owner(Fcntl *original, int fd, struct f_owner_ex *own)
+{
+	int r = original(fd, F_GETOWN_EX, (long)(uintptr_t)own);
+	const struct kb_thread *t;
+
+	if (r != 0 || own->type != F_OWNER_TID)
+		return r;
+	if (own->pid == kbi_sys_gettid()) {
+		own->pid = kbi_bind_number();
+		return r;
+	}
+	t = find_master(own->pid);
+	if (t || (t = kbi_bind_keeper(own->pid)))
+		own->pid = (int)a_load_rlx(&t->number);
+	return r;
+}
