@@ -43,7 +43,7 @@
 #include "os/trace.h"
 #include "os/sys.h"
 
-enum { MASK_BYTES = 8, MORE = 8 /* processes beside the bodies */ };
+enum { MASK_BYTES = 8, MORE = 1024 /* processes beside the bodies that may run: those that their threads keep */ };
 
 static struct {
 	/* at start */

@@ -82,6 +82,7 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 {
 	kbi_body_native_tp(b);
 	if (kbi_tcb_available) {
+		kbi_tcb_leave_rseq(); /* main would read there, wherever it runs, where this kernel thread does */
 		b->tp = agent->tcb.tp;
 		b->self_slot = (struct kbi_task **)((char *)b->tp + kbi_self_offset);
 		kbi_door_write(b->tp, b->heap);

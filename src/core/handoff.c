@@ -282,10 +282,10 @@ void kbi_handoff_begin(enum kbi_handoff_hint hint)
 /* The VP that b has lent is another's when this returns true. */
 static bool give_away(struct kbi_body *b)
 {
-	enum { NAP = 100000 /* ns */, TIMES = 20000 };
+	enum { NAP = 100000 /* ns */, TIMES = 100 };
 	struct timespec nap = { 0, NAP };
 
-	for (int i = 0; i < TIMES; i++) {
+	for (int in_vain = 0; in_vain < TIMES;) {
 		uint64_t word = b->lent;
 		struct kbi_body *spare;
 
@@ -301,7 +301,8 @@ static bool give_away(struct kbi_body *b)
 				kbi_spare_put(spare);
 			return true;
 		}
-		kbi_nursery_ask();
+		if (!kbi_nursery_ask() && !one_comes())
+			in_vain++;
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 	}
 	return false;

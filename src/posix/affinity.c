@@ -4,7 +4,8 @@
  * caller's kernel thread.
  * Another lightweight thread's: if it keeps its kernel thread, that one's is set. Else the set is left in its record, and
  * it is told (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
- * The record's set is under the lock, which is held where no handler of ours comes to it. */
+ * The record's set is under the lock, which is held where no handler of ours comes to it; and so is what virtual processors
+ * have, for that moment. */
 #include "posix/affinity.h"
 
 #include <string.h>
@@ -38,7 +39,7 @@ static void leave(struct kbi_task *self)
 	kbi_np_leave(self);
 }
 
-/* ---- what the kernel says ----------------------------------------------------------------------------------- */
+/* ---- what the kernel says -------------------------------------------------------------------------------- */
 
 static void read_mask(int tid, struct mask *m)
 {
@@ -82,31 +83,32 @@ static bool is_same(const struct mask *a, const struct mask *b)
 
 static bool is_common(const struct mask *m)
 {
+	struct kbi_task *self = enter();
 	struct mask common;
 
 	read_common(&common);
+	leave(self);
 	return is_same(m, &common);
 }
 
 /* What a thread would have that sets this: 0 and *m, or -errno. The caller's kernel thread is as before. */
 static long try_mask(size_t size, const void *set, struct mask *m)
 {
-	struct kbi_task *self = kbi_self();
+	struct kbi_task *self = enter();
 	struct mask before;
 	long e;
 
-	kbi_np_enter(self);
 	read_mask(0, &before);
 	e = kbi_sys(SYS_sched_setaffinity, 0, size, set);
 	if (!e) {
 		read_mask(0, m);
 		kbi_sys(SYS_sched_setaffinity, 0, before.bytes, before.bits);
 	}
-	kbi_np_leave(self);
+	leave(self);
 	return e;
 }
 
-/* ---- setting ---------------------------------------------------------------------------------------------------- */
+/* ---- setting --------------------------------------------------------------------------------------------- */
 
 /* The caller's kernel thread has another affinity, or that of the virtual processors again. */
 static KBI_SWITCHER long has_set(long e)
@@ -175,7 +177,7 @@ static KBI_SWITCHER void obey(void)
 /* Where t computes it looks up now; else it does before it goes on. */
 static void tell(struct kb_thread *t)
 {
-	uint64_t state = a_load_acq(&t->task.state);
+	uint64_t state = a_load_acq(&t->task.state); /* partner: as in kbi_handoff_is_away */
 
 	kbi_signal_pins = obey;
 	kbi_signal_listen();
@@ -186,16 +188,19 @@ static void tell(struct kb_thread *t)
 		kbi_signal_knock(kbi_handoff_tid(t));
 }
 
-/* Of a thread that runs, until it has obeyed, but not for long. */
-static void wait_for(struct kb_thread *t, const struct kbi_posix_thread *r)
+/* Until it has obeyed, if it runs, but not for long. It is told again: the user may have had too many signals queued. */
+static void tell_until(struct kb_thread *t, const struct kbi_posix_thread *r)
 {
 	enum { TIMES = 200 };
 	static const struct timespec nap = { 0, 100000 };
 
-	for (int i = 0; i < TIMES && a_load_rlx(&r->pin_due) && kbi_bind_lives(t) &&
-			kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_RUNNING;
-	     i++)
+	tell(t);
+	for (int i = 0; i < TIMES && a_load_rlx(&r->pin_due) && kbi_bind_lives(t); i++) {
+		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_RUNNING) /* partner: as in kbi_handoff_is_away */
+			return;
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
+		tell(t);
+	}
 }
 
 /* Under the lock: the kernel thread that t keeps for good; 0: it keeps none. */
@@ -219,17 +224,15 @@ static long set_others(struct kb_thread *t, struct kbi_posix_thread *r, size_t s
 	tid = kept_tid(t, r);
 	if (tid)
 		e = kbi_sys(SYS_sched_setaffinity, tid, size, set);
-	if (tid && !e && common)
-		a_and_rlx(&r->bound, ~(uint32_t)KBI_BIND_PINNED);
-	else if (tid && !e)
+	/* also with what virtual processors have: to leave its kernel thread is its own affair */
+	if (tid && !e)
 		a_or_rlx(&r->bound, KBI_BIND_PINNED);
 	memcpy(&r->affinity, new.bits, sizeof(r->affinity));
 	a_store_rlx(&r->pin_due, !tid && (!common || a_load_rlx(&r->bound)));
 	leave(self);
 	if (!a_load_rlx(&r->pin_due))
 		return e;
-	tell(t);
-	wait_for(t, r);
+	tell_until(t, r);
 	return 0;
 }
 
@@ -241,7 +244,7 @@ static KBI_SWITCHER long set_light(struct kb_thread *t, size_t size, const void 
 	return set_others(t, t->posix, size, set);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------------------- */
 
 /* As the kernel answers. */
 static long get_light(const struct kb_thread *t, size_t size, void *set)
@@ -267,7 +270,7 @@ static struct kb_thread *thread_of(pid_t number)
 	return kbi_bind_find(number);
 }
 
-/* ---- functions ---------------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------------------- */
 
 /* libc's: what the kernel has not written is none of its processors. */
 static int all_of(long n, size_t size, cpu_set_t *set)
@@ -356,7 +359,7 @@ bool kbi_affinity_by_number(long n, const long *a, long *r)
 	return true;
 }
 
-/* ---- of threads that are to be --------------------------------------------------------------------------------------- */
+/* ---- of threads that are to be --------------------------------------------------------------------------- */
 
 int kbi_affinity_of(const pthread_attr_t *attr, bool *given, bool *other)
 {

@@ -12,7 +12,7 @@
 #include "os/sys.h"
 #include "posix/bind.h"
 
-/* ---- prctl -------------------------------------------------------------------------------------------------- */
+/* ---- prctl ----------------------------------------------------------------------------------------------- */
 
 /* Numbers that not every header has. */
 enum {
@@ -93,7 +93,7 @@ bool kbi_attribute_may_set(int option, unsigned long a, long *r)
 	return binds("prctl", prctl_why(option, a), r);
 }
 
-/* ---- for all threads at once ---------------------------------------------------------------------------------- */
+/* ---- for all threads at once ----------------------------------------------------------------------------- */
 
 /* The kernel sees to the kernel threads of the calling process. */
 static long in_every_process(long n, const long *a)
@@ -120,7 +120,7 @@ static long for_all(long n, const long *a)
 	return r;
 }
 
-/* ---- seccomp, Landlock ---------------------------------------------------------------------------------------- */
+/* ---- seccomp, Landlock ----------------------------------------------------------------------------------- */
 
 enum { SET_MODE_STRICT, SET_MODE_FILTER, FILTER_TSYNC = 1 };
 
@@ -146,7 +146,7 @@ static bool landlock_by_number(const long *a, long *r)
 	return true;
 }
 
-/* ---- keyrings --------------------------------------------------------------------------------------------------- */
+/* ---- keyrings -------------------------------------------------------------------------------------------- */
 
 enum { JOIN_SESSION_KEYRING = 1, SET_REQKEY_KEYRING = 14 };
 
@@ -168,7 +168,7 @@ static uint32_t keys_why(long n, const long *a)
 	return changes ? KBI_BIND_CHANGED : 0;
 }
 
-/* ---- by number ---------------------------------------------------------------------------------------------------- */
+/* ---- by number ------------------------------------------------------------------------------------------- */
 
 enum { SET_GS = 0x1001, SET_CPUID = 0x1012, SHADOW_STACK = 0x5001, SHADOW_STACK_LAST = 0x5004 }; /* of arch_prctl */
 
@@ -242,7 +242,7 @@ bool kbi_attribute_by_number(long n, const long *a, long *r)
 	}
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------------------ */
+/* ---- functions ------------------------------------------------------------------------------------------- */
 
 KBI_POSIX_API int unshare(int flags)
 {

@@ -108,7 +108,7 @@ static void child_is_on(int cpu)
 	CHECK(strpbrk(line, ",-") == NULL);
 }
 
-/* ---- by the thread itself -------------------------------------------------------------------------------------------- */
+/* ---- by the thread itself -------------------------------------------------------------------------------- */
 
 static int set_by(int way, const cpu_set_t *set)
 {
@@ -149,7 +149,7 @@ static void by_itself(void)
 	pins_itself(&(int){ 0 });
 }
 
-/* ---- by another ------------------------------------------------------------------------------------------------------ */
+/* ---- by another ------------------------------------------------------------------------------------------ */
 
 static sem_t begun, over;
 static volatile int wanted, stop, busy;
@@ -227,7 +227,7 @@ static void while_it_waits(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- from the beginning; invalid ones ------------------------------------------------------------------------------ */
+/* ---- from the beginning; invalid ones -------------------------------------------------------------------- */
 
 static void from_the_beginning(void)
 {

@@ -27,7 +27,7 @@
 
 enum { LOOKS = 12, LATER = 12, OLDER = 3 };
 
-/* ---- the kinds: a change, and what is seen of it ------------------------------------------------------------------ */
+/* ---- the kinds: a change, and what is seen of it --------------------------------------------------------- */
 
 static long own_seccomp(void)
 {
@@ -256,7 +256,7 @@ static const struct kind {
 	{ "policy", own_policy, set_policy },
 };
 
-/* ---- who has it ------------------------------------------------------------------------------------------------------ */
+/* ---- who has it ------------------------------------------------------------------------------------------ */
 
 static const struct kind *kind;
 static long before, after;

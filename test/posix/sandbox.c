@@ -1,6 +1,6 @@
-/* A program, or a thread, that shuts itself up: before the first thread all have it; a filter for all threads reaches each of
- * them, also those to come; a thread whose filter lets it do little works on, waits, is joined, and ends; no_new_privs with
- * it. Each part in a program of its own. */
+/* A program, or a thread, that shuts itself up: before the first thread all have it; a filter for all threads reaches each
+ * of them, also those to come; a thread whose filter lets it do little works on, waits, is joined, and ends. Each part in
+ * a program of its own. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -55,7 +55,7 @@ static void all_look(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* ---- before the first thread ------------------------------------------------------------------------------------------ */
+/* ---- before the first thread ----------------------------------------------------------------------------- */
 
 static long may_read(void)
 {
@@ -101,7 +101,7 @@ static void user_early(void)
 	all_look();
 }
 
-/* ---- filters ---------------------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------------------- */
 
 static long filtered(void)
 {
@@ -176,7 +176,7 @@ static void filter_for_all(void)
 	CHECK_EQ(status, 0);
 }
 
-/* ---- a thread that may do little ---------------------------------------------------------------------------------------- */
+/* ---- a thread that may do little ------------------------------------------------------------------------- */
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
