@@ -1,7 +1,8 @@
 /* posix/attr.c - the contention scope of thread attributes; all else in them is plain data that libc keeps.
- * libc refuses PTHREAD_SCOPE_PROCESS. Here it is the default and means a lightweight thread. PTHREAD_SCOPE_SYSTEM is kept
- * as a bit of libc's own flags word that libc does not use; whether the word is where we think is looked at once. Whether
- * it means a kernel thread: option scope, doc/why/scope.md. No locks, never switches. */
+ * libc refuses PTHREAD_SCOPE_PROCESS. Here it means a lightweight thread. What was set is kept as bits of libc's own flags
+ * word that libc does not use; whether the word is where we think is looked at once. Attributes in which nothing was set
+ * say what libc says, PTHREAD_SCOPE_SYSTEM, where that means nothing; else PTHREAD_SCOPE_PROCESS. Whether it means a kernel
+ * thread: option scope, doc/why/scope.md. No locks, never switches. */
 #include "posix/posix.h"
 
 #include "base/option.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 /* libc's struct pthread_attr: sched_param, policy, flags. */
-enum { FLAGS_AT = 8, FLAG_DETACHED = 1, FLAG_PROCESS = 4, FLAG_SYSTEM = 0x40000000 };
+enum { FLAGS_AT = 8, FLAG_DETACHED = 1, FLAG_LIBCS_PROCESS = 4, FLAG_PROCESS = 0x20000000, FLAG_SYSTEM = 0x40000000 };
 
 static int *flags_of(const pthread_attr_t *attr)
 {
@@ -41,6 +42,11 @@ bool kbi_attr_is_system(const pthread_attr_t *attr)
 	return layout_known() && (*flags_of(attr) & FLAG_SYSTEM);
 }
 
+bool kbi_attr_is_process(const pthread_attr_t *attr)
+{
+	return layout_known() && (*flags_of(attr) & FLAG_PROCESS);
+}
+
 /* Was the program written for Kochab, or is this library only preloaded? Looked at once, as late as possible. */
 static bool is_linked(void)
 {
@@ -67,14 +73,17 @@ KBI_POSIX_API int pthread_attr_setscope(pthread_attr_t *attr, int scope)
 		return EINVAL;
 	if (!layout_known())
 		return scope == PTHREAD_SCOPE_PROCESS ? 0 : ENOTSUP;
-	*flags_of(attr) &= ~(FLAG_PROCESS | FLAG_SYSTEM);
-	if (scope == PTHREAD_SCOPE_SYSTEM)
-		*flags_of(attr) |= FLAG_SYSTEM;
+	*flags_of(attr) &= ~(FLAG_LIBCS_PROCESS | FLAG_PROCESS | FLAG_SYSTEM);
+	*flags_of(attr) |= scope == PTHREAD_SCOPE_SYSTEM ? FLAG_SYSTEM : FLAG_PROCESS;
 	return 0;
 }
 
 KBI_POSIX_API int pthread_attr_getscope(const pthread_attr_t *restrict attr, int *restrict scope)
 {
-	*scope = kbi_attr_is_system(attr) ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS;
+	bool none = kbi_options.scope == KBI_OPT_SCOPE_AUTO && !is_linked();
+
+	if (kbi_attr_is_process(attr))
+		none = false;
+	*scope = none || kbi_attr_is_system(attr) ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS;
 	return 0;
 }

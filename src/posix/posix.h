@@ -133,6 +133,7 @@ struct kbi_posix_thread {
 	uint8_t at_once;      /* or ends by the system call exit: nothing of the program's runs */
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t system_scope; /* made with PTHREAD_SCOPE_SYSTEM, and lightweight all the same */
+	uint8_t process_scope; /* made with PTHREAD_SCOPE_PROCESS */
 	uint8_t yields;       /* how many, for the next time that the kernel's other threads have their turn */
 	uint8_t ring_told;    /* posix/issuer: the flags of the ring that it maps next were seen */
 	uint8_t reads;        /* of descriptors that were thought to be empty */
@@ -166,6 +167,8 @@ struct kbi_posix_thread {
 	int policy;
 	int priority;
 	size_t guard;
+	char *stack_low;      /* that it was given; NULL: none */
+	size_t stack_size;    /* that was asked for */
 	char *strtok_at;      /* where strtok goes on */
 	struct kbi_unsafe_own *own; /* results of posix/unsafe, or NULL */
 	a32 bound;            /* posix/bind: why it keeps its kernel thread, enum kbi_bind_why; 0: it does not */
@@ -440,7 +443,8 @@ void kbi_about_adopted(void);
 
 /* ---- between the units ------------------------------------------------------------------------------ */
 
-/* Explicit PTHREAD_SCOPE_SYSTEM; and whether that makes a kernel thread at once. */
+/* Explicit PTHREAD_SCOPE_PROCESS, PTHREAD_SCOPE_SYSTEM; and whether that makes a kernel thread at once. */
+bool kbi_attr_is_process(const pthread_attr_t *attr);
 bool kbi_attr_is_system(const pthread_attr_t *attr);
 bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr);
 /* Destructors of thread_local objects and of thread-specific data, on the thread at its end. */

@@ -89,9 +89,10 @@ static void set_hooks(void)
 /* What a thread is made with beyond core's attributes. */
 struct birth {
 	pthread_t *id;
-	size_t guard;
+	char *stack_low; /* NULL: none is given */
+	size_t stack_size, guard;
 	int policy, priority;
-	bool c11, system_scope;
+	bool c11, system_scope, process_scope;
 	const sigset_t *mask; /* or NULL */
 };
 
@@ -135,7 +136,10 @@ static void publish(struct kb_thread *t, void *arg)
 	r->self = id;
 	r->c11 = b->c11;
 	r->system_scope = b->system_scope;
-	r->guard = b->guard;
+	r->process_scope = b->process_scope;
+	r->guard = b->stack_low ? 0 : b->guard;
+	r->stack_low = b->stack_low;
+	r->stack_size = b->stack_size;
 	r->policy = b->policy;
 	r->priority = b->priority;
 	kbi_meter_fresh(t);
@@ -220,6 +224,8 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 	a->own_tls = true;
 	a->publish = publish;
 	a->publish_arg = b;
+	b->stack_low = a->stack_low;
+	b->stack_size = a->stack_size;
 	e = kbi_thread_create(&t, a, fn, arg);
 	if (kbi_likely(e == 0))
 		return 0;
@@ -326,6 +332,7 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
 	if (is_real_time(b))
 		return make_real_time(attr, b, fn, arg);
 	b->system_scope = kbi_attr_is_system(attr);
+	b->process_scope = kbi_attr_is_process(attr);
 	read_stack(attr, &a);
 	pthread_attr_getguardsize(attr, &b->guard);
 	e = kbi_affinity_of(attr, &given, &other);

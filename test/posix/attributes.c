@@ -1,5 +1,6 @@
 /* What attributes ask for is what threads get: stack size and place, guard, scope, name, affinity,
  * scheduling. */
+#define _GNU_SOURCE
 #include "test.h"
 
 #include <errno.h>
@@ -24,7 +25,9 @@ static void *in_stack(void *size)
 	CHECK_EQ(pthread_getattr_np(pthread_self(), &a), 0);
 	CHECK_EQ(pthread_attr_getstack(&a, &low, &got), 0);
 	CHECK(&here > (char *)low && &here < (char *)low + got);
-	CHECK(got >= (size_t)size * 9 / 10 && got <= (size_t)size + 65536);
+	CHECK_EQ(got, (size_t)size); /* control block and TLS are a part of it */
+	CHECK_EQ((uintptr_t)low % 4096, 0);
+	*(volatile char *)low;
 	CHECK_EQ(pthread_attr_destroy(&a), 0);
 	return NULL;
 }
@@ -33,7 +36,18 @@ static void *on_user_stack(void *arg)
 {
 	char here;
 
+	pthread_attr_t a;
+	size_t got, guard;
+	void *low;
+
 	CHECK(&here > user_stack && &here < user_stack + USER_STACK);
+	CHECK_EQ(pthread_getattr_np(pthread_self(), &a), 0);
+	CHECK_EQ(pthread_attr_getstack(&a, &low, &got), 0);
+	CHECK(low == user_stack);
+	CHECK_EQ(got, USER_STACK);
+	CHECK_EQ(pthread_attr_getguardsize(&a, &guard), 0);
+	CHECK_EQ(guard, 0);
+	CHECK_EQ(pthread_attr_destroy(&a), 0);
 	sched_yield();
 	return arg;
 }
@@ -53,6 +67,43 @@ static void run(const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 
 	CHECK_EQ(pthread_create(&t, a, fn, arg), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
+static void *by_default(void *arg)
+{
+	pthread_attr_t a;
+	size_t size, guard;
+	int scope, state;
+
+	for (int own = 0; own < 2; own++) {
+		CHECK_EQ(own ? pthread_getattr_np(pthread_self(), &a) : pthread_getattr_default_np(&a), 0);
+		CHECK_EQ(pthread_attr_getstacksize(&a, &size), 0);
+		CHECK_EQ(pthread_attr_getguardsize(&a, &guard), 0);
+		CHECK_EQ(pthread_attr_getscope(&a, &scope), 0);
+		CHECK_EQ(pthread_attr_getdetachstate(&a, &state), 0);
+		CHECK_EQ(size, (1 << 20) + 4096);
+		CHECK_EQ(guard, 3 * 4096);
+		CHECK_EQ(scope, PTHREAD_SCOPE_SYSTEM);
+		CHECK_EQ(state, PTHREAD_CREATE_JOINABLE);
+		CHECK_EQ(pthread_attr_destroy(&a), 0);
+	}
+	return arg;
+}
+
+/* And back. */
+static void defaults(void)
+{
+	pthread_attr_t before, a;
+
+	CHECK_EQ(pthread_getattr_default_np(&before), 0);
+	CHECK_EQ(pthread_getattr_default_np(&a), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&a, (1 << 20) + 4096), 0);
+	CHECK_EQ(pthread_attr_setguardsize(&a, 3 * 4096), 0);
+	CHECK_EQ(pthread_setattr_default_np(&a), 0);
+	run(NULL, by_default, NULL);
+	CHECK_EQ(pthread_setattr_default_np(&before), 0);
+	pthread_attr_destroy(&a);
+	pthread_attr_destroy(&before);
 }
 
 static void *named_frame(void *arg)
@@ -165,6 +216,7 @@ int main(void)
 
 	CHECK_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
 	stacks();
+	defaults();
 	scope();
 	run(NULL, named, NULL);
 	run(NULL, scheduled, NULL);
