@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 
@@ -268,11 +269,40 @@ static long map_of_file(const struct request *r, uintptr_t at)
 	return -EINVAL;
 }
 
+/* Longer than files may be here (RLIMIT_FSIZE), which is said of them, not of memory, and would be a signal. */
+static bool is_too_long(size_t bytes)
+{
+	struct rlimit l;
+
+	return !kbi_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &l) && bytes > l.rlim_cur;
+}
+
+/* System V's memory is no file; it ends with its last mapping. */
+static long map_segment(const struct request *r, uintptr_t at)
+{
+	long id = kbi_sys(SYS_shmget, IPC_PRIVATE, r->bytes, IPC_CREAT | 0600), e;
+
+	if (id < 0)
+		return -ENOMEM;
+	if (kbi_memory_holds((void *)at, r->bytes)) {
+		kbi_libcall_odd_take(at, r->bytes, true);
+		kbi_libcall_odd_note(at, r->bytes, false);
+	}
+	e = kbi_libcall_everywhere(SYS_shmat, id, (long)at, SHM_REMAP | (r->protection & PROT_EXEC ? SHM_EXEC : 0), 0, 0, 0);
+	kbi_sys(SYS_shmctl, id, IPC_RMID, NULL);
+	if (is_error(e) || (r->protection | PROT_EXEC) == (PLAIN | PROT_EXEC))
+		return e;
+	return is_error(protect(at, r->bytes, r->protection)) ? -ENOMEM : (long)at;
+}
+
 /* Shared with children of fork as well, which leave the space: a memory file of its own. */
 static long map_shared(struct request *r, uintptr_t at)
 {
-	long fd = kbi_sys(SYS_memfd_create, "kochab-shared", MFD_CLOEXEC), e;
+	long fd, e;
 
+	if (is_too_long(r->bytes))
+		return map_segment(r, at);
+	fd = kbi_sys(SYS_memfd_create, "kochab-shared", MFD_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	e = kbi_sys(SYS_ftruncate, fd, r->bytes);

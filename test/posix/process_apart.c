@@ -197,6 +197,41 @@ static void leaves_nothing(void)
 	CHECK_EQ(read(ends[0], &c, 1), 0);
 }
 
+/* ---- a limit of files ----------------------------------------------------------------------------------------------- */
+
+static char *shared;
+
+static void *adds(void *arg)
+{
+	for (int i = 0; i < 20; i++) {
+		shared[(long)arg * PAGE]++;
+		usleep(200);
+	}
+	return arg;
+}
+
+/* It is about files, and not about memory that is shared with children. */
+static void *maps_more_than_a_file(void *arg)
+{
+	const struct rlimit short_files = { PAGE, RLIM_INFINITY }, any = { RLIM_INFINITY, RLIM_INFINITY };
+	int status;
+	pid_t pid;
+
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &short_files), 0);
+	shared = mmap(NULL, THREADS * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	pid = fork();
+	if (pid == 0) {
+		shared[1] = 5;
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(shared[1], 5);
+	setrlimit(RLIMIT_FSIZE, &any);
+	return arg;
+}
+
 int main(void)
 {
 	const struct rlimit limit = { LIMIT + PAGE, LIMIT + PAGE };
@@ -207,6 +242,11 @@ int main(void)
 	crowd_run(calls, THREADS);
 	maps_ring((void *)1);
 	crowd_run(reads_rings, THREADS);
+	crowd_run(maps_more_than_a_file, 1);
+	crowd_run(adds, THREADS);
+	for (long i = 0; i < THREADS; i++)
+		CHECK_EQ(shared[i * PAGE], 20);
+	CHECK_EQ(munmap(shared, THREADS * PAGE), 0);
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) || (getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY)))
 		return 0;
 	crowd_run(locks_again, 1);
