@@ -117,9 +117,20 @@ static int tid_of(const struct kb_thread *t)
 	return tid ? tid : kbi_bind_shown(t);
 }
 
+/* Main has the process's first kernel thread, unless it, or another thread, has made something else of the one it keeps. */
+static int tid_for(const struct kb_thread *t)
+{
+	const struct kbi_body *first = kbi_body_of_tid(getpid());
+	int kept = kbi_bind_kept(t);
+
+	if (kept)
+		return kept;
+	return t->is_main && !(first && a_load_rlx(&first->changed)) ? getpid() : tid_of(t);
+}
+
 static bool name_kernels(const struct place *p, struct kbi_proc_path *to)
 {
-	int tid = p->t->is_main ? getpid() : tid_of(p->t), process = kbi_sys_from.processes ? tid : getpid();
+	int tid = tid_for(p->t), process = kbi_sys_from.processes ? tid : getpid();
 
 	if (p->as_process)
 		return snprintf(to->text, sizeof(to->text), "/proc/%d%s", tid, p->rest) < (int)sizeof(to->text);
