@@ -13,6 +13,8 @@ static int fence = MEMBARRIER_PRIVATE, leave = MEMBARRIER_REGISTER_PRIVATE;
 
 #define OVER ((uint64_t)1 << KBI_SOLO_VPS)
 
+a32 kbi_solo_has_barrier;
+
 struct kbi_solo kbi_solo = { .awake = { OVER }, .ended = { 1 } };
 
 /* Are there no kernel threads beside the caller? If it cannot be seen: no. */
@@ -30,7 +32,10 @@ void kbi_solo_begin(unsigned vps)
 		fence = MEMBARRIER_GLOBAL;
 		leave = MEMBARRIER_REGISTER_GLOBAL;
 	}
-	if (vps > KBI_SOLO_VPS || !kbi_solo_is_only_one() || kbi_sys(SYS_membarrier, leave, 0, 0))
+	if (kbi_sys(SYS_membarrier, leave, 0, 0))
+		return;
+	a_store_rlx(&kbi_solo_has_barrier, 1);
+	if (vps > KBI_SOLO_VPS || !kbi_solo_is_only_one())
 		return;
 	a_store_rlx(&kbi_solo.ended, 0);
 	/* release: the threads that use it are made later by the caller */
@@ -48,14 +53,21 @@ void kbi_solo_after_fork(void)
 	a_store_rlx(&kbi_solo.ended, 1);
 }
 
-/* The word has been changed; returns when nobody is inside a section any more. If the program has given up the right to
- * call membarrier since the start (seccomp), a millisecond empties the other's store buffer. */
-static void settle(void)
+/* If the program has given up the right to call membarrier since the start (seccomp), a millisecond empties the others'
+ * store buffers. */
+void kbi_solo_barrier(void)
 {
 	struct timespec ms = { 0, 1000000 };
 
+	a_fence_sc();
 	if (kbi_sys(SYS_membarrier, fence, 0, 0))
 		kbi_sys(SYS_nanosleep, &ms, NULL);
+}
+
+/* The word has been changed; returns when nobody is inside a section any more. */
+static void settle(void)
+{
+	kbi_solo_barrier();
 	/* acquire: partner is the release in kbi_solo_leave; what sections wrote is seen */
 	for (unsigned n = 0; a_load_acq(&kbi_solo.busy); n++)
 		kbi_sys_yield_to_holder(n);

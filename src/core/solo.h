@@ -59,6 +59,10 @@ void kbi_solo_joins(void);
 bool kbi_solo_is_only_one(void);
 /* In the child of fork, where the caller is a kernel thread and no VP. */
 void kbi_solo_after_fork(void);
+/* 1: kbi_solo_barrier is quick. Constant once VPs run. */
+extern KBI_HIDDEN a32 kbi_solo_has_barrier;
+/* Each VP's processor passes a full fence. */
+void kbi_solo_barrier(void);
 /* Any kernel thread, also in a signal handler, not inside a section. Returns when it has ended. */
 void kbi_solo_end_slow(void);
 

@@ -34,7 +34,7 @@ static long make(const struct call *c)
 }
 
 /* One attempt, about the file that is held. */
-static long make_held(struct call *c, const struct kbi_hold *h, short events, unsigned turn)
+static inline long make_held(struct call *c, const struct kbi_hold *h, short events, unsigned turn)
 {
 	long r;
 
@@ -48,7 +48,7 @@ static long make_held(struct call *c, const struct kbi_hold *h, short events, un
 }
 
 /* Makes the call until it does not say that it would block; its first result was r. */
-static long insist_holding(long r, struct call *c, struct kbi_hold *h, short events, struct kbi_until until)
+static inline long insist_holding(long r, struct call *c, struct kbi_hold *h, short events, struct kbi_until until)
 {
 	for (unsigned turn = 0; r == -EAGAIN || r == -EINTR; turn++) {
 		int e = r == -EAGAIN ? kbi_ready_wait(h, events, until, turn) : 0;
@@ -60,21 +60,20 @@ static long insist_holding(long r, struct call *c, struct kbi_hold *h, short eve
 	return r;
 }
 
-static KBI_NOINLINE long insist_after(long r, const struct call *first, short events, uint64_t deadline)
+static KBI_NOINLINE long insist_after(long r, struct call *c, short events, uint64_t deadline)
 {
-	struct call c = *first;
 	struct kbi_hold h;
-	int e = kbi_hold_begin(&h, (int)c.a, false, NULL);
+	int e = kbi_hold_begin(&h, (int)c->a, false, NULL);
 
 	if (e)
 		return -e;
-	r = insist_holding(r, &c, &h, events, kbi_patience(deadline));
+	r = insist_holding(r, c, &h, events, kbi_patience(deadline));
 	kbi_hold_end(&h);
 	return r;
 }
 
 /* The first try in line: it is most of the work. */
-static inline long insist(const struct call *c, short events, uint64_t deadline)
+static inline long insist(struct call *c, short events, uint64_t deadline)
 {
 	long r = kbi_sys6(c->nr, c->a, c->b, c->c, c->d, c->e, c->f);
 

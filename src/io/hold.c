@@ -177,7 +177,11 @@ static KBI_SWITCHES void await_attempts(const struct kbi_task *self)
 {
 	bool away = false;
 
-	a_fence_sc(); /* partner: the one in kbi_hold_attempt */
+	/* partner: the fence in kbi_hold_attempt, or that there is none */
+	if (kbi_likely(a_load_rlx(&kbi_solo_has_barrier)))
+		kbi_solo_barrier();
+	else
+		a_fence_sc();
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		uint32_t turn = a_load_acq(&kbi_hold_turns[i].turn);
 

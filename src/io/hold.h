@@ -20,6 +20,7 @@
 #ifndef KBI_HOLD_H
 #define KBI_HOLD_H
 
+#include "core/solo.h"
 #include "core/vp.h"
 #include "io/own.h"
 
@@ -81,9 +82,12 @@ static inline void kbi_hold_attempt(void)
 		return; /* it has copies of its own */
 	a_own_inc16(&self->np);
 	turn = &kbi_hold_turns[self->vp->id].turn;
-	/* a process that was killed inside left it odd */
-	a_xchg_acqrel(turn, (a_load_rlx(turn) + 1) | 1);
-	a_fence_after_rmw(); /* partner: the fence in await_attempts. Either this sees the new number, or that sees the turn */
+	/* a process that was killed inside left it odd. A fence between this and the number's load; partner: the one in
+	 * await_attempts, which makes the VP's processor pass another. This sees the new number, or that sees the turn */
+	a_store_rlx(turn, (a_load_rlx(turn) + 1) | 1);
+	if (kbi_unlikely(!a_load_rlx(&kbi_solo_has_barrier)))
+		a_fence_sc();
+	kbi_compiler_barrier();
 }
 
 static inline void kbi_hold_attempted(void)

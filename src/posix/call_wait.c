@@ -180,7 +180,7 @@ static bool is_held(const struct kbi_call *c)
 	return kbi_posix_me.held == c->holds;
 }
 
-static void drop_copy(struct kbi_call *c)
+static inline void drop_copy(struct kbi_call *c)
 {
 	if (kbi_likely(!c->out))
 		return;
@@ -189,13 +189,13 @@ static void drop_copy(struct kbi_call *c)
 	c->out = 0;
 }
 
-static void let_go(struct kbi_call *c)
+static inline void let_go(struct kbi_call *c)
 {
 	drop_copy(c);
 	if (!is_held(c))
 		return;
 	kbi_posix_me.held = NULL;
-	if (c->set) {
+	if (kbi_unlikely(c->set != NULL)) {
 		kbi_hold_end_all(c->holds, c->n_set);
 		return;
 	}
@@ -225,7 +225,7 @@ static long hold(struct kbi_call *c)
 }
 
 /* Others cannot run from here on. */
-static void step_in(struct kbi_call *c)
+static inline void step_in(struct kbi_call *c)
 {
 	kbi_hold_attempt();
 	c->inside = true;
@@ -233,7 +233,7 @@ static void step_in(struct kbi_call *c)
 		c->fd = kbi_hold_fd(c->holds);
 }
 
-static void step_back(struct kbi_call *c)
+static inline void step_back(struct kbi_call *c)
 {
 	if (kbi_likely(c->inside))
 		kbi_hold_attempted();
@@ -370,7 +370,7 @@ static bool is_shut(const struct kbi_call *c)
 	return c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->done && kbi_ready_is_shut(c->fd);
 }
 
-static long attempt_inside(struct kbi_call *c, unsigned turn)
+static inline long attempt_inside(struct kbi_call *c, unsigned turn)
 {
 	long r;
 
@@ -386,7 +386,7 @@ static long attempt_inside(struct kbi_call *c, unsigned turn)
 	return r;
 }
 
-static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
+static inline long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 {
 	long r;
 
@@ -403,7 +403,7 @@ static long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 
 /* ------------------------------------------------------------------------------------------------------- */
 
-static long run(struct kbi_call *c)
+static inline __attribute__((always_inline)) long run(struct kbi_call *c)
 {
 	struct marks m = marks_now();
 	uint64_t until;
