@@ -125,6 +125,9 @@ proctype closer(byte c)
 	:: i < CALLERS -> any = any || held[i]; i++
 	:: else -> break
 	od;
+#ifndef ALONE
+	any = any || closing > 1;
+#endif
 	leave(c);
 	if
 	:: any ->

@@ -8,6 +8,7 @@
  *  2. C makes one copy of the file and stores its number in each record; then a fence; then it waits for all attempts that
  *     were under way on any VP. An attempt says that it is under way, then a fence, then it reads its number. So each
  *     attempt that used n is over before the kernel closes n; all others use the copy.
+ *     Another close of n at the same time may find an empty list: it waits for those attempts, too.
  *  3. A copy is closed by its last user. What else the program closes by number leaves it alone (own.h), but for dup2:
  *     that one closes n = the copy's number by the same rules, and its calls move on.
  *  4. A thread arms the engine for its wait under the lock of the slot of the number it uses, which 2 changes under that
@@ -247,7 +248,7 @@ bool kbi_hold_closing(int fd)
 {
 	struct kbi_slot *s = kbi_vp_n ? kbi_slot_make(fd) : NULL;
 	struct kbi_task *self;
-	bool held;
+	bool held, others;
 
 	if (is_of_no_concern(s))
 		return false;
@@ -255,12 +256,14 @@ bool kbi_hold_closing(int fd)
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
 	a_store_rlx(&s->closes, a_load_rlx(&s->closes) + 1);
-	s->closing++;
+	others = s->closing++ > 0;
 	held = s->held != NULL;
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
 	if (kbi_unlikely(held))
 		move_all(s, fd);
+	else if (kbi_unlikely(others)) /* which has taken the list, and may be waiting still */
+		await_attempts(self);
 	return held;
 }
 

@@ -1,6 +1,6 @@
-/* 64 threads wait in calls of all kinds, each for a file of its own, some for one together; then their numbers are closed in
- * each way, and mean other files, with data in them, again and again, while other threads open and close what they can.
- * No call takes anything of another's file, none misses what comes to its own, and none is left over. */
+/* 64 threads wait in calls of all kinds, each for a file of its own; then their numbers are closed in each way, and mean
+ * other files, with data in them, again and again, while other threads open and close what they can. No call takes anything
+ * of another's file, none misses what comes to its own, and none is left over. */
 #include "test.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { KINDS = 9, EACH = 7, TOGETHER = 1, WAITERS = KINDS * EACH + TOGETHER, ROUNDS = 12, BYTES = 400000, NAP_US = 25000, ABOVE = 500 };
+enum { KINDS = 9, WAITERS = KINDS * 7 + 1, ROUNDS = 12, BYTES = 400000, NAP_US = 25000, ABOVE = 500 };
 enum kind { READ, RECV, ACCEPT, SEND, WRITE, POLL, SELECT, FGETS, EPOLL };
 
 static struct waiter {
