@@ -55,7 +55,7 @@ static bool is_ring(int fd)
 	static const char ring[] = "anon_inode:[io_uring]";
 	char path[32], file[sizeof(ring)];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
 	return kbi_sys(SYS_readlinkat, AT_FDCWD, path, file, sizeof(file), 0, 0) == sizeof(ring) - 1 &&
 	       memcmp(file, ring, sizeof(ring) - 1) == 0;
 }

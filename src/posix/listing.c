@@ -178,7 +178,7 @@ KBI_POSIX_API DIR *fdopendir(int fd)
 
 	if (!dir || !kbi_vp_n || kbi_posix_forked || kbi_sys(SYS_fstatfs, fd, &fs) != 0 || fs.f_type != PROC_MAGIC)
 		return dir;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
 	n = kbi_sys(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
 	path[n > 0 ? n : 0] = 0;
 	return kbi_proc_is_list(AT_FDCWD, path) ? note(dir) : dir;

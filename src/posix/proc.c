@@ -277,8 +277,8 @@ bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi
 	c = how == KBI_PROC_NAMED || at.t->is_main ? NULL : copied_as(at.rest);
 	if (c)
 		p->fd = how == KBI_PROC_READ ? make_copy(&at, c, p->text) : c->copy == copy_name ? kbi_naming_file(at.t) : -1;
-	if (p->fd >= 0)
-		snprintf(p->text, sizeof(p->text), "/proc/self/fd/%d", p->fd);
+	if (p->fd >= 0) /* the process's first kernel thread may have other descriptors */
+		snprintf(p->text, sizeof(p->text), "/proc/thread-self/fd/%d", p->fd);
 	errno = saved;
 	return true;
 }

@@ -185,6 +185,19 @@ static int set_mask(void)
 	return 0;
 }
 
+static int kept_open;
+
+static long own_descriptors(void)
+{
+	(void)own_mask(); /* /proc is readable */
+	return fcntl(kept_open, F_GETFD) >= 0;
+}
+
+static int set_descriptors(void)
+{
+	return unshare(CLONE_FILES) || close(kept_open);
+}
+
 static long own_host(void)
 {
 	struct stat st;
@@ -251,6 +264,7 @@ static const struct kind {
 	{ "securebits", own_bits, set_bits },
 	{ "bounding set", own_bound, set_bound },
 	{ "umask", own_mask, set_mask },
+	{ "descriptors", own_descriptors, set_descriptors },
 	{ "host's namespace", own_host, set_host },
 	{ "affinity", own_affinity, set_affinity },
 	{ "policy", own_policy, set_policy },
@@ -370,6 +384,7 @@ static void run(bool by_main)
 
 	CHECK_EQ(sem_init(&is_set, 0, 0), 0);
 	CHECK_EQ(pthread_key_create(&at_end, ends), 0);
+	kept_open = fcntl(STDERR_FILENO, F_DUPFD, 500);
 	before = kind->own();
 	for (int i = 0; i < OLDER; i++)
 		CHECK_EQ(pthread_create(&old[i], NULL, other, NULL), 0);
