@@ -1,6 +1,6 @@
 /* core/body_birth.h - children of the program where virtual processors are processes: those whose caller waits until they
- * have executed something, and, where the calling process has what no child must have (os/libway: one that stays), all of them,
- * made by the supervisor. Callers: body_process. */
+ * have executed something, and, where the calling process has what no child must have (os/libway: one that stays), all of
+ * them, made by the supervisor. Callers: body_process. */
 #ifndef KBI_BODY_BIRTH_H
 #define KBI_BODY_BIRTH_H
 
