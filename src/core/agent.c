@@ -313,7 +313,7 @@ static void take_back(struct kbi_vp *vp)
 		if (a_cas_acq(&vp->keeper, &offered, KBI_KEEPER_SELF))
 			return;
 		if (i % 64 == 63)
-			kbi_sys_yield();
+			kbi_sys_yield_to_holder(i / 64);
 		kbi_cpu_relax();
 	}
 }

@@ -82,8 +82,8 @@ static void wait_until_added(void)
 {
 	uint64_t mask;
 
-	while (!kbi_everywhere_has_me())
-		kbi_sys_yield();
+	for (unsigned n = 0; !kbi_everywhere_has_me(); n++)
+		kbi_sys_yield_to_holder(n);
 	kbi_everywhere_hold(&mask);
 	kbi_everywhere_release(mask);
 }

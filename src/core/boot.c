@@ -24,6 +24,7 @@
 #include "core/solo.h"
 #include "core/thread.h"
 #include "mem/heap_door.h"
+#include "os/lock.h"
 #include "os/cpu.h"
 #include "os/libway.h"
 #include "os/sys.h"
@@ -282,12 +283,7 @@ static uint32_t stage_after(int e)
 
 static uint32_t wait_for_start(void)
 {
-	uint32_t now;
-
-	/* acquire: partner is the release in kbi_boot */
-	while ((now = a_load_acq(&stage)) == STARTING)
-		kbi_sys_yield();
-	return now;
+	return kbi_lock_await(&stage, STARTING);
 }
 
 bool kbi_boot_has_vps(void)
@@ -308,7 +304,7 @@ int kbi_boot(void)
 		failure = before == LACKS_BODIES ? start_bodies() : start();
 		if (kbi_options.verbose)
 			say_what_was_chosen();
-		a_store_rel(&stage, stage_after(failure));
+		kbi_lock_tell(&stage, stage_after(failure));
 	}
 	return wait_for_start() == RUNNING ? 0 : failure;
 }

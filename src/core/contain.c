@@ -310,7 +310,7 @@ static void told(struct kb_thread *t)
 			note_down(t, &i);
 			return;
 		}
-		kbi_sys_yield();
+		kbi_sys_yield_to_holder(n);
 	}
 }
 

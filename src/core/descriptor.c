@@ -71,13 +71,13 @@ int kbi_descriptor_setup(void)
 	/* acquire: partner is the release below */
 	while (a_load_acq(&table.ready) != 2) {
 		if (!a_cas_acq(&table.ready, &none, 1)) {
-			kbi_sys_yield();
+			kbi_lock_await(&table.ready, 1);
 			none = 0;
 			continue;
 		}
 		kbi_option_load(); /* a foreign thread may be the first of all; kb_init tells what is wrong */
 		reserve();
-		a_store_rel(&table.ready, 2);
+		kbi_lock_tell(&table.ready, 2);
 	}
 	return kbi_descriptor_table.at == kernel_only ? ENOMEM : 0;
 }

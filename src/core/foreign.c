@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "core/solo.h"
+#include "os/lock.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -36,17 +37,16 @@ static void make_key(void)
 {
 	uint32_t none = 0;
 
-	/* acquire: partner is the release below */
+	/* acquire: partner is the release in kbi_lock_tell */
 	if (a_load_acq(&key_state) == 2)
 		return;
 	if (a_cas_acq(&key_state, &none, 1)) {
 		no_key = kbi_real.pthread_key_create(&key, leave) != 0;
 		if (no_key && !__cxa_thread_atexit_impl)
 			kbi_sys_fatal("no pthread key left for kernel threads that use Kochab");
-		a_store_rel(&key_state, 2);
+		kbi_lock_tell(&key_state, 2);
 	}
-	while (a_load_acq(&key_state) != 2)
-		kbi_sys_yield();
+	kbi_lock_await(&key_state, 1);
 }
 
 struct kbi_task *kbi_foreign_enter(void)

@@ -73,7 +73,7 @@ KBI_SWITCHER void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
 	void *saved = NULL;
 
 	if (load == &vp->agent_ctx) {
-		kbi_sys_yield();
+		kbi_sys_yield_to_holder(vp->lacks++);
 		return;
 	}
 	kbi_san_depart(&saved, kbi_run_san(vp));

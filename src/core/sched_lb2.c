@@ -134,7 +134,7 @@ static void spin_lock(a32 *word)
 		if (i % SPINS)
 			kbi_cpu_relax();
 		else
-			kbi_sys_yield();
+			kbi_sys_yield_to_holder(i / SPINS);
 	}
 }
 

@@ -81,6 +81,7 @@ struct kbi_vp {
 	uint64_t handovers;        /* direct hand-overs in a row, bounded */
 	a32 tid;                   /* of the body; it sets it, any VP sends it the tick */
 	struct kbi_san agent_san;
+	uint32_t lacks;            /* times that a thread had no stack to begin on */
 	uint8_t poller;            /* holds a place among the pollers */
 	uint8_t crowded;           /* when it was last others' turn one stood in front of the queue */
 	uint8_t parked;            /* core/solo: has said that it runs no thread */

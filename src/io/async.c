@@ -13,6 +13,7 @@
 #include "core/source.h"
 #include "io/engine.h"
 #include "io/ready.h"
+#include "os/lock.h"
 #include "os/sys.h"
 #include "os/uring.h"
 
@@ -155,10 +156,9 @@ static bool start(void)
 			kbi_uring_close(&ring.uring);
 			there = false;
 		}
-		a_store_rel(&ring.stage, there ? 2 : 3);
+		kbi_lock_tell(&ring.stage, there ? 2 : 3);
 	}
-	while (a_load_acq(&ring.stage) == 1)
-		kbi_sys_yield();
+	kbi_lock_await(&ring.stage, 1);
 	return start();
 }
 
@@ -245,7 +245,7 @@ static uint32_t fill(const struct kbi_uring_ask *a)
 	uint32_t place;
 	bool filled;
 
-	for (;;) {
+	for (unsigned n = 0;; n++) {
 		kbi_spin_lock_bit(&ring.filling, 1);
 		place = a_load_rlx(ring.uring.sq_tail);
 		filled = kbi_uring_fill(&ring.uring, a);
@@ -253,7 +253,7 @@ static uint32_t fill(const struct kbi_uring_ask *a)
 		if (filled)
 			return place;
 		kbi_uring_submit(&ring.uring);
-		kbi_sys_yield();
+		kbi_sys_yield_to_holder(n);
 	}
 }
 
@@ -261,6 +261,7 @@ static uint32_t fill(const struct kbi_uring_ask *a)
  * any more; what is under way will be answered. */
 static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
 {
+	unsigned n = 0;
 	uint32_t place;
 	int e = 0;
 
@@ -269,7 +270,7 @@ static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
 	while ((int32_t)(a_load_rlx(ring.uring.sq_head) - place) <= 0 && !e) {
 		e = kbi_uring_submit(&ring.uring);
 		if (e == EAGAIN || e == EBUSY || e == EINTR) {
-			kbi_sys_yield();
+			kbi_sys_yield_to_holder(n++);
 			e = 0;
 		}
 	}

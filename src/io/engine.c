@@ -17,6 +17,7 @@
 #include "core/preempt.h"
 #include "core/source.h"
 #include "core/vp.h"
+#include "os/lock.h"
 #include "os/sys.h"
 
 enum {
@@ -389,10 +390,9 @@ int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
 		engine.again = again;
 		a_store_rlx(&engine.audit_at, kbi_sys_now() + AUDIT_NS);
 		kbi_source_register(&does);
-		a_store_rel(&engine.stage, e ? 0 : 2);
+		kbi_lock_tell(&engine.stage, e ? 0 : 2);
 		return e;
 	}
-	while (a_load_acq(&engine.stage) == 1)
-		kbi_sys_yield();
+	kbi_lock_await(&engine.stage, 1);
 	return kbi_engine_start(found, again);
 }

@@ -10,7 +10,7 @@
 #include "base/option.h"
 #include "mem/heap_hard.h"
 #include "mem/heap_large.h"
-#include "mem/heap_lock.h"
+#include "os/lock.h"
 #include "os/sys.h"
 
 /* ---- options: before the first block, which may come before main and any constructor ------------------------- */
@@ -30,7 +30,7 @@ static KBI_NOINLINE void start(void)
 {
 	static a32 lock;
 
-	kbi_heap_lock(&lock);
+	kbi_lock_take(&lock);
 	if (!a_load_rlx(&started)) {
 		kbi_options.heap = (uint32_t)option("heap");
 		kbi_options.heap_stats = option("heap_stats") != 0;
@@ -39,7 +39,7 @@ static KBI_NOINLINE void start(void)
 		/* release: partner is the acquire in kbi_heap_start */
 		a_store_rel(&started, 1);
 	}
-	kbi_heap_unlock(&lock);
+	kbi_lock_leave(&lock);
 }
 
 void kbi_heap_start(void)

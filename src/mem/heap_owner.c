@@ -1,8 +1,8 @@
 /* mem/heap_owner.c - an owner's slow paths: bins that are empty or full, blocks of others. Contract in heap_owner.h.
  * Runs on the owner's kernel thread, and for orphans under life's lock. Calls heap_slab, heap_owner_life. */
 #include "mem/heap_owner_priv.h"
+#include "os/lock.h"
 
-#include "mem/heap_lock.h"
 
 enum { SPARE = 16, BUNDLE = 8 };
 
@@ -42,11 +42,11 @@ static struct kbi_magazine *get_bundle(void)
 {
 	struct kbi_magazine *m;
 
-	kbi_heap_lock(&pool.lock);
+	kbi_lock_take(&pool.lock);
 	m = pool.empty;
 	if (m)
 		pool.empty = m->block[0];
-	kbi_heap_unlock(&pool.lock);
+	kbi_lock_leave(&pool.lock);
 	return m ? m : new_bundle();
 }
 
@@ -60,10 +60,10 @@ static void put_bundle(struct kbi_owner *o)
 	o->spare = last->next;
 	o->n_spare -= BUNDLE;
 	last->next = NULL;
-	kbi_heap_lock(&pool.lock);
+	kbi_lock_take(&pool.lock);
 	first->block[0] = pool.empty;
 	pool.empty = first;
-	kbi_heap_unlock(&pool.lock);
+	kbi_lock_leave(&pool.lock);
 }
 
 static struct kbi_magazine *get_magazine(struct kbi_owner *o)
@@ -470,10 +470,10 @@ void kbi_owner_flush(struct kbi_owner *o)
 
 void kbi_owner_freeze(void)
 {
-	kbi_heap_lock(&pool.lock);
+	kbi_lock_take(&pool.lock);
 }
 
 void kbi_owner_thaw(void)
 {
-	kbi_heap_unlock(&pool.lock);
+	kbi_lock_leave(&pool.lock);
 }

@@ -3,13 +3,13 @@
  * found by asking the kernel whether it lives. In a child of fork those of other kernel threads are lost.
  * Contract in heap_owner.h. Locks: life's, in front of the space's. Never switches. */
 #include "mem/heap_owner_priv.h"
+#include "os/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "mem/heap_lock.h"
 
 enum { OWNERS = 1 << 20, ASKED = 8 };
 _Static_assert((uint64_t)OWNERS << KBI_TAG_SHIFT <= (uint64_t)1 << 32, "a number fits in a tag");
@@ -194,9 +194,9 @@ struct kbi_owner *kbi_life_begin(void)
 {
 	struct kbi_owner *o;
 
-	kbi_heap_lock(&life.lock);
+	kbi_lock_take(&life.lock);
 	o = find_owner();
-	kbi_heap_unlock(&life.lock);
+	kbi_lock_leave(&life.lock);
 	if (!o)
 		return NULL;
 	/* the slot first: arranging may allocate */
@@ -207,12 +207,12 @@ struct kbi_owner *kbi_life_begin(void)
 
 static void leave_to_heirs(struct kbi_owner *o)
 {
-	kbi_heap_lock(&life.lock);
+	kbi_lock_take(&life.lock);
 	a_store_rlx(&o->state, KBI_OWNER_ORPHAN);
 	o->next_orphan = life.orphans;
 	life.orphans = o;
 	kbi_owner_receive(o);
-	kbi_heap_unlock(&life.lock);
+	kbi_lock_leave(&life.lock);
 }
 
 void kbi_life_end(void)
@@ -256,30 +256,30 @@ void kbi_life_stays(void)
 
 void kbi_life_tend(struct kbi_owner *o)
 {
-	kbi_heap_lock(&life.lock);
+	kbi_lock_take(&life.lock);
 	if (a_load_rlx(&o->state) == KBI_OWNER_ORPHAN)
 		kbi_owner_receive(o);
-	kbi_heap_unlock(&life.lock);
+	kbi_lock_leave(&life.lock);
 }
 
 void kbi_life_tend_all(void)
 {
-	kbi_heap_lock(&life.lock);
+	kbi_lock_take(&life.lock);
 	for (struct kbi_owner *o = life.orphans; o; o = o->next_orphan)
 		kbi_owner_receive(o);
-	kbi_heap_unlock(&life.lock);
+	kbi_lock_leave(&life.lock);
 }
 
 void kbi_life_hold(bool is)
 {
 	if (is) {
-		kbi_heap_lock(&life.lock);
+		kbi_lock_take(&life.lock);
 		kbi_owner_freeze();
 		kbi_space_freeze();
 	} else {
 		kbi_space_thaw();
 		kbi_owner_thaw();
-		kbi_heap_unlock(&life.lock);
+		kbi_lock_leave(&life.lock);
 	}
 }
 

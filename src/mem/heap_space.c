@@ -2,12 +2,12 @@
  * Free spans are listed by length, those with their pages (dirty) and those without (clean) apart: the former are used
  * first, for they cost no page faults. Neighbours of one kind are joined at once. */
 #include "mem/heap_space.h"
+#include "os/lock.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/san.h"
-#include "mem/heap_lock.h"
 
 enum {
 	EXACT = 32,           /* lengths below have a list each, */
@@ -89,10 +89,10 @@ bool kbi_space_setup(void)
 {
 	/* acquire: partner is the release below */
 	if (kbi_unlikely(a_load_acq(&space.ready) == 0)) {
-		kbi_heap_lock(&space.lock);
+		kbi_lock_take(&space.lock);
 		if (a_load_rlx(&space.ready) == 0)
 			a_store_rel(&space.ready, reserve() ? 1 : 2);
-		kbi_heap_unlock(&space.lock);
+		kbi_lock_leave(&space.lock);
 	}
 	return a_load_rlx(&space.ready) == 1;
 }
@@ -281,7 +281,7 @@ size_t kbi_space_take(size_t units, size_t align, bool *zero)
 
 	if (!kbi_space_setup() || units > kbi_space.units || align > kbi_space.units)
 		return ~(size_t)0;
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	*zero = false;
 	s = take_free(&space.dirty, units, align);
 	if (!s) {
@@ -294,7 +294,7 @@ size_t kbi_space_take(size_t units, size_t align, bool *zero)
 		space.used += units;
 	if (space.used > space.peak)
 		space.peak = space.used;
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 	return s ? (size_t)(s - kbi_space.slab) : ~(size_t)0;
 }
 
@@ -303,7 +303,7 @@ bool kbi_space_extend(size_t unit, size_t units, size_t more)
 	struct kbi_slab *s = &kbi_space.slab[unit], *right = s + units;
 	bool done = false;
 
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	if (unit + units < space.frontier &&
 	    (right->state == KBI_UNIT_FREE_CLEAN || right->state == KBI_UNIT_FREE_DIRTY) && right->units >= more) {
 		carve(right, more, 1);
@@ -318,7 +318,7 @@ bool kbi_space_extend(size_t unit, size_t units, size_t more)
 		s->moved = moved;
 		space.used += more;
 	}
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 	return done;
 }
 
@@ -346,10 +346,10 @@ static bool trim(size_t keep)
 		size_t unit = (size_t)(s - kbi_space.slab);
 		long r;
 
-		kbi_heap_unlock(&space.lock);
+		kbi_lock_leave(&space.lock);
 		r = kbi_sys(SYS_madvise, kbi_space_at(unit), (size_t)s->units << KBI_UNIT_SHIFT,
 			    kbi_space.shared ? MADV_REMOVE : MADV_DONTNEED);
-		kbi_heap_lock(&space.lock);
+		kbi_lock_take(&space.lock);
 		space.pinned |= r != 0;
 		add_span(s, s->units, r ? KBI_UNIT_FREE_DIRTY : KBI_UNIT_FREE_CLEAN);
 		any |= r == 0;
@@ -382,9 +382,9 @@ static void unmove(const struct kbi_slab *s, size_t unit, size_t units)
 void kbi_space_give(size_t unit, size_t units)
 {
 	unmove(&kbi_space.slab[unit], unit, units);
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	give(unit, units);
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 }
 
 void kbi_space_cut(size_t unit, size_t keep)
@@ -393,30 +393,30 @@ void kbi_space_cut(size_t unit, size_t keep)
 	size_t units = s->units - keep;
 
 	unmove(s, unit + keep, units);
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	s[keep - 1].state = KBI_UNIT_USED;
 	s[keep - 1].back = 0;
 	s->units = (uint32_t)keep;
 	give(unit + keep, units);
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 }
 
 bool kbi_space_trim(size_t keep)
 {
 	bool any;
 
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	space.pinned = false;
 	any = trim(keep >> KBI_UNIT_SHIFT);
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 	return any;
 }
 
 void kbi_space_keep(size_t bytes)
 {
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	space.keep = (bytes >> KBI_UNIT_SHIFT) + 1;
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 }
 
 /* ---- the heap's own records -------------------------------------------------------------------------------- */
@@ -426,7 +426,7 @@ void *kbi_space_record(size_t bytes)
 	void *p = NULL;
 
 	bytes = (bytes + 511) & ~(size_t)511;
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	if ((size_t)(space.record_end - space.record) < bytes) {
 		size_t all = bytes > RECORDS ? bytes : RECORDS;
 		char *more = kbi_sys_from.take ? kbi_sys_from.take(all) : kbi_sys_mmap(NULL, all, PROT_READ | PROT_WRITE, 0);
@@ -441,27 +441,27 @@ void *kbi_space_record(size_t bytes)
 		space.record += bytes;
 		space.record_bytes += bytes;
 	}
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 	return p;
 }
 
 void kbi_space_count(struct kbi_space_count *c)
 {
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 	c->frontier = space.frontier << KBI_UNIT_SHIFT;
 	c->clean = space.clean.units << KBI_UNIT_SHIFT;
 	c->dirty = space.dirty.units << KBI_UNIT_SHIFT;
 	c->peak = space.peak << KBI_UNIT_SHIFT;
 	c->records = space.record_bytes;
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 }
 
 void kbi_space_freeze(void)
 {
-	kbi_heap_lock(&space.lock);
+	kbi_lock_take(&space.lock);
 }
 
 void kbi_space_thaw(void)
 {
-	kbi_heap_unlock(&space.lock);
+	kbi_lock_leave(&space.lock);
 }

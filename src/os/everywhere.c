@@ -320,7 +320,7 @@ static bool hold(uint64_t *mask, bool acts)
 	const uint64_t every = ~kbi_everywhere_faults();
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
-	while (!take(acts)) {
+	for (unsigned n = 0; !take(acts); n++) {
 		uint32_t holder = a_load_rlx(&all.lock);
 
 		if (acts && is_frozen(holder))
@@ -335,7 +335,7 @@ static bool hold(uint64_t *mask, bool acts)
 		forget_the_dead();
 		kbi_everywhere_answer();
 		watch();
-		kbi_sys_yield();
+		kbi_sys_yield_to_holder(n);
 	}
 	return false;
 }

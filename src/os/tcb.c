@@ -1,6 +1,7 @@
 /* os/tcb.c - the door of the control blocks: setup, the choice of donor or template, the gate that fork and
  * set*id close. Contract in tcb.h. Runs on any stack; sleeps in the kernel only at a closed gate and for a
  * donor's end. */
+#include "os/lock.h"
 #include "os/tcb_priv.h"
 
 #include "os/real.h"
@@ -198,7 +199,7 @@ static int renew_now(void)
 		mode = KBI_TCB_DONOR;
 	kbi_tcb_reset_look_always();
 	slab_min = least_slab(mode);
-	a_store_rel(&sentinels, err ? STALE : FRESH);
+	kbi_lock_tell(&sentinels, err ? STALE : FRESH);
 	return err;
 }
 
@@ -211,7 +212,7 @@ static KBI_NOINLINE int renew(void)
 			return renew_now();
 		if (state == FRESH)
 			return 0;
-		kbi_sys_yield();
+		kbi_lock_await(&sentinels, RENEWING);
 	}
 }
 

@@ -60,11 +60,11 @@ static struct {
 /* acquire: pairs with the release in give_exit */
 static uint8_t take_exit(void)
 {
-	for (unsigned i = 0;; i = (i + 1) % EXIT_STACKS) {
-		if (!a_load_rlx(&exits[i].taken) && !a_xchg_acq(&exits[i].taken, 1))
-			return (uint8_t)i;
-		if (i == EXIT_STACKS - 1)
-			kbi_sys_yield();
+	for (unsigned n = 0;; n++) {
+		for (unsigned i = 0; i < EXIT_STACKS; i++)
+			if (!a_load_rlx(&exits[i].taken) && !a_xchg_acq(&exits[i].taken, 1))
+				return (uint8_t)i;
+		kbi_sys_yield_to_holder(n);
 	}
 }
 

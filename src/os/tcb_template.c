@@ -6,6 +6,7 @@
  * Callers: tcb. list_lock guards the stretch; nothing is called under it. Runs on any stack. */
 #include "os/tcb_priv.h"
 
+#include "os/lock.h"
 #include "os/names.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -34,21 +35,14 @@ static struct template {
 
 static a32 list_lock;
 
-/* acquire: pairs with the release in unlock_list */
 static void lock_list(void)
 {
-	for (unsigned spins = 0; a_xchg_acq(&list_lock, 1); spins++) {
-		if (spins < 100)
-			kbi_cpu_relax();
-		else
-			kbi_sys_yield();
-	}
+	kbi_lock_take(&list_lock);
 }
 
-/* release: pairs with the acquire in lock_list */
 static void unlock_list(void)
 {
-	a_store_rel(&list_lock, 0);
+	kbi_lock_leave(&list_lock);
 }
 
 static uint64_t *word(const struct kbi_tcb *t, ptrdiff_t at)

@@ -109,8 +109,8 @@ void kbi_posix_settle(void)
 	if (!self)
 		return;
 	/* acquire: partner is the release in posix/cancel.c, call_out */
-	while (a_load_acq(&kbi_thread_of(self)->calling))
-		kbi_sys_yield();
+	for (unsigned n = 0; a_load_acq(&kbi_thread_of(self)->calling); n++)
+		kbi_sys_yield_to_holder(n);
 	kbi_sys_gettid();
 }
 

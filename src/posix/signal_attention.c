@@ -12,6 +12,7 @@
 
 #include "core/body_children.h"
 #include "core/handoff.h"
+#include "os/lock.h"
 #include "os/context.h"
 #include "os/sys.h"
 
@@ -192,9 +193,8 @@ void kbi_signal_listen(void)
 	if (kbi_likely(a_load_acq(&installed) >= 2) || !kbi_vp_n || kbi_posix_forked)
 		return;
 	if (a_cas_acq(&installed, &no, 1))
-		a_store_rel(&installed, install() ? 2 : 3);
-	while (a_load_acq(&installed) < 2)
-		kbi_sys_yield();
+		kbi_lock_tell(&installed, install() ? 2 : 3);
+	kbi_lock_await(&installed, 1);
 }
 
 void kbi_signal_knock_later(void)

@@ -7,21 +7,17 @@
 #include "os/sys.h"
 #include "space/file.h"
 
-enum { TRIES_PER_YIELD = 128, YIELDS = 64, NAP_NS = 50000 };
+enum { TRIES_PER_YIELD = 128 };
 
 /* ---- the lock ---------------------------------------------------------------------------------------- */
 
 /* Its holder runs, or its kernel thread has been preempted, or its process has died and is being cleaned up. */
 static void pause_for_lock(unsigned n)
 {
-	struct timespec nap = { 0, NAP_NS };
-
 	if (n % TRIES_PER_YIELD)
 		kbi_cpu_relax();
-	else if (n / TRIES_PER_YIELD < YIELDS)
-		kbi_sys_yield();
 	else
-		kbi_sys(SYS_nanosleep, &nap, NULL);
+		kbi_sys_yield_to_holder(n / TRIES_PER_YIELD);
 }
 
 void kbi_space_queue_lock(struct kb_space *s, struct kbi_space_thing *t)

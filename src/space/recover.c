@@ -28,7 +28,7 @@ static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint32_t sl
 		if ((!holder || dead) && a_cas_acq(&t->lock, &holder, s->slot + 1))
 			return dead;
 		if (n % 16 == 0)
-			kbi_sys_yield();
+			kbi_sys_yield_to_holder(n / 16);
 	}
 }
 

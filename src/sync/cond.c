@@ -345,6 +345,7 @@ int kb_cond_destroy(kb_cond_t *c)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	bool busy, empty;
+	unsigned n = 0;
 
 	do {
 		kbi_np_enter(self);
@@ -354,7 +355,7 @@ int kb_cond_destroy(kb_cond_t *c)
 		kbi_waitq_unlock(word_of(c), kbi_waitq_some(queue_of(c)));
 		kbi_np_leave(self);
 		if (!empty && !busy)
-			kbi_sys_yield();
+			kbi_sys_yield_to_holder(n++);
 	} while (!empty && !busy);
 	return busy ? EBUSY : 0;
 }
