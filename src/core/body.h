@@ -18,6 +18,8 @@ struct kbi_meter {
 	a32 tid;    /* of the kernel thread; another one's record begins anew */
 };
 
+enum { KBI_AGENT_STACK = 65536 }; /* of a kernel thread of ours */
+
 struct kbi_body {
 	/* constant while it runs */
 	void *tp;                    /* its own thread pointer */

@@ -9,6 +9,7 @@
 #include "core/body_process.h"
 #include "core/preempt.h"
 #include "core/spare.h"
+#include "core/stock.h"
 #include "mem/heap_door.h"
 #include "os/everywhere.h"
 #include "os/heritage.h"
@@ -228,6 +229,8 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 		return made_by_other(fn, arg);
 	if (kbi_sys_from.processes)
 		return kbi_process_start(fn, arg);
+	if (kbi_stock_start(fn, arg))
+		return 0;
 	pthread_attr_init(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
 	do {
@@ -239,7 +242,7 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 	return e;
 }
 
-static int start(struct kbi_vp *vp)
+static int start(struct kbi_vp *vp, bool at_once)
 {
 	struct kbi_body *b = kbi_spare_record(!vp);
 	static bool led;
@@ -258,7 +261,7 @@ static int start(struct kbi_vp *vp)
 		body_mask(&old);
 	}
 	b->closes = b->closed = b->leader ? 0 : bits_of(&bodys_mask) & ~bits_of(&programs_mask);
-	e = kbi_body_kernel_thread(body, b);
+	e = !at_once ? kbi_body_kernel_thread(body, b) : kbi_stock_start(body, b) ? 0 : EAGAIN;
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)
 		kbi_spare_drop(b);
@@ -267,12 +270,17 @@ static int start(struct kbi_vp *vp)
 
 int kbi_body_start(struct kbi_vp *vp)
 {
-	return start(vp);
+	return start(vp, false);
 }
 
 int kbi_body_start_spare(void)
 {
-	return start(NULL);
+	return start(NULL, false);
+}
+
+int kbi_body_start_spare_at_once(void)
+{
+	return start(NULL, true);
 }
 
 int kbi_body_start_closed(void *(*fn)(void *), void *arg)

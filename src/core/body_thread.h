@@ -7,7 +7,7 @@
 #include "core/body.h"
 #include "core/vp.h"
 
-enum { KBI_AGENT_STACK = 65536, KBI_MOST_STACK = 1 << 28 };
+enum { KBI_MOST_STACK = 1 << 28 };
 
 /* A detached kernel thread of ours that runs fn(arg), on a stack that is large enough for an agent beside libc's TLS. Its
  * signal mask is the caller's. 0, EAGAIN, ENOMEM. */
@@ -20,6 +20,8 @@ int kbi_body_start_closed(void *(*fn)(void *), void *arg);
 int kbi_body_start(struct kbi_vp *vp);
 /* One that waits to become one. The same; EAGAIN: there are as many as may be. */
 int kbi_body_start_spare(void);
+/* The same from the stock, without waiting for anybody; EAGAIN: that is empty, too. */
+int kbi_body_start_spare_at_once(void);
 /* The mask that the program has now. Once, by the thread that starts the runtime, before any kernel thread of ours. */
 void kbi_body_learn_masks(void);
 /* b uses the TLS of the kernel thread that calls. */

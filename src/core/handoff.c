@@ -29,6 +29,7 @@
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/spare.h"
+#include "core/stock.h"
 #include "core/wait.h"
 #include "mem/stack.h"
 #include "os/libcall.h"
@@ -527,6 +528,7 @@ static void child(void)
 
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* nobody is to be started */
 	kbi_spare_after_fork();
+	kbi_stock_after_fork();
 	kbi_descriptor_after_fork();
 	kbi_stack_after_fork();
 	kbi_segment_after_fork();

@@ -1,9 +1,11 @@
-/* core/nursery.c - spares made ahead, and kernel threads for who must not make them. Contract in nursery.h. Runs on its own
- * kernel thread, all signals blocked; sleeps until core/spare says that too few wait, or somebody asks. */
+/* core/nursery.c - spares made ahead, kernel threads for who must not make them, and the stock kept full. Contract in
+ * nursery.h. Runs on its own kernel thread, all signals blocked; sleeps until core/spare says that too few wait, or
+ * somebody asks. */
 #include "core/nursery.h"
 
 #include "core/body_thread.h"
 #include "core/spare.h"
+#include "core/stock.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -63,6 +65,15 @@ static int make(void *(*fn)(void *), void *arg, const sigset_t *mask)
 	return e;
 }
 
+static void make_spares(void)
+{
+	while (kbi_spare_is_low()) {
+		a_store_rlx(&failed, kbi_body_start_spare() != 0);
+		if (a_load_rlx(&failed))
+			break;
+	}
+}
+
 static void *run(void *unused)
 {
 	(void)unused;
@@ -70,10 +81,10 @@ static void *run(void *unused)
 		a_store_rlx(&kbi_spare_low, 0);
 		a_fence_sc(); /* partner: the exchange in kbi_spare_tell; who tells after this is heard */
 		serve();
-		while (kbi_spare_is_low()) {
-			a_store_rlx(&failed, kbi_body_start_spare() != 0);
-			if (a_load_rlx(&failed))
-				break;
+		make_spares();
+		while (kbi_stock_is_low() && kbi_stock_add()) {
+			serve();
+			make_spares();
 		}
 		kbi_sys_futex_wait(&kbi_spare_low, 0, NULL);
 	}
@@ -101,6 +112,11 @@ bool kbi_nursery_ask(void)
 {
 	if (!kbi_nursery_runs())
 		return !kbi_body_start_spare();
+	/* it may wait for a lock that is not given back before there is a spare */
+	if (!kbi_body_start_spare_at_once()) {
+		kbi_spare_tell();
+		return true;
+	}
 	kbi_spare_tell();
 	return kbi_spare_is_low() && !a_load_rlx(&failed);
 }

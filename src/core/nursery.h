@@ -1,8 +1,8 @@
-/* core/nursery.h - a kernel thread that makes spares before they are needed, and others for a thread whose own kernel
- * thread is not as the rest (kbi_body_maker). To make one takes locks of libc, of the loader and of the program's
- * allocator, and the thread whose call blocks may have one of them: so it is not done by the lookout, which all others
- * wait for, nor when the spare is to take over at once.
- * Callers: handoff. Calls spare, body_thread. */
+/* core/nursery.h - a kernel thread that makes spares before they are needed, and what they are made of (core/stock), and
+ * others for a thread whose own kernel thread is not as the rest (kbi_body_maker). That takes locks of libc, of the loader
+ * and of the program's allocator, and the thread whose call blocks may have one of them: so it is not done by the lookout,
+ * which all others wait for: that takes from the stock.
+ * Callers: handoff. Calls spare, body_thread, stock. */
 #ifndef KBI_NURSERY_H
 #define KBI_NURSERY_H
 

@@ -118,9 +118,9 @@ void kbi_sys_die_with(int parent);
 bool kbi_sys_can_read(const void *at, size_t n);
 /* Kernel's idea of yielding the processor. */
 void kbi_sys_yield(void);
-/* By who finds for the n-th time, from 0, that another kernel thread is not as far as it must be, where it has no word to sleep
- * on (os/lock.h): that one may have been preempted. A thread with a real-time priority lets none of a lower one run by
- * yielding, so now and then it sleeps for a moment. */
+/* By who finds for the n-th time, from 0, that another kernel thread is not as far as it must be, where it has no word
+ * to sleep on (os/lock.h): that one may have been preempted. A thread with a real-time priority lets none of a lower
+ * one run by yielding, so now and then it sleeps for a moment. */
 void kbi_sys_yield_to_holder(unsigned n);
 /* Writes all of it to a descriptor, ignoring errors: for last words. */
 void kbi_sys_write(int fd, const char *text, size_t n);

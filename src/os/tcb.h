@@ -83,6 +83,10 @@ KBI_SWITCHES void kbi_tcb_reset(struct kbi_tcb *t, void *self);
  * 0; EAGAIN: no kernel thread, the block is as before; EBUSY: not with this libc: pool the slab for ever. */
 int kbi_tcb_destroy(struct kbi_tcb *t);
 
+/* A kernel thread runs fn(arg) on the stack of the block, which nobody is on, with the block as its own, then ends. 0;
+ * EAGAIN: no kernel thread. Nothing of libc's is taken or waited for. */
+int kbi_tcb_run(struct kbi_tcb *t, void (*fn)(void *arg), void *arg);
+
 /* The kernel thread that calls leaves the block that libc gave it, for good: another one will run on it. */
 void kbi_tcb_leave_block(void);
 /* The kernel no longer writes the caller's processor into its block. Before it runs threads, which may fork. */

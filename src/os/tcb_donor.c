@@ -226,6 +226,48 @@ int kbi_tcb_donor_make(struct kbi_tcb *t)
 	return err;
 }
 
+/* A new kernel thread begins with begin(arg) in the block, on its stack below `top`. */
+static int clone_into(struct kbi_tcb *t, int (*begin)(void *arg), char *top, void *arg)
+{
+	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+			  CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+
+	a_store_rlx(&t->alive, 1);
+	return kbi_real.clone(begin, top, flags, arg, NULL, t->tp, &t->alive.v_);
+}
+
+struct run {
+	struct kbi_tcb *t;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+/* The kernel's number is libc's number for it as long as it runs. */
+static int run_it(void *on_stack)
+{
+	struct run r = *(struct run *)on_stack;
+
+	*kbi_tcb_tid_word(r.t) = (uint32_t)kbi_sys_gettid();
+	r.fn(r.arg);
+	*kbi_tcb_tid_word(r.t) = kbi_tcb_own_tid(r.t);
+	leave_kernel(NULL);
+	return 0;
+}
+
+int kbi_tcb_run(struct kbi_tcb *t, void (*fn)(void *arg), void *arg)
+{
+	char *top = (char *)((uintptr_t)(t->stack_low + t->stack_size - sizeof(struct run)) & ~(uintptr_t)15);
+	int saved = errno, tid;
+
+	*(struct run *)(void *)top = (struct run){ t, fn, arg };
+	tid = clone_into(t, run_it, top, top);
+	errno = saved;
+	if (tid >= 0)
+		return 0;
+	a_store_rlx(&t->alive, 0);
+	return EAGAIN;
+}
+
 /* On a new kernel thread, in the block, on the free part of its stack. */
 static KBI_NO_ASAN int revive(void *arg)
 {
@@ -237,17 +279,14 @@ static KBI_NO_ASAN int revive(void *arg)
 
 int kbi_tcb_donor_end(struct kbi_tcb *t)
 {
-	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-			  CLONE_SETTLS | CLONE_CHILD_CLEARTID;
 	char *top = t->stack_low + t->stack_size - REVIVE_BELOW;
 	int saved = errno, tid;
 	uint64_t mask = block_signals();
 	void *self = *kbi_tcb_self_word(t);
 
 	KBI_TCB_WRITTEN(t->stack_low, t->stack_size);
-	a_store_rlx(&t->alive, 1);
 	*kbi_tcb_self_word(t) = NULL; /* it runs on a kernel thread of its own, not on a virtual processor */
-	tid = kbi_real.clone(revive, top, flags, t, NULL, t->tp, &t->alive.v_);
+	tid = clone_into(t, revive, top, t);
 	if (tid >= 0)
 		wait_gone(t);
 	else
