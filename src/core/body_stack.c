@@ -16,7 +16,8 @@ static struct {
 	a32 lock;
 	/* under the lock */
 	struct kbi_stack *first;  /* for processes to come */
-	unsigned n;
+	a32 n;
+	a32 adding;               /* by one thread at a time */
 } stacks;
 
 static struct kbi_stack *new_stack(void)
@@ -32,7 +33,7 @@ static void keep(struct kbi_stack *s)
 {
 	s->next = stacks.first;
 	stacks.first = s;
-	stacks.n++;
+	a_add_rlx(&stacks.n, 1);
 }
 
 static void fill(unsigned n)
@@ -42,9 +43,30 @@ static void fill(unsigned n)
 	if (kbi_sys(SYS_getpid) == kbi_warden.supervisor)
 		return;
 	kbi_tcb_hurry(true);
-	while (stacks.n < n && (s = new_stack()))
+	while (a_load_rlx(&stacks.n) < n && (s = new_stack()))
 		keep(s);
 	kbi_tcb_hurry(false);
+}
+
+unsigned kbi_body_stack_kept(void)
+{
+	return a_load_rlx(&stacks.n);
+}
+
+bool kbi_body_stack_add(void)
+{
+	struct kbi_stack *s;
+
+	if (kbi_sys(SYS_getpid) == kbi_warden.supervisor || !kbi_lock_try(&stacks.adding))
+		return false;
+	s = new_stack();
+	kbi_lock_leave(&stacks.adding);
+	if (!s)
+		return false;
+	kbi_lock_take(&stacks.lock);
+	keep(s);
+	kbi_lock_leave(&stacks.lock);
+	return true;
 }
 
 struct kbi_stack *kbi_body_stack_take(unsigned more)
@@ -56,11 +78,12 @@ struct kbi_stack *kbi_body_stack_take(unsigned more)
 		next = s->next;
 		keep(s);
 	}
-	fill(more + KEPT);
+	if (more || !stacks.first)
+		fill(more + KEPT);
 	s = stacks.first;
 	if (s) {
 		stacks.first = s->next;
-		stacks.n--;
+		a_sub_rlx(&stacks.n, 1);
 	}
 	kbi_lock_leave(&stacks.lock);
 	return s;

@@ -7,6 +7,7 @@
 
 #include "base/option.h"
 #include "core/body_process.h"
+#include "core/body_stack.h"
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "core/stock.h"
@@ -261,7 +262,9 @@ static int start(struct kbi_vp *vp, bool at_once)
 		body_mask(&old);
 	}
 	b->closes = b->closed = b->leader ? 0 : bits_of(&bodys_mask) & ~bits_of(&programs_mask);
-	e = !at_once ? kbi_body_kernel_thread(body, b) : kbi_stock_start(body, b) ? 0 : EAGAIN;
+	e = !at_once || (kbi_sys_from.processes && kbi_body_stack_kept()) ? kbi_body_kernel_thread(body, b) :
+	    kbi_stock_start(body, b)					   ? 0 :
+										     EAGAIN;
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)
 		kbi_spare_drop(b);

@@ -167,6 +167,8 @@ static uint64_t look(uint64_t now)
 {
 	bool lent = false, taken = false;
 
+	if (kbi_unlikely(kbi_stock_is_low()))
+		kbi_spare_tell();
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		lent |= look_at(kbi_vps[i], &seen[i], now, &taken);
 	lookout.quiet = lent ? 0 : lookout.quiet + 1;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "core/body.h"
+#include "core/body_stack.h"
 #include "core/descriptor.h"
 #include "os/lock.h"
 #include "os/sys.h"
@@ -20,21 +21,23 @@ static struct block {
 	/* of who starts it, then its own */
 	void *(*fn)(void *);
 	void *arg;
-} *blocks;
+} blocks[BLOCKS];
 
 static struct {
 	a32 lock;
 	/* under the lock */
 	struct block *unused;
 	a32 n;    /* of them */
-	a32 made; /* grows by who adds */
+	a32 made; /* by any thread; BLOCKS and more: no further ones */
 } stock;
 
 bool kbi_stock_is_low(void)
 {
-	uint32_t threads = kbi_descriptor_ever_used(), target = threads < LEAST ? LEAST : threads > MOST ? MOST : threads;
+	uint32_t threads = kbi_descriptor_limit(), target = threads < LEAST ? LEAST : threads > MOST ? MOST : threads;
 
-	return !kbi_sys_from.processes && kbi_tcb_available && kbi_tcb_mode() == KBI_TCB_TEMPLATE &&
+	if (kbi_sys_from.processes)
+		return kbi_body_stack_kept() < target;
+	return kbi_tcb_available && kbi_tcb_mode() == KBI_TCB_TEMPLATE &&
 	       a_load_rlx(&stock.n) < target && a_load_rlx(&stock.made) < BLOCKS;
 }
 
@@ -89,13 +92,15 @@ static bool make(struct block *b, uint32_t i)
 
 bool kbi_stock_add(void)
 {
-	uint32_t i = a_load_rlx(&stock.made);
+	uint32_t i;
 
-	if (!blocks)
-		blocks = kbi_sys_map(BLOCKS * sizeof *blocks);
-	if (!blocks || i == BLOCKS || !make(&blocks[i], i))
+	if (kbi_sys_from.processes)
+		return kbi_body_stack_add();
+	i = a_add_rlx(&stock.made, 1);
+	if (i >= BLOCKS || !make(&blocks[i], i)) {
+		a_store_rlx(&stock.made, BLOCKS); /* nor will it be tried again */
 		return false;
-	a_store_rlx(&stock.made, i + 1);
+	}
 	put(&blocks[i]);
 	return true;
 }

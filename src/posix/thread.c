@@ -18,6 +18,7 @@
 #include "base/option.h"
 #include "core/boot.h"
 #include "core/meter.h"
+#include "core/stock.h"
 #include "core/vp.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -226,6 +227,7 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 	a->publish_arg = b;
 	b->stack_low = a->stack_low;
 	b->stack_size = a->stack_size;
+	kbi_stock_keep_up();
 	e = kbi_thread_create(&t, a, fn, arg);
 	if (kbi_likely(e == 0))
 		return 0;
