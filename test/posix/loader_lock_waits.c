@@ -1,5 +1,5 @@
-/* core/stock: threads hold the loader's locks and wait (a callback of dl_iterate_phdr that sleeps, takes a mutex, is woken by
- * another thread), and more of them than there are virtual processors wait for these locks inside libc meanwhile, in
+/* core/stock: threads hold the loader's locks and wait (a callback of dl_iterate_phdr that sleeps, takes a mutex, is woken
+ * by another thread), and more of them than there are virtual processors wait for these locks inside libc meanwhile, in
  * dl_iterate_phdr, dlopen, dlclose. Who is to end the wait runs all the same. */
 /* timeout: 60 */
 #define _GNU_SOURCE
