@@ -13,7 +13,7 @@
 
 #include "test.h"
 
-enum { ROUNDS = 100 };
+enum { ROUNDS = 100, MOST_US = 200000 };
 
 static kb_mutex_t mutex;
 static kb_sem_t sem;
@@ -37,10 +37,14 @@ static void *high(void *delay)
 {
 	struct sched_param p = { .sched_priority = 10 };
 	struct timespec t = { 0, (long)delay };
+	struct rusage used;
 
 	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &p), 0);
 	nanosleep(&t, NULL);
 	uses();
+	/* it has slept: a second of yielding is what the kernel leaves it of every one */
+	CHECK_EQ(getrusage(RUSAGE_THREAD, &used), 0);
+	CHECK(used.ru_utime.tv_sec + used.ru_stime.tv_sec == 0 && used.ru_utime.tv_usec + used.ru_stime.tv_usec < MOST_US);
 	return NULL;
 }
 
