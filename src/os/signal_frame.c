@@ -72,8 +72,8 @@ void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintpt
 		uc->uc_mcontext.fpregs = (fpregset_t)((uintptr_t)uc->uc_mcontext.fpregs + by);
 	__asm__ volatile("movq %0, %%rsp\n\tmovq %1, %%rbp\n\tjmp *%%rax"
 			 :
-			 : "c"(to), "r"(uc->uc_mcontext.gregs[REG_RBP]), "a"(fn), "D"(info->si_signo), "S"((uintptr_t)info + by),
-			   "d"(uc)
+			 : "c"(to), "r"(uc->uc_mcontext.gregs[REG_RBP]), "a"(fn), "D"(info->si_signo),
+			   "S"((uintptr_t)info + by), "d"(uc)
 			 : "memory");
 	__builtin_unreachable();
 }

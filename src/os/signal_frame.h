@@ -1,6 +1,6 @@
-/* os/signal_frame.h - the frame of a signal handler, which the kernel has laid on one stack, is moved to another: the handler
- * goes on there as if the kernel had called it there, and returns from there. So the stack on which the kernel takes signals
- * is a kernel thread's, and is free again at once; the frame belongs to the thread that was interrupted.
+/* os/signal_frame.h - the frame of a signal handler, which the kernel has laid on one stack, is moved to another: the
+ * handler goes on there as if the kernel had called it there, and returns from there. So the stack on which the kernel
+ * takes signals is a kernel thread's, and is free again at once; the frame belongs to the thread that was interrupted.
  * Callers: posix/signal_stack, in handlers. x86-64; elsewhere nothing moves. */
 #ifndef KBI_SIGNAL_FRAME_H
 #define KBI_SIGNAL_FRAME_H

@@ -4,8 +4,8 @@
  * grown for the time. A signal found on a virtual processor without a thread, on a thread that is about to be
  * switched away or blocks it, or on another than it was sent to, goes on to the postman. One that finds its thread
  * inside the library waits with it until it leaves that.
- * Handlers run on the interrupted thread's stack or its alternate one (signal_stack.c), where the rest of the relay goes on.
- * No locks in the relay. */
+ * Handlers run on the interrupted thread's stack or its alternate one (signal_stack.c), where the rest of the relay goes
+ * on. No locks in the relay. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -91,8 +91,10 @@ static void write_mask(void *context, uint64_t mask)
 /* The handler may have written another. */
 static uint64_t read_mask(const void *context)
 {
-	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask) &
-	       ~(kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST));
+	const uint64_t never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(KBI_LIBC_FIRST) |
+			       kbi_signal_bit(KBI_LIBC_LAST);
+
+	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask) & ~never;
 }
 
 /* A handler that is running; by cancellation or pthread_exit it may be unwound. */

@@ -1,9 +1,9 @@
-/* posix/signal_stack.c - alternate signal stacks. To the kernel they belong to a kernel thread, and it would use that of a
- * thread which runs elsewhere by now, or sleeps in a handler: so the kernel knows only those of the runtime, one of each
- * kernel thread, on which it takes all signals whose handlers ask for an alternate stack, with everything blocked. The relay
- * (signal_action.c) has the frame moved to where the kernel would have laid it for this thread, and calls the handler there.
- * Where frames do not move (os/signal_frame) the handler is called there, and the kernel's frame stays where it is: on the
- * interrupted stack or, for faults, on the kernel thread's.
+/* posix/signal_stack.c - alternate signal stacks. To the kernel they belong to a kernel thread, and it would use
+ * that of a thread which runs elsewhere by now, or sleeps in a handler: so the kernel knows only those of the
+ * runtime, one of each kernel thread, on which it takes all signals whose handlers ask for an alternate stack, with
+ * everything blocked. The relay (signal_action.c) has the frame moved to where the kernel would have laid it for
+ * this thread, and calls the handler there. Where frames do not move (os/signal_frame) the handler is called there,
+ * and the kernel's frame stays where it is: on the interrupted stack or, for faults, on the kernel thread's.
  * Callers: programs; signal_action, fork. Never switches. */
 #include "posix/signal_priv.h"
 
@@ -137,8 +137,8 @@ void kbi_signal_show_stack(void *context)
 		kbi_posix_me.alternate = (stack_t){ 0 };
 }
 
-/* The kernel takes the kernel thread's stack from the context when the handler returns, perhaps on another one. In the child
- * of fork, which has begun in the handler, the thread's own is the kernel thread's. */
+/* The kernel takes the kernel thread's stack from the context when the handler returns, perhaps on another one. In the
+ * child of fork, which has begun in the handler, the thread's own is the kernel thread's. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context)
 {
 	stack_t *s = &((ucontext_t *)context)->uc_stack;

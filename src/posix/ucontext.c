@@ -1,8 +1,8 @@
-/* posix/ucontext.c - getcontext, setcontext, swapcontext, makecontext. A context has the mask of the thread that makes it, and
- * who goes to one takes over its mask, as by pthread_sigmask: what was pending and is not blocked any more has been handled
- * before. libc's ask and tell the kernel, which knows the kernel thread's mask. Registers are saved and loaded by the
- * machine's part; where there is none libc's functions do all, and the thread's mask stays as it is.
- * Callers: programs, also in handlers. */
+/* posix/ucontext.c - getcontext, setcontext, swapcontext, makecontext. A context has the mask of the thread that
+ * makes it, and a thread that goes to it takes over its mask, as by pthread_sigmask: what was pending and is not
+ * blocked any more has been handled before. libc's ask and tell the kernel, which knows the kernel thread's mask.
+ * Registers are saved and loaded by the machine's part; where there is none libc's functions do all, and the
+ * thread's mask stays as it is. Callers: programs, also in handlers. */
 #include "posix/signal_priv.h"
 
 #include <stdarg.h>
@@ -18,7 +18,8 @@
 _Static_assert(offsetof(ucontext_t, uc_mcontext.gregs) == KBI_UC_GREGS, "as the machine's part has it");
 _Static_assert(offsetof(ucontext_t, uc_mcontext.fpregs) == KBI_UC_FPREGS, "as the machine's part has it");
 _Static_assert(offsetof(ucontext_t, __fpregs_mem) == KBI_UC_FPMEM, "as the machine's part has it");
-_Static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RBP == 10 && REG_RSP == 15 && REG_RIP == 16, "as the machine's part has it");
+_Static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RBP == 10, "as the machine's part has it");
+_Static_assert(REG_RSP == 15 && REG_RIP == 16, "as the machine's part has it");
 
 KBI_UC_CALLS(kbi_ucontext_got, kbi_ucontext_swap, kbi_ucontext_start, kbi_ucontext_ended, kbi_ucontext_go);
 

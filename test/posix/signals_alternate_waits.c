@@ -1,8 +1,8 @@
-/* posix/signal_stack: handlers of faults on alternate stacks, in several threads at once, that wait: for a mutex, a condition,
- * a semaphore, a pipe. Each comes back to the instruction that faulted, with its own stack whatever ran there meanwhile. A
- * handler that computes lets others run. In a handler a second signal stays on the stack, another handler's
- * sigaltstack counts until it returns, SS_AUTODISARM frees the stack for the time, a jump leaves it, and the
- * context says what the thread has. A child of fork has its maker's. */
+/* posix/signal_stack: handlers of faults on alternate stacks, in several threads at once, that wait: for a mutex, a
+ * condition, a semaphore, a pipe. Each comes back to the instruction that faulted, with its own stack whatever ran
+ * there meanwhile. A handler that computes lets others run. In a handler a second signal stays on the stack, another
+ * handler's sigaltstack counts until it returns, SS_AUTODISARM frees the stack for the time, a jump leaves it, and
+ * the context says what the thread has. A child of fork has its maker's. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
