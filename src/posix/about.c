@@ -71,6 +71,8 @@ KBI_POSIX_API int pthread_setname_np(pthread_t id, const char *name)
 		return kbi_libc()->pthread_setname_np(id, name);
 	if (strlen(name) >= sizeof(t->name))
 		return ERANGE;
+	if (!kbi_posix_lives(t))
+		return ENOENT; /* the file is not there */
 	kbi_naming_take(t);
 	strcpy(t->name, name);
 	t->named = true;
@@ -91,7 +93,9 @@ KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
 	if (!t)
 		return kbi_libc()->pthread_getname_np(id, buf, size);
 	/* libc asks for room for any name */
-	return size < sizeof(t->name) ? ERANGE : kbi_about_name(t, buf);
+	if (size < sizeof(t->name))
+		return ERANGE;
+	return kbi_posix_lives(t) ? kbi_about_name(t, buf) : ENOENT;
 }
 
 /* ---- attributes ----------------------------------------------------------------------------------------- */
@@ -237,6 +241,8 @@ KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct s
 	kbi_about_expect(policy);
 	if (!t)
 		return kbi_libc()->pthread_setschedparam(id, policy, param);
+	if (!kbi_posix_lives(t))
+		return ESRCH;
 	e = kbi_about_may_schedule(policy, param->sched_priority);
 	if (!e && is_more(kbi_posix_record(id)->policy, policy) && has_kernel_thread(t, "pthread_setschedparam"))
 		e = (int)-kbi_sys(SYS_sched_setscheduler, 0, policy, param);
@@ -269,6 +275,8 @@ KBI_POSIX_API int pthread_getschedparam(pthread_t id, int *restrict policy, stru
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_getschedparam(id, policy, param);
+	if (!kbi_posix_lives(t))
+		return ESRCH;
 	*policy = kbi_posix_record(id)->policy;
 	memset(param, 0, sizeof(*param));
 	param->sched_priority = kbi_posix_record(id)->priority;
