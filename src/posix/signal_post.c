@@ -312,6 +312,9 @@ static void deliver(siginfo_t *info)
 
 	if (kbi_signal_unpack(info, &to) == KBI_SIGNAL_LATE)
 		return;
+	/* a timer that counts what the program computes: who computes is asked first */
+	if (!to.t && (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL)
+		to = kbi_signal_to(kbi_signal_computing(sig));
 	shared = !to.t;
 	if (shared)
 		to = kbi_signal_to(kbi_signal_taker(sig, NULL));

@@ -165,6 +165,8 @@ uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set);
 /* The rule, for a signal to the process: main; if it does not take it, the thread that is near: it has the signal on its
  * kernel thread, or sends it, or NULL; then one in sigwait for it, then any. NULL: nobody takes it. */
 struct kb_thread *kbi_signal_taker(int sig, struct kb_thread *near);
+/* One that runs at this moment and takes it; NULL. */
+struct kb_thread *kbi_signal_computing(int sig);
 bool kbi_signal_is_for(struct kb_thread *t, int sig);
 /* Who main is, once. */
 void kbi_signal_main_is(struct kb_thread *t);

@@ -98,6 +98,19 @@ struct kb_thread *kbi_signal_taker(int sig, struct kb_thread *near)
 	return near && (kbi_signal_takes(near) & bit) ? near : any_that_takes(bit);
 }
 
+struct kb_thread *kbi_signal_computing(int sig)
+{
+	uint64_t bit = kbi_signal_bit(sig);
+
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+
+		if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_RUNNING && (kbi_signal_takes(t) & bit))
+			return t; /* acquire: partner is whoever gave the descriptor its state */
+	}
+	return NULL;
+}
+
 bool kbi_signal_is_for(struct kb_thread *t, int sig)
 {
 	return kbi_signal_taker(sig, t) == t;
