@@ -1,7 +1,8 @@
-/* posix/call_queue.c - POSIX message queues: their descriptors can be waited for. Contract in call_priv.h.
- * May switch; cancellation points. */
+/* posix/call_queue.c - POSIX message queues: who sends waits for the descriptor; who receives is on a kernel thread, while
+ * there are some, for the kernel must know it. Contract in call_priv.h. May switch; cancellation points. */
 #include "posix/call_priv.h"
 
+#include "core/spare.h"
 #include "os/sys.h"
 
 struct letter {
@@ -55,12 +56,42 @@ static long mq_by(struct letter *t, const struct timespec *limit)
 	return kbi_call_wait(&t->c);
 }
 
+/* In the kernel, which asks nobody that wants to be told of a message (mq_notify) while it knows of a receiver; until then
+ * others have run once. */
+static long receive_in_kernel(struct letter *t, const struct timespec *limit)
+{
+	uint32_t before;
+	const int fd = t->c.fd; /* no copy: closing that would end what mq_notify has asked for */
+	long r;
+
+	if (kbi_call_turn(t->c.cancels))
+		return -EINTR;
+	r = try_mq_receive(&t->c);
+	if (!kbi_call_again(r))
+		return r;
+	KBI_CALL_APART(true);
+	before = kbi_posix_me.handled;
+	do
+		r = t->c.cancels ? kbi_call_result(KBI_CALL_REAL(mq_timedreceive)(fd, t->p, t->n, t->where, limit)) :
+				   kbi_sys(SYS_mq_timedreceive, fd, t->p, t->n, t->where, limit);
+	while (r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
+	return r;
+}
+
 long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority, const struct timespec *limit, bool cancels)
 {
 	struct letter t = { KBI_CALL(.attempt = try_mq_receive, .fd = q, .events = POLLIN, .cancels = cancels),
 			    p, n, 0, priority };
+	long r;
 
-	return mq_by(&t, limit);
+	if (kbi_spare_is_scarce())
+		return mq_by(&t, limit);
+	if (cancels)
+		kbi_cancel_test();
+	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
+		return -EINVAL;
+	r = try_mq_receive(&t.c);
+	return kbi_call_again(r) ? receive_in_kernel(&t, limit) : r;
 }
 
 long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority, const struct timespec *limit, bool cancels)
