@@ -51,7 +51,7 @@ extern struct kbi_call_originals kbi_call_originals;
 	extern __typeof__(function) kbi_alias_##alias_ __asm__(#alias_) KBI_POSIX_COPY(function) \
 		__attribute__((alias(#of), visibility("default")))
 
-/* The kernel has sent the caller a signal with this result, which waits for the caller if that blocks it. */
+/* With this result the kernel has sent the caller a signal, which waits for the caller if that blocks it. */
 static inline long kbi_call_told(long r)
 {
 	if (kbi_unlikely(r == -EPIPE || r == -EFBIG))
@@ -59,12 +59,15 @@ static inline long kbi_call_told(long r)
 	return r;
 }
 
-/* What the program gets for the kernel's result. */
+/* What the program gets for the kernel's result, when the call is over. A handler of a signal that the call has raised
+ * runs before the call returns. */
 static inline long kbi_call_answer(long r)
 {
 	if (kbi_likely(r >= 0))
 		return r;
-	errno = (int)-kbi_call_told(r);
+	if (kbi_call_told(r) == -EPIPE || r == -EFBIG)
+		kbi_signal_resumed();
+	errno = (int)-r;
 	return -1;
 }
 

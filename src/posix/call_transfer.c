@@ -60,6 +60,13 @@ static size_t rest(const struct iovec *v, size_t n, size_t done, struct iovec ou
 	return k;
 }
 
+/* Flags for a socket. A call that has moved a part returns the part when its socket is shut, and raises no SIGPIPE; a
+ * pipe's does both. */
+static inline int try_flags(const struct kbi_call *c)
+{
+	return kbi_unlikely(c && c->done) ? MSG_DONTWAIT | MSG_NOSIGNAL : MSG_DONTWAIT;
+}
+
 /* One more part: the result once all is done. */
 static long add_part(struct kbi_call *c, long r, size_t n)
 {
@@ -169,8 +176,8 @@ static inline __attribute__((always_inline)) long now(const struct way *w, struc
 	if (kbi_likely(kind == KBI_CALL_SOCKET)) {
 		struct msghdr m = { .msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n };
 
-		r = n == 1 ? kbi_sys(w->one, fd, v->iov_base, v->iov_len, MSG_DONTWAIT, NULL, NULL) :
-			     kbi_sys(w->many, fd, &m, MSG_DONTWAIT);
+		r = n == 1 ? kbi_sys(w->one, fd, v->iov_base, v->iov_len, try_flags(c), NULL, NULL) :
+			     kbi_sys(w->many, fd, &m, try_flags(c));
 		if (kbi_likely(r != -ENOTSOCK))
 			return r;
 		kind = kbi_call_look_up(fd) & KBI_CALL_KINDS;
@@ -449,7 +456,7 @@ long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct 
 static long try_send(struct kbi_call *c)
 {
 	struct transfer *t = transfer_of(c);
-	long r = kbi_sys(SYS_sendto, c->fd, (char *)t->p + c->done, t->n - c->done, t->flags | MSG_DONTWAIT, t->address,
+	long r = kbi_sys(SYS_sendto, c->fd, (char *)t->p + c->done, t->n - c->done, t->flags | try_flags(c), t->address,
 			 t->len);
 
 	return add_part(c, r, t->n);
@@ -498,7 +505,7 @@ static long try_send_message(struct kbi_call *c)
 	part.msg_controllen = 0;
 	part.msg_iovlen = rest(part.msg_iov, part.msg_iovlen, c->done, left);
 	part.msg_iov = left;
-	return add_part(c, kbi_sys(SYS_sendmsg, c->fd, &part, t->flags | MSG_DONTWAIT), t->n);
+	return add_part(c, kbi_sys(SYS_sendmsg, c->fd, &part, t->flags | try_flags(c)), t->n);
 }
 
 static long finish_message(int fd, const struct msghdr *m, int flags, long r, uint32_t since, bool cancels)

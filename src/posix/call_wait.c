@@ -498,7 +498,10 @@ long kbi_call_wait(struct kbi_call *c)
 
 	c->number = c->fd;
 	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_one(c);
-	return r < 0 && c->done ? (long)c->done : r;
+	if (kbi_likely(r >= 0) || !c->done)
+		return r;
+	kbi_signal_resumed(); /* the handler of a signal that the rest has raised: the result does not tell of it */
+	return (long)c->done;
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------ */
