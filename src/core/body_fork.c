@@ -246,6 +246,8 @@ static long becomes(long nr, const long arg[6])
 		kbi_sys(SYS_ppoll, NULL, 0, NULL, NULL, MASK_BYTES);
 }
 
+void (*kbi_body_fork_execs)(void);
+
 void kbi_body_fork_answer(void)
 {
 	const long *a = exec.arg;
@@ -257,6 +259,8 @@ void kbi_body_fork_answer(void)
 	if (exec.given)
 		kbi_heritage_take(&exec.heritage);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &exec.mask, NULL, MASK_BYTES);
+	if (kbi_body_fork_execs)
+		kbi_body_fork_execs();
 	kbi_sys(exec.nr, a[0], a[1], a[2], a[3], a[4]);
 	kbi_sys_write(2, text, sizeof text - 1);
 	kbi_sys(SYS_exit_group, 127);

@@ -2,6 +2,8 @@
 #ifndef KBI_BODY_FORK_H
 #define KBI_BODY_FORK_H
 
+#include "base/base.h"
+
 /* Before other processes run: libc's fork and exec come here from now on. end_others: ends all processes of the program but
  * the supervisor. */
 void kbi_body_fork_setup(int supervisor, void (*end_others)(void));
@@ -13,5 +15,7 @@ void kbi_body_fork_alone(void);
 long kbi_body_fork_by_supervisor(const long arg[6]);
 /* The supervisor, between two signals: becomes another program, if a thread has asked for that. */
 void kbi_body_fork_answer(void);
+/* Called by it with the signal mask of the thread that executes, when it is the only process. NULL: nothing. */
+extern KBI_HIDDEN void (*kbi_body_fork_execs)(void);
 
 #endif

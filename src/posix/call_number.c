@@ -298,6 +298,14 @@ static bool may_block(long n)
 	}
 }
 
+static bool executes(long n, const long a[6], long *r)
+{
+	if (n != SYS_execve && n != SYS_execveat)
+		return false;
+	*r = kbi_signal_exec_by_number(n, a);
+	return true;
+}
+
 bool kbi_call_by_number(long n, const long a[6], long *r)
 {
 	uint32_t before;
@@ -307,7 +315,7 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 	if (!KBI_SYS_DIRECT || !kbi_call_may_wait())
 		return false;
 	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r) ||
-	    shuts_down(n, a, r)) {
+	    shuts_down(n, a, r) || executes(n, a, r)) {
 		kbi_call_told(*r);
 		return true;
 	}

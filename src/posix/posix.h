@@ -419,6 +419,8 @@ void kbi_signal_start(void);
 void kbi_signal_started(void);
 /* Instead of that: it does not start. */
 void kbi_signal_not_started(void);
+/* syscall(SYS_execve or SYS_execveat): what has come and is blocked goes along. -errno. */
+long kbi_signal_exec_by_number(long n, const long a[6]);
 /* The thread ends: handlers of what has come for it run. */
 void kbi_signal_last(void);
 /* At the end of a thread: what was sent to it and not handled. */

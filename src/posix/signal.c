@@ -295,6 +295,7 @@ void kbi_signal_start(void)
 	kbi_sys(SYS_sigaltstack, NULL, &alternate);
 	kbi_body_open = true;
 	take_pending();
+	kbi_signal_kernel_mask(base_mask); /* the tick comes to this kernel thread, too */
 }
 
 uint64_t kbi_signal_listed(const char *path, const char *line)
@@ -317,6 +318,7 @@ void kbi_signal_not_started(void)
 	for (unsigned i = 0; i < n_early; i++)
 		kbi_sys_signal_info(kbi_sys_gettid(), early[i].si_signo, &early[i]);
 	n_early = 0;
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &base_mask, NULL, KBI_MASK_BYTES);
 }
 
 void kbi_signal_started(void)

@@ -332,7 +332,12 @@ static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool s
 /* The runtime sends it to its own kernel threads only; there the program's has an address. */
 static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 {
-	if (info->si_code != SI_TKILL || (info->si_pid != getpid() && !kbi_sys_from.processes) || kbi_posix_forked)
+	/* where the user's queue is full the kernel has nobody to tell of */
+	bool untold = info->si_code == SI_USER && info->si_pid == 0;
+
+	if (kbi_posix_forked || (!untold && info->si_code != SI_TKILL))
+		return false;
+	if (!untold && info->si_pid != getpid() && !kbi_sys_from.processes)
 		return false;
 	return self ? self->vp || kbi_handoff_is_away(kbi_thread_of(self)) : kbi_body_of_tid(kbi_sys_gettid()) != NULL;
 }

@@ -340,6 +340,21 @@ static bool is_for_work(long sig, const siginfo_t *info)
 	return sig > 0 && !(sig == kbi_preempt_signal() && info->si_code == SI_TKILL) && !kbi_process_is_copy(info);
 }
 
+static aptr heir; /* a thread that executes: what nobody lets through is its program's */
+
+static void leave_all(struct kb_thread *t)
+{
+	static const struct timespec none;
+	uint64_t set = ~(kbi_signal_never() | kbi_everywhere_bit());
+	struct kbi_signal_to to;
+	siginfo_t info;
+	long sig;
+
+	while ((sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, &none, KBI_MASK_BYTES)) > 0)
+		if (is_for_work(sig, &info) && kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE && (!to.t || to.t == t))
+			kbi_signal_put(kbi_signal_to(t), &info, true);
+}
+
 /* Somebody wants to know that he has nothing in hand of what came before it was asked. */
 static void answer(void)
 {
@@ -357,6 +372,8 @@ static void answer(void)
 		if (is_for_work(sig, &info))
 			deliver(&info);
 	} while (sig > 0);
+	if (a_load_acq(&heir)) /* partner: kbi_signal_post_empty */
+		leave_all(a_load_acq(&heir));
 	/* release: partner is the acquire in kbi_signal_ask_post */
 	a_store_rel(&answered, round);
 	kbi_sys_futex_wake(&answered, INT_MAX);
@@ -424,6 +441,13 @@ void kbi_signal_close_all(const struct kbi_task *self, int sig)
 	close_unused();
 	if (!kbi_signal_post_takes(bit))
 		kbi_signal_ask_post(); /* he waits for others from here on */
+}
+
+void kbi_signal_post_empty(struct kb_thread *t)
+{
+	a_store_rel(&heir, kbi_sys_from.processes ? t : NULL); /* partner: answer */
+	kbi_signal_ask_post();
+	a_store_rel(&heir, NULL);
 }
 
 static void *work(void *unused)

@@ -217,6 +217,8 @@ uint64_t kbi_signal_post_takes(uint64_t set);
 void kbi_signal_close_all(const struct kbi_task *self, int sig);
 /* Waits until he has given away what he had, and what waited for him. Not in handlers. */
 void kbi_signal_ask_post(void);
+/* The same before t executes; and where virtual processors are processes t has in its list what nobody lets through. */
+void kbi_signal_post_empty(struct kb_thread *t);
 /* Where virtual processors are processes: for the program, as who sends it wants; false: there is no postman yet. */
 bool kbi_signal_post_program(const siginfo_t *info);
 /* The same: signals to the program that wait because nobody lets them through. 0 where bodies are kernel threads. */

@@ -1,0 +1,264 @@
+/* posix/signal_exec.c - exec: what was sent to the thread and is blocked waits for the new program, as in the kernel; so
+ * does the thread's mask, but for the tick's signal. What waits in our list goes to the kernel thread that executes; where
+ * virtual processors are processes to the first of them, which becomes the new program. An exec that fails has changed
+ * nothing. Callers: programs. They stay on their kernel thread meanwhile. */
+#include "posix/signal_priv.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "core/body_fork.h"
+#include "core/wait.h"
+#include "os/sys.h"
+
+/* In memory that all virtual processors have. */
+struct carried {
+	size_t n, n_shared; /* the process's first */
+	siginfo_t info[];
+};
+
+struct leave {
+	struct kbi_task *self; /* NULL: nothing has been done */
+	uint64_t mask;
+	struct carried *c;     /* NULL: nothing waits */
+};
+
+enum { MOST = 4096, BYTES = sizeof(struct carried) + MOST * sizeof(siginfo_t) };
+
+static aptr to_carry; /* for the first process */
+
+static void set_mask(uint64_t mask)
+{
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
+}
+
+/* On the kernel thread that executes, with the thread's mask. */
+static void send_all(const struct carried *c)
+{
+	for (size_t i = 0; c && i < c->n; i++) {
+		siginfo_t info = c->info[i];
+
+		kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
+	}
+}
+
+static void send_carried(void)
+{
+	send_all(a_load_acq(&to_carry)); /* partner: begin */
+}
+
+/* Back from the kernel, which has them in the order in which they were sent. */
+static void take_back(const struct carried *c)
+{
+	static const struct timespec none;
+	uint64_t set = 0;
+	siginfo_t info;
+
+	for (size_t i = 0; i < c->n; i++) {
+		set = kbi_signal_bit(c->info[i].si_signo);
+		kbi_sys(SYS_rt_sigtimedwait, &set, &info, &none, KBI_MASK_BYTES);
+	}
+}
+
+static void put_all(struct kb_thread *t, const struct carried *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		kbi_signal_put(kbi_signal_to(t), &c->info[i], i < c->n_shared);
+	kbi_signal_give_back(t);
+}
+
+static struct carried *collect(struct kb_thread *t, uint64_t mask)
+{
+	struct carried *c;
+
+	if (!(a_load_acq(&t->signals.pending) & mask))
+		return NULL;
+	c = kbi_sys_map(BYTES);
+	if (!c)
+		return NULL;
+	while (c->n < MOST && kbi_signal_get_back(t, mask, false, &c->info[c->n]))
+		c->n++;
+	c->n_shared = c->n;
+	while (c->n < MOST && kbi_signal_get(t, mask, &c->info[c->n]))
+		c->n++;
+	return c;
+}
+
+static struct leave begin(void)
+{
+	struct kbi_task *self = kbi_posix_in_vfork() ? NULL : kbi_posix_light();
+	struct leave l = { .self = self };
+
+	if (!self)
+		return l;
+	l.mask = a_load_rlx(kbi_signal_mask(self));
+	if (!kbi_posix_me.in_handler)
+		kbi_signal_post_empty(kbi_thread_of(self));
+	kbi_signal_resumed();
+	kbi_np_enter(self);
+	l.c = collect(kbi_thread_of(self), l.mask);
+	set_mask(l.mask & ~kbi_signal_never()); /* a tick must not wait for the new program */
+	if (kbi_sys_from.processes) {
+		kbi_body_fork_execs = send_carried;
+		a_store_rel(&to_carry, l.c); /* partner: send_carried */
+	} else {
+		send_all(l.c);
+	}
+	return l;
+}
+
+static void end(const struct leave *l)
+{
+	int saved = errno;
+
+	if (!l->self)
+		return;
+	if (l->c && !kbi_sys_from.processes)
+		take_back(l->c);
+	if (l->c) {
+		put_all(kbi_thread_of(l->self), l->c);
+		kbi_sys_unmap(l->c, BYTES);
+	}
+	set_mask(l->mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
+	kbi_np_leave(l->self);
+	kbi_signal_resumed();
+	errno = saved;
+}
+
+KBI_POSIX_API int execve(const char *path, char *const argv[], char *const envp[])
+{
+	struct leave l = begin();
+	int r = kbi_libc()->execve(path, argv, envp);
+
+	end(&l);
+	return r;
+}
+
+KBI_POSIX_API int execv(const char *path, char *const argv[])
+{
+	return execve(path, argv, environ);
+}
+
+KBI_POSIX_API int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+	struct leave l = begin();
+	int r = kbi_libc()->execvpe(file, argv, envp);
+
+	end(&l);
+	return r;
+}
+
+KBI_POSIX_API int execvp(const char *file, char *const argv[])
+{
+	return execvpe(file, argv, environ);
+}
+
+KBI_POSIX_API int fexecve(int fd, char *const argv[], char *const envp[])
+{
+	struct leave l = begin();
+	int r = kbi_libc()->fexecve(fd, argv, envp);
+
+	end(&l);
+	return r;
+}
+
+long kbi_signal_exec_by_number(long n, const long a[6])
+{
+	struct leave l = begin();
+	long r = kbi_libc()->syscall(n, a[0], a[1], a[2], a[3], a[4]);
+
+	end(&l);
+	return r == -1 ? -errno : r;
+}
+
+/* ---- with the arguments one by one ------------------------------------------------------------------------- */
+
+struct list {
+	size_t n;
+	char **argv;
+};
+
+static size_t count(va_list from)
+{
+	size_t n = 2;
+	va_list ap;
+
+	va_copy(ap, from);
+	while (va_arg(ap, char *))
+		n++;
+	va_end(ap);
+	return n;
+}
+
+/* False: no memory, as errno says. */
+static bool make_room(struct list *l, size_t n)
+{
+	l->n = n;
+	l->argv = kbi_sys_map(n * sizeof(*l->argv));
+	if (!l->argv)
+		errno = ENOMEM;
+	return l->argv;
+}
+
+static void drop(const struct list *l)
+{
+	int saved = errno;
+
+	if (l->argv)
+		kbi_sys_unmap(l->argv, l->n * sizeof(*l->argv));
+	errno = saved;
+}
+
+KBI_POSIX_API int execl(const char *path, const char *first, ...)
+{
+	struct list l;
+	va_list ap;
+	int r = -1;
+
+	va_start(ap, first);
+	if (make_room(&l, count(ap))) {
+		l.argv[0] = (char *)(uintptr_t)first;
+		for (size_t i = 1; i < l.n; i++)
+			l.argv[i] = va_arg(ap, char *);
+		r = execve(path, l.argv, environ);
+	}
+	va_end(ap);
+	drop(&l);
+	return r;
+}
+
+KBI_POSIX_API int execle(const char *path, const char *first, ...)
+{
+	struct list l;
+	va_list ap;
+	int r = -1;
+
+	va_start(ap, first);
+	if (make_room(&l, count(ap))) {
+		l.argv[0] = (char *)(uintptr_t)first;
+		for (size_t i = 1; i < l.n; i++)
+			l.argv[i] = va_arg(ap, char *);
+		r = execve(path, l.argv, va_arg(ap, char **));
+	}
+	va_end(ap);
+	drop(&l);
+	return r;
+}
+
+KBI_POSIX_API int execlp(const char *file, const char *first, ...)
+{
+	struct list l;
+	va_list ap;
+	int r = -1;
+
+	va_start(ap, first);
+	if (make_room(&l, count(ap))) {
+		l.argv[0] = (char *)(uintptr_t)first;
+		for (size_t i = 1; i < l.n; i++)
+			l.argv[i] = va_arg(ap, char *);
+		r = execvpe(file, l.argv, environ);
+	}
+	va_end(ap);
+	drop(&l);
+	return r;
+}
