@@ -7,7 +7,8 @@
  * each make TRIES attempts; CLOSERS close N once each, a file of the program's comes to it at once or later. The kernel's
  * table of numbers is one word a number, read and written at once. A lock's unlock is a fence here; it need not be: what it
  * guards is looked at under it only.
- * Variants that must fail: see dev/models. */
+ * One caller with two closers and two callers with one closer are searched whole; two of each are 10^8 states and more, where
+ * only the variants that must fail are looked for: see dev/models. */
 #ifndef CALLERS
 #define CALLERS 2
 #endif
