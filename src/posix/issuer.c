@@ -65,15 +65,34 @@ static long ask(int fd)
 	return kbi_sys(ENTER, fd, 0, 0, 0, 0, 0);
 }
 
+/* The caller is on the kernel thread on which the call that made the ring blocked, and would leave it at the next call of the
+ * library: it stays, if the ring is for that one. */
+static long ask_away(int fd)
+{
+	long r;
+
+	kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	r = ask(fd);
+	if (r == 0)
+		keep();
+	kbi_handoff_end();
+	return r;
+}
+
 /* The thread has made the ring, for one kernel thread perhaps. Since then it may have lost its turn, and be on another one:
  * then it goes round until it is back. A ring that is disabled is nobody's yet. */
 static void mapped(int fd)
 {
 	enum { TURNS = 1000 };
+	const struct kbi_task *self = kbi_self_raw();
 	bool told = kbi_posix_me.ring_told;
 
 	kbi_posix_me.ring_told = 0;
-	if (told || !kbi_call_may_wait() || !is_ring(fd))
+	if (told || !self || !is_ring(fd))
+		return;
+	if (kbi_handoff_is_away(kbi_thread_of((struct kbi_task *)(uintptr_t)self)) && ask_away(fd) != -EEXIST)
+		return;
+	if (!kbi_posix_light() || !kbi_call_may_wait())
 		return;
 	for (int turn = 0; turn < TURNS; turn++) {
 		long r = ask(fd);

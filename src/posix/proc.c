@@ -167,40 +167,47 @@ static void write_text(int fd, const char *text)
 	write_all(fd, text, strlen(text));
 }
 
+static int number_of(const struct kb_thread *t)
+{
+	return (int)a_load_rlx(&t->number);
+}
+
 /* `PID (name) ...` or `name (PID, ...`: what stands behind both. */
-static void copy_stat(int fd, const char *text, const char *name, int number)
+static void copy_stat(int fd, const char *text, const char *name, const struct kb_thread *t)
 {
 	const char *rest = strrchr(text, ')');
 	char head[NAME + 32];
 
-	snprintf(head, sizeof(head), "%d (%s", number, name);
+	snprintf(head, sizeof(head), "%d (%s", number_of(t), name);
 	write_text(fd, head);
 	write_text(fd, rest ? rest : text);
 }
 
-static void copy_sched(int fd, const char *text, const char *name, int number)
+static void copy_sched(int fd, const char *text, const char *name, const struct kb_thread *t)
 {
 	const char *rest = strstr(text, ", #threads");
 	char head[NAME + 32];
 
-	snprintf(head, sizeof(head), "%s (%d", name, number);
+	snprintf(head, sizeof(head), "%s (%d", name, number_of(t));
 	write_text(fd, head);
 	write_text(fd, rest ? rest : text);
 }
 
 /* The last number of a line, where several namespaces have one each. */
-static void copy_line(int fd, const char *line, size_t n, const char *name, int number)
+static void copy_line(int fd, const char *line, size_t n, const char *name, const struct kb_thread *t)
 {
 	char own[64];
 
 	if (behind(line, "Name:"))
 		snprintf(own, sizeof(own), "Name:\t%s\n", name);
 	else if (behind(line, "Pid:"))
-		snprintf(own, sizeof(own), "Pid:\t%d\n", number);
+		snprintf(own, sizeof(own), "Pid:\t%d\n", number_of(t));
 	else if (behind(line, "Tgid:"))
 		snprintf(own, sizeof(own), "Tgid:\t%d\n", getpid());
 	else if (behind(line, "NSpid:"))
-		snprintf(own, sizeof(own), "NSpid:\t%d\n", number);
+		snprintf(own, sizeof(own), "NSpid:\t%d\n", number_of(t));
+	else if (behind(line, "SigBlk:")) /* its kernel thread may block all while it is in a call */
+		snprintf(own, sizeof(own), "SigBlk:\t%016llx\n", (unsigned long long)a_load_rlx(&t->signals.mask));
 	else {
 		write_all(fd, line, n);
 		return;
@@ -208,28 +215,28 @@ static void copy_line(int fd, const char *line, size_t n, const char *name, int 
 	write_text(fd, own);
 }
 
-static void copy_status(int fd, const char *text, const char *name, int number)
+static void copy_status(int fd, const char *text, const char *name, const struct kb_thread *t)
 {
 	size_t n;
 
 	for (; *text; text += n) {
 		n = strcspn(text, "\n");
 		n += text[n] == '\n';
-		copy_line(fd, text, n, name, number);
+		copy_line(fd, text, n, name, t);
 	}
 }
 
-static void copy_name(int fd, const char *text, const char *name, int number)
+static void copy_name(int fd, const char *text, const char *name, const struct kb_thread *t)
 {
 	(void)text;
-	(void)number;
+	(void)t;
 	write_text(fd, name);
 	write_text(fd, "\n");
 }
 
 static const struct copied {
 	const char *file;
-	void (*copy)(int fd, const char *text, const char *name, int number);
+	void (*copy)(int fd, const char *text, const char *name, const struct kb_thread *t);
 } copies[] = {
 	{ "/comm", copy_name },
 	{ "/stat", copy_stat },
@@ -237,11 +244,12 @@ static const struct copied {
 	{ "/sched", copy_sched },
 };
 
-static const struct copied *copied_as(const char *rest)
+/* Main's name and number are the kernel's, so only what tells its mask is copied. */
+static const struct copied *copied_as(const struct place *p)
 {
 	for (size_t i = 0; i < kbi_countof(copies); i++)
-		if (strcmp(copies[i].file, rest) == 0)
-			return &copies[i];
+		if (strcmp(copies[i].file, p->rest) == 0)
+			return !p->t->is_main || copies[i].copy == copy_status ? &copies[i] : NULL;
 	return NULL;
 }
 
@@ -254,7 +262,7 @@ static int make_copy(const struct place *p, const struct copied *c, const char *
 	fd = text ? (int)kbi_sys(SYS_memfd_create, "proc", MFD_CLOEXEC) : -ENOMEM;
 	if (fd >= 0 && read_all(path, text, TEXT)) {
 		kbi_about_name(p->t, name);
-		c->copy(fd, text, name, (int)a_load_rlx(&p->t->number));
+		c->copy(fd, text, name, p->t);
 		kbi_sys(SYS_lseek, fd, 0, SEEK_SET);
 	}
 	free(text);
@@ -274,7 +282,7 @@ bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi
 		errno = saved;
 		return false;
 	}
-	c = how == KBI_PROC_NAMED || at.t->is_main ? NULL : copied_as(at.rest);
+	c = how == KBI_PROC_NAMED ? NULL : copied_as(&at);
 	if (c)
 		p->fd = how == KBI_PROC_READ ? make_copy(&at, c, p->text) : c->copy == copy_name ? kbi_naming_file(at.t) : -1;
 	if (p->fd >= 0) /* the process's first kernel thread may have other descriptors */
