@@ -86,7 +86,7 @@ static void forget(char *r, const char *to)
 	KBI_POSIX_API result kbi_path_##name parameters __asm__(#name); \
 	result kbi_path_##name parameters \
 	{ \
-		result r = REAL(name) arguments; \
+		result r = (kbi_posix_let_turn_end(), REAL(name) arguments); \
 		struct kbi_proc_path p; \
 \
 		if (kbi_likely(!is_other(FOUND(r) ? 0 : errno, dir, path, how, &p))) \
@@ -106,9 +106,11 @@ static void forget(char *r, const char *to)
 /* libc's structure is the kernel's, under either of its names and before version 2.33, too. */
 static int stat_at(int dir, const char *path, void *s, int flags)
 {
-	long r = kbi_sys(SYS_newfstatat, dir, path, s, flags);
 	struct kbi_proc_path p;
+	long r;
 
+	kbi_posix_let_turn_end();
+	r = kbi_sys(SYS_newfstatat, dir, path, s, flags);
 	if (kbi_unlikely(is_other((int)-r, dir, path, KBI_PROC_NAMED, &p)))
 		r = kbi_sys(SYS_newfstatat, dir, p.text, s, flags);
 	return kbi_posix_answer(r);
@@ -155,7 +157,7 @@ ssize_t kbi_path_readlinkat(int dir, const char *path, char *to, size_t room) __
 
 KBI_POSIX_API ssize_t kbi_path_readlink(const char *path, char *to, size_t room)
 {
-	ssize_t r = REAL(readlink)(path, to, room);
+	ssize_t r = (kbi_posix_let_turn_end(), REAL(readlink)(path, to, room));
 	struct kbi_proc_path p;
 
 	if (kbi_likely(!is_other(r < 0 ? errno : 0, AT_FDCWD, path, KBI_PROC_NAMED, &p)))
@@ -165,7 +167,7 @@ KBI_POSIX_API ssize_t kbi_path_readlink(const char *path, char *to, size_t room)
 
 KBI_POSIX_API ssize_t kbi_path_readlinkat(int dir, const char *path, char *to, size_t room)
 {
-	ssize_t r = REAL(readlinkat)(dir, path, to, room);
+	ssize_t r = (kbi_posix_let_turn_end(), REAL(readlinkat)(dir, path, to, room));
 	struct kbi_proc_path p;
 
 	if (kbi_likely(!is_other(r < 0 ? errno : 0, dir, path, KBI_PROC_NAMED, &p)))

@@ -520,6 +520,11 @@ void kbi_signal_adopt_handlers(void)
 			install(sig, &sa);
 }
 
+bool kbi_signal_has_handler(int sig)
+{
+	return action_of(sig).handler;
+}
+
 /* Those of faults are for the thread itself: many runtimes have them, and nobody sends these signals. */
 bool kbi_signal_any_handler(void)
 {

@@ -249,6 +249,8 @@ void kbi_signal_await_own(struct kbi_task *self, int sig, uint32_t before);
 bool kbi_signal_ignored(int sig);
 /* A handler that asks for restart, or no handler. */
 bool kbi_signal_restarts(int sig);
+/* Has the program a handler of it, so that the kernel calls our relay? */
+bool kbi_signal_has_handler(int sig);
 /* Has the program a handler of any signal? */
 bool kbi_signal_any_handler(void);
 /* The handlers that libc has from before the runtime get our relay. */
