@@ -167,34 +167,31 @@ size_t kbi_stack_guard_hit(uintptr_t address)
 
 /* ---- code on stacks -------------------------------------------------------------------------------------- */
 
-/* The guards stay as they are: one of a page that nothing may touch is left out, a marker of the kernel's is not lost. */
-static void let_code_run(char *p, size_t each, uint32_t n)
+/* In a handler that may have the runtime's own signals blocked: the holder waits for an answer to one, perhaps. */
+static void lock_in_handler(void)
 {
-	struct kbi_everywhere_call c = { .nr = SYS_mprotect, .arg = { (long)p + KBI_PAGE, (long)(each - KBI_PAGE),
-								      PROT_READ | PROT_WRITE | PROT_EXEC },
-					 .more = n - 1, .step = (long)each, .pointer = -1 };
-
-	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
-		kbi_everywhere(&c);
-		return;
+	for (unsigned n = 0; !kbi_lock_try(&pool.lock); n++) {
+		kbi_everywhere_answer();
+		kbi_sys_yield_to_holder(n);
 	}
-	for (; n > 0; n--, p += each)
-		kbi_sys(SYS_mprotect, p + KBI_PAGE, each - KBI_PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
+/* Another thread may have met the same, and have changed all stacks since the instruction failed. */
 bool kbi_stack_follow_code(uintptr_t address)
 {
-	bool given;
+	bool mended;
 
-	if (a_load_rlx(&pool.code) || !chunk_of(address) || !kbi_stack_code_is_given())
+	if (!chunk_of(address) || kbi_stack_guard_hit(address) || !kbi_stack_code_is_given())
 		return false;
-	lock();
-	given = !a_load_rlx(&pool.code);
-	a_store_rlx(&pool.code, 1);
-	for (uint32_t i = 0; given && i < a_load_rlx(&pool.n_chunks); i++)
-		let_code_run((char *)pool.chunk[i].base, pool.chunk[i].each, pool.chunk[i].n);
+	lock_in_handler();
+	if (!a_load_rlx(&pool.code)) {
+		a_store_rlx(&pool.code, 1);
+		for (uint32_t i = 0; i < a_load_rlx(&pool.n_chunks); i++)
+			kbi_stack_code_let_run((char *)pool.chunk[i].base, pool.chunk[i].each, pool.chunk[i].n);
+	}
+	mended = kbi_stack_code_may_run(address);
 	unlock();
-	return true;
+	return mended;
 }
 
 /* ---- making stacks -------------------------------------------------------------------------------------- */
@@ -257,7 +254,7 @@ static bool map_chunk(struct class *c)
 		return false;
 	madvise(p, each * n, MADV_NOHUGEPAGE);
 	if (kbi_unlikely(a_load_rlx(&pool.code)))
-		let_code_run(p, each, n);
+		kbi_stack_code_let_run(p, each, n);
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		kbi_stack_guard_chunk(p, each, n);
 	pool.chunk[k] = (struct chunk){ .base = (uintptr_t)p, .each = each, .n = n, .next = c->unused };

@@ -5,7 +5,10 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "base/option.h"
+#include "os/everywhere.h"
 #include "os/maps.h"
+#include "os/sys.h"
 
 /* The loader's: where main's stack began. Its page is one that the loader gives the right to. */
 extern void *__libc_stack_end __attribute__((weak));
@@ -27,10 +30,29 @@ bool kbi_stack_code_is_asked(void)
 	return dl_iterate_phdr(asks, NULL);
 }
 
-bool kbi_stack_code_is_given(void)
+bool kbi_stack_code_may_run(uintptr_t address)
 {
 	struct kbi_maps_line m;
 
-	return &__libc_stack_end && __libc_stack_end && kbi_maps_find((uintptr_t)__libc_stack_end, &m) == 0 &&
-	       m.protection & PROT_EXEC;
+	return kbi_maps_find(address, &m) == 0 && m.protection & PROT_EXEC;
+}
+
+bool kbi_stack_code_is_given(void)
+{
+	return &__libc_stack_end && __libc_stack_end && kbi_stack_code_may_run((uintptr_t)__libc_stack_end);
+}
+
+/* The guards stay as they are: one of a page that nothing may touch is left out, a marker of the kernel's is not lost. */
+void kbi_stack_code_let_run(char *p, size_t each, uint32_t n)
+{
+	struct kbi_everywhere_call c = { .nr = SYS_mprotect, .arg = { (long)p + KBI_PAGE, (long)(each - KBI_PAGE),
+								      PROT_READ | PROT_WRITE | PROT_EXEC },
+					 .more = n - 1, .step = (long)each, .pointer = -1 };
+
+	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
+		kbi_everywhere(&c);
+		return;
+	}
+	for (; n > 0; n--, p += each)
+		kbi_sys(SYS_mprotect, p + KBI_PAGE, each - KBI_PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
