@@ -65,8 +65,8 @@ static long ask(int fd)
 	return kbi_sys(ENTER, fd, 0, 0, 0, 0, 0);
 }
 
-/* The caller is on the kernel thread on which the call that made the ring blocked, and would leave it at the next call of the
- * library: it stays, if the ring is for that one. */
+/* The caller is on the kernel thread on which the call that made the ring blocked, and would leave it at the next call of
+ * the library: it stays, if the ring is for that one. */
 static long ask_away(int fd)
 {
 	long r;

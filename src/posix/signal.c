@@ -561,10 +561,9 @@ int kbi_signal_raise(const siginfo_t *info)
 	int tid;
 	long r;
 
-	/* without an address the runtime would take it for its tick, or for the process's; another code or error would not
-	 * come through, and then it is known by `raises`. What no relay unpacks goes as it is, to core/contain or a core dump */
-	if (info->si_signo == kbi_preempt_signal() ||
-	    (kbi_signal_is_plain(info) && kbi_signal_has_handler(info->si_signo)))
+	/* our relay would take it for the tick, or for the process's, without an address; another code or error would not
+	 * come through, and then it is known by `raises` */
+	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && kbi_signal_has_handler(info->si_signo)))
 		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(kbi_self_raw())));
 	kbi_posix_me.raises = true;
 	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */
