@@ -6,6 +6,7 @@
  * signal before is still pending. Timers are under a lock that no handler interrupts; signals are sent outside it. */
 #include "posix/cputimer.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -452,6 +453,12 @@ KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event,
 	return kbi_posix_answer(r);
 }
 
+static void forget(timer_t id)
+{
+	if ((uintptr_t)id <= INT_MAX)
+		kbi_signal_forget_overruns((int)(uintptr_t)id);
+}
+
 KBI_POSIX_API int timer_settime(timer_t id, int flags, const struct itimerspec *restrict new,
 				struct itimerspec *restrict old)
 {
@@ -460,6 +467,7 @@ KBI_POSIX_API int timer_settime(timer_t id, int flags, const struct itimerspec *
 
 	if (call(SYS_timer_settime, (uintptr_t)id, a, &r))
 		return kbi_posix_answer(r);
+	forget(id);
 	return kbi_libc()->timer_settime(id, flags, new, old);
 }
 
@@ -473,13 +481,17 @@ KBI_POSIX_API int timer_gettime(timer_t id, struct itimerspec *to)
 	return kbi_libc()->timer_gettime(id, to);
 }
 
+/* What the kernel says is about the signal that was taken from it last, which a handler may not have had yet. */
 KBI_POSIX_API int timer_getoverrun(timer_t id)
 {
+	int told;
 	long r;
 
 	if (call(SYS_timer_getoverrun, (uintptr_t)id, NULL, &r))
 		return kbi_posix_answer(r);
-	return kbi_libc()->timer_getoverrun(id);
+	r = kbi_libc()->timer_getoverrun(id);
+	told = (uintptr_t)id <= INT_MAX ? kbi_signal_overruns((int)(uintptr_t)id) : -1;
+	return r >= 0 && told >= 0 ? told : (int)r;
 }
 
 KBI_POSIX_API int timer_delete(timer_t id)
@@ -487,5 +499,6 @@ KBI_POSIX_API int timer_delete(timer_t id)
 	long r;
 
 	(void)call(SYS_timer_delete, (uintptr_t)id, NULL, &r);
+	forget(id);
 	return kbi_libc()->timer_delete(id);
 }

@@ -180,6 +180,8 @@ static void let_in_later(struct kbi_task *self, const void *context)
 	}
 	kbi_signal_kernel_mask(~(uint64_t)0);
 	while (kbi_signal_get(me.t, ~mask, &info)) {
+		if (kbi_signal_is_overrun(&info, kbi_sys_gettid()))
+			continue;
 		kbi_signal_pack(&info, me);
 		kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
 	}
@@ -223,6 +225,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 		kbi_signal_grows(self->vp);
 	write_mask(context, before);
 	kbi_signal_show_stack(context);
+	kbi_signal_tells_overruns(info);
 	r.self = self;
 	if (is.flags & SA_ONSTACK)
 		kbi_signal_kernel_mask(before | is.mask | own);
@@ -467,6 +470,7 @@ static bool by_libc(int sig)
 void kbi_signal_after_fork(struct kbi_task *self)
 {
 	kbi_signal_pool_after_fork();
+	kbi_signal_overruns_after_fork();
 	if (self)
 		a_store_rlx(&kbi_thread_of(self)->signals.pending, 0);
 	kbi_lock_leave(&lock);

@@ -34,6 +34,8 @@ enum kbi_signal_address kbi_signal_unpack(siginfo_t *info, struct kbi_signal_to 
 		return KBI_SIGNAL_PLAIN;
 	info->si_code = (int)(word & ((1u << CODE_BITS) - 1)) - CODE_MAX;
 	info->si_errno = 0;
+	if (info->si_code == SI_TIMER)
+		kbi_signal_has_arrived(info);
 	if (to && to <= kbi_descriptor_limit())
 		*whom = kbi_signal_to(kbi_descriptor_at(to - 1));
 	return check == kbi_tcb_check(whom->number, CHECKS) ? KBI_SIGNAL_PACKED : KBI_SIGNAL_LATE;

@@ -1,6 +1,6 @@
 /* posix/signal_pool.c - signals that wait for a thread which does not run, in the order in which they were sent. A
- * signal below SIGRTMIN waits once for a thread; the real-time ones queue up, to a limit. A thread that ends gets none
- * any more: the next one with its descriptor would have them.
+ * signal below SIGRTMIN waits once for a thread, and so does a timer's, which counts its overruns; the other real-time
+ * ones queue up, to a limit. A thread that ends gets none any more: the next one with its descriptor would have them.
  * Under one lock, held with all signals blocked on the kernel thread: a handler may send a signal. Callers: this
  * family, also in handlers. Never switches. */
 #include "posix/signal_priv.h"
@@ -63,11 +63,25 @@ static void drop(struct entry **at)
 		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
 }
 
+/* The oldest of the timer's that waits for it. */
+static struct entry *find_timers(const struct kb_thread *t, const siginfo_t *info)
+{
+	for (struct entry *e = first; e; e = e->next)
+		if (e->t == t && e->info.si_signo == info->si_signo && e->info.si_code == SI_TIMER &&
+		    e->info.si_timerid == info->si_timerid)
+			return e;
+	return NULL;
+}
+
 static int put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	struct entry **at = end, *e;
 	struct kb_thread *t = to.t;
 
+	if (info->si_code == SI_TIMER && (e = find_timers(t, info))) {
+		kbi_signal_add_overruns(&e->info, 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0));
+		return 0;
+	}
 	if (info->si_signo < REAL_TIME && has(t, info->si_signo))
 		return 0;
 	e = take_unused();

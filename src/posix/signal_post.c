@@ -108,15 +108,19 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
  * has stored its mask and then looks whether something was sent to it; here it is said before and the mask looked at
  * behind: one of the two sees the other. Seen here, it is said again, for the other may have looked before the signal was
  * there, and the kernel thread is made to look. */
-static int send_to(int on, const struct kb_thread *t, const siginfo_t *packed)
+static int send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom)
 {
+	siginfo_t packed = *info;
 	struct kbi_body *b = kbi_body_of_tid(on);
-	uint64_t bit = kbi_signal_bit(packed->si_signo);
+	uint64_t bit = kbi_signal_bit(info->si_signo);
 	long e;
 
+	if (kbi_signal_is_overrun(info, on))
+		return 0;
+	kbi_signal_pack(&packed, whom);
 	if (b)
 		a_or_acqrel(&b->posted, bit);
-	e = kbi_sys_signal_info(on, packed->si_signo, packed);
+	e = kbi_sys_signal_info(on, info->si_signo, &packed);
 	a_fence_sc(); /* partner: the one in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
 		a_or_acqrel(&b->posted, bit);
@@ -205,13 +209,9 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 		return 0;
 	}
 	on = runs_and_lets(t, sig);
-	if (on) {
-		siginfo_t packed = *info;
-
-		/* one to the process is whoever's it finds there: t may be about to end */
-		kbi_signal_pack(&packed, shared ? KBI_SIGNAL_TO_PROCESS : to);
-		return send_to(on, t, &packed);
-	}
+	/* one to the process is whoever's it finds there: t may be about to end */
+	if (on)
+		return send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to);
 	e = leave_with(to, info, shared);
 	if (e == ESRCH && shared)
 		kbi_signal_forward(info, KBI_SIGNAL_TO_PROCESS);
@@ -255,6 +255,8 @@ bool kbi_signal_post_program(const siginfo_t *info)
 
 	if (!kbi_sys_from.processes || !a_load_acq(&tid))
 		return false;
+	if (kbi_signal_is_overrun(info, (int)a_load_acq(&tid)))
+		return true;
 	kbi_signal_pack(&packed, KBI_SIGNAL_TO_PROCESS);
 	return kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, &packed) == 0;
 }
@@ -263,7 +265,7 @@ bool kbi_signal_post_program(const siginfo_t *info)
 
 static void requeue(siginfo_t *info)
 {
-	if (kbi_signal_post_program(info))
+	if (kbi_signal_post_program(info) || kbi_signal_is_overrun(info, getpid()))
 		return;
 	kbi_signal_pack(info, KBI_SIGNAL_TO_PROCESS);
 	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
@@ -330,8 +332,11 @@ static void deliver(siginfo_t *info)
 /* On the supervisor, where virtual processors are processes: what has been sent to the program. */
 static void pass(siginfo_t *info)
 {
-	if (!kbi_signal_is_packed(info))
+	if (!kbi_signal_is_packed(info)) {
+		if (kbi_signal_is_overrun(info, (int)a_load_acq(&tid)))
+			return;
 		kbi_signal_pack(info, KBI_SIGNAL_TO_PROCESS);
+	}
 	kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, info);
 }
 
@@ -481,8 +486,10 @@ static void *work(void *unused)
 void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 {
 	siginfo_t packed = *info;
-	int sig = info->si_signo;
+	int sig = info->si_signo, post = (int)a_load_acq(&tid);
 
+	if (kbi_signal_is_overrun(info, post ? post : getpid()))
+		return;
 	kbi_signal_pack(&packed, to);
 	if (!a_load_acq(&tid)) {
 		kbi_sys(SYS_rt_sigqueueinfo, getpid(), sig, &packed);

@@ -131,6 +131,20 @@ static inline void kbi_signal_leaves_section(void)
 		kbi_solo_leave();
 }
 
+/* ---- signals of timers on their way: signal_overrun.c ----------------------------------------------------- */
+
+/* Before it is sent on through the kernel, there. True: one of this timer is on its way already, and counts this one. */
+bool kbi_signal_is_overrun(const siginfo_t *info, int to);
+/* It has come that way: its overruns are all known. */
+void kbi_signal_has_arrived(siginfo_t *info);
+void kbi_signal_add_overruns(siginfo_t *info, uint64_t more);
+/* The program gets it now. */
+void kbi_signal_tells_overruns(const siginfo_t *info);
+/* What it was told of the timer's last signal; -1: nothing, or the timer was set anew. */
+int kbi_signal_overruns(int id);
+void kbi_signal_forget_overruns(int id);
+void kbi_signal_overruns_after_fork(void);
+
 /* ---- the pool ----------------------------------------------------------------------------------------- */
 
 /* t takes no more. True: some are there already. */

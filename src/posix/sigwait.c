@@ -172,6 +172,8 @@ KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict
 		return kbi_libc()->sigtimedwait(set, info, timeout);
 	sig = wait_in_time(kbi_signal_from_set(set), info, timeout, true);
 	/* as libc: what pthread_kill and raise send is told as kill's */
+	if (sig > 0 && info)
+		kbi_signal_tells_overruns(info);
 	if (sig > 0 && info && info->si_code == SI_TKILL)
 		info->si_code = SI_USER;
 	return answer(sig);

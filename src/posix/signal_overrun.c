@@ -1,0 +1,126 @@
+/* posix/signal_overrun.c - signals of timers that are on their way through the kernel a second time. The kernel has at most
+ * one signal of a timer, and goes on with the timer once that is taken; expirations meanwhile are overruns. Taken by us it
+ * has not come to a thread yet, and the next one may come at once: of what we send on there is one of each timer in the
+ * kernel, too, and the others count as its overruns. (In the pool, likewise: kbi_signal_put.)
+ * A signal that the kernel has thrown away, as one that is ignored meanwhile or of a kernel thread that has ended, is found
+ * out by a look at what waits there. Also in handlers. No locks. */
+#include "posix/signal_priv.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "core/timer.h"
+
+enum { SLOTS = 1024, LOOK_AFTER_NS = 100000000 };
+
+#define THERE ((uint64_t)1 << 31)
+#define MOST (THERE - 1)
+
+static struct slot {
+	a64 word; /* number of the timer; is one there?; overruns of others */
+	a64 since;
+	a32 to;   /* where it was sent to: a kernel thread or the process */
+	a64 last; /* number; given to the program?; overruns that it was told of last */
+} slots[SLOTS];
+
+static struct slot *slot_of(int id)
+{
+	return &slots[(uint32_t)id % SLOTS];
+}
+
+static uint64_t word_of(int id, uint64_t n)
+{
+	return (uint64_t)(uint32_t)id << 32 | THERE | (n < MOST ? n : MOST);
+}
+
+static bool is_of(uint64_t word, int id)
+{
+	return (word & THERE) && word >> 32 == (uint32_t)id;
+}
+
+/* A number of another signal's there is taken for it: then it is looked at again. */
+static bool is_lost(struct slot *s, int sig)
+{
+	uint64_t now = kbi_timer_now();
+	char path[64];
+
+	if (now - a_load_rlx(&s->since) < LOOK_AFTER_NS)
+		return false;
+	snprintf(path, sizeof path, "/proc/%u/status", a_load_rlx(&s->to));
+	a_store_rlx(&s->since, now);
+	return !((kbi_signal_listed(path, "SigPnd:") | kbi_signal_listed(path, "ShdPnd:")) & kbi_signal_bit(sig));
+}
+
+bool kbi_signal_is_overrun(const siginfo_t *info, int to)
+{
+	uint64_t more = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0), word;
+	int id = info->si_timerid;
+	struct slot *s = slot_of(id);
+
+	if (kbi_likely(info->si_code != SI_TIMER))
+		return false;
+	word = a_load_rlx(&s->word);
+	for (;;) {
+		if (is_of(word, id)) {
+			if (is_lost(s, info->si_signo))
+				return false;
+			if (a_cas_acqrel(&s->word, &word, word_of(id, (word & MOST) + more)))
+				return true;
+		} else if (word & THERE) {
+			return false;
+		} else if (a_cas_acqrel(&s->word, &word, word_of(id, 0))) {
+			a_store_rlx(&s->since, kbi_timer_now());
+			a_store_rlx(&s->to, (uint32_t)to);
+			return false;
+		}
+	}
+}
+
+void kbi_signal_add_overruns(siginfo_t *info, uint64_t more)
+{
+	uint64_t sum = (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0) + more;
+
+	info->si_overrun = sum < INT_MAX ? (int)sum : INT_MAX;
+}
+
+void kbi_signal_has_arrived(siginfo_t *info)
+{
+	struct slot *s = slot_of(info->si_timerid);
+	uint64_t word = a_load_rlx(&s->word);
+
+	while (is_of(word, info->si_timerid))
+		if (a_cas_acqrel(&s->word, &word, 0)) {
+			kbi_signal_add_overruns(info, word & MOST);
+			return;
+		}
+}
+
+void kbi_signal_tells_overruns(const siginfo_t *info)
+{
+	if (kbi_unlikely(info->si_code == SI_TIMER))
+		a_store_rlx(&slot_of(info->si_timerid)->last,
+			    word_of(info->si_timerid, (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0)));
+}
+
+int kbi_signal_overruns(int id)
+{
+	uint64_t last = a_load_rlx(&slot_of(id)->last);
+
+	return is_of(last, id) ? (int)(last & MOST) : -1;
+}
+
+void kbi_signal_forget_overruns(int id)
+{
+	uint64_t last = a_load_rlx(&slot_of(id)->last);
+
+	if (is_of(last, id))
+		a_cas_rlx(&slot_of(id)->last, &last, 0);
+}
+
+void kbi_signal_overruns_after_fork(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		a_store_rlx(&slots[i].word, 0);
+		a_store_rlx(&slots[i].last, 0);
+	}
+}
