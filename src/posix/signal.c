@@ -379,7 +379,7 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 
 void kbi_signal_take_mask(struct kbi_task *self, uint64_t mask)
 {
-	mask &= ~(BIT(KBI_LIBC_FIRST) | BIT(KBI_LIBC_LAST) | BIT(SIGKILL) | BIT(SIGSTOP));
+	mask &= ~kbi_signal_kept;
 	if (mask != a_load_rlx(kbi_signal_mask(self)))
 		kbi_signal_set_mask(self, mask);
 }

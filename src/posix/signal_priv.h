@@ -102,7 +102,10 @@ bool kbi_signal_is_let_in(struct kbi_task *self);
 
 /* The kernel thread's mask, whatever the books say. */
 void kbi_signal_kernel_mask(uint64_t mask);
-/* The caller's mask is this one, without what cannot be blocked. */
+/* What cannot be blocked. */
+#define kbi_signal_kept \
+	(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP))
+/* The caller's mask is this one, without that. */
 void kbi_signal_take_mask(struct kbi_task *self, uint64_t mask);
 
 /* Alternate stacks, signal_stack.c. In the relay, which the kernel has called with these: fn goes on, on the stack of

@@ -1,6 +1,7 @@
 /* posix/ucontext.c - getcontext, setcontext, swapcontext, makecontext. A context has the mask of the thread that
  * makes it, and a thread that goes to it takes over its mask, as by pthread_sigmask: what was pending and is not
- * blocked any more has been handled before. libc's ask and tell the kernel, which knows the kernel thread's mask.
+ * blocked any more is handled on the context's stack, before its next instruction. libc's ask and tell the kernel,
+ * which knows the kernel thread's mask.
  * Registers are saved and loaded by the machine's part; where there is none libc's functions do all, and the
  * thread's mask stays as it is. Callers: programs, also in handlers. */
 #include "posix/signal_priv.h"
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "core/wait.h"
 #include "os/sys.h"
 
 #if KBI_HAVE_UCONTEXT
@@ -21,9 +23,11 @@ _Static_assert(offsetof(ucontext_t, __fpregs_mem) == KBI_UC_FPMEM, "as the machi
 _Static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RBP == 10, "as the machine's part has it");
 _Static_assert(REG_RSP == 15 && REG_RIP == 16, "as the machine's part has it");
 
-KBI_UC_CALLS(kbi_ucontext_got, kbi_ucontext_swap, kbi_ucontext_start, kbi_ucontext_ended, kbi_ucontext_go);
+KBI_UC_CALLS(kbi_ucontext_got, kbi_ucontext_swap, kbi_ucontext_start, kbi_ucontext_ended, kbi_ucontext_go,
+	     kbi_ucontext_arrive, kbi_ucontext_arrived);
 
 KBI_HIDDEN KBI_NORETURN void kbi_ucontext_go(const ucontext_t *to);
+KBI_HIDDEN KBI_NORETURN void kbi_ucontext_arrive(ucontext_t *to);
 KBI_HIDDEN void kbi_ucontext_start(void);
 
 /* How many handlers it is in; in a word of the context that nobody else uses. The kernel's own is what a handler has
@@ -53,14 +57,59 @@ static uint64_t mask_now(const struct kbi_task *self)
 	return mask;
 }
 
-static void take_mask(struct kbi_task *self, const ucontext_t *to)
+static uint64_t mask_of(const ucontext_t *u)
 {
-	uint64_t mask = kbi_signal_from_set(&to->uc_sigmask);
+	return kbi_signal_from_set(&u->uc_sigmask) & ~kbi_signal_kept;
+}
 
+static void set_mask(struct kbi_task *self, uint64_t mask)
+{
 	if (!self)
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 	else
 		kbi_signal_take_mask(self, mask);
+}
+
+/* What it lays below a context, as far as `go` reads it. */
+enum { FP_BYTES = 28, BELOW = KBI_UC_FPMEM + 32 };
+
+/* On the context's stack: what it lets through is handled as if it had interrupted the context. */
+KBI_HIDDEN void kbi_ucontext_arrived(const ucontext_t *to);
+void kbi_ucontext_arrived(const ucontext_t *to)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (self)
+		kbi_np_leave(self);
+	set_mask(self, mask_of(to));
+}
+
+/* No handler comes between the reading of the context, which a handler may save again, and the change of the stack. */
+static KBI_NORETURN void arrive(struct kbi_task *self, const ucontext_t *to)
+{
+	uintptr_t sp = (uintptr_t)to->uc_mcontext.gregs[REG_RSP] - KBI_SIGNAL_FRAME_RED;
+	ucontext_t *copy = (ucontext_t *)((sp - BELOW) & -(uintptr_t)64);
+
+	if (self)
+		kbi_np_enter(self);
+	take_handlers(to);
+	memcpy(copy, to, KBI_UC_FPMEM);
+	copy->uc_mcontext.fpregs = (fpregset_t)((uintptr_t)copy + KBI_UC_FPMEM);
+	memcpy(copy->uc_mcontext.fpregs, to->uc_mcontext.fpregs, FP_BYTES);
+	kbi_ucontext_arrive(copy);
+}
+
+/* What the context blocks is blocked here, and what it lets through is let through there: a handler of either is in a
+ * context that lets its signal through. `now`: the caller's mask. */
+static KBI_NORETURN void go(struct kbi_task *self, uint64_t now, const ucontext_t *to)
+{
+	if (now == mask_of(to)) {
+		take_handlers(to);
+		kbi_ucontext_go(to);
+	}
+	/* a handler may come here, and leave the rest to another thread */
+	set_mask(self, self ? now | mask_of(to) : kbi_signal_closed & ~(kbi_signal_never() | kbi_everywhere_bit()));
+	arrive(kbi_posix_light(), to);
 }
 
 /* getcontext's end: its result. */
@@ -76,10 +125,10 @@ int kbi_ucontext_got(ucontext_t *u)
 
 KBI_POSIX_API int setcontext(const ucontext_t *to)
 {
+	struct kbi_task *self = kbi_posix_light();
+
 	kbi_signal_leaves_section();
-	take_handlers(to);
-	take_mask(kbi_posix_light(), to);
-	kbi_ucontext_go(to);
+	go(self, mask_now(self), to);
 }
 
 /* swapcontext, whose caller's registers are saved. */
@@ -91,9 +140,7 @@ void kbi_ucontext_swap(ucontext_t *save, const ucontext_t *to)
 
 	memcpy(&save->uc_sigmask, &mask, sizeof mask);
 	note_handlers(save);
-	take_handlers(to);
-	take_mask(self, to);
-	kbi_ucontext_go(to);
+	go(self, mask, to);
 }
 
 /* The first function of a made context has returned. */
