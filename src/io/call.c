@@ -307,7 +307,7 @@ int kb_io_close(int fd)
 {
 	int e;
 
-	if (kbi_engine_owns(fd) || kbi_own_is(fd))
+	if (kbi_own_is(fd))
 		return -EBADF;
 	kbi_async_new_number(fd);
 	kbi_ready_closing(fd);

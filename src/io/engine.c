@@ -68,6 +68,18 @@ bool kbi_engine_owns(int fd)
 		(a_load_rlx(&engine.look) && fd == (int)a_load_rlx(&engine.joined)));
 }
 
+int kbi_engine_highest(void)
+{
+	int most = -1;
+
+	if (a_load_rlx(&engine.stage) != 2 || kbi_engine_forked())
+		return most;
+	most = epoll_fd() > (int)a_load_rlx(&engine.bell) ? epoll_fd() : (int)a_load_rlx(&engine.bell);
+	if (a_load_rlx(&engine.look) && (int)a_load_rlx(&engine.joined) > most)
+		most = (int)a_load_rlx(&engine.joined);
+	return most;
+}
+
 /* ---- making it ------------------------------------------------------------------------------------ */
 
 /* Out of the program's way; where the limit is low it stays where it is. */

@@ -35,6 +35,8 @@ int kbi_engine_join(int fd, void (*look)(struct kbi_vp *me));
 void kbi_engine_poll_also(void (*look)(struct kbi_vp *me));
 /* The engine's own descriptor? Who closes descriptors for the program leaves it open. */
 bool kbi_engine_owns(int fd);
+/* Of those the highest; -1: there is none. */
+int kbi_engine_highest(void);
 /* The process is the child of a fork, which has no VPs. */
 extern KBI_HIDDEN a32 kbi_engine_is_forked;
 static inline bool kbi_engine_forked(void)

@@ -14,6 +14,7 @@
 
 #include "core/wait.h"
 #include "io/engine.h"
+#include "os/memory.h"
 #include "os/sys.h"
 
 enum {
@@ -62,9 +63,15 @@ static void leave(uint32_t me, uint32_t mine)
 		kbi_sys_futex_wake(&gate, INT_MAX);
 }
 
+/* The runtime's, for as long as it is there: it may have had to stay among the program's. */
+static bool is_runtimes(int fd)
+{
+	return fd >= 0 && (fd == kbi_memory_descriptor() || kbi_engine_owns(fd));
+}
+
 bool kbi_own_may_be(int fd)
 {
-	return kbi_unlikely(fd >= (int)a_load_rlx(&lowest));
+	return kbi_unlikely(fd >= (int)a_load_rlx(&lowest)) || kbi_unlikely(is_runtimes(fd));
 }
 
 void kbi_own_stop_copies(void)
@@ -181,6 +188,8 @@ bool kbi_own_is(int fd)
 	struct timespec pause = { 0, PAUSE_NS };
 	uint32_t n;
 
+	if (kbi_unlikely(is_runtimes(fd)))
+		return true;
 	if (!s)
 		return false;
 	while (kbi_unlikely((n = a_load_acq(&s->users)) == ENDING))
@@ -188,14 +197,22 @@ bool kbi_own_is(int fd)
 	return n > 0;
 }
 
+static int highest_of_runtimes(void)
+{
+	int engines = kbi_engine_highest(), memorys = kbi_memory_descriptor();
+
+	return engines > memorys ? engines : memorys;
+}
+
 int kbi_own_next(int from)
 {
-	int most = (int)a_load_rlx(&highest);
+	int most = (int)a_load_rlx(&highest), runtimes = highest_of_runtimes();
 
+	most = most > runtimes ? most : runtimes;
 	for (int fd = from < 0 ? 0 : from; fd <= most; fd++) {
 		struct kbi_slot *s = kbi_slot_find(fd);
 
-		if (s && a_load_acq(&s->users))
+		if ((s && a_load_acq(&s->users)) || is_runtimes(fd))
 			return fd;
 	}
 	return INT_MAX;
@@ -208,6 +225,8 @@ static void in_child(void)
 {
 	a_store_rlx(&gate, 0);
 	for (int fd = kbi_own_next(0); fd != INT_MAX; fd = kbi_own_next(fd + 1)) {
+		if (is_runtimes(fd))
+			continue;
 		a_store_rlx(&kbi_slot_find(fd)->users, 0);
 		kbi_sys(SYS_close, fd);
 	}

@@ -14,9 +14,9 @@ int kbi_own_copy(int fd);
 void kbi_own_share(int own);
 /* One less: the last one closes it. */
 void kbi_own_drop(int own);
-/* Is it in use as such? Then it is not the program's to close. */
+/* Is it in use as such, or the number of the runtime's memory or engine? Then it is not the program's to close. */
 bool kbi_own_is(int fd);
-/* The lowest such number from `from` on; INT_MAX: none. */
+/* The lowest of all these from `from` on; INT_MAX: none. */
 int kbi_own_next(int from);
 /* A number like this one may be in the way of a copy: who closes it does so between kbi_own_stop_copies and
  * kbi_own_let_copies, and asks kbi_own_is in between. Any number of threads. */

@@ -40,10 +40,12 @@ static int copy_data(int fd, uintptr_t to, size_t at, size_t end)
 
 	for (size_t begin = at; begin < end; begin = (size_t)hole) {
 		from = kbi_sys(SYS_lseek, fd, begin, SEEK_TO_DATA);
+		if (from >= 0 && (size_t)from < begin)
+			return EIO; /* another file */
 		if (from < 0 || (size_t)from >= end)
 			return from < 0 && from != -ENXIO ? (int)-from : 0;
 		hole = kbi_sys(SYS_lseek, fd, from, SEEK_TO_HOLE);
-		if (hole < 0 || (size_t)hole > end)
+		if (hole <= from || (size_t)hole > end)
 			hole = (long)end;
 		for (; from < hole; from += n) {
 			n = kbi_sys(SYS_pread64, fd, to + ((size_t)from - at), hole - from, from);

@@ -179,12 +179,8 @@ static void let_in_later(struct kbi_task *self, const void *context)
 		return;
 	}
 	kbi_signal_kernel_mask(~(uint64_t)0);
-	while (kbi_signal_get(me.t, ~mask, &info)) {
-		if (kbi_signal_is_overrun(&info, kbi_sys_gettid()))
-			continue;
-		kbi_signal_pack(&info, me);
-		kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
-	}
+	while (kbi_signal_get(me.t, ~mask, &info))
+		kbi_signal_send_here(&info, me);
 }
 
 /* The handler returns to where the thread is now, with its mask. */
@@ -470,7 +466,6 @@ static bool by_libc(int sig)
 void kbi_signal_after_fork(struct kbi_task *self)
 {
 	kbi_signal_pool_after_fork();
-	kbi_signal_overruns_after_fork();
 	if (self)
 		a_store_rlx(&kbi_thread_of(self)->signals.pending, 0);
 	kbi_lock_leave(&lock);

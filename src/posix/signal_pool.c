@@ -106,6 +106,7 @@ void kbi_signal_pool_after_fork(void)
 	fresh = 0;
 	a_store_rlx(&waiting, 0);
 	kbi_lock_leave(&lock);
+	kbi_signal_overruns_after_fork();
 }
 
 bool kbi_signal_over(struct kb_thread *t)

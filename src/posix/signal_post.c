@@ -483,6 +483,16 @@ static void *work(void *unused)
 	return NULL;
 }
 
+void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to)
+{
+	int here = kbi_sys_gettid();
+
+	if (kbi_signal_is_overrun(info, here))
+		return;
+	kbi_signal_pack(info, to);
+	kbi_sys_signal_info(here, info->si_signo, info);
+}
+
 void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 {
 	siginfo_t packed = *info;

@@ -215,6 +215,8 @@ void kbi_signal_need_post(void);
 void kbi_signal_opened(uint64_t set);
 /* Gives it to him, from a handler or anywhere. */
 void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to);
+/* To the caller's kernel thread, which blocks it still. */
+void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to);
 /* t lets less through than it did, or waits for less: what came for the process and it does not take is for others. */
 void kbi_signal_give_back(struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
