@@ -120,8 +120,8 @@ static inline __attribute__((always_inline)) KBI_NORETURN void kbi_ctx_leave(str
 
 /* What posix/ucontext has of libc's ucontext_t: offsets. Its functions getcontext and swapcontext save what a function
  * keeps for its caller, and its arguments, and go on in `got` and `swapped`, which have the same arguments; `start` calls
- * `ended` with what rbx holds; `go` loads a context and goes there; `arrive` calls `arrived` first, below the context, which
- * lies on its own stack. */
+ * `ended` with what rbx holds; `go` loads a context and goes there; `arrive` calls `arrived` first, below the
+ * context, which lies on its own stack. */
 #define KBI_HAVE_UCONTEXT 1
 #define KBI_UC_GREGS 40
 #define KBI_UC_FPREGS 224
