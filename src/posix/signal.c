@@ -366,6 +366,8 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 
 	if (mask & ~before)
 		kbi_signal_leaves(self, mask & ~before);
+	if (before & ~mask)
+		kbi_signal_take_queued(self, before & ~mask);
 	a_store_rlx(kbi_signal_mask(self), mask);
 	if (before & ~mask)
 		kbi_signal_opened(before & ~mask);

@@ -57,6 +57,24 @@ void kbi_signal_left(struct kbi_task *self)
 		a_and_acqrel(wanted, ~KBI_SIGNAL_LEAVES);
 }
 
+void kbi_signal_take_queued(struct kbi_task *self, uint64_t set)
+{
+	static const struct timespec none;
+	struct kbi_signal_to to, me = kbi_signal_to(kbi_thread_of(self));
+	siginfo_t info;
+
+	set &= ~((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1);
+	if (!set || kbi_sys_from.processes || !self->vp)
+		return;
+	kbi_signal_settle(set);
+	while (kbi_sys(SYS_rt_sigtimedwait, &set, &info, &none, KBI_MASK_BYTES) > 0) {
+		if (kbi_signal_unpack(&info, &to) == KBI_SIGNAL_LATE)
+			continue;
+		if ((to.t && to.t != me.t) || kbi_signal_put(me, &info, !to.t))
+			kbi_signal_forward(&info, to);
+	}
+}
+
 /* Sent to a group of processes, of which this is one: POSIX wants the handler of the caller, if nobody else lets the signal
  * through, to have run when the call returns. before: how many had run when it was sent. The kernel has given it to
  * any of the kernel threads, who passes it on. */
