@@ -366,8 +366,7 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 
 	if (mask & ~before)
 		kbi_signal_leaves(self, mask & ~before);
-	if (before & ~mask)
-		kbi_signal_take_queued(self, before & ~mask);
+	kbi_signal_take_queued(self, before & ~mask);
 	a_store_rlx(kbi_signal_mask(self), mask);
 	if (before & ~mask)
 		kbi_signal_opened(before & ~mask);
@@ -563,8 +562,7 @@ int kbi_signal_raise(const siginfo_t *info)
 	int tid;
 	long r;
 
-	/* our relay would take it for the tick, or for the process's, without an address; another code or error would not
-	 * come through, and then it is known by `raises` */
+	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
 	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && kbi_signal_has_handler(info->si_signo)))
 		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(kbi_self_raw())));
 	kbi_posix_me.raises = true;

@@ -255,8 +255,8 @@ static inline bool kbi_signal_is_last(const struct kb_thread *t)
 }
 /* These have been sent to the program, nobody knows to whom; also in handlers. */
 void kbi_signal_note_sent(uint64_t set);
-/* The caller is about to let these through. The real-time signals among them that wait for the process come to its list, all
- * of them and in the kernel's order, before the postman, or the kernel by the caller's mask, can each take some. */
+/* The caller is about to let these through. The real-time signals among them that wait for the process come to its list,
+ * all and in the kernel's order, before the postman, or the kernel by the caller's mask, can each take some. */
 void kbi_signal_take_queued(struct kbi_task *self, uint64_t set);
 /* None of these that were sent to the program from inside, before this, is in the postman's hands. False: none was. */
 bool kbi_signal_settle(uint64_t set);
