@@ -170,6 +170,7 @@ static uint32_t keys_why(long n, const long *a)
 
 /* ---- by number ------------------------------------------------------------------------------------------- */
 
+#ifdef SYS_arch_prctl
 enum { SET_GS = 0x1001, SET_CPUID = 0x1012, SHADOW_STACK = 0x5001, SHADOW_STACK_LAST = 0x5004 }; /* of arch_prctl */
 
 static uint32_t arch_why(long code)
@@ -178,6 +179,7 @@ static uint32_t arch_why(long code)
 
 	return is ? KBI_BIND_CHANGED : 0;
 }
+#endif
 
 /* A question, or as it is. */
 static uint32_t personality_why(unsigned long persona)

@@ -265,7 +265,7 @@ struct kbi_call_keeps {
 	int own[2];
 };
 #define KBI_CALL_KEEPS(name) \
-	struct kbi_call_keeps name __attribute__((cleanup(kbi_call_keep_no_more))) = { { -1, -1 } }
+	struct kbi_call_keeps name __attribute__((cleanup(kbi_call_keep_no_more), unused)) = { { -1, -1 } }
 /* *fd is a copy from now on, until the end of the block; if there is none it stays as it is. */
 void kbi_call_keep(struct kbi_call_keeps *k, int *fd);
 void kbi_call_keep_no_more(struct kbi_call_keeps *k);
