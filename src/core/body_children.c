@@ -19,10 +19,6 @@
 #include "os/lock.h"
 #include "os/sys.h"
 
-#ifndef sigev_notify_thread_id /* glibc has no name for it */
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
-
 enum { IDLE, ASKED, ANSWERED };
 
 bool (*kbi_children_is_over)(void);

@@ -8,6 +8,10 @@
 
 #include "base/atom.h"
 
+#ifndef sigev_notify_thread_id /* glibc has no name for it */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 /* Before other processes run: libc's wait calls come here from now on. ours: is it a process of the runtime's? */
 void kbi_children_setup(int supervisor, bool (*ours)(int pid));
 /* There is no other process after all: such calls are the kernel's again. */

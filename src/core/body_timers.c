@@ -244,7 +244,7 @@ static long create(struct request *r)
 		return -EAGAIN;
 	*t = (struct timer){ .used = true, .id = FIRST_ID + (int)(t - own.timer), .kind = r->kind,
 			     .notify = e->sigev_notify, .sig = e->sigev_signo, .value = e->sigev_value, .process = r->process,
-			     .thread = e->_sigev_un._tid };
+			     .thread = e->sigev_notify_thread_id };
 	if (!e->sigev_notify && !e->sigev_signo) /* as for none given */
 		t->sig = SIGALRM, t->value.sival_int = t->id;
 	r->id = t->id;
