@@ -129,6 +129,22 @@ static int send_to(int on, const struct kb_thread *t, const siginfo_t *info, str
 	return (int)-e;
 }
 
+/* What the thread here takes goes to its list. The postman would send it here again at once, and what this has interrupted,
+ * a handler perhaps that has the signal blocked, would not get on. */
+static bool keep(const siginfo_t *info, struct kbi_signal_to to)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kb_thread *t = self && self->vp ? kbi_thread_of(self) : NULL;
+
+	if (!t || (to.t ? to.t != t : !kbi_signal_is_for(t, info->si_signo)))
+		return false;
+	a_store_rlx(&kbi_signal_watch, 1);
+	if (kbi_signal_put(to.t ? to : kbi_signal_to(t), info, !to.t))
+		return false;
+	a_store_rlx(&self->permit, 1); /* it may have looked already, and be about to sleep */
+	return true;
+}
+
 /* The process's own of the same number are not taken, the kernel would give the thread's first; and not what nobody has
  * said: who sends to a kernel thread from outside means that one. */
 void kbi_signal_look_after_slow(void)
@@ -146,7 +162,7 @@ void kbi_signal_look_after_slow(void)
 		left &= -left;
 		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
 			return;
-		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE)
+		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE && !keep(&info, to))
 			kbi_signal_forward(&info, to);
 	}
 }
