@@ -334,6 +334,15 @@ static int await(struct kbi_task *self, struct asked *q, struct kbi_until until)
 	return why;
 }
 
+/* It ended without having been done. Of an open that waits for a FIFO's other end the kernel lets its own mark through, for
+ * a call that is to be begun again. */
+static bool is_cut_off(int32_t r)
+{
+	enum { ERESTARTSYS = 512 };
+
+	return r == -ECANCELED || r == -EINTR || r == -ERESTARTSYS;
+}
+
 /* The result, or: there is no ring. */
 #define NO_RING INT64_MIN
 static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, struct kbi_until until)
@@ -358,7 +367,7 @@ static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, st
 			fixed = false;
 			continue;
 		}
-		if (q.result != -ECANCELED && q.result != -EINTR)
+		if (!is_cut_off(q.result))
 			return q.result;
 		if (why)
 			return -why;
