@@ -12,6 +12,7 @@
 #include "test.h"
 
 enum { STACK = 1 << 20, ALTERNATE = 1 << 16, BELOW = 64 /* bytes under the tick's frame */, HOGS = 8, LONG = 60 /* s */ };
+enum { STEP = 128 /* bytes */, SPINS = 20000000 /* longer than a quantum */ };
 
 static char *stack;
 static volatile uintptr_t frame_size;
@@ -35,6 +36,17 @@ static void faulted(int sig, siginfo_t *info, void *context)
 	_exit(at < STACK / 2 || info->si_code == SI_KERNEL ? 0 : 1);
 }
 
+/* The frames of raise() itself were counted with the signal's: computes a little deeper at each call, for more than a
+ * quantum, until the tick's handler has no room. */
+static __attribute__((noinline)) int go_deeper(int depth)
+{
+	volatile char room[STEP];
+
+	for (volatile int i = 0; i < SPINS; i++)
+		room[0] = 1;
+	return depth > STACK / STEP ? 0 : go_deeper(depth + 1) + room[0];
+}
+
 /* Half of the stack cannot be written; this computes as far above it as a signal's frame is long, and a little. */
 static __attribute__((noinline)) void *computes(void *unused)
 {
@@ -50,8 +62,7 @@ static __attribute__((noinline)) void *computes(void *unused)
 	room = __builtin_alloca(sp - bottom - (sp - frame_size) - BELOW);
 	*room = 1;
 	CHECK_EQ(mprotect(stack, STACK / 2, PROT_READ), 0);
-	for (;;)
-		*room = 1;
+	go_deeper(0);
 	return unused;
 }
 
