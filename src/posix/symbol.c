@@ -1,10 +1,16 @@
-/* posix/symbol.c - dlmopen. Libraries in a namespace of their own come with a libc of their own, of which nothing can be
- * taken over: its streams, its errno and its heap are others. The program is told so. Runs on the caller; calls the
- * loader; never switches. */
+/* posix/symbol.c - look-ups of names that libc's table, which leads to us, does not answer.
+ * dlvsym: ThreadSanitizer's runtime looks the originals of its wrappers up from the program's .preinit_array, before our
+ * constructor has written the table. The linker gives ours whatever version is asked for; so does this.
+ * dlmopen: libraries in a namespace of their own come with a libc of their own, of which nothing can be taken over: it has
+ * its own streams, errno and heap. The program is told so.
+ * Runs on the caller; calls the loader; never switches. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <string.h>
 
+#include "os/names.h"
 #include "os/sys.h"
 
 /* libc's looks at its return address to know who asks: it must be called in our place, not by us. */
@@ -15,6 +21,37 @@
 #define TAIL_CALLS __attribute__((optimize("optimize-sibling-calls")))
 #define TAIL_CALL
 #endif
+
+/* The function of that name that we define, or NULL. By our own table: dlopen of ourselves, for a handle, could run
+ * constructors before their time. */
+static void *find_own(const char *name)
+{
+	const struct link_map *us = kbi_place_object((const void *)find_own);
+	const ElfW(Sym) *found;
+
+	return us && kbi_names_symbols(us->l_addr, us->l_ld, name, &found, 1) ? (void *)(us->l_addr + found->st_value) : NULL;
+}
+
+static void *answer_as_linker(void *handle, const char *name, const char *version, const void *caller)
+{
+	void *ours;
+
+	if (!name || !version || strncmp(version, "GLIBC_", 6) != 0)
+		return NULL;
+	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !kbi_place_before_us(caller)))
+		return NULL;
+	ours = find_own(name);
+	return ours && (handle == RTLD_NEXT || dlsym(RTLD_DEFAULT, name) == ours) ? ours : NULL;
+}
+
+KBI_POSIX_API TAIL_CALLS void *dlvsym(void *restrict handle, const char *restrict name, const char *restrict version)
+{
+	void *ours = answer_as_linker(handle, name, version, __builtin_return_address(0));
+
+	if (ours)
+		return ours;
+	TAIL_CALL return kbi_libc()->dlvsym(handle, name, version);
+}
 
 static void tell(void)
 {
