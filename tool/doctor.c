@@ -350,7 +350,7 @@ static void check_memory(void)
 static void check_io_uring(void)
 {
 	struct kbi_uring u;
-	int e = kbi_uring_open(&u, 1, 0);
+	int e = kbi_uring_open(&u, 1);
 	char value[16], why[64] = "";
 
 	if (!e) {

@@ -94,7 +94,7 @@ void kbi_async_new_number(int fd)
 
 #if KBI_HAVE_URING
 
-enum { ENTRIES = 256, LOWEST = 900 };
+enum { ENTRIES = 256 };
 
 /* A question on its way. */
 struct asked {
@@ -150,7 +150,7 @@ static bool start(void)
 	if (kbi_likely(a_load_acq(&ring.stage) >= 2))
 		return a_load_rlx(&ring.stage) == 2;
 	if (a_cas_acq(&ring.stage, &none, 1)) {
-		bool there = kbi_options.io_uring && kbi_uring_open(&ring.uring, ENTRIES, LOWEST) == 0;
+		bool there = kbi_options.io_uring && kbi_uring_open(&ring.uring, ENTRIES) == 0;
 
 		if (there && kbi_engine_join(ring.uring.fd, look)) {
 			kbi_uring_close(&ring.uring);

@@ -17,11 +17,11 @@
 #include "core/preempt.h"
 #include "core/source.h"
 #include "core/vp.h"
+#include "os/fd.h"
 #include "os/lock.h"
 #include "os/sys.h"
 
 enum {
-	LOWEST = 900,  /* descriptors of ours: away from those that programs count */
 	BATCH = 32,    /* events of one look */
 	BATCH_SLEEPER = 64,
 	AUDIT_NS = 1000000000,
@@ -82,17 +82,6 @@ int kbi_engine_highest(void)
 
 /* ---- making it ------------------------------------------------------------------------------------ */
 
-/* Out of the program's way; where the limit is low it stays where it is. */
-static int moved(int fd)
-{
-	long high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
-
-	if (high < 0)
-		return fd;
-	kbi_sys(SYS_close, fd);
-	return (int)high;
-}
-
 static int control(int op, int fd, uint32_t events, uint64_t data)
 {
 	struct epoll_event e = { .events = events, .data.u64 = data };
@@ -112,8 +101,8 @@ static int make(void)
 		kbi_sys(SYS_close, e);
 		return (int)-b;
 	}
-	a_store_rlx(&engine.epoll, (uint32_t)moved((int)e));
-	a_store_rlx(&engine.bell, (uint32_t)moved((int)b));
+	a_store_rlx(&engine.epoll, (uint32_t)kbi_fd_move((int)e));
+	a_store_rlx(&engine.bell, (uint32_t)kbi_fd_move((int)b));
 	if (a_load_rlx(&engine.look))
 		control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.joined), EPOLLIN, JOINED);
 	return control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);

@@ -1,9 +1,9 @@
 /* io/own.c - private copies of descriptors. Contract in own.h.
  *
  * A slot's `users` says whether its number is ours. The kernel gives a copy its number before that is written down; who
- * closes all numbers in a loop would close it in between. So who makes a copy and who closes numbers from LOWEST on keep
+ * closes all numbers in a loop would close it in between. So who makes a copy and who closes numbers from KBI_FD_FROM on keep
  * each other out: any number of the ones or of the others are inside at a time, `gate` counts both. Both are short.
- * Below LOWEST no such care is needed until a copy had to be made there, for want of numbers.
+ * Below it no such care is needed until a copy had to be made there, for want of numbers.
  * Runs on any kernel thread, also inside np brackets. Waits in a futex. */
 #include "io/own.h"
 
@@ -14,11 +14,11 @@
 
 #include "core/wait.h"
 #include "io/engine.h"
+#include "os/fd.h"
 #include "os/memory.h"
 #include "os/sys.h"
 
 enum {
-	LOWEST = 900, /* away from the numbers that programs count */
 	ENDING = 1 << 30, /* of users: the last one closes it */
 	/* of the gate */
 	COPY = 1, COPIES = 0x7fff,
@@ -29,7 +29,6 @@ enum {
 
 static a32 gate;
 static a32 highest; /* such number ever */
-static a32 lowest = { LOWEST };
 
 /* ---- the gate ------------------------------------------------------------------------------------ */
 
@@ -69,11 +68,6 @@ static bool is_runtimes(int fd)
 	return fd >= 0 && (fd == kbi_memory_descriptor() || kbi_engine_owns(fd));
 }
 
-bool kbi_own_may_be(int fd)
-{
-	return kbi_unlikely(fd >= (int)a_load_rlx(&lowest)) || kbi_unlikely(is_runtimes(fd));
-}
-
 void kbi_own_stop_copies(void)
 {
 	enter(STOP, COPIES);
@@ -94,21 +88,13 @@ static void grow(a32 *word, uint32_t to)
 		;
 }
 
-static void note_low(uint32_t n)
-{
-	uint32_t now = a_load_rlx(&lowest);
-
-	while (n < now && !a_cas_rlx(&lowest, &now, n))
-		;
-}
-
 /* Few numbers: one above fd, so that the lowest free one is what the program expects; or any. Who closes numbers must know
  * of it before it is there. */
 static long copy_low(int fd)
 {
 	long n = -EMFILE;
 
-	note_low(0);
+	kbi_fd_note(0);
 	for (int from = fd + 1; n == -EMFILE && from >= 0; from = from ? 0 : -1)
 		n = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
 	return n;
@@ -116,7 +102,7 @@ static long copy_low(int fd)
 
 static long copy(int fd)
 {
-	long n = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
+	long n = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KBI_FD_FROM);
 	struct kbi_slot *s;
 
 	if (kbi_unlikely(n == -EMFILE || n == -EINVAL))

@@ -14,12 +14,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "os/fd.h"
 #include "os/lock.h"
 #include "os/maps.h"
 #include "os/sys.h"
 
 enum {
-	DESCRIPTOR_FROM = 900,
 	HOLES = 4096,          /* given back and not taken again; beyond that addresses are lost, not memory */
 	MOST_MAPS = 1 << 14,
 	STACK_MOST = 1 << 30,  /* of main's, where there is no limit */
@@ -277,17 +277,6 @@ static bool is_error(long r)
 	return (unsigned long)r > -4096ul;
 }
 
-/* Out of the way of programs that count on small descriptors. */
-static int move_away(int fd)
-{
-	long moved = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FROM);
-
-	if (moved < 0)
-		return fd;
-	kbi_sys(SYS_close, fd);
-	return (int)moved;
-}
-
 static bool reserve(int fd, size_t size)
 {
 	struct stat st;
@@ -335,7 +324,7 @@ int kbi_memory_open(const char **why)
 		*why = "no memory file can be made (memfd_create)";
 		return (int)-fd;
 	}
-	fd = move_away((int)fd);
+	fd = kbi_fd_move((int)fd);
 	for (size_t size = LARGEST; size >= SMALLEST; size /= 2) {
 		if (size > most || !reserve((int)fd, size))
 			continue;

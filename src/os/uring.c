@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "os/fd.h"
 #include "os/sys.h"
 
 /* The same on every machine. */
@@ -85,11 +86,11 @@ static void lay_out(struct kbi_uring *u, const struct io_uring_params *p)
 		array[i] = i;
 }
 
-int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
+int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 {
 	enum { NEEDED = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS };
 	struct io_uring_params p;
-	long fd, high;
+	long fd;
 	int e = 0;
 
 	memset(&p, 0, sizeof p);
@@ -106,12 +107,7 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
 			kbi_sys_unmap(u->rings, 2 * KBI_PAGE);
 		return (int)-fd;
 	}
-	high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
-	if (high >= 0) {
-		kbi_sys(SYS_close, fd);
-		fd = high;
-	}
-	u->fd = (int)fd;
+	u->fd = kbi_fd_move((int)fd);
 	e = (p.features & NEEDED) == NEEDED ? map(u, &p) : ENOSYS;
 	if (e)
 		kbi_uring_close(u);
@@ -191,9 +187,9 @@ bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result)
 
 #else
 
-int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest)
+int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 {
-	(void)entries, (void)lowest;
+	(void)entries;
 	u->fd = -1;
 	return ENOSYS;
 }

@@ -37,9 +37,8 @@ struct kbi_uring {
 	void *rings, *sqes, *cqes;
 };
 
-/* 0; ENOSYS (no such kernel, or built without), EPERM (forbidden: sysctl, seccomp), ENOMEM, EMFILE. lowest: of its
- * descriptor, if there is one to be had. */
-int kbi_uring_open(struct kbi_uring *u, unsigned entries, int lowest);
+/* 0; ENOSYS (no such kernel, or built without), EPERM (forbidden: sysctl, seccomp), ENOMEM, EMFILE. */
+int kbi_uring_open(struct kbi_uring *u, unsigned entries);
 void kbi_uring_close(struct kbi_uring *u);
 /* Tells the kernel of buffers for READ_FIXED and WRITE_FIXED; 0: it forgets them. EBUSY: there are some; ENXIO: none;
  * ENOMEM, EFAULT, EINVAL: the kernel does not want them. */

@@ -8,6 +8,7 @@
 #include <linux/close_range.h>
 
 #include "io/ready.h"
+#include "os/fd.h"
 #include "os/sys.h"
 
 #define REAL(name) KBI_CALL_REAL(name)
@@ -18,7 +19,7 @@
 struct kbi_call_closing kbi_call_gives_up(int fd, bool over)
 {
 	struct kbi_call_closing x = { .fd = fd };
-	bool careful = kbi_own_may_be(fd);
+	bool careful = kbi_fd_may_be_ours(fd);
 
 	if (kbi_posix_in_vfork())
 		return x;

@@ -10,12 +10,12 @@
 
 #include "base/san.h"
 #include "core/body_process.h"
+#include "os/fd.h"
 #include "os/lock.h"
 
 enum {
 	GROW = 1 << 20,          /* bytes, at a time */
 	DEFAULT_LIMIT = 64 << 20,
-	LOWEST = 900,            /* descriptors of ours */
 	BLOCK = 4096,
 	MOST = 512, /* of a path: light threads have small stacks */
 };
@@ -92,7 +92,7 @@ int kbi_space_file_head(int fd, struct kbi_space_head *head)
 
 static int out_of_the_way(int fd)
 {
-	long high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOWEST);
+	long high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KBI_FD_FROM);
 
 	if (high < 0)
 		return fd;

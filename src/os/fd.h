@@ -1,0 +1,23 @@
+/* os/fd.h - the numbers of the runtime's own descriptors: away from those that programs count on. Any kernel thread.
+ * Callers: os, space, io, posix. */
+#ifndef KBI_FD_H
+#define KBI_FD_H
+
+#include "base/atom.h"
+#include "base/base.h"
+
+enum { KBI_FD_FROM = 900 };
+
+/* No descriptor of the runtime's has had a lower number. */
+extern KBI_HIDDEN a32 kbi_fd_lowest;
+/* The runtime has, or is about to have, this number. */
+void kbi_fd_note(int fd);
+/* Out of the program's way, and closed on exec: its new number. Where the limit is low it stays where it is. */
+int kbi_fd_move(int fd);
+
+static inline bool kbi_fd_may_be_ours(int fd)
+{
+	return kbi_unlikely(fd >= (int)a_load_rlx(&kbi_fd_lowest));
+}
+
+#endif
