@@ -1,7 +1,7 @@
 /* io/ready.c - threads that wait for descriptors. Contract in ready.h.
  *
  * A waiter's record lies on its stack, in the queue of the slot. Under the slot's lock whoever finds an event takes a
- * record out and stores its verdict, its last touch of the record, then wakes the thread; a waiter that gives up takes
+ * record out and stores its verdict, its last touch of the record, and later wakes the thread; a waiter that gives up takes
  * the lock and looks whether it is still queued. So event, deadline, stop and close race and exactly one wins.
  * One event wakes one reader and one writer, and all who only look; for the rest the descriptor is armed again, which
  * tells at once if there is more. So a thousand threads in accept are woken one by one. */
@@ -90,17 +90,48 @@ static void wake(struct kbi_vp *me, struct kbi_task *t)
 		kbi_wait_wake(t);
 }
 
-/* Takes w out and wakes it, without the lock meanwhile. */
-static void settle(struct kbi_vp *me, struct kbi_slot *s, struct kbi_ready *w)
+/* Threads that were taken out and are to be woken without the slot's lock. */
+struct woken {
+	struct kbi_vp *me;
+	unsigned n;
+	struct kbi_task *task[8];
+};
+
+static void wake_all(struct woken *k)
+{
+	for (unsigned i = 0; i < k->n; i++)
+		wake(k->me, k->task[i]);
+	k->n = 0;
+}
+
+/* Takes w out; wakes some, without the lock meanwhile, where there is no room for its thread. */
+static void settle(struct woken *k, struct kbi_slot *s, struct kbi_ready *w)
 {
 	struct kbi_task *t = w->task;
 
 	take_out(s, w);
 	/* release: partner is the acquire in is_settled. The record is gone */
 	a_store_rel(&w->verdict, READY);
+	if (kbi_unlikely(k->n == kbi_countof(k->task))) {
+		kbi_slot_unlock(s);
+		wake_all(k);
+		kbi_slot_lock(s);
+	}
+	k->task[k->n++] = t;
+}
+
+static void settle_each(struct woken *k, struct kbi_slot *s)
+{
+	struct kbi_ready *w;
+
+	while ((w = a_load_rlx(&s->first)) != NULL)
+		settle(k, s, w);
+}
+
+static void unlock_and_wake(struct woken *k, struct kbi_slot *s)
+{
 	kbi_slot_unlock(s);
-	wake(me, t);
-	kbi_slot_lock(s);
+	wake_all(k);
 }
 
 /* Nobody waits for what has come to a descriptor that stays armed. Twice in a row: it is not worth it. */
@@ -119,6 +150,7 @@ static void note_news(struct kbi_slot *s, int fd)
 static void found(struct kbi_vp *me, int fd, uint32_t events)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
+	struct woken k = { .me = me };
 	struct kbi_ready *w;
 	bool any = false;
 
@@ -129,19 +161,18 @@ static void found(struct kbi_vp *me, int fd, uint32_t events)
 	if (kbi_unlikely(events & EPOLLPRI))
 		a_store_rlx(&s->known, KBI_SLOT_KNOWN);
 	for (; (w = pick(s, &events)) != NULL; any = true)
-		settle(me, s, w);
+		settle(&k, s, w);
 	if (!any)
 		note_news(s, fd);
 	if (a_load_rlx(&s->first) && kbi_engine_arm(s, fd, wanted(s)))
-		while ((w = a_load_rlx(&s->first)) != NULL)
-			settle(me, s, w); /* they try, and see what is the matter */
-	kbi_slot_unlock(s);
+		settle_each(&k, s); /* they try, and see what is the matter */
+	unlock_and_wake(&k, s);
 }
 
 static void again(struct kbi_vp *me, int fd, bool lost)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
-	struct kbi_ready *w;
+	struct woken k = { .me = me };
 
 	if (!s || !(lost || a_load_rlx(&s->first)))
 		return;
@@ -149,16 +180,15 @@ static void again(struct kbi_vp *me, int fd, bool lost)
 	if (lost)
 		a_store_rlx(&s->known, 0);
 	if (lost || kbi_engine_check(s, fd, wanted(s)))
-		while ((w = a_load_rlx(&s->first)) != NULL)
-			settle(me, s, w);
-	kbi_slot_unlock(s);
+		settle_each(&k, s);
+	unlock_and_wake(&k, s);
 }
 
 static void settle_all(int fd)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
+	struct woken k = { 0 };
 	struct kbi_task *self;
-	struct kbi_ready *w;
 
 	/* the child of a fork has nobody who waits, and perhaps a lock whose owner is not there */
 	if (!s || kbi_unlikely(kbi_engine_forked()))
@@ -168,10 +198,10 @@ static void settle_all(int fd)
 		return;
 	self = kbi_self();
 	kbi_np_enter(self);
+	k.me = self->vp;
 	kbi_slot_lock(s);
-	while ((w = a_load_rlx(&s->first)) != NULL)
-		settle(self->vp, s, w);
-	kbi_slot_unlock(s);
+	settle_each(&k, s);
+	unlock_and_wake(&k, s);
 	kbi_np_leave(self);
 }
 
