@@ -60,6 +60,7 @@ static bool keep(struct kbi_task *self, const char *what, enum kbi_bind_why why)
 			kbi_handoff_end();
 		return false;
 	}
+	kbi_signal_bound_begins(self);
 	if (!before)
 		say(what);
 	return true;
@@ -114,6 +115,7 @@ KBI_SWITCHER void kbi_bind_undo(enum kbi_bind_why why)
 	kbi_handoff_keep_no_more(self);
 	if (left)
 		return;
+	kbi_signal_bound_undone(self);
 	kbi_handoff_end();
 	kbi_signal_resumed();
 }

@@ -368,6 +368,9 @@ extern void (*kbi_signal_pins)(void);
 /* What the kernel has sent the caller's kernel thread for a call of the caller's, such as SIGPIPE, and the caller blocks:
  * the kernel thread is about to be another's. */
 void kbi_signal_claim(int sig);
+/* self keeps its kernel thread from here on, which has its signals; and does not any more. Idempotent. */
+void kbi_signal_bound_begins(struct kbi_task *self);
+void kbi_signal_bound_undone(struct kbi_task *self);
 /* self's turn is over, core/quantum says, and it may be suspended here: others run. Handlers may run, too. */
 KBI_SWITCHES void kbi_posix_end_turn(struct kbi_task *self);
 /* The caller is a lightweight thread that may be suspended here: not a handler, which may have interrupted our own

@@ -66,8 +66,7 @@ void kbi_signal_kernel_mask(uint64_t mask)
 static const uint64_t own_calls = BIT(SIGPIPE) | BIT(SIGXFSZ);
 static aptr withheld[KBI_MAX_VPS]; /* who blocked one of them on its kernel thread, or NULL */
 
-/* The next one of *left that waits at the caller's kernel thread, taken from there. False: none. */
-static bool take_own(uint64_t *left, siginfo_t *info)
+bool kbi_signal_take_own(uint64_t *left, siginfo_t *info)
 {
 	static const struct timespec none;
 
@@ -89,7 +88,7 @@ static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
 	siginfo_t info;
 
 	a_store_rlx(&withheld[vp->id], NULL);
-	while (take_own(&left, &info))
+	while (kbi_signal_take_own(&left, &info))
 		if (info.si_code != SI_USER)
 			kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
 }
@@ -174,7 +173,7 @@ static void claim(struct kbi_task *self, uint64_t set)
 	uint64_t left = set & a_load_rlx(kbi_signal_mask(self));
 	siginfo_t info;
 
-	while (take_own(&left, &info))
+	while (kbi_signal_take_own(&left, &info))
 		kbi_signal_put(kbi_signal_to(kbi_thread_of(self)), &info, false);
 }
 
@@ -385,54 +384,6 @@ void kbi_signal_take_mask(struct kbi_task *self, uint64_t mask)
 		kbi_signal_set_mask(self, mask);
 }
 
-static int change_mask(struct kbi_task *self, int how, uint64_t set)
-{
-	uint64_t old = a_load_rlx(kbi_signal_mask(self)), mask;
-
-	switch (how) {
-	case SIG_BLOCK:
-		mask = old | set;
-		break;
-	case SIG_UNBLOCK:
-		mask = old & ~set;
-		break;
-	case SIG_SETMASK:
-		mask = set;
-		break;
-	default:
-		return EINVAL;
-	}
-	kbi_signal_take_mask(self, mask);
-	return 0;
-}
-
-KBI_POSIX_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-	struct kbi_task *self = kbi_posix_light();
-	uint64_t before;
-	int e = 0;
-
-	kbi_posix_let_turn_end();
-	if (!self)
-		return kbi_libc()->pthread_sigmask(how, set, old);
-	before = a_load_rlx(kbi_signal_mask(self));
-	if (set)
-		e = change_mask(self, how, kbi_signal_from_set(set));
-	if (old && e == 0)
-		kbi_signal_to_set(old, before);
-	return e;
-}
-
-KBI_POSIX_API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
-{
-	int e = pthread_sigmask(how, set, old);
-
-	if (e == 0)
-		return 0;
-	errno = e;
-	return -1;
-}
-
 /* ---- coming to what was sent ------------------------------------------------------------------------- */
 
 /* A kernel thread's futex was ended by a handler; asked once. */
@@ -479,12 +430,16 @@ static void take_away(struct kbi_task *self)
 {
 	siginfo_t info;
 
+	if (kbi_signal_is_bound(kbi_thread_of(self)))
+		kbi_signal_push(self);
 	while (lets_in(self) && kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info))
 		kbi_signal_raise(&info);
 }
 
 void kbi_signal_let_in(struct kbi_task *self)
 {
+	if (kbi_unlikely(kbi_signal_is_bound(kbi_thread_of(self))))
+		kbi_signal_push(self);
 	if (kbi_likely(!lets_in(self)))
 		return;
 	if (self->vp)
@@ -592,6 +547,8 @@ void kbi_signal_thread_ends(void)
 	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 	siginfo_t info;
 
+	if (kbi_unlikely(kbi_signal_is_bound(t)))
+		kbi_signal_bound_ends(&t->task);
 	if (kbi_likely(!a_load_rlx(&kbi_signal_watch)) || !kbi_signal_over(t))
 		return;
 	a_store_rlx(&t->signals.mask, ~(uint64_t)0);

@@ -200,9 +200,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	struct running r __attribute__((cleanup(unwound))) = { .sig = sig, .info = info, .context = context };
 	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
 	struct action is = action_of(sig);
-	uint64_t before = a_load_rlx(kbi_signal_mask(self));
 	stack_t alternate = kbi_posix_me.alternate;
-	uint64_t own = is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
+	uint64_t before = a_load_rlx(kbi_signal_mask(self)), own = is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
 
 	r.handler = is.handler;
 	if (!r.handler)
@@ -266,6 +265,8 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 {
 	if (to && &to->task != self)
 		return false;
+	if (kbi_unlikely(kbi_signal_bound_self() != NULL))
+		return true; /* the kernel knows */
 	return (kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING || !self->vp) &&
 	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
 }
@@ -378,6 +379,8 @@ static void relay(int sig, siginfo_t *info, void *context)
 
 	if (address == KBI_SIGNAL_LATE)
 		return;
+	if (kbi_unlikely(kbi_signal_bound_self() != NULL))
+		kbi_signal_note_kernel_mask(self, read_mask(context));
 	if (sig == kbi_preempt_signal() && !to.t && is_tick(self, info)) {
 		kbi_preempt_tick(context);
 		return;

@@ -224,7 +224,7 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 		act_by_default(sig);
 		return 0;
 	}
-	on = runs_and_lets(t, sig);
+	on = kbi_unlikely(kbi_signal_is_bound(t)) ? runs_on(t) : runs_and_lets(t, sig);
 	/* one to the process is whoever's it finds there: t may be about to end */
 	if (on)
 		return send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to);

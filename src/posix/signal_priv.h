@@ -96,6 +96,8 @@ void kbi_signal_grows(const struct kbi_vp *vp);
 
 /* What waits at the caller's kernel thread, and was sent to that one. */
 uint64_t kbi_signal_own_pending(void);
+/* The next one of *left of these, taken from there. False: none. */
+bool kbi_signal_take_own(uint64_t *left, siginfo_t *info);
 
 /* In a handler of self's, which runs: has self's own change of its mask let the signal in? */
 bool kbi_signal_is_let_in(struct kbi_task *self);
@@ -244,6 +246,31 @@ bool kbi_signal_post_program(const siginfo_t *info);
 uint64_t kbi_signal_at_post(void);
 /* The mask that a file of /proc has in a line that begins so; 0: not told. */
 uint64_t kbi_signal_listed(const char *path, const char *line);
+
+/* ---- threads that keep a kernel thread of their own: signal_bound.c ------------------------------------- */
+
+/* In what a thread waits for, the bit of another signal that is libc's own: it is one of these. */
+#define KBI_SIGNAL_BOUND kbi_signal_bit(KBI_LIBC_FIRST)
+static inline bool kbi_signal_is_bound(const struct kb_thread *t)
+{
+	return a_load_rlx(&t->signals.wanted) & KBI_SIGNAL_BOUND;
+}
+/* The caller, if it is one; NULL. */
+static inline struct kbi_task *kbi_signal_bound_self(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return self && !self->vp && kbi_signal_is_bound(kbi_thread_of(self)) && !kbi_posix_forked ? self : NULL;
+}
+/* The kernel has that mask for self. */
+void kbi_signal_note_kernel_mask(struct kbi_task *self, uint64_t mask);
+/* What is in self's list waits at its kernel thread from here on, or has come. */
+void kbi_signal_push(struct kbi_task *self);
+/* sigtimedwait and sigsuspend of self's. */
+int kbi_signal_bound_wait(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout);
+int kbi_signal_bound_suspend(struct kbi_task *self, const sigset_t *set);
+/* self ends: what waits there does so for nobody. */
+void kbi_signal_bound_ends(struct kbi_task *self);
 
 /* ---- what is in somebody's hands: signal_settle.c ------------------------------------------------------ */
 

@@ -111,7 +111,10 @@ struct kb_thread *kbi_signal_computing(int sig)
 	return NULL;
 }
 
+/* The kernel knows better than the books what one lets through that keeps a kernel thread, but not what main does. */
 bool kbi_signal_is_for(struct kb_thread *t, int sig)
 {
-	return kbi_signal_taker(sig, t) == t;
+	const struct kb_thread *taker = kbi_signal_taker(sig, t);
+
+	return taker == t || (kbi_signal_is_bound(t) && !(taker && taker->is_main));
 }

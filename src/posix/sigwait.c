@@ -163,14 +163,21 @@ static int wait_in_time(uint64_t wanted, siginfo_t *info, const struct timespec 
 	return wait_one(wanted, info ? info : &space, kbi_posix_after(timeout), cancels);
 }
 
+static int result_of(int r)
+{
+	return r < 0 ? -errno : r;
+}
+
 KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
 			       const struct timespec *restrict timeout)
 {
+	struct kbi_task *bound = kbi_signal_bound_self();
 	int sig;
 
-	if (!kbi_posix_light())
+	if (!kbi_posix_light() && !bound)
 		return kbi_libc()->sigtimedwait(set, info, timeout);
-	sig = wait_in_time(kbi_signal_from_set(set), info, timeout, true);
+	sig = bound ? result_of(kbi_signal_bound_wait(bound, set, info, timeout)) :
+		      wait_in_time(kbi_signal_from_set(set), info, timeout, true);
 	/* as libc: what pthread_kill and raise send is told as kill's */
 	if (sig > 0 && info)
 		kbi_signal_tells_overruns(info);
@@ -191,13 +198,15 @@ KBI_POSIX_API int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict 
 
 KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 {
+	struct kbi_task *bound = kbi_signal_bound_self();
 	siginfo_t info;
 	int r;
 
-	if (!kbi_posix_light())
+	if (!kbi_posix_light() && !bound)
 		return kbi_libc()->sigwait(set, sig);
 	do
-		r = wait_one(kbi_signal_from_set(set), &info, KBI_FOREVER, true);
+		r = bound ? result_of(kbi_signal_bound_wait(bound, set, &info, NULL)) :
+			    wait_one(kbi_signal_from_set(set), &info, KBI_FOREVER, true);
 	while (r == -EINTR);
 	if (r < 0)
 		return -r;
@@ -252,8 +261,10 @@ static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
 
 KBI_POSIX_API int sigsuspend(const sigset_t *set)
 {
-	struct kbi_task *self = kbi_posix_light();
+	struct kbi_task *self = kbi_posix_light(), *bound = kbi_signal_bound_self();
 
+	if (kbi_unlikely(bound != NULL))
+		return kbi_signal_bound_suspend(bound, set);
 	return self ? answer(suspend(self, kbi_signal_from_set(set), true)) : kbi_libc()->sigsuspend(set);
 }
 

@@ -1,0 +1,164 @@
+/* posix/signal_bound.c - signals of a thread that keeps a kernel thread of its own (posix/bind). That one has its mask, and
+ * has what is sent to it, as any kernel thread: so sigsuspend, ppoll, a signalfd, what the kernel itself sends there (timers
+ * with SIGEV_THREAD_ID, F_SETOWN_EX) and calls by number are right by themselves. Who sends to such a thread sends to its
+ * kernel thread, whatever it blocks (kbi_signal_send); what came into its list before is pushed there, by itself. The books
+ * follow, for those who look for a thread that takes a signal sent to the program.
+ * A sender that has not seen KBI_SIGNAL_BOUND puts the signal into the list, and then looks where the thread is and knocks; the thread
+ * has stored that and then looks into its list: one of the two sees the other.
+ * Callers: this family, posix/bind. */
+#include "posix/signal_priv.h"
+
+#include <errno.h>
+
+#include "os/sys.h"
+
+/* Of signals that the kernel never blocks there the books alone know. */
+void kbi_signal_note_kernel_mask(struct kbi_task *self, uint64_t mask)
+{
+	uint64_t never = kbi_signal_never() | kbi_everywhere_bit();
+
+	a_store_rlx(kbi_signal_mask(self), (mask & ~never) | (a_load_rlx(kbi_signal_mask(self)) & never));
+}
+
+void kbi_signal_push(struct kbi_task *self)
+{
+	struct kbi_signal_to me = kbi_signal_to(kbi_thread_of(self));
+	siginfo_t info;
+
+	/* acquire: partner is the release in kbi_signal_put */
+	while (a_load_acq(&me.t->signals.pending) && kbi_signal_get(me.t, ~(uint64_t)0, &info))
+		kbi_signal_send_here(&info, me);
+}
+
+void kbi_signal_bound_begins(struct kbi_task *self)
+{
+	struct kb_thread *t = kbi_thread_of(self);
+
+	if (kbi_signal_is_bound(t))
+		return;
+	a_or_acqrel(&t->signals.wanted, KBI_SIGNAL_BOUND);
+	a_fence_sc(); /* partner: the lock of the list, and the look at the thread's state behind it, in leave_with */
+	kbi_signal_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
+	kbi_signal_push(self);
+}
+
+/* What waits at the kernel thread, with everything blocked there: each(info). */
+static void take_all(struct kbi_task *self, bool keeps)
+{
+	struct kbi_signal_to to, me = kbi_signal_to(kbi_thread_of(self));
+	uint64_t there = 0, left = ~(kbi_signal_never() | kbi_everywhere_bit());
+	siginfo_t info;
+
+	a_and_acqrel(&me.t->signals.wanted, ~KBI_SIGNAL_BOUND);
+	a_fence_sc(); /* partner: none; who still sends there finds a thread that is not its own any more (KBI_SIGNAL_LATE) */
+	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	if (!there)
+		return;
+	while (kbi_signal_take_own(&left, &info)) {
+		if (kbi_signal_unpack(&info, &to) == KBI_SIGNAL_PACKED && !to.t)
+			kbi_signal_forward(&info, to);
+		else if (keeps)
+			kbi_signal_put(me, &info, false);
+	}
+}
+
+void kbi_signal_bound_undone(struct kbi_task *self)
+{
+	if (!kbi_signal_is_bound(kbi_thread_of(self)))
+		return;
+	a_store_rlx(&kbi_signal_watch, 1);
+	kbi_signal_kernel_mask(~(uint64_t)0);
+	take_all(self, true);
+}
+
+void kbi_signal_bound_ends(struct kbi_task *self)
+{
+	kbi_signal_kernel_mask(~(uint64_t)0);
+	take_all(self, false);
+}
+
+/* ---- calls that wait for signals --------------------------------------------------------------------------- */
+
+/* Those for the program may come, too: where virtual processors are processes, from whoever gives them away. */
+static void want(struct kbi_task *self, uint64_t set)
+{
+	a_store_rlx(&kbi_thread_of(self)->signals.wanted, set | KBI_SIGNAL_BOUND);
+	if (set)
+		kbi_signal_opened(set);
+	else
+		kbi_signal_give_back(kbi_thread_of(self));
+}
+
+static void want_none(void *self)
+{
+	int saved = errno;
+
+	want(self, 0);
+	errno = saved;
+}
+
+/* The next of the set; -1 and errno. */
+static int wait_once(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+	int sig;
+
+	pthread_cleanup_push(want_none, self);
+	want(self, kbi_signal_from_set(set));
+	sig = kbi_libc()->sigtimedwait(set, info, timeout);
+	pthread_cleanup_pop(1);
+	return sig;
+}
+
+static bool is_again(int sig, siginfo_t *info, uint32_t handled)
+{
+	struct kbi_signal_to to;
+
+	if (sig < 0)
+		return errno == EINTR && kbi_posix_me.handled == handled;
+	return kbi_signal_unpack(info, &to) == KBI_SIGNAL_LATE;
+}
+
+int kbi_signal_bound_wait(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+	bool has_time = timeout && kbi_posix_time_ok(timeout) && timeout->tv_sec >= 0;
+	uint64_t deadline = has_time ? kbi_posix_after(timeout) : KBI_FOREVER, now;
+	uint32_t handled = kbi_posix_me.handled;
+	struct timespec left;
+	siginfo_t space;
+	int sig;
+
+	info = info ? info : &space;
+	while (is_again(sig = wait_once(self, set, info, timeout), info, handled)) {
+		if (!has_time)
+			continue;
+		now = kbi_timer_now();
+		left = kbi_sys_timespec(deadline > now ? deadline - now : 0);
+		timeout = &left;
+	}
+	return sig;
+}
+
+static void restore_mask(void *mask)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (self)
+		a_store_rlx(kbi_signal_mask(self), *(uint64_t *)mask);
+}
+
+/* The kernel waits; who gives signals away sees the mask meanwhile. */
+int kbi_signal_bound_suspend(struct kbi_task *self, const sigset_t *set)
+{
+	uint64_t before = a_load_rlx(kbi_signal_mask(self)), mask = kbi_signal_from_set(set) & ~kbi_signal_kept;
+	uint32_t handled = kbi_posix_me.handled;
+	int r;
+
+	pthread_cleanup_push(restore_mask, &before);
+	do {
+		a_store_rlx(kbi_signal_mask(self), mask);
+		kbi_signal_opened(~mask);
+		r = kbi_libc()->sigsuspend(set);
+	} while (kbi_posix_me.handled == handled);
+	pthread_cleanup_pop(1);
+	return r;
+}

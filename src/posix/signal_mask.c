@@ -1,0 +1,79 @@
+/* posix/signal_mask.c - pthread_sigmask and sigprocmask. A thread on a virtual processor has its mask in our books, and the
+ * kernel has that of whoever runs there. A thread that keeps a kernel thread of its own has its mask in the kernel, and the
+ * books follow (signal_bound). Callers: programs. */
+#include "posix/signal_priv.h"
+
+#include <errno.h>
+
+static int change(uint64_t old, int how, uint64_t set, uint64_t *mask)
+{
+	switch (how) {
+	case SIG_BLOCK:
+		*mask = old | set;
+		return 0;
+	case SIG_UNBLOCK:
+		*mask = old & ~set;
+		return 0;
+	case SIG_SETMASK:
+		*mask = set;
+		return 0;
+	default:
+		return EINVAL;
+	}
+}
+
+/* The kernel acts at once; a signal that comes before the books are written corrects them (relay). */
+static int change_on_own(struct kbi_task *self, int how, const sigset_t *set, sigset_t *old)
+{
+	uint64_t before = a_load_rlx(kbi_signal_mask(self)), mask;
+	int e = change(before, how, kbi_signal_from_set(set), &mask);
+
+	if (e == 0)
+		e = kbi_libc()->pthread_sigmask(how, set, old);
+	if (e)
+		return e;
+	mask &= ~kbi_signal_kept;
+	a_store_rlx(kbi_signal_mask(self), mask);
+	if (before & ~mask)
+		kbi_signal_opened(before & ~mask);
+	kbi_signal_let_in(self);
+	return 0;
+}
+
+static int change_away(int how, const sigset_t *set, sigset_t *old)
+{
+	struct kbi_task *self = kbi_signal_bound_self();
+
+	return set && self ? change_on_own(self, how, set, old) : kbi_libc()->pthread_sigmask(how, set, old);
+}
+
+KBI_POSIX_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	struct kbi_task *self = kbi_posix_light();
+	uint64_t before, mask;
+
+	kbi_posix_let_turn_end();
+	if (!self)
+		return change_away(how, set, old);
+	before = a_load_rlx(kbi_signal_mask(self));
+	if (set) {
+		int e = change(before, how, kbi_signal_from_set(set), &mask);
+
+		if (e)
+			return e;
+		kbi_signal_take_mask(self, mask);
+	}
+	if (old)
+		kbi_signal_to_set(old, before);
+	return 0;
+}
+
+KBI_POSIX_API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	int e = pthread_sigmask(how, set, old);
+
+	if (e == 0)
+		return 0;
+	errno = e;
+	return -1;
+}
