@@ -1,6 +1,7 @@
 /* posix/signal_bound: a thread with an affinity of its own, and so with a kernel thread of its own, waits for signals:
  * sigtimedwait, sigwait, sigwaitinfo, sigsuspend and ppoll have what was sent to it, or to the program, before they begin or
- * while they wait, from other threads that block it, and say what it carries. */
+ * while they wait, from other threads that block it, and say what it carries. So they do when it is on virtual processors
+ * again, and what was sent before waits for it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -84,16 +85,28 @@ static int signal_of(int round)
 	return round & 1 ? SIGRTMIN + 3 : SIGUSR1;
 }
 
-static void *wait_each(void *unused)
+static void wait_by_all(void)
 {
-	waiter = pthread_self();
-	bind_self();
 	for (int how = 0; how < HOWS; how++)
 		for (int i = 0; i < ROUNDS; i++) {
 			sem_post(&begun);
 			wait_by(how, signal_of(i));
 			sem_post(&over);
 		}
+}
+
+static void *wait_each(void *unused)
+{
+	cpu_set_t before;
+
+	waiter = pthread_self();
+	CHECK_EQ(pthread_getaffinity_np(waiter, sizeof before, &before), 0);
+	bind_self();
+	wait_by_all();
+	CHECK_EQ(pthread_kill(waiter, SIGUSR1), 0);
+	CHECK_EQ(pthread_setaffinity_np(waiter, sizeof before, &before), 0);
+	wait_by(WAITS, SIGUSR1);
+	wait_by_all();
 	return unused;
 }
 
@@ -125,12 +138,11 @@ int main(void)
 	CHECK_EQ(sem_init(&begun, 0, 0), 0);
 	CHECK_EQ(sem_init(&over, 0, 0), 0);
 	CHECK_EQ(pthread_create(&t, NULL, wait_each, NULL), 0);
-	for (int how = 0; how < HOWS; how++)
-		for (int i = 0; i < ROUNDS; i++) {
-			CHECK_EQ(sem_wait(&begun), 0);
-			send_signal(t, how, i);
-			CHECK_EQ(sem_wait(&over), 0);
-		}
+	for (int n = 0; n < 2 * HOWS * ROUNDS; n++) {
+		CHECK_EQ(sem_wait(&begun), 0);
+		send_signal(t, n / ROUNDS % HOWS, n % ROUNDS);
+		CHECK_EQ(sem_wait(&over), 0);
+	}
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	CHECK_EQ(atomic_load(&elsewhere), 0);
 	return 0;
