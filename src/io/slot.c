@@ -6,7 +6,7 @@
 enum { PIECE = KBI_SLOT_PIECE, PIECES = KBI_SLOT_PIECES };
 
 aptr kbi_slot_pieces[PIECES];
-static a32 limit;
+a32 kbi_slot_numbers;
 
 static void add_piece(int fd)
 {
@@ -20,7 +20,7 @@ static void add_piece(int fd)
 struct kbi_slot *kbi_slot_make(int fd)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
-	uint32_t n = a_load_rlx(&limit);
+	uint32_t n = a_load_rlx(&kbi_slot_numbers);
 
 	if (kbi_unlikely(!s)) {
 		if (fd < 0 || fd / PIECE >= PIECES)
@@ -28,12 +28,7 @@ struct kbi_slot *kbi_slot_make(int fd)
 		add_piece(fd);
 		s = kbi_slot_find(fd);
 	}
-	while (kbi_unlikely((uint32_t)fd >= n) && !a_cas_rlx(&limit, &n, (uint32_t)fd + 1))
+	while (kbi_unlikely((uint32_t)fd >= n) && !a_cas_rlx(&kbi_slot_numbers, &n, (uint32_t)fd + 1))
 		;
 	return s;
-}
-
-int kbi_slot_limit(void)
-{
-	return (int)a_load_rlx(&limit);
 }

@@ -49,7 +49,11 @@ static inline struct kbi_slot *kbi_slot_find(int fd)
 }
 
 /* Numbers that slots were made for are below it. */
-int kbi_slot_limit(void);
+extern KBI_HIDDEN a32 kbi_slot_numbers;
+static inline int kbi_slot_limit(void)
+{
+	return (int)a_load_rlx(&kbi_slot_numbers);
+}
 
 static inline void kbi_slot_lock(struct kbi_slot *s)
 {
