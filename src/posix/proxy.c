@@ -88,9 +88,9 @@ static void steps_back(const bool *aside)
  * by the kernel thread's. */
 static bool is_left_to_libc(const pthread_mutex_t *m)
 {
-	enum { ROBUST = 16, PI = 32, PP = 64 };
+	enum { ROBUST = 16, PI = 32, PP = 64, SHARED = 128 };
 
-	return !(m->__data.__kind & (ROBUST | PI | PP)) && !kbi_delegate_has_sleepers();
+	return (m->__data.__kind & (ROBUST | PI | PP | SHARED)) == SHARED && !kbi_delegate_has_sleepers();
 }
 
 int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
@@ -353,6 +353,13 @@ static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, con
 	return !e && abstime && kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec) ? ETIMEDOUT : e;
 }
 
+static bool is_libcs(const pthread_mutex_t *m)
+{
+	enum { KINDS = 16 | 32 | 64 | 128 }; /* robust, PI, PP, process-shared */
+
+	return m->__data.__kind & KINDS;
+}
+
 int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	struct waiter *w;
@@ -365,7 +372,7 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 		return e;
 	w = take();
 	if (!w)
-		return -1;
+		return is_libcs(m) ? -1 : look_soon(c, m, clock, abstime);
 	begin(w, JOB_COND, c, clock, abstime);
 	await_entry(w);
 	e = pthread_mutex_unlock(m);
