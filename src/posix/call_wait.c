@@ -498,6 +498,7 @@ long kbi_call_wait(struct kbi_call *c)
 
 	c->number = c->fd;
 	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_one(c);
+	c->fd = c->number; /* it may have gone on with a copy, which is closed */
 	if (kbi_likely(r >= 0) || !c->done)
 		return r;
 	kbi_signal_resumed(); /* the handler of a signal that the rest has raised: the result does not tell of it */
