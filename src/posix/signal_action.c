@@ -133,15 +133,10 @@ static void reopen(struct kbi_task *self, uint64_t mask)
 		kbi_signal_opened(opened);
 }
 
-static bool is_memory(int sig)
-{
-	return sig == SIGSEGV || sig == SIGBUS;
-}
-
 /* A fault of the interrupted code itself. */
 static bool is_fault(int sig, const siginfo_t *info)
 {
-	return info->si_code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
+	return info->si_code > 0 && (kbi_signal_is_memory(sig) || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
 }
 
 /* As the kernel has it: who runs here while the handler of a fault sleeps is to bring its own, and not to die of one. */
@@ -389,7 +384,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 		return;
 	vp = kbi_signal_idle_vp(self);
 	threads = to.t || is_threads(sig, info, address);
-	if (vp && !is_fault(sig, info) && (!is_memory(sig) || kbi_signal_has_post())) {
+	if (vp && !is_fault(sig, info) && (!kbi_signal_is_memory(sig) || kbi_signal_has_post())) {
 		kbi_signal_forward(info, to);
 		kbi_signal_returns_idle(vp, context);
 	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
@@ -397,7 +392,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 	} else if (is_fault(sig, info)) {
 		kbi_signal_go_on(is_on_alternate(sig), info, context, continue_light);
 	} else if (may_run_here(self, sig, to.t) &&
-		   (threads || !kbi_signal_has_post() || kbi_signal_is_for(kbi_thread_of(self), sig))) {
+		   (threads || !kbi_signal_has_post() || kbi_signal_is_for_now(kbi_thread_of(self), sig))) {
 		handle(self, info, context, !threads);
 	} else {
 		pass_on(self, info, to, context);
@@ -420,7 +415,7 @@ static void show(int sig, struct sigaction *sa)
 		sa->sa_sigaction = is.handler;
 		sa->sa_flags = (int)is.flags;
 		kbi_signal_to_set(&sa->sa_mask, is.mask & ~(kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP)));
-	} else if (kbi_vp_n && is_memory(sig) && kbi_preempt_shows(sig, sa)) {
+	} else if (kbi_vp_n && kbi_signal_is_memory(sig) && kbi_preempt_shows(sig, sa)) {
 		return;
 	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n && sa->sa_handler != SIG_IGN) {
 		memset(sa, 0, sizeof(*sa));
@@ -439,7 +434,7 @@ static int install(int sig, const struct sigaction *new)
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
 	/* the tick's frame stays where it was interrupted */
-	if (sig == kbi_preempt_signal() || (!kbi_signal_frame_moves() && !is_memory(sig)))
+	if (sig == kbi_preempt_signal() || (!kbi_signal_frame_moves() && !kbi_signal_is_memory(sig)))
 		ours.sa_flags &= ~SA_ONSTACK;
 	/* on the kernel thread's stack nothing comes in between */
 	if (ours.sa_flags & SA_ONSTACK && kbi_signal_frame_moves())
@@ -456,7 +451,7 @@ static int set(int sig, const struct sigaction *new)
 		write_action(sig, (struct action){ 0 });
 		return 0;
 	}
-	if (is_memory(sig) && new->sa_handler == SIG_DFL)
+	if (kbi_signal_is_memory(sig) && new->sa_handler == SIG_DFL)
 		return kbi_preempt_by_default(sig);
 	return new->sa_sigaction == relay ? 0 : kbi_libc()->sigaction(sig, new, NULL);
 }
@@ -531,7 +526,7 @@ bool kbi_signal_has_handler(int sig)
 bool kbi_signal_any_handler(void)
 {
 	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
-		if (!is_memory(sig) && action_of(sig).handler)
+		if (!kbi_signal_is_memory(sig) && action_of(sig).handler)
 			return true;
 	return false;
 }

@@ -1,10 +1,10 @@
 /* posix/signal_bound.c - signals of a thread that keeps a kernel thread of its own (posix/bind). That one has its mask, and
- * has what is sent to it, as any kernel thread: so sigsuspend, ppoll, a signalfd, what the kernel itself sends there (timers
- * with SIGEV_THREAD_ID, F_SETOWN_EX) and calls by number are right by themselves. Who sends to such a thread sends to its
- * kernel thread, whatever it blocks (kbi_signal_send); what came into its list before is pushed there, by itself. The books
- * follow, for those who look for a thread that takes a signal sent to the program.
- * A sender that has not seen KBI_SIGNAL_BOUND puts the signal into the list, and then looks where the thread is and knocks; the thread
- * has stored that and then looks into its list: one of the two sees the other.
+ * has what is sent to it, as any kernel thread: so sigsuspend, ppoll, a signalfd and what the kernel itself sends there
+ * (timers with SIGEV_THREAD_ID, F_SETOWN_EX) are right by themselves. A sender to such a thread sends to its kernel thread,
+ * whatever that blocks (kbi_signal_send); what came into the thread's list before the thread itself pushes there. The books
+ * follow, for the search for a thread that takes a signal sent to the program.
+ * A sender that has not seen KBI_SIGNAL_BOUND puts the signal into the list, and then looks where the thread is and knocks;
+ * the thread has stored that and then looks into its list: one of the two sees the other.
  * Callers: this family, posix/bind. */
 #include "posix/signal_priv.h"
 

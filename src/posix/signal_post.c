@@ -322,6 +322,21 @@ static void put_back(siginfo_t *info)
 	kbi_signal_note_sent(kbi_signal_bit(info->si_signo));
 }
 
+/* On Linux a signal finds main in a handler of the same one only if the two come within the handler's few instructions.
+ * Here main's virtual processor, which computes for others, too, may have lost its processor there. */
+static void await_main(int sig)
+{
+	enum { NAPS = 20 };
+	static const struct timespec nap = { 0, 1000000 };
+
+	for (int i = 0; kbi_signal_main_is_soon(sig); i++) {
+		if (i == NAPS)
+			kbi_signal_main_is_slow();
+		else
+			kbi_sys(SYS_nanosleep, &nap, NULL);
+	}
+}
+
 static void deliver(siginfo_t *info)
 {
 	struct kbi_signal_to to;
@@ -334,6 +349,8 @@ static void deliver(siginfo_t *info)
 	if (!to.t && (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL)
 		to = kbi_signal_to(kbi_signal_computing(sig));
 	shared = !to.t;
+	if (shared)
+		await_main(sig);
 	if (shared)
 		to = kbi_signal_to(kbi_signal_taker(sig, NULL));
 	else if (!kbi_signal_is_there(to.t))

@@ -59,6 +59,11 @@ struct kbi_vp *kbi_signal_body_of(int tid);
 uint64_t kbi_signal_from_set(const sigset_t *set);
 void kbi_signal_to_set(sigset_t *set, uint64_t m);
 
+static inline bool kbi_signal_is_memory(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS;
+}
+
 /* ---- masks: signal.c ---------------------------------------------------------------------------------- */
 
 /* Never blocked in the kernel: what libc and the runtime keep for themselves. */
@@ -187,6 +192,11 @@ struct kb_thread *kbi_signal_taker(int sig, struct kb_thread *near);
 /* One that runs at this moment and takes it; NULL. */
 struct kb_thread *kbi_signal_computing(int sig);
 bool kbi_signal_is_for(struct kb_thread *t, int sig);
+/* Main blocks it for the time of a handler only, which most often is over soon; and: this time it is not. */
+bool kbi_signal_main_is_soon(int sig);
+void kbi_signal_main_is_slow(void);
+/* Whoever has it in hand may wait: it is for t, and not for main in a moment. */
+bool kbi_signal_is_for_now(struct kb_thread *t, int sig);
 /* Who main is, once. */
 void kbi_signal_main_is(struct kb_thread *t);
 

@@ -65,7 +65,7 @@ static int send_info(struct kbi_signal_to to, siginfo_t *info)
 	}
 	if (&t->task == kbi_self_raw())
 		return send_self(&t->task, info);
-	if (kbi_unlikely(info->si_signo == SIGSEGV || info->si_signo == SIGBUS))
+	if (kbi_unlikely(kbi_signal_is_memory(info->si_signo)))
 		kbi_signal_need_post(); /* the program's handler of these alone does not start him */
 	/* ended and not joined yet: nothing to do, as in libc */
 	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_DONE)

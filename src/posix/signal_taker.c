@@ -44,6 +44,32 @@ uint64_t kbi_signal_takes(const struct kb_thread *t)
 	return ~a_load_rlx(&t->signals.mask) | (a_load_acq(&t->signals.pending) & wanted ? 0 : wanted);
 }
 
+/* How many handlers main had begun when it was waited for in vain. */
+static a32 slow = { UINT32_MAX };
+
+static const struct kbi_posix_thread *record_of(const struct kb_thread *t)
+{
+	return t && t->is_main && kbi_signal_is_there(t) ? t->posix : NULL;
+}
+
+bool kbi_signal_main_is_soon(int sig)
+{
+	const struct kb_thread *t = a_load_acq(&main_thread); /* partner: kbi_signal_main_is */
+	const struct kbi_posix_thread *main = record_of(t);
+	uint64_t bit = kbi_signal_bit(sig);
+
+	return main && main->in_handler && (a_load_rlx(&t->signals.mask) & bit) && !(main->mask_outside & bit) &&
+	       main->handled != a_load_rlx(&slow);
+}
+
+void kbi_signal_main_is_slow(void)
+{
+	const struct kbi_posix_thread *main = record_of(a_load_acq(&main_thread)); /* partner: as above */
+
+	if (main)
+		a_store_rlx(&slow, main->handled);
+}
+
 uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set)
 {
 	set = kbi_signal_deliverable(set);
@@ -117,4 +143,9 @@ bool kbi_signal_is_for(struct kb_thread *t, int sig)
 	const struct kb_thread *taker = kbi_signal_taker(sig, t);
 
 	return taker == t || (kbi_signal_is_bound(t) && !(taker && taker->is_main));
+}
+
+bool kbi_signal_is_for_now(struct kb_thread *t, int sig)
+{
+	return !kbi_signal_main_is_soon(sig) && kbi_signal_is_for(t, sig);
 }
