@@ -80,6 +80,30 @@ const char *kbi_maps_next(const char *text, struct kbi_maps_line *m)
 	return *end ? end + 1 : end;
 }
 
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
+
+/* Each line of the file, cut to `size` bytes, until look is true of one: ENOENT, of none; or an errno value. */
+static int search_lines(int fd, char *line, size_t size, bool (*look)(const char *line, void *arg), void *arg)
+{
+	char text[4096];
+	size_t fill = 0;
+	long n;
+
+	while ((n = kbi_sys(SYS_read, fd, text, sizeof text)) > 0)
+		for (long i = 0; i < n; i++) {
+			if (text[i] != '\n') {
+				if (fill < size - 1)
+					line[fill++] = text[i];
+				continue;
+			}
+			line[fill] = 0;
+			fill = 0;
+			if (look(line, arg))
+				return 0;
+		}
+	return n < 0 ? (int)-n : ENOENT;
+}
+
 /* ---- with flags -------------------------------------------------------------------------------------------- */
 
 struct each {
@@ -105,44 +129,36 @@ static void read_head(struct each *e, const char *line)
 	e->any = true;
 }
 
-static void look_at_line(struct each *e, const char *line)
+static bool look_at_line(const char *line, void *each)
 {
+	struct each *e = each;
 	static const char flags[] = "VmFlags:";
 	unsigned i = 0;
 
 	if ((*line >= '0' && *line <= '9') || (*line >= 'a' && *line <= 'f')) {
 		read_head(e, line);
-		return;
+		return false;
 	}
 	while (flags[i] && line[i] == flags[i])
 		i++;
 	if (!flags[i] && e->any)
 		e->fn(&e->m, e->name, line + i, e->arg);
+	return false;
 }
 
 /* Lines are cut where they are long: names only are. */
 int kbi_maps_each(void (*fn)(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg), void *arg)
 {
 	struct each e = { .fn = fn, .arg = arg };
-	char text[4096], line[256];
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/smaps", O_RDONLY | O_CLOEXEC), n;
-	size_t fill = 0;
+	char line[256];
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+	int r;
 
 	if (fd < 0)
 		return (int)-fd;
-	while ((n = kbi_sys(SYS_read, fd, text, sizeof text)) > 0)
-		for (long i = 0; i < n; i++) {
-			if (text[i] != '\n') {
-				if (fill < sizeof line - 1)
-					line[fill++] = text[i];
-				continue;
-			}
-			line[fill] = 0;
-			fill = 0;
-			look_at_line(&e, line);
-		}
+	r = search_lines((int)fd, line, sizeof line, look_at_line, &e);
 	kbi_sys(SYS_close, fd);
-	return (int)-n;
+	return r == ENOENT ? 0 : r;
 }
 
 /* ---- one mapping ------------------------------------------------------------------------------------------- */
@@ -176,28 +192,26 @@ static int ask(int fd, uintptr_t at, struct kbi_maps_line *m)
 	return (int)-r;
 }
 
+struct sought {
+	uintptr_t at;
+	struct kbi_maps_line *m;
+};
+
+static bool is_sought(const char *line, void *arg)
+{
+	const struct sought *s = arg;
+
+	kbi_maps_next(line, s->m);
+	return s->at >= s->m->from && s->at < s->m->to;
+}
+
 /* Of each line its beginning, which tells all but the name. */
 static int search(int fd, uintptr_t at, struct kbi_maps_line *m)
 {
-	char text[4096], line[128];
-	size_t fill = 0;
-	long n;
+	struct sought s = { at, m };
+	char line[128];
 
-	while ((n = kbi_sys(SYS_read, fd, text, sizeof text)) > 0) {
-		for (long i = 0; i < n; i++) {
-			if (text[i] != '\n') {
-				if (fill < sizeof line - 1)
-					line[fill++] = text[i];
-				continue;
-			}
-			line[fill] = 0;
-			fill = 0;
-			kbi_maps_next(line, m);
-			if (at >= m->from && at < m->to)
-				return 0;
-		}
-	}
-	return n < 0 ? (int)-n : ENOENT;
+	return search_lines(fd, line, sizeof line, is_sought, &s);
 }
 
 int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m)

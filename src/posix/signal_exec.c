@@ -190,14 +190,19 @@ static size_t count(va_list from)
 	return n;
 }
 
-/* False: no memory, as errno says. */
-static bool make_room(struct list *l, size_t n)
+/* What follows the list is the next of *ap. False: no memory, as errno says. */
+static bool take_list(struct list *l, const char *first, va_list *ap)
 {
-	l->n = n;
-	l->argv = kbi_sys_map(n * sizeof(*l->argv));
-	if (!l->argv)
+	l->n = count(*ap);
+	l->argv = kbi_sys_map(l->n * sizeof(*l->argv));
+	if (!l->argv) {
 		errno = ENOMEM;
-	return l->argv;
+		return false;
+	}
+	l->argv[0] = (char *)(uintptr_t)first;
+	for (size_t i = 1; i < l->n; i++)
+		l->argv[i] = va_arg(*ap, char *);
+	return true;
 }
 
 static void drop(const struct list *l)
@@ -213,15 +218,10 @@ KBI_POSIX_API int execl(const char *path, const char *first, ...)
 {
 	struct list l;
 	va_list ap;
-	int r = -1;
+	int r;
 
 	va_start(ap, first);
-	if (make_room(&l, count(ap))) {
-		l.argv[0] = (char *)(uintptr_t)first;
-		for (size_t i = 1; i < l.n; i++)
-			l.argv[i] = va_arg(ap, char *);
-		r = execve(path, l.argv, environ);
-	}
+	r = take_list(&l, first, &ap) ? execve(path, l.argv, environ) : -1;
 	va_end(ap);
 	drop(&l);
 	return r;
@@ -231,15 +231,10 @@ KBI_POSIX_API int execle(const char *path, const char *first, ...)
 {
 	struct list l;
 	va_list ap;
-	int r = -1;
+	int r;
 
 	va_start(ap, first);
-	if (make_room(&l, count(ap))) {
-		l.argv[0] = (char *)(uintptr_t)first;
-		for (size_t i = 1; i < l.n; i++)
-			l.argv[i] = va_arg(ap, char *);
-		r = execve(path, l.argv, va_arg(ap, char **));
-	}
+	r = take_list(&l, first, &ap) ? execve(path, l.argv, va_arg(ap, char **)) : -1;
 	va_end(ap);
 	drop(&l);
 	return r;
@@ -249,15 +244,10 @@ KBI_POSIX_API int execlp(const char *file, const char *first, ...)
 {
 	struct list l;
 	va_list ap;
-	int r = -1;
+	int r;
 
 	va_start(ap, first);
-	if (make_room(&l, count(ap))) {
-		l.argv[0] = (char *)(uintptr_t)first;
-		for (size_t i = 1; i < l.n; i++)
-			l.argv[i] = va_arg(ap, char *);
-		r = execvpe(file, l.argv, environ);
-	}
+	r = take_list(&l, first, &ap) ? execvpe(file, l.argv, environ) : -1;
 	va_end(ap);
 	drop(&l);
 	return r;
