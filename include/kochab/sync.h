@@ -80,11 +80,11 @@ KB_API int kb_mutex_consistent(kb_mutex_t *m);
 typedef struct kb_cond {
 	uint32_t word;
 	uint32_t clock;
-	uint32_t reserved[2];
 	void *head;
 	void *tail;
+	uint32_t reserved[2];
 } kb_cond_t;
-#define KB_COND_INIT { 0, 0, { 0, 0 }, 0, 0 }
+#define KB_COND_INIT { 0, 0, 0, 0, { 0, 0 } }
 
 KB_API int kb_cond_init(kb_cond_t *c);
 /* EBUSY: threads wait on it. Allowed right after the broadcast (or signals) that let the last ones go. */

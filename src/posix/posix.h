@@ -483,6 +483,15 @@ KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *),
 void kbi_delegate_tell(const void *word, unsigned n);
 /* Does anybody in this process sleep so? About. */
 bool kbi_delegate_has_sleepers(void);
+/* libc's word of flags in a condition variable. None of ours is shared. */
+enum { KBI_COND_SHARED = 1, KBI_COND_MONOTONIC = 2 };
+extern KBI_HIDDEN uint32_t kbi_cond_flags_at;
+static inline uint32_t kbi_cond_flags(const pthread_cond_t *c)
+{
+	return *(const uint32_t *)(const void *)((const char *)c + kbi_cond_flags_at);
+}
+/* Finds where it is, by libc's own. In the constructor. */
+void kbi_cond_learn(void);
 /* A process-shared condition variable or barrier of libc's, for a lightweight thread. -1: no thread for that. */
 KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);

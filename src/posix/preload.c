@@ -88,6 +88,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)
 		leave_children_alone();
 	(void)kbi_libc();
+	kbi_cond_learn();
 	kbi_stdio_resolve();
 	kbi_call_resolve();
 	kbi_unsafe_resolve();

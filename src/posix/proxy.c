@@ -330,9 +330,7 @@ static void begin(struct waiter *w, enum job kind, void *object, clockid_t clock
 
 static clockid_t clock_of(const pthread_cond_t *c)
 {
-	enum { MONOTONIC = 2 }; /* libc's mark */
-
-	return c->__data.__wrefs & MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+	return kbi_cond_flags(c) & KBI_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
 /* Without anybody who could be lost: a wake-up for no reason, each time. The program looks, and waits again. */
