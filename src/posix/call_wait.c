@@ -441,6 +441,8 @@ static inline __attribute__((always_inline)) long run(struct kbi_call *c)
 static void let_go_of(struct kbi_call **c)
 {
 	let_go(*c);
+	(*c)->holds = NULL;
+	(*c)->copy = NULL;
 }
 
 static inline __attribute__((always_inline)) long run_to_end(struct kbi_call *c)
