@@ -234,7 +234,7 @@ OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/
 $(O)/points/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  points $<"
-	@$(CC) $(COMMON) $(CFLAGS_src) -fsanitize=thread -U__SANITIZE_THREAD__ --param tsan-instrument-func-entry-exit=0 \
+	@$(CC) $(COMMON) $(CFLAGS_src) -fsanitize=thread -DKBI_NO_SAN -U__SANITIZE_THREAD__ --param tsan-instrument-func-entry-exit=0 \
 		$(OWN_FLAGS) $(CFLAGS) -c -o $@ $<
 	@$(OBJCOPY) --redefine-sym __tsan_init=points_init $@
 $(O)/libkochab-points.a: $(OBJ_points) $(OBJ_core) src/ORDER

@@ -7,6 +7,8 @@
 
 #include "base/base.h"
 
+/* KBI_NO_SAN: the instrumentation is the test's own (contain_points). */
+#ifndef KBI_NO_SAN
 #if defined(__SANITIZE_ADDRESS__)
 #define KBI_ASAN 1
 #elif defined(__has_feature)
@@ -19,6 +21,7 @@
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define KBI_TSAN 1
+#endif
 #endif
 #endif
 
