@@ -42,24 +42,34 @@ void kbi_signal_bound_begins(struct kbi_task *self)
 	kbi_signal_push(self);
 }
 
-/* What waits at the kernel thread, with everything blocked there: each(info). */
-static void take_all(struct kbi_task *self, bool keeps)
+/* What waits at the kernel thread: for self from here on, or for nobody. Of a real-time signal there may be several. */
+static void take_waiting(struct kbi_task *self, bool keeps)
 {
 	struct kbi_signal_to to, me = kbi_signal_to(kbi_thread_of(self));
-	uint64_t there = 0, left = ~(kbi_signal_never() | kbi_everywhere_bit());
+	uint64_t all = ~(kbi_signal_never() | kbi_everywhere_bit()), left = all;
 	siginfo_t info;
 
-	a_and_acqrel(&me.t->signals.wanted, ~KBI_SIGNAL_BOUND);
-	a_fence_sc(); /* partner: none; who still sends there finds a thread that is not its own any more (KBI_SIGNAL_LATE) */
-	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
-	if (!there)
-		return;
 	while (kbi_signal_take_own(&left, &info)) {
 		if (kbi_signal_unpack(&info, &to) == KBI_SIGNAL_PACKED && !to.t)
 			kbi_signal_forward(&info, to);
 		else if (keeps)
 			kbi_signal_put(me, &info, false);
+		left = all;
 	}
+}
+
+/* Whoever still sends there finds a thread that is not its own any more (KBI_SIGNAL_LATE). */
+static void end_bound(struct kbi_task *self, bool keeps)
+{
+	a64 *mask = kbi_signal_mask(self);
+	uint64_t there = 0;
+
+	a_and_acqrel(&kbi_thread_of(self)->signals.wanted, ~KBI_SIGNAL_BOUND);
+	kbi_signal_kernel_mask(~(uint64_t)0);
+	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	if (there)
+		take_waiting(self, keeps);
+	kbi_signal_kernel_mask(a_load_rlx(mask));
 }
 
 void kbi_signal_bound_undone(struct kbi_task *self)
@@ -67,14 +77,12 @@ void kbi_signal_bound_undone(struct kbi_task *self)
 	if (!kbi_signal_is_bound(kbi_thread_of(self)))
 		return;
 	a_store_rlx(&kbi_signal_watch, 1);
-	kbi_signal_kernel_mask(~(uint64_t)0);
-	take_all(self, true);
+	end_bound(self, true);
 }
 
 void kbi_signal_bound_ends(struct kbi_task *self)
 {
-	kbi_signal_kernel_mask(~(uint64_t)0);
-	take_all(self, false);
+	end_bound(self, false);
 }
 
 /* ---- calls that wait for signals --------------------------------------------------------------------------- */
