@@ -11,15 +11,6 @@
 #include "os/sys.h"
 #include "sync/cond.h"
 
-/* Where the flags lie: at 36 up to glibc 2.40, at 28 from 2.41 on. */
-enum { FLAGS_FIRST = offsetof(kb_cond_t, reserved) };
-static bool is_known = true;
-uint32_t kbi_cond_flags_at = offsetof(pthread_cond_t, __data.__wrefs);
-
-_Static_assert(FLAGS_FIRST <= offsetof(pthread_cond_t, __data.__wrefs), "libc's mark stays clear");
-_Static_assert(_Alignof(kb_cond_t) <= _Alignof(pthread_cond_t), "it lies in libc's bytes");
-_Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "cnd_t is a pthread condition variable");
-
 static inline kb_cond_t *ours(pthread_cond_t *c)
 {
 	return (kb_cond_t *)(void *)c;
@@ -35,31 +26,9 @@ static inline bool mutex_is_libcs(const pthread_mutex_t *m)
 	return kbi_unlikely(m->__data.__kind & (16 | 32 | 64 | 128));
 }
 
-/* libc may be another than the one that this was built with: it shows a shared one on the monotonic clock. */
-void kbi_cond_learn(void)
-{
-	pthread_cond_t c;
-	pthread_condattr_t a;
-	uint32_t word, found = 0;
-
-	memset(&c, 0, sizeof c);
-	pthread_condattr_init(&a);
-	pthread_condattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
-	pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	kbi_libc()->pthread_cond_init(&c, &a);
-	for (uint32_t at = FLAGS_FIRST; at + sizeof word <= sizeof c; at += sizeof word) {
-		memcpy(&word, (char *)&c + at, sizeof word);
-		if (word == (KBI_COND_SHARED | KBI_COND_MONOTONIC))
-			found = at;
-	}
-	is_known = found != 0;
-	if (found)
-		kbi_cond_flags_at = found;
-}
-
 static int init_shared(pthread_cond_t *c, const pthread_condattr_t *attr)
 {
-	if (kbi_likely(is_known))
+	if (kbi_likely(kbi_cond_flags_at != KBI_COND_FLAGS_UNKNOWN))
 		return kbi_libc()->pthread_cond_init(c, attr);
 	kbi_sys_message("glibc %s: its process-shared condition variables are not known: ENOTSUP", gnu_get_libc_version());
 	return ENOTSUP;

@@ -484,7 +484,7 @@ void kbi_delegate_tell(const void *word, unsigned n);
 /* Does anybody in this process sleep so? About. */
 bool kbi_delegate_has_sleepers(void);
 /* libc's word of flags in a condition variable. None of ours is shared. */
-enum { KBI_COND_SHARED = 1, KBI_COND_MONOTONIC = 2 };
+enum { KBI_COND_SHARED = 1, KBI_COND_MONOTONIC = 2, KBI_COND_FLAGS_UNKNOWN = 24 /* where, in bytes */ };
 extern KBI_HIDDEN uint32_t kbi_cond_flags_at;
 static inline uint32_t kbi_cond_flags(const pthread_cond_t *c)
 {

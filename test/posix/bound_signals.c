@@ -1,7 +1,7 @@
 /* posix/signal_bound: a thread with an affinity of its own, and so with a kernel thread of its own, waits for signals:
- * sigtimedwait, sigwait, sigwaitinfo, sigsuspend and ppoll have what was sent to it, or to the program, before they begin or
- * while they wait, from other threads that block it, and say what it carries. So they do when it is on virtual processors
- * again, and what was sent before waits for it. */
+ * sigtimedwait, sigwait, sigwaitinfo, sigsuspend and ppoll have what was sent to it, or to the program, before they begin
+ * or while they wait, from other threads that block it, and say what it carries. So they do when it is on virtual
+ * processors again, and what was sent before waits for it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
