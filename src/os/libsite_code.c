@@ -37,8 +37,8 @@ static bool is_movable(const uint8_t *p, unsigned n)
 		if (*p == 0x8b)
 			return memory_operand(p + 1) == 2;
 		return (*p == 0x80 || *p == 0x83 || *p == 0xc1) && is_register_pair(p[1]);
-	case 4:
-		return *p == 0x8b && memory_operand(p + 1) == 3;
+	case 4: /* mov from or to the stack */
+		return (*p == 0x8b || *p == 0x89) && memory_operand(p + 1) == 3;
 	case 5:
 		return *p >= 0xb8 && *p <= 0xbf;
 	case 6:
