@@ -105,16 +105,17 @@ static void want_none(void *self)
 	errno = saved;
 }
 
-/* The next of the set; -1 and errno. */
+/* The next of the set; -1 and errno. Also one that was given to self when its time was about to be over. */
 static int wait_once(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
+	static const struct timespec none;
 	int sig;
 
 	pthread_cleanup_push(want_none, self);
 	want(self, kbi_signal_from_set(set));
 	sig = kbi_libc()->sigtimedwait(set, info, timeout);
 	pthread_cleanup_pop(1);
-	return sig;
+	return sig < 0 && errno == EAGAIN ? kbi_libc()->sigtimedwait(set, info, &none) : sig;
 }
 
 static bool is_again(int sig, siginfo_t *info, uint32_t handled)
