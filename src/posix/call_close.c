@@ -59,16 +59,36 @@ KBI_POSIX_API int close(int fd)
 	return kbi_unlikely(x.refused) ? (int)refuse(EBADF) : REAL(close)(fd);
 }
 
+static int dup_once(int from, int to, int flags, bool three)
+{
+	return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+}
+
+/* EBUSY: the kernel has set the number aside for a call that is about to open a file. Each attempt of a thread in accept
+ * does so for a moment; an accept that waits in the kernel keeps the number that it began with. */
+static int dup_when_free(int from, int to, int flags, bool three)
+{
+	enum { TRIES = 100 };
+	static const struct timespec nap = { 0, 50000 };
+	int r = dup_once(from, to, flags, three);
+
+	for (int i = 0; r < 0 && errno == EBUSY && i < TRIES; i++) {
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+		r = dup_once(from, to, flags, three);
+	}
+	return r;
+}
+
 static int dup_to(int from, int to, int flags, bool three)
 {
 	if (from == to)
-		return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+		return dup_once(from, to, flags, three);
 
 	KBI_CALL_CLOSING(x, to, true);
 	/* a call that blocks in the kernel goes on with it, and closes it */
 	if (kbi_unlikely(x.refused))
 		return (int)refuse(EBUSY);
-	return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+	return dup_when_free(from, to, flags, three);
 }
 
 KBI_POSIX_API int dup2(int from, int to)
