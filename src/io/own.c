@@ -1,8 +1,8 @@
 /* io/own.c - private copies of descriptors. Contract in own.h.
  *
  * A slot's `users` says whether its number is ours. The kernel gives a copy its number before that is written down; who
- * closes all numbers in a loop would close it in between. So who makes a copy and who closes numbers from KBI_FD_FROM on
- * keep each other out: any number of the ones or of the others are inside at a time, `gate` counts both. Both are short.
+ * closes all numbers in a loop would close it in between. So makers of copies and closers of numbers from KBI_FD_FROM on
+ * keep each other out: any number of makers, or of closers, are inside at a time, `gate` counts both. Both are short.
  * Below it no such care is needed until a copy had to be made there, for want of numbers.
  * Runs on any kernel thread, also inside np brackets. Waits in a futex. */
 #include "io/own.h"

@@ -18,8 +18,8 @@ void kbi_own_drop(int own);
 bool kbi_own_is(int fd);
 /* The lowest of all these from `from` on; INT_MAX: none. */
 int kbi_own_next(int from);
-/* Where kbi_fd_may_be_ours, a number may be in the way of a copy: who closes it does so between kbi_own_stop_copies
- * and kbi_own_let_copies, and asks kbi_own_is in between. Any number of threads. */
+/* Where kbi_fd_may_be_ours, a number may be in the way of a copy: close it between kbi_own_stop_copies
+ * and kbi_own_let_copies, and ask kbi_own_is in between. Any number of threads. */
 void kbi_own_stop_copies(void);
 void kbi_own_let_copies(void);
 

@@ -1,4 +1,4 @@
-/* os/fd.h - the numbers of the runtime's own descriptors: away from those that programs count on. Any kernel thread.
+/* os/fd.h - the numbers of the runtime's own descriptors: away from the numbers that programs count on. Any kernel thread.
  * Callers: os, space, io, posix. */
 #ifndef KBI_FD_H
 #define KBI_FD_H

@@ -82,7 +82,7 @@ const char *kbi_maps_next(const char *text, struct kbi_maps_line *m)
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
 
-/* Each line of the file, cut to `size` bytes, until look is true of one: ENOENT, of none; or an errno value. */
+/* Each line of the file, cut to `size` bytes, until look is true: 0; ENOENT: for no line; or an errno value. */
 static int search_lines(int fd, char *line, size_t size, bool (*look)(const char *line, void *arg), void *arg)
 {
 	char text[4096];

@@ -21,11 +21,6 @@ static inline bool is_libcs(const pthread_cond_t *c)
 	return kbi_unlikely(kbi_cond_flags(c) & KBI_COND_SHARED);
 }
 
-static inline bool mutex_is_libcs(const pthread_mutex_t *m)
-{
-	return kbi_unlikely(m->__data.__kind & (16 | 32 | 64 | 128));
-}
-
 static int init_shared(pthread_cond_t *c, const pthread_condattr_t *attr)
 {
 	if (kbi_likely(kbi_cond_flags_at != KBI_COND_FLAGS_UNKNOWN))
@@ -138,10 +133,10 @@ static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t dead
 
 	if (kbi_unlikely(kbi_posix_forked)) {
 		kbi_orphan_cond(ours(c));
-		if (!mutex_is_libcs(m))
+		if (!kbi_mutex_is_libcs(m))
 			kbi_orphan_mutex((kb_mutex_t *)(void *)m);
 	}
-	if (mutex_is_libcs(m)) {
+	if (kbi_mutex_is_libcs(m)) {
 		e = wait_with_libcs(ours(c), m, until);
 	} else {
 		e = wait_with_ours(ours(c), m, until);
@@ -169,7 +164,7 @@ static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, co
 {
 	int e;
 
-	if (!kbi_posix_light() && mutex_is_libcs(m))
+	if (!kbi_posix_light() && kbi_mutex_is_libcs(m))
 		return wait_in_libc(c, m, clock, abstime);
 	kbi_cancel_test();
 	e = kbi_proxy_cond(c, m, clock, abstime);

@@ -1,5 +1,5 @@
 /* posix/cond_flags.c - where libc's condition variables have their word of flags: at byte 36 up to glibc 2.40, at 28 from
- * 2.41 on. The libc that runs may be another than the one that this was built with: it is asked. Contract in posix.h.
+ * 2.41 on. The libc that runs may be newer than the libc of the build: it is asked. Contract in posix.h.
  * Runs in the constructor. */
 #include "posix/posix.h"
 

@@ -483,6 +483,11 @@ KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *),
 void kbi_delegate_tell(const void *word, unsigned n);
 /* Does anybody in this process sleep so? About. */
 bool kbi_delegate_has_sleepers(void);
+/* Robust, with priority inheritance or protection, or process-shared: libc's. */
+static inline bool kbi_mutex_is_libcs(const pthread_mutex_t *m)
+{
+	return kbi_unlikely(m->__data.__kind & (16 | 32 | 64 | 128));
+}
 /* libc's word of flags in a condition variable. None of ours is shared. */
 enum { KBI_COND_SHARED = 1, KBI_COND_MONOTONIC = 2, KBI_COND_FLAGS_UNKNOWN = 24 /* where, in bytes */ };
 extern KBI_HIDDEN uint32_t kbi_cond_flags_at;

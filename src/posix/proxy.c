@@ -351,13 +351,6 @@ static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, con
 	return !e && abstime && kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec) ? ETIMEDOUT : e;
 }
 
-static bool is_libcs(const pthread_mutex_t *m)
-{
-	enum { KINDS = 16 | 32 | 64 | 128 }; /* robust, PI, PP, process-shared */
-
-	return m->__data.__kind & KINDS;
-}
-
 int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	struct waiter *w;
@@ -370,7 +363,7 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 		return e;
 	w = take();
 	if (!w)
-		return is_libcs(m) ? -1 : look_soon(c, m, clock, abstime);
+		return kbi_mutex_is_libcs(m) ? -1 : look_soon(c, m, clock, abstime);
 	begin(w, JOB_COND, c, clock, abstime);
 	await_entry(w);
 	e = pthread_mutex_unlock(m);

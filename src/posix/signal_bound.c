@@ -1,10 +1,10 @@
-/* posix/signal_bound.c - signals of a thread that keeps a kernel thread of its own (posix/bind). That one has its mask, and
- * has what is sent to it, as any kernel thread: so sigsuspend, ppoll, a signalfd and what the kernel itself sends there
- * (timers with SIGEV_THREAD_ID, F_SETOWN_EX) are right by themselves. A sender to such a thread sends to its kernel thread,
- * whatever that blocks (kbi_signal_send); what came into the thread's list before the thread itself pushes there. The books
- * follow, for the search for a thread that takes a signal sent to the program.
+/* posix/signal_bound.c - signals of a thread that keeps a kernel thread of its own (posix/bind). The kernel thread has its
+ * mask, and the signals that are sent to it, as any kernel thread: so sigsuspend, ppoll, a signalfd and signals of the
+ * kernel itself (timers with SIGEV_THREAD_ID, F_SETOWN_EX) are right by themselves. A sender sends to the kernel thread,
+ * whatever that blocks (kbi_signal_send); the thread itself pushes there what came into its list before. The books follow,
+ * for the search for a thread that takes a signal sent to the program.
  * A sender that has not seen KBI_SIGNAL_BOUND puts the signal into the list, and then looks where the thread is and knocks;
- * the thread has stored that and then looks into its list: one of the two sees the other.
+ * the thread has stored that and then looks into its list: the sender sees the bit, or the thread sees the signal.
  * Callers: this family, posix/bind. */
 #include "posix/signal_priv.h"
 
@@ -42,7 +42,8 @@ void kbi_signal_bound_begins(struct kbi_task *self)
 	kbi_signal_push(self);
 }
 
-/* What waits at the kernel thread: for self from here on, or for nobody. Of a real-time signal there may be several. */
+/* The signals that wait at the kernel thread: for self from here on, or for nobody. A real-time signal may
+ * wait several times. */
 static void take_waiting(struct kbi_task *self, bool keeps)
 {
 	struct kbi_signal_to to, me = kbi_signal_to(kbi_thread_of(self));
@@ -87,7 +88,7 @@ void kbi_signal_bound_ends(struct kbi_task *self)
 
 /* ---- calls that wait for signals --------------------------------------------------------------------------- */
 
-/* Those for the program may come, too: where virtual processors are processes, from whoever gives them away. */
+/* Signals for the program may come, too: where virtual processors are processes, from the postman. */
 static void want(struct kbi_task *self, uint64_t set)
 {
 	a_store_rlx(&kbi_thread_of(self)->signals.wanted, set | KBI_SIGNAL_BOUND);
@@ -105,7 +106,7 @@ static void want_none(void *self)
 	errno = saved;
 }
 
-/* The next of the set; -1 and errno. Also one that was given to self when its time was about to be over. */
+/* The next signal of the set; -1 and errno. Also a signal that was given to self when its time was about to be over. */
 static int wait_once(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
 	static const struct timespec none;
@@ -155,7 +156,7 @@ static void restore_mask(void *mask)
 		a_store_rlx(kbi_signal_mask(self), *(uint64_t *)mask);
 }
 
-/* The kernel waits; who gives signals away sees the mask meanwhile. */
+/* The kernel waits; senders see the mask meanwhile. */
 int kbi_signal_bound_suspend(struct kbi_task *self, const sigset_t *set)
 {
 	uint64_t before = a_load_rlx(kbi_signal_mask(self)), mask = kbi_signal_from_set(set) & ~kbi_signal_kept;

@@ -190,7 +190,7 @@ static size_t count(va_list from)
 	return n;
 }
 
-/* What follows the list is the next of *ap. False: no memory, as errno says. */
+/* The argument behind the list is the next of *ap. False: no memory, as errno says. */
 static bool take_list(struct list *l, const char *first, va_list *ap)
 {
 	l->n = count(*ap);

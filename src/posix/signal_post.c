@@ -323,7 +323,7 @@ static void put_back(siginfo_t *info)
 }
 
 /* On Linux a signal finds main in a handler of the same one only if the two come within the handler's few instructions.
- * Here main's virtual processor, which computes for others, too, may have lost its processor there. */
+ * Here main's virtual processor, which also computes for other threads, may have lost its processor there. */
 static void await_main(int sig)
 {
 	enum { NAPS = 20 };
@@ -349,12 +349,12 @@ static void deliver(siginfo_t *info)
 	if (!to.t && (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL)
 		to = kbi_signal_to(kbi_signal_computing(sig));
 	shared = !to.t;
-	if (shared)
+	if (shared) {
 		await_main(sig);
-	if (shared)
 		to = kbi_signal_to(kbi_signal_taker(sig, NULL));
-	else if (!kbi_signal_is_there(to.t))
+	} else if (!kbi_signal_is_there(to.t)) {
 		return;
+	}
 	if (!to.t) {
 		put_back(info);
 		return;

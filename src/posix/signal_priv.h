@@ -101,7 +101,7 @@ void kbi_signal_grows(const struct kbi_vp *vp);
 
 /* What waits at the caller's kernel thread, and was sent to that one. */
 uint64_t kbi_signal_own_pending(void);
-/* The next one of *left of these, taken from there. False: none. */
+/* The next signal of *left that waits there, taken from there. False: none. */
 bool kbi_signal_take_own(uint64_t *left, siginfo_t *info);
 
 /* In a handler of self's, which runs: has self's own change of its mask let the signal in? */
@@ -195,7 +195,7 @@ bool kbi_signal_is_for(struct kb_thread *t, int sig);
 /* Main blocks it for the time of a handler only, which most often is over soon; and: this time it is not. */
 bool kbi_signal_main_is_soon(int sig);
 void kbi_signal_main_is_slow(void);
-/* Whoever has it in hand may wait: it is for t, and not for main in a moment. */
+/* The holder of the signal may wait: it is for t, and not for main in a moment. */
 bool kbi_signal_is_for_now(struct kb_thread *t, int sig);
 /* Who main is, once. */
 void kbi_signal_main_is(struct kb_thread *t);
@@ -259,13 +259,13 @@ uint64_t kbi_signal_listed(const char *path, const char *line);
 
 /* ---- threads that keep a kernel thread of their own: signal_bound.c ------------------------------------- */
 
-/* In what a thread waits for, the bit of another signal that is libc's own: it is one of these. */
+/* In what a thread waits for, the bit of another signal that is libc's own: it is such a thread. */
 #define KBI_SIGNAL_BOUND kbi_signal_bit(KBI_LIBC_FIRST)
 static inline bool kbi_signal_is_bound(const struct kb_thread *t)
 {
 	return a_load_rlx(&t->signals.wanted) & KBI_SIGNAL_BOUND;
 }
-/* The caller, if it is one; NULL. */
+/* The caller, if it is such a thread; NULL. */
 static inline struct kbi_task *kbi_signal_bound_self(void)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -274,12 +274,12 @@ static inline struct kbi_task *kbi_signal_bound_self(void)
 }
 /* The kernel has that mask for self. */
 void kbi_signal_note_kernel_mask(struct kbi_task *self, uint64_t mask);
-/* What is in self's list waits at its kernel thread from here on, or has come. */
+/* The signals in self's list wait at its kernel thread from here on, or have come. */
 void kbi_signal_push(struct kbi_task *self);
 /* sigtimedwait and sigsuspend of self's. */
 int kbi_signal_bound_wait(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout);
 int kbi_signal_bound_suspend(struct kbi_task *self, const sigset_t *set);
-/* self ends: what waits there does so for nobody. */
+/* self ends: the signals that wait there are dropped. */
 void kbi_signal_bound_ends(struct kbi_task *self);
 
 /* ---- what is in somebody's hands: signal_settle.c ------------------------------------------------------ */

@@ -137,7 +137,7 @@ struct kb_thread *kbi_signal_computing(int sig)
 	return NULL;
 }
 
-/* The kernel knows better than the books what one lets through that keeps a kernel thread, but not what main does. */
+/* The kernel knows better than the books which signals a bound thread lets through, but not which main does. */
 bool kbi_signal_is_for(struct kb_thread *t, int sig)
 {
 	const struct kb_thread *taker = kbi_signal_taker(sig, t);

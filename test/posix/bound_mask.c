@@ -1,6 +1,6 @@
-/* posix/signal_mask: a thread that keeps a kernel thread of its own, for a timer sends signals to that by number. What it
- * blocks, lets through and waits for with another mask is so at once, and what is sent to it comes to it, whatever it had
- * blocked when it got its kernel thread. Others compute beside it, and let the signal through. */
+/* posix/signal_mask: a thread that keeps a kernel thread of its own, for a timer sends signals to that by number. Its
+ * changes of its mask take effect at once, and signals that are sent to it come to it, whichever it had blocked when it got
+ * its kernel thread. Threads beside it compute, and let the signal through. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -74,11 +74,11 @@ static void check_timer(timer_t t)
 	nanosleep(&some, NULL);
 	CHECK_EQ(atomic_load(&here), before);
 	set_timer(t, 0);
-	mask(SIG_UNBLOCK); /* the last one */
+	mask(SIG_UNBLOCK); /* the last signal */
 	mask(SIG_BLOCK);
 }
 
-/* What lets it through for the time of a call. */
+/* Calls that let it through for their time. */
 static void check_calls(void)
 {
 	struct timespec long_time = { 100, 0 };

@@ -1,7 +1,7 @@
 /* posix/signal_bound: a thread with an affinity of its own, and so with a kernel thread of its own, waits for signals:
- * sigtimedwait, sigwait, sigwaitinfo, sigsuspend and ppoll have what was sent to it, or to the program, before they begin
- * or while they wait, from other threads that block it, and say what it carries. So they do when it is on virtual
- * processors again, and what was sent before waits for it. */
+ * sigtimedwait, sigwait, sigwaitinfo, sigsuspend and ppoll have signals that other threads, which block them, sent to it or
+ * to the program before they began or while they wait, with their values. So they do when it is on virtual processors
+ * again, and a signal that was sent before waits for it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -110,7 +110,7 @@ static void *wait_each(void *unused)
 	return unused;
 }
 
-/* To the program where processes cannot see what another lets through for the time of a call: not then. */
+/* Not to the program while the waiter polls: processes do not see a mask that holds for the time of ppoll. */
 static void send_signal(pthread_t to, enum how how, int round)
 {
 	union sigval value = { .sival_int = VALUE };
