@@ -91,8 +91,13 @@ bool kbi_stack_guard_any(void)
 void kbi_stack_guard_setup(void)
 {
 	kind = (uint8_t)kbi_options.guard;
+	if ((kind == KBI_OPT_GUARD_AUTO || kind == KBI_OPT_GUARD_MADVISE) && !guard_works()) {
+		if (kind == KBI_OPT_GUARD_MADVISE)
+			kbi_sys_message("guard=madvise: the kernel has no MADV_GUARD_INSTALL (Linux 6.13): guards by mprotect");
+		kind = KBI_OPT_GUARD_MPROTECT;
+	}
 	if (kind == KBI_OPT_GUARD_AUTO)
-		kind = guard_works() ? KBI_OPT_GUARD_MADVISE : KBI_OPT_GUARD_MPROTECT;
+		kind = KBI_OPT_GUARD_MADVISE;
 	if (kind == KBI_OPT_GUARD_MPROTECT)
 		a_store_rlx(&left, guards_allowed());
 }
