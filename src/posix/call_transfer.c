@@ -78,30 +78,36 @@ static long add_part(struct kbi_call *c, long r, size_t n)
 
 /* ---- read and write ---------------------------------------------------------------------------------- */
 
-/* What is neither a file nor has a way to be tried: who sees that it is ready takes it before another does. c: NULL, or the
- * call that has begun: what may block goes on with a copy. */
-static long look_and_call(struct kbi_call *c, long number, short events, int fd, const struct iovec *v, int n)
+/* Is there something to read? *unsure: it is an error alone that shows, which promises nothing: a userfaultfd that may
+ * block shows that for ever. */
+static bool is_readable(int fd, bool *unsure)
 {
-	long r = -EAGAIN;
-	bool gate;
-	int own;
+	struct timespec none = { 0, 0 };
+	struct pollfd p = { fd, POLLIN, 0 };
+	bool any = kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0;
 
-	if (!c) {
-		if (!kbi_call_gate_now(fd))
-			return -EAGAIN;
-		if (kbi_call_ready(fd, events))
-			r = kbi_sys(number, fd, v, n);
-		kbi_call_gate_open(fd);
-		return r;
-	}
-	if (!kbi_call_ready(fd, events))
+	return any && !(*unsure = p.revents == POLLERR);
+}
+
+/* What is neither a file nor has a way to be tried: who sees that it is ready takes it before another does. c: NULL, or the
+ * call that has begun: what may block goes on with a copy. -EAGAIN and *unsure: no look tells. */
+static long look_and_read(struct kbi_call *c, int fd, const struct iovec *v, int n, bool *unsure)
+{
+	const int number = c ? c->number : fd;
+	bool gate = !c;
+	long r = -EAGAIN;
+
+	*unsure = false;
+	if (c ? !is_readable(fd, unsure) : !kbi_call_gate_now(number))
 		return -EAGAIN;
-	own = kbi_call_step_out(c);
-	gate = c->inside ? kbi_call_gate_now(c->number) : kbi_call_gate(c->number);
-	if (kbi_call_ready(own, events))
-		r = kbi_sys(number, own, v, n);
+	if (c) {
+		fd = kbi_call_step_out(c);
+		gate = c->inside ? kbi_call_gate_now(number) : kbi_call_gate(number);
+	}
+	if (is_readable(fd, unsure))
+		r = kbi_sys(SYS_readv, fd, v, n);
 	if (gate)
-		kbi_call_gate_open(c->number);
+		kbi_call_gate_open(number);
 	return r;
 }
 
@@ -129,12 +135,13 @@ static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, 
 static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
 				    bool cancels)
 {
+	bool unsure;
 	long r;
 
 	if (kind == KBI_CALL_FILE)
 		return kbi_sys(SYS_readv, c ? kbi_call_step_out(c) : fd, v, n);
-	r = look_and_call(c, SYS_readv, POLLIN, fd, v, n);
-	if (r == -EAGAIN && kind == KBI_CALL_TTY && terminal_decides(fd))
+	r = look_and_read(c, fd, v, n, &unsure);
+	if (r == -EAGAIN && (unsure || (kind == KBI_CALL_TTY && terminal_decides(fd))))
 		r = apart(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd, v, n, cancels, true);
 	return r;
 }
