@@ -38,9 +38,10 @@ static long as_message(const struct transfer *t)
 	return kbi_sys(t->out ? SYS_sendmsg : SYS_recvmsg, t->fd, &m, MSG_DONTWAIT);
 }
 
+/* The descriptor, an old kernel, or a filter of system calls. */
 static bool is_odd(long r)
 {
-	return r == -EOPNOTSUPP || r == -ENOSYS;
+	return r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM;
 }
 
 /* What can be had at once; is_odd: it cannot be tried. */
