@@ -190,12 +190,13 @@ static bool guard_works(int flags, int fd)
 static void check_guards(void)
 {
 	int fd = (int)syscall(SYS_memfd_create, "kochab-doctor", 1u);
+	int why = errno;
 	bool works = guard_works(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 
 	fact("guards, private map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL"
 		: "by mprotect: a map each, so vm.max_map_count limits the threads");
 	if (fd < 0 || ftruncate(fd, 1 << 16) != 0) {
-		fact("guards, shared map", NO, "memfd: %s", strerror(errno));
+		fact("guards, shared map", NO, "memfd: %s", strerror(fd < 0 ? why : errno));
 	} else {
 		works = guard_works(MAP_SHARED, fd);
 		fact("guards, shared map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL" : "by mprotect");
