@@ -7,10 +7,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -227,6 +231,23 @@ static void without_uring(char **argv)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* Has the runtime a ring here? Between processes it lies in memory of theirs (Linux 6.5). */
+static bool has_uring(void)
+{
+	enum { IN_OURS = 1 << 14 /* IORING_SETUP_NO_MMAP */, PAGE = 4096 };
+	const char *body = getenv("KOCHAB_BODY");
+	struct io_uring_params p = { 0 };
+	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t rings = (uintptr_t)pages, entries = rings + PAGE;
+
+	if (body && strcmp(body, "process") == 0) {
+		p.flags = IN_OURS;
+		memcpy(&p.cq_off.resv1 + 1, &rings, sizeof rings);
+		memcpy(&p.sq_off.resv1 + 1, &entries, sizeof entries);
+	}
+	return syscall(SYS_io_uring_setup, 4, &p) >= 0; /* the program that is executed has neither */
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = handler };
@@ -234,7 +255,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	if (!getenv("KOCHAB_SPARES")) {
 		without_uring(argv);
-		again(argv, "4");
+		again(argv, has_uring() ? "4" : "64");
 	}
 	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
 	sa.sa_flags = SA_RESTART;
