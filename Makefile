@@ -69,6 +69,7 @@ CFLAGS_tool := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fno-plt -Itool -Ib
 CFLAGS_bench := $(CFLAGS_tool)
 CFLAGS_test := -std=gnu17 -D_GNU_SOURCE= -Itest
 CFLAGS_example := -std=gnu17 -D_GNU_SOURCE=
+CFLAGS_dev := -std=gnu17 -D_GNU_SOURCE=
 LDLIBS := -pthread -ldl
 LINK := $(SANFLAGS) -pthread -Wl,-z,now
 # Once loaded the runtime stays: its threads may stand anywhere.
@@ -283,8 +284,14 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
+# What lacks something, for dev/test-kernels; the numbers of calls in it are x86-64's.
+REFUSE := $(if $(filter x86_64,$(MACHINE)),$(O)/dev/kernel/refuse)
+$(O)/dev/kernel/refuse: $(O)/dev/kernel/refuse.c.o
+	@echo "  link  $@"
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $<
+
 # ---- the things to do ----
-.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house test-cross models install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house test-cross test-kernels models install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -326,7 +333,10 @@ soak-kill: all tests ## kills processes of a program at random (KILLS=10000; VPS
 test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
 	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)
 
-check-house: lib ## layers, exports, sizes, headers
+test-kernels: all tests examples $(REFUSE) ## the tests on kernels that lack something (ARGS="--quick", ARGS="WHAT TEST ...")
+	@BUILD=$(O) SAN=$(SAN) CC='$(CC)' CXX='$(CXX)' dev/test-kernels $(ARGS)
+
+check-house: lib $(REFUSE) ## layers, exports, sizes, headers
 	@BUILD=$(O) CC='$(CC)' dev/check-house
 
 test-cross: ## the arch and core tests on other machines, by emulation
@@ -387,5 +397,5 @@ uninstall: man ## removes what install put there
 	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)
 
 # ---- what depends on which header ----
--include $(patsubst %.o,%.d,$(OBJ_sim) $(OBJ_points) $(OBJ_points_malloc) $(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore) $(OBJ_kvstore_space)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
+-include $(patsubst %.o,%.d,$(if $(REFUSE),$(REFUSE).c.o) $(OBJ_sim) $(OBJ_points) $(OBJ_points_malloc) $(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore) $(OBJ_kvstore_space)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
 	$(patsubst %,%.cc.d,$(TESTS) $(EXAMPLES))
