@@ -42,7 +42,12 @@
  *        which keeps its return address and says which function of that kind to call, gives the int which that
  *        returns, each time, to struct kbi_twice after(long result), and returns that one's `result` to its `back`.
  *        Meanwhile it keeps nothing on the stack. generic: it calls otherwise().
- *   KBI_UC_CALLS: 1 where KBI_HAVE_UCONTEXT is: libc's getcontext and its kin without what they tell the kernel.
+ *   uctx.h, for posix/ucontext. Where KBI_HAVE_UCONTEXT is 1: KBI_UC_CALLS defines libc's getcontext and swapcontext,
+ *        which save what a function keeps for its caller and go on in `got` and `swapped`, which have the same
+ *        arguments; `start`, to which the first function of a made context returns, calls `ended` with its uc_link;
+ *        `go` loads a context and goes there; `arrive` calls `arrived` first, below the context, which lies on its own
+ *        stack. kbi_uc_copy_below(u): a copy of u on the stack that u is about. kbi_uc_is_kernels(u): of a context
+ *        without a mark of ours. kbi_uc_begin(u, fn, start, n), then kbi_uc_argument(u, i, value) n times: makecontext.
  * Which folder: -Isrc/arch/<machine> chosen by the Makefile (uname -m or CROSS), so that
  * "ctx.h" and "cpu.h" are that machine's. KBI_ARCH=generic forces the generic one. */
 #ifndef KBI_ARCH_H
@@ -84,9 +89,6 @@ kbi_ctx_switch_bare(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(v
 	kbi_ctx_switch(save, load, after, arg);
 	return save;
 }
-#endif
-#ifndef KBI_HAVE_UCONTEXT
-#define KBI_HAVE_UCONTEXT 0
 #endif
 #ifndef KBI_HAVE_FP /* no threads here that own FP control words */
 #define kbi_fp_get() 0

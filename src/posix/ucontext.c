@@ -14,14 +14,9 @@
 
 #include "core/wait.h"
 #include "os/sys.h"
+#include "uctx.h"
 
 #if KBI_HAVE_UCONTEXT
-
-_Static_assert(offsetof(ucontext_t, uc_mcontext.gregs) == KBI_UC_GREGS, "as the machine's part has it");
-_Static_assert(offsetof(ucontext_t, uc_mcontext.fpregs) == KBI_UC_FPREGS, "as the machine's part has it");
-_Static_assert(offsetof(ucontext_t, __fpregs_mem) == KBI_UC_FPMEM, "as the machine's part has it");
-_Static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RBP == 10, "as the machine's part has it");
-_Static_assert(REG_RSP == 15 && REG_RIP == 16, "as the machine's part has it");
 
 KBI_UC_CALLS(kbi_ucontext_got, kbi_ucontext_swap, kbi_ucontext_start, kbi_ucontext_ended, kbi_ucontext_go,
 	     kbi_ucontext_arrive, kbi_ucontext_arrived);
@@ -43,7 +38,7 @@ static void take_handlers(const ucontext_t *to)
 {
 	if (to->uc_flags >> NOTED_AT == NOTED)
 		kbi_posix_me.in_handler = (uint32_t)to->uc_flags;
-	else if (to->uc_mcontext.fpregs != &to->__fpregs_mem && kbi_posix_me.in_handler)
+	else if (kbi_uc_is_kernels(to) && kbi_posix_me.in_handler)
 		kbi_posix_me.in_handler--;
 }
 
@@ -70,9 +65,6 @@ static void set_mask(struct kbi_task *self, uint64_t mask)
 		kbi_signal_take_mask(self, mask);
 }
 
-/* What it lays below a context, as far as `go` reads it. */
-enum { FP_BYTES = 28, BELOW = KBI_UC_FPMEM + 32 };
-
 /* On the context's stack: what it lets through is handled as if it had interrupted the context. */
 KBI_HIDDEN void kbi_ucontext_arrived(const ucontext_t *to);
 void kbi_ucontext_arrived(const ucontext_t *to)
@@ -87,16 +79,10 @@ void kbi_ucontext_arrived(const ucontext_t *to)
 /* No handler comes between the reading of the context, which a handler may save again, and the change of the stack. */
 static KBI_NORETURN void arrive(struct kbi_task *self, const ucontext_t *to)
 {
-	uintptr_t sp = (uintptr_t)to->uc_mcontext.gregs[REG_RSP] - KBI_SIGNAL_FRAME_RED;
-	ucontext_t *copy = (ucontext_t *)((sp - BELOW) & -(uintptr_t)64);
-
 	if (self)
 		kbi_np_enter(self);
 	take_handlers(to);
-	memcpy(copy, to, KBI_UC_FPMEM);
-	copy->uc_mcontext.fpregs = (fpregset_t)((uintptr_t)copy + KBI_UC_FPMEM);
-	memcpy(copy->uc_mcontext.fpregs, to->uc_mcontext.fpregs, FP_BYTES);
-	kbi_ucontext_arrive(copy);
+	kbi_ucontext_arrive(kbi_uc_copy_below(to));
 }
 
 /* What the context blocks is blocked here, and what it lets through is let through there: a handler of either is in a
@@ -154,27 +140,12 @@ void kbi_ucontext_ended(const ucontext_t *link)
 
 KBI_POSIX_API void makecontext(ucontext_t *u, void (*fn)(void), int n, ...)
 {
-	uintptr_t top = (uintptr_t)u->uc_stack.ss_sp + u->uc_stack.ss_size;
-	greg_t *g = u->uc_mcontext.gregs;
-	static const int in[KBI_UC_ARGUMENTS] = { REG_RDI, REG_RSI, REG_RDX, REG_RCX, REG_R8, REG_R9 };
-	size_t more = n > KBI_UC_ARGUMENTS ? (size_t)(n - KBI_UC_ARGUMENTS) : 0;
-	uintptr_t *sp = (uintptr_t *)((top - more * sizeof(uintptr_t)) & -(uintptr_t)16) - 1;
 	va_list rest;
 
-	sp[0] = (uintptr_t)kbi_ucontext_start;
-	g[REG_RIP] = (greg_t)(uintptr_t)fn;
-	g[REG_RSP] = (greg_t)(uintptr_t)sp;
-	g[REG_RBX] = (greg_t)(uintptr_t)u->uc_link;
-	g[REG_RBP] = 0;
+	kbi_uc_begin(u, fn, kbi_ucontext_start, n);
 	va_start(rest, n);
-	for (int i = 0; i < n; i++) {
-		greg_t value = va_arg(rest, greg_t);
-
-		if (i < KBI_UC_ARGUMENTS)
-			g[in[i]] = value;
-		else
-			sp[1 + i - KBI_UC_ARGUMENTS] = (uintptr_t)value;
-	}
+	for (int i = 0; i < n; i++)
+		kbi_uc_argument(u, i, va_arg(rest, long));
 	va_end(rest);
 }
 

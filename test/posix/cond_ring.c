@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 enum { THREADS = 1000, ROUNDS = 20 };
 
@@ -34,10 +35,11 @@ static void *sit(void *arg)
 int main(void)
 {
 	static pthread_t t[THREADS];
+	size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN); /* aarch64: 128 KiB */
 	pthread_attr_t a;
 
 	pthread_attr_init(&a);
-	CHECK_EQ(pthread_attr_setstacksize(&a, 65536), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&a, least < 65536 ? 65536 : least), 0);
 	for (int i = 0; i < THREADS; i++) {
 		pthread_mutex_init(&seats[i].m, NULL);
 		pthread_cond_init(&seats[i].c, NULL);

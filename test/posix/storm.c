@@ -63,6 +63,7 @@ static void *life(void *arg)
 /* ---- directors -------------------------------------------------------------------------------------- */
 static void start(struct actor *a, struct play *p, uint64_t *rand)
 {
+	size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN); /* aarch64: 128 KiB */
 	pthread_attr_t attr;
 
 	memset(a, 0, offsetof(struct actor, alt));
@@ -70,7 +71,7 @@ static void start(struct actor *a, struct play *p, uint64_t *rand)
 	a->rand = test_rand(rand) | 1;
 	a->detached = below(rand, 5) == 0;
 	CHECK_EQ(pthread_attr_init(&attr), 0);
-	CHECK_EQ(pthread_attr_setstacksize(&attr, 65536u << below(rand, 3)), 0);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, (least < 65536 ? 65536 : least) << below(rand, 3)), 0);
 	if (a->detached)
 		CHECK_EQ(pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED), 0);
 	CHECK_EQ(pthread_create(&a->thread, &attr, life, a), 0);

@@ -1,0 +1,7 @@
+/* arch/riscv64/uctx.h - libc's getcontext and its kin are used here as they are. Callers: posix/ucontext. */
+#ifndef KBI_ARCH_UCTX_H
+#define KBI_ARCH_UCTX_H
+
+#define KBI_HAVE_UCONTEXT 0
+
+#endif
