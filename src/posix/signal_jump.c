@@ -41,6 +41,8 @@ KBI_POSIX_API void siglongjmp(struct __jmp_buf_tag env[1], int value)
 KBI_POSIX_ALIAS(longjmp, siglongjmp);
 KBI_POSIX_ALIAS(_longjmp, siglongjmp);
 
+/* libc refuses to jump to a lower address, where frames are gone, unless the kernel says that the thread is on its
+ * alternate stack. The kernel does not know that stack (signal_stack.c). */
 KBI_POSIX_API void __longjmp_chk(struct __jmp_buf_tag env[1], int value)
 {
 	struct kbi_task *self = env->__mask_was_saved ? kbi_posix_light() : NULL;
@@ -48,6 +50,8 @@ KBI_POSIX_API void __longjmp_chk(struct __jmp_buf_tag env[1], int value)
 	kbi_signal_leaves_section();
 	if (self)
 		note_mask(self, env);
+	if (kbi_signal_on_alternate())
+		kbi_libc()->siglongjmp(env, value);
 	kbi_libc()->__longjmp_chk(env, value);
 	__builtin_unreachable();
 }

@@ -126,6 +126,8 @@ void kbi_signal_show_stack(void *context);
 void kbi_signal_take_stack(struct kbi_task *self, void *context);
 /* self is on another body than when the handler began. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
+/* Tells whether the caller runs on its thread's alternate stack, as the kernel would answer. */
+bool kbi_signal_on_alternate(void);
 /* Bytes of the alternate stack that the caller is on below this stack pointer; 0: it is on none. */
 size_t kbi_signal_room(uintptr_t sp);
 /* After it: an affinity that another thread has set is obeyed (kbi_signal_pins). */

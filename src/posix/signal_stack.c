@@ -32,6 +32,11 @@ static uintptr_t here(void)
 
 /* ---- where a handler runs -------------------------------------------------------------------------------- */
 
+bool kbi_signal_on_alternate(void)
+{
+	return is_on(&kbi_posix_me.alternate, here());
+}
+
 /* The kernel's rule: below *top, and not below *low. */
 static void find_place(uintptr_t sp, bool on_alternate, uintptr_t *low, uintptr_t *top)
 {
