@@ -60,6 +60,7 @@ struct walk {
 	unsigned length, runs;     /* runs: complete ones */
 	uintptr_t outermost;
 	bool bad;                  /* it has one of `never` */
+	const char *unknown;       /* why not in the run before, libc's, unless one of ours in libc's place has called it */
 	const char *why;
 };
 
@@ -84,15 +85,23 @@ static const char *why_not_in_libc(const struct walk *w)
 	return "it came in libc or the loader, where locks without an owner may be held";
 }
 
-/* The run is complete, what comes now has called it. */
-static void end_run(struct walk *w)
+/* The run is complete, code of this kind has called it. A function of libc's may have jumped to another one, which is
+ * then the outermost (vfprintf does): where one of the drop-in's called it in libc's place, that one says what it is. */
+static void end_run(struct walk *w, enum kbi_context_code caller)
 {
-	if (w->code == KBI_CODE_LIBC)
+	const char *unknown = w->unknown;
+
+	w->unknown = NULL;
+	if (w->code == KBI_CODE_LIBC && caller == KBI_CODE_OURS && !w->bad && w->kind != KBI_CRASH_ANYWHERE)
+		w->unknown = why_not_in_libc(w);
+	else if (w->code == KBI_CODE_LIBC)
 		w->why = why_not_in_libc(w);
 	else if (w->code == KBI_CODE_OURS && w->runs == 0 && w->kind == KBI_CRASH_ANYWHERE)
 		w->why = "it is in the library";
 	else if (w->code == KBI_CODE_OURS && is_among(good, kbi_countof(good), w->outermost))
 		w->why = NULL; /* the drop-in's, in libc's place */
+	else if (unknown)
+		w->why = unknown;
 	else if (w->code == KBI_CODE_OURS && !(w->kind == KBI_CRASH_SENT && w->runs == 0))
 		w->why = w->runs ? "it came in what the library or a signal has called" : "it came in the library";
 	w->runs++;
@@ -107,7 +116,7 @@ static void add(struct walk *w, uintptr_t pc)
 	if (w->to->n < w->to->most)
 		w->to->frame[w->to->n++] = (void *)pc;
 	if (w->length && code != w->code)
-		end_run(w);
+		end_run(w, code);
 	w->code = code;
 	w->outermost = pc;
 	w->length++;
@@ -142,6 +151,8 @@ const char *kbi_crash_look(const void *context, enum kbi_crash_kind kind, struct
 		add(at, at->at); /* no unwinder knows this place: a jump to nowhere */
 	if (!at->why && at->code == KBI_CODE_LIBC)
 		return "it came in libc, and who has called it is not to be found out";
+	if (!at->why && at->unknown)
+		return at->unknown;
 	return !at->why && at->code == KBI_CODE_OURS && !at->runs ? "it came in the library" : at->why;
 }
 
