@@ -64,21 +64,42 @@ static unsigned smaller(unsigned a, unsigned b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* cpu.max of the group and of all groups above it. */
-static unsigned quota_v2(void)
+/* Reads the limit of one group: cpu.max in its directory. */
+static unsigned read_max(const char *directory)
 {
-	char group[1024], file[1200], text[128];
-	unsigned least = 0;
+	char file[1200], text[128];
 	long quota, period;
 
-	if (!group_path("", group, sizeof group))
+	snprintf(file, sizeof file, "%s/cpu.max", directory);
+	if (!read_file(file, text, sizeof text) || sscanf(text, "%ld %ld", &quota, &period) != 2)
 		return 0;
-	for (;;) {
-		char *slash;
+	return whole(quota, period);
+}
 
-		snprintf(file, sizeof file, "/sys/fs/cgroup%s/cpu.max", group);
-		if (read_file(file, text, sizeof text) && sscanf(text, "%ld %ld", &quota, &period) == 2)
-			least = smaller(least, whole(quota, period));
+/* Reads the same with version 1, from two files. */
+static unsigned read_quota(const char *directory)
+{
+	char file[1200], text[128];
+	long quota;
+
+	snprintf(file, sizeof file, "%s/cpu.cfs_quota_us", directory);
+	if (!read_file(file, text, sizeof text))
+		return 0;
+	quota = atol(text);
+	snprintf(file, sizeof file, "%s/cpu.cfs_period_us", directory);
+	return read_file(file, text, sizeof text) ? whole(quota, atol(text)) : 0;
+}
+
+/* Returns the least limit of the group and of all groups above it. A container sees its own group at the mount point,
+ * whatever the path says, which may be the host's. */
+static unsigned least_limit(const char *mount, char *group, unsigned (*read_limit)(const char *directory))
+{
+	char directory[1100], *slash;
+	unsigned least = 0;
+
+	for (;;) {
+		snprintf(directory, sizeof directory, "%s%s", mount, group);
+		least = smaller(least, read_limit(directory));
 		slash = strrchr(group, '/');
 		if (!slash)
 			return least;
@@ -86,24 +107,21 @@ static unsigned quota_v2(void)
 	}
 }
 
+static unsigned quota_v2(void)
+{
+	char group[1024];
+
+	return group_path("", group, sizeof group) ? least_limit("/sys/fs/cgroup", group, read_max) : 0;
+}
+
 static unsigned quota_v1(void)
 {
 	static const char *const names[] = { "cpu,cpuacct", "cpuacct,cpu", "cpu" };
-	char group[1024], file[1200], text[64];
+	char group[1024];
 
-	for (unsigned i = 0; i < kbi_countof(names); i++) {
-		long quota, period;
-
-		if (!group_path(names[i], group, sizeof group))
-			continue;
-		snprintf(file, sizeof file, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", group);
-		if (!read_file(file, text, sizeof text))
-			continue;
-		quota = atol(text);
-		snprintf(file, sizeof file, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", group);
-		period = read_file(file, text, sizeof text) ? atol(text) : 0;
-		return whole(quota, period);
-	}
+	for (unsigned i = 0; i < kbi_countof(names); i++)
+		if (group_path(names[i], group, sizeof group))
+			return least_limit("/sys/fs/cgroup/cpu", group, read_quota);
 	return 0;
 }
 
