@@ -3,7 +3,9 @@
 # BUILD=dir      where everything is written (default build, or build-<what> for the variants below)
 # SAN=address|thread|undefined          a sanitizer build, in a directory of its own
 # CROSS=aarch64-linux-gnu-              a cross build; KBI_ARCH=generic takes the portable switch
-# CC CXX CFLAGS CXXFLAGS LDFLAGS PREFIX DESTDIR WERROR=1 as usual
+# CC CXX CPPFLAGS CFLAGS CXXFLAGS LDFLAGS PREFIX DESTDIR WERROR=1 as usual; what the library cannot have of them it sets
+#                back (KEEP_src below)
+# MAP_PATHS=     debug information with the paths of this folder (by default without: the same source, the same bytes)
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -13,7 +15,7 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 endif
 
 # ---- what is asked for needs its packages first (quick when nothing is missing) ----
-DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs,$(MAKECMDGOALS)),programs) $(if $(filter soak,$(MAKECMDGOALS)),soak) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter report,$(MAKECMDGOALS)),$(if $(QUICK),report,laboratory)) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers))
+DEPS_SET := $(strip $(if $(filter test demo soak,$(MAKECMDGOALS)),test) $(if $(filter test-programs,$(MAKECMDGOALS)),programs) $(if $(filter soak,$(MAKECMDGOALS)),soak) $(if $(filter bench,$(MAKECMDGOALS)),build) $(if $(filter report,$(MAKECMDGOALS)),$(if $(QUICK),report,laboratory)) $(if $(filter bench-servers,$(MAKECMDGOALS)),servers) $(if $(filter deb,$(MAKECMDGOALS)),deb))
 ifneq ($(DEPS_SET),)
 ifeq ($(NODEPS)$(CROSS),)
 ifneq ($(shell dev/deps $(DEPS_SET) >&2 || echo failed),)
@@ -58,18 +60,23 @@ CXXFLAGS ?= -O2 -g
 WARN := -Wall -Wextra $(if $(WERROR),-Werror)
 # x86-64: our switch goes on by jmp, so objects must not be marked shadow-stack ready; and it leaves no red zone.
 ARCHFLAGS := $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none -mno-red-zone -momit-leaf-frame-pointer)
+# No object tells where it was built; debuggers find src/... under the folder that they are started in.
+MAP_PATHS ?= -ffile-prefix-map=$(CURDIR)=.
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) $(if $(filter undefined,$(SAN)),-fno-sanitize-recover=undefined))
 INCLUDES := -Isrc -Iinclude -Isrc/arch/$(ARCH)
 # Unwind tables for C, too, are not everywhere the default (riscv64): backtraces of parked threads need them.
-COMMON := -fPIC -fno-omit-frame-pointer -fasynchronous-unwind-tables -pthread $(ARCHFLAGS) $(SANFLAGS) $(WARN) $(INCLUDES) -MMD -MP
+COMMON := -fPIC -fno-omit-frame-pointer -fasynchronous-unwind-tables -pthread $(ARCHFLAGS) $(SANFLAGS) $(MAP_PATHS) $(WARN) $(INCLUDES) -MMD -MP
 # The canary is off in the library: it lies behind the thread pointer, which the switch changes. Exceptions and
 # cancellations of the program pass through our frames (pthread_once cleans up after them).
-CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-stack-protector -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt
+CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt
 CFLAGS_tool := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fno-plt -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
 CFLAGS_bench := $(CFLAGS_tool)
 CFLAGS_test := -std=gnu17 -D_GNU_SOURCE= -Itest
 CFLAGS_example := -std=gnu17 -D_GNU_SOURCE=
 CFLAGS_dev := -std=gnu17 -D_GNU_SOURCE=
+# Behind CFLAGS, which distributions fill: what the library must not be built with, whatever they ask for (doc/packages.md).
+# And -O1 at least: a switch in line needs all registers.
+KEEP_src := $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),,-O1) -fno-stack-protector $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none) -fno-lto -Wp,-U_FORTIFY_SOURCE
 LDLIBS := -pthread -ldl
 LINK := $(SANFLAGS) -pthread -Wl,-z,now
 # Once loaded the runtime stays: its threads may stand anywhere.
@@ -85,7 +92,7 @@ SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
 SRC_malloc := src/base/option.c src/os/sys.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
 SRC_posix := $(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC)))
 SRC_core := $(filter-out src/posix/% $(SRC_heap),$(SRC))
-SRC_tool := $(wildcard tool/*.c bench/*.c)
+SRC_tool := $(sort $(wildcard tool/*.c bench/*.c))
 objects = $(addprefix $(O)/,$(addsuffix .o,$(1)))
 OBJ_core := $(call objects,$(SRC_core))
 OBJ_heap := $(call objects,$(SRC_heap))
@@ -127,7 +134,7 @@ man: $(MAN)
 
 # ---- rules ----
 # The stamp changes when the compiler or a flag does; then everything is built again.
-FLAGS := $(CC) $(CXX) $(ARCH) $(COMMON) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(foreach r,src tool test,$(CFLAGS_$(r)))
+FLAGS := $(CC) $(CXX) $(ARCH) $(COMMON) $(CPPFLAGS) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(foreach r,src tool test,$(CFLAGS_$(r))) $(KEEP_src)
 $(O)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' "$$FLAGS" | cmp -s - $@ || printf '%s\n' "$$FLAGS" >$@
@@ -143,22 +150,24 @@ $(O)/libdir: FORCE
 $(O)/tool/run.c.o: $(O)/libdir
 $(O)/tool/run.c.o: OWN_FLAGS := -DKOCHAB_LIBDIR='"$(LIBDIR)"'
 
-room_flags = $(CFLAGS_$(firstword $(subst /, ,$(1))))
+room = $(firstword $(subst /, ,$(1)))
+room_flags = $(CFLAGS_$(call room,$(1)))
+users_flags = $(CPPFLAGS) $(CFLAGS) $(KEEP_$(call room,$(1)))
 
 $(O)/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	@$(CC) $(COMMON) $(call room_flags,$<) $(OWN_FLAGS) $(CFLAGS) -c -o $@ $<
+	@$(CC) $(COMMON) $(call room_flags,$<) $(OWN_FLAGS) $(call users_flags,$<) -c -o $@ $<
 
 $(O)/%.cc.o: %.cc $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
-	@$(CXX) -std=c++17 $(COMMON) -Itest $(CXXFLAGS) -c -o $@ $<
+	@$(CXX) -std=c++17 $(COMMON) -Itest $(CPPFLAGS) $(CXXFLAGS) -c -o $@ $<
 
 $(O)/%.S.o: %.S $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  as    $<"
-	@$(CC) $(COMMON) $(CFLAGS) -c -o $@ $<
+	@$(CC) $(COMMON) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # All code of this one is in a section of its own: it knows its own code from that of the program that it is linked into
 # (os/context).
@@ -167,8 +176,8 @@ TEXTS := .text .text.unlikely .text.hot .text.startup .text.exit
 $(LIB_a): $(OBJ_core) $(OBJ_heap) src/ORDER
 	@echo "  ar    $@"
 	@rm -f $@
-	@$(AR) rcs $@ $(OBJ_core) $(OBJ_heap)
-	@$(OBJCOPY) $(addprefix --rename-section ,$(addsuffix =kbi_text,$(TEXTS))) $@
+	@$(AR) rcsD $@ $(OBJ_core) $(OBJ_heap)
+	@$(OBJCOPY) -D $(addprefix --rename-section ,$(addsuffix =kbi_text,$(TEXTS))) $@
 
 $(LIB_so): $(OBJ_core) src/kochab.map src/ORDER
 	@echo "  link  $@"
@@ -215,10 +224,10 @@ $(O)/sim/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  sim   $<"
 	@$(CC) -Ibench/sim/hook -Ibench/sim $(filter-out -fPIC,$(COMMON)) $(CFLAGS_src) -ffunction-sections -fdata-sections \
-		$(OWN_FLAGS) $(CFLAGS) -c -o $@ $<
+		$(OWN_FLAGS) $(call users_flags,src) -c -o $@ $<
 $(O)/sim/%.S.o: %.S $(O)/flags
 	@mkdir -p $(@D)
-	@$(CC) $(COMMON) $(CFLAGS) -c -o $@ $<
+	@$(CC) $(COMMON) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 # bench/sim/runtime.c has another one
 $(O)/sim/src/core/run.c.o: OWN_FLAGS := -Dkbi_run_task=kbi_run_task_of_threads
 $(O)/sim/sim: $(OBJ_sim)
@@ -236,12 +245,12 @@ $(O)/points/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  points $<"
 	@$(CC) $(COMMON) $(CFLAGS_src) -fsanitize=thread -DKBI_NO_SAN -U__SANITIZE_THREAD__ --param tsan-instrument-func-entry-exit=0 \
-		$(OWN_FLAGS) $(CFLAGS) -c -o $@ $<
+		$(OWN_FLAGS) $(call users_flags,src) -c -o $@ $<
 	@$(OBJCOPY) --redefine-sym __tsan_init=points_init $@
 $(O)/libkochab-points.a: $(OBJ_points) $(OBJ_core) src/ORDER
 	@rm -f $@
-	@$(AR) rcs $@ $(OBJ_points) $(filter-out $(OBJ_points:$(O)/points/%=$(O)/%),$(OBJ_core))
-	@$(OBJCOPY) $(addprefix --rename-section ,$(addsuffix =kbi_text,$(TEXTS))) $@
+	@$(AR) rcsD $@ $(OBJ_points) $(filter-out $(OBJ_points:$(O)/points/%=$(O)/%),$(OBJ_core))
+	@$(OBJCOPY) -D $(addprefix --rename-section ,$(addsuffix =kbi_text,$(TEXTS))) $@
 # Its heap, too, in a library of its own, as programs have it: what the compiler calls there is the test's.
 OBJ_points_malloc := $(patsubst $(O)/%,$(O)/points/%,$(OBJ_malloc))
 $(O)/points/src/posix/malloc.c.o: OWN_FLAGS := -fno-builtin
@@ -291,7 +300,7 @@ $(O)/dev/kernel/refuse: $(O)/dev/kernel/refuse.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $<
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house test-cross test-kernels models install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house check-packages dist deb test-cross test-kernels models install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -341,6 +350,15 @@ check-house: lib $(REFUSE) ## layers, exports, sizes, headers
 
 test-cross: ## the arch and core tests on other machines, by emulation
 	@dev/test-cross
+
+dist: ## the source as one tarball, kochab-VERSION.tar.gz
+	@dev/dist $(O)
+
+deb: ## the Debian packages, in BUILD/deb (DEB_BUILD_OPTIONS= runs all tests, too)
+	@dev/deb $(O)/deb
+
+check-packages: ## the tarball and the packages: the same bytes twice, and they work
+	@dev/check-packages
 
 models: ## the protocol models, checked with SPIN
 	@if [ -x dev/models ]; then dev/models; else echo "no models"; echo "0 passed, 0 failed, 1 skipped"; fi
