@@ -26,6 +26,7 @@
 #include "os/cpu.h"
 #include "os/libway.h"
 #include "os/segment.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "os/uring.h"
 #include <kochab/version.h>
@@ -33,9 +34,6 @@
 
 /* Numbers that older kernel headers lack; the same on every machine we know. */
 enum {
-	GUARD_INSTALL = 102,
-	NR_PIDFD_OPEN = 434,
-	NR_FUTEX_WAITV = 449,
 	DISPATCH = 59, /* PR_SET_SYSCALL_USER_DISPATCH */
 	DISPATCH_OFF = 0,
 	DISPATCH_INCLUSIVE = 2,
@@ -178,7 +176,7 @@ static bool guard_works(int flags, int fd)
 
 	if (p == MAP_FAILED)
 		return false;
-	if (madvise(p, (size_t)page, GUARD_INSTALL) == 0 && pipe2(pipes, O_CLOEXEC) == 0) {
+	if (madvise(p, (size_t)page, MADV_GUARD_INSTALL) == 0 && pipe2(pipes, O_CLOEXEC) == 0) {
 		works = write(pipes[1], p, 1) < 0 && errno == EFAULT && write(pipes[1], p + page, 1) == 1;
 		close(pipes[0]);
 		close(pipes[1]);
@@ -383,7 +381,7 @@ static void check_futex(void)
 	long n = syscall(SYS_futex, &word, 1 /* FUTEX_WAKE */, 1, NULL, NULL, 0);
 
 	fact("futex", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
-	n = syscall(NR_FUTEX_WAITV, NULL, 0, 0, NULL, 0);
+	n = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0);
 	fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s", errno == EINVAL ? "works" : strerror(errno));
 }
 
@@ -436,7 +434,7 @@ static void check_dispatch(void)
 
 static void check_pidfd(void)
 {
-	int fd = (int)syscall(NR_PIDFD_OPEN, getpid(), 0);
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
 	fact("pidfd", fd >= 0 ? YES : NO, "%s", fd >= 0 ? "works" : strerror(errno));
 	if (fd >= 0)

@@ -19,6 +19,7 @@
 #include "core/vp.h"
 #include "os/fd.h"
 #include "os/lock.h"
+#include "os/newer.h"
 #include "os/sys.h"
 
 enum {

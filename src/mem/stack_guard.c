@@ -9,12 +9,8 @@
 #include "base/atom.h"
 #include "base/option.h"
 #include "os/everywhere.h"
+#include "os/newer.h"
 #include "os/sys.h"
-
-#ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102
-#define MADV_GUARD_REMOVE 103
-#endif
 
 static uint8_t kind; /* enum kbi_option_guard, settled at setup */
 static a32 left;     /* that may cost a mapping */

@@ -9,6 +9,7 @@
 #include "base/atom.h"
 #include "os/context.h"
 #include "os/context_priv.h"
+#include "os/newer.h"
 #include "os/sys.h"
 
 #if defined(__x86_64__)
@@ -100,7 +101,7 @@ static bool is_ended(uint32_t nr)
 	static const uint16_t ended[] = { SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait, SYS_epoll_pwait,
 					  SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
 					  SYS_semop, SYS_semtimedop, SYS_msgsnd, SYS_msgrcv, SYS_futex, SYS_io_getevents,
-					  333 /* io_pgetevents */, 441 /* epoll_pwait2 */, 449 /* futex_waitv */ };
+					  SYS_io_pgetevents, SYS_epoll_pwait2, SYS_futex_waitv };
 
 	for (size_t i = 0; i < kbi_countof(ended); i++)
 		if (ended[i] == nr)

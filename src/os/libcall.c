@@ -21,13 +21,12 @@
 #include "os/libsignal.h"
 #include "os/libway.h"
 #include "os/memory.h"
+#include "os/newer.h"
 #include "os/sys.h"
 
 #ifndef SYS_alarm /* newer machines have setitimer only */
 #define SYS_alarm (-1)
 #endif
-
-enum { CLONE3 = 435, EPOLL_PWAIT2 = 441, LANDLOCK_RESTRICT_SELF = 446 };
 
 static struct {
 	int pid;          /* the program's */
@@ -291,7 +290,7 @@ static long made(long nr, long a[6])
 		a[3] = (long)open_some((const void *)a[3], &set);
 		break;
 	case SYS_epoll_pwait:
-	case EPOLL_PWAIT2:
+	case SYS_epoll_pwait2:
 		a[4] = (long)open_some((const void *)a[4], &set);
 		break;
 	case SYS_pselect6:
@@ -310,7 +309,7 @@ static long made(long nr, long a[6])
 		return control(a);
 	case SYS_seccomp: /* these, to getpgrp, only where a seccomp filter is used */
 		return refuse_apart("seccomp", -ENOSYS);
-	case LANDLOCK_RESTRICT_SELF:
+	case SYS_landlock_restrict_self:
 		return refuse_apart("landlock_restrict_self", -ENOSYS);
 	case SYS_unshare:
 		return refuse_apart("unshare", -ENOSYS);
@@ -375,7 +374,7 @@ static long made(long nr, long a[6])
 	case SYS_vfork:
 #endif
 		return made_fork(nr, a);
-	case CLONE3: /* callers have another way */
+	case SYS_clone3: /* callers have another way */
 		return -ENOSYS;
 	default:
 		break;

@@ -33,7 +33,7 @@ static const struct refusal {
 	{ "signalfd", SYS_signalfd4, ENOSYS },       /* what is sent to the program waits at its first process */
 	{ "io_setup", SYS_io_setup, ENOSYS },        /* its ring is one address space's */
 	{ "userfaultfd", SYS_userfaultfd, ENOSYS },  /* it tells of one address space's faults */
-	{ "mseal", KBI_LIBCALL_MSEAL, ENOSYS },
+	{ "mseal", SYS_mseal, ENOSYS },
 	{ "pkey_alloc", SYS_pkey_alloc, ENOSPC },    /* as where the processor has none */
 };
 static a32 said[kbi_countof(refusals)];
@@ -129,11 +129,10 @@ static long advise_process(const long a[6])
 	case MADV_DONTNEED:
 	case MADV_FREE:
 	case MADV_REMOVE:
-	case 102: /* MADV_GUARD_INSTALL, and REMOVE */
-	case 103:
+	case MADV_GUARD_INSTALL: case MADV_GUARD_REMOVE:
 		return -EINVAL;
 	default:
-		return kbi_sys(KBI_LIBCALL_PROCESS_MADVISE, a[0], a[1], a[2], a[3], a[4]);
+		return kbi_sys(SYS_process_madvise, a[0], a[1], a[2], a[3], a[4]);
 	}
 }
 
@@ -162,7 +161,7 @@ bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long 
 		return true;
 	case SYS_prctl:
 		return controls(a, there, r);
-	case KBI_LIBCALL_PROCESS_MADVISE:
+	case SYS_process_madvise:
 		*r = advise_process(a);
 		return true;
 	case SYS_remap_file_pages:
@@ -189,7 +188,7 @@ bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long 
 	case SYS_capset:
 		*r = change_identity(nr, a);
 		return true;
-	case KBI_LIBCALL_URING_SETUP: /* the kernel's thread that polls it ends with the process that asked */
+	case SYS_io_uring_setup: /* the kernel's thread that polls it ends with the process that asked */
 		if (!a[1] || !kbi_sys_can_read((const void *)(a[1] + 8), 8) || !(((const uint32_t *)a[1])[2] & SQ_POLL))
 			return false;
 		*r = there(nr, a);

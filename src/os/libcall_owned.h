@@ -7,10 +7,7 @@
 
 #include "base/base.h"
 
-#include <sys/syscall.h>
-
-/* Numbers that not every header has; the same on every machine. */
-enum { KBI_LIBCALL_URING_SETUP = 425, KBI_LIBCALL_PROCESS_MADVISE = 440, KBI_LIBCALL_MSEAL = 462 };
+#include "os/newer.h"
 
 /* Is it such a call? Some are only with some arguments. */
 static inline bool kbi_libcall_is_owned(long nr)
@@ -18,8 +15,8 @@ static inline bool kbi_libcall_is_owned(long nr)
 	switch (nr) {
 	case SYS_signalfd4: case SYS_io_setup: case SYS_userfaultfd: case SYS_pkey_alloc: case SYS_pkey_mprotect:
 	case SYS_membarrier: case SYS_prctl: case SYS_remap_file_pages: case SYS_mlock: case SYS_mlock2: case SYS_munlock:
-	case SYS_mlockall: case SYS_munlockall: case KBI_LIBCALL_URING_SETUP: case KBI_LIBCALL_PROCESS_MADVISE:
-	case KBI_LIBCALL_MSEAL: case SYS_setuid: case SYS_setgid: case SYS_setreuid: case SYS_setregid: case SYS_setresuid:
+	case SYS_mlockall: case SYS_munlockall: case SYS_io_uring_setup: case SYS_process_madvise:
+	case SYS_mseal: case SYS_setuid: case SYS_setgid: case SYS_setreuid: case SYS_setregid: case SYS_setresuid:
 	case SYS_setresgid: case SYS_setfsuid: case SYS_setfsgid: case SYS_capset:
 		return true;
 	default:

@@ -20,6 +20,7 @@
 #include "os/everywhere.h"
 #include "os/libsignal.h"
 #include "os/libstub.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "os/trace.h"
 
@@ -28,7 +29,6 @@
 enum {
 	DISPATCH = 59, OFF = 0, ON = 1,   /* PR_SET_SYSCALL_USER_DISPATCH */
 	BY_DISPATCH = 2,                  /* si_code: SYS_USER_DISPATCH */
-	CLONE3 = 435, EPOLL_PWAIT2 = 441,
 	VM = 0x100, VFORK = 0x4000, PARENT = 0x8000, THREAD = 0x10000, CLEARTID = 0x200000, /* of clone's flags */
 	MASK_BYTES = 8,
 	SELECT_BYTES = 16, /* of a struct of mask and size */
@@ -60,7 +60,7 @@ static bool would_block(long nr, const greg_t *g)
 	case SYS_ppoll:
 		return hides_sigsys((const uint64_t *)g[REG_R10]);
 	case SYS_epoll_pwait:
-	case EPOLL_PWAIT2:
+	case SYS_epoll_pwait2:
 		return hides_sigsys((const uint64_t *)g[REG_R8]);
 	case SYS_pselect6:
 		return selects_without((const uint64_t *const *)g[REG_R9]);
@@ -100,7 +100,7 @@ static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
 	case SYS_vfork:
 		g[REG_RAX] = VM | VFORK | SIGCHLD;
 		return kbi_libstub_apart;
-	case CLONE3: /* callers fall back to clone */
+	case SYS_clone3: /* callers fall back to clone */
 		g[REG_RAX] = -ENOSYS;
 		return NULL;
 	case SYS_prctl:

@@ -19,6 +19,7 @@
 #include "os/everywhere.h"
 #include "os/libsignal.h"
 #include "os/libstub.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "os/trace.h"
 
@@ -33,7 +34,6 @@ enum {
 	LENGTH = 200,                 /* instructions of the filter, at most */
 	TAG = 0x6b6f,                 /* si_errno of its signals */
 	BY_SECCOMP = 1,               /* si_code: SYS_SECCOMP */
-	CLONE3 = 435, EPOLL_PWAIT2 = 441, LANDLOCK_RESTRICT_SELF = 446,
 	VM = 0x100, VFORK = 0x4000, THREAD = 0x10000, /* of clone's flags */
 	SPEC_ALLOW = 4,               /* SECCOMP_FILTER_FLAG_SPEC_ALLOW: no slower code because of it */
 	CALL_BYTES = 2, MASK_BYTES = 8,
@@ -46,7 +46,7 @@ static kbi_libsite_call *call;
 /* Those with a mask, and which argument that is. */
 static const struct masked {
 	int nr, arg;
-} masked[] = { { SYS_ppoll, 3 }, { SYS_pselect6, 5 }, { SYS_epoll_pwait, 4 }, { EPOLL_PWAIT2, 4 } };
+} masked[] = { { SYS_ppoll, 3 }, { SYS_pselect6, 5 }, { SYS_epoll_pwait, 4 }, { SYS_epoll_pwait2, 4 } };
 
 static bool is_filtered(long nr)
 {
@@ -54,7 +54,7 @@ static bool is_filtered(long nr)
 		if (masked[i].nr == nr)
 			return true;
 	switch (nr) {
-	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns: case LANDLOCK_RESTRICT_SELF:
+	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns: case SYS_landlock_restrict_self:
 	case SYS_setsid: case SYS_getsid: case SYS_setpgid: case SYS_getpgid: case SYS_getpgrp:
 		return true;
 	default:
@@ -183,7 +183,7 @@ static void (*stub_for(greg_t *g))(void)
 	case SYS_vfork:
 		g[REG_RAX] = VM | VFORK | SIGCHLD;
 		return kbi_libstub_apart;
-	case CLONE3: /* callers fall back to clone */
+	case SYS_clone3: /* callers fall back to clone */
 		g[REG_RAX] = -ENOSYS;
 		return NULL;
 	default:

@@ -26,6 +26,7 @@
 #include "os/libsignal.h"
 #include "os/libsite_unwind.h"
 #include "os/libstub.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "os/trace.h"
 
@@ -100,7 +101,7 @@ static bool is_wanted(long nr)
 {
 	switch (nr) {
 	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill: case SYS_kill:
-	case SYS_rt_sigqueueinfo: case SYS_clone: case 435: case SYS_vfork: case SYS_wait4: case SYS_waitid:
+	case SYS_rt_sigqueueinfo: case SYS_clone: case SYS_clone3: case SYS_vfork: case SYS_wait4: case SYS_waitid:
 	case SYS_execve: case SYS_execveat: case SYS_ptrace: case SYS_mq_notify: case SYS_alarm:
 	case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime: case SYS_timer_gettime:
 	case SYS_timer_getoverrun: case SYS_timer_delete: case SYS_mmap: case SYS_munmap: case SYS_mprotect:
@@ -241,7 +242,7 @@ static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 	case SYS_vfork:
 		put_vfork(r);
 		break;
-	case 435: /* clone3: libc falls back to clone */
+	case SYS_clone3: /* clone3: libc falls back to clone */
 		PUT(r, 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff);
 		break;
 	case -1:

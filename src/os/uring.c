@@ -8,16 +8,15 @@
 #include <sys/mman.h>
 
 #include "os/fd.h"
+#include "os/newer.h"
 #include "os/sys.h"
 
 /* The same on every machine. */
-enum { NR_SETUP = 425, NR_ENTER = 426, NR_REGISTER = 427 };
-
 /* Who has never had to do with rings has no table of them: EINVAL, or EBADF where the table is empty. */
 bool kbi_uring_used_here(void)
 {
 	const unsigned by_table = 1u << 4; /* IORING_ENTER_REGISTERED_RING */
-	long r = kbi_sys(NR_ENTER, 0, 0, 0, by_table, NULL, 0);
+	long r = kbi_sys(SYS_io_uring_enter, 0, 0, 0, by_table, NULL, 0);
 
 	return r == -EBADF || r >= 0;
 }
@@ -101,7 +100,7 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 	}
 	if (e)
 		return e;
-	fd = kbi_sys(NR_SETUP, entries, &p);
+	fd = kbi_sys(SYS_io_uring_setup, entries, &p);
 	if (fd < 0) {
 		if (p.flags & IORING_SETUP_NO_MMAP)
 			kbi_sys_unmap(u->rings, 2 * KBI_PAGE);
@@ -124,7 +123,8 @@ void kbi_uring_close(struct kbi_uring *u)
 
 int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n)
 {
-	return (int)-kbi_sys(NR_REGISTER, u->fd, n ? IORING_REGISTER_BUFFERS : IORING_UNREGISTER_BUFFERS, n ? v : NULL, n);
+	return (int)-kbi_sys(SYS_io_uring_register, u->fd, n ? IORING_REGISTER_BUFFERS : IORING_UNREGISTER_BUFFERS,
+			     n ? v : NULL, n);
 }
 
 bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
@@ -152,7 +152,7 @@ bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
 int kbi_uring_submit(struct kbi_uring *u)
 {
 	uint32_t n = a_load_rlx(u->sq_tail) - a_load_rlx(u->sq_head);
-	long r = n ? kbi_sys(NR_ENTER, u->fd, n, 0, 0, NULL, 0) : 0;
+	long r = n ? kbi_sys(SYS_io_uring_enter, u->fd, n, 0, 0, NULL, 0) : 0;
 
 	return r < 0 ? (int)-r : 0;
 }
@@ -164,7 +164,7 @@ static void fetch(struct kbi_uring *u)
 
 	if (a_load_rlx(u->cq_head) != a_load_rlx(u->cq_tail) || !kbi_uring_kept(u))
 		return;
-	r = kbi_sys(NR_ENTER, u->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
+	r = kbi_sys(SYS_io_uring_enter, u->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
 	if (r == -EBADF || r == -EOPNOTSUPP)
 		a_store_rlx(u->sq_flags, 0); /* the program has closed it: they never come */
 }

@@ -9,6 +9,7 @@
 
 #include "os/everywhere.h"
 #include "os/segment.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "posix/bind.h"
 
@@ -136,13 +137,13 @@ static bool seccomp_by_number(const long *a, long *r)
 	return !binds("seccomp", KBI_BIND_CHANGED, r);
 }
 
-enum { LANDLOCK_RESTRICT_SELF = 446, LANDLOCK_TSYNC = 1 << 3 };
+enum { LANDLOCK_TSYNC = 1 << 3 };
 
 static bool landlock_by_number(const long *a, long *r)
 {
 	if (!(a[1] & LANDLOCK_TSYNC))
 		return !binds("landlock_restrict_self", KBI_BIND_CHANGED, r);
-	*r = for_all(LANDLOCK_RESTRICT_SELF, a);
+	*r = for_all(SYS_landlock_restrict_self, a);
 	return true;
 }
 
@@ -237,7 +238,7 @@ bool kbi_attribute_by_number(long n, const long *a, long *r)
 		return !kbi_attribute_may_set((int)a[0], (unsigned long)a[1], r);
 	case SYS_seccomp:
 		return seccomp_by_number(a, r);
-	case LANDLOCK_RESTRICT_SELF:
+	case SYS_landlock_restrict_self:
 		return landlock_by_number(a, r);
 	default:
 		return !binds("syscall()", why_by_number(n, a), r);

@@ -11,6 +11,7 @@
 #include "core/handoff.h"
 #include "os/libcall.h"
 #include "os/lock.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "sync/sem.h"
 

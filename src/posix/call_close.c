@@ -5,10 +5,10 @@
 #include "posix/call_priv.h"
 
 #include <limits.h>
-#include <linux/close_range.h>
 
 #include "io/ready.h"
 #include "os/fd.h"
+#include "os/newer.h"
 #include "os/sys.h"
 
 #define REAL(name) KBI_CALL_REAL(name)

@@ -8,6 +8,7 @@
 
 #include "io/ready.h"
 #include "os/libcall.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "posix/clock.h"
 

@@ -21,12 +21,12 @@
 #include "core/yield.h"
 #include "os/maps.h"
 #include "os/memory.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "posix/path.h"
 #include "sync/park.h"
 
 /* Of all machines. */
-enum { WAITV = 449 /* Linux 5.16 */, WAKE2 = 454, WAIT2 /* 6.7 */ };
 enum { WAITV_MAX = 128, PRIVATE2 = 128 };
 
 /* As the kernel's struct futex_waitv. */
@@ -115,11 +115,11 @@ static long wait_for_one_of(const long a[6])
 
 	a_store_rlx(&kernel_waits, 1);
 	if (kbi_sys_from.futex || !a[0] || a[1] <= 0 || a[1] > WAITV_MAX)
-		return kbi_futex_in_kernel(WAITV, a);
+		return kbi_futex_in_kernel(SYS_futex_waitv, a);
 	memcpy(common, (const void *)a[0], (size_t)a[1] * sizeof(common[0]));
 	for (long i = 0; i < a[1]; i++)
 		common[i].flags &= ~(uint32_t)PRIVATE2;
-	return kbi_futex_in_kernel(WAITV, b);
+	return kbi_futex_in_kernel(SYS_futex_waitv, b);
 }
 
 static long wait_by_new_number(const long a[6])
@@ -129,7 +129,7 @@ static long wait_by_new_number(const long a[6])
 	a_store_rlx(&kernel_waits, 1);
 	if (!kbi_sys_from.futex)
 		b[3] &= ~(long)PRIVATE2;
-	return kbi_futex_in_kernel(WAIT2, b);
+	return kbi_futex_in_kernel(SYS_futex_wait, b);
 }
 
 /* ---- the operations ------------------------------------------------------------------------------ */
@@ -304,20 +304,20 @@ static long wake_by_new_number(const long a[6])
 	b[2] -= woken;
 	if (!kbi_sys_from.futex)
 		b[3] &= ~(long)PRIVATE2;
-	more = kbi_sys(WAKE2, b[0], b[1], b[2], b[3]);
+	more = kbi_sys(SYS_futex_wake, b[0], b[1], b[2], b[3]);
 	return more > 0 ? woken + more : woken ? woken : more;
 }
 
 static bool by_new_number(long n, const long a[6], long *r)
 {
 	switch (n) {
-	case WAITV:
+	case SYS_futex_waitv:
 		*r = wait_for_one_of(a);
 		return true;
-	case WAIT2:
+	case SYS_futex_wait:
 		*r = wait_by_new_number(a);
 		return true;
-	case WAKE2:
+	case SYS_futex_wake:
 		*r = wake_by_new_number(a);
 		return true;
 	default:

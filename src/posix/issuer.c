@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "core/yield.h"
+#include "os/newer.h"
 #include "os/sys.h"
 #include "posix/bind.h"
 #include "posix/call_priv.h"
@@ -25,7 +26,6 @@ enum {
 	ENABLE_RINGS = 12, /* IORING_REGISTER_ENABLE_RINGS */
 	RING_FDS = 20,	   /* IORING_REGISTER_RING_FDS */
 	BY_TABLE = 1u << 31,
-	ENTER = 426, /* SYS_io_uring_enter, of all machines */
 	REQUESTS = 0x10000000, /* IORING_OFF_SQES: where a ring's file has them */
 };
 
@@ -62,7 +62,7 @@ static bool is_ring(int fd)
 
 static long ask(int fd)
 {
-	return kbi_sys(ENTER, fd, 0, 0, 0, 0, 0);
+	return kbi_sys(SYS_io_uring_enter, fd, 0, 0, 0, 0, 0);
 }
 
 /* The caller is on the kernel thread on which the call that made the ring blocked, and would leave it at the next call of

@@ -6,11 +6,12 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "os/newer.h"
 #include "os/sys.h"
 #include "posix/bind.h"
 #include "posix/deputy.h"
 
-enum { IO_OF_THREAD = 1 /* IOPRIO_WHO_PROCESS */, PIDFD_OPEN = 434 };
+enum { IO_OF_THREAD = 1 /* IOPRIO_WHO_PROCESS */ };
 enum kind { READS, SETS, PROCESS, LEADER };
 
 struct row {
@@ -177,7 +178,7 @@ static bool descriptor(const long *a, long *r)
 	if (a[0] <= 0 || a[0] == getpid() || !kbi_bind_find((int)a[0]))
 		return false;
 	other = a[1] ? 0 : follower();
-	*r = other ? kbi_sys(PIDFD_OPEN, other, 0) : -EINVAL;
+	*r = other ? kbi_sys(SYS_pidfd_open, other, 0) : -EINVAL;
 	return true;
 }
 
@@ -189,7 +190,7 @@ bool kbi_number_call(long n, const long *a, long *r)
 	case SYS_capget:
 	case SYS_capset:
 		return capabilities(n, a, r);
-	case PIDFD_OPEN:
+	case SYS_pidfd_open:
 		return descriptor(a, r);
 	default:
 		return by_table(n, a, r);
@@ -319,5 +320,5 @@ int pidfd_open(pid_t pid, unsigned flags);
 
 KBI_POSIX_API int pidfd_open(pid_t pid, unsigned flags)
 {
-	return (int)CALL2(PIDFD_OPEN, pid, flags);
+	return (int)CALL2(SYS_pidfd_open, pid, flags);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "os/newer.h"
 #include "os/sys.h"
 #include "posix/bind.h"
 #include "posix/proc.h"
@@ -177,8 +178,6 @@ KBI_POSIX_API ssize_t kbi_path_readlinkat(int dir, const char *path, char *to, s
 
 /* ---- by number ------------------------------------------------------------------------------------------- */
 
-enum { OPENAT2 = 437, FACCESSAT2 = 439 };
-
 /* Which argument the path is; *dir: the directory. -1: it is no such call. */
 static int path_at(long n, const long *a, int *dir)
 {
@@ -194,9 +193,9 @@ static int path_at(long n, const long *a, int *dir)
 	case SYS_chdir:
 		return 0;
 	case SYS_openat:
-	case OPENAT2:
+	case SYS_openat2:
 	case SYS_faccessat:
-	case FACCESSAT2:
+	case SYS_faccessat2:
 #ifdef SYS_newfstatat
 	case SYS_newfstatat:
 #endif

@@ -8,11 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/newer.h"
 #include "os/sys.h"
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 
 enum { STATE = 3, START = 22 }; /* fields of /proc/PID/stat, from 1 */
 
