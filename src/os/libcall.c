@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -18,10 +19,12 @@
 #include "os/everywhere.h"
 #include "os/libcall_map.h"
 #include "os/libcall_owned.h"
+#include "os/libcancel.h"
 #include "os/libsignal.h"
 #include "os/libway.h"
 #include "os/memory.h"
 #include "os/newer.h"
+#include "os/real.h"
 #include "os/sys.h"
 
 #ifndef SYS_alarm /* newer machines have setitimer only */
@@ -80,7 +83,7 @@ static void from_program(int sig, siginfo_t *info, void *context)
 {
 	if (info->si_code == SI_TKILL)
 		info->si_pid = libcall.pid;
-	cancel(sig, info, context);
+	kbi_libcancel_handle(cancel, sig, info, context);
 }
 
 static long action_of_libc(long sig, const void *new, void *old, long mask_bytes)
@@ -382,6 +385,21 @@ static long made(long nr, long a[6])
 	return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+/* Where libc would find that its call was interrupted to cancel the thread, the thread is cancelled as in a call of older
+ * versions: at any instruction. */
+static long made_for_libc(long nr, long a[6], const uintptr_t *frame)
+{
+	int type;
+	long r;
+
+	if (kbi_likely(!kbi_libcancel_made(frame)))
+		return made(nr, a);
+	kbi_real.pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	r = made(nr, a);
+	kbi_real.pthread_setcanceltype(type, NULL);
+	return r;
+}
+
 int kbi_libcall_take_over(const char **why)
 {
 	libcall.pid = (int)kbi_sys(SYS_getpid);
@@ -389,5 +407,6 @@ int kbi_libcall_take_over(const char **why)
 #ifdef SYS_brk
 	libcall.brk = kbi_sys(SYS_brk, 0);
 #endif
-	return kbi_libway_begin(made, libcall.pid, why);
+	kbi_libcancel_find();
+	return kbi_libway_begin(made_for_libc, libcall.pid, why);
 }

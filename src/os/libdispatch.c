@@ -126,7 +126,7 @@ static void on_call(int sig, siginfo_t *info, void *context)
 	if (info->si_arch == MACHINE)
 		stub = stub_for(g[REG_RAX], g, kbi_libsite_is_libcs((uintptr_t)g[REG_RCX]));
 	if (stub == kbi_libstub_call || stub == kbi_libstub_apart)
-		g[REG_R11] = (greg_t)(uintptr_t)(stub == kbi_libstub_apart ? kbi_libstub_child : call);
+		g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child : (uintptr_t)call);
 	if (stub)
 		g[REG_RIP] = (greg_t)(uintptr_t)stub;
 }

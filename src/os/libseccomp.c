@@ -202,7 +202,7 @@ static void on_call(int sig, siginfo_t *info, void *context)
 	}
 	stub = stub_for(g);
 	g[REG_RCX] = g[REG_RIP];
-	g[REG_R11] = (greg_t)(uintptr_t)(stub == kbi_libstub_apart ? kbi_libstub_child : call);
+	g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child : (uintptr_t)call);
 	if (stub)
 		g[REG_RIP] = (greg_t)(uintptr_t)stub;
 }

@@ -22,6 +22,7 @@
 
 #include "os/context.h"
 #include "os/libcall_owned.h"
+#include "os/libcancel.h"
 #include "os/libsite_code.h"
 #include "os/libsignal.h"
 #include "os/libsite_unwind.h"
@@ -37,6 +38,7 @@ enum {
 	CALL_BYTES = 35,       /* of put_call */
 	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
 	CALL_AT = 5, CALL_END = 28,
+	JUMP = 5,              /* bytes of one */
 	STUB = 192,            /* bytes of one, at most */
 	APART_BYTES = 37,      /* of put_apart */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
@@ -209,8 +211,9 @@ static void put_vfork(struct run *r)
 	put_apart(r);
 }
 
-/* Its number is not known where the code is read: a table has the wanted ones. */
-static void put_unknown(struct run *r)
+/* Its number is not known where the code is read: a table has the wanted ones. For the others the instruction stays where
+ * it is, if there is room for a jump before it: libc's handler of cancellations looks for it there. */
+static void put_unknown(struct run *r, bool stays)
 {
 	uintptr_t table = (uintptr_t)wanted_table;
 
@@ -220,12 +223,16 @@ static void put_unknown(struct run *r)
 	put(r, &table, 8);
 	PUT(r, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
 	put_call(r);
-	PUT(r, 0xeb, 2);                                         /* jmp 2f; 1: syscall; 2: */
-	put_syscall(r);
+	PUT(r, 0xeb, stays ? JUMP : 2);                          /* jmp 2f; 1: syscall, or a jump to it; 2: */
+	if (stays)
+		put_jump(r, r->back - 2);
+	else
+		put_syscall(r);
 }
 
 static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 {
+	bool stays = s->nr == -1 && s->before >= JUMP;
 	uint8_t *start = r->stub;
 	int32_t to;
 
@@ -246,16 +253,17 @@ static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 		PUT(r, 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff);
 		break;
 	case -1:
-		put_unknown(r);
+		put_unknown(r, stays);
 		break;
 	default:
 		put_call(r);
 	}
 	put_jump(r, s->at + 2);
 	s->at[-(int)s->before] = 0xe9;
-	to = (int32_t)(start - (s->at - s->before + 5));
+	to = (int32_t)(start - (s->at - s->before + JUMP));
 	memcpy(s->at - s->before + 1, &to, 4);
-	memset(s->at - s->before + 5, 0x90, s->before + 2 - 5);
+	memset(s->at - s->before + JUMP, 0x90, s->before + (stays ? 0 : 2) - JUMP);
+	kbi_libcancel_stub(r->back, start, r->stub);
 }
 
 /* ---- traps ---------------------------------------------------------------------------------------------------- */

@@ -12,8 +12,9 @@ struct kbi_libsite_counts {
 	unsigned trapped;  /* those whose surroundings were not understood: a breakpoint stands there */
 };
 
-/* Where each replaced call goes: number, and six arguments that it may change. On the caller's stack. */
-typedef long kbi_libsite_call(long nr, long arg[6]);
+/* Where each replaced call goes: number, and six arguments that it may change; frame: of kbi_libstub_enter. On the caller's
+ * stack. */
+typedef long kbi_libsite_call(long nr, long arg[6], const uintptr_t *frame);
 
 /* Where is the code of libc and the loader? False: not known. And is that a part of it? */
 bool kbi_libsite_find(void);

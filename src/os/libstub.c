@@ -27,7 +27,7 @@ __asm__(".text\n.hidden kbi_libstub_enter\n.globl kbi_libstub_enter\n.type kbi_l
 	"subq $64, %rsp\n\t"
 	"movq 64(%rsp), %rdi\n\tmovq %rdi, 0(%rsp)\n\tmovq 72(%rsp), %rdi\n\tmovq %rdi, 8(%rsp)\n\t"
 	"movq %rdx, 16(%rsp)\n\tmovq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
-	"movq %rax, %rdi\n\tmovq %rsp, %rsi\n\tcld\n\tcall *%r11\n\taddq $64, %rsp\n\t"
+	"movq %rax, %rdi\n\tmovq %rsp, %rsi\n\tmovq %rbp, %rdx\n\tcld\n\tcall *%r11\n\taddq $64, %rsp\n\t"
 	"movq 0(%rsp), %rdi\n\tmovq 8(%rsp), %rsi\n\tmovq 16(%rsp), %rdx\n\t"
 	"movq 24(%rsp), %r10\n\tmovq 32(%rsp), %r8\n\tmovq 40(%rsp), %r9\n\t"
 	"movups 48(%rsp), %xmm0\n\tmovups 64(%rsp), %xmm1\n\tmovups 80(%rsp), %xmm2\n\tmovups 96(%rsp), %xmm3\n\t"

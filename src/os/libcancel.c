@@ -1,0 +1,97 @@
+/* os/libcancel.c - where libc's cancellation points are. Contract in libcancel.h.
+ *   mov %r11,8(%rsp); syscall; ret: the end of libc's function, and in no other. */
+#include "os/libcancel.h"
+
+#include <link.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "os/libstub.h"
+#include "os/real.h"
+
+#if defined(__x86_64__)
+
+static struct {
+	const uint8_t *behind; /* the instruction; NULL: there is no such function */
+	uintptr_t from, bytes; /* the stub */
+} cancel;
+
+static int find_function(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	static const uint8_t end[] = { 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05, 0xc3 };
+	uintptr_t libcs = (uintptr_t)kbi_real.pthread_create;
+
+	(void)size, (void)arg;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		const uint8_t *from = (const uint8_t *)(info->dlpi_addr + h->p_vaddr), *at;
+
+		if (h->p_type != PT_LOAD || libcs - (uintptr_t)from >= h->p_memsz)
+			continue;
+		at = memmem(from, h->p_memsz, end, sizeof end);
+		if (at)
+			cancel.behind = at + sizeof end - 1;
+		return 1;
+	}
+	return 0;
+}
+
+void kbi_libcancel_find(void)
+{
+	if (!cancel.behind)
+		dl_iterate_phdr(find_function, NULL);
+}
+
+void kbi_libcancel_stub(const uint8_t *behind, const uint8_t *from, const uint8_t *to)
+{
+	if (behind != cancel.behind)
+		return;
+	cancel.from = (uintptr_t)from;
+	cancel.bytes = (uintptr_t)(to - from);
+}
+
+/* Behind the frame's own two words: where it returns to, and what kbi_libstub_call keeps. */
+bool kbi_libcancel_made(const uintptr_t *frame)
+{
+	return cancel.behind && (frame[1] - cancel.from < cancel.bytes || frame[2] == (uintptr_t)cancel.behind);
+}
+
+void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info, void *context)
+{
+	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs, pc = g[REG_RIP], sp = g[REG_RSP];
+	uintptr_t behind = (uintptr_t)kbi_libstub_behind;
+	bool stands = cancel.behind && ((uintptr_t)pc == behind || (uintptr_t)pc == behind - 2) &&
+		      *(const uintptr_t *)sp == (uintptr_t)cancel.behind;
+
+	if (stands) {
+		g[REG_RIP] = (greg_t)((uintptr_t)cancel.behind - (behind - (uintptr_t)pc));
+		g[REG_RSP] = sp + KBI_LIBSTUB_LOWERED;
+	}
+	handler(sig, info, context);
+	g[REG_RIP] = pc;
+	g[REG_RSP] = sp;
+}
+
+#else
+
+void kbi_libcancel_find(void)
+{
+}
+
+void kbi_libcancel_stub(const uint8_t *behind, const uint8_t *from, const uint8_t *to)
+{
+	(void)behind, (void)from, (void)to;
+}
+
+bool kbi_libcancel_made(const uintptr_t *frame)
+{
+	(void)frame;
+	return false;
+}
+
+void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info, void *context)
+{
+	handler(sig, info, context);
+}
+
+#endif
