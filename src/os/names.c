@@ -7,6 +7,7 @@
 struct names {
 	const ElfW(Sym) *symbol;
 	const char *text;
+	const uint16_t *version; /* of each symbol; NULL: they have none */
 	const uint32_t *hash; /* number of buckets, first symbol, words of the filter, a shift, these */
 	bool has_old;         /* a hash table of the other kind */
 };
@@ -29,6 +30,8 @@ static struct names names_of(uintptr_t base, const ElfW(Dyn) *d)
 			n.text = place(base, d);
 		else if (d->d_tag == DT_GNU_HASH)
 			n.hash = place(base, d);
+		else if (d->d_tag == DT_VERSYM)
+			n.version = place(base, d);
 		else if (d->d_tag == DT_HASH)
 			n.has_old = true;
 	}
@@ -80,6 +83,19 @@ unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char 
 			break; /* the bucket's last */
 	}
 	return count;
+}
+
+void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
+{
+	enum { MOST = 8, OLD = 0x8000 /* only for who asks for this version */ };
+	struct names n = names_of(base, dynamic);
+	const ElfW(Sym) *s[MOST];
+	unsigned count = kbi_names_symbols(base, dynamic, name, s, MOST);
+
+	for (unsigned i = 0; i < count; i++)
+		if (ELF64_ST_TYPE(s[i]->st_info) == STT_FUNC && !(n.version && n.version[s[i] - n.symbol] & OLD))
+			return (void *)(base + s[i]->st_value);
+	return NULL;
 }
 
 void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic, void (*each)(const char *name, const ElfW(Sym) *s, void *arg),

@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include "os/names.h"
 #include "os/real.h"
@@ -38,15 +39,25 @@ static struct scope where(void)
 	return (struct scope){ RTLD_DEFAULT, m };
 }
 
-/* A look-up that fails has the loader write what is wrong into memory of malloc: the program's, which may not be able to
- * serve anybody before its own constructors. So it is asked for what somebody has. */
+/* The kernel's module is in the loader's list, and no look-up searches it. */
+static bool is_kernels(const struct link_map *m)
+{
+	return m->l_addr != 0 && m->l_addr == getauxval(AT_SYSINFO_EHDR);
+}
+
+/* By the modules' own tables, for the loader may call what we define and have no original of yet (before glibc 2.34 dlsym
+ * itself calls pthread_once and pthread_key_create). It is asked for what code must choose, and never for what nobody has:
+ * it would write what is wrong into memory of malloc, the program's, which may not be able to serve anybody before its own
+ * constructors. */
 static void *find(const struct scope *in, const char *name)
 {
 	const struct link_map *m = in->first;
+	void *found;
 
-	while (m && !kbi_names_may_have(m->l_addr, m->l_ld, name))
+	while (m && (is_kernels(m) || !kbi_names_may_have(m->l_addr, m->l_ld, name)))
 		m = m->l_next;
-	return m ? dlsym(in->handle, name) : NULL;
+	found = m ? kbi_names_function(m->l_addr, m->l_ld, name) : NULL;
+	return found || !m ? found : dlsym(in->handle, name);
 }
 
 void *kbi_libc_original(const char *name, void **slot)
@@ -76,8 +87,8 @@ void kbi_libc_resolve(void)
 	/* the look-up itself may come here, through an interposed malloc */
 	if (a_xchg_rlx(&busy, 1))
 		return;
+	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);
 	missing = kbi_real_find(where().handle);
 	if (missing)
 		kbi_sys_fatal("libc does not have %s", missing);
-	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);
 }
