@@ -31,14 +31,14 @@ KBI_POSIX_API int pthread_setcanceltype(int type, int *old)
 /* ---- calling out ---------------------------------------------------------------------------------------- */
 
 /* From 2.41 on libc's system calls do not say in the word that they may be cancelled: its handler looks where the
- * thread is. */
+ * thread is. Where the type has a byte of its own they say so by a plain store, which may be on its way. */
 static bool region_is_marked(void)
 {
 	static a32 known; /* 0: not asked, 1 no, 2 yes */
 	uint32_t answer = a_load_rlx(&known);
 
 	if (!answer) {
-		answer = strverscmp(gnu_get_libc_version(), "2.41") < 0 ? 2 : 1;
+		answer = !kbi_cancel_state_at && strverscmp(gnu_get_libc_version(), "2.41") < 0 ? 2 : 1;
 		a_store_rlx(&known, answer);
 	}
 	return answer == 2;
@@ -68,7 +68,7 @@ static int call_out(struct kb_thread *t, pthread_t id)
 		tid = (int)a_load_rlx(&kbi_vps[kbi_state_vp(st)]->tid);
 	else if (kbi_state_kind(st) == KBI_TASK_BLOCKED)
 		tid = kbi_handoff_tid(t);
-	if (tid && is_open(a_load_rlx(kbi_cancel_word(id))))
+	if (tid && is_open(kbi_cancel_bits(id)))
 		e = kbi_signal_knock(tid);
 	/* release: partner is the acquire in kbi_posix_settle */
 	a_sub_acqrel(calling, 1);
@@ -123,8 +123,8 @@ void kbi_cancel_over(void)
 
 	if (!kbi_cancel_at)
 		return;
-	before = a_load_rlx(word);
-	a_store_rlx(word, before | KBI_CANCEL_EXITING);
+	before = kbi_cancel_bits(kbi_posix_self());
+	a_store_rlx(word, a_load_rlx(word) | KBI_CANCEL_EXITING);
 	if (kbi_unlikely(is_open(before)))
 		a_fence_sc(); /* partner: the fence in call_out */
 	if (kbi_unlikely(self && a_load_rlx(&kbi_thread_of(self)->calling)))

@@ -1,28 +1,95 @@
-/* posix/mark.c - where libc keeps a thread's cancellation state: the cancelhandling word in its control block, whose
- * place libc tells debuggers. Callers: this room. Never switches; kbi_cancel_act may unwind. */
+/* posix/mark.c - where libc keeps a thread's cancellation state: the cancelhandling word in its control block, whose place
+ * libc tells debuggers (from 2.34 on, where it is in libc itself), or which is the word that changes with the state and
+ * the type. In 2.34 and 2.35 these two have bytes of their own. Callers: this room. Never switches; kbi_cancel_act may
+ * unwind. */
 #include "posix/posix.h"
 
 #include "os/names.h"
 
-ptrdiff_t kbi_cancel_at;
+ptrdiff_t kbi_cancel_at, kbi_cancel_state_at;
 
-/* As glibc tells debuggers: bits, count, offset. Checked by switching cancellation off and on. */
+enum { BYTES = 1536, WORDS = BYTES / 4 }; /* of a control block that are looked through */
+
+static void set(int state, int type)
+{
+	pthread_setcancelstate(state, NULL);
+	kbi_libc()->pthread_setcanceltype(type, NULL);
+}
+
+static void copy(uint32_t to[WORDS])
+{
+	const volatile uint32_t *block = (const volatile uint32_t *)(void *)pthread_self();
+
+	for (unsigned i = 0; i < WORDS; i++)
+		to[i] = block[i];
+}
+
+struct seen {
+	uint32_t both[WORDS], state[WORDS], type[WORDS], none[WORDS];
+};
+
+static void look(struct seen *s)
+{
+	set(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ASYNCHRONOUS);
+	copy(s->both);
+	set(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_DEFERRED);
+	copy(s->state);
+	set(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_ASYNCHRONOUS);
+	copy(s->type);
+	set(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED);
+	copy(s->none);
+}
+
+/* The place of the only word in which the state is that bit and the type that; 0: there is none, or several. */
+static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
+{
+	ptrdiff_t found = 0;
+
+	for (unsigned i = 0; i < WORDS; i++) {
+		uint32_t base = s->none[i];
+
+		if (base & (state | type) || s->both[i] != (base | state | type) || s->state[i] != (base | state) ||
+		    s->type[i] != (base | type))
+			continue;
+		if (found)
+			return 0;
+		found = i * (ptrdiff_t)sizeof base;
+	}
+	return found;
+}
+
+/* Two bytes beside each other, in one word. */
+static ptrdiff_t find_bytes(const struct seen *s)
+{
+	for (unsigned byte = 0; byte < 3; byte++) {
+		uint32_t one = 1u << 8 * byte;
+		ptrdiff_t found = find_word(s, one, one << 8);
+
+		if (found)
+			return found + (ptrdiff_t)byte;
+	}
+	return 0;
+}
+
+/* As glibc tells debuggers: bits, count, offset. */
 void kbi_cancel_find(void)
 {
 	const uint32_t *place = kbi_names_look_up("_thread_db_pthread_cancelhandling");
-	int old;
-	bool ok;
+	ptrdiff_t told = place && place[0] == 32 ? (ptrdiff_t)place[2] : 0, found;
+	int state, type;
+	struct seen s;
 
-	if (kbi_cancel_at || !place || place[0] != 32)
+	if (kbi_cancel_at)
 		return;
-	kbi_cancel_at = (ptrdiff_t)place[2];
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-	ok = a_load_rlx(kbi_cancel_word(pthread_self())) & KBI_CANCEL_DISABLED;
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-	ok = ok && !(a_load_rlx(kbi_cancel_word(pthread_self())) & KBI_CANCEL_DISABLED);
-	pthread_setcancelstate(old, NULL);
-	if (!ok)
-		kbi_cancel_at = 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	kbi_libc()->pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	look(&s);
+	set(state, type);
+	found = find_word(&s, KBI_CANCEL_DISABLED, KBI_CANCEL_ASYNC);
+	if (!found && told)
+		kbi_cancel_state_at = find_bytes(&s);
+	if (found ? !told || told == found : kbi_cancel_state_at != 0)
+		kbi_cancel_at = told ? told : found;
 }
 
 void kbi_cancel_fresh(pthread_t t)

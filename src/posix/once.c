@@ -14,11 +14,6 @@ _Static_assert(sizeof(kb_once_t) <= sizeof(pthread_once_t), "it lies in libc's b
 _Static_assert(sizeof(kb_once_t) <= sizeof(once_flag), "it lies in libc's bytes");
 _Static_assert(PTHREAD_ONCE_INIT == 0, "static initialisers");
 
-/* pthread.h shows them to code without exceptions only. */
-void __pthread_register_cancel(__pthread_unwind_buf_t *buf);
-void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
-void __pthread_unwind_next(__pthread_unwind_buf_t *buf) KBI_NORETURN;
-
 struct run {
 	kb_once_t *once;
 	bool done, over;
@@ -51,7 +46,7 @@ static KBI_NOINLINE void run_once(kb_once_t *once, void (*fn)(void))
 	struct run r = { .once = once };
 
 	/* also after finish, where an unwinder came that far that began with this buffer */
-	if (__sigsetjmp_cancel(r.jump.__cancel_jmp_buf, 0)) {
+	if (kbi_posix_setjmp(r.jump.__cancel_jmp_buf, 0)) {
 		if (!r.over)
 			kbi_once_abort(r.once);
 		__pthread_unwind_next(&r.jump);

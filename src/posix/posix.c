@@ -7,10 +7,6 @@
 
 #include "os/sys.h"
 
-/* pthread.h shows them to code without exceptions only. */
-void __pthread_register_cancel(__pthread_unwind_buf_t *buf);
-void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
-
 __thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));
 
 bool kbi_posix_forked;
@@ -120,7 +116,7 @@ void *kbi_posix_frame(void *(*fn)(void *), void *arg)
 	__pthread_unwind_buf_t buf KBI_ALIGNED(16);
 	void *result;
 
-	if (__sigsetjmp_cancel(buf.__cancel_jmp_buf, 0)) {
+	if (kbi_posix_setjmp(buf.__cancel_jmp_buf, 0)) {
 		if (!kbi_posix_me.exiting) /* cancelled; main's frame must know that it does not return */
 			kbi_posix_me.exit_value = PTHREAD_CANCELED;
 		kbi_posix_me.exiting = 1;

@@ -306,8 +306,9 @@ static inline bool kbi_posix_calm(void)
 /* Acts on a pending pthread_cancel of the caller: at the beginning of a cancellation point, and at its end if
  * the wait stopped for that. May unwind the caller. */
 void kbi_cancel_act(void);
-/* Where libc's mark is, from the thread's pthread_t; 0: unknown. */
-extern ptrdiff_t kbi_cancel_at;
+/* Where libc's mark is, from the thread's pthread_t; 0: unknown. And the bytes of its state and type, if they are not in
+ * the mark's word. */
+extern ptrdiff_t kbi_cancel_at, kbi_cancel_state_at;
 /* The bits of glibc's word. */
 enum {
 	KBI_CANCEL_DISABLED = 1,
@@ -322,18 +323,30 @@ static inline a32 *kbi_cancel_word(pthread_t t)
 	return (a32 *)(void *)((char *)t + kbi_cancel_at);
 }
 
+/* The thread's word, with the bits of state and type in any libc. */
+static inline uint32_t kbi_cancel_bits(pthread_t t)
+{
+	const volatile uint8_t *two = (const volatile uint8_t *)(void *)((char *)t + kbi_cancel_state_at);
+	uint32_t word = a_load_rlx(kbi_cancel_word(t));
+
+	if (kbi_unlikely(kbi_cancel_state_at))
+		word |= (two[0] ? KBI_CANCEL_DISABLED : 0u) | (two[1] ? KBI_CANCEL_ASYNC : 0u);
+	return word;
+}
+
 static inline bool kbi_cancel_pending(void)
 {
 	enum { LOOKED_AT = KBI_CANCEL_DISABLED | KBI_CANCEL_CANCELED | KBI_CANCEL_EXITING };
+	pthread_t self = kbi_posix_self();
 
-	return kbi_cancel_at &&
-	       (a_load_rlx(kbi_cancel_word(kbi_posix_self())) & LOOKED_AT) == KBI_CANCEL_CANCELED;
+	return kbi_cancel_at && kbi_unlikely((a_load_rlx(kbi_cancel_word(self)) & LOOKED_AT) == KBI_CANCEL_CANCELED) &&
+	       !(kbi_cancel_bits(self) & KBI_CANCEL_DISABLED);
 }
 
 /* The same, and it is to act anywhere. */
 static inline bool kbi_cancel_async(void)
 {
-	return kbi_cancel_pending() && (a_load_rlx(kbi_cancel_word(kbi_posix_self())) & KBI_CANCEL_ASYNC);
+	return kbi_cancel_pending() && (kbi_cancel_bits(kbi_posix_self()) & KBI_CANCEL_ASYNC);
 }
 
 static inline void kbi_cancel_test(void)
@@ -530,6 +543,13 @@ KBI_SWITCHES void kbi_sentry_sleep(struct kbi_sentry *s, uint32_t seen, uint64_t
 /* trylock and unlock of a libc mutex by libc. */
 KBI_SWITCHES int kbi_delegate_mutex_trylock(pthread_mutex_t *m);
 int kbi_delegate_mutex_unlock(pthread_mutex_t *m);
+/* What unwinders of libc's jump to. pthread.h shows the three to code without exceptions only, and the fourth under a name
+ * that changes with its version. */
+void __pthread_register_cancel(__pthread_unwind_buf_t *buf);
+void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
+void __pthread_unwind_next(__pthread_unwind_buf_t *buf) KBI_NORETURN;
+int kbi_posix_setjmp(void *jump, int keeps_mask) __asm__("__sigsetjmp") __attribute__((returns_twice, nothrow));
+
 /* The frame of a thread's first function; runs fn(arg) and returns its result, or pthread_exit's. */
 void *kbi_posix_frame(void *(*fn)(void *), void *arg);
 /* As the system call exit ends a kernel thread: no cleanup handlers, no destructors, the result is NULL. */
