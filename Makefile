@@ -78,6 +78,7 @@ CFLAGS_dev := -std=gnu17 -D_GNU_SOURCE=
 # And -O1 at least: a switch in line needs all registers.
 KEEP_src := $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),,-O1) -fno-stack-protector $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none) -fno-lto -Wp,-U_FORTIFY_SOURCE
 LDLIBS := -pthread -ldl
+LIBS_test := -lm -lrt -lutil # libraries of their own before glibc 2.34
 LINK := $(SANFLAGS) -pthread -Wl,-z,now
 # Once loaded the runtime stays: its threads may stand anywhere.
 LINK_SO := -shared $(LINK) -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs)
@@ -200,7 +201,7 @@ $(O)/%.so: $(O)/%.so.$(SOVERSION)
 
 $(COMMAND): $(OBJ_tool) $(LIB_a)
 	@echo "  link  $@"
-	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_tool) $(LIB_a) $(LDLIBS) -lm
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_tool) $(LIB_a) $(LDLIBS) -lrt -lm
 
 $(O)/man/%: doc/man/% dev/man-page src/base/option.def $(wildcard include/kochab/*.h)
 	@mkdir -p $(@D)
@@ -237,14 +238,15 @@ $(O)/sim/probe: $(O)/bench/sim/probe/probe.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
 # The library as one test wants it: each store is told to the program, which is killed there (test/core/points.h).
+NO_ENTRIES := --param tsan-instrument-func-entry-exit=0
 HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | grep -q 'Free Software' && \
-	$(CC) -include features.h -dM -E -x c /dev/null | grep -q __GLIBC__ && echo yes)))
+	$(CC) $(NO_ENTRIES) -include features.h -dM -E -x c /dev/null 2>&1 | grep -q __GLIBC__ && echo yes)))
 OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
 	$(O)/src/os/everywhere.c.o,$(OBJ_core)))
 $(O)/points/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  points $<"
-	@$(CC) $(COMMON) $(CFLAGS_src) -fsanitize=thread -DKBI_NO_SAN -U__SANITIZE_THREAD__ --param tsan-instrument-func-entry-exit=0 \
+	@$(CC) $(COMMON) $(CFLAGS_src) -fsanitize=thread -DKBI_NO_SAN -U__SANITIZE_THREAD__ $(NO_ENTRIES) \
 		$(OWN_FLAGS) $(call users_flags,src) -c -o $@ $<
 	@$(OBJCOPY) --redefine-sym __tsan_init=points_init $@
 $(O)/libkochab-points.a: $(OBJ_points) $(OBJ_core) src/ORDER
@@ -268,17 +270,17 @@ $(O)/test/posix/once_left.c.o: OWN_FLAGS := -fno-exceptions -fno-asynchronous-un
 # Tests stand on the static library, so that they reach what it hides; test/posix/ are plain
 # pthread programs, linked with nothing of ours.
 $(O)/test/posix/%: $(O)/test/posix/%.c.o
-	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS) -lm
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS) $(LIBS_test)
 $(O)/test/posix/%: $(O)/test/posix/%.cc.o
-	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS) -lm
+	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS) $(LIBS_test)
 $(O)/test/%: $(O)/test/%.c.o $(LIB_a)
-	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) $(LIBS_test)
 $(O)/test/%: $(O)/test/%.cc.o $(LIB_a)
-	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) $(LIBS_test)
 $(O)/example/%: $(O)/example/%.c.o $(LIB_a)
-	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) $(LIBS_test)
 $(O)/example/%: $(O)/example/%.cc.o $(LIB_a)
-	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) -lm
+	@$(CXX) $(LINK) $(LDFLAGS) -o $@ $< $(LIB_a) $(LDLIBS) $(LIBS_test)
 $(O)/example/kvstore/kvstore: $(OBJ_kvstore)
 	@echo "  link  $@"
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $(OBJ_kvstore) $(LDLIBS) -lm
@@ -300,7 +302,7 @@ $(O)/dev/kernel/refuse: $(O)/dev/kernel/refuse.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $<
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house check-packages dist deb test-cross test-kernels models install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house check-packages dist deb test-cross test-kernels test-distros models install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -342,6 +344,8 @@ soak-kill: all tests ## kills processes of a program at random (KILLS=10000; VPS
 test-programs: all ## programs nobody here wrote, plain and under `kochab run` (ARGS="--quick", ARGS="NAME ...")
 	@BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs $(ARGS)
 
+test-distros: ## this commit on other distributions, in folders (ARGS="--quick", ARGS="--list", ARGS="NAME ...")
+	@BUILD=$(O) dev/test-distros $(ARGS)
 test-kernels: all tests examples $(REFUSE) ## the tests on kernels that lack something (ARGS="--quick", ARGS="WHAT TEST ...")
 	@BUILD=$(O) SAN=$(SAN) CC='$(CC)' CXX='$(CXX)' dev/test-kernels $(ARGS)
 

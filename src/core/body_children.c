@@ -72,7 +72,7 @@ static long find(int type, int id, siginfo_t *info, int options)
 /* Is one of the numbers in the text, which may end within one, not a process of ours? *rest: where that begins. */
 static bool lists_another(const char *text, const char **rest)
 {
-	char *end;
+	const char *end;
 
 	for (*rest = text; (end = strchr(*rest, ' ')); *rest = end + 1)
 		if (!children.ours((int)strtol(*rest, NULL, 10)))

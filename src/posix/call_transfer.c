@@ -264,7 +264,7 @@ long kbi_call_readv(int fd, const struct iovec *v, int n, bool cancels)
 static long try_write(struct kbi_call *c)
 {
 	struct transfer *t = transfer_of(c);
-	struct iovec left[WINDOW];
+	struct iovec left[WINDOW] = { { NULL, 0 } };
 	size_t k;
 
 	if (!c->done)

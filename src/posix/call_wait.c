@@ -489,9 +489,12 @@ static KBI_NOINLINE long run_many(struct kbi_call *c)
 static KBI_NOINLINE long run_one(struct kbi_call *c)
 {
 	struct kbi_hold hold;
+	long r;
 
 	c->holds = &hold;
-	return run_to_end(c);
+	r = run_to_end(c);
+	c->holds = NULL;
+	return r;
 }
 
 long kbi_call_wait(struct kbi_call *c)

@@ -175,7 +175,7 @@ static void tell(const struct cputimer *c)
 static void *serve(void *unused)
 {
 	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_everywhere_bit());
-	struct cputimer due;
+	struct cputimer due = { 0 };
 	struct timespec t;
 
 	(void)unused;

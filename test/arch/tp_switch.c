@@ -15,7 +15,7 @@ struct answers {
 
 static __thread __attribute__((tls_model("initial-exec"))) int tls_value = 1; /* relative to the pointer */
 
-#if defined(__has_builtin)
+#if defined(__has_builtin) && (defined(__clang__) || __GNUC__ > 10) /* gcc 10 says yes and has none */
 #if __has_builtin(__builtin_thread_pointer)
 #define COMPILERS_TP() __builtin_thread_pointer()
 #endif

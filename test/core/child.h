@@ -61,6 +61,8 @@ static inline int child_read(struct child *c, const char *until, int ms)
 			return 1;
 		if (now >= end || poll(&p, 1, (int)((end - now) / 1000000u) + 1) <= 0)
 			return 0;
+		if (c->n >= sizeof c->text - 1)
+			return until == NULL;
 		n = read(c->pipe, c->text + c->n, sizeof c->text - 1 - c->n);
 		if (n <= 0)
 			return until == NULL;

@@ -252,6 +252,7 @@ static void compute(void)
 
 	for (unsigned i = 0; i < 20000; i++)
 		x += i;
+	(void)x;
 }
 
 static void *victim(void *unused)

@@ -54,7 +54,7 @@ static void on_own_stack(void)
 	size_t size = BYTES + (256 << 10);
 	pthread_attr_t a;
 	pthread_t t;
-	void *stack;
+	void *stack = NULL;
 
 	CHECK_EQ(posix_memalign(&stack, 4096, size), 0);
 	CHECK_EQ(pthread_attr_init(&a), 0);

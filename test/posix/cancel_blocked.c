@@ -81,8 +81,8 @@ static void asynchronous(void)
 
 	CHECK_EQ(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old), 0);
 	CHECK_EQ(old, PTHREAD_CANCEL_DEFERRED);
-	for (volatile unsigned i = 0;; i++)
-		;
+	for (;;)
+		__asm__ volatile("");
 }
 
 static void asynchronous_yielding(void)

@@ -62,6 +62,7 @@ static void by_number(void)
 		syscall(SYS_close, fd);
 }
 
+#if __GLIBC_PREREQ(2, 34)
 static void by_range(void)
 {
 	CHECK_EQ(close_range(FIRST, ~0u, 0), 0);
@@ -71,6 +72,17 @@ static void by_closefrom(void)
 {
 	closefrom(FIRST);
 }
+#else
+static void by_range(void)
+{
+	CHECK_EQ(syscall(436 /* close_range */, FIRST, ~0u, 0), 0);
+}
+
+static void by_closefrom(void)
+{
+	by_range();
+}
+#endif
 
 static void by_dup2(void)
 {

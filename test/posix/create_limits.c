@@ -159,7 +159,11 @@ static void defaults(void)
 	CHECK_EQ(pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED), 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
+#if __GLIBC_PREREQ(2, 32)
 	CHECK_EQ(pthread_attr_setsigmask_np(&a, &set), 0);
+#else
+	CHECK_EQ(pthread_sigmask(SIG_SETMASK, &set, NULL), 0);
+#endif
 	CHECK_EQ(pthread_setattr_default_np(&a), 0);
 	CHECK_EQ(pthread_create(&t, NULL, looks, &done), 0);
 	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE))

@@ -95,8 +95,8 @@ static void *waits(void *arg)
 
 static void *computes(void *arg)
 {
-	for (volatile unsigned long n = 0;; n++)
-		;
+	for (;;)
+		__asm__ volatile("");
 	return arg;
 }
 

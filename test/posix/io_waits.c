@@ -4,6 +4,9 @@
  * of its descriptor, as in the kernel. */
 #include "io_calls.h"
 
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+
 enum { TICK_US = 15000, LIMIT_MS = 30, LONG_MS = 60000, SOON_MS = 5000 };
 
 static struct waiter {
@@ -81,7 +84,18 @@ static void limit(const struct waiter *w, int ms)
 static bool every(const struct quiet *q) { return q->call; }
 static bool streams(const struct quiet *q) { return q->streams; }
 static bool has_limit(const struct quiet *q) { return q->limit; }
-static bool is_clear(const struct quiet *q) { return q->cancel != EITHER; }
+
+/* From 2.41 on glibc's signal comes to who is in none of its cancellation points, too, and ends what is not begun again. */
+static bool libc_interrupts(void)
+{
+	return strverscmp(gnu_get_libc_version(), "2.41") >= 0 && !dlsym(RTLD_DEFAULT, "kb_thread_self");
+}
+
+static bool is_clear(const struct quiet *q)
+{
+	return q->cancel != EITHER && !(q->cancel == GOES_ON && q->restart != ALWAYS && libc_interrupts());
+}
+
 static bool dies(const struct quiet *q) { return q->cancel == DIES; }
 
 /* Places for those that are wanted. */

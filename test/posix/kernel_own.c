@@ -85,6 +85,11 @@ static void *reads(void *arg)
 
 /* ---- restartable sequences ----------------------------------------------------------------------------------- */
 
+#if defined(__clang__) || __GNUC__ > 10
+#define THREAD_POINTER() ((char *)__builtin_thread_pointer())
+#else
+#define THREAD_POINTER() ((char *)pthread_self()) /* x86-64 */
+#endif
 extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc 2.35 */
 extern const unsigned int __rseq_size __attribute__((weak));
 
@@ -101,8 +106,7 @@ static void *sequences(void *arg)
 
 	if (&__rseq_size && __rseq_size)
 		for (int i = 0; i < TURNS; i++) {
-			const volatile struct area *libcs =
-				(void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+			const volatile struct area *libcs = (void *)(THREAD_POINTER() + __rseq_offset);
 
 			CHECK(libcs->cpu >= 0 && libcs->cpu_start == libcs->cpu);
 			mix();

@@ -115,7 +115,7 @@ static void alignment(void)
 {
 	for (size_t align = 8; align <= 4 << 20; align *= 2)
 		for (size_t n = 0; n < 300000; n = n * 5 + 7) {
-			void *p, *q = aligned_alloc(align, n), *r = memalign(align, n);
+			void *p = NULL, *q = aligned_alloc(align, n), *r = memalign(align, n);
 
 			CHECK_EQ(posix_memalign(&p, align, n), 0);
 			CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0 && (uintptr_t)r % align == 0);
@@ -161,7 +161,11 @@ static void contents(void)
 
 static void accounts(void)
 {
+#if __GLIBC_PREREQ(2, 33)
 	struct mallinfo2 m = mallinfo2();
+#else
+	struct mallinfo m = mallinfo();
+#endif
 	FILE *f = tmpfile();
 
 	CHECK(m.uordblks > 0);

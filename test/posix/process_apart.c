@@ -120,8 +120,8 @@ static void asks_for_it(void)
 
 static void *computes(void *arg)
 {
-	for (volatile long i = 0;; i++)
-		;
+	for (;;)
+		__asm__ volatile("");
 	return arg;
 }
 

@@ -69,8 +69,8 @@ static __attribute__((noinline)) void *computes(void *unused)
 /* Somebody waits for each virtual processor. */
 static void *waits_for_it(void *unused)
 {
-	for (volatile int i = 0;; i++)
-		;
+	for (;;)
+		__asm__ volatile("");
 	return unused;
 }
 
