@@ -8,7 +8,7 @@
 
 ptrdiff_t kbi_cancel_at, kbi_cancel_state_at;
 
-enum { BYTES = 1536, WORDS = BYTES / 4 }; /* of a control block that are looked through */
+enum { LEAST = 1536, MOST = 3072, WORDS = MOST / 4 }; /* bytes of a control block that are looked through */
 
 static void set(int state, int type)
 {
@@ -16,28 +16,38 @@ static void set(int state, int type)
 	kbi_libc()->pthread_setcanceltype(type, NULL);
 }
 
-static void copy(uint32_t to[WORDS])
+/* Its words, if libc tells how long it is; else so many as it surely has. */
+static unsigned words_of_block(void)
+{
+	const uint32_t *bytes = kbi_names_look_up("_thread_db_sizeof_pthread");
+
+	return bytes && *bytes >= LEAST && *bytes <= MOST ? *bytes / 4 : LEAST / 4;
+}
+
+static void copy(uint32_t to[WORDS], unsigned words)
 {
 	const volatile uint32_t *block = (const volatile uint32_t *)(void *)pthread_self();
 
-	for (unsigned i = 0; i < WORDS; i++)
+	for (unsigned i = 0; i < words; i++)
 		to[i] = block[i];
 }
 
 struct seen {
+	unsigned words;
 	uint32_t both[WORDS], state[WORDS], type[WORDS], none[WORDS];
 };
 
 static void look(struct seen *s)
 {
+	s->words = words_of_block();
 	set(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ASYNCHRONOUS);
-	copy(s->both);
+	copy(s->both, s->words);
 	set(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_DEFERRED);
-	copy(s->state);
+	copy(s->state, s->words);
 	set(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_ASYNCHRONOUS);
-	copy(s->type);
+	copy(s->type, s->words);
 	set(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED);
-	copy(s->none);
+	copy(s->none, s->words);
 }
 
 /* The place of the only word in which the state is that bit and the type that; 0: there is none, or several. */
@@ -45,7 +55,7 @@ static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
 {
 	ptrdiff_t found = 0;
 
-	for (unsigned i = 0; i < WORDS; i++) {
+	for (unsigned i = 0; i < s->words; i++) {
 		uint32_t base = s->none[i];
 
 		if (base & (state | type) || s->both[i] != (base | state | type) || s->state[i] != (base | state) ||
