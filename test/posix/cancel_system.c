@@ -22,7 +22,7 @@ static void clean(void *arg)
 static void *run(void *command)
 {
 	pthread_cleanup_push(clean, NULL);
-	system(command);
+	(void)!system(command);
 	pthread_cleanup_pop(0);
 	return NULL;
 }
