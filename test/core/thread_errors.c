@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <kochab/kochab.h>
 
+#include "base/atom.h"
+#include "core/descriptor.h"
 #include "test.h"
 
 static kb_sem_t go, there;
@@ -57,7 +59,7 @@ int main(void)
 	CHECK_EQ(kb_thread_create(&t, NULL, waits, NULL), 0);
 	CHECK_EQ(kb_thread_create(&j, NULL, joins, t), 0);
 	CHECK_EQ(kb_sem_wait(&there), 0);
-	for (int i = 0; i < 3; i++)
+	while (!a_load_acq(&t->join))
 		kb_sleep(1000000);
 	CHECK_EQ(kb_thread_join(t, NULL), EINVAL);
 	CHECK_EQ(kb_thread_detach(t), EINVAL);
