@@ -34,9 +34,10 @@ static void copy(uint32_t to[WORDS], unsigned words)
 
 struct seen {
 	unsigned words;
-	uint32_t both[WORDS], state[WORDS], type[WORDS], none[WORDS];
+	uint32_t both[WORDS], state[WORDS], none[WORDS];
 };
 
+/* The type is never asynchronous while cancellation is on: the thread may have been cancelled already. */
 static void look(struct seen *s)
 {
 	s->words = words_of_block();
@@ -44,8 +45,6 @@ static void look(struct seen *s)
 	copy(s->both, s->words);
 	set(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_DEFERRED);
 	copy(s->state, s->words);
-	set(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_ASYNCHRONOUS);
-	copy(s->type, s->words);
 	set(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED);
 	copy(s->none, s->words);
 }
@@ -58,8 +57,7 @@ static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
 	for (unsigned i = 0; i < s->words; i++) {
 		uint32_t base = s->none[i];
 
-		if (base & (state | type) || s->both[i] != (base | state | type) || s->state[i] != (base | state) ||
-		    s->type[i] != (base | type))
+		if (base & (state | type) || s->both[i] != (base | state | type) || s->state[i] != (base | state))
 			continue;
 		if (found)
 			return 0;
