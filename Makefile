@@ -3,7 +3,7 @@
 # BUILD=dir      where everything is written (default build, or build-<what> for the variants below)
 # SAN=address|thread|undefined          a sanitizer build, in a directory of its own
 # CROSS=aarch64-linux-gnu-              a cross build; KBI_ARCH=generic takes the portable switch
-# CC CXX CPPFLAGS CFLAGS CXXFLAGS LDFLAGS PREFIX DESTDIR WERROR=1 as usual; what the library cannot have of them it sets
+# CC CXX CPPFLAGS CFLAGS CXXFLAGS LDFLAGS PREFIX DESTDIR WERROR=1 as usual; flags that the library cannot have are set
 #                back (KEEP_src below)
 # MAP_PATHS=     debug information with the paths of this folder (by default without: the same source, the same bytes)
 
@@ -74,7 +74,7 @@ CFLAGS_bench := $(CFLAGS_tool)
 CFLAGS_test := -std=gnu17 -D_GNU_SOURCE= -Itest
 CFLAGS_example := -std=gnu17 -D_GNU_SOURCE=
 CFLAGS_dev := -std=gnu17 -D_GNU_SOURCE=
-# Behind CFLAGS, which distributions fill: what the library must not be built with, whatever they ask for (doc/packages.md).
+# Behind CFLAGS, which distributions fill: it takes back the flags that the library must not be built with (doc/packages.md).
 # And -O1 at least: a switch in line needs all registers.
 KEEP_src := $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),,-O1) -fno-stack-protector $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none) -fno-lto -Wp,-U_FORTIFY_SOURCE
 LDLIBS := -pthread -ldl
@@ -295,7 +295,7 @@ $(O)/test/programs/kvstore/talk $(O)/bench/servers/load: %: %.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $< $(LDLIBS)
 .PRECIOUS: $(O)/%.c.o $(O)/%.cc.o $(O)/%.S.o
 
-# What lacks something, for dev/test-kernels; the numbers of calls in it are x86-64's.
+# A kernel that lacks something, for dev/test-kernels; the numbers of calls in it are x86-64's.
 REFUSE := $(if $(filter x86_64,$(MACHINE)),$(O)/dev/kernel/refuse)
 $(O)/dev/kernel/refuse: $(O)/dev/kernel/refuse.c.o
 	@echo "  link  $@"
@@ -346,7 +346,7 @@ test-programs: all ## programs nobody here wrote, plain and under `kochab run` (
 
 test-distros: ## this commit on other distributions, in folders (ARGS="--quick", ARGS="--list", ARGS="NAME ...")
 	@BUILD=$(O) dev/test-distros $(ARGS)
-test-kernels: all tests examples $(REFUSE) ## the tests on kernels that lack something (ARGS="--quick", ARGS="WHAT TEST ...")
+test-kernels: all tests examples $(REFUSE) ## the tests on kernels that lack something (ARGS="--quick", ARGS="FEATURES TEST ...")
 	@BUILD=$(O) SAN=$(SAN) CC='$(CC)' CXX='$(CXX)' dev/test-kernels $(ARGS)
 
 check-house: lib $(REFUSE) ## layers, exports, sizes, headers

@@ -1,12 +1,12 @@
 /* dev/kernel/refuse.c - runs a command on a kernel that lacks something: a seccomp filter answers as older kernels do.
  *
- *   refuse [--error NAME] WHAT[,WHAT]... COMMAND [ARGUMENT]...
- *   refuse --list | --table | --units | --tests WHAT[,WHAT]...
+ *   refuse [--error NAME] FEATURE[,FEATURE]... COMMAND [ARGUMENT]...
+ *   refuse --list | --table | --units | --tests FEATURE[,FEATURE]...
  *
- * WHAT is the name of a feature (feature.def), `linux-5.10` for all that are newer than that, `all`, or `none` for a
+ * FEATURE is its name (feature.def), `linux-5.10` for all that are newer than that, `all`, or `none` for a
  * filter that refuses nothing: that there is a filter makes a difference by itself. --error ENOSYS or EPERM is said
  * instead of every error of a system call that is refused whole, as containers do.
- * What only memory of the caller tells is asked of a supervisor, a process of its own that ends with the last process
+ * Where the answer lies in the caller's memory a supervisor is asked, a process of its own that ends with the last process
  * under the filter. x86-64 only. */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +124,7 @@ static void put_rule(const struct rule *r)
 	put(BPF_RET | BPF_K, r->ask ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | error, 0, 0);
 }
 
-/* Each rule with one that asks or not, first the ones that answer by themselves. */
+/* Puts the rules that ask, or the rules that answer by themselves; are there any? */
 static bool put_rules(bool ask)
 {
 	bool any = false;
@@ -152,7 +152,7 @@ static bool make_filter(void)
 	return asks;
 }
 
-/* Returns the listener, or 0. A user without the right gives up what exec could give it. */
+/* Returns the listener, or 0. A user without the right gives up the rights that exec could give. */
 static int install(bool asks)
 {
 	const struct sock_fprog program = { length, filter };
@@ -273,7 +273,7 @@ static int start_supervisor(void)
 	return -1;
 }
 
-/* ---- what it says ---------------------------------------------------------------------------------------------------- */
+/* ---- its output ------------------------------------------------------------------------------------------------------ */
 
 static void print_list(void)
 {
@@ -341,8 +341,8 @@ int main(int argc, char **argv)
 
 	read_options(&argc, &argv);
 	if (argc < 3)
-		die("refuse [--error ENOSYS|EPERM] WHAT[,WHAT]... COMMAND [ARGUMENT]... | --list | --table | --units | "
-		    "--tests WHAT", "usage");
+		die("refuse [--error ENOSYS|EPERM] FEATURE[,FEATURE]... COMMAND [ARGUMENT]... | --list | --table | --units | "
+		    "--tests FEATURE", "usage");
 	choose(argv[1]);
 	if (make_filter())
 		way = start_supervisor();

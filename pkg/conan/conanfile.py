@@ -54,7 +54,7 @@ class KochabRecipe(ConanFile):
 		if not self.options.shared: # of the drop-in and the allocator there are shared libraries only
 			for name in ("libkochab.so", "libkochab.so.0"):
 				os.unlink(os.path.join(self.package_folder, "lib", name))
-		# Conan writes what CMake and pkg-config need from package_info
+		# Conan writes the files for CMake and pkg-config from package_info
 		rmdir(self, os.path.join(self.package_folder, "lib", "cmake"))
 		rmdir(self, os.path.join(self.package_folder, "lib", "pkgconfig"))
 

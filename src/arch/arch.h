@@ -43,8 +43,9 @@
  *        returns, each time, to struct kbi_twice after(long result), and returns that one's `result` to its `back`.
  *        Meanwhile it keeps nothing on the stack. generic: it calls otherwise().
  *   uctx.h, for posix/ucontext. Where KBI_HAVE_UCONTEXT is 1: KBI_UC_CALLS defines libc's getcontext and swapcontext,
- *        which save what a function keeps for its caller and go on in `got` and `swapped`, which have the same
- *        arguments; `start`, to which the first function of a made context returns, calls `ended` with its uc_link;
+ *        which save the registers that a function keeps for its caller, and go on in `got` and `swapped`, which have
+ *        the same arguments; `start`, to which the first function of a made context returns, calls `ended` with its
+ *        uc_link;
  *        `go` loads a context and goes there; `arrive` calls `arrived` first, below the context, which lies on its own
  *        stack. kbi_uc_copy_below(u): a copy of u on the stack that u is about. kbi_uc_is_kernels(u): of a context
  *        without a mark of ours. kbi_uc_begin(u, fn, start, n), then kbi_uc_argument(u, i, value) n times: makecontext.

@@ -64,7 +64,7 @@ static unsigned smaller(unsigned a, unsigned b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* Reads the limit of one group: cpu.max in its directory. */
+/* Reads the limit of a group: cpu.max in its directory. */
 static unsigned read_max(const char *directory)
 {
 	char file[1200], text[128];

@@ -60,7 +60,7 @@ struct walk {
 	unsigned length, runs;     /* runs: complete ones */
 	uintptr_t outermost;
 	bool bad;                  /* it has one of `never` */
-	const char *unknown;       /* why not in the run before, libc's, unless one of ours in libc's place has called it */
+	const char *unknown;       /* why not in the run before, libc's, unless a function of ours in libc's place called it */
 	const char *why;
 };
 
@@ -85,8 +85,8 @@ static const char *why_not_in_libc(const struct walk *w)
 	return "it came in libc or the loader, where locks without an owner may be held";
 }
 
-/* The run is complete, code of this kind has called it. A function of libc's may have jumped to another one, which is
- * then the outermost (vfprintf does): where one of the drop-in's called it in libc's place, that one says what it is. */
+/* The run is complete, code of this kind has called it. A function of libc's may have jumped to another, which is then
+ * the outermost (vfprintf does): where a function of the drop-in's called it in libc's place, that names the first. */
 static void end_run(struct walk *w, enum kbi_context_code caller)
 {
 	const char *unknown = w->unknown;

@@ -50,7 +50,7 @@ void kbi_libcancel_stub(const uint8_t *behind, const uint8_t *from, const uint8_
 	cancel.bytes = (uintptr_t)(to - from);
 }
 
-/* Behind the frame's own two words: where it returns to, and what kbi_libstub_call keeps. */
+/* Behind the frame's own two words: where it returns to, and the address that kbi_libstub_call keeps. */
 bool kbi_libcancel_made(const uintptr_t *frame)
 {
 	return cancel.behind && (frame[1] - cancel.from < cancel.bytes || frame[2] == (uintptr_t)cancel.behind);

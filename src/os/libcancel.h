@@ -1,6 +1,6 @@
-/* os/libcancel.h - cancellation points of libc 2.41 and later where its system calls are taken over. They are all in one
- * function there, and its signal's handler cancels who is interrupted between two places of that; a call that is made
- * elsewhere is in none. Before 2.41 a mark of the thread says so, wherever it is. x86-64 only.
+/* os/libcancel.h - cancellation points of libc 2.41 and later where its system calls are taken over. They are all in a
+ * single function there, and its signal's handler cancels a thread that is interrupted between two places of that; a call
+ * that is made elsewhere is no cancellation point. Before 2.41 a mark of the thread says so, wherever it is. x86-64 only.
  * Callers: os/libsite, os/libcall. */
 #ifndef KBI_LIBCANCEL_H
 #define KBI_LIBCANCEL_H

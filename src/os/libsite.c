@@ -38,7 +38,7 @@ enum {
 	CALL_BYTES = 35,       /* of put_call */
 	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
 	CALL_AT = 5, CALL_END = 28,
-	JUMP = 5,              /* bytes of one */
+	JUMP = 5,              /* bytes of a jump */
 	STUB = 192,            /* bytes of one, at most */
 	APART_BYTES = 37,      /* of put_apart */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
@@ -211,7 +211,7 @@ static void put_vfork(struct run *r)
 	put_apart(r);
 }
 
-/* Its number is not known where the code is read: a table has the wanted ones. For the others the instruction stays where
+/* Its number is not known where the code is read: a table has the wanted numbers. For the rest the instruction stays where
  * it is, if there is room for a jump before it: libc's handler of cancellations looks for it there. */
 static void put_unknown(struct run *r, bool stays)
 {

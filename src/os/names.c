@@ -87,7 +87,7 @@ unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char 
 
 void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
 {
-	enum { MOST = 8, OLD = 0x8000 /* only for who asks for this version */ };
+	enum { MOST = 8, OLD = 0x8000 /* only for a look-up of this version */ };
 	struct names n = names_of(base, dynamic);
 	const ElfW(Sym) *s[MOST];
 	unsigned count = kbi_names_symbols(base, dynamic, name, s, MOST);

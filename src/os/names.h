@@ -16,7 +16,7 @@ void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic, void (*each)(const
 		    void *arg);
 /* May the loader find it there? Also true where the module has another kind of table only. */
 bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name);
-/* The function that the loader finds there for who asks for no version; NULL: there is none, or code of the module chooses
+/* The function that the loader finds there without a version; NULL: there is none, or code of the module chooses
  * it (IFUNC). */
 void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name);
 /* dlsym(RTLD_DEFAULT, name), NULL; but no loader's message that there is none, which takes memory of malloc and is what the

@@ -89,8 +89,8 @@ static bool is_readable(int fd, bool *unsure)
 	return any && !(*unsure = p.revents == POLLERR);
 }
 
-/* What is neither a file nor has a way to be tried: who sees that it is ready takes it before another does. c: NULL, or the
- * call that has begun: what may block goes on with a copy. -EAGAIN and *unsure: no look tells. */
+/* Neither a file nor a thing that can be tried: the thread that sees it ready takes it before another does. c: NULL, or the
+ * call that has begun: a read that may block goes on with a copy. -EAGAIN and *unsure: no look tells. */
 static long look_and_read(struct kbi_call *c, int fd, const struct iovec *v, int n, bool *unsure)
 {
 	const int number = c ? c->number : fd;

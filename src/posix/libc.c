@@ -45,10 +45,10 @@ static bool is_kernels(const struct link_map *m)
 	return m->l_addr != 0 && m->l_addr == getauxval(AT_SYSINFO_EHDR);
 }
 
-/* By the modules' own tables, for the loader may call what we define and have no original of yet (before glibc 2.34 dlsym
- * itself calls pthread_once and pthread_key_create). It is asked for what code must choose, and never for what nobody has:
- * it would write what is wrong into memory of malloc, the program's, which may not be able to serve anybody before its own
- * constructors. */
+/* By the modules' own tables, for the loader may call functions that we define and have no original of yet (before glibc
+ * 2.34 dlsym itself calls pthread_once and pthread_key_create). It is asked for functions that code must choose, and never
+ * for a name that no module has: it would write the error into memory of malloc, the program's, which may not be able to
+ * serve anybody before its own constructors. */
 static void *find(const struct scope *in, const char *name)
 {
 	const struct link_map *m = in->first;

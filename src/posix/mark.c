@@ -66,7 +66,7 @@ static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
 	return found;
 }
 
-/* Two bytes beside each other, in one word. */
+/* Two bytes beside each other, in the same word. */
 static ptrdiff_t find_bytes(const struct seen *s)
 {
 	for (unsigned byte = 0; byte < 3; byte++) {

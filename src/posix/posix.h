@@ -543,7 +543,7 @@ KBI_SWITCHES void kbi_sentry_sleep(struct kbi_sentry *s, uint32_t seen, uint64_t
 /* trylock and unlock of a libc mutex by libc. */
 KBI_SWITCHES int kbi_delegate_mutex_trylock(pthread_mutex_t *m);
 int kbi_delegate_mutex_unlock(pthread_mutex_t *m);
-/* What unwinders of libc's jump to. pthread.h shows the three to code without exceptions only, and the fourth under a name
+/* The jump of libc's unwinders. pthread.h shows the three to code without exceptions only, and the fourth under a name
  * that changes with its version. */
 void __pthread_register_cancel(__pthread_unwind_buf_t *buf);
 void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);

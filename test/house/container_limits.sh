@@ -6,7 +6,7 @@ as_root=-m
 [ "$(id -u)" = 0 ] || as_root=-rm
 unshare "$as_root" mount -t tmpfs none /sys/fs/cgroup 2>/dev/null || skip "no mount namespace here"
 
-# told GROUPS FOLDER FILE=TEXT...: what the doctor says when these are the groups, and FOLDER below the mount point has these files
+# told GROUPS FOLDER FILE=TEXT...: the doctor's words when these are the groups, and FOLDER below the mount point has these files
 cat >"$T/told" <<'END'
 groups=$1 folder=/sys/fs/cgroup/$2
 shift 2

@@ -1,5 +1,5 @@
-/* posix/mark: main has been cancelled before there is another thread, and is at no cancellation point yet: pthread_create is
- * none. What the runtime looks for in its control block at its start does not cancel it either.
+/* posix/mark: main has been cancelled before there is another thread, and has come to no cancellation point yet:
+ * pthread_create is none, nor is the runtime's look at main's control block in it.
  * matrix: vps=1,2 */
 #include <pthread.h>
 #include <stdlib.h>

@@ -85,7 +85,8 @@ static bool every(const struct quiet *q) { return q->call; }
 static bool streams(const struct quiet *q) { return q->streams; }
 static bool has_limit(const struct quiet *q) { return q->limit; }
 
-/* From 2.41 on glibc's signal comes to who is in none of its cancellation points, too, and ends what is not begun again. */
+/* From 2.41 on glibc's signal comes to threads outside of its cancellation points, too, and ends calls that the kernel does
+ * not begin again. */
 static bool libc_interrupts(void)
 {
 	return strverscmp(gnu_get_libc_version(), "2.41") >= 0 && !dlsym(RTLD_DEFAULT, "kb_thread_self");

@@ -29,7 +29,7 @@ if(NOT DEFINED VCPKG_BUILD_TYPE OR VCPKG_BUILD_TYPE STREQUAL "debug")
 	endforeach()
 endif()
 
-# Programs are tools to vcpkg; the command looks for its library in ../lib, ../../lib is what it is from there.
+# Programs are tools to vcpkg; the command looks for its library in ../lib, which is ../../lib from there.
 file(MAKE_DIRECTORY "${CURRENT_PACKAGES_DIR}/tools")
 file(RENAME "${CURRENT_PACKAGES_DIR}/bin" "${CURRENT_PACKAGES_DIR}/tools/kochab")
 foreach(library IN ITEMS libkochab-posix.so.0 libkochab-malloc.so.0)

@@ -1,9 +1,9 @@
-/* arch/aarch64/uctx.h - libc's getcontext and its kin without what they tell the kernel, and what of ucontext_t they need.
+/* arch/aarch64/uctx.h - libc's getcontext and its kin without their calls of the kernel, and their part of ucontext_t.
  * Callers: posix/ucontext. Contract in arch/arch.h.
  * Offsets in ucontext_t: x0 184, x19 336, x29 416, x30 424, sp 432, pc 440; at 464 the kernel's record of the
  * floating-point state: magic and size, FPSR 472, FPCR 476, v8 608; at 992 the end of the records. As libc's, they keep
- * what a function keeps for its caller, and load x18 and the arguments besides. They go on by `ret`, which needs no
- * landing pad. */
+ * the registers that a function keeps for its caller, and load x18 and the arguments besides. They go on by `ret`, which
+ * needs no landing pad. */
 #ifndef KBI_ARCH_UCTX_H
 #define KBI_ARCH_UCTX_H
 
@@ -42,7 +42,7 @@ _Static_assert(offsetof(ucontext_t, uc_mcontext.__reserved) == 464, "as it is be
 	"\tldp x24, x25, [x0, #376]\n\tldp x26, x27, [x0, #392]\n\tldp x28, x29, [x0, #408]\n" \
 	"\tldp x30, x9, [x0, #424]\n\tldr x16, [x0, #440]\n\tldp x2, x3, [x0, #200]\n\tldp x4, x5, [x0, #216]\n" \
 	"\tldp x6, x7, [x0, #232]\n\tldp x0, x1, [x0, #184]\n\tmov sp, x9\n\tret x16\n"
-/* The caller of `arrived` is what the context goes on as: CFA, x19 to x29, v8 to v15 and, as the return address, pc. */
+/* The context goes on as the caller of `arrived`: CFA, x19 to x29, v8 to v15 and, as the return address, pc. */
 #define KBI_UC_IN(reg, low, high) "\t.cfi_escape 0x10, " #reg ", 3, 0x8f, " #low ", " #high "\n"
 #define KBI_UC_FRAME \
 	"\t.cfi_escape 0x0f, 4, 0x8f, 0xb0, 3, 6\n" \

@@ -1,4 +1,4 @@
-/* arch/x86_64/uctx.h - libc's getcontext and its kin without what they tell the kernel, and what of ucontext_t they need.
+/* arch/x86_64/uctx.h - libc's getcontext and its kin without their calls of the kernel, and their part of ucontext_t.
  * Callers: posix/ucontext. Contract in arch/arch.h. */
 #ifndef KBI_ARCH_UCTX_H
 #define KBI_ARCH_UCTX_H
@@ -36,7 +36,7 @@ _Static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RBP == 10 && REG_RSP == 15 && 
 	"\tmovq 88(%rdi), %r14\n\tmovq 96(%rdi), %r15\n\tmovq 112(%rdi), %rsi\n\tmovq 120(%rdi), %rbp\n" \
 	"\tmovq 128(%rdi), %rbx\n\tmovq 136(%rdi), %rdx\n\tmovq 152(%rdi), %rcx\n\tmovq 160(%rdi), %rax\n" \
 	"\tmovq 168(%rdi), %r11\n\tmovq 104(%rdi), %rdi\n\tmovq %rax, %rsp\n\txorl %eax, %eax\n\tjmp *%r11\n"
-/* The caller of `arrived` is what the context goes on as: CFA, rbx, rbp, r12 to r15 and rip are in it. */
+/* The context goes on as the caller of `arrived`: CFA, rbx, rbp, r12 to r15 and rip are in it. */
 #define KBI_UC_FRAME \
 	"\t.cfi_escape 0x0f, 4, 0x77, 0xa0, 1, 6\n\t.cfi_escape 0x10, 3, 3, 0x77, 0x80, 1\n" \
 	"\t.cfi_escape 0x10, 6, 3, 0x77, 0xf8, 0\n\t.cfi_escape 0x10, 12, 3, 0x77, 0xc8, 0\n" \
