@@ -97,7 +97,6 @@ static long look_and_read(struct kbi_call *c, int fd, const struct iovec *v, int
 	bool gate = !c;
 	long r = -EAGAIN;
 
-	*unsure = false;
 	if (c ? !is_readable(fd, unsure) : !kbi_call_gate_now(number))
 		return -EAGAIN;
 	if (c) {
@@ -135,7 +134,7 @@ static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, 
 static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
 				    bool cancels)
 {
-	bool unsure;
+	bool unsure = false;
 	long r;
 
 	if (kind == KBI_CALL_FILE)
@@ -164,14 +163,14 @@ static inline bool knows_no_nowait(long r)
 	return kbi_unlikely(r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM);
 }
 
-/* One direction: system calls for one part and for several, for a stream that shall not block, and its mark. */
+/* One direction: system calls for one part and for several, for a stream that shall not block, and its mark; for any. */
 struct way {
-	int one, many, stream;
+	int one, many, stream, any;
 	unsigned refused;
 	long (*other)(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n, bool cancels);
 };
-static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, KBI_CALL_NO_NOWAIT_READ, read_other };
-static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, KBI_CALL_NO_NOWAIT_WRITE, write_other };
+static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, SYS_readv, KBI_CALL_NO_NOWAIT_READ, read_other };
+static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, SYS_writev, KBI_CALL_NO_NOWAIT_WRITE, write_other };
 
 /* Buffers that are not empty. -EAGAIN: nothing yet. c: NULL, or the call that has begun. */
 static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c, int fd,
@@ -194,7 +193,8 @@ static inline __attribute__((always_inline)) long now(const struct way *w, struc
 			return r;
 		kbi_call_note(fd, k | w->refused);
 	}
-	return w->other(c, fd, kind, v, n, cancels);
+	r = w->other(c, fd, kind, v, n, cancels);
+	return r == -EAGAIN && !c && kbi_sys(w->any, fd, NULL, 0) < 0 ? -EBADF : r; /* the other end of a pipe is never ready */
 }
 
 static inline long read_now(struct kbi_call *c, int fd, const struct iovec *v, int n, bool cancels)
