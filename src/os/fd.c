@@ -2,6 +2,7 @@
 #include "os/fd.h"
 
 #include <fcntl.h>
+#include <string.h>
 
 #include "os/sys.h"
 
@@ -25,4 +26,27 @@ int kbi_fd_move(int fd)
 	}
 	kbi_sys(SYS_close, fd);
 	return (int)high;
+}
+
+bool kbi_fd_find(bool (*is)(const char *name, void *arg), void *arg)
+{
+	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
+	long folder = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
+	char buf[2048], name[64];
+	bool found = false;
+
+	if (folder < 0)
+		return false;
+	while (!found && (n = kbi_sys(SYS_getdents64, folder, buf, sizeof buf)) > 0)
+		for (long at = 0; at < n && !found;) {
+			uint16_t length;
+			long bytes = kbi_sys(SYS_readlinkat, folder, buf + at + NAME, name, sizeof name - 1);
+
+			memcpy(&length, buf + at + LENGTH, sizeof length);
+			name[bytes > 0 ? bytes : 0] = 0;
+			found = is(name, arg);
+			at += length;
+		}
+	kbi_sys(SYS_close, folder);
+	return found;
 }

@@ -11,6 +11,7 @@
 
 #include "base/atom.h"
 #include "os/everywhere.h"
+#include "os/fd.h"
 #include "os/libcall_lock.h"
 #include "os/libcall_map.h"
 #include "os/libway.h"
@@ -208,36 +209,21 @@ static const struct thing {
 	{ "anon_inode:kvm-vm", "the program has a virtual machine of KVM's, which belongs to one address space" },
 };
 
-static const char *thing_at(long folder, const char *name)
+static bool is_thing(const char *name, void *why)
 {
-	char to[64];
-	long n = kbi_sys(SYS_readlinkat, folder, name, to, sizeof to - 1);
-
-	to[n > 0 ? n : 0] = 0;
 	for (unsigned i = 0; i < kbi_countof(things); i++)
-		if (!strcmp(to, things[i].name))
-			return things[i].why;
-	return NULL;
+		if (!strcmp(name, things[i].name)) {
+			*(const char **)why = things[i].why;
+			return true;
+		}
+	return false;
 }
 
 static const char *find_things(void)
 {
-	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
 	const char *why = NULL;
-	char buf[2048];
 
-	if (fd < 0)
-		return NULL;
-	while (!why && (n = kbi_sys(SYS_getdents64, fd, buf, sizeof buf)) > 0)
-		for (long at = 0; at < n && !why;) {
-			uint16_t length;
-
-			memcpy(&length, buf + at + LENGTH, sizeof length);
-			why = thing_at(fd, buf + at + NAME);
-			at += length;
-		}
-	kbi_sys(SYS_close, fd);
+	kbi_fd_find(is_thing, &why);
 	return why;
 }
 

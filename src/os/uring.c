@@ -11,14 +11,24 @@
 #include "os/newer.h"
 #include "os/sys.h"
 
-/* The same on every machine. */
-/* Who has never had to do with rings has no table of them: EINVAL, or EBADF where the table is empty. */
+enum { KNOWS_TABLES = 1 << 12 /* IORING_FEAT_LINKED_FILE: Linux 5.19; tables of rings came just before */ };
+
+static a8 has_tables; /* a kernel of whose rings we know that */
+
+static bool is_ring(const char *name, void *unused)
+{
+	(void)unused;
+	return !strcmp(name, "anon_inode:[io_uring]");
+}
+
+/* A thread that has never had to do with rings has no table of them: EINVAL, or EBADF where the table is empty. So says an
+ * older kernel of every thread: it may have used any ring that there is. */
 bool kbi_uring_used_here(void)
 {
 	const unsigned by_table = 1u << 4; /* IORING_ENTER_REGISTERED_RING */
 	long r = kbi_sys(SYS_io_uring_enter, 0, 0, 0, by_table, NULL, 0);
 
-	return r == -EBADF || r >= 0;
+	return r == -EBADF || r >= 0 || (r == -EINVAL && !a_load_rlx(&has_tables) && kbi_fd_find(is_ring, NULL));
 }
 
 #if KBI_HAVE_URING
@@ -107,6 +117,7 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 		return (int)-fd;
 	}
 	u->fd = kbi_fd_move((int)fd);
+	a_store_rlx(&has_tables, (p.features & KNOWS_TABLES) != 0);
 	e = (p.features & NEEDED) == NEEDED ? map(u, &p) : ENOSYS;
 	if (e)
 		kbi_uring_close(u);

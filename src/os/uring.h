@@ -48,7 +48,7 @@ bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a);
 /* Tells the kernel what has been filled. 0, or an errno value: what it has not taken stays in the ring. */
 int kbi_uring_submit(struct kbi_uring *u);
 /* Has the calling kernel thread asked something of a ring, this one or the program's? What it has asked ends with it.
- * Before Linux 5.18: false. */
+ * Before Linux 5.18 it may have if there is any ring. */
 bool kbi_uring_used_here(void);
 /* The next answer; false: none. */
 bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result);
