@@ -376,15 +376,17 @@ void kbi_delegate_find(void)
  * it is none for the kernel. */
 static bool look_at(const void *at, void *value, size_t n)
 {
+	const uintptr_t low = (uintptr_t)at & ~(uintptr_t)7, high = ((uintptr_t)at + n + 7) & ~(uintptr_t)7;
 	struct iovec to = { value, n }, from = { (void *)(uintptr_t)at, n };
-
 	long r = kbi_sys(SYS_process_vm_readv, kbi_sys(SYS_getpid), &to, 1, &from, 1, 0);
 
-	if (r == -ENOSYS || r == -EPERM) { /* a filter of system calls: on trust */
-		memcpy(value, at, n);
-		return true;
-	}
-	return r == (long)n;
+	if (r != -ENOSYS && r != -EPERM)
+		return r == (long)n;
+	/* a filter of system calls: another thread may unmap it in between */
+	if (!kbi_sys_can_read((const void *)low, high - low))
+		return false;
+	memcpy(value, at, n);
+	return true;
 }
 
 /* An entry of the list as it is kept: the node, and bit 0 of the pointer to it. */
@@ -410,7 +412,7 @@ static int look_at_both(const struct robust_node *n, struct robust_node *next, c
 	if (r == (long)(sizeof(*next) + sizeof(*value)))
 		return NODE_AND_WORD;
 	if (r == -ENOSYS || r == -EPERM)
-		return look_at(n, next, sizeof(*next)) && look_at(word, value, sizeof(*value)) ? NODE_AND_WORD : NOTHING;
+		return !look_at(n, next, sizeof(*next)) ? NOTHING : look_at(word, value, sizeof(*value)) ? NODE_AND_WORD : NODE;
 	return r == (long)sizeof(*next) ? NODE : NOTHING;
 }
 
