@@ -312,7 +312,7 @@ static void print_limit(const char *name, int which)
 {
 	struct rlimit l;
 
-	if (getrlimit((__rlimit_resource_t)which, &l) != 0)
+	if (getrlimit(which, &l) != 0)
 		return;
 	if (l.rlim_cur == RLIM_INFINITY)
 		fact(name, INFO, "unlimited");
@@ -445,7 +445,9 @@ static void check_drop_in(void)
 {
 	char path[PATH_MAX];
 
-	if (tool_find_drop_in(path, sizeof(path)))
+	if (!TOOL_HAS_DROP_IN)
+		fact("drop-in library", NO, "it is for glibc: kochab run runs programs without it");
+	else if (tool_find_drop_in(path, sizeof(path)))
 		fact("drop-in library", YES, "%s", path);
 	else
 		fact("drop-in library", NO, "not found: kochab run will not work");

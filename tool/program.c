@@ -1,5 +1,6 @@
 /* tool/program.c - may this file run with the drop-in? The loader ignores LD_PRELOAD without a word for
- * static, privileged and foreign-machine programs; each is found here and named. */
+ * static, privileged and foreign-machine programs, and musl's ends its programs; each is found here and named, and runs
+ * without. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,19 @@ static int refuse(const char *file, const char *why)
 {
 	tool_say("%s: %s", file, why);
 	return TOOL_CANNOT_RUN;
+}
+
+static int plainly(const char *file, const char *why)
+{
+	tool_say("%s: %s: it runs without Kochab", file, why);
+	return TOOL_PLAINLY;
+}
+
+/* Loaders of another kind say that they ignore our library, or do worse. */
+static int alone(const char *file, const char *why)
+{
+	plainly(file, why);
+	return TOOL_ALONE;
 }
 
 bool tool_self(char *buf, size_t size)
@@ -86,25 +100,27 @@ static int check_elf(const char *file, const Header *h)
 	char loader[PATH_MAX], our_loader[PATH_MAX], self[PATH_MAX];
 	Header us;
 
+	char why[100];
+
 	if (h->e_ident[EI_CLASS] != OUR_CLASS) {
-		tool_say("%s: a %d-bit program; this Kochab is built for %d bits", file, 96 - OUR_BITS, OUR_BITS);
-		return TOOL_CANNOT_RUN;
+		snprintf(why, sizeof(why), "a %d-bit program, and this Kochab is for %d bits", 96 - OUR_BITS, OUR_BITS);
+		return alone(file, why);
 	}
 	if (!tool_self(self, sizeof(self)) || read_head(self, 0, &us, sizeof(us)) != sizeof(us))
 		return 0; /* nothing to compare with: let the kernel judge */
 	if (h->e_ident[EI_DATA] != us.e_ident[EI_DATA] || h->e_machine != us.e_machine) {
-		tool_say("%s: built for another machine (ELF machine %u, this one is %u)", file, h->e_machine,
+		snprintf(why, sizeof(why), "built for another machine (ELF machine %u, this one is %u)", h->e_machine,
 			 us.e_machine);
-		return TOOL_CANNOT_RUN;
+		return alone(file, why);
 	}
 	if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
 		return refuse(file, "not a program (an object or core file)");
 	if (!interpreter(file, h, loader, sizeof(loader)))
-		return refuse(file, "statically linked: a library cannot be loaded into it; link it dynamically, "
-				    "or with -lkochab-posix");
+		return plainly(file, "statically linked, no library can be loaded into it");
 	if (interpreter(self, &us, our_loader, sizeof(our_loader)) &&
 	    is_musl(loader) != is_musl(our_loader))
-		return refuse(file, "linked with another libc than this Kochab");
+		return plainly(file, is_musl(loader) ? "linked with musl, and the drop-in is for glibc"
+						     : "linked with another libc than this Kochab");
 	return 0;
 }
 
@@ -132,11 +148,11 @@ static int check_script(const char *file, char *head, int depth)
 static int check_rights(const char *file, const struct stat *st)
 {
 	if (st->st_mode & S_ISUID && st->st_uid != getuid())
-		return refuse(file, "has the setuid bit: the loader ignores LD_PRELOAD for it");
+		return plainly(file, "has the setuid bit, the loader ignores LD_PRELOAD for it");
 	if (st->st_mode & S_ISGID && st->st_gid != getgid())
-		return refuse(file, "has the setgid bit: the loader ignores LD_PRELOAD for it");
+		return plainly(file, "has the setgid bit, the loader ignores LD_PRELOAD for it");
 	if (getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0)
-		return refuse(file, "has file capabilities: the loader ignores LD_PRELOAD for it");
+		return plainly(file, "has file capabilities, the loader ignores LD_PRELOAD for it");
 	return 0;
 }
 
@@ -148,6 +164,7 @@ static int check_file(const char *file, int depth)
 	} head = { { 0 } };
 	struct stat st;
 	ssize_t n;
+	int code;
 
 	if (stat(file, &st) != 0)
 		return refuse(file, strerror(errno));
@@ -160,8 +177,9 @@ static int check_file(const char *file, int depth)
 		return errno == EACCES ? 0 : refuse(file, strerror(errno)); /* execute-only: let the kernel judge */
 	if (n >= 2 && memcmp(head.text, "#!", 2) == 0)
 		return check_script(file, head.text, depth);
-	if (check_rights(file, &st))
-		return TOOL_CANNOT_RUN;
+	code = check_rights(file, &st);
+	if (code != 0)
+		return code;
 	if ((size_t)n >= sizeof(head.elf) && memcmp(head.text, ELFMAG, SELFMAG) == 0)
 		return check_elf(file, &head.elf);
 	return refuse(file, "neither an ELF program nor a script with a #! line");
@@ -169,7 +187,11 @@ static int check_file(const char *file, int depth)
 
 int tool_check_program(const char *program)
 {
-	return check_file(program, 0);
+	int code = check_file(program, 0);
+
+	if (code == 0 && !TOOL_HAS_DROP_IN)
+		return alone(program, "the drop-in is for glibc, and this Kochab is built with another libc");
+	return code == TOOL_PLAINLY && !TOOL_HAS_DROP_IN ? TOOL_ALONE : code;
 }
 
 int tool_look_up(const char *name, char *buf, size_t size)

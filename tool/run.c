@@ -1,6 +1,6 @@
 /* tool/run.c - `kochab run`: turns options into KOCHAB_* variables, puts the drop-in library in front of
  * LD_PRELOAD and becomes the program. Everything that would make the preload silently not happen is
- * refused by tool/program.c first. */
+ * told by tool/program.c first; such a program runs, and what it starts is served (but with --children no). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -35,7 +35,9 @@ static void usage(void)
 	       "Each option is also an environment variable; see 'kochab options'.\n\n");
 	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++)
 		usage_row(o);
-	printf("\nExit: the program's; 127 it was not found, 126 it cannot run with Kochab, 2 wrong usage.\n");
+	printf("\nOne that the library cannot be loaded into (static, setuid, 32-bit, linked with musl) runs\n"
+	       "without it, and that is said.\n"
+	       "Exit: the program's; 127 it was not found, 126 it cannot be run, 2 wrong usage.\n");
 }
 
 /* argv[*i] is --name, --name=value or --name value. True: taken. */
@@ -198,9 +200,25 @@ static bool set_sanitizer(void)
 	return ok;
 }
 
+/* What the program, or what it starts, shall find there. musl's loader ends a program for a library that it cannot load, so
+ * one that is plain must have a path that glibc alone finds. False: it was said why not. */
+static bool set_libraries(bool plain)
+{
+	char library[PATH_MAX], allocator[PATH_MAX], guarded[PATH_MAX];
+
+	if (!tool_find_drop_in(library, sizeof(library)))
+		return false;
+	if (plain && (kbi_options.children == KBI_OPT_CHILDREN_NO || !glibc_only(library, guarded, sizeof(guarded))))
+		return true;
+	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
+	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator)))
+		return false;
+	return set_preload(library) && set_sanitizer();
+}
+
 int tool_run(int argc, char **argv)
 {
-	char library[PATH_MAX], allocator[PATH_MAX], program[PATH_MAX];
+	char program[PATH_MAX];
 	int i, code;
 
 	for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
@@ -228,14 +246,9 @@ int tool_run(int argc, char **argv)
 	code = tool_look_up(argv[i], program, sizeof(program));
 	if (code == 0)
 		code = tool_check_program(program);
-	if (code != 0)
+	if (code != 0 && code != TOOL_PLAINLY && code != TOOL_ALONE)
 		return code;
-	if (!tool_find_drop_in(library, sizeof(library)))
-		return TOOL_CANNOT_RUN;
-	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
-	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator)))
-		return TOOL_CANNOT_RUN;
-	if (!set_preload(library) || !set_sanitizer())
+	if (code != TOOL_ALONE && !set_libraries(code == TOOL_PLAINLY))
 		return TOOL_CANNOT_RUN;
 	execv(program, argv + i);
 	code = errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;

@@ -12,7 +12,17 @@ enum {
 	TOOL_USAGE = 2,
 	TOOL_CANNOT_RUN = 126,
 	TOOL_NOT_FOUND = 127,
+	/* no exit codes: the program runs without the drop-in, and what it starts runs with it, or without, too */
+	TOOL_PLAINLY = 256,
+	TOOL_ALONE,
 };
+
+/* The drop-in is for glibc. */
+#ifdef __GLIBC__
+enum { TOOL_HAS_DROP_IN = true };
+#else
+enum { TOOL_HAS_DROP_IN = false };
+#endif
 
 /* Each takes its own argv (argv[0] is the command's name) and returns the exit code. */
 int tool_run(int argc, char **argv);
@@ -30,7 +40,7 @@ void tool_json_string(const char *text);
 bool tool_self(char *buf, size_t size);
 /* Path of libkochab-posix.so.0 in buf; false: it is nowhere (said on standard error). */
 bool tool_find_drop_in(char *buf, size_t size);
-/* 0, or the exit code after saying why `program` (a path) cannot run with the drop-in. */
+/* 0; or, after saying why `program` (a path) cannot run with the drop-in, TOOL_PLAINLY, TOOL_ALONE or the exit code. */
 int tool_check_program(const char *program);
 /* The path that execvp would take, in buf; 0, or the exit code after saying what is wrong. */
 int tool_look_up(const char *name, char *buf, size_t size);

@@ -131,15 +131,21 @@ says "<$other:$other>" env LD_PRELOAD=" $other $other:" "$K" run --children no s
 # ---- what the loader does not serve runs plainly -----------------------------------------------------------
 if compile -static -o static kind.c 2>/dev/null; then
 	says "kernel" "$K" run sh -c './static'
+	says "kernel light" "$K" run ./static --spawn ./kind
+	says "kernel kernel" "$K" run --children no ./static --spawn ./kind
 	says "light kernel" "$K" run ./kind --spawn ./static
 fi
 if command -v musl-gcc >/dev/null && musl-gcc -o musl kind.c && [ "$(./musl)" = kernel ]; then
 	says "kernel" "$K" run sh -c './musl'
+	says "kernel light" "$K" run ./musl --spawn ./kind
+	says "kernel light" "$K" run --malloc kochab ./musl --spawn ./kind
+	says "kernel kernel" "$K" run --children no ./musl --spawn ./kind
 	says "light kernel" "$K" run ./kind --spawn ./musl
 	says "light kernel" "$K" run --malloc kochab ./kind --spawn ./musl
 fi
 if compile -m32 -o bits32 kind.c 2>/dev/null && ./bits32 >/dev/null 2>&1; then
 	says "kernel" "$K" run sh -c './bits32'
+	says "kernel" "$K" run ./bits32
 fi
 if [ "$(id -u)" = 0 ] && cp kind suid && chown nobody suid && chmod 4755 suid &&
 	[ "$(findmnt -no OPTIONS -T . 2>/dev/null | grep -c nosuid)" = 0 ]; then
