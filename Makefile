@@ -91,9 +91,11 @@ SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
 # The heap is in neither library that runs threads; tests reach it in libkochab.a.
 SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
 SRC_malloc := src/base/option.c src/os/sys.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
-SRC_posix := $(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC)))
+# The drop-in is for glibc (doc/portability.md); with another libc there is the native interface.
+IS_GLIBC := $(shell $(CC) -include features.h -dM -E -x c /dev/null | grep -q __GLIBC__ && echo yes)
+SRC_posix := $(if $(IS_GLIBC),$(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC))))
 SRC_core := $(filter-out src/posix/% $(SRC_heap),$(SRC))
-SRC_tool := $(sort $(wildcard tool/*.c bench/*.c))
+SRC_tool := $(sort $(filter-out $(if $(IS_GLIBC),,tool/bench%),$(wildcard tool/*.c $(if $(IS_GLIBC),bench/*.c))))
 objects = $(addprefix $(O)/,$(addsuffix .o,$(1)))
 OBJ_core := $(call objects,$(SRC_core))
 OBJ_heap := $(call objects,$(SRC_heap))

@@ -140,14 +140,15 @@ OURS int malloc_trim(size_t keep)
 	return kbi_heap_trim(keep);
 }
 
-/* Of libc's knobs one means something here. */
+/* glibc's knobs, by their numbers: other libcs have no names for them. */
+enum { MXFAST = 1, TRIM_THRESHOLD = -1, ARENA_MAX = -8 /* the least */ };
+
+/* One means something here. */
 OURS int mallopt(int what, int value)
 {
-	if (what == M_TRIM_THRESHOLD && value >= 0)
+	if (what == TRIM_THRESHOLD && value >= 0)
 		kbi_space_keep((size_t)value);
-	return what == M_TRIM_THRESHOLD || what == M_MMAP_THRESHOLD || what == M_MMAP_MAX || what == M_TOP_PAD ||
-	       what == M_ARENA_MAX || what == M_ARENA_TEST || what == M_PERTURB || what == M_CHECK_ACTION ||
-	       what == M_MXFAST;
+	return what == MXFAST || (what <= TRIM_THRESHOLD && what >= ARENA_MAX);
 }
 
 /* libc's struct mallinfo2, which older ones do not have; and mallinfo, which newer ones do not want to see. */
