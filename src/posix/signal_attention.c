@@ -129,8 +129,8 @@ static bool has_cause(struct kbi_task *self)
 	/* acquire: as in kbi_signal_pin */
 	const struct kbi_signal_errand *errand = a_load_acq(&kbi_signal_errand);
 
-	return kbi_cancel_async() || kbi_posix_stop_signal(self) || a_load_rlx(&kbi_posix_me.pin_due) ||
-	       (errand && errand->has());
+	return kbi_cancel_async() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) ||
+	       a_load_rlx(&kbi_posix_me.pin_due) || (errand && errand->has());
 }
 
 static void attention(int sig, siginfo_t *info, void *context)

@@ -138,6 +138,7 @@ int kbi_signal_bound_wait(struct kbi_task *self, const sigset_t *set, siginfo_t 
 	int sig;
 
 	info = info ? info : &space;
+	kbi_signal_push(self);
 	while (is_again(sig = wait_once(self, set, info, timeout), info, handled)) {
 		if (!has_time)
 			continue;
@@ -163,6 +164,7 @@ int kbi_signal_bound_suspend(struct kbi_task *self, const sigset_t *set)
 	uint32_t handled = kbi_posix_me.handled;
 	int r;
 
+	kbi_signal_push(self);
 	pthread_cleanup_push(restore_mask, &before);
 	do {
 		a_store_rlx(kbi_signal_mask(self), mask);

@@ -24,6 +24,7 @@ static a32 started;
 static a32 tid;
 static a32 at_work;         /* he does not wait: he may have one in hand */
 static a32 asked, answered; /* rounds that kbi_signal_ask_post wants, and that are done */
+static a32 unwoken;         /* a thread has something in its list that it has not been woken for */
 
 bool kbi_signal_is_postman(int who)
 {
@@ -94,79 +95,6 @@ static void act_by_default(int sig)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KBI_MASK_BYTES);
 }
 
-/* ---- to a kernel thread that may be about to close ------------------------------------------------------------ */
-
-/* It let the signal through when it was looked at, and does not any more, or is not t's. */
-static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
-{
-	const struct kbi_vp *vp = kbi_signal_body_of(on);
-
-	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
-}
-
-/* A kernel thread that lets nothing through any more when the signal comes would keep it until one of its threads does. It
- * has stored its mask and then looks whether something was sent to it; here it is said before and the mask looked at
- * behind: one of the two sees the other. Seen here, it is said again, for the other may have looked before the signal was
- * there, and the kernel thread is made to look. */
-static int send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom)
-{
-	siginfo_t packed = *info;
-	struct kbi_body *b = kbi_body_of_tid(on);
-	uint64_t bit = kbi_signal_bit(info->si_signo);
-	long e;
-
-	if (kbi_signal_is_overrun(info, on))
-		return 0;
-	kbi_signal_pack(&packed, whom);
-	if (b)
-		a_or_acqrel(&b->posted, bit);
-	e = kbi_sys_signal_info(on, info->si_signo, &packed);
-	a_fence_sc(); /* partner: the one in kbi_signal_look_after */
-	if (b && !e && has_closed(t, on, bit)) {
-		a_or_acqrel(&b->posted, bit);
-		kbi_signal_knock(on);
-	}
-	return (int)-e;
-}
-
-/* What the thread here takes goes to its list. The postman would send it here again at once, and what this has interrupted,
- * a handler perhaps that has the signal blocked, would not get on. */
-static bool keep(const siginfo_t *info, struct kbi_signal_to to)
-{
-	struct kbi_task *self = kbi_self_raw();
-	struct kb_thread *t = self && self->vp ? kbi_thread_of(self) : NULL;
-
-	if (!t || (to.t ? to.t != t : !kbi_signal_is_for(t, info->si_signo)))
-		return false;
-	a_store_rlx(&kbi_signal_watch, 1);
-	if (kbi_signal_put(to.t ? to : kbi_signal_to(t), info, !to.t))
-		return false;
-	a_store_rlx(&self->permit, 1); /* it may have looked already, and be about to sleep */
-	return true;
-}
-
-/* The process's own of the same number are not taken, the kernel would give the thread's first; and not what nobody has
- * said: who sends to a kernel thread from outside means that one. */
-void kbi_signal_look_after_slow(void)
-{
-	static const struct timespec none;
-	struct kbi_body *b = kbi_body_of_tid(kbi_sys_gettid());
-	uint64_t set, left;
-	struct kbi_signal_to to;
-	siginfo_t info;
-
-	if (!b || !a_load_acq(&tid))
-		return;
-	set = a_xchg_acqrel(&b->posted, 0);
-	while ((left = kbi_signal_own_pending() & set)) {
-		left &= -left;
-		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
-			return;
-		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE && !keep(&info, to))
-			kbi_signal_forward(&info, to);
-	}
-}
-
 /* ---- to a thread's list ---------------------------------------------------------------------------------------- */
 
 /* A thread that lets a signal through, or waits for it, when it is chosen may do so no more when the signal comes; one for
@@ -191,21 +119,28 @@ static void find_another(struct kb_thread *t, uint64_t bit)
 		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
+/* For these, which are in its list. Not taken yet: where is it now? It may have gone into a call, or come to run, since it
+ * was looked at. */
+static void wake(struct kb_thread *t, uint64_t set)
+{
+	int on;
+
+	kbi_wait_wake_next(&t->task);
+	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & set) && (on = runs_on(t)))
+		kbi_signal_knock(on);
+}
+
 /* It waits with the thread, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
 static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	struct kb_thread *t = to.t;
-	int on, e;
+	int e;
 
 	a_store_rlx(&kbi_signal_watch, 1);
 	e = kbi_signal_put(to, info, shared);
 	if (e == ESRCH)
 		return e;
-	kbi_wait_wake_next(&t->task);
-	/* not taken yet: where is it now? It may have gone into a call, or come to run, since it was looked at */
-	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & kbi_signal_bit(info->si_signo)) &&
-	    (on = runs_on(t)))
-		kbi_signal_knock(on);
+	wake(t, kbi_signal_bit(info->si_signo));
 	if (shared)
 		find_another(t, kbi_signal_bit(info->si_signo));
 	return e;
@@ -227,7 +162,7 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	on = kbi_unlikely(kbi_signal_is_bound(t)) ? runs_on(t) : runs_and_lets(t, sig);
 	/* one to the process is whoever's it finds there: t may be about to end */
 	if (on)
-		return send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to);
+		return kbi_signal_send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to);
 	e = leave_with(to, info, shared);
 	if (e == ESRCH && shared)
 		kbi_signal_forward(info, KBI_SIGNAL_TO_PROCESS);
@@ -393,6 +328,19 @@ static void leave_all(struct kb_thread *t)
 			kbi_signal_put(kbi_signal_to(t), &info, true);
 }
 
+static void wake_all(void)
+{
+	if (kbi_likely(!a_load_rlx(&unwoken)) || !a_xchg_acqrel(&unwoken, 0)) /* partner: put_there */
+		return;
+	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+		uint64_t takes = kbi_signal_is_bound(t) ? ~(uint64_t)0 : kbi_signal_accepts(t);
+
+		if (kbi_signal_is_there(t) && (a_load_acq(&t->signals.pending) & takes))
+			wake(t, takes);
+	}
+}
+
 /* Somebody wants to know that he has nothing in hand of what came before it was asked. */
 static void answer(void)
 {
@@ -402,6 +350,7 @@ static void answer(void)
 	uint64_t set;
 	long sig;
 
+	wake_all();
 	if (kbi_likely(round == a_load_rlx(&answered)))
 		return;
 	do {
@@ -526,11 +475,28 @@ void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to)
 	kbi_sys_signal_info(here, info->si_signo, info);
 }
 
+/* A thread's own does not come to the postman: there one would wait for several threads, as the kernel has it for a signal
+ * that does not queue. It goes to the thread's list, and he wakes the thread: the caller may be a handler. */
+static bool put_there(struct kbi_signal_to to, const siginfo_t *info)
+{
+	int e;
+
+	a_store_rlx(&kbi_signal_watch, 1);
+	e = kbi_signal_put(to, info, false);
+	if (e == 0) {
+		a_store_rel(&unwoken, 1); /* partner: wake_all */
+		ring();
+	}
+	return e != EAGAIN;
+}
+
 void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 {
 	siginfo_t packed = *info;
 	int sig = info->si_signo, post = (int)a_load_acq(&tid);
 
+	if (to.t && post && put_there(to, info))
+		return;
 	if (kbi_signal_is_overrun(info, post ? post : getpid()))
 		return;
 	kbi_signal_pack(&packed, to);

@@ -1,4 +1,4 @@
-/* posix/signal_priv.h - what the units signal, signal_pool, signal_post, signal_action and signal_send share.
+/* posix/signal_priv.h - what the units signal, signal_pool, signal_sent, signal_post, signal_action and signal_send share.
  *
  * Where a signal to a thread is on its way, always in exactly one place:
  *  - in the kernel, sent to the kernel thread that the thread runs on, with the thread's number in it. Its handler,
@@ -213,12 +213,14 @@ bool kbi_signal_is_packed(const siginfo_t *info);
 /* The address hides nothing of it. */
 bool kbi_signal_is_plain(const siginfo_t *info);
 #define KBI_SIGNAL_TO_PROCESS ((struct kbi_signal_to){ NULL, 0 })
+/* To the kernel thread `on`, where t is, with whom's address: 0 or an errno value. */
+int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom);
 /* On b, the caller's kernel thread, whose mask has changed: what was sent to it and came too late is the postman's. A
  * handler may have come in between and moved the caller; then its kernel thread has been looked after, or is so now. */
 void kbi_signal_look_after_slow(void);
 static inline void kbi_signal_look_after(const struct kbi_body *b)
 {
-	a_fence_sc(); /* partner: the one in send_to; the mask has been stored */
+	a_fence_sc(); /* partner: the one in kbi_signal_send_to; the mask has been stored */
 	if (kbi_unlikely(b && a_load_rlx(&b->posted)))
 		kbi_signal_look_after_slow();
 }
@@ -266,6 +268,11 @@ uint64_t kbi_signal_listed(const char *path, const char *line);
 static inline bool kbi_signal_is_bound(const struct kb_thread *t)
 {
 	return a_load_rlx(&t->signals.wanted) & KBI_SIGNAL_BOUND;
+}
+/* It has some in its list, blocked ones, too, that are the kernel thread's. */
+static inline bool kbi_signal_is_to_push(const struct kb_thread *t)
+{
+	return kbi_unlikely(kbi_signal_is_bound(t)) && a_load_rlx(&t->signals.pending);
 }
 /* The caller, if it is such a thread; NULL. */
 static inline struct kbi_task *kbi_signal_bound_self(void)

@@ -1,0 +1,86 @@
+/* posix/signal_sent.c - signals on their way through the kernel to a kernel thread on which a thread was when they were
+ * sent: another thread may be there when they come, or the same one have closed its mask. Callers: this family, also in
+ * handlers. Never switches. */
+#include "posix/signal_priv.h"
+
+#include <sys/syscall.h>
+
+#include "core/body_thread.h"
+#include "core/handoff.h"
+#include "os/sys.h"
+
+/* It let the signal through when it was looked at, and does not any more, or is not t's. */
+static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
+{
+	const struct kbi_vp *vp = kbi_signal_body_of(on);
+
+	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
+}
+
+/* A kernel thread that lets nothing through any more when the signal comes would keep it until one of its threads does. It
+ * has stored its mask and then looks whether something was sent to it; here it is said before and the mask looked at
+ * behind: one of the two sees the other. Seen here, it is said again, for the other may have looked before the signal was
+ * there, and the kernel thread is made to look. */
+int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom)
+{
+	siginfo_t packed = *info;
+	struct kbi_body *b = kbi_body_of_tid(on);
+	uint64_t bit = kbi_signal_bit(info->si_signo);
+	long e;
+
+	if (kbi_signal_is_overrun(info, on))
+		return 0;
+	kbi_signal_pack(&packed, whom);
+	if (b)
+		a_or_acqrel(&b->posted, bit);
+	e = kbi_sys_signal_info(on, info->si_signo, &packed);
+	a_fence_sc(); /* partner: the one in kbi_signal_look_after */
+	if (b && !e && has_closed(t, on, bit)) {
+		a_or_acqrel(&b->posted, bit);
+		kbi_signal_knock(on);
+	}
+	return (int)-e;
+}
+
+/* What the thread here takes goes to its list. The postman would send it here again at once, and what this has interrupted,
+ * a handler perhaps that has the signal blocked, would not get on. A thread that keeps this kernel thread has it from there
+ * when all have been looked at. */
+static bool keep(const siginfo_t *info, struct kbi_signal_to to)
+{
+	struct kbi_task *self = kbi_self_raw();
+	struct kb_thread *t = self ? kbi_thread_of(self) : NULL;
+
+	if (!t || (to.t && to.t != t))
+		return false;
+	if (self->vp ? !to.t && !kbi_signal_is_for(t, info->si_signo) : !to.t || !kbi_signal_is_bound(t))
+		return false;
+	a_store_rlx(&kbi_signal_watch, 1);
+	if (kbi_signal_put(to.t ? to : kbi_signal_to(t), info, !to.t))
+		return false;
+	a_store_rlx(&self->permit, 1); /* it may have looked already, and be about to sleep */
+	return true;
+}
+
+/* The process's own of the same number are not taken, the kernel would give the thread's first; and not what nobody has
+ * said: who sends to a kernel thread from outside means that one. */
+void kbi_signal_look_after_slow(void)
+{
+	static const struct timespec none;
+	struct kbi_body *b = kbi_body_of_tid(kbi_sys_gettid());
+	uint64_t set, left;
+	struct kbi_signal_to to;
+	siginfo_t info;
+
+	if (!b || !kbi_signal_has_post())
+		return;
+	set = a_xchg_acqrel(&b->posted, 0);
+	while ((left = kbi_signal_own_pending() & set)) {
+		left &= -left;
+		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
+			return;
+		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE && !keep(&info, to))
+			kbi_signal_forward(&info, to);
+	}
+	if (kbi_signal_bound_self())
+		kbi_signal_push(kbi_self_raw());
+}
