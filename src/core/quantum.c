@@ -459,11 +459,10 @@ static void restart(struct kbi_task *self, void *context)
 
 int kbi_quantum_start(void)
 {
-	if (!kbi_options.quantum || KBI_SAN)
+	if (!kbi_options.quantum || KBI_SAN || !kbi_loader_learn())
 		return 0;
 	kbi_context_learn();
 	kbi_context_frames_learn();
-	kbi_loader_learn();
 	kbi_plant_learn();
 	kbi_plant_asks = is_back;
 	kbi_preempt_restart = restart;

@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <unwind.h>
 
+#include "arch/arch.h"
 #include "base/atom.h"
+#include "os/asked.h"
 #include "os/plant.h"
 #include "os/redirect.h"
 #include "os/sys.h"
 
 static void *libc;
+static const struct link_map *module; /* libc's */
 
 /* Its streams: its own functions to walk through them; NULL: not there. */
 static struct {
@@ -21,10 +24,43 @@ static struct {
 	void *(*begin)(void), *(*end)(void), *(*next)(void *), *(*file)(void *);
 } streams;
 
+/* glibc's. */
+struct stream_lock {
+	a32 word;
+	int count;
+	void *owner;
+};
+
+static bool locks_are_known;
+
+/* Locked by us it must be as we read it; by somebody else, that is no reason to doubt. */
+static bool has_known_lock(FILE *f)
+{
+	const struct stream_lock *l = (const struct stream_lock *)f->_lock;
+	bool ok;
+
+	if (!l || ftrylockfile(f))
+		return l;
+	ok = a_load_rlx(&l->word) && l->count == 1 && l->owner == kbi_tp_get();
+	funlockfile(f);
+	return ok;
+}
+
+static void tell_streams(bool known)
+{
+	const char *what = "stream's lock";
+
+	locks_are_known = known;
+	if (known)
+		kbi_asked_found(what, "a word, a count and the holder's thread pointer");
+	else
+		kbi_asked_missed(what, "not as expected: a thread that is lost keeps what it had locked");
+}
+
 bool kbi_crash_open_libc(void)
 {
 	libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
-	if (!libc)
+	if (!libc || dlinfo(libc, RTLD_DI_LINKMAP, &module))
 		return false;
 #define STREAM(field, name) *(void **)&streams.field = dlsym(libc, name)
 	STREAM(lock, "_IO_list_lock");
@@ -34,16 +70,15 @@ bool kbi_crash_open_libc(void)
 	STREAM(next, "_IO_iter_next");
 	STREAM(file, "_IO_iter_file");
 #undef STREAM
+	tell_streams(has_known_lock(stderr));
 	return true;
 }
 
-/* Of glibc a handle is the module's description. */
 static void find_in_libc(const char *name, struct kbi_crash_place *p)
 {
-	const struct link_map *m = libc;
 	struct kbi_redirect_place found;
 
-	if (kbi_redirect_originals(m->l_addr, m->l_ld, name, &found, 1))
+	if (kbi_redirect_originals(module->l_addr, module->l_ld, name, &found, 1))
 		*p = (struct kbi_crash_place){ found.at, found.size };
 }
 
@@ -85,13 +120,6 @@ void kbi_crash_frames(bool (*each)(void *arg, uintptr_t pc), void *arg)
 
 /* ---- streams ------------------------------------------------------------------------------------------------------- */
 
-/* glibc's. */
-struct stream_lock {
-	a32 word;
-	int count;
-	void *owner;
-};
-
 static void free_stream(FILE *f, void *tp)
 {
 	struct stream_lock *l = (struct stream_lock *)f->_lock;
@@ -109,6 +137,8 @@ void kbi_crash_free_streams(void *tp)
 {
 	FILE *const standard[] = { stdin, stdout, stderr };
 
+	if (!locks_are_known)
+		return;
 	for (unsigned i = 0; i < kbi_countof(standard); i++)
 		free_stream(standard[i], tp);
 	if (!streams.lock || !streams.unlock || !streams.begin || !streams.end || !streams.next || !streams.file)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "os/asked.h"
 #include "os/libstub.h"
 #include "os/real.h"
 
@@ -38,8 +39,17 @@ static int find_function(struct dl_phdr_info *info, size_t size, void *arg)
 
 void kbi_libcancel_find(void)
 {
-	if (!cancel.behind)
-		dl_iterate_phdr(find_function, NULL);
+	const char *what = "cancellation points";
+
+	if (cancel.behind)
+		return;
+	dl_iterate_phdr(find_function, NULL);
+	if (cancel.behind)
+		kbi_asked_found(what, "one function's");
+	else if (strverscmp(kbi_asked_version(), "2.41") < 0)
+		kbi_asked_found(what, "wherever a thread's mark says so");
+	else
+		kbi_asked_missed(what, "their function was not found: a thread is cancelled when its call has ended");
 }
 
 void kbi_libcancel_stub(const uint8_t *behind, const uint8_t *from, const uint8_t *to)

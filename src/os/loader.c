@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 
+#include "os/asked.h"
 #include "os/tcb_priv.h"
 
 enum { LOCKS = 3 };
@@ -66,11 +67,19 @@ static int look(struct dl_phdr_info *info, size_t size, void *unused)
 	return n_locks > 0;
 }
 
-void kbi_loader_learn(void)
+bool kbi_loader_learn(void)
 {
+	const char *what = "loader's locks";
+
 	n_locks = 0;
-	if (kbi_tcb_layout.tid && getauxval(AT_BASE))
-		dl_iterate_phdr(look, NULL);
+	if (!kbi_tcb_layout.tid || !getauxval(AT_BASE))
+		return true;
+	dl_iterate_phdr(look, NULL);
+	if (n_locks)
+		kbi_asked_found(what, "%u, side by side", n_locks);
+	else
+		kbi_asked_missed(what, "not found: threads are not preempted, as with --quantum 0");
+	return n_locks;
 }
 
 bool kbi_loader_is_held(void)
@@ -83,8 +92,9 @@ bool kbi_loader_is_held(void)
 
 #else
 
-void kbi_loader_learn(void)
+bool kbi_loader_learn(void)
 {
+	return true;
 }
 
 bool kbi_loader_is_held(void)

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "os/asked.h"
 #include "os/sys.h"
 
 struct kbi_plant_signal (*kbi_plant_asks)(void);
@@ -140,10 +141,14 @@ static uintptr_t main_low, main_high;
 void kbi_plant_learn(void)
 {
 	enum { PAGE = 4096, MOST = 128 << 20 }; /* the kernel leaves so much free below main's, or as the limit was */
+	const char *what = "end of main's stack";
 	struct rlimit r;
 
-	if (!&__libc_stack_end || getrlimit(RLIMIT_STACK, &r))
+	if (!&__libc_stack_end || getrlimit(RLIMIT_STACK, &r)) {
+		kbi_asked_lacks(what, "not shown: main is not preempted where it is deep in libc");
 		return;
+	}
+	kbi_asked_found(what, "shown");
 	main_high = ((uintptr_t)__libc_stack_end + PAGE) & ~(uintptr_t)(PAGE - 1);
 	main_low = main_high - (r.rlim_cur < MOST ? r.rlim_cur : MOST);
 }

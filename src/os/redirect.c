@@ -173,7 +173,7 @@ bool kbi_redirect(bool wrapped)
 		return false;
 	moved = (struct moved *)at;
 	dl_iterate_phdr(visit, &w);
-	return !w.failed;
+	return !w.failed && moved_n;
 }
 
 static uintptr_t original(const ElfW(Sym) *entry)

@@ -1,6 +1,7 @@
 /* os/tcb.c - the door of the control blocks: setup, the choice of donor or template, the gate that fork and
  * set*id close. Contract in tcb.h. Runs on any stack; sleeps in the kernel only at a closed gate and for a
  * donor's end. */
+#include "os/asked.h"
 #include "os/lock.h"
 #include "os/tcb_priv.h"
 
@@ -128,6 +129,25 @@ static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
 	return KBI_TCB_TEMPLATE;
 }
 
+/* Copies are not made on every machine; nor with AddressSanitizer. */
+static bool wants_donors(enum kbi_tcb_mode wanted)
+{
+	return wanted == KBI_TCB_DONOR || !KBI_TCB_GLIBC || !KBI_TCB_TLS_BELOW ||
+	       kbi_tcb_made_through((const void *)__asan_init);
+}
+
+static void tell_mode(enum kbi_tcb_mode wanted)
+{
+	const char *what = "control blocks";
+
+	if (mode == KBI_TCB_TEMPLATE)
+		kbi_asked_found(what, "copied from a template");
+	else if (wants_donors(wanted))
+		kbi_asked_lacks(what, "made by libc, a kernel thread each time");
+	else
+		kbi_asked_missed(what, "%s: libc makes each, with a kernel thread that ends again", why);
+}
+
 static size_t least_slab(enum kbi_tcb_mode how)
 {
 	long libc = sysconf(_SC_THREAD_STACK_MIN);
@@ -151,9 +171,11 @@ int kbi_tcb_setup(void *self_tls, enum kbi_tcb_mode wanted)
 		why = problem;
 		return err;
 	}
+	if (!kbi_tcb_reset_find(&why))
+		return ENOTSUP;
 	why = "";
-	kbi_tcb_reset_find();
 	mode = choose(wanted);
+	tell_mode(wanted);
 	kbi_tcb_reset_watch();
 	slab_min = least_slab(mode);
 	kbi_tcb_available = true;

@@ -6,6 +6,7 @@
 #include "os/tcb_priv.h"
 
 #include "base/san.h"
+#include "os/asked.h"
 #include "os/everywhere.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -79,16 +80,20 @@ static void give_exit(uint8_t i)
  * drop-in says. */
 static void rseq_off(char *tp)
 {
+	static a32 said;
 	char *area = tp + __rseq_offset;
+	size_t i = 0;
 	int saved = errno; /* older kernels offer none, which getauxval says there: the block's first thread would find it */
 	const unsigned offered = (unsigned)getauxval(RSEQ_OFFERED), lengths[] = { 32, (offered + 31) & ~31u };
 
 	errno = saved;
 	if (*(int32_t *)(area + RSEQ_CPU_ID) < 0)
 		return;
-	for (size_t i = 0; i < kbi_countof(lengths); i++)
-		if (kbi_sys(SYS_rseq, area, lengths[i], RSEQ_UNREGISTER, RSEQ_SIGNATURE) == 0)
-			break;
+	while (i < kbi_countof(lengths) && kbi_sys(SYS_rseq, area, lengths[i], RSEQ_UNREGISTER, RSEQ_SIGNATURE) != 0)
+		i++;
+	if (i == kbi_countof(lengths) && !a_xchg_rlx(&said, 1))
+		kbi_asked_missed("restartable sequences", "the kernel does not take them back and goes on writing to the "
+				 "block of a thread that has moved; set GLIBC_TUNABLES=glibc.pthread.rseq=0");
 	*(int32_t *)(area + RSEQ_CPU_ID) = -1; /* sched_getcpu asks the kernel */
 }
 

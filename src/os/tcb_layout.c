@@ -4,6 +4,7 @@
  * Callers: tcb (setup, single-threaded; and in a child of fork). Runs on any stack. */
 #include "os/tcb_priv.h"
 
+#include "os/asked.h"
 #include "os/context.h"
 #include "os/names.h"
 #include "os/real.h"
@@ -233,6 +234,28 @@ static void look_at_keys(struct kbi_tcb *t)
 		kbi_tcb_layout.keys_used = found;
 }
 
+static bool any_born_keys(void)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < kbi_countof(kbi_tcb_layout.born_keys); i++)
+		any |= kbi_tcb_layout.born_keys[i];
+	return any;
+}
+
+/* A thread that is born with keys has used some when it is looked at. */
+static void tell_keys(void)
+{
+	const char *what = "keys in use", *how = "all of libc's own are looked at when a thread ends";
+
+	if (kbi_tcb_layout.keys_used != KBI_TCB_NONE)
+		kbi_asked_found(what, "at byte %td", kbi_tcb_layout.keys_used);
+	else if (KBI_TCB_GLIBC && !any_born_keys())
+		kbi_asked_missed(what, "not found: %s", how);
+	else
+		kbi_asked_lacks(what, "%s", how);
+}
+
 /* The donor stays: it is small, and ending one is not needed to start. */
 static int find_keys(void)
 {
@@ -317,6 +340,12 @@ static int add_module(struct dl_phdr_info *object, size_t size, void *arg)
 	return 0;
 }
 
+/* Ours is of the first modules, and so is libc's: is it where the loader says that such TLS lies? */
+static bool is_static(ptrdiff_t at)
+{
+	return at >= kbi_tcb_layout.tls_from && at < kbi_tcb_layout.tls_to;
+}
+
 static bool find_static_tls(void)
 {
 	const struct kbi_tcb *t = &kbi_tcb_sentinel[1].tcb;
@@ -326,7 +355,8 @@ static bool find_static_tls(void)
 		return false;
 	kbi_tcb_layout.tls_from = KBI_TCB_TLS_BELOW ? (ptrdiff_t)(kbi_tcb_layout.above - size) : 0;
 	kbi_tcb_layout.tls_to = KBI_TCB_TLS_BELOW ? 0 : (ptrdiff_t)kbi_tcb_layout.above;
-	return kbi_tcb_layout.tls_from >= -(ptrdiff_t)kbi_tcb_layout.below;
+	return kbi_tcb_layout.tls_from >= -(ptrdiff_t)kbi_tcb_layout.below && is_static(kbi_tcb_layout.self) &&
+	       is_static((char *)&errno - (char *)kbi_tp_get());
 }
 
 static void sort_modules(struct modules *m)
@@ -412,8 +442,11 @@ static bool check_dtv(const struct modules *m)
 	const ptrdiff_t at = KBI_TCB_DTV;
 	void **dtv = *(void ***)((char *)t->tp + at);
 
+	if ((uintptr_t)dtv % sizeof(*dtv) || !kbi_sys_can_read(dtv - 2, 2 * sizeof(*dtv)))
+		return false;
 	for (unsigned i = 0; i < m->n; i++) {
-		if (m->at[i].id == 0 || m->at[i].id > (uintptr_t)dtv[-2])
+		if (m->at[i].id == 0 || m->at[i].id > (uintptr_t)dtv[-2] ||
+		    !kbi_sys_can_read(dtv + 2 * m->at[i].id, 2 * sizeof(*dtv)))
 			return false;
 		if (dtv[2 * m->at[i].id] != (char *)t->tp + m->at[i].span.from || dtv[2 * m->at[i].id + 1])
 			return false;
@@ -432,6 +465,17 @@ static void find_tls(void)
 	kbi_tcb_layout.image = lay_out(&modules) && check_dtv(&modules);
 	if (kbi_tcb_layout.image)
 		find_watch(&modules);
+}
+
+static void tell_tls(void)
+{
+	const char *what = "static TLS";
+
+	if (kbi_tcb_layout.image)
+		kbi_asked_found(what, "from %+td to %+td of the thread pointer, %u parts", kbi_tcb_layout.tls_from,
+				kbi_tcb_layout.tls_to, kbi_tcb_layout.copy.n);
+	else
+		kbi_asked_lacks(what, "its layout was not found: a thread that ends sets it back module by module");
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
@@ -475,12 +519,15 @@ int kbi_tcb_layout_find(void *self_tls, const char **why)
 		*why = "the thread id was not found in libc's control block";
 		return ENOTSUP;
 	}
+	kbi_asked_found("thread's number", "at byte %td", kbi_tcb_layout.tid);
 	own_tids();
 	err = find_keys();
 	if (err) {
 		*why = "libc could not create a third thread";
 		return err;
 	}
+	tell_keys();
 	find_tls();
+	tell_tls();
 	return 0;
 }

@@ -105,8 +105,8 @@ void kbi_tcb_template_part(struct kbi_tcb *t);
 /* Undoes part. */
 void kbi_tcb_template_rejoin(struct kbi_tcb *t);
 
-/* tcb_reset: finds the functions of libc that a thread's end needs. */
-void kbi_tcb_reset_find(void);
+/* tcb_reset: finds the functions of libc that a thread's end needs. False: they are not there, *why. */
+bool kbi_tcb_reset_find(const char **why);
 /* At setup, after the template has been learnt; and with later sentinels, which may have modules there. */
 void kbi_tcb_reset_watch(void);
 void kbi_tcb_reset_look_always(void);

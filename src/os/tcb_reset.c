@@ -5,6 +5,7 @@
  * Callers: tcb, on the thread itself. No locks. */
 #include "os/tcb_priv.h"
 
+#include "os/asked.h"
 #include "os/names.h"
 #include "os/real.h"
 
@@ -46,12 +47,37 @@ static bool keys_as_expected(const struct key *table)
 	return ok;
 }
 
-void kbi_tcb_reset_find(void)
+static void tell_keys(bool has_table)
+{
+	const char *what = "libc's own keys";
+
+	if (libc_end.keys)
+		kbi_asked_found(what, "has a known destructor where it should");
+	else if (has_table)
+		kbi_asked_missed(what, "not as expected: values of libc's own keys have no destructors");
+	else
+		kbi_asked_lacks(what, "not shown: values of libc's own keys have no destructors");
+}
+
+/* A program that is linked statically has no names to look up. */
+static bool has_names(void)
+{
+	return kbi_names_look_up("gnu_get_libc_version") != NULL;
+}
+
+bool kbi_tcb_reset_find(const char **why)
 {
 	const struct key *table = kbi_names_look_up("__pthread_keys");
 
 	libc_end.call_tls_dtors = (void (*)(void))(uintptr_t)kbi_names_look_up("__call_tls_dtors");
 	libc_end.keys = keys_as_expected(table) ? table : NULL;
+	tell_keys(table != NULL);
+	if (libc_end.call_tls_dtors) {
+		kbi_asked_found("thread_local's end", "called by __call_tls_dtors");
+		return true;
+	}
+	*why = "nothing calls thread_local's destructors before a thread ends (__call_tls_dtors)";
+	return !KBI_TCB_GLIBC || !has_names();
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  * Callers: tcb. list_lock guards the stretch; nothing is called under it. Runs on any stack. */
 #include "os/tcb_priv.h"
 
+#include "os/asked.h"
 #include "os/lock.h"
 #include "os/names.h"
 #include "os/real.h"
@@ -174,6 +175,29 @@ static bool comes_out_right(ptrdiff_t *bad)
 	return true;
 }
 
+/* libc has seen the process's first thread and the two that the sentinels come from, and has not heard of an end. */
+static bool counts_threads(void)
+{
+	enum { LEAST = 3, MOST = 1 << 22 };
+	uint32_t n = __atomic_load_n(tmpl.threads, __ATOMIC_RELAXED);
+
+	return n >= LEAST && n <= MOST;
+}
+
+static void ask_count(void)
+{
+	const char *what = "count of threads", *how = "blocks are kept that libc could end";
+
+	if (!tmpl.threads) {
+		kbi_asked_lacks(what, "not shown: %s", how);
+	} else if (counts_threads()) {
+		kbi_asked_found(what, "as expected");
+	} else {
+		kbi_asked_missed(what, "not as expected: %s", how);
+		tmpl.threads = NULL;
+	}
+}
+
 static const char *learn(ptrdiff_t *bad)
 {
 	a_store_rlx(&list_lock, 0); /* in a child of fork somebody may have held it */
@@ -185,6 +209,7 @@ static const char *learn(ptrdiff_t *bad)
 	tmpl.threads = kbi_names_look_up("__nptl_nthreads");
 	if (!tmpl.allocate_tls)
 		return "the loader does not say how it makes a thread's vector";
+	ask_count();
 	if (!find_list())
 		return "libc's list of threads was not found";
 	if (!learn_words(bad))

@@ -6,6 +6,7 @@
 #include "posix/posix.h"
 
 #include "base/option.h"
+#include "os/asked.h"
 #include "os/module.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ static int *flags_of(const pthread_attr_t *attr)
 static bool layout_known(void)
 {
 	static a32 known; /* 0 not looked, 1 yes, 2 no: whoever looks finds the same */
+	const char *what = "attributes' flags";
 	pthread_attr_t a;
 	int before, after;
 
@@ -34,6 +36,10 @@ static bool layout_known(void)
 	after = *flags_of(&a);
 	pthread_attr_destroy(&a);
 	a_store_rlx(&known, before == 0 && after == FLAG_DETACHED ? 1 : 2);
+	if (a_load_rlx(&known) == 1)
+		kbi_asked_found(what, "at byte %d", FLAGS_AT);
+	else
+		kbi_asked_missed(what, "not as expected: no scope can be asked for");
 	return a_load_rlx(&known) == 1;
 }
 

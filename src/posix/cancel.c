@@ -13,6 +13,7 @@
 #include "core/handoff.h"
 #include "core/vp.h"
 #include "core/wait.h"
+#include "os/asked.h"
 #include "os/sys.h"
 
 int kbi_posix_stop(struct kbi_task *self)
@@ -81,7 +82,7 @@ static int cancel_light(struct kb_thread *t, pthread_t id)
 
 	if (!kbi_cancel_at) {
 		if (!a_xchg_rlx(&said, 1))
-			kbi_sys_message("pthread_cancel: this libc does not tell where its mark is");
+			kbi_asked_missed("cancellation mark", "not found: pthread_cancel is refused, ENOSYS");
 		return ENOSYS;
 	}
 	a_or_acqrel(kbi_cancel_word(id), KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED);

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "os/asked.h"
 #include "os/sys.h"
 #include "sync/park.h"
 
@@ -370,6 +371,10 @@ void kbi_delegate_find(void)
 
 	if (kbi_sys(SYS_get_robust_list, 0, &head, &size) == 0 && head && size == sizeof(*head))
 		head_at = (char *)head - (char *)pthread_self();
+	if (head_at)
+		kbi_asked_found("robust mutexes' list", "at byte %td", head_at);
+	else
+		kbi_asked_lacks("robust mutexes' list", "the kernel does not say: those that an ending thread holds stay locked");
 }
 
 /* The list lies in the program's memory: a mutex that was freed or reused while it was held is no reason to fault, as

@@ -8,12 +8,15 @@
 #include <link.h>
 #include <sys/auxv.h>
 
+#include "os/asked.h"
 #include "os/names.h"
 #include "os/real.h"
 #include "os/sys.h"
 
 struct kbi_libc kbi_libc_table;
 a32 kbi_libc_ready;
+
+enum { CANNOT_RUN = 126 /* as the command, and shells, have it */ };
 
 static const struct kbi_libc_row rows[] = {
 #define OURS(name, ...)
@@ -89,6 +92,8 @@ void kbi_libc_resolve(void)
 		return;
 	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);
 	missing = kbi_real_find(where().handle);
-	if (missing)
-		kbi_sys_fatal("libc does not have %s", missing);
+	if (missing) {
+		kbi_asked_missed("functions", "there is no %s: the program cannot be run", missing);
+		kbi_sys(SYS_exit_group, CANNOT_RUN);
+	}
 }

@@ -4,6 +4,7 @@
  * unwind. */
 #include "posix/posix.h"
 
+#include "os/asked.h"
 #include "os/names.h"
 
 ptrdiff_t kbi_cancel_at, kbi_cancel_state_at;
@@ -79,6 +80,17 @@ static ptrdiff_t find_bytes(const struct seen *s)
 	return 0;
 }
 
+/* pthread_cancel says so, too, when it is called. */
+static void tell(void)
+{
+	const char *what = "cancellation mark";
+
+	if (kbi_cancel_at)
+		kbi_asked_found(what, "at byte %td", kbi_cancel_at);
+	else
+		kbi_asked_lacks(what, "not found: pthread_cancel of a lightweight thread is refused, ENOSYS");
+}
+
 /* As glibc tells debuggers: bits, count, offset. */
 void kbi_cancel_find(void)
 {
@@ -98,6 +110,7 @@ void kbi_cancel_find(void)
 		kbi_cancel_state_at = find_bytes(&s);
 	if (found ? !told || told == found : kbi_cancel_state_at != 0)
 		kbi_cancel_at = told ? told : found;
+	tell();
 }
 
 void kbi_cancel_fresh(pthread_t t)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/option.h"
+#include "os/asked.h"
 #include "os/redirect.h"
 #include "os/sys.h"
 
@@ -95,8 +96,11 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	kbi_path_resolve();
 	kbi_listing_resolve();
 	kbi_fork_init();
-	if (!kbi_redirect(true))
-		kbi_sys_message("libc's table of names cannot be written: who looks its functions up in libc finds libc's");
+	if (kbi_redirect(true))
+		kbi_asked_found("table of names", "leads here those that look for functions in libc");
+	else
+		kbi_asked_missed("table of names", "cannot be read or written: a program that looks functions up in libc finds "
+				 "libc's");
 }
 
 /* ---- main

@@ -18,6 +18,7 @@
 #include "core/spare.h"
 #include "core/wait.h"
 #include "core/warden.h"
+#include "os/asked.h"
 #include "os/context.h"
 #include "os/sys.h"
 
@@ -280,10 +281,23 @@ static void take_pending(void)
 	}
 }
 
+/* libc keeps the first real-time signals, and says where the program's begin. */
+static void ask_signals(void)
+{
+	const char *what = "signals of libc's";
+
+	if (SIGRTMIN == KBI_LIBC_LAST + 1)
+		kbi_asked_found(what, "%d and %d", KBI_LIBC_FIRST, KBI_LIBC_LAST);
+	else
+		kbi_asked_missed(what, "%d to %d: those above %d are taken for the program's", KBI_LIBC_FIRST, SIGRTMIN - 1,
+				 KBI_LIBC_LAST);
+}
+
 void kbi_signal_start(void)
 {
 	if (kbi_vp_n)
 		return;
+	ask_signals();
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &base_mask, KBI_MASK_BYTES);
 	for (unsigned i = 0; i < KBI_MAX_VPS; i++)
 		a_store_rlx(&kbi_signal_vp_mask[i], base_mask);

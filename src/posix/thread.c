@@ -20,6 +20,7 @@
 #include "core/meter.h"
 #include "core/stock.h"
 #include "core/vp.h"
+#include "os/asked.h"
 #include "os/real.h"
 #include "os/sys.h"
 #include "sync/sem.h"
@@ -154,7 +155,11 @@ static bool say_kernel_threads(const char *why)
 {
 	static a32 said;
 
-	if (!a_xchg_rlx(&said, 1))
+	if (a_xchg_rlx(&said, 1))
+		return true;
+	if (kbi_vp_n)
+		kbi_asked_missed("control blocks", "%s: threads are kernel threads", why);
+	else
 		kbi_sys_message("threads are kernel threads here: %s", why);
 	return true;
 }
