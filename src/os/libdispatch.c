@@ -20,6 +20,7 @@
 #include "os/everywhere.h"
 #include "os/libsignal.h"
 #include "os/libstub.h"
+#include "os/libwant.h"
 #include "os/newer.h"
 #include "os/sys.h"
 #include "os/trace.h"
@@ -109,7 +110,7 @@ static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
 		g[REG_RAX] = -EINVAL;
 		return NULL;
 	default:
-		return (libcs && kbi_libsite_wants(nr)) || would_block(nr, g) ? kbi_libstub_call : kbi_libstub_plain;
+		return (libcs && kbi_libwant_is(nr)) || would_block(nr, g) ? kbi_libstub_call : kbi_libstub_plain;
 	}
 }
 

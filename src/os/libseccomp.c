@@ -19,6 +19,7 @@
 #include "os/everywhere.h"
 #include "os/libsignal.h"
 #include "os/libstub.h"
+#include "os/libwant.h"
 #include "os/newer.h"
 #include "os/sys.h"
 #include "os/trace.h"
@@ -58,7 +59,7 @@ static bool is_filtered(long nr)
 	case SYS_setsid: case SYS_getsid: case SYS_setpgid: case SYS_getpgid: case SYS_getpgrp:
 		return true;
 	default:
-		return kbi_libsite_wants(nr);
+		return kbi_libwant_is(nr);
 	}
 }
 

@@ -1,14 +1,16 @@
 /* os/libsite.c - replaces system calls of libc and the loader. Contract in libsite.h.
  *
  * A site is the instruction `syscall`, two bytes; a jump takes five. So the instructions before it move to a stub, too:
- * one or two of few kinds, none of which says where it stands. The stub ends with a jump behind the site.
+ * one or two of few kinds, none of which says where it stands, or one whose distance to data is made right. The stub ends
+ * with a jump behind the site.
  *
  *      mov $202,%eax          jmp stub                 stub: mov $202,%eax
  *      syscall         ->     nop, nop                       call to C
  *      next                   next                           jmp next
  *
  * A site is left alone if a jump may lead to one of the overwritten instructions but the first: each byte that could
- * begin a jump is taken for one. A futex call that is left alone gets a breakpoint, one byte, whose handler has it made.
+ * begin a jump is taken for one. If its number is wanted, or not known and perhaps a futex call's, it gets a breakpoint,
+ * one byte, whose handler has it made. What is then left of wanted or unknown number is counted and told.
  * The call goes to C, with every register kept that a system call keeps. Where
  * code may not be written to: os/libdispatch. */
 #include "os/libsite.h"
@@ -21,12 +23,13 @@
 #include <ucontext.h>
 
 #include "os/context.h"
-#include "os/libcall_owned.h"
 #include "os/libcancel.h"
 #include "os/libsite_code.h"
+#include "os/libsite_function.h"
 #include "os/libsignal.h"
 #include "os/libsite_unwind.h"
 #include "os/libstub.h"
+#include "os/libwant.h"
 #include "os/newer.h"
 #include "os/sys.h"
 #include "os/trace.h"
@@ -41,15 +44,16 @@ enum {
 	JUMP = 5,              /* bytes of a jump */
 	STUB = 192,            /* bytes of one, at most */
 	APART_BYTES = 37,      /* of put_apart */
+	LAST = 16,             /* so far behind a site code is read, at most */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
 	FUTEX_NR = 202,
-	WANTED = 512,          /* numbers of calls are below */
 };
-
-static uint64_t wanted_table[WANTED / 64];
 
 struct module {
 	uint8_t *from, *to;
+	const void *functions; /* the table for unwinders, or NULL */
+	const char *path;
+	uintptr_t base;
 };
 
 struct run {
@@ -95,37 +99,6 @@ static bool is_jumped_into(const struct run *r, const struct module *m, const st
 	size_t call = (size_t)(s->at - m->from), second = call - s->second;
 
 	return r->inner[call / 8] & 1u << call % 8 || r->inner[second / 8] & 1u << second % 8;
-}
-
-/* ---- which calls --------------------------------------------------------------------------------------------- */
-
-static bool is_wanted(long nr)
-{
-	switch (nr) {
-	case -1: case FUTEX_NR: case SYS_getpid: case SYS_getppid: case SYS_tgkill: case SYS_kill:
-	case SYS_rt_sigqueueinfo: case SYS_clone: case SYS_clone3: case SYS_vfork: case SYS_wait4: case SYS_waitid:
-	case SYS_execve: case SYS_execveat: case SYS_ptrace: case SYS_mq_notify: case SYS_alarm:
-	case SYS_setitimer: case SYS_getitimer: case SYS_timer_create: case SYS_timer_settime: case SYS_timer_gettime:
-	case SYS_timer_getoverrun: case SYS_timer_delete: case SYS_mmap: case SYS_munmap: case SYS_mprotect:
-	case SYS_mremap: case SYS_madvise: case SYS_brk: case SYS_shmat: case SYS_shmdt: case SYS_prlimit64:
-	case SYS_rt_sigaction: case SYS_rt_sigprocmask: case SYS_rt_sigtimedwait:
-	case SYS_rt_sigsuspend: case SYS_getrusage: case SYS_times:
-		return true;
-	default:
-		return kbi_libcall_is_owned(nr);
-	}
-}
-
-bool kbi_libsite_wants(long nr)
-{
-	return nr >= 0 && (is_wanted(nr) || nr == SYS_fork);
-}
-
-static void fill_wanted_table(void)
-{
-	for (long nr = 0; nr < WANTED; nr++)
-		if (kbi_libsite_wants(nr))
-			wanted_table[nr / 64] |= (uint64_t)1 << nr % 64;
 }
 
 /* ---- stubs ------------------------------------------------------------------------------------------------- */
@@ -215,10 +188,10 @@ static void put_vfork(struct run *r)
  * it is, if there is room for a jump before it: libc's handler of cancellations looks for it there. */
 static void put_unknown(struct run *r, bool stays)
 {
-	uintptr_t table = (uintptr_t)wanted_table;
+	uintptr_t table = (uintptr_t)kbi_libwant_table();
 
-	PUT(r, 0x48, 0x3d);                                      /* cmp $WANTED,%rax */
-	put32(r, WANTED);
+	PUT(r, 0x48, 0x3d);                                      /* cmp $KBI_LIBWANT_MOST,%rax */
+	put32(r, KBI_LIBWANT_MOST);
 	PUT(r, 0x73, CALL_BYTES + 18, 0x49, 0xbb);               /* jae 1f; mov $table,%r11 */
 	put(r, &table, 8);
 	PUT(r, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
@@ -230,6 +203,16 @@ static void put_unknown(struct run *r, bool stays)
 		put_syscall(r);
 }
 
+/* In the instruction put last, which ended at `end` where it was: the same data. Stubs are in reach of libc's. */
+static void put_distance(struct run *r, const uint8_t *end)
+{
+	int32_t distance;
+
+	memcpy(&distance, r->stub - sizeof distance, sizeof distance);
+	distance += (int32_t)(end - r->stub);
+	memcpy(r->stub - sizeof distance, &distance, sizeof distance);
+}
+
 static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 {
 	bool stays = s->nr == -1 && s->before >= JUMP;
@@ -238,6 +221,8 @@ static void put_stub(struct run *r, const struct kbi_libsite_site *s)
 
 	r->back = s->at + 2;
 	put(r, s->at - s->before, s->before);
+	if (s->relative)
+		put_distance(r, s->at);
 	switch (s->nr) {
 	case SYS_getpid:
 		PUT(r, 0xb8);
@@ -307,24 +292,13 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 
 /* ---- sites ---------------------------------------------------------------------------------------------------- */
 
-/* _exit: two numbers in registers, then either. */
-static bool is_exit(const uint8_t *at)
-{
-	static const uint8_t group[5] = { 0xbe, SYS_exit_group, 0, 0, 0 }, one[5] = { 0xba, SYS_exit, 0, 0, 0 };
-
-	return memmem(at - 48, 48, group, 5) && memmem(at - 48, 48, one, 5);
-}
-
-/* Its number is loaded somewhere before, and no other one just before. */
+/* A number that is not known may be that of a futex call if that is loaded somewhere before. */
 static bool may_be_futex(const struct module *m, const struct kbi_libsite_site *s)
 {
 	static const uint8_t number[4] = { FUTEX_NR, 0, 0, 0 };
 	const uint8_t *low = s->at - m->from > NEAR ? s->at - NEAR : m->from;
 
-	for (const uint8_t *p = s->at - 5; p >= s->at - KBI_LIBSITE_BEFORE; p--)
-		if (kbi_libsite_is_number(p))
-			return p[1] == FUTEX_NR && !p[2];
-	return !is_exit(s->at) && memmem(low, (size_t)(s->at - low), number, sizeof number);
+	return memmem(low, (size_t)(s->at - low), number, sizeof number);
 }
 
 /* A breakpoint is as long as one byte of the instruction: jumps to it do no harm. */
@@ -338,28 +312,66 @@ static void trap(struct run *r, const struct kbi_libsite_site *s)
 	s->at[1] = 0x90;
 }
 
+static void pass_over(struct run *r, const struct module *m, const struct kbi_libsite_site *s, long nr)
+{
+	struct kbi_libsite_counts *c = r->counts;
+	struct kbi_libsite_passed p = { (uintptr_t)s->at - m->base, m->path, (int)nr };
+
+	if (c->passed < KBI_LIBSITE_NAMED)
+		c->first[c->passed] = p;
+	if (nr != SYS_rt_sigprocmask && c->grave++ == 0)
+		c->first_grave = p;
+	c->passed++;
+	c->children += kbi_libwant_makes_child(nr);
+}
+
+static void replace(struct run *r, const struct kbi_libsite_site *s)
+{
+	r->counts->replaced++;
+	if (r->replace && r->stub + STUB <= r->stub_end)
+		put_stub(r, s);
+}
+
+/* No jump can stand there. */
+static void leave(struct run *r, const struct module *m, const struct kbi_libsite_site *s, long nr)
+{
+	if (nr < 0 ? kbi_libsite_is_exit(s->at) : !kbi_libwant_is(nr))
+		return;
+	if (nr < 0 ? may_be_futex(m, s) : kbi_libwant_may_trap(nr))
+		trap(r, s);
+	else
+		pass_over(r, m, s, nr);
+}
+
+/* Where what stands right before it does not tell the number, the function does that is read from its beginning; but that
+ * may be of one way of several that lead here, so the stub looks at the register. */
 static void look_at(struct run *r, const struct module *m, uint8_t *at)
 {
 	struct kbi_libsite_site s = { .at = at };
+	const uint8_t *from;
+	long nr = -1;
 
 	kbi_libsite_understand(&s);
 	r->counts->seen++;
-	if (s.before && !is_wanted(s.nr))
+	if (s.before && s.nr >= 0 && !kbi_libwant_is(s.nr))
 		return;
-	if (!s.before || is_jumped_into(r, m, &s)) {
-		if (may_be_futex(m, &s))
-			trap(r, &s);
+	from = kbi_libsite_function(m->functions, at);
+	if (from && from >= m->from && !kbi_libsite_read(from, &s, &nr)) {
+		r->counts->seen--;
 		return;
 	}
-	r->counts->replaced++;
-	if (r->replace && r->stub + STUB <= r->stub_end)
-		put_stub(r, &s);
+	if (s.nr >= 0)
+		nr = s.nr;
+	if (s.before && !is_jumped_into(r, m, &s) && (s.nr >= 0 || !kbi_libwant_makes_child(nr)))
+		replace(r, &s);
+	else
+		leave(r, m, &s, nr);
 }
 
 static void look_at_module(struct run *r, const struct module *m)
 {
 	find_jumps(r, m);
-	for (uint8_t *p = m->from + KBI_LIBSITE_BEFORE + 8; p + 2 < m->to; p++)
+	for (uint8_t *p = m->from + KBI_LIBSITE_LOOK; p + LAST < m->to; p++)
 		if (p[0] == 0x0f && p[1] == 0x05)
 			look_at(r, m, p);
 }
@@ -375,16 +387,21 @@ static bool is_libcs(const char *path)
 static int find_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct run *r = arg;
+	const void *functions = NULL;
 
 	(void)size;
 	if (!is_libcs(info->dlpi_name))
 		return 0;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
+			functions = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
 	for (unsigned i = 0; i < info->dlpi_phnum && r->modules < MODULES; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 		uint8_t *from = (uint8_t *)(info->dlpi_addr + h->p_vaddr);
 
 		if (h->p_type == PT_LOAD && h->p_flags & PF_X)
-			r->module[r->modules++] = (struct module){ from, from + h->p_memsz };
+			r->module[r->modules++] =
+				(struct module){ from, from + h->p_memsz, functions, info->dlpi_name, info->dlpi_addr };
 	}
 	return 0;
 }
@@ -414,7 +431,11 @@ static const char *usable(struct kbi_libsite_counts *c)
 	struct run r = { .counts = c };
 
 	*c = (struct kbi_libsite_counts){ 0 };
-	return look(&r) || c->trapped > TRAPS ? "the futex calls of this libc are not understood" : NULL;
+	if (look(&r))
+		return "libc's system calls were not found";
+	if (c->children)
+		return "the code in which this libc makes processes is not understood";
+	return c->trapped > TRAPS ? "too many system calls of this libc are in code that is not understood" : NULL;
 }
 
 static struct {
@@ -514,7 +535,6 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
-	fill_wanted_table();
 	bytes = ((size_t)c->replaced * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 	*why = "there is no room for code near libc";
 	if (!kbi_libsite_unwind_begin(2 * c->replaced) || !make_room(&r, bytes))
@@ -553,12 +573,6 @@ bool kbi_libsite_find(void)
 bool kbi_libsite_is_libcs(uintptr_t at)
 {
 	(void)at;
-	return false;
-}
-
-bool kbi_libsite_wants(long nr)
-{
-	(void)nr;
 	return false;
 }
 

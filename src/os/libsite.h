@@ -6,10 +6,21 @@
 
 #include "base/base.h"
 
+enum { KBI_LIBSITE_NAMED = 8 };
+
 struct kbi_libsite_counts {
 	unsigned seen;     /* system call instructions */
 	unsigned replaced;
 	unsigned trapped;  /* those whose surroundings were not understood: a breakpoint stands there */
+	unsigned passed;   /* the same, left as they were, though they are wanted, or may be; the first of them: */
+	struct kbi_libsite_passed {
+		uintptr_t at;       /* in the module, */
+		const char *module; /* whose path this is */
+		int nr;             /* -1: not known */
+	} first[KBI_LIBSITE_NAMED];
+	unsigned grave;    /* of these, how many do more than to change a mask of signals; and the first of them */
+	struct kbi_libsite_passed first_grave;
+	unsigned children; /* of these, how many make processes */
 };
 
 /* Where each replaced call goes: number, and six arguments that it may change; frame: of kbi_libstub_enter. On the caller's
@@ -19,8 +30,6 @@ typedef long kbi_libsite_call(long nr, long arg[6], const uintptr_t *frame);
 /* Where is the code of libc and the loader? False: not known. And is that a part of it? */
 bool kbi_libsite_find(void);
 bool kbi_libsite_is_libcs(uintptr_t at);
-/* Is the call one of those that are not made as libc has it? */
-bool kbi_libsite_wants(long nr);
 /* Before kbi_libsite_replace, by the thread that wants it done: who starts us may be in a constructor of a library, with
  * the loader's lock, and the one that replaces has another tid for the loader. */
 void kbi_libsite_prepare(void);

@@ -3,6 +3,7 @@
 #include "os/libsite_code.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 static bool is_register_pair(uint8_t modrm)
 {
@@ -93,6 +94,7 @@ void kbi_libsite_understand(struct kbi_libsite_site *s)
 
 	s->nr = -1;
 	s->before = s->second = 0;
+	s->relative = false;
 	while (p > s->at - 3) {
 		n = last_instruction(p);
 		if (!n || (unsigned)(s->at - p) + n > KBI_LIBSITE_BEFORE)
@@ -107,4 +109,12 @@ void kbi_libsite_understand(struct kbi_libsite_site *s)
 	s->before = (unsigned)(s->at - p);
 	if (s->nr < 0 && kbi_libsite_is_number(p - 5))
 		s->nr = p[-4] | p[-3] << 8;
+}
+
+bool kbi_libsite_is_exit(const uint8_t *at)
+{
+	static const uint8_t group[5] = { 0xbe, SYS_exit_group, 0, 0, 0 }, one[5] = { 0xba, SYS_exit, 0, 0, 0 };
+	const uint8_t *low = at - KBI_LIBSITE_LOOK;
+
+	return memmem(low, KBI_LIBSITE_LOOK, group, sizeof group) && memmem(low, KBI_LIBSITE_LOOK, one, sizeof one);
 }

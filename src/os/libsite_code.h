@@ -5,12 +5,16 @@
 
 #include "base/base.h"
 
-enum { KBI_LIBSITE_BEFORE = 16 /* bytes before a site that may be moved */ };
+enum {
+	KBI_LIBSITE_BEFORE = 16, /* bytes before a site that may be moved, */
+	KBI_LIBSITE_LOOK = 48,   /* and looked at, where no function's beginning is known */
+};
 
 struct kbi_libsite_site {
 	uint8_t *at;           /* the syscall instruction */
 	unsigned before;       /* bytes that move with it; 0: not understood */
 	unsigned second;       /* how far before it the second of two instructions that move begins; 0: there is one */
+	bool relative;         /* what moves is one instruction, which ends with a distance from its end to data */
 	long nr;               /* -1: not known */
 };
 
@@ -18,5 +22,7 @@ struct kbi_libsite_site {
 void kbi_libsite_understand(struct kbi_libsite_site *s);
 /* mov $n,%eax where n may be a call's number. */
 bool kbi_libsite_is_number(const uint8_t *p);
+/* Is it that of _exit: two numbers in registers, then either? */
+bool kbi_libsite_is_exit(const uint8_t *at);
 
 #endif

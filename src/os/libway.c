@@ -5,8 +5,10 @@
 #include <stddef.h>
 
 #include "base/option.h"
+#include "os/asked.h"
 #include "os/libdispatch.h"
 #include "os/libseccomp.h"
+#include "os/libwant.h"
 
 static int seccomp_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
 {
@@ -42,6 +44,22 @@ void kbi_libway_prepare(void)
 		kbi_libsite_prepare();
 }
 
+/* A way that catches all calls counts none. */
+static void tell(const struct kbi_libsite_counts *c)
+{
+	const char *what = "system calls";
+
+	if (!c->seen)
+		kbi_asked_found(what, "taken over by %s", way->name);
+	else if (!c->grave)
+		kbi_asked_found(what, "%u, replaced %u, trapped %u, passed over %u", c->seen, c->replaced, c->trapped,
+				c->passed);
+	else
+		kbi_asked_missed(what, "%u of %u were not understood and stay the kernel's, the first %s, at %s+%#lx: what they do "
+				 "is done by one process of several", c->grave, c->seen, kbi_libwant_name(c->first_grave.nr),
+				 c->first_grave.module, (unsigned long)c->first_grave.at);
+}
+
 /* Of several that do not work the first one's reason is told. */
 int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why)
 {
@@ -60,6 +78,8 @@ int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why)
 	}
 	if (e)
 		*why = first;
+	else
+		tell(&counts);
 	return e;
 }
 

@@ -1,0 +1,96 @@
+/* os/libwant.c - contract in libwant.h. The table is filled by whoever takes libc's calls over, alone. */
+#include "os/libwant.h"
+
+#if defined(__x86_64__)
+
+#include "os/libcall_owned.h"
+#include "os/newer.h"
+
+/* Those of os/libcall_owned come on top. */
+#define WANTED(CALL) \
+	CALL(futex) CALL(getpid) CALL(getppid) CALL(tgkill) CALL(kill) CALL(rt_sigqueueinfo) CALL(clone) CALL(clone3) \
+	CALL(fork) CALL(vfork) CALL(wait4) CALL(waitid) CALL(execve) CALL(execveat) CALL(ptrace) CALL(mq_notify) CALL(alarm) \
+	CALL(setitimer) CALL(getitimer) CALL(timer_create) CALL(timer_settime) CALL(timer_gettime) CALL(timer_getoverrun) \
+	CALL(timer_delete) CALL(mmap) CALL(munmap) CALL(mprotect) CALL(mremap) CALL(madvise) CALL(brk) CALL(shmat) CALL(shmdt) \
+	CALL(prlimit64) CALL(rt_sigaction) CALL(rt_sigprocmask) CALL(rt_sigtimedwait) CALL(rt_sigsuspend) CALL(getrusage) \
+	CALL(times)
+
+static const char *name_of(long nr)
+{
+	switch (nr) {
+#define CALL(name) case SYS_##name: return #name;
+	WANTED(CALL)
+#undef CALL
+	default:
+		return NULL;
+	}
+}
+
+const char *kbi_libwant_name(long nr)
+{
+	const char *name = name_of(nr);
+
+	return name ? name : nr < 0 ? "a call of unknown number" : "another call";
+}
+
+bool kbi_libwant_is(long nr)
+{
+	return name_of(nr) || kbi_libcall_is_owned(nr);
+}
+
+const uint64_t *kbi_libwant_table(void)
+{
+	static uint64_t table[KBI_LIBWANT_MOST / 64];
+	static bool filled;
+
+	for (long nr = 0; nr < KBI_LIBWANT_MOST && !filled; nr++)
+		if (kbi_libwant_is(nr))
+			table[nr / 64] |= (uint64_t)1 << nr % 64;
+	filled = true;
+	return table;
+}
+
+bool kbi_libwant_makes_child(long nr)
+{
+	return nr == SYS_clone || nr == SYS_clone3 || nr == SYS_vfork || nr == SYS_fork;
+}
+
+/* The child that posix_spawn makes has no handlers of the program's any more when it sets its mask and begins a program: a
+ * breakpoint would be its end. */
+bool kbi_libwant_may_trap(long nr)
+{
+	return !kbi_libwant_makes_child(nr) && nr != SYS_rt_sigprocmask && nr != SYS_rt_sigaction && nr != SYS_execve;
+}
+
+#else
+
+const char *kbi_libwant_name(long nr)
+{
+	(void)nr;
+	return "";
+}
+
+bool kbi_libwant_is(long nr)
+{
+	(void)nr;
+	return false;
+}
+
+const uint64_t *kbi_libwant_table(void)
+{
+	return NULL;
+}
+
+bool kbi_libwant_makes_child(long nr)
+{
+	(void)nr;
+	return false;
+}
+
+bool kbi_libwant_may_trap(long nr)
+{
+	(void)nr;
+	return false;
+}
+
+#endif
