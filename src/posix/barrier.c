@@ -7,11 +7,10 @@
 #include <limits.h>
 #include <string.h>
 
-enum { SHARED_AT = 12 }; /* libc's struct pthread_barrier: in, round, count, shared, out */
-
+/* libc's struct pthread_barrier: in, round, count, shared, out. */
 _Static_assert(sizeof(kb_barrier_t) <= sizeof(pthread_barrier_t), "it lies in libc's bytes");
 _Static_assert(_Alignof(kb_barrier_t) <= _Alignof(pthread_barrier_t), "it lies in libc's bytes");
-_Static_assert(offsetof(kb_barrier_t, shared) == SHARED_AT, "libc's mark");
+_Static_assert(offsetof(kb_barrier_t, shared) == KBI_SHARED_BARRIER_AT, "libc's mark");
 
 static inline kb_barrier_t *ours(pthread_barrier_t *b)
 {
@@ -39,7 +38,8 @@ KBI_POSIX_API int pthread_barrier_init(pthread_barrier_t *restrict b, const pthr
 	if (attr)
 		pthread_barrierattr_getpshared(attr, &shared);
 	if (shared != PTHREAD_PROCESS_PRIVATE)
-		return kbi_libc()->pthread_barrier_init(b, attr, count);
+		return kbi_shared_is_known(KBI_SHARED_BARRIER) ? kbi_libc()->pthread_barrier_init(b, attr, count) :
+								 kbi_shared_refuse(KBI_SHARED_BARRIER);
 	if (count == 0 || count > INT_MAX)
 		return EINVAL;
 	memset(b, 0, sizeof(*b));

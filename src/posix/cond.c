@@ -5,10 +5,8 @@
  * thread unwinds. */
 #include "posix/posix.h"
 
-#include <gnu/libc-version.h>
 #include <string.h>
 
-#include "os/sys.h"
 #include "sync/cond.h"
 
 static inline kb_cond_t *ours(pthread_cond_t *c)
@@ -23,10 +21,8 @@ static inline bool is_libcs(const pthread_cond_t *c)
 
 static int init_shared(pthread_cond_t *c, const pthread_condattr_t *attr)
 {
-	if (kbi_likely(kbi_cond_flags_at != KBI_COND_FLAGS_UNKNOWN))
-		return kbi_libc()->pthread_cond_init(c, attr);
-	kbi_sys_message("glibc %s: its process-shared condition variables are not known: ENOTSUP", gnu_get_libc_version());
-	return ENOTSUP;
+	return kbi_shared_is_known(KBI_SHARED_COND) ? kbi_libc()->pthread_cond_init(c, attr) :
+						      kbi_shared_refuse(KBI_SHARED_COND);
 }
 
 KBI_POSIX_API int pthread_cond_init(pthread_cond_t *restrict c, const pthread_condattr_t *restrict attr)

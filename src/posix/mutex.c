@@ -42,6 +42,12 @@ static bool attr_wants_libc(const pthread_mutexattr_t *attr)
 	return shared != PTHREAD_PROCESS_PRIVATE || protocol != PTHREAD_PRIO_NONE || robust != PTHREAD_MUTEX_STALLED;
 }
 
+static KBI_NOINLINE int init_libcs(pthread_mutex_t *m, const pthread_mutexattr_t *attr)
+{
+	return kbi_shared_is_known(KBI_SHARED_MUTEX) ? kbi_libc()->pthread_mutex_init(m, attr) :
+						       kbi_shared_refuse(KBI_SHARED_MUTEX);
+}
+
 static enum kb_mutex_kind kind_of(int type)
 {
 	switch (type) {
@@ -60,7 +66,7 @@ KBI_POSIX_API int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr
 
 	if (attr) {
 		if (attr_wants_libc(attr))
-			return kbi_libc()->pthread_mutex_init(m, attr);
+			return init_libcs(m, attr);
 		pthread_mutexattr_gettype(attr, &type);
 	}
 	memset(m, 0, sizeof(*m));

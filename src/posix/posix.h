@@ -510,6 +510,18 @@ static inline uint32_t kbi_cond_flags(const pthread_cond_t *c)
 }
 /* Finds where it is, by libc's own. In the constructor. */
 void kbi_cond_learn(void);
+/* What is shared between processes is libc's; is its inside as it is used here? Learnt in the constructor, after the
+ * condition variables' flags. Constant afterwards. */
+enum kbi_shared { KBI_SHARED_MUTEX, KBI_SHARED_COND, KBI_SHARED_RWLOCK, KBI_SHARED_BARRIER, KBI_SHARED_SEM };
+enum { KBI_SHARED_BARRIER_AT = 12, KBI_SHARED_SEM_AT = 8 }; /* the marks of these two, in bytes */
+extern KBI_HIDDEN uint32_t kbi_shared_unknown; /* a bit for each kind that is not */
+void kbi_shared_learn(void);
+/* Tells it, once. ENOTSUP. */
+int kbi_shared_refuse(enum kbi_shared kind);
+static inline bool kbi_shared_is_known(enum kbi_shared kind)
+{
+	return kbi_likely(!(kbi_shared_unknown >> kind & 1));
+}
 /* A process-shared condition variable or barrier of libc's, for a lightweight thread. -1: no thread for that. */
 KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime);
 KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);

@@ -90,6 +90,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		leave_children_alone();
 	(void)kbi_libc();
 	kbi_cond_learn();
+	kbi_shared_learn();
 	kbi_stdio_resolve();
 	kbi_call_resolve();
 	kbi_unsafe_resolve();

@@ -42,7 +42,8 @@ KBI_POSIX_API int pthread_rwlock_init(pthread_rwlock_t *restrict l, const pthrea
 		pthread_rwlockattr_getkind_np(attr, &kind);
 	}
 	if (shared != PTHREAD_PROCESS_PRIVATE)
-		return kbi_libc()->pthread_rwlock_init(l, attr);
+		return kbi_shared_is_known(KBI_SHARED_RWLOCK) ? kbi_libc()->pthread_rwlock_init(l, attr) :
+								kbi_shared_refuse(KBI_SHARED_RWLOCK);
 	memset(l, 0, sizeof(*l));
 	l->__data.__flags = (unsigned)kind;
 	return 0;

@@ -11,7 +11,7 @@
 /* libc's struct new_sem: value and waiters in 8 bytes, then `private`: 0, or the kernel's flag for shared. */
 _Static_assert(sizeof(kb_sem_t) <= sizeof(sem_t), "it lies in libc's bytes");
 _Static_assert(_Alignof(kb_sem_t) <= _Alignof(sem_t), "it lies in libc's bytes");
-_Static_assert(offsetof(kb_sem_t, shared) == 8, "libc's mark");
+_Static_assert(offsetof(kb_sem_t, shared) == KBI_SHARED_SEM_AT, "libc's mark");
 
 static inline kb_sem_t *ours(sem_t *s)
 {
@@ -61,7 +61,8 @@ static int answer(int e)
 KBI_POSIX_API int sem_init(sem_t *s, int shared, unsigned value)
 {
 	if (shared)
-		return kbi_libc()->sem_init(s, shared, value);
+		return kbi_shared_is_known(KBI_SHARED_SEM) ? kbi_libc()->sem_init(s, shared, value) :
+							     answer(kbi_shared_refuse(KBI_SHARED_SEM));
 	if (value > KB_SEM_VALUE_MAX)
 		return answer(EINVAL);
 	memset(s, 0, sizeof(*s));
