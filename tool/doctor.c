@@ -24,6 +24,7 @@
 #include "base/base.h"
 #include "base/option.h"
 #include "os/cpu.h"
+#include "os/libwant.h"
 #include "os/libway.h"
 #include "os/segment.h"
 #include "os/newer.h"
@@ -278,14 +279,25 @@ static const struct kbi_libway *check_ways(struct tried *all, const char **why)
 	return taken;
 }
 
+/* A call that ought to be replaced and is not understood. */
+static void tell_passed(const struct kbi_libsite_passed *p)
+{
+	fact("    passed over", NO, "%s, at %s+%#lx: the kernel's, %s", kbi_libwant_name(p->nr), p->module,
+	     (unsigned long)p->at, p->nr == SYS_rt_sigprocmask ? "which changes the same mask but opens no signal of ours" :
+					   "made for one process of several");
+}
+
 static void tell_way(const struct kbi_libway *w, const struct tried *t)
 {
-	char name[32], sites[64] = "";
+	char name[32], sites[96] = "";
 
 	snprintf(name, sizeof(name), "  libcalls=%s", w->name);
 	if (t->counts.seen)
-		snprintf(sites, sizeof(sites), ": %u calls replaced, %u trapped", t->counts.replaced, t->counts.trapped);
+		snprintf(sites, sizeof(sites), ": %u of %u system calls replaced, %u trapped, %u passed over", t->counts.replaced,
+			 t->counts.seen, t->counts.trapped, t->counts.passed);
 	fact(name, t->why ? NO : YES, "%s%s", t->why ? t->why : "works", t->why ? "" : sites);
+	for (unsigned i = 0; i < t->counts.passed && i < KBI_LIBSITE_NAMED; i++)
+		tell_passed(&t->counts.first[i]);
 }
 
 /* Virtual processors as processes: can libc's system calls be taken over, and is there a space? */
@@ -453,6 +465,19 @@ static void check_drop_in(void)
 		fact("drop-in library", NO, "not found: kochab run will not work");
 }
 
+static void tell_asked(const char *name, bool found, const char *text)
+{
+	fact(name, found ? YES : NO, "%s", text);
+}
+
+static void check_libc(void)
+{
+#ifdef __GLIBC__
+	fact("libc's inside", INFO, "as the drop-in finds it when a program makes its first thread:");
+	tool_doctor_libc(tell_asked);
+#endif
+}
+
 int tool_doctor(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -462,6 +487,8 @@ int tool_doctor(int argc, char **argv)
 			       "--json: one object a line; supported is true, false, or null for plain facts.\n");
 			return TOOL_OK;
 		}
+		if (strcmp(argv[i], "--make-thread") == 0)
+			return tool_make_thread();
 		if (strcmp(argv[i], "--json") != 0) {
 			tool_say("doctor: %s: no such argument; usage: kochab doctor [--json]", argv[i]);
 			return TOOL_USAGE;
@@ -481,5 +508,6 @@ int tool_doctor(int argc, char **argv)
 	check_dispatch();
 	check_pidfd();
 	check_drop_in();
+	check_libc();
 	return TOOL_OK;
 }

@@ -29,6 +29,10 @@ int tool_run(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_space(int argc, char **argv);
+/* What libc was asked of its inside, for tool_doctor: a line each. And what is run to that end. */
+typedef void tool_told(const char *name, bool found, const char *text);
+void tool_doctor_libc(tool_told *tell);
+int tool_make_thread(void);
 int kochab_bench(int argc, char **argv) __attribute__((weak));
 
 /* "kochab: ..." on standard error. */
