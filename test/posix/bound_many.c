@@ -1,4 +1,4 @@
-/* posix/signal_sent: many threads, each with a kernel thread of its own for its affinity, wait at a condition variable while
+/* posix/signal_sent: many threads, each with a kernel thread of its own for its affinity, wait at a condition variable, and
  * main sends each a signal of the same number; each gets its own, with its value. */
 #define _GNU_SOURCE
 #include <pthread.h>
