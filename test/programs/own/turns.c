@@ -54,7 +54,7 @@ static void ask(void)
 	expect(syscall(SYS_tkill, tid, 0) == 0, "tkill");
 	expect(syscall(SYS_tkill, -1, 0) < 0 && errno == EINVAL, "tkill of no thread");
 	fd = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
-	expect(fd >= 0 && (setns(fd, 0) == 0 || errno == EPERM) && close(fd) == 0, "/proc/self/ns/uts");
+	expect(fd >= 0 && close(fd) == 0, "/proc/self/ns/uts");
 	__atomic_add_fetch(&counts->asked, 1, __ATOMIC_RELAXED);
 }
 

@@ -1,0 +1,19 @@
+/* cancel_late.h - to cancel a thread that may have ended. */
+#ifndef CANCEL_LATE_H
+#define CANCEL_LATE_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Before 2.34 libc itself does not find a thread that has ended. */
+static inline int cancel_late(pthread_t t)
+{
+	int e = pthread_cancel(t), ours = dlsym(RTLD_DEFAULT, "kb_thread_self") ? 1 : 0;
+
+	return e == ESRCH && !ours && strverscmp(gnu_get_libc_version(), "2.34") < 0 ? 0 : e;
+}
+
+#endif
