@@ -33,7 +33,8 @@ struct stream_lock {
 
 static bool locks_are_known;
 
-/* Locked by us it must be as we read it; by somebody else, that is no reason to doubt. */
+/* Locked by us it must be as we read it (from 2.39 on the first time does not count), and free all of it must be 0. Locked
+ * by somebody else, that is no reason to doubt. */
 static bool has_known_lock(FILE *f)
 {
 	const struct stream_lock *l = (const struct stream_lock *)f->_lock;
@@ -41,9 +42,9 @@ static bool has_known_lock(FILE *f)
 
 	if (!l || ftrylockfile(f))
 		return l;
-	ok = a_load_rlx(&l->word) && l->count == 1 && l->owner == kbi_tp_get();
+	ok = a_load_rlx(&l->word) && l->owner == kbi_tp_get() && (unsigned)l->count <= 1;
 	funlockfile(f);
-	return ok;
+	return ok && (a_load_rlx(&l->word) || (!l->owner && !l->count)); /* somebody else has it, or it is free */
 }
 
 static void tell_streams(bool known)
