@@ -8,7 +8,6 @@
 
 #include "os/asked.h"
 #include "os/libstub.h"
-#include "os/real.h"
 
 #if defined(__x86_64__)
 
@@ -20,21 +19,21 @@ static struct {
 static int find_function(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	static const uint8_t end[] = { 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05, 0xc3 };
-	uintptr_t libcs = (uintptr_t)kbi_real.pthread_create;
 
 	(void)size, (void)arg;
+	if (!strstr(info->dlpi_name, "/libc.so"))
+		return 0;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 		const uint8_t *from = (const uint8_t *)(info->dlpi_addr + h->p_vaddr), *at;
 
-		if (h->p_type != PT_LOAD || libcs - (uintptr_t)from >= h->p_memsz)
+		if (h->p_type != PT_LOAD || !(h->p_flags & PF_X))
 			continue;
 		at = memmem(from, h->p_memsz, end, sizeof end);
 		if (at)
 			cancel.behind = at + sizeof end - 1;
-		return 1;
 	}
-	return 0;
+	return 1;
 }
 
 void kbi_libcancel_find(void)
