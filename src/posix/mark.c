@@ -80,6 +80,15 @@ static ptrdiff_t find_bytes(const struct seen *s)
 	return 0;
 }
 
+/* Is the told place a word of the block, in which there are no other bits than a mark has? */
+static bool may_be_mark(const struct seen *s, ptrdiff_t told)
+{
+	enum { BITS = 0x7f };
+	size_t i = (size_t)told / sizeof s->none[0];
+
+	return told % (ptrdiff_t)sizeof s->none[0] == 0 && i < s->words && !(s->none[i] & ~(uint32_t)BITS);
+}
+
 /* pthread_cancel says so, too, when it is called. */
 static void tell(void)
 {
@@ -106,7 +115,7 @@ void kbi_cancel_find(void)
 	look(&s);
 	set(state, type);
 	found = find_word(&s, KBI_CANCEL_DISABLED, KBI_CANCEL_ASYNC);
-	if (!found && told)
+	if (!found && told && may_be_mark(&s, told))
 		kbi_cancel_state_at = find_bytes(&s);
 	if (found ? !told || told == found : kbi_cancel_state_at != 0)
 		kbi_cancel_at = told ? told : found;
