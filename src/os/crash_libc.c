@@ -5,10 +5,10 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <unwind.h>
 
-#include "arch/arch.h"
 #include "base/atom.h"
 #include "os/asked.h"
 #include "os/plant.h"
@@ -42,7 +42,7 @@ static bool has_known_lock(FILE *f)
 
 	if (!l || ftrylockfile(f))
 		return l;
-	ok = a_load_rlx(&l->word) && l->owner == kbi_tp_get() && (unsigned)l->count <= 1;
+	ok = a_load_rlx(&l->word) && l->owner == (void *)pthread_self() && (unsigned)l->count <= 1;
 	funlockfile(f);
 	return ok && (a_load_rlx(&l->word) || (!l->owner && !l->count)); /* somebody else has it, or it is free */
 }
@@ -53,7 +53,7 @@ static void tell_streams(bool known)
 
 	locks_are_known = known;
 	if (known)
-		kbi_asked_found(what, "a word, a count and the holder's thread pointer");
+		kbi_asked_found(what, "a word, a count and the holder");
 	else
 		kbi_asked_missed(what, "not as expected: a thread that is lost keeps what it had locked");
 }
