@@ -75,6 +75,12 @@ static void give_exit(uint8_t i)
 	a_store_rel(&exits[i].taken, 0);
 }
 
+/* Is there such an area at all? On machines where libc knows none the offset is 0, where a module's TLS begins. */
+static bool has_rseq(void)
+{
+	return &__rseq_offset && __rseq_offset != 0;
+}
+
 /* The area of the block with that thread pointer, if libc has told the kernel of it, which then has written to it. The
  * kernel wants the length it was told: 32, or from glibc 2.40 on what it offers. libc's __rseq_size says what the
  * drop-in says. */
@@ -101,7 +107,7 @@ static void rseq_off(char *tp)
 void kbi_tcb_leave_rseq(void)
 {
 #if KBI_HAVE_TP
-	if (&__rseq_offset)
+	if (has_rseq())
 		rseq_off((char *)kbi_tp_get());
 #endif
 }
@@ -112,7 +118,7 @@ void kbi_tcb_leave_block(void)
 	static a32 cleared;
 
 #if KBI_HAVE_TP
-	if (&__rseq_offset)
+	if (has_rseq())
 		rseq_off((char *)kbi_tp_get());
 #endif
 	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
@@ -122,7 +128,7 @@ void kbi_tcb_leave_block(void)
 /* Nothing of the block may be written by the kernel when this thread has gone, or be walked then. */
 static void forget_block(struct kbi_tcb *t)
 {
-	if (&__rseq_offset)
+	if (has_rseq())
 		rseq_off((char *)t->tp);
 	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
 	kbi_sys(SYS_set_tid_address, &t->alive.v_);

@@ -423,9 +423,9 @@ static void find_watch(const struct modules *m)
 
 		high = end > high ? end : high;
 	}
-	if (&__rseq_offset && __rseq_offset < low)
+	if (&__rseq_offset && __rseq_offset != 0 && __rseq_offset < low)
 		low = __rseq_offset;
-	if (&__rseq_offset && __rseq_offset + RSEQ_AREA > high)
+	if (&__rseq_offset && __rseq_offset != 0 && __rseq_offset + RSEQ_AREA > high)
 		high = __rseq_offset + RSEQ_AREA;
 	from = KBI_TCB_TLS_BELOW ? low - size : high;
 	if (!m->late && size <= KBI_TCB_WATCH_MAX && from >= kbi_tcb_layout.tls_from &&
