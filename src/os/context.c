@@ -338,8 +338,10 @@ bool kbi_context_can_go(void)
 
 void kbi_context_go(void *context, void (*fn)(void *), void *arg, void *top)
 {
+	const unsigned long landing = 3 << 10; /* BTYPE: after an indirect branch, which this is not */
 	ucontext_t *uc = context;
 
+	uc->uc_mcontext.pstate &= ~landing;
 	uc->uc_mcontext.pc = (uintptr_t)fn;
 	uc->uc_mcontext.regs[0] = (uintptr_t)arg;
 	uc->uc_mcontext.sp = (uintptr_t)top & ~(uintptr_t)15;

@@ -1,6 +1,9 @@
 /* os/signal_frame.c - moving the frame of a signal handler. Contract in signal_frame.h.
  * The kernel's frame on x86-64, from the handler's first stack pointer up: the address that it returns to, which calls
  * sigreturn; context and what is known of the signal, in any order; the floating-point state, to which the context points.
+ * On aarch64: what is known of the signal; the context, which ends with records; what of them has no room there, to which
+ * the last but one points; a frame record, the first that the handler's frame pointer leads to. The address that calls
+ * sigreturn is in a register only.
  * sigreturn finds the frame by the stack pointer, and knows no other place of it. */
 #include "os/signal_frame.h"
 
@@ -75,6 +78,109 @@ void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintpt
 			 : "c"(to), "r"(uc->uc_mcontext.gregs[REG_RBP]), "a"(fn), "D"(info->si_signo),
 			   "S"((uintptr_t)info + by), "d"(uc)
 			 : "memory");
+	__builtin_unreachable();
+}
+
+#elif defined(__aarch64__)
+
+enum {
+	LEAST = 256, /* bytes for the handler */
+	ALIGNED = 16,
+	RECORD = 16, /* frame pointer and return address of what was interrupted */
+	CONTEXT_END = 0,
+	MORE = 0x45585401, /* EXTRA_MAGIC */
+};
+
+/* A record of the context. */
+struct record {
+	uint32_t magic, size;
+	uint64_t data;       /* where the rest is, */
+	uint32_t data_bytes; /* and its size: in the record MORE */
+};
+
+/* The kernel's own trampoline, by whose code unwinders and debuggers know a signal's frame. They look at the instruction
+ * in front of it, too, which must be in no function. */
+KBI_HIDDEN void kbi_signal_frame_return(void);
+__asm__("\t.text\n\t.p2align 4\n\tnop\n\t.globl\tkbi_signal_frame_return\n\t.hidden\tkbi_signal_frame_return\n"
+	"\t.type\tkbi_signal_frame_return, %function\nkbi_signal_frame_return:\n"
+	"\tmov\tx8, #139\n\tsvc\t#0\n\t.size\tkbi_signal_frame_return, . - kbi_signal_frame_return\n");
+
+bool kbi_signal_frame_moves(void)
+{
+	return true;
+}
+
+uintptr_t kbi_signal_frame_low(const siginfo_t *info, const void *context)
+{
+	(void)context;
+	return (uintptr_t)info;
+}
+
+uintptr_t kbi_signal_frame_interrupted(const void *context)
+{
+	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.sp;
+}
+
+/* The record that says where the rest is, or NULL. */
+static struct record *more_of(ucontext_t *uc)
+{
+	char *at = (char *)uc->uc_mcontext.__reserved, *end = at + sizeof(uc->uc_mcontext.__reserved);
+	struct record *r = (struct record *)at;
+
+	for (; at + sizeof(*r) <= end && r->magic != CONTEXT_END && r->size; r = (struct record *)at) {
+		if (r->magic == MORE)
+			return r;
+		at += r->size;
+	}
+	return NULL;
+}
+
+/* Where the frame record is, which ends the frame. */
+static uintptr_t frame_record(ucontext_t *uc)
+{
+	const struct record *r = more_of(uc);
+	uintptr_t end = (uintptr_t)(uc + 1), rest = r ? (uintptr_t)r->data + r->data_bytes : 0;
+
+	return ((rest > end ? rest : end) + ALIGNED - 1) & -(uintptr_t)ALIGNED;
+}
+
+/* A sanitizer does not know of it, as of what the kernel writes. */
+static void copy(uintptr_t to, uintptr_t from, uintptr_t end)
+{
+	uint64_t a, b;
+
+	while (from < end)
+		__asm__ volatile("ldp %2, %3, [%0], #16\n\tstp %2, %3, [%1], #16"
+				 : "+r"(from), "+r"(to), "=&r"(a), "=&r"(b)
+				 :
+				 : "memory");
+}
+
+void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintptr_t top, kbi_signal_frame_handler *fn)
+{
+	uintptr_t from = (uintptr_t)info, record = frame_record(context), end = record + RECORD;
+	uintptr_t by = (top - end) & -(uintptr_t)ALIGNED, to = from + by;
+	ucontext_t *uc = (ucontext_t *)((uintptr_t)context + by);
+	struct record *more;
+
+	if (to < low + LEAST || to > top)
+		return;
+	copy(to, from, end);
+	more = more_of(uc);
+	if (more)
+		more->data += by;
+	{
+		register int sig __asm__("x0") = info->si_signo;
+		register uintptr_t what __asm__("x1") = to;
+		register ucontext_t *where __asm__("x2") = uc;
+		register kbi_signal_frame_handler *go __asm__("x16") = fn;
+
+		__asm__ volatile("mov sp, %0\n\tmov x29, %1\n\tmov x30, %2\n\tbr %3"
+				 :
+				 : "r"(to), "r"(record + by), "r"(kbi_signal_frame_return), "r"(go), "r"(sig), "r"(what),
+				   "r"(where)
+				 : "memory");
+	}
 	__builtin_unreachable();
 }
 

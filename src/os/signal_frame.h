@@ -1,7 +1,7 @@
 /* os/signal_frame.h - the frame of a signal handler, which the kernel has laid on one stack, is moved to another: the
  * handler goes on there as if the kernel had called it there, and returns from there. So the stack on which the kernel
  * takes signals is a kernel thread's, and is free again at once; the frame belongs to the thread that was interrupted.
- * Callers: posix/signal_stack, in handlers. x86-64; elsewhere nothing moves. */
+ * Callers: posix/signal_stack, in handlers. x86-64 and aarch64; elsewhere nothing moves. */
 #ifndef KBI_SIGNAL_FRAME_H
 #define KBI_SIGNAL_FRAME_H
 
@@ -13,6 +13,13 @@ typedef void kbi_signal_frame_handler(int sig, siginfo_t *info, void *context);
 
 /* Bytes below the stack pointer that the interrupted code may use. */
 enum { KBI_SIGNAL_FRAME_RED = 128 };
+
+/* The kernel refuses smaller alternate stacks. */
+#if defined(__aarch64__)
+enum { KBI_SIGNAL_FRAME_LEAST = 5120 };
+#else
+enum { KBI_SIGNAL_FRAME_LEAST = 2048 };
+#endif
 
 /* Frames move on this machine. */
 bool kbi_signal_frame_moves(void);

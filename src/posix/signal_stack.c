@@ -17,7 +17,7 @@
 #include "os/signal_frame.h"
 #include "os/sys.h"
 
-enum { AUTODISARM = (int)(1u << 31), LEAST = 2048 /* the kernel's, on most machines */ };
+enum { AUTODISARM = (int)(1u << 31) };
 
 /* As the kernel reckons; one that is disarmed when a handler begins is never what a thread is on. */
 static bool is_on(const stack_t *s, uintptr_t sp)
@@ -121,7 +121,7 @@ static int set(const stack_t *new, uintptr_t sp)
 		return EPERM;
 	if (mode != 0 && mode != SS_DISABLE && mode != SS_ONSTACK)
 		return EINVAL;
-	if (mode != SS_DISABLE && new->ss_size < LEAST)
+	if (mode != SS_DISABLE && new->ss_size < KBI_SIGNAL_FRAME_LEAST)
 		return ENOMEM;
 	kbi_posix_me.alternate = (stack_t){ 0 };
 	if (mode != SS_DISABLE)
