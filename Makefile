@@ -304,7 +304,7 @@ $(O)/dev/kernel/refuse: $(O)/dev/kernel/refuse.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $<
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house check-packages dist deb test-cross test-kernels test-distros models install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house check-packages dist deb test-cross test-guest test-kernels test-distros models litmus install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -354,8 +354,12 @@ test-kernels: all tests examples $(REFUSE) ## the tests on kernels that lack som
 check-house: lib $(REFUSE) ## layers, exports, sizes, headers
 	@BUILD=$(O) CC='$(CC)' dev/check-house
 
-test-cross: ## the arch and core tests on other machines, by emulation
+test-cross: ## the arch, core, sync, io and some posix tests on other machines, by emulation
 	@dev/test-cross
+test-guest: ## os, core, posix and programs on emulated computers with kernels of their own (slow; ARGS="aarch64 posix/NAME ...")
+	@dev/test-guest $(or $(ARGS),aarch64)
+litmus: ## the shared protocols under C's memory model, by herd7
+	@dev/litmus
 
 dist: ## the source as one tarball, kochab-VERSION.tar.gz
 	@dev/dist $(O)
