@@ -15,6 +15,7 @@
 
 #include "os/context.h"
 #include "os/redirect.h"
+#include "os/unwind_table.h"
 
 #if defined(__x86_64__)
 
@@ -57,21 +58,9 @@ static struct starts {
 
 /* ---- the tables ---------------------------------------------------------------------------------------------- */
 
-/* As the linker writes it: a sorted table of pairs, relative to its own beginning. */
-struct header {
-	uint8_t version, frame_as, count_as, pair_as;
-	int32_t frame;
-	uint32_t count;
-	struct {
-		int32_t from, fde;
-	} pair[];
-};
-
-enum { RELATIVE_4 = 0x1b, PLAIN_4 = 0x03, TABLE_4 = 0x3b };
-
 /* Of libc, and of our allocator if it is the program's: where its code lies, its table, NULL: none, and its names. */
 static struct module {
-	const struct header *header;
+	const struct kbi_unwind_table *header;
 	uintptr_t low, size, base;
 	const ElfW(Dyn) *dynamic;
 } libc, heap;
@@ -146,11 +135,11 @@ static bool read_common(const uint8_t *p, struct entry *e)
 	size = take_number(&p);
 	e->first = p + size;
 	if (kind[1] == 'P') {
-		if (*p != RELATIVE_4 && *p != BY_WAY_OF_4)
+		if (*p != KBI_UNWIND_RELATIVE_4 && *p != BY_WAY_OF_4)
 			return false;
 		p += 1 + 4 + 1;
 	}
-	return p + 1 == e->first && *p == RELATIVE_4;
+	return p + 1 == e->first && *p == KBI_UNWIND_RELATIVE_4;
 }
 
 static bool read_entry(const uint8_t *p, struct entry *e)
@@ -176,20 +165,11 @@ static bool is_in(const struct module *m, uintptr_t at)
 /* The function that the address is in. */
 static bool find(uintptr_t at, struct entry *e)
 {
-	const struct header *header = is_in(&libc, at) ? libc.header : is_in(&heap, at) ? heap.header : NULL;
-	uintptr_t base = (uintptr_t)header;
-	uint32_t low = 0, high = header ? header->count : 0;
+	const struct kbi_unwind_table *t = is_in(&libc, at) ? libc.header : is_in(&heap, at) ? heap.header : NULL;
+	int64_t i = t ? kbi_unwind_table_find(t, at) : -1;
 
-	while (high - low > 1) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (base + (uintptr_t)header->pair[mid].from <= at)
-			low = mid;
-		else
-			high = mid;
-	}
-	return high && base + (uintptr_t)header->pair[low].from <= at &&
-	       read_entry((const uint8_t *)(base + (uintptr_t)header->pair[low].fde), e) && at - e->from < e->to - e->from;
+	return i >= 0 && read_entry((const uint8_t *)kbi_unwind_table_place(t, t->pair[i].fde), e) &&
+	       at - e->from < e->to - e->from;
 }
 
 /* ---- their instructions --------------------------------------------------------------------------------------------- */
@@ -417,7 +397,7 @@ struct wanted {
 static int look_for(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const struct wanted *w = arg;
-	const struct header *h = NULL;
+	const struct kbi_unwind_table *h = NULL;
 	const ElfW(Dyn) *dynamic = NULL;
 	const ElfW(Phdr) *code = NULL;
 	bool has = false;
@@ -433,13 +413,13 @@ static int look_for(struct dl_phdr_info *info, size_t size, void *arg)
 		else if (p->p_type == PT_DYNAMIC)
 			dynamic = (const ElfW(Dyn) *)low;
 		else if (p->p_type == PT_GNU_EH_FRAME)
-			h = (const struct header *)low;
+			h = (const struct kbi_unwind_table *)low;
 	}
 	if (!has || !code || !dynamic)
 		return has;
 	*w->to = (struct module){ .low = info->dlpi_addr + code->p_vaddr, .size = code->p_memsz, .base = info->dlpi_addr,
 				  .dynamic = dynamic };
-	if (h && h->version == 1 && h->frame_as == RELATIVE_4 && h->count_as == PLAIN_4 && h->pair_as == TABLE_4)
+	if (kbi_unwind_table_is_known(h))
 		w->to->header = h;
 	return has;
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "os/unwind_table.h"
+
 enum { LONGEST = 15 };
 
 /* ---- lengths ---------------------------------------------------------------------------------------------- */
@@ -201,33 +203,12 @@ unsigned kbi_libsite_length(const uint8_t *p)
 
 /* ---- where a function begins ------------------------------------------------------------------------------ */
 
-/* As the linker writes it: a sorted table of pairs, relative to its own beginning. */
-struct table {
-	uint8_t version, frame_as, count_as, pair_as;
-	int32_t frame;
-	uint32_t count;
-	struct {
-		int32_t from, fde;
-	} pair[];
-};
-
 const uint8_t *kbi_libsite_function(const void *table, const uint8_t *at)
 {
-	enum { RELATIVE_4 = 0x1b, PLAIN_4 = 0x03, TABLE_4 = 0x3b };
-	const struct table *t = table;
-	uint32_t low = 0, high;
+	const struct kbi_unwind_table *t = table;
+	int64_t i = kbi_unwind_table_is_known(t) ? kbi_unwind_table_find(t, (uintptr_t)at) : -1;
 
-	if (!t || t->version != 1 || t->frame_as != RELATIVE_4 || t->count_as != PLAIN_4 || t->pair_as != TABLE_4)
-		return NULL;
-	for (high = t->count; low < high;) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if ((const uint8_t *)t + t->pair[middle].from <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? (const uint8_t *)t + t->pair[low - 1].from : NULL;
+	return i < 0 ? NULL : (const uint8_t *)t + t->pair[i].from;
 }
 
 /* ---- the number ------------------------------------------------------------------------------------------- */

@@ -143,7 +143,7 @@ OURS int malloc_trim(size_t keep)
 /* glibc's knobs, by their numbers: other libcs have no names for them. */
 enum { MXFAST = 1, TRIM_THRESHOLD = -1, ARENA_MAX = -8 /* the least */ };
 
-/* One means something here. */
+/* A single knob has an effect here. */
 OURS int mallopt(int what, int value)
 {
 	if (what == TRIM_THRESHOLD && value >= 0)

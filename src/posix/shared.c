@@ -70,7 +70,7 @@ static bool knows_mutexes(void)
 	       kind_of_new(PTHREAD_PROCESS_SHARED, live, plain, &m) == SHARED && locks_as_expected(&m);
 }
 
-/* ---- the others ------------------------------------------------------------------------------------------- */
+/* ---- other kinds ------------------------------------------------------------------------------------------- */
 
 static bool knows_rwlocks(void)
 {

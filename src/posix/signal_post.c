@@ -475,8 +475,8 @@ void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to)
 	kbi_sys_signal_info(here, info->si_signo, info);
 }
 
-/* A thread's own does not come to the postman: there one would wait for several threads, as the kernel has it for a signal
- * that does not queue. It goes to the thread's list, and he wakes the thread: the caller may be a handler. */
+/* A thread's own does not come to the postman: there signals for several threads would become a single signal, as in the
+ * kernel all that do not queue. It goes to the thread's list, and he wakes the thread: the caller may be a handler. */
 static bool put_there(struct kbi_signal_to to, const siginfo_t *info)
 {
 	int e;

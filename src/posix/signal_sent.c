@@ -1,5 +1,5 @@
 /* posix/signal_sent.c - signals on their way through the kernel to a kernel thread on which a thread was when they were
- * sent: another thread may be there when they come, or the same one have closed its mask. Callers: this family, also in
+ * sent: another thread may be there when they come, or the same thread have closed its mask. Callers: this family, also in
  * handlers. Never switches. */
 #include "posix/signal_priv.h"
 

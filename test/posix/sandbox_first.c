@@ -20,7 +20,7 @@ static int turn;
 
 static bool give_up_files(void)
 {
-	const uint64_t all = (1 << 13) - 1; /* what its first version has */
+	const uint64_t all = (1 << 13) - 1; /* the rights of the first version */
 	long set = syscall(CREATE_RULESET, &all, sizeof all, 0);
 
 	if (set < 0)

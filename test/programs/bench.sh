@@ -22,8 +22,8 @@ stress() {
 	grep -oE '(un)?successful run completed' "$T/stress"
 	dearness "$(awk -v name="$1" '$4 == name && NF == 10 { printf "%d", ($7 + $8) * 1e9 / ($5 + 1); exit }' "$T/stress")"
 }
-# dearness NS: what a turn takes of a processor, against the run on kernel threads before: what it takes of the clock depends
-# on the machine's load.
+# dearness NS: a turn's time on a processor, against the run on kernel threads before. Its time by the clock depends on the
+# machine's load.
 dearness() {
 	local turn=${1:-0}
 	[ -n "$CONF" ] || { echo "$turn" >"$T/turn"; echo "no dearer than"; return; }

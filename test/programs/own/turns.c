@@ -1,6 +1,6 @@
 /* Starts threads in turns, as stressors of threads do: in two children, 32 threads a turn, each of which asks the kernel
  * about itself, waits for the turn's end at a condition variable with a limit, and takes the signal that was queued for it.
- * All are joined. Says what was counted, and as the last line on stderr what a thread took of a processor, in ns. */
+ * All are joined. Prints the counts, and as the last line on stderr a thread's time on a processor, in ns. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
