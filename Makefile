@@ -76,7 +76,7 @@ CFLAGS_example := -std=gnu17 -D_GNU_SOURCE=
 CFLAGS_dev := -std=gnu17 -D_GNU_SOURCE=
 # Behind CFLAGS, which distributions fill: it takes back the flags that the library must not be built with (doc/packages.md).
 # And -O1 at least: a switch in line needs all registers.
-KEEP_src := $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),,-O1) -fno-stack-protector $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none) -fno-lto -Wp,-U_FORTIFY_SOURCE
+KEEP_src := $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),,-O1) -fno-stack-protector $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none) -fno-lto -U_FORTIFY_SOURCE -Wp,-U_FORTIFY_SOURCE
 LDLIBS := -pthread -ldl
 LIBS_test := -lm -lrt -lutil # libraries of their own before glibc 2.34
 LINK := $(SANFLAGS) -pthread -Wl,-z,now
