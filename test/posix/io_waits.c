@@ -85,11 +85,15 @@ static bool every(const struct quiet *q) { return q->call; }
 static bool streams(const struct quiet *q) { return q->streams; }
 static bool has_limit(const struct quiet *q) { return q->limit; }
 
-/* From 2.41 on glibc's signal comes to threads outside of its cancellation points, too, and ends calls that the kernel does
- * not begin again. */
+/* In 2.34 and 2.35, and from 2.41 on, glibc's signal comes to threads outside of its cancellation points, too, and ends
+ * calls that the kernel does not begin again. */
 static bool libc_interrupts(void)
 {
-	return strverscmp(gnu_get_libc_version(), "2.41") >= 0 && !dlsym(RTLD_DEFAULT, "kb_thread_self");
+	const char *v = gnu_get_libc_version();
+
+	if (dlsym(RTLD_DEFAULT, "kb_thread_self"))
+		return false;
+	return strverscmp(v, "2.41") >= 0 || (strverscmp(v, "2.34") >= 0 && strverscmp(v, "2.36") < 0);
 }
 
 static bool is_clear(const struct quiet *q)
