@@ -1,6 +1,6 @@
-/* tool/doctor_libc.c - what Kochab asks of libc's inside when a program makes its first thread, and what came out
- * (doc/libc.md). The drop-in is what asks: this command is run under it once more, makes a thread and ends, and with option
- * verbose the drop-in tells. Where that program crashes, so would all others. */
+/* tool/doctor_libc.c - the questions about libc's inside when a program makes its first thread, and the answers
+ * (doc/libc.md). The drop-in asks: this command is run under it once more, makes a thread and ends, and with option
+ * verbose the drop-in tells. Where that program crashes, so would every program. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ int tool_make_thread(void)
 	return e || pthread_join(t, NULL) ? TOOL_FAILED : TOOL_OK;
 }
 
-/* In a child. The options of the environment are kept: they may be what is wrong. */
+/* In a child. The options of the environment are kept: they may be the fault. */
 static void become_program(const char *self, const char *drop_in, const char *body, int out)
 {
 	int nothing = open("/dev/null", O_RDWR);
@@ -63,7 +63,7 @@ static bool is_told(const char *name)
 	return false;
 }
 
-/* "kochab: glibc 2.36: + what: how", a mark + or - or none: the last is what other programs say, too. */
+/* "kochab: glibc 2.36: + what: how", a mark + or - or none: the last is told by all programs. */
 static void tell_line(char *line, tool_told *tell)
 {
 	static const char before[] = "kochab: glibc ";

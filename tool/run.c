@@ -1,6 +1,6 @@
 /* tool/run.c - `kochab run`: turns options into KOCHAB_* variables, puts the drop-in library in front of
  * LD_PRELOAD and becomes the program. Everything that would make the preload silently not happen is
- * told by tool/program.c first; such a program runs, and what it starts is served (but with --children no). */
+ * told by tool/program.c first; such a program runs, and its children are served (but with --children no). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -200,8 +200,8 @@ static bool set_sanitizer(void)
 	return ok;
 }
 
-/* What the program, or what it starts, shall find there. musl's loader ends a program for a library that it cannot load, so
- * one that is plain must have a path that glibc alone finds. False: it was said why not. */
+/* The libraries that the program, or its children, shall find there. musl's loader ends a program for a library that it
+ * cannot load, so a plain program must have a path that glibc alone finds. False: the reason was said. */
 static bool set_libraries(bool plain)
 {
 	char library[PATH_MAX], allocator[PATH_MAX], guarded[PATH_MAX];

@@ -12,7 +12,7 @@ enum {
 	TOOL_USAGE = 2,
 	TOOL_CANNOT_RUN = 126,
 	TOOL_NOT_FOUND = 127,
-	/* no exit codes: the program runs without the drop-in, and what it starts runs with it, or without, too */
+	/* no exit codes: the program runs without the drop-in, and its children run with it, or without, too */
 	TOOL_PLAINLY = 256,
 	TOOL_ALONE,
 };
@@ -29,7 +29,7 @@ int tool_run(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_space(int argc, char **argv);
-/* What libc was asked of its inside, for tool_doctor: a line each. And what is run to that end. */
+/* The questions about libc's inside, for tool_doctor: a line each. And the command that is run to that end. */
 typedef void tool_told(const char *name, bool found, const char *text);
 void tool_doctor_libc(tool_told *tell);
 int tool_make_thread(void);

@@ -1,4 +1,4 @@
-/* os/asked.c - tells what libc was asked. Contract in asked.h. */
+/* os/asked.c - tells the answers of libc's inside. Contract in asked.h. */
 #include "os/asked.h"
 
 #include <stdarg.h>
@@ -30,41 +30,16 @@ static const char *name(void)
 #endif
 }
 
-KBI_PRINTF(2, 0) static void tell(const char *mark, const char *format, const char *what, va_list args)
+void kbi_asked_tell(enum kbi_asked answer, const char *what, const char *format, ...)
 {
+	static const char *const marks[] = { [KBI_ASKED_FOUND] = "+ ", [KBI_ASKED_LACKS] = "- ", [KBI_ASKED_MISSED] = "" };
 	char text[LONGEST];
+	va_list args;
 
+	if (!kbi_options.verbose && answer != KBI_ASKED_MISSED)
+		return;
+	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	kbi_sys_message("%s %s: %s%s: %s", name(), kbi_asked_version(), mark, what, text);
-}
-
-void kbi_asked_found(const char *what, const char *format, ...)
-{
-	va_list args;
-
-	if (!kbi_options.verbose)
-		return;
-	va_start(args, format);
-	tell("+ ", format, what, args);
 	va_end(args);
-}
-
-void kbi_asked_lacks(const char *what, const char *format, ...)
-{
-	va_list args;
-
-	if (!kbi_options.verbose)
-		return;
-	va_start(args, format);
-	tell("- ", format, what, args);
-	va_end(args);
-}
-
-void kbi_asked_missed(const char *what, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	tell("", format, what, args);
-	va_end(args);
+	kbi_sys_message("%s %s: %s%s: %s", name(), kbi_asked_version(), marks[answer], what, text);
 }

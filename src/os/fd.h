@@ -14,8 +14,8 @@ extern KBI_HIDDEN a32 kbi_fd_lowest;
 void kbi_fd_note(int fd);
 /* Out of the program's way, and closed on exec: its new number. Where the limit is low it stays where it is. */
 int kbi_fd_move(int fd);
-/* Calls for what the process's descriptors are, as /proc names it ("anon_inode:[io_uring]"; at most 63 bytes), until a call
- * says true. Returns that; false, too, where /proc cannot be read. */
+/* Calls for each of the process's descriptors, with its file as /proc names it ("anon_inode:[io_uring]"; at most 63
+ * bytes), until a call says true. Returns that; false, too, where /proc cannot be read. */
 bool kbi_fd_find(bool (*is)(const char *name, void *arg), void *arg);
 
 static inline bool kbi_fd_may_be_ours(int fd)

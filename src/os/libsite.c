@@ -1,8 +1,8 @@
 /* os/libsite.c - replaces system calls of libc and the loader. Contract in libsite.h.
  *
- * A site is the instruction `syscall`, two bytes; a jump takes five. So the instructions before it move to a stub, too:
- * one or two of few kinds, none of which says where it stands, or one whose distance to data is made right. The stub ends
- * with a jump behind the site.
+ * A site is the instruction `syscall`, two bytes; a jump takes five. So the instructions before it move to a stub, too: one
+ * or two of few kinds, none of which says where it stands, or a single instruction whose distance to data is made right.
+ * The stub ends with a jump behind the site.
  *
  *      mov $202,%eax          jmp stub                 stub: mov $202,%eax
  *      syscall         ->     nop, nop                       call to C
@@ -10,7 +10,7 @@
  *
  * A site is left alone if a jump may lead to one of the overwritten instructions but the first: each byte that could
  * begin a jump is taken for one. If its number is wanted, or not known and perhaps a futex call's, it gets a breakpoint,
- * one byte, whose handler has it made. What is then left of wanted or unknown number is counted and told.
+ * a single byte, whose handler has it made. Calls of wanted or unknown number that are left then are counted and told.
  * The call goes to C, with every register kept that a system call keeps. Where
  * code may not be written to: os/libdispatch. */
 #include "os/libsite.h"
@@ -343,8 +343,8 @@ static void leave(struct run *r, const struct module *m, const struct kbi_libsit
 		pass_over(r, m, s, nr);
 }
 
-/* Where what stands right before it does not tell the number, the function does that is read from its beginning; but that
- * may be of one way of several that lead here, so the stub looks at the register. */
+/* Where the code right before it does not tell the number, the function is read from its beginning; but the number
+ * that it tells may be that of a single way of several that lead here, so the stub looks at the register. */
 static void look_at(struct run *r, const struct module *m, uint8_t *at)
 {
 	struct kbi_libsite_site s = { .at = at };

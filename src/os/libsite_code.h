@@ -14,7 +14,7 @@ struct kbi_libsite_site {
 	uint8_t *at;           /* the syscall instruction */
 	unsigned before;       /* bytes that move with it; 0: not understood */
 	unsigned second;       /* how far before it the second of two instructions that move begins; 0: there is one */
-	bool relative;         /* what moves is one instruction, which ends with a distance from its end to data */
+	bool relative;         /* a single instruction moves, and ends with a distance from its end to data */
 	long nr;               /* -1: not known */
 };
 

@@ -1,5 +1,5 @@
 /* os/libsite_function.c - lengths of x86-64 instructions, and the number of a system call. Contract in libsite_function.h.
- * After Intel's manual, volume 2, appendix A: prefixes, an opcode of one of four maps, a byte that says what the operands
+ * After Intel's manual, volume 2, appendix A: prefixes, an opcode of one of four maps, a byte that says which the operands
  * are and how they are addressed, and a constant. */
 #include "os/libsite_function.h"
 
@@ -35,7 +35,7 @@ static void skip_prefixes(struct decoder *d, const uint8_t *start)
 		d->wide = *d->p++ & 8;
 }
 
-/* The byte that describes the operands, and what follows it: an index, a distance. */
+/* The byte that describes the operands, and the bytes behind it: an index, a distance. */
 static void skip_operands(struct decoder *d)
 {
 	uint8_t modrm = *d->p++, mod = modrm >> 6, rm = modrm & 7, base = rm;
@@ -65,7 +65,8 @@ static bool is_arithmetic(uint8_t op, unsigned *bytes, bool *operands, const str
 	return (op & 7) < 6;
 }
 
-/* The map of one byte: how many bytes of constant there are, and are there operands? False: not an instruction. */
+/* The map of opcodes of a single byte: how many bytes of constant there are, and are there operands? False: not an
+ * instruction. */
 static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *operands)
 {
 	uint8_t which = *d->p >> 3 & 7; /* of groups */
@@ -142,7 +143,7 @@ static void two_bytes(uint8_t op, unsigned *bytes, bool *operands)
 	}
 }
 
-/* VEX and EVEX: a map's number, an opcode, operands, and for some one byte more. */
+/* VEX and EVEX: a map's number, an opcode, operands, and for some a byte more. */
 static void skip_vector(struct decoder *d, unsigned map)
 {
 	uint8_t op = *d->p++;
@@ -276,7 +277,7 @@ static bool load_short(struct tracker *t, const struct parts *i, bool high)
 	return true;
 }
 
-/* Which registers it may change otherwise, of those that matter here. */
+/* Which registers it may change otherwise, as far as they matter here. */
 static unsigned changes(const struct parts *i)
 {
 	uint8_t op = *i->op;
@@ -312,7 +313,7 @@ static void follow(struct tracker *t, const uint8_t *p)
 		forget(t, changes(&i));
 }
 
-/* ---- what may move ---------------------------------------------------------------------------------------- */
+/* ---- which code may move ---------------------------------------------------------------------------------------- */
 
 /* It neither says where it stands, nor goes elsewhere, nor moves the stack: moves, addresses and tests, whose operands are
  * not relative to the code. */

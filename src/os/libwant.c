@@ -6,7 +6,7 @@
 #include "os/libcall_owned.h"
 #include "os/newer.h"
 
-/* Those of os/libcall_owned come on top. */
+/* The calls of os/libcall_owned come on top. */
 #define WANTED(CALL) \
 	CALL(futex) CALL(getpid) CALL(getppid) CALL(tgkill) CALL(kill) CALL(rt_sigqueueinfo) CALL(clone) CALL(clone3) \
 	CALL(fork) CALL(vfork) CALL(wait4) CALL(waitid) CALL(execve) CALL(execveat) CALL(ptrace) CALL(mq_notify) CALL(alarm) \

@@ -7,7 +7,7 @@
 
 enum { KBI_LIBWANT_MOST = 512 /* numbers of such calls are below */ };
 
-/* Is the call one of them? */
+/* Is it such a call? */
 bool kbi_libwant_is(long nr);
 /* A bit for each number: the same. */
 const uint64_t *kbi_libwant_table(void);
@@ -15,7 +15,7 @@ const uint64_t *kbi_libwant_table(void);
 bool kbi_libwant_makes_child(long nr);
 /* May a breakpoint stand for it, whose handler makes the call? */
 bool kbi_libwant_may_trap(long nr);
-/* What to call it. -1: its number is not known. */
+/* Its name. -1: its number is not known. */
 const char *kbi_libwant_name(long nr);
 
 #endif

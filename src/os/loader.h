@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* Once, while there is one thread, which has a control block of libc's: where the locks lie. False: they were not found,
+/* Once, while there is a single thread, which has a control block of libc's: where the locks lie. False: not found,
  * and that was said; true where there is no loader, too. */
 bool kbi_loader_learn(void);
 /* Has the calling thread one of them? It is one that has a control block of its own. Not known: false. In handlers, too. */

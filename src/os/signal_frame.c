@@ -1,8 +1,8 @@
 /* os/signal_frame.c - moving the frame of a signal handler. Contract in signal_frame.h.
  * The kernel's frame on x86-64, from the handler's first stack pointer up: the address that it returns to, which calls
  * sigreturn; context and what is known of the signal, in any order; the floating-point state, to which the context points.
- * On aarch64: what is known of the signal; the context, which ends with records; what of them has no room there, to which
- * the last but one points; a frame record, the first that the handler's frame pointer leads to. The address that calls
+ * On aarch64: the description of the signal; the context, which ends with records; the rest of them, to which the last
+ * record but one points; a frame record, the first that the handler's frame pointer leads to. The address that calls
  * sigreturn is in a register only.
  * sigreturn finds the frame by the stack pointer, and knows no other place of it. */
 #include "os/signal_frame.h"
@@ -56,7 +56,7 @@ static uintptr_t frame_high(const siginfo_t *info, const void *context)
 	return end > high ? end : high;
 }
 
-/* A sanitizer does not know of it, as of what the kernel writes. */
+/* A sanitizer does not know of it, as of the kernel's writes. */
 static void copy(uintptr_t to, uintptr_t from, size_t bytes)
 {
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
@@ -86,7 +86,7 @@ void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintpt
 enum {
 	LEAST = 256, /* bytes for the handler */
 	ALIGNED = 16,
-	RECORD = 16, /* frame pointer and return address of what was interrupted */
+	RECORD = 16, /* frame pointer and return address of the interrupted code */
 	CONTEXT_END = 0,
 	MORE = 0x45585401, /* EXTRA_MAGIC */
 };
@@ -144,7 +144,7 @@ static uintptr_t frame_record(ucontext_t *uc)
 	return ((rest > end ? rest : end) + ALIGNED - 1) & -(uintptr_t)ALIGNED;
 }
 
-/* A sanitizer does not know of it, as of what the kernel writes. */
+/* A sanitizer does not know of it, as of the kernel's writes. */
 static void copy(uintptr_t to, uintptr_t from, uintptr_t end)
 {
 	uint64_t a, b;

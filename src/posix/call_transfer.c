@@ -163,7 +163,7 @@ static inline bool knows_no_nowait(long r)
 	return kbi_unlikely(r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM);
 }
 
-/* One direction: system calls for one part, for several, for a stream that shall not block, and its mark; for any file. */
+/* A direction: system calls for a part, for several, for a stream that shall not block, and its mark; for any file. */
 struct way {
 	int one, many, stream, any;
 	unsigned refused;

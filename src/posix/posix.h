@@ -510,7 +510,7 @@ static inline uint32_t kbi_cond_flags(const pthread_cond_t *c)
 }
 /* Finds where it is, by libc's own. In the constructor. */
 void kbi_cond_learn(void);
-/* What is shared between processes is libc's; is its inside as it is used here? Learnt in the constructor, after the
+/* An object that processes share is libc's; is its inside as it is used here? Learnt in the constructor, after the
  * condition variables' flags. Constant afterwards. */
 enum kbi_shared { KBI_SHARED_MUTEX, KBI_SHARED_COND, KBI_SHARED_RWLOCK, KBI_SHARED_BARRIER, KBI_SHARED_SEM };
 enum { KBI_SHARED_BARRIER_AT = 12, KBI_SHARED_SEM_AT = 8 }; /* the marks of these two, in bytes */

@@ -1,5 +1,5 @@
 /* posix/shared.c - where libc's own mutexes, readers-writer locks, barriers and semaphores say that they are shared between
- * processes, and what of their insides is used for lightweight threads. They lie in the program's memory, and libraries
+ * processes, and which of their fields are used for lightweight threads. They lie in the program's memory, and libraries
  * built elsewhere make them, so the libc that runs decides: each is made by its functions, once, and looked at. A kind that
  * is not as expected is refused where the program wants it: an error, and a line.
  * Contract in posix.h. Runs in the constructor, on a kernel thread of libc's. */

@@ -1,4 +1,4 @@
-/* posix/signal_priv.h - what the units signal, signal_pool, signal_sent, signal_post, signal_action and signal_send share.
+/* posix/signal_priv.h - shared by the units signal, signal_pool, signal_sent, signal_post, signal_action, signal_send.
  *
  * Where a signal to a thread is on its way, always in exactly one place:
  *  - in the kernel, sent to the kernel thread that the thread runs on, with the thread's number in it. Its handler,
@@ -220,7 +220,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 void kbi_signal_look_after_slow(void);
 static inline void kbi_signal_look_after(const struct kbi_body *b)
 {
-	a_fence_sc(); /* partner: the one in kbi_signal_send_to; the mask has been stored */
+	a_fence_sc(); /* partner: the fence in kbi_signal_send_to; the mask has been stored */
 	if (kbi_unlikely(b && a_load_rlx(&b->posted)))
 		kbi_signal_look_after_slow();
 }

@@ -17,10 +17,10 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
 }
 
-/* A kernel thread that lets nothing through any more when the signal comes would keep it until one of its threads does. It
+/* A kernel thread that lets nothing through any more when the signal comes would keep it until a thread there does. It
  * has stored its mask and then looks whether something was sent to it; here it is said before and the mask looked at
- * behind: one of the two sees the other. Seen here, it is said again, for the other may have looked before the signal was
- * there, and the kernel thread is made to look. */
+ * behind: this or the kernel thread sees the change. Seen here, it is said again, for that may have looked before the
+ * signal was there, and the kernel thread is made to look. */
 int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom)
 {
 	siginfo_t packed = *info;
@@ -34,7 +34,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 	if (b)
 		a_or_acqrel(&b->posted, bit);
 	e = kbi_sys_signal_info(on, info->si_signo, &packed);
-	a_fence_sc(); /* partner: the one in kbi_signal_look_after */
+	a_fence_sc(); /* partner: the fence in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
 		a_or_acqrel(&b->posted, bit);
 		kbi_signal_knock(on);
@@ -42,9 +42,9 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 	return (int)-e;
 }
 
-/* What the thread here takes goes to its list. The postman would send it here again at once, and what this has interrupted,
- * a handler perhaps that has the signal blocked, would not get on. A thread that keeps this kernel thread has it from there
- * when all have been looked at. */
+/* A signal that the thread here takes goes to its list. The postman would send it here again at once, and the
+ * interrupted code, a handler perhaps that has the signal blocked, would not get on. A thread that keeps this kernel
+ * thread has it from there when all have been looked at. */
 static bool keep(const siginfo_t *info, struct kbi_signal_to to)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -61,8 +61,8 @@ static bool keep(const siginfo_t *info, struct kbi_signal_to to)
 	return true;
 }
 
-/* The process's own of the same number are not taken, the kernel would give the thread's first; and not what nobody has
- * said: who sends to a kernel thread from outside means that one. */
+/* The process's own of the same number are not taken, the kernel would give the thread's first; and not signals
+ * that nobody has announced: a sender from outside means this kernel thread. */
 void kbi_signal_look_after_slow(void)
 {
 	static const struct timespec none;

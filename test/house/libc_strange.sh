@@ -1,5 +1,5 @@
 #!/bin/bash
-# What is asked of libc's inside: `kochab doctor` lists it, and of this libc it is found. Then copies of libc in which it is not
+# The questions about libc's inside: `kochab doctor` lists them, and of this libc it is found. Then copies of libc in which it is not
 # as expected: a line says so, and the program does the same in the nearest way that is left.
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
@@ -98,7 +98,7 @@ END_P
 # ---- copies of libc ----
 mkdir -p "$T/libc"
 copy=$T/libc/libc.so.6
-# place NAME: its code's offset in the file; one for each version it has
+# place NAME: its code's offset in the file; an offset for each version
 place() {
 	local at from offset
 	for at in $(readelf -W --dyn-syms "$libc" | sed -n "s/^ *[0-9]*: \([0-9a-f]*\) .* $1@.*/\1/p"); do
@@ -124,7 +124,7 @@ unreadable() {
 	! cmp -s "$copy" "$copy.was"
 }
 all_work="mutex works, condition works, rwlock works, barrier works, semaphore works"
-# strange LINE OUTPUT OPTION...: with that copy the program says that, in order; LINE: what Kochab says, or nothing
+# strange LINE OUTPUT OPTION...: with that copy the program says that, in order; LINE: Kochab's message, or nothing
 strange() {
 	local line=$1 output=$2 code
 	shift 2
@@ -174,7 +174,7 @@ const uint32_t __nptl_nthreads = 0;
 void _dl_get_tls_static_info(size_t *size, size_t *align) { *size = 1 << 20; *align = 64; }
 #endif
 END_C
-# lies WHAT LINE OUTPUT
+# lies THING LINE OUTPUT
 lies() {
 	"${CC:-gcc}" -shared -fPIC -D"$1" "$T/false.c" -o "$T/false.so" || exit 1
 	LD_PRELOAD=$T/false.so strange "$2" "$3"

@@ -1,5 +1,5 @@
-/* os/libsite_function: lengths of instructions, the number that a call has, and what may move with it; and of this system's
- * libc and loader each function is read, instruction after instruction, and ends where the next one begins.
+/* os/libsite_function: lengths of instructions, the number that a call has, and which code may move with it; and of
+ * this system's libc and loader each function is read, instruction after instruction, and ends where the next begins.
  * matrix: none */
 #include "test.h"
 
@@ -63,7 +63,7 @@ static const struct {
 	{ true, 16, 5, 0, 202, { 0xbb, 0xca, 0, 0, 0, 0x39, 0xd1, 0x74, 0, 0x89, 0xd8, 0x48, 0x8d, 0x74, 0x24, 0x08 } },
 	/* mov $202,%r13d; call; mov %r13d,%eax: registers that a call keeps */
 	{ true, 14, 3, 0, 202, { 0x41, 0xbd, 0xca, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x44, 0x89, 0xe8 } },
-	/* mov $202,%edx; call; mov %edx,%eax; nop: those that it loses; and a nop that does not move */
+	/* mov $202,%edx; call; mov %edx,%eax; nop: the registers that it loses; and a nop that does not move */
 	{ true, 13, 0, 0, -1, { 0xba, 0xca, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x89, 0xd0, 0x90 } },
 	/* mov $202,%eax; add $1,%eax; movzbl (%rdi),%esi */
 	{ true, 11, 3, 0, -1, { 0xb8, 0xca, 0, 0, 0, 0x83, 0xc0, 0x01, 0x0f, 0xb6, 0x37 } },
@@ -73,7 +73,7 @@ static const struct {
 	{ true, 8, 0, 0, 13, { 0xb8, 0x0d, 0, 0, 0, 0x5e, 0x89, 0xff } },
 	/* mov $13,%eax; lea (%rdi),%rsi; mov %edi,%edi: two */
 	{ true, 10, 5, 2, 13, { 0xb8, 0x0d, 0, 0, 0, 0x48, 0x8d, 0x37, 0x89, 0xff } },
-	/* test %eax,%eax; jne +0: what is not jumped from here has 0 */
+	/* test %eax,%eax; jne +0: without the jump it has 0 */
 	{ true, 9, 5, 0, 0, { 0x85, 0xc0, 0x75, 0, 0x48, 0x8d, 0x74, 0x24, 0x08 } },
 	/* mov $0x050fNNNN,%esi, whose constant ends with the two bytes */
 	{ false, 3, 0, 0, -1, { 0xbe, 0x01, 0x02 } },
@@ -81,7 +81,7 @@ static const struct {
 	{ true, 6, 0, 0, -1, { 0xb8, 0x0d, 0, 0, 0, 0x06 } },
 };
 
-/* What was taken for the call's number, before the function was read, is the constant of another instruction. */
+/* The constant that was taken for the call's number, before the function was read, belongs to another instruction. */
 static void check_correction(void)
 {
 	/* mov $0x0db8,%ecx in its long form, whose end reads as mov $13,%eax; lea 4(%rip),%rdi */
@@ -117,7 +117,7 @@ static void check_functions(void)
 
 static unsigned read_functions, elsewhere, calls;
 
-/* Up to where the next one begins. The table has a signal's return begin a byte before its code, and between sections there
+/* Up to where the next begins. The table has a signal's return begin a byte before its code, and between sections there
  * are bytes that fill up: a few of thousands may end elsewhere. */
 static void read_whole(const uint8_t *from, const uint8_t *to)
 {

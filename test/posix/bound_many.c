@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "bind_self.h"
 #include "test.h"
 
 enum { THREADS = 32, TURNS = 60 };
@@ -19,29 +20,13 @@ static int values[THREADS];
 static atomic_int waiting, got;
 static bool go;
 
-static void bind_self(void)
-{
-	cpu_set_t here;
-	int cpu = sched_getcpu();
-
-	CPU_ZERO(&here);
-	CPU_SET(cpu < 0 ? 0 : cpu, &here);
-	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof here, &here), 0);
-}
-
 static void await_go(void)
 {
 	atomic_fetch_add(&waiting, 1);
 	pthread_mutex_lock(&mutex);
 	while (!go) {
-		struct timespec t;
+		struct timespec t = test_in_ms(CLOCK_REALTIME, 10);
 
-		clock_gettime(CLOCK_REALTIME, &t);
-		t.tv_nsec += 10000000;
-		if (t.tv_nsec >= 1000000000) {
-			t.tv_nsec -= 1000000000;
-			t.tv_sec++;
-		}
 		pthread_cond_timedwait(&cond, &mutex, &t);
 		sched_yield();
 	}

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "bind_self.h"
 #include "test.h"
 
 enum { ROUNDS = 20, VALUE = 7 };
@@ -28,16 +29,6 @@ static void handle(int sig)
 {
 	(void)sig;
 	atomic_fetch_add(pthread_equal(pthread_self(), waiter) ? &handled : &elsewhere, 1);
-}
-
-static void bind_self(void)
-{
-	cpu_set_t here;
-	int cpu = sched_getcpu();
-
-	CPU_ZERO(&here);
-	CPU_SET(cpu < 0 ? 0 : cpu, &here);
-	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof here, &here), 0);
 }
 
 static void check_info(const siginfo_t *info, int sig)
