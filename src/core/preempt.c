@@ -42,13 +42,19 @@ static void service(struct kbi_vp *vp)
 }
 
 /* A thread that is about to overflow its stack is to do so itself: in here, with the library half done, it could not be
- * lost alone. On another stack than its own: there is. */
+ * lost alone. On another stack than its own: there is. Where the program has made the room unusable, this is the place to
+ * find out: in the middle of a switch the fault would be the next thread's. */
 static bool has_room(struct kbi_task *self)
 {
 	const struct kbi_stack *k = kbi_thread_of(self)->stack;
-	uintptr_t left = k ? (uintptr_t)__builtin_frame_address(0) - (uintptr_t)k->low : SIZE_MAX;
+	char *at = __builtin_frame_address(0);
 
-	return left > ROOM;
+	if (!k)
+		return true;
+	if ((uintptr_t)at - (uintptr_t)k->low <= ROOM)
+		return false;
+	*(volatile char *)(at - ROOM) = 0;
+	return true;
 }
 
 KBI_SWITCHER void kbi_preempt_tick(void *context)
