@@ -439,15 +439,70 @@ static bool lets_in(struct kbi_task *self)
 	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 }
 
+/* Inside brackets: what else comes here meanwhile waits in the list, behind it. The program's handler leaves them. */
+static int raise_inside(struct kbi_task *self, const siginfo_t *info)
+{
+	bool handled = kbi_signal_has_handler(info->si_signo);
+	siginfo_t packed = *info;
+	int tid;
+	long r;
+
+	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
+	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && handled))
+		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(self)));
+	if (handled)
+		kbi_posix_me.raises = info;
+	else
+		kbi_np_leave(self);
+	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */
+	do {
+		tid = kbi_sys_gettid();
+		kbi_compiler_barrier();
+		r = kbi_sys_signal_info(tid, packed.si_signo, &packed);
+		kbi_compiler_barrier();
+	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
+	kbi_posix_me.raises = NULL;
+	if (!handled)
+		kbi_np_enter(self);
+	return (int)-r;
+}
+
+int kbi_signal_raise(const siginfo_t *info)
+{
+	struct kbi_task *self = kbi_self_raw();
+	int e;
+
+	kbi_np_enter(self);
+	e = raise_inside(self, info);
+	kbi_np_leave(self);
+	return e;
+}
+
+/* The next that self lets through; false: there is none. */
+static bool take_next(struct kbi_task *self, bool *ends_call)
+{
+	siginfo_t info;
+	int sig;
+
+	kbi_np_enter(self);
+	sig = kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info);
+	if (sig) {
+		*ends_call |= !kbi_signal_restarts(sig);
+		raise_inside(self, &info);
+	}
+	kbi_np_leave(self);
+	return sig;
+}
+
 /* self is in a blocking call, on a kernel thread of its own: that gets what was sent to self, as any kernel thread. */
 static void take_away(struct kbi_task *self)
 {
-	siginfo_t info;
+	bool unused = false;
 
 	if (kbi_signal_is_bound(kbi_thread_of(self)))
 		kbi_signal_push(self);
-	while (lets_in(self) && kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info))
-		kbi_signal_raise(&info);
+	while (lets_in(self) && take_next(self, &unused))
+		;
 }
 
 void kbi_signal_let_in(struct kbi_task *self)
@@ -467,7 +522,6 @@ static bool resume(void)
 	struct kbi_task *self = kbi_posix_light();
 	int saved = errno;
 	bool ends_call = false;
-	siginfo_t info;
 
 	if (!self) {
 		self = kbi_self_raw();
@@ -479,12 +533,8 @@ static bool resume(void)
 	}
 	bring_mask(self);
 	while (kbi_unlikely(lets_in(self))) {
-		int sig = kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info);
-
-		if (!sig)
+		if (!take_next(self, &ends_call))
 			break;
-		ends_call |= !kbi_signal_restarts(sig);
-		kbi_signal_raise(&info);
 		if (kbi_unlikely(!self->vp))
 			break; /* the handler has forked, and this is the child: libc's from here on */
 		bring_mask(self);
@@ -523,27 +573,6 @@ KBI_NOINLINE void kbi_posix_end_turn(struct kbi_task *self)
 {
 	kbi_quantum_obey(self);
 	kbi_signal_resumed();
-}
-
-int kbi_signal_raise(const siginfo_t *info)
-{
-	siginfo_t packed = *info;
-	int tid;
-	long r;
-
-	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
-	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && kbi_signal_has_handler(info->si_signo)))
-		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(kbi_self_raw())));
-	kbi_posix_me.raises = true;
-	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */
-	do {
-		tid = kbi_sys_gettid();
-		kbi_compiler_barrier();
-		r = kbi_sys_signal_info(tid, packed.si_signo, &packed);
-		kbi_compiler_barrier();
-	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
-	kbi_posix_me.raises = false;
-	return (int)-r;
 }
 
 void kbi_signal_last(void)

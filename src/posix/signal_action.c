@@ -37,7 +37,6 @@ static struct act {
 		a32 flags;
 	} copy[2];
 } acts[KBI_SIGNALS + 1];
-static a64 restart_not; /* siginterrupt */
 static a32 lock;
 
 /* In parallel with write_action: what is read while it writes the same copy, two turns later, is read again. */
@@ -268,7 +267,7 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 
 /* In the midst of the library's own work, which a handler that forks or jumps would leave half done for ever. abort() wants
  * its handler at once, and is not called there. */
-static bool is_inside(struct kbi_task *self, int sig, const void *context, bool awaited)
+static bool is_inside(struct kbi_task *self, int sig, const void *context)
 {
 	if (!self->vp)
 		return false;
@@ -276,7 +275,7 @@ static bool is_inside(struct kbi_task *self, int sig, const void *context, bool 
 		return true;
 	if (sig == SIGABRT)
 		return false;
-	return a_load_rlx(&self->np) > 0 || (!awaited && kbi_context_is_ours(kbi_context_at(context)));
+	return a_load_rlx(&self->np) > 0 || kbi_context_is_ours(kbi_context_at(context));
 }
 
 /* It waits with the thread, which takes it when it leaves the library: at the latest when it is knocked at, which goes on
@@ -298,37 +297,68 @@ static void put_off(struct kbi_task *self, const siginfo_t *info, void *context,
 	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 }
 
-/* The handler is not inside the brackets round the change of the mask. */
-static void continue_let_in(int sig, siginfo_t *info, void *context)
+/* The handler is not inside the brackets round the change of the mask, or round the sending to itself. */
+static void continue_in_brackets(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
+	bool lets_in = kbi_posix_me.lets_in;
 
 	kbi_posix_me.lets_in = false;
 	kbi_np_leave(self);
 	run_light(self, sig, info, context);
 	kbi_np_enter(self);
-	kbi_posix_me.lets_in = true;
+	kbi_posix_me.lets_in = lets_in;
+}
+
+/* The kernel had no room for what it says. */
+static bool is_untold(const siginfo_t *info)
+{
+	return info->si_code == SI_USER && info->si_pid == 0;
+}
+
+/* The thread is in the brackets round the sending to itself, and this is what it sends. */
+static bool is_awaited(const siginfo_t *info)
+{
+	const siginfo_t *sent = kbi_posix_me.raises;
+
+	return sent && sent->si_signo == info->si_signo &&
+	       (is_untold(info) ||
+		(sent->si_code == info->si_code && sent->si_value.sival_ptr == info->si_value.sival_ptr));
+}
+
+static bool take_awaited(const siginfo_t *info)
+{
+	bool is = is_awaited(info);
+
+	if (is)
+		kbi_posix_me.raises = NULL;
+	return is;
 }
 
 /* self runs and lets it through. */
 static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool shared)
 {
-	bool awaited = kbi_posix_me.raises;
+	bool on_alternate = is_on_alternate(info->si_signo);
 
-	kbi_posix_me.raises = false;
-	if (kbi_signal_is_let_in(self))
-		kbi_signal_go_on(is_on_alternate(info->si_signo), info, context, continue_let_in);
-	else if (!is_inside(self, info->si_signo, context, awaited))
-		kbi_signal_go_on(is_on_alternate(info->si_signo), info, context, continue_light);
+	if (take_awaited(info) || kbi_signal_is_let_in(self))
+		kbi_signal_go_on(on_alternate, info, context, continue_in_brackets);
+	else if (!is_inside(self, info->si_signo, context))
+		kbi_signal_go_on(on_alternate, info, context, continue_light);
 	else
 		put_off(self, info, context, shared);
+}
+
+static void handle_fault(siginfo_t *info, void *context)
+{
+	int sig = info->si_signo;
+
+	kbi_signal_go_on(is_on_alternate(sig), info, context, take_awaited(info) ? continue_in_brackets : continue_light);
 }
 
 /* The runtime sends it to its own kernel threads only; there the program's has an address. */
 static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 {
-	/* where the user's queue is full the kernel has nobody to tell of */
-	bool untold = info->si_code == SI_USER && info->si_pid == 0;
+	bool untold = is_untold(info);
 
 	if (kbi_posix_forked || (!untold && info->si_code != SI_TKILL))
 		return false;
@@ -343,7 +373,7 @@ static bool is_threads(int sig, const siginfo_t *info, enum kbi_signal_address a
 {
 	if (address == KBI_SIGNAL_PACKED)
 		return false;
-	if (kbi_sys_from.processes || info->si_code == SI_TKILL || kbi_posix_me.raises)
+	if (kbi_sys_from.processes || info->si_code == SI_TKILL || is_awaited(info))
 		return true;
 	if (sig == SIGPIPE || sig == SIGXFSZ)
 		return info->si_code == SI_USER && info->si_pid == getpid();
@@ -390,7 +420,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
 		run_kernel(sig, info, context);
 	} else if (is_fault(sig, info)) {
-		kbi_signal_go_on(is_on_alternate(sig), info, context, continue_light);
+		handle_fault(info, context);
 	} else if (may_run_here(self, sig, to.t) &&
 		   (threads || !kbi_signal_has_post() || kbi_signal_is_for_now(kbi_thread_of(self), sig))) {
 		handle(self, info, context, !threads);
@@ -548,50 +578,4 @@ bool kbi_signal_restarts(int sig)
 	struct kbi_kaction a = { 0 };
 
 	return kbi_kaction(sig, NULL, &a) || !kbi_kaction_is_handler(&a) || (a.flags & SA_RESTART);
-}
-
-/* ---- older names ---------------------------------------------------------------------------------------- */
-
-static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
-{
-	struct sigaction sa = { .sa_handler = handler, .sa_flags = flags }, old;
-
-	if (handler == SIG_ERR || sig < 1 || sig > KBI_SIGNALS) {
-		errno = EINVAL;
-		return SIG_ERR;
-	}
-	if (!(flags & SA_NODEFER))
-		sigaddset(&sa.sa_mask, sig);
-	return sigaction(sig, &sa, &old) ? SIG_ERR : old.sa_handler;
-}
-
-KBI_POSIX_API sighandler_t signal(int sig, sighandler_t handler)
-{
-	bool ends = kbi_signal_ok(sig) && (a_load_rlx(&restart_not) & kbi_signal_bit(sig));
-
-	return set_handler(sig, handler, ends ? 0 : SA_RESTART);
-}
-
-KBI_POSIX_ALIAS(bsd_signal, signal);
-KBI_POSIX_ALIAS(ssignal, signal);
-
-KBI_POSIX_API sighandler_t sysv_signal(int sig, sighandler_t handler)
-{
-	return set_handler(sig, handler, (int)(SA_RESETHAND | SA_NODEFER));
-}
-
-KBI_POSIX_ALIAS(__sysv_signal, sysv_signal);
-
-KBI_POSIX_API int siginterrupt(int sig, int ends)
-{
-	struct sigaction sa;
-
-	if (sigaction(sig, NULL, &sa))
-		return -1;
-	if (ends)
-		a_or_rlx(&restart_not, kbi_signal_bit(sig));
-	else
-		a_and_rlx(&restart_not, ~kbi_signal_bit(sig));
-	sa.sa_flags = ends ? sa.sa_flags & ~SA_RESTART : sa.sa_flags | SA_RESTART;
-	return sigaction(sig, &sa, NULL);
 }
