@@ -5,8 +5,6 @@
  * Faults and the runtime's tick are never blocked. Callers: programs, this room; sync asks kbi_posix_stop_signal. */
 #include "posix/signal_priv.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -119,11 +117,22 @@ void kbi_signal_grows(const struct kbi_vp *vp)
 	a_store_rlx(&grown[vp->id], 1);
 }
 
+/* Where it is switched away in between, its new place has its mask when it comes back (returns). */
+static inline bool has_mask(struct kbi_task *self)
+{
+	const struct kbi_vp *vp = self->vp;
+
+	return kbi_likely(vp != NULL) && a_load_rlx(&kbi_signal_vp_mask[vp->id]) == a_load_rlx(kbi_signal_mask(self)) &&
+	       !a_load_rlx(&grown[vp->id]);
+}
+
 /* The kernel thread the caller is on gets the caller's mask. */
 static void bring_mask(struct kbi_task *self)
 {
 	struct kbi_vp *vp;
 
+	if (kbi_likely(has_mask(self)))
+		return;
 	kbi_np_enter(self);
 	vp = self->vp;
 	kbi_posix_me.lets_in = true;
@@ -253,34 +262,6 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
-/* Signals that main has been sent and blocks, from before it was a lightweight thread: they wait for it, whichever kernel
- * thread it will be on. */
-enum { EARLY = 64 };
-static siginfo_t early[EARLY];
-static unsigned n_early;
-
-/* The process's own stay with the kernel, of which the same one would come next. */
-uint64_t kbi_signal_own_pending(void)
-{
-	uint64_t there = 0;
-
-	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
-	return there ? there & kbi_signal_listed("/proc/thread-self/status", "SigPnd:") : 0;
-}
-
-static void take_pending(void)
-{
-	static const struct timespec none;
-	uint64_t there;
-
-	while (n_early < EARLY && (there = kbi_signal_own_pending())) {
-		there &= -there;
-		if (kbi_sys(SYS_rt_sigtimedwait, &there, &early[n_early], &none, KBI_MASK_BYTES) <= 0)
-			return;
-		n_early++;
-	}
-}
-
 /* libc keeps the first real-time signals, and says where the program's begin. */
 static void ask_signals(void)
 {
@@ -307,30 +288,13 @@ void kbi_signal_start(void)
 	kbi_signal_adopt_handlers();
 	kbi_sys(SYS_sigaltstack, NULL, &alternate);
 	kbi_body_open = true;
-	take_pending();
+	kbi_signal_take_early();
 	kbi_signal_kernel_mask(base_mask); /* the tick comes to this kernel thread, too */
-}
-
-uint64_t kbi_signal_listed(const char *path, const char *line)
-{
-	char text[4096];
-	const char *at;
-	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
-
-	if (fd < 0)
-		return 0;
-	n = kbi_sys(SYS_read, fd, text, sizeof(text) - 1);
-	kbi_sys(SYS_close, fd);
-	text[n > 0 ? n : 0] = 0;
-	at = strstr(text, line);
-	return at ? strtoull(at + strlen(line), NULL, 16) : 0;
 }
 
 void kbi_signal_not_started(void)
 {
-	for (unsigned i = 0; i < n_early; i++)
-		kbi_sys_signal_info(kbi_sys_gettid(), early[i].si_signo, &early[i]);
-	n_early = 0;
+	kbi_signal_give_early(NULL);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &base_mask, NULL, KBI_MASK_BYTES);
 }
 
@@ -346,9 +310,7 @@ void kbi_signal_started(void)
 		if (!(alternate.ss_flags & SS_DISABLE))
 			sigaltstack(&alternate, NULL);
 	}
-	for (unsigned i = 0; main && i < n_early; i++)
-		kbi_signal_put(kbi_signal_to(kbi_thread_of(main)), &early[i], false);
-	n_early = 0;
+	kbi_signal_give_early(main ? kbi_thread_of(main) : NULL);
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
 	kbi_quantum_room = kbi_signal_room;
@@ -520,9 +482,12 @@ void kbi_signal_let_in(struct kbi_task *self)
 static bool resume(void)
 {
 	struct kbi_task *self = kbi_posix_light();
-	int saved = errno;
 	bool ends_call = false;
+	int saved;
 
+	if (kbi_likely(self && has_mask(self) && !lets_in(self) && !kbi_cancel_async()))
+		return false;
+	saved = errno;
 	if (!self) {
 		self = kbi_self_raw();
 		if (self && kbi_handoff_is_away(kbi_thread_of(self)))

@@ -101,6 +101,9 @@ void kbi_signal_grows(const struct kbi_vp *vp);
 
 /* What waits at the caller's kernel thread, and was sent to that one. */
 uint64_t kbi_signal_own_pending(void);
+/* Before main is a lightweight thread; and afterwards, to main, or (NULL) back to the kernel. */
+void kbi_signal_take_early(void);
+void kbi_signal_give_early(struct kb_thread *main);
 /* The next signal of *left that waits there, taken from there. False: none. */
 bool kbi_signal_take_own(uint64_t *left, siginfo_t *info);
 

@@ -1,0 +1,62 @@
+/* posix/signal_early.c - what waits at the caller's kernel thread, and the signals that main has been sent and blocks from
+ * before it was a lightweight thread: they wait for it, whichever kernel thread it will be on. Contract in signal_priv.h.
+ * Calls the kernel only. */
+#include "posix/signal_priv.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/sys.h"
+
+enum { EARLY = 64 };
+static siginfo_t early[EARLY];
+static unsigned n_early;
+
+uint64_t kbi_signal_listed(const char *path, const char *line)
+{
+	char text[4096];
+	const char *at;
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
+
+	if (fd < 0)
+		return 0;
+	n = kbi_sys(SYS_read, fd, text, sizeof(text) - 1);
+	kbi_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, line);
+	return at ? strtoull(at + strlen(line), NULL, 16) : 0;
+}
+
+/* The process's own stay with the kernel, of which the same one would come next. */
+uint64_t kbi_signal_own_pending(void)
+{
+	uint64_t there = 0;
+
+	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	return there ? there & kbi_signal_listed("/proc/thread-self/status", "SigPnd:") : 0;
+}
+
+void kbi_signal_take_early(void)
+{
+	static const struct timespec none;
+	uint64_t there;
+
+	while (n_early < EARLY && (there = kbi_signal_own_pending())) {
+		there &= -there;
+		if (kbi_sys(SYS_rt_sigtimedwait, &there, &early[n_early], &none, KBI_MASK_BYTES) <= 0)
+			return;
+		n_early++;
+	}
+}
+
+void kbi_signal_give_early(struct kb_thread *main)
+{
+	for (unsigned i = 0; i < n_early; i++) {
+		if (main)
+			kbi_signal_put(kbi_signal_to(main), &early[i], false);
+		else
+			kbi_sys_signal_info(kbi_sys_gettid(), early[i].si_signo, &early[i]);
+	}
+	n_early = 0;
+}
