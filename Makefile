@@ -66,9 +66,12 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) $(if $(filter undefined,$(SAN)),-fno-s
 INCLUDES := -Isrc -Iinclude -Isrc/arch/$(ARCH)
 # Unwind tables for C, too, are not everywhere the default (riscv64): backtraces of parked threads need them.
 COMMON := -fPIC -fno-omit-frame-pointer -fasynchronous-unwind-tables -pthread $(ARCHFLAGS) $(SANFLAGS) $(MAP_PATHS) $(WARN) $(INCLUDES) -MMD -MP
+# gcc clears a record of some hundred bytes by `rep stos`, which takes longer to begin than stores take (x86-64).
+MEMSET := $(shell f=-mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign; \
+	$(CC) $$f -c -x c /dev/null -o /dev/null 2>/dev/null && echo $$f)
 # The canary is off in the library: it lies behind the thread pointer, which the switch changes. Exceptions and
 # cancellations of the program pass through our frames (pthread_once cleans up after them).
-CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt
+CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt $(MEMSET)
 CFLAGS_tool := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fno-plt -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
 CFLAGS_bench := $(CFLAGS_tool)
 CFLAGS_test := -std=gnu17 -D_GNU_SOURCE= -Itest

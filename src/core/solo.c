@@ -13,7 +13,6 @@ static int fence = MEMBARRIER_PRIVATE, leave = MEMBARRIER_REGISTER_PRIVATE;
 
 #define OVER ((uint64_t)1 << KBI_SOLO_VPS)
 
-a32 kbi_solo_has_barrier;
 
 struct kbi_solo kbi_solo = { .awake = { OVER }, .ended = { 1 } };
 
@@ -34,7 +33,7 @@ void kbi_solo_begin(unsigned vps)
 	}
 	if (kbi_sys(SYS_membarrier, leave, 0, 0))
 		return;
-	a_store_rlx(&kbi_solo_has_barrier, 1);
+	a_store_rlx(&kbi_solo.has_barrier, 1);
 	if (vps > KBI_SOLO_VPS || !kbi_solo_is_only_one())
 		return;
 	a_store_rlx(&kbi_solo.ended, 0);

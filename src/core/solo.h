@@ -21,6 +21,7 @@ struct kbi_solo {
 	a32 busy;     /* a VP is inside a section; written by the one that is alone */
 	a32 settling; /* VPs that wait until nobody is inside */
 	a32 ended;    /* it is over and nobody is inside, or never was to be */
+	a32 has_barrier; /* 1: kbi_solo_barrier is quick. Constant once VPs run */
 };
 extern KBI_HIDDEN struct kbi_solo kbi_solo;
 
@@ -59,8 +60,6 @@ void kbi_solo_joins(void);
 bool kbi_solo_is_only_one(void);
 /* In the child of fork, where the caller is a kernel thread and no VP. */
 void kbi_solo_after_fork(void);
-/* 1: kbi_solo_barrier is quick. Constant once VPs run. */
-extern KBI_HIDDEN a32 kbi_solo_has_barrier;
 /* Each VP's processor passes a full fence. */
 void kbi_solo_barrier(void);
 /* Any kernel thread, also in a signal handler, not inside a section. Returns when it has ended. */

@@ -90,12 +90,12 @@ ssize_t kb_io_recv(int fd, void *buf, size_t n, int flags, uint64_t deadline)
 }
 
 /* After a first part of r bytes, or none: until all is sent, to the same file. */
-static KBI_NOINLINE long send_rest(long r, struct call *c, uint32_t closes, struct kbi_until until)
+static KBI_NOINLINE long send_rest(long r, struct call *c, uint64_t since, struct kbi_until until)
 {
 	const char *p = (const char *)c->b;
 	size_t n = (size_t)c->c, done = r > 0 ? (size_t)r : 0;
 	struct kbi_hold h;
-	int e = kbi_hold_begin(&h, (int)c->a, false, done ? &closes : NULL);
+	int e = kbi_hold_begin(&h, (int)c->a, false, done ? &since : NULL);
 
 	if (e)
 		return done ? (long)done : -e;
@@ -112,12 +112,12 @@ static KBI_NOINLINE long send_rest(long r, struct call *c, uint32_t closes, stru
 ssize_t kb_io_send(int fd, const void *buf, size_t n, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_sendto, fd, (long)buf, (long)n, flags | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0 };
-	uint32_t closes = kbi_hold_closes(fd);
+	uint64_t since = kbi_hold_now();
 	long r = kbi_sys(SYS_sendto, fd, buf, n, c.d, NULL, 0);
 
 	if (kbi_likely(r == (long)n || (r < 0 && r != -EAGAIN && r != -EINTR)))
 		return r;
-	return send_rest(r, &c, closes, kbi_patience(deadline));
+	return send_rest(r, &c, since, kbi_patience(deadline));
 }
 
 ssize_t kb_io_recvmsg(int fd, struct msghdr *m, int flags, uint64_t deadline)

@@ -25,7 +25,7 @@ struct transfer {
 	const struct iovec *iov;
 	int count;
 	uint64_t at; /* OWN_POSITION: the descriptor's */
-	uint32_t closes; /* of the descriptor, before a part was moved */
+	uint64_t since; /* kbi_hold_now before a part was moved */
 	bool begun, moved; /* it has waited: it holds the file; a part was moved */
 	struct kbi_hold hold;
 };
@@ -96,7 +96,7 @@ static int begin(struct transfer *t)
 
 	if (t->begun)
 		return 0;
-	e = kbi_hold_begin(&t->hold, t->fd, false, t->moved ? &t->closes : NULL);
+	e = kbi_hold_begin(&t->hold, t->fd, false, t->moved ? &t->since : NULL);
 	t->begun = !e;
 	return e == EAGAIN ? EBADF : e;
 }
@@ -226,7 +226,7 @@ static ssize_t move(struct transfer t, uint64_t deadline)
 	if (t.count < 0 || t.count > VECTORS)
 		return -EINVAL;
 	if (t.all && t.at == OWN_POSITION)
-		t.closes = kbi_hold_closes(t.fd);
+		t.since = kbi_hold_now();
 	r = some(&t, until);
 	if (kbi_unlikely(t.all && r > 0 && (t.count > 1 || (size_t)r < t.iov->iov_len)))
 		r = rest(&t, r, until);

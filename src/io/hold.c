@@ -4,7 +4,9 @@
  *  1. A record is put into n's list under the slot's lock, where `closing` is 0; else the call gets a copy at once, of
  *     whatever file n means then. That is right: nobody has seen it begin before C did. (If it has moved a part already,
  *     before C, `since` tells: it ends with that part.) So once C has counted itself in `closing`, under the lock, the
- *     list only shrinks, and C finds in it each call that began before.
+ *     list only shrinks, and C finds in it each call that began before. Where threads run one at a time a call needs no
+ *     lock (core/solo): whoever changes `held`, `closing` and `closed` is in this file, and has called kbi_self, which
+ *     ends that on other kernel threads.
  *  2. C makes one copy of the file and stores its number in each record; then a fence; then it waits for all attempts that
  *     were under way on any VP. An attempt says that it is under way, then a fence, then it reads its number. So each
  *     attempt that used n is over before the kernel closes n; all others use the copy.
@@ -17,8 +19,8 @@
  * C waits for is one system call that does not block; most often there is none. Threads on no VP have copies at once.
  *
  * Not chosen: a copy at each first sleep. It is two system calls for each message in a conversation, a tenth of it, where
- * this is some read-modify-writes. Nor to look at each wake-up whether the number was closed: who looks before the
- * system call may be too late, who looks after it has taken the other's data. */
+ * this is some stores, or read-modify-writes. Nor to look at each wake-up whether the number was closed: who looks before
+ * the system call may be too late, who looks after it has taken the other's data. */
 #include "io/hold.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@
 #include "io/engine.h"
 #include "os/sys.h"
 
-struct kbi_hold_turn kbi_hold_turns[KBI_MAX_VPS];
+a64 kbi_hold_count;
 
 /* ---- the list: under the slot's lock -------------------------------------------------------------- */
 
@@ -61,6 +63,33 @@ static inline struct kbi_task *self_now(void)
 	return kbi_likely(self != NULL) ? self : kbi_self();
 }
 
+/* For some instructions, which switch to nobody. A thread that is alone needs not to lock, but nobody else must have. */
+static inline bool enter_alone(const struct kbi_task *self, const struct kbi_slot *s)
+{
+	if (!kbi_solo_enter(self))
+		return false;
+	if (kbi_likely(!a_load_rlx(&s->lock)))
+		return true;
+	kbi_solo_leave();
+	return false;
+}
+
+static inline void enter_locking(struct kbi_task *self, struct kbi_slot *s)
+{
+	kbi_np_enter(self);
+	kbi_slot_lock(s);
+}
+
+static inline void leave(struct kbi_task *self, struct kbi_slot *s, bool alone)
+{
+	if (kbi_likely(alone)) {
+		kbi_solo_leave();
+		return;
+	}
+	kbi_slot_unlock(s);
+	kbi_np_leave(self);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------ */
 
 /* It is on no VP, or somebody closes the number meanwhile. */
@@ -84,66 +113,79 @@ static KBI_NOINLINE int begin_apart(struct kbi_hold *h, int fd)
 	return 0;
 }
 
-int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint32_t *since)
+bool kbi_hold_is_closed_since(int fd, uint64_t since)
+{
+	const struct kbi_slot *s = kbi_slot_find(fd);
+
+	/* acquire: partner is the release in kbi_hold_closed, behind which is what it has counted */
+	return s && (a_load_acq(&s->closing) > 0 || a_load_rlx(&s->closed) > since);
+}
+
+/* Under s's lock. Before what may wait for it: who has read the count in between finds the number `closing`, and that is so
+ * until it is counted once more. */
+static void count(struct kbi_slot *s)
+{
+	a_store_rlx(&s->closed, a_add_acqrel(&kbi_hold_count, 1) + 1);
+}
+
+int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint64_t *since)
 {
 	struct kbi_task *self = self_now();
 	struct kbi_slot *s = kbi_slot_find(fd);
-	bool closing, changed;
+	bool alone, closing, changed;
 
-	if (kbi_unlikely(!s || fd >= kbi_slot_limit()))
+	if (kbi_unlikely(!s || !a_load_rlx(&s->made)))
 		s = kbi_slot_make(fd);
-
 	a_store_rlx(&h->slot, NULL);
 	a_store_rlx(&h->fd, (uint32_t)fd);
 	h->stays = stays;
 	h->own = false;
 	if (kbi_unlikely(!s))
 		return fd < 0 ? EBADF : ENOMEM;
-	if (kbi_unlikely(kbi_engine_forked()))
-		return 0; /* one thread, and nobody who closes */
-	if (kbi_unlikely(!self->vp))
-		return begin_apart(h, fd);
-	kbi_np_enter(self);
-	kbi_slot_lock(s);
-	closing = s->closing > 0;
-	changed = since && (closing || a_load_rlx(&s->closes) != *since);
+	alone = enter_alone(self, s);
+	if (!alone) {
+		if (kbi_unlikely(kbi_engine_forked()))
+			return 0; /* one thread, and nobody who closes */
+		if (kbi_unlikely(!self->vp))
+			return begin_apart(h, fd);
+		enter_locking(self, s);
+	}
+	closing = a_load_rlx(&s->closing) > 0;
+	changed = since && (closing || a_load_rlx(&s->closed) > *since);
 	if (kbi_likely(!closing && !changed)) {
 		link_to(s, h);
 		a_store_rlx(&h->slot, (void *)s);
 	}
-	kbi_slot_unlock(s);
-	kbi_np_leave(self);
-	if (kbi_likely(kbi_hold_is(h)))
+	leave(self, s, alone);
+	if (kbi_likely(!closing && !changed))
 		return 0;
 	return changed ? EAGAIN : begin_apart(h, fd);
 }
 
 /* Who moves it has both locks, and stores the slot last. */
-static void take_out(struct kbi_hold *h)
+static inline void take_out(struct kbi_task *self, struct kbi_hold *h)
 {
 	struct kbi_slot *s;
 
 	/* acquire: partner is the release in move */
 	while ((s = a_load_acq(&h->slot)) != NULL) {
-		kbi_slot_lock(s);
+		bool alone = enter_alone(self, s);
+
+		if (!alone)
+			enter_locking(self, s);
 		if (kbi_likely(a_load_rlx(&h->slot) == s)) {
 			unlink_from(s, h);
 			a_store_rlx(&h->slot, NULL);
 		}
-		kbi_slot_unlock(s);
+		leave(self, s, alone);
 	}
 }
 
 void kbi_hold_end(struct kbi_hold *h)
 {
-	struct kbi_task *self;
-
 	if (!a_load_acq(&h->slot) && !h->own) /* partner: the release in move */
 		return;
-	self = self_now();
-	kbi_np_enter(self);
-	take_out(h);
-	kbi_np_leave(self);
+	take_out(self_now(), h);
 	if (kbi_unlikely(h->own)) {
 		kbi_own_drop(kbi_hold_fd(h));
 		h->own = false;
@@ -152,24 +194,23 @@ void kbi_hold_end(struct kbi_hold *h)
 
 /* ---- closing ------------------------------------------------------------------------------------------ */
 
-KBI_NOINLINE void kbi_hold_tell(struct kbi_hold_turn *t)
+KBI_NOINLINE void kbi_hold_tell(struct kbi_vp *vp)
 {
-	a_store_rlx(&t->watched, 0);
-	kbi_sys_futex_wake(&t->turn, INT_MAX);
+	a_store_rlx(&vp->attempt_watched, 0);
+	kbi_sys_futex_wake(&vp->attempt, INT_MAX);
 }
 
 /* The turn is odd: the attempt is over when it changes, or when the VP has another kernel thread, whose last one was
  * killed inside. */
-static void await_turn(const struct kbi_vp *vp, uint32_t turn)
+static void await_turn(struct kbi_vp *vp, uint32_t turn)
 {
-	struct kbi_hold_turn *t = &kbi_hold_turns[vp->id];
 	struct timespec pause = { 0, 1000000 };
 	uint32_t tid = a_load_rlx(&vp->tid);
 
 	/* acquire: partner is the release in kbi_hold_attempted */
-	while (a_load_acq(&t->turn) == turn && a_load_rlx(&vp->tid) == tid) {
-		a_store_rlx(&t->watched, 1);
-		kbi_sys_futex_wait(&t->turn, turn, &pause);
+	while (a_load_acq(&vp->attempt) == turn && a_load_rlx(&vp->tid) == tid) {
+		a_store_rlx(&vp->attempt_watched, 1);
+		kbi_sys_futex_wait(&vp->attempt, turn, &pause);
 	}
 }
 
@@ -179,12 +220,12 @@ static KBI_SWITCHES void await_attempts(const struct kbi_task *self)
 	bool away = false;
 
 	/* partner: the fence in kbi_hold_attempt, or that there is none */
-	if (kbi_likely(a_load_rlx(&kbi_solo_has_barrier)))
+	if (kbi_likely(a_load_rlx(&kbi_solo.has_barrier)))
 		kbi_solo_barrier();
 	else
 		a_fence_sc();
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
-		uint32_t turn = a_load_acq(&kbi_hold_turns[i].turn);
+		uint32_t turn = a_load_acq(&kbi_vps[i]->attempt);
 
 		if (kbi_likely(!(turn & 1)) || (!away && kbi_vps[i] == self->vp))
 			continue;
@@ -255,8 +296,9 @@ bool kbi_hold_closing(int fd)
 	self = kbi_self();
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
-	a_store_rlx(&s->closes, a_load_rlx(&s->closes) + 1);
-	others = s->closing++ > 0;
+	others = a_load_rlx(&s->closing) > 0;
+	a_store_rlx(&s->closing, a_load_rlx(&s->closing) + 1);
+	count(s);
 	held = s->held != NULL;
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
@@ -277,8 +319,9 @@ void kbi_hold_closed(int fd)
 	self = kbi_self();
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
-	a_store_rlx(&s->closes, a_load_rlx(&s->closes) + 1);
-	s->closing -= s->closing > 0; /* it may have begun before there were VPs */
+	count(s);
+	if (a_load_rlx(&s->closing)) /* it may have begun before there were VPs */
+		a_store_rel(&s->closing, a_load_rlx(&s->closing) - 1);
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
 }

@@ -34,23 +34,22 @@ struct kbi_hold {
 	bool own;   /* fd is a private copy, and the record one of its users */
 };
 
-/* How often somebody has begun, or ended, to close that number. */
-static inline uint32_t kbi_hold_closes(int fd)
+/* How often somebody has begun, or ended, to close a number. One count for all of them: who begins a call reads this one
+ * word, and need not look for the number's. */
+extern KBI_HIDDEN a64 kbi_hold_count;
+static inline uint64_t kbi_hold_now(void)
 {
-	struct kbi_slot *s = kbi_slot_find(fd);
-
-	if (kbi_unlikely(!s))
-		s = kbi_slot_make(fd);
-	/* acquire: what is done with the file comes after it */
-	return kbi_likely(s != NULL) ? a_load_acq(&s->closes) : 0;
+	return a_load_acq(&kbi_hold_count); /* acquire: what is done with the file comes after it */
 }
+/* Somebody has begun to close fd since then, or is about to. */
+bool kbi_hold_is_closed_since(int fd, uint64_t since);
 
-/* Holds the file that fd means. since: NULL, or kbi_hold_closes(fd) before something has been done with that file.
+/* Holds the file that fd means. since: NULL, or kbi_hold_now before something has been done with that file.
  *   0       it does
  *   EBADF   the number is being closed, and means nothing now
  *   EAGAIN  since then it was closed, or is about to be
  *   ENOMEM  no room for what is known of numbers; kbi_hold_fd is fd all the same */
-int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint32_t *since);
+int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint64_t *since);
 /* Idempotent. */
 void kbi_hold_end(struct kbi_hold *h);
 
@@ -66,12 +65,7 @@ static inline int kbi_hold_fd(const struct kbi_hold *h)
 }
 
 /* Brackets round an attempt of the caller, who holds files, with all of them. Inside np brackets; not nested. */
-struct kbi_hold_turn {
-	a32 turn;    /* odd: a thread of this VP is inside an attempt. Written by that */
-	a32 watched; /* somebody waits for the next change; set by any */
-} KBI_ALIGNED(KBI_CACHE_LINE);
-extern KBI_HIDDEN struct kbi_hold_turn kbi_hold_turns[KBI_MAX_VPS];
-void kbi_hold_tell(struct kbi_hold_turn *t);
+void kbi_hold_tell(struct kbi_vp *vp);
 
 static inline void kbi_hold_attempt(void)
 {
@@ -81,11 +75,11 @@ static inline void kbi_hold_attempt(void)
 	if (kbi_unlikely(!self || !self->vp))
 		return; /* it has copies of its own */
 	a_own_inc16(&self->np);
-	turn = &kbi_hold_turns[self->vp->id].turn;
+	turn = &self->vp->attempt;
 	/* a process that was killed inside left it odd. A fence between this and the number's load; partner: the one in
 	 * await_attempts, which makes the VP's processor pass another. This sees the new number, or that sees the turn */
 	a_store_rlx(turn, (a_load_rlx(turn) + 1) | 1);
-	if (kbi_unlikely(!a_load_rlx(&kbi_solo_has_barrier)))
+	if (kbi_unlikely(!a_load_rlx(&kbi_solo.has_barrier)))
 		a_fence_sc();
 	kbi_compiler_barrier();
 }
@@ -93,16 +87,15 @@ static inline void kbi_hold_attempt(void)
 static inline void kbi_hold_attempted(void)
 {
 	struct kbi_task *self = kbi_self_raw();
-	struct kbi_hold_turn *t;
+	struct kbi_vp *vp;
 
-	if (kbi_unlikely(!self || !self->vp))
+	if (kbi_unlikely(!self || !(vp = self->vp)))
 		return;
-	t = &kbi_hold_turns[self->vp->id];
 	/* release: partner is the acquire in await_attempts. The system call is over */
-	a_store_rel(&t->turn, a_load_rlx(&t->turn) + 1);
+	a_store_rel(&vp->attempt, a_load_rlx(&vp->attempt) + 1);
 	/* one that is missed here looks again by itself */
-	if (kbi_unlikely(a_load_rlx(&t->watched)))
-		kbi_hold_tell(t);
+	if (kbi_unlikely(a_load_rlx(&vp->attempt_watched)))
+		kbi_hold_tell(vp);
 	a_own_dec16(&self->np);
 }
 

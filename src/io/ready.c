@@ -16,7 +16,6 @@
 #include "core/source.h"
 #include "core/thread.h"
 #include "core/yield.h"
-#include "io/engine.h"
 #include "os/sys.h"
 
 enum { QUEUED, READY }; /* a record's verdict */
@@ -379,7 +378,7 @@ static int wait_outside(const struct pollfd *fds, nfds_t n, struct kbi_until unt
 /* Somebody else's turn may bring what is missing. */
 static bool others_ran(struct kbi_vp *vp, unsigned turn)
 {
-	if (turn > 0 || (vp->plain && !kbi_vp_backlog(vp)))
+	if (turn > 0 || (vp->plain && !vp->first && !kbi_vp_backlog(vp)))
 		return false;
 	kbi_yield_now();
 	return true;
@@ -395,11 +394,6 @@ static int sleep_for(struct kbi_task *self, const struct kbi_ready *w, struct kb
 			e = 0;
 	}
 	return e;
-}
-
-bool kbi_ready_outside(const struct kbi_task *self)
-{
-	return !self->vp || kbi_unlikely(kbi_engine_forked());
 }
 
 int kbi_ready_start(void)

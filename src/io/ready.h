@@ -21,6 +21,7 @@
 
 #include <poll.h>
 
+#include "io/engine.h"
 #include "io/hold.h"
 #include "sync/waitq.h"
 
@@ -50,7 +51,10 @@ KBI_SWITCHES int kbi_ready_wait_any(const struct kbi_hold *h, const struct pollf
 /* The engine beneath, and whether it runs: errno value. */
 int kbi_ready_start(void);
 /* The calling thread waits by itself: it is a kernel thread that is no VP, or in the child of a fork. */
-bool kbi_ready_outside(const struct kbi_task *self);
+static inline bool kbi_ready_outside(const struct kbi_task *self)
+{
+	return kbi_unlikely(!self->vp) || kbi_engine_forked();
+}
 
 /* Who closes a descriptor, or puts another file under its number, calls the one before and the other after it.
  * Calls that hold the file go on with it, or end. Cheap when there are none; any kernel thread. */

@@ -22,13 +22,18 @@ struct kbi_slot *kbi_slot_make(int fd)
 	struct kbi_slot *s = kbi_slot_find(fd);
 	uint32_t n = a_load_rlx(&kbi_slot_numbers);
 
+	if (kbi_likely(s && a_load_rlx(&s->made)))
+		return s;
 	if (kbi_unlikely(!s)) {
 		if (fd < 0 || fd / PIECE >= PIECES)
 			return NULL;
 		add_piece(fd);
 		s = kbi_slot_find(fd);
+		if (!s)
+			return NULL;
 	}
 	while (kbi_unlikely((uint32_t)fd >= n) && !a_cas_rlx(&kbi_slot_numbers, &n, (uint32_t)fd + 1))
 		;
+	a_store_rlx(&s->made, 1);
 	return s;
 }

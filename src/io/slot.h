@@ -26,9 +26,10 @@ struct kbi_slot {
 	struct kbi_ready *last;
 	aptr owner; /* whom the engine was told to stay for; others peep */
 	struct kbi_hold *held; /* calls that are about the number's file: io/hold */
-	a32 closes;            /* how often somebody has begun or ended to close the number; others peep */
-	uint32_t closing;      /* how many are about to */
+	a64 closed;            /* kbi_hold_now when somebody last began or ended to close the number; others peep */
+	a32 closing;           /* how many are about to; others peep */
 	a32 users;             /* io/own: 0: the number is the program's. Without the lock */
+	a32 made;              /* kbi_slot_make knows of it. Without the lock */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* NULL: no such number is possible, or no memory. */

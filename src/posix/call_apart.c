@@ -319,9 +319,9 @@ struct locking {
 };
 
 /* The file is not the number's any more; the kernel says so, too, once it has got the lock. */
-static bool is_gone(const struct locking *l, uint32_t since)
+static bool is_gone(const struct locking *l, uint64_t since)
 {
-	if (!l->own || kbi_likely(kbi_call_since(l->fd) == since))
+	if (!l->own || kbi_likely(!kbi_hold_is_closed_since(l->fd, since)))
 		return false;
 	errno = EBADF;
 	return true;
@@ -330,7 +330,7 @@ static bool is_gone(const struct locking *l, uint32_t since)
 /* Once others have run, the call is about the file that the number meant before. */
 static long lock(struct locking l)
 {
-	uint32_t since = kbi_call_since(l.fd);
+	uint64_t since = kbi_call_since();
 	bool ended = false;
 	KBI_CALL_KEEPS(keeps);
 	long r;

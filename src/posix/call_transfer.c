@@ -172,7 +172,8 @@ struct way {
 static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, SYS_readv, KBI_CALL_NO_NOWAIT_READ, read_other };
 static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, SYS_writev, KBI_CALL_NO_NOWAIT_WRITE, write_other };
 
-/* Buffers that are not empty. -EAGAIN: nothing yet. c: NULL, or the call that has begun. */
+/* Buffers that are not empty. -EAGAIN: nothing yet. c: NULL, or the call that has begun. In line: behind a system call each
+ * return costs as much as many instructions. */
 static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c, int fd,
 						      const struct iovec *v, int n, bool cancels)
 {
@@ -197,21 +198,11 @@ static inline __attribute__((always_inline)) long now(const struct way *w, struc
 	return r == -EAGAIN && !c && kbi_sys(w->any, fd, NULL, 0) < 0 ? -EBADF : r; /* the other end of a pipe is never ready */
 }
 
-static inline long read_now(struct kbi_call *c, int fd, const struct iovec *v, int n, bool cancels)
-{
-	return now(&in, c, fd, v, n, cancels);
-}
-
-static inline long write_now(struct kbi_call *c, int fd, const struct iovec *v, int n, bool cancels)
-{
-	return now(&out, c, fd, v, n, cancels);
-}
-
 static long try_read(struct kbi_call *c)
 {
 	if (kbi_unlikely(c->shut))
 		return kbi_sys(SYS_readv, c->fd, transfer_of(c)->p, transfer_of(c)->n);
-	return read_now(c, c->fd, transfer_of(c)->p, (int)transfer_of(c)->n, c->cancels);
+	return now(&in, c, c->fd, transfer_of(c)->p, (int)transfer_of(c)->n, c->cancels);
 }
 
 static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels, bool empty)
@@ -223,7 +214,7 @@ static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool c
 	return kbi_call_wait(&t.c);
 }
 
-static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
+static inline __attribute__((always_inline)) long read_by(int fd, const struct iovec *v, int n, bool cancels)
 {
 	uint32_t ending = kbi_posix_me.ending;
 	bool empty;
@@ -235,7 +226,7 @@ static inline long read_by(int fd, const struct iovec *v, int n, bool cancels)
 	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
 		return kbi_sys(SYS_readv, fd, v, n);
 	empty = kbi_call_is_empty(fd);
-	r = empty ? -EAGAIN : read_now(NULL, fd, v, n, cancels);
+	r = empty ? -EAGAIN : now(&in, NULL, fd, v, n, cancels);
 	if (kbi_unlikely(r == -EINTR) && kbi_posix_me.ending != ending)
 		return r;
 	if (kbi_call_again(r)) {
@@ -268,12 +259,12 @@ static long try_write(struct kbi_call *c)
 	size_t k;
 
 	if (!c->done)
-		return add_part(c, write_now(c, c->fd, t->p, (int)t->n, c->cancels), total(t->p, t->n));
+		return add_part(c, now(&out, c, c->fd, t->p, (int)t->n, c->cancels), total(t->p, t->n));
 	k = rest(t->p, t->n, c->done, left);
-	return add_part(c, write_now(c, c->fd, left, (int)k, c->cancels), total(t->p, t->n));
+	return add_part(c, now(&out, c, c->fd, left, (int)k, c->cancels), total(t->p, t->n));
 }
 
-static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done, uint32_t since, bool cancels)
+static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done, uint64_t since, bool cancels)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_write, .fd = fd, .events = POLLOUT, .cancels = cancels,
 				       .looks = true, .time_limit = SO_SNDTIMEO, .done = done > 0 ? (size_t)done : 0,
@@ -283,14 +274,15 @@ static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long 
 	return kbi_call_wait(&t.c);
 }
 
-static inline long write_by(int fd, const struct iovec *v, int n, size_t bytes, bool cancels)
+static inline __attribute__((always_inline)) long write_by(int fd, const struct iovec *v, int n, size_t bytes, bool cancels)
 {
-	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending, since = kbi_call_since(fd);
+	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
+	uint64_t since = kbi_call_since();
 	long r;
 
 	if (cancels)
 		kbi_cancel_test();
-	r = write_now(NULL, fd, v, n, cancels);
+	r = now(&out, NULL, fd, v, n, cancels);
 	if (kbi_likely(r == (long)bytes || (r < 0 && !kbi_call_again(r))))
 		return r;
 	if (r < 0 ? r == -EINTR && kbi_posix_me.ending != ending : kbi_posix_me.handled != handled)
@@ -368,7 +360,7 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels)
 {
 	bool empty = !flags && kbi_call_is_empty(fd);
-	uint32_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since(fd) : 0;
+	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since() : 0;
 	long r;
 
 	n = at_most(n);
@@ -409,7 +401,7 @@ static long try_receive_message(struct kbi_call *c)
 
 long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 {
-	uint32_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since(fd) : 0;
+	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since() : 0;
 	size_t n = 0;
 	long r;
 
@@ -444,7 +436,7 @@ static long try_receive_many(struct kbi_call *c)
 long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *limit, bool cancels)
 {
 	uint64_t until;
-	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_call_since(fd)),
+	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_call_since()),
 			      m, n, flags, NULL, limit ? &until : NULL };
 	long r;
 
@@ -481,7 +473,7 @@ static KBI_NOINLINE long send_later(struct transfer *t, long r, bool cancels)
 
 long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to, socklen_t len, bool cancels)
 {
-	uint32_t since = kbi_call_since(fd);
+	uint64_t since = kbi_call_since();
 	long r;
 
 	n = at_most(n);
@@ -515,7 +507,7 @@ static long try_send_message(struct kbi_call *c)
 	return add_part(c, kbi_sys(SYS_sendmsg, c->fd, &part, t->flags | try_flags(c)), t->n);
 }
 
-static long finish_message(int fd, const struct msghdr *m, int flags, long r, uint32_t since, bool cancels)
+static long finish_message(int fd, const struct msghdr *m, int flags, long r, uint64_t since, bool cancels)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd, .since = since), (void *)m,
 			      total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
@@ -527,7 +519,7 @@ static long finish_message(int fd, const struct msghdr *m, int flags, long r, ui
 
 long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
 {
-	uint32_t since = kbi_call_since(fd);
+	uint64_t since = kbi_call_since();
 	long r;
 
 	if (cancels)
@@ -539,16 +531,16 @@ long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
 }
 
 /* One after the other, the first of which has been tried: how many. All go to the file of the first. */
-static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int flags, long r, uint32_t since, bool cancels)
+static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int flags, long r, uint64_t since, bool cancels)
 {
 	unsigned i = r > 0 ? (unsigned)r - 1 : 0;
 	KBI_CALL_KEEPS(keeps);
 	int number = fd;
 
 	kbi_call_keep(&keeps, &fd);
-	if (r > 0 && kbi_call_since(number) != since)
+	if (r > 0 && kbi_hold_is_closed_since(number, since))
 		return r;
-	since = kbi_call_since(fd);
+	since = kbi_call_since();
 	r = r > 0 ? (long)m[i].msg_len : -EAGAIN;
 	for (;; r = kbi_call_sendmsg(fd, &m[i].msg_hdr, flags, false)) {
 		r = finish_message(fd, &m[i].msg_hdr, flags, r, since, cancels && i == 0);
@@ -562,7 +554,7 @@ static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int fl
 
 long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool cancels)
 {
-	uint32_t since = kbi_call_since(fd);
+	uint64_t since = kbi_call_since();
 	const struct msghdr *last;
 	long r;
 

@@ -370,7 +370,7 @@ static bool is_shut(const struct kbi_call *c)
 	return c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->done && kbi_ready_is_shut(c->fd);
 }
 
-static inline long attempt_inside(struct kbi_call *c, unsigned turn)
+static inline __attribute__((always_inline)) long attempt_inside(struct kbi_call *c, unsigned turn)
 {
 	long r;
 
@@ -386,7 +386,7 @@ static inline long attempt_inside(struct kbi_call *c, unsigned turn)
 	return r;
 }
 
-static inline long attempt(struct kbi_call *c, unsigned turn, bool lucky)
+static inline __attribute__((always_inline)) long attempt(struct kbi_call *c, unsigned turn, bool lucky)
 {
 	long r;
 
@@ -486,7 +486,7 @@ static KBI_NOINLINE long run_many(struct kbi_call *c)
 	return run_to_end(c);
 }
 
-static KBI_NOINLINE long run_one(struct kbi_call *c)
+static inline __attribute__((always_inline)) long run_one(struct kbi_call *c)
 {
 	struct kbi_hold hold;
 	long r;
