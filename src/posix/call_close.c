@@ -4,7 +4,10 @@
  * Callers: programs, stdio, futex by number. May switch. A cancellation may pass through these frames. */
 #include "posix/call_priv.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "io/ready.h"
 #include "os/fd.h"
@@ -170,11 +173,65 @@ KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
 	return r;
 }
 
-/* libc's own closes what /proc shows where the kernel has no close_range. */
+/* No cancellation point. */
+static void close_one(int fd)
+{
+	KBI_CALL_CLOSING(x, fd, false);
+
+	if (!x.refused)
+		kbi_sys(SYS_close, fd);
+}
+
+/* The entries that fit into one answer of getdents64. */
+static void close_listed(const char *list, long size, int first, int folder)
+{
+	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
+	uint16_t length;
+
+	for (long at = 0; at < size; at += length) {
+		const char *name = list + at + NAME;
+		int fd = name[0] == '.' ? -1 : atoi(name);
+
+		memcpy(&length, list + at + LENGTH, sizeof length);
+		if (fd >= first && fd != folder)
+			close_one(fd);
+	}
+}
+
+static bool close_shown(int first)
+{
+	long folder = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), size;
+	char list[2048];
+
+	if (folder < 0)
+		return false;
+	while ((size = kbi_sys(SYS_getdents64, folder, list, sizeof list)) > 0)
+		close_listed(list, size, first, (int)folder);
+	kbi_sys(SYS_close, folder);
+	return true;
+}
+
+/* Where the kernel has no close_range, what /proc shows; libc's own would close the runtime's, too. If no number is left to
+ * look at /proc with, those below the limit make room. Without /proc libc's ends the program, as ever. */
+static void close_each(int first)
+{
+	if (close_shown(first))
+		return;
+	for (int fd = first; fd < kbi_slot_limit(); fd++)
+		close_one(fd);
+	if (!close_shown(first))
+		REAL(closefrom)(first);
+}
+
 KBI_POSIX_API void closefrom(int first)
 {
-	if (close_range(first > 0 ? (unsigned)first : 0, UINT_MAX, 0))
-		REAL(closefrom)(first);
+	int error = errno;
+
+	first = first > 0 ? first : 0;
+	if (close_range((unsigned)first, UINT_MAX, 0)) {
+		close_each(first);
+		errno = error;
+	}
 }
 
 /* ---- by number ----------------------------------------------------------------------------------------------- */

@@ -1,11 +1,14 @@
-/* children.h - the children of another process, as /proc has them. */
+/* children.h - the children of another process, as /proc has them; whether they may be traced. */
 #ifndef KB_TEST_CHILDREN_H
 #define KB_TEST_CHILDREN_H
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* What a file says, as far as there is room. */
@@ -51,6 +54,23 @@ static inline int is_dead(int pid)
 		return 1;
 	at = strrchr(text, ')');
 	return !at || at[2] == 'Z' || at[2] == 'X';
+}
+
+/* A container may forbid it. */
+static inline int may_trace(void)
+{
+	pid_t pid = fork();
+	int may;
+
+	if (!pid)
+		for (;;)
+			pause();
+	if (pid < 0)
+		return 0;
+	may = ptrace(PTRACE_SEIZE, pid, 0, 0) == 0;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return may;
 }
 
 static inline int is_known(const int *list, unsigned n, int pid)

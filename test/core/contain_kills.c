@@ -538,6 +538,20 @@ static void soak(unsigned kills)
 	child_exited(&c, 0);
 }
 
+/* Where the kernel refuses to trace: the first kill ends the program, which says so. */
+static void check_untraced(void)
+{
+	static struct child c;
+
+	start(&c);
+	while (kill_some(c.pid) && !killer.done)
+		;
+	child_end(&c, END * 1000);
+	CHECK(!c.late && WIFSIGNALED(c.status) && WTERMSIG(c.status) == SIGKILL);
+	child_said(&c, "have no successors: the kernel refuses to trace them");
+	child_said(&c, "was killed: the program ends");
+}
+
 int main(void)
 {
 	static const char *const scheds[] = { "rotator", "steal", "lb2", "rotator" }, *const counts[] = { "2", "4", "1", "1" };
@@ -550,6 +564,10 @@ int main(void)
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	killer.rand = test_seed();
 	killer.took = calloc(kills + 2, sizeof *killer.took);
+	if (!may_trace()) {
+		check_untraced();
+		SKIP("the kernel refuses to trace: a kill ends the program, and it says so");
+	}
 	for (unsigned i = 0; i < 4 && !v; i++) {
 		sched = scheds[i];
 		vps = counts[i];
