@@ -93,7 +93,7 @@ unit_sources = $(wildcard $(if $(filter arch/%,$(1)),src/arch/$(ARCH)/$(notdir $
 SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
 # The heap is in neither library that runs threads; tests reach it in libkochab.a.
 SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
-SRC_malloc := src/base/option.c src/os/sys.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
+SRC_malloc := src/base/option.c src/os/sys.c src/os/random.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
 # The drop-in is for glibc (doc/portability.md); with another libc there is the native interface.
 IS_GLIBC := $(shell $(CC) -include features.h -dM -E -x c /dev/null | grep -q __GLIBC__ && echo yes)
 SRC_posix := $(if $(IS_GLIBC),$(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC))))

@@ -17,12 +17,14 @@
 #include "os/fd.h"
 #include "os/lock.h"
 #include "os/maps.h"
+#include "os/random.h"
 #include "os/sys.h"
 
 enum {
 	HOLES = 4096,          /* given back and not taken again; beyond that addresses are lost, not memory */
 	MOST_MAPS = 1 << 14,
 	STACK_MOST = 1 << 30,  /* of main's, where there is no limit */
+	HUGE = 2 << 20,        /* bytes of a huge page */
 	RUN = 512,             /* pages looked up at once */
 	SEEK_TO_DATA = 3,
 	SEEK_TO_HOLE = 4,
@@ -277,6 +279,15 @@ static bool is_error(long r)
 	return (unsigned long)r > -4096ul;
 }
 
+/* The kernel may give so large a mapping by whole huge pages only: what lies in it is not to be guessed by that. */
+static size_t somewhere(void)
+{
+	uint64_t r;
+
+	kbi_random(&r, sizeof r);
+	return r % (HUGE / KBI_PAGE) * KBI_PAGE;
+}
+
 static bool reserve(int fd, size_t size)
 {
 	struct stat st;
@@ -295,7 +306,8 @@ static bool reserve(int fd, size_t size)
 	}
 	space.fd = fd;
 	space.file = kbi_sys(SYS_fstat, fd, &st) ? 0 : st.st_ino;
-	space.base = space.next = (uintptr_t)at;
+	space.base = (uintptr_t)at;
+	space.next = space.base + somewhere();
 	space.size = size;
 	/* a dump would read, and so allocate, what was never touched: kbi_memory_dump */
 	kbi_sys(SYS_madvise, at, size, MADV_DONTDUMP);

@@ -1,20 +1,19 @@
 /* os/segment.c - thread pointers by segment descriptors. Contract in segment.h. */
 #include "os/segment.h"
 
-#include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "base/option.h"
 #include "os/lock.h"
+#include "os/random.h"
 #include "os/sys.h"
 
 /* Above what MAP_32BIT gives, which programs that generate code depend on; a program's own image and its break begin far
  * below. */
 #define LOW UINT64_C(0x80000000)
 #define HIGH UINT64_C(0x100000000)
-enum { STEP = 64 << 20, TRIES = 64, FILTERED = 2 /* SECCOMP_MODE_FILTER */, RANDOM_PAGES = 1 << 18 };
+enum { STEP = 64 << 20, TRIES = 64, FILTERED = 2 /* SECCOMP_MODE_FILTER */ };
 
 a8 kbi_segment_open;
 
@@ -38,15 +37,13 @@ static bool is_wanted(void)
 	return kbi_options.segments == KBI_OPT_SEGMENTS_YES || (kbi_tp_segment_pays() && !kbi_segment_filtered());
 }
 
-/* Where stacks lie is not to be guessed. */
+/* Where stacks lie is not to be guessed: anywhere in the window, behind whose end it goes on at its beginning. */
 static uint64_t somewhere(void)
 {
-	const void *random = (const void *)getauxval(AT_RANDOM);
-	uint64_t seed = 0;
+	uint64_t r;
 
-	if (random)
-		memcpy(&seed, random, sizeof seed);
-	return LOW + seed % RANDOM_PAGES * KBI_PAGE;
+	kbi_random(&r, sizeof r);
+	return LOW + r % ((HIGH - LOW) / KBI_PAGE) * KBI_PAGE;
 }
 
 void kbi_segment_setup(void)

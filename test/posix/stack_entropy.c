@@ -1,0 +1,73 @@
+/* Where a thread's stack lies varies from run to run in as many bits as a mapping of the kernel's choice, as libc's do; with
+ * segments, which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). */
+/* matrix: vps=2 sched=rotator */
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { RUNS = 48, SEGMENTS_BITS = 19, LUCK = 2 /* bits that may have stood still by chance */ };
+
+static void *tells(void *p)
+{
+	volatile char here;
+
+	printf("%lx %lx\n", (unsigned long)(uintptr_t)&here, (unsigned long)(uintptr_t)p);
+	return NULL;
+}
+
+static int child(void)
+{
+	void *p = mmap(NULL, 1 << 16, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t t;
+
+	CHECK(p != MAP_FAILED);
+	CHECK_EQ(pthread_create(&t, NULL, tells, p), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	return 0;
+}
+
+/* Bits that were 0 in a run and 1 in another, of the two that a child tells. */
+static void measure(const char *command, int bits[2])
+{
+	unsigned long all[2] = { ~0ul, ~0ul }, any[2] = { 0, 0 }, v[2];
+
+	for (int i = 0; i < RUNS; i++) {
+		FILE *f = popen(command, "r");
+
+		CHECK(f);
+		CHECK_EQ(fscanf(f, "%lx %lx", &v[0], &v[1]), 2);
+		CHECK_EQ(pclose(f), 0);
+		for (int k = 0; k < 2; k++) {
+			all[k] &= v[k];
+			any[k] |= v[k];
+		}
+	}
+	for (int k = 0; k < 2; k++)
+		bits[k] = __builtin_popcountl((any[k] & ~all[k]) & ~4095ul);
+}
+
+int main(int argc, char **argv)
+{
+	char command[4096];
+	int bits[2];
+
+	(void)argv;
+	if (argc > 1)
+		return child();
+	memset(command, 0, sizeof command);
+	CHECK(readlink("/proc/self/exe", command, sizeof command - 8) > 0);
+	strcat(command, " child");
+	measure(command, bits);
+	if (bits[1] == 0)
+		SKIP("addresses do not vary here");
+	printf("stacks %d bits, mappings %d\n", bits[0], bits[1]);
+	CHECK(bits[0] >= bits[1] - LUCK);
+	CHECK_EQ(setenv("KOCHAB_SEGMENTS", "yes", 1), 0);
+	measure(command, bits);
+	printf("with segments %d bits\n", bits[0]);
+	CHECK(bits[0] >= SEGMENTS_BITS - LUCK);
+	return 0;
+}
