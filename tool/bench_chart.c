@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench_chart.h"
+#include "tool.h"
 
 /* ---- words ---- */
 
@@ -52,7 +53,7 @@ void chart_times(char *to, size_t size, double ref, double v)
 		snprintf(to, size, "not measured");
 		return;
 	}
-	x = slower ? 1 / x : x;
+	x = fmin(slower ? 1 / x : x, 999999999);
 	if (x >= 1000)
 		snprintf(to, size, "%d,%03d×&nbsp;%s", (int)(x + 0.5) / 1000, (int)(x + 0.5) % 1000,
 			slower ? "slower" : "faster");
@@ -88,7 +89,7 @@ static void axis(FILE *out, const struct chart *f, int bottom)
 {
 	char text[CHART_WORD];
 
-	for (double v = f->least; v <= f->most * 1.001; v *= 10) {
+	for (double v = f->least; v > 0 && v <= f->most * 1.001; v *= 10) {
 		double x = x_of(f, v);
 		int n = snprintf(text, sizeof text, "%g %s",
 			v >= 1e6   ? v / 1e6
@@ -121,9 +122,11 @@ void chart_draw(FILE *out, const struct chart *f, const char *what)
 		int y = CHART_TOP + (int)i * CHART_ROW_HEIGHT, ours = strncmp(r->method, "kochab", 6) == 0;
 
 		chart_duration(text, sizeof text, r->median);
-		fprintf(out, "<text class='%s' x=0 y=%d>%s</text><text class=value x=%d y=%d>%s</text>",
-			ours ? "name ours" : "name", y + 15, f->label[i], CHART_WIDTH, y + 15,
-			r->median > 0 ? text : r->note);
+		fprintf(out, "<text class='%s' x=0 y=%d>", ours ? "name ours" : "name", y + 15);
+		tool_html(out, f->label[i]);
+		fprintf(out, "</text><text class=value x=%d y=%d>", CHART_WIDTH, y + 15);
+		tool_html(out, r->median > 0 ? text : r->note);
+		fputs("</text>", out);
 		if (r->median > 0)
 			fprintf(out, "<rect class=%s x=0 y=%d width=%.1f height=11 rx=2 />",
 				ours ? "ours" : "other", y + 21, fmax(2, x_of(f, r->median)));

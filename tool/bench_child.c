@@ -12,10 +12,13 @@
 
 #include "bench.h"
 #include "bench_child.h"
+#include "tool.h"
 
 void bench_report(const char *metric, const char *unit, double value)
 {
-	printf("{\"metric\": \"%s\", \"unit\": \"%s\", \"value\": %.9g}\n", metric, unit, value);
+	printf("{\"metric\": \"%s\", \"unit\": \"%s\", \"value\": ", metric, unit);
+	tool_json_number(stdout, value);
+	puts("}");
 	fflush(stdout);
 }
 
@@ -39,7 +42,9 @@ void bench_skip(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
-	printf("{\"note\": \"%s\"}\n", why);
+	fputs("{\"note\": ", stdout);
+	tool_json_string(why);
+	puts("}");
 	fflush(stdout);
 	_Exit(BENCH_EXIT_SKIP);
 }

@@ -10,8 +10,11 @@
 
 #include "bench.h"
 #include "bench_chart.h"
+#include "tool.h"
 
-enum { ROWS = 512 };
+enum { ROWS = 512, MOST_THREADS = 100000000 };
+#define LEAST 1e-3
+#define MOST_NS 1e18
 
 struct page {
 	FILE *out;
@@ -30,19 +33,25 @@ static void text_field(const char *line, const char *key, char *to, size_t size)
 
 	snprintf(name, sizeof name, "\"%s\": \"", key);
 	at = strstr(line, name);
-	for (at = at ? at + strlen(name) : ""; *at && *at != '"' && n + 1 < size; at++)
+	for (at = at ? at + strlen(name) : ""; *at && *at != '"' && n + 1 < size; at++) {
+		if (*at == '\\' && at[1])
+			at++; /* of the rest \u.... is as it stands */
 		to[n++] = *at;
+	}
 	to[n] = 0;
 }
 
-static double number_field(const char *line, const char *key)
+/* LEAST to most; what is no such number counts as 0: nothing was measured. */
+static double number_field(const char *line, const char *key, double most)
 {
 	char name[BENCH_WORD];
 	const char *at;
+	double x;
 
 	snprintf(name, sizeof name, "\"%s\": ", key);
 	at = strstr(line, name);
-	return at ? strtod(at + strlen(name), NULL) : 0;
+	x = at ? strtod(at + strlen(name), NULL) : 0;
+	return x >= LEAST && x <= most ? x : 0;
 }
 
 static int load(struct page *p, const char *path)
@@ -60,9 +69,9 @@ static int load(struct page *p, const char *path)
 		text_field(line, "bench", r->bench, sizeof r->bench);
 		text_field(line, "method", r->method, sizeof r->method);
 		text_field(line, "note", r->note, sizeof r->note);
-		r->threads = (unsigned)number_field(line, "threads");
-		r->vps = (unsigned)number_field(line, "vps");
-		r->median = number_field(line, "median");
+		r->threads = (unsigned)number_field(line, "threads", MOST_THREADS);
+		r->vps = (unsigned)number_field(line, "vps", MOST_THREADS);
+		r->median = number_field(line, "median", MOST_NS);
 		p->rows++;
 	}
 	fclose(in);
@@ -206,10 +215,11 @@ static void compression(struct page *p)
 	if (!kernel || !ours)
 		return;
 	most = fmax(fmax(kernel->median, ours->median), 1);
+	fputs("<h2>An unmodified program</h2><p>", p->out);
+	tool_html(p->out, ours->note);
 	fprintf(p->out,
-		"<h2>An unmodified program</h2><p>%s</p><figure class=one><svg viewBox='0 0 %d %d' role=img "
-		"aria-label='compression times'>",
-		ours->note, CHART_WIDTH, 2 * CHART_ROW_HEIGHT + CHART_TOP);
+		"</p><figure class=one><svg viewBox='0 0 %d %d' role=img aria-label='compression times'>", CHART_WIDTH,
+		2 * CHART_ROW_HEIGHT + CHART_TOP);
 	for (int i = 0; i < 2; i++) {
 		const struct chart_row *r = i ? ours : kernel;
 		int y = CHART_TOP + i * CHART_ROW_HEIGHT;
@@ -254,7 +264,9 @@ static void cell(FILE *out, const struct chart_row *r, double ref)
 	char text[BENCH_WORD];
 
 	if (!r || r->median <= 0) {
-		fprintf(out, "<td class=none>%s</td>", r && r->note[0] ? r->note : "–");
+		fputs("<td class=none>", out);
+		tool_html(out, r && r->note[0] ? r->note : "–");
+		fputs("</td>", out);
 		return;
 	}
 	chart_duration(text, sizeof text, r->median);
@@ -330,7 +342,7 @@ static void machine(char *to, size_t size)
 			snprintf(model, sizeof model, "%s", strchr(line, ':') + 2);
 	if (in)
 		fclose(in);
-	model[strcspn(model, "\n<&")] = 0;
+	model[strcspn(model, "\n")] = 0;
 	if (uname(&u))
 		memset(&u, 0, sizeof u);
 	snprintf(to, size, "%s%s%s %s, %s %s", model, model[0] ? ", " : "", "", u.machine, u.sysname,
@@ -369,10 +381,9 @@ static void write_page(struct page *p)
 		style);
 	headline(p);
 	fprintf(p->out,
-		"<h2>The paper's figures, on this machine</h2><p>%u cores, %s. Logarithmic scales; shorter "
-		"is "
-		"better. Medians of runs taken in turns.</p><div class=figures>\n",
-		p->cores, where);
+		"<h2>The paper's figures, on this machine</h2><p>%u cores, ", p->cores);
+	tool_html(p->out, where);
+	fputs(". Logarithmic scales; shorter is better. Medians of runs taken in turns.</p><div class=figures>\n", p->out);
 	polling_figure(p, "Figure 3. ", p->cores, "(as many as cores)", "Polling is fast while cores last",
 		"19×&nbsp;faster");
 	polling_figure(p, "Figure 4. ", p->cores + 1, "(one more than cores)",

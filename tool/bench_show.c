@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "tool.h"
 
 enum { BAR = 32 };
 
@@ -133,6 +134,14 @@ static void json_head(const struct bench_cell *c, FILE *out)
 		fprintf(out, ", \"size\": %u", c->c.size);
 }
 
+static void json_figure(FILE *out, const char *key, double x)
+{
+	if (isfinite(x))
+		fprintf(out, ", \"%s\": %.6g", key, x);
+	else
+		fprintf(out, ", \"%s\": null", key);
+}
+
 void bench_show_json(const struct bench_cells *all, FILE *out)
 {
 	for (size_t i = 0; i < all->count; i++) {
@@ -141,17 +150,19 @@ void bench_show_json(const struct bench_cells *all, FILE *out)
 		for (const struct bench_series *s = c->series; s < c->series + BENCH_METRICS && s->count;
 			s++) {
 			json_head(c, out);
-			fprintf(out,
-				", \"metric\": \"%s\", \"unit\": \"%s\", \"min\": %.6g, \"median\": %.6g, "
-				"\"max\": %.6g, \"runs\": %u}\n",
-				s->metric, s->unit, bench_min(s), bench_median(s), bench_max(s), s->count);
+			fprintf(out, ", \"metric\": \"%s\", \"unit\": \"%s\"", s->metric, s->unit);
+			json_figure(out, "min", bench_min(s));
+			json_figure(out, "median", bench_median(s));
+			json_figure(out, "max", bench_max(s));
+			fprintf(out, ", \"runs\": %u}\n", s->count);
 		}
 		if (c->note[0]) {
 			json_head(c, out);
 			fprintf(out,
 				", \"metric\": \"none\", \"unit\": \"\", \"min\": null, \"median\": null, "
-				"\"max\": null, \"runs\": 0, \"note\": \"%s\"}\n",
-				c->note);
+				"\"max\": null, \"runs\": 0, \"note\": ");
+			tool_json(out, c->note);
+			fputs("}\n", out);
 		}
 	}
 	fflush(out);

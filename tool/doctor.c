@@ -55,7 +55,7 @@ static void fact(const char *name, enum verdict verdict, const char *format, ...
 {
 	static const char *const marks[] = { "  ", "+ ", "- " };
 	static const char *const words[] = { "null", "true", "false" };
-	char value[600];
+	char value[600], shown[1200];
 	va_list args;
 
 	va_start(args, format);
@@ -66,7 +66,7 @@ static void fact(const char *name, enum verdict verdict, const char *format, ...
 		tool_json_string(value);
 		printf("}\n");
 	} else {
-		printf("%s%-24s %s\n", marks[verdict], name, value);
+		printf("%s%-24s %s\n", marks[verdict], name, tool_plain(shown, sizeof(shown), value, sizeof(value)));
 	}
 }
 

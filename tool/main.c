@@ -22,28 +22,14 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 void tool_say(const char *format, ...)
 {
+	char text[8192], shown[2 * sizeof text];
 	va_list args;
 
-	fflush(stdout);
-	fputs("kochab: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	fputc('\n', stderr);
-}
-
-void tool_json_string(const char *text)
-{
-	putchar('"');
-	for (; *text != '\0'; text++) {
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if ((unsigned char)*text < 0x20)
-			printf("\\u%04x", (unsigned char)*text);
-		else
-			putchar(*text);
-	}
-	putchar('"');
+	fflush(stdout);
+	fprintf(stderr, "kochab: %s\n", tool_plain(shown, sizeof shown, text, sizeof text));
 }
 
 static void usage(FILE *out)

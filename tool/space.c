@@ -66,6 +66,14 @@ static unsigned count_processes(const struct view *v)
 	return n;
 }
 
+/* Names that other programs have given, as they may be shown; valid until the next. */
+static const char *shown(const char *name, size_t most)
+{
+	static char text[4 * 256 + 1];
+
+	return tool_plain(text, sizeof text, name, most);
+}
+
 /* ---- list ---------------------------------------------------------------------------------------------- */
 
 static void list_one(const char *name, bool json)
@@ -87,9 +95,9 @@ static void list_one(const char *name, bool json)
 			printf(", \"processes\": %u, \"objects\": %u}\n", n, a_load_rlx(&v.head.n_things));
 		}
 	} else if (e) {
-		printf("%-24s %s\n", name, reason(e));
+		printf("%-24s %s\n", shown(name, SIZE_MAX), reason(e));
 	} else {
-		printf("%-24s %8" PRIu64 " KiB of %8" PRIu64 ", ", name, size / 1024, v.head.limit / 1024);
+		printf("%-24s %8" PRIu64 " KiB of %8" PRIu64 ", ", shown(name, SIZE_MAX), size / 1024, v.head.limit / 1024);
 		printf("%u process%s, %u objects\n", n, n == 1 ? "" : "es", a_load_rlx(&v.head.n_things));
 	}
 	if (!e)
@@ -131,7 +139,7 @@ static void show_thing(const struct kbi_space_thing *t)
 {
 	unsigned type = t->type < sizeof type_names / sizeof *type_names ? t->type : 0;
 
-	printf("  %-10s %.*s: ", type_names[type], KBI_SPACE_NAME, t->name);
+	printf("  %-10s %s: ", type_names[type], shown(t->name, KBI_SPACE_NAME));
 	switch (t->type) {
 	case KBI_SPACE_MEMORY:
 		printf("%" PRIu64 " bytes at offset %" PRIu64, t->capacity, t->buffer);
@@ -192,14 +200,15 @@ static int inspect(const char *name)
 		tool_say("space: %s: %s", name, reason(e));
 		return TOOL_FAILED;
 	}
-	printf("%s: made by Kochab %.*s, layout %u\n", name, (int)sizeof v.head.build, v.head.build, v.head.layout);
+	printf("%s: ", shown(name, SIZE_MAX));
+	printf("made by Kochab %s, layout %u\n", shown(v.head.build, sizeof v.head.build), v.head.layout);
 	printf("  %" PRIu64 " bytes, %" PRIu64 " in use, may grow to %" PRIu64, a_load_rlx(&v.head.size),
 	       a_load_rlx(&v.head.used), v.head.limit);
 	printf("; address %#" PRIx64 "%s\n", v.head.address, v.head.fixed ? " (fixed)" : "");
 	printf("  %u processes died in it\n", a_load_rlx(&v.head.crashes));
 	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
 		if (read_proc(&v, i, &p))
-			printf("  #%u process %u %.*s%s\n", i, a_load_rlx(&p.pid), (int)sizeof p.name, p.name,
+			printf("  #%u process %u %s%s\n", i, a_load_rlx(&p.pid), shown(p.name, sizeof p.name),
 			       is_alive(&p) ? "" : ", dead");
 	show_things(&v);
 	close(v.fd);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Exit codes; 126 and 127 are the shells'. */
 enum {
@@ -37,8 +38,15 @@ int kochab_bench(int argc, char **argv) __attribute__((weak));
 
 /* "kochab: ..." on standard error. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Writes text as a JSON string, quotes included. */
+/* What came from elsewhere, for where it goes: text.c. On a terminal, in `to`: bytes that would do something there are
+ * \xNN, at most `most` bytes are looked at, and what does not fit is left out. Returns `to`. */
+const char *tool_plain(char *to, size_t size, const char *text, size_t most);
+/* As a JSON string, quotes included; what is no UTF-8 is U+FFFD. And a number: null if it is none that JSON has. */
+void tool_json(FILE *out, const char *text);
 void tool_json_string(const char *text);
+void tool_json_number(FILE *out, double x);
+/* In the text or an attribute of a page. */
+void tool_html(FILE *out, const char *text);
 
 /* The command's own file in buf, also where there is no /proc; false: nobody knows. */
 bool tool_self(char *buf, size_t size);
