@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "arch/arch.h"
@@ -258,6 +259,21 @@ static void say(const char *text, int length)
 		say(line_, n_ < (int)sizeof(line_) ? n_ : (int)sizeof(line_) - 1); \
 	} while (0)
 
+/* A program with more rights than its caller (setuid, setgid, capabilities of its file) takes no orders from the caller's
+ * environment, but for these, by which nothing can be lost, seen or got around. */
+static const char *const harmless[] = { "KOCHAB_HEAP", "KOCHAB_SCHED" };
+
+bool kbi_option_obeys(const struct kbi_option *o)
+{
+	if (kbi_likely(!getauxval(AT_SECURE)))
+		return true;
+	for (size_t i = 0; i < kbi_countof(harmless); i++) {
+		if (strcmp(o->env, harmless[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* One NAME=value of ours. */
 static int load_one(const char *entry)
 {
@@ -266,6 +282,8 @@ static int load_one(const char *entry)
 	char allowed[128];
 	uint64_t value;
 
+	if (getauxval(AT_SECURE) && (o == NULL || !kbi_option_obeys(o)))
+		return 0;
 	if (o == NULL) {
 		for (size_t i = 0; i < kbi_countof(others); i++) {
 			if (word_is(entry, n, others[i]))

@@ -153,7 +153,7 @@ static void say(const struct kb_thread *t, const struct kb_crash_info *i)
 		kbi_sys_message("thread #%u%s%s is lost: its process was killed", t->task.index, space, t->name);
 	else
 		kbi_sys_message("thread #%u%s%s is lost: signal %d at %p, address %p", t->task.index, space, t->name,
-				i->signal, i->frame[0], i->address);
+				i->signal, kbi_sys_shown(i->frame[0]), kbi_sys_shown(i->address));
 }
 
 static void tell(struct kb_thread *t)
@@ -261,7 +261,8 @@ static bool contain(int sig, siginfo_t *info, void *context)
 		why = kbi_crash_look(context, info->si_code <= 0 ? KBI_CRASH_SENT : KBI_CRASH_FAULT, &w, &b->crash_guard);
 	if (!why && go_down(t, i, &w, context))
 		return true;
-	kbi_sys_message("signal %d at %p (address %p) ends the program: %s", sig, (void *)kbi_context_at(context), i.address,
+	kbi_sys_message("signal %d at %p (address %p) ends the program: %s", sig,
+			kbi_sys_shown((void *)kbi_context_at(context)), kbi_sys_shown(i.address),
 			why ? why : "there is no memory");
 	return false;
 }

@@ -137,7 +137,8 @@ static void backtrace_of(int fd, const struct kb_thread *t, const struct seen *s
 	}
 }
 
-static void thread(int fd, const struct kb_thread *t)
+/* open: its addresses may be seen. */
+static void thread(int fd, const struct kb_thread *t, bool open)
 {
 	uint64_t st = a_load_acq(&t->task.state);
 	enum kbi_task_kind k = kbi_state_kind(st);
@@ -152,7 +153,7 @@ static void thread(int fd, const struct kb_thread *t)
 		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, s.name, state_name(k), kbi_state_vp(st),
 		     s.has_deadline ? ", with a deadline" : "", s.watches ? ", watching a word" : "",
 		     kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
-	if (k == KBI_TASK_WAITING || k == KBI_TASK_READY)
+	if ((k == KBI_TASK_WAITING || k == KBI_TASK_READY) && open)
 		backtrace_of(fd, t, &s);
 }
 
@@ -167,6 +168,7 @@ static void vp(int fd, const struct kbi_vp *v)
 void kbi_dump(int fd)
 {
 	uint32_t n = kbi_descriptor_limit();
+	bool open = kbi_sys_is_open();
 
 	line(fd, "kochab: %u virtual processors, scheduler %s\n", kbi_vp_n, kbi_vp_n ? kbi_vps[0]->sched->name : "-");
 	for (unsigned i = 0; i < kbi_vp_n; i++)
@@ -174,8 +176,10 @@ void kbi_dump(int fd)
 	line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(), kbi_spare_counts().idle);
 	if (kbi_contain_lost())
 		line(fd, "  %u threads were lost by crashes\n", kbi_contain_lost());
+	if (!open)
+		line(fd, "  no backtraces: the program's memory is not to be seen (it is not dumpable)\n");
 	for (uint32_t i = 0; i < n; i++)
-		thread(fd, kbi_descriptor_at(i));
+		thread(fd, kbi_descriptor_at(i), open);
 }
 
 /* Kernel threads of a process, by counting those in its folder; 0: cannot tell. */
@@ -291,8 +295,8 @@ void kbi_dump_setup(void)
 
 	if (kbi_options.stats)
 		atexit(print_stats);
-	if (!kbi_options.dump_on_quit)
-		return;
+	if (!kbi_options.dump_on_quit || !kbi_sys_is_open())
+		return; /* SIGQUIT, which its caller may send, ends it as ever */
 	sigfillset(&sa.sa_mask);
 	kbi_real.sigaction(SIGQUIT, NULL, &old);
 	if (old.sa_handler == SIG_DFL)

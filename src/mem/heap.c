@@ -20,7 +20,7 @@ static a32 started; /* 0 no, 1 yes */
 static uint64_t option(const char *name)
 {
 	const struct kbi_option *o = kbi_option_find(name, strlen(name));
-	const char *text = environ ? getenv(o->env) : NULL;
+	const char *text = environ && kbi_option_obeys(o) ? getenv(o->env) : NULL;
 	uint64_t value;
 
 	return text && kbi_option_parse(o, text, &value) == 0 ? value : o->def;
@@ -147,7 +147,7 @@ void *kbi_heap_take_zeroed(size_t n, const void *caller)
 
 static KBI_NOINLINE KBI_NORETURN void not_a_block(const void *p)
 {
-	kbi_sys_fatal("heap: free(%p): not a block", p);
+	kbi_sys_fatal("heap: free(%p): not a block", kbi_sys_shown(p));
 }
 
 static void give_other(void *p, uint32_t tag)

@@ -78,10 +78,11 @@ void kbi_slab_put(struct kbi_slab *s, void *block)
 	uint64_t bit = (uint64_t)1 << i % 64;
 
 	if (kbi_unlikely(!exact || i >= s->fresh))
-		kbi_sys_fatal("heap: free(%p): no block begins there; the nearest are of %u bytes", block,
+		kbi_sys_fatal("heap: free(%p): no block begins there; the nearest are of %u bytes", kbi_sys_shown(block),
 			      kbi_slab_class[s->class].size);
 	if (kbi_unlikely(s->free[w] & bit))
-		kbi_sys_fatal("heap: free(%p): a block of %u bytes was freed twice", block, kbi_slab_class[s->class].size);
+		kbi_sys_fatal("heap: free(%p): a block of %u bytes was freed twice", kbi_sys_shown(block),
+			      kbi_slab_class[s->class].size);
 	s->free[w] |= bit;
 	s->n_free++;
 	if (w < s->low)

@@ -138,6 +138,16 @@ static void message(const char *format, va_list ap)
 	kbi_sys_write(STDERR_FILENO, line, end + 1);
 }
 
+bool kbi_sys_is_open(void)
+{
+	return kbi_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
+
+const void *kbi_sys_shown(const void *address)
+{
+	return kbi_sys_is_open() ? address : NULL;
+}
+
 void kbi_sys_message(const char *format, ...)
 {
 	va_list ap;

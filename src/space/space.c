@@ -51,7 +51,7 @@ static void explain(uintptr_t address)
 		if (!kbi_space_file_is_whole(s, a_load_rlx(&s->least)))
 			kbi_sys_message("space %s: its file was truncated by somebody", s->name);
 		else
-			kbi_sys_message("space %s: no memory at %p, byte %zu of its file", s->name, (void *)address,
+			kbi_sys_message("space %s: no memory at %p, byte %zu of its file", s->name, kbi_sys_shown((void *)address),
 					(size_t)(address - (uintptr_t)s->head));
 	}
 }

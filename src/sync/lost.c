@@ -23,8 +23,8 @@ struct kb_thread *kbi_lost_at(uint32_t index)
 void kbi_lost_complain(const char *what, const void *object, const struct kb_thread *t)
 {
 	if (kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT)
-		kbi_sys_fatal("the %s at %p is held by thread #%u, which was lost (option on_crash)", what, object,
-			      t->task.index);
+		kbi_sys_fatal("the %s at %p is held by thread #%u, which was lost (option on_crash)", what,
+			      kbi_sys_shown(object), t->task.index);
 }
 
 /* ---- a lost thread ------------------------------------------------------------------------------ */

@@ -1,0 +1,140 @@
+/* A program with more rights than its caller takes no options from the caller's environment but those that can do no harm,
+ * says nothing of bad ones, and SIGQUIT ends it without a word; one that may not be looked into tells no addresses. */
+/* matrix: none */
+#include <fcntl.h>
+#include <kochab/kochab.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/option.h"
+#include "core/dump.h"
+#include "test.h"
+
+enum { NOBODY = 65534, NOT_SECURE = 77 };
+
+static char folder[] = "/tmp/kb-secure-XXXXXX", path[64];
+
+/* What a caller might try. */
+static char *const tries[] = { "KOCHAB_CONTAIN=1", "KOCHAB_BODY=process", "KOCHAB_ON_CRASH=release", "KOCHAB_STATS=1",
+			       "KOCHAB_VERBOSE=1", "KOCHAB_GUARD=none",	  "KOCHAB_VPS=7",	     "KOCHAB_NONSENSE=1",
+			       "KOCHAB_TICK_MS=x", "KOCHAB_SCHED=steal",  NULL };
+
+static void *parks(void *sem)
+{
+	kb_sem_wait(sem);
+	return NULL;
+}
+
+/* Runs with the file owner's rights. */
+static int secure(void)
+{
+	kb_sem_t sem = KB_SEM_INIT(0);
+	kb_thread_t t;
+
+	if (!getauxval(AT_SECURE))
+		return NOT_SECURE;
+	CHECK_EQ(kb_thread_create(&t, NULL, parks, &sem), 0);
+	CHECK_EQ(kbi_options.contain, 0);
+	CHECK_EQ(kbi_options.body, KBI_OPT_BODY_THREAD);
+	CHECK_EQ(kbi_options.on_crash, KBI_OPT_ON_CRASH_ABORT);
+	CHECK_EQ(kbi_options.stats, 0);
+	CHECK_EQ(kbi_options.guard, KBI_OPT_GUARD_AUTO);
+	CHECK_EQ(kbi_options.vps, 0);
+	CHECK_EQ(kbi_options.sched, KBI_OPT_SCHED_STEAL);
+	raise(SIGQUIT);
+	return 1; /* it ends the program */
+}
+
+static void copy_self(void)
+{
+	char buf[65536];
+	int from = open("/proc/self/exe", O_RDONLY), to = open(path, O_WRONLY | O_CREAT | O_EXCL, 0700);
+	ssize_t n;
+
+	CHECK(from >= 0 && to >= 0);
+	while ((n = read(from, buf, sizeof buf)) > 0)
+		CHECK_EQ(write(to, buf, (size_t)n), n);
+	CHECK_EQ(fchmod(to, 04755), 0);
+	close(from);
+	close(to);
+}
+
+/* What the child says on standard error, in `said`; its status. */
+static int run(void (*child)(void), char *said, size_t room)
+{
+	int p[2], status;
+	size_t at = 0;
+	ssize_t n;
+	pid_t pid;
+
+	CHECK_EQ(pipe(p), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(p[1], STDERR_FILENO);
+		child();
+		_exit(126);
+	}
+	close(p[1]);
+	while (at < room - 1 && (n = read(p[0], said + at, room - 1 - at)) > 0)
+		at += (size_t)n;
+	said[at] = 0;
+	close(p[0]);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void as_nobody(void)
+{
+	char *const argv[] = { path, "secure", NULL };
+
+	if (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
+		_exit(NOT_SECURE);
+	execve(path, argv, tries);
+}
+
+/* A plain program that has closed itself later: states, no code. */
+static void closed(void)
+{
+	kb_sem_t sem = KB_SEM_INIT(0);
+	kb_thread_t t;
+
+	CHECK_EQ(kb_thread_create(&t, NULL, parks, &sem), 0);
+	kb_yield();
+	CHECK_EQ(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+	raise(SIGQUIT);
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	char said[65536];
+	int status;
+
+	(void)argv;
+	if (argc > 1)
+		return secure();
+	status = run(closed, said, sizeof said);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK(strstr(said, "waiting on VP"));
+	CHECK(strstr(said, "not dumpable"));
+	CHECK(!strstr(said, "0x"));
+	if (geteuid() != 0)
+		SKIP("only root can give rights away");
+	CHECK(mkdtemp(folder));
+	CHECK_EQ(chmod(folder, 0755), 0);
+	snprintf(path, sizeof path, "%s/secure", folder);
+	copy_self();
+	status = run(as_nobody, said, sizeof said);
+	unlink(path);
+	rmdir(folder);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_SECURE)
+		SKIP("a setuid program gets no rights here");
+	CHECK_EQ(strlen(said), 0);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGQUIT);
+	return 0;
+}
