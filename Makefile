@@ -72,14 +72,22 @@ MEMSET := $(shell f=-mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign
 # The canary is off in the library: it lies behind the thread pointer, which the switch changes. Exceptions and
 # cancellations of the program pass through our frames (pthread_once cleans up after them).
 CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt $(MEMSET)
-CFLAGS_tool := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fno-plt -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
-CFLAGS_bench := $(CFLAGS_tool)
+CFLAGS_bench := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fno-plt -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
+# What dev/hardening lists: the command reads others' files. FORTIFY wants an optimizing compiler, and 3 a newer one.
+OPTIMIZES := $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
+FORTIFY := $(shell $(CC) -O -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -Werror -include stdio.h -c -x c /dev/null -o /dev/null 2>/dev/null && echo 3 || echo 2)
+has_flag = $(shell $(CC) -Werror $(1) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(1))
+CLASH := $(call has_flag,-fstack-clash-protection)
+CFLAGS_tool := $(CFLAGS_bench) $(if $(SAN),,-fstack-protector-strong $(CLASH))
+CFLAGS_src += $(if $(SAN),,$(CLASH))
 CFLAGS_test := -std=gnu17 -D_GNU_SOURCE= -Itest
 CFLAGS_example := -std=gnu17 -D_GNU_SOURCE=
 CFLAGS_dev := -std=gnu17 -D_GNU_SOURCE=
 # Behind CFLAGS, which distributions fill: it takes back the flags that the library must not be built with (doc/packages.md).
 # And -O1 at least: a switch in line needs all registers.
 KEEP_src := $(if $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),,-O1) -fno-stack-protector $(if $(filter x86_64,$(MACHINE)),-fcf-protection=none) -fno-lto -U_FORTIFY_SOURCE -Wp,-U_FORTIFY_SOURCE
+comma := ,
+KEEP_tool := $(if $(SAN),,-U_FORTIFY_SOURCE -Wp,-U_FORTIFY_SOURCE$(if $(OPTIMIZES),$(comma)-D_FORTIFY_SOURCE=$(FORTIFY)))
 LDLIBS := -pthread -ldl
 LIBS_test := -lm -lrt -lutil # libraries of their own before glibc 2.34
 LINK := $(SANFLAGS) -pthread -Wl,-z,now

@@ -9,10 +9,10 @@ fail() {
 	failures=$((failures + 1))
 }
 
-name=x$$$'\033]0;title\a\033[31m"\\\302\233\377\342\200\256'
+name=x$$$(printf '\033]0;title\a\033[31m"\\\302\233\377\342\200\256')
 planted="/dev/shm/kochab.$name"
 if : >"$planted" 2>/dev/null; then
-	trap 'rm -rf "$planted" "$T"' EXIT
+	trap 'rm -rf "${planted:?}" "$T"' EXIT
 	"$K" space list >list 2>&1 || fail "space list: $?"
 	"$K" space list --json >json 2>&1 || fail "space list --json: $?"
 	"$K" space inspect "$name" >inspect 2>&1 && fail "inspect of an empty file"

@@ -1,8 +1,7 @@
-/* Where a thread's stack lies varies from run to run in as many bits as a mapping of the kernel's choice, as libc's do; with
- * segments, which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). */
+/* Where a thread's stack lies varies from run to run in as many bits as a mapping of the kernel's choice, as libc's do;
+ * with segments, which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). */
 /* matrix: vps=2 sched=rotator */
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -51,15 +50,14 @@ static void measure(const char *command, int bits[2])
 
 int main(int argc, char **argv)
 {
-	char command[4096];
+	char self[4096] = "", command[sizeof self + 8];
 	int bits[2];
 
 	(void)argv;
 	if (argc > 1)
 		return child();
-	memset(command, 0, sizeof command);
-	CHECK(readlink("/proc/self/exe", command, sizeof command - 8) > 0);
-	strcat(command, " child");
+	CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+	snprintf(command, sizeof command, "%s child", self);
 	measure(command, bits);
 	if (bits[1] == 0)
 		SKIP("addresses do not vary here");
