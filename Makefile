@@ -315,7 +315,7 @@ $(O)/dev/kernel/refuse: $(O)/dev/kernel/refuse.c.o
 	@$(CC) $(LINK) $(LDFLAGS) -o $@ $<
 
 # ---- the things to do ----
-.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house check-packages dist deb test-cross test-guest test-kernels test-distros models litmus install uninstall clean \
+.PHONY: demo test test-programs bench report simulator bench-servers bench-alloc soak soak-kill check-house check-packages dist deb test-cross test-guest test-kernels test-distros models litmus fuzz install uninstall clean \
 	format help
 demo: all ## the paper's experiment on this machine, then a real program
 	@BUILD=$(O) dev/demo $(FILE)
@@ -343,6 +343,7 @@ soak: all tests ## the long runs (SOAK_SECONDS=600; POSIX_SUITE=directory: dev/c
 	@BUILD=$(O) SAN=$(SAN) test/run --soak $(ONLY)
 	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' CXX='$(CXX)' dev/test-programs)
 	@$(if $(SAN)$(ONLY),true,BUILD=$(O) CC='$(CC)' dev/conformance --six)
+	@$(if $(SAN)$(ONLY),true,BUILD=$(O) dev/fuzz/run -s $(or $(SOAK_SECONDS),600))
 
 soak-kill: all tests ## kills processes of a program at random (KILLS=10000; VPS=2 SCHED=rotator)
 	@timeout $$(($(or $(KILLS),10000) / 10 + 300)) env KILLS=$(or $(KILLS),10000) $(if $(VPS),KOCHAB_VPS=$(VPS)) \
@@ -369,6 +370,9 @@ test-cross: ## the arch, core, sync, io and some posix tests on other machines, 
 	@dev/test-cross
 test-guest: ## os, core, posix and programs on emulated computers with kernels of their own (slow; ARGS="aarch64 posix/NAME ...")
 	@dev/test-guest $(or $(ARGS),aarch64)
+fuzz: ## fuzzes what reads others' bytes, by libFuzzer (ARGS="-s SECONDS NAME ...")
+	@BUILD=$(O) dev/fuzz/run $(ARGS)
+
 litmus: ## the shared protocols under C's memory model, by herd7
 	@dev/litmus
 

@@ -405,8 +405,10 @@ static void write_page(struct page *p)
 int bench_page(const char *lines, const char *path)
 {
 	static struct page p;
-	int e = load(&p, lines);
+	int e;
 
+	memset(&p, 0, sizeof p);
+	e = load(&p, lines);
 	if (e) {
 		fprintf(stderr, "kochab bench: cannot read '%s': %s\n", lines, strerror(e));
 		return 1;
