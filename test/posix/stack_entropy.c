@@ -1,19 +1,24 @@
 /* Where a thread's stack lies varies from run to run in as many bits as a mapping of the kernel's choice, as libc's do;
- * with segments, which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). */
+ * with segments, which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). And no address is what the
+ * kernel has given the process at its start, of which libc makes its canary, and a constant. */
 /* matrix: vps=2 sched=rotator */
 #include <pthread.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "test.h"
 
-enum { RUNS = 48, SEGMENTS_BITS = 19, LUCK = 2 /* bits that may have stood still by chance */ };
+enum { WORDS = 3, RUNS = 48, SEGMENTS_BITS = 19, LUCK = 2 /* bits that may have stood still by chance */ };
 
 static void *tells(void *p)
 {
 	volatile char here;
+	unsigned long at = (unsigned long)(uintptr_t)&here, start = 0;
 
-	printf("%lx %lx\n", (unsigned long)(uintptr_t)&here, (unsigned long)(uintptr_t)p);
+	memcpy(&start, (const void *)getauxval(AT_RANDOM), sizeof start);
+	printf("%lx %lx %lx\n", at, (unsigned long)(uintptr_t)p, (at >> 12) - (start & 0x3fff));
 	return NULL;
 }
 
@@ -28,30 +33,30 @@ static int child(void)
 	return 0;
 }
 
-/* Bits that were 0 in a run and 1 in another, of the two that a child tells. */
-static void measure(const char *command, int bits[2])
+/* Bits that were 0 in a run and 1 in another, of what a child tells: of addresses those of the page. */
+static void measure(const char *command, int bits[WORDS])
 {
-	unsigned long all[2] = { ~0ul, ~0ul }, any[2] = { 0, 0 }, v[2];
+	unsigned long all[WORDS] = { ~0ul, ~0ul, ~0ul }, any[WORDS] = { 0 }, v[WORDS];
 
 	for (int i = 0; i < RUNS; i++) {
 		FILE *f = popen(command, "r");
 
 		CHECK(f);
-		CHECK_EQ(fscanf(f, "%lx %lx", &v[0], &v[1]), 2);
+		CHECK_EQ(fscanf(f, "%lx %lx %lx", &v[0], &v[1], &v[2]), WORDS);
 		CHECK_EQ(pclose(f), 0);
-		for (int k = 0; k < 2; k++) {
+		for (int k = 0; k < WORDS; k++) {
 			all[k] &= v[k];
 			any[k] |= v[k];
 		}
 	}
-	for (int k = 0; k < 2; k++)
-		bits[k] = __builtin_popcountl((any[k] & ~all[k]) & ~4095ul);
+	for (int k = 0; k < WORDS; k++)
+		bits[k] = __builtin_popcountl((any[k] & ~all[k]) & (k == 2 ? 0x3ffful : ~4095ul));
 }
 
 int main(int argc, char **argv)
 {
 	char self[4096] = "", command[sizeof self + 8];
-	int bits[2];
+	int bits[WORDS];
 
 	(void)argv;
 	if (argc > 1)
@@ -63,9 +68,11 @@ int main(int argc, char **argv)
 		SKIP("addresses do not vary here");
 	printf("stacks %d bits, mappings %d\n", bits[0], bits[1]);
 	CHECK(bits[0] >= bits[1] - LUCK);
+	CHECK(bits[2] > 0);
 	CHECK_EQ(setenv("KOCHAB_SEGMENTS", "yes", 1), 0);
 	measure(command, bits);
 	printf("with segments %d bits\n", bits[0]);
 	CHECK(bits[0] >= SEGMENTS_BITS - LUCK);
+	CHECK(bits[2] > 0);
 	return 0;
 }
