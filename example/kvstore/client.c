@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,6 +24,7 @@ enum {
 	READ_BIG = 16 << 10, /* when more comes than fits into the small buffer */
 	FLUSH_AT = 64 << 10, /* answers are not collected beyond this */
 	INPUT_MAX = 1 << 30, /* a request and what follows it */
+	LATE_MAX = 64 << 20, /* of a client that does not read its answers */
 };
 
 static struct {
@@ -30,9 +32,11 @@ static struct {
 	pthread_cond_t none; /* the last client has left */
 	struct client *first;
 	size_t count;
-	uint64_t next_id, refused, requests; /* requests: of clients that have left */
+	uint64_t next_id, refused, cut, requests; /* requests: of clients that have left */
 	bool stopping;
 } clients = { .lock = PTHREAD_MUTEX_INITIALIZER, .none = PTHREAD_COND_INITIALIZER, .next_id = 1 };
+
+static atomic_size_t held; /* bytes of requests that have arrived and are not answered, of all clients */
 
 /* ---- a socket ---- */
 
@@ -65,6 +69,33 @@ static void socket_close(struct client *c)
 
 static const struct wire socket_wire = { socket_recv, socket_send, socket_poll, socket_shut, socket_close };
 
+/* ---- how much may wait ---- */
+
+/* Counts what c holds beyond its thread's stack; false: it is too much for the server. */
+static bool count_held(struct client *c)
+{
+	size_t now = buf_is_small(&c->in) ? 0 : c->in.used, more = now - c->held;
+
+	if (more == 0)
+		return true;
+	c->held = now;
+	return atomic_fetch_add(&held, more) + more <= server.memory;
+}
+
+/* A client that sends, and lets the answers lie, would take all memory in the end. */
+static void cut_off(struct client *c)
+{
+	uint64_t before;
+
+	pthread_mutex_lock(&clients.lock);
+	before = clients.cut++;
+	pthread_mutex_unlock(&clients.lock);
+	if (before == 0)
+		fprintf(stderr, "kvstore: a client is cut off: %zu bytes of its requests wait, %zu of all (--client-memory)\n",
+			c->in.used, atomic_load(&held));
+	c->closing = true;
+}
+
 /* ---- reading and writing ---- */
 
 /* Reads behind what is there; false: there will be no more. Without `flags` it waits. */
@@ -79,6 +110,10 @@ static bool read_more(struct client *c, int flags)
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		c->in.used += (size_t)n;
+	if (!count_held(c)) {
+		cut_off(c);
+		return false;
+	}
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
 }
 
@@ -87,7 +122,11 @@ static bool wait_writable(struct client *c)
 {
 	int events = POLLOUT, ready;
 
-	if (!c->ended && c->in.used < INPUT_MAX)
+	if (c->in.used >= LATE_MAX) {
+		cut_off(c);
+		return false;
+	}
+	if (!c->ended)
 		events |= POLLIN;
 	ready = c->wire->poll(c, events);
 	if (ready < 0)
@@ -153,6 +192,7 @@ static bool fill(struct client *c)
 		if (c->in.used > 0)
 			return true;
 		buf_release(&c->in);
+		count_held(c);
 	}
 	if (c->in.used == 0)
 		resp_release(&c->request);
@@ -248,6 +288,7 @@ static void live(const struct wire *wire, int fd, void *line)
 		wire->close(&c);
 	}
 	buf_release(&c.in);
+	count_held(&c);
 	buf_release(&c.out);
 	resp_release(&c.request);
 	free(c.name);
@@ -378,7 +419,7 @@ void client_each(void (*visit)(struct client *c, void *arg), void *arg)
 void client_totals(struct client_totals *t)
 {
 	pthread_mutex_lock(&clients.lock);
-	*t = (struct client_totals){ .now = clients.count, .ever = clients.next_id - 1, .refused = clients.refused,
+	*t = (struct client_totals){ .now = clients.count, .ever = clients.next_id - 1, .refused = clients.refused, .cut = clients.cut,
 		.requests = clients.requests };
 	for (struct client *c = clients.first; c != NULL; c = c->next)
 		t->requests += c->requests;

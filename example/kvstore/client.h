@@ -33,6 +33,7 @@ struct client {
 	void *line; /* what else the wire leads to */
 	bool closing; /* no request is answered any more */
 	bool ended; /* the other side sends nothing any more */
+	size_t held; /* bytes of requests, as counted with all clients' */
 	uint64_t id;
 	int64_t since; /* ms since 1970 */
 	atomic_ullong requests; /* written by the client's thread, read by INFO */
@@ -56,7 +57,7 @@ bool client_gone(struct client *c);
 
 struct client_totals {
 	size_t now;
-	uint64_t ever, refused, requests;
+	uint64_t ever, refused, cut, requests; /* cut: off, because too much of theirs waited */
 };
 void client_totals(struct client_totals *t);
 void client_each(void (*visit)(struct client *c, void *arg), void *arg);

@@ -279,7 +279,8 @@ static void info_stats(struct buf *text)
 	client_totals(&t);
 	add(text, "total_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n", (unsigned long long)t.ever,
 		(unsigned long long)t.requests);
-	add(text, "rejected_connections:%llu\r\n", (unsigned long long)t.refused);
+	add(text, "rejected_connections:%llu\r\nclient_query_buffer_limit_disconnections:%llu\r\n",
+		(unsigned long long)t.refused, (unsigned long long)t.cut);
 }
 
 static void info_cpu(struct buf *text)

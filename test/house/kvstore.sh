@@ -55,12 +55,32 @@ everything() { # NAME COMMAND...
 	last_answers "$name"
 }
 
+# A client that sends on and on and reads no answers is cut off before it has filled the memory; the others are served.
+lets_lie() { # NAME COMMAND...
+	local name=$1 port=$((20000 + RANDOM % 12000)) peak
+	shift
+	start "$@" --port $port --unixsocket "$T/sock"
+	printf 'SET k %s\n' "$(printf 'x%.0s' {1..1000})" | "$TALK" "$T/sock" >"$T/said"
+	exec 3<>/dev/tcp/127.0.0.1/$port || { fail "$name: no connection"; return; }
+	if (trap '' PIPE; yes $'GET k\r' 2>/dev/null | timeout 60 head -c 200000000 >&3) 2>/dev/null; then
+		fail "$name: a client that reads nothing has sent 200 MB"
+	fi
+	exec 3>&-
+	peak=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$server/status")
+	[ "$peak" -lt 300000 ] || fail "$name: it took $peak KiB"
+	"$TALK" "$T/sock" <<<'INFO stats' >"$T/said"
+	grep -q 'client_query_buffer_limit_disconnections:1' "$T/said" || fail "$name: not cut off: $(<"$T/said")"
+	stop "$name"
+}
+
 if command -v redis-server >/dev/null; then
 	start redis-server --port 0 --unixsocket "$T/sock" --save '' --appendonly no
 	answers redis-server
 	stop redis-server
 fi
 everything "kernel threads" "$K"
+lets_lie "kernel threads, a client that reads nothing" "$K"
+[ -n "${SAN:-}" ] || lets_lie "run, a client that reads nothing" "$BUILD/kochab" run -- "$K"
 [ -n "${SAN:-}" ] || { # a sanitizer's runtime and the drop-in do not go together in every build
 	everything "run, 1 VP" "$BUILD/kochab" run --vps 1 -- "$K"
 	everything "run, 2 VPs" "$BUILD/kochab" run --vps 2 -- "$K"
@@ -78,6 +98,7 @@ refuses() { # WHAT ARGS...
 refuses "0 to 65535" --port 70000
 refuses "0 to 65535" --port 80x
 refuses "1 to 1000000" --maxclients 0
+refuses "1 to 1048576" --client-memory 0
 refuses "not an option" 6379
 refuses "nothing to listen on" --port 0
 refuses "cannot listen on nosuch" --bind nosuch
