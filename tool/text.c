@@ -31,24 +31,48 @@ static bool commands(uint32_t code)
 	       (code >= 0xe0000 && code <= 0xe0fff);
 }
 
+/* What a text consists of, one after the other. */
+struct piece {
+	const unsigned char *at, *end; /* of the text, behind the piece */
+	const unsigned char *text;
+	size_t length;
+	uint32_t code;
+	bool is_character; /* else a byte that belongs to none */
+	bool is_harmless;
+};
+
+static struct piece begin(const char *text, size_t n)
+{
+	return (struct piece){ .at = (const unsigned char *)text, .end = (const unsigned char *)text + n };
+}
+
+static bool next(struct piece *p)
+{
+	if (p->at == p->end)
+		return false;
+	p->code = 0;
+	p->text = p->at;
+	p->length = character(p->at, (size_t)(p->end - p->at), &p->code);
+	p->is_character = p->length > 0;
+	p->is_harmless = p->is_character && !commands(p->code);
+	p->length += !p->is_character;
+	p->at += p->length;
+	return true;
+}
+
 const char *tool_plain(char *to, size_t size, const char *text, size_t most)
 {
-	const unsigned char *s = (const unsigned char *)text;
-	size_t n = strnlen(text, most), at = 0;
+	struct piece p = begin(text, strnlen(text, most));
+	size_t at = 0;
 
-	while (n > 0 && at + 5 <= size) {
-		uint32_t code = 0;
-		size_t length = character(s, n, &code);
-
-		if (length && !commands(code)) {
-			memcpy(to + at, s, length);
-			at += length;
-		} else {
-			at += (size_t)snprintf(to + at, 5, "\\x%02x", *s);
-			length = 1;
+	while (at + 5 <= size && next(&p)) {
+		if (p.is_harmless) {
+			memcpy(to + at, p.text, p.length);
+			at += p.length;
+		} else { /* a byte at a time */
+			at += (size_t)snprintf(to + at, 5, "\\x%02x", *p.text);
+			p.at = p.text + 1;
 		}
-		s += length;
-		n -= length;
 	}
 	to[at] = 0;
 	return to;
@@ -56,25 +80,18 @@ const char *tool_plain(char *to, size_t size, const char *text, size_t most)
 
 void tool_json(FILE *out, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
-	size_t n = strlen(text);
+	struct piece p = begin(text, strlen(text));
 
 	fputc('"', out);
-	while (n > 0) {
-		uint32_t code = 0;
-		size_t length = character(s, n, &code);
-
-		if (code == '"' || code == '\\')
-			fprintf(out, "\\%c", (int)code);
-		else if (!length)
+	while (next(&p)) {
+		if (p.code == '"' || p.code == '\\')
+			fprintf(out, "\\%c", (int)p.code);
+		else if (!p.is_character)
 			fputs("\\ufffd", out);
-		else if (commands(code) && code < 0x10000)
-			fprintf(out, "\\u%04x", (unsigned)code);
+		else if (!p.is_harmless && p.code < 0x10000)
+			fprintf(out, "\\u%04x", (unsigned)p.code);
 		else
-			fwrite(s, 1, length, out);
-		length += !length;
-		s += length;
-		n -= length;
+			fwrite(p.text, 1, p.length, out);
 	}
 	fputc('"', out);
 }
@@ -94,21 +111,14 @@ void tool_json_number(FILE *out, double x)
 
 void tool_html(FILE *out, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
-	size_t n = strlen(text);
+	struct piece p = begin(text, strlen(text));
 
-	while (n > 0) {
-		uint32_t code = 0;
-		size_t length = character(s, n, &code);
-
-		if (!length || commands(code))
+	while (next(&p)) {
+		if (!p.is_harmless)
 			fputs("&#xfffd;", out);
-		else if (strchr("<>&\"'", (int)code))
-			fprintf(out, "&#%u;", (unsigned)code);
+		else if (strchr("<>&\"'", (int)p.code))
+			fprintf(out, "&#%u;", (unsigned)p.code);
 		else
-			fwrite(s, 1, length, out);
-		length += !length;
-		s += length;
-		n -= length;
+			fwrite(p.text, 1, p.length, out);
 	}
 }

@@ -419,8 +419,8 @@ void client_each(void (*visit)(struct client *c, void *arg), void *arg)
 void client_totals(struct client_totals *t)
 {
 	pthread_mutex_lock(&clients.lock);
-	*t = (struct client_totals){ .now = clients.count, .ever = clients.next_id - 1, .refused = clients.refused, .cut = clients.cut,
-		.requests = clients.requests };
+	*t = (struct client_totals){ .now = clients.count, .ever = clients.next_id - 1, .refused = clients.refused,
+		.cut = clients.cut, .requests = clients.requests };
 	for (struct client *c = clients.first; c != NULL; c = c->next)
 		t->requests += c->requests;
 	pthread_mutex_unlock(&clients.lock);

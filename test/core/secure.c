@@ -1,6 +1,7 @@
 /* A program with more rights than its caller takes no options from the caller's environment but those that can do no harm,
  * says nothing of bad ones, and SIGQUIT ends it without a word; one that may not be looked into tells no addresses. */
 /* matrix: none */
+#include <errno.h>
 #include <fcntl.h>
 #include <kochab/kochab.h>
 #include <signal.h>
@@ -95,6 +96,8 @@ static void as_nobody(void)
 	if (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
 		_exit(NOT_SECURE);
 	execve(path, argv, tries);
+	if (errno == ENOEXEC)
+		_exit(NOT_SECURE); /* another machine's program, in an emulator */
 }
 
 /* A plain program that has closed itself later: states, no code. */
