@@ -401,10 +401,11 @@ static bool lets_in(struct kbi_task *self)
 	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 }
 
-/* Inside brackets: what else comes here meanwhile waits in the list, behind it. The program's handler leaves them. */
+/* On a virtual processor inside brackets: what else comes here meanwhile waits in the list, behind it. The program's handler
+ * leaves them. */
 static int raise_inside(struct kbi_task *self, const siginfo_t *info)
 {
-	bool handled = kbi_signal_has_handler(info->si_signo);
+	bool handled = kbi_signal_has_handler(info->si_signo), stays = handled && self->vp;
 	siginfo_t packed = *info;
 	int tid;
 	long r;
@@ -412,9 +413,8 @@ static int raise_inside(struct kbi_task *self, const siginfo_t *info)
 	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
 	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && handled))
 		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(self)));
-	if (handled)
-		kbi_posix_me.raises = info;
-	else
+	kbi_posix_me.raises = handled ? info : NULL;
+	if (!stays)
 		kbi_np_leave(self);
 	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */
 	do {
@@ -424,7 +424,7 @@ static int raise_inside(struct kbi_task *self, const siginfo_t *info)
 		kbi_compiler_barrier();
 	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
 	kbi_posix_me.raises = NULL;
-	if (!handled)
+	if (!stays)
 		kbi_np_enter(self);
 	return (int)-r;
 }

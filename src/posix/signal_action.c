@@ -326,13 +326,14 @@ static bool is_awaited(const siginfo_t *info)
 		(sent->si_code == info->si_code && sent->si_value.sival_ptr == info->si_value.sival_ptr));
 }
 
+/* True: in brackets. */
 static bool take_awaited(const siginfo_t *info)
 {
 	bool is = is_awaited(info);
 
 	if (is)
 		kbi_posix_me.raises = NULL;
-	return is;
+	return is && a_load_rlx(&kbi_self_raw()->np) > 0;
 }
 
 /* self runs and lets it through. */
