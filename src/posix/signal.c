@@ -401,8 +401,8 @@ static bool lets_in(struct kbi_task *self)
 	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 }
 
-/* On a virtual processor inside brackets: what else comes here meanwhile waits in the list, behind it. The program's handler
- * leaves them. */
+/* On a virtual processor inside brackets: what else comes here meanwhile waits in the list, behind it. The program's
+ * handler leaves them. */
 static int raise_inside(struct kbi_task *self, const siginfo_t *info)
 {
 	bool handled = kbi_signal_has_handler(info->si_signo), stays = handled && self->vp;
