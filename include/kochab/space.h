@@ -8,7 +8,8 @@
  *
  * Objects have names (at most 39 bytes) and are there as long as the space is; `open` finds one, or makes it. EEXIST: the
  * name is something else, or has other measures. EMFILE: the space has grown to its limit; ENOSPC: the file system is full;
- * EBADMSG: somebody has truncated the file.
+ * EBADMSG: somebody has truncated the file. EPROTO, from any call: what stands in the file is impossible, or a lock was not
+ * given back in seconds: somebody has written there.
  * Objects are at other addresses in other processes: do not keep pointers to them in the space.
  *
  * When a process ends, by whatever means, the others are told at once: its mutexes and readers-writer locks go to the next
@@ -46,10 +47,14 @@ typedef struct kb_space_config {
  * is reserved before it is used: on a full file system there is ENOSPC, never SIGBUS. config may be NULL. EEXIST;
  * EINVAL; EADDRINUSE (FIXED); or as open(2). */
 KB_API int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_t *config);
-/* ENOENT, EACCES; EBADMSG: it is no space, damaged or cut short; EPROTO: it was made by another version or machine;
+/* The file must belong to the caller (its effective user) or to root: EPERM. ENOENT, EACCES; ELOOP: a symbolic link;
+ * EBADMSG: it is no space, damaged or cut short; EPROTO: it was made by another version or machine, or is damaged;
  * EXDEV: by another pid namespace; EADDRINUSE: FIXED, or it was made so, and that address is in use here; EALREADY: this
  * process is attached; EUSERS: 64 processes are. */
 KB_API int kb_space_attach(kb_space_t **space, const char *name, unsigned flags);
+/* The same where the file must be that of this user (a uid), or EPERM. Whoever may write to the file can make calls fail,
+ * and can change what is in the space: doc/security.md. */
+KB_API int kb_space_attach_of(kb_space_t **space, const char *name, unsigned flags, uint32_t owner);
 /* Closes what this process has open there; its memory is gone. EBUSY: a thread waits for something in it. */
 KB_API int kb_space_detach(kb_space_t *space);
 /* The name is free again; those who are attached stay so. Errors of unlink(2). */
@@ -57,6 +62,7 @@ KB_API int kb_space_unlink(const char *name);
 
 /* Position of an address in it, the same in all processes, and back. */
 KB_API uint64_t kb_space_offset(const kb_space_t *space, const void *address);
+/* NULL: not in it. */
 KB_API void *kb_space_pointer(const kb_space_t *space, uint64_t offset);
 
 typedef struct kb_space_info {
@@ -66,6 +72,7 @@ typedef struct kb_space_info {
 	unsigned processes;       /* attached */
 	unsigned objects;
 	unsigned crashes;         /* processes that were attached and died */
+	unsigned owner;           /* uid of the file's owner at attach */
 } kb_space_info_t;
 KB_API void kb_space_info(const kb_space_t *space, kb_space_info_t *info);
 

@@ -11,22 +11,23 @@ int kb_space_barrier_open(kb_space_t *s, const char *name, uint32_t count, kb_sp
 {
 	struct kbi_space_wish w = { .type = KBI_SPACE_BARRIER, .size = count, .make = make, .arg = &count };
 
-	return count ? kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)barrier) : EINVAL;
+	return count ? kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)barrier) : EINVAL;
 }
 
 /* op->value: the round it has come to, + 1. */
 static int arrive(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
-	uint32_t round = a_load_rlx(&t->barrier.round);
+	uint32_t round = a_load_rlx(&t->barrier.round), left;
 
 	if (op->value)
 		return op->value - 1 != round ? 0 : a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : EAGAIN;
 	if (a_load_rlx(&t->flags) & KBI_SPACE_BROKEN)
 		return EOWNERDEAD;
 	a_or_rlx(&t->ends[0], UINT64_C(1) << op->s->slot);
-	if (t->barrier.left > 1) {
-		t->barrier.left--;
+	left = KBI_SPACE_ONCE(t->barrier.left);
+	if (left > 1) {
+		t->barrier.left = left - 1;
 		op->value = (uint64_t)round + 1;
 		return EAGAIN;
 	}
@@ -43,8 +44,8 @@ static void gave_up(struct kbi_space_op *op)
 
 int kb_space_barrier_wait(kb_space_barrier_t *barrier, uint64_t deadline)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)barrier;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = arrive, .gave_up = gave_up };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)barrier;
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = arrive, .gave_up = gave_up };
 
 	return kbi_space_queue_do(&op, deadline);
 }
@@ -63,8 +64,8 @@ static int reset(struct kbi_space_op *op)
 
 int kb_space_barrier_reset(kb_space_barrier_t *barrier, uint32_t count)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)barrier;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = reset, .value = count };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)barrier;
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = reset, .value = count };
 
 	return count ? kbi_space_queue_do(&op, 0) : EINVAL;
 }

@@ -16,16 +16,16 @@ int kb_space_chan_open(kb_space_t *s, const char *name, size_t element_size, siz
 		.ends = ends,
 	};
 
-	if (!element_size || element_size > MOST || !capacity || capacity > s->head->limit / element_size || !ends ||
+	if (!element_size || element_size > MOST || !capacity || capacity > s->limit / element_size || !ends ||
 	    ends & ~(unsigned)(KB_SPACE_RECV | KB_SPACE_SEND))
 		return EINVAL;
 	w.buffer = (uint64_t)element_size * capacity;
-	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)chan);
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)chan);
 }
 
 static void *element_at(const struct kbi_space_op *op, uint64_t number)
 {
-	return kbi_space_place(op->s, op->t->buffer + number % op->t->capacity * op->t->size);
+	return op->h->buffer + number % op->h->capacity * op->h->size;
 }
 
 static inline void copy(void *to, const void *from, uint32_t n)
@@ -39,17 +39,18 @@ static inline void copy(void *to, const void *from, uint32_t n)
 static int put(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
+	uint64_t tail = KBI_SPACE_ONCE(t->chan.tail), n = tail - KBI_SPACE_ONCE(t->chan.head);
 	int gone = kbi_space_thing_gone(t, 0);
 
 	if (!(a_load_rlx(&t->ends[1]) >> op->s->slot & 1))
 		return EPIPE;
 	if (gone)
 		return gone;
-	if (t->chan.tail - t->chan.head == t->capacity)
-		return EAGAIN;
-	copy(element_at(op, t->chan.tail), op->arg, t->size);
+	if (n >= op->h->capacity)
+		return n == op->h->capacity ? EAGAIN : EPROTO;
+	copy(element_at(op, tail), op->arg, op->h->size);
 	kbi_compiler_barrier(); /* who cleans up after our death sees a whole element or none */
-	t->chan.tail++;
+	t->chan.tail = tail + 1;
 	kbi_space_queue_call(op, 0, 1);
 	return 0;
 }
@@ -57,25 +58,29 @@ static int put(struct kbi_space_op *op)
 static int get(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
+	uint64_t head = KBI_SPACE_ONCE(t->chan.head), n = KBI_SPACE_ONCE(t->chan.tail) - head;
 	int gone;
 
 	if (!(a_load_rlx(&t->ends[0]) >> op->s->slot & 1))
 		return EPIPE;
-	if (t->chan.tail == t->chan.head) {
+	if (n == 0) {
 		gone = kbi_space_thing_gone(t, 1);
 		return gone ? gone : EAGAIN;
 	}
-	copy(op->arg, element_at(op, t->chan.head), t->size);
+	if (n > op->h->capacity)
+		return EPROTO;
+	copy(op->arg, element_at(op, head), op->h->size);
 	kbi_compiler_barrier();
-	t->chan.head++;
+	t->chan.head = head + 1;
 	kbi_space_queue_call(op, 1, 1);
 	return 0;
 }
 
-void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_thing *t, unsigned queue, void *element)
+void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_hold *h, unsigned queue, void *element)
 {
-	op->s = kbi_space_of(t);
-	op->t = t;
+	op->s = h->s;
+	op->t = h->t;
+	op->h = h;
 	op->try = queue ? put : get;
 	op->gave_up = NULL;
 	op->arg = element;
@@ -85,9 +90,9 @@ void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_thing *t, unsig
 
 void kbi_space_chan_renew(struct kbi_space_op *op)
 {
-	struct kbi_space_thing *t = op->t;
+	uint64_t n = KBI_SPACE_ONCE(op->t->chan.tail) - KBI_SPACE_ONCE(op->t->chan.head);
 
-	if (op->queue ? t->chan.tail - t->chan.head < t->capacity : t->chan.tail != t->chan.head)
+	if (op->queue ? n < op->h->capacity : n != 0)
 		kbi_space_queue_call(op, op->queue, 1);
 }
 
@@ -95,7 +100,7 @@ int kb_space_chan_send(kb_space_chan_t *chan, const void *element, uint64_t dead
 {
 	struct kbi_space_op op;
 
-	kbi_space_chan_op(&op, (struct kbi_space_thing *)chan, 1, (void *)(uintptr_t)element);
+	kbi_space_chan_op(&op, (struct kbi_space_hold *)chan, 1, (void *)(uintptr_t)element);
 	return kbi_space_queue_do(&op, deadline);
 }
 
@@ -103,26 +108,26 @@ int kb_space_chan_recv(kb_space_chan_t *chan, void *element, uint64_t deadline)
 {
 	struct kbi_space_op op;
 
-	kbi_space_chan_op(&op, (struct kbi_space_thing *)chan, 0, element);
+	kbi_space_chan_op(&op, (struct kbi_space_hold *)chan, 0, element);
 	return kbi_space_queue_do(&op, deadline);
 }
 
 int kb_space_chan_close(kb_space_chan_t *chan, unsigned ends)
 {
-	return kbi_space_thing_leave((struct kbi_space_thing *)chan, ends);
+	return kbi_space_thing_leave((struct kbi_space_hold *)chan, ends);
 }
 
 size_t kb_space_chan_length(kb_space_chan_t *chan)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)chan;
-	struct kb_space *s = kbi_space_of(t);
+	struct kbi_space_hold *h = (struct kbi_space_hold *)chan;
 	struct kbi_task *self = kbi_self();
-	uint64_t n;
+	uint64_t n = 0;
 
 	kbi_np_enter(self);
-	kbi_space_queue_lock(s, t);
-	n = t->chan.tail - t->chan.head;
-	kbi_space_queue_unlock(t);
+	if (!kbi_space_queue_lock(h->s, h->t, 0)) {
+		n = KBI_SPACE_ONCE(h->t->chan.tail) - KBI_SPACE_ONCE(h->t->chan.head);
+		kbi_space_queue_unlock(h->t);
+	}
 	kbi_np_leave(self);
-	return (size_t)n;
+	return n <= h->capacity ? (size_t)n : 0;
 }

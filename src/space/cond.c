@@ -1,86 +1,114 @@
 /* space/cond.c - condition variables. Contract in kochab/space.h. A waiter is queued before it unlocks the mutex; it has
  * been signalled when it stands in the queue no more. */
+#include "os/sys.h"
 #include "space/thing.h"
+
+#define LOOK_NS UINT64_C(1000000000)
 
 int kb_space_cond_open(kb_space_t *s, const char *name, kb_space_cond_t **cond)
 {
 	struct kbi_space_wish w = { .type = KBI_SPACE_COND };
 
-	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)cond);
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)cond);
 }
 
-static uint64_t enter(struct kb_space *s, struct kbi_space_thing *t, struct kbi_space_record *r)
+static int enter(const struct kbi_space_hold *h, const struct kbi_space_seat *seat, uint64_t *word)
 {
 	struct kbi_task *self = kbi_self();
-	uint64_t word;
+	int e;
 
 	kbi_np_enter(self);
-	kbi_space_queue_lock(s, t);
-	word = a_load_rlx(&r->word);
-	kbi_space_queue_link(s, t, 0, r);
-	kbi_space_queue_unlock(t);
+	e = kbi_space_queue_lock(h->s, h->t, 0);
+	if (!e) {
+		*word = a_load_rlx(&seat->r->word);
+		kbi_space_queue_link(h->s, h->t, 0, seat);
+		kbi_space_queue_unlock(h->t);
+	}
 	kbi_np_leave(self);
-	return word;
+	return e;
 }
 
-/* False: it was signalled. */
-static bool leave(struct kb_space *s, struct kbi_space_thing *t, struct kbi_space_record *r)
+/* The seat is given back. False: it was signalled. */
+static bool leave(const struct kbi_space_hold *h, const struct kbi_space_seat *seat)
 {
 	struct kbi_task *self = kbi_self();
-	bool queued;
+	bool queued = true, stuck;
 
 	kbi_np_enter(self);
-	kbi_space_queue_lock(s, t);
-	queued = a_load_rlx(&r->linked);
-	if (queued)
-		kbi_space_queue_unlink(s, t, r);
-	kbi_space_queue_unlock(t);
+	stuck = kbi_space_queue_lock_soon(h->s, h->t);
+	if (!stuck) {
+		queued = a_load_rlx(&seat->r->linked);
+		if (queued)
+			kbi_space_queue_unlink(h->s, h->t, 0, seat->r);
+		kbi_space_queue_unlock(h->t);
+	}
 	kbi_np_leave(self);
+	if (stuck)
+		kbi_space_queue_retire(h->s);
+	else
+		kbi_space_queue_put(h->s, seat);
 	return queued;
+}
+
+/* Now and then it is looked whether there is an owner at all. */
+static int lock_again(kb_space_mutex_t *mutex)
+{
+	int e;
+
+	do
+		e = kb_space_mutex_lock(mutex, kbi_sys_now() + LOOK_NS);
+	while (e == ETIMEDOUT);
+	return e;
 }
 
 int kb_space_cond_wait(kb_space_cond_t *cond, kb_space_mutex_t *mutex, uint64_t deadline)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)cond;
-	struct kb_space *s = kbi_space_of(t);
-	struct kbi_space_record *r;
+	struct kbi_space_hold *h = (struct kbi_space_hold *)cond;
+	struct kbi_space_seat seat;
 	uint64_t word;
-	int e = kbi_space_queue_get(s, &r), again;
+	int e = kbi_space_queue_get(h->s, &seat), again;
 
 	if (e)
 		return e;
-	word = enter(s, t, r);
+	e = enter(h, &seat, &word);
+	if (e) {
+		kbi_space_queue_put(h->s, &seat);
+		return e;
+	}
 	e = kb_space_mutex_unlock(mutex);
 	if (!e)
-		e = kbi_space_note_wait(s, &r->word, &r->how, word, deadline);
+		e = kbi_space_note_wait(h->s, &seat.r->word, &seat.r->how, word, deadline);
 	else
 		deadline = 0; /* EPERM: nothing was unlocked */
-	if (!leave(s, t, r) && e == ETIMEDOUT)
+	if (!leave(h, &seat) && e == ETIMEDOUT)
 		e = 0;
-	kbi_space_queue_put(s, r);
 	if (e == EPERM)
 		return e;
-	again = kb_space_mutex_lock(mutex, KB_FOREVER);
+	again = lock_again(mutex);
 	return again ? again : e;
 }
 
 static int wake(kb_space_cond_t *cond, unsigned n)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)cond;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)cond;
+	struct kbi_space_thing *t = h->t;
+	struct kbi_space_op op = { .s = h->s, .t = t };
 	struct kbi_task *self;
+	int e;
 
 	/* who waits has queued itself before it unlocked the mutex under which the change was made */
 	if (!kbi_space_queue_maybe(t, 0))
 		return 0;
 	self = kbi_self();
 	kbi_np_enter(self);
-	kbi_space_queue_lock(op.s, t);
-	kbi_space_queue_call(&op, 0, n);
-	kbi_space_queue_unlock(t);
-	kbi_space_queue_tell_called(&op);
+	e = kbi_space_queue_lock(op.s, t, 0);
+	if (!e) {
+		kbi_space_queue_call(&op, 0, n);
+		kbi_space_queue_unlock(t);
+		kbi_space_queue_tell_called(&op);
+	}
 	kbi_np_leave(self);
-	return 0;
+	return e;
 }
 
 int kb_space_cond_signal(kb_space_cond_t *cond)

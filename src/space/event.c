@@ -10,17 +10,18 @@ int kb_space_event_open(kb_space_t *s, const char *name, unsigned ends, kb_space
 
 	if (!ends || ends & ~(unsigned)(KB_SPACE_RECV | KB_SPACE_SEND))
 		return EINVAL;
-	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)event);
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)event);
 }
 
 int kb_space_event_notify(kb_space_event_t *event, uint64_t value)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)event;
+	struct kbi_space_hold *h = (struct kbi_space_hold *)event;
+	struct kbi_space_thing *t = h->t;
 
 	a_store_rlx(&t->event.value, value);
 	/* release: partner is the acquire in kbi_space_event_take */
 	a_add_acqrel(&t->event.word, 1);
-	kbi_space_note_tell(kbi_space_of(t), &t->how);
+	kbi_space_note_tell(h->s, &t->how);
 	return kbi_space_thing_gone(t, 0);
 }
 
@@ -40,19 +41,21 @@ int kbi_space_event_take(struct kbi_space_thing *t, uint64_t *value, uint64_t *w
 
 int kb_space_event_wait(kb_space_event_t *event, uint64_t *value, uint64_t deadline)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)event;
+	struct kbi_space_hold *h = (struct kbi_space_hold *)event;
+	struct kbi_space_thing *t = h->t;
+	unsigned tries = 0;
 	uint64_t word;
 	int e, late = deadline == 0;
 
 	while ((e = kbi_space_event_take(t, value, &word)) == EAGAIN) {
-		if (late)
+		if (late || kbi_space_queue_is_late(tries++, deadline))
 			return ETIMEDOUT;
-		late = kbi_space_note_wait(kbi_space_of(t), &t->event.word, &t->how, word, deadline) == ETIMEDOUT;
+		late = kbi_space_note_wait(h->s, &t->event.word, &t->how, word, deadline) == ETIMEDOUT;
 	}
 	return e;
 }
 
 int kb_space_event_close(kb_space_event_t *event, unsigned ends)
 {
-	return kbi_space_thing_leave((struct kbi_space_thing *)event, ends);
+	return kbi_space_thing_leave((struct kbi_space_hold *)event, ends);
 }

@@ -12,13 +12,19 @@
 #include "core/body_process.h"
 #include "os/fd.h"
 #include "os/lock.h"
+#include "space/life.h"
 
 enum {
 	GROW = 1 << 20,          /* bytes, at a time */
 	DEFAULT_LIMIT = 64 << 20,
 	BLOCK = 4096,
 	MOST = 512, /* of a path: light threads have small stacks */
+	LOOK_NS = 1000000, /* between two looks at the lock's holder */
+	NAP_NS = 50000,
+	RELAXES = 64,
 };
+
+#define MOST_BYTES (UINT64_C(1) << 40) /* of a space */
 
 static a32 here;
 
@@ -72,6 +78,27 @@ static long read_at(int fd, void *buf, size_t n)
 	return kbi_sys(SYS_pread64, fd, buf, n, 0);
 }
 
+/* Whatever the file says is within what can be reserved, so no sum of these wraps. */
+static bool is_sound(const struct kbi_space_head *h, uint64_t bytes)
+{
+	uint64_t size = a_load_rlx(&h->size), used = a_load_rlx(&h->used);
+
+	return size <= bytes && size >= KBI_SPACE_FIRST && size <= h->limit && used >= KBI_SPACE_FIRST && used <= size &&
+	       used % KBI_CACHE_LINE == 0 && h->limit <= MOST_BYTES && h->limit % KBI_SPACE_GAP == 0 &&
+	       h->address % KBI_SPACE_GAP == 0 && h->address >= KBI_SPACE_GAP * 2 && h->address <= UINTPTR_MAX - h->limit;
+}
+
+int kbi_space_file_owner(int fd, long owner)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return errno;
+	if (owner != KBI_SPACE_FILE_OURS)
+		return (uint32_t)owner == st.st_uid ? 0 : EPERM;
+	return st.st_uid == 0 || st.st_uid == (uint32_t)kbi_sys(SYS_geteuid) ? 0 : EPERM;
+}
+
 int kbi_space_file_head(int fd, struct kbi_space_head *head)
 {
 	struct stat st;
@@ -82,8 +109,7 @@ int kbi_space_file_head(int fd, struct kbi_space_head *head)
 		return EBADMSG;
 	if (head->layout != KBI_SPACE_LAYOUT || head->abi != abi())
 		return EPROTO;
-	if (a_load_rlx(&head->size) > (uint64_t)st.st_size || a_load_rlx(&head->size) < KBI_SPACE_FIRST ||
-	    a_load_rlx(&head->used) > a_load_rlx(&head->size) || a_load_rlx(&head->size) > head->limit)
+	if (!is_sound(head, (uint64_t)st.st_size))
 		return EBADMSG;
 	return head->pid_namespace != kbi_space_file_pid_namespace() ? EXDEV : 0;
 }
@@ -150,7 +176,7 @@ static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const
 	h->pid_namespace = kbi_space_file_pid_namespace();
 	a_store_rlx(&h->size, size < least ? least : size);
 	a_store_rlx(&h->used, KBI_SPACE_FIRST);
-	if (h->limit < a_load_rlx(&h->size) || h->limit > UINT64_C(1) << 40 || c->address % KBI_SPACE_GAP ||
+	if (h->limit < a_load_rlx(&h->size) || h->limit > MOST_BYTES || c->address % KBI_SPACE_GAP ||
 	    (c->address && c->address < KBI_SPACE_GAP * 2) || (c->flags & ~(unsigned)KB_SPACE_FIXED) || c->mode & ~0777u)
 		return EINVAL;
 	return 0;
@@ -271,6 +297,8 @@ int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, st
 	s->device = st.st_dev;
 	s->inode = st.st_ino;
 	s->limit = head->limit;
+	s->intended = head->address;
+	s->owner = st.st_uid;
 	a_store_rlx(&s->least, a_load_rlx(&head->size));
 	*out = s;
 	return 0;
@@ -299,46 +327,112 @@ void kbi_space_file_unlock_here(void)
 	kbi_lock_leave(&here);
 }
 
-static long lock_file(int fd, short type)
+void kbi_space_file_let_here(void)
 {
-	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
-
-	return kbi_sys(SYS_fcntl, fd, F_SETLKW, &l);
+	a_store_rlx(&here, 0);
 }
 
-void kbi_space_file_lock(struct kb_space *s)
+/* True: it is ours now. One that names this process is nobody's, for we have the lock of this process. */
+static bool grab(struct kb_space *s, uint64_t *holder)
 {
+	*holder = 0;
+	/* acquire: partner is the release in kbi_space_file_unlock; a dead holder's stores are all there */
+	return a_cas_acq(&s->head->lock, holder, s->identity) || *holder == s->identity;
+}
+
+static bool take_from_dead(struct kb_space *s, uint64_t holder)
+{
+	return kbi_space_life_is_gone(holder) && a_cas_acq(&s->head->lock, &holder, s->identity);
+}
+
+static int take(struct kb_space *s)
+{
+	const struct timespec nap = { 0, NAP_NS };
+	uint64_t holder, began = 0, look = 0;
+
+	for (unsigned n = 0; !grab(s, &holder); n++) {
+		uint64_t now;
+
+		if (n < RELAXES) {
+			kbi_cpu_relax();
+			continue;
+		}
+		now = kbi_sys_now();
+		began = began ? began : now;
+		if (now >= look && take_from_dead(s, holder))
+			return 0;
+		look = now >= look ? now + LOOK_NS : look;
+		if (now - began >= KBI_SPACE_PATIENT)
+			return EPROTO;
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+	}
+	return 0;
+}
+
+int kbi_space_file_lock(struct kb_space *s)
+{
+	int e;
+
 	kbi_space_file_lock_here();
-	while (lock_file(s->fd, F_WRLCK) == -EINTR)
-		;
+	e = take(s);
+	if (e)
+		kbi_space_file_unlock_here();
+	return e;
 }
 
 void kbi_space_file_unlock(struct kb_space *s)
 {
-	lock_file(s->fd, F_UNLCK);
+	/* release: partner is the acquire in grab */
+	a_store_rel(&s->head->lock, 0);
 	kbi_space_file_unlock_here();
+}
+
+/* False, too: the program has closed our descriptor, or made something else of its number. */
+static bool is_file(const struct kb_space *s, struct stat *st)
+{
+	return fstat(s->fd, st) == 0 && st->st_dev == s->device && st->st_ino == s->inode;
 }
 
 bool kbi_space_file_is_whole(const struct kb_space *s, uint64_t size)
 {
 	struct stat st;
 
-	return fstat(s->fd, &st) || (uint64_t)st.st_size >= size;
+	return !is_file(s, &st) || (uint64_t)st.st_size >= size;
+}
+
+static void note_bytes(struct kb_space *s, uint64_t bytes)
+{
+	uint64_t least = a_load_rlx(&s->least);
+
+	while (least < bytes && !a_cas_rlx(&s->least, &least, bytes))
+		;
+}
+
+void *kbi_space_file_at(struct kb_space *s, uint64_t at, uint64_t bytes)
+{
+	struct stat st;
+
+	if (at > s->limit || bytes > s->limit - at || !is_file(s, &st) || at + bytes > (uint64_t)st.st_size)
+		return NULL;
+	note_bytes(s, (uint64_t)st.st_size < s->limit ? (uint64_t)st.st_size : s->limit);
+	return kbi_space_place(s, at);
 }
 
 /* One that was truncated is not made long again: there would be zeros where the others' queues were. */
-static int grow(struct kb_space *s, uint64_t to)
+static int grow(struct kb_space *s, uint64_t size, uint64_t to)
 {
-	struct kbi_space_head *h = s->head;
-	uint64_t size = a_load_rlx(&h->size), want = rounded(to, GROW);
+	uint64_t want = rounded(to, GROW);
+	struct stat st;
 	int e;
 
-	if (to > h->limit)
+	if (to > s->limit)
 		return EMFILE;
-	if (!kbi_space_file_is_whole(s, size))
+	if (!is_file(s, &st))
+		return EBADF;
+	if ((uint64_t)st.st_size < size)
 		return EBADMSG;
-	if (want > h->limit)
-		want = h->limit;
+	if (want > s->limit)
+		want = s->limit;
 	e = reserve(s->fd, size, want);
 	if (e == ENOSPC && want > rounded(to, BLOCK)) {
 		want = rounded(to, BLOCK);
@@ -346,26 +440,31 @@ static int grow(struct kb_space *s, uint64_t to)
 	}
 	if (!e)
 		/* release: partner is the acquire of who looks at it */
-		a_store_rel(&h->size, want);
+		a_store_rel(&s->head->size, want);
 	if (!e)
-		a_store_rlx(&s->least, want);
+		note_bytes(s, want);
 	return e;
 }
 
 int kbi_space_file_alloc(struct kb_space *s, uint64_t bytes, uint64_t *at)
 {
 	struct kbi_space_head *h = s->head;
-	uint64_t used = a_load_rlx(&h->used);
+	uint64_t used = a_load_rlx(&h->used), size = a_load_rlx(&h->size);
 	int e = 0;
 
-	if (bytes > h->limit)
+	if (used < KBI_SPACE_FIRST || used < s->used_before || used % KBI_CACHE_LINE || used > size || size > s->limit)
+		return EPROTO;
+	if (bytes > s->limit)
 		return EMFILE;
 	bytes = rounded(bytes, KBI_CACHE_LINE);
-	if (used + bytes > a_load_rlx(&h->size))
-		e = grow(s, used + bytes);
+	if (used + bytes > size)
+		e = grow(s, size, used + bytes);
 	if (e)
 		return e;
+	if (!kbi_space_at(s, used, bytes))
+		return EBADMSG;
 	*at = used;
+	s->used_before = used + bytes;
 	a_store_rlx(&h->used, used + bytes);
 	return 0;
 }

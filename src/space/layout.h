@@ -2,8 +2,8 @@
  *
  * The file: a head with a table of processes, then what was allocated, first things first, never given back: objects
  * (struct kbi_space_thing, chained), records of waiters, buffers. Positions are offsets from the head.
- * What a process keeps (struct kb_space) lies in private memory GAP bytes below the head, so that an object, which
- * knows its own offset, leads there without a table.
+ * What a process keeps (struct kb_space) lies in private memory GAP bytes below the head; a handle of the interface is
+ * private, too (struct kbi_space_hold). Positions and numbers from the file are checked where they are read: file.h.
  *
  * Who may die where. Structure (allocation, the table of processes, the chain) changes under the file's lock, which
  * the kernel releases when its holder dies, and by single stores that complete it. What waits at an object changes under
@@ -16,7 +16,7 @@
 #include "base/marks.h"
 
 enum {
-	KBI_SPACE_LAYOUT = 2,    /* another number, another file */
+	KBI_SPACE_LAYOUT = 3,    /* another number, another file */
 	KBI_SPACE_PROCS = 64,    /* one bit each in 64 */
 	KBI_SPACE_RECORDS = 64,  /* of waiters, in a chunk */
 	KBI_SPACE_CHUNKS = 256,  /* of a process */
@@ -25,7 +25,13 @@ enum {
 	KBI_SPACE_VPS = 64,      /* higher numbers share a flag and have no board */
 	KBI_SPACE_GAP = 65536,
 	KBI_SPACE_MOST_CASES = 64,
+	KBI_SPACE_BUCKETS = 256, /* of objects that this process has opened */
 };
+
+/* ns that an object's lock, or the file's, is waited for while its holder seems to be alive, and while it cannot be. A
+ * holder has it for some instructions, or for a system call. */
+#define KBI_SPACE_PATIENT UINT64_C(5000000000)
+#define KBI_SPACE_DOUBTFUL UINT64_C(1000000000)
 
 #define KBI_SPACE_MAGIC "kochabSp"
 
@@ -44,7 +50,7 @@ enum kbi_space_how {
 struct kbi_space_record {
 	a64 word; /* low half: wake-ups. Waker's line */
 	a32 how KBI_ALIGNED(KBI_CACHE_LINE); /* waiter's line */
-	uint32_t self;             /* reference */
+	uint32_t self;             /* reference, for a debugger */
 	/* References, under the object's lock, or in the process's free list. Its process takes it from one object to another:
 	 * what a neighbour's process has written at the first comes before what it reads at the second by way of that
 	 * process, which ThreadSanitizer does not see. So they are atomic. */
@@ -143,6 +149,7 @@ struct kbi_space_head {
 	a32 n_things;
 	a32 generation; /* of the table of processes */
 	a32 crashes;
+	a64 lock; /* the file's: 0, or the identity (space/life) of its holder's process */
 };
 
 enum { KBI_SPACE_TABLE = 4096, KBI_SPACE_FIRST = KBI_SPACE_TABLE + KBI_SPACE_PROCS * sizeof(struct kbi_space_proc) };
@@ -151,7 +158,21 @@ _Static_assert(sizeof(struct kbi_space_head) <= KBI_SPACE_TABLE, "the table of p
 
 _Static_assert(sizeof(struct kbi_space_record) == 2 * KBI_CACHE_LINE, "a waker's line and a waiter's");
 
-/* What this process keeps. */
+/* Reads a plain word of the file once: what is looked at is what is used. */
+#define KBI_SPACE_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+
+/* What this process knows of an object that it has opened. Handles of the interface point here: whatever is written to the
+ * file afterwards, no access leaves the object's memory. Constant, but for next. */
+struct kbi_space_hold {
+	struct kb_space *s;
+	struct kbi_space_thing *t;
+	char *buffer;                /* chan, memory */
+	uint64_t at, capacity;
+	uint32_t type, size;
+	struct kbi_space_hold *next; /* in the bucket, or of those that are free */
+};
+
+/* What this process keeps. Nothing in it comes from the file unchecked. */
 struct kb_space {
 	/* constant while attached */
 	struct kbi_space_head *head;
@@ -159,17 +180,28 @@ struct kb_space {
 	uint32_t pid;
 	uint32_t number; /* among the spaces of this process */
 	uint32_t generation; /* of the table, when this process entered */
+	uint64_t identity; /* of this process, for the lock */
 	uint64_t inherited; /* bytes that a child of fork finds mapped and unmaps; 0: the kernel leaves them out */
 	int fd, bell; /* of the file; an eventfd for the watchman */
 	uint64_t device, inode;
 	uint64_t limit;
+	uint64_t intended; /* the address that its creator had */
+	uint32_t owner;    /* of the file */
 	char name[KBI_SPACE_SAID]; /* as far as there is room, for messages */
 	a64 least;  /* bytes that the file has had */
+	uint64_t used_before; /* under the file's lock: what is allocated never becomes less */
+	/* under the file's lock */
+	struct kbi_space_hold *hold[KBI_SPACE_BUCKETS], *free_holds;
+	struct kbi_space_hold *holds; /* pages of them, chained */
 	a32 ending; /* its kernel threads are to end */
-	/* records that are free: references, a stack */
+	/* this process's records: where their chunks lie, and the free ones, a stack of index + 1 */
 	a32 lock;
 	uint32_t free;
 	a32 used; /* that are not free */
+	uint32_t n_chunks;
+	aptr chunk[KBI_SPACE_CHUNKS];
+	aptr board[KBI_SPACE_VPS];
+	uint16_t behind[KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS];
 	/* pthread_t, 0: none. Where virtual processors are processes these two are processes, too: so many run */
 	uint64_t listener, watchman;
 	a32 helpers;
@@ -188,9 +220,9 @@ static inline void *kbi_space_place(const struct kb_space *s, uint64_t at)
 	return (char *)s->head + at;
 }
 
-static inline struct kb_space *kbi_space_of(const struct kbi_space_thing *t)
+static inline uint64_t kbi_space_offset(const struct kb_space *s, const void *p)
 {
-	return (struct kb_space *)((uintptr_t)t - t->at - KBI_SPACE_GAP);
+	return (uint64_t)((const char *)p - (const char *)s->head);
 }
 
 static inline struct kbi_space_proc *kbi_space_proc(const struct kb_space *s, uint32_t slot)
@@ -201,18 +233,6 @@ static inline struct kbi_space_proc *kbi_space_proc(const struct kb_space *s, ui
 static inline struct kbi_space_proc *kbi_space_me(const struct kb_space *s)
 {
 	return kbi_space_proc(s, s->slot);
-}
-
-/* A reference to a record is process + 1 << 16 | index; NULL: to none, or of a damaged space. */
-static inline struct kbi_space_record *kbi_space_record(const struct kb_space *s, uint32_t ref)
-{
-	uint32_t p = (ref >> 16) - 1, i = ref & 0xffff;
-
-	if (p >= KBI_SPACE_PROCS || i >= KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS)
-		return NULL;
-	/* acquire: partner is the release of who added the chunk; it came with the reference, so it is there */
-	return (struct kbi_space_record *)kbi_space_place(s, a_load_acq(&kbi_space_proc(s, p)->chunk[i / KBI_SPACE_RECORDS])) +
-	       i % KBI_SPACE_RECORDS;
 }
 
 #endif

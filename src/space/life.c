@@ -7,9 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "os/newer.h"
 #include "os/sys.h"
+
+enum { PID_BITS = 22, MOST_PIDS = (1 << PID_BITS) - 1 }; /* the kernel's limit */
+
+/* In a start time: the entry was made then, by a process that could not see when it began: that was before. */
+#define JOINED (UINT64_C(1) << 41)
 
 enum { STATE = 3, START = 22 }; /* fields of /proc/PID/stat, from 1 */
 
@@ -54,15 +61,38 @@ static bool readable(int fd)
 	return kbi_sys(SYS_ppoll, &p, 1, &now) == 1;
 }
 
+uint64_t kbi_space_life_own_start(uint32_t pid)
+{
+	uint64_t start = kbi_space_life_start(pid);
+	struct timespec ts = { 0, 0 };
+
+	if (start)
+		return start;
+	kbi_sys(SYS_clock_gettime, CLOCK_BOOTTIME, &ts);
+	return JOINED | ((uint64_t)ts.tv_sec + 1) * (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+/* Does the pid belong to another process than the entry? now: what /proc says, 0: nothing. */
+static bool is_another(uint64_t start, uint64_t now)
+{
+	if (!now)
+		return false;
+	return start & JOINED ? now > (start & ~JOINED) : now != start;
+}
+
+/* No process can have written that. */
+static bool is_nonsense(uint32_t pid, uint64_t start)
+{
+	return pid == 0 || pid > MOST_PIDS || start == 0;
+}
+
 int kbi_space_life_open(uint32_t pid, uint64_t start)
 {
-	int fd = (int)kbi_sys(SYS_pidfd_open, pid, 0);
-	uint64_t now;
+	int fd = is_nonsense(pid, start) ? -ESRCH : (int)kbi_sys(SYS_pidfd_open, pid, 0);
 
 	if (fd < 0)
 		return fd;
-	now = kbi_space_life_start(pid);
-	if (readable(fd) || (start && now && now != start)) {
+	if (readable(fd) || is_another(start, kbi_space_life_start(pid))) {
 		kbi_sys(SYS_close, fd);
 		return -ESRCH;
 	}
@@ -83,7 +113,7 @@ static bool is_over_by_stat(uint32_t pid, uint64_t start)
 	if (at && (*at == 'Z' || *at == 'X'))
 		return true;
 	at = field(line, START);
-	return at && start && strtoull(at, NULL, 10) != start;
+	return at && is_another(start, strtoull(at, NULL, 10));
 }
 
 bool kbi_space_life_is_over(uint32_t pid, uint64_t start)
@@ -93,4 +123,14 @@ bool kbi_space_life_is_over(uint32_t pid, uint64_t start)
 	if (fd >= 0)
 		kbi_sys(SYS_close, fd);
 	return fd == -ESRCH || (fd < 0 && is_over_by_stat(pid, start));
+}
+
+uint64_t kbi_space_life_identity(uint32_t pid, uint64_t start)
+{
+	return start << PID_BITS | pid;
+}
+
+bool kbi_space_life_is_gone(uint64_t identity)
+{
+	return kbi_space_life_is_over(identity & MOST_PIDS, identity >> PID_BITS);
 }

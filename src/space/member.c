@@ -14,6 +14,7 @@
 #include "os/sys.h"
 #include "space/file.h"
 #include "space/life.h"
+#include "space/note.h"
 #include "space/queue.h"
 #include "space/recover.h"
 
@@ -64,11 +65,13 @@ static void *listen(void *arg)
 static void clean_if_dead(struct kb_space *s, uint32_t slot)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, slot);
+	uint64_t until = 0;
 
-	kbi_space_file_lock(s);
+	if (kbi_space_file_lock(s))
+		return;
 	if (slot != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE &&
 	    kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
-		kbi_space_recover(s, slot, true);
+		kbi_space_recover(s, slot, true, &until);
 	kbi_space_file_unlock(s);
 }
 
@@ -79,10 +82,12 @@ static void forget(struct kbi_space_peer *peer)
 	*peer = (struct kbi_space_peer){ .pidfd = -1 };
 }
 
-/* Who is in the table. Under the lock, under which others enter: one who has rung us is there then, or is dead. */
-static void read_table(struct kb_space *s, struct kbi_space_peer *seen)
+/* Who is in the table. Under the lock, under which others enter: one who has rung us is there then, or is dead. False: the
+ * lock cannot be had. */
+static bool read_table(struct kb_space *s, struct kbi_space_peer *seen)
 {
-	kbi_space_file_lock(s);
+	if (kbi_space_file_lock(s))
+		return false;
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 		struct kbi_space_proc *p = kbi_space_proc(s, i);
 
@@ -91,14 +96,16 @@ static void read_table(struct kb_space *s, struct kbi_space_peer *seen)
 			seen[i] = (struct kbi_space_peer){ .pid = a_load_rlx(&p->pid), .start = a_load_rlx(&p->start) };
 	}
 	kbi_space_file_unlock(s);
+	return true;
 }
 
-/* A descriptor for each other process. */
-static void look_around(struct kb_space *s)
+/* A descriptor for each other process. False: the table could not be read. */
+static bool look_around(struct kb_space *s)
 {
 	struct kbi_space_peer seen[KBI_SPACE_PROCS];
 
-	read_table(s, seen);
+	if (!read_table(s, seen))
+		return false;
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 		struct kbi_space_peer *peer = &s->peer[i];
 
@@ -113,6 +120,7 @@ static void look_around(struct kb_space *s)
 		if (peer->pidfd < 0)
 			clean_if_dead(s, i);
 	}
+	return true;
 }
 
 static void *watch(void *arg)
@@ -124,9 +132,8 @@ static void *watch(void *arg)
 		struct timespec look = { 0, LOOK_NS };
 		uint32_t slot[KBI_SPACE_PROCS + 1], n = 0;
 		uint64_t rings;
-		bool blind = false;
+		bool blind = !look_around(s);
 
-		look_around(s);
 		for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 			if (s->peer[i].pidfd >= 0) {
 				p[n] = (struct pollfd){ .fd = s->peer[i].pidfd, .events = POLLIN };
@@ -229,16 +236,18 @@ static void tell_others(struct kb_space *s)
 }
 
 /* Under the file's lock. */
-static int enter(struct kb_space *s)
+static int enter(struct kb_space *s, uint64_t since)
 {
 	struct kbi_space_proc *p;
+	uint64_t until = 0;
 	uint32_t slot = 0;
 
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 		p = kbi_space_proc(s, i);
 		if (a_load_acq(&p->state) != KBI_SPACE_FREE && kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start))) {
 			s->slot = KBI_SPACE_PROCS; /* takes locks over in nobody's name */
-			kbi_space_recover(s, i, true);
+			if (kbi_space_recover(s, i, true, &until))
+				return EPROTO;
 		}
 	}
 	while (slot < KBI_SPACE_PROCS && a_load_acq(&kbi_space_proc(s, slot)->state) != KBI_SPACE_FREE)
@@ -248,9 +257,10 @@ static int enter(struct kb_space *s)
 	s->slot = slot;
 	p = kbi_space_proc(s, slot);
 	a_store_rlx(&p->pid, s->pid);
-	a_store_rlx(&p->start, kbi_space_life_start(s->pid));
+	a_store_rlx(&p->start, since);
 	own_name(p->name, sizeof p->name);
 	kbi_space_queue_reset(s);
+	kbi_space_note_reset(s);
 	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
 	s->generation = a_load_rlx(&s->head->generation);
 	/* before it is in: if it dies after that, the others are about to look */
@@ -262,14 +272,18 @@ static int enter(struct kb_space *s)
 
 static void give_back(struct kb_space *s)
 {
-	kbi_space_file_lock(s);
-	kbi_space_recover(s, s->slot, false);
+	uint64_t until = 0;
+
+	if (kbi_space_file_lock(s))
+		return; /* it stays in the table until this process ends */
+	kbi_space_recover(s, s->slot, false, &until);
 	kbi_space_file_unlock(s);
 	tell_others(s);
 }
 
 int kbi_space_member_join(struct kb_space *s)
 {
+	uint64_t since;
 	int e;
 
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
@@ -278,9 +292,13 @@ int kbi_space_member_join(struct kb_space *s)
 	s->bell = (int)kbi_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->bell < 0)
 		return -s->bell;
-	kbi_space_file_lock(s);
-	e = enter(s);
-	kbi_space_file_unlock(s);
+	since = kbi_space_life_own_start(s->pid);
+	s->identity = kbi_space_life_identity(s->pid, since);
+	e = kbi_space_file_lock(s);
+	if (!e) {
+		e = enter(s, since);
+		kbi_space_file_unlock(s);
+	}
 	if (e) {
 		kbi_sys(SYS_close, s->bell);
 		return e;

@@ -6,7 +6,7 @@ int kb_space_mutex_open(kb_space_t *s, const char *name, kb_space_mutex_t **mute
 {
 	struct kbi_space_wish w = { .type = KBI_SPACE_MUTEX };
 
-	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)mutex);
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)mutex);
 }
 
 /* acquire: partner is the release in give_up */
@@ -18,32 +18,42 @@ static bool grab(struct kb_space *s, struct kbi_space_thing *t)
 }
 
 /* It is ours, but in which state? */
-static int state(struct kbi_space_thing *t)
+static int state(struct kbi_space_hold *h)
 {
-	uint32_t flags = a_load_rlx(&t->flags);
+	uint32_t flags = a_load_rlx(&h->t->flags);
 
 	if (kbi_likely(!flags))
 		return 0;
 	if (flags & KBI_SPACE_LOST) {
-		kb_space_mutex_unlock((kb_space_mutex_t *)t);
+		kb_space_mutex_unlock((kb_space_mutex_t *)h);
 		return ENOTRECOVERABLE;
 	}
 	return flags & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
 }
 
+/* An entry is free once what its process had is. */
+static bool is_owned(const struct kb_space *s, struct kbi_space_thing *t)
+{
+	uint32_t owner = a_load_rlx(&t->mutex.owner);
+
+	return owner == 0 || (owner <= KBI_SPACE_PROCS && a_load_acq(&kbi_space_proc(s, owner - 1)->state) != KBI_SPACE_FREE);
+}
+
 static int try(struct kbi_space_op *op)
 {
 	a_fence_after_rmw(); /* the lock, before the owner is looked at. Partner: the fence in kb_space_mutex_unlock */
-	return grab(op->s, op->t) ? 0 : EAGAIN;
+	if (grab(op->s, op->t))
+		return 0;
+	return is_owned(op->s, op->t) ? EAGAIN : EPROTO;
 }
 
 int kb_space_mutex_lock(kb_space_mutex_t *mutex, uint64_t deadline)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)mutex;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = try };
-	int e = grab(op.s, t) ? 0 : kbi_space_queue_do(&op, deadline);
+	struct kbi_space_hold *h = (struct kbi_space_hold *)mutex;
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try };
+	int e = grab(op.s, op.t) ? 0 : kbi_space_queue_do(&op, deadline);
 
-	return e ? e : state(t);
+	return e ? e : state(h);
 }
 
 static int next(struct kbi_space_op *op)
@@ -54,8 +64,9 @@ static int next(struct kbi_space_op *op)
 
 int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)mutex;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = next };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)mutex;
+	struct kbi_space_thing *t = h->t;
+	struct kbi_space_op op = { .s = h->s, .t = t, .try = next };
 	bool all = false;
 
 	if (a_load_rlx(&t->mutex.owner) != op.s->slot + 1)
@@ -68,7 +79,7 @@ int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
 	a_xchg_acqrel(&t->mutex.owner, 0);
 	a_fence_after_rmw(); /* partner: the fence in try: it sees no owner, or is seen to have the lock or to be queued */
 	if (all)
-		kbi_space_thing_wake(op.s, t);
+		kbi_space_thing_wake(h);
 	else if (kbi_space_queue_maybe(t, 0))
 		kbi_space_queue_do(&op, 0);
 	return 0;
@@ -76,9 +87,10 @@ int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
 
 int kb_space_mutex_consistent(kb_space_mutex_t *mutex)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)mutex;
+	struct kbi_space_hold *h = (struct kbi_space_hold *)mutex;
+	struct kbi_space_thing *t = h->t;
 
-	if (a_load_rlx(&t->mutex.owner) != kbi_space_of(t)->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
+	if (a_load_rlx(&t->mutex.owner) != h->s->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
 		return EINVAL;
 	a_and_rlx(&t->flags, ~(uint32_t)KBI_SPACE_BROKEN);
 	return 0;

@@ -2,6 +2,7 @@
 #include "space/note.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "base/option.h"
 #include "core/agent.h"
@@ -65,7 +66,13 @@ static struct kbi_marks *board(struct kb_space *s, uint32_t slot, uint32_t vp)
 	/* acquire: partner is the release in add_board */
 	uint64_t at = a_load_acq(&kbi_space_proc(s, slot)->board[vp]);
 
-	return at ? kbi_space_place(s, at) : NULL;
+	return at ? kbi_space_at(s, at, sizeof(struct kbi_marks)) : NULL;
+}
+
+static struct kbi_marks *own_board(struct kb_space *s, uint32_t vp)
+{
+	/* acquire: partner is the release in add_board */
+	return a_load_acq(&s->board[vp]);
 }
 
 static void look_at_boards(struct kbi_vp *me, struct kbi_vp *dom)
@@ -74,7 +81,8 @@ static void look_at_boards(struct kbi_vp *me, struct kbi_vp *dom)
 
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++) {
 		struct kb_space *s = a_load_rlx(&spaces[i]);
-		struct kbi_marks *m = a_load_rlx(&desks[dom->id].waiting[i]) ? board(s, s->slot, dom->id) : NULL;
+		bool waits = a_load_rlx(&desks[dom->id].waiting[i]) && dom->id < KBI_SPACE_VPS;
+		struct kbi_marks *m = waits ? own_board(s, dom->id) : NULL;
 
 		if (m && kbi_marks_any(m))
 			kbi_marks_take(m, marked, &f);
@@ -84,15 +92,24 @@ static void look_at_boards(struct kbi_vp *me, struct kbi_vp *dom)
 static bool add_board(struct kb_space *s, uint32_t vp)
 {
 	uint64_t at;
-	int e;
+	int e = kbi_space_file_lock(s);
 
-	kbi_space_file_lock(s);
+	if (e)
+		return false;
 	e = kbi_space_file_alloc(s, sizeof(struct kbi_marks), &at);
-	if (!e)
-		/* release: partner is the acquire in board */
+	if (!e) {
+		/* release: partner is the acquire in board, and in own_board */
 		a_store_rel(&kbi_space_me(s)->board[vp], at);
+		a_store_rel(&s->board[vp], kbi_space_place(s, at));
+	}
 	kbi_space_file_unlock(s);
 	return e == 0;
+}
+
+void kbi_space_note_reset(struct kb_space *s)
+{
+	for (unsigned vp = 0; vp < KBI_SPACE_VPS; vp++)
+		a_store_rlx(&s->board[vp], board(s, s->slot, vp));
 }
 
 /* On vp. Many wait here, or did so a moment ago, and there is a board. */
@@ -110,7 +127,7 @@ static bool use_board(struct kb_space *s, struct kbi_vp *vp)
 		return false;
 	if (kbi_unlikely(!d->place) && !(d->place = kbi_sys_map(KBI_MARKS * sizeof *d->place)))
 		return false;
-	if (kbi_likely(board(s, s->slot, vp->id)))
+	if (kbi_likely(own_board(s, vp->id)))
 		return true;
 	d->barred[s->number] = !add_board(s, vp->id);
 	return !d->barred[s->number];
@@ -159,7 +176,7 @@ struct kb_space *kbi_space_note_space(unsigned i)
 void kbi_space_note_ring(struct kbi_space_proc *p)
 {
 	a_add_acqrel(&p->ring, 1); /* partner: the listener's load before it sleeps there */
-	kbi_sys_futex_wake_shared(&p->ring, 1);
+	kbi_sys_futex_wake_shared(&p->ring, INT_MAX);
 }
 
 void kbi_space_note_rouse(void)
@@ -178,10 +195,17 @@ static void rouse_vp(struct kbi_space_proc *p, uint32_t vp)
 		kbi_space_note_ring(p);
 }
 
-void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
+/* Calls the kernel for all who sleep there: a process that may only read can sleep there, too. */
+static void wake_sleeper(a32 *how, uint32_t h)
+{
+	if (a_cas_acqrel(how, &h, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0)))
+		kbi_sys_futex_wake_shared(how, INT_MAX);
+}
+
+/* All but a chain. */
+static void wake_there(struct kb_space *s, a32 *how, uint32_t h)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, h >> 20 & 63);
-	struct kbi_space_record *r;
 	struct kbi_marks *m;
 
 	switch (h >> 28) {
@@ -195,19 +219,28 @@ void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 		rouse_vp(p, h >> VP_SHIFT & 63);
 		return;
 	case KBI_SPACE_ASLEEP:
-		if (a_cas_acqrel(how, &h, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0)))
-			kbi_sys_futex_wake_shared(how, 1);
-		return;
-	case KBI_SPACE_CHAINED:
-		r = kbi_space_record(s, ((h >> 20 & 63) + 1) << 16 | (h & 0xffff));
-		if (!r)
-			return;
-		a_add_acqrel(&r->word, 1); /* partner: the acquire of its waiter */
-		kbi_space_note_tell(s, &r->how);
+		wake_sleeper(how, h);
 		return;
 	default:
 		return;
 	}
+}
+
+/* A chain has one link: the record that is told leads no further, whatever stands there. */
+void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
+{
+	struct kbi_space_record *r;
+
+	if (h >> 28 != KBI_SPACE_CHAINED) {
+		wake_there(s, how, h);
+		return;
+	}
+	r = kbi_space_record(s, ((h >> 20 & 63) + 1) << 16 | (h & 0xffff));
+	if (!r)
+		return;
+	a_add_acqrel(&r->word, 1); /* partner: the acquire of its waiter */
+	a_fence_after_rmw();       /* partner: the waiter's, and that of a VP in agent.c */
+	wake_there(s, &r->how, a_load_rlx(&r->how));
 }
 
 void kbi_space_note_tell_again(struct kb_space *s, a32 *how)
@@ -215,7 +248,7 @@ void kbi_space_note_tell_again(struct kb_space *s, a32 *how)
 	kbi_space_note_tell(s, how);
 	/* a waker makes it SELF before it calls the kernel. VPs: recover rings all bells */
 	if (a_load_rlx(how) >> 28 == KBI_SPACE_SELF)
-		kbi_sys_futex_wake_shared(how, 1);
+		kbi_sys_futex_wake_shared(how, INT_MAX);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------------- */

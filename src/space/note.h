@@ -17,6 +17,8 @@
 
 enum { KBI_SPACE_NOTE_AT_ONCE = 8 }; /* spaces that a process may be attached to */
 
+/* Boards that the entry of this process has from before are used again, as far as they are sound. */
+void kbi_space_note_reset(struct kb_space *s);
 /* This process attaches, leaves. False: too many. */
 bool kbi_space_note_enter(struct kb_space *s);
 void kbi_space_note_leave(struct kb_space *s);

@@ -7,52 +7,91 @@
 #include "os/sys.h"
 #include "space/file.h"
 
-enum { TRIES_PER_YIELD = 128 };
+enum {
+	TRIES_PER_YIELD = 128,
+	CLOCK_AFTER = 8, /* tries: then each one looks whether the deadline has come */
+	CHUNK = KBI_SPACE_RECORDS * sizeof(struct kbi_space_record),
+	MOST_WAITERS = KBI_SPACE_PROCS * KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS,
+};
+
+/* ns that who gives up tries to leave the queue, as KBI_SPACE_PATIENT and KBI_SPACE_DOUBTFUL */
+#define SOON UINT64_C(500000000)
+#define SOON_DOUBTFUL UINT64_C(20000000)
 
 /* ---- the lock ---------------------------------------------------------------------------------------- */
 
-/* Its holder runs, or its kernel thread has been preempted, or its process has died and is being cleaned up. */
-static void pause_for_lock(unsigned n)
+/* Is there a process that may hold it? */
+static bool is_plausible(const struct kb_space *s, uint32_t holder)
 {
-	if (n % TRIES_PER_YIELD)
-		kbi_cpu_relax();
-	else
-		kbi_sys_yield_to_holder(n / TRIES_PER_YIELD);
+	return holder && holder <= KBI_SPACE_PROCS && a_load_rlx(&kbi_space_proc(s, holder - 1)->state) != KBI_SPACE_FREE;
 }
 
-void kbi_space_queue_lock(struct kb_space *s, struct kbi_space_thing *t)
+static bool grab(const struct kb_space *s, struct kbi_space_thing *t)
 {
 	uint32_t none = 0;
 
 	/* acquire: partner is the release in kbi_space_queue_unlock */
-	for (unsigned n = 1; a_load_rlx(&t->lock) || !a_cas_acq(&t->lock, &none, s->slot + 1); n++) {
-		none = 0;
-		pause_for_lock(n);
+	return !a_load_rlx(&t->lock) && a_cas_acq(&t->lock, &none, s->slot + 1);
+}
+
+/* Its holder runs, or its kernel thread has been preempted, or its process has died and is being cleaned up; or anybody
+ * has written there. */
+static int wait_for_lock(const struct kb_space *s, struct kbi_space_thing *t, uint64_t deadline, uint64_t patient,
+			 uint64_t doubtful)
+{
+	uint64_t began = 0;
+
+	for (unsigned n = 1; !grab(s, t); n++) {
+		uint64_t now;
+
+		if (n % TRIES_PER_YIELD) {
+			kbi_cpu_relax();
+			continue;
+		}
+		now = kbi_sys_now();
+		began = began ? began : now;
+		if (deadline && now >= deadline)
+			return ETIMEDOUT;
+		if (now - began >= (is_plausible(s, a_load_rlx(&t->lock)) ? patient : doubtful))
+			return EPROTO;
+		kbi_sys_yield_to_holder(n / TRIES_PER_YIELD);
 	}
+	return 0;
+}
+
+int kbi_space_queue_lock(struct kb_space *s, struct kbi_space_thing *t, uint64_t deadline)
+{
+	return kbi_likely(grab(s, t)) ? 0 : wait_for_lock(s, t, deadline, KBI_SPACE_PATIENT, KBI_SPACE_DOUBTFUL);
+}
+
+int kbi_space_queue_lock_soon(struct kb_space *s, struct kbi_space_thing *t)
+{
+	return wait_for_lock(s, t, 0, SOON, SOON_DOUBTFUL);
 }
 
 /* ---- the queues -------------------------------------------------------------------------------------- */
 
-void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigned queue, struct kbi_space_record *r)
+void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigned queue, const struct kbi_space_seat *seat)
 {
 	struct kbi_space_queue *q = &t->queue[queue];
-	struct kbi_space_record *last = kbi_space_record(s, q->tail);
+	uint32_t tail = KBI_SPACE_ONCE(q->tail);
+	struct kbi_space_record *last = kbi_space_record(s, tail), *r = seat->r;
 
 	r->queue = queue;
-	a_store_rlx(&r->object, t->at);
+	a_store_rlx(&r->object, kbi_space_offset(s, t));
 	a_store_rlx(&r->linked, 1);
 	a_store_rlx(&r->next, 0);
-	a_store_rlx(&r->prev, q->tail);
+	a_store_rlx(&r->prev, tail);
 	if (last)
-		a_store_rlx(&last->next, r->self);
+		a_store_rlx(&last->next, seat->ref);
 	else
-		a_store_rlx(&q->head, r->self);
-	q->tail = r->self;
+		a_store_rlx(&q->head, seat->ref);
+	q->tail = seat->ref;
 }
 
-void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, struct kbi_space_record *r)
+void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, unsigned queue, struct kbi_space_record *r)
 {
-	struct kbi_space_queue *q = &t->queue[r->queue];
+	struct kbi_space_queue *q = &t->queue[queue];
 	uint32_t behind = a_load_rlx(&r->next), before = a_load_rlx(&r->prev);
 	struct kbi_space_record *next = kbi_space_record(s, behind), *prev = kbi_space_record(s, before);
 
@@ -67,12 +106,22 @@ void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, struc
 	a_store_rlx(&r->linked, 0);
 }
 
+/* A queue with a record in it that is in none is damaged: it is dropped, so this ends. */
 void kbi_space_queue_call(struct kbi_space_op *op, unsigned queue, unsigned n)
 {
-	struct kbi_space_record *r;
+	struct kbi_space_queue *q = &op->t->queue[queue];
+	unsigned most = MOST_WAITERS;
+	uint32_t head;
 
-	for (; n > 0 && (r = kbi_space_record(op->s, a_load_rlx(&op->t->queue[queue].head))); n--) {
-		kbi_space_queue_unlink(op->s, op->t, r);
+	for (; n > 0 && (head = a_load_rlx(&q->head)); n--) {
+		struct kbi_space_record *r = kbi_space_record(op->s, head);
+
+		if (kbi_unlikely(!r || !a_load_rlx(&r->linked) || !most--)) {
+			a_store_rlx(&q->head, 0);
+			q->tail = 0;
+			return;
+		}
+		kbi_space_queue_unlink(op->s, op->t, queue, r);
 		if (op->n_wakes < KBI_SPACE_WAKES)
 			op->wake[op->n_wakes++] = r;
 		else
@@ -103,134 +152,219 @@ void kbi_space_queue_tell_called(struct kbi_space_op *op)
 
 static void free_chunk(struct kb_space *s, unsigned chunk)
 {
-	struct kbi_space_record *r = kbi_space_place(s, a_load_rlx(&kbi_space_me(s)->chunk[chunk]));
+	struct kbi_space_record *r = a_load_rlx(&s->chunk[chunk]);
 
 	for (unsigned i = KBI_SPACE_RECORDS; i-- > 0;) {
-		r[i].self = (s->slot + 1) << 16 | (chunk * KBI_SPACE_RECORDS + i);
+		uint32_t index = chunk * KBI_SPACE_RECORDS + i;
+
+		r[i].self = (s->slot + 1) << 16 | index;
 		a_store_rlx(&r[i].chain, 0);
 		a_store_rlx(&r[i].linked, 0);
 		a_store_rlx(&r[i].how, 0);
-		a_store_rlx(&r[i].next, s->free);
-		s->free = r[i].self;
+		s->behind[index] = (uint16_t)s->free;
+		s->free = index + 1;
 	}
 }
 
+/* Chunks that the entry has from before are used again, as far as they are sound. */
 void kbi_space_queue_reset(struct kb_space *s)
 {
-	s->free = 0;
+	struct kbi_space_proc *p = kbi_space_me(s);
+	uint32_t n = a_load_rlx(&p->n_chunks);
+
+	s->free = s->n_chunks = 0;
 	a_store_rlx(&s->used, 0);
-	for (unsigned i = a_load_rlx(&kbi_space_me(s)->n_chunks); i-- > 0;)
+	for (; s->n_chunks < n && s->n_chunks < KBI_SPACE_CHUNKS; s->n_chunks++) {
+		void *chunk = kbi_space_at(s, a_load_rlx(&p->chunk[s->n_chunks]), CHUNK);
+
+		if (!chunk)
+			break;
+		a_store_rlx(&s->chunk[s->n_chunks], chunk);
+	}
+	if (s->n_chunks != n)
+		a_store_rlx(&p->n_chunks, s->n_chunks);
+	for (unsigned i = s->n_chunks; i-- > 0;)
 		free_chunk(s, i);
+}
+
+static int add_chunk(struct kb_space *s)
+{
+	struct kbi_space_proc *p = kbi_space_me(s);
+	uint32_t n = s->n_chunks;
+	uint64_t at;
+	int e = n == KBI_SPACE_CHUNKS ? EAGAIN : kbi_space_file_alloc(s, CHUNK, &at);
+
+	if (e)
+		return e;
+	a_store_rlx(&s->chunk[n], kbi_space_place(s, at));
+	s->n_chunks = n + 1;
+	/* release: partner is the acquire in kbi_space_record */
+	a_store_rel(&p->chunk[n], at);
+	a_store_rel(&p->n_chunks, n + 1);
+	free_chunk(s, n);
+	return 0;
 }
 
 static int more(struct kb_space *s)
 {
-	struct kbi_space_proc *p = kbi_space_me(s);
-	uint64_t at;
-	int e;
+	int e = kbi_space_file_lock(s);
 
-	kbi_space_file_lock(s);
+	if (e)
+		return e;
 	kbi_lock_take(&s->lock);
-	e = s->free ? 0 : a_load_rlx(&p->n_chunks) == KBI_SPACE_CHUNKS ? EAGAIN :
-		kbi_space_file_alloc(s, KBI_SPACE_RECORDS * sizeof(struct kbi_space_record), &at);
-	if (!e && !s->free) {
-		unsigned n = a_load_rlx(&p->n_chunks);
-
-		/* release: partner is the acquire in kbi_space_record */
-		a_store_rel(&p->chunk[n], at);
-		a_store_rel(&p->n_chunks, n + 1);
-		free_chunk(s, n);
-	}
+	e = s->free ? 0 : add_chunk(s);
 	kbi_lock_leave(&s->lock);
 	kbi_space_file_unlock(s);
 	return e;
 }
 
-static struct kbi_space_record *pop(struct kb_space *s)
+static bool pop(struct kb_space *s, struct kbi_space_seat *seat)
 {
-	struct kbi_space_record *r;
+	uint32_t index;
 
 	kbi_lock_take(&s->lock);
-	r = kbi_space_record(s, s->free);
-	if (r) {
-		s->free = a_load_rlx(&r->next);
+	index = s->free - 1;
+	if (s->free) {
+		s->free = s->behind[index];
 		a_store_rlx(&s->used, a_load_rlx(&s->used) + 1);
 	}
 	kbi_lock_leave(&s->lock);
-	return r;
+	if (index == UINT32_MAX)
+		return false;
+	seat->ref = (s->slot + 1) << 16 | index;
+	seat->r = (struct kbi_space_record *)a_load_rlx(&s->chunk[index / KBI_SPACE_RECORDS]) + index % KBI_SPACE_RECORDS;
+	return true;
 }
 
-int kbi_space_queue_get(struct kb_space *s, struct kbi_space_record **r)
+int kbi_space_queue_get(struct kb_space *s, struct kbi_space_seat *seat)
 {
 	struct kbi_task *self = kbi_self();
 	int e = 0;
 
 	kbi_np_enter(self);
-	while (!e && !(*r = pop(s)))
+	while (!e && !pop(s, seat))
 		e = more(s);
 	kbi_np_leave(self);
 	if (!e)
-		a_store_rlx(&(*r)->chain, 0);
+		a_store_rlx(&seat->r->chain, 0);
 	return e;
 }
 
-void kbi_space_queue_put(struct kb_space *s, struct kbi_space_record *r)
+static void give_back(struct kb_space *s, uint32_t index)
 {
 	struct kbi_task *self = kbi_self();
 
 	kbi_np_enter(self);
 	kbi_lock_take(&s->lock);
-	a_store_rlx(&r->next, s->free);
-	s->free = r->self;
+	if (index != UINT32_MAX) {
+		s->behind[index] = (uint16_t)s->free;
+		s->free = index + 1;
+	}
 	a_store_rlx(&s->used, a_load_rlx(&s->used) - 1);
 	kbi_lock_leave(&s->lock);
 	kbi_np_leave(self);
 }
 
+void kbi_space_queue_put(struct kb_space *s, const struct kbi_space_seat *seat)
+{
+	give_back(s, seat->ref & 0xffff);
+}
+
+void kbi_space_queue_retire(struct kb_space *s)
+{
+	give_back(s, UINT32_MAX);
+}
+
 /* ---- an operation --------------------------------------------------------------------------------------- */
 
-/* One try; r, if there is one, leaves the queue first. If it must wait it stands there again, and *word is its word
- * before; last: it does not wait. */
-static int attempt(struct kbi_space_op *op, struct kbi_space_record *r, uint64_t *word, bool last)
+/* With the lock: one try. */
+static int go(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word, bool last)
+{
+	int e;
+
+	if (seat && a_load_rlx(&seat->r->linked))
+		kbi_space_queue_unlink(op->s, op->t, op->queue, seat->r);
+	e = op->try(op);
+	op->tries++;
+	if (e == EAGAIN && last && op->gave_up)
+		op->gave_up(op);
+	if (e == EAGAIN && !last && seat) {
+		*word = a_load_rlx(&seat->r->word);
+		kbi_space_queue_link(op->s, op->t, op->queue, seat);
+	}
+	kbi_space_queue_unlock(op->t);
+	kbi_space_queue_tell_called(op);
+	return e;
+}
+
+/* One try; the seat, if there is one, leaves the queue first. If it must wait it stands there again, and *word is its word
+ * before; no word: it does not wait. */
+static int attempt(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word, uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
 	int e;
 
 	kbi_np_enter(self);
-	kbi_space_queue_lock(op->s, op->t);
-	if (r && a_load_rlx(&r->linked))
-		kbi_space_queue_unlink(op->s, op->t, r);
-	e = op->try(op);
-	op->tries++;
-	if (e == EAGAIN && last && op->gave_up)
-		op->gave_up(op);
-	if (e == EAGAIN && !last && r) {
-		*word = a_load_rlx(&r->word);
-		kbi_space_queue_link(op->s, op->t, op->queue, r);
-	}
-	kbi_space_queue_unlock(op->t);
-	kbi_space_queue_tell_called(op);
+	e = kbi_space_queue_lock(op->s, op->t, deadline);
+	op->stuck = e;
+	if (kbi_likely(!e))
+		e = go(op, seat, word, !word);
 	kbi_np_leave(self);
+	return e;
+}
+
+/* It has stood in the queue, and does not wait any longer. */
+static int give_up(struct kbi_space_op *op, const struct kbi_space_seat *seat)
+{
+	struct kbi_task *self = kbi_self();
+	int e;
+
+	kbi_np_enter(self);
+	e = kbi_space_queue_lock_soon(op->s, op->t);
+	op->stuck = e;
+	if (!e)
+		e = go(op, seat, NULL, true);
+	kbi_np_leave(self);
+	return e;
+}
+
+bool kbi_space_queue_is_late(unsigned tries, uint64_t deadline)
+{
+	return kbi_unlikely(tries > CLOCK_AFTER) && deadline != KB_FOREVER && kbi_sys_now() >= deadline;
+}
+
+static int do_waiting(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t deadline)
+{
+	bool queued = false;
+	uint64_t word = 0;
+	int e;
+
+	do {
+		e = attempt(op, seat, &word, deadline);
+		queued |= e == EAGAIN;
+	} while (e == EAGAIN && !kbi_space_queue_is_late(op->tries, deadline) &&
+		 !kbi_space_note_wait(op->s, &seat->r->word, &seat->r->how, word, deadline));
+	if (e == EAGAIN || (op->stuck && queued))
+		e = give_up(op, seat);
+	if (op->stuck && queued)
+		kbi_space_queue_retire(op->s);
+	else
+		kbi_space_queue_put(op->s, seat);
 	return e;
 }
 
 int kbi_space_queue_do(struct kbi_space_op *op, uint64_t deadline)
 {
-	struct kbi_space_record *r;
-	uint64_t word = 0;
+	struct kbi_space_seat seat;
+	uint64_t word;
 	int e;
 
 	op->n_wakes = op->tries = 0;
-	e = attempt(op, NULL, NULL, deadline == 0);
+	e = attempt(op, NULL, deadline ? &word : NULL, deadline);
 	if (e != EAGAIN || deadline == 0)
 		return e == EAGAIN ? ETIMEDOUT : e;
-	if (kbi_space_queue_get(op->s, &r)) /* no room to wait */
-		return attempt(op, NULL, NULL, true);
-	while ((e = attempt(op, r, &word, false)) == EAGAIN)
-		if (kbi_space_note_wait(op->s, &r->word, &r->how, word, deadline)) {
-			e = attempt(op, r, NULL, true);
-			break;
-		}
-	kbi_space_queue_put(op->s, r);
+	if (kbi_space_queue_get(op->s, &seat)) /* no room to wait */
+		return attempt(op, NULL, NULL, deadline);
+	e = do_waiting(op, &seat, deadline);
 	return e == EAGAIN ? ETIMEDOUT : e;
 }

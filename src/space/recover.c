@@ -9,6 +9,8 @@
 #include "space/mutex.h"
 #include "space/rwlock.h"
 
+enum { MOST_WAITERS = KBI_SPACE_PROCS * KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS };
+
 static bool is_dead(struct kb_space *s, uint32_t slot)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, slot);
@@ -16,13 +18,14 @@ static bool is_dead(struct kb_space *s, uint32_t slot)
 	return kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start));
 }
 
-/* The lock of an object, from a dead holder, too: true then. */
-static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot)
+/* The lock of an object, from a dead holder, too, or after a long time from anybody: true then. */
+static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot, uint64_t until)
 {
 	for (unsigned n = 1;; n++) {
 		uint32_t holder = a_load_rlx(&t->lock);
 		/* PROCS + 1: one that attached and died; we have the file's lock, under which it was taken */
-		bool dead = holder && (holder == slot + 1 || holder > KBI_SPACE_PROCS || (n % 1024 == 0 && is_dead(s, holder - 1)));
+		bool dead = holder && (holder == slot + 1 || holder > KBI_SPACE_PROCS ||
+				       (n % 256 == 0 && (kbi_sys_now() >= until || is_dead(s, holder - 1))));
 
 		/* acquire: partner is the release in kbi_space_queue_unlock; a dead one's stores are all there */
 		if ((!holder || dead) && a_cas_acq(&t->lock, &holder, s->slot + 1))
@@ -39,20 +42,17 @@ static void each_record(struct kb_space *s, uint32_t slot, void (*f)(struct kb_s
 	struct kbi_space_proc *p = kbi_space_proc(s, slot);
 	uint32_t n = a_load_acq(&p->n_chunks);
 
-	for (uint32_t c = 0; c < n; c++) {
-		struct kbi_space_record *r = kbi_space_place(s, a_load_rlx(&p->chunk[c]));
+	for (uint32_t c = 0; c < n && c < KBI_SPACE_CHUNKS; c++) {
+		struct kbi_space_record *r = kbi_space_at(s, a_load_rlx(&p->chunk[c]), KBI_SPACE_RECORDS * sizeof *r);
 
-		for (unsigned i = 0; i < KBI_SPACE_RECORDS; i++)
+		for (unsigned i = 0; r && i < KBI_SPACE_RECORDS; i++)
 			f(s, &r[i], arg);
 	}
 }
 
 static void forget(struct kb_space *s, struct kbi_space_record *r, void *arg)
 {
-	struct kbi_space_thing *t = arg;
-
-	(void)s;
-	if (a_load_rlx(&r->linked) && a_load_rlx(&r->object) == t->at)
+	if (a_load_rlx(&r->linked) && a_load_rlx(&r->object) == kbi_space_offset(s, arg))
 		a_store_rlx(&r->linked, 0);
 }
 
@@ -67,13 +67,13 @@ static void drop_queues(struct kb_space *s, struct kbi_space_thing *t)
 static void unlink_its(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot)
 {
 	for (unsigned q = 0; q < 2; q++) {
-		uint32_t ref = a_load_rlx(&t->queue[q].head);
+		uint32_t ref = a_load_rlx(&t->queue[q].head), next;
 		struct kbi_space_record *r;
 
-		while ((r = kbi_space_record(s, ref))) {
-			ref = a_load_rlx(&r->next);
-			if (r->self >> 16 == slot + 1)
-				kbi_space_queue_unlink(s, t, r);
+		for (unsigned n = 0; n < MOST_WAITERS && (r = kbi_space_record(s, ref)); n++, ref = next) {
+			next = a_load_rlx(&r->next);
+			if (ref >> 16 == slot + 1)
+				kbi_space_queue_unlink(s, t, q, r);
 		}
 	}
 }
@@ -83,7 +83,7 @@ static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
 	uint64_t bit = UINT64_C(1) << slot;
 	uint32_t how;
 
-	switch (t->type) {
+	switch (KBI_SPACE_ONCE(t->type)) {
 	case KBI_SPACE_MUTEX:
 		kbi_space_mutex_orphan(t, slot);
 		break;
@@ -107,9 +107,9 @@ static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
 	}
 }
 
-static void clean(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot, bool died)
+static void clean(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot, bool died, uint64_t until)
 {
-	if (take_over(s, t, slot))
+	if (take_over(s, t, slot, until))
 		drop_queues(s, t);
 	else
 		unlink_its(s, t, slot);
@@ -126,30 +126,49 @@ static void tell(struct kb_space *s, struct kbi_space_record *r, void *arg)
 	kbi_space_note_tell_again(s, &r->how);
 }
 
-void kbi_space_recover(struct kb_space *s, uint32_t slot, bool died)
+/* The chain is gone through, each object is cleaned, or (again) what waits at an event is told. */
+static int each_thing(struct kb_space *s, uint32_t slot, bool died, bool again, uint64_t until)
+{
+	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;
+
+	while (at) {
+		struct kbi_space_thing *t = kbi_space_thing_at(s, at, below);
+
+		if (!t || kbi_sys_now() >= until + KBI_SPACE_PATIENT)
+			return EPROTO;
+		if (!again) {
+			clean(s, t, slot, died, until);
+		} else if (KBI_SPACE_ONCE(t->type) == KBI_SPACE_EVENT) {
+			kbi_space_thing_wake_event(s, t);
+			kbi_space_note_tell_again(s, &t->how);
+		}
+		below = at;
+		at = a_load_rlx(&t->next);
+	}
+	return 0;
+}
+
+static bool is_other(const struct kb_space *s, uint32_t i, uint32_t slot)
+{
+	return i != slot && a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE;
+}
+
+int kbi_space_recover(struct kb_space *s, uint32_t slot, bool died, uint64_t *until)
 {
 	struct kbi_space_head *h = s->head;
 	struct kbi_space_proc *p = kbi_space_proc(s, slot);
-	struct kbi_space_thing *t;
-	uint64_t at;
 
-	for (at = a_load_acq(&h->things); at; at = a_load_rlx(&t->next)) {
-		t = kbi_space_place(s, at);
-		clean(s, t, slot, died);
-	}
+	*until = *until ? *until : kbi_sys_now() + KBI_SPACE_PATIENT;
+	if (each_thing(s, slot, died, false, *until))
+		return EPROTO;
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		if (i != slot && a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
+		if (is_other(s, i, slot))
 			each_record(s, i, tell, NULL);
-	for (at = a_load_acq(&h->things); at; at = a_load_rlx(&t->next)) {
-		t = kbi_space_place(s, at);
-		if (t->type != KBI_SPACE_EVENT)
-			continue;
-		kbi_space_thing_wake(s, t);
-		kbi_space_note_tell_again(s, &t->how);
-	}
+	if (each_thing(s, slot, died, true, *until))
+		return EPROTO;
 	/* one that has cleared a VP's flag may have died before it rang */
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		if (i != slot && a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
+		if (is_other(s, i, slot))
 			kbi_space_note_ring(kbi_space_proc(s, i));
 	for (unsigned i = 0; i < KBI_SPACE_VPS; i++)
 		a_store_rlx(&p->asleep[i], 0);
@@ -158,4 +177,5 @@ void kbi_space_recover(struct kb_space *s, uint32_t slot, bool died)
 	a_store_rlx(&h->generation, a_load_rlx(&h->generation) + 1);
 	/* release: partner is the acquire of who takes the entry */
 	a_store_rel(&p->state, KBI_SPACE_FREE);
+	return 0;
 }

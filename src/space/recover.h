@@ -5,7 +5,8 @@
 
 #include "space/layout.h"
 
-/* died: it did not detach. */
-void kbi_space_recover(struct kb_space *s, uint32_t slot, bool died);
+/* died: it did not detach. `until`: so long objects' locks are waited for; 0: not begun. Then they are taken whoever has
+ * them, and some seconds later it gives up: EPROTO: the entry stays. */
+int kbi_space_recover(struct kb_space *s, uint32_t slot, bool died, uint64_t *until);
 
 #endif

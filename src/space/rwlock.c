@@ -7,7 +7,7 @@ int kb_space_rwlock_open(kb_space_t *s, const char *name, kb_space_rwlock_t **lo
 {
 	struct kbi_space_wish w = { .type = KBI_SPACE_RWLOCK };
 
-	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)lock);
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)lock);
 }
 
 static void readers(struct kbi_space_thing *t, unsigned slot, int change)
@@ -68,11 +68,11 @@ static int unlock(struct kbi_space_op *op)
 
 static int lock(kb_space_rwlock_t *l, int (*try)(struct kbi_space_op *), unsigned queue, uint64_t deadline)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)l;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = try, .queue = queue, .gave_up = call };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)l;
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try, .queue = queue, .gave_up = call };
 	int e = kbi_space_queue_do(&op, deadline);
 
-	return e ? e : a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
+	return e ? e : a_load_rlx(&h->t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
 }
 
 int kb_space_rwlock_rdlock(kb_space_rwlock_t *l, uint64_t deadline)
@@ -87,17 +87,18 @@ int kb_space_rwlock_wrlock(kb_space_rwlock_t *l, uint64_t deadline)
 
 int kb_space_rwlock_unlock(kb_space_rwlock_t *l)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)l;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = unlock };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)l;
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = unlock };
 
 	return kbi_space_queue_do(&op, 0);
 }
 
 int kb_space_rwlock_consistent(kb_space_rwlock_t *l)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)l;
+	struct kbi_space_hold *h = (struct kbi_space_hold *)l;
+	struct kbi_space_thing *t = h->t;
 
-	if (a_load_rlx(&t->rwlock.writer) != kbi_space_of(t)->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
+	if (a_load_rlx(&t->rwlock.writer) != h->s->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
 		return EINVAL;
 	a_and_rlx(&t->flags, ~(uint32_t)KBI_SPACE_BROKEN);
 	return 0;

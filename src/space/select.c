@@ -8,14 +8,16 @@ struct selecting {
 	struct kb_space *s;
 	kb_space_case_t *cases;
 	size_t n;
-	struct kbi_space_record *own;                         /* NULL: it has not had to wait */
-	struct kbi_space_record *link[KBI_SPACE_MOST_CASES];  /* of channels */
-	uint64_t called;                                      /* channels whose record was called at the last wait */
+	uint64_t deadline;
+	struct kbi_space_seat own;                         /* no record: it has not had to wait */
+	struct kbi_space_seat link[KBI_SPACE_MOST_CASES];  /* of channels */
+	uint64_t called;                                   /* channels whose record was called at the last wait */
+	uint64_t lost;                                     /* whose record may stand in the queue still */
 };
 
-static struct kbi_space_thing *thing(const kb_space_case_t *c)
+static struct kbi_space_hold *hold(const kb_space_case_t *c)
 {
-	return c->op == KB_SELECT_EVENT ? (struct kbi_space_thing *)c->event : (struct kbi_space_thing *)c->chan;
+	return c->op == KB_SELECT_EVENT ? (struct kbi_space_hold *)c->event : (struct kbi_space_hold *)c->chan;
 }
 
 static bool is_chan(const kb_space_case_t *c)
@@ -27,35 +29,39 @@ static bool is_chan(const kb_space_case_t *c)
 static int try_chan(struct selecting *x, size_t i, bool link)
 {
 	kb_space_case_t *c = &x->cases[i];
-	struct kbi_space_record *r = x->link[i];
 	struct kbi_task *self = kbi_self();
 	struct kbi_space_op op;
 	int e;
 
-	kbi_space_chan_op(&op, thing(c), c->op == KB_SELECT_SEND, c->element);
+	kbi_space_chan_op(&op, hold(c), c->op == KB_SELECT_SEND, c->element);
 	kbi_np_enter(self);
-	kbi_space_queue_lock(x->s, op.t);
-	e = op.try(&op);
-	if (e == EAGAIN && link)
-		kbi_space_queue_link(x->s, op.t, op.queue, r);
-	kbi_space_queue_unlock(op.t);
-	kbi_space_queue_tell_called(&op);
+	e = kbi_space_queue_lock(x->s, op.t, x->deadline);
+	if (!e) {
+		e = op.try(&op);
+		if (e == EAGAIN && link)
+			kbi_space_queue_link(x->s, op.t, op.queue, &x->link[i]);
+		kbi_space_queue_unlock(op.t);
+		kbi_space_queue_tell_called(&op);
+	}
 	kbi_np_leave(self);
-	return e;
+	return e == ETIMEDOUT ? EAGAIN : e;
 }
 
 static void unlink_chan(struct selecting *x, size_t i)
 {
-	struct kbi_space_thing *t = thing(&x->cases[i]);
+	struct kbi_space_thing *t = hold(&x->cases[i])->t;
 	struct kbi_task *self = kbi_self();
 
 	kbi_np_enter(self);
-	kbi_space_queue_lock(x->s, t);
-	if (a_load_rlx(&x->link[i]->linked))
-		kbi_space_queue_unlink(x->s, t, x->link[i]);
-	else
-		x->called |= UINT64_C(1) << i;
-	kbi_space_queue_unlock(t);
+	if (kbi_space_queue_lock_soon(x->s, t)) {
+		x->lost |= UINT64_C(1) << i;
+	} else {
+		if (a_load_rlx(&x->link[i].r->linked))
+			kbi_space_queue_unlink(x->s, t, x->cases[i].op == KB_SELECT_SEND, x->link[i].r);
+		else
+			x->called |= UINT64_C(1) << i;
+		kbi_space_queue_unlock(t);
+	}
 	kbi_np_leave(self);
 }
 
@@ -66,12 +72,13 @@ static void renew(struct selecting *x, size_t i)
 	struct kbi_task *self = kbi_self();
 	struct kbi_space_op op;
 
-	kbi_space_chan_op(&op, thing(c), c->op == KB_SELECT_SEND, c->element);
+	kbi_space_chan_op(&op, hold(c), c->op == KB_SELECT_SEND, c->element);
 	kbi_np_enter(self);
-	kbi_space_queue_lock(x->s, op.t);
-	kbi_space_chan_renew(&op);
-	kbi_space_queue_unlock(op.t);
-	kbi_space_queue_tell_called(&op);
+	if (!kbi_space_queue_lock_soon(x->s, op.t)) {
+		kbi_space_chan_renew(&op);
+		kbi_space_queue_unlock(op.t);
+		kbi_space_queue_tell_called(&op);
+	}
 	kbi_np_leave(self);
 }
 
@@ -87,10 +94,10 @@ static size_t go_round(struct selecting *x, size_t first, bool link, size_t *lin
 			c->error = try_chan(x, i, link);
 		} else {
 			if (link) {
-				a_store_rlx(&thing(c)->how, KBI_SPACE_HOW(KBI_SPACE_CHAINED, x->s->slot, x->own->self & 0xffff));
+				a_store_rlx(&hold(c)->t->how, KBI_SPACE_HOW(KBI_SPACE_CHAINED, x->s->slot, x->own.ref & 0xffff));
 				a_fence_sc(); /* partner: the waker's in note.h */
 			}
-			c->error = kbi_space_event_take(thing(c), c->element, &word);
+			c->error = kbi_space_event_take(hold(c)->t, c->element, &word);
 		}
 		*linked = k + (c->error == EAGAIN);
 		if (c->error != EAGAIN)
@@ -119,7 +126,7 @@ static int get_records(struct selecting *x)
 			continue;
 		e = kbi_space_queue_get(x->s, &x->link[i]);
 		if (!e)
-			a_store_rlx(&x->link[i]->chain, x->own->self);
+			a_store_rlx(&x->link[i].r->chain, x->own.ref);
 	}
 	return e;
 }
@@ -127,29 +134,35 @@ static int get_records(struct selecting *x)
 static void put_records(struct selecting *x)
 {
 	for (size_t i = 0; i < x->n; i++) {
-		if (!is_chan(&x->cases[i]) && x->own)
-			a_store_rlx(&thing(&x->cases[i])->how, KBI_SPACE_HOW(KBI_SPACE_NOBODY, 0, 0));
-		if (x->link[i])
-			kbi_space_queue_put(x->s, x->link[i]);
+		if (!is_chan(&x->cases[i]) && x->own.r)
+			a_store_rlx(&hold(&x->cases[i])->t->how, KBI_SPACE_HOW(KBI_SPACE_NOBODY, 0, 0));
+		if (x->lost >> i & 1)
+			kbi_space_queue_retire(x->s);
+		else if (x->link[i].r)
+			kbi_space_queue_put(x->s, &x->link[i]);
 	}
-	if (x->own)
-		kbi_space_queue_put(x->s, x->own);
+	if (x->own.r)
+		kbi_space_queue_put(x->s, &x->own);
 }
 
 static int wait_and_go(struct selecting *x, size_t first, uint64_t deadline, size_t *chosen)
 {
 	int e = get_records(x);
+	unsigned tries = 0;
 	size_t linked;
 
 	while (!e) {
-		uint64_t word = a_load_rlx(&x->own->word);
+		uint64_t word = a_load_rlx(&x->own.r->word);
 
 		*chosen = go_round(x, first, true, &linked);
 		if (*chosen == x->n)
-			e = kbi_space_note_wait(x->s, &x->own->word, &x->own->how, word, deadline);
+			e = kbi_space_queue_is_late(tries++, deadline) ? ETIMEDOUT :
+				kbi_space_note_wait(x->s, &x->own.r->word, &x->own.r->how, word, deadline);
 		take_back(x, first, linked);
 		if (*chosen < x->n)
 			break;
+		if (x->lost && !e)
+			e = EPROTO;
 	}
 	if (e == ETIMEDOUT && (*chosen = go_round(x, first, false, &linked)) < x->n)
 		e = 0;
@@ -163,14 +176,14 @@ static int wait_and_go(struct selecting *x, size_t first, uint64_t deadline, siz
 int kb_space_select(kb_space_case_t *cases, size_t count, uint64_t deadline, size_t *chosen)
 {
 	static a32 turn;
-	struct selecting x = { .cases = cases, .n = count };
+	struct selecting x = { .cases = cases, .n = count, .deadline = deadline };
 	size_t first, linked;
 
 	if (!count || count > KBI_SPACE_MOST_CASES)
 		return EINVAL;
-	x.s = kbi_space_of(thing(&cases[0]));
+	x.s = hold(&cases[0])->s;
 	for (size_t i = 0; i < count; i++)
-		if (cases[i].op > KB_SELECT_EVENT || kbi_space_of(thing(&cases[i])) != x.s)
+		if (cases[i].op > KB_SELECT_EVENT || hold(&cases[i])->s != x.s)
 			return EINVAL;
 	first = a_add_rlx(&turn, 1) % count;
 	*chosen = go_round(&x, first, false, &linked);

@@ -13,7 +13,7 @@ int kb_space_sem_open(kb_space_t *s, const char *name, uint32_t value, kb_space_
 
 	if (value > KB_SEM_VALUE_MAX)
 		return EINVAL;
-	return kbi_space_thing_open(s, name, &w, (struct kbi_space_thing **)sem);
+	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)sem);
 }
 
 static int take(struct kbi_space_op *op)
@@ -39,21 +39,21 @@ static int give(struct kbi_space_op *op)
 
 int kb_space_sem_wait(kb_space_sem_t *sem, uint64_t deadline)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)sem;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = take };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)sem;
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = take };
 
 	return kbi_space_queue_do(&op, deadline);
 }
 
 int kb_space_sem_post(kb_space_sem_t *sem)
 {
-	struct kbi_space_thing *t = (struct kbi_space_thing *)sem;
-	struct kbi_space_op op = { .s = kbi_space_of(t), .t = t, .try = give };
+	struct kbi_space_hold *h = (struct kbi_space_hold *)sem;
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = give };
 
 	return kbi_space_queue_do(&op, 0);
 }
 
 uint32_t kb_space_sem_value(kb_space_sem_t *sem)
 {
-	return a_load_rlx(&((struct kbi_space_thing *)sem)->sem.value);
+	return a_load_rlx(&((struct kbi_space_hold *)sem)->t->sem.value);
 }

@@ -33,6 +33,7 @@ static void in_child(void)
 {
 	struct kb_space *s;
 
+	kbi_space_file_let_here();
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
 		if ((s = kbi_space_note_space(i))) {
 			kbi_space_note_leave(s);
@@ -120,10 +121,12 @@ static int attach(int fd, const char *name, unsigned flags, kb_space_t **space)
 		if (e)
 			kbi_space_note_leave(s);
 	}
-	if (e)
+	if (e) {
+		kbi_space_thing_forget(s);
 		kbi_space_file_unmap(s);
-	else
+	} else {
 		*space = s;
+	}
 	return e;
 }
 
@@ -170,20 +173,41 @@ int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_
 	return e;
 }
 
-int kb_space_attach(kb_space_t **space, const char *name, unsigned flags)
+static int open_and_attach(kb_space_t **space, const char *name, unsigned flags, long owner)
+{
+	int fd, e = kbi_space_file_open(name, true, &fd);
+
+	if (e)
+		return e;
+	e = kbi_space_file_owner(fd, owner);
+	if (!e)
+		return attach_or_close(fd, name, flags, space);
+	kbi_space_file_close(fd);
+	return e;
+}
+
+static int attach_owned(kb_space_t **space, const char *name, unsigned flags, long owner)
 {
 	struct kbi_task *self;
-	int fd, e = flags & ~(unsigned)KB_SPACE_FIXED ? EINVAL : begin_processes();
+	int e = flags & ~(unsigned)KB_SPACE_FIXED ? EINVAL : begin_processes();
 
 	if (e)
 		return e;
 	self = kbi_self();
 	kbi_np_enter(self);
-	e = kbi_space_file_open(name, true, &fd);
-	if (!e)
-		e = attach_or_close(fd, name, flags, space);
+	e = open_and_attach(space, name, flags, owner);
 	kbi_np_leave(self);
 	return e;
+}
+
+int kb_space_attach(kb_space_t **space, const char *name, unsigned flags)
+{
+	return attach_owned(space, name, flags, KBI_SPACE_FILE_OURS);
+}
+
+int kb_space_attach_of(kb_space_t **space, const char *name, unsigned flags, uint32_t owner)
+{
+	return attach_owned(space, name, flags, (long)owner);
 }
 
 int kb_space_detach(kb_space_t *s)
@@ -198,6 +222,7 @@ int kb_space_detach(kb_space_t *s)
 	kbi_np_enter(self);
 	kbi_space_member_leave(s);
 	kbi_space_note_leave(s);
+	kbi_space_thing_forget(s);
 	kbi_space_file_unmap(s);
 	kbi_space_file_close(fd);
 	kbi_np_leave(self);
@@ -214,12 +239,12 @@ int kb_space_unlink(const char *name)
 
 uint64_t kb_space_offset(const kb_space_t *s, const void *address)
 {
-	return (uint64_t)((const char *)address - (const char *)s->head);
+	return kbi_space_offset(s, address);
 }
 
 void *kb_space_pointer(const kb_space_t *s, uint64_t offset)
 {
-	return kbi_space_place(s, offset);
+	return offset < s->limit ? kbi_space_place(s, offset) : NULL;
 }
 
 void kb_space_info(const kb_space_t *s, kb_space_info_t *info)
@@ -229,11 +254,12 @@ void kb_space_info(const kb_space_t *s, kb_space_info_t *info)
 	*info = (kb_space_info_t){
 		.size = a_load_acq(&h->size), /* partner: the release in grow */
 		.used = a_load_rlx(&h->used),
-		.limit = h->limit,
+		.limit = s->limit,
 		.address = (uintptr_t)h,
-		.fixed = (uintptr_t)h == h->address,
+		.fixed = (uintptr_t)h == s->intended,
 		.objects = a_load_rlx(&h->n_things),
 		.crashes = a_load_rlx(&h->crashes),
+		.owner = s->owner,
 	};
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
 		info->processes += a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE;
@@ -242,10 +268,10 @@ void kb_space_info(const kb_space_t *s, kb_space_info_t *info)
 int kb_space_memory_open(kb_space_t *s, const char *name, size_t bytes, void **memory)
 {
 	struct kbi_space_wish w = { .type = KBI_SPACE_MEMORY, .capacity = bytes, .buffer = bytes };
-	struct kbi_space_thing *t;
-	int e = bytes ? kbi_space_thing_open(s, name, &w, &t) : EINVAL;
+	struct kbi_space_hold *h;
+	int e = bytes ? kbi_space_thing_open(s, name, &w, &h) : EINVAL;
 
 	if (!e)
-		*memory = kbi_space_place(s, t->buffer);
+		*memory = h->buffer;
 	return e;
 }

@@ -5,24 +5,90 @@
 #include <string.h>
 
 #include "core/wait.h"
+#include "os/sys.h"
 
-static struct kbi_space_thing *find(struct kb_space *s, const char *name)
+enum { PAGE = 65536 }; /* bytes of holds at a time */
+
+/* ---- what this process knows of objects ----------------------------------------------------------------- */
+
+static struct kbi_space_hold **bucket(struct kb_space *s, uint64_t at)
 {
-	uint64_t at = a_load_acq(&s->head->things);
-
-	while (at) {
-		struct kbi_space_thing *t = kbi_space_place(s, at);
-
-		if (strcmp(t->name, name) == 0)
-			return t;
-		at = a_load_rlx(&t->next);
-	}
-	return NULL;
+	return &s->hold[at / KBI_CACHE_LINE * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (KBI_SPACE_BUCKETS - 1)];
 }
 
-static int make(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_thing **out)
+static struct kbi_space_hold *known(struct kb_space *s, uint64_t at)
 {
-	struct kbi_space_head *h = s->head;
+	struct kbi_space_hold *h = *bucket(s, at);
+
+	while (h && h->at != at)
+		h = h->next;
+	return h;
+}
+
+static bool add_page(struct kb_space *s)
+{
+	struct kbi_space_hold *page = kbi_sys_map(PAGE);
+
+	if (!page)
+		return false;
+	page->next = s->holds; /* the first one's place leads to the next page */
+	s->holds = page;
+	for (unsigned i = 1; i < PAGE / sizeof *page; i++) {
+		page[i].next = s->free_holds;
+		s->free_holds = &page[i];
+	}
+	return true;
+}
+
+void kbi_space_thing_forget(struct kb_space *s)
+{
+	struct kbi_space_hold *next;
+
+	for (struct kbi_space_hold *page = s->holds; page; page = next) {
+		next = page->next;
+		kbi_sys_unmap(page, PAGE);
+	}
+	s->holds = NULL;
+}
+
+static struct kbi_space_hold *spare(struct kb_space *s)
+{
+	return s->free_holds || add_page(s) ? s->free_holds : NULL;
+}
+
+static struct kbi_space_hold *keep(struct kb_space *s, struct kbi_space_thing *t, const struct kbi_space_wish *w,
+				   uint64_t at, char *buffer)
+{
+	struct kbi_space_hold *h = s->free_holds;
+
+	s->free_holds = h->next;
+	*h = (struct kbi_space_hold){ .s = s, .t = t, .at = at, .buffer = buffer, .type = w->type, .size = w->size,
+		.capacity = w->capacity, .next = *bucket(s, at) };
+	*bucket(s, at) = h;
+	return h;
+}
+
+/* ---- finding and making ---------------------------------------------------------------------------------- */
+
+/* *at: where it lies; 0: there is none of that name. EPROTO. */
+static int find(struct kb_space *s, const char *name, uint64_t *found)
+{
+	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;
+
+	for (; at; below = at, at = a_load_rlx(&((struct kbi_space_thing *)kbi_space_place(s, at))->next)) {
+		struct kbi_space_thing *t = kbi_space_thing_at(s, at, below);
+
+		if (!t)
+			return EPROTO;
+		if (strncmp(t->name, name, KBI_SPACE_NAME) == 0)
+			break;
+	}
+	*found = at;
+	return 0;
+}
+
+static int make(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_hold **h)
+{
 	struct kbi_space_thing *t;
 	uint64_t at, buffer = 0;
 	int e = kbi_space_file_alloc(s, sizeof *t, &at);
@@ -40,12 +106,41 @@ static int make(struct kb_space *s, const char *name, const struct kbi_space_wis
 	t->buffer = buffer;
 	if (w->make)
 		w->make(t, w->arg);
-	a_store_rlx(&t->next, a_load_rlx(&h->things));
-	a_store_rlx(&h->n_things, a_load_rlx(&h->n_things) + 1);
+	a_store_rlx(&t->next, a_load_rlx(&s->head->things));
+	a_store_rlx(&s->head->n_things, a_load_rlx(&s->head->n_things) + 1);
 	/* release: partner is the acquire in find, and of who looks without the lock */
-	a_store_rel(&h->things, at);
-	*out = t;
+	a_store_rel(&s->head->things, at);
+	*h = keep(s, t, w, at, buffer ? kbi_space_place(s, buffer) : NULL);
 	return 0;
+}
+
+/* There is one. What it is may have been written since by anybody: it is read once, and must be what was asked for. */
+static int take(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w, struct kbi_space_hold **h)
+{
+	struct kbi_space_thing *t = kbi_space_place(s, at);
+	char *buffer = NULL;
+
+	if ((*h = known(s, at)))
+		return (*h)->type != w->type || (*h)->size != w->size || (*h)->capacity != w->capacity ? EEXIST : 0;
+	if (KBI_SPACE_ONCE(t->type) != w->type || KBI_SPACE_ONCE(t->size) != w->size ||
+	    KBI_SPACE_ONCE(t->capacity) != w->capacity)
+		return EEXIST;
+	if (w->buffer && !(buffer = kbi_space_at(s, KBI_SPACE_ONCE(t->buffer), w->buffer)))
+		return EPROTO;
+	*h = keep(s, t, w, at, buffer);
+	return 0;
+}
+
+static int take_or_make(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_hold **h)
+{
+	uint64_t at;
+	int e = find(s, name, &at);
+
+	if (e)
+		return e;
+	if (!spare(s))
+		return ENOMEM;
+	return at ? take(s, at, w, h) : make(s, name, w, h);
 }
 
 static void open_ends(struct kb_space *s, struct kbi_space_thing *t, unsigned ends)
@@ -59,23 +154,21 @@ static void open_ends(struct kb_space *s, struct kbi_space_thing *t, unsigned en
 	}
 }
 
-int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_thing **t)
+int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_hold **h)
 {
 	struct kbi_task *self = kbi_self();
-	int e = 0;
+	int e;
 
 	if (!name || !*name || strlen(name) >= KBI_SPACE_NAME)
 		return EINVAL;
 	kbi_np_enter(self);
-	kbi_space_file_lock(s);
-	*t = find(s, name);
-	if (!*t)
-		e = make(s, name, w, t);
-	else if ((*t)->type != w->type || (*t)->size != w->size || (*t)->capacity != w->capacity)
-		e = EEXIST;
-	if (!e)
-		open_ends(s, *t, w->ends);
-	kbi_space_file_unlock(s);
+	e = kbi_space_file_lock(s);
+	if (!e) {
+		e = take_or_make(s, name, w, h);
+		if (!e)
+			open_ends(s, (*h)->t, w->ends);
+		kbi_space_file_unlock(s);
+	}
 	kbi_np_leave(self);
 	return e;
 }
@@ -99,36 +192,45 @@ bool kbi_space_thing_close(struct kbi_space_thing *t, unsigned slot, unsigned en
 	return last;
 }
 
-void kbi_space_thing_wake(struct kb_space *s, struct kbi_space_thing *t)
+void kbi_space_thing_wake_event(struct kb_space *s, struct kbi_space_thing *t)
 {
-	struct kbi_space_op op = { .s = s, .t = t };
+	/* the upper half: it is no notification */
+	a_add_acqrel(&t->event.word, UINT64_C(1) << 32);
+	kbi_space_note_tell(s, &t->how);
+}
 
-	if (t->type == KBI_SPACE_EVENT) {
-		/* the upper half: it is no notification */
-		a_add_acqrel(&t->event.word, UINT64_C(1) << 32);
-		kbi_space_note_tell(s, &t->how);
+void kbi_space_thing_wake(struct kbi_space_hold *h)
+{
+	struct kbi_space_op op = { .s = h->s, .t = h->t };
+
+	if (h->type == KBI_SPACE_EVENT) {
+		kbi_space_thing_wake_event(h->s, h->t);
 		return;
 	}
-	kbi_space_queue_lock(s, t);
+	if (kbi_space_queue_lock(h->s, h->t, 0))
+		return;
 	kbi_space_queue_call(&op, 0, UINT32_MAX);
 	kbi_space_queue_call(&op, 1, UINT32_MAX);
-	kbi_space_queue_unlock(t);
+	kbi_space_queue_unlock(h->t);
 	kbi_space_queue_tell_called(&op);
 }
 
-int kbi_space_thing_leave(struct kbi_space_thing *t, unsigned ends)
+int kbi_space_thing_leave(struct kbi_space_hold *h, unsigned ends)
 {
-	struct kb_space *s = kbi_space_of(t);
+	struct kb_space *s = h->s;
 	struct kbi_task *self = kbi_self();
+	int e;
 
 	if (!ends || ends & ~(unsigned)(KB_SPACE_RECV | KB_SPACE_SEND))
 		return EINVAL;
 	kbi_np_enter(self);
-	kbi_space_file_lock(s);
-	kbi_space_thing_close(t, s->slot, ends, false);
-	kbi_space_file_unlock(s);
-	/* our own threads that wait there, too, have no end any more */
-	kbi_space_thing_wake(s, t);
+	e = kbi_space_file_lock(s);
+	if (!e) {
+		kbi_space_thing_close(h->t, s->slot, ends, false);
+		kbi_space_file_unlock(s);
+		/* our own threads that wait there, too, have no end any more */
+		kbi_space_thing_wake(h);
+	}
 	kbi_np_leave(self);
-	return 0;
+	return e;
 }

@@ -26,10 +26,10 @@ static void reused(void)
 	a_store_rlx(&p->pid, (uint32_t)getppid());
 	a_store_rlx(&p->start, start - 1);
 	a_store_rlx(&p->state, KBI_SPACE_ALIVE);
-	a_store_rlx(&((struct kbi_space_thing *)m)->mutex.owner, 2);
-	a_store_rlx(&((struct kbi_space_thing *)ch)->lock, 2);
-	a_or_rlx(&((struct kbi_space_thing *)ch)->ends[1], 2);
-	a_or_rlx(&((struct kbi_space_thing *)ch)->flags, KBI_SPACE_HAD << 1);
+	a_store_rlx(&((struct kbi_space_hold *)m)->t->mutex.owner, 2);
+	a_store_rlx(&((struct kbi_space_hold *)ch)->t->lock, 2);
+	a_or_rlx(&((struct kbi_space_hold *)ch)->t->ends[1], 2);
+	a_or_rlx(&((struct kbi_space_hold *)ch)->t->flags, KBI_SPACE_HAD << 1);
 	/* somebody rings, as who attaches does */
 	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
 	kbi_space_note_ring(kbi_space_me(s));

@@ -1,0 +1,369 @@
+/* space/file, thing, queue, recover: spaces that somebody has written to. Each child attaches to one, uses all that is in
+ * it with deadlines, and ends by itself, soon: whatever stands there, calls fail at most. First what would lead out of the
+ * space, in a circle or to a lock that nobody gives back, then numbers at random.
+ * matrix: none
+ * timeout: 120 */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "space/layout.h"
+#include "space_test.h"
+
+enum { WAIT_MS = 30, MOST_MS = 20000, RANDOM_MS = 5000, ELEMENT = 16, CAPACITY = 4 };
+
+static struct image {
+	uint64_t bytes;
+	char *at; /* of the file as it was */
+} image;
+static char path[128];
+
+/* ---- the space -------------------------------------------------------------------------------------------- */
+
+static struct all {
+	kb_space_t *s;
+	kb_space_chan_t *chan;
+	kb_space_event_t *event;
+	kb_space_sem_t *sem;
+	kb_space_mutex_t *mutex;
+	kb_space_cond_t *cond;
+	kb_space_rwlock_t *lock;
+	kb_space_barrier_t *barrier;
+	char *memory;
+} a;
+
+static int open_all(void)
+{
+	unsigned both = KB_SPACE_RECV | KB_SPACE_SEND;
+	int e = 0;
+
+	e |= kb_space_chan_open(a.s, "chan", ELEMENT, CAPACITY, both, &a.chan);
+	e |= kb_space_event_open(a.s, "event", both, &a.event);
+	e |= kb_space_sem_open(a.s, "sem", 1, &a.sem);
+	e |= kb_space_mutex_open(a.s, "mutex", &a.mutex);
+	e |= kb_space_cond_open(a.s, "cond", &a.cond);
+	e |= kb_space_rwlock_open(a.s, "lock", &a.lock);
+	e |= kb_space_barrier_open(a.s, "barrier", 2, &a.barrier);
+	e |= kb_space_memory_open(a.s, "memory", 1000, (void **)&a.memory);
+	return e;
+}
+
+static void make_image(void)
+{
+	struct stat st;
+	uint64_t element[2] = { 1, 2 };
+	int fd;
+	pid_t pid;
+
+	snprintf(path, sizeof path, "/dev/shm/test.hostile.%d", getpid());
+	unlink(path);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK_EQ(kb_space_create(&a.s, path, &(kb_space_config_t){ .limit = 4 << 20 }), 0);
+		CHECK_EQ(open_all(), 0);
+		CHECK_EQ(kb_space_chan_send(a.chan, element, 0), 0);
+		CHECK_EQ(kb_space_sem_wait(a.sem, 0), 0);
+		CHECK_EQ(kb_space_sem_wait(a.sem, in_ms(1)), ETIMEDOUT); /* so there are records */
+		CHECK_EQ(kb_space_sem_post(a.sem), 0);
+		_exit(0); /* it dies: who attaches cleans up */
+	}
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0 && fstat(fd, &st) == 0);
+	image.bytes = (uint64_t)st.st_size;
+	image.at = malloc(image.bytes);
+	CHECK_EQ(read(fd, image.at, image.bytes), image.bytes);
+	close(fd);
+}
+
+static void gone(void)
+{
+	unlink(path);
+}
+
+static struct kbi_space_head *head(char *m)
+{
+	return (struct kbi_space_head *)(void *)m;
+}
+
+static struct kbi_space_thing *thing(char *m, const char *name)
+{
+	uint64_t at = a_load_rlx(&head(m)->things);
+
+	while (at && strcmp(((struct kbi_space_thing *)(void *)(m + at))->name, name))
+		at = a_load_rlx(&((struct kbi_space_thing *)(void *)(m + at))->next);
+	CHECK(at);
+	return (struct kbi_space_thing *)(void *)(m + at);
+}
+
+static struct kbi_space_proc *entry(char *m, unsigned slot)
+{
+	return (struct kbi_space_proc *)(void *)(m + KBI_SPACE_TABLE) + slot;
+}
+
+/* ---- use -------------------------------------------------------------------------------------------------- */
+
+static void use_all(void)
+{
+	struct { uint64_t word[2], guard[4]; } e = { { 1, 2 }, { 7, 7, 7, 7 } };
+	kb_space_case_t c[2] = {
+		{ .op = KB_SELECT_RECV, .chan = a.chan, .element = e.word },
+		{ .op = KB_SELECT_EVENT, .event = a.event },
+	};
+	size_t chosen;
+
+	if (a.chan) {
+		kb_space_chan_recv(a.chan, e.word, in_ms(WAIT_MS));
+		for (int i = 0; i < 4; i++)
+			CHECK_EQ(e.guard[i], 7);
+		for (int i = 0; i < CAPACITY + 1; i++)
+			if (kb_space_chan_send(a.chan, e.word, in_ms(WAIT_MS)))
+				break;
+		kb_space_chan_length(a.chan);
+	}
+	if (a.chan && a.event)
+		kb_space_select(c, 2, in_ms(WAIT_MS), &chosen);
+	if (a.event) {
+		kb_space_event_notify(a.event, 1);
+		kb_space_event_wait(a.event, e.word, in_ms(WAIT_MS));
+		kb_space_event_wait(a.event, e.word, in_ms(WAIT_MS));
+	}
+	if (a.sem) {
+		kb_space_sem_wait(a.sem, in_ms(WAIT_MS));
+		kb_space_sem_wait(a.sem, in_ms(WAIT_MS));
+		kb_space_sem_post(a.sem);
+	}
+	if (a.mutex && kb_space_mutex_lock(a.mutex, in_ms(WAIT_MS)) == 0)
+		kb_space_mutex_unlock(a.mutex);
+	if (a.cond) {
+		kb_space_cond_signal(a.cond);
+		kb_space_cond_broadcast(a.cond);
+	}
+	if (a.lock && kb_space_rwlock_rdlock(a.lock, in_ms(WAIT_MS)) == 0)
+		kb_space_rwlock_unlock(a.lock);
+	if (a.lock && kb_space_rwlock_wrlock(a.lock, in_ms(WAIT_MS)) == 0)
+		kb_space_rwlock_unlock(a.lock);
+	if (a.barrier)
+		kb_space_barrier_wait(a.barrier, in_ms(WAIT_MS));
+	if (a.memory)
+		memset(a.memory, 1, 1000);
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(e.guard[i], 7);
+}
+
+static void *use_light(void *unused)
+{
+	use_all();
+	return unused;
+}
+
+static void attach_and_use(bool light)
+{
+	kb_thread_t t;
+	int e = kb_space_attach(&a.s, path, 0);
+
+	if (e)
+		return;
+	open_all();
+	if (light && kb_init() == 0 && kb_thread_create(&t, NULL, use_light, NULL) == 0)
+		kb_thread_join(t, NULL);
+	else
+		use_all();
+	kb_space_detach(a.s);
+}
+
+/* ---- mutations ------------------------------------------------------------------------------------------------ */
+
+static void write_image(const char *m)
+{
+	int fd = open(path, O_WRONLY);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, m, image.bytes), image.bytes);
+	close(fd);
+}
+
+/* Says why it ended. */
+static void run_child(const char *what, bool light)
+{
+	uint64_t began = test_now_ns(), took;
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct rlimit none = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &none);
+		attach_and_use(light);
+		_exit(0);
+	}
+	while (waitpid(pid, &status, WNOHANG) != pid) {
+		if (test_now_ns() - began > MOST_MS * MS) {
+			kill(pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			fprintf(stderr, "%s: it does not end\n", what);
+			exit(1);
+		}
+		usleep(1000);
+	}
+	took = (test_now_ns() - began) / MS;
+	if (status)
+		fprintf(stderr, "%s: ended with %#x after %u ms\n", what, (unsigned)status, (unsigned)took);
+	CHECK_EQ(status, 0);
+}
+
+static void limit_wraps(char *m) { head(m)->limit = UINT64_MAX - KBI_SPACE_GAP + 1 + 0xffff; }
+static void limit_huge(char *m) { head(m)->limit = UINT64_C(1) << 62; }
+static void limit_gap(char *m) { head(m)->limit = -(uint64_t)KBI_SPACE_GAP + 4096; }
+static void used_low(char *m) { a_store_rlx(&head(m)->used, 64); }
+static void used_odd(char *m) { a_store_rlx(&head(m)->used, a_load_rlx(&head(m)->used) + 1); }
+static void chunks_out(char *m)
+{
+	for (int slot = 0; slot < KBI_SPACE_PROCS; slot++) {
+		a_store_rlx(&entry(m, slot)->n_chunks, 3);
+		a_store_rlx(&entry(m, slot)->chunk[0], (uint64_t)-4096 * 100);
+		a_store_rlx(&entry(m, slot)->chunk[1], UINT64_C(1) << 40);
+		a_store_rlx(&entry(m, slot)->chunk[2], 1);
+	}
+}
+static void chunks_many(char *m) { a_store_rlx(&entry(m, 0)->n_chunks, UINT32_MAX); }
+static void boards_out(char *m)
+{
+	for (int vp = 0; vp < KBI_SPACE_VPS; vp++)
+		a_store_rlx(&entry(m, 0)->board[vp], (uint64_t)-4096 * 100);
+}
+static void circle(char *m) { a_store_rlx(&thing(m, "chan")->next, a_load_rlx(&head(m)->things)); }
+static void to_itself(char *m) { a_store_rlx(&thing(m, "sem")->next, thing(m, "sem")->at); }
+static void next_out(char *m) { a_store_rlx(&thing(m, "sem")->next, UINT64_C(1) << 45); }
+static void first_out(char *m) { a_store_rlx(&head(m)->things, (uint64_t)-65536); }
+static void place_out(char *m)
+{
+	thing(m, "chan")->at = UINT64_C(1) << 40;
+	thing(m, "sem")->at = 64;
+	thing(m, "event")->at = (uint64_t)-1;
+}
+static void name_long(char *m) { memset(thing(m, "memory")->name, 'x', KBI_SPACE_NAME + 8); }
+static void element_big(char *m) { thing(m, "chan")->size = 2048; }
+static void capacity_none(char *m) { thing(m, "chan")->capacity = 0; }
+static void buffer_out(char *m)
+{
+	thing(m, "chan")->buffer = UINT64_C(1) << 40;
+	thing(m, "memory")->buffer = (uint64_t)-65536;
+}
+static void buffer_beyond(char *m) { thing(m, "memory")->buffer = (4 << 20) - 64; }
+static void chan_odd(char *m) { thing(m, "chan")->chan.tail += 1000; }
+static void each_lock(char *m, uint32_t value)
+{
+	uint64_t at = a_load_rlx(&head(m)->things);
+
+	for (; at; at = a_load_rlx(&((struct kbi_space_thing *)(void *)(m + at))->next))
+		a_store_rlx(&((struct kbi_space_thing *)(void *)(m + at))->lock, value);
+}
+/* of processes that are not there; of this one */
+static void locks_odd(char *m) { each_lock(m, 12345); }
+static void locks_last(char *m) { each_lock(m, 64); }
+static void locks_live(char *m)
+{
+	struct kbi_space_proc *p = entry(m, 5);
+
+	a_store_rlx(&p->pid, (uint32_t)getpid());
+	a_store_rlx(&p->start, 0);
+	a_store_rlx(&p->state, KBI_SPACE_ALIVE);
+	a_store_rlx(&thing(m, "sem")->lock, 6);
+}
+static void queue_circle(char *m)
+{
+	/* two records of the dead process, each after the other */
+	struct kbi_space_thing *t = thing(m, "sem");
+	struct kbi_space_record *r = (struct kbi_space_record *)(void *)(m + a_load_rlx(&entry(m, 0)->chunk[0]));
+
+	a_store_rlx(&t->queue[0].head, 1 << 16);
+	t->queue[0].tail = 1 << 16 | 1;
+	for (unsigned i = 0; i < 2; i++) {
+		a_store_rlx(&r[i].linked, 1);
+		a_store_rlx(&r[i].next, 1 << 16 | !i);
+		a_store_rlx(&r[i].prev, 1 << 16 | !i);
+		r[i].queue = 77777;
+	}
+}
+static void how_chained(char *m)
+{
+	struct kbi_space_record *r = (struct kbi_space_record *)(void *)(m + a_load_rlx(&entry(m, 0)->chunk[0]));
+
+	a_store_rlx(&thing(m, "event")->how, 4u << 28 | 1);
+	a_store_rlx(&r[1].how, 4u << 28 | 1);
+	a_store_rlx(&thing(m, "event")->event.word, 9);
+}
+static void pids_odd(char *m)
+{
+	static const uint32_t pid[] = { 0, UINT32_MAX, 1, 1u << 31, INT32_MAX };
+
+	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++) {
+		a_store_rlx(&entry(m, i)->pid, pid[i % 5]);
+		a_store_rlx(&entry(m, i)->start, i % 2 ? 0 : 77);
+		a_store_rlx(&entry(m, i)->state, KBI_SPACE_ALIVE);
+	}
+}
+static void file_lock(char *m) { memset((char *)&head(m)->crashes + 4, 0x5a, 16); }
+
+static const struct {
+	const char *name;
+	void (*change)(char *m);
+} mutations[] = {
+#define M(f) { #f, f }
+	M(limit_wraps), M(limit_huge), M(limit_gap), M(used_low), M(used_odd), M(chunks_out), M(chunks_many), M(boards_out),
+	M(circle), M(to_itself), M(next_out), M(first_out), M(place_out), M(name_long), M(element_big), M(capacity_none), M(buffer_out),
+	M(buffer_beyond), M(chan_odd), M(locks_odd), M(locks_last), M(locks_live), M(queue_circle), M(how_chained), M(pids_odd),
+	M(file_lock),
+};
+
+/* Words of what is in use, mostly small numbers or near what was there. */
+static void change_at_random(char *m, uint64_t *seed)
+{
+	uint64_t used = a_load_rlx(&head(m)->used) / 4;
+	unsigned n = 1 + test_rand(seed) % 8;
+
+	while (n--) {
+		uint64_t r = test_rand(seed), where = test_rand(seed);
+		/* in the head, an entry of the table, or what was allocated */
+		uint64_t i = where % 4 == 0 ? where / 4 % 40 : where % 4 == 1 ? KBI_SPACE_TABLE / 4 + where / 4 % 400 :
+			KBI_SPACE_FIRST / 4 + where / 4 % (used - KBI_SPACE_FIRST / 4);
+		uint32_t *word = (uint32_t *)(void *)m + i;
+
+		*word = r % 5 == 0 ? (uint32_t)(r >> 32) : r % 5 == 1 ? (uint32_t)(r >> 32) % 70 : r % 5 == 2 ? *word + 64 :
+			r % 5 == 3 ? ~UINT32_C(0) : *word ^ 1u << (r >> 32) % 32;
+	}
+}
+
+int main(void)
+{
+	uint64_t seed = test_seed() + 1, until;
+	const char *only = getenv("ONLY_MUTATION");
+	char *m, what[64];
+
+	make_image();
+	atexit(gone);
+	m = malloc(image.bytes);
+	for (unsigned i = 0; i < sizeof mutations / sizeof *mutations; i++) {
+		if (only && strcmp(only, mutations[i].name))
+			continue;
+		memcpy(m, image.at, image.bytes);
+		mutations[i].change(m);
+		write_image(m);
+		run_child(mutations[i].name, i % 2);
+	}
+	until = test_now_ns() + RANDOM_MS * MS;
+	for (unsigned n = 0; !only && test_now_ns() < until; n++) {
+		memcpy(m, image.at, image.bytes);
+		change_at_random(m, &seed);
+		write_image(m);
+		snprintf(what, sizeof what, "random number %u", n);
+		run_child(what, n % 2);
+	}
+	return 0;
+}

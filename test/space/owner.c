@@ -1,0 +1,103 @@
+/* space/file, space/space: to whose files a process attaches: to its own and root's, or to those of the user that it names;
+ * regular files only, and no links to them.
+ * matrix: none */
+#include <sys/stat.h>
+
+#include "space_test.h"
+
+enum { OTHER = 65534 };
+
+static char path[128];
+
+/* A space in a file of this process's, with a path, which nobody is attached to. */
+static void make(void)
+{
+	kb_space_t *s = NULL;
+
+	snprintf(path, sizeof path, "/dev/shm/test.owner.%d", getpid());
+	unlink(path);
+	CHECK_EQ(kb_space_create(&s, path, NULL), 0);
+	CHECK_EQ(kb_space_detach(s), 0);
+}
+
+static void gone(void)
+{
+	unlink(path);
+}
+
+static void own(void)
+{
+	kb_space_t *s = NULL;
+	kb_space_info_t info;
+
+	CHECK_EQ(kb_space_attach(&s, path, 0), 0);
+	kb_space_info(s, &info);
+	CHECK_EQ(info.owner, geteuid());
+	CHECK_EQ(kb_space_detach(s), 0);
+	CHECK_EQ(kb_space_attach_of(&s, path, 0, geteuid()), 0);
+	CHECK_EQ(kb_space_detach(s), 0);
+	CHECK_EQ(kb_space_attach_of(&s, path, 0, geteuid() + 1), EPERM);
+}
+
+static void links(void)
+{
+	kb_space_t *s = NULL;
+	char link[160];
+
+	snprintf(link, sizeof link, "%s.link", path);
+	CHECK_EQ(symlink(path, link), 0);
+	CHECK_EQ(kb_space_attach(&s, link, 0), ELOOP);
+	CHECK_EQ(unlink(link), 0);
+	CHECK_EQ(mkfifo(link, 0600), 0);
+	CHECK_EQ(kb_space_attach(&s, link, 0), EBADMSG);
+	CHECK_EQ(unlink(link), 0);
+}
+
+/* One that another user has put there, for root, who may write to it, and for a third user, who may as well. */
+static void planted(void)
+{
+	kb_space_t *s = NULL;
+	kb_space_info_t info;
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0 || chown(path, OTHER, OTHER)) {
+		puts("not root: no files of others tried");
+		return;
+	}
+	CHECK_EQ(chmod(path, 0666), 0);
+	CHECK_EQ(kb_space_attach(&s, path, 0), EPERM);
+	CHECK_EQ(kb_space_attach_of(&s, path, 0, 0), EPERM);
+	CHECK_EQ(kb_space_attach_of(&s, path, 0, OTHER), 0);
+	kb_space_info(s, &info);
+	CHECK_EQ(info.owner, OTHER);
+	CHECK_EQ(kb_space_detach(s), 0);
+	CHECK_EQ(chown(path, 0, 0), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(OTHER) || setuid(OTHER))
+			_exit(3);
+		_exit(kb_space_attach(&s, path, 0) != 0); /* root's */
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(chown(path, OTHER - 1, 0), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(OTHER) || setuid(OTHER))
+			_exit(3);
+		_exit(kb_space_attach(&s, path, 0) != EPERM);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+int main(void)
+{
+	make();
+	atexit(gone);
+	own();
+	links();
+	planted();
+	return 0;
+}
