@@ -232,6 +232,7 @@ bool kbi_heap_trim(size_t keep)
 {
 	struct kbi_owner *o = kbi_owner_self->behind;
 
+	kbi_hard_flush(__builtin_return_address(0));
 	if (o)
 		kbi_owner_flush(o);
 	kbi_life_tend_all();

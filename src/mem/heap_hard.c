@@ -1,31 +1,38 @@
 /* mem/heap_hard.c - hardened mode. Contract in heap_hard.h.
  *
- *   | n bytes of the program's | pattern, 0 to some bytes | seal, 8 bytes |
+ *   | n bytes of the program's | pattern, 56 bytes or more | seal, 8 bytes |
  *
- * The seal is the last word of the block as the heap knows it: n times an odd number, plus the address, under a secret.
- * With any of its bits changed it tells a length that no block has. Freed blocks are filled with another pattern. */
+ * The seal is the last word of the block as the heap knows it: how many bytes of pattern there are, and above that 40
+ * bits of a keyed hash of this number and of the block's address. So a seal that is read says nothing about the seal of
+ * another block or of another length. With any of its bits changed it is, but once in 2^40 times, no seal.
+ *
+ * A block that is given back is filled, and kept in a queue of its owner's before it goes to the heap: until then nobody
+ * gets it. Its fill is checked when it leaves the queue, and again when the heap gives it out. */
 #include "mem/heap_hard.h"
 
 #include <string.h>
-#include <sys/random.h>
+#include <sys/mman.h>
 
 #include "mem/heap_large.h"
 #include "mem/heap_owner.h"
+#include "os/random.h"
 #include "os/sys.h"
 
-enum { SEAL = sizeof(uint64_t), PATTERN = 0xa5, FREED = 0xdd, SCRUB = 4096 };
+enum {
+	SEAL = sizeof(uint64_t),
+	ZONE = 64, /* a write up to so far behind the end is found */
+	PATTERN = 0xa5,
+	FREED = 0xdd,
+	SCRUB = 4096, /* bytes of a freed block that are filled, at most */
+	PAD_BITS = 24,
+};
 
-#define ODD 0x9e3779b97f4a7c15u
-#define ODD_INVERSE 0xf1de83e19937733du /* their product is 1 modulo 2^64 */
-
-static uint64_t secret; /* constant */
+static uint64_t key[2]; /* constant */
 
 void kbi_hard_setup(void)
 {
-	uint64_t r = kbi_sys_now();
-
-	kbi_sys(SYS_getrandom, &r, sizeof r, GRND_NONBLOCK);
-	secret = r;
+	kbi_random(key, sizeof key);
+	kbi_space.marked = true;
 	kbi_owner_hardened = true;
 }
 
@@ -33,9 +40,14 @@ void kbi_hard_setup(void)
 
 static a64 *live_word(const struct kbi_slab *s, uint32_t i)
 {
-	uint64_t *words = kbi_space.live + (size_t)(s - kbi_space.slab) * KBI_SLAB_WORDS;
+	uint32_t word = i / 64;
 
-	return (a64 *)&words[i / 64];
+	return (a64 *)kbi_space_marks(s + word / KBI_SLAB_WORDS) + word % KBI_SLAB_WORDS;
+}
+
+static a64 *used_word(const struct kbi_slab *s, uint32_t i)
+{
+	return live_word(s, i) + KBI_SLAB_WORDS;
 }
 
 static bool is_live(const struct kbi_slab *s, uint32_t i)
@@ -51,6 +63,14 @@ static bool set_live(const struct kbi_slab *s, uint32_t i, bool live)
 	if (live)
 		return !(a_or_rlx(live_word(s, i), bit) & bit);
 	return a_and_rlx(live_word(s, i), ~bit) & bit;
+}
+
+/* Of a slab's block, since the slab was made: whether it is the first time. Then nobody has filled it. */
+static bool set_used(const struct kbi_slab *s, uint32_t i)
+{
+	uint64_t bit = (uint64_t)1 << i % 64;
+
+	return !(a_load_rlx(used_word(s, i)) & bit) && !(a_or_rlx(used_word(s, i), bit) & bit);
 }
 
 /* ---- blocks as the heap knows them --------------------------------------------------------------------------- */
@@ -88,10 +108,17 @@ static uint64_t *seal_of(const void *p, size_t size)
 	return (uint64_t *)((char *)p + size - SEAL);
 }
 
+static uint64_t make_seal(const void *p, size_t pad)
+{
+	return kbi_random_hash(key, (uintptr_t)p, pad) >> PAD_BITS << PAD_BITS | pad;
+}
+
 static void seal(void *p, size_t n, size_t size)
 {
-	memset((char *)p + n, PATTERN, size - SEAL - n);
-	*seal_of(p, size) = (n * ODD + (uintptr_t)p) ^ secret;
+	size_t pad = size - SEAL - n;
+
+	memset((char *)p + n, PATTERN, pad);
+	*seal_of(p, size) = make_seal(p, pad);
 }
 
 static KBI_NORETURN void complain(const char *what, const void *p, const struct block *b, const void *caller)
@@ -101,17 +128,65 @@ static KBI_NORETURN void complain(const char *what, const void *p, const struct 
 	kbi_sys_fatal("heap: %s: address %p is not the heap's, called from %p", what, p, caller);
 }
 
+static uint64_t load(const unsigned char *c)
+{
+	uint64_t word;
+
+	memcpy(&word, c, sizeof word);
+	return word;
+}
+
+static size_t skip_filled(const unsigned char *c, size_t n, unsigned char fill)
+{
+	enum { STEP = 4 * sizeof(uint64_t) };
+	const uint64_t words = fill * UINT64_C(0x0101010101010101);
+	size_t i = 0;
+
+	while (i + STEP <= n && !((load(c + i) ^ words) | (load(c + i + 8) ^ words) | (load(c + i + 16) ^ words) |
+				  (load(c + i + 24) ^ words)))
+		i += STEP;
+	return i;
+}
+
+/* Offset of the first byte that is not `fill`; n: all are. */
+static size_t find_other(const unsigned char *c, size_t n, unsigned char fill)
+{
+	size_t i = skip_filled(c, n, fill);
+
+	while (i < n && c[i] == fill)
+		i++;
+	return i;
+}
+
 /* The length that was asked for; aborts if what follows the block was written to. */
 static size_t check(const void *p, const struct block *b, const void *caller)
 {
-	uint64_t n = ((*seal_of(p, b->size) ^ secret) - (uintptr_t)p) * ODD_INVERSE;
+	uint64_t word = *seal_of(p, b->size);
+	size_t pad = word & (((uint64_t)1 << PAD_BITS) - 1), n = b->size - SEAL - pad;
 
-	if (n > b->size - SEAL)
+	if (pad > b->size - SEAL || word != make_seal(p, pad) ||
+	    find_other((const unsigned char *)p + n, pad, PATTERN) != pad)
 		complain("overflow of a block", p, b, caller);
-	for (const unsigned char *c = (const unsigned char *)p + n; c < (unsigned char *)seal_of(p, b->size); c++)
-		if (*c != PATTERN)
-			complain("overflow of a block", p, b, caller);
 	return n;
+}
+
+static size_t filled_bytes(const struct block *b)
+{
+	return b->size < SCRUB ? b->size : SCRUB;
+}
+
+/* Aborts if a freed block was written to. */
+static void check_fill(const void *p, const struct block *b, const void *freed_by, const void *caller)
+{
+	size_t n = filled_bytes(b), at = find_other(p, n, FREED);
+
+	if (at == n)
+		return;
+	if (freed_by)
+		kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, first changed byte at offset %zu,"
+			      " freed from %p, found by a call from %p", p, b->size, at, freed_by, caller);
+	kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, first changed byte at offset %zu,"
+		      " found by a call from %p", p, b->size, at, caller);
 }
 
 /* Of a block that the program has. */
@@ -122,6 +197,90 @@ static struct block find_live(const void *p, const void *caller)
 	if (!b.exact)
 		complain("invalid free", p, &b, caller);
 	return b;
+}
+
+/* ---- those that wait before they go to the heap ---------------------------------------------------------------- */
+
+enum {
+	WAITING = 1024,               /* blocks of an owner's, */
+	WAITING_BYTES = 256 << 10,    /* and bytes */
+	WAITING_WHOLE = 128 << 10,    /* a longer block waits without most of its pages */
+};
+
+/* A queue, the owner's. */
+struct kbi_waiting {
+	uint32_t first, n;
+	size_t bytes;
+	struct {
+		void *block;
+		const void *freed_by;
+	} of[WAITING];
+};
+
+static size_t bytes_waiting(const struct block *b)
+{
+	return b->size > WAITING_WHOLE ? KBI_UNIT : b->size;
+}
+
+static void give_back(struct kbi_owner *o, void *p, const struct block *b)
+{
+	if (b->tag == KBI_TAG_LARGE)
+		kbi_large_give(p);
+	else if ((b->tag ^ o->key) < sizeof o->bin)
+		kbi_owner_give(o, b->slab->class, p);
+	else
+		kbi_owner_send(o, b->tag, p);
+}
+
+static void end_first(struct kbi_owner *o, const void *caller)
+{
+	struct kbi_waiting *w = o->waiting;
+	uint32_t i = w->first;
+	void *p = w->of[i].block;
+	struct block b = find(p);
+
+	check_fill(p, &b, w->of[i].freed_by, caller);
+	kbi_owner_enter(o);
+	w->first = (i + 1) % WAITING;
+	w->n--;
+	w->bytes -= bytes_waiting(&b);
+	kbi_owner_leave(o);
+	give_back(o, p, &b);
+}
+
+/* All pages but those of the first unit; they read as zeroes when they are next touched. */
+static bool drop_pages(void *p, const struct block *b)
+{
+	return kbi_sys(SYS_madvise, (char *)p + KBI_UNIT, b->size - KBI_UNIT,
+		       kbi_space.shared ? MADV_REMOVE : MADV_DONTNEED) == 0;
+}
+
+/* False: there is no memory for the queue, or the block is too long for it and its pages are locked. */
+static bool keep(struct kbi_owner *o, void *p, const struct block *b, const void *caller)
+{
+	struct kbi_waiting *w = o->waiting;
+
+	if (!w)
+		o->waiting = w = kbi_space_record(sizeof *w);
+	if (!w || (b->size > WAITING_WHOLE && !drop_pages(p, b)))
+		return false;
+	while (w->n == WAITING || (w->n && w->bytes + bytes_waiting(b) > WAITING_BYTES))
+		end_first(o, caller);
+	kbi_owner_enter(o);
+	w->of[(w->first + w->n) % WAITING].block = p;
+	w->of[(w->first + w->n) % WAITING].freed_by = caller;
+	w->n++;
+	w->bytes += bytes_waiting(b);
+	kbi_owner_leave(o);
+	return true;
+}
+
+void kbi_hard_flush(const void *caller)
+{
+	struct kbi_owner *o = kbi_owner_self->behind;
+
+	while (o && o->waiting && o->waiting->n)
+		end_first(o, caller);
 }
 
 /* ---- taking and giving --------------------------------------------------------------------------------------- */
@@ -145,14 +304,16 @@ void *kbi_hard_take(size_t align, size_t n, const void *caller)
 	struct block b;
 	void *p;
 
-	if (!o || n > PTRDIFF_MAX - SEAL)
+	if (!o || n > PTRDIFF_MAX - ZONE)
 		return NULL;
-	p = take(o, align, n + SEAL);
+	p = take(o, align, n + ZONE);
 	if (!p)
 		return NULL;
 	b = find(p);
 	if (!set_live(b.slab, b.index, true))
 		complain("the heap is corrupt, a block was given out twice", p, &b, caller);
+	if (b.tag != KBI_TAG_LARGE && !set_used(b.slab, b.index))
+		check_fill(p, &b, NULL, caller);
 	seal(p, n, b.size);
 	return p;
 }
@@ -168,13 +329,9 @@ void kbi_hard_give(void *p, const void *caller)
 	if (!set_live(b.slab, b.index, false))
 		complain("double free", p, &b, caller);
 	check(p, &b, caller);
-	memset(p, FREED, b.size < SCRUB ? b.size : SCRUB);
-	if (b.tag == KBI_TAG_LARGE)
-		kbi_large_give(p);
-	else if ((b.tag ^ o->key) < sizeof o->bin)
-		kbi_owner_give(o, b.slab->class, p);
-	else
-		kbi_owner_send(o, b.tag, p);
+	memset(p, FREED, filled_bytes(&b));
+	if (!keep(o, p, &b, caller))
+		give_back(o, p, &b);
 }
 
 size_t kbi_hard_bytes(const void *p, const void *caller)

@@ -72,6 +72,7 @@ struct kbi_owner {
 	struct kbi_magazine *spare; /* empty ones */
 	uint32_t n_spare;
 	struct kbi_owner_count count;
+	struct kbi_waiting *waiting; /* hardened mode: heap_hard's */
 	a32 busy; /* within something that is not whole in between: never taken over */
 	struct kbi_outlet outlet[KBI_OUTLETS];
 	/* under life's lock */

@@ -26,6 +26,8 @@ struct kbi_slab *kbi_slab_make(unsigned k, uint32_t tag)
 		s[i].back = (uint32_t)i;
 		a_store_rlx(&kbi_space.tag[unit + i], tag);
 	}
+	if (kbi_unlikely(kbi_space.marked))
+		__builtin_memset(kbi_space_marks(s), 0, units * KBI_MARK_WORDS * sizeof(uint64_t));
 	s->class = (uint16_t)k;
 	s->fresh = s->n_free = 0;
 	s->low = 0;

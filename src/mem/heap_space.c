@@ -14,7 +14,7 @@ enum {
 	LISTS = EXACT + 32,   /* longer ones a list for each doubling */
 	STEP = 256,           /* units made accessible at once */
 	RECORDS = 1 << 16,    /* bytes mapped at once for the heap's own records */
-	LIVE_BYTES = KBI_SLAB_WORDS * 8,
+	MARK_BYTES = KBI_MARK_WORDS * 8,
 };
 #define RESERVE ((size_t)1 << (KBI_SAN ? 36 : sizeof(size_t) == 8 ? 44 : 30)) /* sanitizers leave less room */
 #define KEEP ((size_t)16 << 20)
@@ -49,7 +49,7 @@ static bool map_at(void *at, size_t bytes)
 
 static size_t per_unit(void)
 {
-	return KBI_UNIT + sizeof(struct kbi_slab) + sizeof(a32) + LIVE_BYTES;
+	return KBI_UNIT + sizeof(struct kbi_slab) + sizeof(a32) + MARK_BYTES;
 }
 
 /* The most that may be reserved: half of what a limit on address space leaves the program. */
@@ -65,8 +65,8 @@ static size_t reserve_limit(void)
 static void lay_out(uintptr_t low, size_t units)
 {
 	kbi_space.slab = (struct kbi_slab *)low;
-	kbi_space.live = (uint64_t *)(kbi_space.slab + units);
-	kbi_space.tag = (a32 *)((char *)kbi_space.live + units * LIVE_BYTES);
+	kbi_space.marks = (uint64_t *)(kbi_space.slab + units);
+	kbi_space.tag = (a32 *)((char *)kbi_space.marks + units * MARK_BYTES);
 	kbi_space.base = ((uintptr_t)(kbi_space.tag + units) + 2 * KBI_UNIT - 1) & ~(uintptr_t)(KBI_UNIT - 1);
 	kbi_space.units = units;
 }
@@ -111,7 +111,7 @@ static void parts_of(size_t from, size_t to, struct kbi_memory_part part[KBI_MEM
 {
 	part[0] = pages(kbi_space.slab, sizeof(struct kbi_slab), from, to);
 	part[1] = pages(kbi_space.tag, sizeof(a32), from, to);
-	part[2] = pages(kbi_space.live, LIVE_BYTES, from, to);
+	part[2] = pages(kbi_space.marks, MARK_BYTES, from, to);
 	part[3] = pages((void *)kbi_space.base, KBI_UNIT, from, to);
 }
 

@@ -23,7 +23,7 @@ enum kbi_unit_state {
 	KBI_UNIT_FREE_DIRTY,
 };
 
-enum { KBI_SLAB_WORDS = KBI_UNIT / KBI_HEAP_GRAIN / 64 };
+enum { KBI_SLAB_WORDS = KBI_UNIT / KBI_HEAP_GRAIN / 64, KBI_MARK_WORDS = 2 * KBI_SLAB_WORDS };
 
 /* The record of a unit. Of a span the first one counts. */
 struct kbi_slab {
@@ -52,7 +52,10 @@ struct kbi_space {
 	size_t units;
 	a32 *tag;
 	struct kbi_slab *slab;
-	uint64_t *live; /* hardened mode: KBI_SLAB_WORDS a unit, a bit for each block that the program has */
+	/* hardened mode. Half of a unit's: a bit for each block that the program has; the other half: a bit for each that it
+	 * has had since the slab was made */
+	uint64_t *marks;
+	bool marked; /* hardened mode */
 	/* the region is mapped shared, in several processes, all of it accessible: no pages are moved. Written while one kernel
 	 * thread runs */
 	bool shared;
@@ -105,6 +108,11 @@ static inline struct kbi_slab *kbi_space_slab(const void *p)
 	struct kbi_slab *s = &kbi_space.slab[kbi_space_unit(p)];
 
 	return s - s->back;
+}
+
+static inline uint64_t *kbi_space_marks(const struct kbi_slab *s)
+{
+	return kbi_space.marks + (size_t)(s - kbi_space.slab) * KBI_MARK_WORDS;
 }
 
 #endif
