@@ -9,6 +9,7 @@
  * word has become another; when its owner has ended. If that is not known it stays, and there is one less. */
 #include "os/plant.h"
 
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -138,14 +139,27 @@ extern void *__libc_stack_end __attribute__((weak));
 
 static uintptr_t main_low, main_high;
 
+/* The kernel puts the program's arguments there, and other data of which it says where: all at most 6 MiB. */
+static bool is_below_arguments(uintptr_t end)
+{
+	enum { ARGUMENTS = 8 << 20 };
+	uintptr_t data = getauxval(AT_RANDOM);
+
+	return !data || data - end < ARGUMENTS;
+}
+
 void kbi_plant_learn(void)
 {
 	enum { PAGE = 4096, MOST = 128 << 20 }; /* the kernel leaves so much free below main's, or as the limit was */
-	const char *what = "end of main's stack";
+	const char *what = "end of main's stack", *without = "main is not preempted where it is deep in libc";
 	struct rlimit r;
 
 	if (!&__libc_stack_end || getrlimit(RLIMIT_STACK, &r)) {
-		kbi_asked_lacks(what, "not shown: main is not preempted where it is deep in libc");
+		kbi_asked_lacks(what, "not shown: %s", without);
+		return;
+	}
+	if (!is_below_arguments((uintptr_t)__libc_stack_end)) {
+		kbi_asked_missed(what, "not as expected: %s", without);
 		return;
 	}
 	kbi_asked_found(what, "shown");

@@ -364,17 +364,26 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 
 /* ---- robust mutexes of a thread that ends -------------------------------------------------------- */
 
+/* Elsewhere than in the control block it is a list that the program has made: libc's is not known then. */
 void kbi_delegate_find(void)
 {
+	enum { CONTROL_BLOCK = 4096 }; /* at most */
+	const char *what = "robust mutexes' list";
 	struct robust_head *head = NULL;
 	size_t size = 0;
+	uintptr_t at;
 
-	if (kbi_sys(SYS_get_robust_list, 0, &head, &size) == 0 && head && size == sizeof(*head))
-		head_at = (char *)head - (char *)pthread_self();
-	if (head_at)
-		kbi_asked_found("robust mutexes' list", "at byte %td", head_at);
-	else
-		kbi_asked_lacks("robust mutexes' list", "the kernel does not say: those that an ending thread holds stay locked");
+	if (kbi_sys(SYS_get_robust_list, 0, &head, &size) || !head || size != sizeof(*head)) {
+		kbi_asked_lacks(what, "the kernel does not say: those that an ending thread holds stay locked");
+		return;
+	}
+	at = (uintptr_t)head - (uintptr_t)pthread_self();
+	if (at < CONTROL_BLOCK) {
+		head_at = (ptrdiff_t)at;
+		kbi_asked_found(what, "at byte %td", head_at);
+	} else {
+		kbi_asked_missed(what, "not in the control block: those that an ending thread holds stay locked");
+	}
 }
 
 /* The list lies in the program's memory: a mutex that was freed or reused while it was held is no reason to fault, as

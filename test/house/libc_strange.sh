@@ -95,6 +95,75 @@ int main()
 END_P
 "${CXX:-g++}" -O1 -pthread "$T/p.cc" -o "$T/p" || exit 1
 
+# What hangs on the other answers: each thing in a line.
+cat >"$T/q.c" <<'END_Q'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static volatile int stop;
+static void *loads(void *count)
+{
+	for (int i = 0; i < 50; i++) {
+		void *module = dlopen("libm.so.6", RTLD_NOW);
+		*(int *)count += module && dlsym(module, "cosh") && !dlclose(module);
+	}
+	return NULL;
+}
+static void *computes(void *steps) { do ++*(volatile unsigned long *)steps; while (!stop && *(unsigned long *)steps < 100000000); return steps; }
+static void *locks(void *m) { return pthread_mutex_lock(m) ? m : NULL; }
+static void *starts(void *unused) { system("sleep 0.3"); for (;;) pause(); return unused; }
+static void *crashes(void *unused) { puts("a thread crashes"); raise(SIGSEGV); *(volatile int *)8 = 1; return unused; }
+static void *writes(void *unused) { fprintf(stderr, "%s", ""); puts("another writes"); return unused; }
+static const char *said(int e) { return e ? strerror(e) : "works"; }
+int main(int argc, char **argv)
+{
+	pthread_t t[4], busy;
+	int counts[4] = { 0 };
+	unsigned long steps = 0;
+	pthread_attr_t a;
+	pthread_mutexattr_t ma;
+	pthread_mutex_t m;
+	void *result = NULL;
+	pthread_create(&busy, NULL, computes, &steps);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, loads, &counts[i]);
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	stop = 1;
+	pthread_join(busy, &result);
+	printf("loaded %d, computed %d\n", counts[0] + counts[1] + counts[2] + counts[3], result == &steps && steps);
+	pthread_mutexattr_init(&ma);
+	pthread_mutexattr_setrobust(&ma, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&m, &ma);
+	pthread_create(&t[0], NULL, locks, &m);
+	pthread_join(t[0], NULL);
+	printf("robust mutex: %s\n", said(pthread_mutex_trylock(&m)));
+	pthread_attr_init(&a);
+	printf("scope %s", said(pthread_attr_setscope(&a, PTHREAD_SCOPE_SYSTEM)));
+	printf(", created %s\n", said(pthread_create(&t[0], &a, loads, &counts[0])));
+	pthread_join(t[0], NULL);
+	pthread_create(&t[0], NULL, starts, NULL);
+	usleep(20000);
+	pthread_cancel(t[0]);
+	pthread_join(t[0], &result);
+	printf("cancelled %d\n", result == PTHREAD_CANCELED);
+	if (argc > 1 && !strcmp(argv[1], "crash")) {
+		pthread_create(&t[0], NULL, crashes, NULL);
+		printf("joined: %s\n", said(pthread_join(t[0], NULL)));
+		pthread_create(&t[0], NULL, writes, NULL);
+		pthread_join(t[0], NULL);
+	}
+	return 0;
+}
+END_Q
+"${CC:-gcc}" -O1 -pthread "$T/q.c" -o "$T/q" -ldl || exit 1
+
 # ---- copies of libc ----
 mkdir -p "$T/libc"
 copy=$T/libc/libc.so.6
@@ -123,12 +192,13 @@ unreadable() {
 	LC_ALL=C sed -i "s/\xb8\x$1\x00\x00\x00\x0f\x05/\x6a\x$1\x58\x66\x90\x0f\x05/g" "$copy"
 	! cmp -s "$copy" "$copy.was"
 }
+program=("$T/p")
 all_work="mutex works, condition works, rwlock works, barrier works, semaphore works"
 # strange LINE OUTPUT OPTION...: with that copy the program says that, in order; LINE: Kochab's message, or nothing
 strange() {
 	local line=$1 output=$2 code
 	shift 2
-	LD_LIBRARY_PATH=$T/libc timeout 100 "$K" run --vps 2 "$@" -- "$T/p" >"$T/out" 2>"$T/err" </dev/null
+	LD_LIBRARY_PATH=$T/libc timeout 100 "$K" run --vps 2 "$@" -- "${program[@]}" >"$T/out" 2>"$T/err" </dev/null
 	code=$?
 	if [ $code = 0 ] && [ "$(cat "$T/out")" = "$output" ] && if [ "$line" ]; then
 			grep -q "^kochab: glibc [0-9.]*: $line" "$T/err"; else ! grep -q . "$T/err"; fi; then
@@ -162,8 +232,19 @@ fi
 
 # ---- false data ----
 cat >"$T/false.c" <<'END_C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #if defined(MARK)
 const uint32_t _thread_db_pthread_cancelhandling[3] = { 32, 1, 16 };
 #elif defined(KEYS)
@@ -172,12 +253,65 @@ const uintptr_t __pthread_keys[1024][2];
 const uint32_t __nptl_nthreads = 0;
 #elif defined(TLS)
 void _dl_get_tls_static_info(size_t *size, size_t *align) { *size = 1 << 20; *align = 64; }
+#elif defined(LIST) /* the modules are told when no lock is held any more */
+static struct dl_phdr_info seen[256];
+static int keep(struct dl_phdr_info *info, size_t size, void *n)
+{
+	if (*(int *)n < 256)
+		seen[(*(int *)n)++] = *info;
+	return size == 0;
+}
+int dl_iterate_phdr(int (*fn)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+	int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *), n = 0, r = 0;
+	*(void **)&real = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+	real(keep, &n);
+	for (int i = 0; i < n && !r; i++)
+		r = fn(&seen[i], sizeof seen[i], arg);
+	return r;
+}
+#elif defined(STREAM) /* the holder is another, when it is asked first */
+int ftrylockfile(FILE *f)
+{
+	static int times;
+	int (*real)(FILE *), e;
+	*(void **)&real = dlsym(RTLD_NEXT, "ftrylockfile");
+	if (!(e = real(f)) && f == stderr && !times++)
+		*(void **)((char *)f->_lock + 8) = (void *)1;
+	return e;
+}
+#elif defined(ROBUST) /* main has a list of its own */
+static struct { void *next; long distance; void *pending; } head = { &head, 0, NULL };
+__attribute__((constructor)) static void lie(void) { syscall(SYS_set_robust_list, &head, sizeof head); }
+#elif defined(STACK_END)
+static char page[8192];
+void *__libc_stack_end = page + 4096;
+#elif defined(RSEQ) /* the kernel takes nothing back */
+__attribute__((constructor)) static void lie(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rseq, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof f / sizeof *f, f };
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+#elif defined(ATTR) /* the flags are elsewhere */
+int pthread_attr_setdetachstate(pthread_attr_t *a, int state) { ((int *)a)[13] = state; return 0; }
+int pthread_attr_getdetachstate(const pthread_attr_t *a, int *state) { *state = ((const int *)a)[13]; return 0; }
 #endif
 END_C
-# lies THING LINE OUTPUT
+# lies THING LINE OUTPUT OPTION...
 lies() {
-	"${CC:-gcc}" -shared -fPIC -D"$1" "$T/false.c" -o "$T/false.so" || exit 1
-	LD_PRELOAD=$T/false.so strange "$2" "$3"
+	local thing=$1
+	shift
+	"${CC:-gcc}" -shared -fPIC -D"$thing" "$T/false.c" -o "$T/false.so" -ldl || exit 1
+	LD_PRELOAD=$T/false.so strange "$@"
 }
 rm -f "$copy"
 if [ -z "$threads_lib" ]; then
@@ -186,5 +320,42 @@ if [ -z "$threads_lib" ]; then
 	lies KEYS "libc's own keys: not as expected" "$works$all_work"
 	lies COUNT "count of threads: not as expected" "$works$all_work"
 	lies TLS "control blocks: the layout of static TLS is not known: libc makes each" "$works$all_work"
+fi
+works=$works$all_work
+lies LIST "loader's locks: not found: threads are not preempted" "$works"
+lies STREAM "stream's lock: not as expected: a thread that is lost keeps what it had locked" "$works" --contain
+lies STACK_END "end of main's stack: not as expected: main is not preempted" "$works"
+
+program=("$T/q")
+loaded=$'loaded 200, computed 1\n' robust=$'robust mutex: Owner died\n' scope=$'scope works, created works\n' cancelled='cancelled 1'
+crashed=$'\na thread crashes\njoined: Owner died\nanother writes'
+strange "" "$loaded$robust$scope$cancelled"
+strange "" "$loaded$robust$scope$cancelled" --body process
+for body in thread process; do
+	lies LIST "loader's locks: not found: threads are not preempted" "$loaded$robust$scope$cancelled" --body $body
+	lies ROBUST "robust mutexes' list: not in the control block: those that an ending thread holds stay locked" \
+		"$loaded"$'robust mutex: Device or resource busy\n'"$scope$cancelled" --body $body
+	lies ATTR "attributes' flags: not as expected: no scope can be asked for" \
+		"$loaded$robust"$'scope Operation not supported, created works\n'"$cancelled" --body $body
+	lies STACK_END "end of main's stack: not as expected: main is not preempted" "$loaded$robust$scope$cancelled" --body $body
+done
+# From 2.35 on libc tells the kernel of a place in each block.
+if readelf -W --dyn-syms "$loader" | grep -q ' __rseq_offset@'; then
+	for body in thread process; do
+		lies RSEQ "restartable sequences: the kernel does not take them back" "$loaded$robust$scope$cancelled" --body $body
+		GLIBC_TUNABLES=glibc.pthread.rseq=0 lies RSEQ "" "$loaded$robust$scope$cancelled" --body $body
+	done
+fi
+program=("$T/q" crash)
+lies STREAM "stream's lock: not as expected: a thread that is lost keeps what it had locked" \
+	"$loaded$robust$scope$cancelled$crashed" --contain
+
+# From 2.41 on: another code for the same instruction, at the end of the function for calls that may be cancelled.
+fresh
+LC_ALL=C sed -i 's/\x4c\x89\x5c\x24\x08\x0f\x05\xc3/\x4c\x89\x5c\x64\x08\x0f\x05\xc3/' "$copy"
+program=("$T/q")
+if ! cmp -s "$libc" "$copy"; then
+	strange "cancellation points: their function was not found: a thread is cancelled when its call has ended" \
+		"$loaded$robust$scope$cancelled" --body process
 fi
 finish
