@@ -162,7 +162,8 @@ static void *watches(void *arg)
 
 	number = gettid();
 	sem_post(&begun);
-	while (!stop) {
+	for (bool last = false; !last;) { /* it looks once more when it is stopped: a busy machine may not have let it before */
+		last = stop;
 		if (wanted >= 0 && sched_getcpu() == wanted)
 			pinned = true;
 		CHECK(!pinned || sched_getcpu() == wanted);
