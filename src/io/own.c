@@ -65,7 +65,7 @@ static void leave(uint32_t me, uint32_t mine)
 /* The runtime's, for as long as it is there: it may have had to stay among the program's. */
 static bool is_runtimes(int fd)
 {
-	return fd >= 0 && (fd == kbi_memory_descriptor() || kbi_engine_owns(fd));
+	return fd >= 0 && (fd == kbi_memory_descriptor() || kbi_engine_owns(fd) || kbi_fd_is_kept(fd));
 }
 
 void kbi_own_stop_copies(void)
@@ -185,9 +185,10 @@ bool kbi_own_is(int fd)
 
 static int highest_of_runtimes(void)
 {
-	int engines = kbi_engine_highest(), memorys = kbi_memory_descriptor();
+	int engines = kbi_engine_highest(), memorys = kbi_memory_descriptor(), most = kbi_fd_highest_kept();
 
-	return engines > memorys ? engines : memorys;
+	most = engines > most ? engines : most;
+	return memorys > most ? memorys : most;
 }
 
 int kbi_own_next(int from)

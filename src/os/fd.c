@@ -28,6 +28,52 @@ int kbi_fd_move(int fd)
 	return (int)high;
 }
 
+/* fd + 1, by place; places below n_kept have been used. */
+static a32 kept[KBI_FD_KEPT], n_kept;
+
+bool kbi_fd_keep(int fd)
+{
+	for (uint32_t i = 0; i < KBI_FD_KEPT; i++) {
+		uint32_t none = 0, n = a_load_rlx(&n_kept);
+
+		if (a_load_rlx(&kept[i]) || !a_cas_acqrel(&kept[i], &none, (uint32_t)fd + 1)) /* partner: itself */
+			continue;
+		while (n < i + 1 && !a_cas_acqrel(&n_kept, &n, i + 1)) /* partner: the load of who looks */
+			;
+		kbi_fd_note(fd);
+		return true;
+	}
+	return false;
+}
+
+void kbi_fd_let(int fd)
+{
+	uint32_t n = a_load_acq(&n_kept);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (a_load_rlx(&kept[i]) == (uint32_t)fd + 1)
+			a_store_rlx(&kept[i], 0);
+}
+
+bool kbi_fd_is_kept(int fd)
+{
+	uint32_t n = a_load_acq(&n_kept);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (a_load_rlx(&kept[i]) == (uint32_t)fd + 1)
+			return true;
+	return false;
+}
+
+int kbi_fd_highest_kept(void)
+{
+	uint32_t n = a_load_acq(&n_kept), most = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		most = a_load_rlx(&kept[i]) > most ? a_load_rlx(&kept[i]) : most;
+	return (int)most - 1;
+}
+
 bool kbi_fd_find(bool (*is)(const char *name, void *arg), void *arg)
 {
 	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */

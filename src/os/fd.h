@@ -6,7 +6,7 @@
 #include "base/atom.h"
 #include "base/base.h"
 
-enum { KBI_FD_FROM = 900 };
+enum { KBI_FD_FROM = 900, KBI_FD_KEPT = 1024 };
 
 /* No descriptor of the runtime's has had a lower number. */
 extern KBI_HIDDEN a32 kbi_fd_lowest;
@@ -14,6 +14,12 @@ extern KBI_HIDDEN a32 kbi_fd_lowest;
 void kbi_fd_note(int fd);
 /* Out of the program's way, and closed on exec: its new number. Where the limit is low it stays where it is. */
 int kbi_fd_move(int fd);
+/* This number is the runtime's until it is let go: what the program closes by number leaves it alone. False: no room to note it. */
+bool kbi_fd_keep(int fd);
+void kbi_fd_let(int fd);
+bool kbi_fd_is_kept(int fd);
+/* The highest; -1: none. */
+int kbi_fd_highest_kept(void);
 /* Calls for each of the process's descriptors, with its file as /proc names it ("anon_inode:[io_uring]"; at most 63
  * bytes), until a call says true. Returns that; false, too, where /proc cannot be read. */
 bool kbi_fd_find(bool (*is)(const char *name, void *arg), void *arg);

@@ -12,6 +12,7 @@
 #include "core/body_process.h"
 #include "os/fd.h"
 #include "os/lock.h"
+#include "os/random.h"
 #include "space/life.h"
 
 enum {
@@ -120,9 +121,12 @@ static int out_of_the_way(int fd)
 {
 	long high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KBI_FD_FROM);
 
-	if (high < 0)
+	if (high < 0) {
+		kbi_fd_keep(fd);
 		return fd;
-	kbi_space_file_close(fd);
+	}
+	kbi_sys(SYS_close, fd);
+	kbi_fd_keep((int)high);
 	return (int)high;
 }
 
@@ -196,9 +200,8 @@ static int write_head(int fd, const kb_space_config_t *c, const char *path)
 
 void kbi_space_file_close(int fd)
 {
-	kbi_space_file_lock_here();
+	kbi_fd_let(fd);
 	kbi_sys(SYS_close, fd);
-	kbi_space_file_unlock_here();
 }
 
 /* It gets its name when it is whole. */
@@ -206,12 +209,14 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 {
 	kb_space_config_t c = config ? *config : (kb_space_config_t){ 0 };
 	char path[MOST], temp[MOST + 48];
+	uint64_t random[2];
 	long f;
 	int e = kbi_space_file_path(name, path, sizeof path);
 
 	if (e)
 		return e;
-	snprintf(temp, sizeof temp, "%s.new.%d.%d", path, (int)kbi_sys(SYS_getpid), kbi_sys_gettid());
+	kbi_random(random, sizeof random);
+	snprintf(temp, sizeof temp, "%s.new.%016llx%016llx", path, (unsigned long long)random[0], (unsigned long long)random[1]);
 	f = kbi_sys(SYS_openat, AT_FDCWD, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f < 0)
 		return (int)-f;
@@ -242,6 +247,12 @@ int kbi_space_file_open(const char *name, bool write, int *fd)
 		return (int)-f;
 	*fd = out_of_the_way((int)f);
 	return 0;
+}
+
+/* False, too: the program has closed our descriptor, or made something else of its number. */
+static bool is_file(const struct kb_space *s, struct stat *st)
+{
+	return fstat(s->fd, st) == 0 && st->st_dev == s->device && st->st_ino == s->inode;
 }
 
 /* ---- mapping -------------------------------------------------------------------------------------------- */
@@ -309,8 +320,19 @@ void kbi_space_file_unmap(struct kb_space *s)
 	munmap(s, KBI_SPACE_GAP + s->limit);
 }
 
+void kbi_space_file_shut(struct kb_space *s)
+{
+	struct stat st;
+
+	if (is_file(s, &st))
+		kbi_space_file_close(s->fd);
+	else
+		kbi_fd_let(s->fd);
+}
+
 void kbi_space_file_forked(struct kb_space *s)
 {
+	kbi_space_file_shut(s);
 	if (s->inherited)
 		kbi_sys(SYS_munmap, s->head, s->inherited);
 }
@@ -385,12 +407,6 @@ void kbi_space_file_unlock(struct kb_space *s)
 	/* release: partner is the acquire in grab */
 	a_store_rel(&s->head->lock, 0);
 	kbi_space_file_unlock_here();
-}
-
-/* False, too: the program has closed our descriptor, or made something else of its number. */
-static bool is_file(const struct kb_space *s, struct stat *st)
-{
-	return fstat(s->fd, st) == 0 && st->st_dev == s->device && st->st_ino == s->inode;
 }
 
 bool kbi_space_file_is_whole(const struct kb_space *s, uint64_t size)

@@ -25,8 +25,10 @@ int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, st
 void kbi_space_file_unmap(struct kb_space *s);
 /* In a child of fork, which is not attached. */
 void kbi_space_file_forked(struct kb_space *s);
-/* A descriptor of a space's file. Not under the file's lock: closing one ends the locks that this process has on it. */
+/* A descriptor that create or open has given. */
 void kbi_space_file_close(int fd);
+/* That of a mapped space, unless the program has closed it and has something else under its number. */
+void kbi_space_file_shut(struct kb_space *s);
 /* The inode of this process's pid namespace; 0: unknown. */
 uint64_t kbi_space_file_pid_namespace(void);
 

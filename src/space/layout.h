@@ -182,7 +182,10 @@ struct kb_space {
 	uint32_t generation; /* of the table, when this process entered */
 	uint64_t identity; /* of this process, for the lock */
 	uint64_t inherited; /* bytes that a child of fork finds mapped and unmaps; 0: the kernel leaves them out */
-	int fd, bell; /* of the file; an eventfd for the watchman */
+	int fd;
+	int bell[2];         /* a pipe to the watchman, and which one it is */
+	uint64_t bell_inode;
+	uint64_t bell_device;
 	uint64_t device, inode;
 	uint64_t limit;
 	uint64_t intended; /* the address that its creator had */

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/body_thread.h"
+#include "os/fd.h"
 #include "os/real.h"
 #include "os/sys.h"
 #include "space/file.h"
@@ -23,11 +25,53 @@ enum { LOOK_NS = 50000000 };
 
 /* ---- the listener ---------------------------------------------------------------------------------------- */
 
+/* The program may have closed the number, and have something else there: that is left alone. */
+static bool is_bell(const struct kb_space *s, int end)
+{
+	struct stat st;
+
+	return fstat(s->bell[end], &st) == 0 && S_ISFIFO(st.st_mode) && st.st_ino == s->bell_inode && st.st_dev == s->bell_device;
+}
+
 static void wake_watchman(struct kb_space *s)
 {
-	uint64_t one = 1;
+	if (is_bell(s, 1))
+		kbi_sys(SYS_write, s->bell[1], "", 1);
+}
 
-	kbi_sys(SYS_write, s->bell, &one, sizeof one);
+static void silence(const struct kb_space *s)
+{
+	char rings[64];
+
+	if (is_bell(s, 0))
+		kbi_sys(SYS_read, s->bell[0], rings, sizeof rings);
+}
+
+static void close_bell(const struct kb_space *s)
+{
+	for (int end = 0; end < 2; end++) {
+		kbi_fd_let(s->bell[end]);
+		if (is_bell(s, end))
+			kbi_sys(SYS_close, s->bell[end]);
+	}
+}
+
+static int make_bell(struct kb_space *s)
+{
+	struct stat st;
+	int e = (int)kbi_sys(SYS_pipe2, s->bell, O_CLOEXEC | O_NONBLOCK);
+
+	if (e)
+		return -e;
+	for (int end = 0; end < 2; end++) {
+		s->bell[end] = kbi_fd_move(s->bell[end]);
+		kbi_fd_keep(s->bell[end]);
+	}
+	if (fstat(s->bell[0], &st))
+		return errno;
+	s->bell_inode = st.st_ino;
+	s->bell_device = st.st_dev;
+	return 0;
 }
 
 /* The last that one of the two does, where they are processes: the space may be unmapped after that. */
@@ -75,10 +119,32 @@ static void clean_if_dead(struct kb_space *s, uint32_t slot)
 	kbi_space_file_unlock(s);
 }
 
+static bool is_pidfd(int fd)
+{
+	char path[32], name[32] = "";
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return kbi_sys(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1) < 0 || strstr(name, "pidfd");
+}
+
+static int watch_peer(const struct kbi_space_peer *peer)
+{
+	int fd = kbi_space_life_open(peer->pid, peer->start);
+
+	if (fd < 0)
+		return fd;
+	fd = kbi_fd_move(fd);
+	kbi_fd_keep(fd);
+	return fd;
+}
+
 static void forget(struct kbi_space_peer *peer)
 {
-	if (peer->pidfd >= 0)
-		kbi_sys(SYS_close, peer->pidfd);
+	if (peer->pidfd >= 0) {
+		kbi_fd_let(peer->pidfd);
+		if (is_pidfd(peer->pidfd))
+			kbi_sys(SYS_close, peer->pidfd);
+	}
 	*peer = (struct kbi_space_peer){ .pidfd = -1 };
 }
 
@@ -116,7 +182,7 @@ static bool look_around(struct kb_space *s)
 			continue;
 		peer->pid = seen[i].pid;
 		peer->start = seen[i].start;
-		peer->pidfd = kbi_space_life_open(peer->pid, peer->start);
+		peer->pidfd = watch_peer(peer);
 		if (peer->pidfd < 0)
 			clean_if_dead(s, i);
 	}
@@ -131,8 +197,7 @@ static void *watch(void *arg)
 		struct pollfd p[KBI_SPACE_PROCS + 1];
 		struct timespec look = { 0, LOOK_NS };
 		uint32_t slot[KBI_SPACE_PROCS + 1], n = 0;
-		uint64_t rings;
-		bool blind = !look_around(s);
+		bool blind = !look_around(s) || !is_bell(s, 0);
 
 		for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 			if (s->peer[i].pidfd >= 0) {
@@ -141,11 +206,11 @@ static void *watch(void *arg)
 			}
 			blind |= s->peer[i].pidfd < 0 && s->peer[i].pid;
 		}
-		p[n] = (struct pollfd){ .fd = s->bell, .events = POLLIN };
+		p[n] = (struct pollfd){ .fd = is_bell(s, 0) ? s->bell[0] : -1, .events = POLLIN };
 		if (kbi_sys(SYS_ppoll, p, n + 1, blind ? &look : NULL) <= 0)
 			continue;
 		if (p[n].revents)
-			kbi_sys(SYS_read, s->bell, &rings, sizeof rings);
+			silence(s);
 		for (uint32_t i = 0; i < n; i++)
 			if (p[i].revents) {
 				clean_if_dead(s, slot[i]);
@@ -212,7 +277,7 @@ static void end(struct kb_space *s)
 	wait_for_helpers(s);
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
 		forget(&s->peer[i]);
-	kbi_sys(SYS_close, s->bell);
+	close_bell(s);
 }
 
 static void own_name(char *name, size_t size)
@@ -289,9 +354,9 @@ int kbi_space_member_join(struct kb_space *s)
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
 		s->peer[i].pidfd = -1;
 	s->pid = (uint32_t)getpid(); /* the program's, not that of a process that is a virtual processor */
-	s->bell = (int)kbi_sys(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->bell < 0)
-		return -s->bell;
+	e = make_bell(s);
+	if (e)
+		return e;
 	since = kbi_space_life_own_start(s->pid);
 	s->identity = kbi_space_life_identity(s->pid, since);
 	e = kbi_space_file_lock(s);
@@ -300,7 +365,7 @@ int kbi_space_member_join(struct kb_space *s)
 		kbi_space_file_unlock(s);
 	}
 	if (e) {
-		kbi_sys(SYS_close, s->bell);
+		close_bell(s);
 		return e;
 	}
 	e = start(&s->listener, listen, s);
@@ -317,6 +382,13 @@ void kbi_space_member_leave(struct kb_space *s)
 {
 	end(s);
 	give_back(s);
+}
+
+void kbi_space_member_forked(struct kb_space *s)
+{
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		forget(&s->peer[i]);
+	close_bell(s);
 }
 
 void kbi_space_member_exit(struct kb_space *s)

@@ -10,6 +10,8 @@
 int kbi_space_member_join(struct kb_space *s);
 /* Ends the threads, closes what this process has open, gives the entry back. */
 void kbi_space_member_leave(struct kb_space *s);
+/* In a child of fork: its descriptors are closed. */
+void kbi_space_member_forked(struct kb_space *s);
 /* The same without ending the threads, for the end of the process. */
 void kbi_space_member_exit(struct kb_space *s);
 

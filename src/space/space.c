@@ -37,6 +37,7 @@ static void in_child(void)
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
 		if ((s = kbi_space_note_space(i))) {
 			kbi_space_note_leave(s);
+			kbi_space_member_forked(s);
 			kbi_space_file_forked(s);
 		}
 }
@@ -213,7 +214,6 @@ int kb_space_attach_of(kb_space_t **space, const char *name, unsigned flags, uin
 int kb_space_detach(kb_space_t *s)
 {
 	struct kbi_task *self = kbi_self();
-	int fd = s->fd;
 
 	if (s->pid != (uint32_t)getpid()) /* a child: it is not attached */
 		return ESRCH;
@@ -223,8 +223,8 @@ int kb_space_detach(kb_space_t *s)
 	kbi_space_member_leave(s);
 	kbi_space_note_leave(s);
 	kbi_space_thing_forget(s);
+	kbi_space_file_shut(s);
 	kbi_space_file_unmap(s);
-	kbi_space_file_close(fd);
 	kbi_np_leave(self);
 	return 0;
 }

@@ -159,11 +159,14 @@ static void *use_light(void *unused)
 	return unused;
 }
 
-static void attach_and_use(bool light)
+/* expected: what attaching says, -1: anything. */
+static void attach_and_use(bool light, int expected)
 {
 	kb_thread_t t;
 	int e = kb_space_attach(&a.s, path, 0);
 
+	if (expected >= 0)
+		CHECK_EQ(e, expected);
 	if (e)
 		return;
 	open_all();
@@ -185,8 +188,7 @@ static void write_image(const char *m)
 	close(fd);
 }
 
-/* Says why it ended. */
-static void run_child(const char *what, bool light)
+static void run_child(const char *what, bool light, int expected)
 {
 	uint64_t began = test_now_ns(), took;
 	int status = 0;
@@ -199,7 +201,7 @@ static void run_child(const char *what, bool light)
 		struct rlimit none = { 0, 0 };
 
 		setrlimit(RLIMIT_CORE, &none);
-		attach_and_use(light);
+		attach_and_use(light, expected);
 		_exit(0);
 	}
 	while (waitpid(pid, &status, WNOHANG) != pid) {
@@ -314,12 +316,14 @@ static void file_lock(char *m) { memset((char *)&head(m)->crashes + 4, 0x5a, 16)
 static const struct {
 	const char *name;
 	void (*change)(char *m);
+	int expected;
 } mutations[] = {
-#define M(f) { #f, f }
-	M(limit_wraps), M(limit_huge), M(limit_gap), M(used_low), M(used_odd), M(chunks_out), M(chunks_many), M(boards_out),
-	M(circle), M(to_itself), M(next_out), M(first_out), M(place_out), M(name_long), M(element_big), M(capacity_none), M(buffer_out),
-	M(buffer_beyond), M(chan_odd), M(locks_odd), M(locks_last), M(locks_live), M(queue_circle), M(how_chained), M(pids_odd),
-	M(file_lock),
+#define M(f) { #f, f, -1 }
+#define BAD(f) { #f, f, EBADMSG }
+	BAD(limit_wraps), BAD(limit_huge), BAD(limit_gap), BAD(used_low), BAD(used_odd), M(chunks_out), M(chunks_many),
+	M(boards_out), M(circle), M(to_itself), M(next_out), M(first_out), M(place_out), M(name_long), M(element_big),
+	M(capacity_none), M(buffer_out), M(buffer_beyond), M(chan_odd), M(locks_odd), M(locks_last), M(locks_live),
+	M(queue_circle), M(how_chained), M(pids_odd), M(file_lock),
 };
 
 /* Words of what is in use, mostly small numbers or near what was there. */
@@ -355,7 +359,7 @@ int main(void)
 		memcpy(m, image.at, image.bytes);
 		mutations[i].change(m);
 		write_image(m);
-		run_child(mutations[i].name, i % 2);
+		run_child(mutations[i].name, i % 2, mutations[i].expected);
 	}
 	until = test_now_ns() + RANDOM_MS * MS;
 	for (unsigned n = 0; !only && test_now_ns() < until; n++) {
@@ -363,7 +367,7 @@ int main(void)
 		change_at_random(m, &seed);
 		write_image(m);
 		snprintf(what, sizeof what, "random number %u", n);
-		run_child(what, n % 2);
+		run_child(what, n % 2, -1);
 	}
 	return 0;
 }

@@ -20,6 +20,9 @@ static void reused(void)
 	CHECK(!kbi_space_life_is_over((uint32_t)getppid(), start));
 	CHECK(kbi_space_life_is_over((uint32_t)getppid(), start - 1));
 	CHECK_EQ(kbi_space_life_open((uint32_t)getppid(), start - 1), -ESRCH);
+	/* of no process: nobody can have written that */
+	CHECK(kbi_space_life_is_over(0, start) && kbi_space_life_is_over(UINT32_MAX, start));
+	CHECK(kbi_space_life_is_over(1, 0) && kbi_space_life_is_over((uint32_t)getppid(), 0));
 	CHECK_EQ(kb_space_mutex_open(s, "m", &m), 0);
 	CHECK_EQ(kb_space_chan_open(s, "ch", 8, 1, KB_SPACE_RECV, &ch), 0);
 	/* as a process would leave it that died, and whose pid our parent has: with the mutex, a lock and an end */

@@ -92,12 +92,30 @@ static void planted(void)
 	CHECK_EQ(status, 0);
 }
 
+/* What is at the name that an earlier version took before the space had its own is in nobody's way. */
+static void guessed(void)
+{
+	kb_space_t *s = NULL;
+	char name[160], temp[224];
+
+	snprintf(name, sizeof name, "%s.b", path);
+	snprintf(temp, sizeof temp, "%s.new.%d.%d", name, getpid(), getpid());
+	unlink(name);
+	unlink(temp);
+	CHECK_EQ(symlink("/dev/null", temp), 0);
+	CHECK_EQ(kb_space_create(&s, name, NULL), 0);
+	CHECK_EQ(unlink(temp), 0);
+	CHECK_EQ(unlink(name), 0);
+	CHECK_EQ(kb_space_detach(s), 0);
+}
+
 int main(void)
 {
 	make();
 	atexit(gone);
 	own();
 	links();
+	guessed();
 	planted();
 	return 0;
 }

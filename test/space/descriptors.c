@@ -1,0 +1,92 @@
+/* space/file, space/member: the library's descriptors of a space: a child of fork has none of them; where the program closes
+ * them all and has something else under their numbers, that is neither read, written nor closed, and growth says so.
+ * matrix: none
+ * body: thread */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include "space_test.h"
+
+enum { MOST = 2048, LOW = 900, VALUE = 5 };
+
+static bool had[MOST];
+
+/* Numbers that are open; had: which of them were before. */
+static unsigned look(bool *open_now)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < MOST; fd++) {
+		open_now[fd] = fcntl(fd, F_GETFD) >= 0;
+		n += open_now[fd] && !had[fd];
+	}
+	return n;
+}
+
+static void child_has_none(void)
+{
+	bool now[MOST];
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(look(now) != 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+/* Somebody comes and goes: so the watchman is called. */
+static void visit(void)
+{
+	pid_t pid = peer("visitor", NULL);
+
+	peer_ends(pid);
+	usleep(20000);
+}
+
+static void take_numbers(kb_space_t *s)
+{
+	bool ours[MOST];
+	uint64_t value;
+	void *more;
+	int bell = eventfd(VALUE, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	CHECK(bell >= 0);
+	had[bell] = true;
+	CHECK(look(ours) >= 2);
+	for (int fd = 0; fd < MOST; fd++)
+		if (ours[fd] && !had[fd])
+			CHECK_EQ(dup3(bell, fd, O_CLOEXEC), fd);
+	visit();
+	CHECK_EQ(kb_space_memory_open(s, "more", 3 << 20, &more), EBADF);
+	CHECK_EQ(kb_space_detach(s), 0);
+	for (int fd = 0; fd < MOST; fd++)
+		if (ours[fd] && !had[fd])
+			CHECK(fcntl(fd, F_GETFD) >= 0);
+	CHECK_EQ(read(bell, &value, sizeof value), sizeof value);
+	CHECK_EQ(value, VALUE);
+}
+
+int main(int argc, char **argv)
+{
+	kb_space_t *s;
+	bool now[MOST];
+
+	if (argc > 2) {
+		s = space_join(argv[2]);
+		CHECK_EQ(kb_space_detach(s), 0);
+		return 0;
+	}
+	look(had);
+	s = space_new(NULL);
+	atexit(space_gone);
+	child_has_none();
+	CHECK(look(now) >= 2);
+	for (int fd = 0; fd < LOW; fd++)
+		CHECK(!now[fd] || had[fd]);
+	visit();
+	take_numbers(s);
+	return 0;
+}
