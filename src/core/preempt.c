@@ -10,6 +10,7 @@
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/wait.h"
+#include "mem/heap_door.h"
 #include "os/context.h"
 #include "os/memory.h"
 #include "os/real.h"
@@ -156,6 +157,8 @@ void kbi_preempt_report(const siginfo_t *info)
 {
 	if (info->si_signo == SIGBUS && info->si_code > 0)
 		explain((uintptr_t)info->si_addr);
+	if (info->si_signo == SIGSEGV && info->si_code > 0)
+		kbi_door_explain((uintptr_t)info->si_addr);
 	report_overflow(info);
 }
 

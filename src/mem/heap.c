@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/option.h"
+#include "mem/heap_guard.h"
 #include "mem/heap_hard.h"
 #include "mem/heap_large.h"
 #include "os/lock.h"
@@ -36,6 +37,8 @@ static KBI_NOINLINE void start(void)
 		kbi_options.heap_stats = option("heap_stats") != 0;
 		if (kbi_options.heap == KBI_OPT_HEAP_HARDENED)
 			kbi_hard_setup();
+		kbi_options.heap_guard = (uint32_t)option("heap_guard");
+		kbi_guard_setup(kbi_options.heap_guard);
 		/* release: partner is the acquire in kbi_heap_start */
 		a_store_rel(&started, 1);
 	}
@@ -50,12 +53,30 @@ void kbi_heap_start(void)
 
 /* ---- taking ------------------------------------------------------------------------------------------------ */
 
-static void *take_class(struct kbi_owner *o, unsigned k)
+/* The block that b was about to give was chosen. Guarded, or, if there is no room, that block. */
+static KBI_NOINLINE void *take_chosen(struct kbi_owner *o, struct kbi_bin *b, size_t align, size_t n, const void *caller)
 {
+	void *p = kbi_guard_take(align, n, caller);
+
+	kbi_owner_untrap(o, b);
+	if (p) {
+		kbi_owner_set_next_trap(o, b);
+		return p;
+	}
+	p = *b->take--;
+	kbi_owner_set_trap(o, b);
+	return p;
+}
+
+static void *take_class(unsigned k, size_t align, size_t n, const void *caller)
+{
+	struct kbi_owner *o = kbi_owner_self;
 	struct kbi_bin *b = &o->bin[k];
 
 	if (kbi_likely(*b->take))
 		return *b->take--;
+	if (kbi_unlikely(kbi_owner_is_trapped(o, b)))
+		return take_chosen(o, b, align, n, caller);
 	o = kbi_life_mine();
 	return o ? kbi_owner_take(o, k) : NULL;
 }
@@ -67,11 +88,11 @@ static KBI_NOINLINE void *take_large(size_t n)
 	return kbi_large_take(n, 1, &zero);
 }
 
-static void *take_plain(size_t n)
+static void *take_plain(size_t n, const void *caller)
 {
 	if (kbi_unlikely(n > KBI_HEAP_SMALL))
 		return take_large(n);
-	return take_class(kbi_owner_self, kbi_class_of(n ? n : 1));
+	return take_class(kbi_class_of(n ? n : 1), 1, n, caller);
 }
 
 /* Of the owner in front of which, in hardened mode, another one stands: the bins in line are empty. */
@@ -80,7 +101,7 @@ void *kbi_heap_take_for(size_t n, const void *caller)
 	void *p;
 
 	kbi_heap_start();
-	p = kbi_unlikely(kbi_owner_hardened) ? kbi_hard_take(1, n, caller) : take_plain(n);
+	p = kbi_unlikely(kbi_owner_hardened) ? kbi_hard_take(1, n, caller) : take_plain(n, caller);
 	if (kbi_unlikely(!p))
 		errno = ENOMEM;
 	return p;
@@ -93,9 +114,17 @@ void *kbi_heap_take_slow(size_t n)
 
 void *kbi_heap_take_empty(size_t n, struct kbi_bin *b)
 {
-	if (kbi_likely(kbi_owner_exchange(kbi_owner_self, b)))
-		return *b->take--;
-	return kbi_heap_take_for(n, __builtin_return_address(0));
+	struct kbi_owner *o = kbi_owner_self;
+	void *p;
+
+	if (kbi_unlikely(kbi_owner_is_trapped(o, b)))
+		return take_chosen(o, b, 1, n, __builtin_return_address(0));
+	if (kbi_unlikely(!kbi_owner_exchange(o, b)))
+		return kbi_heap_take_for(n, __builtin_return_address(0));
+	p = *b->take--;
+	if (kbi_unlikely(kbi_guard.every))
+		kbi_owner_set_trap(o, b);
+	return p;
 }
 
 /* The first class whose blocks are long enough and lie at multiples of align; 0: none. */
@@ -125,7 +154,7 @@ void *kbi_heap_take_aligned(size_t align, size_t n, const void *caller)
 	if (kbi_unlikely(kbi_owner_hardened))
 		return kbi_hard_take(align, n, caller);
 	k = aligned_class(align, n);
-	return k ? take_class(kbi_owner_self, k) : kbi_large_take(n ? n : 1, align, &zero);
+	return k ? take_class(k, align, n, caller) : kbi_large_take(n ? n : 1, align, &zero);
 }
 
 void *kbi_heap_take_zeroed(size_t n, const void *caller)
@@ -174,6 +203,10 @@ void kbi_heap_give_for(void *p, const void *caller)
 {
 	size_t unit = kbi_space_unit(p);
 
+	if (kbi_unlikely(kbi_guard_has(p))) {
+		kbi_guard_give(p, caller);
+		return;
+	}
 	if (kbi_unlikely(kbi_owner_hardened)) {
 		kbi_hard_give(p, caller);
 		return;
@@ -202,6 +235,8 @@ size_t kbi_heap_bytes(const void *p, const void *caller)
 
 	if (!p)
 		return 0;
+	if (kbi_unlikely(kbi_guard_has(p)))
+		return kbi_guard_bytes(p, caller);
 	if (kbi_unlikely(kbi_owner_hardened))
 		return kbi_hard_bytes(p, caller);
 	if (kbi_large_is(p))
@@ -218,7 +253,7 @@ void *kbi_heap_resize(void *p, size_t n, const void *caller)
 
 	if (p && n > KBI_HEAP_SMALL && !kbi_owner_hardened && kbi_large_is(p))
 		return kbi_large_resize(p, n);
-	if (p && n <= had && n >= had / 2 && !kbi_owner_hardened)
+	if (p && n <= had && n >= had / 2 && !kbi_owner_hardened && !kbi_guard_has(p))
 		return p;
 	q = kbi_heap_take_for(n, caller);
 	if (!q || !p)

@@ -81,6 +81,12 @@ void kbi_door_renumber(int was, int now)
 		door->renumber((uint32_t)was, (uint32_t)now);
 }
 
+void kbi_door_explain(uintptr_t at)
+{
+	if (door)
+		door->explain(at);
+}
+
 void kbi_door_forget(void *tp)
 {
 	kbi_door_write(tp, door ? door->none : NULL);

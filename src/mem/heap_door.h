@@ -11,7 +11,7 @@
 struct kbi_memory_region;
 struct kbi_sys_from;
 
-enum { KBI_DOOR_VERSION = 3 };
+enum { KBI_DOOR_VERSION = 4 };
 
 /* What libkochab-malloc.so's kb_heap_door() returns. */
 struct kbi_door {
@@ -28,6 +28,7 @@ struct kbi_door {
 	void (*shared)(bool is, const struct kbi_sys_from *from);
 	void (*held)(bool is); /* in between no other kernel thread is within what a lock protects: they may be ended */
 	void (*renumber)(uint32_t was, uint32_t now); /* the kernel thread `was` was killed; `now` goes on in its place */
+	void (*explain)(uintptr_t at); /* a fault there is told, if it is the allocator's. In signal handlers */
 	size_t (*stats_json)(char *buf, size_t size);
 	const void *ehdr;     /* the ELF header in front of its code */
 };
@@ -49,6 +50,7 @@ const char *kbi_door_join(void);
 void kbi_door_shared(bool is);
 void kbi_door_held(bool is);
 void kbi_door_renumber(int was, int now);
+void kbi_door_explain(uintptr_t at);
 
 /* The block at tp is to be ended by a kernel thread of its own, which frees memory. */
 void kbi_door_forget(void *tp);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "mem/heap_guard.h"
 #include "mem/heap_large.h"
 #include "mem/heap_owner.h"
 #include "os/random.h"
@@ -124,8 +125,10 @@ static void seal(void *p, size_t n, size_t size)
 static KBI_NORETURN void complain(const char *what, const void *p, const struct block *b, const void *caller)
 {
 	if (b->size)
-		kbi_sys_fatal("heap: %s: block %p, size class %zu, called from %p", what, p, b->size, caller);
-	kbi_sys_fatal("heap: %s: address %p is not the heap's, called from %p", what, p, caller);
+		kbi_sys_fatal("heap: %s: block %p, size class %zu, called from %p", what, kbi_sys_shown(p),
+			      b->size, kbi_sys_shown(caller));
+	kbi_sys_fatal("heap: %s: address %p is not the heap's, called from %p", what, kbi_sys_shown(p),
+		      kbi_sys_shown(caller));
 }
 
 static uint64_t load(const unsigned char *c)
@@ -184,9 +187,10 @@ static void check_fill(const void *p, const struct block *b, const void *freed_b
 		return;
 	if (freed_by)
 		kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, first changed byte at offset %zu,"
-			      " freed from %p, found by a call from %p", p, b->size, at, freed_by, caller);
+			      " freed from %p, found by a call from %p", kbi_sys_shown(p), b->size, at,
+			      kbi_sys_shown(freed_by), kbi_sys_shown(caller));
 	kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, first changed byte at offset %zu,"
-		      " found by a call from %p", p, b->size, at, caller);
+		      " found by a call from %p", kbi_sys_shown(p), b->size, at, kbi_sys_shown(caller));
 }
 
 /* Of a block that the program has. */
@@ -306,6 +310,9 @@ void *kbi_hard_take(size_t align, size_t n, const void *caller)
 
 	if (!o || n > PTRDIFF_MAX - ZONE)
 		return NULL;
+	p = kbi_unlikely(kbi_guard.every) && kbi_owner_chooses(o) ? kbi_guard_take(align, n, caller) : NULL;
+	if (p)
+		return p;
 	p = take(o, align, n + ZONE);
 	if (!p)
 		return NULL;

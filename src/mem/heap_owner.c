@@ -1,6 +1,7 @@
 /* mem/heap_owner.c - an owner's slow paths: bins that are empty or full, blocks of others. Contract in heap_owner.h.
  * Runs on the owner's kernel thread, and for orphans under life's lock. Calls heap_slab, heap_owner_life. */
 #include "mem/heap_owner_priv.h"
+#include "mem/heap_guard.h"
 #include "os/lock.h"
 
 
@@ -288,17 +289,94 @@ static bool refill(struct kbi_owner *o, unsigned k)
 	return n != 0;
 }
 
+/* ---- blocks that are chosen (heap_guard) -------------------------------------------------------------------- */
+
+void kbi_owner_untrap(struct kbi_owner *o, struct kbi_bin *b)
+{
+	struct kbi_trap *t = &o->trap[b - o->bin];
+
+	if (!t->at)
+		return;
+	kbi_owner_enter(o);
+	*t->at = t->block;
+	t->at = NULL;
+	kbi_owner_leave(o);
+}
+
+static void set_trap(struct kbi_owner *o, struct kbi_trap *t, void **at)
+{
+	kbi_owner_enter(o);
+	t->block = *at;
+	*at = NULL;
+	t->at = at;
+	t->until = 0;
+	kbi_owner_leave(o);
+}
+
+/* The n-th from now is chosen, or as many as there are were taken in vain. */
+static void look_ahead(struct kbi_owner *o, struct kbi_bin *b)
+{
+	struct kbi_trap *t = &o->trap[b - o->bin];
+	unsigned n = count_to(b->take);
+
+	if (t->until > n)
+		t->until -= n;
+	else
+		set_trap(o, t, b->take - (t->until - 1));
+}
+
+static bool know_distance(struct kbi_trap *t)
+{
+	if (!t->until)
+		t->until = kbi_guard_distance();
+	return !kbi_owner_hardened;
+}
+
+void kbi_owner_set_next_trap(struct kbi_owner *o, struct kbi_bin *b)
+{
+	if (know_distance(&o->trap[b - o->bin]))
+		look_ahead(o, b);
+}
+
+void kbi_owner_set_trap(struct kbi_owner *o, struct kbi_bin *b)
+{
+	struct kbi_trap *t = &o->trap[b - o->bin];
+
+	if (!know_distance(t))
+		return;
+	if (t->until > 1) /* that which was taken */
+		t->until--;
+	look_ahead(o, b);
+}
+
+bool kbi_owner_chooses(struct kbi_owner *o)
+{
+	if (!o->until)
+		o->until = kbi_guard_distance();
+	return --o->until == 0;
+}
+
+/* ---- allocation, the rest ------------------------------------------------------------------------------------- */
+
 void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
 	bool ok = true;
+	void *p;
 
-	if (!*b->take && !kbi_owner_exchange(o, b)) {
+	if (kbi_owner_is_trapped(o, b))
+		kbi_owner_untrap(o, b);
+	if (*b->take)
+		return *b->take--;
+	if (!kbi_owner_exchange(o, b)) {
 		kbi_owner_enter(o);
 		ok = take_given(b) || refill(o, k);
 		kbi_owner_leave(o);
 	}
-	return ok ? *b->take-- : NULL;
+	p = ok ? *b->take-- : NULL;
+	if (kbi_unlikely(kbi_guard.every) && ok)
+		kbi_owner_set_trap(o, b);
+	return p;
 }
 
 /* ---- own frees ------------------------------------------------------------------------------------------- */
@@ -432,6 +510,7 @@ static void flush_bin(struct kbi_owner *o, unsigned k)
 	struct kbi_bin *b = &o->bin[k];
 	struct kbi_magazine *m;
 
+	kbi_owner_untrap(o, b);
 	while ((m = pop_more(o, k)))
 		flush_magazine(o, m, m->count);
 	if (taken_from(b))

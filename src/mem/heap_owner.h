@@ -50,6 +50,14 @@ struct kbi_outlet {
 	void **top, **high;
 };
 
+/* A place in a bin's magazine to take from where NULL stands for the block that is chosen, so that who takes down to there
+ * comes the slow way. */
+struct kbi_trap {
+	void **at;      /* NULL: there is none */
+	void *block;
+	uint32_t until; /* none: so many more are taken from the bin, and the last of them is chosen; 0: not yet known */
+};
+
 enum kbi_owner_state {
 	KBI_OWNER_OWNED,
 	KBI_OWNER_ORPHAN,
@@ -72,6 +80,8 @@ struct kbi_owner {
 	struct kbi_magazine *spare; /* empty ones */
 	uint32_t n_spare;
 	struct kbi_owner_count count;
+	struct kbi_trap trap[KBI_HEAP_CLASSES]; /* option heap_guard */
+	uint32_t until; /* hardened mode: so many more are taken, and the last of them is chosen */
 	struct kbi_waiting *waiting; /* hardened mode: heap_hard's */
 	a32 busy; /* within something that is not whole in between: never taken over */
 	struct kbi_outlet outlet[KBI_OUTLETS];
@@ -130,6 +140,20 @@ static inline bool kbi_owner_exchange(struct kbi_owner *o, struct kbi_bin *b)
 	kbi_owner_leave(o);
 	return true;
 }
+
+/* b has nothing to take because the next block is chosen. */
+static inline bool kbi_owner_is_trapped(const struct kbi_owner *o, const struct kbi_bin *b)
+{
+	return b->take == o->trap[b - o->bin].at;
+}
+/* That block is there again. */
+void kbi_owner_untrap(struct kbi_owner *o, struct kbi_bin *b);
+/* b's magazine to take from was loaded, and a block taken: another in it may be chosen. If kbi_guard.every. */
+void kbi_owner_set_trap(struct kbi_owner *o, struct kbi_bin *b);
+/* The block that b had next was chosen and is still there: likewise. */
+void kbi_owner_set_next_trap(struct kbi_owner *o, struct kbi_bin *b);
+/* The same where blocks are counted: the one that is taken now is chosen. */
+bool kbi_owner_chooses(struct kbi_owner *o);
 
 /* A block of class k from o; NULL: no memory. */
 void *kbi_owner_take(struct kbi_owner *o, unsigned k);

@@ -14,8 +14,10 @@
 #include "base/option.h"
 #include "mem/heap.h"
 #include "mem/heap_door.h"
+#include "mem/heap_guard.h"
 #include "mem/heap_hard.h"
 #include "mem/heap_stats.h"
+#include "os/names.h"
 #include "os/redirect.h"
 #include "os/sys.h"
 
@@ -255,6 +257,7 @@ static void shared(bool is, const struct kbi_sys_from *from)
 {
 	kbi_sys_from = *from;
 	kbi_space.shared = is;
+	kbi_guard_stop();
 }
 
 OURS const struct kbi_door *kb_heap_door(void)
@@ -272,6 +275,7 @@ OURS const struct kbi_door *kb_heap_door(void)
 		.shared = shared,
 		.held = kbi_life_hold,
 		.renumber = kbi_life_renumber,
+		.explain = kbi_guard_explain,
 		.stats_json = kbi_stats_json,
 		.ehdr = &__ehdr_start,
 	};
@@ -284,6 +288,9 @@ __attribute__((constructor(101))) static void start(void)
 	kbi_life_watch();
 	if (!kbi_redirect(false))
 		kbi_sys_message("libc's table of names cannot be written: who looks malloc up in libc finds libc's");
+	/* the runtime's handler asks by the door */
+	if (kbi_guard.every && !kbi_names_look_up("kb_thread_create"))
+		kbi_guard_watch();
 	if (kbi_options.heap_stats)
 		atexit(print_stats);
 }

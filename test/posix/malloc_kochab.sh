@@ -35,12 +35,15 @@ for name in malloc_family malloc_threads malloc_fork malloc_ends malloc_process;
 	try "hardened" env LD_PRELOAD="$LIB" KOCHAB_HEAP=hardened "$program"
 	try "1 VP" "$KOCHAB_BIN" run --malloc kochab --vps 1 -- "$program"
 	try "3 VPs" "$KOCHAB_BIN" run --malloc kochab --vps 3 -- "$program"
+	try "guarded" env LD_PRELOAD="$LIB" KOCHAB_HEAP_GUARD=5 "$program"
+	try "2 VPs, guarded" "$KOCHAB_BIN" run --malloc kochab --heap-guard 5 --vps 2 -- "$program"
 	try "2 VPs, hardened" "$KOCHAB_BIN" run --malloc kochab --heap hardened --vps 2 -- "$program"
 	try "preloaded behind" env LD_PRELOAD="$LIB" "$KOCHAB_BIN" run --vps 2 -- "$program"
 	[ -n "$processes" ] || continue
 	try "1 process" "$KOCHAB_BIN" run --malloc kochab --body process --vps 1 -- "$program"
 	says_nothing
 	try "3 processes" "$KOCHAB_BIN" run --malloc kochab --body process --vps 3 -- "$program"
+	try "2 processes, guarded" "$KOCHAB_BIN" run --malloc kochab --heap-guard 5 --body process --vps 2 -- "$program"
 	try "2 processes, hardened" "$KOCHAB_BIN" run --malloc kochab --heap hardened --body process --vps 2 -- "$program"
 	for way in patch dispatch seccomp; do
 		"$KOCHAB_BIN" doctor | grep -q "^+ *libcalls=$way" || continue
@@ -66,6 +69,43 @@ if [ -n "$processes" ]; then
 	says_nothing
 fi
 try "little address space" bash -c "ulimit -v 1000000; LD_PRELOAD=$LIB $BUILD/test/posix/malloc_threads"
+
+# A fault in a guarded block is told on its own, beside the drop-in, and where crashes are contained.
+cat >"$T/p.c" <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+
+static void *use(void *arg)
+{
+	char *volatile p = malloc(100), *volatile q = malloc(100);
+
+	(void)arg;
+	free(p);
+	free(q);
+	return (void *)(long)(p[5] + q[5]);
+}
+
+int main(void)
+{
+	pthread_t t;
+
+	return pthread_create(&t, NULL, use, NULL) || pthread_join(t, NULL);
+}
+C
+tells() { # WHAT STATUS COMMAND...
+	local what=$1 status=$2
+	shift 2
+	KOCHAB_HEAP_GUARD=1 timeout -k 5 100 "$@" >"$T/out" 2>&1
+	[ $? = "$status" ] && grep -q 'heap: use of a freed block: address .* at offset 5 ' "$T/out" && return
+	echo "$what: a use of a freed block is not told"
+	tail -n 8 "$T/out"
+	failed=1
+}
+if ${CC:-gcc} -O0 -fno-builtin -w -o "$T/p" "$T/p.c" -pthread; then
+	tells "alone" 139 env LD_PRELOAD="$LIB" "$T/p"
+	tells "beside the drop-in" 139 "$KOCHAB_BIN" run --malloc kochab --vps 2 -- "$T/p"
+	tells "contained" 1 "$KOCHAB_BIN" run --malloc kochab --contain --vps 2 -- "$T/p"
+fi
 
 LD_PRELOAD=$LIB KOCHAB_HEAP_STATS=1 "$BUILD/test/posix/malloc_threads" >/dev/null 2>"$T/json"
 if command -v python3 >/dev/null; then
