@@ -216,7 +216,8 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 	if (e)
 		return e;
 	kbi_random(random, sizeof random);
-	snprintf(temp, sizeof temp, "%s.new.%016llx%016llx", path, (unsigned long long)random[0], (unsigned long long)random[1]);
+	snprintf(temp, sizeof temp, "%s.new.%016llx%016llx", path, (unsigned long long)random[0],
+		 (unsigned long long)random[1]);
 	f = kbi_sys(SYS_openat, AT_FDCWD, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f < 0)
 		return (int)-f;

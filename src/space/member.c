@@ -30,7 +30,8 @@ static bool is_bell(const struct kb_space *s, int end)
 {
 	struct stat st;
 
-	return fstat(s->bell[end], &st) == 0 && S_ISFIFO(st.st_mode) && st.st_ino == s->bell_inode && st.st_dev == s->bell_device;
+	return fstat(s->bell[end], &st) == 0 && S_ISFIFO(st.st_mode) && st.st_ino == s->bell_inode &&
+	       st.st_dev == s->bell_device;
 }
 
 static void wake_watchman(struct kb_space *s)

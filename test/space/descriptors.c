@@ -1,5 +1,5 @@
-/* space/file, space/member: the library's descriptors of a space: a child of fork has none of them; where the program closes
- * them all and has something else under their numbers, that is neither read, written nor closed, and growth says so.
+/* space/file, space/member: the library's descriptors of a space: a child of fork has none of them; where the program
+ * closes them all and has something else under their numbers, that is neither read, written nor closed, and growth says so.
  * matrix: none
  * body: thread */
 #include <dirent.h>

@@ -9,45 +9,15 @@
 #include <sys/stat.h>
 
 #include "space/layout.h"
-#include "space_test.h"
+#include "space/hostile.h"
 
-enum { WAIT_MS = 30, MOST_MS = 20000, RANDOM_MS = 5000, ELEMENT = 16, CAPACITY = 4 };
+enum { MOST_MS = 20000, RANDOM_MS = 5000 };
 
 static struct image {
 	uint64_t bytes;
 	char *at; /* of the file as it was */
 } image;
 static char path[128];
-
-/* ---- the space -------------------------------------------------------------------------------------------- */
-
-static struct all {
-	kb_space_t *s;
-	kb_space_chan_t *chan;
-	kb_space_event_t *event;
-	kb_space_sem_t *sem;
-	kb_space_mutex_t *mutex;
-	kb_space_cond_t *cond;
-	kb_space_rwlock_t *lock;
-	kb_space_barrier_t *barrier;
-	char *memory;
-} a;
-
-static int open_all(void)
-{
-	unsigned both = KB_SPACE_RECV | KB_SPACE_SEND;
-	int e = 0;
-
-	e |= kb_space_chan_open(a.s, "chan", ELEMENT, CAPACITY, both, &a.chan);
-	e |= kb_space_event_open(a.s, "event", both, &a.event);
-	e |= kb_space_sem_open(a.s, "sem", 1, &a.sem);
-	e |= kb_space_mutex_open(a.s, "mutex", &a.mutex);
-	e |= kb_space_cond_open(a.s, "cond", &a.cond);
-	e |= kb_space_rwlock_open(a.s, "lock", &a.lock);
-	e |= kb_space_barrier_open(a.s, "barrier", 2, &a.barrier);
-	e |= kb_space_memory_open(a.s, "memory", 1000, (void **)&a.memory);
-	return e;
-}
 
 static void make_image(void)
 {
@@ -101,62 +71,6 @@ static struct kbi_space_thing *thing(char *m, const char *name)
 static struct kbi_space_proc *entry(char *m, unsigned slot)
 {
 	return (struct kbi_space_proc *)(void *)(m + KBI_SPACE_TABLE) + slot;
-}
-
-/* ---- use -------------------------------------------------------------------------------------------------- */
-
-static void use_all(void)
-{
-	struct { uint64_t word[2], guard[4]; } e = { { 1, 2 }, { 7, 7, 7, 7 } };
-	kb_space_case_t c[2] = {
-		{ .op = KB_SELECT_RECV, .chan = a.chan, .element = e.word },
-		{ .op = KB_SELECT_EVENT, .event = a.event },
-	};
-	size_t chosen;
-
-	if (a.chan) {
-		kb_space_chan_recv(a.chan, e.word, in_ms(WAIT_MS));
-		for (int i = 0; i < 4; i++)
-			CHECK_EQ(e.guard[i], 7);
-		for (int i = 0; i < CAPACITY + 1; i++)
-			if (kb_space_chan_send(a.chan, e.word, in_ms(WAIT_MS)))
-				break;
-		kb_space_chan_length(a.chan);
-	}
-	if (a.chan && a.event)
-		kb_space_select(c, 2, in_ms(WAIT_MS), &chosen);
-	if (a.event) {
-		kb_space_event_notify(a.event, 1);
-		kb_space_event_wait(a.event, e.word, in_ms(WAIT_MS));
-		kb_space_event_wait(a.event, e.word, in_ms(WAIT_MS));
-	}
-	if (a.sem) {
-		kb_space_sem_wait(a.sem, in_ms(WAIT_MS));
-		kb_space_sem_wait(a.sem, in_ms(WAIT_MS));
-		kb_space_sem_post(a.sem);
-	}
-	if (a.mutex && kb_space_mutex_lock(a.mutex, in_ms(WAIT_MS)) == 0)
-		kb_space_mutex_unlock(a.mutex);
-	if (a.cond) {
-		kb_space_cond_signal(a.cond);
-		kb_space_cond_broadcast(a.cond);
-	}
-	if (a.lock && kb_space_rwlock_rdlock(a.lock, in_ms(WAIT_MS)) == 0)
-		kb_space_rwlock_unlock(a.lock);
-	if (a.lock && kb_space_rwlock_wrlock(a.lock, in_ms(WAIT_MS)) == 0)
-		kb_space_rwlock_unlock(a.lock);
-	if (a.barrier)
-		kb_space_barrier_wait(a.barrier, in_ms(WAIT_MS));
-	if (a.memory)
-		memset(a.memory, 1, 1000);
-	for (int i = 0; i < 4; i++)
-		CHECK_EQ(e.guard[i], 7);
-}
-
-static void *use_light(void *unused)
-{
-	use_all();
-	return unused;
 }
 
 /* expected: what attaching says, -1: anything. */
