@@ -352,9 +352,10 @@ lies STREAM "stream's lock: not as expected: a thread that is lost keeps what it
 
 # From 2.41 on: another code for the same instruction, at the end of the function for calls that may be cancelled.
 fresh
-LC_ALL=C sed -i 's/\x4c\x89\x5c\x24\x08\x0f\x05\xc3/\x4c\x89\x5c\x64\x08\x0f\x05\xc3/' "$copy"
+at=$(LC_ALL=C grep -obUaP '\x4c\x89\x5c\x24\x08\x0f\x05\xc3' "$copy" | sed -n '1s/:.*//p')
 program=("$T/q")
-if ! cmp -s "$libc" "$copy"; then
+if [ -n "$at" ]; then
+	printf '\x64' | dd of="$copy" bs=1 seek=$((at + 3)) conv=notrunc status=none
 	strange "cancellation points: their function was not found: a thread is cancelled when its call has ended" \
 		"$loaded$robust$scope$cancelled" --body process
 fi

@@ -10,7 +10,8 @@ class KochabTest(ConanFile):
 	generators = "CMakeDeps", "CMakeToolchain"
 
 	def requirements(self):
-		self.requires(self.tested_reference_str)
+		# the command and the drop-in are to be found where programs run, also when the library is linked statically
+		self.requires(self.tested_reference_str, run=True)
 
 	def layout(self):
 		cmake_layout(self)
