@@ -180,12 +180,12 @@ size_t kbi_guard_bytes(const void *p, const void *caller)
 	return s->n;
 }
 
-/* ---- faults ----------------------------------------------------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------------------------------------------- */
 
 static void tell_freed(uintptr_t at, const struct slot *s)
 {
-	kbi_sys_message("heap: use of a freed block: address %p, at offset %zd of the block %p of %zu bytes, taken from %p by"
-			" thread %d, freed from %p by thread %d", kbi_sys_shown((void *)at),
+	kbi_sys_message("heap: use of a freed block: address %p, at offset %zd of the block %p of %zu bytes, taken from %p"
+			" by thread %d, freed from %p by thread %d", kbi_sys_shown((void *)at),
 			(ptrdiff_t)(at - (uintptr_t)s->block), kbi_sys_shown(s->block), s->n, kbi_sys_shown(s->taken_by),
 			s->taken_in, kbi_sys_shown(s->freed_by), s->freed_in);
 }
