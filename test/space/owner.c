@@ -1,6 +1,8 @@
 /* space/file, space/space: to whose files a process attaches: to its own and root's, or to those of the user that it names;
  * regular files only, and no links to them.
  * matrix: none */
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "space_test.h"
@@ -92,6 +94,36 @@ static void planted(void)
 	CHECK_EQ(status, 0);
 }
 
+/* A process that has opened it for reading only locks all of it, as the kernel lets it: nobody is held up by that. */
+static void read_only(void)
+{
+	struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	kb_space_t *s = NULL;
+	kb_space_sem_t *sem;
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	CHECK_EQ(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		int fd = open(path, O_RDONLY);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (fd < 0 || fcntl(fd, F_SETLK, &l) || flock(fd, LOCK_EX) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	CHECK_EQ(read(ready[0], &c, 1), 1);
+	alarm(20); /* else it would wait for ever */
+	CHECK_EQ(kb_space_attach(&s, path, 0), 0);
+	CHECK_EQ(kb_space_sem_open(s, "sem", 1, &sem), 0);
+	CHECK_EQ(kb_space_detach(s), 0);
+	alarm(0);
+	peer_kill(pid);
+}
+
 /* What is at the name that an earlier version took before the space had its own is in nobody's way. */
 static void guessed(void)
 {
@@ -116,6 +148,7 @@ int main(void)
 	own();
 	links();
 	guessed();
+	read_only();
 	planted();
 	return 0;
 }

@@ -29,8 +29,9 @@ static void scribble(const char *path, uint64_t seed)
 		/* the head and the first entries of the table, or what was allocated */
 		uint64_t i = where % 4 == 0 ? where / 4 % 1024 : where % 4 == 1 ? KBI_SPACE_TABLE / 4 + where / 4 % 4000 :
 			KBI_SPACE_FIRST / 4 + where / 4 % (words - KBI_SPACE_FIRST / 4);
+		uint32_t any = (uint32_t)(r >> 32);
 
-		*(volatile uint32_t *)&m[i] = r % 3 == 0 ? (uint32_t)(r >> 32) : r % 3 == 1 ? (uint32_t)(r >> 32) % 70 : m[i] + 1;
+		*(volatile uint32_t *)&m[i] = r % 3 == 0 ? any : r % 3 == 1 ? any % 70 : m[i] + 1;
 		if (n % 256 == 0)
 			usleep(100);
 	}
