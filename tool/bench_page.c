@@ -41,7 +41,7 @@ static void text_field(const char *line, const char *key, char *to, size_t size)
 	to[n] = 0;
 }
 
-/* LEAST to most; what is no such number counts as 0: nothing was measured. */
+/* LEAST to most; any other text counts as 0: nothing was measured. */
 static double number_field(const char *line, const char *key, double most)
 {
 	char name[BENCH_WORD];

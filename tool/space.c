@@ -177,12 +177,14 @@ static void show_thing(const struct kbi_space_thing *t)
 	       a_load_rlx(&t->queue[0].head) || a_load_rlx(&t->queue[1].head) ? ", threads wait" : "");
 }
 
+/* The chain leads from newer objects to older ones, which lie lower: so a damaged one ends, too. */
 static void show_things(const struct view *v)
 {
-	uint64_t at = a_load_rlx(&v->head.things);
+	uint64_t at = a_load_rlx(&v->head.things), before = UINT64_MAX;
 	struct kbi_space_thing t;
 
-	for (unsigned n = a_load_rlx(&v->head.n_things); at && n > 0; n--) {
+	for (unsigned n = a_load_rlx(&v->head.n_things); at && at < before && n > 0; n--) {
+		before = at;
 		if (pread(v->fd, &t, sizeof t, (off_t)at) != (ssize_t)sizeof t)
 			return;
 		show_thing(&t);

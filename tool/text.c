@@ -23,7 +23,7 @@ static size_t character(const unsigned char *s, size_t n, uint32_t *code)
 	return *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : length;
 }
 
-/* A terminal would do something by it, or show what follows elsewhere: controls, marks of direction, line ends. */
+/* A terminal would obey it, or show the following text elsewhere: controls, marks of direction, line ends. */
 static bool commands(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c || (code >= 0x200b && code <= 0x200f) ||
@@ -31,7 +31,7 @@ static bool commands(uint32_t code)
 	       (code >= 0xe0000 && code <= 0xe0fff);
 }
 
-/* What a text consists of, one after the other. */
+/* A text, character by character. */
 struct piece {
 	const unsigned char *at, *end; /* of the text, behind the piece */
 	const unsigned char *text;

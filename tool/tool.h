@@ -38,10 +38,10 @@ int kochab_bench(int argc, char **argv) __attribute__((weak));
 
 /* "kochab: ..." on standard error. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* What came from elsewhere, for where it goes: text.c. On a terminal, in `to`: bytes that would do something there are
- * \xNN, at most `most` bytes are looked at, and what does not fit is left out. Returns `to`. */
+/* Text from outside, made harmless for its destination: text.c. For a terminal, in `to`: bytes that a terminal would
+ * obey are \xNN, at most `most` bytes are read, and the rest that does not fit is left out. Returns `to`. */
 const char *tool_plain(char *to, size_t size, const char *text, size_t most);
-/* As a JSON string, quotes included; what is no UTF-8 is U+FFFD. And a number: null if it is none that JSON has. */
+/* As a JSON string, quotes included; bytes that are no UTF-8 are U+FFFD. And a number: null if JSON has no such number. */
 void tool_json(FILE *out, const char *text);
 void tool_json_string(const char *text);
 void tool_json_number(FILE *out, double x);

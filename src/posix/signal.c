@@ -126,6 +126,16 @@ static inline bool has_mask(struct kbi_task *self)
 	       !a_load_rlx(&grown[vp->id]);
 }
 
+/* Where a handler has just begun the kernel's mask is more than the word says. Another thread may run there from the tick
+ * on, and would take that mask for its own. */
+void kbi_signal_interrupts(const struct kbi_vp *vp, uint64_t kernels)
+{
+	uint64_t never = kbi_signal_never() | kbi_everywhere_bit();
+
+	if (kbi_unlikely((kernels ^ a_load_rlx(&kbi_signal_vp_mask[vp->id])) & ~never))
+		kbi_signal_grows(vp);
+}
+
 /* The kernel thread the caller is on gets the caller's mask. */
 static void bring_mask(struct kbi_task *self)
 {
@@ -206,22 +216,25 @@ static void leaves(struct kbi_task *self)
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
-static bool resume(void);
+static bool resume(bool now);
 
 void kbi_signal_resumed_to(void *context)
 {
 	uint32_t before = kbi_posix_me.handled;
 
 	if (a_load_rlx(&kbi_signal_watch))
-		resume();
+		resume(true);
 	if (kbi_posix_me.handled != before)
 		kbi_context_handled(context);
 }
 
-/* self was switched away by the tick, wherever it was, and is back: what was sent to it meanwhile comes now. */
+/* self was switched away by the tick, wherever it was, and is back: what was sent to it meanwhile comes when the tick's
+ * handler has returned. There all is blocked: signals that it sent itself now would wait at the kernel thread, and self
+ * might be elsewhere, with the next of them, when they come. */
 static void returns(struct kbi_task *self, void *context)
 {
-	kbi_signal_resumed_to(context);
+	if (a_load_rlx(&kbi_signal_watch))
+		resume(false);
 	if (!self->vp)
 		return;
 	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
@@ -391,7 +404,7 @@ int kbi_posix_stop_in_place(struct kbi_task *self)
 
 	if (kbi_likely(!e) || !self->vp || kbi_cancel_async())
 		return e;
-	resume();
+	resume(true);
 	return EAGAIN;
 }
 
@@ -401,8 +414,8 @@ static bool lets_in(struct kbi_task *self)
 	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 }
 
-/* On a virtual processor inside brackets: what else comes here meanwhile waits in the list, behind it. The program's
- * handler leaves them. */
+/* On a virtual processor inside brackets: another signal that comes meanwhile waits in the list, behind it. The program's
+ * handler leaves the brackets. */
 static int raise_inside(struct kbi_task *self, const siginfo_t *info)
 {
 	bool handled = kbi_signal_has_handler(info->si_signo), stays = handled && self->vp;
@@ -423,6 +436,11 @@ static int raise_inside(struct kbi_task *self, const siginfo_t *info)
 		r = kbi_sys_signal_info(tid, packed.si_signo, &packed);
 		kbi_compiler_barrier();
 	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
+	/* the kernel's mask is more than the word says: a handler was left in the middle */
+	if (kbi_unlikely(kbi_posix_me.raises && self->vp)) {
+		kbi_signal_grows(self->vp);
+		set_vp_mask(self->vp, self, a_load_rlx(kbi_signal_mask(self)));
+	}
 	kbi_posix_me.raises = NULL;
 	if (!stays)
 		kbi_np_enter(self);
@@ -479,7 +497,8 @@ void kbi_signal_let_in(struct kbi_task *self)
 		take_away(self);
 }
 
-static bool resume(void)
+/* now: else what it lets through comes soon. */
+static bool resume(bool now)
 {
 	struct kbi_task *self = kbi_posix_light();
 	bool ends_call = false;
@@ -497,7 +516,9 @@ static bool resume(void)
 		return false;
 	}
 	bring_mask(self);
-	while (kbi_unlikely(lets_in(self))) {
+	if (kbi_unlikely(!now) && lets_in(self))
+		kbi_signal_knock(kbi_sys_gettid());
+	while (kbi_unlikely(now && lets_in(self))) {
 		if (!take_next(self, &ends_call))
 			break;
 		if (kbi_unlikely(!self->vp))
@@ -528,7 +549,7 @@ void kbi_signal_pin(void)
 
 bool kbi_signal_resumed_slow(void)
 {
-	bool ends_call = resume();
+	bool ends_call = resume(true);
 
 	kbi_signal_pin();
 	return ends_call;

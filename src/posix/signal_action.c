@@ -158,25 +158,6 @@ static void leave_call(const struct kbi_task *self)
 	kbi_hold_end_all(held, kbi_posix_me.n_held);
 }
 
-/* What the thread lets through again comes when the handler has returned, all of it, before the next instruction: until
- * then the kernel keeps it. The library sees to it itself, if it was interrupted. */
-static void let_in_later(struct kbi_task *self, const void *context)
-{
-	struct kbi_signal_to me = kbi_signal_to(kbi_thread_of(self));
-	uint64_t mask = a_load_rlx(kbi_signal_mask(self));
-	siginfo_t info;
-
-	if (kbi_likely(!(a_load_acq(&me.t->signals.pending) & ~mask))) /* partner: the release in kbi_signal_put */
-		return;
-	if (!self->vp || kbi_context_is_ours(kbi_context_at(context))) {
-		kbi_signal_let_in(self);
-		return;
-	}
-	kbi_signal_kernel_mask(~(uint64_t)0);
-	while (kbi_signal_get(me.t, ~mask, &info))
-		kbi_signal_send_here(&info, me);
-}
-
 /* The handler returns to where the thread is now, with its mask. */
 static void go_back(struct kbi_task *self, void *context, uint64_t mask)
 {
@@ -185,7 +166,7 @@ static void go_back(struct kbi_task *self, void *context, uint64_t mask)
 	else if (kbi_handoff_is_away(kbi_thread_of(self)))
 		write_mask(context, mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
 	kbi_signal_take_stack(self, context);
-	let_in_later(self, context);
+	kbi_signal_let_in(self);
 }
 
 /* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
@@ -310,13 +291,13 @@ static void continue_in_brackets(int sig, siginfo_t *info, void *context)
 	kbi_posix_me.lets_in = lets_in;
 }
 
-/* The kernel had no room for what it says. */
+/* The kernel had no room for its siginfo. */
 static bool is_untold(const siginfo_t *info)
 {
 	return info->si_code == SI_USER && info->si_pid == 0;
 }
 
-/* The thread is in the brackets round the sending to itself, and this is what it sends. */
+/* The thread is in the brackets round the sending to itself, and sends this signal. */
 static bool is_awaited(const siginfo_t *info)
 {
 	const siginfo_t *sent = kbi_posix_me.raises;
@@ -408,6 +389,8 @@ static void relay(int sig, siginfo_t *info, void *context)
 	if (kbi_unlikely(kbi_signal_bound_self() != NULL))
 		kbi_signal_note_kernel_mask(self, read_mask(context));
 	if (sig == kbi_preempt_signal() && !to.t && is_tick(self, info)) {
+		if (self && self->vp)
+			kbi_signal_interrupts(self->vp, read_mask(context));
 		kbi_preempt_tick(context);
 		return;
 	}

@@ -1,6 +1,6 @@
-/* posix/signal_early.c - what waits at the caller's kernel thread, and the signals that main has been sent and blocks from
- * before it was a lightweight thread: they wait for it, whichever kernel thread it will be on. Contract in signal_priv.h.
- * Calls the kernel only. */
+/* posix/signal_early.c - signals that are pending for the caller's kernel thread, and those of main from before it was a
+ * lightweight thread: main blocks them, and they wait for it, whichever kernel thread it will be on. Contract in
+ * signal_priv.h. Calls the kernel only. */
 #include "posix/signal_priv.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ uint64_t kbi_signal_listed(const char *path, const char *line)
 	return at ? strtoull(at + strlen(line), NULL, 16) : 0;
 }
 
-/* The process's own stay with the kernel, of which the same one would come next. */
+/* Signals of the process stay with the kernel: it would give the same signal again. */
 uint64_t kbi_signal_own_pending(void)
 {
 	uint64_t there = 0;

@@ -98,6 +98,8 @@ void kbi_signal_returns_idle(struct kbi_vp *vp, void *context);
 /* A handler begins there, for which the kernel has blocked more: who runs there meanwhile, if it sleeps or is switched
  * away, is to bring its own mask. Those who send see the mask as it was, or it would take them longer. */
 void kbi_signal_grows(const struct kbi_vp *vp);
+/* The tick has come there, where the kernel's mask was this. */
+void kbi_signal_interrupts(const struct kbi_vp *vp, uint64_t kernels);
 
 /* What waits at the caller's kernel thread, and was sent to that one. */
 uint64_t kbi_signal_own_pending(void);
