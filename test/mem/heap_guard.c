@@ -166,6 +166,13 @@ static void ends(void (*fn)(void *), void *arg, int sig, const char *says)
 	child_said(&c, says);
 }
 
+/* Told by our handler, which stays away where there is one: a sanitizer's runtime has its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { TOLD = false };
+#else
+enum { TOLD = true };
+#endif
+
 static void faults(void)
 {
 	ends(writes_behind, NULL, SIGSEGV, "0 bytes behind the end of the block");
@@ -176,12 +183,16 @@ static void faults(void)
 	child_said(&c, "at offset 17 of the block");
 	child_said(&c, "freed from 0x1234 by thread");
 	ends(uses_freed, (void *)100, SIGSEGV, "freed from 0x1234 by thread");
+	ends(is_sent, NULL, SIGSEGV, "");
+	ends(faults_elsewhere, NULL, SIGSEGV, "");
+}
+
+static void checks(void)
+{
 	ends(frees_twice, NULL, SIGABRT, "double free");
 	child_said(&c, "freed from 0x5678");
 	ends(frees_inside, NULL, SIGABRT, "invalid free");
 	ends(overflows_tail, NULL, SIGABRT, "overflow of a block");
-	ends(is_sent, NULL, SIGSEGV, "");
-	ends(faults_elsewhere, NULL, SIGSEGV, "");
 	child_run(&c, has_handler, NULL);
 	child_exited(&c, 9);
 	child_run(&c, resizes, NULL);
@@ -195,7 +206,9 @@ int main(void)
 	for (unsigned i = 0; i < kbi_countof(heaps); i++) {
 		CHECK_EQ(setenv("KOCHAB_HEAP", heaps[i], 1), 0);
 		CHECK_EQ(setenv("KOCHAB_HEAP_GUARD", "1", 1), 0);
-		faults();
+		if (TOLD)
+			faults();
+		checks();
 		CHECK_EQ(setenv("KOCHAB_HEAP_GUARD", "100", 1), 0);
 		for (uintptr_t most = 100; most <= 10000; most *= 10) {
 			child_run(&c, is_rare, (void *)most);
