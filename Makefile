@@ -73,7 +73,7 @@ MEMSET := $(shell f=-mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign
 # cancellations of the program pass through our frames (pthread_once cleans up after them).
 CFLAGS_src := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fexceptions -fno-tree-slp-vectorize -ftls-model=initial-exec -fno-plt $(MEMSET)
 CFLAGS_bench := -std=gnu17 -D_GNU_SOURCE= -fvisibility=hidden -fno-plt -Itool -Ibench -DKBI_ARCH_NAME='"$(ARCH)"'
-# What dev/hardening lists: the command reads others' files. FORTIFY wants an optimizing compiler, and 3 a newer one.
+# What dev/hardening lists: the command reads files of other users. FORTIFY wants an optimizing compiler, and 3 a newer one.
 OPTIMIZES := $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
 FORTIFY := $(shell $(CC) -O -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -Werror -include stdio.h -c -x c /dev/null -o /dev/null 2>/dev/null && echo 3 || echo 2)
 has_flag = $(shell $(CC) -Werror $(1) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(1))

@@ -63,7 +63,7 @@ static bool is_told(const char *name)
 	return false;
 }
 
-/* "kochab: glibc 2.36: + what: how", a mark + or - or none: the last is told by all programs. */
+/* "kochab: glibc 2.36: + thing: how", a mark + or - or none: the last is told by all programs. */
 static void tell_line(char *line, tool_told *tell)
 {
 	static const char before[] = "kochab: glibc ";

@@ -177,7 +177,7 @@ static void show_thing(const struct kbi_space_thing *t)
 	       a_load_rlx(&t->queue[0].head) || a_load_rlx(&t->queue[1].head) ? ", threads wait" : "");
 }
 
-/* The chain leads from newer objects to older ones, which lie lower: so a damaged one ends, too. */
+/* The chain leads from newer to older objects, which lie lower: so a damaged one ends, too. */
 static void show_things(const struct view *v)
 {
 	uint64_t at = a_load_rlx(&v->head.things), before = UINT64_MAX;
@@ -229,7 +229,7 @@ static int remove_space(const char *name, bool force)
 		n = count_processes(&v);
 		close(v.fd);
 	}
-	if (e != ENOENT && force) /* what is no space, too, such as a link or a socket: only its name goes */
+	if (e != ENOENT && force) /* also a link or a socket: only its name goes */
 		e = 0;
 	if (n && !force) {
 		tool_say("space: %s: %u process%s attached; --force removes its name all the same", name, n,

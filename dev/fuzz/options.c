@@ -1,4 +1,4 @@
-/* Options: a name, "=", a value, as in the environment. What is accepted is shown so that it is understood again. */
+/* Options: a name, "=", a value, as in the environment. An accepted value is shown so that it is understood again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

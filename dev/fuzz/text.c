@@ -1,4 +1,4 @@
-/* Text made harmless: on a terminal no controls and within its room; as JSON one string; in a page no markup. */
+/* Text made harmless: on a terminal no controls and within its room; as JSON a single string; in a page no markup. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -71,7 +71,7 @@ static const struct wire socket_wire = { socket_recv, socket_send, socket_poll, 
 
 /* ---- how much may wait ---- */
 
-/* Counts what c holds beyond its thread's stack; false: it is too much for the server. */
+/* Counts the bytes that c holds beyond its thread's stack; false: it is too much for the server. */
 static bool count_held(struct client *c)
 {
 	size_t now = buf_is_small(&c->in) ? 0 : c->in.used, more = now - c->held;

@@ -8,7 +8,7 @@
  *
  * Objects have names (at most 39 bytes) and are there as long as the space is; `open` finds one, or makes it. EEXIST: the
  * name is something else, or has other measures. EMFILE: the space has grown to its limit; ENOSPC: the file system is full;
- * EBADMSG: somebody has truncated the file. EPROTO, from any call: what stands in the file is impossible, or a lock was not
+ * EBADMSG: somebody has truncated the file. EPROTO, from any call: the file's content is impossible, or a lock was not
  * given back in seconds: somebody has written there.
  * Objects are at other addresses in other processes: do not keep pointers to them in the space.
  *
@@ -53,7 +53,7 @@ KB_API int kb_space_create(kb_space_t **space, const char *name, const kb_space_
  * process is attached; EUSERS: 64 processes are. */
 KB_API int kb_space_attach(kb_space_t **space, const char *name, unsigned flags);
 /* The same where the file must be that of this user (a uid), or EPERM. Whoever may write to the file can make calls fail,
- * and can change what is in the space: doc/security.md. */
+ * and can change the space's content: doc/security.md. */
 KB_API int kb_space_attach_of(kb_space_t **space, const char *name, unsigned flags, uint32_t owner);
 /* Closes what this process has open there; its memory is gone. EBUSY: a thread waits for something in it. */
 KB_API int kb_space_detach(kb_space_t *space);

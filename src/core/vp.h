@@ -57,7 +57,7 @@ struct kbi_vp {
 	uint8_t plain;             /* scheduler: ready tasks are in s->pq only */
 	uint8_t private_ready;     /* and nobody takes them there */
 	uint64_t solo;             /* constant; core/solo: its bit */
-	a32 attempt;               /* io/hold: odd: its thread is inside one; others read it */
+	a32 attempt;               /* io/hold: odd: its thread is inside an attempt; read by any VP */
 	a32 attempt_watched;       /* somebody waits for the next change; set by any */
 	kbi_tpword cur_tp;         /* thread pointer loaded now */
 	kbi_tpword tp;             /* the VP's own TLS: agent and light threads */

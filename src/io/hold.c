@@ -19,8 +19,8 @@
  * C waits for is one system call that does not block; most often there is none. Threads on no VP have copies at once.
  *
  * Not chosen: a copy at each first sleep. It is two system calls for each message in a conversation, a tenth of it, where
- * this is some stores, or read-modify-writes. Nor to look at each wake-up whether the number was closed: who looks before
- * the system call may be too late, who looks after it has taken the other's data. */
+ * a hold is some stores, or read-modify-writes. Nor to look at each wake-up whether the number was closed: a look before
+ * the system call may be too late, after a look behind it the data of another file are taken. */
 #include "io/hold.h"
 
 #include <errno.h>
@@ -117,12 +117,12 @@ bool kbi_hold_is_closed_since(int fd, uint64_t since)
 {
 	const struct kbi_slot *s = kbi_slot_find(fd);
 
-	/* acquire: partner is the release in kbi_hold_closed, behind which is what it has counted */
+	/* acquire: partner is the release in kbi_hold_closed, which has counted before */
 	return s && (a_load_acq(&s->closing) > 0 || a_load_rlx(&s->closed) > since);
 }
 
-/* Under s's lock. Before what may wait for it: who has read the count in between finds the number `closing`, and that is so
- * until it is counted once more. */
+/* Under s's lock, where `closing` is above 0 already: a caller that has read the count in between finds that, until the
+ * close is counted once more. */
 static void count(struct kbi_slot *s)
 {
 	a_store_rlx(&s->closed, a_add_acqrel(&kbi_hold_count, 1) + 1);
@@ -145,7 +145,7 @@ int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint64_t *since
 	alone = enter_alone(self, s);
 	if (!alone) {
 		if (kbi_unlikely(kbi_engine_forked()))
-			return 0; /* one thread, and nobody who closes */
+			return 0; /* a single thread, and no closer */
 		if (kbi_unlikely(!self->vp))
 			return begin_apart(h, fd);
 		enter_locking(self, s);

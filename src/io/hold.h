@@ -34,12 +34,12 @@ struct kbi_hold {
 	bool own;   /* fd is a private copy, and the record one of its users */
 };
 
-/* How often somebody has begun, or ended, to close a number. One count for all of them: who begins a call reads this one
- * word, and need not look for the number's. */
+/* How often a close of any number has begun or ended. A single count for all numbers: at its beginning a call reads this
+ * word, and need not look for the number's slot. */
 extern KBI_HIDDEN a64 kbi_hold_count;
 static inline uint64_t kbi_hold_now(void)
 {
-	return a_load_acq(&kbi_hold_count); /* acquire: what is done with the file comes after it */
+	return a_load_acq(&kbi_hold_count); /* acquire: all use of the file comes after it */
 }
 /* Somebody has begun to close fd since then, or is about to. */
 bool kbi_hold_is_closed_since(int fd, uint64_t since);

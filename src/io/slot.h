@@ -26,8 +26,8 @@ struct kbi_slot {
 	struct kbi_ready *last;
 	aptr owner; /* whom the engine was told to stay for; others peep */
 	struct kbi_hold *held; /* calls that are about the number's file: io/hold */
-	a64 closed;            /* kbi_hold_now when somebody last began or ended to close the number; others peep */
-	a32 closing;           /* how many are about to; others peep */
+	a64 closed;            /* kbi_hold_now at the last begin or end of a close; read without the lock, too */
+	a32 closing;           /* closes that have begun; read without the lock, too */
 	a32 users;             /* io/own: 0: the number is the program's. Without the lock */
 	a32 made;              /* kbi_slot_make knows of it. Without the lock */
 } KBI_ALIGNED(KBI_CACHE_LINE);

@@ -2,7 +2,7 @@
  *
  *   | no access | slot 0: no access | block, to the end | no access | slot 1 ...        each a unit of 64 KiB
  *
- * The pages that a block lies in can be touched while it is the program's. Slots are used in turn, so that the one freed
+ * The pages that a block lies in can be touched while it is the program's. Slots are used in turn: the slot freed
  * last is used last. States of a slot, changed by compare-and-swap, so that there is no lock that a fork or a fault could
  * find held:
  *   EMPTY, FREED -> BUSY -> LIVE   taken
@@ -23,7 +23,7 @@ enum { TRIES = 8, PATTERN = 0xa5 };
 
 struct slot {
 	a32 state;
-	/* whoever made it BUSY; who reports peeps */
+	/* for the thread that made it BUSY; a report reads them, too */
 	int taken_in, freed_in; /* kernel threads */
 	size_t n;
 	unsigned char *block;
@@ -76,7 +76,7 @@ static uintptr_t pages_of(const struct slot *s)
 	return (uintptr_t)s->block & ~(uintptr_t)(page - 1);
 }
 
-/* The slot that an address is in, or right behind, or, the first one, right in front of. */
+/* The slot that an address is in, or right behind, or (the first slot) right in front of. */
 static size_t slot_near(uintptr_t at)
 {
 	size_t unit = (at - kbi_guard.base) / KBI_UNIT;
@@ -86,7 +86,7 @@ static size_t slot_near(uintptr_t at)
 
 static bool change(struct slot *s, uint32_t from, uint32_t to)
 {
-	/* acquire and release: partner is itself; what the slot's last user wrote is there */
+	/* acquire and release: partner is itself; all writes of the slot's last user are there */
 	return a_cas_acqrel(&s->state, &from, to);
 }
 
@@ -226,7 +226,7 @@ static void handle(int sig, siginfo_t *info, void *context)
 	(void)context;
 	if (info->si_code > 0)
 		kbi_guard_explain((uintptr_t)info->si_addr);
-	/* the instruction runs again, and ends the program as without us; what was sent is sent again */
+	/* the instruction runs again, and ends the program as without us; a signal that was sent is sent again */
 	set_action(sig, &by_default, NULL);
 	if (info->si_code <= 0)
 		kbi_sys(SYS_tgkill, kbi_sys(SYS_getpid), kbi_sys_gettid(), sig);

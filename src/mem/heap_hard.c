@@ -203,7 +203,7 @@ static struct block find_live(const void *p, const void *caller)
 	return b;
 }
 
-/* ---- those that wait before they go to the heap ---------------------------------------------------------------- */
+/* ---- blocks that wait before they go to the heap ---------------------------------------------------------------- */
 
 enum {
 	WAITING = 1024,               /* blocks of an owner's, */
@@ -252,7 +252,7 @@ static void end_first(struct kbi_owner *o, const void *caller)
 	give_back(o, p, &b);
 }
 
-/* All pages but those of the first unit; they read as zeroes when they are next touched. */
+/* All pages but the first unit's; they read as zeroes when they are next touched. */
 static bool drop_pages(void *p, const struct block *b)
 {
 	return kbi_sys(SYS_madvise, (char *)p + KBI_UNIT, b->size - KBI_UNIT,

@@ -15,7 +15,7 @@ void kbi_hard_give(void *p, const void *caller);
 /* What was asked for. */
 size_t kbi_hard_bytes(const void *p, const void *caller);
 
-/* Those of the calling kernel thread's owner that wait go to the heap. */
+/* Blocks of the calling kernel thread's owner that wait go to the heap. */
 void kbi_hard_flush(const void *caller);
 
 #endif

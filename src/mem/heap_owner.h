@@ -50,8 +50,8 @@ struct kbi_outlet {
 	void **top, **high;
 };
 
-/* A place in a bin's magazine to take from where NULL stands for the block that is chosen, so that who takes down to there
- * comes the slow way. */
+/* A place in a bin's magazine to take from where NULL stands for the block that is chosen, so that a taker that
+ * comes down to it takes the slow way. */
 struct kbi_trap {
 	void **at;      /* NULL: there is none */
 	void *block;
@@ -152,7 +152,7 @@ void kbi_owner_untrap(struct kbi_owner *o, struct kbi_bin *b);
 void kbi_owner_set_trap(struct kbi_owner *o, struct kbi_bin *b);
 /* The block that b had next was chosen and is still there: likewise. */
 void kbi_owner_set_next_trap(struct kbi_owner *o, struct kbi_bin *b);
-/* The same where blocks are counted: the one that is taken now is chosen. */
+/* The same where blocks are counted: the block that is taken now is chosen. */
 bool kbi_owner_chooses(struct kbi_owner *o);
 
 /* A block of class k from o; NULL: no memory. */

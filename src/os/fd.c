@@ -38,7 +38,7 @@ bool kbi_fd_keep(int fd)
 
 		if (a_load_rlx(&kept[i]) || !a_cas_acqrel(&kept[i], &none, (uint32_t)fd + 1)) /* partner: itself */
 			continue;
-		while (n < i + 1 && !a_cas_acqrel(&n_kept, &n, i + 1)) /* partner: the load of who looks */
+		while (n < i + 1 && !a_cas_acqrel(&n_kept, &n, i + 1)) /* partner: the load of a look */
 			;
 		kbi_fd_note(fd);
 		return true;

@@ -14,7 +14,7 @@ extern KBI_HIDDEN a32 kbi_fd_lowest;
 void kbi_fd_note(int fd);
 /* Out of the program's way, and closed on exec: its new number. Where the limit is low it stays where it is. */
 int kbi_fd_move(int fd);
-/* This number is the runtime's until it is let go: what the program closes by number leaves it alone. False: no room to
+/* This number is the runtime's until it is let go: the program's closes by number leave it alone. False: no room to
  * note it. */
 bool kbi_fd_keep(int fd);
 void kbi_fd_let(int fd);

@@ -279,7 +279,7 @@ static bool is_error(long r)
 	return (unsigned long)r > -4096ul;
 }
 
-/* The kernel may give so large a mapping by whole huge pages only: what lies in it is not to be guessed by that. */
+/* The kernel may give so large a mapping by whole huge pages only: addresses in it are not to be guessed by that. */
 static size_t somewhere(void)
 {
 	uint64_t r;

@@ -6,11 +6,11 @@
 #include "base/base.h"
 
 /* From the kernel: getrandom, else /dev/urandom. Where it gives nothing (early at boot, behind a filter of system calls):
- * from what it gave the process at its start, through the hash, so that these bytes cannot be found from the result: libc's
- * canary is among them. That is told once, as a message. */
+ * from the bytes that it gave the process at its start, through the hash, so that these bytes cannot be found from the
+ * result: libc's canary is among them. That is told once, as a message. */
 void kbi_random(void *p, size_t n);
 
-/* Whoever does not know the key learns nothing from results about others. */
+/* Without the key a result tells nothing about any other result. */
 uint64_t kbi_random_hash(const uint64_t key[2], uint64_t a, uint64_t b);
 
 #endif

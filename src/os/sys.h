@@ -124,8 +124,8 @@ void kbi_sys_yield(void);
 void kbi_sys_yield_to_holder(unsigned n);
 /* Writes all of it to a descriptor, ignoring errors: for last words. */
 void kbi_sys_write(int fd, const char *text, size_t n);
-/* Whoever has started the program may see its memory, and so its addresses: it is dumpable, which one with more rights
- * than its caller is not. And an address, for a message: NULL where it may not be seen. */
+/* Whoever has started the program may see its memory, and so its addresses: it is dumpable, which a program with more
+ * rights than its caller is not. And an address, for a message: NULL where it may not be seen. */
 bool kbi_sys_is_open(void);
 const void *kbi_sys_shown(const void *address);
 /* Prints "kochab: ..." to standard error with one write; at most 511 bytes. Async-signal-safe enough for

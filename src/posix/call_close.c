@@ -182,7 +182,7 @@ static void close_one(int fd)
 		kbi_sys(SYS_close, fd);
 }
 
-/* The entries that fit into one answer of getdents64. */
+/* The entries that fit into an answer of getdents64. */
 static void close_listed(const char *list, long size, int first, int folder)
 {
 	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
@@ -211,8 +211,8 @@ static bool close_shown(int first)
 	return true;
 }
 
-/* Where the kernel has no close_range, what /proc shows; libc's own would close the runtime's, too. If no number is left to
- * look at /proc with, those below the limit make room. Without /proc libc's ends the program, as ever. */
+/* Where the kernel has no close_range: the numbers that /proc shows; libc's own would close the runtime's, too. If none is
+ * left to look at /proc with, numbers below the limit make room. Without /proc libc's ends the program, as ever. */
 static void close_each(int first)
 {
 	if (close_shown(first))

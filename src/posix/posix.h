@@ -144,7 +144,7 @@ struct kbi_posix_thread {
 	size_t n_held;
 	int drained;          /* descriptor + 1 of its last receive, if that got less than it had room for */
 	bool lets_in;         /* it sets the kernel's mask, in brackets; */
-	const siginfo_t *raises; /* what it sends itself, in brackets: handled at once when it comes */
+	const siginfo_t *raises; /* a signal that it sends itself, in brackets: handled at once when it comes */
 	uint8_t luck;         /* calls that found something after others had run: 0 if hardly any; */
 	uint8_t waits;        /* and how many calls had to wait */
 	uint32_t handled;     /* handlers of the program that have run on it; */

@@ -228,7 +228,7 @@ void kbi_signal_resumed_to(void *context)
 		kbi_context_handled(context);
 }
 
-/* self was switched away by the tick, wherever it was, and is back: what was sent to it meanwhile comes when the tick's
+/* self was switched away by the tick, wherever it was, and is back: signals that were sent meanwhile come when the tick's
  * handler has returned. There all is blocked: signals that it sent itself now would wait at the kernel thread, and self
  * might be elsewhere, with the next of them, when they come. */
 static void returns(struct kbi_task *self, void *context)
@@ -429,7 +429,7 @@ static int raise_inside(struct kbi_task *self, const siginfo_t *info)
 	kbi_posix_me.raises = handled ? info : NULL;
 	if (!stays)
 		kbi_np_leave(self);
-	/* a process that is killed when the signal is about to come may not get it, and goes on in another one: again */
+	/* a process that is killed when the signal is about to come may not get it, and goes on in another process: again */
 	do {
 		tid = kbi_sys_gettid();
 		kbi_compiler_barrier();
@@ -497,7 +497,7 @@ void kbi_signal_let_in(struct kbi_task *self)
 		take_away(self);
 }
 
-/* now: else what it lets through comes soon. */
+/* now: else signals that it lets through come soon. */
 static bool resume(bool now)
 {
 	struct kbi_task *self = kbi_posix_light();

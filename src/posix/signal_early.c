@@ -1,4 +1,4 @@
-/* posix/signal_early.c - signals that are pending for the caller's kernel thread, and those of main from before it was a
+/* posix/signal_early.c - signals that are pending for the caller's kernel thread, and main's from before it was a
  * lightweight thread: main blocks them, and they wait for it, whichever kernel thread it will be on. Contract in
  * signal_priv.h. Calls the kernel only. */
 #include "posix/signal_priv.h"

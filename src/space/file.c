@@ -79,7 +79,7 @@ static long read_at(int fd, void *buf, size_t n)
 	return kbi_sys(SYS_pread64, fd, buf, n, 0);
 }
 
-/* Whatever the file says is within what can be reserved, so no sum of these wraps. */
+/* All sizes that the file names can be reserved, so no sum of these wraps. */
 static bool is_sound(const struct kbi_space_head *h, uint64_t bytes)
 {
 	uint64_t size = a_load_rlx(&h->size), used = a_load_rlx(&h->used);
@@ -355,7 +355,7 @@ void kbi_space_file_let_here(void)
 	a_store_rlx(&here, 0);
 }
 
-/* True: it is ours now. One that names this process is nobody's, for we have the lock of this process. */
+/* True: it is ours now. A word that names this process is nobody's, for we have the lock of this process. */
 static bool grab(struct kb_space *s, uint64_t *holder)
 {
 	*holder = 0;

@@ -1,6 +1,6 @@
 /* space/file.h - the file of a space: its name, its lock, its growth, its place in memory. No waiting for threads in here.
  * The lock is a word of the file, so that a process that may only read cannot hold it. It names its holder's process; from
- * a dead one it is taken. It is taken under a lock of this process, and held inside np brackets, across system calls.
+ * a dead process it is taken. It is taken under a lock of this process, and held inside np brackets, across system calls.
  * Callers: queue, thing, recover, member, space; the command. */
 #ifndef KBI_SPACE_FILE_H
 #define KBI_SPACE_FILE_H
@@ -72,7 +72,7 @@ static inline struct kbi_space_record *kbi_space_record(struct kb_space *s, uint
 
 	if (p >= KBI_SPACE_PROCS || i >= KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS)
 		return NULL;
-	/* acquire: partner is the release of who added the chunk; it came with the reference, so it is there */
+	/* acquire: partner is the release at the adding of the chunk; it came with the reference, so it is there */
 	chunk = kbi_space_at(s, a_load_acq(&kbi_space_proc(s, p)->chunk[i / KBI_SPACE_RECORDS]),
 			     KBI_SPACE_RECORDS * sizeof *chunk);
 	return chunk ? chunk + i % KBI_SPACE_RECORDS : NULL;

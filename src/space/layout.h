@@ -2,7 +2,7 @@
  *
  * The file: a head with a table of processes, then what was allocated, first things first, never given back: objects
  * (struct kbi_space_thing, chained), records of waiters, buffers. Positions are offsets from the head.
- * What a process keeps (struct kb_space) lies in private memory GAP bytes below the head; a handle of the interface is
+ * A process's own record (struct kb_space) lies in private memory GAP bytes below the head; a handle of the interface is
  * private, too (struct kbi_space_hold). Positions and numbers from the file are checked where they are read: file.h.
  *
  * Who may die where. Structure (allocation, the table of processes, the chain) changes under the file's lock, which
@@ -158,10 +158,10 @@ _Static_assert(sizeof(struct kbi_space_head) <= KBI_SPACE_TABLE, "the table of p
 
 _Static_assert(sizeof(struct kbi_space_record) == 2 * KBI_CACHE_LINE, "a waker's line and a waiter's");
 
-/* Reads a plain word of the file once: what is looked at is what is used. */
+/* Reads a plain word of the file once: the word that is checked is used. */
 #define KBI_SPACE_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 
-/* What this process knows of an object that it has opened. Handles of the interface point here: whatever is written to the
+/* An object that this process has opened, as it knows it. Handles of the interface point here: whatever is written to the
  * file afterwards, no access leaves the object's memory. Constant, but for next. */
 struct kbi_space_hold {
 	struct kb_space *s;
@@ -169,10 +169,10 @@ struct kbi_space_hold {
 	char *buffer;                /* chan, memory */
 	uint64_t at, capacity;
 	uint32_t type, size;
-	struct kbi_space_hold *next; /* in the bucket, or of those that are free */
+	struct kbi_space_hold *next; /* in the bucket, or of the free ones */
 };
 
-/* What this process keeps. Nothing in it comes from the file unchecked. */
+/* A process's own record. Nothing in it comes from the file unchecked. */
 struct kb_space {
 	/* constant while attached */
 	struct kbi_space_head *head;
@@ -183,7 +183,7 @@ struct kb_space {
 	uint64_t identity; /* of this process, for the lock */
 	uint64_t inherited; /* bytes that a child of fork finds mapped and unmaps; 0: the kernel leaves them out */
 	int fd;
-	int bell[2];         /* a pipe to the watchman, and which one it is */
+	int bell[2];         /* a pipe to the watchman, and its identity */
 	uint64_t bell_inode;
 	uint64_t bell_device;
 	uint64_t device, inode;
@@ -192,7 +192,7 @@ struct kb_space {
 	uint32_t owner;    /* of the file */
 	char name[KBI_SPACE_SAID]; /* as far as there is room, for messages */
 	a64 least;  /* bytes that the file has had */
-	uint64_t used_before; /* under the file's lock: what is allocated never becomes less */
+	uint64_t used_before; /* under the file's lock: allocated bytes never become less */
 	/* under the file's lock */
 	struct kbi_space_hold *hold[KBI_SPACE_BUCKETS], *free_holds;
 	struct kbi_space_hold *holds; /* pages of them, chained */

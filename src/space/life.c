@@ -72,7 +72,7 @@ uint64_t kbi_space_life_own_start(uint32_t pid)
 	return JOINED | ((uint64_t)ts.tv_sec + 1) * (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* Does the pid belong to another process than the entry? now: what /proc says, 0: nothing. */
+/* Does the pid belong to another process than the entry? now: the start time in /proc, 0: none. */
 static bool is_another(uint64_t start, uint64_t now)
 {
 	if (!now)

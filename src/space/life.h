@@ -11,7 +11,7 @@ uint64_t kbi_space_life_start(uint32_t pid);
 uint64_t kbi_space_life_own_start(uint32_t pid);
 /* A descriptor that becomes readable when it dies; -ESRCH: it is dead; or why there is none. */
 int kbi_space_life_open(uint32_t pid, uint64_t start);
-/* One word for both: pid below, start above. */
+/* A word for both: pid below, start above. */
 uint64_t kbi_space_life_identity(uint32_t pid, uint64_t start);
 bool kbi_space_life_is_gone(uint64_t identity);
 bool kbi_space_life_is_over(uint32_t pid, uint64_t start);

@@ -31,7 +31,7 @@ static int state(struct kbi_space_hold *h)
 	return flags & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
 }
 
-/* An entry is free once what its process had is. */
+/* An entry is free once all that its process had is. */
 static bool is_owned(const struct kb_space *s, struct kbi_space_thing *t)
 {
 	uint32_t owner = a_load_rlx(&t->mutex.owner);

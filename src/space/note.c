@@ -195,7 +195,7 @@ static void rouse_vp(struct kbi_space_proc *p, uint32_t vp)
 		kbi_space_note_ring(p);
 }
 
-/* Calls the kernel for all who sleep there: a process that may only read can sleep there, too. */
+/* Calls the kernel for all sleepers there: a process that may only read can sleep there, too. */
 static void wake_sleeper(a32 *how, uint32_t h)
 {
 	if (a_cas_acqrel(how, &h, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0)))
@@ -226,7 +226,7 @@ static void wake_there(struct kb_space *s, a32 *how, uint32_t h)
 	}
 }
 
-/* A chain has one link: the record that is told leads no further, whatever stands there. */
+/* A chain has a single link: the record that is told leads no further, whatever stands there. */
 void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 {
 	struct kbi_space_record *r;

@@ -9,12 +9,12 @@
 
 enum {
 	TRIES_PER_YIELD = 128,
-	CLOCK_AFTER = 8, /* tries: then each one looks whether the deadline has come */
+	CLOCK_AFTER = 8, /* tries: then each try looks whether the deadline has come */
 	CHUNK = KBI_SPACE_RECORDS * sizeof(struct kbi_space_record),
 	MOST_WAITERS = KBI_SPACE_PROCS * KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS,
 };
 
-/* ns that who gives up tries to leave the queue, as KBI_SPACE_PATIENT and KBI_SPACE_DOUBTFUL */
+/* ns that a thread that gives up tries to leave the queue, as KBI_SPACE_PATIENT and KBI_SPACE_DOUBTFUL */
 #define SOON UINT64_C(500000000)
 #define SOON_DOUBTFUL UINT64_C(20000000)
 
@@ -277,7 +277,7 @@ void kbi_space_queue_retire(struct kb_space *s)
 
 /* ---- an operation --------------------------------------------------------------------------------------- */
 
-/* With the lock: one try. */
+/* With the lock: a single try. */
 static int go(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word, bool last)
 {
 	int e;
@@ -297,8 +297,8 @@ static int go(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64
 	return e;
 }
 
-/* One try; the seat, if there is one, leaves the queue first. If it must wait it stands there again, and *word is its word
- * before; no word: it does not wait. */
+/* A single try; the seat, if there is one, leaves the queue first. If it must wait it stands there again, and *word is its
+ * word before; no word: it does not wait. */
 static int attempt(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word, uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();

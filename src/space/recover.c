@@ -126,7 +126,7 @@ static void tell(struct kb_space *s, struct kbi_space_record *r, void *arg)
 	kbi_space_note_tell_again(s, &r->how);
 }
 
-/* The chain is gone through, each object is cleaned, or (again) what waits at an event is told. */
+/* The chain is gone through, each object is cleaned, or (again) waiters at an event are told. */
 static int each_thing(struct kb_space *s, uint32_t slot, bool died, bool again, uint64_t until)
 {
 	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;

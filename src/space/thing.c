@@ -9,7 +9,7 @@
 
 enum { PAGE = 65536 }; /* bytes of holds at a time */
 
-/* ---- what this process knows of objects ----------------------------------------------------------------- */
+/* ---- objects as this process knows them ----------------------------------------------------------------- */
 
 static struct kbi_space_hold **bucket(struct kb_space *s, uint64_t at)
 {
@@ -114,7 +114,7 @@ static int make(struct kb_space *s, const char *name, const struct kbi_space_wis
 	return 0;
 }
 
-/* There is one. What it is may have been written since by anybody: it is read once, and must be what was asked for. */
+/* The object exists. Anybody may have written to it since: its measures are read once, and must be as asked for. */
 static int take(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w, struct kbi_space_hold **h)
 {
 	struct kbi_space_thing *t = kbi_space_place(s, at);

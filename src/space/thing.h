@@ -17,11 +17,11 @@ struct kbi_space_wish {
 	const void *arg;
 };
 
-/* Errno value. EPROTO: the chain or the object is damaged. The same one has the same hold. */
+/* Errno value. EPROTO: the chain or the object is damaged. The same object has the same hold. */
 int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_hold **h);
 /* This process is not attached any more: its holds are gone. */
 void kbi_space_thing_forget(struct kb_space *s);
-/* The object at a position of the chain, `below` that of the one before (UINT64_MAX: none), which is newer and so lies
+/* The object at a position of the chain, `below` that of the object before (UINT64_MAX: none), which is newer and so lies
  * above: NULL: the chain is damaged. */
 static inline struct kbi_space_thing *kbi_space_thing_at(struct kb_space *s, uint64_t at, uint64_t below)
 {
@@ -31,7 +31,7 @@ static inline struct kbi_space_thing *kbi_space_thing_at(struct kb_space *s, uin
 }
 /* Under the file's lock: this slot's ends of those bits are closed, by death or not. True: one of them has nobody now. */
 bool kbi_space_thing_close(struct kbi_space_thing *t, unsigned slot, unsigned ends, bool died);
-/* This process closes those ends: 0, EINVAL, EPROTO. */
+/* This process closes these ends: 0, EINVAL, EPROTO. */
 int kbi_space_thing_leave(struct kbi_space_hold *h, unsigned ends);
 /* Everybody who waits at it is woken, and is to look again. */
 void kbi_space_thing_wake(struct kbi_space_hold *h);

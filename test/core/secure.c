@@ -1,5 +1,5 @@
-/* A program with more rights than its caller takes no options from the caller's environment but those that can do no harm,
- * says nothing of bad ones, and SIGQUIT ends it without a word; one that may not be looked into tells no addresses. */
+/* A program with more rights than its caller takes no options from the caller's environment but two that can do no harm,
+ * says nothing of bad ones, and SIGQUIT ends it without a word; a program that is not dumpable tells no addresses. */
 /* matrix: none */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ enum { NOBODY = 65534, NOT_SECURE = 77 };
 
 static char folder[] = "/tmp/kb-secure-XXXXXX", path[64];
 
-/* What a caller might try. */
+/* Attempts of a caller. */
 static char *const tries[] = { "KOCHAB_CONTAIN=1", "KOCHAB_BODY=process", "KOCHAB_ON_CRASH=release", "KOCHAB_STATS=1",
 			       "KOCHAB_VERBOSE=1", "KOCHAB_GUARD=none",	  "KOCHAB_VPS=7",	     "KOCHAB_NONSENSE=1",
 			       "KOCHAB_TICK_MS=x", "KOCHAB_SCHED=steal",  NULL };
@@ -65,7 +65,7 @@ static void copy_self(void)
 	close(to);
 }
 
-/* What the child says on standard error, in `said`; its status. */
+/* The child's standard error, in `said`; its status. */
 static int run(void (*child)(void), char *said, size_t room)
 {
 	int p[2], status;

@@ -1,10 +1,10 @@
 #!/bin/bash
-# What protects the built files is there: dev/hardening --check.
+# The built files are protected: dev/hardening --check.
 . "$(dirname "$0")/lib.sh"
 [ -z "${SAN:-}" ] || skip "not of sanitizer builds"
 type -P readelf >/dev/null || skip "no readelf"
 expect 0 "" "$TOP/dev/hardening" --check
-# it sees what is not there
+# it sees missing protections
 printf 'int main(void) { return 0; }' >"$T/m.c"
 "${CC:-cc}" -no-pie -Wl,-z,norelro,-z,lazy -z execstack -o "$T/weak" "$T/m.c" 2>/dev/null || skip "no compiler"
 expect 1 "no read-only relocations" "$TOP/dev/hardening" --check "$T/weak"

@@ -55,7 +55,7 @@ everything() { # NAME COMMAND...
 	last_answers "$name"
 }
 
-# A client that sends on and on and reads no answers is cut off before it has filled the memory; the others are served.
+# A client that sends on and on and reads no answers is cut off before it has filled the memory; other clients are served.
 lets_lie() { # NAME COMMAND...
 	local name=$1 port=$((20000 + RANDOM % 12000)) peak
 	shift

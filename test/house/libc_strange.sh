@@ -95,7 +95,7 @@ int main()
 END_P
 "${CXX:-g++}" -O1 -pthread "$T/p.cc" -o "$T/p" || exit 1
 
-# What hangs on the other answers: each thing in a line.
+# The consequences of the other answers, a line each.
 cat >"$T/q.c" <<'END_Q'
 #define _GNU_SOURCE
 #include <dlfcn.h>

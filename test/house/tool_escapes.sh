@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the command prints of others' names and of files that it is given does nothing to a terminal, a page or a reader of JSON;
+# Foreign names and files that the command prints do nothing to a terminal, a page or a reader of JSON;
 # figures that are none are no figures.
 . "$(dirname "$0")/lib.sh"
 cd "$T" || exit 1

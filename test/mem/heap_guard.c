@@ -10,7 +10,7 @@ static char *volatile p;
 static volatile char sink;
 static char *volatile nowhere = (char *)8;
 
-/* Nearly every block is chosen: not the one with which more of its size are fetched. */
+/* Nearly every block is chosen: not the block with which more of its size are fetched. */
 static char *take(size_t n)
 {
 	for (unsigned i = 0; i < 2; i++)
@@ -166,7 +166,7 @@ static void ends(void (*fn)(void *), void *arg, int sig, const char *says)
 	child_said(&c, says);
 }
 
-/* Told by our handler, which stays away where there is one: a sanitizer's runtime has its own. */
+/* Told by our handler, which stays away where the program has a handler: a sanitizer's runtime has its own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { TOLD = false };
 #else

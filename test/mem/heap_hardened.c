@@ -1,4 +1,4 @@
-/* mem/heap_hard: a double free, also after other blocks were taken, a free of what is no block, a use of what is freed, a
+/* mem/heap_hard: a double free, also after other blocks were taken, a free of a non-block, a use of a freed block, a
  * write to it, and each overflow of a block end the program with a message that names class and caller. A seal that the
  * program reads is of no use for a block that is longer, or another. */
 #include "core/child.h"
@@ -69,7 +69,7 @@ static void overflows(void *arg)
 	char *next;
 
 	p = kbi_heap_take(o->n);
-	next = kbi_heap_take(o->n); /* what is hit may be another block's */
+	next = kbi_heap_take(o->n); /* the hit bytes may be another block's */
 	memset(next, 1, o->n);
 	for (size_t i = 0; i < o->bytes; i++)
 		p[o->n + o->from + i] ^= 1;
@@ -92,7 +92,7 @@ static void twice_later(void *n)
 	kbi_heap_give_for(p, (void *)0x1234);
 }
 
-/* Others follow, until it leaves the queue. */
+/* Further blocks follow, until it leaves the queue. */
 static void writes_freed(void *n)
 {
 	p = kbi_heap_take((uintptr_t)n);
@@ -114,7 +114,7 @@ static void writes_free(void *n)
 		kbi_heap_take_for((uintptr_t)n, (void *)0x1234);
 }
 
-/* What a program does that knows the address of its block and reads the seal, if that were a sum under a secret. */
+/* A program knows the address of its block and reads the seal, if that were a sum under a secret. */
 static void forges(void *unused)
 {
 	const uint64_t odd = 0x9e3779b97f4a7c15u;

@@ -1,4 +1,4 @@
-/* os/random: the hash is SipHash-2-4; no bit of what is given stands still, also where the kernel gives nothing: that is
+/* os/random: the hash is SipHash-2-4; no bit of the results stands still, also where the kernel gives nothing: that is
  * told, and the bytes of the process's start do not show. */
 /* matrix: none */
 #include "os/random.h"

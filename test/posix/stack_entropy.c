@@ -1,6 +1,6 @@
 /* Where a thread's stack lies varies from run to run in as many bits as a mapping of the kernel's choice, as libc's do;
- * with segments, which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). And no address is what the
- * kernel has given the process at its start, of which libc makes its canary, and a constant. */
+ * with segments, which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). And no address is the
+ * bytes of the process's start, of which libc makes its canary, plus a constant. */
 /* matrix: vps=2 sched=rotator */
 #include <pthread.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static int child(void)
 	return 0;
 }
 
-/* Bits that were 0 in a run and 1 in another, of what a child tells: of addresses those of the page. */
+/* Bits that were 0 in a run and 1 in another, of a child's words: of addresses the page's number. */
 static void measure(const char *command, int bits[WORDS])
 {
 	unsigned long all[WORDS] = { ~0ul, ~0ul, ~0ul }, any[WORDS] = { 0 }, v[WORDS];

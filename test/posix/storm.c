@@ -262,7 +262,7 @@ static uint64_t number(const char *name, uint64_t otherwise)
 }
 
 /* Before Linux 6.13 a guard page is a mapping of its own, and so is each stack that is kept: at most 256 of each of the
- * three sizes, by each virtual processor and by those that are on none (mem/stack.h). */
+ * three sizes, by each virtual processor and by threads that are on none (mem/stack.h). */
 static long kept_mappings(void)
 {
 	enum { GUARD_INSTALL = 102, KEPT = 256, SIZES = 3 };

@@ -1,6 +1,6 @@
-/* space/file, thing, queue, recover: spaces that somebody has written to. Each child attaches to one, uses all that is in
- * it with deadlines, and ends by itself, soon: whatever stands there, calls fail at most. First what would lead out of the
- * space, in a circle or to a lock that nobody gives back, then numbers at random.
+/* space/file, thing, queue, recover: spaces that somebody has written to. Each child attaches to a space, uses all
+ * objects in it with deadlines, and ends by itself, soon: whatever stands there, calls fail at most. First positions that
+ * would lead out of the space, in a circle or to a lock that nobody gives back, then numbers at random.
  * matrix: none
  * timeout: 120 */
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void make_image(void)
 		CHECK_EQ(kb_space_sem_wait(a.sem, 0), 0);
 		CHECK_EQ(kb_space_sem_wait(a.sem, in_ms(1)), ETIMEDOUT); /* so there are records */
 		CHECK_EQ(kb_space_sem_post(a.sem), 0);
-		_exit(0); /* it dies: who attaches cleans up */
+		_exit(0); /* it dies: the next to attach cleans up */
 	}
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 	fd = open(path, O_RDONLY);
@@ -73,7 +73,7 @@ static struct kbi_space_proc *entry(char *m, unsigned slot)
 	return (struct kbi_space_proc *)(void *)(m + KBI_SPACE_TABLE) + slot;
 }
 
-/* expected: what attaching says, -1: anything. */
+/* expected: the result of attaching, -1: any. */
 static void attach_and_use(bool light, int expected)
 {
 	kb_thread_t t;
@@ -180,7 +180,7 @@ static void each_lock(char *m, uint32_t value)
 	for (; at; at = a_load_rlx(&((struct kbi_space_thing *)(void *)(m + at))->next))
 		a_store_rlx(&((struct kbi_space_thing *)(void *)(m + at))->lock, value);
 }
-/* of processes that are not there; of this one */
+/* of processes that are not there; of this process */
 static void locks_odd(char *m) { each_lock(m, 12345); }
 static void locks_last(char *m) { each_lock(m, 64); }
 static void locks_live(char *m)
@@ -240,7 +240,7 @@ static const struct {
 	M(queue_circle), M(how_chained), M(pids_odd), M(file_lock),
 };
 
-/* Words of what is in use, mostly small numbers or near what was there. */
+/* Words in use become small numbers mostly, or near the old value. */
 static void change_at_random(char *m, uint64_t *seed)
 {
 	uint64_t used = a_load_rlx(&head(m)->used) / 4;
@@ -248,7 +248,7 @@ static void change_at_random(char *m, uint64_t *seed)
 
 	while (n--) {
 		uint64_t r = test_rand(seed), where = test_rand(seed);
-		/* in the head, an entry of the table, or what was allocated */
+		/* in the head, an entry of the table, or allocated bytes */
 		uint64_t i = where % 4 == 0 ? where / 4 % 40 : where % 4 == 1 ? KBI_SPACE_TABLE / 4 + where / 4 % 400 :
 			KBI_SPACE_FIRST / 4 + where / 4 % (used - KBI_SPACE_FIRST / 4);
 		uint32_t *word = (uint32_t *)(void *)m + i;

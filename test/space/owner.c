@@ -1,4 +1,4 @@
-/* space/file, space/space: to whose files a process attaches: to its own and root's, or to those of the user that it names;
+/* space/file, space/space: to whose files a process attaches: to its own and root's, or to files of the user that it names;
  * regular files only, and no links to them.
  * matrix: none */
 #include <fcntl.h>
@@ -55,7 +55,7 @@ static void links(void)
 	CHECK_EQ(unlink(link), 0);
 }
 
-/* One that another user has put there, for root, who may write to it, and for a third user, who may as well. */
+/* A file that another user has put there, for root and for a third user, who may both write to it. */
 static void planted(void)
 {
 	kb_space_t *s = NULL;
@@ -124,7 +124,7 @@ static void read_only(void)
 	peer_kill(pid);
 }
 
-/* What is at the name that an earlier version took before the space had its own is in nobody's way. */
+/* A file at the name that an earlier version took before the space had its own is in nobody's way. */
 static void guessed(void)
 {
 	kb_space_t *s = NULL;
