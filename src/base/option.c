@@ -268,7 +268,7 @@ bool kbi_option_obeys(const struct kbi_option *o)
 	if (kbi_likely(!getauxval(AT_SECURE)))
 		return true;
 	for (size_t i = 0; i < kbi_countof(harmless); i++) {
-		if (strcmp(o->env, harmless[i]) == 0)
+		if (o != NULL && strcmp(o->env, harmless[i]) == 0)
 			return true;
 	}
 	return false;
@@ -282,7 +282,7 @@ static int load_one(const char *entry)
 	char allowed[128];
 	uint64_t value;
 
-	if (getauxval(AT_SECURE) && (o == NULL || !kbi_option_obeys(o)))
+	if (!kbi_option_obeys(o))
 		return 0;
 	if (o == NULL) {
 		for (size_t i = 0; i < kbi_countof(others); i++) {

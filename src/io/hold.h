@@ -53,11 +53,6 @@ int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint64_t *since
 /* Idempotent. */
 void kbi_hold_end(struct kbi_hold *h);
 
-static inline bool kbi_hold_is(const struct kbi_hold *h)
-{
-	return a_load_rlx(&h->slot) != NULL;
-}
-
 /* Between attempt and attempted it means the file until then; elsewhere it may be stale at once. */
 static inline int kbi_hold_fd(const struct kbi_hold *h)
 {

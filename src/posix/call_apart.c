@@ -330,7 +330,7 @@ static bool is_gone(const struct locking *l, uint64_t since)
 /* Once others have run, the call is about the file that the number meant before. */
 static long lock(struct locking l)
 {
-	uint64_t since = kbi_call_since();
+	uint64_t since = kbi_hold_now();
 	bool ended = false;
 	KBI_CALL_KEEPS(keeps);
 	long r;

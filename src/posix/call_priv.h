@@ -205,7 +205,7 @@ struct kbi_call {
 	int fd;                /* what an attempt uses: of the file that the call holds */
 	int number;            /* what the program has given */
 	int out;               /* a copy of its own, 1 above, of an attempt that may block; 0: none */
-	uint64_t since;        /* kbi_hold_now before a first part was moved */
+	uint64_t since;        /* kbi_hold_now before the first attempt, if that may move a part */
 	struct kbi_hold *holds; /* NULL: none yet. Of a set: as many */
 	struct pollfd *copy;   /* and room for it */
 	short events;
@@ -230,12 +230,6 @@ struct kbi_call {
 static inline bool kbi_call_again(long r)
 {
 	return kbi_unlikely(r == -EAGAIN || r == -EINTR);
-}
-
-/* What the first attempt, if it may move a part, is to be preceded by, into `since`. */
-static inline uint64_t kbi_call_since(void)
-{
-	return kbi_hold_now();
 }
 
 /* In an attempt that is about to make a call that may block: leaves the brackets, if it is in them. What to use. */

@@ -277,7 +277,7 @@ static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long 
 static inline __attribute__((always_inline)) long write_by(int fd, const struct iovec *v, int n, size_t bytes, bool cancels)
 {
 	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
-	uint64_t since = kbi_call_since();
+	uint64_t since = kbi_hold_now();
 	long r;
 
 	if (cancels)
@@ -360,7 +360,7 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels)
 {
 	bool empty = !flags && kbi_call_is_empty(fd);
-	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since() : 0;
+	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_hold_now() : 0;
 	long r;
 
 	n = at_most(n);
@@ -401,7 +401,7 @@ static long try_receive_message(struct kbi_call *c)
 
 long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 {
-	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_call_since() : 0;
+	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_hold_now() : 0;
 	size_t n = 0;
 	long r;
 
@@ -436,7 +436,7 @@ static long try_receive_many(struct kbi_call *c)
 long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *limit, bool cancels)
 {
 	uint64_t until;
-	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_call_since()),
+	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_hold_now()),
 			      m, n, flags, NULL, limit ? &until : NULL };
 	long r;
 
@@ -473,7 +473,7 @@ static KBI_NOINLINE long send_later(struct transfer *t, long r, bool cancels)
 
 long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to, socklen_t len, bool cancels)
 {
-	uint64_t since = kbi_call_since();
+	uint64_t since = kbi_hold_now();
 	long r;
 
 	n = at_most(n);
@@ -519,7 +519,7 @@ static long finish_message(int fd, const struct msghdr *m, int flags, long r, ui
 
 long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
 {
-	uint64_t since = kbi_call_since();
+	uint64_t since = kbi_hold_now();
 	long r;
 
 	if (cancels)
@@ -540,7 +540,7 @@ static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int fl
 	kbi_call_keep(&keeps, &fd);
 	if (r > 0 && kbi_hold_is_closed_since(number, since))
 		return r;
-	since = kbi_call_since();
+	since = kbi_hold_now();
 	r = r > 0 ? (long)m[i].msg_len : -EAGAIN;
 	for (;; r = kbi_call_sendmsg(fd, &m[i].msg_hdr, flags, false)) {
 		r = finish_message(fd, &m[i].msg_hdr, flags, r, since, cancels && i == 0);
@@ -554,7 +554,7 @@ static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int fl
 
 long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool cancels)
 {
-	uint64_t since = kbi_call_since();
+	uint64_t since = kbi_hold_now();
 	const struct msghdr *last;
 	long r;
 
