@@ -323,11 +323,10 @@ proctype vp(byte c)
 		fi;
 		have()
 	:: runs_here && (at == SLEEP || at == SLEEP_ELSE) -> /* kbi_wait_sleep */
+		store(c, STATE, WAITING + c);
 		if
-		:: LOAD(c, BYTE) -> exchange(c, BYTE, 0, x)
-		:: else ->
-			runs_here = false;
-			store(c, STATE, WAITING + c)
+		:: LOAD(c, BYTE) -> exchange(c, BYTE, 0, x); store(c, STATE, RUNNING + c)
+		:: else -> runs_here = false
 		fi;
 		at = (at == SLEEP -> SLOW_LOOK : CALL)
 	od

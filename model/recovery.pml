@@ -35,6 +35,7 @@
 #define WAITING 1
 #define READY 2
 #define DONE 3
+#define RUNNING 4
 
 /* threads */
 #define NOBODY 0
@@ -49,7 +50,7 @@
 #define NEW 4     /* a successor in its own first steps */
 
 mtype = { own_put, slot, tail, fence_tail, bell_tail, ring_tail, wake_tail, own_mail, letter, mail, fence_mail, bell_mail,
-	  ring_mail, wake_mail, own_end, rest, own_wait, permit, waits, dozes, fence_doze, look, take, release, own_run,
+	  ring_mail, wake_mail, own_end, rest, own_wait, waits, permit, runs_on, dozes, fence_doze, look, take, release, own_run,
 	  mail_there, claim, own_b, sleeps, asleep, awake, lands, first_steps };
 
 byte is[2];
@@ -114,9 +115,10 @@ end:	do
 	:: atomic { AT(own_end) -> run_it(A); cur[c] = NOBODY; GO(rest) }
 
 	/* thread B, which goes to sleep: kbi_wait_sleep */
-	:: atomic { AT(own_wait) -> GO(permit) }
-	:: atomic { AT(permit) && DRAINED(c) -> if :: mem[PERMIT] -> mem[PERMIT] = 0; GO(own_b) :: else -> GO(waits) fi }
-	:: atomic { AT(waits) -> store(c, STATE, WAITING); cur[c] = NOBODY; GO(dozes) }
+	:: atomic { AT(own_wait) -> GO(waits) }
+	:: atomic { AT(waits) -> store(c, STATE, WAITING); GO(permit) }
+	:: atomic { AT(permit) && DRAINED(c) -> if :: mem[PERMIT] -> mem[PERMIT] = 0; GO(runs_on) :: else -> cur[c] = NOBODY; GO(dozes) fi }
+	:: atomic { AT(runs_on) -> store(c, STATE, RUNNING); GO(own_b) }
 
 	/* the agent: says that it sleeps, looks once more, sleeps */
 	:: atomic { AT(dozes) -> store(c, DOZE, 1); GO(fence_doze) }

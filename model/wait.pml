@@ -3,7 +3,8 @@
  * Mirrors: core/wait.c kbi_wait_sleep (sleep_on); core/domain.c kbi_domain_wake_far, leave_permit, kbi_domain_post,
  * mail_one, marked, kbi_domain_wake_from_outside, kbi_domain_claim; core/sched_link.h (a packet goes to the other VP,
  * perhaps unopened); laws 1 to 3 of core/task.h.
- * One thread sleeps until two things have happened. One is done by a thread of VP 0, the other by a kernel thread.
+ * One thread sleeps until two things have happened. A thread of VP 0 does the first, a kernel thread the second; with
+ * -DHANDLER a signal handler does the second, which interrupts a VP between any two steps (posix/signal_action.c put_off).
  * Between its looks it is given to the other VP, GIVES times at most. VPs never sleep here: board.pml.
  * A lost wake-up is a deadlock (nobody can go on, and the end is not reached).
  * Variants that must fail: see dev/models. */
@@ -35,6 +36,9 @@
 #define OUTSIDE 2 /* the kernel thread's processor */
 
 bool over;        /* the sleeper has seen both */
+#ifdef HANDLER
+byte signals = 2; /* that are still to come */
+#endif
 byte runs;        /* how many VPs run or queue the thread: never 2 */
 byte gives = GIVES;
 
@@ -108,7 +112,7 @@ inline wake(c)
 proctype vp(byte c)
 {
 	byte s, x, sent, taken;
-	bool queued, runs_here, looked, waker;
+	bool queued, runs_here, looked, waits, waker;
 
 	waker = (c == 0);
 	if
@@ -118,7 +122,7 @@ proctype vp(byte c)
 	do
 	:: over -> break
 	/* between tasks, or in kbi_wait_sleep while RUNNING: mail and board */
-	:: LOAD(c, MAIL + c) != taken ->
+	:: !waits && LOAD(c, MAIL + c) != taken ->
 		taken++;
 #ifdef NO_FORWARD
 		if
@@ -128,7 +132,7 @@ proctype vp(byte c)
 #else
 		wake(c)
 #endif
-	:: LOAD(c, BOARD + c) ->
+	:: !waits && LOAD(c, BOARD + c) ->
 		exchange(c, BOARD + c, 0, x);
 		wake(c)
 	/* the other thread of VP 0: does its part, wakes */
@@ -169,17 +173,38 @@ proctype vp(byte c)
 		runs_here = false;
 		store(c, STATE, READY + c);
 		queued = true
-	:: runs_here && looked -> /* kbi_wait_sleep */
-		looked = false;
-#ifdef NO_PERMIT_LOOK
-		runs_here = false; runs--; store(c, STATE, WAITING + c)
-#else
+	/* kbi_wait_sleep */
+#ifdef PERMIT_FIRST
+	:: runs_here && looked && !waits ->
 		if
-		:: LOAD(c, BYTE) -> exchange(c, BYTE, 0, x)
+		:: LOAD(c, BYTE) -> exchange(c, BYTE, 0, x); looked = false
+		:: else -> waits = true
+		fi
+	:: waits -> store(c, STATE, WAITING + c); looked = false; waits = false; runs_here = false; runs--
+#else
+	:: runs_here && looked && !waits -> store(c, STATE, WAITING + c); waits = true
+	:: waits ->
+		looked = false;
+		waits = false;
+		if
+#ifndef NO_PERMIT_LOOK
+		:: LOAD(c, BYTE) -> exchange(c, BYTE, 0, x); store(c, STATE, RUNNING + c)
+#endif
+		:: else -> runs_here = false; runs--
+		fi
+#endif
+#ifdef HANDLER
+	/* what it brings to a thread that is not RUNNING here the postman tells, from outside */
+	:: atomic { signals -> signals-- };
+		store(c, DONE_OUT, 1);
+		store(c, BYTE, 1);
+		if
+		:: runs_here && LOAD(c, STATE) == RUNNING + c
 		:: else ->
-			runs_here = false;
-			runs--;
-			store(c, STATE, WAITING + c)
+			fence(c);
+			s = LOAD(c, STATE);
+			store(c, BOARD + HOME(s), 1);
+			s = 0
 		fi
 #endif
 	od
@@ -202,6 +227,9 @@ proctype outside()
 init {
 	atomic {
 		run drain(0); run drain(1); run drain(2);
-		run vp(0); run vp(1); run outside()
+		run vp(0); run vp(1);
+#ifndef HANDLER
+		run outside()
+#endif
 	}
 }

@@ -17,6 +17,7 @@
  *   WAIVED(v) -> READY(v'),   v' took the packet
  *   RUNNING(vp) -> READY(vp)  vp: yield
  *   RUNNING(vp) -> WAITING(vp) the task itself, about to switch away
+ *   WAITING(vp) -> RUNNING(vp) the task itself, before it switches away: a permit is there
  *   WAITING(vp) -> READY(vp)  vp: permit or deadline; or who holds vp's domain while it sleeps
  *   RUNNING(vp) -> DONE       the task itself; its stack is free once the next context runs
  *   RUNNING(vp) -> BLOCKED(vp) the task itself: in a call that blocks the kernel thread, which is its own meanwhile

@@ -56,7 +56,11 @@ KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self
 	if (!take_new(vp, t))
 		return;
 	a_store_rel(&self->state, vp->waiting_here);
-	kbi_run_switch_to_new(vp, self, &t->task);
+	/* what came for self meanwhile may end its wait: t has to wait for its turn again */
+	if (kbi_unlikely(kbi_wait_has_permit(vp, self)))
+		kbi_vp_push(vp, &t->task, true);
+	else
+		kbi_run_switch_to_new(vp, self, &t->task);
 }
 
 /* Nobody else knows t any more: the joiner or detacher gives back what it has. */

@@ -51,6 +51,19 @@ static inline void kbi_np_leave(struct kbi_task *self)
 
 /* ---- the fast ways, for functions that have them in line: each instruction of a rendezvous counts ---- */
 
+/* self, which runs on vp, has said that it is WAITING, and its context is not saved: true if there is a permit, then it is
+ * RUNNING again. This order is for signal handlers on this kernel thread: what a handler brings for a RUNNING thread comes
+ * with a permit, which is found here; to a WAITING thread it sends a wake-up. */
+static inline bool kbi_wait_has_permit(struct kbi_vp *vp, struct kbi_task *self)
+{
+	kbi_compiler_barrier();
+	/* acquire: partner is the release of who set it */
+	if (kbi_likely(a_zero8_rlx(&self->permit)) || !a_xchg_acq(&self->permit, 0))
+		return false;
+	a_store_rlx(&self->state, vp->running_here);
+	return true;
+}
+
 /* self runs on vp, inside np brackets. False: there was a permit. */
 KBI_SWITCHES static inline __attribute__((always_inline)) bool
 kbi_wait_sleep_on(struct kbi_vp *vp, struct kbi_task *self)
@@ -60,13 +73,11 @@ kbi_wait_sleep_on(struct kbi_vp *vp, struct kbi_task *self)
 	/* Looked at while still RUNNING: a wake-up that is found leaves a permit. Once WAITING nobody looks at any
 	 * source before the context is saved: self could be claimed, queued and given away without one. */
 	kbi_run_look_if_due(vp);
-	/* acquire: partner is the release of who set it */
-	if (kbi_unlikely(!a_zero8_rlx(&self->permit)))
-		if (a_xchg_acq(&self->permit, 0))
-			return false;
 	/* release: partner is the acquire of who reads WAITING to claim it while this VP sleeps. The context is
 	 * not saved yet, but only this VP, or who takes its domain when it is idle, may resume us. */
 	a_store_rel(&self->state, vp->waiting_here);
+	if (kbi_unlikely(kbi_wait_has_permit(vp, self)))
+		return false;
 	next = kbi_vp_pop(vp);
 	kbi_run_switch_to(vp, self, next, NULL, NULL);
 	return true;

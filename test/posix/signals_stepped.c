@@ -1,0 +1,367 @@
+/* core/wait, core/thread_join, posix/signal_action: a signal that comes between any two instructions of a thread's way into
+ * a wait has its handler run: the thread does not go to sleep over it. A debugger takes the thread one instruction further
+ * each round, and lets the signal come there. The handler ends the wait, so a signal that is kept back is a test that
+ * stands still.
+ * matrix: vps=1 sched=rotator
+ * body: thread */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+enum {
+	STEPS_MAX = 800,  /* of one way into a wait */
+	BEHIND = 60,       /* instructions behind the first one on another stack */
+	FAR = 1 << 14,     /* bytes: that is another stack */
+	STRIDE = 3,        /* instructions from round to round, but for the first kind */
+	LONG_S = 40,
+	SYSCALL_CODE = 0x050f, /* the instruction */
+};
+
+static int to_debugger[2], from_debugger[2]; /* pipes */
+
+static const char *const kinds[] = { "sem_wait", "sem_timedwait", "cond_wait", "mutex_lock", "join", "read", "poll" };
+enum { SEM, SEM_TIMED, COND, MUTEX, JOIN, READ, POLL, KINDS };
+
+/* ---- the debugger ----------------------------------------------------------------------------------------- */
+
+static pid_t traced, traced_thread;
+
+static void give_up(const char *kind, int steps)
+{
+	fprintf(stderr, "%s: the signal behind instruction %d has no handler run\n", kind, steps);
+	kill(traced, SIGKILL);
+	_exit(1);
+}
+
+/* All kernel threads; later ones come by themselves. */
+static int trace_all(void)
+{
+	char path[64];
+	struct dirent *e;
+	DIR *d;
+	int n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task", traced);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		n += atoi(e->d_name) > 0 && ptrace(PTRACE_SEIZE, atoi(e->d_name), NULL, PTRACE_O_TRACECLONE) == 0;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* A kernel thread that has stopped, and its status. 0: none within a long time. The program may end, and we with it. */
+static pid_t wait_any(int *status)
+{
+	for (int ms = 0; ms < LONG_S * 1000; ms++) {
+		pid_t p = waitpid(-1, status, __WALL | WNOHANG);
+
+		if (p < 0 || (p == traced && !WIFSTOPPED(*status)))
+			_exit(0);
+		if (p > 0 && WIFSTOPPED(*status))
+			return p;
+		if (ms > 20)
+			usleep(1000);
+		else
+			sched_yield();
+	}
+	return 0;
+}
+
+/* Until the kernel thread that walks, or any at its breakpoint, traps; signals come to all meanwhile. 0: it stands still. */
+static int wait_trap(int request)
+{
+	int status;
+	pid_t p;
+
+	while ((p = wait_any(&status))) {
+		int sig = status >> 16 ? 0 : WSTOPSIG(status);
+
+		if (sig == SIGTRAP) {
+			traced_thread = p;
+			return 1;
+		}
+		ptrace(p == traced_thread ? request : PTRACE_CONT, p, NULL, sig);
+	}
+	return 0;
+}
+
+static int go_on(int request)
+{
+	ptrace(request, traced_thread, NULL, 0);
+	return wait_trap(request);
+}
+
+static struct user_regs_struct registers(void)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, traced_thread, NULL, &regs) != 0)
+		_exit(0);
+	return regs;
+}
+
+/* At a call in which a thread may sleep, or a virtual processor. */
+static int is_at_sleep(const struct user_regs_struct *regs)
+{
+	long n = (long)regs->rax;
+
+	return (n == SYS_futex || n == SYS_ppoll || n == SYS_poll || n == SYS_read || n == SYS_epoll_wait ||
+		n == SYS_epoll_pwait || n == SYS_epoll_pwait2 || n == SYS_io_uring_enter) &&
+	       (uint16_t)ptrace(PTRACE_PEEKTEXT, traced_thread, regs->rip, NULL) == SYSCALL_CODE;
+}
+
+/* So many steps; fewer if it is asleep by then, or past it: false. */
+static int walk(int steps)
+{
+	struct user_regs_struct regs = registers();
+	uint64_t stack = regs.rsp;
+	int behind = 0;
+
+	for (int n = 0; n < steps; n++) {
+		if (is_at_sleep(&regs) || behind > BEHIND)
+			return 0;
+		if (!go_on(PTRACE_SINGLESTEP))
+			_exit(0);
+		regs = registers();
+		behind += regs.rsp - stack + FAR > 2 * FAR;
+	}
+	return 1;
+}
+
+/* It comes to its own breakpoint before each wait. */
+static void debug_kind(const char *kind, int stride)
+{
+	int more = 1, n;
+
+	for (n = 0; more; n += stride) {
+		if (n > 0 && !go_on(PTRACE_CONT))
+			give_up(kind, n - stride);
+		more = walk(n) && n < STEPS_MAX;
+		CHECK_EQ(syscall(SYS_tgkill, traced, traced_thread, SIGUSR1), 0);
+		CHECK_EQ(write(from_debugger[1], &more, sizeof more), sizeof more);
+	}
+	CHECK(n > 20);
+	printf("%s: %d instructions\n", kind, n - stride);
+	fflush(stdout);
+}
+
+static void debug(void)
+{
+	int kind;
+
+	if (read(to_debugger[0], &kind, sizeof kind) != sizeof kind)
+		_exit(0);
+	kind = trace_all();
+	CHECK_EQ(write(from_debugger[1], &kind, sizeof kind), sizeof kind);
+	if (!kind)
+		_exit(0);
+	while (read(to_debugger[0], &kind, sizeof kind) == sizeof kind) {
+		if (!wait_trap(PTRACE_CONT))
+			_exit(0);
+		debug_kind(kinds[kind], kind ? STRIDE : 1);
+		if (!go_on(PTRACE_CONT))
+			give_up(kinds[kind], STEPS_MAX);
+		ptrace(PTRACE_CONT, traced_thread, NULL, 0);
+	}
+	_exit(0);
+}
+
+/* ---- the program --------------------------------------------------------------------------------------------- */
+
+static sem_t gate;
+static int tube[2];
+static int kind_now, come;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+
+static void handler(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	come = 1;
+	sem_post(&gate);
+	if (kind_now >= READ && write(tube[1], "", 1) != 1)
+		_exit(2);
+	errno = saved;
+}
+
+static void pass_gate(void)
+{
+	while (sem_wait(&gate) != 0)
+		;
+}
+
+static int ready;
+
+/* Ends the wait of the other thread when the signal's handler has run. */
+static void *helps(void *unused)
+{
+	if (kind_now == MUTEX) {
+		CHECK_EQ(pthread_mutex_lock(&m), 0);
+		__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+	}
+	pass_gate();
+	if (kind_now == COND) {
+		CHECK_EQ(pthread_mutex_lock(&m), 0);
+		CHECK_EQ(pthread_cond_signal(&c), 0);
+	}
+	if (kind_now == COND || kind_now == MUTEX)
+		CHECK_EQ(pthread_mutex_unlock(&m), 0);
+	return unused;
+}
+
+#define BREAKPOINT() __asm__ volatile("int3" : : : "memory")
+
+static void wait_once(pthread_t helper)
+{
+	struct timespec far;
+	struct pollfd p = { tube[0], POLLIN, 0 };
+	char byte;
+
+	clock_gettime(CLOCK_REALTIME, &far);
+	far.tv_sec += 10 * LONG_S;
+	switch (kind_now) {
+	case SEM:
+		BREAKPOINT();
+		pass_gate();
+		return;
+	case SEM_TIMED:
+		BREAKPOINT();
+		while (sem_timedwait(&gate, &far) != 0)
+			CHECK_EQ(errno, EINTR);
+		return;
+	case COND:
+		CHECK_EQ(pthread_mutex_lock(&m), 0);
+		BREAKPOINT();
+		while (!come)
+			CHECK_EQ(pthread_cond_wait(&c, &m), 0);
+		CHECK_EQ(pthread_mutex_unlock(&m), 0);
+		break;
+	case MUTEX:
+		while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+			sched_yield();
+		BREAKPOINT();
+		CHECK_EQ(pthread_mutex_lock(&m), 0);
+		CHECK_EQ(pthread_mutex_unlock(&m), 0);
+		break;
+	case JOIN:
+		BREAKPOINT();
+		break;
+	case READ:
+		BREAKPOINT();
+		while (read(tube[0], &byte, 1) != 1)
+			CHECK_EQ(errno, EINTR);
+		pass_gate();
+		return;
+	default:
+		BREAKPOINT();
+		while (poll(&p, 1, -1) != 1)
+			CHECK_EQ(errno, EINTR);
+		CHECK_EQ(read(tube[0], &byte, 1), 1);
+		pass_gate();
+		return;
+	}
+	CHECK_EQ(pthread_join(helper, NULL), 0);
+}
+
+static int needs_helper(void)
+{
+	return kind_now == COND || kind_now == MUTEX || kind_now == JOIN;
+}
+
+static void set_mask(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	CHECK_EQ(pthread_sigmask(how, &set, NULL), 0);
+}
+
+static void round_of_kind(int *more)
+{
+	pthread_t helper = 0;
+
+	come = 0;
+	__atomic_store_n(&ready, 0, __ATOMIC_RELEASE);
+	if (needs_helper())
+		CHECK_EQ(pthread_create(&helper, NULL, helps, NULL), 0);
+	set_mask(SIG_UNBLOCK);
+	wait_once(helper);
+	set_mask(SIG_BLOCK);
+	CHECK(come);
+	CHECK_EQ(read(from_debugger[0], more, sizeof *more), sizeof *more);
+}
+
+/* Helpers inherit a mask that blocks the signal: this thread alone takes it. */
+static void *walks(void *unused)
+{
+	int answer = 0;
+
+	CHECK_EQ(write(to_debugger[1], &answer, sizeof answer), sizeof answer);
+	CHECK_EQ(read(from_debugger[0], &answer, sizeof answer), sizeof answer);
+	if (!answer)
+		SKIP("nobody may trace here");
+	for (int kind = 0; kind < KINDS; kind++) {
+		int more = 1;
+
+		kind_now = kind;
+		CHECK_EQ(write(to_debugger[1], &kind, sizeof kind), sizeof kind);
+		while (more)
+			round_of_kind(&more);
+		BREAKPOINT();
+	}
+	return unused;
+}
+
+int main(void)
+{
+	struct sigaction sa = { .sa_handler = handler };
+	pid_t debugger;
+	pthread_t t;
+
+	traced = getpid();
+	CHECK(pipe(to_debugger) == 0 && pipe(from_debugger) == 0 && pipe(tube) == 0);
+	CHECK_EQ(sem_init(&gate, 0, 0), 0);
+	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
+	debugger = fork();
+	CHECK(debugger >= 0);
+	if (debugger == 0) {
+		close(to_debugger[1]);
+		debug();
+	}
+	close(to_debugger[0]);
+	close(from_debugger[1]);
+	prctl(PR_SET_PTRACER, debugger);
+	set_mask(SIG_BLOCK);
+	CHECK_EQ(pthread_create(&t, NULL, walks, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	close(to_debugger[1]);
+	CHECK_EQ(waitpid(debugger, NULL, 0), debugger);
+	return 0;
+}
+
+#else
+
+int main(void)
+{
+	SKIP("not with sanitizers, and written for x86-64");
+}
+
+#endif
