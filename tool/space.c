@@ -2,6 +2,7 @@
  * damaged one harms nobody. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "space/file.h"
 #include "space/life.h"
+#include "space/place.h"
 #include "tool.h"
 
 struct view {
@@ -34,7 +36,7 @@ static const char *reason(int e)
 
 static int open_view(const char *name, struct view *v)
 {
-	int e = kbi_space_file_open(name, false, &v->fd);
+	int e = kbi_space_file_open(name, false, KBI_SPACE_FILE_ANYBODYS, &v->fd);
 
 	if (e)
 		return e;
@@ -76,16 +78,19 @@ static const char *shown(const char *name, size_t most)
 
 /* ---- list ---------------------------------------------------------------------------------------------- */
 
-static void list_one(const char *name, bool json)
+/* A space as it is asked for: by its name, or, where the name leads elsewhere or is none, by its path. */
+static void list_one(const char *name, const char *path, bool json)
 {
 	struct view v;
-	int e = open_view(name, &v);
+	int e = open_view(path, &v);
 	uint64_t size = e ? 0 : a_load_rlx(&v.head.size), used = e ? 0 : a_load_rlx(&v.head.used);
 	unsigned n = e ? 0 : count_processes(&v);
 
 	if (json) {
 		printf("{\"name\": ");
 		tool_json_string(name);
+		printf(", \"path\": ");
+		tool_json_string(path);
 		if (e) {
 			printf(", \"error\": ");
 			tool_json_string(reason(e));
@@ -104,20 +109,88 @@ static void list_one(const char *name, bool json)
 		close(v.fd);
 }
 
-static int list(bool json)
+/* Does the name lead to this file? */
+static bool leads_to(const char *name, const char *path)
 {
-	const size_t prefix = strlen(KBI_SPACE_FILE_PREFIX);
-	DIR *dir = opendir(KBI_SPACE_FILE_DIR);
+	struct stat st, found;
+	int fd;
+	bool same;
+
+	if (kbi_space_place_is_path(name) || kbi_space_file_open(name, false, KBI_SPACE_FILE_OURS, &fd))
+		return false;
+	same = fstat(fd, &found) == 0 && lstat(path, &st) == 0 && st.st_dev == found.st_dev && st.st_ino == found.st_ino;
+	kbi_space_file_close(fd);
+	return same;
+}
+
+static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool json)
+{
+	const char *prefix = place == KBI_SPACE_SHARED ? KBI_SPACE_PLACE_PREFIX : "";
+	char path[KBI_SPACE_PLACE_PATH];
 	struct dirent *d;
 
-	if (!dir) {
-		tool_say("space: %s: %s", KBI_SPACE_FILE_DIR, strerror(errno));
+	while ((d = readdir(dir))) {
+		const char *name = d->d_name + strlen(prefix);
+
+		if (strncmp(d->d_name, prefix, strlen(prefix)) || strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+		    kbi_space_place_path(place, name, user, path, sizeof path))
+			continue;
+		list_one(leads_to(name, path) ? name : path, path, json);
+	}
+	closedir(dir);
+}
+
+/* A user's folder, looked at as one in which spaces are made; the same in two places is shown once. */
+static void list_folder(enum kbi_space_place place, uint32_t user, bool json)
+{
+	static struct stat seen;
+	struct stat st;
+	int folder, fd;
+
+	if (kbi_space_place_open(place, user, false, &folder))
+		return;
+	fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(folder);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) || (st.st_dev == seen.st_dev && st.st_ino == seen.st_ino)) {
+		close(fd);
+		return;
+	}
+	seen = st;
+	list_files(fdopendir(fd), place, user, json);
+}
+
+/* Folders of other users, which root may see: entries of `in` that are this prefix and a uid. */
+static void list_others(const char *in, const char *prefix, enum kbi_space_place place, bool json)
+{
+	DIR *dir = geteuid() == 0 ? opendir(in) : NULL;
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char *end, *from = d->d_name + strlen(prefix);
+		unsigned long user = strncmp(d->d_name, prefix, strlen(prefix)) == 0 ? strtoul(from, &end, 10) : 0;
+
+		if (user && user < UINT32_MAX && !*end)
+			list_folder(place, (uint32_t)user, json);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static int list(bool json)
+{
+	DIR *shared = opendir(KBI_SPACE_PLACE_SHARED);
+
+	for (int place = 0; place < KBI_SPACE_SHARED; place++)
+		list_folder((enum kbi_space_place)place, geteuid(), json);
+	list_others("/run/user", "", KBI_SPACE_RUN_USER, json);
+	list_others(KBI_SPACE_PLACE_SHARED, "kochab-", KBI_SPACE_OF_USER, json);
+	if (!shared) {
+		tool_say("space: %s: %s", KBI_SPACE_PLACE_SHARED, strerror(errno));
 		return TOOL_FAILED;
 	}
-	while ((d = readdir(dir)))
-		if (strncmp(d->d_name, KBI_SPACE_FILE_PREFIX, prefix) == 0)
-			list_one(d->d_name + prefix, json);
-	closedir(dir);
+	list_files(shared, KBI_SPACE_SHARED, 0, json);
 	return TOOL_OK;
 }
 

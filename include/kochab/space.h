@@ -43,21 +43,26 @@ typedef struct kb_space_config {
 	uintptr_t address; /* where it should lie, 64 KiB aligned [chosen] */
 } kb_space_config_t;
 
-/* Makes a space and attaches to it. The name is one word, a file kochab.NAME in /dev/shm; or with a slash a path. Memory
- * is reserved before it is used: on a full file system there is ENOSPC, never SIGBUS. config may be NULL. EEXIST;
- * EINVAL; EADDRINUSE (FIXED); or as open(2). */
+/* Makes a space and attaches to it. The name is one word, or with a slash a path. One word is a file in a folder of the
+ * user's own: kochab/NAME in $XDG_RUNTIME_DIR (not in a setuid program) or /run/user/UID, if that is the user's alone and
+ * lies in memory; else /dev/shm/kochab-UID/NAME. A mode that lets others in makes it a shared name: the file
+ * /dev/shm/kochab.NAME. Memory is reserved before it is used: on a full file system there is ENOSPC, never SIGBUS. config
+ * may be NULL. EEXIST: attach would find one; EPERM: the user's folder is another's, or open to others; EINVAL;
+ * EADDRINUSE (FIXED); or as open(2). */
 KB_API int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_t *config);
-/* The file must belong to the caller (its effective user) or to root: EPERM. ENOENT, EACCES; ELOOP: a symbolic link;
- * EBADMSG: it is no space, damaged or cut short; EPROTO: it was made by another version or machine, or is damaged;
- * EXDEV: by another pid namespace; EADDRINUSE: FIXED, or it was made so, and that address is in use here; EALREADY: this
- * process is attached; EUSERS: 64 processes are. */
+/* One word is looked for in all folders of the user's own, then among the shared names; there what another user has put is
+ * passed over (ENOENT). The file must belong to the caller (its effective user) or to root: EPERM. ENOENT, EACCES; ELOOP:
+ * a symbolic link; EBADMSG: it is no space, damaged or cut short; EPROTO: it was made by another version or machine, or is
+ * damaged; EXDEV: by another pid namespace; EADDRINUSE: FIXED, or it was made so, and that address is in use here;
+ * EALREADY: this process is attached; EUSERS: 64 processes are. */
 KB_API int kb_space_attach(kb_space_t **space, const char *name, unsigned flags);
-/* The same where the file must be that of this user (a uid), or EPERM. Whoever may write to the file can make calls fail,
- * and can change the space's content: doc/security.md. */
+/* The same where the file must be that of this user (a uid), or EPERM: a shared name, a path, or, as far as the caller may
+ * enter them, in the folders of that user. Whoever may write to the file can make calls fail, and can change the space's
+ * content: doc/security.md. */
 KB_API int kb_space_attach_of(kb_space_t **space, const char *name, unsigned flags, uint32_t owner);
 /* Closes what this process has open there; its memory is gone. EBUSY: a thread waits for something in it. */
 KB_API int kb_space_detach(kb_space_t *space);
-/* The name is free again; those who are attached stay so. Errors of unlink(2). */
+/* The name, where attach would find it, is free again; those who are attached stay so. Errors of unlink(2). */
 KB_API int kb_space_unlink(const char *name);
 
 /* Position of an address in it, the same in all processes, and back. */

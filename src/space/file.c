@@ -14,12 +14,12 @@
 #include "os/lock.h"
 #include "os/random.h"
 #include "space/life.h"
+#include "space/place.h"
 
 enum {
 	GROW = 1 << 20,          /* bytes, at a time */
 	DEFAULT_LIMIT = 64 << 20,
 	BLOCK = 4096,
-	MOST = 512, /* of a path: light threads have small stacks */
 	LOOK_NS = 1000000, /* between two looks at the lock's holder */
 	NAP_NS = 50000,
 	RELAXES = 64,
@@ -28,28 +28,6 @@ enum {
 #define MOST_BYTES (UINT64_C(1) << 40) /* of a space */
 
 static a32 here;
-
-/* ---- the name ----------------------------------------------------------------------------------------- */
-
-static bool is_word(const char *name)
-{
-	for (const char *c = name; *c; c++)
-		if (!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && !(*c >= '0' && *c <= '9') && !strchr("._-", *c))
-			return false;
-	return *name;
-}
-
-int kbi_space_file_path(const char *name, char *path, size_t size)
-{
-	bool slash = name && strchr(name, '/');
-	int n;
-
-	if (!name || (!slash && !is_word(name)))
-		return EINVAL;
-	n = slash ? snprintf(path, size, "%s", name) :
-		    snprintf(path, size, "%s/%s%s", KBI_SPACE_FILE_DIR, KBI_SPACE_FILE_PREFIX, name);
-	return n < 0 || (size_t)n >= size ? ENAMETOOLONG : 0;
-}
 
 /* ---- what kind of file ---------------------------------------------------------------------------------- */
 
@@ -87,17 +65,6 @@ static bool is_sound(const struct kbi_space_head *h, uint64_t bytes)
 	return size <= bytes && size >= KBI_SPACE_FIRST && size <= h->limit && used >= KBI_SPACE_FIRST && used <= size &&
 	       used % KBI_CACHE_LINE == 0 && h->limit <= MOST_BYTES && h->limit % KBI_SPACE_GAP == 0 &&
 	       h->address % KBI_SPACE_GAP == 0 && h->address >= KBI_SPACE_GAP * 2 && h->address <= UINTPTR_MAX - h->limit;
-}
-
-int kbi_space_file_owner(int fd, long owner)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return errno;
-	if (owner != KBI_SPACE_FILE_OURS)
-		return (uint32_t)owner == st.st_uid ? 0 : EPERM;
-	return st.st_uid == 0 || st.st_uid == (uint32_t)kbi_sys(SYS_geteuid) ? 0 : EPERM;
 }
 
 int kbi_space_file_head(int fd, struct kbi_space_head *head)
@@ -157,16 +124,16 @@ static uint64_t rounded(uint64_t n, uint64_t unit)
 }
 
 /* High, where neither loaders nor heaps go, and each name somewhere else. */
-static uint64_t choose_address(const char *path)
+static uint64_t choose_address(const char *name)
 {
 	uint64_t h = 1469598103934665603u;
 
-	for (; *path; path++)
-		h = (h ^ (uint8_t)*path) * 1099511628211u;
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 1099511628211u;
 	return KBI_SAN_MAP_FROM + (h >> 28 & (KBI_SAN ? 0x3f : 0xfff)) * UINT64_C(0x100000000);
 }
 
-static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const char *path)
+static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const char *name)
 {
 	uint64_t least = rounded(KBI_SPACE_FIRST, KBI_SPACE_GAP), size = rounded(c->size, KBI_SPACE_GAP);
 
@@ -175,7 +142,7 @@ static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const
 	h->abi = abi();
 	snprintf(h->build, sizeof h->build, "%s", KOCHAB_VERSION);
 	h->limit = rounded(c->limit ? c->limit : c->size > DEFAULT_LIMIT ? c->size : DEFAULT_LIMIT, KBI_SPACE_GAP);
-	h->address = c->address ? c->address : choose_address(path);
+	h->address = c->address ? c->address : choose_address(name);
 	h->fixed = c->flags & KB_SPACE_FIXED;
 	h->pid_namespace = kbi_space_file_pid_namespace();
 	a_store_rlx(&h->size, size < least ? least : size);
@@ -186,10 +153,10 @@ static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const
 	return 0;
 }
 
-static int write_head(int fd, const kb_space_config_t *c, const char *path)
+static int write_head(int fd, const kb_space_config_t *c, const char *name)
 {
 	struct kbi_space_head h = { .layout = 0 };
-	int e = fill_head(&h, c, path);
+	int e = fill_head(&h, c, name);
 
 	if (!e)
 		e = reserve(fd, 0, a_load_rlx(&h.size));
@@ -205,29 +172,26 @@ void kbi_space_file_close(int fd)
 }
 
 /* It gets its name when it is whole. */
-int kbi_space_file_create(const char *name, const kb_space_config_t *config, int *fd)
+static int create_at(const struct kbi_space_spot *spot, const char *name, const kb_space_config_t *c, int *fd)
 {
-	kb_space_config_t c = config ? *config : (kb_space_config_t){ 0 };
-	char path[MOST], temp[MOST + 48];
+	char temp[KBI_SPACE_PLACE_PATH + 48];
 	uint64_t random[2];
 	long f;
-	int e = kbi_space_file_path(name, path, sizeof path);
+	int e;
 
-	if (e)
-		return e;
 	kbi_random(random, sizeof random);
-	snprintf(temp, sizeof temp, "%s.new.%016llx%016llx", path, (unsigned long long)random[0],
+	snprintf(temp, sizeof temp, "%s.new.%016llx%016llx", spot->name, (unsigned long long)random[0],
 		 (unsigned long long)random[1]);
-	f = kbi_sys(SYS_openat, AT_FDCWD, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	f = kbi_sys(SYS_openat, spot->folder, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f < 0)
 		return (int)-f;
 	*fd = (int)f;
-	e = write_head(*fd, &c, path);
-	if (!e && c.mode)
-		e = (int)-kbi_sys(SYS_fchmod, *fd, c.mode);
+	e = write_head(*fd, c, name);
+	if (!e && c->mode)
+		e = (int)-kbi_sys(SYS_fchmod, *fd, c->mode);
 	if (!e)
-		e = (int)-kbi_sys(SYS_linkat, AT_FDCWD, temp, AT_FDCWD, path, 0);
-	kbi_sys(SYS_unlinkat, AT_FDCWD, temp, 0);
+		e = (int)-kbi_sys(SYS_linkat, spot->folder, temp, spot->folder, spot->name, 0);
+	kbi_sys(SYS_unlinkat, spot->folder, temp, 0);
 	if (e)
 		kbi_sys(SYS_close, *fd);
 	else
@@ -235,19 +199,131 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 	return e;
 }
 
-int kbi_space_file_open(const char *name, bool write, int *fd)
+static int create_in(enum kbi_space_place place, const char *name, const kb_space_config_t *c, int *fd)
 {
-	char path[MOST];
-	long f;
-	int e = kbi_space_file_path(name, path, sizeof path);
+	struct kbi_space_spot spot;
+	int e = kbi_space_place_enter(place, name, (uint32_t)kbi_sys(SYS_geteuid), true, &spot);
 
 	if (e)
 		return e;
-	f = kbi_sys(SYS_openat, AT_FDCWD, path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	e = create_at(&spot, name, c, fd);
+	kbi_space_place_leave(&spot);
+	return e;
+}
+
+static bool is_there(const char *name)
+{
+	int fd, e = kbi_space_file_open(name, false, KBI_SPACE_FILE_OURS, &fd);
+
+	if (!e)
+		kbi_space_file_close(fd);
+	return e != ENOENT;
+}
+
+/* Rights for others would mean nothing in a folder of the user's own. */
+int kbi_space_file_create(const char *name, const kb_space_config_t *config, int *fd)
+{
+	kb_space_config_t c = config ? *config : (kb_space_config_t){ 0 };
+	int e = kbi_space_place_check(name);
+
+	if (e)
+		return e;
+	if (kbi_space_place_is_path(name))
+		return create_in(KBI_SPACE_SHARED, name, &c, fd);
+	if (is_there(name))
+		return EEXIST;
+	if (c.mode & 077)
+		return create_in(KBI_SPACE_SHARED, name, &c, fd);
+	e = ENOENT;
+	/* where a session's folder is small, the next one may have room */
+	for (int place = 0; place < KBI_SPACE_SHARED && (e == ENOENT || e == EPERM || e == ENOSPC); place++)
+		e = create_in((enum kbi_space_place)place, name, &c, fd);
+	return e;
+}
+
+static bool is_of(const struct stat *st, long owner)
+{
+	if (owner == KBI_SPACE_FILE_OURS)
+		return st->st_uid == 0 || st->st_uid == (uint32_t)kbi_sys(SYS_geteuid);
+	return owner == KBI_SPACE_FILE_ANYBODYS || st->st_uid == (uint32_t)owner;
+}
+
+static int open_at(const struct kbi_space_spot *spot, bool write, long owner, int *fd)
+{
+	long f = kbi_sys(SYS_openat, spot->folder, spot->name,
+			 (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int e;
+
 	if (f < 0)
 		return (int)-f;
-	*fd = out_of_the_way((int)f);
-	return 0;
+	*fd = (int)f;
+	e = fstat(*fd, &st) ? errno : is_of(&st, owner) ? 0 : EPERM;
+	if (e)
+		kbi_sys(SYS_close, *fd);
+	else
+		*fd = out_of_the_way(*fd);
+	return e;
+}
+
+/* Whatever another user has put there, a file that cannot be opened, a link, a socket, is in nobody's way. */
+static bool is_anothers(const struct kbi_space_spot *spot)
+{
+	long f = kbi_sys(SYS_openat, spot->folder, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	bool is;
+
+	if (f < 0)
+		return false;
+	is = fstat((int)f, &st) == 0 && !is_of(&st, KBI_SPACE_FILE_OURS);
+	kbi_sys(SYS_close, f);
+	return is;
+}
+
+static int open_in(enum kbi_space_place place, const char *name, bool write, long owner, int *fd)
+{
+	uint32_t me = (uint32_t)kbi_sys(SYS_geteuid), user = owner < 0 ? me : (uint32_t)owner;
+	struct kbi_space_spot spot;
+	int e = kbi_space_place_enter(place, name, user, false, &spot);
+
+	if (e) /* no folder, or no sound one: the name is not there */
+		return ENOENT;
+	e = open_at(&spot, write, owner, fd);
+	if (e && owner == KBI_SPACE_FILE_OURS && !kbi_space_place_is_path(name) && is_anothers(&spot))
+		e = ENOENT;
+	if (e == EACCES && place != KBI_SPACE_SHARED && user != me) /* that user's folder is closed to us */
+		e = ENOENT;
+	kbi_space_place_leave(&spot);
+	return e;
+}
+
+int kbi_space_file_open(const char *name, bool write, long owner, int *fd)
+{
+	int e = kbi_space_place_check(name);
+
+	if (e)
+		return e;
+	e = ENOENT;
+	for (int place = 0; place < KBI_SPACE_PLACES && e == ENOENT; place++)
+		e = open_in((enum kbi_space_place)place, name, write, owner, fd);
+	return e;
+}
+
+int kbi_space_file_unlink(const char *name)
+{
+	struct kbi_space_spot spot;
+	int e = kbi_space_place_check(name);
+
+	if (e)
+		return e;
+	e = ENOENT;
+	for (int place = 0; place < KBI_SPACE_PLACES && e == ENOENT; place++) {
+		if (kbi_space_place_enter((enum kbi_space_place)place, name, (uint32_t)kbi_sys(SYS_geteuid), false, &spot))
+			continue;
+		e = (int)-kbi_sys(SYS_unlinkat, spot.folder, spot.name, 0);
+		kbi_space_place_leave(&spot);
+	}
+	return e;
 }
 
 /* False, too: the program has closed our descriptor, or made something else of its number. */

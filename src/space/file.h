@@ -1,4 +1,4 @@
-/* space/file.h - the file of a space: its name, its lock, its growth, its place in memory. No waiting for threads in here.
+/* space/file.h - the file of a space: making, lock, growth, place in memory. No waiting for threads in here.
  * The lock is a word of the file, so that a process that may only read cannot hold it. It names its holder's process; from
  * a dead process it is taken. It is taken under a lock of this process, and held inside np brackets, across system calls.
  * Callers: queue, thing, recover, member, space; the command. */
@@ -9,15 +9,17 @@
 
 #include "space/layout.h"
 
-#define KBI_SPACE_FILE_DIR "/dev/shm"
-#define KBI_SPACE_FILE_PREFIX "kochab."
+/* Whose file is it to be? Of this user (a uid), or */
+#define KBI_SPACE_FILE_OURS (-1L)    /* of the caller, or of root */
+#define KBI_SPACE_FILE_ANYBODYS (-2L) /* for who only looks */
 
-/* Where the name leads. EINVAL, ENAMETOOLONG. */
-int kbi_space_file_path(const char *name, char *path, size_t size);
-/* A new file with an empty space in it, of that name. Its descriptor in *fd. */
+/* A new file with an empty space in it, of that name. Its descriptor in *fd. EEXIST: open would find one, too. */
 int kbi_space_file_create(const char *name, const kb_space_config_t *config, int *fd);
-/* An existing one for reading and writing, or reading only. */
-int kbi_space_file_open(const char *name, bool write, int *fd);
+/* The first that there is in the places of space/place, for reading and writing, or reading only. EPERM: it belongs to
+ * another; where a shared name is another's, and KBI_SPACE_FILE_OURS is wanted, it is as if it were not there: ENOENT. */
+int kbi_space_file_open(const char *name, bool write, long owner, int *fd);
+/* The name of the one that open finds; a shared one whoever it belongs to. */
+int kbi_space_file_unlink(const char *name);
 /* Its head, read without mapping it, and looked at: EBADMSG, EPROTO, EXDEV. The table of processes is not read. */
 int kbi_space_file_head(int fd, struct kbi_space_head *head);
 /* Mapped with a gap below; *s is in the gap, what concerns the file filled in. */
@@ -31,10 +33,6 @@ void kbi_space_file_close(int fd);
 void kbi_space_file_shut(struct kb_space *s);
 /* The inode of this process's pid namespace; 0: unknown. */
 uint64_t kbi_space_file_pid_namespace(void);
-
-/* Does the file belong to this user? KBI_SPACE_FILE_OURS: to the caller, or to root. EPERM. */
-#define KBI_SPACE_FILE_OURS (-1L)
-int kbi_space_file_owner(int fd, long owner);
 
 /* Errno value: EPROTO: its holder lives and has not given it back for a long time. */
 int kbi_space_file_lock(struct kb_space *s);

@@ -2,7 +2,6 @@
 #include <kochab/space.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,15 +175,9 @@ int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_
 
 static int open_and_attach(kb_space_t **space, const char *name, unsigned flags, long owner)
 {
-	int fd, e = kbi_space_file_open(name, true, &fd);
+	int fd, e = kbi_space_file_open(name, true, owner, &fd);
 
-	if (e)
-		return e;
-	e = kbi_space_file_owner(fd, owner);
-	if (!e)
-		return attach_or_close(fd, name, flags, space);
-	kbi_space_file_close(fd);
-	return e;
+	return e ? e : attach_or_close(fd, name, flags, space);
 }
 
 static int attach_owned(kb_space_t **space, const char *name, unsigned flags, long owner)
@@ -231,10 +224,7 @@ int kb_space_detach(kb_space_t *s)
 
 int kb_space_unlink(const char *name)
 {
-	char path[512];
-	int e = kbi_space_file_path(name, path, sizeof path);
-
-	return e ? e : (int)-kbi_sys(SYS_unlinkat, AT_FDCWD, path, 0);
+	return kbi_space_file_unlink(name);
 }
 
 uint64_t kb_space_offset(const kb_space_t *s, const void *address)

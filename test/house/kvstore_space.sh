@@ -6,7 +6,7 @@
 ASK=$BUILD/example/kvstore/ask/ask
 needs "$K-posix" "$ASK"
 NAME=kvtest.$$
-trap 'clean_up; rm -f /dev/shm/kochab.$NAME' EXIT
+trap 'clean_up; "$KOCHAB_BIN" space remove --force $NAME 2>/dev/null' EXIT
 
 is_up() { grep -qs ready "$T/server"; }
 
@@ -82,5 +82,5 @@ wants '$-1' GET a
 kill -TERM $server
 wait $server || fail "exit $? on SIGTERM"
 server=
-[ -e /dev/shm/kochab.$NAME ] && fail "the space is left behind"
+"$KOCHAB_BIN" space inspect $NAME >/dev/null 2>&1 && fail "the space is left behind"
 exit $failed

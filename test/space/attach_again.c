@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	}
 	s = space_new(NULL);
 	atexit(space_gone);
-	CHECK_EQ(kbi_space_file_path(space_name, path, sizeof path), 0);
+	space_path(path, sizeof path);
 	CHECK_EQ(kbi_space_file_lock(s), 0);
 	run(&r, true, attaches, NULL);
 	usleep(HOLD_MS * 1000);

@@ -8,17 +8,12 @@
 
 #include "space_test.h"
 
-static void path_of(char *path, size_t size)
-{
-	snprintf(path, size, "/dev/shm/kochab.%s", space_name);
-}
-
 static void overwrite(long at, const void *bytes, size_t n)
 {
 	char path[128];
 	int fd;
 
-	path_of(path, sizeof path);
+	space_path(path, sizeof path);
 	fd = open(path, O_WRONLY);
 	CHECK(fd >= 0);
 	CHECK_EQ(pwrite(fd, bytes, n, at), n);
@@ -31,7 +26,7 @@ static void rights(void)
 	char path[128];
 	struct stat st;
 
-	path_of(path, sizeof path);
+	space_path(path, sizeof path);
 	CHECK_EQ(stat(path, &st), 0);
 	CHECK_EQ(st.st_mode & 0777, 0600);
 	CHECK(st.st_blocks * 512 >= st.st_size);
@@ -47,7 +42,7 @@ static void rights(void)
 	CHECK_EQ(kb_space_unlink(space_name), ENOENT);
 	CHECK_EQ(kb_space_attach(&s, space_name, 0), ENOENT);
 	s = space_new(&(kb_space_config_t){ .mode = 0640 });
-	path_of(path, sizeof path);
+	space_path(path, sizeof path);
 	CHECK_EQ(stat(path, &st), 0);
 	CHECK_EQ(st.st_mode & 0777, 0640);
 	CHECK_EQ(kb_space_detach(s), 0);
@@ -68,7 +63,7 @@ static void bad_files(void)
 	CHECK_EQ(kb_space_detach(s), 0);
 	CHECK_EQ(kb_space_attach(&s, space_name, 0), 0);
 	CHECK_EQ(kb_space_detach(s), 0);
-	path_of(path, sizeof path);
+	space_path(path, sizeof path);
 	CHECK_EQ(stat(path, &st), 0);
 	CHECK_EQ(truncate(path, st.st_size - 4096), 0);
 	CHECK_EQ(kb_space_attach(&s, space_name, 0), EBADMSG);

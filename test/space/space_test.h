@@ -14,6 +14,7 @@
 
 #include <kochab/space.h>
 
+#include "space/path.h"
 #include "test.h"
 
 #define MS 1000000ull
@@ -27,6 +28,12 @@ static inline uint64_t in_ms(uint64_t ms)
 static void space_gone(void)
 {
 	kb_space_unlink(space_name);
+}
+
+/* Where its file stands, for a test that changes it without attaching. */
+static inline void space_path(char *path, size_t size)
+{
+	CHECK(space_path_of(space_name, path, size));
 }
 
 /* A name that nobody has; it goes when main ends. A peer gets it by argv. */

@@ -25,6 +25,35 @@ mkfifo "$T/fifo"
 { [ -L "$T/link" ] || [ -L "$T/link.2" ] || [ -e "$T/fifo" ]; } && fail "a planted name is still there"
 [ -s "$T/target" ] || fail "follows a link"
 "$K" space remove --force "$T/link" 2>/dev/null && fail "removes what is not there"
+
+# a folder of the user's own, and the shared one: what list shows is what inspect and remove take
+export XDG_RUNTIME_DIR=
+own=
+while read -r kind folder; do
+	[ "$kind" = tmpfs ] && own=$(mktemp -d "$folder/test.tool.XXXXXX" 2>/dev/null) && break
+done < <(for f in /dev/shm /run /tmp; do echo "$(stat -f -c %T $f) $f"; done)
+if [ -n "$own" ]; then
+	trap 'rm -rf "$T" "$own"; rm -f "/dev/shm/kochab.$n"' EXIT
+	n=tool.$$ XDG_RUNTIME_DIR=$own
+	mkdir -m 700 "$own/kochab" && echo nonsense >"$own/kochab/$n"
+	"$K" space list | grep -q "^$n  *it is no space" || fail "list does not show the user's own: $("$K" space list)"
+	echo nonsense >"/dev/shm/kochab.$n"
+	[ "$("$K" space list | grep -c "^$n ")" = 1 ] || fail "list shows two of a name: $("$K" space list)"
+	"$K" space list | grep -q "^/dev/shm/kochab.$n  *it is no space" || fail "list hides the shared one: $("$K" space list)"
+	"$K" space list --json | grep -q "\"name\": \"$n\", \"path\": \"$own/kochab/$n\", \"error\"" || fail "no path: $("$K" space list --json)"
+	"$K" space remove --force $n || fail "does not remove the user's own"
+	{ [ ! -e "$own/kochab/$n" ] && [ -e "/dev/shm/kochab.$n" ]; } || fail "removes another"
+	"$K" space list | grep -q "^$n  *it is no space" || fail "the shared one has the name then: $("$K" space list)"
+	"$K" space remove --force $n || fail "does not remove the shared one"
+	[ -e "/dev/shm/kochab.$n" ] && fail "the shared one is still there"
+	echo nonsense >"$own/kochab/$n" && chmod 750 "$own/kochab"
+	"$K" space list | grep -q "$n " && fail "list looks into a folder that others may enter"
+	"$K" space inspect $n 2>"$T/err" && fail "inspect too"
+	grep -q 'No such file' "$T/err" || fail "and says $(cat "$T/err")"
+else
+	echo "no file system in memory"
+fi
+
 "$K" space 2>/dev/null; [ $? = 2 ] || fail "no usage"
 "$K" space inspect 2>/dev/null; [ $? = 2 ] || fail "inspects nothing"
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "core/child.h"
+#include "space/path.h"
 
 enum { BYTES = 1 << 20, GROWS = 3 << 20 };
 
@@ -81,12 +82,12 @@ static void run(void (*program)(void *), int signal, const char *says)
 
 	/* a name for the line; made and left by a process of its own, for this one must have no runtime when it forks */
 	snprintf(space_name, sizeof space_name, "test.%d.%llx", getpid(), (unsigned long long)test_now_ns());
-	snprintf(path, sizeof path, "/dev/shm/kochab.%s", space_name);
 	if (fork() == 0) {
 		CHECK_EQ(kb_space_create(&s, space_name, &(kb_space_config_t){ .limit = 16 << 20 }), 0);
 		exit(0);
 	}
 	wait(NULL);
+	CHECK(space_path_of(space_name, path, sizeof path));
 	child_run(&c, program, NULL);
 	kb_space_unlink(space_name);
 	if (signal)
