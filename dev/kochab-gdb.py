@@ -9,12 +9,20 @@
 # Nothing in the program is written. A parked thread's registers lie on its stack (src/arch/<machine>/ctx.h); they are
 # given to gdb as the caller of the frame that is selected now (class Parked), so gdb's own unwinder does the rest.
 # It needs the library's debug information, and gdb 9 or later with Python.
+#
+# The program may be damaged, or a core file made up: what is read is bounded, what cannot be read is told in a line, the
+# rest is shown all the same, and names do nothing to a terminal.
+
+import functools
+import re
 
 import gdb
 import gdb.unwinder
 
+MOST_THREADS, MOST_VPS, MOST_DAMAGED, AT_ONCE = 1 << 20, 1024, 64, 4096
 FREE, NEW, READY, WAIVED, RUNNING, WAITING, DONE, FOREIGN, BLOCKED = range(9)
 NOT_STARTED, TIMED, BOUND, WATCHES = 2, 4, 16, 64  # KBI_TASK_ flags
+IDLE = ("busy", "polling", "sleeping")
 STATES = ("free", "new", "ready", "moving", "running", "waiting", "ended", "kernel thread", "in a blocking call")
 
 # Where a suspended context keeps registers, from its stack pointer up; "size": how much of it is not the caller's.
@@ -30,13 +38,45 @@ FRAMES = {
 }
 
 
+# What reading a value that is not there, or is no such value, raises.
+UNREADABLE = (gdb.error, ArithmeticError, LookupError, RuntimeError, ValueError)
+
+
 def number(value):
     return int(value) & 0xFFFFFFFFFFFFFFFF
+
+
+def plain(text):
+    """As it may be shown on a terminal."""
+    return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def why(error):
+    return "(%s)" % plain(str(error).rstrip("."))
+
+
+def tells(invoke):
+    """A command whose errors are a line."""
+
+    @functools.wraps(invoke)
+    def wrapped(self, args, from_tty):
+        try:
+            invoke(self, args, from_tty)
+        except gdb.GdbError:
+            raise
+        except UNREADABLE as error:
+            raise gdb.GdbError("Kochab's tables cannot be read: %s" % plain(str(error)))
+
+    return wrapped
 
 
 def word(address):
     data = gdb.selected_inferior().read_memory(address, 8).tobytes()
     return int.from_bytes(data, "little")
+
+
+def field(kind, name):
+    return {f.name: f for f in kind.strip_typedefs().fields()}[name]
 
 
 class Runtime:
@@ -52,7 +92,8 @@ class Runtime:
                 continue
             self.table = table
             self.vps = objfile.lookup_global_symbol("kbi_vps").value()
-            self.n_vps = number(objfile.lookup_global_symbol("kbi_vp_n").value())
+            self.n_vps = min(number(objfile.lookup_global_symbol("kbi_vp_n").value()), MOST_VPS)
+            self.limit = min(number(table["used"]["v_"]), MOST_THREADS)
             return
         raise gdb.GdbError("Kochab does not run here, or its library has no debug information.")
 
@@ -60,15 +101,39 @@ class Runtime:
         return self.vps[i].dereference()
 
     def thread(self, index):
-        if index < 0 or index >= number(self.table["used"]["v_"]):
+        if index < 0 or index >= self.limit:
             raise gdb.GdbError("No thread #%d." % index)
         return Thread(self, index, self.table["at"][index])
 
-    def threads(self):
-        for index in range(number(self.table["used"]["v_"])):
-            thread = self.thread(index)
-            if thread.kind != FREE:
-                yield thread
+    def indices(self):
+        """Of those that are not free. Of a table that lies elsewhere, or is none, some."""
+        damaged = 0
+        for index in self.candidates():
+            try:
+                damaged += self.thread(index).is_damaged()
+            except UNREADABLE:
+                damaged += 1
+            if damaged > MOST_DAMAGED:
+                print("(from #%d on the table is damaged)" % index)
+                return
+            yield index
+
+    def candidates(self):
+        """Many are looked at with one reading."""
+        kind = self.table["at"].type.target()
+        base, size = number(self.table["at"]), kind.sizeof
+        task = field(kind, "task")
+        at = (task.bitpos + field(task.type, "state").bitpos) // 8 + 4
+        for first in range(0, self.limit, AT_ONCE):
+            n = min(AT_ONCE, self.limit - first)
+            try:
+                data = gdb.selected_inferior().read_memory(base + first * size, n * size).tobytes()
+            except UNREADABLE:
+                yield from range(first, self.limit)
+                return
+            for i in range(n):
+                if data[i * size + at : i * size + at + 4] != b"\0\0\0\0":
+                    yield first + i
 
 
 class Thread:
@@ -81,10 +146,15 @@ class Thread:
         self.vp = state & 0xFFFFFFFF
 
     def name(self):
-        return self.d["name"].string(errors="replace") if self.d["named"] or self.d["is_main"] else ""
+        return plain(self.d["name"].string(errors="replace")) if self.d["named"] or self.d["is_main"] else ""
+
+    def is_damaged(self):
+        return self.kind >= len(STATES) or (self.kind != FREE and number(self.d["task"]["index"]) != self.index)
 
     def where(self):
-        state = STATES[self.kind] if self.kind < len(STATES) else "in state %d" % self.kind
+        if self.is_damaged():
+            return "damaged"
+        state = STATES[self.kind]
         if self.kind in (READY, WAIVED, RUNNING, WAITING):
             state += " on VP %d" % self.vp
         if self.kind == RUNNING:
@@ -112,7 +182,7 @@ class Thread:
         block = gdb.block_for_pc(address)
         while block is not None and block.function is None:
             block = block.superblock
-        return block.function.name if block is not None else "0x%x" % address
+        return plain(block.function.name) if block is not None else "0x%x" % address
 
     def has_flag(self, flag):
         return number(self.d["task"]["flags"]["v_"]) & flag != 0
@@ -160,6 +230,7 @@ class Parked(gdb.unwinder.Unwinder):
 
     def pretend(self, pending, layout):
         low = self.context
+        saved = [(name, at) for name, at in layout.items() if name not in ("size", "sp") and isinstance(at, int)]
 
         class Id:
             # inner to all of the parked frames, or gdb takes the stack for corrupt
@@ -167,9 +238,7 @@ class Parked(gdb.unwinder.Unwinder):
             pc = gdb.Value(number(pending.read_register("pc")))
 
         info = pending.create_unwind_info(Id())
-        for register, offset in layout.items():
-            if register in ("size", "sp") or not isinstance(offset, int):
-                continue
+        for register, offset in saved:
             self.save(pending, info, register, word(low + offset))
         self.save(pending, info, layout["sp"], low + layout["size"])
         return info
@@ -187,8 +256,13 @@ gdb.unwinder.register_unwinder(None, parked, replace=True)
 def print_parked(thread, args):
     """bt without its first frame, which is not the thread's; the others are numbered from 0."""
     width = gdb.parameter("width")
+    context = number(thread.d["task"]["ctx"]["sp"])
+    if not 4096 <= context < 1 << 63 or context % 8:
+        print("(its stack pointer is 0x%x)" % context)
+        return
+    gdb.selected_inferior().read_memory(context, max(layout["size"] for layout in FRAMES.values()))
     gdb.execute("set width 0", to_string=True)
-    parked.arm(number(thread.d["task"]["ctx"]["sp"]))
+    parked.arm(context)
     try:
         text = gdb.execute("bt %s" % args, to_string=True)
     finally:
@@ -196,11 +270,11 @@ def print_parked(thread, args):
         gdb.execute("set width %s" % (width if width is not None else "unlimited"), to_string=True)
     skip = False
     for line in text.splitlines():
-        if line.startswith("#"):
-            label, rest = line[1:].split(None, 1)
-            skip = label == "0"
+        frame = re.match(r"#(\d+)\s+(.*)", line)
+        if frame:
+            skip = frame[1] == "0"
             if not skip:
-                line = "#%-3d%s" % (int(label) - 1, rest)
+                line = "#%-3d%s" % (int(frame[1]) - 1, frame[2])
         if not skip:
             print(line)
 
@@ -223,8 +297,17 @@ def print_running(thread, args):
 
 
 def backtrace(thread, args=""):
-    print(thread.title())
-    if thread.kind == FOREIGN:
+    try:
+        print(thread.title())
+        print_frames(thread, args)
+    except UNREADABLE as error:
+        print(why(error))
+
+
+def print_frames(thread, args):
+    if thread.is_damaged():
+        pass
+    elif thread.kind == FOREIGN:
         print("(a kernel thread of its own: see 'thread apply all bt')")
     elif thread.kind == DONE:
         print("(has ended and waits to be joined)")
@@ -249,16 +332,22 @@ class Vps(gdb.Command):
     def __init__(self):
         super().__init__("kochab vps", gdb.COMMAND_STACK)
 
+    @tells
     def invoke(self, args, from_tty):
         runtime = Runtime()
-        idle = ("busy", "polling", "sleeping")
         for i in range(runtime.n_vps):
-            vp = runtime.vp(i)
-            what = idle[number(vp["s"]["idle"]["v_"])]
-            current = vp["cur"]
-            if number(current):
-                what += ", runs thread #%d" % number(current["task"]["index"])
-            print("VP %d  LWP %d  %s" % (i, number(vp["tid"]["v_"]), what))
+            try:
+                print("VP %d  %s" % (i, self.about(runtime.vp(i))))
+            except UNREADABLE as error:
+                print("VP %d  %s" % (i, why(error)))
+
+    @staticmethod
+    def about(vp):
+        idle, current = number(vp["s"]["idle"]["v_"]), vp["cur"]
+        what = IDLE[idle] if idle < len(IDLE) else "in state %d" % idle
+        if number(current):
+            what += ", runs thread #%d" % number(current["task"]["index"])
+        return "LWP %d  %s" % (number(vp["tid"]["v_"]), what)
 
 
 class Threads(gdb.Command):
@@ -267,18 +356,22 @@ class Threads(gdb.Command):
     def __init__(self):
         super().__init__("kochab threads", gdb.COMMAND_STACK)
 
+    @tells
     def invoke(self, args, from_tty):
         wanted = args.strip()
         n = 0
         print("%6s  %-28s %-16s %-24s %s" % ("Index", "State", "Name", "Function", ""))
-        for thread in Runtime().threads():
-            if not thread.where().startswith(wanted):
-                continue
+        runtime = Runtime()
+        for index in runtime.indices():
+            try:
+                thread = runtime.thread(index)
+                if not thread.where().startswith(wanted):
+                    continue
+                row = (thread.where(), thread.name(), thread.function(), thread.notes())
+            except UNREADABLE as error:
+                row = (why(error), "", "", "")
             n += 1
-            print(
-                "%6d  %-28s %-16s %-24s %s"
-                % (thread.index, thread.where(), thread.name(), thread.function(), thread.notes())
-            )
+            print("%6d  %-28s %-16s %-24s %s" % ((index,) + row))
         print("%d threads" % n)
 
 
@@ -288,6 +381,7 @@ class Bt(gdb.Command):
     def __init__(self):
         super().__init__("kochab bt", gdb.COMMAND_STACK)
 
+    @tells
     def invoke(self, args, from_tty):
         words = args.split(None, 1)
         if not words or not words[0].lstrip("#").isdigit():
@@ -304,13 +398,15 @@ class Apply(gdb.Command):
     def __init__(self):
         super().__init__("kochab apply", gdb.COMMAND_STACK)
 
+    @tells
     def invoke(self, args, from_tty):
         words = args.split(None, 2)
         if words[:2] != ["all", "bt"]:
             raise gdb.GdbError("kochab apply all bt [ARGS]")
-        for thread in Runtime().threads():
+        runtime = Runtime()
+        for index in runtime.indices():
             print()
-            backtrace(thread, words[2] if len(words) > 2 else "")
+            backtrace(runtime.thread(index), words[2] if len(words) > 2 else "")
 
 
 Kochab()
