@@ -370,7 +370,7 @@ test-cross: ## the arch, core, sync, io and some posix tests on other machines, 
 	@dev/test-cross
 test-guest: ## os, core, posix and programs on emulated computers with kernels of their own (slow; ARGS="aarch64 posix/NAME ...")
 	@dev/test-guest $(or $(ARGS),aarch64)
-fuzz: ## fuzzes what reads others' bytes, by libFuzzer (ARGS="-s SECONDS NAME ...")
+fuzz: lib ## fuzzes what reads others' bytes, by libFuzzer (ARGS="-s SECONDS NAME ...")
 	@BUILD=$(O) dev/fuzz/run $(ARGS)
 
 litmus: ## the shared protocols under C's memory model, by herd7
