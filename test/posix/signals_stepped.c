@@ -82,7 +82,7 @@ static pid_t wait_any(int *status)
 	return 0;
 }
 
-/* Until the kernel thread that walks, or any at its breakpoint, traps; signals come to all meanwhile. 0: it stands still. */
+/* Until the kernel thread that walks, or any at its breakpoint, traps; signals come meanwhile. 0: it stands still. */
 static int wait_trap(int request)
 {
 	int status;
