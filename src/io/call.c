@@ -168,12 +168,10 @@ static long when_ready(const struct call *first, short events, struct kbi_until 
 	int e = kbi_hold_begin(&h, (int)c.a, false, NULL), own;
 
 	for (unsigned turn = 0; r == -EAGAIN && !e; turn++) {
-		struct timespec none = { 0, 0 };
-
 		kb_mutex_lock(m);
 		kbi_hold_attempt();
 		p.fd = kbi_hold_fd(&h);
-		own = p.fd >= 0 && kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0 ? kbi_own_copy(p.fd) : -1;
+		own = p.fd >= 0 && kbi_sys_poll_now(&p, 1) > 0 ? kbi_own_copy(p.fd) : -1;
 		kbi_hold_attempted();
 		if (own >= 0) {
 			c.a = own;
@@ -297,8 +295,7 @@ static KBI_NOINLINE int poll_later(struct pollfd *fds, nfds_t n, struct kbi_unti
 
 int kb_io_poll(struct pollfd *fds, nfds_t n, uint64_t deadline)
 {
-	struct timespec none = { 0, 0 };
-	long r = kbi_sys(SYS_ppoll, fds, n, &none, NULL, 0);
+	long r = kbi_sys_poll_now(fds, n);
 
 	return r ? (int)r : poll_later(fds, n, kbi_patience(deadline));
 }

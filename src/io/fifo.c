@@ -77,10 +77,7 @@ static int pause_once(struct kbi_until until, uint64_t *pause)
 /* A writer is there, or has been since fd was opened. beside: a pipe for tee. */
 static bool has_met_writer(int fd, int beside)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct timespec none = { 0, 0 };
-
-	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0 ||
+	return kbi_sys_is_ready(fd, POLLIN) ||
 	       kbi_sys(SYS_tee, fd, beside, 1, SPLICE_F_NONBLOCK) != 0;
 }
 

@@ -80,14 +80,6 @@ static long here(const struct transfer *t)
 	return kbi_async_here(&a);
 }
 
-static bool is_ready(int fd, short events)
-{
-	struct pollfd p = { .fd = fd, .events = events };
-	struct timespec none = { 0, 0 };
-
-	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0;
-}
-
 /* ---- once it has waited ------------------------------------------------------------------------------------ */
 
 static int begin(struct transfer *t)
@@ -159,7 +151,7 @@ static long some(struct transfer *t, struct kbi_until until)
 			return 0;
 		if (t->at != OWN_POSITION)
 			return odd ? here(t) : beside(t, until);
-		if (odd && is_ready(t->fd, events))
+		if (odd && kbi_sys_is_ready(t->fd, events))
 			return apart(t, true, until);
 		e = begin(t);
 		e = e ? e : kbi_ready_wait(&t->hold, events, until, turn);

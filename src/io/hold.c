@@ -339,12 +339,11 @@ bool kbi_hold_moved(const struct kbi_hold *h, const struct pollfd *fds, size_t n
 /* Those whose file could not be kept are as closed ones. */
 static long poll_copy(const struct kbi_hold *h, struct pollfd *fds, size_t n, struct pollfd *copy)
 {
-	struct timespec none = { 0, 0 };
 	long r, lost = 0;
 
 	for (size_t i = 0; i < n; i++)
 		copy[i] = (struct pollfd){ fds[i].fd < 0 ? -1 : kbi_hold_fd(&h[i]), fds[i].events, 0 };
-	r = kbi_sys(SYS_ppoll, copy, n, &none, NULL, 0);
+	r = kbi_sys_poll_now(copy, n);
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		bool is_lost = fds[i].fd >= 0 && copy[i].fd < 0;
 
@@ -356,11 +355,9 @@ static long poll_copy(const struct kbi_hold *h, struct pollfd *fds, size_t n, st
 
 long kbi_hold_poll(const struct kbi_hold *h, struct pollfd *fds, size_t n, struct pollfd *copy)
 {
-	struct timespec none = { 0, 0 };
-
 	if (kbi_unlikely(kbi_hold_moved(h, fds, n)))
 		return poll_copy(h, fds, n, copy);
-	return kbi_sys(SYS_ppoll, fds, n, &none, NULL, 0);
+	return kbi_sys_poll_now(fds, n);
 }
 
 void kbi_hold_begin_all(struct kbi_hold *h, const struct pollfd *fds, size_t n)

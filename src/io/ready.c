@@ -464,9 +464,8 @@ bool kbi_ready_is_stream(int fd)
 bool kbi_ready_is_shut(int fd)
 {
 	struct pollfd p = { fd, EPOLLRDHUP, 0 };
-	struct timespec none = { 0, 0 };
 
-	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) == 1 && p.revents & EPOLLRDHUP;
+	return kbi_sys_poll_now(&p, 1) == 1 && p.revents & EPOLLRDHUP;
 }
 
 /* ---- one of several ------------------------------------------------------------------------------------- */

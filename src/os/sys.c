@@ -95,6 +95,25 @@ void kbi_sys_die_with(int parent)
 	kbi_sys(SYS_prctl, PR_SET_PTRACER, parent);
 }
 
+long kbi_sys_poll_now(struct pollfd *fds, size_t n)
+{
+	long r;
+
+	do {
+		struct timespec none = { 0, 0 };
+
+		r = kbi_sys(SYS_ppoll, fds, n, &none, NULL, 0);
+	} while (kbi_unlikely(r == -EINTR));
+	return r;
+}
+
+bool kbi_sys_is_ready(int fd, short events)
+{
+	struct pollfd p = { fd, events, 0 };
+
+	return kbi_sys_poll_now(&p, 1) > 0;
+}
+
 void kbi_sys_yield(void)
 {
 	kbi_sys(SYS_sched_yield);

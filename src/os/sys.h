@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 
+#include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -116,6 +117,11 @@ void kbi_sys_die_with(int parent);
 /* The n bytes there, 8 to a page, can be read: what a program gives to the kernel may lead anywhere, and the kernel says
  * EFAULT. Nothing is changed. */
 bool kbi_sys_can_read(const void *at, size_t n);
+/* poll that does not wait: how many are ready, or -errno, never -EINTR. The kernel says that where nothing is ready and a
+ * signal comes meanwhile, also one of the runtime's own, and a call that may block is no answer to it. */
+long kbi_sys_poll_now(struct pollfd *fds, size_t n);
+/* The kernel has told that a call for these events of poll does not wait, but for who is faster. */
+bool kbi_sys_is_ready(int fd, short events);
 /* Kernel's idea of yielding the processor. */
 void kbi_sys_yield(void);
 /* By who finds for the n-th time, from 0, that another kernel thread is not as far as it must be, where it has no word

@@ -19,7 +19,7 @@ static struct accepting *accepting_of(struct kbi_call *c)
 static long accept_by(struct kbi_call *c, int fd)
 {
 	struct accepting *t = accepting_of(c);
-	long r = kbi_call_ready(fd, POLLIN) ? kbi_sys(SYS_accept4, fd, t->address, t->len, t->flags) : -EAGAIN;
+	long r = kbi_sys_is_ready(fd, POLLIN) ? kbi_sys(SYS_accept4, fd, t->address, t->len, t->flags) : -EAGAIN;
 
 	if (r >= 0)
 		kbi_call_note((int)r, KBI_CALL_SOCKET);
@@ -33,7 +33,7 @@ static long try_accept(struct kbi_call *c)
 	long r;
 	int fd;
 
-	if (!kbi_call_ready(c->fd, POLLIN))
+	if (!kbi_sys_is_ready(c->fd, POLLIN))
 		return -EAGAIN;
 	fd = kbi_call_step_out(c);
 	gate = c->inside ? kbi_call_gate_now(c->number) : kbi_call_gate(c->number);

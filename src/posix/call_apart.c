@@ -111,7 +111,7 @@ static bool awaits(struct kbi_call_keeps *keeps, const struct wanted *w, int n, 
 	long e = 0;
 
 	for (int i = 0; i < n; i++)
-		ready &= kbi_call_ready(*w[i].fd, w[i].events);
+		ready &= kbi_sys_is_ready(*w[i].fd, w[i].events);
 	if (ready)
 		return false;
 	for (int i = 0; i < n; i++)
@@ -127,7 +127,7 @@ static bool awaits_out(struct kbi_call_keeps *keeps, int *in, int *out, ssize_t 
 {
 	const struct wanted w[] = { { out, POLLOUT }, { in, POLLIN } };
 
-	if (kbi_call_ready(*out, POLLOUT))
+	if (kbi_sys_is_ready(*out, POLLOUT))
 		return false;
 	kbi_call_keep(keeps, in);
 	return awaits(keeps, w, 1, N, r);

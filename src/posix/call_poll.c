@@ -113,8 +113,7 @@ static const struct pollfd nothing[1]; /* the set without one: time passes */
 static long look(struct kbi_call *c)
 {
 	struct pollfd *fds = (struct pollfd *)(uintptr_t)c->set; /* the program's: it is written to */
-	struct timespec none = { 0, 0 };
-	long r = c->holds ? kbi_hold_poll(c->holds, fds, c->n_set, c->copy) : kbi_sys(SYS_ppoll, fds, c->n_set, &none, NULL, 0);
+	long r = c->holds ? kbi_hold_poll(c->holds, fds, c->n_set, c->copy) : kbi_sys_poll_now(fds, c->n_set);
 
 	return r ? r : -EAGAIN;
 }
@@ -231,13 +230,16 @@ static long look_moved(struct kbi_call *c, const struct sets *s)
 static long look_sets(struct kbi_call *c)
 {
 	struct sets *s = polling_of(c)->what;
-	struct timespec none = { 0, 0 };
 	long r;
 
 	if (kbi_unlikely(c->holds && kbi_hold_moved(c->holds, c->set, c->n_set)))
 		return look_moved(c, s);
-	set_question(s);
-	r = kbi_sys(SYS_pselect6, s->n, s->set[0], s->set[1], s->set[2], &none, NULL);
+	do {
+		struct timespec none = { 0, 0 };
+
+		set_question(s);
+		r = kbi_sys(SYS_pselect6, s->n, s->set[0], s->set[1], s->set[2], &none, NULL);
+	} while (kbi_unlikely(r == -EINTR)); /* as in kbi_sys_poll_now */
 	return r ? r : -EAGAIN;
 }
 

@@ -241,8 +241,6 @@ bool kbi_call_step_in(struct kbi_call *c);
 KBI_SWITCHES long kbi_call_wait(struct kbi_call *c);
 /* Until poll(2) says that fd has one of the events: 0 or a negative errno; at once if fd has O_NONBLOCK. */
 KBI_SWITCHES long kbi_call_await(int fd, short events, bool cancels);
-/* One poll(2) without time: is there an event? Errors count. */
-bool kbi_call_ready(int fd, short events);
 
 /* connect of a socket that waits, begun without blocking, until it is there or refused: *r, the kernel's result. False:
  * this is none, or there is no such way here, and nothing has been done. */

@@ -82,9 +82,8 @@ static long add_part(struct kbi_call *c, long r, size_t n)
  * block shows that for ever. */
 static bool is_readable(int fd, bool *unsure)
 {
-	struct timespec none = { 0, 0 };
 	struct pollfd p = { fd, POLLIN, 0 };
-	bool any = kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0;
+	bool any = kbi_sys_poll_now(&p, 1) > 0;
 
 	return any && !(*unsure = p.revents == POLLERR);
 }
@@ -149,7 +148,7 @@ static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, c
 static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
 				     bool cancels)
 {
-	if (kind != KBI_CALL_FILE && !kbi_call_ready(fd, POLLOUT))
+	if (kind != KBI_CALL_FILE && !kbi_sys_is_ready(fd, POLLOUT))
 		return -EAGAIN;
 	fd = c ? kbi_call_step_out(c) : fd;
 	if (kind == KBI_CALL_FILE)

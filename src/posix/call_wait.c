@@ -17,14 +17,6 @@ enum { SECOND = 1000000000 };
 
 /* ---- looking ----------------------------------------------------------------------------------------- */
 
-bool kbi_call_ready(int fd, short events)
-{
-	struct pollfd p = { fd, events, 0 };
-	struct timespec none = { 0, 0 };
-
-	return kbi_sys(SYS_ppoll, &p, 1, &none, NULL, 0) != 0;
-}
-
 /* ---- gates ------------------------------------------------------------------------------------------- */
 
 enum { GATES = 64, GATE_TURNS = 1000 };
@@ -540,7 +532,7 @@ void kbi_call_keep_no_more(struct kbi_call_keeps *k)
 
 static long look(struct kbi_call *c)
 {
-	return kbi_call_ready(c->fd, c->events) ? 0 : -EAGAIN;
+	return kbi_sys_is_ready(c->fd, c->events) ? 0 : -EAGAIN;
 }
 
 long kbi_call_await(int fd, short events, bool cancels)
@@ -572,7 +564,7 @@ static long try_connected(struct kbi_call *c)
 {
 	struct connecting *x = (struct connecting *)(void *)c;
 
-	return kbi_call_ready(c->fd, POLLOUT) ? kbi_sys(SYS_connect, c->fd, x->to, x->len) : -EAGAIN;
+	return kbi_sys_is_ready(c->fd, POLLOUT) ? kbi_sys(SYS_connect, c->fd, x->to, x->len) : -EAGAIN;
 }
 
 bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t len, bool cancels, long *r)

@@ -7,6 +7,7 @@
  * and all calls of kernel threads. stdio.def has a row for each function. Not reached: what libc calls
  * inside itself (err, error, syslog, putpwent).
  * Callers: programs. May switch. Cancellation may pass through these frames. */
+#include "os/sys.h"
 #include "posix/call_priv.h"
 
 #include <dlfcn.h>
@@ -198,7 +199,7 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 
 	if (!kbi_call_may_wait())
 		return;
-	if (use != WRITES && h->f->_IO_read_ptr >= h->f->_IO_read_end && !kbi_call_ready(h->f->_fileno, POLLIN)) {
+	if (use != WRITES && h->f->_IO_read_ptr >= h->f->_IO_read_end && !kbi_sys_is_ready(h->f->_fileno, POLLIN)) {
 		int fd = h->f->_fileno;
 
 		kbi_call_keep(&h->keeps, &fd);

@@ -53,14 +53,6 @@ uint64_t kbi_space_life_start(uint32_t pid)
 	return at ? strtoull(at, NULL, 10) : 0;
 }
 
-static bool readable(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct timespec now = { 0, 0 };
-
-	return kbi_sys(SYS_ppoll, &p, 1, &now) == 1;
-}
-
 uint64_t kbi_space_life_own_start(uint32_t pid)
 {
 	uint64_t start = kbi_space_life_start(pid);
@@ -92,7 +84,7 @@ int kbi_space_life_open(uint32_t pid, uint64_t start)
 
 	if (fd < 0)
 		return fd;
-	if (readable(fd) || is_another(start, kbi_space_life_start(pid))) {
+	if (kbi_sys_is_ready(fd, POLLIN) || is_another(start, kbi_space_life_start(pid))) {
 		kbi_sys(SYS_close, fd);
 		return -ESRCH;
 	}

@@ -100,6 +100,29 @@ static int wait_trap(int request)
 	return 0;
 }
 
+/* The program says what is next, while its kernel threads stop for signals; it may be at its breakpoint already, *trapped.
+ * 0: it is done. */
+static int next_kind(int *kind, int *trapped)
+{
+	struct pollfd said = { to_debugger[0], POLLIN, 0 };
+	int status;
+	pid_t p;
+
+	*trapped = 0;
+	while (poll(&said, 1, 1) == 0)
+		while ((p = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+			int sig = status >> 16 ? 0 : WSTOPSIG(status);
+
+			if (WIFSTOPPED(status) && sig != SIGTRAP) {
+				ptrace(PTRACE_CONT, p, NULL, sig);
+			} else if (WIFSTOPPED(status)) {
+				traced_thread = p;
+				*trapped = 1;
+			}
+		}
+	return read(to_debugger[0], kind, sizeof *kind) == sizeof *kind;
+}
+
 static int go_on(int request)
 {
 	ptrace(request, traced_thread, NULL, 0);
@@ -162,7 +185,7 @@ static void debug_kind(const char *kind, int stride)
 
 static void debug(void)
 {
-	int kind;
+	int kind, trapped;
 
 	if (read(to_debugger[0], &kind, sizeof kind) != sizeof kind)
 		_exit(0);
@@ -170,8 +193,8 @@ static void debug(void)
 	CHECK_EQ(write(from_debugger[1], &kind, sizeof kind), sizeof kind);
 	if (!kind)
 		_exit(0);
-	while (read(to_debugger[0], &kind, sizeof kind) == sizeof kind) {
-		if (!wait_trap(PTRACE_CONT))
+	while (next_kind(&kind, &trapped)) {
+		if (!trapped && !wait_trap(PTRACE_CONT))
 			_exit(0);
 		debug_kind(kinds[kind], kind ? STRIDE : 1);
 		if (!go_on(PTRACE_CONT))
