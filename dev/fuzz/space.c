@@ -1,8 +1,9 @@
 /* The file of a space. The input is a list of steps: words of the file are changed before this process attaches, and then
- * between its calls, of which there is one step each, with deadlines that have come or come soon. Whatever stands in the
- * file: no access leaves the space, an element that is received lies within its 16 bytes, calls end, and what the command
- * shows of the file has no control characters. */
+ * between its calls, of which there is one step each, with deadlines that have come or come soon; or at random by another
+ * thread while some calls run. Whatever stands in the file: no access leaves the space, an element that is received lies
+ * within its 16 bytes, calls end, and what the command shows of the file has no control characters. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <sanitizer/asan_interface.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_STEPS = 48, ELEMENT = 16, SOON_NS = 200000, THINGS = 9, KEPT = 8 };
+enum { MOST_STEPS = 48, AT_ONCE = 4, ELEMENT = 16, SOON_NS = 200000, THINGS = 9, KEPT = 8 };
 
 static struct image {
 	size_t bytes;
@@ -46,9 +47,18 @@ static struct all {
 	void *memory;
 } a;
 
-static struct input {
+static __thread struct input {
 	const uint8_t *at, *end;
 } in;
+
+/* Changes words by itself while it is on. */
+static struct scribbler {
+	pthread_t thread;
+	pthread_mutex_t lock; /* held by whichever of the two runs */
+	pthread_cond_t begin;
+	uint32_t on;
+	uint64_t seed;
+} scribbler = { .lock = PTHREAD_MUTEX_INITIALIZER, .begin = PTHREAD_COND_INITIALIZER };
 
 void tool_say(const char *format, ...)
 {
@@ -279,10 +289,52 @@ static void inspect(void)
 	tool_space(3, argv);
 	fclose(stdout);
 	stdout = before;
-	for (size_t i = 0; i < n; i++)
-		if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i], next = (unsigned char)text[i + 1];
+
+		if ((c < ' ' && c != '\n') || c == 0x7f || (c == 0xc2 && next < 0xa0)) /* also as UTF-8 has them */
 			abort();
+	}
 	free(text);
+}
+
+static void *scribble(void *unused)
+{
+	uint8_t bytes[12];
+
+	pthread_mutex_lock(&scribbler.lock);
+	for (;;) {
+		while (!__atomic_load_n(&scribbler.on, __ATOMIC_RELAXED))
+			pthread_cond_wait(&scribbler.begin, &scribbler.lock);
+		for (; __atomic_load_n(&scribbler.on, __ATOMIC_RELAXED); usleep(1)) {
+			for (unsigned i = 0; i < sizeof bytes; i++) {
+				scribbler.seed = scribbler.seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+				bytes[i] = (uint8_t)(scribbler.seed >> 56);
+			}
+			in = (struct input){ bytes, bytes + sizeof bytes };
+			change_word();
+		}
+	}
+	return unused;
+}
+
+static void begin_scribbling(uint64_t seed)
+{
+	if (!scribbler.thread && pthread_create(&scribbler.thread, NULL, scribble, NULL))
+		abort();
+	pthread_mutex_lock(&scribbler.lock);
+	scribbler.seed = seed;
+	__atomic_store_n(&scribbler.on, 1, __ATOMIC_RELAXED);
+	pthread_cond_signal(&scribbler.begin);
+	pthread_mutex_unlock(&scribbler.lock);
+}
+
+/* It has changed its last word. */
+static void end_scribbling(void)
+{
+	__atomic_store_n(&scribbler.on, 0, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&scribbler.lock);
+	pthread_mutex_unlock(&scribbler.lock);
 }
 
 /* ---- an input --------------------------------------------------------------------------------------------------- */
@@ -292,7 +344,7 @@ static bool is_change(uint8_t step)
 	return step % 16 < 6;
 }
 
-static void take_step(uint8_t step)
+static void call(uint8_t step)
 {
 	unsigned what = step / 16;
 
@@ -303,8 +355,21 @@ static void take_step(uint8_t step)
 	case 11: case 12: use_locks(what); break;
 	case 13: use_space(what); break;
 	case 14: inspect(); break;
-	case 15: open_all(); break;
-	default: change_word(); break;
+	default: break;
+	}
+}
+
+static void take_step(uint8_t step)
+{
+	if (is_change(step)) {
+		change_word();
+	} else if (step % 16 == 15) {
+		begin_scribbling(number(2));
+		for (unsigned i = 0; i < AT_ONCE; i++)
+			call(byte());
+		end_scribbling();
+	} else {
+		call(step);
 	}
 }
 
