@@ -77,8 +77,15 @@ static int pause_once(struct kbi_until until, uint64_t *pause)
 /* A writer is there, or has been since fd was opened. beside: a pipe for tee. */
 static bool has_met_writer(int fd, int beside)
 {
-	return kbi_sys_is_ready(fd, POLLIN) ||
-	       kbi_sys(SYS_tee, fd, beside, 1, SPLICE_F_NONBLOCK) != 0;
+	long r;
+
+	if (kbi_sys_is_ready(fd, POLLIN))
+		return true;
+	/* a signal that comes meanwhile ends this, too, before it says that no writer is there */
+	do
+		r = kbi_sys(SYS_tee, fd, beside, 1, SPLICE_F_NONBLOCK);
+	while (r == -EINTR);
+	return r != 0;
 }
 
 static int await_writer(int fd, struct kbi_until until)
