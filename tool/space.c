@@ -140,7 +140,7 @@ static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool
 	closedir(dir);
 }
 
-/* A user's folder, looked at as one in which spaces are made; the same in two places is shown once. */
+/* A user's folder, under the conditions for making a space there; a folder with two paths is shown once. */
 static void list_folder(enum kbi_space_place place, uint32_t user, bool json)
 {
 	static struct stat seen;

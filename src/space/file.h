@@ -11,14 +11,14 @@
 
 /* Whose file is it to be? Of this user (a uid), or */
 #define KBI_SPACE_FILE_OURS (-1L)    /* of the caller, or of root */
-#define KBI_SPACE_FILE_ANYBODYS (-2L) /* for who only looks */
+#define KBI_SPACE_FILE_ANYBODYS (-2L) /* to look at only */
 
-/* A new file with an empty space in it, of that name. Its descriptor in *fd. EEXIST: open would find one, too. */
+/* A new file with an empty space in it, of that name. Its descriptor in *fd. EEXIST: open finds a file. */
 int kbi_space_file_create(const char *name, const kb_space_config_t *config, int *fd);
 /* The first that there is in the places of space/place, for reading and writing, or reading only. EPERM: it belongs to
  * another; where a shared name is another's, and KBI_SPACE_FILE_OURS is wanted, it is as if it were not there: ENOENT. */
 int kbi_space_file_open(const char *name, bool write, long owner, int *fd);
-/* The name of the one that open finds; a shared one whoever it belongs to. */
+/* Removes the name that open finds; a shared name of any owner. */
 int kbi_space_file_unlink(const char *name);
 /* Its head, read without mapping it, and looked at: EBADMSG, EPROTO, EXDEV. The table of processes is not read. */
 int kbi_space_file_head(int fd, struct kbi_space_head *head);

@@ -47,7 +47,7 @@ int kbi_space_place_check(const char *name)
 
 /* ---- folders -------------------------------------------------------------------------------------------- */
 
-/* What the environment says is obeyed only where the caller has the same rights. */
+/* The environment is obeyed only where the caller has the same rights. */
 static const char *session(void)
 {
 	const size_t n = sizeof VARIABLE - 1;

@@ -18,7 +18,7 @@ enum kbi_space_place {
 	KBI_SPACE_SESSION,  /* $XDG_RUNTIME_DIR/kochab of the caller, if that lies in memory */
 	KBI_SPACE_RUN_USER, /* /run/user/UID/kochab, likewise */
 	KBI_SPACE_OF_USER,  /* /dev/shm/kochab-UID */
-	KBI_SPACE_SHARED,   /* /dev/shm, or what the path says */
+	KBI_SPACE_SHARED,   /* /dev/shm, or the path's folder */
 	KBI_SPACE_PLACES,
 };
 
@@ -38,7 +38,7 @@ int kbi_space_place_open(enum kbi_space_place place, uint32_t user, bool make, i
 int kbi_space_place_enter(enum kbi_space_place place, const char *name, uint32_t user, bool make,
 			  struct kbi_space_spot *spot);
 void kbi_space_place_leave(struct kbi_space_spot *spot);
-/* The same as a text: for people, and for who opens it without need of care. ENOENT: the place has none. */
+/* The same as a text: for messages, and for openings that need no care. ENOENT: the place has none. */
 int kbi_space_place_path(enum kbi_space_place place, const char *name, uint32_t user, char *path, size_t size);
 
 #endif

@@ -23,8 +23,8 @@
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 enum {
-	STEPS_MAX = 800,  /* of one way into a wait */
-	BEHIND = 60,       /* instructions behind the first one on another stack */
+	STEPS_MAX = 800,  /* of a way into a wait */
+	BEHIND = 60,       /* instructions on another stack */
 	FAR = 1 << 14,     /* bytes: that is another stack */
 	STRIDE = 3,        /* instructions from round to round, but for the first kind */
 	LONG_S = 40,

@@ -17,7 +17,7 @@ enum { OWNER = 54321, ATTACKER = 54322, GUEST = 54323 };
 
 static const char *session; /* the value of XDG_RUNTIME_DIR, NULL: none */
 
-/* A process of this user does it; what it CHECKs is this process's failure. */
+/* A process of this user does it; a CHECK that fails there fails here. */
 static void as(uint32_t user, void (*act)(void))
 {
 	int status;
@@ -129,7 +129,7 @@ static void sessions(void)
 	stands_in("/run/session/kochab");
 	session = "/run/session/";
 	stands_in("/run/session/kochab");
-	/* a process without that variable, and one with another, agree on the user's folder */
+	/* processes with and without that variable agree on the user's folder */
 	make_folder(RUN_USER, OWNER, 0700);
 	session = NULL;
 	stands_in(RUN_USER "/kochab");
@@ -143,7 +143,7 @@ static void sessions(void)
 	as(OWNER, finds);
 	as(OWNER, exists);
 	as(OWNER, removes);
-	CHECK_EQ(chmod(RUN_USER, 0755), 0); /* no longer: so the next one */
+	CHECK_EQ(chmod(RUN_USER, 0755), 0); /* no longer: so the next folder */
 	session = NULL;
 	as(OWNER, makes);
 	session = "/run/session";
