@@ -332,6 +332,13 @@ bool kbi_handoff_is_kept(const struct kb_thread *t)
 	return t->body && a_load_rlx(&kbi_spare_bodies[t->body].changed);
 }
 
+bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
+{
+	const struct kbi_body *b = a_load_acq(&vp->lent) == TAKEN ? kbi_body_of_tid(tid) : NULL;
+
+	return b && a_load_rlx(&b->guest);
+}
+
 bool kbi_handoff_found(struct kbi_task *self)
 {
 	struct kbi_vp *vp = self->vp;

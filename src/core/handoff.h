@@ -39,6 +39,8 @@ bool kbi_handoff_keep(struct kbi_task *self);
 void kbi_handoff_keep_no_more(struct kbi_task *self);
 /* Is that so of t's kernel thread? For t. */
 bool kbi_handoff_is_kept(const struct kb_thread *t);
+/* Has this kernel thread, whose number vp still has, given vp away? The next one is on its way. */
+bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid);
 
 /* Is it between the two? The caller itself, or any thread, approximately. */
 static inline bool kbi_handoff_is_away(const struct kb_thread *t)

@@ -49,7 +49,7 @@ struct kbi_vp *kbi_signal_body_of(int tid)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (kbi_signal_tid(kbi_vps[i]) == tid)
-			return kbi_vps[i];
+			return kbi_handoff_is_given(kbi_vps[i], tid) ? NULL : kbi_vps[i];
 	return NULL;
 }
 
