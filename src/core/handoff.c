@@ -334,6 +334,7 @@ bool kbi_handoff_is_kept(const struct kb_thread *t)
 
 bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
 {
+	/* acquire: partner is the CAS in take and give_away; the guest was there before */
 	const struct kbi_body *b = a_load_acq(&vp->lent) == TAKEN ? kbi_body_of_tid(tid) : NULL;
 
 	return b && a_load_rlx(&b->guest);
