@@ -165,7 +165,8 @@ uint32_t kbi_foreign_count(void)
 
 void kbi_foreign_hide(void)
 {
-	kbi_self_tls = NULL;
+	/* release: partner is the acquire in kbi_posix_task */
+	__atomic_store_n(&kbi_self_tls, NULL, __ATOMIC_RELEASE);
 }
 
 /* The child may have waited, and have a descriptor from that. */

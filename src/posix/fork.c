@@ -58,7 +58,6 @@ static void begin_child(void)
 	kbi_np_enter(self);
 	vforks.hides = true;
 	kbi_posix_me.hidden = self; /* others find it there */
-	kbi_compiler_barrier();
 	kbi_foreign_hide();
 }
 

@@ -23,14 +23,22 @@ struct kbi_posix_thread *kbi_posix_record(pthread_t t)
 	return in_thread(t, &kbi_posix_me);
 }
 
+/* The thread's own variable is its child's while that has its place (posix/fork: vfork), and a child that waits has a
+ * descriptor there. `hidden` stays from the first such child on until the thread ends, so that it goes before: found empty
+ * behind a child's variable, the thread has ended since, and its own is there again. */
 struct kbi_task *kbi_posix_task(pthread_t t)
 {
-	struct kbi_task *task;
+	struct kbi_task **word = in_thread(t, &kbi_self_tls), *task, *hidden;
 
 	if (!t)
 		return NULL;
-	task = *(struct kbi_task *volatile *)in_thread(t, &kbi_self_tls);
-	return kbi_likely(task != NULL) ? task : *(struct kbi_task *volatile *)&kbi_posix_record(t)->hidden;
+	do {
+		/* acquire: partner is the release in kbi_foreign_hide, before which `hidden` was set */
+		task = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		/* acquire: partner is what the thread does from its child's end to its own, system calls among it */
+		hidden = __atomic_load_n(&kbi_posix_record(t)->hidden, __ATOMIC_ACQUIRE);
+	} while (kbi_unlikely(__atomic_load_n(word, __ATOMIC_RELAXED) != task));
+	return kbi_unlikely(hidden != NULL) ? hidden : task;
 }
 
 struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)

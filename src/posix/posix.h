@@ -127,7 +127,7 @@ struct kbi_posix_thread {
 	pthread_t self;       /* 0: not asked yet */
 	void *exit_value;     /* what it gave pthread_exit */
 	struct __jmp_buf_tag *frame; /* where its first function was called */
-	struct kbi_task *hidden; /* its descriptor while it is nobody, from its first vfork on; */
+	struct kbi_task *hidden; /* its descriptor, from its first vfork to its end; */
 	uint8_t vforks;          /* how many children have its place, each of the one before */
 	uint8_t exiting;      /* it has called pthread_exit, or was cancelled; */
 	uint8_t at_once;      /* or ends by the system call exit: nothing of the program's runs */
