@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/option.h"
 #include "core/dump.h"
+#include "setuid.h"
 #include "test.h"
 
 enum { NOBODY = 65534, NOT_SECURE = 77 };
@@ -49,20 +49,6 @@ static int secure(void)
 	CHECK_EQ(kbi_options.sched, KBI_OPT_SCHED_STEAL);
 	raise(SIGQUIT);
 	return 1; /* it ends the program */
-}
-
-static void copy_self(void)
-{
-	char buf[65536];
-	int from = open("/proc/self/exe", O_RDONLY), to = open(path, O_WRONLY | O_CREAT | O_EXCL, 0700);
-	ssize_t n;
-
-	CHECK(from >= 0 && to >= 0);
-	while ((n = read(from, buf, sizeof buf)) > 0)
-		CHECK_EQ(write(to, buf, (size_t)n), n);
-	CHECK_EQ(fchmod(to, 04755), 0);
-	close(from);
-	close(to);
 }
 
 /* The child's standard error, in `said`; its status. */
@@ -131,7 +117,7 @@ int main(int argc, char **argv)
 	CHECK(mkdtemp(folder));
 	CHECK_EQ(chmod(folder, 0755), 0);
 	snprintf(path, sizeof path, "%s/secure", folder);
-	copy_self();
+	setuid_copy(path);
 	status = run(as_nobody, said, sizeof said);
 	unlink(path);
 	rmdir(folder);

@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 #include <sys/mount.h>
 
+#include "setuid.h"
 #include "space_test.h"
 
 enum { OWNER = 54321, ATTACKER = 54322, GUEST = 54323 };
@@ -338,20 +339,6 @@ static void earlier(void)
 
 /* ---- a program with more rights than its caller ------------------------------------------------------------------ */
 
-static void copy_self(const char *path)
-{
-	static char buf[1 << 16];
-	int from = open("/proc/self/exe", O_RDONLY), to = open(path, O_WRONLY | O_CREAT | O_EXCL, 0700);
-	ssize_t n;
-
-	CHECK(from >= 0 && to >= 0);
-	while ((n = read(from, buf, sizeof buf)) > 0)
-		CHECK_EQ(write(to, buf, (size_t)n), n);
-	CHECK_EQ(fchmod(to, 04755), 0);
-	close(from);
-	close(to);
-}
-
 static void runs_setuid(void)
 {
 	execl("/run/bin/setuid", "setuid", "make", (char *)NULL);
@@ -361,7 +348,7 @@ static void runs_setuid(void)
 static void secure(void)
 {
 	CHECK_EQ(mkdir("/run/bin", 0755), 0);
-	copy_self("/run/bin/setuid");
+	setuid_copy("/run/bin/setuid");
 	make_folder("/run/of.root", 0, 0700);
 	session = "/run/of.root";
 	as(OWNER, runs_setuid);
