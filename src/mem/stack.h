@@ -9,22 +9,7 @@
 
 #include <errno.h>
 
-#include "base/atom.h"
-#include "os/segment.h"
-#include "os/tcb.h"
-
-struct kbi_stack {
-	char *low;      /* lowest usable byte; the guard page is below */
-	size_t size;    /* usable bytes from low, up to the record or the TLS block */
-	struct kbi_stack *next;
-	uint32_t number; /* unique: colour, tid of the control block */
-	uint8_t class;
-	uint8_t has_tcb;
-	uint8_t user;   /* the program's own memory */
-	uint8_t guarded;
-	kbi_tpword tp;  /* its own, or 0 */
-	struct kbi_tcb tcb; /* only if has_tcb */
-};
+#include "mem/stack_make.h"
 
 /* Memory for the pools of `slots` slots. ENOMEM. */
 int kbi_stack_setup(unsigned slots);
@@ -33,7 +18,7 @@ int kbi_stack_class(size_t size, bool tcb);
 /* Usable bytes of a class's stacks. */
 size_t kbi_stack_class_size(int class);
 /* What a slot keeps of a class: one line has all that a thread's life touches. */
-enum { KBI_STACK_CLASSES = 160, KBI_STACK_CACHE = 256 /* a slot's list is cut above this */ };
+enum { KBI_STACK_CACHE = 256 /* a slot's list is cut above this */ };
 struct kbi_stack_list {
 	struct kbi_stack *free;
 	uint32_t n;
@@ -53,9 +38,6 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
  * ENOMEM. The promise is taken back by unreserve when the thread has ended. */
 int kbi_stack_reserve_slow(unsigned slot, int class);
 void kbi_stack_unreserve_slow(unsigned slot, int class);
-/* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
-struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);
-
 /* In the child of fork: if somebody was at what all share, who is not there any more, the child leaves that alone. */
 void kbi_stack_after_fork(void);
 
@@ -129,11 +111,5 @@ static inline bool kbi_stack_has_surrendered(unsigned slot, uint32_t hunger)
 	/* acquire: partner is the release in kbi_stack_surrender */
 	return (int32_t)(a_load_acq(&kbi_stack_slots[slot].hunger_seen) - hunger) >= 0;
 }
-
-/* Code at this address faulted: true, it lies on one of our stacks, where code may run from now on, for libc has let it run
- * on its own since the last look (mem/stack_code). In a handler. */
-bool kbi_stack_follow_code(uintptr_t address);
-/* Usable bytes of the stack whose guard holds this address, 0: not one of our guards. Async-signal-safe. */
-size_t kbi_stack_guard_hit(uintptr_t address);
 
 #endif

@@ -1,0 +1,78 @@
+/* mem/stack_make.h - the record of a stack, what all slots share, and the making of stacks that there were not before.
+ * Callers: stack, core. Calls os. Inside np brackets. */
+#ifndef KBI_STACK_MAKE_H
+#define KBI_STACK_MAKE_H
+
+#include "base/atom.h"
+#include "os/lock.h"
+#include "os/segment.h"
+#include "os/tcb.h"
+
+struct kbi_stack {
+	char *low;      /* lowest usable byte; the guard page is below */
+	size_t size;    /* usable bytes from low, up to the record or the TLS block */
+	struct kbi_stack *next;
+	uint32_t number; /* unique: colour, tid of the control block */
+	uint8_t class;
+	uint8_t has_tcb;
+	uint8_t user;   /* the program's own memory */
+	uint8_t guarded;
+	kbi_tpword tp;  /* its own, or 0 */
+	struct kbi_tcb tcb; /* only if has_tcb */
+};
+
+enum { KBI_STACK_CLASSES = 160 };
+
+struct kbi_stack_chunk;
+
+/* A class: a size, with control block or without. */
+struct kbi_stack_kind {
+	size_t size;
+	bool tcb;
+	/* under the lock */
+	struct kbi_stack *free;
+	struct kbi_stack *bare; /* laid out, but no control block could be had */
+	struct kbi_stack_chunk *unused;
+	a32 n_free; /* read without the lock, too */
+	int64_t credit; /* mapped stacks promised to nobody */
+};
+
+/* One mapping of n stacks. Those from `used` on were never touched: a bare address each. */
+struct kbi_stack_chunk {
+	/* constant */
+	uintptr_t base;
+	size_t each;
+	uint32_t n;
+	/* under the lock */
+	uint32_t used;
+	struct kbi_stack_chunk *next; /* of the same class, with unused stacks */
+};
+
+extern struct kbi_stack_pool {
+	a32 lock;
+	a32 n_classes;         /* classes below are constant but for their lists */
+	struct kbi_stack_kind class[KBI_STACK_CLASSES];
+	struct kbi_stack_chunk *chunk;
+	a32 n_chunks;
+	uint32_t chunks, number; /* room for so many, constant; stacks made so far */
+	a32 code;                /* it may run on all of them; under the lock */
+} kbi_stack_pool;
+
+/* Short, taken for batches only. */
+static inline void kbi_stack_lock(void) { kbi_lock_take(&kbi_stack_pool.lock); }
+static inline void kbi_stack_unlock(void) { kbi_lock_leave(&kbi_stack_pool.lock); }
+
+/* Under the lock: maps a chunk of stacks for the class; false: no address space. */
+bool kbi_stack_map_ahead(struct kbi_stack_kind *c);
+/* One of the class, with its control block. NULL: no address space, no kernel thread or no memory for a block. */
+struct kbi_stack *kbi_stack_fresh(int cls);
+/* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
+struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);
+
+/* Code at this address faulted: true, it lies on one of our stacks, where code may run from now on, for libc has let it run
+ * on its own since the last look (mem/stack_code). In a handler. */
+bool kbi_stack_follow_code(uintptr_t address);
+/* Usable bytes of the stack whose guard holds this address, 0: not one of our guards. Async-signal-safe. */
+size_t kbi_stack_guard_hit(uintptr_t address);
+
+#endif
