@@ -45,6 +45,7 @@ enum {
 	FINE_LEAST = 200,
 	FINE_SKIP_MAX = 4096,
 	FINE_SURE = 1024,       /* pushes: what several samples have said */
+	TRIM_EVERY = 5000000,   /* ns */
 	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
 };
 
@@ -56,6 +57,7 @@ struct idle {
 	uint32_t spins;
 	bool nudged;    /* was woken, perhaps only to look for work */
 	bool said;      /* deadlock was reported */
+	bool rested;    /* nobody has woken it when it last slept, and the others have nothing to do */
 	bool unwanted;  /* what it has been given was not worth the move: nothing else is to be expected soon */
 };
 
@@ -331,6 +333,8 @@ static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *mo
 		left = DEADLOCK_AFTER;
 	if (a_load_rlx(&vp->n_watches) > a_load_rlx(&vp->n_rung) && left > 100000)
 		left = 100000;
+	if (left > TRIM_EVERY && kbi_stack_is_used(vp->id + 1))
+		left = TRIM_EVERY;
 	return left;
 }
 
@@ -394,13 +398,26 @@ static bool nothing_can_happen(struct kbi_vp *vp)
 	return true;
 }
 
-/* Returns a task that turned up at the last look, or NULL after a sleep. */
+/* Gives back memory of stacks that nobody has. Only some now and then while others are busy: stacks are used again soon
+ * then, and each takes the others' processors a moment, which forget where it lay. */
+static bool trim_stacks(struct kbi_vp *vp, const struct idle *idle, uint64_t now)
+{
+	if (!kbi_stack_is_used(vp->id + 1) || (!idle->rested && now - vp->trimmed_at < TRIM_EVERY))
+		return false;
+	vp->trimmed_at = now;
+	kbi_stack_trim(vp->id + 1);
+	return true;
+}
+
+/* Returns a task that turned up at the last look, or NULL: to be called again when nothing has turned up. */
 static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 {
 	struct kbi_task *t;
 	bool monitoring, over, in_source, rung = a_load_rlx(&vp->n_rung);
 	uint64_t left, now = kbi_sys_now(), most;
 
+	if (kbi_unlikely(trim_stacks(vp, idle, now)))
+		return NULL;
 	if (kbi_agent_sleeps)
 		kbi_agent_sleeps(vp);
 	set_idle(vp, KBI_IDLE_SLEEPING);
@@ -430,6 +447,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	if (monitoring)
 		a_sub_rlx(&kbi_crowd.monitors, 1);
 	idle->nudged = a_xchg_acqrel(&vp->doze, KBI_DOZE_NO) == KBI_DOZE_NO;
+	idle->rested = over && !idle->nudged && a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
 	if (rung)
 		kbi_agent_dozes(vp, false);
 	if (in_source)

@@ -80,6 +80,7 @@ struct kbi_vp {
 	uint64_t asked_ahead;      /* core/ask: s->taken when it began with the last of them */
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
 	uint64_t idle_ran_at;      /* ticks */
+	uint64_t trimmed_at;       /* ns: when it last gave stacks' memory back */
 	uint64_t handovers;        /* direct hand-overs in a row, bounded */
 	a32 tid;                   /* of the body; it sets it, any VP sends it the tick */
 	struct kbi_san agent_san;

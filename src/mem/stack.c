@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/option.h"
 #include "mem/heap_door.h"
 #include "mem/stack_code.h"
 #include "mem/stack_guard.h"
@@ -15,6 +17,8 @@ enum {
 	BATCH = 64,           /* stacks moved between a slot and the common list */
 	CACHE = KBI_STACK_CACHE,
 	CHUNKS = 1 << 20,
+	KEPT = 16 << 10, /* bytes of a stack that the next thread will use anyway */
+	AT_ONCE = 8,     /* stacks trimmed between two looks for work */
 };
 #define SIZE_LIMIT ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
 
@@ -97,22 +101,26 @@ size_t kbi_stack_class_size(int class)
 
 /* ---- pools ---------------------------------------------------------------------------------------------- */
 
+/* All trimmed or none, so that in the slot's list, too, who was trimmed lies behind who was not. */
 static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
-	struct kbi_stack *first;
+	struct kbi_stack *first, **from;
 	uint32_t n = 0;
 
 	if (!a_load_rlx(&c->n_free))
 		return NULL;
 	kbi_stack_lock();
-	first = c->free;
-	for (struct kbi_stack *k = first; k && n < BATCH; k = c->free) {
-		c->free = k->next;
+	from = c->free ? &c->free : &c->trimmed;
+	first = *from;
+	for (struct kbi_stack *k = first; k && n < BATCH; k = *from) {
+		*from = k->next;
 		k->next = n++ ? s->list[cls].free : NULL;
 		s->list[cls].free = k;
 	}
 	a_store_rlx(&c->n_free, a_load_rlx(&c->n_free) - n);
+	if (from == &c->free)
+		a_store_rlx(&c->n_used, a_load_rlx(&c->n_used) - n);
 	kbi_stack_unlock();
 	s->list[cls].n += n;
 	return first;
@@ -126,11 +134,13 @@ static void give(struct kbi_stack_slot *s, int cls, uint32_t n)
 	a_store_rlx(&c->n_free, a_load_rlx(&c->n_free) + n);
 	s->list[cls].n -= n;
 	for (; n > 0; n--) {
-		struct kbi_stack *k = s->list[cls].free;
+		struct kbi_stack *k = s->list[cls].free, **to = k->trimmed ? &c->trimmed : &c->free;
 
+		if (!k->trimmed)
+			a_store_rlx(&c->n_used, a_load_rlx(&c->n_used) + 1);
 		s->list[cls].free = k->next;
-		k->next = c->free;
-		c->free = k;
+		k->next = *to;
+		*to = k;
 	}
 }
 
@@ -173,10 +183,11 @@ static void leave(unsigned slot)
 
 static void forget_free(struct kbi_stack_kind *c)
 {
-	c->free = c->bare = NULL;
+	c->free = c->trimmed = c->bare = NULL;
 	c->unused = NULL;
 	c->credit = 0;
 	a_store_rlx(&c->n_free, 0);
+	a_store_rlx(&c->n_used, 0);
 }
 
 void kbi_stack_after_fork(void)
@@ -260,11 +271,92 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 		return;
 	}
 	s = enter(slot);
+	k->trimmed = 0;
 	k->next = s->list[k->class].free;
 	s->list[k->class].free = k;
 	if (++s->list[k->class].n > CACHE)
 		give_batch(s, k->class);
 	leave(slot);
+}
+
+/* ---- giving memory back ------------------------------------------------------------------------------------ */
+
+/* As libc does at each thread's end; here that would take as long as all else that a thread costs, so it is done when
+ * there is time. What is locked in memory stays. */
+static void trim(struct kbi_stack *k)
+{
+	const uintptr_t page = KBI_PAGE - 1;
+	uintptr_t from = ((uintptr_t)k->low + page) & ~page, to = ((uintptr_t)k->low + k->size - KEPT) & ~page;
+
+	if (k->size > KEPT && to > from)
+		kbi_sys(SYS_madvise, from, to - from,
+			kbi_options.body == KBI_OPT_BODY_PROCESS ? MADV_REMOVE : MADV_DONTNEED);
+	k->trimmed = 1;
+}
+
+bool kbi_stack_is_used(unsigned slot)
+{
+	const struct kbi_stack_list *l = kbi_stack_slots[slot].list;
+
+	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++)
+		if (a_load_rlx(&kbi_stack_pool.class[i].n_used) || (l[i].free && !l[i].free->trimmed))
+			return true;
+	return false;
+}
+
+/* Of the slot's, those that were used lie in front. */
+static void give_used(struct kbi_stack_slot *s, int cls)
+{
+	const struct kbi_stack *k = s->list[cls].free;
+	uint32_t n = 0;
+
+	for (; n < AT_ONCE && k && !k->trimmed; k = k->next)
+		n++;
+	if (!n)
+		return;
+	kbi_stack_lock();
+	give(s, cls, n);
+	kbi_stack_unlock();
+}
+
+/* Under the lock as long as one takes, so that nobody who looks for a stack misses one. */
+static void trim_some(struct kbi_stack_kind *c)
+{
+	for (unsigned n = 0; n < AT_ONCE && a_load_rlx(&c->n_used); n++) {
+		struct kbi_stack *k;
+
+		kbi_stack_lock();
+		k = c->free;
+		if (k) {
+			trim(k);
+			c->free = k->next;
+			k->next = c->trimmed;
+			c->trimmed = k;
+			a_store_rlx(&c->n_used, a_load_rlx(&c->n_used) - 1);
+		}
+		kbi_stack_unlock();
+	}
+}
+
+/* Those of slot 0 become common; who is there may be making a control block, and wait for libc's locks: nobody with nothing
+ * to do waits for that. */
+static void give_outsiders(void)
+{
+	if (!kbi_lock_try(&outsiders))
+		return;
+	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++)
+		give_used(&kbi_stack_slots[0], (int)i);
+	leave(0);
+}
+
+void kbi_stack_trim(unsigned slot)
+{
+	if (slot == 1)
+		give_outsiders();
+	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++) {
+		give_used(&kbi_stack_slots[slot], (int)i);
+		trim_some(&kbi_stack_pool.class[i]);
+	}
 }
 
 /* Under the lock: gets some credit of the class, mapping ahead if there is none. A control block takes more than

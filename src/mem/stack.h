@@ -72,6 +72,7 @@ static inline void kbi_stack_put(struct kbi_stack_slot *s, struct kbi_stack *k)
 		kbi_stack_put_slow(kbi_stack_slot_of(s), k);
 		return;
 	}
+	k->trimmed = 0;
 	k->next = l->free;
 	l->free = k;
 	l->n++;
@@ -94,6 +95,11 @@ static inline void kbi_stack_put_promised(struct kbi_stack_slot *s, struct kbi_s
 		s->list[k->class].credit++;
 	kbi_stack_put(s, k);
 }
+
+/* Is there a free stack, of the slot's or of nobody's, that was used since kbi_stack_trim? The slot's owner. */
+bool kbi_stack_is_used(unsigned slot);
+/* Gives back what threads have used of some such stacks beyond the first pages. The slot's owner. */
+void kbi_stack_trim(unsigned slot);
 
 /* Somebody has found no address space: each slot's owner then gives up what it keeps for itself, once. */
 extern a32 kbi_stack_hunger;

@@ -15,8 +15,9 @@ struct kbi_stack {
 	uint32_t number; /* unique: colour, tid of the control block */
 	uint8_t class;
 	uint8_t has_tcb;
-	uint8_t user;   /* the program's own memory */
-	uint8_t guarded;
+	bool user : 1;  /* the program's own memory */
+	bool guarded : 1;
+	uint8_t trimmed; /* since it was last used */
 	kbi_tpword tp;  /* its own, or 0 */
 	struct kbi_tcb tcb; /* only if has_tcb */
 };
@@ -30,10 +31,12 @@ struct kbi_stack_kind {
 	size_t size;
 	bool tcb;
 	/* under the lock */
-	struct kbi_stack *free;
+	struct kbi_stack *free; /* used since they were last trimmed; those that were not: */
+	struct kbi_stack *trimmed;
 	struct kbi_stack *bare; /* laid out, but no control block could be had */
 	struct kbi_stack_chunk *unused;
-	a32 n_free; /* read without the lock, too */
+	a32 n_free; /* of both lists; read without the lock, too, as is how many are in `free`: */
+	a32 n_used;
 	int64_t credit; /* mapped stacks promised to nobody */
 };
 

@@ -20,7 +20,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t barrier;
 static sem_t sem;
 static int ends[2], opened;
-static atomic_int in_child, let_go;
+static atomic_int in_child, let_go, asked;
 
 static void nap(long ms)
 {
@@ -84,7 +84,7 @@ static void *forks(void *arg)
 static void holds(enum way w)
 {
 	opened = 0;
-	in_child = let_go = 0;
+	in_child = let_go = asked = 0;
 	if (w == MUTEX)
 		pthread_mutex_lock(&mutex);
 	if (w == READ_LOCK)
@@ -127,9 +127,9 @@ static void *holds_a_while(void *arg)
 
 	holds(w);
 	let_go = -1;
-	while (!in_child)
+	while (!asked)
 		nap(1);
-	nap(60);
+	nap(40);
 	lets_go(w);
 	return NULL;
 }
@@ -150,6 +150,7 @@ static void one(enum way w)
 	nap(20);
 	CHECK_EQ(pthread_kill(caller, 0), 0);
 	CHECK_EQ(pthread_tryjoin_np(caller, &result), EBUSY);
+	asked = 1;
 	CHECK_EQ(pthread_join(caller, &result), 0);
 	CHECK(result == &w);
 	CHECK_EQ(pthread_join(holder, NULL), 0);
