@@ -37,38 +37,78 @@ int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(voi
 		      uint32_t bound)
 {
 	struct kernel_start *s = malloc(sizeof(*s));
-	int e, state = PTHREAD_CREATE_JOINABLE, policy = SCHED_OTHER;
+	int e, policy = SCHED_OTHER;
 
 	if (!s)
 		return EAGAIN;
 	if (attr) {
-		pthread_attr_getdetachstate(attr, &state);
 		pthread_attr_getschedpolicy(attr, &policy);
 		kbi_about_expect(policy); /* its creator's was expected when that got it */
 	}
 	*s = (struct kernel_start){ fn, arg, bound, c11 };
 	kbi_posix_made_kernel = true;
+	/* from here on it may have detached itself and ended: nobody but itself writes into its record */
 	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);
 	if (e)
 		free(s);
-	else if (state == PTHREAD_CREATE_JOINABLE)
-		a_store_rlx(&kbi_posix_record(*id)->kernel, 1);
 	return e;
 }
 
-/* A lightweight thread first waits here for its end, so that libc's join is short. */
-int kbi_kernel_join(pthread_t id, uint64_t deadline)
+/* ---- joining ----------------------------------------------------------------------------------------- */
+
+/* 0, or ETIMEDOUT. */
+static int await_end(struct kbi_posix_thread *r, uint64_t deadline)
 {
-	struct kbi_posix_thread *r = kbi_posix_record(id);
 	int e;
 
-	if (!kbi_posix_light() || !a_load_rlx(&r->kernel))
-		return 0;
 	do {
 		e = kbi_sem_wait(&r->ended, kbi_posix_until_cancelled(deadline));
 		kbi_signal_resumed();
 		if (e == ECANCELED)
 			kbi_cancel_test();
 	} while (e == EINTR || e == ECANCELED);
+	return e;
+}
+
+static void nap_until(uint64_t deadline)
+{
+	if (kbi_waitq_sleep(kbi_self_raw(), kbi_posix_until_cancelled(deadline)) == ECANCELED)
+		kbi_cancel_test();
+	kbi_signal_resumed();
+}
+
+/* A thread of ours says so as soon as it runs; one that never does, libc's own, is libc's to wait for. EBUSY: it does, or
+ * has had the time; else what libc's join has said, or ETIMEDOUT. */
+static int await_start(pthread_t id, void **result, uint64_t deadline)
+{
+	enum { FIRST = 50000, LAST = 25000000 /* ns */ };
+	const struct kbi_posix_thread *r = kbi_posix_record(id);
+	int e = EBUSY;
+
+	for (uint64_t nap = FIRST; nap < LAST && !a_load_rlx(&r->kernel); nap *= 2) {
+		uint64_t now = kbi_timer_now();
+
+		e = kbi_libc()->pthread_tryjoin_np(id, result);
+		if (e != EBUSY)
+			break;
+		if (now >= deadline)
+			return ETIMEDOUT;
+		nap_until(now + nap < deadline ? now + nap : deadline);
+	}
+	return e;
+}
+
+int kbi_kernel_join(pthread_t id, void **result, uint64_t deadline, bool *joined)
+{
+	struct kbi_posix_thread *r = kbi_posix_record(id);
+	int e;
+
+	*joined = false;
+	if (!kbi_posix_light())
+		return 0;
+	e = a_load_rlx(&r->kernel) ? EBUSY : await_start(id, result, deadline);
+	*joined = e == 0;
+	if (e == EBUSY)
+		e = a_load_rlx(&r->kernel) ? await_end(r, deadline) : 0;
 	return e;
 }

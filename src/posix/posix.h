@@ -569,8 +569,8 @@ void kbi_posix_exit_by_number(void) KBI_NORETURN;
 /* A thread that is a kernel thread of libc's. bound: what it has of its creator, enum kbi_bind_why. */
 int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11,
 		      uint32_t bound);
-/* A lightweight thread waits here until libc's join is short: 0, ETIMEDOUT. */
-KBI_SWITCHES int kbi_kernel_join(pthread_t id, uint64_t deadline);
+/* A lightweight thread waits here until libc's join is short: 0, ETIMEDOUT. Or it has been made: *joined, or its error. */
+KBI_SWITCHES int kbi_kernel_join(pthread_t id, void **result, uint64_t deadline, bool *joined);
 void kbi_fork_init(void);
 /* The end of the thread that came through fork and is now a kernel thread's only one. */
 void kbi_fork_thread_ends(void) KBI_NORETURN;

@@ -438,7 +438,7 @@ static uint64_t deadline_of(clockid_t clock, const struct timespec *abstime)
 
 static int join_until(pthread_t id, void **result, clockid_t clock, const struct timespec *abstime)
 {
-	bool gone;
+	bool gone, joined = false;
 	struct kb_thread *t = kbi_posix_thread(id, &gone);
 	int e;
 
@@ -450,9 +450,9 @@ static int join_until(pthread_t id, void **result, clockid_t clock, const struct
 	do {
 		uint64_t deadline = deadline_of(clock, abstime);
 
-		e = t ? join_light(t, result, deadline) : kbi_kernel_join(id, deadline);
+		e = t ? join_light(t, result, deadline) : kbi_kernel_join(id, result, deadline, &joined);
 	} while (e == ETIMEDOUT && !kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec));
-	if (t || e)
+	if (t || e || joined)
 		return e;
 	return abstime ? kbi_libc()->pthread_clockjoin_np(id, result, clock, abstime) :
 			 kbi_libc()->pthread_join(id, result);
