@@ -19,6 +19,10 @@ struct kbi_stack {
 	bool guarded : 1;
 	uint8_t trimmed; /* since it was last used */
 	kbi_tpword tp;  /* its own, or 0 */
+	/* The drop-in's: what the program gave the thread or asked for. Here, because the thread's own memory is as new again
+	 * when it has ended, and others may ask until it is joined */
+	char *given;    /* NULL: none */
+	size_t asked, guard_asked;
 	struct kbi_tcb tcb; /* only if has_tcb */
 };
 

@@ -101,22 +101,24 @@ KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
 /* ---- attributes ----------------------------------------------------------------------------------------- */
 
 /* As libc tells it: what was given; or as much as was asked for, control block and TLS at its upper end included. */
-static int fill_stack(const struct kbi_stack *k, const struct kbi_posix_thread *r, pthread_attr_t *attr)
+static int fill_stack(const struct kbi_stack *k, pthread_attr_t *attr)
 {
 	enum { ALIGNED = 64 };
 	uintptr_t at = (uintptr_t)k->tcb.slab_low + k->tcb.slab_size;
 	char *end = (char *)((at + KBI_PAGE - 1) & ~((uintptr_t)KBI_PAGE - 1)); /* the record lies there */
-	size_t size = r->stack_size & ~(size_t)(ALIGNED - 1);
+	size_t size = k->asked & ~(size_t)(ALIGNED - 1);
 
-	if (r->stack_low)
-		return pthread_attr_setstack(attr, r->stack_low, r->stack_size);
+	if (k->given)
+		return pthread_attr_setstack(attr, k->given, k->asked);
 	if (size > (size_t)(end - k->low))
 		size = (size_t)(end - k->low);
 	return pthread_attr_setstack(attr, end - size, size);
 }
 
-static int fill_attr(struct kb_thread *t, const struct kbi_posix_thread *r, pthread_attr_t *attr)
+/* Its record is as new when it has ended: scope and policy are the default ones then. */
+static int fill_attr(struct kb_thread *t, pthread_t id, pthread_attr_t *attr)
 {
+	const struct kbi_posix_thread *r = kbi_posix_record(id);
 	struct sched_param p = { .sched_priority = r->priority };
 	int e = pthread_attr_init(attr);
 	cpu_set_t cpus;
@@ -124,14 +126,14 @@ static int fill_attr(struct kb_thread *t, const struct kbi_posix_thread *r, pthr
 	if (e)
 		return e;
 	pthread_attr_setdetachstate(attr, kbi_thread_is_detached(t));
-	pthread_attr_setguardsize(attr, r->guard);
+	pthread_attr_setguardsize(attr, t->stack->guard_asked);
 	if (r->system_scope || r->process_scope)
 		pthread_attr_setscope(attr, r->system_scope ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS);
 	pthread_attr_setschedpolicy(attr, r->policy);
 	pthread_attr_setschedparam(attr, &p);
-	if (pthread_getaffinity_np(r->self, sizeof(cpus), &cpus) == 0)
+	if (pthread_getaffinity_np(id, sizeof(cpus), &cpus) == 0)
 		pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
-	return fill_stack(t->stack, r, attr);
+	return fill_stack(t->stack, attr);
 }
 
 KBI_POSIX_API int pthread_getattr_np(pthread_t id, pthread_attr_t *attr)
@@ -143,7 +145,7 @@ KBI_POSIX_API int pthread_getattr_np(pthread_t id, pthread_attr_t *attr)
 		return ESRCH;
 	if (!t || t->is_main)
 		return kbi_libc()->pthread_getattr_np(id, attr);
-	return fill_attr(t, kbi_posix_record(id), attr);
+	return fill_attr(t, id, attr);
 }
 
 /* ---- scheduling

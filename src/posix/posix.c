@@ -65,7 +65,9 @@ bool kbi_posix_lives(const struct kb_thread *t)
 {
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
 
-	return kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN && t->posix;
+	/* acquire: partner is the release in posix/thread.c, publish */
+	return !kbi_posix_forked && kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN &&
+	       __atomic_load_n(&t->posix, __ATOMIC_ACQUIRE);
 }
 
 struct kb_thread *kbi_posix_find(long number)

@@ -166,9 +166,6 @@ struct kbi_posix_thread {
 	/* only remembered, for the functions that ask */
 	int policy;
 	int priority;
-	size_t guard;
-	char *stack_low;      /* that it was given; NULL: none */
-	size_t stack_size;    /* that was asked for */
 	char *strtok_at;      /* where strtok goes on */
 	struct kbi_unsafe_own *own; /* results of posix/unsafe, or NULL */
 	a32 bound;            /* posix/bind: why it keeps its kernel thread, enum kbi_bind_why; 0: it does not */

@@ -131,6 +131,8 @@ KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_kill(id, sig);
+	if (kbi_unlikely(kbi_posix_forked))
+		return EINVAL; /* it has not come along through fork: as libc says */
 	return kbi_signal_kill(kbi_signal_to(t), sig);
 }
 
@@ -143,6 +145,8 @@ KBI_POSIX_API int pthread_sigqueue(pthread_t id, int sig, const union sigval val
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_sigqueue(id, sig, value);
+	if (!kbi_posix_lives(t))
+		return ESRCH; /* unlike pthread_kill */
 	if (sig != 0 && !kbi_signal_ok(sig))
 		return EINVAL;
 	return sig == 0 ? 0 : send_light(kbi_signal_to(t), sig, SI_QUEUE, value);

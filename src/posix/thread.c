@@ -134,19 +134,20 @@ static void publish(struct kb_thread *t, void *arg)
 
 	kbi_tcb_renumber(&t->stack->tcb);
 	a_store_rlx(&t->number, kbi_tcb_own_tid(&t->stack->tcb));
-	t->posix = r;
 	r->self = id;
 	r->c11 = b->c11;
 	r->system_scope = b->system_scope;
 	r->process_scope = b->process_scope;
-	r->guard = b->stack_low ? 0 : b->guard;
-	r->stack_low = b->stack_low;
-	r->stack_size = b->stack_size;
+	t->stack->given = b->stack_low;
+	t->stack->asked = b->stack_size;
+	t->stack->guard_asked = b->stack_low ? 0 : b->guard;
 	r->policy = b->policy;
 	r->priority = b->priority;
 	kbi_meter_fresh(t);
 	kbi_cancel_fresh(id);
 	kbi_signal_inherit(t, b->mask);
+	/* release: partner is the acquire in kbi_posix_lives: who finds the number finds all of it */
+	__atomic_store_n(&t->posix, r, __ATOMIC_RELEASE);
 	*b->id = id;
 	expect_creation(t->stack, id);
 }
