@@ -191,6 +191,19 @@ KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result,
 	return join_other(self, t, result, deadline, stop, mine);
 }
 
+int kbi_thread_join_left(struct kb_thread *t, void **result)
+{
+	if (!kbi_descriptor_valid(t))
+		return ESRCH;
+	if (kbi_thread_is_detached(t))
+		return EINVAL;
+	if (result)
+		*result = has_ended(t) ? t->result : NULL;
+	t->stack = NULL;
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0)); /* partner: kbi_descriptor_valid */
+	return 0;
+}
+
 int kbi_thread_detach(struct kb_thread *t)
 {
 	struct kbi_task *self = kbi_self();

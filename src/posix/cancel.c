@@ -100,6 +100,8 @@ KBI_POSIX_API int pthread_cancel(pthread_t id)
 
 	if (gone)
 		return ESRCH;
+	if (kbi_unlikely(t && kbi_posix_forked))
+		return 0; /* it has not come along through fork */
 	kbi_signal_listen();
 	if (t && !pthread_equal(id, pthread_self()))
 		return cancel_light(t, id);

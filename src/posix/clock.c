@@ -222,6 +222,8 @@ KBI_POSIX_API int pthread_getcpuclockid(pthread_t id, clockid_t *clock)
 
 	if (gone)
 		return ESRCH;
+	if (kbi_posix_forked && t)
+		return ESRCH;
 	if (!kbi_vp_n)
 		kbi_meter_start();
 	if (kbi_posix_forked || !t || !t->own_tls)

@@ -418,6 +418,25 @@ KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *r
 
 /* ---- joining ---------------------------------------------------------------------------------------- */
 
+/* The caller, in a child of fork, if it has come along as a lightweight thread: to libc its block is a detached one's. */
+static struct kb_thread *survivor(pthread_t id)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (kbi_likely(!kbi_posix_forked) || !self || !pthread_equal(id, kbi_posix_self()))
+		return NULL;
+	return kbi_thread_of(self)->stack ? kbi_thread_of(self) : NULL;
+}
+
+/* A thread of the parent's may have been about to join it. */
+static int detach_survivor(struct kb_thread *t)
+{
+	if (kbi_thread_is_detached(t))
+		return EINVAL;
+	kbi_thread_detach(t);
+	return 0;
+}
+
 static int join_light(struct kb_thread *t, void **result, uint64_t deadline)
 {
 	expect_join(t);
@@ -448,6 +467,10 @@ static int join_until(pthread_t id, void **result, clockid_t clock, const struct
 	if (abstime && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok_or_over(abstime)))
 		return EINVAL;
 	kbi_cancel_test();
+	if (kbi_unlikely(survivor(id) != NULL))
+		return EDEADLK;
+	if (kbi_unlikely(t && kbi_posix_forked))
+		return kbi_thread_join_left(t, result);
 	do {
 		uint64_t deadline = deadline_of(clock, abstime);
 
@@ -484,6 +507,8 @@ KBI_POSIX_API int pthread_tryjoin_np(pthread_t id, void **result)
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_tryjoin_np(id, result);
+	if (kbi_unlikely(kbi_posix_forked))
+		return kbi_thread_join_left(t, result);
 	e = kbi_thread_join(t, result, 0, NULL);
 	/* libc looks first whether it has ended */
 	return e == EINVAL || e == EDEADLK ? EBUSY : e;
@@ -496,6 +521,10 @@ KBI_POSIX_API int pthread_detach(pthread_t id)
 
 	if (gone)
 		return ESRCH;
+	if (kbi_unlikely(t && kbi_posix_forked))
+		return kbi_thread_join_left(t, NULL);
+	if (kbi_unlikely(survivor(id) != NULL))
+		return detach_survivor(survivor(id));
 	return t ? kbi_thread_detach(t) : kbi_libc()->pthread_detach(id);
 }
 
