@@ -5,12 +5,14 @@
  * Another lightweight thread's: if it keeps its kernel thread, that one's is set. Else the set is left in its record, and
  * it is told (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
  * The record's set is under the lock, which is held where no handler of ours comes to it; and so is what virtual processors
- * have, for that moment. */
+ * have, for that moment. Another's record may be its block's next thread's, or its memory gone, once it has ended: a thread
+ * that ends gives its number back and then passes the lock, so that under the lock the record is that of the number. */
 #include "posix/affinity.h"
 
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "core/solo.h"
 #include "core/vp.h"
 #include "os/heritage.h"
 #include "os/lock.h"
@@ -23,6 +25,7 @@ struct mask {
 };
 
 static a32 lock;
+static a32 used; /* somebody looks at others' records: 1, threads that end pass the lock from here on; 2, all do */
 
 static struct kbi_task *enter(void)
 {
@@ -37,6 +40,47 @@ static void leave(struct kbi_task *self)
 {
 	kbi_lock_leave(&lock);
 	kbi_np_leave(self);
+}
+
+/* ---- another thread's record ----------------------------------------------------------------------------- */
+
+static bool is_caller(const struct kb_thread *t)
+{
+	return t == kbi_thread_of(kbi_self_raw());
+}
+
+/* As enter. One that has given its number back, and has not seen `used`, is behind the barrier: partner is the look at
+ * `used` behind that in kbi_affinity_thread_ends. */
+static struct kbi_task *enter_for(struct kbi_signal_to to)
+{
+	/* acquire: partner is the release here */
+	if (kbi_unlikely(a_load_acq(&used) != 2) && !is_caller(to.t)) {
+		a_store_rlx(&used, 1);
+		kbi_solo_barrier();
+		a_store_rel(&used, 2);
+	}
+	return enter();
+}
+
+/* Under the lock. NULL: it has ended. */
+static struct kbi_posix_thread *record_of(struct kbi_signal_to to)
+{
+	if (is_caller(to.t))
+		return &kbi_posix_me;
+	return kbi_bind_has(to) ? to.t->posix : NULL;
+}
+
+/* Main's record stays. */
+void kbi_affinity_thread_ends(void)
+{
+	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
+
+	if (kbi_unlikely(t->is_main))
+		return;
+	a_store_rlx(&t->number, 0);
+	kbi_compiler_barrier(); /* partner: the barrier in enter_for */
+	if (kbi_unlikely(a_load_rlx(&used)) && !kbi_posix_forked)
+		leave(enter());
 }
 
 /* ---- what the kernel says -------------------------------------------------------------------------------- */
@@ -174,33 +218,44 @@ static KBI_SWITCHER void obey(void)
 	has_set(e);
 }
 
-/* Where t computes it looks up now; else it does before it goes on. */
-static void tell(struct kb_thread *t)
+/* Under the lock. Where it computes it looks up now, else it does before it goes on: the kernel thread to knock at, or 0.
+ * *runs: it is worth to wait for it. */
+static int whom_to_tell(struct kbi_signal_to to, bool *runs)
 {
-	uint64_t state = a_load_acq(&t->task.state); /* partner: as in kbi_handoff_is_away */
+	const struct kbi_posix_thread *r = record_of(to);
+	uint64_t state = a_load_acq(&to.t->task.state); /* partner: as in kbi_handoff_is_away */
 
-	kbi_signal_pins = obey;
-	kbi_signal_listen();
-	a_store_rlx(&kbi_signal_watch, 1);
-	if (kbi_state_kind(state) == KBI_TASK_RUNNING)
-		kbi_signal_knock((int)a_load_rlx(&kbi_vps[kbi_state_vp(state)]->tid));
-	else if (kbi_handoff_is_away(t) && a_load_rlx(&((struct kbi_posix_thread *)t->posix)->bound))
-		kbi_signal_knock(kbi_handoff_tid(t));
+	*runs = r && a_load_rlx(&r->pin_due) && kbi_state_kind(state) == KBI_TASK_RUNNING;
+	if (!r || !a_load_rlx(&r->pin_due))
+		return 0;
+	if (*runs)
+		return (int)a_load_rlx(&kbi_vps[kbi_state_vp(state)]->tid);
+	return kbi_handoff_is_away(to.t) && a_load_rlx(&r->bound) ? kbi_handoff_tid(to.t) : 0;
+}
+
+static bool tell(struct kbi_signal_to to)
+{
+	struct kbi_task *self = enter_for(to);
+	bool runs;
+	int tid = whom_to_tell(to, &runs);
+
+	leave(self);
+	if (tid)
+		kbi_signal_knock(tid);
+	return runs;
 }
 
 /* Until it has obeyed, if it runs, but not for long. It is told again: the user may have had too many signals queued. */
-static void tell_until(struct kb_thread *t, const struct kbi_posix_thread *r)
+static void tell_until(struct kbi_signal_to to)
 {
 	enum { TIMES = 200 };
 	static const struct timespec nap = { 0, 100000 };
 
-	tell(t);
-	for (int i = 0; i < TIMES && a_load_rlx(&r->pin_due) && kbi_bind_lives(t); i++) {
-		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_RUNNING) /* partner: as in kbi_handoff_is_away */
-			return;
+	kbi_signal_pins = obey;
+	kbi_signal_listen();
+	a_store_rlx(&kbi_signal_watch, 1);
+	for (int i = 0; tell(to) && i < TIMES; i++)
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
-		tell(t);
-	}
 }
 
 /* Under the lock: the kernel thread that t keeps for good; 0: it keeps none. */
@@ -209,65 +264,70 @@ static int kept_tid(const struct kb_thread *t, const struct kbi_posix_thread *r)
 	return a_load_rlx(&r->bound) & KBI_BIND_KEPT ? kbi_handoff_tid(t) : 0;
 }
 
-static long set_others(struct kb_thread *t, struct kbi_posix_thread *r, size_t size, const void *set)
+/* Under the lock. *due: it is left for it. */
+static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, const struct mask *new, bool common, bool *due)
 {
+	int tid = kept_tid(t, r);
+	long e = tid ? kbi_sys(SYS_sched_setaffinity, tid, sizeof(new->bits), new->bits) : 0;
+
+	/* also with what virtual processors have: to leave its kernel thread is its own affair */
+	if (tid && !e)
+		a_or_rlx(&r->bound, KBI_BIND_PINNED);
+	memcpy(&r->affinity, new->bits, sizeof(r->affinity));
+	*due = !tid && (!common || a_load_rlx(&r->bound));
+	a_store_rlx(&r->pin_due, *due);
+	return e;
+}
+
+static long set_others(struct kbi_signal_to to, size_t size, const void *set)
+{
+	struct kbi_posix_thread *r;
 	struct kbi_task *self;
 	struct mask new;
-	bool common;
+	bool common, due = false;
 	long e = try_mask(size, set, &new);
-	int tid;
 
 	if (e)
 		return e;
 	common = is_common(&new);
-	self = enter();
-	tid = kept_tid(t, r);
-	if (tid)
-		e = kbi_sys(SYS_sched_setaffinity, tid, size, set);
-	/* also with what virtual processors have: to leave its kernel thread is its own affair */
-	if (tid && !e)
-		a_or_rlx(&r->bound, KBI_BIND_PINNED);
-	memcpy(&r->affinity, new.bits, sizeof(r->affinity));
-	a_store_rlx(&r->pin_due, !tid && (!common || a_load_rlx(&r->bound)));
+	self = enter_for(to);
+	r = record_of(to);
+	e = r ? leave_for(to.t, r, &new, common, &due) : -ESRCH;
 	leave(self);
-	if (!a_load_rlx(&r->pin_due))
-		return e;
-	tell_until(t, r);
-	return 0;
+	if (due)
+		tell_until(to);
+	return e;
 }
 
-/* t: a lightweight thread. */
-static KBI_SWITCHER long set_light(struct kb_thread *t, size_t size, const void *set)
+static KBI_SWITCHER long set_light(struct kbi_signal_to to, size_t size, const void *set)
 {
-	if (t == kbi_thread_of(kbi_self_raw()))
-		return set_own(t, size, set);
-	return set_others(t, t->posix, size, set);
+	return is_caller(to.t) ? set_own(to.t, size, set) : set_others(to, size, set);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
-/* As the kernel answers. */
-static long get_light(const struct kb_thread *t, size_t size, void *set)
+/* As the kernel answers. One that has just ended had what all have. */
+static long get_light(struct kbi_signal_to to, size_t size, void *set)
 {
-	const struct kbi_posix_thread *r = t->posix;
-	struct kbi_task *self = enter();
-	int tid = kept_tid(t, r);
+	struct kbi_task *self = enter_for(to);
+	const struct kbi_posix_thread *r = record_of(to);
+	int tid = r ? kept_tid(to.t, r) : 0;
 	long n = kbi_sys(SYS_sched_getaffinity, tid ? tid : find_common(), size, set);
 
-	if (n > 0 && a_load_rlx(&r->pin_due))
+	if (n > 0 && r && a_load_rlx(&r->pin_due))
 		memcpy(set, &r->affinity, (size_t)n < sizeof(r->affinity) ? (size_t)n : sizeof(r->affinity));
 	leave(self);
 	return n;
 }
 
-/* The lightweight thread of that number, or the caller for 0; NULL: a kernel thread's, or nobody's. */
-static struct kb_thread *thread_of(pid_t number)
+/* The lightweight thread of that number, or the caller for 0; t NULL: a kernel thread's, or nobody's. */
+static struct kbi_signal_to thread_of(pid_t number)
 {
-	if (!kbi_bind_is_light() && kbi_posix_in_vfork())
-		return NULL;
+	if (!kbi_bind_is_light() && (kbi_posix_in_vfork() || number == 0))
+		return kbi_signal_to(NULL);
 	if (number == 0)
-		return kbi_bind_is_light() ? kbi_thread_of(kbi_self_raw()) : NULL;
-	return kbi_bind_find(number);
+		return kbi_signal_to(kbi_thread_of(kbi_self_raw()));
+	return (struct kbi_signal_to){ kbi_bind_find(number), (uint32_t)number };
 }
 
 /* ---- functions ------------------------------------------------------------------------------------------- */
@@ -291,8 +351,10 @@ KBI_POSIX_API int pthread_setaffinity_np(pthread_t id, size_t size, const cpu_se
 	t = kbi_posix_thread(id, &gone);
 	if (gone)
 		return ESRCH;
+	if (t && kbi_posix_forked)
+		return ESRCH; /* it has not come along */
 	if (t)
-		return (int)-set_light(t, size, set);
+		return (int)-set_light(kbi_signal_to(t), size, set);
 	e = kbi_libc()->pthread_setaffinity_np(id, size, set);
 	if (id == kbi_posix_self())
 		return (int)-has_set(-e);
@@ -312,49 +374,51 @@ KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *s
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_getaffinity_np(id, size, set);
-	return all_of(get_light(t, size, set), size, set);
+	if (kbi_posix_forked)
+		return all_of(kbi_sys(SYS_sched_getaffinity, 0, size, set), size, set); /* as of one that has ended */
+	return all_of(get_light(kbi_signal_to(t), size, set), size, set);
 }
 
 KBI_POSIX_API int sched_setaffinity(pid_t number, size_t size, const cpu_set_t *set)
 {
-	struct kb_thread *t;
+	struct kbi_signal_to to;
 	long e;
 
 	kbi_posix_let_turn_end();
-	t = thread_of(number);
-	if (t)
-		return kbi_posix_answer(set_light(t, size, set));
+	to = thread_of(number);
+	if (to.t)
+		return kbi_posix_answer(set_light(to, size, set));
 	e = kbi_libc()->sched_setaffinity(number, size, set);
 	return number == 0 || number == kbi_sys_gettid() ? (int)has_set(e) : (int)e;
 }
 
 KBI_POSIX_API int sched_getaffinity(pid_t number, size_t size, cpu_set_t *set)
 {
-	struct kb_thread *t;
+	struct kbi_signal_to to;
 	int e;
 
 	kbi_posix_let_turn_end();
-	t = thread_of(number);
-	if (!t)
+	to = thread_of(number);
+	if (!to.t)
 		return kbi_libc()->sched_getaffinity(number, size, set);
-	e = all_of(get_light(t, size, set), size, set);
+	e = all_of(get_light(to, size, set), size, set);
 	return kbi_posix_answer(-e);
 }
 
 bool kbi_affinity_by_number(long n, const long *a, long *r)
 {
-	struct kb_thread *t = thread_of((pid_t)a[0]);
+	struct kbi_signal_to to = thread_of((pid_t)a[0]);
 
 	if (n == SYS_sched_getaffinity) {
-		if (t)
-			*r = get_light(t, (size_t)a[1], (void *)a[2]);
-		return t;
+		if (to.t)
+			*r = get_light(to, (size_t)a[1], (void *)a[2]);
+		return to.t;
 	}
-	if (t)
-		*r = set_light(t, (size_t)a[1], (const void *)a[2]);
+	if (to.t)
+		*r = set_light(to, (size_t)a[1], (const void *)a[2]);
 	else
 		*r = kbi_sys(n, a[0], a[1], a[2]);
-	if (!t && (a[0] == 0 || a[0] == kbi_sys_gettid()))
+	if (!to.t && (a[0] == 0 || a[0] == kbi_sys_gettid()))
 		*r = has_set(*r);
 	return true;
 }

@@ -10,5 +10,7 @@
 int kbi_affinity_of(const pthread_attr_t *attr, bool *given, bool *other);
 /* sched_setaffinity and sched_getaffinity by syscall(). False: the kernel's affair; *r as the kernel gives it. */
 KBI_SWITCHES bool kbi_affinity_by_number(long n, const long *a, long *r);
+/* The calling thread ends, last of all: its number is nobody's, and none finds its record by that. */
+void kbi_affinity_thread_ends(void);
 
 #endif

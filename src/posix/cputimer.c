@@ -238,7 +238,7 @@ static int address(struct sigevent *e, bool ours, struct kbi_signal_to *to)
 		if (e->sigev_signo > 0 && e->sigev_signo <= KBI_SIGNALS)
 			a_or_rlx(&kbi_posix_me.own_timers, kbi_signal_bit(e->sigev_signo));
 	} else {
-		tid = kbi_deputy_receives(t);
+		tid = kbi_deputy_receives((struct kbi_signal_to){ t, (uint32_t)e->_sigev_un._tid });
 	}
 	e->_sigev_un._tid = tid;
 	return tid < 0 ? -tid : 0;

@@ -213,9 +213,9 @@ static void nudge(const struct kb_thread *t)
 
 /* ---- from outside ------------------------------------------------------------------------------------------- */
 
-long kbi_deputy_change(struct kb_thread *t, long n, const long *a, int at)
+long kbi_deputy_change(struct kbi_signal_to to, long n, const long *a, int at)
 {
-	long b[6], r = kbi_signal_is_over(t) ? -ESRCH : -EAGAIN;
+	long b[6], r = kbi_signal_is_over(to.t) || !kbi_bind_has(to) ? -ESRCH : -EAGAIN;
 	struct kept before, after;
 	struct deputy *d;
 	uint64_t old;
@@ -225,7 +225,7 @@ long kbi_deputy_change(struct kb_thread *t, long n, const long *a, int at)
 	a_store_rel(&kbi_signal_errand, (void *)(uintptr_t)&errand);
 	kbi_signal_listen();
 	old = kbi_signal_enter(&lock);
-	d = find_or_make(kbi_signal_to(t));
+	d = find_or_make(to);
 	if (d) {
 		b[at] = (long)a_load_rlx(&d->tid);
 		read_kept(&before, (int)b[at]);
@@ -238,16 +238,16 @@ long kbi_deputy_change(struct kb_thread *t, long n, const long *a, int at)
 	}
 	kbi_signal_leave(&lock, old);
 	if (d)
-		nudge(t);
+		nudge(to.t);
 	return r;
 }
 
-int kbi_deputy_shows(struct kb_thread *t)
+int kbi_deputy_shows(struct kbi_signal_to to)
 {
-	return kbi_likely(!a_load_rlx(&n_wishes)) ? 0 : wished(kbi_signal_to(t));
+	return kbi_likely(!a_load_rlx(&n_wishes)) ? 0 : wished(to);
 }
 
-int kbi_deputy_receives(struct kb_thread *t)
+int kbi_deputy_receives(struct kbi_signal_to to)
 {
 	struct deputy *d;
 	uint64_t old;
@@ -256,7 +256,7 @@ int kbi_deputy_receives(struct kb_thread *t)
 	kbi_signal_need_post();
 	kbi_signal_listen();
 	old = kbi_signal_enter(&lock);
-	d = find_or_make(kbi_signal_to(t));
+	d = find_or_make(to);
 	tid = d ? (int)a_load_rlx(&d->tid) : -EAGAIN;
 	kbi_signal_leave(&lock, old);
 	return tid;
@@ -307,7 +307,7 @@ int kbi_deputy_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given
 		own.pid = kbi_sys_gettid();
 		a_store_rlx(&kbi_posix_me.owns, 1);
 	} else {
-		own.pid = kbi_deputy_receives(t);
+		own.pid = kbi_deputy_receives((struct kbi_signal_to){ t, (uint32_t)own.pid });
 	}
 	if (own.pid > 0)
 		return original(fd, F_SETOWN_EX, (long)(uintptr_t)&own);

@@ -73,21 +73,21 @@ static long change_self(const struct row *row, long n, const long *b)
 
 /* ---- a thread that has a number --------------------------------------------------------------------------------- */
 
-static long change(struct kb_thread *t, const struct row *row, long n, long *b)
+static long change(struct kbi_signal_to to, const struct row *row, long n, long *b)
 {
-	int kept = kbi_bind_kept(t);
+	int kept = kbi_bind_kept(to.t);
 
 	if (!kept)
-		return kbi_deputy_change(t, n, b, row->at);
+		return kbi_deputy_change(to, n, b, row->at);
 	b[row->at] = kept;
 	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 }
 
-static long ask(struct kb_thread *t, const struct row *row, long n, long *b)
+static long ask(struct kbi_signal_to to, const struct row *row, long n, long *b)
 {
-	int shown = kbi_deputy_shows(t);
+	int shown = kbi_deputy_shows(to);
 
-	b[row->at] = shown ? shown : kbi_bind_shown(t);
+	b[row->at] = shown ? shown : kbi_bind_shown(to.t);
 	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 }
 
@@ -105,7 +105,7 @@ static bool applies(const struct row *row, const long *a)
 static bool by_table(long n, const long *a, long *r)
 {
 	const struct row *row = row_of(n);
-	struct kb_thread *t;
+	struct kbi_signal_to to;
 	long b[6];
 	int number;
 
@@ -118,8 +118,8 @@ static bool by_table(long n, const long *a, long *r)
 		*r = row->kind == SETS ? change_self(row, n, b) : kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 		return true;
 	}
-	t = number > 0 ? kbi_bind_find(number) : NULL;
-	if (!t || (row->kind != READS && row->kind != SETS && number == getpid()))
+	to = (struct kbi_signal_to){ number > 0 ? kbi_bind_find(number) : NULL, (uint32_t)number };
+	if (!to.t || (row->kind != READS && row->kind != SETS && number == getpid()))
 		return false;
 	if (row->kind == LEADER)
 		*r = -EINVAL;
@@ -127,7 +127,7 @@ static bool by_table(long n, const long *a, long *r)
 		b[row->at] = getpid();
 		*r = kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 	} else
-		*r = row->kind == SETS ? change(t, row, n, b) : ask(t, row, n, b);
+		*r = row->kind == SETS ? change(to, row, n, b) : ask(to, row, n, b);
 	return true;
 }
 

@@ -24,6 +24,7 @@ enum { PROC_MAGIC = 0x9fa0, TEXT = 16384, NAME = 16 };
 
 struct place {
 	struct kb_thread *t;
+	uint32_t number;
 	bool as_process;  /* /proc/NUMBER, not .../task/NUMBER */
 	const char *rest; /* behind the number */
 };
@@ -64,6 +65,7 @@ static bool finds(const char *at, bool as_process, struct place *p)
 	long number = number_at(at, &p->rest);
 
 	p->t = number ? kbi_bind_find(number) : NULL;
+	p->number = (uint32_t)number;
 	p->as_process = as_process;
 	return p->t && !(as_process && p->t->is_main);
 }
@@ -75,7 +77,10 @@ static bool finds_in_proc(const char *path, struct place *p)
 
 	at = behind(path, "thread-self/");
 	if (at) {
-		*p = (struct place){ kbi_bind_is_light() ? kbi_thread_of(kbi_self_raw()) : NULL, false, at - 1 };
+		p->t = kbi_bind_is_light() ? kbi_thread_of(kbi_self_raw()) : NULL;
+		p->number = kbi_signal_to(p->t).number;
+		p->as_process = false;
+		p->rest = at - 1;
 		return p->t;
 	}
 	at = behind(path, "self/task/");
@@ -269,7 +274,27 @@ static int make_copy(const struct place *p, const struct copied *c, const char *
 	return fd;
 }
 
+/* Negative: there is none. */
+static int copy_of(const struct place *p, const struct copied *c, enum kbi_proc_how how, const char *path)
+{
+	if (how == KBI_PROC_READ)
+		return make_copy(p, c, path);
+	return c->copy == copy_name ? kbi_naming_file(p->t) : -1;
+}
+
+/* Then what was found may be another thread's, which has the descriptor by now. */
+static bool has_ended(const struct place *p)
+{
+	return &p->t->task != kbi_self_raw() && !kbi_bind_has((struct kbi_signal_to){ p->t, p->number });
+}
+
 /* ---- paths ----------------------------------------------------------------------------------------------------- */
+
+void kbi_proc_done(const struct kbi_proc_path *p)
+{
+	if (p->fd >= 0)
+		kbi_sys(SYS_close, p->fd);
+}
 
 bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi_proc_path *p)
 {
@@ -284,17 +309,16 @@ bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi
 	}
 	c = how == KBI_PROC_NAMED ? NULL : copied_as(&at);
 	if (c)
-		p->fd = how == KBI_PROC_READ ? make_copy(&at, c, p->text) : c->copy == copy_name ? kbi_naming_file(at.t) : -1;
+		p->fd = copy_of(&at, c, how, p->text);
+	if (kbi_unlikely(has_ended(&at))) {
+		kbi_proc_done(p);
+		errno = saved;
+		return false;
+	}
 	if (p->fd >= 0) /* the process's first kernel thread may have other descriptors */
 		snprintf(p->text, sizeof(p->text), "/proc/thread-self/fd/%d", p->fd);
 	errno = saved;
 	return true;
-}
-
-void kbi_proc_done(const struct kbi_proc_path *p)
-{
-	if (p->fd >= 0)
-		kbi_sys(SYS_close, p->fd);
 }
 
 bool kbi_proc_opens(int dir, const char *path, int how, int *r)

@@ -66,6 +66,8 @@ static void light_end(struct kb_thread *t)
 	kbi_signal_thread_ends();
 	kbi_deputy_thread_ends();
 	kbi_naming_thread_ends();
+	kbi_affinity_thread_ends();
+	kbi_posix_me.hidden = NULL; /* before the block is written over, by whatever pieces */
 }
 
 /* It has crashed: no code of the program's runs on it any more. */
@@ -76,6 +78,7 @@ static void light_lost(struct kb_thread *t)
 	kbi_signal_thread_ends();
 	kbi_deputy_thread_ends();
 	kbi_naming_thread_ends();
+	kbi_affinity_thread_ends();
 }
 
 static void set_hooks(void)
