@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "core/run.h"
 #include "core/solo.h"
@@ -14,6 +15,7 @@
 #include "os/context.h"
 #include "os/memory.h"
 #include "os/real.h"
+#include "os/signal_frame.h"
 #include "os/sys.h"
 
 enum { ROOM = 1536 }; /* bytes of stack that the tick's own frames may take */
@@ -26,8 +28,7 @@ bool kbi_preempt_is_shared;
 static void handler(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
-	(void)info;
-	kbi_preempt_tick(context);
+	kbi_preempt_tick(info, context);
 }
 
 /* No turn is over by that: the lookout, who counts them, is to ask soon again if the thread cannot be left here. */
@@ -58,11 +59,14 @@ static bool has_room(struct kbi_task *self)
 	return true;
 }
 
-KBI_SWITCHER void kbi_preempt_tick(void *context)
+/* Where the interrupted thread may be left. */
+static KBI_SWITCHER void tick(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
 	int saved = errno;
 
+	(void)sig;
+	(void)info;
 	if (self && self->vp)
 		a_store_rlx(&self->vp->heard, a_load_rlx(&self->vp->heard) + 1);
 	if (self && !has_room(self))
@@ -78,6 +82,64 @@ KBI_SWITCHER void kbi_preempt_tick(void *context)
 	if (kbi_unlikely(a_load_rlx(&self->vp->asked)) && kbi_preempt_asked)
 		kbi_preempt_asked(self, context);
 	errno = saved;
+}
+
+/* A fault in the handler is told like any other; blocked it would end the program without a word. */
+static void block_others(sigset_t *mask)
+{
+	sigfillset(mask);
+	sigdelset(mask, SIGSEGV);
+	sigdelset(mask, SIGBUS);
+}
+
+static aptr place; /* uintptr_t (uintptr_t sp); NULL: frames lie where threads are interrupted */
+
+bool kbi_preempt_is_apart(void)
+{
+	/* acquire: partner is the release in kbi_preempt_apart */
+	return a_load_acq(&place) != NULL;
+}
+
+static bool is_on(const stack_t *s, uintptr_t at)
+{
+	return at - (uintptr_t)s->ss_sp < s->ss_size;
+}
+
+bool kbi_preempt_settle(siginfo_t *info, void *context, kbi_signal_frame_handler *fn)
+{
+	const stack_t *apart = &((ucontext_t *)context)->uc_stack;
+	uintptr_t sp = kbi_signal_frame_interrupted(context), top;
+	/* acquire: as above */
+	uintptr_t (*find)(uintptr_t) = (uintptr_t (*)(uintptr_t))(uintptr_t)a_load_acq(&place);
+
+	if (kbi_likely(!find) || !is_on(apart, kbi_signal_frame_low(info, context)) || is_on(apart, sp))
+		return true;
+	top = find(sp);
+	if (!top)
+		return false;
+	kbi_signal_frame_move(info, context, 0, top, fn);
+	__builtin_unreachable(); /* there is room above 0 */
+}
+
+void kbi_preempt_tick(siginfo_t *info, void *context)
+{
+	kbi_preempt_settle(info, context, tick);
+	tick(info->si_signo, info, context);
+}
+
+void kbi_preempt_apart(uintptr_t (*find)(uintptr_t sp))
+{
+	struct sigaction sa;
+	int sig = kbi_preempt_signal();
+
+	/* release: partner is the acquire in kbi_preempt_is_apart and kbi_preempt_settle */
+	a_store_rel(&place, (void *)(uintptr_t)find);
+	if (kbi_real.sigaction(sig, NULL, &sa) || (sa.sa_sigaction != handler && !kbi_preempt_is_shared) ||
+	    sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN)
+		return;
+	sa.sa_flags |= SA_ONSTACK;
+	block_others(&sa.sa_mask);
+	kbi_real.sigaction(sig, &sa, NULL);
 }
 
 void kbi_preempt_send(struct kbi_vp *vp)
@@ -205,10 +267,9 @@ static int install(void)
 	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART }, old;
 	int sig = kbi_preempt_signal();
 
-	sigfillset(&sa.sa_mask);
-	/* a fault in the handler is told like any other; blocked it would end the program without a word */
-	sigdelset(&sa.sa_mask, SIGSEGV);
-	sigdelset(&sa.sa_mask, SIGBUS);
+	if (kbi_preempt_is_apart())
+		sa.sa_flags |= SA_ONSTACK;
+	block_others(&sa.sa_mask);
 	kbi_real.sigaction(sig, NULL, &old);
 	if (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN)
 		return kbi_real.sigaction(sig, &sa, NULL) ? errno : 0;

@@ -8,6 +8,7 @@
 
 #include "base/option.h"
 #include "core/vp.h"
+#include "os/signal_frame.h"
 
 enum { KBI_SIGNAL_STACK = 32768 };
 
@@ -29,7 +30,15 @@ void *kbi_preempt_alt_stack(void);
 void kbi_preempt_no_alt_stack(void *stack);
 void kbi_preempt_send(struct kbi_vp *vp);
 /* What its handler does, for a handler of the program's on the same signal. */
-void kbi_preempt_tick(void *context);
+void kbi_preempt_tick(siginfo_t *info, void *context);
+/* There are threads that run on memory which is no stack, below whose stack pointer nothing may be written: from now on the
+ * kernel lays the tick's frame on the kernel thread's alternate stack, and it is moved to below place(sp), sp where the
+ * thread was interrupted; 0: it stays, and the thread is not left there. Any thread. */
+void kbi_preempt_apart(uintptr_t (*place)(uintptr_t sp));
+/* Is it so? For other handlers of the runtime's, which are to block all signals then. */
+bool kbi_preempt_is_apart(void);
+/* In such a handler: goes on as fn where the frame is moved to, or returns; false: the thread is not to be left. */
+bool kbi_preempt_settle(siginfo_t *info, void *context, kbi_signal_frame_handler *fn);
 /* Called by it first, on any thread. */
 extern KBI_HIDDEN void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
 /* Called by it on a thread outside the library when its VP was asked for something (core/quantum); may switch. */

@@ -354,7 +354,8 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-	if (uc->uc_stack.ss_flags & SS_ONSTACK)
+	/* the kernel thread's */
+	if (uc->uc_stack.ss_flags & SS_ONSTACK || here - (uintptr_t)uc->uc_stack.ss_sp < uc->uc_stack.ss_size)
 		return false;
 	if (kbi_quantum_room && kbi_quantum_room(here))
 		return kbi_quantum_room(here) > LITTLE_ROOM;

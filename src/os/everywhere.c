@@ -263,10 +263,12 @@ static void set_action(int sig, const uint64_t *new, uint64_t *old)
 	kbi_sys(SYS_rt_sigaction, sig, new ? fit : NULL, old, MASK_BYTES);
 }
 
-/* libc does not let anybody have this signal; how a handler returns it says of another one. */
+/* libc does not let anybody have this signal; how a handler returns it says of another one. It comes on the kernel thread's
+ * alternate stack: what is called may need more than threads are sure to have, and below some threads' stack pointer
+ * nothing may be written. */
 int kbi_everywhere_setup(unsigned processes)
 {
-	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART }, other;
+	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, other;
 
 	all.process = kbi_sys_map(processes * sizeof *all.process);
 	if (!all.process)
@@ -281,12 +283,9 @@ int kbi_everywhere_setup(unsigned processes)
 	return 0;
 }
 
-/* What it calls needs more of a stack than threads are sure to have. */
 void kbi_everywhere_also(void (*fn)(void *context))
 {
 	more = fn;
-	all.ours[ACTION_FLAGS] |= SA_ONSTACK;
-	set_action(KBI_EVERYWHERE_SIGNAL, all.ours, NULL);
 }
 
 /* ---- one after the other ------------------------------------------------------------------------------------------ */

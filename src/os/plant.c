@@ -167,6 +167,11 @@ void kbi_plant_learn(void)
 	main_low = main_high - (r.rlim_cur < MOST ? r.rlim_cur : MOST);
 }
 
+bool kbi_plant_is_on_main(uintptr_t sp)
+{
+	return !main_high || sp - main_low < main_high - main_low;
+}
+
 /* The processor keeps return addresses a second time, and compares. It does nothing where it does not. */
 static bool has_shadow_stack(void)
 {

@@ -9,6 +9,8 @@
 
 /* Once, by main: where main's stack is. */
 void kbi_plant_learn(void);
+/* Is that on main's stack, or is not known where that is? */
+bool kbi_plant_is_on_main(uintptr_t sp);
 /* By a handler that nothing interrupts, on the stack of `bytes` from `low`; 0: main's. `slot` is where the interrupted
  * function's return address is. One owner's are forgotten together. False: it cannot be done now. */
 bool kbi_plant(const void *owner, uintptr_t *slot, uintptr_t low, size_t bytes);

@@ -7,12 +7,19 @@
 
 #include <signal.h>
 
-/* The kernel's struct sigaction; what follows the flags differs from machine to machine and is copied only. */
+/* The kernel's struct sigaction; what follows the flags differs from machine to machine. */
 struct kbi_kaction {
 	void (*handler)(int, siginfo_t *, void *);
 	uint64_t flags;
 	uint64_t rest[6];
 };
+
+/* Where in `rest` the kernel finds which signals the handler blocks: behind the trampoline's address, where it has one. */
+#if defined(__x86_64__) || defined(__aarch64__)
+enum { KBI_KACTION_MASK = 1 };
+#else
+enum { KBI_KACTION_MASK = 0 };
+#endif
 
 /* rt_sigaction past libc, which hides the signals it keeps for itself. */
 long kbi_kaction(int sig, const struct kbi_kaction *new, struct kbi_kaction *old);

@@ -407,6 +407,8 @@ static inline void kbi_posix_let_turn_end(void)
 void kbi_signal_listen(void);
 /* Sends that. EAGAIN: the user has as many signals queued as he may (RLIMIT_SIGPENDING). */
 int kbi_signal_knock(int tid);
+/* kbi_preempt_is_apart from now on: its handler follows. */
+void kbi_signal_attention_apart(void);
 /* The same to the caller's own, soon. */
 void kbi_signal_knock_later(void);
 /* Whom a signal is for. A descriptor serves now this thread, now that one: what is on its way to one that has ended is

@@ -391,7 +391,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 	if (sig == kbi_preempt_signal() && !to.t && is_tick(self, info)) {
 		if (self && self->vp)
 			kbi_signal_interrupts(self->vp, read_mask(context));
-		kbi_preempt_tick(context);
+		kbi_preempt_tick(info, context);
 		return;
 	}
 	if (kbi_process_is_copy(info) || kbi_preempt_mends(info, context))
@@ -447,8 +447,9 @@ static int install(int sig, const struct sigaction *new)
 					    .flags = (uint32_t)new->sa_flags });
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
-	/* the tick's frame stays where it was interrupted */
-	if (sig == kbi_preempt_signal() || (!kbi_signal_frame_moves() && !kbi_signal_is_memory(sig)))
+	if (sig == kbi_preempt_signal() && kbi_preempt_is_apart())
+		ours.sa_flags |= SA_ONSTACK;
+	else if (sig == kbi_preempt_signal() || (!kbi_signal_frame_moves() && !kbi_signal_is_memory(sig)))
 		ours.sa_flags &= ~SA_ONSTACK;
 	/* on the kernel thread's stack nothing comes in between */
 	if (ours.sa_flags & SA_ONSTACK && kbi_signal_frame_moves())

@@ -12,8 +12,10 @@
 
 #include "core/body_children.h"
 #include "core/handoff.h"
+#include "core/preempt.h"
 #include "os/lock.h"
 #include "os/context.h"
+#include "os/everywhere.h"
 #include "os/sys.h"
 
 enum { ATTENTION = 32, RETRY_NS = 200000 };
@@ -133,21 +135,21 @@ static bool has_cause(struct kbi_task *self)
 	       a_load_rlx(&kbi_posix_me.pin_due) || (errand && errand->has());
 }
 
-static void attention(int sig, siginfo_t *info, void *context)
+/* settled: the thread may be left where the frame is. */
+static void answer(siginfo_t *info, void *context, bool settled)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_body *b = my_body();
 	struct kbi_vp *vp = kbi_signal_idle_vp(self);
 	int saved = errno;
 
-	(void)sig;
 	if (info->si_code == SI_TIMER)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
 	has_come(b, info->si_code == SI_TIMER ? TIMED : SENT);
 	kbi_signal_look_after(b);
 	if (vp) {
 		kbi_signal_returns_idle(vp, context);
-	} else if (!may_leave(self, b, context)) {
+	} else if (!settled || !may_leave(self, b, context)) {
 		if (self && has_cause(self)) {
 			come_again(b);
 			if (kbi_sys_from.processes && kbi_cancel_async())
@@ -161,11 +163,40 @@ static void attention(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
+/* From the kernel thread's alternate stack, where all signals were blocked. */
+static void attention_moved(int sig, siginfo_t *info, void *context)
+{
+	uint64_t mask = kbi_signal_from_set(&((ucontext_t *)context)->uc_sigmask) | kbi_signal_bit(ATTENTION);
+
+	(void)sig;
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
+	answer(info, context, true);
+}
+
+static void attention(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	answer(info, context, kbi_preempt_settle(info, context, attention_moved));
+}
+
+static bool set_handler(void)
+{
+	struct kbi_kaction ours = libcs;
+
+	ours.handler = attention;
+	ours.flags |= SA_SIGINFO | SA_RESTART;
+	ours.flags &= ~(unsigned long)SA_NODEFER;
+	if (kbi_preempt_is_apart()) {
+		ours.flags |= SA_ONSTACK;
+		ours.rest[KBI_KACTION_MASK] = ~kbi_everywhere_bit();
+	}
+	return kbi_kaction(ATTENTION, &ours, NULL) == 0;
+}
+
 /* libc installs its handler when somebody is cancelled for the first time: the caller, who does not mind. Nobody
  * else has a mark yet, as everybody comes here first. */
 static bool install(void)
 {
-	struct kbi_kaction ours;
 	int old;
 
 	if (!kbi_cancel_at)
@@ -178,11 +209,14 @@ static bool install(void)
 	if (!kbi_kaction_is_handler(&libcs))
 		return false;
 	kbi_children_is_over = is_cancelled;
-	ours = libcs;
-	ours.handler = attention;
-	ours.flags |= SA_SIGINFO | SA_RESTART;
-	ours.flags &= ~(unsigned long)SA_NODEFER;
-	return kbi_kaction(ATTENTION, &ours, NULL) == 0;
+	return set_handler();
+}
+
+void kbi_signal_attention_apart(void)
+{
+	/* who installs it at this moment finds it apart */
+	if (a_load_acq(&installed) == 2)
+		set_handler();
 }
 
 void kbi_signal_listen(void)

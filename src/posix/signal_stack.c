@@ -14,6 +14,8 @@
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "os/real.h"
+#include "os/lock.h"
+#include "os/plant.h"
 #include "os/signal_frame.h"
 #include "os/sys.h"
 
@@ -98,6 +100,43 @@ size_t kbi_signal_room(uintptr_t sp)
 	return s->ss_sp && sp - (uintptr_t)s->ss_sp <= s->ss_size ? sp - (uintptr_t)s->ss_sp : 0;
 }
 
+/* ---- where the runtime's own signals are taken --------------------------------------------------------------- */
+
+enum {
+	PLACE = 64 << 10,        /* bytes for frames of the runtime's signals, and a switch */
+	PLACE_HIGH = 128 << 10,  /* where they end on a thread's own stack: libraries put guards of theirs at its very end */
+	PLACE_STACK = 512 << 10, /* in smaller stacks that may be in use */
+};
+
+static char *mains_place;
+
+static uintptr_t place_of_main(uintptr_t sp)
+{
+	uintptr_t at = (uintptr_t)mains_place;
+
+	if (kbi_plant_is_on_main(sp) || sp - at <= PLACE)
+		return sp - KBI_SIGNAL_FRAME_RED;
+	return at ? at + PLACE : 0;
+}
+
+/* A thread with an alternate stack may run code for which its own is none: compilers of other languages keep their stacks
+ * in memory where nothing may be written below the stack pointer. Handlers of the program's have its alternate stack; for
+ * ours there is the far end of its own. */
+static uintptr_t place(uintptr_t sp)
+{
+	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
+	const stack_t *s = &kbi_posix_me.alternate;
+	const struct kbi_stack *k = t ? t->stack : NULL;
+
+	if (!t || !s->ss_sp || is_on(s, sp))
+		return sp - KBI_SIGNAL_FRAME_RED;
+	if (!k)
+		return t->is_main ? place_of_main(sp) : sp - KBI_SIGNAL_FRAME_RED;
+	if (sp - (uintptr_t)k->low < k->size)
+		return sp - KBI_SIGNAL_FRAME_RED;
+	return t->user_stack || k->size < PLACE_STACK ? 0 : (uintptr_t)k->low + PLACE_HIGH;
+}
+
 /* ---- what a handler's context says of it ------------------------------------------------------------------ */
 
 static stack_t told(uintptr_t sp)
@@ -112,6 +151,24 @@ static stack_t told(uintptr_t sp)
 	return s;
 }
 
+/* From the first alternate stack on; nobody has one before it is so. */
+static void take_apart(void)
+{
+	static a32 begun; /* 0 no, 1 at it, 2 done */
+	uint32_t no = 0;
+
+	/* acquire: partner is the release in kbi_lock_tell */
+	if (!kbi_signal_frame_moves() || a_load_acq(&begun) == 2)
+		return;
+	if (a_cas_acq(&begun, &no, 1)) {
+		mains_place = kbi_sys_map(PLACE);
+		kbi_preempt_apart(place);
+		kbi_signal_attention_apart();
+		kbi_lock_tell(&begun, 2);
+	}
+	kbi_lock_await(&begun, 1);
+}
+
 /* As the kernel would answer; sp: whose stack pointer counts. */
 static int set(const stack_t *new, uintptr_t sp)
 {
@@ -124,9 +181,10 @@ static int set(const stack_t *new, uintptr_t sp)
 	if (mode != SS_DISABLE && new->ss_size < KBI_SIGNAL_FRAME_LEAST)
 		return ENOMEM;
 	kbi_posix_me.alternate = (stack_t){ 0 };
-	if (mode != SS_DISABLE)
-		kbi_posix_me.alternate = (stack_t){ .ss_sp = new->ss_sp, .ss_size = new->ss_size,
-						    .ss_flags = new->ss_flags };
+	if (mode == SS_DISABLE)
+		return 0;
+	take_apart();
+	kbi_posix_me.alternate = (stack_t){ .ss_sp = new->ss_sp, .ss_size = new->ss_size, .ss_flags = new->ss_flags };
 	return 0;
 }
 

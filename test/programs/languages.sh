@@ -75,6 +75,8 @@ erlang() { run erl -noshell -eval '
 	{ok, C} = gen_tcp:connect("localhost", P, [binary, {active, false}]), io:format("~p~n", [gen_tcp:recv(C, 5)]),
 	file:write_file("f", binary:copy(<<"x">>, 100000)), {ok, B} = file:read_file("f"), io:format("~p~n", [byte_size(B)]),
 	io:format("~s", [os:cmd("echo child")]), halt().'; }
+erlang_computes() { run escript "$OWN/processes.escript"; }
+sbcl_threads() { run sbcl --script "$OWN/threads.lisp"; }
 php() { run php -r 'for ($i = 0, $s = 0; $i < 100000; $i++) $s += $i % 7; echo $s, "\n", shell_exec("echo child");'; }
 lua() { run lua5.4 -e 'local f = io.popen("echo child") print(f:read("l"), f:close())'; }
 std_cc() { run "$T/std-cc"; }
@@ -93,6 +95,8 @@ compare node-workers 60 "node" "steal/2" "$EVERY"
 compare perl-threads 60 "perl" - "$EVERY"
 compare ruby-threads 60 "ruby" - "$EVERY"
 compare erlang 60 "erl" - "$EVERY"
+compare erlang-computes 60 "erl escript" - "$EVERY process:rotator/2"
+compare sbcl-threads 60 "sbcl" - "$EVERY process:rotator/2"
 compare php 60 "php" - "$EVERY"
 compare lua 60 "lua5.4" - "$EVERY"
 compare ghc-threads 20 "$T/ghc-threads" - "$EVERY"

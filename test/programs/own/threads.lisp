@@ -1,0 +1,23 @@
+;;; Threads of SBCL: a mutex, a semaphore, collections that stop all of them, one that is terminated, and a time limit.
+(defun conses (i)
+  (let ((n 0))
+    (dotimes (k 100 n)
+      (incf n (length (make-list 5000 :initial-element i))))))
+
+(defun all (n fn)
+  (mapcar #'sb-thread:join-thread
+          (loop for i below n
+                collect (let ((i i)) (sb-thread:make-thread (lambda () (funcall fn i)))))))
+
+(let ((mutex (sb-thread:make-mutex)) (n 0))
+  (print (all 8 (lambda (i) (dotimes (k 1000) (sb-thread:with-mutex (mutex) (incf n))) (conses i))))
+  (print n))
+(let ((bell (sb-thread:make-semaphore)))
+  (sb-thread:make-thread (lambda () (sb-thread:signal-semaphore bell 40)))
+  (print (reduce #'+ (all 40 (lambda (i) (sb-thread:wait-on-semaphore bell) (sb-ext:gc) i)))))
+(let ((sleeper (sb-thread:make-thread (lambda () (loop (sleep 10))))))
+  (sb-thread:terminate-thread sleeper)
+  (print (sb-thread:join-thread sleeper :default :gone)))
+(print (handler-case (sb-ext:with-timeout 0.1 (loop)) (sb-ext:timeout () :time-is-over)))
+(print (with-output-to-string (s) (sb-ext:run-program "/bin/echo" '("a program") :output s)))
+(terpri)
