@@ -161,8 +161,9 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	}
 	on = kbi_unlikely(kbi_signal_is_bound(t)) ? runs_on(t) : runs_and_lets(t, sig);
 	/* one to the process is whoever's it finds there: t may be about to end */
-	if (on)
-		return kbi_signal_send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to);
+	e = on ? kbi_signal_send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to) : EBUSY;
+	if (e != EBUSY)
+		return e;
 	e = leave_with(to, info, shared);
 	if (e == ESRCH && shared)
 		kbi_signal_forward(info, KBI_SIGNAL_TO_PROCESS);

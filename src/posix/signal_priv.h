@@ -219,7 +219,10 @@ bool kbi_signal_is_packed(const siginfo_t *info);
 bool kbi_signal_is_plain(const siginfo_t *info);
 #define KBI_SIGNAL_TO_PROCESS ((struct kbi_signal_to){ NULL, 0 })
 /* To the kernel thread `on`, where t is, with whom's address: 0 or an errno value. */
+/* EBUSY: another of its number is on its way there, and the kernel would drop this. */
 int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom);
+/* In the handler of one that was sent so. */
+void kbi_signal_has_come(int sig);
 /* On b, the caller's kernel thread, whose mask has changed: what was sent to it and came too late is the postman's. A
  * handler may have come in between and moved the caller; then its kernel thread has been looked after, or is so now. */
 void kbi_signal_look_after_slow(void);

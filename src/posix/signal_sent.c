@@ -17,6 +17,27 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
 }
 
+/* These do not queue: of one number the kernel keeps one for a kernel thread, whichever thread here it is for, and drops
+ * the next. So one at a time is on its way: its bit in `posted` stays until it has come or was found waiting. */
+#define MERGED ((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1)
+
+static bool is_on_its_way(struct kbi_body *b, uint64_t bit)
+{
+	/* acquire and release: partner is the one in kbi_signal_has_come */
+	return b && (a_or_acqrel(&b->posted, bit) & bit & MERGED);
+}
+
+static void has_come(struct kbi_body *b, uint64_t bit)
+{
+	if (b)
+		a_and_acqrel(&b->posted, ~(bit & MERGED));
+}
+
+void kbi_signal_has_come(int sig)
+{
+	has_come(kbi_body_of_tid(kbi_sys_gettid()), kbi_signal_bit(sig));
+}
+
 /* A kernel thread that lets nothing through any more when the signal comes would keep it until a thread there does. It
  * has stored its mask and then looks whether something was sent to it; here it is said before and the mask looked at
  * behind: this or the kernel thread sees the change. Seen here, it is said again, for that may have looked before the
@@ -30,10 +51,15 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 
 	if (kbi_signal_is_overrun(info, on))
 		return 0;
+	if (is_on_its_way(b, bit)) {
+		if (info->si_code == SI_TIMER)
+			kbi_signal_has_arrived(&packed); /* it does not go that way */
+		return EBUSY;
+	}
 	kbi_signal_pack(&packed, whom);
-	if (b)
-		a_or_acqrel(&b->posted, bit);
 	e = kbi_sys_signal_info(on, info->si_signo, &packed);
+	if (kbi_unlikely(e))
+		has_come(b, bit);
 	a_fence_sc(); /* partner: the fence in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
 		a_or_acqrel(&b->posted, bit);
@@ -73,11 +99,12 @@ void kbi_signal_look_after_slow(void)
 
 	if (!b || !kbi_signal_has_post())
 		return;
-	set = a_xchg_acqrel(&b->posted, 0);
+	set = a_and_acqrel(&b->posted, MERGED);
 	while ((left = kbi_signal_own_pending() & set)) {
 		left &= -left;
 		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
 			return;
+		has_come(b, left);
 		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE && !keep(&info, to))
 			kbi_signal_forward(&info, to);
 	}
