@@ -110,13 +110,11 @@ enum {
 
 static char *mains_place;
 
-static uintptr_t place_of_main(uintptr_t sp)
+static bool is_on_own(const struct kb_thread *t, uintptr_t sp)
 {
-	uintptr_t at = (uintptr_t)mains_place;
-
-	if (kbi_plant_is_on_main(sp) || sp - at <= PLACE)
-		return sp - KBI_SIGNAL_FRAME_RED;
-	return at ? at + PLACE : 0;
+	if (t->stack)
+		return sp - (uintptr_t)t->stack->low < t->stack->size;
+	return !t->is_main || kbi_plant_is_on_main(sp) || sp - (uintptr_t)mains_place <= PLACE;
 }
 
 /* A thread with an alternate stack may run code for which its own is none: compilers of other languages keep their stacks
@@ -126,15 +124,16 @@ static uintptr_t place(uintptr_t sp)
 {
 	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 	const stack_t *s = &kbi_posix_me.alternate;
-	const struct kbi_stack *k = t ? t->stack : NULL;
 
-	if (!t || !s->ss_sp || is_on(s, sp))
+	/* in a switch the stack pointer may be another thread's */
+	if (!t || !s->ss_sp || is_on(s, sp) || a_load_rlx(&t->task.np) > 0 || is_on_own(t, sp))
 		return sp - KBI_SIGNAL_FRAME_RED;
-	if (!k)
-		return t->is_main ? place_of_main(sp) : sp - KBI_SIGNAL_FRAME_RED;
-	if (sp - (uintptr_t)k->low < k->size)
-		return sp - KBI_SIGNAL_FRAME_RED;
-	return t->user_stack || k->size < PLACE_STACK ? 0 : (uintptr_t)k->low + PLACE_HIGH;
+	/* the thread may have been left there when the handler began */
+	if (kbi_posix_me.in_handler)
+		return 0;
+	if (t->is_main)
+		return mains_place ? (uintptr_t)mains_place + PLACE : 0;
+	return t->user_stack || t->stack->size < PLACE_STACK ? 0 : (uintptr_t)t->stack->low + PLACE_HIGH;
 }
 
 /* ---- what a handler's context says of it ------------------------------------------------------------------ */
