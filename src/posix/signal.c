@@ -352,6 +352,7 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 {
 	uint64_t before = a_load_rlx(kbi_signal_mask(self));
 
+	kbi_signal_blocks_for_good(kbi_thread_of(self));
 	if (mask & ~before)
 		kbi_signal_leaves(self, mask & ~before);
 	kbi_signal_take_queued(self, before & ~mask);

@@ -111,6 +111,7 @@ static void unwound(struct running *r)
 		return;
 	kbi_signal_leaves_section();
 	kbi_posix_me.in_handler--;
+	kbi_signal_blocks_for_good(kbi_thread_of(r->self));
 	kbi_signal_unwound(r->self);
 }
 
@@ -130,6 +131,11 @@ static void reopen(struct kbi_task *self, uint64_t mask)
 	a_store_rlx(kbi_signal_mask(self), mask);
 	if (opened)
 		kbi_signal_opened(opened);
+	if (kbi_posix_me.in_handler)
+		return;
+	kbi_signal_blocks_for_good(kbi_thread_of(self));
+	if (kbi_unlikely(a_load_rlx(&kbi_thread_of(self)->signals.pending) & mask))
+		kbi_signal_give_back(kbi_thread_of(self));
 }
 
 /* A fault of the interrupted code itself. */
@@ -184,8 +190,10 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	if (is.flags & SA_RESETHAND)
 		reset(sig, &is);
 	leave_call(self);
-	if (kbi_posix_me.in_handler++ == 0)
+	if (kbi_posix_me.in_handler++ == 0) {
 		kbi_posix_me.mask_outside = before;
+		kbi_signal_blocks_for_now(kbi_thread_of(self), (is.mask | own) & ~before);
+	}
 	kbi_posix_me.handled++;
 	kbi_posix_me.ending += !(is.flags & SA_RESTART);
 	a_store_rlx(kbi_signal_mask(self), before | is.mask | own);
@@ -275,7 +283,16 @@ static void put_off(struct kbi_task *self, const siginfo_t *info, void *context,
 		if (!knocks)
 			kbi_signal_knock_later();
 	}
-	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+	if (self->vp)
+		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+}
+
+/* Real-time ones of this number wait with self, and were sent before it: it is behind them. */
+static bool is_behind(struct kbi_task *self, int sig)
+{
+	const struct kb_thread *t = kbi_thread_of(self);
+
+	return kbi_signal_queues(sig) && (a_load_rlx(&t->signals.pending) & kbi_signal_bit(sig)) && !kbi_signal_is_bound(t);
 }
 
 /* The handler is not inside the brackets round the change of the mask, or round the sending to itself. */
@@ -320,14 +337,18 @@ static bool take_awaited(const siginfo_t *info)
 /* self runs and lets it through. */
 static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool shared)
 {
-	bool on_alternate = is_on_alternate(info->si_signo);
+	bool on_alternate = is_on_alternate(info->si_signo), awaited = take_awaited(info);
 
-	if (take_awaited(info) || kbi_signal_is_let_in(self))
-		kbi_signal_go_on(on_alternate, info, context, continue_in_brackets);
-	else if (!is_inside(self, info->si_signo, context))
-		kbi_signal_go_on(on_alternate, info, context, continue_light);
-	else
+	if (!awaited && kbi_unlikely(is_behind(self, info->si_signo))) {
 		put_off(self, info, context, shared);
+		kbi_signal_knock(kbi_sys_gettid());
+	} else if (awaited || kbi_signal_is_let_in(self)) {
+		kbi_signal_go_on(on_alternate, info, context, continue_in_brackets);
+	} else if (!is_inside(self, info->si_signo, context)) {
+		kbi_signal_go_on(on_alternate, info, context, continue_light);
+	} else {
+		put_off(self, info, context, shared);
+	}
 }
 
 static void handle_fault(siginfo_t *info, void *context)

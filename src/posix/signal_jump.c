@@ -17,6 +17,7 @@ static void note_mask(struct kbi_task *self, const struct __jmp_buf_tag *env)
 	/* what the kernel never blocks was not in what libc has saved */
 	mask = (mask & ~unseen) | (before & unseen);
 	kbi_posix_me.in_handler = 0;
+	kbi_signal_blocks_for_good(kbi_thread_of(self));
 	if (a_load_rlx(&self->np)) {
 		a_store_rlx(kbi_signal_mask(self), mask);
 		kbi_signal_opened(~mask);

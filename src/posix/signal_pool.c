@@ -164,6 +164,30 @@ int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
 	return sig;
 }
 
+/* One of the program's, in the list of a thread that does not take it now. */
+static struct entry **find_left(uint64_t set)
+{
+	for (struct entry **at = &first; *at; at = &(*at)->next)
+		if ((*at)->shared && (set & ~kbi_signal_accepts((*at)->t) & kbi_signal_bit((*at)->info.si_signo)))
+			return at;
+	return NULL;
+}
+
+int kbi_signal_get_left(uint64_t set, siginfo_t *info)
+{
+	uint64_t old = kbi_signal_enter(&lock);
+	struct entry **at = find_left(set);
+	int sig = 0;
+
+	if (at) {
+		*info = (*at)->info;
+		sig = info->si_signo;
+		drop(at);
+	}
+	kbi_signal_leave(&lock, old);
+	return sig;
+}
+
 int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info)
 {
 	uint64_t old = kbi_signal_enter(&lock);

@@ -24,6 +24,7 @@ static a32 started;
 static a32 tid;
 static a32 at_work;         /* he does not wait: he may have one in hand */
 static a32 asked, answered; /* rounds that kbi_signal_ask_post wants, and that are done */
+static a64 left;            /* have been left with a thread that blocked them for the time of a handler; for ever */
 static a32 unwoken;         /* a thread has something in its list that it has not been woken for */
 
 bool kbi_signal_is_postman(int who)
@@ -39,13 +40,25 @@ static void ring(void)
 		kbi_sys_signal((int)a_load_acq(&tid), kbi_preempt_signal());
 }
 
+/* One of the program's that is with a thread which blocks it for the time of a handler is another's who takes it now. */
+static void take_left(uint64_t set)
+{
+	siginfo_t info;
+
+	for (; set; set &= set - 1)
+		while (kbi_signal_anybody_takes(set & -set) && kbi_signal_get_left(set & -set, &info))
+			kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
+}
+
 void kbi_signal_opened(uint64_t set)
 {
 	set = kbi_signal_deliverable(set);
-	a_fence_sc(); /* partner: the one in close_unused; the caller has stored its mask */
+	a_fence_sc(); /* partners: the ones in close_unused and take_left's caller; the caller has stored its mask */
 	a_add_acqrel(&openings, 1);
 	if (set & ~a_or_acqrel(&open, set))
 		ring();
+	if (kbi_unlikely(a_load_acq(&left) & set)) /* partner: the change in leave_with */
+		take_left(a_load_acq(&left) & set);
 }
 
 /* After a signal that nobody lets through any more. */
@@ -110,12 +123,13 @@ void kbi_signal_give_back(struct kb_thread *t)
 		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
+/* One that it blocks for the time of a handler stays with it, or the next would come before it. */
 static void find_another(struct kb_thread *t, uint64_t bit)
 {
 	siginfo_t info;
 
 	a_fence_sc(); /* partner: the one in kbi_signal_give_back */
-	while (!(kbi_signal_accepts(t) & bit) && kbi_signal_get_back(t, bit, false, &info))
+	while (!((kbi_signal_accepts(t) | kbi_signal_blocked_for_now(t)) & bit) && kbi_signal_get_back(t, bit, false, &info))
 		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
@@ -133,6 +147,7 @@ static void wake(struct kb_thread *t, uint64_t set)
 /* It waits with the thread, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
 static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
+	uint64_t bit = kbi_signal_bit(info->si_signo);
 	struct kb_thread *t = to.t;
 	int e;
 
@@ -140,10 +155,25 @@ static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool share
 	e = kbi_signal_put(to, info, shared);
 	if (e == ESRCH)
 		return e;
-	wake(t, kbi_signal_bit(info->si_signo));
-	if (shared)
-		find_another(t, kbi_signal_bit(info->si_signo));
+	wake(t, bit);
+	if (!shared)
+		return e;
+	find_another(t, bit);
+	if (kbi_unlikely(kbi_signal_blocked_for_now(t) & bit)) {
+		a_or_acqrel(&left, bit); /* partner: take_left */
+		take_left(bit);
+	}
 	return e;
+}
+
+/* The kernel thread that it is sent to; 0: it waits with t. A real-time signal always does: the kernel may bring it to a kernel
+ * thread that t has just left, and until the relay there has put it into t's list the next signal would come first. The
+ * list is the only queue; t takes from there, one signal after the other. A bound thread's queue is the kernel's. */
+static int goes_to(struct kb_thread *t, int sig)
+{
+	if (kbi_unlikely(kbi_signal_is_bound(t)))
+		return runs_on(t);
+	return kbi_signal_queues(sig) ? 0 : runs_and_lets(t, sig);
 }
 
 /* What concerns the process needs no thread that gets to run: t may wait for a lock that the caller holds. */
@@ -159,7 +189,7 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 		act_by_default(sig);
 		return 0;
 	}
-	on = kbi_unlikely(kbi_signal_is_bound(t)) ? runs_on(t) : runs_and_lets(t, sig);
+	on = goes_to(t, sig);
 	/* one to the process is whoever's it finds there: t may be about to end */
 	e = on ? kbi_signal_send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to) : EBUSY;
 	if (e != EBUSY)
@@ -172,10 +202,12 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 
 /* Where t runs it is not sent to the kernel thread: that might have another thread by then, and t have ended when the
  * postman comes. */
-bool kbi_signal_give(const siginfo_t *info)
+bool kbi_signal_give(const siginfo_t *info, bool even_soon)
 {
 	struct kb_thread *t = kbi_signal_taker(info->si_signo, NULL);
 
+	if (!t && even_soon)
+		t = kbi_signal_taker_soon(info->si_signo);
 	if (!t)
 		return false;
 	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_BLOCKED)

@@ -32,6 +32,12 @@ static inline bool kbi_signal_ok(int sig)
 	return sig > 0 && sig <= KBI_SIGNALS && sig != KBI_LIBC_FIRST && sig != KBI_LIBC_LAST;
 }
 
+/* A real-time one: of these each comes, and those of one number in the order in which they were sent. */
+static inline bool kbi_signal_queues(int sig)
+{
+	return sig > KBI_LIBC_LAST;
+}
+
 /* A lock that handlers take, too: no signal comes in between. The mask before, for leave. */
 static inline uint64_t kbi_signal_enter(a32 *lock)
 {
@@ -177,6 +183,8 @@ void kbi_signal_pool_after_fork(void);
 int kbi_signal_put(struct kbi_signal_to to, const siginfo_t *info, bool shared);
 /* The oldest signal of t's in the set: its number or 0. Clears the bit with the last one. */
 int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info);
+/* The oldest of the set that was sent to the process and is in the list of a thread that does not take it now; 0. */
+int kbi_signal_get_left(uint64_t set, siginfo_t *info);
 /* Takes all of t's that were sent to the process and are in the set, one a call; all: the others, too, to drop. */
 int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info);
 
@@ -191,6 +199,13 @@ uint64_t kbi_signal_accepts(const struct kb_thread *t);
  * not come to take would have to go back, behind others. */
 uint64_t kbi_signal_takes(const struct kb_thread *t);
 bool kbi_signal_anybody_takes(uint64_t bit);
+/* t is in a handler and blocks these, as far as they are real-time ones, until that returns; and: what it blocks now it
+ * blocks for longer. The handler's end, too. */
+void kbi_signal_blocks_for_now(const struct kb_thread *t, uint64_t set);
+void kbi_signal_blocks_for_good(const struct kb_thread *t);
+uint64_t kbi_signal_blocked_for_now(const struct kb_thread *t);
+/* A thread that blocks a real-time signal for the time of a handler, main before others; NULL. */
+struct kb_thread *kbi_signal_taker_soon(int sig);
 /* Of these, what no other thread than t lets through or waits for; those that leave do not count. */
 uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set);
 /* The rule, for a signal to the process: main; if it does not take it, the thread that is near: it has the signal on its
@@ -245,8 +260,9 @@ void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to);
 void kbi_signal_give_back(struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
 int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared);
-/* To a thread that takes it, without the postman; false: there is none. */
-bool kbi_signal_give(const siginfo_t *info);
+/* To a thread that takes it, without the postman; even_soon: or, a real-time one, will when a handler has returned. False:
+ * there is none. */
+bool kbi_signal_give(const siginfo_t *info, bool even_soon);
 /* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */
 void kbi_signal_let_in(struct kbi_task *self);
 /* To the caller itself, which lets it through. */
@@ -314,6 +330,9 @@ void kbi_signal_note_sent(uint64_t set);
 void kbi_signal_take_queued(struct kbi_task *self, uint64_t set);
 /* None of these that were sent to the program from inside, before this, is in the postman's hands. False: none was. */
 bool kbi_signal_settle(uint64_t set);
+/* The same of one number: what was sent to the program has come, or is in a thread's list. False: some of it may wait in
+ * the kernel, or come from there. Not in handlers. */
+bool kbi_signal_is_settled(int sig);
 /* self is about to end, or to block these: what nobody else would take is handled now. Then, unless it ends: */
 void kbi_signal_leaves(struct kbi_task *self, uint64_t set);
 void kbi_signal_left(struct kbi_task *self);

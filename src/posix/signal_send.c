@@ -193,14 +193,18 @@ static bool posts(pid_t pid, const siginfo_t *info)
 }
 
 /* One with a handler that another thread takes: as in the kernel, that thread has it when kill returns. By way of the
- * postman it might come when the thread has ended. Real-time signals keep their order, and the kernel their number. */
+ * postman it might come when the thread has ended, and a real-time one behind the next. */
 static bool gives(pid_t pid, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
-	return kbi_posix_light() && !kbi_posix_me.in_handler && pid == getpid() && sig > 0 && sig < KBI_LIBC_FIRST &&
-	       sig != SIGKILL && sig != SIGSTOP && !kbi_signal_ignored(sig) && !kbi_kaction_is_default(sig) &&
-	       kbi_signal_give(info);
+	if (!kbi_posix_light() || kbi_posix_me.in_handler || pid != getpid() || !kbi_signal_ok(sig) || sig == SIGKILL ||
+	    sig == SIGSTOP || kbi_signal_ignored(sig) || kbi_kaction_is_default(sig))
+		return false;
+	if (!kbi_signal_queues(sig))
+		return kbi_signal_give(info, false);
+	/* behind those that wait in the kernel, if any do */
+	return kbi_signal_is_settled(sig) && kbi_signal_give(info, !(a_load_rlx(&described) & kbi_signal_bit(sig)));
 }
 
 /* By the kernel, to this process among others perhaps. Also where there is no postman yet: one who has been started takes
@@ -272,6 +276,8 @@ KBI_POSIX_API int sigqueue(pid_t given, int sig, const union sigval value)
 	describe(&info, sig, SI_QUEUE, value);
 	if (self)
 		return answer(send_self(self, &info));
+	if (gives(pid, &info))
+		return 0;
 	if (kbi_posix_light() && pid == getpid() && sig >= SIGRTMIN && sig <= SIGRTMAX)
 		kbi_signal_close_all(kbi_self_raw(), sig);
 	if (!posts(pid, &info))

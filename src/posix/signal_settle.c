@@ -35,6 +35,17 @@ bool kbi_signal_settle(uint64_t set)
 	return true;
 }
 
+bool kbi_signal_is_settled(int sig)
+{
+	uint64_t bit = kbi_signal_bit(sig);
+
+	/* acquire: partner is the release in kbi_signal_note_sent */
+	if (kbi_likely(!(a_load_acq(&sent) & bit)))
+		return true;
+	kbi_signal_settle(bit);
+	return !(a_load_acq(&sent) & bit);
+}
+
 /* Two that leave at once must not each rely on the other: both say it, and then look. */
 void kbi_signal_leaves(struct kbi_task *self, uint64_t set)
 {

@@ -70,6 +70,57 @@ void kbi_signal_main_is_slow(void)
 		a_store_rlx(&slow, main->handled);
 }
 
+/* ---- a handler's time ----------------------------------------------------------------------------------- */
+
+/* Each place has a thread's index and, below, its real-time signals. Of two threads with the same place the later counts,
+ * and the other is not found: then such signals wait in the kernel, as those that every thread blocks. */
+enum { PLACES = 1024, INDEX_AT = 32 };
+static a64 for_now[PLACES];
+
+static a64 *place_of(const struct kb_thread *t)
+{
+	return &for_now[t->task.index % PLACES];
+}
+
+static bool is_place_of(uint64_t word, const struct kb_thread *t)
+{
+	return word >> INDEX_AT == (uint64_t)t->task.index + 1;
+}
+
+void kbi_signal_blocks_for_now(const struct kb_thread *t, uint64_t set)
+{
+	/* release: partner is the acquire in kbi_signal_blocked_for_now */
+	if (kbi_unlikely(set >> KBI_LIBC_LAST))
+		a_store_rel(place_of(t), ((uint64_t)t->task.index + 1) << INDEX_AT | set >> KBI_LIBC_LAST);
+}
+
+void kbi_signal_blocks_for_good(const struct kb_thread *t)
+{
+	if (kbi_unlikely(is_place_of(a_load_rlx(place_of(t)), t)))
+		a_store_rlx(place_of(t), 0);
+}
+
+uint64_t kbi_signal_blocked_for_now(const struct kb_thread *t)
+{
+	uint64_t word = a_load_acq(place_of(t)); /* partner: kbi_signal_blocks_for_now */
+
+	return is_place_of(word, t) ? (uint64_t)(uint32_t)word << KBI_LIBC_LAST : 0;
+}
+
+struct kb_thread *kbi_signal_taker_soon(int sig)
+{
+	struct kb_thread *main = a_load_acq(&main_thread), *found = NULL; /* partner: kbi_signal_main_is */
+	uint64_t bit = kbi_signal_bit(sig);
+
+	for (uint32_t i = 0; i < kbi_descriptor_limit() && found != main; i++) {
+		struct kb_thread *t = kbi_descriptor_at(i);
+
+		if ((kbi_signal_blocked_for_now(t) & bit) && kbi_signal_is_there(t) && (!found || t == main))
+			found = t;
+	}
+	return found;
+}
+
 uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set)
 {
 	set = kbi_signal_deliverable(set);
