@@ -222,7 +222,12 @@ int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(voi
 
 int kb_thread_join(kb_thread_t thread, void **result)
 {
-	return kbi_thread_join(thread, result, KBI_FOREVER, NULL);
+	int e;
+
+	/* a join is in brackets, where no handler runs */
+	while ((e = kbi_thread_join(thread, result, KBI_FOREVER, kbi_wait_due)) == EINTR)
+		kbi_wait_handle(kbi_self());
+	return e;
 }
 
 int kb_thread_detach(kb_thread_t thread)
@@ -271,8 +276,12 @@ void kb_sleep_until(uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
 
-	while (kbi_timer_now() < deadline)
+	for (;;) {
+		kbi_wait_handle(self);
+		if (kbi_timer_now() >= deadline)
+			break;
 		kbi_timer_sleep(self, deadline);
+	}
 }
 
 void kb_sleep(uint64_t ns)

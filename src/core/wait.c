@@ -7,6 +7,9 @@
 #include "core/run.h"
 #include "os/sys.h"
 
+int (*kbi_wait_due)(struct kbi_task *self);
+int (*kbi_wait_handlers)(struct kbi_task *self);
+
 struct kbi_task *kbi_self(void)
 {
 	struct kbi_task *t = kbi_self_raw();

@@ -20,6 +20,18 @@
  * message only if memory for that is lacking). Never NULL. */
 struct kbi_task *kbi_self(void);
 
+/* What native waits ask for signals that were sent to self; the drop-in's, set before there is a second thread, or NULL.
+ * due: EINTR if handlers are to run, else 0. handlers: before each sleep, outside np brackets: has run them, and left a
+ * permit then, for a wake-up may have come meanwhile. 0. */
+extern KBI_HIDDEN int (*kbi_wait_due)(struct kbi_task *self);
+extern KBI_HIDDEN int (*kbi_wait_handlers)(struct kbi_task *self);
+
+static inline void kbi_wait_handle(struct kbi_task *self)
+{
+	if (kbi_unlikely(kbi_wait_handlers != NULL))
+		kbi_wait_handlers(self);
+}
+
 /* Sleeps until a wake (or returns at once if one is pending). May be called with np > 0. */
 KBI_SWITCHES void kbi_wait_sleep(struct kbi_task *self);
 

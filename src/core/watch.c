@@ -43,6 +43,7 @@ KBI_NOINLINE int kbi_watch_wait(const volatile void *word, unsigned size, uint64
 		if (kbi_task_is(self, KBI_TASK_ARMED)) /* did not sleep: a permit was pending */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));
 		kbi_np_leave(self);
+		kbi_wait_handle(self);
 	}
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "io/patience.h"
 #include "io/ready.h"
 #include "os/sys.h"
+#include "sync/mutex.h"
 
 enum { ODD_LOCKS = 64 };
 
@@ -168,7 +169,7 @@ static long when_ready(const struct call *first, short events, struct kbi_until 
 	int e = kbi_hold_begin(&h, (int)c.a, false, NULL), own;
 
 	for (unsigned turn = 0; r == -EAGAIN && !e; turn++) {
-		kb_mutex_lock(m);
+		kbi_mutex_lock(m, kbi_waitq_until(KBI_FOREVER));
 		kbi_hold_attempt();
 		p.fd = kbi_hold_fd(&h);
 		own = p.fd >= 0 && kbi_sys_poll_now(&p, 1) > 0 ? kbi_own_copy(p.fd) : -1;

@@ -58,7 +58,7 @@ static void *guardian_body(void *arg)
 	kbi_sys(SYS_set_robust_list, g->head, size);
 	g->tid = (uint32_t)kbi_sys_gettid();
 	kb_sem_post(&g->ready);
-	kb_sem_wait(&g->over);
+	kbi_sem_wait_asked(&g->over, kbi_waitq_until(KBI_FOREVER));
 	kbi_sys(SYS_set_robust_list, own, size);
 	free(g);
 	return NULL;
@@ -77,7 +77,7 @@ void kbi_guardian_begin(void *robust_head)
 		free(g);
 		return;
 	}
-	kb_sem_wait(&g->ready);
+	kbi_sem_wait_asked(&g->ready, kbi_waitq_until(KBI_FOREVER));
 	kbi_tcb_settid(&t->stack->tcb, g->tid);
 	kbi_posix_me.guardian = g;
 }

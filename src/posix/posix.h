@@ -432,6 +432,8 @@ void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given);
 /* Before the runtime starts, and after it. */
 void kbi_signal_start(void);
 void kbi_signal_started(void);
+/* Native waits run handlers from here on. */
+void kbi_signal_native_start(void);
 /* Instead of that: it does not start. */
 void kbi_signal_not_started(void);
 /* syscall(SYS_execve or SYS_execveat): what has come and is blocked goes along. -errno. */

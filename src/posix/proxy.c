@@ -208,7 +208,7 @@ static void *waiter_body(void *arg)
 
 	kbi_guardian_block_signals();
 	for (;;) {
-		kb_sem_wait(&w->job);
+		kbi_sem_wait_asked(&w->job, kbi_waitq_until(KBI_FOREVER));
 		if (w->kind == JOB_QUIT)
 			break;
 		if (w->kind == JOB_COND) {
@@ -281,7 +281,7 @@ static int try_own(void *m)
 /* Until it has entered the condition variable. */
 static void await_entry(struct waiter *w)
 {
-	kb_sem_wait(&w->ready);
+	kbi_sem_wait_asked(&w->ready, kbi_waitq_until(KBI_FOREVER));
 	kbi_delegate_wait(try_own, &w->own, NULL, CLOCK_MONOTONIC, NULL);
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 }
@@ -292,7 +292,7 @@ static int call_back(struct waiter *w)
 	int e;
 
 	pthread_cancel(w->id);
-	kb_sem_wait(&w->done);
+	kbi_sem_wait_asked(&w->done, kbi_waitq_until(KBI_FOREVER));
 	e = w->result;
 	if (e == ECANCELED)
 		free(w);

@@ -383,6 +383,7 @@ static KBI_NOINLINE int begin(void)
 	kbi_key_find();
 	kbi_fork_init();
 	kbi_signal_start();
+	kbi_signal_native_start();
 	e = kbi_boot();
 	if (e == 0)
 		kbi_signal_started();

@@ -335,6 +335,7 @@ int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, u
 		if (kbi_task_is(self, KBI_TASK_ARMED)) /* did not sleep */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));
 		kbi_np_leave(self);
+		kbi_wait_handle(self);
 	}
 	return 0;
 }

@@ -84,7 +84,7 @@ int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 
 int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)
 {
-	return kbi_barrier_wait(b, kbi_waitq_until(deadline));
+	return kbi_barrier_wait(b, kbi_waitq_until_handling(deadline));
 }
 
 int kb_barrier_wait(kb_barrier_t *b)

@@ -135,7 +135,7 @@ static int await(struct kbi_pick *pick, struct kbi_until until)
 		if (rc && kbi_chan_claim(pick))
 			return rc;
 		if (rc)
-			until = kbi_waitq_until(KBI_FOREVER);
+			until = kbi_waitq_until_handling(KBI_FOREVER);
 	}
 	return pick->error;
 }
@@ -171,22 +171,22 @@ static int transfer(kb_chan_t *ch, enum kbi_chan_way way, void *element, struct 
 
 int kb_chan_send(kb_chan_t *ch, const void *element)
 {
-	return transfer(ch, KBI_CHAN_SEND, (void *)element, kbi_waitq_until(KBI_FOREVER));
+	return transfer(ch, KBI_CHAN_SEND, (void *)element, kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_chan_recv(kb_chan_t *ch, void *element)
 {
-	return transfer(ch, KBI_CHAN_RECV, element, kbi_waitq_until(KBI_FOREVER));
+	return transfer(ch, KBI_CHAN_RECV, element, kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_chan_timedsend(kb_chan_t *ch, const void *element, uint64_t deadline)
 {
-	return transfer(ch, KBI_CHAN_SEND, (void *)element, kbi_waitq_until(deadline));
+	return transfer(ch, KBI_CHAN_SEND, (void *)element, kbi_waitq_until_handling(deadline));
 }
 
 int kb_chan_timedrecv(kb_chan_t *ch, void *element, uint64_t deadline)
 {
-	return transfer(ch, KBI_CHAN_RECV, element, kbi_waitq_until(deadline));
+	return transfer(ch, KBI_CHAN_RECV, element, kbi_waitq_until_handling(deadline));
 }
 
 int kb_chan_trysend(kb_chan_t *ch, const void *element)

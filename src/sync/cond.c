@@ -309,12 +309,12 @@ int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kb
 
 int kb_cond_wait(kb_cond_t *c, kb_mutex_t *m)
 {
-	return kbi_cond_wait_asked(c, m, kbi_waitq_until(KBI_FOREVER));
+	return kbi_cond_wait_asked(c, m, kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_cond_timedwait(kb_cond_t *c, kb_mutex_t *m, uint64_t deadline)
 {
-	return kbi_cond_wait_asked(c, m, kbi_waitq_until(deadline));
+	return kbi_cond_wait_asked(c, m, kbi_waitq_until_handling(deadline));
 }
 
 void kbi_cond_orphan(kb_cond_t *c)

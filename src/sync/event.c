@@ -99,8 +99,12 @@ static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 	if (!is_owner(ev, self))
 		return EPERM;
 	self->awaits = NULL;
-	while (!kbi_event_pending(ev, self))
+	for (;;) {
+		kbi_wait_handle(self);
+		if (kbi_event_pending(ev, self))
+			break;
 		kbi_wait_sleep(self);
+	}
 	return give(ev, self, value);
 }
 
@@ -218,7 +222,7 @@ int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)
 	while (!kbi_event_pending(ev, self)) {
 		if (rc)
 			return rc;
-		rc = kbi_waitq_sleep(self, kbi_waitq_until(deadline));
+		rc = kbi_waitq_sleep(self, kbi_waitq_until_handling(deadline));
 	}
 	return give(ev, self, value);
 }

@@ -446,12 +446,12 @@ int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 
 int kb_mutex_lock(kb_mutex_t *m)
 {
-	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until(KBI_FOREVER));
+	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_mutex_timedlock(kb_mutex_t *m, uint64_t deadline)
 {
-	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until(deadline));
+	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until_handling(deadline));
 }
 
 int kbi_mutex_trylock(kb_mutex_t *m)

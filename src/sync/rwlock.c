@@ -438,10 +438,10 @@ int kbi_rwlock_wrlock(kb_rwlock_t *l, struct kbi_until until)
 	return rc;
 }
 
-int kb_rwlock_rdlock(kb_rwlock_t *l) { return kbi_rwlock_rdlock(l, kbi_waitq_until(KBI_FOREVER)); }
-int kb_rwlock_wrlock(kb_rwlock_t *l) { return kbi_rwlock_wrlock(l, kbi_waitq_until(KBI_FOREVER)); }
-int kb_rwlock_timedrdlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_rdlock(l, kbi_waitq_until(at)); }
-int kb_rwlock_timedwrlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_wrlock(l, kbi_waitq_until(at)); }
+int kb_rwlock_rdlock(kb_rwlock_t *l) { return kbi_rwlock_rdlock(l, kbi_waitq_until_handling(KBI_FOREVER)); }
+int kb_rwlock_wrlock(kb_rwlock_t *l) { return kbi_rwlock_wrlock(l, kbi_waitq_until_handling(KBI_FOREVER)); }
+int kb_rwlock_timedrdlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_rdlock(l, kbi_waitq_until_handling(at)); }
+int kb_rwlock_timedwrlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_wrlock(l, kbi_waitq_until_handling(at)); }
 
 static inline int try(kb_rwlock_t *l, uint32_t takes)
 {

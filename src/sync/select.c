@@ -142,7 +142,7 @@ static int await(struct selecting *s, uint64_t deadline)
 			return 0;
 		if (rc && kbi_chan_claim(&s->pick))
 			return rc;
-		rc = kbi_waitq_sleep(s->pick.task, kbi_waitq_until(rc ? KBI_FOREVER : deadline));
+		rc = kbi_waitq_sleep(s->pick.task, kbi_waitq_until_handling(rc ? KBI_FOREVER : deadline));
 	}
 	return 0;
 }

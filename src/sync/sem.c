@@ -300,12 +300,12 @@ int kbi_sem_wait_asked(kb_sem_t *s, struct kbi_until until)
 
 int kb_sem_wait(kb_sem_t *s)
 {
-	return kbi_sem_wait_asked(s, kbi_waitq_until(KBI_FOREVER));
+	return kbi_sem_wait_asked(s, kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_sem_timedwait(kb_sem_t *s, uint64_t deadline)
 {
-	return kbi_sem_wait_asked(s, kbi_waitq_until(deadline));
+	return kbi_sem_wait_asked(s, kbi_waitq_until_handling(deadline));
 }
 
 int kb_sem_trywait(kb_sem_t *s)

@@ -77,6 +77,16 @@ static inline struct kbi_until kbi_waitq_until(uint64_t deadline)
 	return (struct kbi_until){ deadline & KBI_WAITQ_REAL ? KBI_FOREVER : deadline, NULL };
 }
 
+/* The same for a wait of the native interface: signals' handlers run meanwhile. Not for waits of the runtime's own, which may
+ * be in the midst of something. */
+static inline struct kbi_until kbi_waitq_until_handling(uint64_t deadline)
+{
+	struct kbi_until until = kbi_waitq_until(deadline);
+
+	until.stop = kbi_wait_handlers;
+	return until;
+}
+
 static inline struct kbi_task *kbi_waitq_self(void)
 {
 	struct kbi_task *self = kbi_self_raw();

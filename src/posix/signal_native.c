@@ -1,0 +1,29 @@
+/* posix/signal_native.c - signals of threads that wait in the native interface (kb_sem_wait ...): handlers run at once, and
+ * the wait goes on. What the runtime waits for itself, and kb_io_*, asks for none: the handler could leave it half done.
+ * Callers: core/wait, for native waits; on the thread, outside np brackets. May switch, as handlers may. */
+#include "posix/signal_priv.h"
+
+#include <errno.h>
+
+#include "core/wait.h"
+
+/* An asynchronous cancellation waits until the wait is over. */
+static int is_due(struct kbi_task *self)
+{
+	return kbi_posix_stop_signal(self) && self->vp && !kbi_cancel_async() ? EINTR : 0;
+}
+
+static int handle(struct kbi_task *self)
+{
+	if (kbi_likely(!is_due(self)))
+		return 0;
+	kbi_signal_resumed();
+	a_store_rlx(&self->permit, 1); /* the handler may have slept, and taken it with it */
+	return 0;
+}
+
+void kbi_signal_native_start(void)
+{
+	kbi_wait_due = is_due;
+	kbi_wait_handlers = handle;
+}
