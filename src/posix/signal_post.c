@@ -166,9 +166,9 @@ static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool share
 	return e;
 }
 
-/* The kernel thread that it is sent to; 0: it waits with t. A real-time signal always does: the kernel may bring it to a kernel
- * thread that t has just left, and until the relay there has put it into t's list the next signal would come first. The
- * list is the only queue; t takes from there, one signal after the other. A bound thread's queue is the kernel's. */
+/* The kernel thread that it is sent to; 0: it waits with t. A real-time signal always does: the kernel may bring it to a
+ * kernel thread that t has just left, and until the relay there has put it into t's list the next signal would come first.
+ * The list is the only queue; t takes from there, one signal after the other. A bound thread's queue is the kernel's. */
 static int goes_to(struct kb_thread *t, int sig)
 {
 	if (kbi_unlikely(kbi_signal_is_bound(t)))

@@ -77,8 +77,8 @@ static inline struct kbi_until kbi_waitq_until(uint64_t deadline)
 	return (struct kbi_until){ deadline & KBI_WAITQ_REAL ? KBI_FOREVER : deadline, NULL };
 }
 
-/* The same for a wait of the native interface: signals' handlers run meanwhile. Not for waits of the runtime's own, which may
- * be in the midst of something. */
+/* The same for a wait of the native interface: signals' handlers run meanwhile. Not for waits of the runtime's own, which
+ * may be in the midst of something. */
 static inline struct kbi_until kbi_waitq_until_handling(uint64_t deadline)
 {
 	struct kbi_until until = kbi_waitq_until(deadline);
