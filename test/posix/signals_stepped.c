@@ -1,6 +1,7 @@
 /* core/wait, core/thread_join, posix/signal_action: a signal that comes between any two instructions of a thread's way into
- * a wait has its handler run: the thread does not go to sleep over it. A debugger takes the thread one instruction further
- * each round, and lets the signal come there. The handler ends the wait, so a signal that is kept back is a test that
+ * a wait has its handler run: the thread does not go to sleep over it. So does one that comes on the way out, from the
+ * moment in which another thread has ended the wait. A debugger takes the thread some instructions further each round,
+ * and lets the signal come there. The thread needs what the handler does, so a signal that is kept back is a test that
  * stands still.
  * matrix: vps=1 sched=rotator
  * body: thread */
@@ -26,15 +27,23 @@ enum {
 	STEPS_MAX = 800,  /* of a way into a wait */
 	BEHIND = 60,       /* instructions on another stack */
 	FAR = 1 << 14,     /* bytes: that is another stack */
-	STRIDE = 3,        /* instructions from round to round, but for the first kind */
+	STRIDE = 5,        /* instructions from round to round, but for the first kind */
+	OUT_MAX = 400,     /* instructions of a way out, from the other thread's on */
 	LONG_S = 40,
 	SYSCALL_CODE = 0x050f, /* the instruction */
 };
 
 static int to_debugger[2], from_debugger[2]; /* pipes */
 
-static const char *const kinds[] = { "sem_wait", "sem_timedwait", "cond_wait", "mutex_lock", "join", "read", "poll" };
-enum { SEM, SEM_TIMED, COND, MUTEX, JOIN, READ, POLL, KINDS };
+enum kind {
+	SEM, SEM_TIMED, COND, COND_TIMED, MUTEX, RWLOCK, BARRIER, JOIN, SLEEP, PAUSE, SUSPEND, SIGWAIT, READ, POLL, INS,
+	SEM_OUT = INS, COND_OUT, MUTEX_OUT, RWLOCK_OUT, BARRIER_OUT, JOIN_OUT, READ_OUT, KINDS
+};
+static const char *const kinds[KINDS] = {
+	"sem_wait", "sem_timedwait", "cond_wait", "cond_timedwait", "mutex_lock", "rwlock_wrlock", "barrier_wait", "join",
+	"nanosleep", "pause", "sigsuspend", "sigwait", "read", "poll", "out of sem_wait", "out of cond_wait",
+	"out of mutex_lock", "out of rwlock_wrlock", "out of barrier_wait", "out of join", "out of read",
+};
 
 /* ---- the debugger ----------------------------------------------------------------------------------------- */
 
@@ -148,15 +157,15 @@ static int is_at_sleep(const struct user_regs_struct *regs)
 	       (uint16_t)ptrace(PTRACE_PEEKTEXT, traced_thread, regs->rip, NULL) == SYSCALL_CODE;
 }
 
-/* So many steps; fewer if it is asleep by then, or past it: false. */
-static int walk(int steps)
+/* So many steps; fewer if it is asleep by then, or past it: false. out: from another thread's stack to its own. */
+static int walk(int steps, int out)
 {
 	struct user_regs_struct regs = registers();
 	uint64_t stack = regs.rsp;
 	int behind = 0;
 
 	for (int n = 0; n < steps; n++) {
-		if (is_at_sleep(&regs) || behind > BEHIND)
+		if (is_at_sleep(&regs) || (!out && behind > BEHIND))
 			return 0;
 		if (!go_on(PTRACE_SINGLESTEP))
 			_exit(0);
@@ -166,20 +175,29 @@ static int walk(int steps)
 	return 1;
 }
 
-/* It comes to its own breakpoint before each wait. */
-static void debug_kind(const char *kind, int stride)
+/* To the kernel thread, or to the program, where the thread closes the kernel thread's mask itself. */
+static void send_signal(int kind)
 {
-	int more = 1, n;
+	if (kind >= PAUSE && kind <= SIGWAIT)
+		CHECK_EQ(kill(traced, SIGUSR1), 0);
+	else
+		CHECK_EQ(syscall(SYS_tgkill, traced, traced_thread, SIGUSR1), 0);
+}
+
+/* It comes to its own breakpoint before each wait, or the one that ends the wait to its own behind that. */
+static void debug_kind(int kind)
+{
+	int more = 1, stride = kind == SEM ? 1 : STRIDE, n;
 
 	for (n = 0; more; n += stride) {
 		if (n > 0 && !go_on(PTRACE_CONT))
-			give_up(kind, n - stride);
-		more = walk(n) && n < STEPS_MAX;
-		CHECK_EQ(syscall(SYS_tgkill, traced, traced_thread, SIGUSR1), 0);
+			give_up(kinds[kind], n - stride);
+		more = walk(n, kind >= INS) && n < (kind >= INS ? OUT_MAX : STEPS_MAX);
+		send_signal(kind);
 		CHECK_EQ(write(from_debugger[1], &more, sizeof more), sizeof more);
 	}
 	CHECK(n > 20);
-	printf("%s: %d instructions\n", kind, n - stride);
+	printf("%s: %d instructions\n", kinds[kind], n - stride);
 	fflush(stdout);
 }
 
@@ -196,7 +214,7 @@ static void debug(void)
 	while (next_kind(&kind, &trapped)) {
 		if (!trapped && !wait_trap(PTRACE_CONT))
 			_exit(0);
-		debug_kind(kinds[kind], kind ? STRIDE : 1);
+		debug_kind(kind);
 		if (!go_on(PTRACE_CONT))
 			give_up(kinds[kind], STEPS_MAX);
 		ptrace(PTRACE_CONT, traced_thread, NULL, 0);
@@ -206,11 +224,14 @@ static void debug(void)
 
 /* ---- the program --------------------------------------------------------------------------------------------- */
 
-static sem_t gate;
+static sem_t gate, end;
 static int tube[2];
-static int kind_now, come;
+static int kind_now, come, over;
+static pthread_t walker;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_barrier_t barrier;
 
 static void handler(int sig)
 {
@@ -219,10 +240,12 @@ static void handler(int sig)
 	(void)sig;
 	come = 1;
 	sem_post(&gate);
-	if (kind_now >= READ && write(tube[1], "", 1) != 1)
+	if ((kind_now == READ || kind_now == POLL) && write(tube[1], "", 1) != 1)
 		_exit(2);
 	errno = saved;
 }
+
+static void nothing(int sig) { (void)sig; }
 
 static void pass_gate(void)
 {
@@ -232,80 +255,205 @@ static void pass_gate(void)
 
 static int ready;
 
-/* Ends the wait of the other thread when the signal's handler has run. */
-static void *helps(void *unused)
+static void hold(void)
 {
-	if (kind_now == MUTEX) {
+	if (kind_now == MUTEX || kind_now == MUTEX_OUT)
 		CHECK_EQ(pthread_mutex_lock(&m), 0);
-		__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+	if (kind_now == RWLOCK || kind_now == RWLOCK_OUT)
+		CHECK_EQ(pthread_rwlock_rdlock(&lock), 0);
+	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+}
+
+/* What waits for any handler has missed the one of the signal, perhaps. */
+static void interrupt_walker(void)
+{
+	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+		CHECK_EQ(pthread_kill(walker, SIGUSR2), 0);
+		usleep(500);
 	}
-	pass_gate();
-	if (kind_now == COND) {
+}
+
+static void end_wait(void)
+{
+	switch (kind_now) {
+	case SEM_OUT:
+		CHECK_EQ(sem_post(&end), 0);
+		break;
+	case COND:
+	case COND_TIMED:
+	case COND_OUT:
 		CHECK_EQ(pthread_mutex_lock(&m), 0);
+		over = 1;
 		CHECK_EQ(pthread_cond_signal(&c), 0);
-	}
-	if (kind_now == COND || kind_now == MUTEX)
 		CHECK_EQ(pthread_mutex_unlock(&m), 0);
-	return unused;
+		break;
+	case MUTEX:
+	case MUTEX_OUT:
+		CHECK_EQ(pthread_mutex_unlock(&m), 0);
+		break;
+	case RWLOCK:
+	case RWLOCK_OUT:
+		CHECK_EQ(pthread_rwlock_unlock(&lock), 0);
+		break;
+	case BARRIER:
+	case BARRIER_OUT:
+		pthread_barrier_wait(&barrier);
+		break;
+	case READ_OUT:
+		CHECK_EQ(write(tube[1], "", 1), 1);
+		break;
+	case SLEEP:
+	case PAUSE:
+		interrupt_walker();
+		break;
+	default:
+		break;
+	}
 }
 
 #define BREAKPOINT() __asm__ volatile("int3" : : : "memory")
 
-static void wait_once(pthread_t helper)
+/* Ends the wait of the other thread when the signal's handler has run; or at once, and the debugger goes on from here. */
+static void *helps(void *unused)
 {
-	struct timespec far;
+	hold();
+	if (kind_now < INS) {
+		pass_gate();
+		end_wait();
+	} else {
+		sched_yield(); /* the other one waits */
+		end_wait();
+		BREAKPOINT();
+		if (kind_now != JOIN_OUT)
+			sched_yield();
+	}
+	return unused;
+}
+
+static void break_in(void)
+{
+	if (kind_now < INS)
+		BREAKPOINT();
+}
+
+static void wait_cond(const struct timespec *until)
+{
+	CHECK_EQ(pthread_mutex_lock(&m), 0);
+	break_in();
+	while (!over)
+		CHECK_EQ(until ? pthread_cond_timedwait(&c, &m, until) : pthread_cond_wait(&c, &m), 0);
+	CHECK_EQ(pthread_mutex_unlock(&m), 0);
+}
+
+static void wait_lock(void)
+{
+	while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+		sched_yield();
+	break_in();
+	if (kind_now == MUTEX || kind_now == MUTEX_OUT) {
+		CHECK_EQ(pthread_mutex_lock(&m), 0);
+		CHECK_EQ(pthread_mutex_unlock(&m), 0);
+	} else {
+		CHECK_EQ(pthread_rwlock_wrlock(&lock), 0);
+		CHECK_EQ(pthread_rwlock_unlock(&lock), 0);
+	}
+}
+
+static void wait_byte(void)
+{
 	struct pollfd p = { tube[0], POLLIN, 0 };
 	char byte;
+
+	break_in();
+	if (kind_now == POLL)
+		while (poll(&p, 1, -1) != 1)
+			CHECK_EQ(errno, EINTR);
+	while (read(tube[0], &byte, 1) != 1)
+		CHECK_EQ(errno, EINTR);
+}
+
+/* The signal is blocked but for that. */
+static void wait_signal(void)
+{
+	sigset_t set;
+	int sig;
+
+	sigemptyset(&set);
+	if (kind_now == SUSPEND) {
+		break_in();
+		while (!come)
+			CHECK_EQ(sigsuspend(&set), -1);
+		pass_gate();
+	} else {
+		sigaddset(&set, SIGUSR1);
+		break_in();
+		CHECK_EQ(sigwait(&set, &sig), 0);
+		come = sig == SIGUSR1;
+	}
+}
+
+static void wait_sem(sem_t *s, const struct timespec *until)
+{
+	break_in();
+	while ((until ? sem_timedwait(s, until) : sem_wait(s)) != 0)
+		CHECK_EQ(errno, EINTR);
+}
+
+static void wait_once(void)
+{
+	struct timespec far, longest = { 10 * LONG_S, 0 };
 
 	clock_gettime(CLOCK_REALTIME, &far);
 	far.tv_sec += 10 * LONG_S;
 	switch (kind_now) {
 	case SEM:
-		BREAKPOINT();
-		pass_gate();
-		return;
 	case SEM_TIMED:
-		BREAKPOINT();
-		while (sem_timedwait(&gate, &far) != 0)
-			CHECK_EQ(errno, EINTR);
-		return;
+		wait_sem(&gate, kind_now == SEM ? NULL : &far);
+		break;
+	case SEM_OUT:
+		wait_sem(&end, NULL);
+		break;
 	case COND:
-		CHECK_EQ(pthread_mutex_lock(&m), 0);
-		BREAKPOINT();
-		while (!come)
-			CHECK_EQ(pthread_cond_wait(&c, &m), 0);
-		CHECK_EQ(pthread_mutex_unlock(&m), 0);
+	case COND_TIMED:
+	case COND_OUT:
+		wait_cond(kind_now == COND_TIMED ? &far : NULL);
 		break;
 	case MUTEX:
-		while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
-			sched_yield();
-		BREAKPOINT();
-		CHECK_EQ(pthread_mutex_lock(&m), 0);
-		CHECK_EQ(pthread_mutex_unlock(&m), 0);
+	case MUTEX_OUT:
+	case RWLOCK:
+	case RWLOCK_OUT:
+		wait_lock();
 		break;
-	case JOIN:
-		BREAKPOINT();
+	case BARRIER:
+	case BARRIER_OUT:
+		break_in();
+		pthread_barrier_wait(&barrier);
+		break;
+	case SLEEP:
+		break_in();
+		CHECK_EQ(nanosleep(&longest, NULL), -1);
+		break;
+	case PAUSE:
+		break_in();
+		CHECK_EQ(pause(), -1);
+		break;
+	case SUSPEND:
+	case SIGWAIT:
+		wait_signal();
 		break;
 	case READ:
-		BREAKPOINT();
-		while (read(tube[0], &byte, 1) != 1)
-			CHECK_EQ(errno, EINTR);
-		pass_gate();
-		return;
-	default:
-		BREAKPOINT();
-		while (poll(&p, 1, -1) != 1)
-			CHECK_EQ(errno, EINTR);
-		CHECK_EQ(read(tube[0], &byte, 1), 1);
-		pass_gate();
-		return;
+	case POLL:
+	case READ_OUT:
+		wait_byte();
+		break;
+	default: /* a join */
+		break_in();
 	}
-	CHECK_EQ(pthread_join(helper, NULL), 0);
 }
 
 static int needs_helper(void)
 {
-	return kind_now == COND || kind_now == MUTEX || kind_now == JOIN;
+	return kind_now >= INS || (kind_now >= COND && kind_now <= PAUSE);
 }
 
 static void set_mask(int how)
@@ -321,12 +469,20 @@ static void round_of_kind(int *more)
 {
 	pthread_t helper = 0;
 
-	come = 0;
+	come = over = 0;
 	__atomic_store_n(&ready, 0, __ATOMIC_RELEASE);
 	if (needs_helper())
 		CHECK_EQ(pthread_create(&helper, NULL, helps, NULL), 0);
-	set_mask(SIG_UNBLOCK);
-	wait_once(helper);
+	if (kind_now != SUSPEND && kind_now != SIGWAIT)
+		set_mask(SIG_UNBLOCK);
+	wait_once();
+	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+	if (kind_now == READ || kind_now == POLL || (kind_now >= INS && kind_now != JOIN_OUT))
+		pass_gate();
+	if (needs_helper())
+		CHECK_EQ(pthread_join(helper, NULL), 0);
+	if (kind_now == JOIN_OUT)
+		pass_gate();
 	set_mask(SIG_BLOCK);
 	CHECK(come);
 	CHECK_EQ(read(from_debugger[0], more, sizeof *more), sizeof *more);
@@ -337,6 +493,7 @@ static void *walks(void *unused)
 {
 	int answer = 0;
 
+	walker = pthread_self();
 	CHECK_EQ(write(to_debugger[1], &answer, sizeof answer), sizeof answer);
 	CHECK_EQ(read(from_debugger[0], &answer, sizeof answer), sizeof answer);
 	if (!answer)
@@ -355,13 +512,15 @@ static void *walks(void *unused)
 
 int main(void)
 {
-	struct sigaction sa = { .sa_handler = handler };
+	struct sigaction sa = { .sa_handler = handler }, other = { .sa_handler = nothing };
 	pid_t debugger;
 	pthread_t t;
 
 	traced = getpid();
 	CHECK(pipe(to_debugger) == 0 && pipe(from_debugger) == 0 && pipe(tube) == 0);
-	CHECK_EQ(sem_init(&gate, 0, 0), 0);
+	CHECK(sem_init(&gate, 0, 0) == 0 && sem_init(&end, 0, 0) == 0);
+	CHECK_EQ(pthread_barrier_init(&barrier, NULL, 2), 0);
+	CHECK_EQ(sigaction(SIGUSR2, &other, NULL), 0);
 	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
 	debugger = fork();
 	CHECK(debugger >= 0);
