@@ -49,7 +49,7 @@ static void handler(int sig, siginfo_t *info, void *context)
 
 static timer_t timer(struct sigevent *e, long first_ns, long each_ns)
 {
-	struct itimerspec t = { .it_value.tv_nsec = first_ns, .it_interval.tv_nsec = each_ns };
+	struct itimerspec t = { { 0, each_ns }, { first_ns / 1000000000, first_ns % 1000000000 } };
 	timer_t id;
 
 	CHECK_EQ(timer_create(CLOCK_MONOTONIC, e, &id), 0);
@@ -120,7 +120,7 @@ static void *by_process(void *arg)
 	};
 	struct sigevent nothing = { .sigev_notify = SIGEV_NONE };
 	int before = __atomic_load_n(&told_of[13], __ATOMIC_RELAXED);
-	timer_t id = timer(&e, 2000000, 3000000), silent = timer(&nothing, 500000000, 0);
+	timer_t id = timer(&e, 2000000, 3000000), silent = timer(&nothing, 900000000000, 0);
 	struct itimerspec left;
 	(void)arg;
 
