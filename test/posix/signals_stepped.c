@@ -47,7 +47,7 @@ static const char *const kinds[KINDS] = {
 
 /* ---- the debugger ----------------------------------------------------------------------------------------- */
 
-static pid_t traced, traced_thread;
+static pid_t traced, traced_thread, walks_there; /* the last: where a wait begins */
 
 static void give_up(const char *kind, int steps)
 {
@@ -147,13 +147,14 @@ static struct user_regs_struct registers(void)
 	return regs;
 }
 
-/* At a call in which a thread may sleep, or a virtual processor. */
+/* At a call in which a thread may sleep or end, or a virtual processor. */
 static int is_at_sleep(const struct user_regs_struct *regs)
 {
 	long n = (long)regs->rax;
 
 	return (n == SYS_futex || n == SYS_ppoll || n == SYS_poll || n == SYS_read || n == SYS_epoll_wait ||
-		n == SYS_epoll_pwait || n == SYS_epoll_pwait2 || n == SYS_io_uring_enter) &&
+		n == SYS_epoll_pwait || n == SYS_epoll_pwait2 || n == SYS_io_uring_enter || n == SYS_clock_nanosleep ||
+		n == SYS_pause || n == SYS_rt_sigsuspend || n == SYS_rt_sigtimedwait || n == SYS_exit) &&
 	       (uint16_t)ptrace(PTRACE_PEEKTEXT, traced_thread, regs->rip, NULL) == SYSCALL_CODE;
 }
 
@@ -181,7 +182,7 @@ static void send_signal(int kind)
 	if (kind >= PAUSE && kind <= SIGWAIT)
 		CHECK_EQ(kill(traced, SIGUSR1), 0);
 	else
-		CHECK_EQ(syscall(SYS_tgkill, traced, traced_thread, SIGUSR1), 0);
+		CHECK_EQ(syscall(SYS_tgkill, traced, walks_there, SIGUSR1), 0);
 }
 
 /* It comes to its own breakpoint before each wait, or the one that ends the wait to its own behind that. */
@@ -192,6 +193,8 @@ static void debug_kind(int kind)
 	for (n = 0; more; n += stride) {
 		if (n > 0 && !go_on(PTRACE_CONT))
 			give_up(kinds[kind], n - stride);
+		if (kind < INS)
+			walks_there = traced_thread;
 		more = walk(n, kind >= INS) && n < (kind >= INS ? OUT_MAX : STEPS_MAX);
 		send_signal(kind);
 		CHECK_EQ(write(from_debugger[1], &more, sizeof more), sizeof more);
