@@ -216,12 +216,10 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 
 /* ---- waiting for a handler ------------------------------------------------------------------------------ */
 
-/* Until a handler has run. The kernel thread lets nothing through meanwhile: what comes is the postman's, who wakes
- * us, so nothing can come between the look and the sleep. */
-static void wait_handler(struct kbi_task *self, bool cancels)
+/* Until a handler has run, more than had `before`. The kernel thread lets nothing through meanwhile: what comes is the
+ * postman's, who wakes us, so nothing can come between the look and the sleep. */
+static void wait_handler(struct kbi_task *self, uint32_t before, bool cancels)
 {
-	uint32_t before = kbi_posix_me.handled;
-
 	kbi_signal_resumed(); /* what the kernel has for us */
 	while (kbi_posix_me.handled == before) {
 		kbi_np_enter(self);
@@ -246,15 +244,19 @@ static void restore(void *mask)
 static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
 {
 	uint64_t before = a_load_rlx(kbi_signal_mask(self)), never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP);
+	uint32_t handled;
 
 	if (cancels)
 		kbi_cancel_test();
 	kbi_signal_need_post();
 	pthread_cleanup_push(restore, &before);
+	/* what is let in from here on ends the wait, wherever it comes */
+	handled = kbi_posix_me.handled;
+	kbi_compiler_barrier();
 	a_store_rlx(kbi_signal_mask(self), mask & ~never);
 	kbi_signal_opened(~mask);
 	kbi_signal_give_back(kbi_thread_of(self));
-	wait_handler(self, cancels);
+	wait_handler(self, handled, cancels);
 	pthread_cleanup_pop(1);
 	return -EINTR;
 }
@@ -302,6 +304,6 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 long kbi_posix_pause_by_number(void)
 {
 	kbi_signal_need_post();
-	wait_handler(kbi_self_raw(), false);
+	wait_handler(kbi_self_raw(), kbi_posix_me.handled, false);
 	return -EINTR;
 }
