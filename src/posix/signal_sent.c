@@ -18,13 +18,14 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 }
 
 /* These do not queue: of one number the kernel keeps one for a kernel thread, whichever thread here it is for, and drops
- * the next. So one at a time is on its way: its bit in `posted` stays until it has come or was found waiting. */
+ * the next. So one at a time is on its way to a virtual processor: its bit in `posted` stays until it has come or was found
+ * waiting. A kernel thread that a thread has for its call is that thread's, and the call is to end. */
 #define MERGED ((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1)
 
-static bool is_on_its_way(struct kbi_body *b, uint64_t bit)
+static bool is_on_its_way(struct kbi_body *b, int on, uint64_t bit)
 {
 	/* acquire and release: partner is the one in kbi_signal_has_come */
-	return b && (a_or_acqrel(&b->posted, bit) & bit & MERGED);
+	return b && (a_or_acqrel(&b->posted, bit) & bit & MERGED) && kbi_signal_body_of(on);
 }
 
 static void has_come(struct kbi_body *b, uint64_t bit)
@@ -51,7 +52,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 
 	if (kbi_signal_is_overrun(info, on))
 		return 0;
-	if (is_on_its_way(b, bit)) {
+	if (is_on_its_way(b, on, bit)) {
 		if (info->si_code == SI_TIMER)
 			kbi_signal_has_arrived(&packed); /* it does not go that way */
 		return EBUSY;
@@ -62,7 +63,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 		has_come(b, bit);
 	a_fence_sc(); /* partner: the fence in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
-		a_or_acqrel(&b->posted, bit);
+		a_or_acqrel(&b->posted, bit & ~MERGED); /* of others the word stays until they come */
 		kbi_signal_knock(on);
 	}
 	return (int)-e;
