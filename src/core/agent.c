@@ -57,7 +57,7 @@ struct idle {
 	uint32_t spins;
 	bool nudged;    /* was woken, perhaps only to look for work */
 	bool said;      /* deadlock was reported */
-	bool rested;    /* nobody has woken it when it last slept, and the others have nothing to do */
+	bool rested;    /* no wake-up came when it last slept, and all VPs are idle */
 	bool unwanted;  /* what it has been given was not worth the move: nothing else is to be expected soon */
 };
 
@@ -398,8 +398,8 @@ static bool nothing_can_happen(struct kbi_vp *vp)
 	return true;
 }
 
-/* Gives back memory of stacks that nobody has. Only some now and then while others are busy: stacks are used again soon
- * then, and each takes the others' processors a moment, which forget where it lay. */
+/* Gives back memory of free stacks. While VPs are busy it trims a few now and then: stacks are used again soon then, and
+ * each trim costs the other processors a moment, as they forget its pages. */
 static bool trim_stacks(struct kbi_vp *vp, const struct idle *idle, uint64_t now)
 {
 	if (!kbi_stack_is_used(vp->id + 1) || (!idle->rested && now - vp->trimmed_at < TRIM_EVERY))

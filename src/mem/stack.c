@@ -101,7 +101,7 @@ size_t kbi_stack_class_size(int class)
 
 /* ---- pools ---------------------------------------------------------------------------------------------- */
 
-/* All trimmed or none, so that in the slot's list, too, who was trimmed lies behind who was not. */
+/* All trimmed or none, so that trimmed stacks lie behind used ones in the slot's list, too. */
 static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
@@ -304,7 +304,7 @@ bool kbi_stack_is_used(unsigned slot)
 	return false;
 }
 
-/* Of the slot's, those that were used lie in front. */
+/* The slot's used stacks lie in front of its trimmed ones. */
 static void give_used(struct kbi_stack_slot *s, int cls)
 {
 	const struct kbi_stack *k = s->list[cls].free;
@@ -319,7 +319,7 @@ static void give_used(struct kbi_stack_slot *s, int cls)
 	kbi_stack_unlock();
 }
 
-/* Under the lock as long as one takes, so that nobody who looks for a stack misses one. */
+/* Holds the lock while it trims a stack, so that a search for a free stack misses none. */
 static void trim_some(struct kbi_stack_kind *c)
 {
 	for (unsigned n = 0; n < AT_ONCE && a_load_rlx(&c->n_used); n++) {
@@ -338,8 +338,8 @@ static void trim_some(struct kbi_stack_kind *c)
 	}
 }
 
-/* Those of slot 0 become common; who is there may be making a control block, and wait for libc's locks: nobody with nothing
- * to do waits for that. */
+/* Slot 0's stacks become common. Its holder may be making a control block, and wait for libc's locks: an idle VP does not
+ * wait for that. */
 static void give_outsiders(void)
 {
 	if (!kbi_lock_try(&outsiders))

@@ -98,7 +98,7 @@ static inline void kbi_stack_put_promised(struct kbi_stack_slot *s, struct kbi_s
 
 /* Is there a free stack, of the slot's or of nobody's, that was used since kbi_stack_trim? The slot's owner. */
 bool kbi_stack_is_used(unsigned slot);
-/* Gives back what threads have used of some such stacks beyond the first pages. The slot's owner. */
+/* Gives back the pages of some such stacks beyond the first ones. The slot's owner. */
 void kbi_stack_trim(unsigned slot);
 
 /* Somebody has found no address space: each slot's owner then gives up what it keeps for itself, once. */

@@ -1,4 +1,4 @@
-/* mem/stack_make.h - the record of a stack, what all slots share, and the making of stacks that there were not before.
+/* mem/stack_make.h - the record of a stack, the pool that all slots share, and the making of new stacks.
  * Callers: stack, core. Calls os. Inside np brackets. */
 #ifndef KBI_STACK_MAKE_H
 #define KBI_STACK_MAKE_H
@@ -35,7 +35,7 @@ struct kbi_stack_kind {
 	size_t size;
 	bool tcb;
 	/* under the lock */
-	struct kbi_stack *free; /* used since they were last trimmed; those that were not: */
+	struct kbi_stack *free; /* used since they were last trimmed; trimmed and not used: */
 	struct kbi_stack *trimmed;
 	struct kbi_stack *bare; /* laid out, but no control block could be had */
 	struct kbi_stack_chunk *unused;
@@ -71,7 +71,7 @@ static inline void kbi_stack_unlock(void) { kbi_lock_leave(&kbi_stack_pool.lock)
 
 /* Under the lock: maps a chunk of stacks for the class; false: no address space. */
 bool kbi_stack_map_ahead(struct kbi_stack_kind *c);
-/* One of the class, with its control block. NULL: no address space, no kernel thread or no memory for a block. */
+/* A stack of the class, with its control block. NULL: no address space, no kernel thread or no memory for a block. */
 struct kbi_stack *kbi_stack_fresh(int cls);
 /* A stack in the program's own memory. NULL: too small, or no control block, or none that could be ended. */
 struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb);

@@ -264,7 +264,7 @@ static void set_action(int sig, const uint64_t *new, uint64_t *old)
 }
 
 /* libc does not let anybody have this signal; how a handler returns it says of another one. It comes on the kernel thread's
- * alternate stack: what is called may need more than threads are sure to have, and below some threads' stack pointer
+ * alternate stack: the calls may need more stack than threads are sure to have, and below some threads' stack pointer
  * nothing may be written. */
 int kbi_everywhere_setup(unsigned processes)
 {

@@ -270,7 +270,7 @@ static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, con
 	int tid = kept_tid(t, r);
 	long e = tid ? kbi_sys(SYS_sched_setaffinity, tid, sizeof(new->bits), new->bits) : 0;
 
-	/* also with what virtual processors have: to leave its kernel thread is its own affair */
+	/* also with the set that virtual processors have: to leave its kernel thread is its own affair */
 	if (tid && !e)
 		a_or_rlx(&r->bound, KBI_BIND_PINNED);
 	memcpy(&r->affinity, new->bits, sizeof(r->affinity));
@@ -306,7 +306,7 @@ static KBI_SWITCHER long set_light(struct kbi_signal_to to, size_t size, const v
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
-/* As the kernel answers. One that has just ended had what all have. */
+/* As the kernel answers. A thread that has just ended had the set that all have. */
 static long get_light(struct kbi_signal_to to, size_t size, void *set)
 {
 	struct kbi_task *self = enter_for(to);
@@ -375,7 +375,7 @@ KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *s
 	if (!t)
 		return kbi_libc()->pthread_getaffinity_np(id, size, set);
 	if (kbi_posix_forked)
-		return all_of(kbi_sys(SYS_sched_getaffinity, 0, size, set), size, set); /* as of one that has ended */
+		return all_of(kbi_sys(SYS_sched_getaffinity, 0, size, set), size, set); /* as of a thread that has ended */
 	return all_of(get_light(kbi_signal_to(t), size, set), size, set);
 }
 

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-/* The kernel's struct sigaction; what follows the flags differs from machine to machine. */
+/* The kernel's struct sigaction; the rest differs from machine to machine. */
 struct kbi_kaction {
 	void (*handler)(int, siginfo_t *, void *);
 	uint64_t flags;

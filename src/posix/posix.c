@@ -35,7 +35,7 @@ struct kbi_task *kbi_posix_task(pthread_t t)
 	do {
 		/* acquire: partner is the release in kbi_foreign_hide, before which `hidden` was set */
 		task = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-		/* acquire: partner is what the thread does from its child's end to its own, system calls among it */
+		/* acquire: partner is the thread's path from its child's end to its own, with system calls on it */
 		hidden = __atomic_load_n(&kbi_posix_record(t)->hidden, __ATOMIC_ACQUIRE);
 	} while (kbi_unlikely(__atomic_load_n(word, __ATOMIC_RELAXED) != task));
 	return kbi_unlikely(hidden != NULL) ? hidden : task;

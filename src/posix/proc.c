@@ -282,7 +282,7 @@ static int copy_of(const struct place *p, const struct copied *c, enum kbi_proc_
 	return c->copy == copy_name ? kbi_naming_file(p->t) : -1;
 }
 
-/* Then what was found may be another thread's, which has the descriptor by now. */
+/* Then the finding may be about the descriptor's next thread. */
 static bool has_ended(const struct place *p)
 {
 	return &p->t->task != kbi_self_raw() && !kbi_bind_has((struct kbi_signal_to){ p->t, p->number });

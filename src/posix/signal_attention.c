@@ -214,7 +214,7 @@ static bool install(void)
 
 void kbi_signal_attention_apart(void)
 {
-	/* who installs it at this moment finds it apart */
+	/* an installation at this moment finds it apart */
 	if (a_load_acq(&installed) == 2)
 		set_handler();
 }

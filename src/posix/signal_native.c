@@ -1,5 +1,5 @@
 /* posix/signal_native.c - signals of threads that wait in the native interface (kb_sem_wait ...): handlers run at once, and
- * the wait goes on. What the runtime waits for itself, and kb_io_*, asks for none: the handler could leave it half done.
+ * the wait goes on. The runtime's own waits, and kb_io_*, ask for none: the handler could leave it half done.
  * Callers: core/wait, for native waits; on the thread, outside np brackets. May switch, as handlers may. */
 #include "posix/signal_priv.h"
 

@@ -164,7 +164,7 @@ int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
 	return sig;
 }
 
-/* One of the program's, in the list of a thread that does not take it now. */
+/* A signal to the program in the list of a thread that does not take it now. */
 static struct entry **find_left(uint64_t set)
 {
 	for (struct entry **at = &first; *at; at = &(*at)->next)

@@ -40,7 +40,7 @@ static void ring(void)
 		kbi_sys_signal((int)a_load_acq(&tid), kbi_preempt_signal());
 }
 
-/* One of the program's that is with a thread which blocks it for the time of a handler is another's who takes it now. */
+/* A signal to the program that a thread blocks for the time of a handler goes to a thread that takes it now. */
 static void take_left(uint64_t set)
 {
 	siginfo_t info;
@@ -123,7 +123,7 @@ void kbi_signal_give_back(struct kb_thread *t)
 		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
-/* One that it blocks for the time of a handler stays with it, or the next would come before it. */
+/* A signal that it blocks for the time of a handler stays with it, or the next would overtake it. */
 static void find_another(struct kb_thread *t, uint64_t bit)
 {
 	siginfo_t info;

@@ -32,7 +32,7 @@ static inline bool kbi_signal_ok(int sig)
 	return sig > 0 && sig <= KBI_SIGNALS && sig != KBI_LIBC_FIRST && sig != KBI_LIBC_LAST;
 }
 
-/* A real-time one: of these each comes, and those of one number in the order in which they were sent. */
+/* A real-time signal: each comes, and signals of the same number come in the order of sending. */
 static inline bool kbi_signal_queues(int sig)
 {
 	return sig > KBI_LIBC_LAST;
@@ -236,7 +236,7 @@ bool kbi_signal_is_plain(const siginfo_t *info);
 /* To the kernel thread `on`, where t is, with whom's address: 0 or an errno value. */
 /* EBUSY: another of its number is on its way there, and the kernel would drop this. */
 int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom);
-/* In the handler of one that was sent so. */
+/* In the handler of a signal that was sent so. */
 void kbi_signal_has_come(int sig);
 /* On b, the caller's kernel thread, whose mask has changed: what was sent to it and came too late is the postman's. A
  * handler may have come in between and moved the caller; then its kernel thread has been looked after, or is so now. */

@@ -203,7 +203,7 @@ static bool gives(pid_t pid, const siginfo_t *info)
 		return false;
 	if (!kbi_signal_queues(sig))
 		return kbi_signal_give(info, false);
-	/* behind those that wait in the kernel, if any do */
+	/* behind signals that wait in the kernel */
 	return kbi_signal_is_settled(sig) && kbi_signal_give(info, !(a_load_rlx(&described) & kbi_signal_bit(sig)));
 }
 

@@ -17,14 +17,15 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
 }
 
-/* These do not queue: of one number the kernel keeps one for a kernel thread, whichever thread here it is for, and drops
- * the next. So one at a time is on its way to a virtual processor: its bit in `posted` stays until it has come or was found
- * waiting. A kernel thread that a thread has for its call is that thread's, and the call is to end. */
+/* These do not queue: the kernel keeps a single signal of a number for a kernel thread, whichever thread here it is for,
+ * and drops the next. So a single signal of a number is on its way to a virtual processor: its bit in `posted` stays until
+ * it has come or was found waiting. A kernel thread that a thread has for its call is that thread's, and the call is to
+ * end. */
 #define MERGED ((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1)
 
 static bool is_on_its_way(struct kbi_body *b, int on, uint64_t bit)
 {
-	/* acquire and release: partner is the one in kbi_signal_has_come */
+	/* acquire and release: partner is the change in has_come */
 	return b && (a_or_acqrel(&b->posted, bit) & bit & MERGED) && kbi_signal_body_of(on);
 }
 
@@ -63,7 +64,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 		has_come(b, bit);
 	a_fence_sc(); /* partner: the fence in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
-		a_or_acqrel(&b->posted, bit & ~MERGED); /* of others the word stays until they come */
+		a_or_acqrel(&b->posted, bit & ~MERGED); /* the bits of MERGED stay until the signals come */
 		kbi_signal_knock(on);
 	}
 	return (int)-e;

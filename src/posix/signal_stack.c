@@ -150,7 +150,7 @@ static stack_t told(uintptr_t sp)
 	return s;
 }
 
-/* From the first alternate stack on; nobody has one before it is so. */
+/* From the first alternate stack on, and before any thread has it. */
 static void take_apart(void)
 {
 	static a32 begun; /* 0 no, 1 at it, 2 done */

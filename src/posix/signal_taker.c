@@ -73,7 +73,7 @@ void kbi_signal_main_is_slow(void)
 /* ---- a handler's time ----------------------------------------------------------------------------------- */
 
 /* Each place has a thread's index and, below, its real-time signals. Of two threads with the same place the later counts,
- * and the other is not found: then such signals wait in the kernel, as those that every thread blocks. */
+ * and the other is not found: then such signals wait in the kernel, as signals do that every thread blocks. */
 enum { PLACES = 1024, INDEX_AT = 32 };
 static a64 for_now[PLACES];
 

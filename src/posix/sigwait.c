@@ -216,8 +216,8 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 
 /* ---- waiting for a handler ------------------------------------------------------------------------------ */
 
-/* Until a handler has run, more than had `before`. The kernel thread lets nothing through meanwhile: what comes is the
- * postman's, who wakes us, so nothing can come between the look and the sleep. */
+/* Until a handler has run, more than had `before`. The kernel thread lets nothing through meanwhile: signals go to the
+ * postman, which wakes us, so none can come between the look and the sleep. */
 static void wait_handler(struct kbi_task *self, uint32_t before, bool cancels)
 {
 	kbi_signal_resumed(); /* what the kernel has for us */
@@ -250,7 +250,7 @@ static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
 		kbi_cancel_test();
 	kbi_signal_need_post();
 	pthread_cleanup_push(restore, &before);
-	/* what is let in from here on ends the wait, wherever it comes */
+	/* a signal that is let in from here on ends the wait, wherever it comes */
 	handled = kbi_posix_me.handled;
 	kbi_compiler_barrier();
 	a_store_rlx(kbi_signal_mask(self), mask & ~never);

@@ -149,7 +149,7 @@ static void publish(struct kb_thread *t, void *arg)
 	kbi_meter_fresh(t);
 	kbi_cancel_fresh(id);
 	kbi_signal_inherit(t, b->mask);
-	/* release: partner is the acquire in kbi_posix_lives: who finds the number finds all of it */
+	/* release: partner is the acquire in kbi_posix_lives: a reader that finds the number finds the whole record */
 	__atomic_store_n(&t->posix, r, __ATOMIC_RELEASE);
 	*b->id = id;
 	expect_creation(t->stack, id);

@@ -138,7 +138,7 @@ static void join(pthread_t t, void *expected)
 	CHECK(result == expected);
 }
 
-/* On small stacks: libc keeps those of its threads that have not come along for new ones, and unmaps some of many. */
+/* On small stacks: libc keeps the stacks of threads that have not come along for new threads, and unmaps some of many. */
 static void make(pthread_t *id, void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;

@@ -90,7 +90,7 @@ static void round_of_threads(void)
 		CHECK_EQ(pthread_join(other[i], NULL), 0);
 }
 
-/* One that has ended, and is not joined yet. */
+/* A thread that has ended, and is not joined yet. */
 static void ended(void)
 {
 	pthread_t id, next;

@@ -23,7 +23,7 @@ static void *ends(void *arg)
 	return arg;
 }
 
-/* What it was made with is told until it is joined. */
+/* Its attributes are told until it is joined. */
 static void is_as_made(pthread_t t)
 {
 	pthread_attr_t attr;

@@ -267,7 +267,7 @@ static void hold(void)
 	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 }
 
-/* What waits for any handler has missed the one of the signal, perhaps. */
+/* A wait for any handler has missed the signal's, perhaps. */
 static void interrupt_walker(void)
 {
 	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
@@ -324,7 +324,7 @@ static void *helps(void *unused)
 		pass_gate();
 		end_wait();
 	} else {
-		sched_yield(); /* the other one waits */
+		sched_yield(); /* the other thread waits */
 		end_wait();
 		BREAKPOINT();
 		if (kind_now != JOIN_OUT)

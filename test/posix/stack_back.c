@@ -1,5 +1,5 @@
-/* mem/stack kbi_stack_trim: what threads have used of their stacks goes back to the system when they have ended, also where
- * many lived at once, and later threads have whole stacks. */
+/* mem/stack kbi_stack_trim: memory of stacks goes back to the system when their threads have ended, also where many lived
+ * at once, and later threads have whole stacks. */
 /* timeout: 60 */
 #include "test.h"
 
@@ -23,7 +23,7 @@ static long resident_kib(void)
 	return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* A page at a time; at the bottom it waits for the others. */
+/* A page at a time; at the bottom it waits for all threads. */
 static void descend(size_t depth)
 {
 	volatile char page[PAGE];

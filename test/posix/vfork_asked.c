@@ -1,5 +1,5 @@
 /* posix/posix kbi_posix_task: a thread is found by its pthread_t also while its child of vfork has its place and waits for
- * others of the program, by what it waits for a mutex, a semaphore, a condition or a descriptor. */
+ * threads of the program: at a mutex, a semaphore, a condition or a descriptor. */
 #include "test.h"
 
 #include <errno.h>
