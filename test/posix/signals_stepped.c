@@ -27,7 +27,7 @@ enum {
 	STEPS_MAX = 800,  /* of a way into a wait */
 	BEHIND = 60,       /* instructions on another stack */
 	FAR = 1 << 14,     /* bytes: that is another stack */
-	STRIDE = 5,        /* instructions from round to round, but for the first kind */
+	STRIDE = 12,       /* instructions from round to round, but for the first kind; from a random one on */
 	OUT_MAX = 400,     /* instructions of a way out, from the other thread's on */
 	LONG_S = 40,
 	SYSCALL_CODE = 0x050f, /* the instruction */
@@ -188,10 +188,10 @@ static void send_signal(int kind)
 /* It comes to its own breakpoint before each wait, or the one that ends the wait to its own behind that. */
 static void debug_kind(int kind)
 {
-	int more = 1, stride = kind == SEM ? 1 : STRIDE, n;
+	int more = 1, stride = kind == SEM ? 1 : STRIDE, first = (int)(test_seed() % (unsigned)stride), n;
 
-	for (n = 0; more; n += stride) {
-		if (n > 0 && !go_on(PTRACE_CONT))
+	for (n = first; more; n += stride) {
+		if (n > first && !go_on(PTRACE_CONT))
 			give_up(kinds[kind], n - stride);
 		if (kind < INS)
 			walks_there = traced_thread;
