@@ -297,8 +297,9 @@ static void trim(struct kbi_stack *k)
 bool kbi_stack_is_used(unsigned slot)
 {
 	const struct kbi_stack_list *l = kbi_stack_slots[slot].list;
+	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes); /* partner: add_class */
 
-	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++)
+	for (uint32_t i = 0; i < n; i++)
 		if (a_load_rlx(&kbi_stack_pool.class[i].n_used) || (l[i].free && !l[i].free->trimmed))
 			return true;
 	return false;
@@ -342,18 +343,22 @@ static void trim_some(struct kbi_stack_kind *c)
  * wait for that. */
 static void give_outsiders(void)
 {
+	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes); /* partner: add_class */
+
 	if (!kbi_lock_try(&outsiders))
 		return;
-	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++)
+	for (uint32_t i = 0; i < n; i++)
 		give_used(&kbi_stack_slots[0], (int)i);
 	leave(0);
 }
 
 void kbi_stack_trim(unsigned slot)
 {
+	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes); /* partner: add_class */
+
 	if (slot == 1)
 		give_outsiders();
-	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		give_used(&kbi_stack_slots[slot], (int)i);
 		trim_some(&kbi_stack_pool.class[i]);
 	}
