@@ -28,7 +28,7 @@ static void leave(void *arg)
 		return; /* the runtime has adopted it since */
 	if (t->keys) /* set after at_end, by this kernel thread */
 		at_end(t);
-	/* release: partner is the acquire of the state in kbi_posix_thread: who finds the descriptor another's finds this */
+	/* release: partner is the acquire in kbi_posix_thread: a reader that finds it another thread's finds this */
 	__atomic_store_n(&kbi_self_tls, NULL, __ATOMIC_RELAXED);
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
 	a_sub_rlx(&count, 1);

@@ -30,8 +30,8 @@ typedef int kbi_stop(struct kbi_task *self);
  * stop (or NULL) is asked before each sleep; what it says other than 0 ends the wait, and t stays joinable. */
 KBI_SWITCHES int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop);
 int kbi_thread_detach(struct kb_thread *t);
-/* In the child of fork, t another thread of its parent, which has not come along: it is joined as one that has ended,
- * without a result if it had not ended before the fork. Its memory stays as it was. 0, EINVAL: it is detached, ESRCH. */
+/* In the child of fork, t another thread of its parent, which has not come along: it is joined as if it had ended,
+ * without a result if it had not done so before the fork. Its memory stays as it was. 0, EINVAL: it is detached, ESRCH. */
 int kbi_thread_join_left(struct kb_thread *t, void **result);
 bool kbi_thread_is_detached(const struct kb_thread *t);
 KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;

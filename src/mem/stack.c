@@ -282,7 +282,7 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 /* ---- giving memory back ------------------------------------------------------------------------------------ */
 
 /* As libc does at each thread's end; here that would take as long as all else that a thread costs, so it is done when
- * there is time. What is locked in memory stays. */
+ * there is time. Pages that are locked in memory stay. */
 static void trim(struct kbi_stack *k)
 {
 	const uintptr_t page = KBI_PAGE - 1;

@@ -38,6 +38,7 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
  * ENOMEM. The promise is taken back by unreserve when the thread has ended. */
 int kbi_stack_reserve_slow(unsigned slot, int class);
 void kbi_stack_unreserve_slow(unsigned slot, int class);
+
 /* In the child of fork: if somebody was at what all share, who is not there any more, the child leaves that alone. */
 void kbi_stack_after_fork(void);
 

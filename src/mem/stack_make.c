@@ -43,7 +43,7 @@ size_t kbi_stack_guard_hit(uintptr_t address)
 
 /* ---- code on stacks -------------------------------------------------------------------------------------- */
 
-/* In a handler that may have the runtime's own signals blocked: the holder waits for an answer to one, perhaps. */
+/* In a handler that may have the runtime's own signals blocked: the holder may wait for an answer to such a signal. */
 static void lock_in_handler(void)
 {
 	for (unsigned n = 0; !kbi_lock_try(&kbi_stack_pool.lock); n++) {

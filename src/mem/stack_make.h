@@ -19,8 +19,8 @@ struct kbi_stack {
 	bool guarded : 1;
 	uint8_t trimmed; /* since it was last used */
 	kbi_tpword tp;  /* its own, or 0 */
-	/* The drop-in's: what the program gave the thread or asked for. Here, because the thread's own memory is as new again
-	 * when it has ended, and others may ask until it is joined */
+	/* The drop-in's: the stack and guard that the program gave or asked for. Here, because the thread's own memory
+	 * is as new again when it has ended, and threads may ask until it is joined */
 	char *given;    /* NULL: none */
 	size_t asked, guard_asked;
 	struct kbi_tcb tcb; /* only if has_tcb */
@@ -44,7 +44,7 @@ struct kbi_stack_kind {
 	int64_t credit; /* mapped stacks promised to nobody */
 };
 
-/* One mapping of n stacks. Those from `used` on were never touched: a bare address each. */
+/* One mapping of n stacks. The stacks from `used` on were never touched: a bare address each. */
 struct kbi_stack_chunk {
 	/* constant */
 	uintptr_t base;

@@ -49,7 +49,7 @@ static bool is_caller(const struct kb_thread *t)
 	return t == kbi_thread_of(kbi_self_raw());
 }
 
-/* As enter. One that has given its number back, and has not seen `used`, is behind the barrier: partner is the look at
+/* As enter. A thread that has given its number back, and has not seen `used`, is behind the barrier: partner is the look at
  * `used` behind that in kbi_affinity_thread_ends. */
 static struct kbi_task *enter_for(struct kbi_signal_to to)
 {

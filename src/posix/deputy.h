@@ -12,9 +12,9 @@
 /* The system call n with these arguments changes a kernel thread, whose number is argument `at`: it is to change to.t,
  * which is not the caller and keeps no kernel thread. As kernels answer; -EAGAIN: there are no more kernel threads. */
 long kbi_deputy_change(struct kbi_signal_to to, long n, const long *a, int at);
-/* The number of the deputy that has what to.t is about to take over; 0: there is nothing. */
+/* The number of the deputy whose state to.t is about to take over; 0: there is nothing. */
 int kbi_deputy_shows(struct kbi_signal_to to);
-/* The number of a kernel thread that gives to.t what the kernel sends to it; negative: -EAGAIN. */
+/* The number of a kernel thread that passes the kernel's signals on to to.t; negative: -EAGAIN. */
 int kbi_deputy_receives(struct kbi_signal_to to);
 /* fcntl's F_SETOWN_EX and F_GETOWN_EX: the owner by the number that the program knows. */
 typedef int Fcntl(int fd, int what, long arg);

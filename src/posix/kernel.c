@@ -77,8 +77,8 @@ static void nap_until(uint64_t deadline)
 	kbi_signal_resumed();
 }
 
-/* A thread of ours says so as soon as it runs; one that never does, libc's own, is libc's to wait for. EBUSY: it does, or
- * has had the time; else what libc's join has said, or ETIMEDOUT. */
+/* A thread of ours says so as soon as it runs; a thread that never does, libc's own, is libc's to wait for. EBUSY: it does,
+ * or has had the time; else the answer of libc's join, or ETIMEDOUT. */
 static int await_start(pthread_t id, void **result, uint64_t deadline)
 {
 	enum { FIRST = 50000, LAST = 25000000 /* ns */ };

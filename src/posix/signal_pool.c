@@ -149,17 +149,21 @@ static struct entry **find(const struct kb_thread *t, uint64_t set, bool shared)
 	return best;
 }
 
+/* What find has said; 0: nothing. */
+static int take(struct entry **at, siginfo_t *info)
+{
+	if (!at)
+		return 0;
+	*info = (*at)->info;
+	drop(at);
+	return info->si_signo;
+}
+
 int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
 {
 	uint64_t old = kbi_signal_enter(&lock);
-	struct entry **at = find(t, set, false);
-	int sig = 0;
+	int sig = take(find(t, set, false), info);
 
-	if (at) {
-		*info = (*at)->info;
-		sig = info->si_signo;
-		drop(at);
-	}
 	kbi_signal_leave(&lock, old);
 	return sig;
 }
@@ -176,14 +180,8 @@ static struct entry **find_left(uint64_t set)
 int kbi_signal_get_left(uint64_t set, siginfo_t *info)
 {
 	uint64_t old = kbi_signal_enter(&lock);
-	struct entry **at = find_left(set);
-	int sig = 0;
+	int sig = take(find_left(set), info);
 
-	if (at) {
-		*info = (*at)->info;
-		sig = info->si_signo;
-		drop(at);
-	}
 	kbi_signal_leave(&lock, old);
 	return sig;
 }
@@ -191,14 +189,9 @@ int kbi_signal_get_left(uint64_t set, siginfo_t *info)
 int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info)
 {
 	uint64_t old = kbi_signal_enter(&lock);
-	struct entry **at = find(t, set, true);
-	int sig = 0;
+	int sig = take(find(t, set, true), info);
+	struct entry **at;
 
-	if (at) {
-		*info = (*at)->info;
-		sig = info->si_signo;
-		drop(at);
-	}
 	while (!sig && all && (at = find(t, set, false)))
 		drop(at);
 	kbi_signal_leave(&lock, old);

@@ -199,12 +199,12 @@ uint64_t kbi_signal_accepts(const struct kb_thread *t);
  * not come to take would have to go back, behind others. */
 uint64_t kbi_signal_takes(const struct kb_thread *t);
 bool kbi_signal_anybody_takes(uint64_t bit);
-/* t is in a handler and blocks these, as far as they are real-time ones, until that returns; and: what it blocks now it
+/* t is in a handler and blocks these, as far as they are real-time signals, until that returns; and: its present mask it
  * blocks for longer. The handler's end, too. */
 void kbi_signal_blocks_for_now(const struct kb_thread *t, uint64_t set);
 void kbi_signal_blocks_for_good(const struct kb_thread *t);
 uint64_t kbi_signal_blocked_for_now(const struct kb_thread *t);
-/* A thread that blocks a real-time signal for the time of a handler, main before others; NULL. */
+/* A thread that blocks a real-time signal for the time of a handler, main first; NULL. */
 struct kb_thread *kbi_signal_taker_soon(int sig);
 /* Of these, what no other thread than t lets through or waits for; those that leave do not count. */
 uint64_t kbi_signal_only_for(const struct kb_thread *t, uint64_t set);
@@ -233,8 +233,8 @@ bool kbi_signal_is_packed(const siginfo_t *info);
 /* The address hides nothing of it. */
 bool kbi_signal_is_plain(const siginfo_t *info);
 #define KBI_SIGNAL_TO_PROCESS ((struct kbi_signal_to){ NULL, 0 })
-/* To the kernel thread `on`, where t is, with whom's address: 0 or an errno value. */
-/* EBUSY: another of its number is on its way there, and the kernel would drop this. */
+/* To the kernel thread `on`, where t is, with whom's address: 0 or an errno value. EBUSY: a signal of its number is on its
+ * way there, and the kernel would drop this. */
 int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom);
 /* In the handler of a signal that was sent so. */
 void kbi_signal_has_come(int sig);
@@ -260,8 +260,8 @@ void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to);
 void kbi_signal_give_back(struct kb_thread *t);
 /* To a thread, from anywhere but handlers: 0 or EAGAIN. shared: as above. */
 int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared);
-/* To a thread that takes it, without the postman; even_soon: or, a real-time one, will when a handler has returned. False:
- * there is none. */
+/* To a thread that takes it, without the postman; even_soon: or, a real-time signal, will when a handler has returned.
+ * False: there is none. */
 bool kbi_signal_give(const siginfo_t *info, bool even_soon);
 /* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */
 void kbi_signal_let_in(struct kbi_task *self);

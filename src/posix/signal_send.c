@@ -193,7 +193,7 @@ static bool posts(pid_t pid, const siginfo_t *info)
 }
 
 /* One with a handler that another thread takes: as in the kernel, that thread has it when kill returns. By way of the
- * postman it might come when the thread has ended, and a real-time one behind the next. */
+ * postman it might come when the thread has ended, and a real-time signal behind the next. */
 static bool gives(pid_t pid, const siginfo_t *info)
 {
 	int sig = info->si_signo;

@@ -1,6 +1,6 @@
 /* posix/signal_post: real-time signals that thread after thread sends to a thread, or to the process where it alone lets
  * them through, come in the order in which they were sent, whatever it does meanwhile: it computes, waits, yields, is in
- * a call that blocks in the kernel, has others switched in beside it. The next of them may be sent in the moment in which
+ * a call that blocks in the kernel, has threads switched in beside it. The next of them may be sent in the moment in which
  * the kernel brings the one before to a kernel thread that the thread has just left. */
 #include "test.h"
 
@@ -119,7 +119,7 @@ static void *computes(void *arg)
 	return arg;
 }
 
-/* Until all have come: what it waits for comes again and again. */
+/* Until all have come; the awaited signal comes again and again. */
 static void await_all(void)
 {
 	for (int ms = 0; come < SIGNALS && ms < 20000; ms++) {

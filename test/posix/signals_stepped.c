@@ -1,5 +1,5 @@
 /* core/wait, core/thread_join, posix/signal_action: a signal that comes between any two instructions of a thread's way into
- * a wait has its handler run: the thread does not go to sleep over it. So does one that comes on the way out, from the
+ * a wait has its handler run: the thread does not go to sleep over it. So does a signal that comes on the way out, from the
  * moment in which another thread has ended the wait. A debugger takes the thread some instructions further each round,
  * and lets the signal come there. The thread needs what the handler does, so a signal that is kept back is a test that
  * stands still.
@@ -27,7 +27,7 @@ enum {
 	STEPS_MAX = 800,  /* of a way into a wait */
 	BEHIND = 60,       /* instructions on another stack */
 	FAR = 1 << 14,     /* bytes: that is another stack */
-	STRIDE = 12,       /* instructions from round to round, but for the first kind; from a random one on */
+	STRIDE = 12,       /* instructions from round to round, but for the first kind; the first is random */
 	OUT_MAX = 400,     /* instructions of a way out, from the other thread's on */
 	LONG_S = 40,
 	SYSCALL_CODE = 0x050f, /* the instruction */
@@ -185,7 +185,7 @@ static void send_signal(int kind)
 		CHECK_EQ(syscall(SYS_tgkill, traced, walks_there, SIGUSR1), 0);
 }
 
-/* It comes to its own breakpoint before each wait, or the one that ends the wait to its own behind that. */
+/* It comes to its own breakpoint before each wait, or the thread that ends the wait to its own behind that. */
 static void debug_kind(int kind)
 {
 	int more = 1, stride = kind == SEM ? 1 : STRIDE, first = (int)(test_seed() % (unsigned)stride), n;
