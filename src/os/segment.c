@@ -1,6 +1,7 @@
 /* os/segment.c - thread pointers by segment descriptors. Contract in segment.h. */
 #include "os/segment.h"
 
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -34,7 +35,10 @@ static bool is_wanted(void)
 {
 	if (!KBI_HAVE_SEGMENTS || kbi_options.body == KBI_OPT_BODY_PROCESS || kbi_options.segments == KBI_OPT_SEGMENTS_NO)
 		return false;
-	return kbi_options.segments == KBI_OPT_SEGMENTS_YES || (kbi_tp_segment_pays() && !kbi_segment_filtered());
+	if (kbi_options.segments == KBI_OPT_SEGMENTS_YES)
+		return true;
+	/* stacks of a program with more rights than its caller are not to be found: these lie in 2 GiB */
+	return kbi_tp_segment_pays() && !kbi_segment_filtered() && !getauxval(AT_SECURE);
 }
 
 /* Where stacks lie is not to be guessed: anywhere in the window, behind whose end it goes on at its beginning. */

@@ -13,6 +13,7 @@
 
 #include "base/option.h"
 #include "core/dump.h"
+#include "os/segment.h"
 #include "setuid.h"
 #include "test.h"
 
@@ -47,6 +48,7 @@ static int secure(void)
 	CHECK_EQ(kbi_options.guard, KBI_OPT_GUARD_AUTO);
 	CHECK_EQ(kbi_options.vps, 0);
 	CHECK_EQ(kbi_options.sched, KBI_OPT_SCHED_STEAL);
+	CHECK(!kbi_segment_is_open()); /* stacks may lie anywhere */
 	raise(SIGQUIT);
 	return 1; /* it ends the program */
 }
