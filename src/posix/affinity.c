@@ -2,9 +2,9 @@
  * What the kernel says of the thread's own kernel thread is the truth: nothing is remembered for it. A thread on a
  * virtual processor has that one's. What the kernel would make of a set it is asked by setting it for a moment on the
  * caller's kernel thread.
- * Another lightweight thread's: if it keeps its kernel thread, that one's is set. Else the set is left in its record, and
- * it is told (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
- * The record's set is under the lock, which is held where no handler of ours comes to it; and so is what virtual processors
+ * Another lightweight thread's: if it keeps its kernel thread, that one's is set. Else the set is left for it in a list,
+ * and it is told (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
+ * The list is under the lock, which is held where no handler of ours comes to it; and so is what virtual processors
  * have, for that moment. Another's record may be its block's next thread's, or its memory gone, once it has ended: a thread
  * that ends gives its number back and then passes the lock, so that under the lock the record is that of the number. */
 #include "posix/affinity.h"
@@ -70,17 +70,77 @@ static struct kbi_posix_thread *record_of(struct kbi_signal_to to)
 	return kbi_bind_has(to) ? to.t->posix : NULL;
 }
 
+/* ---- what is left for a thread --------------------------------------------------------------------------- */
+
+/* Under the lock. Never freed: a thread obeys in handlers, too. */
+struct left {
+	struct left *next;
+	const struct kb_thread *t; /* NULL: nobody's, for the next use */
+	struct mask set;
+};
+static struct left *all_left;
+
+static struct left *find_left(const struct kb_thread *t)
+{
+	struct left *l = all_left;
+
+	while (l && l->t != t)
+		l = l->next;
+	return l;
+}
+
+/* For t, in what t has there already, or nobody has, or in *fresh, which is NULL then. */
+static void leave_set(const struct kb_thread *t, const struct mask *set, struct left **fresh)
+{
+	struct left *l = find_left(t);
+
+	if (!l)
+		l = find_left(NULL);
+	if (!l) {
+		l = *fresh;
+		*fresh = NULL;
+		l->next = all_left;
+		all_left = l;
+	}
+	l->t = t;
+	l->set = *set;
+}
+
+static void unmap(struct left *l)
+{
+	if (l)
+		kbi_sys_unmap(l, sizeof(*l));
+}
+
+/* The caller's; false: none. */
+static bool take_set(struct mask *set)
+{
+	struct left *l = find_left(kbi_thread_of(kbi_self_raw()));
+	bool due = a_xchg_rlx(&kbi_posix_me.pin_due, 0);
+
+	if (!l)
+		return false;
+	l->t = NULL;
+	*set = l->set;
+	return due;
+}
+
 /* Main's record stays. */
 void kbi_affinity_thread_ends(void)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
+	struct kbi_task *self;
+	struct mask unused;
 
 	if (kbi_unlikely(t->is_main))
 		return;
 	a_store_rlx(&t->number, 0);
 	kbi_compiler_barrier(); /* partner: the barrier in enter_for */
-	if (kbi_unlikely(a_load_rlx(&used)) && !kbi_posix_forked)
-		leave(enter());
+	if (kbi_likely(!a_load_rlx(&used)) || kbi_posix_forked)
+		return;
+	self = enter();
+	take_set(&unused);
+	leave(self);
 }
 
 /* ---- what the kernel says -------------------------------------------------------------------------------- */
@@ -180,6 +240,19 @@ static bool is_kept(const struct kb_thread *t)
 	return kbi_handoff_is_away(t) && kbi_handoff_is_kept(t);
 }
 
+/* The caller sets another itself. */
+static void forget_left(void)
+{
+	struct kbi_task *self;
+	struct mask unused;
+
+	if (kbi_likely(!a_load_rlx(&kbi_posix_me.pin_due)))
+		return;
+	self = enter();
+	take_set(&unused);
+	leave(self);
+}
+
 /* The caller's, t. */
 static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *set)
 {
@@ -191,13 +264,13 @@ static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *s
 		if (e)
 			return e;
 		read_mask(0, &now);
-		a_store_rlx(&kbi_posix_me.pin_due, 0);
+		forget_left();
 		if (is_same(&new, &now))
 			return 0;
 		if (!kbi_bind_self(NULL, KBI_BIND_PINNED))
 			return say_none_is_left();
 	}
-	a_store_rlx(&kbi_posix_me.pin_due, 0);
+	forget_left();
 	return has_set(kbi_sys(SYS_sched_setaffinity, 0, size, set));
 }
 
@@ -205,6 +278,7 @@ static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *s
 static KBI_SWITCHER void obey(void)
 {
 	struct kbi_task *self = kbi_self_raw();
+	struct mask set;
 	long e = -EAGAIN;
 
 	if (!self || a_load_rlx(&self->np) || !kbi_bind_is_light() || (!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
@@ -212,8 +286,8 @@ static KBI_SWITCHER void obey(void)
 	if (!kbi_bind_self(NULL, KBI_BIND_PINNED))
 		say_none_is_left();
 	enter();
-	if (a_xchg_rlx(&kbi_posix_me.pin_due, 0) && a_load_rlx(&kbi_posix_me.bound))
-		e = kbi_sys(SYS_sched_setaffinity, 0, sizeof(kbi_posix_me.affinity), &kbi_posix_me.affinity);
+	if (take_set(&set) && a_load_rlx(&kbi_posix_me.bound))
+		e = kbi_sys(SYS_sched_setaffinity, 0, sizeof(set.bits), set.bits);
 	leave(self);
 	has_set(e);
 }
@@ -265,7 +339,8 @@ static int kept_tid(const struct kb_thread *t, const struct kbi_posix_thread *r)
 }
 
 /* Under the lock. *due: it is left for it. */
-static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, const struct mask *new, bool common, bool *due)
+static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, const struct mask *new, struct left **fresh,
+		      bool common, bool *due)
 {
 	int tid = kept_tid(t, r);
 	long e = tid ? kbi_sys(SYS_sched_setaffinity, tid, sizeof(new->bits), new->bits) : 0;
@@ -273,27 +348,32 @@ static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, con
 	/* also with the set that virtual processors have: to leave its kernel thread is its own affair */
 	if (tid && !e)
 		a_or_rlx(&r->bound, KBI_BIND_PINNED);
-	memcpy(&r->affinity, new->bits, sizeof(r->affinity));
 	*due = !tid && (!common || a_load_rlx(&r->bound));
+	if (*due)
+		leave_set(t, new, fresh);
 	a_store_rlx(&r->pin_due, *due);
 	return e;
 }
 
 static long set_others(struct kbi_signal_to to, size_t size, const void *set)
 {
+	struct left *fresh = kbi_sys_map(sizeof(*fresh)); /* also in a handler */
 	struct kbi_posix_thread *r;
 	struct kbi_task *self;
 	struct mask new;
 	bool common, due = false;
-	long e = try_mask(size, set, &new);
+	long e = fresh ? try_mask(size, set, &new) : -ENOMEM;
 
-	if (e)
+	if (e) {
+		unmap(fresh);
 		return e;
+	}
 	common = is_common(&new);
 	self = enter_for(to);
 	r = record_of(to);
-	e = r ? leave_for(to.t, r, &new, common, &due) : -ESRCH;
+	e = r ? leave_for(to.t, r, &new, &fresh, common, &due) : -ESRCH;
 	leave(self);
+	unmap(fresh);
 	if (due)
 		tell_until(to);
 	return e;
@@ -312,10 +392,11 @@ static long get_light(struct kbi_signal_to to, size_t size, void *set)
 	struct kbi_task *self = enter_for(to);
 	const struct kbi_posix_thread *r = record_of(to);
 	int tid = r ? kept_tid(to.t, r) : 0;
+	const struct left *l;
 	long n = kbi_sys(SYS_sched_getaffinity, tid ? tid : find_common(), size, set);
 
-	if (n > 0 && r && a_load_rlx(&r->pin_due))
-		memcpy(set, &r->affinity, (size_t)n < sizeof(r->affinity) ? (size_t)n : sizeof(r->affinity));
+	if (n > 0 && r && a_load_rlx(&r->pin_due) && (l = find_left(to.t)))
+		memcpy(set, l->set.bits, (size_t)n < sizeof(l->set.bits) ? (size_t)n : sizeof(l->set.bits));
 	leave(self);
 	return n;
 }
@@ -425,16 +506,24 @@ bool kbi_affinity_by_number(long n, const long *a, long *r)
 
 /* ---- of threads that are to be --------------------------------------------------------------------------- */
 
+/* libc says EINVAL to a question about fewer processors than were given, and "all" where none were. So no byte tells that
+ * some were, and one byte that it was a set without any. */
+static inline bool is_given(const pthread_attr_t *attr)
+{
+	cpu_set_t set;
+
+	return pthread_attr_getaffinity_np(attr, 0, &set) || pthread_attr_getaffinity_np(attr, 1, &set) ||
+	       *(const unsigned char *)&set != UINT8_MAX;
+}
+
 int kbi_affinity_of(const pthread_attr_t *attr, bool *given, bool *other)
 {
-	cpu_set_t all, set;
+	cpu_set_t set;
 	struct mask new;
 	long e;
 
-	memset(&all, 0xff, sizeof(all));
 	*given = *other = false;
-	/* libc answers "all" where none was given */
-	if (pthread_attr_getaffinity_np(attr, sizeof(set), &set) || !memcmp(&all, &set, sizeof(all)))
+	if (kbi_likely(!is_given(attr)) || pthread_attr_getaffinity_np(attr, sizeof(set), &set))
 		return 0;
 	*given = true;
 	if (!kbi_vp_n || kbi_posix_forked)
