@@ -37,8 +37,8 @@ bool kbi_stock_is_low(void)
 
 	if (kbi_sys_from.processes)
 		return kbi_body_stack_kept() < target;
-	return kbi_tcb_available && kbi_tcb_mode() == KBI_TCB_TEMPLATE &&
-	       a_load_rlx(&stock.n) < target && a_load_rlx(&stock.made) < BLOCKS;
+	return a_load_rlx(&stock.n) < target && a_load_rlx(&stock.made) < BLOCKS && kbi_tcb_available &&
+	       kbi_tcb_mode() == KBI_TCB_TEMPLATE;
 }
 
 static void put(struct block *b)

@@ -21,10 +21,15 @@ struct kbi_stack {
 	kbi_tpword tp;  /* its own, or 0 */
 	/* The drop-in's: the stack and guard that the program gave or asked for. Here, because the thread's own memory
 	 * is as new again when it has ended, and threads may ask until it is joined */
-	char *given;    /* NULL: none */
-	size_t asked, guard_asked;
+	union {
+		char *given;        /* of the program's own memory; */
+		size_t guard_asked; /* else */
+	};
+	size_t asked;
 	struct kbi_tcb tcb; /* only if has_tcb */
 };
+
+_Static_assert(sizeof(void *) != 8 || sizeof(struct kbi_stack) <= 128, "two lines, which each creation touches");
 
 enum { KBI_STACK_CLASSES = 160 };
 

@@ -108,7 +108,7 @@ static int fill_stack(const struct kbi_stack *k, pthread_attr_t *attr)
 	char *end = (char *)((at + KBI_PAGE - 1) & ~((uintptr_t)KBI_PAGE - 1)); /* the record lies there */
 	size_t size = k->asked & ~(size_t)(ALIGNED - 1);
 
-	if (k->given)
+	if (k->user)
 		return pthread_attr_setstack(attr, k->given, k->asked);
 	if (size > (size_t)(end - k->low))
 		size = (size_t)(end - k->low);
@@ -126,7 +126,7 @@ static int fill_attr(struct kb_thread *t, pthread_t id, pthread_attr_t *attr)
 	if (e)
 		return e;
 	pthread_attr_setdetachstate(attr, kbi_thread_is_detached(t));
-	pthread_attr_setguardsize(attr, t->stack->guard_asked);
+	pthread_attr_setguardsize(attr, t->stack->user ? 0 : t->stack->guard_asked);
 	if (r->system_scope || r->process_scope)
 		pthread_attr_setscope(attr, r->system_scope ? PTHREAD_SCOPE_SYSTEM : PTHREAD_SCOPE_PROCESS);
 	pthread_attr_setschedpolicy(attr, r->policy);

@@ -19,10 +19,11 @@ static int *flags_of(const pthread_attr_t *attr)
 	return (int *)(void *)((char *)(uintptr_t)attr + FLAGS_AT);
 }
 
+static a32 known; /* 0 not looked, 1 yes, 2 no: whoever looks finds the same */
+
 /* Does pthread_attr_setdetachstate change the bit that we take for the flags' first? */
-static bool layout_known(void)
+static KBI_NOINLINE bool look_at_layout(void)
 {
-	static a32 known; /* 0 not looked, 1 yes, 2 no: whoever looks finds the same */
 	const char *what = "attributes' flags";
 	pthread_attr_t a;
 	int before, after;
@@ -41,6 +42,11 @@ static bool layout_known(void)
 	else
 		kbi_asked_missed(what, "not as expected: no scope can be asked for");
 	return a_load_rlx(&known) == 1;
+}
+
+static inline bool layout_known(void)
+{
+	return kbi_likely(a_load_rlx(&known) == 1) || look_at_layout();
 }
 
 bool kbi_attr_is_system(const pthread_attr_t *attr)

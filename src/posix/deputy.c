@@ -32,7 +32,6 @@ struct kept {
 static a32 lock;
 static struct deputy *all; /* under the lock */
 static a32 n_wishes;       /* how many have some; changed under the lock */
-static a32 used;           /* there have been some */
 
 /* ---- what is kept ------------------------------------------------------------------------------------------- */
 
@@ -137,8 +136,8 @@ static struct deputy *find_or_make(struct kbi_signal_to to)
 
 	if (d)
 		return d;
-	a_store_rlx(&used, 1);
-	a_fence_sc(); /* partner: the end of the signals of a thread that ends, before it looks at `used` */
+	a_store_rlx(&kbi_posix_helped, 1);
+	a_fence_sc(); /* partner: the end of the signals of a thread that ends, before it looks at this */
 	if (kbi_signal_is_over(to.t) || !kbi_bind_has(to))
 		return NULL;
 	d = calloc(1, sizeof(*d));
@@ -281,7 +280,7 @@ void kbi_deputy_thread_ends(void)
 	struct deputy **at, *d;
 	uint64_t old;
 
-	if (kbi_likely(!a_load_rlx(&used)) || kbi_posix_forked)
+	if (kbi_likely(!a_load_rlx(&kbi_posix_helped)) || kbi_posix_forked)
 		return;
 	old = kbi_signal_enter(&lock);
 	for (at = &all; (d = *at) && !is_for(d, &to);)

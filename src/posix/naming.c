@@ -20,7 +20,7 @@ struct writer {
 	char *text;
 };
 
-static a32 lock, used;
+static a32 lock;
 static struct writer *all; /* under the lock */
 
 static bool is_for(const struct writer *w, const struct kbi_signal_to *to)
@@ -60,7 +60,7 @@ int kbi_naming_file(struct kb_thread *t)
 		return fd;
 	}
 	w->whom = kbi_signal_to(t);
-	a_store_rlx(&used, 1);
+	a_store_rlx(&kbi_posix_helped, 1);
 	old = kbi_signal_enter(&lock);
 	w->next = all;
 	all = w;
@@ -90,7 +90,7 @@ void kbi_naming_take(struct kb_thread *t)
 	struct kbi_signal_to to = kbi_signal_to(t);
 	uint64_t old;
 
-	if (kbi_likely(!a_load_rlx(&used)) || kbi_posix_forked)
+	if (kbi_likely(!a_load_rlx(&kbi_posix_helped)) || kbi_posix_forked)
 		return;
 	old = kbi_signal_enter(&lock);
 	for (struct writer *w = all; w; w = w->next)
@@ -105,7 +105,7 @@ void kbi_naming_thread_ends(void)
 	struct writer **at, *w;
 	uint64_t old;
 
-	if (kbi_likely(!a_load_rlx(&used)) || kbi_posix_forked)
+	if (kbi_likely(!a_load_rlx(&kbi_posix_helped)) || kbi_posix_forked)
 		return;
 	old = kbi_signal_enter(&lock);
 	for (at = &all; (w = *at);) {

@@ -10,6 +10,7 @@
 __thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));
 
 bool kbi_posix_forked;
+a32 kbi_posix_helped;
 bool kbi_posix_made_kernel;
 
 /* Where t has the variable that the caller has here. */
@@ -26,7 +27,7 @@ struct kbi_posix_thread *kbi_posix_record(pthread_t t)
 /* The thread's own variable is its child's while that has its place (posix/fork: vfork), and a child that waits has a
  * descriptor there. `hidden` stays from the first such child on until the thread ends, so that it goes before: found empty
  * behind a child's variable, the thread has ended since, and its own is there again. */
-struct kbi_task *kbi_posix_task(pthread_t t)
+static inline struct kbi_task *task_of(pthread_t t)
 {
 	struct kbi_task **word = in_thread(t, &kbi_self_tls), *task, *hidden;
 
@@ -41,9 +42,14 @@ struct kbi_task *kbi_posix_task(pthread_t t)
 	return kbi_unlikely(hidden != NULL) ? hidden : task;
 }
 
+struct kbi_task *kbi_posix_task(pthread_t t)
+{
+	return task_of(t);
+}
+
 struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
 {
-	struct kbi_task *task = kbi_posix_task(id);
+	struct kbi_task *task = task_of(id);
 	struct kb_thread *t = kbi_thread_of(task);
 
 	*gone = !id;
@@ -52,7 +58,7 @@ struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
 		return NULL;
 	if (t->is_main)
 		return t;
-	if (kbi_unlikely(kbi_posix_task(id) != task))
+	if (kbi_unlikely(task_of(id) != task))
 		return NULL; /* a kernel thread that ends at this moment */
 	/* a block whose thread has been joined still names its last descriptor, which may serve another by now */
 	*gone = !t->stack || !t->stack->has_tcb || t->stack->tcb.pthread != (uintptr_t)id;

@@ -122,8 +122,9 @@ void kbi_sanitizer_order(char **argv, char **envp);
 /* ---- who calls --------------------------------------------------------------------------------- */
 
 /* The drop-in's own record of a thread, in the thread's own TLS: zero when the thread is made. */
+/* In order of use, so that a creation, and a call, touch few lines. */
 struct kbi_posix_thread {
-	/* the thread itself */
+	/* the thread itself; at its start and end */
 	pthread_t self;       /* 0: not asked yet */
 	void *exit_value;     /* what it gave pthread_exit */
 	struct __jmp_buf_tag *frame; /* where its first function was called */
@@ -134,45 +135,45 @@ struct kbi_posix_thread {
 	uint8_t c11;          /* made by thrd_create: the result is an int */
 	uint8_t system_scope; /* made with PTHREAD_SCOPE_SYSTEM, and lightweight all the same */
 	uint8_t process_scope; /* made with PTHREAD_SCOPE_PROCESS */
+	a8 owns;              /* posix/bind: descriptors send it signals */
+	bool lets_in;         /* it sets the kernel's mask, in brackets */
+	a32 bound;            /* posix/bind: why it keeps its kernel thread, enum kbi_bind_why; 0: it does not */
+	a32 pin_due;          /* posix/affinity: another thread has set its affinity, and it has not heard of that yet */
+	int policy;           /* only remembered, for the functions that ask */
+	int priority;
+	uint32_t in_handler;  /* handlers of the program on it that have not returned; */
+	uint32_t handled;     /* that have run on it; */
+	/* calls that may block */
+	uint32_t ending;      /* those of them without SA_RESTART; */
+	uint32_t seen;        /* handled, when a blocking call last looked */
+	uint32_t settled;     /* kbi_call_changes, 0: none, when it last asked for the mode and time limit */
+	int settled_fd;       /* of this */
+	struct kbi_hold *held; /* what its call holds: a handler of the program's ends that; NULL: nothing */
+	size_t n_held;
+	int drained;          /* descriptor + 1 of its last receive, if that got less than it had room for */
 	uint8_t yields;       /* how many, for the next time that the kernel's other threads have their turn */
 	uint8_t ring_told;    /* posix/issuer: the flags of the ring that it maps next were seen */
 	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
-	int settled_fd;       /* whose mode and time limit it has asked for last, */
-	uint32_t settled;     /* and kbi_call_changes then; 0: none */
-	struct kbi_hold *held; /* what its call holds: a handler of the program's ends that; NULL: nothing */
-	size_t n_held;
-	int drained;          /* descriptor + 1 of its last receive, if that got less than it had room for */
-	bool lets_in;         /* it sets the kernel's mask, in brackets; */
-	const siginfo_t *raises; /* a signal that it sends itself, in brackets: handled at once when it comes */
 	uint8_t luck;         /* calls that found something after others had run: 0 if hardly any; */
 	uint8_t waits;        /* and how many calls had to wait */
-	uint32_t handled;     /* handlers of the program that have run on it; */
-	uint32_t ending;      /* those without SA_RESTART; */
-	uint32_t seen;        /* handled, when a blocking call last looked; how many have not returned: */
-	uint32_t in_handler;
-	uint64_t mask_outside; /* its mask before the first of those */
+	int libcs_held;       /* libc's mutexes that it holds */
+	struct kbi_guardian *guardian; /* stands in for it where one of those is robust and shared */
+	/* handlers */
+	const siginfo_t *raises; /* a signal that it sends itself, in brackets: handled at once when it comes */
+	uint64_t mask_outside; /* its mask before the first handler that has not returned */
 	stack_t alternate;     /* its alternate signal stack; no ss_sp: none */
 	stack_t entered;       /* the one that a handler was last called on */
 	/* a kernel thread that our pthread_create made by libc's */
-	a32 kernel;
 	kb_sem_t ended;       /* posted at its end, so that a lightweight joiner need not block in libc */
-	/* libc's mutexes that it holds, and who stands in for it where one is robust and shared */
-	int libcs_held;
-	struct kbi_guardian *guardian;
-	void *robust;         /* the list of such that it has given the kernel itself */
-	struct kbi_sentry *sentry; /* where it sleeps, and for what */
+	a32 kernel;
+	/* seldom */
 	uint32_t sentry_seen;
-	/* only remembered, for the functions that ask */
-	int policy;
-	int priority;
+	struct kbi_sentry *sentry; /* where it sleeps, and for what */
+	void *robust;         /* the list of libc's mutexes that it has given the kernel itself */
 	char *strtok_at;      /* where strtok goes on */
 	struct kbi_unsafe_own *own; /* results of posix/unsafe, or NULL */
-	a32 bound;            /* posix/bind: why it keeps its kernel thread, enum kbi_bind_why; 0: it does not */
-	a32 pin_due;          /* posix/affinity: another thread has set its affinity, and it has not heard of that yet; */
-	cpu_set_t affinity;   /* what to */
-	a8 owns;              /* posix/bind: descriptors send it signals; */
-	a64 own_timers;       /* and so do timers of its own: these */
+	a64 own_timers;       /* posix/bind: timers of its own that send it signals */
 };
 
 extern __thread struct kbi_posix_thread kbi_posix_me __attribute__((tls_model("initial-exec")));
@@ -193,6 +194,8 @@ static inline pthread_t kbi_posix_self(void)
 
 /* true: this process was forked from one whose runtime ran; it goes on with libc's kernel threads. */
 extern bool kbi_posix_forked;
+/* Some thread has had a deputy, or a file for its name: each that ends looks whether it has. */
+extern a32 kbi_posix_helped;
 /* In such a process, before an object is waited for or its waiters are woken. */
 void kbi_orphan_mutex(kb_mutex_t *m);
 void kbi_orphan_cond(kb_cond_t *c);

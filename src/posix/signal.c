@@ -216,7 +216,7 @@ static void leaves(struct kbi_task *self)
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
-static bool resume(bool now);
+static inline __attribute__((always_inline)) bool resume(bool now);
 
 void kbi_signal_resumed_to(void *context)
 {
@@ -511,15 +511,11 @@ void kbi_signal_let_in(struct kbi_task *self)
 }
 
 /* now: else signals that it lets through come soon. */
-static bool resume(bool now)
+static KBI_NOINLINE bool resume_changing(struct kbi_task *self, bool now)
 {
-	struct kbi_task *self = kbi_posix_light();
 	bool ends_call = false;
-	int saved;
+	int saved = errno;
 
-	if (kbi_likely(self && has_mask(self) && !lets_in(self) && !kbi_cancel_async()))
-		return false;
-	saved = errno;
 	if (!self) {
 		self = kbi_self_raw();
 		if (self && kbi_handoff_is_away(kbi_thread_of(self)))
@@ -546,18 +542,13 @@ static bool resume(bool now)
 	return ends_call;
 }
 
-void (*kbi_signal_pins)(void);
-aptr kbi_signal_errand;
-
-void kbi_signal_pin(void)
+static inline __attribute__((always_inline)) bool resume(bool now)
 {
-	/* acquire: partner is the release in posix/deputy.c */
-	const struct kbi_signal_errand *errand = a_load_acq(&kbi_signal_errand);
+	struct kbi_task *self = kbi_posix_light();
 
-	if (kbi_unlikely(a_load_rlx(&kbi_posix_me.pin_due)))
-		kbi_signal_pins();
-	if (kbi_unlikely(errand != NULL))
-		errand->run();
+	if (kbi_likely(self && has_mask(self) && !lets_in(self) && !kbi_cancel_async()))
+		return false;
+	return resume_changing(self, now);
 }
 
 bool kbi_signal_resumed_slow(void)

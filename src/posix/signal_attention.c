@@ -99,6 +99,17 @@ static void let_others_come(void)
 	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, NULL, KBI_MASK_BYTES);
 }
 
+void (*kbi_signal_pins)(void);
+aptr kbi_signal_errand;
+
+void kbi_signal_run_errands(const struct kbi_signal_errand *errand)
+{
+	if (a_load_rlx(&kbi_posix_me.pin_due))
+		kbi_signal_pins();
+	if (errand)
+		errand->run();
+}
+
 /* A light thread outside the library. */
 static void look_up(struct kbi_task *self, void *context)
 {

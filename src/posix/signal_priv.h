@@ -142,7 +142,15 @@ bool kbi_signal_on_alternate(void);
 /* Bytes of the alternate stack that the caller is on below this stack pointer; 0: it is on none. */
 size_t kbi_signal_room(uintptr_t sp);
 /* After it: an affinity that another thread has set is obeyed (kbi_signal_pins). */
-void kbi_signal_pin(void);
+void kbi_signal_run_errands(const struct kbi_signal_errand *errand);
+static inline void kbi_signal_pin(void)
+{
+	/* acquire: partner is the release in posix/deputy.c */
+	const struct kbi_signal_errand *errand = a_load_acq(&kbi_signal_errand);
+
+	if (kbi_unlikely(a_load_rlx(&kbi_posix_me.pin_due) || errand))
+		kbi_signal_run_errands(errand);
+}
 
 /* The caller leaves the handler of a fault for good: if that was in the midst of a section of core/solo (a mutex where
  * none can be), nobody returns to it. On a virtual processor, so that it is no other's: who is alone runs no others. */

@@ -56,6 +56,17 @@ static void *light_body(struct kb_thread *t)
 	return result;
 }
 
+/* Of what others may have for it. */
+static inline void lets_go(void)
+{
+	kbi_signal_thread_ends();
+	if (kbi_unlikely(a_load_rlx(&kbi_posix_helped))) {
+		kbi_deputy_thread_ends();
+		kbi_naming_thread_ends();
+	}
+	kbi_affinity_thread_ends();
+}
+
 static void light_end(struct kb_thread *t)
 {
 	(void)t;
@@ -63,10 +74,7 @@ static void light_end(struct kb_thread *t)
 	kbi_signal_last();
 	kbi_delegate_thread_ends();
 	kbi_unsafe_thread_ends();
-	kbi_signal_thread_ends();
-	kbi_deputy_thread_ends();
-	kbi_naming_thread_ends();
-	kbi_affinity_thread_ends();
+	lets_go();
 	kbi_posix_me.hidden = NULL; /* before the block is written over, by whatever pieces */
 }
 
@@ -75,10 +83,7 @@ static void light_lost(struct kb_thread *t)
 {
 	(void)t;
 	kbi_delegate_thread_ends();
-	kbi_signal_thread_ends();
-	kbi_deputy_thread_ends();
-	kbi_naming_thread_ends();
-	kbi_affinity_thread_ends();
+	lets_go();
 }
 
 static void set_hooks(void)
@@ -141,9 +146,11 @@ static void publish(struct kb_thread *t, void *arg)
 	r->c11 = b->c11;
 	r->system_scope = b->system_scope;
 	r->process_scope = b->process_scope;
-	t->stack->given = b->stack_low;
 	t->stack->asked = b->stack_size;
-	t->stack->guard_asked = b->stack_low ? 0 : b->guard;
+	if (kbi_unlikely(t->stack->user))
+		t->stack->given = b->stack_low;
+	else
+		t->stack->guard_asked = b->guard;
 	r->policy = b->policy;
 	r->priority = b->priority;
 	kbi_meter_fresh(t);
@@ -423,11 +430,14 @@ KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *r
 /* ---- joining ---------------------------------------------------------------------------------------- */
 
 /* The caller, in a child of fork, if it has come along as a lightweight thread: to libc its block is a detached one's. */
-static struct kb_thread *survivor(pthread_t id)
+static inline struct kb_thread *survivor(pthread_t id)
 {
-	struct kbi_task *self = kbi_self_raw();
+	struct kbi_task *self;
 
-	if (kbi_likely(!kbi_posix_forked) || !self || !pthread_equal(id, kbi_posix_self()))
+	if (kbi_likely(!kbi_posix_forked))
+		return NULL;
+	self = kbi_self_raw();
+	if (!self || !pthread_equal(id, kbi_posix_self()))
 		return NULL;
 	return kbi_thread_of(self)->stack ? kbi_thread_of(self) : NULL;
 }
