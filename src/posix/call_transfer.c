@@ -239,7 +239,7 @@ static inline __attribute__((always_inline)) long read_by(int fd, const struct i
 	return r;
 }
 
-long kbi_call_read(int fd, void *p, size_t n, bool cancels)
+inline __attribute__((always_inline)) long kbi_call_read(int fd, void *p, size_t n, bool cancels)
 {
 	struct iovec v = { p, at_most(n) };
 
@@ -289,7 +289,7 @@ static inline __attribute__((always_inline)) long write_by(int fd, const struct 
 	return write_later(fd, v, n, r, since, cancels);
 }
 
-long kbi_call_write(int fd, const void *p, size_t n, bool cancels)
+inline __attribute__((always_inline)) long kbi_call_write(int fd, const void *p, size_t n, bool cancels)
 {
 	struct iovec v = { (void *)p, at_most(n) };
 

@@ -139,15 +139,16 @@ struct hold {
 
 enum { NUMBERS = KBI_CALL_DESCRIPTORS };
 static a32 instead_of[NUMBERS]; /* of a copy: 1 + the program's number; 0: no stream has it */
+static a32 copies;              /* how many streams have one. Changed under the lock of each */
 
 static void set_copy(FILE *f, int own)
 {
 	int number = f->_fileno;
 
-	if (own < NUMBERS)
-		a_store_rlx(&instead_of[own], (uint32_t)number + 1);
-	else
+	if (own >= NUMBERS)
 		return;
+	a_add_rlx(&copies, 1);
+	a_store_rlx(&instead_of[own], (uint32_t)number + 1);
 	/* release: partner is the acquire in number_of */
 	__atomic_store_n(&f->_fileno, own, __ATOMIC_RELEASE);
 }
@@ -163,6 +164,7 @@ static void set_number(FILE *f)
 	__atomic_store_n(&f->_fileno, (int)number - 1, __ATOMIC_RELAXED);
 	/* release: partner is the acquire in number_of: who finds none looks at the stream again */
 	a_store_rel(&instead_of[own], 0);
+	a_sub_rlx(&copies, 1);
 }
 
 static int number_of(FILE *f, int (*ask)(FILE *))
@@ -225,7 +227,8 @@ static inline struct hold take(FILE *f)
 	if (kbi_unlikely(table.ftrylockfile(f) != 0))
 		wait_for(f);
 	h.f = f;
-	set_number(f);
+	if (kbi_unlikely(a_load_rlx(&copies)))
+		set_number(f);
 	if (kbi_unlikely(flushes_stdout(f)))
 		wait_for_stdout();
 	return h;
