@@ -176,23 +176,26 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	result kbi_call_apart_##name parameters \
 	{ \
 		bool again, ended = false; \
+		uint32_t before; \
 		result r; \
 \
 		if (kbi_unlikely(!kbi_call_may_wait())) \
 			return REAL(name) arguments; \
-		if (quick) \
+		before = kbi_posix_me.handled; \
+		if ((quick) && !for_nothing(r, before)) \
 			return r; \
 		if (kbi_call_turn(cancels)) \
 			return -1; \
+		before = kbi_posix_me.handled; \
 		do { \
 			again = false; \
-			if (quick) \
+			if ((quick) && !for_nothing(r, before)) \
 				return r; \
 		} while (again && naps(cancels, &ended) && !ended); \
 		if (ended) \
 			return -1; \
 		KBI_CALL_APART(true); \
-		for (uint32_t before = kbi_posix_me.handled;;) { \
+		for (before = kbi_posix_me.handled;;) { \
 			r = REAL(name) arguments; \
 			if (!for_nothing(r, before)) \
 				return r; \
