@@ -117,6 +117,12 @@ void kbi_signal_grows(const struct kbi_vp *vp)
 	a_store_rlx(&grown[vp->id], 1);
 }
 
+void kbi_signal_open_again(struct kbi_task *self)
+{
+	kbi_signal_grows(self->vp);
+	set_vp_mask(self->vp, self, a_load_rlx(kbi_signal_mask(self)));
+}
+
 /* Where it is switched away in between, its new place has its mask when it comes back (returns). */
 static inline bool has_mask(struct kbi_task *self)
 {
@@ -415,62 +421,6 @@ static bool lets_in(struct kbi_task *self)
 	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 }
 
-/* A process that is killed when the signal is about to come may not get it, and goes on in another process: again. */
-static long send_here(const siginfo_t *packed)
-{
-	int tid;
-	long r;
-
-	do {
-		tid = kbi_sys_gettid();
-		kbi_compiler_barrier();
-		r = kbi_sys_signal_info(tid, packed->si_signo, packed);
-		kbi_compiler_barrier();
-	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
-	return r;
-}
-
-/* On a virtual processor inside brackets: another signal that comes meanwhile waits in the list, behind it. The program's
- * handler leaves the brackets. */
-static int raise_inside(struct kbi_task *self, const siginfo_t *info)
-{
-	enum { TRIES = 3 };
-	bool handled = kbi_signal_has_handler(info->si_signo), stays = handled && self->vp;
-	siginfo_t packed = *info;
-	long r;
-
-	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
-	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && handled))
-		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(self)));
-	kbi_posix_me.raises = handled ? info : NULL;
-	if (!stays)
-		kbi_np_leave(self);
-	r = send_here(&packed);
-	/* the kernel's mask is more than the word says: a handler was left in the middle. Or another thread's of the number was
-	 * on its way here, and this was dropped: it comes now */
-	for (int i = 0; kbi_unlikely(kbi_posix_me.raises && self->vp) && !r && i < TRIES; i++) {
-		kbi_signal_grows(self->vp);
-		set_vp_mask(self->vp, self, a_load_rlx(kbi_signal_mask(self)));
-		if (kbi_posix_me.raises && info->si_signo <= KBI_LIBC_LAST)
-			r = send_here(&packed);
-	}
-	kbi_posix_me.raises = NULL;
-	if (!stays)
-		kbi_np_enter(self);
-	return (int)-r;
-}
-
-int kbi_signal_raise(const siginfo_t *info)
-{
-	struct kbi_task *self = kbi_self_raw();
-	int e;
-
-	kbi_np_enter(self);
-	e = raise_inside(self, info);
-	kbi_np_leave(self);
-	return e;
-}
-
 /* The next that self lets through; false: there is none. */
 static bool take_next(struct kbi_task *self, bool *ends_call)
 {
@@ -481,7 +431,7 @@ static bool take_next(struct kbi_task *self, bool *ends_call)
 	sig = kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info);
 	if (sig) {
 		*ends_call |= !kbi_signal_restarts(sig);
-		raise_inside(self, &info);
+		kbi_signal_raise_inside(self, &info);
 	}
 	kbi_np_leave(self);
 	return sig;

@@ -118,6 +118,8 @@ bool kbi_signal_take_own(uint64_t *left, siginfo_t *info);
 /* In a handler of self's, which runs: has self's own change of its mask let the signal in? */
 bool kbi_signal_is_let_in(struct kbi_task *self);
 
+/* The virtual processor's kernel thread has self's mask, whatever the books say: a handler was left in the middle. */
+void kbi_signal_open_again(struct kbi_task *self);
 /* The kernel thread's mask, whatever the books say. */
 void kbi_signal_kernel_mask(uint64_t mask);
 /* What cannot be blocked. */
@@ -273,8 +275,9 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 bool kbi_signal_give(const siginfo_t *info, bool even_soon);
 /* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */
 void kbi_signal_let_in(struct kbi_task *self);
-/* To the caller itself, which lets it through. */
+/* To the caller itself, which lets it through; and the same, inside brackets. */
 int kbi_signal_raise(const siginfo_t *info);
+int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info);
 bool kbi_signal_is_postman(int tid);
 /* He does not wait for signals at this moment. And the ones of the set that he takes when they come. */
 bool kbi_signal_post_is_at_work(void);

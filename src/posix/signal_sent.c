@@ -1,6 +1,6 @@
 /* posix/signal_sent.c - signals on their way through the kernel to a kernel thread on which a thread was when they were
- * sent: another thread may be there when they come, or the same thread have closed its mask. Callers: this family, also in
- * handlers. Never switches. */
+ * sent: another thread may be there when they come, or the same thread have closed its mask. And those that a thread sends
+ * itself. Callers: this family, also in handlers. Never switches, but in handlers of what a thread sends itself. */
 #include "posix/signal_priv.h"
 
 #include <sys/syscall.h>
@@ -112,4 +112,61 @@ void kbi_signal_look_after_slow(void)
 	}
 	if (kbi_signal_bound_self())
 		kbi_signal_push(kbi_self_raw());
+}
+
+/* ---- to oneself ------------------------------------------------------------------------------------------- */
+
+/* A process that is killed when the signal is about to come may not get it, and goes on in another process: again. */
+static long send_here(const siginfo_t *packed)
+{
+	int tid;
+	long r;
+
+	do {
+		tid = kbi_sys_gettid();
+		kbi_compiler_barrier();
+		r = kbi_sys_signal_info(tid, packed->si_signo, packed);
+		kbi_compiler_barrier();
+	} while (kbi_posix_me.raises && kbi_sys_gettid() != tid);
+	return r;
+}
+
+/* On a virtual processor inside brackets: another signal that comes meanwhile waits in the list, behind it. The program's
+ * handler leaves the brackets. */
+int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
+{
+	enum { TRIES = 3 };
+	bool handled = kbi_signal_has_handler(info->si_signo), stays = handled && self->vp;
+	siginfo_t packed = *info;
+	long r;
+
+	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
+	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && handled))
+		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(self)));
+	kbi_posix_me.raises = handled ? info : NULL;
+	if (!stays)
+		kbi_np_leave(self);
+	r = send_here(&packed);
+	/* the kernel's mask is more than the word says: a handler was left in the middle. Or another thread's of the number was
+	 * on its way here, and this was dropped: it comes now */
+	for (int i = 0; kbi_unlikely(kbi_posix_me.raises && self->vp) && !r && i < TRIES; i++) {
+		kbi_signal_open_again(self);
+		if (kbi_posix_me.raises && info->si_signo <= KBI_LIBC_LAST)
+			r = send_here(&packed);
+	}
+	kbi_posix_me.raises = NULL;
+	if (!stays)
+		kbi_np_enter(self);
+	return (int)-r;
+}
+
+int kbi_signal_raise(const siginfo_t *info)
+{
+	struct kbi_task *self = kbi_self_raw();
+	int e;
+
+	kbi_np_enter(self);
+	e = kbi_signal_raise_inside(self, info);
+	kbi_np_leave(self);
+	return e;
 }
