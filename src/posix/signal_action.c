@@ -405,8 +405,8 @@ static void relay(int sig, siginfo_t *info, void *context)
 	bool threads;
 	enum kbi_signal_address address = kbi_signal_unpack(info, &to);
 
-	if (address != KBI_SIGNAL_PLAIN)
-		kbi_signal_has_come(sig); /* also if the thread sends it itself: the kernel has room for the next */
+	if (address != KBI_SIGNAL_PLAIN || is_awaited(info))
+		kbi_signal_has_come(sig); /* the kernel has room for the next */
 	if (address == KBI_SIGNAL_LATE)
 		return;
 	if (kbi_unlikely(kbi_signal_bound_self() != NULL))

@@ -18,9 +18,9 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 }
 
 /* These do not queue: the kernel keeps a single signal of a number for a kernel thread, whichever thread here it is for,
- * and drops the next. So a single signal of a number is on its way to a virtual processor: its bit in `posted` stays until
- * it has come or was found waiting. A kernel thread that a thread has for its call is that thread's, and the call is to
- * end. */
+ * and drops the next. So a single signal of a number is on its way to a virtual processor, also of those that a thread
+ * sends itself there: its bit in `posted` stays until it has come or was found waiting. A kernel thread that a thread has
+ * for its call is that thread's, and the call is to end. */
 #define MERGED ((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1)
 
 static bool is_on_its_way(struct kbi_body *b, int on, uint64_t bit)
@@ -102,6 +102,8 @@ void kbi_signal_look_after_slow(void)
 	if (!b || !kbi_signal_has_post())
 		return;
 	set = a_and_acqrel(&b->posted, MERGED);
+	if (kbi_posix_me.raises) /* the thread itself waits for that */
+		set &= ~(kbi_signal_bit(kbi_posix_me.raises->si_signo) & MERGED);
 	while ((left = kbi_signal_own_pending() & set)) {
 		left &= -left;
 		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
@@ -131,15 +133,40 @@ static long send_here(const siginfo_t *packed)
 	return r;
 }
 
+/* The signal that self is about to send itself is to be the only one of its number on its way to b, where self runs: the
+ * kernel would drop a second one, and say so to neither sender. What another thread has sent comes first; what another
+ * thread is about to send is waited for. A bit that stays is nobody's: the sender was killed, or the kernel has thrown the
+ * signal away, as one that was ignored for a moment. */
+static void take_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
+{
+	enum { PATIENCE = 100000000 }; /* ns */
+	uint64_t since = 0;
+
+	/* acquire and release: partner is the change in has_come; and the same one in is_on_its_way */
+	for (unsigned n = 0; kbi_unlikely(a_or_acqrel(&b->posted, bit) & bit); n++) {
+		uint64_t now = kbi_sys_now();
+
+		if (since && now - since >= PATIENCE)
+			return;
+		since = since ? since : now;
+		kbi_signal_open_again(self);
+		kbi_sys_yield_to_holder(n);
+	}
+}
+
 /* On a virtual processor inside brackets: another signal that comes meanwhile waits in the list, behind it. The program's
  * handler leaves the brackets. */
 int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
 {
 	enum { TRIES = 3 };
 	bool handled = kbi_signal_has_handler(info->si_signo), stays = handled && self->vp;
+	uint64_t bit = kbi_signal_bit(info->si_signo);
+	struct kbi_body *b = stays && (bit & MERGED) ? self->vp->body : NULL;
 	siginfo_t packed = *info;
 	long r;
 
+	if (b)
+		take_turn(self, b, bit);
 	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
 	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && handled))
 		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(self)));
@@ -147,13 +174,15 @@ int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
 	if (!stays)
 		kbi_np_leave(self);
 	r = send_here(&packed);
-	/* the kernel's mask is more than the word says: a handler was left in the middle. Or another thread's of the number was
-	 * on its way here, and this was dropped: it comes now */
+	/* the kernel's mask is more than the word says: a handler was left in the middle. Or what was sent to this kernel
+	 * thread from outside had not come yet, and this was dropped: that comes now */
 	for (int i = 0; kbi_unlikely(kbi_posix_me.raises && self->vp) && !r && i < TRIES; i++) {
 		kbi_signal_open_again(self);
-		if (kbi_posix_me.raises && info->si_signo <= KBI_LIBC_LAST)
+		if (kbi_posix_me.raises && (bit & MERGED))
 			r = send_here(&packed);
 	}
+	if (b && kbi_posix_me.raises) /* it has not come */
+		has_come(b, bit);
 	kbi_posix_me.raises = NULL;
 	if (!stays)
 		kbi_np_enter(self);

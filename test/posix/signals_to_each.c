@@ -1,7 +1,5 @@
 /* posix/signal_sent: many threads, which run for moments and sleep, are sent the same signal one after the other, as by a
- * collector that stops the world: each gets its own, also where several come to one virtual processor at once. With
- * processes some are lost on a busy machine: doc/posix.md.
- * body: thread */
+ * collector that stops the world: each gets its own, also where several come to one virtual processor at once. */
 #include "test.h"
 
 #include <pthread.h>
