@@ -1,6 +1,7 @@
 /* posix/naming.c - contract in naming.h. Each file is mapped here and begins with zeros: a name is what is not zero, and
- * is made so again when it is taken. The program cannot shorten the file under the mapping. A list under a lock that no
- * handler interrupts. */
+ * is made so again when it is taken. The program cannot shorten the file under the mapping. It is mapped by libc's
+ * functions: where virtual processors are processes these do so in each of them (os/libcall_map). A list under a lock that
+ * no handler interrupts. */
 #include "posix/naming.h"
 
 #include <fcntl.h>
@@ -10,9 +11,10 @@
 #include <sys/syscall.h>
 
 #include "os/sys.h"
+#include "posix/bind.h"
 #include "posix/signal_priv.h"
 
-enum { BYTES = 4096 };
+enum { BYTES = 4096 /* a name's place; behind it as much that nobody reads */, FILE_BYTES = 2 * BYTES };
 
 struct writer {
 	struct writer *next;
@@ -31,22 +33,56 @@ static bool is_for(const struct writer *w, const struct kbi_signal_to *to)
 static int open_file(char **text)
 {
 	int fd = (int)kbi_sys(SYS_memfd_create, "comm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	long at;
+	void *at;
+	int e;
 
 	if (fd < 0)
 		return fd;
-	kbi_sys(SYS_ftruncate, fd, BYTES);
+	kbi_sys(SYS_ftruncate, fd, FILE_BYTES);
 	kbi_sys(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK);
-	at = kbi_sys(SYS_mmap, NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at < 0 && at > -BYTES) {
+	at = kbi_libc()->mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED) {
+		e = errno;
 		kbi_sys(SYS_close, fd);
-		return (int)at;
+		return -e;
 	}
-	*text = (char *)at;
+	*text = at;
 	return fd;
 }
 
-int kbi_naming_file(struct kb_thread *t)
+/* The writers of a thread, or (NULL) of all that have ended: they are in the list no more. */
+static struct writer *take_writers(const struct kbi_signal_to *to)
+{
+	struct writer **at = &all, *w, *taken = NULL;
+	uint64_t old = kbi_signal_enter(&lock);
+
+	while ((w = *at)) {
+		if (to ? !is_for(w, to) : kbi_bind_has(w->whom)) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		w->next = taken;
+		taken = w;
+	}
+	kbi_signal_leave(&lock, old);
+	return taken;
+}
+
+/* Not under the lock: every process is to take the mapping away, and no handler comes where it is held. */
+static void end_writers(struct writer *w)
+{
+	while (w) {
+		struct writer *next = w->next;
+
+		munmap(w->text, FILE_BYTES);
+		free(w);
+		w = next;
+	}
+}
+
+/* One whose thread ends at this moment may come too late to end with it. */
+int kbi_naming_file(struct kbi_signal_to whom)
 {
 	struct writer *w = calloc(1, sizeof(*w));
 	uint64_t old;
@@ -54,12 +90,13 @@ int kbi_naming_file(struct kb_thread *t)
 
 	if (!w)
 		return -ENOMEM;
+	end_writers(take_writers(NULL));
 	fd = open_file(&w->text);
 	if (fd < 0) {
 		free(w);
 		return fd;
 	}
-	w->whom = kbi_signal_to(t);
+	w->whom = whom;
 	a_store_rlx(&kbi_posix_helped, 1);
 	old = kbi_signal_enter(&lock);
 	w->next = all;
@@ -68,16 +105,38 @@ int kbi_naming_file(struct kb_thread *t)
 	return fd;
 }
 
-/* The kernel takes as much as there is room for, up to the end of the line. */
-static void take(struct kb_thread *t, char *text)
+/* The kernel holds the file's lock while it writes what somebody has said, and while it takes a part of the file away:
+ * here one that holds nothing. What had been begun before is there then. */
+static void await_writes(char *text)
 {
-	size_t at = 0, n;
+	kbi_sys(SYS_madvise, text + BYTES, BYTES, MADV_REMOVE);
+}
+
+/* Where the name begins; its length, or 0. */
+static size_t find_name(const char *text, size_t *n)
+{
+	size_t at = 0;
 
 	while (at < BYTES && !text[at])
 		at++;
-	if (at == BYTES)
+	*n = strnlen(text + at, BYTES - at);
+	return at;
+}
+
+/* A name that looks the same before and behind the wait is whole. The kernel takes as much as there is room for, up to the
+ * end of the line. */
+static void take(struct kb_thread *t, char *text)
+{
+	size_t n, at = find_name(text, &n), before, n_before;
+
+	if (!n)
 		return;
-	n = strnlen(text + at, BYTES - at);
+	do {
+		before = at;
+		n_before = n;
+		await_writes(text);
+		at = find_name(text, &n);
+	} while (at != before || n != n_before);
 	memset(t->name, 0, sizeof(t->name));
 	memcpy(t->name, text + at, n < sizeof(t->name) - 1 ? n : sizeof(t->name) - 1);
 	t->name[strcspn(t->name, "\n")] = 0;
@@ -102,20 +161,8 @@ void kbi_naming_take(struct kb_thread *t)
 void kbi_naming_thread_ends(void)
 {
 	struct kbi_signal_to to = kbi_signal_to(kbi_thread_of(kbi_self_raw()));
-	struct writer **at, *w;
-	uint64_t old;
 
 	if (kbi_likely(!a_load_rlx(&kbi_posix_helped)) || kbi_posix_forked)
 		return;
-	old = kbi_signal_enter(&lock);
-	for (at = &all; (w = *at);) {
-		if (!is_for(w, &to)) {
-			at = &w->next;
-			continue;
-		}
-		*at = w->next;
-		kbi_sys(SYS_munmap, w->text, BYTES);
-		free(w);
-	}
-	kbi_signal_leave(&lock, old);
+	end_writers(take_writers(&to));
 }

@@ -6,8 +6,8 @@
 
 #include "posix/posix.h"
 
-/* A descriptor of a file; what is written into it names t. Negative: an errno. */
-int kbi_naming_file(struct kb_thread *t);
+/* A descriptor of a file; what is written into it names this thread, and no other. Negative: an errno. Maps memory. */
+int kbi_naming_file(struct kbi_signal_to whom);
 /* t has the name that was written last, if one was. */
 void kbi_naming_take(struct kb_thread *t);
 /* The calling thread ends. */

@@ -279,7 +279,7 @@ static int copy_of(const struct place *p, const struct copied *c, enum kbi_proc_
 {
 	if (how == KBI_PROC_READ)
 		return make_copy(p, c, path);
-	return c->copy == copy_name ? kbi_naming_file(p->t) : -1;
+	return c->copy == copy_name ? kbi_naming_file((struct kbi_signal_to){ p->t, p->number }) : -1;
 }
 
 /* Then the finding may be about the descriptor's next thread. */
