@@ -19,6 +19,7 @@
 #include "os/everywhere.h"
 #include "os/libcall_lock.h"
 #include "os/libcall_odd.h"
+#include "os/libcall_private.h"
 #include "os/maps.h"
 #include "os/memory.h"
 #include "os/memory_marks.h"
@@ -41,11 +42,6 @@ static bool is_error(long r)
 long kbi_libcall_everywhere(long nr, long a, long b, long c, long d, long e, long f)
 {
 	return kbi_everywhere(&(struct kbi_everywhere_call){ .nr = nr, .arg = { a, b, c, d, e, f }, .pointer = -1 });
-}
-
-static long protect(uintptr_t at, size_t bytes, int protection)
-{
-	return kbi_libcall_everywhere(SYS_mprotect, (long)at, (long)bytes, protection, 0, 0, 0);
 }
 
 /* The space's memory from `backing` on, at `at`. */
@@ -128,7 +124,7 @@ static long back(const struct request *r, uintptr_t at, int protection)
 	if ((protection & (PLAIN | PROT_EXEC)) == PLAIN)
 		return (long)at;
 	kbi_libcall_odd_note(at, r->bytes, true);
-	return is_error(protect(at, r->bytes, protection)) ? -ENOMEM : (long)at;
+	return is_error(kbi_libcall_private_protect(at, r->bytes, protection)) ? -ENOMEM : (long)at;
 }
 
 static void fill(char *p, size_t bytes, int fd, long offset)
@@ -152,7 +148,7 @@ static long map_copy(const struct request *r, uintptr_t at)
 	fill((char *)at, r->bytes, r->fd, r->offset);
 	if (r->protection & PROT_EXEC) {
 		kbi_libcall_odd_note(at, r->bytes, true);
-		protect(at, r->bytes, r->protection);
+		kbi_libcall_private_protect(at, r->bytes, r->protection);
 	}
 	return (long)at;
 }
@@ -292,7 +288,7 @@ static long map_segment(const struct request *r, uintptr_t at)
 	kbi_sys(SYS_shmctl, id, IPC_RMID, NULL);
 	if (is_error(e) || (r->protection | PROT_EXEC) == (PLAIN | PROT_EXEC))
 		return e;
-	return is_error(protect(at, r->bytes, r->protection)) ? -ENOMEM : (long)at;
+	return is_error(kbi_libcall_private_protect(at, r->bytes, r->protection)) ? -ENOMEM : (long)at;
 }
 
 /* Shared with children of fork as well, which leave the space: a memory file of its own. */
@@ -471,7 +467,7 @@ static long change_protection(uintptr_t at, size_t bytes, int protection)
 		if (protection != PLAIN)
 			kbi_libcall_odd_note(at, bytes, true);
 	}
-	r = protect(at, bytes, protection);
+	r = kbi_libcall_private_protect(at, bytes, protection);
 	if (!r && protection == PLAIN)
 		kbi_libcall_odd_forget_own(at, bytes);
 	return r;

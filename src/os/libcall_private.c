@@ -1,0 +1,126 @@
+/* os/libcall_private.c - contract in libcall_private.h. SBCL's core file is such a map: its collector protects pages of it,
+ * and opens one when it is written to. Opened as they were, each process would write to a page of its own.
+ * The first process finds the parts and copies them while nobody can write there; then each maps the copy in their place.
+ * All of it under the lock of os/everywhere: of two callers the second finds nothing left to be copied. */
+#include "os/libcall_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "os/everywhere.h"
+#include "os/maps.h"
+#include "os/memory.h"
+#include "os/sys.h"
+
+enum { PARTS = 64 };
+
+struct opening {
+	uintptr_t at;
+	size_t bytes;
+	int protection;
+	char *backing; /* as long as that */
+	bool found;    /* the first process has written what follows, before another reads it */
+	bool more;     /* than there is room for */
+	unsigned parts;
+	struct {
+		uintptr_t from, to;
+	} part[PARTS];
+};
+
+static bool is_error(long r)
+{
+	return (unsigned long)r > -4096ul;
+}
+
+static bool is_private(const struct kbi_maps_line *m)
+{
+	return !m->shared;
+}
+
+static bool has_private(uintptr_t at, size_t bytes)
+{
+	uintptr_t end = at + bytes;
+	struct kbi_maps_line m;
+
+	for (; at < end && !kbi_maps_find(at, &m); at = m.to)
+		if (is_private(&m))
+			return true;
+	return false;
+}
+
+static void copy_part(const struct opening *o, uintptr_t from, uintptr_t to, uint8_t protection)
+{
+	if (!(protection & PROT_READ))
+		kbi_sys(SYS_mprotect, from, to - from, protection | PROT_READ);
+	memcpy(o->backing + (from - o->at), (const void *)from, to - from);
+}
+
+static void find_parts(struct opening *o)
+{
+	uintptr_t at = o->at, end = o->at + o->bytes;
+	struct kbi_maps_line m;
+
+	o->found = true;
+	for (; at < end && !kbi_maps_find(at, &m); at = m.to) {
+		uintptr_t to = m.to < end ? m.to : end;
+
+		if (!is_private(&m))
+			continue;
+		o->more = o->parts == PARTS;
+		if (o->more)
+			return;
+		copy_part(o, at, to, m.protection);
+		o->part[o->parts].from = at;
+		o->part[o->parts++].to = to;
+	}
+}
+
+/* In each process. */
+static long open_here(const struct kbi_everywhere_call *c)
+{
+	struct opening *o;
+
+	memcpy(&o, c->data, sizeof o);
+	if (!o->found)
+		find_parts(o);
+	for (unsigned i = 0; i < o->parts; i++) {
+		uintptr_t from = o->part[i].from;
+		long r = kbi_sys(SYS_mmap, from, o->part[i].to - from, o->protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+				 kbi_memory_descriptor(), kbi_memory_offset(o->backing + (from - o->at)));
+
+		if (is_error(r))
+			return r;
+	}
+	return kbi_sys(SYS_mprotect, o->at, o->bytes, o->protection);
+}
+
+static long open_everywhere(uintptr_t at, size_t bytes, int protection)
+{
+	struct opening o, *p = &o;
+	struct kbi_everywhere_call c = { .fn = open_here, .pointer = -1 };
+	long r;
+
+	memcpy(c.data, &p, sizeof p);
+	do {
+		o = (struct opening){ .at = at, .bytes = bytes, .protection = protection };
+		o.backing = kbi_memory_take(bytes);
+		if (!o.backing)
+			return -ENOMEM;
+		r = kbi_everywhere(&c);
+		if (!o.parts)
+			kbi_memory_give(o.backing, bytes);
+	} while (o.more && !is_error(r));
+	return r;
+}
+
+long kbi_libcall_private_protect(uintptr_t at, size_t bytes, int protection)
+{
+	const struct kbi_everywhere_call c = {
+		.nr = SYS_mprotect,
+		.arg = { (long)at, (long)bytes, protection },
+		.pointer = -1,
+	};
+
+	return protection & PROT_WRITE && has_private(at, bytes) ? open_everywhere(at, bytes, protection) : kbi_everywhere(&c);
+}
