@@ -70,7 +70,7 @@ static struct kbi_posix_thread *record_of(struct kbi_signal_to to)
 	return kbi_bind_has(to) ? to.t->posix : NULL;
 }
 
-/* ---- what is left for a thread --------------------------------------------------------------------------- */
+/* ---- sets that are left for threads ----------------------------------------------------------------------- */
 
 /* Under the lock. Never freed: a thread obeys in handlers, too. */
 struct left {
@@ -89,7 +89,7 @@ static struct left *find_left(const struct kb_thread *t)
 	return l;
 }
 
-/* For t, in what t has there already, or nobody has, or in *fresh, which is NULL then. */
+/* For t: in its entry, else in a free entry, else in *fresh, which is NULL then. */
 static void leave_set(const struct kb_thread *t, const struct mask *set, struct left **fresh)
 {
 	struct left *l = find_left(t);
@@ -507,7 +507,7 @@ bool kbi_affinity_by_number(long n, const long *a, long *r)
 /* ---- of threads that are to be --------------------------------------------------------------------------- */
 
 /* libc says EINVAL to a question about fewer processors than were given, and "all" where none were. So no byte tells that
- * some were, and one byte that it was a set without any. */
+ * some were, and a single byte that it was a set without any. */
 static inline bool is_given(const pthread_attr_t *attr)
 {
 	cpu_set_t set;

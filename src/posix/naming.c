@@ -81,7 +81,7 @@ static void end_writers(struct writer *w)
 	}
 }
 
-/* One whose thread ends at this moment may come too late to end with it. */
+/* A writer whose thread ends at this moment may come too late to end with it. */
 int kbi_naming_file(struct kbi_signal_to whom)
 {
 	struct writer *w = calloc(1, sizeof(*w));
@@ -105,8 +105,8 @@ int kbi_naming_file(struct kbi_signal_to whom)
 	return fd;
 }
 
-/* The kernel holds the file's lock while it writes what somebody has said, and while it takes a part of the file away:
- * here one that holds nothing. What had been begun before is there then. */
+/* The kernel holds the file's lock while it writes a program's text, and while it takes a part of the file away:
+ * here a part that holds nothing. What had been begun before is there then. */
 static void await_writes(char *text)
 {
 	kbi_sys(SYS_madvise, text + BYTES, BYTES, MADV_REMOVE);

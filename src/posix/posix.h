@@ -144,7 +144,7 @@ struct kbi_posix_thread {
 	uint32_t in_handler;  /* handlers of the program on it that have not returned; */
 	uint32_t handled;     /* that have run on it; */
 	/* calls that may block */
-	uint32_t ending;      /* those of them without SA_RESTART; */
+	uint32_t ending;      /* of these, without SA_RESTART; */
 	uint32_t seen;        /* handled, when a blocking call last looked */
 	uint32_t settled;     /* kbi_call_changes, 0: none, when it last asked for the mode and time limit */
 	int settled_fd;       /* of this */
@@ -158,7 +158,7 @@ struct kbi_posix_thread {
 	uint8_t luck;         /* calls that found something after others had run: 0 if hardly any; */
 	uint8_t waits;        /* and how many calls had to wait */
 	int libcs_held;       /* libc's mutexes that it holds */
-	struct kbi_guardian *guardian; /* stands in for it where one of those is robust and shared */
+	struct kbi_guardian *guardian; /* stands in for it where such a mutex is robust and shared */
 	/* handlers */
 	const siginfo_t *raises; /* a signal that it sends itself, in brackets: handled at once when it comes */
 	uint64_t mask_outside; /* its mask before the first handler that has not returned */

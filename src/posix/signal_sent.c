@@ -1,5 +1,5 @@
 /* posix/signal_sent.c - signals on their way through the kernel to a kernel thread on which a thread was when they were
- * sent: another thread may be there when they come, or the same thread have closed its mask. And those that a thread sends
+ * sent: another thread may be there when they come, or the same thread have closed its mask. And what a thread sends
  * itself. Callers: this family, also in handlers. Never switches, but in handlers of what a thread sends itself. */
 #include "posix/signal_priv.h"
 
@@ -134,9 +134,9 @@ static long send_here(const siginfo_t *packed)
 }
 
 /* The signal that self is about to send itself is to be the only one of its number on its way to b, where self runs: the
- * kernel would drop a second one, and say so to neither sender. What another thread has sent comes first; what another
- * thread is about to send is waited for. A bit that stays is nobody's: the sender was killed, or the kernel has thrown the
- * signal away, as one that was ignored for a moment. */
+ * kernel would drop a second one, and tell neither sender. A signal that another thread has sent comes first; until another
+ * thread has sent its signal this waits. A bit that stays is nobody's: the sender was killed, or the kernel has thrown the
+ * signal away, as a signal that was ignored for a moment. */
 static void take_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
 {
 	enum { PATIENCE = 100000000 }; /* ns */

@@ -139,7 +139,7 @@ struct hold {
 
 enum { NUMBERS = KBI_CALL_DESCRIPTORS };
 static a32 instead_of[NUMBERS]; /* of a copy: 1 + the program's number; 0: no stream has it */
-static a32 copies;              /* how many streams have one. Changed under the lock of each */
+static a32 copies;              /* streams that have a copy. Changed under the lock of each */
 
 static void set_copy(FILE *f, int own)
 {

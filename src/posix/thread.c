@@ -56,7 +56,7 @@ static void *light_body(struct kb_thread *t)
 	return result;
 }
 
-/* Of what others may have for it. */
+/* Signals, deputies, names and sets that other threads have left for it. */
 static inline void lets_go(void)
 {
 	kbi_signal_thread_ends();
