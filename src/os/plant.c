@@ -248,6 +248,12 @@ void kbi_plant_learn(void)
 {
 }
 
+bool kbi_plant_is_on_main(uintptr_t sp)
+{
+	(void)sp;
+	return true;
+}
+
 bool kbi_plant(const void *owner, uintptr_t *slot, uintptr_t low, size_t bytes)
 {
 	(void)owner, (void)slot, (void)low, (void)bytes;
