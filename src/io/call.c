@@ -12,6 +12,7 @@
 #include "io/engine.h"
 #include "io/patience.h"
 #include "io/ready.h"
+#include "io/talk.h"
 #include "os/sys.h"
 #include "sync/mutex.h"
 
@@ -48,10 +49,11 @@ static inline long make_held(struct call *c, const struct kbi_hold *h, short eve
 	return r;
 }
 
-/* Makes the call until it does not say that it would block; its first result was r. */
-static inline long insist_holding(long r, struct call *c, struct kbi_hold *h, short events, struct kbi_until until)
+/* Makes the call until it does not say that it would block; its last result was r, in that turn. */
+static inline long insist_holding(long r, struct call *c, struct kbi_hold *h, short events, struct kbi_until until,
+				  unsigned turn)
 {
-	for (unsigned turn = 0; r == -EAGAIN || r == -EINTR; turn++) {
+	for (; r == -EAGAIN || r == -EINTR; turn++) {
 		int e = r == -EAGAIN ? kbi_ready_wait(h, events, until, turn) : 0;
 
 		if (e && e != EINTR)
@@ -68,7 +70,7 @@ static KBI_NOINLINE long insist_after(long r, struct call *c, short events, uint
 
 	if (e)
 		return -e;
-	r = insist_holding(r, c, &h, events, kbi_patience(deadline));
+	r = insist_holding(r, c, &h, events, kbi_patience(deadline), 0);
 	kbi_hold_end(&h);
 	return r;
 }
@@ -83,11 +85,57 @@ static inline long insist(struct call *c, short events, uint64_t deadline)
 
 /* ---- sockets -------------------------------------------------------------------------------------------- */
 
+static inline uint32_t key(void)
+{
+	return (uint32_t)((uintptr_t)kbi_self_raw() / 16);
+}
+
+/* tried: in vain. */
+static KBI_NOINLINE long receive_later(struct kbi_slot *s, struct call *c, uint64_t deadline, bool tried)
+{
+	uint32_t ticks = kbi_talk_ticks();
+	struct kbi_hold h;
+	long r = -EAGAIN;
+	int e;
+
+	e = kbi_hold_begin(&h, (int)c->a, false, NULL);
+	if (e)
+		return -e;
+	if (kbi_talk_begin(&h) || !tried)
+		r = make_held(c, &h, POLLIN, 0);
+	if (kbi_likely(r > 0)) {
+		kbi_talk_spared(&h);
+	} else if (r == -EAGAIN || r == -EINTR) {
+		tried = true;
+		r = insist_holding(r, c, &h, POLLIN, kbi_patience(deadline), 1);
+	}
+	if (s && tried)
+		kbi_talk_goes_on(&s->talk, key());
+	else if (s && kbi_unlikely(kbi_talk_ticks() != ticks))
+		kbi_talk_is_over(&s->talk, key());
+	kbi_hold_end(&h);
+	return r;
+}
+
+static inline long receive(struct call *c, uint64_t deadline)
+{
+	struct kbi_slot *s = kbi_slot_find((int)c->a);
+	bool tries = !s || !deadline || !kbi_talk_is_on(&s->talk, key());
+	long r = tries ? kbi_sys6(c->nr, c->a, c->b, c->c, c->d, c->e, c->f) : -EAGAIN;
+
+	if (kbi_likely(r != -EAGAIN && r != -EINTR)) {
+		if (s)
+			kbi_talk_is_over(&s->talk, key());
+		return r;
+	}
+	return receive_later(s, c, deadline, tries);
+}
+
 ssize_t kb_io_recv(int fd, void *buf, size_t n, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_recvfrom, fd, (long)buf, (long)n, flags | MSG_DONTWAIT, 0, 0 };
 
-	return insist(&c, POLLIN, deadline);
+	return receive(&c, deadline);
 }
 
 /* After a first part of r bytes, or none: until all is sent, to the same file. */
@@ -103,7 +151,7 @@ static KBI_NOINLINE long send_rest(long r, struct call *c, uint64_t since, struc
 	do {
 		c->b = (long)(p + done);
 		c->c = (long)(n - done);
-		r = insist_holding(done ? make_held(c, &h, POLLOUT, 0) : r, c, &h, POLLOUT, until);
+		r = insist_holding(done ? make_held(c, &h, POLLOUT, 0) : r, c, &h, POLLOUT, until, 0);
 		done += r > 0 ? (size_t)r : 0;
 	} while (r > 0 && done < n);
 	kbi_hold_end(&h);
@@ -125,7 +173,7 @@ ssize_t kb_io_recvmsg(int fd, struct msghdr *m, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_recvmsg, fd, (long)m, flags | MSG_DONTWAIT, 0, 0, 0 };
 
-	return insist(&c, POLLIN, deadline);
+	return receive(&c, deadline);
 }
 
 ssize_t kb_io_sendmsg(int fd, const struct msghdr *m, int flags, uint64_t deadline)

@@ -15,7 +15,7 @@
 
 #include "core/source.h"
 #include "core/thread.h"
-#include "core/yield.h"
+#include "io/talk.h"
 #include "os/sys.h"
 
 enum { QUEUED, READY }; /* a record's verdict */
@@ -315,6 +315,7 @@ static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_ho
 	if (!s)
 		return w->fd < 0 ? EBADF : ENOMEM;
 	a_add_rlx(&kbi_source.waiting, 1);
+	a_store_rlx(&s->spared, 0);
 	append(s, w);
 	a_fence_after_rmw(); /* the lock's. Partner: the fence in settle_all */
 	e = arm(s, w, how & SOON);
@@ -375,15 +376,6 @@ static int wait_outside(const struct pollfd *fds, nfds_t n, struct kbi_until unt
 	return r > 0 ? 0 : r == 0 ? ETIMEDOUT : (int)-r;
 }
 
-/* Somebody else's turn may bring what is missing. */
-static bool others_ran(struct kbi_vp *vp, unsigned turn)
-{
-	if (turn > 0 || (vp->plain && !vp->first && !kbi_vp_backlog(vp)))
-		return false;
-	kbi_yield_now();
-	return true;
-}
-
 static int sleep_for(struct kbi_task *self, const struct kbi_ready *w, struct kbi_until until)
 {
 	int e = 0;
@@ -441,7 +433,7 @@ int kbi_ready_wait(const struct kbi_hold *h, short events, struct kbi_until unti
 
 	if (kbi_unlikely(kbi_ready_outside(self)))
 		return wait_one_outside(kbi_hold_fd(h), events, until);
-	return others_ran(self->vp, turn) ? 0 : wait_armed(self, h, events, until, 0);
+	return turn == 0 && kbi_talk_others_run(self, false) ? 0 : wait_armed(self, h, events, until, 0);
 }
 
 int kbi_ready_stay(const struct kbi_hold *h, short events, struct kbi_until until, bool soon)
@@ -538,7 +530,7 @@ int kbi_ready_wait_any(const struct kbi_hold *h, const struct pollfd *fds, nfds_
 
 	if (kbi_ready_outside(self))
 		return wait_outside(fds, n, until);
-	if (others_ran(self->vp, turn))
+	if (turn == 0 && kbi_talk_others_run(self, false))
 		return 0;
 	e = kbi_ready_start();
 	if (e)

@@ -1,6 +1,6 @@
 /* io/slot.h - a place for each descriptor's number, with the queue of threads that wait for it.
  * Slots are made as numbers come up and never go away. The lock is held for one call of the kernel at most, inside np
- * brackets, never across a switch. Callers: engine, own, hold, ready. */
+ * brackets, never across a switch. Callers: call, engine, own, hold, ready. */
 #ifndef KBI_SLOT_H
 #define KBI_SLOT_H
 
@@ -29,7 +29,11 @@ struct kbi_slot {
 	a64 closed;            /* kbi_hold_now at the last begin or end of a close; read without the lock, too */
 	a32 closing;           /* closes that have begun; read without the lock, too */
 	a32 users;             /* io/own: 0: the number is the program's. Without the lock */
-	a32 made;              /* kbi_slot_make knows of it. Without the lock */
+	/* without the lock */
+	a32 talk;   /* io/talk: with which thread, for the native calls */
+	a8 made;    /* kbi_slot_make knows of it */
+	a8 spared;  /* how many waits in a row were over before the engine was asked; */
+	a8 waits;   /* and how many there were */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* NULL: no such number is possible, or no memory. */

@@ -28,6 +28,8 @@
 #include <sys/wait.h>
 #include <fcntl.h>
 
+#include "io/talk.h"
+
 /* ---- libc's originals ---------------------------------------------------------------------------- */
 
 struct kbi_call_originals {
@@ -92,7 +94,6 @@ enum kbi_call_kind {
 	KBI_CALL_NO_NOWAIT_READ = 16, /* STREAM, but not to read from */
 	KBI_CALL_NO_NOWAIT_WRITE = 32,
 	KBI_CALL_NONBLOCK = 64, /* had O_NONBLOCK at the last look */
-	KBI_CALL_EMPTY = 128,   /* the last one who received took all there was, or had to wait */
 };
 enum { KBI_CALL_DESCRIPTORS = 1 << 20 };
 extern a8 kbi_call_kinds[KBI_CALL_DESCRIPTORS];
@@ -152,21 +153,10 @@ static inline unsigned kbi_call_known(int fd)
 	return (unsigned)fd < KBI_CALL_DESCRIPTORS ? a_load_rlx(&kbi_call_kinds[fd]) : KBI_CALL_UNKNOWN;
 }
 
-/* Nothing will have come yet: it does not pay to try before others have run. Now and then it is tried all the same. */
+/* Nothing will have come yet: it does not pay to try before others have run. */
 static inline bool kbi_call_is_empty(int fd)
 {
-	enum { A_TRY = 16 };
-
-	return (kbi_call_known(fd) & (KBI_CALL_EMPTY | KBI_CALL_NONBLOCK)) == KBI_CALL_EMPTY &&
-	       ++kbi_posix_me.reads % A_TRY;
-}
-
-static inline void kbi_call_note_empty(int fd, bool empty)
-{
-	unsigned k = kbi_call_known(fd);
-
-	if (kbi_unlikely(empty != !!(k & KBI_CALL_EMPTY)) && (k & KBI_CALL_KINDS) != KBI_CALL_FILE)
-		kbi_call_note(fd, k ^ KBI_CALL_EMPTY);
+	return kbi_unlikely(kbi_talk_is_on(&kbi_posix_me.talk, (uint32_t)fd)) && !(kbi_call_known(fd) & KBI_CALL_NONBLOCK);
 }
 
 /* Does it have O_NONBLOCK now? Remembered as a guess. */
@@ -215,6 +205,7 @@ struct kbi_call {
 	uint8_t looks;         /* of read's kind: what the descriptor is, is looked up again before a sleep */
 	uint8_t waits_anyway;  /* O_NONBLOCK does not matter */
 	uint8_t empty;         /* nothing has been tried: nothing will be there */
+	uint8_t slept;         /* nothing was, when others had run */
 	uint8_t shut;          /* of a socket: nothing can come any more, and the call that may block says so at once */
 	uint8_t inside;        /* an attempt: others cannot run */
 	int time_limit;        /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */

@@ -228,13 +228,10 @@ static inline __attribute__((always_inline)) long read_by(int fd, const struct i
 	r = empty ? -EAGAIN : now(&in, NULL, fd, v, n, cancels);
 	if (kbi_unlikely(r == -EINTR) && kbi_posix_me.ending != ending)
 		return r;
-	if (kbi_call_again(r)) {
+	if (kbi_call_again(r))
 		r = read_later(fd, v, n, cancels, empty);
-		if (r > 0)
-			kbi_call_note_empty(fd, true);
-	} else if (r > 0) {
-		kbi_call_note_empty(fd, n == 1 && (size_t)r < v->iov_len);
-	}
+	else
+		kbi_talk_is_over(&kbi_posix_me.talk, (uint32_t)fd);
 	kbi_call_note_received(fd, r, n == 1 ? v->iov_len : 0);
 	return r;
 }
@@ -373,10 +370,8 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 				      p, n, flags, from, len };
 
 		r = receive_later(&t, r, cancels);
-		if (r > 0 && !flags)
-			kbi_call_note_empty(fd, true);
-	} else if (r > 0 && !flags) {
-		kbi_call_note_empty(fd, (size_t)r < n);
+	} else {
+		kbi_talk_is_over(&kbi_posix_me.talk, (uint32_t)fd);
 	}
 	kbi_call_note_received(fd, r, flags ? 0 : n);
 	return r;

@@ -15,8 +15,6 @@
 
 enum { SECOND = 1000000000 };
 
-/* ---- looking ----------------------------------------------------------------------------------------- */
-
 /* ---- gates ------------------------------------------------------------------------------------------- */
 
 enum { GATES = 64, GATE_TURNS = 1000 };
@@ -321,16 +319,6 @@ static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_
  * has been asked for events, so that who would answer, and sleeps as well, has its turn. */
 enum { LUCK_WORTH = 12, LUCK_MOST = 24, LUCK_TRY = 8 };
 
-static void ask_for_events(void)
-{
-	struct kbi_task *self = kbi_self_raw();
-
-	kbi_np_enter(self);
-	if (self->vp && kbi_source_due())
-		kbi_source_poll(self->vp);
-	kbi_np_leave(self);
-}
-
 static bool expects_luck(const struct kbi_call *c)
 {
 	/* what was not tried at all, and may have become one that does not wait, is */
@@ -338,7 +326,7 @@ static bool expects_luck(const struct kbi_call *c)
 		return true;
 	if (++kbi_posix_me.waits % LUCK_TRY)
 		return false;
-	ask_for_events();
+	kbi_talk_ask(kbi_self());
 	return true;
 }
 
@@ -369,8 +357,12 @@ static inline __attribute__((always_inline)) long attempt_inside(struct kbi_call
 	if (kbi_unlikely(!c->set && c->fd < 0))
 		return -EBADF;
 	r = c->attempt(c);
-	if (turn == 0)
-		note_luck(!kbi_call_again(r));
+	if (turn == 0 && !kbi_call_again(r)) {
+		note_luck(true);
+		if (kbi_likely(!c->set && r > 0))
+			kbi_talk_spared(c->holds);
+	} else if (turn == 0)
+		note_luck(false);
 	else if (r == -EAGAIN && is_shut(c)) {
 		c->shut = true;
 		r = c->attempt(c);
@@ -424,6 +416,7 @@ static inline __attribute__((always_inline)) long run(struct kbi_call *c)
 		r = patience(c, &m, turn, &until);
 		if (r || !until)
 			return r ? r : c->late;
+		c->slept = true;
 		r = sleep_until_ready(c, &m, turn, until);
 		if (r)
 			return r;
@@ -489,13 +482,25 @@ static inline __attribute__((always_inline)) long run_one(struct kbi_call *c)
 	return r;
 }
 
+/* A receive. */
+static inline void note_talk(const struct kbi_call *c, uint32_t ticks)
+{
+	if (!c->empty || c->slept)
+		kbi_talk_goes_on(&kbi_posix_me.talk, (uint32_t)c->number);
+	else if (kbi_unlikely(kbi_talk_ticks() != ticks))
+		kbi_talk_is_over(&kbi_posix_me.talk, (uint32_t)c->number);
+}
+
 long kbi_call_wait(struct kbi_call *c)
 {
+	uint32_t ticks = kbi_talk_ticks();
 	long r;
 
 	c->number = c->fd;
 	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_one(c);
 	c->fd = c->number; /* it may have gone on with a copy, which is closed */
+	if (kbi_likely(r > 0 && c->time_limit == SO_RCVTIMEO))
+		note_talk(c, ticks);
 	if (kbi_likely(r >= 0) || !c->done)
 		return r;
 	kbi_signal_resumed(); /* the handler of a signal that the rest has raised: the result does not tell of it */

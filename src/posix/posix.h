@@ -150,10 +150,10 @@ struct kbi_posix_thread {
 	int settled_fd;       /* of this */
 	struct kbi_hold *held; /* what its call holds: a handler of the program's ends that; NULL: nothing */
 	size_t n_held;
+	a32 talk;             /* io/talk: with which number */
 	int drained;          /* descriptor + 1 of its last receive, if that got less than it had room for */
 	uint8_t yields;       /* how many, for the next time that the kernel's other threads have their turn */
 	uint8_t ring_told;    /* posix/issuer: the flags of the ring that it maps next were seen */
-	uint8_t reads;        /* of descriptors that were thought to be empty */
 	uint8_t short_waits;  /* the last one for a descriptor was */
 	uint8_t luck;         /* calls that found something after others had run: 0 if hardly any; */
 	uint8_t waits;        /* and how many calls had to wait */
