@@ -1,8 +1,8 @@
-/* posix/attr.c - the contention scope of thread attributes; all else in them is plain data that libc keeps.
+/* posix/attr.c - the contention scope of thread attributes; all else in them is data that libc keeps.
  * libc refuses PTHREAD_SCOPE_PROCESS. Here it means a lightweight thread. What was set is kept as bits of libc's own flags
  * word that libc does not use; whether the word is where we think is looked at once. Attributes in which nothing was set
  * say what libc says, PTHREAD_SCOPE_SYSTEM, where that means nothing; else PTHREAD_SCOPE_PROCESS. Whether it means a kernel
- * thread: option scope, doc/why/scope.md. No locks, never switches. */
+ * thread: option scope, doc/why/scope.md. And whether attributes have more than that data. No locks, never switches. */
 #include "posix/posix.h"
 
 #include "base/option.h"
@@ -58,6 +58,83 @@ bool kbi_attr_is_process(const pthread_attr_t *attr)
 {
 	return layout_known() && (*flags_of(attr) & FLAG_PROCESS);
 }
+
+/* ---- what few have ---------------------------------------------------------------------------------------- */
+
+/* libc keeps processors and a signal mask behind a pointer: where that is, in words; WORDS and above: not known. */
+enum { WORDS = sizeof(pthread_attr_t) / sizeof(uintptr_t), UNKNOWN = WORDS, NOT_LOOKED };
+static a32 more_at = { NOT_LOOKED };
+int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *mask) __attribute__((weak));
+
+static uintptr_t word_of(const pthread_attr_t *attr, unsigned i)
+{
+	uintptr_t word;
+
+	memcpy(&word, (const char *)attr + i * sizeof word, sizeof word);
+	return word;
+}
+
+static bool give_processors(pthread_attr_t *a)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	return pthread_attr_setaffinity_np(a, sizeof set, &set) == 0;
+}
+
+static bool give_mask(pthread_attr_t *a)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	return pthread_attr_setsigmask_np(a, &set) == 0;
+}
+
+/* The first word that is 0 in fresh attributes and is not when that was given. */
+static unsigned word_behind(bool (*give)(pthread_attr_t *))
+{
+	unsigned at = UNKNOWN;
+	pthread_attr_t fresh, a;
+
+	if (pthread_attr_init(&a))
+		return UNKNOWN;
+	fresh = a;
+	if (give(&a))
+		for (unsigned w = WORDS; w-- > 0;)
+			if (!word_of(&fresh, w) && word_of(&a, w))
+				at = w;
+	pthread_attr_destroy(&a);
+	return at;
+}
+
+static KBI_NOINLINE unsigned look_for_more(void)
+{
+	const char *what = "attributes' extension";
+	unsigned at = word_behind(give_processors);
+
+	if (pthread_attr_setsigmask_np && word_behind(give_mask) != at)
+		at = UNKNOWN;
+	if (a_load_rlx(&more_at) != NOT_LOOKED)
+		return at;
+	a_store_rlx(&more_at, at);
+	if (at < WORDS)
+		kbi_asked_found(what, "behind the pointer at byte %zu", at * sizeof(uintptr_t));
+	else
+		kbi_asked_missed(what, "not as expected: libc is asked for each thread");
+	return at;
+}
+
+bool kbi_attr_has_more(const pthread_attr_t *attr)
+{
+	unsigned at = a_load_rlx(&more_at);
+
+	if (kbi_unlikely(at == NOT_LOOKED))
+		at = look_for_more();
+	return kbi_unlikely(at >= WORDS) || kbi_unlikely(word_of(attr, at));
+}
+
+/* ---- scope ------------------------------------------------------------------------------------------------- */
 
 /* Was the program written for Kochab, or is this library only preloaded? Looked at once, as late as possible. */
 static bool is_linked(void)

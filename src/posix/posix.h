@@ -468,6 +468,8 @@ void kbi_about_adopted(void);
 /* Explicit PTHREAD_SCOPE_PROCESS, PTHREAD_SCOPE_SYSTEM; and whether that makes a kernel thread at once. */
 bool kbi_attr_is_process(const pthread_attr_t *attr);
 bool kbi_attr_is_system(const pthread_attr_t *attr);
+/* It may have processors or a signal mask: libc tells. */
+bool kbi_attr_has_more(const pthread_attr_t *attr);
 bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr);
 /* Destructors of thread_local objects and of thread-specific data, on the thread at its end. */
 void kbi_key_run_destructors(void);

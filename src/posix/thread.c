@@ -338,11 +338,26 @@ static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
 	return kbi_about_may_schedule(b->policy, b->priority);
 }
 
+/* It has processors or a mask of its own. */
+static KBI_NOINLINE int make_with_more(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b,
+				       void *(*fn)(void *), void *arg)
+{
+	bool given, other;
+	sigset_t mask;
+	int e = kbi_affinity_of(attr, &given, &other);
+
+	if (e)
+		return e;
+	if (other)
+		return make_kernel(attr, b, fn, arg);
+	if (pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, &mask) == 0)
+		b->mask = &mask;
+	return make(attr, a, b, fn, arg);
+}
+
 static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, void *(*fn)(void *), void *arg)
 {
 	struct kbi_thread_attr a = { .detached = is_detached(attr) };
-	bool given, other;
-	sigset_t mask;
 	int e = read_scheduling(attr, b);
 
 	if (e)
@@ -353,13 +368,8 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
 	b->process_scope = kbi_attr_is_process(attr);
 	read_stack(attr, &a);
 	pthread_attr_getguardsize(attr, &b->guard);
-	e = kbi_affinity_of(attr, &given, &other);
-	if (e)
-		return e;
-	if (other)
-		return make_kernel(attr, b, fn, arg);
-	if (pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, &mask) == 0)
-		b->mask = &mask;
+	if (kbi_unlikely(kbi_attr_has_more(attr)))
+		return make_with_more(attr, &a, b, fn, arg);
 	return make(attr, &a, b, fn, arg);
 }
 

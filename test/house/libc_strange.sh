@@ -23,7 +23,7 @@ sed -n '/libc.s inside/,$p' "$T/doctor" >"$T/list"
 for what in "libc's mutexes" "shared conditions" "shared rwlocks" "shared barriers" "shared semaphores" "cancellation mark" \
 	"robust mutexes' list" "signals of libc's" "thread's number" "keys in use" "static TLS" "libc's own keys" \
 	"thread_local's end" "control blocks" "stream's lock" "loader's locks" "cancellation points" "system calls" \
-	"count of threads" "table of names" "end of main's stack" "attributes' flags"; do
+	"count of threads" "table of names" "end of main's stack" "attributes' flags" "attributes' extension"; do
 	if [[ " ${hidden[*]} " = *" $what "* ]]; then
 		grep -q "^-   $what *not shown" "$T/list" || fail "not as hidden: $what"
 	else
@@ -304,6 +304,22 @@ __attribute__((constructor)) static void lie(void)
 #elif defined(ATTR) /* the flags are elsewhere */
 int pthread_attr_setdetachstate(pthread_attr_t *a, int state) { ((int *)a)[13] = state; return 0; }
 int pthread_attr_getdetachstate(const pthread_attr_t *a, int *state) { *state = ((const int *)a)[13]; return 0; }
+#elif defined(MORE) /* processors are kept elsewhere */
+static cpu_set_t kept;
+static const pthread_attr_t *whose;
+int pthread_attr_setaffinity_np(pthread_attr_t *a, size_t n, const cpu_set_t *set)
+{
+	whose = a;
+	memcpy(&kept, set, n < sizeof kept ? n : sizeof kept);
+	return 0;
+}
+int pthread_attr_getaffinity_np(const pthread_attr_t *a, size_t n, cpu_set_t *set)
+{
+	memset(set, 0xff, n);
+	if (a == whose)
+		memcpy(set, &kept, n < sizeof kept ? n : sizeof kept);
+	return a == whose && n < 8 ? 22 : 0;
+}
 #endif
 END_C
 # lies THING LINE OUTPUT OPTION...
@@ -337,6 +353,7 @@ for body in thread process; do
 		"$loaded"$'robust mutex: Device or resource busy\n'"$scope$cancelled" --body $body
 	lies ATTR "attributes' flags: not as expected: no scope can be asked for" \
 		"$loaded$robust"$'scope Operation not supported, created works\n'"$cancelled" --body $body
+	lies MORE "attributes' extension: not as expected: libc is asked for each thread" "$loaded$robust$scope$cancelled" --body $body
 	lies STACK_END "end of main's stack: not as expected: main is not preempted" "$loaded$robust$scope$cancelled" --body $body
 done
 # From 2.35 on libc tells the kernel of a place in each block.
