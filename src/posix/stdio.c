@@ -125,10 +125,10 @@ static KBI_NOINLINE void wait_for_stdout(void)
 
 /* The caller is a thread of ours and the program wants locks: the stream is locked now, and what may block in the kernel
  * does so with the virtual processor lent. */
-struct hold {
+struct hold { /* in two registers */
 	FILE *f;
 	bool lent;
-	struct kbi_call_keeps keeps;
+	int copy; /* of the reader's file, 1 above; 0: none */
 };
 
 /* ---- a reader's file ------------------------------------------------------------------------------- */
@@ -202,11 +202,13 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 	if (!kbi_call_may_wait())
 		return;
 	if (use != WRITES && h->f->_IO_read_ptr >= h->f->_IO_read_end && !kbi_sys_is_ready(h->f->_fileno, POLLIN)) {
+		struct kbi_call_keeps k = { { -1, -1 } };
 		int fd = h->f->_fileno;
 
-		kbi_call_keep(&h->keeps, &fd);
+		kbi_call_keep(&k, &fd);
+		h->copy = k.own[0] + 1;
 		kbi_call_await(fd, POLLIN, true);
-		if (h->keeps.own[0] >= 0)
+		if (h->copy)
 			set_copy(h->f, fd);
 	}
 	errno = saved;
@@ -216,7 +218,7 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 
 static inline struct hold take(FILE *f)
 {
-	struct hold h = { NULL, false, { { -1, -1 } } };
+	struct hold h = { NULL, false, 0 };
 	struct kbi_task *self = light();
 
 	if (!self || !f || (f->_flags & _IO_USER_LOCK))
@@ -238,9 +240,11 @@ static inline void give(struct hold *h)
 {
 	if (h->lent)
 		kbi_call_rejoin();
-	if (kbi_unlikely(h->keeps.own[0] >= 0)) {
+	if (kbi_unlikely(h->copy)) {
+		struct kbi_call_keeps k = { { h->copy - 1, -1 } };
+
 		set_number(h->f);
-		kbi_call_keep_no_more(&h->keeps);
+		kbi_call_keep_no_more(&k);
 	}
 	if (h->f)
 		table.funlockfile(h->f);
@@ -399,7 +403,7 @@ static int flush_free_ones(void *arg)
 	FILE *f;
 
 	while (!*failed && (f = next_with_output(&busy)) != NULL) {
-		struct hold held __attribute__((cleanup(give), unused)) = { f, false, { { -1, -1 } } };
+		struct hold held __attribute__((cleanup(give), unused)) = { f, false, 0 };
 
 		/* lost output stays in the stream; another may have emptied it before we locked it */
 		*failed = __fpending(f) && table.fflush_unlocked(f) != 0;
