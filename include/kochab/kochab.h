@@ -32,7 +32,8 @@ extern "C" {
 
 /* Starts the runtime: reads KOCHAB_* from the environment, creates the virtual processors, makes the
  * caller a lightweight thread. Called by the first kb_thread_create if the program does not call it.
- * 0, EINVAL (a bad option: a message on standard error names it), EAGAIN, ENOMEM. Idempotent. */
+ * 0, EINVAL (a bad option: a message on standard error names it), EAGAIN, ENOMEM, EBUSY (libkochab-posix was loaded
+ * into a program that has this library inside). Idempotent. */
 KB_API int kb_init(void);
 /* The library's version, "major.minor.patch". */
 KB_API const char *kb_version(void);

@@ -27,6 +27,7 @@
 #include "os/lock.h"
 #include "os/cpu.h"
 #include "os/libway.h"
+#include "os/module.h"
 #include "os/sys.h"
 
 enum { NOT_STARTED, STARTING, RUNNING, FAILED, LACKS_BODIES };
@@ -205,6 +206,11 @@ static int start(void)
 	bool first = kbi_sys_gettid() == (int)kbi_sys(SYS_getpid);
 	int e = kbi_option_load();
 
+	if (!e && kbi_module_is_beside_dropin()) {
+		kbi_sys_message("libkochab-posix.so is here with a runtime of its own: link with -lkochab-posix first, or run the "
+				"program without it");
+		return EBUSY;
+	}
 	if (!e && kbi_options.body == KBI_OPT_BODY_PROCESS)
 		e = open_processes(first);
 	if (e == EACCES) { /* the program has restricted itself: nothing is begun yet */

@@ -293,6 +293,16 @@ static const char *strings_of(const struct dl_phdr_info *info, const ElfW(Dyn) *
 	return l.names;
 }
 
+static const char *soname(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
+{
+	const char *names = strings_of(info, d);
+
+	for (; names && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_SONAME)
+			return file_of(names + d->d_un.d_val);
+	return "";
+}
+
 /* By its dynamic section. *ours: it is a library of ours itself. */
 static bool needs_us(const struct dl_phdr_info *info, const ElfW(Dyn) * d, bool *ours)
 {
@@ -327,4 +337,33 @@ static int is_linked(struct dl_phdr_info *info, size_t size, void *arg)
 bool kbi_module_is_linked(void)
 {
 	return dl_iterate_phdr(is_linked, NULL) != 0;
+}
+
+/* In the order in which names are looked up. */
+static int is_dropin(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct kbi_module m;
+
+	(void)size;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		const char *name = h->p_type == PT_DYNAMIC ? soname(info, (const void *)(info->dlpi_addr + h->p_vaddr)) : "";
+
+		if (begins(name, "libc.so"))
+			return 1;
+		if (!begins(name, "libkochab-posix.so"))
+			continue;
+		find_bounds(info, &m);
+		*(bool *)arg = (uintptr_t)is_dropin - m.low >= m.high - m.low;
+		return 1;
+	}
+	return 0;
+}
+
+bool kbi_module_is_beside_dropin(void)
+{
+	bool beside = false;
+
+	dl_iterate_phdr(is_dropin, &beside);
+	return beside;
 }

@@ -1,5 +1,5 @@
 /* os/module.h - what a loaded program or library does by itself, past libc.
- * Callers: posix. Walks the loader's list, reads code: for the first call out of a module, not for each. */
+ * Callers: posix, core/boot. Walks the loader's list, reads code: for the first call out of a module, not for each. */
 #ifndef KBI_MODULE_H
 #define KBI_MODULE_H
 
@@ -20,5 +20,8 @@ void kbi_module_after_fork(void);
 /* Is any module linked against libkochab.so or libkochab-posix.so, or has it libkochab.a in it? One that was only preloaded
  * is in nobody's list of needs. */
 bool kbi_module_is_linked(void);
+/* Has libkochab-posix.so libc's names, and is this code not in it? Of two runtimes one would make its virtual processors of
+ * the other's lightweight threads. */
+bool kbi_module_is_beside_dropin(void);
 
 #endif

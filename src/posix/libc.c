@@ -16,7 +16,6 @@
 struct kbi_libc kbi_libc_table;
 a32 kbi_libc_ready;
 
-enum { CANNOT_RUN = 126 /* as the command, and shells, have it */ };
 
 static const struct kbi_libc_row rows[] = {
 #define OURS(name, ...)
@@ -94,6 +93,6 @@ void kbi_libc_resolve(void)
 	missing = kbi_real_find(where().handle);
 	if (missing) {
 		kbi_asked_missed("functions", "there is no %s: the program cannot be run", missing);
-		kbi_sys(SYS_exit_group, CANNOT_RUN);
+		kbi_sys(SYS_exit_group, KBI_POSIX_CANNOT_RUN);
 	}
 }

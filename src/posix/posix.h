@@ -116,8 +116,9 @@ struct link_map *kbi_place_object(const void *address);
 bool kbi_place_before_us(const void *address);
 /* Does libc's? Then the program's calls go there. */
 bool kbi_place_behind_libc(void);
-/* A sanitizer's runtime must be in front of us. Called once, before main; may start the program anew. */
-void kbi_sanitizer_order(char **argv, char **envp);
+enum { KBI_POSIX_CANNOT_RUN = 126 /* as the command, and shells, have it */ };
+/* Some libraries have to be before us, some behind. Called once, before main; may start the program anew, or end it. */
+void kbi_order(char **argv, char **envp);
 
 /* ---- who calls --------------------------------------------------------------------------------- */
 

@@ -83,7 +83,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	(void)argc;
 	if (is_passed_over())
 		return;
-	kbi_sanitizer_order(argv, envp);
+	kbi_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
 	kbi_option_load();
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)
