@@ -1,4 +1,4 @@
-/* children.h - the children of another process, as /proc has them; whether they may be traced. */
+/* children.h - the children of another process, as /proc has them; whether they may be traced, and how they end. */
 #ifndef KB_TEST_CHILDREN_H
 #define KB_TEST_CHILDREN_H
 
@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "core/child.h"
 
 /* What a file says, as far as there is room. */
 static inline int reads(const char *path, char *text, size_t room)
@@ -72,6 +75,18 @@ static inline int may_trace(void)
 	waitpid(pid, NULL, 0);
 	return may;
 }
+
+/* Before Linux 6.0 a process that is killed while a signal stops it may end unseen, without its registers: so the program
+ * ends, and says so (doc/containment.md). */
+static inline int ended_unseen(const struct child *c)
+{
+	struct utsname u;
+
+	return uname(&u) == 0 && atoi(u.release) < 6 && !c->late && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGKILL &&
+	       strstr(c->text, "was killed: the program ends") != NULL;
+}
+
+#define UNSEEN "before Linux 6.0: a kill came unseen, and the program said so and ended"
 
 static inline int is_known(const int *list, unsigned n, int pid)
 {

@@ -90,6 +90,8 @@ static inline int killed_run(struct killed *k)
 	child_end(&c, 60000);
 	if (WIFEXITED(c.status) && WEXITSTATUS(c.status) == CHILD_CANNOT)
 		SKIP("no process bodies here");
+	if (ended_unseen(&c))
+		SKIP(UNSEEN);
 	child_exited(&c, 0);
 	child_said(&c, "all went on");
 	return 0;

@@ -20,6 +20,17 @@ try() { # WHAT COMMAND...
 	failed=1
 }
 
+# The same where processes are killed: before Linux 6.0 that may end the program, and it says so (doc/containment.md).
+try_killed() { # WHAT COMMAND...
+	local before=$failed
+	failed=0
+	try "$@" >"$T/why"
+	[ "$(uname -r | cut -d. -f1)" -lt 6 ] && grep -q 'exit \(137\|77\):' "$T/why" &&
+		grep -q 'was killed: the program ends\|^before Linux 6.0' "$T/out" && failed=0
+	cat "$T/why"
+	[ $failed = 1 ] || failed=$before
+}
+
 processes=
 "$KOCHAB_BIN" doctor | grep -q '^+ process bodies' && processes=yes
 
@@ -54,10 +65,10 @@ done
 if [ -n "$processes" ]; then
 	contained=(env KOCHAB_CONTAIN=1 KOCHAB_ON_KILL=spare KOCHAB_SCOPE=asked KOCHAB_SPARE_MS=600000 KOCHAB_BODY=process)
 	for heap in plain hardened; do
-		try "processes that are killed, $heap" "${contained[@]}" "$KOCHAB_BIN" run --malloc kochab --heap $heap --vps 2 -- \
+		try_killed "processes that are killed, $heap" "${contained[@]}" "$KOCHAB_BIN" run --malloc kochab --heap $heap --vps 2 -- \
 			"$BUILD/test/posix/malloc_killed"
 	done
-	try "a native program that is killed" env LD_PRELOAD="$LIB" KILLS=60 KOCHAB_VPS=2 "$BUILD/test/core/contain_kills"
+	try_killed "a native program that is killed" env LD_PRELOAD="$LIB" KILLS=60 KOCHAB_VPS=2 "$BUILD/test/core/contain_kills"
 	try "a native program that forks" env LD_PRELOAD="$LIB" KOCHAB_BODY=process KOCHAB_VPS=2 "$BUILD/test/core/process_fork"
 	# there is no room for the processes: those that have begun end, and it goes on
 	try "no processes left" "$KOCHAB_BIN" run --malloc kochab --body process --vps 2 -- "$BUILD/test/posix/create_refused"
