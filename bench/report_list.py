@@ -168,6 +168,14 @@ EXPERIMENTS = [
         "full": ["socket"], "quick": [], "chart": "one-way", "log": True, "paper": [],
     },
     {
+        "name": "turns", "title": "Has each connection its fair turn?", "question": "latency of an answer when all of a server's threads are busy",
+        "method": "A server with a thread for each connection reads a question, computes for 5 or 50 µs (the size) and answers; each "
+                  "client asks again at once. The clients are kernel threads of another process. Both use one processor, share two, or have "
+                  "one each (neighbours on different processors). request: wall time divided by the answers of all; behind and ahead: how "
+                  "far the least and the most served connection are from the mean.",
+        "full": ["turns"], "quick": ["turns --threads 16 --sizes 50"], "chart": "p99", "log": True, "paper": [],
+    },
+    {
         "name": "files", "title": "Reading a file", "question": "pread of pages in the cache", "method": "16 threads read.",
         "full": ["files"], "quick": [], "chart": "pread", "log": True, "paper": [],
     },

@@ -27,16 +27,18 @@ static const char usage[] =
 	"usage: kochab bench NAME|all|limits [options]\n"
 	"  --threads N,N,...      numbers of threads; 'cores' and 'cores+1' are allowed\n"
 	"  --vps N,N,...          virtual processors (kernel threads: CPUs they may use)\n"
-	"  --sizes N,N,...        of a question that varies something else: radix, bits of a digit\n"
+	"  --sizes N,N,...        of a question that varies something else: radix, bits of a digit;\n"
+	"                         turns, microseconds of work\n"
 	"  --file FILE            radix: the bytes of this file are the keys\n"
 	"  --methods a,b,...      ways to compare (default: all but the peers)\n"
 	"  --body thread|process|both     what virtual processors are (default thread;\n"
 	"                         radix, distribute: both)\n"
 	"  --peers                the peers built by bench/shim/build as well\n"
 	"  --placement free|spread|both   spread: neighbours bound to different processors\n"
+	"                         (default free; turns: both)\n"
 	"  --runs R               measurements of each method, interleaved (default 5)\n"
-	"  --seconds S            length of one measurement (default 0.3)\n"
-	"  --quick                short measurements, 3 runs\n"
+	"  --seconds S            length of one measurement (default 0.3; turns: 1 at least, idle: 2)\n"
+	"  --quick                short measurements, 3 runs; turns: 16 threads, 50 us\n"
 	"  --format table|bars|json       what standard output gets\n"
 	"  --json FILE            the JSON lines as well\n"
 	"  --strict               exit status 1 if a limit is missed\n"
@@ -116,12 +118,18 @@ static void add_cases(struct bench_cells *all, const struct plan *p, const struc
 		add_methods(all, p, b, bench_peers, p->peers, c);
 }
 
+static const char *chosen(const struct plan *p, const char *asked, const char *quick, const char *usual)
+{
+	return asked ? asked : p->quick && quick ? quick : usual;
+}
+
 static int add_bench(struct bench_cells *all, const struct plan *p, const struct bench *b)
 {
 	unsigned threads[LIST], vps[LIST], sizes[LIST] = { 0 };
-	unsigned nt = numbers(p->threads ? p->threads : b->threads, threads);
+	int free = p->free || !p->spread, spread = p->spread || (!p->free && b->both_placements);
+	unsigned nt = numbers(chosen(p, p->threads, b->quick_threads, b->threads), threads);
 	unsigned nv = numbers(p->vps ? p->vps : b->vps, vps);
-	unsigned nz = b->sizes ? numbers(p->sizes ? p->sizes : b->sizes, sizes) : 1;
+	unsigned nz = b->sizes ? numbers(chosen(p, p->sizes, b->quick_sizes, b->sizes), sizes) : 1;
 
 	if (!nt)
 		return bad("cannot read the numbers of threads", p->threads);
@@ -130,10 +138,10 @@ static int add_bench(struct bench_cells *all, const struct plan *p, const struct
 	if (!nz)
 		return bad("cannot read the sizes", p->sizes);
 	for (unsigned v = 0; v < nv; v++)
-		for (int spread = !p->free; spread <= p->spread; spread++)
+		for (int apart = !free; apart <= spread; apart++)
 			for (unsigned t = 0; t < nt; t++)
 				for (unsigned z = 0; z < nz; z++) {
-					struct bench_case c = { threads[t], vps[v], sizes[z], spread, 0 };
+					struct bench_case c = { threads[t], vps[v], sizes[z], apart, 0 };
 
 					add_cases(all, p, b, c);
 				}
@@ -388,7 +396,7 @@ static int script(const char *name, char **argv, const char *self)
 
 int kochab_bench(int argc, char **argv)
 {
-	struct plan plan = { .free = 1 };
+	struct plan plan = { 0 };
 	struct bench_cells all = { 0 };
 	char self[PATH_MAX];
 	int status;

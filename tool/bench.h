@@ -47,11 +47,13 @@ struct bench {
 	const char *vps;
 	const char *reference; /* method the table compares with; may be NULL */
 	int peers;             /* the peers' shims answer it too */
-	double seconds;        /* fixed length of a measurement; 0: the driver's choice */
+	double seconds;        /* least length of a measurement; 0: any */
 	const char *sizes;     /* what it varies, as threads; NULL: nothing */
 	const char *size_name; /* printf format of one */
 	int reads_file;        /* takes --file: BENCH_FILE in the environment */
 	int both_bodies;       /* asked with threads and with processes as virtual processors, unless --body says */
+	int both_placements;   /* asked free and spread, unless --placement says */
+	const char *quick_threads, *quick_sizes; /* the defaults of --quick; NULL: the same */
 };
 
 /* One result of this measurement; metrics and units are constants of the question. */
@@ -67,6 +69,8 @@ int bench_cpu(unsigned i);
  * call is never taken: it warms up. */
 double bench_scale(const struct bench_case *c, double (*once)(void *arg, uint64_t n), void *arg);
 void *bench_alloc(size_t count, size_t size);
+/* Fails unless pthread_create makes threads of the drop-in. */
+void bench_require_drop_in(void);
 
 /* ---- what the driver's own files share --------------------------------------------------------- */
 

@@ -111,7 +111,7 @@ static void *probe(void *vp_self)
 
 /* Under the drop-in a thread of pthread_create runs on a VP. A drop-in that fell back to kernel threads
  * must not have its figures taken for Kochab's. */
-static void require_drop_in(void)
+void bench_require_drop_in(void)
 {
 	void *vp_self = dlsym(RTLD_DEFAULT, "kb_vp_self"), *vp = NULL;
 	pthread_t thread;
@@ -133,7 +133,7 @@ int bench_child(int argc, char **argv)
 	const struct bench *b = bench_find(argv[0]);
 	const struct bench_method *m = b ? bench_method_find(b, argv[1]) : NULL;
 	if (m && m->as) {
-		require_drop_in();
+		bench_require_drop_in();
 		m = bench_method_find(b, m->as);
 	}
 	if (!m || !m->run)
