@@ -17,6 +17,7 @@
 
 #include "base/atom.h"
 #include "os/everywhere.h"
+#include "os/libcall_chosen.h"
 #include "os/libcall_lock.h"
 #include "os/libcall_odd.h"
 #include "os/libcall_private.h"
@@ -100,10 +101,47 @@ static bool claims(const struct request *r)
 	return r->flags & MAP_FIXED_NOREPLACE && !(r->flags & MAP_FIXED);
 }
 
+/* Where nothing lies in this process: it is kept for the caller then. A kernel that takes the flag for a hint answers with
+ * another address. */
+static long claim_here(uintptr_t at, size_t bytes)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+	long r = kbi_sys(SYS_mmap, at, bytes, PROT_NONE, flags, -1, 0);
+
+	if (is_error(r) || r == (long)at)
+		return is_error(r) ? r : 0;
+	kbi_sys(SYS_munmap, r, bytes);
+	return -EEXIST;
+}
+
+/* The caller's map was refused, or lies elsewhere. When a file refuses the kernel may have unmapped what lay there, in this
+ * process only. Where the caller chose the place it is as after munmap then. */
 static void unplace(const struct request *r, uintptr_t at)
 {
-	if (!(r->flags & MAP_FIXED))
+	bool chosen = r->flags & MAP_FIXED, ours = kbi_memory_holds((void *)at, r->bytes);
+
+	if (chosen && claim_here(at, r->bytes))
+		return;
+	if (ours) {
+		kbi_libcall_odd_take(at, r->bytes, true);
+		map_space(at, r->bytes, PLAIN, (void *)at);
+	}
+	if (!chosen)
 		kbi_memory_give((void *)at, r->bytes);
+	else if (ours)
+		kbi_memory_clear((void *)at, r->bytes);
+	else
+		kbi_libcall_everywhere(SYS_munmap, (long)at, (long)r->bytes, 0, 0, 0, 0);
+}
+
+/* What lies there is not the space's. */
+static long note_other(uintptr_t at, size_t bytes, long result)
+{
+	if (is_error(result) || !kbi_memory_holds((void *)at, bytes))
+		return result;
+	kbi_libcall_odd_take(at, bytes, true);
+	kbi_libcall_odd_note(at, bytes, false);
+	return result;
 }
 
 /* Memory of the space there, zeroed. */
@@ -155,67 +193,10 @@ static long map_copy(const struct request *r, uintptr_t at)
 
 static long map_file(const struct request *r, uintptr_t at)
 {
-	if (kbi_memory_holds((void *)at, r->bytes)) {
-		kbi_libcall_odd_take(at, r->bytes, true);
-		kbi_libcall_odd_note(at, r->bytes, false);
-	}
-	return kbi_libcall_everywhere(SYS_mmap, (long)at, (long)r->bytes, r->protection,
-				      (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, r->fd, r->offset);
-}
+	int flags = (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
 
-/* Some files choose themselves where they are mapped: io_uring's rings. Where the processes have the same mappings the
- * kernel chooses the same place in each; what it offers elsewhere is kept until then, so that it offers something else. */
-struct chosen {
-	uintptr_t at;  /* the first process's; written before others read it */
-	a32 failed;    /* a process could not follow */
-};
-
-static long map_chosen(const struct kbi_everywhere_call *c)
-{
-	enum { TRIES = 32 };
-	const long *a = c->arg;
-	uintptr_t other[TRIES];
-	struct chosen *chosen;
-	unsigned n = 0;
-	long r;
-
-	memcpy(&chosen, c->data, sizeof chosen);
-	for (;;) {
-		r = kbi_sys(SYS_mmap, 0, a[1], a[2], a[3], a[4], a[5]);
-		if (!is_error(r) && !chosen->at)
-			chosen->at = (uintptr_t)r;
-		if (is_error(r) || (uintptr_t)r == chosen->at || n == TRIES)
-			break;
-		other[n++] = (uintptr_t)r;
-	}
-	if (!is_error(r) && (uintptr_t)r != chosen->at) {
-		kbi_sys(SYS_munmap, r, a[1]);
-		r = -ENOMEM;
-	}
-	if (is_error(r))
-		a_store_rlx(&chosen->failed, 1);
-	while (n > 0)
-		kbi_sys(SYS_munmap, other[--n], a[1]);
-	return r;
-}
-
-static long map_where_it_likes(const struct request *r)
-{
-	struct chosen chosen = { 0 }, *p = &chosen;
-	struct kbi_everywhere_call c = {
-		.fn = map_chosen,
-		.arg = { 0, (long)r->bytes, r->protection, r->flags, r->fd, r->offset },
-		.pointer = -1,
-	};
-	long at;
-
-	memcpy(c.data, &p, sizeof p);
-	at = kbi_everywhere(&c);
-	if (is_error(at) || !a_load_rlx(&chosen.failed))
-		return at;
-	kbi_libcall_everywhere(SYS_munmap, at, (long)r->bytes, 0, 0, 0, 0);
-	kbi_sys_message("a mapping is refused that lies at different places in the processes: ENOMEM");
-	return -ENOMEM;
+	return note_other(at, r->bytes, kbi_libcall_everywhere(SYS_mmap, (long)at, (long)r->bytes, r->protection, flags, r->fd,
+							       r->offset));
 }
 
 struct not_childs {
@@ -250,10 +231,8 @@ static long map_of_file(const struct request *r, uintptr_t at)
 	bool may_choose = !(r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE));
 	long result = map_file(r, at);
 
-	if (is_error(result) && may_choose)
-		kbi_libcall_odd_take(at, r->bytes, true);
 	if (result == -EINVAL && may_choose)
-		result = map_where_it_likes(r);
+		result = kbi_libcall_chosen_map(r->bytes, r->protection, r->flags, r->fd, r->offset);
 	if (is_error(result) || !is_not_for_children(r->fd, (uintptr_t)result))
 		return result;
 	kbi_sys_message("a mapping that children do not get (a device's) is refused where virtual processors are processes: "
@@ -280,12 +259,9 @@ static long map_segment(const struct request *r, uintptr_t at)
 
 	if (id < 0)
 		return -ENOMEM;
-	if (kbi_memory_holds((void *)at, r->bytes)) {
-		kbi_libcall_odd_take(at, r->bytes, true);
-		kbi_libcall_odd_note(at, r->bytes, false);
-	}
 	e = kbi_libcall_everywhere(SYS_shmat, id, (long)at, SHM_REMAP | (r->protection & PROT_EXEC ? SHM_EXEC : 0), 0, 0, 0);
 	kbi_sys(SYS_shmctl, id, IPC_RMID, NULL);
+	note_other(at, r->bytes, e);
 	if (is_error(e) || (r->protection | PROT_EXEC) == (PLAIN | PROT_EXEC))
 		return e;
 	return is_error(kbi_libcall_private_protect(at, r->bytes, r->protection)) ? -ENOMEM : (long)at;
@@ -322,21 +298,14 @@ static bool is_heap(const struct request *r)
 }
 
 /* Where nothing of the program's lies: in the space, or where this process has nothing mapped, then none has. There the
- * claim stays until something is mapped over it. A kernel that takes the flag for a hint answers with another address. */
+ * claim stays until something is mapped over it. */
 static long claim(const struct request *r)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-	long at;
-
 	if (r->at % KBI_PAGE)
 		return -EINVAL;
 	if (kbi_memory_holds((void *)r->at, r->bytes))
 		return kbi_memory_take_at((void *)r->at, r->bytes) ? 0 : -EEXIST;
-	at = kbi_sys(SYS_mmap, r->at, r->bytes, PROT_NONE, flags, -1, 0);
-	if (is_error(at) || at == (long)r->at)
-		return at;
-	kbi_sys(SYS_munmap, at, r->bytes);
-	return -EEXIST;
+	return claim_here(r->at, r->bytes);
 }
 
 /* Its contents a kernel may take back at any time, which ours does not; children have it zeroed. */
@@ -482,11 +451,11 @@ static long move_odd(uintptr_t at, size_t bytes, size_t wanted)
 	if (!to)
 		return -ENOMEM;
 	r = kbi_libcall_everywhere(SYS_mremap, (long)at, (long)bytes, (long)wanted, MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0);
+	kbi_libcall_odd_note(to, wanted, false);
 	if (is_error(r)) {
-		kbi_memory_give((void *)to, wanted);
+		unmap(to, wanted);
 		return r;
 	}
-	kbi_libcall_odd_note(to, wanted, false);
 	unmap(at, bytes);
 	return (long)to;
 }
