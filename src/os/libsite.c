@@ -37,7 +37,7 @@
 #if defined(__x86_64__)
 
 enum {
-	MODULES = 4,
+	MODULES = 8,
 	CALL_BYTES = 35,       /* of put_call */
 	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
 	CALL_AT = 5, CALL_END = 28,
@@ -381,7 +381,7 @@ static bool is_libcs(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
 	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2", 6) || !strncmp(name, "libpthread", 10) ||
-	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-2", 4);
+	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-2", 4) || !strncmp(name, "liburing.so", 11);
 }
 
 static int find_module(struct dl_phdr_info *info, size_t size, void *arg)

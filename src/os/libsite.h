@@ -1,5 +1,6 @@
 /* os/libsite.h - where libc and the loader make system calls: their instructions are replaced by jumps to code of ours,
- * because virtual processors that are processes need some calls made otherwise (os/libcall). x86-64 only.
+ * because virtual processors that are processes need some calls made otherwise (os/libcall). So are liburing's, which maps
+ * its rings by instructions of its own: it is taken for a part of libc if it is loaded by then. x86-64 only.
  * Callers: os/libcall, the command (a count). Once, before there is another process. */
 #ifndef KBI_LIBSITE_H
 #define KBI_LIBSITE_H
