@@ -26,6 +26,7 @@
 #include "mem/heap_door.h"
 #include "os/lock.h"
 #include "os/cpu.h"
+#include "os/fd.h"
 #include "os/libway.h"
 #include "os/module.h"
 #include "os/sys.h"
@@ -140,6 +141,7 @@ static int adopt_main(struct kbi_vp *vp)
 /* Goes on where it failed before. */
 static int start_bodies(void)
 {
+	kbi_fd_make_room();
 	for (; bodies < kbi_vp_n; bodies++) {
 		int e = kbi_body_start(kbi_vps[bodies]);
 

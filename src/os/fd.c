@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "os/sys.h"
 
@@ -14,6 +15,18 @@ void kbi_fd_note(int fd)
 
 	while ((uint32_t)fd < now && !a_cas_rlx(&kbi_fd_lowest, &now, (uint32_t)fd))
 		;
+}
+
+void kbi_fd_make_room(void)
+{
+	long fd = kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC), high;
+
+	if (fd < 0)
+		return;
+	high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KBI_FD_FROM);
+	if (high >= 0)
+		kbi_sys(SYS_close, high);
+	kbi_sys(SYS_close, fd);
 }
 
 int kbi_fd_move(int fd)
