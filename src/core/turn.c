@@ -275,6 +275,7 @@ KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t u
 	if (place.pc == kbi_plant_place())
 		place.sp = 0; /* it is always the same place, whatever the thread does */
 	brief = noted && kbi_context_is_near(&place, &vp->turn.place);
+	kbi_task_set(self, KBI_TASK_COMPUTES);
 	*virtual_time(self) = (noted ? vp->turn.begun : a_load_rlx(&vp->turn.clock)) + used;
 	kbi_run_look_if_due(vp); /* a turn is what the lookout counts by */
 	e.share = kbi_sched_idle_others(vp->s) > 0;

@@ -46,6 +46,17 @@ struct kbi_turn {
 	struct kbi_context_place place; /* where it had been interrupted */
 };
 
+/* The turn at whose calls others wait: core/slice. Owner only. */
+struct kbi_slice {
+	uint64_t turn;   /* kbi_vp_turns then: as long as that is the same it lasts */
+	uint64_t since;  /* ns */
+	uint64_t looked; /* when such a call last looked at everything, ns */
+	uint32_t quiet;  /* such calls with nobody ready */
+	/* the first in the queue, passed over: at each such call since, at the last of them, ns */
+	const struct kbi_task *passed;
+	uint64_t passed_since, passed_last;
+};
+
 struct kbi_vp {
 	/* owner only, hot */
 	struct kb_thread *cur;     /* NULL: the agent runs */
@@ -122,6 +133,7 @@ struct kbi_vp {
 	/* at the last look of a monitor, and when, ns; written by any VP, cold */
 	a64 seen_progress, seen_turns, seen_at;
 	struct kbi_turn turn;
+	struct kbi_slice slice;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* How many VPs do what; read by all, written on the way to and from idleness. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/handoff.h"
+#include "core/slice.h"
 #include "io/async.h"
 #include "io/engine.h"
 #include "io/patience.h"
@@ -101,6 +102,7 @@ static KBI_NOINLINE long receive_later(struct kbi_slot *s, struct call *c, uint6
 	e = kbi_hold_begin(&h, (int)c->a, false, NULL);
 	if (e)
 		return -e;
+	kbi_slice_note(kbi_self());
 	if (kbi_talk_begin(&h) || !tried)
 		r = make_held(c, &h, POLLIN, 0);
 	if (kbi_likely(r > 0)) {
@@ -126,6 +128,7 @@ static inline long receive(struct call *c, uint64_t deadline)
 	if (kbi_likely(r != -EAGAIN && r != -EINTR)) {
 		if (s)
 			kbi_talk_is_over(&s->talk, key());
+		kbi_slice_call(KBI_SLICE_NATIVE);
 		return r;
 	}
 	return receive_later(s, c, deadline, tries);
@@ -164,8 +167,10 @@ ssize_t kb_io_send(int fd, const void *buf, size_t n, int flags, uint64_t deadli
 	uint64_t since = kbi_hold_now();
 	long r = kbi_sys(SYS_sendto, fd, buf, n, c.d, NULL, 0);
 
-	if (kbi_likely(r == (long)n || (r < 0 && r != -EAGAIN && r != -EINTR)))
+	if (kbi_likely(r == (long)n || (r < 0 && r != -EAGAIN && r != -EINTR))) {
+		kbi_slice_call(KBI_SLICE_GIVEN);
 		return r;
+	}
 	return send_rest(r, &c, since, kbi_patience(deadline));
 }
 

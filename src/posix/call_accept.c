@@ -81,5 +81,8 @@ long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels
 	if (cancels)
 		kbi_cancel_test();
 	r = accept_now(&t.c);
-	return kbi_call_again(r) ? kbi_call_wait(&t.c) : r;
+	if (kbi_call_again(r))
+		return kbi_call_wait(&t.c);
+	kbi_call_gives_way(r, KBI_SLICE_GIVEN);
+	return r;
 }

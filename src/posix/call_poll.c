@@ -98,8 +98,10 @@ static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool can
 	if (cancels)
 		kbi_cancel_test();
 	r = c->attempt(c);
-	if (!kbi_call_again(r))
+	if (!kbi_call_again(r)) {
+		kbi_call_gives_way(r, KBI_SLICE_TAKEN);
 		return r;
+	}
 	c->deadline = after(span);
 	if (set)
 		return wait_with_mask(c, set, span == 0);

@@ -231,7 +231,7 @@ static inline __attribute__((always_inline)) long read_by(int fd, const struct i
 	if (kbi_call_again(r))
 		r = read_later(fd, v, n, cancels, empty);
 	else
-		kbi_talk_is_over(&kbi_posix_me.talk, (uint32_t)fd);
+		kbi_call_found(fd, r);
 	kbi_call_note_received(fd, r, n == 1 ? v->iov_len : 0);
 	return r;
 }
@@ -279,7 +279,11 @@ static inline __attribute__((always_inline)) long write_by(int fd, const struct 
 	if (cancels)
 		kbi_cancel_test();
 	r = now(&out, NULL, fd, v, n, cancels);
-	if (kbi_likely(r == (long)bytes || (r < 0 && !kbi_call_again(r))))
+	if (kbi_likely(r == (long)bytes)) {
+		kbi_call_gives_way(r, KBI_SLICE_GIVEN);
+		return r;
+	}
+	if (r < 0 && !kbi_call_again(r))
 		return r;
 	if (r < 0 ? r == -EINTR && kbi_posix_me.ending != ending : kbi_posix_me.handled != handled)
 		return r;
@@ -353,6 +357,13 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 	return kbi_call_wait(&t->c);
 }
 
+/* Who asks so comes to wait by another call, but for what it has found it would not have. */
+static inline long received_at_once(long r)
+{
+	kbi_call_gives_way(r, KBI_SLICE_TAKEN);
+	return r;
+}
+
 long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels)
 {
 	bool empty = !flags && kbi_call_is_empty(fd);
@@ -364,14 +375,14 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 		kbi_cancel_test();
 	r = empty ? -EAGAIN : kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
 	if (flags & MSG_DONTWAIT)
-		return r;
+		return received_at_once(r);
 	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
 		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .since = since, .empty = empty),
 				      p, n, flags, from, len };
 
 		r = receive_later(&t, r, cancels);
 	} else {
-		kbi_talk_is_over(&kbi_posix_me.talk, (uint32_t)fd);
+		kbi_call_found(fd, r);
 	}
 	kbi_call_note_received(fd, r, flags ? 0 : n);
 	return r;
@@ -403,7 +414,7 @@ long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 		kbi_cancel_test();
 	r = kbi_sys(SYS_recvmsg, fd, m, flags | MSG_DONTWAIT);
 	if (flags & MSG_DONTWAIT)
-		return r;
+		return received_at_once(r);
 	if (kbi_unlikely((flags & MSG_WAITALL) && r >= -EAGAIN && r != -EFAULT))
 		n = total(m->msg_iov, m->msg_iovlen);
 	/* what came with descriptors ends where they belong */
@@ -413,7 +424,7 @@ long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 
 		return receive_later(&t, r, cancels);
 	}
-	return r;
+	return received_at_once(r);
 }
 
 static long try_receive_many(struct kbi_call *c)
@@ -474,14 +485,13 @@ long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to,
 	if (cancels)
 		kbi_cancel_test();
 	r = kbi_sys(SYS_sendto, fd, p, n, flags | MSG_DONTWAIT, to, len);
-	if (flags & MSG_DONTWAIT)
-		return r;
-	if (kbi_unlikely(kbi_call_again(r) || (r >= 0 && (size_t)r < n))) {
+	if (!(flags & MSG_DONTWAIT) && kbi_unlikely(kbi_call_again(r) || (r >= 0 && (size_t)r < n))) {
 		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd, .since = since), (void *)p, n, flags, (void *)to,
 				      (void *)(uintptr_t)len };
 
 		return send_later(&t, r, cancels);
 	}
+	kbi_call_gives_way(r, KBI_SLICE_GIVEN);
 	return r;
 }
 
@@ -506,8 +516,10 @@ static long finish_message(int fd, const struct msghdr *m, int flags, long r, ui
 	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd, .since = since), (void *)m,
 			      total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
 
-	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n))
+	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n)) {
+		kbi_call_gives_way(r, KBI_SLICE_GIVEN);
 		return r;
+	}
 	return send_later(&t, r, cancels);
 }
 

@@ -497,6 +497,7 @@ long kbi_call_wait(struct kbi_call *c)
 	long r;
 
 	c->number = c->fd;
+	kbi_slice_note(kbi_self());
 	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_one(c);
 	c->fd = c->number; /* it may have gone on with a copy, which is closed */
 	if (kbi_likely(r > 0 && c->time_limit == SO_RCVTIMEO))
