@@ -19,3 +19,10 @@ bool kbi_kaction_is_default(int sig)
 
 	return kbi_kaction(sig, NULL, &a) == 0 && (uintptr_t)a.handler == (uintptr_t)SIG_DFL;
 }
+
+bool kbi_kaction_restarts(int sig)
+{
+	struct kbi_kaction a = { 0 };
+
+	return kbi_kaction(sig, NULL, &a) || !kbi_kaction_is_handler(&a) || (a.flags & SA_RESTART);
+}

@@ -14,6 +14,9 @@ struct kbi_kaction {
 	uint64_t rest[6];
 };
 
+/* In flags: the trampoline's address is the first of `rest`. Handlers return to there. */
+#define KBI_KACTION_RESTORER ((uint64_t)0x04000000)
+
 /* Where in `rest` the kernel finds which signals the handler blocks: behind the trampoline's address, where it has one. */
 #if defined(__x86_64__) || defined(__aarch64__)
 enum { KBI_KACTION_MASK = 1 };
@@ -26,6 +29,8 @@ long kbi_kaction(int sig, const struct kbi_kaction *new, struct kbi_kaction *old
 
 /* SIG_DFL is what it has. */
 bool kbi_kaction_is_default(int sig);
+/* A handler that asks for restart, or no handler. */
+bool kbi_kaction_restarts(int sig);
 
 static inline bool kbi_kaction_is_handler(const struct kbi_kaction *a)
 {

@@ -92,19 +92,23 @@ static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
 			kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
 }
 
-/* On the VP's own kernel thread. The word first: a handler that comes in between finds what it will be. */
-static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
+/* self is about to bring its mask there. */
+static inline void part_from_others(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 {
-	struct kbi_task *who;
-	uint64_t before = a_load_rlx(&kbi_signal_vp_mask[vp->id]);
+	struct kbi_task *who = a_load_rlx(&withheld[vp->id]);
 
-	if (before == mask && !a_load_rlx(&grown[vp->id]))
-		return;
-	who = a_load_rlx(&withheld[vp->id]);
-	if (kbi_unlikely(who != NULL) && who != self && (before & ~mask & own_calls))
+	if (kbi_unlikely(who != NULL) && who != self && (a_load_rlx(&kbi_signal_vp_mask[vp->id]) & ~mask & own_calls))
 		drop_others(vp);
 	if (kbi_unlikely(self && (mask & own_calls)))
 		a_store_rlx(&withheld[vp->id], self);
+}
+
+/* On the VP's own kernel thread. The word first: a handler that comes in between finds what it will be. */
+static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
+{
+	if (a_load_rlx(&kbi_signal_vp_mask[vp->id]) == mask && !a_load_rlx(&grown[vp->id]))
+		return;
+	part_from_others(vp, self, mask);
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	a_store_rlx(&grown[vp->id], 0);
 	kbi_compiler_barrier();
@@ -222,27 +226,24 @@ static void leaves(struct kbi_task *self)
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
-static inline __attribute__((always_inline)) bool resume(bool now);
-
-void kbi_signal_resumed_to(void *context)
-{
-	uint32_t before = kbi_posix_me.handled;
-
-	if (a_load_rlx(&kbi_signal_watch))
-		resume(true);
-	if (kbi_posix_me.handled != before)
-		kbi_context_handled(context);
-}
-
 /* self was switched away by the tick, wherever it was, and is back: signals that were sent meanwhile come when the tick's
- * handler has returned. There all is blocked: signals that it sent itself now would wait at the kernel thread, and self
- * might be elsewhere, with the next of them, when they come. */
+ * handler has returned, so that they find what that has interrupted. All is blocked until then, and self's mask is in what
+ * is returned to: signals that it sent itself now would wait at the kernel thread, and self might be elsewhere, with the
+ * next of them, when they come. */
 static void returns(struct kbi_task *self, void *context)
 {
-	if (a_load_rlx(&kbi_signal_watch))
-		resume(false);
+	bool watch = a_load_rlx(&kbi_signal_watch);
+
+	if (watch && kbi_unlikely(kbi_signal_lets_in(self)))
+		kbi_signal_knock(kbi_sys_gettid());
+	if (watch && kbi_unlikely(kbi_cancel_async())) {
+		kbi_signal_unwound(self);
+		kbi_cancel_act();
+	}
 	if (!self->vp)
 		return;
+	if (watch)
+		part_from_others(self->vp, self, a_load_rlx(kbi_signal_mask(self)));
 	kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 	kbi_signal_returns_on(self, context);
 	kbi_signal_pin();
@@ -404,6 +405,8 @@ int kbi_posix_stop_signal(struct kbi_task *self)
 	return kbi_unlikely(kbi_cancel_async()) ? EINTR : 0;
 }
 
+static inline __attribute__((always_inline)) bool resume(void);
+
 /* The wake-up may have come while the handler slept. An asynchronous cancellation leaves the queue first. */
 int kbi_posix_stop_in_place(struct kbi_task *self)
 {
@@ -411,14 +414,8 @@ int kbi_posix_stop_in_place(struct kbi_task *self)
 
 	if (kbi_likely(!e) || !self->vp || kbi_cancel_async())
 		return e;
-	resume(true);
+	resume();
 	return EAGAIN;
-}
-
-static bool lets_in(struct kbi_task *self)
-{
-	/* acquire: partner is the release in kbi_signal_put */
-	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 }
 
 /* The next that self lets through; false: there is none. */
@@ -430,7 +427,7 @@ static bool take_next(struct kbi_task *self, bool *ends_call)
 	kbi_np_enter(self);
 	sig = kbi_signal_get(kbi_thread_of(self), ~a_load_rlx(kbi_signal_mask(self)), &info);
 	if (sig) {
-		*ends_call |= !kbi_signal_restarts(sig);
+		*ends_call |= !kbi_kaction_restarts(sig);
 		kbi_signal_raise_inside(self, &info);
 	}
 	kbi_np_leave(self);
@@ -444,24 +441,24 @@ static void take_away(struct kbi_task *self)
 
 	if (kbi_signal_is_bound(kbi_thread_of(self)))
 		kbi_signal_push(self);
-	while (lets_in(self) && take_next(self, &unused))
+	while (kbi_signal_lets_in(self) && take_next(self, &unused))
 		;
 }
 
 void kbi_signal_let_in(struct kbi_task *self)
 {
-	if (kbi_unlikely(kbi_signal_is_bound(kbi_thread_of(self))))
-		kbi_signal_push(self);
-	if (kbi_likely(!lets_in(self)))
+	bool pushes = kbi_signal_is_to_push(kbi_thread_of(self));
+
+	if (kbi_likely(!pushes && !kbi_signal_lets_in(self)))
 		return;
-	if (self->vp)
+	kbi_signal_block_all();
+	if (pushes)
+		kbi_signal_push(self);
+	else if (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))
 		kbi_signal_knock(kbi_sys_gettid());
-	else if (kbi_handoff_is_away(kbi_thread_of(self)))
-		take_away(self);
 }
 
-/* now: else signals that it lets through come soon. */
-static KBI_NOINLINE bool resume_changing(struct kbi_task *self, bool now)
+static KBI_NOINLINE bool resume_changing(struct kbi_task *self)
 {
 	bool ends_call = false;
 	int saved = errno;
@@ -475,9 +472,7 @@ static KBI_NOINLINE bool resume_changing(struct kbi_task *self, bool now)
 		return false;
 	}
 	bring_mask(self);
-	if (kbi_unlikely(!now) && lets_in(self))
-		kbi_signal_knock(kbi_sys_gettid());
-	while (kbi_unlikely(now && lets_in(self))) {
+	while (kbi_unlikely(kbi_signal_lets_in(self))) {
 		if (!take_next(self, &ends_call))
 			break;
 		if (kbi_unlikely(!self->vp))
@@ -485,25 +480,23 @@ static KBI_NOINLINE bool resume_changing(struct kbi_task *self, bool now)
 		bring_mask(self);
 	}
 	errno = saved;
-	if (kbi_unlikely(kbi_cancel_async())) {
-		kbi_signal_unwound(self); /* out of the tick's handler, perhaps */
+	if (kbi_unlikely(kbi_cancel_async()))
 		kbi_cancel_act();
-	}
 	return ends_call;
 }
 
-static inline __attribute__((always_inline)) bool resume(bool now)
+static inline __attribute__((always_inline)) bool resume(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	if (kbi_likely(self && has_mask(self) && !lets_in(self) && !kbi_cancel_async()))
+	if (kbi_likely(self && has_mask(self) && !kbi_signal_lets_in(self) && !kbi_cancel_async()))
 		return false;
-	return resume_changing(self, now);
+	return resume_changing(self);
 }
 
 bool kbi_signal_resumed_slow(void)
 {
-	bool ends_call = resume(true);
+	bool ends_call = resume();
 
 	kbi_signal_pin();
 	return ends_call;

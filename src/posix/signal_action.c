@@ -175,8 +175,8 @@ static void go_back(struct kbi_task *self, void *context, uint64_t mask)
 	kbi_signal_let_in(self);
 }
 
-/* On a lightweight thread: its mask in our books is grown as the kernel has grown its own. */
-static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context)
+/* On a lightweight thread: its mask in our books is grown as the kernel has grown its own; closed: that blocks all. */
+static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context, bool closed)
 {
 	struct running r __attribute__((cleanup(unwound))) = { .sig = sig, .info = info, .context = context };
 	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
@@ -205,7 +205,7 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_signal_show_stack(context);
 	kbi_signal_tells_overruns(info);
 	r.self = self;
-	if (is.flags & SA_ONSTACK)
+	if (closed || (is.flags & SA_ONSTACK))
 		kbi_signal_kernel_mask(before | is.mask | own);
 	kbi_signal_call(is.flags & SA_ONSTACK, &alternate, run, &r);
 	kbi_context_handled(context);
@@ -214,21 +214,35 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	/* it may have looked for handlers already, and be about to sleep */
 	a_store_rlx(&self->permit, 1);
 	before = read_mask(context);
+	kbi_np_enter(self);
 	reopen(self, before);
+	kbi_np_leave(self);
 	/* the handler was in a call that the virtual processor was taken from: what it has interrupted counts on one */
 	if (body && !self->vp)
 		kbi_handoff_end_found(self);
+	kbi_np_enter(self);
 	go_back(self, context, before);
+	kbi_np_leave(self);
 }
 
 static void continue_light(int sig, siginfo_t *info, void *context)
 {
-	run_light(kbi_self_raw(), sig, info, context);
+	run_light(kbi_self_raw(), sig, info, context, false);
+}
+
+static void continue_closed(int sig, siginfo_t *info, void *context)
+{
+	run_light(kbi_self_raw(), sig, info, context, true);
 }
 
 static bool is_on_alternate(int sig)
 {
 	return action_of(sig).flags & SA_ONSTACK;
+}
+
+void kbi_signal_handle_taken(siginfo_t *info, void *context)
+{
+	kbi_signal_go_on_from_apart(is_on_alternate(info->si_signo), info, context, continue_closed);
 }
 
 /* A kernel thread of libc's. */
@@ -303,7 +317,7 @@ static void continue_in_brackets(int sig, siginfo_t *info, void *context)
 
 	kbi_posix_me.lets_in = false;
 	kbi_np_leave(self);
-	run_light(self, sig, info, context);
+	run_light(self, sig, info, context, false);
 	kbi_np_enter(self);
 	kbi_posix_me.lets_in = lets_in;
 }
@@ -579,11 +593,4 @@ bool kbi_signal_ignored(int sig)
 		return true;
 	return (uintptr_t)a.handler == (uintptr_t)SIG_DFL &&
 	       (sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH);
-}
-
-bool kbi_signal_restarts(int sig)
-{
-	struct kbi_kaction a = { 0 };
-
-	return kbi_kaction(sig, NULL, &a) || !kbi_kaction_is_handler(&a) || (a.flags & SA_RESTART);
 }

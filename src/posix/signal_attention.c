@@ -19,6 +19,7 @@
 #include "os/sys.h"
 
 enum { ATTENTION = 32, RETRY_NS = 200000 };
+enum { RETURN = 7 }; /* bytes from the first instruction of libc's return to the second, x86-64 */
 enum { SENT = 1, TIMED = 2 }; /* in a body's `attention` */
 
 static struct kbi_kaction libcs; /* its handler; constant once installed */
@@ -29,15 +30,27 @@ static struct kbi_body *my_body(void)
 	return kbi_body_of_tid(kbi_sys_gettid());
 }
 
+/* A handler of the program's has returned to libc's two instructions, but not yet to what it has interrupted. */
+static bool is_returning(uintptr_t at)
+{
+	return (libcs.flags & KBI_KACTION_RESTORER) && at - (uintptr_t)libcs.rest[0] <= RETURN;
+}
+
+static bool is_outside(const struct kbi_task *self, const void *context)
+{
+	uintptr_t at = kbi_context_at(context);
+
+	return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(at) && !is_returning(at);
+}
+
 /* The interrupted code may be left: it is the program's or libc's, on its own thread. b: my_body(). */
 static bool may_leave(struct kbi_task *self, const struct kbi_body *b, const void *context)
 {
 	if (self && kbi_handoff_is_away(kbi_thread_of(self)))
-		return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(kbi_context_at(context));
+		return is_outside(self, context);
 	if (!self || !self->vp)
 		return !kbi_vp_n || kbi_posix_forked || (!b && !kbi_signal_is_postman(kbi_sys_gettid()));
-	return a_load_rlx(&self->np) == 0 && kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
-	       !kbi_context_is_ours(kbi_context_at(context));
+	return kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING && is_outside(self, context);
 }
 
 /* Is one on its way to b already? The caller has stored what it is for. */
@@ -90,13 +103,21 @@ static void let_libc(void *context)
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
-/* Many may be queued: they come one after the other, each once the one before has returned, and do not pile up frames on
- * a small stack. Who goes on from here may run a handler that sleeps, and with it other threads on this kernel thread. */
-static void let_others_come(void)
+static void set_kernel_mask(uint64_t mask)
 {
-	uint64_t bit = kbi_signal_bit(ATTENTION);
+	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
+}
 
-	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, NULL, KBI_MASK_BYTES);
+static uint64_t mask_outside(const void *context)
+{
+	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask);
+}
+
+/* Many may be queued: they come one after the other, each once the one before has returned, and do not pile up frames on
+ * a small stack. Who goes on from here may sleep, and with it other threads run on this kernel thread. */
+static void open_again(const void *context)
+{
+	set_kernel_mask(mask_outside(context) & ~kbi_signal_bit(ATTENTION));
 }
 
 void (*kbi_signal_pins)(void);
@@ -110,18 +131,34 @@ void kbi_signal_run_errands(const struct kbi_signal_errand *errand)
 		errand->run();
 }
 
-/* A light thread outside the library. */
+static bool has_errand(void)
+{
+	/* acquire: as in kbi_signal_pin */
+	const struct kbi_signal_errand *errand = a_load_acq(&kbi_signal_errand);
+
+	return a_load_rlx(&kbi_posix_me.pin_due) || (errand && errand->has());
+}
+
+static void return_to(struct kbi_task *self, void *context)
+{
+	if (a_load_rlx(&kbi_signal_watch) && self->vp)
+		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+}
+
+/* A light thread outside the library: all but its signals. */
 static void look_up(struct kbi_task *self, void *context)
 {
 	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
 
-	let_others_come();
-	kbi_signal_resumed_to(context);
-	if (a_load_rlx(&kbi_signal_watch) && self->vp)
-		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
-	if (self->vp && self->vp->body != b)
-		kbi_signal_returns_on(self, context);
+	return_to(self, context);
+	if (kbi_likely(!has_errand() && !kbi_cancel_pending()))
+		return;
+	open_again(context);
 	kbi_signal_pin();
+	if (self->vp && self->vp->body != b) {
+		return_to(self, context);
+		kbi_signal_returns_on(self, context);
+	}
 	/* in a system call that is a cancellation point, before libc 2.41, or asynchronous: as libc's handler does, which
 	 * wants to set the mark itself */
 	if (kbi_cancel_pending())
@@ -139,20 +176,53 @@ static bool is_cancelled(void)
 
 static bool has_cause(struct kbi_task *self)
 {
-	/* acquire: as in kbi_signal_pin */
-	const struct kbi_signal_errand *errand = a_load_acq(&kbi_signal_errand);
-
-	return kbi_cancel_async() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) ||
-	       a_load_rlx(&kbi_posix_me.pin_due) || (errand && errand->has());
+	return kbi_cancel_async() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) || has_errand();
 }
 
-/* settled: the thread may be left where the frame is. */
-static void answer(siginfo_t *info, void *context, bool settled)
+/* A handler called from here would find this handler as what it has interrupted, on a stack where the thread never was:
+ * collectors look at the stack from there on, profilers at the code. So this frame becomes that of the next signal that
+ * self lets through, laid where the kernel would have laid it. The others come behind. What has no handler is the kernel's
+ * affair. */
+static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
+{
+	struct kb_thread *t = kbi_thread_of(self);
+	siginfo_t sent;
+
+	while (kbi_signal_lets_in(self)) {
+		kbi_signal_block_all();
+		if (!kbi_signal_get(t, ~a_load_rlx(kbi_signal_mask(self)), &sent))
+			return;
+		if (kbi_likely(kbi_signal_has_handler(sent.si_signo))) {
+			if (kbi_signal_lets_in(self))
+				kbi_signal_knock_later();
+			*info = sent;
+			kbi_signal_handle_taken(info, context);
+			return;
+		}
+		open_again(context);
+		kbi_signal_raise(&sent);
+	}
+}
+
+/* A bound thread's wait at its kernel thread, which has them when this has returned. */
+static void take_signals(struct kbi_task *self, siginfo_t *info, void *context)
+{
+	if (kbi_likely(!kbi_signal_is_bound(kbi_thread_of(self)))) {
+		take_next(self, info, context);
+	} else {
+		kbi_signal_block_all();
+		kbi_signal_push(self);
+	}
+}
+
+/* settled: the thread may be left where the frame is. True: it may take signals there. */
+static bool answer(siginfo_t *info, void *context, bool settled)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_body *b = my_body();
 	struct kbi_vp *vp = kbi_signal_idle_vp(self);
 	int saved = errno;
+	bool takes = false;
 
 	if (info->si_code == SI_TIMER)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
@@ -168,26 +238,28 @@ static void answer(siginfo_t *info, void *context, bool settled)
 		}
 	} else if (self && (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))) {
 		look_up(self, context);
+		takes = a_load_rlx(&kbi_signal_watch);
 	} else {
+		set_kernel_mask(mask_outside(context) | kbi_signal_bit(ATTENTION));
 		let_libc(context);
 	}
 	errno = saved;
+	return takes;
 }
 
-/* From the kernel thread's alternate stack, where all signals were blocked. */
+/* From the kernel thread's alternate stack, where all signals were blocked; they still are. */
 static void attention_moved(int sig, siginfo_t *info, void *context)
 {
-	uint64_t mask = kbi_signal_from_set(&((ucontext_t *)context)->uc_sigmask) | kbi_signal_bit(ATTENTION);
-
 	(void)sig;
-	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
-	answer(info, context, true);
+	if (answer(info, context, true))
+		take_signals(kbi_self_raw(), info, context);
 }
 
 static void attention(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
-	answer(info, context, kbi_preempt_settle(info, context, attention_moved));
+	if (answer(info, context, kbi_preempt_settle(info, context, attention_moved)))
+		take_signals(kbi_self_raw(), info, context);
 }
 
 static bool set_handler(void)

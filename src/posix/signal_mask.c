@@ -36,7 +36,7 @@ static int change_on_own(struct kbi_task *self, int how, const sigset_t *set, si
 	a_store_rlx(kbi_signal_mask(self), mask);
 	if (before & ~mask)
 		kbi_signal_opened(before & ~mask);
-	kbi_signal_let_in(self);
+	kbi_signal_push(self);
 	return 0;
 }
 

@@ -38,12 +38,20 @@ static inline bool kbi_signal_queues(int sig)
 	return sig > KBI_LIBC_LAST;
 }
 
-/* A lock that handlers take, too: no signal comes in between. The mask before, for leave. */
-static inline uint64_t kbi_signal_enter(a32 *lock)
+/* On the caller's kernel thread, the runtime's own, too: the mask before. */
+static inline uint64_t kbi_signal_block_all(void)
 {
 	uint64_t all = ~kbi_everywhere_bit(), old = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
+	return old;
+}
+
+/* A lock that handlers take, too: no signal comes in between. The mask before, for leave. */
+static inline uint64_t kbi_signal_enter(a32 *lock)
+{
+	uint64_t old = kbi_signal_block_all();
+
 	kbi_lock_take(lock);
 	return old;
 }
@@ -93,8 +101,15 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask);
 void kbi_signal_close(struct kbi_vp *vp);
 /* A handler of self was unwound, or is about to be: the kernel has its mask still. */
 void kbi_signal_unwound(struct kbi_task *self);
-/* As kbi_signal_resumed, in a handler: what handlers of the program's now have ended stays ended, there. */
-void kbi_signal_resumed_to(void *context);
+/* Has self one in its list that it lets through? */
+static inline bool kbi_signal_lets_in(struct kbi_task *self)
+{
+	/* acquire: partner is the release in kbi_signal_put */
+	return a_load_acq(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
+}
+/* At the end of a handler of the runtime's that may leave the thread there, with all signals blocked: its frame is that of
+ * this signal from here on, as if the kernel had called the program's handler. May not return. */
+void kbi_signal_handle_taken(siginfo_t *info, void *context);
 /* A handler returns to this context on this virtual processor, with this mask. */
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask);
 /* In a handler: the virtual processor that the caller's kernel thread is, if no thread runs there; NULL. self:
@@ -131,6 +146,8 @@ void kbi_signal_take_mask(struct kbi_task *self, uint64_t mask);
 /* Alternate stacks, signal_stack.c. In the relay, which the kernel has called with these: fn goes on, on the stack of
  * self's where the kernel would have called a handler that wants an alternate one, or does not. */
 void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn);
+/* The same in a handler of the runtime's own, settled, whose frame may be apart (core/preempt). */
+void kbi_signal_go_on_from_apart(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn);
 /* call(arg); where frames do not move, on the alternate stack s if that is wanted and is one. */
 void kbi_signal_call(bool on_alternate, const stack_t *s, void (*call)(void *), void *arg);
 /* Before a handler: its context says which alternate stack the thread has. And after it: the thread has what the context
@@ -273,7 +290,8 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 /* To a thread that takes it, without the postman; even_soon: or, a real-time signal, will when a handler has returned.
  * False: there is none. */
 bool kbi_signal_give(const siginfo_t *info, bool even_soon);
-/* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes soon. */
+/* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes when it has
+ * returned, as what has interrupted what it returns to. */
 void kbi_signal_let_in(struct kbi_task *self);
 /* To the caller itself, which lets it through; and the same, inside brackets. */
 int kbi_signal_raise(const siginfo_t *info);
@@ -353,8 +371,6 @@ void kbi_signal_await_own(struct kbi_task *self, int sig, uint32_t before);
 
 /* Nobody would notice it: ignored, or by default. */
 bool kbi_signal_ignored(int sig);
-/* A handler that asks for restart, or no handler. */
-bool kbi_signal_restarts(int sig);
 /* Has the program a handler of it, so that the kernel calls our relay? */
 bool kbi_signal_has_handler(int sig);
 /* Has the program a handler of any signal? */

@@ -32,6 +32,53 @@ static uintptr_t here(void)
 	return (uintptr_t)__builtin_frame_address(0);
 }
 
+/* ---- where the runtime's own signals are taken --------------------------------------------------------------- */
+
+enum {
+	PLACE = 64 << 10,        /* bytes for frames of the runtime's signals, and a switch */
+	PLACE_HIGH = 128 << 10,  /* where they end on a thread's own stack: libraries put guards of theirs at its very end */
+	PLACE_STACK = 512 << 10, /* in smaller stacks that may be in use */
+};
+
+static char *mains_place;
+
+/* Where on its stack such frames lie, if it is on none of its own then. */
+static bool is_in_place(const struct kb_thread *t, uintptr_t sp)
+{
+	uintptr_t low = (uintptr_t)mains_place;
+
+	if (!t->is_main)
+		low = t->stack && !t->user_stack ? (uintptr_t)t->stack->low + PLACE_HIGH - PLACE : 0;
+	return low && sp - low <= PLACE;
+}
+
+static bool is_on_own(const struct kb_thread *t, uintptr_t sp)
+{
+	if (t->stack)
+		return sp - (uintptr_t)t->stack->low < t->stack->size;
+	return !t->is_main || kbi_plant_is_on_main(sp) || sp - (uintptr_t)mains_place <= PLACE;
+}
+
+/* A thread with an alternate stack may run code for which its own is none: compilers of other languages keep their stacks
+ * in memory where nothing may be written below the stack pointer. Handlers of the program's have its alternate stack; for
+ * ours there is the far end of its own. */
+static uintptr_t place(uintptr_t sp)
+{
+	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
+	const stack_t *s = &kbi_posix_me.alternate;
+
+	/* in a switch the stack pointer may be another thread's */
+	if (!t || !s->ss_sp || is_on(s, sp) || a_load_rlx(&t->task.np) > 0 || is_on_own(t, sp))
+		return sp - KBI_SIGNAL_FRAME_RED;
+	/* it may have been left there when the handler began. A handler alone says nothing: one that the program has left by a
+	 * jump of its own is never known to be over */
+	if (kbi_posix_me.in_handler && kbi_posix_me.apart)
+		return 0;
+	if (t->is_main)
+		return mains_place ? (uintptr_t)mains_place + PLACE : 0;
+	return t->user_stack || t->stack->size < PLACE_STACK ? 0 : (uintptr_t)t->stack->low + PLACE_HIGH;
+}
+
 /* ---- where a handler runs -------------------------------------------------------------------------------- */
 
 bool kbi_signal_on_alternate(void)
@@ -71,18 +118,42 @@ static void end_program(void)
 	kbi_sys_signal(kbi_sys_gettid(), SIGSEGV);
 }
 
-void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn)
+/* A handler is about to begin. */
+static void note_apart(const struct kb_thread *t, uintptr_t sp)
+{
+	if (!kbi_posix_me.in_handler)
+		kbi_posix_me.apart = false;
+	if (kbi_unlikely(is_in_place(t, sp)))
+		kbi_posix_me.apart = true;
+}
+
+/* apart: the frame is not where the kernel would have laid it for a handler without SA_ONSTACK. */
+static void go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn, bool apart)
 {
 	uintptr_t sp = kbi_signal_frame_interrupted(context), at = kbi_signal_frame_low(info, context), low, top;
 
 	if (kbi_signal_frame_moves() && !is_runtimes(context, sp)) {
+		note_apart(kbi_thread_of(kbi_self_raw()), sp);
 		find_place(sp, on_alternate, &low, &top);
-		if (is_runtimes(context, at) || (top != sp - KBI_SIGNAL_FRAME_RED && !(at >= low && at < top))) {
+		apart |= is_runtimes(context, at);
+		if (apart || (top != sp - KBI_SIGNAL_FRAME_RED && !(at >= low && at < top))) {
 			kbi_signal_frame_move(info, context, low, top, fn);
 			end_program();
 		}
 	}
 	fn(info->si_signo, info, context);
+}
+
+void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn)
+{
+	go_on(on_alternate, info, context, fn, false);
+}
+
+void kbi_signal_go_on_from_apart(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn)
+{
+	uintptr_t sp = kbi_signal_frame_interrupted(context);
+
+	go_on(on_alternate, info, context, fn, kbi_preempt_is_apart() && place(sp) != sp - KBI_SIGNAL_FRAME_RED);
 }
 
 void kbi_signal_call(bool on_alternate, const stack_t *s, void (*call)(void *), void *arg)
@@ -98,42 +169,6 @@ size_t kbi_signal_room(uintptr_t sp)
 	const stack_t *s = &kbi_posix_me.entered;
 
 	return s->ss_sp && sp - (uintptr_t)s->ss_sp <= s->ss_size ? sp - (uintptr_t)s->ss_sp : 0;
-}
-
-/* ---- where the runtime's own signals are taken --------------------------------------------------------------- */
-
-enum {
-	PLACE = 64 << 10,        /* bytes for frames of the runtime's signals, and a switch */
-	PLACE_HIGH = 128 << 10,  /* where they end on a thread's own stack: libraries put guards of theirs at its very end */
-	PLACE_STACK = 512 << 10, /* in smaller stacks that may be in use */
-};
-
-static char *mains_place;
-
-static bool is_on_own(const struct kb_thread *t, uintptr_t sp)
-{
-	if (t->stack)
-		return sp - (uintptr_t)t->stack->low < t->stack->size;
-	return !t->is_main || kbi_plant_is_on_main(sp) || sp - (uintptr_t)mains_place <= PLACE;
-}
-
-/* A thread with an alternate stack may run code for which its own is none: compilers of other languages keep their stacks
- * in memory where nothing may be written below the stack pointer. Handlers of the program's have its alternate stack; for
- * ours there is the far end of its own. */
-static uintptr_t place(uintptr_t sp)
-{
-	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
-	const stack_t *s = &kbi_posix_me.alternate;
-
-	/* in a switch the stack pointer may be another thread's */
-	if (!t || !s->ss_sp || is_on(s, sp) || a_load_rlx(&t->task.np) > 0 || is_on_own(t, sp))
-		return sp - KBI_SIGNAL_FRAME_RED;
-	/* the thread may have been left there when the handler began */
-	if (kbi_posix_me.in_handler)
-		return 0;
-	if (t->is_main)
-		return mains_place ? (uintptr_t)mains_place + PLACE : 0;
-	return t->user_stack || t->stack->size < PLACE_STACK ? 0 : (uintptr_t)t->stack->low + PLACE_HIGH;
 }
 
 /* ---- what a handler's context says of it ------------------------------------------------------------------ */

@@ -1,4 +1,5 @@
-;;; Threads of SBCL: a mutex, a semaphore, collections that stop all of them, one that is terminated, and a time limit.
+;;; Threads of SBCL: a mutex, a semaphore, collections that stop all of them, one that is terminated, a time limit, and one
+;;; that computes, after an error of the processor's, until it is told to stop.
 (defun conses (i)
   (let ((n 0))
     (dotimes (k 100 n)
@@ -19,5 +20,11 @@
   (sb-thread:terminate-thread sleeper)
   (print (sb-thread:join-thread sleeper :default :gone)))
 (print (handler-case (sb-ext:with-timeout 0.1 (loop)) (sb-ext:timeout () :time-is-over)))
+;; the handler of the processor's trap is left by a jump of Lisp's own
+(defvar *told* nil)
+(print (handler-case (car (eval '(identity 1))) (type-error () :no-list)))
+(let ((teller (sb-thread:make-thread (lambda () (dotimes (k 5) (sb-ext:gc)) (setf *told* t)))))
+  (loop until *told*)
+  (print (sb-thread:join-thread teller)))
 (print (with-output-to-string (s) (sb-ext:run-program "/bin/echo" '("a program") :output s)))
 (terpri)
