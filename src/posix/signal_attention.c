@@ -36,11 +36,25 @@ static bool is_returning(uintptr_t at)
 	return (libcs.flags & KBI_KACTION_RESTORER) && at - (uintptr_t)libcs.rest[0] <= RETURN;
 }
 
-static bool is_outside(const struct kbi_task *self, const void *context)
+static uint64_t mask_outside(const void *context)
+{
+	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask);
+}
+
+/* The interrupted code is a handler, in a function of libc's: of ours, which the kernel calls with all blocked but libc's
+ * own signals, or the program's is over, and what it has blocked counts until it has returned. */
+static bool is_in_handler(struct kbi_task *self, const void *context)
+{
+	uint64_t takes = a_load_rlx(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
+
+	return kbi_unlikely(takes & mask_outside(context) & ~kbi_signal_never());
+}
+
+static bool is_outside(struct kbi_task *self, const void *context)
 {
 	uintptr_t at = kbi_context_at(context);
 
-	return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(at) && !is_returning(at);
+	return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(at) && !is_returning(at) && !is_in_handler(self, context);
 }
 
 /* The interrupted code may be left: it is the program's or libc's, on its own thread. b: my_body(). */
@@ -106,11 +120,6 @@ static void let_libc(void *context)
 static void set_kernel_mask(uint64_t mask)
 {
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
-}
-
-static uint64_t mask_outside(const void *context)
-{
-	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask);
 }
 
 /* Many may be queued: they come one after the other, each once the one before has returned, and do not pile up frames on
