@@ -22,15 +22,30 @@ static inline void kbi_slice_note(struct kbi_task *self)
 /* The rest of kbi_slice_call. */
 KBI_SWITCHES void kbi_slice_end(struct kbi_task *self, unsigned ns);
 
-/* The caller has made a call that could have suspended it, and has not. */
+/* The caller has made a call that could have suspended it, and has not. As it seems: it may be moved at any time. */
 KBI_SWITCHES static inline void kbi_slice_call(unsigned ns)
 {
 	struct kbi_task *self = kbi_self_raw();
 	const struct kbi_vp *vp = self ? self->vp : NULL;
 
-	/* as it seems: the caller may be moved at any time */
 	if (kbi_unlikely(vp && vp->plain && (vp->first || vp->s->pq.head || !a_zero32_rlx(&kbi_source.waiting))))
 		kbi_slice_end(self, ns);
+}
+
+/* The same for one that has given something out: so long a turn is seen in time if one of some calls looks. */
+KBI_SWITCHES static inline void kbi_slice_given(void)
+{
+	enum { ONE_OF = 16 };
+	struct kbi_task *self = kbi_self_raw();
+	struct kbi_vp *vp = self ? self->vp : NULL;
+	uint32_t n;
+
+	if (kbi_unlikely(!vp))
+		return;
+	n = a_load_rlx(&vp->slice.given) + 1;
+	a_store_rlx(&vp->slice.given, n);
+	if (kbi_unlikely(n % ONE_OF == 0))
+		kbi_slice_call(KBI_SLICE_GIVEN);
 }
 
 #endif

@@ -52,6 +52,7 @@ struct kbi_slice {
 	uint64_t since;  /* ns */
 	uint64_t looked; /* when such a call last looked at everything, ns */
 	uint32_t quiet;  /* such calls with nobody ready */
+	a32 given;       /* calls that have given something out, approximate */
 	/* the first in the queue, passed over: at each such call since, at the last of them, ns */
 	const struct kbi_task *passed;
 	uint64_t passed_since, passed_last;

@@ -168,7 +168,7 @@ ssize_t kb_io_send(int fd, const void *buf, size_t n, int flags, uint64_t deadli
 	long r = kbi_sys(SYS_sendto, fd, buf, n, c.d, NULL, 0);
 
 	if (kbi_likely(r == (long)n || (r < 0 && r != -EAGAIN && r != -EINTR))) {
-		kbi_slice_call(KBI_SLICE_GIVEN);
+		kbi_slice_given();
 		return r;
 	}
 	return send_rest(r, &c, since, kbi_patience(deadline));

@@ -83,6 +83,7 @@ long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels
 	r = accept_now(&t.c);
 	if (kbi_call_again(r))
 		return kbi_call_wait(&t.c);
-	kbi_call_gives_way(r, KBI_SLICE_GIVEN);
+	if (r >= 0)
+		kbi_slice_call(KBI_SLICE_GIVEN);
 	return r;
 }

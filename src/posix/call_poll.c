@@ -99,7 +99,7 @@ static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool can
 		kbi_cancel_test();
 	r = c->attempt(c);
 	if (!kbi_call_again(r)) {
-		kbi_call_gives_way(r, KBI_SLICE_TAKEN);
+		kbi_call_has_taken(r);
 		return r;
 	}
 	c->deadline = after(span);

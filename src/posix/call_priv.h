@@ -160,19 +160,25 @@ static inline bool kbi_call_is_empty(int fd)
 	return kbi_unlikely(kbi_talk_is_on(&kbi_posix_me.talk, (uint32_t)fd)) && !(kbi_call_known(fd) & KBI_CALL_NONBLOCK);
 }
 
-/* With this result of a call that could have waited others may have their turn. Not with an error: the kernel may have
- * sent the caller a signal with it, which must not meet another thread. */
-static inline void kbi_call_gives_way(long r, unsigned ns)
+/* A call that could have waited has taken something in, or given something out: others may have their turn. Not with an
+ * error: the kernel may have sent the caller a signal with it, which must not meet another thread. */
+static inline void kbi_call_has_taken(long r)
 {
 	if (kbi_likely(r >= 0))
-		kbi_slice_call(ns);
+		kbi_slice_call(KBI_SLICE_TAKEN);
+}
+
+static inline void kbi_call_has_given(long r)
+{
+	if (kbi_likely(r >= 0))
+		kbi_slice_given();
 }
 
 /* It was there at first. */
 static inline void kbi_call_found(int fd, long r)
 {
 	kbi_talk_is_over(&kbi_posix_me.talk, (uint32_t)fd);
-	kbi_call_gives_way(r, KBI_SLICE_TAKEN);
+	kbi_call_has_taken(r);
 }
 
 /* Does it have O_NONBLOCK now? Remembered as a guess. */

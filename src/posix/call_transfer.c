@@ -280,7 +280,7 @@ static inline __attribute__((always_inline)) long write_by(int fd, const struct 
 		kbi_cancel_test();
 	r = now(&out, NULL, fd, v, n, cancels);
 	if (kbi_likely(r == (long)bytes)) {
-		kbi_call_gives_way(r, KBI_SLICE_GIVEN);
+		kbi_call_has_given(r);
 		return r;
 	}
 	if (r < 0 && !kbi_call_again(r))
@@ -360,7 +360,7 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 /* Who asks so comes to wait by another call, but for what it has found it would not have. */
 static inline long received_at_once(long r)
 {
-	kbi_call_gives_way(r, KBI_SLICE_TAKEN);
+	kbi_call_has_taken(r);
 	return r;
 }
 
@@ -491,7 +491,7 @@ long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to,
 
 		return send_later(&t, r, cancels);
 	}
-	kbi_call_gives_way(r, KBI_SLICE_GIVEN);
+	kbi_call_has_given(r);
 	return r;
 }
 
@@ -517,7 +517,7 @@ static long finish_message(int fd, const struct msghdr *m, int flags, long r, ui
 			      total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
 
 	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n)) {
-		kbi_call_gives_way(r, KBI_SLICE_GIVEN);
+		kbi_call_has_given(r);
 		return r;
 	}
 	return send_later(&t, r, cancels);
