@@ -12,9 +12,14 @@ void (*kbi_run_entry)(void *thread);
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why)
 {
 	a_store_rlx(&vp->countdown, vp->poll_every);
+	a_store_rlx(&vp->services, a_load_rlx(&vp->services) + 1);
+	kbi_run_look_at_all(vp, why);
+}
+
+void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why)
+{
 	if (kbi_vp_is_asked(vp))
 		why = why == KBI_POLL_TICK ? KBI_POLL_ASKED : KBI_POLL_WANTED;
-	a_store_rlx(&vp->services, a_load_rlx(&vp->services) + 1);
 	kbi_domain_poll(vp, vp, 0);
 	if (kbi_source_due())
 		kbi_source_poll(vp);

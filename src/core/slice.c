@@ -40,7 +40,7 @@ static void look_if_due(struct kbi_vp *vp, uint64_t now)
 	if (now - vp->slice.looked < LOOK_NS)
 		return;
 	vp->slice.looked = now;
-	kbi_run_service(vp, KBI_POLL_SWITCH);
+	kbi_run_look_at_all(vp, KBI_POLL_SWITCH);
 }
 
 static struct kbi_task *first_ready(const struct kbi_vp *vp)
