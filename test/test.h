@@ -86,6 +86,15 @@ static inline uint64_t test_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* Keeps the processor so long. */
+static inline void test_compute_ns(uint64_t ns)
+{
+	uint64_t since = test_now_ns();
+
+	while (test_now_ns() - since < ns)
+		;
+}
+
 /* A point of time of a clock: in so many ms. */
 static inline struct timespec test_in_ms(clockid_t clock, long ms)
 {

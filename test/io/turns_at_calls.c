@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -22,19 +21,6 @@ struct caller {
 	int others_at_begin; /* calls that the other has made when this one begins */
 };
 
-static void work(void)
-{
-	struct timespec t;
-	long begun, now;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	begun = t.tv_nsec;
-	do {
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		now = t.tv_nsec;
-	} while ((now - begun + 1000000000) % 1000000000 < WORK_NS);
-}
-
 static void *calls(void *arg)
 {
 	struct caller *c = arg;
@@ -43,7 +29,7 @@ static void *calls(void *arg)
 	c->others_at_begin = atomic_load(&c->other->calls);
 	for (int i = 0; i < CALLS; i++) {
 		CHECK_EQ(c->gives ? kb_io_send(c->fd[1], &b, 1, 0, KB_FOREVER) : kb_io_recv(c->fd[0], &b, 1, 0, KB_FOREVER), 1);
-		work();
+		test_compute_ns(WORK_NS);
 		atomic_fetch_add(&c->calls, 1);
 	}
 	return NULL;

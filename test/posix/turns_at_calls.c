@@ -13,7 +13,6 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -130,19 +129,6 @@ struct caller {
 	int bell;            /* to write to amid the calls; -1: not this one */
 };
 
-static void work(void)
-{
-	struct timespec t;
-	long begun, now;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	begun = t.tv_nsec;
-	do {
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		now = t.tv_nsec;
-	} while ((now - begun + 1000000000) % 1000000000 < WORK_NS);
-}
-
 static void *calls(void *arg)
 {
 	struct caller *c = arg;
@@ -152,7 +138,7 @@ static void *calls(void *arg)
 		if (i == CALLS / 4 && c->bell >= 0)
 			CHECK_EQ(write(c->bell, "", 1), 1);
 		c->way->call(c->fd);
-		work();
+		test_compute_ns(WORK_NS);
 		atomic_fetch_add(&c->calls, 1);
 	}
 	return NULL;
