@@ -19,7 +19,7 @@
 #include "os/sys.h"
 
 enum {
-	ENDING = 1 << 30, /* of users: the last one closes it */
+	ENDING = 1 << 30, /* of users: the last one closes it; the rest says which ending it is */
 	/* of the gate */
 	COPY = 1, COPIES = 0x7fff,
 	STOP = 0x8000, STOPS = 0x7fff * STOP,
@@ -29,6 +29,7 @@ enum {
 
 static a32 gate;
 static a32 highest; /* such number ever */
+static a32 endings; /* copies that were closed */
 
 /* ---- the gate ------------------------------------------------------------------------------------ */
 
@@ -154,17 +155,18 @@ static void forget(struct kbi_slot *s, int own)
 void kbi_own_drop(int own)
 {
 	struct kbi_slot *s = kbi_slot_find(own);
-	uint32_t n = a_load_rlx(&s->users);
+	uint32_t n = a_load_rlx(&s->users), ending = ENDING | (a_add_rlx(&endings, 1) & (ENDING - 1));
 
-	while (!a_cas_acqrel(&s->users, &n, n == 1 ? ENDING : n - 1)) /* partner: itself, of the user before */
+	while (!a_cas_acqrel(&s->users, &n, n == 1 ? ending : n - 1)) /* partner: itself, of the user before */
 		;
 	if (n != 1)
 		return;
 	forget(s, own);
 	kbi_sys(SYS_close, own);
-	/* release: partner is the acquire in kbi_own_is */
-	a_store_rel(&s->users, 0);
-	kbi_sys_futex_wake(&s->users, INT_MAX);
+	/* release: partner is the acquire in kbi_own_is. Since the close the number may be the next copy's already, which has
+	 * said so, or is about to */
+	if (a_cas_acqrel(&s->users, &ending, 0))
+		kbi_sys_futex_wake(&s->users, INT_MAX);
 }
 
 /* One that is about to be closed may be the program's next already: it is waited for. */
@@ -178,8 +180,8 @@ bool kbi_own_is(int fd)
 		return true;
 	if (!s)
 		return false;
-	while (kbi_unlikely((n = a_load_acq(&s->users)) == ENDING))
-		kbi_sys_futex_wait(&s->users, ENDING, &pause);
+	while (kbi_unlikely((n = a_load_acq(&s->users)) & ENDING))
+		kbi_sys_futex_wait(&s->users, n, &pause);
 	return n > 0;
 }
 
