@@ -1,11 +1,11 @@
 /* bench/turns.c - has each connection of a server its fair turn? N clients, kernel threads of this process, ask over a
  * stream socket each and ask again as soon as they have an answer. The server, a process of its own, has a thread for
- * each connection, which reads a question, computes and answers. Its threads are the kernel's, or those of the drop-in:
+ * each connection, which reads a question, computes and answers. Its threads are the kernel's, or the drop-in's:
  * the same code. Server and clients use one processor, or share two, or (placement "spread") have a part of them each.
  *
  * "p50" to "longest": the time from question to answer. "request": wall time of the window divided by the answers of
  * all, so that a million divided by it is the requests a second. "behind", "ahead": how many answers less than the mean
- * the least served client got, and how many more the most served one, in per cent of the mean.
+ * the least served client got, and how many more the most served client, in per cent of the mean.
  *
  * A question is the number of steps to compute, which the clients' process has measured before: the work is the same
  * for both servers, and a thread that loses its processor meanwhile has not computed. Every wait has an end: PATIENCE_S. */
@@ -163,7 +163,7 @@ static void give_up_server(const char *what)
 	bench_fail("the server %s within %d s", what, PATIENCE_S);
 }
 
-/* At most `limit` seconds. `what` the server does or fails to do if it goes on. */
+/* At most `limit` seconds. `what`: the server does or fails to do if it goes on. */
 static void await_end_of_server(double limit, const char *what, int early)
 {
 	for (double end = bench_now() + limit; !look_at_server(early); usleep(1000))
@@ -312,7 +312,7 @@ static void report_all(void)
 
 /* ---- both ---------------------------------------------------------------------------------------------------- */
 
-/* The best of some pieces: nothing has disturbed that one. */
+/* The best of some pieces: nothing has disturbed that piece. */
 static uint32_t steps_of(unsigned us)
 {
 	double best = 1;
@@ -338,7 +338,7 @@ static void allow_descriptors(void)
 		bench_skip("%u descriptors are not allowed", r.c->threads + DESCRIPTORS);
 }
 
-/* The processors of the server, and the clients' ones: `vps` in all. */
+/* The processors of the server, and the clients' processors: `vps` in all. */
 static void divide_cpus(cpu_set_t *servers, cpu_set_t *clients)
 {
 	unsigned n = r.c->vps, first = r.c->spread ? (n + 1) / 2 : n;

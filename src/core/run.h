@@ -64,7 +64,7 @@ static inline bool kbi_run_joiner_is_next(const struct kbi_vp *vp)
 
 /* Mail, board, deadlines, watches, inbox, scheduler: everything that may make a task ready here. */
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why);
-/* The same amid a turn: it is not counted, for by that others see whether anything has switched. */
+/* The same amid a turn: it is not counted, for the number tells the lookout whether anything has switched. */
 void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Agent: runs t; returns when this VP has nothing ready again. */
 KBI_SWITCHES void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t);

@@ -1,10 +1,11 @@
 /* core/slice.c - fair turns at calls. Contract in slice.h. Runs on the caller's stack, inside np brackets.
  *
- * Who gives way goes behind all that is ready. Next is the first that is not known to compute: such a thread would have the
- * VP until the tick, for a thousand times as long, each time. (Who computes with Python's lock is woken whenever another
- * thread lets go of that for a call.) But those have their part as well. Who was switched away by the tick waits until the
- * callers have had a quantum each; who has waited since then, for half of one. So it is under the rotator. The other
- * schedulers keep ready tasks where others may take them as well: there turns end by the tick only. */
+ * The caller goes behind all that is ready. Next is the first thread that is not known to compute: a computing thread would
+ * have the VP until the tick, for a thousand times as long, each time. (A thread that computes with Python's lock is woken
+ * whenever another thread lets go of the lock for a call.) But computing threads have their part as well. After a turn that
+ * the tick has ended such a thread waits until the callers have had a quantum each; if it has been woken since then, half a
+ * quantum. So it is under the rotator. The other schedulers keep ready tasks where any VP may take them: there turns end by
+ * the tick only. */
 #include "core/slice.h"
 
 #include "base/option.h"
@@ -14,10 +15,10 @@
 
 enum {
 	LOOK_NS = 50000, /* so often at deadlines, events and other VPs' work, if nothing else looks: it is a system call */
-	QUIETLY = 4,     /* calls, of which one asks what time it is where nobody is ready: that takes 20 ns */
+	QUIETLY = 4,     /* calls to a look at the clock where nobody is ready: that takes 20 ns */
 	PASS_MOST = 64,  /* threads that are passed over */
-	PARTS_MOST = 64, /* quanta that those wait at most; */
-	WOKEN_PART = 2,  /* this part of one, if they have waited since their last turn */
+	PARTS_MOST = 64, /* quanta that computing threads wait at most; */
+	WOKEN_PART = 2,  /* this part of a quantum, if they were woken since their last turn */
 };
 
 static void begin(struct kbi_vp *vp, uint64_t now)
@@ -26,7 +27,7 @@ static void begin(struct kbi_vp *vp, uint64_t now)
 	vp->slice.since = now;
 }
 
-/* The turn that lasts has been so long. One that nobody has seen begin begins now. */
+/* The turn that lasts has been so long. A turn that nobody has seen begin begins now. */
 static bool has_lasted(struct kbi_vp *vp, unsigned ns, uint64_t now)
 {
 	if (kbi_likely(vp->slice.turn == kbi_vp_turns(vp)))
@@ -79,7 +80,7 @@ static bool is_due(struct kbi_vp *vp, const struct kbi_task *first, unsigned cal
 	return waited(vp, first, part, now) >= long_enough;
 }
 
-/* Who is next, or NULL: the thread goes on. */
+/* The next thread, or NULL: the caller goes on. */
 static struct kbi_task *choose(struct kbi_vp *vp, uint64_t now)
 {
 	struct kbi_task *first = first_ready(vp), *t = first;
@@ -93,7 +94,7 @@ static struct kbi_task *choose(struct kbi_vp *vp, uint64_t now)
 	return first;
 }
 
-/* Who is next, if the caller has had its turn. */
+/* The next thread, if the caller has had its turn. */
 static struct kbi_task *next_of(struct kbi_vp *vp, unsigned ns)
 {
 	uint64_t now;

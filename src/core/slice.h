@@ -1,6 +1,6 @@
 /* core/slice.h - fair turns at calls. A thread whose calls find at once what they ask for never waits, and would keep its
- * VP for a quantum while others, whose data has come as well, wait for all of it. So such a call ends a turn that has been
- * long enough, where others like it are ready. Why so: doc/why/fair-turns.md. Callers: io, posix. Calls run, yield. */
+ * VP for a quantum while threads whose data has come as well wait for all of it. So such a call ends a turn that has been
+ * long enough, where threads like it are ready. Why so: doc/why/fair-turns.md. Callers: io, posix. Calls run, yield. */
 #ifndef KBI_SLICE_H
 #define KBI_SLICE_H
 
@@ -9,10 +9,10 @@
 
 /* How long, ns. TAKEN: the call has taken something in, such as a request, and a turn of many switches' length is enough.
  * GIVEN: it has handed something out, most often amid a piece of work, and perhaps with a lock of the program's. NATIVE: in
- * the native interface whoever is next keeps the VP as long as it likes. */
+ * the native interface the next thread keeps the VP as long as it likes. */
 enum { KBI_SLICE_TAKEN = 10000, KBI_SLICE_NATIVE = 100000, KBI_SLICE_GIVEN = 1000000 };
 
-/* self makes such a call, or is about to wait in one. */
+/* self makes such a call, or is about to wait in it. */
 static inline void kbi_slice_note(struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_task_is(self, KBI_TASK_COMPUTES)))
@@ -32,7 +32,7 @@ KBI_SWITCHES static inline void kbi_slice_call(unsigned ns)
 		kbi_slice_end(self, ns);
 }
 
-/* The same for one that has given something out: so long a turn is seen in time if one of some calls looks. */
+/* The same for a call that has given something out: so long a turn is seen in time if some of the calls look. */
 KBI_SWITCHES static inline void kbi_slice_given(void)
 {
 	enum { ONE_OF = 16 };

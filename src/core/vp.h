@@ -46,7 +46,7 @@ struct kbi_turn {
 	struct kbi_context_place place; /* where it had been interrupted */
 };
 
-/* The turn at whose calls others wait: core/slice. Owner only. */
+/* A turn, as calls that end it know it: core/slice. Owner only. */
 struct kbi_slice {
 	uint64_t turn;   /* kbi_vp_turns then: as long as that is the same it lasts */
 	uint64_t since;  /* ns */

@@ -19,7 +19,7 @@
 #include "os/sys.h"
 
 enum {
-	ENDING = 1 << 30, /* of users: the last one closes it; the rest says which ending it is */
+	ENDING = 1 << 30, /* of users: the last user closes it; the rest says which ending it is */
 	/* of the gate */
 	COPY = 1, COPIES = 0x7fff,
 	STOP = 0x8000, STOPS = 0x7fff * STOP,

@@ -1,5 +1,5 @@
 /* os/libcall_chosen.c - contract in libcall_chosen.h. Where the processes have the same mappings the kernel chooses the
- * same place in each; what it offers elsewhere is kept until then, so that it offers something else. */
+ * same place in each; a place that it offers elsewhere is kept until then, so that it offers another. */
 #include "os/libcall_chosen.h"
 
 #include <errno.h>

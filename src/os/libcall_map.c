@@ -114,7 +114,7 @@ static long claim_here(uintptr_t at, size_t bytes)
 	return -EEXIST;
 }
 
-/* The caller's map was refused, or lies elsewhere. When a file refuses the kernel may have unmapped what lay there, in this
+/* The caller's map was refused, or lies elsewhere. When a file refuses the kernel may have unmapped the memory there, in this
  * process only. Where the caller chose the place it is as after munmap then. */
 static void unplace(const struct request *r, uintptr_t at)
 {
@@ -134,7 +134,7 @@ static void unplace(const struct request *r, uintptr_t at)
 		kbi_libcall_everywhere(SYS_munmap, (long)at, (long)r->bytes, 0, 0, 0, 0);
 }
 
-/* What lies there is not the space's. */
+/* The memory there is not the space's. */
 static long note_other(uintptr_t at, size_t bytes, long result)
 {
 	if (is_error(result) || !kbi_memory_holds((void *)at, bytes))

@@ -160,7 +160,7 @@ static inline bool kbi_call_is_empty(int fd)
 	return kbi_unlikely(kbi_talk_is_on(&kbi_posix_me.talk, (uint32_t)fd)) && !(kbi_call_known(fd) & KBI_CALL_NONBLOCK);
 }
 
-/* A call that could have waited has taken something in, or given something out: others may have their turn. Not with an
+/* A call that could have waited has taken something in, or given something out: its turn may end. Not with an
  * error: the kernel may have sent the caller a signal with it, which must not meet another thread. */
 static inline void kbi_call_has_taken(long r)
 {

@@ -357,7 +357,7 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 	return kbi_call_wait(&t->c);
 }
 
-/* Who asks so comes to wait by another call, but for what it has found it would not have. */
+/* A caller that asks so comes to wait by another call, but not after it has found something. */
 static inline long received_at_once(long r)
 {
 	kbi_call_has_taken(r);

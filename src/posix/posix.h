@@ -163,7 +163,7 @@ struct kbi_posix_thread {
 	/* handlers */
 	const siginfo_t *raises; /* a signal that it sends itself, in brackets: handled at once when it comes */
 	uint64_t mask_outside; /* its mask before the first handler that has not returned */
-	bool apart;            /* one of these has interrupted a frame of the runtime's that was apart (core/preempt) */
+	bool apart;            /* such a handler has interrupted a frame of the runtime's that was apart (core/preempt) */
 	stack_t alternate;     /* its alternate signal stack; no ss_sp: none */
 	stack_t entered;       /* the one that a handler was last called on */
 	/* a kernel thread that our pthread_create made by libc's */

@@ -30,7 +30,7 @@ static struct kbi_body *my_body(void)
 	return kbi_body_of_tid(kbi_sys_gettid());
 }
 
-/* A handler of the program's has returned to libc's two instructions, but not yet to what it has interrupted. */
+/* A handler of the program's has returned to libc's two instructions, but not yet to the interrupted code. */
 static bool is_returning(uintptr_t at)
 {
 	return (libcs.flags & KBI_KACTION_RESTORER) && at - (uintptr_t)libcs.rest[0] <= RETURN;
@@ -42,7 +42,7 @@ static uint64_t mask_outside(const void *context)
 }
 
 /* The interrupted code is a handler, in a function of libc's: of ours, which the kernel calls with all blocked but libc's
- * own signals, or the program's is over, and what it has blocked counts until it has returned. */
+ * own signals, or the program's is over, and its mask counts until it has returned. */
 static bool is_in_handler(struct kbi_task *self, const void *context)
 {
 	uint64_t takes = a_load_rlx(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
@@ -122,8 +122,8 @@ static void set_kernel_mask(uint64_t mask)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
-/* Many may be queued: they come one after the other, each once the one before has returned, and do not pile up frames on
- * a small stack. Who goes on from here may sleep, and with it other threads run on this kernel thread. */
+/* Many may be queued: each comes when the signal before it has been handled, and they do not pile up frames on a
+ * small stack. The thread may sleep from here on, and so other threads run on this kernel thread. */
 static void open_again(const void *context)
 {
 	set_kernel_mask(mask_outside(context) & ~kbi_signal_bit(ATTENTION));
@@ -188,9 +188,9 @@ static bool has_cause(struct kbi_task *self)
 	return kbi_cancel_async() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) || has_errand();
 }
 
-/* A handler called from here would find this handler as what it has interrupted, on a stack where the thread never was:
+/* A handler called from here would find this handler as the interrupted code, on a stack where the thread never was:
  * collectors look at the stack from there on, profilers at the code. So this frame becomes that of the next signal that
- * self lets through, laid where the kernel would have laid it. The others come behind. What has no handler is the kernel's
+ * self lets through, laid where the kernel would have laid it. The rest come behind. A signal without a handler is the kernel's
  * affair. */
 static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
 {

@@ -101,7 +101,7 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask);
 void kbi_signal_close(struct kbi_vp *vp);
 /* A handler of self was unwound, or is about to be: the kernel has its mask still. */
 void kbi_signal_unwound(struct kbi_task *self);
-/* Has self one in its list that it lets through? */
+/* Has self a signal in its list that it lets through? */
 static inline bool kbi_signal_lets_in(struct kbi_task *self)
 {
 	/* acquire: partner is the release in kbi_signal_put */
@@ -290,8 +290,8 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 /* To a thread that takes it, without the postman; even_soon: or, a real-time signal, will when a handler has returned.
  * False: there is none. */
 bool kbi_signal_give(const siginfo_t *info, bool even_soon);
-/* At the end of a handler of self: what was put into the pool meanwhile, and is let through again, comes when it has
- * returned, as what has interrupted what it returns to. */
+/* At the end of a handler of self: a signal that was put into the pool meanwhile, and is let through again, comes when it
+ * has returned, and interrupts the code that it returns to. */
 void kbi_signal_let_in(struct kbi_task *self);
 /* To the caller itself, which lets it through; and the same, inside brackets. */
 int kbi_signal_raise(const siginfo_t *info);

@@ -70,7 +70,7 @@ static uintptr_t place(uintptr_t sp)
 	/* in a switch the stack pointer may be another thread's */
 	if (!t || !s->ss_sp || is_on(s, sp) || a_load_rlx(&t->task.np) > 0 || is_on_own(t, sp))
 		return sp - KBI_SIGNAL_FRAME_RED;
-	/* it may have been left there when the handler began. A handler alone says nothing: one that the program has left by a
+	/* it may have been left there when the handler began. A handler alone says nothing: if the program has left it by a
 	 * jump of its own is never known to be over */
 	if (kbi_posix_me.in_handler && kbi_posix_me.apart)
 		return 0;

@@ -21,7 +21,7 @@ for method in "nptl", "kochab-posix":
 assert len(rows) == 14, rows
 END
 
-# The measuring process is a child of the command, the server one of that.
+# The measuring process is a child of the command, the server a child of that.
 server_of() { # COMMAND'S PROCESS
 	local measuring
 	measuring=$(pgrep -P "$1") && pgrep -P "$measuring"

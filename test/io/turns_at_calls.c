@@ -1,5 +1,5 @@
-/* kb_io_recv, kb_io_send: threads whose calls find at once what they ask for do not keep the virtual processor from each
- * other. Counted: how many calls one has made when the other begins.
+/* kb_io_recv, kb_io_send: threads whose calls find their data at once do not keep the virtual processor from each
+ * other. Counted: how many calls the first thread has made when the second begins.
  * matrix: vps=1 sched=rotator
  * body: thread: another virtual processor, asleep, begins when the kernel lets it */
 #include <kochab/io.h>
@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-/* WORK_NS: more than a turn that others may end at a call. Who gives keeps the virtual processor for longer. */
+/* WORK_NS: more than a turn that a call may end. A thread that sends keeps the virtual processor for longer. */
 enum { CALLS = 2000, WORK_NS = 20000, FEW = 100, FEW_GIVEN = 1000 };
 
 struct caller {
@@ -18,7 +18,7 @@ struct caller {
 	bool gives;
 	atomic_int calls;
 	struct caller *other;
-	int others_at_begin; /* calls that the other has made when this one begins */
+	int others_at_begin; /* calls that the other thread has made when this begins */
 };
 
 static void *calls(void *arg)

@@ -1,5 +1,5 @@
-/* os/libcall_map: a file that refuses to be mapped may do so when the kernel has unmapped what lay at the place. Where
- * virtual processors are processes that place is given to others afterwards, or is the same in all of them. */
+/* os/libcall_map: a file that refuses to be mapped may do so when the kernel has unmapped the memory at the place. Where
+ * virtual processors are processes that place is given to another map afterwards, or is the same in all of them. */
 #define _GNU_SOURCE
 #include "crowd.h"
 
@@ -48,7 +48,7 @@ static void refuse(void *at, int flags)
 	CHECK_EQ(close(fd), 0);
 }
 
-/* What is mapped next lies at the same place, perhaps. */
+/* The next map lies at the same place, perhaps. */
 static void *maps_next(void *arg)
 {
 	char *p;

@@ -1,4 +1,4 @@
-/* posix/table_of_files: the kernel's table of the program's descriptors has room for those of the runtime as soon as there
+/* posix/table_of_files: the kernel's table of the program's descriptors has room for the runtime's as soon as there
  * is a thread. Made longer later, when several kernel threads use it, that costs the first thread that waits for a socket
  * 10 to 20 ms, in which its virtual processor stands still.
  * matrix: run-only */

@@ -1,7 +1,7 @@
-/* posix/turns_at_calls: threads whose calls find at once what they ask for do not keep the processor from each other for
- * a quantum each, which is so long here that the tick ends no turn. One round for each kind of call: two threads make it
+/* posix/turns_at_calls: threads whose calls find their data at once do not keep the processor from each other for
+ * a quantum each, which is so long here that the tick ends no turn. A round for each kind of call: two threads make it
  * again and again, CALLS times; and main waits for something that is sent when the first is amid its calls. Counted:
- * how many calls one has made when the other begins, and when main goes on. On kernel threads that is the kernel's affair.
+ * how many calls a thread has made when the other begins, and when main goes on. On kernel threads that is the kernel's affair.
  * matrix: run-only vps=1 sched=rotator option=KOCHAB_QUANTUM=10000000
  * body: thread: another virtual processor, asleep, begins when the kernel lets it */
 #define _GNU_SOURCE
@@ -17,8 +17,8 @@
 
 #include "test.h"
 
-/* WORK_NS: more than a turn that others may end at a call. FEW: of CALLS: the turns of others, and of who looks for events
- * only now and then, come soon. Who gives keeps the processor for longer: a hundred times. */
+/* WORK_NS: more than a turn that a call may end. FEW: of CALLS: the other thread's turns, and looks for events, come soon.
+ * A thread that sends keeps the processor for longer: a hundred times. */
 enum { CALLS = 2000, WORK_NS = 20000, FEW = 100 };
 
 struct way {
@@ -125,8 +125,8 @@ struct caller {
 	int fd[2];
 	atomic_int calls;
 	struct caller *other;
-	int others_at_begin; /* calls that the other has made when this one begins; it begins with none: 0 */
-	int bell;            /* to write to amid the calls; -1: not this one */
+	int others_at_begin; /* calls that the other thread has made when this begins; it begins with none: 0 */
+	int bell;            /* to write to amid the calls; -1: not this thread */
 };
 
 static void *calls(void *arg)
@@ -152,7 +152,7 @@ static void make(struct caller *c, const struct way *way, struct caller *other)
 	*c = (struct caller){ .way = way, .other = other, .bell = -1 };
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, c->fd), 0);
 	setsockopt(c->fd[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-	/* in one piece; who sends has all the room */
+	/* in a single piece; a thread that sends has all the room */
 	if (way->few == FEW)
 		CHECK_EQ(write(c->fd[1], many, sizeof many), sizeof many);
 }

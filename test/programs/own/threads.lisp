@@ -1,4 +1,4 @@
-;;; Threads of SBCL: a mutex, a semaphore, collections that stop all of them, one that is terminated, a time limit, and one
+;;; Threads of SBCL: a mutex, a semaphore, collections that stop all of them, a thread that is terminated, a time limit, and another
 ;;; that computes, after an error of the processor's, until it is told to stop.
 (defun conses (i)
   (let ((n 0))
