@@ -108,14 +108,6 @@ static struct kbi_task *next_of(struct kbi_vp *vp, unsigned ns)
 	return choose(vp, now);
 }
 
-static void *requeue(void *arg)
-{
-	struct kbi_task *t = arg;
-
-	kbi_vp_push(t->vp, t, false);
-	return NULL;
-}
-
 KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 {
 	struct kbi_task *next;
@@ -126,7 +118,7 @@ KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 	vp = self->vp;
 	next = vp ? next_of(vp, ns) : NULL;
 	if (next && kbi_vp_take(vp, next)) {
-		kbi_run_switch_to(vp, self, next, requeue, self);
+		kbi_run_switch_to(vp, self, next, kbi_yield_requeue, self);
 		self = kbi_self_raw();
 		begin(self->vp, kbi_timer_now());
 	}

@@ -6,7 +6,7 @@
 #include "core/wait.h"
 #include "os/sys.h"
 
-static void *requeue(void *arg)
+void *kbi_yield_requeue(void *arg)
 {
 	struct kbi_task *t = arg;
 
@@ -22,7 +22,7 @@ KBI_SWITCHES static inline __attribute__((always_inline)) void turn(struct kbi_v
 
 	if (kbi_unlikely(!next)) {
 		next = kbi_vp_pop(vp);
-		after = requeue;
+		after = kbi_yield_requeue;
 	}
 	if (kbi_likely(next != NULL))
 		kbi_run_switch_to(vp, self, next, after, self);

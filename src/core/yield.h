@@ -4,6 +4,8 @@
 
 #include "core/task.h"
 
+/* Behind a switch away from the task: it is ready, behind all that is, on its VP. */
+void *kbi_yield_requeue(void *task);
 /* Returns at once where nobody else is ready. A kernel thread that is no VP offers its processor. */
 KBI_SWITCHES void kbi_yield_now(void);
 
