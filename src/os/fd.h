@@ -12,8 +12,8 @@ enum { KBI_FD_FROM = 900, KBI_FD_KEPT = 1024 };
 extern KBI_HIDDEN a32 kbi_fd_lowest;
 /* The runtime has, or is about to have, this number. */
 void kbi_fd_note(int fd);
-/* While the process has a single kernel thread: the kernel makes its table long enough for such numbers at once. Later it waits
- * until no processor can be in the shorter table, which takes 10 to 20 ms. */
+/* While the process has a single kernel thread: the kernel makes its table long enough for such numbers at once. Later it
+ * waits until no processor can be in the shorter table, which takes 10 to 20 ms. */
 void kbi_fd_make_room(void);
 /* Out of the program's way, and closed on exec: its new number. Where the limit is low it stays where it is. */
 int kbi_fd_move(int fd);

@@ -114,8 +114,8 @@ static long claim_here(uintptr_t at, size_t bytes)
 	return -EEXIST;
 }
 
-/* The caller's map was refused, or lies elsewhere. When a file refuses the kernel may have unmapped the memory there, in this
- * process only. Where the caller chose the place it is as after munmap then. */
+/* The caller's map was refused, or lies elsewhere. When a file refuses the kernel may have unmapped the memory there, in
+ * this process only. Where the caller chose the place it is as after munmap then. */
 static void unplace(const struct request *r, uintptr_t at)
 {
 	bool chosen = r->flags & MAP_FIXED, ours = kbi_memory_holds((void *)at, r->bytes);

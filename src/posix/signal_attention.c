@@ -190,8 +190,8 @@ static bool has_cause(struct kbi_task *self)
 
 /* A handler called from here would find this handler as the interrupted code, on a stack where the thread never was:
  * collectors look at the stack from there on, profilers at the code. So this frame becomes that of the next signal that
- * self lets through, laid where the kernel would have laid it. The rest come behind. A signal without a handler is the kernel's
- * affair. */
+ * self lets through, laid where the kernel would have laid it. The rest come behind. A signal without a handler is the
+ * kernel's affair. */
 static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
 {
 	struct kb_thread *t = kbi_thread_of(self);

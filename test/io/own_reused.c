@@ -1,6 +1,6 @@
 /* io/own: a private copy's number is the next copy's as soon as it is closed, also of another kernel thread's that has made
  * it before the first has said that the number is free: each is closed by its own last user, and none is left open. A copy
- * that was left kept a connection from ending (a server waited for ever for the end of a connection that its client had closed).
+ * that was left kept a connection from ending: a server waited for ever, though its client had closed.
  * matrix: vps=2 sched=rotator
  * body: thread: its kernel threads are the program's */
 #include <fcntl.h>
