@@ -2,9 +2,10 @@
  * the lookout does not sleep while it is lent; no wake-up of the thread is lost wherever it is; a spare finds its job and
  * does not go round for ever.
  *
- * Mirrors: core/handoff.c depart, lend, take, give, give_now, have_back, rejoin, sent, take_permit, kbi_handoff_found; core/spare.c
- * wait_for_job, kbi_spare_give, adopt; core/lookout.c sleep_long; core/foreign.c kbi_foreign_sleep; core/domain.c
- * wake_blocked, leave_permit, kbi_domain_wake_far, kbi_domain_wake_from_outside.
+ * Mirrors: core/handoff.c depart, lend, give_now, have_back, rejoin, sent, take_permit, kbi_handoff_found; core/lending.c
+ * take, kbi_lending_give, kbi_lending_win; core/spare.c wait_for_job, kbi_spare_give, adopt; core/lookout.c sleep_long;
+ * core/foreign.c kbi_foreign_sleep; core/domain.c wake_blocked, leave_permit, kbi_domain_wake_far,
+ * kbi_domain_wake_from_outside.
  * One virtual processor, two bodies. Thread A makes CALLS calls. One ends when it likes, another not before thread B, ready
  * on the same virtual processor, has run; B makes a short call, too.
  * With -DWAKE: in a call or outside, A waits for something that a thread of another virtual processor (-DKERNEL: a kernel
@@ -302,7 +303,7 @@ inline foreign_wait(c)
 proctype body(byte c)
 {
 	byte x, s, word;
-	bool ok, needs_b;
+	bool ok, needs_b, won;
 
 	if
 	:: c == 0 -> goto runs
@@ -324,8 +325,7 @@ end_spare:	mem[BELL + c];
 		x = 0
 #endif
 	od;
-	/* adopt */
-	its_body = c;
+adopt:	its_body = c;
 	store(c, LENT, 0);
 	touch(c);
 
@@ -427,17 +427,45 @@ call:	calls--;
 	fi;
 
 rejoin:	rejoined = true;
+#ifndef SENT_BEFORE_SAVED
+	running--; /* the agent's stack; its context is saved */
+	word = LOAD(c, LENT); /* kbi_lending_win */
+	if
+	:: word != 0 && word != TAKEN ->
+#ifdef WIN_BY_STORE
+		ok = (LOAD(c, LENT) == word);
+		if
+		:: ok -> atomic { store(c, LENT, TAKEN); get_it() }
+		:: else
+		fi;
+#else
+		atomic {
+			cas(c, LENT, word, TAKEN, ok);
+			if
+			:: ok -> get_it()
+			:: else
+			fi
+		};
+#endif
+		won = ok;
+		ok = false
+	:: else
+	fi;
+	word = 0;
+#endif
 #ifdef SENT_BEFORE_SAVED
 	store(c, STATE, WAIVED);
 	exchange(c, INBOX, 1, x);
 	running--;
 #else
-	running--; /* the agent's stack; its context is saved */
 	store(c, STATE, WAIVED);
 	exchange(c, INBOX, 1, x);
 #endif
 	x = 0;
-	goto spare;
+	if
+	:: won -> won = false; goto adopt
+	:: else -> goto spare
+	fi;
 done:	skip
 }
 

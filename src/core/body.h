@@ -9,6 +9,7 @@
 #include "os/context.h"
 
 struct kb_thread;
+struct kbi_handoff_habit;
 
 /* What the kernel thread has used of the processor, and for whom: core/meter. Written by itself, read by all. */
 struct kbi_meter {
@@ -43,8 +44,12 @@ struct kbi_body {
 	uint64_t lent;               /* what it has put into home->lent; 0: nothing */
 	uint64_t seq;                /* how often it has lent */
 	uint32_t depth;              /* begins without their end */
+	struct kbi_handoff_habit *habit; /* NULL: the call is of no kind */
+	a8 displaced;                /* what it has lent went to a body that needed one, however short the call */
+	uint64_t given_at;           /* ns: when it has given the VP away at once, if it is of one */
 	uint8_t kept;                /* the VP was not lent after all */
 	void *crash_guard;           /* core/contain reads the frames of a thread that has crashed */
+	struct kbi_vp *won;          /* the VP that it is next, its thread having gone; NULL: none */
 	uint8_t found;               /* nobody has announced the call: it ends at the next call of the library */
 
 	/* the drop-in's: signals for attention that are on their way to it (posix/signal_attention), and those of the program

@@ -8,7 +8,8 @@
  * there is work for the VP, after a millisecond anyway, so that an idle VP sleeps as ever and is woken as ever. It need
  * not look again then.
  * The thread that finds its VP taken saves its context, goes back to the agent that its kernel thread once ran, and is
- * sent from there to a VP as a ready thread. That kernel thread is a spare from then on.
+ * sent from there to a VP as a ready thread. That kernel thread is a spare from then on; or, if a VP is lent at this
+ * moment, takes that for itself, as the lookout would, and is that VP: then nobody need be woken.
  *
  * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not have blocked); a
  * timer for each VP (a signal, which ends poll and its kin with EINTR). */
@@ -23,6 +24,7 @@
 #include "core/agent.h"
 #include "core/body_thread.h"
 #include "core/foreign.h"
+#include "core/lending.h"
 #include "core/lookout.h"
 #include "core/meter.h"
 #include "core/nursery.h"
@@ -38,17 +40,8 @@
 
 void (*kbi_handoff_leaves)(struct kbi_task *self);
 
-#define TAKEN ((uint64_t)1 << 63)
+#define TAKEN KBI_LENDING_TAKEN
 
-enum {
-	INDEX_BITS = 16,
-	NAP_MIN = 50000,      /* ns between two looks of the lookout, doubled up to: */
-	NAP_MAX = 1000000,
-	LONG = 1000000,       /* ns: a call that lasts so long loses its VP even if there is no work */
-	QUIET = 8,            /* looks at nothing before it sleeps for good */
-};
-
-static a32 away; /* threads whose VP was taken or given */
 static a32 helpers; /* see kbi_handoff_helps */
 
 /* ---- errno --------------------------------------------------------------------------------------------- */
@@ -66,47 +59,14 @@ static KBI_NOINLINE void set_errno(int e)
 	errno = e;
 }
 
-/* ---- the lookout ------------------------------------------------------------------------------------------ */
-
-static struct {
-	uint32_t quiet; /* looks at nothing in a row */
-	uint64_t nap;
-} lookout = { .nap = NAP_MIN };
-
-static a32 said; /* that none comes */
-
-static struct seen {
-	uint64_t word, since;
-} seen[KBI_MAX_VPS]; /* the lookout's */
-
-/* A kernel thread of ours is on its way to the pool. */
-static bool one_comes(void)
-{
-	struct kbi_spare_counts c = kbi_spare_counts();
-
-	return c.bodies > kbi_vp_n + kbi_handoff_away() + c.idle;
-}
-
-static void say_that_none_comes(void)
-{
-	if (!a_xchg_acqrel(&said, 1)) /* nothing to see: one says it */
-		kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had (option spares): "
-				"others wait", kbi_handoff_away());
-}
-
-/* It will be there at one of the next looks. */
-static void need_spare(void)
-{
-	if (!one_comes() && !kbi_nursery_ask())
-		say_that_none_comes();
-}
+/* ---- spares ---------------------------------------------------------------------------------------------- */
 
 /* One for each VP is kept: a call on each of them may have begun at the same moment. */
 bool kbi_handoff_holds_up(void)
 {
 	if (kbi_likely(!kbi_spare_is_scarce()))
 		return false;
-	say_that_none_comes();
+	kbi_lending_say_none();
 	return true;
 }
 
@@ -114,78 +74,7 @@ bool kbi_handoff_has_spare(void)
 {
 	if (kbi_spare_counts().idle)
 		return true;
-	need_spare();
-	return false;
-}
-
-/* vp is the caller's, and no thread runs on it. */
-static void give(struct kbi_vp *vp, struct kbi_body *spare)
-{
-	a_add_rlx(&away, 1);
-	kbi_spare_give(spare, vp);
-}
-
-/* False: it was over in time, or there is no spare yet. */
-static bool take(struct kbi_vp *vp, uint64_t word)
-{
-	struct kbi_body *spare = kbi_spare_take();
-
-	if (!spare) {
-		need_spare();
-		return false;
-	}
-	/* before anybody else runs threads beside the one that is away */
-	kbi_solo_end();
-	/* acquire: partner is the exchange in lend; release: the CAS in have_back */
-	if (a_cas_acqrel(&vp->lent, &word, TAKEN)) {
-		give(vp, spare);
-		return true;
-	}
-	kbi_spare_put(spare);
-	return false;
-}
-
-/* Is vp lent, does it stay so? Takes it when it is time. */
-static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken)
-{
-	uint64_t word = a_load_acq(&vp->lent);
-
-	if (word == 0 || word == TAKEN) {
-		s->word = 0;
-		return false;
-	}
-	if (word != s->word) {
-		*s = (struct seen){ word, now };
-		return true;
-	}
-	if (now - s->since >= LONG || !vp->plain || kbi_agent_has_work(vp, now))
-		*taken |= take(vp, word);
-	return true;
-}
-
-static uint64_t look(uint64_t now)
-{
-	bool lent = false, taken = false;
-
-	if (kbi_unlikely(kbi_stock_is_low()))
-		kbi_spare_tell();
-	for (unsigned i = 0; i < kbi_vp_n; i++)
-		lent |= look_at(kbi_vps[i], &seen[i], now, &taken);
-	lookout.quiet = lent ? 0 : lookout.quiet + 1;
-	if (lookout.quiet > QUIET)
-		return UINT64_MAX;
-	lookout.nap = taken ? NAP_MIN : lookout.nap < NAP_MAX ? lookout.nap * 2 : NAP_MAX;
-	return lookout.nap;
-}
-
-/* Before the long sleep, and what it wakes to. */
-static bool any_lent(void)
-{
-	lookout.quiet = 0;
-	lookout.nap = NAP_MIN;
-	for (unsigned i = 0; i < kbi_vp_n; i++)
-		if (a_load_acq(&kbi_vps[i]->lent) & ~TAKEN)
-			return true;
+	kbi_lending_need_spare();
 	return false;
 }
 
@@ -217,10 +106,10 @@ int kbi_handoff_start_lookout(void)
 /* vp's own body, which no thread runs on from the VP's point of view. */
 static inline void lend(struct kbi_vp *vp, struct kbi_body *b)
 {
-	uint64_t word = ++b->seq << INDEX_BITS | b->index;
+	uint64_t word = ++b->seq << KBI_LENDING_INDEX_BITS | b->index;
 
 	b->lent = word & ~TAKEN;
-	/* release: partner is the acquire in take: the VP's queues. A full fence: partner is the one in lookout.c */
+	/* release: partners are the acquires in core/lending: the VP's queues. A full fence: partner is the one in lookout.c */
 	a_xchg_acqrel(&vp->lent, b->lent);
 	if (kbi_unlikely(a_load_rlx(&kbi_lookout_bell) != KBI_BELL_AWAKE))
 		ring();
@@ -235,8 +124,10 @@ static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
 		return false;
 	kbi_solo_end();
 	b->lent = 0;
+	if (b->habit)
+		b->given_at = kbi_sys_now();
 	a_store_rlx(&vp->lent, TAKEN);
-	give(vp, spare);
+	kbi_lending_give(vp, spare);
 	return true;
 }
 
@@ -251,6 +142,8 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	b->lent = 0;
 	b->kept = vp->n_held > 0;
 	b->found = 0;
+	b->habit = NULL;
+	a_store_rlx(&b->displaced, 0);
 	a_store_rlx(&b->guest, t);
 	t->body = b->index;
 	a_store_rlx(&vp->next_deadline, kbi_vp_first_deadline(vp));
@@ -260,7 +153,7 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	return b;
 }
 
-void kbi_handoff_begin(enum kbi_handoff_hint hint)
+static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *habit)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = kbi_thread_of(self);
@@ -275,11 +168,38 @@ void kbi_handoff_begin(enum kbi_handoff_hint hint)
 	kbi_np_enter(self);
 	vp = self->vp;
 	b = depart(t, vp);
+	b->habit = habit;
 	/* kept: light threads that were preempted here come back to this body's TLS block, so what else is on the VP waits
 	 * for the call, its mail, too: kochab/kochab.h says so */
 	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
 		lend(vp, b);
 	kbi_np_leave(self);
+}
+
+void kbi_handoff_begin(enum kbi_handoff_hint hint)
+{
+	begin(hint, NULL);
+}
+
+void kbi_handoff_begin_as(struct kbi_handoff_habit *habit)
+{
+	begin(kbi_unlikely(a_load_rlx(&habit->lasts)) ? KBI_HANDOFF_SURELY : KBI_HANDOFF_PERHAPS, habit);
+}
+
+/* A call of a kind is over, and b's VP is another's. If it was lent nobody looked at the clock: the call lasted, or the
+ * lookout would not have taken the VP. Given at once in vain costs a tenth of what a wait for the lookout does. */
+static void learn(struct kbi_body *b)
+{
+	enum { LASTED = 50000 /* ns */, TIMES = 10 };
+	struct kbi_handoff_habit *h = b->habit;
+	uint32_t before = a_load_rlx(&h->lasts);
+
+	if (b->lent && a_load_rlx(&b->displaced))
+		return;
+	if (b->lent || kbi_sys_now() - b->given_at >= LASTED)
+		a_store_rlx(&h->lasts, TIMES);
+	else if (before)
+		a_store_rlx(&h->lasts, before - 1);
 }
 
 /* The VP that b has lent is another's when this returns true. */
@@ -297,14 +217,14 @@ static bool give_away(struct kbi_body *b)
 		spare = kbi_spare_take();
 		if (spare) {
 			kbi_solo_end();
-			/* acquire, release: partners as in take */
+			/* acquire, release: partners as in core/lending's take */
 			if (a_cas_acqrel(&b->home->lent, &word, TAKEN))
-				give(b->home, spare);
+				kbi_lending_give(b->home, spare);
 			else
 				kbi_spare_put(spare);
 			return true;
 		}
-		if (!kbi_nursery_ask() && !one_comes())
+		if (!kbi_nursery_ask() && !kbi_lending_one_comes())
 			in_vain++;
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 	}
@@ -334,7 +254,7 @@ bool kbi_handoff_is_kept(const struct kb_thread *t)
 
 bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
 {
-	/* acquire: partner is the CAS in take and give_away; the guest was there before */
+	/* acquire: partner is the CAS in core/lending's take and give_away; the guest was there before */
 	const struct kbi_body *b = a_load_acq(&vp->lent) == TAKEN ? kbi_body_of_tid(tid) : NULL;
 
 	return b && a_load_rlx(&b->guest);
@@ -353,7 +273,7 @@ bool kbi_handoff_found(struct kbi_task *self)
 	b->found = 1;
 	a_store_rlx(&vp->asked, 0);
 	a_store_rlx(&vp->lent, TAKEN);
-	give(vp, spare);
+	kbi_lending_give(vp, spare);
 	kbi_np_leave(self);
 	return true;
 }
@@ -400,16 +320,36 @@ static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 	return home;
 }
 
+/* A VP that is lent, and b is to be from here on: the thread needs no other's wake-up. NULL: there is none. */
+static struct kbi_vp *take_over(struct kbi_body *b, struct kbi_task *t)
+{
+	if (a_load_rlx(&b->changed))
+		return NULL;
+	if (kbi_task_is(t, KBI_TASK_BOUND)) {
+		struct kbi_vp *vp = kbi_vps[kbi_thread_of(t)->bound];
+
+		return kbi_lending_win(b, vp) ? vp : NULL;
+	}
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		struct kbi_vp *vp = kbi_vps[(b->home->id + i) % kbi_vp_n];
+
+		if (kbi_lending_win(b, vp))
+			return vp;
+	}
+	return NULL;
+}
+
 /* On the agent's stack: the thread's context is saved. */
 static void *sent(void *arg)
 {
 	struct kb_thread *t = arg;
 	struct kbi_body *b = &kbi_spare_bodies[t->body];
+	struct kbi_vp *vp = take_over(b, &t->task);
 
 	t->body = 0;
 	a_store_rlx(&b->guest, NULL);
-	a_sub_rlx(&away, 1);
-	kbi_vp_send(destination(&t->task, b->home), &t->task);
+	a_sub_rlx(&kbi_lending_away, 1);
+	kbi_vp_send(vp ? vp : destination(&t->task, b->home), &t->task);
 	return NULL;
 }
 
@@ -463,6 +403,8 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 	if (kbi_unlikely(!have_back(t, b))) {
 		if (word)
 			kbi_sys_futex_wake_shared(word, 1);
+		if (b->habit)
+			learn(b);
 		rejoin_keeping_errno(t, b);
 	}
 	kbi_np_leave(kbi_self_raw());
@@ -508,7 +450,7 @@ int kbi_handoff_tid(const struct kb_thread *t)
 
 unsigned kbi_handoff_away(void)
 {
-	return a_load_rlx(&away);
+	return a_load_rlx(&kbi_lending_away);
 }
 
 unsigned kbi_handoff_kernel_threads(void)
@@ -574,6 +516,6 @@ static KBI_SWITCHER long wait_in_libc(const long a[6])
 void kbi_handoff_setup(void)
 {
 	kbi_libcall_futex = wait_in_libc;
-	kbi_lookout_lent = (struct kbi_lookout_duty){ look, any_lent };
+	kbi_lending_setup();
 	pthread_atfork(NULL, NULL, child);
 }

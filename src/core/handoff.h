@@ -12,9 +12,17 @@ enum kbi_handoff_hint {
 	KBI_HANDOFF_SURELY,  /* it will block: if others are ready here the VP is given away at once */
 };
 
+/* What the calls of a kind have been like. Where one has lasted the next ones give the VP away at once, if others are
+ * ready. All zero: none has yet. */
+struct kbi_handoff_habit {
+	a32 lasts; /* how many of the next calls; written by all, approximate */
+};
+
 /* From here to the end the calling thread is on no VP: what it calls of the library blocks its kernel thread. Nests.
  * On a kernel thread that is no VP: nothing. Keeps errno. */
 void kbi_handoff_begin(enum kbi_handoff_hint hint);
+/* The same of a call of a kind, whose record is static. */
+void kbi_handoff_begin_as(struct kbi_handoff_habit *habit);
 /* A call that blocks might get no kernel thread for its VP, and hold up all who are there; and what it waits for may be one
  * of them to do. Who can try without blocking had better. Says so, once. */
 bool kbi_handoff_holds_up(void);

@@ -219,6 +219,12 @@ void kbi_spare_give(struct kbi_body *b, struct kbi_vp *vp)
 	kbi_sys_futex_wake(&b->bell, 1);
 }
 
+void kbi_spare_win(struct kbi_body *me, struct kbi_vp *vp)
+{
+	a_add_rlx(&pool.given, 1);
+	me->won = vp;
+}
+
 /* False: somebody has taken it, and its job comes; or it is one of those that are kept ready. */
 static bool leave_pool(struct kbi_body *me)
 {
@@ -308,11 +314,20 @@ static bool is_over(struct kbi_body *me)
 		kbi_sys_futex_wait(&me->bell, a_load_rlx(&me->bell), NULL);
 }
 
+/* The VP that it is next; NULL: none. */
+static struct kbi_vp *next_job(struct kbi_body *me)
+{
+	struct kbi_vp *vp = me->won;
+
+	me->won = NULL;
+	return vp || is_over(me) ? vp : wait_for_job(me);
+}
+
 void kbi_spare_life(struct kbi_body *me)
 {
 	struct kbi_vp *vp = me->vp;
 
-	while (vp || (!is_over(me) && (vp = wait_for_job(me)))) {
+	while (vp || (vp = next_job(me))) {
 		adopt(me, vp);
 		kbi_agent_run(me);
 		vp = NULL;

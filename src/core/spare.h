@@ -22,6 +22,8 @@ void kbi_spare_keep(struct kbi_body *b, bool kept);
 void kbi_spare_put(struct kbi_body *spare);
 /* vp is the caller's, and the spare's from now on. */
 void kbi_spare_give(struct kbi_body *spare, struct kbi_vp *vp);
+/* By me, whose thread is about to go on elsewhere: vp is the caller's, and me is vp next. */
+void kbi_spare_win(struct kbi_body *me, struct kbi_vp *vp);
 /* On the body's own stack with its own TLS; returns when it may end. */
 void kbi_spare_life(struct kbi_body *me);
 

@@ -1,0 +1,147 @@
+/* core/lending.c - taking a VP that is lent. Contract in lending.h; model/handoff.pml. Runs on the lookout, and on the
+ * stacks of bodies' agents. */
+#include "core/lending.h"
+
+#include "core/agent.h"
+#include "core/lookout.h"
+#include "core/nursery.h"
+#include "core/solo.h"
+#include "core/spare.h"
+#include "core/stock.h"
+#include "os/sys.h"
+
+#define TAKEN KBI_LENDING_TAKEN
+
+enum {
+	NAP_MIN = 50000,      /* ns between two looks of the lookout, doubled up to: */
+	NAP_MAX = 1000000,
+	LONG = 1000000,       /* ns: a call that lasts so long loses its VP even if there is no work */
+	QUIET = 8,            /* looks at nothing before it sleeps for good */
+};
+
+a32 kbi_lending_away;
+static a32 said; /* that none comes */
+
+/* ---- spares ---------------------------------------------------------------------------------------------- */
+
+bool kbi_lending_one_comes(void)
+{
+	struct kbi_spare_counts c = kbi_spare_counts();
+
+	return c.bodies > kbi_vp_n + a_load_rlx(&kbi_lending_away) + c.idle;
+}
+
+void kbi_lending_say_none(void)
+{
+	if (!a_xchg_acqrel(&said, 1)) /* nothing to see: one says it */
+		kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had (option spares): "
+				"others wait", a_load_rlx(&kbi_lending_away));
+}
+
+/* It will be there at one of the next looks. */
+void kbi_lending_need_spare(void)
+{
+	if (!kbi_lending_one_comes() && !kbi_nursery_ask())
+		kbi_lending_say_none();
+}
+
+void kbi_lending_give(struct kbi_vp *vp, struct kbi_body *spare)
+{
+	a_add_rlx(&kbi_lending_away, 1);
+	kbi_spare_give(spare, vp);
+}
+
+/* ---- a body whose thread has gone ----------------------------------------------------------------------------- */
+
+bool kbi_lending_win(struct kbi_body *me, struct kbi_vp *vp)
+{
+	uint64_t word = a_load_rlx(&vp->lent);
+
+	/* acquire, release: partners as in take. No thread runs alone since me lost its VP */
+	if (word == 0 || word == TAKEN || !a_cas_acqrel(&vp->lent, &word, TAKEN))
+		return false;
+	a_add_rlx(&kbi_lending_away, 1);
+	a_store_rlx(&kbi_spare_bodies[word & ((1 << KBI_LENDING_INDEX_BITS) - 1)].displaced, 1);
+	kbi_spare_win(me, vp);
+	return true;
+}
+
+/* ---- the lookout ------------------------------------------------------------------------------------------ */
+
+static struct {
+	uint32_t quiet; /* looks at nothing in a row */
+	uint64_t nap;
+} lookout = { .nap = NAP_MIN };
+
+static struct seen {
+	uint64_t word, since;
+} seen[KBI_MAX_VPS]; /* the lookout's */
+
+/* False: it was over in time, or there is no spare yet. */
+static bool take(struct kbi_vp *vp, uint64_t word)
+{
+	struct kbi_body *spare = kbi_spare_take();
+
+	if (!spare) {
+		kbi_lending_need_spare();
+		return false;
+	}
+	/* before anybody else runs threads beside the one that is away */
+	kbi_solo_end();
+	/* acquire: partner is the exchange in core/handoff's lend; release: the CAS in its have_back */
+	if (a_cas_acqrel(&vp->lent, &word, TAKEN)) {
+		kbi_lending_give(vp, spare);
+		return true;
+	}
+	kbi_spare_put(spare);
+	return false;
+}
+
+/* Is vp lent, does it stay so? Takes it when it is time. */
+static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken)
+{
+	uint64_t word = a_load_acq(&vp->lent);
+
+	if (word == 0 || word == TAKEN) {
+		s->word = 0;
+		return false;
+	}
+	if (word != s->word) {
+		*s = (struct seen){ word, now };
+		return true;
+	}
+	if (now - s->since >= LONG || !vp->plain || kbi_agent_has_work(vp, now))
+		*taken |= take(vp, word);
+	return true;
+}
+
+static uint64_t look(uint64_t now)
+{
+	bool lent = false, taken = false;
+
+	if (kbi_unlikely(kbi_stock_is_low()))
+		kbi_spare_tell();
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		lent |= look_at(kbi_vps[i], &seen[i], now, &taken);
+	lookout.quiet = lent ? 0 : lookout.quiet + 1;
+	if (lookout.quiet > QUIET)
+		return UINT64_MAX;
+	lookout.nap = taken ? NAP_MIN : lookout.nap < NAP_MAX ? lookout.nap * 2 : NAP_MAX;
+	return lookout.nap;
+}
+
+/* Before the long sleep, and what it wakes to. */
+static bool any_lent(void)
+{
+	lookout.quiet = 0;
+	lookout.nap = NAP_MIN;
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (a_load_acq(&kbi_vps[i]->lent) & ~TAKEN)
+			return true;
+	return false;
+}
+
+void kbi_lending_setup(void)
+{
+	kbi_lookout_lent = (struct kbi_lookout_duty){ look, any_lent };
+}
