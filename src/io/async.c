@@ -11,6 +11,7 @@
 #include "base/option.h"
 #include "core/handoff.h"
 #include "core/source.h"
+#include "core/spare.h"
 #include "io/engine.h"
 #include "io/ready.h"
 #include "os/lock.h"
@@ -47,17 +48,22 @@ static long call(const struct kbi_async *a)
 	return -EINVAL;
 }
 
-/* On the thread's own kernel thread, which the VP leaves if that lasts. */
-static long by_hand_off(const struct kbi_async *a, enum kbi_handoff_hint hint)
+/* On the thread's own kernel thread, which the VP leaves if that lasts: the hand-off has begun. */
+static long by_hand(const struct kbi_async *a)
 {
 	long r;
 
-	kbi_handoff_begin(hint);
 	do
 		r = call(a);
 	while (r == -EINTR && a->what != KBI_ASYNC_CONNECT);
 	kbi_handoff_end();
 	return r;
+}
+
+static long by_hand_off(const struct kbi_async *a, enum kbi_handoff_hint hint)
+{
+	kbi_handoff_begin(hint);
+	return by_hand(a);
 }
 
 long kbi_async_here(const struct kbi_async *a)
@@ -156,6 +162,8 @@ static bool start(void)
 			kbi_uring_close(&ring.uring);
 			there = false;
 		}
+		if (there)
+			kbi_uring_workers(&ring.uring, kbi_options.spares ? kbi_options.spares : 1);
 		kbi_lock_tell(&ring.stage, there ? 2 : 3);
 	}
 	kbi_lock_await(&ring.stage, 1);
@@ -442,6 +450,31 @@ bool kbi_async_is_by_hand(void)
 	struct kbi_task *self = kbi_self();
 
 	return kbi_ready_outside(self) || !has_ring(self);
+}
+
+/* Where the ring takes the call over, the VP goes on at once. Lent for a call it changes its kernel thread, which the
+ * others wait for if it is the only one; and it is the one that hears events. */
+bool kbi_async_is_better(void)
+{
+	struct kbi_task *self = kbi_self();
+
+	return self->vp && (kbi_vp_n == 1 || kbi_spare_is_scarce()) &&
+	       (kbi_vp_backlog(self->vp) || a_load_rlx(&kbi_source.waiting)) && !kbi_async_is_by_hand();
+}
+
+long kbi_async_sync(const struct kbi_async *a, struct kbi_until until)
+{
+	static struct kbi_handoff_habit habit;
+	struct kbi_task *self = kbi_self();
+	int e;
+
+	if (until.deadline != KBI_FOREVER || kbi_async_is_better())
+		return kbi_async(a, until);
+	e = until.stop && self->vp ? until.stop(self) : 0;
+	if (e && e != EAGAIN)
+		return -e;
+	kbi_handoff_begin_as(&habit);
+	return by_hand(a);
 }
 
 long kbi_async(const struct kbi_async *a, struct kbi_until until)

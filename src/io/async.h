@@ -35,6 +35,10 @@ void kbi_async_new_number(int fd);
 /* The system call's result, or -errno; -ETIMEDOUT or what until.stop said if it could be taken back. It is not made
  * again by itself after EINTR or the end of a kernel thread that had submitted it, unless that does no harm. */
 KBI_SWITCHES long kbi_async(const struct kbi_async *a, struct kbi_until until);
+/* The same for a call that ends by itself. Without a deadline the thread makes it itself, with its VP lent, unless
+ * kbi_async_is_better. */
+KBI_SWITCHES long kbi_async_sync(const struct kbi_async *a, struct kbi_until until);
+KBI_SWITCHES bool kbi_async_is_better(void);
 /* For want of io_uring what the calling thread asks for is a system call of its own, which neither a deadline nor
  * until.stop ends. */
 KBI_SWITCHES bool kbi_async_is_by_hand(void);

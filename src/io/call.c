@@ -356,13 +356,16 @@ int kb_io_poll(struct pollfd *fds, nfds_t n, uint64_t deadline)
 
 int kb_io_close(int fd)
 {
+	static struct kbi_handoff_habit habit;
 	int e;
 
 	if (kbi_own_is(fd))
 		return -EBADF;
 	kbi_async_new_number(fd);
 	kbi_ready_closing(fd);
+	kbi_handoff_begin_as(&habit); /* a deleted file's blocks are given back */
 	e = (int)kbi_sys(SYS_close, fd);
+	kbi_handoff_end();
 	kbi_ready_closed(fd);
 	return e == -EINTR ? 0 : e; /* it is closed, on Linux */
 }

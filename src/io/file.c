@@ -307,12 +307,12 @@ int kb_io_fsync(int fd, uint64_t deadline)
 {
 	struct kbi_async a = { .what = KBI_ASYNC_FSYNC, .fd = fd };
 
-	return (int)kbi_async(&a, kbi_patience(deadline));
+	return (int)kbi_async_sync(&a, kbi_patience(deadline));
 }
 
 int kb_io_fdatasync(int fd, uint64_t deadline)
 {
 	struct kbi_async a = { .what = KBI_ASYNC_FSYNC, .fd = fd, .flags = 1 };
 
-	return (int)kbi_async(&a, kbi_patience(deadline));
+	return (int)kbi_async_sync(&a, kbi_patience(deadline));
 }

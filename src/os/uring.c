@@ -33,6 +33,8 @@ bool kbi_uring_used_here(void)
 
 #if KBI_HAVE_URING
 
+enum { MOST_WORKERS = 19 /* IORING_REGISTER_IOWQ_MAX_WORKERS: Linux 5.15 */ };
+
 #ifndef IORING_SETUP_NO_MMAP
 #define IORING_SETUP_NO_MMAP (1u << 14) /* Linux 6.5 */
 #endif
@@ -132,6 +134,13 @@ void kbi_uring_close(struct kbi_uring *u)
 	u->fd = -1;
 }
 
+void kbi_uring_workers(struct kbi_uring *u, unsigned n)
+{
+	uint32_t most[] = { n, 0 }; /* of files; of what may wait for ever: as the kernel has it */
+
+	kbi_sys(SYS_io_uring_register, u->fd, MOST_WORKERS, most, 2);
+}
+
 int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n)
 {
 	return (int)-kbi_sys(SYS_io_uring_register, u->fd, n ? IORING_REGISTER_BUFFERS : IORING_UNREGISTER_BUFFERS,
@@ -208,6 +217,11 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 void kbi_uring_close(struct kbi_uring *u)
 {
 	(void)u;
+}
+
+void kbi_uring_workers(struct kbi_uring *u, unsigned n)
+{
+	(void)u, (void)n;
 }
 
 int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n)

@@ -40,6 +40,9 @@ struct kbi_uring {
 /* 0; ENOSYS (no such kernel, or built without), EPERM (forbidden: sysctl, seccomp), ENOMEM, EMFILE. */
 int kbi_uring_open(struct kbi_uring *u, unsigned entries);
 void kbi_uring_close(struct kbi_uring *u);
+/* So many of its kernel threads may be inside file systems at once for each that submits: by itself the kernel has four for
+ * a processor, where threads that wait for a disk would have one each. Before Linux 5.15: nothing. */
+void kbi_uring_workers(struct kbi_uring *u, unsigned n);
 /* Tells the kernel of buffers for READ_FIXED and WRITE_FIXED; 0: it forgets them. EBUSY: there are some; ENXIO: none;
  * ENOMEM, EFAULT, EINVAL: the kernel does not want them. */
 int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n);

@@ -14,6 +14,7 @@
 
 #include "core/handoff.h"
 #include "core/yield.h"
+#include "io/async.h"
 #include "io/ready.h"
 #include "os/sys.h"
 #include "posix/bind.h"
@@ -29,6 +30,11 @@ enum { SECOND = 1000000000 }; /* ns */
 void kbi_call_leave_vp(bool surely)
 {
 	kbi_handoff_begin(surely ? KBI_HANDOFF_SURELY : KBI_HANDOFF_PERHAPS);
+}
+
+void kbi_call_lend_vp(struct kbi_handoff_habit *habit)
+{
+	kbi_handoff_begin_as(habit);
 }
 
 void kbi_call_rejoin(void)
@@ -150,6 +156,19 @@ static bool connects(int fd, const struct sockaddr *to, socklen_t len, int *r)
 	return true;
 }
 
+/* Beside the thread, if that is better. */
+static bool syncs(int fd, bool data, int *r)
+{
+	const struct kbi_async a = { .what = KBI_ASYNC_FSYNC, .fd = fd, .flags = data };
+
+	if (!kbi_async_is_better())
+		return false;
+	kbi_cancel_test();
+	*r = (int)kbi_call_answer(kbi_async(&a, kbi_waitq_until(KBI_FOREVER)));
+	kbi_signal_resumed();
+	return true;
+}
+
 /* The operations with IPC_NOWAIT, which each of them may have already: true if they need not wait. */
 static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 {
@@ -212,7 +231,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 			return REAL(name) arguments; \
 		if (before) \
 			return r; \
-		KBI_CALL_APART(false); \
+		KBI_CALL_LENT(); \
 		return REAL(name) arguments; \
 	}
 #define GIVEN(result, name, parameters, arguments, cancels, why) \
@@ -303,7 +322,7 @@ KBI_POSIX_API void sync(void)
 		REAL(sync)();
 		return;
 	}
-	KBI_CALL_APART(false);
+	KBI_CALL_LENT();
 	REAL(sync)();
 }
 

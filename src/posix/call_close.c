@@ -57,9 +57,16 @@ static long refuse(int e)
 
 KBI_POSIX_API int close(int fd)
 {
+	bool lends = kbi_call_may_wait() && (kbi_call_known(fd) & KBI_CALL_KINDS) <= KBI_CALL_FILE;
 	KBI_CALL_CLOSING(x, fd, false);
 
-	return kbi_unlikely(x.refused) ? (int)refuse(EBADF) : REAL(close)(fd);
+	if (kbi_unlikely(x.refused))
+		return (int)refuse(EBADF);
+	if (!lends || kbi_unlikely(x.stopped)) /* then others wait for this one to be over */
+		return REAL(close)(fd);
+	/* the last one of a deleted file gives its blocks back */
+	KBI_CALL_LENT();
+	return REAL(close)(fd);
 }
 
 static int dup_once(int from, int to, int flags, bool three)

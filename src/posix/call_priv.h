@@ -293,6 +293,7 @@ KBI_SWITCHES bool kbi_call_closes_by_number(long n, const long a[6], long *r);
 /* ---- libc's call, with the VP left to others: call_apart.c -------------------------------------------------- */
 
 void kbi_call_leave_vp(bool surely);
+void kbi_call_lend_vp(struct kbi_handoff_habit *habit);
 KBI_SWITCHES void kbi_call_rejoin(void);
 static inline void kbi_call_come_back(const bool *unused)
 {
@@ -302,6 +303,11 @@ static inline void kbi_call_come_back(const bool *unused)
 /* A declaration: from here to the end of the block, which a cancellation may unwind. */
 #define KBI_CALL_APART(surely) \
 	bool away __attribute__((cleanup(kbi_call_come_back), unused)) = (kbi_call_leave_vp(surely), true)
+/* The same where it may be over at once, in a function that makes calls of one kind: the VP is lent, or given if such calls
+ * have lasted. */
+#define KBI_CALL_LENT() \
+	static struct kbi_handoff_habit habit; \
+	bool away __attribute__((cleanup(kbi_call_come_back), unused)) = (kbi_call_lend_vp(&habit), true)
 /* Others run before the call is tried once more. True: a handler has run that ends it. */
 KBI_SWITCHES bool kbi_call_turn(bool cancels);
 
