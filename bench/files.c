@@ -1,16 +1,18 @@
 /* bench/files.c - regular files. "pread": a thread reads blocks of 4 KiB, at random, of a file that is in the page
- * cache. "fsync": N threads write a block to a file of their own and make it safe; time for each, all together.
+ * cache. "fsync": N threads write a block to a file of their own and make it safe, again and again; time for each, all
+ * together, and processor time. "new file": the same with a file that is made, and is gone when it is closed.
  * The way a call takes is part of the question: "kochab-handoff" is Kochab where io_uring is forbidden. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <kochab/io.h>
 
 #include "crew.h"
 
-enum { BLOCK = 4096, BLOCKS = 4096, SYNCS = 4 };
+enum { BLOCK = 4096, BLOCKS = 4096, SYNCS = 1024, SYNCS_LEAST = 16, FILES = 256, FILES_LEAST = 4 };
 
 struct run {
 	const struct bench_case *c;
@@ -18,6 +20,8 @@ struct run {
 	int fd;
 	uint64_t n;
 	uintptr_t *t;
+	int *fds; /* a file for each thread */
+	unsigned next;
 };
 
 CREW_INLINE void read_block(enum crew kind, int fd, char *b, unsigned i)
@@ -63,20 +67,51 @@ static int new_file(void)
 	return fd;
 }
 
-#define SYNCS_OF(name, kind)                                     \
-	static void *name(void *arg)                             \
-	{                                                        \
-		static const char b[BLOCK];                      \
-		struct run *r = arg;                             \
-		int fd = new_file();                             \
-		for (unsigned i = 0; i < SYNCS; i++)             \
-			safe_block(kind, fd, b);                 \
-		close(fd);                                       \
-		return r;                                        \
+#define SYNCS_OF(name, kind)                                                    \
+	static void *name(void *arg)                                            \
+	{                                                                       \
+		static const char b[BLOCK];                                     \
+		struct run *r = arg;                                            \
+		int fd = r->fds[__atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED)]; \
+		for (uint64_t i = 0; i < r->n; i++)                             \
+			safe_block(kind, fd, b);                                \
+		return r;                                                       \
 	}
 
 SYNCS_OF(kochab_syncs, CREW_LIGHT)
 SYNCS_OF(posix_syncs, CREW_PTHREAD)
+
+CREW_INLINE void short_file(enum crew kind, const char *b, unsigned i)
+{
+	const int how = O_RDWR | O_CREAT | O_EXCL;
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof name, "./kochab-bench-%d-%u", (int)getpid(), i);
+	fd = kind == CREW_PTHREAD ? open(name, how, 0600) : kb_io_open(name, how, 0600, KB_FOREVER);
+	if (fd < 0)
+		bench_fail("%s", name);
+	unlink(name);
+	safe_block(kind, fd, b);
+	if (kind == CREW_PTHREAD)
+		close(fd);
+	else
+		kb_io_close(fd);
+}
+
+#define FILES_OF(name, kind)                                                    \
+	static void *name(void *arg)                                            \
+	{                                                                       \
+		static const char b[BLOCK];                                     \
+		struct run *r = arg;                                            \
+		unsigned me = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED); \
+		for (uint64_t i = 0; i < r->n; i++)                             \
+			short_file(kind, b, me);                                \
+		return r;                                                       \
+	}
+
+FILES_OF(kochab_files, CREW_LIGHT)
+FILES_OF(posix_files, CREW_PTHREAD)
 
 static double crew(struct run *r, unsigned n, void *(*fn)(void *))
 {
@@ -97,6 +132,43 @@ static double reads(void *arg, uint64_t n)
 	return crew(r, 1, r->attr.kind == CREW_PTHREAD ? posix_reads : kochab_reads);
 }
 
+static double cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static unsigned among(const struct bench_case *c, unsigned all, unsigned least)
+{
+	return all / c->threads > least ? all / c->threads : least;
+}
+
+/* The threads are there, and have their kernel threads, before the clock starts. */
+static void syncs(struct run *r, void *(*fn)(void *), void *(*files)(void *))
+{
+	const struct bench_case *c = r->c;
+	double all, before;
+
+	r->fds = bench_alloc(c->threads, sizeof *r->fds);
+	for (unsigned i = 0; i < c->threads; i++)
+		r->fds[i] = new_file();
+	r->n = 1;
+	crew(r, c->threads, fn);
+	r->n = among(c, SYNCS, SYNCS_LEAST);
+	all = (double)c->threads * (double)r->n;
+	r->next = 0;
+	before = cpu();
+	bench_report("fsync", "us", crew(r, c->threads, fn) / all * 1e6);
+	bench_report("fsync-cpu", "us", (cpu() - before) / all * 1e6);
+	for (unsigned i = 0; i < c->threads; i++)
+		close(r->fds[i]);
+	r->n = among(c, FILES, FILES_LEAST);
+	r->next = 0;
+	bench_report("new-file", "us", crew(r, c->threads, files) / ((double)c->threads * (double)r->n) * 1e6);
+}
+
 static void run(const struct bench_case *c, enum crew kind)
 {
 	struct run r = { .c = c, .t = bench_alloc(c->threads, sizeof *r.t) };
@@ -110,8 +182,10 @@ static void run(const struct bench_case *c, enum crew kind)
 	}
 	crew_start(&r.attr, kind, c);
 	bench_report("pread", "ns", bench_scale(c, reads, &r) * 1e9);
-	bench_report("fsync", "us", crew(&r, c->threads, kind == CREW_PTHREAD ? posix_syncs : kochab_syncs) /
-					    (c->threads * SYNCS) * 1e6);
+	if (kind == CREW_PTHREAD)
+		syncs(&r, posix_syncs, posix_files);
+	else
+		syncs(&r, kochab_syncs, kochab_files);
 	close(r.fd);
 }
 
@@ -127,9 +201,9 @@ static const struct bench_method methods[] = {
 
 const struct bench bench_files = {
 	.name = "files",
-	.question = "4 KiB of a file in the page cache, and of many files made safe",
+	.question = "4 KiB of a file in the page cache, and of many files made safe, old ones and new ones",
 	.methods = methods,
-	.threads = "16",
+	.threads = "1,4,16,64",
 	.vps = "1,cores",
 	.reference = "nptl",
 };
