@@ -7,6 +7,7 @@
  * body: thread */
 #define _GNU_SOURCE
 #include "test.h"
+#include "os/newer.h"
 
 #include <dirent.h>
 #include <errno.h>
