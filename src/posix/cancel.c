@@ -31,18 +31,23 @@ KBI_POSIX_API int pthread_setcanceltype(int type, int *old)
 
 /* ---- calling out ---------------------------------------------------------------------------------------- */
 
-/* From 2.41 on libc's system calls do not say in the word that they may be cancelled: its handler looks where the
- * thread is. Where the type has a byte of its own they say so by a plain store, which may be on its way. */
-static bool region_is_marked(void)
+bool kbi_cancel_goes_by_place(void)
 {
 	static a32 known; /* 0: not asked, 1 no, 2 yes */
 	uint32_t answer = a_load_rlx(&known);
 
 	if (!answer) {
-		answer = !kbi_cancel_state_at && strverscmp(gnu_get_libc_version(), "2.41") < 0 ? 2 : 1;
+		answer = strverscmp(gnu_get_libc_version(), "2.41") < 0 ? 1 : 2;
 		a_store_rlx(&known, answer);
 	}
 	return answer == 2;
+}
+
+/* Where the type has a byte of its own libc's system calls say by a plain store that they may be cancelled, which may be
+ * on its way. */
+static bool region_is_marked(void)
+{
+	return !kbi_cancel_state_at && !kbi_cancel_goes_by_place();
 }
 
 /* Is a signal of use to the thread? */

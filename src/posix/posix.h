@@ -351,6 +351,10 @@ static inline bool kbi_cancel_async(void)
 	return kbi_cancel_pending() && (kbi_cancel_bits(kbi_posix_self()) & KBI_CANCEL_ASYNC);
 }
 
+/* From 2.41 on libc's system calls do not say in the word that they may be cancelled: its handler looks where the thread
+ * is. */
+bool kbi_cancel_goes_by_place(void);
+
 static inline void kbi_cancel_test(void)
 {
 	if (kbi_unlikely(kbi_cancel_pending()))

@@ -183,9 +183,16 @@ static bool is_cancelled(void)
 	return kbi_cancel_async();
 }
 
+/* A handler of ours may have interrupted a call of libc's that would not look for the mark again when it is over: libc's
+ * handler must see the thread in the call. */
+static bool is_cancelled_below(void)
+{
+	return kbi_cancel_pending() && (kbi_cancel_async() || kbi_cancel_goes_by_place());
+}
+
 static bool has_cause(struct kbi_task *self)
 {
-	return kbi_cancel_async() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) || has_errand();
+	return is_cancelled_below() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) || has_errand();
 }
 
 /* A handler called from here would find this handler as the interrupted code, on a stack where the thread never was:
