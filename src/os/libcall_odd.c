@@ -18,13 +18,38 @@ static struct {
 	bool all_odd;     /* the table was too small once */
 } ranges;
 
+/* Under the lock. */
+static void add(struct range r)
+{
+	if (ranges.n < ODD_MOST)
+		ranges.odd[ranges.n++] = r;
+	else
+		ranges.all_odd = true;
+}
+
+/* Under the lock: nothing between the two is odd any more, if own_only nothing of own. What of a range lies outside stays. */
+static void cut(uintptr_t from, uintptr_t to, bool own_only)
+{
+	for (unsigned i = 0; i < ranges.n;) {
+		struct range *r = &ranges.odd[i], above = { to, r->to, r->own };
+
+		if (r->from >= to || r->to <= from || (own_only && !r->own)) {
+			i++;
+			continue;
+		}
+		if (r->from < from)
+			ranges.odd[i++].to = from;
+		else
+			*r = ranges.odd[--ranges.n];
+		if (above.from < above.to)
+			add(above); /* is passed over later */
+	}
+}
+
 void kbi_libcall_odd_note(uintptr_t from, size_t bytes, bool own)
 {
 	kbi_lock_take(&ranges.lock);
-	if (ranges.n < ODD_MOST)
-		ranges.odd[ranges.n++] = (struct range){ from, from + bytes, own };
-	else
-		ranges.all_odd = true;
+	add((struct range){ from, from + bytes, own });
 	kbi_lock_leave(&ranges.lock);
 }
 
@@ -34,15 +59,10 @@ bool kbi_libcall_odd_take(uintptr_t from, size_t bytes, bool forget)
 
 	kbi_lock_take(&ranges.lock);
 	any = ranges.all_odd;
-	for (unsigned i = 0; i < ranges.n;) {
-		struct range *r = &ranges.odd[i];
-
-		any |= r->from < from + bytes && r->to > from;
-		if (forget && r->from >= from && r->to <= from + bytes)
-			*r = ranges.odd[--ranges.n];
-		else
-			i++;
-	}
+	for (unsigned i = 0; i < ranges.n; i++)
+		any |= ranges.odd[i].from < from + bytes && ranges.odd[i].to > from;
+	if (forget && any)
+		cut(from, from + bytes, false);
 	kbi_lock_leave(&ranges.lock);
 	return any;
 }
@@ -50,14 +70,7 @@ bool kbi_libcall_odd_take(uintptr_t from, size_t bytes, bool forget)
 void kbi_libcall_odd_forget_own(uintptr_t from, size_t bytes)
 {
 	kbi_lock_take(&ranges.lock);
-	for (unsigned i = 0; i < ranges.n;) {
-		struct range *r = &ranges.odd[i];
-
-		if (r->own && r->from >= from && r->to <= from + bytes)
-			*r = ranges.odd[--ranges.n];
-		else
-			i++;
-	}
+	cut(from, from + bytes, true);
 	kbi_lock_leave(&ranges.lock);
 }
 

@@ -8,7 +8,7 @@
 
 /* own: memory of the space with another protection; else something else is mapped there. */
 void kbi_libcall_odd_note(uintptr_t from, size_t bytes, bool own);
-/* Is any of it odd? forget: ranges that lie in it whole are odd no more. */
+/* Was any of it odd? forget: it is not any more; what of a range lies outside still is. */
 bool kbi_libcall_odd_take(uintptr_t from, size_t bytes, bool forget);
 /* Memory of the space that has become plain again. */
 void kbi_libcall_odd_forget_own(uintptr_t from, size_t bytes);
