@@ -146,8 +146,11 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 	long r;
 
 	kbi_signal_resumed();
-	if (c->cancels) /* after a part, too: the rest may never be wanted */
-		kbi_cancel_test();
+	if (c->cancels && kbi_unlikely(kbi_cancel_pending())) {
+		if (c->done && kbi_cancel_goes_by_place())
+			return -EINTR; /* the part is told of, as by libc; the next cancellation point acts */
+		kbi_cancel_act(); /* after a part, too: the rest may never be wanted */
+	}
 	kbi_posix_me.seen = m->handled;
 	if (kbi_likely(kbi_posix_me.handled == m->handled))
 		return 0;

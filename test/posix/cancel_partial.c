@@ -1,6 +1,7 @@
 /* A thread that has moved a part and waits for room, or for the rest, is cancelled there: write, writev, send, sendmsg of
- * more than fits, recv with MSG_WAITALL. What it has moved before is there. */
+ * more than fits, recv with MSG_WAITALL. What it has moved before is there, and the call says so where libc's does. */
 #include "test.h"
+#include "cancel_part.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -11,40 +12,42 @@
 
 static char much[1 << 20];
 static int fd;
+static long told; /* what the call has returned */
 
-static void do_write(void) { (void)!write(fd, much, sizeof much); }
-static void do_send(void) { send(fd, much, sizeof much, MSG_NOSIGNAL); }
-static void do_collect(void) { recv(fd, much, 2, MSG_WAITALL); }
+static long do_write(void) { return write(fd, much, sizeof much); }
+static long do_send(void) { return send(fd, much, sizeof much, MSG_NOSIGNAL); }
+static long do_collect(void) { return recv(fd, much, 2, MSG_WAITALL); }
 
-static void do_writev(void)
+static long do_writev(void)
 {
 	struct iovec v[2] = { { much, sizeof much / 2 }, { much, sizeof much / 2 } };
 
-	(void)!writev(fd, v, 2);
+	return writev(fd, v, 2);
 }
 
-static void do_sendmsg(void)
+static long do_sendmsg(void)
 {
 	struct iovec v = { much, sizeof much };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
 
-	sendmsg(fd, &m, MSG_NOSIGNAL);
+	return sendmsg(fd, &m, MSG_NOSIGNAL);
 }
 
 static const struct {
-	void (*call)(void);
+	long (*call)(void);
 	int socket;
 } calls[] = { { do_write, 0 }, { do_write, 1 }, { do_writev, 0 }, { do_writev, 1 }, { do_send, 1 }, { do_sendmsg, 1 },
 	{ do_collect, 1 } };
 
 static void *run(void *arg)
 {
-	calls[(long)arg].call();
+	told = calls[(long)arg].call();
+	pthread_testcancel();
 	return NULL;
 }
 
 /* A part has been moved. The call cannot come to an end, and is asleep soon. */
-static void wait_for_part(void (*call)(void), int other)
+static void wait_for_part(long (*call)(void), int other)
 {
 	struct pollfd there = { .fd = other, .events = POLLIN };
 	int left = 1;
@@ -70,6 +73,7 @@ static void cancel(long i)
 	else
 		CHECK_EQ(pipe(ends), 0);
 	fd = ends[1];
+	told = 0;
 	if (calls[i].call == do_collect)
 		CHECK_EQ(write(ends[0], &c, 1), 1);
 	CHECK_EQ(pthread_create(&t, NULL, run, (void *)i), 0);
@@ -77,6 +81,10 @@ static void cancel(long i)
 	CHECK_EQ(pthread_cancel(t), 0);
 	CHECK_EQ(pthread_join(t, &r), 0);
 	CHECK(r == PTHREAD_CANCELED);
+	if (cancel_returns_part())
+		CHECK(told > 0 && told < (calls[i].call == do_collect ? 2 : (long)sizeof much));
+	else
+		CHECK_EQ(told, 0);
 	if (calls[i].call != do_collect)
 		CHECK_EQ(read(ends[0], &c, 1), 1);
 	close(ends[0]);

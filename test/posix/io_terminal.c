@@ -1,6 +1,7 @@
 /* Terminals: a thread that writes more than there is room for leaves its virtual processor to who makes room; a signal or a
  * cancellation ends such a write, and a read that the terminal itself limits (VMIN 0, VTIME). */
 #include "test.h"
+#include "cancel_part.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,6 +17,7 @@ enum { PIECE = 8192, PIECES = 8, ALL = PIECE * PIECES, MANY = 100000 };
 
 static int master, slave;
 static volatile int handled;
+static ssize_t told; /* by a write that was ended */
 static char bytes[MANY];
 
 static void on_signal(int sig)
@@ -93,10 +95,10 @@ static void *in_read(void *unused)
 
 static void *in_write(void *unused)
 {
-	ssize_t n = write(slave, bytes, MANY);
-
 	(void)unused;
-	CHECK(n > 0 && n < MANY);
+	told = write(slave, bytes, MANY);
+	CHECK(told > 0 && told < MANY);
+	pthread_testcancel();
 	return NULL;
 }
 
@@ -108,6 +110,7 @@ static void ends(void *(*body)(void *), int cancelled)
 	CHECK_EQ(pthread_create(&t, NULL, body, NULL), 0);
 	usleep(100000);
 	handled = 0;
+	told = 0;
 	if (cancelled)
 		CHECK_EQ(pthread_cancel(t), 0);
 	/* it may not have got there */
@@ -121,6 +124,7 @@ static void ends(void *(*body)(void *), int cancelled)
 	}
 	CHECK_EQ(pthread_join(t, &result), 0);
 	CHECK(!cancelled || result == PTHREAD_CANCELED);
+	CHECK_EQ(told > 0, body == in_write && (!cancelled || cancel_returns_part()));
 }
 
 int main(void)
