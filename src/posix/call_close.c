@@ -150,6 +150,14 @@ static void end_many(unsigned first, unsigned end)
 		kbi_ready_closed((int)fd);
 }
 
+/* libc has it from 2.34 on; programs make it by number with older ones, too. */
+static int close_plain(unsigned first, unsigned last, int flags)
+{
+	int (*libcs)(unsigned, unsigned, int) = REAL(close_range);
+
+	return libcs ? libcs(first, last, flags) : kbi_posix_answer(kbi_sys(SYS_close_range, first, last, flags));
+}
+
 /* The pieces between private copies. */
 static int close_around(unsigned first, unsigned last, int flags)
 {
@@ -158,9 +166,9 @@ static int close_around(unsigned first, unsigned last, int flags)
 		int r = 0;
 
 		if (own > last || own == INT_MAX)
-			return REAL(close_range)(first, last, flags);
+			return close_plain(first, last, flags);
 		if (own > first)
-			r = REAL(close_range)(first, own - 1, flags);
+			r = close_plain(first, own - 1, flags);
 		if (r || own == last)
 			return r;
 		first = own + 1;
@@ -173,7 +181,7 @@ KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
 	int r;
 
 	if (flags & CLOSE_RANGE_CLOEXEC || first > last || kbi_posix_in_vfork())
-		return REAL(close_range)(first, last, flags);
+		return close_plain(first, last, flags);
 	begin_many(first, last, end);
 	r = close_around(first, last, flags);
 	end_many(first, end);
@@ -226,7 +234,7 @@ static void close_each(int first)
 		return;
 	for (int fd = first; fd < kbi_slot_limit(); fd++)
 		close_one(fd);
-	if (!close_shown(first))
+	if (!close_shown(first) && REAL(closefrom))
 		REAL(closefrom)(first);
 }
 

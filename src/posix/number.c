@@ -264,6 +264,20 @@ KBI_POSIX_ALIAS(__sched_setscheduler, sched_setscheduler);
 KBI_POSIX_ALIAS(__sched_getscheduler, sched_getscheduler);
 KBI_POSIX_ALIAS(__sched_getparam, sched_getparam);
 
+/* Headers have these from 2.41 on. */
+int kbi_number_sched_getattr(pid_t pid, void *attr, unsigned size, unsigned flags) __asm__("sched_getattr");
+int kbi_number_sched_setattr(pid_t pid, void *attr, unsigned flags) __asm__("sched_setattr");
+
+KBI_POSIX_API int kbi_number_sched_getattr(pid_t pid, void *attr, unsigned size, unsigned flags)
+{
+	return (int)CALL4(SYS_sched_getattr, pid, attr, size, flags);
+}
+
+KBI_POSIX_API int kbi_number_sched_setattr(pid_t pid, void *attr, unsigned flags)
+{
+	return (int)CALL3(SYS_sched_setattr, pid, attr, flags);
+}
+
 int kbi_number_prlimit(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old) __asm__("prlimit");
 
 KBI_POSIX_API int kbi_number_prlimit(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old)

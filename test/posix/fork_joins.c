@@ -3,6 +3,7 @@
  * end of a pool of threads, by which a child's exit waits for its workers, does not wait for ever. */
 #define _GNU_SOURCE
 #include "test.h"
+#include "cancel_late.h"
 
 #include <errno.h>
 #include <gnu/libc-version.h>
@@ -93,7 +94,7 @@ static void in_child(void)
 	asks(sleeper);
 	asks(runner);
 	asks(blocked);
-	CHECK_EQ(pthread_cancel(sleeper), 0);
+	CHECK_EQ(cancel_late(sleeper), 0);
 	CHECK_EQ(pthread_tryjoin_np(ended, &result), 0);
 	CHECK(result == &marks[ENDED]);
 	CHECK_EQ(atexit(ends_pool), 0);
@@ -151,6 +152,8 @@ static void make(pthread_t *id, void *(*fn)(void *), void *arg)
 
 int main(void)
 {
+	if (!dlsym(RTLD_DEFAULT, "kb_thread_self") && strverscmp(gnu_get_libc_version(), "2.42") >= 0)
+		SKIP("libc after 2.41 waits for a thread that has not come along, for ever, and answers as if it ran");
 	CHECK_EQ(pipe(ends), 0);
 	make(&sleeper, sleeps, &marks[SLEEPER]);
 	make(&runner, computes, &marks[RUNNER]);

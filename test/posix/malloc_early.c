@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -67,7 +68,8 @@ int main(void)
 {
 	pthread_t t;
 
-	CHECK_EQ(early, 0);
+	/* before 2.34 dlsym itself asks for a place for its errors, when it is called for the first time */
+	CHECK_EQ(early, dlsym(RTLD_DEFAULT, "kb_thread_self") && strverscmp(gnu_get_libc_version(), "2.34") < 0 ? 1 : 0);
 	CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	CHECK(!dlerror()); /* nothing that the program has asked for is missing */

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include "test.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,6 +36,17 @@ static void handler(int sig)
 	handled++;
 }
 
+/* libc has these from 2.41 on; on Kochab they are there with every libc. */
+static int (*get_attributes)(pid_t, void *, unsigned, unsigned), (*set_attributes)(pid_t, void *, unsigned);
+
+static void find_attributes(void)
+{
+	*(void **)&get_attributes = dlsym(RTLD_DEFAULT, "sched_getattr");
+	*(void **)&set_attributes = dlsym(RTLD_DEFAULT, "sched_setattr");
+	if (dlsym(RTLD_DEFAULT, "kb_thread_self") || strverscmp(gnu_get_libc_version(), "2.41") >= 0)
+		CHECK(get_attributes && set_attributes);
+}
+
 /* What tells something of the thread, or of its process. */
 static void asks(pid_t who)
 {
@@ -56,6 +69,8 @@ static void asks(pid_t who)
 	CHECK_EQ(p.sched_priority, 0);
 	CHECK_EQ(sched_rr_get_interval(who, &t), 0);
 	CHECK_EQ(syscall(SYS_sched_getattr, who, attr, 48, 0), 0);
+	if (get_attributes)
+		CHECK_EQ(get_attributes(who, attr, 48, 0), 0);
 	CHECK(syscall(SYS_ioprio_get, IO_OF_THREAD, who) >= 0);
 	CHECK_EQ(prlimit(who, RLIMIT_NOFILE, NULL, &limit), 0);
 	CHECK_EQ(getpgid(who), getpgid(0));
@@ -91,6 +106,7 @@ static void is_no_process(pid_t who)
 static void is_gone(pid_t who)
 {
 	struct sched_param p = { 0 };
+	uint32_t attr[12] = { sizeof attr };
 	struct rlimit limit;
 	cpu_set_t set;
 
@@ -113,6 +129,10 @@ static void is_gone(pid_t who)
 	GONE(syscall(SYS_tkill, who, 0));
 	GONE(syscall(SYS_tgkill, getpid(), who, 0));
 	GONE(syscall(SYS_ioprio_get, IO_OF_THREAD, who));
+	if (get_attributes)
+		GONE(get_attributes(who, attr, sizeof attr, 0));
+	if (set_attributes)
+		GONE(set_attributes(who, attr, 0));
 }
 
 static void *waits(void *arg)
@@ -145,6 +165,7 @@ int main(void)
 	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
 	pthread_t t;
 
+	find_attributes();
 	has_kcmp = syscall(SYS_kcmp, getpid(), getpid(), 1, 0, 0) == 0;
 	sem_init(&told, 0, 0);
 	sem_init(&end, 0, 0);
