@@ -134,7 +134,7 @@ static void join(pthread_t t, void *expected)
 {
 	void *result;
 
-	CHECK_EQ(pthread_kill(t, 0), 0);
+	CHECK_EQ(found_late(pthread_kill(t, 0)), 0);
 	CHECK_EQ(pthread_join(t, &result), 0);
 	CHECK(result == expected);
 }
