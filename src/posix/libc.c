@@ -51,7 +51,7 @@ static bool is_kernels(const struct link_map *m)
  * 2.34 dlsym itself calls pthread_once and pthread_key_create). It is asked for functions that code must choose, and never
  * for a name that no module has: it would write the error into memory of malloc, the program's, which may not be able to
  * serve anybody before its own constructors. */
-static void *find(const struct scope *in, const char *name)
+static void *find(const struct scope *in, const char *name, bool asks_loader)
 {
 	const struct link_map *m = in->first;
 	void *found;
@@ -59,23 +59,28 @@ static void *find(const struct scope *in, const char *name)
 	while (m && (is_kernels(m) || !kbi_names_may_have(m->l_addr, m->l_ld, name)))
 		m = m->l_next;
 	found = m ? kbi_names_function(m->l_addr, m->l_ld, name) : NULL;
-	return found || !m ? found : dlsym(in->handle, name);
+	return found || !m || !asks_loader ? found : dlsym(in->handle, name);
 }
 
 void *kbi_libc_original(const char *name, void **slot)
 {
 	struct scope in = where();
 
-	*slot = find(&in, name);
+	*slot = find(&in, name, true);
 	return *slot;
 }
 
+/* Before glibc 2.34 dlsym asks malloc for memory, an allocator of the program's perhaps (jemalloc), which may call what is
+ * looked up here: the modules' tables come first. */
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
 	struct scope in = where();
 
 	for (size_t i = 0; i < n; i++)
-		*row[i].slot = find(&in, row[i].name);
+		*row[i].slot = find(&in, row[i].name, false);
+	for (size_t i = 0; i < n; i++)
+		if (!*row[i].slot)
+			*row[i].slot = find(&in, row[i].name, true);
 	dlerror(); /* what this libc lacks is no error of the program's */
 	/* release: partner is the acquire of whoever reads the table */
 	a_store_rel(ready, 1);
