@@ -27,7 +27,7 @@ static void add(struct range r)
 		ranges.all_odd = true;
 }
 
-/* Under the lock: nothing between the two is odd any more, if own_only nothing of own. What of a range lies outside stays. */
+/* Under the lock: nothing between the two is odd any more, if own_only no own memory. The rest of a range stays. */
 static void cut(uintptr_t from, uintptr_t to, bool own_only)
 {
 	for (unsigned i = 0; i < ranges.n;) {

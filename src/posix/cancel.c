@@ -7,9 +7,6 @@
  * Callers: programs, this room. */
 #include "posix/posix.h"
 
-#include <gnu/libc-version.h>
-#include <string.h>
-
 #include "core/handoff.h"
 #include "core/vp.h"
 #include "core/wait.h"
@@ -30,18 +27,6 @@ KBI_POSIX_API int pthread_setcanceltype(int type, int *old)
 }
 
 /* ---- calling out ---------------------------------------------------------------------------------------- */
-
-bool kbi_cancel_goes_by_place(void)
-{
-	static a32 known; /* 0: not asked, 1 no, 2 yes */
-	uint32_t answer = a_load_rlx(&known);
-
-	if (!answer) {
-		answer = strverscmp(gnu_get_libc_version(), "2.41") < 0 ? 1 : 2;
-		a_store_rlx(&known, answer);
-	}
-	return answer == 2;
-}
 
 /* Where the type has a byte of its own libc's system calls say by a plain store that they may be cancelled, which may be
  * on its way. */

@@ -4,6 +4,9 @@
  * unwind. */
 #include "posix/posix.h"
 
+#include <gnu/libc-version.h>
+#include <string.h>
+
 #include "os/asked.h"
 #include "os/names.h"
 
@@ -128,6 +131,18 @@ void kbi_cancel_fresh(pthread_t t)
 
 	if (kbi_unlikely(old))
 		a_store_rlx(kbi_cancel_word(t), 0); /* nobody knows the new thread yet */
+}
+
+bool kbi_cancel_goes_by_place(void)
+{
+	static a32 known; /* 0: not asked, 1 no, 2 yes */
+	uint32_t answer = a_load_rlx(&known);
+
+	if (!answer) {
+		answer = strverscmp(gnu_get_libc_version(), "2.41") < 0 ? 1 : 2;
+		a_store_rlx(&known, answer);
+	}
+	return answer == 2;
 }
 
 void kbi_cancel_act(void)

@@ -192,7 +192,8 @@ static bool is_cancelled_below(void)
 
 static bool has_cause(struct kbi_task *self)
 {
-	return is_cancelled_below() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) || has_errand();
+	return is_cancelled_below() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) ||
+	       has_errand();
 }
 
 /* A handler called from here would find this handler as the interrupted code, on a stack where the thread never was:
