@@ -320,23 +320,28 @@ static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 	return home;
 }
 
-/* A VP that is lent, and b is to be from here on: the thread needs no other's wake-up. NULL: there is none. */
+/* Where t, which is b's thread, goes on: a VP that is lent and has nothing to do. b is that VP from here on, so nobody need
+ * be woken. One with work only if no VP is idle, for t is behind that. */
 static struct kbi_vp *take_over(struct kbi_body *b, struct kbi_task *t)
 {
-	if (a_load_rlx(&b->changed))
-		return NULL;
-	if (kbi_task_is(t, KBI_TASK_BOUND)) {
-		struct kbi_vp *vp = kbi_vps[kbi_thread_of(t)->bound];
+	struct kbi_vp *to = destination(t, b->home);
+	uint64_t now = kbi_sys_now();
 
-		return kbi_lending_win(b, vp) ? vp : NULL;
+	if (a_load_rlx(&b->changed))
+		return to;
+	if (kbi_task_is(t, KBI_TASK_BOUND)) {
+		kbi_lending_win(b, to);
+		return to;
 	}
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *vp = kbi_vps[(b->home->id + i) % kbi_vp_n];
 
-		if (kbi_lending_win(b, vp))
+		if (a_load_rlx(&vp->lent) && !kbi_agent_has_work(vp, now) && kbi_lending_win(b, vp))
 			return vp;
 	}
-	return NULL;
+	if (a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY)
+		kbi_lending_win(b, to);
+	return to;
 }
 
 /* On the agent's stack: the thread's context is saved. */
@@ -349,7 +354,7 @@ static void *sent(void *arg)
 	t->body = 0;
 	a_store_rlx(&b->guest, NULL);
 	a_sub_rlx(&kbi_lending_away, 1);
-	kbi_vp_send(vp ? vp : destination(&t->task, b->home), &t->task);
+	kbi_vp_send(vp, &t->task);
 	return NULL;
 }
 
