@@ -34,6 +34,7 @@
 #include "core/stock.h"
 #include "core/wait.h"
 #include "mem/stack.h"
+#include "os/endable.h"
 #include "os/libcall.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -512,7 +513,7 @@ static KBI_SWITCHER long wait_in_libc(const long a[6])
 
 	if (lends)
 		kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
-	r = kbi_sys(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
+	r = kbi_endable_call(SYS_futex, a);
 	if (lends)
 		end(r ? NULL : (void *)a[0]);
 	return r;

@@ -14,6 +14,7 @@
 
 #include "core/vp.h"
 #include "core/yield.h"
+#include "os/endable.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "posix/bind.h"
@@ -38,7 +39,7 @@ long kbi_futex_in_kernel(long n, const long a[6])
 		return kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	kbi_call_leave_vp(true);
 	do
-		r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+		r = kbi_endable_call(n, a);
 	while (r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
 	kbi_call_rejoin();
 	return r;

@@ -15,6 +15,7 @@
 #include "core/preempt.h"
 #include "os/lock.h"
 #include "os/context.h"
+#include "os/endable.h"
 #include "os/everywhere.h"
 #include "os/sys.h"
 
@@ -61,7 +62,7 @@ static bool is_outside(struct kbi_task *self, const void *context)
 static bool may_leave(struct kbi_task *self, const struct kbi_body *b, const void *context)
 {
 	if (self && kbi_handoff_is_away(kbi_thread_of(self)))
-		return is_outside(self, context);
+		return is_outside(self, context) || (a_load_rlx(&self->np) == 0 && kbi_endable_is_at(kbi_context_at(context)));
 	if (!self || !self->vp)
 		return !kbi_vp_n || kbi_posix_forked || (!b && !kbi_signal_is_postman(kbi_sys_gettid()));
 	return kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING && is_outside(self, context);
@@ -161,6 +162,9 @@ static void look_up(struct kbi_task *self, void *context)
 
 	return_to(self, context);
 	if (kbi_likely(!has_errand() && !kbi_cancel_pending()))
+		return;
+	/* libc has called it, or asks the thread afterwards, and acts on it then */
+	if (kbi_cancel_pending() && kbi_endable_end(context))
 		return;
 	open_again(context);
 	kbi_signal_pin();
