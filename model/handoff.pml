@@ -2,9 +2,9 @@
  * the lookout does not sleep while it is lent; no wake-up of the thread is lost wherever it is; a spare finds its job and
  * does not go round for ever.
  *
- * Mirrors: core/handoff.c depart, lend, give_now, have_back, rejoin, sent, take_permit, kbi_handoff_found; core/lending.c
- * take, kbi_lending_give, kbi_lending_win; core/spare.c wait_for_job, kbi_spare_give, adopt; core/lookout.c sleep_long;
- * core/foreign.c kbi_foreign_sleep; core/domain.c wake_blocked, leave_permit, kbi_domain_wake_far,
+ * Mirrors: core/handoff.c depart, lend, give_now, have_back, take_lent, rejoin, sent, take_permit, kbi_handoff_found;
+ * core/lending.c take, kbi_lending_give, kbi_lending_win; core/spare.c wait_for_job, kbi_spare_give, adopt; core/lookout.c
+ * sleep_long; core/foreign.c kbi_foreign_sleep; core/domain.c wake_blocked, leave_permit, kbi_domain_wake_far,
  * kbi_domain_wake_from_outside.
  * One virtual processor, two bodies. Thread A makes CALLS calls. One ends when it likes, another not before thread B, ready
  * on the same virtual processor, has run; B makes a short call, too.
@@ -303,7 +303,7 @@ inline foreign_wait(c)
 proctype body(byte c)
 {
 	byte x, s, word;
-	bool ok, needs_b, won;
+	bool ok, needs_b;
 
 	if
 	:: c == 0 -> goto runs
@@ -325,7 +325,8 @@ end_spare:	mem[BELL + c];
 		x = 0
 #endif
 	od;
-adopt:	its_body = c;
+	/* adopt */
+	its_body = c;
 	store(c, LENT, 0);
 	touch(c);
 
@@ -426,10 +427,7 @@ call:	calls--;
 	:: else
 	fi;
 
-rejoin:	rejoined = true;
-#ifndef SENT_BEFORE_SAVED
-	running--; /* the agent's stack; its context is saved */
-	word = LOAD(c, LENT); /* kbi_lending_win */
+rejoin:	word = LOAD(c, LENT); /* take_lent: B's, or nobody's */
 	if
 	:: word != 0 && word != TAKEN ->
 #ifdef WIN_BY_STORE
@@ -447,25 +445,36 @@ rejoin:	rejoined = true;
 			fi
 		};
 #endif
-		won = ok;
-		ok = false
-	:: else
+		word = 0;
+		if
+		:: ok ->
+			ok = false;
+			its_body = c;
+			touch(c);
+			store(c, LENT, 0);
+			exchange(c, STATE, RUNNING, x);
+			x = 0;
+			take_permit(c);
+			if
+			:: to_sleep -> to_sleep = false; goto sleep
+			:: else -> goto runs
+			fi
+		:: else
+		fi
+	:: else -> word = 0
 	fi;
-	word = 0;
-#endif
+	rejoined = true;
 #ifdef SENT_BEFORE_SAVED
 	store(c, STATE, WAIVED);
 	exchange(c, INBOX, 1, x);
 	running--;
 #else
+	running--; /* the agent's stack; its context is saved */
 	store(c, STATE, WAIVED);
 	exchange(c, INBOX, 1, x);
 #endif
 	x = 0;
-	if
-	:: won -> won = false; goto adopt
-	:: else -> goto spare
-	fi;
+	goto spare;
 done:	skip
 }
 

@@ -587,8 +587,8 @@ void kbi_agent_run(struct kbi_body *me)
 	struct kbi_vp *vp = me->vp;
 
 	vp->fp_now = kbi_fp_get(); /* a context's first entry loads what it was made with */
-	/* a thread that came back from a blocking call has left me here, and the VP has another body */
-	while (me->vp == vp) {
+	/* none: a thread that came back from a blocking call has left me here. Or another one than before, which it took */
+	while ((vp = me->vp)) {
 		struct kbi_task *t = kbi_run_next(vp);
 
 		kbi_run_task(vp, t ? t : find(vp));

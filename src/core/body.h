@@ -41,6 +41,7 @@ struct kbi_body {
 	aptr guest;                  /* that thread; read by all */
 	struct kbi_vp *home;         /* the VP it lent or gave away */
 	struct kbi_ctx ctx;          /* its agent, to go back to */
+	kbi_tpword cur_tp;           /* thread pointer loaded */
 	uint64_t lent;               /* what it has put into home->lent; 0: nothing */
 	uint64_t seq;                /* how often it has lent */
 	uint32_t depth;              /* begins without their end */
@@ -49,7 +50,6 @@ struct kbi_body {
 	uint64_t given_at;           /* ns: when it has given the VP away at once, if it is of one */
 	uint8_t kept;                /* the VP was not lent after all */
 	void *crash_guard;           /* core/contain reads the frames of a thread that has crashed */
-	struct kbi_vp *won;          /* the VP that it is next, its thread having gone; NULL: none */
 	uint8_t found;               /* nobody has announced the call: it ends at the next call of the library */
 
 	/* the drop-in's: signals for attention that are on their way to it (posix/signal_attention), and those of the program

@@ -8,8 +8,9 @@
  * there is work for the VP, after a millisecond anyway, so that an idle VP sleeps as ever and is woken as ever. It need
  * not look again then.
  * The thread that finds its VP taken saves its context, goes back to the agent that its kernel thread once ran, and is
- * sent from there to a VP as a ready thread. That kernel thread is a spare from then on; or, if a VP is lent at this
- * moment, takes that for itself, as the lookout would, and is that VP: then nobody need be woken.
+ * sent from there to a VP as a ready thread. That kernel thread is a spare from then on. But
+ * if that VP or another is lent at this moment it takes that, by the same CAS as the lookout, and goes on there where it is:
+ * its kernel thread is that VP, the agent on it that VP's. Nobody need be woken then.
  *
  * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not have blocked); a
  * timer for each VP (a signal, which ends poll and its kin with EINTR). */
@@ -33,6 +34,7 @@
 #include "core/spare.h"
 #include "core/stock.h"
 #include "core/wait.h"
+#include "core/yield.h"
 #include "mem/stack.h"
 #include "os/endable.h"
 #include "os/libcall.h"
@@ -40,6 +42,7 @@
 #include "os/sys.h"
 
 void (*kbi_handoff_leaves)(struct kbi_task *self);
+void (*kbi_handoff_takes)(struct kbi_vp *vp, struct kbi_task *self);
 
 #define TAKEN KBI_LENDING_TAKEN
 
@@ -138,6 +141,7 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	struct kbi_body *b = vp->body;
 
 	b->ctx = vp->agent_ctx;
+	b->cur_tp = vp->cur_tp;
 	b->home = vp;
 	b->depth = 1;
 	b->lent = 0;
@@ -307,6 +311,41 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 	return true;
 }
 
+/* ---- what another thread has lent ------------------------------------------------------------------------------ */
+
+/* vp is won. Its thread goes on where it is; the agent that b once ran is vp's. */
+static void become(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
+{
+	b->vp = vp;
+	vp->body = b;
+	vp->cur = t;
+	vp->tp = (kbi_tpword)b->tp;
+	vp->cur_tp = b->cur_tp;
+	vp->self_slot = b->self_slot;
+	vp->heap = b->heap;
+	vp->agent_ctx = b->ctx;
+	vp->agent_san = b->san;
+	vp->fp_now = kbi_fp_get();
+	vp->handovers++; /* another turn */
+	kbi_vp_renumber(vp, b);
+	if (kbi_handoff_takes)
+		kbi_handoff_takes(vp, &t->task);
+}
+
+static bool take_lent(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
+{
+	if (!kbi_lending_win(vp))
+		return false;
+	become(b, t, vp);
+	t->body = 0;
+	a_store_rlx(&b->guest, NULL);
+	a_store_rel(&vp->lent, 0); /* partner: the acquire in kbi_handoff_is_given */
+	t->task.vp = vp;
+	a_xchg_acqrel(&t->task.state, vp->running_here); /* as in have_back */
+	take_permit(t);
+	return true;
+}
+
 /* Where it goes on: its old VP if that has nothing to do, or another that has nothing. */
 static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 {
@@ -321,28 +360,34 @@ static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 	return home;
 }
 
-/* Where t, which is b's thread, goes on: a VP that is lent and has nothing to do. b is that VP from here on, so nobody need
- * be woken. One with work only if no VP is idle, for t is behind that. */
-static struct kbi_vp *take_over(struct kbi_body *b, struct kbi_task *t)
+/* Its VP is another body's. A VP that is lent for a call that still lasts, and has nothing to do; with work, which goes
+ * first then, only if no VP is idle. */
+static bool take_another(struct kb_thread *t, struct kbi_body *b)
 {
-	struct kbi_vp *to = destination(t, b->home);
+	struct kbi_vp *to = destination(&t->task, b->home);
 	uint64_t now = kbi_sys_now();
 
 	if (a_load_rlx(&b->changed))
-		return to;
-	if (kbi_task_is(t, KBI_TASK_BOUND)) {
-		kbi_lending_win(b, to);
-		return to;
-	}
+		return false;
+	if (kbi_task_is(&t->task, KBI_TASK_BOUND))
+		return take_lent(t, b, to);
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *vp = kbi_vps[(b->home->id + i) % kbi_vp_n];
 
-		if (a_load_rlx(&vp->lent) && !kbi_agent_has_work(vp, now) && kbi_lending_win(b, vp))
-			return vp;
+		if (a_load_rlx(&vp->lent) && !kbi_agent_has_work(vp, now) && take_lent(t, b, vp))
+			return true;
 	}
-	if (a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY)
-		kbi_lending_win(b, to);
-	return to;
+	return a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY && take_lent(t, b, to);
+}
+
+/* All are busy, and others wait for its old one: many came back at once. Most likely they are all about to lend again, and
+ * who runs there wants this very processor. */
+static bool take_soon(struct kb_thread *t, struct kbi_body *b)
+{
+	if (!kbi_vp_backlog(b->home) && !a_load_rlx(&b->home->inbox))
+		return false;
+	kbi_sys_yield();
+	return take_another(t, b);
 }
 
 /* On the agent's stack: the thread's context is saved. */
@@ -350,12 +395,11 @@ static void *sent(void *arg)
 {
 	struct kb_thread *t = arg;
 	struct kbi_body *b = &kbi_spare_bodies[t->body];
-	struct kbi_vp *vp = take_over(b, &t->task);
 
 	t->body = 0;
 	a_store_rlx(&b->guest, NULL);
 	a_sub_rlx(&kbi_lending_away, 1);
-	kbi_vp_send(vp, &t->task);
+	kbi_vp_send(destination(&t->task, b->home), &t->task);
 	return NULL;
 }
 
@@ -393,6 +437,15 @@ static KBI_SWITCHER void rejoin_keeping_errno(struct kb_thread *t, struct kbi_bo
 	set_errno(e);
 }
 
+/* They were ready before, or have been woken since. */
+static KBI_SWITCHER void let_others_go_first(void)
+{
+	int e = get_errno();
+
+	kbi_yield_now();
+	set_errno(e);
+}
+
 /* word: where the call has been woken; NULL: elsewhere. */
 KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 {
@@ -406,14 +459,26 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 	if (kbi_unlikely(--b->depth))
 		return true;
 	kbi_np_enter(self);
-	if (kbi_unlikely(!have_back(t, b))) {
-		if (word)
-			kbi_sys_futex_wake_shared(word, 1);
-		if (b->habit)
-			learn(b);
-		rejoin_keeping_errno(t, b);
+	if (kbi_likely(have_back(t, b))) {
+		kbi_np_leave(self);
+		return true;
 	}
-	kbi_np_leave(kbi_self_raw());
+	if (b->habit)
+		learn(b);
+	if (take_another(t, b)) {
+		kbi_np_leave(self);
+		let_others_go_first();
+		return true;
+	}
+	if (word)
+		kbi_sys_futex_wake_shared(word, 1);
+	if (take_soon(t, b)) {
+		kbi_np_leave(self);
+		let_others_go_first();
+	} else {
+		rejoin_keeping_errno(t, b);
+		kbi_np_leave(kbi_self_raw());
+	}
 	return true;
 }
 

@@ -74,5 +74,7 @@ void kbi_handoff_setup(void);
 
 /* Called on a thread that is about to leave its kernel thread, which becomes a spare; NULL: nothing. */
 extern void (*kbi_handoff_leaves)(struct kbi_task *self);
+/* Called on a thread whose kernel thread has become vp's, and not by way of the spares; NULL: nothing. */
+extern void (*kbi_handoff_takes)(struct kbi_vp *vp, struct kbi_task *self);
 
 #endif

@@ -51,18 +51,16 @@ void kbi_lending_give(struct kbi_vp *vp, struct kbi_body *spare)
 	kbi_spare_give(spare, vp);
 }
 
-/* ---- a body whose thread has gone ----------------------------------------------------------------------------- */
+/* ---- a thread that comes back ----------------------------------------------------------------------------------- */
 
-bool kbi_lending_win(struct kbi_body *me, struct kbi_vp *vp)
+bool kbi_lending_win(struct kbi_vp *vp)
 {
 	uint64_t word = a_load_rlx(&vp->lent);
 
-	/* acquire, release: partners as in take. No thread runs alone since me lost its VP */
+	/* acquire, release: partners as in take. No thread runs alone since the caller has lost its VP */
 	if (word == 0 || word == TAKEN || !a_cas_acqrel(&vp->lent, &word, TAKEN))
 		return false;
-	a_add_rlx(&kbi_lending_away, 1);
 	a_store_rlx(&kbi_spare_bodies[word & ((1 << KBI_LENDING_INDEX_BITS) - 1)].displaced, 1);
-	kbi_spare_win(me, vp);
 	return true;
 }
 
@@ -118,16 +116,20 @@ static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken
 static uint64_t look(uint64_t now)
 {
 	bool lent = false, taken = false;
+	uint64_t first = UINT64_MAX; /* deadline of a thread that waits where a VP is lent */
 
 	if (kbi_unlikely(kbi_stock_is_low()))
 		kbi_spare_tell();
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		lent |= look_at(kbi_vps[i], &seen[i], now, &taken);
+		if (look_at(kbi_vps[i], &seen[i], now, &taken)) {
+			lent = true;
+			first = kbi_lookout_sooner(first, a_load_rlx(&kbi_vps[i]->next_deadline));
+		}
 	lookout.quiet = lent ? 0 : lookout.quiet + 1;
 	if (lookout.quiet > QUIET)
 		return UINT64_MAX;
 	lookout.nap = taken ? NAP_MIN : lookout.nap < NAP_MAX ? lookout.nap * 2 : NAP_MAX;
-	return lookout.nap;
+	return kbi_lookout_sooner(lookout.nap, first > now + NAP_MIN ? first - now : NAP_MIN);
 }
 
 /* Before the long sleep, and what it wakes to. */

@@ -1,5 +1,5 @@
 /* core/lending.h - VPs that are lent (core/handoff) are taken by the lookout, for a spare, when the call lasts, or by a
- * body whose thread has just left it, for itself. Callers: handoff, the lookout. Calls spare, nursery. */
+ * thread that comes back from its own call, for its kernel thread. Callers: handoff, the lookout. Calls spare, nursery. */
 #ifndef KBI_LENDING_H
 #define KBI_LENDING_H
 
@@ -16,9 +16,9 @@ extern KBI_HIDDEN a32 kbi_lending_away;
 
 /* vp is the caller's, and no thread runs on it: it is the spare's from now on. */
 void kbi_lending_give(struct kbi_vp *vp, struct kbi_body *spare);
-/* By me on its agent's stack, when its thread's context is saved: takes vp, if that is lent, and me is vp once its agent
- * goes on. False: it is not lent, or the call was over in time. */
-bool kbi_lending_win(struct kbi_body *me, struct kbi_vp *vp);
+/* By a thread that has lost its VP and comes back: vp, if that is lent, is the caller's, and no thread runs on it. False:
+ * it is not lent, or the call was over in time. */
+bool kbi_lending_win(struct kbi_vp *vp);
 /* A kernel thread of ours is on its way to the pool. */
 bool kbi_lending_one_comes(void);
 /* A spare is wanted, and none waits. */

@@ -118,5 +118,5 @@ bool kbi_nursery_ask(void)
 		return true;
 	}
 	kbi_spare_tell();
-	return kbi_spare_is_low() && !a_load_rlx(&failed);
+	return kbi_spare_may_be_made() && !a_load_rlx(&failed);
 }

@@ -165,9 +165,14 @@ int kbi_spare_idle_tid(void)
 
 /* ---- taking and giving ------------------------------------------------------------------------------ */
 
+bool kbi_spare_may_be_made(void)
+{
+	return a_load_rlx(&pool.running) < pool.max;
+}
+
 bool kbi_spare_is_low(void)
 {
-	return a_load_rlx(&pool.n_idle) + a_load_rlx(&pool.fresh) < READY && a_load_rlx(&pool.running) < pool.max;
+	return a_load_rlx(&pool.n_idle) + a_load_rlx(&pool.fresh) < READY && kbi_spare_may_be_made();
 }
 
 bool kbi_spare_is_scarce(void)
@@ -217,12 +222,6 @@ void kbi_spare_give(struct kbi_body *b, struct kbi_vp *vp)
 	a_store_rel(&b->job, vp);
 	a_store_rel(&b->bell, 1);
 	kbi_sys_futex_wake(&b->bell, 1);
-}
-
-void kbi_spare_win(struct kbi_body *me, struct kbi_vp *vp)
-{
-	a_add_rlx(&pool.given, 1);
-	me->won = vp;
 }
 
 /* False: somebody has taken it, and its job comes; or it is one of those that are kept ready. */
@@ -314,20 +313,11 @@ static bool is_over(struct kbi_body *me)
 		kbi_sys_futex_wait(&me->bell, a_load_rlx(&me->bell), NULL);
 }
 
-/* The VP that it is next; NULL: none. */
-static struct kbi_vp *next_job(struct kbi_body *me)
-{
-	struct kbi_vp *vp = me->won;
-
-	me->won = NULL;
-	return vp || is_over(me) ? vp : wait_for_job(me);
-}
-
 void kbi_spare_life(struct kbi_body *me)
 {
 	struct kbi_vp *vp = me->vp;
 
-	while (vp || (vp = next_job(me))) {
+	while (vp || (!is_over(me) && (vp = wait_for_job(me)))) {
 		adopt(me, vp);
 		kbi_agent_run(me);
 		vp = NULL;

@@ -22,13 +22,13 @@ void kbi_spare_keep(struct kbi_body *b, bool kept);
 void kbi_spare_put(struct kbi_body *spare);
 /* vp is the caller's, and the spare's from now on. */
 void kbi_spare_give(struct kbi_body *spare, struct kbi_vp *vp);
-/* By me, whose thread is about to go on elsewhere: vp is the caller's, and me is vp next. */
-void kbi_spare_win(struct kbi_body *me, struct kbi_vp *vp);
 /* On the body's own stack with its own TLS; returns when it may end. */
 void kbi_spare_life(struct kbi_body *me);
 
 /* Some are kept ready. Fewer wait or are on their way, and more may run. */
 bool kbi_spare_is_low(void);
+/* More may run than do. */
+bool kbi_spare_may_be_made(void);
 /* Those that wait, are on their way, or may still be made are not more than there are VPs. */
 bool kbi_spare_is_scarce(void);
 /* Then this is 1, and who sleeps at it (core/nursery) is woken. */
@@ -41,7 +41,7 @@ struct kbi_spare_counts {
 	unsigned bodies;      /* kernel threads that run */
 	unsigned idle;        /* of them wait as spares */
 	unsigned most;        /* bodies, at most at once */
-	uint64_t given;       /* how often a VP changed its body */
+	uint64_t given;       /* how often a spare became a VP */
 };
 struct kbi_spare_counts kbi_spare_counts(void);
 /* A kernel thread that waits as a spare, for who wants to see one asleep; 0: there is none. */

@@ -197,6 +197,16 @@ static void adopted(struct kbi_vp *vp)
 	kbi_signal_kernel_mask(mask);
 }
 
+/* The same, on which self runs: in the kernel is self's mask, and perhaps a handler's. */
+static void takes(struct kbi_vp *vp, struct kbi_task *self)
+{
+	uint64_t mask = a_load_rlx(kbi_signal_mask(self));
+
+	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
+	a_store_rlx(&withheld[vp->id], mask & own_calls ? self : NULL);
+	kbi_signal_grows(vp);
+}
+
 /* What waits at the caller's kernel thread for a call of self's, which blocks it, waits for self from here on. */
 static void claim(struct kbi_task *self, uint64_t set)
 {
@@ -335,6 +345,7 @@ void kbi_signal_started(void)
 	kbi_agent_sleeps = close_sleeper;
 	kbi_quantum_room = kbi_signal_room;
 	kbi_handoff_leaves = leaves;
+	kbi_handoff_takes = takes;
 	kbi_preempt_returns = returns;
 	kbi_warden_knock = kbi_signal_knock;
 	if (base_mask || kbi_signal_any_handler())
