@@ -1,9 +1,10 @@
 /* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared) without blocking a virtual
  * processor. libc's own lock would wait in the kernel, and with it every thread of that virtual processor,
- * the owner perhaps among them. So a waiter tries, with libc's trylock, and sleeps in between, first by
- * yielding, then for 50 us, doubling up to 2 ms; an unlock in this process ends the sleep of whoever slept first. Soon a
- * kernel thread waits for what other processes may hold, which they wake at once: posix/sentry at the words of mutexes,
- * posix/proxy at semaphores and readers-writer locks. Only who gets none goes on looking.
+ * the owner perhaps among them. So a waiter tries, with libc's trylock, and yields while a thread of this process has it;
+ * then it waits in the kernel, on its kernel thread and without its virtual processor: posix/aside. Where there are not
+ * kernel threads enough one waits for all or in its place: posix/sentry at the words of mutexes, posix/proxy at semaphores
+ * and readers-writer locks. Who gets none of these pauses between attempts, for 50 us, doubling up to 2 ms; an unlock in
+ * this process ends the pause of whoever slept first.
  * libc's unlock and its owner marks are used as they are: the owner is the tid in the thread's control block, a
  * number of its own that no kernel thread has.
  * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
@@ -17,11 +18,15 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "core/handoff.h"
+#include "core/vp.h"
 #include "os/asked.h"
 #include "os/sys.h"
+#include "posix/aside.h"
+#include "posix/bind.h"
 #include "sync/park.h"
 
-enum { YIELDS = 16, LONG = YIELDS + 2 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
+enum { SOON = 1, YIELDS = 16, LONG = YIELDS + 2 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
 enum { CROWD = 8 /* that may look every PAUSE_MAX_NS */ };
 
 static a32 pausing; /* threads that sleep for a word, about */
@@ -93,17 +98,28 @@ struct kind {
 	int (*attempt)(void *);
 	/* of a long wait: NULL, or as kbi_delegate_wait_ending has it, or EBUSY: another attempt is due */
 	int (*stand_in)(void *, clockid_t, const struct timespec *);
-	unsigned patience; /* attempts before it is asked */
+	/* NULL: who has it is not known */
+	bool (*is_here)(void *);
+	unsigned patience; /* attempts before stand_in is asked where a thread of this process has it, or others are ready */
 	bool ends; /* a cancellation and handlers end the wait, too */
 	clockid_t clock;
 	const struct timespec *abstime;
 };
 
+/* May a thread of this process be about to give it back? */
+static bool is_worth_yields(const struct kind *k, void *object)
+{
+	const struct kbi_vp *vp = kbi_self()->vp;
+
+	return k->is_here ? k->is_here(object) : vp && kbi_vp_backlog(vp);
+}
+
 /* EBUSY: another attempt is due. */
 static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_t until, const uint32_t *word,
 			 uint32_t seen)
 {
-	int e = k->stand_in && n >= k->patience ? k->stand_in(object, k->clock, k->abstime) : -1;
+	bool stands_in = k->stand_in && (n >= k->patience || (n >= SOON && !is_worth_yields(k, object)));
+	int e = stands_in ? k->stand_in(object, k->clock, k->abstime) : -1;
 
 	if (e < 0) {
 		pause_between(n, until, word, seen);
@@ -149,19 +165,19 @@ static int wait(const struct kind *k, void *object, const void *at)
 int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 		      const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, NULL, 0, false, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, .clock = clock, .abstime = abstime }, object, word);
 }
 
 int kbi_delegate_wait_long(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
 			   void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, YIELDS, false, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, false, clock, abstime }, object, word);
 }
 
 int kbi_delegate_wait_ending(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
 			     void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, YIELDS, true, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, true, clock, abstime }, object, word);
 }
 
 /* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
@@ -259,7 +275,8 @@ static bool is_own(pthread_mutex_t *m)
 
 struct lock {
 	pthread_mutex_t *m;
-	struct kbi_sentry *sentry; /* NULL: has not waited long */
+	struct kbi_sentry *sentry; /* NULL: has not waited there */
+	bool slept;                /* in the kernel by itself */
 };
 
 static a32 *word_of(pthread_mutex_t *m)
@@ -296,22 +313,38 @@ static int try_lock(void *lock)
 	return try_mutex(((struct lock *)lock)->m);
 }
 
+/* Who has it will say so here when it gives it back: a thread of this process, and not one that waits in libc, with a
+ * condition variable perhaps, where libc lets go of the mutex. */
+static bool is_here(void *lock)
+{
+	pthread_mutex_t *m = ((struct lock *)lock)->m;
+	const struct kb_thread *t =
+		kbi_bind_find(m->__data.__kind & KIND_ROBUST ? (long)(a_load_rlx(word_of(m)) & TID_MASK) : m->__data.__owner);
+
+	return t && !kbi_handoff_is_away(t);
+}
+
 static int await_unlock(void *lock, clockid_t clock, const struct timespec *abstime)
 {
 	struct lock *l = lock;
+	const uint32_t *word = (const uint32_t *)&l->m->__data.__lock;
+	uint64_t until = abstime ? kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec) : KBI_FOREVER;
 	uint32_t seen;
 
-	if (!l->sentry)
-		l->sentry = kbi_sentry_begin((const uint32_t *)&l->m->__data.__lock);
-	if (!l->sentry)
-		return -1;
 	if (!mark(l->m, &seen)) {
 		sched_yield();
 		return EBUSY;
 	}
+	if (!l->sentry && !is_here(l) && kbi_aside_word(word, seen, until) >= 0) {
+		l->slept = true;
+		return EBUSY;
+	}
+	if (!l->sentry)
+		l->sentry = kbi_sentry_begin(word);
+	if (!l->sentry)
+		return -1;
 	a_add_rlx(&pausing, 1);
-	kbi_sentry_sleep(l->sentry, seen,
-			 abstime ? kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec) : KBI_FOREVER);
+	kbi_sentry_sleep(l->sentry, seen, until);
 	a_sub_rlx(&pausing, 1);
 	return EBUSY;
 }
@@ -319,16 +352,17 @@ static int await_unlock(void *lock, clockid_t clock, const struct timespec *abst
 /* Who has slept in the kernel takes it with the mark, as in libc: the others' wake-up may have been this one. */
 static int lock_shared(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
-	struct lock l = { m, NULL };
-	int e = wait(&(struct kind){ try_lock, await_unlock, LONG, false, clock, abstime }, &l, &m->__data.__lock);
+	struct lock l = { .m = m };
+	int e = wait(&(struct kind){ try_lock, await_unlock, is_here, LONG, false, clock, abstime }, &l, &m->__data.__lock);
 	bool got = e == 0 || e == EOWNERDEAD;
 	uint32_t seen;
 
-	if (!l.sentry)
-		return e;
-	if (got)
+	if (got && (l.sentry || l.slept))
 		mark(m, &seen);
-	kbi_sentry_end(l.sentry, got);
+	if (l.sentry)
+		kbi_sentry_end(l.sentry, got);
+	else if (l.slept && !got)
+		kbi_sys_futex_wake_shared(&m->__data.__lock, 1);
 	return e;
 }
 

@@ -1,8 +1,7 @@
 /* posix/proxy.c - kernel threads that wait for lightweight ones.
- * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. The first few lightweight
- * threads that wait so do it themselves, with their virtual processor lent to others (core/handoff): no other kernel
- * thread has to wake up for it. There are not kernel threads enough for more to do that.
- * For the others a kernel thread of ours calls libc. It enters the condition variable with a mutex of its own; when that
+ * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. Lightweight threads that wait so
+ * do it themselves (posix/aside), as long as there are kernel threads enough.
+ * For all beyond that a kernel thread of ours calls libc. It enters the condition variable with a mutex of its own; when that
  * is free the wait is known to the other processes, and the lightweight thread gives the program's mutex back.
  * Who waits long for a process-shared semaphore has a kernel thread, too, that waits in libc: other processes' posts
  * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump. The
@@ -15,11 +14,9 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#include "core/handoff.h"
-#include "core/spare.h"
 #include "os/sys.h"
 #include "os/tcb.h"
-#include "posix/call_priv.h"
+#include "posix/aside.h"
 #include "sync/sem.h"
 
 enum job { JOB_COND, JOB_BARRIER, JOB_SEM, JOB_READ, JOB_WRITE, JOB_QUIT };
@@ -41,9 +38,8 @@ struct waiter {
 
 /* Each is a kernel thread and its stack, which a fork copies, too. Those beyond the first number end with their work; so
  * many threads may have one for a semaphore or a readers-writer lock, for which they can also look themselves. */
-enum { IDLE_MAX = 64, WORD_MAX = 64, ASIDE_MAX = 16, LOOK_NS = 1000000 };
+enum { IDLE_MAX = 64, WORD_MAX = 64, LOOK_NS = 1000000 };
 
-static a32 n_aside; /* who wait themselves */
 static aptr idle;  /* of struct waiter */
 static a32 n_idle; /* about so many */
 static a32 n_word; /* who have one for a semaphore or a readers-writer lock */
@@ -58,31 +54,6 @@ static void put_chain(struct waiter *first, struct waiter *last)
 }
 
 /* ---- by oneself ----------------------------------------------------------------------------------- */
-
-/* Then steps_back is due, also where the frame is unwound. Not where libc's futex calls are made by us (os/libcall): a
- * signal that comes inside our library waits until that is left. */
-static bool steps_aside(void)
-{
-	if (kbi_sys_from.processes || !kbi_call_may_wait() || kbi_spare_is_scarce())
-		return false;
-	if (a_add_rlx(&n_aside, 1) >= ASIDE_MAX) {
-		a_sub_rlx(&n_aside, 1);
-		return false;
-	}
-	kbi_handoff_begin(KBI_HANDOFF_SURELY);
-	return true;
-}
-
-static void steps_back(const bool *aside)
-{
-	if (!*aside)
-		return;
-	a_sub_rlx(&n_aside, 1);
-	kbi_handoff_end();
-	kbi_signal_resumed();
-}
-
-#define ASIDE __attribute__((cleanup(steps_back)))
 
 /* Nobody here sleeps for the mutex, for libc would not tell him that it is free; and it knows its owner by our number, not
  * by the kernel thread's. */
@@ -105,7 +76,7 @@ int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t cloc
 /* -1: not so. */
 static int cond_aside(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
-	bool aside ASIDE = is_left_to_libc(m) && steps_aside();
+	bool aside KBI_ASIDE = is_left_to_libc(m) && kbi_aside_begin();
 
 	return aside ? kbi_proxy_cond_in_libc(c, m, clock, abstime) : -1;
 }
@@ -113,7 +84,7 @@ static int cond_aside(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, co
 /* ENOSYS: not so. */
 static int barrier_aside(pthread_barrier_t *b)
 {
-	bool aside ASIDE = steps_aside();
+	bool aside KBI_ASIDE = kbi_aside_begin();
 
 	return aside ? kbi_libc()->pthread_barrier_wait(b) : ENOSYS;
 }
@@ -132,7 +103,7 @@ static int sem_in_libc(sem_t *s, clockid_t clock, const struct timespec *abstime
 
 static int sem_aside(sem_t *s, clockid_t clock, const struct timespec *abstime)
 {
-	bool aside ASIDE = steps_aside();
+	bool aside KBI_ASIDE = kbi_aside_begin();
 
 	return aside ? sem_in_libc(s, clock, abstime) : -1;
 }
@@ -147,7 +118,7 @@ static int rwlock_in_libc(pthread_rwlock_t *l, bool write, clockid_t clock, cons
 
 static int rwlock_aside(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
 {
-	bool aside ASIDE = steps_aside();
+	bool aside KBI_ASIDE = kbi_aside_begin();
 
 	return aside ? rwlock_in_libc(l, write, clock, abstime) : -1;
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "spares.h"
 #include "test.h"
 
 enum { FEW = 2, MANY = 40, TURNS = 60, NAP_NS = 20000000 };
@@ -262,11 +263,13 @@ static void others_go_on(void)
 	CHECK_EQ(pthread_join(waiter, NULL), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	pid_t few = begin_with_few_spares(argv);
 	struct sigaction sa = { .sa_handler = handler };
 	pthread_t t;
 
+	(void)argc;
 	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(s != MAP_FAILED);
 	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
@@ -281,5 +284,6 @@ int main(void)
 	CHECK_EQ(pthread_rwlock_unlock(&s->l), 0);
 	ended();
 	others_go_on();
+	end_with_few_spares(few);
 	return 0;
 }

@@ -3,6 +3,7 @@
  * another one needs; and the other process's death is noticed.
  * matrix: run-only */
 #include "looks.h"
+#include "spares.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -235,10 +236,12 @@ static void none_lost(int kind)
 	ends(pid, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	pid_t few = begin_with_few_spares(argv);
 	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
 
+	(void)argc;
 	sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(sh != MAP_FAILED);
 	make();
@@ -249,5 +252,6 @@ int main(void)
 	for (int kind = 0; kind < KINDS; kind++)
 		if (kind != READ)
 			none_lost(kind);
+	end_with_few_spares(few);
 	return 0;
 }

@@ -3,6 +3,7 @@
  * cancelled, or a handler leaves the wait by a jump.
  * matrix: run-only */
 #include "looks.h"
+#include "spares.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -193,10 +194,12 @@ static void looks_seldom(void)
 	CHECK(before < LOOKS);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	pid_t few = begin_with_few_spares(argv);
 	struct sigaction sa = { .sa_handler = handler };
 
+	(void)argc;
 	sem = mmap(NULL, sizeof(*sem), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(sem != MAP_FAILED);
 	CHECK_EQ(sem_init(sem, 1, 0), 0);
@@ -205,5 +208,6 @@ int main(void)
 		looks_seldom();
 	leaves_by_a_jump();
 	none_lost();
+	end_with_few_spares(few);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* Process-shared condition variables and barriers among the threads of one process: more waiters than virtual
  * processors, a waiter that is cancelled, a handler while one waits, a mutex that is not the caller's. */
+#include "spares.h"
 #include "test.h"
 
 #include <errno.h>
@@ -170,8 +171,10 @@ static void not_mine(void)
 	CHECK_EQ(pthread_mutex_unlock(&m), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	pid_t few = begin_with_few_spares(argv);
+	(void)argc;
 	make();
 	not_mine();
 	many();
@@ -181,5 +184,6 @@ int main(void)
 	CHECK_EQ(pthread_cond_destroy(&c), 0);
 	CHECK_EQ(pthread_barrier_destroy(&b), 0);
 	CHECK_EQ(pthread_mutex_destroy(&m), 0);
+	end_with_few_spares(few);
 	return 0;
 }

@@ -1,0 +1,63 @@
+/* posix/aside.c - contract in aside.h. Such a wait costs what it costs a kernel thread, as long as the thread that comes back
+ * finds its virtual processor with nobody else who runs (core/handoff). Kernel threads are bounded (option spares), and
+ * some are kept for calls that block otherwise. */
+#include "posix/aside.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include "base/option.h"
+#include "core/handoff.h"
+#include "core/spare.h"
+#include "os/endable.h"
+#include "os/sys.h"
+#include "posix/posix.h"
+
+static a32 n; /* who wait so */
+
+/* A process is made in some 10 ms, and a thread that waits has all others of its virtual processor wait for the next. */
+enum { MOST_PROCESSES = 64 };
+
+static uint32_t most(void)
+{
+	uint32_t some = kbi_options.spares - kbi_options.spares / 4;
+
+	return kbi_sys_from.processes && some > MOST_PROCESSES ? MOST_PROCESSES : some;
+}
+
+bool kbi_aside_begin(void)
+{
+	if (kbi_guardian_may_be_lost() || !kbi_call_may_wait() || kbi_spare_is_scarce())
+		return false;
+	if (a_add_rlx(&n, 1) >= most()) {
+		a_sub_rlx(&n, 1);
+		return false;
+	}
+	kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	return true;
+}
+
+void kbi_aside_end(const bool *begun)
+{
+	if (!*begun)
+		return;
+	a_sub_rlx(&n, 1);
+	kbi_handoff_end();
+	kbi_signal_resumed();
+}
+
+static int sleep_at(const uint32_t *word, uint32_t seen, uint64_t until)
+{
+	struct timespec t = kbi_sys_timespec(until);
+	long a[6] = { (long)word, FUTEX_WAIT_BITSET, (long)seen, until == KBI_FOREVER ? 0 : (long)&t, 0,
+		      (long)FUTEX_BITSET_MATCH_ANY };
+
+	return (int)-kbi_endable_call(SYS_futex, a);
+}
+
+int kbi_aside_word(const uint32_t *word, uint32_t seen, uint64_t until)
+{
+	bool begun KBI_ASIDE = kbi_aside_begin();
+
+	return begun ? sleep_at(word, seen, until) : -1;
+}
