@@ -1,6 +1,6 @@
 /* bench/shared.c - threads of two processes that wait for each other through process-shared objects of POSIX, which keep
- * libc's layout: a condition variable with its mutex, semaphores, a barrier. Time for one of two to wake the other,
- * and for a meeting at the barrier. */
+ * libc's layout: condition variables with their mutex, semaphores, a barrier. One asks, and one of all the others, which
+ * are in the other process, answers: time for one to wake another, and for a meeting of all at the barrier. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -12,16 +12,17 @@
 
 static struct shared {
 	pthread_mutex_t m;
-	pthread_cond_t turned;
-	pthread_barrier_t both;
+	pthread_cond_t asks, answers;
+	pthread_barrier_t all;
 	sem_t ask, answer;
-	int turn; /* whose: 0, 1 */
-	int over; /* questions; the other side looks between a message and its answer */
+	int asked_now, answered; /* under m */
+	int over; /* kinds of questions; who is woken looks at it first */
 } *s;
 
 static const struct bench_case *asked;
+enum { STACK = 65536 };
 
-static void make(void)
+static void make(unsigned threads)
 {
 	pthread_mutexattr_t ma;
 	pthread_condattr_t ca;
@@ -30,22 +31,24 @@ static void make(void)
 	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED || pthread_mutexattr_init(&ma) || pthread_mutexattr_setpshared(&ma, 1) ||
 	    pthread_mutex_init(&s->m, &ma) || pthread_condattr_init(&ca) || pthread_condattr_setpshared(&ca, 1) ||
-	    pthread_cond_init(&s->turned, &ca) || pthread_barrierattr_init(&ba) || pthread_barrierattr_setpshared(&ba, 1) ||
-	    pthread_barrier_init(&s->both, &ba, 2) || sem_init(&s->ask, 1, 0) || sem_init(&s->answer, 1, 0))
+	    pthread_cond_init(&s->asks, &ca) || pthread_cond_init(&s->answers, &ca) || pthread_barrierattr_init(&ba) ||
+	    pthread_barrierattr_setpshared(&ba, 1) || pthread_barrier_init(&s->all, &ba, threads) ||
+	    sem_init(&s->ask, 1, 0) || sem_init(&s->answer, 1, 0))
 		bench_fail("cannot make process-shared objects");
 }
 
-/* Until it is this side's turn; then it is the other's. The mutex is held. How many questions are over. */
-static int take_turn(int side)
+/* The mutex is held. */
+static void await(int *word, pthread_cond_t *c)
 {
-	int over;
+	while (!*word)
+		pthread_cond_wait(c, &s->m);
+	*word = 0;
+}
 
-	while (s->turn != side)
-		pthread_cond_wait(&s->turned, &s->m);
-	over = s->over;
-	s->turn = !side;
-	pthread_cond_signal(&s->turned);
-	return over;
+static void tell(int *word, pthread_cond_t *c)
+{
+	*word = 1;
+	pthread_cond_signal(c);
 }
 
 static double conditions(void *unused, uint64_t n)
@@ -53,10 +56,12 @@ static double conditions(void *unused, uint64_t n)
 	double start = bench_now();
 
 	(void)unused;
-	pthread_mutex_lock(&s->m);
-	for (uint64_t i = 0; i < n; i++)
-		take_turn(0);
-	pthread_mutex_unlock(&s->m);
+	for (uint64_t i = 0; i < n; i++) {
+		pthread_mutex_lock(&s->m);
+		tell(&s->asked_now, &s->asks);
+		await(&s->answered, &s->answers);
+		pthread_mutex_unlock(&s->m);
+	}
 	return bench_now() - start;
 }
 
@@ -78,55 +83,83 @@ static double meetings(void *unused, uint64_t n)
 
 	(void)unused;
 	for (uint64_t i = 0; i < n; i++)
-		pthread_barrier_wait(&s->both);
+		pthread_barrier_wait(&s->all);
 	return bench_now() - start;
+}
+
+/* All that wait for a question of this kind go on to the next one. */
+static void is_over(int kind, uint64_t threads)
+{
+	pthread_mutex_lock(&s->m);
+	s->over = kind;
+	pthread_cond_broadcast(&s->asks);
+	pthread_mutex_unlock(&s->m);
+	for (uint64_t i = 1; kind == 2 && i < threads; i++)
+		sem_post(&s->ask);
 }
 
 static void *measure(void *unused)
 {
-	double turn = bench_scale(asked, conditions, NULL), post;
+	double turn, post;
 
-	s->over = 1;
-	conditions(NULL, 1);
+	pthread_barrier_wait(&s->all);
+	turn = bench_scale(asked, conditions, NULL);
+	is_over(1, asked->threads);
 	post = bench_scale(asked, semaphores, NULL);
-	s->over = 2;
-	semaphores(NULL, 1);
+	is_over(2, asked->threads);
 	bench_report("condition", "ns", turn / 2 * 1e9);
 	bench_report("semaphore", "ns", post / 2 * 1e9);
 	bench_report("barrier", "ns", bench_scale(asked, meetings, NULL) * 1e9);
 	return unused;
 }
 
-static int answer_post(void)
+static void answer_signals(void)
 {
-	int over;
+	pthread_mutex_lock(&s->m);
+	for (;;) {
+		while (!s->asked_now && !s->over)
+			pthread_cond_wait(&s->asks, &s->m);
+		if (s->over)
+			break;
+		s->asked_now = 0;
+		tell(&s->answered, &s->answers);
+	}
+	pthread_mutex_unlock(&s->m);
+}
 
-	sem_wait(&s->ask);
-	over = s->over;
-	sem_post(&s->answer);
-	return over;
+static void answer_posts(void)
+{
+	for (;;) {
+		sem_wait(&s->ask);
+		if (s->over == 2)
+			break;
+		sem_post(&s->answer);
+	}
 }
 
 /* Until the process is killed. */
 static void *answer(void *unused)
 {
-	pthread_mutex_lock(&s->m);
-	while (take_turn(1) < 1)
-		;
-	pthread_mutex_unlock(&s->m);
-	while (answer_post() < 2)
-		;
+	pthread_barrier_wait(&s->all);
+	answer_signals();
+	answer_posts();
 	for (;;)
-		pthread_barrier_wait(&s->both);
+		pthread_barrier_wait(&s->all);
 	return unused;
 }
 
-static void one_thread(void *(*fn)(void *))
+static void threads(unsigned n, void *(*fn)(void *))
 {
-	pthread_t t;
+	pthread_t *t = bench_alloc(n, sizeof *t);
+	pthread_attr_t a;
 
-	if (pthread_create(&t, NULL, fn, NULL) || pthread_join(t, NULL))
-		bench_fail("no thread");
+	if (pthread_attr_init(&a) || pthread_attr_setstacksize(&a, STACK))
+		bench_fail("no attributes");
+	for (unsigned i = 0; i < n; i++)
+		if (pthread_create(&t[i], &a, fn, NULL))
+			bench_fail("no thread");
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
 }
 
 static void run(const struct bench_case *c)
@@ -134,15 +167,15 @@ static void run(const struct bench_case *c)
 	pid_t pid;
 
 	asked = c;
-	make();
+	make(c->threads);
 	pid = fork();
 	if (pid < 0)
 		bench_fail("no process");
 	if (!pid) {
-		one_thread(answer);
+		threads(c->threads - 1, answer);
 		_exit(0);
 	}
-	one_thread(measure);
+	threads(1, measure);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
@@ -157,7 +190,7 @@ const struct bench bench_shared = {
 	.name = "shared",
 	.question = "threads of two processes wait for each other through process-shared objects of POSIX",
 	.methods = methods,
-	.threads = "2",
+	.threads = "2,16,1000",
 	.vps = "1,cores",
 	.reference = "nptl",
 	.both_bodies = 1,
