@@ -8,9 +8,9 @@
  * there is work for the VP, after a millisecond anyway, so that an idle VP sleeps as ever and is woken as ever. It need
  * not look again then.
  * The thread that finds its VP taken saves its context, goes back to the agent that its kernel thread once ran, and is
- * sent from there to a VP as a ready thread. That kernel thread is a spare from then on. But
- * if that VP or another is lent at this moment it takes that, by the same CAS as the lookout, and goes on there where it is:
- * its kernel thread is that VP, the agent on it that VP's. Nobody need be woken then.
+ * sent from there to a VP as a ready thread. That kernel thread is a spare from then on. But if that VP or another is lent
+ * at this moment it takes that, by the same CAS as the lookout, and goes on there where it is: its kernel thread is that
+ * VP, the agent on it that VP's. Nobody need be woken then.
  *
  * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not have blocked); a
  * timer for each VP (a signal, which ends poll and its kin with EINTR). */

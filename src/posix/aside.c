@@ -1,6 +1,6 @@
-/* posix/aside.c - contract in aside.h. Such a wait costs what it costs a kernel thread, as long as the thread that comes back
- * finds its virtual processor with nobody else who runs (core/handoff). Kernel threads are bounded (option spares), and
- * some are kept for calls that block otherwise. */
+/* posix/aside.c - contract in aside.h. Such a wait costs what it costs a kernel thread, as long as the thread that comes
+ * back finds its virtual processor with no other that runs (core/handoff). Kernel threads are bounded (option spares),
+ * and some are kept for calls that block otherwise. */
 #include "posix/aside.h"
 
 #include <linux/futex.h>
@@ -12,8 +12,6 @@
 #include "os/endable.h"
 #include "os/sys.h"
 #include "posix/posix.h"
-
-static a32 n; /* who wait so */
 
 /* A process is made in some 10 ms, and a thread that waits has all others of its virtual processor wait for the next. */
 enum { MOST_PROCESSES = 64 };
@@ -27,12 +25,8 @@ static uint32_t most(void)
 
 bool kbi_aside_begin(void)
 {
-	if (kbi_guardian_may_be_lost() || !kbi_call_may_wait() || kbi_spare_is_scarce())
+	if (kbi_guardian_may_be_lost() || !kbi_call_may_wait() || kbi_spare_is_scarce() || kbi_handoff_away() >= most())
 		return false;
-	if (a_add_rlx(&n, 1) >= most()) {
-		a_sub_rlx(&n, 1);
-		return false;
-	}
 	kbi_handoff_begin(KBI_HANDOFF_SURELY);
 	return true;
 }
@@ -41,7 +35,6 @@ void kbi_aside_end(const bool *begun)
 {
 	if (!*begun)
 		return;
-	a_sub_rlx(&n, 1);
 	kbi_handoff_end();
 	kbi_signal_resumed();
 }

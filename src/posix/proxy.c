@@ -1,8 +1,8 @@
 /* posix/proxy.c - kernel threads that wait for lightweight ones.
- * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. Lightweight threads that wait so
- * do it themselves (posix/aside), as long as there are kernel threads enough.
- * For all beyond that a kernel thread of ours calls libc. It enters the condition variable with a mutex of its own; when that
- * is free the wait is known to the other processes, and the lightweight thread gives the program's mutex back.
+ * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. Lightweight threads that wait
+ * so do it themselves (posix/aside), as long as there are kernel threads enough.
+ * For all beyond that a kernel thread of ours calls libc. It enters the condition variable with a mutex of its own; when
+ * that is free the wait is known to the other processes, and the lightweight thread gives the program's mutex back.
  * Who waits long for a process-shared semaphore has a kernel thread, too, that waits in libc: other processes' posts
  * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump. The
  * same for readers-writer locks, at which handlers run meanwhile, as in libc.
