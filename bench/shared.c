@@ -1,6 +1,6 @@
 /* bench/shared.c - threads of two processes that wait for each other through process-shared objects of POSIX, which keep
- * libc's layout: condition variables with their mutex, semaphores, a barrier. One asks, and one of all the others, which
- * are in the other process, answers: time for one to wake another, and for a meeting of all at the barrier. */
+ * libc's layout: condition variables with their mutex, semaphores, a barrier. A thread asks, and any thread of the other
+ * process answers: time until a thread has woken another, and for a meeting of all at the barrier. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ static struct shared {
 	pthread_barrier_t all;
 	sem_t ask, answer;
 	int asked_now, answered; /* under m */
-	int over; /* kinds of questions; who is woken looks at it first */
+	int over; /* kinds of questions; a woken thread looks at it first */
 } *s;
 
 static const struct bench_case *asked;
@@ -87,7 +87,7 @@ static double meetings(void *unused, uint64_t n)
 	return bench_now() - start;
 }
 
-/* All that wait for a question of this kind go on to the next one. */
+/* All threads that wait for a question of this kind go on to the next kind. */
 static void is_over(int kind, uint64_t threads)
 {
 	pthread_mutex_lock(&s->m);

@@ -587,7 +587,7 @@ void kbi_agent_run(struct kbi_body *me)
 	struct kbi_vp *vp = me->vp;
 
 	vp->fp_now = kbi_fp_get(); /* a context's first entry loads what it was made with */
-	/* none: a thread that came back from a blocking call has left me here. Or another one than before, which it took */
+	/* none: a thread that came back from a blocking call has left me here. Or another VP than before, which it took */
 	while ((vp = me->vp)) {
 		struct kbi_task *t = kbi_run_next(vp);
 

@@ -113,7 +113,7 @@ static inline void lend(struct kbi_vp *vp, struct kbi_body *b)
 	uint64_t word = ++b->seq << KBI_LENDING_INDEX_BITS | b->index;
 
 	b->lent = word & ~TAKEN;
-	/* release: partners are the acquires in core/lending: the VP's queues. A full fence: partner is the one in lookout.c */
+	/* release: partners are the acquires in core/lending: the VP's queues. A full fence: partner is the lookout's */
 	a_xchg_acqrel(&vp->lent, b->lent);
 	if (kbi_unlikely(a_load_rlx(&kbi_lookout_bell) != KBI_BELL_AWAKE))
 		ring();
@@ -192,7 +192,7 @@ void kbi_handoff_begin_as(struct kbi_handoff_habit *habit)
 }
 
 /* A call of a kind is over, and b's VP is another's. If it was lent nobody looked at the clock: the call lasted, or the
- * lookout would not have taken the VP. Given at once in vain costs a tenth of what a wait for the lookout does. */
+ * lookout would not have taken the VP. Given at once in vain costs a tenth of a wait for the lookout. */
 static void learn(struct kbi_body *b)
 {
 	enum { LASTED = 50000 /* ns */, TIMES = 10 };
@@ -311,7 +311,7 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 	return true;
 }
 
-/* ---- what another thread has lent ------------------------------------------------------------------------------ */
+/* ---- VPs that other threads have lent ---------------------------------------------------------------------------- */
 
 /* vp is won. Its thread goes on where it is; the agent that b once ran is vp's. */
 static void become(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
@@ -380,8 +380,8 @@ static bool take_another(struct kb_thread *t, struct kbi_body *b)
 	return a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY && take_lent(t, b, to);
 }
 
-/* All are busy, and others wait for its old one: many came back at once. Most likely they are all about to lend again, and
- * who runs there wants this very processor. */
+/* All are busy, and threads wait for its old VP: many came back at once. Most likely they are all about to lend again, and
+ * the thread that runs there wants this very processor. */
 static bool take_soon(struct kb_thread *t, struct kbi_body *b)
 {
 	if (!kbi_vp_backlog(b->home) && !a_load_rlx(&b->home->inbox))

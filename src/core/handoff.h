@@ -12,7 +12,7 @@ enum kbi_handoff_hint {
 	KBI_HANDOFF_SURELY,  /* it will block: if others are ready here the VP is given away at once */
 };
 
-/* What the calls of a kind have been like. Where one has lasted the next ones give the VP away at once, if others are
+/* How long the calls of a kind have been. Where a call has lasted the next calls give the VP away at once, if threads are
  * ready. All zero: none has yet. */
 struct kbi_handoff_habit {
 	a32 lasts; /* how many of the next calls; written by all, approximate */

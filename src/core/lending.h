@@ -25,7 +25,7 @@ bool kbi_lending_one_comes(void);
 void kbi_lending_need_spare(void);
 /* Says, once, that no more can be had. */
 void kbi_lending_say_none(void);
-/* What the lookout does about them. Once, at start. */
+/* The lookout's part. Once, at start. */
 void kbi_lending_setup(void);
 
 #endif

@@ -452,8 +452,8 @@ bool kbi_async_is_by_hand(void)
 	return kbi_ready_outside(self) || !has_ring(self);
 }
 
-/* Where the ring takes the call over, the VP goes on at once. Lent for a call it changes its kernel thread, which the
- * others wait for if it is the only one; and it is the one that hears events. */
+/* Where the ring takes the call over, the VP goes on at once. Lent for a call it changes its kernel thread, and
+ * all wait for that if there is no other VP; and no other hears events. */
 bool kbi_async_is_better(void)
 {
 	struct kbi_task *self = kbi_self();

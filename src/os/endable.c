@@ -1,4 +1,4 @@
-/* os/endable.c - contract in endable.h. The call is one instruction between two labels. A thread that is interrupted at the
+/* os/endable.c - contract in endable.h. The call is an instruction between two labels. A thread that is interrupted at the
  * first has not begun, or the kernel is about to begin the call anew: it goes on at the second with -EINTR. At the second
  * the call is over. Runs on any stack, and in handlers. */
 #include "os/endable.h"

@@ -10,7 +10,7 @@
 long kbi_endable_call(long nr, const long a[6]);
 /* Is that address in it, where a handler may interrupt the wait and all that the thread has is as before? */
 bool kbi_endable_is_at(uintptr_t pc);
-/* In a handler: what it has interrupted is such a call: when the handler returns that is over. */
+/* In a handler: if it has interrupted such a call, that is over when the handler returns. */
 bool kbi_endable_end(void *ucontext);
 
 #endif

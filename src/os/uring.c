@@ -136,7 +136,7 @@ void kbi_uring_close(struct kbi_uring *u)
 
 void kbi_uring_workers(struct kbi_uring *u, unsigned n)
 {
-	uint32_t most[] = { n, 0 }; /* of files; of what may wait for ever: as the kernel has it */
+	uint32_t most[] = { n, 0 }; /* of files; of sockets and the like, which may wait for ever: as the kernel has it */
 
 	kbi_sys(SYS_io_uring_register, u->fd, MOST_WORKERS, most, 2);
 }

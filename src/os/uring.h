@@ -41,7 +41,7 @@ struct kbi_uring {
 int kbi_uring_open(struct kbi_uring *u, unsigned entries);
 void kbi_uring_close(struct kbi_uring *u);
 /* So many of its kernel threads may be inside file systems at once for each that submits: by itself the kernel has four for
- * a processor, where threads that wait for a disk would have one each. Before Linux 5.15: nothing. */
+ * a processor, where threads that wait for a disk would have a kernel thread each. Before Linux 5.15: nothing. */
 void kbi_uring_workers(struct kbi_uring *u, unsigned n);
 /* Tells the kernel of buffers for READ_FIXED and WRITE_FIXED; 0: it forgets them. EBUSY: there are some; ENXIO: none;
  * ENOMEM, EFAULT, EINVAL: the kernel does not want them. */

@@ -1,4 +1,4 @@
-/* posix/aside.c - contract in aside.h. Such a wait costs what it costs a kernel thread, as long as the thread that comes
+/* posix/aside.c - contract in aside.h. Such a wait costs as much as a kernel thread's, as long as the thread that comes
  * back finds its virtual processor with no other that runs (core/handoff). Kernel threads are bounded (option spares),
  * and some are kept for calls that block otherwise. */
 #include "posix/aside.h"
@@ -13,7 +13,7 @@
 #include "os/sys.h"
 #include "posix/posix.h"
 
-/* A process is made in some 10 ms, and a thread that waits has all others of its virtual processor wait for the next. */
+/* A process is made in some 10 ms, and a thread that waits has all of its virtual processor wait for the next. */
 enum { MOST_PROCESSES = 64 };
 
 static uint32_t most(void)

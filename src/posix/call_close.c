@@ -62,9 +62,9 @@ KBI_POSIX_API int close(int fd)
 
 	if (kbi_unlikely(x.refused))
 		return (int)refuse(EBADF);
-	if (!lends || kbi_unlikely(x.stopped)) /* then others wait for this one to be over */
+	if (!lends || kbi_unlikely(x.stopped)) /* then other calls wait for this close */
 		return REAL(close)(fd);
-	/* the last one of a deleted file gives its blocks back */
+	/* the last close of a deleted file gives its blocks back */
 	KBI_CALL_LENT();
 	return REAL(close)(fd);
 }

@@ -2,9 +2,9 @@
  * processor. libc's own lock would wait in the kernel, and with it every thread of that virtual processor,
  * the owner perhaps among them. So a waiter tries, with libc's trylock, and yields while a thread of this process has it;
  * then it waits in the kernel, on its kernel thread and without its virtual processor: posix/aside. Where there are not
- * kernel threads enough one waits for all or in its place: posix/sentry at the words of mutexes, posix/proxy at semaphores
- * and readers-writer locks. Who gets none of these pauses between attempts, for 50 us, doubling up to 2 ms; an unlock in
- * this process ends the pause of whoever slept first.
+ * kernel threads enough, another waits for all or in its place: posix/sentry at the words of mutexes, posix/proxy at
+ * semaphores and readers-writer locks. A waiter without such a thread pauses between attempts, for 50 us, doubling up
+ * to 2 ms; an unlock in this process ends the pause of the first.
  * libc's unlock and its owner marks are used as they are: the owner is the tid in the thread's control block, a
  * number of its own that no kernel thread has.
  * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
@@ -98,9 +98,9 @@ struct kind {
 	int (*attempt)(void *);
 	/* of a long wait: NULL, or as kbi_delegate_wait_ending has it, or EBUSY: another attempt is due */
 	int (*stand_in)(void *, clockid_t, const struct timespec *);
-	/* NULL: who has it is not known */
+	/* NULL: the holder is not known */
 	bool (*is_here)(void *);
-	unsigned patience; /* attempts before stand_in is asked where a thread of this process has it, or others are ready */
+	unsigned patience; /* attempts before stand_in is asked where a thread of this process has it, or threads are ready */
 	bool ends; /* a cancellation and handlers end the wait, too */
 	clockid_t clock;
 	const struct timespec *abstime;
@@ -313,8 +313,8 @@ static int try_lock(void *lock)
 	return try_mutex(((struct lock *)lock)->m);
 }
 
-/* Who has it will say so here when it gives it back: a thread of this process, and not one that waits in libc, with a
- * condition variable perhaps, where libc lets go of the mutex. */
+/* The holder will tell when it gives it back: a thread of this process, unless it waits in libc, with a condition variable
+ * perhaps, where libc lets go of the mutex. */
 static bool is_here(void *lock)
 {
 	pthread_mutex_t *m = ((struct lock *)lock)->m;

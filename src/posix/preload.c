@@ -64,7 +64,7 @@ static void leave_children_alone(void)
 }
 
 /* Programs that spin or block behind our back are many: the default here, unless the environment says otherwise. */
-/* Threads that wait for what other processes do have a kernel thread each (posix/aside). */
+/* Threads that wait for other processes have a kernel thread each (posix/aside). */
 enum { QUANTUM_US = 10000, SPARES = 2048, SPARE_PROCESSES = 256 };
 
 /* Only a library of the program's needs us, or has been opened: nothing of the program is bound to us, and half of it is

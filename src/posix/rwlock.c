@@ -1,8 +1,8 @@
 /* posix/rwlock.c - pthread_rwlock_*. Process-shared ones carry libc's mark (__shared, which ours never set)
  * and are libc's. The preference is read from __flags, where libc's static initialisers put it: readers may
  * overtake waiting writers unless the lock says otherwise, so a thread may take a read lock twice.
- * Callers: programs. Locks may switch. A lightweight thread waits for one of libc's by trying (posix/delegate), then
- * in libc, on its kernel thread or another one (posix/proxy). */
+ * Callers: programs. Locks may switch. A lightweight thread waits for a lock of libc's by trying (posix/delegate),
+ * then in libc, on its kernel thread or another (posix/proxy). */
 #include "posix/posix.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* posix/sem.c - sem_*. Named and process-shared semaphores carry libc's mark (the word after the value) and
  * are libc's; the rest are ours. Callers: programs; sem_post also signal handlers. Waits may switch and are
- * cancellation points. A lightweight thread waits for one of libc's by trying (posix/delegate), then in libc, on its
- * kernel thread or another one (posix/proxy). */
+ * cancellation points. A lightweight thread waits for libc's by trying (posix/delegate), then in libc, on its
+ * kernel thread or another (posix/proxy). */
 #include "posix/posix.h"
 
 #include <string.h>

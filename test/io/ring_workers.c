@@ -1,5 +1,5 @@
-/* io_uring's kernel threads inside file systems are as many as those of ours that may be in blocking calls (option spares):
- * by itself the kernel has four for a processor, and 16 threads that wait for a disk would wait for each other.
+/* io_uring's kernel threads inside file systems are as many as our kernel threads that may be in blocking calls (option
+ * spares): by itself the kernel has four for a processor, and 16 threads that wait for a disk would wait for each other.
  * matrix: vps=1 sched=rotator */
 #include <fcntl.h>
 #include <kochab/io.h>

@@ -1,5 +1,5 @@
-/* Threads that make files safe: each writes to a file of its own and to one for all, by fsync, fdatasync, msync and close
- * of a file that is gone by then, while others wait for a mutex and take turns. What was written is there, and nobody
+/* Threads that make files safe: each writes to a file of its own and to a common file, by fsync, fdatasync, msync and close
+ * of a file that is gone by then, while threads wait for a mutex and take turns. The bytes are there, and nobody
  * runs beside the owner of the mutex. */
 #include <errno.h>
 #include <fcntl.h>

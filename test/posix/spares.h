@@ -1,5 +1,5 @@
 /* test/posix/spares.h - the same test once more, as a program that has hardly any kernel threads to spare for threads that
- * block: others wait in their place then, or they look now and then. */
+ * block: other kernel threads wait in their place then, or they look now and then. */
 #ifndef TEST_SPARES_H
 #define TEST_SPARES_H
 
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Beside this one, before there are threads. 0: this is that one. */
+/* Beside this program, before there are threads. 0: this is the second program. */
 static inline pid_t begin_with_few_spares(char **argv)
 {
 	pid_t pid;
