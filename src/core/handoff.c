@@ -43,6 +43,7 @@
 
 void (*kbi_handoff_leaves)(struct kbi_task *self);
 void (*kbi_handoff_takes)(struct kbi_vp *vp, struct kbi_task *self);
+void (*kbi_handoff_departs)(struct kbi_task *self, void *context);
 
 #define TAKEN KBI_LENDING_TAKEN
 
@@ -165,6 +166,8 @@ static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *h
 	struct kbi_vp *vp;
 	struct kbi_body *b;
 
+	if (kbi_handoff_departs && self && self->vp && !a_load_rlx(&self->np))
+		kbi_handoff_departs(self, NULL);
 	if (kbi_unlikely(!self || !self->vp)) {
 		if (self && t->body)
 			kbi_spare_bodies[t->body].depth++;
@@ -265,7 +268,7 @@ bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
 	return b && a_load_rlx(&b->guest);
 }
 
-bool kbi_handoff_found(struct kbi_task *self)
+bool kbi_handoff_found(struct kbi_task *self, void *context)
 {
 	struct kbi_vp *vp = self->vp;
 	struct kbi_body *spare, *b;
@@ -273,6 +276,8 @@ bool kbi_handoff_found(struct kbi_task *self)
 	if (vp->n_held || !(spare = kbi_spare_take()))
 		return false;
 	kbi_solo_end();
+	if (kbi_handoff_departs)
+		kbi_handoff_departs(self, context);
 	kbi_np_enter(self);
 	b = depart(kbi_thread_of(self), vp);
 	b->found = 1;

@@ -30,7 +30,7 @@ bool kbi_handoff_holds_up(void);
 KBI_SWITCHES bool kbi_handoff_end(void);
 /* On a VP, outside the library, in the tick's handler: the call that it has interrupted blocks. The VP is given away and
  * the thread goes on with its call; it comes back at the next call of the library. False: there is no spare. */
-bool kbi_handoff_found(struct kbi_task *self);
+bool kbi_handoff_found(struct kbi_task *self, void *context);
 /* It calls: true: it is on a VP again. self: on none. */
 KBI_SWITCHES bool kbi_handoff_end_found(struct kbi_task *self);
 /* Starts the lookout, and who makes spares for it, unless they run. 0, EAGAIN, ENOMEM. */
@@ -74,6 +74,9 @@ void kbi_handoff_setup(void);
 
 /* Called on a thread that is about to leave its kernel thread, which becomes a spare; NULL: nothing. */
 extern void (*kbi_handoff_leaves)(struct kbi_task *self);
+/* Called on a thread that is about to be on no VP, with np == 0, or from a handler with the context that it has
+ * interrupted: signals are sent to its kernel thread from then on. NULL: nothing. */
+extern void (*kbi_handoff_departs)(struct kbi_task *self, void *context);
 /* Called on a thread whose kernel thread has become vp's, and not by way of the spares; NULL: nothing. */
 extern void (*kbi_handoff_takes)(struct kbi_vp *vp, struct kbi_task *self);
 

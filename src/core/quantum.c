@@ -422,7 +422,7 @@ static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 
 	if (what == ASKED_LEAVE) {
 		if (kbi_context_is_in_call(context, &vp->body->call))
-			kbi_handoff_found(self);
+			kbi_handoff_found(self, context);
 	} else if (what == ASKED_SWITCH && has_room(kbi_thread_of(self), context)) {
 		if (!may_leave(context)) {
 			leave_later(kbi_thread_of(self), context);

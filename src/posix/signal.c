@@ -197,6 +197,18 @@ static void adopted(struct kbi_vp *vp)
 	kbi_signal_kernel_mask(mask);
 }
 
+/* Signals go to its kernel thread directly from here on, whose mask may be another's: where it went on in libc, in the
+ * core, it has not brought its own. */
+static void departs(struct kbi_task *self, void *context)
+{
+	if (!a_load_rlx(&kbi_signal_watch))
+		return;
+	if (context)
+		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
+	else
+		bring_mask(self);
+}
+
 /* The same, on which self runs: in the kernel is self's mask, and perhaps a handler's. */
 static void takes(struct kbi_vp *vp, struct kbi_task *self)
 {
@@ -346,6 +358,7 @@ void kbi_signal_started(void)
 	kbi_quantum_room = kbi_signal_room;
 	kbi_handoff_leaves = leaves;
 	kbi_handoff_takes = takes;
+	kbi_handoff_departs = departs;
 	kbi_preempt_returns = returns;
 	kbi_warden_knock = kbi_signal_knock;
 	if (base_mask || kbi_signal_any_handler())
