@@ -26,8 +26,7 @@ enum {
 	STACK_MOST = 1 << 30,  /* of main's, where there is no limit */
 	HUGE = 2 << 20,        /* bytes of a huge page */
 	RUN = 512,             /* pages looked up at once */
-	SEEK_TO_DATA = 3,
-	SEEK_TO_HOLE = 4,
+	SEEK_TO_DATA = 3, SEEK_TO_HOLE = 4,
 };
 
 #define LARGEST ((size_t)16 << 40)
@@ -482,7 +481,8 @@ static int find_maps(struct work *w)
 	return 0;
 }
 
-/* The pages that are there; of a file's those that it has, too. */
+/* The pages that are there; of a file's those that it has, too. The kernel copies what is not mapped: what it says to be
+ * swapped may be a guard (MADV_GUARD_INSTALL, of libc's stacks from 2.42 on), and a file may be shorter than its map. */
 static void copy_map(const struct map *m)
 {
 	uint64_t page[RUN];
@@ -490,24 +490,27 @@ static void copy_map(const struct map *m)
 	for (uintptr_t at = m->from; at < m->to; at += (uintptr_t)RUN * KBI_PAGE) {
 		size_t left = (m->to - at) / KBI_PAGE, n = left < RUN ? left : RUN;
 
-		if (!m->file && kbi_sys(SYS_pread64, pages, page, n * 8, at / KBI_PAGE * 8) != (long)(n * 8))
+		if (kbi_sys(SYS_pread64, pages, page, n * 8, at / KBI_PAGE * 8) != (long)(n * 8))
 			continue; /* below the stack's end */
-		for (size_t i = 0; i < n; i++)
-			if (m->file || page[i] >> 62)
-				copy((void *)(m->copy + (at - m->from) + i * KBI_PAGE), (void *)(at + i * KBI_PAGE), KBI_PAGE);
+		for (size_t i = 0; i < n; i++) {
+			uintptr_t from = at + i * KBI_PAGE, to = m->copy + (from - m->from);
+
+			if (page[i] >> 63)
+				copy((void *)to, (void *)from, KBI_PAGE);
+			else if (m->file || page[i] >> 62)
+				kbi_sys(SYS_pwrite64, space.fd, from, KBI_PAGE,
+					kbi_memory_is_added((void *)from, 1) ? place_added(from) : to - space.base);
+		}
 	}
 }
 
 static int share(const struct map *m)
 {
-	long r;
-
 	if (!(m->protection & PROT_READ))
 		kbi_sys(SYS_mprotect, m->from, m->to - m->from, m->protection | PROT_READ);
 	copy_map(m);
-	r = kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd,
-		    m->copy - space.base);
-	return is_error(r) ? EFAULT : 0;
+	return is_error(kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+				space.fd, m->copy - space.base)) ? EFAULT : 0;
 }
 
 /* What the allocator's region holds, by another mapping of its part of the file. */
