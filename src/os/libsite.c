@@ -381,7 +381,8 @@ static bool is_libcs(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
 	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2", 6) || !strncmp(name, "libpthread", 10) ||
-	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-2", 4) || !strncmp(name, "liburing.so", 11);
+	       !strncmp(name, "librt.so", 8) || !strncmp(name, "librt-2", 7) || !strncmp(name, "ld-linux", 8) ||
+	       !strncmp(name, "ld-2", 4) || !strncmp(name, "liburing.so", 11);
 }
 
 static int find_module(struct dl_phdr_info *info, size_t size, void *arg)

@@ -2,11 +2,14 @@
  * signals, children; and it ends as one, whoever of it is killed.
  * matrix: none
  * body: thread (it chooses by itself) */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <kochab/kochab.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -167,7 +170,9 @@ static void timers(void *arg)
 	CHECK_EQ(kb_thread_create(&t, NULL, sets_timers, &id), 0);
 	CHECK_EQ(kb_thread_join(t, NULL), 0);
 	CHECK_EQ(timer_delete(id), 0);
-	CHECK_EQ(timer_delete(id), -1);
+	/* before 2.34 librt has freed what the number leads to, and might free it again */
+	if (strverscmp(gnu_get_libc_version(), "2.34") >= 0)
+		CHECK_EQ(timer_delete(id), -1);
 	CHECK_EQ(alarm(100), 0);
 	CHECK(alarm(0) > 90);
 }

@@ -4,6 +4,7 @@
 #include "cpu_time.h"
 
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -147,7 +148,9 @@ static void by_all(void)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 	CHECK_EQ(timer_delete(timer), 0);
-	CHECK(timer_delete(timer) == -1 && errno == EINVAL);
+	/* before 2.34 librt has freed what the number leads to, and might free it again */
+	if (strverscmp(gnu_get_libc_version(), "2.34") >= 0)
+		CHECK(timer_delete(timer) == -1 && errno == EINVAL);
 }
 
 static void sleep_on_it(void)

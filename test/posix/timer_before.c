@@ -1,8 +1,11 @@
 /* os/libcall: a timer that the program has made before its first thread is its timer afterwards, too: set, asked, let go.
  * Where virtual processors are processes it is the first one's, and main is in another. */
+#define _GNU_SOURCE
+#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 #include "test.h"
@@ -39,6 +42,8 @@ int main(void)
 	CHECK(is.it_value.tv_sec == 0 && is.it_value.tv_nsec == 0);
 	CHECK_EQ(timer_getoverrun(id), 0);
 	CHECK_EQ(timer_delete(id), 0);
-	CHECK_EQ(timer_delete(id), -1);
+	/* before 2.34 librt has freed what the number leads to, and might free it again */
+	if (strverscmp(gnu_get_libc_version(), "2.34") >= 0)
+		CHECK_EQ(timer_delete(id), -1);
 	return 0;
 }
