@@ -8,6 +8,7 @@
 #include "posix/posix.h"
 
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <locale.h>
 #include <mntent.h>
 #include <netdb.h>
@@ -41,6 +42,7 @@ struct originals {
 	int (*wctomb)(char *, wchar_t);
 	int (*__wctomb_chk)(char *, wchar_t, size_t);
 	char *(*crypt)(const char *, const char *);
+	char *(*strerror)(int);
 };
 
 /* getenv before our constructor: an allocator asks for its settings when it is first called,
@@ -71,7 +73,7 @@ static const struct kbi_libc_row rows[] = {
 #define HENTRY(type, name, ...) SLOT(name)
 #define STATE(result, name, ...) SLOT(name)
 #include "posix/unsafe.def"
-	SLOT(mblen) SLOT(mbtowc) SLOT(wctomb) SLOT(__wctomb_chk) SLOT(crypt)
+	SLOT(mblen) SLOT(mbtowc) SLOT(wctomb) SLOT(__wctomb_chk) SLOT(crypt) SLOT(strerror)
 };
 
 #define REAL(name) \
@@ -306,6 +308,17 @@ enum { FIRST_SIZE = 1024 };
 DEFINE(char *, strtok, (char *s, const char *ends))
 {
 	return strtok_r(s, ends, &kbi_posix_me.strtok_at);
+}
+
+/* Of a number that libc knows strerror_r returns libc's text. */
+DEFINE(char *, strerror, (int number))
+{
+	enum { ROOM = 1024 }; /* libc's */
+	struct block *b = NULL;
+
+	if (!direct() && strverscmp(gnu_get_libc_version(), "2.32") < 0)
+		b = block(SLOT_strerror, ROOM);
+	return b ? strerror_r(number, b->data, ROOM) : REAL(strerror)(number);
 }
 
 DEFINE(struct mntent *, getmntent, (FILE *f))
