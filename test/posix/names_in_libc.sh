@@ -80,6 +80,7 @@ cat >"$T/main.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
+#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,12 +138,18 @@ static void share_memory(void)
 	free(a);
 }
 
+/* Before 2.34 thread functions are in a library of their own; it needs libc, so a handle of it finds all. */
+static const char *libcs(void)
+{
+	return strverscmp(gnu_get_libc_version(), "2.34") < 0 ? LIBPTHREAD_SO : LIBC_SO;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const names[] = { "pthread_mutex_lock", "pthread_create", "sem_wait", "usleep", "fgets", "read", "malloc",
 		"free" };
 	pthread_t t[OF];
-	void *deep, *libc = dlopen(LIBC_SO, RTLD_NOW), *r, *older = NULL;
+	void *deep, *libc = dlopen(libcs(), RTLD_NOW), *r, *older = NULL;
 	const char *const versions[] = { "GLIBC_2.3.2", "GLIBC_2.17", "GLIBC_2.27", "GLIBC_2.34", "GLIBC_2.36" };
 
 	CHECK(argc == 3 && libc);
