@@ -40,7 +40,8 @@ if [ "$(id -u)" = 0 ]; then
 fi
 if command -v setcap >/dev/null && cp "$(type -P true)" cap && setcap cap_net_raw+ep cap 2>/dev/null; then
 	chmod 755 "$T"
-	expect 0 "file capabilities" setpriv --reuid 65534 --regid 65534 --clear-groups "$K" run ./cap
+	mkdir all && cp "$K" "$BUILD/libkochab-posix.so.0" all/ # whom that is may not see the build
+	expect 0 "file capabilities" setpriv --reuid 65534 --regid 65534 --clear-groups all/kochab run ./cap
 fi
 
 # Without /proc the command finds its library by its own name.

@@ -58,8 +58,8 @@ link() { # NAME LIBRARIES...
 link native_first -Wl,--no-as-needed -lkochab -lkochab-posix
 link dropin_first -Wl,--no-as-needed -lkochab-posix -lkochab
 link native_alone -lkochab
-link inside "$BUILD/libkochab.a" -lm
-link inside_and "$BUILD/libkochab.a" -Wl,--no-as-needed -lkochab-posix -lm
+link inside "$BUILD/libkochab.a" -lm -ldl # -ldl: libc before 2.34
+link inside_and "$BUILD/libkochab.a" -Wl,--no-as-needed -lkochab-posix -lm -ldl
 echo 'int other;' | "$CC" -shared -fPIC -o "$T/other.so" -x c -
 
 failures=0

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 }
 END
 "$CC" -O1 -shared -fPIC -pthread -o "$T/libother.so" "$T/library.c" -L"$BUILD" -Wl,--no-as-needed -lkochab-posix -Wl,-rpath,"$BUILD"
-"$CC" -D_GNU_SOURCE -O1 -pthread -o "$T/needs" "$T/main.c" -L"$T" -Wl,--no-as-needed -lother -Wl,-rpath,"$T"
+"$CC" -D_GNU_SOURCE -O1 -pthread -o "$T/needs" "$T/main.c" -L"$T" -Wl,--no-as-needed -lother -ldl -Wl,-rpath,"$T"
 "$CC" -D_GNU_SOURCE -O1 -pthread -o "$T/opens" "$T/main.c" -ldl
 
 failures=0

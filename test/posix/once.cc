@@ -2,6 +2,9 @@
 // the next caller runs it.
 #include "test.h"
 
+#include <cstring>
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
@@ -53,6 +56,9 @@ int main()
 		CHECK_EQ(pthread_join(t[0], nullptr), 0);
 	}
 	CHECK_EQ(exits, 3);
+	/* BZ 18435: after an exception the next caller waits for ever */
+	if (!dlsym(RTLD_DEFAULT, "kb_thread_self") && strverscmp(gnu_get_libc_version(), "2.34") < 0)
+		SKIP("exceptions out of pthread_once: not in this libc");
 	for (int i = 0; i < 20; i++)
 		threads.emplace_back([&] {
 			try {

@@ -5,6 +5,7 @@
  * for a hang. `make soak` runs it for long.
  * soak: yes
  * SOAK_SECONDS (2), SOAK_STALL (30: seconds without progress), KB_TEST_SEED. */
+#include "cancel_late.h"
 #include "storm.h"
 
 #include <dirent.h>
@@ -97,10 +98,10 @@ static void interfere(struct actor *a, uint64_t *rand)
 	case 1:
 		a->cancelled = true;
 		ADD(cancels, 1);
-		CHECK_EQ(pthread_cancel(a->thread), 0);
+		CHECK_EQ(cancel_late(a->thread), 0);
 		break;
 	case 2:
-		CHECK_EQ(pthread_kill(a->thread, SIGUSR1), 0);
+		CHECK_EQ(found_late(pthread_kill(a->thread, SIGUSR1)), 0);
 		break;
 	case 3:
 		e = pthread_sigqueue(a->thread, SIGRTMIN, v);
