@@ -382,9 +382,9 @@ static void check_spares(void)
 	struct rlimit r = { .rlim_cur = RLIM_INFINITY };
 	bool enough = getrlimit(RLIMIT_NPROC, &r) != 0 || r.rlim_cur == RLIM_INFINITY || r.rlim_cur >= kbi_options.spares;
 
-	fact("spare kernel threads", enough ? YES : NO, "up to %llu for threads in calls that block (option spares)%s; "
-	     "kochab run --stats tells how many there were",
-	     (unsigned long long)kbi_options.spares, enough ? "" : ", which is more than RLIMIT_NPROC");
+	fact("spare kernel threads", enough ? YES : NO, "up to %llu for threads in calls that block, under the "
+	     "drop-in %u unless set (option spares)%s; kochab run --stats tells how many there were",
+	     (unsigned long long)kbi_options.spares, KBI_OPTION_POSIX_SPARES, enough ? "" : ", which is more than RLIMIT_NPROC");
 }
 
 static void check_futex(void)

@@ -64,8 +64,7 @@ static void leave_children_alone(void)
 }
 
 /* Programs that spin or block behind our back are many: the default here, unless the environment says otherwise. */
-/* Threads that wait for other processes have a kernel thread each (posix/aside). */
-enum { QUANTUM_US = 10000, SPARES = 2048, SPARE_PROCESSES = 256 };
+enum { QUANTUM_US = 10000 };
 
 /* Only a library of the program's needs us, or has been opened: nothing of the program is bound to us, and half of it is
  * not to be. */
@@ -86,10 +85,10 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		return;
 	kbi_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
-	kbi_options.spares = SPARES;
+	kbi_options.spares = KBI_OPTION_POSIX_SPARES;
 	kbi_option_load();
-	if (kbi_options.spares == SPARES && kbi_options.body == KBI_OPT_BODY_PROCESS)
-		kbi_options.spares = SPARE_PROCESSES;
+	if (kbi_options.spares == KBI_OPTION_POSIX_SPARES && kbi_options.body == KBI_OPT_BODY_PROCESS)
+		kbi_options.spares = KBI_OPTION_POSIX_SPARE_PROCESSES;
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)
 		leave_children_alone();
 	(void)kbi_libc();
