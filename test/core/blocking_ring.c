@@ -19,7 +19,7 @@ static struct peer {
 } peers[THREADS];
 
 static volatile int inside[VPS];
-static volatile int over;
+static int over; /* atomic */
 static __thread int number;
 
 /* A light thread's errno has another place afterwards, which the compiler must not keep. */
@@ -100,7 +100,7 @@ static void *peer(void *arg)
 
 static void *computes(void *unused)
 {
-	while (!over) {
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
 		use_vp();
 		kb_yield();
 	}
@@ -135,7 +135,7 @@ int main(void)
 		CHECK_EQ(write(peers[r * PEERS].pipe[1], &c, 1), 1);
 	for (int k = 0; k < THREADS; k++)
 		CHECK_EQ(kb_thread_join(peers[k].thread, NULL), 0);
-	over = 1;
+	__atomic_store_n(&over, 1, __ATOMIC_RELAXED);
 	CHECK_EQ(kb_thread_join(other, NULL), 0);
 	return 0;
 }
