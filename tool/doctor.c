@@ -384,7 +384,8 @@ static void check_spares(void)
 
 	fact("spare kernel threads", enough ? YES : NO, "up to %llu for threads in calls that block, under the "
 	     "drop-in %u unless set (option spares)%s; kochab run --stats tells how many there were",
-	     (unsigned long long)kbi_options.spares, KBI_OPTION_POSIX_SPARES, enough ? "" : ", which is more than RLIMIT_NPROC");
+	     (unsigned long long)kbi_options.spares, KBI_OPTION_POSIX_SPARES,
+	     enough ? "" : ", which is more than RLIMIT_NPROC");
 }
 
 static void check_futex(void)

@@ -31,7 +31,7 @@ struct kbi_options {
 
 extern KBI_HIDDEN struct kbi_options kbi_options;
 
-/* The option spares under the drop-in, unless it is set: threads that wait for other processes have a kernel thread each. */
+/* The option spares under the drop-in, unless it is set: threads that wait for other processes have kernel threads. */
 enum { KBI_OPTION_POSIX_SPARES = 2048, KBI_OPTION_POSIX_SPARE_PROCESSES = 256 };
 
 /* A row of the table. */

@@ -481,7 +481,7 @@ static int find_maps(struct work *w)
 	return 0;
 }
 
-/* The pages that are there; of a file's those that it has, too. The kernel copies what is not mapped: what it says to be
+/* The pages that are there; of a file's all that it has, too. The kernel copies unmapped pages: a page that it says to be
  * swapped may be a guard (MADV_GUARD_INSTALL, of libc's stacks from 2.42 on), and a file may be shorter than its map. */
 static void copy_map(const struct map *m)
 {

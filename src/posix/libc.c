@@ -70,8 +70,8 @@ void *kbi_libc_original(const char *name, void **slot)
 	return *slot;
 }
 
-/* Before glibc 2.34 dlsym asks malloc for memory, an allocator of the program's perhaps (jemalloc), which may call what is
- * looked up here: the modules' tables come first. */
+/* Before glibc 2.34 dlsym asks malloc for memory, an allocator of the program's perhaps (jemalloc), which may call
+ * functions that are looked up here: the modules' tables come first. */
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
 	struct scope in = where();
