@@ -129,8 +129,6 @@ static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
 		return false;
 	kbi_solo_end();
 	b->lent = 0;
-	if (b->habit)
-		b->given_at = kbi_sys_now();
 	a_store_rlx(&vp->lent, TAKEN);
 	kbi_lending_give(vp, spare);
 	return true;
@@ -149,6 +147,7 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	b->kept = vp->n_held > 0;
 	b->found = 0;
 	b->habit = NULL;
+	b->given_at = 0;
 	a_store_rlx(&b->displaced, 0);
 	a_store_rlx(&b->guest, t);
 	t->body = b->index;
@@ -177,6 +176,8 @@ static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *h
 	vp = self->vp;
 	b = depart(t, vp);
 	b->habit = habit;
+	if (kbi_unlikely(habit && kbi_vp_backlog(vp)))
+		b->given_at = kbi_sys_now();
 	/* kept: light threads that were preempted here come back to this body's TLS block, so what else is on the VP waits
 	 * for the call, its mail, too: kochab/kochab.h says so */
 	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
@@ -194,17 +195,17 @@ void kbi_handoff_begin_as(struct kbi_handoff_habit *habit)
 	begin(kbi_unlikely(a_load_rlx(&habit->lasts)) ? KBI_HANDOFF_SURELY : KBI_HANDOFF_PERHAPS, habit);
 }
 
-/* A call of a kind is over, and b's VP is another's. If it was lent nobody looked at the clock: the call lasted, or the
- * lookout would not have taken the VP. Given at once in vain costs a tenth of a wait for the lookout. */
-static void learn(struct kbi_body *b)
+/* A call of a kind is over. lost: b's VP is another's; if it was lent the call lasted, or the lookout would not have taken
+ * the VP. Given at once in vain costs a tenth of a wait for the lookout. */
+static void learn(struct kbi_body *b, bool lost)
 {
 	enum { LASTED = 50000 /* ns */, TIMES = 10 };
 	struct kbi_handoff_habit *h = b->habit;
 	uint32_t before = a_load_rlx(&h->lasts);
 
-	if (b->lent && a_load_rlx(&b->displaced))
+	if (lost && b->lent && a_load_rlx(&b->displaced))
 		return;
-	if (b->lent || kbi_sys_now() - b->given_at >= LASTED)
+	if ((lost && b->lent) || kbi_sys_now() - b->given_at >= LASTED)
 		a_store_rlx(&h->lasts, TIMES);
 	else if (before)
 		a_store_rlx(&h->lasts, before - 1);
@@ -465,11 +466,13 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 		return true;
 	kbi_np_enter(self);
 	if (kbi_likely(have_back(t, b))) {
+		if (kbi_unlikely(b->given_at))
+			learn(b, false);
 		kbi_np_leave(self);
 		return true;
 	}
 	if (b->habit)
-		learn(b);
+		learn(b, true);
 	if (take_another(t, b)) {
 		kbi_np_leave(self);
 		let_others_go_first();
