@@ -47,7 +47,7 @@ struct kbi_body {
 	uint32_t depth;              /* begins without their end */
 	struct kbi_handoff_habit *habit; /* NULL: the call is of no kind */
 	a8 displaced;                /* its VP went to a body that needed a VP, however short the call */
-	uint64_t given_at;           /* ns: when it began, if it has a habit and threads were ready; else 0 */
+	uint64_t begun_at;           /* ns: when it began, if it has a habit and threads were ready; else 0 */
 	uint8_t kept;                /* the VP was not lent after all */
 	void *crash_guard;           /* core/contain reads the frames of a thread that has crashed */
 	uint8_t found;               /* nobody has announced the call: it ends at the next call of the library */

@@ -93,14 +93,8 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 	}
 	b->signal_stack = kbi_preempt_alt_stack();
 	b->leader = 1;
-	b->vp = vp;
 	kbi_san_make(&b->san, agent->low, agent->size);
-	vp->body = b;
-	vp->tp = (kbi_tpword)b->tp;
-	vp->self_slot = b->self_slot;
-	vp->heap = b->heap;
-	vp->agent_san = b->san;
-	kbi_vp_renumber(vp, b);
+	kbi_vp_embody(vp, b);
 	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, b);
 }
 

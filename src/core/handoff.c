@@ -147,7 +147,7 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	b->kept = vp->n_held > 0;
 	b->found = 0;
 	b->habit = NULL;
-	b->given_at = 0;
+	b->begun_at = 0;
 	a_store_rlx(&b->displaced, 0);
 	a_store_rlx(&b->guest, t);
 	t->body = b->index;
@@ -177,7 +177,7 @@ static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *h
 	b = depart(t, vp);
 	b->habit = habit;
 	if (kbi_unlikely(habit && kbi_vp_backlog(vp)))
-		b->given_at = kbi_sys_now();
+		b->begun_at = kbi_sys_now();
 	/* kept: light threads that were preempted here come back to this body's TLS block, so what else is on the VP waits
 	 * for the call, its mail, too: kochab/kochab.h says so */
 	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
@@ -205,7 +205,7 @@ static void learn(struct kbi_body *b, bool lost)
 
 	if (lost && b->lent && a_load_rlx(&b->displaced))
 		return;
-	if ((lost && b->lent) || kbi_sys_now() - b->given_at >= LASTED)
+	if ((lost && b->lent) || kbi_sys_now() - b->begun_at >= LASTED)
 		a_store_rlx(&h->lasts, TIMES);
 	else if (before)
 		a_store_rlx(&h->lasts, before - 1);
@@ -300,6 +300,17 @@ static inline void take_permit(struct kb_thread *t)
 		a_store_rlx(&t->task.permit, 1);
 }
 
+/* vp is its own, and no longer lent. */
+static inline void go_on(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
+{
+	t->body = 0;
+	a_store_rlx(&b->guest, NULL);
+	t->task.vp = vp;
+	/* an exchange because of the fence in it: take_permit */
+	a_xchg_acqrel(&t->task.state, vp->running_here);
+	take_permit(t);
+}
+
 /* True: nobody has taken it, and the caller runs on it as before. */
 static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 {
@@ -308,12 +319,7 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 
 	if (!b->kept && (!word || !a_cas_acqrel(&vp->lent, &word, 0)))
 		return false;
-	t->body = 0;
-	a_store_rlx(&b->guest, NULL);
-	t->task.vp = vp;
-	/* an exchange because of the fence in it: take_permit */
-	a_xchg_acqrel(&t->task.state, vp->running_here);
-	take_permit(t);
+	go_on(t, b, vp);
 	return true;
 }
 
@@ -322,18 +328,12 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 /* vp is won. Its thread goes on where it is; the agent that b once ran is vp's. */
 static void become(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
 {
-	b->vp = vp;
-	vp->body = b;
 	vp->cur = t;
-	vp->tp = (kbi_tpword)b->tp;
 	vp->cur_tp = b->cur_tp;
-	vp->self_slot = b->self_slot;
-	vp->heap = b->heap;
 	vp->agent_ctx = b->ctx;
-	vp->agent_san = b->san;
 	vp->fp_now = kbi_fp_get();
 	vp->handovers++; /* another turn */
-	kbi_vp_renumber(vp, b);
+	kbi_vp_embody(vp, b);
 	if (kbi_handoff_takes)
 		kbi_handoff_takes(vp, &t->task);
 }
@@ -343,12 +343,8 @@ static bool take_lent(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp
 	if (!kbi_lending_win(vp))
 		return false;
 	become(b, t, vp);
-	t->body = 0;
-	a_store_rlx(&b->guest, NULL);
 	a_store_rel(&vp->lent, 0); /* partner: the acquire in kbi_handoff_is_given */
-	t->task.vp = vp;
-	a_xchg_acqrel(&t->task.state, vp->running_here); /* as in have_back */
-	take_permit(t);
+	go_on(t, b, vp);
 	return true;
 }
 
@@ -371,7 +367,6 @@ static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 static bool take_another(struct kb_thread *t, struct kbi_body *b)
 {
 	struct kbi_vp *to = destination(&t->task, b->home);
-	uint64_t now = kbi_sys_now();
 
 	if (a_load_rlx(&b->changed))
 		return false;
@@ -380,7 +375,7 @@ static bool take_another(struct kb_thread *t, struct kbi_body *b)
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *vp = kbi_vps[(b->home->id + i) % kbi_vp_n];
 
-		if (a_load_rlx(&vp->lent) && !kbi_agent_has_work(vp, now) && take_lent(t, b, vp))
+		if (a_load_rlx(&vp->lent) & ~TAKEN && !kbi_agent_has_work(vp, kbi_sys_now()) && take_lent(t, b, vp))
 			return true;
 	}
 	return a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY && take_lent(t, b, to);
@@ -466,7 +461,7 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 		return true;
 	kbi_np_enter(self);
 	if (kbi_likely(have_back(t, b))) {
-		if (kbi_unlikely(b->given_at))
+		if (kbi_unlikely(b->begun_at))
 			learn(b, false);
 		kbi_np_leave(self);
 		return true;

@@ -289,15 +289,10 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 /* The VP's agent runs here from now on. */
 static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 {
-	me->vp = vp;
-	vp->body = me;
 	vp->cur = NULL;
-	vp->tp = vp->cur_tp = (kbi_tpword)me->tp;
-	vp->self_slot = me->self_slot;
-	vp->heap = me->heap;
-	*vp->self_slot = NULL;
-	vp->agent_san = me->san;
-	kbi_vp_renumber(vp, me);
+	vp->cur_tp = (kbi_tpword)me->tp;
+	*me->self_slot = NULL;
+	kbi_vp_embody(vp, me);
 	if (kbi_spare_adopted)
 		kbi_spare_adopted(vp);
 	a_store_rel(&vp->lent, 0);

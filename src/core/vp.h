@@ -340,4 +340,16 @@ static inline void kbi_vp_renumber(struct kbi_vp *vp, const struct kbi_body *b)
 	while (kbi_unlikely(a_load_rlx(&vp->tid) != a_load_rlx(&b->tid)));
 }
 
+/* b is vp's body from now on. The caller, on b, has vp, and knows which thread runs there and which block is loaded. */
+static inline void kbi_vp_embody(struct kbi_vp *vp, struct kbi_body *b)
+{
+	b->vp = vp;
+	vp->body = b;
+	vp->tp = (kbi_tpword)b->tp;
+	vp->self_slot = b->self_slot;
+	vp->heap = b->heap;
+	vp->agent_san = b->san;
+	kbi_vp_renumber(vp, b);
+}
+
 #endif
