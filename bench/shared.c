@@ -1,10 +1,7 @@
 /* bench/shared.c - threads of two processes that wait for each other through process-shared objects of POSIX, which keep
  * libc's layout: condition variables with their mutex, semaphores, a barrier. A thread asks, and any thread of the other
  * process answers: time until a thread has woken another, and for a meeting of all at the barrier. */
-#define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <string.h>
@@ -166,24 +163,15 @@ static void threads(unsigned n, void *(*fn)(void *))
 		pthread_join(t[i], NULL);
 }
 
-/* Each process has as many virtual processors: both together are to have no more processors than kernel threads have. */
-static void confine(unsigned cpus)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	for (unsigned i = 0; i < cpus; i++)
-		CPU_SET(bench_cpu(i), &set);
-	if (sched_setaffinity(0, sizeof set, &set))
-		bench_skip("affinity: %s", strerror(errno));
-}
-
 static void run(const struct bench_case *c)
 {
+	/* each process has as many virtual processors: both are to have no more processors than kernel threads have */
+	int e = bench_confine(c->vps);
 	pid_t pid;
 
+	if (e)
+		bench_skip("affinity: %s", strerror(e));
 	asked = c;
-	confine(c->vps);
 	make(c->threads);
 	pid = fork();
 	if (pid < 0)

@@ -65,6 +65,8 @@ double bench_now(void);
 unsigned bench_cpus(void);
 /* The CPU number of the i-th CPU this process may use (modulo their number). */
 int bench_cpu(unsigned i);
+/* The calling process, and those that it makes, to the first `cpus` of these. 0, or errno. */
+int bench_confine(unsigned cpus);
 /* Calls once(arg, n) -> seconds with growing n until it takes c->seconds; returns seconds per n. The first
  * call is never taken: it warms up. */
 double bench_scale(const struct bench_case *c, double (*once)(void *arg, uint64_t n), void *arg);

@@ -21,14 +21,14 @@ static const double patience = 60; /* seconds, beside a multiple of the measurem
 
 /* ---- the child's side of fork ---- */
 
-static void confine(unsigned cpus)
+int bench_confine(unsigned cpus)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	for (unsigned i = 0; i < cpus; i++)
 		CPU_SET(bench_cpu(i), &set);
-	sched_setaffinity(0, sizeof set, &set);
+	return sched_setaffinity(0, sizeof set, &set) ? errno : 0;
 }
 
 static void set_environment(const struct bench_cell *cell)
@@ -77,7 +77,7 @@ static void start_measurement(const struct bench_cell *cell, double seconds, con
 	snprintf(method, sizeof method, "%.*s", (int)strcspn(cell->method->name, "/"), cell->method->name);
 	set_environment(cell);
 	if (cell->method->flags & BENCH_KERNEL)
-		confine(cell->c.vps);
+		bench_confine(cell->c.vps);
 	if (cell->method->flags & BENCH_PEER) {
 		peer_path(peer, sizeof peer, self, cell->method->name);
 		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO); /* its troubles are not ours */
