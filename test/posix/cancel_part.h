@@ -2,7 +2,8 @@
 #ifndef CANCEL_PART_H
 #define CANCEL_PART_H
 
-#include <gnu/libc-version.h>
+#include "libc_age.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
  * ends in the call. */
 static inline bool cancel_returns_part(void)
 {
-	return strverscmp(gnu_get_libc_version(), "2.41") >= 0;
+	return !libc_is_before("2.41");
 }
 
 #endif

@@ -3,10 +3,9 @@
  * raises signals and closes descriptors, and nobody else sees anything of that. Its parent stands still until the child
  * has executed another program or ended; others go on, and may be what the child waits for. */
 #include "test.h"
+#include "libc_age.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -135,7 +134,7 @@ static void one_child(enum way way)
 static void *makes(void *arg)
 {
 	/* before 2.34 libc's own pthread_kill(pthread_self()) does not find such a child */
-	int old = !dlsym(RTLD_DEFAULT, "kb_thread_self") && strverscmp(gnu_get_libc_version(), "2.34") < 0;
+	int old = !under_kochab() && libc_is_before("2.34");
 
 	CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
 	for (int i = 0; i < ROUNDS; i++)

@@ -1,10 +1,10 @@
 /* core/body_clock: the program's CPU time is that of all its threads, whatever runs them: clock_gettime, clock, times,
  * getrusage, sleeping on it, timers and interval timers on it. */
 #define _GNU_SOURCE
+#include "libc_age.h"
 #include "cpu_time.h"
 
 #include <errno.h>
-#include <gnu/libc-version.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static void by_all(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 	CHECK_EQ(timer_delete(timer), 0);
 	/* before 2.34 librt has freed what the number leads to, and might free it again */
-	if (strverscmp(gnu_get_libc_version(), "2.34") >= 0)
+	if (!libc_is_before("2.34"))
 		CHECK(timer_delete(timer) == -1 && errno == EINVAL);
 }
 

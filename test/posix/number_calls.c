@@ -2,11 +2,11 @@
  * that has ended: as if the kernel knew it. By their names and by syscall(). */
 #define _GNU_SOURCE
 #include "test.h"
+#include "libc_age.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gnu/libc-version.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
@@ -43,7 +43,7 @@ static void find_attributes(void)
 {
 	*(void **)&get_attributes = dlsym(RTLD_DEFAULT, "sched_getattr");
 	*(void **)&set_attributes = dlsym(RTLD_DEFAULT, "sched_setattr");
-	if (dlsym(RTLD_DEFAULT, "kb_thread_self") || strverscmp(gnu_get_libc_version(), "2.41") >= 0)
+	if (under_kochab() || !libc_is_before("2.41"))
 		CHECK(get_attributes && set_attributes);
 }
 

@@ -3,10 +3,10 @@
  * and works with it: condition variables of two implementations on one mutex would not. What is not a thread
  * function is libc's. */
 #define _GNU_SOURCE
+#include "libc_age.h"
 #include "crowd.h"
 
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
@@ -81,7 +81,7 @@ int main(void)
 	SAME(pthread_self);
 	SAME(malloc);
 	/* libc before 2.36: the oldest version, whose condition variables have another form (BZ 14932) */
-	if (!dlsym(RTLD_DEFAULT, "kb_thread_self") && strverscmp(gnu_get_libc_version(), "2.36") < 0 &&
+	if (!under_kochab() && libc_is_before("2.36") &&
 	    dlsym(RTLD_NEXT, "pthread_cond_wait") != (void *)(uintptr_t)pthread_cond_wait)
 		SKIP("this libc finds its oldest pthread_cond_wait behind a wrapper");
 	CHECK(!dlvsym(RTLD_DEFAULT, "no_such_function", "GLIBC_2.34"));

@@ -4,18 +4,12 @@
 #ifndef TEST_TURNS_H
 #define TEST_TURNS_H
 
+#include "libc_age.h"
 #include "test.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
-
-/* Is this run under the drop-in? */
-static inline bool under_kochab(void)
-{
-	return dlsym(RTLD_DEFAULT, "kb_thread_self") != NULL;
-}
 
 static sem_t turn[2];
 static void (*script)(int who, int step);
