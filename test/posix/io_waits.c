@@ -3,9 +3,8 @@
  * would, a cancellation where it is a cancellation point; O_NONBLOCK and time limits hold; who is inside outlives a close
  * of its descriptor, as in the kernel. */
 #include "io_calls.h"
+#include "libc_age.h"
 
-#include <dlfcn.h>
-#include <gnu/libc-version.h>
 
 enum { TICK_US = 15000, LIMIT_MS = 30, LONG_MS = 60000, SOON_MS = 5000 };
 
@@ -89,11 +88,9 @@ static bool has_limit(const struct quiet *q) { return q->limit; }
  * calls that the kernel does not begin again. */
 static bool libc_interrupts(void)
 {
-	const char *v = gnu_get_libc_version();
-
-	if (dlsym(RTLD_DEFAULT, "kb_thread_self"))
+	if (under_kochab())
 		return false;
-	return strverscmp(v, "2.41") >= 0 || (strverscmp(v, "2.34") >= 0 && strverscmp(v, "2.36") < 0);
+	return !libc_is_before("2.41") || (!libc_is_before("2.34") && libc_is_before("2.36"));
 }
 
 static bool is_clear(const struct quiet *q)

@@ -2,9 +2,9 @@
  * kernel would be asked for is not there, and its number is nobody's. As in glibc from 2.35 on. */
 #define _GNU_SOURCE
 #include "test.h"
+#include "libc_age.h"
 
 #include <errno.h>
-#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ int main(void)
 	pthread_t t;
 	int policy;
 
-	if (atof(gnu_get_libc_version()) < 2.35)
+	if (libc_is_before("2.35"))
 		SKIP("an older libc");
 	CHECK_EQ(pthread_attr_init(&attr), 0);
 	CHECK_EQ(pthread_attr_setstacksize(&attr, STACK), 0);

@@ -3,13 +3,22 @@
 #define LIBC_AGE_H
 
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <stdbool.h>
 #include <string.h>
 
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+
+/* Is libc a glibc older than that? */
 static inline bool libc_is_before(const char *version)
 {
+#ifdef __GLIBC__
 	return strverscmp(gnu_get_libc_version(), version) < 0;
+#else
+	(void)version;
+	return false;
+#endif
 }
 
 /* Is this run under the drop-in? */
