@@ -2,7 +2,6 @@
 #include "os/names.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 struct names {
 	const ElfW(Sym) *symbol;
@@ -47,6 +46,14 @@ static uint32_t hash_of(const char *name)
 	return h;
 }
 
+/* Not by strcmp: a sanitizer's has no original yet when it looks that up itself, which may lead here. */
+static bool is_name(const char *text, const char *name)
+{
+	while (*text && *text == *name)
+		text++, name++;
+	return *text == *name;
+}
+
 /* The filter says in one look that most names are not there. */
 static bool may_be_in(const struct names *n, uint32_t h)
 {
@@ -77,7 +84,7 @@ unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char 
 		const ElfW(Sym) *s = n.symbol + i;
 		uint32_t word = chain[i - n.hash[1]];
 
-		if ((word | 1) == (h | 1) && s->st_shndx != SHN_UNDEF && strcmp(n.text + s->st_name, name) == 0)
+		if ((word | 1) == (h | 1) && s->st_shndx != SHN_UNDEF && is_name(n.text + s->st_name, name))
 			found[count++] = s;
 		if (word & 1)
 			break; /* the bucket's last */
@@ -85,17 +92,25 @@ unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char 
 	return count;
 }
 
-void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
+/* The symbol that a look-up without a version finds, or NULL. */
+static const ElfW(Sym) *current(uintptr_t base, const ElfW(Dyn) *dynamic, const struct names *n, const char *name)
 {
 	enum { MOST = 8, OLD = 0x8000 /* only for a look-up of this version */ };
-	struct names n = names_of(base, dynamic);
 	const ElfW(Sym) *s[MOST];
 	unsigned count = kbi_names_symbols(base, dynamic, name, s, MOST);
 
 	for (unsigned i = 0; i < count; i++)
-		if (ELF64_ST_TYPE(s[i]->st_info) == STT_FUNC && !(n.version && n.version[s[i] - n.symbol] & OLD))
-			return (void *)(base + s[i]->st_value);
+		if (!(n->version && n->version[s[i] - n->symbol] & OLD))
+			return s[i];
 	return NULL;
+}
+
+void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
+{
+	struct names n = names_of(base, dynamic);
+	const ElfW(Sym) *s = current(base, dynamic, &n, name);
+
+	return s && ELF64_ST_TYPE(s->st_info) == STT_FUNC ? (void *)(base + s->st_value) : NULL;
 }
 
 void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic, void (*each)(const char *name, const ElfW(Sym) *s, void *arg),
@@ -120,19 +135,48 @@ void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic, void (*each)(const
 bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
 {
 	struct names n = names_of(base, dynamic);
-	const ElfW(Sym) *s;
 
-	return n.hash ? kbi_names_symbols(base, dynamic, name, &s, 1) : n.has_old;
+	return n.hash ? current(base, dynamic, &n, name) != NULL : n.has_old;
+}
+
+static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *info)
+{
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return NULL;
 }
 
 static int may_have(struct dl_phdr_info *info, size_t size, void *name)
 {
+	const ElfW(Dyn) *dynamic = dynamic_of(info);
+
 	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC &&
-		    kbi_names_may_have(info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr), name))
-			return 1;
-	return 0;
+	return dynamic && kbi_names_may_have(info->dlpi_addr, dynamic, name);
+}
+
+struct search {
+	const char *name;
+	const void *found;
+};
+
+static int defines(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const ElfW(Dyn) *dynamic = dynamic_of(info);
+	struct search *s = arg;
+
+	(void)size;
+	if (dynamic)
+		s->found = kbi_names_function(info->dlpi_addr, dynamic, s->name);
+	return s->found != NULL;
+}
+
+const void *kbi_names_definition(const char *name)
+{
+	struct search s = { .name = name };
+
+	dl_iterate_phdr(defines, &s);
+	return s.found;
 }
 
 void *kbi_names_look_up(const char *name)

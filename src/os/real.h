@@ -14,14 +14,15 @@
 #include <signal.h>
 
 struct kbi_real {
-#define REAL(name, version) __typeof__(&name) name;
+#define REAL(name) __typeof__(&name) name;
 #include "os/real.def"
 };
 
 extern KBI_HIDDEN struct kbi_real kbi_real;
 
-/* Takes every original from the libraries that the handle stands for: RTLD_NEXT, those after this one. NULL, or the first
- * name that none of them has (its entry is left as it was). */
-const char *kbi_real_find(void *handle);
+/* The function of that name in the libraries behind this one; NULL: none has it. */
+typedef void *kbi_real_look_up(const char *name, const void *where);
+/* Takes every original from there. NULL, or the first name that is missing (its entry is left as it was). */
+const char *kbi_real_find(kbi_real_look_up *look_up, const void *where);
 
 #endif

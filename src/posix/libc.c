@@ -15,7 +15,7 @@
 
 struct kbi_libc kbi_libc_table;
 a32 kbi_libc_ready;
-
+bool kbi_posix_started;
 
 static const struct kbi_libc_row rows[] = {
 #define OURS(name, ...)
@@ -59,7 +59,12 @@ static void *find(const struct scope *in, const char *name, bool asks_loader)
 	while (m && (is_kernels(m) || !kbi_names_may_have(m->l_addr, m->l_ld, name)))
 		m = m->l_next;
 	found = m ? kbi_names_function(m->l_addr, m->l_ld, name) : NULL;
-	return found || !m || !asks_loader ? found : dlsym(in->handle, name);
+	if (found || !m || !asks_loader)
+		return found;
+	found = dlsym(in->handle, name);
+	if (!found)
+		dlerror(); /* what this libc lacks is no error of the program's */
+	return found;
 }
 
 void *kbi_libc_original(const char *name, void **slot)
@@ -81,21 +86,27 @@ void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 	for (size_t i = 0; i < n; i++)
 		if (!*row[i].slot)
 			*row[i].slot = find(&in, row[i].name, true);
-	dlerror(); /* what this libc lacks is no error of the program's */
 	/* release: partner is the acquire of whoever reads the table */
 	a_store_rel(ready, 1);
+}
+
+static void *behind_us(const char *name, const void *scope)
+{
+	return find(scope, name, true);
 }
 
 void kbi_libc_resolve(void)
 {
 	static a32 busy;
 	const char *missing;
+	struct scope in;
 
 	/* the look-up itself may come here, through an interposed malloc */
 	if (a_xchg_rlx(&busy, 1))
 		return;
 	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);
-	missing = kbi_real_find(where().handle);
+	in = where();
+	missing = kbi_real_find(behind_us, &in);
 	if (missing) {
 		kbi_asked_missed("functions", "there is no %s: the program cannot be run", missing);
 		kbi_sys(SYS_exit_group, KBI_POSIX_CANNOT_RUN);
