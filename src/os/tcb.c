@@ -98,7 +98,6 @@ void kbi_tcb_thaw(void)
 extern void __tsan_init(void) __attribute__((weak));
 extern void __msan_init(void) __attribute__((weak));
 extern void __hwasan_init(void) __attribute__((weak));
-extern void __asan_init(void) __attribute__((weak));
 
 static const char *cannot(void)
 {
@@ -116,7 +115,7 @@ static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
 	if (wanted == KBI_TCB_DONOR)
 		return KBI_TCB_DONOR;
 	/* where its wrappers come before us, as in the drop-in, it is told of the program's threads and not of ours */
-	if (kbi_tcb_made_through((const void *)__asan_init)) {
+	if (kbi_tcb_made_through_asan()) {
 		why = "AddressSanitizer must see each thread being created";
 		return KBI_TCB_DONOR;
 	}
@@ -133,7 +132,7 @@ static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
 static bool wants_donors(enum kbi_tcb_mode wanted)
 {
 	return wanted == KBI_TCB_DONOR || !KBI_TCB_GLIBC || !KBI_TCB_TLS_BELOW ||
-	       kbi_tcb_made_through((const void *)__asan_init);
+	       kbi_tcb_made_through_asan();
 }
 
 static void tell_mode(enum kbi_tcb_mode wanted)

@@ -35,7 +35,6 @@ struct kbi_tcb_layout kbi_tcb_layout;
 uint32_t kbi_tcb_turned;
 struct kbi_tcb_sentinel kbi_tcb_sentinel[2];
 
-extern void __asan_init(void) __attribute__((weak));
 extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc >= 2.35 */
 
 static bool covers(const struct dl_phdr_info *object, const void *address)
@@ -51,17 +50,30 @@ static bool covers(const struct dl_phdr_info *object, const void *address)
 	return false;
 }
 
-bool kbi_tcb_made_through(const void *sanitizer)
+/* It is there from the program's start, or never. */
+static const void *asan_init(void)
 {
+	static const void *found;
+	static bool looked;
+
+	if (!looked)
+		found = kbi_names_definition("__asan_init");
+	looked = true;
+	return found;
+}
+
+bool kbi_tcb_made_through_asan(void)
+{
+	const void *init = asan_init();
 	Dl_info its, maker;
 
-	return sanitizer && dladdr(sanitizer, &its) && dladdr((const void *)kbi_real.pthread_create, &maker) &&
+	return init && dladdr(init, &its) && dladdr((const void *)kbi_real.pthread_create, &maker) &&
 	       its.dli_fbase == maker.dli_fbase;
 }
 
 static bool is_sanitizer(const struct dl_phdr_info *object)
 {
-	return covers(object, (const void *)__asan_init) && kbi_tcb_made_through((const void *)__asan_init);
+	return kbi_tcb_made_through_asan() && covers(object, asan_init());
 }
 
 bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)

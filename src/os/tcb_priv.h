@@ -90,9 +90,9 @@ extern KBI_HIDDEN void (*kbi_tcb_donor_look)(struct kbi_tcb *t);
 int kbi_tcb_layout_find(void *self_tls, const char **why);
 /* New sentinels: after a fork, or because another thread came between. 0, EAGAIN, ENOMEM. */
 int kbi_tcb_layout_renew(void);
-/* Are the kernel threads that we make made by this sanitizer's wrapper? */
-bool kbi_tcb_made_through(const void *sanitizer);
-/* Is this object's TLS libc's, the loader's or such a sanitizer's? */
+/* Are the kernel threads that we make made by AddressSanitizer's wrapper? */
+bool kbi_tcb_made_through_asan(void);
+/* Is this object's TLS libc's, the loader's or that sanitizer's? */
 struct dl_phdr_info;
 bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object);
 

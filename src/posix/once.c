@@ -16,6 +16,7 @@ _Static_assert(PTHREAD_ONCE_INIT == 0, "static initialisers");
 
 struct run {
 	kb_once_t *once;
+	bool jumps; /* not yet before our constructor: a sanitizer begins before it, and its setjmp has no original then */
 	bool done, over;
 	__pthread_unwind_buf_t jump KBI_ALIGNED(16);
 };
@@ -24,7 +25,8 @@ static void finish(struct run **at)
 {
 	struct run *r = *at;
 
-	__pthread_unregister_cancel(&r->jump);
+	if (r->jumps)
+		__pthread_unregister_cancel(&r->jump);
 	r->over = true;
 	if (r->done)
 		kbi_once_done(r->once);
@@ -43,15 +45,16 @@ static KBI_NOINLINE void call(struct run *run, void (*fn)(void))
 
 static KBI_NOINLINE void run_once(kb_once_t *once, void (*fn)(void))
 {
-	struct run r = { .once = once };
+	struct run r = { .once = once, .jumps = kbi_posix_started };
 
 	/* also after finish, where an unwinder came that far that began with this buffer */
-	if (kbi_posix_setjmp(r.jump.__cancel_jmp_buf, 0)) {
+	if (r.jumps && kbi_posix_setjmp(r.jump.__cancel_jmp_buf, 0)) {
 		if (!r.over)
 			kbi_once_abort(r.once);
 		__pthread_unwind_next(&r.jump);
 	}
-	__pthread_register_cancel(&r.jump);
+	if (r.jumps)
+		__pthread_register_cancel(&r.jump);
 	call(&r, fn);
 }
 

@@ -14,10 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/names.h"
 #include "os/sys.h"
 
-void __tsan_init(void) __attribute__((weak));
-void __asan_init(void) __attribute__((weak));
 
 static const char variable[] = "LD_PRELOAD=";
 
@@ -66,9 +65,11 @@ static void start_anew(char **argv, char **envp, const char *file, const char *m
 
 static void order_sanitizer(char **argv, char **envp)
 {
-	const void *its = __tsan_init ? (const void *)__tsan_init : (const void *)__asan_init;
+	const void *its = kbi_names_definition("__tsan_init");
 	Dl_info info;
 
+	if (!its)
+		its = kbi_names_definition("__asan_init");
 	if (!its || !dladdr(its, &info))
 		return;
 	if (kbi_place_before_us(its)) {

@@ -110,6 +110,9 @@ static inline const struct kbi_libc *kbi_libc(void)
 	return &kbi_libc_table;
 }
 
+/* Our constructor has begun, and so have the libraries that a sanitizer put before us. */
+extern bool kbi_posix_started;
+
 struct link_map;
 struct link_map *kbi_place_object(const void *address);
 /* Does that code come before us where the loader looks names up? */

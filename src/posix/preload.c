@@ -81,6 +81,7 @@ static bool is_passed_over(void)
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
 {
 	(void)argc;
+	kbi_posix_started = true;
 	if (is_passed_over())
 		return;
 	kbi_order(argv, envp);
