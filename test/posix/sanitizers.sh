@@ -68,6 +68,11 @@ int main(int argc, char **argv)
 }
 C
 
+# What the tools complain of; lines "--PID--" are valgrind's own, of system calls that it does not know.
+complaints() {
+	grep -vE '^--[0-9]+--' "$T/errors" | grep -E 'WARNING|ERROR:|runtime error:|Invalid|client switching'
+}
+
 # silent WHAT COMMAND...: ends well, says its sum, complains of nothing
 silent() {
 	local what=$1 code
@@ -75,7 +80,7 @@ silent() {
 	ran=$((ran + 1))
 	timeout -s QUIT -k 5 200 "$KOCHAB_BIN" run --vps "$vps" -- "$@" >"$T/said" 2>"$T/errors" </dev/null
 	code=$?
-	if [ $code = 0 ] && [ "$(<"$T/said")" = "sum 1400" ] && ! grep -qE 'WARNING|ERROR:|runtime error:|Invalid|client switching' "$T/errors"; then return; fi
+	if [ $code = 0 ] && [ "$(<"$T/said")" = "sum 1400" ] && ! complaints >/dev/null; then return; fi
 	echo "FAIL $what on $vps: exit $code, said $(head -n 2 "$T/said")"
 	grep . "$T/errors" | head -n 12
 	failed=1
