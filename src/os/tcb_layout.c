@@ -35,6 +35,7 @@ struct kbi_tcb_layout kbi_tcb_layout;
 uint32_t kbi_tcb_turned;
 struct kbi_tcb_sentinel kbi_tcb_sentinel[2];
 
+extern void __asan_init(void) __attribute__((weak));
 extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc >= 2.35 */
 
 static bool covers(const struct dl_phdr_info *object, const void *address)
@@ -56,9 +57,12 @@ static const void *asan_init(void)
 	static const void *found;
 	static bool looked;
 
-	if (!looked)
-		found = kbi_names_definition("__asan_init");
+	if (looked)
+		return found;
 	looked = true;
+	found = kbi_names_definition("__asan_init");
+	if (!found) /* -static-libasan: in the program, which does not show it */
+		found = (const void *)__asan_init;
 	return found;
 }
 
