@@ -2,7 +2,7 @@
  *
  * A slot's `users` says whether its number is ours. The kernel gives a copy its number before that is written down; who
  * closes all numbers in a loop would close it in between. So makers of copies and closers of numbers from KBI_FD_FROM on
- * keep each other out: any number of makers, or of closers, are inside at a time, `gate` counts both. Both are short.
+ * keep each other out (os/gate). Both are short.
  * Below it no such care is needed until a copy had to be made there, for want of numbers.
  * Runs on any kernel thread, also inside np brackets. Waits in a futex. */
 #include "io/own.h"
@@ -15,53 +15,18 @@
 #include "core/wait.h"
 #include "io/engine.h"
 #include "os/fd.h"
+#include "os/gate.h"
 #include "os/memory.h"
 #include "os/sys.h"
 
 enum {
 	ENDING = 1 << 30, /* of users: the last user closes it; the rest says which ending it is */
-	/* of the gate */
-	COPY = 1, COPIES = 0x7fff,
-	STOP = 0x8000, STOPS = 0x7fff * STOP,
-	WAITED = 1 << 30,
 	PAUSE_NS = 1000000,
 };
 
 static a32 gate;
 static a32 highest; /* such number ever */
 static a32 endings; /* copies that were closed */
-
-/* ---- the gate ------------------------------------------------------------------------------------ */
-
-static void enter(uint32_t me, uint32_t others)
-{
-	uint32_t w = a_load_rlx(&gate);
-	struct timespec pause = { 0, PAUSE_NS };
-
-	for (;;) {
-		if (kbi_likely(!(w & others))) {
-			/* acquire: partner is the release in leave */
-			if (a_cas_acqrel(&gate, &w, w + me))
-				return;
-		} else if (w & WAITED || a_cas_acqrel(&gate, &w, w | WAITED)) {
-			kbi_sys_futex_wait(&gate, w | WAITED, &pause);
-			w = a_load_rlx(&gate);
-		}
-	}
-}
-
-static void leave(uint32_t me, uint32_t mine)
-{
-	uint32_t w = a_load_rlx(&gate), next;
-
-	do {
-		next = w - me;
-		if (!(next & mine))
-			next &= ~(uint32_t)WAITED;
-	} while (!a_cas_acqrel(&gate, &w, next)); /* release: partner is the acquire in enter */
-	if (kbi_unlikely((w & ~next) & WAITED))
-		kbi_sys_futex_wake(&gate, INT_MAX);
-}
 
 /* The runtime's, for as long as it is there: it may have had to stay among the program's. */
 static bool is_runtimes(int fd)
@@ -71,12 +36,12 @@ static bool is_runtimes(int fd)
 
 void kbi_own_stop_copies(void)
 {
-	enter(STOP, COPIES);
+	kbi_gate_enter(&gate, KBI_GATE_CLOSERS, KBI_GATE_FOR_EVER);
 }
 
 void kbi_own_let_copies(void)
 {
-	leave(STOP, STOPS);
+	kbi_gate_leave(&gate, KBI_GATE_CLOSERS);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------- */
@@ -125,9 +90,9 @@ int kbi_own_copy(int fd)
 {
 	long n;
 
-	enter(COPY, STOPS);
+	kbi_gate_enter(&gate, KBI_GATE_MAKERS, KBI_GATE_FOR_EVER);
 	n = copy(fd);
-	leave(COPY, COPIES);
+	kbi_gate_leave(&gate, KBI_GATE_MAKERS);
 	return (int)n;
 }
 
