@@ -92,6 +92,7 @@ static int control(int op, int fd, uint32_t events, uint64_t data)
 
 static int make(void)
 {
+	KBI_FD_BRIEFLY();
 	long e, b;
 
 	e = kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC);
@@ -225,6 +226,7 @@ static void make_again(struct kbi_vp *me)
 /* Another epoll under the same number. Who sleeps in the old one is told to come out. */
 static void make_clean(struct kbi_vp *me)
 {
+	KBI_FD_BRIEFLY();
 	long e = is_ours() ? kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC) : -EBADF;
 
 	if (e < 0)

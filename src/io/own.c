@@ -178,6 +178,7 @@ int kbi_own_next(int from)
 static void in_child(void)
 {
 	a_store_rlx(&gate, 0);
+	kbi_fd_forked();
 	for (int fd = kbi_own_next(0); fd != INT_MAX; fd = kbi_own_next(fd + 1)) {
 		if (is_runtimes(fd))
 			continue;

@@ -8,6 +8,7 @@
 #include <ucontext.h>
 
 #include "os/context_priv.h"
+#include "os/fd.h"
 #include "os/sys.h"
 
 /* The linker's: the ELF header in front of this module. */
@@ -240,6 +241,7 @@ static void put_path(char *path, unsigned tid, const char *back)
 static void told(int tid, const char *back, char *text, size_t size)
 {
 	char path[40];
+	KBI_FD_BRIEFLY();
 	long fd, n;
 
 	put_path(path, (unsigned)tid, back);

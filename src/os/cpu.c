@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/fd.h"
 #include "os/sys.h"
 
 unsigned kbi_cpu_affinity(void)
@@ -24,6 +25,7 @@ unsigned kbi_cpu_affinity(void)
 
 static bool read_file(const char *path, char *buf, size_t size)
 {
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
 
 	if (fd < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "os/gate.h"
 #include "os/sys.h"
 
 a32 kbi_fd_lowest = { KBI_FD_FROM };
@@ -17,8 +18,43 @@ void kbi_fd_note(int fd)
 		;
 }
 
+/* ---- numbers for a moment ------------------------------------------------------------------------------ */
+
+enum { PATIENCE_MS = 1000 };
+static a32 brief;
+
+bool kbi_fd_begin(void)
+{
+	return kbi_gate_enter(&brief, KBI_GATE_MAKERS, PATIENCE_MS);
+}
+
+void kbi_fd_end(bool inside)
+{
+	if (inside)
+		kbi_gate_leave(&brief, KBI_GATE_MAKERS);
+}
+
+bool kbi_fd_place(void)
+{
+	return kbi_gate_enter(&brief, KBI_GATE_CLOSERS, PATIENCE_MS);
+}
+
+void kbi_fd_placed(bool inside)
+{
+	if (inside)
+		kbi_gate_leave(&brief, KBI_GATE_CLOSERS);
+}
+
+void kbi_fd_forked(void)
+{
+	a_store_rlx(&brief, 0);
+}
+
+/* ---- numbers for long -------------------------------------------------------------------------------------- */
+
 void kbi_fd_make_room(void)
 {
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC), high;
 
 	if (fd < 0)
@@ -90,6 +126,7 @@ int kbi_fd_highest_kept(void)
 bool kbi_fd_find(bool (*is)(const char *name, void *arg), void *arg)
 {
 	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
+	KBI_FD_BRIEFLY();
 	long folder = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
 	char buf[2048], name[64];
 	bool found = false;

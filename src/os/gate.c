@@ -37,6 +37,8 @@ void kbi_gate_leave(a32 *gate, uint32_t group)
 	uint32_t w = a_load_rlx(gate), next;
 
 	do {
+		if (kbi_unlikely(!(w & all_of(group))))
+			return; /* a child of fork has opened the gate since */
 		next = w - group;
 		if (!(next & all_of(group)))
 			next &= ~(uint32_t)WAITED;

@@ -4,6 +4,7 @@
  * and another protection, is made in every process, at an address from the space (os/libcall_odd). A private map of a
  * file that may be written is a copy of it in the space.
  * Runs on the caller's stack, inside libc; calls nothing of libc's that could come back here. */
+#include "os/fd.h"
 #include "os/libcall_map.h"
 
 #include <errno.h>
@@ -274,6 +275,7 @@ static long map_shared(struct request *r, uintptr_t at)
 
 	if (is_too_long(r->bytes))
 		return map_segment(r, at);
+	KBI_FD_BRIEFLY();
 	fd = kbi_sys(SYS_memfd_create, "kochab-shared", MFD_CLOEXEC);
 	if (fd < 0)
 		return fd;

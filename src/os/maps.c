@@ -1,4 +1,5 @@
 /* os/maps.c - reads /proc/self/maps. Contract in maps.h. A line: from-to rwxp offset device inode name. */
+#include "os/fd.h"
 #include "os/maps.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 
 int kbi_maps_read(char *text, size_t size)
 {
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), n = 0, r;
 
 	if (fd < 0)
@@ -151,6 +153,7 @@ int kbi_maps_each(void (*fn)(const struct kbi_maps_line *m, const char *name, co
 {
 	struct each e = { .fn = fn, .arg = arg };
 	char line[256];
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/smaps", O_RDONLY | O_CLOEXEC);
 	int r;
 
@@ -216,6 +219,7 @@ static int search(int fd, uintptr_t at, struct kbi_maps_line *m)
 
 int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m)
 {
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	int e;
 
@@ -230,6 +234,7 @@ int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m)
 
 bool kbi_maps_may_read(void)
 {
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0)

@@ -103,6 +103,7 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 	struct io_uring_params p;
 	long fd;
 	int e = 0;
+	bool brief;
 
 	memset(&p, 0, sizeof p);
 	u->fd = -1;
@@ -112,13 +113,15 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 	}
 	if (e)
 		return e;
+	brief = kbi_fd_begin();
 	fd = kbi_sys(SYS_io_uring_setup, entries, &p);
+	u->fd = fd < 0 ? -1 : kbi_fd_move((int)fd);
+	kbi_fd_end(brief);
 	if (fd < 0) {
 		if (p.flags & IORING_SETUP_NO_MMAP)
 			kbi_sys_unmap(u->rings, 2 * KBI_PAGE);
 		return (int)-fd;
 	}
-	u->fd = kbi_fd_move((int)fd);
 	a_store_rlx(&has_tables, (p.features & KNOWS_TABLES) != 0);
 	e = (p.features & NEEDED) == NEEDED ? map(u, &p) : ENOSYS;
 	if (e)

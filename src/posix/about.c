@@ -12,6 +12,7 @@
 
 #include "base/option.h"
 #include "core/vp.h"
+#include "os/fd.h"
 #include "os/sys.h"
 #include "posix/naming.h"
 
@@ -26,6 +27,7 @@ static void name_process(const char *name)
 		kbi_sys(SYS_prctl, PR_SET_NAME, name);
 		return;
 	}
+	KBI_FD_BRIEFLY();
 	fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -35,6 +37,7 @@ static void name_process(const char *name)
 
 static int process_name(char *buf)
 {
+	KBI_FD_BRIEFLY();
 	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
 	long n;
 

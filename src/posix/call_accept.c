@@ -2,6 +2,7 @@
  * Contract in call_priv.h. Callers: call_transfer, which has the functions. May switch. */
 #include "posix/call_priv.h"
 
+#include "io/own.h"
 #include "os/sys.h"
 
 struct accepting {
@@ -62,14 +63,15 @@ static long may_accept(struct kbi_call *c)
 	struct accepting *t = accepting_of(c);
 	int is = 0;
 	socklen_t n = sizeof(is);
-	long spare;
+	int spare;
 
 	if (kbi_sys(SYS_getsockopt, c->fd, SOL_SOCKET, SO_ACCEPTCONN, &is, &n) || !is)
 		return kbi_sys(SYS_accept4, c->fd, t->address, t->len, t->flags);
-	spare = kbi_sys(SYS_fcntl, c->fd, F_DUPFD_CLOEXEC, 0);
-	if (spare >= 0)
-		kbi_sys(SYS_close, spare);
-	return spare < 0 ? spare : 0;
+	spare = kbi_own_copy(c->fd); /* the lowest free number might be where the program is about to put a file */
+	if (spare < 0)
+		return spare;
+	kbi_own_drop(spare);
+	return 0;
 }
 
 long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels)

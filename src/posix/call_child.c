@@ -9,6 +9,7 @@
 #include "core/body_children.h"
 #include "core/body_thread.h"
 #include "core/handoff.h"
+#include "os/fd.h"
 #include "os/libcall.h"
 #include "os/lock.h"
 #include "os/newer.h"
@@ -153,8 +154,23 @@ static long until_told(struct kbi_call *c)
 
 /* ---- by its descriptor -------------------------------------------------------------------------------------- */
 
+static int open_it(pid_t pid)
+{
+	KBI_FD_BRIEFLY();
+	long fd = kbi_sys(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return (int)fd;
+	fd = kbi_fd_move((int)fd);
+	kbi_fd_keep((int)fd);
+	return (int)fd;
+}
+
 static void close_it(const int *fd)
 {
+	if (*fd < 0)
+		return;
+	kbi_fd_let(*fd);
 	kbi_sys(SYS_close, *fd);
 }
 
@@ -182,7 +198,7 @@ static long wait_here(struct child *x)
 /* After that a look now and then. */
 static long wait_child(struct child *x)
 {
-	int fd __attribute__((cleanup(close_it))) = (int)kbi_sys(SYS_pidfd_open, x->pid, 0);
+	int fd __attribute__((cleanup(close_it))) = open_it(x->pid);
 	uint64_t nap = LOOK;
 	long r;
 

@@ -71,7 +71,11 @@ KBI_POSIX_API int close(int fd)
 
 static int dup_once(int from, int to, int flags, bool three)
 {
-	return three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+	bool inside = kbi_fd_place();
+	int r = three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
+
+	kbi_fd_placed(inside);
+	return r;
 }
 
 /* EBUSY: the kernel has set the number aside for a call that is about to open a file. Each attempt of a thread in accept
@@ -178,12 +182,15 @@ static int close_around(unsigned first, unsigned last, int flags)
 KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
 {
 	unsigned end = end_of(last);
+	bool inside;
 	int r;
 
 	if (flags & CLOSE_RANGE_CLOEXEC || first > last || kbi_posix_in_vfork())
 		return close_plain(first, last, flags);
 	begin_many(first, last, end);
+	inside = kbi_fd_place();
 	r = close_around(first, last, flags);
+	kbi_fd_placed(inside);
 	end_many(first, end);
 	return r;
 }

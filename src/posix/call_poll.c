@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/fd.h"
 #include "os/sys.h"
 
 enum { SECOND = 1000000000, MILLION = 1000000, MASK_BYTES = 8, FEW = 64 };
@@ -255,6 +256,7 @@ static int bits_used(int n)
 
 	if (n <= FD_SETSIZE)
 		return n;
+	KBI_FD_BRIEFLY();
 	fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return n;

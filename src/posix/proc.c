@@ -14,6 +14,7 @@
 #include "core/handoff.h"
 #include "core/spare.h"
 #include "core/vp.h"
+#include "os/fd.h"
 #include "os/sys.h"
 #include "posix/bind.h"
 #include "posix/naming.h"
@@ -146,6 +147,7 @@ static bool name_kernels(const struct place *p, struct kbi_proc_path *to)
 
 static size_t read_all(const char *path, char *text, size_t room)
 {
+	KBI_FD_BRIEFLY();
 	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	size_t n = 0;
 	long r;

@@ -18,6 +18,7 @@
 
 #include "core/vp.h"
 #include "os/everywhere.h"
+#include "os/fd.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 
@@ -101,6 +102,7 @@ static void identity(int tid, char *text, size_t size)
 
 	text[0] = 0;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	KBI_FD_BRIEFLY();
 	fd = (int)kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -125,6 +127,7 @@ struct dirent64_head {
 static int for_others(bool (*fn)(int tid, const char *own), const char *own)
 {
 	char buf[DIRENTS] KBI_ALIGNED(8);
+	KBI_FD_BRIEFLY();
 	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int me = kbi_sys_gettid(), found = 0;
 	long n;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/fd.h"
 #include "os/sys.h"
 
 enum { EARLY = 64 };
@@ -17,6 +18,7 @@ uint64_t kbi_signal_listed(const char *path, const char *line)
 {
 	char text[4096];
 	const char *at;
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
 
 	if (fd < 0)
