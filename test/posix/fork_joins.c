@@ -10,7 +10,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ enum { STACK = 256 << 10 };
 enum { SLEEPER, RUNNER, ENDED, BLOCKED }; /* each is given its mark, and returns it */
 static int ends[2];
 static volatile int over, runs;
+static volatile pid_t number; /* of the thread that ends */
 
 static void *sleeps(void *arg)
 {
@@ -45,7 +48,13 @@ static void *reads(void *arg)
 
 static void *nothing(void *arg)
 {
+	number = (pid_t)syscall(SYS_gettid);
 	return arg;
+}
+
+static bool has_ended(void)
+{
+	return number && syscall(SYS_tgkill, getpid(), number, 0) == -1 && errno == ESRCH;
 }
 
 static int timed_join(pthread_t t, void **result)
@@ -159,7 +168,7 @@ int main(void)
 	make(&runner, computes, &marks[RUNNER]);
 	make(&blocked, reads, &marks[BLOCKED]);
 	make(&ended, nothing, &marks[ENDED]);
-	while (!runs)
+	while (!runs || !has_ended())
 		sched_yield();
 	usleep(20000);
 	forks();
