@@ -15,11 +15,11 @@ void kbi_fd_note(int fd);
 /* While the process has a single kernel thread: the kernel makes its table long enough for such numbers at once. Later it
  * waits until no processor can be in the shorter table, which takes 10 to 20 ms. */
 void kbi_fd_make_room(void);
-/* The kernel gives a file of the runtime's the lowest number that is free. The program may be about to put a file of its own
- * there by dup2, since another thread has just closed the number: the runtime would lose its file, and then close the
+/* The kernel gives a file of the runtime's the lowest number that is free. The program may be about to put a file of its
+ * own there by dup2, since another thread has just closed the number: the runtime would lose its file, and then close the
  * program's. So the runtime opens a file, and closes or moves it again, between kbi_fd_begin and kbi_fd_end, and dup2 and
- * its like come between kbi_fd_place and kbi_fd_placed. Each waits for the other, but for a second only: the caller
- * may be a handler that has come in between. True: it is inside. Pieces of one kind may be nested. */
+ * its like come between kbi_fd_place and kbi_fd_placed. Each waits for the other, but for a second only: the caller may be
+ * a handler that has come in between. True: it is inside. Pieces of one kind may be nested. */
 bool kbi_fd_begin(void);
 void kbi_fd_end(bool inside);
 bool kbi_fd_place(void);

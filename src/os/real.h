@@ -20,7 +20,7 @@ struct kbi_real {
 
 extern KBI_HIDDEN struct kbi_real kbi_real;
 
-/* The function of that name in the libraries behind this one; NULL: none has it. */
+/* The function of that name in the libraries behind this library; NULL: it is in none. */
 typedef void *kbi_real_look_up(const char *name, const void *where);
 /* Takes every original from there. NULL, or the first name that is missing (its entry is left as it was). */
 const char *kbi_real_find(kbi_real_look_up *look_up, const void *where);

@@ -63,7 +63,7 @@ static void *find(const struct scope *in, const char *name, bool asks_loader)
 		return found;
 	found = dlsym(in->handle, name);
 	if (!found)
-		dlerror(); /* what this libc lacks is no error of the program's */
+		dlerror(); /* a lack of this libc's is no error of the program's */
 	return found;
 }
 

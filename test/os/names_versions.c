@@ -1,5 +1,5 @@
-/* os/names: what a module's own table says of a name is what the loader says that is asked for it without a version. Libc
- * keeps names under old versions only, which the loader does not find.
+/* os/names: a module's own table gives the same answer for a name as the loader, asked without a version. Libc keeps names
+ * under old versions only, which the loader does not find.
  * matrix: none */
 #define _GNU_SOURCE
 #include "test.h"

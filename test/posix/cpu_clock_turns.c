@@ -15,7 +15,7 @@ static void compute(void)
 		;
 }
 
-/* What a tenth of both threads' turns takes, without waiting. */
+/* The time of a tenth of both threads' turns, without waiting. */
 static int64_t a_tenth(void)
 {
 	int64_t before = cpu_own();

@@ -1,6 +1,5 @@
-/* A number that another thread's call takes for a moment, for a file of the runtime's own, is not the runtime's: a file that
- * the program puts there by dup2, or a number that it closes, stays what the program has made of it, and the calls say what
- * they say on libc. */
+/* A number that another thread's call takes for a moment, for a file of the runtime's own, is not the runtime's: a file
+ * that the program puts there by dup2 stays, and the calls give the same answers as on libc. */
 #include "test.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "libc_age.h"
 #include "test.h"
 
-enum { STACK, SMALL, BIG, DIFFERENCE, WORDS }; /* what a child tells */
+enum { STACK, SMALL, BIG, DIFFERENCE, WORDS }; /* a child's answers */
 enum { RUNS = 48, SEGMENTS_BITS = 19, LUCK = 2 /* bits that may have stood still by chance */ };
 
 static void *tells(void *maps)
