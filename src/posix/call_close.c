@@ -71,7 +71,7 @@ KBI_POSIX_API int close(int fd)
 
 static int dup_once(int from, int to, int flags, bool three)
 {
-	bool inside = kbi_fd_place();
+	bool inside = !kbi_posix_in_vfork() && kbi_fd_place(); /* a child of vfork has numbers of its own */
 	int r = three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
 
 	kbi_fd_placed(inside);
