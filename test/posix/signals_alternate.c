@@ -86,7 +86,7 @@ static sigjmp_buf out;
 
 static void jumps(int sig)
 {
-	stack_t s;
+	stack_t s = { 0 };
 
 	(void)sig;
 	check_place((char *)&s);
