@@ -1,7 +1,8 @@
 /* The file of a space. The input is a list of steps: words of the file are changed before this process attaches, and then
  * between its calls, of which there is one step each, with deadlines that have come or come soon; or at random by another
- * thread while some calls run. Whatever stands in the file: no access leaves the space, an element that is received lies
- * within its 16 bytes, calls end, and what the command shows of the file has no control characters. */
+ * thread while some calls run, some of them of lightweight threads, so many that boards are used. Whatever stands in the
+ * file: no access leaves the space, an element that is received lies within its 16 bytes, calls end, and what the command
+ * shows of the file has no control characters. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sanitizer/asan_interface.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <kochab/kochab.h>
 #include <kochab/space.h>
 
 #include "space/layout.h"
@@ -21,7 +23,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_STEPS = 48, AT_ONCE = 4, ELEMENT = 16, SOON_NS = 200000, THINGS = 9, KEPT = 8 };
+enum { MOST_STEPS = 48, AT_ONCE = 4, LIGHT = 12, LIGHT_BYTES = 4, ELEMENT = 16, SOON_NS = 200000, THINGS = 9, KEPT = 8 };
 
 static struct image {
 	size_t bytes;
@@ -133,6 +135,7 @@ static void make_image(void)
 	pid_t pid;
 
 	snprintf(path, sizeof path, "%s/space.%d", folder ? folder : "/dev/shm", (int)getpid());
+	setenv("KOCHAB_VPS", "1", 1);
 	pid = fork();
 	if (pid == 0)
 		make_in_child();
@@ -359,12 +362,45 @@ static void call(uint8_t step)
 	}
 }
 
+/* Its bytes are those of its kernel thread, too, and so of other threads there, once it has waited. */
+static void *call_light(void *bytes)
+{
+	in = (struct input){ bytes, (uint8_t *)bytes + LIGHT_BYTES };
+	call(byte());
+	return NULL;
+}
+
+static void *call_light_ones(void *bytes)
+{
+	kb_thread_t t[LIGHT];
+	unsigned n = 0;
+
+	while (n < LIGHT && kb_thread_create(&t[n], NULL, call_light, (uint8_t *)bytes + n * LIGHT_BYTES) == 0)
+		n++;
+	while (n > 0)
+		kb_thread_join(t[--n], NULL);
+	return NULL;
+}
+
+static void begin_light_ones(void)
+{
+	uint8_t bytes[LIGHT * LIGHT_BYTES];
+	kb_thread_t first;
+
+	for (unsigned i = 0; i < sizeof bytes; i++)
+		bytes[i] = byte();
+	if (kb_thread_create(&first, NULL, call_light_ones, bytes) == 0)
+		kb_thread_join(first, NULL);
+}
+
 static void take_step(uint8_t step)
 {
 	if (is_change(step)) {
 		change_word();
 	} else if (step % 16 == 15) {
 		begin_scribbling(number(2));
+		if (step & 16)
+			begin_light_ones();
 		for (unsigned i = 0; i < AT_ONCE; i++)
 			call(byte());
 		end_scribbling();
