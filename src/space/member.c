@@ -110,13 +110,12 @@ static void *listen(void *arg)
 static void clean_if_dead(struct kb_space *s, uint32_t slot)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, slot);
-	uint64_t until = 0;
 
 	if (kbi_space_file_lock(s))
 		return;
 	if (slot != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE &&
 	    kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
-		kbi_space_recover(s, slot, true, &until);
+		kbi_space_recover(s, UINT64_C(1) << slot, true);
 	kbi_space_file_unlock(s);
 }
 
@@ -301,21 +300,29 @@ static void tell_others(struct kb_space *s)
 			kbi_space_note_ring(kbi_space_proc(s, i));
 }
 
+static uint64_t find_dead(const struct kb_space *s)
+{
+	uint64_t dead = 0;
+
+	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
+		struct kbi_space_proc *p = kbi_space_proc(s, i);
+
+		if (a_load_acq(&p->state) != KBI_SPACE_FREE && kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
+			dead |= UINT64_C(1) << i;
+	}
+	return dead;
+}
+
 /* Under the file's lock. */
 static int enter(struct kb_space *s, uint64_t since)
 {
 	struct kbi_space_proc *p;
-	uint64_t until = 0;
+	uint64_t dead = find_dead(s);
 	uint32_t slot = 0;
 
-	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
-		p = kbi_space_proc(s, i);
-		if (a_load_acq(&p->state) != KBI_SPACE_FREE && kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start))) {
-			s->slot = KBI_SPACE_PROCS; /* takes locks over in nobody's name */
-			if (kbi_space_recover(s, i, true, &until))
-				return EPROTO;
-		}
-	}
+	s->slot = KBI_SPACE_PROCS; /* takes locks over in nobody's name */
+	if (dead && kbi_space_recover(s, dead, true))
+		return EPROTO;
 	while (slot < KBI_SPACE_PROCS && a_load_acq(&kbi_space_proc(s, slot)->state) != KBI_SPACE_FREE)
 		slot++;
 	if (slot == KBI_SPACE_PROCS)
@@ -338,11 +345,9 @@ static int enter(struct kb_space *s, uint64_t since)
 
 static void give_back(struct kb_space *s)
 {
-	uint64_t until = 0;
-
 	if (kbi_space_file_lock(s))
 		return; /* it stays in the table until this process ends */
-	kbi_space_recover(s, s->slot, false, &until);
+	kbi_space_recover(s, UINT64_C(1) << s->slot, false);
 	kbi_space_file_unlock(s);
 	tell_others(s);
 }

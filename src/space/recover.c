@@ -1,5 +1,5 @@
-/* space/recover.c - cleaning up after a process. Contract in recover.h.
- * What it may have left half-done: a change under an object's lock, which is taken over then, the queues there
+/* space/recover.c - cleaning up after processes. Contract in recover.h.
+ * What one may have left half-done: a change under an object's lock, which is taken over then, the queues there
  * dropped, the rest made consistent by who knows the type; a wake-up decided and not told, which is told again, to all
  * who wait for anything. Runs on the watchman, or on the thread that attaches or detaches. */
 #include "space/recover.h"
@@ -18,13 +18,18 @@ static bool is_dead(struct kb_space *s, uint32_t slot)
 	return kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start));
 }
 
+static bool has(uint64_t slots, uint32_t slot)
+{
+	return slot < KBI_SPACE_PROCS && slots >> slot & 1;
+}
+
 /* The lock of an object, from a dead holder, too, or after a long time from anybody: true then. */
-static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot, uint64_t until)
+static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, uint64_t until)
 {
 	for (unsigned n = 1;; n++) {
 		uint32_t holder = a_load_rlx(&t->lock);
 		/* PROCS + 1: one that attached and died; we have the file's lock, under which it was taken */
-		bool dead = holder && (holder == slot + 1 || holder > KBI_SPACE_PROCS ||
+		bool dead = holder && (has(slots, holder - 1) || holder > KBI_SPACE_PROCS ||
 				       (n % 256 == 0 && (kbi_sys_now() >= until || is_dead(s, holder - 1))));
 
 		/* acquire: partner is the release in kbi_space_queue_unlock; a dead one's stores are all there */
@@ -63,8 +68,8 @@ static void drop_queues(struct kb_space *s, struct kbi_space_thing *t)
 	t->queue[0] = t->queue[1] = (struct kbi_space_queue){ .tail = 0 };
 }
 
-/* The lock was sound: only its own waiters leave. */
-static void unlink_its(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot)
+/* The lock was sound: only their own waiters leave. */
+static void unlink_theirs(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots)
 {
 	for (unsigned q = 0; q < 2; q++) {
 		uint32_t ref = a_load_rlx(&t->queue[q].head), next;
@@ -72,7 +77,7 @@ static void unlink_its(struct kb_space *s, struct kbi_space_thing *t, uint32_t s
 
 		for (unsigned n = 0; n < MOST_WAITERS && (r = kbi_space_record(s, ref)); n++, ref = next) {
 			next = a_load_rlx(&r->next);
-			if (ref >> 16 == slot + 1)
+			if (has(slots, (ref >> 16) - 1))
 				kbi_space_queue_unlink(s, t, q, r);
 		}
 	}
@@ -107,13 +112,14 @@ static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
 	}
 }
 
-static void clean(struct kb_space *s, struct kbi_space_thing *t, uint32_t slot, bool died, uint64_t until)
+static void clean(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, bool died, uint64_t until)
 {
-	if (take_over(s, t, slot, until))
+	if (take_over(s, t, slots, until))
 		drop_queues(s, t);
 	else
-		unlink_its(s, t, slot);
-	orphan(t, slot, died);
+		unlink_theirs(s, t, slots);
+	for (uint64_t left = slots; left; left &= left - 1)
+		orphan(t, (uint32_t)__builtin_ctzll(left), died);
 	kbi_space_queue_unlock(t);
 }
 
@@ -127,7 +133,7 @@ static void tell(struct kb_space *s, struct kbi_space_record *r, void *arg)
 }
 
 /* The chain is gone through, each object is cleaned, or (again) waiters at an event are told. */
-static int each_thing(struct kb_space *s, uint32_t slot, bool died, bool again, uint64_t until)
+static int each_thing(struct kb_space *s, uint64_t slots, bool died, bool again, uint64_t until)
 {
 	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;
 
@@ -137,7 +143,7 @@ static int each_thing(struct kb_space *s, uint32_t slot, bool died, bool again, 
 		if (!t || kbi_sys_now() >= until + KBI_SPACE_PATIENT)
 			return EPROTO;
 		if (!again) {
-			clean(s, t, slot, died, until);
+			clean(s, t, slots, died, until);
 		} else if (KBI_SPACE_ONCE(t->type) == KBI_SPACE_EVENT) {
 			kbi_space_thing_wake_event(s, t);
 			kbi_space_note_tell_again(s, &t->how);
@@ -148,34 +154,39 @@ static int each_thing(struct kb_space *s, uint32_t slot, bool died, bool again, 
 	return 0;
 }
 
-static bool is_other(const struct kb_space *s, uint32_t i, uint32_t slot)
+static bool is_other(const struct kb_space *s, uint32_t i, uint64_t slots)
 {
-	return i != slot && a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE;
+	return !has(slots, i) && a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE;
 }
 
-int kbi_space_recover(struct kb_space *s, uint32_t slot, bool died, uint64_t *until)
+static void free_entry(struct kbi_space_proc *p)
+{
+	for (unsigned i = 0; i < KBI_SPACE_VPS; i++)
+		a_store_rlx(&p->asleep[i], 0);
+	/* release: partner is the acquire of who takes the entry */
+	a_store_rel(&p->state, KBI_SPACE_FREE);
+}
+
+int kbi_space_recover(struct kb_space *s, uint64_t slots, bool died)
 {
 	struct kbi_space_head *h = s->head;
-	struct kbi_space_proc *p = kbi_space_proc(s, slot);
+	uint64_t until = kbi_sys_now() + KBI_SPACE_PATIENT;
 
-	*until = *until ? *until : kbi_sys_now() + KBI_SPACE_PATIENT;
-	if (each_thing(s, slot, died, false, *until))
+	if (each_thing(s, slots, died, false, until))
 		return EPROTO;
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		if (is_other(s, i, slot))
+		if (is_other(s, i, slots))
 			each_record(s, i, tell, NULL);
-	if (each_thing(s, slot, died, true, *until))
+	if (each_thing(s, slots, died, true, until))
 		return EPROTO;
 	/* one that has cleared a VP's flag may have died before it rang */
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		if (is_other(s, i, slot))
+		if (is_other(s, i, slots))
 			kbi_space_note_ring(kbi_space_proc(s, i));
-	for (unsigned i = 0; i < KBI_SPACE_VPS; i++)
-		a_store_rlx(&p->asleep[i], 0);
 	if (died)
-		a_store_rlx(&h->crashes, a_load_rlx(&h->crashes) + 1);
+		a_store_rlx(&h->crashes, a_load_rlx(&h->crashes) + (uint32_t)__builtin_popcountll(slots));
 	a_store_rlx(&h->generation, a_load_rlx(&h->generation) + 1);
-	/* release: partner is the acquire of who takes the entry */
-	a_store_rel(&p->state, KBI_SPACE_FREE);
+	for (uint64_t left = slots; left; left &= left - 1)
+		free_entry(kbi_space_proc(s, (uint32_t)__builtin_ctzll(left)));
 	return 0;
 }

@@ -9,9 +9,10 @@
 #include <sys/stat.h>
 
 #include "space/layout.h"
+#include "space/life.h"
 #include "space/hostile.h"
 
-enum { MOST_MS = 20000, RANDOM_MS = 5000 };
+enum { MOST_MS = 20000, RANDOM_MS = 5000, LIGHT = 12 };
 
 static struct image {
 	uint64_t bytes;
@@ -73,10 +74,23 @@ static struct kbi_space_proc *entry(char *m, unsigned slot)
 	return (struct kbi_space_proc *)(void *)(m + KBI_SPACE_TABLE) + slot;
 }
 
+/* So many that boards are used. */
+static void use_light_ones(void)
+{
+	kb_thread_t t[LIGHT];
+	int n = 0;
+
+	if (kb_init())
+		return;
+	while (n < LIGHT && kb_thread_create(&t[n], NULL, use_light, NULL) == 0)
+		n++;
+	while (n > 0)
+		kb_thread_join(t[--n], NULL);
+}
+
 /* expected: the result of attaching, -1: any. */
 static void attach_and_use(bool light, int expected)
 {
-	kb_thread_t t;
 	int e = kb_space_attach(&a.s, path, 0);
 
 	if (expected >= 0)
@@ -84,10 +98,49 @@ static void attach_and_use(bool light, int expected)
 	if (e)
 		return;
 	open_all();
-	if (light && kb_init() == 0 && kb_thread_create(&t, NULL, use_light, NULL) == 0)
-		kb_thread_join(t, NULL);
-	else
-		use_all();
+	light ? use_light_ones() : use_all();
+	kb_space_detach(a.s);
+}
+
+/* ---- locks that are taken after it has attached --------------------------------------------------------------------- */
+
+static uint64_t took_ms(int (*call)(uint64_t deadline), uint64_t deadline, int expected)
+{
+	uint64_t began = test_now_ns();
+
+	CHECK_EQ(call(deadline), expected);
+	return (test_now_ns() - began) / MS;
+}
+
+static int posts(uint64_t unused)
+{
+	(void)unused;
+	return kb_space_sem_post(a.sem);
+}
+
+static int waits(uint64_t deadline) { return kb_space_sem_wait(a.sem, deadline); }
+
+/* A lock of a process that is there is waited for some seconds, where a call has no deadline; a lock of nobody's a shorter
+ * time; else until the deadline. */
+static void stuck(void)
+{
+	enum { SECOND = 1000, LATE_MS = 3000 };
+	struct kbi_space_hold *h;
+	uint64_t took;
+
+	CHECK_EQ(kb_space_attach(&a.s, path, 0), 0);
+	CHECK_EQ(open_all(), 0);
+	h = (struct kbi_space_hold *)a.sem;
+	a_store_rlx(&h->t->lock, a.s->slot + 1);
+	took = took_ms(posts, 0, EPROTO);
+	CHECK(took >= 5 * SECOND && took < 5 * SECOND + LATE_MS);
+	took = took_ms(waits, in_ms(WAIT_MS), ETIMEDOUT);
+	CHECK(took >= WAIT_MS && took < LATE_MS);
+	a_store_rlx(&h->t->lock, 12345);
+	took = took_ms(posts, 0, EPROTO);
+	CHECK(took >= SECOND && took < SECOND + LATE_MS);
+	took = took_ms(waits, in_ms(WAIT_MS), ETIMEDOUT);
+	CHECK(took >= WAIT_MS && took < LATE_MS);
 	kb_space_detach(a.s);
 }
 
@@ -102,7 +155,8 @@ static void write_image(const char *m)
 	close(fd);
 }
 
-static void run_child(const char *what, bool light, int expected)
+/* uses: what it does instead of all. */
+static void run_child_that(const char *what, void (*uses)(void), bool light, int expected)
 {
 	uint64_t began = test_now_ns(), took;
 	int status = 0;
@@ -115,7 +169,7 @@ static void run_child(const char *what, bool light, int expected)
 		struct rlimit none = { 0, 0 };
 
 		setrlimit(RLIMIT_CORE, &none);
-		attach_and_use(light, expected);
+		uses ? uses() : attach_and_use(light, expected);
 		_exit(0);
 	}
 	while (waitpid(pid, &status, WNOHANG) != pid) {
@@ -131,6 +185,11 @@ static void run_child(const char *what, bool light, int expected)
 	if (status)
 		fprintf(stderr, "%s: ended with %#x after %u ms\n", what, (unsigned)status, (unsigned)took);
 	CHECK_EQ(status, 0);
+}
+
+static void run_child(const char *what, bool light, int expected)
+{
+	run_child_that(what, NULL, light, expected);
 }
 
 static void limit_wraps(char *m) { head(m)->limit = UINT64_MAX - KBI_SPACE_GAP + 1 + 0xffff; }
@@ -152,6 +211,16 @@ static void boards_out(char *m)
 {
 	for (int vp = 0; vp < KBI_SPACE_VPS; vp++)
 		a_store_rlx(&entry(m, 0)->board[vp], (uint64_t)-4096 * 100);
+}
+/* A board of the dead process is the next one's, with whatever marks stand there, of which nobody has a place yet. */
+static void boards_marked(char *m)
+{
+	uint64_t at = thing(m, "memory")->buffer;
+
+	memset(m + at, 0xff, sizeof(struct kbi_marks));
+	for (int slot = 0; slot < KBI_SPACE_PROCS; slot++)
+		for (int vp = 0; vp < KBI_SPACE_VPS; vp++)
+			a_store_rlx(&entry(m, slot)->board[vp], at);
 }
 static void circle(char *m) { a_store_rlx(&thing(m, "chan")->next, a_load_rlx(&head(m)->things)); }
 static void to_itself(char *m) { a_store_rlx(&thing(m, "sem")->next, thing(m, "sem")->at); }
@@ -180,7 +249,7 @@ static void each_lock(char *m, uint32_t value)
 	for (; at; at = a_load_rlx(&((struct kbi_space_thing *)(void *)(m + at))->next))
 		a_store_rlx(&((struct kbi_space_thing *)(void *)(m + at))->lock, value);
 }
-/* of processes that are not there; of this process */
+/* of processes that are not there; of this process, which lives and does not give them back */
 static void locks_odd(char *m) { each_lock(m, 12345); }
 static void locks_last(char *m) { each_lock(m, 64); }
 static void locks_live(char *m)
@@ -188,9 +257,9 @@ static void locks_live(char *m)
 	struct kbi_space_proc *p = entry(m, 5);
 
 	a_store_rlx(&p->pid, (uint32_t)getpid());
-	a_store_rlx(&p->start, 0);
+	a_store_rlx(&p->start, kbi_space_life_start((uint32_t)getpid()));
 	a_store_rlx(&p->state, KBI_SPACE_ALIVE);
-	a_store_rlx(&thing(m, "sem")->lock, 6);
+	each_lock(m, 6);
 }
 static void queue_circle(char *m)
 {
@@ -225,6 +294,22 @@ static void pids_odd(char *m)
 		a_store_rlx(&entry(m, i)->state, KBI_SPACE_ALIVE);
 	}
 }
+/* Dead processes with as many records as there may be, whose wakers seem to have died before they called the kernel. */
+static void records_many(char *m)
+{
+	uint64_t at = a_load_rlx(&entry(m, 0)->chunk[0]);
+	struct kbi_space_record *r = (struct kbi_space_record *)(void *)(m + at);
+
+	for (unsigned i = 0; i < KBI_SPACE_RECORDS; i++)
+		a_store_rlx(&r[i].how, (uint32_t)KBI_SPACE_SELF << 28);
+	pids_odd(m);
+	for (unsigned slot = 0; slot < KBI_SPACE_PROCS; slot++) {
+		a_store_rlx(&entry(m, slot)->pid, 0);
+		a_store_rlx(&entry(m, slot)->n_chunks, KBI_SPACE_CHUNKS);
+		for (unsigned i = 0; i < KBI_SPACE_CHUNKS; i++)
+			a_store_rlx(&entry(m, slot)->chunk[i], at);
+	}
+}
 static void file_lock(char *m) { memset((char *)&head(m)->crashes + 4, 0x5a, 16); }
 
 static const struct {
@@ -235,9 +320,10 @@ static const struct {
 #define M(f) { #f, f, -1 }
 #define BAD(f) { #f, f, EBADMSG }
 	BAD(limit_wraps), BAD(limit_huge), BAD(limit_gap), BAD(used_low), BAD(used_odd), M(chunks_out), M(chunks_many),
-	M(boards_out), M(circle), M(to_itself), M(next_out), M(first_out), M(place_out), M(name_long), M(element_big),
-	M(capacity_none), M(buffer_out), M(buffer_beyond), M(chan_odd), M(locks_odd), M(locks_last), M(locks_live),
-	M(queue_circle), M(how_chained), M(pids_odd), M(file_lock),
+	M(boards_out), M(boards_marked), M(circle), M(to_itself), M(next_out), M(first_out), M(place_out), M(name_long),
+	M(element_big), M(capacity_none), M(buffer_out), M(buffer_beyond), M(chan_odd), M(locks_odd), M(locks_last), M(locks_live),
+	M(queue_circle), M(how_chained), M(pids_odd), M(records_many),
+	M(file_lock),
 };
 
 /* Words in use become small numbers mostly, or near the old value. */
@@ -270,11 +356,15 @@ int main(void)
 	for (unsigned i = 0; i < sizeof mutations / sizeof *mutations; i++) {
 		if (only && strcmp(only, mutations[i].name))
 			continue;
-		memcpy(m, image.at, image.bytes);
-		mutations[i].change(m);
-		write_image(m);
-		run_child(mutations[i].name, i % 2, mutations[i].expected);
+		for (int light = 0; light < 2; light++) {
+			memcpy(m, image.at, image.bytes);
+			mutations[i].change(m);
+			write_image(m);
+			run_child(mutations[i].name, light, mutations[i].expected);
+		}
 	}
+	write_image(image.at);
+	run_child_that("stuck", stuck, false, 0);
 	until = test_now_ns() + RANDOM_MS * MS;
 	for (unsigned n = 0; !only && test_now_ns() < until; n++) {
 		memcpy(m, image.at, image.bytes);
