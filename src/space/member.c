@@ -119,12 +119,22 @@ static void clean_if_dead(struct kb_space *s, uint32_t slot)
 	kbi_space_file_unlock(s);
 }
 
-static bool is_pidfd(int fd)
+/* Is the number the descriptor of that process still, or one of a process that has ended, or is there no telling? The
+ * program may have closed it, and have something else there. */
+static bool is_pidfd(const struct kbi_space_peer *peer)
 {
-	char path[32], name[32] = "";
+	char path[40], text[512], wanted[24];
+	long fd, n;
 
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	return kbi_sys(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1) < 0 || strstr(name, "pidfd");
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", peer->pidfd);
+	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = kbi_sys(SYS_read, fd, text, sizeof text - 1);
+	kbi_sys(SYS_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	snprintf(wanted, sizeof wanted, "\nPid:\t%u\n", peer->pid);
+	return strstr(text, wanted) || strstr(text, "\nPid:\t-1\n");
 }
 
 static int watch_peer(const struct kbi_space_peer *peer)
@@ -142,7 +152,7 @@ static void forget(struct kbi_space_peer *peer)
 {
 	if (peer->pidfd >= 0) {
 		kbi_fd_let(peer->pidfd);
-		if (is_pidfd(peer->pidfd))
+		if (is_pidfd(peer))
 			kbi_sys(SYS_close, peer->pidfd);
 	}
 	*peer = (struct kbi_space_peer){ .pidfd = -1 };

@@ -5,12 +5,18 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 
 #include "space_test.h"
 
 enum { MOST = 2048, LOW = 900, VALUE = 5 };
 
 static bool had[MOST];
+
+static int pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
 
 /* Numbers that are open; had: which of them were before. */
 static unsigned look(bool *open_now)
@@ -46,6 +52,32 @@ static void visit(void)
 	usleep(20000);
 }
 
+/* The program has a descriptor of a process of its own under the number of ours for a peer: that is not closed. */
+static void take_pidfd(void)
+{
+	int own = pidfd(getpid()), at = -1;
+	char path[40], name[64];
+	pid_t pid = peer("stays", NULL);
+
+	usleep(100000);
+	for (int fd = LOW; fd < MOST; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		memset(name, 0, sizeof name);
+		if (!had[fd] && readlink(path, name, sizeof name - 1) > 0 && strstr(name, "pidfd"))
+			at = fd;
+	}
+	if (own >= 0 && at >= 0)
+		CHECK_EQ(dup3(own, at, O_CLOEXEC), at);
+	peer_kill(pid);
+	visit();
+	if (own >= 0 && at >= 0) {
+		CHECK(fcntl(at, F_GETFD) >= 0);
+		close(at);
+	}
+	if (own >= 0)
+		close(own);
+}
+
 static void take_numbers(kb_space_t *s)
 {
 	bool ours[MOST];
@@ -76,6 +108,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2) {
 		s = space_join(argv[2]);
+		if (strcmp(argv[1], "stays") == 0)
+			pause();
 		CHECK_EQ(kb_space_detach(s), 0);
 		return 0;
 	}
@@ -87,6 +121,7 @@ int main(int argc, char **argv)
 	for (int fd = 0; fd < LOW; fd++)
 		CHECK(!now[fd] || had[fd]);
 	visit();
+	take_pidfd();
 	take_numbers(s);
 	return 0;
 }
