@@ -37,6 +37,7 @@ void blocked_enter(struct client *c, const struct arg *keys, size_t count, int l
 	*w = (struct waiter){ .count = count, .left = left, .deadline = deadline };
 	pthread_cond_init(&w->served, NULL);
 	w->keys = must_alloc(count * sizeof *keys);
+	buf_count(count * sizeof *keys);
 	memcpy(w->keys, keys, count * sizeof *keys);
 	pthread_mutex_lock(&queue.lock);
 	*queue.last = w;
@@ -131,6 +132,7 @@ void blocked_wait(struct client *c)
 	pthread_cond_destroy(&w->served);
 	free(w->value);
 	free(w->keys);
+	buf_uncount(w->count * sizeof *w->keys);
 	free(w);
 	c->waiter = NULL;
 }

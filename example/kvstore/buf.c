@@ -5,6 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+atomic_size_t buf_held;
+size_t buf_most = (size_t)1 << 30;
+
+void buf_count(size_t n)
+{
+	atomic_fetch_add_explicit(&buf_held, n, memory_order_relaxed);
+}
+
+void buf_uncount(size_t n)
+{
+	atomic_fetch_sub_explicit(&buf_held, n, memory_order_relaxed);
+}
+
 void *must_realloc(void *old, size_t n)
 {
 	void *p = realloc(old, n);
@@ -26,15 +39,23 @@ void buf_init(struct buf *b, char *small, size_t room)
 	b->data = b->small = small;
 	b->used = 0;
 	b->room = b->small_room = room;
+	b->bounded = b->over = false;
 }
 
 /* Doubles. It grows with what arrives, never with what somebody announces. */
-static void grow(struct buf *b, size_t need)
+static bool grow(struct buf *b, size_t need)
 {
-	size_t room = b->room;
+	size_t room = b->room, more;
 
 	while (room < need)
 		room *= 2;
+	more = room - (buf_is_small(b) ? 0 : b->room);
+	if (b->bounded && (b->over || more > buf_most || atomic_load(&buf_held) > buf_most - more)) {
+		buf_release(b);
+		b->over = true;
+		return false;
+	}
+	buf_count(more);
 	if (buf_is_small(b)) {
 		b->data = must_alloc(room);
 		memcpy(b->data, b->small, b->used);
@@ -42,18 +63,23 @@ static void grow(struct buf *b, size_t need)
 		b->data = must_realloc(b->data, room);
 	}
 	b->room = room;
+	return true;
 }
 
 char *buf_reserve(struct buf *b, size_t n)
 {
-	if (b->room - b->used < n)
-		grow(b, b->used + n);
+	if (b->room - b->used < n && !grow(b, b->used + n))
+		return NULL;
 	return b->data + b->used;
 }
 
 void buf_add(struct buf *b, const void *bytes, size_t n)
 {
-	memcpy(buf_reserve(b, n), bytes, n);
+	char *p = buf_reserve(b, n);
+
+	if (p == NULL)
+		return;
+	memcpy(p, bytes, n);
 	b->used += n;
 }
 
@@ -65,7 +91,11 @@ void buf_drop(struct buf *b, size_t n)
 
 void buf_release(struct buf *b)
 {
-	if (!buf_is_small(b))
+	if (!buf_is_small(b)) {
 		free(b->data);
-	buf_init(b, b->small, b->small_room);
+		buf_uncount(b->room);
+	}
+	b->data = b->small;
+	b->used = 0;
+	b->room = b->small_room;
 }

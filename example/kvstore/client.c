@@ -36,8 +36,6 @@ static struct {
 	bool stopping;
 } clients = { .lock = PTHREAD_MUTEX_INITIALIZER, .none = PTHREAD_COND_INITIALIZER, .next_id = 1 };
 
-static atomic_size_t held; /* bytes of requests that have arrived and are not answered, of all clients */
-
 /* ---- a socket ---- */
 
 static ssize_t socket_recv(struct client *c, void *data, size_t n, int flags)
@@ -71,18 +69,8 @@ static const struct wire socket_wire = { socket_recv, socket_send, socket_poll, 
 
 /* ---- how much may wait ---- */
 
-/* Counts the bytes that c holds beyond its thread's stack; false: it is too much for the server. */
-static bool count_held(struct client *c)
-{
-	size_t now = buf_is_small(&c->in) ? 0 : c->in.used, more = now - c->held;
-
-	if (more == 0)
-		return true;
-	c->held = now;
-	return atomic_fetch_add(&held, more) + more <= server.memory;
-}
-
-/* A client that sends, and lets the answers lie, would take all memory in the end. */
+/* A client that sends, and lets the answers lie, or asks for the same many times in one request, would take all memory in
+ * the end. */
 static void cut_off(struct client *c)
 {
 	uint64_t before;
@@ -91,8 +79,9 @@ static void cut_off(struct client *c)
 	before = clients.cut++;
 	pthread_mutex_unlock(&clients.lock);
 	if (before == 0)
-		fprintf(stderr, "kvstore: a client is cut off: %zu bytes of its requests wait, %zu of all (--client-memory)\n",
-			c->in.used, atomic_load(&held));
+		fprintf(stderr, "kvstore: a client is cut off: %zu bytes of its requests wait%s; all clients have %zu bytes "
+			"(--client-memory)\n", c->in.used, c->out.over ? ", and there is no room for the answer" : "",
+			atomic_load(&buf_held));
 	c->closing = true;
 }
 
@@ -110,7 +99,7 @@ static bool read_more(struct client *c, int flags)
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		c->in.used += (size_t)n;
-	if (!count_held(c)) {
+	if (!buf_is_small(&c->in) && n > 0 && atomic_load(&buf_held) > buf_most) {
 		cut_off(c);
 		return false;
 	}
@@ -172,6 +161,15 @@ void client_flush(struct client *c)
 	buf_release(&c->out);
 }
 
+void client_forget_name(struct client *c)
+{
+	if (c->name == NULL)
+		return;
+	buf_uncount(strlen(c->name));
+	free(c->name);
+	c->name = NULL;
+}
+
 bool client_gone(struct client *c)
 {
 	char byte;
@@ -192,7 +190,6 @@ static bool fill(struct client *c)
 		if (c->in.used > 0)
 			return true;
 		buf_release(&c->in);
-		count_held(c);
 	}
 	if (c->in.used == 0)
 		resp_release(&c->request);
@@ -215,6 +212,10 @@ static void answer_all(struct client *c)
 			break;
 		if (c->request.count > 0)
 			command_run(c);
+		if (c->out.over) {
+			cut_off(c);
+			return;
+		}
 		taken += c->request.at;
 		resp_next(&c->request);
 		if (c->out.used >= FLUSH_AT)
@@ -280,6 +281,7 @@ static void live(const struct wire *wire, int fd, void *line)
 	c.since = store_now();
 	buf_init(&c.in, c.in_small, sizeof c.in_small);
 	buf_init(&c.out, c.out_small, sizeof c.out_small);
+	c.out.bounded = true;
 	resp_init(&c.request);
 	if (enter(&c)) {
 		serve(&c);
@@ -288,10 +290,9 @@ static void live(const struct wire *wire, int fd, void *line)
 		wire->close(&c);
 	}
 	buf_release(&c.in);
-	count_held(&c);
 	buf_release(&c.out);
 	resp_release(&c.request);
-	free(c.name);
+	client_forget_name(&c);
 	pthread_mutex_lock(&clients.lock);
 	if (--clients.count == 0)
 		pthread_cond_signal(&clients.none);

@@ -33,7 +33,6 @@ struct client {
 	void *line; /* what else the wire leads to */
 	bool closing; /* no request is answered any more */
 	bool ended; /* the other side sends nothing any more */
-	size_t held; /* bytes of requests, as counted with all clients' */
 	uint64_t id;
 	int64_t since; /* ms since 1970 */
 	atomic_ullong requests; /* written by the client's thread, read by INFO */
@@ -51,6 +50,9 @@ bool client_start_on(const struct wire **line);
 
 /* Writes the answers that there are, from within a command. */
 void client_flush(struct client *c);
+
+/* It has none. */
+void client_forget_name(struct client *c);
 
 /* Is the connection broken, or has the other side closed it? Does not wait. */
 bool client_gone(struct client *c);

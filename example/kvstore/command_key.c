@@ -178,6 +178,7 @@ static void search_reply(struct client *c, struct search *s)
 {
 	reply_array(&c->out, s->found);
 	buf_add(&c->out, s->keys.data, s->keys.used);
+	c->out.over = c->out.over || s->keys.over;
 	buf_release(&s->keys);
 }
 
@@ -186,6 +187,7 @@ void do_keys(struct client *c)
 	struct search s = { .pattern = command_arg(c, 1), .type = -1, .now = store_now() };
 
 	buf_init(&s.keys, s.small, sizeof s.small);
+	s.keys.bounded = true;
 	store_each(search_visit, &s);
 	search_reply(c, &s);
 }
@@ -246,6 +248,7 @@ void do_scan(struct client *c)
 	if (!scan_options(c, &s, &count))
 		return;
 	buf_init(&s.keys, s.small, sizeof s.small);
+	s.keys.bounded = true;
 	cursor = store_scan(cursor, (size_t)count, search_visit, &s);
 	reply_array(&c->out, 2);
 	reply_bulk(&c->out, digits, text_from_int(digits, (int64_t)cursor));

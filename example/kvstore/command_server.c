@@ -111,10 +111,10 @@ static void set_name(struct client *c)
 			return;
 		}
 	}
-	free(c->name);
-	c->name = NULL;
+	client_forget_name(c);
 	if (a->size > 0) {
 		c->name = must_alloc(a->size + 1);
+		buf_count(a->size);
 		memcpy(c->name, a->data, a->size);
 		c->name[a->size] = '\0';
 	}

@@ -12,6 +12,8 @@ static void line(struct buf *out, char mark, const char *text, size_t size)
 {
 	char *p = buf_reserve(out, size + 3);
 
+	if (p == NULL)
+		return;
 	p[0] = mark;
 	memcpy(p + 1, text, size);
 	p[size + 1] = '\r';
@@ -66,6 +68,8 @@ void reply_bulk(struct buf *out, const char *data, size_t size)
 
 	number(out, '$', (int64_t)size);
 	p = buf_reserve(out, size + 2);
+	if (p == NULL)
+		return;
 	memcpy(p, data, size);
 	p[size] = '\r';
 	p[size + 1] = '\n';

@@ -17,8 +17,10 @@ void resp_init(struct resp *r)
 
 void resp_release(struct resp *r)
 {
-	if (r->args != r->few)
+	if (r->args != r->few) {
 		free(r->args);
+		buf_uncount(r->room * sizeof *r->args);
+	}
 	resp_init(r);
 }
 
@@ -42,6 +44,7 @@ static void add_arg(struct resp *r, size_t at, size_t size)
 		struct arg *old = r->args == r->few ? NULL : r->args;
 
 		r->args = must_realloc(old, 2 * r->room * sizeof *r->args);
+		buf_count((old == NULL ? 2 : 1) * r->room * sizeof *r->args);
 		if (old == NULL)
 			memcpy(r->args, r->few, sizeof r->few);
 		r->room *= 2;

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "client.h"
 #include "command.h"
 #include "space.h"
@@ -33,8 +34,7 @@ enum {
 	GRACE_SECONDS = 10, /* to finish what has arrived */
 };
 
-struct server server = { .bind = "127.0.0.1", .port = 6379, .maxclients = 10000, .stack = 64 << 10,
-	.memory = (size_t)1 << 30 };
+struct server server = { .bind = "127.0.0.1", .port = 6379, .maxclients = 10000, .stack = 64 << 10 };
 
 static int listener[LISTENERS];
 static size_t listeners;
@@ -49,7 +49,7 @@ static const char help[] =
 	"  --unixsocket PATH listen on this socket, too\n"
 	"  --space NAME      serve clients over this named space of Kochab, too\n"
 	"  --maxclients N    connections at once (10000)\n"
-	"  --client-memory MIB  requests that may wait to be answered, of all clients (1024); one that\n"
+	"  --client-memory MIB  for requests and answers, of all clients (1024); one that\n"
 	"                    sends and does not read its answers is cut off at 64\n"
 	"  --stack KIB       stack of a connection's thread (64)\n"
 	"  --help, --version\n"
@@ -106,7 +106,7 @@ static void options(int argc, char **argv)
 		case 'u': server.unixsocket = optarg; break;
 		case 'S': server.space = optarg; break;
 		case 'm': server.maxclients = (size_t)number("maxclients", optarg, 1, 1000000); break;
-		case 'M': server.memory = (size_t)number("client-memory", optarg, 1, 1 << 20) << 20; break;
+		case 'M': buf_most = (size_t)number("client-memory", optarg, 1, 1 << 20) << 20; break;
 		case 's': server.stack = (size_t)number("stack", optarg, 32, 65536) << 10; break;
 		case 'h': fputs(help, stdout); exit(0);
 		case 'v': puts("kvstore, an example of Kochab; commands of Redis " KVSTORE_VERSION); exit(0);

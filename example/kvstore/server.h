@@ -12,7 +12,7 @@ struct server {
 	/* constant after start */
 	const char *bind, *unixsocket, *space;
 	int port;
-	size_t maxclients, stack, memory; /* memory: bytes of requests that may wait, of all clients */
+	size_t maxclients, stack;
 	int64_t since; /* ms since 1970 */
 };
 

@@ -194,8 +194,10 @@ static void *door_thread(void *arg)
 /* Nobody who lives serves it: its name is free for a new one. */
 static bool remove_old(const char *name)
 {
-	int e = kb_space_attach(&space, name, 0);
+	int e;
 
+	space = NULL;
+	e = kb_space_attach(&space, name, 0);
 	if (e == 0)
 		e = kb_space_mutex_open(space, "kvstore.server", &mine);
 	if (e == 0)

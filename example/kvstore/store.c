@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -31,8 +32,10 @@ static void table_new(struct shard *s)
 
 void store_init(void)
 {
-	if (getrandom(secret, sizeof secret, 0) != sizeof secret)
-		secret[0] = (uint64_t)store_now();
+	if (getrandom(secret, sizeof secret, 0) != sizeof secret) {
+		fputs("kvstore: the kernel gives no random numbers: clients could choose keys that meet in one place\n", stderr);
+		exit(1);
+	}
 	for (size_t i = 0; i < STORE_SHARDS; i++) {
 		pthread_mutex_init(&shard[i].lock, NULL);
 		table_new(&shard[i]);

@@ -73,6 +73,27 @@ lets_lie() { # NAME COMMAND...
 	stop "$name"
 }
 
+# One request may ask for so much that the answer would take all memory: for a value many times over. That client is cut off.
+asks_much() { # NAME COMMAND...
+	local name=$1 port=$((20000 + RANDOM % 12000)) peak
+	shift
+	start "$@" --port $port --unixsocket "$T/sock" --client-memory 64
+	exec 3<>/dev/tcp/127.0.0.1/$port || { fail "$name: no connection"; return; }
+	{
+		printf '*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\n'
+		head -c 1000000 /dev/zero
+		printf '\r\n*401\r\n$4\r\nMGET\r\n'
+		yes $'$1\r\nk\r' | head -n 800
+	} >&3
+	[ "$(timeout 30 head -c 500000000 <&3 2>/dev/null | wc -c)" -lt 1000 ] || fail "$name: 400 MB were got ready"
+	exec 3>&-
+	peak=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$server/status")
+	[ "$peak" -lt 200000 ] || fail "$name: it took $peak KiB"
+	"$TALK" "$T/sock" <<<'INFO stats' >"$T/said"
+	grep -q 'client_query_buffer_limit_disconnections:1' "$T/said" || fail "$name: not cut off: $(<"$T/said")"
+	stop "$name"
+}
+
 # Older ones say some errors in other words.
 if command -v redis-server >/dev/null && redis-server --version | grep -q 'v=\([7-9]\|[1-9][0-9]\)\.'; then
 	start redis-server --port 0 --unixsocket "$T/sock" --save '' --appendonly no
@@ -81,6 +102,7 @@ if command -v redis-server >/dev/null && redis-server --version | grep -q 'v=\([
 fi
 everything "kernel threads" "$K"
 lets_lie "kernel threads, a client that reads nothing" "$K"
+asks_much "kernel threads, an answer of 400 MB" "$K"
 [ -n "${SAN:-}" ] || lets_lie "run, a client that reads nothing" "$BUILD/kochab" run -- "$K"
 [ -n "${SAN:-}" ] || { # a sanitizer's runtime and the drop-in do not go together in every build
 	everything "run, 1 VP" "$BUILD/kochab" run --vps 1 -- "$K"
