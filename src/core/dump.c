@@ -38,8 +38,11 @@ static void KBI_PRINTF(2, 3) line(int fd, const char *format, ...)
 	va_start(ap, format);
 	n = vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
-	if (n > 0)
-		kbi_sys_write(fd, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+	if (n < 0)
+		return;
+	n = (size_t)n < sizeof text ? n : (int)sizeof text - 1;
+	kbi_sys_harmless(text, (size_t)n);
+	kbi_sys_write(fd, text, (size_t)n);
 }
 
 static const char *state_name(enum kbi_task_kind k)

@@ -144,6 +144,25 @@ void kbi_sys_write(int fd, const char *text, size_t n)
 	}
 }
 
+/* The bytes from text on that are one control character: 2 are one of U+0080 to U+009F; 0: it is none. */
+static size_t control(const char *text, size_t n)
+{
+	unsigned char c = (unsigned char)text[0], next = n > 1 ? (unsigned char)text[1] : 0;
+
+	if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+		return 2;
+	return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+}
+
+void kbi_sys_harmless(char *text, size_t n)
+{
+	size_t bytes;
+
+	for (size_t i = 0; i < n; i++)
+		for (bytes = control(text + i, n - i); bytes > 0; bytes--)
+			text[i + bytes - 1] = '?';
+}
+
 static void message(const char *format, va_list ap)
 {
 	char line[512] = "kochab: ";
@@ -153,6 +172,7 @@ static void message(const char *format, va_list ap)
 
 	if (end > sizeof line - 2)
 		end = sizeof line - 2;
+	kbi_sys_harmless(line, end);
 	line[end] = '\n';
 	kbi_sys_write(STDERR_FILENO, line, end + 1);
 }

@@ -130,6 +130,8 @@ void kbi_sys_yield(void);
 void kbi_sys_yield_to_holder(unsigned n);
 /* Writes all of it to a descriptor, ignoring errors: for last words. */
 void kbi_sys_write(int fd, const char *text, size_t n);
+/* Control characters in a text that goes to a terminal become '?': names of threads may come from anywhere. */
+void kbi_sys_harmless(char *text, size_t n);
 /* Whoever has started the program may see its memory, and so its addresses: it is dumpable, which a program with more
  * rights than its caller is not. And an address, for a message: NULL where it may not be seen. */
 bool kbi_sys_is_open(void);

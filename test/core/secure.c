@@ -1,5 +1,6 @@
 /* A program with more rights than its caller takes no options from the caller's environment but two that can do no harm,
- * says nothing of bad ones, and SIGQUIT ends it without a word; a program that is not dumpable tells no addresses. */
+ * says nothing of bad ones, and SIGQUIT ends it without a word; a program that is not dumpable tells no addresses; and
+ * names of threads do nothing to the terminal that they are shown on. */
 /* matrix: none */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,9 @@
 enum { NOBODY = 65534, NOT_SECURE = 77 };
 
 static char folder[] = "/tmp/kb-secure-XXXXXX", path[64];
+
+/* Of a thread, given by somebody who wants a terminal to obey. */
+#define NAME "a\033]0;x\a\302\233m"
 
 /* Attempts of a caller. */
 static char *const tries[] = { "KOCHAB_CONTAIN=1", "KOCHAB_BODY=process", "KOCHAB_ON_CRASH=release", "KOCHAB_STATS=1",
@@ -93,11 +97,35 @@ static void closed(void)
 {
 	kb_sem_t sem = KB_SEM_INIT(0);
 	kb_thread_t t;
+	kb_attr_t a;
 
-	CHECK_EQ(kb_thread_create(&t, NULL, parks, &sem), 0);
+	kb_attr_init(&a);
+	kb_attr_setname(&a, NAME);
+	CHECK_EQ(kb_thread_create(&t, &a, parks, &sem), 0);
 	kb_yield();
 	CHECK_EQ(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
 	raise(SIGQUIT);
+	_exit(0);
+}
+
+static void *crashes(void *nowhere)
+{
+	*(volatile int *)nowhere = 1;
+	return NULL;
+}
+
+/* A crash is told, with no address: neither of the code nor of the memory. */
+static void crashes_closed(void)
+{
+	kb_thread_t t;
+	kb_attr_t a;
+
+	setenv("KOCHAB_CONTAIN", "1", 1);
+	kb_attr_init(&a);
+	kb_attr_setname(&a, NAME);
+	CHECK_EQ(kb_thread_create(&t, &a, crashes, (void *)8), 0);
+	CHECK_EQ(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+	kb_thread_join(t, NULL);
 	_exit(0);
 }
 
@@ -110,9 +138,16 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return secure();
 	status = run(closed, said, sizeof said);
+	CHECK(strstr(said, "a?]0;x?"));
+	CHECK(!strpbrk(said, "\033\a\233"));
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	CHECK(strstr(said, "waiting on VP"));
 	CHECK(strstr(said, "not dumpable"));
+	CHECK(!strstr(said, "0x"));
+	run(crashes_closed, said, sizeof said);
+	CHECK(strstr(said, "a?]0;x?"));
+	CHECK(!strpbrk(said, "\033\a\233"));
+	CHECK(strstr(said, "signal 11 at (nil)"));
 	CHECK(!strstr(said, "0x"));
 	if (geteuid() != 0)
 		SKIP("only root can give rights away");
