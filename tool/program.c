@@ -199,6 +199,7 @@ int tool_look_up(const char *name, char *buf, size_t size)
 	const char *path = getenv("PATH"), *end;
 	char denied[PATH_MAX] = "";
 	struct stat st;
+	int n;
 
 	if (strchr(name, '/') != NULL) {
 		if (stat(name, &st) != 0) {
@@ -209,8 +210,9 @@ int tool_look_up(const char *name, char *buf, size_t size)
 	}
 	for (path = path != NULL ? path : "/bin:/usr/bin"; *name != '\0'; path = end + 1) {
 		end = path + strcspn(path, ":");
-		snprintf(buf, size, "%.*s%s%s", (int)(end - path), path, end > path ? "/" : "./", name);
-		if (stat(buf, &st) == 0 && S_ISREG(st.st_mode)) {
+		n = snprintf(buf, size, "%.*s%s%s", (int)(end - path), path, end > path ? "/" : "./", name);
+		/* a path that does not fit is not there: its beginning may be another file's */
+		if (n < (int)size && stat(buf, &st) == 0 && S_ISREG(st.st_mode)) {
 			if (access(buf, X_OK) == 0)
 				return 0;
 			snprintf(denied, sizeof(denied), "%s", buf);

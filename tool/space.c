@@ -146,6 +146,7 @@ static void list_folder(enum kbi_space_place place, uint32_t user, bool json)
 	static struct stat seen;
 	struct stat st;
 	int folder, fd;
+	DIR *dir;
 
 	if (kbi_space_place_open(place, user, false, &folder))
 		return;
@@ -158,7 +159,11 @@ static void list_folder(enum kbi_space_place place, uint32_t user, bool json)
 		return;
 	}
 	seen = st;
-	list_files(fdopendir(fd), place, user, json);
+	dir = fdopendir(fd);
+	if (dir)
+		list_files(dir, place, user, json);
+	else
+		close(fd);
 }
 
 /* Folders of other users, which root may see: entries of `in` that are this prefix and a uid. */
@@ -250,13 +255,13 @@ static void show_thing(const struct kbi_space_thing *t)
 	       a_load_rlx(&t->queue[0].head) || a_load_rlx(&t->queue[1].head) ? ", threads wait" : "");
 }
 
-/* The chain leads from newer to older objects, which lie lower: so a damaged one ends, too. */
+/* The chain leads from newer to older objects, which lie lower and apart: so a damaged one ends, too, and soon. */
 static void show_things(const struct view *v)
 {
-	uint64_t at = a_load_rlx(&v->head.things), before = UINT64_MAX;
+	uint64_t at = a_load_rlx(&v->head.things), before = a_load_rlx(&v->head.size);
 	struct kbi_space_thing t;
 
-	for (unsigned n = a_load_rlx(&v->head.n_things); at && at < before && n > 0; n--) {
+	for (; at >= KBI_SPACE_FIRST && at % KBI_CACHE_LINE == 0 && at < before && before - at >= sizeof t;) {
 		before = at;
 		if (pread(v->fd, &t, sizeof t, (off_t)at) != (ssize_t)sizeof t)
 			return;
