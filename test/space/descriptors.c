@@ -1,5 +1,6 @@
-/* space/file, space/member: the library's descriptors of a space: a child of fork has none of them; where the program
- * closes them all and has something else under their numbers, that is neither read, written nor closed, and growth says so.
+/* space/file, space/member: the library's descriptors of a space: a child of fork has none of them, nor has a
+ * program that is executed; where the program closes them all and has something else under their numbers, that is neither
+ * read, written nor closed, and growth says so.
  * matrix: none
  * body: thread */
 #include <dirent.h>
@@ -118,8 +119,10 @@ int main(int argc, char **argv)
 	atexit(space_gone);
 	child_has_none();
 	CHECK(look(now) >= 2);
-	for (int fd = 0; fd < LOW; fd++)
-		CHECK(!now[fd] || had[fd]);
+	for (int fd = 0; fd < MOST; fd++) {
+		CHECK(!now[fd] || had[fd] || fd >= LOW);
+		CHECK(!now[fd] || had[fd] || fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	}
 	visit();
 	take_pidfd();
 	take_numbers(s);

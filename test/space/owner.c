@@ -1,13 +1,17 @@
 /* space/file, space/space: to whose files a process attaches: to its own and root's, or to files of the user that it names;
- * regular files only, and no links to them.
+ * regular files only, and no links to them. What a process that may only read can do holds nobody up.
  * matrix: none */
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
+#include "space/layout.h"
 #include "space_test.h"
 
-enum { OTHER = 65534 };
+enum { OTHER = 65534, WAKES = 20, LATE_MS = 10000 };
 
 static char path[128];
 
@@ -124,6 +128,59 @@ static void read_only(void)
 	peer_kill(pid);
 }
 
+/* A process that may only read sleeps where a waiter of this process does, in front of it: it takes no wake-up away. */
+static void sleep_in_front(uint64_t at)
+{
+	int fd = open(path, O_RDONLY);
+	char *m = mmap(NULL, at + 4096, PROT_READ, MAP_SHARED, fd, 0);
+	const uint32_t *how = (const void *)(m + at);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (fd < 0 || m == MAP_FAILED)
+		_exit(1);
+	for (;;)
+		if (syscall(SYS_futex, how, FUTEX_WAIT, (uint32_t)KBI_SPACE_ASLEEP << 28, NULL, NULL, 0))
+			usleep(50);
+}
+
+static void *waits(void *event)
+{
+	for (unsigned i = 0; i < WAKES; i++) {
+		uint64_t began = test_now_ns();
+
+		CHECK_EQ(kb_space_event_wait(event, NULL, in_ms(2 * LATE_MS)), 0);
+		CHECK(test_now_ns() - began < LATE_MS * MS);
+	}
+	return NULL;
+}
+
+static void reader_sleeps(void)
+{
+	struct kbi_space_hold *h;
+	kb_space_event_t *event;
+	kb_space_t *s = NULL;
+	pthread_t t;
+	pid_t pid;
+
+	CHECK_EQ(kb_space_attach(&s, path, 0), 0);
+	CHECK_EQ(kb_space_event_open(s, "event", KB_SPACE_RECV | KB_SPACE_SEND, &event), 0);
+	h = (struct kbi_space_hold *)event;
+	pid = fork();
+	if (pid == 0)
+		sleep_in_front((uint64_t)((char *)&h->t->how - (char *)s->head));
+	CHECK_EQ(pthread_create(&t, NULL, waits, event), 0);
+	for (unsigned i = 0; i < WAKES; i++) {
+		while (a_load_rlx(&h->t->how) >> 28 != KBI_SPACE_ASLEEP)
+			usleep(1000);
+		usleep(20000); /* both sleep */
+		CHECK_EQ(kb_space_event_notify(event, i), 0);
+		usleep(5000);
+	}
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	peer_kill(pid);
+	CHECK_EQ(kb_space_detach(s), 0);
+}
+
 /* A file at the name that an earlier version took before the space had its own is in nobody's way. */
 static void guessed(void)
 {
@@ -149,6 +206,7 @@ int main(void)
 	links();
 	guessed();
 	read_only();
+	reader_sleeps();
 	planted();
 	return 0;
 }
