@@ -148,7 +148,7 @@ man: $(MAN)
 
 # ---- rules ----
 # The stamp changes when the compiler or a flag does; then everything is built again.
-FLAGS := $(CC) $(CXX) $(ARCH) $(COMMON) $(CPPFLAGS) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(foreach r,src tool test,$(CFLAGS_$(r))) $(KEEP_src)
+FLAGS := $(CC) $(CXX) $(ARCH) $(COMMON) $(CPPFLAGS) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(foreach r,src tool test,$(CFLAGS_$(r))) $(KEEP_src) $(KEEP_tool)
 $(O)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' "$$FLAGS" | cmp -s - $@ || printf '%s\n' "$$FLAGS" >$@
