@@ -34,9 +34,11 @@ static const char *reason(int e)
 	}
 }
 
-static int open_view(const char *name, struct view *v)
+/* folder: that the name is in; -1: anywhere. */
+static int open_view(int folder, const char *name, struct view *v)
 {
-	int e = kbi_space_file_open(name, false, KBI_SPACE_FILE_ANYBODYS, &v->fd);
+	int e = folder < 0 ? kbi_space_file_open(name, false, KBI_SPACE_FILE_ANYBODYS, &v->fd) :
+			     kbi_space_file_open_in(folder, name, &v->fd);
 
 	if (e)
 		return e;
@@ -78,11 +80,11 @@ static const char *shown(const char *name, size_t most)
 
 /* ---- list ---------------------------------------------------------------------------------------------- */
 
-/* A space as it is asked for: by its name, or, where the name leads elsewhere or is none, by its path. */
-static void list_one(const char *name, const char *path, bool json)
+/* A file of a folder: its space is asked for by this name. */
+static void list_one(int folder, const char *file, const char *name, const char *path, bool json)
 {
 	struct view v;
-	int e = open_view(path, &v);
+	int e = open_view(folder, file, &v);
 	uint64_t size = e ? 0 : a_load_rlx(&v.head.size), used = e ? 0 : a_load_rlx(&v.head.used);
 	unsigned n = e ? 0 : count_processes(&v);
 
@@ -109,8 +111,8 @@ static void list_one(const char *name, const char *path, bool json)
 		close(v.fd);
 }
 
-/* Does the name lead to this file? */
-static bool leads_to(const char *name, const char *path)
+/* Does the name lead to this file of the folder? */
+static bool leads_to(const char *name, int folder, const char *file)
 {
 	struct stat st, found;
 	int fd;
@@ -118,11 +120,14 @@ static bool leads_to(const char *name, const char *path)
 
 	if (kbi_space_place_is_path(name) || kbi_space_file_open(name, false, KBI_SPACE_FILE_OURS, &fd))
 		return false;
-	same = fstat(fd, &found) == 0 && lstat(path, &st) == 0 && st.st_dev == found.st_dev && st.st_ino == found.st_ino;
+	same = fstat(fd, &found) == 0 && fstatat(folder, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == found.st_dev &&
+	       st.st_ino == found.st_ino;
 	kbi_space_file_close(fd);
 	return same;
 }
 
+/* They are opened in the folder that was looked at: its owner may put something else in its place meanwhile. A space is
+ * asked for by its name, or, where the name leads elsewhere or is none, by its path. */
 static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool json)
 {
 	const char *prefix = place == KBI_SPACE_SHARED ? KBI_SPACE_PLACE_PREFIX : "";
@@ -135,7 +140,7 @@ static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool
 		if (strncmp(d->d_name, prefix, strlen(prefix)) || strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
 		    kbi_space_place_path(place, name, user, path, sizeof path))
 			continue;
-		list_one(leads_to(name, path) ? name : path, path, json);
+		list_one(dirfd(dir), d->d_name, leads_to(name, dirfd(dir), d->d_name) ? name : path, path, json);
 	}
 	closedir(dir);
 }
@@ -274,7 +279,7 @@ static int inspect(const char *name)
 {
 	struct view v;
 	struct kbi_space_proc p;
-	int e = open_view(name, &v);
+	int e = open_view(-1, name, &v);
 
 	if (e) {
 		tool_say("space: %s: %s", name, reason(e));
@@ -300,7 +305,7 @@ static int inspect(const char *name)
 static int remove_space(const char *name, bool force)
 {
 	struct view v;
-	int e = open_view(name, &v);
+	int e = open_view(-1, name, &v);
 	unsigned n = 0;
 
 	if (!e) {

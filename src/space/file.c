@@ -248,36 +248,62 @@ static bool is_of(const struct stat *st, long owner)
 	return owner == KBI_SPACE_FILE_ANYBODYS || st->st_uid == (uint32_t)owner;
 }
 
-static int open_at(const struct kbi_space_spot *spot, bool write, long owner, int *fd)
+/* What the place names, without opening it: to open a device or a pipe does something by itself. */
+static int look_at(const struct kbi_space_spot *spot, long owner, struct stat *st)
 {
-	long f = kbi_sys(SYS_openat, spot->folder, spot->name,
-			 (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	long f = kbi_sys(SYS_openat, spot->folder, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int e;
 
 	if (f < 0)
-		return (int)-f;
-	*fd = (int)f;
-	e = fstat(*fd, &st) ? errno : is_of(&st, owner) ? 0 : EPERM;
-	if (e)
-		kbi_sys(SYS_close, *fd);
-	else
-		*fd = out_of_the_way(*fd);
-	return e;
+		return (int)f;
+	e = fstat((int)f, st) ? errno : is_of(st, owner) ? 0 : EPERM;
+	if (!e && !S_ISREG(st->st_mode))
+		e = S_ISLNK(st->st_mode) ? ELOOP : EBADMSG;
+	if (!e)
+		return (int)f;
+	kbi_sys(SYS_close, f);
+	return -e;
 }
 
-/* Whatever another user has put there, a file that cannot be opened, a link, a socket, is in nobody's way. */
-static bool is_anothers(const struct kbi_space_spot *spot)
+/* By what was looked at, which nobody can exchange; without /proc by the name once more. */
+static long open_looked_at(const struct kbi_space_spot *spot, int looked, int flags)
 {
-	long f = kbi_sys(SYS_openat, spot->folder, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-	bool is;
+	char path[32];
+	long f;
 
+	snprintf(path, sizeof path, "/proc/self/fd/%d", looked);
+	f = kbi_sys(SYS_openat, AT_FDCWD, path, flags);
+	return f == -ENOENT ? kbi_sys(SYS_openat, spot->folder, spot->name, flags | O_NOFOLLOW) : f;
+}
+
+static int open_at(const struct kbi_space_spot *spot, bool write, long owner, int *fd)
+{
+	struct stat looked_at, st;
+	int looked = look_at(spot, owner, &looked_at);
+	long f;
+
+	if (looked < 0)
+		return -looked;
+	f = open_looked_at(spot, looked, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	kbi_sys(SYS_close, looked);
 	if (f < 0)
-		return false;
-	is = fstat((int)f, &st) == 0 && !is_of(&st, KBI_SPACE_FILE_OURS);
-	kbi_sys(SYS_close, f);
-	return is;
+		return (int)-f;
+	if (fstat((int)f, &st) || st.st_dev != looked_at.st_dev || st.st_ino != looked_at.st_ino) {
+		kbi_sys(SYS_close, f);
+		return EPERM;
+	}
+	*fd = out_of_the_way((int)f);
+	return 0;
+}
+
+int kbi_space_file_open_in(int folder, const char *name, int *fd)
+{
+	struct kbi_space_spot spot = { .folder = folder };
+
+	if (strlen(name) >= sizeof spot.name)
+		return ENAMETOOLONG;
+	strcpy(spot.name, name);
+	return open_at(&spot, false, KBI_SPACE_FILE_ANYBODYS, fd);
 }
 
 static int open_in(enum kbi_space_place place, const char *name, bool write, long owner, int *fd)
@@ -289,7 +315,8 @@ static int open_in(enum kbi_space_place place, const char *name, bool write, lon
 	if (e) /* no folder, or no sound one: the name is not there */
 		return ENOENT;
 	e = open_at(&spot, write, owner, fd);
-	if (e && owner == KBI_SPACE_FILE_OURS && !kbi_space_place_is_path(name) && is_anothers(&spot))
+	/* whatever another user has put there, a file that cannot be opened, a link, a socket, is in nobody's way */
+	if (e == EPERM && owner == KBI_SPACE_FILE_OURS && !kbi_space_place_is_path(name))
 		e = ENOENT;
 	if (e == EACCES && place != KBI_SPACE_SHARED && user != me) /* that user's folder is closed to us */
 		e = ENOENT;

@@ -18,6 +18,8 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 /* The first that there is in the places of space/place, for reading and writing, or reading only. EPERM: it belongs to
  * another; where a shared name is another's, and KBI_SPACE_FILE_OURS is wanted, it is as if it were not there: ENOENT. */
 int kbi_space_file_open(const char *name, bool write, long owner, int *fd);
+/* A name in a folder that is open, to look at only. */
+int kbi_space_file_open_in(int folder, const char *name, int *fd);
 /* Removes the name that open finds; a shared name of any owner. */
 int kbi_space_file_unlink(const char *name);
 /* Its head, read without mapping it, and looked at: EBADMSG, EPROTO, EXDEV. The table of processes is not read. */

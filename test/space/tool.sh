@@ -26,6 +26,16 @@ mkfifo "$T/fifo"
 [ -s "$T/target" ] || fail "follows a link"
 "$K" space remove --force "$T/link" 2>/dev/null && fail "removes what is not there"
 
+# a pipe, or a device, is not opened, which does something by itself
+mkfifo "$T/pipe"
+(: >"$T/pipe"; : >"$T/opened") 2>/dev/null &
+writer=$!
+sleep 0.2
+"$K" space inspect "$T/pipe" 2>/dev/null && fail "inspects a pipe"
+sleep 0.2
+[ -e "$T/opened" ] && fail "opens a pipe"
+kill $writer 2>/dev/null
+
 # a folder of the user's own, and the shared one: what list shows is what inspect and remove take
 export XDG_RUNTIME_DIR=
 own=
