@@ -322,11 +322,11 @@ static const struct {
 } mutations[] = {
 #define M(f) { #f, f, -1 }
 #define BAD(f) { #f, f, EBADMSG }
-	BAD(limit_wraps), BAD(limit_huge), BAD(limit_gap), BAD(used_low), BAD(used_odd), M(chunks_out), M(chunks_many),
-	M(boards_out), M(boards_marked), M(circle), M(to_itself), M(next_out), M(first_out), M(place_out), M(name_long),
-	M(element_big), M(capacity_none), M(buffer_out), M(buffer_beyond), M(chan_odd), M(locks_odd), M(locks_last), M(locks_live),
-	M(queue_circle), M(how_chained), M(pids_odd), M(records_many),
-	M(file_lock),
+	BAD(limit_wraps), BAD(limit_huge), BAD(limit_gap), BAD(used_low), BAD(used_odd), M(chunks_out),
+	M(chunks_many), M(boards_out), M(boards_marked), M(circle), M(to_itself), M(next_out), M(first_out),
+	M(place_out), M(name_long), M(element_big), M(capacity_none), M(buffer_out), M(buffer_beyond),
+	M(chan_odd), M(locks_odd), M(locks_last), M(locks_live), M(queue_circle), M(how_chained), M(pids_odd),
+	M(records_many), M(file_lock),
 };
 
 /* Words in use become small numbers mostly, or near the old value. */
