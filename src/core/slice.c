@@ -4,8 +4,11 @@
  * have the VP until the tick, for a thousand times as long, each time. (A thread that computes with Python's lock is woken
  * whenever another thread lets go of the lock for a call.) But computing threads have their part as well. After a turn that
  * the tick has ended such a thread waits until the callers have had a quantum each; if it has been woken since then, half a
- * quantum. So it is under the rotator. The other schedulers keep ready tasks where any VP may take them: there turns end by
- * the tick only. */
+ * quantum.
+ *
+ * The rotator's ready tasks are all in the Protect Queue: the choice is made by a look along it. The other schedulers keep
+ * tasks where any VP may take them, or move tasks when one is pushed: there the next one is asked for, as a yield does, and
+ * those that were passed over go back in front of the Protect Queue. So each scheduler keeps its order and its balance. */
 #include "core/slice.h"
 
 #include "base/option.h"
@@ -44,9 +47,22 @@ static void look_if_due(struct kbi_vp *vp, uint64_t now)
 	kbi_run_look_at_all(vp, KBI_POLL_SWITCH);
 }
 
+/* ---- what is ready ------------------------------------------------------------------------------------- */
+
 static struct kbi_task *first_ready(const struct kbi_vp *vp)
 {
 	return vp->first ? vp->first : vp->s->pq.head;
+}
+
+/* How many; of a scheduler that is not plain. */
+static unsigned count_ready(const struct kbi_vp *vp)
+{
+	return vp->s->pq.n + (vp->sched->outside ? vp->sched->outside(vp->s) : 0);
+}
+
+static bool is_any_ready(const struct kbi_vp *vp)
+{
+	return vp->plain ? first_ready(vp) != NULL : count_ready(vp) > 0;
 }
 
 /* Next in the queue. */
@@ -54,6 +70,8 @@ static struct kbi_task *behind(const struct kbi_vp *vp, const struct kbi_task *t
 {
 	return t == vp->first ? vp->s->pq.head : t->next;
 }
+
+/* ---- who is next --------------------------------------------------------------------------------------- */
 
 /* For how long first has been passed over. */
 static uint64_t waited(struct kbi_vp *vp, const struct kbi_task *first, uint64_t part, uint64_t now)
@@ -80,33 +98,72 @@ static bool is_due(struct kbi_vp *vp, const struct kbi_task *first, unsigned cal
 	return waited(vp, first, part, now) >= long_enough;
 }
 
-/* The next thread, or NULL: the caller goes on. */
-static struct kbi_task *choose(struct kbi_vp *vp, uint64_t now)
+static bool computes(const struct kbi_task *t)
+{
+	return kbi_task_is(t, KBI_TASK_COMPUTES);
+}
+
+/* The rotator's next thread, or NULL: the caller goes on. */
+static struct kbi_task *find(struct kbi_vp *vp, uint64_t now)
 {
 	struct kbi_task *first = first_ready(vp), *t = first;
 	unsigned passed = 0;
 
-	for (; t && kbi_task_is(t, KBI_TASK_COMPUTES) && passed < PASS_MOST; t = behind(vp, t))
+	for (; t && computes(t) && passed < PASS_MOST; t = behind(vp, t))
 		passed++;
-	if (!passed || !is_due(vp, first, vp->s->pq.n - passed + 1, now))
-		return t && !kbi_task_is(t, KBI_TASK_COMPUTES) ? t : NULL;
-	vp->slice.passed = NULL;
-	return first;
+	if (passed && is_due(vp, first, vp->s->pq.n - passed + 1, now)) {
+		vp->slice.passed = NULL;
+		t = first;
+	} else if (!t || computes(t)) {
+		return NULL;
+	}
+	return kbi_vp_take(vp, t) ? t : NULL;
 }
 
-/* The next thread, if the caller has had its turn. */
+static void put_back(struct kbi_pq *q, struct kbi_pq *passed)
+{
+	struct kbi_task *t, *prev;
+
+	for (t = passed->tail; t; t = prev) {
+		prev = t->prev;
+		kbi_pq_prepend(q, t);
+	}
+}
+
+/* The same of the other schedulers. What is passed over is READY(vp) all the time, and in nobody else's reach. */
+static struct kbi_task *ask_for(struct kbi_vp *vp, uint64_t now)
+{
+	struct kbi_pq passed = { 0 };
+	struct kbi_task *t = kbi_vp_pop(vp), *next;
+
+	for (; t && computes(t) && passed.n < PASS_MOST; t = kbi_vp_pop(vp))
+		kbi_pq_append(&passed, t);
+	next = t && !computes(t) ? t : NULL;
+	if (passed.n && is_due(vp, passed.head, count_ready(vp) + (t != NULL) + 1, now)) {
+		vp->slice.passed = NULL;
+		next = kbi_pq_pop(&passed);
+	}
+	if (t && t != next)
+		kbi_pq_prepend(&vp->s->pq, t);
+	put_back(&vp->s->pq, &passed);
+	return next;
+}
+
+/* The next thread, the caller's to run, if the caller has had its turn. */
 static struct kbi_task *next_of(struct kbi_vp *vp, unsigned ns)
 {
 	uint64_t now;
 
-	if (!first_ready(vp) && ++vp->slice.quiet % QUIETLY)
+	if (!is_any_ready(vp) && (a_zero32_rlx(&kbi_source.waiting) || ++vp->slice.quiet % QUIETLY))
 		return NULL;
 	now = kbi_timer_now();
 	if (!has_lasted(vp, ns, now))
 		return NULL;
 	look_if_due(vp, now);
-	return choose(vp, now);
+	return vp->plain ? find(vp, now) : ask_for(vp, now);
 }
+
+/* ---- the call ------------------------------------------------------------------------------------------ */
 
 KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 {
@@ -117,7 +174,7 @@ KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 	kbi_np_enter(self);
 	vp = self->vp;
 	next = vp ? next_of(vp, ns) : NULL;
-	if (next && kbi_vp_take(vp, next)) {
+	if (next) {
 		kbi_run_switch_to(vp, self, next, kbi_yield_requeue, self);
 		self = kbi_self_raw();
 		begin(self->vp, kbi_timer_now());

@@ -28,7 +28,7 @@ KBI_SWITCHES static inline void kbi_slice_call(unsigned ns)
 	struct kbi_task *self = kbi_self_raw();
 	const struct kbi_vp *vp = self ? self->vp : NULL;
 
-	if (kbi_unlikely(vp && vp->plain && (vp->first || vp->s->pq.head || !a_zero32_rlx(&kbi_source.waiting))))
+	if (kbi_unlikely(vp && (vp->first || vp->s->pq.head || !vp->plain || !a_zero32_rlx(&kbi_source.waiting))))
 		kbi_slice_end(self, ns);
 }
 

@@ -1,6 +1,6 @@
 /* kb_io_recv, kb_io_send: threads whose calls find their data at once do not keep the virtual processor from each
  * other. Counted: how many calls the first thread has made when the second begins.
- * matrix: vps=1 sched=rotator
+ * matrix: vps=1 sched=rotator,rotator-paper,lb2,steal
  * body: thread: another virtual processor, asleep, begins when the kernel lets it */
 #include <kochab/io.h>
 #include <stdatomic.h>
