@@ -175,6 +175,7 @@ KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 	vp = self->vp;
 	next = vp ? next_of(vp, ns) : NULL;
 	if (next) {
+		vp->handovers++; /* another turn, for the lookout: the tick is not for a caller that has just begun */
 		kbi_run_switch_to(vp, self, next, kbi_yield_requeue, self);
 		self = kbi_self_raw();
 		begin(self->vp, kbi_timer_now());
