@@ -9,6 +9,7 @@
 #include "core/boot.h"
 #include "core/dump.h"
 #include "core/handoff.h"
+#include "core/slice.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "core/vp.h"
@@ -276,6 +277,7 @@ void kb_sleep_until(uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
 
+	kbi_slice_note(self);
 	for (;;) {
 		kbi_wait_handle(self);
 		if (kbi_timer_now() >= deadline)

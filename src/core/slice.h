@@ -12,7 +12,7 @@
  * the native interface the next thread keeps the VP as long as it likes. */
 enum { KBI_SLICE_TAKEN = 10000, KBI_SLICE_NATIVE = 100000, KBI_SLICE_GIVEN = 1000000 };
 
-/* self makes such a call, or is about to wait in it. */
+/* self makes such a call, or is about to wait in it, or to sleep for a while. */
 static inline void kbi_slice_note(struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_task_is(self, KBI_TASK_COMPUTES)))

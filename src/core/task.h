@@ -76,7 +76,7 @@ enum kbi_task_flag {
 	KBI_TASK_BOUND = 16,   /* to a VP */
 	KBI_TASK_PREEMPTED = 32, /* was switched away by the tick, and has not run since */
 	KBI_TASK_WATCHES = 64, /* it waits, or is about to, for a watched word */
-	KBI_TASK_COMPUTES = 128, /* the tick has ended a turn of its since its last call that may suspend: core/slice */
+	KBI_TASK_COMPUTES = 128, /* the tick has ended a turn of its since its last call that core/slice knows */
 	KBI_TASK_ARMED = KBI_TASK_TIMED | KBI_TASK_WATCHES,
 };
 

@@ -1,11 +1,12 @@
 /* core/turn.c - the end of a turn by force. Contract in turn.h.
  *
  * Threads that were switched away by force are marked as long as they are ready, and have a virtual time: what they
- * have used of the processor. At such a switch the ready ones without the mark go first, in their order: who wakes up
- * waits for the end of one turn and not for a round of computing ones. Of the marked the one with the least virtual time
- * is next; that may be the one that runs. So each has the same part of the VP, whatever the kernel gives the VP's body,
- * whoever cuts a turn short, and however long it takes until a thread can be left. A VP's clock is the virtual time of
- * whom it chose last: who comes without one begins there; one that comes from another VP keeps its own, within bounds.
+ * have used of the processor. At such a switch the ready ones without the mark go first: who wakes up waits for the end
+ * of one turn and not for a round of computing ones. Among these, first are those that are not known to compute: a thread
+ * that was woken by a lock amid its work may compute for a whole turn, too. Of the marked the one with the least virtual
+ * time is next; that may be the one that runs. So each has the same part of the VP, whatever the kernel gives the VP's
+ * body, whoever cuts a turn short, and however long it takes until a thread can be left. A VP's clock is the virtual time
+ * of whom it chose last: who comes without one begins there; one that comes from another VP keeps its own, within bounds.
  * After two quanta's worth of turns one goes to the next VP, if that has no more to run: so they go round, and each has
  * the same part of all, though one processor may be slower or have one thread more.
  *
@@ -104,7 +105,28 @@ static void gather(struct kbi_vp *vp)
 		vp->sched->gather(vp->s, LOOK_MAX);
 }
 
-/* Those that are fresh go to the front, in their order: the last of them, or NULL. *least: the marked one that is next. */
+/* Of the fresh ones, down to `last`, those that are not known to compute go to the front, in their order. Returns the one
+ * that is last then, or NULL. */
+static struct kbi_task *put_callers_first(struct kbi_pq *q, struct kbi_task *last)
+{
+	struct kbi_task *t, *prev, *moved = NULL, *rest = NULL;
+
+	for (t = last; t && t != moved; t = prev) {
+		prev = t->prev;
+		if (kbi_task_is(t, KBI_TASK_COMPUTES)) {
+			if (!rest)
+				rest = t;
+			continue;
+		}
+		kbi_pq_remove(q, t);
+		kbi_pq_prepend(q, t);
+		if (!moved)
+			moved = t;
+	}
+	return rest ? rest : last;
+}
+
+/* Those that are fresh go to the front: the last of them, or NULL. *least: the marked one that is next. */
 static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
 {
 	struct kbi_pq *q = &vp->s->pq;
@@ -124,7 +146,7 @@ static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
 		if (!moved)
 			moved = t;
 	}
-	return moved;
+	return put_callers_first(q, moved);
 }
 
 /* Order among what is ready; the place of the one that runs. */

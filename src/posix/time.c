@@ -6,6 +6,7 @@
 
 #include "core/body_clock.h"
 #include "core/body_process.h"
+#include "core/slice.h"
 #include "core/yield.h"
 #include "posix/clock.h"
 #include "os/cpu.h"
@@ -24,6 +25,7 @@ static int sleep_until(uint64_t deadline, bool cancels)
 	struct kbi_task *self = kbi_self();
 	struct kbi_until until = cancels ? kbi_posix_until_cancelled(deadline) : kbi_posix_until(deadline);
 
+	kbi_slice_note(self);
 	for (;;) {
 		int e;
 
