@@ -158,7 +158,7 @@ static void look(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 	static __thread char other[STACK];
-	char here;
+	char here = 0;
 	stack_t s;
 
 	(void)info;
@@ -189,7 +189,7 @@ static void look(int sig, siginfo_t *info, void *context)
 static void sets(int sig)
 {
 	static __thread char other[STACK];
-	stack_t s;
+	stack_t s = { 0 };
 
 	(void)sig;
 	CHECK(!is_on_stack(&s));
