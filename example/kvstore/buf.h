@@ -13,7 +13,7 @@ struct buf {
 	char *small; /* the owner's */
 	size_t small_room;
 	bool bounded; /* the owner may be told that there is no room */
-	bool over;    /* and was: what was in it is gone */
+	bool over;    /* and was: its content is gone */
 };
 
 /* Bytes that clients have made the server allocate for requests and answers, and how many there may be. */

@@ -7,8 +7,8 @@
  * quantum.
  *
  * The rotator's ready tasks are all in the Protect Queue: the choice is made by a look along it. The other schedulers keep
- * tasks where any VP may take them, or move tasks when one is pushed: there the next one is asked for, as a yield does, and
- * those that were passed over go back in front of the Protect Queue. So each scheduler keeps its order and its balance. */
+ * tasks where any VP may take them, or move tasks when one is pushed: there the next is asked for, as a yield does, and
+ * threads that were passed over go back in front of the Protect Queue. So each scheduler keeps its order and balance. */
 #include "core/slice.h"
 
 #include "base/option.h"
@@ -47,7 +47,7 @@ static void look_if_due(struct kbi_vp *vp, uint64_t now)
 	kbi_run_look_at_all(vp, KBI_POLL_SWITCH);
 }
 
-/* ---- what is ready ------------------------------------------------------------------------------------- */
+/* ---- ready threads ------------------------------------------------------------------------------------- */
 
 static struct kbi_task *first_ready(const struct kbi_vp *vp)
 {
@@ -71,7 +71,7 @@ static struct kbi_task *behind(const struct kbi_vp *vp, const struct kbi_task *t
 	return t == vp->first ? vp->s->pq.head : t->next;
 }
 
-/* ---- who is next --------------------------------------------------------------------------------------- */
+/* ---- the next thread ----------------------------------------------------------------------------------- */
 
 /* For how long first has been passed over. */
 static uint64_t waited(struct kbi_vp *vp, const struct kbi_task *first, uint64_t part, uint64_t now)
@@ -130,7 +130,7 @@ static void put_back(struct kbi_pq *q, struct kbi_pq *passed)
 	}
 }
 
-/* The same of the other schedulers. What is passed over is READY(vp) all the time, and in nobody else's reach. */
+/* The same of the other schedulers. Threads that are passed over are READY(vp) all the time, out of any other's reach. */
 static struct kbi_task *ask_for(struct kbi_vp *vp, uint64_t now)
 {
 	struct kbi_pq passed = { 0 };

@@ -1,14 +1,15 @@
 /* core/turn.c - the end of a turn by force. Contract in turn.h.
  *
- * Threads that were switched away by force are marked as long as they are ready, and have a virtual time: what they
- * have used of the processor. At such a switch the ready ones without the mark go first: who wakes up waits for the end
- * of one turn and not for a round of computing ones. Among these, first are those that are not known to compute: a thread
- * that was woken by a lock amid its work may compute for a whole turn, too. Of the marked the one with the least virtual
- * time is next; that may be the one that runs. So each has the same part of the VP, whatever the kernel gives the VP's
- * body, whoever cuts a turn short, and however long it takes until a thread can be left. A VP's clock is the virtual time
- * of whom it chose last: who comes without one begins there; one that comes from another VP keeps its own, within bounds.
- * After two quanta's worth of turns one goes to the next VP, if that has no more to run: so they go round, and each has
- * the same part of all, though one processor may be slower or have one thread more.
+ * Threads that were switched away by force are marked as long as they are ready, and have a virtual time: the time
+ * that they have used of the processor. At such a switch ready threads without the mark go first: a thread that wakes up
+ * waits for the end of a single turn and not for a round of computing threads. First among these are threads that are not
+ * known to compute: a thread that was woken by a lock amid its work may compute for a whole turn, too. Of the marked
+ * threads that with the least virtual time is next, perhaps the running thread itself. So each has the same part of the VP,
+ * whatever the kernel gives the VP's body, however a turn is cut short, and however long it takes until a thread can be
+ * left. A VP's clock is the virtual time of the thread that it chose last: there a thread begins that has none; a thread
+ * that comes from another VP keeps its own, within bounds. After two quanta's worth of turns a thread goes to the next VP,
+ * if that has no more to run: so they go round, and each has the same part of all, though a processor may be slower or
+ * have a thread more.
  *
  * The virtual time is kept in the key of the thread's deadline, which it has none of while it is ready. */
 #include "core/turn.h"
@@ -105,8 +106,8 @@ static void gather(struct kbi_vp *vp)
 		vp->sched->gather(vp->s, LOOK_MAX);
 }
 
-/* Of the fresh ones, down to `last`, those that are not known to compute go to the front, in their order. Returns the one
- * that is last then, or NULL. */
+/* Of the fresh threads, down to `last`, any that is not known to compute goes to the front, in their order. Returns the
+ * last of the fresh then, or NULL. */
 static struct kbi_task *put_callers_first(struct kbi_pq *q, struct kbi_task *last)
 {
 	struct kbi_task *t, *prev, *moved = NULL, *rest = NULL;
@@ -126,7 +127,7 @@ static struct kbi_task *put_callers_first(struct kbi_pq *q, struct kbi_task *las
 	return rest ? rest : last;
 }
 
-/* Those that are fresh go to the front: the last of them, or NULL. *least: the marked one that is next. */
+/* Fresh threads go to the front: the last of them, or NULL. *least: the marked thread that is next. */
 static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
 {
 	struct kbi_pq *q = &vp->s->pq;

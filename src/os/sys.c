@@ -144,7 +144,7 @@ void kbi_sys_write(int fd, const char *text, size_t n)
 	}
 }
 
-/* The bytes from text on that are one control character: 2 are one of U+0080 to U+009F; 0: it is none. */
+/* The bytes from text on that are a control character: 2 bytes from U+0080 to U+009F; 0: it is none. */
 static size_t control(const char *text, size_t n)
 {
 	unsigned char c = (unsigned char)text[0], next = n > 1 ? (unsigned char)text[1] : 0;

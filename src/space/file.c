@@ -248,7 +248,7 @@ static bool is_of(const struct stat *st, long owner)
 	return owner == KBI_SPACE_FILE_ANYBODYS || st->st_uid == (uint32_t)owner;
 }
 
-/* What the place names, without opening it: to open a device or a pipe does something by itself. */
+/* Looks at the file at that place without opening it: to open a device or a pipe does something by itself. */
 static int look_at(const struct kbi_space_spot *spot, long owner, struct stat *st)
 {
 	long f = kbi_sys(SYS_openat, spot->folder, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -265,7 +265,7 @@ static int look_at(const struct kbi_space_spot *spot, long owner, struct stat *s
 	return -e;
 }
 
-/* By what was looked at, which nobody can exchange; without /proc by the name once more. */
+/* By the descriptor of the look, which nobody can exchange; without /proc by the name once more. */
 static long open_looked_at(const struct kbi_space_spot *spot, int looked, int flags)
 {
 	char path[32];

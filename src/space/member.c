@@ -119,7 +119,7 @@ static void clean_if_dead(struct kb_space *s, uint32_t slot)
 	kbi_space_file_unlock(s);
 }
 
-/* Is the number the descriptor of that process still, or one of a process that has ended, or is there no telling? The
+/* Is the number the descriptor of that process still, or of a process that has ended, or is there no telling? The
  * program may have closed it, and have something else there. */
 static bool is_pidfd(const struct kbi_space_peer *peer)
 {

@@ -1,5 +1,5 @@
 /* space/recover.c - cleaning up after processes. Contract in recover.h.
- * What one may have left half-done: a change under an object's lock, which is taken over then, the queues there
+ * A process may have left half-done: a change under an object's lock, which is taken over then, the queues there
  * dropped, the rest made consistent by who knows the type; a wake-up decided and not told, which is told again, to all
  * who wait for anything. Runs on the watchman, or on the thread that attaches or detaches. */
 #include "space/recover.h"
@@ -163,7 +163,7 @@ static void free_entry(struct kbi_space_proc *p)
 {
 	for (unsigned i = 0; i < KBI_SPACE_VPS; i++)
 		a_store_rlx(&p->asleep[i], 0);
-	/* release: partner is the acquire of who takes the entry */
+	/* release: partner is the acquire at taking the entry */
 	a_store_rel(&p->state, KBI_SPACE_FREE);
 }
 

@@ -22,7 +22,7 @@ enum { NOBODY = 65534, NOT_SECURE = 77 };
 
 static char folder[] = "/tmp/kb-secure-XXXXXX", path[64];
 
-/* Of a thread, given by somebody who wants a terminal to obey. */
+/* Of a thread, given so that a terminal obeys. */
 #define NAME "a\033]0;x\a\302\233m"
 
 /* Attempts of a caller. */

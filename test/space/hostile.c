@@ -156,7 +156,7 @@ static void write_image(const char *m)
 	close(fd);
 }
 
-/* uses: what it does instead of all. */
+/* uses: it does that instead of all. */
 static void run_child_that(const char *what, void (*uses)(void), bool light, int expected)
 {
 	uint64_t began = test_now_ns(), took;

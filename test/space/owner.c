@@ -1,5 +1,5 @@
 /* space/file, space/space: to whose files a process attaches: to its own and root's, or to files of the user that it names;
- * regular files only, and no links to them. What a process that may only read can do holds nobody up.
+ * regular files only, and no links to them. A process that may only read holds nobody up.
  * matrix: none */
 #include <fcntl.h>
 #include <linux/futex.h>
