@@ -10,13 +10,17 @@
 
 #include "test.h"
 
-/* The option contain does nothing there. */
+/* Where the option contain does nothing. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NOT_CONTAINED "not with sanitizers"
+#elif !defined(__GLIBC__) || (!defined(__x86_64__) && !defined(__aarch64__))
+#define NOT_CONTAINED "not with this libc or on this machine"
+#endif
+
 static inline void skip_unless_contained(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	SKIP("not with sanitizers");
-#elif !defined(__GLIBC__) || (!defined(__x86_64__) && !defined(__aarch64__))
-	SKIP("not with this libc or on this machine");
+#ifdef NOT_CONTAINED
+	SKIP(NOT_CONTAINED);
 #endif
 }
 
