@@ -15,9 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 5000, MANY = 2000 };
+enum { ROUNDS = 50000, MANY = 2000 };
+#define ENOUGH (3 * 1000000000ull) /* ns, on a machine with much to do */
 
 static bool over;
+static int begun; /* threads beside */
 
 static bool is_over(void)
 {
@@ -31,6 +33,7 @@ static void *selects(void *unused)
 	struct timeval now;
 
 	(void)unused;
+	__atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
 	while (!is_over()) {
 		memset(sets, 0, sizeof sets);
 		now = (struct timeval){ 0, 0 };
@@ -42,6 +45,7 @@ static void *selects(void *unused)
 static void *waits_for_children(void *unused)
 {
 	(void)unused;
+	__atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
 	while (!is_over()) {
 		pid_t child = fork();
 		int status;
@@ -61,6 +65,7 @@ static void *accepts(void *listener)
 {
 	int l = *(int *)listener;
 
+	__atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
 	while (!is_over())
 		CHECK(accept(l, NULL, NULL) == -1 && errno == EAGAIN);
 	return NULL;
@@ -89,9 +94,10 @@ static ino_t file_of(int fd)
 static void puts_files(const int p[2])
 {
 	ino_t wanted = file_of(p[0]);
+	uint64_t since = test_now_ns();
 	int n = dup(0);
 
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS && test_now_ns() - since < ENOUGH; i++) {
 		close(n);
 		if (i % 2)
 			sched_yield();
@@ -117,6 +123,8 @@ int main(void)
 	p[0] = fcntl(p[0], F_DUPFD, 300);
 	for (unsigned i = 0; i < sizeof beside / sizeof beside[0]; i++)
 		CHECK_EQ(pthread_create(&t[i], NULL, beside[i], &l), 0);
+	while (__atomic_load_n(&begun, __ATOMIC_RELAXED) < (int)(sizeof beside / sizeof beside[0]))
+		sched_yield();
 	puts_files(p);
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < sizeof beside / sizeof beside[0]; i++)
