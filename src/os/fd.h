@@ -26,7 +26,7 @@ bool kbi_fd_place(void);
 void kbi_fd_placed(bool inside);
 void kbi_fd_forked(void);
 /* The rest of the block is such a piece of the runtime's. */
-#define KBI_FD_BRIEFLY() bool kbi_fd_inside_ __attribute__((cleanup(kbi_fd_end_of))) = kbi_fd_begin()
+#define KBI_FD_BRIEFLY() bool kbi_fd_inside_ __attribute__((unused, cleanup(kbi_fd_end_of))) = kbi_fd_begin()
 /* Out of the program's way, and closed on exec: its new number. Where the limit is low it stays where it is. */
 int kbi_fd_move(int fd);
 /* This number is the runtime's until it is let go: the program's closes by number leave it alone. False: no room to
