@@ -68,23 +68,21 @@ static const uint32_t *buckets(const struct names *n)
 	return (const uint32_t *)((const ElfW(Addr) *)(n->hash + 4) + n->hash[2]);
 }
 
-unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, const ElfW(Sym) **found,
-			   unsigned most)
+static unsigned symbols(const struct names *n, const char *name, const ElfW(Sym) **found, unsigned most)
 {
-	struct names n = names_of(base, dynamic);
 	const uint32_t *bucket, *chain;
 	uint32_t h = hash_of(name);
 	unsigned count = 0;
 
-	if (!n.symbol || !n.text || !n.hash || !may_be_in(&n, h))
+	if (!n->symbol || !n->text || !n->hash || !may_be_in(n, h))
 		return 0;
-	bucket = buckets(&n);
-	chain = bucket + n.hash[0];
-	for (uint32_t i = bucket[h % n.hash[0]]; i >= n.hash[1] && count < most; i++) {
-		const ElfW(Sym) *s = n.symbol + i;
-		uint32_t word = chain[i - n.hash[1]];
+	bucket = buckets(n);
+	chain = bucket + n->hash[0];
+	for (uint32_t i = bucket[h % n->hash[0]]; i >= n->hash[1] && count < most; i++) {
+		const ElfW(Sym) *s = n->symbol + i;
+		uint32_t word = chain[i - n->hash[1]];
 
-		if ((word | 1) == (h | 1) && s->st_shndx != SHN_UNDEF && is_name(n.text + s->st_name, name))
+		if ((word | 1) == (h | 1) && s->st_shndx != SHN_UNDEF && is_name(n->text + s->st_name, name))
 			found[count++] = s;
 		if (word & 1)
 			break; /* the bucket's last */
@@ -92,12 +90,20 @@ unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char 
 	return count;
 }
 
+unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, const ElfW(Sym) **found,
+			   unsigned most)
+{
+	struct names n = names_of(base, dynamic);
+
+	return symbols(&n, name, found, most);
+}
+
 /* The symbol that a look-up without a version finds, or NULL. */
-static const ElfW(Sym) *current(uintptr_t base, const ElfW(Dyn) *dynamic, const struct names *n, const char *name)
+static const ElfW(Sym) *current(const struct names *n, const char *name)
 {
 	enum { MOST = 8, OLD = 0x8000 /* only for a look-up of this version */ };
 	const ElfW(Sym) *s[MOST];
-	unsigned count = kbi_names_symbols(base, dynamic, name, s, MOST);
+	unsigned count = symbols(n, name, s, MOST);
 
 	for (unsigned i = 0; i < count; i++)
 		if (!(n->version && n->version[s[i] - n->symbol] & OLD))
@@ -108,7 +114,7 @@ static const ElfW(Sym) *current(uintptr_t base, const ElfW(Dyn) *dynamic, const 
 void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
 {
 	struct names n = names_of(base, dynamic);
-	const ElfW(Sym) *s = current(base, dynamic, &n, name);
+	const ElfW(Sym) *s = current(&n, name);
 
 	return s && ELF64_ST_TYPE(s->st_info) == STT_FUNC ? (void *)(base + s->st_value) : NULL;
 }
@@ -136,7 +142,7 @@ bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *na
 {
 	struct names n = names_of(base, dynamic);
 
-	return n.hash ? current(base, dynamic, &n, name) != NULL : n.has_old;
+	return n.hash ? current(&n, name) != NULL : n.has_old;
 }
 
 static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *info)
