@@ -21,6 +21,7 @@
 #include "os/sys.h"
 
 bool (*kbi_agent_deadlock)(void);
+a32 kbi_agent_for_signals;
 void (*kbi_agent_sleeps)(struct kbi_vp *vp);
 void (*kbi_agent_dozes)(struct kbi_vp *vp, bool asleep);
 
@@ -384,10 +385,11 @@ static void leave_source(struct kbi_vp *vp, bool slept)
 	a_store_rel(&kbi_source.sleeper, 0);
 }
 
-/* Every VP sleeps, nobody has a deadline and no kernel thread is left that could wake anybody. */
+/* Every VP sleeps, nobody has a deadline or waits for signals, and no kernel thread is left that could wake anybody. */
 static bool nothing_can_happen(struct kbi_vp *vp)
 {
-	if (a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n || kbi_foreign_count() > 0 || a_load_rlx(&kbi_source.waiting))
+	if (a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n || kbi_foreign_count() > 0 ||
+	    a_load_rlx(&kbi_source.waiting) || a_load_rlx(&kbi_agent_for_signals))
 		return false;
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *w = kbi_vps[i];

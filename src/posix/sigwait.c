@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "core/agent.h"
 #include "os/sys.h"
 
 /* Signals sent by number to the kernel thread (timers) are seen at a look only. */
@@ -216,6 +217,14 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 
 /* ---- waiting for a handler ------------------------------------------------------------------------------ */
 
+/* What comes from outside is no deadlock. */
+static void sleep_for_signals(struct kbi_task *self, bool cancels)
+{
+	a_add_rlx(&kbi_agent_for_signals, 1);
+	kbi_waitq_sleep(self, cancels ? kbi_posix_until_cancelled(KBI_FOREVER) : kbi_posix_until(KBI_FOREVER));
+	a_sub_rlx(&kbi_agent_for_signals, 1);
+}
+
 /* Until a handler has run, more than had `before`. The kernel thread lets nothing through meanwhile: signals go to the
  * postman, which wakes us, so none can come between the look and the sleep. */
 static void wait_handler(struct kbi_task *self, uint32_t before, bool cancels)
@@ -227,7 +236,7 @@ static void wait_handler(struct kbi_task *self, uint32_t before, bool cancels)
 		kbi_np_leave(self);
 		if (kbi_posix_me.handled != before)
 			break;
-		kbi_waitq_sleep(self, cancels ? kbi_posix_until_cancelled(KBI_FOREVER) : kbi_posix_until(KBI_FOREVER));
+		sleep_for_signals(self, cancels);
 		kbi_signal_resumed();
 		if (cancels)
 			kbi_cancel_test();

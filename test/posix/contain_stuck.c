@@ -1,6 +1,6 @@
 /* The option contain: a thread is lost, and the others wait for what it was to do. When nothing but a signal can wake
- * them the program ends (option on_crash); not while one of them is in a call that may end, or has a deadline, and not if
- * the option says that the program goes on.
+ * them the program ends (option on_crash); not while one of them is in a call that may end, waits for signals, or has a
+ * deadline, and not if the option says that the program goes on.
  * matrix: run-only */
 #include <errno.h>
 #include <pthread.h>
@@ -66,6 +66,8 @@ static void program(const char *what)
 	if (!strcmp(what, "call"))
 		CHECK_EQ(pthread_create(&other, NULL, reads_and_posts, NULL), 0);
 	CHECK_EQ(write(1, "x", 1), 1);
+	if (!strcmp(what, "pause"))
+		pause();
 	while (sem_wait(&sem))
 		CHECK_EQ(errno, EINTR);
 	_exit(0);
@@ -128,6 +130,7 @@ int main(int argc, char **argv)
 		{ .what = "deadline", .on_crash = "abort" },
 		{ .what = "call", .on_crash = "abort" },
 		{ .what = "handler", .on_crash = "release", .signal = SIGINT },
+		{ .what = "pause", .on_crash = "abort", .signal = SIGINT },
 	};
 
 	if (argc > 1)
@@ -141,5 +144,6 @@ int main(int argc, char **argv)
 	CHECK_EQ(end(&run[2]), 0);
 	CHECK_EQ(end(&run[3]), 0);
 	CHECK_EQ(end(&run[4]), 0);
+	CHECK_EQ(end(&run[5]), 0);
 	return 0;
 }
