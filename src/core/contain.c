@@ -15,10 +15,13 @@
 #include <kochab/kochab.h>
 
 #include "base/option.h"
+#include "core/agent.h"
 #include "core/body.h"
+#include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/solo.h"
+#include "core/source.h"
 #include "core/thread.h"
 #include "core/wait.h"
 #include "core/warden.h"
@@ -121,6 +124,76 @@ void kb_crash_counts(struct kb_crash_counts *c)
 
 	*c = (struct kb_crash_counts){ .lost = a_load_rlx(&lost), .bound = k.bound, .kills = k.kills, .last_at = k.at,
 				       .last_ns = k.last, .longest_ns = k.longest };
+}
+
+/* ---- those who look again and again ------------------------------------------------------------------------------- */
+
+/* A lock that the program has made of a mutex and a condition variable has no holder that we know, and who wants it waits
+ * for a while at a time (an interpreter's global lock). Whether a wait is for the lost thread nobody can tell, so it is
+ * said, and the program not ended. */
+enum { IN_VAIN_NS = 1000000000, IN_VAIN_S = 10, IN_VAIN_TIMES = 10, OTHER_TURNS = 8 };
+
+static struct {
+	a32 lock, said;
+	uint64_t since, turns, times; /* from when on nothing else has happened, and what had by then */
+} vain;
+
+static uint64_t all_turns(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		n += kbi_vp_turns(kbi_vps[i]);
+	return n;
+}
+
+/* Who waits in vain has two turns for it, the first to begin with. */
+static bool something_happens(uint64_t turns)
+{
+	return turns - vain.turns > 2 * vain.times + OTHER_TURNS || a_load_rlx(&kbi_source.waiting) ||
+	       a_load_rlx(&kbi_agent_for_signals) || kbi_foreign_count() || kbi_handoff_away();
+}
+
+static bool is_long_enough(uint64_t now)
+{
+	return vain.times >= IN_VAIN_TIMES && now - vain.since >= (uint64_t)IN_VAIN_S * IN_VAIN_NS;
+}
+
+static void say_in_vain(const struct kb_thread *waiter)
+{
+	unsigned n = kbi_contain_lost();
+
+	a_store_rlx(&vain.said, 1);
+	kbi_sys_message("for %d s nothing has happened but waits whose time was over, as thread #%u's: perhaps a lost thread "
+			"(there are %u) has a lock of the program's own, as interpreters have, and the others wait for ever",
+			IN_VAIN_S, waiter->task.index, n);
+}
+
+/* Under the lock. */
+static void look_whether_in_vain(const struct kb_thread *waiter)
+{
+	uint64_t now = kbi_sys_now(), turns = all_turns();
+
+	vain.times++;
+	if (something_happens(turns)) {
+		vain.since = now;
+		vain.turns = turns;
+		vain.times = 0;
+	} else if (is_long_enough(now)) {
+		say_in_vain(waiter);
+	}
+}
+
+void kbi_contain_waited_in_vain(struct kbi_task *self)
+{
+	if (kbi_likely(!a_load_rlx(&lost)) || a_load_rlx(&vain.said) || a_load_rlx(&hook))
+		return;
+	kbi_np_enter(self);
+	if (kbi_lock_try(&vain.lock)) {
+		look_whether_in_vain(kbi_thread_of(self));
+		kbi_lock_leave(&vain.lock);
+	}
+	kbi_np_leave(self);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */

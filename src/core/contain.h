@@ -1,6 +1,6 @@
 /* core/contain.h - a thread that crashes is lost, and the program goes on: its joiner is told EOWNERDEAD, what it held of
  * libc's is given back. Where that is sound, and what ends the program: doc/containment.md.
- * Callers: boot, dump, sync/mutex, posix's signals. Calls thread, handoff, preempt. */
+ * Callers: boot, dump, sync/waitq, sync/mutex, posix's signals. Calls thread, handoff, preempt. */
 #ifndef KBI_CONTAIN_H
 #define KBI_CONTAIN_H
 
@@ -19,5 +19,8 @@ bool kbi_contain_handles(int sig);
 unsigned kbi_contain_lost(void);
 /* Nobody but the library cares for those that were lost: the program ends when all others wait (option on_crash). */
 bool kbi_contain_ends_deadlock(void);
+/* The caller has waited at an object until its time was over. Where a thread is lost and nothing else happens any more,
+ * that is said, once: the others look again and again for what was perhaps the lost thread's to do. */
+void kbi_contain_waited_in_vain(struct kbi_task *self);
 
 #endif

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <time.h>
 
+#include "core/contain.h"
 #include "core/foreign.h"
 #include "os/sys.h"
 
@@ -167,6 +168,8 @@ static int await(struct await *a, struct kbi_until until)
 			continue;
 		if (a->leave(a->object, a->n)) {
 			a->over = true;
+			if (kbi_unlikely(kbi_contain_on) && rc == ETIMEDOUT)
+				kbi_contain_waited_in_vain(a->n->task);
 			return rc;
 		}
 		until = kbi_waitq_until(KBI_FOREVER);
