@@ -12,6 +12,7 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "run", tool_run, "run a program with its threads on virtual processors" },
+	{ "compare", tool_compare, "run a program on kernel threads and on Kochab, in turns, and compare" },
 	{ "options", tool_options, "list every knob with its default and its value now" },
 	{ "doctor", tool_doctor, "say what this machine supports" },
 	{ "space", tool_space, "list, inspect and remove named spaces" },

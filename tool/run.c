@@ -40,8 +40,7 @@ static void usage(void)
 	       "Exit: the program's; 127 it was not found, 126 it cannot be run, 2 wrong usage.\n");
 }
 
-/* argv[*i] is --name, --name=value or --name value. True: taken. */
-static bool take_option(int argc, char **argv, int *i)
+bool tool_take_option(const char *command, int argc, char **argv, int *i)
 {
 	const char *name = argv[*i] + 2, *value = strchr(name, '=');
 	size_t n = value != NULL ? (size_t)(value++ - name) : strlen(name);
@@ -50,20 +49,20 @@ static bool take_option(int argc, char **argv, int *i)
 	uint64_t parsed;
 
 	if (o == NULL) {
-		tool_say("run: --%.*s: no such option; 'kochab run --help' lists them", (int)n, name);
+		tool_say("%s: --%.*s: no such option; 'kochab %s --help' lists them", command, (int)n, name, command);
 		return false;
 	}
 	if (value == NULL && o->type == KBI_OPTION_BOOL) {
 		value = "1";
 	} else if (value == NULL) {
 		if (*i + 1 >= argc) {
-			tool_say("run: --%s needs a value: %s", name, kbi_option_allowed(o, allowed, sizeof(allowed)));
+			tool_say("%s: --%s needs a value: %s", command, name, kbi_option_allowed(o, allowed, sizeof(allowed)));
 			return false;
 		}
 		value = argv[++*i];
 	}
 	if (kbi_option_parse(o, value, &parsed) != 0) {
-		tool_say("run: --%.*s %s: bad value, allowed: %s", (int)n, name, value,
+		tool_say("%s: --%.*s %s: bad value, allowed: %s", command, (int)n, name, value,
 			 kbi_option_allowed(o, allowed, sizeof(allowed)));
 		return false;
 	}
@@ -130,6 +129,21 @@ static void without(const char *ours, const char *old, char *buf)
 		old += n + (old[n] != '\0');
 	}
 	*to = '\0';
+}
+
+void tool_drop_preload(void)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *others = old != NULL ? malloc(strlen(old) + 1) : NULL;
+
+	if (others == NULL)
+		return;
+	without(DROP_IN, old, others);
+	if (*others != '\0')
+		setenv("LD_PRELOAD", others, 1);
+	else
+		unsetenv("LD_PRELOAD");
+	free(others);
 }
 
 /* The allocator lies beside the drop-in. */
@@ -234,7 +248,7 @@ int tool_run(int argc, char **argv)
 			tool_say("run: %s: no such option; 'kochab run --help' lists them", argv[i]);
 			return TOOL_USAGE;
 		}
-		if (!take_option(argc, argv, &i))
+		if (!tool_take_option("run", argc, argv, &i))
 			return TOOL_USAGE;
 	}
 	if (i >= argc) {

@@ -30,6 +30,7 @@ int tool_run(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_space(int argc, char **argv);
+int tool_compare(int argc, char **argv);
 /* The questions about libc's inside, for tool_doctor: a line each. And the command that is run to that end. */
 typedef void tool_told(const char *name, bool found, const char *text);
 void tool_doctor_libc(tool_told *tell);
@@ -50,6 +51,10 @@ void tool_html(FILE *out, const char *text);
 
 /* The command's own file in buf, also where there is no /proc; false: nobody knows. */
 bool tool_self(char *buf, size_t size);
+/* argv[*i] is --name, --name=value or --name value: the knob becomes a variable of the environment. False: said why not. */
+bool tool_take_option(const char *command, int argc, char **argv, int *i);
+/* Takes the drop-in out of LD_PRELOAD. */
+void tool_drop_preload(void);
 /* Path of libkochab-posix.so.0 in buf; false: it is nowhere (said on standard error). */
 bool tool_find_drop_in(char *buf, size_t size);
 /* 0; or, after saying why `program` (a path) cannot run with the drop-in, TOOL_PLAINLY, TOOL_ALONE or the exit code. */

@@ -32,4 +32,6 @@ mapfile -t options < <("$K" space --help | words)
 stands_in kochab.1 "${options[@]}"
 mapfile -t options < <("$K" run --help | words)
 stands_in kochab-run.1 "${options[@]}"
+mapfile -t options < <("$K" compare --help | words)
+stands_in kochab-compare.1 "${options[@]}"
 finish

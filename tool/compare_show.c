@@ -1,0 +1,396 @@
+/* tool/compare_show.c - judges what tool/compare.c has measured, and prints it. Two kinds differ if ranks say so
+ * (the test of Mann and Whitney, two-sided, 5 %), which one slow run more does not change, and by more than 2 %. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/base.h"
+#include "compare.h"
+#include "tool.h"
+
+enum {
+	LEAST_RUNS = 4, /* by fewer nothing is shown at 5 % */
+	EXACT = 400,    /* runs of one by runs of the other: up to here the ranks' distribution is counted */
+	COMMAND = 300,
+};
+
+static const double level = 0.05, least_difference = 1.02, least_cpu_difference = 1.1;
+
+static const struct metric {
+	const char *name, *key;
+	char unit; /* seconds, bytes, n */
+} metrics[COMPARE_METRICS] = {
+	[COMPARE_WALL] = { "time", "wall_s", 's' },
+	[COMPARE_CPU] = { "processor time", "processor_s", 's' },
+	[COMPARE_MEMORY] = { "peak memory", "peak_bytes", 'b' },
+	[COMPARE_WAITS] = { "switches: waits", "voluntary_switches", 'n' },
+	[COMPARE_FORCED] = { "switches: forced", "involuntary_switches", 'n' },
+};
+
+/* ---- figures ---- */
+
+struct summary {
+	double median, min, max;
+};
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct summary summary_of(const struct compare_kind *kind, unsigned metric)
+{
+	static double sorted[COMPARE_RUNS];
+	unsigned n = kind->n;
+
+	if (n == 0)
+		return (struct summary){ NAN, NAN, NAN };
+	memcpy(sorted, kind->at[metric], n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_size);
+	return (struct summary){ (sorted[n / 2] + sorted[(n - 1) / 2]) / 2, sorted[0], sorted[n - 1] };
+}
+
+static double median_of(const struct compare_kind *kind, unsigned metric)
+{
+	return summary_of(kind, metric).median;
+}
+
+/* How many of the orders of n and m values have so small a rank sum: those with U of u or less, of all, counted by the
+ * coefficients of the product of (1 - q^(m+i)) / (1 - q^i). */
+static double share_below(unsigned n, unsigned m, unsigned u)
+{
+	double ways[EXACT + 1] = { 1 }, all = 0, few = 0;
+	unsigned most = n * m;
+
+	for (unsigned i = 1; i <= n; i++) {
+		for (unsigned k = most; k >= m + i; k--)
+			ways[k] -= ways[k - m - i];
+		for (unsigned k = i; k <= most; k++)
+			ways[k] += ways[k - i];
+	}
+	for (unsigned k = 0; k <= most; k++) {
+		all += ways[k];
+		few += k <= u ? ways[k] : 0;
+	}
+	return few / all;
+}
+
+/* That two kinds differ as much by chance. */
+static double chance(const struct compare_kind *a, const struct compare_kind *b, unsigned metric)
+{
+	double u = 0, most = (double)a->n * b->n, p;
+
+	if (a->n == 0 || b->n == 0)
+		return 1;
+	for (unsigned i = 0; i < a->n; i++)
+		for (unsigned k = 0; k < b->n; k++) {
+			double x = a->at[metric][i], y = b->at[metric][k];
+
+			u += x < y ? 1 : x > y ? 0 : 0.5;
+		}
+	u = u < most - u ? u : most - u;
+	if (most <= EXACT)
+		p = 2 * share_below(a->n, b->n, (unsigned)ceil(u));
+	else
+		p = erfc((most / 2 - u) / sqrt(most * (a->n + b->n + 1) / 12.) / sqrt(2));
+	return p < 1 ? p : 1;
+}
+
+/* a's median over b's, or 1: no difference is shown. */
+static double times(const struct compare_kind *a, const struct compare_kind *b, unsigned metric, double least)
+{
+	double x = median_of(a, metric), y = median_of(b, metric), r = x / y;
+
+	if (!(x > 0 && y > 0) || a->n < LEAST_RUNS || b->n < LEAST_RUNS || chance(a, b, metric) > level)
+		return 1;
+	return r > least || 1 / r > least ? r : 1;
+}
+
+static const char *shown_times(double r, char *to, size_t size)
+{
+	snprintf(to, size, r < 1.2 ? "%.2f" : r < 10 ? "%.1f" : "%.0f", r);
+	return to;
+}
+
+static void shown_value(double x, char unit, char *to, size_t size)
+{
+	if (unit == 's')
+		snprintf(to, size, x >= 100 ? "%.0f s" : x >= 1 ? "%.3g s" : "%.3g ms", x >= 1 ? x : 1000 * x);
+	else if (unit == 'b')
+		snprintf(to, size, "%.1f MiB", x / (1 << 20));
+	else
+		snprintf(to, size, "%.0f", x);
+}
+
+/* ---- the verdict ---- */
+
+bool compare_same(const struct compare *all)
+{
+	return all->unsteady || *all->kind[1].difference == '\0';
+}
+
+static int exit_code(const struct compare *all)
+{
+	bool same = compare_same(all) && !all->unsteady;
+
+	return all->kind[0].over || all->kind[1].over || (all->check && !same) ? TOOL_FAILED : TOOL_OK;
+}
+
+/* No difference: what does the program do with its time? On kernel threads; of a server the start is among it. */
+static void say_no_difference(const struct compare *all, char *to, size_t size)
+{
+	static const double computes = 0.9, seldom = 100, idle = 0.1;
+	const struct compare_kind *plain = &all->kind[0];
+	double wall = median_of(plain, COMPARE_WALL), share = median_of(plain, COMPARE_CPU) / wall;
+
+	if (all->load == NULL && share >= computes && median_of(plain, COMPARE_WAITS) / wall < seldom)
+		snprintf(to, size, "no difference: this program computes, it does not wait");
+	else if (all->load == NULL && share < idle)
+		snprintf(to, size, "no difference: this program is idle most of its time, it uses %.2g %% of a processor",
+			 100 * share);
+	else
+		snprintf(to, size, "no difference: within the noise");
+}
+
+static void add_cpu(const struct compare *all, char *to, size_t size)
+{
+	double r = times(&all->kind[1], &all->kind[0], COMPARE_CPU, least_cpu_difference);
+	size_t n = strlen(to);
+	char text[32];
+
+	if (r > 1)
+		snprintf(to + n, size - n, ", with %s times the processor time", shown_times(r, text, sizeof(text)));
+	else if (r < 1)
+		snprintf(to + n, size - n, ", with %.0f %% less processor time", 100 * (1 - r));
+}
+
+static void verdict(const struct compare *all, char *to, size_t size)
+{
+	const struct compare_kind *plain = &all->kind[0], *ours = &all->kind[1];
+	double r = times(plain, ours, COMPARE_WALL, least_difference);
+	char text[32];
+
+	if (plain->over)
+		snprintf(to, size, "nothing is compared: on kernel threads it fails");
+	else if (ours->over)
+		snprintf(to, size, "it does not work the same way on Kochab");
+	else if (all->check && !compare_same(all))
+		snprintf(to, size, "it does not write the same on Kochab");
+	else if (all->runs < LEAST_RUNS)
+		snprintf(to, size, "too few runs to tell, -n %d is the least: %.2f times as fast", LEAST_RUNS,
+			 median_of(plain, COMPARE_WALL) / median_of(ours, COMPARE_WALL));
+	else if (r > 1)
+		snprintf(to, size, "Kochab is %s times as fast", shown_times(r, text, sizeof(text)));
+	else if (r < 1)
+		snprintf(to, size, "Kochab takes %s times as long", shown_times(1 / r, text, sizeof(text)));
+	else
+		say_no_difference(all, to, size);
+	if (!plain->over && !ours->over && ours->n >= LEAST_RUNS)
+		add_cpu(all, to, size);
+}
+
+/* The best of the others, by what it is faster than Kochab as it was asked for; NULL. */
+static const struct compare_kind *best_try(const struct compare *all, double *by)
+{
+	const struct compare_kind *best = NULL;
+
+	*by = 1;
+	for (unsigned k = 2; k < all->n; k++) {
+		const struct compare_kind *kind = &all->kind[k];
+		double r = kind->over || *kind->difference != '\0' ? 1 : times(&all->kind[1], kind, COMPARE_WALL, least_difference);
+
+		if (r > *by) {
+			*by = r;
+			best = kind;
+		}
+	}
+	return best;
+}
+
+static void hint(const struct compare *all, char *to, size_t size)
+{
+	double by;
+	const struct compare_kind *best = best_try(all, &by);
+	char text[32];
+
+	*to = '\0';
+	if (all->kind[0].over || all->kind[1].over)
+		return;
+	if (best != NULL)
+		snprintf(to, size, "%s is %s times as fast as without it", best->options, shown_times(by, text, sizeof(text)));
+	else if (all->tries)
+		snprintf(to, size, "none of the other options was faster");
+	else if (times(&all->kind[0], &all->kind[1], COMPARE_WALL, least_difference) <= 1)
+		snprintf(to, size, "--try measures other options, too");
+}
+
+/* ---- as text ---- */
+
+/* Lines from elsewhere. */
+static void print_lines(const char *indent, const char *text)
+{
+	while (*text != '\0') {
+		size_t n = strcspn(text, "\n");
+		char shown[4 * 1024 + 8];
+
+		printf("%s%s\n", indent, tool_plain(shown, sizeof(shown), text, n < 1024 ? n : 1024));
+		text += n + (text[n] == '\n');
+	}
+}
+
+static void print_command(const struct compare *all)
+{
+	char command[COMMAND] = "", shown[4 * COMMAND + 8];
+
+	for (char **word = all->argv; *word != NULL; word++) {
+		size_t n = strlen(command);
+
+		snprintf(command + n, sizeof(command) - n, "%s%s", n > 0 ? " " : "", *word);
+	}
+	printf("%s: %u run%s of each, in turns\n", tool_plain(shown, sizeof(shown), command, sizeof(command)), all->runs,
+	       all->runs == 1 ? "" : "s");
+}
+
+static void print_metric(const struct compare *all, unsigned metric)
+{
+	const char *name = all->load == NULL ? metrics[metric].name : metric == COMPARE_WALL ? "time of the load" :
+									      metrics[metric].name;
+
+	putchar('\n');
+	for (unsigned k = 0; k < all->n; k++) {
+		const struct compare_kind *kind = &all->kind[k];
+		struct summary s = summary_of(kind, metric);
+		char median[32], min[32], max[32], unit = metrics[metric].unit;
+
+		if (kind->n == 0)
+			continue;
+		shown_value(s.median, unit, median, sizeof(median));
+		shown_value(s.min, unit, min, sizeof(min));
+		shown_value(s.max, unit, max, sizeof(max));
+		printf("%-18s %-24s %12s   (%s .. %s)\n", k == 0 ? name : "", kind->name, median, min, max);
+	}
+}
+
+static void print_kind(const struct compare *all, const struct compare_kind *kind)
+{
+	if (*kind->said != '\0') {
+		printf("\n%s: the load wrote\n", kind->name);
+		print_lines("  ", kind->said);
+	}
+	if (*kind->wrong != '\0') {
+		printf("\n%s:\n", kind->name);
+		print_lines("  ", kind->wrong);
+	}
+	if (*kind->note != '\0') {
+		printf("\n%s:\n", kind->name);
+		print_lines("  ", kind->note);
+	}
+	if (*kind->difference != '\0' && !all->unsteady) {
+		printf("\n%s%s:\n", all->check ? "" : "warning, ", kind->name);
+		print_lines("  ", kind->difference);
+	}
+}
+
+static void print_sentence(const char *text)
+{
+	printf("%c%s.\n", toupper((unsigned char)*text), text + 1);
+}
+
+static void print_text(const struct compare *all)
+{
+	char text[256];
+
+	print_command(all);
+	if (!all->kind[0].over && all->kind[0].n > 0)
+		for (unsigned metric = 0; metric < COMPARE_METRICS; metric++)
+			print_metric(all, metric);
+	for (unsigned k = 0; k < all->n; k++)
+		print_kind(all, &all->kind[k]);
+	putchar('\n');
+	if (all->unsteady)
+		printf("Its output is not compared: on kernel threads, too, it differs from run to run.\n");
+	else if (all->load == NULL && !all->kind[0].over && !all->kind[1].over && *all->kind[1].difference == '\0')
+		printf("Exit status %d and output are the same.\n", WEXITSTATUS(all->kind[0].status));
+	verdict(all, text, sizeof(text));
+	print_sentence(text);
+	if (all->start > 0)
+		printf("Starting on Kochab costs %.1f ms, measured with a program that ends at once.\n", 1000 * all->start);
+	hint(all, text, sizeof(text));
+	if (*text != '\0')
+		print_sentence(text);
+}
+
+/* ---- as JSON ---- */
+
+static void json_text(const char *key, const char *text)
+{
+	printf(", \"%s\": ", key);
+	if (*text != '\0')
+		tool_json_string(text);
+	else
+		printf("null");
+}
+
+static void json_number(const char *before, double x)
+{
+	printf("%s", before);
+	tool_json_number(stdout, x);
+}
+
+static void json_kind(const struct compare *all, const struct compare_kind *kind)
+{
+	printf("{\"kind\": \"%s\", \"options\": \"%s\", \"runs\": %u", kind->plain ? "kernel threads" : "kochab",
+	       kind->options, kind->n);
+	if (!kind->has_status)
+		printf(", \"exit_status\": null");
+	else if (WIFSIGNALED(kind->status))
+		printf(", \"signal\": %d", WTERMSIG(kind->status));
+	else
+		printf(", \"exit_status\": %d", WEXITSTATUS(kind->status));
+	for (unsigned metric = 0; metric < COMPARE_METRICS; metric++) {
+		struct summary s = summary_of(kind, metric);
+
+		printf(", \"%s\": ", metrics[metric].key);
+		json_number("{\"median\": ", s.median);
+		json_number(", \"min\": ", s.min);
+		json_number(", \"max\": ", s.max);
+		printf("}");
+	}
+	json_text("wrong", kind->wrong);
+	json_text("note", kind->note);
+	json_text("difference", all->unsteady ? "" : kind->difference);
+	if (all->load != NULL)
+		json_text("load_wrote", kind->said);
+	printf("}\n");
+}
+
+static void print_json(const struct compare *all)
+{
+	char text[256];
+
+	for (unsigned k = 0; k < all->n; k++)
+		json_kind(all, &all->kind[k]);
+	verdict(all, text, sizeof(text));
+	printf("{\"verdict\": ");
+	tool_json_string(text);
+	json_number(", \"times_as_fast\": ",
+		    median_of(&all->kind[0], COMPARE_WALL) / median_of(&all->kind[1], COMPARE_WALL));
+	json_number(", \"by_chance\": ", chance(&all->kind[0], &all->kind[1], COMPARE_WALL));
+	printf(", \"output\": \"%s\"", all->load != NULL || all->kind[0].over || all->kind[1].over ? "not compared" :
+				      all->unsteady ? "unsteady" : compare_same(all) ? "same" : "different");
+	json_number(", \"start_s\": ", all->start > 0 ? all->start : NAN);
+	hint(all, text, sizeof(text));
+	json_text("hint", text);
+	printf("}\n");
+}
+
+int compare_show(const struct compare *all)
+{
+	(all->json ? print_json : print_text)(all);
+	return exit_code(all);
+}
