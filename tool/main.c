@@ -15,6 +15,7 @@ static const struct command {
 	{ "compare", tool_compare, "run a program on kernel threads and on Kochab, in turns, and compare" },
 	{ "options", tool_options, "list every knob with its default and its value now" },
 	{ "doctor", tool_doctor, "say what this machine supports" },
+	{ "dump", tool_dump, "ask a running program for the list of its threads" },
 	{ "space", tool_space, "list, inspect and remove named spaces" },
 	{ "bench", kochab_bench, "measure" },
 };

@@ -29,6 +29,7 @@ enum { TOOL_HAS_DROP_IN = false };
 int tool_run(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
+int tool_dump(int argc, char **argv);
 int tool_space(int argc, char **argv);
 int tool_compare(int argc, char **argv);
 /* The questions about libc's inside, for tool_doctor: a line each. And the command that is run to that end. */

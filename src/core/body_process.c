@@ -27,6 +27,7 @@
 #include "core/body_stack.h"
 #include "core/body_timers.h"
 #include "core/foreign.h"
+#include "core/preempt.h"
 #include "core/revive.h"
 #include "core/run.h"
 #include "core/solo.h"
@@ -337,6 +338,10 @@ static void pass_on(int sig, siginfo_t *info)
 		kbi_warden_look();
 		kbi_body_timers_look();
 		reap(); /* what was answered may have changed what is done about SIGCHLD: then the kernel forgets those that wait */
+		return;
+	}
+	if (sig == kbi_preempt_signal() && kbi_preempt_is_wish(info)) {
+		kbi_preempt_wish();
 		return;
 	}
 	if (kbi_children_timer(info) || kbi_sys(SYS_rt_sigaction, sig, NULL, action, MASK_BYTES))

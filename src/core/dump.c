@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "base/option.h"
 #include "core/contain.h"
 #include "core/handoff.h"
+#include "core/lookout.h"
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "core/vp.h"
@@ -260,13 +262,62 @@ bool kbi_dump_deadlock(void)
 	return true;
 }
 
-static void on_quit(int sig)
+/* What the terminal sends to each process comes by the supervisor, too. */
+static void on_quit(int sig, siginfo_t *info, void *context)
 {
 	int saved = errno;
 
 	(void)sig;
-	kbi_dump(STDERR_FILENO);
+	(void)context;
+	if (!kbi_process_is_copy(info) || !kbi_process_passes())
+		kbi_dump(STDERR_FILENO);
 	errno = saved;
+}
+
+bool kbi_dump_is_action(const struct sigaction *sa)
+{
+	return sa->sa_sigaction == on_quit;
+}
+
+/* ---- on request ------------------------------------------------------------------------------------------------ */
+
+enum { STACK = 16384 /* bytes that a dump may take */ };
+
+static a32 wished;
+
+static bool is_wished(void)
+{
+	return a_load_rlx(&wished);
+}
+
+static uint64_t grant(uint64_t now)
+{
+	(void)now;
+	if (is_wished() && a_xchg_rlx(&wished, 0))
+		kbi_dump(STDERR_FILENO);
+	return UINT64_MAX;
+}
+
+static bool has_room(void)
+{
+	const struct kbi_task *self = kbi_self_raw();
+	const struct kbi_stack *k = self ? kbi_thread_of((struct kbi_task *)(uintptr_t)self)->stack : NULL;
+	uintptr_t at = (uintptr_t)__builtin_frame_address(0);
+
+	return !k || at - (uintptr_t)k->low > STACK;
+}
+
+/* In a handler, on any stack: the lookout does it, if there is one. */
+static void wish(void)
+{
+	a_store_rlx(&wished, 1);
+	a_fence_sc(); /* partner: that of the lookout before it sleeps for good */
+	if (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE)
+		kbi_lookout_wake();
+	else if (has_room())
+		grant(0);
+	else
+		kbi_sys_message("the interrupted thread's stack has no room for a list of threads: ask again");
 }
 
 /* The option stats: what each VP did, at the process's end. The owners go on counting with plain stores. */
@@ -292,16 +343,32 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
 }
 
+/* fork: the child is a program of one thread. */
+static void child(void)
+{
+	struct sigaction now, dfl = { .sa_handler = SIG_DFL };
+
+	if (!kbi_real.sigaction(SIGQUIT, NULL, &now) && kbi_dump_is_action(&now))
+		kbi_real.sigaction(SIGQUIT, &dfl, NULL);
+}
+
 void kbi_dump_setup(void)
 {
-	struct sigaction sa = { .sa_handler = on_quit, .sa_flags = SA_RESTART | SA_ONSTACK }, old;
+	struct sigaction sa = { .sa_sigaction = on_quit, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, old;
 
 	if (kbi_options.stats)
 		atexit(print_stats);
-	if (!kbi_options.dump_on_quit || !kbi_sys_is_open())
+	if (!kbi_sys_is_open())
 		return; /* SIGQUIT, which its caller may send, ends it as ever */
+	kbi_lookout_dump = (struct kbi_lookout_duty){ grant, is_wished };
+	kbi_preempt_wished = wish;
+	if (!kbi_options.dump_on_quit)
+		return;
 	sigfillset(&sa.sa_mask);
 	kbi_real.sigaction(SIGQUIT, NULL, &old);
-	if (old.sa_handler == SIG_DFL)
-		kbi_real.sigaction(SIGQUIT, &sa, NULL);
+	/* SIG_IGN stays: what the program executes is to inherit it */
+	if (old.sa_handler != SIG_DFL)
+		return;
+	kbi_real.sigaction(SIGQUIT, &sa, NULL);
+	pthread_atfork(NULL, NULL, child);
 }

@@ -7,7 +7,7 @@
 #include "os/sys.h"
 
 a32 kbi_lookout_bell = { KBI_BELL_NONE };
-struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum;
+struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum, kbi_lookout_dump;
 
 static uint64_t look(const struct kbi_lookout_duty *d, uint64_t now)
 {
@@ -23,7 +23,7 @@ static void sleep_long(void)
 {
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_ASLEEP);
 	a_fence_sc(); /* partner: that of who has something for it and reads the bell */
-	if (!needed(&kbi_lookout_lent) && !needed(&kbi_lookout_quantum))
+	if (!needed(&kbi_lookout_lent) && !needed(&kbi_lookout_quantum) && !needed(&kbi_lookout_dump))
 		kbi_sys_futex_wait(&kbi_lookout_bell, KBI_BELL_ASLEEP, NULL);
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE);
 }
@@ -48,6 +48,8 @@ void *kbi_lookout_run(void *unused)
 		uint64_t now = kbi_sys_now(), nap = kbi_lookout_sooner(look(&kbi_lookout_lent, now),
 							   look(&kbi_lookout_quantum, now));
 		struct timespec ts = kbi_sys_timespec(nap);
+
+		look(&kbi_lookout_dump, now);
 
 		if (nap == UINT64_MAX)
 			sleep_long();

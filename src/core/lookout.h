@@ -1,6 +1,6 @@
 /* core/lookout.h - a kernel thread that runs no threads and looks after virtual processors whose own one cannot: it is
  * in a call, or computes. It sleeps between two looks, and for good while there is nothing to look after.
- * Callers: agent, handoff, quantum. */
+ * Callers: agent, handoff, quantum, dump. */
 #ifndef KBI_LOOKOUT_H
 #define KBI_LOOKOUT_H
 
@@ -14,7 +14,7 @@ struct kbi_lookout_duty {
 	uint64_t (*look)(uint64_t now); /* ns until the next look; UINT64_MAX: there is nothing to look after */
 	bool (*needed)(void);           /* there is: asked before it sleeps for good, behind a full fence */
 };
-extern KBI_HIDDEN struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum;
+extern KBI_HIDDEN struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum, kbi_lookout_dump;
 
 /* The kernel thread's work. */
 void *kbi_lookout_run(void *unused);

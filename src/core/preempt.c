@@ -24,6 +24,13 @@ void (*kbi_preempt_restart)(struct kbi_task *self, void *context);
 void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
 void (*kbi_preempt_returns)(struct kbi_task *self, void *context);
 bool kbi_preempt_is_shared;
+void (*kbi_preempt_wished)(void);
+
+void kbi_preempt_wish(void)
+{
+	if (kbi_preempt_wished)
+		kbi_preempt_wished();
+}
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
@@ -123,6 +130,10 @@ bool kbi_preempt_settle(siginfo_t *info, void *context, kbi_signal_frame_handler
 
 void kbi_preempt_tick(siginfo_t *info, void *context)
 {
+	if (kbi_preempt_is_wish(info)) {
+		kbi_preempt_wish();
+		return;
+	}
 	kbi_preempt_settle(info, context, tick);
 	tick(info->si_signo, info, context);
 }

@@ -18,6 +18,16 @@ static inline int kbi_preempt_signal(void)
 	return kbi_options.tick_signal == KBI_OPT_TICK_SIGNAL_WINCH ? SIGWINCH : SIGURG;
 }
 
+/* What `kochab dump` sends to a program, with the tick's signal: whoever does not run Kochab ignores it. Does it say so? */
+enum { KBI_PREEMPT_WISH = 0x6b646d70 };
+static inline bool kbi_preempt_is_wish(const siginfo_t *info)
+{
+	return kbi_unlikely(info->si_code == SI_QUEUE) && info->si_value.sival_int == KBI_PREEMPT_WISH;
+}
+/* Called for it, wherever it comes; also in handlers. NULL: nothing. */
+extern KBI_HIDDEN void (*kbi_preempt_wished)(void);
+void kbi_preempt_wish(void);
+
 /* Installs the handlers of the tick and of faults in guard pages. EBUSY, and says so: the program handles the tick's
  * signal. */
 int kbi_preempt_setup(void);

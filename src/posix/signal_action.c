@@ -13,6 +13,7 @@
 
 #include "core/body_process.h"
 #include "core/contain.h"
+#include "core/dump.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/solo.h"
@@ -425,7 +426,7 @@ static void relay(int sig, siginfo_t *info, void *context)
 		return;
 	if (kbi_unlikely(kbi_signal_bound_self() != NULL))
 		kbi_signal_note_kernel_mask(self, read_mask(context));
-	if (sig == kbi_preempt_signal() && !to.t && is_tick(self, info)) {
+	if (sig == kbi_preempt_signal() && !to.t && (kbi_preempt_is_wish(info) || is_tick(self, info))) {
 		if (self && self->vp)
 			kbi_signal_interrupts(self->vp, read_mask(context));
 		kbi_preempt_tick(info, context);
@@ -468,6 +469,8 @@ static void show(int sig, struct sigaction *sa)
 		kbi_signal_to_set(&sa->sa_mask, is.mask & ~(kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP)));
 	} else if (kbi_vp_n && kbi_signal_is_memory(sig) && kbi_preempt_shows(sig, sa)) {
 		return;
+	} else if (sig == SIGQUIT && kbi_dump_is_action(sa)) {
+		memset(sa, 0, sizeof(*sa));
 	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n && sa->sa_handler != SIG_IGN) {
 		memset(sa, 0, sizeof(*sa));
 	}

@@ -13,6 +13,7 @@
 
 #include "core/body_process.h"
 #include "core/body_thread.h"
+#include "core/dump.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/wait.h"
@@ -341,8 +342,23 @@ static void pass(siginfo_t *info)
 	kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, info);
 }
 
+/* Somebody wants the list of threads: no call of the program's is to notice. */
+static bool is_for_dump(long sig, const siginfo_t *info)
+{
+	struct sigaction sa;
+
+	if (sig == SIGQUIT)
+		return !kbi_libc()->sigaction(SIGQUIT, NULL, &sa) && kbi_dump_is_action(&sa);
+	return sig == kbi_preempt_signal() && kbi_preempt_is_wish(info);
+}
+
 static bool is_for_work(long sig, const siginfo_t *info)
 {
+	if (kbi_unlikely(is_for_dump(sig, info))) {
+		if (!kbi_process_is_copy(info))
+			kbi_preempt_wish();
+		return false;
+	}
 	return sig > 0 && !(sig == kbi_preempt_signal() && info->si_code == SI_TKILL) && !kbi_process_is_copy(info);
 }
 
