@@ -15,6 +15,7 @@
 #include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/meter.h"
+#include "core/outside.h"
 #include "core/spare.h"
 #include "core/wait.h"
 #include "core/preempt.h"
@@ -30,6 +31,9 @@
 #include "os/libway.h"
 #include "os/module.h"
 #include "os/sys.h"
+
+/* A program that the static library is linked into shall have it. */
+static const struct kbi_outside *const outside __attribute__((used)) = &kbi_outside;
 
 enum { NOT_STARTED, STARTING, RUNNING, FAILED, LACKS_BODIES };
 static a32 stage;

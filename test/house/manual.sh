@@ -34,4 +34,8 @@ mapfile -t options < <("$K" run --help | words)
 stands_in kochab-run.1 "${options[@]}"
 mapfile -t options < <("$K" compare --help | words)
 stands_in kochab-compare.1 "${options[@]}"
+for c in ps stack; do
+	mapfile -t options < <("$K" $c --help | words)
+	stands_in kochab-$c.1 "${options[@]}"
+done
 finish

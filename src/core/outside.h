@@ -1,0 +1,40 @@
+/* core/outside.h - where somebody outside finds the tables, who reads the program's memory or a core file (`kochab ps`).
+ * The library, or the program that it is linked into, has an ELF note "Kochab" with the way from there to this record, so
+ * no symbol and no debug information is needed. Reader and program have the same structures if `build` is the same.
+ * Nothing of the runtime reads it. */
+#ifndef KBI_OUTSIDE_H
+#define KBI_OUTSIDE_H
+
+#include "base/option.h"
+#include "core/descriptor.h"
+#include "core/meter.h"
+#include "core/spare.h"
+#include "core/vp.h"
+#include "os/sys.h"
+
+/* The note's name; its content: an int32_t, the record's address less that of the int32_t. */
+#define KBI_OUTSIDE_NOTE "Kochab"
+enum { KBI_OUTSIDE_TYPE = 2 };  /* 1 is os/sys's */
+
+/* Constant: all that a reader uses of a structure is in the sizes, or at one of the places. */
+struct kbi_outside_build {
+	char magic[8];
+	char version[24];
+	uint16_t size[8];
+	uint16_t place[20];
+};
+
+struct kbi_outside {
+	struct kbi_outside_build build;
+	const struct kbi_descriptor_table *table;
+	struct kbi_vp ***vps;
+	const unsigned *n_vps;
+	const struct kbi_options *options;
+	const struct kbi_sys_from *from;
+	struct kbi_body **bodies;
+	const a32 *meter; /* kbi_meter_state */
+};
+
+extern const KBI_HIDDEN struct kbi_outside kbi_outside;
+
+#endif

@@ -1,0 +1,105 @@
+/* tool/look.h - another process that runs on Kochab, or its core file, as it is seen from outside: nothing of it runs or
+ * stops for that, its memory is read (process_vm_readv). It may be mad or hostile: what is read is bounded and may be
+ * anything, what is printed of it goes through tool/text.c. Callers: ps, stack. */
+#ifndef KOCHAB_TOOL_LOOK_H
+#define KOCHAB_TOOL_LOOK_H
+
+#include <sys/types.h>
+
+#include "core/outside.h"
+
+enum { LOOK_MOST = 1 << 22, LOOK_VPS = 1024, LOOK_TEXT = 256, LOOK_NAME = 64 };
+
+struct look_segment {
+	uint64_t at, end, offset; /* in the core file */
+};
+
+struct look_vp {
+	uint32_t id;
+	int tid;
+	uint32_t idle;
+	uint64_t thread; /* the address of what it runs, 0 */
+};
+
+struct look {
+	int pid;   /* of a core file: that it was, 0: unknown */
+	int core;  /* the file, -1: a process */
+	struct look_segment *segment;
+	unsigned n_segments;
+	uint64_t base;                       /* of the module that has the record */
+	struct kbi_outside outside;
+	struct kbi_options options;
+	struct kbi_descriptor_table table;
+	struct kbi_body *bodies;             /* there */
+	bool processes;                      /* virtual processors are */
+	bool metered;                        /* table.charged is what each thread has used */
+	struct look_vp *vp;
+	unsigned n_vps;
+	/* look_threads */
+	struct kb_thread *thread;            /* copies of those that are not free, by index */
+	uint32_t n;
+	bool cut;                            /* there are more, or the table ends in nowhere */
+	char why[LOOK_TEXT];                 /* why a function has failed */
+};
+
+enum look_found {
+	LOOK_FOUND,
+	LOOK_ABSENT,   /* it has no Kochab */
+	LOOK_OTHER,    /* of another build */
+	LOOK_IDLE,     /* it has Kochab, which has not begun */
+	LOOK_DENIED,   /* or it is not there any more: `why` */
+};
+
+/* Finds the tables. look_close follows in each case. */
+enum look_found look_open(struct look *l, int pid);
+enum look_found look_open_core(struct look *l, const char *file);
+void look_close(struct look *l);
+/* False: not all n bytes can be read. */
+bool look_read(const struct look *l, uint64_t at, void *to, size_t n);
+/* The same of many at once, each of `n` bytes, which are zero where they cannot be read. */
+void look_read_many(const struct look *l, const uint64_t *at, unsigned count, void *to, size_t n);
+/* Copies the threads; false: why. */
+bool look_threads(struct look *l);
+/* The copy of the thread with this index, or whose descriptor is there; NULL. */
+const struct kb_thread *look_at_index(const struct look *l, uint32_t index);
+const struct kb_thread *look_at_address(const struct look *l, uint64_t address);
+/* The address of its descriptor. */
+static inline uint64_t look_address(const struct look *l, const struct kb_thread *t)
+{
+	return (uint64_t)(uintptr_t)l->table.at + (uint64_t)t->task.index * sizeof(*t);
+}
+static inline enum kbi_task_kind look_kind(const struct kb_thread *t)
+{
+	return kbi_state_kind(a_load_rlx(&t->task.state));
+}
+/* Where a thread's state is known: "waiting" ...; of a mad one "damaged". */
+const char *look_state(const struct kb_thread *t);
+/* Its name, as it may be shown. */
+const char *look_name(const struct kb_thread *t, char to[LOOK_NAME]);
+/* A file of /proc/PID as text, "" if it cannot be read; its length. And the parent, 0. */
+size_t look_proc(int pid, const char *what, char *to, size_t size);
+int look_parent(int pid);
+/* The process of the program that the kernel thread is one of; 0: of none, it is a stranger. */
+int look_process(const struct look *l, int tid);
+/* The kernel thread that it is on, 0: it is on none, or that is not known. */
+int look_tid(const struct look *l, const struct kb_thread *t);
+/* The stack pointer of its saved context, where its registers lie; 0: it has none that is known. */
+uint64_t look_stack(const struct kb_thread *t);
+
+/* ---- look_wait.c: what threads wait for ---- */
+
+struct look_wait {
+	const char *what;      /* "mutex" ...; NULL: not known */
+	uint64_t object;       /* its address, or a number; 0 */
+	int64_t owner;         /* index of who holds it, -1 */
+	uint32_t some, all;    /* barrier: are there, are needed */
+	bool timed;
+	double left;           /* s, until it wakes by itself: at its deadline, or to look at a clock that may be set */
+};
+
+/* Of all threads of look_threads; to be freed. NULL: no memory. */
+struct look_wait *look_waits(const struct look *l);
+/* In words. */
+const char *look_words(const struct look_wait *w, char *to, size_t size);
+
+#endif

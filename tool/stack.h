@@ -1,0 +1,25 @@
+/* tool/stack.h - backtraces of another process' threads, by elfutils. stack.c chooses threads and prints,
+ * stack_unwind.c asks libdw, which is opened when it is needed, so the command runs without it. */
+#ifndef KOCHAB_TOOL_STACK_H
+#define KOCHAB_TOOL_STACK_H
+
+#include "look.h"
+
+enum { STACK_FRAMES = 100 };
+
+/* The frames of a thread: where each goes on; the first may be where it stands. */
+struct stack_trace {
+	uint32_t thread; /* place in look->thread */
+	uint32_t n;
+	uint64_t *pc;
+	const char *why; /* NULL; why there are none, or not all */
+};
+
+/* Opens the libraries and reads what modules the process has. False: said why. file: the core file, NULL. */
+bool stack_begin(const struct look *l, const char *file);
+/* The frames of a thread, t->n of them in t->pc, which is to be freed. */
+void stack_unwind(const struct look *l, struct stack_trace *t);
+/* A frame as it may be shown: function, module, line. call: it goes on behind a call. */
+const char *stack_words(uint64_t pc, bool call, char *to, size_t size);
+
+#endif
