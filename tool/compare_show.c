@@ -231,15 +231,21 @@ static void hint(const struct compare *all, char *to, size_t size)
 
 /* ---- as text ---- */
 
-/* Lines from elsewhere. */
+/* Lines from elsewhere. Of one that was written over and over, as progress is, the last. */
 static void print_lines(const char *indent, const char *text)
 {
-	while (*text != '\0') {
-		size_t n = strcspn(text, "\n");
-		char shown[4 * 1024 + 8];
+	enum { MOST = 1024 };
 
-		printf("%s%s\n", indent, tool_plain(shown, sizeof(shown), text, n < 1024 ? n : 1024));
-		text += n + (text[n] == '\n');
+	for (size_t n; *text != '\0'; text += n + (text[n] == '\n')) {
+		char shown[4 * MOST + 8];
+		size_t end, from;
+
+		n = end = strcspn(text, "\n");
+		while (end > 0 && text[end - 1] == '\r')
+			end--;
+		for (from = end; from > 0 && text[from - 1] != '\r';)
+			from--;
+		printf("%s%s\n", indent, tool_plain(shown, sizeof(shown), text + from, end - from < MOST ? end - from : MOST));
 	}
 }
 

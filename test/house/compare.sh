@@ -58,7 +58,7 @@ expect 1 "no end within 0.3 s" "$K" compare -n 1 --timeout 0.3 -- sh -c "$(on_ko
 
 # ---- a server ----
 server='[ $# = 0 ] || exit 7; trap "exit 0" TERM; : >'"$T/ready"'; while :; do sleep 0.05; done'
-load="rm $T/ready; echo 'done'; sleep 0.1"
+load="rm $T/ready; printf 'half\\r    \\rdone\\r\\n'; sleep 0.1"
 expect 0 "time of the load" "$K" compare -n 1 --load "$load" --ready "test -e $T/ready" -- bash -c "$server"
 [ "$(grep -c '^  done$' "$T/out")" = 2 ] || fail "what the load wrote: $(<"$T/out")"
 expect 1 "the server ended before it was ready: exit status 7" \
