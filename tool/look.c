@@ -180,7 +180,8 @@ static bool read_vps(struct look *l)
 
 		if (!look_read(l, at[i], copy, sizeof(copy)))
 			break;
-		l->vp[i] = (struct look_vp){ vp->id, (int)a_load_rlx(&vp->tid), UINT32_MAX, (uintptr_t)vp->cur };
+		l->vp[i] = (struct look_vp){ vp->id, (int)a_load_rlx(&vp->tid), UINT32_MAX, (uintptr_t)vp->cur,
+					     kbi_vp_turns(vp), vp->n_sleeps };
 		if (look_read(l, (uintptr_t)vp->s, &s, sizeof(s)))
 			l->vp[i].idle = a_load_rlx(&s.idle);
 		l->n_vps = i + 1;
@@ -552,4 +553,15 @@ uint64_t look_stack(const struct kb_thread *t)
 	    kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
 		return 0;
 	return sp;
+}
+
+uint64_t *look_charged(const struct look *l)
+{
+	uint32_t n = l->n > 0 ? l->thread[l->n - 1].task.index + 1 : 0;
+	uint64_t *charged = l->metered ? malloc(((size_t)n + 1) * sizeof(*charged)) : NULL;
+
+	if (charged != NULL && look_read(l, (uintptr_t)l->table.charged, charged, (size_t)n * sizeof(*charged)))
+		return charged;
+	free(charged);
+	return NULL;
 }

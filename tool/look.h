@@ -1,6 +1,6 @@
 /* tool/look.h - another process that runs on Kochab, or its core file, as it is seen from outside: nothing of it runs or
  * stops for that, its memory is read (process_vm_readv). It may be mad or hostile: what is read is bounded and may be
- * anything, what is printed of it goes through tool/text.c. Callers: ps, stack. */
+ * anything, what is printed of it goes through tool/text.c. Callers: ps, stack, top. */
 #ifndef KOCHAB_TOOL_LOOK_H
 #define KOCHAB_TOOL_LOOK_H
 
@@ -19,6 +19,7 @@ struct look_vp {
 	int tid;
 	uint32_t idle;
 	uint64_t thread; /* the address of what it runs, 0 */
+	uint64_t switches, sleeps; /* so far */
 };
 
 struct look {
@@ -85,6 +86,10 @@ int look_process(const struct look *l, int tid);
 int look_tid(const struct look *l, const struct kb_thread *t);
 /* The stack pointer of its saved context, where its registers lie; 0: it has none that is known. */
 uint64_t look_stack(const struct kb_thread *t);
+
+/* What each has used of the processor, ns, by index, up to the last of look_threads; to be freed. NULL: nobody is
+ * metered. */
+uint64_t *look_charged(const struct look *l);
 
 /* ---- look_wait.c: what threads wait for ---- */
 

@@ -15,6 +15,7 @@ static const struct command {
 	{ "compare", tool_compare, "run a program on kernel threads and on Kochab, in turns, and compare" },
 	{ "ps", tool_ps, "list programs that run on Kochab, or the threads of one" },
 	{ "stack", tool_stack, "print backtraces of a program's threads" },
+	{ "top", tool_top, "watch what a program's virtual processors and threads do" },
 	{ "options", tool_options, "list every knob with its default and its value now" },
 	{ "doctor", tool_doctor, "say what this machine supports" },
 	{ "dump", tool_dump, "ask a running program for the list of its threads" },

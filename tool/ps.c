@@ -170,17 +170,6 @@ static int list(bool json)
 
 /* ---- the threads of one ---- */
 
-static uint64_t *read_charged(const struct look *l)
-{
-	uint32_t n = l->n > 0 ? l->thread[l->n - 1].task.index + 1 : 0;
-	uint64_t *charged = l->metered ? malloc(((size_t)n + 1) * sizeof(*charged)) : NULL;
-
-	if (charged != NULL && look_read(l, (uintptr_t)l->table.charged, charged, (size_t)n * sizeof(*charged)))
-		return charged;
-	free(charged);
-	return NULL;
-}
-
 struct row {
 	const struct look *look;
 	const struct kb_thread *t;
@@ -289,7 +278,7 @@ static void show_threads(const struct look *l, const struct look_wait *wait, boo
 	static const enum kbi_task_kind order[] = { KBI_TASK_RUNNING, KBI_TASK_BLOCKED, KBI_TASK_READY, KBI_TASK_WAIVED,
 						    KBI_TASK_NEW, KBI_TASK_WAITING, KBI_TASK_FOREIGN, KBI_TASK_DONE };
 	enum { ORDER = sizeof(order) / sizeof(*order) };
-	uint64_t *charged = read_charged(l);
+	uint64_t *charged = look_charged(l);
 
 	if (!json)
 		printf("\n%8s %9s  %-13s %4s  %-16s %s%s\n", "INDEX", "NUMBER", "STATE", "VP", "NAME",

@@ -34,6 +34,7 @@ int tool_space(int argc, char **argv);
 int tool_compare(int argc, char **argv);
 int tool_ps(int argc, char **argv);
 int tool_stack(int argc, char **argv);
+int tool_top(int argc, char **argv);
 /* The questions about libc's inside, for tool_doctor: a line each. And the command that is run to that end. */
 typedef void tool_told(const char *name, bool found, const char *text);
 void tool_doctor_libc(tool_told *tell);

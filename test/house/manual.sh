@@ -34,7 +34,7 @@ mapfile -t options < <("$K" run --help | words)
 stands_in kochab-run.1 "${options[@]}"
 mapfile -t options < <("$K" compare --help | words)
 stands_in kochab-compare.1 "${options[@]}"
-for c in ps stack; do
+for c in ps stack top; do
 	mapfile -t options < <("$K" $c --help | words)
 	stands_in kochab-$c.1 "${options[@]}"
 done

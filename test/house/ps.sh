@@ -1,6 +1,6 @@
 #!/bin/bash
 # kochab ps: the threads of another process and what they wait for, read from outside, also where it is stopped, is a core
-# file, or made up. kochab stack: their backtraces.
+# file, or made up. kochab stack: their backtraces. kochab top: a look at all.
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
 [ -z "${SAN:-}" ] || skip "not with sanitizers: it runs programs on the drop-in"
@@ -151,6 +151,8 @@ expect 1 "No such file" "$K" ps "$T/none"
 expect 2 "usage: kochab stack" "$K" stack
 expect 2 "no index of a thread" "$K" stack 1 x
 expect 1 "it does not run on Kochab" "$K" stack $$
+expect 1 "it does not run on Kochab" "$K" top --once $$
+expect 2 "-d 0: bad value" "$K" top -d 0 $$
 
 # ---- one program, with both kinds of virtual processors, running and stopped ----
 no_elfutils=
@@ -167,6 +169,11 @@ for body in $bodies; do
 	"$K" ps >"$T/seen" 2>&1 || fail "ps: $?"
 	has "^ *$pid +15 +2 +(kernel thread|process) +rotator +0:00:0"
 	[ "$(grep -c "sorts" "$T/seen")" = 1 ] || fail "one program has more rows"
+	"$K" top --once -d 0.3 "$pid" >"$T/seen" 2>&1 || fail "top: $?"
+	has '^15 threads: '
+	has '^ +[01] +[0-9]+  busy +[0-9]+ +[0-9]+  #[0-9]+ computes$'
+	has '^ +2  semaphore 0x'
+	has '^ +1  mutex 0x[0-9a-f]+, held by #0$'
 	kill -STOP "$pid"
 	"$K" ps "$pid" >"$T/seen" 2>&1 || fail "ps of a stopped one: $?"
 	rows
@@ -396,7 +403,7 @@ for how in ring used vps nowhere $(seq 1 "${LIARS:-20}"); do
 		grep -q '^State:.T' "/proc/$pid/status" && break
 		sleep 0.02
 	done
-	for command in "ps" "ps --json" "stack"; do
+	for command in "ps" "ps --json" "top --once -d 0.1" "stack"; do
 		read -ra words <<<"$command"
 		timeout 60 "$K" "${words[@]}" "$pid" >"$T/seen" 2>&1 </dev/null
 		code=$?

@@ -8,7 +8,7 @@ expect 0 "usage: kochab COMMAND" "$K" --help
 expect 2 "usage: kochab COMMAND" "$K"
 expect 2 "frobnicate: no such command" "$K" frobnicate
 expect 2 "no such option" "$K" --frobnicate
-for c in run compare ps stack options doctor dump bench; do
+for c in run compare ps stack top options doctor dump bench; do
 	expect 0 "usage: kochab $c" "$K" $c --help
 done
 
