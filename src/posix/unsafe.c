@@ -116,8 +116,10 @@ void kbi_unsafe_resolve(void)
 	pthread_atfork(NULL, NULL, fresh_locks);
 }
 
+/* Who does little else is in libc, called from here, whenever the tick comes: that is no place to leave it. */
 static pthread_mutex_t *hold(enum lock l)
 {
+	kbi_posix_let_turn_end();
 	pthread_mutex_lock(&locks[l]);
 	return &locks[l];
 }
@@ -264,6 +266,7 @@ enum { FIRST_SIZE = 1024 };
 \
 	if (direct()) \
 		return REAL(name) arguments; \
+	kbi_posix_let_turn_end(); \
 	b = block(SLOT_##name, sizeof(type) + FIRST_SIZE); \
 	while (b) { \
 		e = name##_r(SPREAD arguments(type *)(void *) b->data, b->data + sizeof(type), b->size - sizeof(type), \

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <iconv.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <regex.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -179,6 +180,28 @@ static void calls_strftime(void)
 	CHECK(strftime(text, sizeof text, "%A %d %B %Y %c", &tm) > 0);
 }
 
+/* Those that the drop-in has for libc's, since libc's have one result for all threads. */
+static void calls_ctime(void)
+{
+	time_t t = 1700000000;
+
+	CHECK(ctime(&t) != NULL);
+}
+
+static void calls_localtime_plain(void)
+{
+	time_t t = 1700000000;
+
+	CHECK(localtime(&t) != NULL);
+}
+
+static void calls_setenv(void) { CHECK_EQ(setenv("KB_TURNS", "1", 1), 0); }
+
+static void calls_getpwnam(void)
+{
+	found = getpwnam("root") != NULL;
+}
+
 static void calls_kill(void) { CHECK_EQ(kill(getpid(), 0), 0); }
 
 /* Those that are the drop-in's and suspend nobody. */
@@ -259,6 +282,8 @@ static const struct row {
 	{ "strtod", calls_strtod, ALL },     { "iconv", calls_iconv, ALL },
 	{ "localtime_r", calls_localtime, ALL }, { "mktime", calls_mktime, ALL },
 	{ "strftime", calls_strftime, ALL },
+	{ "ctime", calls_ctime, ANYWHERE },     { "localtime", calls_localtime_plain, ANYWHERE },
+	{ "setenv", calls_setenv, ANYWHERE },   { "getpwnam", calls_getpwnam, ANYWHERE },
 	{ "gettid", calls_gettid, ANYWHERE },   { "pthread_kill", calls_pthread_kill, ANYWHERE },
 	{ "raise", calls_raise, ANYWHERE },     { "pthread_sigmask", calls_sigmask, ANYWHERE },
 	{ "sigpending", calls_sigpending, ANYWHERE }, { "sigaction", calls_sigaction, ANYWHERE },
