@@ -93,8 +93,8 @@ int main(int argc, char **argv)
 			pause();
 	make("computes", computes, NULL);
 	usleep(300000);
-	printf("plain=%p recursive=%p cond=%p rwlock=%p sem=%p barrier=%p\n", (void *)&plain, (void *)&recursive,
-	       (void *)&cond, (void *)&rwlock, (void *)&sem, (void *)&barrier);
+	printf("plain=%p recursive=%p cond=%p rwlock=%p sem=%p barrier=%p pipe=%d\n", (void *)&plain, (void *)&recursive,
+	       (void *)&cond, (void *)&rwlock, (void *)&sem, (void *)&barrier, ends[0]);
 	fflush(stdout);
 	pthread_join(last, NULL);
 	return 0;
@@ -123,7 +123,7 @@ over() {
 has() { grep -qE -e "$1" "$T/seen" || fail "no line matches: $1"; }
 
 rows() { # the threads of sorts, as ps shows them
-	local plain recursive cond rwlock sem barrier
+	local plain recursive cond rwlock sem barrier pipe
 	eval "$(<"$T/said")"
 	has "^ +0 +[0-9]+ +waiting +[01] +main +end of #[0-9]+"
 	has " ended +ended"
@@ -136,7 +136,7 @@ rows() { # the threads of sorts, as ps shows them
 	has " waiting +[01] +takes1 +semaphore $sem$"
 	has " waiting +[01] +takes2 +semaphore $sem$"
 	has " waiting +[01] +meets[12] +barrier $barrier, 2 of 3 there$"
-	has " waiting +[01] +asks +reading descriptor 3$"
+	has " waiting +[01] +asks +reading descriptor $pipe$"
 	has " waiting +[01] +sleeps +time, wakes in 99[0-9]\.[0-9] s$"
 	has " computes "
 }
@@ -195,13 +195,13 @@ for body in $bodies; do
 	fi
 	kill -CONT "$pid"
 	if command -v python3 >/dev/null; then
-		"$K" ps --json "$pid" >"$T/seen" && "$K" ps --json >"$T/list" && python3 - "$T/seen" "$T/list" "$pid" <<-'END' || fail "JSON"
+		"$K" ps --json "$pid" >"$T/seen" && "$K" ps --json >"$T/list" && python3 - "$T/seen" "$T/list" "$pid" "$(<"$T/said")" <<-'END' || fail "JSON"
 			import json, sys
 			rows = [json.loads(line) for line in open(sys.argv[1])]
 			assert len(rows) == 15, rows
 			by = {r["name"]: r for r in rows}
 			assert by["recursive"]["waits_for"] == "mutex" and by["recursive"]["owner"] == 0, rows
-			assert by["asks"]["object"] == 3 and by["sleeps"]["wakes_s"] > 900, rows
+			assert by["asks"]["object"] == int(sys.argv[4].split("pipe=")[1]) and by["sleeps"]["wakes_s"] > 900, rows
 			assert by["re\\x1b[2Jads"]["state"] == "waiting", rows
 			programs = [json.loads(line) for line in open(sys.argv[2])]
 			assert [p["threads"] for p in programs if p["pid"] == int(sys.argv[3])] == [15], programs
