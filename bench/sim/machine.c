@@ -468,6 +468,11 @@ void kbi_sys_unmap(void *p, size_t bytes)
 	munmap(p, bytes);
 }
 
+void kbi_sys_message(const char *format, ...)
+{
+	(void)format;
+}
+
 void kbi_sys_fatal(const char *format, ...)
 {
 	va_list ap;

@@ -24,13 +24,14 @@ enum { ENDED = 1, RECENT = 256 };
 /* ---- what the units ask of others ---- */
 
 struct kbi_solo kbi_solo;
-a32 kbi_lookout_bell;
+a32 kbi_lookout_bell, kbi_lookout_watcher_asleep;
 a32 kbi_stack_hunger;
 struct kbi_stack_slot *kbi_stack_slots;
 
 void kbi_solo_park(struct kbi_vp *vp) { (void)vp; }
 void kbi_solo_unpark_slow(struct kbi_vp *vp) { (void)vp; }
 void kbi_lookout_wake(void) { }
+void kbi_lookout_wake_watcher(void) { }
 void kbi_stack_surrender(unsigned slot) { (void)slot; }
 void kbi_stack_trim(unsigned slot) { (void)slot; }
 bool kbi_stack_is_used(unsigned slot) { (void)slot; return false; }

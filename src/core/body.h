@@ -26,6 +26,7 @@ struct kbi_body {
 	void *tp;                    /* its own thread pointer */
 	struct kbi_task **self_slot; /* kbi_self_tls in that block */
 	void *heap;                  /* what the allocator calls it (mem/heap_door) */
+	void *const *caught;         /* in its TLS: the C++ exception that is being handled; NULL: there are none here */
 	void *signal_stack;          /* from kbi_preempt_alt_stack */
 	uint16_t index;              /* in kbi_spare_bodies, from 1 */
 	uint8_t leader;              /* the process's first kernel thread: never ends */

@@ -19,8 +19,13 @@
 #include "os/sys.h"
 #include "os/tcb.h"
 
+/* C++'s runtime, if it is there: in the caller's TLS what is being handled, and how many are in flight. */
+extern void *__cxa_get_globals(void) __attribute__((weak));
+
 void kbi_body_native_tp(struct kbi_body *b)
 {
+	/* the drop-in's threads have each their own */
+	b->caught = __cxa_get_globals && !kbi_preempt_is_shared ? __cxa_get_globals() : NULL;
 #if KBI_HAVE_TP
 	b->tp = kbi_tp_get();
 #endif

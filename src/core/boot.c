@@ -23,6 +23,7 @@
 #include "core/agent.h"
 #include "core/run.h"
 #include "core/solo.h"
+#include "core/standstill.h"
 #include "core/thread.h"
 #include "mem/heap_door.h"
 #include "os/lock.h"
@@ -92,6 +93,8 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 		kbi_tcb_leave_rseq(); /* main would read there, wherever it runs, where this kernel thread does */
 		b->tp = agent->tcb.tp;
 		b->self_slot = (struct kbi_task **)((char *)b->tp + kbi_self_offset);
+		if (b->caught) /* of a library that was there at the start: at the same place in each block */
+			b->caught = (void *const *)((char *)b->tp + ((const char *)b->caught - (char *)kbi_tp_get()));
 		kbi_door_write(b->tp, b->heap);
 		kbi_door_stays();
 	}
@@ -146,6 +149,7 @@ static int start_bodies(void)
 		if (e)
 			return e;
 	}
+	kbi_standstill_start();
 	return kbi_quantum_start();
 }
 

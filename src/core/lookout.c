@@ -7,6 +7,7 @@
 #include "os/sys.h"
 
 a32 kbi_lookout_bell = { KBI_BELL_NONE };
+a32 kbi_lookout_watcher_asleep;
 struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum, kbi_lookout_dump;
 
 static uint64_t look(const struct kbi_lookout_duty *d, uint64_t now)
@@ -65,4 +66,10 @@ void kbi_lookout_wake(void)
 
 	if (a_cas_acqrel(&kbi_lookout_bell, &asleep, KBI_BELL_AWAKE))
 		kbi_sys_futex_wake(&kbi_lookout_bell, 1);
+}
+
+void kbi_lookout_wake_watcher(void)
+{
+	if (a_xchg_rlx(&kbi_lookout_watcher_asleep, 0))
+		kbi_sys_futex_wake(&kbi_lookout_watcher_asleep, 1);
 }

@@ -21,6 +21,10 @@ void *kbi_lookout_run(void *unused);
 /* It sleeps for good: there is something. The caller has published that and fenced. */
 void kbi_lookout_wake(void);
 
+/* core/standstill's: 1: it sleeps for good. To be woken when a VP is busy again. */
+extern KBI_HIDDEN a32 kbi_lookout_watcher_asleep;
+void kbi_lookout_wake_watcher(void);
+
 static inline uint64_t kbi_lookout_sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

@@ -27,12 +27,26 @@ void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why)
 	kbi_stack_surrender_if_asked(vp->id + 1);
 }
 
+/* A thread without TLS of its own is suspended, now or before, between catching an exception and having handled it. They
+ * are one chain for all such threads here: another one's end takes the wrong one from it. Once in many switches. */
+static void look_for_exceptions(const struct kbi_vp *vp)
+{
+	static a32 said;
+
+	if (kbi_likely(!vp->body || !vp->body->caught || !*vp->body->caught) || a_xchg_rlx(&said, 1))
+		return;
+	kbi_sys_message("a light thread is suspended while it handles a C++ exception: those of other light threads of its VP "
+			"get mixed up with that. Give such threads TLS of their own (kb_attr_settls), or link with -lkochab-posix");
+}
+
 void kbi_run_look(struct kbi_vp *vp)
 {
-	if (a_load_rlx(&vp->countdown) == 0 || a_load_rlx(&vp->wanted))
+	if (a_load_rlx(&vp->countdown) == 0 || a_load_rlx(&vp->wanted)) {
+		look_for_exceptions(vp);
 		kbi_run_service(vp, KBI_POLL_SWITCH);
-	else
+	} else {
 		kbi_domain_poll(vp, vp, 0);
+	}
 }
 
 /* Blocks of the program's own stacks end. */

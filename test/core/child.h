@@ -52,7 +52,7 @@ static inline int child_read(struct child *c, const char *until, int ms)
 	uint64_t end = test_now_ns() + (uint64_t)ms * 1000000u;
 
 	for (;;) {
-		struct pollfd p = { .fd = c->pipe, .events = POLLIN };
+		struct pollfd p = { .fd = c->pipe, .events = POLLIN, .revents = 0 };
 		uint64_t now = test_now_ns();
 		ssize_t n;
 
