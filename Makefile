@@ -419,7 +419,7 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	$(INSTALL) -m 755 $(LIB_so) $(LIB_posix) $(LIB_malloc) $(D)$(LIBDIR)/
 	for l in $(notdir $(LINKS)); do ln -sf $$l.$(SOVERSION) $(D)$(LIBDIR)/$$l || exit; done
 	$(INSTALL) -m 644 include/kochab/*.h $(D)$(INCLUDEDIR)/kochab/
-	for f in kochab kochab-posix; do $(FILL) pkg/$$f.pc.in >$(D)$(LIBDIR)/pkgconfig/$$f.pc || exit; done
+	for f in kochab kochab-posix kochab-malloc; do $(FILL) pkg/$$f.pc.in >$(D)$(LIBDIR)/pkgconfig/$$f.pc || exit; done
 	for f in KochabConfig KochabConfigVersion; do $(FILL) pkg/cmake/$$f.cmake.in >$(D)$(CMAKEDIR)/$$f.cmake || exit; done
 	for m in $(MAN); do $(INSTALL) -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
 	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do \
@@ -434,7 +434,7 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 uninstall: man ## removes what install put there
 	rm -f $(D)$(BINDIR)/kochab $(D)$(LIBDIR)/libkochab.a
 	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libkochab.so libkochab-posix.so libkochab-malloc.so,$(l) $(l).$(SOVERSION)))
-	rm -f $(D)$(LIBDIR)/pkgconfig/kochab.pc $(D)$(LIBDIR)/pkgconfig/kochab-posix.pc
+	rm -f $(addprefix $(D)$(LIBDIR)/pkgconfig/,kochab.pc kochab-posix.pc kochab-malloc.pc)
 	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do rm -f $(D)$(MANDIR)/man3/$$f.3; done; done
 	for m in $(MAN); do rm -f $(D)$(MANDIR)/man$${m##*.}/$${m##*/}; done
 	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)

@@ -164,7 +164,7 @@ KB_API int kb_watch64(const volatile uint64_t *word, uint64_t old, uint64_t dead
 
 /* Between the two the caller may block in the kernel, in a foreign library, anywhere, and the other threads go on: it
  * keeps the kernel thread it is on, and that thread's virtual processor is taken over by a spare one (option spares
- * bounds them) as soon as it has other work, or after a millisecond. A pair that does not block costs some 10 ns.
+ * bounds them) as soon as it has other work, or after a millisecond. A pair that does not block costs some 20 ns.
  * They nest; the outermost end counts. Between them the caller is like a foreign kernel thread: kb_vp_self() is -1, and
  * what it waits for blocks the kernel thread. After the end a light thread may be on another kernel thread.
  * With a quantum (option quantum): while a light thread waits that was preempted, its virtual processor keeps its kernel

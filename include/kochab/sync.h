@@ -67,7 +67,7 @@ KB_API int kb_mutex_destroy(kb_mutex_t *m);
 KB_API int kb_mutex_lock(kb_mutex_t *m);
 /* EBUSY. Never suspends. */
 KB_API int kb_mutex_trylock(kb_mutex_t *m);
-/* ETIMEDOUT. */
+/* May suspend. ETIMEDOUT. */
 KB_API int kb_mutex_timedlock(kb_mutex_t *m, uint64_t deadline);
 /* EPERM: ERRORCHECK or RECURSIVE and not the owner; NORMAL and not locked. Never suspends. Touches nothing of
  * the mutex once another thread may have it: that thread may free it. */
@@ -112,12 +112,13 @@ enum { KB_SEM_VALUE_MAX = 0x7fffffff };
 
 KB_API int kb_sem_init(kb_sem_t *s, uint32_t value);
 KB_API int kb_sem_destroy(kb_sem_t *s);
+/* May suspend. timed: ETIMEDOUT. */
 KB_API int kb_sem_wait(kb_sem_t *s);
-/* EAGAIN */
+/* EAGAIN. Never suspends. */
 KB_API int kb_sem_trywait(kb_sem_t *s);
 KB_API int kb_sem_timedwait(kb_sem_t *s, uint64_t deadline);
-/* EOVERFLOW. Async-signal-safe, whatever the handler has interrupted. A waiter that it lets go may destroy
- * the semaphore at once. */
+/* EOVERFLOW. Never suspends. Async-signal-safe, whatever the handler has interrupted. A waiter that it lets go may
+ * destroy the semaphore at once. */
 KB_API int kb_sem_post(kb_sem_t *s);
 KB_API uint32_t kb_sem_value(const kb_sem_t *s);
 
@@ -135,7 +136,7 @@ enum { KB_BARRIER_SERIAL = -1 };
 /* EINVAL: count is 0. */
 KB_API int kb_barrier_init(kb_barrier_t *b, uint32_t count);
 KB_API int kb_barrier_destroy(kb_barrier_t *b);
-/* KB_BARRIER_SERIAL for one of them, 0 for the rest. timed: ETIMEDOUT, the caller has left the round. */
+/* May suspend. KB_BARRIER_SERIAL for one of them, 0 for the rest. timed: ETIMEDOUT, the caller has left the round. */
 KB_API int kb_barrier_wait(kb_barrier_t *b);
 KB_API int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline);
 
@@ -189,10 +190,10 @@ KB_API int kb_chan_close(kb_chan_t *ch);
 /* May suspend. Senders and receivers are served first come, first served. */
 KB_API int kb_chan_send(kb_chan_t *ch, const void *element);
 KB_API int kb_chan_recv(kb_chan_t *ch, void *element);
-/* EAGAIN */
+/* EAGAIN. Never suspend. */
 KB_API int kb_chan_trysend(kb_chan_t *ch, const void *element);
 KB_API int kb_chan_tryrecv(kb_chan_t *ch, void *element);
-/* ETIMEDOUT */
+/* May suspend. ETIMEDOUT. */
 KB_API int kb_chan_timedsend(kb_chan_t *ch, const void *element, uint64_t deadline);
 KB_API int kb_chan_timedrecv(kb_chan_t *ch, void *element, uint64_t deadline);
 KB_API size_t kb_chan_length(kb_chan_t *ch);

@@ -20,7 +20,7 @@ BUILD=$T/build
 run_make install
 
 for f in bin/kochab lib/libkochab.a lib/libkochab.so lib/libkochab.so.0 lib/libkochab-posix.so lib/libkochab-posix.so.0 \
-	include/kochab/kochab.h include/kochab/sync.h include/kochab/io.h lib/pkgconfig/kochab.pc lib/pkgconfig/kochab-posix.pc \
+	include/kochab/kochab.h include/kochab/sync.h include/kochab/io.h lib/pkgconfig/kochab.pc lib/pkgconfig/kochab-posix.pc lib/pkgconfig/kochab-malloc.pc \
 	lib/cmake/Kochab/KochabConfig.cmake share/man/man1/kochab.1 share/man/man3/kb_thread_create.3 \
 	share/man/man7/kochab.7 share/doc/kochab/LICENSE share/kochab/bench/report share/kochab/bench/limits.def; do
 	[ -s "$D$P/$f" ] || { echo "not installed: $f"; failures=1; }
@@ -84,6 +84,10 @@ build_and_expect() { # TEXT PROGRAM COMMAND...
 	expect 0 "$text" "$program"
 }
 
+needs_allocator() { # PROGRAM
+	readelf -d "$1" | grep -q 'NEEDED.*libkochab-malloc.so.0' || { echo "$1 does not need the allocator"; failures=$((failures + 1)); }
+}
+
 if command -v pkg-config >/dev/null; then
 	# pkg-config puts the DESTDIR in front of the paths
 	export PKG_CONFIG_PATH="$D$P/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$D"
@@ -94,6 +98,9 @@ if command -v pkg-config >/dev/null; then
 	build_and_expect "native $version" "$T/cc" "${CXX:-g++}" -Wall -Werror -std=c++17 "$T/native.cc" -o "$T/cc" "${native[@]}"
 	build_and_expect "posix 100" "$T/posix" "${CXX:-g++}" "$T/posix.cc" -o "$T/posix" "${posix[@]}"
 	readelf -d "$T/posix" | grep -q 'NEEDED.*libkochab-posix.so.0' || { echo "posix program does not need the drop-in"; failures=1; }
+	read -r -a malloc <<<"$(pkg-config --libs kochab-malloc)"
+	build_and_expect "native $version" "$T/malloc" "${CC:-gcc}" -Wl,--as-needed "$T/native.c" -o "$T/malloc" "${malloc[@]}" "${native[@]}"
+	needs_allocator "$T/malloc"
 	build_and_expect "native $version" "$T/static" "${CC:-gcc}" -I"$D$P/include" "$T/native.c" -o "$T/static" \
 		"$D$P/lib/libkochab.a" -pthread -ldl
 	tested=1
@@ -114,12 +121,16 @@ foreach(kind kochab static posix)
 	endif()
 	target_link_libraries(${kind} PRIVATE Kochab::${kind})
 endforeach()
+add_executable(malloc ../native.c)
+target_link_libraries(malloc PRIVATE -Wl,--as-needed Kochab::kochab Kochab::malloc)
 END
 	unset LD_LIBRARY_PATH
 	build_and_expect "native $version" "$T/cmake/b/kochab" sh -c "cd '$T/cmake' && cmake -S . -B b \
 		-DCMAKE_PREFIX_PATH='$D$P' ${CC:+-DCMAKE_C_COMPILER='$CC'} ${CXX:+-DCMAKE_CXX_COMPILER='$CXX'} && cmake --build b"
 	for p in kochabxx static staticxx; do expect 0 "native $version" "$T/cmake/b/$p"; done
 	expect 0 "posix 100" "$T/cmake/b/posix"
+	expect 0 "native $version" "$T/cmake/b/malloc"
+	needs_allocator "$T/cmake/b/malloc"
 	sed 's/Kochab 0.1/Kochab 9/' "$T/cmake/CMakeLists.txt" >"$T/list" && mkdir "$T/cmake9" && mv "$T/list" "$T/cmake9/CMakeLists.txt"
 	expect 1 "Kochab" cmake -S "$T/cmake9" -B "$T/cmake9/b" -DCMAKE_PREFIX_PATH="$D$P"
 	tested=1
