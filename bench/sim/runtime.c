@@ -32,6 +32,7 @@ void kbi_solo_park(struct kbi_vp *vp) { (void)vp; }
 void kbi_solo_unpark_slow(struct kbi_vp *vp) { (void)vp; }
 void kbi_lookout_wake(void) { }
 void kbi_lookout_wake_watcher(void) { }
+void kbi_apart_look_now(struct kbi_vp *vp) { (void)vp; }
 void kbi_stack_surrender(unsigned slot) { (void)slot; }
 void kbi_stack_trim(unsigned slot) { (void)slot; }
 bool kbi_stack_is_used(unsigned slot) { (void)slot; return false; }

@@ -331,6 +331,9 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 		     i, (unsigned long long)kbi_vp_progress(v), (unsigned long long)v->n_mail,
 		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks, (unsigned long long)v->s->given,
 		     (unsigned long long)v->s->taken);
+		if (v->apart.n_moves)
+			line(STDERR_FILENO, "kochab: VP %u: %llu times to a processor where no VP was\n", i,
+			     (unsigned long long)v->apart.n_moves);
 		if (v->n_ended)
 			line(STDERR_FILENO, "kochab: VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
 			     (unsigned long long)v->n_ended, (unsigned long long)v->n_brief);

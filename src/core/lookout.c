@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "core/apart.h"
 #include "os/sys.h"
 
 a32 kbi_lookout_bell = { KBI_BELL_NONE };
@@ -51,7 +52,7 @@ void *kbi_lookout_run(void *unused)
 		struct timespec ts = kbi_sys_timespec(nap);
 
 		look(&kbi_lookout_dump, now);
-
+		kbi_apart_watch(now);
 		if (nap == UINT64_MAX)
 			sleep_long();
 		else

@@ -2,6 +2,7 @@
  * The functions that load another thread pointer are not inlined and use no TLS after it. */
 #include "core/run.h"
 
+#include "core/apart.h"
 #include "core/domain.h"
 #include "core/source.h"
 #include "mem/stack.h"
@@ -25,6 +26,7 @@ void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why)
 		kbi_source_poll(vp);
 	kbi_vp_exchange(vp, why);
 	kbi_stack_surrender_if_asked(vp->id + 1);
+	kbi_apart_look(vp);
 }
 
 /* A thread without TLS of its own is suspended, now or before, between catching an exception and having handled it. They

@@ -46,6 +46,20 @@ struct kbi_turn {
 	struct kbi_context_place place; /* where it had been interrupted */
 };
 
+/* core/apart: where the VP runs. */
+struct kbi_apart {
+	/* owner only */
+	uint32_t looks; /* calls */
+	uint64_t looked, n_moves;
+	/* the lookout's, ns: of the attempts to move it */
+	uint64_t patience, next;
+	/* from one to the other, or to all */
+	a32 cpu;
+	a64 seen;      /* ns: that it ran there */
+	a32 wanted;    /* a processor + 1: it is to go there; 0: none */
+	a32 moves_now; /* 1: its affinity is not what it was, for a moment */
+};
+
 /* A turn, as calls that end it know it: core/slice. Owner only. */
 struct kbi_slice {
 	uint64_t turn;   /* kbi_vp_turns then: as long as that is the same it lasts */
@@ -135,6 +149,7 @@ struct kbi_vp {
 	a64 seen_progress, seen_turns, seen_at;
 	struct kbi_turn turn;
 	struct kbi_slice slice;
+	struct kbi_apart apart;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* How many VPs do what; read by all, written on the way to and from idleness. */

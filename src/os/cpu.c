@@ -1,4 +1,4 @@
-/* os/cpu.c - processors this process may use. Contract in cpu.h. Called once, at start; no stdio, no malloc. */
+/* os/cpu.c - processors this process may use. Contract in cpu.h. No stdio, no malloc. */
 #include "os/cpu.h"
 
 #include <fcntl.h>
@@ -137,4 +137,54 @@ unsigned kbi_cpu_quota(void)
 unsigned kbi_cpu_count(void)
 {
 	return smaller(kbi_cpu_affinity(), kbi_cpu_quota());
+}
+
+/* ---- idle time ------------------------------------------------------------------------------------------ */
+
+/* "cpuN user nice system idle iowait ..." in clock ticks. */
+static bool read_idle(const char *line, unsigned cpu, uint64_t *ns)
+{
+	const uint64_t tick = 1000000000 / 100; /* USER_HZ: the same on each machine that Kochab is for */
+	unsigned long long user, nice, system, idle, wait;
+	unsigned n;
+
+	if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu", &n, &user, &nice, &system, &idle, &wait) != 6 || n != cpu)
+		return false;
+	*ns = (idle + wait) * tick;
+	return true;
+}
+
+/* The line that begins so, and its end. */
+static const char *find_line(long fd, const char *start, char *text, size_t size)
+{
+	const char *line;
+	size_t kept = 0;
+	long n;
+
+	while ((n = kbi_sys(SYS_read, fd, text + kept, size - 1 - kept)) > 0) {
+		text[kept + (size_t)n] = 0;
+		line = strstr(text, start);
+		if (line && strchr(line + 1, '\n'))
+			return line;
+		line = strrchr(text, '\n'); /* a line's beginning goes before the next piece */
+		kept = line ? strlen(line) : 0;
+		if (line)
+			memmove(text, line, kept);
+	}
+	return NULL;
+}
+
+bool kbi_cpu_idle(unsigned cpu, uint64_t *ns)
+{
+	KBI_FD_BRIEFLY();
+	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/stat", O_RDONLY | O_CLOEXEC);
+	char text[4096], start[24];
+	const char *line;
+
+	if (fd < 0)
+		return false;
+	snprintf(start, sizeof start, "\ncpu%u ", cpu);
+	line = find_line(fd, start, text, sizeof text);
+	kbi_sys(SYS_close, fd);
+	return line && read_idle(line + 1, cpu, ns);
 }

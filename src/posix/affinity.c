@@ -151,14 +151,15 @@ static void read_mask(int tid, struct mask *m)
 	m->bytes = kbi_sys(SYS_sched_getaffinity, tid, sizeof(m->bits), m->bits);
 }
 
-/* A kernel thread that is as the runtime made it: a virtual processor's, unless that is about to get another. 0: none. */
+/* A kernel thread that is as the runtime made it: a virtual processor's, unless that is about to get another, or to go to
+ * another processor. 0: none. */
 static int common_tid(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		int tid = (int)a_load_rlx(&kbi_vps[i]->tid);
 		const struct kbi_body *b = kbi_body_of_tid(tid);
 
-		if (b && !a_load_rlx(&b->changed))
+		if (b && !a_load_rlx(&b->changed) && !a_load_rlx(&kbi_vps[i]->apart.moves_now))
 			return tid;
 	}
 	return 0;

@@ -1,0 +1,186 @@
+/* core/apart.c - VPs on processors of their own. Contract in apart.h.
+ *
+ * Each VP publishes where it runs and when it saw that, once a millisecond. What the lookout reads may be old by some
+ * slices of the kernel: VPs that share a processor do not run at the same time. A wrong guess costs a needless move.
+ * If all processors are busy a move gains nothing: another program's thread would have less. So the one where a VP is to
+ * go must have been idle for a part of the time in which the two were seen together.
+ *
+ * A VP is moved by an affinity of one processor, which is taken back at once. It does that itself: nobody else can change
+ * its affinity meanwhile, and it makes no child. Whoever asks for the affinity of all VPs asks one that does not move
+ * (moves_now, a moment late): VP 0 first, and that never does. In /proc it shows. If the kernel brings the VP back, it has
+ * its reasons: the next attempt waits twice as long. */
+#include "core/apart.h"
+
+#include <sched.h>
+
+#include "os/cpu.h"
+#include "os/segment.h"
+#include "os/sys.h"
+
+enum {
+	LOOK_NS = 1000000,
+	WATCH_NS = 10000000,
+	FRESH_NS = 20000000,   /* so old may be what a VP has published */
+	TOGETHER_NS = 60000000, /* they were seen on one processor at each look for so long, */
+	IDLE_PART = 10,        /* and the other one was idle for such a part of that: the kernel counts by 10 ms */
+	FIRST_NS = 20000000,   /* from an attempt to the next of that VP, at first; */
+	LAST_NS = 2000000000,  /* at most; and who has met nobody for so long begins again */
+	WORDS = 128,           /* of a mask: 8,192 processors */
+	BITS = 8 * sizeof(unsigned long),
+};
+
+/* The lookout's: a VP that has met another one; vp NULL: none. */
+static struct {
+	struct kbi_vp *vp;
+	int from, to;
+	uint64_t since, idle; /* ns: when it was met first; how long `to` had been idle by then */
+	uint64_t watched;
+} met;
+
+/* ---- who is where ---------------------------------------------------------------------------------------- */
+
+/* Where it runs, or has just run; -1: nobody knows. */
+static int processor_of(const struct kbi_vp *vp, uint64_t now)
+{
+	/* relaxed: two words that need not belong together */
+	uint64_t seen = a_load_rlx(&vp->apart.seen);
+
+	if (now > seen + FRESH_NS || a_load_rlx(&vp->doze) != KBI_DOZE_NO)
+		return -1;
+	return (int)a_load_rlx(&vp->apart.cpu);
+}
+
+/* Of two that meet the one with the higher number moves. */
+static bool meets(const struct kbi_vp *vp, int cpu, uint64_t now)
+{
+	for (unsigned i = 0; i < vp->id; i++)
+		if (processor_of(kbi_vps[i], now) == cpu)
+			return true;
+	return false;
+}
+
+static bool has(const unsigned long *mask, unsigned cpu)
+{
+	return mask[cpu / BITS] >> cpu % BITS & 1;
+}
+
+/* The next processor of vp's affinity where no VP runs; -1: there is none. */
+static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
+{
+	unsigned long mask[WORDS], taken[WORDS] = { 0 };
+	long bytes = kbi_sys(SYS_sched_getaffinity, a_load_rlx(&vp->tid), sizeof mask, mask);
+	unsigned n = bytes > 0 ? (unsigned)bytes * 8 : 0;
+
+	for (unsigned i = 0; i < kbi_vp_n; i++) {
+		int at = processor_of(kbi_vps[i], now);
+
+		if (at >= 0 && at < WORDS * (int)BITS)
+			taken[(unsigned)at / BITS] |= 1ul << (unsigned)at % BITS;
+	}
+	for (unsigned i = 1; i < n; i++)
+		if (has(mask, (cpu + i) % n) && !has(taken, (cpu + i) % n))
+			return (int)((cpu + i) % n);
+	return -1;
+}
+
+/* ---- the VP ------------------------------------------------------------------------------------------------ */
+
+/* The second call may be long in coming: the VP waits for its turn on the new processor. */
+static void move(struct kbi_vp *vp, unsigned cpu)
+{
+	unsigned long mask[WORDS], one[WORDS] = { 0 };
+	long bytes = kbi_sys(SYS_sched_getaffinity, 0, sizeof mask, mask);
+
+	if (bytes <= 0 || cpu >= (unsigned)bytes * 8 || !has(mask, cpu))
+		return;
+	one[cpu / BITS] = 1ul << cpu % BITS;
+	a_store_rlx(&vp->apart.moves_now, 1);
+	kbi_sys(SYS_sched_setaffinity, 0, bytes, one);
+	kbi_sys(SYS_sched_setaffinity, 0, bytes, mask);
+	a_store_rlx(&vp->apart.moves_now, 0);
+	vp->apart.n_moves++;
+}
+
+void kbi_apart_look_now(struct kbi_vp *vp)
+{
+	struct kbi_apart *a = &vp->apart;
+	uint32_t to = a_load_rlx(&a->wanted);
+	uint64_t now = kbi_sys_now();
+	int cpu;
+
+	if (now - a->looked < LOOK_NS)
+		return;
+	a->looked = now;
+	if (kbi_unlikely(to)) {
+		a_store_rlx(&a->wanted, 0);
+		if (!kbi_segment_filtered())
+			move(vp, to - 1);
+	}
+	cpu = sched_getcpu();
+	if (cpu < 0)
+		return;
+	a_store_rlx(&a->cpu, (uint32_t)cpu);
+	a_store_rlx(&a->seen, now);
+}
+
+/* ---- the lookout ------------------------------------------------------------------------------------------- */
+
+/* For the next attempt. */
+static void be_patient(struct kbi_apart *a, uint64_t now)
+{
+	a->patience = !a->patience ? FIRST_NS : a->patience < LAST_NS / 2 ? 2 * a->patience : LAST_NS;
+	a->next = now + a->patience;
+}
+
+static void begin(struct kbi_vp *vp, int cpu, uint64_t now)
+{
+	met.to = find_free(vp, (unsigned)cpu, now);
+	if (met.to < 0 || !kbi_cpu_idle((unsigned)met.to, &met.idle)) {
+		be_patient(&vp->apart, now);
+		return;
+	}
+	met.vp = vp;
+	met.from = cpu;
+	met.since = now;
+}
+
+static void find_pair(uint64_t now)
+{
+	for (unsigned i = 1; i < kbi_vp_n && !met.vp; i++) {
+		struct kbi_apart *a = &kbi_vps[i]->apart;
+		int cpu = now < a->next ? -1 : processor_of(kbi_vps[i], now);
+
+		if (cpu >= 0 && meets(kbi_vps[i], cpu, now))
+			begin(kbi_vps[i], cpu, now);
+		else if (a->patience && now > a->next + LAST_NS)
+			a->patience = 0;
+	}
+}
+
+static void look_again(uint64_t now)
+{
+	struct kbi_vp *vp = met.vp;
+	uint64_t idle, since = now - met.since;
+
+	if (processor_of(vp, now) != met.from || !meets(vp, met.from, now)) {
+		met.vp = NULL;
+		return;
+	}
+	if (since < TOGETHER_NS)
+		return;
+	met.vp = NULL;
+	be_patient(&vp->apart, now);
+	if (kbi_cpu_idle((unsigned)met.to, &idle) && idle - met.idle >= since / IDLE_PART)
+		a_store_rlx(&vp->apart.wanted, (uint32_t)met.to + 1);
+}
+
+void kbi_apart_watch(uint64_t now)
+{
+	if (kbi_vp_n == 1 || now - met.watched < WATCH_NS)
+		return;
+	met.watched = now;
+	if (met.vp)
+		look_again(now);
+	else
+		find_pair(now);
+}
