@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>
+#include <sys/stat.h>
 
 #include "base/option.h"
 #include "core/handoff.h"
@@ -74,26 +75,52 @@ long kbi_async_here(const struct kbi_async *a)
 /* ---- what is known of files ------------------------------------------------------------------------------ */
 
 enum { NUMBERS = 4096 };
-enum { ASK, CACHED, DIRECT };
+enum { LOOKED_AT = 1, SAFE = 2 /* O_DSYNC, O_SYNC */, DIRECT = 4 };
 static a8 files[NUMBERS];
+
+/* It has O_DIRECT or O_DSYNC, which mean other things where it is no file or disk. */
+static KBI_NOINLINE bool is_on_disk(int fd)
+{
+	int saved = errno;
+	struct stat st;
+	bool is = fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+
+	errno = saved;
+	return is;
+}
+
+static KBI_NOINLINE unsigned look_at(int fd)
+{
+	long flags = kbi_sys(SYS_fcntl, fd, F_GETFL);
+	unsigned kind = LOOKED_AT;
+
+	if (kbi_unlikely(flags >= 0 && flags & (O_DIRECT | O_DSYNC)) && is_on_disk(fd))
+		kind |= (flags & O_DIRECT ? DIRECT : 0) | (flags & O_DSYNC ? SAFE : 0);
+	a_store_rlx(&files[fd], (uint8_t)kind);
+	return kind;
+}
+
+static inline unsigned known_of(int fd)
+{
+	unsigned kind = (unsigned)fd < NUMBERS ? a_load_rlx(&files[fd]) : LOOKED_AT;
+
+	return kbi_likely(kind != 0) ? kind : look_at(fd);
+}
 
 bool kbi_async_is_direct(int fd)
 {
-	unsigned kind = (unsigned)fd < NUMBERS ? a_load_rlx(&files[fd]) : CACHED;
+	return kbi_unlikely(known_of(fd) & DIRECT);
+}
 
-	if (kbi_unlikely(kind == ASK)) {
-		long flags = kbi_sys(SYS_fcntl, fd, F_GETFL);
-
-		kind = flags >= 0 && flags & O_DIRECT ? DIRECT : CACHED;
-		a_store_rlx(&files[fd], (uint8_t)kind);
-	}
-	return kind == DIRECT;
+bool kbi_async_is_safe(int fd)
+{
+	return kbi_unlikely(known_of(fd) & SAFE);
 }
 
 void kbi_async_new_number(int fd)
 {
 	if ((unsigned)fd < NUMBERS)
-		a_store_rlx(&files[fd], ASK);
+		a_store_rlx(&files[fd], 0);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------ */

@@ -28,9 +28,10 @@ struct kbi_async {
 KBI_SWITCHES long kbi_async_here(const struct kbi_async *a);
 /* It lies in a buffer that the kernel knows (kb_io_buffers). */
 bool kbi_async_is_known(const struct iovec *v);
-/* Was it opened with O_DIRECT? To try a transfer would wait for the disk then. Remembered for each number, as a guess;
- * kbi_async_new_number: it is another file's now. */
+/* Is it a file with O_DIRECT; one with O_DSYNC or O_SYNC? To try a transfer of a direct one, or to write to a safe one,
+ * would wait for the disk. Remembered for each number, as a guess; kbi_async_new_number: it is another file's now. */
 bool kbi_async_is_direct(int fd);
+bool kbi_async_is_safe(int fd);
 void kbi_async_new_number(int fd);
 /* The system call's result, or -errno; -ETIMEDOUT or what until.stop said if it could be taken back. It is not made
  * again by itself after EINTR or the end of a kernel thread that had submitted it, unless that does no harm. */

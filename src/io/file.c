@@ -72,6 +72,14 @@ static long beside(const struct transfer *t, struct kbi_until until)
 	return kbi_async(&a, until);
 }
 
+/* It will, and then it is over. */
+static long safely(const struct transfer *t, struct kbi_until until)
+{
+	struct kbi_async a = asked(t);
+
+	return kbi_async_sync(&a, until);
+}
+
 /* The kernel knows no way to try it: a write into the page cache on many file systems, a file of /proc. */
 static long here(const struct transfer *t)
 {
@@ -138,8 +146,10 @@ static long some(struct transfer *t, struct kbi_until until)
 	const short events = t->out ? POLLOUT : POLLIN;
 
 	/* a try would wait for the disk; and who makes buffers known means the disk, not the page cache */
-	if (t->at != OWN_POSITION && (kbi_async_is_direct(t->fd) || (t->count == 1 && kbi_async_is_known(t->iov))))
+	if (kbi_async_is_direct(t->fd) || (t->at != OWN_POSITION && t->count == 1 && kbi_async_is_known(t->iov)))
 		return beside(t, until);
+	if (t->out && kbi_async_is_safe(t->fd))
+		return safely(t, until);
 	for (unsigned turn = 0;; turn++) {
 		long r = now_held(t);
 		bool odd = is_odd(r);
