@@ -22,6 +22,8 @@ static const struct kbi_libc_row rows[] = {
 #define POLL(result, name, ...) SLOT(name),
 #define APART(result, name, ...) SLOT(name),
 #define LENT(result, name, ...) SLOT(name),
+#define OPENS(result, name, ...) SLOT(name),
+#define DISK(result, name, ...) SLOT(name),
 #define GIVEN(result, name, ...) SLOT(name),
 #define AT_ONCE(result, name, ...) SLOT(name),
 #define HAND(result, name, ...) SLOT(name),
@@ -46,6 +48,16 @@ static unsigned kind_of_device(int fd, const struct stat *st)
 	return kbi_sys(SYS_ioctl, fd, TCGETS, &t) == 0 ? KBI_CALL_TTY : KBI_CALL_OTHER;
 }
 
+/* A regular file or a disk. opened: it is known how. */
+static unsigned kind_of_file(int fd, bool opened)
+{
+	long flags = opened ? 0 : kbi_sys(SYS_fcntl, fd, F_GETFL);
+
+	if (kbi_likely(flags < 0 || !(flags & (O_DSYNC | O_DIRECT))))
+		return KBI_CALL_FILE;
+	return flags & O_DIRECT ? KBI_CALL_DISK | KBI_CALL_DIRECT : KBI_CALL_DISK;
+}
+
 static unsigned kind_of(int fd)
 {
 	struct stat st;
@@ -63,6 +75,9 @@ static unsigned kind_of(int fd)
 		return KBI_CALL_STREAM;
 	case S_IFCHR:
 		return kind_of_device(fd, &st);
+	case S_IFREG:
+	case S_IFBLK:
+		return kind_of_file(fd, (kbi_call_known(fd) & KBI_CALL_KINDS) == KBI_CALL_OPENED);
 	default:
 		return KBI_CALL_FILE;
 	}
@@ -76,8 +91,8 @@ unsigned kbi_call_look_up(int fd)
 		return KBI_CALL_FILE;
 	if ((unsigned)fd < KBI_CALL_DESCRIPTORS) {
 		before = a_load_rlx(&kbi_call_kinds[fd]);
-		if ((before & KBI_CALL_KINDS) == k)
-			k = before;
+		if ((before & KBI_CALL_KINDS) == (k & KBI_CALL_KINDS))
+			k |= before & ~(unsigned)KBI_CALL_DIRECT;
 	}
 	kbi_call_note(fd, k);
 	return k;

@@ -1,6 +1,6 @@
 /* posix/call_apart.c - calls that the kernel has no other form of than blocking: libc's, while the virtual processor is
  * given or lent to others. They are tried without blocking first where that is possible, and once more after others have
- * run. And the functions that give descriptors' numbers up. Contract in call_priv.h.
+ * run. And reads and writes of files by position. Contract in call_priv.h.
  * Callers: programs. May switch. Cancellation may pass through these frames. */
 #include "posix/call_priv.h"
 
@@ -220,7 +220,7 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 				return r; \
 		} \
 	}
-#define LENT(result, name, parameters, arguments, before, cancels, why) \
+#define LENDS(result, name, parameters, arguments, before, call) \
 	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
 	result kbi_call_apart_##name parameters \
 	{ \
@@ -231,6 +231,19 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 			return REAL(name) arguments; \
 		if (before) \
 			return r; \
+		KBI_CALL_LENT(); \
+		return call; \
+	}
+#define LENT(result, name, parameters, arguments, before, cancels, why) \
+	LENDS(result, name, parameters, arguments, before, REAL(name) arguments)
+#define OPENS(result, name, parameters, arguments, before, cancels, why) \
+	LENDS(result, name, parameters, arguments, before, kbi_call_opened(REAL(name) arguments, how))
+#define DISK(result, name, number, parameters, arguments, cancels, why) \
+	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
+	result kbi_call_apart_##name parameters \
+	{ \
+		if (kbi_unlikely(!kbi_call_may_wait())) \
+			return REAL(name) arguments; \
 		KBI_CALL_LENT(); \
 		return REAL(name) arguments; \
 	}
@@ -243,8 +256,25 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		KBI_CALL_APART(true); \
 		return REAL(name) arguments; \
 	}
+#define AT_ONCE(result, name, parameters, arguments, quick, cancels, why) \
+	static KBI_NOINLINE result look_and_##name parameters \
+	{ \
+		if (!kbi_call_may_wait() || (kbi_call_flags(fd), quick)) \
+			return KBI_CALL_REAL(name) arguments; \
+		KBI_CALL_LENT(); \
+		return KBI_CALL_REAL(name) arguments; \
+	} \
+	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
+	result kbi_call_apart_##name parameters \
+	{ \
+		if (kbi_likely(kbi_call_may_go_on()) && kbi_likely(quick)) \
+			return kbi_call_originals.name arguments; \
+		return look_and_##name arguments; \
+	}
 #include "posix/call.def"
 
+KBI_CALL_ALIAS(__pread64, pread64, kbi_call_apart_pread64);
+KBI_CALL_ALIAS(__pwrite64, pwrite64, kbi_call_apart_pwrite64);
 KBI_CALL_ALIAS(__waitpid, waitpid, kbi_call_apart_waitpid);
 KBI_CALL_ALIAS(__wait, wait, kbi_call_apart_wait);
 KBI_CALL_ALIAS(__open, open, kbi_call_apart_open);
@@ -315,16 +345,6 @@ KBI_POSIX_API int lio_listio(int mode, struct aiocb *const list[], int n, struct
 }
 
 KBI_POSIX_ALIAS(lio_listio64, lio_listio);
-
-KBI_POSIX_API void sync(void)
-{
-	if (!kbi_call_may_wait()) {
-		REAL(sync)();
-		return;
-	}
-	KBI_CALL_LENT();
-	REAL(sync)();
-}
 
 /* ---- locks of files ---------------------------------------------------------------------------------- */
 
@@ -436,7 +456,7 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 
 	if (what == F_SETFL) {
 		r = original(fd, what, arg);
-		kbi_call_changed();
+		kbi_call_mode_set(fd);
 		return r;
 	}
 	if (kbi_unlikely(what == F_SETOWN_EX) && arg)

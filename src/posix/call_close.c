@@ -57,7 +57,7 @@ static long refuse(int e)
 
 KBI_POSIX_API int close(int fd)
 {
-	bool lends = kbi_call_may_wait() && (kbi_call_known(fd) & KBI_CALL_KINDS) <= KBI_CALL_FILE;
+	bool lends = kbi_call_may_wait() && kbi_call_may_be_file(kbi_call_known(fd));
 	KBI_CALL_CLOSING(x, fd, false);
 
 	if (kbi_unlikely(x.refused))

@@ -14,6 +14,14 @@
 
 enum { MASK_BYTES = 8 };
 
+/* Numbers of call.def that newer machines have no more. */
+#ifndef SYS_unlink
+enum { SYS_unlink = -1, SYS_rmdir = -1, SYS_rename = -1, SYS_mkdir = -1, SYS_link = -1, SYS_symlink = -1 };
+#endif
+#ifndef SYS_renameat
+enum { SYS_renameat = -1 };
+#endif
+
 /* ---- what the kernel's have and libc's hide -------------------------------------------------------------- */
 
 /* A mask of the kernel's size as a set of libc's. NULL: none. */
@@ -251,7 +259,10 @@ static bool changes_mode(long n, const long a[6], long *r)
 	    !(n == SYS_setsockopt && kbi_call_matters((int)a[1], (int)a[2])))
 		return false;
 	*r = kbi_sys(n, a[0], a[1], a[2], a[3], a[4]);
-	kbi_call_changed();
+	if (n == SYS_fcntl)
+		kbi_call_mode_set((int)a[0]);
+	else
+		kbi_call_changed();
 	return true;
 }
 
@@ -264,8 +275,31 @@ static bool shuts_down(long n, const long a[6], long *r)
 	return true;
 }
 
+/* Of files. */
+static bool may_wait_for_disk(long n, const long a[6])
+{
+	int fd = (int)a[0];
+
+#define DISK(result, name, number, ...) if (n == (number)) return true;
+#include "posix/call.def"
+	switch (n) {
+	case SYS_pread64:
+	case SYS_preadv:
+	case SYS_pwrite64:
+	case SYS_pwritev:
+		kbi_call_flags(fd);
+		return !kbi_call_is_cached(fd, n == SYS_pread64 || n == SYS_preadv);
+	case SYS_preadv2:
+	case SYS_pwritev2:
+		kbi_call_flags(fd);
+		return !kbi_call_is_quick(fd, (int)a[5], n == SYS_preadv2);
+	default:
+		return false;
+	}
+}
+
 /* Those that may block in another way: the virtual processor is lent. */
-static bool may_block(long n)
+static bool may_block(long n, const long a[6])
 {
 	switch (n) {
 	case SYS_readv:
@@ -295,7 +329,7 @@ static bool may_block(long n)
 	case SYS_io_uring_enter:
 		return true;
 	default:
-		return false;
+		return may_wait_for_disk(n, a);
 	}
 }
 
@@ -320,7 +354,7 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 		kbi_call_told(*r);
 		return true;
 	}
-	if (!may_block(n))
+	if (!may_block(n, a))
 		return false;
 	kbi_call_leave_vp(false);
 	before = kbi_posix_me.handled;

@@ -38,6 +38,8 @@ struct kbi_call_originals {
 #define POLL(result, name, parameters, ...) result (*name) parameters;
 #define APART(result, name, parameters, ...) result (*name) parameters;
 #define LENT(result, name, parameters, ...) result (*name) parameters;
+#define OPENS(result, name, parameters, ...) result (*name) parameters;
+#define DISK(result, name, number, parameters, ...) result (*name) parameters;
 #define GIVEN(result, name, parameters, ...) result (*name) parameters;
 #define AT_ONCE(result, name, parameters, ...) result (*name) parameters;
 #define HAND(result, name, parameters, ...) result (*name) parameters;
@@ -80,6 +82,14 @@ static inline long kbi_call_result(long r)
 	return r < 0 ? -errno : r;
 }
 
+/* kbi_call_may_wait, where no turn is over. */
+static inline bool kbi_call_may_go_on(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	return kbi_call_is_outside(self) && !kbi_quantum_is_over(self);
+}
+
 /* ---- what a descriptor is: call.c -------------------------------------------------------------- */
 
 /* A guess from the last look: right, or found out without harm. */
@@ -90,11 +100,14 @@ enum kbi_call_kind {
 	KBI_CALL_STREAM, /* RWF_NOWAIT works: pipes, many that libc has functions to make for */
 	KBI_CALL_OTHER,  /* poll, then read or write */
 	KBI_CALL_TTY,    /* the same, of a terminal */
+	KBI_CALL_DISK,   /* a FILE with O_DSYNC, O_SYNC or O_DIRECT: a write waits for the disk */
+	KBI_CALL_OPENED, /* not looked at yet, but no DISK: it was opened without these */
 	KBI_CALL_KINDS = 7,
 	KBI_CALL_WAITS = 8,  /* had neither O_NONBLOCK nor a time limit for receiving at the last look */
 	KBI_CALL_NO_NOWAIT_READ = 16, /* STREAM, but not to read from */
 	KBI_CALL_NO_NOWAIT_WRITE = 32,
 	KBI_CALL_NONBLOCK = 64, /* had O_NONBLOCK at the last look */
+	KBI_CALL_DIRECT = 128,  /* DISK, and reads wait, too: it has O_DIRECT */
 };
 enum { KBI_CALL_DESCRIPTORS = 1 << 20 };
 extern a8 kbi_call_kinds[KBI_CALL_DESCRIPTORS];
@@ -102,11 +115,22 @@ extern a8 kbi_call_kinds[KBI_CALL_DESCRIPTORS];
 /* Asks the kernel; what is not open is a FILE, so libc says so. Keeps the result. */
 unsigned kbi_call_look_up(int fd);
 
+static inline unsigned kbi_call_known(int fd)
+{
+	return (unsigned)fd < KBI_CALL_DESCRIPTORS ? a_load_rlx(&kbi_call_kinds[fd]) : KBI_CALL_UNKNOWN;
+}
+
+/* Neither UNKNOWN, which is 0, nor OPENED, which is 7. */
+static inline bool kbi_call_was_looked_at(unsigned flags)
+{
+	return (flags + 1) & (KBI_CALL_KINDS - 1);
+}
+
 static inline unsigned kbi_call_flags(int fd)
 {
-	unsigned k = (unsigned)fd < KBI_CALL_DESCRIPTORS ? a_load_rlx(&kbi_call_kinds[fd]) : KBI_CALL_UNKNOWN;
+	unsigned k = kbi_call_known(fd);
 
-	return kbi_likely(k & KBI_CALL_KINDS) ? k : kbi_call_look_up(fd);
+	return kbi_likely(kbi_call_was_looked_at(k)) ? k : kbi_call_look_up(fd);
 }
 
 static inline void kbi_call_note(int fd, unsigned flags)
@@ -115,6 +139,7 @@ static inline void kbi_call_note(int fd, unsigned flags)
 		a_store_rlx(&kbi_call_kinds[fd], (uint8_t)flags);
 }
 
+/* Neither a read nor a write of it waits. */
 static inline bool kbi_call_is_file(int fd)
 {
 	return (kbi_call_flags(fd) & KBI_CALL_KINDS) == KBI_CALL_FILE;
@@ -123,8 +148,48 @@ static inline bool kbi_call_is_file(int fd)
 /* As far as is known. */
 static inline bool kbi_call_was_file(int fd)
 {
-	return (unsigned)fd < KBI_CALL_DESCRIPTORS &&
-	       (a_load_rlx(&kbi_call_kinds[fd]) & KBI_CALL_KINDS) == KBI_CALL_FILE;
+	return (kbi_call_known(fd) & KBI_CALL_KINDS) == KBI_CALL_FILE;
+}
+
+/* As far as is known: when there is no room left the kernel writes a part, and that is the result. */
+static inline bool kbi_call_is_on_disk(int fd)
+{
+	unsigned kind = kbi_call_known(fd) & KBI_CALL_KINDS;
+
+	return kind == KBI_CALL_FILE || kind == KBI_CALL_DISK;
+}
+
+/* As far as is known: no socket, pipe or terminal. */
+static inline bool kbi_call_may_be_file(unsigned flags)
+{
+	unsigned kind = flags & KBI_CALL_KINDS;
+
+	return kind <= KBI_CALL_FILE || kind >= KBI_CALL_DISK;
+}
+
+/* As far as is known: reads, or writes, of it do not wait for the disk, or are none. */
+static inline bool kbi_call_is_cached(int fd, bool reads)
+{
+	unsigned k = kbi_call_known(fd) & (KBI_CALL_KINDS | KBI_CALL_DIRECT);
+
+	return k == KBI_CALL_FILE || k == KBI_CALL_OPENED || (reads && k == KBI_CALL_DISK);
+}
+
+/* The same of a call that may be about what is no file, and with flags. */
+static inline bool kbi_call_is_quick(int fd, int flags, bool reads)
+{
+	if (RWF_NOWAIT & flags) /* the program asks for it */
+		return true;
+	return !(flags & (RWF_DSYNC | RWF_SYNC)) && kbi_call_is_cached(fd, reads) &&
+	       (kbi_call_known(fd) & KBI_CALL_KINDS) != KBI_CALL_OPENED;
+}
+
+/* A function that opens files has this result; how: its flags. */
+static inline int kbi_call_opened(int fd, int how)
+{
+	if (fd >= 0 && !kbi_posix_in_vfork())
+		kbi_call_note(fd, kbi_unlikely(how & (O_DSYNC | O_DIRECT)) ? KBI_CALL_UNKNOWN : KBI_CALL_OPENED);
+	return fd;
 }
 
 /* A function that programs call: its own frame is none, so that what goes to libc at once costs a few instructions.
@@ -148,11 +213,6 @@ static inline bool kbi_call_was_file(int fd)
 			return kbi_call_originals.name arguments; \
 		return work_##name arguments; \
 	}
-
-static inline unsigned kbi_call_known(int fd)
-{
-	return (unsigned)fd < KBI_CALL_DESCRIPTORS ? a_load_rlx(&kbi_call_kinds[fd]) : KBI_CALL_UNKNOWN;
-}
 
 /* Nothing will have come yet: it does not pay to try before others have run. */
 static inline bool kbi_call_is_empty(int fd)
@@ -205,6 +265,14 @@ static inline void kbi_call_note_received(int fd, long r, size_t n)
 static inline void kbi_call_changed(void)
 {
 	a_add_acqrel(&kbi_call_changes, 1);
+}
+
+/* F_SETFL: a file may have O_DIRECT now, or no longer. */
+static inline void kbi_call_mode_set(int fd)
+{
+	if (kbi_call_may_be_file(kbi_call_known(fd)))
+		kbi_call_note(fd, KBI_CALL_UNKNOWN);
+	kbi_call_changed();
 }
 
 /* ---- the wait: call_wait.c ------------------------------------------------------------------------------ */

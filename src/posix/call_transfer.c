@@ -130,13 +130,23 @@ static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, 
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
+/* A file where that waits for the disk. */
+static long lent(ssize_t (*real)(int, const struct iovec *, int), long number, int fd, const struct iovec *v, int n,
+		 bool cancels)
+{
+	KBI_CALL_LENT();
+	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
+}
+
 static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
 				    bool cancels)
 {
 	bool unsure = false;
 	long r;
 
-	if (kind == KBI_CALL_FILE)
+	if (kind == KBI_CALL_DISK && kbi_call_known(fd) & KBI_CALL_DIRECT)
+		return lent(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd, v, n, cancels);
+	if (kind == KBI_CALL_FILE || kind == KBI_CALL_DISK)
 		return kbi_sys(SYS_readv, c ? kbi_call_step_out(c) : fd, v, n);
 	r = look_and_read(c, fd, v, n, &unsure);
 	if (r == -EAGAIN && (unsure || (kind == KBI_CALL_TTY && terminal_decides(fd))))
@@ -148,12 +158,13 @@ static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, c
 static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
 				     bool cancels)
 {
-	if (kind != KBI_CALL_FILE && !kbi_sys_is_ready(fd, POLLOUT))
+	if (kind != KBI_CALL_FILE && kind != KBI_CALL_DISK && !kbi_sys_is_ready(fd, POLLOUT))
 		return -EAGAIN;
 	fd = c ? kbi_call_step_out(c) : fd;
 	if (kind == KBI_CALL_FILE)
 		return kbi_sys(SYS_writev, fd, v, n);
-	return apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false);
+	return kind == KBI_CALL_DISK ? lent(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels) :
+				       apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false);
 }
 
 /* The descriptor, an old kernel, or a filter of system calls. */
@@ -283,7 +294,7 @@ static inline __attribute__((always_inline)) long write_by(int fd, const struct 
 		kbi_call_has_given(r);
 		return r;
 	}
-	if (r < 0 && !kbi_call_again(r))
+	if (r < 0 ? !kbi_call_again(r) : kbi_call_is_on_disk(fd))
 		return r;
 	if (r < 0 ? r == -EINTR && kbi_posix_me.ending != ending : kbi_posix_me.handled != handled)
 		return r;
@@ -580,19 +591,10 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 
 #define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \
 	KBI_CALL_DEFINE(transfer, result, name, parameters, arguments, direct, work)
-#define AT_ONCE(result, name, parameters, arguments, cancels, why) \
-	KBI_POSIX_API result kbi_call_transfer_##name parameters __asm__(#name); \
-	result kbi_call_transfer_##name parameters \
-	{ \
-		kbi_posix_let_turn_end(); \
-		return KBI_CALL_REAL(name) arguments; \
-	}
 #include "posix/call.def"
 
 KBI_CALL_ALIAS(__read, read, kbi_call_transfer_read);
 KBI_CALL_ALIAS(__write, write, kbi_call_transfer_write);
-KBI_CALL_ALIAS(__pread64, pread64, kbi_call_transfer_pread64);
-KBI_CALL_ALIAS(__pwrite64, pwrite64, kbi_call_transfer_pwrite64);
 KBI_CALL_ALIAS(__recv, recv, kbi_call_transfer_recv);
 KBI_CALL_ALIAS(__send, send, kbi_call_transfer_send);
 KBI_CALL_ALIAS(__sendmmsg, sendmmsg, kbi_call_transfer_sendmmsg);

@@ -397,11 +397,16 @@ void kbi_signal_bound_undone(struct kbi_task *self);
 KBI_SWITCHES void kbi_posix_end_turn(struct kbi_task *self);
 /* The caller is a lightweight thread that may be suspended here: not a handler, which may have interrupted our own
  * library or libc with a lock held. */
+static inline bool kbi_call_is_outside(const struct kbi_task *self)
+{
+	return self && self->vp && a_load_rlx(&self->np) <= 0 && !kbi_posix_me.in_handler;
+}
+/* The same, when a turn that is over has ended. */
 static inline bool kbi_call_may_wait(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || kbi_posix_me.in_handler)
+	if (!kbi_call_is_outside(self))
 		return false;
 	if (kbi_quantum_is_over(self)) {
 		kbi_posix_end_turn(self);

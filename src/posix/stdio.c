@@ -182,13 +182,15 @@ static int number_of(FILE *f, int (*ask)(FILE *))
 
 enum { ROOM = 1024 }; /* bytes: what is written is seldom longer */
 
-enum use { WRITES, READS_ONE, READS };
+enum use { WRITES, FLUSHES, READS_ONE, READS };
 
-/* Neither a file nor memory: a pipe, a socket, a terminal. Would it read or write now? */
+/* Neither memory nor a file, unless that waits for the disk: a pipe, a socket, a terminal. Would it read or write now? */
 static inline bool may_block(FILE *f, enum use use)
 {
 	if (f->_fileno < 0 || kbi_call_is_file(f->_fileno))
 		return false;
+	if (use == FLUSHES)
+		return __fpending(f) > 0;
 	if (use == WRITES)
 		return f->_IO_buf_end - f->_IO_write_ptr < ROOM || __flbf(f);
 	return use == READS || f->_IO_read_ptr >= f->_IO_read_end;
@@ -201,7 +203,7 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 
 	if (!kbi_call_may_wait())
 		return;
-	if (use != WRITES && h->f->_IO_read_ptr >= h->f->_IO_read_end && !kbi_sys_is_ready(h->f->_fileno, POLLIN)) {
+	if (use > FLUSHES && h->f->_IO_read_ptr >= h->f->_IO_read_end && !kbi_sys_is_ready(h->f->_fileno, POLLIN)) {
 		struct kbi_call_keeps k = { { -1, -1 } };
 		int fd = h->f->_fileno;
 
@@ -338,8 +340,12 @@ static int last_number(FILE *f)
 
 KBI_POSIX_API int fclose(FILE *f)
 {
+	bool lends = kbi_call_may_wait();
 	KBI_CALL_CLOSING(x, last_number(f), true);
 
+	if (!lends || x.fd < 0 || kbi_unlikely(x.stopped)) /* the program's own functions; as close */
+		return REAL(fclose)(f);
+	KBI_CALL_LENT();
 	return REAL(fclose)(f);
 }
 
@@ -426,7 +432,7 @@ static int flush_all(void)
 
 KBI_POSIX_API int fflush(FILE *f)
 {
-	HOLDING(f);
+	HOLDING_(f, FLUSHES, );
 
 	if (!f && may_wait() && table._IO_list_lock && table._IO_iter_file)
 		return flush_all();

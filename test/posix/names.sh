@@ -22,7 +22,7 @@ path_rows() { sed -nE 's/^PATH\([^,]*, ([A-Za-z0-9_]+),.*/\1/p; s/^HAND\(([A-Za-
 call_rows() {
 	sed -nE "s/^($1)\(//p" src/posix/call.def | sed -E 's/^(ssize_t|int|void|pid_t|FILE \*), //; s/,.*//'
 }
-defined() { { rows 'OURS|BOTH'; stdio_rows; path_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|GIVEN|AT_ONCE|HAND|ALSO'; } | sort; }
+defined() { { rows 'OURS|BOTH'; stdio_rows; path_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|OPENS|DISK|GIVEN|AT_ONCE|HAND|ALSO'; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
 # check WHAT: standard input is what is wrong
