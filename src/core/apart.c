@@ -45,9 +45,11 @@ static int processor_of(const struct kbi_vp *vp, uint64_t now)
 	/* relaxed: two words that need not belong together */
 	uint64_t seen = a_load_rlx(&vp->apart.seen);
 
-	if (now > seen + FRESH_NS || a_load_rlx(&vp->doze) != KBI_DOZE_NO)
+	uint32_t cpu = a_load_rlx(&vp->apart.cpu);
+
+	if (now > seen + FRESH_NS || a_load_rlx(&vp->doze) != KBI_DOZE_NO || cpu >= WORDS * BITS)
 		return -1;
-	return (int)a_load_rlx(&vp->apart.cpu);
+	return (int)cpu;
 }
 
 /* Of two that meet the one with the higher number moves. */
@@ -64,6 +66,11 @@ static bool has(const unsigned long *mask, unsigned cpu)
 	return mask[cpu / BITS] >> cpu % BITS & 1;
 }
 
+static void mark(unsigned long *mask, unsigned cpu)
+{
+	mask[cpu / BITS] |= 1ul << cpu % BITS;
+}
+
 /* The next processor of vp's affinity where no VP runs; -1: there is none. */
 static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 {
@@ -74,8 +81,8 @@ static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		int at = processor_of(kbi_vps[i], now);
 
-		if (at >= 0 && at < WORDS * (int)BITS)
-			taken[(unsigned)at / BITS] |= 1ul << (unsigned)at % BITS;
+		if (at >= 0)
+			mark(taken, (unsigned)at);
 	}
 	for (unsigned i = 1; i < n; i++)
 		if (has(mask, (cpu + i) % n) && !has(taken, (cpu + i) % n))
@@ -93,7 +100,7 @@ static void move(struct kbi_vp *vp, unsigned cpu)
 
 	if (bytes <= 0 || cpu >= (unsigned)bytes * 8 || !has(mask, cpu))
 		return;
-	one[cpu / BITS] = 1ul << cpu % BITS;
+	mark(one, cpu);
 	a_store_rlx(&vp->apart.moves_now, 1);
 	kbi_sys(SYS_sched_setaffinity, 0, bytes, one);
 	kbi_sys(SYS_sched_setaffinity, 0, bytes, mask);
@@ -146,13 +153,18 @@ static void begin(struct kbi_vp *vp, int cpu, uint64_t now)
 
 static void find_pair(uint64_t now)
 {
-	for (unsigned i = 1; i < kbi_vp_n && !met.vp; i++) {
-		struct kbi_apart *a = &kbi_vps[i]->apart;
-		int cpu = now < a->next ? -1 : processor_of(kbi_vps[i], now);
+	unsigned long taken[WORDS] = { 0 };
 
-		if (cpu >= 0 && meets(kbi_vps[i], cpu, now))
+	for (unsigned i = 0; i < kbi_vp_n && !met.vp; i++) {
+		struct kbi_apart *a = &kbi_vps[i]->apart;
+		int cpu = processor_of(kbi_vps[i], now);
+		bool meets = cpu >= 0 && has(taken, (unsigned)cpu);
+
+		if (cpu >= 0)
+			mark(taken, (unsigned)cpu);
+		if (meets && now >= a->next)
 			begin(kbi_vps[i], cpu, now);
-		else if (a->patience && now > a->next + LAST_NS)
+		else if (!meets && a->patience && now > a->next + LAST_NS)
 			a->patience = 0;
 	}
 }
@@ -176,7 +188,7 @@ static void look_again(uint64_t now)
 
 void kbi_apart_watch(uint64_t now)
 {
-	if (kbi_vp_n == 1 || now - met.watched < WATCH_NS)
+	if (kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) || now - met.watched < WATCH_NS)
 		return;
 	met.watched = now;
 	if (met.vp)
