@@ -136,7 +136,8 @@ enum { KB_BARRIER_SERIAL = -1 };
 /* EINVAL: count is 0. */
 KB_API int kb_barrier_init(kb_barrier_t *b, uint32_t count);
 KB_API int kb_barrier_destroy(kb_barrier_t *b);
-/* May suspend. KB_BARRIER_SERIAL for one of them, 0 for the rest. timed: ETIMEDOUT, the caller has left the round. */
+/* May suspend. KB_BARRIER_SERIAL for a single thread of the round, 0 for the rest. timed: ETIMEDOUT, the caller has left
+ * the round. */
 KB_API int kb_barrier_wait(kb_barrier_t *b);
 KB_API int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline);
 

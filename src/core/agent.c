@@ -538,7 +538,7 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 /* It may sleep for good while all are idle. */
 static void tell_lookout(void)
 {
-	a_fence_after_rmw(); /* set_idle's. Partners: those in lookout.c and standstill.c */
+	a_fence_after_rmw(); /* set_idle's. Partners: the fences in lookout.c and standstill.c */
 	if (kbi_unlikely(a_load_rlx(&kbi_lookout_watcher_asleep)))
 		kbi_lookout_wake_watcher();
 	if (kbi_options.quantum && kbi_unlikely(a_load_rlx(&kbi_lookout_bell) == KBI_BELL_ASLEEP))

@@ -15,8 +15,8 @@ uint64_t kbi_agent_idle_ns(struct kbi_vp *vp);
 /* Last words when all threads wait for each other for a second and nothing of ours can wake them; NULL: none. False:
  * something else may, so nothing was said. */
 extern bool (*kbi_agent_deadlock)(void);
-/* How many threads wait for any signal, which somebody outside may send: while there is one, no wait is a deadlock. The
- * thread itself, right before and after its sleep. */
+/* The number of threads that wait for any signal. Another process may send a signal, so no wait is a deadlock while the
+ * number is not 0. Each such thread changes it itself, right before and after its sleep. */
 extern a32 kbi_agent_for_signals;
 /* Called before a VP sleeps in the kernel, NULL: nothing. The drop-in closes it to signals. */
 extern void (*kbi_agent_sleeps)(struct kbi_vp *vp);

@@ -1,14 +1,14 @@
 /* core/apart.c - VPs on processors of their own. Contract in apart.h.
  *
- * Each VP publishes where it runs and when it saw that, once a millisecond. What the lookout reads may be old by some
- * slices of the kernel: VPs that share a processor do not run at the same time. A wrong guess costs a needless move.
- * If all processors are busy a move gains nothing: another program's thread would have less. So the one where a VP is to
- * go must have been idle for a part of the time in which the two were seen together.
+ * Each VP publishes where it runs and when it saw that, once a millisecond. A place that the lookout reads may be old by
+ * some slices of the kernel: VPs that share a processor do not run at the same time. A wrong guess costs a needless move.
+ * If all processors are busy a move gains nothing: another program's thread would have less. So the processor where a VP
+ * is to go must have been idle for a part of the time in which the two VPs were seen together.
  *
- * A VP is moved by an affinity of one processor, which is taken back at once. It does that itself: nobody else can change
- * its affinity meanwhile, and it makes no child. Whoever asks for the affinity of all VPs asks one that does not move
- * (moves_now, a moment late): VP 0 first, and that never does. In /proc it shows. If the kernel brings the VP back, it has
- * its reasons: the next attempt waits twice as long. */
+ * A VP is moved by an affinity of a single processor, which is taken back at once. The VP does that itself: nobody else
+ * can change its affinity meanwhile, and it makes no child. A caller that asks for the affinity of all VPs is told that of
+ * a VP that does not move (moves_now, a moment late): VP 0 is looked at first, and VP 0 never moves. /proc shows the short
+ * affinity. If the kernel brings the VP back, it has its reasons: the next attempt waits twice as long. */
 #include "core/apart.h"
 
 #include <sched.h>
@@ -20,16 +20,16 @@
 enum {
 	LOOK_NS = 1000000,
 	WATCH_NS = 10000000,
-	FRESH_NS = 20000000,   /* so old may be what a VP has published */
-	TOGETHER_NS = 60000000, /* they were seen on one processor at each look for so long, */
-	IDLE_PART = 10,        /* and the other one was idle for such a part of that: the kernel counts by 10 ms */
+	FRESH_NS = 20000000,   /* so old may be the place that a VP has published */
+	TOGETHER_NS = 60000000, /* two VPs were seen on the same processor at each look for so long, */
+	IDLE_PART = 10,        /* and the other processor was idle for such a part of that: the kernel counts by 10 ms */
 	FIRST_NS = 20000000,   /* from an attempt to the next of that VP, at first; */
-	LAST_NS = 2000000000,  /* at most; and who has met nobody for so long begins again */
+	LAST_NS = 2000000000,  /* at most; a VP that has met no other VP for so long begins again */
 	WORDS = 128,           /* of a mask: 8,192 processors */
 	BITS = 8 * sizeof(unsigned long),
 };
 
-/* The lookout's: a VP that has met another one; vp NULL: none. */
+/* The lookout's: a VP that has met another VP; vp NULL: none. */
 static struct {
 	struct kbi_vp *vp;
 	int from, to;
@@ -37,7 +37,7 @@ static struct {
 	uint64_t watched;
 } met;
 
-/* ---- who is where ---------------------------------------------------------------------------------------- */
+/* ---- where VPs are --------------------------------------------------------------------------------------- */
 
 /* Where it runs, or has just run; -1: nobody knows. */
 static int processor_of(const struct kbi_vp *vp, uint64_t now)
@@ -52,7 +52,7 @@ static int processor_of(const struct kbi_vp *vp, uint64_t now)
 	return (int)cpu;
 }
 
-/* Of two that meet the one with the higher number moves. */
+/* Does a VP with a lower number run on cpu? Of two VPs that meet, the VP with the higher number moves. */
 static bool meets(const struct kbi_vp *vp, int cpu, uint64_t now)
 {
 	for (unsigned i = 0; i < vp->id; i++)

@@ -1,8 +1,9 @@
 /* core/apart.h - VPs on processors of their own. The kernel moves a thread when it wakes up, when a processor has nothing
- * to run for a while, or when one has clearly more to run than another. A server's VPs, which never sleep, may so share a
- * processor for seconds, while the clients' threads, each of which runs for a few microseconds, share another one that is
- * idle in between. So the lookout looks for two VPs on one processor, and one of them goes to an idle one. It may be moved
- * from there as ever. Why so: doc/why/fair-turns.md. Callers: run, lookout. Calls os. */
+ * to run for a while, or when a processor has clearly more to run than another. A server's VPs, which never sleep, may so
+ * share a processor for seconds, while the clients' threads, each of which runs for a few microseconds, share a second
+ * processor that is idle in between. So the lookout looks for two VPs on the same processor, and the VP with the higher
+ * number goes to an idle processor. The kernel may move it from there as ever. Why so: doc/why/fair-turns.md.
+ * Callers: run, lookout. Calls os. */
 #ifndef KBI_APART_H
 #define KBI_APART_H
 

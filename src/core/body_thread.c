@@ -19,7 +19,8 @@
 #include "os/sys.h"
 #include "os/tcb.h"
 
-/* C++'s runtime, if it is there: in the caller's TLS what is being handled, and how many are in flight. */
+/* C++'s runtime, if it is there: the place in the caller's TLS that tells which exceptions are being handled, and how many
+ * are in flight. */
 extern void *__cxa_get_globals(void) __attribute__((weak));
 
 void kbi_body_native_tp(struct kbi_body *b)

@@ -126,16 +126,16 @@ void kb_crash_counts(struct kb_crash_counts *c)
 				       .last_ns = k.last, .longest_ns = k.longest };
 }
 
-/* ---- those who look again and again ------------------------------------------------------------------------------- */
+/* ---- threads that look again and again ---------------------------------------------------------------------------- */
 
-/* A lock that the program has made of a mutex and a condition variable has no holder that we know, and who wants it waits
- * for a while at a time (an interpreter's global lock). Whether a wait is for the lost thread nobody can tell, so it is
- * said, and the program not ended. */
+/* A lock that the program has made of a mutex and a condition variable has no holder that we know, and a thread that wants
+ * the lock waits for a while at a time (an interpreter's global lock). Nobody can tell whether such a wait is for the lost
+ * thread, so a message says it, and the program is not ended. */
 enum { IN_VAIN_NS = 1000000000, IN_VAIN_S = 10, IN_VAIN_TIMES = 10, OTHER_TURNS = 8 };
 
 static struct {
 	a32 lock, said;
-	uint64_t since, turns, times; /* from when on nothing else has happened, and what had by then */
+	uint64_t since, turns, times; /* nothing else happened from then on; turns by then; waits in vain since */
 } vain;
 
 static uint64_t all_turns(void)
@@ -147,7 +147,7 @@ static uint64_t all_turns(void)
 	return n;
 }
 
-/* Who waits in vain has two turns for it, the first to begin with. */
+/* A thread that waits in vain has two turns for each wait, the first to begin the wait. */
 static bool something_happens(uint64_t turns)
 {
 	return turns - vain.turns > 2 * vain.times + OTHER_TURNS || a_load_rlx(&kbi_source.waiting) ||

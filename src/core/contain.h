@@ -20,7 +20,7 @@ unsigned kbi_contain_lost(void);
 /* Nobody but the library cares for those that were lost: the program ends when all others wait (option on_crash). */
 bool kbi_contain_ends_deadlock(void);
 /* The caller has waited at an object until its time was over. Where a thread is lost and nothing else happens any more,
- * that is said, once: the others look again and again for what was perhaps the lost thread's to do. */
+ * a message says so, once: the other threads look repeatedly for an event that perhaps the lost thread was to cause. */
 void kbi_contain_waited_in_vain(struct kbi_task *self);
 
 #endif

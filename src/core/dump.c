@@ -262,7 +262,7 @@ bool kbi_dump_deadlock(void)
 	return true;
 }
 
-/* What the terminal sends to each process comes by the supervisor, too. */
+/* A signal that the terminal sends to each process comes by the supervisor, too. */
 static void on_quit(int sig, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -307,7 +307,7 @@ static bool has_room(void)
 	return !k || at - (uintptr_t)k->low > STACK;
 }
 
-/* In a handler, on any stack: the lookout does it, if there is one. */
+/* In a handler, on any stack: the lookout prints the list, if there is a lookout. */
 static void wish(void)
 {
 	a_store_rlx(&wished, 1);
@@ -346,7 +346,7 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
 }
 
-/* fork: the child is a program of one thread. */
+/* After fork: the child is a program of a single thread. */
 static void child(void)
 {
 	struct sigaction now, dfl = { .sa_handler = SIG_DFL };
@@ -369,7 +369,7 @@ void kbi_dump_setup(void)
 		return;
 	sigfillset(&sa.sa_mask);
 	kbi_real.sigaction(SIGQUIT, NULL, &old);
-	/* SIG_IGN stays: what the program executes is to inherit it */
+	/* SIG_IGN stays: a program that this program executes is to inherit it */
 	if (old.sa_handler != SIG_DFL)
 		return;
 	kbi_real.sigaction(SIGQUIT, &sa, NULL);

@@ -6,10 +6,11 @@
 
 #include "base/base.h"
 
-/* SIGQUIT prints all threads, if the option says so and does to the program what it does by default; and so does what
- * `kochab dump` sends. A child of fork has neither. */
+/* SIGQUIT prints all threads, if the option says so and the signal's action for the program is the default; and so does the
+ * signal of `kochab dump`. A child of fork has neither. */
 void kbi_dump_setup(void);
-/* For who shows a program its actions: does SIGQUIT's do that, which by default ends the program? */
+/* Is it the action that prints all threads? A function that shows a program its actions shows SIGQUIT's default then, which
+ * ends the program. */
 bool kbi_dump_is_action(const struct sigaction *sa);
 /* All threads wait for each other: says so and prints them, if no other kernel thread exists that could wake one and
  * no handler of the program (which may post a semaphore). If a thread was lost that may have been meant to, the program

@@ -1,4 +1,4 @@
-/* core/outside.h - where somebody outside finds the tables, who reads the program's memory or a core file (`kochab ps`).
+/* core/outside.h - where a reader outside (`kochab ps`) finds the tables, in the program's memory or in a core file.
  * The library, or the program that it is linked into, has an ELF note "Kochab" with the way from there to this record, so
  * no symbol and no debug information is needed. Reader and program have the same structures if `build` is the same.
  * Nothing of the runtime reads it. */
@@ -16,7 +16,7 @@
 #define KBI_OUTSIDE_NOTE "Kochab"
 enum { KBI_OUTSIDE_TYPE = 2 };  /* 1 is os/sys's */
 
-/* Constant: all that a reader uses of a structure is in the sizes, or at one of the places. */
+/* Constant: all that a reader uses of a structure is in the sizes, or at a place that stands here. */
 struct kbi_outside_build {
 	char magic[8];
 	char version[24];

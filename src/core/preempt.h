@@ -18,7 +18,8 @@ static inline int kbi_preempt_signal(void)
 	return kbi_options.tick_signal == KBI_OPT_TICK_SIGNAL_WINCH ? SIGWINCH : SIGURG;
 }
 
-/* What `kochab dump` sends to a program, with the tick's signal: whoever does not run Kochab ignores it. Does it say so? */
+/* The value that `kochab dump` sends to a program, with the tick's signal: a program without Kochab ignores that signal.
+ * Has the signal this value? */
 enum { KBI_PREEMPT_WISH = 0x6b646d70 };
 static inline bool kbi_preempt_is_wish(const siginfo_t *info)
 {

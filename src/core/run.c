@@ -29,8 +29,9 @@ void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why)
 	kbi_apart_look(vp);
 }
 
-/* A thread without TLS of its own is suspended, now or before, between catching an exception and having handled it. They
- * are one chain for all such threads here: another one's end takes the wrong one from it. Once in many switches. */
+/* A thread without TLS of its own is suspended, now or before, between catching an exception and having handled it. The
+ * exceptions of all such threads here are in the same chain: when another thread has handled its exception, the wrong
+ * exception is taken from the chain. Once in many switches. */
 static void look_for_exceptions(const struct kbi_vp *vp)
 {
 	static a32 said;

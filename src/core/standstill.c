@@ -1,6 +1,6 @@
 /* core/standstill.c - virtual processors that stand still. Contract in standstill.h.
- * Runs on its own kernel thread, all signals blocked. It reads what virtual processors write, and writes nothing of theirs;
- * a look that meets one in between is put right by the next. */
+ * Runs on its own kernel thread, all signals blocked. It reads words that virtual processors write, and writes none of
+ * these words. If a look meets a virtual processor between two writes, the next look puts that right. */
 #include "core/standstill.h"
 
 #include <time.h>
@@ -79,7 +79,7 @@ static bool look(void)
 static void sleep_for_good(void)
 {
 	a_store_rlx(&kbi_lookout_watcher_asleep, 1);
-	a_fence_sc(); /* partner: set_idle's, before who is busy reads the word */
+	a_fence_sc(); /* partner: set_idle's, before a VP that is busy now reads the word */
 	while (!any_busy() && a_load_rlx(&kbi_lookout_watcher_asleep))
 		kbi_sys_futex_wait(&kbi_lookout_watcher_asleep, 1, NULL);
 	a_store_rlx(&kbi_lookout_watcher_asleep, 0);

@@ -53,11 +53,11 @@ struct kbi_apart {
 	uint64_t looked, n_moves;
 	/* the lookout's, ns: of the attempts to move it */
 	uint64_t patience, next;
-	/* from one to the other, or to all */
+	/* from the VP to the lookout or back, or from the VP to all */
 	a32 cpu;
 	a64 seen;      /* ns: that it ran there */
 	a32 wanted;    /* a processor + 1: it is to go there; 0: none */
-	a32 moves_now; /* 1: its affinity is not what it was, for a moment */
+	a32 moves_now; /* 1: its affinity is a single processor, for a moment */
 };
 
 /* A turn, as calls that end it know it: core/slice. Owner only. */

@@ -28,8 +28,9 @@ struct kbi_async {
 KBI_SWITCHES long kbi_async_here(const struct kbi_async *a);
 /* It lies in a buffer that the kernel knows (kb_io_buffers). */
 bool kbi_async_is_known(const struct iovec *v);
-/* Is it a file with O_DIRECT; one with O_DSYNC or O_SYNC? To try a transfer of a direct one, or to write to a safe one,
- * would wait for the disk. Remembered for each number, as a guess; kbi_async_new_number: it is another file's now. */
+/* Direct: is it a file with O_DIRECT? Safe: is it a file with O_DSYNC or O_SYNC? To try a transfer of a direct file, or to
+ * write to a safe file, would wait for the disk. Remembered for each number, as a guess; kbi_async_new_number: it is
+ * another file's now. */
 bool kbi_async_is_direct(int fd);
 bool kbi_async_is_safe(int fd);
 void kbi_async_new_number(int fd);

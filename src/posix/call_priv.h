@@ -175,7 +175,7 @@ static inline bool kbi_call_is_cached(int fd, bool reads)
 	return k == KBI_CALL_FILE || k == KBI_CALL_OPENED || (reads && k == KBI_CALL_DISK);
 }
 
-/* The same of a call that may be about what is no file, and with flags. */
+/* The same of a call with flags, whose descriptor may be no file. */
 static inline bool kbi_call_is_quick(int fd, int flags, bool reads)
 {
 	if (RWF_NOWAIT & flags) /* the program asks for it */

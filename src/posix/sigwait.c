@@ -217,7 +217,7 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 
 /* ---- waiting for a handler ------------------------------------------------------------------------------ */
 
-/* What comes from outside is no deadlock. */
+/* To wait for a signal from outside is no deadlock. */
 static void sleep_for_signals(struct kbi_task *self, bool cancels)
 {
 	a_add_rlx(&kbi_agent_for_signals, 1);

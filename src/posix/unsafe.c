@@ -116,7 +116,8 @@ void kbi_unsafe_resolve(void)
 	pthread_atfork(NULL, NULL, fresh_locks);
 }
 
-/* Who does little else is in libc, called from here, whenever the tick comes: that is no place to leave it. */
+/* A thread that does little else is in libc, called from here, whenever the tick comes, and its turn cannot end in libc. So
+ * the turn may end here. */
 static pthread_mutex_t *hold(enum lock l)
 {
 	kbi_posix_let_turn_end();

@@ -85,7 +85,7 @@ static void goes_where_it_is_idle(void)
 		uint64_t ns;
 
 		begin();
-		watch(cpu[0], cpu[1], 30); /* what it has seen before is over */
+		watch(cpu[0], cpu[1], 30); /* the meeting that it has seen before is over */
 		ns = watch(cpu[0], cpu[0], 100);
 		CHECK_EQ(a_load_rlx(&vp[0].apart.wanted), 0);
 		CHECK(vp[1].apart.patience); /* not at once again */
@@ -118,7 +118,7 @@ static void stays_elsewhere(void)
 		usleep(2000);
 	}
 	CHECK_EQ(a_load_rlx(&vp[1].apart.wanted), 0);
-	/* the one that it seems to meet sleeps */
+	/* the VP that it seems to meet sleeps */
 	begin();
 	a_store_rlx(&vp[0].doze, KBI_DOZE_YES);
 	watch(cpu[0], cpu[0], 100);

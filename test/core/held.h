@@ -1,7 +1,7 @@
 /* held.h - system calls that are held as long as a test likes, as by a disk that does not answer. The program is started
- * once more, under a filter (SECCOMP_RET_USER_NOTIF) that tells the first process of some system calls. That one lets them
- * go on at once, but those that the second process has asked it to hold: by a descriptor, the first argument, or by an
- * address. */
+ * once more, under a filter (SECCOMP_RET_USER_NOTIF) that tells the first process of some system calls. The first process
+ * lets them go on at once, except the calls that the second process has asked it to hold: by a descriptor, the first
+ * argument, or by an address. */
 #ifndef HELD_H
 #define HELD_H
 
@@ -48,7 +48,7 @@ static inline void held_begin(uint64_t key)
 	HELD_SET(key, key);
 }
 
-/* None is, and what is goes on. False: it went on before, since nobody came to say so. */
+/* No call is held from here on, and a held call goes on. False: it went on before, since nobody came to say so. */
 static inline bool held_end(void)
 {
 	HELD_SET(key, 0);
@@ -120,7 +120,7 @@ static inline int held_serve(int listener, pid_t pid)
 	}
 }
 
-/* ---- the second one ---------------------------------------------------------------------------------- */
+/* ---- the second process ------------------------------------------------------------------------------ */
 
 static inline int held_filter(const int *calls, unsigned n)
 {

@@ -1,6 +1,7 @@
-/* core/standstill: a lock of libc's held over a call that suspends, in a program without the drop-in: whoever wants it
- * takes its virtual processor along, and its holder perhaps is ready there for ever. That is said, once. Not said is it
- * of a thread that computes while others are ready, or that waits in the kernel with nobody behind it.
+/* core/standstill: a lock of libc's held over a call that suspends, in a program without the drop-in: a thread that wants
+ * the lock takes its virtual processor along, and the lock's holder is perhaps ready there for ever. A message says so,
+ * once. There is no message about a thread that computes while other threads are ready, or that waits in the kernel with
+ * no thread behind it.
  * body: thread */
 #include <kochab/kochab.h>
 #include <pthread.h>

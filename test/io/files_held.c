@@ -1,6 +1,6 @@
-/* kb_io_*: calls on files that last, as if a disk did not answer, where there is no io_uring that waits for it: what is
- * written with O_DSYNC or O_SYNC and all with O_DIRECT, fsync and its kin, close of a deleted file. While a thread is in
- * each of them another thread of the same virtual processor goes on.
+/* kb_io_*: calls on files that last, as if a disk did not answer, where there is no io_uring that waits for it: writes with
+ * O_DSYNC or O_SYNC, all transfers with O_DIRECT, fsync and its kin, close of a deleted file. While a thread is in such a
+ * call another thread of the same virtual processor goes on.
  * matrix: vps=1 sched=rotator,steal */
 #include "core/held.h"
 

@@ -1,6 +1,6 @@
 /* The option contain: a thread is lost that had a lock which the program has made of a mutex and a condition variable, as
- * interpreters have a global one. Who wants it waits for a while at a time, so this is no deadlock; it is said. Not said is
- * it while anything else happens.
+ * interpreters have a global lock. A thread that wants the lock waits for a while at a time, so this is no deadlock; a
+ * message says it. No message comes while anything else happens.
  * matrix: run-only */
 #include <errno.h>
 #include <pthread.h>

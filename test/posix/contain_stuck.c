@@ -1,5 +1,5 @@
 /* The option contain: a thread is lost, and the others wait for what it was to do. When nothing but a signal can wake
- * them the program ends (option on_crash); not while one of them is in a call that may end, waits for signals, or has a
+ * them the program ends (option on_crash); not while any of them is in a call that may end, waits for signals, or has a
  * deadline, and not if the option says that the program goes on.
  * matrix: run-only */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* posix/call: calls on files that last, as if a disk did not answer: writes with O_SYNC and O_DSYNC, all with O_DIRECT,
- * fsync and its kin, what changes files, their lengths and names. While a thread is in each of them another thread of the
- * same virtual processor goes on; no tick helps. A signal and a cancellation end the calls that they end on libc, and no
- * other; fork and exit do not wait for them. A write that finds too little room gives the part that it has written.
+ * fsync and its kin, calls that change files, their lengths and names. While a thread is in such a call another thread of
+ * the same virtual processor goes on; no tick helps. A signal and a cancellation end the calls that they end on libc, and
+ * no other; fork and exit do not wait for them. A write that finds too little room gives the part that it has written.
  * matrix: vps=1 sched=rotator,steal */
 #include "core/held.h"
 
@@ -386,7 +386,7 @@ static volatile int too_large;
 
 static void count(int sig) { too_large += sig == SIGXFSZ; }
 
-/* A file may grow to one and a half blocks: of a write of two that part is the result, and no signal comes. */
+/* A file may grow to 1.5 blocks: the result of a write of two blocks is the part that fits, and no signal comes. */
 static void *grows(void *arg)
 {
 	const struct rlimit old = *(const struct rlimit *)arg;
@@ -451,7 +451,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	if (held_attach())
 		try_rows();
-	/* one virtual processor, no tick that finds the call, no io_uring, by which the thread would be in no call */
+	/* a single virtual processor, no tick that finds the call, no io_uring, by which the thread would be in no call */
 	setenv("KOCHAB_IO_URING", "0", 1);
 	setenv("KOCHAB_VPS", "1", 1);
 	setenv("KOCHAB_QUANTUM", "0", 1);

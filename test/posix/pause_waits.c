@@ -1,5 +1,5 @@
-/* All threads of a program wait for signals only, in pause, sigsuspend, sigwait, or one does and the others wait for what
- * its handler does: whoever is outside may send one, so nothing is said of a deadlock, and it comes. */
+/* All threads of a program wait for signals only, in pause, sigsuspend, sigwait, or a single thread does and the rest wait
+ * for the work of its handler. Another process may send a signal, so no deadlock is reported, and the signal comes. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include "core/child.h"
 
-enum { LONG = 2500 /* ms; a deadlock is told after one second */ };
+enum { LONG = 2500 /* ms; a deadlock is told after 1 s */ };
 
 static sem_t never;
 
@@ -60,7 +60,7 @@ struct part {
 	struct child c;
 };
 
-/* Its signals have no handlers: what is sent ends it. */
+/* Its signals have no handlers: a signal ends it. */
 static void program(void *arg)
 {
 	const struct part *p = arg;

@@ -180,7 +180,7 @@ static void calls_strftime(void)
 	CHECK(strftime(text, sizeof text, "%A %d %B %Y %c", &tm) > 0);
 }
 
-/* Those that the drop-in has for libc's, since libc's have one result for all threads. */
+/* Functions that the drop-in has for libc's, since libc's have the same result for all threads. */
 static void calls_ctime(void)
 {
 	time_t t = 1700000000;
