@@ -1,6 +1,6 @@
-/* tool/compare.c - `kochab compare`: a program on kernel threads and under `kochab run`, in turns, so that a noisy
- * moment of the machine does not fall on one kind alone; the kind that begins changes from round to round. One round
- * before is not measured: it warms caches up, and shows whether the program does the same. */
+/* tool/compare.c - `kochab compare`: runs a program on kernel threads and under `kochab run`, in turns, so that a noisy
+ * moment of the machine falls on all kinds of run; the kind that begins changes from round to round. The round before the
+ * measured rounds warms caches up and shows whether the program behaves the same on Kochab. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void usage(void)
 
 /* ---- the command line ---- */
 
-/* argv[*i] is the option, or option=value: its value, NULL. */
+/* Returns the value if argv[*i] is the option: behind `=`, or the next argument, to which *i then moves. Else NULL. */
 static const char *value_of(const char *option, int argc, char **argv, int *i)
 {
 	size_t n = strlen(option);
@@ -76,7 +76,7 @@ static bool take_runs(const char *value, unsigned *to)
 	return true;
 }
 
-/* One that is not an option of `kochab run`. False: wrong; *taken: it was one. */
+/* Takes an option of this command itself; *taken: argv[*i] was such an option. Returns false for a bad value. */
 static bool take_own(struct compare *all, int argc, char **argv, int *i, bool *taken)
 {
 	struct text {
@@ -167,7 +167,7 @@ static void add_kind(struct compare *all, const char *name, const char *options,
 	kind->plain = all->n == 1;
 }
 
-/* What may do better, unless it is what was asked for. */
+/* Adds a kind for each option that may make the program faster and is not in force already. */
 static void add_tries(struct compare *all)
 {
 	static char half[16], half_option[32];
@@ -217,7 +217,7 @@ static void warm_up(struct compare *all)
 	}
 }
 
-/* One that has ended before its time has no figures, or fewer. */
+/* Runs all rounds. A kind with a wrong run gets no further run, so it has fewer figures, or none. */
 static void measure(struct compare *all)
 {
 	warm_up(all);
@@ -232,7 +232,7 @@ static void measure(struct compare *all)
 	say_progress(all, NULL, 0);
 }
 
-/* A run that takes no longer than a program's start is that of the start. */
+/* Measures the cost of a start if runs are so short that it counts. */
 static void measure_start(struct compare *all)
 {
 	static const double is_short = 0.1; /* s */

@@ -1,5 +1,5 @@
-/* tool/compare_child.c - starts a program, waits for it, ends it with all that it has started. Each is the leader of
- * a group of its own; processes that leave the group come back to this command when their parents end
+/* tool/compare_child.c - starts a program, waits for it, ends it with all that it has started. Each program leads
+ * a process group; processes that leave the group come back to this command when their parents end
  * (PR_SET_CHILD_SUBREAPER) and are ended, too. If this command is killed, the kernel kills the program
  * (PR_SET_PDEATHSIG). Signals are taken by sigtimedwait: there are no handlers. */
 #include <errno.h>
@@ -37,7 +37,8 @@ int compare_stopped(void)
 	return stopped;
 }
 
-/* Processes whose parent is this one: up to `most`, and how many. 0 where the kernel does not tell. */
+/* Stores the numbers of up to `most` children of this command in pid[] and returns how many it has stored; 0, too, where
+ * the kernel has no list of children. */
 static unsigned list_children(pid_t *pid, unsigned most)
 {
 	char path[64];
@@ -74,7 +75,7 @@ void compare_setup(void)
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would take away the exit status */
 	sigprocmask(SIG_BLOCK, &waited, &before);
 	sigdelset(&before, SIGCHLD);
-	had_children = list_children(&child, 1) > 0; /* of what this process was before: they stay */
+	had_children = list_children(&child, 1) > 0; /* from before this process's exec: they are not ended */
 	if (!had_children)
 		prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
 }
@@ -94,7 +95,7 @@ int compare_file(void)
 	return fd;
 }
 
-/* The program shall not find what makes a thread of it Kochab's. */
+/* Removes Kochab's variables, and its drop-in from LD_PRELOAD, so that the program runs on kernel threads. */
 static void clean_environment(void)
 {
 	for (char **e = environ; *e != NULL;) {
@@ -154,7 +155,7 @@ int compare_start(struct compare_child *c, char *const *argv, const int file[3],
 	if (c->pid == 0)
 		become(argv, file, kind, parent, report[1]);
 	close(report[1]);
-	setpgid(c->pid, c->pid); /* as the child does: whoever is first */
+	setpgid(c->pid, c->pid); /* the child makes this call, too: either may be first */
 	if (read(report[0], &e, sizeof(e)) != sizeof(e))
 		e = 0; /* the program runs */
 	close(report[0]);
@@ -165,7 +166,8 @@ int compare_start(struct compare_child *c, char *const *argv, const int file[3],
 	return e;
 }
 
-/* It has ended, and stays what it was until its group is gone, too. */
+/* Returns whether the child has ended. It stays a zombie until take_end has killed its group, so the group's number is not
+ * used again. */
 static bool has_ended(const struct compare_child *c)
 {
 	siginfo_t info = { 0 };
@@ -173,7 +175,7 @@ static bool has_ended(const struct compare_child *c)
 	return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid;
 }
 
-/* What came back to this process. How many were alive. */
+/* Ends the processes that came back to this command when their parents ended. Returns how many of them were alive. */
 static unsigned end_strays(void)
 {
 	enum { MOST = 64, PATIENCE = 2000 };
@@ -194,7 +196,7 @@ static unsigned end_strays(void)
 	return ended;
 }
 
-/* Its end is there to be taken. */
+/* Takes the exit status of a child that has ended, or got SIGKILL. Ends its group, and strays if it was the last child. */
 static void take_end(struct compare_child *c)
 {
 	c->took = compare_now() - c->began;
@@ -207,7 +209,7 @@ static void take_end(struct compare_child *c)
 		c->left = end_strays();
 }
 
-/* Until it ends, the time is over, or the command is asked to end once more. */
+/* Waits until the child ends, the time is over, or this command has been asked to end more often than `asked`. */
 static bool wait_for(struct compare_child *c, double seconds, unsigned asked)
 {
 	double end = compare_now() + seconds;

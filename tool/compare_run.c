@@ -1,5 +1,5 @@
-/* tool/compare_run.c - one run of one kind: the program to its end, or a server under a load. Is its exit status the same
- * as on kernel threads, and what it writes? Called by tool/compare.c. */
+/* tool/compare_run.c - makes a run of a kind: a program to its end, or a server under a load. Judges whether exit status
+ * and output are the same as on kernel threads. Called by tool/compare.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,9 +16,9 @@
 enum { WORDS = 4096, CHUNK = 65536, LINE = 80, TAIL = 1200 };
 
 static const double for_ever = 1e8, /* s */
-	patience = 60, factor = 20, /* a run with Kochab may take so long: s, and times a plain one */
+	patience = 60, factor = 20, /* limit of a run on Kochab: s, plus times the longest plain run */
 	server_patience = 10,       /* after SIGTERM, s */
-	between = 0.02;             /* two questions whether the server is ready, s */
+	between = 0.02;             /* between questions whether the server is ready, s */
 
 /* Appends to a text. */
 static void __attribute__((format(printf, 2, 3))) add(char text[COMPARE_TEXT], const char *format, ...)
@@ -75,9 +75,9 @@ static void take_figures(struct compare_kind *kind, double wall, const struct ru
 	kind->n++;
 }
 
-/* ---- what was written ---- */
+/* ---- the output ---- */
 
-/* The line that byte `at` of a file is in, as it may be shown. */
+/* Returns the line that has byte `at` of a file, as it may be shown. */
 static const char *line_at(int fd, off_t at, char *shown, size_t size)
 {
 	off_t from = at > LINE / 2 ? at - LINE / 2 : 0;
@@ -94,7 +94,7 @@ static const char *line_at(int fd, off_t at, char *shown, size_t size)
 	return shown;
 }
 
-/* Appends where two files differ; false: nowhere. */
+/* Appends to `text` where two files differ. Returns false if they are the same. */
 static bool differ(int one, int other, char text[COMPARE_TEXT])
 {
 	static char a[CHUNK], b[CHUNK];
@@ -123,7 +123,7 @@ static bool differ(int one, int other, char text[COMPARE_TEXT])
 	return true;
 }
 
-/* out: closed, or kept as what the others are compared with. */
+/* Compares a run's output with the first run's. Closes `out`, or keeps it as the reference for all later runs. */
 static void judge_output(struct compare *all, struct compare_kind *kind, int out)
 {
 	char text[COMPARE_TEXT] = "";
@@ -167,7 +167,7 @@ static double limit_of(const struct compare *all, const struct compare_kind *kin
 	return kind->plain ? for_ever : patience + factor * all->longest;
 }
 
-/* Not at its end in time. A program on Kochab says where its threads are. */
+/* Ends a program that has not ended in time. On Kochab, SIGQUIT makes it print where its threads are. */
 static void give_up(struct compare_child *c, struct compare_kind *kind, double limit, int err)
 {
 	if (!kind->plain) {
@@ -304,7 +304,7 @@ static bool become_ready(struct compare *all, struct compare_kind *kind, struct 
 	return false;
 }
 
-/* The load's time; what it says is kept. Negative: wrong, or stopped. */
+/* Runs the load, keeps the end of its output in kind->said, and returns its time, s. Negative: wrong, or stopped. */
 static double load(struct compare *all, struct compare_kind *kind, struct compare_child *server, int said)
 {
 	double limit = limit_of(all, kind), end = compare_now() + limit, took = -1;

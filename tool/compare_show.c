@@ -1,5 +1,6 @@
-/* tool/compare_show.c - judges what tool/compare.c has measured, and prints it. Two kinds differ if ranks say so
- * (the test of Mann and Whitney, two-sided, 5 %), which one slow run more does not change, and by more than 2 %. */
+/* tool/compare_show.c - judges and prints the figures that tool/compare.c has measured. Two kinds differ if the rank test
+ * of Mann and Whitney (two-sided, 5 %) says so, which a single slow run more does not change, and if their medians differ
+ * by more than 2 %. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +13,8 @@
 #include "tool.h"
 
 enum {
-	LEAST_RUNS = 4, /* by fewer nothing is shown at 5 % */
-	EXACT = 400,    /* runs of one by runs of the other: up to here the ranks' distribution is counted */
+	LEAST_RUNS = 4, /* with fewer runs the test never reaches 5 % */
+	EXACT = 400,    /* the kinds' runs multiplied: up to this product the distribution of ranks is counted */
 	COMMAND = 300,
 };
 
@@ -60,8 +61,8 @@ static double median_of(const struct compare_kind *kind, unsigned metric)
 	return summary_of(kind, metric).median;
 }
 
-/* How many of the orders of n and m values have so small a rank sum: those with U of u or less, of all, counted by the
- * coefficients of the product of (1 - q^(m+i)) / (1 - q^i). */
+/* Returns the share of all orders of n and m values whose rank statistic U is at most u. The coefficient of q^k in the
+ * product of (1 - q^(m+i)) / (1 - q^i), i from 1 to n, is the number of orders with U = k. */
 static double share_below(unsigned n, unsigned m, unsigned u)
 {
 	double ways[EXACT + 1] = { 1 }, all = 0, few = 0;
@@ -80,7 +81,7 @@ static double share_below(unsigned n, unsigned m, unsigned u)
 	return few / all;
 }
 
-/* That two kinds differ as much by chance. */
+/* Returns the probability that two equal kinds differ at least as much by chance. */
 static double chance(const struct compare_kind *a, const struct compare_kind *b, unsigned metric)
 {
 	double u = 0, most = (double)a->n * b->n, p;
@@ -101,7 +102,7 @@ static double chance(const struct compare_kind *a, const struct compare_kind *b,
 	return p < 1 ? p : 1;
 }
 
-/* a's median over b's, or 1: no difference is shown. */
+/* Returns a's median divided by b's, or 1 if no difference is shown. */
 static double times(const struct compare_kind *a, const struct compare_kind *b, unsigned metric, double least)
 {
 	double x = median_of(a, metric), y = median_of(b, metric), r = x / y;
@@ -141,7 +142,8 @@ static int exit_code(const struct compare *all)
 	return all->kind[0].over || all->kind[1].over || (all->check && !same) ? TOOL_FAILED : TOOL_OK;
 }
 
-/* No difference: what does the program do with its time? On kernel threads; of a server the start is among it. */
+/* Writes that there is no difference, and why, if the runs on kernel threads tell: the program computes, or is idle. For a
+ * server they do not tell, because its processor time includes its start. */
 static void say_no_difference(const struct compare *all, char *to, size_t size)
 {
 	static const double computes = 0.9, seldom = 100, idle = 0.1;
@@ -194,7 +196,8 @@ static void verdict(const struct compare *all, char *to, size_t size)
 		add_cpu(all, to, size);
 }
 
-/* The best of the others, by what it is faster than Kochab as it was asked for; NULL. */
+/* Returns the fastest kind of --try; *by: how many times as fast it is as the kind without more options. NULL: no
+ * kind is faster. */
 static const struct compare_kind *best_try(const struct compare *all, double *by)
 {
 	const struct compare_kind *best = NULL;
@@ -231,7 +234,8 @@ static void hint(const struct compare *all, char *to, size_t size)
 
 /* ---- as text ---- */
 
-/* Lines from elsewhere. Of one that was written over and over, as progress is, the last. */
+/* Prints lines that other programs wrote. A line that was overwritten after carriage returns, as progress is, is printed
+ * as it was in the end. */
 static void print_lines(const char *indent, const char *text)
 {
 	enum { MOST = 1024 };

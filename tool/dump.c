@@ -1,6 +1,7 @@
 /* tool/dump.c - `kochab dump`: asks a running program for the list of its threads, which it prints to its own standard
- * error. By the tick's signal, with a word: who has no handler of it ignores it, so the question ends nobody, as SIGQUIT
- * does where a program has made no thread yet, and is heard where SIGQUIT is ignored. */
+ * error. The question is the tick's signal with a word. A process without a handler ignores that signal, so the question
+ * ends no process, while SIGQUIT ends a program that has made no thread yet. A program that ignores SIGQUIT hears the
+ * question, too. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +15,7 @@
 #include "core/preempt.h"
 #include "tool.h"
 
-/* The process's file in /proc; NULL, and it is said. */
+/* Opens a file of the process in /proc. NULL: it cannot be opened, and the reason is printed. */
 static FILE *open_file(pid_t pid, const char *name)
 {
 	char path[64];
@@ -27,7 +28,7 @@ static FILE *open_file(pid_t pid, const char *name)
 	return f;
 }
 
-/* -1: it is said why nobody knows. */
+/* Returns whether a line of the file, copied to `line`, has the word. -1: it cannot be opened; the reason is printed. */
 static int has_word(pid_t pid, const char *name, const char *word, char *line, size_t size)
 {
 	FILE *f = open_file(pid, name);
@@ -41,7 +42,7 @@ static int has_word(pid_t pid, const char *name, const char *word, char *line, s
 	return found;
 }
 
-/* As kochab run and the shell have set it. */
+/* Returns the tick's signal, by the environment with which the program was started. */
 static int signal_of(pid_t pid)
 {
 	static const char name[] = "KOCHAB_TICK_SIGNAL=winch";

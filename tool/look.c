@@ -28,7 +28,7 @@ static int by_address(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* That has the address; NULL: none. They are in order. */
+/* Returns the segment that has the address, NULL: none. The segments are in order. */
 static const struct look_segment *segment_of(const struct look *l, uint64_t at)
 {
 	unsigned low = 0, high = l->n_segments;
@@ -71,7 +71,7 @@ bool look_read(const struct look *l, uint64_t at, void *to, size_t n)
 	return process_vm_readv(l->pid, &here, 1, &there, 1, 0) == (ssize_t)n;
 }
 
-/* One that cannot be read ends a call; it is passed over. */
+/* A call ends at the first address that cannot be read. The next call begins behind that address. */
 void look_read_many(const struct look *l, const uint64_t *at, unsigned count, void *to, size_t n)
 {
 	struct iovec there[MANY];
@@ -108,7 +108,7 @@ static enum look_found fail(struct look *l, enum look_found found, const char *w
 
 /* ---- a module: is there the note? ---- */
 
-/* Of notes in memory: the address of the record, 0. */
+/* Searches notes in memory. Returns the address of the record, 0: no note leads to a record. */
 static uint64_t find_note(const struct look *l, uint64_t at, uint64_t size)
 {
 	char notes[NOTES];
@@ -138,7 +138,7 @@ static uint64_t find_note(const struct look *l, uint64_t at, uint64_t size)
 	return 0;
 }
 
-/* The record's address, 0: the module at `base` has none. */
+/* Returns the record's address, 0: the module at `base` has no record. */
 static uint64_t find_record(const struct look *l, uint64_t base)
 {
 	ElfW(Ehdr) e;
@@ -217,7 +217,7 @@ static enum look_found take_record(struct look *l, uint64_t base, uint64_t recor
 	return l->n_vps > 0 ? LOOK_FOUND : fail(l, LOOK_IDLE, "it has Kochab's library, but no thread on it yet");
 }
 
-/* Two copies may be there, preloaded and linked in: the one that has begun counts. */
+/* A process may have two copies of Kochab, a preloaded and a linked copy: the copy that has begun counts. */
 static enum look_found try_module(struct look *l, uint64_t base, enum look_found before)
 {
 	uint64_t record = find_record(l, base);
@@ -522,7 +522,7 @@ int look_process(const struct look *l, int tid)
 	return parent > 1 && (parent == l->pid || parent == look_parent(l->pid)) ? tid : 0;
 }
 
-/* What the program says may be another one's. */
+/* Returns the number, or 0 if no kernel thread of the program has it: the program's memory may hold any number. */
 static int its_own(const struct look *l, int tid)
 {
 	return tid > 0 && look_process(l, tid) != 0 ? tid : 0;

@@ -1,6 +1,6 @@
 /* tool/look.h - another process that runs on Kochab, or its core file, as it is seen from outside: nothing of it runs or
- * stops for that, its memory is read (process_vm_readv). It may be mad or hostile: what is read is bounded and may be
- * anything, what is printed of it goes through tool/text.c. Callers: ps, stack, top. */
+ * stops for that, its memory is read (process_vm_readv). The process may be damaged or hostile: the amount that is read is
+ * bounded, its content may be anything, and text from it is printed through tool/text.c. Callers: ps, stack, top. */
 #ifndef KOCHAB_TOOL_LOOK_H
 #define KOCHAB_TOOL_LOOK_H
 
@@ -18,12 +18,12 @@ struct look_vp {
 	uint32_t id;
 	int tid;
 	uint32_t idle;
-	uint64_t thread; /* the address of what it runs, 0 */
+	uint64_t thread; /* address of the descriptor of the thread that it runs, 0 */
 	uint64_t switches, sleeps; /* so far */
 };
 
 struct look {
-	int pid;   /* of a core file: that it was, 0: unknown */
+	int pid;   /* of a core file: the number that the process had, 0: unknown */
 	int core;  /* the file, -1: a process */
 	struct look_segment *segment;
 	unsigned n_segments;
@@ -31,13 +31,13 @@ struct look {
 	struct kbi_outside outside;
 	struct kbi_options options;
 	struct kbi_descriptor_table table;
-	struct kbi_body *bodies;             /* there */
-	bool processes;                      /* virtual processors are */
-	bool metered;                        /* table.charged is what each thread has used */
+	struct kbi_body *bodies;             /* an address there */
+	bool processes;                      /* virtual processors are processes */
+	bool metered;                        /* table.charged has the processor time of each thread */
 	struct look_vp *vp;
 	unsigned n_vps;
 	/* look_threads */
-	struct kb_thread *thread;            /* copies of those that are not free, by index */
+	struct kb_thread *thread;            /* copies of the descriptors that are not free, by index */
 	uint32_t n;
 	bool cut;                            /* there are more, or the table ends in nowhere */
 	char why[LOOK_TEXT];                 /* why a function has failed */
@@ -57,7 +57,7 @@ enum look_found look_open_core(struct look *l, const char *file);
 void look_close(struct look *l);
 /* False: not all n bytes can be read. */
 bool look_read(const struct look *l, uint64_t at, void *to, size_t n);
-/* The same of many at once, each of `n` bytes, which are zero where they cannot be read. */
+/* Reads `n` bytes at each of `count` addresses. If a part of the n bytes cannot be read, that part or all n are zero. */
 void look_read_many(const struct look *l, const uint64_t *at, unsigned count, void *to, size_t n);
 /* Copies the threads; false: why. */
 bool look_threads(struct look *l);
@@ -73,38 +73,38 @@ static inline enum kbi_task_kind look_kind(const struct kb_thread *t)
 {
 	return kbi_state_kind(a_load_rlx(&t->task.state));
 }
-/* Where a thread's state is known: "waiting" ...; of a mad one "damaged". */
+/* Returns the name of the thread's state: "waiting" ...; "damaged" if the state has no name. */
 const char *look_state(const struct kb_thread *t);
 /* Its name, as it may be shown. */
 const char *look_name(const struct kb_thread *t, char to[LOOK_NAME]);
 /* A file of /proc/PID as text, "" if it cannot be read; its length. And the parent, 0. */
 size_t look_proc(int pid, const char *what, char *to, size_t size);
 int look_parent(int pid);
-/* The process of the program that the kernel thread is one of; 0: of none, it is a stranger. */
+/* Returns the process of the program to which the kernel thread belongs; 0: it does not belong to the program. */
 int look_process(const struct look *l, int tid);
-/* The kernel thread that it is on, 0: it is on none, or that is not known. */
+/* Returns the kernel thread that the thread is on; 0: it is on no kernel thread, or that is not known. */
 int look_tid(const struct look *l, const struct kb_thread *t);
-/* The stack pointer of its saved context, where its registers lie; 0: it has none that is known. */
+/* Returns the stack pointer of the thread's saved context, where its registers lie; 0: no saved context is known. */
 uint64_t look_stack(const struct kb_thread *t);
 
-/* What each has used of the processor, ns, by index, up to the last of look_threads; to be freed. NULL: nobody is
- * metered. */
+/* Returns the processor time of each thread, ns, by index, up to the last of look_threads; the caller frees it. NULL: the
+ * program is not metered, or the times cannot be read. */
 uint64_t *look_charged(const struct look *l);
 
-/* ---- look_wait.c: what threads wait for ---- */
+/* ---- look_wait.c: the waits of threads ---- */
 
 struct look_wait {
 	const char *what;      /* "mutex" ...; NULL: not known */
 	uint64_t object;       /* its address, or a number; 0 */
-	int64_t owner;         /* index of who holds it, -1 */
-	uint32_t some, all;    /* barrier: are there, are needed */
+	int64_t owner;         /* index of the thread that holds it, or whose end is waited for, -1 */
+	uint32_t some, all;    /* barrier: threads that are there, that are needed */
 	bool timed;
 	double left;           /* s, until it wakes by itself: at its deadline, or to look at a clock that may be set */
 };
 
-/* Of all threads of look_threads; to be freed. NULL: no memory. */
+/* Returns the waits of all threads of look_threads; the caller frees them. NULL: no memory. */
 struct look_wait *look_waits(const struct look *l);
-/* In words. */
+/* Writes the wait in words and returns `to`. */
 const char *look_words(const struct look_wait *w, char *to, size_t size);
 
 #endif

@@ -1,7 +1,8 @@
-/* tool/look_wait.c - what threads of another process wait for. No thread notes that; but a waiter's node lies on its stack,
- * near its stack pointer, linked into the object's queue, and near the node stands the object's address. So: a node is what
- * names its thread; an object is what a word near the node leads to, if its queue begins with the node's queue's first.
- * The place in the object tells its kind. Where nothing fits, nothing is said. Contract in look.h. */
+/* tool/look_wait.c - finds the objects that threads of another process wait for. A thread does not note its object; but a
+ * waiter's node lies on its stack, near its stack pointer, is linked into the object's queue, and has the object's address
+ * near it. So words on a stack are a node if they name their thread and look like links; the memory to which a word near
+ * the node points is an object if its queue begins with the first node of the node's queue. The queue's place in the
+ * object tells the object's kind. Where nothing fits, the wait stays unknown. Contract in look.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,7 @@ static bool is_node(const uint64_t *word, uint64_t descriptor)
 	       ((state <= KBI_WNODE_TAKEN && rank < RANKS) || is_of_descriptor(state, rank));
 }
 
-/* The window's own addresses are the frames', not objects'. */
+/* Adds an address that may be an object's. Addresses in the window belong to frames, not to objects. */
 static void add_candidate(struct node *node, uint64_t word, uint64_t at, uint64_t descriptor)
 {
 	bool known = !is_pointer(word) || word == descriptor || word - at < WINDOW;
@@ -99,7 +100,7 @@ static void add_candidate(struct node *node, uint64_t word, uint64_t at, uint64_
 		node->word[node->n++] = word;
 }
 
-/* In a window of a stack, from word k on. The word behind it; 0: there is none. */
+/* Finds the next node in a window of a stack, from word k on. Returns the word behind the node's first; 0: no node. */
 static unsigned find_node(struct node *node, const uint64_t *word, uint64_t at, unsigned k, uint64_t descriptor)
 {
 	while (k + PARK_BUCKET < WORDS && !is_node(word + k, descriptor) && !is_spot(word, k, at, descriptor))
@@ -129,7 +130,7 @@ static int by_address(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of one thread. */
+/* Adds the nodes on a thread's stack. */
 static void add_nodes(struct nodes *all, uint32_t thread, const uint64_t *word, uint64_t at, uint64_t descriptor)
 {
 	unsigned next = 0;
@@ -145,7 +146,7 @@ static void add_nodes(struct nodes *all, uint32_t thread, const uint64_t *word, 
 	}
 }
 
-/* All that can be found, by address. False: no memory. */
+/* Finds the nodes of all threads and sorts them by address. False: no memory. */
 static bool find_nodes(const struct look *l, struct nodes *all)
 {
 	static uint64_t word[AT_ONCE][WORDS];
@@ -181,7 +182,8 @@ static struct node *node_at(const struct nodes *all, uint64_t at)
 	return bsearch(&key, all->node, all->n, sizeof(*all->node), by_address);
 }
 
-/* To the first of the queue, and all on the way learn it. A queue that changes meanwhile, or a ring, has none. */
+/* Follows a node's links to the first node of its queue, and notes that in all nodes on the way. A queue that changes
+ * meanwhile, or a ring, has no first node: NOWHERE. */
 static void find_first(const struct nodes *all, struct node *node)
 {
 	struct node *n = node;
@@ -265,7 +267,7 @@ static bool is_kind(unsigned kind, uint64_t first, const char *object)
 	       (kind != BARRIER || (b.left > 0 && b.left < b.need));
 }
 
-/* Is the object at `at` the one whose queue the node is in? */
+/* Returns whether the node is in the queue of the object at `at`; if so, describes the object in *w. */
 static bool is_its(const struct look *l, const struct node *node, uint64_t at, const char *object, struct look_wait *w)
 {
 	uint64_t first;
@@ -294,7 +296,7 @@ static void tell_descriptor(const struct node *node, struct look_wait *w)
 	w->object = node->state;
 }
 
-/* What was read lately: code and tables that all stacks lead to. */
+/* A cache of memory that was read lately: from all stacks words lead to the same code and tables. */
 static struct known {
 	uint64_t at;
 	char object[OBJECT];
@@ -307,7 +309,7 @@ static struct known *known_at(uint64_t at)
 
 _Static_assert(KNOWN == 1 << 12, "the upper 12 bits");
 
-/* Of these nodes the c-th candidates, which are not known yet. */
+/* Reads the c-th candidates of these nodes, which are not in the cache, and tries them as the nodes' objects. */
 static void try_objects(const struct look *l, const struct nodes *all, const uint32_t *of, unsigned n, unsigned c,
 			struct look_wait *wait)
 {
@@ -354,7 +356,7 @@ static void find_objects(const struct look *l, const struct nodes *all, struct l
 		tell_descriptor(&all->node[i], &wait[all->node[i].thread]);
 }
 
-/* ---- what the descriptors tell ---- */
+/* ---- waits that descriptors tell ---- */
 
 /* A thread's joiner waits for its end. */
 static void find_joiners(const struct look *l, struct look_wait *wait)

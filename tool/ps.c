@@ -1,5 +1,5 @@
-/* tool/ps.c - `kochab ps`: the processes that run on Kochab, or the threads of one, or of a core file: their states, what
- * they wait for. All by reading memory (tool/look.c). */
+/* tool/ps.c - `kochab ps`: lists the processes that run on Kochab, or the threads of a process or a core file with their
+ * states and waits. It only reads memory (tool/look.c). */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,9 +14,9 @@
 
 enum { COMMAND = 256, STATES = KBI_TASK_BLOCKED + 1 };
 
-/* ---- what /proc tells ---- */
+/* ---- facts from /proc ---- */
 
-/* Or its name, where its arguments cannot be read. */
+/* Returns the process's arguments, or its name where they cannot be read. */
 static const char *command_of(int pid, char to[COMMAND])
 {
 	size_t n = look_proc(pid, "cmdline", to, COMMAND);
@@ -34,7 +34,7 @@ static const char *command_of(int pid, char to[COMMAND])
 	return to;
 }
 
-/* For how long it has run, s. */
+/* Returns for how long the process has run, s. */
 static double up_of(int pid)
 {
 	enum { START = 22 };
@@ -53,7 +53,7 @@ static double up_of(int pid)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)start / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* In a namespace of its own the numbers that it knows are not ours. */
+/* Returns whether the process is in another namespace, so that the numbers that it knows are not ours. */
 static bool has_own_numbers(int pid)
 {
 	char text[4096];
@@ -64,7 +64,7 @@ static bool has_own_numbers(int pid)
 	return line != NULL && line[8 + strcspn(line + 8, "\t\n")] == '\t';
 }
 
-/* Does one of its virtual processors live in it? One that was forked has a copy of the tables only. */
+/* Returns whether a virtual processor lives in the process. A forked process has only a copy of the tables. */
 static bool is_its_own(const struct look *l)
 {
 	if (has_own_numbers(l->pid))
@@ -75,7 +75,7 @@ static bool is_its_own(const struct look *l)
 	return false;
 }
 
-/* A process that is a virtual processor, or is to be one: its parent, the program's process, is meant. */
+/* Returns whether the process is a virtual processor, or will be. Its parent, the program's process, is listed instead. */
 static bool is_body(const struct look *l)
 {
 	return l->processes && !has_own_numbers(l->pid) && look_parent(l->pid) == look_parent(l->vp[0].tid);
@@ -168,7 +168,7 @@ static int list(bool json)
 	return TOOL_OK;
 }
 
-/* ---- the threads of one ---- */
+/* ---- the threads of a process ---- */
 
 struct row {
 	const struct look *look;
@@ -182,7 +182,7 @@ static bool is_on_vp(enum kbi_task_kind kind)
 	return kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING || kind == KBI_TASK_WAITING;
 }
 
-/* The kernel's number, or the one that the program knows; 0. */
+/* Returns the number by which the program knows the thread (gettid); 0: the thread has no number. */
 static uint32_t number_of(const struct kb_thread *t)
 {
 	return t->posix != NULL ? a_load_rlx(&t->number) : 0;
@@ -274,7 +274,7 @@ static void print_head(const struct look *l, const char *what)
 
 static void show_threads(const struct look *l, const struct look_wait *wait, bool json)
 {
-	/* those that do something first, then those that wait */
+	/* first the threads that do something, then the threads that wait */
 	static const enum kbi_task_kind order[] = { KBI_TASK_RUNNING, KBI_TASK_BLOCKED, KBI_TASK_READY, KBI_TASK_WAIVED,
 						    KBI_TASK_NEW, KBI_TASK_WAITING, KBI_TASK_FOREIGN, KBI_TASK_DONE };
 	enum { ORDER = sizeof(order) / sizeof(*order) };

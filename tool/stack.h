@@ -15,7 +15,7 @@ struct stack_trace {
 	const char *why; /* NULL; why there are none, or not all */
 };
 
-/* Opens the libraries and reads what modules the process has. False: said why. file: the core file, NULL. */
+/* Opens the libraries and lists the process's modules. file: the core file, NULL. False: the reason is printed. */
 bool stack_begin(const struct look *l, const char *file);
 /* The frames of a thread, t->n of them in t->pc, which is to be freed. */
 void stack_unwind(const struct look *l, struct stack_trace *t);

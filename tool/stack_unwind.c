@@ -1,7 +1,7 @@
 /* tool/stack_unwind.c - backtraces by elfutils' libdwfl. Contract in stack.h. A thread that is parked has its registers on
- * its stack, as the switch has left them (src/arch/<machine>/ctx.h): libdwfl is told that such a thread has these. One that
- * runs, or is in a call, has those of its kernel thread, which libdwfl stops for a moment (ptrace). Where the headers of
- * elfutils were not there when the command was built, it says so. */
+ * its stack, as the switch has left them (src/arch/<machine>/ctx.h): this file gives them to libdwfl. A thread that runs,
+ * or is in a call, has the registers of its kernel thread, which libdwfl stops for a moment (ptrace). If the command was
+ * built without the headers of elfutils, it says so. */
 #include "stack.h"
 #include "tool.h"
 
@@ -17,7 +17,7 @@
 
 #include "arch/arch.h"
 
-/* What is used of the libraries. */
+/* The functions of the libraries that this file calls. */
 #define FUNCTIONS(F)                                                                                                   \
 	F(dwfl_begin) F(dwfl_linux_proc_report) F(dwfl_report_end) F(dwfl_linux_proc_find_elf)                         \
 	F(dwfl_standard_find_debuginfo) F(dwfl_attach_state) F(dwfl_getthread_frames) F(dwfl_thread_state_registers)  \
@@ -79,7 +79,7 @@ enum { IS_KNOWN = true, SP = 2, PC_AT = KBI_FRAME_RA, SIZE = KBI_FRAME_SIZE };
 enum { IS_KNOWN = false, SP = 0, PC_AT = 0, SIZE = 8 };
 #endif
 
-/* The one that is unwound, with what was read of its stack at once. */
+/* The parked thread that is unwound, and the part of its stack that was read at once. */
 static struct {
 	const struct look *l;
 	uint64_t sp;
@@ -154,7 +154,7 @@ static Dwfl *modules; /* of the process: names, and parked threads */
 
 /* ---- kernel threads ---- */
 
-/* Of the process that was asked last: with processes as virtual processors each is another. */
+/* The process that was asked last. Where virtual processors are processes, kernel threads belong to several processes. */
 static struct {
 	int pid;
 	Dwfl *dwfl;

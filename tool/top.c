@@ -1,7 +1,7 @@
-/* tool/top.c - `kochab top`: what a program on Kochab does, looked at again and again from outside (tool/look.c): its
+/* tool/top.c - `kochab top`: shows a running program on Kochab, read again and again from outside (tool/look.c): its
  * virtual processors with their switches a second, its threads by state, and the objects that most threads wait for.
- * Escape sequences move the cursor, so no library is needed; where standard output is no terminal, one look follows
- * another as text. */
+ * Escape sequences move the cursor, so no library is needed; where standard output is no terminal, the looks follow each
+ * other as text. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -114,7 +114,7 @@ static unsigned print_vps(const struct sample *s, const struct sample *old, unsi
 	return i + 1;
 }
 
-/* An object, and how many wait for it. */
+/* An object, and how many threads wait for it. */
 struct object {
 	const struct look_wait *wait;
 	unsigned n;
@@ -166,7 +166,7 @@ static unsigned print_objects(const struct sample *s, unsigned rows)
 	return i + 1;
 }
 
-/* Of those that have used most of the processor since the look before. */
+/* The threads that have used most processor time since the look before. */
 static unsigned print_busy(const struct sample *s, const struct sample *old, unsigned rows)
 {
 	uint32_t best[ROWS], n = 0, olds = old->l.n > 0 ? old->l.thread[old->l.n - 1].task.index + 1 : 0;
