@@ -253,6 +253,16 @@ static void tell(const struct look *l, struct look_wait *w, unsigned kind, uint6
 	}
 }
 
+/* Much of the memory of programs is zero, so a channel must be such that threads wait at it: full, or empty. */
+static bool is_waited_at(const char *object, bool room)
+{
+	struct kb_chan ch;
+
+	memcpy(&ch, object, sizeof(ch));
+	return ch.size > 0 && ch.size <= KBI_CHAN_ELEMENT_MAX && ch.capacity <= SIZE_MAX / 2 / ch.size &&
+	       ch.count == (room ? ch.capacity : 0) && ch.first <= ch.capacity;
+}
+
 static bool is_kind(unsigned kind, uint64_t first, const char *object)
 {
 	const struct kind *k = &kinds[kind];
@@ -264,7 +274,8 @@ static bool is_kind(unsigned kind, uint64_t first, const char *object)
 	memcpy(&word, object, sizeof(word));
 	memcpy(&b, object, sizeof(b));
 	return queue[0] == first && is_pointer(queue[1]) && (word & k->set) == k->set && (word & k->clear) == 0 &&
-	       (kind != BARRIER || (b.left > 0 && b.left < b.need));
+	       (kind != BARRIER || (b.left > 0 && b.left < b.need)) &&
+	       ((kind != ROOM && kind != CHANNEL) || is_waited_at(object, kind == ROOM));
 }
 
 /* Returns whether the node is in the queue of the object at `at`; if so, describes the object in *w. */

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMENT_MAX = 65536 };
-
 /* ---- the ring, under the lock ------------------------------------------------------------------- */
 
 static void ring_put(kb_chan_t *ch, const void *element)
@@ -205,7 +203,7 @@ int kb_chan_create(kb_chan_t **out, size_t element_size, size_t capacity)
 {
 	kb_chan_t *ch;
 
-	if (element_size == 0 || element_size > ELEMENT_MAX)
+	if (element_size == 0 || element_size > KBI_CHAN_ELEMENT_MAX)
 		return EINVAL;
 	if (capacity > (SIZE_MAX / 2 - sizeof *ch) / element_size)
 		return ENOMEM;

@@ -14,6 +14,8 @@
 
 #include "sync/waitq.h"
 
+enum { KBI_CHAN_ELEMENT_MAX = 65536 };
+
 struct kb_chan {
 	a32 word; /* KBI_WAITQ_LOCK */
 	/* constant */
