@@ -142,7 +142,7 @@ static inline void held_send(int to, int fd)
 	union {
 		struct cmsghdr h;
 		char room[CMSG_SPACE(sizeof(int))];
-	} u = { .h = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	} u = { .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
 	char c = 0;
 	struct iovec v = { &c, 1 };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &u, .msg_controllen = sizeof u };
