@@ -24,7 +24,7 @@ enum { ENDED = 1, RECENT = 256 };
 /* ---- what the units ask of others ---- */
 
 struct kbi_solo kbi_solo;
-a32 kbi_lookout_bell, kbi_lookout_watcher_asleep;
+a32 kbi_lookout_bell, kbi_lookout_watcher_asleep, kbi_apart_asked;
 a32 kbi_stack_hunger;
 struct kbi_stack_slot *kbi_stack_slots;
 

@@ -17,6 +17,8 @@
 #include "os/segment.h"
 #include "os/sys.h"
 
+a32 kbi_apart_asked;
+
 enum {
 	LOOK_NS = 1000000,
 	WATCH_NS = 10000000,
@@ -120,8 +122,7 @@ void kbi_apart_look_now(struct kbi_vp *vp)
 	a->looked = now;
 	if (kbi_unlikely(to)) {
 		a_store_rlx(&a->wanted, 0);
-		if (!kbi_segment_filtered())
-			move(vp, to - 1);
+		move(vp, to - 1);
 	}
 	cpu = sched_getcpu();
 	if (cpu < 0)
@@ -191,6 +192,9 @@ void kbi_apart_watch(uint64_t now)
 	if (kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) || now - met.watched < WATCH_NS)
 		return;
 	met.watched = now;
+	a_store_rlx(&kbi_apart_asked, !kbi_segment_filtered());
+	if (!a_load_rlx(&kbi_apart_asked))
+		return;
 	if (met.vp)
 		look_again(now);
 	else
