@@ -46,7 +46,6 @@ static int processor_of(const struct kbi_vp *vp, uint64_t now)
 {
 	/* relaxed: two words that need not belong together */
 	uint64_t seen = a_load_rlx(&vp->apart.seen);
-
 	uint32_t cpu = a_load_rlx(&vp->apart.cpu);
 
 	if (now > seen + FRESH_NS || a_load_rlx(&vp->doze) != KBI_DOZE_NO || cpu >= WORDS * BITS)
@@ -159,13 +158,13 @@ static void find_pair(uint64_t now)
 	for (unsigned i = 0; i < kbi_vp_n && !met.vp; i++) {
 		struct kbi_apart *a = &kbi_vps[i]->apart;
 		int cpu = processor_of(kbi_vps[i], now);
-		bool meets = cpu >= 0 && has(taken, (unsigned)cpu);
+		bool shared = cpu >= 0 && has(taken, (unsigned)cpu);
 
 		if (cpu >= 0)
 			mark(taken, (unsigned)cpu);
-		if (meets && now >= a->next)
+		if (shared && now >= a->next)
 			begin(kbi_vps[i], cpu, now);
-		else if (!meets && a->patience && now > a->next + LAST_NS)
+		else if (!shared && a->patience && now > a->next + LAST_NS)
 			a->patience = 0;
 	}
 }
