@@ -51,10 +51,7 @@ void bench_skip(const char *fmt, ...)
 
 double bench_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	return tool_now();
 }
 
 unsigned bench_cpus(void)

@@ -50,7 +50,7 @@ struct compare {
 
 struct compare_child {
 	pid_t pid;
-	double began; /* s, of compare_now */
+	double began; /* s, of tool_now */
 	double took;
 	int status;
 	struct rusage usage;
@@ -58,7 +58,6 @@ struct compare_child {
 	unsigned left; /* processes that it left behind, which were ended */
 };
 
-double compare_now(void);
 /* To be called first: signals that end this command end its children, too; and so does its end. */
 void compare_setup(void);
 /* The signal that has asked this command to end, 0. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "compare.h"
@@ -23,14 +22,6 @@ static int stopped;
 static unsigned stops; /* how often */
 static bool had_children;
 static unsigned living; /* children that were started and whose ends were not taken */
-
-double compare_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int compare_stopped(void)
 {
@@ -142,7 +133,7 @@ int compare_start(struct compare_child *c, char *const *argv, const int file[3],
 	pid_t parent = getpid();
 	int report[2], e = 0;
 
-	*c = (struct compare_child){ .began = compare_now() };
+	*c = (struct compare_child){ .began = tool_now() };
 	if (pipe2(report, O_CLOEXEC) != 0)
 		return errno;
 	c->pid = fork();
@@ -199,7 +190,7 @@ static unsigned end_strays(void)
 /* Takes the exit status of a child that has ended, or got SIGKILL. Ends its group, and strays if it was the last child. */
 static void take_end(struct compare_child *c)
 {
-	c->took = compare_now() - c->began;
+	c->took = tool_now() - c->began;
 	kill(-c->pid, SIGKILL);
 	while (wait4(c->pid, &c->status, 0, &c->usage) < 0 && errno == EINTR)
 		;
@@ -212,10 +203,10 @@ static void take_end(struct compare_child *c)
 /* Waits until the child ends, the time is over, or this command has been asked to end more often than `asked`. */
 static bool wait_for(struct compare_child *c, double seconds, unsigned asked)
 {
-	double end = compare_now() + seconds;
+	double end = tool_now() + seconds;
 
 	while (!c->ended) {
-		double left = end - compare_now();
+		double left = end - tool_now();
 		struct timespec t = { (time_t)left, (long)((left - (double)(time_t)left) * 1e9) };
 		int sig;
 

@@ -276,11 +276,11 @@ static void server_ended(struct compare_kind *kind, const char *when, int status
 
 static bool become_ready(struct compare *all, struct compare_kind *kind, struct compare_child *server, int said)
 {
-	double end = compare_now() + all->ready_seconds;
+	double end = tool_now() + all->ready_seconds;
 	struct compare_child ask;
 
 	while (!compare_stopped()) {
-		double left = end - compare_now();
+		double left = end - tool_now();
 
 		if (compare_wait(server, 0)) {
 			server_ended(kind, "before it was ready", server->status, said);
@@ -307,7 +307,7 @@ static bool become_ready(struct compare *all, struct compare_kind *kind, struct 
 /* Runs the load, keeps the end of its output in kind->said, and returns its time, s. Negative: wrong, or stopped. */
 static double load(struct compare *all, struct compare_kind *kind, struct compare_child *server, int said)
 {
-	double limit = limit_of(all, kind), end = compare_now() + limit, took = -1;
+	double limit = limit_of(all, kind), end = tool_now() + limit, took = -1;
 	int out = compare_file(), e = out < 0 ? errno : 0;
 	struct compare_child c;
 	char text[128];
@@ -319,7 +319,7 @@ static double load(struct compare *all, struct compare_kind *kind, struct compar
 		close(out);
 		return took;
 	}
-	while (!compare_wait(&c, 0.2) && !compare_stopped() && !compare_wait(server, 0) && compare_now() < end)
+	while (!compare_wait(&c, 0.2) && !compare_stopped() && !compare_wait(server, 0) && tool_now() < end)
 		;
 	if (c.ended && c.status == 0 && !compare_wait(server, 0)) {
 		took = c.took;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <time.h>
 
 /* Exit codes; 126 and 127 are the shells'. */
 enum {
@@ -40,6 +41,15 @@ typedef void tool_told(const char *name, bool found, const char *text);
 void tool_doctor_libc(tool_told *tell);
 int tool_make_thread(void);
 int kochab_bench(int argc, char **argv) __attribute__((weak));
+
+/* CLOCK_MONOTONIC, s. */
+static inline double tool_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 /* "kochab: ..." on standard error. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

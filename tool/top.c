@@ -31,14 +31,6 @@ static volatile sig_atomic_t stopped;
 static struct termios before;
 static bool on_terminal;
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void drop(struct sample *s)
 {
 	look_close(&s->l);
@@ -53,7 +45,7 @@ static bool take(struct sample *s, int pid)
 
 	s->wait = NULL;
 	s->charged = NULL;
-	s->at = now();
+	s->at = tool_now();
 	if (found == LOOK_FOUND && look_threads(&s->l)) {
 		s->charged = look_charged(&s->l);
 		s->wait = look_waits(&s->l);
@@ -255,12 +247,12 @@ static void end_terminal(void)
 /* False: it is over. */
 static bool wait_for(double seconds)
 {
-	double end = now() + seconds;
+	double end = tool_now() + seconds;
 	struct pollfd p = { STDIN_FILENO, POLLIN, 0 };
 	char key;
 
 	while (!stopped) {
-		double left = end - now();
+		double left = end - tool_now();
 
 		if (left <= 0)
 			return true;
