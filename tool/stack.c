@@ -20,15 +20,12 @@ struct asked {
 	long thread;       /* -1: all */
 };
 
-static const struct look *sorted; /* by_frames is of these */
-
 static int by_frames(const void *a, const void *b)
 {
 	const struct stack_trace *x = a, *y = b;
-	enum kbi_task_kind k = look_kind(&sorted->thread[x->thread]), m = look_kind(&sorted->thread[y->thread]);
 
-	if (k != m)
-		return k < m ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
 	if (x->n != y->n)
 		return x->n < y->n ? -1 : 1;
 	for (uint32_t i = 0; i < x->n; i++)
@@ -41,8 +38,8 @@ static int by_frames(const void *a, const void *b)
 
 static bool are_equal(const struct stack_trace *x, const struct stack_trace *y)
 {
-	return look_kind(&sorted->thread[x->thread]) == look_kind(&sorted->thread[y->thread]) && x->n == y->n &&
-	       x->why == y->why && (x->n == 0 || memcmp(x->pc, y->pc, x->n * sizeof(*x->pc)) == 0);
+	return x->kind == y->kind && x->n == y->n && x->why == y->why &&
+	       (x->n == 0 || memcmp(x->pc, y->pc, x->n * sizeof(*x->pc)) == 0);
 }
 
 /* A group of equal ones. */
@@ -101,13 +98,13 @@ static int print_all(const struct look *l, const struct asked *a)
 	for (uint32_t i = 0; i < l->n; i++)
 		if (a->thread < 0 || l->thread[i].task.index == (uint64_t)a->thread) {
 			trace[n].thread = i;
+			trace[n].kind = look_kind(&l->thread[i]);
 			stack_unwind(l, &trace[n++]);
 		}
 	if (n == 0) {
 		tool_say("stack: %s: no thread #%ld; 'kochab ps %s' lists them", a->what, a->thread, a->what);
 		return TOOL_FAILED;
 	}
-	sorted = l;
 	if (!a->all)
 		qsort(trace, n, sizeof(*trace), by_frames);
 	for (uint32_t i = 0; i < n; i++) {

@@ -10,6 +10,7 @@ enum { STACK_FRAMES = 100 };
 /* The frames of a thread: where each goes on; the first may be where it stands. */
 struct stack_trace {
 	uint32_t thread; /* place in look->thread */
+	enum kbi_task_kind kind;
 	uint32_t n;
 	uint64_t *pc;
 	const char *why; /* NULL; why there are none, or not all */
