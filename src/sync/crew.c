@@ -1,0 +1,476 @@
+/* sync/crew.c - the threads that run tasks. Contract and laws in crew.h.
+ * A server runs on its own stack, on its VP. The lists of servers and the list of tasks that are in no lane are under locks,
+ * which are held for some instructions inside np brackets. */
+#include "sync/crew.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/option.h"
+#include "core/boot.h"
+#include "core/run.h"
+#include "core/tally.h"
+#include "core/thread.h"
+#include "core/yield.h"
+#include "os/lock.h"
+#include "os/sys.h"
+
+enum {
+	STACK = 256 * 1024,  /* bytes, of a server */
+	LOOKS_A_CLOCK = 16,  /* rounds of looking between two looks at the clock */
+};
+
+struct kbi_server {
+	struct kbi_task *task; /* constant once it has run */
+	struct kbi_post *post; /* constant */
+	struct kbi_server *next;
+	a32 go;                /* it has been called; taken by itself */
+	uint32_t victim;       /* its own: the post that it looks at next */
+	bool looks;            /* its own: it is counted in kbi_crew.looking */
+};
+
+struct kbi_crew kbi_crew;
+
+/* ---- tasks that are in no lane: the lane was full, or a kernel thread made them -------------------------- */
+
+struct shared {
+	struct kbi_work w;
+	struct shared *next;
+};
+
+static struct {
+	a32 lock;
+	struct shared *first, **last; /* under the lock; last: NULL as long as there never was any */
+} list;
+
+static void put_shared(struct kbi_task *self, struct shared *s)
+{
+	s->next = NULL;
+	kbi_np_enter(self);
+	kbi_lock_take(&list.lock);
+	if (!list.first)
+		list.last = &list.first;
+	*list.last = s;
+	list.last = &s->next;
+	a_add_rlx(&kbi_crew.n_shared, 1);
+	kbi_lock_leave(&list.lock);
+	kbi_np_leave(self);
+}
+
+static struct shared *unlink_shared(const void *whose)
+{
+	struct shared **at = &list.first, *s;
+
+	while (*at && whose && (*at)->w.whose != whose)
+		at = &(*at)->next;
+	s = *at;
+	if (!s)
+		return NULL;
+	*at = s->next;
+	if (list.last == &s->next)
+		list.last = at;
+	a_sub_rlx(&kbi_crew.n_shared, 1);
+	return s;
+}
+
+bool kbi_crew_take_shared(const void *whose, struct kbi_work *w)
+{
+	struct kbi_task *self = kbi_self();
+	struct shared *s;
+
+	if (kbi_likely(!a_load_rlx(&kbi_crew.n_shared)))
+		return false;
+	kbi_np_enter(self);
+	kbi_lock_take(&list.lock);
+	s = unlink_shared(whose);
+	kbi_lock_leave(&list.lock);
+	kbi_np_leave(self);
+	if (!s)
+		return false;
+	*w = s->w;
+	free(s);
+	return true;
+}
+
+/* ---- calling servers ----------------------------------------------------------------------------------- */
+
+static struct kbi_post *post_at(unsigned i)
+{
+	/* acquire: partner is the release in kbi_crew_setup */
+	return (struct kbi_post *)a_load_acq(&kbi_crew.posts) + i;
+}
+
+static struct kbi_server *unpark(struct kbi_post *p)
+{
+	struct kbi_task *self = kbi_self();
+	struct kbi_server *s;
+
+	kbi_np_enter(self);
+	kbi_lock_take(&p->lock);
+	s = p->parked;
+	if (s)
+		p->parked = s->next;
+	kbi_lock_leave(&p->lock);
+	kbi_np_leave(self);
+	return s;
+}
+
+static void *serve(void *server);
+
+/* A new server, called. */
+static int hire(struct kbi_server *s, unsigned vp)
+{
+	struct kbi_thread_attr a = {
+		.stack_size = STACK, .bound = (int)vp, .detached = true, .own_tls = true, .name = "task server"
+	};
+	struct kb_thread *t;
+	int e = kbi_thread_create(&t, &a, serve, s);
+
+	if (e == ENOTSUP) {
+		a.own_tls = false;
+		e = kbi_thread_create(&t, &a, serve, s);
+	}
+	return e;
+}
+
+/* p is the caller's to fill, it is on: a server is called to stand by. False: there is none; p is off. */
+static bool send_server(struct kbi_post *p)
+{
+	struct kbi_server *s = unpark(p);
+	bool parked = s;
+
+	if (!s) {
+		s = calloc(1, sizeof *s);
+		if (s)
+			s->post = p;
+	}
+	if (s) {
+		a_store_rlx(&p->stands_by, s);
+		a_store_rlx(&p->called, 1);
+		a_store_rel(&s->go, 1); /* partner: the acquire in park */
+		if (parked) {
+			kbi_wait_wake(s->task);
+			return true;
+		}
+		if (!hire(s, p->id))
+			return true;
+		free(s);
+	}
+	a_store_rlx(&p->called, 0);
+	a_store_rlx(&p->stands_by, NULL);
+	a_add_rlx(&kbi_crew.off, 1);
+	a_store_rel(&p->on, 0); /* partner: the acquire in turn_on */
+	return false;
+}
+
+/* True: it was off, and the caller fills it now. acquire: partner is the release where a post is turned off. */
+static bool turn_on(struct kbi_post *p)
+{
+	uint32_t off = 0;
+
+	if (!a_cas_acqrel(&p->on, &off, 1))
+		return false;
+	a_sub_rlx(&kbi_crew.off, 1);
+	return true;
+}
+
+static bool is_idle(const struct kbi_post *p)
+{
+	return a_load_rlx(&kbi_vps[p->id]->s->idle) != KBI_IDLE_BUSY;
+}
+
+/* A server of another post, best of one whose VP is idle. */
+static void call_other(const struct kbi_post *me)
+{
+	struct kbi_post *chosen = NULL;
+
+	for (unsigned i = 1; i < kbi_vp_n; i++) {
+		struct kbi_post *p = post_at((me->id + i) % kbi_vp_n);
+
+		if (a_load_rlx(&p->on))
+			continue;
+		if (!chosen || is_idle(p))
+			chosen = p;
+		if (is_idle(p))
+			break;
+	}
+	if (chosen && turn_on(chosen))
+		send_server(chosen);
+}
+
+void kbi_crew_call(struct kbi_post *post)
+{
+	if (!a_load_rlx(&post->on) && turn_on(post))
+		send_server(post);
+	if (a_load_rlx(&kbi_crew.off) && !a_load_rlx(&kbi_crew.looking))
+		call_other(post);
+}
+
+/* ---- looking for a task ---------------------------------------------------------------------------------- */
+
+static bool is_work_anywhere(void)
+{
+	if (a_load_rlx(&kbi_crew.n_shared))
+		return true;
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		if (!kbi_lane_is_empty(&post_at(i)->lane))
+			return true;
+	return false;
+}
+
+static bool take_own(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
+{
+	bool got;
+
+	kbi_np_enter(self);
+	got = !kbi_lane_is_empty(&s->post->lane) && kbi_crew_take(s->post, self, r);
+	kbi_np_leave(self);
+	return got;
+}
+
+/* One look at each other post, the last victim first. */
+static bool steal(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
+{
+	bool got = false;
+
+	for (unsigned i = 0; i < kbi_vp_n && !got; i++) {
+		struct kbi_post *p = post_at(s->victim);
+
+		kbi_np_enter(self);
+		got = p != s->post && !kbi_lane_is_empty(&p->lane) && kbi_lane_steal(&p->lane, r);
+		kbi_np_leave(self);
+		if (!got)
+			s->victim = (s->victim + 1) % kbi_vp_n;
+	}
+	return got;
+}
+
+static bool find(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
+{
+	struct kbi_record r;
+
+	if (!take_own(s, self, &r)) {
+		if (kbi_crew_take_shared(NULL, w))
+			return true;
+		if (!steal(s, self, &r))
+			return false;
+	}
+	*w = kbi_crew_work(&r);
+	return true;
+}
+
+static bool stands_by(const struct kbi_server *s)
+{
+	return a_load_rlx(&s->post->stands_by) == s;
+}
+
+/* Is anybody ready on the VP but the server that stands by, which need not run? In np brackets. */
+static bool others_wait(const struct kbi_vp *vp)
+{
+	const struct kbi_post *post = kbi_crew_post(vp);
+
+	return kbi_vp_backlog(vp) > (post ? a_load_rlx(&post->called) : 0);
+}
+
+/* The same behind a look at everything, if one is due. */
+static bool do_others_wait(struct kbi_task *self)
+{
+	bool others = false;
+
+	kbi_np_enter(self);
+	if (kbi_likely(self->vp != NULL)) {
+		kbi_run_look_if_due(self->vp);
+		others = others_wait(self->vp);
+	}
+	kbi_np_leave(self);
+	return others;
+}
+
+static void stop_looking(struct kbi_server *s)
+{
+	if (s->looks)
+		a_sub_rlx(&kbi_crew.looking, 1);
+	s->looks = false;
+}
+
+/* How long a server without a task looks on, ns. */
+static uint64_t patience(void)
+{
+	return kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) ? 0 : (uint64_t)kbi_options.spin_us * 1000;
+}
+
+/* The one that stands by, which has found nothing, looks for a while, but not while other threads wait for its VP: it would be
+ * counted among those that look, and not run. */
+static bool look(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
+{
+	uint64_t until = kbi_sys_now() + patience();
+
+	s->looks = true;
+	a_add_rlx(&kbi_crew.looking, 1);
+	for (unsigned n = 0; !find(s, self, w); n++) {
+		if (do_others_wait(self) || (n % LOOKS_A_CLOCK == 0 && kbi_sys_now() >= until))
+			return false;
+		kbi_cpu_relax();
+	}
+	return true;
+}
+
+/* ---- a server --------------------------------------------------------------------------------------------- */
+
+/* The one that stood by has a task: another one takes its place, and where others may be had they help. */
+static void give_place(struct kbi_server *s)
+{
+	stop_looking(s);
+	send_server(s->post);
+	if (a_load_rlx(&kbi_crew.off) && !a_load_rlx(&kbi_crew.looking) && is_work_anywhere())
+		call_other(s->post);
+}
+
+KBI_SWITCHER void kbi_crew_have_turns(struct kbi_task *self)
+{
+	kbi_run_look(self->vp);
+	if (!others_wait(self->vp))
+		return;
+	kbi_np_leave(self);
+	kbi_yield_now();
+	kbi_np_enter(self);
+}
+
+KBI_SWITCHER static void work(struct kbi_server *s, struct kbi_task *self)
+{
+	struct kbi_work w;
+
+	/* it may have been moved up meanwhile, or its place was given to another one */
+	while (find(s, self, &w) || (stands_by(s) && look(s, self, &w))) {
+		if (stands_by(s))
+			give_place(s);
+		kbi_crew_run(&w, self);
+		if (do_others_wait(self))
+			kbi_yield_now(); /* they have waited for the task's end */
+	}
+}
+
+/* Its place stays empty. Law 1. */
+static void leave_place(struct kbi_server *s)
+{
+	struct kbi_post *p = s->post;
+
+	a_store_rlx(&p->stands_by, NULL);
+	stop_looking(s);
+	a_add_rlx(&kbi_crew.off, 1);
+	a_store_rel(&p->on, 0); /* partner: the acquire in turn_on */
+	if (kbi_vp_n > 1 && a_load_rlx(&kbi_solo.has_barrier))
+		kbi_solo_barrier(); /* partner: who puts a task into a lane: kbi_crew_is_wanted */
+	else
+		a_fence_sc(); /* partner: the fence there, and in kbi_crew_put_slow */
+	if (is_work_anywhere())
+		kbi_crew_call(p);
+}
+
+KBI_SWITCHER static void park(struct kbi_server *s, struct kbi_task *self)
+{
+	struct kbi_post *p = s->post;
+	bool stood_by = stands_by(s);
+
+	a_store_rlx(&s->go, 0);
+	kbi_np_enter(self);
+	kbi_lock_take(&p->lock);
+	s->next = p->parked;
+	p->parked = s;
+	kbi_lock_leave(&p->lock);
+	kbi_np_leave(self);
+	if (stood_by)
+		leave_place(s);
+	/* acquire: partner is the release in send_server */
+	while (!a_load_acq(&s->go))
+		kbi_wait_sleep(self);
+}
+
+static void *serve(void *server)
+{
+	struct kbi_server *s = server;
+	struct kbi_task *self = kbi_self();
+
+	s->task = self;
+	s->victim = (s->post->id + 1) % kbi_vp_n;
+	kbi_tally_ended(kbi_vps[s->post->id]); /* the process may end without it */
+	for (;;) {
+		if (stands_by(s))
+			a_store_rlx(&s->post->called, 0);
+		work(s, self);
+		park(s, self);
+	}
+	return NULL;
+}
+
+/* ---- putting in ---------------------------------------------------------------------------------------------- */
+
+static void set_up_posts(struct kbi_post *posts)
+{
+	for (unsigned i = 0; i < kbi_vp_n; i++)
+		posts[i].id = i;
+	a_store_rlx(&kbi_crew.off, kbi_vp_n);
+	/* release: partner is the acquire in kbi_crew_post and post_at */
+	a_store_rel(&kbi_crew.posts, posts);
+}
+
+int kbi_crew_setup(void)
+{
+	static a32 lock;
+	struct kbi_task *self;
+	struct kbi_post *posts;
+	int e = kbi_boot();
+
+	if (e || a_load_acq(&kbi_crew.posts)) /* acquire: as in kbi_crew_post */
+		return e;
+	self = kbi_self();
+	kbi_np_enter(self);
+	kbi_lock_take(&lock);
+	if (!a_load_rlx(&kbi_crew.posts)) {
+		posts = kbi_sys_map(kbi_vp_n * sizeof *posts);
+		if (posts)
+			set_up_posts(posts);
+		else
+			e = ENOMEM;
+	}
+	kbi_lock_leave(&lock);
+	kbi_np_leave(self);
+	return e;
+}
+
+/* There is a server somewhere, or there is one now. */
+static bool has_servers(struct kbi_post *post)
+{
+	static a32 yes;
+
+	if (kbi_likely(a_load_rlx(&yes)))
+		return true;
+	if (turn_on(post) && !send_server(post))
+		return false;
+	a_store_rlx(&yes, 1);
+	return true;
+}
+
+int kbi_crew_put_slow(const struct kbi_work *w)
+{
+	int e = kbi_crew_setup();
+	struct kbi_task *self = kbi_self();
+	struct kbi_post *post;
+	struct shared *s;
+
+	if (e)
+		return e;
+	post = post_at(self->vp ? self->vp->id : 0);
+	if (!has_servers(post))
+		return EAGAIN;
+	if (kbi_crew_put_here(self, w->fn, w->arg, w->whose))
+		return 0;
+	s = malloc(sizeof *s);
+	if (!s)
+		return ENOMEM;
+	s->w = *w;
+	put_shared(self, s);
+	a_fence_sc(); /* partner: the barrier in leave_place */
+	kbi_crew_call(post);
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* sync/future.c - values that come once. Contract in kochab/task.h. One word; who waits is parked at it.
+ * Callers: everybody above. Calls crew, park. Get may switch, the others never. */
+#include <errno.h>
+
+#include "sync/crew.h"
+#include "sync/park.h"
+
+/* EMPTY -> RUNS (a task computes it) or SETTING -> SET. Whoever sleeps has or-ed AWAITED to one of the first three. */
+enum { EMPTY, RUNS, SETTING, SET, AWAITED = 4 };
+
+static inline a32 *word_of(kb_future_t *f) { return (a32 *)&f->word; }
+
+int kb_future_init(kb_future_t *f)
+{
+	*f = (kb_future_t)KB_FUTURE_INIT;
+	return 0;
+}
+
+/* From EMPTY, whether somebody waits or not. */
+static bool claim(kb_future_t *f, uint32_t state)
+{
+	uint32_t old = EMPTY;
+
+	while (!a_cas_rlx(word_of(f), &old, old | state))
+		if (old & ~(uint32_t)AWAITED)
+			return false;
+	return true;
+}
+
+static void give(kb_future_t *f, void *value)
+{
+	f->value = value;
+	/* release: partner is the acquire in is_set; the last access to the future */
+	if (a_xchg_acqrel(word_of(f), SET) & AWAITED)
+		kbi_park_wake(&f->word, UINT32_MAX, KBI_PARK_ANY);
+}
+
+int kb_future_set(kb_future_t *f, void *value)
+{
+	if (!claim(f, SETTING))
+		return EBUSY;
+	give(f, value);
+	return 0;
+}
+
+KBI_SWITCHES static int compute(void *future)
+{
+	kb_future_t *f = future;
+
+	give(f, f->fn(f->arg));
+	return 0;
+}
+
+int kb_future_run(kb_future_t *f, void *(*fn)(void *), void *arg)
+{
+	struct kbi_work w = { compute, f, kbi_crew_tag(f) };
+	int e;
+
+	if (!claim(f, RUNS))
+		return EBUSY;
+	f->fn = fn;
+	f->arg = arg;
+	if (kbi_likely(kbi_self_raw() && kbi_crew_put_here(kbi_self_raw(), w.fn, w.arg, w.whose)))
+		return 0;
+	e = kbi_crew_put_slow(&w);
+	if (e)
+		a_and_rlx(word_of(f), AWAITED);
+	return e;
+}
+
+static inline bool is_set(kb_future_t *f)
+{
+	return a_load_acq(word_of(f)) == SET; /* partner: the release in give */
+}
+
+KBI_SWITCHES static int await(kb_future_t *f, uint64_t deadline)
+{
+	while (!is_set(f)) {
+		uint32_t old = a_load_rlx(word_of(f));
+
+		if (old == SET || (!(old & AWAITED) && !a_cas_rlx(word_of(f), &old, old | AWAITED)))
+			continue;
+		if (kbi_park_wait(&f->word, old | AWAITED, KBI_PARK_ANY, deadline) == ETIMEDOUT && !is_set(f))
+			return ETIMEDOUT;
+	}
+	return 0;
+}
+
+int kb_future_try(kb_future_t *f, void **value)
+{
+	if (!is_set(f))
+		return EAGAIN;
+	if (value)
+		*value = f->value;
+	return 0;
+}
+
+KBI_SWITCHER int kb_future_timedget(kb_future_t *f, void **value, uint64_t deadline)
+{
+	int e = await(f, deadline);
+
+	return e ? e : kb_future_try(f, value);
+}
+
+KBI_SWITCHER int kb_future_get(kb_future_t *f, void **value)
+{
+	struct kbi_task *self = kbi_self();
+	struct kbi_work w;
+
+	if (!is_set(f) && (kbi_crew_take_newest(self, kbi_crew_tag(f), &w) || kbi_crew_take_shared(kbi_crew_tag(f), &w)))
+		w.fn(w.arg);
+	return kb_future_timedget(f, value, KBI_FOREVER);
+}

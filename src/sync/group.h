@@ -1,0 +1,65 @@
+/* sync/group.h - what a group of tasks knows of them: how many have not ended, the first error.
+ * `own` counts what the owner does, with plain instructions; `others` what all other threads do, twice, and its lowest bit says
+ * that the owner sleeps. The sum of own and half of others is the number of tasks that have not ended. Before the owner sleeps
+ * it adds own to others, so whoever ends the last task sees that it is the last.
+ * Callers: crew, group, loop, future. */
+#ifndef KBI_GROUP_H
+#define KBI_GROUP_H
+
+#include <kochab/task.h>
+
+#include "core/wait.h"
+
+enum { KBI_GROUP_SLEEPS = 1, KBI_GROUP_TASK = 2 };
+
+static inline a64 *kbi_group_others(kb_group_t *g) { return (a64 *)&g->others; }
+static inline a32 *kbi_group_error(kb_group_t *g) { return (a32 *)&g->error; }
+static inline a32 *kbi_group_stopped(kb_group_t *g) { return (a32 *)&g->stopped; }
+
+/* self makes a task, before others can see it. */
+static inline void kbi_group_made(kb_group_t *g, const struct kbi_task *self)
+{
+	if (kbi_likely(g->owner == self))
+		g->own++;
+	else
+		a_add_rlx(kbi_group_others(g), KBI_GROUP_TASK);
+}
+
+/* A task has ended on self, or could not be made. Unless self is the owner the group may be gone then. */
+static inline void kbi_group_ended(kb_group_t *g, const struct kbi_task *self)
+{
+	struct kbi_task *owner = g->owner;
+
+	if (kbi_likely(owner == self)) {
+		g->own--;
+		return;
+	}
+	/* release: what the task did; partner is the acquire in is_over and sleep_once (group.c). acquire: the last one wakes
+	 * the owner on behalf of all */
+	if (a_sub_acqrel(kbi_group_others(g), KBI_GROUP_TASK) == (KBI_GROUP_TASK | KBI_GROUP_SLEEPS))
+		kbi_wait_wake_next(owner);
+}
+
+/* An error of a task, not 0: the first is kept, the others' work stops. */
+static inline void kbi_group_failed(kb_group_t *g, int e)
+{
+	uint32_t none = 0;
+
+	/* relaxed: the end of the task, which follows, is a release */
+	a_cas_rlx(kbi_group_error(g), &none, (uint32_t)e);
+	a_store_rlx(kbi_group_stopped(g), 1);
+}
+
+/* Runs a task of the group on self. */
+KBI_SWITCHES static inline void kbi_group_do(kb_group_t *g, struct kbi_task *self, int (*fn)(void *), void *arg)
+{
+	if (kbi_likely(!a_load_rlx(kbi_group_stopped(g)))) {
+		int e = fn(arg);
+
+		if (kbi_unlikely(e != 0))
+			kbi_group_failed(g, e);
+	}
+	kbi_group_ended(g, self);
+}
+
+#endif
