@@ -1,13 +1,14 @@
-/* kochab/task.h - tasks: functions that are run to their end by a few threads, for programs that split work into
- * far more pieces than threads are worth. A task costs no stack and no descriptor unless it suspends.
+/* kochab/task.h - tasks: functions that are run to their end by a few threads, for programs that split work into far
+ * more pieces than threads are worth. A task costs no stack and no descriptor unless it suspends.
  *
- * Who runs them. Each virtual processor keeps a list of its tasks: it takes the newest, and processors that have none take the
- * oldest of others. A thread that waits for a group runs tasks of that group itself, newest first, on its own stack; the rest are
- * run by servers, lightweight threads with 256 KiB of stack and TLS of their own. A task may suspend like any thread: on
- * a mutex, a channel, a group, in kb_io calls. Then another server goes on with the tasks, so a task that waits delays
- * none but those for whom it works. A thread that waits for a group never runs tasks of another group meanwhile: it may hold
- * a mutex that such a task wants.
- * Conventions: those of kochab/kochab.h. Calls that "may suspend" may also run tasks. No call is a cancellation point. */
+ * Who runs them. Each virtual processor keeps a list of its tasks: it takes the newest, and processors that have none
+ * take the oldest of others. A thread that waits for a group runs tasks of that group itself, newest first, on its
+ * own stack; the rest are run by servers, lightweight threads with 256 KiB of stack and TLS of their own. A task may
+ * suspend like any thread: on a mutex, a channel, a group, in kb_io calls. Then another server goes on with the
+ * tasks, so a task that waits delays none but those for whom it works. A thread that waits for a group never runs
+ * tasks of another group meanwhile: it may hold a mutex that such a task wants.
+ * Conventions: those of kochab/kochab.h. Calls that "may suspend" may also run tasks. No call is a cancellation
+ * point. */
 #ifndef KOCHAB_TASK_H
 #define KOCHAB_TASK_H
 
@@ -33,10 +34,10 @@ typedef struct kb_group {
 
 /* Begins an empty group of the calling thread; starts the runtime. 0, and what kb_init says. Does not suspend. */
 KB_API int kb_group_init(kb_group_t *g);
-/* Makes fn(arg) a task of the group. fn returns 0 or an errno value. 0; EAGAIN: there is no thread that could run it and none
- * can be made; ENOMEM: 4,096 tasks wait on this virtual processor, or the caller is on none, and there is no memory: then the
- * task has not been made. Does not suspend and does not run the task, so locks may be held. In a thread on a virtual
- * processor it costs some nanoseconds and allocates nothing while less than 4,096 wait there. */
+/* Makes fn(arg) a task of the group. fn returns 0 or an errno value. 0; EAGAIN: there is no thread that could run it
+ * and none can be made; ENOMEM: 4,096 tasks wait on this virtual processor, or the caller is on none, and there is no
+ * memory: then the task has not been made. Does not suspend and does not run the task, so locks may be held. In a
+ * thread on a virtual processor it costs some nanoseconds and allocates nothing while less than 4,096 wait there. */
 KB_API int kb_group_run(kb_group_t *g, int (*fn)(void *), void *arg);
 /* Waits until all tasks of the group have ended, runs some meanwhile; the group is empty and may be used again. The
  * first error of a task; ECANCELED: none, but kb_group_cancel was called; 0. EPERM: the group is another thread's. May
@@ -49,21 +50,21 @@ KB_API int kb_group_cancelled(const kb_group_t *g);
 
 /* ---- loops ---------------------------------------------------------------------------------------- */
 
-/* fn(from, to, arg) for pieces of begin .. end - 1, in parallel, each of at most `grain` indices (0: some eight pieces for each
- * virtual processor). Each index is in one piece. A piece's error (not 0) is returned, the first; pieces that have not begun
- * then are left out. EAGAIN and ENOMEM: as in kb_group_run, only before any piece has begun; later the caller does by itself
- * what cannot be given away. May suspend. */
+/* fn(from, to, arg) for pieces of begin .. end - 1, in parallel, each of at most `grain` indices (0: some eight
+ * pieces for each virtual processor). Each index is in one piece. A piece's error (not 0) is returned, the first;
+ * pieces that have not begun then are left out. EAGAIN and ENOMEM: as in kb_group_run, only before any piece has
+ * begun; later the caller does by itself what cannot be given away. May suspend. */
 KB_API int kb_parallel_for(size_t begin, size_t end, size_t grain, int (*fn)(size_t from, size_t to, void *arg), void *arg);
 
 enum { KB_REDUCE_MAX = 1024 };
-/* Reduces begin .. end - 1 to one value of `size` bytes (EINVAL: 0, or above KB_REDUCE_MAX). *value holds the neutral element
- * at first and the result at the end. fn(from, to, part, arg) adds a piece to *part, which began as the neutral element;
- * join(left, right, arg) adds *right to *left, its neighbour: the order is kept, so join need not be commutative. With a
- * grain that is not 0 the pieces and their joins are the same on any number of processors: so are sums of floating-point
- * numbers, to the last bit. Errors as kb_parallel_for; *value is undefined then. May suspend. */
-KB_API int kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t size,
-		     int (*fn)(size_t from, size_t to, void *part, void *arg),
-		     void (*join)(void *left, const void *right, void *arg), void *arg);
+typedef int (*kb_part_t)(size_t from, size_t to, void *part, void *arg);
+typedef void (*kb_join_t)(void *left, const void *right, void *arg);
+/* Reduces begin .. end - 1 to one value of `n` bytes (EINVAL: 0, or above KB_REDUCE_MAX). *value holds the neutral
+ * element at first and the result at the end. add(from, to, part, a) adds a piece to *part, which began as the
+ * neutral element; join(left, right, a) adds *right to *left, its neighbour: the order is kept, so join need not be
+ * commutative. With a grain that is not 0 the pieces and their joins are the same on any number of processors: so are
+ * sums of floating-point numbers, to the last bit. Errors as kb_parallel_for; *value is undefined then. May suspend. */
+KB_API int kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t n, kb_part_t add, kb_join_t join, void *a);
 
 /* ---- futures -------------------------------------------------------------------------------------- */
 

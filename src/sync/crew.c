@@ -1,6 +1,6 @@
-/* sync/crew.c - the threads that run tasks. Contract and laws in crew.h.
- * A server runs on its own stack, on its VP. The lists of servers and the list of tasks that are in no lane are under locks,
- * which are held for some instructions inside np brackets. */
+/* sync/crew.c - the threads that run tasks. Contract and laws in crew.h. A server runs on its own stack, on its VP.
+ * The lists of servers and the list of tasks that are in no lane are under locks, which are held for some
+ * instructions inside np brackets. */
 #include "sync/crew.h"
 
 #include <errno.h>
@@ -17,15 +17,18 @@
 
 enum {
 	STACK = 256 * 1024,  /* bytes, of a server */
+	CHUNK = 64,          /* servers whose memory is got at once */
 	LOOKS_A_CLOCK = 16,  /* rounds of looking between two looks at the clock */
 };
 
 struct kbi_server {
 	struct kbi_task *task; /* constant once it has run */
 	struct kbi_post *post; /* constant */
-	struct kbi_server *next;
+	struct kbi_server *next;  /* parked; under the post's lock */
+	struct kbi_server *older; /* constant: of the post's servers */
 	a32 go;                /* it has been called; taken by itself */
 	uint32_t victim;       /* its own: the post that it looks at next */
+	a32 inside;            /* a task; its own, read by servers of its VP */
 	bool looks;            /* its own: it is counted in kbi_crew.looking */
 };
 
@@ -117,6 +120,34 @@ static struct kbi_server *unpark(struct kbi_post *p)
 
 static void *serve(void *server);
 
+/* Memory for one, which is never given back. NULL: none. */
+static struct kbi_server *make_server(struct kbi_post *p)
+{
+	static a32 lock;
+	static struct kbi_server *fresh, *end;
+	struct kbi_task *self = kbi_self();
+	struct kbi_server *s = NULL;
+
+	kbi_np_enter(self);
+	kbi_lock_take(&lock);
+	if (fresh == end) {
+		fresh = kbi_sys_map(CHUNK * sizeof *fresh);
+		end = fresh ? fresh + CHUNK : NULL;
+	}
+	if (fresh)
+		s = fresh++;
+	kbi_lock_leave(&lock);
+	if (s) {
+		s->post = p;
+		kbi_lock_take(&p->lock);
+		s->older = a_load_rlx(&p->all);
+		a_store_rel(&p->all, s); /* partner: the acquire in has_runner */
+		kbi_lock_leave(&p->lock);
+	}
+	kbi_np_leave(self);
+	return s;
+}
+
 /* A new server, called. */
 static int hire(struct kbi_server *s, unsigned vp)
 {
@@ -139,11 +170,8 @@ static bool send_server(struct kbi_post *p)
 	struct kbi_server *s = unpark(p);
 	bool parked = s;
 
-	if (!s) {
-		s = calloc(1, sizeof *s);
-		if (s)
-			s->post = p;
-	}
+	if (!s)
+		s = make_server(p);
 	if (s) {
 		a_store_rlx(&p->stands_by, s);
 		a_store_rlx(&p->called, 1);
@@ -154,7 +182,7 @@ static bool send_server(struct kbi_post *p)
 		}
 		if (!hire(s, p->id))
 			return true;
-		free(s);
+		a_store_rlx(&s->go, 0); /* its memory is lost */
 	}
 	a_store_rlx(&p->called, 0);
 	a_store_rlx(&p->stands_by, NULL);
@@ -299,8 +327,8 @@ static uint64_t patience(void)
 	return kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) ? 0 : (uint64_t)kbi_options.spin_us * 1000;
 }
 
-/* The one that stands by, which has found nothing, looks for a while, but not while other threads wait for its VP: it would be
- * counted among those that look, and not run. */
+/* The one that stands by, which has found nothing, looks for a while, but not while other threads wait for its VP: it
+ * would be counted among those that look, and not run. */
 static bool look(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
 {
 	uint64_t until = kbi_sys_now() + patience();
@@ -326,13 +354,26 @@ static void give_place(struct kbi_server *s)
 		call_other(s->post);
 }
 
+/* Others of the VP that self is on have a turn. */
+KBI_SWITCHES static void give_turn(struct kbi_task *self)
+{
+	struct kbi_vp *vp = self->vp; /* perhaps of a moment ago */
+	struct kbi_post *post = vp ? kbi_crew_post(vp) : NULL;
+
+	if (post)
+		a_add_rlx(&post->yielding, 1);
+	kbi_yield_now();
+	if (post)
+		a_sub_rlx(&post->yielding, 1);
+}
+
 KBI_SWITCHER void kbi_crew_have_turns(struct kbi_task *self)
 {
 	kbi_run_look(self->vp);
 	if (!others_wait(self->vp))
 		return;
 	kbi_np_leave(self);
-	kbi_yield_now();
+	give_turn(self);
 	kbi_np_enter(self);
 }
 
@@ -344,10 +385,24 @@ KBI_SWITCHER static void work(struct kbi_server *s, struct kbi_task *self)
 	while (find(s, self, &w) || (stands_by(s) && look(s, self, &w))) {
 		if (stands_by(s))
 			give_place(s);
+		a_store_rlx(&s->inside, 1);
 		kbi_crew_run(&w, self);
+		a_store_rlx(&s->inside, 0);
 		if (do_others_wait(self))
-			kbi_yield_now(); /* they have waited for the task's end */
+			give_turn(self); /* they have waited for the task's end */
 	}
+}
+
+/* Is another one that runs tasks ready on this VP? Law 3. */
+static bool has_runner(const struct kbi_server *s)
+{
+	if (a_load_rlx(&s->post->yielding))
+		return true;
+	/* acquire: partner is the release in make_server */
+	for (const struct kbi_server *o = a_load_acq(&s->post->all); o; o = o->older)
+		if (a_load_rlx(&o->inside) && kbi_state_kind(a_load_rlx(&o->task->state)) == KBI_TASK_READY)
+			return true;
+	return false;
 }
 
 /* Its place stays empty. Law 1. */
@@ -386,6 +441,21 @@ KBI_SWITCHER static void park(struct kbi_server *s, struct kbi_task *self)
 		kbi_wait_sleep(self);
 }
 
+/* The one that stands by has its turn; it waits for a later one where law 3 says so. */
+KBI_SWITCHES static void begin_turn(struct kbi_server *s, struct kbi_task *self)
+{
+	a32 *called = &s->post->called;
+
+	if (!stands_by(s))
+		return;
+	a_store_rlx(called, 0);
+	while (has_runner(s) && do_others_wait(self)) {
+		a_store_rlx(called, 1);
+		kbi_yield_now();
+		a_store_rlx(called, 0);
+	}
+}
+
 static void *serve(void *server)
 {
 	struct kbi_server *s = server;
@@ -395,8 +465,7 @@ static void *serve(void *server)
 	s->victim = (s->post->id + 1) % kbi_vp_n;
 	kbi_tally_ended(kbi_vps[s->post->id]); /* the process may end without it */
 	for (;;) {
-		if (stands_by(s))
-			a_store_rlx(&s->post->called, 0);
+		begin_turn(s, self);
 		work(s, self);
 		park(s, self);
 	}

@@ -1,17 +1,21 @@
 /* sync/crew.h - the threads that run tasks, and the lists of tasks, one a virtual processor: its post.
  *
- * Servers are lightweight threads, bound to their VP. Of a post's servers at most one stands by: it is ready in the VP's queue,
- * or runs and looks for a task. All others are inside tasks, where they may be suspended, or parked. A server that has found a
- * task calls another one to stand by before it runs the task: so if the task suspends, the VP's next ready thread is one that
- * goes on with the tasks. Nothing is done at the suspension itself, which need not know of tasks.
- * A post with nobody standing by is off; each new task looks whether there are such posts, and calls there, an idle VP first.
+ * Servers are lightweight threads, bound to their VP. Of a post's servers at most one stands by: it is ready in the
+ * VP's queue, or runs and looks for a task. All others are inside tasks, where they may be suspended, or parked. A
+ * server that has found a task calls another one to stand by before it runs the task: so if the task suspends, the
+ * VP's next ready thread is one that goes on with the tasks. Nothing is done at the suspension itself, which need not
+ * know of tasks. A post with nobody standing by is off; each new task looks whether there are such posts, and calls
+ * there, an idle VP first.
  * Laws
  *  1. Before its server parks, a post is said to be off; then, behind a barrier, all lists are looked at once more.
- *     Whoever puts a task into a list looks behind that, and behind the same barrier, whether posts are off. One sees the other.
- *  2. While a server runs and looks for tasks (`looking`) no other is called to do so: if it stops without a task it does 1,
- *     if it stops with a task it calls the next. It does not look while other threads wait for its VP, and one that is
- *     called does not count before it runs: its VP may have got another thread first.
- *  3. A list's bottom is touched by threads on its VP only, inside np brackets.
+ *     Whoever puts a task into a list looks behind that, and behind the same barrier, whether posts are off. One sees
+ *     the other.
+ *  2. While a server runs and looks for tasks (`looking`) no other is called to do so: if it stops without a task it
+ *     does 1, if it stops with a task it calls the next. It does not look while other threads wait for its VP, and
+ *     one that is called does not count before it runs: its VP may have got another thread first.
+ *  3. The one that stands by takes no task while another that runs tasks on its VP is ready and has only had to give
+ *     others a turn: else each such turn would begin one more task.
+ *  4. A list's bottom is touched by threads on its VP only, inside np brackets.
  * Model of the list: base/lane.h. Callers: group, future. Calls thread, run, yield. */
 #ifndef KBI_CREW_H
 #define KBI_CREW_H
@@ -48,8 +52,10 @@ struct kbi_post {
 	a32 on KBI_ALIGNED(KBI_CACHE_LINE); /* 1: a server stands by or has been called; all, by CAS; the one that stands by */
 	a32 called;                         /* it is ready and has not run since */
 	aptr stands_by;                     /* struct kbi_server *: written by who turned it on, and by that one */
+	a32 yielding;                       /* threads that run tasks and give others a turn */
 	a32 lock;
 	struct kbi_server *parked;          /* under the lock */
+	aptr all;                           /* struct kbi_server *; grows under the lock, read by the VP's servers */
 	uint32_t id;                        /* constant: of the VP */
 };
 
@@ -69,8 +75,8 @@ int kbi_crew_put_slow(const struct kbi_work *w);
 void kbi_crew_call(struct kbi_post *post);
 /* A task that is in no lane, of that group or object; NULL: of any. Outside np brackets. */
 bool kbi_crew_take_shared(const void *whose, struct kbi_work *w);
-/* A look at everything is due on self's VP: others that are ready have their turn. In np brackets, which are left meanwhile;
- * self may be on another VP then. */
+/* A look at everything is due on self's VP: others that are ready have their turn. In np brackets, which are left
+ * meanwhile; self may be on another VP then. */
 KBI_SWITCHES void kbi_crew_have_turns(struct kbi_task *self);
 
 static inline struct kbi_post *kbi_crew_post(const struct kbi_vp *vp)
@@ -88,7 +94,9 @@ static inline bool kbi_crew_is_wanted(const struct kbi_post *post)
 		kbi_compiler_barrier(); /* partner: kbi_solo_barrier in park (crew.c) */
 	else
 		a_fence_sc(); /* partner: the fence there */
-	return kbi_unlikely(!a_load_rlx(&post->on)) || (kbi_unlikely(a_load_rlx(&kbi_crew.off)) && !a_load_rlx(&kbi_crew.looking));
+	if (kbi_unlikely(!a_load_rlx(&post->on)))
+		return true;
+	return kbi_unlikely(a_load_rlx(&kbi_crew.off)) && !a_load_rlx(&kbi_crew.looking);
 }
 
 /* Puts a task into the list of the VP that self runs on. False: there is none, or it is full. */

@@ -1,6 +1,6 @@
-/* sync/group.h - what a group of tasks knows of them: how many have not ended, the first error.
- * `own` counts what the owner does, with plain instructions; `others` what all other threads do, twice, and its lowest bit says
- * that the owner sleeps. The sum of own and half of others is the number of tasks that have not ended. Before the owner sleeps
+/* sync/group.h - what a group of tasks knows of them: how many have not ended, the first error. `own` counts what the
+ * owner does, with plain instructions; `others` what all other threads do, twice, and its lowest bit says that the
+ * owner sleeps. The sum of own and half of others is the number of tasks that have not ended. Before the owner sleeps
  * it adds own to others, so whoever ends the last task sees that it is the last.
  * Callers: crew, group, loop, future. */
 #ifndef KBI_GROUP_H
@@ -34,8 +34,8 @@ static inline void kbi_group_ended(kb_group_t *g, const struct kbi_task *self)
 		g->own--;
 		return;
 	}
-	/* release: what the task did; partner is the acquire in is_over and sleep_once (group.c). acquire: the last one wakes
-	 * the owner on behalf of all */
+	/* release: what the task did; partner is the acquire in is_over and sleep_once (group.c). acquire: the last
+	 * one wakes the owner on behalf of all */
 	if (a_sub_acqrel(kbi_group_others(g), KBI_GROUP_TASK) == (KBI_GROUP_TASK | KBI_GROUP_SLEEPS))
 		kbi_wait_wake_next(owner);
 }

@@ -1,6 +1,6 @@
-/* sync/loop.c - loops and reductions in parallel: a range is halved until a piece is small enough; the right half is a task, the
- * left one is done by who has halved it. So the pieces depend on the range and the grain alone, and each wait is for the task
- * that was made last. Contract in kochab/task.h.
+/* sync/loop.c - loops and reductions in parallel: a range is halved until a piece is small enough; the right half is
+ * a task, the left one is done by who has halved it. So the pieces depend on the range and the grain alone, and each
+ * wait is for the task that was made last. Contract in kochab/task.h.
  * Callers: everybody above. Calls group. May switch. */
 #include <errno.h>
 #include <string.h>
@@ -15,8 +15,8 @@ enum { PIECES_A_VP = 8 };
 /* What all pieces of a loop know. */
 struct loop {
 	int (*fn)(size_t from, size_t to, void *arg);
-	int (*add)(size_t from, size_t to, void *part, void *arg); /* of a reduction, instead */
-	void (*join)(void *left, const void *right, void *arg);
+	kb_part_t add; /* of a reduction, instead */
+	kb_join_t join;
 	void *arg;
 	const void *neutral;
 	size_t size, grain;
@@ -126,10 +126,10 @@ KBI_SWITCHER int kb_parallel_for(size_t begin, size_t end, size_t grain, int (*f
 	return (int)a_load_rlx(&l.error);
 }
 
-KBI_SWITCHER int kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t size,
-			   int (*fn)(size_t, size_t, void *, void *), void (*join)(void *, const void *, void *), void *arg)
+KBI_SWITCHER int
+kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t size, kb_part_t add, kb_join_t join, void *arg)
 {
-	struct loop l = { .add = fn, .join = join, .arg = arg, .size = size, .grain = grain };
+	struct loop l = { .add = add, .join = join, .arg = arg, .size = size, .grain = grain };
 	uint64_t neutral[KB_REDUCE_MAX / 8];
 	int e;
 

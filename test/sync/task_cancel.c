@@ -1,5 +1,5 @@
-/* Errors of tasks: the first is kept, what has not begun does not run, and afterwards the group is as new. Cancelling does the
- * same with ECANCELED; a task that runs sees it. */
+/* Errors of tasks: the first is kept, what has not begun does not run, and afterwards the group is as new. Cancelling
+ * does the same with ECANCELED; a task that runs sees it. */
 #include <errno.h>
 #include <kochab/task.h>
 

@@ -1,5 +1,5 @@
-/* Futures: the value comes once and is seen by all who wait, however they wait, and whether a task computes it or somebody gives
- * it; the last waiter frees it at once. */
+/* Futures: the value comes once and is seen by all who wait, however they wait, and whether a task computes it or
+ * somebody gives it; the last waiter frees it at once. */
 #include <errno.h>
 #include <kochab/task.h>
 

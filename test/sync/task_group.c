@@ -1,6 +1,6 @@
-/* Groups of tasks: each task runs once and has ended when the wait returns; groups in groups in groups; more tasks than a list
- * holds; tasks that make tasks in a group of another thread; a group is used again; another thread may not wait for it. By
- * lightweight threads and by kernel threads that Kochab did not create. */
+/* Groups of tasks: each task runs once and has ended when the wait returns; groups in groups in groups; more tasks
+ * than a list holds; tasks that make tasks in a group of another thread; a group is used again; another thread may
+ * not wait for it. By lightweight threads and by kernel threads that Kochab did not create. */
 #include <errno.h>
 #include <kochab/task.h>
 

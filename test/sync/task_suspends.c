@@ -1,6 +1,6 @@
-/* Tasks that suspend delay no others: many more than virtual processors wait for semaphores that later tasks post, in whatever
- * order those are begun; on a channel; asleep. And who waits for a group while it holds a mutex runs no task of another group
- * that wants the mutex. */
+/* Tasks that suspend delay no others: many more than virtual processors wait for semaphores that later tasks post, in
+ * whatever order those are begun; on a channel; asleep. And who waits for a group while it holds a mutex runs no task
+ * of another group that wants the mutex. */
 #include <kochab/task.h>
 
 #include "threads.h"
@@ -135,8 +135,8 @@ static void holders(void)
 	CHECK_EQ(test_get(&sum), HOLDERS * 4);
 }
 
-/* A thread that computes on with tasks left in its list, until they have been run by another virtual processor or, where there
- * is a single one, in its own waits. */
+/* A thread that computes on with tasks left in its list, until they have been run by another virtual processor or,
+ * where there is a single one, in its own waits. */
 static int flag(void *arg)
 {
 	test_put(arg, 1);
