@@ -4,6 +4,7 @@
 #include "base/option.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -252,12 +253,23 @@ static void say(const char *text, int length)
 	(void)n; /* nobody is left to tell */
 }
 
-#define SAY(...) \
-	do { \
-		char line_[512]; \
-		int n_ = snprintf(line_, sizeof(line_), __VA_ARGS__); \
-		say(line_, n_ < (int)sizeof(line_) ? n_ : (int)sizeof(line_) - 1); \
-	} while (0)
+/* What is wrong, until it is told: whoever uses the options tells it, and not each program of a shell script that has
+ * libkochab-posix.so and makes no thread. What does not fit is left out. */
+static char untold[1024];
+static size_t n_untold;
+
+static __attribute__((format(printf, 1, 2))) void note(const char *format, ...)
+{
+	size_t room = sizeof(untold) - n_untold;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(untold + n_untold, room, format, ap);
+	va_end(ap);
+	if (n > 0 && (size_t)n < room)
+		n_untold += (size_t)n;
+}
 
 /* A program with more rights than its caller (setuid, setgid, capabilities of its file) takes no orders from the caller's
  * environment, but for these, by which nothing can be lost, seen or got around. */
@@ -289,18 +301,18 @@ static int load_one(const char *entry)
 			if (word_is(entry, n, others[i]))
 				return 0;
 		}
-		SAY("kochab: %.*s: no such option; 'kochab options' lists them\n", (int)(n < 200 ? n : 200), entry);
+		note("kochab: %.*s: no such option; 'kochab options' lists them\n", (int)(n < 200 ? n : 200), entry);
 		return EINVAL;
 	}
 	if (entry[n] != '=' || kbi_option_parse(o, entry + n + 1, &value) != 0) {
-		SAY("kochab: %.300s: bad value, allowed: %s\n", entry, kbi_option_allowed(o, allowed, sizeof(allowed)));
+		note("kochab: %.300s: bad value, allowed: %s\n", entry, kbi_option_allowed(o, allowed, sizeof(allowed)));
 		return EINVAL;
 	}
 	kbi_option_set(o, value);
 	return 0;
 }
 
-int kbi_option_load(void)
+int kbi_option_load_quietly(void)
 {
 	static a32 stage; /* 0 not begun, 1 loading, 2 loaded */
 	static int result;
@@ -320,4 +332,15 @@ int kbi_option_load(void)
 	}
 	a_store_rel(&stage, 2);
 	return result;
+}
+
+int kbi_option_load(void)
+{
+	int e = kbi_option_load_quietly();
+
+	if (kbi_unlikely(e) && n_untold) {
+		say(untold, (int)n_untold);
+		n_untold = 0;
+	}
+	return e;
 }

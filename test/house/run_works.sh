@@ -33,4 +33,19 @@ expect 0 "script three" "$K" run -- ./--vps three
 
 # a bad value reaches a program's start only without the command; the library says so itself
 expect 2 "KOCHAB_VPS=none: bad value" env KOCHAB_VPS=none "$K" run true
+
+# one that a script exports is told by who uses it, not by each program of the script
+cat >exports <<'END'
+#!/bin/sh
+export KOCHAB_FRITZ=1
+for i in 1 2 3 4 5; do ls >/dev/null; sleep 0; done
+[ $# = 0 ] || exec "$@"
+END
+chmod 755 exports
+lines() { grep -c "KOCHAB_FRITZ=1: no such option" "$1"; }
+expect 0 "" "$K" run ./exports
+"$K" run ./exports 2>quiet
+[ "$(lines quiet)" = 0 ] || { echo "told by programs without threads: $(lines quiet) times"; failures=$((failures + 1)); }
+"$K" run ./exports "$BUILD/test/posix/std_threads" >told 2>&1
+[ "$(lines told)" = 1 ] || { echo "told $(lines told) times by a program with threads"; failures=$((failures + 1)); }
 finish
