@@ -277,7 +277,8 @@ $(O)/test/core/contain_points: $(O)/test/core/contain_points.c.o $(O)/libkochab-
 	@$(CC) $(LINK) $(LDFLAGS) -rdynamic -Wl,-rpath,'$$ORIGIN/../../points' -o $@ $^ $(LDLIBS) -lm
 endif
 
-# A program that no unwinder comes through.
+# Coroutines; and a program that no unwinder comes through.
+$(O)/test/sync/hpp_coroutine.cc.o: CXXFLAGS += -std=c++20
 $(O)/test/posix/once_left.c.o: OWN_FLAGS := -fno-exceptions -fno-asynchronous-unwind-tables -fno-unwind-tables
 
 # Tests stand on the static library, so that they reach what it hides; test/posix/ are plain
@@ -418,7 +419,7 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	$(INSTALL) -m 644 $(LIB_a) $(D)$(LIBDIR)/
 	$(INSTALL) -m 755 $(LIB_so) $(LIB_posix) $(LIB_malloc) $(D)$(LIBDIR)/
 	for l in $(notdir $(LINKS)); do ln -sf $$l.$(SOVERSION) $(D)$(LIBDIR)/$$l || exit; done
-	$(INSTALL) -m 644 include/kochab/*.h $(D)$(INCLUDEDIR)/kochab/
+	$(INSTALL) -m 644 include/kochab/*.h include/kochab/*.hpp $(D)$(INCLUDEDIR)/kochab/
 	for f in kochab kochab-posix kochab-malloc; do $(FILL) pkg/$$f.pc.in >$(D)$(LIBDIR)/pkgconfig/$$f.pc || exit; done
 	for f in KochabConfig KochabConfigVersion; do $(FILL) pkg/cmake/$$f.cmake.in >$(D)$(CMAKEDIR)/$$f.cmake || exit; done
 	for m in $(MAN); do $(INSTALL) -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done

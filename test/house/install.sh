@@ -20,7 +20,7 @@ BUILD=$T/build
 run_make install
 
 for f in bin/kochab lib/libkochab.a lib/libkochab.so lib/libkochab.so.0 lib/libkochab-posix.so lib/libkochab-posix.so.0 \
-	include/kochab/kochab.h include/kochab/sync.h include/kochab/task.h include/kochab/io.h lib/pkgconfig/kochab.pc lib/pkgconfig/kochab-posix.pc lib/pkgconfig/kochab-malloc.pc \
+	include/kochab/kochab.h include/kochab/sync.h include/kochab/task.h include/kochab/kochab.hpp include/kochab/task.hpp include/kochab/io.h lib/pkgconfig/kochab.pc lib/pkgconfig/kochab-posix.pc lib/pkgconfig/kochab-malloc.pc \
 	lib/cmake/Kochab/KochabConfig.cmake share/man/man1/kochab.1 share/man/man3/kb_thread_create.3 \
 	share/man/man7/kochab.7 share/doc/kochab/LICENSE share/kochab/bench/report share/kochab/bench/limits.def; do
 	[ -s "$D$P/$f" ] || { echo "not installed: $f"; failures=1; }
