@@ -409,7 +409,7 @@ FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUD
 PAGE_NAMES = sed -n 's/^\.B ".*[ *]\(kb_[a-z0-9_]*\)(.*/\1/p'
 
 # as README's links name them
-DOCS = $(wildcard doc/*.md doc/*.svg doc/why/*.md example/hello.c example/lecture/* example/kvstore/*.* example/kvstore/ask/*)
+DOCS = $(wildcard doc/*.md doc/*.svg doc/why/*.md example/hello.c example/tasks.c example/pipeline.cc example/lecture/* example/kvstore/*.* example/kvstore/ask/*)
 
 install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	$(INSTALL) -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) \

@@ -26,7 +26,7 @@ for f in bin/kochab lib/libkochab.a lib/libkochab.so lib/libkochab.so.0 lib/libk
 	[ -s "$D$P/$f" ] || { echo "not installed: $f"; failures=1; }
 done
 # what the installed README names is there, too, but for the sources
-links=$(grep -oE '(doc|example)/[a-z0-9_/.-]+\.(md|svg|c)|example/[a-z]+/' "$D$P/share/doc/kochab/README.md" | sort -u)
+links=$(grep -oE '(doc|example)/[a-z0-9_/.-]+\.(md|svg|cc?)|example/[a-z]+/' "$D$P/share/doc/kochab/README.md" | sort -u)
 [ -n "$links" ] || { echo "README names no page"; failures=1; }
 for f in $links; do
 	[ -s "$D$P/share/doc/kochab/$f" ] || { echo "README names $f, which is not installed"; failures=1; }
