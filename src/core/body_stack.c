@@ -24,9 +24,7 @@ static struct kbi_stack *new_stack(void)
 {
 	int class = kbi_stack_class(STACK, true);
 
-	if (class < 0 || kbi_stack_reserve_slow(0, class))
-		return NULL;
-	return kbi_stack_get_slow(0, class);
+	return class < 0 ? NULL : kbi_stack_get_or_make(class);
 }
 
 static void keep(struct kbi_stack *s)

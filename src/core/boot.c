@@ -112,9 +112,7 @@ static int adopt_main(struct kbi_vp *vp)
 	int class = kbi_stack_class(KBI_AGENT_STACK, kbi_tcb_available);
 	struct kbi_stack *agent;
 
-	if (class < 0 || kbi_stack_reserve_slow(0, class))
-		return ENOMEM;
-	agent = kbi_stack_get_slow(0, class);
+	agent = class < 0 ? NULL : kbi_stack_get_or_make(class);
 	if (!agent)
 		return ENOMEM;
 	adopt_body(vp, kbi_spare_record(false), agent);

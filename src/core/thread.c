@@ -49,21 +49,21 @@ static unsigned slot_of(const struct kbi_vp *vp)
 	return vp ? vp->id + 1 : 0;
 }
 
-/* Must it have its control block before it runs? */
-static bool at_once(const struct kbi_thread_attr *a)
-{
-	return a->own_tls && a->publish;
-}
+/* What a creation has to start with: a stack with a control block that was made for it. */
+struct prepared {
+	struct kbi_stack *stack; /* NULL: none can be made */
+};
 
-/* Its address space or control block is promised to t. */
+/* Its address space is promised to t; a thread with TLS of its own gets its control block before it runs: who runs it could
+ * make none. */
 static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsigned slot)
 {
 	int class;
 
 	if (kbi_unlikely(a->stack_low != NULL)) {
-		t->stack = kbi_stack_adopt(a->stack_low, a->stack_size, a->own_tls);
+		t->stack = a->own_tls ? NULL : kbi_stack_adopt(a->stack_low, a->stack_size);
 		t->user_stack = true;
-		return t->stack ? 0 : EINVAL;
+		return t->stack ? 0 : a->own_tls ? EAGAIN : EINVAL;
 	}
 	class = class_for(a);
 	if (class < 0)
@@ -71,7 +71,7 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 	t->stack_class = (uint8_t)class;
 	if (kbi_stack_reserve_slow(slot, class))
 		return EAGAIN;
-	if (!at_once(a))
+	if (!a->own_tls)
 		return 0;
 	t->stack = kbi_stack_get_slow(slot, class);
 	if (t->stack)
@@ -82,14 +82,15 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 
 /* Before it gives up it asks the other VPs, who may keep stacks for themselves, until all have given them, or for a
  * tenth of a second: one may compute, or have no processor. */
-static KBI_NOINLINE int get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+static KBI_NOINLINE int
+get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp, const struct prepared *p)
 {
 	struct timespec nap = { 0, 50000 };
 	int e = try_stack(t, a, slot_of(vp));
 	uint32_t hunger;
 	bool all = false;
 
-	if (kbi_likely(e != EAGAIN))
+	if (kbi_likely(e != EAGAIN || (a->own_tls && !p)))
 		return e;
 	hunger = kbi_vp_ask_for_stacks();
 	for (int i = 0; e == EAGAIN && !all && i < 1000; i++) {
@@ -109,26 +110,33 @@ static KBI_NOINLINE void set_name(struct kb_thread *t, const char *name)
 }
 
 /* The common case in line: a VP creates a thread, and its slot has what that takes. */
-static inline int promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+static inline int
+promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp, const struct prepared *p)
 {
 	int class = default_class[a->own_tls];
 
+	if (kbi_unlikely(p && p->stack)) {
+		t->stack = p->stack;
+		t->stack_class = p->stack->class;
+		t->user_stack = p->stack->user;
+		return 0;
+	}
 	if (kbi_unlikely(!vp || a->stack_low))
-		return get_stack(t, a, vp);
+		return get_stack(t, a, vp, p);
 	if (a->stack_size)
 		class = class_for(a);
 	if (kbi_unlikely(class < 0))
 		return EAGAIN;
 	if (kbi_unlikely(kbi_stack_reserve(vp->stacks, class)))
-		return get_stack(t, a, vp);
+		return get_stack(t, a, vp, p);
 	t->stack_class = (uint8_t)class;
-	if (!at_once(a))
+	if (!a->own_tls)
 		return 0;
 	t->stack = kbi_stack_get(vp->stacks, class);
 	if (kbi_likely(t->stack != NULL))
 		return 0;
 	kbi_stack_unreserve_slow(vp->id + 1, class);
-	return get_stack(t, a, vp);
+	return get_stack(t, a, vp, p);
 }
 
 static KBI_NOINLINE void bind(struct kb_thread *t, unsigned vp)
@@ -137,17 +145,17 @@ static KBI_NOINLINE void bind(struct kb_thread *t, unsigned vp)
 	kbi_task_set(&t->task, KBI_TASK_BOUND);
 }
 
-static inline int prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp)
+static inline int
+prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp, const struct prepared *p)
 {
-	int e = promise_stack(t, a, vp);
+	int e = promise_stack(t, a, vp, p);
 
 	if (kbi_unlikely(e))
 		return e;
 	if (a->own_tls) {
 		t->own_tls = true;
 		t->result = (void *)(uintptr_t)kbi_fp_get();
-		if (t->stack)
-			kbi_run_adopt_block(t);
+		kbi_run_adopt_block(t);
 	}
 	if (a->bound >= 0)
 		bind(t, (unsigned)a->bound % kbi_vp_n);
@@ -179,9 +187,10 @@ static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 		a_store_rlx(&vp->countdown, 1);
 }
 
-/* In line: with plain attributes most of it goes. */
+/* In line: with plain attributes most of it goes. p: NULL: nothing is prepared; EAGAIN says then that something is to be. */
 static inline __attribute__((always_inline)) int
-create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg,
+       const struct prepared *p)
 {
 	struct kb_thread *t = kbi_descriptor_alloc(kbi_thread_cache(vp));
 	int e;
@@ -190,7 +199,7 @@ create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *
 		return EAGAIN;
 	t->fn = fn;
 	t->arg = arg;
-	e = prepare(t, a, vp);
+	e = prepare(t, a, vp, p);
 	if (kbi_unlikely(e)) {
 		kbi_descriptor_free(kbi_thread_cache(vp), t);
 		return e;
@@ -201,6 +210,59 @@ create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *
 	kbi_tally_created(vp);
 	launch(vp, t);
 	return 0;
+}
+
+static struct kbi_stack *new_stack(struct kbi_task *self, const struct kbi_thread_attr *a)
+{
+	struct kbi_stack *s = NULL;
+	int class;
+
+	kbi_np_enter(self);
+	if (a->stack_low)
+		s = kbi_stack_adopt(a->stack_low, a->stack_size);
+	else if ((class = class_for(a)) >= 0)
+		s = kbi_stack_fresh(class);
+	kbi_np_leave(self);
+	return s;
+}
+
+/* libc makes one. A donor's kernel thread is waited for with signals blocked: nobody could be switched away meanwhile. */
+static bool add_block(struct kbi_stack *s)
+{
+	bool lends = kbi_tcb_mode() == KBI_TCB_DONOR, has;
+
+	if (lends)
+		kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	has = kbi_stack_add_block(s);
+	if (lends)
+		kbi_handoff_end();
+	return has;
+}
+
+/* There is no control block, so libc makes one, which may wait for locks whose holders are ready on this VP: np is 0. */
+static KBI_NOINLINE int create_with_block(
+	struct kbi_task *self, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+{
+	struct prepared p = { new_stack(self, a) };
+	bool has = p.stack && add_block(p.stack);
+	int e;
+
+	if (a->stack_low && !has)
+		return EINVAL;
+	kbi_np_enter(self);
+	if (p.stack && !has) {
+		kbi_stack_put_bare(p.stack);
+		p.stack = NULL;
+	}
+	e = create(self->vp, out, a, fn, arg, &p);
+	if (e && has && !a->stack_low) {
+		kbi_stack_put_slow(slot_of(self->vp), p.stack);
+		kbi_stack_unreserve_slow(slot_of(self->vp), p.stack->class);
+	}
+	kbi_np_leave(self);
+	if (e && a->stack_low)
+		kbi_stack_end_adopted(p.stack);
+	return e;
 }
 
 /* ---- threads of system scope: a kernel thread of their own ------------------------------------- */
@@ -267,8 +329,10 @@ kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void 
 		return create_system(out, a, fn, arg);
 	self = kbi_self();
 	kbi_np_enter(self);
-	e = create(self->vp, out, a, fn, arg);
+	e = create(self->vp, out, a, fn, arg, NULL);
 	kbi_np_leave(self);
+	if (kbi_unlikely(e) && e == EAGAIN && a->own_tls)
+		return create_with_block(self, out, a, fn, arg);
 	return e;
 }
 
@@ -279,7 +343,7 @@ kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*f
 	int e;
 
 	kbi_np_enter(self);
-	e = create(self->vp, out, &light, fn, arg);
+	e = create(self->vp, out, &light, fn, arg, NULL);
 	kbi_np_leave(self);
 	return e;
 }
@@ -293,6 +357,34 @@ KBI_NOINLINE void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *
 	kbi_stack_put_slow(slot_of(vp), t->stack);
 }
 
+/* A light thread, on its own stack: what libc does at the end of a block waits for a kernel thread. */
+static void *dispose_of_adopted(void *arg)
+{
+	struct kb_thread *t = arg;
+	struct kbi_task *self;
+
+	kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	kbi_stack_end_adopted(t->stack);
+	kbi_handoff_end();
+	self = kbi_self();
+	kbi_np_enter(self);
+	kbi_thread_dispose(self->vp, t);
+	kbi_np_leave(self);
+	return NULL;
+}
+
+/* t was detached, and its control block lies in memory of the program's. */
+static KBI_NOINLINE void dispose_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
+{
+	static const struct kbi_thread_attr light = { .bound = -1, .detached = true };
+	struct kb_thread *undertaker;
+
+	if (!create(vp, &undertaker, &light, dispose_of_adopted, t, NULL))
+		return;
+	kbi_stack_end_adopted(t->stack);
+	kbi_thread_dispose(vp, t);
+}
+
 /* Runs on the next context's stack. */
 static void *ended(void *arg)
 {
@@ -304,7 +396,9 @@ static void *ended(void *arg)
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
 	/* acquire and release: partners are the joiner's CAS and its look at KBI_JOIN_ENDED: result, descriptor */
 	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
-	if (old == KBI_JOIN_DETACHED)
+	if (old == KBI_JOIN_DETACHED && kbi_unlikely(t->user_stack && t->own_tls))
+		dispose_elsewhere(vp, t);
+	else if (old == KBI_JOIN_DETACHED)
 		kbi_thread_dispose(vp, t);
 	else if (old)
 		kbi_domain_wake(vp, old, kbi_run_joiner_is_next(vp));
@@ -358,6 +452,18 @@ static KBI_NOINLINE bool has_vp_again(struct kb_thread *t)
 	return true;
 }
 
+/* What a handler has left since TLS was cleared: libc's allocator is not called with np. np is entered. */
+static KBI_NOINLINE void clear_again(struct kb_thread *t)
+{
+	enum { TIMES = 100 };
+
+	for (int i = 0; i < TIMES && !kbi_tcb_is_clear(&t->stack->tcb); i++) {
+		kbi_np_leave(&t->task);
+		kbi_tcb_clear(&t->stack->tcb);
+		kbi_np_enter(&t->task);
+	}
+}
+
 /* In line: a call without a return would cost those who go on their return addresses' prediction. */
 static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thread *t, void *result)
 {
@@ -379,11 +485,16 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 		kbi_tally_main_ended();
 	else
 		kbi_tally_ended(t->task.vp);
+	if (t->own_tls && t->stack) /* main has its first kernel thread's */
+		kbi_tcb_clear(&t->stack->tcb);
 	kbi_np_enter(&t->task);
 	if (kbi_unlikely(!t->task.vp) && !has_vp_again(t))
 		exit_system(t);
-	if (t->own_tls && t->stack) /* main has its first kernel thread's */
-		kbi_tcb_reset(&t->stack->tcb, &t->task);
+	if (t->own_tls && t->stack) {
+		if (kbi_unlikely(!kbi_tcb_is_clear(&t->stack->tcb)))
+			clear_again(t);
+		kbi_tcb_finish(&t->stack->tcb, &t->task);
+	}
 	vp = t->task.vp;
 	next = heir(vp, t);
 	if (kbi_likely(next != NULL))

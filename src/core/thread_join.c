@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "core/domain.h"
+#include "core/handoff.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/thread.h"
@@ -61,6 +62,22 @@ KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self
 		kbi_vp_push(vp, &t->task, true);
 	else
 		kbi_run_switch_to_new(vp, self, &t->task);
+}
+
+/* Its control block in memory of the program's is libc's to end, on a kernel thread, which may wait for locks whose holders are
+ * ready here: the caller leaves its VP to them. np is 1, and 0 meanwhile. */
+static KBI_SWITCHER void end_adopted(struct kbi_task *self, struct kb_thread *t)
+{
+	kbi_np_leave(self);
+	kbi_handoff_begin(KBI_HANDOFF_SURELY);
+	kbi_stack_end_adopted(t->stack);
+	kbi_handoff_end();
+	kbi_np_enter(self);
+}
+
+static inline bool is_adopted(const struct kb_thread *t)
+{
+	return t->user_stack && t->own_tls && t->stack;
 }
 
 /* Nobody else knows t any more: the joiner or detacher gives back what it has. */
@@ -128,6 +145,8 @@ static inline int joined(struct kbi_task *self, struct kb_thread *t, void **resu
 {
 	if (kbi_likely(result != NULL))
 		*result = t->result;
+	if (kbi_unlikely(is_adopted(t)))
+		end_adopted(self, t);
 	finish(self->vp, t);
 	kbi_np_leave(self);
 	return 0;
@@ -218,6 +237,8 @@ int kbi_thread_detach(struct kb_thread *t)
 	if (old != KBI_JOIN_ENDED)
 		return old == KBI_JOIN_LOST ? 0 : EINVAL;
 	kbi_np_enter(self);
+	if (kbi_unlikely(is_adopted(t)))
+		end_adopted(self, t);
 	kbi_thread_dispose(self->vp, t);
 	kbi_np_leave(self);
 	return 0;

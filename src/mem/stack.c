@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "base/option.h"
-#include "mem/heap_door.h"
 #include "mem/stack_code.h"
 #include "mem/stack_guard.h"
 #include "os/sys.h"
@@ -224,13 +223,8 @@ static struct kbi_stack *get(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack *k;
 
-	if (kbi_unlikely(!s->list[cls].free) && !take_batch(s, cls)) {
-		k = kbi_stack_fresh(cls);
-		/* the one that was promised lies with another slot, and may be promised again */
-		if (k && kbi_stack_pool.class[cls].tcb)
-			s->list[cls].credit++;
-		return k;
-	}
+	if (kbi_unlikely(!s->list[cls].free) && !take_batch(s, cls))
+		return kbi_stack_pool.class[cls].tcb ? NULL : kbi_stack_fresh(cls);
 	k = s->list[cls].free;
 	s->list[cls].free = k->next;
 	s->list[cls].n--;
@@ -245,31 +239,12 @@ struct kbi_stack *kbi_stack_get_slow(unsigned slot, int cls)
 	return k;
 }
 
-/* The program may reuse its memory from now on, so libc must forget the block in it. That takes a kernel thread for a
- * moment: where the system has none left, the caller waits for one. */
-static void end_adopted(struct kbi_stack *k)
-{
-	struct timespec nap = { 0, 1000000 };
-
-	if (!k->has_tcb)
-		return;
-	kbi_door_forget(k->tcb.tp);
-	for (unsigned i = 0; kbi_tcb_destroy(&k->tcb) == EAGAIN; i++) {
-		if (i == 1000)
-			kbi_sys_message("a thread on a stack of the program's own cannot end: no kernel thread to be had; "
-					"still trying");
-		kbi_sys(SYS_nanosleep, &nap, NULL);
-	}
-}
-
 void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 {
 	struct kbi_stack_slot *s;
 
-	if (k->user) {
-		end_adopted(k);
+	if (k->user)
 		return;
-	}
 	s = enter(slot);
 	k->trimmed = 0;
 	k->next = s->list[k->class].free;
@@ -339,8 +314,7 @@ static void trim_some(struct kbi_stack_kind *c)
 	}
 }
 
-/* Slot 0's stacks become common. Its holder may be making a control block, and wait for libc's locks: an idle VP does not
- * wait for that. */
+/* Slot 0's stacks become common. An idle VP does not wait for its holder. */
 static void give_outsiders(void)
 {
 	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes); /* partner: add_class */
@@ -377,38 +351,35 @@ static int32_t borrow(struct kbi_stack_kind *c)
 	return (int32_t)n;
 }
 
-/* A new one with a control block. */
-static bool make_ahead(struct kbi_stack_slot *s, int cls)
-{
-	struct kbi_stack *k = kbi_stack_pool.class[cls].tcb ? kbi_stack_fresh(cls) : NULL;
-
-	if (!k)
-		return false;
-	k->next = s->list[cls].free;
-	s->list[cls].free = k;
-	s->list[cls].credit++;
-	/* the thread may first run on another VP */
-	if (++s->list[cls].n > CACHE)
-		give_batch(s, cls);
-	return true;
-}
-
 int kbi_stack_reserve_slow(unsigned slot, int cls)
 {
 	struct kbi_stack_slot *s = enter(slot);
+	bool has;
 
 	if (kbi_unlikely(s->list[cls].credit == 0)) {
 		kbi_stack_lock();
 		s->list[cls].credit = borrow(&kbi_stack_pool.class[cls]);
 		kbi_stack_unlock();
 	}
-	if (s->list[cls].credit == 0 && !make_ahead(s, cls)) {
-		leave(slot);
-		return ENOMEM;
-	}
-	s->list[cls].credit--;
+	has = s->list[cls].credit > 0;
+	s->list[cls].credit -= has;
 	leave(slot);
-	return 0;
+	return has ? 0 : ENOMEM;
+}
+
+struct kbi_stack *kbi_stack_get_or_make(int cls)
+{
+	struct kbi_stack *k = NULL;
+
+	if (!kbi_stack_reserve_slow(0, cls)) {
+		k = kbi_stack_get_slow(0, cls);
+		if (!k)
+			kbi_stack_unreserve_slow(0, cls);
+	}
+	if (k || !kbi_stack_pool.class[cls].tcb || !(k = kbi_stack_fresh(cls)) || kbi_stack_add_block(k))
+		return k;
+	kbi_stack_put_bare(k);
+	return NULL;
 }
 
 void kbi_stack_unreserve_slow(unsigned slot, int cls)

@@ -30,14 +30,17 @@ struct kbi_stack_slot {
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern struct kbi_stack_slot *kbi_stack_slots;
 
-/* A stack from the slot's pool, or a new one. NULL: no memory. A control block belongs to nobody until its self is
- * set. */
+/* A stack from the slot's pool; without control block a new one, too. NULL: there is none. A control block belongs to nobody
+ * until its self is set. */
 struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
 void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
-/* Promise that a get of this class somewhere will find address space: maps it ahead; or a control block: makes it.
- * ENOMEM. The promise is taken back by unreserve when the thread has ended. */
+/* Promise that a get of this class somewhere will find address space: maps it ahead; or a control block, which is there.
+ * ENOMEM. The promise is taken back by unreserve when the thread has ended. A stack that kbi_stack_fresh made for a thread
+ * needs none, and is put as if it had been promised. */
 int kbi_stack_reserve_slow(unsigned slot, int class);
 void kbi_stack_unreserve_slow(unsigned slot, int class);
+/* Both, or a new stack with all that it needs: np is 0, or the caller is no thread. NULL: none. */
+struct kbi_stack *kbi_stack_get_or_make(int class);
 
 /* In the child of fork: if somebody was at what all share, who is not there any more, the child leaves that alone. */
 void kbi_stack_after_fork(void);

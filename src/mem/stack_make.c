@@ -2,10 +2,12 @@
  * and the control block. Contract in stack_make.h. */
 #include "mem/stack_make.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "base/option.h"
 #include "base/san.h"
+#include "mem/heap_door.h"
 #include "mem/stack_code.h"
 #include "mem/stack_guard.h"
 #include "os/everywhere.h"
@@ -86,7 +88,7 @@ static struct kbi_stack *lay_out(char *low, char *end, uint32_t number)
 	return s;
 }
 
-static bool add_tcb(struct kbi_stack *s)
+bool kbi_stack_add_block(struct kbi_stack *s)
 {
 	if ((s->user ? kbi_tcb_make_to_end : kbi_tcb_make)(&s->tcb, s->low, s->size, s->number, NULL))
 		return false;
@@ -177,8 +179,10 @@ static struct kbi_stack *take_bare(struct kbi_stack_kind *c)
 	return s;
 }
 
-static void put_bare(struct kbi_stack_kind *c, struct kbi_stack *s)
+void kbi_stack_put_bare(struct kbi_stack *s)
 {
+	struct kbi_stack_kind *c = &kbi_stack_pool.class[s->class];
+
 	kbi_stack_lock();
 	s->next = c->bare;
 	c->bare = s;
@@ -205,19 +209,12 @@ static struct kbi_stack *make(int cls)
 
 struct kbi_stack *kbi_stack_fresh(int cls)
 {
-	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
-	struct kbi_stack *s = take_bare(c);
+	struct kbi_stack *s = take_bare(&kbi_stack_pool.class[cls]);
 
-	if (!s)
-		s = make(cls);
-	if (!s || !c->tcb || add_tcb(s))
-		return s;
-	/* no kernel thread or memory for a block: later, perhaps */
-	put_bare(c, s);
-	return NULL;
+	return s ? s : make(cls);
 }
 
-struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb)
+struct kbi_stack *kbi_stack_adopt(void *low, size_t size)
 {
 	struct kbi_stack *k;
 	uint32_t number;
@@ -229,7 +226,20 @@ struct kbi_stack *kbi_stack_adopt(void *low, size_t size, bool tcb)
 	kbi_stack_unlock();
 	k = lay_out(low, (char *)low + size, number);
 	k->user = 1;
-	if (tcb && !add_tcb(k))
-		return NULL;
 	return k;
+}
+
+void kbi_stack_end_adopted(struct kbi_stack *k)
+{
+	struct timespec nap = { 0, 1000000 };
+
+	if (!k->has_tcb)
+		return;
+	kbi_door_forget(k->tcb.tp);
+	for (unsigned i = 0; kbi_tcb_destroy(&k->tcb) == EAGAIN; i++) {
+		if (i == 1000)
+			kbi_sys_message("a thread on a stack of the program's own cannot end: no kernel thread to be had; "
+					"still trying");
+		kbi_sys(SYS_nanosleep, &nap, NULL);
+	}
 }

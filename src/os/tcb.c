@@ -30,6 +30,18 @@ static a32 makers; /* under way */
 static a32 frozen;
 static aptr hurried; /* the thread pointer of the kernel thread that does not wait; NULL: none */
 
+static void wait_in_kernel(a32 *word, uint32_t value)
+{
+	kbi_sys_futex_wait(word, value, NULL);
+}
+
+static void wake_in_kernel(a32 *word)
+{
+	kbi_sys_futex_wake(word, INT_MAX);
+}
+
+struct kbi_tcb_waits kbi_tcb_waits = { wait_in_kernel, wake_in_kernel };
+
 /* The fence puts our entry before the look at `frozen`. Partner: the fence in kbi_tcb_freeze; one of the two
  * sees the other. */
 static bool try_gate(void)
@@ -39,14 +51,14 @@ static bool try_gate(void)
 	if (kbi_likely(!a_load_acq(&frozen)))
 		return true;
 	a_sub_acqrel(&makers, 1);
-	kbi_sys_futex_wake(&makers, INT_MAX);
+	kbi_tcb_waits.wake(&makers);
 	return false;
 }
 
 static void enter_gate(void)
 {
 	while (!try_gate())
-		kbi_sys_futex_wait(&frozen, 1, NULL);
+		kbi_tcb_waits.wait(&frozen, 1);
 }
 
 /* False: the caller is in a hurry. */
@@ -55,7 +67,7 @@ static bool enter_gate_perhaps(void)
 	while (!try_gate()) {
 		if (a_load_rlx(&hurried) == kbi_tp_get())
 			return false;
-		kbi_sys_futex_wait(&frozen, 1, NULL);
+		kbi_tcb_waits.wait(&frozen, 1);
 	}
 	return true;
 }
@@ -72,7 +84,7 @@ static void leave_gate(void)
 	a_sub_acqrel(&makers, 1);
 	a_fence_sc();
 	if (kbi_unlikely(a_load_rlx(&frozen)))
-		kbi_sys_futex_wake(&makers, INT_MAX);
+		kbi_tcb_waits.wake(&makers);
 }
 
 void kbi_tcb_freeze(void)
@@ -80,16 +92,16 @@ void kbi_tcb_freeze(void)
 	uint32_t n;
 
 	while (a_xchg_acq(&frozen, 1)) /* partner: the release in kbi_tcb_thaw */
-		kbi_sys_futex_wait(&frozen, 1, NULL);
+		kbi_tcb_waits.wait(&frozen, 1);
 	a_fence_sc(); /* partner: enter_gate */
 	while ((n = a_load_acq(&makers)) != 0)
-		kbi_sys_futex_wait(&makers, n, NULL);
+		kbi_tcb_waits.wait(&makers, n);
 }
 
 void kbi_tcb_thaw(void)
 {
 	a_store_rel(&frozen, 0); /* partner: the acquire in enter_gate */
-	kbi_sys_futex_wake(&frozen, INT_MAX);
+	kbi_tcb_waits.wake(&frozen);
 }
 
 /* ---- setup ---------------------------------------------------------------------------------------- */
@@ -329,14 +341,20 @@ int kbi_tcb_destroy(struct kbi_tcb *t)
 	return err;
 }
 
-void kbi_tcb_reset(struct kbi_tcb *t, void *self)
+void kbi_tcb_clear(struct kbi_tcb *t)
 {
 	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_now */
 		enter_gate();
 		renew(); /* failing, the next make tries again */
 		leave_gate();
 	}
-	kbi_tcb_reset_block(t, self);
+	kbi_tcb_reset_values(t);
+}
+
+void kbi_tcb_reset(struct kbi_tcb *t, void *self)
+{
+	kbi_tcb_clear(t);
+	kbi_tcb_finish(t, self);
 }
 
 /* By the thread itself: nobody else reads it meanwhile but libc's set*id, which is kept out. */
@@ -369,6 +387,8 @@ void kbi_tcb_after_fork(struct kbi_tcb *t)
 {
 	static a32 cleared;
 
+	/* nobody waits for it here, and who did in the parent may have been at what a wake-up needs */
+	a_store_rlx(&frozen, 0);
 	if (!kbi_tcb_available)
 		return;
 	a_store_rlx(&makers, 0);

@@ -110,7 +110,7 @@ bool kbi_tcb_reset_find(const char **why);
 /* At setup, after the template has been learnt; and with later sentinels, which may have modules there. */
 void kbi_tcb_reset_watch(void);
 void kbi_tcb_reset_look_always(void);
-void kbi_tcb_reset_block(struct kbi_tcb *t, void *self);
+void kbi_tcb_reset_values(struct kbi_tcb *t);
 
 static inline uint32_t *kbi_tcb_tid_word(const struct kbi_tcb *t)
 {

@@ -222,13 +222,11 @@ static inline bool has_dynamic(void *const *dtv, size_t n)
 
 /* A block allocated at first use goes, as at a thread's end; the next use makes a new one. Whose it is does
  * not matter: a module that was closed since leaves its block here, too. */
-static void reset_dynamic(char *tp)
+static void clear_dynamic(char *tp)
 {
 	void **dtv = *(void ***)(tp + KBI_TCB_DTV);
 	size_t n = (size_t)(uintptr_t)dtv[-2];
 
-	if (kbi_likely(!has_dynamic(dtv, n)))
-		return;
 	for (size_t i = 1; i <= n; i++) {
 		void *block = dtv[2 * i + 1];
 
@@ -277,20 +275,35 @@ void kbi_tcb_end_values(struct kbi_tcb *t)
 	reset_keys(t);
 }
 
-/* Not among it: __libc_thread_freeres, which glibc < 2.34 exports. It would switch malloc's cache off for the
- * block's next threads. */
-void kbi_tcb_reset_block(struct kbi_tcb *t, void *self)
+bool kbi_tcb_is_clear(const struct kbi_tcb *t)
+{
+	void *const *dtv = *(void ***)((char *)t->tp + KBI_TCB_DTV);
+
+	if (kbi_tcb_layout.keys_used != KBI_TCB_NONE && *((char *)t->pthread + kbi_tcb_layout.keys_used))
+		return false;
+	return !kbi_tcb_layout.image || !has_dynamic(dtv, (size_t)(uintptr_t)dtv[-2]);
+}
+
+void kbi_tcb_reset_values(struct kbi_tcb *t)
 {
 	kbi_tcb_end_values(t);
+	if (kbi_unlikely(!kbi_tcb_layout.image))
+		reset_by_modules(t);
+	else if (!kbi_tcb_is_clear(t))
+		clear_dynamic(t->tp);
+}
+
+/* Not among it: __libc_thread_freeres, which glibc < 2.34 exports. It would switch malloc's cache off for the
+ * block's next threads. */
+void kbi_tcb_finish(struct kbi_tcb *t, void *self)
+{
+	if (libc_end.call_tls_dtors)
+		libc_end.call_tls_dtors();
 	uselocale(LC_GLOBAL_LOCALE);
 	kbi_real.pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	kbi_real.pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
-	if (kbi_likely(kbi_tcb_layout.image)) {
+	if (kbi_likely(kbi_tcb_layout.image))
 		reset_static(t->tp);
-		reset_dynamic(t->tp);
-	} else {
-		reset_by_modules(t);
-	}
 	*kbi_tcb_self_word(t) = self;
 	errno = 0;
 }

@@ -5,6 +5,7 @@
  * pthread_atfork. */
 #include "posix/posix.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "posix/bind.h"
+#include "sync/park.h"
 
 /* Who traces a child that asks for it is the kernel thread that made it. So in a program that has a call of ptrace the
  * caller keeps its kernel thread before it makes one. */
@@ -25,6 +27,24 @@ static void keep_tracer(void)
 {
 	if (kbi_vp_n && kbi_module_imports("ptrace"))
 		kbi_bind_self(NULL, KBI_BIND_WATCHED);
+}
+
+/* At the gate of control blocks: whoever is on its other side may be ready on this virtual processor. */
+static KBI_SWITCHER void wait_as_thread(a32 *word, uint32_t value)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	if (self && self->vp && !a_load_rlx(&self->np))
+		kbi_park_wait(&word->v_, value, KBI_PARK_ANY, KBI_FOREVER);
+	else
+		kbi_sys_futex_wait(word, value, NULL);
+}
+
+static void wake_all(a32 *word)
+{
+	if (kbi_park_has(&word->v_))
+		kbi_park_wake(&word->v_, UINT_MAX, KBI_PARK_ANY);
+	kbi_sys_futex_wake(word, INT_MAX);
 }
 
 static void before(void)
@@ -177,7 +197,6 @@ static void in_child(void)
 	kbi_plant_forget_others(self);
 	stack = self ? kbi_thread_of(self)->stack : NULL;
 	kbi_tcb_after_fork(stack ? &stack->tcb : NULL);
-	kbi_tcb_thaw();
 	kbi_solo_after_fork();
 	kbi_posix_forked = true;
 	kbi_posix_made_kernel = false;
@@ -197,8 +216,10 @@ void kbi_fork_init(void)
 {
 	static a32 done;
 
-	if (!a_xchg_rlx(&done, 1))
-		pthread_atfork(before, in_parent, in_child);
+	if (a_xchg_rlx(&done, 1))
+		return;
+	kbi_tcb_waits = (struct kbi_tcb_waits){ wait_as_thread, wake_all };
+	pthread_atfork(before, in_parent, in_child);
 }
 
 /* Its first function has returned, and there is no run loop below it. */

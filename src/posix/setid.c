@@ -200,14 +200,14 @@ static int everywhere(long nr, long a, long b, long c)
 		free = 0;
 		sched_yield();
 	}
+	kbi_tcb_freeze(); /* waits as a thread */
 	kbi_np_enter(kbi_self());
-	kbi_tcb_freeze();
 	current = (struct call){ nr, a, b, c };
 	r = kbi_sys_from.processes ? in_processes(&current) : kbi_sys(nr, a, b, c);
 	if (r == 0)
 		broadcast();
-	kbi_tcb_thaw();
 	kbi_np_leave(kbi_self());
+	kbi_tcb_thaw();
 	a_store_rel(&busy, 0);
 	if (r == 0)
 		return 0;

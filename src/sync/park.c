@@ -1,6 +1,10 @@
 /* sync/park.c - sleepers by address. Contract in park.h. A bucket is a lock word and a queue of sleepers
  * of the addresses that hash to it. A sleeper's bucket changes only when it is moved, under both
- * buckets' locks; who needs it reads it, locks it, and looks again. */
+ * buckets' locks; who needs it reads it, locks it, and looks again.
+ *
+ * A waker that finds a bucket empty takes no lock. A waiter counts itself, then looks at the address; a waker changes that, then
+ * looks at the count. With a full fence between the two on either side one of the two sees the other: the waiter the new
+ * value, and does not sleep, or the waker the count, and takes the lock, behind the waiter. */
 #include "sync/park.h"
 
 #include <errno.h>
@@ -9,6 +13,7 @@ enum { BUCKET_BITS = 8, BUCKETS = 1 << BUCKET_BITS };
 
 struct bucket {
 	a32 word;
+	a32 some;               /* sleepers, and one that is about to be; written under word */
 	struct kbi_waitq queue; /* under word */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
@@ -36,6 +41,17 @@ static inline uint32_t look(const uint32_t *addr)
 	return __atomic_load_n(addr, __ATOMIC_RELAXED);
 }
 
+static void count(struct bucket *b, uint32_t more)
+{
+	a_store_rlx(&b->some, a_load_rlx(&b->some) + more);
+}
+
+bool kbi_park_has(const uint32_t *addr)
+{
+	a_fence_sc(); /* the caller's change of the address before our look; partner: the one in kbi_park_wait_until */
+	return a_load_rlx(&bucket_of(addr)->some);
+}
+
 /* ---- waking ---------------------------------------------------------------------------------------- */
 
 /* Unlinks up to max sleepers of addr that the bitset matches; the chain; *n how many. Under the lock. */
@@ -50,6 +66,7 @@ static struct kbi_wnode *take(struct bucket *b, const uint32_t *addr, unsigned m
 
 		if (s->addr == addr && (s->bitset & bitset)) {
 			kbi_waitq_take(&b->queue, i);
+			count(b, -1u);
 			i->next = NULL;
 			*end = i;
 			end = &i->next;
@@ -90,6 +107,8 @@ static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *i
 		if (s->addr == addr) {
 			kbi_waitq_remove(&from->queue, i);
 			kbi_waitq_append(&into->queue, i);
+			count(from, -1u);
+			count(into, 1);
 			s->addr = to;
 			a_store_rlx(&s->bucket, into);
 			moved++;
@@ -172,8 +191,10 @@ static bool leave(void *unused, struct kbi_wnode *n)
 	kbi_np_enter(self);
 	b = lock_own((struct sleeper *)n);
 	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
-	if (queued)
+	if (queued) {
 		kbi_waitq_remove(&b->queue, n);
+		count(b, -1u);
+	}
 	unlock(b);
 	kbi_np_leave(self);
 	return queued;
@@ -190,9 +211,13 @@ int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, uint32_t bitset
 		return EINVAL;
 	kbi_np_enter(self);
 	lock(b);
+	count(b, 1);
+	a_fence_sc(); /* partner: the one in kbi_park_has */
 	queued = look(addr) == expected;
 	if (queued)
 		kbi_waitq_append(&b->queue, &s.n);
+	else
+		count(b, -1u);
 	unlock(b);
 	kbi_np_leave(self);
 	return queued ? kbi_waitq_await(&s.n, until, leave, NULL) : EAGAIN;

@@ -16,6 +16,9 @@ KBI_SWITCHES int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, ui
 				     struct kbi_until until);
 KBI_SWITCHES int kbi_park_wait(const uint32_t *addr, uint32_t expected, uint32_t bitset, uint64_t deadline);
 
+/* May somebody sleep at addr, which the caller has changed? False: a wake-up would find nobody. Takes no lock. */
+bool kbi_park_has(const uint32_t *addr);
+
 /* Wakes up to n sleepers of addr, first come, first woken; how many. */
 unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset);
 
