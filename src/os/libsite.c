@@ -36,6 +36,8 @@
 
 #if defined(__x86_64__)
 
+#include <emmintrin.h>
+
 enum {
 	MODULES = 8,
 	CALL_BYTES = 35,       /* of put_call */
@@ -70,35 +72,66 @@ struct run {
 
 /* ---- jumps ----------------------------------------------------------------------------------------------- */
 
-static void mark(struct run *r, const struct module *m, const uint8_t *target)
+/* A bit for each of 16 bytes that are one of three. */
+static unsigned any_of_16(const uint8_t *p, uint8_t a, uint8_t b, uint8_t c)
 {
+	__m128i all = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i first = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)a)), second = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)b));
+	__m128i third = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)c));
+
+	return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(first, second), third));
+}
+
+/* Where the bytes at p jump to if they are a jump or a call with a distance of four bytes. */
+static void mark_far(struct run *r, const struct module *m, const uint8_t *p)
+{
+	unsigned opcode = *p == 0x0f ? 2 : 1;
+	const uint8_t *target;
+	int32_t far;
+
+	if (opcode == 2 && (p[1] & 0xf0) != 0x80)
+		return;
+	memcpy(&far, p + opcode, sizeof far);
+	target = p + opcode + sizeof far + far;
 	if (target >= m->from && target < m->to)
 		r->inner[(target - m->from) / 8] |= (uint8_t)(1u << (target - m->from) % 8);
 }
 
+/* Those that reach far: the others are looked for around each site. */
 static void find_jumps(struct run *r, const struct module *m)
 {
-	memset(r->inner, 0, (size_t)(m->to - m->from) / 8 + 1);
-	for (const uint8_t *p = m->from; p + 6 <= m->to; p++) {
-		int32_t far;
+	const uint8_t *p = m->from;
 
-		if (*p == 0xeb || (*p >= 0x70 && *p <= 0x7f) || (*p >= 0xe0 && *p <= 0xe3))
-			mark(r, m, p + 2 + (int8_t)p[1]);
-		if (*p == 0xe8 || *p == 0xe9) {
-			memcpy(&far, p + 1, 4);
-			mark(r, m, p + 5 + far);
-		} else if (*p == 0x0f && (p[1] & 0xf0) == 0x80) {
-			memcpy(&far, p + 2, 4);
-			mark(r, m, p + 6 + far);
-		}
-	}
+	memset(r->inner, 0, (size_t)(m->to - m->from) / 8 + 1);
+	for (; p + 16 + LAST <= m->to; p += 16)
+		for (unsigned found = any_of_16(p, 0xe8, 0xe9, 0x0f); found; found &= found - 1)
+			mark_far(r, m, p + __builtin_ctz(found));
+	for (; p + 6 <= m->to; p++)
+		if (*p == 0xe8 || *p == 0xe9 || *p == 0x0f)
+			mark_far(r, m, p);
+}
+
+/* With a distance of a byte. */
+static bool is_near_target(const struct module *m, const uint8_t *to)
+{
+	const uint8_t *from = to - m->from > 129 ? to - 129 : m->from, *end = m->to - to > 126 + 2 ? to + 126 : m->to - 2;
+
+	for (const uint8_t *p = from; p <= end; p++)
+		if ((*p == 0xeb || (*p >= 0x70 && *p <= 0x7f) || (*p >= 0xe0 && *p <= 0xe3)) && p + 2 + (int8_t)p[1] == to)
+			return true;
+	return false;
+}
+
+static bool is_jumped_to(const struct run *r, const struct module *m, const uint8_t *to)
+{
+	size_t at = (size_t)(to - m->from);
+
+	return r->inner[at / 8] & 1u << at % 8 || is_near_target(m, to);
 }
 
 static bool is_jumped_into(const struct run *r, const struct module *m, const struct kbi_libsite_site *s)
 {
-	size_t call = (size_t)(s->at - m->from), second = call - s->second;
-
-	return r->inner[call / 8] & 1u << call % 8 || r->inner[second / 8] & 1u << second % 8;
+	return is_jumped_to(r, m, s->at) || is_jumped_to(r, m, s->at - s->second);
 }
 
 /* ---- stubs ------------------------------------------------------------------------------------------------- */
@@ -368,12 +401,22 @@ static void look_at(struct run *r, const struct module *m, uint8_t *at)
 		leave(r, m, &s, nr);
 }
 
+static void look_at_bytes(struct run *r, const struct module *m, uint8_t *p)
+{
+	if (p[0] == 0x0f && p[1] == 0x05)
+		look_at(r, m, p);
+}
+
 static void look_at_module(struct run *r, const struct module *m)
 {
+	uint8_t *p = m->from + KBI_LIBSITE_LOOK;
+
 	find_jumps(r, m);
-	for (uint8_t *p = m->from + KBI_LIBSITE_LOOK; p + LAST < m->to; p++)
-		if (p[0] == 0x0f && p[1] == 0x05)
-			look_at(r, m, p);
+	for (; p + 16 + LAST < m->to; p += 16)
+		for (unsigned found = any_of_16(p, 0x0f, 0x0f, 0x0f); found; found &= found - 1)
+			look_at_bytes(r, m, p + __builtin_ctz(found));
+	for (; p + LAST < m->to; p++)
+		look_at_bytes(r, m, p);
 }
 
 static bool is_libcs(const char *path)
