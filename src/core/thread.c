@@ -187,10 +187,11 @@ static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 		a_store_rlx(&vp->countdown, 1);
 }
 
-/* In line: with plain attributes most of it goes. p: NULL: nothing is prepared; EAGAIN says then that something is to be. */
+/* In line: with plain attributes most of it goes. p: NULL: nothing is prepared, and EAGAIN says that something is to
+ * be. */
 static inline __attribute__((always_inline)) int
 create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg,
-       const struct prepared *p)
+	const struct prepared *p)
 {
 	struct kb_thread *t = kbi_descriptor_alloc(kbi_thread_cache(vp));
 	int e;

@@ -86,8 +86,8 @@ struct kbi_stack *kbi_stack_adopt(void *low, size_t size);
 /* Makes s's control block. False: no kernel thread or no memory for it; or, in the program's memory, none that could be
  * ended. */
 bool kbi_stack_add_block(struct kbi_stack *s);
-/* s is in the program's own memory, which the program may reuse from now on: so libc must forget the block in it. That takes
- * a kernel thread for a moment: where the system has none left, the caller waits for one. */
+/* s is in the program's own memory, which the program may reuse from now on: so libc must forget the block in it. That
+ * takes a kernel thread for a moment: where the system has none left, the caller waits for one. */
 void kbi_stack_end_adopted(struct kbi_stack *s);
 
 /* Code at this address faulted: true, it lies on one of our stacks, where code may run from now on, for libc has let it run

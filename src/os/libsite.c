@@ -26,6 +26,7 @@
 #include "os/libcancel.h"
 #include "os/libsite_code.h"
 #include "os/libsite_function.h"
+#include "os/libsite_jump.h"
 #include "os/libsignal.h"
 #include "os/libsite_unwind.h"
 #include "os/libstub.h"
@@ -36,8 +37,6 @@
 
 #if defined(__x86_64__)
 
-#include <emmintrin.h>
-
 enum {
 	MODULES = 8,
 	CALL_BYTES = 35,       /* of put_call */
@@ -46,7 +45,7 @@ enum {
 	JUMP = 5,              /* bytes of a jump */
 	STUB = 192,            /* bytes of one, at most */
 	APART_BYTES = 37,      /* of put_apart */
-	LAST = 16,             /* so far behind a site code is read, at most */
+	LAST = KBI_LIBSITE_JUMP_BYTES, /* so far behind a site code is read, at most */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
 	FUTEX_NR = 202,
 };
@@ -65,74 +64,10 @@ struct run {
 	kbi_libsite_call *call;
 	int pid;
 	struct kbi_libsite_counts *counts;
-	uint8_t *inner;        /* a bit for each byte of a module's code: a jump may lead there */
+	struct kbi_libsite_jumps jumps; /* of the module that is looked at */
 	uint8_t *stub, *stub_end;
 	const uint8_t *back;   /* where the site's function goes on */
 };
-
-/* ---- jumps ----------------------------------------------------------------------------------------------- */
-
-/* A bit for each of 16 bytes that are one of three. */
-static unsigned any_of_16(const uint8_t *p, uint8_t a, uint8_t b, uint8_t c)
-{
-	__m128i all = _mm_loadu_si128((const __m128i *)(const void *)p);
-	__m128i first = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)a)), second = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)b));
-	__m128i third = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)c));
-
-	return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(first, second), third));
-}
-
-/* Where the bytes at p jump to if they are a jump or a call with a distance of four bytes. */
-static void mark_far(struct run *r, const struct module *m, const uint8_t *p)
-{
-	unsigned opcode = *p == 0x0f ? 2 : 1;
-	const uint8_t *target;
-	int32_t far;
-
-	if (opcode == 2 && (p[1] & 0xf0) != 0x80)
-		return;
-	memcpy(&far, p + opcode, sizeof far);
-	target = p + opcode + sizeof far + far;
-	if (target >= m->from && target < m->to)
-		r->inner[(target - m->from) / 8] |= (uint8_t)(1u << (target - m->from) % 8);
-}
-
-/* Those that reach far: the others are looked for around each site. */
-static void find_jumps(struct run *r, const struct module *m)
-{
-	const uint8_t *p = m->from;
-
-	memset(r->inner, 0, (size_t)(m->to - m->from) / 8 + 1);
-	for (; p + 16 + LAST <= m->to; p += 16)
-		for (unsigned found = any_of_16(p, 0xe8, 0xe9, 0x0f); found; found &= found - 1)
-			mark_far(r, m, p + __builtin_ctz(found));
-	for (; p + 6 <= m->to; p++)
-		if (*p == 0xe8 || *p == 0xe9 || *p == 0x0f)
-			mark_far(r, m, p);
-}
-
-/* With a distance of a byte. */
-static bool is_near_target(const struct module *m, const uint8_t *to)
-{
-	const uint8_t *from = to - m->from > 129 ? to - 129 : m->from, *end = m->to - to > 126 + 2 ? to + 126 : m->to - 2;
-
-	for (const uint8_t *p = from; p <= end; p++)
-		if ((*p == 0xeb || (*p >= 0x70 && *p <= 0x7f) || (*p >= 0xe0 && *p <= 0xe3)) && p + 2 + (int8_t)p[1] == to)
-			return true;
-	return false;
-}
-
-static bool is_jumped_to(const struct run *r, const struct module *m, const uint8_t *to)
-{
-	size_t at = (size_t)(to - m->from);
-
-	return r->inner[at / 8] & 1u << at % 8 || is_near_target(m, to);
-}
-
-static bool is_jumped_into(const struct run *r, const struct module *m, const struct kbi_libsite_site *s)
-{
-	return is_jumped_to(r, m, s->at) || is_jumped_to(r, m, s->at - s->second);
-}
 
 /* ---- stubs ------------------------------------------------------------------------------------------------- */
 
@@ -376,6 +311,11 @@ static void leave(struct run *r, const struct module *m, const struct kbi_libsit
 		pass_over(r, m, s, nr);
 }
 
+static bool is_jumped_into(const struct run *r, const struct kbi_libsite_site *s)
+{
+	return kbi_libsite_is_jumped_to(&r->jumps, s->at) || kbi_libsite_is_jumped_to(&r->jumps, s->at - s->second);
+}
+
 /* Where the code right before it does not tell the number, the function is read from its beginning; but the number
  * that it tells may be that of a single way of several that lead here, so the stub looks at the register. */
 static void look_at(struct run *r, const struct module *m, uint8_t *at)
@@ -395,7 +335,7 @@ static void look_at(struct run *r, const struct module *m, uint8_t *at)
 	}
 	if (s.nr >= 0)
 		nr = s.nr;
-	if (s.before && !is_jumped_into(r, m, &s) && (s.nr >= 0 || !kbi_libwant_makes_child(nr)))
+	if (s.before && !is_jumped_into(r, &s) && (s.nr >= 0 || !kbi_libwant_makes_child(nr)))
 		replace(r, &s);
 	else
 		leave(r, m, &s, nr);
@@ -411,9 +351,9 @@ static void look_at_module(struct run *r, const struct module *m)
 {
 	uint8_t *p = m->from + KBI_LIBSITE_LOOK;
 
-	find_jumps(r, m);
+	kbi_libsite_find_jumps(&r->jumps, m->from, m->to);
 	for (; p + 16 + LAST < m->to; p += 16)
-		for (unsigned found = any_of_16(p, 0x0f, 0x0f, 0x0f); found; found &= found - 1)
+		for (unsigned found = kbi_libsite_any_of_16(p, 0x0f, 0x0f, 0x0f); found; found &= found - 1)
 			look_at_bytes(r, m, p + __builtin_ctz(found));
 	for (; p + LAST < m->to; p++)
 		look_at_bytes(r, m, p);
@@ -452,7 +392,7 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *arg)
 
 static int look(struct run *r)
 {
-	size_t most = 0;
+	size_t most = 0, bytes;
 
 	dl_iterate_phdr(find_module, r);
 	for (unsigned i = 0; i < r->modules; i++)
@@ -460,12 +400,13 @@ static int look(struct run *r)
 			most = (size_t)(r->module[i].to - r->module[i].from);
 	if (!r->modules)
 		return ENOTSUP;
-	r->inner = kbi_sys_mmap(NULL, most / 8 + 1, PROT_READ | PROT_WRITE, 0);
-	if (!r->inner)
+	bytes = most / 8 + 1;
+	r->jumps.inner = kbi_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, 0);
+	if (!r->jumps.inner)
 		return ENOMEM;
 	for (unsigned i = 0; i < r->modules; i++)
 		look_at_module(r, &r->module[i]);
-	kbi_sys(SYS_munmap, r->inner, most / 8 + 1); /* not by libc's call, which leads to code that is not finished */
+	kbi_sys(SYS_munmap, r->jumps.inner, bytes); /* not by libc's call, which leads to code that is not finished */
 	return 0;
 }
 

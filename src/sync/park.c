@@ -2,9 +2,9 @@
  * of the addresses that hash to it. A sleeper's bucket changes only when it is moved, under both
  * buckets' locks; who needs it reads it, locks it, and looks again.
  *
- * A waker that finds a bucket empty takes no lock. A waiter counts itself, then looks at the address; a waker changes that, then
- * looks at the count. With a full fence between the two on either side one of the two sees the other: the waiter the new
- * value, and does not sleep, or the waker the count, and takes the lock, behind the waiter. */
+ * A waker that finds a bucket empty takes no lock. A waiter counts itself, then looks at the address; a waker changes
+ * that, then looks at the count. With a full fence between the two on either side one of the two sees the other: the
+ * waiter the new value, and does not sleep, or the waker the count, and takes the lock, behind the waiter. */
 #include "sync/park.h"
 
 #include <errno.h>

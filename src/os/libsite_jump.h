@@ -1,0 +1,22 @@
+/* os/libsite_jump.h - may a jump lead into code that is to be replaced? Each byte that could begin a jump is taken for one.
+ * x86-64. Callers: os/libsite. */
+#ifndef KBI_LIBSITE_JUMP_H
+#define KBI_LIBSITE_JUMP_H
+
+#include "base/base.h"
+
+enum { KBI_LIBSITE_JUMP_BYTES = 16 /* behind a byte of code others may be read */ };
+
+/* A module's code. */
+struct kbi_libsite_jumps {
+	const uint8_t *from, *to;
+	uint8_t *inner; /* a bit for each byte: a jump with a distance of four bytes may lead there. The caller's memory */
+};
+
+/* Fills in `inner`. */
+void kbi_libsite_find_jumps(struct kbi_libsite_jumps *j, const uint8_t *from, const uint8_t *to);
+bool kbi_libsite_is_jumped_to(const struct kbi_libsite_jumps *j, const uint8_t *to);
+/* A bit for each of 16 bytes that are one of three. */
+unsigned kbi_libsite_any_of_16(const uint8_t *p, uint8_t a, uint8_t b, uint8_t c);
+
+#endif
