@@ -114,7 +114,16 @@ OBJ_malloc := $(call objects,$(SRC_malloc))
 OBJ_posix := $(call objects,$(SRC_posix))
 OBJ_tool := $(call objects,$(SRC_tool))
 
-TESTS_c := $(wildcard test/*/*.c)
+# The layer over MPI, once for each MPI that is here; with sanitizers, other machines and other libcs not.
+MPI_openmpi := mpicc.openmpi
+MPI_mpich := mpicc.mpich
+MPIS := $(if $(SAN)$(CROSS),,$(if $(SRC_posix),$(if $(filter $(MACHINE),$(shell uname -m)),\
+	$(foreach m,openmpi mpich,$(if $(shell command -v $(MPI_$(m))),$(m))))))
+SRC_mpi := $(wildcard mpi/*.c)
+LIBS_mpi := $(foreach m,$(MPIS),$(O)/libkochab-mpi-$(m).so.$(SOVERSION))
+TESTS_mpi := $(foreach m,$(MPIS),$(patsubst %.c,$(O)/%.$(m),$(wildcard test/mpi/*.c)))
+
+TESTS_c := $(filter-out test/mpi/%,$(wildcard test/*/*.c))
 TESTS_cc := $(wildcard test/*/*.cc)
 TESTS := $(addprefix $(O)/,$(TESTS_c:.c=) $(TESTS_cc:.cc=))
 EXAMPLES := $(addprefix $(O)/,$(basename $(wildcard example/*.c example/*.cc example/lecture/*.c)))
@@ -130,7 +139,7 @@ LIB_a := $(O)/libkochab.a
 LIB_posix := $(if $(SRC_posix),$(O)/libkochab-posix.so.$(SOVERSION))
 # A sanitizer brings an allocator of its own.
 LIB_malloc := $(if $(SAN),,$(O)/libkochab-malloc.so.$(SOVERSION))
-LINKS := $(O)/libkochab.so $(if $(LIB_malloc),$(O)/libkochab-malloc.so) $(if $(LIB_posix),$(O)/libkochab-posix.so)
+LINKS := $(LIBS_mpi:.$(SOVERSION)=) $(O)/libkochab.so $(if $(LIB_malloc),$(O)/libkochab-malloc.so) $(if $(LIB_posix),$(O)/libkochab-posix.so)
 COMMAND := $(O)/kochab
 
 MAN_SRC := $(wildcard doc/man/*.[0-9])
@@ -140,9 +149,15 @@ ALLOC_LOADS := $(addprefix $(O)/,$(basename $(wildcard bench/alloc/*.c)))
 
 .PHONY: all lib tool tests examples man
 all: lib tool man ## libraries, command, man pages (the default)
-lib: $(LIB_so) $(LIB_a) $(LIB_posix) $(LIB_malloc) $(LINKS)
+ifeq ($(MPIS)$(SAN)$(CROSS),)
+lib: without-mpi
+.PHONY: without-mpi
+without-mpi:
+	@echo "  no MPI here (mpicc.openmpi, mpicc.mpich): libkochab-mpi is left out"
+endif
+lib: $(LIB_so) $(LIB_a) $(LIB_posix) $(LIB_malloc) $(LIBS_mpi) $(LINKS)
 tool: $(COMMAND)
-tests: $(TESTS) $(if $(SAN)$(CROSS),,$(O)/sim/sim)
+tests: $(TESTS) $(TESTS_mpi) $(if $(SAN)$(CROSS),,$(O)/sim/sim)
 examples: $(EXAMPLES) $(KVSTORE)
 man: $(MAN)
 
@@ -208,6 +223,30 @@ $(O)/src/posix/malloc.c.o: OWN_FLAGS := -fno-builtin
 $(O)/libkochab-malloc.so.$(SOVERSION): $(OBJ_malloc) src/ORDER
 	@echo "  link  $@"
 	@$(CC) $(LINK_SO) $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $(OBJ_malloc) $(LDLIBS)
+
+# gcc takes MPICH's MPI_STATUSES_IGNORE, the address 1, for an array of none (-Wno-stringop-overflow).
+# MPI's compiler brings its headers and library; the library's name, asked of the linked file, is what the layer opens and
+# what `kochab run` compares with the program's.
+mpi_compiler = OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPI_$(1))
+define mpi_rules
+$(O)/mpi/$(1)/%.c.o: mpi/%.c $(O)/flags $(O)/mpi/$(1)/library
+	@mkdir -p $$(@D)
+	@echo "  mpicc $$< ($(1))"
+	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_src) -Impi/include -Impi -DKBM_LIBRARY='"'$$$$(cat $(O)/mpi/$(1)/library)'"' \
+		$(call users_flags,src) -c -o $$@ $$<
+$(O)/mpi/$(1)/library:
+	@mkdir -p $$(@D)
+	@$(call mpi_compiler,$(1)) -Wl,--no-as-needed -shared -o $$@.so -x c /dev/null
+	@readelf -d $$@.so | sed -n 's/.*(NEEDED).*\[\(libmpi.*\)\]/\1/p' | head -n 1 >$$@
+$(O)/libkochab-mpi-$(1).so.$(SOVERSION): $(patsubst mpi/%,$(O)/mpi/$(1)/%.o,$(SRC_mpi)) mpi/layer.map
+	@echo "  link  $$@"
+	@$(call mpi_compiler,$(1)) -shared $(LINK) -Wl,-z,nodelete $(LDFLAGS) -Wl,-soname,$$(@F) -Wl,--version-script=mpi/layer.map \
+		-Wl,--no-as-needed -o $$@ $$(filter %.o,$$^) $(LDLIBS)
+$(O)/test/mpi/%.$(1): test/mpi/%.c $(O)/flags $(wildcard test/mpi/*.h test/*.h)
+	@mkdir -p $$(@D)
+	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_test) -Wno-stringop-overflow -Impi/include $(CPPFLAGS) $(CFLAGS) -o $$@ $$< $(LDLIBS)
+endef
+$(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 
 $(O)/%.so: $(O)/%.so.$(SOVERSION)
 	@ln -sf $(<F) $@
@@ -417,9 +456,11 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 		$(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3 $(D)$(MANDIR)/man7
 	$(INSTALL) -m 755 $(COMMAND) $(D)$(BINDIR)/
 	$(INSTALL) -m 644 $(LIB_a) $(D)$(LIBDIR)/
-	$(INSTALL) -m 755 $(LIB_so) $(LIB_posix) $(LIB_malloc) $(D)$(LIBDIR)/
+	$(INSTALL) -m 755 $(LIB_so) $(LIB_posix) $(LIB_malloc) $(LIBS_mpi) $(D)$(LIBDIR)/
 	for l in $(notdir $(LINKS)); do ln -sf $$l.$(SOVERSION) $(D)$(LIBDIR)/$$l || exit; done
-	$(INSTALL) -m 644 include/kochab/*.h include/kochab/*.hpp $(D)$(INCLUDEDIR)/kochab/
+	$(INSTALL) -m 644 include/kochab/*.h include/kochab/*.hpp $(if $(MPIS),mpi/include/kochab/mpi.h) $(D)$(INCLUDEDIR)/kochab/
+	for m in $(MPIS); do $(FILL) -e "s|@MPI@|$$m|g" pkg/kochab-mpi.pc.in >$(D)$(LIBDIR)/pkgconfig/kochab-mpi-$$m.pc || exit; done
+	$(if $(MPIS),ln -sf kochab-mpi-$(firstword $(MPIS)).pc $(D)$(LIBDIR)/pkgconfig/kochab-mpi.pc)
 	for f in kochab kochab-posix kochab-malloc; do $(FILL) pkg/$$f.pc.in >$(D)$(LIBDIR)/pkgconfig/$$f.pc || exit; done
 	for f in KochabConfig KochabConfigVersion; do $(FILL) pkg/cmake/$$f.cmake.in >$(D)$(CMAKEDIR)/$$f.cmake || exit; done
 	for m in $(MAN); do $(INSTALL) -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
@@ -434,12 +475,13 @@ install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 
 uninstall: man ## removes what install put there
 	rm -f $(D)$(BINDIR)/kochab $(D)$(LIBDIR)/libkochab.a
-	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libkochab.so libkochab-posix.so libkochab-malloc.so,$(l) $(l).$(SOVERSION)))
-	rm -f $(addprefix $(D)$(LIBDIR)/pkgconfig/,kochab.pc kochab-posix.pc kochab-malloc.pc)
+	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libkochab.so libkochab-posix.so libkochab-malloc.so libkochab-mpi-openmpi.so libkochab-mpi-mpich.so,$(l) $(l).$(SOVERSION)))
+	rm -f $(addprefix $(D)$(LIBDIR)/pkgconfig/,kochab.pc kochab-posix.pc kochab-malloc.pc kochab-mpi.pc kochab-mpi-openmpi.pc kochab-mpi-mpich.pc)
 	for m in $(filter %.3,$(MAN)); do for f in $$($(PAGE_NAMES) $$m); do rm -f $(D)$(MANDIR)/man3/$$f.3; done; done
 	for m in $(MAN); do rm -f $(D)$(MANDIR)/man$${m##*.}/$${m##*/}; done
 	rm -rf $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) $(D)$(DATADIR)
 
 # ---- what depends on which header ----
+-include $(foreach m,$(MPIS),$(patsubst mpi/%,$(O)/mpi/$(m)/%.d,$(SRC_mpi)))
 -include $(patsubst %.o,%.d,$(if $(REFUSE),$(REFUSE).c.o) $(OBJ_sim) $(OBJ_points) $(OBJ_points_malloc) $(OBJ_core) $(OBJ_posix) $(OBJ_malloc) $(OBJ_tool) $(OBJ_kvstore) $(OBJ_kvstore_space)) $(patsubst %,%.c.d,$(TESTS) $(EXAMPLES)) \
 	$(patsubst %,%.cc.d,$(TESTS) $(EXAMPLES))

@@ -214,9 +214,40 @@ static bool set_sanitizer(void)
 	return ok;
 }
 
+/* Behind what is preloaded already: a tool that stands between the program and MPI calls MPI by its other names, which are
+ * the layer's, too. */
+static bool append_preload(const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *others, *joined = NULL, guarded[PATH_MAX];
+	bool ok;
+
+	if (glibc_only(library, guarded, sizeof(guarded)))
+		library = guarded;
+	if (strpbrk(library, " :") != NULL)
+		return true;
+	if (old == NULL || *old == '\0' || (others = malloc(strlen(old) + 1)) == NULL)
+		return setenv("LD_PRELOAD", library, 1) == 0;
+	without(strrchr(library, '/') + 1, old, others);
+	if (asprintf(&joined, *others != '\0' ? "%s:%s" : "%s%s", others, library) < 0)
+		joined = NULL;
+	ok = joined != NULL && setenv("LD_PRELOAD", joined, 1) == 0;
+	free(joined);
+	free(others);
+	return ok;
+}
+
+/* The layer over MPI, if the program is linked with one. */
+static bool set_mpi(const char *program, const char *drop_in)
+{
+	char layer[PATH_MAX];
+
+	return !tool_find_mpi(program, drop_in, layer, sizeof(layer)) || (append_preload(layer) && tool_share_processors());
+}
+
 /* The libraries that the program, or its children, shall find there. musl's loader ends a program for a library that it
  * cannot load, so a plain program must have a path that glibc alone finds. False: the reason was said. */
-static bool set_libraries(bool plain)
+static bool set_libraries(const char *program, bool plain)
 {
 	char library[PATH_MAX], allocator[PATH_MAX], guarded[PATH_MAX];
 
@@ -227,7 +258,7 @@ static bool set_libraries(bool plain)
 	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
 	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator)))
 		return false;
-	return set_preload(library) && set_sanitizer();
+	return (plain || set_mpi(program, library)) && set_preload(library) && set_sanitizer();
 }
 
 int tool_run(int argc, char **argv)
@@ -262,7 +293,7 @@ int tool_run(int argc, char **argv)
 		code = tool_check_program(program);
 	if (code != 0 && code != TOOL_PLAINLY && code != TOOL_ALONE)
 		return code;
-	if (code != TOOL_ALONE && !set_libraries(code == TOOL_PLAINLY))
+	if (code != TOOL_ALONE && !set_libraries(program, code == TOOL_PLAINLY))
 		return TOOL_CANNOT_RUN;
 	execv(program, argv + i);
 	code = errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;

@@ -71,6 +71,11 @@ bool tool_take_option(const char *command, int argc, char **argv, int *i);
 void tool_drop_preload(void);
 /* Path of libkochab-posix.so.0 in buf; false: it is nowhere (said on standard error). */
 bool tool_find_drop_in(char *buf, size_t size);
+/* The layer over the MPI that the program is linked with, beside the drop-in, in buf. False: there is none, or --mpi no. */
+bool tool_find_mpi(const char *program, const char *drop_in, char *buf, size_t size);
+/* Where a rank may run on all processors, as the machine's other ranks, its virtual processors are its share, unless the
+ * number is given. False: no memory. */
+bool tool_share_processors(void);
 /* 0; or, after saying why `program` (a path) cannot run with the drop-in, TOOL_PLAINLY, TOOL_ALONE or the exit code. */
 int tool_check_program(const char *program);
 /* The path that execvp would take, in buf; 0, or the exit code after saying what is wrong. */

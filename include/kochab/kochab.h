@@ -48,6 +48,16 @@ KB_API int kb_vp_idle(unsigned vp, uint64_t *ns);
  * others have given it and only it will take. A look from outside, of a moment that is over. EINVAL: no such one. */
 KB_API int kb_vp_ready(unsigned vp, unsigned *n);
 
+/* How many lightweight threads there are: main, and all that have been created and have not ended. The number of a
+ * moment that may be over. Does not suspend. */
+KB_API unsigned kb_thread_count(void);
+/* A word that is 0 until a thread besides main is created for the first time, and 1 from then on: a library may ask it
+ * before each call whether it is to do anything for threads. */
+KB_API const uint32_t *kb_thread_ever(void);
+/* The value of a knob (`kochab options`), a number in the option's unit, of a choice the index from 0. EINVAL: no such
+ * knob, or a bad option in the environment. */
+KB_API int kb_option(const char *name, uint64_t *value);
+
 #define KB_FOREVER UINT64_MAX
 /* Nanoseconds of CLOCK_MONOTONIC, which is not set and stands still while the machine is suspended: so do deadlines. */
 KB_API uint64_t kb_now(void);

@@ -10,6 +10,7 @@
 #include "core/dump.h"
 #include "core/handoff.h"
 #include "core/slice.h"
+#include "core/tally.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "core/vp.h"
@@ -178,6 +179,26 @@ int kb_vp_self(void)
 	struct kbi_task *self = kbi_self_raw();
 
 	return self && self->vp ? (int)self->vp->id : -1;
+}
+
+unsigned kb_thread_count(void)
+{
+	return (unsigned)kbi_tally_live();
+}
+
+const uint32_t *kb_thread_ever(void)
+{
+	return &kbi_tally_ever.v_;
+}
+
+int kb_option(const char *name, uint64_t *value)
+{
+	const struct kbi_option *o = name ? kbi_option_find(name, strlen(name)) : NULL;
+
+	if (!o || !value || kbi_option_load())
+		return EINVAL;
+	*value = kbi_option_get(o);
+	return 0;
 }
 
 uint64_t kb_now(void)

@@ -9,9 +9,9 @@ enum { MEMBARRIER_GLOBAL = 1 };
 
 struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
 a32 kbi_tally_without_main;
+a32 kbi_tally_ever;
 
-/* Threads that have not ended, main included. */
-static uint64_t live(void)
+uint64_t kbi_tally_live(void)
 {
 	uint64_t n = 1 - a_load_rlx(&kbi_tally_without_main);
 
@@ -28,7 +28,7 @@ static void leave_if_last(void)
 	static a32 leaving;
 
 	/* acquire and release: nothing to see, one caller is to leave */
-	if (live() == 0 && !a_xchg_acqrel(&leaving, 1))
+	if (kbi_tally_live() == 0 && !a_xchg_acqrel(&leaving, 1))
 		exit(0);
 }
 
@@ -41,7 +41,7 @@ void kbi_tally_main_ended(void)
 
 	a_store_rlx(&kbi_tally_without_main, 1);
 	a_fence_sc();
-	if (live() > 0 && kbi_sys(SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0))
+	if (kbi_tally_live() > 0 && kbi_sys(SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0))
 		kbi_sys(SYS_nanosleep, &ms, NULL);
 	leave_if_last();
 }

@@ -11,6 +11,10 @@ struct kbi_tally {
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern KBI_HIDDEN struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
 extern KBI_HIDDEN a32 kbi_tally_without_main; /* main has ended */
+extern KBI_HIDDEN a32 kbi_tally_ever;         /* 1: there has been a thread besides main */
+
+/* Threads that have not ended, main included. */
+uint64_t kbi_tally_live(void);
 
 /* Ends the process if that was the last thread. */
 void kbi_tally_look(void);
@@ -29,6 +33,8 @@ static inline void kbi_tally_count(a64 *n, bool shared)
 /* vp: where the caller runs, or NULL. Before the thread can run. */
 static inline void kbi_tally_created(const struct kbi_vp *vp)
 {
+	if (kbi_unlikely(!a_load_rlx(&kbi_tally_ever)))
+		a_store_rlx(&kbi_tally_ever, 1);
 	kbi_tally_count(&kbi_tally[vp ? vp->id + 1 : 0].created, !vp);
 }
 

@@ -3,6 +3,7 @@
  * Landlock's flags for that). */
 #include "posix/attribute.h"
 
+#include <errno.h>
 #include <linux/prctl.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -207,7 +208,6 @@ static uint32_t why_by_number(long n, const long *a)
 	case SYS_unshare:
 	case SYS_setns:
 	case SYS_capset:
-	case SYS_set_mempolicy:
 #ifdef SYS_iopl
 	case SYS_iopl:
 	case SYS_ioperm:
@@ -231,6 +231,33 @@ static uint32_t why_by_number(long n, const long *a)
 	}
 }
 
+/* ---- memory policy ------------------------------------------------------------------------------------------- */
+
+/* hwloc, and so MPI, sets it to try it and then sets it back. Without a word: a program that sets it to keep it hardly
+ * minds its kernel thread. */
+static bool policy_by_number(const long *a, long *r)
+{
+	enum { UNKNOWN, PLAIN, GIVEN };
+	static a32 at_first; /* what the program was started with */
+
+	if (a_load_rlx(&at_first) == UNKNOWN) {
+		int mode = -1;
+
+		kbi_sys(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0);
+		a_store_rlx(&at_first, mode == 0 ? PLAIN : GIVEN);
+	}
+	if (a[0] == 0 && a_load_rlx(&at_first) == PLAIN) {
+		*r = kbi_sys(SYS_set_mempolicy, a[0], a[1], a[2]);
+		if (*r == 0)
+			kbi_bind_undo(KBI_BIND_POLICY);
+		return true;
+	}
+	if (kbi_bind_self(NULL, KBI_BIND_POLICY))
+		return false;
+	*r = -EAGAIN;
+	return true;
+}
+
 bool kbi_attribute_by_number(long n, const long *a, long *r)
 {
 	switch (n) {
@@ -240,6 +267,8 @@ bool kbi_attribute_by_number(long n, const long *a, long *r)
 		return seccomp_by_number(a, r);
 	case SYS_landlock_restrict_self:
 		return landlock_by_number(a, r);
+	case SYS_set_mempolicy:
+		return policy_by_number(a, r);
 	default:
 		return !binds("syscall()", why_by_number(n, a), r);
 	}

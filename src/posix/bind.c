@@ -70,7 +70,7 @@ static enum kbi_heritage_kind own(void)
 {
 	uint32_t bound = a_load_rlx(&kbi_posix_me.bound);
 
-	if (bound & KBI_BIND_CHANGED)
+	if (bound & (KBI_BIND_CHANGED | KBI_BIND_POLICY))
 		return KBI_HERITAGE_SEALED;
 	return bound & KBI_BIND_OWN ? KBI_HERITAGE_GIVEN : KBI_HERITAGE_COMMON;
 }

@@ -17,7 +17,8 @@ enum kbi_bind_why {
 	KBI_BIND_MODEST = 8,  /* so far only by no_new_privs */
 	KBI_BIND_ALONE = 16,  /* by what threads that it creates do not have */
 	KBI_BIND_TURNED = 32, /* so far only in its turns and the like, which others can be given: os/heritage */
-	KBI_BIND_OWN = KBI_BIND_CHANGED | KBI_BIND_PINNED | KBI_BIND_MODEST | KBI_BIND_TURNED,
+	KBI_BIND_POLICY = 64, /* so far only by its memory policy, which may be set back */
+	KBI_BIND_OWN = KBI_BIND_CHANGED | KBI_BIND_PINNED | KBI_BIND_MODEST | KBI_BIND_TURNED | KBI_BIND_POLICY,
 	KBI_BIND_KEPT = KBI_BIND_OWN | KBI_BIND_ALONE,
 };
 

@@ -1,0 +1,192 @@
+/* mpi/begin.c - MPI's begin and end: what the layer may do is settled between them. Also what decides it for each call:
+ * whether other threads are there to run, whether a communicator reaches beyond this program's ranks.
+ * Before MPI_Init and after MPI_Finalize all calls go straight. */
+#include "layer.h"
+
+#include <stdlib.h>
+
+static const uint32_t never;
+struct kbm_layer kbm_layer = { .ever = &never };
+__thread int kbm_inside;
+
+bool kbm_is_alone(void)
+{
+	return kbm_inside || kb_vp_self() < 0 || kb_thread_count() < 2;
+}
+
+/* ---- lending the virtual processor -------------------------------------------------------------------- */
+
+bool kbm_lend(void)
+{
+	bool lent = !kbm_straight() && kb_blocking_begin() == 0;
+
+	kbm_inside++; /* between begin and end the thread keeps its kernel thread, and alone anyway */
+	return lent;
+}
+
+void kbm_lent(bool lent)
+{
+	kbm_inside--;
+	if (lent)
+		kb_blocking_end();
+}
+
+/* ---- collective calls ------------------------------------------------------------------------------------ */
+
+static bool reaches_beyond(MPI_Group group)
+{
+	MPI_Group world;
+	int n = 0, *from, *to;
+	bool beyond = false;
+
+	kbm_real.Comm_group(MPI_COMM_WORLD, &world);
+	kbm_real.Group_size(group, &n);
+	from = calloc((size_t)n * 2 + 1, sizeof(*from));
+	to = from + n;
+	for (int i = 0; from && i < n; i++)
+		from[i] = i;
+	if (!from || kbm_real.Group_translate_ranks(group, n, from, world, to))
+		beyond = true;
+	for (int i = 0; !beyond && i < n; i++)
+		beyond = to[i] == MPI_UNDEFINED;
+	free(from);
+	kbm_real.Group_free(&world);
+	return beyond;
+}
+
+/* Processes of another MPI_COMM_WORLD have settled the form of their calls by themselves. All ranks get the same
+ * answer. */
+static bool is_foreign(MPI_Comm comm)
+{
+	MPI_Group group;
+	int inter = 0;
+	bool beyond;
+
+	if (kbm_real.Comm_group(comm, &group))
+		return true;
+	beyond = reaches_beyond(group);
+	kbm_real.Group_free(&group);
+	kbm_real.Comm_test_inter(comm, &inter);
+	if (beyond || !inter || kbm_real.Comm_remote_group(comm, &group))
+		return beyond;
+	beyond = reaches_beyond(group);
+	kbm_real.Group_free(&group);
+	return beyond;
+}
+
+bool kbm_is_blocking(MPI_Comm comm)
+{
+	if (!kbm_layer.nonblocking || kbm_inside)
+		return true;
+	return kbi_unlikely(a_load_rlx(&kbm_layer.dynamic)) && comm != MPI_COMM_NULL && is_foreign(comm);
+}
+
+/* ---- begin and end ------------------------------------------------------------------------------------------ */
+
+static uint64_t option(const char *name)
+{
+	uint64_t value = 0;
+
+	kb_option(name, &value);
+	return value;
+}
+
+/* Collective calls have one form on all ranks, which need not have asked for the same level of threads. */
+static void settle_collectives(void)
+{
+	int level = MPI_THREAD_SINGLE, least = MPI_THREAD_SINGLE;
+
+	kbm_real.Query_thread(&level);
+	kbm_real.Allreduce(&level, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	kbm_layer.nonblocking = least == MPI_THREAD_MULTIPLE;
+}
+
+static void begin(void)
+{
+	MPI_Comm parent = MPI_COMM_NULL;
+
+	if (!kb_thread_ever || !kb_thread_count || !kb_option)
+		return;
+	settle_collectives();
+	kbm_real.Comm_get_parent(&parent);
+	if (parent != MPI_COMM_NULL)
+		a_store_rlx(&kbm_layer.dynamic, 1);
+	kbm_layer.poll_ns = option("mpi_poll") == UINT32_MAX ? UINT64_MAX : option("mpi_poll") * 1000;
+	kbm_layer.tell_ns = option("mpi_tell") * 1000000000;
+	kbm_layer.ever = kb_thread_ever();
+}
+
+KBM_API int PMPI_Init(int *argc, char ***argv)
+{
+	int e;
+
+	kbm_inside++;
+	e = kbm_real.Init(argc, argv);
+	if (e == MPI_SUCCESS)
+		begin();
+	kbm_inside--;
+	return e;
+}
+
+KBM_API int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	int e;
+
+	kbm_inside++;
+	e = kbm_real.Init_thread(argc, argv, required, provided);
+	if (e == MPI_SUCCESS)
+		begin();
+	kbm_inside--;
+	return e;
+}
+
+KBM_API int PMPI_Finalize(void)
+{
+	bool lent = kbm_lend();
+	int e;
+
+	kbm_layer.ever = &never;
+	kbm_layer.nonblocking = false;
+	e = kbm_real.Finalize();
+	kbm_lent(lent);
+	return e;
+}
+
+/* ---- notes of what the program does ---------------------------------------------------------------------------- */
+
+KBM_API int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
+{
+	a_store_rlx(&kbm_layer.told, 1);
+	return kbm_real.Comm_set_errhandler(comm, handler);
+}
+
+/* Calls that meet processes of another MPI_COMM_WORLD. */
+#define MEETS(name, parameters, ...) \
+	KBM_API int PMPI_##name parameters \
+	{ \
+		bool lent = kbm_lend(); \
+		int e = kbm_real.name(__VA_ARGS__); \
+\
+		kbm_lent(lent); \
+		a_store_rlx(&kbm_layer.dynamic, 1); \
+		return e; \
+	} \
+	KBM_API int MPI_##name parameters __attribute__((alias("PMPI_" #name)));
+
+MEETS(Comm_spawn,
+	(const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made, int errors[]),
+	command, argv, n, info, root, comm, made, errors)
+MEETS(Comm_spawn_multiple,
+	(int count, char *commands[], char **argvs[], const int n[], const MPI_Info infos[], int root, MPI_Comm comm,
+	 MPI_Comm *made, int errors[]),
+	count, commands, argvs, n, infos, root, comm, made, errors)
+MEETS(Comm_accept, (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made),
+	port, info, root, comm, made)
+MEETS(Comm_connect, (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made),
+	port, info, root, comm, made)
+MEETS(Comm_join, (int fd, MPI_Comm *made), fd, made)
+
+KBM_API int MPI_Init(int *, char ***) __attribute__((alias("PMPI_Init")));
+KBM_API int MPI_Init_thread(int *, char ***, int, int *) __attribute__((alias("PMPI_Init_thread")));
+KBM_API int MPI_Finalize(void) __attribute__((alias("PMPI_Finalize")));
+KBM_API int MPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler) __attribute__((alias("PMPI_Comm_set_errhandler")));

@@ -1,0 +1,225 @@
+/* mpi/call.c - the calls that calls.c does not generate: receiving, both at once, probing, waiting for requests. Each is
+ * what MPI says of the call, made of non-blocking ones and of the wait in poll.c. Run as the program's threads. */
+#include "layer.h"
+
+#include <stdlib.h>
+
+/* ---- a request -------------------------------------------------------------------------------------- */
+
+/* What a call that completes one request leaves in its status: all but the error. */
+static void give_status(MPI_Status *status, const MPI_Status *got)
+{
+	int error;
+
+	if (status == MPI_STATUS_IGNORE)
+		return;
+	error = status->MPI_ERROR;
+	*status = *got;
+	status->MPI_ERROR = error;
+}
+
+static int finish_slowly(struct kbm_wait *w, MPI_Request *request, MPI_Status *status)
+{
+	w->request = *request;
+	w->deadline = KB_FOREVER;
+	kbm_wait(w);
+	*request = w->request;
+	give_status(status, &w->status);
+	return w->error;
+}
+
+int kbm_finish(MPI_Request *request, MPI_Status *status, const char *call)
+{
+	struct kbm_wait w = { .call = call };
+	int flag = 0, e = kbm_real.Test(request, &flag, status);
+
+	return e || flag ? e : finish_slowly(&w, request, status);
+}
+
+static int finish_receive(MPI_Request *request, MPI_Status *status, const char *call, int source, int tag, MPI_Comm comm)
+{
+	struct kbm_wait w = { .call = call, .peer = source, .tag = tag, .about = (const void *)(uintptr_t)comm };
+	int flag = 0, e = kbm_real.Test(request, &flag, status);
+
+	return e || flag ? e : finish_slowly(&w, request, status);
+}
+
+/* ---- probing ------------------------------------------------------------------------------------------ */
+
+struct probe {
+	struct kbm_wait wait;
+	MPI_Comm comm;
+	int source, tag;
+	MPI_Message *message; /* NULL: MPI_Probe */
+	MPI_Status *status;
+};
+
+static bool test_probe(struct kbm_wait *w)
+{
+	struct probe *p = kbi_container(w, struct probe, wait);
+	int flag = 0;
+
+	w->error = p->message ? kbm_real.Improbe(p->source, p->tag, p->comm, &flag, p->message, p->status)
+			      : kbm_real.Iprobe(p->source, p->tag, p->comm, &flag, p->status);
+	return flag || w->error;
+}
+
+static int probe(struct probe *p, const char *call)
+{
+	p->wait = (struct kbm_wait){ .test = test_probe, .call = call, .deadline = KB_FOREVER, .peer = p->source, .tag = p->tag,
+				     .about = (const void *)(uintptr_t)p->comm };
+	if (!test_probe(&p->wait))
+		kbm_wait(&p->wait);
+	return p->wait.error;
+}
+
+KBM_API int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+	struct probe p = { .comm = comm, .source = source, .tag = tag, .status = status };
+
+	return kbm_straight() || source == MPI_PROC_NULL ? kbm_real.Probe(source, tag, comm, status) : probe(&p, "MPI_Probe");
+}
+
+KBM_API int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+	struct probe p = { .comm = comm, .source = source, .tag = tag, .message = message, .status = status };
+
+	return kbm_straight() || source == MPI_PROC_NULL ? kbm_real.Mprobe(source, tag, comm, message, status)
+							 : probe(&p, "MPI_Mprobe");
+}
+
+/* MPICH tells the errors of a receive request to MPI_COMM_WORLD's handler, because the request does not know its
+ * communicator. If the program has set handlers a receive is a blocking one, of a message that is there. */
+static bool tells_world(void)
+{
+#ifdef MPICH_VERSION
+	return a_load_rlx(&kbm_layer.told);
+#else
+	return false;
+#endif
+}
+
+static int await_message(int source, int tag, MPI_Comm comm, const char *call)
+{
+	struct probe p = { .comm = comm, .source = source, .tag = tag, .status = MPI_STATUS_IGNORE };
+
+	return probe(&p, call);
+}
+
+/* ---- many requests --------------------------------------------------------------------------------------- */
+
+/* MPI_Waitall and its kind: the leader makes the matching MPI_Test... of them, on the caller's own arrays. */
+struct many {
+	struct kbm_wait wait;
+	int n;
+	MPI_Request *requests;
+	int *index; /* or the indices */
+	int *done;
+	MPI_Status *status;
+};
+
+static bool test_all(struct kbm_wait *w)
+{
+	struct many *m = kbi_container(w, struct many, wait);
+	int flag = 0;
+
+	w->error = kbm_real.Testall(m->n, m->requests, &flag, m->status);
+	return flag || w->error;
+}
+
+static bool test_any(struct kbm_wait *w)
+{
+	struct many *m = kbi_container(w, struct many, wait);
+	int flag = 0;
+
+	w->error = kbm_real.Testany(m->n, m->requests, m->index, &flag, m->status);
+	return flag || w->error;
+}
+
+static bool test_some(struct kbm_wait *w)
+{
+	struct many *m = kbi_container(w, struct many, wait);
+
+	w->error = kbm_real.Testsome(m->n, m->requests, m->done, m->index, m->status);
+	return *m->done != 0 || w->error; /* MPI_UNDEFINED: no request is active */
+}
+
+static int wait_for_many(struct many *m, kbm_test *test, const char *call)
+{
+	m->wait = (struct kbm_wait){ .test = test, .call = call, .deadline = KB_FOREVER };
+	if (!test(&m->wait))
+		kbm_wait(&m->wait);
+	return m->wait.error;
+}
+
+KBM_API int PMPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+	return kbm_straight() ? kbm_real.Wait(request, status) : kbm_finish(request, status, "MPI_Wait");
+}
+
+KBM_API int PMPI_Waitall(int n, MPI_Request requests[], MPI_Status *status)
+{
+	struct many m = { .n = n, .requests = requests, .status = status };
+
+	return kbm_straight() ? kbm_real.Waitall(n, requests, status) : wait_for_many(&m, test_all, "MPI_Waitall");
+}
+
+KBM_API int PMPI_Waitany(int n, MPI_Request requests[], int *index, MPI_Status *status)
+{
+	struct many m = { .n = n, .requests = requests, .index = index, .status = status };
+
+	return kbm_straight() ? kbm_real.Waitany(n, requests, index, status) : wait_for_many(&m, test_any, "MPI_Waitany");
+}
+
+KBM_API int PMPI_Waitsome(int n, MPI_Request requests[], int *done, int indices[], MPI_Status *status)
+{
+	struct many m = { .n = n, .requests = requests, .index = indices, .done = done, .status = status };
+
+	return kbm_straight() ? kbm_real.Waitsome(n, requests, done, indices, status)
+			      : wait_for_many(&m, test_some, "MPI_Waitsome");
+}
+
+struct exposure {
+	struct kbm_wait wait;
+	MPI_Win win;
+};
+
+static bool test_exposure(struct kbm_wait *w)
+{
+	int flag = 0;
+
+	w->error = kbm_real.Win_test(kbi_container(w, struct exposure, wait)->win, &flag);
+	return flag || w->error;
+}
+
+KBM_API int PMPI_Win_wait(MPI_Win win)
+{
+	struct exposure x = { .wait = { .test = test_exposure, .call = "MPI_Win_wait", .deadline = KB_FOREVER }, .win = win };
+
+	if (kbm_straight())
+		return kbm_real.Win_wait(win);
+	if (!test_exposure(&x.wait))
+		kbm_wait(&x.wait);
+	return x.wait.error;
+}
+
+KBM_API int MPI_Probe(int, int, MPI_Comm, MPI_Status *) __attribute__((alias("PMPI_Probe")));
+KBM_API int MPI_Mprobe(int, int, MPI_Comm, MPI_Message *, MPI_Status *) __attribute__((alias("PMPI_Mprobe")));
+KBM_API int MPI_Wait(MPI_Request *, MPI_Status *) __attribute__((alias("PMPI_Wait")));
+KBM_API int MPI_Waitall(int, MPI_Request *, MPI_Status *) __attribute__((alias("PMPI_Waitall")));
+KBM_API int MPI_Waitany(int, MPI_Request *, int *, MPI_Status *) __attribute__((alias("PMPI_Waitany")));
+KBM_API int MPI_Waitsome(int, MPI_Request *, int *, int *, MPI_Status *) __attribute__((alias("PMPI_Waitsome")));
+KBM_API int MPI_Win_wait(MPI_Win) __attribute__((alias("PMPI_Win_wait")));
+
+/* ---- receiving, and sending at once; for both kinds of counts ---------------------------------------------- */
+
+#define C(name) name
+#define COUNT int
+#include "receive.h"
+#undef C
+#undef COUNT
+#if MPI_VERSION >= 4
+#define C(name) name##_c
+#define COUNT MPI_Count
+#include "receive.h"
+#endif

@@ -1,0 +1,57 @@
+/* mpi/native.c - waiting for requests with a deadline: <kochab/mpi.h>. Run as the program's threads. */
+#include "layer.h"
+
+#include <errno.h>
+#include <kochab/mpi.h>
+
+struct all {
+	struct kbm_wait wait;
+	int n;
+	MPI_Request *requests;
+	MPI_Status *status;
+};
+
+static bool test_all(struct kbm_wait *w)
+{
+	struct all *a = kbi_container(w, struct all, wait);
+	int flag = 0;
+
+	w->error = a->n == 1 ? kbm_real.Test(a->requests, &flag, a->status)
+			     : kbm_real.Testall(a->n, a->requests, &flag, a->status);
+	return flag || w->error;
+}
+
+/* The program's only thread asks until then. */
+static bool ask_until(struct all *a, uint64_t deadline)
+{
+	bool done;
+
+	while (!(done = test_all(&a->wait)) && kb_now() < deadline)
+		continue;
+	return done;
+}
+
+static int wait_until(struct all *a, uint64_t deadline)
+{
+	a->wait.deadline = deadline;
+	if (deadline && kbm_straight())
+		return ask_until(a, deadline) ? a->wait.error : KB_MPI_TIMEDOUT;
+	if (test_all(&a->wait))
+		return a->wait.error;
+	return deadline == 0 || kbm_wait(&a->wait) ? KB_MPI_TIMEDOUT : a->wait.error;
+}
+
+KBM_API int kb_mpi_wait(MPI_Request *request, MPI_Status *status, uint64_t deadline)
+{
+	struct all a = { .wait = { .test = test_all, .call = "kb_mpi_wait" }, .n = 1, .requests = request, .status = status };
+
+	return wait_until(&a, deadline);
+}
+
+KBM_API int kb_mpi_waitall(int n, MPI_Request requests[], MPI_Status statuses[], uint64_t deadline)
+{
+	struct all a = { .wait = { .test = test_all, .call = "kb_mpi_waitall" }, .n = n, .requests = requests,
+			 .status = statuses };
+
+	return wait_until(&a, deadline);
+}

@@ -1,0 +1,425 @@
+/* mpi/poll.c - the poller: threads that wait for MPI sleep, and one of them, the leader, asks MPI for all. It takes the
+ * role with `leading`, tests requests together (MPI_Testsome), wakes whose are complete, and lets other threads run after
+ * each look; when its own request is complete it hands the role to a waiting thread. So one thread at a time is in MPI to
+ * look, in its own context: MPI's locks, its stack and errno are those of a thread that calls MPI.
+ *
+ * No lost wait. A thread pushes its wait to `inbox`, full fence, tries to take `leading`. A leader that has nothing left
+ * gives `leading` up, full fence, looks at `inbox` once more. One of the two sees the other.
+ *
+ * Callers: call.c, calls.c, native.c. Runs as the waiting threads; no locks; switches. The table belongs to the leader. */
+#include "layer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	WINDOW = 64,          /* requests that are tested together */
+	OTHERS = 16,          /* waits of another kind that are tested in a look */
+	LOOKS_A_CLOCK = 64,   /* looks without success between two looks at the clock */
+	NAP_PART = 128,       /* of the time waited so far: how long the leader naps */
+	NAP_LEAST = 50000,    /* ns */
+	NAP_MOST = 1000000,
+	TELL_MOST = 16,       /* waits that a report names */
+};
+
+struct table {
+	struct kbm_wait **wait;
+	int n, room, at;
+};
+
+static struct {
+	aptr inbox;  /* struct kbm_wait *, newest first; pushed by any thread, taken by the leader */
+	a32 leading; /* 1: some thread leads, or has been told to */
+	a32 leaving; /* waits whose threads have given up */
+	a32 napping; /* the leader sleeps at the bell */
+	kb_sem_t bell;
+} poller KBI_ALIGNED(KBI_CACHE_LINE);
+
+/* The leader's. Of `requests` request[i] is the handle of wait[i]. */
+static struct {
+	struct table requests, others;
+	MPI_Request *request;
+	uint64_t since;   /* ns: the first look at the clock without success since the last one with; 0: none */
+	uint32_t looks;
+	bool told;
+} mine;
+
+/* ---- the table ------------------------------------------------------------------------------------ */
+
+static KBI_NORETURN void no_memory(void)
+{
+	static const char words[] = "kochab: no memory to wait for MPI\n";
+	ssize_t n = write(STDERR_FILENO, words, sizeof(words) - 1);
+
+	(void)n;
+	abort();
+}
+
+static void make_room(struct table *t, bool requests)
+{
+	int room = t->room ? t->room * 2 : WINDOW;
+
+	if (t->n < t->room)
+		return;
+	t->wait = realloc(t->wait, (size_t)room * sizeof(*t->wait));
+	if (requests)
+		mine.request = realloc(mine.request, (size_t)room * sizeof(*mine.request));
+	if (!t->wait || (requests && !mine.request))
+		no_memory();
+	t->room = room;
+}
+
+static void add(struct kbm_wait *w)
+{
+	struct table *t = w->test ? &mine.others : &mine.requests;
+
+	make_room(t, !w->test);
+	if (!w->test)
+		mine.request[t->n] = w->request;
+	t->wait[t->n++] = w;
+}
+
+static void take_in(void)
+{
+	struct kbm_wait *w, *next;
+
+	if (!a_load_rlx(&poller.inbox))
+		return;
+	/* acquire: partner is the release in push */
+	for (w = a_xchg_acq(&poller.inbox, NULL); w; w = next) {
+		next = w->next;
+		add(w);
+	}
+}
+
+static void push(struct kbm_wait *w)
+{
+	void *head = a_load_rlx(&poller.inbox);
+
+	do
+		w->next = head;
+	while (!a_cas_rel(&poller.inbox, &head, (void *)w));
+}
+
+/* Drops the places from..to that are empty; the last ones fill them. */
+static void close_gaps(struct table *t, int from, int to)
+{
+	for (int i = from; i < to && i < t->n;) {
+		if (t->wait[i]) {
+			i++;
+			continue;
+		}
+		t->n--;
+		t->wait[i] = t->wait[t->n];
+		if (t == &mine.requests)
+			mine.request[i] = mine.request[t->n];
+		if (to > t->n)
+			to = t->n;
+	}
+}
+
+/* The wait is its thread's again; w may be gone when it returns. */
+static void finish(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait *self)
+{
+	/* release: partner is the acquire in sleep_as_follower */
+	a_store_rel(&w->state, how);
+	if (w != self)
+		kb_sem_post(&w->sem);
+}
+
+/* ---- looking ---------------------------------------------------------------------------------------- */
+
+static void complete(struct table *t, int i, MPI_Request left, int error, const struct kbm_wait *self)
+{
+	struct kbm_wait *w = t->wait[i];
+
+	t->wait[i] = NULL;
+	w->request = left;
+	w->error = error;
+	finish(w, KBM_DONE, self);
+}
+
+/* Each by itself: errors come from MPI_Test as they would from MPI_Wait. */
+static bool test_each(int from, int n, const struct kbm_wait *self)
+{
+	struct table *t = &mine.requests;
+	bool any = false;
+
+	for (int i = from; i < from + n; i++) {
+		int flag = 0, e = kbm_real.Test(&mine.request[i], &flag, &t->wait[i]->status);
+
+		if (e || flag) {
+			complete(t, i, mine.request[i], e, self);
+			any = true;
+		}
+	}
+	return any;
+}
+
+static bool test_together(int from, int n, const struct kbm_wait *self)
+{
+	int done = 0, index[WINDOW];
+	MPI_Status status[WINDOW];
+	int e = kbm_real.Testsome(n, mine.request + from, &done, index, status);
+
+	if (e && e != MPI_ERR_IN_STATUS)
+		return test_each(from, n, self);
+	for (int i = 0; i < done && done != MPI_UNDEFINED; i++) {
+		mine.requests.wait[from + index[i]]->status = status[i];
+		complete(&mine.requests, from + index[i], mine.request[from + index[i]], e ? status[i].MPI_ERROR : MPI_SUCCESS,
+			 self);
+	}
+	return done != MPI_UNDEFINED && done > 0;
+}
+
+static bool look_at_requests(const struct kbm_wait *self)
+{
+	struct table *t = &mine.requests;
+	int from = t->at < t->n ? t->at : 0, n = t->n - from < WINDOW ? t->n - from : WINDOW;
+	bool any;
+
+	if (!n)
+		return false;
+	any = n == 1 || a_load_rlx(&kbm_layer.told) ? test_each(from, n, self) : test_together(from, n, self);
+	if (any)
+		close_gaps(t, from, from + n);
+	else
+		t->at = from + n;
+	return any;
+}
+
+static bool look_at_others(const struct kbm_wait *self)
+{
+	struct table *t = &mine.others;
+	int from = t->at < t->n ? t->at : 0, n = t->n - from < OTHERS ? t->n - from : OTHERS;
+	bool any = false;
+
+	for (int i = from; i < from + n; i++) {
+		struct kbm_wait *w = t->wait[i];
+
+		if (!w->test(w))
+			continue;
+		t->wait[i] = NULL;
+		finish(w, KBM_DONE, self);
+		any = true;
+	}
+	t->at = from + n;
+	if (any)
+		close_gaps(t, from, from + n);
+	return any;
+}
+
+static void let_go(struct table *t, const struct kbm_wait *self)
+{
+	for (int i = 0; i < t->n; i++) {
+		struct kbm_wait *w = t->wait[i];
+
+		/* acquire: partner is the release in leave */
+		if (a_load_acq(&w->leaves)) {
+			t->wait[i] = NULL;
+			finish(w, KBM_LEFT, self);
+		}
+	}
+	close_gaps(t, 0, t->n);
+}
+
+static bool look(const struct kbm_wait *self)
+{
+	bool any;
+
+	take_in();
+	if (kbi_unlikely(a_load_rlx(&poller.leaving))) {
+		let_go(&mine.requests, self);
+		let_go(&mine.others, self);
+	}
+	any = look_at_requests(self);
+	return look_at_others(self) || any;
+}
+
+/* ---- between two looks -------------------------------------------------------------------------------- */
+
+/* All virtual processors have had nothing to run for most of the last ns. */
+static bool nobody_runs(uint64_t ns)
+{
+	static uint64_t before[64];
+	unsigned n = kb_vp_count();
+	bool idle = true;
+
+	for (unsigned i = 0; i < n && i < kbi_countof(before); i++) {
+		uint64_t now = 0;
+
+		kb_vp_idle(i, &now);
+		idle &= now - before[i] > ns / 2;
+		before[i] = now;
+	}
+	return idle;
+}
+
+static void tell_waits(const struct table *t, int *left)
+{
+	for (int i = 0; i < t->n && *left > 0; i++, --*left) {
+		const struct kbm_wait *w = t->wait[i];
+
+		if (w->about)
+			dprintf(STDERR_FILENO, "kochab:   %s(peer %d, tag %d)\n", w->call, w->peer, w->tag);
+		else
+			dprintf(STDERR_FILENO, "kochab:   %s\n", w->call);
+	}
+}
+
+/* Nothing has come for so long, and no thread has run: once, until something comes. */
+static void tell(uint64_t waited)
+{
+	int rank = 0, left = TELL_MOST, n = mine.requests.n + mine.others.n;
+
+	mine.told = true;
+	kbm_real.Comm_rank(MPI_COMM_WORLD, &rank);
+	dprintf(STDERR_FILENO, "kochab: rank %d: no thread has run for %llu s; %d wait in MPI:\n", rank,
+		(unsigned long long)(waited / 1000000000), n);
+	tell_waits(&mine.requests, &left);
+	tell_waits(&mine.others, &left);
+	if (n > TELL_MOST)
+		dprintf(STDERR_FILENO, "kochab:   ... and %d more\n", n - TELL_MOST);
+}
+
+/* The longer nothing has come, the longer the nap: it adds less than a hundredth to any wait. A thread that begins or gives
+ * up a wait ends it. */
+static void nap(uint64_t waited)
+{
+	uint64_t ns = waited / NAP_PART;
+
+	ns = ns < NAP_LEAST ? NAP_LEAST : ns > NAP_MOST ? NAP_MOST : ns;
+	kb_sem_trywait(&poller.bell);
+	a_store_rlx(&poller.napping, 1);
+	a_fence_sc(); /* partner: the fence in kbm_wait and leave */
+	if (!a_load_rlx(&poller.inbox) && !a_load_rlx(&poller.leaving))
+		kb_sem_timedwait(&poller.bell, kb_now() + ns);
+	a_store_rlx(&poller.napping, 0);
+}
+
+static void rouse(void)
+{
+	if (a_load_rlx(&poller.napping) && a_xchg_rlx(&poller.napping, 0))
+		kb_sem_post(&poller.bell);
+}
+
+static void rest(bool found)
+{
+	uint64_t waited, now;
+
+	if (found) {
+		mine.since = 0;
+		mine.looks = 0;
+		mine.told = false;
+	} else if (++mine.looks % LOOKS_A_CLOCK == 0) {
+		now = kb_now();
+		if (!mine.since)
+			mine.since = now;
+		waited = now - mine.since;
+		if (kbm_layer.tell_ns && !mine.told && waited > kbm_layer.tell_ns && nobody_runs(kbm_layer.tell_ns))
+			tell(waited);
+		if (waited > kbm_layer.poll_ns) {
+			mine.looks--; /* the next look without success naps, too */
+			nap(waited);
+			return;
+		}
+	}
+	kb_yield();
+}
+
+/* ---- the role ------------------------------------------------------------------------------------------- */
+
+static bool take_lead(void)
+{
+	/* acquire: partner is the release in hand_over; the table is ours */
+	return !a_load_rlx(&poller.leading) && !a_xchg_acq(&poller.leading, 1);
+}
+
+static struct kbm_wait *any_wait(void)
+{
+	if (mine.requests.n)
+		return mine.requests.wait[mine.requests.n - 1];
+	return mine.others.n ? mine.others.wait[mine.others.n - 1] : NULL;
+}
+
+/* The role goes to a waiting thread; to none if nobody waits. */
+static void hand_over(void)
+{
+	do {
+		struct kbm_wait *w;
+
+		take_in();
+		w = any_wait();
+		if (w) {
+			/* release: partner is the acquire in sleep_as_follower; the table is its */
+			a_store_rel(&w->state, KBM_LEADS);
+			kb_sem_post(&w->sem);
+			return;
+		}
+		a_store_rel(&poller.leading, 0);
+		a_fence_sc(); /* partner: the fence in kbm_wait */
+	} while (a_load_rlx(&poller.inbox) && take_lead());
+}
+
+static void leave(struct kbm_wait *w)
+{
+	/* release: partner is the acquire in let_go */
+	a_store_rel(&w->leaves, 1);
+	a_add_rlx(&poller.leaving, 1);
+	a_fence_sc(); /* partner: the fence in nap */
+	rouse();
+}
+
+static void lead(struct kbm_wait *w)
+{
+	mine.looks = 0;
+	mine.since = 0;
+	for (;;) {
+		bool found = look(w);
+
+		if (a_load_rlx(&w->state) >= KBM_DONE)
+			break;
+		if (w->deadline != KB_FOREVER && !a_load_rlx(&w->leaves) && kb_now() >= w->deadline) {
+			leave(w);
+			continue;
+		}
+		rest(found);
+	}
+	hand_over();
+}
+
+/* True: the wait is over. */
+static bool sleep_as_follower(struct kbm_wait *w)
+{
+	uint32_t state;
+
+	for (;;) {
+		if (a_load_rlx(&w->leaves) || w->deadline == KB_FOREVER)
+			kb_sem_wait(&w->sem);
+		else if (kb_sem_timedwait(&w->sem, w->deadline) == ETIMEDOUT)
+			leave(w);
+		/* acquire: partners are the releases in finish and hand_over */
+		state = a_load_acq(&w->state);
+		if (state != KBM_PENDING)
+			return state != KBM_LEADS;
+	}
+}
+
+int kbm_wait(struct kbm_wait *w)
+{
+	push(w);
+	a_fence_sc(); /* partners: the fences in hand_over and nap */
+	if (take_lead()) {
+		lead(w);
+	} else {
+		rouse();
+		if (!sleep_as_follower(w))
+			lead(w);
+	}
+	if (a_load_rlx(&w->leaves))
+		a_sub_rlx(&poller.leaving, 1);
+	return a_load_rlx(&w->state) == KBM_LEFT ? ETIMEDOUT : 0;
+}

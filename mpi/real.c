@@ -1,0 +1,60 @@
+/* mpi/real.c - finds MPI's own functions. Contract in real.h. Runs before any other code of the program calls MPI. */
+#include "real.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct kbm_real kbm_real;
+
+/* Name and place of each pointer. */
+static const struct {
+	const char *name;
+	size_t offset;
+} row[] = {
+#define FIELD(name) { "PMPI_" #name, offsetof(struct kbm_real, name) },
+#define SENDS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
+#define GATHERS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
+#define LENDS(name, parameters, ...) EXPAND(name)
+#define TESTS(name, flag, parameters, ...) EXPAND(name)
+#define OWN(name) EXPAND(name)
+#define USES(name) EXPAND(name)
+#include "calls.def"
+#if MPI_VERSION >= 4
+#define SENDS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
+#define GATHERS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
+#define OWN(name) EXPAND(name)
+#define USES(name) EXPAND(name)
+#define KBM_LARGE
+#include "calls.def"
+#endif
+};
+
+/* The layer is linked with this library, so it is loaded. */
+static void *library(void)
+{
+	void *mpi = dlopen(KBM_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
+
+	return mpi ? mpi : dlopen(KBM_LIBRARY, RTLD_LAZY | RTLD_GLOBAL);
+}
+
+/* Says it and ends the program: whatever it called next would not be there. */
+static KBI_NORETURN void miss(const char *name)
+{
+	dprintf(STDERR_FILENO, "kochab: %s has no %s: build libkochab-mpi again for this MPI, or run with --mpi no\n",
+		KBM_LIBRARY, name);
+	_exit(126);
+}
+
+__attribute__((constructor(101))) static void find_all(void)
+{
+	void *mpi = library();
+
+	for (size_t i = 0; i < kbi_countof(row); i++) {
+		void *f = mpi ? dlsym(mpi, row[i].name) : NULL;
+
+		if (!f)
+			miss(row[i].name);
+		*(void **)((char *)&kbm_real + row[i].offset) = f;
+	}
+}
