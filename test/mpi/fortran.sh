@@ -22,7 +22,7 @@ for mpi in openmpi mpich; do
 		done
 		rm -f "$work"/bound.*
 		LD_DEBUG=bindings LD_DEBUG_OUTPUT=$work/bound "$here/launch" "$mpi" 2 "$KOCHAB_BIN" run "$work/prog.$mpi" >"$work/log" 2>&1
-		cat "$work"/bound.* | grep -qE "binding file [^ ]*libmpi[^ ]* .*to [^ ]*libkochab-mpi-$mpi[^ ]* .*symbol .P?MPI_Recv'" || {
+		cat "$work"/bound.* | grep -qE "binding file [^ ]*libmpi[^ ]* .*to [^ ]*libkochab-mpi-${mpi}[^ ]* .*symbol .P?MPI_Recv'" || {
 			echo "$mpi $way: MPI_Recv of Fortran is not bound to the layer"; exit 1; }
 	done
 done
