@@ -3,6 +3,7 @@
  * Before MPI_Init and after MPI_Finalize all calls go straight. */
 #include "layer.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 static const uint32_t never;
@@ -101,6 +102,15 @@ static void settle_collectives(void)
 	kbm_layer.nonblocking = least == MPI_THREAD_MULTIPLE;
 }
 
+/* Are POSIX's functions the runtime's? */
+static bool is_drop_in(void)
+{
+	Dl_info ours, posix;
+	void *f = dlsym(RTLD_DEFAULT, "pthread_setcancelstate");
+
+	return f && dladdr(f, &posix) && dladdr((void *)(uintptr_t)kb_vp_self, &ours) && ours.dli_fbase == posix.dli_fbase;
+}
+
 static void begin(void)
 {
 	MPI_Comm parent = MPI_COMM_NULL;
@@ -108,6 +118,7 @@ static void begin(void)
 	if (!kb_thread_ever || !kb_thread_count || !kb_option)
 		return;
 	settle_collectives();
+	kbm_layer.drop_in = is_drop_in();
 	kbm_real.Comm_get_parent(&parent);
 	if (parent != MPI_COMM_NULL)
 		a_store_rlx(&kbm_layer.dynamic, 1);

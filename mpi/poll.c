@@ -10,6 +10,7 @@
 #include "layer.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ enum {
 	NAP_LEAST = 50000,    /* ns */
 	NAP_MOST = 1000000,
 	TELL_MOST = 16,       /* waits that a report names */
+	TELL_WINDOW = 1000000000, /* ns */
 };
 
 struct table {
@@ -241,21 +243,31 @@ static bool look(const struct kbm_wait *self)
 
 /* ---- between two looks -------------------------------------------------------------------------------- */
 
-/* All virtual processors have had nothing to run for most of the last ns. */
-static bool nobody_runs(uint64_t ns)
+/* How long the virtual processors have had nothing to run, together, ns. */
+static uint64_t idle_time(void)
 {
-	static uint64_t before[64];
-	unsigned n = kb_vp_count();
-	bool idle = true;
+	uint64_t sum = 0, ns;
 
-	for (unsigned i = 0; i < n && i < kbi_countof(before); i++) {
-		uint64_t now = 0;
+	for (unsigned i = 0; i < kb_vp_count(); i++)
+		sum += kb_vp_idle(i, &ns) ? 0 : ns;
+	return sum;
+}
 
-		kb_vp_idle(i, &now);
-		idle &= now - before[i] > ns / 2;
-		before[i] = now;
-	}
-	return idle;
+/* In the last second the virtual processors had nothing to run for most of it. False, too, when it is asked for the first
+ * time in that second. */
+static bool nobody_runs(uint64_t now)
+{
+	static uint64_t at, idle;
+	uint64_t is, passed = now - at;
+	bool most;
+
+	if (passed < TELL_WINDOW)
+		return false;
+	is = idle_time();
+	most = at && passed < 2 * TELL_WINDOW && is - idle > passed / 4 * 3 * kb_vp_count();
+	at = now;
+	idle = is;
+	return most;
 }
 
 static void tell_waits(const struct table *t, int *left)
@@ -319,7 +331,7 @@ static void rest(bool found)
 		if (!mine.since)
 			mine.since = now;
 		waited = now - mine.since;
-		if (kbm_layer.tell_ns && !mine.told && waited > kbm_layer.tell_ns && nobody_runs(kbm_layer.tell_ns))
+		if (kbm_layer.tell_ns && !mine.told && waited > kbm_layer.tell_ns && nobody_runs(now))
 			tell(waited);
 		if (waited > kbm_layer.poll_ns) {
 			mine.looks--; /* the next look without success naps, too */
@@ -408,7 +420,7 @@ static bool sleep_as_follower(struct kbm_wait *w)
 	}
 }
 
-int kbm_wait(struct kbm_wait *w)
+static int wait_for(struct kbm_wait *w)
 {
 	push(w);
 	a_fence_sc(); /* partners: the fences in hand_over and nap */
@@ -422,4 +434,17 @@ int kbm_wait(struct kbm_wait *w)
 	if (a_load_rlx(&w->leaves))
 		a_sub_rlx(&poller.leaving, 1);
 	return a_load_rlx(&w->state) == KBM_LEFT ? ETIMEDOUT : 0;
+}
+
+/* A thread that is cancelled meanwhile goes on until its call is complete: within, it may be in MPI for others. */
+int kbm_wait(struct kbm_wait *w)
+{
+	int was, e;
+
+	if (!kbm_layer.drop_in)
+		return wait_for(w);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	e = wait_for(w);
+	pthread_setcancelstate(was, NULL);
+	return e;
 }

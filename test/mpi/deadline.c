@@ -1,0 +1,61 @@
+/* mpi/deadline - kb_mpi_wait and kb_mpi_waitall: they give up at the deadline and leave the requests as they were, with one
+ * thread and with many; what comes in time is received.
+ * matrix: run-only */
+#include <dlfcn.h>
+#include <kochab/mpi.h>
+
+#include "crowd.h"
+
+enum { THREADS = 12 };
+
+/* The layer's and the drop-in's: a program that `kochab run` starts is not linked with them. */
+static int (*wait_one)(MPI_Request *, MPI_Status *, uint64_t);
+static int (*wait_all)(int, MPI_Request *, MPI_Status *, uint64_t);
+static uint64_t (*now)(void);
+
+static void *find(const char *name)
+{
+	void *f = dlsym(RTLD_DEFAULT, name);
+
+	CHECK(f);
+	return f;
+}
+
+static void *late(void *arg)
+{
+	int id = (int)(intptr_t)arg, in[2] = { -1, -1 }, out = id, other = -1;
+	uint64_t began = now();
+	MPI_Request r[2];
+	MPI_Status s;
+
+	OK(MPI_Irecv(&in[0], 1, MPI_INT, peer, id, MPI_COMM_WORLD, &r[0]));
+	OK(MPI_Irecv(&in[1], 1, MPI_INT, peer, 100 + id, MPI_COMM_WORLD, &r[1]));
+	CHECK_EQ(wait_one(&r[0], &s, 0), KB_MPI_TIMEDOUT);
+	CHECK_EQ(wait_one(&r[0], &s, now() + 20000000), KB_MPI_TIMEDOUT);
+	CHECK(now() >= began + 20000000);
+	CHECK(r[0] != MPI_REQUEST_NULL);
+	CHECK_EQ(wait_all(2, r, MPI_STATUSES_IGNORE, now() + 20000000), KB_MPI_TIMEDOUT);
+	CHECK(r[0] != MPI_REQUEST_NULL && r[1] != MPI_REQUEST_NULL);
+	OK(MPI_Sendrecv(&out, 1, MPI_INT, peer, 200 + id, &other, 1, MPI_INT, peer, 200 + id, MPI_COMM_WORLD, &s));
+	OK(MPI_Send(&out, 1, MPI_INT, peer, id, MPI_COMM_WORLD));
+	OK(wait_one(&r[0], &s, KB_FOREVER));
+	CHECK_EQ(s.MPI_TAG, id);
+	CHECK_EQ(in[0], id);
+	CHECK(r[0] == MPI_REQUEST_NULL);
+	OK(MPI_Send(&out, 1, MPI_INT, peer, 100 + id, MPI_COMM_WORLD));
+	OK(wait_all(2, r, MPI_STATUSES_IGNORE, now() + 60000000000));
+	CHECK_EQ(in[1], id);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	*(void **)&wait_one = find("kb_mpi_wait");
+	*(void **)&wait_all = find("kb_mpi_waitall");
+	*(void **)&now = find("kb_now");
+	begin(&argc, &argv);
+	late((void *)(intptr_t)50);
+	crowd(THREADS, late);
+	end();
+	return 0;
+}
