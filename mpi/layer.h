@@ -33,7 +33,7 @@ struct kbm_layer {
 	const uint32_t *ever;  /* not 0: there may be several threads. Before and after MPI: a word that is 0 */
 	uint64_t poll_ns;      /* option mpi_poll */
 	uint64_t tell_ns;      /* option mpi_tell */
-	bool drop_in;          /* the runtime has POSIX's threads, whose cancellation must not come while a thread asks for all */
+	bool drop_in;          /* POSIX's threads are the runtime's: none is cancelled while it asks for all */
 	bool nonblocking;      /* collective calls are begun in their non-blocking form, on all ranks */
 	a32 told;              /* the program has set an error handler of a communicator: which runs is exact from then on */
 	a32 dynamic;           /* it has met processes of another MPI_COMM_WORLD */

@@ -60,7 +60,8 @@ static void funneled(void)
 int main(int argc, char **argv)
 {
 	const char *level = getenv("TEST_LEVEL");
-	int want = level ? atoi(level) : getenv("KB_TEST_SEED") ? (int)(test_seed() % 4) : MPI_THREAD_MULTIPLE, got = -1, flag = -1;
+	int want = level ? atoi(level) : getenv("KB_TEST_SEED") ? (int)(test_seed() % 4) : MPI_THREAD_MULTIPLE;
+	int got = -1, flag = -1;
 
 	OK(MPI_Initialized(&flag));
 	CHECK_EQ(flag, 0);
