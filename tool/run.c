@@ -245,6 +245,15 @@ static bool set_mpi(const char *program, const char *drop_in)
 	return !tool_find_mpi(program, drop_in, layer, sizeof(layer)) || (append_preload(layer) && tool_share_processors());
 }
 
+/* OpenMP's threads spin for milliseconds before they wait, because a kernel takes long to wake them. Ours are woken by a
+ * switch, and the processor has other threads to run. The user's own words for that hold. */
+static bool set_waiting(void)
+{
+	if (!kbi_options.own_futex || getenv("OMP_WAIT_POLICY") != NULL)
+		return true;
+	return setenv("GOMP_SPINCOUNT", "0", 0) == 0 && setenv("KMP_BLOCKTIME", "0", 0) == 0;
+}
+
 /* The libraries that the program, or its children, shall find there. musl's loader ends a program for a library that it
  * cannot load, so a plain program must have a path that glibc alone finds. False: the reason was said. */
 static bool set_libraries(const char *program, bool plain)
@@ -258,7 +267,7 @@ static bool set_libraries(const char *program, bool plain)
 	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
 	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator)))
 		return false;
-	return (plain || set_mpi(program, library)) && set_preload(library) && set_sanitizer();
+	return (plain || set_mpi(program, library)) && set_preload(library) && set_sanitizer() && set_waiting();
 }
 
 int tool_run(int argc, char **argv)

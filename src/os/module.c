@@ -168,6 +168,32 @@ bool kbi_module_look(uintptr_t at, struct kbi_module *m)
 	return s.found;
 }
 
+struct named {
+	const char *beginning;
+	uintptr_t at;
+};
+
+static int look_at_name(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct named *n = arg;
+	struct kbi_module m;
+
+	(void)size;
+	if (strncmp(file_of(info->dlpi_name), n->beginning, strlen(n->beginning)) != 0)
+		return 0;
+	find_bounds(info, &m);
+	n->at = m.low;
+	return 1;
+}
+
+uintptr_t kbi_module_named(const char *beginning)
+{
+	struct named n = { beginning, 0 };
+
+	dl_iterate_phdr(look_at_name, &n);
+	return n.at;
+}
+
 /* ---- what it takes from others ------------------------------------------------------------------------------ */
 
 /* What the loader has looked up for it, or will at the first call: its relocations name it. */

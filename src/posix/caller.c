@@ -3,8 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/option.h"
+#include "core/solo.h"
 #include "os/module.h"
+#include "os/ownsite.h"
 #include "os/sys.h"
+#include "posix/futex.h"
 
 /* Sanitizers make the program's threads in its place; their own locks are short. */
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
@@ -39,6 +43,11 @@ static bool say(const struct kbi_module *m)
 	return true;
 }
 
+static bool replace(uintptr_t at)
+{
+	return kbi_options.own_futex && kbi_solo_is_only_one() && kbi_ownsite_replace(at, kbi_futex_by_instruction);
+}
+
 static struct kbi_caller *look(uintptr_t at)
 {
 	struct kbi_caller *c = calloc(1, sizeof(*c));
@@ -50,9 +59,18 @@ static struct kbi_caller *look(uintptr_t at)
 	}
 	c->low = m.low;
 	c->size = m.high - m.low;
-	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && say(&m);
+	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && !replace(at) && say(&m);
 	remember(c);
 	return c;
+}
+
+/* A program may make threads of its own before libgomp makes a team; a wheel for Python has a copy of another name. */
+void kbi_caller_expect(void)
+{
+	uintptr_t at = kbi_module_named("libgomp");
+
+	if (at && !known(at))
+		look(at);
 }
 
 bool kbi_caller_judge(const void *at)

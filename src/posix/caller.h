@@ -1,6 +1,7 @@
-/* posix/caller.h - may the threads that a module creates be lightweight? Not if it waits in the kernel by instructions of
- * its own (libgomp's barriers, Go's scheduler): where many such threads share a virtual processor, who is waited for
- * would wait behind who waits. Their threads are kernel threads, and one line says so.
+/* posix/caller.h - may the threads that a module creates be lightweight? If it waits in the kernel by instructions of its
+ * own, threads that share a virtual processor with a waiting one would wait, too. Where these are futex calls and nothing
+ * else (libgomp's barriers) they are replaced, before there is a second kernel thread. Where they are not (Go's scheduler)
+ * its threads are kernel threads, and a line says so.
  * Caller: posix/thread, with its caller's return address. Does not switch. */
 #ifndef KBI_CALLER_H
 #define KBI_CALLER_H
@@ -17,6 +18,8 @@ struct kbi_caller {
 extern KBI_HIDDEN aptr kbi_caller_last; /* struct kbi_caller: the one asked about last */
 
 bool kbi_caller_judge(const void *at);
+/* The runtime is about to start: later no code can be replaced. */
+void kbi_caller_expect(void);
 
 static inline bool kbi_caller_wants_kernel(const void *at)
 {

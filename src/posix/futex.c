@@ -1,4 +1,4 @@
-/* posix/futex.c - syscall(): SYS_futex on this process's memory waits on the parking lot, so that
+/* posix/futex.c - contract in futex.h. syscall(): SYS_futex on this process's memory waits on the parking lot, so that
  * std::future, std::atomic::wait, std::latch, Rust's std and whoever else makes futexes by libc's syscall()
  * does not block a virtual processor. So do calls that may block (call_number); all else is libc's own function.
  * Before the first lightweight thread everything goes to the kernel; a wake afterwards reaches those
@@ -7,6 +7,8 @@
  * others. So does who waits for several words at once, or by one of the numbers that Linux has for such calls now; the
  * wakes reach them there, too. Operations with priority inheritance: posix/futex_owner.
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
+#include "posix/futex.h"
+
 #include "posix/bind.h"
 #include "posix/call_priv.h"
 #include "posix/futex_owner.h"
@@ -325,6 +327,13 @@ static bool by_new_number(long n, const long a[6], long *r)
 	}
 }
 
+long kbi_futex_by_instruction(long nr, long a[6], const uintptr_t *frame)
+{
+	(void)nr, (void)frame;
+	return futex(&(struct kbi_futex){ (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2], (uintptr_t)a[3],
+					  (const uint32_t *)a[4], (uint32_t)a[5] });
+}
+
 /* The kernel takes six numbers whatever the call; a variadic function gets them where a plain one does. */
 long kbi_posix_syscall(long n, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 
@@ -344,7 +353,7 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	if (n != SYS_futex)
 		return ((__typeof__(&kbi_posix_syscall))(uintptr_t)kbi_libc()->syscall)(n, a, b, c, d, e, f);
 	r = futex(&(struct kbi_futex){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d, (const uint32_t *)e,
-				  (uint32_t)f });
+				       (uint32_t)f });
 	if (r >= 0)
 		return r;
 	errno = (int)-r;

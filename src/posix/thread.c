@@ -393,6 +393,7 @@ static KBI_NOINLINE int begin(void)
 
 	set_hooks();
 	look_up_all();
+	kbi_caller_expect();
 	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
 	kbi_about_expect(kbi_posix_me.policy);
 	kbi_cancel_find();
