@@ -170,7 +170,7 @@ bool kbi_module_look(uintptr_t at, struct kbi_module *m)
 
 struct named {
 	const char *beginning;
-	uintptr_t at;
+	uintptr_t at, low;
 };
 
 static int look_at_name(struct dl_phdr_info *info, size_t size, void *arg)
@@ -182,16 +182,18 @@ static int look_at_name(struct dl_phdr_info *info, size_t size, void *arg)
 	if (strncmp(file_of(info->dlpi_name), n->beginning, strlen(n->beginning)) != 0)
 		return 0;
 	find_bounds(info, &m);
-	n->at = m.low;
+	if (n->at && (n->at < m.low || n->at >= m.high))
+		return 0;
+	n->low = m.low;
 	return 1;
 }
 
-uintptr_t kbi_module_named(const char *beginning)
+uintptr_t kbi_module_named(const char *beginning, uintptr_t at)
 {
-	struct named n = { beginning, 0 };
+	struct named n = { beginning, at, 0 };
 
 	dl_iterate_phdr(look_at_name, &n);
-	return n.at;
+	return n.low;
 }
 
 /* ---- what it takes from others ------------------------------------------------------------------------------ */

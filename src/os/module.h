@@ -13,8 +13,8 @@ struct kbi_module {
 
 /* The module that the address is in; false: none (code made at run time). */
 bool kbi_module_look(uintptr_t at, struct kbi_module *m);
-/* An address in the first module whose file's name begins so; 0: there is none. */
-uintptr_t kbi_module_named(const char *beginning);
+/* Where the module of that address begins, if its file's name begins so; at 0: the first such module. 0: there is none. */
+uintptr_t kbi_module_named(const char *beginning, uintptr_t at);
 /* Does any module take a function of this name from another one? The answer is kept until modules come or go: one name. */
 bool kbi_module_imports(const char *name);
 /* In the child of fork: who was at that answer is not there any more. */

@@ -6,9 +6,7 @@
 #include "base/option.h"
 #include "core/solo.h"
 #include "os/module.h"
-#include "os/ownsite.h"
 #include "os/sys.h"
-#include "posix/futex.h"
 
 /* Sanitizers make the program's threads in its place; their own locks are short. */
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
@@ -43,12 +41,13 @@ static bool say(const struct kbi_module *m)
 	return true;
 }
 
-static bool replace(uintptr_t at)
+/* futex: NULL where another thread may be in the midst of a call. */
+static bool replace(uintptr_t at, kbi_ownsite_call *futex)
 {
-	return kbi_options.own_futex && kbi_solo_is_only_one() && kbi_ownsite_replace(at, kbi_futex_by_instruction);
+	return futex && kbi_options.own_futex && kbi_ownsite_replace(at, futex);
 }
 
-static struct kbi_caller *look(uintptr_t at)
+static struct kbi_caller *look(uintptr_t at, kbi_ownsite_call *futex)
 {
 	struct kbi_caller *c = calloc(1, sizeof(*c));
 	struct kbi_module m;
@@ -59,26 +58,42 @@ static struct kbi_caller *look(uintptr_t at)
 	}
 	c->low = m.low;
 	c->size = m.high - m.low;
-	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && !replace(at) && say(&m);
+	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && !replace(at, futex) && say(&m);
 	remember(c);
 	return c;
 }
 
-/* A program may make threads of its own before libgomp makes a team; a wheel for Python has a copy of another name. */
-void kbi_caller_expect(void)
-{
-	uintptr_t at = kbi_module_named("libgomp");
+/* Found before it makes threads. A wheel for Python has a copy with a longer name. */
+static const char libgomp[] = "libgomp";
 
-	if (at && !known(at))
-		look(at);
+static kbi_ownsite_call *stands_for_futex;
+
+/* The program may make threads of its own before libgomp makes a team. */
+void kbi_caller_expect(kbi_ownsite_call *futex)
+{
+	uintptr_t at = kbi_module_named(libgomp, 0);
+
+	stands_for_futex = futex;
+	if (at && !known(at) && kbi_solo_is_only_one())
+		look(at, futex);
 }
 
-bool kbi_caller_judge(const void *at)
+/* By libgomp's constructor, which makes a key (team.c): no other thread can be in its functions yet. Where it lies another
+ * module may have lain. Processes that are virtual processors have its code each for itself. */
+void kbi_caller_loads(const void *at)
+{
+	if (!stands_for_futex || !kbi_module_named(libgomp, (uintptr_t)at))
+		return;
+	look((uintptr_t)at, kbi_options.body == KBI_OPT_BODY_THREAD ? stands_for_futex : NULL);
+	a_store_rlx(&kbi_caller_last, NULL);
+}
+
+bool kbi_caller_judge(const void *at, kbi_ownsite_call *futex)
 {
 	struct kbi_caller *c = known((uintptr_t)at);
 
 	if (!c)
-		c = look((uintptr_t)at);
+		c = look((uintptr_t)at, kbi_solo_is_only_one() ? futex : NULL);
 	if (!c)
 		return false;
 	a_store_rel(&kbi_caller_last, c); /* release: partner is the acquire in kbi_caller_wants_kernel */

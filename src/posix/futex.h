@@ -1,4 +1,4 @@
-/* posix/futex.h - futex system calls. Its other entry is the program's: syscall(). Caller: posix/caller. */
+/* posix/futex.h - futex system calls. Its other entry is the program's: syscall(). Caller: posix/thread. */
 #ifndef KBI_FUTEX_H
 #define KBI_FUTEX_H
 

@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "os/names.h"
+#include "posix/caller.h"
 
 enum { KEYS = 1024 }; /* PTHREAD_KEYS_MAX of every glibc */
 
@@ -31,6 +32,7 @@ KBI_POSIX_API int pthread_key_create(pthread_key_t *key, void (*destructor)(void
 {
 	int e = kbi_libc()->pthread_key_create(key, destructor);
 
+	kbi_caller_loads(__builtin_return_address(0));
 	if (e == 0)
 		note(*key, destructor);
 	return e;

@@ -9,6 +9,7 @@
 #include "posix/affinity.h"
 #include "posix/bind.h"
 #include "posix/caller.h"
+#include "posix/futex.h"
 #include "posix/deputy.h"
 #include "posix/naming.h"
 
@@ -393,7 +394,7 @@ static KBI_NOINLINE int begin(void)
 
 	set_hooks();
 	look_up_all();
-	kbi_caller_expect();
+	kbi_caller_expect(kbi_futex_by_instruction);
 	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
 	kbi_about_expect(kbi_posix_me.policy);
 	kbi_cancel_find();
@@ -417,7 +418,7 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 	int e;
 
 	if (kbi_posix_forked || kbi_bind_makes_kernel_threads() || (attr && kbi_attr_wants_kernel_thread(attr)) ||
-	    kbi_caller_wants_kernel(caller))
+	    kbi_caller_wants_kernel(caller, kbi_futex_by_instruction))
 		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();

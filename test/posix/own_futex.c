@@ -1,6 +1,8 @@
 /* OpenMP's teams by libgomp's own entries: barriers, critical sections, nested teams, with more threads than virtual
  * processors. Their waits are futex calls of libgomp's own instructions, which are taken over: the threads are lightweight,
- * also if the program had made some before. With the option own_futex=0 they are kernel threads, and both kinds work. */
+ * also if the program had made some before it loaded libgomp, or made a team. With the option own_futex=0 they are kernel
+ * threads, and both kinds work. With processes as virtual processors libgomp must have been there before the first thread:
+ * the kernel's private futexes do not work between processes. */
 #include "test.h"
 
 #include <dlfcn.h>
@@ -159,15 +161,23 @@ int main(int argc, char **argv)
 #else
 		false;
 #endif
+	const char *process = getenv("KOCHAB_BODY");
 	bool on_kochab = dlsym(RTLD_DEFAULT, "kb_version") != NULL;
 
+	if (argc > 2) {
+		if (!strcmp(argv[1], "loaded-late"))
+			make_a_thread();
+		CHECK(load());
+		return teams(on_kochab && !strcmp(argv[2], "1"), !strcmp(argv[1], "threads-before"));
+	}
 	setenv("GOMP_SPINCOUNT", "100", 0); /* for the children, libgomp has read it here */
 	if (!replaced_here || !load())
 		return 77;
-	if (argc > 2)
-		return teams(on_kochab && !strcmp(argv[2], "1"), !strcmp(argv[1], "threads-before"));
 	again(argv, "first", "1");
 	again(argv, "threads-before", "1");
+	if (process && !strcmp(process, "process"))
+		return 0;
+	again(argv, "loaded-late", "1");
 	again(argv, "first", "0");
 	again(argv, "threads-before", "0");
 	return 0;
