@@ -201,6 +201,22 @@ KBI_NOINLINE void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, boo
 	}
 }
 
+void kbi_domain_wake_apart(struct kbi_vp *me, struct kbi_task *t, struct kbi_vp *other)
+{
+	/* acquire: partner is the owner's release */
+	uint64_t st = a_load_acq(&t->state);
+	struct kbi_vp *home = kbi_state_kind(st) == KBI_TASK_WAITING ? kbi_vps[kbi_state_vp(st)] : me;
+
+	if (st == me->waiting_here && !kbi_task_is(t, KBI_TASK_BOUND)) {
+		kbi_domain_claim(me, t, KBI_WAKE_PERMIT);
+		kbi_vp_send(other, t);
+	} else if (home != me && st == home->waiting_here) {
+		kbi_domain_post(me, home, t, t, 0, 0);
+	} else {
+		kbi_domain_wake(me, t, false);
+	}
+}
+
 /* From a kernel thread that is no VP: the permit first, then the home's board. */
 void kbi_domain_wake_from_outside(struct kbi_task *t)
 {

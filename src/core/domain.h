@@ -25,6 +25,9 @@ void kbi_domain_poll(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now);
 
 /* A wake-up that is not for a waiter of me's. front: it should run next. */
 void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, bool front);
+/* A wake-up of any waiter that is not to wait for me's other threads: it runs on its own VP, which is woken, or on `other`
+ * if it waits here. */
+void kbi_domain_wake_apart(struct kbi_vp *me, struct kbi_task *t, struct kbi_vp *other);
 /* The same from a kernel thread that is no VP. */
 void kbi_domain_wake_from_outside(struct kbi_task *t);
 /* A message to t's home: what and kind as in board.h. */

@@ -8,6 +8,7 @@
 #include "sync/park.h"
 
 #include <errno.h>
+#include <limits.h>
 
 enum { BUCKET_BITS = 8, BUCKETS = 1 << BUCKET_BITS };
 
@@ -88,7 +89,10 @@ unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset)
 	lock(b);
 	chain = take(b, addr, n, bitset, &woken);
 	unlock(b);
-	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
+	if (n >= INT_MAX)
+		kbi_waitq_grant_apart(chain, woken, KBI_WNODE_GRANTED);
+	else
+		kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
 	kbi_np_leave(self);
 	return woken;
 }

@@ -19,7 +19,8 @@ KBI_SWITCHES int kbi_park_wait(const uint32_t *addr, uint32_t expected, uint32_t
 /* May somebody sleep at addr, which the caller has changed? False: a wake-up would find nobody. Takes no lock. */
 bool kbi_park_has(const uint32_t *addr);
 
-/* Wakes up to n sleepers of addr, first come, first woken; how many. */
+/* Wakes up to n sleepers of addr, first come, first woken; how many. UINT_MAX or INT_MAX says all: they are to go on at the
+ * same time as the caller does, after a barrier most likely. */
 unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset);
 
 /* Wakes up to n_wake sleepers of addr and makes up to n_move others sleepers of `to`. compare: only if *addr

@@ -72,6 +72,86 @@ void kbi_waitq_grant_all(struct kbi_wnode *chain, uint32_t verdict)
 	}
 }
 
+/* ---- many at a time ------------------------------------------------------------------------------ */
+
+enum {
+	SPREAD = 16,          /* idle virtual processors that get some at a time */
+	WORTH = 1000,         /* ns since the last time: shorter steps do not pay for a move to one that polls, */
+	WORTH_WAKING = 30000, /* or that sleeps in the kernel */
+};
+
+struct spread {
+	struct kbi_vp *vp[SPREAD];
+	unsigned has[SPREAD], vps, share;
+};
+
+/* step: ns since me's last time. */
+static void find_idle(struct spread *s, const struct kbi_vp *me, unsigned n, uint64_t step)
+{
+	s->vps = 0;
+	for (unsigned i = 1; i < kbi_vp_n && s->vps < SPREAD && step >= WORTH; i++) {
+		struct kbi_vp *vp = kbi_vps[(me->id + i) % kbi_vp_n];
+		uint32_t idle = a_load_rlx(&vp->s->idle);
+
+		if (idle == KBI_IDLE_BUSY || (a_load_rlx(&vp->doze) && step < WORTH_WAKING))
+			continue;
+		s->has[s->vps] = 0;
+		s->vp[s->vps++] = vp;
+	}
+	s->share = (n + 1) / (s->vps + 1);
+}
+
+/* The idle one whose it is, or that lacks most; NULL: none lacks any. */
+static struct kbi_vp *place(struct spread *s, const struct kbi_task *t)
+{
+	uint64_t st = a_load_rlx(&t->state);
+	unsigned least = 0;
+
+	for (unsigned i = 0; i < s->vps; i++) {
+		if (st == s->vp[i]->waiting_here) {
+			s->has[i]++;
+			return s->vp[i];
+		}
+		if (s->has[i] < s->has[least])
+			least = i;
+	}
+	if (s->has[least] >= s->share)
+		return NULL;
+	s->has[least]++;
+	return s->vp[least];
+}
+
+void kbi_waitq_grant_apart(struct kbi_wnode *chain, unsigned n, uint32_t verdict)
+{
+	struct kbi_task *self = kbi_waitq_self();
+	struct kbi_vp *me = self->vp;
+	struct spread s;
+	uint64_t now;
+
+	if (!me || a_zero32_rlx(&kbi_vps[0]->s->idle_count)) {
+		kbi_waitq_grant_all(chain, verdict);
+		return;
+	}
+	now = kbi_sys_now();
+	find_idle(&s, me, n, now - me->spread_at);
+	me->spread_at = now;
+	while (chain) {
+		struct kbi_wnode *next = chain->next;
+		struct kbi_task *t = chain->task;
+		struct kbi_vp *vp = s.vps ? place(&s, t) : NULL;
+
+		/* release: as in kbi_waitq_grant */
+		a_store_rel(&chain->state, verdict);
+		if (vp)
+			kbi_domain_wake_apart(me, t, vp);
+		else
+			kbi_domain_wake(me, t, false);
+		chain = next;
+	}
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------------ */
+
 /* Ends after a second, too; then whoever waits looks again. */
 static int sleep_real(struct kbi_task *self, uint64_t ns)
 {

@@ -226,6 +226,8 @@ static inline void kbi_waitq_grant_next(struct kbi_wnode *n, uint32_t verdict)
 
 /* For every node of a chain linked by next. */
 void kbi_waitq_grant_all(struct kbi_wnode *chain, uint32_t verdict);
+/* The same of n that are to run at the same time as the caller goes on: idle virtual processors get their part of them. */
+void kbi_waitq_grant_apart(struct kbi_wnode *chain, unsigned n, uint32_t verdict);
 
 /* One sleep: 0 (woken, perhaps for nothing), ETIMEDOUT, or what stop said. */
 KBI_SWITCHES int kbi_waitq_sleep(struct kbi_task *self, struct kbi_until until);
