@@ -11,8 +11,7 @@
  * A site is left alone if a jump may lead to one of the overwritten instructions but the first: each byte that could
  * begin a jump is taken for one. If its number is wanted, or not known and perhaps a futex call's, it gets a breakpoint,
  * a single byte, whose handler has it made. Calls of wanted or unknown number that are left then are counted and told.
- * The call goes to C, with every register kept that a system call keeps. Where
- * code may not be written to: os/libdispatch. */
+ * Where code may not be written to: os/libdispatch. */
 #include "os/libsite.h"
 
 #include <errno.h>
@@ -23,7 +22,6 @@
 #include <ucontext.h>
 
 #include "os/context.h"
-#include "os/libcancel.h"
 #include "os/libsite_code.h"
 #include "os/libsite_function.h"
 #include "os/libsite_jump.h"
@@ -39,15 +37,8 @@
 
 enum {
 	MODULES = 8,
-	CALL_BYTES = 35,       /* of put_call */
-	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
-	CALL_AT = 5, CALL_END = 28,
-	JUMP = 5,              /* bytes of a jump */
-	STUB = 192,            /* bytes of one, at most */
-	APART_BYTES = 37,      /* of put_apart */
 	LAST = KBI_LIBSITE_JUMP_BYTES, /* so far behind a site code is read, at most */
 	NEAR = 2048,           /* the number of a call stands that far before it, at most */
-	FUTEX_NR = 202,
 };
 
 struct module {
@@ -61,163 +52,10 @@ struct run {
 	struct module module[MODULES];
 	unsigned modules;
 	bool replace;
-	kbi_libsite_call *call;
-	int pid;
+	struct kbi_libsite_pen pen;
 	struct kbi_libsite_counts *counts;
 	struct kbi_libsite_jumps jumps; /* of the module that is looked at */
-	uint8_t *stub, *stub_end;
-	const uint8_t *back;   /* where the site's function goes on */
 };
-
-/* ---- stubs ------------------------------------------------------------------------------------------------- */
-
-static void put(struct run *r, const void *bytes, size_t n)
-{
-	memcpy(r->stub, bytes, n);
-	r->stub += n;
-}
-
-#define PUT(r, ...) put(r, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
-
-static void put32(struct run *r, int32_t v)
-{
-	put(r, &v, sizeof v);
-}
-
-static void put_jump(struct run *r, const uint8_t *to)
-{
-	PUT(r, 0xe9);
-	put32(r, (int32_t)(to - (r->stub + 4)));
-}
-
-/* lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea 128(%rsp),%rsp: a system call loses rcx, r11. */
-static void put_call(struct run *r)
-{
-	uintptr_t call = (uintptr_t)r->call, enter = (uintptr_t)kbi_libstub_enter;
-
-	kbi_libsite_unwind_add(r->stub + CALL_AT, CALL_END - CALL_AT, LOWERED, r->back);
-	PUT(r, 0x48, 0x8d, 0x64, 0x24, 0x80, 0x49, 0xbb);
-	put(r, &call, 8);
-	PUT(r, 0x48, 0xb9);
-	put(r, &enter, 8);
-	PUT(r, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
-}
-
-/* The program counter of who is interrupted in the kernel lies at the call, or behind it. */
-static void put_syscall(struct run *r)
-{
-	kbi_libsite_unwind_add(r->stub, 3, 0, r->back);
-	PUT(r, 0x0f, 0x05);
-}
-
-/* With rax set goes where children are made whose caller waits for them. mov $kbi_libstub_child,%r11; mov (%r11),%r11;
- * mov $back,%rcx; jmp *(%rip). */
-static void put_apart(struct run *r)
-{
-	uintptr_t child = (uintptr_t)&kbi_libstub_child, back = (uintptr_t)r->back, apart = (uintptr_t)kbi_libstub_apart;
-
-	PUT(r, 0x49, 0xbb);
-	put(r, &child, 8);
-	PUT(r, 0x4d, 0x8b, 0x1b, 0x48, 0xb9);
-	put(r, &back, 8);
-	PUT(r, 0xff, 0x25, 0, 0, 0, 0);
-	put(r, &apart, 8);
-}
-
-/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. One with its memory for which it waits (CLONE_VFORK;
- * without CLONE_CHILD_CLEARTID, which is needed for that) is waited for by code of ours. Other processes become the
- * supervisor's. */
-static void put_clone(struct run *r)
-{
-	PUT(r, 0x41, 0x89, 0xfb, 0x41, 0x81, 0xe3, 0, 0x41, 0x21, 0); /* mov %edi,%r11d; and $VM|VFORK|THREAD|CLEARTID,%r11d */
-	PUT(r, 0x41, 0x81, 0xfb, 0, 0x41, 0, 0);                 /* cmp $VM|VFORK,%r11d */
-	PUT(r, 0x75, APART_BYTES + 2, 0x31, 0xc0);               /* jne 0f; xor %eax,%eax */
-	put_apart(r);                                            /* 0: */
-	PUT(r, 0xf7, 0xc7, 0, 1, 0, 0);                          /* test $CLONE_VM,%edi */
-	PUT(r, 0x75, CALL_BYTES + 7, 0x48, 0x85, 0xf6);          /* jnz 1f; test %rsi,%rsi */
-	PUT(r, 0x75, CALL_BYTES + 2);                            /* jnz 1f */
-	put_call(r);
-	PUT(r, 0xeb, 28);                                        /* jmp 3f */
-	PUT(r, 0xf7, 0xc7, 0, 1, 0, 0, 0x74, 14);                /* 1: test $CLONE_VM,%edi; jz 2f: ours */
-	PUT(r, 0xf7, 0xc7, 0, 0, 1, 0, 0x75, 6);                 /* test $CLONE_THREAD,%edi; jnz 2f */
-	PUT(r, 0x81, 0xcf, 0, 0x80, 0, 0);                       /* or $CLONE_PARENT,%edi */
-	put_syscall(r);                                          /* 2: syscall; 3: */
-	PUT(r, 0x90, 0x90, 0x90, 0x90);
-}
-
-/* libc keeps its return address in rdi meanwhile. */
-static void put_vfork(struct run *r)
-{
-	PUT(r, 0xb8, 0x11, 0x41, 0, 0);                          /* mov $VM|VFORK|SIGCHLD,%eax */
-	put_apart(r);
-}
-
-/* Its number is not known where the code is read: a table has the wanted numbers. For the rest the instruction stays where
- * it is, if there is room for a jump before it: libc's handler of cancellations looks for it there. */
-static void put_unknown(struct run *r, bool stays)
-{
-	uintptr_t table = (uintptr_t)kbi_libwant_table();
-
-	PUT(r, 0x48, 0x3d);                                      /* cmp $KBI_LIBWANT_MOST,%rax */
-	put32(r, KBI_LIBWANT_MOST);
-	PUT(r, 0x73, CALL_BYTES + 18, 0x49, 0xbb);               /* jae 1f; mov $table,%r11 */
-	put(r, &table, 8);
-	PUT(r, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
-	put_call(r);
-	PUT(r, 0xeb, stays ? JUMP : 2);                          /* jmp 2f; 1: syscall, or a jump to it; 2: */
-	if (stays)
-		put_jump(r, r->back - 2);
-	else
-		put_syscall(r);
-}
-
-/* In the instruction put last, which ended at `end` where it was: the same data. Stubs are in reach of libc's. */
-static void put_distance(struct run *r, const uint8_t *end)
-{
-	int32_t distance;
-
-	memcpy(&distance, r->stub - sizeof distance, sizeof distance);
-	distance += (int32_t)(end - r->stub);
-	memcpy(r->stub - sizeof distance, &distance, sizeof distance);
-}
-
-static void put_stub(struct run *r, const struct kbi_libsite_site *s)
-{
-	bool stays = s->nr == -1 && s->before >= JUMP;
-	uint8_t *start = r->stub;
-	int32_t to;
-
-	r->back = s->at + 2;
-	put(r, s->at - s->before, s->before);
-	if (s->relative)
-		put_distance(r, s->at);
-	switch (s->nr) {
-	case SYS_getpid:
-		PUT(r, 0xb8);
-		put32(r, r->pid);
-		break;
-	case SYS_clone:
-		put_clone(r);
-		break;
-	case SYS_vfork:
-		put_vfork(r);
-		break;
-	case SYS_clone3: /* clone3: libc falls back to clone */
-		PUT(r, 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff);
-		break;
-	case -1:
-		put_unknown(r, stays);
-		break;
-	default:
-		put_call(r);
-	}
-	put_jump(r, s->at + 2);
-	s->at[-(int)s->before] = 0xe9;
-	to = (int32_t)(start - (s->at - s->before + JUMP));
-	memcpy(s->at - s->before + 1, &to, 4);
-	memset(s->at - s->before + JUMP, 0x90, s->before + (stays ? 0 : 2) - JUMP);
-	kbi_libcancel_stub(r->back, start, r->stub);
-}
 
 /* ---- traps ---------------------------------------------------------------------------------------------------- */
 
@@ -263,7 +101,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 /* A number that is not known may be that of a futex call if that is loaded somewhere before. */
 static bool may_be_futex(const struct module *m, const struct kbi_libsite_site *s)
 {
-	static const uint8_t number[4] = { FUTEX_NR, 0, 0, 0 };
+	static const uint8_t number[4] = { KBI_LIBSITE_FUTEX, 0, 0, 0 };
 	const uint8_t *low = s->at - m->from > NEAR ? s->at - NEAR : m->from;
 
 	return memmem(low, (size_t)(s->at - low), number, sizeof number);
@@ -296,8 +134,8 @@ static void pass_over(struct run *r, const struct module *m, const struct kbi_li
 static void replace(struct run *r, const struct kbi_libsite_site *s)
 {
 	r->counts->replaced++;
-	if (r->replace && r->stub + STUB <= r->stub_end)
-		put_stub(r, s);
+	if (r->replace && r->pen.stub + KBI_LIBSITE_STUB <= r->pen.end)
+		kbi_libsite_put(&r->pen, s);
 }
 
 /* No jump can stand there. */
@@ -464,8 +302,8 @@ static bool make_room(struct run *r, size_t bytes)
 
 		if (p != (long)at)
 			continue;
-		r->stub = (uint8_t *)p;
-		r->stub_end = r->stub + bytes;
+		r->pen.stub = (uint8_t *)p;
+		r->pen.end = r->pen.stub + bytes;
 		return true;
 	}
 	return false;
@@ -512,7 +350,7 @@ void kbi_libsite_prepare(void)
 
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
 {
-	struct run r = { .counts = c, .call = call, .pid = pid };
+	struct run r = { .counts = c, .pen = { .call = call, .pid = pid } };
 	size_t bytes;
 	int e;
 
@@ -520,14 +358,14 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
-	bytes = ((size_t)c->replaced * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
+	bytes = ((size_t)c->replaced * KBI_LIBSITE_STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 	*why = "there is no room for code near libc";
 	if (!kbi_libsite_unwind_begin(2 * c->replaced) || !make_room(&r, bytes))
 		return ENOTSUP;
 	*why = "libc's code cannot be changed (mprotect)";
 	if (!protect_modules(&r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
 		protect_modules(&r, PROT_READ | PROT_EXEC);
-		kbi_sys(SYS_munmap, r.stub, bytes);
+		kbi_sys(SYS_munmap, r.pen.stub, bytes);
 		return ENOTSUP;
 	}
 	traps.call = call;
@@ -542,9 +380,9 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	changed.n = r.modules;
 	memcpy(changed.module, r.module, sizeof changed.module);
 	protect_modules(&r, PROT_READ | PROT_EXEC);
-	kbi_sys(SYS_mprotect, r.stub_end - bytes, bytes, PROT_READ | PROT_EXEC);
+	kbi_sys(SYS_mprotect, r.pen.end - bytes, bytes, PROT_READ | PROT_EXEC);
 	kbi_libsite_unwind_end();
-	kbi_context_is_libcs((uintptr_t)r.stub_end - bytes, bytes);
+	kbi_context_is_libcs((uintptr_t)r.pen.end - bytes, bytes);
 	return e;
 }
 

@@ -5,7 +5,7 @@
 #ifndef KBI_LIBSITE_H
 #define KBI_LIBSITE_H
 
-#include "base/base.h"
+#include "os/libsite_put.h"
 
 enum { KBI_LIBSITE_NAMED = 8 };
 
@@ -23,10 +23,6 @@ struct kbi_libsite_counts {
 	struct kbi_libsite_passed first_grave;
 	unsigned children; /* of these, how many make processes */
 };
-
-/* Where each replaced call goes: number, and six arguments that it may change; frame: of kbi_libstub_enter. On the caller's
- * stack. */
-typedef long kbi_libsite_call(long nr, long arg[6], const uintptr_t *frame);
 
 /* Where is the code of libc and the loader? False: not known. And is that a part of it? */
 bool kbi_libsite_find(void);

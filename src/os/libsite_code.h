@@ -1,5 +1,5 @@
 /* os/libsite_code.h - reads the code before a system call instruction: which call it is, and what must move with it if a
- * jump is to stand there. x86-64. Callers: os/libsite. */
+ * jump is to stand there. x86-64. Callers: os/libsite, os/ownsite. */
 #ifndef KBI_LIBSITE_CODE_H
 #define KBI_LIBSITE_CODE_H
 
@@ -16,6 +16,7 @@ struct kbi_libsite_site {
 	unsigned second;       /* how far before it the second of two instructions that move begins; 0: there is one */
 	bool relative;         /* a single instruction moves, and ends with a distance from its end to data */
 	long nr;               /* -1: not known */
+	bool wide;             /* its function has used registers of more than 128 bits before it, which a call of C loses */
 };
 
 /* Fills in all but `at`, which has more than so many bytes of code before it. */

@@ -362,6 +362,13 @@ static void choose(struct kbi_libsite_site *s, const uint8_t *last, const uint8_
 	}
 }
 
+static bool is_wide(const uint8_t *p)
+{
+	while (is_prefix(*p))
+		p++;
+	return *p == 0xc4 || *p == 0xc5 || *p == 0x62;
+}
+
 bool kbi_libsite_read(const uint8_t *from, struct kbi_libsite_site *s, long *nr)
 {
 	const uint8_t *last = NULL, *before_last = NULL;
@@ -376,6 +383,7 @@ bool kbi_libsite_read(const uint8_t *from, struct kbi_libsite_site *s, long *nr)
 		if (!n)
 			return true;
 		begins |= from == s->at - s->before;
+		s->wide |= is_wide(from);
 		follow(&t, from);
 		before_last = last;
 		last = from;

@@ -1,5 +1,5 @@
 /* os/libsite_function.h - reads a function's code from its beginning, instruction after instruction: is there a system call
- * at a place where the two bytes of a call stand, and which? x86-64. Callers: os/libsite. Async-signal-safe. */
+ * at a place where the two bytes of a call stand, and which? x86-64. Callers: os/libsite, os/ownsite. Async-signal-safe. */
 #ifndef KBI_LIBSITE_FUNCTION_H
 #define KBI_LIBSITE_FUNCTION_H
 

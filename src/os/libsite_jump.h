@@ -1,5 +1,5 @@
 /* os/libsite_jump.h - may a jump lead into code that is to be replaced? Each byte that could begin a jump is taken for one.
- * x86-64. Callers: os/libsite. */
+ * x86-64. Callers: os/libsite, os/ownsite. */
 #ifndef KBI_LIBSITE_JUMP_H
 #define KBI_LIBSITE_JUMP_H
 

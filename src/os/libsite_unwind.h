@@ -1,5 +1,5 @@
-/* os/libsite_unwind.h - tells unwinders how to get through the code that stands for a system call of libc's (os/libsite):
- * cancellation and exceptions that begin in a handler go on in the function that made the call. Callers: os/libsite. */
+/* os/libsite_unwind.h - tells unwinders how to get through the code that stands for a system call (os/libsite, os/ownsite):
+ * cancellation and exceptions that begin in a handler go on in the function that made the call. Callers: these two. */
 #ifndef KBI_LIBSITE_UNWIND_H
 #define KBI_LIBSITE_UNWIND_H
 

@@ -11,13 +11,12 @@
 #include "os/ownsite.h"
 
 #include <link.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "os/libsite_code.h"
 #include "os/libsite_function.h"
+#include "os/libsite_jump.h"
 #include "os/libsite_unwind.h"
-#include "os/libstub.h"
 #include "os/newer.h"
 #include "os/sys.h"
 
@@ -26,13 +25,7 @@
 enum {
 	SEGMENTS = 4,
 	SITES = 256,
-	STUB = 128,            /* bytes of one, at most */
-	LAST = 16,             /* so far behind a site code is read, at most */
-	BODY = 35,             /* bytes of put_call */
-	LOWERED = 128,         /* by it: what lies below the stack pointer is the function's */
-	CALL_AT = 5, CALL_END = 28,
-	JUMP = 5,              /* bytes of a jump */
-	FUTEX_NR = 202,
+	LAST = KBI_LIBSITE_JUMP_BYTES, /* so far behind a site code is read, at most */
 };
 
 struct segment {
@@ -46,29 +39,10 @@ struct run {
 	const void *functions;  /* the table for unwinders, or NULL */
 	struct kbi_libsite_site site[SITES];
 	struct kbi_ownsite_counts *counts;
-	kbi_ownsite_call *call;
-	uint8_t *stub, *stub_end;
+	struct kbi_libsite_pen pen;
 };
 
 /* ---- sites --------------------------------------------------------------------------------------------------- */
-
-/* VEX or EVEX: instructions that have registers of 256 bits and more. */
-static bool is_wide(const uint8_t *p)
-{
-	return *p == 0xc4 || *p == 0xc5 || *p == 0x62;
-}
-
-static bool uses_wide_registers(const uint8_t *from, const uint8_t *to)
-{
-	unsigned n = 1;
-
-	for (const uint8_t *p = from; p < to && n; p += n) {
-		if (is_wide(p))
-			return true;
-		n = kbi_libsite_length(p);
-	}
-	return !n;
-}
 
 /* Calls of other numbers that tell of a module which waits in other ways, too. */
 static bool is_wait(long nr)
@@ -76,71 +50,45 @@ static bool is_wait(long nr)
 	return nr == SYS_io_uring_setup || nr == SYS_io_uring_enter || nr == SYS_futex_waitv || nr == SYS_futex_wait;
 }
 
-static void look_at(struct run *r, const struct segment *g, uint8_t *at)
+static bool is_strange(const struct kbi_libsite_jumps *j, const struct kbi_libsite_site *s)
+{
+	return !s->before || s->wide || kbi_libsite_is_jumped_to(j, s->at) || kbi_libsite_is_jumped_to(j, s->at - s->second);
+}
+
+static void look_at(struct run *r, const struct kbi_libsite_jumps *j, uint8_t *at)
 {
 	struct kbi_libsite_site s = { .at = at };
 	const uint8_t *from = kbi_libsite_function(r->functions, at);
 	long nr = -1;
 
 	kbi_libsite_understand(&s);
-	if (from && from >= g->from && !kbi_libsite_read(from, &s, &nr))
+	if (from && from >= j->from && !kbi_libsite_read(from, &s, &nr))
 		return;
 	if (s.nr < 0)
 		s.nr = nr;
 	r->counts->waits += is_wait(s.nr);
-	if (s.nr >= 0 && s.nr != FUTEX_NR)
+	if (s.nr >= 0 && s.nr != KBI_LIBSITE_FUTEX)
 		return;
 	r->counts->futex++;
-	if (!from || !s.before || uses_wide_registers(from, at) || r->sites == SITES)
+	if (!from || r->sites == SITES || is_strange(j, &s))
 		r->counts->strange++;
 	else
 		r->site[r->sites++] = s;
 }
 
-/* ---- jumps: each byte that could begin one is taken for one ------------------------------------------------------ */
-
-static bool is_inside(const struct kbi_libsite_site *s, const uint8_t *target)
+static bool look_at_segment(struct run *r, const struct segment *g)
 {
-	return target == s->at || (s->second && target == s->at - s->second);
-}
+	size_t bytes = (size_t)(g->to - g->from) / 8 + 1;
+	struct kbi_libsite_jumps j = { .inner = kbi_sys_map(bytes) };
 
-/* Sites are in the order of their addresses. */
-static bool is_in_site(const struct run *r, const uint8_t *target)
-{
-	unsigned low = 0, high = r->sites;
-
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-
-		if (r->site[middle].at < target)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < r->sites && is_inside(&r->site[low], target);
-}
-
-static bool leads_into_site(const struct run *r, const uint8_t *p)
-{
-	int32_t far;
-
-	if (*p == 0xeb || (*p >= 0x70 && *p <= 0x7f) || (*p >= 0xe0 && *p <= 0xe3))
-		return is_in_site(r, p + 2 + (int8_t)p[1]);
-	if (*p == 0xe8 || *p == 0xe9) {
-		memcpy(&far, p + 1, 4);
-		return is_in_site(r, p + 5 + far);
-	}
-	if (*p != 0x0f || (p[1] & 0xf0) != 0x80)
+	if (!j.inner)
 		return false;
-	memcpy(&far, p + 2, 4);
-	return is_in_site(r, p + 6 + far);
-}
-
-static void find_jumps(struct run *r)
-{
-	for (unsigned i = 0; i < r->segments; i++)
-		for (const uint8_t *p = r->segment[i].from; p + 6 <= r->segment[i].to; p++)
-			r->counts->strange += leads_into_site(r, p);
+	kbi_libsite_find_jumps(&j, g->from, g->to);
+	for (uint8_t *p = g->from + KBI_LIBSITE_LOOK; p + LAST < g->to; p++)
+		if (p[0] == 0x0f && p[1] == 0x05)
+			look_at(r, &j, p);
+	kbi_sys_unmap(j.inner, bytes);
+	return true;
 }
 
 /* ---- the module ------------------------------------------------------------------------------------------------ */
@@ -170,18 +118,11 @@ static int find(struct dl_phdr_info *info, size_t size, void *arg)
 
 static bool look(struct run *r)
 {
-	if (!dl_iterate_phdr(find, r))
-		return false;
-	for (unsigned i = 0; i < r->segments; i++) {
-		const struct segment *s = &r->segment[i];
+	bool could = dl_iterate_phdr(find, r);
 
-		for (uint8_t *p = s->from + KBI_LIBSITE_LOOK; p + LAST < s->to; p++)
-			if (p[0] == 0x0f && p[1] == 0x05)
-				look_at(r, s, p);
-	}
-	if (r->sites)
-		find_jumps(r);
-	return true;
+	for (unsigned i = 0; i < r->segments && could; i++)
+		could = look_at_segment(r, &r->segment[i]);
+	return could;
 }
 
 static struct run *begin(uintptr_t at, struct kbi_ownsite_counts *c)
@@ -209,61 +150,6 @@ bool kbi_ownsite_count(uintptr_t at, struct kbi_ownsite_counts *c)
 	return r && end(r, look(r));
 }
 
-/* ---- stubs ------------------------------------------------------------------------------------------------- */
-
-static void put(struct run *r, const void *bytes, size_t n)
-{
-	memcpy(r->stub, bytes, n);
-	r->stub += n;
-}
-
-#define PUT(r, ...) put(r, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
-
-static void put32(struct run *r, int32_t v)
-{
-	put(r, &v, sizeof v);
-}
-
-/* In the instruction put last, which ended at `end` where it was: the same data. */
-static void put_distance(struct run *r, const uint8_t *end)
-{
-	int32_t distance;
-
-	memcpy(&distance, r->stub - sizeof distance, sizeof distance);
-	distance += (int32_t)(end - r->stub);
-	memcpy(r->stub - sizeof distance, &distance, sizeof distance);
-}
-
-/* lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea 128(%rsp),%rsp: a system call loses rcx, r11. */
-static void put_call(struct run *r, const uint8_t *back)
-{
-	uintptr_t call = (uintptr_t)r->call, enter = (uintptr_t)kbi_libstub_enter;
-
-	kbi_libsite_unwind_add(r->stub + CALL_AT, CALL_END - CALL_AT, LOWERED, back);
-	PUT(r, 0x48, 0x8d, 0x64, 0x24, 0x80, 0x49, 0xbb);
-	put(r, &call, 8);
-	PUT(r, 0x48, 0xb9);
-	put(r, &enter, 8);
-	PUT(r, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
-}
-
-static void put_stub(struct run *r, const struct kbi_libsite_site *s)
-{
-	uint8_t *start = r->stub, *jump = s->at - s->before;
-	const uint8_t *back = s->at + 2;
-
-	put(r, jump, s->before);
-	if (s->relative)
-		put_distance(r, s->at);
-	PUT(r, 0x3d, FUTEX_NR, 0, 0, 0, 0x75, BODY + 2);       /* cmp $202,%eax; jne 1f */
-	put_call(r, back);
-	PUT(r, 0xeb, 2, 0x0f, 0x05, 0xe9);                     /* jmp 2f; 1: syscall; 2: jmp back */
-	put32(r, (int32_t)(back - (r->stub + 4)));
-	*jump = 0xe9;
-	memcpy(jump + 1, &(int32_t){ (int32_t)(start - (jump + JUMP)) }, 4);
-	memset(jump + JUMP, 0x90, s->before + 2 - JUMP);
-}
-
 /* ---- replacing ---------------------------------------------------------------------------------------------------- */
 
 /* Room for stubs in reach of a 32-bit jump. */
@@ -278,8 +164,8 @@ static bool make_room(struct run *r, size_t bytes)
 
 		if (p != (long)at)
 			continue;
-		r->stub = (uint8_t *)p;
-		r->stub_end = r->stub + bytes;
+		r->pen.stub = (uint8_t *)p;
+		r->pen.end = r->pen.stub + bytes;
 		return true;
 	}
 	return false;
@@ -299,31 +185,31 @@ static bool protect(const struct run *r, int protection)
 
 static bool write_code(struct run *r)
 {
-	size_t bytes = ((size_t)r->sites * STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
+	size_t bytes = ((size_t)r->sites * KBI_LIBSITE_STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 
-	if (!kbi_libsite_unwind_begin(r->sites) || !make_room(r, bytes))
+	if (!kbi_libsite_unwind_begin(2 * r->sites) || !make_room(r, bytes))
 		return false;
 	if (!protect(r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
 		protect(r, PROT_READ | PROT_EXEC);
-		kbi_sys(SYS_munmap, r->stub, bytes);
+		kbi_sys(SYS_munmap, r->pen.stub, bytes);
 		return false;
 	}
 	for (unsigned i = 0; i < r->sites; i++)
-		put_stub(r, &r->site[i]);
+		kbi_libsite_put(&r->pen, &r->site[i]);
 	protect(r, PROT_READ | PROT_EXEC);
-	kbi_sys(SYS_mprotect, r->stub_end - bytes, bytes, PROT_READ | PROT_EXEC);
+	kbi_sys(SYS_mprotect, r->pen.end - bytes, bytes, PROT_READ | PROT_EXEC);
 	kbi_libsite_unwind_end();
 	return true;
 }
 
-bool kbi_ownsite_replace(uintptr_t at, kbi_ownsite_call *call)
+bool kbi_ownsite_replace(uintptr_t at, kbi_libsite_call *call)
 {
 	struct kbi_ownsite_counts c;
 	struct run *r = begin(at, &c);
 
 	if (!r)
 		return false;
-	r->call = call;
+	r->pen = (struct kbi_libsite_pen){ .call = call, .futex_only = true };
 	if (!look(r) || !c.futex || c.strange || c.waits)
 		return end(r, false);
 	kbi_libsite_unwind_find();
@@ -332,7 +218,7 @@ bool kbi_ownsite_replace(uintptr_t at, kbi_ownsite_call *call)
 
 #else
 
-bool kbi_ownsite_replace(uintptr_t at, kbi_ownsite_call *call)
+bool kbi_ownsite_replace(uintptr_t at, kbi_libsite_call *call)
 {
 	(void)at, (void)call;
 	return false;

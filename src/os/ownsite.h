@@ -4,7 +4,7 @@
 #ifndef KBI_OWNSITE_H
 #define KBI_OWNSITE_H
 
-#include "base/base.h"
+#include "os/libsite_put.h"
 
 struct kbi_ownsite_counts {
 	unsigned futex;    /* system call instructions that are futex calls, or may be */
@@ -12,12 +12,9 @@ struct kbi_ownsite_counts {
 	unsigned waits;    /* instructions of another known number that can block: none may be there */
 };
 
-/* Where a replaced call goes: its number and six arguments. The answer is the kernel's, -errno. On the caller's stack. */
-typedef long kbi_ownsite_call(long nr, long arg[6], const uintptr_t *frame);
-
 /* The module that `at` lies in. The process must have no other kernel thread. False: nothing has been changed, its waits
  * stay the kernel's. */
-bool kbi_ownsite_replace(uintptr_t at, kbi_ownsite_call *call);
+bool kbi_ownsite_replace(uintptr_t at, kbi_libsite_call *call);
 /* Only counts. False: not a module's code, or no memory. */
 bool kbi_ownsite_count(uintptr_t at, struct kbi_ownsite_counts *c);
 

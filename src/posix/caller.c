@@ -42,12 +42,12 @@ static bool say(const struct kbi_module *m)
 }
 
 /* futex: NULL where another thread may be in the midst of a call. */
-static bool replace(uintptr_t at, kbi_ownsite_call *futex)
+static bool replace(uintptr_t at, kbi_libsite_call *futex)
 {
 	return futex && kbi_options.own_futex && kbi_ownsite_replace(at, futex);
 }
 
-static struct kbi_caller *look(uintptr_t at, kbi_ownsite_call *futex)
+static struct kbi_caller *look(uintptr_t at, kbi_libsite_call *futex)
 {
 	struct kbi_caller *c = calloc(1, sizeof(*c));
 	struct kbi_module m;
@@ -66,10 +66,10 @@ static struct kbi_caller *look(uintptr_t at, kbi_ownsite_call *futex)
 /* Found before it makes threads. A wheel for Python has a copy with a longer name. */
 static const char libgomp[] = "libgomp";
 
-static kbi_ownsite_call *stands_for_futex;
+static kbi_libsite_call *stands_for_futex;
 
 /* The program may make threads of its own before libgomp makes a team. */
-void kbi_caller_expect(kbi_ownsite_call *futex)
+void kbi_caller_expect(kbi_libsite_call *futex)
 {
 	uintptr_t at = kbi_module_named(libgomp, 0);
 
@@ -88,7 +88,7 @@ void kbi_caller_loads(const void *at)
 	a_store_rlx(&kbi_caller_last, NULL);
 }
 
-bool kbi_caller_judge(const void *at, kbi_ownsite_call *futex)
+bool kbi_caller_judge(const void *at, kbi_libsite_call *futex)
 {
 	struct kbi_caller *c = known((uintptr_t)at);
 

@@ -20,12 +20,12 @@ struct kbi_caller {
 extern KBI_HIDDEN aptr kbi_caller_last; /* struct kbi_caller: the one asked about last */
 
 /* The runtime is about to start. futex: what stands for a call, also of modules that are loaded later. */
-void kbi_caller_expect(kbi_ownsite_call *futex);
+void kbi_caller_expect(kbi_libsite_call *futex);
 /* It calls while it is loaded, perhaps. */
 void kbi_caller_loads(const void *at);
-bool kbi_caller_judge(const void *at, kbi_ownsite_call *futex);
+bool kbi_caller_judge(const void *at, kbi_libsite_call *futex);
 
-static inline bool kbi_caller_wants_kernel(const void *at, kbi_ownsite_call *futex)
+static inline bool kbi_caller_wants_kernel(const void *at, kbi_libsite_call *futex)
 {
 	/* acquire: partner is the release in kbi_caller_judge */
 	const struct kbi_caller *c = a_load_acq(&kbi_caller_last);

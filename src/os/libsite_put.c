@@ -1,0 +1,185 @@
+/* os/libsite_put.c - contract in libsite_put.h. The call goes to C, with every register kept that a system call keeps. */
+#include "os/libsite_put.h"
+
+#include <string.h>
+
+#include "os/libcancel.h"
+#include "os/libsite_unwind.h"
+#include "os/libstub.h"
+#include "os/libwant.h"
+#include "os/newer.h"
+
+#if defined(__x86_64__)
+
+enum {
+	CALL_BYTES = 35,       /* of put_call */
+	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
+	CALL_AT = 5, CALL_END = 28,
+	JUMP = 5,              /* bytes of a jump */
+	APART_BYTES = 37,      /* of put_apart */
+	FUTEX_ONLY = -2,       /* beside numbers */
+};
+
+static void put(struct kbi_libsite_pen *p, const void *bytes, size_t n)
+{
+	memcpy(p->stub, bytes, n);
+	p->stub += n;
+}
+
+#define PUT(p, ...) put(p, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void put32(struct kbi_libsite_pen *p, int32_t v)
+{
+	put(p, &v, sizeof v);
+}
+
+static void put_jump(struct kbi_libsite_pen *p, const uint8_t *to)
+{
+	PUT(p, 0xe9);
+	put32(p, (int32_t)(to - (p->stub + 4)));
+}
+
+/* lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea 128(%rsp),%rsp: a system call loses rcx, r11. */
+static void put_call(struct kbi_libsite_pen *p)
+{
+	uintptr_t call = (uintptr_t)p->call, enter = (uintptr_t)kbi_libstub_enter;
+
+	kbi_libsite_unwind_add(p->stub + CALL_AT, CALL_END - CALL_AT, LOWERED, p->back);
+	PUT(p, 0x48, 0x8d, 0x64, 0x24, 0x80, 0x49, 0xbb);
+	put(p, &call, 8);
+	PUT(p, 0x48, 0xb9);
+	put(p, &enter, 8);
+	PUT(p, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
+}
+
+/* The program counter of who is interrupted in the kernel lies at the call, or behind it. */
+static void put_syscall(struct kbi_libsite_pen *p)
+{
+	kbi_libsite_unwind_add(p->stub, 3, 0, p->back);
+	PUT(p, 0x0f, 0x05);
+}
+
+/* With rax set goes where children are made whose caller waits for them. mov $kbi_libstub_child,%r11; mov (%r11),%r11;
+ * mov $back,%rcx; jmp *(%rip). */
+static void put_apart(struct kbi_libsite_pen *p)
+{
+	uintptr_t child = (uintptr_t)&kbi_libstub_child, back = (uintptr_t)p->back, apart = (uintptr_t)kbi_libstub_apart;
+
+	PUT(p, 0x49, 0xbb);
+	put(p, &child, 8);
+	PUT(p, 0x4d, 0x8b, 0x1b, 0x48, 0xb9);
+	put(p, &back, 8);
+	PUT(p, 0xff, 0x25, 0, 0, 0, 0);
+	put(p, &apart, 8);
+}
+
+/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. One with its memory for which it waits (CLONE_VFORK;
+ * without CLONE_CHILD_CLEARTID, which is needed for that) is waited for by code of ours. Other processes become the
+ * supervisor's. */
+static void put_clone(struct kbi_libsite_pen *p)
+{
+	PUT(p, 0x41, 0x89, 0xfb, 0x41, 0x81, 0xe3, 0, 0x41, 0x21, 0); /* mov %edi,%r11d; and $VM|VFORK|THREAD|CLEARTID,%r11d */
+	PUT(p, 0x41, 0x81, 0xfb, 0, 0x41, 0, 0);                 /* cmp $VM|VFORK,%r11d */
+	PUT(p, 0x75, APART_BYTES + 2, 0x31, 0xc0);               /* jne 0f; xor %eax,%eax */
+	put_apart(p);                                            /* 0: */
+	PUT(p, 0xf7, 0xc7, 0, 1, 0, 0);                          /* test $CLONE_VM,%edi */
+	PUT(p, 0x75, CALL_BYTES + 7, 0x48, 0x85, 0xf6);          /* jnz 1f; test %rsi,%rsi */
+	PUT(p, 0x75, CALL_BYTES + 2);                            /* jnz 1f */
+	put_call(p);
+	PUT(p, 0xeb, 28);                                        /* jmp 3f */
+	PUT(p, 0xf7, 0xc7, 0, 1, 0, 0, 0x74, 14);                /* 1: test $CLONE_VM,%edi; jz 2f: ours */
+	PUT(p, 0xf7, 0xc7, 0, 0, 1, 0, 0x75, 6);                 /* test $CLONE_THREAD,%edi; jnz 2f */
+	PUT(p, 0x81, 0xcf, 0, 0x80, 0, 0);                       /* or $CLONE_PARENT,%edi */
+	put_syscall(p);                                          /* 2: syscall; 3: */
+	PUT(p, 0x90, 0x90, 0x90, 0x90);
+}
+
+/* libc keeps its return address in rdi meanwhile. */
+static void put_vfork(struct kbi_libsite_pen *p)
+{
+	PUT(p, 0xb8, 0x11, 0x41, 0, 0);                          /* mov $VM|VFORK|SIGCHLD,%eax */
+	put_apart(p);
+}
+
+/* Its number is not known where the code is read: a table has the wanted numbers. For the rest the instruction stays where
+ * it is, if there is room for a jump before it: libc's handler of cancellations looks for it there. */
+static void put_unknown(struct kbi_libsite_pen *p, bool stays)
+{
+	uintptr_t table = (uintptr_t)kbi_libwant_table();
+
+	PUT(p, 0x48, 0x3d);                                      /* cmp $KBI_LIBWANT_MOST,%rax */
+	put32(p, KBI_LIBWANT_MOST);
+	PUT(p, 0x73, CALL_BYTES + 18, 0x49, 0xbb);               /* jae 1f; mov $table,%r11 */
+	put(p, &table, 8);
+	PUT(p, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
+	put_call(p);
+	PUT(p, 0xeb, stays ? JUMP : 2);                          /* jmp 2f; 1: syscall, or a jump to it; 2: */
+	if (stays)
+		put_jump(p, p->back - 2);
+	else
+		put_syscall(p);
+}
+
+/* Its number may not be known where the code is read. */
+static void put_futex(struct kbi_libsite_pen *p)
+{
+	PUT(p, 0x3d, KBI_LIBSITE_FUTEX, 0, 0, 0);                /* cmp $SYS_futex,%eax */
+	PUT(p, 0x75, CALL_BYTES + 2);                            /* jne 1f */
+	put_call(p);
+	PUT(p, 0xeb, 2);                                         /* jmp 2f */
+	put_syscall(p);                                          /* 1: syscall; 2: */
+}
+
+/* In the instruction put last, which ended at `end` where it was: the same data. Stubs are in reach of libc's. */
+static void put_distance(struct kbi_libsite_pen *p, const uint8_t *end)
+{
+	int32_t distance;
+
+	memcpy(&distance, p->stub - sizeof distance, sizeof distance);
+	distance += (int32_t)(end - p->stub);
+	memcpy(p->stub - sizeof distance, &distance, sizeof distance);
+}
+
+void kbi_libsite_put(struct kbi_libsite_pen *p, const struct kbi_libsite_site *s)
+{
+	bool stays = !p->futex_only && s->nr == -1 && s->before >= JUMP;
+	uint8_t *start = p->stub;
+	int32_t to;
+
+	p->back = s->at + 2;
+	put(p, s->at - s->before, s->before);
+	if (s->relative)
+		put_distance(p, s->at);
+	switch (p->futex_only ? FUTEX_ONLY : s->nr) {
+	case FUTEX_ONLY:
+		put_futex(p);
+		break;
+	case SYS_getpid:
+		PUT(p, 0xb8);
+		put32(p, p->pid);
+		break;
+	case SYS_clone:
+		put_clone(p);
+		break;
+	case SYS_vfork:
+		put_vfork(p);
+		break;
+	case SYS_clone3: /* clone3: libc falls back to clone */
+		PUT(p, 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff);
+		break;
+	case -1:
+		put_unknown(p, stays);
+		break;
+	default:
+		put_call(p);
+	}
+	put_jump(p, s->at + 2);
+	s->at[-(int)s->before] = 0xe9;
+	to = (int32_t)(start - (s->at - s->before + JUMP));
+	memcpy(s->at - s->before + 1, &to, 4);
+	memset(s->at - s->before + JUMP, 0x90, s->before + (stays ? 0 : 2) - JUMP);
+	if (!p->futex_only)
+		kbi_libcancel_stub(p->back, start, p->stub);
+}
+
+#endif
