@@ -403,20 +403,26 @@ static void lead(struct kbm_wait *w)
 	hand_over();
 }
 
-/* True: the wait is over. */
+/* True: the wait is over. A new state is followed by a post, which must have come before the semaphore's memory is left. */
 static bool sleep_as_follower(struct kbm_wait *w)
 {
-	uint32_t state;
-
 	for (;;) {
-		if (a_load_rlx(&w->leaves) || w->deadline == KB_FOREVER)
+		bool late = false;
+		uint32_t state;
+
+		if (a_load_rlx(&w->leaves) || w->deadline == KB_FOREVER) {
 			kb_sem_wait(&w->sem);
-		else if (kb_sem_timedwait(&w->sem, w->deadline) == ETIMEDOUT)
+		} else if (kb_sem_timedwait(&w->sem, w->deadline) == ETIMEDOUT) {
 			leave(w);
+			late = true;
+		}
 		/* acquire: partners are the releases in finish and hand_over */
 		state = a_load_acq(&w->state);
-		if (state != KBM_PENDING)
-			return state != KBM_LEADS;
+		if (state == KBM_PENDING)
+			continue;
+		if (late)
+			kb_sem_wait(&w->sem);
+		return state != KBM_LEADS;
 	}
 }
 

@@ -1,12 +1,12 @@
 /* mpi/deadline - kb_mpi_wait and kb_mpi_waitall: they give up at the deadline and leave the requests as they were, with one
- * thread and with many; what comes in time is received.
+ * thread and with many; what comes in time is received, what comes at the deadline once, by that wait or a later one.
  * matrix: run-only */
 #include <dlfcn.h>
 #include <kochab/mpi.h>
 
 #include "crowd.h"
 
-enum { THREADS = 12 };
+enum { THREADS = 12, ROUNDS = 400 };
 
 /* The layer's and the drop-in's: a program that `kochab run` starts is not linked with them. */
 static int (*wait_one)(MPI_Request *, MPI_Status *, uint64_t);
@@ -48,6 +48,30 @@ static void *late(void *arg)
 	return NULL;
 }
 
+/* Words that come about when the other side's patience ends. */
+static void *race(void *arg)
+{
+	int id = (int)(intptr_t)arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t patience = (uint64_t)(i * 37 % 60) * 1000, until = now() + (uint64_t)(i * 53 % 60) * 1000;
+		int in = -1, e;
+		MPI_Request r;
+		MPI_Status s;
+
+		OK(MPI_Irecv(&in, 1, MPI_INT, peer, id, MPI_COMM_WORLD, &r));
+		while (now() < until)
+			;
+		OK(MPI_Send(&i, 1, MPI_INT, peer, id, MPI_COMM_WORLD));
+		while ((e = wait_one(&r, &s, now() + patience)) == KB_MPI_TIMEDOUT)
+			CHECK(r != MPI_REQUEST_NULL);
+		OK(e);
+		CHECK_EQ(in, i);
+		CHECK_EQ(s.MPI_TAG, id);
+	}
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	*(void **)&wait_one = find("kb_mpi_wait");
@@ -56,6 +80,7 @@ int main(int argc, char **argv)
 	begin(&argc, &argv);
 	late((void *)(intptr_t)50);
 	crowd(THREADS, late);
+	crowd(THREADS, race);
 	end();
 	return 0;
 }
