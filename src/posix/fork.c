@@ -34,10 +34,12 @@ static KBI_SWITCHER void wait_as_thread(a32 *word, uint32_t value)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	if (self && self->vp && !a_load_rlx(&self->np))
+	if (self && self->vp && !a_load_rlx(&self->np)) {
 		kbi_park_wait(&word->v_, value, KBI_PARK_ANY, KBI_FOREVER);
-	else
+		kbi_signal_bring_mask(); /* a child of fork is to have it */
+	} else {
 		kbi_sys_futex_wait(word, value, NULL);
+	}
 }
 
 static void wake_all(a32 *word)

@@ -385,6 +385,8 @@ static inline bool kbi_signal_resumed(void)
 {
 	return kbi_unlikely(a_load_rlx(&kbi_signal_watch)) && kbi_signal_resumed_slow();
 }
+/* The first half of that, where no handler may run yet: the kernel thread that the caller has come back on has its mask. */
+void kbi_signal_bring_mask(void);
 /* Called there where the caller's pin_due says so; it may keep its kernel thread afterwards. posix/affinity. */
 extern void (*kbi_signal_pins)(void);
 /* What the kernel has sent the caller's kernel thread for a call of the caller's, such as SIGPIPE, and the caller blocks:

@@ -405,6 +405,14 @@ void kbi_signal_take_mask(struct kbi_task *self, uint64_t mask)
 		kbi_signal_set_mask(self, mask);
 }
 
+void kbi_signal_bring_mask(void)
+{
+	struct kbi_task *self = kbi_posix_light();
+
+	if (self)
+		bring_mask(self);
+}
+
 /* ---- coming to what was sent ------------------------------------------------------------------------- */
 
 /* A kernel thread's futex was ended by a handler; asked once. */

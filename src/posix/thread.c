@@ -429,8 +429,11 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 	}
 	kbi_posix_let_turn_end(); /* else none of the threads would run that somebody makes all the time */
 	if (kbi_likely(!attr && !a_load_rlx(&default_set)))
-		return make_plain(&b, fn, arg);
-	return attr ? make_with(attr, &b, fn, arg) : make_by_default(&b, fn, arg);
+		e = make_plain(&b, fn, arg);
+	else
+		e = attr ? make_with(attr, &b, fn, arg) : make_by_default(&b, fn, arg);
+	kbi_signal_resumed(); /* libc may have made the control block, and others run meanwhile */
+	return e;
 }
 
 KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr, void *(*fn)(void *),
