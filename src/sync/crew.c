@@ -275,7 +275,7 @@ static bool steal(struct kbi_server *s, struct kbi_task *self, struct kbi_record
 
 static bool find(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
 {
-	struct kbi_record r;
+	struct kbi_record r = { 0 };
 
 	if (!take_own(s, self, &r)) {
 		if (kbi_crew_take_shared(NULL, w))
