@@ -13,21 +13,7 @@ static const struct {
 	size_t offset;
 } row[] = {
 #define FIELD(name) { "PMPI_" #name, offsetof(struct kbm_real, name) },
-#define SENDS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
-#define GATHERS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
-#define LENDS(name, parameters, ...) EXPAND(name)
-#define TESTS(name, flag, parameters, ...) EXPAND(name)
-#define OWN(name) EXPAND(name)
-#define USES(name) EXPAND(name)
-#include "calls.def"
-#if MPI_VERSION >= 4
-#define SENDS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
-#define GATHERS(name, start, parameters, ...) EXPAND(name) EXPAND(start)
-#define OWN(name) EXPAND(name)
-#define USES(name) EXPAND(name)
-#define KBM_LARGE
-#include "calls.def"
-#endif
+#include "each.def"
 };
 
 /* The layer is linked with this library, so it is loaded. */

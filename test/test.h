@@ -53,6 +53,20 @@ static inline void test_fail_eq(const char *file, int line, const char *a, const
 	_Exit(1);
 }
 
+/* The kernel threads of this process, as the kernel counts them: lists of threads have only the program's. */
+static inline int test_kernel_threads(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	int n = 0;
+
+	CHECK(f != NULL);
+	while (fgets(line, sizeof(line), f) && sscanf(line, "Threads: %d", &n) != 1)
+		;
+	fclose(f);
+	return n;
+}
+
 /* The run's seed: KB_TEST_SEED or the time, printed once by the caller's first use. */
 static inline uint64_t test_seed(void)
 {

@@ -174,11 +174,11 @@ static bool glibc_only(const char *library, char *buf, size_t size)
 	return dlopen(path, RTLD_LAZY | RTLD_NOLOAD) != NULL && snprintf(buf, size, "%s%s", way, library) < (int)size;
 }
 
-/* In front of what is preloaded already. */
-static bool set_preload(const char *library)
+/* In front of what is preloaded already, or behind it. */
+static bool set_preload(const char *library, bool behind)
 {
-	const char *old = getenv("LD_PRELOAD");
-	char *others, *joined = NULL, guarded[PATH_MAX];
+	const char *old = getenv("LD_PRELOAD"), *first, *second;
+	char *rest, *joined = NULL, guarded[PATH_MAX];
 	bool ok;
 
 	if (glibc_only(library, guarded, sizeof(guarded)))
@@ -187,14 +187,16 @@ static bool set_preload(const char *library)
 		tool_say("%s: a path with a space or colon cannot stand in LD_PRELOAD", library);
 		return false;
 	}
-	if (old == NULL || (others = malloc(strlen(old) + 1)) == NULL)
+	if (old == NULL || (rest = malloc(strlen(old) + 1)) == NULL)
 		return setenv("LD_PRELOAD", library, 1) == 0;
-	without(strrchr(library, '/') + 1, old, others);
-	if (asprintf(&joined, *others != '\0' ? "%s:%s" : "%s", library, others) < 0)
+	without(strrchr(library, '/') + 1, old, rest);
+	first = behind ? rest : library;
+	second = behind ? library : rest;
+	if (asprintf(&joined, "%s%s%s", first, *rest != '\0' ? ":" : "", second) < 0)
 		joined = NULL;
 	ok = joined != NULL && setenv("LD_PRELOAD", joined, 1) == 0;
 	free(joined);
-	free(others);
+	free(rest);
 	return ok;
 }
 
@@ -214,35 +216,13 @@ static bool set_sanitizer(void)
 	return ok;
 }
 
-/* Behind what is preloaded already: a tool that stands between the program and MPI calls MPI by its other names, which are
- * the layer's, too. */
-static bool append_preload(const char *library)
-{
-	const char *old = getenv("LD_PRELOAD");
-	char *others, *joined = NULL, guarded[PATH_MAX];
-	bool ok;
-
-	if (glibc_only(library, guarded, sizeof(guarded)))
-		library = guarded;
-	if (strpbrk(library, " :") != NULL)
-		return true;
-	if (old == NULL || *old == '\0' || (others = malloc(strlen(old) + 1)) == NULL)
-		return setenv("LD_PRELOAD", library, 1) == 0;
-	without(strrchr(library, '/') + 1, old, others);
-	if (asprintf(&joined, *others != '\0' ? "%s:%s" : "%s%s", others, library) < 0)
-		joined = NULL;
-	ok = joined != NULL && setenv("LD_PRELOAD", joined, 1) == 0;
-	free(joined);
-	free(others);
-	return ok;
-}
-
-/* The layer over MPI, if the program is linked with one. */
+/* The layer over MPI, if the program is linked with one. It stands behind what is preloaded: a tool between the program and
+ * MPI calls MPI by its second names, which are the layer's, too. */
 static bool set_mpi(const char *program, const char *drop_in)
 {
 	char layer[PATH_MAX];
 
-	return !tool_find_mpi(program, drop_in, layer, sizeof(layer)) || (append_preload(layer) && tool_share_processors());
+	return !tool_find_mpi(program, drop_in, layer, sizeof(layer)) || (set_preload(layer, true) && tool_share_processors());
 }
 
 /* OpenMP's threads spin for milliseconds before they wait, because a kernel takes long to wake them. Ours are woken by a
@@ -265,9 +245,9 @@ static bool set_libraries(const char *program, bool plain)
 	if (plain && (kbi_options.children == KBI_OPT_CHILDREN_NO || !glibc_only(library, guarded, sizeof(guarded))))
 		return true;
 	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
-	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator)))
+	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator, false)))
 		return false;
-	return (plain || set_mpi(program, library)) && set_preload(library) && set_sanitizer() && set_waiting();
+	return (plain || set_mpi(program, library)) && set_preload(library, false) && set_sanitizer() && set_waiting();
 }
 
 int tool_run(int argc, char **argv)

@@ -295,18 +295,7 @@ static bool make_room(struct run *r, size_t bytes)
 		low = (uintptr_t)r->module[i].from < low ? (uintptr_t)r->module[i].from : low;
 		high = (uintptr_t)r->module[i].to > high ? (uintptr_t)r->module[i].to : high;
 	}
-	high = (high + 0xffff) & ~(uintptr_t)0xffff;
-	for (uintptr_t at = high; at < low + 0x60000000; at += 0x10000) {
-		long p = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-				 -1, 0);
-
-		if (p != (long)at)
-			continue;
-		r->pen.stub = (uint8_t *)p;
-		r->pen.end = r->pen.stub + bytes;
-		return true;
-	}
-	return false;
+	return kbi_libsite_make_room(&r->pen, low, high, bytes);
 }
 
 static uintptr_t first_page(const struct module *m)

@@ -2,18 +2,20 @@
 #include "os/libsite_put.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "os/libcancel.h"
 #include "os/libsite_unwind.h"
 #include "os/libstub.h"
 #include "os/libwant.h"
 #include "os/newer.h"
+#include "os/sys.h"
 
 #if defined(__x86_64__)
 
 enum {
 	CALL_BYTES = 35,       /* of put_call */
-	LOWERED = 128,         /* by it: what lies below the stack pointer is libc's */
+	LOWERED = 128,         /* by it: the bytes below the stack pointer are libc's */
 	CALL_AT = 5, CALL_END = 28,
 	JUMP = 5,              /* bytes of a jump */
 	APART_BYTES = 37,      /* of put_apart */
@@ -52,14 +54,14 @@ static void put_call(struct kbi_libsite_pen *p)
 	PUT(p, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
 }
 
-/* The program counter of who is interrupted in the kernel lies at the call, or behind it. */
+/* The program counter of a thread interrupted in the kernel lies at the call, or behind it. */
 static void put_syscall(struct kbi_libsite_pen *p)
 {
 	kbi_libsite_unwind_add(p->stub, 3, 0, p->back);
 	PUT(p, 0x0f, 0x05);
 }
 
-/* With rax set goes where children are made whose caller waits for them. mov $kbi_libstub_child,%r11; mov (%r11),%r11;
+/* With rax set goes to the code for children that the caller waits for. mov $kbi_libstub_child,%r11; mov (%r11),%r11;
  * mov $back,%rcx; jmp *(%rip). */
 static void put_apart(struct kbi_libsite_pen *p)
 {
@@ -73,9 +75,9 @@ static void put_apart(struct kbi_libsite_pen *p)
 	put(p, &apart, 8);
 }
 
-/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. One with its memory for which it waits (CLONE_VFORK;
- * without CLONE_CHILD_CLEARTID, which is needed for that) is waited for by code of ours. Other processes become the
- * supervisor's. */
+/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. A child in its memory for which it waits
+ * (CLONE_VFORK; without CLONE_CHILD_CLEARTID, which is needed for that) is waited for by code of ours. Other
+ * processes become the supervisor's. */
 static void put_clone(struct kbi_libsite_pen *p)
 {
 	PUT(p, 0x41, 0x89, 0xfb, 0x41, 0x81, 0xe3, 0, 0x41, 0x21, 0); /* mov %edi,%r11d; and $VM|VFORK|THREAD|CLEARTID,%r11d */
@@ -180,6 +182,22 @@ void kbi_libsite_put(struct kbi_libsite_pen *p, const struct kbi_libsite_site *s
 	memset(s->at - s->before + JUMP, 0x90, s->before + (stays ? 0 : 2) - JUMP);
 	if (!p->futex_only)
 		kbi_libcancel_stub(p->back, start, p->stub);
+}
+
+bool kbi_libsite_make_room(struct kbi_libsite_pen *p, uintptr_t low, uintptr_t high, size_t bytes)
+{
+	high = (high + 0xffff) & ~(uintptr_t)0xffff;
+	for (uintptr_t at = high; at < low + 0x60000000; at += 0x10000) {
+		long room = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				    -1, 0);
+
+		if (room != (long)at)
+			continue;
+		p->stub = (uint8_t *)room;
+		p->end = p->stub + bytes;
+		return true;
+	}
+	return false;
 }
 
 #endif

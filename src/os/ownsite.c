@@ -1,6 +1,7 @@
-/* os/ownsite.c - contract in ownsite.h. A jump takes five bytes and the instruction of a call two: one or two instructions
- * before it move along, as in os/libsite, whose readers of code decide which. All of a module's futex calls are understood,
- * or none is replaced: a wait that is the kernel's would not be found by a wake that is ours.
+/* os/ownsite.c - contract in ownsite.h. A jump takes five bytes and the instruction of a call two: the last
+ * instruction before it, or the last two, move along, as in os/libsite, by the same readers of code. All of a
+ * module's futex calls are understood, or none is replaced: a wait that is the kernel's would not be found by a wake
+ * that is ours.
  *
  *      mov %edx,%esi          jmp stub                 stub: mov %edx,%esi
  *      mov %r8d,%eax     ->   nop, nop...                    mov %r8d,%eax
@@ -152,25 +153,6 @@ bool kbi_ownsite_count(uintptr_t at, struct kbi_ownsite_counts *c)
 
 /* ---- replacing ---------------------------------------------------------------------------------------------------- */
 
-/* Room for stubs in reach of a 32-bit jump. */
-static bool make_room(struct run *r, size_t bytes)
-{
-	uintptr_t low = (uintptr_t)r->segment[0].from, high = (uintptr_t)r->segment[r->segments - 1].to;
-
-	high = (high + 0xffff) & ~(uintptr_t)0xffff;
-	for (uintptr_t at = high; at < low + 0x60000000; at += 0x10000) {
-		long p = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-				 -1, 0);
-
-		if (p != (long)at)
-			continue;
-		r->pen.stub = (uint8_t *)p;
-		r->pen.end = r->pen.stub + bytes;
-		return true;
-	}
-	return false;
-}
-
 static bool protect(const struct run *r, int protection)
 {
 	for (unsigned i = 0; i < r->segments; i++) {
@@ -185,9 +167,10 @@ static bool protect(const struct run *r, int protection)
 
 static bool write_code(struct run *r)
 {
+	uintptr_t low = (uintptr_t)r->segment[0].from, high = (uintptr_t)r->segment[r->segments - 1].to;
 	size_t bytes = ((size_t)r->sites * KBI_LIBSITE_STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 
-	if (!kbi_libsite_unwind_begin(2 * r->sites) || !make_room(r, bytes))
+	if (!kbi_libsite_unwind_begin(2 * r->sites) || !kbi_libsite_make_room(&r->pen, low, high, bytes))
 		return false;
 	if (!protect(r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
 		protect(r, PROT_READ | PROT_EXEC);

@@ -207,20 +207,6 @@ static void *owner(void *arg)
 
 /* ---- a policy that the kernel refuses ------------------------------------------------------------------------- */
 
-/* The kernel's: in the list of threads only the program's are. */
-static int kernel_threads(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	int n = 0;
-
-	CHECK(f != NULL);
-	while (fgets(line, sizeof(line), f) && sscanf(line, "Threads: %d", &n) != 1)
-		;
-	fclose(f);
-	return n;
-}
-
 /* Asked for by each: nobody keeps a kernel thread for it. */
 static void *is_refused(void *arg)
 {
@@ -228,12 +214,12 @@ static void *is_refused(void *arg)
 	static int before;
 
 	if (pthread_barrier_wait(&all) == PTHREAD_BARRIER_SERIAL_THREAD)
-		before = kernel_threads();
+		before = test_kernel_threads();
 	pthread_barrier_wait(&all);
 	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &none), -1);
 	CHECK_EQ(errno, EINVAL);
 	if (pthread_barrier_wait(&all) == PTHREAD_BARRIER_SERIAL_THREAD)
-		CHECK(kernel_threads() < before + THREADS / 2);
+		CHECK(test_kernel_threads() < before + THREADS / 2);
 	pthread_barrier_wait(&all);
 	return arg;
 }

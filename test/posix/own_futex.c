@@ -32,19 +32,6 @@ static char lock[64] __attribute__((aligned(16))); /* an omp_nest_lock_t */
 static int arrived[ROUNDS + 1], kernel_threads_seen;
 static long in_critical, in_lock, inner;
 
-static int kernel_threads(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	int n = 0;
-
-	CHECK(f != NULL);
-	while (fgets(line, sizeof(line), f) && sscanf(line, "Threads: %d", &n) != 1)
-		;
-	fclose(f);
-	return n;
-}
-
 static void member(void *unused)
 {
 	(void)unused;
@@ -53,7 +40,7 @@ static void member(void *unused)
 		omp.barrier();
 		CHECK_EQ(__atomic_load_n(&arrived[i], __ATOMIC_RELAXED), TEAM);
 		if (i == ROUNDS / 2 && omp.number() == 0)
-			kernel_threads_seen = kernel_threads();
+			kernel_threads_seen = test_kernel_threads();
 		omp.critical_start();
 		in_critical++;
 		omp.critical_end();
@@ -117,7 +104,7 @@ static void make_a_thread(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* light: as many kernel threads as virtual processors need; else one for each of the team, at least. */
+/* light: as many kernel threads as virtual processors need; else a kernel thread for each of the team, at least. */
 static int teams(bool light, bool threads_before)
 {
 	if (threads_before)

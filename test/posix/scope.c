@@ -25,20 +25,6 @@ static void *wait_for_all(void *arg)
 	return arg;
 }
 
-/* The kernel's: in the list of threads only the program's are. */
-static int kernel_threads(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	int n = 0;
-
-	CHECK(f != NULL);
-	while (fgets(line, sizeof(line), f) && sscanf(line, "Threads: %d", &n) != 1)
-		;
-	fclose(f);
-	return n;
-}
-
 /* What the kernel says of the kernel thread that the caller is on. */
 static void kernels_word(const char *file, char *text, size_t size)
 {
@@ -199,7 +185,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_create(&t[i], &a, wait_for_all, NULL), 0);
 	pthread_barrier_wait(&all);
-	n = kernel_threads();
+	n = test_kernel_threads();
 	CHECK(asked ? n > THREADS : n < THREADS);
 	pthread_barrier_wait(&all);
 	for (int i = 0; i < THREADS; i++)
