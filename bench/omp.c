@@ -1,7 +1,7 @@
-/* bench/omp.c - what do OpenMP's own steps cost? After EPCC's syncbench: an empty parallel region, a barrier, a critical
- * section, all by a team of `threads`, and a nested region of eight threads inside one of four. libgomp is asked by the
+/* bench/omp.c - the cost of OpenMP's own steps. After EPCC's syncbench: an empty parallel region, a barrier, a critical
+ * section, all by a team of `threads`, and a nested region of eight threads inside a team of four. libgomp is asked by the
  * entries that gcc calls for the directives, so no compiler is needed. Wall-clock time / number of steps; of critical
- * sections, those of all threads together. */
+ * sections, of all threads together. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static void enter(void *unused)
 	}
 }
 
-/* A region is a part of what is measured: many steps in each. */
+/* The measured time includes a region: many steps in each. */
 static double inside(void *step, uint64_t n)
 {
 	void (*fn)(void *);

@@ -8,7 +8,7 @@
 
 enum {
 	FIB = 25, FIB_RESULT = 75025, FIB_TASKS = 121392,                 /* F(26) - 1 */
-	QUEENS = 10, QUEENS_RESULT = 724, QUEENS_TASKS = 35538,           /* boards with one queen or more */
+	QUEENS = 10, QUEENS_RESULT = 724, QUEENS_TASKS = 35538,           /* boards with at least a queen */
 	TREE_ROOTS = 1000, TREE_WIDTH = 4, TREE_PER_MILLE = 240,
 	SIDE = 256, BLOCK = 32, BLOCK_TASKS = (SIDE / BLOCK) * (SIDE / BLOCK) * (SIDE / BLOCK),
 };

@@ -9,7 +9,7 @@ enum { LIMIT = 2000000, GRAIN = 4096, SMALL = 1024 };
 static unsigned char composite[LIMIT];
 static unsigned prime[LIMIT];
 
-/* Strikes out multiples of small numbers in a piece; each piece is one thread's. */
+/* Strikes out multiples of small numbers in a piece; each piece is a single thread's. */
 static int strike(size_t from, size_t to, void *arg)
 {
 	(void)arg;
@@ -46,7 +46,7 @@ static int falling(const void *a, const void *b)
 	return *(const unsigned *)a < *(const unsigned *)b ? 1 : -1;
 }
 
-/* Quicksort: one side is a task, the other is done here. */
+/* Quicksort: the left side is a task, the right is done here. */
 static int sort(void *arg)
 {
 	struct slice *s = arg, large = { s->first, 0 }, small;

@@ -1,4 +1,4 @@
-/* mpi/begin.c - MPI's begin and end: what the layer may do is settled between them. Also what decides it for each call:
+/* mpi/begin.c - MPI's begin and end, between which the layer's limits are settled. Also its decision for each call:
  * whether other threads are there to run, whether a communicator reaches beyond this program's ranks.
  * Before MPI_Init and after MPI_Finalize all calls go straight. */
 #include "layer.h"
@@ -92,7 +92,7 @@ static uint64_t option(const char *name)
 	return value;
 }
 
-/* Collective calls have one form on all ranks, which need not have asked for the same level of threads. */
+/* Collective calls have the same form on all ranks, which need not have asked for the same level of threads. */
 static void settle_collectives(void)
 {
 	int level = MPI_THREAD_SINGLE, least = MPI_THREAD_SINGLE;
@@ -163,7 +163,7 @@ KBM_API int PMPI_Finalize(void)
 	return e;
 }
 
-/* ---- notes of what the program does ---------------------------------------------------------------------------- */
+/* ---- notes of the program's doings ---------------------------------------------------------------------------- */
 
 KBM_API int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
 {

@@ -1,12 +1,12 @@
 /* mpi/call.c - the calls that calls.c does not generate: receiving, both at once, probing, waiting for requests. Each is
- * what MPI says of the call, made of non-blocking ones and of the wait in poll.c. Run as the program's threads. */
+ * MPI's results of the call, made of non-blocking ones and of the wait in poll.c. Run as the program's threads. */
 #include "layer.h"
 
 #include <stdlib.h>
 
 /* ---- a request -------------------------------------------------------------------------------------- */
 
-/* What a call that completes one request leaves in its status: all but the error. */
+/* The status that is left by a call for a single request: all but the error. */
 static void give_status(MPI_Status *status, const MPI_Status *got)
 {
 	int error;
@@ -89,7 +89,7 @@ KBM_API int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message
 }
 
 /* MPICH tells the errors of a receive request to MPI_COMM_WORLD's handler, because the request does not know its
- * communicator. If the program has set handlers a receive is a blocking one, of a message that is there. */
+ * communicator. If the program has set handlers a receive blocks, for a message that is there. */
 static bool tells_world(void)
 {
 #ifdef MPICH_VERSION

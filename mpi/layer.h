@@ -1,9 +1,8 @@
-/* mpi/layer.h - what the layer's files share: whether a call goes straight to MPI, and how a thread waits for a request.
+/* mpi/layer.h - shared by the layer's files: whether a call goes straight to MPI, and how a thread waits for a request.
  *
- * A call goes straight while the program has one thread: then nobody gains from letting others run, and the call costs a
- * load and a branch more than without the layer. With more threads a call is begun in its non-blocking form; a thread whose
- * request is not complete waits (poll.c).
- * Callers: all of mpi/. */
+ * A call goes straight while the program has a single thread: then nobody gains from letting it wait, and the call costs a
+ * load and a branch more than without the layer. With more threads a call is begun in its non-blocking form; a thread
+ * with an incomplete request waits (poll.c). Callers: all of mpi/. */
 #ifndef KBM_LAYER_H
 #define KBM_LAYER_H
 
@@ -40,10 +39,10 @@ struct kbm_layer {
 };
 extern KBI_HIDDEN struct kbm_layer kbm_layer;
 
-/* The calling kernel thread is inside MPI: what MPI itself calls by its public names goes straight. */
+/* The calling kernel thread is inside MPI: MPI's own calls by its public names go straight. */
 extern KBI_HIDDEN __thread int kbm_inside;
 
-/* The rest of kbm_straight: false if others may run while the caller, a lightweight thread, waits. */
+/* The rest of kbm_straight: false if other threads may run while the caller, a lightweight thread, waits. */
 bool kbm_is_alone(void);
 
 static inline bool kbm_straight(void)
@@ -54,14 +53,14 @@ static inline bool kbm_straight(void)
 /* A collective call on comm has its blocking form. The same on all ranks of comm. */
 bool kbm_is_blocking(MPI_Comm comm);
 
-/* Between the two the caller may block in MPI; the answer of the first is what the second wants. */
+/* Between the two the caller may block in MPI; the second wants the answer of the first. */
 bool kbm_lend(void);
 void kbm_lent(bool lent);
 
 /* Waits until *request is complete, as MPI_Wait. call: its name in reports, constant. */
 int kbm_finish(MPI_Request *request, MPI_Status *status, const char *call);
 
-/* What a thread waits for besides a request. On the waiting thread's stack. */
+/* The thing that a thread waits for besides a request. On the waiting thread's stack. */
 struct kbm_wait;
 typedef bool kbm_test(struct kbm_wait *w);
 
@@ -74,7 +73,7 @@ enum kbm_state {
 
 struct kbm_wait {
 	kbm_test *test;      /* NULL: a request. Else true when complete; sets error. Called by the thread that polls */
-	MPI_Request request; /* what is left of it when complete */
+	MPI_Request request; /* its handle when complete */
 	MPI_Status status;   /* of a request */
 	int error;           /* when complete */
 	const char *call;

@@ -1,10 +1,10 @@
-/* mpi/poll.c - the poller: threads that wait for MPI sleep, and one of them, the leader, asks MPI for all. It takes the
- * role with `leading`, tests requests together (MPI_Testsome), wakes whose are complete, and lets other threads run after
- * each look; when its own request is complete it hands the role to a waiting thread. So one thread at a time is in MPI to
- * look, in its own context: MPI's locks, its stack and errno are those of a thread that calls MPI.
+/* mpi/poll.c - the poller: threads that wait for MPI sleep, but for the leader, which asks MPI for all. It takes the
+ * role with `leading`, tests requests together (MPI_Testsome), wakes their threads, and lets other threads run
+ * after each look; when its own request is complete it hands the role to a waiting thread. So a single thread at a time
+ * is in MPI to look, in its own context: MPI's locks, its stack and errno belong to a thread that calls MPI.
  *
  * No lost wait. A thread pushes its wait to `inbox`, full fence, tries to take `leading`. A leader that has nothing left
- * gives `leading` up, full fence, looks at `inbox` once more. One of the two sees the other.
+ * gives `leading` up, full fence, looks at `inbox` once more. Either sees the other.
  *
  * Callers: call.c, calls.c, native.c. Runs as the waiting threads; no locks; switches. The table belongs to the leader. */
 #include "layer.h"
@@ -35,7 +35,7 @@ struct table {
 static struct {
 	aptr inbox;  /* struct kbm_wait *, newest first; pushed by any thread, taken by the leader */
 	a32 leading; /* 1: some thread leads, or has been told to */
-	a32 leaving; /* waits whose threads have given up */
+	a32 leaving; /* waits that their threads have given up */
 	a32 napping; /* the leader sleeps at the bell */
 	kb_sem_t bell;
 } poller KBI_ALIGNED(KBI_CACHE_LINE);
@@ -44,7 +44,7 @@ static struct {
 static struct {
 	struct table requests, others;
 	MPI_Request *request;
-	uint64_t since;   /* ns: the first look at the clock without success since the last one with; 0: none */
+	uint64_t since;   /* ns: the first look at the clock without success since the last with; 0: none */
 	uint32_t looks;
 	bool told;
 } mine;
@@ -442,7 +442,7 @@ static int wait_for(struct kbm_wait *w)
 	return a_load_rlx(&w->state) == KBM_LEFT ? ETIMEDOUT : 0;
 }
 
-/* A thread that is cancelled meanwhile goes on until its call is complete: within, it may be in MPI for others. */
+/* A thread that is cancelled meanwhile goes on until its call is complete: within, it may be in MPI for another thread. */
 int kbm_wait(struct kbm_wait *w)
 {
 	int was, e;

@@ -1,6 +1,6 @@
 /* tool/mpi.c - the layer over MPI for a program: which library it is, if any, and how many virtual processors a rank has.
- * A layer, libkochab-mpi-NAME.so.0, lies beside the drop-in and is linked with the library of one MPI; it is for programs
- * that are linked with the same, directly or through another library. What the loader alone knows it is asked. */
+ * A layer, libkochab-mpi-NAME.so.0, lies beside the drop-in and is linked with the library of an MPI; it is for programs
+ * that are linked with the same, directly or through another library. The loader is asked for the rest. */
 #include <elf.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -40,7 +40,7 @@ static bool has_name(const struct names *l, const char *name)
 	return false;
 }
 
-/* ---- what a file is linked with ----------------------------------------------------------------------- */
+/* ---- the libraries of a file ---------------------------------------------------------------------------- */
 
 struct image {
 	const char *at;
@@ -111,7 +111,7 @@ static void direct(const char *file, struct names *l)
 	close(fd);
 }
 
-/* Libraries that are linked with no MPI: most programs need no others, and the loader is not asked. */
+/* Libraries that are linked with no MPI: most programs need no more, and the loader is not asked. */
 static bool is_common(const char *name)
 {
 	static const char *const common[] = { "libc.so.", "libm.so.", "libpthread.so.", "libdl.so.", "librt.so.", "libutil.so.",
@@ -175,7 +175,7 @@ static void loaded(const char *program, struct names *l)
 
 /* ---- the layer ------------------------------------------------------------------------------------------ */
 
-/* Of libkochab-mpi-*.so.0 those that are linked with a library in l; the first one's path in buf. How many. */
+/* Of libkochab-mpi-*.so.0 the layers that are linked with a library in l; the first path in buf. How many. */
 static int match(const char *drop_in, const struct names *l, char *buf, size_t size)
 {
 	const char *slash = strrchr(drop_in, '/');

@@ -14,7 +14,7 @@ namespace kochab {
 /* ---- channels -------------------------------------------------------------------------------------------------------- */
 
 /* Many to many, first come, first served; capacity 0: sender and receiver meet. Trivially copyable elements of at most 64
- * bytes are copied, others are moved to the heap and back. */
+ * bytes are copied, bigger values are moved to the heap and back. */
 template <class T> class channel {
 	static constexpr bool by_value = sizeof(T) <= 64 && std::is_trivially_copyable_v<T> &&
 					 std::is_default_constructible_v<T>;
@@ -57,7 +57,7 @@ template <class T> class channel {
 	{
 		return received([&](slot &s) { return kb_chan_timedrecv(c_, &s, detail::deadline(t)); });
 	}
-	/* Sends fail from now on, receivers get what is there. */
+	/* Sends fail from now on, receivers get the rest. */
 	void close() noexcept { kb_chan_close(c_); }
 	std::size_t size() const noexcept { return kb_chan_length(c_); }
 	kb_chan_t *native_handle() noexcept { return c_; }
@@ -120,7 +120,7 @@ template <class T> class channel {
 	kb_chan_t *c_ = nullptr;
 };
 
-/* Waits for one of several: select().receive(c, v).send(d, w).wait() is the index of the one that was done, from 0. A
+/* Waits for any of several: select().receive(c, v).send(d, w).wait() is the index of the case that was done, from 0. A
  * closed channel counts as done; v is empty then. */
 class select {
     public:

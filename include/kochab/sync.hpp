@@ -111,7 +111,7 @@ class condition_variable {
 			}
 		};
 		auto wake = [this, m = l.mutex()] {
-			std::lock_guard<M> hold(*m); /* who has looked at the token holds it until it sleeps */
+			std::lock_guard<M> hold(*m); /* a thread that has looked at the token holds it until it sleeps */
 			notify_all();
 		};
 		guard after{ l, true };

@@ -36,7 +36,7 @@ template <class T> struct shared_value {
 		f();
 		kb_future_set(&ready, nullptr);
 	}
-	/* What f returns or throws. */
+	/* The result of f, or its exception. */
 	template <class F> void compute(F &f) noexcept
 	{
 		try {

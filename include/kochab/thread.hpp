@@ -232,7 +232,7 @@ template <class F> void create(kb_thread_t *t, const thread_options &o, bool det
 
 } // namespace detail
 
-/* As std::jthread: the destructor requests a stop and joins (it may suspend). f gets a stop_token first if it takes one.
+/* As std::jthread: the destructor requests a stop and joins (it may suspend). f gets a stop_token first if it takes a token.
  * An exception that leaves f ends the program. */
 class thread {
     public:

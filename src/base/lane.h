@@ -6,13 +6,13 @@
  * - The owner takes from the bottom without a CAS unless it is the last record: it lowers bottom, then reads top
  *   behind a full fence; a thief reads top, then bottom behind a full fence. So a thief that read the old bottom had
  *   read a top that the owner sees or that stands below the owner's record, and of two that want the last record the
- *   CAS lets one have it.
+ *   CAS decides.
  * - A slot is written again only after the owner has read (acquire) a top that has passed it: a late thief, which may
- *   read a slot while it is written, fails at its CAS and throws away what it read. Hence slots are read and written
+ *   read a slot while it is written, fails at its CAS and throws the words away. Hence slots are read and written
  *   relaxed.
  * - Every store of bottom is a release, so whichever of them a thief reads (acquire), it sees the records below it.
  * Where no thief can be at work (core/solo) the owner needs neither fence nor CAS: `alone`. base/deque, the
- * scheduler's, has one end for all takers, since there the oldest is to run next.
+ * scheduler's, has a single end for all takers, since there the oldest is to run next.
  * Callers: sync/crew. */
 #ifndef KBI_LANE_H
 #define KBI_LANE_H

@@ -253,8 +253,8 @@ static void say(const char *text, int length)
 	(void)n; /* nobody is left to tell */
 }
 
-/* What is wrong, until it is told: whoever uses the options tells it, and not each program of a shell script that has
- * libkochab-posix.so and makes no thread. What does not fit is left out. */
+/* Faults that are not told yet: whoever uses the options tells them, and not each program of a shell script that has
+ * libkochab-posix.so and makes no thread. Words that do not fit are left out. */
 static char untold[1024];
 static size_t n_untold;
 

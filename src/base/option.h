@@ -52,7 +52,7 @@ extern KBI_HIDDEN const struct kbi_option kbi_option_table[];
  * which and what is allowed. Later calls return what the first did. Single-threaded. In a program with more rights than its
  * caller (AT_SECURE) all is passed over in silence but for options that can do no harm. */
 int kbi_option_load(void);
-/* The same without a word: the next call of the other one says it. */
+/* The same without a word: the next call of kbi_option_load says it. */
 int kbi_option_load_quietly(void);
 /* The option, or (NULL) a variable that is none, may come from the environment here: it is looked at. */
 bool kbi_option_obeys(const struct kbi_option *o);

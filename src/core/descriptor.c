@@ -75,7 +75,7 @@ int kbi_descriptor_setup(void)
 			none = 0;
 			continue;
 		}
-		kbi_option_load_quietly(); /* a foreign thread may be the first of all; kb_init tells what is wrong */
+		kbi_option_load_quietly(); /* a foreign thread may be the first of all; kb_init tells the reason */
 		reserve();
 		kbi_lock_tell(&table.ready, 2);
 	}

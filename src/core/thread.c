@@ -49,13 +49,13 @@ static unsigned slot_of(const struct kbi_vp *vp)
 	return vp ? vp->id + 1 : 0;
 }
 
-/* What a creation has to start with: a stack with a control block that was made for it. */
+/* The beginning of a creation: a stack with a control block that was made for it. */
 struct prepared {
 	struct kbi_stack *stack; /* NULL: none can be made */
 };
 
-/* Its address space is promised to t; a thread with TLS of its own gets its control block before it runs: who runs it could
- * make none. */
+/* Its address space is promised to t; a thread with TLS of its own gets its control block before it runs: its virtual
+ * processor could make none. */
 static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsigned slot)
 {
 	int class;
@@ -227,7 +227,8 @@ static struct kbi_stack *new_stack(struct kbi_task *self, const struct kbi_threa
 	return s;
 }
 
-/* libc makes one. A donor's kernel thread is waited for with signals blocked: nobody could be switched away meanwhile. */
+/* libc makes a block. A donor's kernel thread is waited for with signals blocked: nobody could be switched away
+ * meanwhile. */
 static bool add_block(struct kbi_stack *s)
 {
 	bool lends = kbi_tcb_mode() == KBI_TCB_DONOR, has;
@@ -240,7 +241,7 @@ static bool add_block(struct kbi_stack *s)
 	return has;
 }
 
-/* There is no control block, so libc makes one, which may wait for locks whose holders are ready on this VP: np is 0. */
+/* There is no control block, so libc makes it, and may wait for a lock that a ready thread of this VP holds: np is 0. */
 static KBI_NOINLINE int create_with_block(
 	struct kbi_task *self, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
 {
@@ -358,7 +359,7 @@ KBI_NOINLINE void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *
 	kbi_stack_put_slow(slot_of(vp), t->stack);
 }
 
-/* A light thread, on its own stack: what libc does at the end of a block waits for a kernel thread. */
+/* A light thread, on its own stack: at the end of a block libc waits for a kernel thread. */
 static void *dispose_of_adopted(void *arg)
 {
 	struct kb_thread *t = arg;
@@ -453,7 +454,7 @@ static KBI_NOINLINE bool has_vp_again(struct kb_thread *t)
 	return true;
 }
 
-/* What a handler has left since TLS was cleared: libc's allocator is not called with np. np is entered. */
+/* A handler may have left values since TLS was cleared: libc's allocator is not called with np. np is entered. */
 static KBI_NOINLINE void clear_again(struct kb_thread *t)
 {
 	enum { TIMES = 100 };

@@ -64,8 +64,8 @@ KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self
 		kbi_run_switch_to_new(vp, self, &t->task);
 }
 
-/* Its control block in memory of the program's is libc's to end, on a kernel thread, which may wait for locks whose holders
- * are ready here: the caller leaves its VP to them. np is 1, and 0 meanwhile. */
+/* Its control block in memory of the program's is libc's to end, on a kernel thread, which may wait for locks of
+ * threads that are ready here: the caller leaves its VP to them. np is 1, and 0 meanwhile. */
 static KBI_SWITCHER void end_adopted(struct kbi_task *self, struct kb_thread *t)
 {
 	kbi_np_leave(self);

@@ -103,7 +103,7 @@ struct kbi_vp {
 	uint32_t burst_last, burst_next; /* ready tasks at the last push; and at which some are given away */
 	uint32_t fine_skip;        /* pushes to let pass before it is asked whether the idle get some */
 	uint64_t fed_at, fed_before; /* when others' tasks came to this VP while it was idle, ns; s->taken before that */
-	uint64_t spread_at;        /* ns: when it last woke many at a time (sync/waitq) while others were idle */
+	uint64_t spread_at;        /* ns: when it last woke many at a time (sync/waitq) while another VP was idle */
 	uint64_t asked_ahead;      /* core/ask: s->taken when it began with the last of them */
 	struct kb_thread *idle_ran; /* resumed by mail from the idle loop, to judge its run */
 	uint64_t idle_ran_at;      /* ticks */

@@ -30,7 +30,7 @@ struct kbi_stack_slot {
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern struct kbi_stack_slot *kbi_stack_slots;
 
-/* A stack from the slot's pool; without control block a new one, too. NULL: there is none. A control block belongs to
+/* A stack from the slot's pool; without control block a new stack, too. NULL: there is none. A control block belongs to
  * nobody until its self is set. */
 struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
 void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);

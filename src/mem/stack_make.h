@@ -1,6 +1,6 @@
 /* mem/stack_make.h - the record of a stack, the pool that all slots share, and the making of new stacks.
  * Callers: stack, core. Calls os. Inside np brackets, but where libc makes or ends a control block: kbi_stack_add_block and
- * kbi_stack_end_adopted may wait for libc's locks, whose holders may be ready on the caller's VP: with np == 0. */
+ * kbi_stack_end_adopted may wait for libc's locks, held by threads that may be ready on the caller's VP: with np == 0. */
 #ifndef KBI_STACK_MAKE_H
 #define KBI_STACK_MAKE_H
 
@@ -79,7 +79,7 @@ static inline void kbi_stack_unlock(void) { kbi_lock_leave(&kbi_stack_pool.lock)
 bool kbi_stack_map_ahead(struct kbi_stack_kind *c);
 /* A new stack of the class, which has its control block still to get if it is of that kind. NULL: no address space. */
 struct kbi_stack *kbi_stack_fresh(int cls);
-/* Of the kind, and it could not get one: kbi_stack_fresh has it for the next caller. */
+/* Of the kind, and it could not get it: kbi_stack_fresh has it for the next caller. */
 void kbi_stack_put_bare(struct kbi_stack *s);
 /* A stack in the program's own memory, without a control block as yet. NULL: too small. */
 struct kbi_stack *kbi_stack_adopt(void *low, size_t size);
@@ -87,7 +87,7 @@ struct kbi_stack *kbi_stack_adopt(void *low, size_t size);
  * ended. */
 bool kbi_stack_add_block(struct kbi_stack *s);
 /* s is in the program's own memory, which the program may reuse from now on: so libc must forget the block in it. That
- * takes a kernel thread for a moment: where the system has none left, the caller waits for one. */
+ * takes a kernel thread for a moment: where the system has none left, the caller waits for it. */
 void kbi_stack_end_adopted(struct kbi_stack *s);
 
 /* Code at this address faulted: true, it lies on one of our stacks, where code may run from now on, for libc has let it run

@@ -1,5 +1,5 @@
 /* os/libsite_jump.c - contract in libsite_jump.h. Jumps with a distance of four bytes may come from anywhere, so all are
- * found at once, sixteen bytes at a time; those with a distance of one byte are looked for around each place. */
+ * found at once, sixteen bytes at a time; jumps with a distance of a byte are looked for around each place. */
 #include "os/libsite_jump.h"
 
 #include <string.h>

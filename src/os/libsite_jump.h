@@ -1,11 +1,11 @@
-/* os/libsite_jump.h - may a jump lead into code that is to be replaced? Each byte that could begin a jump is taken for one.
- * x86-64. Callers: os/libsite, os/ownsite. */
+/* os/libsite_jump.h - may a jump lead into code that is to be replaced? Each byte that could begin a jump is taken
+ * for a jump. x86-64. Callers: os/libsite, os/ownsite. */
 #ifndef KBI_LIBSITE_JUMP_H
 #define KBI_LIBSITE_JUMP_H
 
 #include "base/base.h"
 
-enum { KBI_LIBSITE_JUMP_BYTES = 16 /* behind a byte of code others may be read */ };
+enum { KBI_LIBSITE_JUMP_BYTES = 16 /* so many bytes behind a byte of code may be read */ };
 
 /* A module's code. */
 struct kbi_libsite_jumps {
@@ -16,7 +16,7 @@ struct kbi_libsite_jumps {
 /* Fills in `inner`. */
 void kbi_libsite_find_jumps(struct kbi_libsite_jumps *j, const uint8_t *from, const uint8_t *to);
 bool kbi_libsite_is_jumped_to(const struct kbi_libsite_jumps *j, const uint8_t *to);
-/* A bit for each of 16 bytes that are one of three. */
+/* A bit for each of 16 bytes that equal any of three. */
 unsigned kbi_libsite_any_of_16(const uint8_t *p, uint8_t a, uint8_t b, uint8_t c);
 
 #endif

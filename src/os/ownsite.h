@@ -8,7 +8,7 @@
 
 struct kbi_ownsite_counts {
 	unsigned futex;    /* system call instructions that are futex calls, or may be */
-	unsigned strange;  /* of these, the ones whose surroundings were not understood */
+	unsigned strange;  /* of these, with surroundings that were not understood */
 	unsigned waits;    /* instructions of another known number that can block: none may be there */
 };
 

@@ -387,7 +387,7 @@ void kbi_tcb_after_fork(struct kbi_tcb *t)
 {
 	static a32 cleared;
 
-	/* nobody waits for it here, and who did in the parent may have been at what a wake-up needs */
+	/* nobody waits for it here, and a waiter of the parent may have held a lock that a wake-up needs */
 	a_store_rlx(&frozen, 0);
 	if (!kbi_tcb_available)
 		return;

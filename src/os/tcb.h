@@ -8,7 +8,7 @@
  * (where TLS lies above the thread pointer, the control block comes first). Two ways to build one:
  *   donor     libc's pthread_create on the slab; its kernel thread leaves by a bare exit, the block stays
  *   template  a copy of a never-run donor with its self pointers moved, on libc's own thread list
- * Callers: mem/stack, core. Calls real, sys, arch. Make, clear and destroy call what in libc takes locks: the
+ * Callers: mem/stack, core. Calls real, sys, arch. Make, clear and destroy call code of libc that takes locks: the
  * allocator, the loader. Whoever holds such a lock may be ready on the caller's virtual processor. So the caller, if it
  * is a thread, has no np and may be left half-way; the gate's waiters wait as threads do. End_values and clear also run
  * the program's code, its destructors. */
@@ -80,8 +80,8 @@ KBI_SWITCHES void kbi_tcb_end_values(struct kbi_tcb *t);
  * as in a new thread, errno 0. Some 30 ns when there is nothing to do. What libc's malloc keeps for the
  * thread stays for the block's next one, until destroy. */
 KBI_SWITCHES void kbi_tcb_reset(struct kbi_tcb *t, void *self);
-/* The two parts of it: what may wait for a lock of libc's; and the rest, with np. What a handler has made in between,
- * memory or values, is to be cleared first, again. */
+/* The two parts of it: the calls that may wait for a lock of libc's; and the rest, with np. A handler in between may
+ * have made memory or values: they are to be cleared first, again. */
 KBI_SWITCHES void kbi_tcb_clear(struct kbi_tcb *t);
 bool kbi_tcb_is_clear(const struct kbi_tcb *t);
 void kbi_tcb_finish(struct kbi_tcb *t, void *self);
@@ -119,7 +119,7 @@ static inline uint32_t kbi_tcb_check(uint32_t own_tid, uint32_t checks)
 	return (own_tid ^ own_tid / KBI_TCB_ID_TURNING) % checks;
 }
 
-/* How callers wait at the gate while a word has a value, and wake all that do: in the kernel, until somebody who knows
+/* How callers wait at the gate while a word has a value, and wake all that do: in the kernel, until a unit that knows
  * how threads wait says otherwise, before there are threads. */
 extern KBI_HIDDEN struct kbi_tcb_waits {
 	void (*wait)(a32 *word, uint32_t value);

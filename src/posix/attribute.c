@@ -238,7 +238,7 @@ static uint32_t why_by_number(long n, const long *a)
 static bool policy_by_number(const long *a, long *r)
 {
 	enum { UNKNOWN, PLAIN, GIVEN };
-	static a32 at_first; /* what the program was started with */
+	static a32 at_first; /* the policy at the program's start */
 
 	if (a_load_rlx(&at_first) == UNKNOWN) {
 		int mode = -1;

@@ -1,8 +1,8 @@
 /* posix/caller.h - may the threads that a module creates be lightweight? If it waits in the kernel by instructions of its
- * own, threads that share a virtual processor with a waiting one would wait, too. Where these are futex calls and nothing
- * else (libgomp's barriers) they are replaced, while nobody can be in the midst of them: before there is a second kernel
- * thread, or while the module is loaded. Where they are not (Go's scheduler) its threads are kernel threads, and a line
- * says so.
+ * own, threads that share a virtual processor with a waiting thread would wait, too. Where these are futex calls and
+ * nothing else (libgomp's barriers) they are replaced, while nobody can be in the midst of them: before there is a
+ * second kernel thread, or while the module is loaded. Where they are not (Go's scheduler) its threads are kernel
+ * threads, and a line says so.
  * Callers: posix/thread and posix/key, with their callers' return addresses. Does not switch. */
 #ifndef KBI_CALLER_H
 #define KBI_CALLER_H
@@ -19,7 +19,7 @@ struct kbi_caller {
 
 extern KBI_HIDDEN aptr kbi_caller_last; /* struct kbi_caller: the one asked about last */
 
-/* The runtime is about to start. futex: what stands for a call, also of modules that are loaded later. */
+/* The runtime is about to start. futex: the code for a call, also of modules that are loaded later. */
 void kbi_caller_expect(kbi_libsite_call *futex);
 /* It calls while it is loaded, perhaps. */
 void kbi_caller_loads(const void *at);

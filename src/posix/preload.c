@@ -87,7 +87,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	kbi_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
 	kbi_options.spares = KBI_OPTION_POSIX_SPARES;
-	kbi_option_load_quietly(); /* the first thread tells what is wrong */
+	kbi_option_load_quietly(); /* the first thread tells the reason */
 	if (kbi_options.spares == KBI_OPTION_POSIX_SPARES && kbi_options.body == KBI_OPT_BODY_PROCESS)
 		kbi_options.spares = KBI_OPTION_POSIX_SPARE_PROCESSES;
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)

@@ -432,7 +432,7 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 		e = make_plain(&b, fn, arg);
 	else
 		e = attr ? make_with(attr, &b, fn, arg) : make_by_default(&b, fn, arg);
-	kbi_signal_resumed(); /* libc may have made the control block, and others run meanwhile */
+	kbi_signal_resumed(); /* libc may have made the control block, and other threads have run meanwhile */
 	return e;
 }
 

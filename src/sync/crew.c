@@ -17,7 +17,7 @@
 
 enum {
 	STACK = 256 * 1024,  /* bytes, of a server */
-	CHUNK = 64,          /* servers whose memory is got at once */
+	CHUNK = 64,          /* servers in a mapping */
 	LOOKS_A_CLOCK = 16,  /* rounds of looking between two looks at the clock */
 };
 
@@ -207,7 +207,7 @@ static bool is_idle(const struct kbi_post *p)
 	return a_load_rlx(&kbi_vps[p->id]->s->idle) != KBI_IDLE_BUSY;
 }
 
-/* A server of another post, best of one whose VP is idle. */
+/* A server of another post, best with an idle VP. */
 static void call_other(const struct kbi_post *me)
 {
 	struct kbi_post *chosen = NULL;
@@ -256,7 +256,7 @@ static bool take_own(struct kbi_server *s, struct kbi_task *self, struct kbi_rec
 	return got;
 }
 
-/* One look at each other post, the last victim first. */
+/* A look at each other post, the last victim first. */
 static bool steal(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
 {
 	bool got = false;
@@ -300,7 +300,7 @@ static bool others_wait(const struct kbi_vp *vp)
 	return kbi_vp_backlog(vp) > (post ? a_load_rlx(&post->called) : 0);
 }
 
-/* The same behind a look at everything, if one is due. */
+/* The same behind a look at everything, if that is due. */
 static bool do_others_wait(struct kbi_task *self)
 {
 	bool others = false;
@@ -327,8 +327,8 @@ static uint64_t patience(void)
 	return kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) ? 0 : (uint64_t)kbi_options.spin_us * 1000;
 }
 
-/* The one that stands by, which has found nothing, looks for a while, but not while other threads wait for its VP: it
- * would be counted among those that look, and not run. */
+/* The server that stands by, which has found nothing, looks for a while, but not while other threads wait for its VP: it
+ * would be counted as a looking server, and not run. */
 static bool look(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
 {
 	uint64_t until = kbi_sys_now() + patience();
@@ -345,7 +345,7 @@ static bool look(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w
 
 /* ---- a server --------------------------------------------------------------------------------------------- */
 
-/* The one that stood by has a task: another one takes its place, and where others may be had they help. */
+/* The server that stood by has a task: another takes its place, and a third may help. */
 static void give_place(struct kbi_server *s)
 {
 	stop_looking(s);
@@ -354,7 +354,7 @@ static void give_place(struct kbi_server *s)
 		call_other(s->post);
 }
 
-/* Others of the VP that self is on have a turn. */
+/* Other threads of self's VP have a turn. */
 KBI_SWITCHES static void give_turn(struct kbi_task *self)
 {
 	struct kbi_vp *vp = self->vp; /* perhaps of a moment ago */
@@ -381,7 +381,7 @@ KBI_SWITCHER static void work(struct kbi_server *s, struct kbi_task *self)
 {
 	struct kbi_work w;
 
-	/* it may have been moved up meanwhile, or its place was given to another one */
+	/* it may have been moved up meanwhile, or its place was given to another server */
 	while (find(s, self, &w) || (stands_by(s) && look(s, self, &w))) {
 		if (stands_by(s))
 			give_place(s);
@@ -393,7 +393,7 @@ KBI_SWITCHER static void work(struct kbi_server *s, struct kbi_task *self)
 	}
 }
 
-/* Is another one that runs tasks ready on this VP? Law 3. */
+/* Is another thread that runs tasks ready on this VP? Law 3. */
 static bool has_runner(const struct kbi_server *s)
 {
 	if (a_load_rlx(&s->post->yielding))
@@ -415,7 +415,7 @@ static void leave_place(struct kbi_server *s)
 	a_add_rlx(&kbi_crew.off, 1);
 	a_store_rel(&p->on, 0); /* partner: the acquire in turn_on */
 	if (kbi_vp_n > 1 && a_load_rlx(&kbi_solo.has_barrier))
-		kbi_solo_barrier(); /* partner: who puts a task into a lane: kbi_crew_is_wanted */
+		kbi_solo_barrier(); /* partner: kbi_crew_is_wanted, behind a put */
 	else
 		a_fence_sc(); /* partner: the fence there, and in kbi_crew_put_slow */
 	if (is_work_anywhere())
@@ -441,7 +441,7 @@ KBI_SWITCHER static void park(struct kbi_server *s, struct kbi_task *self)
 		kbi_wait_sleep(self);
 }
 
-/* The one that stands by has its turn; it waits for a later one where law 3 says so. */
+/* The server that stands by has its turn, or waits for a later turn where law 3 says so. */
 KBI_SWITCHES static void begin_turn(struct kbi_server *s, struct kbi_task *self)
 {
 	a32 *called = &s->post->called;
@@ -507,7 +507,7 @@ int kbi_crew_setup(void)
 	return e;
 }
 
-/* There is a server somewhere, or there is one now. */
+/* There is a server somewhere, or there is now. */
 static bool has_servers(struct kbi_post *post)
 {
 	static a32 yes;

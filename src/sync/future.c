@@ -1,11 +1,11 @@
-/* sync/future.c - values that come once. Contract in kochab/task.h. One word; who waits is parked at it.
- * Callers: everybody above. Calls crew, park. Get may switch, the others never. */
+/* sync/future.c - values that come once. Contract in kochab/task.h. A word, at which waiters are parked.
+ * Callers: everybody above. Calls crew, park. Only get may switch. */
 #include <errno.h>
 
 #include "sync/crew.h"
 #include "sync/park.h"
 
-/* EMPTY -> RUNS (a task computes it) or SETTING -> SET. Whoever sleeps has or-ed AWAITED to one of the first three. */
+/* EMPTY -> RUNS (a task computes it) or SETTING -> SET. A sleeper has or-ed AWAITED to any of the first three. */
 enum { EMPTY, RUNS, SETTING, SET, AWAITED = 4 };
 
 static inline a32 *word_of(kb_future_t *f) { return (a32 *)&f->word; }

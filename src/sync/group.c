@@ -1,6 +1,6 @@
 /* sync/group.c - groups of tasks. Contract in kochab/task.h, the counts in group.h.
- * Who waits takes the tasks of its group that it made last, and sleeps when they are with others.
- * Callers: loop, everybody above. Calls crew. Wait may switch, the others never. */
+ * A waiter takes the tasks of its group that it made last, and sleeps when other threads have them.
+ * Callers: loop, everybody above. Calls crew. Only wait may switch. */
 #include "sync/group.h"
 
 #include <errno.h>
@@ -61,14 +61,14 @@ static inline bool is_over(kb_group_t *g)
 	return g->own + ((int64_t)a_load_acq(kbi_group_others(g)) >> 1) == 0;
 }
 
-/* Tasks that others run are left. */
+/* Tasks that other threads run are left. */
 static KBI_NOINLINE void sleep_until_over(kb_group_t *g, struct kbi_task *self)
 {
 	a64 *others = kbi_group_others(g);
 	int64_t own = g->own;
 
 	g->own = 0;
-	/* acquire: as in is_over. release: what the group's memory holds, for who ends the last task */
+	/* acquire: as in is_over. release: the group's memory, for the thread that ends the last task */
 	a_add_acqrel(others, (uint64_t)own * KBI_GROUP_TASK + KBI_GROUP_SLEEPS);
 	while (a_load_acq(others) != KBI_GROUP_SLEEPS) /* acquire: as in is_over */
 		kbi_waitq_sleep(self, kbi_waitq_until_handling(KBI_FOREVER));

@@ -1,5 +1,5 @@
-/* sync/group.h - what a group of tasks knows of them: how many have not ended, the first error. `own` counts what the
- * owner does, with plain instructions; `others` what all other threads do, twice, and its lowest bit says that the
+/* sync/group.h - a group's account of its tasks: how many have not ended, the first error. `own` counts the doings of the
+ * owner, with plain instructions; `others` of all other threads, twice, and its lowest bit says that the
  * owner sleeps. The sum of own and half of others is the number of tasks that have not ended. Before the owner sleeps
  * it adds own to others, so whoever ends the last task sees that it is the last.
  * Callers: crew, group, loop, future. */
@@ -16,7 +16,7 @@ static inline a64 *kbi_group_others(kb_group_t *g) { return (a64 *)&g->others; }
 static inline a32 *kbi_group_error(kb_group_t *g) { return (a32 *)&g->error; }
 static inline a32 *kbi_group_stopped(kb_group_t *g) { return (a32 *)&g->stopped; }
 
-/* self makes a task, before others can see it. */
+/* self makes a task, before another thread can see it. */
 static inline void kbi_group_made(kb_group_t *g, const struct kbi_task *self)
 {
 	if (kbi_likely(g->owner == self))
@@ -34,7 +34,7 @@ static inline void kbi_group_ended(kb_group_t *g, const struct kbi_task *self)
 		g->own--;
 		return;
 	}
-	/* release: what the task did; partner is the acquire in is_over and sleep_once (group.c). acquire: the last
+	/* release: the task's effects; partner is the acquire in is_over and sleep_once (group.c). acquire: the last
 	 * one wakes the owner on behalf of all */
 	if (a_sub_acqrel(kbi_group_others(g), KBI_GROUP_TASK) == (KBI_GROUP_TASK | KBI_GROUP_SLEEPS))
 		kbi_wait_wake_next(owner);

@@ -1,5 +1,5 @@
 /* sync/loop.c - loops and reductions in parallel: a range is halved until a piece is small enough; the right half is
- * a task, the left one is done by who has halved it. So the pieces depend on the range and the grain alone, and each
+ * a task, the left half is done by the halving thread. So the pieces depend on the range and the grain alone, and each
  * wait is for the task that was made last. Contract in kochab/task.h.
  * Callers: everybody above. Calls group. May switch. */
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { PIECES_A_VP = 8 };
 
-/* What all pieces of a loop know. */
+/* Shared by all pieces of a loop. */
 struct loop {
 	int (*fn)(size_t from, size_t to, void *arg);
 	kb_part_t add; /* of a reduction, instead */
@@ -23,7 +23,7 @@ struct loop {
 	a32 error; /* the first, nothing is begun after it */
 };
 
-/* On the stack of who has halved it. */
+/* On the stack of the halving thread. */
 struct range {
 	struct loop *loop;
 	size_t from, to;

@@ -1,9 +1,9 @@
 /* sync/park.c - sleepers by address. Contract in park.h. A bucket is a lock word and a queue of sleepers
  * of the addresses that hash to it. A sleeper's bucket changes only when it is moved, under both
- * buckets' locks; who needs it reads it, locks it, and looks again.
+ * buckets' locks; a reader reads it, locks it, and looks again.
  *
  * A waker that finds a bucket empty takes no lock. A waiter counts itself, then looks at the address; a waker changes
- * that, then looks at the count. With a full fence between the two on either side one of the two sees the other: the
+ * that, then looks at the count. With a full fence between the two on either side, either sees the other: the
  * waiter the new value, and does not sleep, or the waker the count, and takes the lock, behind the waiter. */
 #include "sync/park.h"
 
@@ -14,7 +14,7 @@ enum { BUCKET_BITS = 8, BUCKETS = 1 << BUCKET_BITS };
 
 struct bucket {
 	a32 word;
-	a32 some;               /* sleepers, and one that is about to be; written under word */
+	a32 some;               /* sleepers, a coming one included; written under word */
 	struct kbi_waitq queue; /* under word */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
@@ -49,7 +49,7 @@ static void count(struct bucket *b, uint32_t more)
 
 bool kbi_park_has(const uint32_t *addr)
 {
-	a_fence_sc(); /* the caller's change of the address before our look; partner: the one in kbi_park_wait_until */
+	a_fence_sc(); /* the caller's change of the address before our look; partner: the fence in kbi_park_wait_until */
 	return a_load_rlx(&bucket_of(addr)->some);
 }
 
@@ -216,7 +216,7 @@ int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, uint32_t bitset
 	kbi_np_enter(self);
 	lock(b);
 	count(b, 1);
-	a_fence_sc(); /* partner: the one in kbi_park_has */
+	a_fence_sc(); /* partner: the fence in kbi_park_has */
 	queued = look(addr) == expected;
 	if (queued)
 		kbi_waitq_append(&b->queue, &s.n);

@@ -76,7 +76,7 @@ void kbi_waitq_grant_all(struct kbi_wnode *chain, uint32_t verdict)
 
 enum {
 	SPREAD = 16,          /* idle virtual processors that get some at a time */
-	WORTH = 1000,         /* ns since the last time: shorter steps do not pay for a move to one that polls, */
+	WORTH = 1000,         /* ns since the last time: shorter steps do not pay for a move to a VP that polls, */
 	WORTH_WAKING = 30000, /* or that sleeps in the kernel */
 };
 
@@ -101,7 +101,7 @@ static void find_idle(struct spread *s, const struct kbi_vp *me, unsigned n, uin
 	s->share = (n + 1) / (s->vps + 1);
 }
 
-/* The idle one whose it is, or that lacks most; NULL: none lacks any. */
+/* The idle VP where t waits, or that lacks most; NULL: none lacks any. */
 static struct kbi_vp *place(struct spread *s, const struct kbi_task *t)
 {
 	uint64_t st = a_load_rlx(&t->state);

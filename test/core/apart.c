@@ -165,7 +165,7 @@ static void goes_and_is_free(void)
 	CHECK_EQ(sched_getcpu(), (int)cpu[0]);
 }
 
-/* A filter may forbid getcpu and what the lookout needs. */
+/* A filter may forbid getcpu and the lookout's calls. */
 static void keeps_quiet_under_filters(void)
 {
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };

@@ -34,7 +34,7 @@ expect 0 "script three" "$K" run -- ./--vps three
 # a bad value reaches a program's start only without the command; the library says so itself
 expect 2 "KOCHAB_VPS=none: bad value" env KOCHAB_VPS=none "$K" run true
 
-# one that a script exports is told by who uses it, not by each program of the script
+# a variable that a script exports is told by its user, not by each program of the script
 cat >exports <<'END'
 #!/bin/sh
 export KOCHAB_FRITZ=1

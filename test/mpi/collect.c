@@ -1,5 +1,5 @@
 /* mpi/collect - threads make collective calls at once, each on a communicator of its own: every call, also in place, on
- * neighbours and between two groups. The results are right; a thread that waits lets others compute. */
+ * neighbours and between two groups. The results are right; while a thread waits, the rest compute. */
 #include "crowd.h"
 
 enum { THREADS = 12, ROUNDS = 6, MOST = 16 };
@@ -79,7 +79,7 @@ static void all(MPI_Comm c, int id)
 		CHECK_EQ(sum, rank * id + rank * (rank - 1) / 2);
 }
 
-/* Of a ring: the left one, then the right one. */
+/* Of a ring: the left, then the right. */
 static void neighbours(MPI_Comm c, int id)
 {
 	int word = id + rank, in[2], left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
@@ -143,7 +143,7 @@ static void make(int id)
 	OK(MPI_Comm_free(&half));
 }
 
-/* Makes communicators of its own's, while others do. */
+/* Makes communicators of its own's, as the rest do. */
 static void *multiply(void *arg)
 {
 	int id = (int)(intptr_t)arg, sum = 0, one = 1;

@@ -1,5 +1,6 @@
-/* mpi/deadline - kb_mpi_wait and kb_mpi_waitall: they give up at the deadline and leave the requests as they were, with one
- * thread and with many; what comes in time is received, what comes at the deadline once, by that wait or a later one.
+/* mpi/deadline - kb_mpi_wait and kb_mpi_waitall: they give up at the deadline and leave the requests as they were,
+ * with a single thread and with many; a word that comes in time is received, at the deadline once, by that wait or a
+ * later wait.
  * matrix: run-only */
 #include <dlfcn.h>
 #include <kochab/mpi.h>

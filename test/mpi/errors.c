@@ -1,4 +1,4 @@
-/* mpi/errors - what goes wrong in a waiting call is told as MPI tells it: to the communicator's handler, by the code that
+/* mpi/errors - an error in a waiting call is told as MPI tells it: to the communicator's handler, by the code that
  * the call returns; another thread's call goes on. Also in arrays of requests. */
 #include "crowd.h"
 
@@ -43,7 +43,7 @@ static void truncated(MPI_Comm c, int id)
 	}
 }
 
-/* What receives a right message is right beside it. */
+/* The receive of a right message beside it is right. */
 static void beside(int id)
 {
 	int words[2] = { id, rank }, in[2] = { -1, -1 };

@@ -1,5 +1,5 @@
 #!/bin/bash
-# mpi/faults - a receive that never matches, with all threads waiting: each rank tells what waits, and naps; a rank that is
+# mpi/faults - a receive that never matches, with all threads waiting: each rank names the waiting calls, and naps; a rank that is
 # killed ends the program with MPI's own error; each level of threads; a program without MPI gets no layer, --mpi no neither.
 # Skipped: no MPI is here.
 set -u

@@ -118,7 +118,7 @@ static void cancelled(int id)
 	OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
 }
 
-/* Asks itself, without a pause of its own: others must have their turn. */
+/* Asks itself, without a pause of its own: other threads must have their turn. */
 static void ask(int id)
 {
 	int out = id, in = -1, flag = 0;

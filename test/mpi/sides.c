@@ -1,5 +1,5 @@
-/* mpi/sides - threads use windows of their own at once (fences, locks, flushes, exposure), while one of them reads and
- * writes a file, each rank by itself and all together. A single one, because MPICH's files have a lock that is held over
+/* mpi/sides - threads use windows of their own at once (fences, locks, flushes, exposure), while a thread reads and
+ * writes a file, each rank by itself and all together. A single thread, because MPICH's files have a lock that is held over
  * collective calls. */
 #include <unistd.h>
 

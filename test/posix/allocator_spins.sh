@@ -1,8 +1,8 @@
 #!/bin/bash
 # timeout: 600
-# An allocator of the program's own whose lock is a word that is spun for. A thread that holds it is switched away like any
+# An allocator of the program's own with a spinlock. A thread that holds it is switched away like any
 # other, and whoever spins for it must be, too: also where the runtime or libc's loader asks for memory to make a thread, where a
-# thread's end gives memory back, on a stack of the program's own, and while others fork.
+# thread's end gives memory back, on a stack of the program's own, and while other threads fork.
 set -u
 BUILD=${BUILD:-build}
 KOCHAB_BIN=${KOCHAB_BIN:-$BUILD/kochab}
@@ -91,7 +91,7 @@ static void make(pthread_t *t, void *stack, size_t i)
 	pthread_attr_destroy(&a);
 }
 
-/* One of them is detached on a stack of the program's, which is not used again. */
+/* The last is detached on a stack of the program's, which is not used again. */
 static void *maker(void *arg)
 {
 	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *other;

@@ -1,5 +1,5 @@
 /* The child of fork has its caller's mask of signals in the kernel, too, where the caller had to wait before the fork while
- * threads were made, and others with other masks ran on its virtual processor: some wait for any signal. */
+ * threads were made, and threads with other masks ran on its virtual processor: some wait for any signal. */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Errors of tasks: the first is kept, what has not begun does not run, and afterwards the group is as new. Cancelling
+/* Errors of tasks: the first is kept, tasks that have not begun do not run, and afterwards the group is as new. Cancelling
  * does the same with ECANCELED; a task that runs sees it. */
 #include <errno.h>
 #include <kochab/task.h>

@@ -1,4 +1,4 @@
-/* Futures: the value comes once and is seen by all who wait, however they wait, and whether a task computes it or
+/* Futures: the value comes once and is seen by all waiters, however they wait, and whether a task computes it or
  * somebody gives it; the last waiter frees it at once. */
 #include <errno.h>
 #include <kochab/task.h>
@@ -71,7 +71,7 @@ static void states(void)
 	CHECK_EQ((uintptr_t)v, 2);
 }
 
-/* A chain: each value needs the one before, which is made later. */
+/* A chain: each value needs the value before, which is made later. */
 static kb_future_t chain[ROUNDS];
 
 static void *link_up(void *arg)

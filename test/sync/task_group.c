@@ -54,7 +54,7 @@ static void flat(void)
 	CHECK_EQ(test_get(&n_run), before);
 }
 
-/* A tree of tasks that are all in one group, which main owns. */
+/* A tree of tasks that are all in the same group, which main owns. */
 struct tree {
 	kb_group_t *g;
 	int depth;

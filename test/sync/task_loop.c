@@ -1,5 +1,5 @@
-/* Loops: each index is in one piece, pieces are no larger than the grain, an error stops the rest and is returned.
- * Reductions: in order, and to the last bit the same as when one thread halves the range by itself. */
+/* Loops: each index is in a single piece, pieces are no larger than the grain, an error stops the rest and is returned.
+ * Reductions: in order, and to the last bit the same as when a single thread halves the range by itself. */
 #include <errno.h>
 #include <kochab/task.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Tasks that suspend delay no others: many more than virtual processors wait for semaphores that later tasks post, in
- * whatever order those are begun; on a channel; asleep. And who waits for a group while it holds a mutex runs no task
- * of another group that wants the mutex. */
+/* Tasks that suspend delay no tasks: many more than virtual processors wait for semaphores that later tasks post, in
+ * whatever order these are begun; on a channel; asleep. And a thread that waits for a group while it holds a mutex
+ * runs no task of another group that wants the mutex. */
 #include <kochab/task.h>
 
 #include "threads.h"
@@ -24,7 +24,7 @@ static int post(void *arg)
 	return 0;
 }
 
-/* A task in its own group waits for what a later one posts. */
+/* A task in its own group waits for the post of a later task. */
 static int take_below(void *arg)
 {
 	kb_group_t g;
@@ -106,7 +106,7 @@ static int add(void *arg)
 	return 0;
 }
 
-/* Holds the mutex while it waits for its group: no other one is inside meanwhile, and nobody is stuck. */
+/* Holds the mutex while it waits for its group: no other thread is inside meanwhile, and nobody is stuck. */
 static int hold(void *arg)
 {
 	kb_group_t g;
@@ -136,7 +136,7 @@ static void holders(void)
 }
 
 /* A thread that computes on with tasks left in its list, until they have been run by another virtual processor or,
- * where there is a single one, in its own waits. */
+ * with a single VP, in its own waits. */
 static int flag(void *arg)
 {
 	test_put(arg, 1);

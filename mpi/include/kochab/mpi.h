@@ -15,7 +15,7 @@ extern "C" {
 /* The deadline came first: the requests are as before, and may be waited for again. No error code of MPI. */
 enum { KB_MPI_TIMEDOUT = -1 };
 
-/* As MPI_Wait and MPI_Waitall, whose error codes they return; or KB_MPI_TIMEDOUT. Of kb_mpi_waitall's requests none is
+/* As MPI_Wait and MPI_Waitall, with their error codes; or KB_MPI_TIMEDOUT. Of kb_mpi_waitall's requests none is
  * complete then as far as MPI tells, and their statuses mean nothing. May suspend. */
 KB_API int kb_mpi_wait(MPI_Request *request, MPI_Status *status, uint64_t deadline);
 KB_API int kb_mpi_waitall(int n, MPI_Request requests[], MPI_Status statuses[], uint64_t deadline);
