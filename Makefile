@@ -224,7 +224,7 @@ $(O)/libkochab-malloc.so.$(SOVERSION): $(OBJ_malloc) src/ORDER
 	@echo "  link  $@"
 	@$(CC) $(LINK_SO) $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $(OBJ_malloc) $(LDLIBS)
 
-# gcc takes MPICH's MPI_STATUSES_IGNORE, the address 1, for an array of none (-Wno-stringop-overflow).
+# gcc takes MPICH's MPI_STATUSES_IGNORE, the address 1, for an array of none (-Wno-stringop-overflow, which clang does not know).
 # MPI's compiler brings its headers and library; the library's name, asked of the linked file, is what the layer opens and
 # what `kochab run` compares with the program's.
 mpi_compiler = OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPI_$(1))
@@ -244,7 +244,7 @@ $(O)/libkochab-mpi-$(1).so.$(SOVERSION): $(patsubst mpi/%,$(O)/mpi/$(1)/%.o,$(SR
 		-Wl,--no-as-needed -o $$@ $$(filter %.o,$$^) $(LDLIBS)
 $(O)/test/mpi/%.$(1): test/mpi/%.c $(O)/flags $(wildcard test/mpi/*.h test/*.h)
 	@mkdir -p $$(@D)
-	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_test) -Wno-stringop-overflow -Impi/include $(CPPFLAGS) $(CFLAGS) -o $$@ $$< $(LDLIBS)
+	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_test) -Wno-unknown-warning-option -Wno-stringop-overflow -Impi/include $(CPPFLAGS) $(CFLAGS) -o $$@ $$< $(LDLIBS)
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 
