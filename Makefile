@@ -121,6 +121,7 @@ MPIS := $(if $(SAN)$(CROSS),,$(if $(SRC_posix),$(if $(filter $(MACHINE),$(shell 
 	$(foreach m,openmpi mpich,$(if $(shell command -v $(MPI_$(m))),$(m))))))
 SRC_mpi := $(wildcard mpi/*.c)
 LIBS_mpi := $(foreach m,$(MPIS),$(O)/libkochab-mpi-$(m).so.$(SOVERSION))
+LOADS_mpi := $(foreach m,$(MPIS),$(O)/bench/mpi/load.$(m))
 TESTS_mpi := $(foreach m,$(MPIS),$(patsubst %.c,$(O)/%.$(m),$(wildcard test/mpi/*.c)))
 
 TESTS_c := $(filter-out test/mpi/%,$(wildcard test/*/*.c))
@@ -148,7 +149,7 @@ MAN := $(addprefix $(O)/man/,$(notdir $(MAN_SRC)))
 ALLOC_LOADS := $(addprefix $(O)/,$(basename $(wildcard bench/alloc/*.c)))
 
 .PHONY: all lib tool tests examples man
-all: lib tool man ## libraries, command, man pages (the default)
+all: lib tool man $(LOADS_mpi) ## libraries, command, man pages (the default)
 ifeq ($(MPIS)$(SAN)$(CROSS),)
 lib: without-mpi
 .PHONY: without-mpi
@@ -245,6 +246,10 @@ $(O)/libkochab-mpi-$(1).so.$(SOVERSION): $(patsubst mpi/%,$(O)/mpi/$(1)/%.o,$(SR
 $(O)/test/mpi/%.$(1): test/mpi/%.c $(O)/flags $(wildcard test/mpi/*.h test/*.h)
 	@mkdir -p $$(@D)
 	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_test) -Wno-unknown-warning-option -Wno-stringop-overflow -Impi/include $(CPPFLAGS) $(CFLAGS) -o $$@ $$< $(LDLIBS)
+$(O)/bench/mpi/load.$(1): $(wildcard bench/mpi/*.c bench/mpi/*.h) $(O)/flags
+	@mkdir -p $$(@D)
+	@echo "  mpicc $$@"
+	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_example) -Wno-unknown-warning-option -Wno-stringop-overflow $(CPPFLAGS) $(CFLAGS) -o $$@ $$(filter %.c,$$^) $(LDLIBS)
 endef
 $(foreach m,$(MPIS),$(eval $(call mpi_rules,$(m))))
 

@@ -152,6 +152,18 @@ EXPERIMENTS = [
         "full": ["shared"], "quick": ["shared --vps cores"], "chart": "condition", "charts": ["semaphore", "barrier"], "log": False, "paper": [],
     },
     {
+        "name": "mpi", "title": "Threads that wait for MPI", "question": "two ranks whose threads talk by MPI, on kernel threads, under "
+        "`kochab run` without its layer over MPI, and with it",
+        "method": "Each MPI by itself, a plain program, MPI_THREAD_MULTIPLE. round-trip: each thread sends its partner in the other rank a word "
+                  "and gets one back, all threads at once, wall time divided by the threads. hop: one word goes through all threads of both "
+                  "ranks, which wait in MPI_Recv meanwhile. compute-N: after each N µs of work a thread exchanges a word with its partner; wall "
+                  "time divided by that of the work alone. collective: MPI_Allreduce on a communicator for each thread. halo: a sweep of a "
+                  "stencil whose tiles have a thread each and exchange their edges by MPI; halo-omp: the same by OpenMP with barriers. message: "
+                  "one way, 64 at a time, one thread. Metrics of one thread without -mt are with plain MPI_Init.",
+        "full": ["mpi"], "quick": [], "chart": "round-trip", "charts": ["hop", "compute-200", "compute-20", "compute-2", "collective", "halo"],
+        "log": True, "paper": [],
+    },
+    {
         "name": "memory", "title": "What does a parked thread weigh?", "question": "bytes resident for each thread that waits",
         "method": "100,000 threads wait (10,000 in the quick report); what the process has grown by, divided by them.",
         "full": ["memory --threads 100000 --vps cores"], "quick": ["memory --threads 10000 --vps cores"], "chart": "resident",

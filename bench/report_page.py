@@ -73,12 +73,17 @@ def times(x):
     return f"{x:,.0f} ×" if x >= 100 else f"{x:.1f} ×" if x >= 10 else f"{x:.2f} ×"
 
 
+def subject(r):
+    """The question; of several MPIs each is compared with itself."""
+    return f"mpi, {r['method'].split('-')[0]}" if r["bench"] == "mpi" else r["bench"]
+
+
 def groups(rows):
     """Rows that compare with each other: same question, metric, threads, VPs and placement."""
     found = {}
     for r in rows:
         if r["metric"] != "none":
-            found.setdefault((r["bench"], r["metric"], r["vps"], r["placement"], r["threads"], r.get("size")), []).append(r)
+            found.setdefault((subject(r), r["metric"], r["vps"], r["placement"], r["threads"], r.get("size")), []).append(r)
     return found
 
 

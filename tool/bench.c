@@ -166,10 +166,38 @@ static int check_methods(const struct plan *p)
 	return 0;
 }
 
-/* Peers that are not built get their rows taken out and one line said. */
-static void drop_absent(struct bench_cells *all, const char *self)
+static int is_there(const struct bench_cell *cell, const char *self)
 {
-	size_t kept = 0;
+	if (cell->method->flags & BENCH_PEER)
+		return bench_peer_there(self, cell->method->name);
+	return !cell->bench->absent || !cell->bench->absent(cell->method, self);
+}
+
+/* How many rows miss something. */
+static size_t say_absent(const struct bench_cells *all, const char *self)
+{
+	char said[256] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct bench_cell *c = &all->cell[i];
+		const char *why = c->bench->absent ? c->bench->absent(c->method, self) : NULL;
+
+		n += !!why;
+		if (!why || strstr(said, why))
+			continue;
+		fprintf(stderr, "kochab bench: %s\n", why);
+		snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", why);
+	}
+	return n;
+}
+
+/* Peers that are not built, and methods that miss something here, get their rows taken out and one line said. Returns the
+ * number of the latter. */
+static size_t drop_absent(struct bench_cells *all, const char *self)
+{
+	size_t kept = 0, missing = say_absent(all, self);
+
 
 	for (const struct bench_method *m = bench_peers; m->name; m++) {
 		int asked = 0;
@@ -179,25 +207,26 @@ static void drop_absent(struct bench_cells *all, const char *self)
 			fprintf(stderr, "kochab bench: %s skipped: not built (bench/shim/build says why)\n",
 				m->name);
 	}
-	for (size_t i = 0; i < all->count; i++) {
-		const struct bench_method *m = all->cell[i].method;
-		if (!(m->flags & BENCH_PEER) || bench_peer_there(self, m->name))
+	for (size_t i = 0; i < all->count; i++)
+		if (is_there(&all->cell[i], self))
 			all->cell[kept++] = all->cell[i];
-	}
 	all->count = kept;
+	return missing;
 }
 
+/* All may be missing on this machine: said, and no error. */
 static int lay_out(struct bench_cells *all, const struct plan *p, const char *self)
 {
 	int e = check_methods(p);
+	size_t missing;
 
 	for (const struct bench *const *b = bench_all; *b && !e; b++)
 		if (p->bench ? p->bench == *b : !p->limits)
 			e = add_bench(all, p, *b);
 	if (!e && !p->bench)
 		bench_limits_cells(all);
-	drop_absent(all, self);
-	if (!e && !all->count) {
+	missing = drop_absent(all, self);
+	if (!e && !all->count && !missing) {
 		fputs("kochab bench: nothing to measure with these options\n", stderr);
 		e = EINVAL;
 	}

@@ -45,8 +45,11 @@ struct bench {
 	const struct bench_method *methods; /* ends with a row without a name */
 	const char *threads;                /* defaults, written like the options: "cores,cores+1,10" */
 	const char *vps;
-	const char *reference; /* method the table compares with; may be NULL */
+	/* method the table compares with; may be NULL. "-word": the method's own name, but its last word this */
+	const char *reference;
 	int peers;             /* the peers' shims answer it too */
+	/* Says of a method why it cannot be asked on this machine, "NAME skipped: ..."; NULL: it can. NULL: all can. */
+	const char *(*absent)(const struct bench_method *m, const char *self);
 	double seconds;        /* least length of a measurement; 0: any */
 	const char *sizes;     /* what it varies, as threads; NULL: nothing */
 	const char *size_name; /* printf format of one */
@@ -58,6 +61,8 @@ struct bench {
 
 /* One result of this measurement; metrics and units are constants of the question. */
 void bench_report(const char *metric, const char *unit, double value);
+/* A line of the row: why a metric is missing. */
+void bench_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the measurement as failed (a wrong result) or as not possible here. */
 void bench_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void bench_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -34,18 +34,33 @@ void bench_fail(const char *fmt, ...)
 	_Exit(BENCH_EXIT_WRONG);
 }
 
-void bench_skip(const char *fmt, ...)
+static void say_note(const char *fmt, va_list ap)
 {
 	char why[BENCH_WORD];
-	va_list ap;
 
-	va_start(ap, fmt);
 	vsnprintf(why, sizeof why, fmt, ap);
-	va_end(ap);
 	fputs("{\"note\": ", stdout);
 	tool_json_string(why);
 	puts("}");
 	fflush(stdout);
+}
+
+void bench_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say_note(fmt, ap);
+	va_end(ap);
+}
+
+void bench_skip(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say_note(fmt, ap);
+	va_end(ap);
 	_Exit(BENCH_EXIT_SKIP);
 }
 

@@ -97,13 +97,21 @@ static int show_limit(const struct bench_cells *all, const struct limit *l, FILE
 	return ok;
 }
 
+/* The method misses something here, and its rows have been taken out. */
+static int is_absent(const struct bench_cells *all, const struct limit *l)
+{
+	struct bench_case c = { .threads = l->threads, .vps = l->vps, .spread = l->spread, .size = l->size };
+
+	return bench_find(l->bench)->absent && !bench_cell_find(all, l->bench, l->method, &c);
+}
+
 /* A comparison with a peer that is not built, or cannot do that, is none; questions that are not ours bench/report asks. */
 static int applies(const struct bench_cells *all, const struct limit *l)
 {
 	const struct bench *b = bench_find(l->bench);
 	const struct bench_method *m = l->than && b ? bench_method_find(b, l->than) : NULL;
 
-	return b && (!m || !(m->flags & BENCH_PEER) || series(all, l, l->than, l->than_vps));
+	return b && !is_absent(all, l) && (!m || !(m->flags & BENCH_PEER) || series(all, l, l->than, l->than_vps));
 }
 
 unsigned bench_limits_show(const struct bench_cells *all, FILE *out)

@@ -17,9 +17,13 @@ static int same_group(const struct bench_cell *a, const struct bench_cell *b)
 /* The reference's median for that metric in the group, 0 if there is none. */
 static double reference(const struct bench_cells *all, const struct bench_cell *of, const char *metric)
 {
-	if (!of->bench->reference)
+	const char *word = of->bench->reference, *own = of->method->name, *last = strrchr(own, '-');
+	char name[BENCH_WORD];
+
+	if (!word)
 		return 0;
-	const struct bench_cell *cell = bench_cell_find(all, of->bench->name, of->bench->reference, &of->c);
+	snprintf(name, sizeof name, "%.*s%s", word[0] == '-' && last ? (int)(last - own) : 0, own, word);
+	const struct bench_cell *cell = bench_cell_find(all, of->bench->name, name, &of->c);
 	const struct bench_series *s = bench_series_find(cell, metric);
 
 	return s ? bench_median(s) : 0;
@@ -65,7 +69,7 @@ static void head(FILE *out, const struct bench_cell *g)
 		g->c.spread ? ", neighbours on different VPs" : "", g->c.size ? ", " : "", size, g->bench->question);
 	fprintf(out, "  %-22s %-12s %-6s%11s %11s %11s", "method", "metric", "unit", "min", "median", "max");
 	if (g->bench->reference)
-		fprintf(out, "  vs %s", g->bench->reference);
+		fprintf(out, "  vs %s", g->bench->reference + (g->bench->reference[0] == '-'));
 	fputc('\n', out);
 }
 
