@@ -61,6 +61,7 @@ enum {
 enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
 
 size_t (*kbi_quantum_room)(uintptr_t sp);
+bool (*kbi_quantum_libcs)(uintptr_t at);
 
 /* ---- the lookout's side -------------------------------------------------------------------------------------- */
 
@@ -349,10 +350,12 @@ static bool any_busy(void)
 
 /* ---- the handler's side ----------------------------------------------------------------------------------------- */
 
-/* On its own stack, as far as we know that, and there is room. */
+/* On its own stack, as far as we know that, and there is room. Or, with the law of kbi_quantum_libcs, on a stack that the
+ * program has taken for a coroutine: there the tick's frame lies already, and a switch takes a few hundred bytes more, as
+ * any wait does. */
 static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), above;
 
 	/* the kernel thread's */
 	if (uc->uc_stack.ss_flags & SS_ONSTACK || here - (uintptr_t)uc->uc_stack.ss_sp < uc->uc_stack.ss_size)
@@ -361,16 +364,37 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 		return kbi_quantum_room(here) > LITTLE_ROOM;
 	if (!t->stack)
 		return t->is_main;
-	return here - (uintptr_t)t->stack->low < t->stack->size && here - (uintptr_t)t->stack->low > ROOM;
+	above = here - (uintptr_t)t->stack->low;
+	if (above < t->stack->size)
+		return above > ROOM;
+	return kbi_quantum_libcs; /* a coroutine's */
+}
+
+/* In a function of libc's for strings or memory, or at the end of one that makes a system call: where that returns to; else
+ * 0. */
+static uintptr_t leaf_returns_to(const void *context)
+{
+	uintptr_t to = kbi_context_returns_to(context);
+
+	return to ? to : kbi_context_leaf_returns_to(context);
+}
+
+/* In libc, whose waiters are threads. Our own code copies memory with locks that are waited for in the kernel. A light
+ * thread has no TLS of its own: libc may have an address in its virtual processor's. */
+static bool may_leave_libc(const struct kbi_task *self, const void *context, uintptr_t at)
+{
+	return kbi_quantum_libcs && self->tp && kbi_quantum_libcs(at) && !kbi_context_is_ours(leaf_returns_to(context));
 }
 
 /* Also where it has just made a system call and is about to return from libc: who does little else is hardly ever met
  * anywhere else, for that is where signals come in. And where it copies, clears or searches memory. */
-static bool may_leave(const void *context)
+static bool may_leave(const struct kbi_task *self, const void *context)
 {
 	uintptr_t at = kbi_context_at(context), to;
 
-	if (kbi_loader_is_held())
+	if (may_leave_libc(self, context, at))
+		return true;
+	if (!(kbi_quantum_libcs && self->tp) && kbi_loader_is_held())
 		return false;
 	if (at && at == kbi_plant_place())
 		return true;
@@ -382,9 +406,7 @@ static bool may_leave(const void *context)
 	 * what this one holds will be met in the same place */
 	if (kbi_context_has_yielded(context))
 		return true;
-	to = kbi_context_returns_to(context);
-	if (!to)
-		to = kbi_context_leaf_returns_to(context);
+	to = leaf_returns_to(context);
 	if (!to)
 		to = kbi_context_known_returns_to(context);
 	return to && kbi_context_may_leave(to);
@@ -424,7 +446,7 @@ static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 		if (kbi_context_is_in_call(context, &vp->body->call))
 			kbi_handoff_found(self, context);
 	} else if (what == ASKED_SWITCH && has_room(kbi_thread_of(self), context)) {
-		if (!may_leave(context)) {
+		if (!may_leave(self, context)) {
 			leave_later(kbi_thread_of(self), context);
 			return;
 		}
@@ -437,7 +459,9 @@ void kbi_quantum_obey(struct kbi_task *self)
 {
 	uint32_t what = ASKED_SWITCH;
 
-	if (kbi_loader_is_held() || !a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
+	if (!kbi_quantum_libcs && kbi_loader_is_held())
+		return;
+	if (!a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
 		return;
 	/* no tick need have come: who has to wake up by now? */
 	kbi_np_enter(self);

@@ -12,6 +12,10 @@ int kbi_quantum_start(void);
  * pointer; 0: it is on none. NULL: there are none. */
 extern KBI_HIDDEN size_t (*kbi_quantum_room)(uintptr_t sp);
 
+/* Is that address libc's or the loader's, and do threads that wait for locks in there wait as lightweight threads? Then a
+ * thread may be left there. NULL: they wait in the kernel. */
+extern KBI_HIDDEN bool (*kbi_quantum_libcs)(uintptr_t at);
+
 /* self runs, outside the library, and may be suspended: has its turn been over for a while, without its having been
  * met where a thread may be left? Then it ends here. */
 KBI_SWITCHES void kbi_quantum_obey(struct kbi_task *self);

@@ -25,6 +25,7 @@
 #include "os/libsite_code.h"
 #include "os/libsite_function.h"
 #include "os/libsite_jump.h"
+#include "os/libsite_put.h"
 #include "os/libsignal.h"
 #include "os/libsite_unwind.h"
 #include "os/libstub.h"
@@ -53,6 +54,7 @@ struct run {
 	unsigned modules;
 	bool replace;
 	struct kbi_libsite_pen pen;
+	uintptr_t barrier;     /* pen.futex_only: the beginning of pthread_barrier_wait */
 	struct kbi_libsite_counts *counts;
 	struct kbi_libsite_jumps jumps; /* of the module that is looked at */
 };
@@ -154,6 +156,28 @@ static bool is_jumped_into(const struct run *r, const struct kbi_libsite_site *s
 	return kbi_libsite_is_jumped_to(&r->jumps, s->at) || kbi_libsite_is_jumped_to(&r->jumps, s->at - s->second);
 }
 
+/* A wait there is found by wake-ups in the same function. */
+static bool is_barrier(const struct run *r, const uint8_t *function)
+{
+	return function && (uintptr_t)function == r->barrier;
+}
+
+/* nr: as far as the function's code tells. */
+static void
+look_at_futex(struct run *r, const struct module *m, struct kbi_libsite_site *s, long nr, const uint8_t *function)
+{
+	if (s->nr >= 0)
+		nr = s->nr;
+	if (nr != KBI_LIBSITE_FUTEX && !(nr < 0 && !kbi_libsite_is_exit(s->at) && may_be_futex(m, s)))
+		return;
+	if (is_barrier(r, function))
+		return;
+	if (s->before && !s->wide && !is_jumped_into(r, s))
+		replace(r, s);
+	else
+		pass_over(r, m, s, nr);
+}
+
 /* Where the code right before it does not tell the number, the function is read from its beginning; but the number
  * that it tells may be that of a single way of several that lead here, so the stub looks at the register. */
 static void look_at(struct run *r, const struct module *m, uint8_t *at)
@@ -164,11 +188,15 @@ static void look_at(struct run *r, const struct module *m, uint8_t *at)
 
 	kbi_libsite_understand(&s);
 	r->counts->seen++;
-	if (s.before && s.nr >= 0 && !kbi_libwant_is(s.nr))
+	if (s.before && s.nr >= 0 && (r->pen.futex_only ? s.nr != KBI_LIBSITE_FUTEX : !kbi_libwant_is(s.nr)))
 		return;
 	from = kbi_libsite_function(m->functions, at);
 	if (from && from >= m->from && !kbi_libsite_read(from, &s, &nr)) {
 		r->counts->seen--;
+		return;
+	}
+	if (r->pen.futex_only) {
+		look_at_futex(r, m, &s, nr, from);
 		return;
 	}
 	if (s.nr >= 0)
@@ -249,13 +277,16 @@ static int look(struct run *r)
 }
 
 /* Counts only. */
-static const char *usable(struct kbi_libsite_counts *c)
+static const char *usable(const struct run *wanted)
 {
-	struct run r = { .counts = c };
+	struct run r = { .counts = wanted->counts, .pen.futex_only = wanted->pen.futex_only, .barrier = wanted->barrier };
+	struct kbi_libsite_counts *c = r.counts;
 
 	*c = (struct kbi_libsite_counts){ 0 };
 	if (look(&r))
 		return "libc's system calls were not found";
+	if (r.pen.futex_only)
+		return c->passed || !c->replaced ? "code of this libc in which it waits is not understood" : NULL;
 	if (c->children)
 		return "the code in which this libc makes processes is not understood";
 	return c->trapped > TRAPS ? "too many system calls of this libc are in code that is not understood" : NULL;
@@ -337,13 +368,14 @@ void kbi_libsite_prepare(void)
 	kbi_libsite_unwind_find();
 }
 
-int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+static int replace_all(const struct run *wanted, const char **why)
 {
-	struct run r = { .counts = c, .pen = { .call = call, .pid = pid } };
+	struct run r = *wanted;
+	struct kbi_libsite_counts *c = r.counts;
 	size_t bytes;
 	int e;
 
-	*why = usable(c);
+	*why = usable(wanted);
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
@@ -357,7 +389,7 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 		kbi_sys(SYS_munmap, r.pen.stub, bytes);
 		return ENOTSUP;
 	}
-	traps.call = call;
+	traps.call = r.pen.call;
 	if (c->trapped) {
 		kbi_libsignal_take(SIGTRAP, on_trap, (const void *)(uintptr_t)kbi_libstub_return);
 		kbi_trace_raises = raises;
@@ -373,6 +405,18 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	kbi_libsite_unwind_end();
 	kbi_context_is_libcs((uintptr_t)r.pen.end - bytes, bytes);
 	return e;
+}
+
+int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+{
+	return replace_all(&(struct run){ .counts = c, .pen = { .call = call, .pid = pid } }, why);
+}
+
+int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier, struct kbi_libsite_counts *c, const char **why)
+{
+	const struct kbi_libsite_pen pen = { .call = call, .futex_only = true, .private_only = true };
+
+	return replace_all(&(struct run){ .counts = c, .pen = pen, .barrier = (uintptr_t)barrier }, why);
 }
 
 #else
@@ -402,6 +446,12 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	*c = (struct kbi_libsite_counts){ 0 };
 	*why = "libc's system calls are not known on this machine";
 	return ENOTSUP;
+}
+
+int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier, struct kbi_libsite_counts *c, const char **why)
+{
+	(void)barrier;
+	return kbi_libsite_replace(call, 0, c, why);
 }
 
 #endif

@@ -30,6 +30,11 @@ bool kbi_libsite_is_libcs(uintptr_t at);
 /* Before kbi_libsite_replace, by the thread that wants it done: who starts us may be in a constructor of a library, with
  * the loader's lock, and the one that replaces has another tid for the loader. */
 void kbi_libsite_prepare(void);
+/* Replaces futex calls only, where virtual processors are kernel threads: operations that are private to the process go to
+ * `call`, others to the kernel as before. No breakpoints are set. Either all that may be such calls are replaced, but for
+ * those of `barrier`, pthread_barrier_wait, or none is: a wait by code that is replaced is not found by a wake-up that is
+ * not. The process has no other kernel thread. 0; or ENOTSUP, nothing has been changed: *why. */
+int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier, struct kbi_libsite_counts *c, const char **why);
 /* Replaces them. pid: what getpid is to say. 0; or ENOTSUP, nothing has been changed: *why. */
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why);
 /* In a child of fork: libc's code is as it was, in this process. */

@@ -125,8 +125,12 @@ static void put_unknown(struct kbi_libsite_pen *p, bool stays)
 /* Its number may not be known where the code is read. */
 static void put_futex(struct kbi_libsite_pen *p)
 {
+	unsigned test = p->private_only ? 6 : 0;
+
 	PUT(p, 0x3d, KBI_LIBSITE_FUTEX, 0, 0, 0);                /* cmp $SYS_futex,%eax */
-	PUT(p, 0x75, CALL_BYTES + 2);                            /* jne 1f */
+	PUT(p, 0x75, CALL_BYTES + 2 + test);                     /* jne 1f */
+	if (test)                                                /* test $FUTEX_PRIVATE_FLAG,%sil; jz 1f */
+		PUT(p, 0x40, 0xf6, 0xc6, 0x80, 0x74, CALL_BYTES + 2);
 	put_call(p);
 	PUT(p, 0xeb, 2);                                         /* jmp 2f */
 	put_syscall(p);                                          /* 1: syscall; 2: */

@@ -16,6 +16,7 @@ struct kbi_libsite_pen {
 	kbi_libsite_call *call;
 	int pid;               /* the answer of getpid */
 	bool futex_only;       /* futex calls go to `call`, the rest to the kernel */
+	bool private_only;     /* of these only operations that are private to the process */
 	const uint8_t *back;   /* where the site's function goes on */
 };
 

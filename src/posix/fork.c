@@ -54,6 +54,7 @@ static void before(void)
 	keep_tracer();
 	if (kbi_vp_n)
 		kbi_tcb_freeze();
+	kbi_posix_me.forks++;
 }
 
 /* ---- vfork ----------------------------------------------------------------------------------------------- */
@@ -185,6 +186,7 @@ KBI_POSIX_ALIAS(__clone, clone);
 
 static void in_parent(void)
 {
+	kbi_posix_me.forks--;
 	if (kbi_vp_n)
 		kbi_tcb_thaw();
 }
@@ -194,6 +196,7 @@ static void in_child(void)
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_stack *stack;
 
+	kbi_posix_me.forks = 0;
 	if (!kbi_vp_n)
 		return;
 	kbi_plant_forget_others(self);

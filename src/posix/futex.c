@@ -171,6 +171,11 @@ static long wait_absolute(const struct kbi_futex *c)
 	return -park(c, c->value3, kbi_posix_deadline(clock, t));
 }
 
+KBI_SWITCHER long kbi_futex_parked(const struct kbi_futex *c)
+{
+	return (c->op & KBI_FUTEX_OP) == FUTEX_WAIT ? wait_relative(c) : wait_absolute(c);
+}
+
 /* Sleepers of the kernel's: from before the first thread, or of other processes. */
 static bool kernel_may_have_sleepers(const struct kbi_futex *c)
 {

@@ -21,6 +21,8 @@ struct kbi_futex {
 
 /* As it is. */
 long kbi_futex_kernel(const struct kbi_futex *c);
+/* A wait, FUTEX_WAIT or FUTEX_WAIT_BITSET, as a thread waits, whatever the page. */
+KBI_SWITCHES long kbi_futex_parked(const struct kbi_futex *c);
 /* A system call that may wait, of that number: a lightweight thread's virtual processor goes on with others. */
 KBI_SWITCHES long kbi_futex_in_kernel(long n, const long a[6]);
 /* An operation that is neither a wait, a wake nor a requeue without owners. shared: other processes may have the word. */

@@ -133,7 +133,7 @@ struct kbi_posix_thread {
 	void *exit_value;     /* what it gave pthread_exit */
 	struct __jmp_buf_tag *frame; /* where its first function was called */
 	struct kbi_task *hidden; /* its descriptor, from its first vfork to its end; */
-	uint8_t vforks;          /* how many children have its place, each of the one before */
+	uint8_t forks, vforks;   /* it is in libc's fork, so is its child; how many children have its place, nested */
 	uint8_t exiting;      /* it has called pthread_exit, or was cancelled; */
 	uint8_t at_once;      /* or ends by the system call exit: nothing of the program's runs */
 	uint8_t c11;          /* made by thrd_create: the result is an int */

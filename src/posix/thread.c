@@ -4,6 +4,7 @@
  * (posix/bind), this libc gives us no control blocks (said once), or the process was forked from one with threads; then it
  * is a kernel thread, see posix/kernel.
  * Callers: programs. Join may switch. */
+#include "posix/libwait.h"
 #include "posix/posix.h"
 
 #include "posix/affinity.h"
@@ -403,6 +404,7 @@ static KBI_NOINLINE int begin(void)
 	kbi_fork_init();
 	kbi_signal_start();
 	kbi_signal_native_start();
+	kbi_libwait_begin();
 	e = kbi_boot();
 	if (e == 0)
 		kbi_signal_started();

@@ -78,14 +78,14 @@ static struct kbi_wnode *take(struct bucket *b, const uint32_t *addr, unsigned m
 	return first;
 }
 
-unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset)
+unsigned kbi_park_wake_by(struct kbi_task *self, const uint32_t *addr, unsigned n, uint32_t bitset)
 {
-	struct kbi_task *self = kbi_waitq_self();
 	struct bucket *b = bucket_of(addr);
 	struct kbi_wnode *chain;
 	unsigned woken;
 
-	kbi_np_enter(self);
+	if (self)
+		kbi_np_enter(self);
 	lock(b);
 	chain = take(b, addr, n, bitset, &woken);
 	unlock(b);
@@ -93,8 +93,14 @@ unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset)
 		kbi_waitq_grant_apart(chain, woken, KBI_WNODE_GRANTED);
 	else
 		kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
-	kbi_np_leave(self);
+	if (self)
+		kbi_np_leave(self);
 	return woken;
+}
+
+unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset)
+{
+	return kbi_park_wake_by(kbi_waitq_self(), addr, n, bitset);
 }
 
 /* Makes up to max sleepers of addr in `from` sleepers of `to` in `into`; how many. Both locked. */

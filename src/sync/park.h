@@ -22,6 +22,8 @@ bool kbi_park_has(const uint32_t *addr);
 /* Wakes up to n sleepers of addr, first come, first woken; how many. UINT_MAX or INT_MAX says all: they are to go on at the
  * same time as the caller does, after a barrier most likely. */
 unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset);
+/* The same for a kernel thread that has no descriptor, or no use for it: self is NULL then. */
+unsigned kbi_park_wake_by(struct kbi_task *self, const uint32_t *addr, unsigned n, uint32_t bitset);
 
 /* Wakes up to n_wake sleepers of addr and makes up to n_move others sleepers of `to`. compare: only if *addr
  * is still *compare, else EAGAIN; may be NULL. *woken and *moved: how many; may be NULL. */

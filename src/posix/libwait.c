@@ -1,0 +1,195 @@
+/* posix/libwait.c - libc's private futex calls. Contract in libwait.h.
+ *
+ * Who may hold what a thread waits for here is ready on the same virtual processor, perhaps: so the thread is parked
+ * (sync/park), and its virtual processor goes on. A wait stays in the kernel
+ *  - of a kernel thread that is no virtual processor's, or has lent that,
+ *  - inside our library (np): it would come back on another virtual processor,
+ *  - of a child of fork or vfork, whose variables are its maker's: it has another process number,
+ *  - with the tick blocked, by libc for a while or by the program, and of a light thread, whose TLS is the virtual
+ *    processor's: that is lent for it.
+ * A wake-up wakes parked sleepers and the kernel's, as many of each as may be: libc looks again after each. So a sleeper of
+ * the kernel's never waits for a parked one that was woken to have its turn.
+ *
+ * A child of fork calls libc's unlock before our handler of atfork knows of it; another thread of the parent may have held
+ * a lock of the parking lot at that moment. The thread that forks has a mark that its child has, too. A child of vfork has
+ * not: it wakes its maker's siblings, by words and calls only.
+ * Runs on the caller's stack, in the midst of libc, whose locks it may have; takes memory from nowhere. */
+#include "posix/libwait.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+
+#include "base/option.h"
+#include "base/san.h"
+#include "core/handoff.h"
+#include "core/preempt.h"
+#include "core/quantum.h"
+#include "core/solo.h"
+#include "os/asked.h"
+#include "os/endable.h"
+#include "os/libsite.h"
+#include "os/names.h"
+#include "os/sys.h"
+#include "posix/futex_owner.h"
+#include "sync/park.h"
+
+static const char *const what = "libc's waits";
+static long program; /* its process number; constant once it is set */
+
+static bool is_in_child(void)
+{
+	return kbi_sys(SYS_getpid) != program;
+}
+
+/* ---- waits ------------------------------------------------------------------------------------------------ */
+
+static bool is_tick_blocked(void)
+{
+	uint64_t blocked = 0;
+
+	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, sizeof blocked);
+	return blocked >> (kbi_preempt_signal() - 1) & 1;
+}
+
+/* On a virtual processor, and outside the library. */
+static bool is_thread(const struct kbi_task *self)
+{
+	return self && self->vp && !a_load_rlx(&self->np) && !kbi_posix_forked;
+}
+
+/* Whoever was woken and has lost its virtual processor wakes the next one: that has its virtual processor, perhaps. */
+static KBI_SWITCHER long wait_lending(const long a[6])
+{
+	const uint32_t *word = (const uint32_t *)a[0];
+	long r;
+
+	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
+	r = kbi_endable_call(SYS_futex, a);
+	if (r == 0 && kbi_park_has(word))
+		kbi_park_wake(word, 1, KBI_PARK_ANY);
+	if (r == 0)
+		kbi_sys_futex_wake(word, 1);
+	kbi_handoff_end();
+	return r;
+}
+
+/* The lock's holder may be ready on this virtual processor, which stands still until another one takes that thread. With
+ * option verbose a test can see that there is no such wait. */
+static void tell_inside(const struct kbi_task *self)
+{
+	static a32 told;
+
+	if (self && self->vp && a_load_rlx(&self->np) && !a_xchg_rlx(&told, 1))
+		kbi_asked_lacks(what, "the runtime waits for a lock of libc's with a virtual processor");
+}
+
+static KBI_SWITCHER long wait(const long a[6])
+{
+	const struct kbi_futex c = { (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2], (uintptr_t)a[3], NULL,
+				     (uint32_t)a[5] };
+	const struct kbi_task *self = kbi_self_raw();
+	long r;
+
+	if (!is_thread(self) || is_in_child()) {
+		tell_inside(self);
+		return kbi_sys(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
+	}
+	if (!self->tp || is_tick_blocked())
+		return wait_lending(a);
+	r = kbi_futex_parked(&c);
+	if (kbi_posix_me.forks)
+		kbi_signal_bring_mask(); /* its child is to have it */
+	return r;
+}
+
+/* ---- wake-ups --------------------------------------------------------------------------------------------- */
+
+static void wake_parked(long at, uint32_t n, uint32_t bitset)
+{
+	const uint32_t *word = (const uint32_t *)at;
+	struct kbi_task *self = kbi_self_raw();
+	bool child;
+
+	if (kbi_likely(!kbi_park_has(word)) || kbi_posix_forked)
+		return;
+	child = is_in_child();
+	if (child && kbi_posix_me.forks)
+		return;
+	kbi_park_wake_by(child ? NULL : self, word, n, bitset);
+}
+
+static KBI_SWITCHER long made(long nr, long a[6], const uintptr_t *frame)
+{
+	(void)frame;
+	switch (a[1] & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+		return wait(a);
+	case FUTEX_WAKE:
+		wake_parked(a[0], (uint32_t)a[2], KBI_PARK_ANY);
+		break;
+	case FUTEX_WAKE_BITSET:
+		wake_parked(a[0], (uint32_t)a[2], (uint32_t)a[5]);
+		break;
+	case FUTEX_WAKE_OP: /* what the kernel is to change is changed first */
+		nr = kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+		wake_parked(a[0], (uint32_t)a[2], KBI_PARK_ANY);
+		wake_parked(a[4], (uint32_t)a[3], KBI_PARK_ANY);
+		return nr;
+	case FUTEX_REQUEUE:
+	case FUTEX_CMP_REQUEUE: /* all that are parked look again */
+		wake_parked(a[0], UINT_MAX, KBI_PARK_ANY);
+		break;
+	default:
+		break;
+	}
+	return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* ---- the law of leaving ----------------------------------------------------------------------------------- */
+
+/* A sanitizer's runtime and our own allocator call libc with locks of their own, which are waited for in the kernel. */
+static bool has_others_locks(void)
+{
+	static const char *const names[] = { "__asan_init", "__lsan_init", "__ubsan_handle_add_overflow", "kb_heap_door" };
+
+	for (unsigned i = 0; i < kbi_countof(names); i++)
+		if (kbi_names_look_up(names[i]))
+			return true;
+	return false;
+}
+
+static bool leave_anywhere(void)
+{
+	if (has_others_locks() || !kbi_libsite_find())
+		return false;
+	kbi_quantum_libcs = kbi_libsite_is_libcs;
+	return true;
+}
+
+/* ---- start ------------------------------------------------------------------------------------------------ */
+
+void kbi_libwait_begin(void)
+{
+	struct kbi_libsite_counts c;
+	const char *why;
+
+	if (kbi_options.body != KBI_OPT_BODY_THREAD || KBI_SAN || program)
+		return;
+	if (kbi_options.libcalls != KBI_OPT_LIBCALLS_PATCH) {
+		kbi_asked_found(what, "the kernel's, so a thread is not left in libc");
+		return;
+	}
+	if (!kbi_solo_is_only_one()) {
+		kbi_asked_missed(what, "other kernel threads run already: they stay in the kernel");
+		return;
+	}
+	program = kbi_sys(SYS_getpid);
+	kbi_libsite_prepare();
+	if (kbi_libsite_replace_futex(made, (const void *)(uintptr_t)kbi_libc()->pthread_barrier_wait, &c, &why)) {
+		kbi_asked_missed(what, "%s: they stay in the kernel", why);
+		return;
+	}
+	kbi_asked_found(what, "%u places replaced: a thread that waits there is parked, and is %s", c.replaced,
+			leave_anywhere() ? "left anywhere but in our code" : "not left in libc: more locks are under it");
+}
