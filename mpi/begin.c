@@ -10,16 +10,33 @@ static const uint32_t never;
 struct kbm_layer kbm_layer = { .ever = &never };
 __thread int kbm_inside;
 
+/* Threads that MPI made for itself in MPI_Init: its own watchers of descriptors, which gain nothing from the layer. A
+ * lower number when fewer live than these, so that a thread of the program is never taken for MPI's for long. */
+static a32 helpers;
+
 bool kbm_is_alone(void)
 {
-	return kbm_inside || kb_vp_self() < 0 || kb_thread_count() < 2;
+	uint32_t its = a_load_rlx(&helpers), n;
+
+	if (kbm_inside || kb_vp_self() < 0)
+		return true;
+	n = kb_thread_count();
+	if (kbi_unlikely(n < its + 1))
+		a_store_rlx(&helpers, n ? n - 1 : 0);
+	return n < its + 2;
+}
+
+/* Others may run while the caller blocks, MPI's own threads, too. */
+static bool is_beside_threads(void)
+{
+	return *kbm_layer.ever && !kbm_inside && kb_vp_self() >= 0 && kb_thread_count() > 1;
 }
 
 /* ---- lending the virtual processor -------------------------------------------------------------------- */
 
 bool kbm_lend(void)
 {
-	bool lent = !kbm_straight() && kb_blocking_begin() == 0;
+	bool lent = is_beside_threads() && kb_blocking_begin() == 0;
 
 	kbm_inside++; /* between begin and end the thread keeps its kernel thread, and alone anyway */
 	return lent;
@@ -111,9 +128,11 @@ static bool is_drop_in(void)
 	return f && dladdr(f, &posix) && dladdr((void *)(uintptr_t)kb_vp_self, &ours) && ours.dli_fbase == posix.dli_fbase;
 }
 
-static void begin(void)
+/* before: threads that lived when MPI_Init began. What has come to a lone thread since then is MPI's. */
+static void begin(uint32_t before)
 {
 	MPI_Comm parent = MPI_COMM_NULL;
+	uint32_t now;
 
 	if (!kb_thread_ever || !kb_thread_count || !kb_option)
 		return;
@@ -124,29 +143,38 @@ static void begin(void)
 		a_store_rlx(&kbm_layer.dynamic, 1);
 	kbm_layer.poll_ns = option("mpi_poll") == UINT32_MAX ? UINT64_MAX : option("mpi_poll") * 1000;
 	kbm_layer.tell_ns = option("mpi_tell") * 1000000000;
+	now = kb_thread_count();
+	a_store_rlx(&helpers, before == 1 && now > 1 ? now - 1 : 0);
 	kbm_layer.ever = kb_thread_ever();
+}
+
+static uint32_t threads_now(void)
+{
+	return kb_thread_count ? kb_thread_count() : 0;
 }
 
 KBM_API int PMPI_Init(int *argc, char ***argv)
 {
+	uint32_t before = threads_now();
 	int e;
 
 	kbm_inside++;
 	e = kbm_real.Init(argc, argv);
 	if (e == MPI_SUCCESS)
-		begin();
+		begin(before);
 	kbm_inside--;
 	return e;
 }
 
 KBM_API int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
+	uint32_t before = threads_now();
 	int e;
 
 	kbm_inside++;
 	e = kbm_real.Init_thread(argc, argv, required, provided);
 	if (e == MPI_SUCCESS)
-		begin();
+		begin(before);
 	kbm_inside--;
 	return e;
 }

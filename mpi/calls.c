@@ -21,8 +21,11 @@
 		int e; \
 \
 		if (kbm_is_blocking(comm)) { \
-			bool lent = kbm_lend(); \
+			bool lent; \
 \
+			if (kbm_straight()) \
+				return kbm_real.name(__VA_ARGS__); \
+			lent = kbm_lend(); \
 			e = kbm_real.name(__VA_ARGS__); \
 			kbm_lent(lent); \
 			return e; \
