@@ -16,14 +16,11 @@ static a32 helpers;
 
 bool kbm_is_alone(void)
 {
-	uint32_t its = a_load_rlx(&helpers), n;
+	uint32_t its = a_load_rlx(&helpers), n = kb_thread_count();
 
-	if (kbm_inside || kb_vp_self() < 0)
-		return true;
-	n = kb_thread_count();
 	if (kbi_unlikely(n < its + 1))
 		a_store_rlx(&helpers, n ? n - 1 : 0);
-	return n < its + 2;
+	return n < its + 2 || kbm_inside || kb_vp_self() < 0;
 }
 
 /* Others may run while the caller blocks, MPI's own threads, too. */
