@@ -1,5 +1,6 @@
 /* core/agent: a program with 1000 parked threads, of which some have far deadlines, uses next to no
- * processor time. */
+ * processor time.
+ * sleeps: yes */
 #include <kochab/kochab.h>
 #include <sys/resource.h>
 

@@ -1,6 +1,7 @@
 /* core/agent, core/dump: all threads wait and nothing can wake one: that is said, with all threads, after
  * about a second; and it is not said when a deadline, a watched word, a kernel thread or a signal handler
- * may still wake one. */
+ * may still wake one.
+ * sleeps: yes */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <string.h>

@@ -2,7 +2,8 @@
  * the lock takes its virtual processor along, and the lock's holder is perhaps ready there for ever. A message says so,
  * once. There is no message about a thread that computes while other threads are ready, or that waits in the kernel with
  * no thread behind it.
- * body: thread */
+ * body: thread
+ * matrix: vps=1,2 sched=rotator */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,6 +2,7 @@
 # mpi/faults - a receive that never matches, with all threads waiting: each rank names the waiting calls, and naps; a rank that is
 # killed ends the program with MPI's own error; each level of threads; a program without MPI gets no layer, --mpi no neither.
 # Skipped: no MPI is here.
+# sleeps: yes
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

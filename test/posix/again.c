@@ -1,5 +1,6 @@
 /* Calls that the kernel does not restart after a handler: the runtime's tick, which comes while work waits behind the
- * caller, does not end them; a signal of the program's does. sigsuspend and pause wait for the program's. */
+ * caller, does not end them; a signal of the program's does. sigsuspend and pause wait for the program's.
+ * sleeps: yes */
 #include "test.h"
 
 #include <errno.h>

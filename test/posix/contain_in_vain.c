@@ -1,7 +1,8 @@
 /* The option contain: a thread is lost that had a lock which the program has made of a mutex and a condition variable, as
  * interpreters have a global lock. A thread that wants the lock waits for a while at a time, so this is no deadlock; a
  * message says it. No message comes while anything else happens.
- * matrix: run-only */
+ * matrix: run-only
+ * sleeps: yes */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,7 +1,8 @@
 /* The option contain: a thread is lost, and the others wait for what it was to do. When nothing but a signal can wake
  * them the program ends (option on_crash); not while any of them is in a call that may end, waits for signals, or has a
  * deadline, and not if the option says that the program goes on.
- * matrix: run-only */
+ * matrix: run-only
+ * sleeps: yes */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,7 +1,8 @@
 /* connect that has to wait, because the other side takes nobody in for the time: many threads in it, more than there are
  * kernel threads to stand in for them; the others go on, and all get through in the end. A signal, a cancellation, a time
  * limit and a close end it as on kernel threads. And the calls that need not wait. The same where io_uring is forbidden,
- * but with a kernel thread for each. */
+ * but with a kernel thread for each.
+ * sleeps: yes */
 #include "test.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,8 @@
 /* A call that has begun is about the file that its number meant then, until it returns, whoever closes the number and by
  * whatever call, and whatever it means next: it ends as that file ends, or gets what comes to that file, and takes nothing
  * of another's. Each way to wait, with each way to close.
- * timeout: 120 */
+ * timeout: 120
+ * sleeps: yes */
 #include "test.h"
 
 #include <errno.h>

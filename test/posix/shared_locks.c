@@ -1,7 +1,8 @@
 /* posix/sentry, posix/proxy: threads that wait long for a process-shared mutex, robust or not, or a readers-writer lock
  * that another process holds. They do not look again and again meanwhile; who runs out of time takes no wake-up along that
  * another one needs; and the other process's death is noticed.
- * matrix: run-only */
+ * matrix: run-only
+ * sleeps: yes */
 #include "looks.h"
 #include "spares.h"
 

@@ -2,7 +2,8 @@
  * objects in it with deadlines, and ends by itself, soon: whatever stands there, calls fail at most. First positions that
  * would lead out of the space, in a circle or to a lock that nobody gives back, then numbers at random.
  * matrix: none
- * timeout: 120 */
+ * timeout: 120
+ * sleeps: yes */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
