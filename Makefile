@@ -101,7 +101,7 @@ unit_sources = $(wildcard $(if $(filter arch/%,$(1)),src/arch/$(ARCH)/$(notdir $
 SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
 # The heap is in neither library that runs threads; tests reach it in libkochab.a.
 SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
-SRC_malloc := src/base/option.c src/os/sys.c src/os/random.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
+SRC_malloc := src/base/cpulist.c src/base/option.c src/os/sys.c src/os/random.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
 # The drop-in is for glibc (doc/portability.md); with another libc there is the native interface.
 IS_GLIBC := $(shell $(CC) -include features.h -dM -E -x c /dev/null | grep -q __GLIBC__ && echo yes)
 SRC_posix := $(if $(IS_GLIBC),$(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC))))
@@ -272,7 +272,7 @@ $(O)/bench/alloc/%: $(O)/bench/alloc/%.c.o
 # The simulator: the runtime's own scheduling units, compiled so that each access to a shared word is told to a machine on
 # paper (bench/sim/machine.h), with what there is instead of threads, the kernel and stacks. Sections that need more are
 # never called and left out.
-SIM_UNITS := base/option base/heap core/sched core/sched_waiver core/sched_link core/sched_packet core/sched_rotator \
+SIM_UNITS := base/cpulist base/option base/heap core/sched core/sched_waiver core/sched_link core/sched_packet core/sched_rotator \
 	core/sched_rotator_paper core/sched_lb2 core/sched_steal core/sched_table core/board core/source core/vp \
 	core/deadline core/domain core/meter core/run core/wait core/ask core/agent sync/event
 OBJ_sim := $(patsubst %,$(O)/sim/src/%.c.o,$(SIM_UNITS)) \
@@ -453,7 +453,7 @@ FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUD
 PAGE_NAMES = sed -n 's/^\.B ".*[ *]\(kb_[a-z0-9_]*\)(.*/\1/p'
 
 # as README's links name them
-DOCS = $(wildcard doc/*.md doc/*.svg doc/why/*.md example/hello.c example/tasks.c example/pipeline.cc example/lecture/* example/kvstore/*.* example/kvstore/ask/*)
+DOCS = $(wildcard doc/*.md doc/*.svg doc/why/*.md example/*.c example/*.cc example/openmp/* example/mpi/* example/lecture/* example/kvstore/*.* example/kvstore/ask/*)
 
 install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	$(INSTALL) -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) \
