@@ -35,6 +35,10 @@ extern "C" {
  * 0, EINVAL (a bad option: a message on standard error names it), EAGAIN, ENOMEM, EBUSY (libkochab-posix was loaded
  * into a program that has this library inside). Idempotent. */
 KB_API int kb_init(void);
+/* The same with options that the program prefers, "name=value" with blanks between (`kochab options`), such as
+ * "vps=4 bind=cores quantum=10ms". What KOCHAB_* says in the environment goes before. EINVAL: no such option or bad value,
+ * nothing is set, a message names it. EALREADY: the runtime has been started. Before there are other threads. */
+KB_API int kb_init_with(const char *options);
 /* The library's version, "major.minor.patch". */
 KB_API const char *kb_version(void);
 /* Number of virtual processors (starts the runtime), and the one the caller runs on now, or -1 on a
@@ -44,6 +48,13 @@ KB_API int kb_vp_self(void);
 /* How long virtual processor `vp` has had no thread to run, in nanoseconds of kb_now(). Counted from the first call
  * on (of any vp); idleness that has begun before it is not counted. EINVAL: no such virtual processor. */
 KB_API int kb_vp_idle(unsigned vp, uint64_t *ns);
+/* Virtual processor `vp` runs on that processor of the machine from now on (as in sched_getaffinity); -1: on any that the
+ * program had when the runtime started. Option bind does so at the start. Not bound are kernel threads that the program
+ * makes, threads in blocking calls, and children. EINVAL: no such virtual processor, or none of the program's processors;
+ * EPERM: refused by the kernel. Does not suspend. */
+KB_API int kb_vp_bind(unsigned vp, int processor);
+/* *processor: where kb_vp_bind or the option bind has put it; -1: anywhere. EINVAL: no such virtual processor. */
+KB_API int kb_vp_bound(unsigned vp, int *processor);
 /* How many ready threads virtual processor `vp` holds, the running one not counted: those in its queues, and those that
  * others have given it and only it will take. A look from outside, of a moment that is over. EINVAL: no such one. */
 KB_API int kb_vp_ready(unsigned vp, unsigned *n);
@@ -55,7 +66,7 @@ KB_API unsigned kb_thread_count(void);
  * before each call whether it is to do anything for threads. */
 KB_API const uint32_t *kb_thread_ever(void);
 /* The value of a knob (`kochab options`), a number in the option's unit, of a choice the index from 0. EINVAL: no such
- * knob, or a bad option in the environment. */
+ * knob, it is a text (bind), or a bad option in the environment. */
 KB_API int kb_option(const char *name, uint64_t *value);
 
 #define KB_FOREVER UINT64_MAX

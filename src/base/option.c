@@ -12,6 +12,9 @@
 
 #include "arch/arch.h"
 #include "base/atom.h"
+#include "base/cpulist.h"
+
+enum { CPUS_TEXT = 1024 }; /* a list, with its end */
 
 struct kbi_options kbi_options = {
 #define OPTION(name, env, type, def, min, max, unit, help) .name = (def),
@@ -136,6 +139,16 @@ static bool parse_enum(const char *text, const char *words, uint64_t *value)
 	return false;
 }
 
+/* A list of processors, or one of the words. */
+static bool parse_cpus(const char *text, const char *words, uint64_t *value)
+{
+	bool is_word = parse_enum(text, words, value);
+
+	if (!is_word || *value)
+		*value = (uintptr_t)text;
+	return is_word || (strlen(text) < CPUS_TEXT && kbi_cpulist_is_valid(text));
+}
+
 int kbi_option_parse(const struct kbi_option *o, const char *text, uint64_t *value)
 {
 	bool ok = false;
@@ -145,6 +158,8 @@ int kbi_option_parse(const struct kbi_option *o, const char *text, uint64_t *val
 		return parse_bool(text, value) ? 0 : EINVAL;
 	case KBI_OPTION_ENUM:
 		return parse_enum(text, o->unit, value) ? 0 : EINVAL;
+	case KBI_OPTION_CPUS:
+		return parse_cpus(text, o->unit, value) ? 0 : EINVAL;
 	case KBI_OPTION_UINT: {
 		const char *end;
 
@@ -161,11 +176,22 @@ int kbi_option_parse(const struct kbi_option *o, const char *text, uint64_t *val
 	return ok && *value >= o->min && *value <= o->max ? 0 : EINVAL;
 }
 
+/* The text may be the environment's, where programs write their titles. */
+static const char *keep_text(const char *text)
+{
+	static char kept[CPUS_TEXT];
+
+	return text ? strcpy(kept, text) : NULL;
+}
+
 void kbi_option_set(const struct kbi_option *o, uint64_t value)
 {
 	void *field = (char *)&kbi_options + o->offset;
 
 	switch (o->type) {
+	case KBI_OPTION_CPUS:
+		*(const char **)field = keep_text((const char *)(uintptr_t)value);
+		break;
 	case KBI_OPTION_BOOL:
 		*(bool *)field = value != 0;
 		break;
@@ -185,6 +211,8 @@ uint64_t kbi_option_get(const struct kbi_option *o)
 	switch (o->type) {
 	case KBI_OPTION_BOOL:
 		return *(const bool *)field;
+	case KBI_OPTION_CPUS:
+		return (uintptr_t) * (const char *const *)field;
 	case KBI_OPTION_SIZE:
 		return *(const uint64_t *)field;
 	default:
@@ -197,7 +225,9 @@ const char *kbi_option_show(const struct kbi_option *o, uint64_t value, char *bu
 	const char *word;
 	size_t n;
 
-	if (o->type == KBI_OPTION_ENUM && (word = nth_word(o->unit, value, &n)) != NULL)
+	if (o->type == KBI_OPTION_CPUS && value != 0)
+		snprintf(buf, size, "%s", (const char *)(uintptr_t)value);
+	else if ((o->type == KBI_OPTION_ENUM || o->type == KBI_OPTION_CPUS) && (word = nth_word(o->unit, value, &n)) != NULL)
 		snprintf(buf, size, "%.*s", (int)n, word);
 	else
 		snprintf(buf, size, "%llu", (unsigned long long)value);
@@ -210,6 +240,8 @@ const char *kbi_option_allowed(const struct kbi_option *o, char *buf, size_t siz
 		snprintf(buf, size, "0 or 1");
 	else if (o->type == KBI_OPTION_ENUM)
 		snprintf(buf, size, "%s", o->unit);
+	else if (o->type == KBI_OPTION_CPUS)
+		snprintf(buf, size, "%s|LIST, a list of processors such as 0-3,8", o->unit);
 	else
 		snprintf(buf, size, "%llu to %llu%s%s", (unsigned long long)o->min, (unsigned long long)o->max,
 			o->unit[0] != '\0' ? " " : "", o->unit);
@@ -286,6 +318,9 @@ bool kbi_option_obeys(const struct kbi_option *o)
 	return false;
 }
 
+/* Set by the environment. */
+static bool is_given[kbi_countof(kbi_option_table)];
+
 /* One NAME=value of ours. */
 static int load_one(const char *entry)
 {
@@ -309,6 +344,7 @@ static int load_one(const char *entry)
 		return EINVAL;
 	}
 	kbi_option_set(o, value);
+	is_given[o - kbi_option_table] = true;
 	return 0;
 }
 
@@ -334,13 +370,73 @@ int kbi_option_load_quietly(void)
 	return result;
 }
 
+static void tell(void)
+{
+	if (n_untold)
+		say(untold, (int)n_untold);
+	n_untold = 0;
+}
+
 int kbi_option_load(void)
 {
 	int e = kbi_option_load_quietly();
 
-	if (kbi_unlikely(e) && n_untold) {
-		say(untold, (int)n_untold);
-		n_untold = 0;
-	}
+	if (kbi_unlikely(e))
+		tell();
 	return e;
+}
+
+/* ---- what the program prefers ----------------------------------------------------------------------------- */
+
+/* A word of length n: is it right, and, if `sets`, the option's value. */
+static bool prefer(const char *word, size_t n, bool sets)
+{
+	char text[64 + CPUS_TEXT], allowed[128], *equals;
+	const struct kbi_option *o;
+	uint64_t value;
+
+	if (n < sizeof(text))
+		memcpy(text, word, n);
+	text[n < sizeof(text) ? n : 0] = '\0';
+	equals = strchr(text, '=');
+	o = equals ? kbi_option_find(text, (size_t)(equals - text)) : NULL;
+	if (o == NULL) {
+		note("kochab: kb_init_with: %.300s: no such option=value; 'kochab options' lists them\n", text);
+		return false;
+	}
+	if (kbi_option_parse(o, equals + 1, &value) != 0) {
+		note("kochab: kb_init_with: %.300s: bad value, allowed: %s\n", text,
+		     kbi_option_allowed(o, allowed, sizeof(allowed)));
+		return false;
+	}
+	if (sets && !is_given[o - kbi_option_table])
+		kbi_option_set(o, value);
+	return true;
+}
+
+static bool prefer_all(const char *words, bool sets)
+{
+	static const char blanks[] = " \t\n";
+	bool good = true;
+	size_t n;
+
+	for (words += strspn(words, blanks); *words != '\0'; words += n, words += strspn(words, blanks)) {
+		n = strcspn(words, blanks);
+		good &= prefer(words, n, sets);
+	}
+	return good;
+}
+
+int kbi_option_prefer(const char *words)
+{
+	int e = kbi_option_load();
+
+	if (e)
+		return e;
+	if (!prefer_all(words, false)) {
+		tell();
+		return EINVAL;
+	}
+	prefer_all(words, true);
+	return 0;
 }

@@ -13,6 +13,7 @@ enum kbi_option_type {
 	KBI_OPTION_SIZE,
 	KBI_OPTION_TIME,
 	KBI_OPTION_ENUM,
+	KBI_OPTION_CPUS,
 };
 
 #define CHOICES(name, ...) enum kbi_option_##name { __VA_ARGS__ };
@@ -23,6 +24,7 @@ typedef uint32_t kbi_option_type_UINT;
 typedef uint64_t kbi_option_type_SIZE;
 typedef uint32_t kbi_option_type_TIME;
 typedef uint32_t kbi_option_type_ENUM;
+typedef const char *kbi_option_type_CPUS;
 
 struct kbi_options {
 #define OPTION(name, env, type, def, min, max, unit, help) kbi_option_type_##type name;
@@ -41,7 +43,7 @@ struct kbi_option {
 	enum kbi_option_type type;
 	uint32_t offset; /* of the value in struct kbi_options */
 	uint64_t def, min, max;
-	const char *unit; /* ENUM: the words, with | between them */
+	const char *unit; /* ENUM, CPUS: the words, with | between them */
 	const char *help;
 };
 
@@ -54,11 +56,14 @@ extern KBI_HIDDEN const struct kbi_option kbi_option_table[];
 int kbi_option_load(void);
 /* The same without a word: the next call of kbi_option_load says it. */
 int kbi_option_load_quietly(void);
+/* Options that the program prefers, "name=value" and blanks between them; those that the environment has set stay.
+ * EINVAL: as kbi_option_load; nothing is set then. Single-threaded, after or before it. */
+int kbi_option_prefer(const char *words);
 /* The option, or (NULL) a variable that is none, may come from the environment here: it is looked at. */
 bool kbi_option_obeys(const struct kbi_option *o);
 /* The row of `name` (length n; dashes count as underscores), or NULL. */
 const struct kbi_option *kbi_option_find(const char *name, size_t n);
-/* Reads one value. EINVAL: it is bad. */
+/* Reads one value. EINVAL: it is bad. Of CPUS it is the address of the text, 0 for the first of the words. */
 int kbi_option_parse(const struct kbi_option *o, const char *text, uint64_t *value);
 /* Stores a value that kbi_option_parse gave, before anything else reads it. */
 void kbi_option_set(const struct kbi_option *o, uint64_t value);

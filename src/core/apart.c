@@ -13,6 +13,7 @@
 
 #include <sched.h>
 
+#include "core/place.h"
 #include "os/cpu.h"
 #include "os/segment.h"
 #include "os/sys.h"
@@ -27,8 +28,6 @@ enum {
 	IDLE_PART = 10,        /* and the other processor was idle for such a part of that: the kernel counts by 10 ms */
 	FIRST_NS = 20000000,   /* from an attempt to the next of that VP, at first; */
 	LAST_NS = 2000000000,  /* at most; a VP that has met no other VP for so long begins again */
-	WORDS = 128,           /* of a mask: 8,192 processors */
-	BITS = 8 * sizeof(unsigned long),
 };
 
 /* The lookout's: a VP that has met another VP; vp NULL: none. */
@@ -48,7 +47,7 @@ static int processor_of(const struct kbi_vp *vp, uint64_t now)
 	uint64_t seen = a_load_rlx(&vp->apart.seen);
 	uint32_t cpu = a_load_rlx(&vp->apart.cpu);
 
-	if (now > seen + FRESH_NS || a_load_rlx(&vp->doze) != KBI_DOZE_NO || cpu >= WORDS * BITS)
+	if (now > seen + FRESH_NS || a_load_rlx(&vp->doze) != KBI_DOZE_NO || cpu >= KBI_CPUS)
 		return -1;
 	return (int)cpu;
 }
@@ -62,31 +61,22 @@ static bool meets(const struct kbi_vp *vp, int cpu, uint64_t now)
 	return false;
 }
 
-static bool has(const unsigned long *mask, unsigned cpu)
-{
-	return mask[cpu / BITS] >> cpu % BITS & 1;
-}
-
-static void mark(unsigned long *mask, unsigned cpu)
-{
-	mask[cpu / BITS] |= 1ul << cpu % BITS;
-}
-
 /* The next processor of vp's affinity where no VP runs; -1: there is none. */
 static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 {
-	unsigned long mask[WORDS], taken[WORDS] = { 0 };
-	long bytes = kbi_sys(SYS_sched_getaffinity, a_load_rlx(&vp->tid), sizeof mask, mask);
-	unsigned n = bytes > 0 ? (unsigned)bytes * 8 : 0;
+	struct kbi_cpus mask, taken = { 0 };
+	unsigned n;
 
+	kbi_cpus_read((int)a_load_rlx(&vp->tid), &mask);
+	n = mask.bytes > 0 ? (unsigned)mask.bytes * 8 : 0;
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		int at = processor_of(kbi_vps[i], now);
 
 		if (at >= 0)
-			mark(taken, (unsigned)at);
+			kbi_cpus_add(&taken, (unsigned)at);
 	}
 	for (unsigned i = 1; i < n; i++)
-		if (has(mask, (cpu + i) % n) && !has(taken, (cpu + i) % n))
+		if (kbi_cpus_has(&mask, (cpu + i) % n) && !kbi_cpus_has(&taken, (cpu + i) % n))
 			return (int)((cpu + i) % n);
 	return -1;
 }
@@ -96,15 +86,16 @@ static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 /* The second call may be long in coming: the VP waits for its turn on the new processor. */
 static void move(struct kbi_vp *vp, unsigned cpu)
 {
-	unsigned long mask[WORDS], one[WORDS] = { 0 };
-	long bytes = kbi_sys(SYS_sched_getaffinity, 0, sizeof mask, mask);
+	struct kbi_cpus mask, one = { 0 };
 
-	if (bytes <= 0 || cpu >= (unsigned)bytes * 8 || !has(mask, cpu))
+	kbi_cpus_read(0, &mask);
+	if (mask.bytes <= 0 || !kbi_cpus_has(&mask, cpu))
 		return;
-	mark(one, cpu);
+	one.bytes = mask.bytes;
+	kbi_cpus_add(&one, cpu);
 	a_store_rlx(&vp->apart.moves_now, 1);
-	kbi_sys(SYS_sched_setaffinity, 0, bytes, one);
-	kbi_sys(SYS_sched_setaffinity, 0, bytes, mask);
+	kbi_cpus_give(0, &one);
+	kbi_cpus_give(0, &mask);
 	a_store_rlx(&vp->apart.moves_now, 0);
 	vp->apart.n_moves++;
 }
@@ -153,15 +144,15 @@ static void begin(struct kbi_vp *vp, int cpu, uint64_t now)
 
 static void find_pair(uint64_t now)
 {
-	unsigned long taken[WORDS] = { 0 };
+	struct kbi_cpus taken = { 0 };
 
 	for (unsigned i = 0; i < kbi_vp_n && !met.vp; i++) {
 		struct kbi_apart *a = &kbi_vps[i]->apart;
 		int cpu = processor_of(kbi_vps[i], now);
-		bool shared = cpu >= 0 && has(taken, (unsigned)cpu);
+		bool shared = cpu >= 0 && kbi_cpus_has(&taken, (unsigned)cpu);
 
 		if (cpu >= 0)
-			mark(taken, (unsigned)cpu);
+			kbi_cpus_add(&taken, (unsigned)cpu);
 		if (shared && now >= a->next)
 			begin(kbi_vps[i], cpu, now);
 		else if (!shared && a->patience && now > a->next + LAST_NS)
@@ -188,7 +179,7 @@ static void look_again(uint64_t now)
 
 void kbi_apart_watch(uint64_t now)
 {
-	if (kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) || now - met.watched < WATCH_NS)
+	if (kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) || a_load_rlx(&kbi_place_used) || now - met.watched < WATCH_NS)
 		return;
 	met.watched = now;
 	a_store_rlx(&kbi_apart_asked, !kbi_segment_filtered());

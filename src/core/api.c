@@ -9,6 +9,7 @@
 #include "core/boot.h"
 #include "core/dump.h"
 #include "core/handoff.h"
+#include "core/place.h"
 #include "core/slice.h"
 #include "core/tally.h"
 #include "core/thread.h"
@@ -148,6 +149,16 @@ int kb_init(void)
 	return kbi_boot();
 }
 
+int kb_init_with(const char *options)
+{
+	int e;
+
+	if (!options)
+		return EINVAL;
+	e = kbi_boot_has_vps() ? EALREADY : kbi_option_prefer(options);
+	return e ? e : kbi_boot();
+}
+
 const char *kb_version(void)
 {
 	return KOCHAB_VERSION;
@@ -174,6 +185,19 @@ int kb_vp_ready(unsigned vp, unsigned *n)
 	return 0;
 }
 
+int kb_vp_bind(unsigned vp, int processor)
+{
+	return vp < kb_vp_count() ? kbi_place_bind(kbi_vps[vp], processor) : EINVAL;
+}
+
+int kb_vp_bound(unsigned vp, int *processor)
+{
+	if (vp >= kb_vp_count() || !processor)
+		return EINVAL;
+	*processor = kbi_place_of(kbi_vps[vp]);
+	return 0;
+}
+
 int kb_vp_self(void)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -195,7 +219,7 @@ int kb_option(const char *name, uint64_t *value)
 {
 	const struct kbi_option *o = name ? kbi_option_find(name, strlen(name)) : NULL;
 
-	if (!o || !value || kbi_option_load())
+	if (!o || !value || o->type == KBI_OPTION_CPUS || kbi_option_load())
 		return EINVAL;
 	*value = kbi_option_get(o);
 	return 0;

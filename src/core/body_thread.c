@@ -8,6 +8,7 @@
 #include "base/option.h"
 #include "core/body_process.h"
 #include "core/body_stack.h"
+#include "core/place.h"
 #include "core/preempt.h"
 #include "core/spare.h"
 #include "core/stock.h"
@@ -223,6 +224,19 @@ static int made_by_other(void *(*fn)(void *), void *arg)
 	return kbi_body_maker(fn, arg, &mask);
 }
 
+/* What the caller makes is not bound with it. Elsewhere than with glibc what is made after the start stays there. */
+static void leave_place(pthread_attr_t *a)
+{
+#ifdef __GLIBC__
+	const struct kbi_cpus *all = kbi_place_programs();
+
+	if (kbi_unlikely(all && all->bytes > 0))
+		pthread_attr_setaffinity_np(a, (size_t)all->bytes, (const cpu_set_t *)(const void *)all->bits);
+#else
+	(void)a;
+#endif
+}
+
 /* libc puts static TLS into the stack and says EINVAL where it has no room; how large it is, we know only where
  * we make control blocks. */
 int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
@@ -236,10 +250,11 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 		return made_by_other(fn, arg);
 	if (kbi_sys_from.processes)
 		return kbi_process_start(fn, arg);
-	if (kbi_stock_start(fn, arg))
+	if ((!kbi_place_programs() || fn == body) && kbi_stock_start(fn, arg))
 		return 0;
 	pthread_attr_init(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	leave_place(&a);
 	do {
 		pthread_attr_setstacksize(&a, (size + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1));
 		e = kbi_real.pthread_create(&id, &a, fn, arg);

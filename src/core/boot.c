@@ -18,6 +18,7 @@
 #include "core/outside.h"
 #include "core/spare.h"
 #include "core/wait.h"
+#include "core/place.h"
 #include "core/preempt.h"
 #include "core/quantum.h"
 #include "core/agent.h"
@@ -27,7 +28,6 @@
 #include "core/thread.h"
 #include "mem/heap_door.h"
 #include "os/lock.h"
-#include "os/cpu.h"
 #include "os/fd.h"
 #include "os/libway.h"
 #include "os/module.h"
@@ -55,13 +55,14 @@ static const struct kbi_sched *chosen_scheduler(void)
 static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched)
 {
 	kbi_vp_init(vp, id, s, sched);
+	kbi_place_give(vp);
 	vp->solo = id < KBI_SOLO_VPS ? (uint64_t)1 << id : 0;
 	vp->fp = vp->fp_now = kbi_fp_get();
 	vp->stacks = &kbi_stack_slots[id + 1];
 	return kbi_board_init(&vp->board, vp->id, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
 }
 
-static int make_vps(unsigned n)
+static int make_vps(unsigned n, unsigned processors)
 {
 	const struct kbi_sched *sched = chosen_scheduler();
 	struct kbi_sched_vp *s = kbi_sys_map(n * sizeof *s);
@@ -72,7 +73,7 @@ static int make_vps(unsigned n)
 	if (!s || !vps || !kbi_vps)
 		return ENOMEM;
 	kbi_vp_n = n;
-	a_store_rlx(&kbi_crowd.crammed, n > kbi_cpu_count());
+	a_store_rlx(&kbi_crowd.crammed, n > processors);
 	for (unsigned i = 0; i < n; i++) {
 		s[i].id = i;
 		s[i].nvps = n;
@@ -204,7 +205,7 @@ static int give_up(int e)
 
 static int start(void)
 {
-	unsigned n;
+	unsigned n, processors;
 	bool first = kbi_sys_gettid() == (int)kbi_sys(SYS_getpid);
 	int e = kbi_option_load();
 
@@ -213,6 +214,9 @@ static int start(void)
 				"program without it");
 		return EBUSY;
 	}
+	n = kbi_options.vps;
+	if (!e)
+		e = kbi_place_choose(&n, &processors);
 	if (!e && kbi_options.body == KBI_OPT_BODY_PROCESS)
 		e = open_processes(first);
 	if (e == EACCES) { /* the program has restricted itself: nothing is begun yet */
@@ -222,7 +226,6 @@ static int start(void)
 	}
 	if (e)
 		return e;
-	n = kbi_options.vps ? kbi_options.vps : kbi_cpu_count();
 	kbi_tp_init(kbi_options.fsgsbase);
 	kbi_segment_setup();
 	e = kbi_descriptor_setup();
@@ -243,7 +246,7 @@ static int start(void)
 	e = kbi_tcb_setup(&kbi_self_tls, (enum kbi_tcb_mode)kbi_options.tls);
 	if (e && e != ENOTSUP)
 		return e;
-	e = make_vps(n);
+	e = make_vps(n, processors);
 	if (!e)
 		e = kbi_spare_setup(n);
 	if (!e)
@@ -251,6 +254,7 @@ static int start(void)
 	if (e)
 		return give_up(e);
 	kbi_handoff_setup();
+	kbi_place_setup();
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	e = kbi_preempt_setup();
 	if (e)
@@ -267,7 +271,10 @@ static int start(void)
 	if (e)
 		return give_up(e);
 	bodies = first;
-	return start_bodies();
+	e = start_bodies();
+	if (first)
+		kbi_place_take(kbi_vps[0]); /* after it, for what it has started has any processor */
+	return e;
 }
 
 static void say_what_was_chosen(void)

@@ -29,6 +29,7 @@
 #include "core/lookout.h"
 #include "core/meter.h"
 #include "core/nursery.h"
+#include "core/place.h"
 #include "core/run.h"
 #include "core/solo.h"
 #include "core/spare.h"
@@ -182,6 +183,7 @@ static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *h
 	 * for the call, its mail, too: kochab/kochab.h says so */
 	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
 		lend(vp, b);
+	kbi_place_leave(); /* the call, and a child that it makes, is not bound with the VP */
 	kbi_np_leave(self);
 }
 
@@ -247,6 +249,7 @@ bool kbi_handoff_keep(struct kbi_task *self)
 	if (b->kept || !give_away(b))
 		return false;
 	b->found = 0;
+	kbi_place_leave();
 	kbi_spare_keep(b, true);
 	return true;
 }
@@ -319,6 +322,7 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 
 	if (!b->kept && (!word || !a_cas_acqrel(&vp->lent, &word, 0)))
 		return false;
+	kbi_place_take(vp);
 	go_on(t, b, vp);
 	return true;
 }
@@ -334,6 +338,7 @@ static void become(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
 	vp->fp_now = kbi_fp_get();
 	vp->handovers++; /* another turn */
 	kbi_vp_embody(vp, b);
+	kbi_place_take(vp);
 	if (kbi_handoff_takes)
 		kbi_handoff_takes(vp, &t->task);
 }

@@ -9,6 +9,7 @@
 
 #include "base/option.h"
 #include "core/agent.h"
+#include "core/place.h"
 #include "os/lock.h"
 #include "os/sys.h"
 #include "os/uring.h"
@@ -293,6 +294,7 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 	vp->cur_tp = (kbi_tpword)me->tp;
 	*me->self_slot = NULL;
 	kbi_vp_embody(vp, me);
+	kbi_place_take(vp);
 	if (kbi_spare_adopted)
 		kbi_spare_adopted(vp);
 	a_store_rel(&vp->lent, 0);

@@ -18,6 +18,7 @@
 #include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/local.h"
+#include "core/place.h"
 #include "core/tally.h"
 #include "core/thread_priv.h"
 #include "os/plant.h"
@@ -274,6 +275,7 @@ static void *system_body(void *arg)
 	struct kb_thread *t = arg;
 
 	kbi_self_tls = &t->task;
+	kbi_place_leave();
 	t->pid = (uint64_t)kbi_sys(SYS_getpid);
 	kbi_np_leave(&t->task); /* created with 1 */
 	kbi_thread_exit(t->fn(t->arg));

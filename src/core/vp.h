@@ -140,6 +140,8 @@ struct kbi_vp {
 	a32 heard;                 /* ticks that have come; approximate */
 	a64 lent;                  /* its body is in a blocking call and it may be taken: core/handoff.c. 0: it is not */
 
+	a32 place;                 /* core/place: the processor + 1 that it is bound to; 0: none */
+
 	/* cold, owner only: statistics; and when the idle got some of fine tasks, ns */
 	uint64_t n_sleeps KBI_ALIGNED(KBI_CACHE_LINE), n_ticks, n_mail;
 	uint64_t n_ended, n_brief; /* turns ended by force; of them, of who spun */

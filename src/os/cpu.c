@@ -11,15 +11,25 @@
 #include "os/fd.h"
 #include "os/sys.h"
 
+void kbi_cpus_read(int tid, struct kbi_cpus *s)
+{
+	memset(s, 0, sizeof *s);
+	s->bytes = kbi_sys(SYS_sched_getaffinity, tid, sizeof s->bits, s->bits);
+}
+
+long kbi_cpus_give(int tid, const struct kbi_cpus *s)
+{
+	return kbi_sys(SYS_sched_setaffinity, tid, s->bytes, s->bits);
+}
+
 unsigned kbi_cpu_affinity(void)
 {
-	/* 8,192 processors */
-	unsigned long mask[128];
-	long bytes = kbi_sys(SYS_sched_getaffinity, 0, sizeof mask, mask);
+	struct kbi_cpus mask;
 	unsigned n = 0;
 
-	for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
-		n += (unsigned)__builtin_popcountl(mask[i]);
+	kbi_cpus_read(0, &mask);
+	for (unsigned i = 0; i < kbi_countof(mask.bits); i++)
+		n += (unsigned)__builtin_popcountll(mask.bits[i]);
 	return n ? n : 1;
 }
 
@@ -137,6 +147,22 @@ unsigned kbi_cpu_quota(void)
 unsigned kbi_cpu_count(void)
 {
 	return smaller(kbi_cpu_affinity(), kbi_cpu_quota());
+}
+
+bool kbi_cpu_leads_core(unsigned cpu, const struct kbi_cpus *s)
+{
+	char file[96], text[1024];
+	const char *list = text;
+	unsigned first, last;
+
+	snprintf(file, sizeof file, "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu);
+	if (!read_file(file, text, sizeof text))
+		return true;
+	while (kbi_cpulist_next(&list, &first, &last))
+		for (unsigned i = first; i <= last && i < cpu; i++)
+			if (kbi_cpus_has(s, i))
+				return false;
+	return true;
 }
 
 /* ---- idle time ------------------------------------------------------------------------------------------ */

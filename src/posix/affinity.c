@@ -12,17 +12,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "core/place.h"
 #include "core/solo.h"
-#include "core/vp.h"
-#include "os/heritage.h"
 #include "os/lock.h"
 #include "os/sys.h"
 #include "posix/bind.h"
-
-struct mask {
-	uint64_t bits[KBI_HERITAGE_CPUS / 64];
-	long bytes; /* that the kernel has, or -errno */
-};
 
 static a32 lock;
 static a32 used; /* somebody looks at others' records: 1, threads that end pass the lock from here on; 2, all do */
@@ -76,7 +70,7 @@ static struct kbi_posix_thread *record_of(struct kbi_signal_to to)
 struct left {
 	struct left *next;
 	const struct kb_thread *t; /* NULL: nobody's, for the next use */
-	struct mask set;
+	struct kbi_cpus set;
 };
 static struct left *all_left;
 
@@ -90,7 +84,7 @@ static struct left *find_left(const struct kb_thread *t)
 }
 
 /* For t: in its entry, else in a free entry, else in *fresh, which is NULL then. */
-static void leave_set(const struct kb_thread *t, const struct mask *set, struct left **fresh)
+static void leave_set(const struct kb_thread *t, const struct kbi_cpus *set, struct left **fresh)
 {
 	struct left *l = find_left(t);
 
@@ -113,7 +107,7 @@ static void unmap(struct left *l)
 }
 
 /* The caller's; false: none. */
-static bool take_set(struct mask *set)
+static bool take_set(struct kbi_cpus *set)
 {
 	struct left *l = find_left(kbi_thread_of(kbi_self_raw()));
 	bool due = a_xchg_rlx(&kbi_posix_me.pin_due, 0);
@@ -130,7 +124,7 @@ void kbi_affinity_thread_ends(void)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 	struct kbi_task *self;
-	struct mask unused;
+	struct kbi_cpus unused;
 
 	if (kbi_unlikely(t->is_main))
 		return;
@@ -144,12 +138,6 @@ void kbi_affinity_thread_ends(void)
 }
 
 /* ---- what the kernel says -------------------------------------------------------------------------------- */
-
-static void read_mask(int tid, struct mask *m)
-{
-	memset(m, 0, sizeof(*m));
-	m->bytes = kbi_sys(SYS_sched_getaffinity, tid, sizeof(m->bits), m->bits);
-}
 
 /* A kernel thread that is as the runtime made it: a virtual processor's, unless that is about to get another, or to go to
  * another processor. 0: none. */
@@ -175,21 +163,35 @@ static int find_common(void)
 	return tid;
 }
 
-/* The virtual processors'. */
-static void read_common(struct mask *m)
+/* The virtual processors'; where they are bound, what they would have if they were not. */
+static void read_common(struct kbi_cpus *m)
 {
-	read_mask(find_common(), m);
+	const struct kbi_cpus *all = kbi_place_programs();
+
+	if (kbi_unlikely(all))
+		*m = *all;
+	else
+		kbi_cpus_read(find_common(), m);
 }
 
-static bool is_same(const struct mask *a, const struct mask *b)
+/* The caller's, which is on a virtual processor or in a call that it lets others run beside. */
+static void read_own(struct kbi_cpus *m)
+{
+	if (kbi_place_programs())
+		read_common(m);
+	else
+		kbi_cpus_read(0, m);
+}
+
+static bool is_same(const struct kbi_cpus *a, const struct kbi_cpus *b)
 {
 	return a->bytes == b->bytes && !memcmp(a->bits, b->bits, sizeof(a->bits));
 }
 
-static bool is_common(const struct mask *m)
+static bool is_common(const struct kbi_cpus *m)
 {
 	struct kbi_task *self = enter();
-	struct mask common;
+	struct kbi_cpus common;
 
 	read_common(&common);
 	leave(self);
@@ -197,16 +199,16 @@ static bool is_common(const struct mask *m)
 }
 
 /* What a thread would have that sets this: 0 and *m, or -errno. The caller's kernel thread is as before. */
-static long try_mask(size_t size, const void *set, struct mask *m)
+static long try_mask(size_t size, const void *set, struct kbi_cpus *m)
 {
 	struct kbi_task *self = enter();
-	struct mask before;
+	struct kbi_cpus before;
 	long e;
 
-	read_mask(0, &before);
+	kbi_cpus_read(0, &before);
 	e = kbi_sys(SYS_sched_setaffinity, 0, size, set);
 	if (!e) {
-		read_mask(0, m);
+		kbi_cpus_read(0, m);
 		kbi_sys(SYS_sched_setaffinity, 0, before.bytes, before.bits);
 	}
 	leave(self);
@@ -218,11 +220,11 @@ static long try_mask(size_t size, const void *set, struct mask *m)
 /* The caller's kernel thread has another affinity, or that of the virtual processors again. */
 static KBI_SWITCHER long has_set(long e)
 {
-	struct mask now;
+	struct kbi_cpus now;
 
 	if (e || !kbi_vp_n || kbi_posix_forked || kbi_posix_in_vfork())
 		return e;
-	read_mask(0, &now);
+	kbi_cpus_read(0, &now);
 	if (is_common(&now))
 		kbi_bind_undo(KBI_BIND_PINNED);
 	else
@@ -245,7 +247,7 @@ static bool is_kept(const struct kb_thread *t)
 static void forget_left(void)
 {
 	struct kbi_task *self;
-	struct mask unused;
+	struct kbi_cpus unused;
 
 	if (kbi_likely(!a_load_rlx(&kbi_posix_me.pin_due)))
 		return;
@@ -257,14 +259,14 @@ static void forget_left(void)
 /* The caller's, t. */
 static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *set)
 {
-	struct mask new, now;
+	struct kbi_cpus new, now;
 	long e;
 
 	if (!is_kept(t)) {
 		e = try_mask(size, set, &new);
 		if (e)
 			return e;
-		read_mask(0, &now);
+		read_own(&now);
 		forget_left();
 		if (is_same(&new, &now))
 			return 0;
@@ -279,7 +281,7 @@ static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *s
 static KBI_SWITCHER void obey(void)
 {
 	struct kbi_task *self = kbi_self_raw();
-	struct mask set;
+	struct kbi_cpus set;
 	long e = -EAGAIN;
 
 	if (!self || a_load_rlx(&self->np) || !kbi_bind_is_light() || (!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
@@ -340,8 +342,8 @@ static int kept_tid(const struct kb_thread *t, const struct kbi_posix_thread *r)
 }
 
 /* Under the lock. *due: it is left for it. */
-static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, const struct mask *new, struct left **fresh,
-		      bool common, bool *due)
+static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, const struct kbi_cpus *new,
+		      struct left **fresh, bool common, bool *due)
 {
 	int tid = kept_tid(t, r);
 	long e = tid ? kbi_sys(SYS_sched_setaffinity, tid, sizeof(new->bits), new->bits) : 0;
@@ -361,7 +363,7 @@ static long set_others(struct kbi_signal_to to, size_t size, const void *set)
 	struct left *fresh = kbi_sys_map(sizeof(*fresh)); /* also in a handler */
 	struct kbi_posix_thread *r;
 	struct kbi_task *self;
-	struct mask new;
+	struct kbi_cpus new;
 	bool common, due = false;
 	long e = fresh ? try_mask(size, set, &new) : -ENOMEM;
 
@@ -387,6 +389,18 @@ static KBI_SWITCHER long set_light(struct kbi_signal_to to, size_t size, const v
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
+/* As the kernel answers. */
+static long get_programs(size_t size, void *set)
+{
+	const struct kbi_cpus *all = kbi_place_programs();
+
+	if (all->bytes > 0 && (size < (size_t)all->bytes || size % sizeof(long)))
+		return -EINVAL;
+	if (all->bytes > 0)
+		memcpy(set, all->bits, (size_t)all->bytes);
+	return all->bytes;
+}
+
 /* As the kernel answers. A thread that has just ended had the set that all have. */
 static long get_light(struct kbi_signal_to to, size_t size, void *set)
 {
@@ -394,7 +408,8 @@ static long get_light(struct kbi_signal_to to, size_t size, void *set)
 	const struct kbi_posix_thread *r = record_of(to);
 	int tid = r ? kept_tid(to.t, r) : 0;
 	const struct left *l;
-	long n = kbi_sys(SYS_sched_getaffinity, tid ? tid : find_common(), size, set);
+	long n = tid || !kbi_place_programs() ? kbi_sys(SYS_sched_getaffinity, tid ? tid : find_common(), size, set) :
+						get_programs(size, set);
 
 	if (n > 0 && r && a_load_rlx(&r->pin_due) && (l = find_left(to.t)))
 		memcpy(set, l->set.bits, (size_t)n < sizeof(l->set.bits) ? (size_t)n : sizeof(l->set.bits));
@@ -520,7 +535,7 @@ static inline bool is_given(const pthread_attr_t *attr)
 int kbi_affinity_of(const pthread_attr_t *attr, bool *given, bool *other)
 {
 	cpu_set_t set;
-	struct mask new;
+	struct kbi_cpus new;
 	long e;
 
 	*given = *other = false;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "core/place.h"
+#include "posix/affinity.h"
 #include "sync/sem.h"
 
 struct kernel_start {
@@ -11,6 +13,7 @@ struct kernel_start {
 	void *arg;
 	uint32_t bound; /* enum kbi_bind_why */
 	bool c11;
+	bool leaves; /* the virtual processor's place, if that is bound */
 };
 
 static void kernel_ended(void *unused)
@@ -26,6 +29,8 @@ static void *kernel_body(void *arg)
 
 	free(arg);
 	a_store_rlx(&kbi_posix_me.kernel, 1);
+	if (s.leaves)
+		kbi_place_leave();
 	kbi_bind_inherit(s.bound);
 	pthread_cleanup_push(kernel_ended, NULL);
 	result = s.c11 ? (void *)(intptr_t)((int (*)(void *))(uintptr_t)s.fn)(s.arg) : s.fn(s.arg);
@@ -38,6 +43,7 @@ int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(voi
 {
 	struct kernel_start *s = malloc(sizeof(*s));
 	int e, policy = SCHED_OTHER;
+	bool given = false, other;
 
 	if (!s)
 		return EAGAIN;
@@ -45,7 +51,9 @@ int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(voi
 		pthread_attr_getschedpolicy(attr, &policy);
 		kbi_about_expect(policy); /* its creator's was expected when that got it */
 	}
-	*s = (struct kernel_start){ fn, arg, bound, c11 };
+	if (attr)
+		kbi_affinity_of(attr, &given, &other);
+	*s = (struct kernel_start){ fn, arg, bound, c11, !bound && !given };
 	kbi_posix_made_kernel = true;
 	/* from here on it may have detached itself and ended: nobody but itself writes into its record */
 	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);

@@ -1,0 +1,175 @@
+/* core/place.c - processors of virtual processors. Contract in place.h.
+ *
+ * A VP may get another body while another thread binds it. The binder writes the place, has every VP's processor pass
+ * a fence (kbi_solo_barrier), and sets the affinity of the kernel thread whose number it reads then. A body that becomes
+ * the VP has written its number, and looks at the place after it: it has seen the new place, or the binder sees its
+ * number. Both may be so. What the binder does to a kernel thread that has just stopped to be the VP is undone when that
+ * becomes a VP again. */
+#include "core/place.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/cpulist.h"
+#include "base/option.h"
+#include "core/solo.h"
+#include "os/heritage.h"
+#include "os/sys.h"
+
+a32 kbi_place_used;
+
+static struct kbi_cpus all; /* constant once VPs run */
+static uint16_t chosen[KBI_CPUS];
+static unsigned n_chosen;
+
+/* ---- the option ------------------------------------------------------------------------------------------ */
+
+static bool choose(unsigned cpu)
+{
+	if (!kbi_cpus_has(&all, cpu) || n_chosen == KBI_CPUS)
+		return false;
+	chosen[n_chosen++] = (uint16_t)cpu;
+	return true;
+}
+
+static void choose_cores(void)
+{
+	for (unsigned cpu = 0; cpu < KBI_CPUS; cpu++)
+		if (kbi_cpus_has(&all, cpu) && kbi_cpu_leads_core(cpu, &all))
+			choose(cpu);
+}
+
+static int choose_list(const char *list)
+{
+	unsigned first, last;
+
+	while (kbi_cpulist_next(&list, &first, &last))
+		for (unsigned cpu = first; cpu <= last; cpu++)
+			if (!choose(cpu)) {
+				kbi_sys_message("option bind: processor %u is none of the program's %u", cpu,
+						kbi_cpu_affinity());
+				return EINVAL;
+			}
+	return 0;
+}
+
+static unsigned count_different(unsigned n)
+{
+	struct kbi_cpus seen = { 0 };
+	unsigned different = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		different += !kbi_cpus_has(&seen, chosen[i]);
+		kbi_cpus_add(&seen, chosen[i]);
+	}
+	return different;
+}
+
+static unsigned at_most(unsigned n, unsigned limit)
+{
+	return limit && limit < n ? limit : n;
+}
+
+int kbi_place_choose(unsigned *n, unsigned *processors)
+{
+	unsigned quota = kbi_cpu_quota();
+	int e = 0;
+
+	kbi_cpus_read(0, &all);
+	n_chosen = 0;
+	*processors = kbi_cpu_count();
+	if (!kbi_options.bind) {
+		*n = *n ? *n : *processors;
+		return 0;
+	}
+	if (kbi_options.bind[0] == 'c')
+		choose_cores();
+	else
+		e = choose_list(kbi_options.bind);
+	if (e || !n_chosen)
+		return e ? e : EINVAL;
+	*n = *n ? *n : at_most(n_chosen, quota);
+	*processors = at_most(count_different(at_most(n_chosen, *n)), quota);
+	a_store_rlx(&kbi_place_used, 1);
+	return 0;
+}
+
+void kbi_place_give(struct kbi_vp *vp)
+{
+	if (n_chosen)
+		a_store_rlx(&vp->place, 1u + chosen[vp->id % n_chosen]);
+}
+
+/* ---- kernel threads -------------------------------------------------------------------------------------- */
+
+static long set(int tid, uint32_t place)
+{
+	struct kbi_cpus one = { .bytes = all.bytes };
+
+	if (!place)
+		return kbi_cpus_give(tid, &all);
+	kbi_cpus_add(&one, place - 1);
+	return kbi_cpus_give(tid, &one);
+}
+
+void kbi_place_take_now(const struct kbi_vp *vp)
+{
+	set(0, a_load_rlx(&vp->place));
+}
+
+void kbi_place_leave(void)
+{
+	if (kbi_unlikely(a_load_rlx(&kbi_place_used)))
+		kbi_cpus_give(0, &all);
+}
+
+const struct kbi_cpus *kbi_place_programs(void)
+{
+	return a_load_rlx(&kbi_place_used) ? &all : NULL;
+}
+
+/* The caller is on a VP's kernel thread, or on one that was a VP when it was found in a call: noted before fork, for by
+ * the time the child's handlers run the drop-in may have taken it off. Kernel threads that threads keep are left alone. */
+static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
+
+static void before_fork(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	forks_on_body = self && (self->vp || (kbi_thread_of(self)->body && kbi_heritage_kind() == KBI_HERITAGE_COMMON));
+}
+
+static void in_child(void)
+{
+	if (forks_on_body)
+		kbi_place_leave();
+}
+
+void kbi_place_setup(void)
+{
+	pthread_atfork(before_fork, NULL, in_child);
+}
+
+/* ---- kb_vp_bind ------------------------------------------------------------------------------------------ */
+
+int kbi_place_bind(struct kbi_vp *vp, int processor)
+{
+	int tid;
+	long e;
+
+	if (processor < -1 || (processor >= 0 && !kbi_cpus_has(&all, (unsigned)processor)))
+		return EINVAL;
+	a_store_rlx(&vp->place, (uint32_t)(processor + 1));
+	a_store_rlx(&kbi_place_used, 1);
+	kbi_solo_barrier(); /* partner: the number's store before kbi_place_take */
+	do {
+		tid = (int)a_load_rlx(&vp->tid);
+		e = set(tid, a_load_rlx(&vp->place));
+	} while (e == -ESRCH && tid != (int)a_load_rlx(&vp->tid));
+	return e == -ESRCH ? 0 : (int)-e; /* no body yet: it looks when it begins */
+}
+
+int kbi_place_of(const struct kbi_vp *vp)
+{
+	return (int)a_load_rlx(&vp->place) - 1;
+}
