@@ -206,33 +206,6 @@ void kbi_sys_fatal(const char *format, ...)
 	abort();
 }
 
-void *kbi_sys_map(size_t bytes)
-{
-	void *p;
-
-	if (kbi_sys_from.take)
-		return kbi_sys_from.take(bytes);
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
-/* Nothing is made of what may not be touched, and what is locked no more may be: in this order. */
-void *kbi_sys_map_table(size_t bytes)
-{
-	void *p;
-
-	if (kbi_sys_from.take)
-		return kbi_sys_from.take(bytes);
-	p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
-		return NULL;
-	munlock(p, bytes);
-	if (mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0)
-		return p;
-	munmap(p, bytes);
-	return NULL;
-}
-
 /* Raw where it can be, so that a handler which interrupts it finds our code and not libc's. */
 void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
 {
@@ -246,6 +219,32 @@ void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
 
 	return r > -4096ul ? NULL : (void *)r;
 #endif
+}
+
+/* Not by libc's mmap, in front of which a library may have put a function of its own, as UCX does: that takes a lock, and
+ * our caller may hold one. Unmapping goes by libc's call, because such a library must know of it. */
+void *kbi_sys_map(size_t bytes)
+{
+	if (kbi_sys_from.take)
+		return kbi_sys_from.take(bytes);
+	return kbi_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+}
+
+/* Nothing is made of what may not be touched, and what is locked no more may be: in this order. */
+void *kbi_sys_map_table(size_t bytes)
+{
+	void *p;
+
+	if (kbi_sys_from.take)
+		return kbi_sys_from.take(bytes);
+	p = kbi_sys_mmap(NULL, bytes, PROT_NONE, MAP_NORESERVE);
+	if (!p)
+		return NULL;
+	kbi_sys(SYS_munlock, p, bytes);
+	if (kbi_sys(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE) == 0)
+		return p;
+	kbi_sys(SYS_munmap, p, bytes);
+	return NULL;
 }
 
 void kbi_sys_map_large(void *at, size_t bytes)
