@@ -108,7 +108,7 @@ static int await_message(int source, int tag, MPI_Comm comm, const char *call)
 
 /* ---- many requests --------------------------------------------------------------------------------------- */
 
-/* MPI_Waitall and its kind: the leader makes the matching MPI_Test... of them, on the caller's own arrays. */
+/* MPI_Waitany and its kind: the leader makes the matching MPI_Test... of them, on the caller's own arrays. */
 struct many {
 	struct kbm_wait wait;
 	int n;
@@ -118,13 +118,91 @@ struct many {
 	MPI_Status *status;
 };
 
+/* MPI_Waitall goes by MPI_Testsome, because MPICH 4.0's MPI_Testall takes persistent collective and partitioned requests
+ * that are complete for failed. */
+struct all {
+	struct kbm_wait wait;
+	int n;
+	MPI_Request *requests;
+	MPI_Status *status; /* MPI_STATUSES_IGNORE, or as they are so far */
+	int *index;         /* room for n of each */
+	MPI_Status *part;
+};
+
+/* It is over. Where some have failed, MPI_ERR_PENDING tells those that are neither complete nor failed. */
+static void settle(struct all *a)
+{
+	if (a->status == MPI_STATUSES_IGNORE)
+		return;
+	for (int i = 0; i < a->n; i++)
+		if (a->status[i].MPI_ERROR == MPI_ERR_PENDING && (!a->wait.error || a->requests[i] == MPI_REQUEST_NULL))
+			a->status[i].MPI_ERROR = MPI_SUCCESS;
+}
+
+static void keep(struct all *a, int done)
+{
+	if (a->status == MPI_STATUSES_IGNORE)
+		return;
+	for (int i = 0; i < done; i++) {
+		a->status[a->index[i]] = a->part[i];
+		if (!a->wait.error)
+			a->status[a->index[i]].MPI_ERROR = MPI_SUCCESS;
+	}
+}
+
 static bool test_all(struct kbm_wait *w)
 {
-	struct many *m = kbi_container(w, struct many, wait);
-	int flag = 0;
+	struct all *a = kbi_container(w, struct all, wait);
+	int done = 0;
 
-	w->error = kbm_real.Testall(m->n, m->requests, &flag, m->status);
-	return flag || w->error;
+	for (;;) {
+		w->error = kbm_real.Testsome(a->n, a->requests, &done, a->index, a->part);
+		if ((!w->error || w->error == MPI_ERR_IN_STATUS) && done != MPI_UNDEFINED)
+			keep(a, done);
+		if (w->error || done == MPI_UNDEFINED) { /* no request is active */
+			settle(a);
+			return true;
+		}
+		if (!done)
+			return false;
+	}
+}
+
+/* What MPI says of requests that are not active. */
+static void empty_statuses(struct all *a)
+{
+	MPI_Request none = MPI_REQUEST_NULL;
+	MPI_Status empty;
+	int flag;
+
+	if (a->status == MPI_STATUSES_IGNORE || a->n <= 0)
+		return;
+	kbm_real.Test(&none, &flag, &empty);
+	empty.MPI_ERROR = MPI_ERR_PENDING;
+	for (int i = 0; i < a->n; i++)
+		a->status[i] = empty;
+}
+
+static int wait_for_all(int n, MPI_Request requests[], MPI_Status *status)
+{
+	enum { FEW = 32 };
+	int few[FEW], *index = n > FEW ? malloc((size_t)n * sizeof(*index)) : few;
+	MPI_Status part_of_few[FEW], *part = n > FEW ? malloc((size_t)n * sizeof(*part)) : part_of_few;
+	struct all a = { { .test = test_all, .call = "MPI_Waitall", .deadline = KB_FOREVER }, n, requests, status, index,
+			 part };
+
+	if (!index || !part) { /* MPI waits then, and its virtual processor with it */
+		a.wait.error = kbm_real.Waitall(n, requests, status);
+	} else {
+		empty_statuses(&a);
+		if (!test_all(&a.wait))
+			kbm_wait(&a.wait);
+	}
+	if (n > FEW) {
+		free(index);
+		free(part);
+	}
+	return a.wait.error;
 }
 
 static bool test_any(struct kbm_wait *w)
@@ -159,9 +237,7 @@ KBM_API int PMPI_Wait(MPI_Request *request, MPI_Status *status)
 
 KBM_API int PMPI_Waitall(int n, MPI_Request requests[], MPI_Status *status)
 {
-	struct many m = { .n = n, .requests = requests, .status = status };
-
-	return kbm_straight() ? kbm_real.Waitall(n, requests, status) : wait_for_many(&m, test_all, "MPI_Waitall");
+	return kbm_straight() || n < 0 ? kbm_real.Waitall(n, requests, status) : wait_for_all(n, requests, status);
 }
 
 KBM_API int PMPI_Waitany(int n, MPI_Request requests[], int *index, MPI_Status *status)

@@ -103,6 +103,35 @@ static void persistent(int id)
 	OK(MPI_Request_free(&r[1]));
 }
 
+/* A message in parts, as often as not with a request beside it that is not active. */
+static void partitioned(int id)
+{
+#if MPI_VERSION >= 4
+	enum { PARTS = 4 };
+	int out[PARTS], in[PARTS];
+	MPI_Request r[3] = { MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL };
+	MPI_Status s[3];
+
+	OK(MPI_Psend_init(out, PARTS, 1, MPI_INT, peer, 6000 + id, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]));
+	OK(MPI_Precv_init(in, PARTS, 1, MPI_INT, peer, 6000 + id, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]));
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int k = 0; k < PARTS; k++)
+			out[k] = id + i + k, in[k] = -1;
+		OK(MPI_Startall(2, r));
+		for (int k = 0; k < PARTS; k++)
+			OK(MPI_Pready(k, r[0]));
+		OK(MPI_Waitall(3, r, i % 2 ? s : MPI_STATUSES_IGNORE));
+		for (int k = 0; k < PARTS; k++)
+			CHECK_EQ(in[k], id + i + k);
+		CHECK(i % 2 == 0 || (s[2].MPI_SOURCE == MPI_ANY_SOURCE && s[2].MPI_TAG == MPI_ANY_TAG));
+	}
+	OK(MPI_Request_free(&r[0]));
+	OK(MPI_Request_free(&r[1]));
+#else
+	(void)id;
+#endif
+}
+
 static void cancelled(int id)
 {
 	int in = -1, is = 0;
@@ -142,6 +171,7 @@ static void *wait_in_turn(void *arg)
 		ask(id);
 	}
 	persistent(id);
+	partitioned(id);
 	cancelled(id);
 	return NULL;
 }
