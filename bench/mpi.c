@@ -4,7 +4,7 @@
  *
  * One thread: with MPI_Init, and (metrics with -mt) with MPI_THREAD_MULTIPLE, which all the other rows have.
  * round-trip: each thread sends its partner in the other rank a word and gets one back, all at once; wall time by threads.
- * hop: one word goes through all threads of both ranks. message: one way, in windows of 64.
+ * hop: a word goes through all threads of both ranks. message: one way, in windows of 64.
  * compute-N: pieces of N us, after each an exchange with the partner: wall time by that of the work alone.
  * collective: an MPI_Allreduce on a communicator for each thread; wall time by threads.
  * halo: a sweep of a stencil with a thread a tile; halo-omp: by OpenMP's team with barriers. */
@@ -34,11 +34,11 @@ static struct {
 	const struct bench_case *c;
 	pid_t mpirun;
 	int from;
-	char text[LINE], last[LINE]; /* what has come of a line; the last line that is no figure */
+	char text[LINE], last[LINE]; /* what has come of a line so far; the last line without a figure */
 	size_t have;
 } r;
 
-/* ---- what is there ------------------------------------------------------------------------------------------ */
+/* ---- MPIs that are there ------------------------------------------------------------------------------------------ */
 
 static void load_path(char *path, size_t size, const char *self, const char *mpi)
 {

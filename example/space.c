@@ -1,5 +1,5 @@
 /* example/space.c - two processes with lightweight threads that wait for each other: a named space with a channel for
- * questions and one for answers. The processes need not be related; here one starts the other. */
+ * questions and another for answers. The processes need not be related; here the first starts the second. */
 #include <kochab/kochab.h>
 #include <kochab/space.h>
 #include <stdbool.h>

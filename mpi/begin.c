@@ -23,7 +23,7 @@ bool kbm_is_alone(void)
 	return n < its + 2 || kbm_inside || kb_vp_self() < 0;
 }
 
-/* Others may run while the caller blocks, MPI's own threads, too. */
+/* Other threads may run while the caller blocks, MPI's own threads, too. */
 static bool is_beside_threads(void)
 {
 	return *kbm_layer.ever && !kbm_inside && kb_vp_self() >= 0 && kb_thread_count() > 1;
@@ -125,7 +125,7 @@ static bool is_drop_in(void)
 	return f && dladdr(f, &posix) && dladdr((void *)(uintptr_t)kb_vp_self, &ours) && ours.dli_fbase == posix.dli_fbase;
 }
 
-/* before: threads that lived when MPI_Init began. What has come to a lone thread since then is MPI's. */
+/* before: threads that lived when MPI_Init began. Threads that have come to a lone thread since then are MPI's. */
 static void begin(uint32_t before)
 {
 	MPI_Comm parent = MPI_COMM_NULL;

@@ -129,7 +129,7 @@ struct all {
 	MPI_Status *part;
 };
 
-/* It is over. Where some have failed, MPI_ERR_PENDING tells those that are neither complete nor failed. */
+/* It is over. Where some have failed, MPI_ERR_PENDING marks requests that are neither complete nor failed. */
 static void settle(struct all *a)
 {
 	if (a->status == MPI_STATUSES_IGNORE)
@@ -168,7 +168,7 @@ static bool test_all(struct kbm_wait *w)
 	}
 }
 
-/* What MPI says of requests that are not active. */
+/* As MPI has it for requests that are not active. */
 static void empty_statuses(struct all *a)
 {
 	MPI_Request none = MPI_REQUEST_NULL;

@@ -132,7 +132,7 @@ static void exchange(struct tile *t, int id)
 	copy_columns(t, 1);
 	for (int s = 0; s < SIDES; s++)
 		e |= MPI_Irecv(edge(t, s, 0), SIDE, MPI_DOUBLE, t->rank[s], id * SIDES + s, MPI_COMM_WORLD, &request[n++]);
-	/* what goes up comes from below */
+	/* a row that goes up comes from below */
 	for (int s = 0; s < SIDES; s++)
 		e |= MPI_Isend(edge(t, s, 1), SIDE, MPI_DOUBLE, t->rank[s], t->id[s] * SIDES + (s ^ 1), MPI_COMM_WORLD,
 			       &request[n++]);

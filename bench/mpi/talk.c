@@ -1,6 +1,6 @@
 /* bench/mpi/talk.c - threads that talk: a word to a thread's partner in the other rank and back, a word through all
  * threads of both ranks, messages in windows, pieces of work with an exchange after each, collective calls on a
- * communicator for each thread. What comes is compared with what was sent. */
+ * communicator for each thread. Words are compared with those sent. */
 #include <stdlib.h>
 
 #include "load.h"
@@ -39,7 +39,7 @@ void load_round_trip(const char *metric)
 	load_report(metric, "us", load_scale(go_and_return) / load.threads * 1e6);
 }
 
-/* ---- one word through all threads ------------------------------------------------------------------------- */
+/* ---- a word through all threads ------------------------------------------------------------------------- */
 
 /* Thread 0 of rank 0 begins; its partner is next, then thread 1 of rank 0 ... A word's tag is the thread that gets it. */
 static void pass_on(int id, uint64_t n)

@@ -1,5 +1,5 @@
 /* example/mpi/exchange.c - threads that compute and exchange with their partners on another rank, each at its own pace. A
- * thread that waits in MPI_Sendrecv lets others of its rank run. The program knows nothing of Kochab.
+ * thread that waits in MPI_Sendrecv lets the rank's other threads run. The program knows nothing of Kochab.
  * build: mpicc -O2 -pthread example/mpi/exchange.c -o exchange
  * run: mpirun -n 2 kochab run ./exchange */
 #include <mpi.h>

@@ -139,7 +139,7 @@ static bool parse_enum(const char *text, const char *words, uint64_t *value)
 	return false;
 }
 
-/* A list of processors, or one of the words. */
+/* A list of processors, or a word. */
 static bool parse_cpus(const char *text, const char *words, uint64_t *value)
 {
 	bool is_word = parse_enum(text, words, value);
@@ -386,7 +386,7 @@ int kbi_option_load(void)
 	return e;
 }
 
-/* ---- what the program prefers ----------------------------------------------------------------------------- */
+/* ---- preferences of the program ----------------------------------------------------------------------------- */
 
 /* A word of length n: is it right, and, if `sets`, the option's value. */
 static bool prefer(const char *word, size_t n, bool sets)

@@ -56,7 +56,7 @@ extern KBI_HIDDEN const struct kbi_option kbi_option_table[];
 int kbi_option_load(void);
 /* The same without a word: the next call of kbi_option_load says it. */
 int kbi_option_load_quietly(void);
-/* Options that the program prefers, "name=value" and blanks between them; those that the environment has set stay.
+/* Options that the program prefers, "name=value" and blanks between them; what the environment has set stays.
  * EINVAL: as kbi_option_load; nothing is set then. Single-threaded, after or before it. */
 int kbi_option_prefer(const char *words);
 /* The option, or (NULL) a variable that is none, may come from the environment here: it is looked at. */

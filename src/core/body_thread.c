@@ -224,7 +224,7 @@ static int made_by_other(void *(*fn)(void *), void *arg)
 	return kbi_body_maker(fn, arg, &mask);
 }
 
-/* What the caller makes is not bound with it. Elsewhere than with glibc what is made after the start stays there. */
+/* The new kernel thread is not bound with its maker. With musl it is, if it is made after the start. */
 static void leave_place(pthread_attr_t *a)
 {
 #ifdef __GLIBC__

@@ -273,7 +273,7 @@ static int start(void)
 	bodies = first;
 	e = start_bodies();
 	if (first)
-		kbi_place_take(kbi_vps[0]); /* after it, for what it has started has any processor */
+		kbi_place_take(kbi_vps[0]); /* last, so that kernel threads started before have any processor */
 	return e;
 }
 

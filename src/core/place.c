@@ -1,9 +1,9 @@
 /* core/place.c - processors of virtual processors. Contract in place.h.
  *
  * A VP may get another body while another thread binds it. The binder writes the place, has every VP's processor pass
- * a fence (kbi_solo_barrier), and sets the affinity of the kernel thread whose number it reads then. A body that becomes
+ * a fence (kbi_solo_barrier), reads the number of the VP's kernel thread and sets its affinity. A body that becomes
  * the VP has written its number, and looks at the place after it: it has seen the new place, or the binder sees its
- * number. Both may be so. What the binder does to a kernel thread that has just stopped to be the VP is undone when that
+ * number. Both may be so. A kernel thread that has just stopped to be the VP may get the affinity, too, until it
  * becomes a VP again. */
 #include "core/place.h"
 
@@ -72,7 +72,7 @@ static unsigned at_most(unsigned n, unsigned limit)
 
 int kbi_place_choose(unsigned *n, unsigned *processors)
 {
-	unsigned quota = kbi_cpu_quota();
+	unsigned quota;
 	int e = 0;
 
 	kbi_cpus_read(0, &all);
@@ -88,6 +88,7 @@ int kbi_place_choose(unsigned *n, unsigned *processors)
 		e = choose_list(kbi_options.bind);
 	if (e || !n_chosen)
 		return e ? e : EINVAL;
+	quota = kbi_cpu_quota();
 	*n = *n ? *n : at_most(n_chosen, quota);
 	*processors = at_most(count_different(at_most(n_chosen, *n)), quota);
 	a_store_rlx(&kbi_place_used, 1);
@@ -128,7 +129,7 @@ const struct kbi_cpus *kbi_place_programs(void)
 	return a_load_rlx(&kbi_place_used) ? &all : NULL;
 }
 
-/* The caller is on a VP's kernel thread, or on one that was a VP when it was found in a call: noted before fork, for by
+/* The caller is on a VP's kernel thread, or was on it until it was found in a call: noted before fork, for by
  * the time the child's handlers run the drop-in may have taken it off. Kernel threads that threads keep are left alone. */
 static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
 

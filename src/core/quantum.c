@@ -370,8 +370,8 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 	return kbi_quantum_libcs; /* a coroutine's */
 }
 
-/* In a function of libc's for strings or memory, or at the end of one that makes a system call: where that returns to; else
- * 0. */
+/* In a function of libc's for strings or memory, or at the end of a function that makes a system call: where that returns
+ * to; else 0. */
 static uintptr_t leaf_returns_to(const void *context)
 {
 	uintptr_t to = kbi_context_returns_to(context);

@@ -163,7 +163,7 @@ static int find_common(void)
 	return tid;
 }
 
-/* The virtual processors'; where they are bound, what they would have if they were not. */
+/* The virtual processors'; where they are bound, the program's. */
 static void read_common(struct kbi_cpus *m)
 {
 	const struct kbi_cpus *all = kbi_place_programs();
@@ -174,7 +174,7 @@ static void read_common(struct kbi_cpus *m)
 		kbi_cpus_read(find_common(), m);
 }
 
-/* The caller's, which is on a virtual processor or in a call that it lets others run beside. */
+/* The caller's, which keeps no kernel thread. */
 static void read_own(struct kbi_cpus *m)
 {
 	if (kbi_place_programs())

@@ -1,6 +1,6 @@
 /* posix/libwait.c - libc's private futex calls. Contract in libwait.h.
  *
- * Who may hold what a thread waits for here is ready on the same virtual processor, perhaps: so the thread is parked
+ * The holder of a lock that a thread waits for here may be ready on the same virtual processor: so the thread is parked
  * (sync/park), and its virtual processor goes on. A wait stays in the kernel
  *  - of a kernel thread that is no virtual processor's, or has lent that,
  *  - inside our library (np): it would come back on another virtual processor,
@@ -13,7 +13,7 @@
  * A child of fork calls libc's unlock before our handler of atfork knows of it; another thread of the parent may have held
  * a lock of the parking lot at that moment. The thread that forks has a mark that its child has, too. A child of vfork has
  * not: it wakes its maker's siblings, by words and calls only.
- * Runs on the caller's stack, in the midst of libc, whose locks it may have; takes memory from nowhere. */
+ * Runs on the caller's stack, in the midst of libc, perhaps with locks of libc's; takes memory from nowhere. */
 #include "posix/libwait.h"
 
 #include <limits.h>
@@ -57,7 +57,7 @@ static bool is_thread(const struct kbi_task *self)
 	return self && self->vp && !a_load_rlx(&self->np) && !kbi_posix_forked;
 }
 
-/* Whoever was woken and has lost its virtual processor wakes the next one: that has its virtual processor, perhaps. */
+/* A thread that was woken and has lost its virtual processor wakes the next, which may still have its own. */
 static KBI_SWITCHER long wait_lending(const long a[6])
 {
 	const uint32_t *word = (const uint32_t *)a[0];
@@ -73,7 +73,7 @@ static KBI_SWITCHER long wait_lending(const long a[6])
 	return r;
 }
 
-/* The lock's holder may be ready on this virtual processor, which stands still until another one takes that thread. With
+/* The lock's holder may be ready on this virtual processor, which stands still until another takes that thread. With
  * option verbose a test can see that there is no such wait. */
 static void tell_inside(const struct kbi_task *self)
 {
@@ -131,7 +131,7 @@ static KBI_SWITCHER long made(long nr, long a[6], const uintptr_t *frame)
 	case FUTEX_WAKE_BITSET:
 		wake_parked(a[0], (uint32_t)a[2], (uint32_t)a[5]);
 		break;
-	case FUTEX_WAKE_OP: /* what the kernel is to change is changed first */
+	case FUTEX_WAKE_OP: /* the kernel changes the word first */
 		nr = kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 		wake_parked(a[0], (uint32_t)a[2], KBI_PARK_ANY);
 		wake_parked(a[4], (uint32_t)a[3], KBI_PARK_ANY);

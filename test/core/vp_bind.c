@@ -1,6 +1,7 @@
 /* core/place: virtual processors on processors of the program's choice: kb_init_with, option bind, kb_vp_bind. The kernel
  * says where they may run: also after a blocking call has given a virtual processor another kernel thread, and while
- * another thread binds it. Kernel threads of the program and children of fork are not bound. */
+ * another thread binds it. Kernel threads of the program and children of fork are not bound.
+ * matrix: vps=1,2 */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -14,7 +15,7 @@
 
 #include <kochab/kochab.h>
 
-enum { ROUNDS = 200, SLEEPERS = 3 };
+enum { ROUNDS = 50, SLEEPERS = 3 };
 
 static cpu_set_t all;
 static int cpus[CPU_SETSIZE], n_cpus;
@@ -117,7 +118,7 @@ static void check_kernel_threads_and_children(void)
 	CHECK_EQ(status, 0);
 }
 
-/* "0,3", in turned order, so that it is not what would come about by itself. */
+/* "0,3", in turned order, so that it does not come about by itself. */
 static const char *list_of_processors(void)
 {
 	static char text[64 + 8 * CPU_SETSIZE];

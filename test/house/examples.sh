@@ -1,6 +1,6 @@
 #!/bin/bash
 # The examples that need another compiler or library than the rest (example/openmp, example/mpi) are built and run by the
-# commands at their tops, and do what they say.
+# commands at their tops, and give the right results.
 . "$(dirname "$0")/lib.sh"
 [ -e "$BUILD/libkochab-posix.so.0" ] || skip "no drop-in in this build"
 [ -z "${SAN:-}" ] || skip "a sanitizer's library must come first"

@@ -16,7 +16,7 @@ static long given_away(void)
 	return u.ru_nvcsw;
 }
 
-/* Rank 1 lets rank 0 wait; what that costs. */
+/* Rank 1 lets rank 0 wait; its cost. */
 static long wait_long(void)
 {
 	long before = given_away();

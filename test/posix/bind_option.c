@@ -1,4 +1,4 @@
-/* core/place: under option bind a program sees what it would see without: all its processors, in each thread, in kernel
+/* core/place: under option bind a program sees the same as without: all its processors, in each thread, in kernel
  * threads that it asks for and in children however made; and an affinity that it sets is obeyed. */
 #define _GNU_SOURCE
 #include "test.h"

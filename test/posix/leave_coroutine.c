@@ -1,5 +1,5 @@
 /* core/quantum: with the option libcalls=patch a thread is left on a coroutine's stack, too: a thread that spins there
- * until another one has run on the same virtual processor goes on, and finds its own stack and its variables as they
+ * until another thread has run on the same virtual processor goes on, and finds its own stack and its variables as they
  * were. So in main, and in a handler on an alternate stack. */
 /* body: thread */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
-/* With the option libcalls=patch a thread is left inside libc, whatever it holds there: one that spins in a callback of
- * dl_iterate_phdr, under the loader's lock, for what others do on its virtual processor gets it, though some of them wait
- * for that lock, and others fork, allocate and print meanwhile. */
+/* With the option libcalls=patch a thread is left inside libc, whatever it holds there: a thread that spins in a callback
+ * of dl_iterate_phdr, under the loader's lock, until threads of its virtual processor have run sees them run, though some
+ * wait for that lock, and more fork, allocate and print meanwhile. */
 /* body: thread */
 #include "test.h"
 
