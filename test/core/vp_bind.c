@@ -114,7 +114,8 @@ static void check_kernel_threads_and_children(void)
 	child = fork();
 	if (child == 0)
 		_exit(!runs_on(-1));
-	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(status, 0);
 }
 

@@ -31,7 +31,8 @@ static void check_child(pid_t child)
 {
 	int status;
 
-	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(status, 0);
 }
 
