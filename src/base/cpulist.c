@@ -24,9 +24,11 @@ bool kbi_cpulist_next(const char **list, unsigned *first, unsigned *last)
 		return false;
 	if (*p == ',' && p[1])
 		p++;
-	else if (*p && *p != '\n')
+	else if (*p == '\n' && !p[1]) /* as in a file of the kernel's */
+		p++;
+	else if (*p)
 		return false;
-	*list = *p == '\n' ? p + 1 : p;
+	*list = p;
 	return true;
 }
 

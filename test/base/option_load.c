@@ -109,6 +109,11 @@ int main(void)
 	good("KOCHAB_FSGSBASE", "off", "fsgsbase", 0);
 	bad("KOCHAB_FSGSBASE", "2", "0 or 1");
 	bad("KOCHAB_NO_SUCH_KNOB", "", "kochab options");
+	bad("KOCHAB_BIND", "0-", "none|cores|LIST");
+	bad("KOCHAB_BIND", "3-1", "none|cores|LIST");
+	bad("KOCHAB_BIND", "0,,1", "none|cores|LIST");
+	bad("KOCHAB_BIND", "9999", "none|cores|LIST");
+	bad("KOCHAB_BIND", "core", "none|cores|LIST");
 	good("KOCHAB_LIB", "/somewhere", "vps", 0);
 	CHECK(kbi_option_find("vp", 2) == NULL);
 	return 0;
