@@ -86,15 +86,13 @@ static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 /* The second call may be long in coming: the VP waits for its turn on the new processor. */
 static void move(struct kbi_vp *vp, unsigned cpu)
 {
-	struct kbi_cpus mask, one = { 0 };
+	struct kbi_cpus mask;
 
 	kbi_cpus_read(0, &mask);
 	if (mask.bytes <= 0 || !kbi_cpus_has(&mask, cpu))
 		return;
-	one.bytes = mask.bytes;
-	kbi_cpus_add(&one, cpu);
 	a_store_rlx(&vp->apart.moves_now, 1);
-	kbi_cpus_give(0, &one);
+	kbi_cpus_give_one(0, cpu, mask.bytes);
 	kbi_cpus_give(0, &mask);
 	a_store_rlx(&vp->apart.moves_now, 0);
 	vp->apart.n_moves++;

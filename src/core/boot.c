@@ -254,7 +254,6 @@ static int start(void)
 	if (e)
 		return give_up(e);
 	kbi_handoff_setup();
-	kbi_place_setup();
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	e = kbi_preempt_setup();
 	if (e)

@@ -22,6 +22,38 @@ static struct kbi_cpus all; /* constant once VPs run */
 static uint16_t chosen[KBI_CPUS];
 static unsigned n_chosen;
 
+/* ---- the first place -------------------------------------------------------------------------------------- */
+
+void kbi_place_leave(void)
+{
+	if (kbi_unlikely(a_load_rlx(&kbi_place_used)))
+		kbi_cpus_give(0, &all);
+}
+
+/* The caller is on a VP's kernel thread, or was on it until it was found in a call: noted before fork, for by
+ * the time the child's handlers run the drop-in may have taken it off. Kernel threads that threads keep are left alone. */
+static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
+
+static void before_fork(void)
+{
+	struct kbi_task *self = kbi_self_raw();
+
+	forks_on_body = self && (self->vp || (kbi_thread_of(self)->body && kbi_heritage_kind() == KBI_HERITAGE_COMMON));
+}
+
+static void in_child(void)
+{
+	if (forks_on_body)
+		kbi_place_leave();
+}
+
+/* Before the first place is obeyed. */
+static void begin_use(void)
+{
+	if (!a_xchg_rlx(&kbi_place_used, 1))
+		pthread_atfork(before_fork, NULL, in_child);
+}
+
 /* ---- the option ------------------------------------------------------------------------------------------ */
 
 static bool choose(unsigned cpu)
@@ -91,7 +123,7 @@ int kbi_place_choose(unsigned *n, unsigned *processors)
 	quota = kbi_cpu_quota();
 	*n = *n ? *n : at_most(n_chosen, quota);
 	*processors = at_most(count_different(at_most(n_chosen, *n)), quota);
-	a_store_rlx(&kbi_place_used, 1);
+	begin_use();
 	return 0;
 }
 
@@ -105,12 +137,7 @@ void kbi_place_give(struct kbi_vp *vp)
 
 static long set(int tid, uint32_t place)
 {
-	struct kbi_cpus one = { .bytes = all.bytes };
-
-	if (!place)
-		return kbi_cpus_give(tid, &all);
-	kbi_cpus_add(&one, place - 1);
-	return kbi_cpus_give(tid, &one);
+	return place ? kbi_cpus_give_one(tid, place - 1, all.bytes) : kbi_cpus_give(tid, &all);
 }
 
 void kbi_place_take_now(const struct kbi_vp *vp)
@@ -118,37 +145,9 @@ void kbi_place_take_now(const struct kbi_vp *vp)
 	set(0, a_load_rlx(&vp->place));
 }
 
-void kbi_place_leave(void)
-{
-	if (kbi_unlikely(a_load_rlx(&kbi_place_used)))
-		kbi_cpus_give(0, &all);
-}
-
 const struct kbi_cpus *kbi_place_programs(void)
 {
 	return a_load_rlx(&kbi_place_used) ? &all : NULL;
-}
-
-/* The caller is on a VP's kernel thread, or was on it until it was found in a call: noted before fork, for by
- * the time the child's handlers run the drop-in may have taken it off. Kernel threads that threads keep are left alone. */
-static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
-
-static void before_fork(void)
-{
-	struct kbi_task *self = kbi_self_raw();
-
-	forks_on_body = self && (self->vp || (kbi_thread_of(self)->body && kbi_heritage_kind() == KBI_HERITAGE_COMMON));
-}
-
-static void in_child(void)
-{
-	if (forks_on_body)
-		kbi_place_leave();
-}
-
-void kbi_place_setup(void)
-{
-	pthread_atfork(before_fork, NULL, in_child);
 }
 
 /* ---- kb_vp_bind ------------------------------------------------------------------------------------------ */
@@ -161,7 +160,7 @@ int kbi_place_bind(struct kbi_vp *vp, int processor)
 	if (processor < -1 || (processor >= 0 && !kbi_cpus_has(&all, (unsigned)processor)))
 		return EINVAL;
 	a_store_rlx(&vp->place, (uint32_t)(processor + 1));
-	a_store_rlx(&kbi_place_used, 1);
+	begin_use();
 	kbi_solo_barrier(); /* partner: the number's store before kbi_place_take */
 	do {
 		tid = (int)a_load_rlx(&vp->tid);

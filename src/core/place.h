@@ -1,7 +1,7 @@
 /* core/place.h - processors of virtual processors, where the program or its user chooses them: option bind, kb_vp_bind.
  * A bound VP's kernel thread has an affinity of one processor. The place is the VP's: a kernel thread that becomes the VP
  * goes there. Kernel threads that are no VP, and children of fork, have the processors that the program had at the start.
- * Callers: boot, spare, handoff, body_thread, thread, api; posix/affinity, kernel, fork. Calls os. */
+ * Callers: boot, spare, handoff, apart, body_thread, thread, api; posix/affinity, kernel. Calls os. */
 #ifndef KBI_PLACE_H
 #define KBI_PLACE_H
 
@@ -14,8 +14,6 @@ extern KBI_HIDDEN a32 kbi_place_used;
 /* Before there are VPs: reads the option bind. *n: how many there are to be, 0: not said yet; and the number after it.
  * *processors: how many these share. EINVAL: the program has not all processors of the list; a message says which. */
 int kbi_place_choose(unsigned *n, unsigned *processors);
-/* For children of fork. */
-void kbi_place_setup(void);
 /* vp is new: its place by the option. */
 void kbi_place_give(struct kbi_vp *vp);
 /* The rest of kbi_place_take. */

@@ -22,6 +22,14 @@ long kbi_cpus_give(int tid, const struct kbi_cpus *s)
 	return kbi_sys(SYS_sched_setaffinity, tid, s->bytes, s->bits);
 }
 
+long kbi_cpus_give_one(int tid, unsigned cpu, long bytes)
+{
+	struct kbi_cpus one = { .bytes = bytes };
+
+	kbi_cpus_add(&one, cpu);
+	return kbi_cpus_give(tid, &one);
+}
+
 unsigned kbi_cpu_affinity(void)
 {
 	struct kbi_cpus mask;

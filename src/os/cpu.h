@@ -24,6 +24,8 @@ static inline void kbi_cpus_add(struct kbi_cpus *s, unsigned cpu)
 void kbi_cpus_read(int tid, struct kbi_cpus *s);
 /* 0 or -errno. */
 long kbi_cpus_give(int tid, const struct kbi_cpus *s);
+/* A single processor; bytes: of the kernel's sets. */
+long kbi_cpus_give_one(int tid, unsigned cpu, long bytes);
 
 /* Processors in the affinity mask, at least 1. */
 unsigned kbi_cpu_affinity(void);

@@ -27,7 +27,7 @@ void kbi_heritage_read(struct kbi_heritage *h)
 {
 	memset(h, 0, sizeof *h);
 	kbi_sys(SYS_sched_getattr, 0, &h->sched, sizeof h->sched, 0);
-	h->cpus_bytes = kbi_sys(SYS_sched_getaffinity, 0, sizeof h->cpus, h->cpus);
+	kbi_cpus_read(0, &h->cpus);
 	h->slack = kbi_sys(SYS_prctl, PR_GET_TIMERSLACK);
 	h->io = kbi_sys(SYS_ioprio_get, IO_OF_PROCESS, 0);
 	h->personality = kbi_sys(SYS_personality, 0xffffffffu);
@@ -53,8 +53,8 @@ void kbi_heritage_take(const struct kbi_heritage *h)
 	kbi_heritage_read(&mine);
 	if (!(h->sched.flags & RESET_ON_FORK) && memcmp(&mine.sched, &h->sched, sizeof mine.sched))
 		kbi_sys(SYS_sched_setattr, 0, &h->sched, 0);
-	if (h->cpus_bytes > 0 && memcmp(mine.cpus, h->cpus, sizeof mine.cpus))
-		kbi_sys(SYS_sched_setaffinity, 0, h->cpus_bytes, h->cpus);
+	if (h->cpus.bytes > 0 && memcmp(mine.cpus.bits, h->cpus.bits, sizeof mine.cpus.bits))
+		kbi_cpus_give(0, &h->cpus);
 	if (mine.slack != h->slack)
 		kbi_sys(SYS_prctl, PR_SET_TIMERSLACK, h->slack);
 	if (mine.io != h->io)

@@ -6,9 +6,10 @@
 
 #include <signal.h>
 
+#include "os/cpu.h"
 #include "os/sys.h"
 
-enum { KBI_HERITAGE_CPUS = 8192, KBI_HERITAGE_GROUPS = 256 };
+enum { KBI_HERITAGE_GROUPS = 256 };
 
 /* Is the calling thread's kernel thread not as the process's others are, by what the thread has made of it or its
  * creator had? Kernel threads and processes for the thread are made by this one, for the runtime by others. */
@@ -25,8 +26,7 @@ static inline enum kbi_heritage_kind kbi_heritage_kind(void)
 
 struct kbi_heritage {
 	struct kbi_sys_schedule sched;
-	uint64_t cpus[KBI_HERITAGE_CPUS / 64];
-	long cpus_bytes;
+	struct kbi_cpus cpus;
 	long slack, io, personality, modest; /* no_new_privs */
 	char name[16];
 	stack_t alternate;

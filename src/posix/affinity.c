@@ -209,7 +209,7 @@ static long try_mask(size_t size, const void *set, struct kbi_cpus *m)
 	e = kbi_sys(SYS_sched_setaffinity, 0, size, set);
 	if (!e) {
 		kbi_cpus_read(0, m);
-		kbi_sys(SYS_sched_setaffinity, 0, before.bytes, before.bits);
+		kbi_cpus_give(0, &before);
 	}
 	leave(self);
 	return e;
@@ -389,11 +389,13 @@ static KBI_SWITCHER long set_light(struct kbi_signal_to to, size_t size, const v
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
-/* As the kernel answers. */
-static long get_programs(size_t size, void *set)
+/* What read_common reads, as the kernel answers. */
+static long get_common(size_t size, void *set)
 {
 	const struct kbi_cpus *all = kbi_place_programs();
 
+	if (kbi_likely(!all))
+		return kbi_sys(SYS_sched_getaffinity, find_common(), size, set);
 	if (all->bytes > 0 && (size < (size_t)all->bytes || size % sizeof(long)))
 		return -EINVAL;
 	if (all->bytes > 0)
@@ -408,8 +410,7 @@ static long get_light(struct kbi_signal_to to, size_t size, void *set)
 	const struct kbi_posix_thread *r = record_of(to);
 	int tid = r ? kept_tid(to.t, r) : 0;
 	const struct left *l;
-	long n = tid || !kbi_place_programs() ? kbi_sys(SYS_sched_getaffinity, tid ? tid : find_common(), size, set) :
-						get_programs(size, set);
+	long n = tid ? kbi_sys(SYS_sched_getaffinity, tid, size, set) : get_common(size, set);
 
 	if (n > 0 && r && a_load_rlx(&r->pin_due) && (l = find_left(to.t)))
 		memcpy(set, l->set.bits, (size_t)n < sizeof(l->set.bits) ? (size_t)n : sizeof(l->set.bits));
