@@ -246,7 +246,7 @@ $(O)/libkochab-mpi-$(1).so.$(SOVERSION): $(patsubst mpi/%,$(O)/mpi/$(1)/%.o,$(SR
 $(O)/test/mpi/%.$(1): test/mpi/%.c $(O)/flags $(wildcard test/mpi/*.h test/*.h)
 	@mkdir -p $$(@D)
 	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_test) -Wno-unknown-warning-option -Wno-stringop-overflow -Impi/include $(CPPFLAGS) $(CFLAGS) -o $$@ $$< $(LDLIBS)
-$(O)/bench/mpi/load.$(1): $(wildcard bench/mpi/*.c bench/mpi/*.h) $(O)/flags
+$(O)/bench/mpi/load.$(1): $(wildcard bench/mpi/*.c bench/mpi/*.h) bench/gomp.h $(O)/flags
 	@mkdir -p $$(@D)
 	@echo "  mpicc $$@"
 	@$(call mpi_compiler,$(1)) $(COMMON) $(CFLAGS_example) -Wno-unknown-warning-option -Wno-stringop-overflow $(CPPFLAGS) $(CFLAGS) -o $$@ $$(filter %.c,$$^) $(LDLIBS)

@@ -2,21 +2,14 @@
  * section, all by a team of `threads`, and a nested region of eight threads inside a team of four. libgomp is asked by the
  * entries that gcc calls for the directives, so no compiler is needed. Wall-clock time / number of steps; of critical
  * sections, of all threads together. */
-#include <dlfcn.h>
 #include <string.h>
 
 #include "bench.h"
+#include "gomp.h"
 
 enum { OUTER = 4, INNER = 8 };
 
-static struct {
-	void (*parallel)(void (*fn)(void *), void *data, unsigned threads, unsigned flags);
-	void (*barrier)(void);
-	void (*critical_start)(void);
-	void (*critical_end)(void);
-	void (*levels)(int);
-	void (*dynamic)(int);
-} omp;
+static struct gomp omp;
 
 static struct {
 	const struct bench_case *c;
@@ -24,27 +17,12 @@ static struct {
 	long entered;
 } r;
 
-static void take(void *library, const char *name, void *field)
-{
-	void *p = dlsym(library, name);
-
-	if (!p)
-		bench_skip("libgomp has no %s", name);
-	memcpy(field, &p, sizeof p);
-}
-
 static void load(void)
 {
-	void *library = dlopen("libgomp.so.1", RTLD_NOW);
+	const char *missing = gomp_load(&omp);
 
-	if (!library)
-		bench_skip("no libgomp.so.1");
-	take(library, "GOMP_parallel", &omp.parallel);
-	take(library, "GOMP_barrier", &omp.barrier);
-	take(library, "GOMP_critical_start", &omp.critical_start);
-	take(library, "GOMP_critical_end", &omp.critical_end);
-	take(library, "omp_set_max_active_levels", &omp.levels);
-	take(library, "omp_set_dynamic", &omp.dynamic);
+	if (missing)
+		bench_skip("no %s", missing);
 	omp.dynamic(0);
 	omp.levels(2);
 }

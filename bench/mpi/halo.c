@@ -2,10 +2,11 @@
  * a thread a tile, which exchanges its edges with the neighbours' threads by MPI, in its own rank, too; and all rows by a
  * team of OpenMP, which waits at a barrier while its first thread exchanges the rank's edge. Both are compared with the
  * same numbers by one thread alone before anything is measured. libgomp is asked by the entries that gcc calls. */
-#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../gomp.h"
 #include "load.h"
 
 enum { SIDE = 64, WIDE = SIDE + 2, CHECKED = 3 };
@@ -193,35 +194,12 @@ void load_halo(const char *metric)
 
 /* ---- OpenMP -------------------------------------------------------------------------------------------------- */
 
-static struct {
-	void (*parallel)(void (*fn)(void *), void *data, unsigned threads, unsigned flags);
-	void (*barrier)(void);
-	int (*thread)(void);
-	int (*team)(void);
-	void (*dynamic)(int);
-} omp;
+static struct gomp omp;
 
 static struct {
 	double *now, *next;
 	uint64_t n;
 } all;
-
-static int take(void *library, const char *name, void *field_of_omp)
-{
-	void *p = dlsym(library, name);
-
-	memcpy(field_of_omp, &p, sizeof(p));
-	return !!p;
-}
-
-static int find_omp(void)
-{
-	void *library = dlopen("libgomp.so.1", RTLD_NOW);
-
-	return library && take(library, "GOMP_parallel", &omp.parallel) && take(library, "GOMP_barrier", &omp.barrier) &&
-	       take(library, "omp_get_thread_num", &omp.thread) && take(library, "omp_get_num_threads", &omp.team) &&
-	       take(library, "omp_set_dynamic", &omp.dynamic);
-}
 
 /* The row between the ranks, both ways. */
 static void exchange_rows(void)
@@ -279,10 +257,13 @@ static void check_team(void)
 
 void load_halo_omp(const char *metric)
 {
+	const char *missing = gomp_load(&omp);
 	int threads = load.threads;
+	char why[64];
 
-	if (!find_omp()) {
-		load_lack(metric, "no libgomp.so.1");
+	if (missing) {
+		snprintf(why, sizeof(why), "no %s", missing);
+		load_lack(metric, why);
 		return;
 	}
 	omp.dynamic(0);
