@@ -166,38 +166,23 @@ static int check_methods(const struct plan *p)
 	return 0;
 }
 
-static int is_there(const struct bench_cell *cell, const char *self)
+/* Once for each reason. */
+static void say_absent(const char *why, char *said, size_t size)
 {
-	if (cell->method->flags & BENCH_PEER)
-		return bench_peer_there(self, cell->method->name);
-	return !cell->bench->absent || !cell->bench->absent(cell->method, self);
-}
+	size_t n = strlen(said);
 
-/* How many rows miss something. */
-static size_t say_absent(const struct bench_cells *all, const char *self)
-{
-	char said[256] = "";
-	size_t n = 0;
-
-	for (size_t i = 0; i < all->count; i++) {
-		const struct bench_cell *c = &all->cell[i];
-		const char *why = c->bench->absent ? c->bench->absent(c->method, self) : NULL;
-
-		n += !!why;
-		if (!why || strstr(said, why))
-			continue;
-		fprintf(stderr, "kochab bench: %s\n", why);
-		snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", why);
-	}
-	return n;
+	if (strstr(said, why))
+		return;
+	fprintf(stderr, "kochab bench: %s\n", why);
+	snprintf(said + n, size - n, "%s\n", why);
 }
 
 /* Peers that are not built, and methods that miss something here, get their rows taken out and one line said. Returns the
- * number of the latter. */
+ * number of the latter's rows. */
 static size_t drop_absent(struct bench_cells *all, const char *self)
 {
-	size_t kept = 0, missing = say_absent(all, self);
-
+	size_t kept = 0, missing = 0;
+	char said[256] = "";
 
 	for (const struct bench_method *m = bench_peers; m->name; m++) {
 		int asked = 0;
@@ -207,9 +192,16 @@ static size_t drop_absent(struct bench_cells *all, const char *self)
 			fprintf(stderr, "kochab bench: %s skipped: not built (bench/shim/build says why)\n",
 				m->name);
 	}
-	for (size_t i = 0; i < all->count; i++)
-		if (is_there(&all->cell[i], self))
-			all->cell[kept++] = all->cell[i];
+	for (size_t i = 0; i < all->count; i++) {
+		const struct bench_cell *c = &all->cell[i];
+		const char *why = c->bench->absent ? c->bench->absent(c->method, self) : NULL;
+
+		missing += !!why;
+		if (why)
+			say_absent(why, said, sizeof said);
+		else if (!(c->method->flags & BENCH_PEER) || bench_peer_there(self, c->method->name))
+			all->cell[kept++] = *c;
+	}
 	all->count = kept;
 	return missing;
 }
