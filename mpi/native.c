@@ -7,18 +7,34 @@
 struct all {
 	struct kbm_wait wait;
 	int n;
+	int complete; /* so many of them, from the first on, have been seen complete */
 	MPI_Request *requests;
 	MPI_Status *status;
 };
 
-static bool test_all(struct kbm_wait *w)
+static bool test_one(struct kbm_wait *w)
 {
 	struct all *a = kbi_container(w, struct all, wait);
 	int flag = 0;
 
-	w->error = a->n == 1 ? kbm_real.Test(a->requests, &flag, a->status)
-			     : kbm_real.Testall(a->n, a->requests, &flag, a->status);
+	w->error = kbm_real.Test(a->requests, &flag, a->status);
 	return flag || w->error;
+}
+
+/* Requests that are complete stay so, and whole, until MPI_Waitall takes them, which finds all complete and does not wait.
+ * Not MPI_Testall: doc/why/mpi.md. A request that has failed is complete, and MPI_Waitall tells its error. */
+static bool test_all(struct kbm_wait *w)
+{
+	struct all *a = kbi_container(w, struct all, wait);
+
+	for (; a->requests && a->complete < a->n; a->complete++) {
+		int flag = 0;
+
+		if (!kbm_real.Request_get_status(a->requests[a->complete], &flag, MPI_STATUS_IGNORE) && !flag)
+			return false;
+	}
+	w->error = kbm_real.Waitall(a->n, a->requests, a->status);
+	return true;
 }
 
 /* The program's only thread asks until then. */
@@ -26,7 +42,7 @@ static bool ask_until(struct all *a, uint64_t deadline)
 {
 	bool done;
 
-	while (!(done = test_all(&a->wait)) && kb_now() < deadline)
+	while (!(done = a->wait.test(&a->wait)) && kb_now() < deadline)
 		continue;
 	return done;
 }
@@ -36,14 +52,14 @@ static int wait_until(struct all *a, uint64_t deadline)
 	a->wait.deadline = deadline;
 	if (deadline && kbm_straight())
 		return ask_until(a, deadline) ? a->wait.error : KB_MPI_TIMEDOUT;
-	if (test_all(&a->wait))
+	if (a->wait.test(&a->wait))
 		return a->wait.error;
 	return deadline == 0 || kbm_wait(&a->wait) ? KB_MPI_TIMEDOUT : a->wait.error;
 }
 
 KBM_API int kb_mpi_wait(MPI_Request *request, MPI_Status *status, uint64_t deadline)
 {
-	struct all a = { .wait = { .test = test_all, .call = "kb_mpi_wait" }, .n = 1, .requests = request, .status = status };
+	struct all a = { .wait = { .test = test_one, .call = "kb_mpi_wait" }, .n = 1, .requests = request, .status = status };
 
 	return wait_until(&a, deadline);
 }

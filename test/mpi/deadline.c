@@ -1,13 +1,24 @@
 /* mpi/deadline - kb_mpi_wait and kb_mpi_waitall: they give up at the deadline and leave the requests as they were,
- * with a single thread and with many; a word that comes in time is received, at the deadline once, by that wait or a
- * later wait.
+ * with a single thread and with many, persistent collective and partitioned ones among them; a word that comes in time is
+ * received, at the deadline once, by that wait or a later wait.
  * matrix: run-only */
 #include <dlfcn.h>
 #include <kochab/mpi.h>
 
 #include "crowd.h"
 
-enum { THREADS = 12, ROUNDS = 400 };
+#if MPI_VERSION >= 4
+#define ALLREDUCE_INIT MPI_Allreduce_init
+#elif defined(OPEN_MPI)
+#include <mpi-ext.h>
+#if OMPI_HAVE_MPI_EXT_PCOLLREQ
+#define ALLREDUCE_INIT MPIX_Allreduce_init
+#endif
+#endif
+
+enum { THREADS = 12, ROUNDS = 400, STARTS = 5, PARTS = 4 };
+
+static MPI_Comm own[THREADS + 1];
 
 /* The layer's and the drop-in's: a program that `kochab run` starts is not linked with them. */
 static int (*wait_one)(MPI_Request *, MPI_Status *, uint64_t);
@@ -49,6 +60,84 @@ static void *late(void *arg)
 	return NULL;
 }
 
+/* Two that are complete and are used again, or null where this MPI has no such. */
+struct again {
+	MPI_Request r[3];
+	int mine, sum, out[PARTS], in[PARTS];
+};
+
+static void make(struct again *a, int id)
+{
+	for (int i = 0; i < 3; i++)
+		a->r[i] = MPI_REQUEST_NULL;
+#ifdef ALLREDUCE_INIT
+	OK(ALLREDUCE_INIT(&a->mine, &a->sum, 1, MPI_INT, MPI_SUM, own[id], MPI_INFO_NULL, &a->r[0]));
+#endif
+#if MPI_VERSION >= 4
+	OK(MPI_Psend_init(a->out, PARTS, 1, MPI_INT, peer, 300 + id, MPI_COMM_WORLD, MPI_INFO_NULL, &a->r[1]));
+	OK(MPI_Precv_init(a->in, PARTS, 1, MPI_INT, peer, 300 + id, MPI_COMM_WORLD, MPI_INFO_NULL, &a->r[2]));
+#else
+	(void)id;
+#endif
+}
+
+static void start(struct again *a, int value)
+{
+	a->mine = value;
+	a->sum = -1;
+	for (int k = 0; k < PARTS; k++)
+		a->out[k] = value + k, a->in[k] = -1;
+	for (int i = 0; i < 3; i++)
+		if (a->r[i] != MPI_REQUEST_NULL)
+			OK(MPI_Start(&a->r[i]));
+#if MPI_VERSION >= 4
+	for (int k = 0; k < PARTS; k++)
+		OK(MPI_Pready(k, a->r[1]));
+#endif
+}
+
+static void check(const struct again *a, int value)
+{
+	if (a->r[0] != MPI_REQUEST_NULL)
+		CHECK_EQ(a->sum, value * ranks);
+	for (int k = 0; k < PARTS && a->r[2] != MPI_REQUEST_NULL; k++)
+		CHECK_EQ(a->in[k], value + k);
+}
+
+/* A receive whose word is late lets the wait for all time out, though the rest is complete; which is waited for later. */
+static void *persistent(void *arg)
+{
+	int id = (int)(intptr_t)arg, in, other;
+	struct again a = { .sum = 0 };
+	MPI_Request r[4];
+	MPI_Status s[4];
+
+	make(&a, id);
+	for (int i = 0; i < STARTS; i++) {
+		int at = i % 2 ? 3 : 0; /* the late one is the first or the last */
+		MPI_Request *late = &r[at], *rest = &r[at ? 0 : 1];
+
+		start(&a, id + i);
+		in = -1;
+		memcpy(rest, a.r, sizeof(a.r));
+		OK(MPI_Irecv(&in, 1, MPI_INT, peer, 400 + id, MPI_COMM_WORLD, late));
+		CHECK_EQ(wait_all(4, r, s, now() + 5000000), KB_MPI_TIMEDOUT);
+		CHECK(*late != MPI_REQUEST_NULL && !memcmp(rest, a.r, sizeof(a.r)));
+		OK(MPI_Sendrecv(&i, 1, MPI_INT, peer, 200 + id, &other, 1, MPI_INT, peer, 200 + id, MPI_COMM_WORLD, s));
+		OK(MPI_Send(&i, 1, MPI_INT, peer, 400 + id, MPI_COMM_WORLD));
+		OK(wait_all(4, r, i % 3 ? s : MPI_STATUSES_IGNORE, now() + 60000000000));
+		CHECK_EQ(in, i);
+		CHECK(*late == MPI_REQUEST_NULL && !memcmp(rest, a.r, sizeof(a.r)));
+		if (i % 3)
+			CHECK_EQ(s[at].MPI_TAG, 400 + id);
+		check(&a, id + i);
+	}
+	for (int i = 0; i < 3; i++)
+		if (a.r[i] != MPI_REQUEST_NULL)
+			OK(MPI_Request_free(&a.r[i]));
+	return NULL;
+}
+
 /* Words that come about when the other side's patience ends. */
 static void *race(void *arg)
 {
@@ -79,8 +168,12 @@ int main(int argc, char **argv)
 	*(void **)&wait_all = find("kb_mpi_waitall");
 	*(void **)&now = find("kb_now");
 	begin(&argc, &argv);
+	for (int i = 0; i <= THREADS; i++)
+		OK(MPI_Comm_dup(MPI_COMM_WORLD, &own[i]));
 	late((void *)(intptr_t)50);
+	persistent((void *)(intptr_t)THREADS);
 	crowd(THREADS, late);
+	crowd(THREADS, persistent);
 	crowd(THREADS, race);
 	end();
 	return 0;
