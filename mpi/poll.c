@@ -18,6 +18,7 @@
 
 enum {
 	WINDOW = 64,          /* requests that are tested together */
+	ROUND = 8,            /* of looks with success the last one is followed by a look that goes round */
 	OTHERS = 16,          /* waits of another kind that are tested in a look */
 	LOOKS_A_CLOCK = 64,   /* looks without success between two looks at the clock */
 	NAP_PART = 128,       /* of the time waited so far: how long the leader naps */
@@ -27,9 +28,15 @@ enum {
 	TELL_WINDOW = 1000000000, /* ns */
 };
 
+/* In the order in which the waits were begun: both MPIs look for a message's receive along a list, oldest first. */
 struct table {
-	struct kbm_wait **wait;
-	int n, room, at;
+	struct kbm_wait **wait; /* NULL: an empty place */
+	int n, room;
+	int empty;              /* places of n */
+	int next;               /* where the next to complete is expected */
+	int at;                 /* where looks that go round are: each second after one without success, each ROUND_th else */
+	unsigned found;         /* looks with success */
+	bool round;             /* the next look goes round */
 };
 
 static struct {
@@ -86,12 +93,17 @@ static void add(struct kbm_wait *w)
 
 static void take_in(void)
 {
-	struct kbm_wait *w, *next;
+	struct kbm_wait *w, *next, *oldest = NULL;
 
 	if (!a_load_rlx(&poller.inbox))
 		return;
 	/* acquire: partner is the release in push */
 	for (w = a_xchg_acq(&poller.inbox, NULL); w; w = next) {
+		next = w->next;
+		w->next = oldest;
+		oldest = w;
+	}
+	for (w = oldest; w; w = next) {
 		next = w->next;
 		add(w);
 	}
@@ -106,21 +118,58 @@ static void push(struct kbm_wait *w)
 	while (!a_cas_rel(&poller.inbox, &head, (void *)w));
 }
 
-/* Drops the places from..to that are empty; the last ones fill them. */
-static void close_gaps(struct table *t, int from, int to)
+/* An empty request is a null request, which MPI passes over. */
+static struct kbm_wait *take_out(struct table *t, int i)
 {
-	for (int i = from; i < to && i < t->n;) {
-		if (t->wait[i]) {
-			i++;
+	struct kbm_wait *w = t->wait[i];
+
+	t->wait[i] = NULL;
+	t->empty++;
+	if (t == &mine.requests)
+		mine.request[i] = MPI_REQUEST_NULL;
+	return w;
+}
+
+/* Closes the gaps when they are half of the table. */
+static void close_gaps(struct table *t)
+{
+	int to = 0, next = t->next, at = t->at;
+
+	if (t->empty * 2 < t->n)
+		return;
+	for (int i = 0; i < t->n; i++) {
+		if (i == t->next)
+			next = to;
+		if (i == t->at)
+			at = to;
+		if (!t->wait[i])
 			continue;
-		}
-		t->n--;
-		t->wait[i] = t->wait[t->n];
+		t->wait[to] = t->wait[i];
 		if (t == &mine.requests)
-			mine.request[i] = mine.request[t->n];
-		if (to > t->n)
-			to = t->n;
+			mine.request[to] = mine.request[i];
+		to++;
 	}
+	t->next = next;
+	t->at = at;
+	t->n = to;
+	t->empty = 0;
+}
+
+/* The places at which to look now: n from *from on, at most `most`. */
+static int next_places(struct table *t, int most, int *from)
+{
+	int at = t->round ? t->at : t->next;
+
+	if (t->n <= most) {
+		*from = 0;
+		return t->n;
+	}
+	if (at >= t->n)
+		at = 0;
+	if (t->round)
+		t->at = at + most;
+	*from = at + most > t->n ? t->n - most : at;
+	return most;
 }
 
 /* The wait is its thread's again; w may be gone when it returns. */
@@ -136,12 +185,12 @@ static void finish(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait
 
 static void complete(struct table *t, int i, MPI_Request left, int error, const struct kbm_wait *self)
 {
-	struct kbm_wait *w = t->wait[i];
+	struct kbm_wait *w = take_out(t, i);
 
-	t->wait[i] = NULL;
 	w->request = left;
 	w->error = error;
 	finish(w, KBM_DONE, self);
+	t->next = i + 1; /* messages come in about the order of the waits */
 }
 
 /* Each by itself: errors come from MPI_Test as they would from MPI_Wait. */
@@ -151,8 +200,10 @@ static bool test_each(int from, int n, const struct kbm_wait *self)
 	bool any = false;
 
 	for (int i = from; i < from + n; i++) {
-		int flag = 0, e = kbm_real.Test(&mine.request[i], &flag, &t->wait[i]->status);
+		int flag = 0, e = 0;
 
+		if (t->wait[i])
+			e = kbm_real.Test(&mine.request[i], &flag, &t->wait[i]->status);
 		if (e || flag) {
 			complete(t, i, mine.request[i], e, self);
 			any = true;
@@ -180,52 +231,44 @@ static bool test_together(int from, int n, const struct kbm_wait *self)
 static bool look_at_requests(const struct kbm_wait *self)
 {
 	struct table *t = &mine.requests;
-	int from = t->at < t->n ? t->at : 0, n = t->n - from < WINDOW ? t->n - from : WINDOW;
+	int from, n = next_places(t, WINDOW, &from);
 	bool any;
 
 	if (!n)
 		return false;
 	any = n == 1 || a_load_rlx(&kbm_layer.told) ? test_each(from, n, self) : test_together(from, n, self);
+	t->round = any ? ++t->found % ROUND == 0 : !t->round;
 	if (any)
-		close_gaps(t, from, from + n);
-	else
-		t->at = from + n;
+		close_gaps(t);
 	return any;
 }
 
 static bool look_at_others(const struct kbm_wait *self)
 {
 	struct table *t = &mine.others;
-	int from = t->at < t->n ? t->at : 0, n = t->n - from < OTHERS ? t->n - from : OTHERS;
+	int from, n = next_places(t, OTHERS, &from);
 	bool any = false;
 
 	for (int i = from; i < from + n; i++) {
-		struct kbm_wait *w = t->wait[i];
-
-		if (!w->test(w))
+		if (!t->wait[i] || !t->wait[i]->test(t->wait[i]))
 			continue;
-		t->wait[i] = NULL;
-		finish(w, KBM_DONE, self);
+		finish(take_out(t, i), KBM_DONE, self);
 		any = true;
 	}
-	t->at = from + n;
+	t->round = true;
 	if (any)
-		close_gaps(t, from, from + n);
+		close_gaps(t);
 	return any;
 }
 
 static void let_go(struct table *t, const struct kbm_wait *self)
 {
 	for (int i = 0; i < t->n; i++) {
-		struct kbm_wait *w = t->wait[i];
-
 		/* acquire: partner is the release in leave */
-		if (a_load_acq(&w->leaves)) {
-			t->wait[i] = NULL;
-			finish(w, KBM_LEFT, self);
-		}
+		if (t->wait[i] && a_load_acq(&t->wait[i]->leaves))
+			finish(take_out(t, i), KBM_LEFT, self);
 	}
-	close_gaps(t, 0, t->n);
+	close_gaps(t);
 }
 
 static bool look(const struct kbm_wait *self)
@@ -272,9 +315,12 @@ static bool nobody_runs(uint64_t now)
 
 static void tell_waits(const struct table *t, int *left)
 {
-	for (int i = 0; i < t->n && *left > 0; i++, --*left) {
+	for (int i = 0; i < t->n && *left > 0; i++) {
 		const struct kbm_wait *w = t->wait[i];
 
+		if (!w)
+			continue;
+		--*left;
 		if (w->about)
 			dprintf(STDERR_FILENO, "kochab:   %s(peer %d, tag %d)\n", w->call, w->peer, w->tag);
 		else
@@ -285,7 +331,8 @@ static void tell_waits(const struct table *t, int *left)
 /* Nothing has come for so long, and no thread has run: once, until something comes. */
 static void tell(uint64_t waited)
 {
-	int rank = 0, left = TELL_MOST, n = mine.requests.n + mine.others.n;
+	int rank = 0, left = TELL_MOST;
+	int n = mine.requests.n - mine.requests.empty + mine.others.n - mine.others.empty;
 
 	mine.told = true;
 	kbm_real.Comm_rank(MPI_COMM_WORLD, &rank);
@@ -350,11 +397,13 @@ static bool take_lead(void)
 	return !a_load_rlx(&poller.leading) && !a_xchg_acq(&poller.leading, 1);
 }
 
-static struct kbm_wait *any_wait(void)
+/* The newest: it leads for longest. */
+static struct kbm_wait *newest(const struct table *t)
 {
-	if (mine.requests.n)
-		return mine.requests.wait[mine.requests.n - 1];
-	return mine.others.n ? mine.others.wait[mine.others.n - 1] : NULL;
+	for (int i = t->n - 1; i >= 0; i--)
+		if (t->wait[i])
+			return t->wait[i];
+	return NULL;
 }
 
 /* The role goes to a waiting thread; to none if nobody waits. */
@@ -364,7 +413,9 @@ static void hand_over(void)
 		struct kbm_wait *w;
 
 		take_in();
-		w = any_wait();
+		w = newest(&mine.requests);
+		if (!w)
+			w = newest(&mine.others);
 		if (w) {
 			/* release: partner is the acquire in sleep_as_follower; the table is its */
 			a_store_rel(&w->state, KBM_LEADS);
