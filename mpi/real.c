@@ -24,6 +24,18 @@ static void *library(void)
 	return mpi ? mpi : dlopen(KBM_LIBRARY, RTLD_LAZY | RTLD_GLOBAL);
 }
 
+/* The calls of the program are for the library behind the layer, in the loader's order: another MPI there has other handles. */
+static void check_library(void *mpi)
+{
+	Dl_info its;
+	void *behind = dlsym(RTLD_NEXT, "PMPI_Get_library_version");
+
+	if (!behind || behind == dlsym(mpi, "PMPI_Get_library_version") || !dladdr(behind, &its))
+		return;
+	dprintf(STDERR_FILENO, "kochab: this layer is for %s, but the program is linked with %s\n", KBM_LIBRARY, its.dli_fname);
+	_exit(126);
+}
+
 /* Says it and ends the program: whatever it called next would not be there. */
 static KBI_NORETURN void miss(const char *name)
 {
@@ -43,4 +55,5 @@ __attribute__((constructor(101))) static void find_all(void)
 			miss(row[i].name);
 		*(void **)((char *)&kbm_real + row[i].offset) = f;
 	}
+	check_library(mpi);
 }

@@ -92,23 +92,71 @@ static void read_image(const struct image *f, struct names *l)
 			read_names(f, p, h->e_phnum, &p[i], l);
 }
 
+static bool defines_in(const struct image *f, const ElfW(Shdr) *s, const ElfW(Shdr) *names, const char *name)
+{
+	size_t n = s->sh_size / sizeof(ElfW(Sym));
+	const ElfW(Sym) *symbols = part(f, s->sh_offset, n * sizeof(*symbols));
+	const char *strings = part(f, names->sh_offset, names->sh_size);
+
+	if (symbols == NULL || strings == NULL)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		size_t at = symbols[i].st_name;
+
+		if (symbols[i].st_shndx != SHN_UNDEF && at < names->sh_size && names->sh_size - at > strlen(name) &&
+		    strcmp(strings + at, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The file has such a function of its own, as far as its symbols tell: a stripped one has none. */
+static bool defines(const struct image *f, const char *name)
+{
+	const ElfW(Ehdr) *h = part(f, 0, sizeof(*h));
+	const ElfW(Shdr) *s;
+
+	if (h == NULL || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_shentsize != sizeof(*s))
+		return false;
+	s = part(f, h->e_shoff, (size_t)h->e_shnum * sizeof(*s));
+	for (unsigned i = 0; s != NULL && i < h->e_shnum; i++)
+		if (s[i].sh_type == SHT_SYMTAB && s[i].sh_link < h->e_shnum && defines_in(f, &s[i], &s[s[i].sh_link], name))
+			return true;
+	return false;
+}
+
+/* Nothing where it cannot be read. */
+static struct image map_file(const char *file)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	struct image f = { NULL, 0 };
+	struct stat st;
+
+	if (fd < 0)
+		return f;
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+		void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+		if (at != MAP_FAILED)
+			f = (struct image){ at, (size_t)st.st_size };
+	}
+	close(fd);
+	return f;
+}
+
+static void unmap_file(const struct image *f)
+{
+	if (f->size > 0)
+		munmap((void *)(uintptr_t)f->at, f->size);
+}
+
 /* The libraries that the file itself names. */
 static void direct(const char *file, struct names *l)
 {
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	void *at;
+	struct image f = map_file(file);
 
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0 && st.st_size > 0) {
-		at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (at != MAP_FAILED) {
-			read_image(&(struct image){ at, (size_t)st.st_size }, l);
-			munmap(at, (size_t)st.st_size);
-		}
-	}
-	close(fd);
+	read_image(&f, l);
+	unmap_file(&f);
 }
 
 /* Libraries that are linked with no MPI: most programs need no more, and the loader is not asked. */
@@ -204,6 +252,34 @@ static int match(const char *drop_in, const struct names *l, char *buf, size_t s
 	return n;
 }
 
+/* Is this the first of the ranks that a launcher of MPI's has started on this machine? It tells for all. */
+static bool is_first_rank(void)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+	if (rank == NULL)
+		rank = getenv("MPI_LOCALRANKID");
+	return rank != NULL && strcmp(rank, "0") == 0;
+}
+
+/* The program has been started as a rank, and no layer is for it: why, if that can be told. */
+static void tell_no_layer(const char *program, const struct names *l)
+{
+	struct image f;
+
+	for (int i = 0; i < l->n; i++) {
+		if (strncmp(l->name[i], "libmpi", 6) != 0)
+			continue;
+		tool_say("%s: no layer is here for its MPI, %s: a thread that waits for MPI holds up its virtual processor", program,
+			 l->name[i]);
+		return;
+	}
+	f = map_file(program);
+	if (defines(&f, "MPI_Finalize"))
+		tool_say("%s: statically linked with MPI: a thread that waits for MPI holds up its virtual processor", program);
+	unmap_file(&f);
+}
+
 bool tool_find_mpi(const char *program, const char *drop_in, char *buf, size_t size)
 {
 	static struct names l;
@@ -219,6 +295,8 @@ bool tool_find_mpi(const char *program, const char *drop_in, char *buf, size_t s
 	}
 	if (n > 1)
 		tool_say("%s: linked with more than one MPI: its calls go to them as they are", program);
+	if (n == 0 && is_first_rank())
+		tell_no_layer(program, &l);
 	return n == 1;
 }
 
