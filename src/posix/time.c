@@ -232,18 +232,19 @@ KBI_POSIX_API int thrd_sleep(const struct timespec *t, struct timespec *left)
 	return e == 0 ? 0 : e == EINTR ? -1 : -2;
 }
 
-/* With more virtual processors than processors, the thread that is waited for may be on one that has none: the kernel's
- * other threads have their turn now and then, too. */
-static void offer_processor(void)
+/* Where no other thread is ready here, what is waited for may be another process's doing; with more virtual processors than
+ * processors, that of a thread whose virtual processor has none: the kernel's other threads have their turn now and then. */
+static void offer_processor(const struct kbi_task *self)
 {
 	enum { EVERY = 32 };
 	static a32 processors;
+	const struct kbi_vp *vp = self->vp;
 
 	if (++kbi_posix_me.yields % EVERY)
 		return;
 	if (kbi_unlikely(a_zero32_rlx(&processors)))
 		a_store_rlx(&processors, kbi_cpu_affinity());
-	if (kbi_unlikely(kbi_vp_n > a_load_rlx(&processors)))
+	if (kbi_unlikely(kbi_vp_n > a_load_rlx(&processors)) || (vp && !kbi_vp_backlog(vp)))
 		kbi_sys_yield();
 }
 
@@ -255,7 +256,7 @@ KBI_POSIX_API int sched_yield(void)
 		kbi_sys_yield();
 		return 0;
 	}
-	offer_processor();
+	offer_processor(self);
 	kbi_yield_now();
 	kbi_signal_resumed();
 	return 0;
