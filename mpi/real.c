@@ -24,7 +24,7 @@ static void *library(void)
 	return mpi ? mpi : dlopen(KBM_LIBRARY, RTLD_LAZY | RTLD_GLOBAL);
 }
 
-/* The calls of the program are for the library behind the layer, in the loader's order: another MPI there has other handles. */
+/* The program's calls are for the library behind the layer, in the loader's order. Another MPI there has other handles. */
 static void check_library(void *mpi)
 {
 	Dl_info its;
@@ -32,7 +32,8 @@ static void check_library(void *mpi)
 
 	if (!behind || behind == dlsym(mpi, "PMPI_Get_library_version") || !dladdr(behind, &its))
 		return;
-	dprintf(STDERR_FILENO, "kochab: this layer is for %s, but the program is linked with %s\n", KBM_LIBRARY, its.dli_fname);
+	dprintf(STDERR_FILENO, "kochab: this layer is for %s, but the program is linked with %s\n", KBM_LIBRARY,
+		its.dli_fname);
 	_exit(126);
 }
 

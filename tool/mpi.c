@@ -270,8 +270,8 @@ static void tell_no_layer(const char *program, const struct names *l)
 	for (int i = 0; i < l->n; i++) {
 		if (strncmp(l->name[i], "libmpi", 6) != 0)
 			continue;
-		tool_say("%s: no layer is here for its MPI, %s: a thread that waits for MPI holds up its virtual processor", program,
-			 l->name[i]);
+		tool_say("%s: no layer is here for its MPI, %s: a thread that waits for MPI holds up its virtual processor",
+			 program, l->name[i]);
 		return;
 	}
 	f = map_file(program);

@@ -131,8 +131,9 @@ tried=0
 for mpi in openmpi mpich; do
 	has $mpi || continue
 	tried=$((tried + 1))
-	"mpicc.$mpi" -O -pthread -o "$work/right.$mpi" "$work/right.c" && "mpicc.$mpi" -O -pthread -o "$work/call.$mpi" "$work/call.c" ||
-		fail "mpicc.$mpi"
+	for program in right call; do
+		"mpicc.$mpi" -O -pthread -o "$work/$program.$mpi" "$work/$program.c" || fail "mpicc.$mpi"
+	done
 	for which in 0 1 3 4 5; do same $mpi before $which; done
 	for which in 0 1 2; do same $mpi after $which; done
 	# Open MPI's words for it are lost at times, also on kernel threads
@@ -169,12 +170,12 @@ if has mpich && has openmpi; then
 	# the other MPI comes along by a library
 	for mpi in openmpi mpich; do
 		other=mpich
-		# Open MPI's words for it are lost at times, also on kernel threads
-	[ $mpi = openmpi ] || other=openmpi
+		lib=-lmpi
+		[ $mpi = openmpi ] || { other=openmpi; lib=-lmpich; }
 		echo 'int MPI_Get_version(int *, int *); int other(void) { int a, b; return MPI_Get_version(&a, &b); }' >"$work/other.c"
 		"mpicc.$other" -shared -fPIC -o "$work/libother.so" "$work/other.c" || fail "mpicc.$other -shared"
-		"mpicc.$mpi" -O -pthread -Wl,--no-as-needed -o "$work/both" "$work/right.c" -lmpi$([ $mpi = mpich ] && echo ch) \
-			-L"$work" -Wl,-rpath,"$work" -lother || fail "mpicc.$mpi"
+		"mpicc.$mpi" -O -pthread -Wl,--no-as-needed -o "$work/both" "$work/right.c" "$lib" -L"$work" \
+			-Wl,-rpath,"$work" -lother || fail "mpicc.$mpi"
 		said=$("$here/launch" $mpi 2 "$KOCHAB_BIN" run "$work/both" 2>&1) || fail "both: $said"
 		[ "$(grep -c '^right$' <<<"$said")" = 2 ] || fail "both: $said"
 		# the layer of the other MPI, by hand
