@@ -232,8 +232,8 @@ KBI_POSIX_API int thrd_sleep(const struct timespec *t, struct timespec *left)
 	return e == 0 ? 0 : e == EINTR ? -1 : -2;
 }
 
-/* Where no other thread is ready here, what is waited for may be another process's doing; with more virtual processors than
- * processors, that of a thread whose virtual processor has none: the kernel's other threads have their turn now and then. */
+/* Where no other thread is ready here, another process may have to do what is waited for; with more virtual processors than
+ * processors, a thread whose virtual processor has none. The kernel's other threads have their turn now and then. */
 static void offer_processor(const struct kbi_task *self)
 {
 	enum { EVERY = 32 };
