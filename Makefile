@@ -453,7 +453,7 @@ FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUD
 PAGE_NAMES = sed -n 's/^\.B ".*[ *]\(kb_[a-z0-9_]*\)(.*/\1/p'
 
 # as README's links name them
-DOCS = $(wildcard doc/*.md doc/*.svg doc/why/*.md example/*.c example/*.cc example/openmp/* example/mpi/* example/lecture/* example/kvstore/*.* example/kvstore/ask/*)
+DOCS = $(wildcard doc/*.md doc/*.svg doc/why/*.md example/*.c example/*.cc example/openmp/* example/mpi/* example/ucx/* example/lecture/* example/kvstore/*.* example/kvstore/ask/*)
 
 install: all ## under PREFIX (/usr/local), in front of it DESTDIR
 	$(INSTALL) -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKEDIR) $(D)$(INCLUDEDIR)/kochab $(D)$(DOCDIR) \
