@@ -102,8 +102,9 @@ SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
 # The heap is in neither library that runs threads; tests reach it in libkochab.a.
 SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
 SRC_malloc := src/base/cpulist.c src/base/option.c src/os/sys.c src/os/random.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
-# The drop-in is for glibc (doc/portability.md); with another libc there is the native interface.
-IS_GLIBC := $(shell $(CC) -include features.h -dM -E -x c /dev/null | grep -q __GLIBC__ && echo yes)
+# The drop-in is for glibc (doc/portability.md); with another libc there is the native interface. sed reads to the end: a
+# compiler whose reader stops sooner complains about its pipe.
+IS_GLIBC := $(shell $(CC) -include features.h -dM -E -x c /dev/null | sed -n 's/^.define __GLIBC__ .*/yes/p')
 SRC_posix := $(if $(IS_GLIBC),$(filter-out src/posix/malloc.c,$(filter src/posix/%,$(SRC))))
 SRC_core := $(filter-out src/posix/% $(SRC_heap),$(SRC))
 SRC_tool := $(sort $(filter-out $(if $(IS_GLIBC),,tool/bench%),$(wildcard tool/*.c $(if $(IS_GLIBC),bench/*.c))))
@@ -296,8 +297,8 @@ $(O)/sim/probe: $(O)/bench/sim/probe/probe.c.o
 
 # The library as one test wants it: each store is told to the program, which is killed there (test/core/points.h).
 NO_ENTRIES := --param tsan-instrument-func-entry-exit=0
-HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | grep -q 'Free Software' && \
-	$(CC) $(NO_ENTRIES) -include features.h -dM -E -x c /dev/null 2>&1 | grep -q __GLIBC__ && echo yes)))
+HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | sed -n '/Free Software/p' | grep -q . && \
+	$(CC) $(NO_ENTRIES) -include features.h -dM -E -x c /dev/null 2>/dev/null | sed -n 's/^.define __GLIBC__ .*/yes/p')))
 OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
 	$(O)/src/os/everywhere.c.o,$(OBJ_core)))
 $(O)/points/%.c.o: %.c $(O)/flags
