@@ -31,18 +31,23 @@
 
 enum { FRAMES = 24 };
 
+/* Writes a line with its newline, which a text that is cut keeps, behind the words by which all messages are found. */
 static void KBI_PRINTF(2, 3) line(int fd, const char *format, ...)
 {
+	static const char prefix[] = "kochab: ";
+	enum { PREFIX = sizeof prefix - 1 };
 	char text[512];
 	va_list ap;
 	int n;
 
+	memcpy(text, prefix, PREFIX);
 	va_start(ap, format);
-	n = vsnprintf(text, sizeof text, format, ap);
+	n = vsnprintf(text + PREFIX, sizeof text - PREFIX, format, ap);
 	va_end(ap);
 	if (n < 0)
 		return;
-	n = (size_t)n < sizeof text ? n : (int)sizeof text - 1;
+	n = (size_t)n < sizeof text - PREFIX ? n + PREFIX : (int)sizeof text - 1;
+	text[n - 1] = '\n';
 	kbi_sys_harmless(text, (size_t)n);
 	kbi_sys_write(fd, text, (size_t)n);
 }
@@ -175,7 +180,7 @@ void kbi_dump(int fd)
 	uint32_t n = kbi_descriptor_limit();
 	bool open = kbi_sys_is_open();
 
-	line(fd, "kochab: %u virtual processors, scheduler %s\n", kbi_vp_n, kbi_vp_n ? kbi_vps[0]->sched->name : "-");
+	line(fd, "%u virtual processors, scheduler %s\n", kbi_vp_n, kbi_vp_n ? kbi_vps[0]->sched->name : "-");
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		vp(fd, kbi_vps[i]);
 	line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(), kbi_spare_counts().idle);
@@ -327,22 +332,22 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 		const struct kbi_vp *v = kbi_vps[i];
 
 		line(STDERR_FILENO,
-		     "kochab: VP %u: %llu switches, %llu messages, %llu sleeps, %llu ticks, %llu threads given, %llu taken\n",
+		     "VP %u: %llu switches, %llu messages, %llu sleeps, %llu ticks, %llu threads given, %llu taken\n",
 		     i, (unsigned long long)kbi_vp_progress(v), (unsigned long long)v->n_mail,
 		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks, (unsigned long long)v->s->given,
 		     (unsigned long long)v->s->taken);
 		if (v->apart.n_moves)
-			line(STDERR_FILENO, "kochab: VP %u: %llu times to a processor where no VP was\n", i,
+			line(STDERR_FILENO, "VP %u: %llu times to a processor where no VP was\n", i,
 			     (unsigned long long)v->apart.n_moves);
 		if (v->n_ended)
-			line(STDERR_FILENO, "kochab: VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
+			line(STDERR_FILENO, "VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
 			     (unsigned long long)v->n_ended, (unsigned long long)v->n_brief);
 	}
-	line(STDERR_FILENO, "kochab: at most %u threads at once, main and kernel threads that called included\n",
+	line(STDERR_FILENO, "at most %u threads at once, main and kernel threads that called included\n",
 	     kbi_descriptor_ever_used());
 	if (kbi_contain_lost())
-		line(STDERR_FILENO, "kochab: %u threads were lost by crashes\n", kbi_contain_lost());
-	line(STDERR_FILENO, "kochab: %u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
+		line(STDERR_FILENO, "%u threads were lost by crashes\n", kbi_contain_lost());
+	line(STDERR_FILENO, "%u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
 	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
 }
 

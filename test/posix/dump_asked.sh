@@ -92,7 +92,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$KOCHAB_BIN" run "$@" >"$T/out" 2>"$T/err"
 }
 listed() {
 	for _ in $(seq 100); do
-		grep -q '"hamlet" waiting' "$T/err" && grep -q '^  thread #0' "$T/err" && return 0
+		grep -q '"hamlet" waiting' "$T/err" && grep -q '^kochab:   thread #0' "$T/err" && return 0
 		sleep 0.1
 	done
 	return 1
@@ -111,6 +111,7 @@ for body in $bodies; do
 		"$KOCHAB_BIN" dump $pid || bad "$body $options: kochab dump fails"
 		listed || bad "$body $options: kochab dump prints no list where SIGQUIT is ignored"
 		lives || bad "$body $options: kochab dump ends it"
+		grep -v '^kochab: ' "$T/err" && bad "$body $options: lines without the words by which messages are found"
 		end
 		command -v python3 >/dev/null || continue
 		start default --body "$body" $options "$T/prog" threads
