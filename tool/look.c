@@ -236,14 +236,45 @@ static enum look_found try_module(struct look *l, uint64_t base, enum look_found
 
 /* ---- a process ---- */
 
-static const char *why_not(int e)
+/* Returns kernel.yama.ptrace_scope; 0: the kernel has no Yama, or anything of the user's may be read. */
+static int ptrace_scope(void)
 {
+	char text[16];
+
+	look_proc((int)getpid(), "../sys/kernel/yama/ptrace_scope", text, sizeof(text));
+	return (int)strtol(text, NULL, 10);
+}
+
+/* Returns whether this command has CAP_SYS_PTRACE, which root lacks in most containers. */
+static bool has_ptrace(void)
+{
+	enum { PTRACE = 19 };
+	char text[4096];
+	const char *line = look_proc((int)getpid(), "status", text, sizeof(text)) > 0 ? strstr(text, "\nCapEff:") : NULL;
+
+	return line != NULL && strtoull(line + 8, NULL, 16) >> PTRACE & 1;
+}
+
+/* Says why its memory may not be read: by a rule for all, or by rights that this command has not. */
+static enum look_found deny(struct look *l, int e)
+{
+	int scope = ptrace_scope();
+
 	if (e == ENOENT || e == ESRCH)
-		return "no such process";
-	if (e == EPERM || e == EACCES)
-		return "its memory may not be read, for that needs the rights of ptrace: of its user or root; "
-		       "see /proc/sys/kernel/yama/ptrace_scope";
-	return strerror(e);
+		return fail(l, LOOK_DENIED, "no such process");
+	if (e != EPERM && e != EACCES)
+		return fail(l, LOOK_DENIED, strerror(e));
+	if (scope >= 3)
+		return fail(l, LOOK_DENIED, "its memory may not be read: kernel.yama.ptrace_scope is 3, which forbids that to all");
+	if (has_ptrace())
+		return fail(l, LOOK_DENIED, "its memory may not be read, although this command has CAP_SYS_PTRACE: it is in "
+					    "another user namespace, or a security module forbids it");
+	if (geteuid() == 0)
+		return fail(l, LOOK_DENIED, "its memory may not be read: root has no CAP_SYS_PTRACE here, as in containers that "
+					    "are run without --cap-add SYS_PTRACE");
+	if (scope > 0)
+		return fail(l, LOOK_DENIED, "its memory may not be read: kernel.yama.ptrace_scope leaves that to root");
+	return fail(l, LOOK_DENIED, "its memory may not be read, for that needs the rights of ptrace: of its user or root");
 }
 
 static bool may_be_ours(const char *path, const char *exe)
@@ -270,7 +301,7 @@ enum look_found look_open(struct look *l, int pid)
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	maps = fopen(name, "re");
 	if (maps == NULL)
-		return fail(l, LOOK_DENIED, why_not(errno));
+		return deny(l, errno);
 	fail(l, LOOK_ABSENT, "it does not run on Kochab");
 	errno = 0;
 	while (found != LOOK_FOUND && fgets(line, sizeof(line), maps) != NULL) {
@@ -283,14 +314,14 @@ enum look_found look_open(struct look *l, int pid)
 			continue;
 		errno = 0;
 		if (!look_read(l, at, &e, sizeof(e)) && (errno == EPERM || errno == EACCES || errno == ESRCH)) {
-			found = fail(l, LOOK_DENIED, why_not(errno));
+			found = deny(l, errno);
 			break;
 		}
 		can_read = true;
 		found = try_module(l, at, found);
 	}
 	if (!can_read && found == LOOK_ABSENT && errno != 0)
-		found = fail(l, LOOK_DENIED, why_not(errno));
+		found = deny(l, errno);
 	fclose(maps);
 	return found;
 }

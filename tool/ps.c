@@ -341,6 +341,9 @@ int tool_ps(int argc, char **argv)
 		}
 		if (strcmp(argv[i], "--json") == 0) {
 			json = true;
+		} else if (argv[i][0] == '\0') {
+			tool_say("ps: '': neither the number of a process nor a core file; is the file with the number empty?");
+			return TOOL_USAGE;
 		} else if (argv[i][0] == '-' || what != NULL) {
 			tool_say("ps: %s: no such argument; usage: kochab ps [--json] [PID | CORE]", argv[i]);
 			return TOOL_USAGE;

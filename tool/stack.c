@@ -1,6 +1,7 @@
 /* tool/stack.c - `kochab stack`: backtraces of a program's threads, equal ones once. The work is done by a child with
  * limits: symbols and unwind tables come from files that the program has mapped, and may be anything. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,25 @@ static int work(const struct asked *a)
 	return stack_begin(&l, a->is_pid ? NULL : a->what) ? print_all(&l, a) : TOOL_FAILED;
 }
 
+/* The child ended by a signal. Signals from outside end this command the same way, as where nobody reads what it writes. */
+static int told_end(int sig)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (sig == own[i]) {
+			tool_say("stack: the unwinder ended by signal %d (%s): what the program has mapped is damaged", sig,
+				 strsignal(sig));
+			return TOOL_FAILED;
+		}
+	if (sig != SIGXCPU && sig != SIGKILL) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+	}
+	tool_say("stack: the unwinder ended by signal %d (%s); it may compute for %d s", sig, strsignal(sig), SECONDS);
+	return TOOL_FAILED;
+}
+
 /* If the child is stopped from outside, its traced threads go on. */
 static int work_apart(const struct asked *a)
 {
@@ -155,9 +175,7 @@ static int work_apart(const struct asked *a)
 	}
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	tool_say("stack: the unwinder ended by signal %d (%s): what the program has mapped is damaged", WTERMSIG(status),
-		 strsignal(WTERMSIG(status)));
-	return TOOL_FAILED;
+	return told_end(WTERMSIG(status));
 }
 
 static void usage(FILE *out)

@@ -153,11 +153,23 @@ expect 1 "no such process" "$K" ps 999999999
 expect 1 "it does not run on Kochab" "$K" ps $$
 expect 1 "neither the number of a process nor a core file" "$K" ps "$0"
 expect 1 "No such file" "$K" ps "$T/none"
+expect 2 "is the file with the number empty" "$K" ps ""
 expect 2 "usage: kochab stack" "$K" stack
 expect 2 "no index of a thread" "$K" stack 1 x
 expect 1 "it does not run on Kochab" "$K" stack $$
 expect 1 "it does not run on Kochab" "$K" top --once $$
 expect 2 "-d 0: bad value" "$K" top -d 0 $$
+
+# ---- a program of another user ----
+if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-sys_ptrace true 2>/dev/null; then
+	chmod 755 "$T"
+	mkdir "$T/all" && cp "$K" "$BUILD/libkochab-posix.so.0" "$T/all" # that user may not see the build
+	begin setpriv --reuid 65534 --regid 65534 --clear-groups "$T/all/kochab" run --vps 1 -- "$T/sorts"
+	"$K" ps "$pid" >"$T/seen" 2>&1 || fail "ps of another user's program: $?"
+	expect 1 "root has no CAP_SYS_PTRACE here" setpriv --bounding-set=-sys_ptrace "$K" ps "$pid"
+	expect 1 "of its user or root" setpriv --reuid 65533 --regid 65533 --clear-groups "$T/all/kochab" ps "$pid"
+	over
+fi
 
 # ---- one program, with both kinds of virtual processors, running and stopped ----
 no_elfutils=
@@ -192,6 +204,13 @@ for body in $bodies; do
 		has '^Thread #[0-9]+ "ended", ended$'
 		has '^ +[0-9]+  computes\+0x[0-9a-f]+ \(sorts\)'
 		LC_ALL=C grep -q $'\033' "$T/seen" && fail "control characters"
+		mkfifo "$T/pipe"
+		exec 8<>"$T/pipe" 9>"$T/pipe" 8<&- # nobody reads it
+		rm "$T/pipe"
+		env --default-signal=PIPE "$K" stack "$pid" >&9 2>"$T/seen"
+		[ $? = 141 ] || fail "stack at a closed pipe: $?"
+		[ ! -s "$T/seen" ] || fail "says something of a closed pipe"
+		exec 9>&-
 		"$K" stack --all "$pid" 0 >"$T/seen" 2>&1 || fail "stack of one: $?"
 		has '^Thread #0 "main", waiting$'
 		[ "$(grep -c '^Thread' "$T/seen")" = 1 ] || fail "not one"
