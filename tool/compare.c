@@ -261,7 +261,7 @@ int tool_compare(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (kbi_option_load() != 0 || !find_input(&all))
+	if (kbi_option_load() != 0 || !tool_check_options("compare") || !find_input(&all))
 		return TOOL_USAGE;
 	code = tool_look_up(argv[i], program, sizeof(program));
 	if (code == 0)

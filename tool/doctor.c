@@ -301,7 +301,7 @@ static void tell_way(const struct kbi_libway *w, const struct tried *t)
 }
 
 /* Virtual processors as processes: can libc's system calls be taken over, and is there a space? */
-static void check_processes(void)
+static bool check_processes(void)
 {
 	struct tried all[KBI_LIBWAYS];
 	const char *why;
@@ -318,6 +318,7 @@ static void check_processes(void)
 		fact("process bodies", YES, "libc's system calls are taken over by libcalls=%s", taken->name);
 	for (unsigned i = 0; i < KBI_LIBWAYS; i++)
 		tell_way(&kbi_libways[i], &all[i]);
+	return fd >= 0 && taken != NULL;
 }
 
 static void print_limit(const char *name, int which)
@@ -332,7 +333,8 @@ static void print_limit(const char *name, int which)
 		fact(name, INFO, "%llu", (unsigned long long)l.rlim_cur);
 }
 
-static void check_memory(void)
+/* Returns whether virtual processors may be processes. */
+static bool check_memory(void)
 {
 	static const struct { const char *name, *path; } settings[] = {
 		{ "vm.overcommit_memory", "/proc/sys/vm/overcommit_memory" },
@@ -342,11 +344,12 @@ static void check_memory(void)
 		{ "kernel.pid_max", "/proc/sys/kernel/pid_max" },
 	};
 	char value[256];
+	bool processes;
 
 	fact("memory", INFO, "%lld MiB, pages of %ld bytes",
 	     (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) >> 20, sysconf(_SC_PAGESIZE));
 	check_guards();
-	check_processes();
+	processes = check_processes();
 	for (size_t i = 0; i < kbi_countof(settings); i++) {
 		if (read_line(settings[i].path, value, sizeof(value)))
 			fact(settings[i].name, INFO, "%s", value);
@@ -354,6 +357,7 @@ static void check_memory(void)
 	print_limit("RLIMIT_STACK", RLIMIT_STACK);
 	print_limit("RLIMIT_AS", RLIMIT_AS);
 	print_limit("RLIMIT_NPROC", RLIMIT_NPROC);
+	return processes;
 }
 
 /* ---- system calls ------------------------------------------------------------------------------------ */
@@ -471,16 +475,35 @@ static void tell_asked(const char *name, bool found, const char *text)
 	fact(name, found ? YES : NO, "%s", text);
 }
 
-static void check_libc(void)
+static unsigned check_libc(void)
 {
 #ifdef __GLIBC__
 	fact("libc's inside", INFO, "as the drop-in finds it when a program makes its first thread:");
-	tool_doctor_libc(tell_asked);
+	return tool_doctor_libc(tell_asked);
+#else
+	return 0;
 #endif
+}
+
+/* The last line: what all that means for programs. runs: the program that asked about libc's inside was such a program. */
+static void conclude(unsigned runs, bool processes)
+{
+	static const char *const never = "statically linked, setuid and 32-bit programs, and musl's, run without it";
+
+	if (!(runs & TOOL_RUNS_THREADS))
+		fact("in short", NO, "%s", TOOL_HAS_DROP_IN ?
+			"unmodified programs will not run on Kochab here, a program that was tried did not; see the lines above" :
+			"unmodified programs run without Kochab here; programs of the native interface run");
+	else if (processes && runs & TOOL_RUNS_PROCESSES)
+		fact("in short", YES, "programs will run on Kochab here, also with --body process; %s", never);
+	else
+		fact("in short", YES, "programs will run on Kochab here, but not with --body process; %s", never);
 }
 
 int tool_doctor(int argc, char **argv)
 {
+	bool processes;
+
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			printf("usage: kochab doctor [--json]\n\n"
@@ -500,7 +523,7 @@ int tool_doctor(int argc, char **argv)
 		return TOOL_USAGE;
 	check_machine();
 	check_processors();
-	check_memory();
+	processes = check_memory();
 	check_io_uring();
 	check_spares();
 	check_futex();
@@ -509,6 +532,6 @@ int tool_doctor(int argc, char **argv)
 	check_dispatch();
 	check_pidfd();
 	check_drop_in();
-	check_libc();
+	conclude(check_libc(), processes);
 	return TOOL_OK;
 }

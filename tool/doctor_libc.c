@@ -63,8 +63,9 @@ static bool is_told(const char *name)
 	return false;
 }
 
-/* "kochab: glibc 2.36: + thing: how", a mark + or - or none: the last is told by all programs. */
-static void tell_line(char *line, tool_told *tell)
+/* "kochab: glibc 2.36: + thing: how", a mark + or - or none: the last is told by all programs.
+ * Returns whether it is such a line. */
+static bool tell_line(char *line, tool_told *tell)
 {
 	static const char before[] = "kochab: glibc ";
 	char *what, *how, name[64];
@@ -72,42 +73,47 @@ static void tell_line(char *line, tool_told *tell)
 
 	line[strcspn(line, "\n")] = '\0';
 	if (strncmp(line, before, sizeof(before) - 1) != 0 || (what = strstr(line + sizeof(before) - 1, ": ")) == NULL)
-		return;
+		return false;
 	what += 2;
 	found = *what == '+';
 	if (found || *what == '-')
 		what += 2;
 	how = strstr(what, ": ");
 	if (how == NULL)
-		return;
+		return false;
 	*how = '\0';
 	snprintf(name, sizeof(name), "  %s", what);
 	if (!is_told(name))
 		tell(name, found, how + 2);
+	return true;
 }
 
-static void tell_end(int status, tool_told *tell)
+/* Returns whether it ended well. */
+static bool tell_end(int status, tool_told *tell)
 {
 	char text[96];
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return;
+		return true;
 	if (WIFSIGNALED(status))
 		snprintf(text, sizeof(text), "the program that asked was ended by signal %d", WTERMSIG(status));
 	else
 		snprintf(text, sizeof(text), "the program that asked ended with code %d", WEXITSTATUS(status));
 	tell("  its end", false, text);
+	return false;
 }
 
-static void ask(const char *self, const char *drop_in, const char *body, tool_told *tell)
+/* Returns whether the program ended well and the drop-in spoke there: the loader goes on without a library that is none. */
+static bool ask(const char *self, const char *drop_in, const char *body, tool_told *tell)
 {
 	char line[512];
 	int ends[2], status = 0;
+	bool spoke = false;
 	FILE *f;
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
-		return;
+		return false;
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)
@@ -115,20 +121,20 @@ static void ask(const char *self, const char *drop_in, const char *body, tool_to
 	close(ends[1]);
 	f = fdopen(ends[0], "r");
 	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		tell_line(line, tell);
+		spoke |= tell_line(line, tell);
 	if (f != NULL)
 		fclose(f);
-	if (pid > 0 && waitpid(pid, &status, 0) == pid)
-		tell_end(status, tell);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && tell_end(status, tell) && spoke;
 }
 
 /* Some things are asked only where virtual processors are processes. */
-void tool_doctor_libc(tool_told *tell)
+unsigned tool_doctor_libc(tool_told *tell)
 {
 	char self[PATH_MAX], drop_in[PATH_MAX];
+	unsigned runs;
 
 	if (!tool_self(self, sizeof(self)) || !tool_find_drop_in(drop_in, sizeof(drop_in)))
-		return;
-	ask(self, drop_in, "thread", tell);
-	ask(self, drop_in, "process", tell);
+		return 0;
+	runs = ask(self, drop_in, "thread", tell) ? TOOL_RUNS_THREADS : 0;
+	return runs | (ask(self, drop_in, "process", tell) ? TOOL_RUNS_PROCESSES : 0);
 }

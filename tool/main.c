@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 		usage(stdout);
 		return finish(TOOL_OK);
 	}
-	if (strcmp(name, "--version") == 0) {
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 || strcmp(name, "version") == 0) {
 		printf("kochab %s\n", KOCHAB_VERSION);
 		return finish(TOOL_OK);
 	}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/option.h"
+#include "os/cpu.h"
 #include "tool.h"
 
 #define DROP_IN "libkochab-posix.so.0"
@@ -18,14 +19,17 @@
 
 static void usage_row(const struct kbi_option *o)
 {
+	bool measured = (o->type == KBI_OPTION_TIME || o->type == KBI_OPTION_SIZE) && o->def != 0;
 	char name[32], text[64], allowed[128];
 
 	snprintf(name, sizeof(name), "%s", o->name);
 	for (char *c = name; *c != '\0'; c++)
 		*c = *c == '_' ? '-' : *c;
-	printf("  --%s%s\n        %s\n        %s; default %s\n", name,
+	printf("  --%s%s\n        %s\n        %s%s; default %s%s%s\n", name,
 	       o->type == KBI_OPTION_BOOL ? "[=0|1]" : " VALUE", o->help, kbi_option_allowed(o, allowed, sizeof(allowed)),
-	       kbi_option_show(o, o->def, text, sizeof(text)));
+	       o->type == KBI_OPTION_TIME ? ", or with a unit: ns, us, ms, s" :
+	       o->type == KBI_OPTION_SIZE ? ", or with K, M, G" : "",
+	       kbi_option_show(o, o->def, text, sizeof(text)), measured ? " " : "", measured ? o->unit : "");
 }
 
 static void usage(void)
@@ -67,6 +71,43 @@ bool tool_take_option(const char *command, int argc, char **argv, int *i)
 		return false;
 	}
 	return setenv(o->env, value, 1) == 0;
+}
+
+/* Says which processor of the option bind there is not; false then. */
+static bool has_processors(const char *command)
+{
+	const char *list = kbi_options.bind;
+	struct kbi_cpus all;
+	unsigned first, last;
+
+	if (list == NULL || !kbi_cpulist_is_valid(list))
+		return true;
+	kbi_cpus_read(0, &all);
+	while (kbi_cpulist_next(&list, &first, &last))
+		for (unsigned cpu = first; cpu <= last; cpu++)
+			if (!kbi_cpus_has(&all, cpu)) {
+				tool_say("%s: --bind %s: processor %u is none of the %u that the program may use", command,
+					 kbi_options.bind, cpu, kbi_cpu_affinity());
+				return false;
+			}
+	return true;
+}
+
+/* Such a short quantum without a unit was meant as milliseconds, most likely. */
+static void warn_of_short(const char *command)
+{
+	enum { SHORT = 100 };
+	const char *value = getenv("KOCHAB_QUANTUM");
+
+	if (value != NULL && kbi_options.quantum > 0 && kbi_options.quantum < SHORT &&
+	    value[strspn(value, "0123456789")] == '\0')
+		tool_say("%s: --quantum %s is so many us; a unit may follow, such as %sms or %sus", command, value, value, value);
+}
+
+bool tool_check_options(const char *command)
+{
+	warn_of_short(command);
+	return has_processors(command);
 }
 
 /* directory + "/" + DROP_IN in buf if it is a readable file. */
@@ -275,7 +316,7 @@ int tool_run(int argc, char **argv)
 		tool_say("run: which program? usage: kochab run [OPTION]... [--] PROGRAM [ARGUMENT]...");
 		return TOOL_USAGE;
 	}
-	if (kbi_option_load() != 0)
+	if (kbi_option_load() != 0 || !tool_check_options("run"))
 		return TOOL_USAGE;
 	code = tool_look_up(argv[i], program, sizeof(program));
 	if (code == 0)

@@ -36,9 +36,11 @@ int tool_compare(int argc, char **argv);
 int tool_ps(int argc, char **argv);
 int tool_stack(int argc, char **argv);
 int tool_top(int argc, char **argv);
+/* Made a thread and ended well, on virtual processors that are kernel threads, processes. */
+enum { TOOL_RUNS_THREADS = 1, TOOL_RUNS_PROCESSES = 2 };
 /* The questions about libc's inside, for tool_doctor: a line each. And the command that is run to that end. */
 typedef void tool_told(const char *name, bool found, const char *text);
-void tool_doctor_libc(tool_told *tell);
+unsigned tool_doctor_libc(tool_told *tell); /* TOOL_RUNS_* */
 int tool_make_thread(void);
 int kochab_bench(int argc, char **argv) __attribute__((weak));
 
@@ -67,6 +69,9 @@ void tool_html(FILE *out, const char *text);
 bool tool_self(char *buf, size_t size);
 /* argv[*i] is --name, --name=value or --name value: the knob becomes a variable of the environment. False: said why not. */
 bool tool_take_option(const char *command, int argc, char **argv, int *i);
+/* May the program use the processors of the option bind? The library would say so only at the first thread. False: said.
+ * And warns of values that were hardly meant. */
+bool tool_check_options(const char *command);
 /* Takes the drop-in out of LD_PRELOAD. */
 void tool_drop_preload(void);
 /* Path of libkochab-posix.so.0 in buf; false: it is nowhere (said on standard error). */

@@ -21,4 +21,11 @@ if command -v python3 >/dev/null; then
 	"$K" doctor --json | check_json name supported value || failures=1
 fi
 expect 0 "guards, private map" "$K" doctor
+tail -n 1 "$T/out" | grep -qE '^[-+] in short +(programs will run|unmodified programs)' || { echo "no conclusion"; failures=1; }
+# a library that cannot be loaded: no program would run
+if [ -z "${SAN:-}" ] && [ -e "$BUILD/libkochab-posix.so.0" ]; then
+	mkdir "$T/broken" && : >"$T/broken/libkochab-posix.so.0"
+	expect 0 "- in short                 unmodified programs will not run" env KOCHAB_LIB="$T/broken" "$K" doctor
+	expect 0 "+ in short                 programs will run on Kochab here" "$K" doctor
+fi
 finish

@@ -4,6 +4,8 @@
 
 version=$(sed -n 's/^.define KOCHAB_VERSION "\(.*\)"$/\1/p' "$TOP/include/kochab/version.h")
 expect 0 "kochab $version" "$K" --version
+expect 0 "kochab $version" "$K" -V
+expect 0 "kochab $version" "$K" version
 expect 0 "usage: kochab COMMAND" "$K" --help
 expect 2 "usage: kochab COMMAND" "$K"
 expect 2 "frobnicate: no such command" "$K" frobnicate
@@ -24,6 +26,22 @@ expect 2 "--vps 1025: bad value" "$K" run --vps=1025 true
 expect 2 "rotator|rotator-paper|lb2|steal" "$K" run --sched fair true
 expect 2 "--stack-size 1: bad value, allowed: 16384 to" "$K" run --stack-size 1 true
 expect 2 "--stats 7: bad value" "$K" run --stats=7 true
+expect 2 "--bind 0-8191: processor " "$K" run --bind 0-8191 true
+expect 2 "--bind 8191: processor 8191 is none of the " "$K" compare --bind 8191 true
+expect 2 "processor 8191 is none of the " env KOCHAB_BIND=8191 "$K" run true
+expect 0 "or with a unit: ns, us, ms, s; default 60 s" "$K" run --help
+if [ -z "${SAN:-}" ] && [ -e "$BUILD/libkochab-posix.so.0" ]; then
+	for cpu in $(sed -n 's/^Cpus_allowed_list:[[:blank:]]*\([0-9]*\).*/\1/p' /proc/self/status); do
+		expect 0 "" "$K" run --bind "$cpu" true
+		[ ! -s "$T/out" ] || { echo "says something of processor $cpu: $(<"$T/out")"; failures=1; }
+	done
+	expect 0 "--quantum 10 is so many us; a unit may follow" "$K" run --quantum 10 true
+	expect 0 "--quantum 20 is so many us" env KOCHAB_QUANTUM=20 "$K" run true
+	for quantum in 10ms 10us 0 200; do
+		expect 0 "" "$K" run --quantum $quantum true
+		[ ! -s "$T/out" ] || { echo "says something of a quantum of $quantum: $(<"$T/out")"; failures=1; }
+	done
+fi
 
 expect 2 "KOCHAB_VPS=zwei: bad value, allowed: 0 to 1024" env KOCHAB_VPS=zwei "$K" run true
 expect 2 "KOCHAB_VPZ: no such option" env KOCHAB_VPZ=2 "$K" run true
