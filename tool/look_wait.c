@@ -14,6 +14,7 @@
 #include "core/domain.h"
 #include "look.h"
 #include "sync/channel.h"
+#include "sync/mutex.h"
 #include "tool.h"
 
 enum {
@@ -222,14 +223,11 @@ _Static_assert(offsetof(struct kb_chan, recv) + 16 <= OBJECT, "read with it");
 
 static void tell_mutex(const struct look *l, struct look_wait *w, const char *object)
 {
-	enum { FLAGS = 0xff };
 	kb_mutex_t m;
 
 	memcpy(&m, object, sizeof(m));
-	if (m.owner != 0)
-		w->owner = (int64_t)m.owner - 1;
-	else if (m.word & ~(uint32_t)FLAGS) /* sync/mutex.h: where threads can be lost, by the middle bits of its descriptor */
-		w->owner = (uint32_t)((m.word & ~(uint32_t)FLAGS) - (uint32_t)(uintptr_t)l->table.at) /
+	if (m.word & KBI_MUTEX_LOCKED)
+		w->owner = (uint32_t)((m.word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)l->table.at) /
 			   (uint32_t)sizeof(struct kb_thread);
 }
 

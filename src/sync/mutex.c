@@ -148,13 +148,11 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 
 static int unlock_slow(kb_mutex_t *m, bool lost);
 
-/* A word without a name was locked before threads could be lost. */
 static struct kb_thread *lost_holder(uint32_t word)
 {
-	uint32_t name = word & ~(uint32_t)KBI_MUTEX_FLAGS;
-	uint32_t off = name - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
+	uint32_t off = (word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
 
-	return word & LOCKED && name ? kbi_lost_at(off / sizeof(struct kb_thread)) : NULL;
+	return word & LOCKED ? kbi_lost_at(off / sizeof(struct kb_thread)) : NULL;
 }
 
 /* Under the queue lock, by who is about to unlock it for its holder. False: that is not lost. */

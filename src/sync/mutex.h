@@ -34,13 +34,13 @@ enum {
 	KBI_MUTEX_FLAGS = 0xff,
 };
 
-/* Above the flags, while it is LOCKED, and where threads can be lost: who holds it, by the middle bits of its descriptor's
- * address. Only core/contain's business: whoever unlocks it, it is unlocked. Elsewhere 0, so that who unlocks it knows the
- * word without a look (doc/why/mutex.md). */
+/* Above the flags, while it is LOCKED: its holder's name, the middle bits of its descriptor's address. Only for
+ * core/contain and for looks from outside: any thread may unlock a normal mutex. The holder knows the word without a look
+ * (doc/why/mutex.md). */
 static inline uint32_t kbi_mutex_held_by(const struct kbi_task *self)
 {
 	_Static_assert(sizeof(struct kb_thread) == KBI_MUTEX_FLAGS + 1, "the lowest bits of its address are 0");
-	return (kbi_unlikely(kbi_contain_on) ? (uint32_t)(uintptr_t)self : 0) + KBI_MUTEX_LOCKED;
+	return (uint32_t)(uintptr_t)self + KBI_MUTEX_LOCKED;
 }
 
 /* LOCKED, and no other flag. */
@@ -92,11 +92,9 @@ static inline bool kbi_mutex_quick_unlock(kb_mutex_t *m, const struct kbi_task *
 		kbi_solo_leave();
 		return is_held;
 	}
-	held = KBI_MUTEX_LOCKED;
-	if (kbi_unlikely(kbi_contain_on))
-		held = a_load_rlx(word);
+	held = kbi_mutex_held_by(self);
 	/* release: partner is the acquire in lock; and in kbi_waitq_lock */
-	return kbi_mutex_is_only_locked(held) && a_cas_rel(word, &held, 0);
+	return a_cas_rel(word, &held, 0);
 }
 
 /* ---- the general one ----------------------------------------------------------------------------- */

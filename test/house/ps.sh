@@ -131,8 +131,8 @@ rows() { # the threads of sorts, as ps shows them
 	eval "$(<"$T/said")"
 	has "^ +0 +[0-9]+ +waiting +[01] +main +end of #[0-9]+"
 	has " ended +ended"
-	has " waiting +[01] +locks1 +mutex $plain$"
-	has " waiting +[01] +locks2 +mutex $plain$"
+	has " waiting +[01] +locks1 +mutex $plain, held by #0$"
+	has " waiting +[01] +locks2 +mutex $plain, held by #0$"
 	has " waiting +[01] +recursive +mutex $recursive, held by #0$"
 	has " waiting +[01] +waits +condition $cond$"
 	has " waiting +[01] +parks +condition 0x"
@@ -326,7 +326,7 @@ int main(int argc, char **argv)
 }
 END
 $CC -g -O1 -I"$TOP/include" -o "$T/native" "$T/native.c" "$BUILD/libkochab.a" -pthread -ldl || exit 1
-begin env KOCHAB_VPS=2 KOCHAB_CONTAIN=1 "$T/native" "$T/locked"
+begin env KOCHAB_VPS=2 "$T/native" "$T/locked"
 "$K" ps "$pid" >"$T/seen" 2>&1 || fail "ps of a native program: $?"
 eval "$(<"$T/said")"
 has " waiting +[01] +main +time, wakes in [56]"
