@@ -59,8 +59,8 @@ KB_API int kb_vp_bound(unsigned vp, int *processor);
  * others have given it and only it will take. A look from outside, of a moment that is over. EINVAL: no such one. */
 KB_API int kb_vp_ready(unsigned vp, unsigned *n);
 
-/* How many lightweight threads there are: main, and all that have been created and have not ended. The number of a
- * moment that may be over. Does not suspend. */
+/* How many lightweight threads there are: main, all that have been created and have not ended, and those that run tasks
+ * (kochab/task.h). The number of a moment that may be over. Does not suspend. */
 KB_API unsigned kb_thread_count(void);
 /* A word that is 0 until a thread besides main is created for the first time, and 1 from then on: a library may ask it
  * before each call whether it is to do anything for threads. */

@@ -207,7 +207,7 @@ int kb_vp_self(void)
 
 unsigned kb_thread_count(void)
 {
-	return (unsigned)kbi_tally_live();
+	return (unsigned)kbi_tally_live() + a_load_rlx(&kbi_tally_servants);
 }
 
 const uint32_t *kb_thread_ever(void)

@@ -10,6 +10,7 @@ enum { MEMBARRIER_GLOBAL = 1 };
 struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
 a32 kbi_tally_without_main;
 a32 kbi_tally_ever;
+a32 kbi_tally_servants;
 
 uint64_t kbi_tally_live(void)
 {

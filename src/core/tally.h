@@ -12,6 +12,7 @@ struct kbi_tally {
 extern KBI_HIDDEN struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
 extern KBI_HIDDEN a32 kbi_tally_without_main; /* main has ended */
 extern KBI_HIDDEN a32 kbi_tally_ever;         /* 1: there has been a thread besides main */
+extern KBI_HIDDEN a32 kbi_tally_servants;     /* threads without which the process may end; counted as ended ones */
 
 /* Threads that have not ended, main included. */
 uint64_t kbi_tally_live(void);
@@ -44,6 +45,13 @@ static inline void kbi_tally_ended(const struct kbi_vp *vp)
 	kbi_compiler_barrier(); /* partner: kbi_tally_main_ended */
 	if (kbi_unlikely(a_load_rlx(&kbi_tally_without_main)))
 		kbi_tally_look();
+}
+
+/* The caller, which never ends, is a thread without which the process may end. */
+static inline void kbi_tally_serves(const struct kbi_vp *vp)
+{
+	a_add_rlx(&kbi_tally_servants, 1);
+	kbi_tally_ended(vp);
 }
 
 #endif

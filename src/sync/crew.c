@@ -463,7 +463,7 @@ static void *serve(void *server)
 
 	s->task = self;
 	s->victim = (s->post->id + 1) % kbi_vp_n;
-	kbi_tally_ended(kbi_vps[s->post->id]); /* the process may end without it */
+	kbi_tally_serves(kbi_vps[s->post->id]);
 	for (;;) {
 		begin_turn(s, self);
 		work(s, self);
