@@ -1,0 +1,142 @@
+#!/bin/bash
+# mpi/hosts - ranks on three hosts, which are network namespaces joined by a bridge: mpirun starts its daemons there by a
+# script in place of ssh, and ranks talk TCP. Programs of this folder under `kochab run`; a rank that is killed there ends
+# the program with MPI's own error, on all hosts.
+# Skipped: no MPI, no `ip` (iproute2), or no namespaces for this user. All is made in a namespace of its own and ends with it.
+# sleeps: yes
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+fail() { echo "$*"; exit 1; }
+skip() { echo "$*"; exit 77; }
+HOSTS=3 NET=10.99.0
+
+if [ -z "${INSIDE:-}" ]; then
+	command -v mpirun.openmpi >/dev/null || command -v mpirun.mpich >/dev/null || skip "no MPI is here"
+	command -v ip >/dev/null || skip "no ip (iproute2)"
+	as=
+	[ "$(id -u)" = 0 ] || as=--map-root-user
+	# shellcheck disable=SC2086
+	unshare $as --net --mount --pid --fork --mount-proc --kill-child true 2>/dev/null || skip "no namespaces for this user"
+	# shellcheck disable=SC2086
+	INSIDE=1 exec unshare $as --net --mount --pid --fork --mount-proc --kill-child "$0"
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# ---- the hosts: this is the first, with the bridge ----
+make_hosts() {
+	ip link set lo up && ip link add bridge0 type bridge && ip addr add $NET.1/24 dev bridge0 && ip link set bridge0 up || return
+	mkdir -p /run/netns && mount -t tmpfs none /run/netns || return
+	for ((i = 1; i <= HOSTS; i++)); do
+		ip netns add host$i && ip link add name to$i type veth peer name eth0 netns host$i &&
+			ip link set to$i master bridge0 up && ip -n host$i addr add $NET.$((10 + i))/24 dev eth0 &&
+			ip -n host$i link set eth0 up && ip -n host$i link set lo up || return
+	done
+}
+make_hosts 2>"$work/said" || skip "no bridge or no namespaces of networks: $(cat "$work/said")"
+
+# In place of ssh: [options] ADDRESS COMMAND, there with a host's name of its own, by which MPI tells hosts apart.
+cat >"$work/agent" <<'A'
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+host=host$((${1##*.} - 10))
+shift
+command="hostname $host; exec $*"
+case $* in *[\;\&]*) command="hostname $host; $*" ;; esac
+exec nsenter --net=/run/netns/$host unshare --uts /bin/sh -c "$command"
+A
+chmod +x "$work/agent"
+list() { for ((i = 1; i <= HOSTS; i++)); do printf '%s%s' "$NET.$((10 + i))$1" "$([ $i = $HOSTS ] || echo ,)"; done; }
+
+# across MPI RANKS COMMAND...: as launch
+across() {
+	local mpi=$1 ranks=$2
+	shift 2
+	case $mpi in
+	openmpi) set -- --host "$(list :2)" --map-by node --mca plm rsh --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1 \
+		--mca btl self,tcp --mca btl_tcp_if_include $NET.0/24 --mca oob_tcp_if_include $NET.0/24 "$@" ;;
+	mpich) set -- -launcher ssh -launcher-exec "$work/agent" -hosts "$(list :1)" -localhost $NET.1 -ppn 1 \
+		-genv UCX_TLS tcp,self -genv UCX_NET_DEVICES eth0 "$@" ;;
+	esac
+	MPI_SECONDS=${LIMIT:-60} "$here/launch" "$mpi" "$ranks" "$@" >"$work/said" 2>&1
+}
+
+cat >"$work/hosts.c" <<'C'
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static int rank;
+static void *wait(void *arg)
+{
+	int in;
+
+	MPI_Recv(&in, 1, MPI_INT, !rank, 77 + (int)(long)arg, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t t[3];
+	char name[65] = "";
+	int level;
+
+	gethostname(name, sizeof(name) - 1);
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	printf("rank on %s\n", name);
+	fflush(stdout);
+	for (long i = 0; i < 3 && argc > 1; i++)
+		pthread_create(&t[i], NULL, wait, (void *)i);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (argc > 1 && rank == 1) {
+		sleep(1);
+		raise(SIGKILL);
+	}
+	if (argc > 1)
+		pthread_join(t[0], NULL);
+	MPI_Finalize();
+	return 0;
+}
+C
+
+# Bytes that have come to the first host.
+received() { ip -n host1 -s link show eth0 | sed -n '/RX:/{n;s/^ *\([0-9]*\).*/\1/p;}'; }
+
+tried=
+for mpi in openmpi mpich; do
+	command -v "mpicc.$mpi" >/dev/null && command -v "mpirun.$mpi" >/dev/null || continue
+	"mpicc.$mpi" -O -pthread -o "$work/hosts" "$work/hosts.c" || fail "mpicc.$mpi"
+	LIMIT=20 across $mpi $HOSTS "$work/hosts" || {
+		echo "not tried: $mpi does not run here on several hosts, on kernel threads: $(tail -n 1 "$work/said")"
+		continue
+	}
+	for ((i = 1; i <= HOSTS; i++)); do
+		[ "$(grep -c "rank on host$i\$" "$work/said")" = 1 ] || fail "$mpi: no rank on host$i: $(cat "$work/said")"
+	done
+	across $mpi $HOSTS "$KOCHAB_BIN" run "$work/hosts" || fail "$mpi: $(cat "$work/said")"
+	for ((i = 1; i <= HOSTS; i++)); do
+		[ "$(grep -c "rank on host$i\$" "$work/said")" = 1 ] || fail "$mpi: no rank on host$i: $(cat "$work/said")"
+	done
+	# MPICH's programs with many threads hang over UCX's TCP, on kernel threads, too (MPICH 4.0.2, UCX 1.13.1)
+	for program in point collect random; do
+		[ $mpi = openmpi ] || break
+		before=$(received)
+		across $mpi 4 "$KOCHAB_BIN" run "$BUILD/test/mpi/$program.$mpi" || fail "$mpi, $program: $(cat "$work/said")"
+		[ $(($(received) - before)) -gt 100000 ] || fail "$mpi, $program: the ranks do not talk over the network"
+	done
+	before=$SECONDS
+	across $mpi $HOSTS "$KOCHAB_BIN" run "$work/hosts" killed && fail "$mpi: a rank was killed, and that is no error"
+	[ $((SECONDS - before)) -lt 50 ] || fail "$mpi: a rank was killed, and the rest hangs: $(cat "$work/said")"
+	grep -qiE "signal 9|KILLED BY SIGNAL|SIGKILL" "$work/said" || fail "$mpi does not tell of the killed rank: $(cat "$work/said")"
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		pgrep -f "$work/hosts" >/dev/null || break
+		sleep 1
+	done
+	pgrep -af "$work/hosts" && fail "$mpi: ranks are left on other hosts"
+	tried+=" $mpi"
+done
+[ -n "$tried" ] || skip "no MPI runs here on several hosts"
+echo "$HOSTS hosts:$tried"
