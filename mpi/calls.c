@@ -14,13 +14,13 @@
 	} \
 	KBM_API int MPI_##name parameters __attribute__((alias("PMPI_" #name)));
 
-#define MAKE_GATHERS(name, start, parameters, ...) \
+#define MAKE_GATHERS(is_blocking, name, start, parameters, ...) \
 	KBM_API int PMPI_##name parameters \
 	{ \
 		MPI_Request request; \
 		int e; \
 \
-		if (kbm_is_blocking(comm)) { \
+		if (is_blocking(comm)) { \
 			bool lent; \
 \
 			if (kbm_straight()) \
@@ -61,13 +61,15 @@
 	KBM_API int MPI_##name parameters __attribute__((alias("PMPI_" #name)));
 
 #define SENDS(name, start, parameters, ...) MAKE_SENDS(name, start, parameters, __VA_ARGS__)
-#define GATHERS(name, start, parameters, ...) MAKE_GATHERS(name, start, parameters, __VA_ARGS__)
+#define GATHERS(name, start, parameters, ...) MAKE_GATHERS(kbm_is_blocking, name, start, parameters, __VA_ARGS__)
+#define SWAPS(name, start, parameters, ...) MAKE_GATHERS(kbm_neighbours_block, name, start, parameters, __VA_ARGS__)
 #define LENDS(name, parameters, ...) MAKE_LENDS(name, parameters, __VA_ARGS__)
 #define TESTS(name, flag, parameters, ...) MAKE_TESTS(name, flag, parameters, __VA_ARGS__)
 #include "calls.def"
 #if MPI_VERSION >= 4
 #define SENDS(name, start, parameters, ...) MAKE_SENDS(name, start, parameters, __VA_ARGS__)
-#define GATHERS(name, start, parameters, ...) MAKE_GATHERS(name, start, parameters, __VA_ARGS__)
+#define GATHERS(name, start, parameters, ...) MAKE_GATHERS(kbm_is_blocking, name, start, parameters, __VA_ARGS__)
+#define SWAPS(name, start, parameters, ...) MAKE_GATHERS(kbm_neighbours_block, name, start, parameters, __VA_ARGS__)
 #define KBM_LARGE
 #include "calls.def"
 #endif

@@ -52,6 +52,10 @@ static inline bool kbm_straight(void)
 
 /* A collective call on comm has its blocking form. The same on all ranks of comm. */
 bool kbm_is_blocking(MPI_Comm comm);
+/* The same for a call in which neighbours exchange blocks (mend.c). */
+bool kbm_neighbours_block(MPI_Comm comm);
+/* Puts right what is wrong in this MPI's non-blocking forms: behind kbm_real. */
+void kbm_mend(void);
 
 /* Between the two the caller may block in MPI; the second wants the answer of the first. */
 bool kbm_lend(void);

@@ -1,5 +1,5 @@
 /* mpi/real.c - finds MPI's own functions. Contract in real.h. Runs before any other code of the program calls MPI. */
-#include "real.h"
+#include "layer.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -57,4 +57,5 @@ __attribute__((constructor(101))) static void find_all(void)
 		*(void **)((char *)&kbm_real + row[i].offset) = f;
 	}
 	check_library(mpi);
+	kbm_mend();
 }

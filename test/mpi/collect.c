@@ -92,8 +92,10 @@ static void neighbours(MPI_Comm c, int id)
 	CHECK_EQ(in[1], id + right);
 	OK(MPI_Neighbor_allgatherv(&word, 1, MPI_INT, in, one, places, MPI_INT, c));
 	CHECK_EQ(in[1], id + right);
+#ifndef OPEN_MPI
 	if (ranks == 2)
 		return; /* both are the same rank: which block comes from which side, MPIs disagree */
+#endif
 	OK(MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, c));
 	CHECK_EQ(in[0], 2000 * id + left);
 	CHECK_EQ(in[1], 1000 * id + right);
@@ -101,6 +103,28 @@ static void neighbours(MPI_Comm c, int id)
 	CHECK_EQ(in[0], 2000 * id + left);
 	OK(MPI_Neighbor_alltoallw(out, one, bytes, types, in, one, bytes, types, c));
 	CHECK_EQ(in[1], 1000 * id + right);
+}
+
+/* A count of a type that has no bytes is as good as none on the other side. */
+static void zeros(MPI_Comm c)
+{
+	int out = 7, in = -1, none[MOST], some[MOST];
+	MPI_Datatype empty, empties[MOST], words[MOST];
+
+	OK(MPI_Type_contiguous(0, MPI_INT, &empty));
+	OK(MPI_Type_commit(&empty));
+	for (int i = 0; i < ranks; i++) {
+		none[i] = 0;
+		some[i] = 1;
+		empties[i] = empty;
+		words[i] = MPI_INT;
+	}
+	OK(MPI_Alltoallv(&out, some, none, empty, &in, none, none, MPI_INT, c));
+	OK(MPI_Alltoallv(&out, none, none, MPI_INT, &in, some, none, empty, c));
+	OK(MPI_Alltoallw(&out, some, none, empties, &in, none, none, words, c));
+	OK(MPI_Alltoallw(&out, none, none, words, &in, some, none, empties, c));
+	CHECK_EQ(in, -1);
+	OK(MPI_Type_free(&empty));
 }
 
 /* Even ranks and odd ranks. */
@@ -126,6 +150,7 @@ static void *call(void *arg)
 		all(own[id], id);
 		OK(MPI_Barrier(own[id]));
 		neighbours(ring[id], id);
+		zeros(own[id]);
 		groups(between[id], id);
 	}
 	return NULL;

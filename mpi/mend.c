@@ -1,0 +1,113 @@
+/* mpi/mend.c - collective calls whose non-blocking form is less right than the blocking form in some MPI: other arguments,
+ * or the blocking form. kbm_mend runs before any other code of the program calls MPI; the rest as the program's
+ * threads. */
+#include "layer.h"
+
+#include <stdlib.h>
+
+#ifdef OPEN_MPI
+/* Open MPI 4.1, libnbc: where a count is not zero but its type has no bytes a side waits for a message that the other side
+ * does not send. Zero counts mean the same. libnbc reads the counts before the call returns. */
+static __typeof__(kbm_real.Ialltoallv) ialltoallv;
+static __typeof__(kbm_real.Ialltoallw) ialltoallw;
+
+static int sides(MPI_Comm comm)
+{
+	int n = 0, inter = 0;
+
+	kbm_real.Comm_test_inter(comm, &inter);
+	if ((inter ? kbm_real.Comm_remote_size : kbm_real.Comm_size)(comm, &n))
+		return 0;
+	return n;
+}
+
+static bool has_bytes(MPI_Datatype type)
+{
+	int size = 1;
+
+	return type == MPI_DATATYPE_NULL || kbm_real.Type_size(type, &size) || size;
+}
+
+static int ialltoallv_mended(const void *from, const int n[], const int out[], MPI_Datatype type, void *to, const int m[],
+			     const int in[], MPI_Datatype as, MPI_Comm comm, MPI_Request *request)
+{
+	bool sends = from == MPI_IN_PLACE || has_bytes(type), receives = has_bytes(as);
+	int *zeros, e;
+
+	if (kbi_likely(sends && receives))
+		return ialltoallv(from, n, out, type, to, m, in, as, comm, request);
+	zeros = calloc((size_t)sides(comm) + 1, sizeof(*zeros));
+	if (!zeros)
+		return MPI_ERR_NO_MEM;
+	e = ialltoallv(from, sends ? n : zeros, out, type, to, receives ? m : zeros, in, as, comm, request);
+	free(zeros);
+	return e;
+}
+
+/* Returns counts that are zero where the type has no bytes; NULL: n is right. */
+static int *mend_counts(const int n[], const MPI_Datatype types[], int count)
+{
+	int *mended = NULL;
+
+	for (int i = 0; i < count; i++) {
+		if (!n[i] || has_bytes(types[i]))
+			continue;
+		if (!mended) {
+			mended = malloc((size_t)count * sizeof(*mended));
+			if (!mended)
+				return NULL;
+			for (int k = 0; k < count; k++)
+				mended[k] = n[k];
+		}
+		mended[i] = 0;
+	}
+	return mended;
+}
+
+static int ialltoallw_mended(const void *from, const int n[], const int out[], const MPI_Datatype types[], void *to,
+			     const int m[], const int in[], const MPI_Datatype as[], MPI_Comm comm, MPI_Request *request)
+{
+	int count = sides(comm), e;
+	int *sends = from == MPI_IN_PLACE ? NULL : mend_counts(n, types, count), *receives = mend_counts(m, as, count);
+
+	e = ialltoallw(from, sends ? sends : n, out, types, to, receives ? receives : m, in, as, comm, request);
+	free(sends);
+	free(receives);
+	return e;
+}
+
+void kbm_mend(void)
+{
+	ialltoallv = kbm_real.Ialltoallv;
+	ialltoallw = kbm_real.Ialltoallw;
+	kbm_real.Ialltoallv = ialltoallv_mended;
+	kbm_real.Ialltoallw = ialltoallw_mended;
+}
+
+/* In a ring of one or two ranks both neighbours are the same rank, and libnbc confuses their blocks. */
+bool kbm_neighbours_block(MPI_Comm comm)
+{
+	enum { MOST = 16 };
+	int kind = MPI_UNDEFINED, n = 0, sizes[MOST], periods[MOST], at[MOST];
+
+	if (kbm_is_blocking(comm))
+		return true;
+	if (kbm_real.Topo_test(comm, &kind) || kind != MPI_CART)
+		return false;
+	if (kbm_real.Cartdim_get(comm, &n) || n > MOST || kbm_real.Cart_get(comm, n, sizes, periods, at))
+		return true;
+	for (int i = 0; i < n; i++)
+		if (periods[i] && sizes[i] <= 2)
+			return true;
+	return false;
+}
+#else
+void kbm_mend(void)
+{
+}
+
+bool kbm_neighbours_block(MPI_Comm comm)
+{
+	return kbm_is_blocking(comm);
+}
+#endif
