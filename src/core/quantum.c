@@ -45,7 +45,7 @@ enum {
 	SOON = 200000,       /* ns until it is asked again */
 	TRIES = 100,         /* so often, then half as often, and half of that ... */
 	ALL_TRIES = 400,     /* and then once a look */
-	QUIET = 100,         /* looks at nothing before the lookout may sleep for good */
+	QUIET = 4,           /* looks at nothing before the lookout may sleep for good: they cost about as much as waking it */
 	SHORTEST = 50000,    /* ns: the lookout does not look more often */
 	BRIEF = 250000,      /* ns: a turn of who spins */
 	URGENT = 4,          /* this part of a turn is enough where one waits that has woken up */
