@@ -97,13 +97,15 @@ struct look_wait {
 	const char *what;      /* "mutex" ...; NULL: not known */
 	uint64_t object;       /* its address, or a number; 0 */
 	int64_t owner;         /* index of the thread that holds it, or whose end is waited for, -1 */
-	uint32_t some, all;    /* barrier: threads that are there, that are needed */
+	uint32_t some, all;    /* barrier: threads that are there, that are needed; poll: all descriptors */
 	bool timed;
 	double left;           /* s, until it wakes by itself: at its deadline, or to look at a clock that may be set */
 };
 
 /* Returns the waits of all threads of look_threads; the caller frees them. NULL: no memory. */
 struct look_wait *look_waits(const struct look *l);
+/* look_descriptor.c: tells waits for descriptors, of threads whose wait is not known yet. */
+void look_descriptors(const struct look *l, struct look_wait *wait);
 /* Writes the wait in words and returns `to`. */
 const char *look_words(const struct look_wait *w, char *to, size_t size);
 

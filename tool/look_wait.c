@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/syscall.h>
 
 #include "core/deadline.h"
@@ -32,15 +31,13 @@ enum {
 	BUCKET_HEAD = 8,
 	NODES = 3,          /* a thread's: words that look like a node may be none */
 	NOWHERE = 1,
-	MOST_DESCRIPTORS = 1 << 26,
 };
 
-/* A waiter's node (sync/waitq.h), or its record in the queue of a descriptor (io/ready.c), which begins the same way. */
+/* A waiter's node (sync/waitq.h). */
 struct node {
 	uint32_t thread;  /* place in look->thread */
 	uint64_t at, next, prev;
 	uint64_t first;   /* of its queue, 0: not looked for, NOWHERE: not found */
-	uint32_t state, rank;
 	uint64_t park[2]; /* the words at PARK_ADDRESS, PARK_BUCKET */
 	uint64_t word[CANDIDATES];
 	unsigned n;
@@ -63,16 +60,6 @@ static bool is_link(uint64_t x)
 
 /* ---- the nodes on stacks ---- */
 
-enum { READS = EPOLLIN | EPOLLPRI | EPOLLRDHUP };
-
-/* A record of io/ready.c has the descriptor where a node has its state, and events, which are never 0, for its rank. */
-static bool is_of_descriptor(uint32_t state, uint32_t rank)
-{
-	const uint32_t wanted = READS | EPOLLOUT, more = EPOLLERR | EPOLLHUP | EPOLLET | EPOLLONESHOT;
-
-	return state < MOST_DESCRIPTORS && (rank & wanted) != 0 && (rank & ~(wanted | more)) == 0;
-}
-
 /* sync/channel.h: a spot, a node without its thread; that is in the pick, which is near. At word k of the window. */
 static bool is_spot(const uint64_t *word, unsigned k, uint64_t at, uint64_t descriptor)
 {
@@ -87,7 +74,7 @@ static bool is_node(const uint64_t *word, uint64_t descriptor)
 	uint32_t state = (uint32_t)word[3], rank = (uint32_t)(word[3] >> 32);
 
 	return word[2] == descriptor && is_link(word[0]) && is_link(word[1]) &&
-	       ((state <= KBI_WNODE_TAKEN && rank < RANKS) || is_of_descriptor(state, rank));
+	       state <= KBI_WNODE_TAKEN && rank < RANKS;
 }
 
 /* Adds an address that may be an object's. Addresses in the window belong to frames, not to objects. */
@@ -111,8 +98,6 @@ static unsigned find_node(struct node *node, const uint64_t *word, uint64_t at, 
 	node->at = at + 8 * k;
 	node->next = word[k];
 	node->prev = word[k + 1];
-	node->state = (uint32_t)word[k + 3];
-	node->rank = (uint32_t)(word[k + 3] >> 32);
 	node->park[0] = word[k + PARK_ADDRESS];
 	node->park[1] = word[k + PARK_BUCKET];
 	for (unsigned far = 0; far < BEFORE + BEHIND; far++) {
@@ -297,14 +282,6 @@ static bool is_its(const struct look *l, const struct node *node, uint64_t at, c
 	return false;
 }
 
-static void tell_descriptor(const struct node *node, struct look_wait *w)
-{
-	if (w->what != NULL || !is_of_descriptor(node->state, node->rank))
-		return;
-	w->what = node->rank & READS ? node->rank & EPOLLOUT ? "descriptor" : "reading descriptor" : "writing descriptor";
-	w->object = node->state;
-}
-
 /* A cache of memory that was read lately: from all stacks words lead to the same code and tables. */
 static struct known {
 	uint64_t at;
@@ -361,8 +338,6 @@ static void find_objects(const struct look *l, const struct nodes *all, struct l
 		}
 		try_objects(l, all, of, n, c, wait);
 	}
-	for (uint32_t i = 0; i < all->n; i++)
-		tell_descriptor(&all->node[i], &wait[all->node[i].thread]);
 }
 
 /* ---- waits that descriptors tell ---- */
@@ -466,6 +441,7 @@ struct look_wait *look_waits(const struct look *l)
 	for (uint32_t i = 0; i < all.n; i++)
 		find_first(&all, &all.node[i]);
 	find_objects(l, &all, wait);
+	look_descriptors(l, wait);
 	find_joiners(l, wait);
 	for (uint32_t i = 0; i < l->n; i++)
 		if (wait[i].what == NULL && wait[i].timed)
@@ -494,6 +470,8 @@ const char *look_words(const struct look_wait *w, char *to, size_t size)
 		n = snprintf(to, size, "system call %" PRIu64, w->object);
 	else if (strcmp(w->what, "end") == 0)
 		n = snprintf(to, size, "end of #%" PRId64, w->owner);
+	else if (strcmp(w->what, "poll") == 0)
+		n = snprintf(to, size, "poll of %u descriptors, first %" PRIu64, w->all, w->object);
 	else if (strstr(w->what, "descriptor") != NULL)
 		n = snprintf(to, size, "%s %" PRIu64, w->what, w->object);
 	else if (w->object == 0)

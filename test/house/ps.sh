@@ -146,6 +146,94 @@ rows() { # the threads of sorts, as ps shows them
 	has " computes "
 }
 
+# ---- descriptors, with and without a deadline ----
+cat >"$T/polls.c" <<'END'
+#define _GNU_SOURCE
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+enum { MANY = 40, LONG = 999 };
+static int ends[2], epoll;
+
+static int ms(void *timed) { return timed ? 1000 * LONG : -1; }
+static void *epolls(void *a) { struct epoll_event e; epoll_wait(epoll, &e, 1, ms(a)); return a; }
+static void *one(void *a) { struct pollfd p = { ends[0], POLLIN, 0 }; poll(&p, 1, ms(a)); return a; }
+static void *two(void *a) { struct pollfd p[3] = { { ends[0], POLLIN, 0 }, { -1, POLLIN, 0 }, { epoll, POLLIN, 0 } }; poll(p, 3, ms(a)); return a; }
+
+static void *many(void *a)
+{
+	struct pollfd p[MANY];
+
+	for (int i = 0; i < MANY; i++)
+		p[i] = (struct pollfd){ ends[0], POLLIN, 0 };
+	poll(p, MANY, ms(a));
+	return a;
+}
+
+static void *selects(void *a)
+{
+	struct timeval t = { LONG, 0 };
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(ends[0], &set);
+	select(ends[0] + 1, &set, NULL, NULL, a ? &t : NULL);
+	return a;
+}
+
+static void make(const char *name, void *(*fn)(void *), void *timed)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, fn, timed) || pthread_setname_np(t, name))
+		_exit(1);
+}
+
+int main(void)
+{
+	struct epoll_event e = { EPOLLIN, { 0 } };
+
+	epoll = epoll_create1(0);
+	if (pipe(ends) || epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &e))
+		return 1;
+	for (int timed = 0; timed < 2; timed++) {
+		void *a = timed ? ends : NULL;
+
+		make(timed ? "epolls-timed" : "epolls", epolls, a);
+		make(timed ? "one-timed" : "one", one, a);
+		make(timed ? "two-timed" : "two", two, a);
+		make(timed ? "many-timed" : "many", many, a);
+		make(timed ? "selects-timed" : "selects", selects, a);
+	}
+	usleep(300000);
+	printf("pipe=%d epoll=%d\n", ends[0], epoll);
+	fflush(stdout);
+	epoll_wait(epoll, &e, 1, 1000 * LONG);
+	return 0;
+}
+END
+$CC -g -O1 -o "$T/polls" "$T/polls.c" -pthread || exit 1
+polls() {
+	local until=', wakes in 99[0-9]\.[0-9] s' pipe epoll
+	eval "$(<"$T/said")"
+	"$K" ps "$pid" >"$T/seen" 2>&1 || fail "ps: $?"
+	has " waiting +[01] +main +epoll descriptor $epoll$until$"
+	has " waiting +[01] +epolls +epoll descriptor $epoll$"
+	has " waiting +[01] +epolls-timed +epoll descriptor $epoll$until$"
+	has " waiting +[01] +one +reading descriptor $pipe$"
+	has " waiting +[01] +one-timed +reading descriptor $pipe$until$"
+	has " waiting +[01] +two +poll of 2 descriptors, first $pipe$"
+	has " waiting +[01] +two-timed +poll of 2 descriptors, first $pipe$until$"
+	has " waiting +[01] +many +poll of 40 descriptors, first $pipe$"
+	has " waiting +[01] +many-timed +poll of 40 descriptors, first $pipe$until$"
+	has " waiting +[01] +selects +reading descriptor $pipe$"
+	has " waiting +[01] +selects-timed +reading descriptor $pipe$until$"
+}
+
 # ---- what is wrong is said ----
 expect 2 "no such argument" "$K" ps --frobnicate
 expect 2 "no such argument" "$K" ps 1 2
@@ -176,6 +264,9 @@ no_elfutils=
 bodies=thread
 "$K" doctor | grep -q '^+ process bodies' && bodies="thread process"
 for body in $bodies; do
+	begin "$K" run --vps 2 --body $body -- "$T/polls"
+	polls
+	over
 	begin "$K" run --vps 2 --body $body -- "$T/sorts"
 	"$K" ps "$pid" >"$T/seen" 2>&1 || fail "ps: $?"
 	grep -q "rights of ptrace" "$T/seen" && skip "this machine does not let programs read others' memory"
