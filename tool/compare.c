@@ -266,10 +266,15 @@ int tool_compare(int argc, char **argv)
 	code = tool_look_up(argv[i], program, sizeof(program));
 	if (code == 0)
 		code = tool_check_program(program);
-	if (code == TOOL_ALONE)
+	if (code == TOOL_ALONE || code == TOOL_PLAINLY) {
+		tool_say("compare: %s cannot be run with Kochab, so there is nothing to compare", program);
 		code = TOOL_CANNOT_RUN;
-	if (code != 0 && code != TOOL_PLAINLY)
+	}
+	if (code != 0)
 		return code;
+	if (all.runs < COMPARE_LEAST && !all.check)
+		tool_say("compare: -n %u: whether it is faster is not told by fewer than %d runs of each", all.runs,
+			 COMPARE_LEAST);
 	all.argv = argv + i;
 	all.kind = calloc(COMPARE_KINDS, sizeof(*all.kind));
 	if (all.kind == NULL || !tool_self(all.self, sizeof(all.self))) {
@@ -282,7 +287,9 @@ int tool_compare(int argc, char **argv)
 		add_tries(&all);
 	fflush(stdout);
 	compare_setup();
+	compare_begin_others(&all);
 	measure(&all);
+	compare_end_others(&all);
 	measure_start(&all);
 	if (compare_stopped() != 0)
 		return end_by(compare_stopped());

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 enum { COMPARE_RUNS = 1000, COMPARE_KINDS = 8, COMPARE_TEXT = 4096 };
+enum { COMPARE_LEAST = 4 }; /* with fewer runs the test of ranks never reaches 5 % */
 enum { COMPARE_WALL, COMPARE_CPU, COMPARE_MEMORY, COMPARE_WAITS, COMPARE_FORCED, COMPARE_METRICS };
 
 struct compare_kind {
@@ -43,6 +44,7 @@ struct compare {
 	int reference;                 /* file with the first run's output, -1 */
 	double longest;                /* longest plain run so far, s */
 	bool unsteady;                 /* plain runs write different things */
+	double others;                 /* share of the machine's processors that others used while it was measured, 0 to 1 */
 	double start;                  /* result of compare_start_cost, s; 0: not measured */
 };
 
@@ -79,6 +81,12 @@ int compare_file(void);
 void compare_run(struct compare *all, struct compare_kind *kind, bool counts);
 /* Returns how much longer a small program takes with Kochab than without, s of wall time. */
 double compare_start_cost(struct compare *all);
+
+/* ---- compare_others.c ---- */
+
+/* Sets all->others, between the two calls. It stays 0 where /proc does not tell. */
+void compare_begin_others(struct compare *all);
+void compare_end_others(struct compare *all);
 
 /* ---- compare_show.c ---- */
 

@@ -343,6 +343,14 @@ static double load(struct compare *all, struct compare_kind *kind, struct compar
 	return took;
 }
 
+/* Servers end that way when they get SIGTERM. */
+static bool ends_so(int status)
+{
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) == SIGTERM;
+	return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 128 + SIGTERM;
+}
+
 static void judge_server(struct compare *all, struct compare_kind *kind, const struct compare_child *server, bool willing)
 {
 	char this[128], other[128];
@@ -355,6 +363,9 @@ static void judge_server(struct compare *all, struct compare_kind *kind, const s
 		return;
 	if (!willing)
 		add(kind->note, "did not end within %.3g s of SIGTERM: was killed", server_patience);
+	else if (!ends_so(server->status))
+		add(kind->wrong, "the server failed, it ended after SIGTERM with %s",
+		    ended_how(server->status, this, sizeof(this)));
 	else if (server->status != all->kind[0].status)
 		add(kind->note, "after SIGTERM: %s, on kernel threads: %s", ended_how(server->status, this, sizeof(this)),
 		    ended_how(all->kind[0].status, other, sizeof(other)));
@@ -373,9 +384,11 @@ static void run_server(struct compare *all, struct compare_kind *kind, bool coun
 		willing = compare_end(&server, server_patience);
 		if (took >= 0) {
 			judge_server(all, kind, &server, willing);
+			if (*kind->wrong != '\0')
+				add_tail(kind->wrong, "it wrote", said);
 			if (kind->plain && took > all->longest)
 				all->longest = took;
-			if (counts)
+			if (counts && *kind->wrong == '\0')
 				take_figures(kind, took, &server.usage);
 		}
 	}

@@ -13,12 +13,13 @@
 #include "tool.h"
 
 enum {
-	LEAST_RUNS = 4, /* with fewer runs the test never reaches 5 % */
+	MANY = 10,      /* with so many runs ranges may overlap: the test decides */
 	EXACT = 400,    /* the kinds' runs multiplied: up to this product the distribution of ranks is counted */
 	COMMAND = 300,
 };
 
-static const double level = 0.05, least_difference = 1.02, least_cpu_difference = 1.1;
+static const double level = 0.05, least_difference = 1.02, least_cpu_difference = 1.1,
+	busy = 0.1, busy_difference = 1.5; /* others' share of the processors, from which on so much must be shown */
 
 static const struct metric {
 	const char *name, *key;
@@ -107,9 +108,25 @@ static double times(const struct compare_kind *a, const struct compare_kind *b, 
 {
 	double x = median_of(a, metric), y = median_of(b, metric), r = x / y;
 
-	if (!(x > 0 && y > 0) || a->n < LEAST_RUNS || b->n < LEAST_RUNS || chance(a, b, metric) > level)
+	if (!(x > 0 && y > 0) || a->n < COMPARE_LEAST || b->n < COMPARE_LEAST || chance(a, b, metric) > level)
 		return 1;
 	return r > least || 1 / r > least ? r : 1;
+}
+
+/* Returns times() of the wall times; *unsure: there is a difference that the runs do not bear out, because their ranges
+ * overlap, or because others used the processors, where chance looks like a difference. Then 1. */
+static double sure_times(const struct compare *all, const struct compare_kind *a, const struct compare_kind *b,
+			 bool *unsure)
+{
+	double r = times(a, b, COMPARE_WALL, least_difference);
+	struct summary x = summary_of(a, COMPARE_WALL), y = summary_of(b, COMPARE_WALL);
+	bool overlap = x.min <= y.max && y.min <= x.max;
+
+	if (all->others >= busy)
+		*unsure = r != 1 && (overlap || (r < busy_difference && 1 / r < busy_difference));
+	else
+		*unsure = r != 1 && overlap && (a->n < MANY || b->n < MANY);
+	return *unsure ? 1 : r;
 }
 
 static const char *shown_times(double r, char *to, size_t size)
@@ -144,7 +161,7 @@ static int exit_code(const struct compare *all)
 
 /* Writes that there is no difference, and why, if the runs on kernel threads tell: the program computes, or is idle. For a
  * server they do not tell, because its processor time includes its start. */
-static void say_no_difference(const struct compare *all, char *to, size_t size)
+static void say_no_difference(const struct compare *all, bool unsure, char *to, size_t size)
 {
 	static const double computes = 0.9, seldom = 100, idle = 0.1;
 	const struct compare_kind *plain = &all->kind[0];
@@ -155,6 +172,11 @@ static void say_no_difference(const struct compare *all, char *to, size_t size)
 	else if (all->load == NULL && share < idle)
 		snprintf(to, size, "no difference: this program is idle most of its time, it uses %.2g %% of a processor",
 			 100 * share);
+	else if (unsure && all->others >= busy)
+		snprintf(to, size, "no difference is certain: others used %.0f %% of the processors; measure when they do not, "
+				   "or with -n 20", 100 * all->others);
+	else if (unsure)
+		snprintf(to, size, "no difference is certain: the times overlap; -n 20 may tell");
 	else
 		snprintf(to, size, "no difference: within the noise");
 }
@@ -174,7 +196,8 @@ static void add_cpu(const struct compare *all, char *to, size_t size)
 static void verdict(const struct compare *all, char *to, size_t size)
 {
 	const struct compare_kind *plain = &all->kind[0], *ours = &all->kind[1];
-	double r = times(plain, ours, COMPARE_WALL, least_difference);
+	bool unsure;
+	double r = sure_times(all, plain, ours, &unsure);
 	char text[32];
 
 	if (plain->over)
@@ -183,16 +206,16 @@ static void verdict(const struct compare *all, char *to, size_t size)
 		snprintf(to, size, "it does not work the same way on Kochab");
 	else if (all->check && !compare_same(all))
 		snprintf(to, size, "it does not write the same on Kochab");
-	else if (all->runs < LEAST_RUNS)
-		snprintf(to, size, "too few runs to tell, -n %d is the least: %.2f times as fast", LEAST_RUNS,
+	else if (all->runs < COMPARE_LEAST)
+		snprintf(to, size, "too few runs to tell, -n %d is the least: %.2f times as fast", COMPARE_LEAST,
 			 median_of(plain, COMPARE_WALL) / median_of(ours, COMPARE_WALL));
 	else if (r > 1)
 		snprintf(to, size, "Kochab is %s times as fast", shown_times(r, text, sizeof(text)));
 	else if (r < 1)
 		snprintf(to, size, "Kochab takes %s times as long", shown_times(1 / r, text, sizeof(text)));
 	else
-		say_no_difference(all, to, size);
-	if (!plain->over && !ours->over && ours->n >= LEAST_RUNS)
+		say_no_difference(all, unsure, to, size);
+	if (!plain->over && !ours->over && ours->n >= COMPARE_LEAST)
 		add_cpu(all, to, size);
 }
 
@@ -205,7 +228,8 @@ static const struct compare_kind *best_try(const struct compare *all, double *by
 	*by = 1;
 	for (unsigned k = 2; k < all->n; k++) {
 		const struct compare_kind *kind = &all->kind[k];
-		double r = kind->over || *kind->difference != '\0' ? 1 : times(&all->kind[1], kind, COMPARE_WALL, least_difference);
+		bool unsure;
+		double r = kind->over || *kind->difference != '\0' ? 1 : sure_times(all, &all->kind[1], kind, &unsure);
 
 		if (r > *by) {
 			*by = r;
@@ -328,6 +352,8 @@ static void print_text(const struct compare *all)
 		printf("Exit status %d and output are the same.\n", WEXITSTATUS(all->kind[0].status));
 	verdict(all, text, sizeof(text));
 	print_sentence(text);
+	if (all->others >= busy)
+		printf("The machine was busy: others used %.0f %% of its processors meanwhile.\n", 100 * all->others);
 	if (all->start > 0)
 		printf("Starting on Kochab costs %.1f ms, measured with a program that ends at once.\n", 1000 * all->start);
 	hint(all, text, sizeof(text));
@@ -393,6 +419,7 @@ static void print_json(const struct compare *all)
 	json_number(", \"by_chance\": ", chance(&all->kind[0], &all->kind[1], COMPARE_WALL));
 	printf(", \"output\": \"%s\"", all->load != NULL || all->kind[0].over || all->kind[1].over ? "not compared" :
 				      all->unsteady ? "unsteady" : compare_same(all) ? "same" : "different");
+	json_number(", \"others_share\": ", all->others);
 	json_number(", \"start_s\": ", all->start > 0 ? all->start : NAN);
 	hint(all, text, sizeof(text));
 	json_text("hint", text);

@@ -22,10 +22,18 @@ expect 2 "No such file" "$K" compare --input "$T/none" cat
 expect 127 "not found in PATH" "$K" compare no-such-program
 expect 126 "not an executable file" "$K" compare "$TOP/README.md"
 
+echo 'int main(void) { return 0; }' >"$T/static.c"
+${CC:-gcc} -static -o "$T/static" "$T/static.c" 2>/dev/null &&
+	expect 126 "cannot be run with Kochab" "$K" compare -n 1 "$T/static"
+command -v musl-gcc >/dev/null && musl-gcc -o "$T/musl" "$T/static.c" &&
+	expect 126 "cannot be run with Kochab" "$K" compare -n 1 "$T/musl"
+
 # ---- status and output ----
 expect 0 "Exit status 3 and output are the same." "$K" compare -n 1 -- sh -c 'echo a; exit 3'
 expect 0 "Exit status 0 and output are the same." "$K" compare --check -n 1 -- sh -c 'echo a'
 expect 0 "Too few runs to tell" "$K" compare -n 1 true
+[ "$(head -n 1 "$T/out")" = "kochab: compare: -n 1: whether it is faster is not told by fewer than 4 runs of each" ] ||
+	fail "few runs are not told first: $(<"$T/out")"
 expect 1 "exit status 4, on kernel threads exit status 0" "$K" compare -n 1 -- sh -c "$(on_kochab 'exit 4')"
 expect 1 "ended by signal 11 (" "$K" compare -n 1 -- sh -c "echo before >&2; $(on_kochab 'kill -SEGV $$')"
 grep -q '^  before$' "$T/out" || fail "what it wrote to standard error is not there"
@@ -68,6 +76,18 @@ expect 1 "was not ready within 0.2 s" \
 expect 1 "the load: exit status 9" "$K" compare -n 1 --load "exit 9" --ready true -- bash -c "$server"
 expect 1 "the server ended during the load: ended by signal 9" \
 	"$K" compare -n 1 --load "sleep 50" --ready true -- sh -c 'sleep 0.3; kill -KILL $$'
+expect 1 "the server failed, it ended after SIGTERM with exit status 67" \
+	"$K" compare -n 1 --load true --ready "test -e $T/ready" -- bash -c "trap 'exit 67' TERM; : >$T/ready; while :; do sleep 0.05; done"
+
+# ---- a busy machine: small differences are not claimed ----
+for ((i = 0; i < 2 * $(nproc); i++)); do
+	while :; do :; done &
+	spinners="${spinners:-} $!"
+done
+expect 0 "The machine was busy: others used " "$K" compare -n 5 -- sh -c "$(on_kochab 'sleep 0.02'); sleep 0.1"
+grep -qE "^(No difference|Kochab (takes|is) ([2-9]|1\.[5-9]))" "$T/out" || fail "claims too much: $(<"$T/out")"
+kill $spinners
+wait $spinners 2>/dev/null
 
 # ---- nothing is left behind ----
 lives() { # SECONDS: a sleep of so many
