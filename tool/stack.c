@@ -67,7 +67,7 @@ static void print_group(const struct look *l, const struct stack_trace *trace, c
 {
 	const struct stack_trace *first = &trace[g->first];
 	const struct kb_thread *t = &l->thread[first->thread];
-	char words[2048];
+	char words[2560];
 
 	if (g->n > 1)
 		printf("%u threads: ", g->n);

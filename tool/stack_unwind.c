@@ -301,11 +301,40 @@ void stack_unwind(const struct look *l, struct stack_trace *trace)
 		memcpy(trace->pc, frames, n * sizeof(*trace->pc));
 }
 
+/* Returns a name of C++ as the source has it, to be freed; NULL: it is none, or there is no libstdc++ here. */
+static char *demangled(const char *name)
+{
+	enum { LONGEST = 4096 };
+	static char *(*demangle)(const char *name, char *to, size_t *size, int *status);
+	static bool is_asked;
+	void *library;
+	int status;
+
+	if (strncmp(name, "_Z", 2) != 0 || strnlen(name, LONGEST) == LONGEST)
+		return NULL;
+	library = is_asked ? NULL : dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+	if (library != NULL)
+		demangle = (__typeof__(demangle))(uintptr_t)dlsym(library, "__cxa_demangle");
+	is_asked = true;
+	return demangle != NULL ? demangle(name, NULL, NULL, &status) : NULL;
+}
+
+/* Writes "name+offset" as it may be shown. */
+static void add_name(const char *name, uint64_t off, char *to, size_t size)
+{
+	enum { MOST = 400 };
+	char shown[4 * MOST + 8], *source = demangled(name);
+
+	snprintf(to, size, "%s+%#llx", tool_plain(shown, sizeof(shown), source != NULL ? source : name, MOST),
+		 (unsigned long long)off);
+	free(source);
+}
+
 const char *stack_words(uint64_t pc, bool call, char *to, size_t size)
 {
 	Dwfl_Module *m = dw.dwfl_addrmodule(modules, pc - call);
 	const char *file = NULL, *name = NULL, *source = NULL, *slash;
-	char function[1024], module[256], where[512];
+	char function[1700], module[256], where[512];
 	GElf_Off off = 0;
 	GElf_Sym symbol;
 	Dwfl_Line *line;
@@ -322,11 +351,12 @@ const char *stack_words(uint64_t pc, bool call, char *to, size_t size)
 		source = dw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 	slash = file != NULL ? strrchr(file, '/') : NULL;
 	tool_plain(module, sizeof(module), slash != NULL ? slash + 1 : file != NULL ? file : "?", sizeof(module));
-	if (name != NULL)
-		snprintf(to, size, "%s+%#llx (%s)", tool_plain(function, sizeof(function), name, 250),
-			 (unsigned long long)(off + call), module);
-	else
+	if (name != NULL) {
+		add_name(name, off + call, function, sizeof(function));
+		snprintf(to, size, "%s (%s)", function, module);
+	} else {
 		snprintf(to, size, "%#llx (%s)", (unsigned long long)pc, module);
+	}
 	if (source != NULL)
 		snprintf(to + strlen(to), size - strlen(to), " %s:%d", tool_plain(where, sizeof(where), source, 120), number);
 	return to;

@@ -331,6 +331,40 @@ for body in $bodies; do
 done
 [ -z "$no_elfutils" ] || echo "without elfutils: stack is not tested"
 
+# ---- names of C++, where its library is ----
+cat >"$T/names.cc" <<'END'
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace deep {
+template <class T> struct sleeper {
+	__attribute__((noinline)) static void sleeps(std::vector<T> v)
+	{
+		std::this_thread::sleep_for(std::chrono::seconds(1000 + v.size()));
+		puts("over");
+	}
+};
+}
+
+int main()
+{
+	std::thread t(deep::sleeper<int>::sleeps, std::vector<int>(3));
+
+	std::this_thread::sleep_for(std::chrono::milliseconds(300));
+	puts("ready");
+	fflush(stdout);
+	t.join();
+}
+END
+if [ -z "$no_elfutils" ] && [ "$(uname -m)" = x86_64 ] && ${CXX:-c++} -g -O1 -o "$T/names" "$T/names.cc" -pthread 2>/dev/null; then
+	begin "$K" run --vps 1 -- "$T/names"
+	"$K" stack "$pid" >"$T/seen" 2>&1 || fail "stack of a program in C++: $?"
+	has '^ +[0-9]+  deep::sleeper<int>::sleeps\(std::vector<int, std::allocator<int> >\)\+0x[0-9a-f]+ \(names\)'
+	over
+fi
+
 # ---- a core file, where the kernel writes one here; (gdb's generate-core-file ends at a stack's guard) ----
 if [ "$(cat /proc/sys/kernel/core_pattern)" = core ] && (ulimit -c unlimited) 2>/dev/null; then
 	begin bash -c 'cd "$1" && ulimit -c unlimited && exec "$2" run --vps 2 -- ./sorts' bash "$T" "$K"
