@@ -238,7 +238,7 @@ static void run_program(struct compare *all, struct compare_kind *kind, bool cou
 				add(kind->note, "leaves processes behind, which were ended");
 			if (kind->plain && c.took > all->longest)
 				all->longest = c.took;
-			if (counts && *kind->wrong == '\0')
+			if (counts)
 				take_figures(kind, c.took, &c.usage);
 		} else if (compare_stopped()) {
 			compare_end(&c, 0);
@@ -364,8 +364,7 @@ static void judge_server(struct compare *all, struct compare_kind *kind, const s
 	if (!willing)
 		add(kind->note, "did not end within %.3g s of SIGTERM: was killed", server_patience);
 	else if (!ends_so(server->status))
-		add(kind->wrong, "the server failed, it ended after SIGTERM with %s",
-		    ended_how(server->status, this, sizeof(this)));
+		add(kind->note, "the server ended after SIGTERM with %s", ended_how(server->status, this, sizeof(this)));
 	else if (server->status != all->kind[0].status)
 		add(kind->note, "after SIGTERM: %s, on kernel threads: %s", ended_how(server->status, this, sizeof(this)),
 		    ended_how(all->kind[0].status, other, sizeof(other)));
@@ -384,11 +383,9 @@ static void run_server(struct compare *all, struct compare_kind *kind, bool coun
 		willing = compare_end(&server, server_patience);
 		if (took >= 0) {
 			judge_server(all, kind, &server, willing);
-			if (*kind->wrong != '\0')
-				add_tail(kind->wrong, "it wrote", said);
 			if (kind->plain && took > all->longest)
 				all->longest = took;
-			if (counts && *kind->wrong == '\0')
+			if (counts)
 				take_figures(kind, took, &server.usage);
 		}
 	}
