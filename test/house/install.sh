@@ -98,6 +98,25 @@ needs_allocator() { # PROGRAM
 	readelf -d "$1" | grep -q 'NEEDED.*libkochab-malloc.so.0' || { echo "$1 does not need the allocator"; failures=$((failures + 1)); }
 }
 
+# pair_links A B: both are in the program, which runs. MPI's own compiler links a layer; there is no program of two MPIs.
+pair_links() {
+	local compiler=${CC:-gcc} mpi threads=kochab x words
+	[ "$1" != "$2" ] && [ "$1" != kochab-mpi ] && [ "$2" != kochab-mpi ] || return 0
+	[[ $1 != kochab-mpi-* || $2 != kochab-mpi-* ]] || return 0
+	for x; do
+		[[ $x != kochab-mpi-* ]] || { mpi=${x#kochab-mpi-} && compiler=mpicc.$mpi; }
+		[ "$x" != kochab-posix ] || threads= # it has the native interface
+	done
+	command -v "$compiler" >/dev/null || return 0
+	read -r -a words <<<"$(pkg-config --cflags --libs "$1" "$2" $threads)"
+	build_and_expect "native $version" "$T/pair" env OMPI_CC="${CC:-gcc}" MPICH_CC="${CC:-gcc}" \
+		"$compiler" -Wl,--as-needed "$T/native.c" -o "$T/pair" "${words[@]}"
+	for x; do
+		[ "$x" = kochab ] || readelf -d "$T/pair" | grep -q "NEEDED.*lib$x\\.so" ||
+			{ echo "a program that was linked with $1 and $2 does not need $x"; failures=$((failures + 1)); }
+	done
+}
+
 if command -v pkg-config >/dev/null; then
 	# pkg-config puts the DESTDIR in front of the paths
 	export PKG_CONFIG_PATH="$D$P/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$D"
@@ -108,6 +127,14 @@ if command -v pkg-config >/dev/null; then
 	build_and_expect "native $version" "$T/cc" "${CXX:-g++}" -Wall -Werror -std=c++17 "$T/native.cc" -o "$T/cc" "${native[@]}"
 	build_and_expect "posix 100" "$T/posix" "${CXX:-g++}" "$T/posix.cc" -o "$T/posix" "${posix[@]}"
 	readelf -d "$T/posix" | grep -q 'NEEDED.*libkochab-posix.so.0' || { echo "posix program does not need the drop-in"; failures=1; }
+	# Each pair of libraries in one call, in both orders: pkgconf leaves out words that it has met before.
+	for a in "$D$P"/lib/pkgconfig/kochab*.pc; do
+		a=${a##*/} a=${a%.pc}
+		for b in "$D$P"/lib/pkgconfig/kochab*.pc; do
+			b=${b##*/} b=${b%.pc}
+			pair_links "$a" "$b"
+		done
+	done
 	read -r -a malloc <<<"$(pkg-config --libs kochab-malloc)"
 	build_and_expect "native $version" "$T/malloc" "${CC:-gcc}" -Wl,--as-needed "$T/native.c" -o "$T/malloc" "${malloc[@]}" "${native[@]}"
 	needs_allocator "$T/malloc"
