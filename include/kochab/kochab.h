@@ -37,7 +37,8 @@ extern "C" {
 KB_API int kb_init(void);
 /* The same with options that the program prefers, "name=value" with blanks between (`kochab options`), such as
  * "vps=4 bind=cores quantum=10ms". What KOCHAB_* says in the environment goes before. EINVAL: no such option or bad value,
- * nothing is set, a message names it. EALREADY: the runtime has been started. Before there are other threads. */
+ * nothing is set, a message names it, and the next call may be a better one. EALREADY: the runtime has been started.
+ * Before there are other threads. */
 KB_API int kb_init_with(const char *options);
 /* The library's version, "major.minor.patch". */
 KB_API const char *kb_version(void);
@@ -49,9 +50,12 @@ KB_API int kb_vp_self(void);
  * on (of any vp); idleness that has begun before it is not counted. EINVAL: no such virtual processor. */
 KB_API int kb_vp_idle(unsigned vp, uint64_t *ns);
 /* Virtual processor `vp` runs on that processor of the machine from now on (as in sched_getaffinity); -1: on any that the
- * program had when the runtime started. Option bind does so at the start. Not bound are kernel threads that the program
- * makes, threads in blocking calls, and children. EINVAL: no such virtual processor, or none of the program's processors;
- * EPERM: refused by the kernel. Does not suspend. */
+ * program had when the runtime started. Option bind does so at the start. Not bound are threads in blocking calls, threads
+ * of KB_SCOPE_SYSTEM and children of fork. What else a thread makes with the kernel, by pthread_create, posix_spawn, system
+ * or vfork, inherits the affinity of the virtual processor, a single processor, for nothing tells this library of it: make
+ * it before the runtime starts or between kb_blocking_begin and kb_blocking_end (where sched_getaffinity tells the
+ * program's processors, too), or link with libkochab-posix, which is told. EINVAL: no such virtual processor, or none of
+ * the program's processors; EPERM: refused by the kernel. Does not suspend. */
 KB_API int kb_vp_bind(unsigned vp, int processor);
 /* *processor: where kb_vp_bind or the option bind has put it; -1: anywhere. EINVAL: no such virtual processor. */
 KB_API int kb_vp_bound(unsigned vp, int *processor);

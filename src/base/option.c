@@ -388,6 +388,14 @@ int kbi_option_load(void)
 
 /* ---- preferences of the program ----------------------------------------------------------------------------- */
 
+/* A comma where a blank is meant: it may be part of a value. */
+static const char *blank_hint(const char *text)
+{
+	const char *comma = strchr(text, ',');
+
+	return comma && strchr(comma, '=') ? " (blanks separate options, not commas)" : "";
+}
+
 /* A word of length n: is it right, and, if `sets`, the option's value. */
 static bool prefer(const char *word, size_t n, bool sets)
 {
@@ -401,11 +409,11 @@ static bool prefer(const char *word, size_t n, bool sets)
 	equals = strchr(text, '=');
 	o = equals ? kbi_option_find(text, (size_t)(equals - text)) : NULL;
 	if (o == NULL) {
-		note("kochab: kb_init_with: %.300s: no such option=value; 'kochab options' lists them\n", text);
+		note("kochab: kb_init_with: %.300s: no such option=value%s; 'kochab options' lists them\n", text, blank_hint(text));
 		return false;
 	}
 	if (kbi_option_parse(o, equals + 1, &value) != 0) {
-		note("kochab: kb_init_with: %.300s: bad value, allowed: %s\n", text,
+		note("kochab: kb_init_with: %.300s: bad value%s, allowed: %s\n", text, blank_hint(text),
 		     kbi_option_allowed(o, allowed, sizeof(allowed)));
 		return false;
 	}
@@ -427,6 +435,13 @@ static bool prefer_all(const char *words, bool sets)
 	return good;
 }
 
+static struct kbi_options unchanged; /* by the last words that were good */
+
+void kbi_option_prefer_no_more(void)
+{
+	kbi_options = unchanged;
+}
+
 int kbi_option_prefer(const char *words)
 {
 	int e = kbi_option_load();
@@ -437,6 +452,7 @@ int kbi_option_prefer(const char *words)
 		tell();
 		return EINVAL;
 	}
+	unchanged = kbi_options;
 	prefer_all(words, true);
 	return 0;
 }

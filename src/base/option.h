@@ -59,6 +59,8 @@ int kbi_option_load_quietly(void);
 /* Options that the program prefers, "name=value" and blanks between them; what the environment has set stays.
  * EINVAL: as kbi_option_load; nothing is set then. Single-threaded, after or before it. */
 int kbi_option_prefer(const char *words);
+/* All is as before the last call of it that returned 0. Single-threaded. */
+void kbi_option_prefer_no_more(void);
 /* The option, or (NULL) a variable that is none, may come from the environment here: it is looked at. */
 bool kbi_option_obeys(const struct kbi_option *o);
 /* The row of `name` (length n; dashes count as underscores), or NULL. */

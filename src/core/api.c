@@ -156,7 +156,16 @@ int kb_init_with(const char *options)
 	if (!options)
 		return EINVAL;
 	e = kbi_boot_has_vps() ? EALREADY : kbi_option_prefer(options);
-	return e ? e : kbi_boot();
+	if (e)
+		return e;
+	if (kbi_boot_is_refused())
+		kbi_boot_again(); /* these options may be good */
+	e = kbi_boot();
+	if (e && kbi_boot_is_refused()) {
+		kbi_option_prefer_no_more();
+		kbi_boot_again();
+	}
+	return e;
 }
 
 const char *kb_version(void)

@@ -39,6 +39,7 @@ static const struct kbi_outside *const outside __attribute__((used)) = &kbi_outs
 enum { NOT_STARTED, STARTING, RUNNING, FAILED, LACKS_BODIES };
 static a32 stage;
 static int failure;
+static bool refused;     /* the options, before anything was begun */
 static unsigned bodies; /* virtual processors that have one */
 
 bool kbi_booted(void)
@@ -214,9 +215,10 @@ static int start(void)
 				"program without it");
 		return EBUSY;
 	}
+	if (e)
+		return e;
 	n = kbi_options.vps;
-	if (!e)
-		e = kbi_place_choose(&n, &processors);
+	e = kbi_place_choose(&n, &processors);
 	if (!e && kbi_options.body == KBI_OPT_BODY_PROCESS)
 		e = open_processes(first);
 	if (e == EACCES) { /* the program has restricted itself: nothing is begun yet */
@@ -224,6 +226,7 @@ static int start(void)
 		kbi_sys_message("they are kernel threads");
 		e = 0;
 	}
+	refused = e;
 	if (e)
 		return e;
 	kbi_tp_init(kbi_options.fsgsbase);
@@ -305,6 +308,17 @@ bool kbi_boot_has_vps(void)
 	uint32_t now = wait_for_start();
 
 	return now == RUNNING || now == LACKS_BODIES;
+}
+
+bool kbi_boot_is_refused(void)
+{
+	return wait_for_start() == FAILED && refused;
+}
+
+void kbi_boot_again(void)
+{
+	refused = false;
+	a_store_rel(&stage, NOT_STARTED); /* partner: the acquire in kbi_boot */
 }
 
 int kbi_boot(void)

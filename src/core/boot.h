@@ -10,4 +10,9 @@ int kbi_boot(void);
 bool kbi_booted(void);
 /* Are there VPs? A kernel thread that is none asks; it waits while another starts them. */
 bool kbi_boot_has_vps(void);
+/* Has it failed because of options, before anything was begun? The program's first thread, before there are more. */
+bool kbi_boot_is_refused(void);
+/* Then: the next kbi_boot tries once more. */
+void kbi_boot_again(void);
+
 #endif

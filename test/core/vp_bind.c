@@ -1,12 +1,15 @@
 /* core/place: virtual processors on processors of the program's choice: kb_init_with, option bind, kb_vp_bind. The kernel
  * says where they may run: also after a blocking call has given a virtual processor another kernel thread, and while
- * another thread binds it. Kernel threads of the program and children of fork are not bound.
+ * another thread binds it. Children of fork are not bound, nor is what the program makes between kb_blocking_begin and
+ * kb_blocking_end: nothing tells a native library of pthread_create and posix_spawn.
  * matrix: vps=1,2 */
 #define _GNU_SOURCE
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +43,38 @@ static void *blocks_and_looks(void *arg)
 	usleep(20000);
 	CHECK_EQ(kb_blocking_end(), 0);
 	return looks(arg);
+}
+
+static bool is_process(void)
+{
+	uint64_t body;
+
+	CHECK_EQ(kb_option("body", &body), 0);
+	return body;
+}
+
+/* arg: an int, -1. */
+static void *makes_kernel_thread_and_child(void *arg)
+{
+	static char name[] = "vp_bind", count[16];
+	char *const argv[] = { name, count, NULL };
+	pid_t child;
+	pthread_t t;
+	int status;
+	void *right = &t;
+
+	snprintf(count, sizeof(count), "%d", CPU_COUNT(&all));
+	CHECK_EQ(kb_blocking_begin(), 0);
+	if (!is_process()) {
+		CHECK_EQ(pthread_create(&t, NULL, looks, arg), 0);
+		CHECK_EQ(pthread_join(t, &right), 0);
+	}
+	CHECK_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(kb_blocking_end(), 0);
+	CHECK_EQ(status, 0);
+	CHECK(right);
+	return arg;
 }
 
 static void start_on(kb_thread_t *t, int vp, void *(*fn)(void *), void *arg)
@@ -117,6 +152,9 @@ static void check_kernel_threads_and_children(void)
 	CHECK(child > 0);
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(status, 0);
+	makes_kernel_thread_and_child(&anywhere);
+	start_on(&t, 0, makes_kernel_thread_and_child, &anywhere);
+	CHECK_EQ(kb_thread_join(t, NULL), 0);
 }
 
 /* "0,3", in turned order, so that it does not come about by itself. */
@@ -134,12 +172,14 @@ static const char *list_of_processors(void)
 	return text;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *options = list_of_processors();
 	unsigned n;
 	int at;
 
+	if (argc > 1)
+		return CPU_COUNT(&all) != atoi(argv[1]);
 	CHECK_EQ(kb_init_with(NULL), EINVAL);
 	CHECK_EQ(kb_init_with("spin-us=70 bind=0-"), EINVAL);
 	CHECK_EQ(kb_init_with("no-such=1"), EINVAL);
