@@ -385,16 +385,35 @@ static int parse(struct plan *p, int argc, char **argv)
 	return 0;
 }
 
+static void print_question(const struct bench *b, FILE *out)
+{
+	fprintf(out, "\n%s: %s\n  ", b->name, b->question);
+	for (const struct bench_method *m = b->methods; m->name; m++)
+		fprintf(out, " %s", m->name);
+	fputc('\n', out);
+}
+
 static int help(FILE *out)
 {
 	fputs(usage, out);
-	for (const struct bench *const *b = bench_all; *b; b++) {
-		fprintf(out, "\n%s: %s\n  ", (*b)->name, (*b)->question);
-		for (const struct bench_method *m = (*b)->methods; m->name; m++)
-			fprintf(out, " %s", m->name);
-		fputc('\n', out);
-	}
+	for (const struct bench *const *b = bench_all; *b; b++)
+		print_question(*b, out);
 	return out == stdout ? 0 : 2;
+}
+
+static int help_about(const char *name)
+{
+	const struct bench *b = bench_find(name);
+
+	if (!b && (strcmp(name, "all") == 0 || strcmp(name, "limits") == 0))
+		return help(stdout);
+	if (!b) {
+		bad("no such question:", name);
+		return 2;
+	}
+	fputs(usage, stdout);
+	print_question(b, stdout);
+	return 0;
 }
 
 /* Programs of bench/ lie in the sources, beside the build directory, or where they were installed. */
@@ -438,6 +457,9 @@ int kochab_bench(int argc, char **argv)
 		return script("programs/run", argv + 1, self);
 	if (strcmp(argv[1], "alloc") == 0)
 		return script("alloc/run", argv + 1, self);
+	for (int i = 2; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0)
+			return help_about(argv[1]);
 	if (parse(&plan, argc, argv))
 		return 2;
 	if (lay_out(&all, &plan, self))

@@ -14,6 +14,16 @@ for c in run compare ps stack top options doctor dump bench; do
 	expect 0 "usage: kochab $c" "$K" $c --help
 done
 
+# each question of the bench explains itself
+questions=$("$K" bench --help | sed -n '/^usage/d; s/^\([a-z-]*\): .*/\1/p')
+[ "$(wc -w <<<"$questions")" -gt 10 ] || { echo "bench --help lists hardly a question"; failures=1; }
+for q in $questions; do
+	expect 0 "$q: " "$K" bench "$q" --help
+	expect 0 "usage: kochab bench" "$K" bench "$q" --threads 1 --help
+done
+expect 0 "usage: kochab bench" "$K" bench limits --help
+expect 2 "no such question: 'frobnicate'" "$K" bench frobnicate --help
+
 expect 2 "no such argument" "$K" options --frobnicate
 expect 2 "no such argument" "$K" doctor now
 expect 2 "which program" "$K" run
@@ -41,6 +51,17 @@ if [ -z "${SAN:-}" ] && [ -e "$BUILD/libkochab-posix.so.0" ]; then
 		expect 0 "" "$K" run --quantum $quantum true
 		[ ! -s "$T/out" ] || { echo "says something of a quantum of $quantum: $(<"$T/out")"; failures=1; }
 	done
+fi
+# a value of a flag stands behind '=': a word that can be nothing else is told, a program of that name runs
+for value in 0 1 no off on; do
+	expect 2 "write --own-futex=$value" "$K" run --own-futex $value true
+done
+expect 2 "write --stats=0" "$K" compare --stats 0 true
+if [ -z "${SAN:-}" ] && [ -e "$BUILD/libkochab-posix.so.0" ]; then
+	expect 0 "" "$K" run --own-futex true
+	expect 0 "" "$K" run --own-futex=0 true
+	mkdir "$T/bin" && printf '#!/bin/sh\necho the program 0\n' >"$T/bin/0" && chmod +x "$T/bin/0"
+	expect 0 "the program 0" env PATH="$T/bin:$PATH" "$K" run --own-futex 0
 fi
 
 expect 2 "KOCHAB_VPS=zwei: bad value, allowed: 0 to 1024" env KOCHAB_VPS=zwei "$K" run true
