@@ -220,7 +220,10 @@ static void report_overflow(const siginfo_t *info)
 		return;
 	if (t && t->stack && !t->user_stack)
 		size = kbi_stack_class_size(t->stack->class);
-	if (t && t->name[0])
+	if (t && strcmp(t->name, KBI_PREEMPT_SERVER) == 0)
+		kbi_sys_message("thread %s overflowed its %zu KiB stack: the option stack_size (KOCHAB_STACK_SIZE) gives all of "
+				"them larger ones", t->name, size / 1024);
+	else if (t && t->name[0])
 		kbi_sys_message("thread %s overflowed its %zu KiB stack", t->name, size / 1024);
 	else
 		kbi_sys_message("thread #%u overflowed its %zu KiB stack", t ? t->task.index : 0, size / 1024);

@@ -74,4 +74,7 @@ int kbi_preempt_by_default(int sig);
  * body; NULL: nothing. The drop-in's masks and signals. */
 extern void (*kbi_preempt_returns)(struct kbi_task *self, void *context);
 
+/* The name of threads that run tasks (sync/crew): the message about an overflow tells how these get larger stacks. */
+#define KBI_PREEMPT_SERVER "task server"
+
 #endif

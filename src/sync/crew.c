@@ -8,6 +8,7 @@
 
 #include "base/option.h"
 #include "core/boot.h"
+#include "core/preempt.h"
 #include "core/run.h"
 #include "core/tally.h"
 #include "core/thread.h"
@@ -16,7 +17,7 @@
 #include "os/sys.h"
 
 enum {
-	STACK = 256 * 1024,  /* bytes, of a server */
+	STACK = 256 * 1024,  /* bytes, of a server, at least */
 	CHUNK = 64,          /* servers in a mapping */
 	LOOKS_A_CLOCK = 16,  /* rounds of looking between two looks at the clock */
 };
@@ -152,7 +153,8 @@ static struct kbi_server *make_server(struct kbi_post *p)
 static int hire(struct kbi_server *s, unsigned vp)
 {
 	struct kbi_thread_attr a = {
-		.stack_size = STACK, .bound = (int)vp, .detached = true, .own_tls = true, .name = "task server"
+		.stack_size = kbi_options.stack_size > STACK ? kbi_options.stack_size : STACK,
+		.bound = (int)vp, .detached = true, .own_tls = true, .name = KBI_PREEMPT_SERVER
 	};
 	struct kb_thread *t;
 	int e = kbi_thread_create(&t, &a, serve, s);

@@ -56,6 +56,8 @@ int kb_future_run(kb_future_t *f, void *(*fn)(void *), void *arg)
 	struct kbi_work w = { compute, f, kbi_crew_tag(f) };
 	int e;
 
+	if (!fn)
+		return EINVAL;
 	if (!claim(f, RUNS))
 		return EBUSY;
 	f->fn = fn;

@@ -46,6 +46,8 @@ int kb_group_run(kb_group_t *g, int (*fn)(void *), void *arg)
 {
 	struct kbi_task *self = kbi_self_raw();
 
+	if (kbi_unlikely(!fn))
+		return EINVAL;
 	if (kbi_unlikely(!self))
 		self = kbi_self(); /* of a group that another thread has begun */
 	kbi_group_made(g, self);

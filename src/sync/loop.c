@@ -117,6 +117,8 @@ KBI_SWITCHER int kb_parallel_for(size_t begin, size_t end, size_t grain, int (*f
 	struct loop l = { .fn = fn, .arg = arg, .grain = grain };
 	int e;
 
+	if (!fn)
+		return EINVAL;
 	if (begin >= end)
 		return 0;
 	e = start(&l, begin, end);
@@ -133,7 +135,7 @@ kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t size, kb_p
 	uint64_t neutral[KB_REDUCE_MAX / 8];
 	int e;
 
-	if (!size || size > KB_REDUCE_MAX)
+	if (!size || size > KB_REDUCE_MAX || !add || !join)
 		return EINVAL;
 	if (begin >= end)
 		return 0;
