@@ -165,7 +165,14 @@ struct kb_crash_counts {
 	uint64_t last_ns;    /* since it was known that the process was killed; */
 	uint64_t longest_ns; /* the longest of these times */
 };
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a struct and a function of the same name */
+#endif
 KB_API void kb_crash_counts(struct kb_crash_counts *counts);
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* ---- thread-specific data ------------------------------------------------------------------- */
 

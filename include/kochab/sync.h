@@ -176,7 +176,14 @@ typedef struct kb_once {
 } kb_once_t;
 #define KB_ONCE_INIT { 0 }
 /* fn may suspend; others wait for its end. May suspend. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a struct and a function of the same name */
+#endif
 KB_API int kb_once(kb_once_t *o, void (*fn)(void));
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* ---- bounded typed channel -------------------------------------------------------------------------
  * Many to many; elements of a fixed size are copied. Capacity 0 is a rendezvous. */
