@@ -1,5 +1,5 @@
 //! A pool of workers on lightweight threads: numbers go out by a channel, how many divide them comes back by another.
-//! Run: LIBKOCHAB_DIR=... cargo run --release --example pool
+//! Run: LIBKOCHAB_DIR=DIR LD_LIBRARY_PATH=DIR cargo run --release --example pool
 
 use kochab::{channel, scope};
 
