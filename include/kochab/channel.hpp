@@ -21,6 +21,7 @@ template <class T> class channel {
 	using slot = std::conditional_t<by_value, T, T *>;
 
     public:
+	using value_type = T;
 	explicit channel(std::size_t capacity = 0)
 	{
 		detail::check(kb_chan_create(&c_, sizeof(slot), capacity), "kochab::channel");
@@ -135,12 +136,14 @@ class select {
 		return *this;
 	}
 	/* v is gone in any case. */
-	template <class T> select &send(channel<T> &c, T v)
+	template <class T> select &send(channel<T> &c, typename channel<T>::value_type v)
 	{
-		auto s = std::make_shared<typename channel<T>::slot>(channel<T>::pack(std::move(v)));
-		add(KB_SELECT_SEND, c.native_handle(), s.get(), [s](bool chosen, int e) {
-			if (!chosen || e)
-				channel<T>::drop(*s);
+		auto s = std::make_shared<outgoing<T>>();
+		s->slot = channel<T>::pack(std::move(v));
+		s->full = true;
+		add(KB_SELECT_SEND, c.native_handle(), &s->slot, [s](bool chosen, int e) {
+			if (chosen && !e)
+				s->full = false;
 		});
 		return *this;
 	}
@@ -151,6 +154,16 @@ class select {
 	std::optional<std::size_t> try_now() { return run(0); }
 
     private:
+	/* Drops what was not sent, be it that nobody has waited. */
+	template <class T> struct outgoing {
+		typename channel<T>::slot slot{};
+		bool full = false;
+		~outgoing()
+		{
+			if (full)
+				channel<T>::drop(slot);
+		}
+	};
 	template <class F> void add(kb_select_op op, kb_chan_t *c, void *element, F f)
 	{
 		cases_.push_back({ op, 0, c, nullptr, element });

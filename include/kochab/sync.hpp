@@ -126,10 +126,7 @@ class condition_variable {
 	}
 	template <class M, class Time> std::cv_status wait_until(std::unique_lock<M> &l, const Time &t)
 	{
-		const int e = kb_cond_timedwait(&c_, l.mutex()->native_handle(), detail::deadline(t));
-		if (e && e != ETIMEDOUT)
-			detail::check(e, "kochab::condition_variable::wait_until");
-		return e ? std::cv_status::timeout : std::cv_status::no_timeout;
+		return wait_deadline(l, detail::deadline(t));
 	}
 	template <class M, class Time, class P> bool wait_until(std::unique_lock<M> &l, const Time &t, P p)
 	{
@@ -141,19 +138,31 @@ class condition_variable {
 	template <class M, class Rep, class Period>
 	std::cv_status wait_for(std::unique_lock<M> &l, const std::chrono::duration<Rep, Period> &d)
 	{
-		return wait_until(l, std::chrono::steady_clock::now() + detail::nanoseconds(d));
+		return wait_deadline(l, detail::deadline(d));
 	}
 	template <class M, class Rep, class Period, class P>
 	bool wait_for(std::unique_lock<M> &l, const std::chrono::duration<Rep, Period> &d, P p)
 	{
-		return wait_until(l, std::chrono::steady_clock::now() + detail::nanoseconds(d), std::move(p));
+		const std::uint64_t until = detail::deadline(d);
+		while (!p())
+			if (wait_deadline(l, until) == std::cv_status::timeout)
+				return p();
+		return true;
 	}
 	native_handle_type native_handle() noexcept { return &c_; }
 
     private:
+	template <class M> std::cv_status wait_deadline(std::unique_lock<M> &l, std::uint64_t until)
+	{
+		const int e = kb_cond_timedwait(&c_, l.mutex()->native_handle(), until);
+		if (e && e != ETIMEDOUT)
+			detail::check(e, "kochab::condition_variable::wait_until");
+		return e ? std::cv_status::timeout : std::cv_status::no_timeout;
+	}
 	kb_cond_t c_ = KB_COND_INIT;
 };
 
+/* Max bounds the start only: release() counts beyond it, to KB_SEM_VALUE_MAX. */
 template <std::ptrdiff_t Max = KB_SEM_VALUE_MAX> class counting_semaphore {
 	static_assert(Max >= 0 && Max <= KB_SEM_VALUE_MAX, "as many as kb_sem_t holds");
 

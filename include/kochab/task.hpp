@@ -33,7 +33,12 @@ template <class T> struct shared_value {
 	{
 		if (claimed.exchange(true))
 			throw std::future_error(std::future_errc::promise_already_satisfied);
-		f();
+		try {
+			f();
+		} catch (...) {
+			claimed = false;
+			throw;
+		}
 		kb_future_set(&ready, nullptr);
 	}
 	/* The result of f, or its exception. */
@@ -57,6 +62,8 @@ template <class T> struct shared_value {
 template <class T> class future {
     public:
 	future() noexcept = default;
+	future(future &&) noexcept = default;
+	future &operator=(future &&) noexcept = default;
 	bool valid() const noexcept { return static_cast<bool>(s_); }
 	/* May suspend; of async: may run the function. */
 	void wait() const { kb_future_get(&state().ready, nullptr); }
@@ -92,7 +99,13 @@ template <class T> class promise {
     public:
 	promise() : s_(std::make_shared<detail::shared_value<T>>()) {}
 	promise(promise &&) noexcept = default;
-	promise &operator=(promise &&) noexcept = default;
+	promise &operator=(promise &&o) noexcept
+	{
+		promise old(std::move(o)); /* which ends as a promise does */
+		std::swap(s_, old.s_);
+		std::swap(taken_, old.taken_);
+		return *this;
+	}
 	~promise()
 	{
 		if (s_ && !s_->claimed)
@@ -100,6 +113,7 @@ template <class T> class promise {
 	}
 	future<T> get_future()
 	{
+		state();
 		if (taken_)
 			throw std::future_error(std::future_errc::future_already_retrieved);
 		taken_ = true;
@@ -110,14 +124,20 @@ template <class T> class promise {
 	/* Never suspend. */
 	template <class... V> void set_value(V &&...v)
 	{
-		s_->set([&] { s_->value.emplace(std::forward<V>(v)...); });
+		state().set([&] { s_->value.emplace(std::forward<V>(v)...); });
 	}
 	void set_exception(std::exception_ptr e)
 	{
-		s_->set([&] { s_->error = std::move(e); });
+		state().set([&] { s_->error = std::move(e); });
 	}
 
     private:
+	detail::shared_value<T> &state() const
+	{
+		if (!s_)
+			throw std::future_error(std::future_errc::no_state);
+		return *s_;
+	}
 	std::shared_ptr<detail::shared_value<T>> s_;
 	bool taken_ = false;
 };
@@ -302,17 +322,55 @@ T parallel_reduce(std::size_t begin, std::size_t end, std::size_t grain, T neutr
 
 #if defined(__cpp_impl_coroutine)
 
-/* A function that awaits: begins at once; get() waits for its end. */
+namespace detail {
+
+/* The end of a coroutine, and the coroutine that awaits it. */
+class coroutine_end {
+    public:
+	bool come() const noexcept { return next_.load(std::memory_order_acquire) == this; }
+	/* False: it has come. */
+	bool await(std::coroutine_handle<> h) noexcept
+	{
+		void *none = nullptr;
+		return next_.compare_exchange_strong(none, h.address(), std::memory_order_acq_rel);
+	}
+	std::coroutine_handle<> come_now() noexcept
+	{
+		void *h = next_.exchange(this, std::memory_order_acq_rel);
+		return h ? std::coroutine_handle<>::from_address(h) : std::noop_coroutine();
+	}
+
+    private:
+	std::atomic<void *> next_{ nullptr }; /* this: it has come */
+};
+
+/* Frees the coroutine and goes on with the awaiting one. */
+struct final_awaiter {
+	std::shared_ptr<coroutine_end> end;
+	bool await_ready() const noexcept { return false; }
+	std::coroutine_handle<> await_suspend(std::coroutine_handle<> h) noexcept
+	{
+		const auto e = std::move(end); /* this lies in the frame */
+		h.destroy();
+		return e->come_now();
+	}
+	void await_resume() const noexcept {}
+};
+
+} // namespace detail
+
+/* A function that awaits: begins at once; get() waits for its end, and so does co_await, once, in a coroutine. */
 template <class T = void> class coroutine {
 	struct common {
 		promise<T> result;
-		coroutine get_return_object() { return coroutine(result.get_future()); }
+		std::shared_ptr<detail::coroutine_end> end = std::make_shared<detail::coroutine_end>();
+		coroutine get_return_object() { return coroutine(result.get_future(), end); }
 		std::suspend_never initial_suspend() noexcept { return {}; }
-		std::suspend_never final_suspend() noexcept { return {}; }
+		detail::final_awaiter final_suspend() noexcept { return { std::move(end) }; }
 		void unhandled_exception() { result.set_exception(std::current_exception()); }
 	};
 	struct with_value : common {
-		template <class V> void return_value(V &&v) { this->result.set_value(std::forward<V>(v)); }
+		template <class V = T> void return_value(V &&v) { this->result.set_value(std::forward<V>(v)); }
 	};
 	struct without : common {
 		void return_void() { this->result.set_value(); }
@@ -322,10 +380,14 @@ template <class T = void> class coroutine {
 	using promise_type = std::conditional_t<std::is_void_v<T>, without, with_value>;
 	T get() { return f_.get(); }
 	future<T> &result() noexcept { return f_; }
+	bool await_ready() const noexcept { return end_->come(); }
+	bool await_suspend(std::coroutine_handle<> h) noexcept { return end_->await(h); }
+	T await_resume() { return f_.get(); }
 
     private:
-	explicit coroutine(future<T> f) : f_(std::move(f)) {}
+	coroutine(future<T> f, std::shared_ptr<detail::coroutine_end> end) : f_(std::move(f)), end_(std::move(end)) {}
 	future<T> f_;
+	std::shared_ptr<detail::coroutine_end> end_;
 };
 
 namespace detail {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -27,15 +28,22 @@ inline void check(int e, const char *what)
 
 inline std::uint64_t after(std::chrono::nanoseconds d)
 {
-	const std::uint64_t now = kb_now(), ns = d.count() > 0 ? static_cast<std::uint64_t>(d.count()) : 0;
-	return ns < KB_FOREVER - now ? now + ns : KB_FOREVER;
+	if (d == std::chrono::nanoseconds::max())
+		return KB_FOREVER;
+	return kb_now() + (d.count() > 0 ? static_cast<std::uint64_t>(d.count()) : 0);
 }
 
-/* Rounded up, so that nothing returns before its time. */
+constexpr double ages = 3e9; /* seconds: longer is for ever */
+
+/* Rounded up, so that nothing returns before its time; below 0 it is 0. Seconds in a double tell first whether the exact
+ * count fits: a coarse unit's minimum and maximum do not. */
 template <class Rep, class Period> std::chrono::nanoseconds nanoseconds(const std::chrono::duration<Rep, Period> &d)
 {
-	if (d >= std::chrono::hours(24 * 365 * 100))
+	const double s = std::chrono::duration<double>(d).count();
+	if (s >= ages)
 		return std::chrono::nanoseconds::max();
+	if (!(s > 0))
+		return std::chrono::nanoseconds::zero();
 	return std::chrono::ceil<std::chrono::nanoseconds>(d);
 }
 
@@ -44,10 +52,22 @@ template <class Rep, class Period> std::uint64_t deadline(const std::chrono::dur
 	return after(nanoseconds(d));
 }
 
+/* From now on; 0: it has come. */
+template <class Clock, class Duration>
+std::chrono::nanoseconds left(const std::chrono::time_point<Clock, Duration> &t)
+{
+	using seconds = std::chrono::duration<double>;
+	const auto now = Clock::now();
+	const double s = seconds(t.time_since_epoch()).count() - seconds(now.time_since_epoch()).count();
+	if (s >= ages)
+		return std::chrono::nanoseconds::max();
+	return s < -ages ? std::chrono::nanoseconds::zero() : nanoseconds(t - now);
+}
+
 /* Other clocks are read once; if they are set meanwhile the wait is as long as it would have been. */
 template <class Clock, class Duration> std::uint64_t deadline(const std::chrono::time_point<Clock, Duration> &t)
 {
-	return deadline(t - Clock::now());
+	return after(left(t));
 }
 
 } // namespace detail
@@ -67,6 +87,7 @@ struct stop_state {
 	entry *first = nullptr;
 	entry *running = nullptr; /* called now, by `by` */
 	kb_thread_t by = nullptr;
+	std::thread::id kernel_by; /* foreign threads have no kb_thread_t */
 	kb_cond_t done = KB_COND_INIT;
 
 	bool request()
@@ -77,6 +98,7 @@ struct stop_state {
 			return false;
 		}
 		by = kb_thread_self();
+		kernel_by = std::this_thread::get_id();
 		while (first) {
 			running = first;
 			unlink(first);
@@ -112,12 +134,17 @@ struct stop_state {
 		if (e->linked)
 			unlink(e);
 		else
-			while (running == e && by != kb_thread_self())
+			while (running == e && !by_caller())
 				kb_cond_wait(&done, &lock);
 		kb_mutex_unlock(&lock);
 	}
 
     private:
+	/* A caller that was foreign may be a lightweight thread since: main, by the callback. */
+	bool by_caller() const
+	{
+		return by ? by == kb_thread_self() : kernel_by == std::this_thread::get_id();
+	}
 	void unlink(entry *e)
 	{
 		(e->prev ? e->prev->next : first) = e->next;
@@ -158,15 +185,15 @@ class stop_source {
 };
 
 /* Calls f() when a stop is requested, by that thread; at once if it has been. The destructor waits for a call that is under
- * way in another thread: it may suspend. */
+ * way in another thread: it may suspend. An exception that leaves f ends the program. */
 template <class F> class stop_callback : private detail::stop_state::entry {
     public:
 	template <class G> stop_callback(const stop_token &t, G &&f) : state_(t.state_), f_(std::forward<G>(f))
 	{
-		call = [](entry *e) { static_cast<stop_callback *>(e)->f_(); };
+		call = [](entry *e) noexcept { static_cast<stop_callback *>(e)->f_(); };
 		if (state_ && !state_->link(this)) {
 			state_.reset();
-			f_();
+			call(this);
 		}
 	}
 	~stop_callback()
@@ -233,7 +260,7 @@ template <class F> void create(kb_thread_t *t, const thread_options &o, bool det
 } // namespace detail
 
 /* As std::jthread: the destructor requests a stop and joins (it may suspend). f gets a stop_token first if it takes a token.
- * An exception that leaves f ends the program. */
+ * An exception that leaves f ends the program, and so does a thread that destroys its own. */
 class thread {
     public:
 	class id {
@@ -260,8 +287,7 @@ class thread {
 	}
 	template <class F, class... Args> thread(const thread_options &o, F &&f, Args &&...args)
 	{
-		auto all = std::make_tuple(std::decay_t<F>(std::forward<F>(f)),
-					   std::decay_t<Args>(std::forward<Args>(args))...);
+		std::tuple<std::decay_t<F>, std::decay_t<Args>...> all(std::forward<F>(f), std::forward<Args>(args)...);
 		detail::create(&t_, o, false, [all = std::move(all), token = stop_.get_token()]() mutable noexcept {
 			std::apply(
 				[&](auto &g, auto &...a) {
@@ -277,7 +303,7 @@ class thread {
 		: t_(std::exchange(o.t_, nullptr)), stop_(std::exchange(o.stop_, stop_source(nullptr)))
 	{
 	}
-	thread &operator=(thread &&o)
+	thread &operator=(thread &&o) noexcept
 	{
 		if (this != &o) {
 			end();
@@ -325,6 +351,8 @@ class thread {
 			request_stop();
 			std::error_code e;
 			join(e);
+			if (e && e.value() != EOWNERDEAD)
+				throw std::system_error(e, "kochab::thread: end");
 		}
 	}
 	kb_thread_t t_ = nullptr;
@@ -342,8 +370,8 @@ template <class Rep, class Period> void sleep_for(const std::chrono::duration<Re
 }
 template <class Clock, class Duration> void sleep_until(const std::chrono::time_point<Clock, Duration> &t)
 {
-	while (Clock::now() < t)
-		kb_sleep_until(detail::deadline(t));
+	for (std::chrono::nanoseconds d; (d = detail::left(t)).count() > 0;)
+		kb_sleep_until(detail::after(d));
 }
 } // namespace this_thread
 

@@ -42,8 +42,42 @@ static kochab::coroutine<int> fails(kochab::async_event &e)
 	throw std::runtime_error("after the event");
 }
 
+static kochab::coroutine<std::pair<int, int>> at_once()
+{
+	co_return { 1, 2 };
+}
+
+/* Awaits a coroutine that has ended, such that wait, and such that throw. */
+static kochab::coroutine<int> composed(kochab::async_event &e, kochab::channel<std::string> &c)
+{
+	const auto p = co_await at_once();
+	int n = p.first + p.second;
+	n += co_await add_up(c);
+	try {
+		n += co_await fails(e);
+	} catch (const std::runtime_error &) {
+		n += 1000;
+	}
+	co_return n;
+}
+
+static void compose()
+{
+	for (int i = 0; i < 50; i++) {
+		kochab::async_event e;
+		kochab::channel<std::string> c;
+		auto whole = composed(e, c);
+		CHECK(c.send("10"));
+		CHECK(c.send("20"));
+		c.close();
+		e.set();
+		CHECK_EQ(whole.get(), 1033);
+	}
+}
+
 int main()
 {
+	compose();
 	kochab::channel<std::string> c;
 	auto sum = add_up(c);
 	auto sender = send_all(c);
