@@ -270,6 +270,10 @@ int tool_compare(int argc, char **argv)
 		tool_say("compare: %s cannot be run with Kochab, so there is nothing to compare", program);
 		code = TOOL_CANNOT_RUN;
 	}
+	if (code == 0 && tool_is_linked(program)) {
+		tool_say("compare: %s is linked with Kochab: it runs on it both times, so there is nothing to compare", program);
+		code = TOOL_CANNOT_RUN;
+	}
 	if (code != 0)
 		return code;
 	if (all.runs < COMPARE_LEAST && !all.check)

@@ -1,4 +1,5 @@
-/* tool/mpi.c - the layer over MPI for a program: which library it is, if any, and how many virtual processors a rank has.
+/* tool/mpi.c - what a program is linked with: Kochab, an MPI; the layer over MPI for it, if any, and how many virtual
+ * processors a rank has.
  * A layer, libkochab-mpi-NAME.so.0, lies beside the drop-in and is linked with the library of an MPI; it is for programs
  * that are linked with the same, directly or through another library. The loader is asked for the rest. */
 #include <elf.h>
@@ -219,6 +220,31 @@ static void loaded(const char *program, struct names *l)
 	}
 	if (child > 0)
 		waitpid(child, &status, 0);
+}
+
+/* ---- a program of Kochab's ------------------------------------------------------------------------------- */
+
+static bool has_ours(const struct names *l)
+{
+	for (int i = 0; i < l->n; i++)
+		if (strncmp(l->name[i], "libkochab", 9) == 0)
+			return true;
+	return false;
+}
+
+bool tool_is_linked(const char *program)
+{
+	static struct names l;
+	struct image f = map_file(program);
+	bool ours = defines(&f, "kbi_boot");
+
+	unmap_file(&f);
+	if (ours)
+		return true;
+	direct(program, &l);
+	if (!has_ours(&l) && needs_others(&l))
+		loaded(program, &l);
+	return has_ours(&l);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------------------ */

@@ -76,6 +76,8 @@ bool tool_check_options(const char *command);
 void tool_drop_preload(void);
 /* Path of libkochab-posix.so.0 in buf; false: it is nowhere (said on standard error). */
 bool tool_find_drop_in(char *buf, size_t size);
+/* The program is linked with Kochab, itself or through a library; linked statically, as far as its symbols tell. */
+bool tool_is_linked(const char *program);
 /* The layer over the MPI that the program is linked with, beside the drop-in, in buf. False: there is none, or --mpi no. */
 bool tool_find_mpi(const char *program, const char *drop_in, char *buf, size_t size);
 /* Where a rank may run on all processors, as the machine's other ranks, its virtual processors are its share, unless the

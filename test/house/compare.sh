@@ -28,6 +28,15 @@ ${CC:-gcc} -static -o "$T/static" "$T/static.c" 2>/dev/null &&
 command -v musl-gcc >/dev/null && musl-gcc -o "$T/musl" "$T/static.c" &&
 	expect 126 "cannot be run with Kochab" "$K" compare -n 1 "$T/musl"
 
+cat >"$T/native.c" <<'END'
+#include <kochab/kochab.h>
+int main(void) { return kb_init(); }
+END
+${CC:-gcc} -I"$TOP/include" -o "$T/native" "$T/native.c" -L"$BUILD" -lkochab -Wl,-rpath,"$BUILD" || exit 1
+expect 126 "is linked with Kochab" "$K" compare -n 1 "$T/native"
+${CC:-gcc} -I"$TOP/include" -o "$T/native" "$T/native.c" "$BUILD/libkochab.a" -pthread -ldl || exit 1
+expect 126 "is linked with Kochab" "$K" compare -n 1 "$T/native"
+
 # ---- status and output ----
 expect 0 "Exit status 3 and output are the same." "$K" compare -n 1 -- sh -c 'echo a; exit 3'
 expect 0 "Exit status 0 and output are the same." "$K" compare --check -n 1 -- sh -c 'echo a'
