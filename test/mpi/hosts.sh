@@ -4,10 +4,7 @@
 # the program with MPI's own error, on all hosts.
 # Skipped: no MPI, no `ip` (iproute2), or no namespaces for this user. All is made in a namespace of its own and ends with it.
 # sleeps: yes
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-fail() { echo "$*"; exit 1; }
-skip() { echo "$*"; exit 77; }
+. "$(dirname "$0")/lib.sh"
 HOSTS=3 NET=10.99.0
 
 if [ -z "${INSIDE:-}" ]; then
@@ -21,8 +18,7 @@ if [ -z "${INSIDE:-}" ]; then
 	INSIDE=1 exec unshare $as --net --mount --pid --fork --mount-proc --kill-child "$0"
 fi
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+make_work
 
 # ---- the hosts: this is the first, with the bridge ----
 make_hosts() {
@@ -63,23 +59,10 @@ across() {
 }
 
 cat >"$work/hosts.c" <<'C'
-#include <mpi.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-static int rank;
-static void *wait(void *arg)
-{
-	int in;
-
-	MPI_Recv(&in, 1, MPI_INT, !rank, 77 + (int)(long)arg, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	return NULL;
-}
+#include "never.h"
 int main(int argc, char **argv)
 {
-	pthread_t t[3];
+	pthread_t t[NEVER];
 	char name[65] = "";
 	int level;
 
@@ -88,8 +71,8 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	printf("rank on %s\n", name);
 	fflush(stdout);
-	for (long i = 0; i < 3 && argc > 1; i++)
-		pthread_create(&t[i], NULL, wait, (void *)i);
+	if (argc > 1)
+		wait_for_ever(t);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (argc > 1 && rank == 1) {
 		sleep(1);
@@ -107,8 +90,8 @@ received() { ip -n host1 -s link show eth0 | sed -n '/RX:/{n;s/^ *\([0-9]*\).*/\
 
 tried=
 for mpi in openmpi mpich; do
-	command -v "mpicc.$mpi" >/dev/null && command -v "mpirun.$mpi" >/dev/null || continue
-	"mpicc.$mpi" -O -pthread -o "$work/hosts" "$work/hosts.c" || fail "mpicc.$mpi"
+	has $mpi || continue
+	"mpicc.$mpi" -O -I"$here" -pthread -o "$work/hosts" "$work/hosts.c" || fail "mpicc.$mpi"
 	LIMIT=20 across $mpi $HOSTS "$work/hosts" || {
 		echo "not tried: $mpi does not run here on several hosts, on kernel threads: $(tail -n 1 "$work/said")"
 		continue
@@ -130,7 +113,7 @@ for mpi in openmpi mpich; do
 	before=$SECONDS
 	across $mpi $HOSTS "$KOCHAB_BIN" run "$work/hosts" killed && fail "$mpi: a rank was killed, and that is no error"
 	[ $((SECONDS - before)) -lt 50 ] || fail "$mpi: a rank was killed, and the rest hangs: $(cat "$work/said")"
-	grep -qiE "signal 9|KILLED BY SIGNAL|SIGKILL" "$work/said" || fail "$mpi does not tell of the killed rank: $(cat "$work/said")"
+	grep -qiE "signal 9|KILLED BY SIGNAL|SIGKILL|EXIT CODE: 9" "$work/said" || fail "$mpi does not tell of the killed rank: $(cat "$work/said")"
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		pgrep -f "$work/hosts" >/dev/null || break
 		sleep 1

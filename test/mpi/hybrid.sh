@@ -5,13 +5,9 @@
 # binds a rank to processors, a share where it does not bind, and what --vps says for each rank.
 # Skipped: no MPI is here.
 # timeout: 600
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-fail() { echo "$*"; exit 1; }
-has() { command -v "mpicc.$1" >/dev/null && command -v "mpirun.$1" >/dev/null; }
-has openmpi || has mpich || { echo "no MPI is here"; exit 77; }
+. "$(dirname "$0")/lib.sh"
+make_work
+has openmpi || has mpich || skip "no MPI is here"
 
 cat >"$work/hybrid.c" <<'C'
 #define _GNU_SOURCE
