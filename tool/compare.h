@@ -79,6 +79,8 @@ int compare_file(void);
 
 /* Makes a run of a kind; counts: it is measured. If the run goes wrong, kind->wrong says why. */
 void compare_run(struct compare *all, struct compare_kind *kind, bool counts);
+/* Returns the processor time in u, s. */
+double compare_cpu(const struct rusage *u);
 /* Returns how much longer a small program takes with Kochab than without, s of wall time. */
 double compare_start_cost(struct compare *all);
 

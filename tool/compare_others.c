@@ -13,14 +13,12 @@ static double read_busy(void)
 {
 	unsigned long long user, nice, system, idle, wait, irq, soft, steal;
 	FILE *f = fopen("/proc/stat", "re");
-	int n = 0;
+	int n;
 
-	if (f != NULL)
-		n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &wait, &irq, &soft,
-			   &steal);
-
-	if (f != NULL)
-		fclose(f);
+	if (f == NULL)
+		return -1;
+	n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &wait, &irq, &soft, &steal);
+	fclose(f);
 	return n == 8 ? (double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK) : -1;
 }
 
@@ -29,7 +27,7 @@ static double used_by(int who)
 	struct rusage u;
 
 	getrusage(who, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+	return compare_cpu(&u);
 }
 
 static double began, busy, own;

@@ -62,13 +62,15 @@ static const char *ended_how(int status, char *to, size_t size)
 	return to;
 }
 
+double compare_cpu(const struct rusage *u)
+{
+	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) + 1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+}
+
 static void take_figures(struct compare_kind *kind, double wall, const struct rusage *u)
 {
-	double cpu = (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
-		     1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
-
 	kind->at[COMPARE_WALL][kind->n] = wall;
-	kind->at[COMPARE_CPU][kind->n] = cpu;
+	kind->at[COMPARE_CPU][kind->n] = compare_cpu(u);
 	kind->at[COMPARE_MEMORY][kind->n] = 1024. * (double)u->ru_maxrss;
 	kind->at[COMPARE_WAITS][kind->n] = (double)u->ru_nvcsw;
 	kind->at[COMPARE_FORCED][kind->n] = (double)u->ru_nivcsw;
@@ -363,11 +365,11 @@ static void judge_server(struct compare *all, struct compare_kind *kind, const s
 		return;
 	if (!willing)
 		add(kind->note, "did not end within %.3g s of SIGTERM: was killed", server_patience);
-	else if (!ends_so(server->status))
-		add(kind->note, "the server ended after SIGTERM with %s", ended_how(server->status, this, sizeof(this)));
 	else if (server->status != all->kind[0].status)
 		add(kind->note, "after SIGTERM: %s, on kernel threads: %s", ended_how(server->status, this, sizeof(this)),
 		    ended_how(all->kind[0].status, other, sizeof(other)));
+	else if (!ends_so(server->status))
+		add(kind->note, "the server ended after SIGTERM with %s", ended_how(server->status, this, sizeof(this)));
 }
 
 static void run_server(struct compare *all, struct compare_kind *kind, bool counts)

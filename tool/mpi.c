@@ -238,13 +238,11 @@ bool tool_is_linked(const char *program)
 	struct image f = map_file(program);
 	bool ours = defines(&f, "kbi_boot");
 
+	read_image(&f, &l);
 	unmap_file(&f);
-	if (ours)
-		return true;
-	direct(program, &l);
-	if (!has_ours(&l) && needs_others(&l))
+	if (!ours && !has_ours(&l) && needs_others(&l))
 		loaded(program, &l);
-	return has_ours(&l);
+	return ours || has_ours(&l);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------------------ */

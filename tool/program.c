@@ -194,12 +194,40 @@ int tool_check_program(const char *program)
 	return code == TOOL_PLAINLY && !TOOL_HAS_DROP_IN ? TOOL_ALONE : code;
 }
 
-int tool_look_up(const char *name, char *buf, size_t size)
+/* A name without slashes. False: denied is the last file of that name that may not be executed, or "". */
+static bool search(const char *name, char *buf, size_t size, char denied[PATH_MAX])
 {
 	const char *path = getenv("PATH"), *end;
-	char denied[PATH_MAX] = "";
 	struct stat st;
 	int n;
+
+	denied[0] = '\0';
+	for (path = path != NULL ? path : "/bin:/usr/bin"; *name != '\0'; path = end + 1) {
+		end = path + strcspn(path, ":");
+		n = snprintf(buf, size, "%.*s%s%s", (int)(end - path), path, end > path ? "/" : "./", name);
+		/* a path that does not fit is not there: its beginning may be another file's */
+		if (n < (int)size && stat(buf, &st) == 0 && S_ISREG(st.st_mode)) {
+			if (access(buf, X_OK) == 0)
+				return true;
+			snprintf(denied, PATH_MAX, "%s", buf);
+		}
+		if (*end == '\0')
+			break;
+	}
+	return false;
+}
+
+bool tool_is_in_path(const char *name)
+{
+	char found[PATH_MAX], denied[PATH_MAX];
+
+	return strchr(name, '/') == NULL && search(name, found, sizeof(found), denied);
+}
+
+int tool_look_up(const char *name, char *buf, size_t size)
+{
+	char denied[PATH_MAX];
+	struct stat st;
 
 	if (strchr(name, '/') != NULL) {
 		if (stat(name, &st) != 0) {
@@ -208,18 +236,8 @@ int tool_look_up(const char *name, char *buf, size_t size)
 		}
 		return snprintf(buf, size, "%s", name) < (int)size ? 0 : refuse(name, "path too long");
 	}
-	for (path = path != NULL ? path : "/bin:/usr/bin"; *name != '\0'; path = end + 1) {
-		end = path + strcspn(path, ":");
-		n = snprintf(buf, size, "%.*s%s%s", (int)(end - path), path, end > path ? "/" : "./", name);
-		/* a path that does not fit is not there: its beginning may be another file's */
-		if (n < (int)size && stat(buf, &st) == 0 && S_ISREG(st.st_mode)) {
-			if (access(buf, X_OK) == 0)
-				return 0;
-			snprintf(denied, sizeof(denied), "%s", buf);
-		}
-		if (*end == '\0')
-			break;
-	}
+	if (search(name, buf, size, denied))
+		return 0;
 	if (denied[0] != '\0')
 		return refuse(denied, "not an executable file");
 	tool_say("%s: not found in PATH", *name != '\0' ? name : "''");

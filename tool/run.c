@@ -44,25 +44,12 @@ static void usage(void)
 	       "Exit: the program's; 127 it was not found, 126 it cannot be run, 2 wrong usage.\n");
 }
 
-static bool is_in_path(const char *name)
-{
-	char path[PATH_MAX];
-
-	for (const char *at = getenv("PATH"); at != NULL; at = strchr(at, ':')) {
-		at += *at == ':';
-		snprintf(path, sizeof(path), "%.*s/%s", (int)strcspn(at, ":"), at, name);
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The value of a flag stands behind '='. A word after the flag that is a value, and no program, is meant as one. */
 static bool is_value_of_flag(const struct kbi_option *o, const char *word)
 {
 	uint64_t value;
 
-	return word != NULL && kbi_option_parse(o, word, &value) == 0 && !is_in_path(word);
+	return word != NULL && kbi_option_parse(o, word, &value) == 0 && !tool_is_in_path(word);
 }
 
 bool tool_take_option(const char *command, int argc, char **argv, int *i)

@@ -87,5 +87,7 @@ bool tool_share_processors(void);
 int tool_check_program(const char *program);
 /* The path that execvp would take, in buf; 0, or the exit code after saying what is wrong. */
 int tool_look_up(const char *name, char *buf, size_t size);
+/* PATH has a program of that name. */
+bool tool_is_in_path(const char *name);
 
 #endif
