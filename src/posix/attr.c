@@ -1,8 +1,11 @@
-/* posix/attr.c - the contention scope of thread attributes; all else in them is data that libc keeps.
- * libc refuses PTHREAD_SCOPE_PROCESS. Here it means a lightweight thread. What was set is kept as bits of libc's own flags
- * word that libc does not use; whether the word is where we think is looked at once. Attributes in which nothing was set
- * say what libc says, PTHREAD_SCOPE_SYSTEM, where that means nothing; else PTHREAD_SCOPE_PROCESS. Whether it means a kernel
- * thread: option scope, doc/why/scope.md. And whether attributes have more than that data. No locks, never switches. */
+/* posix/attr.c - the contention scope of thread attributes. All other attributes are data that libc
+ * keeps. libc refuses PTHREAD_SCOPE_PROCESS. Here that scope means a lightweight thread. The scope
+ * is kept in bits of libc's flags word that libc does not use; the place of that word is checked
+ * once. Attributes without an explicit scope report PTHREAD_SCOPE_SYSTEM, as in libc, where the
+ * system scope has no effect; otherwise they report PTHREAD_SCOPE_PROCESS. Option `scope` decides
+ * whether the system scope means a kernel thread (doc/why/scope.md). kbi_attr_has_more also tells
+ * whether attributes hold processors or a signal mask.
+ * Callers: posix/thread, programs. No locks, never switches. */
 #include "posix/posix.h"
 
 #include "base/option.h"
@@ -11,17 +14,18 @@
 
 #include <string.h>
 
-/* libc's struct pthread_attr: sched_param, policy, flags. */
-enum { FLAGS_AT = 8, FLAG_DETACHED = 1, FLAG_LIBCS_PROCESS = 4, FLAG_PROCESS = 0x20000000, FLAG_SYSTEM = 0x40000000 };
+/* Layout of libc's struct pthread_attr: sched_param, policy, flags. */
+enum { FLAGS_AT = 8, FLAG_DETACHED = 1, FLAG_LIBCS_PROCESS = 4, FLAG_PROCESS = 0x20000000,
+	FLAG_SYSTEM = 0x40000000 };
 
 static int *flags_of(const pthread_attr_t *attr)
 {
 	return (int *)(void *)((char *)(uintptr_t)attr + FLAGS_AT);
 }
 
-static a32 known; /* 0 not looked, 1 yes, 2 no: whoever looks finds the same */
+static a32 known; /* 0: not checked, 1: yes, 2: no; every check has the same result */
 
-/* Does pthread_attr_setdetachstate change the bit that we take for the flags' first? */
+/* Tests whether pthread_attr_setdetachstate changes the bit that we take for the first flag. */
 static KBI_NOINLINE bool look_at_layout(void)
 {
 	const char *what = "attributes' flags";
@@ -59,9 +63,10 @@ bool kbi_attr_is_process(const pthread_attr_t *attr)
 	return layout_known() && (*flags_of(attr) & FLAG_PROCESS);
 }
 
-/* ---- what few have ---------------------------------------------------------------------------------------- */
+/* ---- rare attributes ------------------------------------------------------------------------- */
 
-/* libc keeps processors and a signal mask behind a pointer: where that is, in words; WORDS and above: not known. */
+/* libc keeps processors and a signal mask behind a pointer. more_at: offset of that pointer in
+ * words; WORDS and above: unknown. */
 enum { WORDS = sizeof(pthread_attr_t) / sizeof(uintptr_t), UNKNOWN = WORDS, NOT_LOOKED };
 static a32 more_at = { NOT_LOOKED };
 int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *mask) __attribute__((weak));
@@ -91,7 +96,8 @@ static bool give_mask(pthread_attr_t *a)
 	return pthread_attr_setsigmask_np(a, &set) == 0;
 }
 
-/* The first word that is 0 in fresh attributes and is not when that was given. */
+/* Returns the index of the first word that is 0 in fresh attributes and is not 0 after give();
+ * UNKNOWN: none. */
 static unsigned word_behind(bool (*give)(pthread_attr_t *))
 {
 	unsigned at = UNKNOWN;
@@ -134,19 +140,21 @@ bool kbi_attr_has_more(const pthread_attr_t *attr)
 	return kbi_unlikely(at >= WORDS) || kbi_unlikely(word_of(attr, at));
 }
 
-/* ---- scope ------------------------------------------------------------------------------------------------- */
+/* ---- scope ----------------------------------------------------------------------------------- */
 
-/* Was the program written for Kochab, or is this library only preloaded? Looked at once, as late as possible. */
+/* Tests whether the program was linked with Kochab; otherwise this library is only preloaded.
+ * Checked once, as late as possible. */
 static bool is_linked(void)
 {
-	static a32 known; /* 0 not looked, 1 yes, 2 no: whoever looks finds the same */
+	static a32 known; /* 0: not checked, 1: yes, 2: no; every check has the same result */
 
 	if (!a_load_rlx(&known))
 		a_store_rlx(&known, kbi_module_is_linked() ? 1 : 2);
 	return a_load_rlx(&known) == 1;
 }
 
-/* On libc there is no other scope, so who asks for it there has said nothing. */
+/* Tests whether attr asks for a kernel thread. libc has no scope but the system scope, so a program
+ * written for libc says nothing by asking for it. */
 bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr)
 {
 	if (kbi_likely(!kbi_attr_is_system(attr)))

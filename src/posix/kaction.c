@@ -1,4 +1,4 @@
-/* posix/kaction.c - actions of signals. Contract in kaction.h. */
+/* posix/kaction.c - signal actions in the kernel's form. Contract in kaction.h. */
 #include "posix/kaction.h"
 
 #include "os/libcall.h"

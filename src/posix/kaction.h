@@ -1,5 +1,6 @@
-/* posix/kaction.h - actions of signals, as the kernel has them and as the program has set them.
- * Callers: this room. */
+/* posix/kaction.h - signal actions in the kernel's form, past libc.
+ * Callers: posix/signal, signal_action, signal_attention, signal_post, signal_send, also in
+ * handlers. No locks. Never switches. */
 #ifndef KBI_KACTION_H
 #define KBI_KACTION_H
 
@@ -7,34 +8,37 @@
 
 #include <signal.h>
 
-/* The kernel's struct sigaction; the rest differs from machine to machine. */
+/* The kernel's struct sigaction. The layout of `rest` differs between machines. */
 struct kbi_kaction {
 	void (*handler)(int, siginfo_t *, void *);
 	uint64_t flags;
 	uint64_t rest[6];
 };
 
-/* In flags: the trampoline's address is the first of `rest`. Handlers return to there. */
+/* Bit in `flags`: the first word of `rest` is the address of the trampoline to which handlers
+ * return. */
 #define KBI_KACTION_RESTORER ((uint64_t)0x04000000)
 
-/* Where in `rest` the kernel finds which signals the handler blocks: behind the trampoline's address, where it has one. */
+/* Index in `rest` of the mask of signals that the handler blocks: behind the trampoline's address,
+ * on machines that have a trampoline. */
 #if defined(__x86_64__) || defined(__aarch64__)
 enum { KBI_KACTION_MASK = 1 };
 #else
 enum { KBI_KACTION_MASK = 0 };
 #endif
 
-/* rt_sigaction past libc, which hides the signals it keeps for itself. */
+/* Performs rt_sigaction without libc, which hides the signals that it keeps for itself. Returns 0
+ * or -errno. */
 long kbi_kaction(int sig, const struct kbi_kaction *new, struct kbi_kaction *old);
 
-/* SIG_DFL is what it has. */
+/* Tests whether the action of sig is SIG_DFL. */
 bool kbi_kaction_is_default(int sig);
-/* A handler that asks for restart, or no handler. */
+/* Tests whether sig has a handler with SA_RESTART, or no handler. */
 bool kbi_kaction_restarts(int sig);
 
 static inline bool kbi_kaction_is_handler(const struct kbi_kaction *a)
 {
-	return (uintptr_t)a->handler > 1; /* SIG_DFL, SIG_IGN */
+	return (uintptr_t)a->handler > 1; /* neither SIG_DFL nor SIG_IGN */
 }
 
 #endif

@@ -1,7 +1,8 @@
-/* posix/libc.c - libc's originals behind the names that we define. All are looked up at once in our
- * constructor, or before it if another library's constructor needs one first; looking one up at its first
- * use could meet a thread that holds the loader's lock. Runs on the loading thread. Calls the loader. Never
- * switches. */
+/* posix/libc.c - libc's originals of the functions that we define ourselves. All originals are
+ * looked up at once in our constructor, or earlier if another library's constructor needs one
+ * first. A look-up at the first use could meet a thread that holds the loader's lock.
+ * Callers: kbi_libc() and the tables of posix/call, clock, issuer, listing, path, stdio, unsafe.
+ * Runs on the loading thread. Calls the loader. Never switches. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>
@@ -26,10 +27,12 @@ static const struct kbi_libc_row rows[] = {
 
 struct scope {
 	void *handle;
-	const struct link_map *first; /* of the modules that it stands for, and perhaps of more */
+	/* the first module that the handle covers; the list from here may contain more modules */
+	const struct link_map *first;
 };
 
-/* Behind us; where libc comes first the linker's own order leads to it. */
+/* Returns the modules behind us in the look-up order. If libc comes before us, the default order
+ * leads to libc. */
 static struct scope where(void)
 {
 	const struct link_map *m = kbi_place_object((const void *)where);
@@ -41,16 +44,18 @@ static struct scope where(void)
 	return (struct scope){ RTLD_DEFAULT, m };
 }
 
-/* The kernel's module is in the loader's list, and no look-up searches it. */
+/* Tests for the kernel's module (vDSO): it is in the loader's list, but no look-up searches it. */
 static bool is_kernels(const struct link_map *m)
 {
 	return m->l_addr != 0 && m->l_addr == getauxval(AT_SYSINFO_EHDR);
 }
 
-/* By the modules' own tables, for the loader may call functions that we define and have no original of yet (before glibc
- * 2.34 dlsym itself calls pthread_once and pthread_key_create). It is asked for functions that code must choose, and never
- * for a name that no module has: it would write the error into memory of malloc, the program's, which may not be able to
- * serve anybody before its own constructors. */
+/* Returns the function `name` of the modules `in`, or NULL. Reads the modules' own symbol tables
+ * first: the loader may call functions that we define and whose originals are not known yet (before
+ * glibc 2.34 dlsym itself calls pthread_once and pthread_key_create). The loader is asked only for
+ * functions that code must choose (ifuncs), and never for a name that no module has: it would write
+ * the error message into memory of malloc. That malloc may be the program's and unable to serve
+ * requests before its own constructors have run. */
 static void *find(const struct scope *in, const char *name, bool asks_loader)
 {
 	const struct link_map *m = in->first;
@@ -63,7 +68,7 @@ static void *find(const struct scope *in, const char *name, bool asks_loader)
 		return found;
 	found = dlsym(in->handle, name);
 	if (!found)
-		dlerror(); /* a lack of this libc's is no error of the program's */
+		dlerror(); /* a function that this libc lacks is not an error of the program */
 	return found;
 }
 
@@ -75,8 +80,9 @@ void *kbi_libc_original(const char *name, void **slot)
 	return *slot;
 }
 
-/* Before glibc 2.34 dlsym asks malloc for memory, an allocator of the program's perhaps (jemalloc), which may call
- * functions that are looked up here: the modules' tables come first. */
+/* Fills the table `row` of n entries, then sets *ready. Before glibc 2.34 dlsym asks malloc for
+ * memory. That malloc may be an allocator of the program (jemalloc), which may call functions that
+ * are looked up here; so the modules' tables are read first. */
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
 	struct scope in = where();
@@ -86,7 +92,7 @@ void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 	for (size_t i = 0; i < n; i++)
 		if (!*row[i].slot)
 			*row[i].slot = find(&in, row[i].name, true);
-	/* release: partner is the acquire of whoever reads the table */
+	/* release: partner is the acquire of each reader of the table */
 	a_store_rel(ready, 1);
 }
 

@@ -1,7 +1,9 @@
-/* posix/mark.c - where libc keeps a thread's cancellation state: the cancelhandling word in its control block, whose place
- * libc tells debuggers (from 2.34 on, where it is in libc itself), or which is the word that changes with the state and
- * the type. In 2.34 and 2.35 these two have bytes of their own. Callers: this room. Never switches; kbi_cancel_act may
- * unwind. */
+/* posix/mark.c - where libc keeps a thread's cancellation state: the word `cancelhandling` in its
+ * control block. libc tells debuggers the offset of that word (from 2.34 on the symbol is in libc
+ * itself). Otherwise the word is found by changing the state and the type and comparing the block.
+ * In glibc 2.34 and 2.35 state and type have bytes of their own.
+ * Callers: posix/preload and posix/cancel at the start, posix/thread, posix/signal,
+ * posix/call_wait. No locks. Never switches; kbi_cancel_act may unwind the caller. */
 #include "posix/posix.h"
 
 #include <gnu/libc-version.h>
@@ -12,7 +14,8 @@
 
 ptrdiff_t kbi_cancel_at, kbi_cancel_state_at;
 
-enum { LEAST = 1536, MOST = 3072, WORDS = MOST / 4 }; /* bytes of a control block that are looked through */
+/* bytes of a control block that are searched */
+enum { LEAST = 1536, MOST = 3072, WORDS = MOST / 4 };
 
 static void set(int state, int type)
 {
@@ -20,7 +23,8 @@ static void set(int state, int type)
 	kbi_libc()->pthread_setcanceltype(type, NULL);
 }
 
-/* Its words, if libc tells how long it is; else so many as it surely has. */
+/* Returns the number of words of a control block, if libc tells its size; otherwise the number that
+ * every control block has. */
 static unsigned words_of_block(void)
 {
 	const uint32_t *bytes = kbi_names_look_up("_thread_db_sizeof_pthread");
@@ -41,7 +45,8 @@ struct seen {
 	uint32_t both[WORDS], state[WORDS], none[WORDS];
 };
 
-/* The type is never asynchronous while cancellation is on: the thread may have been cancelled already. */
+/* Records the block for three settings. The type is never asynchronous while cancellation is
+ * enabled, because the caller may have been cancelled already. */
 static void look(struct seen *s)
 {
 	s->words = words_of_block();
@@ -53,7 +58,8 @@ static void look(struct seen *s)
 	copy(s->none, s->words);
 }
 
-/* The place of the only word in which the state is that bit and the type that; 0: there is none, or several. */
+/* Returns the offset of the only word in which the state is bit `state` and the type is bit `type`;
+ * 0: there is no word like that, or several. */
 static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
 {
 	ptrdiff_t found = 0;
@@ -61,7 +67,8 @@ static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
 	for (unsigned i = 0; i < s->words; i++) {
 		uint32_t base = s->none[i];
 
-		if (base & (state | type) || s->both[i] != (base | state | type) || s->state[i] != (base | state))
+		if (base & (state | type) || s->both[i] != (base | state | type) ||
+			s->state[i] != (base | state))
 			continue;
 		if (found)
 			return 0;
@@ -70,7 +77,8 @@ static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
 	return found;
 }
 
-/* Two bytes beside each other, in the same word. */
+/* Returns the offset of the state's byte if state and type are two adjacent bytes of a word, else
+ * 0. */
 static ptrdiff_t find_bytes(const struct seen *s)
 {
 	for (unsigned byte = 0; byte < 3; byte++) {
@@ -83,16 +91,17 @@ static ptrdiff_t find_bytes(const struct seen *s)
 	return 0;
 }
 
-/* Is the told place a word of the block, in which there are no other bits than a mark has? */
+/* Tests whether the offset `told` is a word of the block that has no bits outside the mark's. */
 static bool may_be_mark(const struct seen *s, ptrdiff_t told)
 {
 	enum { BITS = 0x7f };
 	size_t i = (size_t)told / sizeof s->none[0];
 
-	return told % (ptrdiff_t)sizeof s->none[0] == 0 && i < s->words && !(s->none[i] & ~(uint32_t)BITS);
+	return told % (ptrdiff_t)sizeof s->none[0] == 0 && i < s->words &&
+		!(s->none[i] & ~(uint32_t)BITS);
 }
 
-/* pthread_cancel says so, too, when it is called. */
+/* Logs the result. pthread_cancel reports the lack too, when it is called. */
 static void tell(void)
 {
 	const char *what = "cancellation mark";
@@ -100,10 +109,12 @@ static void tell(void)
 	if (kbi_cancel_at)
 		kbi_asked_found(what, "at byte %td", kbi_cancel_at);
 	else
-		kbi_asked_lacks(what, "not found: pthread_cancel of a lightweight thread is refused, ENOSYS");
+		kbi_asked_lacks(what,
+			"not found: pthread_cancel of a lightweight thread is refused, ENOSYS");
 }
 
-/* As glibc tells debuggers: bits, count, offset. */
+/* Finds the offsets kbi_cancel_at and kbi_cancel_state_at. glibc's description for debuggers has
+ * three words: bits, count, offset. */
 void kbi_cancel_find(void)
 {
 	const uint32_t *place = kbi_names_look_up("_thread_db_pthread_cancelhandling");
@@ -130,12 +141,12 @@ void kbi_cancel_fresh(pthread_t t)
 	uint32_t old = kbi_cancel_at ? a_load_rlx(kbi_cancel_word(t)) : 0;
 
 	if (kbi_unlikely(old))
-		a_store_rlx(kbi_cancel_word(t), 0); /* nobody knows the new thread yet */
+		a_store_rlx(kbi_cancel_word(t), 0); /* no other thread knows the new thread yet */
 }
 
 bool kbi_cancel_goes_by_place(void)
 {
-	static a32 known; /* 0: not asked, 1 no, 2 yes */
+	static a32 known; /* 0: not asked, 1: no, 2: yes */
 	uint32_t answer = a_load_rlx(&known);
 
 	if (!answer) {

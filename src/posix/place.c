@@ -1,5 +1,6 @@
-/* posix/place.c - where code lies in the order in which the linker looks names up. Callers: this room. Calls the loader;
- * never switches. */
+/* posix/place.c - where an object lies in the order in which the dynamic linker looks names up.
+ * Callers: posix/libc, posix/issuer, posix/order, posix/preload, posix/symbol. Runs on the calling
+ * thread. Calls the loader, which takes its own lock. Never switches. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>

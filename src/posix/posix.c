@@ -1,6 +1,10 @@
-/* posix/posix.c - from a pthread_t to what we know of the thread, and the frame under its first function. A
- * pthread_t is the address of libc's control block; our initial-exec TLS lies at a constant distance from it
- * in every thread, libc's kernel threads included. Callers: this room. No locks. */
+/* posix/posix.c - from a pthread_t to the room's record of the thread, and the frame under a
+ * thread's first function. A pthread_t is the address of libc's control block. Our initial-exec TLS
+ * lies at a constant distance from that block in every thread, libc's kernel threads included, so a
+ * thread's variables are found by address arithmetic.
+ * Callers: this room, core/foreign (the word kbi_self_tls), programs (pthread_exit, thrd_exit).
+ * Runs on the calling thread. No locks. kbi_posix_settle may yield the kernel thread; nothing here
+ * switches threads. */
 #include "posix/posix.h"
 
 #include <setjmp.h>
@@ -13,7 +17,7 @@ bool kbi_posix_forked;
 a32 kbi_posix_helped;
 bool kbi_posix_made_kernel;
 
-/* Where t has the variable that the caller has here. */
+/* Returns the address at which thread t has the variable that the caller has at `here`. */
 static void *in_thread(pthread_t t, void *here)
 {
 	return (char *)t + ((char *)here - (char *)kbi_posix_self());
@@ -24,9 +28,11 @@ struct kbi_posix_thread *kbi_posix_record(pthread_t t)
 	return in_thread(t, &kbi_posix_me);
 }
 
-/* The thread's own variable is its child's while that has its place (posix/fork: vfork), and a child that waits has a
- * descriptor there. `hidden` stays from the first such child on until the thread ends, so that it goes before: found empty
- * behind a child's variable, the thread has ended since, and its own is there again. */
+/* Returns the descriptor of thread t, or NULL. While a child of vfork runs in the thread's place
+ * (posix/fork), kbi_self_tls is the child's, and a child that waits has a descriptor of its own
+ * there. `hidden` holds the thread's descriptor from the first vfork until the thread ends, so
+ * `hidden` takes precedence. If `hidden` is found empty after the child's descriptor was read, the
+ * thread has ended since then, and the word has changed: the loop reads it again. */
 static inline struct kbi_task *task_of(pthread_t t)
 {
 	struct kbi_task **word = in_thread(t, &kbi_self_tls), *task, *hidden;
@@ -36,7 +42,8 @@ static inline struct kbi_task *task_of(pthread_t t)
 	do {
 		/* acquire: partner is the release in kbi_foreign_hide, before which `hidden` was set */
 		task = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-		/* acquire: partner is the thread's path from its child's end to its own, with system calls on it */
+		/* acquire: partner is the thread's path from its child's end to its own end, which contains
+		 * system calls */
 		hidden = __atomic_load_n(&kbi_posix_record(t)->hidden, __ATOMIC_ACQUIRE);
 	} while (kbi_unlikely(__atomic_load_n(word, __ATOMIC_RELAXED) != task));
 	return kbi_unlikely(hidden != NULL) ? hidden : task;
@@ -53,26 +60,30 @@ struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
 	struct kb_thread *t = kbi_thread_of(task);
 
 	*gone = !id;
-	/* acquire: partner is the release when the descriptor is given back, after the thread's pointer to it has gone */
+	/* acquire: partner is the release when the descriptor is given back, after the thread's pointer
+	 * to the descriptor has been cleared */
 	if (!task || kbi_state_kind(a_load_acq(&task->state)) == KBI_TASK_FOREIGN)
 		return NULL;
 	if (t->is_main)
 		return t;
 	if (kbi_unlikely(task_of(id) != task))
-		return NULL; /* a kernel thread that ends at this moment */
-	/* a block whose thread has been joined still names its last descriptor, which may serve another by now */
+		return NULL; /* a kernel thread that is ending at this moment */
+	/* the block of a joined thread still names its last descriptor, which may serve another thread
+	 * by now */
 	*gone = !t->stack || !t->stack->has_tcb || t->stack->tcb.pthread != (uintptr_t)id;
 	return *gone ? NULL : t;
 }
 
-/* ---- by number ------------------------------------------------------------------------------------- */
+/* ---- by number ------------------------------------------------------------------------------- */
 
 bool kbi_posix_lives(const struct kb_thread *t)
 {
-	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state)); /* partner: dispose */
+	/* acquire: partner is the release in dispose */
+	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
 
 	/* acquire: partner is the release in posix/thread.c, publish */
-	return !kbi_posix_forked && kind != KBI_TASK_FREE && kind != KBI_TASK_DONE && kind != KBI_TASK_FOREIGN &&
+	return !kbi_posix_forked && kind != KBI_TASK_FREE && kind != KBI_TASK_DONE &&
+	       kind != KBI_TASK_FOREIGN &&
 	       __atomic_load_n(&t->posix, __ATOMIC_ACQUIRE);
 }
 
@@ -93,7 +104,8 @@ int kbi_posix_owner_tid(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	/* on a kernel thread of its own, for a call or for good, it keeps the number */
+	/* a lightweight thread on a kernel thread of its own, for a call or for good, keeps its
+	 * number */
 	if (!self)
 		self = kbi_self_raw();
 	if (!self || kbi_posix_forked || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self))))
@@ -103,7 +115,7 @@ int kbi_posix_owner_tid(void)
 	return (int)kbi_tcb_tid(&kbi_thread_of(self)->stack->tcb);
 }
 
-/* ---- the first frame ------------------------------------------------------------------------------ */
+/* ---- the first frame ------------------------------------------------------------------------- */
 
 static void *call(void *(*fn)(void *), void *arg)
 {
@@ -112,8 +124,8 @@ static void *call(void *(*fn)(void *), void *arg)
 	return fn(arg);
 }
 
-/* A signal that is on its way to it for a cancellation arrives here: the next thread on this kernel thread could get
- * EINTR from it. */
+/* Waits until each signal that another thread is sending to the caller for a cancellation has
+ * arrived. Otherwise the next thread on this kernel thread could get EINTR from that signal. */
 void kbi_posix_settle(void)
 {
 	struct kbi_task *self = kbi_posix_light();
@@ -126,14 +138,15 @@ void kbi_posix_settle(void)
 	kbi_sys_gettid();
 }
 
-/* pthread_exit and cancellation unwind to this buffer, through destructors and cleanup handlers, and jump. */
+/* Runs fn(arg) above a jump buffer. pthread_exit and cancellation unwind the stack to this buffer,
+ * through destructors and cleanup handlers, and jump. */
 void *kbi_posix_frame(void *(*fn)(void *), void *arg)
 {
 	__pthread_unwind_buf_t buf KBI_ALIGNED(16);
 	void *result;
 
 	if (kbi_posix_setjmp(buf.__cancel_jmp_buf, 0)) {
-		if (!kbi_posix_me.exiting) /* cancelled; main's frame must know that it does not return */
+		if (!kbi_posix_me.exiting) /* cancelled; main's frame must know that main does not return */
 			kbi_posix_me.exit_value = PTHREAD_CANCELED;
 		kbi_posix_me.exiting = 1;
 		result = kbi_posix_me.exit_value;
