@@ -1,6 +1,7 @@
-/* sync/barrier.c - barriers: the last one to come lets the others go. The waiters are handed their verdict on
- * their own stacks, so any of them may destroy the barrier as soon as its own wait has returned.
- * Callers: everybody above. Calls waitq. Waiting may switch. */
+/* sync/barrier.c - barriers: the last thread to arrive releases the waiters. The waiters
+ * receive their verdict on their own stacks, so any of them may destroy the barrier as soon as
+ * its own wait has returned.
+ * Callers: all rooms above. Calls waitq. Waiting may switch. */
 #include "sync/barrier.h"
 
 #include <errno.h>
@@ -8,18 +9,19 @@
 static inline a32 *word_of(kb_barrier_t *b) { return (a32 *)&b->word; }
 static inline struct kbi_waitq *queue_of(kb_barrier_t *b) { return (struct kbi_waitq *)&b->head; }
 
-/* A kernel thread that is no virtual processor waits in a crowd: one system call lets all of them go. */
+/* A kernel thread that is no virtual processor waits in a crowd: a
+ * system call wakes all of them. */
 struct waiter {
 	struct kbi_wnode n; /* first */
 	bool in_crowd;      /* constant while queued */
 };
 
-/* Who waits, as two chains. */
+/* The waiters of a round, as two chains. */
 struct round {
 	struct kbi_wnode *threads, *crowd;
 };
 
-/* The round is complete, and a new one begins. Under the queue lock. */
+/* Completes the round and begins a new round. Returns the waiters. Under the queue lock. */
 static struct round next_round(kb_barrier_t *b)
 {
 	struct round done;
@@ -66,7 +68,8 @@ int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 
 	kbi_np_enter(self);
 	kbi_waitq_lock(word_of(b));
-	if (w.in_crowd) /* what changes it for this round does so when the lock has been taken once more */
+	/* a change of the crowd's word for this round comes after the lock has been taken again */
+	if (w.in_crowd)
 		seen = kbi_waitq_crowd_seen(b);
 	last = --b->left == 0;
 	if (last)
@@ -79,7 +82,8 @@ int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 	kbi_np_leave(self);
 	if (last)
 		return KB_BARRIER_SERIAL;
-	return w.in_crowd ? kbi_waitq_await_in_crowd(&w.n, until, leave, b, seen) : kbi_waitq_await(&w.n, until, leave, b);
+	return w.in_crowd ? kbi_waitq_await_in_crowd(&w.n, until, leave, b, seen) :
+		kbi_waitq_await(&w.n, until, leave, b);
 }
 
 int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)
@@ -100,7 +104,7 @@ int kb_barrier_init(kb_barrier_t *b, uint32_t count)
 	return 0;
 }
 
-/* EBUSY: threads wait on it. */
+/* Returns EBUSY if threads wait. */
 int kb_barrier_destroy(kb_barrier_t *b)
 {
 	struct kbi_task *self = kbi_waitq_self();

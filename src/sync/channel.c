@@ -1,15 +1,15 @@
-/* sync/channel.c - bounded typed channels: a ring under a lock, and a queue of waiters on either side.
- * An element goes straight from a sender to a waiting receiver. First come, first served on both sides:
- * waiting senders fill the ring before later ones can. Elements are copied under the lock, so they are
- * bounded in size.
- * Callers: everybody above. Calls waitq, malloc. Send and receive may switch. */
+/* sync/channel.c - bounded typed channels: a ring under a lock, and a queue of waiters on either
+ * side. An element goes straight from a sender to a waiting receiver. First come, first served on
+ * both sides: waiting senders fill the ring before later senders can. Elements are copied under the
+ * lock, so their size is bounded.
+ * Callers: all rooms above. Calls waitq, malloc. Send and receive may switch. */
 #include "sync/channel.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the ring, under the lock ------------------------------------------------------------------- */
+/* ---- the ring, under the lock ---------------------------------------------------------------- */
 
 static void ring_put(kb_chan_t *ch, const void *element)
 {
@@ -28,7 +28,7 @@ static void ring_get(kb_chan_t *ch, void *element)
 	ch->count--;
 }
 
-/* ---- waiters, under the lock --------------------------------------------------------------------- */
+/* ---- waiters, under the lock ----------------------------------------------------------------- */
 
 static inline struct kbi_waitq *queue_of(kb_chan_t *ch, enum kbi_chan_way way)
 {
@@ -48,7 +48,8 @@ void kbi_chan_unqueue(kb_chan_t *ch, enum kbi_chan_way way, struct kbi_spot *spo
 		kbi_waitq_take(queue_of(ch, way), &spot->n);
 }
 
-/* Claims the first waiter that is still to be had; its spot, unlinked, or NULL. Stale spots go. */
+/* Claims the first waiter that no thread has claimed. Returns its spot, unlinked, or
+ * NULL. Unlinks stale spots. */
 static struct kbi_spot *claim_first(struct kbi_waitq *q)
 {
 	while (q->head) {
@@ -106,7 +107,7 @@ int kbi_chan_try(kb_chan_t *ch, enum kbi_chan_way way, void *element, struct kbi
 	return way == KBI_CHAN_SEND ? try_send(ch, element, served) : try_recv(ch, element, served);
 }
 
-/* ---- send and receive ------------------------------------------------------------------------------ */
+/* ---- send and receive ------------------------------------------------------------------------ */
 
 static int try_once(kb_chan_t *ch, enum kbi_chan_way way, void *element)
 {
@@ -123,10 +124,10 @@ static int try_once(kb_chan_t *ch, enum kbi_chan_way way, void *element)
 	return rc;
 }
 
-/* Waits until the pick is served (its error) or the time has come. */
+/* Waits until the pick is served (returns its error) or until ends the wait. */
 static int await(struct kbi_pick *pick, struct kbi_until until)
 {
-	/* acquire: partner is the release in kbi_chan_wake */
+	/* acquire: pairs with the release in kbi_chan_wake */
 	while (!a_load_acq(&pick->done)) {
 		int rc = kbi_waitq_sleep(pick->task, until);
 
@@ -158,7 +159,7 @@ static int transfer(kb_chan_t *ch, enum kbi_chan_way way, void *element, struct 
 	rc = await(&pick, until);
 	if (rc == 0 || rc == EPIPE)
 		return rc;
-	/* we gave up: the spot may still be linked */
+	/* the caller gave up: the spot may still be linked */
 	kbi_np_enter(self);
 	kbi_chan_lock(ch);
 	kbi_chan_unqueue(ch, way, &spot);
@@ -197,7 +198,7 @@ int kb_chan_tryrecv(kb_chan_t *ch, void *element)
 	return try_once(ch, KBI_CHAN_RECV, element);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int kb_chan_create(kb_chan_t **out, size_t element_size, size_t capacity)
 {
@@ -220,7 +221,8 @@ void kb_chan_destroy(kb_chan_t *ch)
 	free(ch);
 }
 
-/* Fails all that wait in the queue with EPIPE; chained by next for wake_all. Under the lock. */
+/* Fails all waiters of the queue with EPIPE. Chains them by next, for
+ * kb_chan_close. Under the lock. */
 static void fail_all(struct kbi_waitq *q, struct kbi_wnode **chain)
 {
 	struct kbi_spot *spot;

@@ -1,12 +1,13 @@
-/* sync/cond.c - condition variables. A signal takes one thread that waits at that moment; later waiters
- * cannot steal it. A broadcast moves the waiters to the mutex's queue, so that they do not all wake to
- * fight for it.
+/* sync/cond.c - condition variables. A signal takes one thread that waits at that moment; later
+ * waiters cannot steal the signal. A broadcast moves the waiters to the mutex's queue, so that they
+ * do not all wake to fight for the mutex.
  *
- * A timed waiter that gives up must not touch the condition variable once it has been signalled (whoever
- * broadcasts may destroy it at once, POSIX pthread_cond_destroy): so signal and time-out race on the
- * node's own state, by CAS, before the queue lock is asked for. A node that is LEAVING stays linked
- * until its thread has unlinked it, and kb_cond_destroy waits for that.
- * Callers: everybody above. Calls mutex, waitq. */
+ * A timed waiter that gives up must not touch the condition variable once it has been signalled
+ * (the broadcaster may destroy the object at once, POSIX pthread_cond_destroy). So signal and
+ * time-out race on the node's own state, by CAS, before the queue lock is asked for. A node that is
+ * LEAVING stays linked until its thread has unlinked it, and kb_cond_destroy waits for that.
+ * Callers: all rooms above. Calls mutex, waitq. Waiting may switch;
+ * signal and broadcast never do. */
 #include "sync/cond.h"
 
 #include <errno.h>
@@ -14,32 +15,33 @@
 #include "os/sys.h"
 #include "sync/mutex.h"
 
-/* Node states of this unit beside the mutex's: SIGNALLED, now take the mutex; LEAVING, set by the waiter. */
+/* Node states beside the mutex's verdicts. SIGNALLED: a verdict, the waiter now takes the mutex.
+ * LEAVING: set by a waiter that gives up. */
 enum { SIGNALLED = KBI_MUTEX_VERDICTS, LEAVING };
 
 struct waiter {
-	struct kbi_mutex_waiter w; /* first; w.m NULL: not our mutex, never moved */
-	bool may_leave;            /* constant: signal and time-out race for state by CAS */
+	struct kbi_mutex_waiter w; /* first; w.m NULL: not a kb_mutex_t, the waiter is never moved */
+	bool may_leave;            /* constant: signal and time-out race for the state by CAS */
 };
 
 static inline a32 *word_of(kb_cond_t *c) { return (a32 *)&c->word; }
 static inline struct kbi_waitq *queue_of(kb_cond_t *c) { return (struct kbi_waitq *)&c->head; }
 
-/* ---- waking ------------------------------------------------------------------------------------ */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
-/* Decides for a wake-up of this waiter; false: it has given up. */
+/* Decides for a wake-up of this waiter. False: the waiter has given up. */
 static inline bool claim(struct kbi_wnode *n)
 {
 	uint32_t queued = KBI_WNODE_QUEUED;
 
 	if (((struct waiter *)n)->may_leave)
-		/* relaxed: what the waiter may read comes with the verdict */
+		/* relaxed: all that the waiter may read comes with the verdict */
 		return a_cas_rlx(&n->state, &queued, KBI_WNODE_TAKEN);
 	a_store_rlx(&n->state, KBI_WNODE_TAKEN);
 	return true;
 }
 
-/* Unlinks up to max waiters, in order; the chain. Under the queue lock. */
+/* Unlinks up to max waiters, in order. Returns their chain. Under the queue lock. */
 static struct kbi_wnode *claim_some(struct kbi_waitq *q, unsigned max)
 {
 	struct kbi_wnode *n = q->head, *first = NULL, **end = &first;
@@ -69,8 +71,8 @@ static struct kbi_wnode *claim_locked(kb_cond_t *c, unsigned max)
 	return chain;
 }
 
-/* The first waiter, if there is one. In a solo section nobody is on its way out: a thread leaves inside np brackets,
- * which end before another runs. */
+/* Takes the first waiter, NULL if there is none. In a solo section no waiter is on its way out: a
+ * thread leaves inside np brackets, which end before another thread runs. */
 static inline struct kbi_wnode *claim_alone(kb_cond_t *c)
 {
 	struct kbi_waitq *q = queue_of(c);
@@ -82,12 +84,12 @@ static inline struct kbi_wnode *claim_alone(kb_cond_t *c)
 	q->head = next;
 	*(next ? (void **)&next->prev : &q->tail) = NULL;
 	a_store_rlx(&n->state, KBI_WNODE_TAKEN);
-	/* release: partner is the acquire in kbi_waitq_lock and enter_alone */
+	/* release: pairs with the acquire in kbi_waitq_lock and enter_alone */
 	a_store_rel(word_of(c), next ? KBI_WAITQ_SOME : 0);
 	return n;
 }
 
-/* Hands the waiters of a chain to their mutex; those of one mutex together. */
+/* Hands the waiters of a chain to their mutexes; successive waiters of a mutex together. */
 static void move_to_mutex(struct kbi_wnode *chain)
 {
 	while (chain) {
@@ -106,8 +108,9 @@ static void move_to_mutex(struct kbi_wnode *chain)
 	}
 }
 
-/* A waiter that queued itself before this call (it held the mutex) is seen: its store of the word came before
- * its unlock of the mutex, the change that is announced after a lock of it. So a plain look is enough. */
+/* Returns whether no thread waits. The function sees every waiter that queued itself before this
+ * call with the mutex held: its store of the word came before its unlock of the mutex, and the
+ * caller made its change after a lock of that mutex. So a relaxed load is enough. */
 static inline bool nobody_waits(kb_cond_t *c)
 {
 	return !(a_load_rlx(word_of(c)) & KBI_WAITQ_SOME);
@@ -152,7 +155,7 @@ int kb_cond_broadcast(kb_cond_t *c)
 	return 0;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void enter(kb_cond_t *c, struct waiter *w)
 {
@@ -187,23 +190,26 @@ static inline bool can_end(struct kbi_until until)
 	return until.deadline != KBI_FOREVER || until.stop;
 }
 
-/* Queues w and unlocks the mutex; false: that is not as simple as it is mostly, w is queued. In a solo section. */
+/* Queues w and unlocks the mutex. False: w is queued, but the mutex needs the general
+ * unlock. In a solo section. */
 static inline bool enter_alone(kb_cond_t *c, struct waiter *w)
 {
 	a32 *lock = (a32 *)&w->w.m->word;
 
-	/* acquire: partner is the release in claim_alone and kbi_waitq_unlock */
+	/* acquire: pairs with the release in claim_alone and kbi_waitq_unlock. The release store below
+	 * pairs with the acquire in kbi_waitq_lock. */
 	(void)a_load_acq(word_of(c));
 	kbi_waitq_append(queue_of(c), &w->w.n);
 	a_store_rel(word_of(c), KBI_WAITQ_SOME);
-	if (kbi_unlikely(w->w.m->kind != KB_MUTEX_NORMAL || !kbi_mutex_is_only_locked(a_load_rlx(lock))))
+	if (kbi_unlikely(w->w.m->kind != KB_MUTEX_NORMAL ||
+			!kbi_mutex_is_only_locked(a_load_rlx(lock))))
 		return false;
-	/* release: partner is the acquire in kbi_mutex_quick_lock */
+	/* release: pairs with the acquire in kbi_mutex_quick_lock */
 	a_store_rel(lock, 0);
 	return true;
 }
 
-/* Queues w, unlocks the mutex. How often it was locked more than once. */
+/* Queues w, unlocks the mutex. Returns the number of locks beyond the first. */
 static inline uint32_t enter_and_unlock(kb_cond_t *c, struct waiter *w)
 {
 	bool done;
@@ -219,8 +225,8 @@ static inline uint32_t enter_and_unlock(kb_cond_t *c, struct waiter *w)
 	return kbi_mutex_suspend(w->w.m);
 }
 
-/* Its mutex has woken it, or given itself to it: that is to be taken up, by one that is unwound, too, for nobody else is
- * woken meanwhile. */
+/* Returns whether the mutex has woken the waiter or has been handed to it. A thread that is unwound
+ * must act on this verdict, too, because no further waiter is woken meanwhile. */
 static inline bool has_mutex_verdict(const struct waiter *w)
 {
 	return a_load_rlx(&w->w.n.state) < KBI_MUTEX_VERDICTS;
@@ -240,7 +246,8 @@ static KBI_NOINLINE int lock_again(struct waiter *w, int rc, uint32_t count)
 	return left ? left : rc;
 }
 
-/* A thread that is unwound while it waits has the mutex again for those it is unwound to. */
+/* A wait. A thread that is unwound while it waits gets the mutex again for the
+ * frames to which it is unwound. */
 struct hold {
 	struct waiter *w;
 	uint32_t count;
@@ -253,7 +260,8 @@ static inline void hold_again(struct hold *h)
 		lock_again(h->w, ECANCELED, h->count);
 }
 
-static inline __attribute__((always_inline)) int wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until, bool asked)
+static inline __attribute__((always_inline)) int wait(kb_cond_t *c, kb_mutex_t *m,
+	struct kbi_until until, bool asked)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct waiter w = { .w = { .n.task = self, .m = m }, .may_leave = can_end(until) };
@@ -268,9 +276,11 @@ static inline __attribute__((always_inline)) int wait(kb_cond_t *c, kb_mutex_t *
 	m->waits++;
 	h.count = enter_and_unlock(c, &w);
 	kbi_np_leave(self);
-	rc = asked ? kbi_waitq_await_asked(&w.w.n, until, leave, c) : kbi_waitq_await(&w.w.n, until, leave, c);
+	rc = asked ? kbi_waitq_await_asked(&w.w.n, until, leave, c) :
+		kbi_waitq_await(&w.w.n, until, leave, c);
 	h.over = true;
-	if (kbi_likely(!rc && a_load_rlx(&w.w.n.state) == SIGNALLED) && kbi_likely(kbi_mutex_quick_lock(m, self))) {
+	if (kbi_likely(!rc && a_load_rlx(&w.w.n.state) == SIGNALLED) &&
+			kbi_likely(kbi_mutex_quick_lock(m, self))) {
 		m->waits--;
 		return 0;
 	}
@@ -303,7 +313,7 @@ int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kb
 	if (kbi_likely(!e))
 		return rc;
 	if (!rc)
-		kbi_cond_signal(c); /* that one was for somebody else */
+		kbi_cond_signal(c); /* the signal was for a different thread */
 	return -e;
 }
 
@@ -323,7 +333,7 @@ void kbi_cond_orphan(kb_cond_t *c)
 	a_store_rlx(word_of(c), 0);
 }
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int kb_cond_init(kb_cond_t *c)
 {
@@ -331,7 +341,7 @@ int kb_cond_init(kb_cond_t *c)
 	return 0;
 }
 
-/* Does anybody wait who has not given up? Under the queue lock. */
+/* Returns whether a waiter has not given up. Under the queue lock. */
 static bool has_sleeper(struct kbi_waitq *q)
 {
 	for (struct kbi_wnode *n = q->head; n; n = n->next)
@@ -340,7 +350,7 @@ static bool has_sleeper(struct kbi_waitq *q)
 	return false;
 }
 
-/* EBUSY: threads wait on it. Threads on their way out of a timed wait are waited for: they run. */
+/* Returns EBUSY if threads wait. Waits for threads on their way out of a timed wait: those run. */
 int kb_cond_destroy(kb_cond_t *c)
 {
 	struct kbi_task *self = kbi_waitq_self();

@@ -1,6 +1,7 @@
-/* sync/crew.c - the threads that run tasks. Contract and laws in crew.h. A server runs on its own stack, on its VP.
- * The lists of servers and the list of tasks that are in no lane are under locks, which are held for some
- * instructions inside np brackets. */
+/* sync/crew.c - the threads that run tasks. Contract and laws in crew.h. A server runs on its own
+ * stack, on its VP. Locks guard the lists of servers and the list of tasks that are in no lane;
+ * they are held for some instructions inside np brackets.
+ * Callers: group, future, loop. Servers and kbi_crew_have_turns may switch. */
 #include "sync/crew.h"
 
 #include <errno.h>
@@ -17,25 +18,25 @@
 #include "os/sys.h"
 
 enum {
-	STACK = 256 * 1024,  /* bytes, of a server, at least */
+	STACK = 256 * 1024,  /* bytes of a server's stack, at least */
 	CHUNK = 64,          /* servers in a mapping */
-	LOOKS_A_CLOCK = 16,  /* rounds of looking between two looks at the clock */
+	LOOKS_A_CLOCK = 16,  /* rounds of looking between two readings of the clock */
 };
 
 struct kbi_server {
-	struct kbi_task *task; /* constant once it has run */
+	struct kbi_task *task; /* constant once the server has run */
 	struct kbi_post *post; /* constant */
-	struct kbi_server *next;  /* parked; under the post's lock */
-	struct kbi_server *older; /* constant: of the post's servers */
-	a32 go;                /* it has been called; taken by itself */
-	uint32_t victim;       /* its own: the post that it looks at next */
-	a32 inside;            /* a task; its own, read by servers of its VP */
-	bool looks;            /* its own: it is counted in kbi_crew.looking */
+	struct kbi_server *next;  /* the next parked server; under the post's lock */
+	struct kbi_server *older; /* constant: the next of the post's servers */
+	a32 go;                /* the server has been called; cleared by the server */
+	uint32_t victim;       /* owner only: the post to look at next */
+	a32 inside; /* the server runs a task; written by the server, read by servers of its VP */
+	bool looks;            /* owner only: the server is counted in kbi_crew.looking */
 };
 
 struct kbi_crew kbi_crew;
 
-/* ---- tasks that are in no lane: the lane was full, or a kernel thread made them -------------------------- */
+/* ---- tasks that are in no lane: the lane was full, or a kernel thread made them -------------- */
 
 struct shared {
 	struct kbi_work w;
@@ -44,7 +45,8 @@ struct shared {
 
 static struct {
 	a32 lock;
-	struct shared *first, **last; /* under the lock; last: NULL as long as there never was any */
+	/* under the lock; last: NULL as long as the list has never been used */
+	struct shared *first, **last;
 } list;
 
 static void put_shared(struct kbi_task *self, struct shared *s)
@@ -96,11 +98,11 @@ bool kbi_crew_take_shared(const void *whose, struct kbi_work *w)
 	return true;
 }
 
-/* ---- calling servers ----------------------------------------------------------------------------------- */
+/* ---- calling servers ------------------------------------------------------------------------- */
 
 static struct kbi_post *post_at(unsigned i)
 {
-	/* acquire: partner is the release in kbi_crew_setup */
+	/* acquire: pairs with the release in set_up_posts */
 	return (struct kbi_post *)a_load_acq(&kbi_crew.posts) + i;
 }
 
@@ -121,7 +123,7 @@ static struct kbi_server *unpark(struct kbi_post *p)
 
 static void *serve(void *server);
 
-/* Memory for one, which is never given back. NULL: none. */
+/* Returns memory for a server, which is never freed; NULL: no memory. */
 static struct kbi_server *make_server(struct kbi_post *p)
 {
 	static a32 lock;
@@ -142,14 +144,14 @@ static struct kbi_server *make_server(struct kbi_post *p)
 		s->post = p;
 		kbi_lock_take(&p->lock);
 		s->older = a_load_rlx(&p->all);
-		a_store_rel(&p->all, s); /* partner: the acquire in has_runner */
+		a_store_rel(&p->all, s); /* release: pairs with the acquire in has_runner */
 		kbi_lock_leave(&p->lock);
 	}
 	kbi_np_leave(self);
 	return s;
 }
 
-/* A new server, called. */
+/* Creates the thread of a new server, which has been called. Returns an errno value. */
 static int hire(struct kbi_server *s, unsigned vp)
 {
 	struct kbi_thread_attr a = {
@@ -166,7 +168,8 @@ static int hire(struct kbi_server *s, unsigned vp)
 	return e;
 }
 
-/* p is the caller's to fill, it is on: a server is called to stand by. False: there is none; p is off. */
+/* Calls a server to stand by at p, which the caller has turned on. False: no server
+ * can be had, and p is off. */
 static bool send_server(struct kbi_post *p)
 {
 	struct kbi_server *s = unpark(p);
@@ -177,23 +180,24 @@ static bool send_server(struct kbi_post *p)
 	if (s) {
 		a_store_rlx(&p->stands_by, s);
 		a_store_rlx(&p->called, 1);
-		a_store_rel(&s->go, 1); /* partner: the acquire in park */
+		a_store_rel(&s->go, 1); /* release: pairs with the acquire in park */
 		if (parked) {
 			kbi_wait_wake(s->task);
 			return true;
 		}
 		if (!hire(s, p->id))
 			return true;
-		a_store_rlx(&s->go, 0); /* its memory is lost */
+		a_store_rlx(&s->go, 0); /* the memory of the server is lost */
 	}
 	a_store_rlx(&p->called, 0);
 	a_store_rlx(&p->stands_by, NULL);
 	a_add_rlx(&kbi_crew.off, 1);
-	a_store_rel(&p->on, 0); /* partner: the acquire in turn_on */
+	a_store_rel(&p->on, 0); /* release: pairs with the acquire in turn_on */
 	return false;
 }
 
-/* True: it was off, and the caller fills it now. acquire: partner is the release where a post is turned off. */
+/* Turns a post on. True: the post was off, and the caller must call a server. acquire: pairs with
+ * the release in send_server and leave_place, which turn a post off. */
 static bool turn_on(struct kbi_post *p)
 {
 	uint32_t off = 0;
@@ -209,7 +213,7 @@ static bool is_idle(const struct kbi_post *p)
 	return a_load_rlx(&kbi_vps[p->id]->s->idle) != KBI_IDLE_BUSY;
 }
 
-/* A server of another post, best with an idle VP. */
+/* Calls a server of another post, preferably of an idle VP. */
 static void call_other(const struct kbi_post *me)
 {
 	struct kbi_post *chosen = NULL;
@@ -236,7 +240,7 @@ void kbi_crew_call(struct kbi_post *post)
 		call_other(post);
 }
 
-/* ---- looking for a task ---------------------------------------------------------------------------------- */
+/* ---- looking for a task ---------------------------------------------------------------------- */
 
 static bool is_work_anywhere(void)
 {
@@ -258,7 +262,7 @@ static bool take_own(struct kbi_server *s, struct kbi_task *self, struct kbi_rec
 	return got;
 }
 
-/* A look at each other post, the last victim first. */
+/* Tries to steal from each other post, the last victim first. */
 static bool steal(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
 {
 	bool got = false;
@@ -294,7 +298,8 @@ static bool stands_by(const struct kbi_server *s)
 	return a_load_rlx(&s->post->stands_by) == s;
 }
 
-/* Is anybody ready on the VP but the server that stands by, which need not run? In np brackets. */
+/* Returns whether a thread is ready on the VP besides the server that stands by, which need not
+ * run. In np brackets. */
 static bool others_wait(const struct kbi_vp *vp)
 {
 	const struct kbi_post *post = kbi_crew_post(vp);
@@ -302,7 +307,7 @@ static bool others_wait(const struct kbi_vp *vp)
 	return kbi_vp_backlog(vp) > (post ? a_load_rlx(&post->called) : 0);
 }
 
-/* The same behind a look at everything, if that is due. */
+/* As others_wait, after a look at all sources if that is due. */
 static bool do_others_wait(struct kbi_task *self)
 {
 	bool others = false;
@@ -323,14 +328,15 @@ static void stop_looking(struct kbi_server *s)
 	s->looks = false;
 }
 
-/* How long a server without a task looks on, ns. */
+/* Returns how long a server without a task goes on looking, ns. */
 static uint64_t patience(void)
 {
-	return kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) ? 0 : (uint64_t)kbi_options.spin_us * 1000;
+	return kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) ? 0 :
+		(uint64_t)kbi_options.spin_us * 1000;
 }
 
-/* The server that stands by, which has found nothing, looks for a while, but not while other threads wait for its VP: it
- * would be counted as a looking server, and not run. */
+/* Looks for a task for a while, in the server that stands by and has found none. Stops while
+ * threads wait for its VP: the server would be counted as looking, and not run. */
 static bool look(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
 {
 	uint64_t until = kbi_sys_now() + patience();
@@ -345,9 +351,10 @@ static bool look(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w
 	return true;
 }
 
-/* ---- a server --------------------------------------------------------------------------------------------- */
+/* ---- a server -------------------------------------------------------------------------------- */
 
-/* The server that stood by has a task: another takes its place, and a third may help. */
+/* Replaces the server that stood by and has found a task: calls another server, and
+ * perhaps a third to help. */
 static void give_place(struct kbi_server *s)
 {
 	stop_looking(s);
@@ -356,10 +363,10 @@ static void give_place(struct kbi_server *s)
 		call_other(s->post);
 }
 
-/* Other threads of self's VP have a turn. */
+/* Gives threads of self's VP a turn. */
 KBI_SWITCHES static void give_turn(struct kbi_task *self)
 {
-	struct kbi_vp *vp = self->vp; /* perhaps of a moment ago */
+	struct kbi_vp *vp = self->vp; /* perhaps the VP of a moment ago */
 	struct kbi_post *post = vp ? kbi_crew_post(vp) : NULL;
 
 	if (post)
@@ -383,7 +390,7 @@ KBI_SWITCHER static void work(struct kbi_server *s, struct kbi_task *self)
 {
 	struct kbi_work w;
 
-	/* it may have been moved up meanwhile, or its place was given to another server */
+	/* this server may stand by since, or another server may have got its place */
 	while (find(s, self, &w) || (stands_by(s) && look(s, self, &w))) {
 		if (stands_by(s))
 			give_place(s);
@@ -395,19 +402,19 @@ KBI_SWITCHER static void work(struct kbi_server *s, struct kbi_task *self)
 	}
 }
 
-/* Is another thread that runs tasks ready on this VP? Law 3. */
+/* Returns whether another thread that runs tasks is ready on this VP. Law 3. */
 static bool has_runner(const struct kbi_server *s)
 {
 	if (a_load_rlx(&s->post->yielding))
 		return true;
-	/* acquire: partner is the release in make_server */
+	/* acquire: pairs with the release in make_server */
 	for (const struct kbi_server *o = a_load_acq(&s->post->all); o; o = o->older)
 		if (a_load_rlx(&o->inside) && kbi_state_kind(a_load_rlx(&o->task->state)) == KBI_TASK_READY)
 			return true;
 	return false;
 }
 
-/* Its place stays empty. Law 1. */
+/* Leaves the place of the server that stands by empty. Law 1. */
 static void leave_place(struct kbi_server *s)
 {
 	struct kbi_post *p = s->post;
@@ -415,11 +422,11 @@ static void leave_place(struct kbi_server *s)
 	a_store_rlx(&p->stands_by, NULL);
 	stop_looking(s);
 	a_add_rlx(&kbi_crew.off, 1);
-	a_store_rel(&p->on, 0); /* partner: the acquire in turn_on */
+	a_store_rel(&p->on, 0); /* release: pairs with the acquire in turn_on */
 	if (kbi_vp_n > 1 && a_load_rlx(&kbi_solo.has_barrier))
-		kbi_solo_barrier(); /* partner: kbi_crew_is_wanted, behind a put */
+		kbi_solo_barrier(); /* pairs with the compiler barrier in kbi_crew_is_wanted, after a put */
 	else
-		a_fence_sc(); /* partner: the fence there, and in kbi_crew_put_slow */
+		a_fence_sc(); /* sc: pairs with the fences in kbi_crew_is_wanted and kbi_crew_put_slow */
 	if (is_work_anywhere())
 		kbi_crew_call(p);
 }
@@ -438,12 +445,13 @@ KBI_SWITCHER static void park(struct kbi_server *s, struct kbi_task *self)
 	kbi_np_leave(self);
 	if (stood_by)
 		leave_place(s);
-	/* acquire: partner is the release in send_server */
+	/* acquire: pairs with the release in send_server */
 	while (!a_load_acq(&s->go))
 		kbi_wait_sleep(self);
 }
 
-/* The server that stands by has its turn, or waits for a later turn where law 3 says so. */
+/* Begins the turn of the server that stands by, or waits for a later
+ * turn where law 3 demands it. */
 KBI_SWITCHES static void begin_turn(struct kbi_server *s, struct kbi_task *self)
 {
 	a32 *called = &s->post->called;
@@ -474,14 +482,14 @@ static void *serve(void *server)
 	return NULL;
 }
 
-/* ---- putting in ---------------------------------------------------------------------------------------------- */
+/* ---- putting in ------------------------------------------------------------------------------ */
 
 static void set_up_posts(struct kbi_post *posts)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		posts[i].id = i;
 	a_store_rlx(&kbi_crew.off, kbi_vp_n);
-	/* release: partner is the acquire in kbi_crew_post and post_at */
+	/* release: pairs with the acquire in kbi_crew_post and post_at */
 	a_store_rel(&kbi_crew.posts, posts);
 }
 
@@ -492,7 +500,7 @@ int kbi_crew_setup(void)
 	struct kbi_post *posts;
 	int e = kbi_boot();
 
-	if (e || a_load_acq(&kbi_crew.posts)) /* acquire: as in kbi_crew_post */
+	if (e || a_load_acq(&kbi_crew.posts)) /* acquire: pairs with the release in set_up_posts */
 		return e;
 	self = kbi_self();
 	kbi_np_enter(self);
@@ -509,7 +517,7 @@ int kbi_crew_setup(void)
 	return e;
 }
 
-/* There is a server somewhere, or there is now. */
+/* Returns whether a server exists anywhere; creates a server if none does. */
 static bool has_servers(struct kbi_post *post)
 {
 	static a32 yes;
@@ -541,7 +549,7 @@ int kbi_crew_put_slow(const struct kbi_work *w)
 		return ENOMEM;
 	s->w = *w;
 	put_shared(self, s);
-	a_fence_sc(); /* partner: the barrier in leave_place */
+	a_fence_sc(); /* sc: pairs with the barrier in leave_place */
 	kbi_crew_call(post);
 	return 0;
 }

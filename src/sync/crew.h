@@ -1,22 +1,24 @@
-/* sync/crew.h - the threads that run tasks, and the lists of tasks, for each virtual processor: its post.
+/* sync/crew.h - the threads that run tasks, and the lists of tasks, for each virtual processor: its
+ * post. Servers are lightweight threads, bound to their VP. At most one of a post's servers stands
+ * by: it is ready in the VP's queue, or runs and looks for a task. All further servers are inside
+ * tasks, where they may be suspended, or parked. A server that has found a task calls another
+ * server to stand by before it runs the task: so if the task suspends, the VP's next ready thread
+ * goes on with the tasks. Nothing is done at the suspension itself, which need not know of tasks. A
+ * post where no server stands by is off; each new task checks for posts that are off, and calls a
+ * server there, at an idle VP first.
  *
- * Servers are lightweight threads, bound to their VP. Of a post's servers at most a single server stands by: it is
- * ready in the VP's queue, or runs and looks for a task. The rest are inside tasks, where they may be suspended, or
- * parked. A server that has found a task calls another to stand by before it runs the task: so if the task suspends,
- * the VP's next ready thread goes on with the tasks. Nothing is done at the suspension itself, which need not know of
- * tasks. A post with nobody standing by is off; each new task looks whether there are such posts, and calls there, an
- * idle VP first.
  * Laws
- *  1. Before its server parks, a post is said to be off; then, behind a barrier, all lists are looked at once more.
- *     Whoever puts a task into a list looks behind that, and behind the same barrier, whether posts are off. Either sees
- *     the other.
- *  2. While a server runs and looks for tasks (`looking`) no other is called to do so: if it stops without a task it
- *     does 1, if it stops with a task it calls the next. It does not look while other threads wait for its VP, and
- *     a called server does not count before it runs: its VP may have got another thread first.
- *  3. The server that stands by takes no task while another that runs tasks on its VP is ready and has only had to give
- *     another a turn: else each such turn would begin a further task.
- *  4. A list's bottom is touched by threads on its VP only, inside np brackets.
- * Model of the list: base/lane.h. Callers: group, future. Calls thread, run, yield. */
+ *  1. Before its server parks, a post is marked off; then, after a barrier, the server looks at all
+ *     lists once more. A thread that puts a task into a list checks afterwards, behind a barrier,
+ *     too, for posts that are off. One side sees the other's step.
+ *  2. While a server runs and looks for tasks (`looking`), no further server is called to look: if
+ *     the server stops without a task it obeys law 1, if it stops with a task it calls the next
+ *     server. A server does not look while threads wait for its VP, and a called server does not
+ *     count before it runs: its VP may have got a different thread first.
+ *  3. The server that stands by takes no task while a thread that runs tasks on its VP is ready and
+ *     has only given up its turn: else each such turn would begin a further task.
+ *  4. Only threads on its VP touch the bottom of a list, inside np brackets.
+ * Model of the list: base/lane.h. Callers: group, future, loop. Calls thread, run, yield. */
 #ifndef KBI_CREW_H
 #define KBI_CREW_H
 
@@ -25,7 +27,8 @@
 #include "core/solo.h"
 #include "sync/group.h"
 
-/* A task. whose: a group, or an object of another kind (kbi_crew_tag) with tasks that end by themselves. */
+/* A task. whose: a group, or a tagged object of another kind (kbi_crew_tag), with
+ * tasks that end by themselves. */
 struct kbi_work {
 	int (*fn)(void *);
 	void *arg;
@@ -49,58 +52,65 @@ struct kbi_server;
 
 struct kbi_post {
 	struct kbi_lane lane;
-	a32 on KBI_ALIGNED(KBI_CACHE_LINE); /* 1: a server stands by or has been called; all, by CAS; that server */
-	a32 called;                         /* it is ready and has not run since */
-	aptr stands_by;                     /* struct kbi_server *: written by the thread that turned it on, and by it */
-	a32 yielding;                       /* threads that run tasks and give up a turn */
+	/* 1: a server stands by or has been called; set by any thread, by
+	 * CAS; cleared by that server */
+	a32 on KBI_ALIGNED(KBI_CACHE_LINE);
+	a32 called;                         /* that server is ready and has not run since the call */
+	/* struct kbi_server *: written by the thread that turned the post on, and by that server */
+	aptr stands_by;
+	a32 yielding;                       /* number of threads that run tasks and give up a turn */
 	a32 lock;
 	struct kbi_server *parked;          /* under the lock */
-	aptr all;                           /* struct kbi_server *; grows under the lock, read by the VP's servers */
-	uint32_t id;                        /* constant: of the VP */
+	aptr all; /* struct kbi_server *; grows under the lock, read by the VP's servers */
+	uint32_t id;                        /* constant: number of the VP */
 };
 
 struct kbi_crew {
-	a32 off KBI_ALIGNED(KBI_CACHE_LINE); /* posts that are off */
-	a32 looking;                         /* servers that look for a task */
-	a32 n_shared;                        /* tasks that are in no lane */
-	aptr posts;                          /* struct kbi_post *, an array over VPs; NULL: not yet */
+	a32 off KBI_ALIGNED(KBI_CACHE_LINE); /* number of posts that are off */
+	a32 looking;                         /* number of servers that look for a task */
+	a32 n_shared;                        /* number of tasks that are in no lane */
+	aptr posts; /* struct kbi_post *, an array over VPs; NULL: not set up yet */
 };
 extern KBI_HIDDEN struct kbi_crew kbi_crew;
 
-/* Once more before tasks: 0, ENOMEM, EAGAIN. The runtime runs. */
+/* Sets up the posts and boots the runtime; needed once before tasks.
+ * Returns 0, ENOMEM or EAGAIN. */
 int kbi_crew_setup(void);
-/* A task for the crew, where kbi_crew_put_here cannot: errors as kb_group_run. */
+/* Gives a task to the crew where kbi_crew_put_here cannot. Errors as kb_group_run. */
 int kbi_crew_put_slow(const struct kbi_work *w);
-/* Something was put in: calls servers. Outside np brackets. */
+/* Calls servers after a task was put in. Outside np brackets. */
 void kbi_crew_call(struct kbi_post *post);
-/* A task that is in no lane, of that group or object; NULL: of any. Outside np brackets. */
+/* Takes a task of that group or object (NULL: of any) that is in no lane. False: there is none.
+ * Outside np brackets. */
 bool kbi_crew_take_shared(const void *whose, struct kbi_work *w);
-/* A look at everything is due on self's VP: ready threads have their turn. In np brackets, which are left
- * meanwhile; self may be on another VP then. */
+/* Looks at all sources of self's VP, which is due, and lets ready threads have a turn. Called
+ * inside np brackets, which the function leaves meanwhile; self may be on another VP afterwards. */
 KBI_SWITCHES void kbi_crew_have_turns(struct kbi_task *self);
 
 static inline struct kbi_post *kbi_crew_post(const struct kbi_vp *vp)
 {
-	/* acquire: partner is the release in kbi_crew_setup */
+	/* acquire: pairs with the release in set_up_posts (crew.c) */
 	struct kbi_post *posts = a_load_acq(&kbi_crew.posts);
 
 	return kbi_likely(posts != NULL) ? &posts[vp->id] : NULL;
 }
 
-/* After something was put in: has a server to be called? Law 1. */
+/* Returns whether a server must be called, after a task was put in. Law 1. */
 static inline bool kbi_crew_is_wanted(const struct kbi_post *post)
 {
 	if (kbi_likely(a_load_rlx(&kbi_solo.has_barrier)))
-		kbi_compiler_barrier(); /* partner: kbi_solo_barrier in park (crew.c) */
+		kbi_compiler_barrier(); /* pairs with kbi_solo_barrier in leave_place (crew.c) */
 	else
-		a_fence_sc(); /* partner: the fence there */
+		a_fence_sc(); /* sc: pairs with the fence in leave_place */
 	if (kbi_unlikely(!a_load_rlx(&post->on)))
 		return true;
 	return kbi_unlikely(a_load_rlx(&kbi_crew.off)) && !a_load_rlx(&kbi_crew.looking);
 }
 
-/* Puts a task into the list of the VP that self runs on. False: there is none, or it is full. */
-static inline bool kbi_crew_put_here(struct kbi_task *self, int (*fn)(void *), void *arg, void *whose)
+/* Puts a task into the list of the VP on which self runs. False: there
+ * is no list, or it is full. */
+static inline bool kbi_crew_put_here(struct kbi_task *self, int (*fn)(void *), void *arg,
+	void *whose)
 {
 	struct kbi_post *post = NULL;
 	bool wanted = false;
@@ -123,7 +133,7 @@ static inline struct kbi_work kbi_crew_work(const struct kbi_record *r)
 	return (struct kbi_work){ (int (*)(void *))(uintptr_t)r->word[0], r->word[1], r->word[2] };
 }
 
-/* In np brackets, on the post's VP. */
+/* Takes the newest task of the post. In np brackets, on the post's VP. */
 static inline bool kbi_crew_take(struct kbi_post *post, struct kbi_task *self, struct kbi_record *r)
 {
 	bool got;
@@ -136,8 +146,10 @@ static inline bool kbi_crew_take(struct kbi_post *post, struct kbi_task *self, s
 	return kbi_lane_take(&post->lane, r, false);
 }
 
-/* The newest task here, if it is of that group or object. Now and then ready threads have their turn before. */
-KBI_SWITCHES static inline bool kbi_crew_take_newest(struct kbi_task *self, const void *whose, struct kbi_work *w)
+/* Takes the newest task here, if it belongs to that group or object. Sometimes ready threads have
+ * their turn before. */
+KBI_SWITCHES static inline bool kbi_crew_take_newest(struct kbi_task *self, const void *whose,
+	struct kbi_work *w)
 {
 	struct kbi_post *post = NULL;
 	struct kbi_record r;

@@ -1,6 +1,6 @@
-/* sync/event.c - the notification area: a cell that its owner waits on (core/wait.h). Notify on the
- * owner's own VP and wait cost plain loads and stores only.
- * Callers: everybody above. Calls wait, timer, thread. Waiting may switch, notifying never. */
+/* sync/event.c - the notification area: a cell on which its owner waits (core/wait.h). On the
+ * owner's own VP, notify and wait cost only plain loads and stores.
+ * Callers: all rooms above. Calls wait, timer, thread. Waiting may switch, notifying never does. */
 #include "sync/event.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ void kbi_event_take_far(struct kbi_cell *c, struct kbi_task *self, uint64_t *val
 	kbi_spin_lock_bit(&c->far, KBI_CELL_LOCK);
 	if (a_load_rlx(&c->far) & KBI_CELL_FULL)
 		*value = a_load_rlx(&c->far_value);
-	/* release: partner is the acquire in kbi_cell_put's lock */
+	/* release: pairs with the acquire of kbi_cell_put's lock */
 	a_store_rel(&c->far, 0);
 	kbi_np_leave(self);
 }
@@ -37,8 +37,9 @@ int kb_event_init(kb_event_t *ev, kb_thread_t owner)
 {
 	struct kbi_task *t = owner ? &owner->task : kbi_waitq_self();
 
-	/* a message for an event that was at this address before, and was never taken */
-	if (t == kbi_self_raw() && kbi_task_is(t, KBI_TASK_MAIL) && kbi_thread_of(t)->got == kbi_event_cell(ev))
+	/* a message for an earlier event at this address, which was never taken */
+	if (t == kbi_self_raw() && kbi_task_is(t, KBI_TASK_MAIL) &&
+			kbi_thread_of(t)->got == kbi_event_cell(ev))
 		kbi_task_clear(t, KBI_TASK_MAIL);
 	*ev = (kb_event_t){ .owner = t };
 	a_store_rlx(&kbi_event_cell(ev)->rests, NULL);
@@ -46,14 +47,16 @@ int kb_event_init(kb_event_t *ev, kb_thread_t owner)
 	return 0;
 }
 
-static KBI_NOINLINE void notify_from_outside(struct kbi_cell *c, uint64_t value, struct kbi_task *self)
+static KBI_NOINLINE void notify_from_outside(struct kbi_cell *c, uint64_t value,
+	struct kbi_task *self)
 {
 	kbi_np_leave(self);
 	kbi_wait_deliver_from_outside(c, value);
 }
 
-/* bound: the owner is, to a VP. */
-static inline __attribute__((always_inline)) void notify(struct kbi_cell *c, uint64_t value, bool bound)
+/* Notifies. bound: the owner is bound to a VP. */
+static inline __attribute__((always_inline)) void notify(struct kbi_cell *c, uint64_t value,
+	bool bound)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_vp *vp;
@@ -72,8 +75,9 @@ static inline __attribute__((always_inline)) void notify(struct kbi_cell *c, uin
 		kbi_wait_deliver_slow(c, value, self);
 }
 
-/* From another VP neither the owner's descriptor nor its stack is looked at, nor fetched: the owner's VP would have to get
- * those lines back before it can write there, and what it stores next, its answer, waits for that. */
+/* Notifies an owner that is bound to a VP. From another VP the caller neither reads nor prefetches
+ * the owner's descriptor or stack: the owner's VP would have to fetch those cache lines back before
+ * it could write to them, and its next store, its answer, would wait for that. */
 static KBI_NOINLINE void notify_bound(struct kbi_cell *c, uint64_t value)
 {
 	notify(c, value, true);
@@ -91,7 +95,7 @@ void kb_event_notify(kb_event_t *ev, uint64_t value)
 	notify(c, value, false);
 }
 
-/* Also for who has waited for the cell and was woken without a message for it. */
+/* Waits; also after a wait for the cell that a wake-up without its message has ended. */
 static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 {
 	struct kbi_task *self = kbi_waitq_self();
@@ -108,26 +112,28 @@ static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 	return give(ev, self, value);
 }
 
-/* self goes on: the message was handed to it, or it was woken for something else. Inside np brackets, which it leaves. */
+/* Goes on after self's sleep: the message was handed over, or self was woken for a different
+ * reason. Inside np brackets, which this function leaves. */
 static inline int go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
 	kbi_np_leave(self);
 	if (kbi_unlikely(self->awaits != NULL))
 		return wait_slow((kb_event_t *)c, value);
-	/* acquire is not needed: the value comes with the wake-up */
+	/* no acquire is needed: the value comes with the wake-up */
 	if (kbi_likely(value != NULL))
 		*value = a_load_rlx(&c->value);
 	return 0;
 }
 
-/* Inside np brackets, which it leaves. */
+/* Waits the slow way. Inside np brackets, which this function leaves. */
 static KBI_NOINLINE int leave_and_wait(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
 	kbi_np_leave(self);
 	return wait_slow((kb_event_t *)c, value);
 }
 
-/* Own TLS; or there is something to be looked at first. Inside np brackets, which it leaves. */
+/* Waits where self has its own TLS, or a message or permit must be checked first. Inside np
+ * brackets, which this function leaves. */
 static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
 	if (kbi_unlikely(!self->vp || kbi_task_is(self, KBI_TASK_MAIL) || !a_zero32_rlx(&c->far)))
@@ -139,14 +145,15 @@ static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct k
 	return go_on(c, value, self);
 }
 
-/* Something is to be looked at between two tasks. Inside np brackets, which it leaves. */
+/* Waits after a due look at the sources. Inside np brackets, which this function leaves. */
 static KBI_NOINLINE int wait_looking(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
 	kbi_run_look(self->vp);
 	return wait_other(c, value, self);
 }
 
-/* self is WAITING already, next has own TLS, or is new, or is NULL. Inside np brackets, which it leaves. */
+/* Switches away. self is WAITING already; next has its own TLS, or is new, or is NULL. Inside np
+ * brackets, which this function leaves. */
 static KBI_SWITCHER int
 wait_switching(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_task *next)
 {
@@ -158,12 +165,13 @@ static inline void say_waiting(struct kbi_cell *c, struct kbi_task *self, struct
 {
 	self->awaits = c;
 	kbi_cell_rest(c, __builtin_frame_address(0));
-	/* release: as in kbi_wait_sleep_on */
+	/* release: pairs with the acquire in kbi_domain_wake, as in kbi_wait_sleep_on */
 	a_store_rel(&self->state, vp->waiting_here);
 }
 
 KBI_SWITCHES static inline __attribute__((always_inline)) int
-switch_and_go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp, struct kbi_task *next)
+switch_and_go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp,
+	struct kbi_task *next)
 {
 	void *cell = c, *place = value;
 
@@ -171,8 +179,10 @@ switch_and_go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, str
 	return go_on(cell, place, self);
 }
 
-/* A light thread, inside np brackets, has looked around, and who is next is not as simple as it is mostly. */
-static KBI_SWITCHER int wait_next(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp)
+/* Waits where the next thread is not the simple case. self is a light thread inside np brackets and
+ * has looked at the sources. */
+static KBI_SWITCHER int wait_next(struct kbi_cell *c, uint64_t *value, struct kbi_task *self,
+	struct kbi_vp *vp)
 {
 	struct kbi_task *next;
 
@@ -183,25 +193,27 @@ static KBI_SWITCHER int wait_next(struct kbi_cell *c, uint64_t *value, struct kb
 	return switch_and_go_on(c, value, self, vp, next);
 }
 
-/* The common case in line: a light thread sleeps, another one goes on, and it is handed a message. All other functions
- * are called last, if at all: so this one needs no frame before it switches. */
+/* Waits. The common case is in line: a light thread sleeps, another light thread goes on, and self
+ * is handed a message. All further functions are called last, if at all: so this function needs no
+ * frame before it switches. */
 KBI_SWITCHER int kb_event_wait(kb_event_t *ev, uint64_t *value)
 {
 	struct kbi_task *self = kbi_self_raw(), *next;
 	struct kbi_cell *c = kbi_event_cell(ev);
 	struct kbi_vp *vp;
 
-	/* an event has an owner: self is not NULL behind this question */
+	/* an event has an owner: self is not NULL after this test */
 	if (kbi_unlikely(c->owner != self))
 		return wait_slow(ev, value);
-	/* Before it looks: a tick that comes after the look and before the bracket would read mail and leave a permit and a
-	 * message, or give self away to where a waker leaves them, and self would go to sleep with both. */
+	/* np brackets before the checks: a tick between a check and the bracket could read mail and
+	 * leave a permit and a message, or give self away to a VP where a waker leaves them, and self
+	 * would go to sleep with both. */
 	kbi_np_enter(self);
 	if (kbi_unlikely(kbi_task_is_hindered(self, KBI_TASK_NOT_BARE | KBI_TASK_MAIL)) ||
 	    kbi_unlikely(!a_zero32_rlx(&c->far)))
 		return wait_other(c, value, self);
 	vp = self->vp;
-	/* what it finds is a permit or a message: it is looked for again then */
+	/* the look may find a permit or a message: wait_other checks for both again */
 	if (kbi_unlikely(kbi_run_is_look_due(vp)))
 		return wait_looking(c, value, self);
 	next = vp->first;

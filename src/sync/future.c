@@ -1,11 +1,13 @@
-/* sync/future.c - values that come once. Contract in kochab/task.h. A word, at which waiters are parked.
- * Callers: everybody above. Calls crew, park. Only get may switch. */
+/* sync/future.c - values that come once. Contract in kochab/task.h. A word, at
+ * which waiters are parked.
+ * Callers: all rooms above. Calls crew, park. Only get may switch. */
 #include <errno.h>
 
 #include "sync/crew.h"
 #include "sync/park.h"
 
-/* EMPTY -> RUNS (a task computes it) or SETTING -> SET. A sleeper has or-ed AWAITED to any of the first three. */
+/* States. EMPTY -> RUNS (a task computes the value) or SETTING -> SET. A sleeper has or-ed AWAITED
+ * to any of the first three states. */
 enum { EMPTY, RUNS, SETTING, SET, AWAITED = 4 };
 
 static inline a32 *word_of(kb_future_t *f) { return (a32 *)&f->word; }
@@ -16,7 +18,7 @@ int kb_future_init(kb_future_t *f)
 	return 0;
 }
 
-/* From EMPTY, whether somebody waits or not. */
+/* Moves the word from EMPTY to `state`, with or without waiters. False: it was not EMPTY. */
 static bool claim(kb_future_t *f, uint32_t state)
 {
 	uint32_t old = EMPTY;
@@ -30,7 +32,7 @@ static bool claim(kb_future_t *f, uint32_t state)
 static void give(kb_future_t *f, void *value)
 {
 	f->value = value;
-	/* release: partner is the acquire in is_set; the last access to the future */
+	/* release: pairs with the acquire in is_set; the last access to the future */
 	if (a_xchg_acqrel(word_of(f), SET) & AWAITED)
 		kbi_park_wake(&f->word, UINT32_MAX, KBI_PARK_ANY);
 }
@@ -72,7 +74,7 @@ int kb_future_run(kb_future_t *f, void *(*fn)(void *), void *arg)
 
 static inline bool is_set(kb_future_t *f)
 {
-	return a_load_acq(word_of(f)) == SET; /* partner: the release in give */
+	return a_load_acq(word_of(f)) == SET; /* acquire: pairs with the release in give */
 }
 
 KBI_SWITCHES static int await(kb_future_t *f, uint64_t deadline)
@@ -82,7 +84,8 @@ KBI_SWITCHES static int await(kb_future_t *f, uint64_t deadline)
 
 		if (old == SET || (!(old & AWAITED) && !a_cas_rlx(word_of(f), &old, old | AWAITED)))
 			continue;
-		if (kbi_park_wait(&f->word, old | AWAITED, KBI_PARK_ANY, deadline) == ETIMEDOUT && !is_set(f))
+		if (kbi_park_wait(&f->word, old | AWAITED, KBI_PARK_ANY, deadline) == ETIMEDOUT &&
+				!is_set(f))
 			return ETIMEDOUT;
 	}
 	return 0;
@@ -109,7 +112,8 @@ KBI_SWITCHER int kb_future_get(kb_future_t *f, void **value)
 	struct kbi_task *self = kbi_self();
 	struct kbi_work w;
 
-	if (!is_set(f) && (kbi_crew_take_newest(self, kbi_crew_tag(f), &w) || kbi_crew_take_shared(kbi_crew_tag(f), &w)))
+	if (!is_set(f) && (kbi_crew_take_newest(self, kbi_crew_tag(f), &w) ||
+			kbi_crew_take_shared(kbi_crew_tag(f), &w)))
 		w.fn(w.arg);
 	return kb_future_timedget(f, value, KBI_FOREVER);
 }

@@ -1,6 +1,6 @@
-/* sync/group.c - groups of tasks. Contract in kochab/task.h, the counts in group.h.
- * A waiter takes the tasks of its group that it made last, and sleeps when other threads have them.
- * Callers: loop, everybody above. Calls crew. Only wait may switch. */
+/* sync/group.c - groups of tasks. Contract in kochab/task.h, the counts in group.h. A waiting owner
+ * runs the tasks of its group that it made last, and sleeps when other threads have them.
+ * Callers: loop, all rooms above. Calls crew. Only kb_group_wait may switch. */
 #include "sync/group.h"
 
 #include <errno.h>
@@ -49,30 +49,32 @@ int kb_group_run(kb_group_t *g, int (*fn)(void *), void *arg)
 	if (kbi_unlikely(!fn))
 		return EINVAL;
 	if (kbi_unlikely(!self))
-		self = kbi_self(); /* of a group that another thread has begun */
+		self = kbi_self(); /* for a group that another thread has begun */
 	kbi_group_made(g, self);
 	if (kbi_likely(kbi_crew_put_here(self, fn, arg, g)))
 		return 0;
 	return run_slow(g, self, fn, arg);
 }
 
-/* Have all ended? */
+/* Returns whether all tasks have ended. */
 static inline bool is_over(kb_group_t *g)
 {
-	/* acquire: partner is the release in kbi_group_ended */
+	/* acquire: pairs with the release in kbi_group_ended */
 	return g->own + ((int64_t)a_load_acq(kbi_group_others(g)) >> 1) == 0;
 }
 
-/* Tasks that other threads run are left. */
+/* Sleeps until the tasks that other threads run have ended. */
 static KBI_NOINLINE void sleep_until_over(kb_group_t *g, struct kbi_task *self)
 {
 	a64 *others = kbi_group_others(g);
 	int64_t own = g->own;
 
 	g->own = 0;
-	/* acquire: as in is_over. release: the group's memory, for the thread that ends the last task */
+	/* acquire: pairs with the release in kbi_group_ended. release: the group's memory, for the
+	 * thread that ends the last task; pairs with the acquire there. */
 	a_add_acqrel(others, (uint64_t)own * KBI_GROUP_TASK + KBI_GROUP_SLEEPS);
-	while (a_load_acq(others) != KBI_GROUP_SLEEPS) /* acquire: as in is_over */
+	/* acquire: pairs with the release in kbi_group_ended */
+	while (a_load_acq(others) != KBI_GROUP_SLEEPS)
 		kbi_waitq_sleep(self, kbi_waitq_until_handling(KBI_FOREVER));
 	a_store_rlx(others, 0);
 }

@@ -1,7 +1,8 @@
-/* sync/loop.c - loops and reductions in parallel: a range is halved until a piece is small enough; the right half is
- * a task, the left half is done by the halving thread. So the pieces depend on the range and the grain alone, and each
- * wait is for the task that was made last. Contract in kochab/task.h.
- * Callers: everybody above. Calls group. May switch. */
+/* sync/loop.c - loops and reductions in parallel: a range is halved until a piece is small
+ * enough. The right half is a task; the halving thread does the left half itself. So the pieces
+ * depend only on the range and the grain, and each wait is for the task that was made last.
+ * Contract in kochab/task.h.
+ * Callers: all rooms above. Calls group. May switch. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,26 +16,26 @@ enum { PIECES_A_VP = 8 };
 /* Shared by all pieces of a loop. */
 struct loop {
 	int (*fn)(size_t from, size_t to, void *arg);
-	kb_part_t add; /* of a reduction, instead */
+	kb_part_t add; /* in a reduction, instead of fn */
 	kb_join_t join;
 	void *arg;
 	const void *neutral;
 	size_t size, grain;
-	a32 error; /* the first, nothing is begun after it */
+	a32 error; /* the first error; no piece begins after it */
 };
 
 /* On the stack of the halving thread. */
 struct range {
 	struct loop *loop;
 	size_t from, to;
-	void *part; /* of a reduction */
+	void *part; /* the result of a reduction */
 };
 
 static void fail(struct loop *l, int e)
 {
 	uint32_t none = 0;
 
-	/* relaxed: the ends of the tasks order it */
+	/* relaxed: the ends of the tasks give the order */
 	a_cas_rlx(&l->error, &none, (uint32_t)e);
 }
 
@@ -59,8 +60,9 @@ KBI_SWITCHES static void do_piece(struct loop *l, size_t from, size_t to, void *
 		fail(l, e);
 }
 
-/* Right of `middle` is a task; where none can be had it is done afterwards. */
-KBI_SWITCHES static void do_halves(struct loop *l, size_t from, size_t middle, size_t to, void *left, void *right)
+/* Does both halves: the half right of `middle` as a task, or afterwards if no task can be made. */
+KBI_SWITCHES static void do_halves(struct loop *l, size_t from, size_t middle, size_t to,
+	void *left, void *right)
 {
 	struct range r = { l, middle, to, right };
 	kb_group_t g;
@@ -75,8 +77,9 @@ KBI_SWITCHES static void do_halves(struct loop *l, size_t from, size_t middle, s
 		range_task(&r);
 }
 
-/* With room for the right half's part. */
-KBI_SWITCHES static KBI_NOINLINE void reduce_halves(struct loop *l, size_t from, size_t middle, size_t to, void *part)
+/* Reduces both halves. Has room for the right half's part on the stack. */
+KBI_SWITCHES static KBI_NOINLINE void reduce_halves(struct loop *l, size_t from, size_t middle,
+	size_t to, void *part)
 {
 	uint64_t right[(l->size + 7) / 8];
 
@@ -112,7 +115,8 @@ static int start(struct loop *l, size_t begin, size_t end)
 	return e;
 }
 
-KBI_SWITCHER int kb_parallel_for(size_t begin, size_t end, size_t grain, int (*fn)(size_t, size_t, void *), void *arg)
+KBI_SWITCHER int kb_parallel_for(size_t begin, size_t end, size_t grain,
+	int (*fn)(size_t, size_t, void *), void *arg)
 {
 	struct loop l = { .fn = fn, .arg = arg, .grain = grain };
 	int e;
@@ -129,7 +133,8 @@ KBI_SWITCHER int kb_parallel_for(size_t begin, size_t end, size_t grain, int (*f
 }
 
 KBI_SWITCHER int
-kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t size, kb_part_t add, kb_join_t join, void *arg)
+kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t size, kb_part_t add,
+	kb_join_t join, void *arg)
 {
 	struct loop l = { .add = add, .join = join, .arg = arg, .size = size, .grain = grain };
 	uint64_t neutral[KB_REDUCE_MAX / 8];

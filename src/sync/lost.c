@@ -1,17 +1,20 @@
-/* sync/lost.c - who waits for what a lost thread held. Contract in lost.h.
- * Only where threads can be lost (kbi_contain_on). Runs on waiters' stacks, and in the place of a lost thread. Never
- * switches. */
+/* sync/lost.c - waiters for objects that a lost thread held. Contract in lost.h.
+ * Callers: mutex, rwlock; core/contain through kbi_contain_gives_up. Used only where threads
+ * can be lost (kbi_contain_on). Runs on waiters' stacks, and in the place of a lost thread.
+ * Takes no lock. Never switches. */
 #include "sync/lost.h"
 
 #include "base/option.h"
 #include "core/wait.h"
 #include "os/sys.h"
 
-enum { KIND = 3 /* its bits in `awaits` */ };
+enum { KIND = 3 /* the bits of the kind in `awaits` */ };
 _Static_assert(KBI_LOST_KINDS <= KIND + 1, "they fit in");
 
-static aptr hows[KBI_LOST_KINDS]; /* const struct kbi_lost_how *; NULL: nothing of the kind was ever waited for */
-static a32 looking;               /* lost threads that look who waits: what they look at must stay */
+/* const struct kbi_lost_how *; NULL: no thread has waited for an object of the kind */
+static aptr hows[KBI_LOST_KINDS];
+/* number of lost threads that look for waiters: the objects that they look at must stay */
+static a32 looking;
 
 struct kb_thread *kbi_lost_at(uint32_t index)
 {
@@ -27,11 +30,11 @@ void kbi_lost_complain(const char *what, const void *object, const struct kb_thr
 			      kbi_sys_shown(object), t->task.index);
 }
 
-/* ---- a lost thread ------------------------------------------------------------------------------ */
+/* ---- a lost thread --------------------------------------------------------------------------- */
 
 static const struct kbi_lost_how *how_of(unsigned kind)
 {
-	return a_load_acq(&hows[kind]); /* partner: kbi_lost_know */
+	return a_load_acq(&hows[kind]); /* acquire: pairs with the release in kbi_lost_know */
 }
 
 static void tell_waiter(const struct kb_thread *waiter, const struct kb_thread *t)
@@ -44,7 +47,8 @@ static void tell_waiter(const struct kb_thread *waiter, const struct kb_thread *
 		how->wanted((void *)(a & ~(uintptr_t)KIND), t);
 }
 
-/* In its place. The caller is not preempted: waiters are kept from going on meanwhile. */
+/* Gives up the objects that t holds. Runs in the place of t. The caller is not preempted: waiters
+ * cannot go on meanwhile. */
 static void give_up(struct kb_thread *t)
 {
 	struct kbi_task *self = &t->task;
@@ -54,37 +58,40 @@ static void give_up(struct kb_thread *t)
 		if (how_of(kind) && how_of(kind)->held)
 			how_of(kind)->held(t);
 	a_add_rlx(&looking, 1);
-	a_fence_sc(); /* partners: who waits, after kbi_lost_say; kbi_lost_say_no_more */
+	/* sc: pairs with the fence of a waiter after kbi_lost_say, and with kbi_lost_say_no_more */
+	a_fence_sc();
 	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++)
 		tell_waiter(kbi_descriptor_at(i), t);
-	a_sub_acqrel(&looking, 1); /* partner: kbi_lost_say_no_more */
+	a_sub_acqrel(&looking, 1); /* release: pairs with the acquire in kbi_lost_say_no_more */
 	kbi_np_leave(self);
 }
 
-/* ---- who waits ----------------------------------------------------------------------------------- */
+/* ---- waiters --------------------------------------------------------------------------------- */
 
 void kbi_lost_know(enum kbi_lost_kind kind, const struct kbi_lost_how *how)
 {
 	if (kbi_likely(a_load_rlx(&hows[kind]) == how))
 		return;
-	a_store_rel(&hows[kind], (void *)(uintptr_t)how); /* partner: how_of */
+	/* release: pairs with the acquire in how_of */
+	a_store_rel(&hows[kind], (void *)(uintptr_t)how);
 	a_store_rlx(&kbi_contain_gives_up, (void *)(uintptr_t)give_up);
 }
 
-void kbi_lost_say(struct kbi_task *t, void *object, enum kbi_lost_kind kind, const struct kbi_lost_how *how)
+void kbi_lost_say(struct kbi_task *t, void *object, enum kbi_lost_kind kind,
+	const struct kbi_lost_how *how)
 {
 	kbi_lost_know(kind, how);
 	t->awaits = (struct kbi_cell *)((uintptr_t)object | kind);
 }
 
-/* What it has waited for may be gone when it goes on. Either it is seen here that somebody looks, or there that it does not
- * wait. */
+/* The object may be gone when its waiter goes on. Either this function sees a lost thread looking,
+ * or the lost thread sees that the caller does not wait. */
 void kbi_lost_say_no_more(struct kbi_task *self)
 {
 	if (!self->awaits)
 		return;
 	self->awaits = NULL;
-	a_fence_sc(); /* partner: give_up */
-	for (unsigned n = 0; a_load_acq(&looking); n++) /* partner: the release there */
+	a_fence_sc(); /* sc: pairs with the fence in give_up */
+	for (unsigned n = 0; a_load_acq(&looking); n++) /* acquire: pairs with the release in give_up */
 		kbi_sys_yield_to_holder(n);
 }

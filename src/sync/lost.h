@@ -1,33 +1,39 @@
-/* sync/lost.h - what a thread that is lost (core/contain) held is given up for those who want it.
- * Who waits for an object says so, in its `awaits`, where no cell has such an address, and then looks whether the holder
- * is lost; who is lost looks, after it is known to be, who waits: one of the two sees the other.
- * Callers: mutex, rwlock. Calls contain. */
+/* sync/lost.h - objects that a lost thread (core/contain) holds are given up for their waiters. A
+ * waiter announces its object in its `awaits`, at an address that no cell has, and then checks
+ * whether the holder is lost. A lost thread, once it is known to be lost, looks for waiters. One of
+ * the two sees the other's step.
+ * Callers: mutex, rwlock. Calls contain. Never switches. */
 #ifndef KBI_LOST_H
 #define KBI_LOST_H
 
 #include "core/contain.h"
 
-/* The lowest bits of what `awaits` says then. */
+/* The lowest bits of such an `awaits`. */
 enum kbi_lost_kind { KBI_LOST_MUTEX = 1, KBI_LOST_RWLOCK, KBI_LOST_KINDS };
 
 struct kbi_lost_how {
-	/* Somebody waits for the object: if t, which is lost, holds it, it does no more. */
+	/* A thread waits for the object: gives the object up if the lost thread t holds it. */
 	void (*wanted)(void *object, const struct kb_thread *t);
-	/* Whatever t holds of this kind, whether somebody waits or not. NULL: nothing is known of that. */
+	/* Gives up all objects of this kind that t holds, with or without waiters. NULL: the unit does
+	 * not know a thread's objects. */
 	void (*held)(struct kb_thread *t);
 };
 
-/* Each unit's, from its first use on. */
+/* Registers the functions of a kind; its unit calls this from its first use on. */
 void kbi_lost_know(enum kbi_lost_kind kind, const struct kbi_lost_how *how);
 
-/* t is about to wait for the object. A full fence follows, and the look at its holder. */
-void kbi_lost_say(struct kbi_task *t, void *object, enum kbi_lost_kind kind, const struct kbi_lost_how *how);
-/* The caller does not wait any more; nobody looks at the object for its sake when this returns. */
+/* Announces that t is about to wait for the object. The caller then issues a full
+ * fence and checks the holder. */
+void kbi_lost_say(struct kbi_task *t, void *object, enum kbi_lost_kind kind,
+	const struct kbi_lost_how *how);
+/* Withdraws the announcement of the caller. When this returns, no lost thread looks at the object
+ * on the caller's behalf. */
 void kbi_lost_say_no_more(struct kbi_task *self);
 
-/* The thread with this index, if it is lost; else NULL. */
+/* Returns the thread with this index if it is lost, else NULL. */
 struct kb_thread *kbi_lost_at(uint32_t index);
-/* Somebody wants the object, which t has held: the program ends, or returns, as the option on_crash says. */
+/* Reports that a thread wants an object which the lost thread t held: ends the program, or returns,
+ * by the option on_crash. */
 void kbi_lost_complain(const char *what, const void *object, const struct kb_thread *t);
 
 #endif

@@ -1,10 +1,10 @@
-/* sync/mutex.c - mutual exclusion: one CAS to lock, one to unlock, no queue touched, while nobody waits.
- *
- * Barging with an end: unlock frees the word and wakes the first waiter, which races for the lock with
- * whoever comes by (so that a running thread need not wait for a sleeping one); while it is on its way
- * (WOKEN) nobody else is woken. A waiter that has lost too often or too long is given the lock by the
- * next unlock. Why, and what it costs: doc/why/mutex.md.
- * Callers: everybody above. Calls waitq. Lock may switch; unlock never. */
+/* sync/mutex.c - mutual exclusion: one CAS to lock, one to unlock, no queue touched, while no
+ * thread waits. Barging with an end: unlock frees the word and wakes the first waiter, which races
+ * for the lock with any thread that comes by (so that a running thread need not wait for a sleeping
+ * thread). While that waiter is on its way (WOKEN), no further waiter is woken. The next unlock
+ * hands the lock to a waiter that has lost too often or too long. Why, and what it costs:
+ * doc/why/mutex.md.
+ * Callers: all rooms above. Calls waitq, lost. Lock may switch; unlock never does. */
 #include "sync/mutex.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@ enum {
 	QLOCK = KBI_MUTEX_QLOCK,
 	WAITERS = KBI_MUTEX_WAITERS,
 	WOKEN = KBI_MUTEX_WOKEN,
-	HELD = ~(uint32_t)KBI_MUTEX_FLAGS | KBI_MUTEX_LOCKED, /* LOCKED and by whom */
+	HELD = ~(uint32_t)KBI_MUTEX_FLAGS | KBI_MUTEX_LOCKED, /* LOCKED and the holder's name */
 };
 
 enum {
-	LOSSES_MAX = 16,          /* races a woken waiter may lose before it is given the lock */
-	PATIENCE_NS = 1000 * 1000, /* or so long after the first one it lost */
-	SPIN_ROUNDS = 10,         /* looks at the word before a thread sleeps; the pauses double, */
-	SPIN_PAUSE_MAX = 64,      /* up to so many */
+	LOSSES_MAX = 16,          /* races a woken waiter may lose before the lock is handed to it */
+	PATIENCE_NS = 1000 * 1000, /* or this time after its first lost race */
+	SPIN_ROUNDS = 10,         /* reads of the word before a thread sleeps; the pauses double */
+	SPIN_PAUSE_MAX = 64,      /* longest pause, in kbi_cpu_relax calls */
 };
 
 static inline a32 *word_of(kb_mutex_t *m) { return (a32 *)&m->word; }
@@ -35,37 +35,38 @@ static inline uint32_t owner_id(const struct kbi_task *self) { return self->inde
 
 static inline bool is_robust(const kb_mutex_t *m) { return m->kind & KB_MUTEX_ROBUST; }
 
-enum { KIND_ADAPTIVE = 3 }; /* glibc's */
+enum { KIND_ADAPTIVE = 3 }; /* glibc's number */
 
-/* The drop-in keeps other flags in the upper bits. */
+/* Returns whether the mutex has no owner. The drop-in keeps further flags
+ * in the upper bits of kind. */
 static inline bool is_plain(const kb_mutex_t *m)
 {
 	return !is_robust(m) && ((m->kind & 3) == KB_MUTEX_NORMAL || (m->kind & 3) == KIND_ADAPTIVE);
 }
 
-/* ---- the word --------------------------------------------------------------------------------- */
+/* ---- the word -------------------------------------------------------------------------------- */
 
-/* Takes the lock if it is free. given: bits the caller holds and gives back (WOKEN). */
+/* Takes the lock if it is free. given: bits that the caller holds and gives back (WOKEN). */
 static inline bool grab(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 {
 	uint32_t old = a_load_rlx(word_of(m));
 
 	while (!(old & (LOCKED | QLOCK)))
-		/* acquire: partner is the release in kb_mutex_unlock's CAS and in kbi_waitq_unlock */
+		/* acquire: pairs with the release in unlock_word's CAS and in kbi_waitq_unlock */
 		if (kbi_likely(a_cas_acq(word_of(m), &old, (old & ~given) | kbi_mutex_held_by(self))))
 			return true;
 	return false;
 }
 
-/* The owner may be running on another processor: worth some 100 ns of looking. Of kernel threads that are no VPs there may
- * be many more than processors, and who has the mutex most often waits for one, as in glibc, where they look only if the
- * mutex says so. */
+/* Returns whether the owner may be running on another processor: then some 100 ns of looking pay.
+ * Kernel threads that are no VPs may be many more than processors, and the holder of the mutex most
+ * often waits for a processor. They look only if the mutex says so, as in glibc. */
 static inline bool is_parallel(const kb_mutex_t *m, const struct kbi_task *self)
 {
 	return self->vp ? kbi_vp_n != 1 : (m->kind & 3) == KIND_ADAPTIVE;
 }
 
-/* After a grab that failed: each look takes the cache line from the holder. */
+/* Tries again after a failed grab. Each look takes the cache line from the holder. */
 static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 {
 	unsigned pause = 2;
@@ -83,9 +84,9 @@ static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 	return false;
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Takes the lock (true) or queues w: at the end, or in front if it had been woken before. */
+/* Takes the lock (true) or queues w: at the end, or in front if w had been woken before. */
 static bool take_or_queue(struct kbi_mutex_waiter *w)
 {
 	kb_mutex_t *m = w->m;
@@ -112,7 +113,7 @@ static bool take_or_queue(struct kbi_mutex_waiter *w)
 	return taken;
 }
 
-/* Unwound by a handler of the program's, perhaps. */
+/* Ends a wait; perhaps a handler of the program has unwound the thread. */
 static bool leave(void *m, struct kbi_wnode *n)
 {
 	bool queued = kbi_waitq_leave(word_of(m), queue_of(m), n);
@@ -122,7 +123,7 @@ static bool leave(void *m, struct kbi_wnode *n)
 	return queued;
 }
 
-/* A woken waiter has lost a race. */
+/* Notes that a woken waiter has lost a race. */
 static void lose(struct kbi_mutex_waiter *w)
 {
 	uint64_t now = kbi_sys_now();
@@ -132,7 +133,7 @@ static void lose(struct kbi_mutex_waiter *w)
 	w->starving = w->losses >= LOSSES_MAX || now - w->since > PATIENCE_NS;
 }
 
-/* w has a verdict; true: w holds the lock, false: it is queued again. */
+/* Acts on the verdict of w. True: w holds the lock. False: w is queued again. */
 static bool act_on_verdict(struct kbi_mutex_waiter *w)
 {
 	if (a_load_rlx(&w->n.state) == KBI_MUTEX_OWNED)
@@ -144,18 +145,20 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 	return take_or_queue(w);
 }
 
-/* ---- a holder that was lost --------------------------------------------------------------------- */
+/* ---- a holder that was lost ------------------------------------------------------------------ */
 
 static int unlock_slow(kb_mutex_t *m, bool lost);
 
 static struct kb_thread *lost_holder(uint32_t word)
 {
-	uint32_t off = (word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
+	uint32_t off =
+		(word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)kbi_descriptor_table.at;
 
 	return word & LOCKED ? kbi_lost_at(off / sizeof(struct kb_thread)) : NULL;
 }
 
-/* Under the queue lock, by who is about to unlock it for its holder. False: that is not lost. */
+/* Prepares the unlock of a mutex in place of its lost holder. Under the queue lock. False: the
+ * holder is not lost. */
 static bool forgive(kb_mutex_t *m, uint32_t word)
 {
 	struct kb_thread *t = lost_holder(word);
@@ -176,7 +179,7 @@ static bool take_from_lost(kb_mutex_t *m)
 	return lost_holder(a_load_rlx(word_of(m))) && unlock_slow(m, true) == 0;
 }
 
-/* Somebody waits for it, and t is lost. */
+/* Gives the mutex up because a thread waits for it, if the lost thread t holds it. */
 static void wanted(void *m, const struct kb_thread *t)
 {
 	if (lost_holder(a_load_rlx(word_of(m))) == t)
@@ -188,11 +191,12 @@ static const struct kbi_lost_how how = { wanted, NULL };
 static KBI_NOINLINE void want_slow(kb_mutex_t *m, struct kbi_task *self)
 {
 	kbi_lost_say(self, m, KBI_LOST_MUTEX, &how);
-	a_fence_sc(); /* partner: the one in kbi_lost_give_up */
+	a_fence_sc(); /* sc: pairs with the fence in give_up of sync/lost */
 	take_from_lost(m);
 }
 
-/* Before each sleep: what has run meanwhile may have waited for something, too. */
+/* Announces the wait before each sleep: a handler that ran meanwhile may have waited for a
+ * different object. */
 static inline void want(kb_mutex_t *m, struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_contain_on))
@@ -205,9 +209,9 @@ static inline void want_no_more(struct kbi_task *self)
 		kbi_lost_say_no_more(self);
 }
 
-/* ---- the slow way --------------------------------------------------------------------------------- */
+/* ---- the slow way ---------------------------------------------------------------------------- */
 
-/* After a grab that failed. */
+/* Locks after a grab that failed. */
 static KBI_NOINLINE int lock_slow(kb_mutex_t *m, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
@@ -241,9 +245,10 @@ void kbi_mutex_lock_word(kb_mutex_t *m)
 		lock_slow(m, kbi_waitq_until(KBI_FOREVER));
 }
 
-/* ---- waking ------------------------------------------------------------------------------------ */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
-/* There may be somebody to wake: under the queue lock. EPERM: it is not locked; or, lost: by one that was lost. */
+/* Unlocks where a waiter may have to be woken: under the queue lock. lost: the caller acts for a
+ * lost holder. EPERM: the mutex is not locked, or, with lost, its holder is not lost. */
 static KBI_NOINLINE int unlock_slow(kb_mutex_t *m, bool lost)
 {
 	struct kbi_task *self = kbi_waitq_self();
@@ -278,18 +283,18 @@ static inline int unlock_word(kb_mutex_t *m)
 	uint32_t old = a_load_rlx(word_of(m));
 
 	while (!(old & QLOCK) && (old & LOCKED) && (old & (WAITERS | WOKEN)) != WAITERS)
-		/* release: partner is the acquire in grab and in kbi_waitq_lock */
+		/* release: pairs with the acquire in grab and in kbi_waitq_lock */
 		if (kbi_likely(a_cas_rel(word_of(m), &old, old & ~(uint32_t)HELD)))
 			return 0;
 	return unlock_slow(m, false);
 }
 
-/* Before they are queued. */
+/* Announces the waits of a chain, before its nodes are queued. */
 static void say_all_want(kb_mutex_t *m, struct kbi_wnode *chain)
 {
 	for (struct kbi_wnode *n = chain; n; n = n->next)
 		kbi_lost_say(n->task, m, KBI_LOST_MUTEX, &how);
-	a_fence_sc(); /* partner: the one in kbi_lost_give_up */
+	a_fence_sc(); /* sc: pairs with the fence in give_up of sync/lost */
 }
 
 void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
@@ -318,15 +323,17 @@ void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
 		kbi_waitq_grant(first, KBI_MUTEX_RETRY);
 }
 
-/* ---- kinds with an owner ------------------------------------------------------------------------- */
+/* ---- kinds with an owner --------------------------------------------------------------------- */
 
-/* Is the caller the owner? Only the owner itself ever sees its own number there. */
+/* Returns whether the caller is the owner. Only the owner itself ever sees its
+ * own number in the field. */
 static inline bool is_mine(kb_mutex_t *m, const struct kbi_task *self)
 {
 	return a_load_rlx(owner_of(m)) == owner_id(self);
 }
 
-/* The caller holds it already: 0 if it may again. */
+/* Locks a mutex that the caller holds already. Returns 0 if its kind allows that, EAGAIN if the
+ * count is at its limit, else held_error. */
 static int lock_again(kb_mutex_t *m, int held_error)
 {
 	if ((m->kind & 3) != KB_MUTEX_RECURSIVE)
@@ -414,10 +421,11 @@ void kbi_mutex_orphan(kb_mutex_t *m)
 {
 	m->waits = 0;
 	*queue_of(m) = (struct kbi_waitq){ NULL, NULL };
-	a_and_rlx(word_of(m), HELD); /* who need not wait locks and unlocks it meanwhile */
+	/* threads that need not wait lock and unlock the mutex meanwhile */
+	a_and_rlx(word_of(m), HELD);
 }
 
-/* ---- the public functions -------------------------------------------------------------------------- */
+/* ---- the public functions -------------------------------------------------------------------- */
 
 int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind)
 {
@@ -444,12 +452,14 @@ int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 
 int kb_mutex_lock(kb_mutex_t *m)
 {
-	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until_handling(KBI_FOREVER));
+	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 :
+		kbi_mutex_lock(m, kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_mutex_timedlock(kb_mutex_t *m, uint64_t deadline)
 {
-	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 : kbi_mutex_lock(m, kbi_waitq_until_handling(deadline));
+	return kbi_mutex_quick_lock(m, kbi_self_raw()) ? 0 :
+		kbi_mutex_lock(m, kbi_waitq_until_handling(deadline));
 }
 
 int kbi_mutex_trylock(kb_mutex_t *m)

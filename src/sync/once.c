@@ -1,11 +1,11 @@
-/* sync/once.c - a function that runs once; the others wait for its end, which may take long and suspend.
- * One word, the sleepers are parked at it.
- * Callers: everybody above. Calls park. May switch. */
+/* sync/once.c - a function that runs once; further callers wait for its end, which may take long
+ * and suspend. A single word, at which the sleepers are parked.
+ * Callers: all rooms above. Calls park. Takes no lock of its own. May switch. */
 #include "sync/once.h"
 
 #include "sync/park.h"
 
-/* NEW -> RUNNING or CROWDED (running, somebody sleeps) -> DONE; abort: back to NEW. */
+/* States. NEW -> RUNNING or CROWDED (running, with sleepers) -> DONE; abort: back to NEW. */
 enum { NEW, RUNNING, DONE, CROWDED };
 
 static inline a32 *word_of(kb_once_t *o) { return (a32 *)&o->word; }
@@ -15,10 +15,10 @@ static KBI_NOINLINE bool begin_slow(kb_once_t *o)
 	for (;;) {
 		uint32_t old = NEW;
 
-		/* acquire: partner is the release in finish, whether it stored DONE or NEW */
+		/* acquire: pairs with the release in finish, for DONE as for NEW */
 		if (a_cas_acq(word_of(o), &old, RUNNING))
 			return true;
-		/* acquire: partner is the release in finish */
+		/* acquire: pairs with the release in finish */
 		if (a_load_acq(word_of(o)) == DONE)
 			return false;
 		old = RUNNING;
@@ -29,13 +29,13 @@ static KBI_NOINLINE bool begin_slow(kb_once_t *o)
 
 bool kbi_once_begin(kb_once_t *o)
 {
-	/* acquire: partner is the release in finish */
+	/* acquire: pairs with the release in finish */
 	return kbi_likely(a_load_acq(word_of(o)) == DONE) ? false : begin_slow(o);
 }
 
 static void finish(kb_once_t *o, uint32_t state)
 {
-	/* release: partner is the acquire in kbi_once_begin and begin_slow */
+	/* release: pairs with the acquire in kbi_once_begin and begin_slow */
 	if (a_xchg_acqrel(word_of(o), state) == CROWDED)
 		kbi_park_wake(&o->word, UINT32_MAX, KBI_PARK_ANY);
 }

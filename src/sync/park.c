@@ -1,10 +1,12 @@
-/* sync/park.c - sleepers by address. Contract in park.h. A bucket is a lock word and a queue of sleepers
- * of the addresses that hash to it. A sleeper's bucket changes only when it is moved, under both
- * buckets' locks; a reader reads it, locks it, and looks again.
+/* sync/park.c - sleepers by address. Contract in park.h. A bucket is a lock word and a queue of
+ * sleepers of the addresses that hash to the bucket. A sleeper's bucket changes only when a
+ * requeue moves the sleeper, under both buckets' locks; a reader reads `bucket`, locks that
+ * bucket, and reads again.
  *
- * A waker that finds a bucket empty takes no lock. A waiter counts itself, then looks at the address; a waker changes
- * that, then looks at the count. With a full fence between the two on either side, either sees the other: the
- * waiter the new value, and does not sleep, or the waker the count, and takes the lock, behind the waiter. */
+ * A waker that finds a bucket empty takes no lock. A waiter counts itself, then reads the address;
+ * a waker changes the address, then reads the count. With a full fence between the two steps on
+ * either side, one sees the other's step: the waiter sees the new value and does not sleep, or the
+ * waker sees the count and takes the lock, after the waiter. */
 #include "sync/park.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@ enum { BUCKET_BITS = 8, BUCKETS = 1 << BUCKET_BITS };
 
 struct bucket {
 	a32 word;
-	a32 some;               /* sleepers, a coming one included; written under word */
+	a32 some;               /* number of sleepers, including a coming sleeper; written under word */
 	struct kbi_waitq queue; /* under word */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
@@ -29,7 +31,7 @@ static struct bucket buckets[BUCKETS];
 
 static inline struct bucket *bucket_of(const uint32_t *addr)
 {
-	/* the golden ratio spreads what addresses have in common */
+	/* the golden ratio spreads addresses that have low bits in common */
 	return &buckets[((uintptr_t)addr >> 2) * 0x9E3779B97F4A7C15u >> (64 - BUCKET_BITS)];
 }
 
@@ -38,7 +40,8 @@ static inline void unlock(struct bucket *b) { kbi_waitq_unlock(&b->word, 0); }
 
 static inline uint32_t look(const uint32_t *addr)
 {
-	/* relaxed: a waker's change comes to us with the bucket's lock, which it takes after it */
+	/* relaxed: a waker's change reaches us with the bucket's lock, which
+	 * the waker takes afterwards */
 	return __atomic_load_n(addr, __ATOMIC_RELAXED);
 }
 
@@ -49,13 +52,16 @@ static void count(struct bucket *b, uint32_t more)
 
 bool kbi_park_has(const uint32_t *addr)
 {
-	a_fence_sc(); /* the caller's change of the address before our look; partner: the fence in kbi_park_wait_until */
+	/* sc: the caller's change of the address before our read of the count; pairs with the fence in
+	 * kbi_park_wait_until */
+	a_fence_sc();
 	return a_load_rlx(&bucket_of(addr)->some);
 }
 
-/* ---- waking ---------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
-/* Unlinks up to max sleepers of addr that the bitset matches; the chain; *n how many. Under the lock. */
+/* Unlinks up to max sleepers of addr that the bitset matches. Returns their chain, and in *n their
+ * number. Under the lock. */
 static struct kbi_wnode *take(struct bucket *b, const uint32_t *addr, unsigned max, uint32_t bitset,
 			      unsigned *n)
 {
@@ -103,9 +109,10 @@ unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset)
 	return kbi_park_wake_by(kbi_waitq_self(), addr, n, bitset);
 }
 
-/* Makes up to max sleepers of addr in `from` sleepers of `to` in `into`; how many. Both locked. */
-static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *into, const uint32_t *to,
-		     unsigned max)
+/* Makes up to max sleepers of addr in `from` sleepers of `to` in `into`. Returns how many. Both
+ * buckets are locked. */
+static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *into,
+	const uint32_t *to, unsigned max)
 {
 	struct kbi_wnode *i = from->queue.head;
 	unsigned moved = 0;
@@ -128,7 +135,7 @@ static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *i
 	return moved;
 }
 
-/* Two buckets are locked in the order of their addresses. */
+/* Locks two buckets, in the order of their addresses. */
 static void lock_both(struct bucket *a, struct bucket *b)
 {
 	lock(a < b ? a : b);
@@ -176,9 +183,9 @@ void kbi_park_orphan(void)
 		buckets[i] = (struct bucket){ .word = { 0 } };
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Locks the bucket the sleeper stands in. */
+/* Locks the bucket in which the sleeper stands, and returns it. */
 static struct bucket *lock_own(struct sleeper *s)
 {
 	for (;;) {
@@ -210,7 +217,8 @@ static bool leave(void *unused, struct kbi_wnode *n)
 	return queued;
 }
 
-int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, uint32_t bitset, struct kbi_until until)
+int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, uint32_t bitset,
+	struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct bucket *b = bucket_of(addr);
@@ -222,7 +230,8 @@ int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, uint32_t bitset
 	kbi_np_enter(self);
 	lock(b);
 	count(b, 1);
-	a_fence_sc(); /* partner: the fence in kbi_park_has */
+	/* sc: our count before our read of the address; pairs with the fence in kbi_park_has */
+	a_fence_sc();
 	queued = look(addr) == expected;
 	if (queued)
 		kbi_waitq_append(&b->queue, &s.n);

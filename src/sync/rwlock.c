@@ -1,14 +1,15 @@
-/* sync/rwlock.c - readers-writer locks: one CAS to lock or unlock either way while nobody waits.
+/* sync/rwlock.c - readers-writer locks: one CAS to lock or unlock either way while no thread waits.
  *
- * Threads are handed the lock: whoever lets waiters in changes the word for them, so nobody barges past a
- * queue. PREFER_WRITER: first in, first out; readers that come while anybody waits queue behind it;
- * neighbouring readers enter together. So neither side starves. PREFER_READER: readers enter whenever no
- * writer is inside (a thread may take a read lock twice), writers only when nobody reads: a stream of
- * readers starves them.
- * Kernel threads that are no virtual processors are invited: the lock stays free until they come, and who runs
- * may take it before them, within what the kind allows. One that has come in vain too often or for too long is
- * handed it. Why: doc/why/scope.md.
- * Callers: everybody above. Calls waitq. Locking may switch, unlocking never. */
+ * The lock is handed over: the thread that admits waiters changes the word for them, so no thread
+ * barges past a queue. PREFER_WRITER: first in, first out; readers that come while any thread waits
+ * queue behind it; neighbouring readers enter together. So neither side starves. PREFER_READER:
+ * readers enter whenever no writer is inside (a thread may take a read lock twice), writers only
+ * when no reader is inside: a stream of readers starves the writers.
+ *
+ * Kernel threads that are no virtual processors are invited instead: the lock stays free until they
+ * come, and a running thread may take the lock before them, within what the kind allows. A waiter
+ * that has come in vain too often or for too long is handed the lock. Why: doc/why/scope.md.
+ * Callers: all rooms above. Calls waitq, lost. Locking may switch, unlocking never does. */
 #include "sync/rwlock.h"
 
 #include <errno.h>
@@ -18,14 +19,15 @@
 #include "os/sys.h"
 #include "sync/lost.h"
 
-/* The word. Everybody: CAS from a value without QLOCK; the holder of QLOCK: plain stores. The upper bits
- * count the readers inside.
- *   WRITER         one is inside
- *   QLOCK          the queue is being worked on
- *   WAITERS        the queue is not empty
- *   READER_COMES   readers have been invited, and one of them at least has not come since
- *   WRITER_COMES   a writer has been, and has not
- * While one comes nobody else is invited. Law: whenever there are waiters somebody is inside or comes. */
+/* The word. Every thread changes it by CAS from a value without QLOCK; the holder of QLOCK uses
+ * plain stores. The upper bits count the readers inside.
+ *    WRITER         a writer is inside
+ *    QLOCK          a thread works on the queue
+ *    WAITERS        the queue is not empty
+ *    READER_COMES   readers have been invited, and at least one has not come yet
+ *    WRITER_COMES   a writer has been invited, and has not come yet
+ * While an invited waiter is coming, no further waiter is invited. Law: whenever there are waiters,
+ * a thread is inside or an invited waiter is coming. */
 enum {
 	WRITER = 1,
 	QLOCK = KBI_WAITQ_LOCK,
@@ -38,27 +40,28 @@ enum {
 #define READERS_MAX (UINT32_MAX & ~(uint32_t)(READER - 1))
 
 enum {
-	LOSSES_MAX = 16,           /* invitations that may be in vain before a waiter is handed the lock */
-	PATIENCE_NS = 1000 * 1000, /* or so long after the first such one */
+	LOSSES_MAX = 16, /* invitations that may be in vain before a waiter is handed the lock */
+	PATIENCE_NS = 1000 * 1000, /* or this time after its first invitation in vain */
 };
 
-/* Verdicts. INSIDE: the word counts it already. INVITED: it may try. */
+/* Verdicts. INSIDE: the word counts the waiter already. INVITED: the waiter may try. */
 enum { INSIDE = KBI_WNODE_GRANTED, INVITED };
 
 struct waiter {
 	struct kbi_wnode n; /* first */
 	kb_rwlock_t *l;
 	uint64_t since;     /* time of the first invitation in vain, ns */
-	uint32_t takes;     /* READER or WRITER: what it adds to the word */
-	uint8_t losses;     /* invitations in vain */
-	bool on_vp;         /* its turn comes soon; a kernel thread's when the kernel likes */
-	bool starving;      /* to be handed the lock, under the queue lock */
+	uint32_t takes;     /* READER or WRITER: the value that the waiter adds to the word */
+	uint8_t losses;     /* number of invitations in vain */
+	/* the waiter runs soon after a grant; a kernel thread runs when the kernel decides */
+	bool on_vp;
+	bool starving;      /* the lock is to be handed over, under the queue lock */
 };
 
-/* The waiter's own. */
+/* A waiter's record on its own stack. */
 struct visit {
 	struct waiter w;
-	bool ended; /* it has the lock, or has given up */
+	bool ended; /* the thread has the lock, or has given up */
 };
 
 static inline a32 *word_of(kb_rwlock_t *l) { return (a32 *)&l->word; }
@@ -66,16 +69,17 @@ static inline a32 *writer_of(kb_rwlock_t *l) { return (a32 *)&l->writer; }
 static inline struct kbi_waitq *queue_of(kb_rwlock_t *l) { return (struct kbi_waitq *)&l->head; }
 static inline bool is_inside(uint32_t word) { return word & ~(uint32_t)(QLOCK | WAITERS | COMES); }
 
-/* May somebody who comes now, uninvited, enter? The queue lock is looked at by the caller. With waiters and nobody inside
- * one is invited. */
+/* Returns whether a thread that comes now, uninvited, may enter. The caller checks the queue lock.
+ * With waiters and no thread inside, a waiter has been invited. */
 static inline bool may_enter(const kb_rwlock_t *l, uint32_t word, uint32_t takes)
 {
 	if (takes == WRITER)
 		return !is_inside(word);
-	return !(word & WRITER) && (!(word & (WAITERS | WRITER_COMES)) || l->kind == KB_RWLOCK_PREFER_READER);
+	return !(word & WRITER) &&
+		(!(word & (WAITERS | WRITER_COMES)) || l->kind == KB_RWLOCK_PREFER_READER);
 }
 
-/* 0; EBUSY: not now; EAGAIN: too many readers. */
+/* Enters if that is allowed. Returns 0; EBUSY: not now; EAGAIN: too many readers. */
 static inline int enter(kb_rwlock_t *l, uint32_t takes)
 {
 	uint32_t old = a_load_rlx(word_of(l));
@@ -83,16 +87,16 @@ static inline int enter(kb_rwlock_t *l, uint32_t takes)
 	while (!(old & QLOCK) && may_enter(l, old, takes)) {
 		if (kbi_unlikely(takes == READER && old >= READERS_MAX))
 			return EAGAIN;
-		/* acquire: partner is the release in kb_rwlock_unlock and kbi_waitq_unlock */
+		/* acquire: pairs with the release in kb_rwlock_unlock and kbi_waitq_unlock */
 		if (kbi_likely(a_cas_acq(word_of(l), &old, old + takes)))
 			return 0;
 	}
 	return EBUSY;
 }
 
-/* ---- letting waiters in ------------------------------------------------------------------------- */
+/* ---- letting waiters in ---------------------------------------------------------------------- */
 
-/* May this waiter, whose turn it is, enter? */
+/* Returns whether this waiter may enter when its turn has come. */
 static inline bool admissible(uint32_t word, const struct waiter *w)
 {
 	return w->takes == READER ? !(word & WRITER) : !is_inside(word);
@@ -103,8 +107,10 @@ static inline uint32_t coming(const struct waiter *w)
 	return w->takes == READER ? READER_COMES : WRITER_COMES;
 }
 
-/* What a waiter gets now, all before it in the queue considered; 0: nothing. invited: somebody before it. */
-static uint32_t verdict_for(const kb_rwlock_t *l, uint32_t word, const struct waiter *w, bool invited)
+/* Returns the verdict for a waiter now, after all waiters before it in the queue; 0: nothing.
+ * invited: a waiter before it has just been invited. */
+static uint32_t verdict_for(const kb_rwlock_t *l, uint32_t word, const struct waiter *w,
+	bool invited)
 {
 	if (!admissible(word, w))
 		return 0;
@@ -130,8 +136,8 @@ static inline void usher(kb_rwlock_t *l, struct guests *g, struct kbi_wnode *n, 
 	*end = &n->next;
 }
 
-/* Takes all waiters out that may enter now, and counts them into *word; or one that is to be invited, with its neighbours
- * if they are readers. Under the queue lock. */
+/* Takes out all waiters that may enter now, and counts them into *word; or takes out a waiter to be
+ * invited, with its neighbours if they are readers. Under the queue lock. */
 static void admit(kb_rwlock_t *l, uint32_t *word, struct guests *g)
 {
 	bool invited = false;
@@ -153,14 +159,15 @@ static void admit(kb_rwlock_t *l, uint32_t *word, struct guests *g)
 	*word = (*word & ~(uint32_t)WAITERS) | kbi_waitq_some(queue_of(l));
 }
 
-/* Not under the queue lock. */
+/* Wakes the admitted waiters. Not under the queue lock. */
 static void welcome(const struct guests *g)
 {
 	kbi_waitq_grant_all(g->first[0], INSIDE);
 	kbi_waitq_grant_all(g->first[1], INVITED);
 }
 
-/* The queue lock is left with this word, and whoever may go on by it does. Inside np brackets, which it leaves. */
+/* Releases the queue lock with this word, and wakes all waiters that the word admits. The caller is
+ * inside np brackets, which this function leaves. */
 static void let_in(kb_rwlock_t *l, uint32_t word, struct kbi_task *self)
 {
 	struct guests guests;
@@ -171,17 +178,18 @@ static void let_in(kb_rwlock_t *l, uint32_t word, struct kbi_task *self)
 	kbi_np_leave(self);
 }
 
-/* ---- what a thread that was lost holds ------------------------------------------------------------- */
+/* ---- locks of a lost thread ------------------------------------------------------------------ */
 
-/* A lock knows its writer, and only the number of its readers. So, where threads can be lost, each notes what it reads, as
- * far as there is room: a reader has changed nothing, and its place is given back. */
+/* A lock knows its writer, but only the number of its readers. So, where threads can be lost,
+ * each thread notes its read locks, as far as there is room. A reader has changed nothing:
+ * its place is given back. */
 enum { READS = 8 };
 
 struct reads {
 	kb_rwlock_t *lock[READS];
 };
 
-static aptr all_reads; /* struct reads[max_threads], by index; NULL: there were none */
+static aptr all_reads; /* struct reads[max_threads], by index; NULL: no read lock was noted yet */
 
 static struct reads *map_reads(void)
 {
@@ -189,16 +197,17 @@ static struct reads *map_reads(void)
 	struct reads *all = kbi_sys_map(bytes);
 	void *others = NULL;
 
+	/* release: pairs with the acquire in reads_of */
 	if (!all || a_cas_acqrel(&all_reads, &others, all))
 		return all;
 	kbi_sys_unmap(all, bytes);
 	return others;
 }
 
-/* Self's own; NULL: there is no memory. */
+/* Returns the record of self; NULL: there is no memory. */
 static struct reads *reads_of(struct kbi_task *self)
 {
-	/* acquire: partner is the release in map_reads */
+	/* acquire: pairs with the release in map_reads */
 	struct reads *all = a_load_acq(&all_reads), *mine;
 
 	if (kbi_unlikely(!all) && !(all = map_reads()))
@@ -215,7 +224,7 @@ static struct reads *reads_of(struct kbi_task *self)
 
 static const struct kbi_lost_how how;
 
-/* One more, or one less. */
+/* Notes a further read lock (from is NULL) or removes a note (to is NULL). */
 static KBI_NOINLINE void note(kb_rwlock_t *from, kb_rwlock_t *to)
 {
 	struct reads *r = reads_of(kbi_waitq_self());
@@ -235,7 +244,7 @@ static struct kb_thread *lost_writer(kb_rwlock_t *l)
 	return writer ? kbi_lost_at(writer - 1) : NULL;
 }
 
-/* One who is inside leaves, if there is one. */
+/* Unlocks in place of a thread that is inside, if there is such a thread. */
 static void give_back(kb_rwlock_t *l, uint32_t gives, struct kbi_task *self)
 {
 	uint32_t word;
@@ -250,7 +259,8 @@ static void give_back(kb_rwlock_t *l, uint32_t gives, struct kbi_task *self)
 	}
 }
 
-/* Its writer is lost: it is unlocked, or that is no more so. */
+/* Unlocks the lock if its writer is lost. False: the writer is not lost,
+ * or another thread unlocks. */
 static KBI_NOINLINE bool take_from_lost(kb_rwlock_t *l)
 {
 	struct kb_thread *t = lost_writer(l);
@@ -260,14 +270,14 @@ static KBI_NOINLINE bool take_from_lost(kb_rwlock_t *l)
 		return false;
 	kbi_lost_complain("readers-writer lock", l, t);
 	index = t->task.index + 1;
-	/* once: whoever does it has the lock to give back */
+	/* once: the thread whose CAS succeeds gives the lock back */
 	if (!a_cas_rlx(writer_of(l), &index, 0))
 		return false;
 	give_back(l, WRITER, kbi_waitq_self());
 	return true;
 }
 
-/* Somebody waits for it, and t is lost. */
+/* Gives the lock up because a thread waits for it, if the lost thread t holds it. */
 static void wanted(void *l, const struct kb_thread *t)
 {
 	if (lost_writer(l) == t)
@@ -288,20 +298,21 @@ static const struct kbi_lost_how how = { wanted, held };
 static KBI_NOINLINE void want_slow(kb_rwlock_t *l, struct kbi_task *self)
 {
 	kbi_lost_say(self, l, KBI_LOST_RWLOCK, &how);
-	a_fence_sc(); /* partner: the one in sync/lost's give_up */
+	a_fence_sc(); /* sc: pairs with the fence in give_up of sync/lost */
 	take_from_lost(l);
 }
 
-/* Before each sleep: what has run meanwhile may have waited for something, too. */
+/* Announces the wait before each sleep: a handler that ran meanwhile may have waited for a
+ * different object. */
 static inline void want(kb_rwlock_t *l, struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_contain_on))
 		want_slow(l, self);
 }
 
-/* ---- locking ------------------------------------------------------------------------------------- */
+/* ---- locking --------------------------------------------------------------------------------- */
 
-/* A waiter gives up; those behind it may be able to go on. */
+/* Ends the wait of a waiter that gives up; waiters behind it may then be able to go on. */
 static bool leave(void *lock, struct kbi_wnode *n)
 {
 	kb_rwlock_t *l = lock;
@@ -343,7 +354,7 @@ static bool enter_or_queue(kb_rwlock_t *l, struct waiter *w)
 	return in;
 }
 
-/* An invited waiter comes in vain. */
+/* Notes that an invited waiter has come in vain. */
 static void lose(struct waiter *w)
 {
 	uint64_t now = kbi_sys_now();
@@ -353,7 +364,8 @@ static void lose(struct waiter *w)
 	w->starving = w->losses >= LOSSES_MAX || now - w->since > PATIENCE_NS;
 }
 
-/* An invited waiter has come: enters (true) or queues again, in front. Then somebody is inside. */
+/* Enters (true) or queues an invited waiter again, in front. In the second
+ * case a thread is inside. */
 static bool arrive(struct waiter *w)
 {
 	struct kbi_task *self = w->n.task;
@@ -382,7 +394,8 @@ static inline void want_no_more(struct kbi_task *self)
 		kbi_lost_say_no_more(self);
 }
 
-/* Unwound by a handler of the program's: whoever was let in or invited meanwhile goes away. */
+/* Ends a wait that a handler of the program has unwound: leaves the lock or gives the invitation
+ * back, if the waiter was admitted or invited meanwhile. */
 static void forsake(struct visit *v)
 {
 	struct waiter *w = &v->w;
@@ -399,7 +412,8 @@ static void forsake(struct visit *v)
 static KBI_NOINLINE int lock_slow(kb_rwlock_t *l, uint32_t takes, struct kbi_task *self,
 				  struct kbi_until until)
 {
-	struct visit v __attribute__((cleanup(forsake))) = { .w = { .n.task = self, .l = l, .takes = takes } };
+	struct visit v __attribute__((cleanup(forsake))) =
+		{ .w = { .n.task = self, .l = l, .takes = takes } };
 	int rc = 0;
 
 	v.w.on_vp = self->vp != NULL;
@@ -438,10 +452,25 @@ int kbi_rwlock_wrlock(kb_rwlock_t *l, struct kbi_until until)
 	return rc;
 }
 
-int kb_rwlock_rdlock(kb_rwlock_t *l) { return kbi_rwlock_rdlock(l, kbi_waitq_until_handling(KBI_FOREVER)); }
-int kb_rwlock_wrlock(kb_rwlock_t *l) { return kbi_rwlock_wrlock(l, kbi_waitq_until_handling(KBI_FOREVER)); }
-int kb_rwlock_timedrdlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_rdlock(l, kbi_waitq_until_handling(at)); }
-int kb_rwlock_timedwrlock(kb_rwlock_t *l, uint64_t at) { return kbi_rwlock_wrlock(l, kbi_waitq_until_handling(at)); }
+int kb_rwlock_rdlock(kb_rwlock_t *l)
+{
+	return kbi_rwlock_rdlock(l, kbi_waitq_until_handling(KBI_FOREVER));
+}
+
+int kb_rwlock_wrlock(kb_rwlock_t *l)
+{
+	return kbi_rwlock_wrlock(l, kbi_waitq_until_handling(KBI_FOREVER));
+}
+
+int kb_rwlock_timedrdlock(kb_rwlock_t *l, uint64_t at)
+{
+	return kbi_rwlock_rdlock(l, kbi_waitq_until_handling(at));
+}
+
+int kb_rwlock_timedwrlock(kb_rwlock_t *l, uint64_t at)
+{
+	return kbi_rwlock_wrlock(l, kbi_waitq_until_handling(at));
+}
 
 static inline int try(kb_rwlock_t *l, uint32_t takes)
 {
@@ -470,7 +499,7 @@ int kb_rwlock_trywrlock(kb_rwlock_t *l)
 	return rc;
 }
 
-/* ---- unlocking ------------------------------------------------------------------------------------ */
+/* ---- unlocking ------------------------------------------------------------------------------- */
 
 static KBI_NOINLINE void unlock_slow(kb_rwlock_t *l, uint32_t gives)
 {
@@ -490,9 +519,10 @@ int kb_rwlock_unlock(kb_rwlock_t *l)
 		a_store_rlx(writer_of(l), 0);
 	else if (kbi_unlikely(kbi_contain_on))
 		note(l, NULL);
-	/* somebody to let in: only when the last one leaves, and nobody comes yet */
+	/* a waiter is to be admitted only when the last thread leaves and no
+	 * invited waiter is coming */
 	while (!(old & QLOCK) && ((old & (WAITERS | COMES)) != WAITERS || is_inside(old - gives)))
-		/* release: partner is the acquire in enter and kbi_waitq_lock */
+		/* release: pairs with the acquire in enter and kbi_waitq_lock */
 		if (kbi_likely(a_cas_rel(word_of(l), &old, old - gives)))
 			return 0;
 	unlock_slow(l, gives);
@@ -505,7 +535,7 @@ void kbi_rwlock_orphan(kb_rwlock_t *l)
 	a_store_rlx(word_of(l), a_load_rlx(word_of(l)) & ~(uint32_t)(QLOCK | WAITERS | COMES));
 }
 
-/* ---- life ------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int kb_rwlock_init(kb_rwlock_t *l, enum kb_rwlock_kind kind)
 {
@@ -516,7 +546,7 @@ int kb_rwlock_init(kb_rwlock_t *l, enum kb_rwlock_kind kind)
 	return 0;
 }
 
-/* EBUSY: it is locked. */
+/* Returns EBUSY if the lock is held. */
 int kb_rwlock_destroy(kb_rwlock_t *l)
 {
 	return a_load_rlx(word_of(l)) ? EBUSY : 0;

@@ -1,5 +1,5 @@
 /* sync/rwlock.h - readers-writer locks for the drop-in: with a reason to stop.
- * Callers: posix. */
+ * Callers: posix. Argument in rwlock.c. */
 #ifndef KBI_RWLOCK_H
 #define KBI_RWLOCK_H
 
@@ -10,8 +10,8 @@
 KBI_SWITCHES int kbi_rwlock_rdlock(kb_rwlock_t *l, struct kbi_until until);
 KBI_SWITCHES int kbi_rwlock_wrlock(kb_rwlock_t *l, struct kbi_until until);
 
-/* In the child of fork, before anybody else uses it: whoever waited or worked on the queue is not
- * there. */
+/* Resets the queue in the child of fork, before any other use: the threads that waited or worked on
+ * the queue do not exist in the child. */
 void kbi_rwlock_orphan(kb_rwlock_t *l);
 
 #endif

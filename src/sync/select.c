@@ -1,30 +1,30 @@
-/* sync/select.c - waiting for several channels and events at once. All channels are locked, in the order
- * of their addresses, for the first look and the queueing: so nobody can serve us before we are queued
- * everywhere, and two selects that meet need claim only the one that sleeps. Events need no queue: only
- * their owner selects them, and a notification wakes it.
- * Callers: everybody above. Calls channel, event, malloc (many cases). May switch. */
+/* sync/select.c - waiting for several channels and events at once. All channels are locked, in the
+ * order of their addresses, for the first look and the queueing. So no thread can serve the caller
+ * before it is queued everywhere, and of two selects that meet only the sleeping select has to be
+ * claimed. Events need no queue: only their owner selects them, and a notification wakes the owner.
+ * Callers: all rooms above. Calls channel, event, malloc (many cases). May switch. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sync/channel.h"
 #include "sync/event.h"
 
-/* More cases than these take their places from malloc. */
+/* More cases than this take their places from malloc. */
 enum { CASES_ON_STACK = 8 };
 
 struct selecting {
 	kb_select_case_t *cases;
 	size_t count;
-	struct kbi_spot *spots;  /* one a case */
+	struct kbi_spot *spots;  /* a spot for each case */
 	kb_chan_t **order;       /* the channels, by address, each once */
 	size_t n_order;
 	size_t start;            /* the case to look at first */
 	struct kbi_pick pick;
 };
 
-/* ---- all locks ----------------------------------------------------------------------------------- */
+/* ---- all locks ------------------------------------------------------------------------------- */
 
-/* Insertion sort; a channel that is there already is not put in again. */
+/* Inserts a channel in the order of addresses, unless it is there already. */
 static void add_channel(struct selecting *s, kb_chan_t *ch)
 {
 	size_t i = s->n_order;
@@ -51,7 +51,7 @@ static void unlock_all(struct selecting *s)
 		kbi_chan_unlock(s->order[i]);
 }
 
-/* ---- one look at all cases -------------------------------------------------------------------------- */
+/* ---- one look at all cases ------------------------------------------------------------------- */
 
 static int take_event(kb_select_case_t *c, struct kbi_task *self)
 {
@@ -65,7 +65,8 @@ static int take_event(kb_select_case_t *c, struct kbi_task *self)
 	return 0;
 }
 
-/* Does the first case, from the start on, that can be done: 0 and *chosen, or EAGAIN. Under all locks. */
+/* Performs the first possible case, from `start` on. Returns 0 and *chosen, or
+ * EAGAIN. Under all locks. */
 static int look(struct selecting *s, size_t *chosen, struct kbi_pick **served)
 {
 	for (size_t k = 0; k < s->count; k++) {
@@ -112,9 +113,9 @@ static void unqueue_all(struct selecting *s)
 	kbi_np_leave(s->pick.task);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* A pending event decides the pick, unless a channel has: true, it has been taken. */
+/* Decides the pick by a pending event and takes it (true), unless a channel has decided. */
 static bool pick_event(struct selecting *s)
 {
 	for (size_t k = 0; k < s->count; k++) {
@@ -136,7 +137,7 @@ static int await(struct selecting *s, uint64_t deadline)
 {
 	int rc = 0;
 
-	/* acquire: partner is the release in kbi_chan_wake */
+	/* acquire: pairs with the release in kbi_chan_wake */
 	while (!a_load_acq(&s->pick.done)) {
 		if (pick_event(s))
 			return 0;
@@ -181,7 +182,7 @@ static int select_in(struct selecting *s, uint64_t deadline, size_t *chosen)
 	return deadline == 0 ? ETIMEDOUT : wait_served(s, deadline, chosen);
 }
 
-/* ---- the public function --------------------------------------------------------------------------- */
+/* ---- the public function --------------------------------------------------------------------- */
 
 static bool is_valid(const kb_select_case_t *c, const struct kbi_task *self)
 {
@@ -195,8 +196,9 @@ static bool is_valid(const kb_select_case_t *c, const struct kbi_task *self)
 	return false;
 }
 
-/* A case to start at, from the clock: no memory is shared between selecting threads. A product alone makes even steps of
- * the even steps of a thread that selects in a loop, which may pass a case by for long: so the high digits come down. */
+/* Returns a case to start at, from the clock: selecting threads share no memory. A product alone
+ * maps even steps to even steps, so a thread that selects in a loop could pass a case by for long:
+ * therefore the high digits are mixed into the low digits. */
 static size_t any_start(size_t count)
 {
 	uint64_t r = kbi_cpu_ticks() * 0x9E3779B97F4A7C15u;

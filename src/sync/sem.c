@@ -1,20 +1,23 @@
-/* sync/sem.c - counting semaphores. A token goes into the count, by one CAS, or straight to the first
- * waiter; count and waiters exclude each other, so the count's own word holds the queue's two bits.
+/* sync/sem.c - counting semaphores. A token goes into the count, by one CAS, or straight to the
+ * first waiter. Count and waiters exclude each other, so the count's own word holds the queue's two
+ * bits. Post touches nothing of the semaphore after the step that lets a waiter go on: that thread
+ * may destroy the semaphore.
  *
- * Post touches nothing of the semaphore after the step that lets a waiter go on: that thread may destroy
- * it. Post may be called from a signal handler that has interrupted anything, also this unit: who works
- * on a queue says so in a list of its kernel thread; a post that finds its own thread there leaves the
- * token in `late`, and the interrupted code gives it out when it has unlocked the queue.
- * Callers: everybody above, posts also by foreign threads. Calls waitq, domain. Wait may switch, post
- * never. */
+ * Post may be called from a signal handler that has interrupted any code, also this unit. A thread
+ * that works on a queue is listed at its kernel thread; a post that finds its own thread in the
+ * list leaves the token in `late`, and the interrupted code gives the token out when it has
+ * unlocked the queue.
+ * Callers: all rooms above; foreign threads post, too. Calls waitq, domain.
+ * Wait may switch, post never. */
 #include "sync/sem.h"
 
 #include <errno.h>
 
 #include "core/domain.h"
 
-/* The value word: a count of 0 .. KB_SEM_VALUE_MAX, or SOME (and QLOCK while the queue is worked on), which
- * means count 0. Everybody: CAS from a value without QLOCK; the holder of QLOCK: plain stores. */
+/* The value word: a count of 0 .. KB_SEM_VALUE_MAX, or SOME (with QLOCK while a thread works on the
+ * queue), which means count 0. Every thread changes it by CAS from a value without QLOCK; the
+ * holder of QLOCK uses plain stores. */
 #define SOME 0x80000000u
 #define QLOCK 0x40000000u
 
@@ -22,9 +25,9 @@ static inline a32 *value_of(kb_sem_t *s) { return (a32 *)&s->value; }
 static inline a32 *late_of(kb_sem_t *s) { return (a32 *)&s->word; }
 static inline struct kbi_waitq *queue_of(kb_sem_t *s) { return (struct kbi_waitq *)&s->head; }
 
-/* Work on a queue that this kernel thread has begun, newest first; more than one if handlers interrupted
- * it. Read and written by this kernel thread only, inside np brackets (the thread stays on it) and in
- * functions that are not inlined and do not switch. */
+/* Work on a queue that this kernel thread has begun, newest first; more than one item if handlers
+ * interrupted such work. Only this kernel thread reads and writes the list, inside np brackets (the
+ * thread stays on the kernel thread) and in functions that are not inlined and do not switch. */
 struct work {
 	kb_sem_t *s;
 	struct work *older;
@@ -47,7 +50,7 @@ static inline void end(const struct work *w)
 	kbi_compiler_barrier();
 }
 
-/* Has a handler interrupted this thread's work on s? */
+/* Returns whether a handler has interrupted this thread's work on s. */
 static KBI_NOINLINE bool is_interrupted(const kb_sem_t *s)
 {
 	const struct work *w = works;
@@ -57,28 +60,28 @@ static KBI_NOINLINE bool is_interrupted(const kb_sem_t *s)
 	return w;
 }
 
-/* Holder of QLOCK: gives it back. */
+/* Releases the queue lock. The caller holds QLOCK. */
 static inline void unlock_queue(kb_sem_t *s)
 {
-	/* release: partner is the acquire of the CAS in take, put and lock_queued */
+	/* release: pairs with the acquire of the CAS in take and lock_queue */
 	a_store_rel(value_of(s), queue_of(s)->head ? SOME : 0);
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------ */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* Takes a token from the count. */
+/* Takes a token from the count. False: the count is 0. */
 static inline bool take(kb_sem_t *s)
 {
 	uint32_t old = a_load_rlx(value_of(s));
 
 	while (old != 0 && !(old & SOME))
-		/* acquire: partner is the release in put; old - 1 is again a count */
+		/* acquire: pairs with the release in put; old - 1 is again a count */
 		if (kbi_likely(a_cas_acq(value_of(s), &old, old - 1)))
 			return true;
 	return false;
 }
 
-/* Adds a token to the count if nobody waits: 0 or EOVERFLOW; EBUSY: somebody does. */
+/* Adds a token to the count if no thread waits. Returns 0, EOVERFLOW, or EBUSY: a thread waits. */
 static inline int put(kb_sem_t *s)
 {
 	uint32_t old = a_load_rlx(value_of(s));
@@ -86,20 +89,21 @@ static inline int put(kb_sem_t *s)
 	while (!(old & SOME)) {
 		if (kbi_unlikely(old == KB_SEM_VALUE_MAX))
 			return EOVERFLOW;
-		/* release: partner is the acquire in take */
+		/* release: pairs with the acquire in take */
 		if (kbi_likely(a_cas_rel(value_of(s), &old, old + 1)))
 			return 0;
 	}
 	return EBUSY;
 }
 
-/* One try to lock the queue from a value of 0 or SOME. Acquire: partner is the release in unlock_queue. */
+/* Tries once to lock the queue from a value of 0 or SOME. acquire: pairs with the
+ * release in unlock_queue. */
 static inline bool lock_queue(kb_sem_t *s, uint32_t from)
 {
 	return a_cas_acq(value_of(s), &from, SOME | QLOCK);
 }
 
-/* ---- giving tokens out -------------------------------------------------------------------------- */
+/* ---- giving tokens out ----------------------------------------------------------------------- */
 
 /* A growing list of waiters to be woken. */
 struct chain {
@@ -113,7 +117,8 @@ static inline void chain_add(struct chain *c, struct kbi_wnode *n)
 	c->end = &n->next;
 }
 
-/* One try to take the first waiter out; NULL: there is none, or somebody else works on the queue. */
+/* Tries once to take the first waiter out. NULL: there is none, or another
+ * thread works on the queue. */
 static inline struct kbi_wnode *take_waiter(kb_sem_t *s)
 {
 	struct kbi_wnode *n = NULL;
@@ -128,9 +133,10 @@ static inline struct kbi_wnode *take_waiter(kb_sem_t *s)
 	return n;
 }
 
-/* One try to give a token out: to the count, or to the first waiter, who goes to the chain. 0, EOVERFLOW,
- * or EBUSY: somebody else works on the queue. After a token for the count the semaphore may be gone; with one
- * for a waiter it stays until that is woken. */
+/* Tries once to give a token out: to the count, or to the first waiter, which goes to the
+ * chain. Returns 0, EOVERFLOW, or EBUSY: another thread works on the queue. After a token
+ * for the count the semaphore may be gone; with a token for a waiter the semaphore stays
+ * until that waiter is woken. */
 static KBI_NOINLINE int try_give(kb_sem_t *s, struct chain *c)
 {
 	struct kbi_wnode *n;
@@ -145,11 +151,11 @@ static KBI_NOINLINE int try_give(kb_sem_t *s, struct chain *c)
 	return 0;
 }
 
-/* Gives out what handlers have left while this thread worked on the queue. */
+/* Gives out the tokens that handlers have left while this thread worked on the queue. */
 static inline void give_late(kb_sem_t *s, struct chain *c)
 {
 	while (kbi_unlikely(a_load_rlx(late_of(s)))) {
-		/* acquire: partner is the release in post_slow */
+		/* acquire: pairs with the release in post_in_handler */
 		uint32_t n = a_xchg_acq(late_of(s), 0);
 
 		for (; n > 0; n--)
@@ -158,7 +164,8 @@ static inline void give_late(kb_sem_t *s, struct chain *c)
 	}
 }
 
-/* Late tokens before its own one: its own may be the last touch. */
+/* Gives out the late tokens, then the caller's own: its own may be the
+ * last touch of the semaphore. */
 static int give(kb_sem_t *s, struct chain *c)
 {
 	for (unsigned tries = 0;; tries++) {
@@ -184,14 +191,15 @@ static KBI_NOINLINE void settle_late(kb_sem_t *s)
 	kbi_waitq_grant_all(c.first, KBI_WNODE_GRANTED);
 }
 
-/* After a wait's work on the queue. The wait has not returned, so the semaphore is there. */
+/* Gives out late tokens after a wait's work on the queue. The wait has not returned, so the
+ * semaphore exists. */
 static inline void settle(kb_sem_t *s)
 {
 	if (kbi_unlikely(a_load_rlx(late_of(s))))
 		settle_late(s);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Takes a token (true) or queues n. */
 static KBI_NOINLINE bool take_or_queue(kb_sem_t *s, struct kbi_wnode *n)
@@ -212,7 +220,7 @@ static KBI_NOINLINE bool take_or_queue(kb_sem_t *s, struct kbi_wnode *n)
 	}
 }
 
-/* One try to queue n: there is no token, nobody works on the queue. */
+/* Tries once to queue n. Succeeds if there is no token and no thread works on the queue. */
 static inline bool queue(kb_sem_t *s, struct kbi_wnode *n)
 {
 	uint32_t old = a_load_rlx(value_of(s));
@@ -220,12 +228,12 @@ static inline bool queue(kb_sem_t *s, struct kbi_wnode *n)
 	if (kbi_unlikely(old != 0 && old != SOME) || kbi_unlikely(!lock_queue(s, old)))
 		return false;
 	kbi_waitq_append(queue_of(s), n);
-	/* release: as in unlock_queue */
+	/* release: pairs with the acquire in lock_queue, as in unlock_queue */
 	a_store_rel(value_of(s), SOME);
 	return true;
 }
 
-/* Takes a token (true) or queues n. In a function with TLS that does not switch. */
+/* Takes a token (true) or queues n. Uses TLS, therefore not inlined, and does not switch. */
 static KBI_NOINLINE bool arrive(kb_sem_t *s, struct kbi_wnode *n)
 {
 	struct kbi_task *self = n->task;
@@ -241,7 +249,7 @@ static KBI_NOINLINE bool arrive(kb_sem_t *s, struct kbi_wnode *n)
 	return taken;
 }
 
-/* While n is QUEUED the value is SOME, with or without QLOCK. */
+/* Unlinks n if it is QUEUED. While n is QUEUED the value is SOME, with or without QLOCK. */
 static bool remove_if_queued(kb_sem_t *s, struct kbi_wnode *n)
 {
 	bool queued;
@@ -313,17 +321,18 @@ int kb_sem_trywait(kb_sem_t *s)
 	return take(s) ? 0 : EAGAIN;
 }
 
-/* ---- posting ----------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
-/* In a handler that has interrupted library code: only the way round the board is open for wake-ups.
- * Also for a kernel thread without descriptor, which stays without: making one is not for handlers. */
+/* Posts in a handler that has interrupted library code: there only wake-ups by way of the
+ * board are safe. Also for a kernel thread without descriptor, which stays without: a handler
+ * must not make a descriptor. */
 static KBI_NOINLINE int post_in_handler(kb_sem_t *s)
 {
 	struct chain c = { NULL, &c.first };
 	int rc;
 
 	if (is_interrupted(s)) {
-		/* release: partner is the acquire in give_late, of any thread that works on this queue */
+		/* release: pairs with the acquire in give_late, of any thread that works on this queue */
 		__atomic_fetch_add(&late_of(s)->v_, 1, __ATOMIC_RELEASE);
 		return 0;
 	}
@@ -333,14 +342,15 @@ static KBI_NOINLINE int post_in_handler(kb_sem_t *s)
 		struct kbi_task *t = n->task;
 
 		c.first = n->next;
-		/* release: partner is the acquire in kbi_waitq_await */
+		/* release: pairs with the acquire in kbi_waitq_await */
 		a_store_rel(&n->state, KBI_WNODE_GRANTED);
 		kbi_domain_wake_from_outside(t);
 	}
 	return rc;
 }
 
-/* Not as simple as one waiter to wake: n, if any, and what handlers have left. */
+/* Posts where there is more to do than to wake one waiter. n: a waiter taken already, or NULL.
+ * Gives out late tokens, too. */
 static KBI_NOINLINE int post_more(kb_sem_t *s, struct kbi_wnode *n)
 {
 	struct chain c = { NULL, &c.first };
@@ -356,7 +366,7 @@ static KBI_NOINLINE int post_more(kb_sem_t *s, struct kbi_wnode *n)
 	return rc;
 }
 
-/* Somebody waits or did a moment ago. */
+/* Posts where a thread waits or did a moment ago. */
 static KBI_NOINLINE int post_slow(kb_sem_t *s)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -402,7 +412,7 @@ void kbi_sem_orphan(kb_sem_t *s)
 	a_store_rlx(late_of(s), 0);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int kb_sem_init(kb_sem_t *s, uint32_t value)
 {
@@ -412,7 +422,7 @@ int kb_sem_init(kb_sem_t *s, uint32_t value)
 	return 0;
 }
 
-/* EBUSY: threads wait on it. */
+/* Returns EBUSY if threads wait. */
 int kb_sem_destroy(kb_sem_t *s)
 {
 	return a_load_rlx(value_of(s)) & SOME ? EBUSY : 0;

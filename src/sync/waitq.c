@@ -1,5 +1,6 @@
 /* sync/waitq.c - waiting for a verdict. Contract and laws in waitq.h.
- * Runs on the waiter's stack; may switch in sleep and await only. */
+ * Callers: this room, io, posix. Runs on the waiter's or the waker's stack; only kbi_waitq_sleep
+ * and the functions kbi_waitq_await* may switch. */
 #include "sync/waitq.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "core/foreign.h"
 #include "os/sys.h"
 
-/* Tries before the kernel thread lets others run: the holder of the bit may have been preempted. */
+/* Tries before the kernel thread yields: the holder of the bit may have been preempted. */
 enum { TRIES_PER_YIELD = 128 };
 
 void kbi_waitq_pause(unsigned n)
@@ -23,7 +24,8 @@ void kbi_waitq_pause(unsigned n)
 
 aptr kbi_waitq_rank;
 
-/* Of who waits: it may have changed since its last wait. One that another moves from queue to queue keeps its own. */
+/* Reads the waiter's priority: it may have changed since the last wait. A node that another thread
+ * moves from queue to queue keeps its rank. */
 static void look_up_rank(struct kbi_wnode *n)
 {
 	uint32_t (*rank_of_caller)(void) = (uint32_t (*)(void))(uintptr_t)a_load_rlx(&kbi_waitq_rank);
@@ -32,7 +34,8 @@ static void look_up_rank(struct kbi_wnode *n)
 		n->rank = rank_of_caller();
 }
 
-static void put_between(struct kbi_waitq *q, struct kbi_wnode *prev, struct kbi_wnode *n, struct kbi_wnode *next)
+static void put_between(struct kbi_waitq *q, struct kbi_wnode *prev, struct kbi_wnode *n,
+	struct kbi_wnode *next)
 {
 	n->prev = prev;
 	n->next = next;
@@ -72,12 +75,13 @@ void kbi_waitq_grant_all(struct kbi_wnode *chain, uint32_t verdict)
 	}
 }
 
-/* ---- many at a time ------------------------------------------------------------------------------ */
+/* ---- many at a time -------------------------------------------------------------------------- */
 
 enum {
-	SPREAD = 16,          /* idle virtual processors that get some at a time */
-	WORTH = 1000,         /* ns since the last time: shorter steps do not pay for a move to a VP that polls, */
-	WORTH_WAKING = 30000, /* or that sleeps in the kernel */
+	SPREAD = 16,          /* most idle virtual processors that get waiters at a time */
+	/* ns since the last time: shorter steps do not pay for a move to a VP that polls */
+	WORTH = 1000,
+	WORTH_WAKING = 30000, /* likewise for a VP that sleeps in the kernel */
 };
 
 struct spread {
@@ -85,7 +89,7 @@ struct spread {
 	unsigned has[SPREAD], vps, share;
 };
 
-/* step: ns since me's last time. */
+/* Finds idle VPs and each VP's share of n waiters. step: ns since the last time on me. */
 static void find_idle(struct spread *s, const struct kbi_vp *me, unsigned n, uint64_t step)
 {
 	s->vps = 0;
@@ -101,7 +105,8 @@ static void find_idle(struct spread *s, const struct kbi_vp *me, unsigned n, uin
 	s->share = (n + 1) / (s->vps + 1);
 }
 
-/* The idle VP where t waits, or that lacks most; NULL: none lacks any. */
+/* Returns the idle VP where t waits, else the idle VP that has got the fewest waiters;
+ * NULL: each has its share. */
 static struct kbi_vp *place(struct spread *s, const struct kbi_task *t)
 {
 	uint64_t st = a_load_rlx(&t->state);
@@ -140,7 +145,7 @@ void kbi_waitq_grant_apart(struct kbi_wnode *chain, unsigned n, uint32_t verdict
 		struct kbi_task *t = chain->task;
 		struct kbi_vp *vp = s.vps ? place(&s, t) : NULL;
 
-		/* release: as in kbi_waitq_grant */
+		/* release: pairs with the acquire in kbi_waitq_await, as in kbi_waitq_grant */
 		a_store_rel(&chain->state, verdict);
 		if (vp)
 			kbi_domain_wake_apart(me, t, vp);
@@ -150,9 +155,10 @@ void kbi_waitq_grant_apart(struct kbi_wnode *chain, unsigned n, uint32_t verdict
 	}
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------------ */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* Ends after a second, too; then whoever waits looks again. */
+/* Sleeps until a time of CLOCK_REALTIME, at most a second; then the caller looks again. ETIMEDOUT:
+ * the time has passed. */
 static int sleep_real(struct kbi_task *self, uint64_t ns)
 {
 	enum { SECOND = 1000000000 };
@@ -178,7 +184,7 @@ int kbi_waitq_sleep(struct kbi_task *self, struct kbi_until until)
 	return kbi_timer_sleep(self, until.deadline);
 }
 
-/* ---- a crowd ------------------------------------------------------------------------------------------- */
+/* ---- a crowd --------------------------------------------------------------------------------- */
 
 /* The words are never unmapped: the object may be gone when its last waiters wake up. */
 enum { CROWD_BITS = 6, CROWDS = 1 << CROWD_BITS };
@@ -189,7 +195,7 @@ static struct {
 
 static a32 *crowd_of(const void *object)
 {
-	/* the golden ratio, as in sync/park */
+	/* a hash by the golden ratio, as in sync/park */
 	return &crowds[((uintptr_t)object >> 3) * 0x9E3779B97F4A7C15u >> (64 - CROWD_BITS)].word;
 }
 
@@ -207,39 +213,41 @@ void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, const void
 	while (chain) {
 		struct kbi_wnode *next = chain->next;
 
-		/* release: as in kbi_waitq_grant */
+		/* release: pairs with the acquire in kbi_waitq_await, as in kbi_waitq_grant */
 		a_store_rel(&chain->state, verdict);
 		chain = next;
 	}
-	/* release: partner is the acquire in sleep_in_crowd, which makes the verdict seen */
+	/* release: pairs with the acquire in sleep_in_crowd, which makes the verdict visible */
 	a_add_acqrel(crowd, 1);
 	kbi_sys_futex_wake(crowd, INT_MAX);
 }
 
-static int sleep_in_crowd(struct kbi_task *self, struct kbi_until until, const a32 *crowd, uint32_t *seen)
+static int sleep_in_crowd(struct kbi_task *self, struct kbi_until until, const a32 *crowd,
+	uint32_t *seen)
 {
 	int rc = until.stop ? until.stop(self) : 0;
 
 	if (rc == 0)
 		rc = kbi_foreign_sleep_at(self, crowd, *seen, until.deadline);
-	/* acquire: partner is the release in kbi_waitq_grant_crowd */
+	/* acquire: pairs with the release in kbi_waitq_grant_crowd */
 	*seen = a_load_acq(crowd);
 	return rc;
 }
 
-/* A wait whose thread is unwound by a handler that stop has run: cancelled there, or pthread_exit. */
+/* A wait. Its cleanup serves a thread that a handler run by stop has unwound: by
+ * cancellation or by pthread_exit. */
 struct await {
 	struct kbi_wnode *n;
 	bool (*leave)(void *object, struct kbi_wnode *n);
 	void *object;
-	const a32 *crowd; /* or NULL */
+	const a32 *crowd; /* NULL: the waiter is not in a crowd */
 	uint32_t seen;
 	bool over;
 };
 
 static int await(struct await *a, struct kbi_until until)
 {
-	/* acquire: partner is the release in kbi_waitq_grant */
+	/* acquire: pairs with the release in kbi_waitq_grant */
 	while (a_load_acq(&a->n->state) < KBI_WNODE_GRANTED) {
 		int rc = a->crowd ? sleep_in_crowd(a->n->task, until, a->crowd, &a->seen) :
 				    kbi_waitq_sleep(a->n->task, until);
@@ -275,7 +283,8 @@ int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 int kbi_waitq_await_in_crowd(struct kbi_wnode *n, struct kbi_until until,
 			     bool (*leave)(void *object, struct kbi_wnode *n), void *object, uint32_t seen)
 {
-	struct await a __attribute__((cleanup(unwound))) = { n, leave, object, crowd_of(object), seen, false };
+	struct await a __attribute__((cleanup(unwound))) =
+		{ n, leave, object, crowd_of(object), seen, false };
 
 	return await(&a, until);
 }

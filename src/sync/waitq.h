@@ -1,21 +1,25 @@
-/* sync/waitq.h - what all objects that threads wait for are made of: a word with a queue lock bit, a
- * first-in first-out list of nodes that lie on the waiters' stacks, and the three steps of a wake-up. Where threads have
- * real-time priorities, those of a higher one stand before the others.
+/* sync/waitq.h - the base of all objects that threads wait for: a word with a queue lock bit, a
+ * first-in first-out list of nodes that lie on the waiters' stacks, and the three steps of a
+ * wake-up. Where threads have real-time priorities, a waiter of a higher priority stands before the
+ * waiters of lower ones.
  *
  * The laws of a wake-up
- *  1. Under the object's queue lock the waker unlinks the node, marks it TAKEN and decides what the
- *     waiter gets.
- *  2. It releases the queue lock by its last store to the object: the woken thread may free the object.
- *  3. It reads all it needs of the node, then stores the verdict (kbi_waitq_grant): after that store the
- *     node's memory is gone. The task descriptor is type-stable, so waking it late is harmless.
- *  A waiter that gives up (deadline, stop) takes the queue lock: still QUEUED, it unlinks itself; else the
- *  wake-up has won and it waits the few instructions for the verdict. Exactly one wins.
+ *  1. Under the object's queue lock the waker unlinks the node, marks it TAKEN and decides the
+ *     verdict, the result of the wait.
+ *  2. The waker releases the queue lock by its last store to the object: the woken thread may free
+ *     the object.
+ *  3. The waker reads all it needs of the node, then stores the verdict (kbi_waitq_grant): after
+ *     that store the node's memory is gone. The task descriptor is type-stable, so a late wake is
+ *     harmless.
+ * A waiter that gives up (deadline, stop) takes the queue lock. If its node is still QUEUED, the
+ * waiter unlinks the node; else the wake-up has won, and the waiter waits the few instructions for
+ * the verdict. Exactly one side wins.
  *
- * The word of an object holds KBI_WAITQ_LOCK and KBI_WAITQ_SOME beside its own bits. Everybody changes
- * it by CAS from a value without KBI_WAITQ_LOCK; so the holder of the lock is alone with the word and
- * unlocks by one plain release store of the new value. The lock is held inside np brackets, never across
- * a switch.
- * Callers: this room, posix. Calls core/wait, core/domain, core/timer. */
+ * The word of an object holds KBI_WAITQ_LOCK and KBI_WAITQ_SOME beside the object's own bits. Every
+ * thread changes the word by CAS from a value without KBI_WAITQ_LOCK; so the holder of the lock is
+ * alone with the word and unlocks by one plain release store of the new value. The lock is held
+ * inside np brackets, never across a switch. Only the functions marked KBI_SWITCHES may switch.
+ * Callers: this room, io, posix. Calls core/wait, core/domain, core/timer. */
 #ifndef KBI_WAITQ_H
 #define KBI_WAITQ_H
 
@@ -25,12 +29,12 @@
 #include "core/wait.h"
 
 enum {
-	KBI_WAITQ_LOCK = 2, /* somebody works on the queue */
+	KBI_WAITQ_LOCK = 2, /* a thread works on the queue */
 	KBI_WAITQ_SOME = 4, /* the queue is not empty */
 };
 
-/* A node's state. TAKEN: under the queue lock, by who unlinks it to wake it. GRANTED and above: what the
- * waiter got, by the unit's own numbers; stored last, by the waker. */
+/* States of a node. TAKEN: stored under the queue lock by the waker that unlinks the node. GRANTED
+ * and above: the verdict, numbered by each unit for itself; stored last, by the waker. */
 enum kbi_wnode_state {
 	KBI_WNODE_QUEUED,
 	KBI_WNODE_TAKEN,
@@ -38,28 +42,30 @@ enum kbi_wnode_state {
 };
 
 struct kbi_wnode {
-	/* under the object's queue lock; next also chains nodes that one waker has taken */
+	/* under the object's queue lock; next also chains the nodes that a waker has taken */
 	struct kbi_wnode *next, *prev;
 	struct kbi_task *task; /* constant while queued */
 	a32 state;             /* enum kbi_wnode_state */
-	uint32_t rank;         /* its thread's real-time priority, 0: none; zero before it is appended */
+	uint32_t rank; /* real-time priority of the thread, 0: none; zero before the node is appended */
 };
 
-/* Lies over the two pointers of the public objects. All zero is empty. Under the queue lock. */
+/* Lies over the two pointers of a public object. All zero is an empty
+ * queue. Under the queue lock. */
 struct kbi_waitq {
 	void *head, *tail;
 };
 
-/* How long a waiter waits: until a deadline (KBI_FOREVER: none) or until stop(self), asked after each wake
- * of any kind, returns an errno value (NULL: never): cancellation, interruption by a signal.
- * EAGAIN: stop() itself has run a handler, which may have slept and taken our permit with it; the waiter looks
- * at its node again. */
+/* How long a waiter waits: until `deadline` (KBI_FOREVER: none) or until stop(self) returns an
+ * errno value (NULL: never). stop is asked after each wake of any kind; its reasons are
+ * cancellation and interruption by a signal. EAGAIN means: stop itself has run a handler, which may
+ * have slept and so consumed the waiter's permit; the waiter then looks at its node again. */
 struct kbi_until {
 	uint64_t deadline;
 	int (*stop)(struct kbi_task *self);
 };
 
-/* A deadline on CLOCK_REALTIME: this beside its ns. The clock is looked at once a second, so that it may be set. */
+/* Flag of a deadline on CLOCK_REALTIME; the remaining bits are its ns. The clock is read once a
+ * second, because it may be set meanwhile. */
 #define KBI_WAITQ_REAL (UINT64_C(1) << 63)
 
 static inline uint64_t kbi_waitq_real(int64_t sec, long nsec)
@@ -73,12 +79,12 @@ static inline uint64_t kbi_waitq_real(int64_t sec, long nsec)
 
 static inline struct kbi_until kbi_waitq_until(uint64_t deadline)
 {
-	/* of CLOCK_MONOTONIC: what would be taken for another clock's never comes */
+	/* deadline is of CLOCK_MONOTONIC: a value that has the flag by accident never comes */
 	return (struct kbi_until){ deadline & KBI_WAITQ_REAL ? KBI_FOREVER : deadline, NULL };
 }
 
-/* The same for a wait of the native interface: signals' handlers run meanwhile. Not for waits of the runtime's own, which
- * may be in the midst of something. */
+/* As kbi_waitq_until, for a wait of the native interface: handlers of signals run meanwhile. Not
+ * for waits of the runtime itself, which may be in the middle of an operation. */
 static inline struct kbi_until kbi_waitq_until_handling(uint64_t deadline)
 {
 	struct kbi_until until = kbi_waitq_until(deadline);
@@ -96,29 +102,32 @@ static inline struct kbi_task *kbi_waitq_self(void)
 
 /* ---- the word ------------------------------------------------------------------------------- */
 
-/* Takes the queue lock; the word without the lock bit. Inside np brackets. */
+/* Takes the queue lock. Returns the word without the lock bit. Inside np brackets. */
 static inline uint32_t kbi_waitq_lock(a32 *word)
 {
 	kbi_spin_lock_bit(word, KBI_WAITQ_LOCK);
 	return a_load_rlx(word) & ~(uint32_t)KBI_WAITQ_LOCK;
 }
 
-/* Stores the new value and thereby gives the lock back. */
+/* Stores the new value and thereby releases the queue lock. */
 static inline void kbi_waitq_unlock(a32 *word, uint32_t value)
 {
-	/* release: partner is the acquire of whoever locks the queue or takes the object next */
+	/* release: pairs with the acquire of the next thread that locks the
+	 * queue or takes the object */
 	a_store_rel(word, value);
 }
 
-/* For loops that wait for a lock bit by themselves: the n-th try has failed. */
+/* Pauses in a loop that waits for a lock bit without kbi_waitq_lock, after the n-th failed try. */
 void kbi_waitq_pause(unsigned n);
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* The real-time priority of a thread that is about to wait, the caller; NULL: nobody has one. Set once, by the drop-in. */
+/* A function that returns the real-time priority of its caller, a thread that is about to wait;
+ * NULL: no thread has a priority. Set once, by the drop-in. */
 extern KBI_HIDDEN aptr kbi_waitq_rank;
 
-/* Where some have: before those of a lower rank, and in order among equals; behind those, or, `first`, before them. */
+/* Inserts n where threads have priorities: before the nodes of lower rank and after the nodes of
+ * equal rank, or, with `first`, before the nodes of equal rank. */
 void kbi_waitq_insert(struct kbi_waitq *q, struct kbi_wnode *n, bool first);
 
 static inline void kbi_waitq_append(struct kbi_waitq *q, struct kbi_wnode *n)
@@ -174,13 +183,13 @@ static inline void kbi_waitq_take(struct kbi_waitq *q, struct kbi_wnode *n)
 	a_store_rlx(&n->state, KBI_WNODE_TAKEN);
 }
 
-/* KBI_WAITQ_SOME if there are waiters, else 0. */
+/* Returns KBI_WAITQ_SOME if there are waiters, else 0. */
 static inline uint32_t kbi_waitq_some(const struct kbi_waitq *q)
 {
 	return q->head ? KBI_WAITQ_SOME : 0;
 }
 
-/* Unlinks the first node of a non-empty queue, to wake it. */
+/* Unlinks the first node of a non-empty queue in order to wake its thread. */
 static inline struct kbi_wnode *kbi_waitq_take_first(struct kbi_waitq *q)
 {
 	struct kbi_wnode *n = q->head;
@@ -189,24 +198,27 @@ static inline struct kbi_wnode *kbi_waitq_take_first(struct kbi_waitq *q)
 	return n;
 }
 
-/* ---- waking and waiting ------------------------------------------------------------------------ */
+/* ---- waking and waiting ---------------------------------------------------------------------- */
 
-/* Law 3. Not under a queue lock. */
+/* Stores the verdict and wakes the waiter: law 3. Not under a queue lock. */
 static inline void kbi_waitq_grant(struct kbi_wnode *n, uint32_t verdict)
 {
 	struct kbi_task *t = n->task;
 
-	/* release: partner is the acquire in kbi_waitq_await; all the waker did before is the waiter's */
+	/* release: pairs with the acquire in kbi_waitq_await; the waiter sees all
+	 * that the waker did before */
 	a_store_rel(&n->state, verdict);
 	kbi_wait_wake(t);
 }
 
-/* The same without a call where the waiter sleeps on the caller's VP. Inside np brackets of self. */
-static inline void kbi_waitq_grant_from(struct kbi_task *self, struct kbi_wnode *n, uint32_t verdict)
+/* As kbi_waitq_grant, without a call where the waiter sleeps on the caller's VP.
+ * Inside np brackets of self. */
+static inline void kbi_waitq_grant_from(struct kbi_task *self, struct kbi_wnode *n,
+	uint32_t verdict)
 {
 	struct kbi_task *t = n->task;
 
-	/* release: as above */
+	/* release: pairs with the acquire in kbi_waitq_await */
 	a_store_rel(&n->state, verdict);
 	if (kbi_likely(self->vp != NULL))
 		kbi_domain_wake(self->vp, t, false);
@@ -214,55 +226,60 @@ static inline void kbi_waitq_grant_from(struct kbi_task *self, struct kbi_wnode 
 		kbi_wait_wake(t);
 }
 
-/* The same for a hand-over: its thread runs before what is ready already. */
+/* As kbi_waitq_grant, for a hand-over: the waiter runs before the
+ * threads that are ready already. */
 static inline void kbi_waitq_grant_next(struct kbi_wnode *n, uint32_t verdict)
 {
 	struct kbi_task *t = n->task;
 
-	/* release: as above */
+	/* release: pairs with the acquire in kbi_waitq_await */
 	a_store_rel(&n->state, verdict);
 	kbi_wait_wake_next(t);
 }
 
-/* For every node of a chain linked by next. */
+/* Grants the verdict to every node of a chain linked by next. */
 void kbi_waitq_grant_all(struct kbi_wnode *chain, uint32_t verdict);
-/* The same of n that are to run at the same time as the caller goes on: idle virtual processors get their part of them. */
+/* As kbi_waitq_grant_all, for n waiters that should run in parallel to the caller: idle virtual
+ * processors get their part of the waiters. */
 void kbi_waitq_grant_apart(struct kbi_wnode *chain, unsigned n, uint32_t verdict);
 
-/* One sleep: 0 (woken, perhaps for nothing), ETIMEDOUT, or what stop said. */
+/* Sleeps once. Returns 0 (woken, perhaps spuriously), ETIMEDOUT, or the result of stop. */
 KBI_SWITCHES int kbi_waitq_sleep(struct kbi_task *self, struct kbi_until until);
 
-/* Waits for the node's verdict: 0, and n->state is GRANTED or above. If the patience ends first it asks
- * leave(object, n), which takes the queue lock, unlinks the node if it is still QUEUED and says whether it
- * was; then ETIMEDOUT or what stop said. */
+/* Waits for the node's verdict. Returns 0, and n->state is GRANTED or above. If the deadline passes
+ * or stop ends the wait, calls leave(object, n), which takes the queue lock, unlinks the node if it
+ * is still QUEUED, and returns true if it was; then the result is ETIMEDOUT or the result of
+ * stop. */
 KBI_SWITCHES int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 				 bool (*leave)(void *object, struct kbi_wnode *n), void *object);
 
-/* The same; stop has been asked already since the caller last suspended. In line for a wait without deadline that
- * one sleep ends: in a KBI_SWITCHER. */
+/* As kbi_waitq_await, for a caller that has asked stop since it last suspended. Inlines a wait
+ * without deadline that one sleep ends; only in a KBI_SWITCHER. */
 KBI_SWITCHES static inline __attribute__((always_inline)) int
-kbi_waitq_await_asked(struct kbi_wnode *n, struct kbi_until until, bool (*leave)(void *object, struct kbi_wnode *n),
-		      void *object)
+kbi_waitq_await_asked(struct kbi_wnode *n, struct kbi_until until,
+	bool (*leave)(void *object, struct kbi_wnode *n), void *object)
 {
 	if (kbi_likely(until.deadline == KBI_FOREVER)) {
 		kbi_wait_sleep_in_line(n->task);
-		/* acquire: partner is the release in kbi_waitq_grant */
+		/* acquire: pairs with the release in kbi_waitq_grant */
 		if (kbi_likely(a_load_acq(&n->state) >= KBI_WNODE_GRANTED))
 			return 0;
 	}
 	return kbi_waitq_await(n, until, leave, object);
 }
 
-/* Kernel threads that are no virtual processors and are all granted at once sleep at one word, by the object's address, and
- * are woken by one system call. It changes after their verdicts are stored. Read before the waiter queues, under the
- * queue lock. */
+/* A crowd: kernel threads that are no virtual processors and are granted all at once. They sleep at
+ * one word, chosen by the object's address, and one system call wakes them. The word changes after
+ * their verdicts are stored. kbi_waitq_crowd_seen returns the word; a waiter reads it under the
+ * queue lock, before it queues its node, and passes it to kbi_waitq_await_in_crowd. */
 uint32_t kbi_waitq_crowd_seen(const void *object);
 KBI_SWITCHES int kbi_waitq_await_in_crowd(struct kbi_wnode *n, struct kbi_until until,
-					  bool (*leave)(void *object, struct kbi_wnode *n), void *object, uint32_t seen);
+					  bool (*leave)(void *object, struct kbi_wnode *n), void *object,
+						uint32_t seen);
 /* Stores the verdicts and wakes the crowd. Not under a queue lock. */
 void kbi_waitq_grant_crowd(struct kbi_wnode *chain, uint32_t verdict, const void *object);
 
-/* leave() of an object whose word has no bits that depend on who waits. */
+/* Serves as leave() of an object whose word has no bits that depend on the waiters. */
 bool kbi_waitq_leave(a32 *word, struct kbi_waitq *q, struct kbi_wnode *n);
 
 #endif
