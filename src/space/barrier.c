@@ -1,5 +1,6 @@
-/* space/barrier.c - barriers. Contract in kochab/space.h. Processes that have waited are remembered: if one dies the
- * round cannot be completed, perhaps, and all are told. */
+/* space/barrier.c - barriers. Contract in kochab/space.h. Processes that have waited
+ * are remembered: if such a process dies, the round can perhaps not be completed,
+ * and all waiters are told. */
 #include "space/thing.h"
 
 static void make(struct kbi_space_thing *t, const void *count)
@@ -7,21 +8,24 @@ static void make(struct kbi_space_thing *t, const void *count)
 	t->barrier.left = *(const uint32_t *)count;
 }
 
-int kb_space_barrier_open(kb_space_t *s, const char *name, uint32_t count, kb_space_barrier_t **barrier)
+int kb_space_barrier_open(kb_space_t *s, const char *name, uint32_t count,
+	kb_space_barrier_t **barrier)
 {
-	struct kbi_space_wish w = { .type = KBI_SPACE_BARRIER, .size = count, .make = make, .arg = &count };
+	struct kbi_space_wish w =
+		{ .type = KBI_SPACE_BARRIER, .size = count, .make = make, .arg = &count };
 
 	return count ? kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)barrier) : EINVAL;
 }
 
-/* op->value: the round it has come to, + 1. */
+/* Arrives, or checks again. op->value: the round in which the thread waits, + 1. */
 static int arrive(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 	uint32_t round = a_load_rlx(&t->barrier.round), left;
 
 	if (op->value)
-		return op->value - 1 != round ? 0 : a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : EAGAIN;
+		return op->value - 1 != round ? 0 :
+			a_load_rlx(&t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : EAGAIN;
 	if (a_load_rlx(&t->flags) & KBI_SPACE_BROKEN)
 		return EOWNERDEAD;
 	a_or_rlx(&t->ends[0], UINT64_C(1) << op->s->slot);

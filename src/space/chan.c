@@ -1,13 +1,13 @@
-/* space/chan.c - bounded channels. Contract in kochab/space.h. A ring under the object's lock: an element is there, or
- * gone, by one store, after it has been copied. Queue 0: receivers, 1: senders. */
+/* space/chan.c - bounded channels. Contract in kochab/space.h. A ring under the object's lock: an
+ * element is there, or gone, by a single store, after the copy. Queue 0: receivers, 1: senders. */
 #include "space/chan.h"
 
 #include <string.h>
 
 enum { MOST = 65536 };
 
-int kb_space_chan_open(kb_space_t *s, const char *name, size_t element_size, size_t capacity, unsigned ends,
-		       kb_space_chan_t **chan)
+int kb_space_chan_open(kb_space_t *s, const char *name, size_t element_size, size_t capacity,
+	unsigned ends, kb_space_chan_t **chan)
 {
 	struct kbi_space_wish w = {
 		.type = KBI_SPACE_CHAN,
@@ -16,8 +16,8 @@ int kb_space_chan_open(kb_space_t *s, const char *name, size_t element_size, siz
 		.ends = ends,
 	};
 
-	if (!element_size || element_size > MOST || !capacity || capacity > s->limit / element_size || !ends ||
-	    ends & ~(unsigned)(KB_SPACE_RECV | KB_SPACE_SEND))
+	if (!element_size || element_size > MOST || !capacity || capacity > s->limit / element_size ||
+			!ends || ends & ~(unsigned)(KB_SPACE_RECV | KB_SPACE_SEND))
 		return EINVAL;
 	w.buffer = (uint64_t)element_size * capacity;
 	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)chan);
@@ -49,7 +49,8 @@ static int put(struct kbi_space_op *op)
 	if (n >= op->h->capacity)
 		return n == op->h->capacity ? EAGAIN : EPROTO;
 	copy(element_at(op, tail), op->arg, op->h->size);
-	kbi_compiler_barrier(); /* who cleans up after our death sees a whole element or none */
+	/* a process that cleans up after our death sees a whole element or none */
+	kbi_compiler_barrier();
 	t->chan.tail = tail + 1;
 	kbi_space_queue_call(op, 0, 1);
 	return 0;
@@ -76,7 +77,8 @@ static int get(struct kbi_space_op *op)
 	return 0;
 }
 
-void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_hold *h, unsigned queue, void *element)
+void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_hold *h, unsigned queue,
+	void *element)
 {
 	op->s = h->s;
 	op->t = h->t;

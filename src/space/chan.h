@@ -1,12 +1,15 @@
-/* space/chan.h - what select needs of channels. */
+/* space/chan.h - the part of channels that select needs.
+ * Callers: space/select, space/chan.c. Never switches. */
 #ifndef KBI_SPACE_CHAN_H
 #define KBI_SPACE_CHAN_H
 
 #include "space/thing.h"
 
-/* The operation on a channel: op->arg is the element. queue: 0 receives, 1 sends. */
-void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_hold *h, unsigned queue, void *element);
-/* Under the lock: somebody who was woken for it did something else: the next one is called. */
+/* Sets up an operation on a channel. queue: 0 receives, 1 sends. */
+void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_hold *h, unsigned queue,
+	void *element);
+/* Calls the next waiter, because a waiter that was woken for the channel did a
+ * different case. Under the lock. */
 void kbi_space_chan_renew(struct kbi_space_op *op);
 
 #endif

@@ -1,5 +1,5 @@
-/* space/cond.c - condition variables. Contract in kochab/space.h. A waiter is queued before it unlocks the mutex; it has
- * been signalled when it stands in the queue no more. */
+/* space/cond.c - condition variables. Contract in kochab/space.h. A waiter is queued before it
+ * unlocks the mutex; it has been signalled when it does not stand in the queue any more. */
 #include "os/sys.h"
 #include "space/thing.h"
 
@@ -28,7 +28,7 @@ static int enter(const struct kbi_space_hold *h, const struct kbi_space_seat *se
 	return e;
 }
 
-/* The seat is given back. False: it was signalled. */
+/* Leaves the queue and gives the seat back. False: the waiter was signalled. */
 static bool leave(const struct kbi_space_hold *h, const struct kbi_space_seat *seat)
 {
 	struct kbi_task *self = kbi_self();
@@ -50,7 +50,7 @@ static bool leave(const struct kbi_space_hold *h, const struct kbi_space_seat *s
 	return queued;
 }
 
-/* Now and then it is looked whether there is an owner at all. */
+/* Locks the mutex again. Checks repeatedly, by a time-out, whether the mutex still has an owner. */
 static int lock_again(kb_space_mutex_t *mutex)
 {
 	int e;
@@ -79,7 +79,7 @@ int kb_space_cond_wait(kb_space_cond_t *cond, kb_space_mutex_t *mutex, uint64_t 
 	if (!e)
 		e = kbi_space_note_wait(h->s, &seat.r->word, &seat.r->how, word, deadline);
 	else
-		deadline = 0; /* EPERM: nothing was unlocked */
+		deadline = 0; /* EPERM: the mutex was not unlocked */
 	if (!leave(h, &seat) && e == ETIMEDOUT)
 		e = 0;
 	if (e == EPERM)
@@ -96,7 +96,7 @@ static int wake(kb_space_cond_t *cond, unsigned n)
 	struct kbi_task *self;
 	int e;
 
-	/* who waits has queued itself before it unlocked the mutex under which the change was made */
+	/* a waiter has queued itself before it unlocked the mutex under which the change was made */
 	if (!kbi_space_queue_maybe(t, 0))
 		return 0;
 	self = kbi_self();

@@ -1,7 +1,8 @@
-/* space/event.c - a bell with a message. Notifiers write one line, the word and the message, and read another, which
- * the waiter writes only when it goes to wait somewhere else: so a message that is polled for costs one cache line's
- * move. The lower half of the word counts notifications, the upper half other reasons to look.
- * Contract in kochab/space.h. */
+/* space/event.c - a bell with a message. A notifier writes a single line, the word and the message,
+ * and reads another line, which the waiter writes only when it goes to wait elsewhere: so a message
+ * that is polled for costs the move of a single cache line. The lower half of the word counts
+ * notifications, the upper half further reasons to look.
+ * Contract in kochab/space.h. Only kb_space_event_wait may switch. */
 #include "space/event.h"
 
 int kb_space_event_open(kb_space_t *s, const char *name, unsigned ends, kb_space_event_t **event)
@@ -19,7 +20,7 @@ int kb_space_event_notify(kb_space_event_t *event, uint64_t value)
 	struct kbi_space_thing *t = h->t;
 
 	a_store_rlx(&t->event.value, value);
-	/* release: partner is the acquire in kbi_space_event_take */
+	/* release: pairs with the acquire in kbi_space_event_take */
 	a_add_acqrel(&t->event.word, 1);
 	kbi_space_note_tell(h->s, &t->how);
 	return kbi_space_thing_gone(t, 0);
@@ -29,7 +30,7 @@ int kbi_space_event_take(struct kbi_space_thing *t, uint64_t *value, uint64_t *w
 {
 	int gone = kbi_space_thing_gone(t, 1);
 
-	/* acquire: partner is the release in kb_space_event_notify */
+	/* acquire: pairs with the release in kb_space_event_notify */
 	*word = a_load_acq(&t->event.word);
 	if ((uint32_t)*word == t->taken)
 		return gone ? gone : EAGAIN;

@@ -1,4 +1,5 @@
-/* space/file.c - the file of a space. Contract in file.h. Raw system calls: the drop-in defines libc's names. */
+/* space/file.c - the file of a space. Contract in file.h. Uses raw system calls: the drop-in
+ * defines libc's names. */
 #include "space/file.h"
 
 #include <errno.h>
@@ -17,24 +18,26 @@
 #include "space/place.h"
 
 enum {
-	GROW = 1 << 20,          /* bytes, at a time */
+	GROW = 1 << 20,          /* bytes added at a time */
 	DEFAULT_LIMIT = 64 << 20,
 	BLOCK = 4096,
-	LOOK_NS = 1000000, /* between two looks at the lock's holder */
+	LOOK_NS = 1000000, /* ns between two checks of the lock's holder */
 	NAP_NS = 50000,
 	RELAXES = 64,
 };
 
-#define MOST_BYTES (UINT64_C(1) << 40) /* of a space */
+#define MOST_BYTES (UINT64_C(1) << 40) /* most bytes of a space */
 
 static a32 here;
 
-/* ---- what kind of file ---------------------------------------------------------------------------------- */
+/* ---- what kind of file ----------------------------------------------------------------------- */
 
-/* Sizes and places that must agree; a machine with another byte order reads another number. */
+/* Hashes sizes and offsets that must agree; a machine with a different byte order
+ * reads a different number. */
 static uint32_t abi(void)
 {
-	const uint32_t facts[] = { KBI_SPACE_PROCS, KBI_SPACE_RECORDS, KBI_SPACE_CHUNKS, sizeof(void *), 0x01020304,
+	const uint32_t facts[] =
+		{ KBI_SPACE_PROCS, KBI_SPACE_RECORDS, KBI_SPACE_CHUNKS, sizeof(void *), 0x01020304,
 		KBI_SPACE_FIRST, sizeof(struct kbi_space_proc), sizeof(struct kbi_space_record),
 		sizeof(struct kbi_space_thing), offsetof(struct kbi_space_thing, how) };
 	uint32_t h = 2166136261u;
@@ -57,14 +60,17 @@ static long read_at(int fd, void *buf, size_t n)
 	return kbi_sys(SYS_pread64, fd, buf, n, 0);
 }
 
-/* All sizes that the file names can be reserved, so no sum of these wraps. */
+/* Returns whether the sizes in the head are sound. All sizes that the file names can be reserved,
+ * so no sum of them wraps. */
 static bool is_sound(const struct kbi_space_head *h, uint64_t bytes)
 {
 	uint64_t size = a_load_rlx(&h->size), used = a_load_rlx(&h->used);
 
-	return size <= bytes && size >= KBI_SPACE_FIRST && size <= h->limit && used >= KBI_SPACE_FIRST && used <= size &&
+	return size <= bytes && size >= KBI_SPACE_FIRST && size <= h->limit &&
+		used >= KBI_SPACE_FIRST && used <= size &&
 	       used % KBI_CACHE_LINE == 0 && h->limit <= MOST_BYTES && h->limit % KBI_SPACE_GAP == 0 &&
-	       h->address % KBI_SPACE_GAP == 0 && h->address >= KBI_SPACE_GAP * 2 && h->address <= UINTPTR_MAX - h->limit;
+	       h->address % KBI_SPACE_GAP == 0 && h->address >= KBI_SPACE_GAP * 2 &&
+		h->address <= UINTPTR_MAX - h->limit;
 }
 
 int kbi_space_file_head(int fd, struct kbi_space_head *head)
@@ -73,7 +79,8 @@ int kbi_space_file_head(int fd, struct kbi_space_head *head)
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return EBADMSG;
-	if (read_at(fd, head, sizeof *head) != sizeof *head || memcmp(head->magic, KBI_SPACE_MAGIC, sizeof head->magic))
+	if (read_at(fd, head, sizeof *head) != sizeof *head ||
+			memcmp(head->magic, KBI_SPACE_MAGIC, sizeof head->magic))
 		return EBADMSG;
 	if (head->layout != KBI_SPACE_LAYOUT || head->abi != abi())
 		return EPROTO;
@@ -82,7 +89,7 @@ int kbi_space_file_head(int fd, struct kbi_space_head *head)
 	return head->pid_namespace != kbi_space_file_pid_namespace() ? EXDEV : 0;
 }
 
-/* ---- making it ----------------------------------------------------------------------------------------- */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static int out_of_the_way(int fd)
 {
@@ -97,7 +104,7 @@ static int out_of_the_way(int fd)
 	return (int)high;
 }
 
-/* Blocks for bytes [from, to), so that no access finds the file system full. */
+/* Reserves blocks for bytes [from, to), so that no access finds the file system full. */
 static int reserve(int fd, uint64_t from, uint64_t to)
 {
 	static const char zeros[BLOCK];
@@ -108,7 +115,7 @@ static int reserve(int fd, uint64_t from, uint64_t to)
 	while (e == -EINTR);
 	if (e != -EOPNOTSUPP && e != -ENOSYS)
 		return (int)-e;
-	while (from < to) { /* a file system that cannot promise: written, they are there */
+	while (from < to) { /* a file system that cannot promise blocks: writing makes them */
 		long n = kbi_sys(SYS_pwrite64, fd, zeros, to - from < BLOCK ? to - from : BLOCK, from);
 
 		if (n < 0 && n != -EINTR)
@@ -123,7 +130,8 @@ static uint64_t rounded(uint64_t n, uint64_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* High, where neither loaders nor heaps go, and each name somewhere else. */
+/* Chooses an address for a name: high, where neither loaders nor heaps go, and
+ * different for each name. */
 static uint64_t choose_address(const char *name)
 {
 	uint64_t h = 1469598103934665603u;
@@ -135,20 +143,23 @@ static uint64_t choose_address(const char *name)
 
 static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const char *name)
 {
-	uint64_t least = rounded(KBI_SPACE_FIRST, KBI_SPACE_GAP), size = rounded(c->size, KBI_SPACE_GAP);
+	uint64_t least = rounded(KBI_SPACE_FIRST, KBI_SPACE_GAP),
+		size = rounded(c->size, KBI_SPACE_GAP);
 
 	memcpy(h->magic, KBI_SPACE_MAGIC, sizeof h->magic);
 	h->layout = KBI_SPACE_LAYOUT;
 	h->abi = abi();
 	snprintf(h->build, sizeof h->build, "%s", KOCHAB_VERSION);
-	h->limit = rounded(c->limit ? c->limit : c->size > DEFAULT_LIMIT ? c->size : DEFAULT_LIMIT, KBI_SPACE_GAP);
+	h->limit = rounded(c->limit ? c->limit : c->size > DEFAULT_LIMIT ? c->size : DEFAULT_LIMIT,
+		KBI_SPACE_GAP);
 	h->address = c->address ? c->address : choose_address(name);
 	h->fixed = c->flags & KB_SPACE_FIXED;
 	h->pid_namespace = kbi_space_file_pid_namespace();
 	a_store_rlx(&h->size, size < least ? least : size);
 	a_store_rlx(&h->used, KBI_SPACE_FIRST);
 	if (h->limit < a_load_rlx(&h->size) || h->limit > MOST_BYTES || c->address % KBI_SPACE_GAP ||
-	    (c->address && c->address < KBI_SPACE_GAP * 2) || (c->flags & ~(unsigned)KB_SPACE_FIXED) || c->mode & ~0777u)
+	    (c->address && c->address < KBI_SPACE_GAP * 2) || (c->flags & ~(unsigned)KB_SPACE_FIXED) ||
+		c->mode & ~0777u)
 		return EINVAL;
 	return 0;
 }
@@ -171,8 +182,9 @@ void kbi_space_file_close(int fd)
 	kbi_sys(SYS_close, fd);
 }
 
-/* It gets its name when it is whole. */
-static int create_at(const struct kbi_space_spot *spot, const char *name, const kb_space_config_t *c, int *fd)
+/* Makes the file under a temporary name. It gets its own name when it is complete. */
+static int create_at(const struct kbi_space_spot *spot, const char *name,
+	const kb_space_config_t *c, int *fd)
 {
 	char temp[KBI_SPACE_PLACE_PATH + 48];
 	uint64_t random[2];
@@ -182,7 +194,8 @@ static int create_at(const struct kbi_space_spot *spot, const char *name, const 
 	kbi_random(random, sizeof random);
 	snprintf(temp, sizeof temp, "%s.new.%016llx%016llx", spot->name, (unsigned long long)random[0],
 		 (unsigned long long)random[1]);
-	f = kbi_sys(SYS_openat, spot->folder, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	f = kbi_sys(SYS_openat, spot->folder, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		0600);
 	if (f < 0)
 		return (int)-f;
 	*fd = (int)f;
@@ -199,7 +212,8 @@ static int create_at(const struct kbi_space_spot *spot, const char *name, const 
 	return e;
 }
 
-static int create_in(enum kbi_space_place place, const char *name, const kb_space_config_t *c, int *fd)
+static int create_in(enum kbi_space_place place, const char *name, const kb_space_config_t *c,
+	int *fd)
 {
 	struct kbi_space_spot spot;
 	int e = kbi_space_place_enter(place, name, (uint32_t)kbi_sys(SYS_geteuid), true, &spot);
@@ -220,7 +234,8 @@ static bool is_there(const char *name)
 	return e != ENOENT;
 }
 
-/* Rights for others would mean nothing in a folder of the user's own. */
+/* A mode with rights for other users goes to the shared place: it would mean nothing in a
+ * folder of the user's own. */
 int kbi_space_file_create(const char *name, const kb_space_config_t *config, int *fd)
 {
 	kb_space_config_t c = config ? *config : (kb_space_config_t){ 0 };
@@ -235,8 +250,9 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 	if (c.mode & 077)
 		return create_in(KBI_SPACE_SHARED, name, &c, fd);
 	e = ENOENT;
-	/* where a session's folder is small, the next one may have room */
-	for (int place = 0; place < KBI_SPACE_SHARED && (e == ENOENT || e == EPERM || e == ENOSPC); place++)
+	/* where a session's folder is too small, the next place may have room */
+	for (int place = 0; place < KBI_SPACE_SHARED &&
+			(e == ENOENT || e == EPERM || e == ENOSPC); place++)
 		e = create_in((enum kbi_space_place)place, name, &c, fd);
 	return e;
 }
@@ -248,7 +264,8 @@ static bool is_of(const struct stat *st, long owner)
 	return owner == KBI_SPACE_FILE_ANYBODYS || st->st_uid == (uint32_t)owner;
 }
 
-/* Looks at the file at that place without opening it: to open a device or a pipe does something by itself. */
+/* Inspects the file at that place without opening it: opening a device or a pipe has effects of its
+ * own. Returns an O_PATH descriptor, or a negated errno value. */
 static int look_at(const struct kbi_space_spot *spot, long owner, struct stat *st)
 {
 	long f = kbi_sys(SYS_openat, spot->folder, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -265,7 +282,8 @@ static int look_at(const struct kbi_space_spot *spot, long owner, struct stat *s
 	return -e;
 }
 
-/* By the descriptor of the look, which nobody can exchange; without /proc by the name once more. */
+/* Opens by the descriptor of the inspection, which no process can exchange; without
+ * /proc by the name again. */
 static long open_looked_at(const struct kbi_space_spot *spot, int looked, int flags)
 {
 	char path[32];
@@ -284,7 +302,8 @@ static int open_at(const struct kbi_space_spot *spot, bool write, long owner, in
 
 	if (looked < 0)
 		return -looked;
-	f = open_looked_at(spot, looked, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	f = open_looked_at(spot, looked,
+		(write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	kbi_sys(SYS_close, looked);
 	if (f < 0)
 		return (int)-f;
@@ -312,13 +331,15 @@ static int open_in(enum kbi_space_place place, const char *name, bool write, lon
 	struct kbi_space_spot spot;
 	int e = kbi_space_place_enter(place, name, user, false, &spot);
 
-	if (e) /* no folder, or no sound one: the name is not there */
+	if (e) /* no folder, or no sound folder: the name does not exist there */
 		return ENOENT;
 	e = open_at(&spot, write, owner, fd);
-	/* whatever another user has put there, a file that cannot be opened, a link, a socket, is in nobody's way */
+	/* whatever another user has put there, a file that cannot be opened, a link or a
+	 * socket, counts as missing */
 	if (e == EPERM && owner == KBI_SPACE_FILE_OURS && !kbi_space_place_is_path(name))
 		e = ENOENT;
-	if (e == EACCES && place != KBI_SPACE_SHARED && user != me) /* that user's folder is closed to us */
+	/* that user's folder is closed to us */
+	if (e == EACCES && place != KBI_SPACE_SHARED && user != me)
 		e = ENOENT;
 	kbi_space_place_leave(&spot);
 	return e;
@@ -345,7 +366,8 @@ int kbi_space_file_unlink(const char *name)
 		return e;
 	e = ENOENT;
 	for (int place = 0; place < KBI_SPACE_PLACES && e == ENOENT; place++) {
-		if (kbi_space_place_enter((enum kbi_space_place)place, name, (uint32_t)kbi_sys(SYS_geteuid), false, &spot))
+		if (kbi_space_place_enter((enum kbi_space_place)place, name, (uint32_t)kbi_sys(SYS_geteuid),
+				false, &spot))
 			continue;
 		e = (int)-kbi_sys(SYS_unlinkat, spot.folder, spot.name, 0);
 		kbi_space_place_leave(&spot);
@@ -353,19 +375,20 @@ int kbi_space_file_unlink(const char *name)
 	return e;
 }
 
-/* False, too: the program has closed our descriptor, or made something else of its number. */
+/* Stats the file. False also if the program has closed our descriptor or reused its number. */
 static bool is_file(const struct kb_space *s, struct stat *st)
 {
 	return fstat(s->fd, st) == 0 && st->st_dev == s->device && st->st_ino == s->inode;
 }
 
-/* ---- mapping -------------------------------------------------------------------------------------------- */
+/* ---- mapping --------------------------------------------------------------------------------- */
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* Address space for gap and limit; NULL: not there, or (at NULL) nowhere. */
+/* Claims address space for gap and limit. NULL: that place is taken, or (at is
+ * NULL) there is no space. */
 static char *claim(char *at, size_t bytes)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0);
@@ -373,7 +396,7 @@ static char *claim(char *at, size_t bytes)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	if (at && p != at) { /* a kernel that takes it for a hint */
+	if (at && p != at) { /* a kernel that takes the address for a hint */
 		munmap(p, bytes);
 		return NULL;
 	}
@@ -393,16 +416,18 @@ int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, st
 		low = claim(NULL, bytes);
 	if (!low)
 		return ENOMEM;
-	if (mmap(low, KBI_SPACE_GAP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED ||
-	    mmap(low + KBI_SPACE_GAP, head->limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-	    fstat(fd, &st)) {
+	if (mmap(low, KBI_SPACE_GAP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			-1, 0) == MAP_FAILED ||
+	    mmap(low + KBI_SPACE_GAP, head->limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		0) == MAP_FAILED || fstat(fd, &st)) {
 		int e = errno;
 
 		munmap(low, bytes);
 		return e;
 	}
 	s = (struct kb_space *)(void *)low;
-	/* a child of fork is not attached; but virtual processors that are processes are begun by a copy of others */
+	/* a child of fork is not attached; but virtual processors that are processes
+	 * begin as a copy of a process */
 	if (kbi_process_supervisor())
 		s->inherited = head->limit;
 	else
@@ -441,7 +466,7 @@ void kbi_space_file_forked(struct kb_space *s)
 		kbi_sys(SYS_munmap, s->head, s->inherited);
 }
 
-/* ---- lock and growth -------------------------------------------------------------------------------------- */
+/* ---- lock and growth ------------------------------------------------------------------------- */
 
 void kbi_space_file_lock_here(void)
 {
@@ -458,16 +483,19 @@ void kbi_space_file_let_here(void)
 	a_store_rlx(&here, 0);
 }
 
-/* True: it is ours now. A word that names this process is nobody's, for we have the lock of this process. */
+/* Tries to take the lock. True: this process holds it now. A word that names this process has no
+ * holder, since the caller has the lock of this process. */
 static bool grab(struct kb_space *s, uint64_t *holder)
 {
 	*holder = 0;
-	/* acquire: partner is the release in kbi_space_file_unlock; a dead holder's stores are all there */
+	/* acquire: pairs with the release in kbi_space_file_unlock; all stores of
+	 * a dead holder are visible */
 	return a_cas_acq(&s->head->lock, holder, s->identity) || *holder == s->identity;
 }
 
 static bool take_from_dead(struct kb_space *s, uint64_t holder)
 {
+	/* acquire: as in grab; pairs with the release in kbi_space_file_unlock */
 	return kbi_space_life_is_gone(holder) && a_cas_acq(&s->head->lock, &holder, s->identity);
 }
 
@@ -508,7 +536,7 @@ int kbi_space_file_lock(struct kb_space *s)
 
 void kbi_space_file_unlock(struct kb_space *s)
 {
-	/* release: partner is the acquire in grab */
+	/* release: pairs with the acquire in grab */
 	a_store_rel(&s->head->lock, 0);
 	kbi_space_file_unlock_here();
 }
@@ -532,13 +560,15 @@ void *kbi_space_file_at(struct kb_space *s, uint64_t at, uint64_t bytes)
 {
 	struct stat st;
 
-	if (at > s->limit || bytes > s->limit - at || !is_file(s, &st) || at + bytes > (uint64_t)st.st_size)
+	if (at > s->limit || bytes > s->limit - at || !is_file(s, &st) ||
+			at + bytes > (uint64_t)st.st_size)
 		return NULL;
 	note_bytes(s, (uint64_t)st.st_size < s->limit ? (uint64_t)st.st_size : s->limit);
 	return kbi_space_place(s, at);
 }
 
-/* One that was truncated is not made long again: there would be zeros where the others' queues were. */
+/* Grows the file. A truncated file is not lengthened again: there would be zeros where other
+ * processes' queues were. */
 static int grow(struct kb_space *s, uint64_t size, uint64_t to)
 {
 	uint64_t want = rounded(to, GROW);
@@ -559,7 +589,7 @@ static int grow(struct kb_space *s, uint64_t size, uint64_t to)
 		e = reserve(s->fd, size, want);
 	}
 	if (!e)
-		/* release: partner is the acquire of who looks at it */
+		/* release: pairs with the acquire in kb_space_info */
 		a_store_rel(&s->head->size, want);
 	if (!e)
 		note_bytes(s, want);
@@ -572,7 +602,8 @@ int kbi_space_file_alloc(struct kb_space *s, uint64_t bytes, uint64_t *at)
 	uint64_t used = a_load_rlx(&h->used), size = a_load_rlx(&h->size);
 	int e = 0;
 
-	if (used < KBI_SPACE_FIRST || used < s->used_before || used % KBI_CACHE_LINE || used > size || size > s->limit)
+	if (used < KBI_SPACE_FIRST || used < s->used_before || used % KBI_CACHE_LINE || used > size ||
+			size > s->limit)
 		return EPROTO;
 	if (bytes > s->limit)
 		return EMFILE;

@@ -1,4 +1,5 @@
-/* space/life.c - does a process live? Contract in life.h. */
+/* space/life.c - whether a process lives. Contract in life.h. Reads /proc/PID/stat and opens pidfds
+ * by raw system calls. */
 #include "space/life.h"
 
 #include <errno.h>
@@ -13,14 +14,16 @@
 #include "os/newer.h"
 #include "os/sys.h"
 
-enum { PID_BITS = 22, MOST_PIDS = (1 << PID_BITS) - 1 }; /* the kernel's limit */
+enum { PID_BITS = 22, MOST_PIDS = (1 << PID_BITS) - 1 }; /* the kernel's limit of pids */
 
-/* In a start time: the entry was made then, by a process that could not see when it began: that was before. */
+/* Bit of a start time: the entry was made at that time by a process that could not read its start,
+ * which was earlier. */
 #define JOINED (UINT64_C(1) << 41)
 
-enum { STATE = 3, START = 22 }; /* fields of /proc/PID/stat, from 1 */
+enum { STATE = 3, START = 22 }; /* numbers of fields of /proc/PID/stat, from 1 */
 
-/* Behind the name in brackets, in which anything may stand. */
+/* Returns the n-th field. Fields are counted behind the name in brackets, which
+ * may contain any characters. */
 static const char *field(char *line, int n)
 {
 	char *at = strrchr(line, ')');
@@ -64,7 +67,8 @@ uint64_t kbi_space_life_own_start(uint32_t pid)
 	return JOINED | ((uint64_t)ts.tv_sec + 1) * (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* Does the pid belong to another process than the entry? now: the start time in /proc, 0: none. */
+/* Returns whether the pid now belongs to a different process than the entry. now: the
+ * start time in /proc, 0: none. */
 static bool is_another(uint64_t start, uint64_t now)
 {
 	if (!now)
@@ -72,7 +76,7 @@ static bool is_another(uint64_t start, uint64_t now)
 	return start & JOINED ? now > (start & ~JOINED) : now != start;
 }
 
-/* No process can have written that. */
+/* Returns whether no process can have written these values. */
 static bool is_nonsense(uint32_t pid, uint64_t start)
 {
 	return pid == 0 || pid > MOST_PIDS || start == 0;
@@ -91,7 +95,7 @@ int kbi_space_life_open(uint32_t pid, uint64_t start)
 	return fd;
 }
 
-/* No descriptor to be had: by what /proc says. */
+/* Decides by /proc, where no descriptor can be had. */
 static bool is_over_by_stat(uint32_t pid, uint64_t start)
 {
 	char line[512];

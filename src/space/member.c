@@ -1,4 +1,5 @@
-/* space/member.c - this process among those that are attached. Contract in member.h. */
+/* space/member.c - this process among the attached processes. Contract in member.h. The two kernel
+ * threads run on stacks of their own and hold the file's lock while they clean up. */
 #include "space/member.h"
 
 #include <errno.h>
@@ -20,12 +21,13 @@
 #include "space/queue.h"
 #include "space/recover.h"
 
-/* ns between two looks at processes that no descriptor tells of */
+/* ns between two checks of processes that have no descriptor */
 enum { LOOK_NS = 50000000 };
 
-/* ---- the listener ---------------------------------------------------------------------------------------- */
+/* ---- the listener ---------------------------------------------------------------------------- */
 
-/* The program may have closed the number, and have something else there: that is left alone. */
+/* Returns whether the descriptor is still ours. The program may have closed the number and reused
+ * it: then the number is left alone. */
 static bool is_bell(const struct kb_space *s, int end)
 {
 	struct stat st;
@@ -75,12 +77,12 @@ static int make_bell(struct kb_space *s)
 	return 0;
 }
 
-/* The last that one of the two does, where they are processes: the space may be unmapped after that. */
+/* Ends a helper that is a process. Afterwards the space may be unmapped. */
 static void leave(struct kb_space *s)
 {
 	if (!kbi_sys_from.processes)
 		return;
-	a_sub_acqrel(&s->helpers, 1); /* release: partner is the acquire in wait_for_helpers */
+	a_sub_acqrel(&s->helpers, 1); /* release: pairs with the acquire in wait_for_helpers */
 	kbi_sys_futex_wake(&s->helpers, 1);
 }
 
@@ -90,14 +92,16 @@ static void *listen(void *arg)
 	struct kbi_space_proc *p = kbi_space_me(s);
 	uint32_t generation = s->generation;
 
+	/* acquire: pairs with the release in end */
 	while (!a_load_acq(&s->ending)) {
-		/* acquire: partner is the read-modify-write in kbi_space_note_ring */
+		/* acquire: pairs with the read-modify-write in kbi_space_note_ring */
 		uint32_t rung = a_load_acq(&p->ring), now = a_load_rlx(&s->head->generation);
 
 		kbi_space_note_rouse();
 		if (now != generation)
 			wake_watchman(s);
 		generation = now;
+		/* acquire: pairs with the release in end */
 		if (!a_load_acq(&s->ending))
 			kbi_sys_futex_wait_shared(&p->ring, rung, NULL);
 	}
@@ -105,7 +109,7 @@ static void *listen(void *arg)
 	return NULL;
 }
 
-/* ---- the watchman ---------------------------------------------------------------------------------------- */
+/* ---- the watchman ---------------------------------------------------------------------------- */
 
 static void clean_if_dead(struct kb_space *s, uint32_t slot)
 {
@@ -113,14 +117,15 @@ static void clean_if_dead(struct kb_space *s, uint32_t slot)
 
 	if (kbi_space_file_lock(s))
 		return;
+	/* acquire: pairs with the release in enter, and in free_entry (recover.c) */
 	if (slot != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE &&
 	    kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
 		kbi_space_recover(s, UINT64_C(1) << slot, true);
 	kbi_space_file_unlock(s);
 }
 
-/* Is the number the descriptor of that process still, or of a process that has ended, or is there no telling? The
- * program may have closed it, and have something else there. */
+/* Returns whether the number is still the descriptor of that process, or of a process that has
+ * ended, or cannot be checked. The program may have closed the number and reused it. */
 static bool is_pidfd(const struct kbi_space_peer *peer)
 {
 	char path[40], text[512], wanted[24];
@@ -158,8 +163,8 @@ static void forget(struct kbi_space_peer *peer)
 	*peer = (struct kbi_space_peer){ .pidfd = -1 };
 }
 
-/* Who is in the table. Under the lock, under which others enter: one who has rung us is there then, or is dead. False: the
- * lock cannot be had. */
+/* Reads the processes in the table. Under the lock, under which processes enter: a process that has
+ * rung us is in the table then, or is dead. False: the lock cannot be had. */
 static bool read_table(struct kb_space *s, struct kbi_space_peer *seen)
 {
 	if (kbi_space_file_lock(s))
@@ -168,14 +173,16 @@ static bool read_table(struct kb_space *s, struct kbi_space_peer *seen)
 		struct kbi_space_proc *p = kbi_space_proc(s, i);
 
 		seen[i] = (struct kbi_space_peer){ .pid = 0 };
+		/* acquire: pairs with the release in enter */
 		if (i != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE)
-			seen[i] = (struct kbi_space_peer){ .pid = a_load_rlx(&p->pid), .start = a_load_rlx(&p->start) };
+			seen[i] = (struct kbi_space_peer){ .pid = a_load_rlx(&p->pid),
+				.start = a_load_rlx(&p->start) };
 	}
 	kbi_space_file_unlock(s);
 	return true;
 }
 
-/* A descriptor for each other process. False: the table could not be read. */
+/* Opens a descriptor for each other process. False: the table could not be read. */
 static bool look_around(struct kb_space *s)
 {
 	struct kbi_space_peer seen[KBI_SPACE_PROCS];
@@ -203,6 +210,7 @@ static void *watch(void *arg)
 {
 	struct kb_space *s = arg;
 
+	/* acquire: pairs with the release in end */
 	while (!a_load_acq(&s->ending)) {
 		struct pollfd p[KBI_SPACE_PROCS + 1];
 		struct timespec look = { 0, LOOK_NS };
@@ -231,10 +239,10 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-/* ---- joining and leaving ----------------------------------------------------------------------------------- */
+/* ---- joining and leaving --------------------------------------------------------------------- */
 
-/* As a process of its own where virtual processors are processes: one that is killed has a successor, its kernel threads
- * have none. */
+/* Starts a helper; as a process of its own where virtual processors are processes: a killed process
+ * is respawned, but its kernel threads are not. */
 static int start_one(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 {
 	pthread_t t;
@@ -259,7 +267,8 @@ static int start(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 	int e;
 
 	sigfillset(&all);
-	sigdelset(&all, SIGBUS); /* the file may be truncated: blocked, that would end the program without a word */
+	/* the file may be truncated: blocked, SIGBUS would end the program without a message */
+	sigdelset(&all, SIGBUS);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
 	e = start_one(thread, run, s);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -270,13 +279,14 @@ static void wait_for_helpers(struct kb_space *s)
 {
 	uint32_t n;
 
-	/* acquire: partner is the release in leave */
+	/* acquire: pairs with the release in leave */
 	while ((n = a_load_acq(&s->helpers)))
 		kbi_sys_futex_wait(&s->helpers, n, NULL);
 }
 
 static void end(struct kb_space *s)
 {
+	/* release: pairs with the acquire in listen and watch */
 	a_store_rel(&s->ending, 1);
 	kbi_space_note_ring(kbi_space_me(s));
 	wake_watchman(s);
@@ -306,6 +316,7 @@ static void own_name(char *name, size_t size)
 static void tell_others(struct kb_space *s)
 {
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
+		/* acquire: pairs with the release in enter */
 		if (i != s->slot && a_load_acq(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
 			kbi_space_note_ring(kbi_space_proc(s, i));
 }
@@ -317,22 +328,25 @@ static uint64_t find_dead(const struct kb_space *s)
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 		struct kbi_space_proc *p = kbi_space_proc(s, i);
 
-		if (a_load_acq(&p->state) != KBI_SPACE_FREE && kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
+		/* acquire: pairs with the release in enter */
+		if (a_load_acq(&p->state) != KBI_SPACE_FREE &&
+				kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
 			dead |= UINT64_C(1) << i;
 	}
 	return dead;
 }
 
-/* Under the file's lock. */
+/* Takes an entry. Under the file's lock. */
 static int enter(struct kb_space *s, uint64_t since)
 {
 	struct kbi_space_proc *p;
 	uint64_t dead = find_dead(s);
 	uint32_t slot = 0;
 
-	s->slot = KBI_SPACE_PROCS; /* takes locks over in nobody's name */
+	s->slot = KBI_SPACE_PROCS; /* takes locks over on behalf of no entry */
 	if (dead && kbi_space_recover(s, dead, true))
 		return EPROTO;
+	/* acquire: pairs with the release in free_entry (recover.c) */
 	while (slot < KBI_SPACE_PROCS && a_load_acq(&kbi_space_proc(s, slot)->state) != KBI_SPACE_FREE)
 		slot++;
 	if (slot == KBI_SPACE_PROCS)
@@ -346,9 +360,10 @@ static int enter(struct kb_space *s, uint64_t since)
 	kbi_space_note_reset(s);
 	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
 	s->generation = a_load_rlx(&s->head->generation);
-	/* before it is in: if it dies after that, the others are about to look */
+	/* before the entry is valid: if this process dies after that, the other
+	 * processes are about to look */
 	tell_others(s);
-	/* release: partner is the acquire of who looks at it without the lock */
+	/* release: pairs with the acquire of state without the lock, in tell_others */
 	a_store_rel(&p->state, KBI_SPACE_ALIVE);
 	return 0;
 }
@@ -356,7 +371,7 @@ static int enter(struct kb_space *s, uint64_t since)
 static void give_back(struct kb_space *s)
 {
 	if (kbi_space_file_lock(s))
-		return; /* it stays in the table until this process ends */
+		return; /* the entry stays in the table until this process ends */
 	kbi_space_recover(s, UINT64_C(1) << s->slot, false);
 	kbi_space_file_unlock(s);
 	tell_others(s);
@@ -369,7 +384,8 @@ int kbi_space_member_join(struct kb_space *s)
 
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
 		s->peer[i].pidfd = -1;
-	s->pid = (uint32_t)getpid(); /* the program's, not that of a process that is a virtual processor */
+	/* the pid of the program, not of a process that is a virtual processor */
+	s->pid = (uint32_t)getpid();
 	e = make_bell(s);
 	if (e)
 		return e;

@@ -1,5 +1,5 @@
-/* space/mutex.c - robust mutexes. Contract in kochab/space.h. Taken and given back by one compare-and-swap of the owner
- * while nobody waits; else under the lock. */
+/* space/mutex.c - robust mutexes. Contract in kochab/space.h. Locked and unlocked by a single
+ * compare-and-swap of the owner while no thread waits; else under the object's lock. */
 #include "space/mutex.h"
 
 int kb_space_mutex_open(kb_space_t *s, const char *name, kb_space_mutex_t **mutex)
@@ -9,7 +9,7 @@ int kb_space_mutex_open(kb_space_t *s, const char *name, kb_space_mutex_t **mute
 	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)mutex);
 }
 
-/* acquire: partner is the release in give_up */
+/* Tries to take the mutex. acquire: pairs with the release in kb_space_mutex_unlock. */
 static bool grab(struct kb_space *s, struct kbi_space_thing *t)
 {
 	uint32_t none = 0;
@@ -17,7 +17,7 @@ static bool grab(struct kb_space *s, struct kbi_space_thing *t)
 	return a_load_rlx(&t->mutex.owner) == 0 && a_cas_acq(&t->mutex.owner, &none, s->slot + 1);
 }
 
-/* It is ours, but in which state? */
+/* Returns the state of a mutex that this process has just locked. */
 static int state(struct kbi_space_hold *h)
 {
 	uint32_t flags = a_load_rlx(&h->t->flags);
@@ -31,17 +31,22 @@ static int state(struct kbi_space_hold *h)
 	return flags & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
 }
 
-/* An entry is free once all that its process had is. */
+/* Returns whether the owner can exist. An entry becomes free only when all that
+ * its process had is free. */
 static bool is_owned(const struct kb_space *s, struct kbi_space_thing *t)
 {
+	/* acquire of state: pairs with the release in free_entry (recover.c) */
 	uint32_t owner = a_load_rlx(&t->mutex.owner);
 
-	return owner == 0 || (owner <= KBI_SPACE_PROCS && a_load_acq(&kbi_space_proc(s, owner - 1)->state) != KBI_SPACE_FREE);
+	return owner == 0 || (owner <= KBI_SPACE_PROCS &&
+		a_load_acq(&kbi_space_proc(s, owner - 1)->state) != KBI_SPACE_FREE);
 }
 
 static int try(struct kbi_space_op *op)
 {
-	a_fence_after_rmw(); /* the lock, before the owner is looked at. Partner: the fence in kb_space_mutex_unlock */
+	/* sc: the object's lock before the read of the owner; pairs with the fence in
+	 * kb_space_mutex_unlock */
+	a_fence_after_rmw();
 	if (grab(op->s, op->t))
 		return 0;
 	return is_owned(op->s, op->t) ? EAGAIN : EPROTO;
@@ -75,9 +80,11 @@ int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
 		a_or_rlx(&t->flags, KBI_SPACE_LOST);
 		all = true;
 	}
-	/* release: partner is the acquire in grab */
+	/* release: pairs with the acquire in grab */
 	a_xchg_acqrel(&t->mutex.owner, 0);
-	a_fence_after_rmw(); /* partner: the fence in try: it sees no owner, or is seen to have the lock or to be queued */
+	/* sc: pairs with the fence in try: that thread sees no owner, or is seen to hold
+	 * the lock or to be queued */
+	a_fence_after_rmw();
 	if (all)
 		kbi_space_thing_wake(h);
 	else if (kbi_space_queue_maybe(t, 0))
@@ -90,7 +97,8 @@ int kb_space_mutex_consistent(kb_space_mutex_t *mutex)
 	struct kbi_space_hold *h = (struct kbi_space_hold *)mutex;
 	struct kbi_space_thing *t = h->t;
 
-	if (a_load_rlx(&t->mutex.owner) != h->s->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
+	if (a_load_rlx(&t->mutex.owner) != h->s->slot + 1 ||
+			!(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
 		return EINVAL;
 	a_and_rlx(&t->flags, ~(uint32_t)KBI_SPACE_BROKEN);
 	return 0;
@@ -100,7 +108,7 @@ void kbi_space_mutex_orphan(struct kbi_space_thing *t, unsigned slot)
 {
 	if (a_load_rlx(&t->mutex.owner) != slot + 1)
 		return;
-	/* before it is free: who takes it sees it */
+	/* release: before the mutex is free; pairs with the acquire in grab */
 	a_or_acqrel(&t->flags, KBI_SPACE_BROKEN);
 	a_store_rel(&t->mutex.owner, 0);
 }

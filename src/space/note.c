@@ -1,4 +1,5 @@
-/* space/note.c - waiting for words in a space. Contract in note.h. */
+/* space/note.c - waiting for words in a space. Contract in note.h. Waits on the waiter's stack; a
+ * VP's look at boards runs where core/domain polls. */
 #include "space/note.h"
 
 #include <errno.h>
@@ -13,35 +14,37 @@
 #include "space/file.h"
 
 enum {
-	MOST_VPS = 1024, /* the option's limit */
-	MANY = 8,        /* waiters of a VP for which a board is worth its two lines */
-	LINGER = 4096,   /* waits: so long it stays with the board after there were so many */
-	VP_SHIFT = 14,   /* in `how`, behind a place on a board */
+	MOST_VPS = 1024, /* limit of the option vps */
+	MANY = 8,        /* waiters of a VP from which on a board is worth its two lines */
+	/* number of waits for which a VP stays with the board after it had so many waiters */
+	LINGER = 4096,
+	VP_SHIFT = 14,   /* position of the VP's number in `how`, above a place on a board */
 };
 
 _Static_assert(KBI_MARKS == 1 << VP_SHIFT && KBI_SPACE_VPS << VP_SHIFT <= 1 << 20, "they fit in");
 
 static aptr spaces[KBI_SPACE_NOTE_AT_ONCE];
 
-/* What a VP knows of its waiters: under the keeper of its domain. */
+/* A VP's knowledge of its waiters: under the keeper of its domain. */
 static struct desk {
 	uint32_t linger;
-	a32 waiting[KBI_SPACE_NOTE_AT_ONCE]; /* in each space; others peep */
+	a32 waiting[KBI_SPACE_NOTE_AT_ONCE]; /* waiters in each space; also read without the domain */
 	bool barred[KBI_SPACE_NOTE_AT_ONCE]; /* there is no room for its board */
-	struct kbi_watch **place;            /* [KBI_MARKS]: who waits to be marked; several may share one */
+	struct kbi_watch **place; /* [KBI_MARKS]: waiters to be marked; several may share a place */
 } desks[MOST_VPS];
 
-/* ---- a VP sleeps ------------------------------------------------------------------------------------- */
+/* ---- a VP sleeps ----------------------------------------------------------------------------- */
 
 static void dozes(struct kbi_vp *vp, bool asleep)
 {
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
-		/* it is attached to a space as long as somebody waits there */
+		/* the space stays attached as long as a thread waits there */
 		if (a_load_rlx(&desks[vp->id].waiting[i]))
-			a_store_rlx(&kbi_space_me(a_load_rlx(&spaces[i]))->asleep[vp->id % KBI_SPACE_VPS], asleep);
+			a_store_rlx(&kbi_space_me(a_load_rlx(&spaces[i]))->asleep[vp->id % KBI_SPACE_VPS],
+				asleep);
 }
 
-/* ---- boards ------------------------------------------------------------------------------------------- */
+/* ---- boards ---------------------------------------------------------------------------------- */
 
 struct found {
 	struct kbi_vp *me, *dom;
@@ -63,7 +66,7 @@ static void marked(void *arg, uint32_t first, uint64_t bits)
 
 static struct kbi_marks *board(struct kb_space *s, uint32_t slot, uint32_t vp)
 {
-	/* acquire: partner is the release in add_board */
+	/* acquire: pairs with the release in add_board */
 	uint64_t at = a_load_acq(&kbi_space_proc(s, slot)->board[vp]);
 
 	return at ? kbi_space_at(s, at, sizeof(struct kbi_marks)) : NULL;
@@ -71,7 +74,7 @@ static struct kbi_marks *board(struct kb_space *s, uint32_t slot, uint32_t vp)
 
 static struct kbi_marks *own_board(struct kb_space *s, uint32_t vp)
 {
-	/* acquire: partner is the release in add_board */
+	/* acquire: pairs with the release in add_board */
 	return a_load_acq(&s->board[vp]);
 }
 
@@ -98,7 +101,7 @@ static bool add_board(struct kb_space *s, uint32_t vp)
 		return false;
 	e = kbi_space_file_alloc(s, sizeof(struct kbi_marks), &at);
 	if (!e) {
-		/* release: partner is the acquire in board, and in own_board */
+		/* release: pairs with the acquire in board, and in own_board */
 		a_store_rel(&kbi_space_me(s)->board[vp], at);
 		a_store_rel(&s->board[vp], kbi_space_place(s, at));
 	}
@@ -112,7 +115,8 @@ void kbi_space_note_reset(struct kb_space *s)
 		a_store_rlx(&s->board[vp], board(s, s->slot, vp));
 }
 
-/* On vp. Many wait here, or did so a moment ago, and there is a board. */
+/* Returns whether a waiter should use the board: many threads wait on vp, or did so a moment ago,
+ * and there is a board. Runs on vp. */
 static bool use_board(struct kb_space *s, struct kbi_vp *vp)
 {
 	struct desk *d = &desks[vp->id];
@@ -133,7 +137,7 @@ static bool use_board(struct kb_space *s, struct kbi_vp *vp)
 	return !d->barred[s->number];
 }
 
-/* ---- spaces --------------------------------------------------------------------------------------------- */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
 bool kbi_space_note_enter(struct kb_space *s)
 {
@@ -145,6 +149,7 @@ bool kbi_space_note_enter(struct kb_space *s)
 		s->number = i;
 		for (unsigned vp = 0; vp < MOST_VPS && vp < kbi_vp_n; vp++)
 			desks[vp].barred[i] = false;
+		/* release: pairs with the acquire in kbi_space_note_space */
 		a_store_rel(&spaces[i], s);
 		return true;
 	}
@@ -154,7 +159,8 @@ bool kbi_space_note_enter(struct kb_space *s)
 void kbi_space_note_leave(struct kb_space *s)
 {
 	for (unsigned vp = 0; vp < kbi_vp_n; vp++)
-		a_store_rlx(&desks[vp].waiting[s->number], 0); /* in the child of fork there may be some, who are not there */
+		/* in the child of fork the counts may tell of waiters that do not exist there */
+		a_store_rlx(&desks[vp].waiting[s->number], 0);
 	a_store_rlx(&spaces[s->number], NULL);
 }
 
@@ -168,22 +174,24 @@ bool kbi_space_note_any(const struct kb_space *s)
 
 struct kb_space *kbi_space_note_space(unsigned i)
 {
+	/* acquire: pairs with the release in kbi_space_note_enter */
 	return i < KBI_SPACE_NOTE_AT_ONCE ? a_load_acq(&spaces[i]) : NULL;
 }
 
-/* ---- waking ------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 void kbi_space_note_ring(struct kbi_space_proc *p)
 {
-	a_add_acqrel(&p->ring, 1); /* partner: the listener's load before it sleeps there */
+	/* release: pairs with the acquire of listen (member.c) before it sleeps on the bell */
+	a_add_acqrel(&p->ring, 1);
 	kbi_sys_futex_wake_shared(&p->ring, INT_MAX);
 }
 
 void kbi_space_note_rouse(void)
 {
-	a_fence_sc(); /* partner: the sleeper's in agent.c */
+	a_fence_sc(); /* sc: pairs with the fence of a VP that goes to sleep in core/agent.c */
 	if (!kbi_boot_has_vps())
-		return; /* nobody of theirs waits */
+		return; /* then no thread of a VP waits */
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_rlx(&kbi_vps[i]->n_rung))
 			kbi_vp_rouse(kbi_vps[i]);
@@ -191,18 +199,21 @@ void kbi_space_note_rouse(void)
 
 static void rouse_vp(struct kbi_space_proc *p, uint32_t vp)
 {
+	/* acquire and release: pairs with itself; a single waker rings */
 	if (a_load_rlx(&p->asleep[vp]) && a_xchg_acqrel(&p->asleep[vp], 0))
 		kbi_space_note_ring(p);
 }
 
-/* Calls the kernel for all sleepers there: a process that may only read can sleep there, too. */
+/* Wakes a kernel thread by the kernel, and all further sleepers there: a process that may only read
+ * can sleep there, too. */
 static void wake_sleeper(a32 *how, uint32_t h)
 {
+	/* acquire and release: pairs with itself; a single waker calls the kernel */
 	if (a_cas_acqrel(how, &h, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0)))
 		kbi_sys_futex_wake_shared(how, INT_MAX);
 }
 
-/* All but a chain. */
+/* Wakes a waiter of any kind but CHAINED. */
 static void wake_there(struct kb_space *s, a32 *how, uint32_t h)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, h >> 20 & 63);
@@ -215,7 +226,8 @@ static void wake_there(struct kb_space *s, a32 *how, uint32_t h)
 	case KBI_SPACE_BOARDED:
 		m = board(s, h >> 20 & 63, h >> VP_SHIFT & 63);
 		if (m)
-			kbi_marks_add(m, h % KBI_MARKS); /* a full fence is in it. Partner: the sleeper's in agent.c */
+			/* it contains a full fence, which pairs with that of a VP in core/agent.c */
+			kbi_marks_add(m, h % KBI_MARKS);
 		rouse_vp(p, h >> VP_SHIFT & 63);
 		return;
 	case KBI_SPACE_ASLEEP:
@@ -226,7 +238,7 @@ static void wake_there(struct kb_space *s, a32 *how, uint32_t h)
 	}
 }
 
-/* A chain has a single link: the record that is told leads no further, whatever stands there. */
+/* A chain has a single link: the told record leads no further, whatever it contains. */
 void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 {
 	struct kbi_space_record *r;
@@ -238,24 +250,25 @@ void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 	r = kbi_space_record(s, ((h >> 20 & 63) + 1) << 16 | (h & 0xffff));
 	if (!r)
 		return;
-	a_add_acqrel(&r->word, 1); /* partner: the acquire of its waiter */
-	a_fence_after_rmw();       /* partner: the waiter's, and that of a VP in agent.c */
+	a_add_acqrel(&r->word, 1); /* release: pairs with the acquire in changed */
+	/* sc: pairs with the fence in say, and with that of a VP in core/agent.c */
+	a_fence_after_rmw();
 	wake_there(s, &r->how, a_load_rlx(&r->how));
 }
 
 void kbi_space_note_tell_again(struct kb_space *s, a32 *how)
 {
 	kbi_space_note_tell(s, how);
-	/* a waker makes it SELF before it calls the kernel. VPs: recover rings all bells */
+	/* a waker stores SELF before it calls the kernel. VPs: recover rings all bells */
 	if (a_load_rlx(how) >> 28 == KBI_SPACE_SELF)
 		kbi_sys_futex_wake_shared(how, INT_MAX);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static bool changed(const a64 *word, uint64_t old)
 {
-	/* acquire: partner is the read-modify-write of who changes it */
+	/* acquire: pairs with the read-modify-write of the thread that changes the word */
 	return a_load_acq(word) != old;
 }
 
@@ -264,7 +277,8 @@ static void say(a32 *how, uint32_t h)
 	if (a_load_rlx(how) == h)
 		return;
 	a_store_rlx(how, h);
-	a_fence_sc(); /* partner: the waker's in note.h, after it has changed the word */
+	/* sc: pairs with the fence in kbi_space_note_tell, after the waker's change of the word */
+	a_fence_sc();
 }
 
 static int sleep_in_futex(a32 *how, uint64_t deadline)
@@ -274,11 +288,12 @@ static int sleep_in_futex(a32 *how, uint64_t deadline)
 
 	if (now >= deadline)
 		return ETIMEDOUT;
-	kbi_sys_futex_wait_shared(how, KBI_SPACE_HOW(KBI_SPACE_ASLEEP, 0, 0), deadline == KBI_FOREVER ? NULL : &ts);
+	kbi_sys_futex_wait_shared(how, KBI_SPACE_HOW(KBI_SPACE_ASLEEP, 0, 0),
+		deadline == KBI_FOREVER ? NULL : &ts);
 	return 0;
 }
 
-/* A kernel thread polls, then sleeps. */
+/* Waits in a kernel thread: polls, then sleeps. */
 static int wait_alone(a64 *word, a32 *how, uint64_t old, uint64_t deadline)
 {
 	uint64_t until = 0;
@@ -304,7 +319,7 @@ static int wait_alone(a64 *word, a32 *how, uint64_t old, uint64_t deadline)
 	return changed(word, old) ? 0 : e;
 }
 
-/* On vp, np > 0: w stands where who changes its word tells, and `how` tells that one where. */
+/* Registers w where a waker tells of its word, and lets `how` name that place. On vp, np > 0. */
 static void stand(struct kb_space *s, struct kbi_vp *vp, struct kbi_watch *w, a32 *how)
 {
 	uint32_t number = vp->id % KBI_SPACE_VPS, place = w->task->index % KBI_MARKS;
@@ -329,10 +344,11 @@ int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, u
 			return e;
 		kbi_np_enter(self);
 		stand(s, self->vp, &w, how);
-		/* a mark that was taken off the board before w stood there: then the word has changed */
+		/* a mark may have been taken off the board before w stood there:
+		 * then the word has changed */
 		if (!w.boarded || !changed(word, old))
 			e = kbi_timer_sleep(self, deadline);
-		if (kbi_task_is(self, KBI_TASK_ARMED)) /* did not sleep */
+		if (kbi_task_is(self, KBI_TASK_ARMED)) /* it did not sleep */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));
 		kbi_np_leave(self);
 		kbi_wait_handle(self);

@@ -1,51 +1,62 @@
-/* space/note.h - the one waiting primitive of spaces: a word that somebody waits to see changed, and beside it `how` that
- * one waits (layout.h). The waker changes the word, fences, and does what `how` says, mostly nothing:
- *  - a lightweight thread has its VP poll the word (core/domain's watches); only if that VP sleeps the bell of its
- *    process is rung, where a kernel thread sleeps in a futex, which wakes the VP;
- *  - where many wait on a VP it polls a board (base/marks.h) instead, on which the waker marks the waiter, so that a
- *    look costs what has happened and not who waits; a message is two more lines on the move then;
+/* space/note.h - the waiting primitive of spaces: a word whose change a thread waits for, and
+ * beside it `how`, which says that a thread waits (layout.h). The waker changes the word, fences,
+ * and does what `how` says, mostly nothing:
+ *  - a lightweight thread has its VP poll the word (core/domain's watches). Only if that VP sleeps,
+ *    the bell of its process is rung, where a kernel thread sleeps in a futex; that thread wakes
+ *    the VP;
+ *  - where many threads wait on a VP, it polls a board (base/marks.h) instead, on which the waker
+ *    marks the waiter: so a look costs in proportion to events and not to waiters; a message then
+ *    moves two more lines;
  *  - a kernel thread polls by itself for a while, then sleeps in the futex on `how`.
- * No wake-up is lost. Waiter: how, fence, look at the word; a VP: asleep, fence, look at its watches. Waker: word, fence,
- * how, asleep. One of the two sees the other. A waiter stands in its place on the board before it looks at the word, and
- * its VP, which empties the board, does so only between two threads. Models: model/space.pml, model/marks.pml.
- * Callers: queue, event, recover, space. Calls core, file. */
+ *
+ * No wake-up is lost. Waiter: how, fence, look at the word; a VP: asleep, fence, look at its
+ * watches. Waker: word, fence, how, asleep. One of the two sees the other's step. A waiter stands
+ * in its place on the board before it looks at the word, and its VP, which empties the board, does
+ * so only between two threads. Models: model/space.pml, model/marks.pml.
+ * Callers: cond, event, member, queue, recover, select, space, thing. Calls core, file. */
 #ifndef KBI_SPACE_NOTE_H
 #define KBI_SPACE_NOTE_H
 
 #include "core/task.h"
 #include "space/layout.h"
 
-enum { KBI_SPACE_NOTE_AT_ONCE = 8 }; /* spaces that a process may be attached to */
+enum { KBI_SPACE_NOTE_AT_ONCE = 8 }; /* spaces to which a process may be attached */
 
-/* Boards that the entry of this process has from before are used again, as far as they are sound. */
+/* Takes over the boards that the entry of this process has from an earlier process,
+ * as far as they are sound. */
 void kbi_space_note_reset(struct kb_space *s);
-/* This process attaches, leaves. False: too many. */
+/* Registers a space to which this process attaches; false: too many. Removes it again. */
 bool kbi_space_note_enter(struct kb_space *s);
 void kbi_space_note_leave(struct kb_space *s);
-/* A lightweight thread of this process waits for something there. */
+/* Returns whether a lightweight thread of this process waits in the space. */
 bool kbi_space_note_any(const struct kb_space *s);
-/* The NULL-free i-th of the spaces that this process is attached to; NULL: none there. */
+/* Returns the space with number i to which this process is attached; NULL: there is none. */
 struct kb_space *kbi_space_note_space(unsigned i);
 
-/* Waits until *word is not `old`. 0, ETIMEDOUT; spurious never. The caller alone waits for this word. */
-KBI_SWITCHES int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, uint64_t deadline);
-/* The waiter that `how`, which was h, tells of is woken. */
+/* Waits until *word is not `old`. Returns 0 or ETIMEDOUT; never spuriously. No other
+ * thread waits for this word. */
+KBI_SWITCHES int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old,
+	uint64_t deadline);
+/* Wakes the waiter that `how` names; h is the value that was read. */
 void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h);
-/* The same for whoever cleans up after a waker: who has said that it wakes the waiter may have died before it did. */
+/* Tells again after a waker's process has died: a waker may have died after
+ * it announced the wake-up. */
 void kbi_space_note_tell_again(struct kb_space *s, a32 *how);
 /* Rings the bell of a process. */
 void kbi_space_note_ring(struct kbi_space_proc *p);
 /* Wakes the VPs of this process that watch words in their sleep. */
 void kbi_space_note_rouse(void);
 
-#define KBI_SPACE_HOW(kind, slot, number) ((uint32_t)(kind) << 28 | (uint32_t)(slot) << 20 | (uint32_t)(number))
+#define KBI_SPACE_HOW(kind, slot, number) \
+	((uint32_t)(kind) << 28 | (uint32_t)(slot) << 20 | (uint32_t)(number))
 
-/* After the word has been changed by a read-modify-write. */
+/* Tells the waiter, after a read-modify-write has changed the word. */
 static inline void kbi_space_note_tell(struct kb_space *s, a32 *how)
 {
 	uint32_t h;
 
-	a_fence_after_rmw(); /* partner: the waiter's, and that of a VP in agent.c */
+	/* sc: pairs with the fence in say (note.c), and with that of a VP in core/agent.c */
+	a_fence_after_rmw();
 	h = a_load_rlx(how);
 	if (h >> 28 == KBI_SPACE_NOBODY || h >> 28 == KBI_SPACE_SELF)
 		return;

@@ -1,5 +1,5 @@
-/* space/place.c - where the files of named spaces stand. Contract in place.h. Raw system calls: the drop-in defines
- * libc's names. */
+/* space/place.c - the folders of named spaces' files. Contract in place.h. Uses raw system calls:
+ * the drop-in defines libc's names. */
 #include "space/place.h"
 
 #include <errno.h>
@@ -13,15 +13,16 @@
 
 #include "os/sys.h"
 
-#define OWN "kochab"       /* the folder's name in a user's folder */
+#define OWN "kochab"       /* name of our folder in a user's folder */
 #define VARIABLE "XDG_RUNTIME_DIR="
 #define SHARED_AS KBI_SPACE_PLACE_SHARED "/" KBI_SPACE_PLACE_PREFIX
 
-enum { TMPFS = 0x01021994, RAMFS = (int)0x858458f6, LOOKED_AT = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum { TMPFS = 0x01021994, RAMFS = (int)0x858458f6,
+	LOOKED_AT = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
 extern char **environ;
 
-/* ---- names ---------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 bool kbi_space_place_is_path(const char *name)
 {
@@ -31,7 +32,8 @@ bool kbi_space_place_is_path(const char *name)
 static bool is_word(const char *name)
 {
 	for (const char *c = name; *c; c++)
-		if (!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && !(*c >= '0' && *c <= '9') && !strchr("._-", *c))
+		if (!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && !(*c >= '0' && *c <= '9') &&
+				!strchr("._-", *c))
 			return false;
 	return *name && strcmp(name, ".") && strcmp(name, "..");
 }
@@ -45,9 +47,10 @@ int kbi_space_place_check(const char *name)
 	return strlen(name) + (path ? 1 : sizeof SHARED_AS) > KBI_SPACE_PLACE_PATH ? ENAMETOOLONG : 0;
 }
 
-/* ---- folders -------------------------------------------------------------------------------------------- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
-/* The environment is obeyed only where the caller has the same rights. */
+/* Returns $XDG_RUNTIME_DIR. The environment is obeyed only where the caller has no more
+ * rights than its starter. */
 static const char *session(void)
 {
 	const size_t n = sizeof VARIABLE - 1;
@@ -60,8 +63,9 @@ static const char *session(void)
 	return NULL;
 }
 
-/* The folder in which a user's folder of ours stands, and the name that this has there. */
-static int find_parent(enum kbi_space_place place, uint32_t user, char *parent, size_t size, char name[32])
+/* Finds the folder in which a user's folder of ours stands, and the name of ours there. */
+static int find_parent(enum kbi_space_place place, uint32_t user, char *parent, size_t size,
+	char name[32])
 {
 	const char *base = KBI_SPACE_PLACE_SHARED;
 	int n;
@@ -90,15 +94,18 @@ static bool is_private(int folder, uint32_t user)
 {
 	struct stat st;
 
-	return fstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == user && !(st.st_mode & 077);
+	return fstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == user &&
+		!(st.st_mode & 077);
 }
 
-/* A file on a disk is written back to it all the time: no place for words that processes poll. */
+/* Returns whether the folder lies in memory. The kernel keeps writing a file on a disk back to it:
+ * no place for words that processes poll. */
 static bool is_memory(int folder)
 {
 	struct statfs fs;
 
-	return kbi_sys(SYS_fstatfs, folder, &fs) == 0 && ((int)fs.f_type == TMPFS || (int)fs.f_type == RAMFS);
+	return kbi_sys(SYS_fstatfs, folder, &fs) == 0 &&
+		((int)fs.f_type == TMPFS || (int)fs.f_type == RAMFS);
 }
 
 static int look_into(int parent, const char *name, uint32_t user, bool make, int *folder)
@@ -135,7 +142,7 @@ int kbi_space_place_open(enum kbi_space_place place, uint32_t user, bool make, i
 	return e;
 }
 
-/* ---- spots ---------------------------------------------------------------------------------------------- */
+/* ---- spots ----------------------------------------------------------------------------------- */
 
 int kbi_space_place_enter(enum kbi_space_place place, const char *name, uint32_t user, bool make,
 			  struct kbi_space_spot *spot)
@@ -157,7 +164,8 @@ void kbi_space_place_leave(struct kbi_space_spot *spot)
 		kbi_sys(SYS_close, spot->folder);
 }
 
-int kbi_space_place_path(enum kbi_space_place place, const char *name, uint32_t user, char *path, size_t size)
+int kbi_space_place_path(enum kbi_space_place place, const char *name, uint32_t user, char *path,
+	size_t size)
 {
 	char parent[KBI_SPACE_PLACE_PATH], own[32];
 	int n, e = 0;

@@ -1,4 +1,5 @@
-/* space/queue.c - waiting at an object of a space. Contract in queue.h. */
+/* space/queue.c - waiting at an object of a space. Contract in queue.h. Runs on the waiter's or the
+ * waker's stack; only kbi_space_queue_do may switch. */
 #include "space/queue.h"
 
 #include <errno.h>
@@ -9,35 +10,37 @@
 
 enum {
 	TRIES_PER_YIELD = 128,
-	CLOCK_AFTER = 8, /* tries: then each try looks whether the deadline has come */
+	CLOCK_AFTER = 8, /* tries: afterwards each try checks whether the deadline has passed */
 	CHUNK = KBI_SPACE_RECORDS * sizeof(struct kbi_space_record),
 	MOST_WAITERS = KBI_SPACE_PROCS * KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS,
 };
 
-/* ns that a thread that gives up tries to leave the queue, as KBI_SPACE_PATIENT and KBI_SPACE_DOUBTFUL */
+/* ns for which a thread that gives up tries to leave the queue; as KBI_SPACE_PATIENT and
+ * KBI_SPACE_DOUBTFUL */
 #define SOON UINT64_C(500000000)
 #define SOON_DOUBTFUL UINT64_C(20000000)
 
-/* ---- the lock ---------------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
-/* Is there a process that may hold it? */
+/* Returns whether a process exists that may hold the lock. */
 static bool is_plausible(const struct kb_space *s, uint32_t holder)
 {
-	return holder && holder <= KBI_SPACE_PROCS && a_load_rlx(&kbi_space_proc(s, holder - 1)->state) != KBI_SPACE_FREE;
+	return holder && holder <= KBI_SPACE_PROCS &&
+		a_load_rlx(&kbi_space_proc(s, holder - 1)->state) != KBI_SPACE_FREE;
 }
 
 static bool grab(const struct kb_space *s, struct kbi_space_thing *t)
 {
 	uint32_t none = 0;
 
-	/* acquire: partner is the release in kbi_space_queue_unlock */
+	/* acquire: pairs with the release in kbi_space_queue_unlock */
 	return !a_load_rlx(&t->lock) && a_cas_acq(&t->lock, &none, s->slot + 1);
 }
 
-/* Its holder runs, or its kernel thread has been preempted, or its process has died and is being cleaned up; or anybody
- * has written there. */
-static int wait_for_lock(const struct kb_space *s, struct kbi_space_thing *t, uint64_t deadline, uint64_t patient,
-			 uint64_t doubtful)
+/* Waits for the lock. Its holder runs, or the holder's kernel thread has been preempted, or the
+ * holder's process has died and is being cleaned up; or a process has written nonsense there. */
+static int wait_for_lock(const struct kb_space *s, struct kbi_space_thing *t, uint64_t deadline,
+	uint64_t patient, uint64_t doubtful)
 {
 	uint64_t began = 0;
 
@@ -61,7 +64,8 @@ static int wait_for_lock(const struct kb_space *s, struct kbi_space_thing *t, ui
 
 int kbi_space_queue_lock(struct kb_space *s, struct kbi_space_thing *t, uint64_t deadline)
 {
-	return kbi_likely(grab(s, t)) ? 0 : wait_for_lock(s, t, deadline, KBI_SPACE_PATIENT, KBI_SPACE_DOUBTFUL);
+	return kbi_likely(grab(s, t)) ? 0 :
+		wait_for_lock(s, t, deadline, KBI_SPACE_PATIENT, KBI_SPACE_DOUBTFUL);
 }
 
 int kbi_space_queue_lock_soon(struct kb_space *s, struct kbi_space_thing *t)
@@ -69,9 +73,10 @@ int kbi_space_queue_lock_soon(struct kb_space *s, struct kbi_space_thing *t)
 	return wait_for_lock(s, t, 0, SOON, SOON_DOUBTFUL);
 }
 
-/* ---- the queues -------------------------------------------------------------------------------------- */
+/* ---- the queues ------------------------------------------------------------------------------ */
 
-void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigned queue, const struct kbi_space_seat *seat)
+void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigned queue,
+	const struct kbi_space_seat *seat)
 {
 	struct kbi_space_queue *q = &t->queue[queue];
 	uint32_t tail = KBI_SPACE_ONCE(q->tail);
@@ -89,11 +94,13 @@ void kbi_space_queue_link(struct kb_space *s, struct kbi_space_thing *t, unsigne
 	q->tail = seat->ref;
 }
 
-void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, unsigned queue, struct kbi_space_record *r)
+void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, unsigned queue,
+	struct kbi_space_record *r)
 {
 	struct kbi_space_queue *q = &t->queue[queue];
 	uint32_t behind = a_load_rlx(&r->next), before = a_load_rlx(&r->prev);
-	struct kbi_space_record *next = kbi_space_record(s, behind), *prev = kbi_space_record(s, before);
+	struct kbi_space_record *next = kbi_space_record(s, behind),
+		*prev = kbi_space_record(s, before);
 
 	if (prev)
 		a_store_rlx(&prev->next, behind);
@@ -106,7 +113,7 @@ void kbi_space_queue_unlink(struct kb_space *s, struct kbi_space_thing *t, unsig
 	a_store_rlx(&r->linked, 0);
 }
 
-/* A queue with a record in it that is in none is damaged: it is dropped, so this ends. */
+/* A queue that contains an unlinked record is damaged: it is dropped, so the loop ends. */
 void kbi_space_queue_call(struct kbi_space_op *op, unsigned queue, unsigned n)
 {
 	struct kbi_space_queue *q = &op->t->queue[queue];
@@ -137,7 +144,7 @@ void kbi_space_queue_tell(struct kb_space *s, struct kbi_space_record *r)
 		r = kbi_space_record(s, chain);
 	if (!r)
 		return;
-	a_add_acqrel(&r->word, 1); /* partner: the acquire in kbi_space_note_wait */
+	a_add_acqrel(&r->word, 1); /* release: pairs with the acquire in changed (note.c) */
 	kbi_space_note_tell(s, &r->how);
 }
 
@@ -148,7 +155,7 @@ void kbi_space_queue_tell_called(struct kbi_space_op *op)
 	op->n_wakes = 0;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static void free_chunk(struct kb_space *s, unsigned chunk)
 {
@@ -166,7 +173,7 @@ static void free_chunk(struct kb_space *s, unsigned chunk)
 	}
 }
 
-/* Chunks that the entry has from before are used again, as far as they are sound. */
+/* Takes over the chunks that the entry has from an earlier process, as far as they are sound. */
 void kbi_space_queue_reset(struct kb_space *s)
 {
 	struct kbi_space_proc *p = kbi_space_me(s);
@@ -198,7 +205,7 @@ static int add_chunk(struct kb_space *s)
 		return e;
 	a_store_rlx(&s->chunk[n], kbi_space_place(s, at));
 	s->n_chunks = n + 1;
-	/* release: partner is the acquire in kbi_space_record */
+	/* release: pairs with the acquire in kbi_space_record; n_chunks: in each_record (recover.c) */
 	a_store_rel(&p->chunk[n], at);
 	a_store_rel(&p->n_chunks, n + 1);
 	free_chunk(s, n);
@@ -232,7 +239,8 @@ static bool pop(struct kb_space *s, struct kbi_space_seat *seat)
 	if (index == UINT32_MAX)
 		return false;
 	seat->ref = (s->slot + 1) << 16 | index;
-	seat->r = (struct kbi_space_record *)a_load_rlx(&s->chunk[index / KBI_SPACE_RECORDS]) + index % KBI_SPACE_RECORDS;
+	seat->r = (struct kbi_space_record *)a_load_rlx(&s->chunk[index / KBI_SPACE_RECORDS]) +
+		index % KBI_SPACE_RECORDS;
 	return true;
 }
 
@@ -275,9 +283,9 @@ void kbi_space_queue_retire(struct kb_space *s)
 	give_back(s, UINT32_MAX);
 }
 
-/* ---- an operation --------------------------------------------------------------------------------------- */
+/* ---- an operation ---------------------------------------------------------------------------- */
 
-/* With the lock: a single try. */
+/* Makes a single try, with the lock, and releases the lock. */
 static int go(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word, bool last)
 {
 	int e;
@@ -297,9 +305,11 @@ static int go(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64
 	return e;
 }
 
-/* A single try; the seat, if there is one, leaves the queue first. If it must wait it stands there again, and *word is its
- * word before; no word: it does not wait. */
-static int attempt(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word, uint64_t deadline)
+/* Locks and makes a single try; the seat, if there is one, leaves the queue first. If the
+ * operation must wait, the seat stands in the queue again, and *word is its word before.
+ * Without word it does not wait. */
+static int attempt(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word,
+	uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
 	int e;
@@ -313,7 +323,7 @@ static int attempt(struct kbi_space_op *op, const struct kbi_space_seat *seat, u
 	return e;
 }
 
-/* It has stood in the queue, and does not wait any longer. */
+/* Ends the wait of a seat that has stood in the queue. */
 static int give_up(struct kbi_space_op *op, const struct kbi_space_seat *seat)
 {
 	struct kbi_task *self = kbi_self();

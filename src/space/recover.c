@@ -1,7 +1,8 @@
-/* space/recover.c - cleaning up after processes. Contract in recover.h.
- * A process may have left half-done: a change under an object's lock, which is taken over then, the queues there
- * dropped, the rest made consistent by who knows the type; a wake-up decided and not told, which is told again, to all
- * who wait for anything. Runs on the watchman, or on the thread that attaches or detaches. */
+/* space/recover.c - cleaning up after processes. Contract in recover.h. A process may have left
+ * half-done: a change under an object's lock, and a wake-up that was decided and not told. Such a
+ * lock is taken over, the queues there are dropped, and the unit of the type makes the rest
+ * consistent; the wake-up is told again, to all waiters of all objects. Runs on the watchman, or on
+ * the thread that attaches or detaches. */
 #include "space/recover.h"
 
 #include "os/sys.h"
@@ -23,16 +24,19 @@ static bool has(uint64_t slots, uint32_t slot)
 	return slot < KBI_SPACE_PROCS && slots >> slot & 1;
 }
 
-/* The lock of an object, from a dead holder, too, or after a long time from anybody: true then. */
+/* Takes the lock of an object, also from a dead holder, or after a long time
+ * from any holder: true then. */
 static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, uint64_t until)
 {
 	for (unsigned n = 1;; n++) {
 		uint32_t holder = a_load_rlx(&t->lock);
-		/* PROCS + 1: one that attached and died; we have the file's lock, under which it was taken */
+		/* PROCS + 1: a process that was attaching and died; the caller has the file's lock, under
+		 * which that process took the object's lock */
 		bool dead = holder && (has(slots, holder - 1) || holder > KBI_SPACE_PROCS ||
 				       (n % 256 == 0 && (kbi_sys_now() >= until || is_dead(s, holder - 1))));
 
-		/* acquire: partner is the release in kbi_space_queue_unlock; a dead one's stores are all there */
+		/* acquire: pairs with the release in kbi_space_queue_unlock; all stores of
+		 * a dead holder are visible */
 		if ((!holder || dead) && a_cas_acq(&t->lock, &holder, s->slot + 1))
 			return dead;
 		if (n % 16 == 0)
@@ -41,14 +45,16 @@ static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint64_t sl
 }
 
 /* Calls f for the records of a process. */
-static void each_record(struct kb_space *s, uint32_t slot, void (*f)(struct kb_space *, struct kbi_space_record *, void *),
-			void *arg)
+static void each_record(struct kb_space *s, uint32_t slot,
+	void (*f)(struct kb_space *, struct kbi_space_record *, void *), void *arg)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, slot);
+	/* acquire: pairs with the release in add_chunk (queue.c) */
 	uint32_t n = a_load_acq(&p->n_chunks);
 
 	for (uint32_t c = 0; c < n && c < KBI_SPACE_CHUNKS; c++) {
-		struct kbi_space_record *r = kbi_space_at(s, a_load_rlx(&p->chunk[c]), KBI_SPACE_RECORDS * sizeof *r);
+		struct kbi_space_record *r =
+			kbi_space_at(s, a_load_rlx(&p->chunk[c]), KBI_SPACE_RECORDS * sizeof *r);
 
 		for (unsigned i = 0; r && i < KBI_SPACE_RECORDS; i++)
 			f(s, &r[i], arg);
@@ -68,7 +74,7 @@ static void drop_queues(struct kb_space *s, struct kbi_space_thing *t)
 	t->queue[0] = t->queue[1] = (struct kbi_space_queue){ .tail = 0 };
 }
 
-/* The lock was sound: only their own waiters leave. */
+/* Unlinks the waiters of those processes only: the lock was sound. */
 static void unlink_theirs(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots)
 {
 	for (unsigned q = 0; q < 2; q++) {
@@ -102,8 +108,8 @@ static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
 		break;
 	case KBI_SPACE_EVENT:
 		how = a_load_rlx(&t->how);
-		if (how >> 28 != KBI_SPACE_NOBODY && how >> 28 != KBI_SPACE_SELF && how >> 28 != KBI_SPACE_ASLEEP &&
-		    (how >> 20 & 63) == slot)
+		if (how >> 28 != KBI_SPACE_NOBODY && how >> 28 != KBI_SPACE_SELF &&
+				how >> 28 != KBI_SPACE_ASLEEP && (how >> 20 & 63) == slot)
 			a_cas_rlx(&t->how, &how, KBI_SPACE_HOW(KBI_SPACE_NOBODY, 0, 0));
 		kbi_space_thing_close(t, slot, 3, died);
 		break;
@@ -112,7 +118,8 @@ static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
 	}
 }
 
-static void clean(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, bool died, uint64_t until)
+static void clean(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, bool died,
+	uint64_t until)
 {
 	if (take_over(s, t, slots, until))
 		drop_queues(s, t);
@@ -128,13 +135,14 @@ static void tell(struct kb_space *s, struct kbi_space_record *r, void *arg)
 	(void)arg;
 	if (a_load_rlx(&r->how) >> 28 == KBI_SPACE_NOBODY)
 		return;
-	a_add_acqrel(&r->word, 1); /* partner: the acquire in kbi_space_note_wait */
+	a_add_acqrel(&r->word, 1); /* release: pairs with the acquire in changed (note.c) */
 	kbi_space_note_tell_again(s, &r->how);
 }
 
-/* The chain is gone through, each object is cleaned, or (again) waiters at an event are told. */
+/* Goes through the chain and cleans each object, or (again) tells the waiters at events. */
 static int each_thing(struct kb_space *s, uint64_t slots, bool died, bool again, uint64_t until)
 {
+	/* acquire: pairs with the release in make (thing.c) */
 	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;
 
 	while (at) {
@@ -163,7 +171,7 @@ static void free_entry(struct kbi_space_proc *p)
 {
 	for (unsigned i = 0; i < KBI_SPACE_VPS; i++)
 		a_store_rlx(&p->asleep[i], 0);
-	/* release: partner is the acquire at taking the entry */
+	/* release: pairs with the acquire of state in enter (member.c) */
 	a_store_rel(&p->state, KBI_SPACE_FREE);
 }
 
@@ -179,7 +187,7 @@ int kbi_space_recover(struct kb_space *s, uint64_t slots, bool died)
 			each_record(s, i, tell, NULL);
 	if (each_thing(s, slots, died, true, until))
 		return EPROTO;
-	/* one that has cleared a VP's flag may have died before it rang */
+	/* a process that has cleared a VP's flag may have died before it rang */
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
 		if (is_other(s, i, slots))
 			kbi_space_note_ring(kbi_space_proc(s, i));

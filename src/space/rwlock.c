@@ -1,6 +1,7 @@
-/* space/rwlock.c - readers-writer locks. Contract in kochab/space.h. All under the lock; how many readers each process has
- * is counted, so that those of a dead one are known; their sum is made anew from that.
- * Queue 0: readers, 1: writers, who come first. */
+/* space/rwlock.c - readers-writer locks. Contract in kochab/space.h. All changes are under the
+ * object's lock. The read locks of each process are counted, so that those of a dead process are
+ * known; their sum is recomputed from the counts.
+ * Queue 0: readers, 1: writers, which go first. */
 #include "space/rwlock.h"
 
 int kb_space_rwlock_open(kb_space_t *s, const char *name, kb_space_rwlock_t **lock)
@@ -16,7 +17,7 @@ static void readers(struct kbi_space_thing *t, unsigned slot, int change)
 	a_store_rlx(&t->rwlock.readers, a_load_rlx(&t->rwlock.readers) + (uint32_t)change);
 }
 
-/* Whoever may go on is called. */
+/* Calls the waiters that may go on. */
 static void call(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
@@ -33,7 +34,7 @@ static int read_lock(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 
-	/* one that has been let in is not sent back for a writer that has come since */
+	/* a reader that has been woken is not sent back for a writer that has come since */
 	if (a_load_rlx(&t->rwlock.writer) || (kbi_space_queue_any(t, 1) && op->tries < 2))
 		return EAGAIN;
 	if (a_load_rlx(&t->held[op->s->slot]) == UINT16_MAX)
@@ -66,7 +67,8 @@ static int unlock(struct kbi_space_op *op)
 	return 0;
 }
 
-static int lock(kb_space_rwlock_t *l, int (*try)(struct kbi_space_op *), unsigned queue, uint64_t deadline)
+static int lock(kb_space_rwlock_t *l, int (*try)(struct kbi_space_op *), unsigned queue,
+	uint64_t deadline)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)l;
 	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try, .queue = queue, .gave_up = call };
@@ -98,7 +100,8 @@ int kb_space_rwlock_consistent(kb_space_rwlock_t *l)
 	struct kbi_space_hold *h = (struct kbi_space_hold *)l;
 	struct kbi_space_thing *t = h->t;
 
-	if (a_load_rlx(&t->rwlock.writer) != h->s->slot + 1 || !(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
+	if (a_load_rlx(&t->rwlock.writer) != h->s->slot + 1 ||
+			!(a_load_rlx(&t->flags) & KBI_SPACE_BROKEN))
 		return EINVAL;
 	a_and_rlx(&t->flags, ~(uint32_t)KBI_SPACE_BROKEN);
 	return 0;
@@ -114,6 +117,8 @@ void kbi_space_rwlock_orphan(struct kbi_space_thing *t, unsigned slot)
 	a_store_rlx(&t->rwlock.readers, sum);
 	if (a_load_rlx(&t->rwlock.writer) != slot + 1)
 		return;
-	a_or_acqrel(&t->flags, KBI_SPACE_BROKEN); /* before it is free */
+	/* release: before the lock is free; pairs with the next holder's
+	 * acquire of the object's lock */
+	a_or_acqrel(&t->flags, KBI_SPACE_BROKEN);
 	a_store_rel(&t->rwlock.writer, 0);
 }

@@ -1,5 +1,7 @@
-/* space/select.c - waiting for one of several. Contract in kochab/space.h. The thread waits for one record; those that
- * stand in the channels' queues, and the events' `how`, lead to it. */
+/* space/select.c - waiting for any of several cases. Contract in kochab/space.h. The
+ * thread waits for a single record; its records in the channels' queues, and the events'
+ * `how`, lead to that record.
+ * Callers: all rooms above. May switch. */
 #include "core/timer.h"
 #include "space/chan.h"
 #include "space/event.h"
@@ -9,15 +11,16 @@ struct selecting {
 	kb_space_case_t *cases;
 	size_t n;
 	uint64_t deadline;
-	struct kbi_space_seat own;                         /* no record: it has not had to wait */
-	struct kbi_space_seat link[KBI_SPACE_MOST_CASES];  /* of channels */
-	uint64_t called;                                   /* channels whose record was called at the last wait */
-	uint64_t lost;                                     /* whose record may stand in the queue still */
+	struct kbi_space_seat own; /* no record: the thread has not had to wait */
+	struct kbi_space_seat link[KBI_SPACE_MOST_CASES];  /* records in the queues of channels */
+	uint64_t called; /* bits of the channels whose record was called at the last wait */
+	uint64_t lost; /* bits of the channels whose record may still stand in the queue */
 };
 
 static struct kbi_space_hold *hold(const kb_space_case_t *c)
 {
-	return c->op == KB_SELECT_EVENT ? (struct kbi_space_hold *)c->event : (struct kbi_space_hold *)c->chan;
+	return c->op == KB_SELECT_EVENT ? (struct kbi_space_hold *)c->event :
+		(struct kbi_space_hold *)c->chan;
 }
 
 static bool is_chan(const kb_space_case_t *c)
@@ -25,7 +28,7 @@ static bool is_chan(const kb_space_case_t *c)
 	return c->op != KB_SELECT_EVENT;
 }
 
-/* Tries the channel; link: it stands in the queue if it must wait. unlink: it leaves that first. */
+/* Tries the channel. link: if the thread must wait, its record stands in the queue. */
 static int try_chan(struct selecting *x, size_t i, bool link)
 {
 	kb_space_case_t *c = &x->cases[i];
@@ -65,7 +68,7 @@ static void unlink_chan(struct selecting *x, size_t i)
 	kbi_np_leave(self);
 }
 
-/* It was called there and has done something else. */
+/* Calls a further waiter where this thread was called and has done a different case. */
 static void renew(struct selecting *x, size_t i)
 {
 	kb_space_case_t *c = &x->cases[i];
@@ -82,7 +85,8 @@ static void renew(struct selecting *x, size_t i)
 	kbi_np_leave(self);
 }
 
-/* A case that can go on is done: its number, or n. `link`: where it cannot, it waits. */
+/* Performs a possible case. Returns its number, or n. `link`: waits
+ * where a case is not possible. */
 static size_t go_round(struct selecting *x, size_t first, bool link, size_t *linked)
 {
 	for (size_t k = 0; k < x->n; k++) {
@@ -94,8 +98,9 @@ static size_t go_round(struct selecting *x, size_t first, bool link, size_t *lin
 			c->error = try_chan(x, i, link);
 		} else {
 			if (link) {
-				a_store_rlx(&hold(c)->t->how, KBI_SPACE_HOW(KBI_SPACE_CHAINED, x->s->slot, x->own.ref & 0xffff));
-				a_fence_sc(); /* partner: the waker's in note.h */
+				a_store_rlx(&hold(c)->t->how,
+					KBI_SPACE_HOW(KBI_SPACE_CHAINED, x->s->slot, x->own.ref & 0xffff));
+				a_fence_sc(); /* sc: pairs with the fence in kbi_space_note_tell */
 			}
 			c->error = kbi_space_event_take(hold(c)->t, c->element, &word);
 		}

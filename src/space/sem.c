@@ -1,5 +1,5 @@
-/* space/sem.c - counting semaphores. Contract in kochab/space.h. A unit that a process holds when it dies stays
- * taken, as with POSIX's. */
+/* space/sem.c - counting semaphores. Contract in kochab/space.h. A unit that a process holds when
+ * it dies stays taken, as with POSIX's semaphores. */
 #include "space/thing.h"
 
 static void make(struct kbi_space_thing *t, const void *value)

@@ -1,4 +1,5 @@
-/* space/space.c - creating, attaching, detaching. Contract in kochab/space.h. */
+/* space/space.c - creating, attaching, detaching. Contract in kochab/space.h. Runs on the caller's
+ * stack, np > 0 while a lock is held. */
 #include <kochab/space.h>
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 static a32 hooked;
 
-/* A process that ends by exit leaves in good order. */
+/* Detaches in good order when the process ends by exit. */
 static void at_exit(void)
 {
 	struct kb_space *s;
@@ -27,7 +28,7 @@ static void at_exit(void)
 			kbi_space_member_exit(s);
 }
 
-/* The child of fork has none of them in its memory. */
+/* Forgets the spaces in the child of fork, which has none of them in its memory. */
 static void in_child(void)
 {
 	struct kb_space *s;
@@ -41,7 +42,7 @@ static void in_child(void)
 		}
 }
 
-/* In the handler of SIGBUS: memory of a space is not there. */
+/* Explains, in the handler of SIGBUS, that memory of a space is missing. */
 static void explain(uintptr_t address)
 {
 	struct kb_space *s;
@@ -52,33 +53,34 @@ static void explain(uintptr_t address)
 		if (!kbi_space_file_is_whole(s, a_load_rlx(&s->least)))
 			kbi_sys_message("space %s: its file was truncated by somebody", s->name);
 		else
-			kbi_sys_message("space %s: no memory at %p, byte %zu of its file", s->name, kbi_sys_shown((void *)address),
-					(size_t)(address - (uintptr_t)s->head));
+			kbi_sys_message("space %s: no memory at %p, byte %zu of its file", s->name,
+				kbi_sys_shown((void *)address), (size_t)(address - (uintptr_t)s->head));
 	}
 }
 
 static void explain_faults(void)
 {
-	/* release: partner is the acquire in core/preempt */
+	/* release: pairs with the acquire in core/preempt */
 	a_store_rel(&kbi_preempt_explain, (void *)(uintptr_t)explain);
 	kbi_preempt_watch_memory();
 }
 
 static void hook(void)
 {
-	if (a_xchg_acqrel(&hooked, 1)) /* partner: itself */
+	if (a_xchg_acqrel(&hooked, 1)) /* pairs with itself */
 		return;
 	atexit(at_exit);
 	explain_faults();
 }
 
-/* Before there are threads: a fork that has begun by the first attach would pass the handler by. */
+/* Registers the fork handler before there are threads: a fork that has begun during the first
+ * attach would miss it. */
 __attribute__((constructor)) static void on_fork(void)
 {
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-/* Here it is one space; two threads may come. */
+/* Returns whether this process is attached to the same file; two threads may try at once. */
 static bool is_attached(const struct kb_space *s)
 {
 	struct kb_space *o;
@@ -112,7 +114,7 @@ static int attach(int fd, const char *name, unsigned flags, kb_space_t **space)
 		e = kbi_space_file_map(fd, &head, flags & KB_SPACE_FIXED, &s);
 	if (e)
 		return e;
-	s->slot = KBI_SPACE_PROCS; /* none yet */
+	s->slot = KBI_SPACE_PROCS; /* no entry yet */
 	snprintf(s->name, sizeof s->name, "%s", name);
 	hook();
 	e = announce(s);
@@ -130,7 +132,8 @@ static int attach(int fd, const char *name, unsigned flags, kb_space_t **space)
 	return e;
 }
 
-/* Virtual processors that are processes begin first: later they would not have what is mapped, and find kernel threads. */
+/* Starts virtual processors that are processes first: later they would lack the mapping,
+ * and find kernel threads. */
 static int begin_processes(void)
 {
 	kbi_option_load();
@@ -158,7 +161,7 @@ static int create(kb_space_t **space, const char *name, const kb_space_config_t 
 	return e;
 }
 
-/* In both np > 0: a lock of this process is held now and then, which spins. */
+/* Both functions run with np > 0: they hold a lock of this process at times, which spins. */
 int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_t *config)
 {
 	struct kbi_task *self;
@@ -208,7 +211,7 @@ int kb_space_detach(kb_space_t *s)
 {
 	struct kbi_task *self = kbi_self();
 
-	if (s->pid != (uint32_t)getpid()) /* a child: it is not attached */
+	if (s->pid != (uint32_t)getpid()) /* a child of fork: it is not attached */
 		return ESRCH;
 	if (a_load_rlx(&s->used) || kbi_space_note_any(s))
 		return EBUSY;
@@ -242,7 +245,7 @@ void kb_space_info(const kb_space_t *s, kb_space_info_t *info)
 	struct kbi_space_head *h = s->head;
 
 	*info = (kb_space_info_t){
-		.size = a_load_acq(&h->size), /* partner: the release in grow */
+		.size = a_load_acq(&h->size), /* acquire: pairs with the release in grow */
 		.used = a_load_rlx(&h->used),
 		.limit = s->limit,
 		.address = (uintptr_t)h,

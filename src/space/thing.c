@@ -1,5 +1,5 @@
-/* space/thing.c - objects by name. Contract in thing.h. Under the file's lock; an object is in the chain by one store,
- * when it is whole. */
+/* space/thing.c - objects by name. Contract in thing.h. Runs under the file's lock; a single store
+ * puts a complete object into the chain. */
 #include "space/thing.h"
 
 #include <string.h>
@@ -7,13 +7,14 @@
 #include "core/wait.h"
 #include "os/sys.h"
 
-enum { PAGE = 65536 }; /* bytes of holds at a time */
+enum { PAGE = 65536 }; /* bytes of holds mapped at a time */
 
-/* ---- objects as this process knows them ----------------------------------------------------------------- */
+/* ---- objects as this process knows them ------------------------------------------------------ */
 
 static struct kbi_space_hold **bucket(struct kb_space *s, uint64_t at)
 {
-	return &s->hold[at / KBI_CACHE_LINE * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (KBI_SPACE_BUCKETS - 1)];
+	return &s->hold[at / KBI_CACHE_LINE * UINT64_C(0x9e3779b97f4a7c15) >> 32 &
+		(KBI_SPACE_BUCKETS - 1)];
 }
 
 static struct kbi_space_hold *known(struct kb_space *s, uint64_t at)
@@ -31,7 +32,7 @@ static bool add_page(struct kb_space *s)
 
 	if (!page)
 		return false;
-	page->next = s->holds; /* the first one's place leads to the next page */
+	page->next = s->holds; /* the first hold of a page is the link to the next page */
 	s->holds = page;
 	for (unsigned i = 1; i < PAGE / sizeof *page; i++) {
 		page[i].next = s->free_holds;
@@ -56,26 +57,28 @@ static struct kbi_space_hold *spare(struct kb_space *s)
 	return s->free_holds || add_page(s) ? s->free_holds : NULL;
 }
 
-static struct kbi_space_hold *keep(struct kb_space *s, struct kbi_space_thing *t, const struct kbi_space_wish *w,
-				   uint64_t at, char *buffer)
+static struct kbi_space_hold *keep(struct kb_space *s, struct kbi_space_thing *t,
+	const struct kbi_space_wish *w, uint64_t at, char *buffer)
 {
 	struct kbi_space_hold *h = s->free_holds;
 
 	s->free_holds = h->next;
-	*h = (struct kbi_space_hold){ .s = s, .t = t, .at = at, .buffer = buffer, .type = w->type, .size = w->size,
-		.capacity = w->capacity, .next = *bucket(s, at) };
+	*h = (struct kbi_space_hold){ .s = s, .t = t, .at = at, .buffer = buffer, .type = w->type,
+		.size = w->size, .capacity = w->capacity, .next = *bucket(s, at) };
 	*bucket(s, at) = h;
 	return h;
 }
 
-/* ---- finding and making ---------------------------------------------------------------------------------- */
+/* ---- finding and making ---------------------------------------------------------------------- */
 
-/* *at: where it lies; 0: there is none of that name. EPROTO. */
+/* Finds an object by name. Stores its position in *found, 0: there is none. Returns 0 or EPROTO. */
 static int find(struct kb_space *s, const char *name, uint64_t *found)
 {
+	/* acquire: pairs with the release in make */
 	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;
 
-	for (; at; below = at, at = a_load_rlx(&((struct kbi_space_thing *)kbi_space_place(s, at))->next)) {
+	for (; at; below = at,
+			at = a_load_rlx(&((struct kbi_space_thing *)kbi_space_place(s, at))->next)) {
 		struct kbi_space_thing *t = kbi_space_thing_at(s, at, below);
 
 		if (!t)
@@ -87,7 +90,8 @@ static int find(struct kb_space *s, const char *name, uint64_t *found)
 	return 0;
 }
 
-static int make(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_hold **h)
+static int make(struct kb_space *s, const char *name, const struct kbi_space_wish *w,
+	struct kbi_space_hold **h)
 {
 	struct kbi_space_thing *t;
 	uint64_t at, buffer = 0;
@@ -108,20 +112,23 @@ static int make(struct kb_space *s, const char *name, const struct kbi_space_wis
 		w->make(t, w->arg);
 	a_store_rlx(&t->next, a_load_rlx(&s->head->things));
 	a_store_rlx(&s->head->n_things, a_load_rlx(&s->head->n_things) + 1);
-	/* release: partner is the acquire in find, and of who looks without the lock */
+	/* release: pairs with the acquire in find, and in each_thing (recover.c) */
 	a_store_rel(&s->head->things, at);
 	*h = keep(s, t, w, at, buffer ? kbi_space_place(s, buffer) : NULL);
 	return 0;
 }
 
-/* The object exists. Anybody may have written to it since: its measures are read once, and must be as asked for. */
-static int take(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w, struct kbi_space_hold **h)
+/* Opens an existing object. Any process may have written to it since: its measures are read once,
+ * and must be as requested. */
+static int take(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w,
+	struct kbi_space_hold **h)
 {
 	struct kbi_space_thing *t = kbi_space_place(s, at);
 	char *buffer = NULL;
 
 	if ((*h = known(s, at)))
-		return (*h)->type != w->type || (*h)->size != w->size || (*h)->capacity != w->capacity ? EEXIST : 0;
+		return (*h)->type != w->type || (*h)->size != w->size ||
+			(*h)->capacity != w->capacity ? EEXIST : 0;
 	if (KBI_SPACE_ONCE(t->type) != w->type || KBI_SPACE_ONCE(t->size) != w->size ||
 	    KBI_SPACE_ONCE(t->capacity) != w->capacity)
 		return EEXIST;
@@ -131,7 +138,8 @@ static int take(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w,
 	return 0;
 }
 
-static int take_or_make(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_hold **h)
+static int take_or_make(struct kb_space *s, const char *name, const struct kbi_space_wish *w,
+	struct kbi_space_hold **h)
 {
 	uint64_t at;
 	int e = find(s, name, &at);
@@ -154,7 +162,8 @@ static void open_ends(struct kb_space *s, struct kbi_space_thing *t, unsigned en
 	}
 }
 
-int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_space_wish *w, struct kbi_space_hold **h)
+int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_space_wish *w,
+	struct kbi_space_hold **h)
 {
 	struct kbi_task *self = kbi_self();
 	int e;
@@ -186,7 +195,8 @@ bool kbi_space_thing_close(struct kbi_space_thing *t, unsigned slot, unsigned en
 			if (died)
 				a_or_rlx(&t->flags, KBI_SPACE_DIED << i);
 		}
-		/* release: who sees it gone sees why */
+		/* release: pairs with the acquire in kbi_space_thing_gone; the flags
+		 * tell why the end is gone */
 		a_and_acqrel(&t->ends[i], ~bit);
 	}
 	return last;
@@ -194,7 +204,7 @@ bool kbi_space_thing_close(struct kbi_space_thing *t, unsigned slot, unsigned en
 
 void kbi_space_thing_wake_event(struct kb_space *s, struct kbi_space_thing *t)
 {
-	/* the upper half: it is no notification */
+	/* release: pairs with the acquire in kbi_space_event_take. The upper half is no notification */
 	a_add_acqrel(&t->event.word, UINT64_C(1) << 32);
 	kbi_space_note_tell(s, &t->how);
 }
@@ -228,7 +238,7 @@ int kbi_space_thing_leave(struct kbi_space_hold *h, unsigned ends)
 	if (!e) {
 		kbi_space_thing_close(h->t, s->slot, ends, false);
 		kbi_space_file_unlock(s);
-		/* our own threads that wait there, too, have no end any more */
+		/* this process's own threads that wait there have no end any more, either */
 		kbi_space_thing_wake(h);
 	}
 	kbi_np_leave(self);
