@@ -1,7 +1,8 @@
-/* io/async.c - io_uring for the whole process. Contract in async.h. One ring: it is filled under `filling` and reaped
- * under `reaping`, told to the kernel outside both. What is asked lies on the asking thread's stack, which waits in any
- * case until the answer has come, for the kernel reads and writes its buffers until then.
- * Requests end with ECANCELED when the kernel thread ends that submitted them; they are asked again. */
+/* io/async.c - io_uring for the whole process. Contract in async.h. One ring: it is filled under
+ * `filling` and reaped under `reaping`, submitted to the kernel outside both. A request lies on the
+ * asking thread's stack. The thread waits in any case until the answer has come, for the kernel
+ * reads and writes its buffers until then. Requests end with ECANCELED when the kernel thread that
+ * submitted them ends; they are repeated. */
 #include "io/async.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "os/sys.h"
 #include "os/uring.h"
 
-/* ---- as a system call ------------------------------------------------------------------------------- */
+/* ---- as a system call ------------------------------------------------------------------------ */
 
 static long transfer(const struct kbi_async *a)
 {
@@ -27,8 +28,9 @@ static long transfer(const struct kbi_async *a)
 
 	if (a->offset == UINT64_MAX)
 		return kbi_sys(out ? SYS_writev : SYS_readv, a->fd, a->address, a->length);
-	/* the kernel takes the offset in halves; the upper one counts where a long is short */
-	return kbi_sys(out ? SYS_pwritev : SYS_preadv, a->fd, a->address, a->length, a->offset, a->offset >> 32);
+	/* the kernel takes the offset in halves; the upper half counts where a long is short */
+	return kbi_sys(out ? SYS_pwritev : SYS_preadv, a->fd, a->address, a->length, a->offset,
+		a->offset >> 32);
 }
 
 static long call(const struct kbi_async *a)
@@ -49,7 +51,8 @@ static long call(const struct kbi_async *a)
 	return -EINVAL;
 }
 
-/* On the thread's own kernel thread, which the VP leaves if that lasts: the hand-off has begun. */
+/* Makes the call on the thread's own kernel thread, which the VP leaves if the call lasts. The
+ * caller has begun the hand-off. */
 static long by_hand(const struct kbi_async *a)
 {
 	long r;
@@ -72,13 +75,13 @@ long kbi_async_here(const struct kbi_async *a)
 	return by_hand_off(a, KBI_HANDOFF_PERHAPS);
 }
 
-/* ---- what is known of files ------------------------------------------------------------------------------ */
+/* ---- what is known of files ------------------------------------------------------------------ */
 
 enum { NUMBERS = 4096 };
 enum { LOOKED_AT = 1, SAFE = 2 /* O_DSYNC, O_SYNC */, DIRECT = 4 };
 static a8 files[NUMBERS];
 
-/* It has O_DIRECT or O_DSYNC, which mean other things where it is no file or disk. */
+/* Returns whether fd is a file or disk: elsewhere O_DIRECT and O_DSYNC have different meanings. */
 static KBI_NOINLINE bool is_on_disk(int fd)
 {
 	int saved = errno;
@@ -123,13 +126,13 @@ void kbi_async_new_number(int fd)
 		a_store_rlx(&files[fd], 0);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 #if KBI_HAVE_URING
 
 enum { ENTRIES = 256 };
 
-/* A question on its way. */
+/* A request on its way. */
 struct asked {
 	struct kbi_task *task;
 	int32_t result;
@@ -147,12 +150,13 @@ static void answer(struct kbi_vp *me, struct asked *q, int32_t result)
 {
 	struct kbi_task *t;
 
-	/* acquire: partner is the release in through_ring. The kernel in between orders all; ThreadSanitizer does not know */
+	/* acquire: pairs with the release in through_ring. The kernel in between orders all;
+	 * ThreadSanitizer does not know that */
 	if (a_load_acq(&q->answered))
 		return;
 	t = q->task;
 	q->result = result;
-	/* release: partner is the acquire in is_answered. The record is gone */
+	/* release: pairs with the acquire in is_answered. The record is gone */
 	a_store_rel(&q->answered, 1);
 	kbi_domain_wake(me, t, false);
 }
@@ -166,9 +170,9 @@ static void look(struct kbi_vp *me)
 		bool any;
 
 		if (a_load_rlx(&ring.reaping) || a_xchg_acq(&ring.reaping, 1))
-			return; /* that one looks again when it is through */
+			return; /* the reaping VP looks again when it has finished */
 		any = kbi_uring_reap(&ring.uring, &data, &result);
-		/* release: partner is the acquire above */
+		/* release: pairs with the acquire above */
 		a_store_rel(&ring.reaping, 0);
 		if (any && data)
 			answer(me, (struct asked *)(uintptr_t)data, result);
@@ -179,7 +183,7 @@ static bool start(void)
 {
 	uint32_t none = 0;
 
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release in kbi_lock_tell below */
 	if (kbi_likely(a_load_acq(&ring.stage) >= 2))
 		return a_load_rlx(&ring.stage) == 2;
 	if (a_cas_acq(&ring.stage, &none, 1)) {
@@ -201,17 +205,18 @@ static bool start_with(struct kbi_task *self)
 {
 	bool there;
 
-	kbi_np_enter(self); /* others wait for who makes it */
+	kbi_np_enter(self); /* other threads wait for the thread that makes the ring */
 	there = start();
 	kbi_np_leave(self);
 	return there;
 }
 
-/* ---- buffers that the kernel knows ------------------------------------------------------------------------ */
+/* ---- buffers that the kernel knows ----------------------------------------------------------- */
 
-enum { BUFFERS = 256, MOST = 0x7ffff000 }; /* MOST bytes at once, as the kernel */
+enum { BUFFERS = 256, MOST = 0x7ffff000 }; /* MOST bytes at once, as in the kernel */
 
-/* Changed while somebody asks it may show what never was: the kernel checks each request against what it knows itself. */
+/* A reader during a change may see a mixture: the kernel checks each
+ * request against its own table. */
 static struct {
 	a32 n, changing;
 	struct {
@@ -219,13 +224,14 @@ static struct {
 	} at[BUFFERS];
 } known;
 
-/* Its number; -1: it lies in none. */
+/* Returns the number of the buffer in which v lies; -1: none. */
 static int number_of(const struct iovec *v)
 {
 	uint64_t from = (uintptr_t)v->iov_base;
 
 	for (uint32_t i = 0, n = a_load_rlx(&known.n); i < n; i++) {
-		uint64_t before = from - a_load_rlx(&known.at[i].from), bytes = a_load_rlx(&known.at[i].bytes);
+		uint64_t before = from - a_load_rlx(&known.at[i].from),
+			bytes = a_load_rlx(&known.at[i].bytes);
 
 		if (before < bytes && v->iov_len <= bytes - before)
 			return (int)i;
@@ -267,14 +273,14 @@ int kb_io_buffers(const struct iovec *buffers, unsigned count)
 	kbi_np_enter(self);
 	e = make_known(buffers, count);
 	kbi_np_leave(self);
-	/* release: partner is the acquire above */
+	/* release: pairs with the acquire above */
 	a_store_rel(&known.changing, 0);
 	return e;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------ */
+/* ---- questions ------------------------------------------------------------------------------- */
 
-/* Puts the question into the ring: its place. Inside np brackets. */
+/* Puts the request into the ring. Returns its place. Inside np brackets. */
 static uint32_t fill(const struct kbi_uring_ask *a)
 {
 	uint32_t place;
@@ -292,8 +298,8 @@ static uint32_t fill(const struct kbi_uring_ask *a)
 	}
 }
 
-/* Tells the kernel, which may hear it from another VP before. False: the program has closed the ring, it is of no use
- * any more; what is under way will be answered. */
+/* Submits a request, which another VP may do first. False: the program has closed the ring, which
+ * is of no use any more; requests under way will be answered. */
 static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
 {
 	unsigned n = 0;
@@ -310,7 +316,7 @@ static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
 		}
 	}
 	if (self->vp)
-		look(self->vp); /* it may be answered already */
+		look(self->vp); /* the answer may be there already */
 	kbi_np_leave(self);
 	if (kbi_unlikely(e))
 		a_store_rlx(&ring.stage, 3);
@@ -325,17 +331,19 @@ static void translate(const struct kbi_async *a, struct kbi_uring_ask *u)
 		[KBI_ASYNC_CONNECT] = IORING_OP_CONNECT,
 	};
 
-	*u = (struct kbi_uring_ask){ .op = op[a->what], .fd = a->fd, .address = (uint64_t)(uintptr_t)a->address,
+	*u = (struct kbi_uring_ask){ .op = op[a->what], .fd = a->fd,
+		.address = (uint64_t)(uintptr_t)a->address,
 				     .offset = a->offset, .length = a->length, .flags = a->flags };
 	if (a->what == KBI_ASYNC_OPEN)
 		u->fd = AT_FDCWD;
 }
 
-/* The same into or from a buffer that the kernel knows; false: it is in none. */
+/* Translates to a transfer with a buffer that the kernel knows; false: the iovec lies in none. */
 static bool translate_known(const struct kbi_async *a, struct kbi_uring_ask *u)
 {
 	const struct iovec *v = a->address;
-	int n = (a->what == KBI_ASYNC_READV || a->what == KBI_ASYNC_WRITEV) && a->length == 1 ? number_of(v) : -1;
+	int n = (a->what == KBI_ASYNC_READV || a->what == KBI_ASYNC_WRITEV) &&
+		a->length == 1 ? number_of(v) : -1;
 
 	if (n < 0)
 		return false;
@@ -348,11 +356,11 @@ static bool translate_known(const struct kbi_async *a, struct kbi_uring_ask *u)
 
 static bool is_answered(const struct asked *q)
 {
-	/* acquire: partner is the release in answer */
+	/* acquire: pairs with the release in answer */
 	return a_load_acq(&q->answered) != 0;
 }
 
-/* Waits for the answer; 0, or why it has been asked to hurry up. */
+/* Waits for the answer. Returns 0, or why the request was asked to end early. */
 static int await(struct kbi_task *self, struct asked *q, struct kbi_until until)
 {
 	int why = 0;
@@ -364,13 +372,14 @@ static int await(struct kbi_task *self, struct asked *q, struct kbi_until until)
 			continue;
 		why = e;
 		until = kbi_waitq_until(KBI_FOREVER);
-		ask(self, &(struct kbi_uring_ask){ .op = IORING_OP_ASYNC_CANCEL, .fd = -1, .address = (uint64_t)(uintptr_t)q });
+		ask(self, &(struct kbi_uring_ask){ .op = IORING_OP_ASYNC_CANCEL, .fd = -1,
+			.address = (uint64_t)(uintptr_t)q });
 	}
 	return why;
 }
 
-/* It ended without having been done. Of an open that waits for a FIFO's other end the kernel lets its own mark through, for
- * a call that is to be begun again. */
+/* Returns whether the request ended without having been done. For an open that waits for a FIFO's
+ * other end, the kernel returns its internal mark of a call that is to be restarted. */
 static bool is_cut_off(int32_t r)
 {
 	enum { ERESTARTSYS = 512 };
@@ -378,9 +387,10 @@ static bool is_cut_off(int32_t r)
 	return r == -ECANCELED || r == -EINTR || r == -ERESTARTSYS;
 }
 
-/* The result, or: there is no ring. */
+/* The result that says: there is no ring. */
 #define NO_RING INT64_MIN
-static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, struct kbi_until until)
+static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a,
+	struct kbi_until until)
 {
 	struct asked q = { .task = self };
 	struct kbi_uring_ask u;
@@ -391,12 +401,13 @@ static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a, st
 	fixed = kbi_unlikely(a_load_rlx(&known.n)) && translate_known(a, &u);
 	u.data = (uint64_t)(uintptr_t)&q;
 	for (;;) {
+		/* release: pairs with the acquire in answer */
 		a_store_rel(&q.answered, 0);
 		if (!ask(self, &u))
 			return NO_RING;
 		why = await(self, &q, until);
 		if (kbi_unlikely(fixed && q.result == -EFAULT)) {
-			/* the buffers are others by now, or the ring belongs to another process: as any memory */
+			/* the buffers have changed, or the ring belongs to another process: as any memory */
 			translate(a, &u);
 			u.data = (uint64_t)(uintptr_t)&q;
 			fixed = false;
@@ -426,7 +437,7 @@ int kb_io_buffers(const struct iovec *buffers, unsigned count)
 
 #endif
 
-/* ---- connect ----------------------------------------------------------------------------------------------- */
+/* ---- connect --------------------------------------------------------------------------------- */
 
 #if KBI_HAVE_URING
 static int at_once(struct kbi_task *self)
@@ -440,7 +451,8 @@ static int at_once(struct kbi_task *self)
 bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long *r)
 {
 #if KBI_HAVE_URING
-	const struct kbi_async a = { .what = KBI_ASYNC_CONNECT, .fd = fd, .address = address, .offset = length };
+	const struct kbi_async a =
+		{ .what = KBI_ASYNC_CONNECT, .fd = fd, .address = address, .offset = length };
 	struct kbi_task *self = kbi_self();
 	int64_t answer;
 
@@ -460,7 +472,7 @@ bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long 
 #endif
 }
 
-/* ---- the way ---------------------------------------------------------------------------------------------- */
+/* ---- the way --------------------------------------------------------------------------------- */
 
 static bool has_ring(struct kbi_task *self)
 {
@@ -479,8 +491,9 @@ bool kbi_async_is_by_hand(void)
 	return kbi_ready_outside(self) || !has_ring(self);
 }
 
-/* Where the ring takes the call over, the VP goes on at once. Lent for a call it changes its kernel thread, and
- * all wait for that if there is no other VP; and no other hears events. */
+/* Returns whether the ring is better than a lent VP. Where the ring takes the call over, the VP
+ * goes on at once. A VP that is lent for a call changes its worker; all threads wait for that if
+ * there is no other VP, and no other VP hears events. */
 bool kbi_async_is_better(void)
 {
 	struct kbi_task *self = kbi_self();
@@ -510,7 +523,7 @@ long kbi_async(const struct kbi_async *a, struct kbi_until until)
 	int e;
 
 	if (kbi_ready_outside(self))
-		return by_hand_off(a, KBI_HANDOFF_PERHAPS); /* which is nothing to it */
+		return by_hand_off(a, KBI_HANDOFF_PERHAPS); /* it has no VP to hand off */
 	e = until.stop ? until.stop(self) : 0;
 	if (e && e != EAGAIN)
 		return -e;

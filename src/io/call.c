@@ -1,7 +1,9 @@
-/* io/call.c - kb_io_* on what can be waited for: sockets, pipes, terminals; regular files go on to io/file.
- * Contract in kochab/io.h. Each call is made so that it cannot block (MSG_DONTWAIT), whatever mode the
- * descriptor is in; where the kernel knows no such form the call is made when poll says that it can be, by one thread
- * of this process at a time. Runs on the caller's stack. */
+/* io/call.c - kb_io_* for files that can be waited for: sockets, pipes, terminals;
+ * regular files go on to io/file.
+ * Contract in kochab/io.h. Each call is made so that it cannot block (MSG_DONTWAIT), in whatever
+ * mode the descriptor is. Where the kernel has no such form, the call is made when poll says that
+ * it can be, by a single thread of this process at a time. Runs on the caller's stack; may
+ * switch. */
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>
@@ -19,7 +21,7 @@
 
 enum { ODD_LOCKS = 64 };
 
-/* ---- calls that have a form that does not block ----------------------------------------------------- */
+/* ---- calls that have a form that does not block ---------------------------------------------- */
 
 /* A system call with its arguments. */
 struct call {
@@ -36,7 +38,7 @@ static long make(const struct call *c)
 	return r;
 }
 
-/* One attempt, about the file that is held. */
+/* Makes an attempt, about the held file. */
 static inline long make_held(struct call *c, const struct kbi_hold *h, short events, unsigned turn)
 {
 	long r;
@@ -50,9 +52,10 @@ static inline long make_held(struct call *c, const struct kbi_hold *h, short eve
 	return r;
 }
 
-/* Makes the call until it does not say that it would block; its last result was r, in that turn. */
-static inline long insist_holding(long r, struct call *c, struct kbi_hold *h, short events, struct kbi_until until,
-				  unsigned turn)
+/* Makes the call until it does not report that it would block. r was its
+ * last result, in that turn. */
+static inline long insist_holding(long r, struct call *c, struct kbi_hold *h, short events,
+	struct kbi_until until, unsigned turn)
 {
 	for (; r == -EAGAIN || r == -EINTR; turn++) {
 		int e = r == -EAGAIN ? kbi_ready_wait(h, events, until, turn) : 0;
@@ -76,7 +79,7 @@ static KBI_NOINLINE long insist_after(long r, struct call *c, short events, uint
 	return r;
 }
 
-/* The first try in line: it is most of the work. */
+/* Makes the call. The first try is in line: it is most of the work. */
 static inline long insist(struct call *c, short events, uint64_t deadline)
 {
 	long r = kbi_sys6(c->nr, c->a, c->b, c->c, c->d, c->e, c->f);
@@ -84,15 +87,16 @@ static inline long insist(struct call *c, short events, uint64_t deadline)
 	return kbi_likely(r != -EAGAIN && r != -EINTR) ? r : insist_after(r, c, events, deadline);
 }
 
-/* ---- sockets -------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 static inline uint32_t key(void)
 {
 	return (uint32_t)((uintptr_t)kbi_self_raw() / 16);
 }
 
-/* tried: in vain. */
-static KBI_NOINLINE long receive_later(struct kbi_slot *s, struct call *c, uint64_t deadline, bool tried)
+/* Receives after a first look. tried: the caller has tried in vain. */
+static KBI_NOINLINE long receive_later(struct kbi_slot *s, struct call *c, uint64_t deadline,
+	bool tried)
 {
 	uint32_t ticks = kbi_talk_ticks();
 	struct kbi_hold h;
@@ -141,7 +145,7 @@ ssize_t kb_io_recv(int fd, void *buf, size_t n, int flags, uint64_t deadline)
 	return receive(&c, deadline);
 }
 
-/* After a first part of r bytes, or none: until all is sent, to the same file. */
+/* Sends until all is sent, to the same file, after a first part of r bytes, or none. */
 static KBI_NOINLINE long send_rest(long r, struct call *c, uint64_t since, struct kbi_until until)
 {
 	const char *p = (const char *)c->b;
@@ -163,7 +167,8 @@ static KBI_NOINLINE long send_rest(long r, struct call *c, uint64_t since, struc
 
 ssize_t kb_io_send(int fd, const void *buf, size_t n, int flags, uint64_t deadline)
 {
-	struct call c = { SYS_sendto, fd, (long)buf, (long)n, flags | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0 };
+	struct call c =
+		{ SYS_sendto, fd, (long)buf, (long)n, flags | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0 };
 	uint64_t since = kbi_hold_now();
 	long r = kbi_sys(SYS_sendto, fd, buf, n, c.d, NULL, 0);
 
@@ -188,7 +193,7 @@ ssize_t kb_io_sendmsg(int fd, const struct msghdr *m, int flags, uint64_t deadli
 	return insist(&c, POLLOUT, deadline);
 }
 
-/* ---- calls that have none ---------------------------------------------------------------------------------- */
+/* ---- calls that have none -------------------------------------------------------------------- */
 
 static bool is_nonblocking(int fd)
 {
@@ -199,7 +204,7 @@ static bool is_nonblocking(int fd)
 
 static kb_mutex_t odd[ODD_LOCKS];
 
-/* Another process may have come in between. */
+/* Makes the call with the VP lent: another process may have taken the event in between. */
 static long make_lending(const struct call *c)
 {
 	long r;
@@ -210,8 +215,8 @@ static long make_lending(const struct call *c)
 	return r;
 }
 
-/* When poll says so; nobody of this process comes in between. It may block all the same, so it goes on with a copy of its
- * own if there is one to be had. */
+/* Makes the call when poll says so; no other thread of this process comes in between. The call may
+ * block all the same, so it goes on with a copy of its own, if there is a number for it. */
 static long when_ready(const struct call *first, short events, struct kbi_until until)
 {
 	struct call c = *first;
@@ -246,24 +251,27 @@ int kb_io_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags
 {
 	struct call c = { SYS_accept4, fd, (long)address, (long)length, flags, 0, 0 };
 
-	return (int)(is_nonblocking(fd) ? insist(&c, POLLIN, deadline) : when_ready(&c, POLLIN, kbi_patience(deadline)));
+	return (int)(is_nonblocking(fd) ? insist(&c, POLLIN, deadline) :
+		when_ready(&c, POLLIN, kbi_patience(deadline)));
 }
 
-/* c is about a copy of the caller's. */
+/* Connects; c is about a copy of the caller's. */
 static int connect_nonblocking(const struct call *c, struct kbi_until until)
 {
 	struct kbi_hold h;
 	socklen_t length = sizeof(int);
 	int e = (int)-make(c), so = 0;
 
-	/* a unix socket whose peer has too many to accept: nothing tells when it has not */
+	/* a unix socket whose peer has too many connections to accept:
+	 * nothing reports when that ends */
 	for (uint64_t nap = 50000; e == EAGAIN; nap *= nap < 1000000 ? 2 : 1) {
 		uint64_t now = kbi_timer_now();
 
 		if (now >= until.deadline)
 			return -ETIMEDOUT;
 		now += nap;
-		e = kbi_waitq_sleep(kbi_self(), (struct kbi_until){ now < until.deadline ? now : until.deadline, until.stop });
+		e = kbi_waitq_sleep(kbi_self(),
+			(struct kbi_until){ now < until.deadline ? now : until.deadline, until.stop });
 		if (e && e != ETIMEDOUT)
 			return -e;
 		e = (int)-make(c);
@@ -281,12 +289,14 @@ static int connect_nonblocking(const struct call *c, struct kbi_until until)
 
 static int connect_waiting(const struct call *c, struct kbi_until until)
 {
-	struct kbi_async a = { .what = KBI_ASYNC_CONNECT, .fd = (int)c->a, .address = (const void *)c->b,
+	struct kbi_async a =
+		{ .what = KBI_ASYNC_CONNECT, .fd = (int)c->a, .address = (const void *)c->b,
 			       .offset = (uint64_t)c->c };
 	int e = (int)-kbi_async(&a, until);
 	struct kbi_hold h;
 
-	/* somebody has begun it before: a call that was interrupted, or whose kernel thread has ended */
+	/* the connect was begun before: by a call that was interrupted, or
+	 * whose kernel thread has ended */
 	while (e == EALREADY) {
 		e = kbi_hold_begin(&h, (int)c->a, true, NULL);
 		e = e ? e : kbi_ready_wait(&h, POLLOUT, until, 1);
@@ -309,7 +319,8 @@ int kb_io_connect(int fd, const struct sockaddr *address, socklen_t length, uint
 	return r;
 }
 
-static int poll_holding(struct kbi_hold *h, struct pollfd *copy, struct pollfd *fds, nfds_t n, struct kbi_until until)
+static int poll_holding(struct kbi_hold *h, struct pollfd *copy, struct pollfd *fds, nfds_t n,
+	struct kbi_until until)
 {
 	for (unsigned turn = 0;; turn++) {
 		int e = kbi_ready_wait_any(h, fds, n, until, turn);
@@ -363,9 +374,9 @@ int kb_io_close(int fd)
 		return -EBADF;
 	kbi_async_new_number(fd);
 	kbi_ready_closing(fd);
-	kbi_handoff_begin_as(&habit); /* a deleted file's blocks are given back */
+	kbi_handoff_begin_as(&habit); /* the blocks of a deleted file are freed */
 	e = (int)kbi_sys(SYS_close, fd);
 	kbi_handoff_end();
 	kbi_ready_closed(fd);
-	return e == -EINTR ? 0 : e; /* it is closed, on Linux */
+	return e == -EINTR ? 0 : e; /* on Linux the descriptor is closed then */
 }

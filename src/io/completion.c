@@ -1,7 +1,7 @@
-/* io/completion.c - sources that the program polls itself, called by the agents. Contract in kochab/io.h.
- * A completion's state is NULL, the thread that waits, or DONE. Its thread makes it the thread and, giving up, NULL
- * again; who completes it makes it DONE by an exchange, the last touch, and sees whom to wake. Agents call a source
- * under its `busy`. */
+/* io/completion.c - sources that the program polls itself, called by the agents. Contract in
+ * kochab/io.h. A completion's state is NULL, the waiting thread, or DONE. The waiting thread stores
+ * itself and, giving up, NULL again; the completing thread stores DONE by an exchange, the last
+ * touch, and reads from it the thread to wake. Agents call a source under its `busy`. */
 #include <errno.h>
 #include <kochab/io.h>
 
@@ -20,20 +20,21 @@ struct completion {
 	int64_t result;
 };
 
-_Static_assert(sizeof(struct completion) <= sizeof(kb_io_completion_t), "kb_io_completion_t is too small");
+_Static_assert(sizeof(struct completion) <= sizeof(kb_io_completion_t),
+	"kb_io_completion_t is too small");
 
 static struct source {
 	a32 busy;
-	a32 used; /* under busy; peeped at */
+	a32 used; /* under busy; also read without it */
 	void (*poll)(kb_io_agent_t *agent, void *arg);
 	void *arg;
 } source[SOURCES];
 
-/* ---- sources --------------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 static bool enter(struct source *s)
 {
-	/* acquire: partner is the release in leave */
+	/* acquire: pairs with the release in leave */
 	return !a_load_rlx(&s->busy) && !a_xchg_acq(&s->busy, 1);
 }
 
@@ -53,7 +54,8 @@ static void look(struct kbi_vp *me)
 	}
 }
 
-/* For one that is not an agent: np > 0, so that no tick takes it away while agents would have to wait. */
+/* Enters a source from a thread that is not an agent: np > 0, so that no tick takes the thread away
+ * while agents would have to wait. */
 static void enter_patiently(struct source *s, struct kbi_task *self)
 {
 	for (;;) {
@@ -118,7 +120,7 @@ int kb_io_poll_source_end(void (*poll)(kb_io_agent_t *agent, void *arg), void *a
 	return ENOENT;
 }
 
-/* ---- completions -------------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 void kb_io_complete(kb_io_agent_t *agent, kb_io_completion_t *completion, int64_t result)
 {
@@ -126,7 +128,8 @@ void kb_io_complete(kb_io_agent_t *agent, kb_io_completion_t *completion, int64_
 	struct kbi_task *t;
 
 	c->result = result;
-	/* release: partner is the acquire in is_done and at the end of kb_io_await; acquire: the release at its begin */
+	/* release: pairs with the acquire in is_done and at the end of kb_io_await; acquire: pairs with
+	 * the release at its begin */
 	t = a_xchg_acqrel(&c->state, DONE);
 	if (!t || t == DONE)
 		return;
@@ -138,7 +141,7 @@ void kb_io_complete(kb_io_agent_t *agent, kb_io_completion_t *completion, int64_
 
 static bool is_done(struct completion *c)
 {
-	return a_load_acq(&c->state) == DONE;
+	return a_load_acq(&c->state) == DONE; /* acquire: pairs with the release in kb_io_complete */
 }
 
 static int sleep_until_done(struct completion *c, struct kbi_task *self, struct kbi_until until)
@@ -160,7 +163,9 @@ static int wait_for(struct completion *c, struct kbi_task *self, uint64_t deadli
 	a_add_rlx(&kbi_source.polled, 1);
 	a_add_rlx(&kbi_source.waiting, 1);
 	if (!self->vp) {
-		a_fence_sc(); /* partner: the sleeper's in agent.c. Somebody must look for us */
+		/* sc: pairs with the fence of a VP that goes to sleep in
+		 * core/agent.c. A VP must poll for us */
+		a_fence_sc();
 		kbi_vp_rouse(kbi_vps[0]);
 	}
 	e = sleep_until_done(c, self, kbi_patience(deadline));
@@ -180,7 +185,7 @@ int kb_io_await(kb_io_completion_t *completion, int64_t *result, uint64_t deadli
 		e = kbi_ready_start();
 	if (e)
 		return e;
-	/* release: partner is the acquire in kb_io_complete */
+	/* release: pairs with the acquire in kb_io_complete */
 	if (a_cas_acqrel(&c->state, &state, (void *)self)) {
 		e = wait_for(c, self, deadline);
 		state = self;

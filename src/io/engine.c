@@ -1,12 +1,15 @@
-/* io/engine.c - asking epoll, on behalf of all VPs. Contract in engine.h, who asks when in core/source.h.
+/* io/engine.c - asking epoll, on behalf of all VPs. Contract in engine.h; core/source.h
+ * says which VP asks when.
  *
- * Each wait arms its descriptor for one event (EPOLLONESHOT). That is a system call for each wait; it is what makes
- * numbers that were closed and used again harmless: the kernel says ENOENT then, whoever closed it and however. Where
- * waits are short one stays armed for all that comes in (EPOLLET), and is asked about when a wait was not short after all.
- * A kick is one more event: `bell`, which is always readable, armed once more. So nothing is ever written to a
- * descriptor of ours, which the program may have closed and opened as a file.
- * What epoll forgets when a descriptor is closed behind our back while somebody waits for it, the audit finds.
- * Runs on threads' stacks and the agent's, inside np brackets. */
+ * Each wait arms its descriptor for one event (EPOLLONESHOT). That is a system call for each wait;
+ * it makes numbers that were closed and used again harmless: the kernel then answers ENOENT, no
+ * matter which thread closed the number, and how. Where waits are short, a descriptor stays armed
+ * for all input (EPOLLET), and is asked about when a wait was not short after all. A kick is one
+ * more event: `bell`, which is always readable, armed once more. So nothing is ever written to a
+ * descriptor of ours, which the program may have closed and reopened as a file.
+ *
+ * epoll forgets a descriptor that is closed behind our back while a thread waits for it; the audit
+ * finds that. Runs on threads' stacks and the agent's, inside np brackets. */
 #include "io/engine.h"
 
 #include <errno.h>
@@ -23,14 +26,14 @@
 #include "os/sys.h"
 
 enum {
-	BATCH = 32,    /* events of one look */
+	BATCH = 32,    /* events of a poll */
 	BATCH_SLEEPER = 64,
 	AUDIT_NS = 1000000000,
-	AUDIT_LEAST = 256, /* numbers of one audit; or a part of all */
+	AUDIT_LEAST = 256, /* numbers checked by an audit; or a part of all numbers */
 	AUDIT_PART = 16,
-	STRAYS = 100,   /* a second: more are worth another epoll */
-	POLLED_NS = 100000, /* how often a sleeper looks at what nothing tells it */
-	PAUSE_NS = 1000000, /* where no epoll is to be had any more */
+	STRAYS = 100,   /* a second: more are worth a new epoll */
+	POLLED_NS = 100000, /* period in which a sleeper polls sources that nothing reports */
+	PAUSE_NS = 1000000, /* pause where no epoll can be made any more */
 };
 #define STAYING (EPOLLIN | EPOLLPRI | EPOLLET)
 #define BELL UINT64_MAX
@@ -41,16 +44,16 @@ static struct {
 	a32 epoll, bell; /* descriptors */
 	kbi_engine_found *found;
 	kbi_engine_again *again;
-	aptr look;   /* void (struct kbi_vp *): of who has joined */
-	a32 joined;  /* its descriptor */
-	aptr also;   /* the same, of kbi_engine_poll_also */
-	a32 polling; /* a VP asks, not sleeping */
-	a32 lost KBI_ALIGNED(KBI_CACHE_LINE); /* descriptors of ours are not ours any more */
-	a32 strays;  /* events since the last audit of files that nobody can take out of it */
+	aptr look;   /* void (struct kbi_vp *): of the joined descriptor */
+	a32 joined;  /* the joined descriptor */
+	aptr also;   /* likewise, of kbi_engine_poll_also */
+	a32 polling; /* a VP asks without sleeping */
+	a32 lost KBI_ALIGNED(KBI_CACHE_LINE); /* the program has closed descriptors of ours */
+	a32 strays;  /* events since the last audit of files that cannot be taken out of the epoll */
 	a64 audit_at; /* ns */
 	a32 auditing;
-	uint32_t audit_next; /* number; under auditing */
-	/* the sleeper's */
+	uint32_t audit_next; /* next number; under auditing */
+	/* only for the sleeping VP */
 	int n_events;
 	struct epoll_event event[BATCH_SLEEPER];
 } engine;
@@ -81,7 +84,7 @@ int kbi_engine_highest(void)
 	return most;
 }
 
-/* ---- making it ------------------------------------------------------------------------------------ */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static int control(int op, int fd, uint32_t events, uint64_t data)
 {
@@ -113,18 +116,19 @@ static int make(void)
 int kbi_engine_join(int fd, void (*look)(struct kbi_vp *me))
 {
 	a_store_rlx(&engine.joined, (uint32_t)fd);
-	/* release: partner is the acquire in call */
+	/* release: pairs with the acquire in call */
 	a_store_rel(&engine.look, (void *)(uintptr_t)look);
 	return control(EPOLL_CTL_ADD, fd, EPOLLIN, JOINED);
 }
 
 void kbi_engine_poll_also(void (*look)(struct kbi_vp *me))
 {
-	/* release: partner is the acquire in call */
+	/* release: pairs with the acquire in call */
 	a_store_rel(&engine.also, (void *)(uintptr_t)look);
 }
 
-/* The child has one kernel thread, which waits by itself. It may come from the middle of the start. */
+/* Closes the engine in the child of fork, whose only kernel thread waits by itself. The fork may
+ * have come in the middle of the start. */
 static void in_child(void)
 {
 	uint32_t stage = a_load_rlx(&engine.stage);
@@ -140,13 +144,14 @@ static void in_child(void)
 		kbi_sys(SYS_close, (int)a_load_rlx(&engine.joined));
 }
 
-/* Before there are threads, not at the start: a fork that has begun by then would pass the handler by. */
+/* Registers the fork handler before there are threads, not at the start of the engine: a fork that
+ * has begun by then would miss it. */
 __attribute__((constructor)) static void on_fork(void)
 {
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-/* ---- what is armed ---------------------------------------------------------------------------------- */
+/* ---- what is armed --------------------------------------------------------------------------- */
 
 static bool is_open(int fd)
 {
@@ -163,7 +168,7 @@ static int arm(struct kbi_slot *s, int fd, uint32_t mask, uint32_t known)
 		e = control(EPOLL_CTL_MOD, fd, mask, (uint32_t)fd);
 	a_store_rlx(&s->known, e ? 0 : known);
 	if (kbi_unlikely((e == EBADF || e == EINVAL) && is_open(fd) && !kbi_engine_owns(fd))) {
-		/* not the program's fault: all is armed again by the next VP that asks */
+		/* not the program's fault: the next VP that asks arms all numbers again */
 		a_store_rlx(&engine.lost, 1);
 		return 0;
 	}
@@ -193,8 +198,8 @@ void kbi_engine_disarm(struct kbi_slot *s, int fd)
 	a_store_rlx(&s->known, 0);
 }
 
-/* The number is closed already, or means another file, and somebody else has the one that was armed open, another process
- * or another number: the kernel takes it back with its epoll only. */
+/* The number is closed already, or means a different file, while the armed file is still open in
+ * another process or under another number: the kernel removes it only with its epoll. */
 void kbi_engine_stray(void)
 {
 	a_add_rlx(&engine.strays, 1);
@@ -213,17 +218,17 @@ static void arm_all_again(struct kbi_vp *me)
 		engine.again(me, fd, true);
 }
 
-/* The program has closed what is ours. */
+/* Makes the descriptors again that the program has closed. */
 static void make_again(struct kbi_vp *me)
 {
-	/* one of the two may be ours still; it stays open, as its number may be anybody's */
+	/* a descriptor that may still be ours stays open, as its number may belong to any file */
 	if (!is_ours() && make())
 		return;
 	a_store_rlx(&engine.lost, 0);
 	arm_all_again(me);
 }
 
-/* Another epoll under the same number. Who sleeps in the old one is told to come out. */
+/* Puts a new epoll under the old number. A VP that sleeps in the old epoll is told to come out. */
 static void make_clean(struct kbi_vp *me)
 {
 	KBI_FD_BRIEFLY();
@@ -256,7 +261,7 @@ static void audit_some(struct kbi_vp *me)
 	}
 }
 
-/* Is anybody's wait forgotten? Once a second. */
+/* Checks once a second that no wait has been forgotten. */
 static void audit(struct kbi_vp *me)
 {
 	uint64_t now;
@@ -272,11 +277,11 @@ static void audit(struct kbi_vp *me)
 			make_clean(me);
 		audit_some(me);
 	}
-	/* release: partner is the acquire above */
+	/* release: pairs with the acquire above */
 	a_store_rel(&engine.auditing, 0);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static void ring_bell(void)
 {
@@ -286,7 +291,7 @@ static void ring_bell(void)
 
 static void call(aptr *hook, struct kbi_vp *me)
 {
-	/* acquire: partner is the release of who has set it */
+	/* acquire: pairs with the release in kbi_engine_join and kbi_engine_poll_also */
 	void (*look)(struct kbi_vp *) = (void (*)(struct kbi_vp *))(uintptr_t)a_load_acq(hook);
 
 	if (look)
@@ -304,7 +309,7 @@ static void deliver(struct kbi_vp *me, const struct epoll_event *e, long n, bool
 		if (e[i].data.u64 < JOINED)
 			engine.found(me, (int)e[i].data.u64, e[i].events);
 		else if (e[i].data.u64 == BELL && !sleeper && a_load_rlx(&kbi_source.sleeper))
-			ring_bell(); /* it was not for us */
+			ring_bell(); /* the kick was not for us */
 	}
 	if (kbi_unlikely(a_load_rlx(&engine.lost)))
 		audit(me);
@@ -318,7 +323,8 @@ static long ask(struct epoll_event *e, int max, uint64_t ns)
 	if (ns == 0)
 		return kbi_sys(SYS_epoll_pwait, epoll_fd(), e, max, 0, NULL, 0);
 	n = kbi_sys(SYS_epoll_pwait2, epoll_fd(), e, max, &ts, NULL, 0);
-	if (n == -ENOSYS || n == -EPERM) /* before Linux 5.11; a filter of system calls that does not know it */
+	/* before Linux 5.11, or under a filter of system calls that does not know the call */
+	if (n == -ENOSYS || n == -EPERM)
 		n = kbi_sys(SYS_epoll_pwait, epoll_fd(), e, max, (int)((ns + 999999) / 1000000), NULL, 0);
 	return n;
 }
@@ -329,7 +335,7 @@ static void poll_now(struct kbi_vp *me)
 	uint64_t at;
 	long n = 0;
 
-	/* one is enough, and two would get in each other's way */
+	/* a single asking VP is enough; two would hinder each other */
 	if (a_load_rlx(&engine.polling) || a_xchg_rlx(&engine.polling, 1))
 		return;
 	/* the sleeper sees the kernel's events by itself */
@@ -369,8 +375,8 @@ static void deliver_slept(struct kbi_vp *me)
 		audit(me);
 }
 
-/* It sleeps in epoll_wait, or is on its way there. If the bell is lost its next call says so; a call that it is in
- * already is ended by a signal. */
+/* Wakes VP w, which sleeps in epoll_wait, or is on its way there. If the bell is lost, w's next
+ * call fails; a call in progress is ended by a signal. */
 static void kick(struct kbi_vp *w)
 {
 	ring_bell();
@@ -385,7 +391,7 @@ int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
 	uint32_t none = 0;
 	int e = 0;
 
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release in kbi_lock_tell below */
 	if (kbi_likely(a_load_acq(&engine.stage) == 2))
 		return 0;
 	if (a_cas_acq(&engine.stage, &none, 1)) {

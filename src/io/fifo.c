@@ -1,11 +1,14 @@
-/* io/fifo.c - a FIFO opened without waiting, and then asked again and again whether the other end is there. Contract in
- * fifo.h.
- * Who reads is in at once, and the kernel counts it as it counts one that waits; that a writer has come is told by poll
- * (bytes, or it has gone again), and, if it is silent, by tee, which takes nothing out and says EAGAIN where somebody can
- * still write. Who writes is let in as soon as there is a reader. In between the thread sleeps, longer and longer.
+/* io/fifo.c - a FIFO opened without waiting, and then polled until the other end
+ * exists. Contract in fifo.h.
  *
- * Not chosen: the call that waits, on a kernel thread of its own, ended by a signal at the deadline. One that comes before
- * the kernel waits ends nothing, and whoever has got the descriptor by then does not know that it is too late. */
+ * A reader is in at once, and the kernel counts it like a waiting reader. Poll reports that a
+ * writer has come (bytes, or it has gone again); for a silent writer tee does, which takes nothing
+ * out and says EAGAIN where a process can still write. A writer is let in as soon as there is a
+ * reader. In between the thread sleeps, longer and longer.
+ *
+ * Not chosen: the call that waits, on a kernel thread of its own, ended by a signal at the
+ * deadline. A signal that comes before the kernel waits ends nothing, and a thread that gets the
+ * descriptor afterwards does not know that it is too late. */
 #include "io/fifo.h"
 
 #include <errno.h>
@@ -19,7 +22,8 @@
 
 enum { PAUSE_MIN = 50000, PAUSE_MAX = 4000000 }; /* ns */
 
-/* Follows no link where open would not: such a path is no FIFO then. */
+/* Returns whether path is a FIFO. Follows no link where open would not:
+ * such a path is no FIFO then. */
 static bool is_fifo_at(const char *path, int flags)
 {
 	struct stat st;
@@ -44,7 +48,7 @@ static void shut(int fd)
 	kbi_sys(SYS_close, fd);
 }
 
-/* Others run until then, unless the caller has to wait by itself. */
+/* Sleeps; other threads run meanwhile, unless the caller has to wait by itself. */
 static int sleep_until(struct kbi_until until, uint64_t now)
 {
 	struct kbi_task *self = kbi_self();
@@ -59,7 +63,7 @@ static int sleep_until(struct kbi_until until, uint64_t now)
 	return e;
 }
 
-/* One more sleep: 0, or why no longer. */
+/* Sleeps once more. Returns 0, or why the wait ends. */
 static int pause_once(struct kbi_until until, uint64_t *pause)
 {
 	uint64_t now = kbi_timer_now(), end = now + *pause;
@@ -74,14 +78,15 @@ static int pause_once(struct kbi_until until, uint64_t *pause)
 	return e == ETIMEDOUT || e == EAGAIN ? 0 : e;
 }
 
-/* A writer is there, or has been since fd was opened. beside: a pipe for tee. */
+/* Returns whether a writer exists, or has existed since fd was opened. beside: a pipe for tee. */
 static bool has_met_writer(int fd, int beside)
 {
 	long r;
 
 	if (kbi_sys_is_ready(fd, POLLIN))
 		return true;
-	/* a signal that comes meanwhile ends this, too, before it says that no writer is there */
+	/* a signal that comes meanwhile also ends this call before the kernel
+	 * reports that no writer exists */
 	do
 		r = kbi_sys(SYS_tee, fd, beside, 1, SPLICE_F_NONBLOCK);
 	while (r == -EINTR);
@@ -146,11 +151,11 @@ bool kbi_fifo_open(const char *path, int flags, mode_t mode, struct kbi_until un
 	if (*fd < 0)
 		return true;
 	if (is_fifo(*fd)) {
-		/* the open file is the caller's alone yet: nobody sees its mode change */
+		/* the open file belongs to the caller alone yet: no thread sees its mode change */
 		kbi_sys(SYS_fcntl, *fd, F_SETFL, flags);
 		return true;
 	}
-	shut(*fd); /* another file has that name by now */
+	shut(*fd); /* the name means a different file by now */
 	return false;
 }
 

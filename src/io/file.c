@@ -1,6 +1,7 @@
-/* io/file.c - reading and writing by descriptor: what is there is taken at once (RWF_NOWAIT: from the page cache, a
- * pipe, a socket), what is not is waited for as its kind allows: by epoll, or beside the thread (io/async).
- * Contract in kochab/io.h. */
+/* io/file.c - reading and writing by descriptor. Data that are there are taken at once (RWF_NOWAIT:
+ * from the page cache, a pipe, a socket); for the remaining data the call waits as the kind of file
+ * allows: by epoll, or beside the thread (io/async).
+ * Contract in kochab/io.h. Runs on the caller's stack; may switch. */
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>
@@ -16,41 +17,44 @@
 #define RWF_NOWAIT 8
 #endif
 
-enum { VECTORS = 1024 /* of one call, as the kernel's */ };
+enum { VECTORS = 1024 /* of a call, as in the kernel */ };
 #define OWN_POSITION UINT64_MAX
 
 struct transfer {
-	bool out, all; /* writes; until nothing is left */
+	bool out, all; /* out: writes; all: until nothing is left */
 	int fd;
 	const struct iovec *iov;
 	int count;
-	uint64_t at; /* OWN_POSITION: the descriptor's */
+	uint64_t at; /* OWN_POSITION: the descriptor's position */
 	uint64_t since; /* kbi_hold_now before a part was moved */
-	bool begun, moved; /* it has waited: it holds the file; a part was moved */
+	bool begun, moved; /* begun: it has waited and holds the file; moved: a part was moved */
 	struct kbi_hold hold;
 };
 
-/* Kernels before 6.4 have RWF_NOWAIT for files only; sockets have had a way of their own since ever. */
+/* Transfers by a socket's own call: kernels before 6.4 have RWF_NOWAIT for files only. */
 static long as_message(const struct transfer *t)
 {
-	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)t->iov, .msg_iovlen = (size_t)t->count };
+	struct msghdr m =
+		{ .msg_iov = (struct iovec *)(uintptr_t)t->iov, .msg_iovlen = (size_t)t->count };
 
 	return kbi_sys(t->out ? SYS_sendmsg : SYS_recvmsg, t->fd, &m, MSG_DONTWAIT);
 }
 
-/* The descriptor, an old kernel, or a filter of system calls. */
+/* Returns whether the transfer could not be tried, because of the descriptor, an old kernel, or a
+ * filter of system calls. */
 static bool is_odd(long r)
 {
 	return r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM;
 }
 
-/* What can be had at once; is_odd: it cannot be tried. */
+/* Transfers the data that can be had at once; is_odd: it cannot be tried. */
 static long now(const struct transfer *t)
 {
 	long r, message;
 
 	do
-		r = kbi_sys(t->out ? SYS_pwritev2 : SYS_preadv2, t->fd, t->iov, t->count, t->at, t->at >> 32, RWF_NOWAIT);
+		r = kbi_sys(t->out ? SYS_pwritev2 : SYS_preadv2, t->fd, t->iov, t->count, t->at,
+			t->at >> 32, RWF_NOWAIT);
 	while (r == -EINTR);
 	if (kbi_likely(!is_odd(r)) || t->at != OWN_POSITION)
 		return r;
@@ -60,11 +64,11 @@ static long now(const struct transfer *t)
 
 static struct kbi_async asked(const struct transfer *t)
 {
-	return (struct kbi_async){ .what = t->out ? KBI_ASYNC_WRITEV : KBI_ASYNC_READV, .fd = t->fd, .address = t->iov,
-				   .offset = t->at, .length = (uint32_t)t->count };
+	return (struct kbi_async){ .what = t->out ? KBI_ASYNC_WRITEV : KBI_ASYNC_READV, .fd = t->fd,
+		.address = t->iov, .offset = t->at, .length = (uint32_t)t->count };
 }
 
-/* It would have to wait: for the disk, most likely. */
+/* Transfers beside the thread: it would have to wait, most likely for the disk. */
 static long beside(const struct transfer *t, struct kbi_until until)
 {
 	struct kbi_async a = asked(t);
@@ -72,7 +76,7 @@ static long beside(const struct transfer *t, struct kbi_until until)
 	return kbi_async(&a, until);
 }
 
-/* It will, and then it is over. */
+/* Transfers data that surely have to wait for the disk; then the call is over. */
 static long safely(const struct transfer *t, struct kbi_until until)
 {
 	struct kbi_async a = asked(t);
@@ -80,7 +84,8 @@ static long safely(const struct transfer *t, struct kbi_until until)
 	return kbi_async_sync(&a, until);
 }
 
-/* The kernel knows no way to try it: a write into the page cache on many file systems, a file of /proc. */
+/* Transfers in the thread where the kernel has no way to try: a write into the page cache on many
+ * file systems, a file of /proc. */
 static long here(const struct transfer *t)
 {
 	struct kbi_async a = asked(t);
@@ -88,7 +93,7 @@ static long here(const struct transfer *t)
 	return kbi_async_here(&a);
 }
 
-/* ---- once it has waited ------------------------------------------------------------------------------------ */
+/* ---- once it has waited ---------------------------------------------------------------------- */
 
 static int begin(struct transfer *t)
 {
@@ -120,7 +125,8 @@ static long now_held(struct transfer *t)
 	return r;
 }
 
-/* A way that may wait in the kernel, or beside the thread: with a copy. */
+/* Transfers with a copy of the descriptor, in a way that may wait in the
+ * kernel or beside the thread. */
 static long apart(struct transfer *t, bool here_it_is, struct kbi_until until)
 {
 	struct transfer copy = *t;
@@ -140,13 +146,15 @@ static long apart(struct transfer *t, bool here_it_is, struct kbi_until until)
 	return r;
 }
 
-/* Something of it. */
+/* Transfers some of the data. */
 static long some(struct transfer *t, struct kbi_until until)
 {
 	const short events = t->out ? POLLOUT : POLLIN;
 
-	/* a try would wait for the disk; and who makes buffers known means the disk, not the page cache */
-	if (kbi_async_is_direct(t->fd) || (t->at != OWN_POSITION && t->count == 1 && kbi_async_is_known(t->iov)))
+	/* a try would wait for the disk; a program that makes buffers known wants the
+	 * disk, not the page cache */
+	if (kbi_async_is_direct(t->fd) ||
+			(t->at != OWN_POSITION && t->count == 1 && kbi_async_is_known(t->iov)))
 		return beside(t, until);
 	if (t->out && kbi_async_is_safe(t->fd))
 		return safely(t, until);
@@ -197,7 +205,7 @@ static size_t length(const struct transfer *t)
 	return n;
 }
 
-/* After a first part of r bytes: the rest. */
+/* Transfers the remaining data after a first part of r bytes. */
 static ssize_t rest(struct transfer *t, long r, struct kbi_until until)
 {
 	struct iovec one, *copy = t->count == 1 ? &one : kbi_sys_map((size_t)t->count * sizeof one);
@@ -236,11 +244,12 @@ static ssize_t move(struct transfer t, uint64_t deadline)
 	return r;
 }
 
-/* ---- by the descriptor's position ----------------------------------------------------------------------- */
+/* ---- by the descriptor's position ------------------------------------------------------------ */
 
 ssize_t kb_io_readv(int fd, const struct iovec *iov, int count, uint64_t deadline)
 {
-	return move((struct transfer){ .fd = fd, .iov = iov, .count = count, .at = OWN_POSITION }, deadline);
+	return move((struct transfer){ .fd = fd, .iov = iov, .count = count, .at = OWN_POSITION },
+		deadline);
 }
 
 ssize_t kb_io_read(int fd, void *buf, size_t n, uint64_t deadline)
@@ -252,8 +261,8 @@ ssize_t kb_io_read(int fd, void *buf, size_t n, uint64_t deadline)
 
 ssize_t kb_io_writev(int fd, const struct iovec *iov, int count, uint64_t deadline)
 {
-	return move((struct transfer){ .out = true, .all = true, .fd = fd, .iov = iov, .count = count, .at = OWN_POSITION },
-		    deadline);
+	return move((struct transfer){ .out = true, .all = true, .fd = fd, .iov = iov, .count = count,
+		.at = OWN_POSITION }, deadline);
 }
 
 ssize_t kb_io_write(int fd, const void *buf, size_t n, uint64_t deadline)
@@ -263,14 +272,15 @@ ssize_t kb_io_write(int fd, const void *buf, size_t n, uint64_t deadline)
 	return kb_io_writev(fd, &one, 1, deadline);
 }
 
-/* ---- by position ------------------------------------------------------------------------------------------ */
+/* ---- by position ----------------------------------------------------------------------------- */
 
-static ssize_t move_at(bool out, int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)
+static ssize_t move_at(bool out, int fd, const struct iovec *iov, int count, off_t at,
+	uint64_t deadline)
 {
 	if (at < 0)
 		return -EINVAL;
-	return move((struct transfer){ .out = out, .all = true, .fd = fd, .iov = iov, .count = count, .at = (uint64_t)at },
-		    deadline);
+	return move((struct transfer){ .out = out, .all = true, .fd = fd, .iov = iov, .count = count,
+		.at = (uint64_t)at }, deadline);
 }
 
 ssize_t kb_io_preadv(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)
@@ -297,11 +307,12 @@ ssize_t kb_io_pwrite(int fd, const void *buf, size_t n, off_t at, uint64_t deadl
 	return move_at(true, fd, &one, 1, at, deadline);
 }
 
-/* ---- beside the thread in any case ---------------------------------------------------------------------------- */
+/* ---- beside the thread in any case ----------------------------------------------------------- */
 
 int kb_io_open(const char *path, int flags, mode_t mode, uint64_t deadline)
 {
-	struct kbi_async a = { .what = KBI_ASYNC_OPEN, .address = path, .length = mode, .flags = (uint32_t)flags };
+	struct kbi_async a =
+		{ .what = KBI_ASYNC_OPEN, .address = path, .length = mode, .flags = (uint32_t)flags };
 	struct kbi_until until = kbi_patience(deadline);
 	int fd;
 

@@ -1,26 +1,32 @@
 /* io/hold.c - calls and the files they are about. Contract in hold.h; model/hold.pml.
  *
- * Why a call never meets another's file. Let C be a close of number n.
- *  1. A record is put into n's list under the slot's lock, where `closing` is 0; else the call gets a copy at once, of
- *     whatever file n means then. That is right: nobody has seen it begin before C did. (If it has moved a part already,
- *     before C, `since` tells: it ends with that part.) So once C has counted itself in `closing`, under the lock, the
- *     list only shrinks, and C finds in it each call that began before. Where threads run one at a time a call needs no
- *     lock (core/solo): whoever changes `held`, `closing` and `closed` is in this file, and has called kbi_self, which
- *     ends that on other kernel threads.
- *  2. C makes one copy of the file and stores its number in each record; then a fence; then it waits for all attempts that
- *     were under way on any VP. An attempt says that it is under way, then a fence, then it reads its number. So each
- *     attempt that used n is over before the kernel closes n; all others use the copy.
- *     Another close of n at the same time may find an empty list: it waits for those attempts, too.
- *  3. A copy is closed by its last user. What else the program closes by number leaves it alone (own.h), but for dup2:
- *     that one closes n = the copy's number by the same rules, and its calls move on.
- *  4. A thread arms the engine for its wait under the lock of the slot of the number it uses, which 2 changes under that
- *     lock too; it is woken after that if it sleeps at the old one (ready).
- * A thread in an attempt is on one VP from its beginning to its end, inside np brackets, so a word for each VP tells. What
- * C waits for is one system call that does not block; most often there is none. Threads on no VP have copies at once.
+ * Why a call never meets a different file. Let C be a close of number n.
+ *  1. A record is put into n's list under the slot's lock, while `closing` is 0; else the call gets
+ *     a copy at once, of the file that n means then. That is right: no thread has seen the call
+ *     begin before C did. (If the call has moved a part already, before C, `since` tells: it ends
+ *     with that part.) So once C has counted itself in `closing`, under the lock, the list only
+ *     shrinks, and C finds in it each call that began before. Where threads run one at a time, a
+ *     call needs no lock (core/solo): all code that changes `held`, `closing` and `closed` is in
+ *     this file, and has called kbi_self, which ends the solo phase on other kernel threads.
+ *  2. C makes one copy of the file and stores its number in each record; then a fence; then it
+ *     waits for all attempts that were under way on any VP. An attempt says that it is under way,
+ *     then a fence, then it reads its number. So each attempt that used n is over before the kernel
+ *     closes n; all later attempts use the copy. A further close of n at the same time may find an
+ *     empty list: it waits for those attempts, too.
+ *  3. The last user of a copy closes it. Closes by number leave it alone (own.h), except dup2,
+ *     which closes n = the copy's number by the rules above, and its calls move on.
+ *  4. A thread arms the engine for its wait under the lock of the slot of its number; step 2
+ *     changes the number under that lock, too. A thread that then sleeps at the old number is woken
+ *     afterwards (ready).
  *
- * Not chosen: a copy at each first sleep. It is two system calls for each message in a conversation, a tenth of it, where
- * a hold is some stores, or read-modify-writes. Nor to look at each wake-up whether the number was closed: a look before
- * the system call may be too late, after a look behind it the data of another file are taken. */
+ * A thread in an attempt is on one VP from its beginning to its end, inside np brackets, so a word
+ * for each VP is enough. C waits for one system call that does not block; most often for none.
+ * Threads on no VP have copies at once.
+ *
+ * Not chosen: a copy at each first sleep. That is two system calls for each message in a
+ * conversation, a tenth of its time, where a hold is some stores, or read-modify-writes. Not chosen
+ * either: to check at each wake-up whether the number was closed. A check before the system call
+ * may be too late; before a check after it, the data of a different file are taken. */
 #include "io/hold.h"
 
 #include <errno.h>
@@ -35,7 +41,7 @@
 
 a64 kbi_hold_count;
 
-/* ---- the list: under the slot's lock -------------------------------------------------------------- */
+/* ---- the list: under the slot's lock --------------------------------------------------------- */
 
 static void link_to(struct kbi_slot *s, struct kbi_hold *h)
 {
@@ -63,7 +69,8 @@ static inline struct kbi_task *self_now(void)
 	return kbi_likely(self != NULL) ? self : kbi_self();
 }
 
-/* For some instructions, which switch to nobody. A thread that is alone needs not to lock, but nobody else must have. */
+/* Enters a section without the slot's lock, for some instructions that do not switch. A thread that
+ * is alone need not lock, but no other thread may hold the lock. */
 static inline bool enter_alone(const struct kbi_task *self, const struct kbi_slot *s)
 {
 	if (!kbi_solo_enter(self))
@@ -90,9 +97,9 @@ static inline void leave(struct kbi_task *self, struct kbi_slot *s, bool alone)
 	kbi_np_leave(self);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* It is on no VP, or somebody closes the number meanwhile. */
+/* Begins with a copy at once: the thread is on no VP, or the number is being closed. */
 static KBI_NOINLINE int begin_apart(struct kbi_hold *h, int fd)
 {
 	struct kbi_task *self = kbi_self();
@@ -117,12 +124,13 @@ bool kbi_hold_is_closed_since(int fd, uint64_t since)
 {
 	const struct kbi_slot *s = kbi_slot_find(fd);
 
-	/* acquire: partner is the release in kbi_hold_closed, which has counted before */
+	/* acquire: pairs with the release in kbi_hold_closed, which has counted before */
 	return s && (a_load_acq(&s->closing) > 0 || a_load_rlx(&s->closed) > since);
 }
 
-/* Under s's lock, where `closing` is above 0 already: a caller that has read the count in between finds that, until the
- * close is counted once more. */
+/* Counts a begin or an end of a close. Under s's lock, where `closing` is above 0 already: a caller
+ * that has read the count in between sees `closing`, until the close is counted once more. release:
+ * pairs with the acquire in kbi_hold_now. */
 static void count(struct kbi_slot *s)
 {
 	a_store_rlx(&s->closed, a_add_acqrel(&kbi_hold_count, 1) + 1);
@@ -145,7 +153,7 @@ int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint64_t *since
 	alone = enter_alone(self, s);
 	if (!alone) {
 		if (kbi_unlikely(kbi_engine_forked()))
-			return 0; /* a single thread, and no closer */
+			return 0; /* the child of fork has a single thread, and no closer */
 		if (kbi_unlikely(!self->vp))
 			return begin_apart(h, fd);
 		enter_locking(self, s);
@@ -162,12 +170,13 @@ int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint64_t *since
 	return changed ? EAGAIN : begin_apart(h, fd);
 }
 
-/* Who moves it has both locks, and stores the slot last. */
+/* Takes the record out of its list. The closer that moves it has both locks,
+ * and stores the slot last. */
 static inline void take_out(struct kbi_task *self, struct kbi_hold *h)
 {
 	struct kbi_slot *s;
 
-	/* acquire: partner is the release in move */
+	/* acquire: pairs with the release in move */
 	while ((s = a_load_acq(&h->slot)) != NULL) {
 		bool alone = enter_alone(self, s);
 
@@ -183,7 +192,7 @@ static inline void take_out(struct kbi_task *self, struct kbi_hold *h)
 
 void kbi_hold_end(struct kbi_hold *h)
 {
-	if (!a_load_acq(&h->slot) && !h->own) /* partner: the release in move */
+	if (!a_load_acq(&h->slot) && !h->own) /* acquire: pairs with the release in move */
 		return;
 	take_out(self_now(), h);
 	if (kbi_unlikely(h->own)) {
@@ -192,7 +201,7 @@ void kbi_hold_end(struct kbi_hold *h)
 	}
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------ */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 KBI_NOINLINE void kbi_hold_tell(struct kbi_vp *vp)
 {
@@ -200,26 +209,27 @@ KBI_NOINLINE void kbi_hold_tell(struct kbi_vp *vp)
 	kbi_sys_futex_wake(&vp->attempt, INT_MAX);
 }
 
-/* The turn is odd: the attempt is over when it changes, or when the VP has another kernel thread, whose last one was
- * killed inside. */
+/* Waits for an attempt. The turn is odd: the attempt is over when the word changes, or when the VP
+ * has a new worker, whose predecessor was killed inside. */
 static void await_turn(struct kbi_vp *vp, uint32_t turn)
 {
 	struct timespec pause = { 0, 1000000 };
 	uint32_t tid = a_load_rlx(&vp->tid);
 
-	/* acquire: partner is the release in kbi_hold_attempted */
+	/* acquire: pairs with the release in kbi_hold_attempted */
 	while (a_load_acq(&vp->attempt) == turn && a_load_rlx(&vp->tid) == tid) {
 		a_store_rlx(&vp->attempt_watched, 1);
 		kbi_sys_futex_wait(&vp->attempt, turn, &pause);
 	}
 }
 
-/* Until each VP has left the attempt that it is in. The caller's own is in none. */
+/* Waits until each VP has left the attempt in which it is. The caller's own VP is in none. */
 static KBI_SWITCHES void await_attempts(const struct kbi_task *self)
 {
 	bool away = false;
 
-	/* partner: the fence in kbi_hold_attempt, or that there is none */
+	/* sc: pairs with the fence in kbi_hold_attempt; the barrier serves attempts without fence. The
+	 * loads of attempt below pair with the release in kbi_hold_attempted */
 	if (kbi_likely(a_load_rlx(&kbi_solo.has_barrier)))
 		kbi_solo_barrier();
 	else
@@ -238,7 +248,7 @@ static KBI_SWITCHES void await_attempts(const struct kbi_task *self)
 		kbi_handoff_end();
 }
 
-/* Under s's lock: h goes on with `own`, or its file is closed. */
+/* Lets h go on with `own`, or marks its file as closed. Under s's lock. */
 static void move(struct kbi_slot *s, struct kbi_hold *h, int own)
 {
 	struct kbi_slot *to = h->stays && own >= 0 ? kbi_slot_find(own) : NULL;
@@ -248,16 +258,17 @@ static void move(struct kbi_slot *s, struct kbi_hold *h, int own)
 	a_store_rlx(&h->fd, (uint32_t)(to ? own : -1));
 	if (to) {
 		kbi_own_share(own);
-		kbi_slot_lock(to); /* a number that nobody closes yet: two such locks are never taken in a circle */
+		/* a number that no thread closes yet: two such locks are never taken in a circle */
+		kbi_slot_lock(to);
 		link_to(to, h);
 	}
-	/* release: partner is the acquire in take_out. The record may be gone */
+	/* release: pairs with the acquire in take_out. The record may be gone */
 	a_store_rel(&h->slot, (void *)to);
 	if (to)
 		kbi_slot_unlock(to);
 }
 
-/* All calls that hold fd's file go on with a copy. */
+/* Lets all calls that hold fd's file go on with a copy. */
 static KBI_NOINLINE KBI_SWITCHES void move_all(struct kbi_slot *s, int fd)
 {
 	struct kbi_task *self = kbi_self();
@@ -304,7 +315,7 @@ bool kbi_hold_closing(int fd)
 	kbi_np_leave(self);
 	if (kbi_unlikely(held))
 		move_all(s, fd);
-	else if (kbi_unlikely(others)) /* which has taken the list, and may be waiting still */
+	else if (kbi_unlikely(others)) /* that close has taken the list, and may be waiting still */
 		await_attempts(self);
 	return held;
 }
@@ -320,13 +331,15 @@ void kbi_hold_closed(int fd)
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
 	count(s);
-	if (a_load_rlx(&s->closing)) /* it may have begun before there were VPs */
+	/* 0: the close may have begun before there were VPs. release: pairs with
+	 * kbi_hold_is_closed_since */
+	if (a_load_rlx(&s->closing))
 		a_store_rel(&s->closing, a_load_rlx(&s->closing) - 1);
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
 }
 
-/* ---- several at once ------------------------------------------------------------------------------------ */
+/* ---- several at once ------------------------------------------------------------------------- */
 
 bool kbi_hold_moved(const struct kbi_hold *h, const struct pollfd *fds, size_t n)
 {
@@ -336,7 +349,7 @@ bool kbi_hold_moved(const struct kbi_hold *h, const struct pollfd *fds, size_t n
 	return false;
 }
 
-/* Those whose file could not be kept are as closed ones. */
+/* Polls a copy of the array. A file that could not be kept counts as closed. */
 static long poll_copy(const struct kbi_hold *h, struct pollfd *fds, size_t n, struct pollfd *copy)
 {
 	long r, lost = 0;

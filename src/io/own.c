@@ -1,10 +1,9 @@
-/* io/own.c - private copies of descriptors. Contract in own.h.
- *
- * A slot's `users` says whether its number is ours. The kernel gives a copy its number before that is written down; who
- * closes all numbers in a loop would close it in between. So makers of copies and closers of numbers from KBI_FD_FROM on
- * keep each other out (os/gate). Both are short.
- * Below it no such care is needed until a copy had to be made there, for want of numbers.
- * Runs on any kernel thread, also inside np brackets. Waits in a futex. */
+/* io/own.c - private copies of descriptors. Contract in own.h. A slot's `users` says whether its
+ * number is ours. The kernel gives a copy its number before `users` is written; a thread that
+ * closes all numbers in a loop would close the copy in between. So makers of copies and closers of
+ * numbers from KBI_FD_FROM on exclude each other (os/gate). Both are short. Below KBI_FD_FROM this
+ * care is not needed until a copy had to be made there, for want of numbers. Runs on any kernel
+ * thread, also inside np brackets. Waits in a futex. */
 #include "io/own.h"
 
 #include <errno.h>
@@ -20,15 +19,17 @@
 #include "os/sys.h"
 
 enum {
-	ENDING = 1 << 30, /* of users: the last user closes it; the rest says which ending it is */
+	/* flag of users: the last user closes the copy; the low bits are the number of this ending */
+	ENDING = 1 << 30,
 	PAUSE_NS = 1000000,
 };
 
 static a32 gate;
-static a32 highest; /* such number ever */
-static a32 endings; /* copies that were closed */
+static a32 highest; /* highest number of a copy so far */
+static a32 endings; /* number of copies that were closed */
 
-/* The runtime's, for as long as it is there: it may have had to stay among the program's. */
+/* Returns whether fd is the runtime's, for as long as it exists: it may lie
+ * among the program's numbers. */
 static bool is_runtimes(int fd)
 {
 	return fd >= 0 && (fd == kbi_memory_descriptor() || kbi_engine_owns(fd) || kbi_fd_is_kept(fd));
@@ -44,7 +45,7 @@ void kbi_own_let_copies(void)
 	kbi_gate_leave(&gate, KBI_GATE_CLOSERS);
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static void grow(a32 *word, uint32_t to)
 {
@@ -54,8 +55,9 @@ static void grow(a32 *word, uint32_t to)
 		;
 }
 
-/* Few numbers: one above fd, so that the lowest free one is what the program expects; or any. Who closes numbers must know
- * of it before it is there. */
+/* Copies where numbers are few: to a number above fd, so that the lowest free number is the number
+ * that the program expects; or to any number. A thread that closes numbers must know of the copy
+ * before it exists. */
 static long copy_low(int fd)
 {
 	long n = -EMFILE;
@@ -81,7 +83,7 @@ static long copy(int fd)
 		return -ENOMEM;
 	}
 	grow(&highest, (uint32_t)n);
-	/* release: partner is the acquire of who looks for such numbers */
+	/* release: pairs with the acquire in kbi_own_is and kbi_own_next */
 	a_store_rel(&s->users, 1);
 	return n;
 }
@@ -101,7 +103,7 @@ void kbi_own_share(int own)
 	a_add_rlx(&kbi_slot_find(own)->users, 1);
 }
 
-/* What the engine was told of it is of no use to the number's next file. */
+/* Removes the engine's knowledge of the number, which is of no use to the number's next file. */
 static void forget(struct kbi_slot *s, int own)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -122,19 +124,21 @@ void kbi_own_drop(int own)
 	struct kbi_slot *s = kbi_slot_find(own);
 	uint32_t n = a_load_rlx(&s->users), ending = ENDING | (a_add_rlx(&endings, 1) & (ENDING - 1));
 
-	while (!a_cas_acqrel(&s->users, &n, n == 1 ? ending : n - 1)) /* partner: itself, of the user before */
+	/* acquire and release: pairs with itself, in the user before */
+	while (!a_cas_acqrel(&s->users, &n, n == 1 ? ending : n - 1))
 		;
 	if (n != 1)
 		return;
 	forget(s, own);
 	kbi_sys(SYS_close, own);
-	/* release: partner is the acquire in kbi_own_is. Since the close the number may be the next copy's already, which has
-	 * said so, or is about to */
+	/* release: pairs with the acquire in kbi_own_is. Since the close the number may belong to the
+	 * next copy already, which has set users, or is about to */
 	if (a_cas_acqrel(&s->users, &ending, 0))
 		kbi_sys_futex_wake(&s->users, INT_MAX);
 }
 
-/* One that is about to be closed may be the program's next already: it is waited for. */
+/* A copy that is about to be closed may be the program's next number already: the function waits
+ * for the close. acquire: pairs with the release in kbi_own_drop and copy. */
 bool kbi_own_is(int fd)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
@@ -152,7 +156,8 @@ bool kbi_own_is(int fd)
 
 static int highest_of_runtimes(void)
 {
-	int engines = kbi_engine_highest(), memorys = kbi_memory_descriptor(), most = kbi_fd_highest_kept();
+	int engines = kbi_engine_highest(), memorys = kbi_memory_descriptor(),
+		most = kbi_fd_highest_kept();
 
 	most = engines > most ? engines : most;
 	return memorys > most ? memorys : most;
@@ -166,15 +171,16 @@ int kbi_own_next(int from)
 	for (int fd = from < 0 ? 0 : from; fd <= most; fd++) {
 		struct kbi_slot *s = kbi_slot_find(fd);
 
+		/* acquire: pairs with the release in copy */
 		if ((s && a_load_acq(&s->users)) || is_runtimes(fd))
 			return fd;
 	}
 	return INT_MAX;
 }
 
-/* ---- fork --------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* Nobody is in a call there. */
+/* Closes all copies: no thread is in a call in the child. */
 static void in_child(void)
 {
 	a_store_rlx(&gate, 0);

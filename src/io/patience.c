@@ -1,5 +1,5 @@
-/* io/patience.c - kb_io_cancel. Contract in patience.h. The request is a bit of the descriptor's futex word, which a
- * lightweight thread has no other use for; it is gone with the thread. */
+/* io/patience.c - kb_io_cancel. Contract in patience.h. The request is a bit of the descriptor's
+ * futex word, for which a lightweight thread has no other use; it vanishes with the thread. */
 #include "io/patience.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static int stop(struct kbi_task *self)
 
 	if (kbi_likely(!(a_load_rlx(word) & KBI_DESCRIPTOR_IO_CANCEL)))
 		return 0;
-	/* acquire: partner is the release in kb_io_cancel */
+	/* acquire: pairs with the release in kb_io_cancel */
 	a_and_acqrel(word, ~(uint32_t)KBI_DESCRIPTOR_IO_CANCEL);
 	return ECANCELED;
 }
@@ -27,7 +27,7 @@ int kb_io_cancel(kb_thread_t t)
 {
 	if (!t || !kbi_descriptor_valid(t))
 		return ESRCH;
-	/* release: partner is the acquire in stop; the wake follows, so that it is seen */
+	/* release: pairs with the acquire in stop; the wake follows, so that the bit is seen */
 	a_or_acqrel(&t->futex, KBI_DESCRIPTOR_IO_CANCEL);
 	kbi_wait_wake(&t->task);
 	return 0;

@@ -1,10 +1,10 @@
-/* io/ready.c - threads that wait for descriptors. Contract in ready.h.
- *
- * A waiter's record lies on its stack, in the queue of the slot. Under the slot's lock whoever finds an event takes a
- * record out and stores its verdict, its last touch of the record, and later wakes the thread; a waiter that gives up takes
- * the lock and looks whether it is still queued. So event, deadline, stop and close race and exactly one wins.
- * One event wakes one reader and one writer, and all who only look; for the rest the descriptor is armed again, which
- * tells at once if there is more. So a thousand threads in accept are woken one by one. */
+/* io/ready.c - threads that wait for descriptors. Contract in ready.h. A waiter's record lies on
+ * its stack, in the queue of the slot. Under the slot's lock the thread that finds an event takes a
+ * record out and stores its verdict, its last touch of the record, and later wakes the waiter; a
+ * waiter that gives up takes the lock and checks whether it is still queued. So event, deadline,
+ * stop and close race, and exactly one wins. An event wakes a single reader and a single writer,
+ * and all waiters that only look; for the remaining waiters the descriptor is armed again, which
+ * reports at once if there is more. So a thousand threads in accept are woken in turn. */
 #include "io/ready.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "io/talk.h"
 #include "os/sys.h"
 
-enum { QUEUED, READY }; /* a record's verdict */
+enum { QUEUED, READY }; /* verdicts of a record */
 
 struct kbi_ready {
 	/* under the slot's lock */
@@ -26,11 +26,11 @@ struct kbi_ready {
 	struct kbi_task *task; /* constant while queued */
 	int fd;
 	uint32_t events;
-	bool looks;  /* takes nothing: others may be woken beside it */
+	bool looks;  /* takes no input: more waiters may be woken by the same event */
 	a32 verdict;
 };
 
-/* ---- the queue: under the slot's lock ------------------------------------------------------------ */
+/* ---- the queue: under the slot's lock -------------------------------------------------------- */
 
 static void append(struct kbi_slot *s, struct kbi_ready *w)
 {
@@ -55,7 +55,7 @@ static void take_out(struct kbi_slot *s, struct kbi_ready *w)
 		s->last = w->prev;
 }
 
-/* What they wait for, beside errors and hang-up. */
+/* Returns the events of all waiters, beside errors and hang-up. */
 static uint32_t wanted(const struct kbi_slot *s)
 {
 	uint32_t mask = 0;
@@ -65,7 +65,8 @@ static uint32_t wanted(const struct kbi_slot *s)
 	return mask;
 }
 
-/* The first one to be woken by the events, whose readers' and writers' part is used up by it. */
+/* Returns the first waiter that the events wake, and takes the events that it uses up, of a reader
+ * or a writer, out of *events. */
 static struct kbi_ready *pick(struct kbi_slot *s, uint32_t *events)
 {
 	for (struct kbi_ready *w = a_load_rlx(&s->first); w; w = w->next) {
@@ -78,9 +79,9 @@ static struct kbi_ready *pick(struct kbi_slot *s, uint32_t *events)
 	return NULL;
 }
 
-/* ---- waking ---------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
-/* me: NULL on a kernel thread that is no VP. */
+/* Wakes a thread. me: NULL on a kernel thread that is no VP. */
 static void wake(struct kbi_vp *me, struct kbi_task *t)
 {
 	if (me)
@@ -103,13 +104,14 @@ static void wake_all(struct woken *k)
 	k->n = 0;
 }
 
-/* Takes w out; wakes some, without the lock meanwhile, where there is no room for its thread. */
+/* Takes w out. Where there is no room for its thread, wakes some threads,
+ * without the lock meanwhile. */
 static void settle(struct woken *k, struct kbi_slot *s, struct kbi_ready *w)
 {
 	struct kbi_task *t = w->task;
 
 	take_out(s, w);
-	/* release: partner is the acquire in is_settled. The record is gone */
+	/* release: pairs with the acquire in is_settled. The record is gone */
 	a_store_rel(&w->verdict, READY);
 	if (kbi_unlikely(k->n == kbi_countof(k->task))) {
 		kbi_slot_unlock(s);
@@ -133,7 +135,8 @@ static void unlock_and_wake(struct woken *k, struct kbi_slot *s)
 	wake_all(k);
 }
 
-/* Nobody waits for what has come to a descriptor that stays armed. Twice in a row: it is not worth it. */
+/* Notes that input has come to a descriptor that stays armed without a waiter. At the second time
+ * in a row staying is not worth it. */
 static void note_news(struct kbi_slot *s, int fd)
 {
 	uint32_t known = a_load_rlx(&s->known);
@@ -156,7 +159,7 @@ static void found(struct kbi_vp *me, int fd, uint32_t events)
 	if (!s)
 		return;
 	kbi_slot_lock(s);
-	/* who takes all there was before urgent data has not taken all */
+	/* a thread that takes all input before urgent data has not taken all */
 	if (kbi_unlikely(events & EPOLLPRI))
 		a_store_rlx(&s->known, KBI_SLOT_KNOWN);
 	for (; (w = pick(s, &events)) != NULL; any = true)
@@ -164,7 +167,7 @@ static void found(struct kbi_vp *me, int fd, uint32_t events)
 	if (!any)
 		note_news(s, fd);
 	if (a_load_rlx(&s->first) && kbi_engine_arm(s, fd, wanted(s)))
-		settle_each(&k, s); /* they try, and see what is the matter */
+		settle_each(&k, s); /* the waiters try, and get the error themselves */
 	unlock_and_wake(&k, s);
 }
 
@@ -189,10 +192,12 @@ static void settle_all(int fd)
 	struct woken k = { 0 };
 	struct kbi_task *self;
 
-	/* the child of a fork has nobody who waits, and perhaps a lock whose owner is not there */
+	/* the child of fork has no waiters, and perhaps a lock whose owner does not exist */
 	if (!s || kbi_unlikely(kbi_engine_forked()))
 		return;
-	a_fence_sc(); /* partner: a waiter's, between its place in the queue and the engine's look at the descriptor */
+	/* sc: pairs with the fence of a waiter in enter, between its queueing and the
+	 * engine's look at the descriptor */
+	a_fence_sc();
 	if (!a_load_rlx(&s->first))
 		return;
 	self = kbi_self();
@@ -204,7 +209,8 @@ static void settle_all(int fd)
 	kbi_np_leave(self);
 }
 
-/* What stays armed would stay so as long as another number, or another process, has the file open. */
+/* Disarms a number that stays: it would stay armed as long as the file is open under another number
+ * or in another process. */
 static void take_off(int fd)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
@@ -221,7 +227,7 @@ static void take_off(int fd)
 	kbi_np_leave(self);
 }
 
-/* Who waits holds the file: it asks at the number that it goes on with, or ends. */
+/* A waiter holds the file: it asks again at the number with which it goes on, or ends. */
 void kbi_ready_closing(int fd)
 {
 	if (kbi_unlikely(kbi_hold_closing(fd)))
@@ -240,12 +246,12 @@ void kbi_ready_retry(int fd)
 	settle_all(fd);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* How one waits: it takes nothing; it is kbi_ready_stay's soon. */
+/* Ways to wait: takes no input; the soon of kbi_ready_stay. */
 enum { LOOKS = 1, SOON = 2 };
 
-/* Something has come in since the last wait for it. */
+/* Ends the wait at once, because input has come since the last wait for it. */
 static void hear_news(struct kbi_slot *s, struct kbi_ready *w)
 {
 	a_store_rlx(&s->known, a_load_rlx(&s->known) & ~(uint32_t)KBI_SLOT_NEWS);
@@ -253,14 +259,16 @@ static void hear_news(struct kbi_slot *s, struct kbi_ready *w)
 	a_store_rlx(&w->verdict, READY);
 }
 
-/* TCP, and nothing over it such as TLS, whose receives stop after each record. */
+/* Returns whether fd is TCP without a layer over it such as TLS, whose
+ * receives stop after each record. */
 static bool is_stream(int fd)
 {
 	int protocol = 0;
 	char over[16];
 	socklen_t n = sizeof(protocol), m = sizeof(over);
 
-	return kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) == 0 && protocol == IPPROTO_TCP &&
+	return kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) == 0 &&
+		protocol == IPPROTO_TCP &&
 	       kbi_sys(SYS_getsockopt, fd, IPPROTO_TCP, TCP_ULP, over, &m) == 0 && m == 0;
 }
 
@@ -282,11 +290,12 @@ static int arm(struct kbi_slot *s, const struct kbi_ready *w, bool soon)
 		return kbi_engine_arm(s, w->fd, wanted(s));
 	if (a_load_rlx(&s->known) & KBI_SLOT_STAYS && a_load_rlx(&s->owner) == w->task)
 		return 0;
-	/* what was told to another one may have been left by that one: the kernel looks */
+	/* a different thread may have left input that was reported to it: the kernel looks */
 	return arm_to_stay(s, w);
 }
 
-/* The slot, locked, of the number that h means, which a close changes under that lock; NULL: none. */
+/* Returns the slot, locked, of the number that h means, which a close changes
+ * under that lock; NULL: none. */
 static struct kbi_slot *lock_held(const struct kbi_hold *h, int *fd)
 {
 	for (;;) {
@@ -301,8 +310,9 @@ static struct kbi_slot *lock_held(const struct kbi_hold *h, int *fd)
 	}
 }
 
-/* Queued and armed, or why not. Inside np brackets. */
-static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h, short events, unsigned how)
+/* Queues and arms a waiter. Returns 0 or an errno value. Inside np brackets. */
+static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h, short events,
+	unsigned how)
 {
 	struct kbi_slot *s;
 	int e;
@@ -317,7 +327,8 @@ static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_ho
 	a_add_rlx(&kbi_source.waiting, 1);
 	a_store_rlx(&s->spared, 0);
 	append(s, w);
-	a_fence_after_rmw(); /* the lock's. Partner: the fence in settle_all */
+	/* sc, with the lock's read-modify-write: pairs with the fence in settle_all */
+	a_fence_after_rmw();
 	e = arm(s, w, how & SOON);
 	if (e)
 		take_out(s, w);
@@ -331,11 +342,12 @@ static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_ho
 
 static bool is_settled(const struct kbi_ready *w)
 {
-	/* acquire: partner is the release in settle */
+	/* acquire: pairs with the release in settle */
 	return a_load_acq(&w->verdict) != QUEUED;
 }
 
-/* Out of the queue in any case; true: somebody else has taken it out. Inside np brackets. */
+/* Takes the record out of the queue in any case. True: another thread had taken it
+ * out. Inside np brackets. */
 static bool leave(struct kbi_ready *w)
 {
 	struct kbi_slot *s = kbi_slot_find(w->fd);
@@ -352,7 +364,7 @@ static bool leave(struct kbi_ready *w)
 	return settled;
 }
 
-/* A kernel thread that is no VP waits by itself. */
+/* Waits in a kernel thread that is no VP. */
 static int wait_outside(const struct pollfd *fds, nfds_t n, struct kbi_until until)
 {
 	struct timespec left = { 0, 0 };
@@ -362,7 +374,8 @@ static int wait_outside(const struct pollfd *fds, nfds_t n, struct kbi_until unt
 	if (e)
 		return e == EAGAIN ? 0 : e;
 	if (until.deadline != KBI_FOREVER) {
-		uint64_t real = until.deadline & KBI_WAITQ_REAL, at = until.deadline & ~KBI_WAITQ_REAL, now = kbi_timer_now();
+		uint64_t real = until.deadline & KBI_WAITQ_REAL, at = until.deadline & ~KBI_WAITQ_REAL,
+			now = kbi_timer_now();
 		struct timespec clock;
 
 		if (real) {
@@ -393,14 +406,14 @@ int kbi_ready_start(void)
 	struct kbi_task *self = kbi_self();
 	int e;
 
-	kbi_np_enter(self); /* others wait for who makes it */
+	kbi_np_enter(self); /* other threads wait for the thread that makes the engine */
 	e = kbi_engine_start(found, again);
 	kbi_np_leave(self);
 	return e;
 }
 
-static KBI_NOINLINE int wait_armed(struct kbi_task *self, const struct kbi_hold *h, short events, struct kbi_until until,
-				   unsigned how)
+static KBI_NOINLINE int wait_armed(struct kbi_task *self, const struct kbi_hold *h, short events,
+	struct kbi_until until, unsigned how)
 {
 	struct kbi_ready w;
 	int e = kbi_ready_start();
@@ -433,7 +446,8 @@ int kbi_ready_wait(const struct kbi_hold *h, short events, struct kbi_until unti
 
 	if (kbi_unlikely(kbi_ready_outside(self)))
 		return wait_one_outside(kbi_hold_fd(h), events, until);
-	return turn == 0 && kbi_talk_others_run(self, false) ? 0 : wait_armed(self, h, events, until, 0);
+	return turn == 0 && kbi_talk_others_run(self, false) ? 0 :
+		wait_armed(self, h, events, until, 0);
 }
 
 int kbi_ready_stay(const struct kbi_hold *h, short events, struct kbi_until until, bool soon)
@@ -449,7 +463,7 @@ bool kbi_ready_is_stream(int fd)
 {
 	const struct kbi_slot *s = kbi_slot_find(fd);
 
-	/* who else changes it meanwhile makes the thread ask the kernel when it waits */
+	/* a thread that changes `known` meanwhile makes this thread ask the kernel when it waits */
 	return s && a_load_rlx(&s->known) & KBI_SLOT_STREAM && a_load_rlx(&s->owner) == kbi_self_raw();
 }
 
@@ -460,11 +474,12 @@ bool kbi_ready_is_shut(int fd)
 	return kbi_sys_poll_now(&p, 1) == 1 && p.revents & EPOLLRDHUP;
 }
 
-/* ---- one of several ------------------------------------------------------------------------------------- */
+/* ---- one of several -------------------------------------------------------------------------- */
 
-/* Up to the first that it does not work for: *e says why. */
-static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h, const struct pollfd *fds,
-			nfds_t n, int *e)
+/* Enters the waiters up to the first failure, whose errno value is stored
+ * in *e. Returns how many. */
+static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h,
+	const struct pollfd *fds, nfds_t n, int *e)
 {
 	nfds_t i;
 
@@ -499,8 +514,8 @@ static bool leave_all(struct kbi_ready *w, nfds_t n)
 	return any;
 }
 
-static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi_hold *h, const struct pollfd *fds,
-		    nfds_t n, struct kbi_until until)
+static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi_hold *h,
+	const struct pollfd *fds, nfds_t n, struct kbi_until until)
 {
 	nfds_t in;
 	int e = 0;
@@ -514,14 +529,15 @@ static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi
 			e = 0;
 	}
 	kbi_np_enter(self);
-	/* a regular file is ready, and so is what is not open */
+	/* a regular file is ready, and so is a number that is not open */
 	if (leave_all(w, in) || e == EPERM || e == EBADF)
 		e = 0;
 	kbi_np_leave(self);
 	return e;
 }
 
-int kbi_ready_wait_any(const struct kbi_hold *h, const struct pollfd *fds, nfds_t n, struct kbi_until until, unsigned turn)
+int kbi_ready_wait_any(const struct kbi_hold *h, const struct pollfd *fds, nfds_t n,
+	struct kbi_until until, unsigned turn)
 {
 	enum { ON_STACK = 16 };
 	struct kbi_task *self = kbi_self();

@@ -1,4 +1,5 @@
-/* io/slot.c - the table of slots: pieces of 16,384, mapped when first used. Contract in slot.h. Any kernel thread. */
+/* io/slot.c - the table of slots: pieces of 16,384, mapped when first used. Contract in slot.h.
+ * Runs on any kernel thread, takes no lock. */
 #include "io/slot.h"
 
 #include "os/sys.h"
@@ -13,6 +14,7 @@ static void add_piece(int fd)
 	struct kbi_slot *p = kbi_sys_map(PIECE * sizeof *p);
 	void *none = NULL;
 
+	/* release: pairs with the acquire in kbi_slot_find */
 	if (p && !a_cas_rel(&kbi_slot_pieces[fd / PIECE], &none, (void *)p))
 		kbi_sys_unmap(p, PIECE * sizeof *p);
 }

@@ -1,5 +1,6 @@
-/* io/talk.c - what a thread that waits for an answer does before it sleeps, and what is known of that. Contract in talk.h.
- * Runs on the waiting thread. */
+/* io/talk.c - the steps of a thread that waits for an answer, before it sleeps, and its
+ * knowledge of its partner.
+ * Contract in talk.h. Runs on the waiting thread. */
 #include "io/talk.h"
 
 #include "core/source.h"
@@ -9,7 +10,7 @@
 #include "io/engine.h"
 #include "io/hold.h"
 
-/* As it seems: the caller may be moved at any time. */
+/* Returns whether no other thread is ready; a guess, since the caller may be moved at any time. */
 static bool is_alone(const struct kbi_task *self)
 {
 	const struct kbi_vp *vp = self->vp;
@@ -25,8 +26,8 @@ void kbi_talk_ask(struct kbi_task *self)
 	kbi_np_leave(self);
 }
 
-/* Threads that talk to each other would get into step, each asleep whenever its partner has its turn: so the kernel is
- * asked before that, and the thread is ready when they answer. */
+/* Threads that talk to each other would get into step, each asleep whenever its partner has its
+ * turn. So the kernel is asked first, and the partner is ready when the answers come. */
 bool kbi_talk_others_run(struct kbi_task *self, bool asks)
 {
 	if (asks || is_alone(self))

@@ -1,7 +1,9 @@
-/* io/talk.h - a conversation: the answer comes when the other thread has had its turn, and a receive before that is a
- * system call in vain. After some receives in a row that found nothing at first the next lets others run before its first
- * try. It would not see what is there already, and wait for all the turns of others all the same, so now and then it tries
- * at once, and something found ends the conversation. Callers: ready, call, posix. Calls engine, hold. */
+/* io/talk.h - a conversation: the answer comes when the partner thread has had its turn, and a
+ * receive before that is a system call in vain. After some receives in a row that found nothing at
+ * first, the next receive lets other threads run before its first try. Such a receive would not
+ * notice that the answer is there already, and would still wait for the turns of all threads; so at
+ * times it tries at once, and data found then end the conversation.
+ * Callers: ready, call, posix. Calls engine, hold. */
 #ifndef KBI_TALK_H
 #define KBI_TALK_H
 
@@ -10,8 +12,9 @@
 struct kbi_hold;
 struct kbi_task;
 
-/* A word, 0 at first: what talks (28 bits of a key, the thread's or the number's, whichever the word is not of), and how
- * many receives in a row have confirmed it. Several threads may change one: a guess gets lost then. */
+/* A word, 0 at first: the partner (28 bits of a key, of the thread or of the number, whichever the
+ * word does not belong to), and how many receives in a row have confirmed it. Several threads may
+ * change the word: then a guess is lost. */
 enum { KBI_TALK_COUNT = 15, KBI_TALK_SURE = 3, KBI_TALK_TRY = 8 };
 
 static inline bool kbi_talk_is_of(uint32_t word, uint32_t key)
@@ -19,7 +22,7 @@ static inline bool kbi_talk_is_of(uint32_t word, uint32_t key)
 	return word / (KBI_TALK_COUNT + 1) == (key & UINT32_MAX / (KBI_TALK_COUNT + 1));
 }
 
-/* The next receive: others run first. */
+/* Returns whether the next receive should let other threads run first; counts it. */
 static inline bool kbi_talk_is_on(a32 *talk, uint32_t key)
 {
 	uint32_t word = a_load_rlx(talk), n = word & KBI_TALK_COUNT;
@@ -30,7 +33,7 @@ static inline bool kbi_talk_is_on(a32 *talk, uint32_t key)
 	return n < KBI_TALK_TRY;
 }
 
-/* Nothing was there at first. */
+/* Notes that a receive found nothing at first. */
 static inline void kbi_talk_goes_on(a32 *talk, uint32_t key)
 {
 	uint32_t word = a_load_rlx(talk), n = word & KBI_TALK_COUNT;
@@ -41,7 +44,7 @@ static inline void kbi_talk_goes_on(a32 *talk, uint32_t key)
 		a_store_rlx(talk, word - n + (n < KBI_TALK_SURE ? n + 1 : KBI_TALK_SURE));
 }
 
-/* Something was, or others take long. */
+/* Notes that a receive found data at once, or that other threads take long. */
 static inline void kbi_talk_is_over(a32 *talk, uint32_t key)
 {
 	uint32_t word = a_load_rlx(talk);
@@ -50,16 +53,20 @@ static inline void kbi_talk_is_over(a32 *talk, uint32_t key)
 		a_store_rlx(talk, 0);
 }
 
-/* Asks the kernel for events, if nobody else does: who will answer is ready then. */
+/* Asks the kernel for events, unless another VP does: then a thread that will answer is ready. */
 void kbi_talk_ask(struct kbi_task *self);
-/* Somebody else's turn may bring what is missing. asks: as above, before that; in any case where nobody else is ready.
- * self: the caller, on a VP. True: others have run. */
+/* Lets other threads run, whose turn may bring the missing data. asks: polls the kernel
+ * before; polls in any case where no other thread is ready. self: the caller, on a VP.
+ * True: other threads have run. */
 KBI_SWITCHES bool kbi_talk_others_run(struct kbi_task *self, bool asks);
-/* The same for a call that has begun, and asks now and then. False: nobody has run. */
+/* As kbi_talk_others_run for a call that has begun; asks at times. False:
+ * no other thread has run. */
 KBI_SWITCHES bool kbi_talk_begin(const struct kbi_hold *h);
-/* What was waited for had come by then. If that goes on the engine forgets the number, which costs who sends. */
+/* Notes that the data had come by then. If that goes on, the engine forgets the number, whose
+ * arming costs the sender time. */
 void kbi_talk_spared(const struct kbi_hold *h);
-/* It has changed: a thread of this VP has computed to the end of its turn, or the caller is on another VP. */
+/* Returns a number that changes when a thread of this VP has computed to the end of its turn, or
+ * when the caller is on a different VP. */
 uint32_t kbi_talk_ticks(void);
 
 #endif
