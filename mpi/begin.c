@@ -29,7 +29,7 @@ static bool is_beside_threads(void)
 	return *kbm_layer.ever && !kbm_inside && kb_vp_self() >= 0 && kb_thread_count() > 1;
 }
 
-/* ---- lending the virtual processor -------------------------------------------------------------------- */
+/* ---- lending the virtual processor ----------------------------------------------------------- */
 
 bool kbm_lend(void)
 {
@@ -46,7 +46,7 @@ void kbm_lent(bool lent)
 		kb_blocking_end();
 }
 
-/* ---- collective calls ------------------------------------------------------------------------------------ */
+/* ---- collective calls ------------------------------------------------------------------------ */
 
 static bool reaches_beyond(MPI_Group group)
 {
@@ -96,7 +96,7 @@ bool kbm_is_blocking(MPI_Comm comm)
 	return kbi_unlikely(a_load_rlx(&kbm_layer.dynamic)) && comm != MPI_COMM_NULL && is_foreign(comm);
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------ */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static uint64_t option(const char *name)
 {
@@ -188,7 +188,7 @@ KBM_API int PMPI_Finalize(void)
 	return e;
 }
 
-/* ---- notes of the program's doings ---------------------------------------------------------------------------- */
+/* ---- notes of the program's doings ----------------------------------------------------------- */
 
 KBM_API int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
 {

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* ---- a request -------------------------------------------------------------------------------------- */
+/* ---- a request ------------------------------------------------------------------------------- */
 
 /* The status that is left by a call for a single request: all but the error. */
 static void give_status(MPI_Status *status, const MPI_Status *got)
@@ -44,7 +44,7 @@ static int finish_receive(MPI_Request *request, MPI_Status *status, const char *
 	return e || flag ? e : finish_slowly(&w, request, status);
 }
 
-/* ---- probing ------------------------------------------------------------------------------------------ */
+/* ---- probing --------------------------------------------------------------------------------- */
 
 struct probe {
 	struct kbm_wait wait;
@@ -106,7 +106,7 @@ static int await_message(int source, int tag, MPI_Comm comm, const char *call)
 	return probe(&p, call);
 }
 
-/* ---- many requests --------------------------------------------------------------------------------------- */
+/* ---- many requests --------------------------------------------------------------------------- */
 
 /* MPI_Waitany and its kind: the leader makes the matching MPI_Test... of them, on the caller's own arrays. */
 struct many {
@@ -287,7 +287,7 @@ KBM_API int MPI_Waitany(int, MPI_Request *, int *, MPI_Status *) __attribute__((
 KBM_API int MPI_Waitsome(int, MPI_Request *, int *, int *, MPI_Status *) __attribute__((alias("PMPI_Waitsome")));
 KBM_API int MPI_Win_wait(MPI_Win) __attribute__((alias("PMPI_Win_wait")));
 
-/* ---- receiving, and sending at once; for both kinds of counts ---------------------------------------------- */
+/* ---- receiving, and sending at once; for both kinds of counts -------------------------------- */
 
 #define C(name) name
 #define COUNT int

@@ -56,7 +56,7 @@ static struct {
 	bool told;
 } mine;
 
-/* ---- the table ------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static KBI_NORETURN void no_memory(void)
 {
@@ -181,7 +181,7 @@ static void finish(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait
 		kb_sem_post(&w->sem);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static void complete(struct table *t, int i, MPI_Request left, int error, const struct kbm_wait *self)
 {
@@ -284,7 +284,7 @@ static bool look(const struct kbm_wait *self)
 	return look_at_others(self) || any;
 }
 
-/* ---- between two looks -------------------------------------------------------------------------------- */
+/* ---- between two looks ----------------------------------------------------------------------- */
 
 /* How long the virtual processors have had nothing to run, together, ns. */
 static uint64_t idle_time(void)
@@ -389,7 +389,7 @@ static void rest(bool found)
 	kb_yield();
 }
 
-/* ---- the role ------------------------------------------------------------------------------------------- */
+/* ---- the role -------------------------------------------------------------------------------- */
 
 static bool take_lead(void)
 {

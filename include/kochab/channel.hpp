@@ -11,10 +11,11 @@
 
 namespace kochab {
 
-/* ---- channels -------------------------------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
-/* Many to many, first come, first served; capacity 0: sender and receiver meet. Trivially copyable elements of at most 64
- * bytes are copied, bigger values are moved to the heap and back. */
+/* A channel for many senders and receivers, first come, first served; capacity 0: sender and
+ * receiver meet. Trivially copyable elements of at most 64 bytes are copied; larger values are
+ * moved to the heap and back. */
 template <class T> class channel {
 	static constexpr bool by_value = sizeof(T) <= 64 && std::is_trivially_copyable_v<T> &&
 					 std::is_default_constructible_v<T>;
@@ -35,35 +36,42 @@ template <class T> class channel {
 			;
 		kb_chan_destroy(c_);
 	}
-	/* False: it is closed, v has gone. May suspend. */
-	bool send(T v) { return sent(pack(std::move(v)), [this](slot &s) { return kb_chan_send(c_, &s); }); }
+	/* False: the channel is closed, and v is lost. May suspend. */
+	bool send(T v)
+	{
+		return sent(pack(std::move(v)), [this](slot &s) { return kb_chan_send(c_, &s); });
+	}
 	/* False: full or closed. */
-	bool try_send(T v) { return sent(pack(std::move(v)), [this](slot &s) { return kb_chan_trysend(c_, &s); }); }
+	bool try_send(T v)
+	{
+		return sent(pack(std::move(v)), [this](slot &s) { return kb_chan_trysend(c_, &s); });
+	}
 	template <class Time> bool send_until(T v, const Time &t)
 	{
-		return sent(pack(std::move(v)), [&](slot &s) { return kb_chan_timedsend(c_, &s, detail::deadline(t)); });
+		return sent(pack(std::move(v)),
+			    [&](slot &s) { return kb_chan_timedsend(c_, &s, detail::deadline(t)); });
 	}
-	/* Nothing: closed and empty. May suspend. */
+	/* No value: closed and empty. May suspend. */
 	std::optional<T> receive()
 	{
 		return received([this](slot &s) { return kb_chan_recv(c_, &s); });
 	}
-	/* Nothing: empty. */
+	/* No value: empty. */
 	std::optional<T> try_receive()
 	{
 		return received([this](slot &s) { return kb_chan_tryrecv(c_, &s); });
 	}
-	/* Nothing: the time has come, or closed and empty. */
+	/* No value: the time has come, or closed and empty. May suspend. */
 	template <class Time> std::optional<T> receive_until(const Time &t)
 	{
 		return received([&](slot &s) { return kb_chan_timedrecv(c_, &s, detail::deadline(t)); });
 	}
-	/* Sends fail from now on, receivers get the rest. */
+	/* From now on sends fail; receivers get the elements that are left. */
 	void close() noexcept { kb_chan_close(c_); }
 	std::size_t size() const noexcept { return kb_chan_length(c_); }
 	kb_chan_t *native_handle() noexcept { return c_; }
 
-	/* for (T &v : channel): until it is closed and empty. */
+	/* for (T &v : channel) runs until the channel is closed and empty. */
 	class iterator {
 	    public:
 		T &operator*() { return *v_; }
@@ -121,8 +129,8 @@ template <class T> class channel {
 	kb_chan_t *c_ = nullptr;
 };
 
-/* Waits for any of several: select().receive(c, v).send(d, w).wait() is the index of the case that was done, from 0. A
- * closed channel counts as done; v is empty then. */
+/* Waits for any of several cases: select().receive(c, v).send(d, w).wait() returns the index of the
+ * case that was performed, from 0. A closed channel is a ready case; v is then empty. */
 class select {
     public:
 	template <class T> select &receive(channel<T> &c, std::optional<T> &v)
@@ -135,7 +143,7 @@ class select {
 		});
 		return *this;
 	}
-	/* v is gone in any case. */
+	/* v is consumed in any case. */
 	template <class T> select &send(channel<T> &c, typename channel<T>::value_type v)
 	{
 		auto s = std::make_shared<outgoing<T>>();
@@ -149,12 +157,15 @@ class select {
 	}
 	/* May suspend. */
 	std::size_t wait() { return *run(KB_FOREVER); }
-	/* Nothing: the time has come. */
-	template <class Time> std::optional<std::size_t> wait_until(const Time &t) { return run(detail::deadline(t)); }
+	/* No value: the time has come. */
+	template <class Time> std::optional<std::size_t> wait_until(const Time &t)
+	{
+		return run(detail::deadline(t));
+	}
 	std::optional<std::size_t> try_now() { return run(0); }
 
     private:
-	/* Drops what was not sent, be it that nobody has waited. */
+	/* Drops an element that was not sent, also if wait was never called. */
 	template <class T> struct outgoing {
 		typename channel<T>::slot slot{};
 		bool full = false;

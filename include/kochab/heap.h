@@ -1,5 +1,6 @@
-/* kochab/heap.h - Kochab's allocator: libkochab-malloc.so, preloaded or linked to, or `kochab run --malloc kochab`.
- * It defines malloc and its family; what it tells of itself is here. */
+/* kochab/heap.h - Kochab's allocator, libkochab-malloc.so: preloaded, linked, or chosen by `kochab
+ * run --malloc kochab`. The library defines malloc and its family; this header gives its
+ * statistics. */
 #ifndef KOCHAB_HEAP_H
 #define KOCHAB_HEAP_H
 
@@ -11,9 +12,10 @@
 extern "C" {
 #endif
 
-/* What the heap holds, and has done, as JSON: bytes mapped, in slabs, in large blocks, kept, returned; owners; each size
- * class. Writes at most size bytes with a terminating zero, and returns the length of the whole text. "{}" where the
- * program's malloc is another. Does not allocate; not for signal handlers; never suspends. */
+/* Writes the heap's statistics as JSON: bytes mapped, in slabs, in large blocks, kept, returned;
+ * owners; each size class. Writes at most `size` bytes with a terminating zero and returns the
+ * length of the whole text. "{}" where the program uses another malloc. Does not allocate; not for
+ * signal handlers; never suspends. */
 KB_API size_t kb_heap_stats_json(char *buf, size_t size);
 
 #ifdef __cplusplus

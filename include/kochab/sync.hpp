@@ -1,4 +1,5 @@
-/* kochab/sync.hpp - mutexes, condition variables, semaphores, latches, barriers. A part of kochab/kochab.hpp. */
+/* kochab/sync.hpp - mutexes, condition variables, semaphores, latches, barriers. A part of
+ * kochab/kochab.hpp. */
 #ifndef KOCHAB_SYNC_HPP
 #define KOCHAB_SYNC_HPP
 
@@ -11,7 +12,7 @@
 
 namespace kochab {
 
-/* ---- locks ---------------------------------------------------------------------------------------------------------- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 namespace detail {
 
@@ -24,11 +25,13 @@ template <int Kind> class basic_mutex {
 	/* May suspend. */
 	void lock() { check(kb_mutex_lock(&m_), "kochab::mutex::lock"); }
 	bool try_lock() noexcept { return kb_mutex_trylock(&m_) == 0; }
-	template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
+	template <class Rep, class Period>
+	bool try_lock_for(const std::chrono::duration<Rep, Period> &d)
 	{
 		return timed(deadline(d));
 	}
-	template <class Clock, class Duration> bool try_lock_until(const std::chrono::time_point<Clock, Duration> &t)
+	template <class Clock, class Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &t)
 	{
 		return timed(deadline(t));
 	}
@@ -51,7 +54,7 @@ template <int Kind> class basic_mutex {
 using mutex = detail::basic_mutex<KB_MUTEX_NORMAL>; /* timed, too */
 using recursive_mutex = detail::basic_mutex<KB_MUTEX_RECURSIVE>;
 
-/* Writers are not starved: no second read lock in a thread. */
+/* Writers are not starved, so a thread must not take a second read lock. */
 class shared_mutex {
     public:
 	using native_handle_type = kb_rwlock_t *;
@@ -61,7 +64,10 @@ class shared_mutex {
 	void lock() { detail::check(kb_rwlock_wrlock(&l_), "kochab::shared_mutex::lock"); }
 	bool try_lock() noexcept { return kb_rwlock_trywrlock(&l_) == 0; }
 	void unlock() noexcept { kb_rwlock_unlock(&l_); }
-	void lock_shared() { detail::check(kb_rwlock_rdlock(&l_), "kochab::shared_mutex::lock_shared"); }
+	void lock_shared()
+	{
+		detail::check(kb_rwlock_rdlock(&l_), "kochab::shared_mutex::lock_shared");
+	}
 	bool try_lock_shared() noexcept { return kb_rwlock_tryrdlock(&l_) == 0; }
 	void unlock_shared() noexcept { kb_rwlock_unlock(&l_); }
 	template <class Time> bool try_lock_for(const Time &d)
@@ -73,14 +79,17 @@ class shared_mutex {
 	{
 		return kb_rwlock_timedrdlock(&l_, detail::deadline(d)) == 0;
 	}
-	template <class Time> bool try_lock_shared_until(const Time &t) { return try_lock_shared_for(t); }
+	template <class Time> bool try_lock_shared_until(const Time &t)
+	{
+		return try_lock_shared_for(t);
+	}
 	native_handle_type native_handle() noexcept { return &l_; }
 
     private:
 	kb_rwlock_t l_ = KB_RWLOCK_INIT;
 };
 
-/* With std::unique_lock of mutex or recursive_mutex. */
+/* Works with std::unique_lock of mutex or recursive_mutex. */
 class condition_variable {
     public:
 	using native_handle_type = kb_cond_t *;
@@ -91,17 +100,19 @@ class condition_variable {
 	void notify_all() noexcept { kb_cond_broadcast(&c_); }
 	template <class M> void wait(std::unique_lock<M> &l)
 	{
-		detail::check(kb_cond_wait(&c_, l.mutex()->native_handle()), "kochab::condition_variable::wait");
+		detail::check(kb_cond_wait(&c_, l.mutex()->native_handle()),
+			      "kochab::condition_variable::wait");
 	}
 	template <class M, class P> void wait(std::unique_lock<M> &l, P p)
 	{
 		while (!p())
 			wait(l);
 	}
-	/* Returns p(): false: a stop was requested meanwhile. */
+	/* Returns p(); false: a stop was requested meanwhile. */
 	template <class M, class P> bool wait(std::unique_lock<M> &l, const stop_token &token, P p)
 	{
-		struct guard { /* the callback wants the mutex: its destructor must not run with that held */
+		/* the callback locks the mutex: its destructor must not run while the mutex is held */
+		struct guard {
 			std::unique_lock<M> &l;
 			bool locks;
 			~guard()
@@ -111,7 +122,8 @@ class condition_variable {
 			}
 		};
 		auto wake = [this, m = l.mutex()] {
-			std::lock_guard<M> hold(*m); /* a thread that has looked at the token holds it until it sleeps */
+			/* a thread that has checked the token holds the mutex until it sleeps */
+			std::lock_guard<M> hold(*m);
 			notify_all();
 		};
 		guard after{ l, true };
@@ -128,7 +140,8 @@ class condition_variable {
 	{
 		return wait_deadline(l, detail::deadline(t));
 	}
-	template <class M, class Time, class P> bool wait_until(std::unique_lock<M> &l, const Time &t, P p)
+	template <class M, class Time, class P>
+	bool wait_until(std::unique_lock<M> &l, const Time &t, P p)
 	{
 		while (!p())
 			if (wait_until(l, t) == std::cv_status::timeout)
@@ -162,7 +175,7 @@ class condition_variable {
 	kb_cond_t c_ = KB_COND_INIT;
 };
 
-/* Max bounds the start only: release() counts beyond it, to KB_SEM_VALUE_MAX. */
+/* Max bounds the initial value only: release() counts beyond it, up to KB_SEM_VALUE_MAX. */
 template <std::ptrdiff_t Max = KB_SEM_VALUE_MAX> class counting_semaphore {
 	static_assert(Max >= 0 && Max <= KB_SEM_VALUE_MAX, "as many as kb_sem_t holds");
 
@@ -228,11 +241,14 @@ class latch {
 	std::ptrdiff_t left_;
 };
 
-/* The completion is called by the last that arrives. */
+/* The last thread to arrive calls the completion. */
 template <class Completion = void (*)()> class barrier {
     public:
 	using arrival_token = std::uint64_t;
-	explicit barrier(std::ptrdiff_t n, Completion f = [] {}) : need_(n), left_(n), f_(std::move(f)) {}
+	explicit barrier(std::ptrdiff_t n, Completion f = [] {})
+		: need_(n), left_(n), f_(std::move(f))
+	{
+	}
 	barrier(const barrier &) = delete;
 	barrier &operator=(const barrier &) = delete;
 	arrival_token arrive(std::ptrdiff_t n = 1)

@@ -1,5 +1,5 @@
-/* kochab/task.hpp - futures, groups of tasks, parallel loops; with coroutines on (C++20) coroutines that await channels and
- * events. A part of kochab/kochab.hpp. */
+/* kochab/task.hpp - futures, groups of tasks, parallel loops; and, with C++20, coroutines that
+ * await channels and events. A part of kochab/kochab.hpp. */
 #ifndef KOCHAB_TASK_HPP
 #define KOCHAB_TASK_HPP
 
@@ -15,8 +15,7 @@
 
 namespace kochab {
 
-/* ---- futures: std::future_error and its codes
- * ------------------------------------------------------------------------- */
+/* ---- futures: std::future_error and its codes ------------------------------------------------ */
 
 template <class T> class promise;
 
@@ -41,7 +40,7 @@ template <class T> struct shared_value {
 		}
 		kb_future_set(&ready, nullptr);
 	}
-	/* The result of f, or its exception. */
+	/* Stores the result of f, or its exception. */
 	template <class F> void compute(F &f) noexcept
 	{
 		try {
@@ -65,12 +64,13 @@ template <class T> class future {
 	future(future &&) noexcept = default;
 	future &operator=(future &&) noexcept = default;
 	bool valid() const noexcept { return static_cast<bool>(s_); }
-	/* May suspend; of async: may run the function. */
+	/* May suspend; the future of async may run the function itself. */
 	void wait() const { kb_future_get(&state().ready, nullptr); }
 	template <class Time> std::future_status wait_until(const Time &t) const
 	{
-		return kb_future_timedget(&state().ready, nullptr, detail::deadline(t)) ? std::future_status::timeout :
-											  std::future_status::ready;
+		return kb_future_timedget(&state().ready, nullptr, detail::deadline(t)) ?
+			       std::future_status::timeout :
+			       std::future_status::ready;
 	}
 	template <class Time> std::future_status wait_for(const Time &d) const { return wait_until(d); }
 	T get()
@@ -101,7 +101,7 @@ template <class T> class promise {
 	promise(promise &&) noexcept = default;
 	promise &operator=(promise &&o) noexcept
 	{
-		promise old(std::move(o)); /* which ends as a promise does */
+		promise old(std::move(o)); /* its destructor treats the old state as that of any promise */
 		std::swap(s_, old.s_);
 		std::swap(taken_, old.taken_);
 		return *this;
@@ -109,7 +109,8 @@ template <class T> class promise {
 	~promise()
 	{
 		if (s_ && !s_->claimed)
-			set_exception(std::make_exception_ptr(std::future_error(std::future_errc::broken_promise)));
+			set_exception(std::make_exception_ptr(
+				std::future_error(std::future_errc::broken_promise)));
 	}
 	future<T> get_future()
 	{
@@ -144,7 +145,8 @@ template <class T> class promise {
 
 namespace detail {
 
-/* The task has no part in it: the last future waits for the task's end. */
+/* The task holds no reference to it: the destructor of the last reference waits for the task's
+ * end. */
 template <class T, class F> struct async_value : shared_value<T> {
 	F f;
 	explicit async_value(F &&g) : f(std::move(g)) { this->claimed = true; }
@@ -171,7 +173,8 @@ template <class T, class F> struct async_value : shared_value<T> {
 
 } // namespace detail
 
-/* f() as a task: kochab/task.h. Where the last future for it goes it waits for the task's end, as with std::async. */
+/* Runs f() as a task (kochab/task.h). As with std::async, the destructor of the last future waits
+ * for the task's end. */
 template <class F> auto async(F f) -> future<std::invoke_result_t<F>>
 {
 	using T = std::invoke_result_t<F>;
@@ -182,21 +185,21 @@ template <class F> auto async(F f) -> future<std::invoke_result_t<F>>
 	return result;
 }
 
-/* ---- groups of tasks ---------------------------------------------------------------------------------------------- */
+/* ---- groups of tasks ------------------------------------------------------------------------- */
 
 namespace detail {
 
-/* The first exception. */
+/* Keeps the first exception of several tasks. */
 class failure {
     public:
 	bool happened() const noexcept { return happened_.load(std::memory_order_relaxed); }
-	/* In a handler. */
+	/* Must be called in an exception handler. */
 	void note() noexcept
 	{
 		if (!happened_.exchange(true))
 			error_ = std::current_exception();
 	}
-	/* All that might note have ended, and their ends are seen. */
+	/* Called when all tasks that might call note have ended and their effects are visible. */
 	void rethrow()
 	{
 		if (happened_.exchange(false))
@@ -210,23 +213,24 @@ class failure {
 
 } // namespace detail
 
-/* Of the thread that has made it, which alone waits. The first exception of a task stops the group, and wait() throws
- * it. Each task is an allocation; kb_group_run needs none. */
+/* A group of tasks that belongs to the thread which has made it; only this thread waits for it. The
+ * first exception of a task stops the group, and wait() throws it. Each task is an allocation;
+ * kb_group_run needs none. */
 class task_group {
     public:
 	task_group() { detail::check(kb_group_init(&g_), "kochab::task_group"); }
 	task_group(const task_group &) = delete;
 	task_group &operator=(const task_group &) = delete;
-	/* Waits. */
+	/* Waits; may suspend. */
 	~task_group() { kb_group_wait(&g_); }
-	/* From any thread, and from tasks. Never suspends. */
+	/* May be called by any thread and by tasks. Never suspends. */
 	template <class F> void run(F f)
 	{
 		auto t = std::make_unique<task<F>>(task<F>{ this, std::move(f) });
 		detail::check(kb_group_run(&g_, call<F>, t.get()), "kochab::task_group::run");
 		t.release();
 	}
-	/* May suspend. False: it was cancelled. The group is as new afterwards. */
+	/* May suspend. Returns false if the group was cancelled. Afterwards the group is as new. */
 	bool wait()
 	{
 		detail::check(kb_group_wait(&g_), "kochab::task_group::wait");
@@ -234,9 +238,12 @@ class task_group {
 		failure_.rethrow();
 		return !cancelled;
 	}
-	/* Tasks that have not begun do not run. */
+	/* Tasks that have not begun will not run. */
 	void cancel() noexcept { cancelled_ = true; }
-	bool is_cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed) || failure_.happened(); }
+	bool is_cancelled() const noexcept
+	{
+		return cancelled_.load(std::memory_order_relaxed) || failure_.happened();
+	}
 
     private:
 	template <class F> struct task {
@@ -260,8 +267,9 @@ class task_group {
 	detail::failure failure_;
 };
 
-/* f(from, to) for pieces of begin .. end - 1 of at most `grain` (0: as many as the processors need). The first exception is
- * thrown; pieces that have not begun are left out. May suspend. */
+/* Calls f(from, to) for pieces of begin .. end - 1 of at most `grain` indices (0: as many pieces as
+ * the processors need). Throws the first exception; pieces that have not begun by then are left
+ * out. May suspend. */
 template <class F> void parallel_for(std::size_t begin, std::size_t end, std::size_t grain, F f)
 {
 	struct loop {
@@ -283,12 +291,15 @@ template <class F> void parallel_for(std::size_t begin, std::size_t end, std::si
 	detail::check(e, "kochab::parallel_for");
 }
 
-/* add(from, to, part) adds a piece to part, which was `neutral`; join(left, right) adds the right neighbour. The order is
- * kept; with a grain that is not 0 the result is the same on any number of processors, to the last bit. */
+/* Reduces begin .. end - 1: add(from, to, part) adds a piece to part, which began as `neutral`;
+ * join(left, right) adds the right neighbour to the left. The order is kept; with a grain that is
+ * not 0 the result is the same on any number of processors, to the last bit. May suspend. */
 template <class T, class Add, class Join>
-T parallel_reduce(std::size_t begin, std::size_t end, std::size_t grain, T neutral, Add add, Join join)
+T parallel_reduce(std::size_t begin, std::size_t end, std::size_t grain, T neutral, Add add,
+		  Join join)
 {
-	static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= KB_REDUCE_MAX, "parts are copied byte by byte");
+	static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= KB_REDUCE_MAX,
+		      "parts are copied byte by byte");
 	struct loop {
 		Add &add;
 		Join &join;
@@ -318,17 +329,19 @@ T parallel_reduce(std::size_t begin, std::size_t end, std::size_t grain, T neutr
 	return neutral;
 }
 
-/* ---- coroutines --------------------------------------------------------------------------------------------------- */
+/* ---- coroutines ------------------------------------------------------------------------------ */
 
 #if defined(__cpp_impl_coroutine)
 
 namespace detail {
 
-/* The end of a coroutine, and the coroutine that awaits it. */
+/* The end of a coroutine, and the coroutine that awaits this end. The acquire load in come and the
+ * acquire-release exchanges in await and come_now pair with each other: the awaiting coroutine sees
+ * the result. */
 class coroutine_end {
     public:
 	bool come() const noexcept { return next_.load(std::memory_order_acquire) == this; }
-	/* False: it has come. */
+	/* Returns false if the end has come. */
 	bool await(std::coroutine_handle<> h) noexcept
 	{
 		void *none = nullptr;
@@ -341,16 +354,17 @@ class coroutine_end {
 	}
 
     private:
-	std::atomic<void *> next_{ nullptr }; /* this: it has come */
+	/* the end has come if it is `this`; else the address of the awaiting coroutine */
+	std::atomic<void *> next_{ nullptr };
 };
 
-/* Frees the coroutine and goes on with the awaiting one. */
+/* Frees the coroutine and continues the awaiting coroutine. */
 struct final_awaiter {
 	std::shared_ptr<coroutine_end> end;
 	bool await_ready() const noexcept { return false; }
 	std::coroutine_handle<> await_suspend(std::coroutine_handle<> h) noexcept
 	{
-		const auto e = std::move(end); /* this lies in the frame */
+		const auto e = std::move(end); /* the awaiter itself lies in the frame */
 		h.destroy();
 		return e->come_now();
 	}
@@ -359,7 +373,8 @@ struct final_awaiter {
 
 } // namespace detail
 
-/* A function that awaits: begins at once; get() waits for its end, and so does co_await, once, in a coroutine. */
+/* The return type of a function that awaits. The function begins at once; get() waits for its end,
+ * and so does co_await, once, in a coroutine. */
 template <class T = void> class coroutine {
 	struct common {
 		promise<T> result;
@@ -370,7 +385,10 @@ template <class T = void> class coroutine {
 		void unhandled_exception() { result.set_exception(std::current_exception()); }
 	};
 	struct with_value : common {
-		template <class V = T> void return_value(V &&v) { this->result.set_value(std::forward<V>(v)); }
+		template <class V = T> void return_value(V &&v)
+		{
+			this->result.set_value(std::forward<V>(v));
+		}
 	};
 	struct without : common {
 		void return_void() { this->result.set_value(); }
@@ -385,15 +403,18 @@ template <class T = void> class coroutine {
 	T await_resume() { return f_.get(); }
 
     private:
-	coroutine(future<T> f, std::shared_ptr<detail::coroutine_end> end) : f_(std::move(f)), end_(std::move(end)) {}
+	coroutine(future<T> f, std::shared_ptr<detail::coroutine_end> end)
+		: f_(std::move(f)), end_(std::move(end))
+	{
+	}
 	future<T> f_;
 	std::shared_ptr<detail::coroutine_end> end_;
 };
 
 namespace detail {
 
-/* ready() at once, or wait() in a lightweight thread of its own, in which the coroutine goes on. The awaiting thread
- * goes on. */
+/* If ready(result) is false, a new lightweight thread runs wait(result) and then continues the
+ * coroutine in itself. The awaiting thread goes on. */
 template <class Ready, class Wait, class Result> struct awaiter {
 	Ready ready;
 	Wait wait;
@@ -418,7 +439,7 @@ template <class Result, class Ready, class Wait> auto await(Ready ready, Wait wa
 
 } // namespace detail
 
-/* co_await: std::optional<T>; nothing: closed and empty. */
+/* co_await returns std::optional<T>; no value: closed and empty. */
 template <class T> auto async_receive(channel<T> &c)
 {
 	using result = std::optional<T>;
@@ -426,22 +447,22 @@ template <class T> auto async_receive(channel<T> &c)
 				     [&c](result &r) { r = c.receive(); });
 }
 
-/* co_await: false: closed. */
+/* co_await returns false if the channel is closed. */
 template <class T> auto async_send(channel<T> &c, T v)
 {
 	return detail::await<bool>([](bool &) { return false; },
 				   [&c, v = std::move(v)](bool &r) mutable { r = c.send(std::move(v)); });
 }
 
-/* co_await: at or after the time. */
+/* co_await returns at or after the time. */
 template <class Rep, class Period> auto async_sleep_for(const std::chrono::duration<Rep, Period> &d)
 {
 	return detail::await<bool>([](bool &) { return false; },
 				   [until = detail::deadline(d)](bool &) { kb_sleep_until(until); });
 }
 
-/* Any number of coroutines await it; set() lets all go on, each in a lightweight thread of its own, and later ones at
- * once. */
+/* Any number of coroutines await the event. set() continues all of them, each in a lightweight
+ * thread of its own; a later co_await returns at once. */
 class async_event {
     public:
 	void set()

@@ -1,5 +1,5 @@
-/* kochab/thread.hpp - threads with stop tokens, errors and deadlines. A part of kochab/kochab.hpp, which tells the
- * conventions. */
+/* kochab/thread.hpp - threads with stop tokens, errors and deadlines. A part of kochab/kochab.hpp,
+ * which states the conventions. */
 #ifndef KOCHAB_THREAD_HPP
 #define KOCHAB_THREAD_HPP
 
@@ -33,11 +33,12 @@ inline std::uint64_t after(std::chrono::nanoseconds d)
 	return kb_now() + (d.count() > 0 ? static_cast<std::uint64_t>(d.count()) : 0);
 }
 
-constexpr double ages = 3e9; /* seconds: longer is for ever */
+constexpr double ages = 3e9; /* seconds; a longer time counts as for ever */
 
-/* Rounded up, so that nothing returns before its time; below 0 it is 0. Seconds in a double tell first whether the exact
- * count fits: a coarse unit's minimum and maximum do not. */
-template <class Rep, class Period> std::chrono::nanoseconds nanoseconds(const std::chrono::duration<Rep, Period> &d)
+/* Rounds up, so that no wait returns early; a negative time becomes 0. The seconds in a double are
+ * compared first, because the exact count of a coarse unit's minimum and maximum does not fit. */
+template <class Rep, class Period>
+std::chrono::nanoseconds nanoseconds(const std::chrono::duration<Rep, Period> &d)
 {
 	const double s = std::chrono::duration<double>(d).count();
 	if (s >= ages)
@@ -47,32 +48,36 @@ template <class Rep, class Period> std::chrono::nanoseconds nanoseconds(const st
 	return std::chrono::ceil<std::chrono::nanoseconds>(d);
 }
 
-template <class Rep, class Period> std::uint64_t deadline(const std::chrono::duration<Rep, Period> &d)
+template <class Rep, class Period>
+std::uint64_t deadline(const std::chrono::duration<Rep, Period> &d)
 {
 	return after(nanoseconds(d));
 }
 
-/* From now on; 0: it has come. */
+/* Returns the time left until t; 0: t has passed. */
 template <class Clock, class Duration>
 std::chrono::nanoseconds left(const std::chrono::time_point<Clock, Duration> &t)
 {
 	using seconds = std::chrono::duration<double>;
 	const auto now = Clock::now();
-	const double s = seconds(t.time_since_epoch()).count() - seconds(now.time_since_epoch()).count();
+	const double s = seconds(t.time_since_epoch()).count() -
+			 seconds(now.time_since_epoch()).count();
 	if (s >= ages)
 		return std::chrono::nanoseconds::max();
 	return s < -ages ? std::chrono::nanoseconds::zero() : nanoseconds(t - now);
 }
 
-/* Other clocks are read once; if they are set meanwhile the wait is as long as it would have been. */
-template <class Clock, class Duration> std::uint64_t deadline(const std::chrono::time_point<Clock, Duration> &t)
+/* Converts a time of any clock, which is read once: setting that clock later does not change the
+ * length of the wait. */
+template <class Clock, class Duration>
+std::uint64_t deadline(const std::chrono::time_point<Clock, Duration> &t)
 {
 	return after(left(t));
 }
 
 } // namespace detail
 
-/* ---- stop tokens: std::stop_token's for C++17 --------------------------------------------------------------- */
+/* ---- stop tokens: std::stop_token's for C++17 ------------------------------------------------ */
 
 namespace detail {
 
@@ -85,7 +90,7 @@ struct stop_state {
 	kb_mutex_t lock = KB_MUTEX_INIT;
 	std::atomic<bool> stopped{ false };
 	entry *first = nullptr;
-	entry *running = nullptr; /* called now, by `by` */
+	entry *running = nullptr; /* its call runs now, in the thread `by` */
 	kb_thread_t by = nullptr;
 	std::thread::id kernel_by; /* foreign threads have no kb_thread_t */
 	kb_cond_t done = KB_COND_INIT;
@@ -104,7 +109,7 @@ struct stop_state {
 			unlink(first);
 			entry *e = running;
 			kb_mutex_unlock(&lock);
-			e->call(e); /* it may destroy itself */
+			e->call(e); /* the entry may destroy itself */
 			kb_mutex_lock(&lock);
 			running = nullptr;
 			kb_cond_broadcast(&done);
@@ -112,7 +117,7 @@ struct stop_state {
 		kb_mutex_unlock(&lock);
 		return true;
 	}
-	/* false: stopped already, it was not linked */
+	/* Returns false if a stop was requested already: the entry was not linked. */
 	bool link(entry *e)
 	{
 		kb_mutex_lock(&lock);
@@ -127,7 +132,8 @@ struct stop_state {
 		kb_mutex_unlock(&lock);
 		return !late;
 	}
-	/* It is not called after this returns, unless the caller is in that call. */
+	/* At return the entry's call is over and will not begin, unless the caller is inside that
+	 * call. */
 	void remove(entry *e)
 	{
 		kb_mutex_lock(&lock);
@@ -140,7 +146,7 @@ struct stop_state {
 	}
 
     private:
-	/* A caller that was foreign may be a lightweight thread since: main, by the callback. */
+	/* A foreign caller may have become a lightweight thread meanwhile: main, in the callback. */
 	bool by_caller() const
 	{
 		return by ? by == kb_thread_self() : kernel_by == std::this_thread::get_id();
@@ -175,7 +181,7 @@ class stop_source {
 	stop_source() : state_(std::make_shared<detail::stop_state>()) {}
 	stop_token get_token() const noexcept { return stop_token(state_); }
 	bool stop_requested() const noexcept { return state_ && state_->stopped; }
-	/* Runs the callbacks, on this thread. True: the first request. */
+	/* Runs the callbacks on this thread. Returns true for the first request. */
 	bool request_stop() const { return state_ && state_->request(); }
 
     private:
@@ -184,11 +190,13 @@ class stop_source {
 	std::shared_ptr<detail::stop_state> state_;
 };
 
-/* Calls f() when a stop is requested, by that thread; at once if it has been. The destructor waits for a call that is under
- * way in another thread: it may suspend. An exception that leaves f ends the program. */
+/* Calls f() when a stop is requested, in the requesting thread; at once if a stop has been
+ * requested. The destructor waits for a call that is under way in another thread: it may suspend.
+ * An exception that leaves f ends the program. */
 template <class F> class stop_callback : private detail::stop_state::entry {
     public:
-	template <class G> stop_callback(const stop_token &t, G &&f) : state_(t.state_), f_(std::forward<G>(f))
+	template <class G>
+	stop_callback(const stop_token &t, G &&f) : state_(t.state_), f_(std::forward<G>(f))
 	{
 		call = [](entry *e) noexcept { static_cast<stop_callback *>(e)->f_(); };
 		if (state_ && !state_->link(this)) {
@@ -210,7 +218,7 @@ template <class F> class stop_callback : private detail::stop_state::entry {
 };
 template <class F> stop_callback(stop_token, F) -> stop_callback<F>;
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct thread_options {
 	std::size_t stack_size = 256 * 1024;
@@ -222,12 +230,14 @@ struct thread_options {
 
 namespace detail {
 
-inline void create(kb_thread_t *t, const thread_options &o, bool detached, void *(*fn)(void *), void *arg)
+inline void create(kb_thread_t *t, const thread_options &o, bool detached, void *(*fn)(void *),
+		   void *arg)
 {
 	kb_attr_t a;
 	check(kb_attr_init(&a), "kb_attr_init");
 	check(kb_attr_setstacksize(&a, o.stack_size), "kb_attr_setstacksize");
-	check(kb_attr_setscope(&a, o.kernel_thread ? KB_SCOPE_SYSTEM : KB_SCOPE_PROCESS), "kb_attr_setscope");
+	check(kb_attr_setscope(&a, o.kernel_thread ? KB_SCOPE_SYSTEM : KB_SCOPE_PROCESS),
+	      "kb_attr_setscope");
 	check(kb_attr_setdetached(&a, detached), "kb_attr_setdetached");
 	check(kb_attr_setvp(&a, o.vp), "kb_attr_setvp");
 	if (o.name)
@@ -259,8 +269,9 @@ template <class F> void create(kb_thread_t *t, const thread_options &o, bool det
 
 } // namespace detail
 
-/* As std::jthread: the destructor requests a stop and joins (it may suspend). f gets a stop_token first if it takes a token.
- * An exception that leaves f ends the program, and so does a thread that destroys its own. */
+/* As std::jthread: the destructor requests a stop and joins (it may suspend). f gets a stop_token
+ * as its first argument if it takes one. An exception that leaves f ends the program, and so does a
+ * thread that destroys its own thread object. */
 class thread {
     public:
 	class id {
@@ -280,15 +291,19 @@ class thread {
 	using native_handle_type = kb_thread_t;
 
 	thread() noexcept : stop_(nullptr) {}
-	template <class F, class... Args, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, thread> &&
-								    !std::is_same_v<std::decay_t<F>, thread_options>>>
-	explicit thread(F &&f, Args &&...args) : thread(thread_options(), std::forward<F>(f), std::forward<Args>(args)...)
+	template <class F, class... Args,
+		  class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, thread> &&
+					   !std::is_same_v<std::decay_t<F>, thread_options>>>
+	explicit thread(F &&f, Args &&...args)
+		: thread(thread_options(), std::forward<F>(f), std::forward<Args>(args)...)
 	{
 	}
 	template <class F, class... Args> thread(const thread_options &o, F &&f, Args &&...args)
 	{
-		std::tuple<std::decay_t<F>, std::decay_t<Args>...> all(std::forward<F>(f), std::forward<Args>(args)...);
-		detail::create(&t_, o, false, [all = std::move(all), token = stop_.get_token()]() mutable noexcept {
+		std::tuple<std::decay_t<F>, std::decay_t<Args>...> all(std::forward<F>(f),
+								       std::forward<Args>(args)...);
+		detail::create(&t_, o, false, [all = std::move(all),
+					       token = stop_.get_token()]() mutable noexcept {
 			std::apply(
 				[&](auto &g, auto &...a) {
 					if constexpr (takes_token<F, Args...>)
@@ -326,25 +341,27 @@ class thread {
 	void join(std::error_code &e)
 	{
 		const int r = t_ ? kb_thread_join(t_, nullptr) : EINVAL;
-		if (r == 0 || r == EOWNERDEAD) /* it has ended or crashed */
+		if (r == 0 || r == EOWNERDEAD) /* the thread has ended or crashed */
 			t_ = nullptr;
 		e.assign(r, std::generic_category());
 	}
 	void detach()
 	{
-		detail::check(t_ ? kb_thread_detach(std::exchange(t_, nullptr)) : EINVAL, "kochab::thread::detach");
+		detail::check(t_ ? kb_thread_detach(std::exchange(t_, nullptr)) : EINVAL,
+			      "kochab::thread::detach");
 	}
 	id get_id() const noexcept { return id(t_); }
 	native_handle_type native_handle() const noexcept { return t_; }
 	stop_source &get_stop_source() noexcept { return stop_; }
 	stop_token get_stop_token() const noexcept { return stop_.get_token(); }
 	bool request_stop() { return stop_.request_stop(); }
-	/* Virtual processors. */
+	/* The number of virtual processors. */
 	static unsigned hardware_concurrency() noexcept { return kb_vp_count(); }
 
     private:
 	template <class F, class... Args>
-	static constexpr bool takes_token = std::is_invocable_v<std::decay_t<F>, stop_token, std::decay_t<Args>...>;
+	static constexpr bool takes_token =
+		std::is_invocable_v<std::decay_t<F>, stop_token, std::decay_t<Args>...>;
 	void end()
 	{
 		if (t_) {
@@ -368,7 +385,8 @@ template <class Rep, class Period> void sleep_for(const std::chrono::duration<Re
 {
 	kb_sleep_until(detail::deadline(d));
 }
-template <class Clock, class Duration> void sleep_until(const std::chrono::time_point<Clock, Duration> &t)
+template <class Clock, class Duration>
+void sleep_until(const std::chrono::time_point<Clock, Duration> &t)
 {
 	for (std::chrono::nanoseconds d; (d = detail::left(t)).count() > 0;)
 		kb_sleep_until(detail::after(d));

@@ -1,4 +1,4 @@
-/* kochab/version.h - the one place that names the version. */
+/* kochab/version.h - the only file that states the version. */
 #ifndef KOCHAB_VERSION_H
 #define KOCHAB_VERSION_H
 

@@ -14,7 +14,7 @@
 #include "os/lock.h"
 #include "os/sys.h"
 
-/* ---- options: before the first block, which may come before main and any constructor ------------------------- */
+/* ---- options: before the first block, which may come before main and any constructor --------- */
 
 static a32 started; /* 0 no, 1 yes */
 
@@ -51,7 +51,7 @@ void kbi_heap_start(void)
 		start();
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------ */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 /* The block that b was about to give was chosen. Guarded, or, if there is no room, that block. */
 static KBI_NOINLINE void *take_chosen(struct kbi_owner *o, struct kbi_bin *b, size_t align, size_t n, const void *caller)
@@ -172,7 +172,7 @@ void *kbi_heap_take_zeroed(size_t n, const void *caller)
 	return p;
 }
 
-/* ---- giving back ------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 static KBI_NOINLINE KBI_NORETURN void not_a_block(const void *p)
 {
@@ -227,7 +227,7 @@ void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p)
 	kbi_owner_give(o, bin >> KBI_BIN_SHIFT, p);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 size_t kbi_heap_bytes(const void *p, const void *caller)
 {

@@ -1,4 +1,4 @@
-/* mem/heap_door.c - finds libkochab-malloc.so. Contract in heap_door.h. */
+/* mem/heap_door.c - finds libkochab-malloc.so and calls it. Contract in heap_door.h. */
 #include "mem/heap_door.h"
 
 #include <stdio.h>
@@ -60,7 +60,8 @@ const char *kbi_door_join(void)
 
 	if (!door || !door->region(&r) || !kbi_memory_add(&r))
 		return NULL;
-	return "libkochab-malloc.so has reserved more addresses than a file may have bytes (limit of file size)";
+	return "libkochab-malloc.so has reserved more addresses than a file may have bytes "
+	       "(limit of file size)";
 }
 
 void kbi_door_shared(bool is)

@@ -63,7 +63,7 @@ uint32_t kbi_guard_distance(void)
 	return 1 + (uint32_t)(kbi_random_hash(key, a_add_rlx(&drawn, 1), 0) % most);
 }
 
-/* ---- places ------------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* The first address behind a slot. */
 static uintptr_t end_of(size_t i)
@@ -101,7 +101,7 @@ static size_t claim_slot(void)
 	return KBI_GUARD_SLOTS;
 }
 
-/* ---- taking and giving ---------------------------------------------------------------------------------------------- */
+/* ---- taking and giving ----------------------------------------------------------------------- */
 
 static bool open_pages(const struct slot *s, uintptr_t end)
 {
@@ -180,7 +180,7 @@ size_t kbi_guard_bytes(const void *p, const void *caller)
 	return s->n;
 }
 
-/* ---- faults -------------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static void tell_freed(uintptr_t at, const struct slot *s)
 {

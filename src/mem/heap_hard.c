@@ -37,7 +37,7 @@ void kbi_hard_setup(void)
 	kbi_owner_hardened = true;
 }
 
-/* ---- which blocks the program has -------------------------------------------------------------------------- */
+/* ---- which blocks the program has ------------------------------------------------------------ */
 
 static a64 *live_word(const struct kbi_slab *s, uint32_t i)
 {
@@ -74,7 +74,7 @@ static bool set_used(const struct kbi_slab *s, uint32_t i)
 	return !(a_load_rlx(used_word(s, i)) & bit) && !(a_or_rlx(used_word(s, i), bit) & bit);
 }
 
-/* ---- blocks as the heap knows them --------------------------------------------------------------------------- */
+/* ---- blocks as the heap knows them ----------------------------------------------------------- */
 
 struct block {
 	struct kbi_slab *slab;
@@ -203,7 +203,7 @@ static struct block find_live(const void *p, const void *caller)
 	return b;
 }
 
-/* ---- blocks that wait before they go to the heap ---------------------------------------------------------------- */
+/* ---- blocks that wait before they go to the heap --------------------------------------------- */
 
 enum {
 	WAITING = 1024,               /* blocks of an owner's, */
@@ -287,7 +287,7 @@ void kbi_hard_flush(const void *caller)
 		end_first(o, caller);
 }
 
-/* ---- taking and giving --------------------------------------------------------------------------------------- */
+/* ---- taking and giving ----------------------------------------------------------------------- */
 
 static void *take(struct kbi_owner *o, size_t align, size_t n)
 {

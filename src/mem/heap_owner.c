@@ -23,7 +23,7 @@ void kbi_owner_setup(void)
 				 __ATOMIC_RELAXED);
 }
 
-/* ---- magazines: empty ones go round ---------------------------------------------------------------------- */
+/* ---- magazines: empty ones go round ---------------------------------------------------------- */
 
 static struct {
 	a32 lock;
@@ -124,7 +124,7 @@ static void load_give(struct kbi_bin *b, unsigned k, struct kbi_magazine *m, uns
 	b->give_high = bottom(m) + room(k);
 }
 
-/* ---- between magazines and slabs --------------------------------------------------------------------------- */
+/* ---- between magazines and slabs ------------------------------------------------------------- */
 
 static void list_slab(struct kbi_owner *o, struct kbi_slab *s)
 {
@@ -217,7 +217,7 @@ static struct kbi_magazine *pop_more(struct kbi_owner *o, unsigned k)
 	return m;
 }
 
-/* ---- the inbox ------------------------------------------------------------------------------------------- */
+/* ---- the inbox ------------------------------------------------------------------------------- */
 
 /* m came from another: behind its bin, or, if enough is there, to the slabs. */
 static void accept(struct kbi_owner *o, struct kbi_magazine *m, bool keep)
@@ -253,7 +253,7 @@ void kbi_owner_receive(struct kbi_owner *o)
 	kbi_owner_leave(o);
 }
 
-/* ---- allocation ------------------------------------------------------------------------------------------ */
+/* ---- allocation ------------------------------------------------------------------------------ */
 
 /* What has been given back is taken, though nothing was taken before. False: there is nothing. */
 static bool take_given(struct kbi_bin *b)
@@ -289,7 +289,7 @@ static bool refill(struct kbi_owner *o, unsigned k)
 	return n != 0;
 }
 
-/* ---- blocks that are chosen (heap_guard) -------------------------------------------------------------------- */
+/* ---- blocks that are chosen (heap_guard) ----------------------------------------------------- */
 
 void kbi_owner_untrap(struct kbi_owner *o, struct kbi_bin *b)
 {
@@ -356,7 +356,7 @@ bool kbi_owner_chooses(struct kbi_owner *o)
 	return --o->until == 0;
 }
 
-/* ---- allocation, the rest ------------------------------------------------------------------------------------- */
+/* ---- allocation, the rest -------------------------------------------------------------------- */
 
 void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 {
@@ -379,7 +379,7 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 	return p;
 }
 
-/* ---- own frees ------------------------------------------------------------------------------------------- */
+/* ---- own frees ------------------------------------------------------------------------------- */
 
 /* The full magazine goes behind the bin. Are there many, one that has waited there returns its blocks to the slabs. */
 static struct kbi_magazine *put_behind(struct kbi_owner *o, unsigned k)
@@ -425,7 +425,7 @@ void kbi_owner_give(struct kbi_owner *o, unsigned k, void *block)
 	kbi_owner_leave(o);
 }
 
-/* ---- others' blocks ---------------------------------------------------------------------------------------- */
+/* ---- others' blocks -------------------------------------------------------------------------- */
 
 static unsigned class_of(uint32_t tag)
 {
@@ -497,7 +497,7 @@ void kbi_owner_send(struct kbi_owner *o, uint32_t tag, void *block)
 	/* else no memory even for a record: the block is lost */
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void flush_magazine(struct kbi_owner *o, struct kbi_magazine *m, unsigned count)
 {

@@ -166,7 +166,7 @@ void kbi_owner_flush(struct kbi_owner *o);
 /* What was posted to o goes to its slabs. o is an orphan and the caller holds life's lock, or o is the caller's. */
 void kbi_owner_receive(struct kbi_owner *o);
 
-/* ---- which there are: heap_owner_life --------------------------------------------------------------------- */
+/* ---- which there are: heap_owner_life -------------------------------------------------------- */
 
 /* Hardened mode (mem/heap_hard): blocks are checked at each step, so nothing may be taken in line. Constant after the
  * first block. */

@@ -40,7 +40,7 @@ uint32_t kbi_life_limit(void)
 
 bool kbi_owner_hardened;
 
-/* ---- making, under the lock -------------------------------------------------------------------------------- */
+/* ---- making, under the lock ------------------------------------------------------------------ */
 
 static void publish(struct kbi_owner *o, uint32_t number)
 {
@@ -126,7 +126,7 @@ static struct kbi_owner *take_orphan(void)
 	return o;
 }
 
-/* ---- a kernel thread's life -------------------------------------------------------------------------------- */
+/* ---- a kernel thread's life ------------------------------------------------------------------ */
 
 /* In hardened mode: an owner without blocks in front of o, so that everything is asked of heap_hard. */
 static struct kbi_owner *front(struct kbi_owner *o)
@@ -252,7 +252,7 @@ void kbi_life_stays(void)
 		pthread_setspecific(life.key, NULL);
 }
 
-/* ---- orphans ----------------------------------------------------------------------------------------------- */
+/* ---- orphans --------------------------------------------------------------------------------- */
 
 void kbi_life_tend(struct kbi_owner *o)
 {
@@ -283,7 +283,7 @@ void kbi_life_hold(bool is)
 	}
 }
 
-/* ---- fork -------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 /* The kernel copies page after page while other kernel threads go on, and not in the order of their stores. So the child
  * uses only what nobody changes meanwhile: what a lock protects that is held, orphans, and the caller's own. What others

@@ -40,7 +40,7 @@ static struct {
 	size_t record_bytes;
 } space;
 
-/* ---- the region ------------------------------------------------------------------------------------------ */
+/* ---- the region ------------------------------------------------------------------------------ */
 
 static bool map_at(void *at, size_t bytes)
 {
@@ -147,7 +147,7 @@ bool kbi_space_region(struct kbi_memory_region *r)
 	return is;
 }
 
-/* ---- free spans, under the lock ---------------------------------------------------------------------------- */
+/* ---- free spans, under the lock -------------------------------------------------------------- */
 
 static struct set *set_of(enum kbi_unit_state state)
 {
@@ -221,7 +221,7 @@ static struct kbi_slab *find_span(struct set *set, size_t units)
 	return longer ? set->list[__builtin_ctzll(longer)] : NULL;
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------ */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 static void mark_used(struct kbi_slab *s, size_t units)
 {
@@ -322,7 +322,7 @@ bool kbi_space_extend(size_t unit, size_t units, size_t more)
 	return done;
 }
 
-/* ---- giving back ------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 /* The longest dirty span leaves its list and is USED meanwhile. NULL: no more than `keep` units are left. */
 static struct kbi_slab *take_dirtiest(size_t keep)
@@ -419,7 +419,7 @@ void kbi_space_keep(size_t bytes)
 	kbi_lock_leave(&space.lock);
 }
 
-/* ---- the heap's own records -------------------------------------------------------------------------------- */
+/* ---- the heap's own records ------------------------------------------------------------------ */
 
 void *kbi_space_record(size_t bytes)
 {

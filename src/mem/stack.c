@@ -1,6 +1,10 @@
 /* mem/stack.c - the stack pools. Contract in stack.h.
- * A class is a (size, with control block) pair; each slot keeps a list per class and gives half of a long list
- * to the class's common list, from which a slot with none takes a batch. */
+ *
+ * A class is a pair (size, with control block or not). Each slot keeps a list of free stacks for
+ * each class and gives half of a long list to the class's common list, from which a slot with an
+ * empty list takes a batch. On a slot's list and on the common lists, stacks used since they were
+ * last trimmed come before trimmed stacks. Stacks are trimmed (their pages given to the kernel)
+ * while a VP is idle. */
 #include "mem/stack.h"
 
 #include <errno.h>
@@ -13,22 +17,23 @@
 #include "os/sys.h"
 
 enum {
-	BATCH = 64,           /* stacks moved between a slot and the common list */
+	BATCH = 64,           /* stacks moved at once between a slot and the common list */
 	CACHE = KBI_STACK_CACHE,
-	CHUNKS = 1 << 20,
-	KEPT = 16 << 10, /* bytes of a stack that the next thread will use anyway */
-	AT_ONCE = 8,     /* stacks trimmed between two looks for work */
+	CHUNKS = 1 << 20, /* mappings at most */
+	/* bytes at the top of a stack that are not trimmed: the next thread uses them anyway */
+	KEPT = 16 << 10,
+	AT_ONCE = 8,     /* stacks trimmed between two searches for work */
 };
 #define SIZE_LIMIT ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
 
 struct kbi_stack_slot *kbi_stack_slots;
 a32 kbi_stack_hunger;
 
-/* ---- classes --------------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 static int find_class(size_t size, bool tcb)
 {
-	/* acquire: partner is the release in add_class */
+	/* acquire: pairs with the release in add_class */
 	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes);
 
 	for (uint32_t i = 0; i < n; i++)
@@ -47,6 +52,8 @@ static int add_class(size_t size, bool tcb)
 	n = a_load_rlx(&kbi_stack_pool.n_classes);
 	if (c < 0 && n < KBI_STACK_CLASSES) {
 		kbi_stack_pool.class[n] = (struct kbi_stack_kind){ .size = size, .tcb = tcb };
+		/* release: pairs with the acquires in find_class, kbi_stack_is_used,
+		 * give_outsiders and kbi_stack_trim; the class is complete */
 		a_store_rel(&kbi_stack_pool.n_classes, n + 1);
 		c = (int)n;
 	}
@@ -54,8 +61,8 @@ static int add_class(size_t size, bool tcb)
 	return c;
 }
 
-/* Sizes are rounded up so that few classes serve all: four to a doubling up to 1 MiB, above it two. So there are at
- * most 2 * (2 + 6 * 4 + 26 * 2) and the table is never full. */
+/* Rounds sizes up so that few classes serve all sizes: four classes for each doubling up to 1 MiB,
+ * two above. So there are at most 2 * (2 + 6 * 4 + 26 * 2) classes, and the table is never full. */
 static size_t rounded(size_t size)
 {
 	size_t unit = KBI_PAGE;
@@ -73,9 +80,10 @@ _Static_assert(KBI_STACK_CLASSES >= 2 * (2 + 6 * 4 + 26 * 2), "a class for each 
 
 int kbi_stack_class(size_t size, bool tcb)
 {
-	/* the last answer, for programs that give all threads the same size: size << 9 | tcb << 8 | class + 1 */
+	/* the last answer, for programs that give all threads the same size: size << 9 | tcb << 8 |
+	 * class + 1 */
 	static a64 last;
-	/* acquire: partner is the release below; the class */
+	/* acquire: pairs with the release below; the class is complete */
 	uint64_t asked = (uint64_t)size << 1 | tcb, known = a_load_acq(&last);
 	size_t rounded_size;
 	int c;
@@ -89,6 +97,7 @@ int kbi_stack_class(size_t size, bool tcb)
 	if (c < 0)
 		c = add_class(rounded_size, tcb);
 	if (c >= 0)
+		/* release: pairs with the acquire above */
 		a_store_rel(&last, asked << 8 | (uint64_t)(c + 1));
 	return c;
 }
@@ -98,9 +107,11 @@ size_t kbi_stack_class_size(int class)
 	return kbi_stack_pool.class[class].size;
 }
 
-/* ---- pools ---------------------------------------------------------------------------------------------- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
-/* All trimmed or none, so that trimmed stacks lie behind used ones in the slot's list, too. */
+/* Moves up to BATCH common stacks to the slot and returns the first; NULL: none. The stacks of a
+ * batch are all trimmed or all used, so trimmed stacks lie behind used stacks in the slot's list,
+ * too. */
 static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
@@ -125,7 +136,7 @@ static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
 	return first;
 }
 
-/* Under the lock. */
+/* Moves the first n stacks of the slot to the common lists. Under the lock. */
 static void give(struct kbi_stack_slot *s, int cls, uint32_t n)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
@@ -164,7 +175,7 @@ int kbi_stack_setup(unsigned slots)
 	return 0;
 }
 
-/* Slot 0 is shared by all callers that are no VP: they take turns. */
+/* The lock of slot 0, which all callers that are no VP share. */
 static a32 outsiders;
 
 static struct kbi_stack_slot *enter(unsigned slot)
@@ -214,7 +225,7 @@ void kbi_stack_surrender(unsigned slot)
 		s->list[i].credit = 0;
 	}
 	kbi_stack_unlock();
-	/* release: partner is the acquire in kbi_stack_has_surrendered */
+	/* release: pairs with the acquire in kbi_stack_has_surrendered */
 	a_store_rel(&s->hunger_seen, hunger);
 	leave(slot);
 }
@@ -254,14 +265,16 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 	leave(slot);
 }
 
-/* ---- giving memory back ------------------------------------------------------------------------------------ */
+/* ---- giving memory back ---------------------------------------------------------------------- */
 
-/* As libc does at each thread's end; here that would take as long as all else that a thread costs, so it is done when
- * there is time. Pages that are locked in memory stay. */
+/* Gives the stack's pages to the kernel. libc does this at each thread's end; here that would take
+ * as long as the rest of a thread's life costs, so it waits for idle time. Pages that are locked in
+ * memory stay. */
 static void trim(struct kbi_stack *k)
 {
 	const uintptr_t page = KBI_PAGE - 1;
-	uintptr_t from = ((uintptr_t)k->low + page) & ~page, to = ((uintptr_t)k->low + k->size - KEPT) & ~page;
+	uintptr_t from = ((uintptr_t)k->low + page) & ~page,
+		  to = ((uintptr_t)k->low + k->size - KEPT) & ~page;
 
 	if (k->size > KEPT && to > from)
 		kbi_sys(SYS_madvise, from, to - from,
@@ -272,7 +285,8 @@ static void trim(struct kbi_stack *k)
 bool kbi_stack_is_used(unsigned slot)
 {
 	const struct kbi_stack_list *l = kbi_stack_slots[slot].list;
-	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes); /* partner: add_class */
+	/* acquire: pairs with the release in add_class */
+	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (a_load_rlx(&kbi_stack_pool.class[i].n_used) || (l[i].free && !l[i].free->trimmed))
@@ -280,7 +294,8 @@ bool kbi_stack_is_used(unsigned slot)
 	return false;
 }
 
-/* The slot's used stacks lie in front of its trimmed ones. */
+/* Gives some used stacks of the slot to the common list; they lie in front of its trimmed
+ * stacks. */
 static void give_used(struct kbi_stack_slot *s, int cls)
 {
 	const struct kbi_stack *k = s->list[cls].free;
@@ -295,7 +310,8 @@ static void give_used(struct kbi_stack_slot *s, int cls)
 	kbi_stack_unlock();
 }
 
-/* Holds the lock while it trims a stack, so that a search for a free stack misses none. */
+/* Trims some common stacks. Holds the lock while it trims a stack, so that no search for a free
+ * stack misses it. */
 static void trim_some(struct kbi_stack_kind *c)
 {
 	for (unsigned n = 0; n < AT_ONCE && a_load_rlx(&c->n_used); n++) {
@@ -314,10 +330,12 @@ static void trim_some(struct kbi_stack_kind *c)
 	}
 }
 
-/* Slot 0's stacks become common. An idle VP does not wait for its holder. */
+/* Makes used stacks of slot 0 common. Does not wait for slot 0's lock, because the caller is an
+ * idle VP. */
 static void give_outsiders(void)
 {
-	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes); /* partner: add_class */
+	/* acquire: pairs with the release in add_class */
+	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes);
 
 	if (!kbi_lock_try(&outsiders))
 		return;
@@ -328,7 +346,8 @@ static void give_outsiders(void)
 
 void kbi_stack_trim(unsigned slot)
 {
-	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes); /* partner: add_class */
+	/* acquire: pairs with the release in add_class */
+	uint32_t n = a_load_acq(&kbi_stack_pool.n_classes);
 
 	if (slot == 1)
 		give_outsiders();
@@ -338,8 +357,9 @@ void kbi_stack_trim(unsigned slot)
 	}
 }
 
-/* Under the lock: gets some credit of the class, mapping ahead if there is none. A control block takes more than
- * address space: what is promised there are blocks that exist. */
+/* Returns promises of the class, up to BATCH, and maps ahead if there are none; 0: none. For a
+ * class with control blocks a promise stands for an existing control block, because such a block
+ * takes more than address space. Under the lock. */
 static int32_t borrow(struct kbi_stack_kind *c)
 {
 	int64_t n;

@@ -1,9 +1,14 @@
-/* mem/stack.h - stacks: mapped sparse, pooled hot (last in, first out) per VP slot and class, with a guard page
- * below that costs no mapping of its own where the kernel can (MADV_GUARD_INSTALL).
- * A stack's record lies at its top, in the page its first frame uses. With a control block (own TLS), TLS and
- * TCB lie at the top too and stay with the slab for its life.
- * Slots: 0 is for callers that are no VP (under a lock), 1 + id for VP id (that VP only).
- * Callers: core. Calls os. Never switches. Inside np brackets. */
+/* mem/stack.h - stacks of threads: mapped without memory (pages come on first use), pooled last in
+ * first out per VP and class, with a guard page below that costs no mapping of its own where the
+ * kernel can do that (MADV_GUARD_INSTALL).
+ *
+ * A stack's record lies at its top, in the page that its first frame uses. For a thread with own
+ * TLS, the TLS block and the control block (TCB) lie at the top, too, and stay there for the life
+ * of the stack. A slot is a VP's own store of stacks: slot 0 is for callers that are no VP (under a
+ * lock), slot 1 + id for VP id (only that VP).
+ *
+ * Callers: core. Never switches. Runs inside no-preempt (np) brackets. Locks: slot 0's, then the
+ * pool's. */
 #ifndef KBI_STACK_H
 #define KBI_STACK_H
 
@@ -11,41 +16,46 @@
 
 #include "mem/stack_make.h"
 
-/* Memory for the pools of `slots` slots. ENOMEM. */
+/* Allocates the pools of `slots` slots. 0 or ENOMEM. Called once, at start. */
 int kbi_stack_setup(unsigned slots);
-/* The class of stacks of at least `size` bytes, with a control block or without; -1: more than any machine has. */
+/* Returns the class of stacks of at least `size` bytes, with or without a control block; -1: more
+ * than any machine has. */
 int kbi_stack_class(size_t size, bool tcb);
-/* Usable bytes of a class's stacks. */
+/* Returns the usable bytes of a class's stacks. */
 size_t kbi_stack_class_size(int class);
-/* What a slot keeps of a class: one line has all that a thread's life touches. */
-enum { KBI_STACK_CACHE = 256 /* a slot's list is cut above this */ };
+/* A slot's store of one class. All that the creation and the end of a thread touch is in one cache
+ * line. */
+enum { KBI_STACK_CACHE = 256 /* a slot gives away half of a longer list */ };
 struct kbi_stack_list {
 	struct kbi_stack *free;
 	uint32_t n;
-	int32_t credit; /* promises to keep */
+	int32_t credit; /* promises of a stack that this slot may still make */
 };
 struct kbi_stack_slot {
 	struct kbi_stack_list list[KBI_STACK_CLASSES];
-	a32 hunger_seen; /* written by who surrenders the slot */
+	a32 hunger_seen; /* value of kbi_stack_hunger at the last surrender; written by its caller */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern struct kbi_stack_slot *kbi_stack_slots;
 
-/* A stack from the slot's pool; without control block a new stack, too. NULL: there is none. A control block belongs to
- * nobody until its self is set. */
+/* Returns a stack from the slot's pool; a class without control block may get a new stack. NULL:
+ * none. The control block of the stack belongs to no thread until its self pointer is set. */
 struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
 void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
-/* Promise that a get of this class somewhere will find address space: maps it ahead; or a control block, which is there.
- * ENOMEM. The promise is taken back by unreserve when the thread has ended. A stack that kbi_stack_fresh made for a thread
- * needs none, and is put as if it had been promised. */
+/* Promises that a get of this class, by any slot, will find a stack: maps address space ahead, or
+ * reserves an existing control block. 0 or ENOMEM. When the thread has ended, unreserve takes the
+ * promise back. A stack that kbi_stack_fresh made for a thread needs no promise, and is put back as
+ * if it had been promised. */
 int kbi_stack_reserve_slow(unsigned slot, int class);
 void kbi_stack_unreserve_slow(unsigned slot, int class);
-/* Both, or a new stack with all that it needs: np is 0, or the caller is no thread. NULL: none. */
+/* Reserves and gets a stack, or makes a new stack with its control block. np is 0, or the caller is
+ * no thread. NULL: none. */
 struct kbi_stack *kbi_stack_get_or_make(int class);
 
-/* In the child of fork: if somebody was at what all share, who is not there any more, the child leaves that alone. */
+/* In the child of fork: leaves alone (leaks) what another thread of the parent held locked, because
+ * that thread does not exist in the child. */
 void kbi_stack_after_fork(void);
 
-/* The same in line, for a VP: on its own slot. */
+/* The inline versions below are for a VP, on its own slot. */
 static inline unsigned kbi_stack_slot_of(const struct kbi_stack_slot *s)
 {
 	return (unsigned)(s - kbi_stack_slots);
@@ -57,7 +67,8 @@ static inline struct kbi_stack *kbi_stack_get(struct kbi_stack_slot *s, int clas
 	struct kbi_stack *k = l->free;
 
 	if (kbi_unlikely(!k)) {
-		int before = errno; /* it may have to be made: whoever lets a new thread run does not see that */
+		/* a stack may have to be made: that must not change the errno of the creating thread */
+		int before = errno;
 
 		k = kbi_stack_get_slow(kbi_stack_slot_of(s), class);
 		errno = before;
@@ -90,7 +101,8 @@ static inline int kbi_stack_reserve(struct kbi_stack_slot *s, int class)
 	return 0;
 }
 
-/* Of a thread that was promised one and got it: both at once. */
+/* Puts back the stack of a thread that was promised one: puts the stack and takes back the
+ * promise. */
 static inline void kbi_stack_put_promised(struct kbi_stack_slot *s, struct kbi_stack *k)
 {
 	if (kbi_unlikely(s->list[k->class].credit >= KBI_STACK_CACHE))
@@ -100,25 +112,30 @@ static inline void kbi_stack_put_promised(struct kbi_stack_slot *s, struct kbi_s
 	kbi_stack_put(s, k);
 }
 
-/* Is there a free stack, of the slot's or of nobody's, that was used since kbi_stack_trim? The slot's owner. */
+/* Returns whether a free stack, of the slot or of the common lists, was used since it was last
+ * trimmed. Called by the slot's owner. */
 bool kbi_stack_is_used(unsigned slot);
-/* Gives back the pages of some such stacks beyond the first ones. The slot's owner. */
+/* Gives the kernel the pages of a few of these stacks, except the first pages. Called by the slot's
+ * owner. */
 void kbi_stack_trim(unsigned slot);
 
-/* Somebody has found no address space: each slot's owner then gives up what it keeps for itself, once. */
+/* Counts failures to find address space. After each, every slot's owner gives up the stacks that it
+ * keeps, once. */
 extern a32 kbi_stack_hunger;
-/* The slot's owner, or who holds off the owner; slot 0: anybody. All its stacks and promises become common. */
+/* Moves all stacks and promises of the slot to the common lists. Called by the slot's owner, or by
+ * a thread that keeps the owner from running; slot 0: by any thread. */
 void kbi_stack_surrender(unsigned slot);
 static inline void kbi_stack_surrender_if_asked(unsigned slot)
 {
-	if (kbi_unlikely(a_load_rlx(&kbi_stack_hunger) != a_load_rlx(&kbi_stack_slots[slot].hunger_seen)))
+	if (kbi_unlikely(a_load_rlx(&kbi_stack_hunger) !=
+			 a_load_rlx(&kbi_stack_slots[slot].hunger_seen)))
 		kbi_stack_surrender(slot);
 }
 
-/* Has the slot been surrendered since the hunger had this value? */
+/* Returns whether the slot has been surrendered since kbi_stack_hunger had this value. */
 static inline bool kbi_stack_has_surrendered(unsigned slot, uint32_t hunger)
 {
-	/* acquire: partner is the release in kbi_stack_surrender */
+	/* acquire: pairs with the release in kbi_stack_surrender; the stacks given up are visible */
 	return (int32_t)(a_load_acq(&kbi_stack_slots[slot].hunger_seen) - hunger) >= 0;
 }
 

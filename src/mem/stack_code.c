@@ -1,4 +1,4 @@
-/* mem/stack_code.c - may code run on stacks? Contract in stack_code.h. */
+/* mem/stack_code.c - decides whether code may run on stacks. Contract in stack_code.h. */
 #include "mem/stack_code.h"
 
 #include <link.h>
@@ -10,15 +10,18 @@
 #include "os/maps.h"
 #include "os/sys.h"
 
-/* The loader's: where main's stack began. Its page is one that the loader gives the right to. */
+/* The loader's variable: an address in main's stack at the start. When the loader makes stacks
+ * executable, it changes this page. */
 extern void *__libc_stack_end __attribute__((weak));
 
-/* A module that says nothing asks for it, on machines where that was so once; it is not given elsewhere. */
+/* dl_iterate_phdr callback: returns whether a module asks for an executable stack. A module without
+ * PT_GNU_STACK asks for it: such machines had executable stacks by default. On all other machines
+ * the loader does not grant the request. */
 static int asks(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	(void)size, (void)unused;
 	if (info->dlpi_phdr && (uintptr_t)info->dlpi_phdr - getauxval(AT_SYSINFO_EHDR) < 4096)
-		return 0; /* the kernel's pages */
+		return 0; /* the kernel's pages (vDSO) */
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_GNU_STACK)
 			return (info->dlpi_phdr[i].p_flags & PF_X) != 0;
@@ -39,14 +42,17 @@ bool kbi_stack_code_may_run(uintptr_t address)
 
 bool kbi_stack_code_is_given(void)
 {
-	return &__libc_stack_end && __libc_stack_end && kbi_stack_code_may_run((uintptr_t)__libc_stack_end);
+	return &__libc_stack_end && __libc_stack_end &&
+	       kbi_stack_code_may_run((uintptr_t)__libc_stack_end);
 }
 
-/* The guards stay as they are: one of a page that nothing may touch is left out, a marker of the kernel's is not lost. */
+/* Leaves out the guard pages: a guard made by mprotect must keep its protection; a guard marker of
+ * the kernel's would not be lost. */
 void kbi_stack_code_let_run(char *p, size_t each, uint32_t n)
 {
-	struct kbi_everywhere_call c = { .nr = SYS_mprotect, .arg = { (long)p + KBI_PAGE, (long)(each - KBI_PAGE),
-								      PROT_READ | PROT_WRITE | PROT_EXEC },
+	struct kbi_everywhere_call c = { .nr = SYS_mprotect,
+					 .arg = { (long)p + KBI_PAGE, (long)(each - KBI_PAGE),
+						  PROT_READ | PROT_WRITE | PROT_EXEC },
 					 .more = n - 1, .step = (long)each, .pointer = -1 };
 
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {

@@ -1,7 +1,10 @@
-/* mem/stack_code.h - may code run on stacks? As libc has it: what the program and its libraries ask for in PT_GNU_STACK
- * decides, for all stacks, and one that is loaded later may ask, too, where this libc allows that. What the loader has made
- * of it is read from main's stack, whose mapping it changes first.
- * Callers: mem/stack. Calls the loader and os. */
+/* mem/stack_code.h - decides whether code may run on stacks. The rule is libc's: PT_GNU_STACK of
+ * the program and its libraries decides for all stacks; a library loaded later may ask, too, where
+ * this libc allows that. The loader's decision is read from main's stack, because the loader
+ * changes that mapping first.
+ *
+ * Callers: mem/stack, mem/stack_make. Calls the loader and os. Locks: the loader's, where said.
+ * Never switches. */
 #ifndef KBI_STACK_CODE_H
 #define KBI_STACK_CODE_H
 
@@ -9,12 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Does a module that is loaded ask for it? May take the loader's lock. */
+/* Returns whether a loaded module asks for executable stacks. May take the loader's lock. */
 bool kbi_stack_code_is_asked(void);
-/* May code run on main's stack now? At that address? In handlers, too. */
+/* The first returns whether code may run on main's stack now; the second, at `address`. Also called
+ * in signal handlers. */
 bool kbi_stack_code_is_given(void);
 bool kbi_stack_code_may_run(uintptr_t address);
-/* On n stacks of `each` bytes from p on, in all processes of the runtime. */
+/* Lets code run on n stacks of `each` bytes from p on, in all processes of the runtime. */
 void kbi_stack_code_let_run(char *p, size_t each, uint32_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* mem/stack_guard.c - guard pages below stacks. Contract in stack_guard.h. */
+/* mem/stack_guard.c - makes guard pages below stacks. Contract in stack_guard.h. */
 #include "mem/stack_guard.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #include "os/newer.h"
 #include "os/sys.h"
 
-static uint8_t kind; /* enum kbi_option_guard, settled at setup */
-static a32 left;     /* that may cost a mapping */
+static uint8_t kind; /* enum kbi_option_guard; constant after setup */
+static a32 left;     /* guards that may still split a mapping; any thread, atomic */
 
 static bool guard_works(void)
 {
 	char *p = kbi_sys_map(2 * KBI_PAGE);
 	bool made = p && madvise(p, KBI_PAGE, MADV_GUARD_INSTALL) == 0;
-	/* an emulator may say yes to any advice; now not even the kernel can write there */
+	/* An emulator may accept any advice; so check that not even the kernel can write there. */
 	bool ok = made && kbi_sys(SYS_clock_gettime, CLOCK_MONOTONIC, p) == -EFAULT;
 
 	if (made)
@@ -29,8 +29,9 @@ static bool guard_works(void)
 	return ok;
 }
 
-/* mprotect splits a mapping, and the kernel has a limit of mappings per process: half of them are for guards, beyond
- * that stacks go without, so that the program can still map what it needs. */
+/* Returns how many guards mprotect may make. mprotect splits a mapping, and the kernel limits the
+ * mappings of a process. Half of them are for guards; stacks beyond that have no guard, so that the
+ * program can still map memory. */
 static uint32_t guards_allowed(void)
 {
 	char text[32] = "";
@@ -42,7 +43,7 @@ static uint32_t guards_allowed(void)
 			maps = (uint32_t)strtoul(text, NULL, 10);
 		kbi_sys(SYS_close, fd);
 	}
-	return maps / 4; /* a guard and the stack above it */
+	return maps / 4; /* a guard and the stack above it are two mappings */
 }
 
 static bool may_split(void)
@@ -67,7 +68,8 @@ bool kbi_stack_guard(char *page)
 	}
 }
 
-/* A guard is one process's: where virtual processors are processes, each has it, and a new chunk's are made at once. */
+/* A guard belongs to one process. Where virtual processors are processes, each makes the guards,
+ * all guards of a new chunk at once. */
 void kbi_stack_guard_chunk(char *p, size_t each, uint32_t n)
 {
 	bool advise = kind == KBI_OPT_GUARD_MADVISE;
@@ -89,7 +91,8 @@ void kbi_stack_guard_setup(void)
 	kind = (uint8_t)kbi_options.guard;
 	if ((kind == KBI_OPT_GUARD_AUTO || kind == KBI_OPT_GUARD_MADVISE) && !guard_works()) {
 		if (kind == KBI_OPT_GUARD_MADVISE)
-			kbi_sys_message("guard=madvise: the kernel has no MADV_GUARD_INSTALL (Linux 6.13): guards by mprotect");
+			kbi_sys_message("guard=madvise: the kernel has no MADV_GUARD_INSTALL (Linux 6.13): "
+					"guards by mprotect");
 		kind = KBI_OPT_GUARD_MPROTECT;
 	}
 	if (kind == KBI_OPT_GUARD_AUTO)

@@ -1,5 +1,9 @@
-/* mem/stack_make.c - stacks that there were not before: address space for many at once, and of each the guard, the record
- * and the control block. Contract in stack_make.h. */
+/* mem/stack_make.c - makes stacks: maps address space for many at once, and gives each its guard,
+ * its record and its control block. Contract in stack_make.h.
+ *
+ * Layout from low to high addresses: guard page, usable bytes, TLS and control block (if any), a gap
+ * of a multiple of COLOUR_STEP, record. The gap differs from stack to stack, so that their first
+ * frames fall into different cache sets. */
 #include "mem/stack_make.h"
 
 #include <errno.h>
@@ -14,17 +18,18 @@
 #include "os/sys.h"
 
 enum {
-	CHUNK_BYTES = 4 << 20, /* mapped at once, if more than one stack fits */
+	CHUNK_BYTES = 4 << 20, /* bytes mapped at once, if more than one stack fits */
 	LEAST_OF_PROCESSES = 16,
 	COLOURS = 12, COLOUR_STEP = 192,
-	TICK_ROOM = 5 << 10,   /* a signal frame with AVX-512, and the tick's own frames: not out of the thread's size */
+	TICK_ROOM = 5 << 10,   /* bytes on top of the thread's size, for a signal frame with AVX-512
+				* and the tick's own frames */
 };
 
 struct kbi_stack_pool kbi_stack_pool;
 
 static const struct kbi_stack_chunk *chunk_of(uintptr_t address)
 {
-	/* acquire: partner is the release in kbi_stack_map_ahead */
+	/* acquire: pairs with the release in kbi_stack_map_ahead */
 	uint32_t n = a_load_acq(&kbi_stack_pool.n_chunks);
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -43,9 +48,10 @@ size_t kbi_stack_guard_hit(uintptr_t address)
 	return c && (address - c->base) % c->each < KBI_PAGE ? c->each - KBI_PAGE : 0;
 }
 
-/* ---- code on stacks -------------------------------------------------------------------------------------- */
+/* ---- code on stacks -------------------------------------------------------------------------- */
 
-/* In a handler that may have the runtime's own signals blocked: the holder may wait for an answer to such a signal. */
+/* Takes the lock in a handler that may have the runtime's own signals blocked. The holder may wait
+ * for this process to make a call (os/everywhere), so the loop makes such calls meanwhile. */
 static void lock_in_handler(void)
 {
 	for (unsigned n = 0; !kbi_lock_try(&kbi_stack_pool.lock); n++) {
@@ -54,7 +60,8 @@ static void lock_in_handler(void)
 	}
 }
 
-/* Another thread may have met the same, and have changed all stacks since the instruction failed. */
+/* Another thread may have met the same fault, and may have changed all stacks since the instruction
+ * failed. */
 bool kbi_stack_follow_code(uintptr_t address)
 {
 	bool mended;
@@ -75,9 +82,9 @@ bool kbi_stack_follow_code(uintptr_t address)
 	return mended;
 }
 
-/* ---- making stacks -------------------------------------------------------------------------------------- */
+/* ---- making stacks --------------------------------------------------------------------------- */
 
-/* The record at the top of [low, end), and what is left below it. */
+/* Puts the record at the top of [low, end), and computes the usable bytes below it. */
 static struct kbi_stack *lay_out(char *low, char *end, uint32_t number)
 {
 	uintptr_t top = ((uintptr_t)end - sizeof(struct kbi_stack)) & ~(uintptr_t)(KBI_CACHE_LINE - 1);
@@ -99,8 +106,8 @@ bool kbi_stack_add_block(struct kbi_stack *s)
 	return true;
 }
 
-/* Address space of one stack, guard included. Its size is the thread's own: the record, the colour and a tick come
- * on top of it. */
+/* Returns the bytes of address space of one stack, guard included. The class's size is entirely the
+ * thread's: record, colour and tick come on top of it. */
 static size_t footprint(const struct kbi_stack_kind *c)
 {
 	size_t b = c->size + TICK_ROOM;
@@ -124,7 +131,7 @@ bool kbi_stack_map_ahead(struct kbi_stack_kind *c)
 
 	if (k == kbi_stack_pool.chunks)
 		return false;
-	/* each process makes the guards while the caller waits */
+	/* each process makes the guards while the caller waits: so make many at once */
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS && n < LEAST_OF_PROCESSES)
 		n = LEAST_OF_PROCESSES;
 	p = c->tcb ? kbi_segment_map(each * n) : NULL;
@@ -137,16 +144,18 @@ bool kbi_stack_map_ahead(struct kbi_stack_kind *c)
 		kbi_stack_code_let_run(p, each, n);
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		kbi_stack_guard_chunk(p, each, n);
-	kbi_stack_pool.chunk[k] = (struct kbi_stack_chunk){ .base = (uintptr_t)p, .each = each, .n = n, .next = c->unused };
+	kbi_stack_pool.chunk[k] = (struct kbi_stack_chunk){
+		.base = (uintptr_t)p, .each = each, .n = n, .next = c->unused
+	};
 	c->unused = &kbi_stack_pool.chunk[k];
 	if (!c->tcb)
 		c->credit += n;
-	/* release: partner is the acquire in kbi_stack_guard_hit */
+	/* release: pairs with the acquire in chunk_of */
 	a_store_rel(&kbi_stack_pool.n_chunks, k + 1);
 	return true;
 }
 
-/* The address of a stack that was never used, NULL: no address space. */
+/* Returns the address of a stack that was never used; NULL: no address space. */
 static char *take_unused(struct kbi_stack_kind *c, size_t *each, uint32_t *number)
 {
 	char *p = NULL;

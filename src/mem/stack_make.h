@@ -1,6 +1,10 @@
-/* mem/stack_make.h - the record of a stack, the pool that all slots share, and the making of new stacks.
- * Callers: stack, core. Calls os. Inside np brackets, but where libc makes or ends a control block: kbi_stack_add_block and
- * kbi_stack_end_adopted may wait for libc's locks, held by threads that may be ready on the caller's VP: with np == 0. */
+/* mem/stack_make.h - the record of a stack, the pool that all slots share (a slot is a VP's own
+ * store of stacks, mem/stack.h), and the making of new stacks.
+ *
+ * Callers: mem/stack, core. Runs inside no-preempt (np) brackets, except where libc makes or ends a
+ * control block: kbi_stack_add_block and kbi_stack_end_adopted may wait for libc's locks, whose
+ * holders may be ready threads of the caller's VP, so np must be 0 there. Lock:
+ * kbi_stack_pool.lock. Never switches. */
 #ifndef KBI_STACK_MAKE_H
 #define KBI_STACK_MAKE_H
 
@@ -13,44 +17,47 @@ struct kbi_stack {
 	char *low;      /* lowest usable byte; the guard page is below */
 	size_t size;    /* usable bytes from low, up to the record or the TLS block */
 	struct kbi_stack *next;
-	uint32_t number; /* unique: colour, tid of the control block */
+	uint32_t number; /* unique: gives the cache colour and the tid of the control block */
 	uint8_t class;
 	uint8_t has_tcb;
-	bool user : 1;  /* the program's own memory */
+	bool user : 1;  /* the stack lies in the program's own memory */
 	bool guarded : 1;
-	uint8_t trimmed; /* since it was last used */
-	kbi_tpword tp;  /* its own, or 0 */
-	/* The drop-in's: the stack and guard that the program gave or asked for. Here, because the thread's own memory
-	 * is as new again when it has ended, and threads may ask until it is joined */
+	uint8_t trimmed; /* 1: not used since its pages were given back */
+	kbi_tpword tp;  /* the thread pointer of its control block, or 0 */
+	/* The drop-in's: the stack and guard size that the program gave or asked for. They are kept
+	 * here because the thread's own memory is reset when it has ended, and other threads may ask
+	 * until it is joined. */
 	union {
-		char *given;        /* of the program's own memory; */
-		size_t guard_asked; /* else */
+		char *given;        /* lowest address of the program's own memory */
+		size_t guard_asked; /* for all other stacks: bytes */
 	};
-	size_t asked;
+	size_t asked;       /* stack size, bytes */
 	struct kbi_tcb tcb; /* only if has_tcb */
 };
 
-_Static_assert(sizeof(void *) != 8 || sizeof(struct kbi_stack) <= 128, "two lines, which each creation touches");
+_Static_assert(sizeof(void *) != 8 || sizeof(struct kbi_stack) <= 128,
+	       "two lines, which each creation touches");
 
 enum { KBI_STACK_CLASSES = 160 };
 
 struct kbi_stack_chunk;
 
-/* A class: a size, with control block or without. */
+/* A class of stacks: a size, with or without control block. */
 struct kbi_stack_kind {
 	size_t size;
 	bool tcb;
-	/* under the lock */
-	struct kbi_stack *free; /* used since they were last trimmed; trimmed and not used: */
-	struct kbi_stack *trimmed;
-	struct kbi_stack *bare; /* laid out, but no control block could be had */
-	struct kbi_stack_chunk *unused;
-	a32 n_free; /* of both lists; read without the lock, too, as is how many are in `free`: */
-	a32 n_used;
-	int64_t credit; /* mapped stacks promised to nobody */
+	/* the fields below: under the lock */
+	struct kbi_stack *free; /* stacks used since they were last trimmed */
+	struct kbi_stack *trimmed; /* stacks trimmed and not used since */
+	struct kbi_stack *bare; /* laid out, but their control block could not be made */
+	struct kbi_stack_chunk *unused; /* chunks with stacks that were never used */
+	a32 n_free; /* stacks in free and trimmed; also read without the lock */
+	a32 n_used; /* stacks in free; also read without the lock */
+	int64_t credit; /* mapped stacks that are not promised to any thread */
 };
 
-/* One mapping of n stacks. The stacks from `used` on were never touched: a bare address each. */
+/* One mapping of n stacks. The stacks from number `used` on were never touched and have no record
+ * yet. */
 struct kbi_stack_chunk {
 	/* constant */
 	uintptr_t base;
@@ -58,42 +65,49 @@ struct kbi_stack_chunk {
 	uint32_t n;
 	/* under the lock */
 	uint32_t used;
-	struct kbi_stack_chunk *next; /* of the same class, with unused stacks */
+	struct kbi_stack_chunk *next; /* the next chunk of the class with unused stacks */
 };
 
 extern struct kbi_stack_pool {
 	a32 lock;
-	a32 n_classes;         /* classes below are constant but for their lists */
+	/* only grows, under the lock; the classes below it are constant except for their lists */
+	a32 n_classes;
 	struct kbi_stack_kind class[KBI_STACK_CLASSES];
 	struct kbi_stack_chunk *chunk;
 	a32 n_chunks;
-	uint32_t chunks, number; /* room for so many, constant; stacks made so far */
-	a32 code;                /* it may run on all of them; under the lock */
+	/* chunks: length of chunk[], constant; number: stacks made so far, under the lock */
+	uint32_t chunks, number;
+	a32 code;                /* 1: code may run on all stacks; under the lock */
 } kbi_stack_pool;
 
-/* Short, taken for batches only. */
+/* The pool's lock: held briefly, once for a batch of stacks. */
 static inline void kbi_stack_lock(void) { kbi_lock_take(&kbi_stack_pool.lock); }
 static inline void kbi_stack_unlock(void) { kbi_lock_leave(&kbi_stack_pool.lock); }
 
-/* Under the lock: maps a chunk of stacks for the class; false: no address space. */
+/* Maps a chunk of stacks for the class. Returns false if there is no address space. Under the
+ * lock. */
 bool kbi_stack_map_ahead(struct kbi_stack_kind *c);
-/* A new stack of the class, which has its control block still to get if it is of that kind. NULL: no address space. */
+/* Returns a new stack of the class, without its control block as yet; NULL: no address space. */
 struct kbi_stack *kbi_stack_fresh(int cls);
-/* Of the kind, and it could not get it: kbi_stack_fresh has it for the next caller. */
+/* Gives back a stack whose control block could not be made: kbi_stack_fresh returns it to the next
+ * caller. */
 void kbi_stack_put_bare(struct kbi_stack *s);
-/* A stack in the program's own memory, without a control block as yet. NULL: too small. */
+/* Lays out a stack in the program's own memory, without a control block as yet. NULL: too small. */
 struct kbi_stack *kbi_stack_adopt(void *low, size_t size);
-/* Makes s's control block. False: no kernel thread or no memory for it; or, in the program's memory, none that could be
- * ended. */
+/* Makes the control block of s. Returns false if there is no kernel thread or no memory for it, or,
+ * in the program's memory, if libc could not end the block later. */
 bool kbi_stack_add_block(struct kbi_stack *s);
-/* s is in the program's own memory, which the program may reuse from now on: so libc must forget the block in it. That
- * takes a kernel thread for a moment: where the system has none left, the caller waits for it. */
+/* Lets libc forget the control block in s, which is in the program's own memory: from now on the
+ * program may reuse that memory. This takes a kernel thread for a moment: if the system has none
+ * left, the caller waits. */
 void kbi_stack_end_adopted(struct kbi_stack *s);
 
-/* Code at this address faulted: true, it lies on one of our stacks, where code may run from now on, for libc has let it run
- * on its own since the last look (mem/stack_code). In a handler. */
+/* Called in the handler of a fault that code at `address` caused. Returns true if the address is on
+ * one of our stacks and code may run there now: libc has made main's stack executable since the
+ * last test (mem/stack_code), so all stacks become executable. */
 bool kbi_stack_follow_code(uintptr_t address);
-/* Usable bytes of the stack whose guard holds this address, 0: not one of our guards. Async-signal-safe. */
+/* Returns the usable bytes of the stack whose guard contains the address; 0: none of our guards.
+ * Async-signal-safe. */
 size_t kbi_stack_guard_hit(uintptr_t address);
 
 #endif
