@@ -1,6 +1,7 @@
-/* mpi/begin.c - MPI's begin and end, between which the layer's limits are settled. Also its decision for each call:
- * whether other threads are there to run, whether a communicator reaches beyond this program's ranks.
- * Before MPI_Init and after MPI_Finalize all calls go straight. */
+/* mpi/begin.c - MPI's begin and end. Between them the layer's settings are fixed. Also decides for
+ * each call whether there are other threads to run, and whether a communicator reaches beyond this
+ * program's ranks. Before MPI_Init and after MPI_Finalize all calls go straight to MPI. Runs in the
+ * program's threads; may switch. */
 #include "layer.h"
 
 #include <dlfcn.h>
@@ -10,8 +11,9 @@ static const uint32_t never;
 struct kbm_layer kbm_layer = { .ever = &never };
 __thread int kbm_inside;
 
-/* Threads that MPI made for itself in MPI_Init: its own watchers of descriptors, which gain nothing from the layer. A
- * lower number when fewer live than these, so that a thread of the program is never taken for MPI's for long. */
+/* The number of threads that MPI made for itself in MPI_Init: they watch descriptors, and gain
+ * nothing from the layer. Lowered when fewer threads live, so that a thread of the program is not
+ * taken for one of MPI's for long. */
 static a32 helpers;
 
 bool kbm_is_alone(void)
@@ -23,7 +25,7 @@ bool kbm_is_alone(void)
 	return n < its + 2 || kbm_inside || kb_vp_self() < 0;
 }
 
-/* Other threads may run while the caller blocks, MPI's own threads, too. */
+/* Returns whether other threads, MPI's own included, may run while the caller blocks. */
 static bool is_beside_threads(void)
 {
 	return *kbm_layer.ever && !kbm_inside && kb_vp_self() >= 0 && kb_thread_count() > 1;
@@ -35,7 +37,7 @@ bool kbm_lend(void)
 {
 	bool lent = is_beside_threads() && kb_blocking_begin() == 0;
 
-	kbm_inside++; /* between begin and end the thread keeps its kernel thread, and alone anyway */
+	kbm_inside++; /* from here to kbm_lent the thread keeps its kernel thread, alone */
 	return lent;
 }
 
@@ -69,8 +71,8 @@ static bool reaches_beyond(MPI_Group group)
 	return beyond;
 }
 
-/* Processes of another MPI_COMM_WORLD have settled the form of their calls by themselves. All ranks get the same
- * answer. */
+/* Returns whether comm reaches processes of another MPI_COMM_WORLD, which have chosen the form of
+ * their calls by themselves. All ranks get an equal answer. */
 static bool is_foreign(MPI_Comm comm)
 {
 	MPI_Group group;
@@ -93,7 +95,8 @@ bool kbm_is_blocking(MPI_Comm comm)
 {
 	if (!kbm_layer.nonblocking || kbm_inside)
 		return true;
-	return kbi_unlikely(a_load_rlx(&kbm_layer.dynamic)) && comm != MPI_COMM_NULL && is_foreign(comm);
+	return kbi_unlikely(a_load_rlx(&kbm_layer.dynamic)) && comm != MPI_COMM_NULL &&
+	       is_foreign(comm);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -106,7 +109,8 @@ static uint64_t option(const char *name)
 	return value;
 }
 
-/* Collective calls have the same form on all ranks, which need not have asked for the same level of threads. */
+/* Chooses one form of collective calls for all ranks; these may have asked for different levels of
+ * threads. */
 static void settle_collectives(void)
 {
 	int level = MPI_THREAD_SINGLE, least = MPI_THREAD_SINGLE;
@@ -116,16 +120,18 @@ static void settle_collectives(void)
 	kbm_layer.nonblocking = least == MPI_THREAD_MULTIPLE;
 }
 
-/* Are POSIX's functions the runtime's? */
+/* Returns whether POSIX's functions are the runtime's. */
 static bool is_drop_in(void)
 {
 	Dl_info ours, posix;
 	void *f = dlsym(RTLD_DEFAULT, "pthread_setcancelstate");
 
-	return f && dladdr(f, &posix) && dladdr((void *)(uintptr_t)kb_vp_self, &ours) && ours.dli_fbase == posix.dli_fbase;
+	return f && dladdr(f, &posix) && dladdr((void *)(uintptr_t)kb_vp_self, &ours) &&
+	       ours.dli_fbase == posix.dli_fbase;
 }
 
-/* before: threads that lived when MPI_Init began. Threads that have come to a lone thread since then are MPI's. */
+/* Fixes the settings. before: the number of threads when MPI_Init began. If it was 1, the threads
+ * that have come since are MPI's. */
 static void begin(uint32_t before)
 {
 	MPI_Comm parent = MPI_COMM_NULL;
@@ -188,7 +194,7 @@ KBM_API int PMPI_Finalize(void)
 	return e;
 }
 
-/* ---- notes of the program's doings ----------------------------------------------------------- */
+/* ---- records of the program's calls ---------------------------------------------------------- */
 
 KBM_API int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
 {
@@ -210,11 +216,12 @@ KBM_API int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
 	KBM_API int MPI_##name parameters __attribute__((alias("PMPI_" #name)));
 
 MEETS(Comm_spawn,
-	(const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made, int errors[]),
+	(const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm,
+	 MPI_Comm *made, int errors[]),
 	command, argv, n, info, root, comm, made, errors)
 MEETS(Comm_spawn_multiple,
-	(int count, char *commands[], char **argvs[], const int n[], const MPI_Info infos[], int root, MPI_Comm comm,
-	 MPI_Comm *made, int errors[]),
+	(int count, char *commands[], char **argvs[], const int n[], const MPI_Info infos[], int root,
+	 MPI_Comm comm, MPI_Comm *made, int errors[]),
 	count, commands, argvs, n, infos, root, comm, made, errors)
 MEETS(Comm_accept, (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made),
 	port, info, root, comm, made)
@@ -225,4 +232,5 @@ MEETS(Comm_join, (int fd, MPI_Comm *made), fd, made)
 KBM_API int MPI_Init(int *, char ***) __attribute__((alias("PMPI_Init")));
 KBM_API int MPI_Init_thread(int *, char ***, int, int *) __attribute__((alias("PMPI_Init_thread")));
 KBM_API int MPI_Finalize(void) __attribute__((alias("PMPI_Finalize")));
-KBM_API int MPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler) __attribute__((alias("PMPI_Comm_set_errhandler")));
+KBM_API int MPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler)
+	__attribute__((alias("PMPI_Comm_set_errhandler")));

@@ -1,12 +1,13 @@
-/* mpi/call.c - the calls that calls.c does not generate: receiving, both at once, probing, waiting for requests. Each is
- * MPI's results of the call, made of non-blocking ones and of the wait in poll.c. Run as the program's threads. */
+/* mpi/call.c - the calls that calls.c does not generate: receiving, sending and receiving at once,
+ * probing, waiting for requests. Each gives MPI's results of the call, by a non-blocking call and
+ * the wait in poll.c. They run in the program's threads and may switch. */
 #include "layer.h"
 
 #include <stdlib.h>
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
-/* The status that is left by a call for a single request: all but the error. */
+/* Stores the status of a call for a single request: all fields but the error. */
 static void give_status(MPI_Status *status, const MPI_Status *got)
 {
 	int error;
@@ -36,9 +37,11 @@ int kbm_finish(MPI_Request *request, MPI_Status *status, const char *call)
 	return e || flag ? e : finish_slowly(&w, request, status);
 }
 
-static int finish_receive(MPI_Request *request, MPI_Status *status, const char *call, int source, int tag, MPI_Comm comm)
+static int finish_receive(MPI_Request *request, MPI_Status *status, const char *call, int source,
+			  int tag, MPI_Comm comm)
 {
-	struct kbm_wait w = { .call = call, .peer = source, .tag = tag, .about = (const void *)(uintptr_t)comm };
+	struct kbm_wait w = { .call = call, .peer = source, .tag = tag,
+			      .about = (const void *)(uintptr_t)comm };
 	int flag = 0, e = kbm_real.Test(request, &flag, status);
 
 	return e || flag ? e : finish_slowly(&w, request, status);
@@ -59,14 +62,16 @@ static bool test_probe(struct kbm_wait *w)
 	struct probe *p = kbi_container(w, struct probe, wait);
 	int flag = 0;
 
-	w->error = p->message ? kbm_real.Improbe(p->source, p->tag, p->comm, &flag, p->message, p->status)
-			      : kbm_real.Iprobe(p->source, p->tag, p->comm, &flag, p->status);
+	w->error = p->message ?
+			   kbm_real.Improbe(p->source, p->tag, p->comm, &flag, p->message, p->status) :
+			   kbm_real.Iprobe(p->source, p->tag, p->comm, &flag, p->status);
 	return flag || w->error;
 }
 
 static int probe(struct probe *p, const char *call)
 {
-	p->wait = (struct kbm_wait){ .test = test_probe, .call = call, .deadline = KB_FOREVER, .peer = p->source, .tag = p->tag,
+	p->wait = (struct kbm_wait){ .test = test_probe, .call = call, .deadline = KB_FOREVER,
+				     .peer = p->source, .tag = p->tag,
 				     .about = (const void *)(uintptr_t)p->comm };
 	if (!test_probe(&p->wait))
 		kbm_wait(&p->wait);
@@ -77,19 +82,25 @@ KBM_API int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
 	struct probe p = { .comm = comm, .source = source, .tag = tag, .status = status };
 
-	return kbm_straight() || source == MPI_PROC_NULL ? kbm_real.Probe(source, tag, comm, status) : probe(&p, "MPI_Probe");
+	return kbm_straight() || source == MPI_PROC_NULL ? kbm_real.Probe(source, tag, comm, status) :
+							   probe(&p, "MPI_Probe");
 }
 
-KBM_API int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+KBM_API int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message,
+			MPI_Status *status)
 {
-	struct probe p = { .comm = comm, .source = source, .tag = tag, .message = message, .status = status };
+	struct probe p = { .comm = comm, .source = source, .tag = tag, .message = message,
+			   .status = status };
 
-	return kbm_straight() || source == MPI_PROC_NULL ? kbm_real.Mprobe(source, tag, comm, message, status)
-							 : probe(&p, "MPI_Mprobe");
+	return kbm_straight() || source == MPI_PROC_NULL ?
+		       kbm_real.Mprobe(source, tag, comm, message, status) :
+		       probe(&p, "MPI_Mprobe");
 }
 
-/* MPICH tells the errors of a receive request to MPI_COMM_WORLD's handler, because the request does not know its
- * communicator. If the program has set handlers a receive blocks, for a message that is there. */
+/* Returns whether a receive must probe first. MPICH reports the errors of a receive request to
+ * MPI_COMM_WORLD's handler, because the request does not know its communicator. So if the program
+ * has set handlers, a receive probes for a message and then calls the blocking receive, which does
+ * not wait. */
 static bool tells_world(void)
 {
 #ifdef MPICH_VERSION
@@ -108,34 +119,37 @@ static int await_message(int source, int tag, MPI_Comm comm, const char *call)
 
 /* ---- many requests --------------------------------------------------------------------------- */
 
-/* MPI_Waitany and its kind: the leader makes the matching MPI_Test... of them, on the caller's own arrays. */
+/* A wait by MPI_Waitany or MPI_Waitsome: the leader calls the matching MPI_Test... function on the
+ * caller's own arrays. */
 struct many {
 	struct kbm_wait wait;
 	int n;
 	MPI_Request *requests;
-	int *index; /* or the indices */
+	int *index; /* the index, or the indices */
 	int *done;
 	MPI_Status *status;
 };
 
-/* MPI_Waitall goes by MPI_Testsome, because MPICH 4.0's MPI_Testall takes persistent collective and partitioned requests
- * that are complete for failed. */
+/* A wait by MPI_Waitall. It uses MPI_Testsome, because MPICH 4.0's MPI_Testall reports complete
+ * persistent collective and partitioned requests as failed. */
 struct all {
 	struct kbm_wait wait;
 	int n;
 	MPI_Request *requests;
-	MPI_Status *status; /* MPI_STATUSES_IGNORE, or as they are so far */
-	int *index;         /* room for n of each */
+	MPI_Status *status; /* MPI_STATUSES_IGNORE, or the statuses so far */
+	int *index;         /* index and part: room for n entries each */
 	MPI_Status *part;
 };
 
-/* It is over. Where some have failed, MPI_ERR_PENDING marks requests that are neither complete nor failed. */
+/* Completes the statuses. If some requests have failed, MPI_ERR_PENDING stays at requests that are
+ * neither complete nor failed. */
 static void settle(struct all *a)
 {
 	if (a->status == MPI_STATUSES_IGNORE)
 		return;
 	for (int i = 0; i < a->n; i++)
-		if (a->status[i].MPI_ERROR == MPI_ERR_PENDING && (!a->wait.error || a->requests[i] == MPI_REQUEST_NULL))
+		if (a->status[i].MPI_ERROR == MPI_ERR_PENDING &&
+		    (!a->wait.error || a->requests[i] == MPI_REQUEST_NULL))
 			a->status[i].MPI_ERROR = MPI_SUCCESS;
 }
 
@@ -168,7 +182,7 @@ static bool test_all(struct kbm_wait *w)
 	}
 }
 
-/* As MPI has it for requests that are not active. */
+/* Sets the statuses to MPI's values for requests that are not active. */
 static void empty_statuses(struct all *a)
 {
 	MPI_Request none = MPI_REQUEST_NULL;
@@ -187,11 +201,12 @@ static int wait_for_all(int n, MPI_Request requests[], MPI_Status *status)
 {
 	enum { FEW = 32 };
 	int few[FEW], *index = n > FEW ? malloc((size_t)n * sizeof(*index)) : few;
-	MPI_Status part_of_few[FEW], *part = n > FEW ? malloc((size_t)n * sizeof(*part)) : part_of_few;
-	struct all a = { { .test = test_all, .call = "MPI_Waitall", .deadline = KB_FOREVER }, n, requests, status, index,
-			 part };
+	MPI_Status part_of_few[FEW], *part = n > FEW ? malloc((size_t)n * sizeof(*part)) :
+						       part_of_few;
+	struct all a = { { .test = test_all, .call = "MPI_Waitall", .deadline = KB_FOREVER },
+			 n, requests, status, index, part };
 
-	if (!index || !part) { /* MPI waits then, and its virtual processor with it */
+	if (!index || !part) { /* without memory MPI itself waits, and with it the virtual processor */
 		a.wait.error = kbm_real.Waitall(n, requests, status);
 	} else {
 		empty_statuses(&a);
@@ -232,24 +247,29 @@ static int wait_for_many(struct many *m, kbm_test *test, const char *call)
 
 KBM_API int PMPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-	return kbm_straight() ? kbm_real.Wait(request, status) : kbm_finish(request, status, "MPI_Wait");
+	return kbm_straight() ? kbm_real.Wait(request, status) :
+				kbm_finish(request, status, "MPI_Wait");
 }
 
 KBM_API int PMPI_Waitall(int n, MPI_Request requests[], MPI_Status *status)
 {
-	return kbm_straight() || n < 0 ? kbm_real.Waitall(n, requests, status) : wait_for_all(n, requests, status);
+	return kbm_straight() || n < 0 ? kbm_real.Waitall(n, requests, status) :
+					 wait_for_all(n, requests, status);
 }
 
 KBM_API int PMPI_Waitany(int n, MPI_Request requests[], int *index, MPI_Status *status)
 {
 	struct many m = { .n = n, .requests = requests, .index = index, .status = status };
 
-	return kbm_straight() ? kbm_real.Waitany(n, requests, index, status) : wait_for_many(&m, test_any, "MPI_Waitany");
+	return kbm_straight() ? kbm_real.Waitany(n, requests, index, status) :
+				wait_for_many(&m, test_any, "MPI_Waitany");
 }
 
-KBM_API int PMPI_Waitsome(int n, MPI_Request requests[], int *done, int indices[], MPI_Status *status)
+KBM_API int PMPI_Waitsome(int n, MPI_Request requests[], int *done, int indices[],
+			  MPI_Status *status)
 {
-	struct many m = { .n = n, .requests = requests, .index = indices, .done = done, .status = status };
+	struct many m = { .n = n, .requests = requests, .index = indices, .done = done,
+			  .status = status };
 
 	return kbm_straight() ? kbm_real.Waitsome(n, requests, done, indices, status)
 			      : wait_for_many(&m, test_some, "MPI_Waitsome");
@@ -270,7 +290,9 @@ static bool test_exposure(struct kbm_wait *w)
 
 KBM_API int PMPI_Win_wait(MPI_Win win)
 {
-	struct exposure x = { .wait = { .test = test_exposure, .call = "MPI_Win_wait", .deadline = KB_FOREVER }, .win = win };
+	struct exposure x = { .wait = { .test = test_exposure, .call = "MPI_Win_wait",
+					.deadline = KB_FOREVER },
+			      .win = win };
 
 	if (kbm_straight())
 		return kbm_real.Win_wait(win);
@@ -280,11 +302,14 @@ KBM_API int PMPI_Win_wait(MPI_Win win)
 }
 
 KBM_API int MPI_Probe(int, int, MPI_Comm, MPI_Status *) __attribute__((alias("PMPI_Probe")));
-KBM_API int MPI_Mprobe(int, int, MPI_Comm, MPI_Message *, MPI_Status *) __attribute__((alias("PMPI_Mprobe")));
+KBM_API int MPI_Mprobe(int, int, MPI_Comm, MPI_Message *, MPI_Status *)
+	__attribute__((alias("PMPI_Mprobe")));
 KBM_API int MPI_Wait(MPI_Request *, MPI_Status *) __attribute__((alias("PMPI_Wait")));
 KBM_API int MPI_Waitall(int, MPI_Request *, MPI_Status *) __attribute__((alias("PMPI_Waitall")));
-KBM_API int MPI_Waitany(int, MPI_Request *, int *, MPI_Status *) __attribute__((alias("PMPI_Waitany")));
-KBM_API int MPI_Waitsome(int, MPI_Request *, int *, int *, MPI_Status *) __attribute__((alias("PMPI_Waitsome")));
+KBM_API int MPI_Waitany(int, MPI_Request *, int *, MPI_Status *)
+	__attribute__((alias("PMPI_Waitany")));
+KBM_API int MPI_Waitsome(int, MPI_Request *, int *, int *, MPI_Status *)
+	__attribute__((alias("PMPI_Waitsome")));
 KBM_API int MPI_Win_wait(MPI_Win) __attribute__((alias("PMPI_Win_wait")));
 
 /* ---- receiving, and sending at once; for both kinds of counts -------------------------------- */

@@ -1,4 +1,5 @@
-/* mpi/calls.c - calls.def as functions: each under both of its names. Run as the program's threads. */
+/* mpi/calls.c - makes functions of the rows of calls.def, each under both of its names. They run in
+ * the program's threads and may switch. */
 #include "layer.h"
 
 #define MAKE_SENDS(name, start, parameters, ...) \
@@ -61,15 +62,19 @@
 	KBM_API int MPI_##name parameters __attribute__((alias("PMPI_" #name)));
 
 #define SENDS(name, start, parameters, ...) MAKE_SENDS(name, start, parameters, __VA_ARGS__)
-#define GATHERS(name, start, parameters, ...) MAKE_GATHERS(kbm_is_blocking, name, start, parameters, __VA_ARGS__)
-#define SWAPS(name, start, parameters, ...) MAKE_GATHERS(kbm_neighbours_block, name, start, parameters, __VA_ARGS__)
+#define GATHERS(name, start, parameters, ...) \
+	MAKE_GATHERS(kbm_is_blocking, name, start, parameters, __VA_ARGS__)
+#define SWAPS(name, start, parameters, ...) \
+	MAKE_GATHERS(kbm_neighbours_block, name, start, parameters, __VA_ARGS__)
 #define LENDS(name, parameters, ...) MAKE_LENDS(name, parameters, __VA_ARGS__)
 #define TESTS(name, flag, parameters, ...) MAKE_TESTS(name, flag, parameters, __VA_ARGS__)
 #include "calls.def"
 #if MPI_VERSION >= 4
 #define SENDS(name, start, parameters, ...) MAKE_SENDS(name, start, parameters, __VA_ARGS__)
-#define GATHERS(name, start, parameters, ...) MAKE_GATHERS(kbm_is_blocking, name, start, parameters, __VA_ARGS__)
-#define SWAPS(name, start, parameters, ...) MAKE_GATHERS(kbm_neighbours_block, name, start, parameters, __VA_ARGS__)
+#define GATHERS(name, start, parameters, ...) \
+	MAKE_GATHERS(kbm_is_blocking, name, start, parameters, __VA_ARGS__)
+#define SWAPS(name, start, parameters, ...) \
+	MAKE_GATHERS(kbm_neighbours_block, name, start, parameters, __VA_ARGS__)
 #define KBM_LARGE
 #include "calls.def"
 #endif

@@ -1,13 +1,14 @@
-/* mpi/mend.c - collective calls whose non-blocking form is less right than the blocking form in some MPI: other arguments,
- * or the blocking form. kbm_mend runs before any other code of the program calls MPI; the rest as the program's
- * threads. */
+/* mpi/mend.c - collective calls whose non-blocking form is wrong in some MPI where the blocking
+ * form is right: gives other arguments, or chooses the blocking form. kbm_mend runs before the
+ * program calls MPI, all other functions in the program's threads. */
 #include "layer.h"
 
 #include <stdlib.h>
 
 #ifdef OPEN_MPI
-/* Open MPI 4.1, libnbc: where a count is not zero but its type has no bytes a side waits for a message that the other side
- * does not send. Zero counts mean the same. libnbc reads the counts before the call returns. */
+/* Open MPI 4.1, libnbc: where a count is not zero but its type has no bytes, one side waits for a
+ * message that its partner does not send. Zero counts have the same meaning and work. libnbc reads
+ * the counts before the call returns. */
 static __typeof__(kbm_real.Ialltoallv) ialltoallv;
 static __typeof__(kbm_real.Ialltoallw) ialltoallw;
 
@@ -28,8 +29,9 @@ static bool has_bytes(MPI_Datatype type)
 	return type == MPI_DATATYPE_NULL || kbm_real.Type_size(type, &size) || size;
 }
 
-static int ialltoallv_mended(const void *from, const int n[], const int out[], MPI_Datatype type, void *to, const int m[],
-			     const int in[], MPI_Datatype as, MPI_Comm comm, MPI_Request *request)
+static int ialltoallv_mended(const void *from, const int n[], const int out[], MPI_Datatype type,
+			     void *to, const int m[], const int in[], MPI_Datatype as, MPI_Comm comm,
+			     MPI_Request *request)
 {
 	bool sends = from == MPI_IN_PLACE || has_bytes(type), receives = has_bytes(as);
 	int *zeros, e;
@@ -39,12 +41,14 @@ static int ialltoallv_mended(const void *from, const int n[], const int out[], M
 	zeros = calloc((size_t)sides(comm) + 1, sizeof(*zeros));
 	if (!zeros)
 		return MPI_ERR_NO_MEM;
-	e = ialltoallv(from, sends ? n : zeros, out, type, to, receives ? m : zeros, in, as, comm, request);
+	e = ialltoallv(from, sends ? n : zeros, out, type, to, receives ? m : zeros, in, as, comm,
+		       request);
 	free(zeros);
 	return e;
 }
 
-/* Returns counts that are zero where the type has no bytes; NULL: n is right. */
+/* Returns counts that are zero where the type has no bytes; NULL: n needs no change, or there is no
+ * memory. */
 static int *mend_counts(const int n[], const MPI_Datatype types[], int count)
 {
 	int *mended = NULL;
@@ -64,13 +68,16 @@ static int *mend_counts(const int n[], const MPI_Datatype types[], int count)
 	return mended;
 }
 
-static int ialltoallw_mended(const void *from, const int n[], const int out[], const MPI_Datatype types[], void *to,
-			     const int m[], const int in[], const MPI_Datatype as[], MPI_Comm comm, MPI_Request *request)
+static int ialltoallw_mended(const void *from, const int n[], const int out[],
+			     const MPI_Datatype types[], void *to, const int m[], const int in[],
+			     const MPI_Datatype as[], MPI_Comm comm, MPI_Request *request)
 {
 	int count = sides(comm), e;
-	int *sends = from == MPI_IN_PLACE ? NULL : mend_counts(n, types, count), *receives = mend_counts(m, as, count);
+	int *sends = from == MPI_IN_PLACE ? NULL : mend_counts(n, types, count),
+	    *receives = mend_counts(m, as, count);
 
-	e = ialltoallw(from, sends ? sends : n, out, types, to, receives ? receives : m, in, as, comm, request);
+	e = ialltoallw(from, sends ? sends : n, out, types, to, receives ? receives : m, in, as, comm,
+		       request);
 	free(sends);
 	free(receives);
 	return e;
@@ -84,7 +91,8 @@ void kbm_mend(void)
 	kbm_real.Ialltoallw = ialltoallw_mended;
 }
 
-/* In a ring of one or two ranks both neighbours are the same rank, and libnbc confuses their blocks. */
+/* Chooses the blocking form for a ring of one or two ranks: both neighbours are one rank there, and
+ * libnbc confuses their blocks. */
 bool kbm_neighbours_block(MPI_Comm comm)
 {
 	enum { MOST = 16 };
@@ -94,7 +102,8 @@ bool kbm_neighbours_block(MPI_Comm comm)
 		return true;
 	if (kbm_real.Topo_test(comm, &kind) || kind != MPI_CART)
 		return false;
-	if (kbm_real.Cartdim_get(comm, &n) || n > MOST || kbm_real.Cart_get(comm, n, sizes, periods, at))
+	if (kbm_real.Cartdim_get(comm, &n) || n > MOST ||
+	    kbm_real.Cart_get(comm, n, sizes, periods, at))
 		return true;
 	for (int i = 0; i < n; i++)
 		if (periods[i] && sizes[i] <= 2)

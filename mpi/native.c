@@ -1,4 +1,5 @@
-/* mpi/native.c - waiting for requests with a deadline: <kochab/mpi.h>. Run as the program's threads. */
+/* mpi/native.c - waits for requests with a deadline: <kochab/mpi.h>. Runs in the program's
+ * threads. */
 #include "layer.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 struct all {
 	struct kbm_wait wait;
 	int n;
-	int complete; /* so many of them, from the first on, have been seen complete */
+	int complete; /* this many requests, from the first on, have been seen complete */
 	MPI_Request *requests;
 	MPI_Status *status;
 };
@@ -21,8 +22,9 @@ static bool test_one(struct kbm_wait *w)
 	return flag || w->error;
 }
 
-/* Requests that are complete stay so, and whole, until MPI_Waitall takes them, which finds all complete and does not wait.
- * Not MPI_Testall: doc/why/mpi.md. A request that has failed is complete, and MPI_Waitall tells its error. */
+/* Returns whether all requests are complete. A complete request stays complete until MPI_Waitall
+ * takes it; the final MPI_Waitall finds all complete and does not wait. MPI_Testall would not do:
+ * doc/why/mpi.md. A request that has failed is complete, and MPI_Waitall returns its error. */
 static bool test_all(struct kbm_wait *w)
 {
 	struct all *a = kbi_container(w, struct all, wait);
@@ -30,14 +32,16 @@ static bool test_all(struct kbm_wait *w)
 	for (; a->requests && a->complete < a->n; a->complete++) {
 		int flag = 0;
 
-		if (!kbm_real.Request_get_status(a->requests[a->complete], &flag, MPI_STATUS_IGNORE) && !flag)
+		if (!kbm_real.Request_get_status(a->requests[a->complete], &flag,
+						 MPI_STATUS_IGNORE) &&
+		    !flag)
 			return false;
 	}
 	w->error = kbm_real.Waitall(a->n, a->requests, a->status);
 	return true;
 }
 
-/* The program's only thread asks until then. */
+/* Tests until the deadline, in the program's only thread. */
 static bool ask_until(struct all *a, uint64_t deadline)
 {
 	bool done;
@@ -59,15 +63,16 @@ static int wait_until(struct all *a, uint64_t deadline)
 
 KBM_API int kb_mpi_wait(MPI_Request *request, MPI_Status *status, uint64_t deadline)
 {
-	struct all a = { .wait = { .test = test_one, .call = "kb_mpi_wait" }, .n = 1, .requests = request, .status = status };
+	struct all a = { .wait = { .test = test_one, .call = "kb_mpi_wait" }, .n = 1,
+			 .requests = request, .status = status };
 
 	return wait_until(&a, deadline);
 }
 
 KBM_API int kb_mpi_waitall(int n, MPI_Request requests[], MPI_Status statuses[], uint64_t deadline)
 {
-	struct all a = { .wait = { .test = test_all, .call = "kb_mpi_waitall" }, .n = n, .requests = requests,
-			 .status = statuses };
+	struct all a = { .wait = { .test = test_all, .call = "kb_mpi_waitall" }, .n = n,
+			 .requests = requests, .status = statuses };
 
 	return wait_until(&a, deadline);
 }

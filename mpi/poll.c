@@ -1,12 +1,15 @@
-/* mpi/poll.c - the poller: threads that wait for MPI sleep, but for the leader, which asks MPI for all. It takes the
- * role with `leading`, tests requests together (MPI_Testsome), wakes their threads, and lets other threads run
- * after each look; when its own request is complete it hands the role to a waiting thread. So a single thread at a time
- * is in MPI to look, in its own context: MPI's locks, its stack and errno belong to a thread that calls MPI.
+/* mpi/poll.c - the poller. Threads that wait for MPI sleep, except one, the leader, which asks MPI
+ * for all of them. The leader takes the role with `leading`, tests requests together
+ * (MPI_Testsome), wakes their threads, and lets other threads run after each test. When its own
+ * request is complete it hands the role to a waiting thread. So a single thread at a time polls
+ * MPI, in its own context: MPI's locks, its stack and errno belong to a thread that calls MPI.
  *
- * No lost wait. A thread pushes its wait to `inbox`, full fence, tries to take `leading`. A leader that has nothing left
- * gives `leading` up, full fence, looks at `inbox` once more. Either sees the other.
+ * No wake-up is lost. A thread pushes its wait to `inbox`, executes a full fence, and tries to take
+ * `leading`. A leader that has no wait left gives up `leading`, executes a full fence, and reads
+ * `inbox` once more. At least one of the two sees the other's store.
  *
- * Callers: call.c, calls.c, native.c. Runs as the waiting threads; no locks; switches. The table belongs to the leader. */
+ * Callers: call.c, calls.c, native.c. Runs in the waiting threads; no locks; switches. The table
+ * belongs to the leader. */
 #include "layer.h"
 
 #include <errno.h>
@@ -18,40 +21,45 @@
 
 enum {
 	WINDOW = 64,          /* requests that are tested together */
-	ROUND = 8,            /* of looks with success the last one is followed by a look that goes round */
-	OTHERS = 16,          /* waits of another kind that are tested in a look */
-	LOOKS_A_CLOCK = 64,   /* looks without success between two looks at the clock */
-	NAP_PART = 128,       /* of the time waited so far: how long the leader naps */
+	/* of ROUND tests with success the last is followed by a test at the rotating place */
+	ROUND = 8,
+	OTHERS = 16,          /* waits with a test function that are tested at once */
+	LOOKS_A_CLOCK = 64,   /* tests without success between two readings of the clock */
+	NAP_PART = 128,       /* the leader naps for this part of the time that it has waited */
 	NAP_LEAST = 50000,    /* ns */
 	NAP_MOST = 1000000,
 	TELL_MOST = 16,       /* waits that a report names */
 	TELL_WINDOW = 1000000000, /* ns */
 };
 
-/* In the order in which the waits were begun: both MPIs look for a message's receive along a list, oldest first. */
+/* In the order in which the waits were begun: both MPIs search the list of posted receives for a
+ * message, oldest first. */
 struct table {
 	struct kbm_wait **wait; /* NULL: an empty place */
 	int n, room;
-	int empty;              /* places of n */
-	int next;               /* where the next to complete is expected */
-	int at;                 /* where looks that go round are: each second after one without success, each ROUND_th else */
-	unsigned found;         /* looks with success */
-	bool round;             /* the next look goes round */
+	int empty;              /* empty places among the n */
+	int next;               /* place where the next completion is expected */
+	/* place of the rotating test: each second test after one without success, and each ROUND_th
+	 * else */
+	int at;
+	unsigned found;         /* tests with success */
+	bool round;             /* the next test is a rotating one */
 };
 
 static struct {
 	aptr inbox;  /* struct kbm_wait *, newest first; pushed by any thread, taken by the leader */
-	a32 leading; /* 1: some thread leads, or has been told to */
+	a32 leading; /* 1: a thread leads, or has been told to */
 	a32 leaving; /* waits that their threads have given up */
 	a32 napping; /* the leader sleeps at the bell */
 	kb_sem_t bell;
 } poller KBI_ALIGNED(KBI_CACHE_LINE);
 
-/* The leader's. Of `requests` request[i] is the handle of wait[i]. */
+/* The leader's. request[i] is the handle of requests.wait[i]. */
 static struct {
 	struct table requests, others;
 	MPI_Request *request;
-	uint64_t since;   /* ns: the first look at the clock without success since the last with; 0: none */
+	/* ns: first reading of the clock without success since the last success; 0: none */
+	uint64_t since;
 	uint32_t looks;
 	bool told;
 } mine;
@@ -97,7 +105,7 @@ static void take_in(void)
 
 	if (!a_load_rlx(&poller.inbox))
 		return;
-	/* acquire: partner is the release in push */
+	/* acquire: pairs with the release in push */
 	for (w = a_xchg_acq(&poller.inbox, NULL); w; w = next) {
 		next = w->next;
 		w->next = oldest;
@@ -115,10 +123,11 @@ static void push(struct kbm_wait *w)
 
 	do
 		w->next = head;
+	/* release: pairs with the acquire in take_in */
 	while (!a_cas_rel(&poller.inbox, &head, (void *)w));
 }
 
-/* An empty request is a null request, which MPI passes over. */
+/* Empties a place. MPI passes over its null request. */
 static struct kbm_wait *take_out(struct table *t, int i)
 {
 	struct kbm_wait *w = t->wait[i];
@@ -130,7 +139,7 @@ static struct kbm_wait *take_out(struct table *t, int i)
 	return w;
 }
 
-/* Closes the gaps when they are half of the table. */
+/* Closes the gaps if they are at least half of the table. */
 static void close_gaps(struct table *t)
 {
 	int to = 0, next = t->next, at = t->at;
@@ -155,7 +164,7 @@ static void close_gaps(struct table *t)
 	t->empty = 0;
 }
 
-/* The places at which to look now: n from *from on, at most `most`. */
+/* Returns how many places to test now, at most `most`; *from: the first. */
 static int next_places(struct table *t, int most, int *from)
 {
 	int at = t->round ? t->at : t->next;
@@ -172,10 +181,10 @@ static int next_places(struct table *t, int most, int *from)
 	return most;
 }
 
-/* The wait is its thread's again; w may be gone when it returns. */
+/* Gives the wait back to its thread; w may not exist any more when it returns. */
 static void finish(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait *self)
 {
-	/* release: partner is the acquire in sleep_as_follower */
+	/* release: pairs with the acquire in sleep_as_follower */
 	a_store_rel(&w->state, how);
 	if (w != self)
 		kb_sem_post(&w->sem);
@@ -183,17 +192,18 @@ static void finish(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static void complete(struct table *t, int i, MPI_Request left, int error, const struct kbm_wait *self)
+static void complete(struct table *t, int i, MPI_Request left, int error,
+		     const struct kbm_wait *self)
 {
 	struct kbm_wait *w = take_out(t, i);
 
 	w->request = left;
 	w->error = error;
 	finish(w, KBM_DONE, self);
-	t->next = i + 1; /* messages come in about the order of the waits */
+	t->next = i + 1; /* messages come roughly in the order of the waits */
 }
 
-/* Each by itself: errors come from MPI_Test as they would from MPI_Wait. */
+/* Tests each request by itself, so that MPI_Test reports errors as MPI_Wait would. */
 static bool test_each(int from, int n, const struct kbm_wait *self)
 {
 	struct table *t = &mine.requests;
@@ -222,8 +232,8 @@ static bool test_together(int from, int n, const struct kbm_wait *self)
 		return test_each(from, n, self);
 	for (int i = 0; i < done && done != MPI_UNDEFINED; i++) {
 		mine.requests.wait[from + index[i]]->status = status[i];
-		complete(&mine.requests, from + index[i], mine.request[from + index[i]], e ? status[i].MPI_ERROR : MPI_SUCCESS,
-			 self);
+		complete(&mine.requests, from + index[i], mine.request[from + index[i]],
+			 e ? status[i].MPI_ERROR : MPI_SUCCESS, self);
 	}
 	return done != MPI_UNDEFINED && done > 0;
 }
@@ -236,7 +246,8 @@ static bool look_at_requests(const struct kbm_wait *self)
 
 	if (!n)
 		return false;
-	any = n == 1 || a_load_rlx(&kbm_layer.told) ? test_each(from, n, self) : test_together(from, n, self);
+	any = n == 1 || a_load_rlx(&kbm_layer.told) ? test_each(from, n, self) :
+						      test_together(from, n, self);
 	t->round = any ? ++t->found % ROUND == 0 : !t->round;
 	if (any)
 		close_gaps(t);
@@ -264,7 +275,7 @@ static bool look_at_others(const struct kbm_wait *self)
 static void let_go(struct table *t, const struct kbm_wait *self)
 {
 	for (int i = 0; i < t->n; i++) {
-		/* acquire: partner is the release in leave */
+		/* acquire: pairs with the release in leave */
 		if (t->wait[i] && a_load_acq(&t->wait[i]->leaves))
 			finish(take_out(t, i), KBM_LEFT, self);
 	}
@@ -284,9 +295,9 @@ static bool look(const struct kbm_wait *self)
 	return look_at_others(self) || any;
 }
 
-/* ---- between two looks ----------------------------------------------------------------------- */
+/* ---- between two tests ----------------------------------------------------------------------- */
 
-/* How long the virtual processors have had nothing to run, together, ns. */
+/* Returns how long the virtual processors have had no thread to run, summed, ns. */
 static uint64_t idle_time(void)
 {
 	uint64_t sum = 0, ns;
@@ -296,8 +307,8 @@ static uint64_t idle_time(void)
 	return sum;
 }
 
-/* In the last second the virtual processors had nothing to run for most of it. False, too, when it is asked for the first
- * time in that second. */
+/* Returns whether the virtual processors had no thread to run for most of the last second. False,
+ * too, when it is called for the first time in that second. */
 static bool nobody_runs(uint64_t now)
 {
 	static uint64_t at, idle;
@@ -328,7 +339,8 @@ static void tell_waits(const struct table *t, int *left)
 	}
 }
 
-/* Nothing has come for so long, and no thread has run: once, until something comes. */
+/* Reports the waiting calls, because nothing has completed for `waited` ns and no thread has run.
+ * Once, until a wait completes. */
 static void tell(uint64_t waited)
 {
 	int rank = 0, left = TELL_MOST;
@@ -344,8 +356,8 @@ static void tell(uint64_t waited)
 		dprintf(STDERR_FILENO, "kochab:   ... and %d more\n", n - TELL_MOST);
 }
 
-/* The longer nothing has come, the longer the nap: it adds less than a hundredth to any wait. A thread that begins or gives
- * up a wait ends it. */
+/* Sleeps; the longer nothing has completed, the longer: a nap adds less than a hundredth to any
+ * wait. A thread that begins or gives up a wait ends the nap. */
 static void nap(uint64_t waited)
 {
 	uint64_t ns = waited / NAP_PART;
@@ -353,7 +365,7 @@ static void nap(uint64_t waited)
 	ns = ns < NAP_LEAST ? NAP_LEAST : ns > NAP_MOST ? NAP_MOST : ns;
 	kb_sem_trywait(&poller.bell);
 	a_store_rlx(&poller.napping, 1);
-	a_fence_sc(); /* partner: the fence in kbm_wait and leave */
+	a_fence_sc(); /* pairs with the fences in wait_for and leave */
 	if (!a_load_rlx(&poller.inbox) && !a_load_rlx(&poller.leaving))
 		kb_sem_timedwait(&poller.bell, kb_now() + ns);
 	a_store_rlx(&poller.napping, 0);
@@ -381,7 +393,7 @@ static void rest(bool found)
 		if (kbm_layer.tell_ns && !mine.told && waited > kbm_layer.tell_ns && nobody_runs(now))
 			tell(waited);
 		if (waited > kbm_layer.poll_ns) {
-			mine.looks--; /* the next look without success naps, too */
+			mine.looks--; /* the next test without success naps, too */
 			nap(waited);
 			return;
 		}
@@ -393,11 +405,11 @@ static void rest(bool found)
 
 static bool take_lead(void)
 {
-	/* acquire: partner is the release in hand_over; the table is ours */
+	/* acquire: pairs with the release in hand_over; the table is ours */
 	return !a_load_rlx(&poller.leading) && !a_xchg_acq(&poller.leading, 1);
 }
 
-/* The newest: it leads for longest. */
+/* Returns the newest wait, which will probably lead for longest. */
 static struct kbm_wait *newest(const struct table *t)
 {
 	for (int i = t->n - 1; i >= 0; i--)
@@ -406,7 +418,7 @@ static struct kbm_wait *newest(const struct table *t)
 	return NULL;
 }
 
-/* The role goes to a waiting thread; to none if nobody waits. */
+/* Hands the role to a waiting thread; to none if no thread waits. */
 static void hand_over(void)
 {
 	do {
@@ -417,22 +429,24 @@ static void hand_over(void)
 		if (!w)
 			w = newest(&mine.others);
 		if (w) {
-			/* release: partner is the acquire in sleep_as_follower; the table is its */
+			/* release: pairs with the acquire in sleep_as_follower; the table belongs to the new
+			 * leader */
 			a_store_rel(&w->state, KBM_LEADS);
 			kb_sem_post(&w->sem);
 			return;
 		}
+		/* release: pairs with the acquire in take_lead */
 		a_store_rel(&poller.leading, 0);
-		a_fence_sc(); /* partner: the fence in kbm_wait */
+		a_fence_sc(); /* pairs with the fence in wait_for */
 	} while (a_load_rlx(&poller.inbox) && take_lead());
 }
 
 static void leave(struct kbm_wait *w)
 {
-	/* release: partner is the acquire in let_go */
+	/* release: pairs with the acquire in let_go */
 	a_store_rel(&w->leaves, 1);
 	a_add_rlx(&poller.leaving, 1);
-	a_fence_sc(); /* partner: the fence in nap */
+	a_fence_sc(); /* pairs with the fence in nap */
 	rouse();
 }
 
@@ -454,7 +468,8 @@ static void lead(struct kbm_wait *w)
 	hand_over();
 }
 
-/* True: the wait is over. A new state is followed by a post, which must have come before the semaphore's memory is left. */
+/* Sleeps until the wait is over (true) or this thread must lead (false). A new state is followed by
+ * a post, which must have been taken before the semaphore's memory is left. */
 static bool sleep_as_follower(struct kbm_wait *w)
 {
 	for (;;) {
@@ -467,7 +482,7 @@ static bool sleep_as_follower(struct kbm_wait *w)
 			leave(w);
 			late = true;
 		}
-		/* acquire: partners are the releases in finish and hand_over */
+		/* acquire: pairs with the releases in finish and hand_over */
 		state = a_load_acq(&w->state);
 		if (state == KBM_PENDING)
 			continue;
@@ -480,7 +495,7 @@ static bool sleep_as_follower(struct kbm_wait *w)
 static int wait_for(struct kbm_wait *w)
 {
 	push(w);
-	a_fence_sc(); /* partners: the fences in hand_over and nap */
+	a_fence_sc(); /* pairs with the fences in hand_over and nap */
 	if (take_lead()) {
 		lead(w);
 	} else {
@@ -493,7 +508,8 @@ static int wait_for(struct kbm_wait *w)
 	return a_load_rlx(&w->state) == KBM_LEFT ? ETIMEDOUT : 0;
 }
 
-/* A thread that is cancelled meanwhile goes on until its call is complete: within, it may be in MPI for another thread. */
+/* A thread that is cancelled meanwhile continues until its call is complete, because it may be
+ * calling MPI for other threads. */
 int kbm_wait(struct kbm_wait *w)
 {
 	int was, e;

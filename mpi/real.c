@@ -1,4 +1,5 @@
-/* mpi/real.c - finds MPI's own functions. Contract in real.h. Runs before any other code of the program calls MPI. */
+/* mpi/real.c - finds MPI's own functions. Contract in real.h. Runs in a constructor, before the
+ * program calls MPI. */
 #include "layer.h"
 
 #include <dlfcn.h>
@@ -7,7 +8,7 @@
 
 struct kbm_real kbm_real;
 
-/* Name and place of each pointer. */
+/* The name and the place of each pointer. */
 static const struct {
 	const char *name;
 	size_t offset;
@@ -16,7 +17,7 @@ static const struct {
 #include "each.def"
 };
 
-/* The layer is linked with this library, so it is loaded. */
+/* Returns MPI's library, which is loaded, because the layer is linked with it. */
 static void *library(void)
 {
 	void *mpi = dlopen(KBM_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
@@ -24,7 +25,8 @@ static void *library(void)
 	return mpi ? mpi : dlopen(KBM_LIBRARY, RTLD_LAZY | RTLD_GLOBAL);
 }
 
-/* The program's calls are for the library behind the layer, in the loader's order. Another MPI there has other handles. */
+/* Ends the program if its calls, in the loader's order, are for another library than the layer's:
+ * another MPI has other handles. */
 static void check_library(void *mpi)
 {
 	Dl_info its;
@@ -32,15 +34,16 @@ static void check_library(void *mpi)
 
 	if (!behind || behind == dlsym(mpi, "PMPI_Get_library_version") || !dladdr(behind, &its))
 		return;
-	dprintf(STDERR_FILENO, "kochab: this layer is for %s, but the program is linked with %s\n", KBM_LIBRARY,
-		its.dli_fname);
+	dprintf(STDERR_FILENO, "kochab: this layer is for %s, but the program is linked with %s\n",
+		KBM_LIBRARY, its.dli_fname);
 	_exit(126);
 }
 
-/* Says it and ends the program: whatever it called next would not be there. */
+/* Reports a missing function and ends the program, which could call it next. */
 static KBI_NORETURN void miss(const char *name)
 {
-	dprintf(STDERR_FILENO, "kochab: %s has no %s: build libkochab-mpi again for this MPI, or run with --mpi no\n",
+	dprintf(STDERR_FILENO,
+		"kochab: %s has no %s: build libkochab-mpi again for this MPI, or run with --mpi no\n",
 		KBM_LIBRARY, name);
 	_exit(126);
 }

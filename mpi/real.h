@@ -1,6 +1,6 @@
-/* mpi/real.h - MPI's own functions behind ours, a pointer each, made from calls.def. Both names of a call, MPI_ and
- * PMPI_, are ours, because MPI's Fortran interfaces call either: so its own are found by asking its library.
- * Constant after the constructor in real.c. Callers: all of mpi/. */
+/* mpi/real.h - pointers to MPI's own functions, made from calls.def. The layer defines both names
+ * of a call, MPI_ and PMPI_, because MPI's Fortran interfaces call either; so MPI's own functions
+ * are looked up in its library. Constant after the constructor in real.c. Callers: all of mpi/. */
 #ifndef KBM_REAL_H
 #define KBM_REAL_H
 

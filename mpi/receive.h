@@ -1,5 +1,5 @@
-/* mpi/receive.h - the calls with a buffer to receive into, once for counts of int and once for MPI_Count. Included by
- * call.c with C(name), a name with or without _c, and COUNT. */
+/* mpi/receive.h - the calls that have a buffer to receive into, once for counts of int and once for
+ * MPI_Count. Included by call.c with C(name), a name with or without _c, and COUNT. */
 #define OURS_(name) PMPI_##name
 #define OURS(name) OURS_(name)
 #define PLAIN_(name) MPI_##name
@@ -8,8 +8,10 @@
 #define TEXT(name) TEXT_(name)
 #define ALIAS(name) __attribute__((alias(TEXT(OURS(name)))))
 
-/* From nobody, which some MPIs do not tell of a non-blocking call, MPI receives without waiting. */
-KBM_API int OURS(C(Recv))(void *buf, COUNT n, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
+/* Receives. A receive from MPI_PROC_NULL goes straight: MPI does not wait then, and some MPIs do
+ * not report it correctly from a non-blocking call. */
+KBM_API int OURS(C(Recv))(void *buf, COUNT n, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+			  MPI_Status *status)
 {
 	MPI_Request request;
 	int e;
@@ -17,7 +19,7 @@ KBM_API int OURS(C(Recv))(void *buf, COUNT n, MPI_Datatype type, int source, int
 	if (kbm_straight() || source == MPI_PROC_NULL)
 		return kbm_real.C(Recv)(buf, n, type, source, tag, comm, status);
 	if (tells_world()) {
-		/* wrong arguments are told now, and not when a message is there */
+		/* wrong arguments are reported now, not only when a message is there */
 		e = kbm_real.C(Recv)(buf, n, type, MPI_PROC_NULL, tag, comm, MPI_STATUS_IGNORE);
 		if (!e)
 			e = await_message(source, tag, comm, "MPI_Recv");
@@ -27,7 +29,8 @@ KBM_API int OURS(C(Recv))(void *buf, COUNT n, MPI_Datatype type, int source, int
 	return e ? e : finish_receive(&request, status, "MPI_Recv", source, tag, comm);
 }
 
-KBM_API int OURS(C(Mrecv))(void *buf, COUNT n, MPI_Datatype type, MPI_Message *message, MPI_Status *status)
+KBM_API int OURS(C(Mrecv))(void *buf, COUNT n, MPI_Datatype type, MPI_Message *message,
+			   MPI_Status *status)
 {
 	MPI_Request request;
 	int e;
@@ -38,14 +41,15 @@ KBM_API int OURS(C(Mrecv))(void *buf, COUNT n, MPI_Datatype type, MPI_Message *m
 	return e ? e : kbm_finish(&request, status, "MPI_Mrecv");
 }
 
-KBM_API int OURS(C(Sendrecv))(const void *from, COUNT n, MPI_Datatype type, int dest, int tag, void *to, COUNT m,
-			      MPI_Datatype as, int source, int tag_in, MPI_Comm comm, MPI_Status *status)
+KBM_API int OURS(C(Sendrecv))(const void *from, COUNT n, MPI_Datatype type, int dest, int tag,
+			      void *to, COUNT m, MPI_Datatype as, int source, int tag_in, MPI_Comm comm, MPI_Status *status)
 {
 	MPI_Request in, out;
 	int e, e_out;
 
 	if (kbm_straight())
-		return kbm_real.C(Sendrecv)(from, n, type, dest, tag, to, m, as, source, tag_in, comm, status);
+		return kbm_real.C(Sendrecv)(from, n, type, dest, tag, to, m, as, source, tag_in,
+					    comm, status);
 	if (source == MPI_PROC_NULL || tells_world()) {
 		e = kbm_real.C(Isend)(from, n, type, dest, tag, comm, &out);
 		if (e)
@@ -68,21 +72,23 @@ KBM_API int OURS(C(Sendrecv))(const void *from, COUNT n, MPI_Datatype type, int 
 	return e ? e : e_out;
 }
 
-/* A packed copy goes out, so that the buffer is free to receive into. */
-KBM_API int OURS(C(Sendrecv_replace))(void *buf, COUNT n, MPI_Datatype type, int dest, int tag, int source, int tag_in,
-				      MPI_Comm comm, MPI_Status *status)
+/* Sends a packed copy, so that the buffer is free to receive into. */
+KBM_API int OURS(C(Sendrecv_replace))(void *buf, COUNT n, MPI_Datatype type, int dest, int tag,
+				      int source, int tag_in, MPI_Comm comm, MPI_Status *status)
 {
 	COUNT bytes = 0, at = 0;
 	void *copy = NULL;
 	int e;
 
 	if (kbm_straight())
-		return kbm_real.C(Sendrecv_replace)(buf, n, type, dest, tag, source, tag_in, comm, status);
+		return kbm_real.C(Sendrecv_replace)(buf, n, type, dest, tag, source, tag_in, comm,
+						    status);
 	if (dest != MPI_PROC_NULL) {
 		e = kbm_real.C(Pack_size)(n, type, comm, &bytes);
 		copy = e ? NULL : malloc(bytes ? (size_t)bytes : 1);
 		if (!e && !copy)
-			return kbm_real.C(Sendrecv_replace)(buf, n, type, dest, tag, source, tag_in, comm, status);
+			return kbm_real.C(Sendrecv_replace)(buf, n, type, dest, tag, source, tag_in,
+							    comm, status);
 		if (!e)
 			e = kbm_real.C(Pack)(buf, n, type, copy, bytes, &at, comm);
 		if (e) {
@@ -90,17 +96,20 @@ KBM_API int OURS(C(Sendrecv_replace))(void *buf, COUNT n, MPI_Datatype type, int
 			return e;
 		}
 	}
-	e = OURS(C(Sendrecv))(copy, at, MPI_PACKED, dest, tag, buf, n, type, source, tag_in, comm, status);
+	e = OURS(C(Sendrecv))(copy, at, MPI_PACKED, dest, tag, buf, n, type, source, tag_in, comm,
+			      status);
 	free(copy);
 	return e;
 }
 
-KBM_API int PLAIN(C(Recv))(void *, COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Status *) ALIAS(C(Recv));
-KBM_API int PLAIN(C(Mrecv))(void *, COUNT, MPI_Datatype, MPI_Message *, MPI_Status *) ALIAS(C(Mrecv));
-KBM_API int PLAIN(C(Sendrecv))(const void *, COUNT, MPI_Datatype, int, int, void *, COUNT, MPI_Datatype, int, int, MPI_Comm,
-			       MPI_Status *) ALIAS(C(Sendrecv));
-KBM_API int PLAIN(C(Sendrecv_replace))(void *, COUNT, MPI_Datatype, int, int, int, int, MPI_Comm, MPI_Status *)
-	ALIAS(C(Sendrecv_replace));
+KBM_API int PLAIN(C(Recv))(void *, COUNT, MPI_Datatype, int, int, MPI_Comm, MPI_Status *)
+	ALIAS(C(Recv));
+KBM_API int PLAIN(C(Mrecv))(void *, COUNT, MPI_Datatype, MPI_Message *, MPI_Status *)
+	ALIAS(C(Mrecv));
+KBM_API int PLAIN(C(Sendrecv))(const void *, COUNT, MPI_Datatype, int, int, void *, COUNT,
+			       MPI_Datatype, int, int, MPI_Comm, MPI_Status *) ALIAS(C(Sendrecv));
+KBM_API int PLAIN(C(Sendrecv_replace))(void *, COUNT, MPI_Datatype, int, int, int, int, MPI_Comm,
+				       MPI_Status *) ALIAS(C(Sendrecv_replace));
 
 #undef OURS_
 #undef OURS

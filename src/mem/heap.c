@@ -1,5 +1,5 @@
-/* mem/heap.c - what is not in line: medium sizes, empty and full bins, large blocks, alignment, resizing.
- * Contract in heap.h. */
+/* mem/heap.c - the cases that are not inline: medium sizes, empty and full bins, large blocks,
+ * alignment, resizing. Contract in heap.h. */
 #include "mem/heap.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "os/lock.h"
 #include "os/sys.h"
 
-/* ---- options: before the first block, which may come before main and any constructor --------- */
+/* ---- options: before the first block, which may come before main and all constructors -------- */
 
-static a32 started; /* 0 no, 1 yes */
+static a32 started; /* 0: no, 1: yes */
 
 static uint64_t option(const char *name)
 {
@@ -39,7 +39,7 @@ static KBI_NOINLINE void start(void)
 			kbi_hard_setup();
 		kbi_options.heap_guard = (uint32_t)option("heap_guard");
 		kbi_guard_setup(kbi_options.heap_guard);
-		/* release: partner is the acquire in kbi_heap_start */
+		/* release: pairs with the acquire in kbi_heap_start */
 		a_store_rel(&started, 1);
 	}
 	kbi_lock_leave(&lock);
@@ -47,14 +47,17 @@ static KBI_NOINLINE void start(void)
 
 void kbi_heap_start(void)
 {
+	/* acquire: pairs with the release in start; the options and the mode */
 	if (kbi_unlikely(!a_load_acq(&started)))
 		start();
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* The block that b was about to give was chosen. Guarded, or, if there is no room, that block. */
-static KBI_NOINLINE void *take_chosen(struct kbi_owner *o, struct kbi_bin *b, size_t align, size_t n, const void *caller)
+/* Takes a guarded block, because b's next block is chosen; if there is no room for a guarded block,
+ * takes b's. */
+static KBI_NOINLINE void *take_chosen(struct kbi_owner *o, struct kbi_bin *b, size_t align,
+				      size_t n, const void *caller)
 {
 	void *p = kbi_guard_take(align, n, caller);
 
@@ -95,7 +98,8 @@ static void *take_plain(size_t n, const void *caller)
 	return take_class(kbi_class_of(n ? n : 1), 1, n, caller);
 }
 
-/* Of the owner in front of which, in hardened mode, another one stands: the bins in line are empty. */
+/* In hardened mode the inline path never succeeds, because the owner in the slot is an empty front;
+ * so every call comes here. */
 void *kbi_heap_take_for(size_t n, const void *caller)
 {
 	void *p;
@@ -127,7 +131,7 @@ void *kbi_heap_take_empty(size_t n, struct kbi_bin *b)
 	return p;
 }
 
-/* The first class whose blocks are long enough and lie at multiples of align; 0: none. */
+/* Returns the first class whose blocks are long enough and lie at multiples of align; 0: none. */
 static unsigned aligned_class(size_t align, size_t n)
 {
 	unsigned k;
@@ -193,7 +197,8 @@ static void give_other(void *p, uint32_t tag)
 		o = kbi_life_begin();
 	if (kbi_unlikely(!o))
 		return; /* no memory for an owner: the block is lost */
-	if (kbi_unlikely((tag ^ o->key) < sizeof o->bin)) /* it has just become this thread's */
+	/* the owner taken over just now owns the block */
+	if (kbi_unlikely((tag ^ o->key) < sizeof o->bin))
 		kbi_owner_give(o, (tag ^ o->key) >> KBI_BIN_SHIFT, p);
 	else
 		kbi_owner_send(o, tag, p);

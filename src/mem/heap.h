@@ -1,34 +1,41 @@
-/* mem/heap.h - the heap: blocks of any size for any thread. malloc and its family in the ways they may be asked for;
- * posix/malloc puts libc's names on them, and errno.
+/* mem/heap.h - the heap: blocks of any size for any thread; malloc and its family without libc's
+ * names and errno (posix/malloc adds these).
  *
- * A small block (heap_class) comes from the calling kernel thread's own bin and goes back there, with no atomic
- * operation and without being touched: some ten instructions each, here in line. What that cannot do is in heap.c.
- * Callers: posix/malloc, tests. Calls heap_owner, heap_large, heap_hard. Any thread, also before main and after exit;
- * not signal handlers. Never switches. */
+ * A small block (heap_class) comes from the bin of the calling kernel thread's owner and returns
+ * there, without an atomic operation and without being touched: some ten instructions each, inline
+ * below. heap.c handles all remaining cases.
+ *
+ * Callers: posix/malloc, tests. Any thread, also before main and after exit; not signal handlers.
+ * Locks: those of heap_owner and heap_space, inside these. Never switches. NULL from a take: no
+ * memory. */
 #ifndef KBI_MEM_HEAP_H
 #define KBI_MEM_HEAP_H
 
 #include "mem/heap_owner.h"
 
-/* Reads the options heap and heap_stats; idempotent. The first block does it, too. */
+/* Reads the options heap, heap_stats and heap_guard, once. The first allocation calls it, too. */
 void kbi_heap_start(void);
-/* What has no block of the right class in the bin. NULL and errno: no memory, or too much. Its return address is for
- * messages: that of malloc's caller, if malloc ends with a jump here. */
+/* Takes a block that the inline path cannot take. Sets errno with NULL: no memory, or n too large.
+ * Its return address is used in messages: the address in malloc's caller if malloc ends with a jump
+ * to here. */
 void *kbi_heap_take_slow(size_t n);
-/* The same for a small block whose bin has nothing to take: what has been given back to it is taken again. */
+/* Takes a small block whose bin has nothing to take: first tries the blocks that were given back to
+ * the bin. Return address as for kbi_heap_take_slow. */
 void *kbi_heap_take_empty(size_t n, struct kbi_bin *b);
-/* `caller`: the same said; NULL: no memory. */
+/* The functions below take the return address for messages in `caller`. */
 void *kbi_heap_take_for(size_t n, const void *caller);
 void *kbi_heap_take_aligned(size_t align, size_t n, const void *caller);
 void *kbi_heap_take_zeroed(size_t n, const void *caller);
 void *kbi_heap_resize(void *p, size_t n, const void *caller);
-/* A block that does not go on one of the caller's bins; NULL: nothing happens. Aborts if there is no such block. */
+/* Free a block that does not go to one of the caller's bins; NULL: do nothing. Abort if there is no
+ * block at p. */
 void kbi_heap_give_slow(void *p);
 void kbi_heap_give_for(void *p, const void *caller);
+/* Frees a block of o's own whose bin (an offset in o) is full. */
 void kbi_heap_give_full(struct kbi_owner *o, uint32_t bin, void *p);
-/* Bytes that p may be used for; 0 for NULL. */
+/* Returns the bytes that may be used at p; 0 for NULL. */
 size_t kbi_heap_bytes(const void *p, const void *caller);
-/* Returns to the system what it can, but for `keep` bytes: true if there was something. */
+/* Returns free memory beyond `keep` bytes to the system. Returns true if there was any. */
 bool kbi_heap_trim(size_t keep);
 
 static inline struct kbi_bin *kbi_heap_bin(struct kbi_owner *o, size_t offset)
@@ -38,7 +45,8 @@ static inline struct kbi_bin *kbi_heap_bin(struct kbi_owner *o, size_t offset)
 
 static inline void *kbi_heap_take(size_t n)
 {
-	size_t grains = (n + KBI_HEAP_GRAIN - 1) / KBI_HEAP_GRAIN; /* 0 for 0, and if it overflows */
+	/* 0 if n is 0, and if the sum overflows */
+	size_t grains = (n + KBI_HEAP_GRAIN - 1) / KBI_HEAP_GRAIN;
 	struct kbi_bin *b;
 	void **top, *p;
 

@@ -35,8 +35,8 @@ struct kbi_door {
 	 * process does any more, and only the opened part of the region is left. from: how to get
 	 * memory and wait for locks. Called while a single kernel thread runs. */
 	void (*shared)(bool is, const struct kbi_sys_from *from);
-	/* true to false: no other kernel thread is inside a section that a lock protects, so kernel
-	 * threads may be ended */
+	/* true takes the allocator's locks, false releases them: in between no other kernel thread
+	 * is inside a section that a lock protects, so kernel threads may be ended */
 	void (*held)(bool is);
 	/* the kernel thread `was` was killed; `now` continues in its place */
 	void (*renumber)(uint32_t was, uint32_t now);

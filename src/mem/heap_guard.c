@@ -1,10 +1,10 @@
 /* mem/heap_guard.c - guarded blocks. Contract in heap_guard.h.
  *
- *   | no access | slot 0: no access | block, to the end | no access | slot 1 ...        each a unit of 64 KiB
+ *   | no access | slot 0: no access | block, to the end | no access | slot 1 ...   each 64 KiB
  *
- * The pages that a block lies in can be touched while it is the program's. Slots are used in turn: the slot freed
- * last is used last. States of a slot, changed by compare-and-swap, so that there is no lock that a fork or a fault could
- * find held:
+ * The pages of a block can be touched while the program has the block. Slots are used in turn: the
+ * slot freed last is used last. A slot's state changes by compare-and-swap, so that there is no
+ * lock that a fork or a fault could find held:
  *   EMPTY, FREED -> BUSY -> LIVE   taken
  *   LIVE -> BUSY -> FREED          freed: its pages are gone */
 #include "mem/heap_guard.h"
@@ -23,7 +23,7 @@ enum { TRIES = 8, PATTERN = 0xa5 };
 
 struct slot {
 	a32 state;
-	/* for the thread that made it BUSY; a report reads them, too */
+	/* written by the thread that made it BUSY; reports read these fields, too */
 	int taken_in, freed_in; /* kernel threads */
 	size_t n;
 	unsigned char *block;
@@ -65,7 +65,7 @@ uint32_t kbi_guard_distance(void)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* The first address behind a slot. */
+/* Returns the first address behind a slot. */
 static uintptr_t end_of(size_t i)
 {
 	return kbi_guard.base + (2 * i + 2) * KBI_UNIT;
@@ -76,7 +76,8 @@ static uintptr_t pages_of(const struct slot *s)
 	return (uintptr_t)s->block & ~(uintptr_t)(page - 1);
 }
 
-/* The slot that an address is in, or right behind, or (the first slot) right in front of. */
+/* Returns the slot that contains the address, or lies right before it, or (the first slot) right
+ * behind it. */
 static size_t slot_near(uintptr_t at)
 {
 	size_t unit = (at - kbi_guard.base) / KBI_UNIT;
@@ -86,7 +87,8 @@ static size_t slot_near(uintptr_t at)
 
 static bool change(struct slot *s, uint32_t from, uint32_t to)
 {
-	/* acquire and release: partner is itself; all writes of the slot's last user are there */
+	/* acquire and release: pairs with itself (the previous change) and with the acquire in
+	 * kbi_guard_explain; all writes of the slot's last user are visible */
 	return a_cas_acqrel(&s->state, &from, to);
 }
 
@@ -124,7 +126,8 @@ void *kbi_guard_take(size_t align, size_t n, const void *caller)
 	uintptr_t end;
 	struct slot *s;
 
-	if (n > KBI_HEAP_SMALL || align > page || a_load_rlx(&stopped) || (k = claim_slot()) == KBI_GUARD_SLOTS)
+	if (n > KBI_HEAP_SMALL || align > page || a_load_rlx(&stopped) ||
+	    (k = claim_slot()) == KBI_GUARD_SLOTS)
 		return NULL;
 	s = &slots[k];
 	end = end_of(k);
@@ -141,11 +144,15 @@ void *kbi_guard_take(size_t align, size_t n, const void *caller)
 	return s->block;
 }
 
-static KBI_NORETURN void complain(const char *what, const void *p, const struct slot *s, const void *caller)
+static KBI_NORETURN void complain(const char *what, const void *p, const struct slot *s,
+				  const void *caller)
 {
-	kbi_sys_fatal("heap: %s: address %p, block %p of %zu bytes, taken from %p by thread %d, freed from %p by thread %d,"
-		      " called from %p", what, kbi_sys_shown(p), kbi_sys_shown(s->block), s->n, kbi_sys_shown(s->taken_by),
-		      s->taken_in, kbi_sys_shown(s->freed_by), s->freed_in, kbi_sys_shown(caller));
+	kbi_sys_fatal("heap: %s: address %p, block %p of %zu bytes, taken from %p by thread %d, "
+		      "freed from %p by thread %d,"
+		      " called from %p",
+		      what, kbi_sys_shown(p), kbi_sys_shown(s->block), s->n,
+		      kbi_sys_shown(s->taken_by), s->taken_in, kbi_sys_shown(s->freed_by),
+		      s->freed_in, kbi_sys_shown(caller));
 }
 
 static void check_end(const struct slot *s, uintptr_t end, const void *caller)
@@ -184,10 +191,12 @@ size_t kbi_guard_bytes(const void *p, const void *caller)
 
 static void tell_freed(uintptr_t at, const struct slot *s)
 {
-	kbi_sys_message("heap: use of a freed block: address %p, at offset %zd of the block %p of %zu bytes, taken from %p"
-			" by thread %d, freed from %p by thread %d", kbi_sys_shown((void *)at),
-			(ptrdiff_t)(at - (uintptr_t)s->block), kbi_sys_shown(s->block), s->n, kbi_sys_shown(s->taken_by),
-			s->taken_in, kbi_sys_shown(s->freed_by), s->freed_in);
+	kbi_sys_message("heap: use of a freed block: address %p, at offset %zd of the block %p of %zu "
+			"bytes, taken from %p"
+			" by thread %d, freed from %p by thread %d",
+			kbi_sys_shown((void *)at), (ptrdiff_t)(at - (uintptr_t)s->block),
+			kbi_sys_shown(s->block), s->n, kbi_sys_shown(s->taken_by), s->taken_in,
+			kbi_sys_shown(s->freed_by), s->freed_in);
 }
 
 static void tell_outside(uintptr_t at, const struct slot *s)
@@ -195,8 +204,10 @@ static void tell_outside(uintptr_t at, const struct slot *s)
 	bool behind = at >= (uintptr_t)s->block;
 	size_t by = behind ? at - (uintptr_t)s->block - s->n : (uintptr_t)s->block - at;
 
-	kbi_sys_message("heap: overflow of a block: address %p, %zu bytes %s the block %p of %zu bytes, taken from %p"
-			" by thread %d", kbi_sys_shown((void *)at), by, behind ? "behind the end of" : "before",
+	kbi_sys_message("heap: overflow of a block: address %p, %zu bytes %s the block %p of %zu "
+			"bytes, taken from %p"
+			" by thread %d",
+			kbi_sys_shown((void *)at), by, behind ? "behind the end of" : "before",
 			kbi_sys_shown(s->block), s->n, kbi_sys_shown(s->taken_by), s->taken_in);
 }
 
@@ -208,7 +219,7 @@ void kbi_guard_explain(uintptr_t at)
 	if (!kbi_guard_has((void *)at))
 		return;
 	s = &slots[slot_near(at)];
-	/* acquire: partner is the release in change */
+	/* acquire: pairs with the release in change */
 	state = a_load_acq(&s->state);
 	if (state == FREED || state == BUSY)
 		tell_freed(at, s);
@@ -216,7 +227,7 @@ void kbi_guard_explain(uintptr_t at)
 		tell_outside(at, s);
 }
 
-/* libc's, by its name: it is asked for only where there is no drop-in. */
+/* libc's sigaction, looked up by name: called only in programs without the drop-in. */
 static int (*set_action)(int sig, const struct sigaction *act, struct sigaction *old);
 
 static void handle(int sig, siginfo_t *info, void *context)
@@ -226,7 +237,8 @@ static void handle(int sig, siginfo_t *info, void *context)
 	(void)context;
 	if (info->si_code > 0)
 		kbi_guard_explain((uintptr_t)info->si_addr);
-	/* the instruction runs again, and ends the program as without us; a signal that was sent is sent again */
+	/* The instruction runs again and ends the program, as without this handler; a signal that was
+	 * sent is sent again. */
 	set_action(sig, &by_default, NULL);
 	if (info->si_code <= 0)
 		kbi_sys(SYS_tgkill, kbi_sys(SYS_getpid), kbi_sys_gettid(), sig);

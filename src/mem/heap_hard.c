@@ -2,12 +2,14 @@
  *
  *   | n bytes of the program's | pattern, 56 bytes or more | seal, 8 bytes |
  *
- * The seal is the last word of the block as the heap knows it: how many bytes of pattern there are, and above that 40
- * bits of a keyed hash of this number and of the block's address. So a seal that is read says nothing about the seal of
- * another block or of another length. With any of its bits changed it is, but once in 2^40 times, no seal.
+ * The seal is the last word of the block as the heap knows it: the number of pattern bytes, and
+ * above that 40 bits of a keyed hash of this number and of the block's address. So the value of a
+ * seal reveals nothing about the seal of another block or of another length. A seal with any bit
+ * changed is invalid, except once in 2^40 times.
  *
- * A block that is given back is filled, and kept in a queue of its owner's before it goes to the heap: until then nobody
- * gets it. Its fill is checked when it leaves the queue, and again when the heap gives it out. */
+ * A freed block is filled and kept in a queue of its owner before it goes to the heap: until then
+ * it is not given out. Its fill is checked when it leaves the queue, and again when the heap gives
+ * it out. */
 #include "mem/heap_hard.h"
 
 #include <string.h>
@@ -21,7 +23,7 @@
 
 enum {
 	SEAL = sizeof(uint64_t),
-	ZONE = 64, /* a write up to so far behind the end is found */
+	ZONE = 64, /* a write up to this many bytes behind the end is found */
 	PATTERN = 0xa5,
 	FREED = 0xdd,
 	SCRUB = 4096, /* bytes of a freed block that are filled, at most */
@@ -56,7 +58,8 @@ static bool is_live(const struct kbi_slab *s, uint32_t i)
 	return a_load_rlx(live_word(s, i)) & (uint64_t)1 << i % 64;
 }
 
-/* The block's bit becomes `live`; whether it was the contrary. Other threads change the word's other bits. */
+/* Sets the block's bit to `live` and returns whether this changed it. Other threads change other
+ * bits of the word. */
 static bool set_live(const struct kbi_slab *s, uint32_t i, bool live)
 {
 	uint64_t bit = (uint64_t)1 << i % 64;
@@ -66,7 +69,8 @@ static bool set_live(const struct kbi_slab *s, uint32_t i, bool live)
 	return a_and_rlx(live_word(s, i), ~bit) & bit;
 }
 
-/* Of a slab's block, since the slab was made: whether it is the first time. Then nobody has filled it. */
+/* Sets the bit "the program has had this block of the slab" and returns whether it was clear: then
+ * the block has not been filled. */
 static bool set_used(const struct kbi_slab *s, uint32_t i)
 {
 	uint64_t bit = (uint64_t)1 << i % 64;
@@ -80,7 +84,7 @@ struct block {
 	struct kbi_slab *slab;
 	uint32_t index, tag;
 	size_t size;
-	bool exact; /* a block begins there */
+	bool exact; /* p is the block's beginning */
 };
 
 static struct block find(const void *p)
@@ -122,7 +126,8 @@ static void seal(void *p, size_t n, size_t size)
 	*seal_of(p, size) = make_seal(p, pad);
 }
 
-static KBI_NORETURN void complain(const char *what, const void *p, const struct block *b, const void *caller)
+static KBI_NORETURN void complain(const char *what, const void *p, const struct block *b,
+				  const void *caller)
 {
 	if (b->size)
 		kbi_sys_fatal("heap: %s: block %p, size class %zu, called from %p", what, kbi_sys_shown(p),
@@ -139,19 +144,21 @@ static uint64_t load(const unsigned char *c)
 	return word;
 }
 
+/* Returns a multiple of STEP: the bytes from c on, at most n, that are known to be `fill`. */
 static size_t skip_filled(const unsigned char *c, size_t n, unsigned char fill)
 {
 	enum { STEP = 4 * sizeof(uint64_t) };
 	const uint64_t words = fill * UINT64_C(0x0101010101010101);
 	size_t i = 0;
 
-	while (i + STEP <= n && !((load(c + i) ^ words) | (load(c + i + 8) ^ words) | (load(c + i + 16) ^ words) |
-				  (load(c + i + 24) ^ words)))
+	while (i + STEP <= n &&
+	       !((load(c + i) ^ words) | (load(c + i + 8) ^ words) | (load(c + i + 16) ^ words) |
+		 (load(c + i + 24) ^ words)))
 		i += STEP;
 	return i;
 }
 
-/* Offset of the first byte that is not `fill`; n: all are. */
+/* Returns the offset of the first byte that is not `fill`; n: all bytes are. */
 static size_t find_other(const unsigned char *c, size_t n, unsigned char fill)
 {
 	size_t i = skip_filled(c, n, fill);
@@ -161,7 +168,8 @@ static size_t find_other(const unsigned char *c, size_t n, unsigned char fill)
 	return i;
 }
 
-/* The length that was asked for; aborts if what follows the block was written to. */
+/* Returns the length that the program asked for; aborts if the bytes behind the block were written
+ * to. */
 static size_t check(const void *p, const struct block *b, const void *caller)
 {
 	uint64_t word = *seal_of(p, b->size);
@@ -179,21 +187,26 @@ static size_t filled_bytes(const struct block *b)
 }
 
 /* Aborts if a freed block was written to. */
-static void check_fill(const void *p, const struct block *b, const void *freed_by, const void *caller)
+static void check_fill(const void *p, const struct block *b, const void *freed_by,
+		       const void *caller)
 {
 	size_t n = filled_bytes(b), at = find_other(p, n, FREED);
 
 	if (at == n)
 		return;
 	if (freed_by)
-		kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, first changed byte at offset %zu,"
-			      " freed from %p, found by a call from %p", kbi_sys_shown(p), b->size, at,
-			      kbi_sys_shown(freed_by), kbi_sys_shown(caller));
-	kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, first changed byte at offset %zu,"
-		      " found by a call from %p", kbi_sys_shown(p), b->size, at, kbi_sys_shown(caller));
+		kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, "
+			      "first changed byte at offset %zu,"
+			      " freed from %p, found by a call from %p",
+			      kbi_sys_shown(p), b->size, at, kbi_sys_shown(freed_by),
+			      kbi_sys_shown(caller));
+	kbi_sys_fatal("heap: write to a freed block: block %p, size class %zu, "
+		      "first changed byte at offset %zu,"
+		      " found by a call from %p",
+		      kbi_sys_shown(p), b->size, at, kbi_sys_shown(caller));
 }
 
-/* Of a block that the program has. */
+/* Returns the description of the block that begins at p; aborts if none does. */
 static struct block find_live(const void *p, const void *caller)
 {
 	struct block b = find(p);
@@ -206,12 +219,12 @@ static struct block find_live(const void *p, const void *caller)
 /* ---- blocks that wait before they go to the heap --------------------------------------------- */
 
 enum {
-	WAITING = 1024,               /* blocks of an owner's, */
-	WAITING_BYTES = 256 << 10,    /* and bytes */
-	WAITING_WHOLE = 128 << 10,    /* a longer block waits without most of its pages */
+	WAITING = 1024,               /* blocks that wait at an owner, at most */
+	WAITING_BYTES = 256 << 10,    /* their bytes, at most */
+	WAITING_WHOLE = 128 << 10,    /* bytes; a longer block waits without most of its pages */
 };
 
-/* A queue, the owner's. */
+/* A queue of freed blocks; used by its owner only. */
 struct kbi_waiting {
 	uint32_t first, n;
 	size_t bytes;
@@ -252,14 +265,16 @@ static void end_first(struct kbi_owner *o, const void *caller)
 	give_back(o, p, &b);
 }
 
-/* All pages but the first unit's; they read as zeroes when they are next touched. */
+/* Returns all pages except the first unit's to the system; they read as zeroes when they are next
+ * touched. */
 static bool drop_pages(void *p, const struct block *b)
 {
 	return kbi_sys(SYS_madvise, (char *)p + KBI_UNIT, b->size - KBI_UNIT,
 		       kbi_space.shared ? MADV_REMOVE : MADV_DONTNEED) == 0;
 }
 
-/* False: there is no memory for the queue, or the block is too long for it and its pages are locked. */
+/* Queues a freed block. Returns false if there is no memory for the queue, or if the block is too
+ * long for it and its pages are locked in memory. */
 static bool keep(struct kbi_owner *o, void *p, const struct block *b, const void *caller)
 {
 	struct kbi_waiting *w = o->waiting;
@@ -310,7 +325,9 @@ void *kbi_hard_take(size_t align, size_t n, const void *caller)
 
 	if (!o || n > PTRDIFF_MAX - ZONE)
 		return NULL;
-	p = kbi_unlikely(kbi_guard.every) && kbi_owner_chooses(o) ? kbi_guard_take(align, n, caller) : NULL;
+	p = kbi_unlikely(kbi_guard.every) && kbi_owner_chooses(o) ?
+		    kbi_guard_take(align, n, caller) :
+		    NULL;
 	if (p)
 		return p;
 	p = take(o, align, n + ZONE);

@@ -6,7 +6,7 @@
 
 #include "os/sys.h"
 
-enum { MOVE = 4 * KBI_UNIT }; /* from here on moving pages is cheaper than copying them */
+enum { MOVE = 4 * KBI_UNIT }; /* bytes from which on moving pages is cheaper than copying them */
 
 static size_t units_for(size_t bytes)
 {
@@ -44,8 +44,9 @@ size_t kbi_large_bytes(const void *p)
 	return (size_t)record(p)->units << KBI_UNIT_SHIFT;
 }
 
-/* The pages under `from` become those under `to`; fresh ones take their place in the same call: were there a hole for a
- * moment, another thread could have something mapped into it. Linux 5.7; else the caller copies. */
+/* Moves the pages under `from` to `to`; fresh pages take their place in the same call: with a hole
+ * for a moment, another thread's mapping could be placed there. Needs Linux 5.7; false: the caller
+ * copies. */
 static bool move_pages(void *from, size_t bytes, void *to)
 {
 	enum { DONTUNMAP = 4 };

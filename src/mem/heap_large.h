@@ -1,20 +1,25 @@
-/* mem/heap_large.h - blocks above 32 KiB, or aligned beyond 64 KiB: spans of whole units from the common space. They belong
- * to nobody; freed ones wait there with their pages (heap_space) for the next. They grow in place where they can, else
- * their pages are moved, not copied.
- * Callers: heap. Calls heap_space. Any thread. */
+/* mem/heap_large.h - blocks above 32 KiB, or aligned beyond 64 KiB: spans of whole units from the
+ * common space. They belong to no owner. A freed block's span keeps its pages (heap_space) for the
+ * next block. A block grows in place where possible; else its pages are moved, not copied.
+ *
+ * Callers: heap, heap_hard. Any thread. Locks: the space's, inside heap_space. Never switches. */
 #ifndef KBI_HEAP_LARGE_H
 #define KBI_HEAP_LARGE_H
 
 #include "mem/heap_space.h"
 
-/* align: a power of two. *zero: the block reads as zeroes. NULL: no memory. */
+/* Returns a block of at least `bytes` bytes at a multiple of align, a power of two. *zero: the
+ * block reads as zeroes. NULL: no memory. */
 void *kbi_large_take(size_t bytes, size_t align, bool *zero);
-/* p is a large block, and the caller's last word on it; so for resize. */
+/* Frees the large block p. No other thread may use p during this or kbi_large_resize. */
 void kbi_large_give(void *p);
-/* Another length, perhaps elsewhere; NULL: no memory, the block is as before. */
+/* Changes the block's length and returns its new address; NULL: no memory, the block is
+ * unchanged. */
 void *kbi_large_resize(void *p, size_t bytes);
+/* Returns the length of the block's span, bytes. */
 size_t kbi_large_bytes(const void *p);
 
+/* Returns whether a large block begins at p. */
 static inline bool kbi_large_is(const void *p)
 {
 	size_t unit = kbi_space_unit(p);

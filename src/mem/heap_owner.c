@@ -1,5 +1,8 @@
-/* mem/heap_owner.c - an owner's slow paths: bins that are empty or full, blocks of others. Contract in heap_owner.h.
- * Runs on the owner's kernel thread, and for orphans under life's lock. Calls heap_slab, heap_owner_life. */
+/* mem/heap_owner.c - the slow paths of an owner: empty and full bins, blocks of other owners.
+ * Contract in heap_owner.h.
+ *
+ * Callers: heap, heap_hard. Runs on the owner's kernel thread, and for orphans under life's lock.
+ * Calls heap_slab, heap_owner_life. Locks: the magazines'. Never switches. */
 #include "mem/heap_owner_priv.h"
 #include "mem/heap_guard.h"
 #include "os/lock.h"
@@ -23,7 +26,7 @@ void kbi_owner_setup(void)
 				 __ATOMIC_RELAXED);
 }
 
-/* ---- magazines: empty ones go round ---------------------------------------------------------- */
+/* ---- magazines: empty ones circulate --------------------------------------------------------- */
 
 static struct {
 	a32 lock;
@@ -51,7 +54,7 @@ static struct kbi_magazine *get_bundle(void)
 	return m ? m : new_bundle();
 }
 
-/* The first BUNDLE of o's spare ones. */
+/* Moves the first BUNDLE of o's empty magazines to the pool. */
 static void put_bundle(struct kbi_owner *o)
 {
 	struct kbi_magazine *first = o->spare, *last = first;
@@ -90,6 +93,7 @@ static void put_magazine(struct kbi_owner *o, struct kbi_magazine *m)
 		put_bundle(o);
 }
 
+/* Returns the entry below the first block. */
 static void **bottom(struct kbi_magazine *m)
 {
 	return m->block - 1;
@@ -105,7 +109,7 @@ static unsigned room(unsigned k)
 	return kbi_slab_class[k].room;
 }
 
-/* The one that b's blocks are taken from, or NULL. */
+/* Returns the magazine that allocation from b pops from, or NULL. */
 static struct kbi_magazine *taken_from(const struct kbi_bin *b)
 {
 	return b->take == kbi_owner_nothing ? NULL : kbi_owner_around(b->take);
@@ -113,13 +117,13 @@ static struct kbi_magazine *taken_from(const struct kbi_bin *b)
 
 static void load_take(struct kbi_bin *b, struct kbi_magazine *m, unsigned count)
 {
-	m->tag = m->count = 0; /* the bottom */
+	m->tag = m->count = 0; /* the bottom entry is NULL */
 	b->take = bottom(m) + count;
 }
 
 static void load_give(struct kbi_bin *b, unsigned k, struct kbi_magazine *m, unsigned count)
 {
-	m->tag = m->count = 0; /* it is taken from next */
+	m->tag = m->count = 0; /* so the bottom is NULL when the magazine becomes the take magazine */
 	b->give = bottom(m) + count;
 	b->give_high = bottom(m) + room(k);
 }
@@ -149,7 +153,8 @@ static void unlist_slab(struct kbi_owner *o, struct kbi_slab *s)
 		s->next->prev = s->prev;
 }
 
-/* A slab without a block in use goes back, unless it is the only one of its class with room and o may want it. */
+/* Returns a block to its slab. A slab without a block in use is given back, unless it is its
+ * class's only slab with free blocks and o is no orphan. */
 static void return_block(struct kbi_owner *o, void *block)
 {
 	struct kbi_slab *s = kbi_space_slab(block);
@@ -157,7 +162,8 @@ static void return_block(struct kbi_owner *o, void *block)
 	kbi_slab_put(s, block);
 	if (!s->listed)
 		list_slab(o, s);
-	if (kbi_slab_is_unused(s) && (s->next || s->prev || a_load_rlx(&o->state) == KBI_OWNER_ORPHAN)) {
+	if (kbi_slab_is_unused(s) &&
+	    (s->next || s->prev || a_load_rlx(&o->state) == KBI_OWNER_ORPHAN)) {
 		unlist_slab(o, s);
 		kbi_slab_end(s);
 		o->count.slabs_ended++;
@@ -185,7 +191,7 @@ static struct kbi_slab *slab_with_room(struct kbi_owner *o, unsigned k)
 	return s;
 }
 
-/* One slab's worth into an empty magazine; how many. */
+/* Fills an empty magazine from one slab. Returns the number of blocks. */
 static unsigned fill(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
 {
 	struct kbi_slab *s = slab_with_room(o, k);
@@ -219,7 +225,8 @@ static struct kbi_magazine *pop_more(struct kbi_owner *o, unsigned k)
 
 /* ---- the inbox ------------------------------------------------------------------------------- */
 
-/* m came from another: behind its bin, or, if enough is there, to the slabs. */
+/* Takes a posted magazine: puts it behind the bin, or, if there are enough, returns its blocks to
+ * the slabs. */
 static void accept(struct kbi_owner *o, struct kbi_magazine *m, bool keep)
 {
 	unsigned k = (m->tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT;
@@ -239,7 +246,8 @@ static void receive(struct kbi_owner *o, bool keep)
 
 	if (!a_load_rlx(&o->inbox))
 		return;
-	/* acquire: partner is the release in post: the blocks, and what their last users did with them */
+	/* acquire: pairs with the release in post; the magazine's blocks, and the last writes of their
+	 * users */
 	for (m = a_xchg_acq(&o->inbox, NULL); m; m = next) {
 		next = m->next;
 		accept(o, m, keep);
@@ -255,7 +263,8 @@ void kbi_owner_receive(struct kbi_owner *o)
 
 /* ---- allocation ------------------------------------------------------------------------------ */
 
-/* What has been given back is taken, though nothing was taken before. False: there is nothing. */
+/* Takes the give magazine as the take magazine if there was none. Returns false if nothing was
+ * given back. */
 static bool take_given(struct kbi_bin *b)
 {
 	if (b->take != kbi_owner_nothing || !b->give || !count_to(b->give))
@@ -265,7 +274,7 @@ static bool take_given(struct kbi_bin *b)
 	return true;
 }
 
-/* From what others have sent, or from a slab. */
+/* Refills the bin from posted magazines, or from a slab. */
 static bool refill(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
@@ -289,7 +298,7 @@ static bool refill(struct kbi_owner *o, unsigned k)
 	return n != 0;
 }
 
-/* ---- blocks that are chosen (heap_guard) ----------------------------------------------------- */
+/* ---- chosen blocks (heap_guard) -------------------------------------------------------------- */
 
 void kbi_owner_untrap(struct kbi_owner *o, struct kbi_bin *b)
 {
@@ -313,7 +322,8 @@ static void set_trap(struct kbi_owner *o, struct kbi_trap *t, void **at)
 	kbi_owner_leave(o);
 }
 
-/* The n-th from now is chosen, or as many as there are were taken in vain. */
+/* Sets a trap at the t->until-th block from now if the magazine has that many; else counts its
+ * blocks. */
 static void look_ahead(struct kbi_owner *o, struct kbi_bin *b)
 {
 	struct kbi_trap *t = &o->trap[b - o->bin];
@@ -344,7 +354,7 @@ void kbi_owner_set_trap(struct kbi_owner *o, struct kbi_bin *b)
 
 	if (!know_distance(t))
 		return;
-	if (t->until > 1) /* that which was taken */
+	if (t->until > 1) /* the block that was taken */
 		t->until--;
 	look_ahead(o, b);
 }
@@ -381,7 +391,8 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 
 /* ---- own frees ------------------------------------------------------------------------------- */
 
-/* The full magazine goes behind the bin. Are there many, one that has waited there returns its blocks to the slabs. */
+/* Puts the full give magazine behind the bin and returns an empty magazine. If there are many
+ * behind the bin, one of them returns its blocks to the slabs. NULL: no memory. */
 static struct kbi_magazine *put_behind(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_magazine *full = kbi_owner_around(o->bin[k].give), *m;
@@ -441,9 +452,10 @@ static void post(struct kbi_owner *o, struct kbi_magazine *m)
 	o->count.posted += m->count;
 	do
 		m->next = old;
-	/* release: partner is the acquire in receive */
+	/* release: pairs with the acquire in receive */
 	while (!a_cas_rel(&to->inbox, &old, m));
-	/* An owner that becomes an orphan meanwhile may miss it: the next to post sees to it, or who takes it over. */
+	/* An owner that becomes an orphan meanwhile may miss the magazine: the next post to it, or the
+	 * thread that takes it over, finds it. */
 	if (kbi_unlikely(a_load_rlx(&to->state) == KBI_OWNER_ORPHAN))
 		kbi_life_tend(to);
 }
@@ -492,9 +504,9 @@ void kbi_owner_send(struct kbi_owner *o, uint32_t tag, void *block)
 		ok = open_outlet(o, e, tag);
 		kbi_owner_leave(o);
 	}
+	/* without memory even for a magazine the block is lost */
 	if (kbi_likely(ok))
 		*++e->top = block;
-	/* else no memory even for a record: the block is lost */
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -520,7 +532,7 @@ static void flush_bin(struct kbi_owner *o, unsigned k)
 	*b = (struct kbi_bin){ .take = kbi_owner_nothing };
 }
 
-/* The last slab of a class that is kept for what may come. */
+/* Gives back the last slab of a class, which is otherwise kept for later. */
 static void end_unused_slab(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_slab *s = o->slabs[k];

@@ -1,7 +1,10 @@
-/* mem/heap_owner_life.c - which owners there are: made when a kernel thread first allocates, orphans when it ends, taken
- * over by the next. A thread's end is told by a destructor of thread-specific data; one that allocates even after that is
- * found by asking the kernel whether it lives. In a child of fork those of other kernel threads are lost.
- * Contract in heap_owner.h. Locks: life's, in front of the space's. Never switches. */
+/* mem/heap_owner_life.c - the owners' lives: an owner is made when a kernel thread first allocates,
+ * becomes an orphan when the thread ends, and is taken over by the next kernel thread. A destructor
+ * of thread-specific data reports a thread's end; for a thread that allocates even after that, the
+ * kernel is asked whether it still exists. In a child of fork the owners of all other kernel
+ * threads are lost. Contract in heap_owner.h.
+ *
+ * Locks: life's, before the space's. Never switches. */
 #include "mem/heap_owner_priv.h"
 #include "os/lock.h"
 
@@ -18,23 +21,23 @@ static struct {
 	a32 lock;
 	/* under the lock */
 	struct kbi_owner *orphans;
-	uint32_t asked; /* the last one that was asked whether it lives */
+	uint32_t asked; /* number of the last owner whose thread's existence was checked */
 	/* any thread */
 	aptr *owner;  /* by number, from 1; constant once made */
-	a32 limit;    /* numbers below are in use */
-	a32 watching; /* key counts */
+	a32 limit;    /* numbers below this are in use */
+	a32 watching; /* the key is valid */
 	pthread_key_t key;
 } life;
 
 struct kbi_owner *kbi_life_owner(uint32_t number)
 {
-	/* acquire: partner is the release in publish */
+	/* acquire: pairs with the release in publish */
 	return a_load_acq(&life.owner[number]);
 }
 
 uint32_t kbi_life_limit(void)
 {
-	/* acquire: partner is the release in publish */
+	/* acquire: pairs with the release in publish */
 	return a_load_acq(&life.limit);
 }
 
@@ -46,7 +49,7 @@ static void publish(struct kbi_owner *o, uint32_t number)
 {
 	o->key = number << KBI_TAG_SHIFT;
 	o->behind = o;
-	/* release: partner is the acquire in kbi_life_owner, _limit */
+	/* release: pairs with the acquires in kbi_life_owner and kbi_life_limit */
 	a_store_rel(&life.owner[number], o);
 	a_store_rel(&life.limit, number + 1);
 }
@@ -78,21 +81,24 @@ static struct kbi_owner *make(void)
 	return o;
 }
 
-/* This kernel thread has one, but the TLS that is loaded does not know it. One that is busy is another's, of the same
- * number, which has ended in the middle of something: the caller comes from outside the heap. */
+/* Finds the owner of a kernel thread whose loaded TLS does not name it. A busy owner is not the
+ * caller's, which comes from outside the heap: it belonged to an earlier kernel thread with an
+ * equal number, which ended inside an operation. */
 static struct kbi_owner *find_mine(uint32_t tid)
 {
 	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
 		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
 
-		if (a_load_rlx(&o->tid) == tid && a_load_rlx(&o->state) == KBI_OWNER_OWNED && !a_load_rlx(&o->busy))
+		if (a_load_rlx(&o->tid) == tid && a_load_rlx(&o->state) == KBI_OWNER_OWNED &&
+		    !a_load_rlx(&o->busy))
 			return o;
 	}
 	return NULL;
 }
 
-/* Signal 0 tells whether a kernel thread is there. One that was in the middle of something has left nothing whole. A
- * process that was killed is there until its successor's number stands here: who finds that it is not looks again. */
+/* Returns whether o's kernel thread is gone; signal 0 tests this. A busy owner does not count: its
+ * records are incomplete. A killed process exists until its successor's number is in o->tid, so tid
+ * is read again after the test. */
 static bool is_gone(const struct kbi_owner *o)
 {
 	uint32_t tid = a_load_rlx(&o->tid);
@@ -101,7 +107,7 @@ static bool is_gone(const struct kbi_owner *o)
 	       kbi_sys_signal((int)tid, 0) == -ESRCH && a_load_rlx(&o->tid) == tid;
 }
 
-/* One whose thread ended without a word; some are asked each time. */
+/* Returns an owner whose thread ended without reporting it; each call checks a few. */
 static struct kbi_owner *find_gone(void)
 {
 	uint32_t n = a_load_rlx(&life.limit);
@@ -128,7 +134,8 @@ static struct kbi_owner *take_orphan(void)
 
 /* ---- a kernel thread's life ------------------------------------------------------------------ */
 
-/* In hardened mode: an owner without blocks in front of o, so that everything is asked of heap_hard. */
+/* In hardened mode, returns an owner without blocks that stands in front of o, so that every call
+ * goes to heap_hard; else o. */
 static struct kbi_owner *front(struct kbi_owner *o)
 {
 	struct kbi_owner *f = o;
@@ -144,15 +151,18 @@ static struct kbi_owner *front(struct kbi_owner *o)
 	return f;
 }
 
-/* Its end will be told. Perhaps: the destructors of the thread may run already. */
+/* Arranges that the thread's end is reported. This may fail: the thread's destructors may be
+ * running already. */
 static void arrange_end(struct kbi_owner *o)
 {
-	/* acquire: partner is the release in kbi_life_watch */
+	/* acquire: pairs with the release in kbi_life_watch; the key */
 	if (a_load_acq(&life.watching))
 		pthread_setspecific(life.key, o);
 }
 
-/* A process that is killed here has another number then: that of one that has ended may be anybody's. */
+/* Finds the owner of the calling kernel thread. If its process is killed in here, its successor has
+ * another number; the number of an ended process may belong to any new process. So the number is
+ * read again. */
 static struct kbi_owner *find_old(void)
 {
 	struct kbi_owner *o;
@@ -165,7 +175,8 @@ static struct kbi_owner *find_old(void)
 	return o;
 }
 
-/* Likewise. Who renumbers finds it from the store on; before that, the second look does. */
+/* Makes o the calling kernel thread's. If the process is killed in here, kbi_life_renumber changes
+ * tid once it is stored; before that, the second reading of the number notices. */
 static void sign(struct kbi_owner *o)
 {
 	do
@@ -174,7 +185,8 @@ static void sign(struct kbi_owner *o)
 	a_store_rlx(&o->state, KBI_OWNER_OWNED);
 }
 
-/* The first that fits: its own, one that is nobody's, a new one. Under the lock. */
+/* Returns the first owner that fits: the thread's own, an orphan, the owner of a thread that is
+ * gone, a new one. Under the lock. */
 static struct kbi_owner *find_owner(void)
 {
 	struct kbi_owner *o = find_old();
@@ -199,7 +211,7 @@ struct kbi_owner *kbi_life_begin(void)
 	kbi_lock_leave(&life.lock);
 	if (!o)
 		return NULL;
-	/* the slot first: arranging may allocate */
+	/* first the slot, because arrange_end may allocate */
 	kbi_owner_self = front(o);
 	arrange_end(o);
 	return o;
@@ -226,16 +238,17 @@ void kbi_life_end(void)
 	leave_to_heirs(o);
 }
 
-/* Destructors of other keys may allocate after this one: then the thread has an owner again, and another round of
- * destructors, or is found to have gone. */
+/* Destructors of other keys may allocate after this one. Then the thread has an owner again, and
+ * either another round of destructors follows, or find_gone finds the owner. */
 static void at_thread_end(void *o)
 {
 	if (kbi_owner_self->behind == o)
 		kbi_life_end();
 }
 
-/* The store comes before `was` is let go (core/revive), so before it ends, and before anybody is told that it has: partner
- * is the second look in is_gone, through the kernel. */
+/* The store to tid comes before the process `was` is released (core/revive), so before it ends, and
+ * before the kernel reports to any process that it has ended: pairs with the second reading of tid
+ * in is_gone, through the kernel. */
 void kbi_life_renumber(uint32_t was, uint32_t now)
 {
 	for (uint32_t i = 1, n = kbi_life_limit(); i < n; i++) {
@@ -248,6 +261,7 @@ void kbi_life_renumber(uint32_t was, uint32_t now)
 
 void kbi_life_stays(void)
 {
+	/* acquire: pairs with the release in kbi_life_watch; the key */
 	if (a_load_acq(&life.watching))
 		pthread_setspecific(life.key, NULL);
 }
@@ -285,9 +299,11 @@ void kbi_life_hold(bool is)
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* The kernel copies page after page while other kernel threads go on, and not in the order of their stores. So the child
- * uses only what nobody changes meanwhile: what a lock protects that is held, orphans, and the caller's own. What others
- * send during that time may be half there: so inboxes are emptied before, and the child throws away what they have. */
+/* The kernel copies page after page while other kernel threads go on, and not in the order of their
+ * stores. So the child uses only memory that no thread changes meanwhile: memory that a held lock
+ * protects, orphans, and the caller's own owner. A magazine that another thread posts during the
+ * fork may be copied half written: so inboxes are emptied before, and the child discards their
+ * contents. */
 static void before_fork(void)
 {
 	if (kbi_owner_self->behind)
@@ -301,7 +317,7 @@ static void in_parent(void)
 	kbi_life_hold(false);
 }
 
-/* The other kernel threads are not there. Their owners stay as they are, for ever. */
+/* The other kernel threads do not exist in the child. Their owners stay unused for ever. */
 static void in_child(void)
 {
 	struct kbi_owner *mine = kbi_owner_self->behind;
@@ -321,7 +337,7 @@ static void in_child(void)
 void kbi_life_watch(void)
 {
 	pthread_atfork(before_fork, in_parent, in_child);
-	/* release: partner is the acquire in arrange_end */
+	/* release: pairs with the acquires in arrange_end and kbi_life_stays */
 	if (pthread_key_create(&life.key, at_thread_end) == 0)
 		a_store_rel(&life.watching, 1);
 }

@@ -5,7 +5,7 @@
 
 struct kbi_class kbi_slab_class[KBI_HEAP_CLASSES];
 
-/* Threads that do it at once write the same. */
+/* Threads that run this at the same time write equal values. */
 void kbi_slab_setup(void)
 {
 	for (unsigned k = 0; k < KBI_HEAP_CLASSES; k++)
@@ -50,8 +50,9 @@ static unsigned take_freed(struct kbi_slab *s, char *base, uint32_t size, void *
 	return got;
 }
 
-/* Those never given out follow, and are not touched. */
-static unsigned take_fresh(struct kbi_slab *s, char *base, const struct kbi_class *c, void **end, unsigned n)
+/* Takes blocks that were never given out, without touching them. */
+static unsigned take_fresh(struct kbi_slab *s, char *base, const struct kbi_class *c, void **end,
+			   unsigned n)
 {
 	unsigned left = c->blocks - s->fresh;
 
@@ -80,11 +81,11 @@ void kbi_slab_put(struct kbi_slab *s, void *block)
 	uint64_t bit = (uint64_t)1 << i % 64;
 
 	if (kbi_unlikely(!exact || i >= s->fresh))
-		kbi_sys_fatal("heap: free(%p): no block begins there; the nearest are of %u bytes", kbi_sys_shown(block),
-			      kbi_slab_class[s->class].size);
+		kbi_sys_fatal("heap: free(%p): no block begins there; the nearest are of %u bytes",
+			      kbi_sys_shown(block), kbi_slab_class[s->class].size);
 	if (kbi_unlikely(s->free[w] & bit))
-		kbi_sys_fatal("heap: free(%p): a block of %u bytes was freed twice", kbi_sys_shown(block),
-			      kbi_slab_class[s->class].size);
+		kbi_sys_fatal("heap: free(%p): a block of %u bytes was freed twice",
+			      kbi_sys_shown(block), kbi_slab_class[s->class].size);
 	s->free[w] |= bit;
 	s->n_free++;
 	if (w < s->low)

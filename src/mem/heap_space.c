@@ -1,6 +1,8 @@
 /* mem/heap_space.c - the region, its frontier, and free spans. Contract in heap_space.h.
- * Free spans are listed by length, those with their pages (dirty) and those without (clean) apart: the former are used
- * first, for they cost no page faults. Neighbours of one kind are joined at once. */
+ *
+ * Free spans are listed by length. Spans that have their pages (dirty) and spans that have returned
+ * them (clean) are listed apart. Dirty spans are taken first, because they cost no page faults.
+ * Free neighbours of one kind are joined at once. */
 #include "mem/heap_space.h"
 #include "os/lock.h"
 
@@ -10,18 +12,20 @@
 #include "base/san.h"
 
 enum {
-	EXACT = 32,           /* lengths below have a list each, */
-	LISTS = EXACT + 32,   /* longer ones a list for each doubling */
+	EXACT = 32,           /* each length below this has a list of its own */
+	LISTS = EXACT + 32,   /* longer spans: a list for each doubling */
 	STEP = 256,           /* units made accessible at once */
 	RECORDS = 1 << 16,    /* bytes mapped at once for the heap's own records */
 	MARK_BYTES = KBI_MARK_WORDS * 8,
 };
-#define RESERVE ((size_t)1 << (KBI_SAN ? 36 : sizeof(size_t) == 8 ? 44 : 30)) /* sanitizers leave less room */
+/* sanitizers leave less room */
+#define RESERVE ((size_t)1 << (KBI_SAN ? 36 : sizeof(size_t) == 8 ? 44 : 30))
 #define KEEP ((size_t)16 << 20)
 
+/* All free spans of one kind. */
 struct set {
 	struct kbi_slab *list[LISTS];
-	uint64_t filled;
+	uint64_t filled; /* bit l: list[l] is not empty */
 	size_t units;
 };
 
@@ -29,13 +33,14 @@ struct kbi_space kbi_space;
 
 static struct {
 	a32 lock;
-	a32 ready; /* 1: set up, 2: there is no address space */
+	a32 ready; /* 0: not yet; 1: set up; 2: there is no address space */
 	/* under the lock */
 	struct set clean, dirty;
-	size_t frontier, open; /* units taken once; units whose pages are accessible */
-	size_t used, peak;     /* units, not free */
+	/* the frontier: units that were ever taken; open: units whose pages are accessible */
+	size_t frontier, open;
+	size_t used, peak;     /* units that are not free; its maximum */
 	size_t keep;           /* dirty units that need not be returned; 0: the default */
-	bool pinned;           /* the system would not take pages: they are locked in memory */
+	bool pinned;           /* the system refused to take pages back: they are locked in memory */
 	char *record, *record_end;
 	size_t record_bytes;
 } space;
@@ -52,29 +57,34 @@ static size_t per_unit(void)
 	return KBI_UNIT + sizeof(struct kbi_slab) + sizeof(a32) + MARK_BYTES;
 }
 
-/* The most that may be reserved: half of what a limit on address space leaves the program. */
+/* Returns the most that may be reserved: half of the address space that a limit leaves the
+ * program. */
 static size_t reserve_limit(void)
 {
 	struct rlimit r = { RLIM_INFINITY, RLIM_INFINITY };
 
 	kbi_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &r);
-	return r.rlim_cur == RLIM_INFINITY || r.rlim_cur / 2 > RESERVE ? RESERVE : (size_t)r.rlim_cur / 2;
+	return r.rlim_cur == RLIM_INFINITY || r.rlim_cur / 2 > RESERVE ? RESERVE :
+									 (size_t)r.rlim_cur / 2;
 }
 
-/* Records first, blocks behind them; what lies between was never accessible. */
+/* Lays out the records first and the blocks behind them; the gap between them is never
+ * accessible. */
 static void lay_out(uintptr_t low, size_t units)
 {
 	kbi_space.slab = (struct kbi_slab *)low;
 	kbi_space.marks = (uint64_t *)(kbi_space.slab + units);
 	kbi_space.tag = (a32 *)((char *)kbi_space.marks + units * MARK_BYTES);
-	kbi_space.base = ((uintptr_t)(kbi_space.tag + units) + 2 * KBI_UNIT - 1) & ~(uintptr_t)(KBI_UNIT - 1);
+	kbi_space.base = ((uintptr_t)(kbi_space.tag + units) + 2 * KBI_UNIT - 1) &
+			 ~(uintptr_t)(KBI_UNIT - 1);
 	kbi_space.units = units;
 }
 
 static bool reserve(void)
 {
 	for (size_t bytes = reserve_limit(); bytes >= 1 << 20; bytes /= 2) {
-		size_t units = bytes / per_unit() & ~(size_t)63, all = units * per_unit() + 2 * KBI_UNIT;
+		size_t units = bytes / per_unit() & ~(size_t)63,
+		       all = units * per_unit() + 2 * KBI_UNIT;
 		void *low = units ? kbi_sys_mmap(NULL, all, PROT_NONE, MAP_NORESERVE) : NULL;
 
 		if (low) {
@@ -87,17 +97,18 @@ static bool reserve(void)
 
 bool kbi_space_setup(void)
 {
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release below; kbi_space is set */
 	if (kbi_unlikely(a_load_acq(&space.ready) == 0)) {
 		kbi_lock_take(&space.lock);
 		if (a_load_rlx(&space.ready) == 0)
+			/* release: pairs with the acquire above */
 			a_store_rel(&space.ready, reserve() ? 1 : 2);
 		kbi_lock_leave(&space.lock);
 	}
 	return a_load_rlx(&space.ready) == 1;
 }
 
-/* Whole pages of the items [from, to) of an array. */
+/* Returns the whole pages that hold the items [from, to) of an array. */
 static struct kbi_memory_part pages(const void *array, size_t each, size_t from, size_t to)
 {
 	uintptr_t at = (uintptr_t)array;
@@ -106,7 +117,7 @@ static struct kbi_memory_part pages(const void *array, size_t each, size_t from,
 					 (at + to * each + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1) };
 }
 
-/* All that is there for the units [from, to). */
+/* Fills part with the memory of the units [from, to): records, tags, marks, pages. */
 static void parts_of(size_t from, size_t to, struct kbi_memory_part part[KBI_MEMORY_PARTS])
 {
 	part[0] = pages(kbi_space.slab, sizeof(struct kbi_slab), from, to);
@@ -156,7 +167,8 @@ static struct set *set_of(enum kbi_unit_state state)
 
 static unsigned list_of(size_t units)
 {
-	return units < EXACT ? (unsigned)units : EXACT - 5 + 63 - (unsigned)__builtin_clzll((unsigned long long)units);
+	return units < EXACT ? (unsigned)units :
+			       EXACT - 5 + 63 - (unsigned)__builtin_clzll((unsigned long long)units);
 }
 
 static void unlink_span(struct kbi_slab *s)
@@ -193,7 +205,7 @@ static void link_span(struct kbi_slab *s, size_t units, enum kbi_unit_state stat
 	set->units += units;
 }
 
-/* A span that becomes free, joined with its neighbours of the same kind. */
+/* Lists a span that becomes free, joined with its neighbours of the same kind. */
 static void add_span(struct kbi_slab *s, size_t units, enum kbi_unit_state state)
 {
 	struct kbi_slab *right = s + units;
@@ -231,13 +243,14 @@ static void mark_used(struct kbi_slab *s, size_t units)
 	s->moved = false;
 }
 
-/* Units from here to the next whose address is a multiple of `align` units. */
+/* Returns the number of units from here to the next unit whose address is a multiple of `align`
+ * units. */
 static size_t gap(size_t unit, size_t align)
 {
 	return -((kbi_space.base >> KBI_UNIT_SHIFT) + unit) & (align - 1);
 }
 
-/* The part of a free span that is asked for; the rest stays free. */
+/* Takes a part of a free span; the rest stays free. */
 static struct kbi_slab *carve(struct kbi_slab *s, size_t units, size_t align)
 {
 	size_t all = s->units, front = gap((size_t)(s - kbi_space.slab), align);
@@ -266,7 +279,8 @@ static struct kbi_slab *take_fresh(size_t units, size_t align)
 
 	if (end > kbi_space.units)
 		return NULL;
-	if (end > space.open && !open_to(end + STEP < kbi_space.units ? end + STEP : end) && !open_to(end))
+	if (end > space.open && !open_to(end + STEP < kbi_space.units ? end + STEP : end) &&
+	    !open_to(end))
 		return NULL;
 	if (front)
 		add_span(s - front, front, KBI_UNIT_FREE_CLEAN);
@@ -305,7 +319,8 @@ bool kbi_space_extend(size_t unit, size_t units, size_t more)
 
 	kbi_lock_take(&space.lock);
 	if (unit + units < space.frontier &&
-	    (right->state == KBI_UNIT_FREE_CLEAN || right->state == KBI_UNIT_FREE_DIRTY) && right->units >= more) {
+	    (right->state == KBI_UNIT_FREE_CLEAN || right->state == KBI_UNIT_FREE_DIRTY) &&
+	    right->units >= more) {
 		carve(right, more, 1);
 		done = true;
 	} else if (unit + units == space.frontier) {
@@ -324,7 +339,8 @@ bool kbi_space_extend(size_t unit, size_t units, size_t more)
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-/* The longest dirty span leaves its list and is USED meanwhile. NULL: no more than `keep` units are left. */
+/* Takes the longest dirty span out of its list; it is USED meanwhile. NULL: no more than `keep`
+ * units are dirty. */
 static struct kbi_slab *take_dirtiest(size_t keep)
 {
 	struct kbi_slab *s = NULL;
@@ -336,7 +352,8 @@ static struct kbi_slab *take_dirtiest(size_t keep)
 	return s;
 }
 
-/* Under the lock, which is let go while the kernel works. */
+/* Returns dirty pages to the system. Called under the lock, and releases it while the kernel
+ * works. */
 static bool trim(size_t keep)
 {
 	struct kbi_slab *s;
@@ -357,7 +374,7 @@ static bool trim(size_t keep)
 	return any;
 }
 
-/* The more is in use, the more may be kept for it. */
+/* Returns the dirty units that may be kept: the more units are in use, the more. */
 static size_t keep_units(void)
 {
 	return (space.keep ? space.keep : KEEP >> KBI_UNIT_SHIFT) + space.used / 8;
@@ -371,8 +388,8 @@ static void give(size_t unit, size_t units)
 		trim(keep_units() / 2);
 }
 
-/* Pages that were moved here lie in a mapping of their own, which joins its neighbours when it is made anew. A shared
- * region is one mapping. */
+/* Maps a span anew whose pages were moved here. These lie in a mapping of their own; the new
+ * mapping joins its neighbours. A shared region is one mapping. */
 static void unmove(const struct kbi_slab *s, size_t unit, size_t units)
 {
 	if (s->moved && !kbi_space.shared)
@@ -429,7 +446,8 @@ void *kbi_space_record(size_t bytes)
 	kbi_lock_take(&space.lock);
 	if ((size_t)(space.record_end - space.record) < bytes) {
 		size_t all = bytes > RECORDS ? bytes : RECORDS;
-		char *more = kbi_sys_from.take ? kbi_sys_from.take(all) : kbi_sys_mmap(NULL, all, PROT_READ | PROT_WRITE, 0);
+		char *more = kbi_sys_from.take ? kbi_sys_from.take(all) :
+						 kbi_sys_mmap(NULL, all, PROT_READ | PROT_WRITE, 0);
 
 		if (more) {
 			space.record = more;

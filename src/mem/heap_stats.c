@@ -1,11 +1,12 @@
-/* mem/heap_stats.c - counting. Contract in heap_stats.h. Other threads' records are read as they are. */
+/* mem/heap_stats.c - counts the heap's records. Contract in heap_stats.h. Records of other threads
+ * are read while these may change them. */
 #include "mem/heap_stats.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Written by their owner meanwhile; a value is old or new. */
+/* Reads a field that its owner may write meanwhile: the value is old or new. */
 #define PEEP(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static void count_slab(struct kbi_stats *s, const struct kbi_slab *slab, unsigned k)
@@ -87,8 +88,8 @@ static void add_classes(struct text *t, const struct kbi_stats *s)
 
 		if (!c->slabs)
 			continue;
-		add(t, "%s\n  {\"size\": %u, \"slabs\": %zu, \"blocks\": %zu, \"out\": %zu}", comma, kbi_slab_class[k].size,
-		    c->slabs, c->blocks, c->out);
+		add(t, "%s\n  {\"size\": %u, \"slabs\": %zu, \"blocks\": %zu, \"out\": %zu}", comma,
+		    kbi_slab_class[k].size, c->slabs, c->blocks, c->out);
 		comma = ",";
 	}
 	add(t, "]\n}\n");
@@ -103,13 +104,18 @@ size_t kbi_stats_json(char *buf, size_t size)
 	if (size)
 		*buf = '\0';
 	add(&t, "{\n \"hardened\": %s,\n", kbi_owner_hardened ? "true" : "false");
-	add(&t, " \"bytes\": {\"mapped\": %zu, \"slabs\": %zu, \"out\": %zu, \"large\": %zu, \"free_dirty\": %zu,"
-		" \"free_clean\": %zu, \"peak\": %zu, \"records\": %zu},\n",
-	    s.space.frontier, s.slab_bytes, s.out_bytes, s.large_bytes, s.space.dirty, s.space.clean, s.space.peak,
-	    s.space.records);
-	add(&t, " \"owners\": %zu, \"orphans\": %zu, \"large_blocks\": %zu,\n", s.owners, s.orphans, s.large);
-	add(&t, " \"counts\": {\"refills\": %ju, \"flushes\": %ju, \"slabs_made\": %ju, \"slabs_ended\": %ju,"
-		" \"posts\": %ju, \"posted\": %ju, \"received\": %ju},\n",
+	add(&t,
+	    " \"bytes\": {\"mapped\": %zu, \"slabs\": %zu, \"out\": %zu, \"large\": %zu, "
+	    "\"free_dirty\": %zu,"
+	    " \"free_clean\": %zu, \"peak\": %zu, \"records\": %zu},\n",
+	    s.space.frontier, s.slab_bytes, s.out_bytes, s.large_bytes, s.space.dirty, s.space.clean,
+	    s.space.peak, s.space.records);
+	add(&t, " \"owners\": %zu, \"orphans\": %zu, \"large_blocks\": %zu,\n", s.owners, s.orphans,
+	    s.large);
+	add(&t,
+	    " \"counts\": {\"refills\": %ju, \"flushes\": %ju, \"slabs_made\": %ju, "
+	    "\"slabs_ended\": %ju,"
+	    " \"posts\": %ju, \"posted\": %ju, \"received\": %ju},\n",
 	    (uintmax_t)s.count.refills, (uintmax_t)s.count.flushes, (uintmax_t)s.count.slabs_made,
 	    (uintmax_t)s.count.slabs_ended, (uintmax_t)s.count.posts, (uintmax_t)s.count.posted,
 	    (uintmax_t)s.count.received);

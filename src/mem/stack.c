@@ -396,7 +396,8 @@ struct kbi_stack *kbi_stack_get_or_make(int cls)
 		if (!k)
 			kbi_stack_unreserve_slow(0, cls);
 	}
-	if (k || !kbi_stack_pool.class[cls].tcb || !(k = kbi_stack_fresh(cls)) || kbi_stack_add_block(k))
+	if (k || !kbi_stack_pool.class[cls].tcb || !(k = kbi_stack_fresh(cls)) ||
+	    kbi_stack_add_block(k))
 		return k;
 	kbi_stack_put_bare(k);
 	return NULL;

@@ -1,9 +1,9 @@
 /* mem/stack_make.c - makes stacks: maps address space for many at once, and gives each its guard,
  * its record and its control block. Contract in stack_make.h.
  *
- * Layout from low to high addresses: guard page, usable bytes, TLS and control block (if any), a gap
- * of a multiple of COLOUR_STEP, record. The gap differs from stack to stack, so that their first
- * frames fall into different cache sets. */
+ * Layout from low to high addresses: guard page, usable bytes, TLS and control block (if any), a
+ * gap of a multiple of COLOUR_STEP, record. The gap differs from stack to stack, so that their
+ * first frames fall into different cache sets. */
 #include "mem/stack_make.h"
 
 #include <errno.h>
@@ -247,8 +247,8 @@ void kbi_stack_end_adopted(struct kbi_stack *k)
 	kbi_door_forget(k->tcb.tp);
 	for (unsigned i = 0; kbi_tcb_destroy(&k->tcb) == EAGAIN; i++) {
 		if (i == 1000)
-			kbi_sys_message("a thread on a stack of the program's own cannot end: no kernel thread to be had; "
-					"still trying");
+			kbi_sys_message("a thread on a stack of the program's own cannot end: "
+					"no kernel thread to be had; still trying");
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 	}
 }
