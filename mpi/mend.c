@@ -91,8 +91,8 @@ void kbm_mend(void)
 	kbm_real.Ialltoallw = ialltoallw_mended;
 }
 
-/* Chooses the blocking form for a ring of one or two ranks: both neighbours are one rank there, and
- * libnbc confuses their blocks. */
+/* Chooses the blocking form for a ring of one or two ranks: left and right neighbour are then a
+ * single rank, and libnbc confuses their blocks. */
 bool kbm_neighbours_block(MPI_Comm comm)
 {
 	enum { MOST = 16 };

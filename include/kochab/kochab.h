@@ -46,7 +46,7 @@ extern "C" {
  * the caller a lightweight thread. The first kb_thread_create calls kb_init if the program has not
  * called it. Further calls do nothing and return 0. Errors: EINVAL: an option has a bad value, a
  * message on standard error names it; EAGAIN; ENOMEM; EBUSY: libkochab-posix was loaded into a
- * program that contains this library. Does not suspend. */
+ * program that contains this library. */
 KB_API int kb_init(void);
 /* Starts the runtime as kb_init does, with options that the program prefers: "name=value" separated
  * by blanks, such as "vps=4 bind=cores quantum=10ms" (`kochab options` lists them). KOCHAB_* in the

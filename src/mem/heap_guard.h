@@ -18,7 +18,7 @@ struct kbi_guard {
 	/* constant after kbi_guard_setup; before that bytes is 0, so that no address is inside */
 	uintptr_t base;
 	size_t bytes;
-	uint32_t every; /* one of so many blocks is chosen on the average; 0: none */
+	uint32_t every; /* average distance of chosen blocks; 0: none is chosen */
 };
 extern KBI_HIDDEN struct kbi_guard kbi_guard;
 

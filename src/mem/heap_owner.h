@@ -125,7 +125,7 @@ extern KBI_HIDDEN struct kbi_owner kbi_owner_none;
 /* Offset of the bin for sizes up to this number of grains. Before the first block all are 0: the
  * offset of the bin that is always empty. */
 extern KBI_HIDDEN uint16_t kbi_owner_bin_for[KBI_HEAP_LOOKED_UP / KBI_HEAP_GRAIN + 1];
-/* Fills the tables. Under life's lock, or before there are blocks. */
+/* Fills the tables, before the first block. Under life's lock. */
 void kbi_owner_setup(void);
 
 /* Bracket an operation that nobody can continue if the kernel thread ends inside it. The barriers

@@ -23,8 +23,7 @@ int kbi_stack_setup(unsigned slots);
 int kbi_stack_class(size_t size, bool tcb);
 /* Returns the usable bytes of a class's stacks. */
 size_t kbi_stack_class_size(int class);
-/* A slot's store of one class. All that the creation and the end of a thread touch is in one cache
- * line. */
+/* A slot's store of one class. The creation and the end of a thread touch only this cache line. */
 enum { KBI_STACK_CACHE = 256 /* a slot gives away half of a longer list */ };
 struct kbi_stack_list {
 	struct kbi_stack *free;
