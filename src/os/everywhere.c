@@ -1,8 +1,9 @@
 /* os/everywhere.c - one system call in every process. Contract in everywhere.h.
- * One at a time, under a lock that is held with all signals blocked; who waits for the lock makes the call that is under
- * way, so that two callers do not wait for each other.
- * The signal ends some system calls that are not restarted. Who sends it looks before which call the other is in, and the
- * handler has that made again, for the rest of its time. Where the other went into it just between, EINTR is seen. */
+ * One call at a time is under way, under a lock that is held with all signals blocked. A process
+ * that waits for the lock makes the call that is under way, so that two callers do not wait for
+ * each other. The signal ends some system calls that the kernel does not restart. The sender finds
+ * out beforehand in which call the receiver is, and the handler has that call made again, for the
+ * rest of its time. A receiver that enters a call between the two sees EINTR. */
 #include "os/everywhere.h"
 
 #include <errno.h>
@@ -21,17 +22,18 @@ enum {
 	ACTION_FLAGS = 1, /* words of the kernel's struct, x86-64 */
 	ACTION_RESTORER = 2,
 	ACTION_MASK = 3,
-	AGAIN = 20000000, /* ns */
-	WATCH = 100000,   /* ns: who waits looks after others */
-	STAND = -1,       /* instead of a call's number: do nothing for a while */
+	AGAIN = 20000000, /* ns: repeats the signal, looks for dead processes */
+	WATCH = 100000,   /* ns: the watcher looks after other processes while it waits */
+	STAND = -1,       /* in place of a call's number: stand still for a while */
 };
 
 struct process {
-	a32 pid;     /* 0: none */
-	a64 begun;   /* number of the last call it has made, or makes */
+	a32 pid;     /* 0: free */
+	a64 begun;   /* number of the last call that it has made, or is making */
 	a64 done;
-	struct kbi_context_call call; /* that it was found in; constant while it is waited for */
-	struct kbi_context_rest rest; /* its own */
+	/* that the process was found in; constant while it is waited for */
+	struct kbi_context_call call;
+	struct kbi_context_rest rest; /* written by the process itself */
 	a32 excused; /* it stands at its end, or has ended: nobody waits for it */
 };
 
@@ -39,16 +41,18 @@ uint64_t kbi_everywhere_kept = (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
 uintptr_t kbi_everywhere_restorer;
 
 static struct {
-	a32 lock;    /* the holder: its place in process, from 1, which it keeps when it is killed and has a successor */
+	/* holder: its place in `process`, from 1, which a killed holder leaves to its successor; 0:
+	 * free */
+	a32 lock;
 	/* under the lock */
 	struct process *process;
 	unsigned n, most;
 	struct kbi_everywhere_call call;
-	bool making; /* the holder makes it */
+	bool making; /* the holder is making `call` */
 	a64 number;  /* of the call; 0: there was none */
-	a32 answers; /* the caller sleeps on it */
-	a32 standing; /* the last half of the number of a stop; 0: none is on */
-	/* constant after setup: what signals do as the kernel has it; libc's, ours */
+	a32 answers; /* counts answers; the caller sleeps on it (futex) */
+	a32 standing; /* lower half of the number of the stop that is on; 0: none */
+	/* constant after setup: the signal's action in the kernel's form; libc's, ours */
 	uint64_t before[4], ours[4];
 } all;
 
@@ -65,7 +69,8 @@ static struct process *find(int pid)
 	return NULL;
 }
 
-/* The caller's, which it keeps when it is killed and has a successor: between the two lines, perhaps. */
+/* Returns the caller's entry. A killed process leaves it to its successor, perhaps between getpid
+ * and find: then again. */
 static struct process *mine(void)
 {
 	struct process *p;
@@ -80,7 +85,8 @@ static struct process *mine(void)
 
 static uint32_t place_of(const struct process *p)
 {
-	return p ? (uint32_t)(p - all.process) + 1 : UINT32_MAX; /* not in the table: on its way there */
+	/* not in the table: about to be added */
+	return p ? (uint32_t)(p - all.process) + 1 : UINT32_MAX;
 }
 
 bool kbi_everywhere_has_me(void)
@@ -120,7 +126,8 @@ static long make(const struct kbi_everywhere_call *c)
 	return r;
 }
 
-/* Only its parent, the supervisor, can tell, which has not reaped it yet; to others every process lives. */
+/* Returns true if the process has ended. Only its parent, the supervisor, can tell, before it reaps
+ * the process; to a caller that is not the parent every process lives. */
 static bool is_dead_pid(uint32_t pid)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -142,18 +149,19 @@ void kbi_everywhere_excuse(int pid)
 
 	if (!p || a_load_rlx(&p->excused))
 		return;
-	a_store_rel(&p->excused, 1); /* partner: is_waited_for; the futex's own */
+	a_store_rel(&p->excused, 1); /* partner: is_waited_for; the futex orders its own */
 	a_add_acqrel(&all.answers, 1);
 	kbi_sys_futex_wake(&all.answers, 1);
 }
 
-/* Who holds the lock waits for one that has ended, perhaps: to it that one lives for ever. */
+/* Excuses children of the caller that have ended: a holder of the lock may wait for such a process,
+ * and cannot know. */
 static void forget_the_dead(void)
 {
 	siginfo_t info;
 
 	if (kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL))
-		return; /* it is nobody's parent */
+		return; /* the caller has no children */
 	for (unsigned i = 0; i < all.n; i++) {
 		uint32_t pid = a_load_rlx(&all.process[i].pid);
 
@@ -162,7 +170,8 @@ static void forget_the_dead(void)
 	}
 }
 
-/* True: the caller is the one on whom others depend while it waits, and has done for them what there was. */
+/* Returns true if the caller is the process on which the rest depend while it waits; it has then
+ * served them. */
 static bool watch(void)
 {
 	if (!kbi_everywhere_meanwhile || kbi_sys(SYS_getpid) != kbi_everywhere_watcher)
@@ -171,14 +180,16 @@ static bool watch(void)
 	return true;
 }
 
-/* It holds the lock, and stands at its end until it has a successor: nobody else can begin anything. */
+/* Returns true if the holder stands at its end until it has a successor: no other process can begin
+ * anything. */
 static bool is_frozen(uint32_t holder)
 {
 	return holder && holder <= all.most && a_load_rlx(&all.process[holder - 1].excused);
 }
 
-/* Another stop may follow this one at once: that is not this one. Who stops us waits for all, and cannot know that one of
- * them is at its end: their parent looks. It stands no longer if who stops us depends on it. */
+/* Waits for the end of the stop `number`; another stop may follow at once. The stopping process
+ * waits for all, and cannot know that a process is at its end: the parent looks. The watcher leaves
+ * early if the stopping process depends on it. */
 static void stand(uint32_t number)
 {
 	/* acquire: partner is the release in kbi_everywhere_release */
@@ -193,8 +204,9 @@ static void stand(uint32_t number)
 	}
 }
 
-/* Of a process whose thread has given it an identity of its own: it can neither follow the others nor interrupt them. The
- * program ends with it, by SIGABRT; not by a handler of that, which would ask the others. */
+/* Ends the program by SIGABRT, because a thread has given this process an identity of its own: the
+ * process can neither follow the others nor interrupt them. SIGABRT's handler does not run, for it
+ * would ask the others. */
 static void end(const char *why)
 {
 	const uint64_t by_default[4] = { 0 }, none = 0;
@@ -209,11 +221,12 @@ static void end(const char *why)
 void kbi_everywhere_answer(void)
 {
 	struct process *me = mine();
-	/* acquire: partner is the release in tell; the call */
+	/* acquire: partner is the release in begin; the call */
 	uint64_t number = a_load_acq(&all.number), before;
 	bool stop, lags;
 
-	if (!me || (before = a_load_rlx(&me->begun)) == number || !a_cas_acqrel(&me->begun, &before, number))
+	if (!me || (before = a_load_rlx(&me->begun)) == number ||
+		!a_cas_acqrel(&me->begun, &before, number))
 		return;
 	stop = all.call.nr == STAND;
 	lags = !stop && is_error(make(&all.call)) && all.call.rights;
@@ -226,10 +239,10 @@ void kbi_everywhere_answer(void)
 	if (!stop)
 		return;
 	stand((uint32_t)number);
-	kbi_everywhere_answer(); /* what was made while it stood */
+	kbi_everywhere_answer(); /* make the calls that came while it stood */
 }
 
-/* ---- the signal ------------------------------------------------------------------------------------------------- */
+/* ---- the signal ------------------------------------------------------------------------------ */
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
@@ -263,12 +276,13 @@ static void set_action(int sig, const uint64_t *new, uint64_t *old)
 	kbi_sys(SYS_rt_sigaction, sig, new ? fit : NULL, old, MASK_BYTES);
 }
 
-/* libc does not let anybody have this signal; how a handler returns it says of another one. It comes on the kernel thread's
- * alternate stack: the calls may need more stack than threads are sure to have, and below some threads' stack pointer
- * nothing may be written. */
+/* libc's sigaction refuses this signal; the restorer is copied from another signal's action. The
+ * handler runs on the kernel thread's alternate stack: the calls may need more stack than threads
+ * are sure to have, and below the stack pointer of some threads nothing may be written. */
 int kbi_everywhere_setup(unsigned processes)
 {
-	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, other;
+	struct sigaction sa = { .sa_sigaction = handler,
+		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, other;
 
 	all.process = kbi_sys_map(processes * sizeof *all.process);
 	if (!all.process)
@@ -278,7 +292,7 @@ int kbi_everywhere_setup(unsigned processes)
 	kbi_real.sigaction(SIGPWR, &sa, &other);
 	set_action(SIGPWR, NULL, all.ours);
 	kbi_real.sigaction(SIGPWR, &other, NULL);
-	all.ours[ACTION_MASK] = ~(uint64_t)0; /* libc's cancellation, too */
+	all.ours[ACTION_MASK] = ~(uint64_t)0; /* blocks libc's signal for cancellation, too */
 	set_action(KBI_EVERYWHERE_SIGNAL, all.ours, all.before);
 	return 0;
 }
@@ -288,10 +302,10 @@ void kbi_everywhere_also(void (*fn)(void *context))
 	more = fn;
 }
 
-/* ---- one after the other ------------------------------------------------------------------------------------------ */
+/* ---- one caller at a time -------------------------------------------------------------------- */
 
-/* One stands at its end and has no successor yet. It may have begun to make the last call, which it will make again: no
- * other call comes between. */
+/* Returns true if a process stands at its end and has no successor yet. It may have begun to make
+ * the last call, which the successor makes again: no call may come between. */
 static bool any_frozen(void)
 {
 	for (unsigned i = 0; kbi_everywhere_meanwhile && i < all.n; i++)
@@ -304,7 +318,8 @@ static bool take(bool acts)
 {
 	uint32_t holder = 0;
 
-	/* acquire: partner is the release below; who was excused meanwhile is known to be */
+	/* acquire: partner is the release below; also makes the excuses of the last holder's time
+	 * visible */
 	if (!a_cas_acq(&all.lock, &holder, place_of(mine())))
 		return false;
 	if (acts || !any_frozen())
@@ -313,7 +328,8 @@ static bool take(bool acts)
 	return false;
 }
 
-/* True: it is held by one that is frozen. Only if the caller can act for it. */
+/* Takes the lock. Returns true if a frozen process holds it instead; only where the caller can act
+ * for that process. */
 static bool hold(uint64_t *mask, bool acts)
 {
 	const uint64_t every = ~kbi_everywhere_faults();
@@ -324,7 +340,8 @@ static bool hold(uint64_t *mask, bool acts)
 
 		if (acts && is_frozen(holder))
 			return true;
-		/* it ended, by exit in another of its kernel threads perhaps: the program ends, or so it will be told */
+		/* the holder ended, perhaps by exit in another of its kernel threads: the program ends, or
+		 * the supervisor hears of it */
 		if (is_dead(holder)) {
 			if (acts)
 				return true;
@@ -387,10 +404,12 @@ void kbi_everywhere_remove(int pid)
 	kbi_sys_futex_wake(&all.answers, 1);
 }
 
-/* acquire: partner is the release in answer */
+/* acquire: partner is the release in answer (done), in excuse (excused), in add, remove and succeed
+ * (pid) */
 static bool is_waited_for(struct process *p, const struct process *me, uint64_t number)
 {
-	return p != me && a_load_acq(&p->pid) && a_load_acq(&p->done) != number && !a_load_acq(&p->excused);
+	return p != me && a_load_acq(&p->pid) && a_load_acq(&p->done) != number &&
+		!a_load_acq(&p->excused);
 }
 
 static bool any_waited_for(const struct process *me, uint64_t number, bool tell)
@@ -407,14 +426,14 @@ static bool any_waited_for(const struct process *me, uint64_t number, bool tell)
 		any = true;
 		r = tell && pid ? kbi_sys(SYS_kill, pid, KBI_EVERYWHERE_SIGNAL) : 0;
 		if (r == -ESRCH)
-			a_cas_rlx(&p->pid, &pid, 0); /* if it has no successor */
+			a_cas_rlx(&p->pid, &pid, 0); /* unless a successor has its place */
 		else if (r == -EPERM)
 			end("a thread with an identity of its own cannot reach the program's other processes");
 	}
 	return any;
 }
 
-/* What the others do, before they are interrupted. */
+/* Notes the system calls that the processes are in, before they are interrupted. */
 static void look(const struct process *me)
 {
 	for (unsigned i = 0; i < all.n; i++) {
@@ -435,7 +454,8 @@ static void begin(struct process *me, uint64_t number)
 	a_store_rel(&all.number, number);
 }
 
-/* Told again now and then: it may have been on its way out of a mask, or to its end. */
+/* Has the call made by all other processes and waits for them. The signal is repeated now and then:
+ * the receiver may have been changing its mask, or about to end. */
 static void tell(void)
 {
 	struct process *me = mine();
@@ -457,7 +477,8 @@ static void tell(void)
 	}
 }
 
-/* It is said before it is made: who acts for a holder that was killed makes it again. */
+/* `making` is set before the call: if the holder is killed, the process that acts for it makes the
+ * call again. */
 static long make_first(const struct kbi_everywhere_call *c)
 {
 	all.call = *c;
@@ -482,7 +503,7 @@ long kbi_everywhere(const struct kbi_everywhere_call *c)
 static void stop(void)
 {
 	all.call = (struct kbi_everywhere_call){ .nr = STAND, .pointer = -1 };
-	/* before the number is known */
+	/* before the number is published */
 	a_store_rlx(&all.standing, (uint32_t)(a_load_rlx(&all.number) + 1));
 	tell();
 }
@@ -515,12 +536,13 @@ long kbi_everywhere_stopped(const struct kbi_everywhere_call *c)
 		return r;
 	begin(me, number);
 	go();
-	while (answers = a_load_acq(&all.answers), any_waited_for(me, number, false)) /* partner: kbi_everywhere_answer */
+	/* partner: kbi_everywhere_answer */
+	while (answers = a_load_acq(&all.answers), any_waited_for(me, number, false))
 		kbi_sys_futex_wait(&all.answers, answers, &(struct timespec){ 0, AGAIN });
 	return r;
 }
 
-/* ---- one that was killed ------------------------------------------------------------------------------------------ */
+/* ---- killed processes ------------------------------------------------------------------------ */
 
 bool kbi_everywhere_act_for(int old, uint64_t *mask)
 {
@@ -558,7 +580,8 @@ void kbi_everywhere_succeed(int old, int now)
 
 	if (!p)
 		return;
-	/* a copy of the caller, which has made all; if old is about to announce one it has made that, too */
+	/* the successor is a copy of the caller, which has made all calls, also a call that old was
+	 * about to announce */
 	if (a_load_rlx(&p->done) < number) {
 		a_store_rlx(&p->begun, number);
 		a_store_rlx(&p->done, number);

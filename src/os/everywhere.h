@@ -1,7 +1,10 @@
-/* os/everywhere.h - one system call, made by every process of a program whose virtual processors are processes: mappings
- * and what signals do belong to each process, and the program has one of each. The caller makes it first; if that went well
- * the others are interrupted by a signal and make it, too, before the caller goes on.
- * Callers: os/libcall, core/body_process. Any thread of any of the processes; not in a handler of this signal. */
+/* os/everywhere.h - one system call, made by every process of a program whose virtual processors
+ * are processes. Mappings and signal actions belong to each process, but the program has only one
+ * set of them. The caller makes the call first. If its call succeeds, a signal interrupts the other
+ * processes, and they make the call, too, before the caller goes on.
+ * Callers: os/libcall*, os/libsignal, core (bodies, revive, warden), posix (signals, setid). Any
+ * thread of any of the processes may call; a handler of this signal may not. The caller waits in a
+ * futex with signals blocked; no switch. */
 #ifndef KBI_EVERYWHERE_H
 #define KBI_EVERYWHERE_H
 
@@ -11,82 +14,101 @@
 
 #include "os/sys.h"
 
-/* libc's for set*id, which its functions hide from programs; where virtual processors are processes libc has no use for it.
- * Open in every process of ours. */
+/* libc's signal for set*id, which libc's functions hide from programs. Where virtual processors are
+ * processes libc does not use it. Never blocked in a process of ours. */
 enum { KBI_EVERYWHERE_SIGNAL = 33 };
 
-/* Signals that are never to be blocked for long: that one, and those of os/libsite. 0 where bodies are kernel threads. */
+/* Signals that must not stay blocked: KBI_EVERYWHERE_SIGNAL and the signals of os/libsite. 0 where
+ * workers are kernel threads. */
 extern KBI_HIDDEN uint64_t kbi_everywhere_kept; /* grows before there are processes */
 static inline uint64_t kbi_everywhere_bit(void)
 {
 	return kbi_sys_from.processes ? kbi_everywhere_kept : 0;
 }
 
-/* Those of them that a call of libc's may raise: blocked while one is made they end the process. */
+/* Those that a call of libc's may raise: if blocked at that time, they end the process. */
 static inline uint64_t kbi_everywhere_faults(void)
 {
 	return kbi_everywhere_kept & ~((uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1));
 }
 
-/* How handlers return where libc's return would be taken for a call of the program's; 0: as libc says. */
+/* The code through which handlers return, where libc's own would be taken for a system call of the
+ * program's; 0: libc's. */
 extern KBI_HIDDEN uintptr_t kbi_everywhere_restorer;
-/* An action for the kernel, a struct of its own, fits in with the two. */
+/* Changes an action of rt_sigaction (the kernel's struct) so that it suits the two: mask and
+ * restorer. */
 void kbi_everywhere_fit(uint64_t *action);
 
 enum { KBI_EVERYWHERE_DATA = 64 };
 
 struct kbi_everywhere_call {
 	long nr, arg[6];
-	long (*fn)(const struct kbi_everywhere_call *c); /* instead of the system call, if it is not NULL */
-	unsigned more;  /* so often again, each with the first argument larger by */
+	/* called instead of the system call, if not NULL */
+	long (*fn)(const struct kbi_everywhere_call *c);
+	unsigned more;  /* number of repetitions; each adds `step` to the first argument */
 	long step;
-	bool rights;    /* it changes what the process may do: the signal at its parent's end is lost by that, and set again */
-	int pointer;    /* which argument points to data; -1: none. The others' copy lies elsewhere */
+	/* the call changes privileges, which resets the signal at the parent's end (PR_SET_PDEATHSIG):
+	 * set that again */
+	bool rights;
+	/* index of the argument that points to `data`, which each process reads from its own copy; -1:
+	 * none */
+	int pointer;
 	char data[KBI_EVERYWHERE_DATA];
 };
 
-/* Room for so many processes; the handler is installed. ENOMEM. Once. */
+/* Allocates the table for so many processes and installs the handler. Call once. Returns 0 or
+ * ENOMEM. */
 int kbi_everywhere_setup(unsigned processes);
-/* What the (first) call returned here: -errno and nobody else has made it, or every process has. */
+/* Makes the call here, then everywhere. Returns the result of the (first) call here; if that is
+ * -errno no other process has made the call, else every process has. */
 long kbi_everywhere(const struct kbi_everywhere_call *c);
-/* Between hold and release no such call is under way: a process that is started meanwhile and added misses none. */
+/* Between hold and release no such call is under way: a process that is started and added meanwhile
+ * misses none. */
 void kbi_everywhere_hold(uint64_t *mask);
 void kbi_everywhere_add(int pid);
 void kbi_everywhere_release(uint64_t mask);
-/* As hold, and all others stand still until release: none of them writes or calls anything. Not kernel threads that a
- * process has beside its first one. */
+/* As hold; and every other process stands still until release: it writes nothing and makes no
+ * calls. Kernel threads that a process has besides its first kernel thread go on. */
 void kbi_everywhere_stop(uint64_t *mask);
-/* The same by the supervisor, on whom who holds it may depend. False: not now, it is held; it answers, and tries again. */
+/* As stop, for the supervisor, on which the holder of the lock may depend. Returns false if the
+ * lock is held: the supervisor then answers and tries again. */
 bool kbi_everywhere_try_stop(uint64_t *mask);
-/* Between stop and release: the caller makes the call; if that went well the others make it, too, before it returns. Who
- * has given up its rights by the call need not send signals. */
+/* Between stop and release: makes the call here; if that succeeds, the others make it before this
+ * returns. A caller that gives up its privileges by the call need not send signals for that. */
 long kbi_everywhere_stopped(const struct kbi_everywhere_call *c);
-/* In a child of fork: it is none of them, there are no others, and the signal is libc's. */
+/* In a child of fork: the child is not in the table, there are no other processes, and the signal
+ * is libc's again. */
 void kbi_everywhere_forget(void);
-/* It has ended. */
+/* Removes a process that has ended. */
 void kbi_everywhere_remove(int pid);
-/* The supervisor, about process `old`, which stands at its end or has ended: calls under way do not wait for it. As
- * hold; or true, nothing is to be released: one that stands at its end holds it, and what that was making the caller
- * has made. */
+/* Called by the supervisor about process `old`, which stands at its end or has ended: calls under
+ * way do not wait for it. Returns false: the lock is held, as by hold. Returns true: nothing is to
+ * be released; a process that stands at its end holds the lock, and the caller has made the call
+ * which that process was making. */
 bool kbi_everywhere_act_for(int old, uint64_t *mask);
-/* Between that and the release, or where there is none: a copy of the caller is in old's place. */
+/* Between act_for and release, or after act_for returned true: a copy of the caller takes old's
+ * place. */
 void kbi_everywhere_succeed(int old, int now);
-/* Another one that stands at its end has stopped all others: it is to have its successor before pid has. */
+/* Returns true if another process that stands at its end has stopped the rest: its successor is to
+ * be made before pid's. */
 bool kbi_everywhere_waits_for_another(int pid);
-/* Afterwards: the caller, who stood still, does so again. */
+/* After that: the caller, which stood still, stands still again. */
 void kbi_everywhere_stand(void);
-/* pid stands at its end, or has ended, and answers no more: nobody is to wait for it. */
+/* pid stands at its end, or has ended, and answers no more: no process is to wait for it. */
 void kbi_everywhere_excuse(int pid);
-/* Called again and again in the process `watcher` while it waits for the lock, or stands still; NULL: nothing. */
+/* Called repeatedly in the process `watcher` while it waits for the lock or stands still; NULL:
+ * nothing is called. */
 extern KBI_HIDDEN void (*kbi_everywhere_meanwhile)(void);
 extern KBI_HIDDEN int kbi_everywhere_watcher;
-/* The handler, on the alternate stack, calls this, too. Once, before other processes run. */
+/* Makes the handler, which runs on the alternate stack, call fn, too. Call once, before other
+ * processes run. */
 void kbi_everywhere_also(void (*fn)(void *context));
-/* Is the process that calls one of them? A child between vfork and its program is not. */
+/* Returns true if the calling process is in the table. A child between vfork and exec is not. */
 bool kbi_everywhere_has_me(void);
-/* The number of the last one that the calling process has made. */
+/* Returns the number of the last call that the calling process has made. */
 uint64_t kbi_everywhere_last(void);
-/* Makes what is asked of this process now: what the handler does, for who waits with signals blocked. */
+/* Makes the call that is asked of this process now, as the handler does; for a caller that waits
+ * with signals blocked. */
 void kbi_everywhere_answer(void);
 
 #endif

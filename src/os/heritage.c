@@ -1,4 +1,5 @@
-/* os/heritage.c - what is inherited of a kernel thread. Contract in heritage.h. */
+/* os/heritage.c - reads and sets what a kernel thread passes on to its children. Contract in
+ * heritage.h. */
 #include "os/heritage.h"
 
 #include <linux/capability.h>
@@ -7,7 +8,8 @@
 
 #include "os/sys.h"
 
-enum { RESET_ON_FORK = 1 /* of the schedule's flags */, IO_OF_PROCESS = 1 /* IOPRIO_WHO_PROCESS */ };
+/* IOPRIO_WHO_PROCESS */
+enum { RESET_ON_FORK = 1 /* flag of the schedule */, IO_OF_PROCESS = 1 };
 
 enum kbi_heritage_kind (*kbi_heritage_own)(void);
 

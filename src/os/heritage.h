@@ -1,6 +1,9 @@
-/* os/heritage.h - what a child has of the kernel thread that makes it, and not of its process: where the one that makes it
- * for another is to give it the other's. Raw calls: no errno, no TLS.
- * Callers: core/body_birth, body_thread, body_fork; posix/bind. */
+/* os/heritage.h - attributes that a child inherits from the kernel thread that makes it, and not
+ * from its process: scheduling, CPUs, timer slack, I/O priority, personality, name, alternate
+ * signal stack, identity. Where one kernel thread makes a child for another, the child takes over
+ * the attributes of the second.
+ * Callers: core/body_birth, core/body_fork, core/body_thread, core/place; posix/bind. Raw system
+ * calls: no errno, no TLS, no locks, no switch. */
 #ifndef KBI_HERITAGE_H
 #define KBI_HERITAGE_H
 
@@ -11,14 +14,16 @@
 
 enum { KBI_HERITAGE_GROUPS = 256 };
 
-/* Is the calling thread's kernel thread not as the process's others are, by what the thread has made of it or its
- * creator had? Kernel threads and processes for the thread are made by this one, for the runtime by others. */
+/* Tells whether the calling thread's kernel thread differs from the process's other kernel threads
+ * by attributes that the thread or its creator has set. Such a kernel thread makes kernel threads
+ * and processes for its thread itself; for other threads the runtime's kernel threads make them. */
 enum kbi_heritage_kind {
 	KBI_HERITAGE_COMMON,
-	KBI_HERITAGE_GIVEN,  /* another kernel thread can take all of it */
-	KBI_HERITAGE_SEALED, /* not so: a filter, a namespace */
+	KBI_HERITAGE_GIVEN,  /* another kernel thread can take all of the attributes */
+	KBI_HERITAGE_SEALED, /* another kernel thread cannot: a filter, a namespace */
 };
-extern KBI_HIDDEN enum kbi_heritage_kind (*kbi_heritage_own)(void); /* posix/bind's; NULL: nobody's is */
+/* set by posix/bind; NULL: no kernel thread differs */
+extern KBI_HIDDEN enum kbi_heritage_kind (*kbi_heritage_own)(void);
 static inline enum kbi_heritage_kind kbi_heritage_kind(void)
 {
 	return kbi_heritage_own ? kbi_heritage_own() : KBI_HERITAGE_COMMON;
@@ -30,18 +35,19 @@ struct kbi_heritage {
 	long slack, io, personality, modest; /* no_new_privs */
 	char name[16];
 	stack_t alternate;
-	/* who it is: compared, never given */
+	/* the identity: compared, never given */
 	struct {
 		uint32_t user[3], group[3], groups[KBI_HERITAGE_GROUPS], capability[6];
 		long n_groups, bits;
 	} identity;
 };
 
-/* The calling kernel thread's. */
+/* Reads the attributes of the calling kernel thread. */
 void kbi_heritage_read(struct kbi_heritage *h);
-/* Is the caller's identity the same: users, groups, capabilities? */
+/* Returns true if the caller has the identity in h: users, groups, capabilities. */
 bool kbi_heritage_is_mine(const struct kbi_heritage *h);
-/* The caller, a child that has just been made, has all the rest, so far as it may. */
+/* Gives the remaining attributes to the caller, a child that has just been made, as far as the
+ * kernel permits. */
 void kbi_heritage_take(const struct kbi_heritage *h);
 
 #endif
