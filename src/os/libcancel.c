@@ -1,5 +1,6 @@
 /* os/libcancel.c - where libc's cancellation points are. Contract in libcancel.h.
- *   mov %r11,8(%rsp); syscall; ret: the end of libc's function, and in no other. */
+ * The code mov %r11,8(%rsp); syscall; ret is the end of libc's function, and of no other
+ * function. */
 #include "os/libcancel.h"
 
 #include <link.h>
@@ -12,7 +13,7 @@
 #if defined(__x86_64__)
 
 static struct {
-	const uint8_t *behind; /* the instruction; NULL: there is no such function */
+	const uint8_t *behind; /* address behind the instruction; NULL: libc has no such function */
 	uintptr_t from, bytes; /* the stub */
 } cancel;
 
@@ -48,7 +49,8 @@ void kbi_libcancel_find(void)
 	else if (strverscmp(kbi_asked_version(), "2.41") < 0)
 		kbi_asked_found(what, "wherever a thread's mark says so");
 	else
-		kbi_asked_missed(what, "their function was not found: a thread is cancelled when its call has ended");
+		kbi_asked_missed(what,
+			"their function was not found: a thread is cancelled when its call has ended");
 }
 
 void kbi_libcancel_stub(const uint8_t *behind, const uint8_t *from, const uint8_t *to)
@@ -59,13 +61,16 @@ void kbi_libcancel_stub(const uint8_t *behind, const uint8_t *from, const uint8_
 	cancel.bytes = (uintptr_t)(to - from);
 }
 
-/* Behind the frame's own two words: where it returns to, and the address that kbi_libstub_call keeps. */
+/* Behind the frame's own two words lie the return address and the address that kbi_libstub_call
+ * keeps. */
 bool kbi_libcancel_made(const uintptr_t *frame)
 {
-	return cancel.behind && (frame[1] - cancel.from < cancel.bytes || frame[2] == (uintptr_t)cancel.behind);
+	return cancel.behind && (frame[1] - cancel.from < cancel.bytes ||
+		frame[2] == (uintptr_t)cancel.behind);
 }
 
-void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info, void *context)
+void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info,
+	void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs, pc = g[REG_RIP], sp = g[REG_RSP];
 	uintptr_t behind = (uintptr_t)kbi_libstub_behind;
@@ -98,7 +103,8 @@ bool kbi_libcancel_made(const uintptr_t *frame)
 	return false;
 }
 
-void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info, void *context)
+void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info,
+	void *context)
 {
 	handler(sig, info, context);
 }

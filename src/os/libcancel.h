@@ -1,7 +1,9 @@
-/* os/libcancel.h - cancellation points of libc 2.41 and later where its system calls are taken over. They are all in a
- * single function there, and its signal's handler cancels a thread that is interrupted between two places of that; a call
- * that is made elsewhere is no cancellation point. Before 2.41 a mark of the thread says so, wherever it is. x86-64 only.
- * Callers: os/libsite, os/libcall. */
+/* os/libcancel.h - cancellation points of libc 2.41 and later where its system calls are
+ * intercepted. From 2.41 on all of libc's cancellation points are in a single function. The handler
+ * of libc's cancellation signal cancels a thread that is interrupted between two addresses of that
+ * function; a call made elsewhere is no cancellation point. Before 2.41 a mark of the thread says
+ * whether it may be cancelled, wherever it is. x86-64 only.
+ * Callers: os/libsite_put, os/libcall. On any stack, no locks, no switch. */
 #ifndef KBI_LIBCANCEL_H
 #define KBI_LIBCANCEL_H
 
@@ -9,13 +11,18 @@
 
 #include <signal.h>
 
-/* Looks for the function, whose code is as libc has it still. Before that, and in older versions, there is none. */
+/* Looks for the function, while its code is still as libc has it. Before that, and in older
+ * versions, there is none. */
 void kbi_libcancel_find(void);
-/* The code that stands for the call behind which that is. */
+/* Notes the code from .. to, which replaces the call that ends at `behind`, if that is the
+ * function's call. */
 void kbi_libcancel_stub(const uint8_t *behind, const uint8_t *from, const uint8_t *to);
-/* Is it that function's call? frame: of kbi_libstub_enter, which makes it. */
+/* Returns true if the call is the function's. frame: the frame of kbi_libstub_enter, which makes
+ * the call. */
 bool kbi_libcancel_made(const uintptr_t *frame);
-/* libc's handler, for a thread that is interrupted in a call which the kernel makes in our code, too. */
-void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info, void *context);
+/* Calls libc's handler so that it also recognises a thread interrupted in a call that the kernel
+ * makes in our code. */
+void kbi_libcancel_handle(void (*handler)(int, siginfo_t *, void *), int sig, siginfo_t *info,
+	void *context);
 
 #endif

@@ -1,6 +1,7 @@
 /* os/libsignal.c - the program's action for a signal of ours. Contract in libsignal.h.
- * The handler's mask is nearly full, so that a signal which comes meanwhile finds the interrupted code, not the handler;
- * the program's own handler gets the mask that it would have had. */
+ * Nearly all signals are blocked in our handler, so that a signal which comes meanwhile interrupts
+ * the intercepted code, not the handler. The program's own handler gets the mask that it would have
+ * had. */
 #include "os/libsignal.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "os/lock.h"
 #include "os/sys.h"
 
-enum { HANDLER, FLAGS, RESTORER, MASK, WORDS /* of the kernel's struct, x86-64 */, MASK_BYTES = 8, SIGNALS = 64 };
+/* number of words in the kernel's struct, x86-64 */
+enum { HANDLER, FLAGS, RESTORER, MASK, WORDS, MASK_BYTES = 8, SIGNALS = 64 };
 #define HAS_RESTORER ((uint64_t)0x04000000)
 
 static struct {
@@ -48,7 +50,7 @@ long kbi_libsignal_action(const void *new, void *old)
 	return 0;
 }
 
-/* The default's, or of a signal that cannot be ignored. */
+/* Takes the default action, also where the signal cannot be ignored. */
 static void end(int sig, const siginfo_t *info, void *context, unsigned again)
 {
 	const uint64_t dfl[WORDS] = { 0 };
@@ -89,8 +91,10 @@ void kbi_libsignal_others(int sig, siginfo_t *info, void *context, unsigned agai
 
 void kbi_libsignal_take(int sig, void (*handler)(int, siginfo_t *, void *), const void *restorer)
 {
-	const uint64_t faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS);
-	uint64_t ours[WORDS] = { (uintptr_t)handler, SA_SIGINFO | SA_NODEFER | HAS_RESTORER, (uintptr_t)restorer, ~faults };
+	const uint64_t faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) |
+		bit(SIGTRAP) | bit(SIGSYS);
+	uint64_t ours[WORDS] = { (uintptr_t)handler, SA_SIGINFO | SA_NODEFER | HAS_RESTORER,
+		(uintptr_t)restorer, ~faults };
 
 	kbi_sys(SYS_rt_sigaction, sig, NULL, taken.programs, MASK_BYTES);
 	taken.sig = sig;

@@ -1,6 +1,8 @@
-/* os/libsignal.h - a signal that libc's system calls raise where they are taken over (os/libsite, os/libdispatch,
- * os/libseccomp): who handles it is the runtime, and the program's own action for it is kept here.
- * Callers: the three, os/libcall, core/body_birth. One signal; its handler is set before there is another process. */
+/* os/libsignal.h - a signal by which libc's system calls are intercepted (os/libsite,
+ * os/libdispatch, os/libseccomp). The runtime handles it; the program's own action for it is kept
+ * here.
+ * Callers: these three, os/libcall, core/body_birth. A single signal; its handler is set before
+ * there is another process. Async-signal-safe; a spin lock around the kept action; no switch. */
 #ifndef KBI_LIBSIGNAL_H
 #define KBI_LIBSIGNAL_H
 
@@ -8,19 +10,21 @@
 
 #include "base/base.h"
 
-/* handler() has the signal from now on, on the interrupted code's stack; nothing interrupts it but faults. restorer: how it
- * returns. Never blocked then: os/everywhere. */
+/* Installs handler() for the signal, on the interrupted code's stack, with all signals but faults
+ * blocked. restorer: code through which it returns. The signal is never blocked from then on
+ * (os/everywhere). */
 void kbi_libsignal_take(int sig, void (*handler)(int, siginfo_t *, void *), const void *restorer);
-/* The one that was taken; 0: none. */
+/* Returns the signal that was taken; 0: none. */
 int kbi_libsignal(void);
-/* As rt_sigaction, of the kernel's structs: what the program wants done. */
+/* As rt_sigaction with the kernel's structs, on the program's kept action. */
 long kbi_libsignal_action(const void *new, void *old);
-/* By handler(), which it was not meant for: sent by somebody, or raised by the program's own means. again: the program's
- * instruction is so many bytes long and raises it once more; 0: it does not. */
+/* Called by handler() for a signal that is not an interception: sent, or raised by the program's
+ * own code. again: length in bytes of the program's instruction, which raises it once more; 0: the
+ * instruction does not. */
 void kbi_libsignal_others(int sig, siginfo_t *info, void *context, unsigned again);
-/* Handlers that are installed already: what they block, and how they return (kbi_everywhere_fit). */
+/* Changes the mask and the restorer of handlers that are installed already (kbi_everywhere_fit). */
 void kbi_libsignal_fit_others(void);
-/* The program's action is the kernel's again: in the calling process, a child; everywhere. */
+/* Makes the program's action the kernel's again: in the calling process, a child; or everywhere. */
 void kbi_libsignal_is_programs(void);
 void kbi_libsignal_leave(void);
 

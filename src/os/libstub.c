@@ -1,9 +1,11 @@
-/* os/libstub.c - code that stands for a system call instruction. Contract in libstub.h.
+/* os/libstub.c - code that replaces a system call instruction. Contract in libstub.h.
  *
- * A handler cannot push the address behind the instruction, for the stack below it is the handler's own: it comes in rcx,
- * which a system call loses anyway. A stub first leaves the red zone alone, then keeps the address on the stack. Where
- * parent and child share that, or the child has one of its own, it is kept elsewhere.
- * No returns to where nobody has called from: processors that guess them, or forbid them, are not disturbed. */
+ * A handler cannot push the address behind the instruction, because the stack below belongs to the
+ * handler: the address comes in rcx, which a system call loses anyway. A stub first skips the red
+ * zone, then keeps the address on the stack. Where parent and child share the stack, or the child
+ * has a stack of its own, the address is kept elsewhere. No stub returns by ret to an address that
+ * was not called from: processors that predict returns, or forbid such returns (shadow stacks), are
+ * not disturbed. */
 #include "os/libstub.h"
 
 #include "os/context.h"
@@ -12,50 +14,65 @@ long (*kbi_libstub_child)(long flags, long arg[6]);
 
 #if defined(__x86_64__)
 
-/* Called below the red zone: keeps what a system call keeps. */
-__asm__(".text\n.hidden kbi_libstub_enter\n.globl kbi_libstub_enter\n.type kbi_libstub_enter,@function\n"
+/* Called below the red zone. Keeps the registers that a system call keeps. */
+__asm__(".text\n.hidden kbi_libstub_enter\n.globl kbi_libstub_enter\n"
+	".type kbi_libstub_enter,@function\n"
 	"kbi_libstub_enter:\n\t.cfi_startproc\n\t"
 	"pushq %rbp\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_offset rbp, -16\n\t"
 	"movq %rsp, %rbp\n\t.cfi_def_cfa_register rbp\n\t"
 	"subq $304, %rsp\n\tandq $-16, %rsp\n\t"
 	"movq %rdi, 0(%rsp)\n\tmovq %rsi, 8(%rsp)\n\tmovq %rdx, 16(%rsp)\n\t"
 	"movq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
-	"movups %xmm0, 48(%rsp)\n\tmovups %xmm1, 64(%rsp)\n\tmovups %xmm2, 80(%rsp)\n\tmovups %xmm3, 96(%rsp)\n\t"
-	"movups %xmm4, 112(%rsp)\n\tmovups %xmm5, 128(%rsp)\n\tmovups %xmm6, 144(%rsp)\n\tmovups %xmm7, 160(%rsp)\n\t"
-	"movups %xmm8, 176(%rsp)\n\tmovups %xmm9, 192(%rsp)\n\tmovups %xmm10, 208(%rsp)\n\tmovups %xmm11, 224(%rsp)\n\t"
-	"movups %xmm12, 240(%rsp)\n\tmovups %xmm13, 256(%rsp)\n\tmovups %xmm14, 272(%rsp)\n\tmovups %xmm15, 288(%rsp)\n\t"
+	"movups %xmm0, 48(%rsp)\n\tmovups %xmm1, 64(%rsp)\n\tmovups %xmm2, 80(%rsp)\n\t"
+	"movups %xmm3, 96(%rsp)\n\t"
+	"movups %xmm4, 112(%rsp)\n\tmovups %xmm5, 128(%rsp)\n\tmovups %xmm6, 144(%rsp)\n\t"
+	"movups %xmm7, 160(%rsp)\n\t"
+	"movups %xmm8, 176(%rsp)\n\tmovups %xmm9, 192(%rsp)\n\tmovups %xmm10, 208(%rsp)\n\t"
+	"movups %xmm11, 224(%rsp)\n\t"
+	"movups %xmm12, 240(%rsp)\n\tmovups %xmm13, 256(%rsp)\n\tmovups %xmm14, 272(%rsp)\n\t"
+	"movups %xmm15, 288(%rsp)\n\t"
 	"subq $64, %rsp\n\t"
 	"movq 64(%rsp), %rdi\n\tmovq %rdi, 0(%rsp)\n\tmovq 72(%rsp), %rdi\n\tmovq %rdi, 8(%rsp)\n\t"
 	"movq %rdx, 16(%rsp)\n\tmovq %r10, 24(%rsp)\n\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\t"
-	"movq %rax, %rdi\n\tmovq %rsp, %rsi\n\tmovq %rbp, %rdx\n\tcld\n\tcall *%r11\n\taddq $64, %rsp\n\t"
+	"movq %rax, %rdi\n\tmovq %rsp, %rsi\n\tmovq %rbp, %rdx\n\tcld\n\tcall *%r11\n\t"
+	"addq $64, %rsp\n\t"
 	"movq 0(%rsp), %rdi\n\tmovq 8(%rsp), %rsi\n\tmovq 16(%rsp), %rdx\n\t"
 	"movq 24(%rsp), %r10\n\tmovq 32(%rsp), %r8\n\tmovq 40(%rsp), %r9\n\t"
-	"movups 48(%rsp), %xmm0\n\tmovups 64(%rsp), %xmm1\n\tmovups 80(%rsp), %xmm2\n\tmovups 96(%rsp), %xmm3\n\t"
-	"movups 112(%rsp), %xmm4\n\tmovups 128(%rsp), %xmm5\n\tmovups 144(%rsp), %xmm6\n\tmovups 160(%rsp), %xmm7\n\t"
-	"movups 176(%rsp), %xmm8\n\tmovups 192(%rsp), %xmm9\n\tmovups 208(%rsp), %xmm10\n\tmovups 224(%rsp), %xmm11\n\t"
-	"movups 240(%rsp), %xmm12\n\tmovups 256(%rsp), %xmm13\n\tmovups 272(%rsp), %xmm14\n\tmovups 288(%rsp), %xmm15\n\t"
-	"leave\n\t.cfi_def_cfa rsp, 8\n\tret\n\t.cfi_endproc\n\t.size kbi_libstub_enter,.-kbi_libstub_enter\n");
+	"movups 48(%rsp), %xmm0\n\tmovups 64(%rsp), %xmm1\n\tmovups 80(%rsp), %xmm2\n\t"
+	"movups 96(%rsp), %xmm3\n\t"
+	"movups 112(%rsp), %xmm4\n\tmovups 128(%rsp), %xmm5\n\tmovups 144(%rsp), %xmm6\n\t"
+	"movups 160(%rsp), %xmm7\n\t"
+	"movups 176(%rsp), %xmm8\n\tmovups 192(%rsp), %xmm9\n\tmovups 208(%rsp), %xmm10\n\t"
+	"movups 224(%rsp), %xmm11\n\t"
+	"movups 240(%rsp), %xmm12\n\tmovups 256(%rsp), %xmm13\n\tmovups 272(%rsp), %xmm14\n\t"
+	"movups 288(%rsp), %xmm15\n\t"
+	"leave\n\t.cfi_def_cfa rsp, 8\n\tret\n\t.cfi_endproc\n\t"
+	".size kbi_libstub_enter,.-kbi_libstub_enter\n");
 
 
 _Static_assert(KBI_LIBSTUB_LOWERED == 136, "the stubs say so");
 
-#define BEGIN(name) ".hidden " #name "\n.globl " #name "\n.type " #name ",@function\n" #name ":\n\t" \
+#define BEGIN(name) ".hidden " #name "\n.globl " #name "\n" \
+	".type " #name ",@function\n" #name ":\n\t" \
 	".cfi_startproc\n\t.cfi_def_cfa rsp, 0\n\t.cfi_register 16, 2\n\t"
-#define LOWER "leaq -128(%rsp), %rsp\n\t.cfi_def_cfa_offset 128\n\tpushq %rcx\n\t.cfi_def_cfa_offset 136\n\t" \
+#define LOWER "leaq -128(%rsp), %rsp\n\t.cfi_def_cfa_offset 128\n\tpushq %rcx\n\t" \
+	".cfi_def_cfa_offset 136\n\t" \
 	".cfi_offset 16, -136\n\t"
 #define RAISE "popq %rcx\n\t.cfi_def_cfa_offset 128\n\t.cfi_register 16, 2\n\t" \
 	"leaq 128(%rsp), %rsp\n\t.cfi_def_cfa_offset 0\n\tjmp *%rcx\n\t"
 #define END(name) ".cfi_endproc\n.size " #name ",.-" #name "\n"
 #define CHILD "1:\t.cfi_def_cfa_offset 0\n\t.cfi_undefined 16\n\t"
 
-/* The program counter of who is interrupted in a call of the second stub lies at kbi_libstub_behind, or 2 bytes before. */
+/* The program counter of a thread that is interrupted in the call of kbi_libstub_plain lies at
+ * kbi_libstub_behind, or 2 bytes before. */
 __asm__(".text\n"
 	BEGIN(kbi_libstub_call)
 	LOWER "call kbi_libstub_enter\n\t" RAISE
 	END(kbi_libstub_call)
 
 	BEGIN(kbi_libstub_plain)
-	LOWER "syscall\n.hidden kbi_libstub_behind\n.globl kbi_libstub_behind\nkbi_libstub_behind:\n\t" RAISE
+	LOWER "syscall\n.hidden kbi_libstub_behind\n.globl kbi_libstub_behind\n"
+	"kbi_libstub_behind:\n\t" RAISE
 	END(kbi_libstub_plain)
 
 	BEGIN(kbi_libstub_old)
@@ -69,13 +86,16 @@ __asm__(".text\n"
 	CHILD "movq -8(%rsp), %rcx\n\tjmp *%rcx\n\t"
 	END(kbi_libstub_clone)
 
-	/* the same, and its calls are to be dispatched as its maker's are: prctl(59, 1, code, bytes, NULL) */
+	/* as kbi_libstub_clone; and the child's calls are dispatched as its creator's are: prctl(59, 1,
+	 * code, bytes, NULL) */
 	BEGIN(kbi_libstub_thread)
 	"movq %rcx, -8(%rsi)\n\t"
 	LOWER "syscall\n\ttestq %rax, %rax\n\tjz 1f\n\t" RAISE
-	CHILD "leaq -8(%rsp), %rsp\n\tpushq %rdi\n\tpushq %rsi\n\tpushq %rdx\n\tpushq %r10\n\tpushq %r8\n\t"
+	CHILD "leaq -8(%rsp), %rsp\n\tpushq %rdi\n\tpushq %rsi\n\tpushq %rdx\n\tpushq %r10\n\t"
+	"pushq %r8\n\t"
 	"movl $157, %eax\n\tmovl $59, %edi\n\tmovl $1, %esi\n\t"
-	"movq kbi_libstub_own(%rip), %rdx\n\tmovq 8+kbi_libstub_own(%rip), %r10\n\txorl %r8d, %r8d\n\tsyscall\n\t"
+	"movq kbi_libstub_own(%rip), %rdx\n\tmovq 8+kbi_libstub_own(%rip), %r10\n\txorl %r8d, %r8d\n\t"
+	"syscall\n\t"
 	"popq %r8\n\tpopq %r10\n\tpopq %rdx\n\tpopq %rsi\n\tpopq %rdi\n\t"
 	"xorl %eax, %eax\n\tpopq %rcx\n\tjmp *%rcx\n\t"
 	END(kbi_libstub_thread)
@@ -84,7 +104,8 @@ __asm__(".text\n"
 	".cfi_register 16, 9\n\tmovq %rcx, %r9\n\tsyscall\n\tjmp *%r9\n\t"
 	END(kbi_libstub_shared)
 
-	/* what the caller holds is kept outside of its stack, which a child may use meanwhile, and it waits outside, too */
+	/* the caller's registers are kept outside of its stack, which a child may use meanwhile; the
+	 * caller waits outside, too */
 	BEGIN(kbi_libstub_apart)
 	LOWER "call kbi_libstub_enter\n\t"
 	"cmpq $-4096, %rax\n\tja 1f\n\t"
@@ -100,8 +121,8 @@ __asm__(".text\n"
 	"1:\t.cfi_def_cfa rsp, 136\n\t.cfi_offset 16, -136\n\t" RAISE
 	END(kbi_libstub_apart)
 
-	/* rdi: where to, rsi: the answer, rdx: a word that is 0 when rdi is needed no more. The mask is set when all is on the
-	 * stack that it goes on with: a handler may run then */
+	/* rdi: the struct, rsi: the answer, rdx: a word that becomes 0 when rdi is needed no more. The
+	 * mask is set after all values are on the stack of the caller: a handler may run then */
 	BEGIN(kbi_libstub_go)
 	".cfi_undefined 16\n\tfxrstor64 144(%rdi)\n\tmovq 8(%rdi), %rsp\n\t"
 	"leaq -128(%rsp), %rsp\n\tpushq 0(%rdi)\n\t.cfi_def_cfa rsp, 136\n\t.cfi_offset 16, -136\n\t"
@@ -112,28 +133,34 @@ __asm__(".text\n"
 	"movq 16(%rdi), %rbx\n\tmovq 24(%rdi), %rbp\n\tmovq 32(%rdi), %r12\n\tmovq 40(%rdi), %r13\n\t"
 	"movq 48(%rdi), %r14\n\tmovq 56(%rdi), %r15\n\tmovl $0, (%rdx)\n\t"
 	/* rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8) */
-	"movl $14, %eax\n\tmovl $2, %edi\n\tmovq %rsp, %rsi\n\txorl %edx, %edx\n\tmovl $8, %r10d\n\tsyscall\n\t"
+	"movl $14, %eax\n\tmovl $2, %edi\n\tmovq %rsp, %rsi\n\txorl %edx, %edx\n\tmovl $8, %r10d\n\t"
+	"syscall\n\t"
 	"popq %rax\n\t.cfi_adjust_cfa_offset -8\n\tpopq %r9\n\t.cfi_adjust_cfa_offset -8\n\t"
 	"popq %r8\n\t.cfi_adjust_cfa_offset -8\n\tpopq %r10\n\t.cfi_adjust_cfa_offset -8\n\t"
 	"popq %rdx\n\t.cfi_adjust_cfa_offset -8\n\tpopq %rsi\n\t.cfi_adjust_cfa_offset -8\n\t"
 	"popq %rdi\n\t.cfi_adjust_cfa_offset -8\n\tpopq %rax\n\t.cfi_adjust_cfa_offset -8\n\t" RAISE
 	END(kbi_libstub_go)
 
-	/* fn(arg) on a stack: rdi, rcx; rsi; rdx flags, r8 where the number is written */
+	/* runs fn(arg) on a stack: rdi fn, rcx arg; rsi top; rdx flags, r8 where the number is
+	 * written */
 	".hidden kbi_libstub_process\n.globl kbi_libstub_process\n.type kbi_libstub_process,@function\n"
 	"kbi_libstub_process:\n\t.cfi_startproc\n\t"
 	"andq $-16, %rsi\n\tsubq $16, %rsi\n\tmovq %rdi, 0(%rsi)\n\tmovq %rcx, 8(%rsi)\n\t"
-	"movq %rdx, %rdi\n\tmovq %r8, %rdx\n\txorl %r10d, %r10d\n\txorl %r8d, %r8d\n\tmovl $56, %eax\n\tsyscall\n\t"
+	"movq %rdx, %rdi\n\tmovq %r8, %rdx\n\txorl %r10d, %r10d\n\txorl %r8d, %r8d\n\t"
+	"movl $56, %eax\n\tsyscall\n\t"
 	"testq %rax, %rax\n\tjz 1f\n\tret\n"
 	"1:\t.cfi_undefined 16\n\txorl %ebp, %ebp\n\tpopq %rax\n\tpopq %rdi\n\tcall *%rax\n\tud2\n\t"
 	END(kbi_libstub_process)
 
-	/* how a handler returns, in the bytes that unwinders and debuggers know, and without a description that would
-	 * make them look no further */
-	"nop\n.hidden kbi_libstub_return\n.globl kbi_libstub_return\n.type kbi_libstub_return,@function\n"
-	"kbi_libstub_return:\n\tmovq $15, %rax\n\tsyscall\n.size kbi_libstub_return,.-kbi_libstub_return\n");
+	/* a handler's return, in the bytes that unwinders and debuggers know, without call frame
+	 * information, because they would then look no further for these bytes */
+	"nop\n.hidden kbi_libstub_return\n.globl kbi_libstub_return\n"
+	".type kbi_libstub_return,@function\n"
+	"kbi_libstub_return:\n\tmovq $15, %rax\n\t"
+	"syscall\n.size kbi_libstub_return,.-kbi_libstub_return\n");
 
-/* They stand for libc's code. The first and the last as they are written above. */
+/* The stubs count as libc's code: the range from kbi_libstub_call to kbi_libstub_return, the first
+ * and the last above. */
 void kbi_libstub_are_used(void)
 {
 	uintptr_t low = (uintptr_t)kbi_libstub_call;
@@ -145,8 +172,10 @@ void kbi_libstub_are_used(void)
 struct kbi_libstub_range kbi_libstub_own;
 
 #define AT(field) __builtin_offsetof(struct kbi_libstub_call_apart, field)
-_Static_assert(AT(pc) == 0 && AT(sp) == 8 && AT(kept) == 16 && AT(argument) == 64 && AT(mask) == 112, "the stubs say so");
-_Static_assert(AT(top) == 120 && AT(used) == 128 && AT(makes) == 136 && AT(fp) == 144, "the stubs say so");
+_Static_assert(AT(pc) == 0 && AT(sp) == 8 && AT(kept) == 16 && AT(argument) == 64 &&
+	AT(mask) == 112, "the stubs say so");
+_Static_assert(AT(top) == 120 && AT(used) == 128 && AT(makes) == 136 && AT(fp) == 144,
+	"the stubs say so");
 
 #else
 
@@ -157,7 +186,7 @@ _Static_assert(AT(top) == 120 && AT(used) == 128 && AT(makes) == 136 && AT(fp) =
 void kbi_libstub_go(struct kbi_libstub_call_apart *c, long answer, a32 *over)
 {
 	(void)c, (void)answer, (void)over;
-	__builtin_trap(); /* nobody has kept one */
+	__builtin_trap(); /* no caller has kept its registers */
 }
 
 long kbi_libstub_process(int (*fn)(void *), void *top, long flags, void *arg, void *number)

@@ -1,4 +1,6 @@
-/* os/libwant.c - contract in libwant.h. The table is filled by whoever takes libc's calls over, alone. */
+/* os/libwant.c - contract in libwant.h.
+ * The first call of kbi_libwant_table fills the table; the unit that intercepts the calls makes it,
+ * alone. */
 #include "os/libwant.h"
 
 #if defined(__x86_64__)
@@ -6,14 +8,15 @@
 #include "os/libcall_owned.h"
 #include "os/newer.h"
 
-/* The calls of os/libcall_owned come on top. */
+/* The calls of os/libcall_owned are wanted in addition. */
 #define WANTED(CALL) \
-	CALL(futex) CALL(getpid) CALL(getppid) CALL(tgkill) CALL(kill) CALL(rt_sigqueueinfo) CALL(clone) CALL(clone3) \
-	CALL(fork) CALL(vfork) CALL(wait4) CALL(waitid) CALL(execve) CALL(execveat) CALL(ptrace) CALL(mq_notify) CALL(alarm) \
-	CALL(setitimer) CALL(getitimer) CALL(timer_create) CALL(timer_settime) CALL(timer_gettime) CALL(timer_getoverrun) \
-	CALL(timer_delete) CALL(mmap) CALL(munmap) CALL(mprotect) CALL(mremap) CALL(madvise) CALL(brk) CALL(shmat) CALL(shmdt) \
-	CALL(prlimit64) CALL(rt_sigaction) CALL(rt_sigprocmask) CALL(rt_sigtimedwait) CALL(rt_sigsuspend) CALL(getrusage) \
-	CALL(times)
+	CALL(futex) CALL(getpid) CALL(getppid) CALL(tgkill) CALL(kill) CALL(rt_sigqueueinfo) \
+	CALL(clone) CALL(clone3) CALL(fork) CALL(vfork) CALL(wait4) CALL(waitid) CALL(execve) \
+	CALL(execveat) CALL(ptrace) CALL(mq_notify) CALL(alarm) CALL(setitimer) CALL(getitimer) \
+	CALL(timer_create) CALL(timer_settime) CALL(timer_gettime) CALL(timer_getoverrun) \
+	CALL(timer_delete) CALL(mmap) CALL(munmap) CALL(mprotect) CALL(mremap) CALL(madvise) CALL(brk) \
+	CALL(shmat) CALL(shmdt) CALL(prlimit64) CALL(rt_sigaction) CALL(rt_sigprocmask) \
+	CALL(rt_sigtimedwait) CALL(rt_sigsuspend) CALL(getrusage) CALL(times)
 
 static const char *name_of(long nr)
 {
@@ -55,11 +58,12 @@ bool kbi_libwant_makes_child(long nr)
 	return nr == SYS_clone || nr == SYS_clone3 || nr == SYS_vfork || nr == SYS_fork;
 }
 
-/* The child that posix_spawn makes has no handlers of the program's any more when it sets its mask and begins a program: a
- * breakpoint would be its end. */
+/* A child of posix_spawn has no handlers of the program's any more when it sets its mask and
+ * executes a program: a breakpoint would end it. */
 bool kbi_libwant_may_trap(long nr)
 {
-	return !kbi_libwant_makes_child(nr) && nr != SYS_rt_sigprocmask && nr != SYS_rt_sigaction && nr != SYS_execve;
+	return !kbi_libwant_makes_child(nr) && nr != SYS_rt_sigprocmask && nr != SYS_rt_sigaction &&
+		nr != SYS_execve;
 }
 
 #else

@@ -1,5 +1,7 @@
-/* os/libwant.h - which of libc's system calls are not made as libc has them, where virtual processors are processes.
- * x86-64; elsewhere none. Callers: os/libsite, os/libdispatch, os/libseccomp, the command. Async-signal-safe. */
+/* os/libwant.h - which of libc's system calls are intercepted ("wanted") where virtual processors
+ * are processes: the runtime makes them in another way. x86-64; none on other machines.
+ * Callers: os/libsite, os/libsite_put, os/libdispatch, os/libseccomp, os/libway, the command.
+ * Async-signal-safe; no switch. */
 #ifndef KBI_LIBWANT_H
 #define KBI_LIBWANT_H
 
@@ -7,15 +9,16 @@
 
 enum { KBI_LIBWANT_MOST = 512 /* numbers of such calls are below */ };
 
-/* Is it such a call? */
+/* Returns true if the call is wanted. */
 bool kbi_libwant_is(long nr);
-/* A bit for each number: the same. */
+/* Returns the same as a table: a bit for each number. */
 const uint64_t *kbi_libwant_table(void);
-/* Does it make a process or a thread? Its code does more than to call C: no handler can stand for it. */
+/* Returns true if the call makes a process or a thread. Its replacement does more than to call C:
+ * no handler can replace the call. */
 bool kbi_libwant_makes_child(long nr);
-/* May a breakpoint stand for it, whose handler makes the call? */
+/* Returns true if a breakpoint may replace the call: its handler makes the call. */
 bool kbi_libwant_may_trap(long nr);
-/* Its name. -1: its number is not known. */
+/* Returns the call's name. nr -1: the number is not known. */
 const char *kbi_libwant_name(long nr);
 
 #endif
