@@ -1,17 +1,19 @@
 /* os/libsite.c - replaces system calls of libc and the loader. Contract in libsite.h.
  *
- * A site is the instruction `syscall`, two bytes; a jump takes five. So the instructions before it move to a stub, too: one
- * or two of few kinds, none of which says where it stands, or a single instruction whose distance to data is made right.
- * The stub ends with a jump behind the site.
+ * A site is the instruction `syscall`, two bytes; a jump takes five. So the instructions before it
+ * move to a stub, too: either the last or the last two, of few kinds that do not depend on their
+ * address, or a single instruction with a distance to data that is adjusted. The stub ends with a
+ * jump behind the site.
  *
  *      mov $202,%eax          jmp stub                 stub: mov $202,%eax
  *      syscall         ->     nop, nop                       call to C
  *      next                   next                           jmp next
  *
- * A site is left alone if a jump may lead to one of the overwritten instructions but the first: each byte that could
- * begin a jump is taken for one. If its number is wanted, or not known and perhaps a futex call's, it gets a breakpoint,
- * a single byte, whose handler has it made. Calls of wanted or unknown number that are left then are counted and told.
- * Where code may not be written to: os/libdispatch. */
+ * A site is left alone if a jump may lead to an overwritten instruction other than the first; each
+ * byte that could begin a jump is taken for a jump. If the site's number is wanted, or not known
+ * and perhaps a futex call's, a breakpoint of a single byte replaces the instruction, and the
+ * breakpoint's handler has the call made. Calls of wanted or unknown number that are left then are
+ * counted and reported. Where code may not be written to: os/libdispatch. */
 #include "os/libsite.h"
 
 #include <errno.h>
@@ -38,8 +40,8 @@
 
 enum {
 	MODULES = 8,
-	LAST = KBI_LIBSITE_JUMP_BYTES, /* so far behind a site code is read, at most */
-	NEAR = 2048,           /* the number of a call stands that far before it, at most */
+	LAST = KBI_LIBSITE_JUMP_BYTES, /* code is read at most so far behind a site */
+	NEAR = 2048,           /* the load of a call's number stands at most so far before it */
 };
 
 struct module {
@@ -54,12 +56,12 @@ struct run {
 	unsigned modules;
 	bool replace;
 	struct kbi_libsite_pen pen;
-	uintptr_t barrier;     /* pen.futex_only: the beginning of pthread_barrier_wait */
+	uintptr_t barrier;     /* with pen.futex_only: the beginning of pthread_barrier_wait */
 	struct kbi_libsite_counts *counts;
-	struct kbi_libsite_jumps jumps; /* of the module that is looked at */
+	struct kbi_libsite_jumps jumps; /* of the module that is searched */
 };
 
-/* ---- traps ---------------------------------------------------------------------------------------------------- */
+/* ---- traps ----------------------------------------------------------------------------------- */
 
 enum { TRAPS = 64 };
 
@@ -77,14 +79,15 @@ static bool is_trap(uintptr_t at)
 	return false;
 }
 
-/* Who stands behind one has not got its signal: the handler goes on behind the call, one byte further on. */
+/* For kbi_trace_raises: a tracee right behind a breakpoint has not got its signal yet. The handler
+ * goes on behind the call, one byte further on. */
 static unsigned raises(uintptr_t at, long unmade)
 {
 	(void)unmade;
 	return is_trap(at - 1);
 }
 
-/* The call is made when the handler has returned, as at other sites. */
+/* Handles a breakpoint. The call is made when the handler has returned, as at other sites. */
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -98,9 +101,10 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 	g[REG_RIP] = (greg_t)(uintptr_t)kbi_libstub_call;
 }
 
-/* ---- sites ---------------------------------------------------------------------------------------------------- */
+/* ---- sites ----------------------------------------------------------------------------------- */
 
-/* A number that is not known may be that of a futex call if that is loaded somewhere before. */
+/* Returns true if a call of unknown number may be a futex call: that number is loaded somewhere
+ * before. */
 static bool may_be_futex(const struct module *m, const struct kbi_libsite_site *s)
 {
 	static const uint8_t number[4] = { KBI_LIBSITE_FUTEX, 0, 0, 0 };
@@ -109,7 +113,8 @@ static bool may_be_futex(const struct module *m, const struct kbi_libsite_site *
 	return memmem(low, (size_t)(s->at - low), number, sizeof number);
 }
 
-/* A breakpoint is as long as one byte of the instruction: jumps to it do no harm. */
+/* Sets a breakpoint. It covers one byte of the instruction, so jumps to the instruction do no
+ * harm. */
 static void trap(struct run *r, const struct kbi_libsite_site *s)
 {
 	r->counts->trapped++;
@@ -120,7 +125,8 @@ static void trap(struct run *r, const struct kbi_libsite_site *s)
 	s->at[1] = 0x90;
 }
 
-static void pass_over(struct run *r, const struct module *m, const struct kbi_libsite_site *s, long nr)
+static void pass_over(struct run *r, const struct module *m,
+	const struct kbi_libsite_site *s, long nr)
 {
 	struct kbi_libsite_counts *c = r->counts;
 	struct kbi_libsite_passed p = { (uintptr_t)s->at - m->base, m->path, (int)nr };
@@ -140,7 +146,7 @@ static void replace(struct run *r, const struct kbi_libsite_site *s)
 		kbi_libsite_put(&r->pen, s);
 }
 
-/* No jump can stand there. */
+/* Treats a site where no jump can stand: sets a breakpoint or counts the site. */
 static void leave(struct run *r, const struct module *m, const struct kbi_libsite_site *s, long nr)
 {
 	if (nr < 0 ? kbi_libsite_is_exit(s->at) : !kbi_libwant_is(nr))
@@ -153,18 +159,21 @@ static void leave(struct run *r, const struct module *m, const struct kbi_libsit
 
 static bool is_jumped_into(const struct run *r, const struct kbi_libsite_site *s)
 {
-	return kbi_libsite_is_jumped_to(&r->jumps, s->at) || kbi_libsite_is_jumped_to(&r->jumps, s->at - s->second);
+	return kbi_libsite_is_jumped_to(&r->jumps, s->at) ||
+		kbi_libsite_is_jumped_to(&r->jumps, s->at - s->second);
 }
 
-/* A wait there is found by wake-ups in the same function. */
+/* Returns true for pthread_barrier_wait: a waiter there is found by wake-ups in the same
+ * function. */
 static bool is_barrier(const struct run *r, const uint8_t *function)
 {
 	return function && (uintptr_t)function == r->barrier;
 }
 
-/* nr: as far as the function's code tells. */
+/* nr: the number as far as the function's code tells it. */
 static void
-look_at_futex(struct run *r, const struct module *m, struct kbi_libsite_site *s, long nr, const uint8_t *function)
+look_at_futex(struct run *r, const struct module *m, struct kbi_libsite_site *s, long nr,
+	const uint8_t *function)
 {
 	if (s->nr >= 0)
 		nr = s->nr;
@@ -178,8 +187,9 @@ look_at_futex(struct run *r, const struct module *m, struct kbi_libsite_site *s,
 		pass_over(r, m, s, nr);
 }
 
-/* Where the code right before it does not tell the number, the function is read from its beginning; but the number
- * that it tells may be that of a single way of several that lead here, so the stub looks at the register. */
+/* Decides about the pair of bytes at `at`. If the code right before it does not tell the number,
+ * the function is read from its beginning. That number may belong to a single way of several that
+ * lead here, so the stub looks at the register. */
 static void look_at(struct run *r, const struct module *m, uint8_t *at)
 {
 	struct kbi_libsite_site s = { .at = at };
@@ -188,7 +198,8 @@ static void look_at(struct run *r, const struct module *m, uint8_t *at)
 
 	kbi_libsite_understand(&s);
 	r->counts->seen++;
-	if (s.before && s.nr >= 0 && (r->pen.futex_only ? s.nr != KBI_LIBSITE_FUTEX : !kbi_libwant_is(s.nr)))
+	if (s.before && s.nr >= 0 && (r->pen.futex_only ? s.nr != KBI_LIBSITE_FUTEX :
+		!kbi_libwant_is(s.nr)))
 		return;
 	from = kbi_libsite_function(m->functions, at);
 	if (from && from >= m->from && !kbi_libsite_read(from, &s, &nr)) {
@@ -229,9 +240,10 @@ static bool is_libcs(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2", 6) || !strncmp(name, "libpthread", 10) ||
-	       !strncmp(name, "librt.so", 8) || !strncmp(name, "librt-2", 7) || !strncmp(name, "ld-linux", 8) ||
-	       !strncmp(name, "ld-2", 4) || !strncmp(name, "liburing.so", 11);
+	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2", 6) ||
+		!strncmp(name, "libpthread", 10) || !strncmp(name, "librt.so", 8) ||
+		!strncmp(name, "librt-2", 7) || !strncmp(name, "ld-linux", 8) ||
+		!strncmp(name, "ld-2", 4) || !strncmp(name, "liburing.so", 11);
 }
 
 static int find_module(struct dl_phdr_info *info, size_t size, void *arg)
@@ -251,7 +263,8 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *arg)
 
 		if (h->p_type == PT_LOAD && h->p_flags & PF_X)
 			r->module[r->modules++] =
-				(struct module){ from, from + h->p_memsz, functions, info->dlpi_name, info->dlpi_addr };
+				(struct module){ from, from + h->p_memsz, functions, info->dlpi_name,
+				info->dlpi_addr };
 	}
 	return 0;
 }
@@ -272,24 +285,28 @@ static int look(struct run *r)
 		return ENOMEM;
 	for (unsigned i = 0; i < r->modules; i++)
 		look_at_module(r, &r->module[i]);
-	kbi_sys(SYS_munmap, r->jumps.inner, bytes); /* not by libc's call, which leads to code that is not finished */
+	/* not by libc's munmap, which leads to unfinished code */
+	kbi_sys(SYS_munmap, r->jumps.inner, bytes);
 	return 0;
 }
 
-/* Counts only. */
+/* Only counts. Returns why the code cannot be replaced, or NULL. */
 static const char *usable(const struct run *wanted)
 {
-	struct run r = { .counts = wanted->counts, .pen.futex_only = wanted->pen.futex_only, .barrier = wanted->barrier };
+	struct run r = { .counts = wanted->counts, .pen.futex_only = wanted->pen.futex_only,
+		.barrier = wanted->barrier };
 	struct kbi_libsite_counts *c = r.counts;
 
 	*c = (struct kbi_libsite_counts){ 0 };
 	if (look(&r))
 		return "libc's system calls were not found";
 	if (r.pen.futex_only)
-		return c->passed || !c->replaced ? "code of this libc in which it waits is not understood" : NULL;
+		return c->passed || !c->replaced ? "code of this libc in which it waits is not understood" :
+			NULL;
 	if (c->children)
 		return "the code in which this libc makes processes is not understood";
-	return c->trapped > TRAPS ? "too many system calls of this libc are in code that is not understood" : NULL;
+	return c->trapped > TRAPS ?
+		"too many system calls of this libc are in code that is not understood" : NULL;
 }
 
 static struct {
@@ -310,14 +327,15 @@ bool kbi_libsite_find(void)
 bool kbi_libsite_is_libcs(uintptr_t at)
 {
 	for (unsigned i = 0; i < libcs.n; i++)
-		if (at - (uintptr_t)libcs.module[i].from < (uintptr_t)(libcs.module[i].to - libcs.module[i].from))
+		if (at - (uintptr_t)libcs.module[i].from <
+			(uintptr_t)(libcs.module[i].to - libcs.module[i].from))
 			return true;
 	return false;
 }
 
-/* ---- replacing ---------------------------------------------------------------------------------------------------- */
+/* ---- replacing ------------------------------------------------------------------------------- */
 
-/* Room for stubs in reach of a 32-bit jump from every module. */
+/* Gets room for stubs in reach of a 32-bit jump from every module. */
 static bool make_room(struct run *r, size_t bytes)
 {
 	uintptr_t low = UINTPTR_MAX, high = 0;
@@ -342,7 +360,8 @@ static size_t bytes_of_pages(const struct module *m)
 static bool protect_modules(const struct run *r, int protection)
 {
 	for (unsigned i = 0; i < r->modules; i++)
-		if (kbi_sys(SYS_mprotect, first_page(&r->module[i]), bytes_of_pages(&r->module[i]), protection))
+		if (kbi_sys(SYS_mprotect, first_page(&r->module[i]),
+			bytes_of_pages(&r->module[i]), protection))
 			return false;
 	return true;
 }
@@ -352,11 +371,13 @@ static struct {
 	struct module module[MODULES];
 } changed;
 
-/* The pages that were written to are this process's own; the file has the others. */
+/* The pages that were written to are private copies of this process; the file has the original
+ * code. */
 void kbi_libsite_undo(void)
 {
 	for (unsigned i = 0; i < changed.n; i++)
-		kbi_sys(SYS_madvise, first_page(&changed.module[i]), bytes_of_pages(&changed.module[i]), MADV_DONTNEED);
+		kbi_sys(SYS_madvise, first_page(&changed.module[i]), bytes_of_pages(&changed.module[i]),
+			MADV_DONTNEED);
 	if (traps.n)
 		kbi_libsignal_leave();
 	kbi_trace_raises = NULL;
@@ -407,16 +428,19 @@ static int replace_all(const struct run *wanted, const char **why)
 	return e;
 }
 
-int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c,
+	const char **why)
 {
 	return replace_all(&(struct run){ .counts = c, .pen = { .call = call, .pid = pid } }, why);
 }
 
-int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier, struct kbi_libsite_counts *c, const char **why)
+int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier,
+	struct kbi_libsite_counts *c, const char **why)
 {
 	const struct kbi_libsite_pen pen = { .call = call, .futex_only = true, .private_only = true };
 
-	return replace_all(&(struct run){ .counts = c, .pen = pen, .barrier = (uintptr_t)barrier }, why);
+	return replace_all(&(struct run){ .counts = c, .pen = pen, .barrier = (uintptr_t)barrier },
+		why);
 }
 
 #else
@@ -440,7 +464,8 @@ void kbi_libsite_prepare(void)
 {
 }
 
-int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c,
+	const char **why)
 {
 	(void)call, (void)pid;
 	*c = (struct kbi_libsite_counts){ 0 };
@@ -448,7 +473,8 @@ int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_coun
 	return ENOTSUP;
 }
 
-int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier, struct kbi_libsite_counts *c, const char **why)
+int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier,
+	struct kbi_libsite_counts *c, const char **why)
 {
 	(void)barrier;
 	return kbi_libsite_replace(call, 0, c, why);

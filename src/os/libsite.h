@@ -1,7 +1,9 @@
-/* os/libsite.h - where libc and the loader make system calls: their instructions are replaced by jumps to code of ours,
- * because virtual processors that are processes need some calls made otherwise (os/libcall). So are liburing's, which maps
- * its rings by instructions of its own: it is taken for a part of libc if it is loaded by then. x86-64 only.
- * Callers: os/libcall, the command (a count). Once, before there is another process. */
+/* os/libsite.h - replaces the system call instructions of libc and the loader by jumps to code of
+ * ours, because virtual processors that are processes need some calls made in another way
+ * (os/libcall). liburing maps its rings by system call instructions of its own: it is treated as a
+ * part of libc if it is loaded by then. x86-64 only.
+ * Callers: os/libway and, for its types, os/libdispatch, os/libseccomp; posix/libwait. Call once,
+ * before there is another process or kernel thread; no switch. */
 #ifndef KBI_LIBSITE_H
 #define KBI_LIBSITE_H
 
@@ -12,32 +14,42 @@ enum { KBI_LIBSITE_NAMED = 8 };
 struct kbi_libsite_counts {
 	unsigned seen;     /* system call instructions */
 	unsigned replaced;
-	unsigned trapped;  /* those whose surroundings were not understood: a breakpoint stands there */
-	unsigned passed;   /* the same, left as they were, though they are wanted, or may be; the first of them: */
+	/* a breakpoint replaces the call, because the code around it was not understood */
+	unsigned trapped;
+	/* left as they were for that reason, although wanted or perhaps wanted; the first of them: */
+	unsigned passed;
 	struct kbi_libsite_passed {
-		uintptr_t at;       /* in the module, */
-		const char *module; /* whose path this is */
+		uintptr_t at;       /* address in the module */
+		const char *module; /* path of the module */
 		int nr;             /* -1: not known */
 	} first[KBI_LIBSITE_NAMED];
-	unsigned grave;    /* of these, how many do more than to change a mask of signals; and the first of them */
+	/* of the passed: how many do more than to change a signal mask, and the first of these */
+	unsigned grave;
 	struct kbi_libsite_passed first_grave;
-	unsigned children; /* of these, how many make processes */
+	unsigned children; /* of the passed: how many make processes */
 };
 
-/* Where is the code of libc and the loader? False: not known. And is that a part of it? */
+/* Finds the code of libc and the loader; false: not found. The second tells whether an address lies
+ * in it. */
 bool kbi_libsite_find(void);
 bool kbi_libsite_is_libcs(uintptr_t at);
-/* Before kbi_libsite_replace, by the thread that wants it done: who starts us may be in a constructor of a library, with
- * the loader's lock, and the one that replaces has another tid for the loader. */
+/* Call before kbi_libsite_replace, by the thread that wants the replacement: it may be in a
+ * library's constructor and hold the loader's lock, and the thread that replaces has another tid
+ * for the loader. */
 void kbi_libsite_prepare(void);
-/* Replaces futex calls only, where virtual processors are kernel threads: operations that are private to the process go to
- * `call`, others to the kernel as before. No breakpoints are set. Either all that may be such calls are replaced, but for
- * those of `barrier`, pthread_barrier_wait, or none is: a wait by code that is replaced is not found by a wake-up that is
- * not. The process has no other kernel thread. 0; or ENOTSUP, nothing has been changed: *why. */
-int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier, struct kbi_libsite_counts *c, const char **why);
-/* Replaces them. pid: what getpid is to say. 0; or ENOTSUP, nothing has been changed: *why. */
-int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why);
-/* In a child of fork: libc's code is as it was, in this process. */
+/* Replaces futex calls only, where virtual processors are kernel threads: operations that are
+ * private to the process go to `call`, the rest to the kernel as before. No breakpoints are set.
+ * Either all possible futex calls are replaced, except those in `barrier` (pthread_barrier_wait),
+ * or none is: a waiter in replaced code is not found by a wake-up in code that is not replaced. The
+ * process has no other kernel thread. Returns 0; or ENOTSUP, nothing has been changed, *why tells
+ * the reason. */
+int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier,
+	struct kbi_libsite_counts *c, const char **why);
+/* Replaces the wanted calls. pid: getpid's answer. Returns 0; or ENOTSUP, nothing has been changed,
+ * *why tells the reason. */
+int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c,
+	const char **why);
+/* In a child of fork: restores libc's code, in this process. */
 void kbi_libsite_undo(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* os/libsite_code.c - reads code before a system call. Contract in libsite_code.h. Only instructions of few kinds are
- * known, none of which says where it stands. */
+/* os/libsite_code.c - reads code before a system call. Contract in libsite_code.h.
+ * Only instructions of few kinds are known; none of them depends on its own address. */
 #include "os/libsite_code.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ static bool is_register_pair(uint8_t modrm)
 	return modrm >= 0xc0;
 }
 
-/* [base + disp8] without an index, or rsp + disp8 with a following byte: the lengths behind the opcode; 0: another. */
+/* Returns the length of the operand behind the opcode for [base + disp8] without an index, or rsp +
+ * disp8 with a following byte; 0: another operand. */
 static unsigned memory_operand(const uint8_t *p)
 {
 	unsigned mod = p[0] >> 6, rm = p[0] & 7;
@@ -25,7 +26,7 @@ static bool is_rex(uint8_t b)
 	return b >= 0x40 && b <= 0x4f;
 }
 
-/* Is p .. p + n one instruction that may be moved? */
+/* Returns true if the n bytes at p are an instruction that may be moved. */
 static bool is_movable(const uint8_t *p, unsigned n)
 {
 	if (n > 1 && is_rex(*p))
@@ -51,7 +52,7 @@ static bool is_movable(const uint8_t *p, unsigned n)
 	}
 }
 
-/* movl $imm32,(reg) is six bytes, too. */
+/* Returns true for movl $imm32,(reg), which has six bytes, too. */
 static bool is_store(const uint8_t *p, unsigned n)
 {
 	if (n > 1 && is_rex(*p))
@@ -64,11 +65,12 @@ bool kbi_libsite_is_number(const uint8_t *p)
 	uint32_t v;
 
 	memcpy(&v, p + 1, 4);
-	return *p == 0xb8 && v < 1024 && (p[-1] & 0xf9) != 0x41; /* that would be r8 */
+	return *p == 0xb8 && v < 1024 && (p[-1] & 0xf9) != 0x41; /* else the register is r8 */
 }
 
-/* What stands before it may be its first byte: a segment of threads, a size, or what leads to other instructions. Without
- * that it would be another one. */
+/* Returns true if the byte before p may be the instruction's first byte: a segment prefix, a size
+ * prefix, or the escape to another map of opcodes. Without that byte it would be another
+ * instruction. */
 static bool may_begin_before(const uint8_t *p)
 {
 	static const uint8_t first[] = { 0x64, 0x65, 0x66, 0x67, 0x0f };
@@ -76,7 +78,8 @@ static bool may_begin_before(const uint8_t *p)
 	return memchr(first, p[-1], sizeof first);
 }
 
-/* The length of the instruction that ends at `end`: the call's number first, then the longest that fits; 0: none. */
+/* Returns the length of the instruction that ends at `end`: tries the load of a call's number
+ * first, then the longest instruction that fits; 0: none. */
 static unsigned last_instruction(const uint8_t *end)
 {
 	if (kbi_libsite_is_number(end - 5))
@@ -102,7 +105,7 @@ void kbi_libsite_understand(struct kbi_libsite_site *s)
 		s->second = (unsigned)(s->at - p);
 		p -= n;
 		if (n == 7 && p[0] == 0x48 && p[1] == 0xc7 && p[2] == 0xc0)
-			s->nr = p[3]; /* rt_sigreturn, as unwinders know it */
+			s->nr = p[3]; /* rt_sigreturn, in the form that unwinders know */
 		if (n == 5 && kbi_libsite_is_number(p))
 			s->nr = p[1] | p[2] << 8;
 	}
@@ -113,8 +116,10 @@ void kbi_libsite_understand(struct kbi_libsite_site *s)
 
 bool kbi_libsite_is_exit(const uint8_t *at)
 {
-	static const uint8_t group[5] = { 0xbe, SYS_exit_group, 0, 0, 0 }, one[5] = { 0xba, SYS_exit, 0, 0, 0 };
+	static const uint8_t group[5] = { 0xbe, SYS_exit_group, 0, 0, 0 },
+		one[5] = { 0xba, SYS_exit, 0, 0, 0 };
 	const uint8_t *low = at - KBI_LIBSITE_LOOK;
 
-	return memmem(low, KBI_LIBSITE_LOOK, group, sizeof group) && memmem(low, KBI_LIBSITE_LOOK, one, sizeof one);
+	return memmem(low, KBI_LIBSITE_LOOK, group, sizeof group) &&
+		memmem(low, KBI_LIBSITE_LOOK, one, sizeof one);
 }

@@ -1,6 +1,7 @@
-/* os/libsite_function.c - lengths of x86-64 instructions, and the number of a system call. Contract in libsite_function.h.
- * After Intel's manual, volume 2, appendix A: prefixes, an opcode of one of four maps, a byte that says which the operands
- * are and how they are addressed, and a constant. */
+/* os/libsite_function.c - lengths of x86-64 instructions, and the number of a system call. Contract
+ * in libsite_function.h.
+ * After Intel's manual, volume 2, appendix A: prefixes, an opcode of one of four maps, a byte that
+ * names the operands and their addressing, and a constant. */
 #include "os/libsite_function.h"
 
 #include <string.h>
@@ -9,18 +10,19 @@
 
 enum { LONGEST = 15 };
 
-/* ---- lengths ---------------------------------------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 struct decoder {
 	const uint8_t *p;
-	bool wide;  /* REX.W: constants of 64 bits for some */
+	bool wide;  /* REX.W: some constants have 64 bits */
 	bool narrow; /* 0x66: constants of 16 bits instead of 32 */
 	bool near;  /* 0x67: addresses of 32 bits */
 };
 
 static bool is_prefix(uint8_t b)
 {
-	static const uint8_t known[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3 };
+	static const uint8_t known[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0,
+		0xf2, 0xf3 };
 
 	return memchr(known, b, sizeof known);
 }
@@ -35,7 +37,7 @@ static void skip_prefixes(struct decoder *d, const uint8_t *start)
 		d->wide = *d->p++ & 8;
 }
 
-/* The byte that describes the operands, and the bytes behind it: an index, a distance. */
+/* Skips the byte that describes the operands, and the bytes behind it: an index, a distance. */
 static void skip_operands(struct decoder *d)
 {
 	uint8_t modrm = *d->p++, mod = modrm >> 6, rm = modrm & 7, base = rm;
@@ -55,7 +57,8 @@ static unsigned constant(const struct decoder *d)
 	return d->narrow ? 2 : 4;
 }
 
-/* Two rows of the table that have the same form in each eighth: operations of two operands. */
+/* Reads the rows of the opcode map that repeat the same form eight times: arithmetic with two
+ * operands. Returns false if op is not such an instruction. */
 static bool is_arithmetic(uint8_t op, unsigned *bytes, bool *operands, const struct decoder *d)
 {
 	if (op >= 0x40)
@@ -65,20 +68,20 @@ static bool is_arithmetic(uint8_t op, unsigned *bytes, bool *operands, const str
 	return (op & 7) < 6;
 }
 
-/* The map of opcodes of a single byte: how many bytes of constant there are, and are there operands? False: not an
- * instruction. */
+/* Reads the map of one-byte opcodes. Sets the number of bytes of the constant and whether there are
+ * operands. Returns false if op is not an instruction. */
 static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *operands)
 {
-	uint8_t which = *d->p >> 3 & 7; /* of groups */
+	uint8_t which = *d->p >> 3 & 7; /* selects the operation in a group of opcodes */
 
 	*bytes = 0;
 	*operands = false;
 	if (is_arithmetic(op, bytes, operands, d))
 		return true;
 	switch (op) {
-	case 0x50 ... 0x5f: case 0x90 ... 0x99: case 0x9b ... 0x9f: case 0xa4 ... 0xa7: case 0xaa ... 0xaf: case 0xc3:
-	case 0xc9: case 0xcb: case 0xcc: case 0xcf: case 0xd7: case 0xec ... 0xef: case 0xf1: case 0xf4: case 0xf5:
-	case 0xf8 ... 0xfd: case 0x6c ... 0x6f:
+	case 0x50 ... 0x5f: case 0x90 ... 0x99: case 0x9b ... 0x9f: case 0xa4 ... 0xa7:
+	case 0xaa ... 0xaf: case 0xc3: case 0xc9: case 0xcb: case 0xcc: case 0xcf: case 0xd7:
+	case 0xec ... 0xef: case 0xf1: case 0xf4: case 0xf5: case 0xf8 ... 0xfd: case 0x6c ... 0x6f:
 		return true;
 	case 0x63: case 0x84 ... 0x8f: case 0xd0 ... 0xd3: case 0xd8 ... 0xdf: case 0xfe: case 0xff:
 		*operands = true;
@@ -94,7 +97,8 @@ static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *opera
 		*operands = true;
 		*bytes = 1;
 		return true;
-	case 0x6a: case 0x70 ... 0x7f: case 0xa8: case 0xb0 ... 0xb7: case 0xcd: case 0xe0 ... 0xe7: case 0xeb:
+	case 0x6a: case 0x70 ... 0x7f: case 0xa8: case 0xb0 ... 0xb7: case 0xcd:
+	case 0xe0 ... 0xe7: case 0xeb:
 		*bytes = 1;
 		return true;
 	case 0xa0 ... 0xa3:
@@ -121,13 +125,14 @@ static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *opera
 	}
 }
 
-/* The map behind 0x0f. */
+/* Reads the map behind 0x0f. */
 static void two_bytes(uint8_t op, unsigned *bytes, bool *operands)
 {
 	*bytes = 0;
 	*operands = true;
 	switch (op) {
-	case 0x05 ... 0x09: case 0x0b: case 0x0e: case 0x30 ... 0x37: case 0x77: case 0xa0 ... 0xa2: case 0xa8 ... 0xaa:
+	case 0x05 ... 0x09: case 0x0b: case 0x0e: case 0x30 ... 0x37: case 0x77: case 0xa0 ... 0xa2:
+	case 0xa8 ... 0xaa:
 	case 0xc8 ... 0xcf:
 		*operands = false;
 		break;
@@ -143,7 +148,8 @@ static void two_bytes(uint8_t op, unsigned *bytes, bool *operands)
 	}
 }
 
-/* VEX and EVEX: a map's number, an opcode, operands, and for some a byte more. */
+/* Skips a VEX or EVEX instruction: the map's number, an opcode, operands, and in map 3 a byte of
+ * constant; maps 1 and 3. */
 static void skip_vector(struct decoder *d, unsigned map)
 {
 	uint8_t op = *d->p++;
@@ -202,7 +208,7 @@ unsigned kbi_libsite_length(const uint8_t *p)
 	return d.p - p <= LONGEST ? (unsigned)(d.p - p) : 0;
 }
 
-/* ---- where a function begins ------------------------------------------------------------------------------ */
+/* ---- where a function begins ----------------------------------------------------------------- */
 
 const uint8_t *kbi_libsite_function(const void *table, const uint8_t *at)
 {
@@ -212,9 +218,10 @@ const uint8_t *kbi_libsite_function(const void *table, const uint8_t *at)
 	return i < 0 ? NULL : (const uint8_t *)t + t->pair[i].from;
 }
 
-/* ---- the number ------------------------------------------------------------------------------------------- */
+/* ---- the number ------------------------------------------------------------------------------ */
 
-enum { REGISTERS = 16, RAX = 0, LOST = 0x0fc7 /* by a call: rax, rcx, rdx, rsi, rdi, r8 to r11 */ };
+/* registers that a call may change: rax, rcx, rdx, rsi, rdi, r8 to r11 */
+enum { REGISTERS = 16, RAX = 0, LOST = 0x0fc7 };
 
 struct tracker {
 	int64_t value[REGISTERS]; /* -1: not known */
@@ -239,11 +246,12 @@ static struct parts part(const uint8_t *p)
 {
 	uint8_t rex = (*p & 0xf0) == 0x40 ? *p++ : 0, modrm = p[*p == 0x0f ? 2 : 1];
 
-	return (struct parts){ p, (unsigned)((modrm >> 3 & 7) | (rex & 4) << 1), (unsigned)((modrm & 7) | (rex & 1) << 3),
+	return (struct parts){ p, (unsigned)((modrm >> 3 & 7) | (rex & 4) << 1),
+		(unsigned)((modrm & 7) | (rex & 1) << 3),
 			       modrm >= 0xc0 };
 }
 
-/* Constants that it loads or copies. False: it does neither. */
+/* Follows a constant that the instruction loads or copies. Returns false if it does neither. */
 static bool load(struct tracker *t, const struct parts *i)
 {
 	uint32_t constant;
@@ -262,7 +270,7 @@ static bool load(struct tracker *t, const struct parts *i)
 	return true;
 }
 
-/* mov $imm32,%r32 has its register in the opcode, and so has pop. */
+/* As load, for mov $imm32,%r32 and pop, which have their register in the opcode. */
 static bool load_short(struct tracker *t, const struct parts *i, bool high)
 {
 	uint32_t constant;
@@ -277,7 +285,7 @@ static bool load_short(struct tracker *t, const struct parts *i, bool high)
 	return true;
 }
 
-/* Which registers it may change otherwise, as far as they matter here. */
+/* Returns the registers that the instruction may change otherwise, as far as they matter here. */
 static unsigned changes(const struct parts *i)
 {
 	uint8_t op = *i->op;
@@ -288,12 +296,13 @@ static unsigned changes(const struct parts *i)
 		return 1 << RAX;
 	if (op == 0x0f)
 		return (i->op[1] & 0xf0) == 0x40 || i->op[1] >= 0xa0 ? 1u << i->reg : 0;
-	if (op == 0x8b || op == 0x8d || op == 0x63 || op == 0x69 || op == 0x6b || (op < 0x38 && (op & 7) > 1 && (op & 7) < 4))
+	if (op == 0x8b || op == 0x8d || op == 0x63 || op == 0x69 || op == 0x6b ||
+		(op < 0x38 && (op & 7) > 1 && (op & 7) < 4))
 		return 1u << i->reg;
 	if ((op < 0x38 && (op & 7) > 3) || op == 0x98 || (op == 0xf7 && (i->reg & 7) > 3))
 		return 1 << RAX;
-	if (i->pair && (op < 0x38 || op == 0xc1 || op == 0xd1 || op == 0xd3 || op == 0xf7 || op == 0x88 || op == 0xff ||
-			((op == 0x81 || op == 0x83) && (i->reg & 7) != 7)))
+	if (i->pair && (op < 0x38 || op == 0xc1 || op == 0xd1 || op == 0xd3 || op == 0xf7 ||
+		op == 0x88 || op == 0xff || ((op == 0x81 || op == 0x83) && (i->reg & 7) != 7)))
 		return 1u << i->rm;
 	return 0;
 }
@@ -313,10 +322,11 @@ static void follow(struct tracker *t, const uint8_t *p)
 		forget(t, changes(&i));
 }
 
-/* ---- which code may move ---------------------------------------------------------------------------------------- */
+/* ---- which code may move --------------------------------------------------------------------- */
 
-/* It neither says where it stands, nor goes elsewhere, nor moves the stack: moves, addresses and tests, whose operands are
- * not relative to the code. */
+/* Returns true for moves, loads of addresses and tests with operands that are not relative to the
+ * code: the instruction does not depend on its address, does not jump, and does not move the stack
+ * pointer. */
 static bool is_movable(const uint8_t *p)
 {
 	static const uint8_t known[] = { 0x31, 0x81, 0x83, 0x85, 0x88, 0x89, 0x8b, 0x8d, 0xc6, 0xc7 },
@@ -330,13 +340,15 @@ static bool is_movable(const uint8_t *p)
 	i = part(p);
 	if (*i.op >= 0xb8 && *i.op <= 0xbf)
 		return true;
-	if (*i.op == 0x0f ? !memchr(after_0f, i.op[1], sizeof after_0f) : !memchr(known, *i.op, sizeof known))
+	if (*i.op == 0x0f ? !memchr(after_0f, i.op[1], sizeof after_0f) :
+		!memchr(known, *i.op, sizeof known))
 		return false;
 	modrm = i.op[*i.op == 0x0f ? 2 : 1];
 	return (modrm & 0xc7) != 5 && i.reg != RSP && !(i.pair && i.rm == RSP);
 }
 
-/* mov or lea of an address that is relative to the code: its last four bytes can be changed. */
+/* Returns true for mov or lea with an address relative to the code: its last four bytes can be
+ * adjusted. */
 static bool is_relative(const uint8_t *p)
 {
 	struct parts i = part(p);
@@ -344,11 +356,12 @@ static bool is_relative(const uint8_t *p)
 	return (*i.op == 0x89 || *i.op == 0x8b || *i.op == 0x8d) && (i.op[1] & 0xc7) == 5;
 }
 
-/* A jump takes three bytes more than the call has. */
+/* Chooses the instructions that move. A jump takes three bytes more than the call has. */
 static void choose(struct kbi_libsite_site *s, const uint8_t *last, const uint8_t *before_last)
 {
 	enum { ENOUGH = 3 };
-	unsigned one = (unsigned)(s->at - last), two = before_last ? (unsigned)(s->at - before_last) : 0;
+	unsigned one = (unsigned)(s->at - last), two = before_last ?
+		(unsigned)(s->at - before_last) : 0;
 
 	s->relative = is_relative(last);
 	if (!is_movable(last) && !s->relative)
@@ -356,7 +369,8 @@ static void choose(struct kbi_libsite_site *s, const uint8_t *last, const uint8_
 	if (one >= ENOUGH && one <= KBI_LIBSITE_BEFORE) {
 		s->before = one;
 		s->second = 0;
-	} else if (one < ENOUGH && two >= ENOUGH && two <= KBI_LIBSITE_BEFORE && is_movable(before_last)) {
+	} else if (one < ENOUGH && two >= ENOUGH && two <= KBI_LIBSITE_BEFORE &&
+		is_movable(before_last)) {
 		s->before = two;
 		s->second = one;
 	}
@@ -373,7 +387,7 @@ bool kbi_libsite_read(const uint8_t *from, struct kbi_libsite_site *s, long *nr)
 {
 	const uint8_t *last = NULL, *before_last = NULL;
 	struct tracker t = { .tested = false };
-	bool begins = false; /* an instruction, at the first byte that is to move */
+	bool begins = false; /* an instruction begins at the first byte that is to move */
 
 	forget(&t, ~0u);
 	*nr = -1;

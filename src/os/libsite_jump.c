@@ -1,5 +1,6 @@
-/* os/libsite_jump.c - contract in libsite_jump.h. Jumps with a distance of four bytes may come from anywhere, so all are
- * found at once, sixteen bytes at a time; jumps with a distance of a byte are looked for around each place. */
+/* os/libsite_jump.c - contract in libsite_jump.h.
+ * Jumps with a distance of four bytes may come from anywhere, so all are found at once, sixteen
+ * bytes at a time. Jumps with a distance of a byte are searched around each place. */
 #include "os/libsite_jump.h"
 
 #include <string.h>
@@ -11,13 +12,14 @@
 unsigned kbi_libsite_any_of_16(const uint8_t *p, uint8_t a, uint8_t b, uint8_t c)
 {
 	__m128i all = _mm_loadu_si128((const __m128i *)(const void *)p);
-	__m128i first = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)a)), second = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)b));
+	__m128i first = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)a)),
+		second = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)b));
 	__m128i third = _mm_cmpeq_epi8(all, _mm_set1_epi8((char)c));
 
 	return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(first, second), third));
 }
 
-/* Where the bytes at p lead to if they are a jump or a call. */
+/* Marks the target of the bytes at p if they are a jump or a call. */
 static void mark_far(struct kbi_libsite_jumps *j, const uint8_t *p)
 {
 	unsigned opcode = *p == 0x0f ? 2 : 1;
@@ -54,7 +56,7 @@ static bool is_near_jump(const uint8_t *p)
 
 static bool is_near_target(const struct kbi_libsite_jumps *j, const uint8_t *to)
 {
-	enum { LENGTH = 2, BACK = 128, FORTH = 127 }; /* from the jump's end */
+	enum { LENGTH = 2, BACK = 128, FORTH = 127 }; /* a near jump; distances from its end */
 	const uint8_t *from = to - j->from > LENGTH + FORTH ? to - LENGTH - FORTH : j->from;
 	const uint8_t *last = j->to - to > BACK ? to + BACK - LENGTH : j->to - LENGTH;
 

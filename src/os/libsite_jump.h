@@ -1,5 +1,6 @@
-/* os/libsite_jump.h - may a jump lead into code that is to be replaced? Each byte that could begin a jump is taken
- * for a jump. x86-64. Callers: os/libsite, os/ownsite. */
+/* os/libsite_jump.h - may a jump lead into code that is to be replaced? Each byte that could begin
+ * a jump is taken for a jump. x86-64. Only reads code; no locks, no switch.
+ * Callers: os/libsite, os/ownsite. */
 #ifndef KBI_LIBSITE_JUMP_H
 #define KBI_LIBSITE_JUMP_H
 
@@ -10,13 +11,15 @@ enum { KBI_LIBSITE_JUMP_BYTES = 16 /* so many bytes behind a byte of code may be
 /* A module's code. */
 struct kbi_libsite_jumps {
 	const uint8_t *from, *to;
-	uint8_t *inner; /* a bit for each byte: a jump with a distance of four bytes may lead there. The caller's memory */
+	/* a bit for each byte: a jump with a distance of four bytes may lead there. The caller's
+	 * memory */
+	uint8_t *inner;
 };
 
 /* Fills in `inner`. */
 void kbi_libsite_find_jumps(struct kbi_libsite_jumps *j, const uint8_t *from, const uint8_t *to);
 bool kbi_libsite_is_jumped_to(const struct kbi_libsite_jumps *j, const uint8_t *to);
-/* A bit for each of 16 bytes that equal any of three. */
+/* Returns a bit for each of 16 bytes that equals a, b or c. */
 unsigned kbi_libsite_any_of_16(const uint8_t *p, uint8_t a, uint8_t b, uint8_t c);
 
 #endif

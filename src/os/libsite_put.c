@@ -1,4 +1,5 @@
-/* os/libsite_put.c - contract in libsite_put.h. The call goes to C, with every register kept that a system call keeps. */
+/* os/libsite_put.c - contract in libsite_put.h.
+ * The stub calls C, with every register kept that a system call keeps. */
 #include "os/libsite_put.h"
 
 #include <string.h>
@@ -14,12 +15,13 @@
 #if defined(__x86_64__)
 
 enum {
-	CALL_BYTES = 35,       /* of put_call */
-	LOWERED = 128,         /* by it: the bytes below the stack pointer are libc's */
+	CALL_BYTES = 35,       /* length of put_call's code */
+	/* by put_call's code: the 128 bytes below the stack pointer are libc's (the red zone) */
+	LOWERED = 128,
 	CALL_AT = 5, CALL_END = 28,
 	JUMP = 5,              /* bytes of a jump */
-	APART_BYTES = 37,      /* of put_apart */
-	FUTEX_ONLY = -2,       /* beside numbers */
+	APART_BYTES = 37,      /* length of put_apart's code */
+	FUTEX_ONLY = -2,       /* in place of a number */
 };
 
 static void put(struct kbi_libsite_pen *p, const void *bytes, size_t n)
@@ -28,7 +30,8 @@ static void put(struct kbi_libsite_pen *p, const void *bytes, size_t n)
 	p->stub += n;
 }
 
-#define PUT(p, ...) put(p, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+#define PUT(p, ...) put(p, (const uint8_t[]){ __VA_ARGS__ }, \
+	sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static void put32(struct kbi_libsite_pen *p, int32_t v)
 {
@@ -41,7 +44,8 @@ static void put_jump(struct kbi_libsite_pen *p, const uint8_t *to)
 	put32(p, (int32_t)(to - (p->stub + 4)));
 }
 
-/* lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea 128(%rsp),%rsp: a system call loses rcx, r11. */
+/* Puts a call of C: lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea
+ * 128(%rsp),%rsp. It loses rcx and r11, as a system call does. */
 static void put_call(struct kbi_libsite_pen *p)
 {
 	uintptr_t call = (uintptr_t)p->call, enter = (uintptr_t)kbi_libstub_enter;
@@ -54,18 +58,20 @@ static void put_call(struct kbi_libsite_pen *p)
 	PUT(p, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
 }
 
-/* The program counter of a thread interrupted in the kernel lies at the call, or behind it. */
+/* Puts a system call. The program counter of a thread interrupted in the kernel lies at the call,
+ * or behind it. */
 static void put_syscall(struct kbi_libsite_pen *p)
 {
 	kbi_libsite_unwind_add(p->stub, 3, 0, p->back);
 	PUT(p, 0x0f, 0x05);
 }
 
-/* With rax set goes to the code for children that the caller waits for. mov $kbi_libstub_child,%r11; mov (%r11),%r11;
- * mov $back,%rcx; jmp *(%rip). */
+/* Puts a jump to the code for children that the caller waits for, with rax set: mov
+ * $kbi_libstub_child,%r11; mov (%r11),%r11; mov $back,%rcx; jmp *(%rip). */
 static void put_apart(struct kbi_libsite_pen *p)
 {
-	uintptr_t child = (uintptr_t)&kbi_libstub_child, back = (uintptr_t)p->back, apart = (uintptr_t)kbi_libstub_apart;
+	uintptr_t child = (uintptr_t)&kbi_libstub_child, back = (uintptr_t)p->back,
+		apart = (uintptr_t)kbi_libstub_apart;
 
 	PUT(p, 0x49, 0xbb);
 	put(p, &child, 8);
@@ -75,12 +81,14 @@ static void put_apart(struct kbi_libsite_pen *p)
 	put(p, &apart, 8);
 }
 
-/* A copy of the process (no CLONE_VM, no stack of its own) goes to C. A child in its memory for which it waits
- * (CLONE_VFORK; without CLONE_CHILD_CLEARTID, which is needed for that) is waited for by code of ours. Other
- * processes become the supervisor's. */
+/* Puts clone. A copy of the process (no CLONE_VM, no stack of its own) is made by C. A child that
+ * shares the memory and that the caller waits for (CLONE_VFORK; without CLONE_CHILD_CLEARTID, which
+ * the wait needs) is made and waited for by code of ours. Other processes become children of the
+ * supervisor. */
 static void put_clone(struct kbi_libsite_pen *p)
 {
-	PUT(p, 0x41, 0x89, 0xfb, 0x41, 0x81, 0xe3, 0, 0x41, 0x21, 0); /* mov %edi,%r11d; and $VM|VFORK|THREAD|CLEARTID,%r11d */
+	/* mov %edi,%r11d; and $VM|VFORK|THREAD|CLEARTID,%r11d */
+	PUT(p, 0x41, 0x89, 0xfb, 0x41, 0x81, 0xe3, 0, 0x41, 0x21, 0);
 	PUT(p, 0x41, 0x81, 0xfb, 0, 0x41, 0, 0);                 /* cmp $VM|VFORK,%r11d */
 	PUT(p, 0x75, APART_BYTES + 2, 0x31, 0xc0);               /* jne 0f; xor %eax,%eax */
 	put_apart(p);                                            /* 0: */
@@ -89,22 +97,24 @@ static void put_clone(struct kbi_libsite_pen *p)
 	PUT(p, 0x75, CALL_BYTES + 2);                            /* jnz 1f */
 	put_call(p);
 	PUT(p, 0xeb, 28);                                        /* jmp 3f */
-	PUT(p, 0xf7, 0xc7, 0, 1, 0, 0, 0x74, 14);                /* 1: test $CLONE_VM,%edi; jz 2f: ours */
+	/* 1: test $CLONE_VM,%edi; jz 2f: ours */
+	PUT(p, 0xf7, 0xc7, 0, 1, 0, 0, 0x74, 14);
 	PUT(p, 0xf7, 0xc7, 0, 0, 1, 0, 0x75, 6);                 /* test $CLONE_THREAD,%edi; jnz 2f */
 	PUT(p, 0x81, 0xcf, 0, 0x80, 0, 0);                       /* or $CLONE_PARENT,%edi */
 	put_syscall(p);                                          /* 2: syscall; 3: */
 	PUT(p, 0x90, 0x90, 0x90, 0x90);
 }
 
-/* libc keeps its return address in rdi meanwhile. */
+/* Puts vfork. libc keeps its return address in rdi meanwhile. */
 static void put_vfork(struct kbi_libsite_pen *p)
 {
 	PUT(p, 0xb8, 0x11, 0x41, 0, 0);                          /* mov $VM|VFORK|SIGCHLD,%eax */
 	put_apart(p);
 }
 
-/* Its number is not known where the code is read: a table has the wanted numbers. For the rest the instruction stays where
- * it is, if there is room for a jump before it: libc's handler of cancellations looks for it there. */
+/* Puts a call with a number that is not known where the code is read: a table has the wanted
+ * numbers. An unwanted call is made by the old instruction, which stays in place if there is room
+ * for a jump before it: libc's handler of cancellation looks for it there. */
 static void put_unknown(struct kbi_libsite_pen *p, bool stays)
 {
 	uintptr_t table = (uintptr_t)kbi_libwant_table();
@@ -115,28 +125,32 @@ static void put_unknown(struct kbi_libsite_pen *p, bool stays)
 	put(p, &table, 8);
 	PUT(p, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
 	put_call(p);
-	PUT(p, 0xeb, stays ? JUMP : 2);                          /* jmp 2f; 1: syscall, or a jump to it; 2: */
+	/* jmp 2f; 1: syscall, or a jump to it; 2: */
+	PUT(p, 0xeb, stays ? JUMP : 2);
 	if (stays)
 		put_jump(p, p->back - 2);
 	else
 		put_syscall(p);
 }
 
-/* Its number may not be known where the code is read. */
+/* Puts a call that goes to C if it is a futex call: its number may not be known where the code is
+ * read. */
 static void put_futex(struct kbi_libsite_pen *p)
 {
 	unsigned test = p->private_only ? 6 : 0;
 
 	PUT(p, 0x3d, KBI_LIBSITE_FUTEX, 0, 0, 0);                /* cmp $SYS_futex,%eax */
 	PUT(p, 0x75, CALL_BYTES + 2 + test);                     /* jne 1f */
-	if (test)                                                /* test $FUTEX_PRIVATE_FLAG,%sil; jz 1f */
+	/* test $FUTEX_PRIVATE_FLAG,%sil; jz 1f */
+	if (test)
 		PUT(p, 0x40, 0xf6, 0xc6, 0x80, 0x74, CALL_BYTES + 2);
 	put_call(p);
 	PUT(p, 0xeb, 2);                                         /* jmp 2f */
 	put_syscall(p);                                          /* 1: syscall; 2: */
 }
 
-/* In the instruction put last, which ended at `end` where it was: the same data. Stubs are in reach of libc's. */
+/* Adjusts the distance in the last instruction put, which ended at `end` in libc: it leads to the
+ * same data. Stubs are in reach of libc's data. */
 static void put_distance(struct kbi_libsite_pen *p, const uint8_t *end)
 {
 	int32_t distance;
@@ -170,7 +184,7 @@ void kbi_libsite_put(struct kbi_libsite_pen *p, const struct kbi_libsite_site *s
 	case SYS_vfork:
 		put_vfork(p);
 		break;
-	case SYS_clone3: /* clone3: libc falls back to clone */
+	case SYS_clone3: /* libc falls back to clone */
 		PUT(p, 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff);
 		break;
 	case -1:
@@ -192,8 +206,8 @@ bool kbi_libsite_make_room(struct kbi_libsite_pen *p, uintptr_t low, uintptr_t h
 {
 	high = (high + 0xffff) & ~(uintptr_t)0xffff;
 	for (uintptr_t at = high; at < low + 0x60000000; at += 0x10000) {
-		long room = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-				    -1, 0);
+		long room = kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 		if (room != (long)at)
 			continue;

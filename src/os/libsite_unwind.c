@@ -1,7 +1,7 @@
 /* os/libsite_unwind.c - unwind tables made at run time. Contract in libsite_unwind.h.
- * The tables are DWARF's call frame information, as in a file's .eh_frame; x86-64. The frame of the code that stands for a
- * call is a caller's like any other, but that nobody has called it: where its caller goes on is a constant, not on the
- * stack. All other registers are as they were. */
+ * The tables are DWARF's call frame information, as in a file's .eh_frame; x86-64. The frame of the
+ * code that replaces a call is like a caller's, but nobody has called that code: its return address
+ * is a constant, not on the stack. All remaining registers are unchanged. */
 #include "os/libsite_unwind.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ static void (*make_known)(void *);
 static uint8_t *table;
 static unsigned used, room;
 
-/* The unwinder is the one that libc loads to cancel, and C++ programs have. */
+/* Finds the unwinder that libc loads for cancellation and that C++ programs use. */
 void kbi_libsite_unwind_find(void)
 {
 	void *unwinder = dlopen("libgcc_s.so.1", RTLD_NOW);
@@ -30,8 +30,8 @@ void kbi_libsite_unwind_find(void)
 bool kbi_libsite_unwind_begin(unsigned most)
 {
 	static const uint8_t head[] = {
-		CIE - 4, 0, 0, 0,          /* bytes that follow */
-		0, 0, 0, 0,                /* it is a CIE */
+		CIE - 4, 0, 0, 0,          /* length of the rest */
+		0, 0, 0, 0,                /* marks it as a CIE */
 		1, 0, 1, 0x78, RETURN,     /* version, no augmentation, alignments 1 and -8 */
 	};
 
@@ -39,7 +39,7 @@ bool kbi_libsite_unwind_begin(unsigned most)
 	used = 0;
 	table = kbi_sys_map(CIE + (size_t)most * FDE + 4);
 	if (table)
-		memcpy(table, head, sizeof head); /* what follows are NOPs */
+		memcpy(table, head, sizeof head); /* the bytes behind are NOPs (0) */
 	return table;
 }
 

@@ -1,14 +1,17 @@
-/* os/ownsite.c - contract in ownsite.h. A jump takes five bytes and the instruction of a call two: the last
- * instruction before it, or the last two, move along, as in os/libsite, by the same readers of code. All of a
- * module's futex calls are understood, or none is replaced: a wait that is the kernel's would not be found by a wake
- * that is ours.
+/* os/ownsite.c - contract in ownsite.h.
+ * A jump takes five bytes and the instruction of a call two: the last instruction before the call,
+ * or the last two, move along, as in os/libsite, by the same readers of code. Either all of a
+ * module's futex calls are understood, or none is replaced: a wait in the kernel would not be found
+ * by a wake-up of ours.
  *
  *      mov %edx,%esi          jmp stub                 stub: mov %edx,%esi
  *      mov %r8d,%eax     ->   nop, nop...                    mov %r8d,%eax
- *      syscall                                               cmp $202,%eax; not equal: syscall; equal: call to C
+ *      syscall                                               cmp $202,%eax; not equal: syscall;
+ *                                                            equal: call to C
  *      next                   next                           jmp next
  *
- * The upper halves of vector registers are not kept, as a system call keeps them: a function that uses them is strange. */
+ * The upper halves of vector registers are not kept, although a system call keeps them: a site in a
+ * function that uses them counts as strange. */
 #include "os/ownsite.h"
 
 #include <link.h>
@@ -26,7 +29,7 @@
 enum {
 	SEGMENTS = 4,
 	SITES = 256,
-	LAST = KBI_LIBSITE_JUMP_BYTES, /* so far behind a site code is read, at most */
+	LAST = KBI_LIBSITE_JUMP_BYTES, /* code is read at most so far behind a site */
 };
 
 struct segment {
@@ -43,17 +46,19 @@ struct run {
 	struct kbi_libsite_pen pen;
 };
 
-/* ---- sites --------------------------------------------------------------------------------------------------- */
+/* ---- sites ----------------------------------------------------------------------------------- */
 
-/* Calls of other numbers that tell of a module which waits in other ways, too. */
+/* Returns true for calls that show that the module also waits in another way than by futex. */
 static bool is_wait(long nr)
 {
-	return nr == SYS_io_uring_setup || nr == SYS_io_uring_enter || nr == SYS_futex_waitv || nr == SYS_futex_wait;
+	return nr == SYS_io_uring_setup || nr == SYS_io_uring_enter || nr == SYS_futex_waitv ||
+		nr == SYS_futex_wait;
 }
 
 static bool is_strange(const struct kbi_libsite_jumps *j, const struct kbi_libsite_site *s)
 {
-	return !s->before || s->wide || kbi_libsite_is_jumped_to(j, s->at) || kbi_libsite_is_jumped_to(j, s->at - s->second);
+	return !s->before || s->wide || kbi_libsite_is_jumped_to(j, s->at) ||
+		kbi_libsite_is_jumped_to(j, s->at - s->second);
 }
 
 static void look_at(struct run *r, const struct kbi_libsite_jumps *j, uint8_t *at)
@@ -92,7 +97,7 @@ static bool look_at_segment(struct run *r, const struct segment *g)
 	return true;
 }
 
-/* ---- the module ------------------------------------------------------------------------------------------------ */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 static int find(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -151,7 +156,7 @@ bool kbi_ownsite_count(uintptr_t at, struct kbi_ownsite_counts *c)
 	return r && end(r, look(r));
 }
 
-/* ---- replacing ---------------------------------------------------------------------------------------------------- */
+/* ---- replacing ------------------------------------------------------------------------------- */
 
 static bool protect(const struct run *r, int protection)
 {
@@ -170,7 +175,8 @@ static bool write_code(struct run *r)
 	uintptr_t low = (uintptr_t)r->segment[0].from, high = (uintptr_t)r->segment[r->segments - 1].to;
 	size_t bytes = ((size_t)r->sites * KBI_LIBSITE_STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 
-	if (!kbi_libsite_unwind_begin(2 * r->sites) || !kbi_libsite_make_room(&r->pen, low, high, bytes))
+	if (!kbi_libsite_unwind_begin(2 * r->sites) ||
+		!kbi_libsite_make_room(&r->pen, low, high, bytes))
 		return false;
 	if (!protect(r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
 		protect(r, PROT_READ | PROT_EXEC);
