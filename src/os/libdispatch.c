@@ -1,14 +1,16 @@
 /* os/libdispatch.c - system calls by Syscall User Dispatch. Contract in libdispatch.h.
  *
- * The kernel knows one range of code. Its newer mode (Linux 6.17) dispatches what that range calls: one range cannot have
- * libc and the loader and leave out what is mapped between them, this library for one. So it is the older mode: this
- * library's code is the range, and all other code's calls are dispatched. What a program calls by instructions of its own
- * goes to the kernel as it is, but for what would take the signal away.
- * The handler makes no call itself: it returns to a stub on the caller's stack, so that who waits there can be moved, and
- * unwound, as where libc's code was replaced (os/libsite).
- * SIGSYS must be open wherever a call is made from outside: a blocked one ends the process. So it is taken out of every
- * mask that goes to the kernel: of those calls that carry one, of the actions of signals, here; of the runtime's own by
- * kbi_everywhere_faults(). Handlers return by code of ours: libc's return would be a call to dispatch. */
+ * The kernel knows one range of code. Its newer mode (Linux 6.17) dispatches the calls from within
+ * that range, but a single range cannot contain libc and the loader and leave out code that is
+ * mapped between them, such as this library. So the older mode is used: this library's code is the
+ * range, and the calls of all remaining code are dispatched. Calls that the program makes by
+ * instructions of its own go to the kernel unchanged, except calls that would take the signal away.
+ * The handler makes no call itself: it returns to a stub on the caller's stack, so that a thread
+ * which waits there can be moved and unwound, as where libc's code is replaced (os/libsite).
+ * SIGSYS must not be blocked wherever a call is made from outside: if blocked, it ends the process.
+ * So it is taken out of every mask that goes to the kernel: here out of the masks in dispatched
+ * calls and in the actions of signals; by kbi_everywhere_faults() out of the runtime's own.
+ * Handlers return by code of ours: libc's return would be a call to dispatch. */
 #include "os/libdispatch.h"
 
 #include <errno.h>
@@ -30,7 +32,8 @@
 enum {
 	DISPATCH = 59, OFF = 0, ON = 1,   /* PR_SET_SYSCALL_USER_DISPATCH */
 	BY_DISPATCH = 2,                  /* si_code: SYS_USER_DISPATCH */
-	VM = 0x100, VFORK = 0x4000, PARENT = 0x8000, THREAD = 0x10000, CLEARTID = 0x200000, /* of clone's flags */
+	/* flags of clone */
+	VM = 0x100, VFORK = 0x4000, PARENT = 0x8000, THREAD = 0x10000, CLEARTID = 0x200000,
 	MASK_BYTES = 8,
 	SELECT_BYTES = 16, /* of a struct of mask and size */
 	CALL_BYTES = 2,
@@ -39,9 +42,9 @@ enum {
 
 static kbi_libsite_call *call;
 
-/* ---- the handler ------------------------------------------------------------------------------------------------- */
+/* ---- the handler ----------------------------------------------------------------------------- */
 
-/* A pointer that leads nowhere is the kernel's to refuse. */
+/* Returns true if the mask blocks SIGSYS. The kernel refuses a pointer that cannot be read. */
 static bool hides_sigsys(const uint64_t *mask)
 {
 	return mask && kbi_sys_can_read(mask, sizeof *mask) && *mask & (uint64_t)1 << (SIGSYS - 1);
@@ -52,7 +55,8 @@ static bool selects_without(const uint64_t *const *in)
 	return in && kbi_sys_can_read(in, SELECT_BYTES) && hides_sigsys(*in);
 }
 
-/* A mask that counts while it waits: a handler may run then. */
+/* Returns true if the call waits with a mask that blocks SIGSYS: a handler may run during the
+ * wait. */
 static bool would_block(long nr, const greg_t *g)
 {
 	switch (nr) {
@@ -70,8 +74,9 @@ static bool would_block(long nr, const greg_t *g)
 	}
 }
 
-/* A process that shares no memory is made as fork does it; one that does, by libc, is the supervisor's child, and waited
- * for by code of ours if it is to be waited for. */
+/* Returns the stub for clone. A process that shares no memory is made as fork makes it. A process
+ * that libc makes with shared memory becomes the supervisor's child; if the caller waits for it
+ * (CLONE_VFORK), code of ours makes it and waits. */
 static void (*clone_stub(greg_t *g, bool libcs))(void)
 {
 	if (!(g[REG_RDI] & VM) && !g[REG_RSI])
@@ -87,7 +92,8 @@ static void (*clone_stub(greg_t *g, bool libcs))(void)
 	return g[REG_RDI] & VM && g[REG_RDI] & THREAD ? kbi_libstub_thread : kbi_libstub_clone;
 }
 
-/* What it must not do behind our back, whoever calls. NULL: it has its answer. */
+/* Returns the stub for a call: libc's wanted calls, and calls of any code that must not bypass the
+ * runtime. NULL: the answer is already in rax. */
 static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
 {
 	switch (nr) {
@@ -110,7 +116,8 @@ static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
 		g[REG_RAX] = -EINVAL;
 		return NULL;
 	default:
-		return (libcs && kbi_libwant_is(nr)) || would_block(nr, g) ? kbi_libstub_call : kbi_libstub_plain;
+		return (libcs && kbi_libwant_is(nr)) || would_block(nr, g) ? kbi_libstub_call :
+			kbi_libstub_plain;
 	}
 }
 
@@ -127,18 +134,20 @@ static void on_call(int sig, siginfo_t *info, void *context)
 	if (info->si_arch == MACHINE)
 		stub = stub_for(g[REG_RAX], g, kbi_libsite_is_libcs((uintptr_t)g[REG_RCX]));
 	if (stub == kbi_libstub_call || stub == kbi_libstub_apart)
-		g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child : (uintptr_t)call);
+		g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child :
+			(uintptr_t)call);
 	if (stub)
 		g[REG_RIP] = (greg_t)(uintptr_t)stub;
 }
 
-/* A process of ours stands there, behind a call, and has got neither an answer nor the signal. */
+/* For kbi_trace_raises: a process of ours stands there behind a call, and has neither an answer nor
+ * the signal yet. */
 static unsigned raises(uintptr_t at, long unmade)
 {
 	return unmade >= 0 && at - kbi_libstub_own.low >= kbi_libstub_own.size ? CALL_BYTES : 0;
 }
 
-/* ---- on and off -------------------------------------------------------------------------------------------------- */
+/* ---- on and off ------------------------------------------------------------------------------ */
 
 static long turn(long mode)
 {

@@ -1,12 +1,13 @@
 /* os/libseccomp.c - system calls by a seccomp filter. Contract in libseccomp.h.
  *
- * The number of a call comes first: where that decides, the kernel (Linux 5.11) does not run the filter at all. Then where
- * the instruction stands: this library's code, and the allocator's, make theirs as they are. All 64 bits of the address are
- * compared. Code of 32 bits (int $0x80) is left alone.
- * A call that waits with a mask of signals is made by us if it has one: SIGSYS must stay open (os/everywhere). Handlers
- * return by libc's code, for rt_sigreturn passes.
- * What would show that there is a filter, or add one, is answered by os/libcall, and so is what children inherit of the
- * process that makes them. */
+ * The filter looks at the call's number first: where that decides, the kernel (Linux 5.11) does not
+ * run the filter at all. Then it looks at the instruction's address: calls of this library's code,
+ * and of the allocator's, pass. All 64 bits of the address are compared. Calls of 32-bit code (int
+ * $0x80) pass.
+ * A call that waits with a signal mask is intercepted if it has a mask: SIGSYS must not be blocked
+ * (os/everywhere). Handlers return by libc's code, for rt_sigreturn passes.
+ * Calls that would show the filter, or add one, are answered by os/libcall, and so are calls about
+ * attributes that children inherit from the process that makes them. */
 #include "os/libseccomp.h"
 
 #include <errno.h>
@@ -31,23 +32,24 @@
 #include <linux/seccomp.h>
 
 enum {
-	NUMBERS = 512,                /* those of calls are below */
+	NUMBERS = 512,                /* the numbers of calls are below */
 	LENGTH = 200,                 /* instructions of the filter, at most */
 	TAG = 0x6b6f,                 /* si_errno of its signals */
 	BY_SECCOMP = 1,               /* si_code: SYS_SECCOMP */
-	VM = 0x100, VFORK = 0x4000, THREAD = 0x10000, /* of clone's flags */
-	SPEC_ALLOW = 4,               /* SECCOMP_FILTER_FLAG_SPEC_ALLOW: no slower code because of it */
+	VM = 0x100, VFORK = 0x4000, THREAD = 0x10000, /* flags of clone */
+	SPEC_ALLOW = 4,               /* SECCOMP_FILTER_FLAG_SPEC_ALLOW: does not slow the code down */
 	CALL_BYTES = 2, MASK_BYTES = 8,
 };
 
 static kbi_libsite_call *call;
 
-/* ---- which calls --------------------------------------------------------------------------------------------------- */
+/* ---- which calls ----------------------------------------------------------------------------- */
 
-/* Those with a mask, and which argument that is. */
+/* Calls with a mask, and the index of that argument. */
 static const struct masked {
 	int nr, arg;
-} masked[] = { { SYS_ppoll, 3 }, { SYS_pselect6, 5 }, { SYS_epoll_pwait, 4 }, { SYS_epoll_pwait2, 4 } };
+} masked[] = { { SYS_ppoll, 3 }, { SYS_pselect6, 5 }, { SYS_epoll_pwait, 4 },
+	{ SYS_epoll_pwait2, 4 } };
 
 static bool is_filtered(long nr)
 {
@@ -55,15 +57,16 @@ static bool is_filtered(long nr)
 		if (masked[i].nr == nr)
 			return true;
 	switch (nr) {
-	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns: case SYS_landlock_restrict_self:
-	case SYS_setsid: case SYS_getsid: case SYS_setpgid: case SYS_getpgid: case SYS_getpgrp:
+	case SYS_prctl: case SYS_seccomp: case SYS_unshare: case SYS_setns:
+	case SYS_landlock_restrict_self: case SYS_setsid: case SYS_getsid: case SYS_setpgid:
+	case SYS_getpgid: case SYS_getpgrp:
 		return true;
 	default:
 		return kbi_libwant_is(nr);
 	}
 }
 
-/* ---- the filter: each instruction with how many are left out if its comparison holds, and if not --------------------- */
+/* ---- the filter: instructions, with the number to skip if a comparison holds, and if not ----- */
 
 static struct sock_filter filter[LENGTH];
 static unsigned length;
@@ -95,7 +98,7 @@ static void load_number(void)
 	load(offsetof(struct seccomp_data, nr));
 }
 
-/* One without a mask passes. */
+/* Lets the call pass if its mask is NULL. */
 static void put_masked(const struct masked *m)
 {
 	size_t at = offsetof(struct seccomp_data, args) + 8 * (size_t)m->arg;
@@ -121,7 +124,7 @@ static void put_numbers(void)
 	answer(SECCOMP_RET_ALLOW);
 }
 
-/* Calls from there pass. */
+/* Lets calls from this range of code pass. */
 static void put_code(const struct kbi_libstub_range *r)
 {
 	const size_t low = offsetof(struct seccomp_data, instruction_pointer), high = low + 4;
@@ -161,9 +164,10 @@ static bool make_filter(void)
 	return length <= LENGTH;
 }
 
-/* ---- the handler ------------------------------------------------------------------------------------------------- */
+/* ---- the handler ----------------------------------------------------------------------------- */
 
-/* A kernel thread is made where it is wanted; a process by somebody else. NULL: it has its answer. */
+/* Returns the stub for clone. A kernel thread is made here; a process is made by the process
+ * without the filter. */
 static void (*clone_stub(greg_t *g))(void)
 {
 	if (!(g[REG_RDI] & VM) || !(g[REG_RDI] & THREAD)) {
@@ -203,18 +207,20 @@ static void on_call(int sig, siginfo_t *info, void *context)
 	}
 	stub = stub_for(g);
 	g[REG_RCX] = g[REG_RIP];
-	g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child : (uintptr_t)call);
+	g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child :
+		(uintptr_t)call);
 	if (stub)
 		g[REG_RIP] = (greg_t)(uintptr_t)stub;
 }
 
-/* A process of ours stands there, behind a call, and has got neither an answer nor the signal. */
+/* For kbi_trace_raises: a process of ours stands there behind a call, and has neither an answer nor
+ * the signal yet. */
 static unsigned raises(uintptr_t at, long unmade)
 {
 	return at - kbi_libstub_own.low >= kbi_libstub_own.size && is_filtered(unmade) ? CALL_BYTES : 0;
 }
 
-/* ---- on and off -------------------------------------------------------------------------------------------------- */
+/* ---- on and off ------------------------------------------------------------------------------ */
 
 static const char *usable(void)
 {
@@ -225,7 +231,7 @@ static const char *usable(void)
 		return "the library's own code is not known";
 	if (!kbi_libsite_find())
 		return "libc's code is not known";
-	/* a filter that is not there: the kernel says what it has against others first */
+	/* a filter at NULL: the kernel tells its remaining objections first, EFAULT last */
 	if (kbi_sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) != -EFAULT ||
 	    kbi_sys(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &trap))
 		return "the kernel has no seccomp filters";
@@ -239,7 +245,8 @@ static long install(unsigned flags)
 	return kbi_sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-/* Who may not have one as it is can if it gives up what exec could give it: it executes nothing. */
+/* A process without the privilege (EACCES) may install a filter after it has given up the rights
+ * that exec could grant (NO_NEW_PRIVS): it executes nothing. */
 void kbi_libseccomp_here(void)
 {
 	const uint64_t open = (uint64_t)1 << (SIGSYS - 1);

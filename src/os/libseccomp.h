@@ -1,18 +1,22 @@
-/* os/libseccomp.h - libc's system calls taken over without writing to its code, on kernels without Syscall User Dispatch:
- * a seccomp filter has the kernel raise SIGSYS for those that are made otherwise, unless the library's own code makes them,
- * and the handler sends each to a stub of os/libstub. Children and what they execute have a filter for good. So only
- * virtual processors get it, and who makes the program's children has none (core/body_birth). x86-64 only.
+/* os/libseccomp.h - intercepts libc's system calls without writing to libc's code, on kernels
+ * without Syscall User Dispatch. A seccomp filter makes the kernel raise SIGSYS for the calls that
+ * the runtime makes in another way, unless the library's own code makes them; the handler sends
+ * each to a stub of os/libstub. Children, and programs that they execute, keep a filter for ever.
+ * So only virtual processors install it, and a process without it makes the program's children
+ * (core/body_birth). x86-64 only.
  * Callers: os/libway. */
 #ifndef KBI_LIBSECCOMP_H
 #define KBI_LIBSECCOMP_H
 
 #include "os/libsite.h"
 
-/* As kbi_libsite_replace, for those that say so afterwards: the caller's own calls are as they were. */
+/* As kbi_libsite_replace, for processes that call kbi_libseccomp_here afterwards: the caller's own
+ * calls are unchanged. */
 int kbi_libseccomp_begin(kbi_libsite_call *to, const char **why);
-/* The calling process's, from now on for ever, unless it is the child of one that has it. */
+/* Installs the filter in the calling process, for ever; not in the child of a process that has
+ * it. */
 void kbi_libseccomp_here(void);
-/* In a process that has it not: what the program wants done about SIGSYS. */
+/* In a process without the filter: gives the program's action for SIGSYS back to the kernel. */
 void kbi_libseccomp_undo(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* os/libway.c - the ways to take over libc's system calls. Contract in libway.h. */
+/* os/libway.c - the ways to intercept libc's system calls. Contract in libway.h. */
 #include "os/libway.h"
 
 #include <errno.h>
@@ -10,14 +10,16 @@
 #include "os/libseccomp.h"
 #include "os/libwant.h"
 
-static int seccomp_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+static int seccomp_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c,
+	const char **why)
 {
 	(void)pid;
 	*c = (struct kbi_libsite_counts){ 0 };
 	return kbi_libseccomp_begin(call, why);
 }
 
-static int dispatch_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c, const char **why)
+static int dispatch_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c,
+	const char **why)
 {
 	(void)pid;
 	*c = (struct kbi_libsite_counts){ 0 };
@@ -26,7 +28,8 @@ static int dispatch_begin(kbi_libsite_call *call, int pid, struct kbi_libsite_co
 
 const struct kbi_libway kbi_libways[KBI_LIBWAYS + 1] = {
 	{ "patch", kbi_libsite_replace, NULL, NULL, kbi_libsite_undo, false },
-	{ "dispatch", dispatch_begin, kbi_libdispatch_here, kbi_libdispatch_not_here, kbi_libdispatch_undo, false },
+	{ "dispatch", dispatch_begin, kbi_libdispatch_here, kbi_libdispatch_not_here,
+		kbi_libdispatch_undo, false },
 	{ "seccomp", seccomp_begin, kbi_libseccomp_here, NULL, kbi_libseccomp_undo, true },
 	{ NULL, NULL, NULL, NULL, NULL, false },
 };
@@ -35,7 +38,8 @@ static const struct kbi_libway *way;
 
 static bool is_wanted(const struct kbi_libway *w)
 {
-	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO || kbi_options.libcalls == (uint32_t)(w - kbi_libways) + 1;
+	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO ||
+		kbi_options.libcalls == (uint32_t)(w - kbi_libways) + 1;
 }
 
 void kbi_libway_prepare(void)
@@ -44,7 +48,7 @@ void kbi_libway_prepare(void)
 		kbi_libsite_prepare();
 }
 
-/* A way that catches all calls counts none. */
+/* Reports the counts. A way that catches all calls counts none. */
 static void tell(const struct kbi_libsite_counts *c)
 {
 	const char *what = "system calls";
@@ -52,15 +56,17 @@ static void tell(const struct kbi_libsite_counts *c)
 	if (!c->seen)
 		kbi_asked_found(what, "taken over by %s", way->name);
 	else if (!c->grave)
-		kbi_asked_found(what, "%u, replaced %u, trapped %u, passed over %u", c->seen, c->replaced, c->trapped,
-				c->passed);
+		kbi_asked_found(what, "%u, replaced %u, trapped %u, passed over %u", c->seen, c->replaced,
+			c->trapped, c->passed);
 	else
-		kbi_asked_missed(what, "%u of %u were not understood and stay the kernel's, the first %s, at %s+%#lx: what they do "
-				 "is done by one process of several", c->grave, c->seen, kbi_libwant_name(c->first_grave.nr),
-				 c->first_grave.module, (unsigned long)c->first_grave.at);
+		kbi_asked_missed(what,
+			"%u of %u were not understood and stay the kernel's, the first %s, at %s+%#lx: what "
+			"they do is done by one process of several", c->grave, c->seen,
+			kbi_libwant_name(c->first_grave.nr), c->first_grave.module,
+			(unsigned long)c->first_grave.at);
 }
 
-/* Of several that do not work the first one's reason is told. */
+/* If several ways do not work, *why tells the first reason. */
 int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why)
 {
 	struct kbi_libsite_counts counts;
