@@ -1,7 +1,8 @@
 /* os/libcall.c - libc's system calls where virtual processors are processes. Contract in libcall.h.
- * What is one process's to the kernel and the program's to libc is made in every process (actions of signals, limits), by
- * the first one (children, timers, tracing), or answered from what is known. Memory: libcall_map.
- * Runs on the caller's stack, inside libc; calls nothing of libc's that could come back here. */
+ * State that the kernel keeps for a process and libc for the program is changed in every process
+ * (signal actions, limits), by the first process (children, timers, tracing), or answered from
+ * known values. Memory: libcall_map. Runs on the caller's stack, inside libc; calls no function of
+ * libc's that could come back here. */
 #include "os/libcall.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@
 #endif
 
 static struct {
-	int pid;          /* the program's */
+	int pid;          /* the program's: the first process's */
 	long parent, brk;
 } libcall;
 
@@ -45,13 +46,14 @@ long (*kbi_libcall_exec)(long nr, const long arg[6]);
 long (*kbi_libcall_raise)(int tid, int sig);
 void (*kbi_libcall_masks)(long how, const uint64_t *set);
 
-/* ---- signals and processes ------------------------------------------------------------------------------------------ */
+/* ---- signals and processes ------------------------------------------------------------------- */
 
-enum { ACTION_BYTES = 32, ACTION_MASK = 3 /* a word; x86-64 */ };
+enum { ACTION_BYTES = 32, ACTION_MASK = 3 /* index of the mask, a word; x86-64 */ };
 
 long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 {
-	struct kbi_everywhere_call c = { .nr = SYS_rt_sigaction, .arg = { sig, 0, 0, mask_bytes }, .pointer = 1 };
+	struct kbi_everywhere_call c = { .nr = SYS_rt_sigaction, .arg = { sig, 0, 0, mask_bytes },
+		.pointer = 1 };
 	uint64_t action[ACTION_BYTES / 8];
 	long r;
 
@@ -60,7 +62,7 @@ long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 	if (new && !kbi_sys_can_read(new, ACTION_BYTES))
 		return -EFAULT;
 	if (new)
-		memcpy(action, new, ACTION_BYTES); /* it may be the same struct as old */
+		memcpy(action, new, ACTION_BYTES); /* `new` may be the same struct as `old` */
 	r = old || !new ? kbi_sys(SYS_rt_sigaction, sig, 0, old, mask_bytes) : 0;
 	if (r)
 		return r;
@@ -68,17 +70,18 @@ long kbi_libcall_action(long sig, const void *new, void *old, long mask_bytes)
 		return kbi_libsignal_action(new ? action : NULL, old);
 	if (!new)
 		return 0;
-	action[ACTION_MASK] &= ~kbi_everywhere_bit(); /* a handler may take its time */
+	action[ACTION_MASK] &= ~kbi_everywhere_bit(); /* a handler may run for long */
 	kbi_everywhere_fit(action);
 	memcpy(c.data, action, ACTION_BYTES);
 	return kbi_everywhere(&c);
 }
 
-enum { CANCEL = 32 }; /* libc's, for cancellation and timers */
+enum { CANCEL = 32 }; /* libc's signal for cancellation and timers */
 
 static void (*cancel)(int sig, siginfo_t *info, void *context);
 
-/* libc looks whether the program has sent it; what the kernel says is the sender's process. */
+/* libc checks that the program has sent the signal; the kernel tells the sending process's
+ * number. */
 static void from_program(int sig, siginfo_t *info, void *context)
 {
 	if (info->si_code == SI_TKILL)
@@ -91,7 +94,8 @@ static long action_of_libc(long sig, const void *new, void *old, long mask_bytes
 	char changed[ACTION_BYTES];
 	void (*ours)(int, siginfo_t *, void *) = from_program;
 
-	if (sig != CANCEL || !new || !kbi_sys_can_read(new, ACTION_BYTES) || *(const uintptr_t *)new <= (uintptr_t)SIG_IGN)
+	if (sig != CANCEL || !new || !kbi_sys_can_read(new, ACTION_BYTES) ||
+		*(const uintptr_t *)new <= (uintptr_t)SIG_IGN)
 		return kbi_libcall_action(sig, new, old, mask_bytes);
 	memcpy(&cancel, new, sizeof cancel);
 	memcpy(changed, new, sizeof changed);
@@ -99,7 +103,8 @@ static long action_of_libc(long sig, const void *new, void *old, long mask_bytes
 	return kbi_libcall_action(sig, changed, old, mask_bytes);
 }
 
-/* What must not be blocked is not, in a copy of the set. One that cannot be read is the kernel's to refuse. */
+/* Removes the signals that must not be blocked from a copy of the set. The kernel refuses a set
+ * that cannot be read. */
 static const void *open_some(const void *set, uint64_t *copy)
 {
 	if (!set || !kbi_sys_can_read(set, sizeof *copy))
@@ -120,12 +125,13 @@ const char *kbi_libcall_why_not(void)
 	return kbi_libcall_owned_before();
 }
 
-/* ---- timers ------------------------------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
-/* Numbers of the program's timers begin there; below are those of the process that made them. */
+/* Numbers of the program's timers begin at TIMERS; a process's own timers have lower numbers. */
 enum { TIMERS = 1 << 20 };
 
-/* Not what measures or addresses the calling process. */
+/* Returns true for a timer of the program's; false if it measures or signals the calling
+ * process. */
 static bool is_programs(long nr, const long a[6])
 {
 	switch (nr) {
@@ -139,11 +145,12 @@ static bool is_programs(long nr, const long a[6])
 	}
 }
 
-/* One of a process's own numbers, but none of this one's: the program has made it before there were others. */
+/* Returns true for a number below TIMERS that this process does not know: the program has made the
+ * timer in its first process, before there were others. */
 static bool is_first_ones(long nr, long r)
 {
-	return r == -EINVAL && (nr == SYS_timer_settime || nr == SYS_timer_gettime || nr == SYS_timer_getoverrun ||
-				nr == SYS_timer_delete);
+	return r == -EINVAL && (nr == SYS_timer_settime || nr == SYS_timer_gettime ||
+		nr == SYS_timer_getoverrun || nr == SYS_timer_delete);
 }
 
 static long timer(long nr, long a[6])
@@ -167,16 +174,20 @@ static long timer(long nr, long a[6])
 
 long kbi_libcall_waits(long nr, const long a[6])
 {
-	return kbi_libcall_wait ? kbi_libcall_wait(nr, a) : kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return kbi_libcall_wait ? kbi_libcall_wait(nr, a) :
+		kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* The parent of the program's children, the tracer and who a message is told to is the program's first process. */
+/* Makes a call in the program's first process: the parent of the program's children, the tracer,
+ * the receiver of notifications. */
 static long there(long nr, const long a[6])
 {
-	return kbi_libcall_there ? kbi_libcall_there(nr, a) : kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return kbi_libcall_there ? kbi_libcall_there(nr, a) :
+		kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* By syscall(): without memory of its own on the same stack the child can only be a copy. */
+/* Makes a fork by syscall(): without CLONE_VM and on the same stack the child can only be a
+ * copy. */
 static long made_fork(long nr, const long a[6])
 {
 	if (!kbi_libcall_fork)
@@ -186,18 +197,20 @@ static long made_fork(long nr, const long a[6])
 	return kbi_libcall_fork(nr == SYS_clone ? a : (const long[6]){ SIGCHLD });
 }
 
-/* It would be the calling process's only, and not its children's. */
+/* Refuses a call that would affect only the calling process, and not its children. */
 static long refuse_apart(const char *name, long answer)
 {
 	static a32 said;
 
 	if (!a_xchg_rlx(&said, 1))
-		kbi_sys_message("%s is refused where virtual processors are processes with a seccomp filter", name);
+		kbi_sys_message("%s is refused where virtual processors are processes with a seccomp "
+			"filter", name);
 	return answer;
 }
 
-/* What a child would have of the thread that makes it; where the first process makes all (os/libseccomp) only that one's
- * counts, and what is here is not what the program has asked for. */
+/* Makes prctl. A child inherits these settings from the process that makes it. Where the first
+ * process makes all children (os/libseccomp), only the first process's settings count, and the
+ * caller's are not what the program has asked for. */
 static long control(const long a[6])
 {
 	switch (kbi_libway_stays() ? a[0] : -1) {
@@ -212,7 +225,7 @@ static long control(const long a[6])
 	}
 }
 
-/* The program's, if it is changed. */
+/* Changes a limit in every process. */
 static long limit(const long a[6])
 {
 	if (!a[2] || (a[0] && a[0] != libcall.pid))
@@ -220,7 +233,8 @@ static long limit(const long a[6])
 	return kbi_libcall_everywhere(SYS_prlimit64, 0, a[1], a[2], a[3], 0, 0);
 }
 
-/* Who kills the program does not outlive the call. It is told of its end by the kernel, after the first process's. */
+/* Kills a process. A thread that kills the program does not outlive the call: the kernel ends it
+ * after the first process. */
 static long kill_program(long nr, const long a[6])
 {
 	long r = kbi_sys(nr, a[0], a[1], a[2]);
@@ -230,7 +244,8 @@ static long kill_program(long nr, const long a[6])
 	return r;
 }
 
-/* To one kernel thread of the program's, which has the number of a process of its own. */
+/* Sends a signal to a kernel thread of the program's, which has its own process's number in the
+ * kernel. */
 static long send_to(const long a[6])
 {
 	if (a[2] == SIGABRT)
@@ -248,13 +263,13 @@ static long mask(const long a[6])
 	const void *set = open_some((const void *)a[1], &copy);
 	long r = kbi_sys(SYS_rt_sigprocmask, a[0], set, a[2], a[3]);
 
-	/* the child of vfork has a mask of its own */
+	/* not for a child of vfork, which has a mask of its own */
 	if (!r && set == &copy && kbi_libcall_masks && kbi_everywhere_has_me())
 		kbi_libcall_masks(a[0], set);
 	return r;
 }
 
-/* The mask of pselect6 comes in a struct. */
+/* Makes pselect6, whose mask comes in a struct. */
 static long selected(long a[6])
 {
 	struct {
@@ -277,7 +292,7 @@ static long made(long nr, long a[6])
 	uint64_t set;
 	long r;
 
-	/* the child of posix_spawn sets the actions of signals: its own */
+	/* a child of posix_spawn sets its own signal actions */
 	if (nr != SYS_rt_sigprocmask && nr != SYS_clone && !kbi_everywhere_has_me())
 		return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (kbi_libcall_is_owned(nr) && kbi_libcall_owned(nr, a, there, &r))
@@ -289,7 +304,7 @@ static long made(long nr, long a[6])
 	case SYS_rt_sigsuspend:
 		a[0] = (long)open_some((const void *)a[0], &set);
 		break;
-	case SYS_ppoll: /* from here on only where all calls come this way */
+	case SYS_ppoll: /* from here to pselect6 only where all calls are intercepted */
 		a[3] = (long)open_some((const void *)a[3], &set);
 		break;
 	case SYS_epoll_pwait:
@@ -310,7 +325,7 @@ static long made(long nr, long a[6])
 		return limit(a);
 	case SYS_prctl:
 		return control(a);
-	case SYS_seccomp: /* these, to getpgrp, only where a seccomp filter is used */
+	case SYS_seccomp: /* from here to getpgrp only where a seccomp filter is used */
 		return refuse_apart("seccomp", -ENOSYS);
 	case SYS_landlock_restrict_self:
 		return refuse_apart("landlock_restrict_self", -ENOSYS);
@@ -327,7 +342,7 @@ static long made(long nr, long a[6])
 #endif
 		return there(nr, a);
 #ifdef SYS_brk
-	case SYS_brk: /* the kernel's would grow in this process only: libc's malloc does without */
+	case SYS_brk: /* the kernel's would grow in this process only: libc's malloc does without it */
 		return libcall.brk;
 #endif
 	case SYS_rt_sigaction:
@@ -377,7 +392,7 @@ static long made(long nr, long a[6])
 	case SYS_vfork:
 #endif
 		return made_fork(nr, a);
-	case SYS_clone3: /* callers have another way */
+	case SYS_clone3: /* callers fall back to clone */
 		return -ENOSYS;
 	default:
 		break;
@@ -385,8 +400,8 @@ static long made(long nr, long a[6])
 	return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Where libc would find that its call was interrupted to cancel the thread, the thread is cancelled as in a call of older
- * versions: at any instruction. */
+/* Makes a call for libc. Where libc would notice that its call was interrupted to cancel the
+ * thread, the thread is cancelled as in a call of older versions of libc: at any instruction. */
 static long made_for_libc(long nr, long a[6], const uintptr_t *frame)
 {
 	int type;

@@ -1,5 +1,7 @@
-/* os/libcall_chosen.c - contract in libcall_chosen.h. Where the processes have the same mappings the kernel chooses the
- * same place in each; a place that it offers elsewhere is kept until then, so that it offers another. */
+/* os/libcall_chosen.c - contract in libcall_chosen.h.
+ * Where the processes have the same mappings the kernel chooses the same address in each. A
+ * differing address is kept mapped until the end of the search, so that the kernel offers
+ * another. */
 #include "os/libcall_chosen.h"
 
 #include <errno.h>
@@ -16,8 +18,8 @@ static bool is_error(long r)
 }
 
 struct chosen {
-	uintptr_t at;  /* the first process's; written before others read it */
-	a32 failed;    /* a process could not follow */
+	uintptr_t at;  /* the first process's address; written before another process reads it */
+	a32 failed;    /* set by a process that could not follow */
 };
 
 static long map_chosen(const struct kbi_everywhere_call *c)
@@ -63,7 +65,8 @@ long kbi_libcall_chosen_map(size_t bytes, int protection, int flags, int fd, lon
 	at = kbi_everywhere(&c);
 	if (is_error(at) || !a_load_rlx(&chosen.failed))
 		return at;
-	kbi_everywhere(&(struct kbi_everywhere_call){ .nr = SYS_munmap, .arg = { at, (long)bytes }, .pointer = -1 });
+	kbi_everywhere(&(struct kbi_everywhere_call){ .nr = SYS_munmap, .arg = { at, (long)bytes },
+		.pointer = -1 });
 	kbi_sys_message("a mapping is refused that lies at different places in the processes: ENOMEM");
 	return -ENOMEM;
 }

@@ -1,12 +1,13 @@
-/* os/libcall_chosen.h - where virtual processors are processes: maps of files that choose themselves where they are mapped,
- * as rings of io_uring.
- * Caller: os/libcall_map. */
+/* os/libcall_chosen.h - maps of files that choose their address themselves, such as rings of
+ * io_uring, where virtual processors are processes.
+ * Caller: os/libcall_map. No switch. */
 #ifndef KBI_LIBCALL_CHOSEN_H
 #define KBI_LIBCALL_CHOSEN_H
 
 #include "base/base.h"
 
-/* mmap in every process, at the same place. It, or -errno: no process has it. */
+/* Makes mmap in every process, at the same address. Returns the address, or -errno: no process has
+ * the map. */
 long kbi_libcall_chosen_map(size_t bytes, int protection, int flags, int fd, long offset);
 
 #endif

@@ -1,6 +1,8 @@
-/* os/libcall_lock.c - locked memory where virtual processors are processes. Contract in libcall_lock.h.
- * Memory of the space that is plain stays mapped when the program unmaps it: so it is unlocked then. What is locked before
- * it is touched (mlockall, MLOCK_ONFAULT) counts at once, and stays in memory once the first process has touched it. */
+/* os/libcall_lock.c - locked memory where virtual processors are processes. Contract in
+ * libcall_lock.h.
+ * Plain memory of the space stays mapped when the program unmaps it: so it is unlocked then. Memory
+ * that is locked before it is touched (mlockall, MLOCK_ONFAULT) counts at once, and stays resident
+ * once the first process has touched it. */
 #include "os/libcall_lock.h"
 
 #include <errno.h>
@@ -11,13 +13,15 @@
 #include "os/memory.h"
 #include "os/sys.h"
 
-enum { ON_FAULT = 1 /* of mlock2 */, ALL_ON_FAULT = 4 /* of mlockall */, POPULATE_READ = 22, BEFORE = 64 };
+/* flag of mlock2 */
+/* flag of mlockall */
+enum { ON_FAULT = 1, ALL_ON_FAULT = 4, POPULATE_READ = 22, BEFORE = 64 };
 enum { SEEK_TO_DATA = 3, SEEK_TO_HOLE = 4 };
 
 static struct {
-	aptr there;    /* constant once it is set: long (*)(long nr, const long arg[6]) */
-	a32 any;       /* something has been locked */
-	a32 future;    /* what is new is locked */
+	aptr there;    /* written once: long (*)(long nr, const long arg[6]) */
+	a32 any;       /* some memory has been locked */
+	a32 future;    /* new memory is locked */
 	/* before there are processes */
 	unsigned n;
 	struct {
@@ -27,17 +31,21 @@ static struct {
 
 static long make_there(long nr, uintptr_t at, size_t bytes, long flags)
 {
-	long (*there)(long, const long *) = (long (*)(long, const long *))(uintptr_t)a_load_rlx(&locks.there);
+	long (*there)(long, const long *) =
+		(long (*)(long, const long *))(uintptr_t)a_load_rlx(&locks.there);
 
-	return there ? there(nr, (const long[6]){ (long)at, (long)bytes, flags }) : kbi_sys(nr, at, bytes, flags);
+	return there ? there(nr, (const long[6]){ (long)at, (long)bytes, flags }) :
+		kbi_sys(nr, at, bytes, flags);
 }
 
-/* Of what lies in the space only that which was touched is to be in memory. */
+/* Makes the touched pages of the space resident; the rest stays untouched. */
 static void keep_in_memory(uintptr_t from, uintptr_t to)
 {
-	long fd = kbi_memory_descriptor(), base = (long)kbi_memory_offset((void *)from), at = base, hole;
+	long fd = kbi_memory_descriptor(), base = (long)kbi_memory_offset((void *)from),
+		at = base, hole;
 
-	for (; (at = kbi_sys(SYS_lseek, fd, at, SEEK_TO_DATA)) >= 0 && at - base < (long)(to - from); at = hole) {
+	for (; (at = kbi_sys(SYS_lseek, fd, at, SEEK_TO_DATA)) >= 0 && at - base < (long)(to - from);
+		at = hole) {
 		hole = kbi_sys(SYS_lseek, fd, at, SEEK_TO_HOLE);
 		if (hole <= at)
 			return;
@@ -45,13 +53,16 @@ static void keep_in_memory(uintptr_t from, uintptr_t to)
 	}
 }
 
-/* The rest of what the program has: its code, maps of files. A limit is told when it is reached. */
-static void lock_other(const struct kbi_maps_line *m, const char *name, const char *flags, void *result)
+/* Locks the program's memory outside of the space: its code, maps of files. *result: -ENOMEM if the
+ * limit is reached. */
+static void lock_other(const struct kbi_maps_line *m, const char *name, const char *flags,
+	void *result)
 {
 	long *r = result;
 
 	(void)name, (void)flags;
-	if (*r || m->kernels || kbi_memory_holds((void *)m->from, m->to - m->from) || kbi_memory_is_added((void *)m->from, 1))
+	if (*r || m->kernels || kbi_memory_holds((void *)m->from, m->to - m->from) ||
+		kbi_memory_is_added((void *)m->from, 1))
 		return;
 	if (make_there(SYS_mlock2, m->from, m->to - m->from, ON_FAULT) == -ENOMEM)
 		*r = -ENOMEM;

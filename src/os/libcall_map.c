@@ -1,9 +1,10 @@
 /* os/libcall_map.c - memory where virtual processors are processes. Contract in libcall_map.h.
  *
- * Anonymous memory is taken from the space, which every process has mapped for reading and writing; a map of a file,
- * and another protection, is made in every process, at an address from the space (os/libcall_odd). A private map of a
- * file that may be written is a copy of it in the space.
- * Runs on the caller's stack, inside libc; calls nothing of libc's that could come back here. */
+ * Anonymous memory is taken from the space, which every process has mapped for reading and writing.
+ * A map of a file, and another protection, is made in every process, at an address from the space
+ * (os/libcall_odd). A private map of a file that may be written is a copy of the file in the space.
+ * Runs on the caller's stack, inside libc; calls no function of libc's that could come back
+ * here. */
 #include "os/fd.h"
 #include "os/libcall_map.h"
 
@@ -39,29 +40,32 @@ static bool is_error(long r)
 	return (unsigned long)r > -4096ul;
 }
 
-/* ---- in every process ------------------------------------------------------------------------------------------ */
+/* ---- in every process ------------------------------------------------------------------------ */
 
 long kbi_libcall_everywhere(long nr, long a, long b, long c, long d, long e, long f)
 {
-	return kbi_everywhere(&(struct kbi_everywhere_call){ .nr = nr, .arg = { a, b, c, d, e, f }, .pointer = -1 });
+	return kbi_everywhere(&(struct kbi_everywhere_call){ .nr = nr, .arg = { a, b, c, d, e, f },
+		.pointer = -1 });
 }
 
-/* The space's memory from `backing` on, at `at`. */
+/* Maps the space's memory from `backing` on at `at`. */
 static long map_space(uintptr_t at, size_t bytes, int protection, const void *backing)
 {
-	return kbi_libcall_everywhere(SYS_mmap, (long)at, (long)bytes, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-				      kbi_memory_descriptor(), (long)kbi_memory_offset(backing));
+	return kbi_libcall_everywhere(SYS_mmap, (long)at, (long)bytes, protection,
+		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, kbi_memory_descriptor(),
+		(long)kbi_memory_offset(backing));
 }
 
-/* What lies there becomes plain zeroed memory. */
+/* Makes the range plain zeroed memory. */
 static void make_plain(void *p, size_t bytes)
 {
 	if (kbi_libcall_odd_take((uintptr_t)p, bytes, true))
 		map_space((uintptr_t)p, bytes, PLAIN, p);
 }
 
-/* What lies there of the memory file reads as zero from now on, also where main's own memory was before the start. What
- * else is mapped there is for the kernel, if it is to have a piece of advice. */
+/* Clears the parts of the memory file that are mapped in the range: they read as zero from now on,
+ * also where main's memory lay before the start. The kernel gets the advice (if not 0) for the rest
+ * of the range. */
 static long clear_parts(uintptr_t at, size_t bytes, int advice)
 {
 	uintptr_t end = at + bytes, next;
@@ -80,7 +84,7 @@ static long clear_parts(uintptr_t at, size_t bytes, int advice)
 	return r;
 }
 
-/* ---- maps ---------------------------------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 struct request {
 	uintptr_t at;
@@ -89,7 +93,7 @@ struct request {
 	long offset;
 };
 
-/* Where it shall be: addresses from the space, unless the caller says where. 0: none. */
+/* Returns the address for a map: the caller's, or an address from the space; 0: none. */
 static uintptr_t place(struct request *r)
 {
 	if (r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
@@ -102,8 +106,8 @@ static bool claims(const struct request *r)
 	return r->flags & MAP_FIXED_NOREPLACE && !(r->flags & MAP_FIXED);
 }
 
-/* Where nothing lies in this process: it is kept for the caller then. A kernel that takes the flag for a hint answers with
- * another address. */
+/* Claims a range where nothing is mapped in this process, and keeps it for the caller. A kernel
+ * that takes the flag for a hint answers with another address. */
 static long claim_here(uintptr_t at, size_t bytes)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
@@ -115,8 +119,9 @@ static long claim_here(uintptr_t at, size_t bytes)
 	return -EEXIST;
 }
 
-/* The caller's map was refused, or lies elsewhere. When a file refuses the kernel may have unmapped the memory there, in
- * this process only. Where the caller chose the place it is as after munmap then. */
+/* Undoes a placement after the map was refused or lies elsewhere. When a file refuses, the kernel
+ * may have unmapped the memory there, in this process only. If the caller chose the address, the
+ * range is as after munmap then. */
 static void unplace(const struct request *r, uintptr_t at)
 {
 	bool chosen = r->flags & MAP_FIXED, ours = kbi_memory_holds((void *)at, r->bytes);
@@ -135,7 +140,7 @@ static void unplace(const struct request *r, uintptr_t at)
 		kbi_libcall_everywhere(SYS_munmap, (long)at, (long)r->bytes, 0, 0, 0, 0);
 }
 
-/* The memory there is not the space's. */
+/* Notes that the memory there is not the space's. Returns `result`. */
 static long note_other(uintptr_t at, size_t bytes, long result)
 {
 	if (is_error(result) || !kbi_memory_holds((void *)at, bytes))
@@ -145,7 +150,7 @@ static long note_other(uintptr_t at, size_t bytes, long result)
 	return result;
 }
 
-/* Memory of the space there, zeroed. */
+/* Puts zeroed memory of the space there. Returns the address or -errno. */
 static long back(const struct request *r, uintptr_t at, int protection)
 {
 	void *backing = (void *)at;
@@ -177,7 +182,7 @@ static void fill(char *p, size_t bytes, int fd, long offset)
 	}
 }
 
-/* A copy of the file's part. */
+/* Puts a copy of the file's part there. */
 static long map_copy(const struct request *r, uintptr_t at)
 {
 	long e = back(r, at, PLAIN);
@@ -196,8 +201,8 @@ static long map_file(const struct request *r, uintptr_t at)
 {
 	int flags = (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
 
-	return note_other(at, r->bytes, kbi_libcall_everywhere(SYS_mmap, (long)at, (long)r->bytes, r->protection, flags, r->fd,
-							       r->offset));
+	return note_other(at, r->bytes, kbi_libcall_everywhere(SYS_mmap, (long)at, (long)r->bytes,
+		r->protection, flags, r->fd, r->offset));
 }
 
 struct not_childs {
@@ -205,7 +210,8 @@ struct not_childs {
 	bool is;
 };
 
-static void look_for_mapping(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg)
+static void look_for_mapping(const struct kbi_maps_line *m, const char *name,
+	const char *flags, void *arg)
 {
 	struct not_childs *n = arg;
 
@@ -215,7 +221,8 @@ static void look_for_mapping(const struct kbi_maps_line *m, const char *name, co
 			n->is |= flags[0] == 'd' && flags[1] == 'c';
 }
 
-/* A device's that children do not get: a process which is started later would not have it. */
+/* Returns true for a device's map that children do not get: a process that is started later would
+ * not have it. */
 static bool is_not_for_children(int fd, uintptr_t at)
 {
 	struct not_childs n = { .at = at };
@@ -236,8 +243,8 @@ static long map_of_file(const struct request *r, uintptr_t at)
 		result = kbi_libcall_chosen_map(r->bytes, r->protection, r->flags, r->fd, r->offset);
 	if (is_error(result) || !is_not_for_children(r->fd, (uintptr_t)result))
 		return result;
-	kbi_sys_message("a mapping that children do not get (a device's) is refused where virtual processors are processes: "
-			"EINVAL");
+	kbi_sys_message("a mapping that children do not get (a device's) is refused where virtual "
+		"processors are processes: EINVAL");
 	if (result == (long)at)
 		make_plain((void *)at, r->bytes);
 	else
@@ -245,7 +252,8 @@ static long map_of_file(const struct request *r, uintptr_t at)
 	return -EINVAL;
 }
 
-/* Longer than files may be here (RLIMIT_FSIZE), which is said of them, not of memory, and would be a signal. */
+/* Returns true if files may not be so long (RLIMIT_FSIZE). That limit is for files, not for memory,
+ * and would raise a signal. */
 static bool is_too_long(size_t bytes)
 {
 	struct rlimit l;
@@ -253,14 +261,15 @@ static bool is_too_long(size_t bytes)
 	return !kbi_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &l) && bytes > l.rlim_cur;
 }
 
-/* System V's memory is no file; it ends with its last mapping. */
+/* Maps a System V segment: it is no file, and ends with its last mapping. */
 static long map_segment(const struct request *r, uintptr_t at)
 {
 	long id = kbi_sys(SYS_shmget, IPC_PRIVATE, r->bytes, IPC_CREAT | 0600), e;
 
 	if (id < 0)
 		return -ENOMEM;
-	e = kbi_libcall_everywhere(SYS_shmat, id, (long)at, SHM_REMAP | (r->protection & PROT_EXEC ? SHM_EXEC : 0), 0, 0, 0);
+	e = kbi_libcall_everywhere(SYS_shmat, id, (long)at,
+		SHM_REMAP | (r->protection & PROT_EXEC ? SHM_EXEC : 0), 0, 0, 0);
 	kbi_sys(SYS_shmctl, id, IPC_RMID, NULL);
 	note_other(at, r->bytes, e);
 	if (is_error(e) || (r->protection | PROT_EXEC) == (PLAIN | PROT_EXEC))
@@ -268,7 +277,8 @@ static long map_segment(const struct request *r, uintptr_t at)
 	return is_error(kbi_libcall_private_protect(at, r->bytes, r->protection)) ? -ENOMEM : (long)at;
 }
 
-/* Shared with children of fork as well, which leave the space: a memory file of its own. */
+/* Makes memory that is shared with children of fork as well, which leave the space: in a memory
+ * file of its own. */
 static long map_shared(struct request *r, uintptr_t at)
 {
 	long fd, e;
@@ -289,8 +299,9 @@ static long map_shared(struct request *r, uintptr_t at)
 	return e;
 }
 
-/* libc's malloc reserves an area for each arena that way and opens it page by page as it grows: as many calls in every
- * process. It is open from the beginning. */
+/* Returns true for an arena of libc's malloc: malloc reserves it so and opens it page by page as it
+ * grows, which would be as many calls in every process. So it is made readable and writable from
+ * the beginning. */
 static bool is_heap(const struct request *r)
 {
 	enum { ARENA = 64 << 20, ALIGNED = 2 * ARENA };
@@ -299,8 +310,8 @@ static bool is_heap(const struct request *r)
 	       !(r->flags & MAP_FIXED) && (r->bytes == ARENA || r->bytes == ALIGNED);
 }
 
-/* Where nothing of the program's lies: in the space, or where this process has nothing mapped, then none has. There the
- * claim stays until something is mapped over it. */
+/* Claims a range where the program has nothing: in the space; or where this process has nothing
+ * mapped, and so no other process has. There the claim stays until something is mapped over it. */
 static long claim(const struct request *r)
 {
 	if (r->at % KBI_PAGE)
@@ -310,7 +321,8 @@ static long claim(const struct request *r)
 	return claim_here(r->at, r->bytes);
 }
 
-/* Its contents a kernel may take back at any time, which ours does not; children have it zeroed. */
+/* Makes MAP_DROPPABLE: a kernel may discard its contents at any time, but ours never does; children
+ * get it zeroed. */
 static long map_droppable(struct request *r, uintptr_t at)
 {
 	long result = back(r, at, r->protection);
@@ -354,11 +366,12 @@ static long map(struct request *r)
 	if (r->flags & MAP_FIXED)
 		kbi_memory_unmark(at, r->bytes);
 	result = map_at(r, at);
-	if (!is_error(result) && kbi_libcall_lock_new((uintptr_t)result, r->bytes, r->protection && !is_heap(r))) {
+	if (!is_error(result) && kbi_libcall_lock_new((uintptr_t)result, r->bytes,
+		r->protection && !is_heap(r))) {
 		unmap((uintptr_t)result, r->bytes);
 		return -EAGAIN;
 	}
-	if (result != (long)at) /* an error, or somewhere else */
+	if (result != (long)at) /* an error, or another address */
 		unplace(r, at);
 	return result;
 }
@@ -379,7 +392,7 @@ static long unmap(uintptr_t at, size_t bytes)
 	return 0;
 }
 
-/* ---- System V memory: attached in every process --------------------------------------------------------------------- */
+/* ---- System V memory: attached in every process ---------------------------------------------- */
 
 static long attach(long id, uintptr_t at, long flags)
 {
@@ -412,9 +425,10 @@ static long detach(uintptr_t at)
 	return r;
 }
 
-/* ---- protections, sizes, advice ----------------------------------------------------------------------------------- */
+/* ---- protections, sizes, advice -------------------------------------------------------------- */
 
-/* The loader's way to main's stack, from one of its pages down: that is shared now, and grows no more. */
+/* Extends a protection with PROT_GROWSDOWN to the low end of the mapping. The loader so addresses
+ * main's stack from one of its pages down; main's stack is shared here and does not grow. */
 static void find_low_end(uintptr_t *at, size_t *bytes, int *protection)
 {
 	struct kbi_maps_line m;
@@ -444,7 +458,7 @@ static long change_protection(uintptr_t at, size_t bytes, int protection)
 	return r;
 }
 
-/* Of a file: another place in the space. What lies there then is the same in every process. */
+/* Moves a map of a file to another place in the space, in every process. */
 static long move_odd(uintptr_t at, size_t bytes, size_t wanted)
 {
 	uintptr_t to = (uintptr_t)kbi_memory_take(wanted);
@@ -452,7 +466,8 @@ static long move_odd(uintptr_t at, size_t bytes, size_t wanted)
 
 	if (!to)
 		return -ENOMEM;
-	r = kbi_libcall_everywhere(SYS_mremap, (long)at, (long)bytes, (long)wanted, MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0);
+	r = kbi_libcall_everywhere(SYS_mremap, (long)at, (long)bytes, (long)wanted,
+		MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0);
 	kbi_libcall_odd_note(to, wanted, false);
 	if (is_error(r)) {
 		unmap(to, wanted);
@@ -484,7 +499,8 @@ static long resize(uintptr_t at, size_t bytes, size_t wanted, int flags)
 	return (long)p;
 }
 
-/* As libc's headers have them, and Linux 6.13's; the last two need page tables that all processes share. */
+/* Numbers as in libc's headers, and Linux 6.13's; these two need page tables that all processes
+ * share. */
 enum { GUARD_INSTALL = 102, GUARD_REMOVE };
 
 static bool is_private(uintptr_t at, size_t bytes)
@@ -496,7 +512,8 @@ static bool is_private(uintptr_t at, size_t bytes)
 	return !kbi_maps_find(at, &m) && m.shared && m.inode == kbi_memory_file();
 }
 
-/* What children get: the kernel takes other processes of ours for such. */
+/* Marks memory for children (MADV_DONTFORK, MADV_WIPEONFORK): the kernel would treat our own other
+ * processes as children. */
 static long advise_children(uintptr_t at, size_t bytes, int advice)
 {
 	bool has = advice == MADV_DONTFORK || advice == MADV_WIPEONFORK;
@@ -547,7 +564,8 @@ long kbi_libcall_memory(long nr, const long a[6])
 {
 	switch (nr) {
 	case SYS_mmap:
-		return map(&(struct request){ (uintptr_t)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], a[5] });
+		return map(&(struct request){ (uintptr_t)a[0], (size_t)a[1], (int)a[2], (int)a[3],
+			(int)a[4], a[5] });
 	case SYS_munmap:
 		return unmap((uintptr_t)a[0], (size_t)a[1]);
 	case SYS_mprotect:

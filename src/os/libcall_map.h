@@ -1,14 +1,16 @@
-/* os/libcall_map.h - memory of a program whose virtual processors are processes, as its system calls ask for it: the same
- * in every process when the call returns.
- * Caller: os/libcall. Calls everywhere, memory. */
+/* os/libcall_map.h - system calls about memory where virtual processors are processes: when a call
+ * returns, the memory is the same in every process.
+ * Caller: os/libcall, os/libcall_owned. Calls everywhere, memory. On the caller's stack; no
+ * switch. */
 #ifndef KBI_LIBCALL_MAP_H
 #define KBI_LIBCALL_MAP_H
 
 #include "base/base.h"
 
-/* mmap, munmap, mprotect, mremap, madvise, shmat, shmdt: what the kernel would answer. */
+/* Makes mmap, munmap, mprotect, mremap, madvise, shmat, shmdt. Returns the answer as the kernel's
+ * would be. */
 long kbi_libcall_memory(long nr, const long arg[6]);
-/* The call here and then in all other processes. */
+/* Makes the call here and then in all other processes. Returns the answer here. */
 long kbi_libcall_everywhere(long nr, long a, long b, long c, long d, long e, long f);
 
 #endif

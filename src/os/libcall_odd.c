@@ -15,7 +15,7 @@ static struct {
 	/* under the lock */
 	unsigned n;
 	struct range odd[ODD_MOST];
-	bool all_odd;     /* the table was too small once */
+	bool all_odd;     /* the table was too small once: every range counts as odd */
 } ranges;
 
 /* Under the lock. */
@@ -27,7 +27,8 @@ static void add(struct range r)
 		ranges.all_odd = true;
 }
 
-/* Under the lock: nothing between the two is odd any more, if own_only no own memory. The rest of a range stays. */
+/* Under the lock: nothing between from and to is odd any more; with own_only, only own memory
+ * there. The rest of a range stays. */
 static void cut(uintptr_t from, uintptr_t to, bool own_only)
 {
 	for (unsigned i = 0; i < ranges.n;) {
@@ -42,7 +43,7 @@ static void cut(uintptr_t from, uintptr_t to, bool own_only)
 		else
 			*r = ranges.odd[--ranges.n];
 		if (above.from < above.to)
-			add(above); /* is passed over later */
+			add(above); /* the loop passes over it later */
 	}
 }
 

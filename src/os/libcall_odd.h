@@ -1,20 +1,22 @@
-/* os/libcall_odd.h - which ranges of the space are not plain memory of it, open for reading and writing: so that they
- * become that again when they are unmapped.
- * Caller: os/libcall_map. */
+/* os/libcall_odd.h - table of the "odd" ranges of the space: those that are not plain memory of the
+ * space, readable and writable. When they are unmapped they must become plain again.
+ * Caller: os/libcall_map. Async-signal-safe under a spin lock; no switch. */
 #ifndef KBI_LIBCALL_ODD_H
 #define KBI_LIBCALL_ODD_H
 
 #include "base/base.h"
 
-/* own: memory of the space with another protection; else something else is mapped there. */
+/* Notes a range. own: memory of the space with another protection; else something else is mapped
+ * there. */
 void kbi_libcall_odd_note(uintptr_t from, size_t bytes, bool own);
-/* Was any of it odd? forget: it is not any more; what of a range lies outside still is. */
+/* Returns true if any part of the range is odd. forget: that part is no longer odd; parts of a
+ * range outside stay odd. */
 bool kbi_libcall_odd_take(uintptr_t from, size_t bytes, bool forget);
-/* Memory of the space that has become plain again. */
+/* Removes own memory that has become plain again. */
 void kbi_libcall_odd_forget_own(uintptr_t from, size_t bytes);
-/* Of the range that begins there; 0: none does. */
+/* Returns the length of the range that begins at `from`; 0: none begins there. */
 size_t kbi_libcall_odd_bytes(uintptr_t from);
-/* Is any of it memory of the space with another protection? */
+/* Returns true if any part is memory of the space with another protection. */
 bool kbi_libcall_odd_is_own(uintptr_t at, size_t bytes);
 
 #endif

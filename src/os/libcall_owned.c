@@ -1,5 +1,7 @@
-/* os/libcall_owned.c - system calls about what belongs to one address space or process. Contract in libcall_owned.h.
- * Runs on the caller's stack, inside libc; calls nothing of libc's that could come back here. */
+/* os/libcall_owned.c - system calls about an address space or a process. Contract in
+ * libcall_owned.h.
+ * Runs on the caller's stack, inside libc; calls no function of libc's that could come back
+ * here. */
 #include "os/libcall_owned.h"
 
 #include <errno.h>
@@ -22,20 +24,22 @@
 
 enum {
 	SQ_POLL = 2,        /* IORING_SETUP_SQPOLL */
-	SET_MDWE = 65, SET_MERGE = 67, /* of prctl */
+	SET_MDWE = 65, SET_MERGE = 67, /* options of prctl */
 };
 
-/* ---- what is refused ----------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static const struct refusal {
 	const char *name;
 	short nr, error;
 } refusals[] = {
-	{ "signalfd", SYS_signalfd4, ENOSYS },       /* what is sent to the program waits at its first process */
-	{ "io_setup", SYS_io_setup, ENOSYS },        /* its ring is one address space's */
-	{ "userfaultfd", SYS_userfaultfd, ENOSYS },  /* it tells of one address space's faults */
+	/* signals to the program wait at its first process */
+	{ "signalfd", SYS_signalfd4, ENOSYS },
+	{ "io_setup", SYS_io_setup, ENOSYS },        /* its ring belongs to an address space */
+	/* it reports the faults of a single address space */
+	{ "userfaultfd", SYS_userfaultfd, ENOSYS },
 	{ "mseal", SYS_mseal, ENOSYS },
-	{ "pkey_alloc", SYS_pkey_alloc, ENOSPC },    /* as where the processor has none */
+	{ "pkey_alloc", SYS_pkey_alloc, ENOSPC },    /* as on a processor without keys */
 };
 static a32 said[kbi_countof(refusals)];
 
@@ -55,16 +59,19 @@ static long refuse(const struct refusal *r)
 	return -r->error;
 }
 
-/* ---- barriers ------------------------------------------------------------------------------------------------ */
+/* ---- barriers -------------------------------------------------------------------------------- */
 
-/* The kernel's private ones are for the threads of one address space. Every process makes it: each is interrupted, and has
- * been in the kernel, before the caller goes on. A process that was started after the program has said that it will do so
- * has not said it. */
+/* Makes membarrier in every process. The kernel's private barriers are for the threads of a single
+ * address space: each process is interrupted, and has been in the kernel, before the caller goes
+ * on. A process started after the program's registration is not registered: then it registers
+ * first. */
 static long barrier(const long a[6])
 {
-	const long all = MEMBARRIER_CMD_GLOBAL | MEMBARRIER_CMD_GLOBAL_EXPEDITED | 1 << 9 /* GET_REGISTRATIONS */;
+	/* GET_REGISTRATIONS */
+	const long all = MEMBARRIER_CMD_GLOBAL | MEMBARRIER_CMD_GLOBAL_EXPEDITED | 1 << 9;
 	static a64 registered;
-	long cmd = a[0], as = (cmd & ~all) << 1, r; /* the command to register for each is the next bit */
+	/* the command that registers for cmd is the next bit */
+	long cmd = a[0], as = (cmd & ~all) << 1, r;
 
 	if (!cmd || cmd & all)
 		return kbi_sys(SYS_membarrier, cmd, a[1], a[2]);
@@ -78,14 +85,14 @@ static long barrier(const long a[6])
 	return r;
 }
 
-/* ---- prctl --------------------------------------------------------------------------------------------------- */
+/* ---- prctl ----------------------------------------------------------------------------------- */
 
-/* True: *r. What the program's parent, children and first process are concerned with is the first process's; what
- * belongs to an address space is set in all. */
+/* Makes prctl. Options about the program's parent, children and first process are made by the first
+ * process; options of an address space are set in all. Returns true: *r is the answer. */
 static bool controls(const long a[6], kbi_libcall_maker *there, long *r)
 {
 	switch (a[0]) {
-	case PR_SET_PDEATHSIG: /* ours ends each process with the first one */
+	case PR_SET_PDEATHSIG: /* our own setting ends each process with the first */
 	case PR_GET_PDEATHSIG:
 	case PR_SET_MM:
 	case PR_SET_CHILD_SUBREAPER:
@@ -103,9 +110,10 @@ static bool controls(const long a[6], kbi_libcall_maker *there, long *r)
 	}
 }
 
-/* ---- identities ---------------------------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
-/* The kernel forgets then that the process is to end with its parent, the first one; which may have ended just before. */
+/* Makes the call and restores PR_SET_PDEATHSIG, which the kernel then forgets: the process must end
+ * with its parent, the first process. The parent may have ended just before. */
 static long change_identity(long nr, const long a[6])
 {
 	long parent = kbi_sys(SYS_getppid), r;
@@ -121,9 +129,9 @@ static long change_identity(long nr, const long a[6])
 	return r;
 }
 
-/* ---- advice and places of other kinds ------------------------------------------------------------------------ */
+/* ---- advice and page order of several kinds -------------------------------------------------- */
 
-/* It may be the program itself that is meant: then only what changes nothing. */
+/* The target may be the program itself: then advice that changes memory is refused. */
 static long advise_process(const long a[6])
 {
 	switch (a[3]) {
@@ -137,7 +145,7 @@ static long advise_process(const long a[6])
 	}
 }
 
-/* Private memory has no pages to be arranged: ours is a part of a file, but not the program's. */
+/* Private memory cannot be reordered: ours is a part of a file, but not of the program's. */
 static long remap_pages(const long a[6])
 {
 	struct kbi_maps_line m;
@@ -168,7 +176,7 @@ bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long 
 	case SYS_remap_file_pages:
 		*r = remap_pages(a);
 		return true;
-	case SYS_pkey_mprotect: /* there are no keys but none */
+	case SYS_pkey_mprotect: /* no key but -1 exists */
 		*r = a[3] == -1 ? kbi_libcall_memory(SYS_mprotect, protect) : -EINVAL;
 		return true;
 	case SYS_mlock:
@@ -189,8 +197,10 @@ bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long 
 	case SYS_capset:
 		*r = change_identity(nr, a);
 		return true;
-	case SYS_io_uring_setup: /* the kernel's thread that polls it ends with the process that asked */
-		if (!a[1] || !kbi_sys_can_read((const void *)(a[1] + 8), 8) || !(((const uint32_t *)a[1])[2] & SQ_POLL))
+	/* a polling thread of the kernel's ends with the process that asked for it */
+	case SYS_io_uring_setup:
+		if (!a[1] || !kbi_sys_can_read((const void *)(a[1] + 8), 8) ||
+			!(((const uint32_t *)a[1])[2] & SQ_POLL))
 			return false;
 		*r = there(nr, a);
 		return true;
@@ -199,14 +209,17 @@ bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long 
 	}
 }
 
-/* ---- what the program has before ----------------------------------------------------------------------------- */
+/* ---- before there are processes -------------------------------------------------------------- */
 
 static const struct thing {
 	const char *name, *why;
 } things[] = {
-	{ "anon_inode:[signalfd]", "the program has a signalfd, which gives the signals of one process" },
-	{ "anon_inode:[userfaultfd]", "the program has a userfaultfd, which is about one address space" },
-	{ "anon_inode:kvm-vm", "the program has a virtual machine of KVM's, which belongs to one address space" },
+	{ "anon_inode:[signalfd]",
+		"the program has a signalfd, which gives the signals of one process" },
+	{ "anon_inode:[userfaultfd]",
+		"the program has a userfaultfd, which is about one address space" },
+	{ "anon_inode:kvm-vm",
+		"the program has a virtual machine of KVM's, which belongs to one address space" },
 };
 
 static bool is_thing(const char *name, void *why)
@@ -235,13 +248,15 @@ static bool has(const char *flags, const char *flag)
 	return false;
 }
 
-/* Private memory that may be written becomes shared, and is a new mapping then; the rest stays, and processes have it as
- * children have. */
-static void look_at_map(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg)
+/* Private memory that may be written becomes shared, and is then a new mapping; the rest stays, and
+ * processes inherit it as children do. */
+static void look_at_map(const struct kbi_maps_line *m, const char *name,
+	const char *flags, void *arg)
 {
 	const char **why = arg;
 	size_t bytes = m->to - m->from;
-	bool moves = !m->shared && (m->protection & PROT_WRITE || (!m->inode && !(m->protection & PROT_EXEC)));
+	bool moves = !m->shared && (m->protection & PROT_WRITE ||
+		(!m->inode && !(m->protection & PROT_EXEC)));
 
 	if (m->kernels)
 		return;

@@ -1,7 +1,9 @@
-/* os/libcall_owned.h - system calls about what the kernel keeps with one address space or one process, where virtual
- * processors are processes: a program's memory is in several. Each is made in every process, or by the first process for
- * the program, or refused with a line as a kernel without it refuses it; none is made for one process in silence.
- * Caller: os/libcall; the numbers are for os/libsite, too. Calls everywhere, memory_marks, libcall_map. */
+/* os/libcall_owned.h - system calls about things that the kernel keeps with an address space or a
+ * process, where virtual processors are processes: a program's memory is in several. Each such call
+ * is made in every process, or by the first process for the program, or refused with a message and
+ * the errno of a kernel that lacks it. None is made for a single process without a message.
+ * Callers: os/libcall; os/libwant for the numbers. Calls everywhere, memory_marks, libcall_map. No
+ * switch. */
 #ifndef KBI_LIBCALL_OWNED_H
 #define KBI_LIBCALL_OWNED_H
 
@@ -9,15 +11,16 @@
 
 #include "os/newer.h"
 
-/* Is it such a call? Some are only with some arguments. */
+/* Returns true if the call is one of them. Some belong to them only with some arguments. */
 static inline bool kbi_libcall_is_owned(long nr)
 {
 	switch (nr) {
-	case SYS_signalfd4: case SYS_io_setup: case SYS_userfaultfd: case SYS_pkey_alloc: case SYS_pkey_mprotect:
-	case SYS_membarrier: case SYS_prctl: case SYS_remap_file_pages: case SYS_mlock: case SYS_mlock2: case SYS_munlock:
-	case SYS_mlockall: case SYS_munlockall: case SYS_io_uring_setup: case SYS_process_madvise:
-	case SYS_mseal: case SYS_setuid: case SYS_setgid: case SYS_setreuid: case SYS_setregid: case SYS_setresuid:
-	case SYS_setresgid: case SYS_setfsuid: case SYS_setfsgid: case SYS_capset:
+	case SYS_signalfd4: case SYS_io_setup: case SYS_userfaultfd: case SYS_pkey_alloc:
+	case SYS_pkey_mprotect: case SYS_membarrier: case SYS_prctl: case SYS_remap_file_pages:
+	case SYS_mlock: case SYS_mlock2: case SYS_munlock: case SYS_mlockall: case SYS_munlockall:
+	case SYS_io_uring_setup: case SYS_process_madvise: case SYS_mseal: case SYS_setuid:
+	case SYS_setgid: case SYS_setreuid: case SYS_setregid: case SYS_setresuid: case SYS_setresgid:
+	case SYS_setfsuid: case SYS_setfsgid: case SYS_capset:
 		return true;
 	default:
 		return false;
@@ -26,10 +29,12 @@ static inline bool kbi_libcall_is_owned(long nr)
 
 typedef long kbi_libcall_maker(long nr, const long arg[6]);
 
-/* True: *r is the answer. there: makes a call in the program's first process. */
+/* Makes the call if it needs this. Returns true: *r is the answer. there: makes a call in the
+ * program's first process. */
 bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long *r);
-/* Before there are processes: what the program has that belongs to one address space, so that it could not be used; NULL:
- * nothing. Memory that children are not to have, or are to have zeroed, is noted (os/memory_marks). */
+/* Before there are processes: returns why the program could not go on, because it has something
+ * that belongs to a single address space; NULL: nothing. Notes memory that children must not have,
+ * or get zeroed (os/memory_marks). */
 const char *kbi_libcall_owned_before(void);
 
 #endif

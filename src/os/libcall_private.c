@@ -1,7 +1,9 @@
-/* os/libcall_private.c - contract in libcall_private.h. SBCL's core file is such a map: its collector protects pages of it,
- * and opens one when it is written to. Opened as they were, each process would write to a page of its own.
- * The first process finds the parts and copies them while nobody can write there; then each maps the copy in their place.
- * All of it under the lock of os/everywhere: of two callers the second finds nothing left to be copied. */
+/* os/libcall_private.c - contract in libcall_private.h.
+ * SBCL's core file is such a map: its collector protects pages of the map, and makes a page
+ * writable when it is written to. If mprotect made them writable as they are, each process would
+ * write to a page of its own. So the first process finds the parts and copies them while nobody can
+ * write there; then each process maps the copy in their place. All of this runs under the lock of
+ * os/everywhere: of two callers, the second finds nothing left to copy. */
 #include "os/libcall_private.h"
 
 #include <errno.h>
@@ -19,9 +21,9 @@ struct opening {
 	uintptr_t at;
 	size_t bytes;
 	int protection;
-	char *backing; /* as long as that */
-	bool found;    /* the first process has written what follows, before another reads it */
-	bool more;     /* than there is room for */
+	char *backing; /* memory of the space for the copy, as long as the range */
+	bool found;    /* the first process has written the fields below, before another reads them */
+	bool more;     /* there are more parts than PARTS: to be repeated */
 	unsigned parts;
 	struct {
 		uintptr_t from, to;
@@ -76,7 +78,7 @@ static void find_parts(struct opening *o)
 	}
 }
 
-/* In each process. */
+/* Runs in each process. */
 static long open_here(const struct kbi_everywhere_call *c)
 {
 	struct opening *o;
@@ -86,8 +88,9 @@ static long open_here(const struct kbi_everywhere_call *c)
 		find_parts(o);
 	for (unsigned i = 0; i < o->parts; i++) {
 		uintptr_t from = o->part[i].from;
-		long r = kbi_sys(SYS_mmap, from, o->part[i].to - from, o->protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-				 kbi_memory_descriptor(), kbi_memory_offset(o->backing + (from - o->at)));
+		long r = kbi_sys(SYS_mmap, from, o->part[i].to - from, o->protection,
+			MAP_SHARED | MAP_FIXED | MAP_NORESERVE, kbi_memory_descriptor(),
+			kbi_memory_offset(o->backing + (from - o->at)));
 
 		if (is_error(r))
 			return r;
@@ -122,5 +125,6 @@ long kbi_libcall_private_protect(uintptr_t at, size_t bytes, int protection)
 		.pointer = -1,
 	};
 
-	return protection & PROT_WRITE && has_private(at, bytes) ? open_everywhere(at, bytes, protection) : kbi_everywhere(&c);
+	return protection & PROT_WRITE && has_private(at, bytes) ?
+		open_everywhere(at, bytes, protection) : kbi_everywhere(&c);
 }

@@ -1,14 +1,15 @@
-/* os/libcall_private.h - where virtual processors are processes: memory that each of them has for itself. Code and
- * constants that nobody could write to when the processes were made are left so, and so are such maps of files later on.
- * Before they may be written to they become memory of the space.
- * Caller: os/libcall_map. */
+/* os/libcall_private.h - memory that each process has for itself, where virtual processors are
+ * processes. Code and constants that were not writable when the processes were made stay private,
+ * and so do such maps of files later on. Before they become writable they become memory of the
+ * space.
+ * Caller: os/libcall_map. No switch. */
 #ifndef KBI_LIBCALL_PRIVATE_H
 #define KBI_LIBCALL_PRIVATE_H
 
 #include "base/base.h"
 
-/* mprotect in every process, whole pages. What each has for itself there, and may write to then, is the same in all from
- * then on. */
+/* Makes mprotect in every process, on whole pages. Private memory there that becomes writable is
+ * the same in all processes from then on. Returns 0 or -errno. */
 long kbi_libcall_private_protect(uintptr_t at, size_t bytes, int protection);
 
 #endif
