@@ -1,6 +1,8 @@
-/* os/loader.c - glibc's loader has mutexes of libc's kind in its own data: one for dlopen, one for its list of modules,
- * since 2.35 one for thread-local storage, side by side. No name leads to them; the middle one is held while
- * dl_iterate_phdr calls, so the only recursive mutex there that the caller has then is it. Contract in loader.h. */
+/* os/loader.c - finds and reads the loader's locks. Contract in loader.h.
+ * glibc's loader has mutexes of libc's kind in its own data: for dlopen, for its list of modules
+ * and, since 2.35, for thread-local storage, side by side. No name leads to them. The middle mutex
+ * is held while dl_iterate_phdr calls back: it is the only recursive mutex in that data which the
+ * caller then holds. */
 #include "os/loader.h"
 
 #if defined(__GLIBC__)
@@ -14,10 +16,10 @@
 
 enum { LOCKS = 3 };
 
-static const pthread_mutex_t *locks[LOCKS]; /* constant once learnt */
+static const pthread_mutex_t *locks[LOCKS]; /* constant after learn */
 static unsigned n_locks;
 
-/* The calling thread's number, as it stands in what it has locked. */
+/* Returns the calling thread's number, as mutexes note their owner. */
 static int number(void)
 {
 	return *(int *)((uintptr_t)pthread_self() + (uintptr_t)kbi_tcb_layout.tid);
@@ -33,7 +35,7 @@ static bool is_held(const pthread_mutex_t *m, int by)
 	return a_load_rlx((const a32 *)(const void *)&m->__data.__owner) == (uint32_t)by;
 }
 
-/* m is the one for the list: with its neighbours. */
+/* Notes m, the mutex of the list, and its neighbours. */
 static void found(const pthread_mutex_t *m)
 {
 	locks[n_locks++] = m;
@@ -45,7 +47,8 @@ static void found(const pthread_mutex_t *m)
 
 static void search(const char *at, size_t bytes)
 {
-	for (const char *end = at + bytes; at + 3 * sizeof(pthread_mutex_t) <= end; at += sizeof(void *)) {
+	for (const char *end = at + bytes; at + 3 * sizeof(pthread_mutex_t) <= end;
+		at += sizeof(void *)) {
 		const pthread_mutex_t *m = (const pthread_mutex_t *)(const void *)at + 1;
 
 		if (is_recursive(m) && is_held(m, number()) && m->__data.__lock && m->__data.__count == 1) {

@@ -1,16 +1,18 @@
-/* os/loader.h - the dynamic loader's locks. A thread that has one may have come back to the program's code from inside
- * the loader, to an allocator of its own: if it is switched away there whoever wants the lock waits in the kernel, and
- * so does whoever makes a kernel thread.
- * Callers: core/quantum. */
+/* os/loader.h - the dynamic loader's locks. A thread that holds such a lock may be back in the
+ * program's code, in an allocator of the program's own which the loader has called. If it is
+ * switched away there, every kernel thread that wants the lock waits in the kernel, and so does the
+ * maker of a kernel thread.
+ * Callers: core/quantum. Runs in handlers, too; no locks, no switch. */
 #ifndef KBI_LOADER_H
 #define KBI_LOADER_H
 
 #include "base/base.h"
 
-/* Once, while there is a single thread, which has a control block of libc's: where the locks lie. False: not found,
- * and that was said; true where there is no loader, too. */
+/* Finds the locks. Call once, while there is a single thread, which has a control block of libc's.
+ * Returns false if they are not found, which is reported; true also where there is no loader. */
 bool kbi_loader_learn(void);
-/* Has the calling thread one of them? It is one that has a control block of its own. Not known: false. In handlers, too. */
+/* Returns true if the calling thread, which has a control block of its own, holds one of the locks;
+ * false if not known. Also for handlers. */
 bool kbi_loader_is_held(void);
 
 #endif

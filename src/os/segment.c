@@ -10,8 +10,8 @@
 #include "os/random.h"
 #include "os/sys.h"
 
-/* Above what MAP_32BIT gives, which programs that generate code depend on; a program's own image and its break begin far
- * below. */
+/* The window for blocks: above the range of MAP_32BIT, on which programs that generate code depend;
+ * a program's own image and its break begin far below. */
 #define LOW UINT64_C(0x80000000)
 #define HIGH UINT64_C(0x100000000)
 enum { STEP = 64 << 20, TRIES = 64, FILTERED = 2 /* SECCOMP_MODE_FILTER */ };
@@ -20,7 +20,8 @@ a8 kbi_segment_open;
 
 static struct {
 	a32 lock;
-	uint32_t given; /* under the lock. The child of fork goes on counting: it has a copy of the table */
+	/* under the lock; a child of fork goes on counting, because it has a copy of the table */
+	uint32_t given;
 	/* one caller at a time */
 	uint64_t at;
 	bool full;
@@ -33,15 +34,18 @@ bool kbi_segment_filtered(void)
 
 static bool is_wanted(void)
 {
-	if (!KBI_HAVE_SEGMENTS || kbi_options.body == KBI_OPT_BODY_PROCESS || kbi_options.segments == KBI_OPT_SEGMENTS_NO)
+	if (!KBI_HAVE_SEGMENTS || kbi_options.body == KBI_OPT_BODY_PROCESS ||
+		kbi_options.segments == KBI_OPT_SEGMENTS_NO)
 		return false;
 	if (kbi_options.segments == KBI_OPT_SEGMENTS_YES)
 		return true;
-	/* stacks of a program with more rights than its caller are not to be found: these lie in 2 GiB */
+	/* AT_SECURE: the stacks of a program with more rights than its caller must not be found, and
+	 * here they lie in 2 GiB */
 	return kbi_tp_segment_pays() && !kbi_segment_filtered() && !getauxval(AT_SECURE);
 }
 
-/* Where stacks lie is not to be guessed: anywhere in the window, behind whose end it goes on at its beginning. */
+/* Returns a random address in the window, so that stacks cannot be guessed. The search wraps round
+ * at the window's end. */
 static uint64_t somewhere(void)
 {
 	uint64_t r;
@@ -70,9 +74,10 @@ void kbi_segment_stop(void)
 
 static void *map_at(uint64_t at, size_t bytes)
 {
-	void *p = kbi_sys_mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+	void *p = kbi_sys_mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+		MAP_NORESERVE | MAP_FIXED_NOREPLACE);
 
-	/* older kernels take the address for a hint */
+	/* kernels before 4.17 take the address for a hint */
 	if (p && (uintptr_t)p != at) {
 		munmap(p, bytes);
 		return NULL;
@@ -98,14 +103,15 @@ void *kbi_segment_map(size_t bytes)
 	return NULL;
 }
 
-/* Under the lock: the next one's selector; 0: there is no other. */
+/* Under the lock: makes the next descriptor. Returns its selector; 0: none is left. */
 static unsigned next_one(void *tp)
 {
 	unsigned selector = 0;
 
 	if (!kbi_segment_is_open())
 		return 0;
-	if (segments.given < KBI_SEGMENTS && !(kbi_options.segments == KBI_OPT_SEGMENTS_AUTO && kbi_segment_filtered()))
+	if (segments.given < KBI_SEGMENTS &&
+		!(kbi_options.segments == KBI_OPT_SEGMENTS_AUTO && kbi_segment_filtered()))
 		selector = kbi_tp_segment_make(segments.given++, tp);
 	if (!selector)
 		a_store_rlx(&kbi_segment_open, false);
