@@ -1,6 +1,6 @@
-/* os/tcb.c - the door of the control blocks: setup, the choice of donor or template, the gate that fork and
- * set*id close. Contract in tcb.h. Runs on any stack; sleeps in the kernel only at a closed gate and for a
- * donor's end. */
+/* os/tcb.c - the door of the control blocks: setup, the choice of donor or template, the gate that
+ * fork and set*id close. Contract in tcb.h.
+ * Runs on any stack; sleeps in the kernel only at a closed gate and for a donor's end. */
 #include "os/asked.h"
 #include "os/lock.h"
 #include "os/tcb_priv.h"
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-	STACK_MIN = 4 << 10,  /* of a slab, beside the block */
-	DONOR_ROOM = 8 << 10, /* the same, where libc starts a thread on it */
+	STACK_MIN = 4 << 10,  /* bytes of a slab beside the block */
+	DONOR_ROOM = 8 << 10, /* the same, where libc starts a thread on the slab */
 };
 
 bool kbi_tcb_available;
@@ -24,11 +24,11 @@ static enum kbi_tcb_mode mode = KBI_TCB_DONOR;
 static const char *why = "kbi_tcb_setup was not called";
 static size_t slab_min = STACK_MIN;
 
-/* ---- the gate ------------------------------------------------------------------------------------- */
+/* ---- the gate -------------------------------------------------------------------------------- */
 
-static a32 makers; /* under way */
+static a32 makers; /* calls of make and destroy under way */
 static a32 frozen;
-static aptr hurried; /* the thread pointer of the kernel thread that does not wait; NULL: none */
+static aptr hurried; /* thread pointer of the kernel thread that does not wait; NULL: none */
 
 static void wait_in_kernel(a32 *word, uint32_t value)
 {
@@ -42,8 +42,9 @@ static void wake_in_kernel(a32 *word)
 
 struct kbi_tcb_waits kbi_tcb_waits = { wait_in_kernel, wake_in_kernel };
 
-/* The fence puts our entry before the look at `frozen`. Partner: the fence in kbi_tcb_freeze; one of the two
- * sees the other. */
+/* Enters unless the gate is closed. The fence puts our entry in `makers` before the load of
+ * `frozen`. Partner: the fence in kbi_tcb_freeze; either sees the other. The leaving pairs with the
+ * acquire of `makers` in kbi_tcb_freeze. */
 static bool try_gate(void)
 {
 	a_add_rlx(&makers, 1);
@@ -61,7 +62,7 @@ static void enter_gate(void)
 		kbi_tcb_waits.wait(&frozen, 1);
 }
 
-/* False: the caller is in a hurry. */
+/* Enters. Returns false if the gate is closed and the caller must not wait. */
 static bool enter_gate_perhaps(void)
 {
 	while (!try_gate()) {
@@ -72,13 +73,15 @@ static bool enter_gate_perhaps(void)
 	return true;
 }
 
-/* By its thread pointer: if its process is killed, who goes on in its place has another number. */
+/* Notes the caller by its thread pointer: if its process is killed, the process that goes on in its
+ * place has another number. */
 void kbi_tcb_hurry(bool on)
 {
 	a_store_rlx(&hurried, on ? kbi_tp_get() : NULL);
 }
 
-/* release: what was made is seen by who froze; partner: the acquire in kbi_tcb_freeze. */
+/* release: our work is seen by the freezing thread; partner: the acquire in kbi_tcb_freeze. The
+ * fence pairs with the fence in kbi_tcb_freeze. */
 static void leave_gate(void)
 {
 	a_sub_acqrel(&makers, 1);
@@ -93,20 +96,22 @@ void kbi_tcb_freeze(void)
 
 	while (a_xchg_acq(&frozen, 1)) /* partner: the release in kbi_tcb_thaw */
 		kbi_tcb_waits.wait(&frozen, 1);
-	a_fence_sc(); /* partner: enter_gate */
+	/* partner: the fences in try_gate and leave_gate; the acquire below pairs with the releases
+	 * there */
+	a_fence_sc();
 	while ((n = a_load_acq(&makers)) != 0)
 		kbi_tcb_waits.wait(&makers, n);
 }
 
 void kbi_tcb_thaw(void)
 {
-	a_store_rel(&frozen, 0); /* partner: the acquire in enter_gate */
+	a_store_rel(&frozen, 0); /* partner: the acquire in try_gate */
 	kbi_tcb_waits.wake(&frozen);
 }
 
-/* ---- setup ---------------------------------------------------------------------------------------- */
+/* ---- setup ----------------------------------------------------------------------------------- */
 
-/* Runtimes that keep a registry of kernel threads of their own, in TLS. */
+/* Runtimes that keep their own registry of kernel threads in TLS. */
 extern void __tsan_init(void) __attribute__((weak));
 extern void __msan_init(void) __attribute__((weak));
 extern void __hwasan_init(void) __attribute__((weak));
@@ -126,21 +131,22 @@ static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
 {
 	if (wanted == KBI_TCB_DONOR)
 		return KBI_TCB_DONOR;
-	/* where its wrappers come before us, as in the drop-in, it is told of the program's threads and not of ours */
+	/* where the sanitizer's wrappers come before us, as in the drop-in, they see the program's
+	 * threads and not ours */
 	if (kbi_tcb_made_through_asan()) {
 		why = "AddressSanitizer must see each thread being created";
 		return KBI_TCB_DONOR;
 	}
 	if (kbi_tcb_template_learn(&why))
 		return KBI_TCB_TEMPLATE;
-	/* once more: another thread may have come between the sentinels */
+	/* once more: another thread may have been created between the sentinels */
 	if (kbi_tcb_layout_renew() || !kbi_tcb_template_learn(&why))
 		return KBI_TCB_DONOR;
 	why = "";
 	return KBI_TCB_TEMPLATE;
 }
 
-/* Copies are not made on every machine; nor with AddressSanitizer. */
+/* Returns true where copies are never made: on some machines, and with AddressSanitizer. */
 static bool wants_donors(enum kbi_tcb_mode wanted)
 {
 	return wanted == KBI_TCB_DONOR || !KBI_TCB_GLIBC || !KBI_TCB_TLS_BELOW ||
@@ -215,14 +221,14 @@ size_t kbi_tcb_slab_min(void)
 	return slab_min;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* After a fork the sentinels are off libc's list: dlopen would not find them. New ones are made when the
- * first block is made or reset, for most children only exec. */
+/* State of the sentinels. After a fork they are off libc's list: dlopen would not find them. New
+ * sentinels are made when the first block is made or reset, because most children only exec. */
 enum { FRESH, STALE, RENEWING };
 static a32 sentinels;
 
-/* release: what was learnt; pairs with the acquire in renew and in its callers */
+/* release: the learnt layout; pairs with the acquire in renew and in its callers */
 static int renew_now(void)
 {
 	const char *problem;
@@ -288,11 +294,12 @@ static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned
 	return err;
 }
 
-/* The slab may be a program's own stack, of any alignment. Libc is told of its aligned part: sanitizers ask libc
- * for the bounds and want them at multiples of 8. */
+/* Shrinks the slab to multiples of 16: it may be a program's own stack, of any alignment.
+ * Sanitizers ask libc for the bounds and want them at multiples of 8. */
 static void align(void **low, size_t *size)
 {
-	uintptr_t from = ((uintptr_t)*low + 15) & ~(uintptr_t)15, end = ((uintptr_t)*low + *size) & ~(uintptr_t)15;
+	uintptr_t from = ((uintptr_t)*low + 15) & ~(uintptr_t)15,
+		end = ((uintptr_t)*low + *size) & ~(uintptr_t)15;
 
 	*low = (void *)from;
 	*size = end > from ? end - from : 0;
@@ -313,7 +320,8 @@ bool kbi_tcb_can_end(void)
 	return KBI_TCB_GLIBC;
 }
 
-int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number, void *self)
+int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size,
+	unsigned number, void *self)
 {
 	enum kbi_tcb_mode how = kbi_tcb_template_can_end() ? mode : KBI_TCB_DONOR;
 
@@ -345,7 +353,7 @@ void kbi_tcb_clear(struct kbi_tcb *t)
 {
 	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_now */
 		enter_gate();
-		renew(); /* failing, the next make tries again */
+		renew(); /* if it fails the next make tries again */
 		leave_gate();
 	}
 	kbi_tcb_reset_values(t);
@@ -357,7 +365,8 @@ void kbi_tcb_reset(struct kbi_tcb *t, void *self)
 	kbi_tcb_finish(t, self);
 }
 
-/* By the thread itself: nobody else reads it meanwhile but libc's set*id, which is kept out. */
+/* Read by the thread itself: meanwhile only libc's set*id might write the word, and the gate keeps
+ * that out. */
 uint32_t kbi_tcb_tid(const struct kbi_tcb *t)
 {
 	return *kbi_tcb_tid_word(t);
@@ -381,13 +390,14 @@ void kbi_tcb_renumber(struct kbi_tcb *t)
 	*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
 }
 
-/* Fork leaves one thread on libc's list and registers its tid word with the kernel, which would clear it when
- * this kernel thread ends. */
+/* Detaches the caller from its block's tid word: fork leaves one thread on libc's list and
+ * registers that word with the kernel, which would clear it when this kernel thread ends. */
 void kbi_tcb_after_fork(struct kbi_tcb *t)
 {
 	static a32 cleared;
 
-	/* nobody waits for it here, and a waiter of the parent may have held a lock that a wake-up needs */
+	/* no wake-up: nobody waits here, and a waiter of the parent may have held a lock that a wake-up
+	 * needs */
 	a_store_rlx(&frozen, 0);
 	if (!kbi_tcb_available)
 		return;

@@ -1,8 +1,10 @@
-/* os/tcb_donor.c - a block built by libc: pthread_create on the slab makes control block, TLS, vector and
- * canary; the new kernel thread takes back what it told the kernel about the block, saves where it stands in
- * libc's start of the thread, and leaves by a bare exit. Ending one is the way back: a new kernel thread
- * goes on where the first one left, returns into libc and ends there as any thread does.
- * Callers: tcb, tcb_layout. donor_main and revive run on the slab. No locks; waits for the kernel. */
+/* os/tcb_donor.c - a block built by libc (a "donor"). pthread_create on the slab makes control
+ * block, TLS, vector and canary. The new kernel thread withdraws the block's addresses from the
+ * kernel, saves its context in libc's start of the thread, and leaves by a bare exit. To end a
+ * block, a new kernel thread goes on from that context, returns into libc and ends there as any
+ * thread does.
+ * Callers: tcb, tcb_layout. donor_main and revive run on the slab. No locks; waits for the
+ * kernel. */
 #include "os/tcb_priv.h"
 
 #include "base/san.h"
@@ -19,9 +21,10 @@
 
 enum {
 	EXIT_STACKS = 8,
-	EXIT_STACK = 16 << 10, /* room for a signal of libc's own at the last moment */
-	REVIVE_BELOW = 4096,   /* where a new kernel thread starts, below the frames it goes on in */
-	RSEQ_CPU_ID = 4,       /* field of struct rseq */
+	EXIT_STACK = 16 << 10, /* bytes: room for a signal of libc's own at the last moment */
+	/* bytes below the frames, where a new kernel thread starts that goes on in them */
+	REVIVE_BELOW = 4096,
+	RSEQ_CPU_ID = 4,       /* offset of a field of struct rseq */
 	RSEQ_UNREGISTER = 1,
 	RSEQ_OFFERED = 27, /* AT_RSEQ_FEATURE_SIZE */
 };
@@ -46,15 +49,16 @@ extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc >= 2.35 */
 #ifndef KBI_NO_ASAN
 #define KBI_NO_ASAN
 #endif
-extern void __asan_unpoison_memory_region(const volatile void *from, size_t size) __attribute__((weak));
+extern void __asan_unpoison_memory_region(const volatile void *from,
+	size_t size) __attribute__((weak));
 
 void (*kbi_tcb_donor_look)(struct kbi_tcb *t);
 
-/* A donor's last steps, after it has saved its frames: not on its own slab, where valgrind would take the
- * switch for a call and the frames for its victim. */
+/* Stacks for a donor's last steps after it has saved its frames. Not on its own slab: valgrind
+ * would take the switch for a call, and would then treat the frames as dead. */
 static struct {
 	a32 taken;
-	bool told; /* valgrind */
+	bool told; /* valgrind knows the stack */
 	char stack[EXIT_STACK] KBI_ALIGNED(16);
 } exits[EXIT_STACKS];
 
@@ -69,41 +73,48 @@ static uint8_t take_exit(void)
 	}
 }
 
-/* release: whoever left on it has gone; pairs with the acquire in take_exit */
+/* release: the kernel thread that left on it has gone; pairs with the acquire in take_exit */
 static void give_exit(uint8_t i)
 {
 	a_store_rel(&exits[i].taken, 0);
 }
 
-/* Is there such an area at all? On machines where libc knows none the offset is 0, where a module's TLS begins. */
+/* Returns true if libc has an rseq area. On machines where libc has none the offset is 0, where a
+ * module's TLS begins. */
 static bool has_rseq(void)
 {
 	return &__rseq_offset && __rseq_offset != 0;
 }
 
-/* The area of the block with that thread pointer, if libc has told the kernel of it, which then has written to it. The
- * kernel wants the length it was told: 32, or from glibc 2.40 on what it offers. libc's __rseq_size says what the
- * drop-in says. */
+/* Unregisters the rseq area of the block at tp, if libc has registered it; then the kernel has
+ * written to it. The kernel wants the registered length: 32, or from glibc 2.40 on the length that
+ * the kernel offers. libc's __rseq_size does not help: the drop-in overrides it. */
 static void rseq_off(char *tp)
 {
 	static a32 said;
 	char *area = tp + __rseq_offset;
 	size_t i = 0;
-	int saved = errno; /* older kernels offer none, which getauxval says there: the block's first thread would find it */
-	const unsigned offered = (unsigned)getauxval(RSEQ_OFFERED), lengths[] = { 32, (offered + 31) & ~31u };
+	/* older kernels offer none, and getauxval then sets errno, which the block's first thread would
+	 * find */
+	int saved = errno;
+	const unsigned offered = (unsigned)getauxval(RSEQ_OFFERED),
+		lengths[] = { 32, (offered + 31) & ~31u };
 
 	errno = saved;
 	if (*(int32_t *)(area + RSEQ_CPU_ID) < 0)
 		return;
-	while (i < kbi_countof(lengths) && kbi_sys(SYS_rseq, area, lengths[i], RSEQ_UNREGISTER, RSEQ_SIGNATURE) != 0)
+	while (i < kbi_countof(lengths) && kbi_sys(SYS_rseq, area, lengths[i], RSEQ_UNREGISTER,
+		RSEQ_SIGNATURE) != 0)
 		i++;
 	if (i == kbi_countof(lengths) && !a_xchg_rlx(&said, 1))
-		kbi_asked_missed("restartable sequences", "the kernel does not take them back and goes on writing to the "
-				 "block of a thread that has moved; set GLIBC_TUNABLES=glibc.pthread.rseq=0");
-	*(int32_t *)(area + RSEQ_CPU_ID) = -1; /* sched_getcpu asks the kernel */
+		kbi_asked_missed("restartable sequences",
+			"the kernel does not take them back and goes on writing to the block of a thread that "
+			"has moved; set GLIBC_TUNABLES=glibc.pthread.rseq=0");
+	*(int32_t *)(area + RSEQ_CPU_ID) = -1; /* makes sched_getcpu ask the kernel */
 }
 
-/* In a child that another thread's fork made of it the kernel would write to a block that libc takes for free. */
+/* Unregisters rseq: in a child made by another thread's fork the kernel would write to a block that
+ * libc counts as free. */
 void kbi_tcb_leave_rseq(void)
 {
 #if KBI_HAVE_TP
@@ -125,7 +136,8 @@ void kbi_tcb_leave_block(void)
 	kbi_sys(SYS_set_tid_address, &cleared.v_);
 }
 
-/* Nothing of the block may be written by the kernel when this thread has gone, or be walked then. */
+/* Withdraws the block from the kernel: after this kernel thread has gone nothing of the block may
+ * be written or walked. */
 static void forget_block(struct kbi_tcb *t)
 {
 	if (has_rseq())
@@ -134,7 +146,8 @@ static void forget_block(struct kbi_tcb *t)
 	kbi_sys(SYS_set_tid_address, &t->alive.v_);
 }
 
-/* The kernel stores 0 to `alive` and wakes: release to our acquire in wait_gone. */
+/* Ends the kernel thread. The kernel stores 0 to `alive` and wakes: release to our acquire in
+ * wait_gone. */
 static void leave_kernel(void *unused)
 {
 	(void)unused;
@@ -164,10 +177,11 @@ static KBI_NO_ASAN void *donor_main(void *arg)
 	forget_block(t);
 	make_exit(t, &out);
 	kbi_ctx_switch(&t->frames, &out, NULL, NULL);
-	return NULL; /* revived: libc ends the thread */
+	return NULL; /* when revived: libc ends the thread */
 }
 
-/* Partner: the kernel's store of 0 when the thread exits. The wake is not a private one. */
+/* Waits for the exit of a kernel thread. Partner: the kernel's store of 0 at its exit. The kernel's
+ * wake is not private. */
 static void wait_gone(struct kbi_tcb *t)
 {
 	uint32_t v;
@@ -176,11 +190,13 @@ static void wait_gone(struct kbi_tcb *t)
 		kbi_sys(SYS_futex, &t->alive.v_, FUTEX_WAIT, v, NULL);
 }
 
-/* A donor takes no signal but libc's own two or three, which it must answer: from 32 to before the first that is the
- * program's. What is blocked stays so: it may be waiting. */
+/* Blocks all signals but libc's own two or three, which a donor must answer: from 32 to below
+ * SIGRTMIN, the first of the program's. Blocked signals stay blocked: they may be pending. Returns
+ * the mask before. */
 static uint64_t block_signals(void)
 {
-	const uint64_t libcs = ((uint64_t)1 << (SIGRTMIN - 1)) - ((uint64_t)1 << 31), all = ~(libcs | kbi_everywhere_faults());
+	const uint64_t libcs = ((uint64_t)1 << (SIGRTMIN - 1)) - ((uint64_t)1 << 31),
+		all = ~(libcs | kbi_everywhere_faults());
 	uint64_t before = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
@@ -207,7 +223,7 @@ static int create(struct kbi_tcb *t)
 	return err;
 }
 
-/* What is left for the thread's own stack: all below the saved frames. */
+/* Sets the thread's own stack: all below the saved frames. */
 static void measure(struct kbi_tcb *t)
 {
 	uintptr_t low = ((uintptr_t)t->slab_low + 15) & ~(uintptr_t)15;
@@ -237,10 +253,12 @@ int kbi_tcb_donor_make(struct kbi_tcb *t)
 	return err;
 }
 
-/* A new kernel thread begins with begin(arg) in the block, on its stack below `top`. */
+/* Starts a kernel thread at begin(arg) in the block, on its stack below `top`. Returns its number,
+ * or -1 with errno. */
 static int clone_into(struct kbi_tcb *t, int (*begin)(void *arg), char *top, void *arg)
 {
-	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+		CLONE_SYSVSEM |
 			  CLONE_SETTLS | CLONE_CHILD_CLEARTID;
 
 	a_store_rlx(&t->alive, 1);
@@ -253,7 +271,7 @@ struct run {
 	void *arg;
 };
 
-/* The kernel's number is libc's number for it as long as it runs. */
+/* Runs on the new kernel thread. libc reads the kernel's number as long as it runs. */
 static int run_it(void *on_stack)
 {
 	struct run r = *(struct run *)on_stack;
@@ -267,7 +285,8 @@ static int run_it(void *on_stack)
 
 int kbi_tcb_run(struct kbi_tcb *t, void (*fn)(void *arg), void *arg)
 {
-	char *top = (char *)((uintptr_t)(t->stack_low + t->stack_size - sizeof(struct run)) & ~(uintptr_t)15);
+	char *top = (char *)((uintptr_t)(t->stack_low +
+		t->stack_size - sizeof(struct run)) & ~(uintptr_t)15);
 	int saved = errno, tid;
 
 	*(struct run *)(void *)top = (struct run){ t, fn, arg };
@@ -279,7 +298,7 @@ int kbi_tcb_run(struct kbi_tcb *t, void (*fn)(void *arg), void *arg)
 	return EAGAIN;
 }
 
-/* On a new kernel thread, in the block, on the free part of its stack. */
+/* Runs on a new kernel thread, in the block, on the free part of its stack. */
 static KBI_NO_ASAN int revive(void *arg)
 {
 	struct kbi_tcb *t = arg;
@@ -296,7 +315,8 @@ int kbi_tcb_donor_end(struct kbi_tcb *t)
 	void *self = *kbi_tcb_self_word(t);
 
 	KBI_TCB_WRITTEN(t->stack_low, t->stack_size);
-	*kbi_tcb_self_word(t) = NULL; /* it runs on a kernel thread of its own, not on a virtual processor */
+	/* it runs on a kernel thread of its own, not on a virtual processor */
+	*kbi_tcb_self_word(t) = NULL;
 	tid = clone_into(t, revive, top, t);
 	if (tid >= 0)
 		wait_gone(t);

@@ -1,7 +1,8 @@
-/* os/tcb_layout.c - where things are in a block: found by looking at two donors that never run and one that
- * tells, not from any table of libc versions. What cannot be found for certain is left out, and the caller
- * falls back: no template, a slower reset, or no blocks at all.
- * Callers: tcb (setup, single-threaded; and in a child of fork). Runs on any stack. */
+/* os/tcb_layout.c - finds where the parts of a block lie, by looking at two donors that never run
+ * and at a third that reports, not from a table of libc versions. A part that cannot be found for
+ * certain is left out, and the caller falls back: no template, a slower reset, or no blocks at all.
+ * Callers: tcb (setup, single-threaded; and in a child of fork). Runs on any stack; no locks, no
+ * switch. */
 #include "os/tcb_priv.h"
 
 #include "os/asked.h"
@@ -22,13 +23,14 @@
 #endif
 
 enum {
-	SENTINEL_ROOM = 256 << 10,   /* slab of a sentinel beside its static TLS */
-	SENTINEL_STEP = 64 << 10,    /* the younger one's is larger, so that the size shows as a difference */
+	SENTINEL_ROOM = 256 << 10,   /* bytes of a sentinel's slab beside its static TLS */
+	/* the younger sentinel's slab is larger by this, so that the size shows as a difference */
+	SENTINEL_STEP = 64 << 10,
 	STATIC_TLS_GUESS = 64 << 10,
-	CONTROL_BLOCK_MAX = 4096,    /* searched for the tid */
-	CONTROL_BLOCK_APART = 200,   /* the same, where it is not in the slab */
+	CONTROL_BLOCK_MAX = 4096,    /* bytes that are searched for the tid */
+	CONTROL_BLOCK_APART = 200,   /* the same, where the control block is not in the slab */
 	KEY_MARK = 0x6b6f6368,
-	RSEQ_AREA = 64, /* what libc may have set aside for it */
+	RSEQ_AREA = 64, /* bytes that libc may have set aside for rseq */
 };
 
 struct kbi_tcb_layout kbi_tcb_layout;
@@ -51,7 +53,8 @@ static bool covers(const struct dl_phdr_info *object, const void *address)
 	return false;
 }
 
-/* It is there from the program's start, or never. */
+/* Returns AddressSanitizer's initialiser or NULL. It is there from the program's start, or
+ * never. */
 static const void *asan_init(void)
 {
 	static const void *found;
@@ -61,7 +64,7 @@ static const void *asan_init(void)
 		return found;
 	looked = true;
 	found = kbi_names_definition("__asan_init");
-	if (!found) /* -static-libasan: in the program, which does not show it */
+	if (!found) /* -static-libasan: in the program, whose dynamic symbols do not show it */
 		found = (const void *)__asan_init;
 	return found;
 }
@@ -90,13 +93,13 @@ bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)
 #endif
 	if (loader && object->dlpi_addr == loader)
 		return true;
-	/* the allocator's word says which kernel thread runs, not which thread */
+	/* the allocator's TLS word names the kernel thread that runs, not the thread */
 	if (kbi_context_added() && covers(object, kbi_context_added()))
 		return true;
 	return object->dlpi_name[0] && is_sanitizer(object);
 }
 
-/* ---- sentinels ------------------------------------------------------------------------------------ */
+/* ---- sentinels ------------------------------------------------------------------------------- */
 
 static size_t static_tls_size(void)
 {
@@ -151,7 +154,7 @@ static bool inside_slab(const struct kbi_tcb *t, const char *p)
 	return p >= t->slab_low && p < t->slab_low + t->slab_size;
 }
 
-/* Bytes of the control block from pthread_self() on, that are certainly mapped. */
+/* Returns the bytes of the control block from pthread_self() on that are certainly mapped. */
 static size_t control_block_size(const struct kbi_tcb *t)
 {
 	char *pd = (char *)t->pthread, *end = t->slab_low + t->slab_size;
@@ -163,14 +166,14 @@ static size_t control_block_size(const struct kbi_tcb *t)
 	return end - pd < CONTROL_BLOCK_MAX ? (size_t)(end - pd) : CONTROL_BLOCK_MAX;
 }
 
-/* ---- the owner word ------------------------------------------------------------------------------- */
+/* ---- the owner word -------------------------------------------------------------------------- */
 
 static bool holds_tid(const struct kbi_tcb_sentinel *s, size_t offset)
 {
 	return *(uint32_t *)(s->tcb.pthread + offset) == s->tid;
 }
 
-/* The one word that was the kernel's tid in both sentinels. */
+/* Finds the only word that held the kernel's tid in both sentinels. */
 static bool find_tid(void)
 {
 	size_t size = control_block_size(&kbi_tcb_sentinel[0].tcb);
@@ -203,7 +206,7 @@ int kbi_tcb_layout_renew(void)
 	return err;
 }
 
-/* ---- pthread keys --------------------------------------------------------------------------------- */
+/* ---- pthread keys ---------------------------------------------------------------------------- */
 
 static struct key_probe {
 	pthread_key_t key;
@@ -228,7 +231,8 @@ static void note_born_keys(void)
 			kbi_tcb_layout.born_keys[k / 64] |= (uint64_t)1 << k % 64;
 }
 
-/* Which byte went from 0 to 1 when the thread first stored a value, beside the value's own slot? */
+/* Finds the byte that went from 0 to 1 when the thread first stored a value, beside the value's own
+ * slot. */
 static void look_at_keys(struct kbi_tcb *t)
 {
 	char *pd = (char *)t->pthread;
@@ -259,7 +263,7 @@ static bool any_born_keys(void)
 	return any;
 }
 
-/* A thread that is born with keys has used some when it is looked at. */
+/* Reports the result. A thread that is born with values has used keys before it is looked at. */
 static void tell_keys(void)
 {
 	const char *what = "keys in use", *how = "all of libc's own are looked at when a thread ends";
@@ -272,7 +276,8 @@ static void tell_keys(void)
 		kbi_asked_lacks(what, "%s", how);
 }
 
-/* The donor stays: it is small, and ending one is not needed to start. */
+/* Makes a third donor and finds the byte in it. The donor stays: it is small, and starting must not
+ * need to end blocks. */
 static int find_keys(void)
 {
 	static struct kbi_tcb probe;
@@ -286,7 +291,7 @@ static int find_keys(void)
 	kbi_tcb_layout.keys_used = KBI_TCB_NONE;
 	if (!k || !probe.slab_low)
 		return ENOMEM;
-	/* the program may have all keys: then one of its own serves, of which that thread has no value */
+	/* if the program has all keys, the first of its own serves: the donor has no value for it */
 	own = kbi_real.pthread_key_create(&k->key, NULL) == 0;
 	key_probe = k;
 	kbi_tcb_donor_look = look_at_keys;
@@ -300,7 +305,7 @@ static int find_keys(void)
 	return err;
 }
 
-/* ---- static TLS ----------------------------------------------------------------------------------- */
+/* ---- static TLS ------------------------------------------------------------------------------ */
 
 enum module_kind { PLAIN, FOREIGN, SANITIZED_PROGRAM };
 
@@ -314,11 +319,12 @@ struct modules {
 	char *tp;
 	unsigned n;
 	bool too_many;
-	bool late; /* some may have come and gone, or be where this thread cannot see them */
+	bool late; /* some modules may have come and gone, or be where this thread cannot see them */
 	struct module at[KBI_TCB_SPANS];
 };
 
-static enum module_kind kind_of(const struct dl_phdr_info *object, const ElfW(Phdr) *tls, ptrdiff_t from)
+static enum module_kind kind_of(const struct dl_phdr_info *object, const ElfW(Phdr) *tls,
+	ptrdiff_t from)
 {
 	if (kbi_tcb_layout_foreign(object))
 		return FOREIGN;
@@ -344,7 +350,8 @@ static int add_module(struct dl_phdr_info *object, size_t size, void *arg)
 			continue;
 		if (kbi_tcb_layout.align < p->p_align)
 			kbi_tcb_layout.align = p->p_align;
-		if (!object->dlpi_tls_data || from < kbi_tcb_layout.tls_from || from >= kbi_tcb_layout.tls_to) {
+		if (!object->dlpi_tls_data || from < kbi_tcb_layout.tls_from ||
+			from >= kbi_tcb_layout.tls_to) {
 			m->late = true;
 			continue;
 		}
@@ -356,7 +363,8 @@ static int add_module(struct dl_phdr_info *object, size_t size, void *arg)
 	return 0;
 }
 
-/* Ours is of the first modules, and so is libc's: is it where the loader says that such TLS lies? */
+/* Returns true if the offset is in static TLS. Our module and libc are among the first modules:
+ * their TLS must lie where the loader says that static TLS lies. */
 static bool is_static(ptrdiff_t at)
 {
 	return at >= kbi_tcb_layout.tls_from && at < kbi_tcb_layout.tls_to;
@@ -371,8 +379,8 @@ static bool find_static_tls(void)
 		return false;
 	kbi_tcb_layout.tls_from = KBI_TCB_TLS_BELOW ? (ptrdiff_t)(kbi_tcb_layout.above - size) : 0;
 	kbi_tcb_layout.tls_to = KBI_TCB_TLS_BELOW ? 0 : (ptrdiff_t)kbi_tcb_layout.above;
-	return kbi_tcb_layout.tls_from >= -(ptrdiff_t)kbi_tcb_layout.below && is_static(kbi_tcb_layout.self) &&
-	       is_static((char *)&errno - (char *)kbi_tp_get());
+	return kbi_tcb_layout.tls_from >= -(ptrdiff_t)kbi_tcb_layout.below &&
+		is_static(kbi_tcb_layout.self) && is_static((char *)&errno - (char *)kbi_tp_get());
 }
 
 static void sort_modules(struct modules *m)
@@ -396,7 +404,8 @@ static bool add_span(struct kbi_tcb_spans *s, ptrdiff_t from, ptrdiff_t to)
 	return true;
 }
 
-/* The same without the word that holds `self`: it must never be seen empty, by a signal least of all. */
+/* As add_span, without the word that holds `self`: that word must never be seen empty, above all by
+ * a signal handler. */
 static bool add_but_self(struct kbi_tcb_spans *s, ptrdiff_t from, ptrdiff_t to)
 {
 	ptrdiff_t self = kbi_tcb_layout.self, end = self + (ptrdiff_t)sizeof(void *);
@@ -406,7 +415,7 @@ static bool add_but_self(struct kbi_tcb_spans *s, ptrdiff_t from, ptrdiff_t to)
 	return add_span(s, from, self) && add_span(s, end, to);
 }
 
-/* Everything in static TLS is a plain module, a foreign one, or room between and beyond them. */
+/* Divides static TLS into plain modules, foreign modules, and room between and beyond them. */
 static bool lay_out(struct modules *m)
 {
 	ptrdiff_t at = kbi_tcb_layout.tls_from;
@@ -428,8 +437,9 @@ static bool lay_out(struct modules *m)
 	return ok && add_but_self(&kbi_tcb_layout.compare, at, kbi_tcb_layout.tls_to);
 }
 
-/* The loader gives out the room from its end at the modules, leaving no more than an alignment's worth: the
- * first module to get some shows in the bytes next to the last one of today. rseq's area may lie between. */
+/* Finds the watched bytes. The loader gives out the room from its end at the modules, leaving no
+ * more than an alignment's worth: the first module to get some shows in the bytes next to today's
+ * last module. rseq's area may lie between. */
 static void find_watch(const struct modules *m)
 {
 	ptrdiff_t low = m->at[0].span.from, high = 0, from, size = (ptrdiff_t)kbi_tcb_layout.align + 16;
@@ -449,9 +459,10 @@ static void find_watch(const struct modules *m)
 		kbi_tcb_layout.watch = (struct kbi_tcb_span){ from, (size_t)size };
 }
 
-/* ---- the dynamic thread vector -------------------------------------------------------------------- */
+/* ---- the dynamic thread vector --------------------------------------------------------------- */
 
-/* Is it as in tcb_reset.c: pairs (address, what to free), numbered by module, static ones not to be freed? */
+/* Returns true if the vector is as tcb_reset.c expects: pairs (address, pointer to free), numbered
+ * by module, and static modules have nothing to free. */
 static bool check_dtv(const struct modules *m)
 {
 	const struct kbi_tcb *t = &kbi_tcb_sentinel[1].tcb;
@@ -488,13 +499,14 @@ static void tell_tls(void)
 	const char *what = "static TLS";
 
 	if (kbi_tcb_layout.image)
-		kbi_asked_found(what, "from %+td to %+td of the thread pointer, %u parts", kbi_tcb_layout.tls_from,
-				kbi_tcb_layout.tls_to, kbi_tcb_layout.copy.n);
+		kbi_asked_found(what, "from %+td to %+td of the thread pointer, %u parts",
+			kbi_tcb_layout.tls_from, kbi_tcb_layout.tls_to, kbi_tcb_layout.copy.n);
 	else
-		kbi_asked_lacks(what, "its layout was not found: a thread that ends sets it back module by module");
+		kbi_asked_lacks(what,
+			"its layout was not found: a thread that ends sets it back module by module");
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void measure_block(void)
 {
@@ -509,8 +521,8 @@ static void measure_block(void)
 	}
 }
 
-/* As many ids for each process number as there are: so processes have tids in common only by chance, and none if both
- * have few threads. */
+/* Rotates the ids by the process number, with an equal share of ids for each process number: so
+ * processes have tids in common only by chance, and none if both have few threads. */
 static void turn_ids(void)
 {
 	enum { PIDS = 1 << 22 /* PID_MAX_LIMIT */ };

@@ -1,6 +1,6 @@
-/* os/tcb_priv.h - what the parts of os/tcb share: where things are in a block. All of it is found at setup
- * by looking at blocks that libc built; constant afterwards.
- * Order: tcb_donor, tcb_layout, tcb_template, tcb_reset, tcb. */
+/* os/tcb_priv.h - shared by the parts of os/tcb: where the parts of a block lie. All offsets are
+ * found at setup by looking at blocks that libc has built, and are constant afterwards.
+ * Order of the parts: tcb_donor, tcb_layout, tcb_template, tcb_reset, tcb. */
 #ifndef KBI_TCB_PRIV_H
 #define KBI_TCB_PRIV_H
 
@@ -28,7 +28,8 @@
 #define KBI_TCB_DTV 0
 #endif
 
-/* Valgrind does not see that these bytes were written, on a stack it took for left. */
+/* Marks bytes as written for Valgrind, which does not see that on a stack it takes for
+ * abandoned. */
 #if __has_include(<valgrind/memcheck.h>)
 #include <valgrind/memcheck.h>
 #define KBI_TCB_WRITTEN(p, n) ((void)VALGRIND_MAKE_MEM_DEFINED(p, n))
@@ -36,7 +37,7 @@
 #define KBI_TCB_WRITTEN(p, n) ((void)0)
 #endif
 
-/* Bytes of a block, from the thread pointer. */
+/* A range of bytes of a block, from the thread pointer. */
 struct kbi_tcb_span {
 	ptrdiff_t from;
 	size_t size;
@@ -51,63 +52,75 @@ struct kbi_tcb_spans {
 
 struct kbi_tcb_layout {
 	ptrdiff_t self;          /* the variable that holds `self`, from the thread pointer */
-	ptrdiff_t tid;           /* the word mutexes take the owner from, from pthread_self() */
-	ptrdiff_t keys_used;     /* byte: the thread has used pthread keys, from pthread_self(), or NONE */
+	ptrdiff_t tid;           /* the word from which mutexes take the owner, from pthread_self() */
+	/* a byte: the thread has used pthread keys; from pthread_self(), or NONE */
+	ptrdiff_t keys_used;
 	size_t align;            /* of the thread pointer */
-	size_t above, below;     /* from the thread pointer to the slab's end; down to the saved frames */
-	ptrdiff_t tls_from, tls_to; /* static TLS, from the thread pointer; equal: unknown */
-	bool image;              /* static TLS is as the spans below say, and the dynamic thread vector as
-				    tcb_reset.c takes it to be */
-	struct kbi_tcb_spans copy;    /* plain modules' TLS: set back at reset */
+	/* from the thread pointer: up to the slab's end; down to the saved frames */
+	size_t above, below;
+	ptrdiff_t tls_from, tls_to; /* static TLS, from the thread pointer; equal: not known */
+	/* static TLS is as the spans below say, and the dynamic thread vector as tcb_reset.c expects */
+	bool image;
+	struct kbi_tcb_spans copy;    /* TLS of plain modules: set back at reset */
 	struct kbi_tcb_spans compare; /* room for modules that dlopen may put there */
-	struct kbi_tcb_span watch; /* where a module's TLS must reach that is the first to get some of that room;
-				      size 0: cannot tell */
-	struct kbi_tcb_spans keep;    /* libc's, the loader's, a sanitizer's: never set back */
-	/* the program's own TLS where a sanitizer is linked into it: it starts anew from the file's image, while
-	 * a sentinel's copy of it is the sentinel's. size 0: an ordinary program, in `copy` */
+	/* bytes that the first module to get some of that room must reach; size 0: not known */
+	struct kbi_tcb_span watch;
+	struct kbi_tcb_spans keep;    /* TLS of libc, the loader, a sanitizer: never set back */
+	/* the program's own TLS if a sanitizer is linked into the program: reset copies it from the
+	 * file's image, because a sentinel's copy belongs to the sentinel. size 0: an ordinary program,
+	 * in `copy` */
 	struct kbi_tcb_span program;
 	const char *program_image;
 	size_t program_in_file;
-	uint64_t born_keys[(PTHREAD_KEYS_MAX + 63) / 64]; /* pthread keys that a new thread has: a sanitizer's */
+	/* pthread keys with a value in a new thread: a sanitizer's */
+	uint64_t born_keys[(PTHREAD_KEYS_MAX + 63) / 64];
 };
 extern KBI_HIDDEN struct kbi_tcb_layout kbi_tcb_layout;
 
-/* Two blocks that no thread ever runs on, made one right after the other. [1], the younger, is the image
- * that resets and templates copy from: libc's loader keeps it up to date as it does with any thread. */
+/* A sentinel: a block on which no thread ever runs. Two are made, right after each other. The
+ * younger, [1], is the image that resets and templates copy from: libc's loader keeps it up to date
+ * as any thread's block. */
 struct kbi_tcb_sentinel {
 	struct kbi_tcb tcb;
 	uint32_t tid; /* of the kernel thread that built it */
 };
 extern KBI_HIDDEN struct kbi_tcb_sentinel kbi_tcb_sentinel[2];
 
-/* tcb_donor: slab_low, slab_size and id are set in t. The start routine's argument is t. */
+/* tcb_donor. Make: slab_low, slab_size and id are set in t; returns 0, EAGAIN, ENOMEM, EINVAL. End:
+ * 0 or EAGAIN. The start routine's argument is t. */
 int kbi_tcb_donor_make(struct kbi_tcb *t);
 int kbi_tcb_donor_end(struct kbi_tcb *t);
-/* Called on each new donor's own thread while it is set; setup only. */
+/* Called on each new donor's own thread while not NULL; setup only. */
 extern KBI_HIDDEN void (*kbi_tcb_donor_look)(struct kbi_tcb *t);
 
-/* tcb_layout: 0, or ENOTSUP with *why set, EAGAIN, ENOMEM. */
+/* tcb_layout: finds the layout. Returns 0, or ENOTSUP with *why set, EAGAIN, ENOMEM. */
 int kbi_tcb_layout_find(void *self_tls, const char **why);
-/* New sentinels: after a fork, or because another thread came between. 0, EAGAIN, ENOMEM. */
+/* Makes new sentinels: after a fork, or because another thread was created between them. Returns 0,
+ * EAGAIN, ENOMEM. */
 int kbi_tcb_layout_renew(void);
-/* Are the kernel threads that we make made by AddressSanitizer's wrapper? */
+/* Returns true if AddressSanitizer's wrapper makes the kernel threads that we create. */
 bool kbi_tcb_made_through_asan(void);
-/* Is this object's TLS libc's, the loader's or that sanitizer's? */
+/* Returns true if this object's TLS belongs to libc, the loader, our allocator or that
+ * sanitizer. */
 struct dl_phdr_info;
 bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object);
 
-/* tcb_template: true if copies of the sentinel can be trusted; else *why. Again after new sentinels. */
+/* tcb_template: returns true if copies of the sentinel can be trusted; else sets *why. Called again
+ * after new sentinels. */
 bool kbi_tcb_template_learn(const char **why);
 int kbi_tcb_template_make(struct kbi_tcb *t);
 bool kbi_tcb_template_can_end(void);
-/* The block will leave libc's list by libc's own hand: counts it as one of libc's threads. */
+/* Counts the block as one more thread of libc's and takes it off our part of the list: libc itself
+ * will end it. */
 void kbi_tcb_template_part(struct kbi_tcb *t);
 /* Undoes part. */
 void kbi_tcb_template_rejoin(struct kbi_tcb *t);
 
-/* tcb_reset: finds the functions of libc that a thread's end needs. False: they are not there, *why. */
+/* tcb_reset: finds the functions of libc that a thread's end needs. Returns false if they are
+ * missing, with *why. */
 bool kbi_tcb_reset_find(const char **why);
-/* At setup, after the template has been learnt; and with later sentinels, which may have modules there. */
+/* Watch: at setup, after the template has been learnt. Look_always: after later sentinels, which
+ * may contain late modules. */
 void kbi_tcb_reset_watch(void);
 void kbi_tcb_reset_look_always(void);
 void kbi_tcb_reset_values(struct kbi_tcb *t);

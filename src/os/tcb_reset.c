@@ -1,7 +1,8 @@
-/* os/tcb_reset.c - the end of a thread whose block will serve another: what libc does at a thread's end, as
- * far as it can be reached, and TLS as it was. No list of modules is kept: the image of the static TLS of a
- * thread that never ran is a sentinel, which the loader keeps up to date at every dlopen as it does with all
- * threads. So there is nothing to invalidate, no lock, and no dl_iterate_phdr (but without glibc).
+/* os/tcb_reset.c - the end of a thread whose block will serve another: does what libc does at a
+ * thread's end, as far as that can be reached, and sets TLS back. No list of modules is kept: the
+ * image of the static TLS of a thread that never ran is a sentinel, which the loader keeps up to
+ * date at every dlopen as all threads. So there is nothing to invalidate, no lock, and no
+ * dl_iterate_phdr (except without glibc).
  * Callers: tcb, on the thread itself. No locks. */
 #include "os/tcb_priv.h"
 
@@ -18,7 +19,7 @@
 
 #define DTV_UNALLOCATED ((void *)-1)
 
-/* As libc keeps its keys; checked at setup. */
+/* An element of libc's table of keys; checked at setup. */
 struct key {
 	uintptr_t seq;
 	void (*destructor)(void *);
@@ -26,7 +27,7 @@ struct key {
 
 static struct {
 	void (*call_tls_dtors)(void);
-	const struct key *keys; /* PTHREAD_KEYS_MAX of them, or NULL */
+	const struct key *keys; /* PTHREAD_KEYS_MAX elements, or NULL */
 } libc_end;
 
 static void probe_destructor(void *unused)
@@ -34,7 +35,7 @@ static void probe_destructor(void *unused)
 	(void)unused;
 }
 
-/* Does a key with a known destructor stand where we take the table to be? */
+/* Returns true if a key with a known destructor stands where the table should have it. */
 static bool keys_as_expected(const struct key *table)
 {
 	pthread_key_t k;
@@ -59,7 +60,7 @@ static void tell_keys(bool has_table)
 		kbi_asked_lacks(what, "not shown: values of libc's own keys have no destructors");
 }
 
-/* A program that is linked statically has no names to look up. */
+/* Returns false for a statically linked program, which has no names to look up. */
 static bool has_names(void)
 {
 	return kbi_names_look_up("gnu_get_libc_version") != NULL;
@@ -80,9 +81,10 @@ bool kbi_tcb_reset_find(const char **why)
 	return !KBI_TCB_GLIBC || !has_names();
 }
 
-/* ---- keys ----------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-/* POSIX pthread_key_create: a value is taken away before its destructor sees it. */
+/* Ends a key's value (POSIX pthread_key_create): removes the value before its destructor sees it.
+ * Returns true if a destructor ran. */
 static bool end_key(unsigned k)
 {
 	void *value = kbi_real.pthread_getspecific(k);
@@ -122,7 +124,7 @@ static void reset_keys(struct kbi_tcb *t)
 	}
 }
 
-/* ---- from a file's image -------------------------------------------------------------------------- */
+/* ---- from a file's image --------------------------------------------------------------------- */
 
 static void set_range(char *to, const char *image, size_t in_file, size_t size, const char *self)
 {
@@ -136,12 +138,12 @@ static void set_range(char *to, const char *image, size_t in_file, size_t size, 
 	}
 }
 
-/* ---- static TLS ----------------------------------------------------------------------------------- */
+/* ---- static TLS ------------------------------------------------------------------------------ */
 
-/* Room that dlopen may give to a module at any time, in all threads one after the other, the sentinel before
- * most. If our copy of the sentinel's old bytes fell on such a module's new ones, the sentinel differs from
- * us when we look again: the full fence puts our stores before that look. Partner: the order of the loader's
- * stores, the sentinel's first. */
+/* Copies room that dlopen may give to a module at any time, in all threads one after another, the
+ * sentinel before most. If our copy of the sentinel's old bytes fell on such a module's new bytes,
+ * the sentinel differs from our copy at the next comparison: the full fence puts our stores before
+ * that load. Partner: the order of the loader's stores, the sentinel's first. */
 static void match_image(char *to, const char *from, size_t size)
 {
 	while (kbi_unlikely(memcmp(to, from, size) != 0)) {
@@ -150,10 +152,11 @@ static void match_image(char *to, const char *from, size_t size)
 	}
 }
 
-/* Until a module gets static TLS late, most programs' whole life, that room need not be looked at in each
- * block: a pattern in the sentinel, where the first such module must reach, says so. */
+/* A pattern in the sentinel, where the first module to get static TLS late must reach. As long as
+ * it is untouched, for most programs their whole life, the room need not be compared in each
+ * block. */
 static char untouched[KBI_TCB_WATCH_MAX];
-static a32 late_modules; /* never goes back */
+static a32 late_modules; /* 1 once a module came late, or may have; never reset */
 
 void kbi_tcb_reset_look_always(void)
 {
@@ -165,7 +168,7 @@ void kbi_tcb_reset_watch(void)
 	struct kbi_tcb_span w = kbi_tcb_layout.watch;
 	char *at = (char *)kbi_tcb_sentinel[1].tcb.tp + w.from;
 
-	if (!w.size || memcmp(at, untouched, w.size) != 0) { /* still zero */
+	if (!w.size || memcmp(at, untouched, w.size) != 0) { /* it must still be zero */
 		kbi_tcb_reset_look_always();
 		return;
 	}
@@ -178,7 +181,8 @@ static bool any_late_module(const char *image)
 {
 	if (a_load_rlx(&late_modules))
 		return true;
-	if (kbi_likely(memcmp(image + kbi_tcb_layout.watch.from, untouched, kbi_tcb_layout.watch.size) == 0))
+	if (kbi_likely(memcmp(image + kbi_tcb_layout.watch.from, untouched,
+		kbi_tcb_layout.watch.size) == 0))
 		return false;
 	a_store_rlx(&late_modules, 1);
 	return true;
@@ -204,9 +208,10 @@ static void reset_static(char *tp)
 			  tp + kbi_tcb_layout.self);
 }
 
-/* ---- dynamic TLS ---------------------------------------------------------------------------------- */
+/* ---- dynamic TLS ----------------------------------------------------------------------------- */
 
-/* Is there any block? Mostly not; the vector has room for 14 modules more than there were at start. */
+/* Returns true if any module has a dynamic block. Mostly none has; the vector has room for 14 more
+ * modules than there were at start. */
 static inline bool has_dynamic(void *const *dtv, size_t n)
 {
 	uintptr_t any = 0;
@@ -220,8 +225,8 @@ static inline bool has_dynamic(void *const *dtv, size_t n)
 	return any;
 }
 
-/* A block allocated at first use goes, as at a thread's end; the next use makes a new one. Whose it is does
- * not matter: a module that was closed since leaves its block here, too. */
+/* Frees blocks that were allocated at first use, as at a thread's end; the next use makes a new
+ * block. The owner does not matter: a module that was closed since leaves its block here, too. */
 static void clear_dynamic(char *tp)
 {
 	void **dtv = *(void ***)(tp + KBI_TCB_DTV);
@@ -238,10 +243,10 @@ static void clear_dynamic(char *tp)
 	}
 }
 
-/* ---- the slow way, without a known layout --------------------------------------------------------- */
+/* ---- the slow way, without a known layout ---------------------------------------------------- */
 
 struct module_reset {
-	char *self; /* this word stays */
+	char *self; /* this word stays unchanged */
 };
 
 static int reset_module(struct dl_phdr_info *object, size_t size, void *arg)
@@ -266,7 +271,7 @@ static KBI_NOINLINE void reset_by_modules(struct kbi_tcb *t)
 	dl_iterate_phdr(reset_module, &r);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void kbi_tcb_end_values(struct kbi_tcb *t)
 {
@@ -279,7 +284,8 @@ bool kbi_tcb_is_clear(const struct kbi_tcb *t)
 {
 	void *const *dtv = *(void ***)((char *)t->tp + KBI_TCB_DTV);
 
-	if (kbi_tcb_layout.keys_used != KBI_TCB_NONE && *((char *)t->pthread + kbi_tcb_layout.keys_used))
+	if (kbi_tcb_layout.keys_used != KBI_TCB_NONE &&
+		*((char *)t->pthread + kbi_tcb_layout.keys_used))
 		return false;
 	return !kbi_tcb_layout.image || !has_dynamic(dtv, (size_t)(uintptr_t)dtv[-2]);
 }
@@ -293,8 +299,8 @@ void kbi_tcb_reset_values(struct kbi_tcb *t)
 		clear_dynamic(t->tp);
 }
 
-/* Not among it: __libc_thread_freeres, which glibc < 2.34 exports. It would switch malloc's cache off for the
- * block's next threads. */
+/* Resets the rest. It does not call __libc_thread_freeres, which glibc < 2.34 exports: that would
+ * switch malloc's cache off for the block's next threads. */
 void kbi_tcb_finish(struct kbi_tcb *t, void *self)
 {
 	if (libc_end.call_tls_dtors)

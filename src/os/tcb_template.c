@@ -1,8 +1,8 @@
-/* os/tcb_template.c - blocks as copies of the younger sentinel. Two sentinels are compared word by word: what
- * differs by their distance is a pointer into the block and moves with it; what differs otherwise must be
- * known, or there is no template. A copy gets a vector of its own from the loader and joins libc's list of
- * threads between the two sentinels, a stretch of it that libc itself never changes: it adds at the head,
- * and a block leaves the stretch before libc ends it.
+/* os/tcb_template.c - blocks as copies of the younger sentinel. Two sentinels are compared word by
+ * word: a word that differs by their distance is a pointer into the block and moves with it; any
+ * other difference must be known, or there is no template. A copy gets a vector of its own from the
+ * loader and joins libc's list of threads between the two sentinels, a stretch that libc itself
+ * never changes: libc adds at the head, and a block leaves the stretch before libc ends it.
  * Callers: tcb. list_lock guards the stretch; nothing is called under it. Runs on any stack. */
 #include "os/tcb_priv.h"
 
@@ -18,7 +18,7 @@
 
 enum {
 	MOVED_MAX = 256,
-	SCRATCH = 64 << 10, /* stack of the block that is built to see whether it comes out right */
+	SCRATCH = 64 << 10, /* stack of the block that is built to check the result */
 };
 
 struct node {
@@ -28,8 +28,8 @@ struct node {
 static struct template {
 	void *(*allocate_tls)(void *tp);
 	uint32_t *threads;        /* libc's count of its threads, or NULL */
-	ptrdiff_t list;           /* node on libc's list, from pthread_self() */
-	ptrdiff_t low_at, size_at; /* what libc notes of the slab, from the thread pointer, or NONE */
+	ptrdiff_t list;           /* the node of libc's list, from pthread_self() */
+	ptrdiff_t low_at, size_at; /* libc's notes of the slab, from the thread pointer, or NONE */
 	unsigned n_moved;
 	int32_t moved[MOVED_MAX]; /* pointers into the block, from the thread pointer */
 } tmpl;
@@ -56,7 +56,7 @@ static struct node *node_of(const struct kbi_tcb *t)
 	return (struct node *)(t->pthread + (uintptr_t)tmpl.list);
 }
 
-/* ---- learning ------------------------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------------------- */
 
 static const struct kbi_tcb *old_one(void)
 {
@@ -68,7 +68,8 @@ static const struct kbi_tcb *young_one(void)
 	return &kbi_tcb_sentinel[1].tcb;
 }
 
-/* Libc adds at the head: the younger one's next is the older one, if nobody came between. */
+/* Finds the list. Libc adds at the head: the younger's next is the older, if no thread was created
+ * between. */
 static bool find_list(void)
 {
 	size_t size = (size_t)((char *)young_one()->tp > (char *)young_one()->pthread
@@ -94,7 +95,7 @@ static bool is_at(ptrdiff_t at, const void *p, size_t size)
 	return at + (ptrdiff_t)sizeof(uint64_t) > from && at < from + (ptrdiff_t)size;
 }
 
-/* Words that make() writes itself. */
+/* Returns true for words that kbi_tcb_template_make writes itself. */
 static bool is_own(ptrdiff_t at)
 {
 	const struct kbi_tcb *t = young_one();
@@ -111,7 +112,7 @@ static bool points_into(const struct kbi_tcb *t, uint64_t v)
 	return v > low && v <= low + t->slab_size;
 }
 
-/* A word that differs: what is it? False: nobody knows. */
+/* Learns the meaning of a word that differs. Returns false if it is not known. */
 static bool learn_difference(ptrdiff_t at)
 {
 	const struct kbi_tcb *o = old_one(), *y = young_one();
@@ -131,8 +132,8 @@ static bool learn_difference(ptrdiff_t at)
 		tmpl.moved[tmpl.n_moved++] = (int32_t)at;
 		return true;
 	}
-	/* the start routine's argument; and in the frames, the guarded pointers of a jump buffer that only
-	 * libc's own pthread_exit would use */
+	/* the start routine's argument; and in the frames, the guarded pointers of a jump buffer that
+	 * only libc's own pthread_exit would use */
 	return (a == (uintptr_t)o && b == (uintptr_t)y) || at < kbi_tcb_layout.tls_from;
 }
 
@@ -140,7 +141,8 @@ static bool learn_words(ptrdiff_t *bad)
 {
 	tmpl.n_moved = 0;
 	tmpl.low_at = tmpl.size_at = KBI_TCB_NONE;
-	for (ptrdiff_t at = -(ptrdiff_t)kbi_tcb_layout.below; at < (ptrdiff_t)kbi_tcb_layout.above; at += 8) {
+	for (ptrdiff_t at = -(ptrdiff_t)kbi_tcb_layout.below;
+		at < (ptrdiff_t)kbi_tcb_layout.above; at += 8) {
 		if (*word(old_one(), at) == *word(young_one(), at) || is_own(at))
 			continue;
 		*bad = at;
@@ -150,7 +152,8 @@ static bool learn_words(ptrdiff_t *bad)
 	return true;
 }
 
-/* Builds one and looks at every word of it but the frames'. */
+/* Builds a block and checks every word but the frames. *bad: the offset of the word looked at
+ * last. */
 static bool comes_out_right(ptrdiff_t *bad)
 {
 	size_t size = kbi_tcb_layout.below + kbi_tcb_layout.above + kbi_tcb_layout.align + SCRATCH;
@@ -175,7 +178,8 @@ static bool comes_out_right(ptrdiff_t *bad)
 	return true;
 }
 
-/* libc has seen the process's first thread and the two that the sentinels come from, and has not heard of an end. */
+/* Returns true if the count is plausible: libc has counted the process's first thread and the two
+ * that made the sentinels, and has not noticed an end. */
 static bool counts_threads(void)
 {
 	enum { LEAST = 3, MOST = 1 << 22 };
@@ -200,7 +204,7 @@ static void ask_count(void)
 
 static const char *learn(ptrdiff_t *bad)
 {
-	a_store_rlx(&list_lock, 0); /* in a child of fork somebody may have held it */
+	a_store_rlx(&list_lock, 0); /* in a child of fork another thread may have held it */
 	if (!KBI_TCB_TLS_BELOW)
 		return "templates are not made on this machine yet";
 	if (!kbi_tcb_layout.image)
@@ -232,7 +236,7 @@ bool kbi_tcb_template_learn(const char **why)
 	return false;
 }
 
-/* ---- making --------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static bool place(struct kbi_tcb *t)
 {
@@ -260,7 +264,7 @@ static void copy_span(struct kbi_tcb *t, ptrdiff_t from, size_t size)
 	memcpy(word(t, from), word(young_one(), from), size);
 }
 
-/* The moved words again and again give the same: they are computed from the sentinel's. */
+/* Moves the pointers. Repeating it gives equal words: they are computed from the sentinel's. */
 static void move_words(struct kbi_tcb *t)
 {
 	uint64_t delta = (uint64_t)((char *)t->tp - (char *)young_one()->tp);
@@ -272,7 +276,8 @@ static void move_words(struct kbi_tcb *t)
 static void copy_block(struct kbi_tcb *t)
 {
 	copy_span(t, -(ptrdiff_t)kbi_tcb_layout.below, kbi_tcb_layout.below + kbi_tcb_layout.above);
-	memset(word(t, kbi_tcb_layout.watch.from), 0, kbi_tcb_layout.watch.size); /* a pattern, see tcb_reset */
+	/* clears the pattern, see tcb_reset */
+	memset(word(t, kbi_tcb_layout.watch.from), 0, kbi_tcb_layout.watch.size);
 	move_words(t);
 	if (tmpl.low_at != KBI_TCB_NONE)
 		*word(t, tmpl.low_at) = (uintptr_t)t->slab_low;
@@ -281,8 +286,9 @@ static void copy_block(struct kbi_tcb *t)
 	*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
 }
 
-/* Libc walks the list forwards, under a lock of its own that we cannot take: at every instant it sees either
- * the stretch before or the one after. */
+/* Adds the block behind the younger sentinel. Libc walks the list forwards, under a lock of its own
+ * that we cannot take: at every instant a walker sees either the stretch before or the stretch
+ * after. */
 static void link_block(struct kbi_tcb *t)
 {
 	struct node *me = node_of(t), *head = node_of(young_one());
@@ -291,12 +297,14 @@ static void link_block(struct kbi_tcb *t)
 	me->next = head->next;
 	me->prev = head;
 	head->next->prev = me;
-	__atomic_store_n(&head->next, me, __ATOMIC_RELEASE); /* after me->next; partner: libc's walkers */
+	/* after me->next; partner: libc's walkers */
+	__atomic_store_n(&head->next, me, __ATOMIC_RELEASE);
 	unlock_list();
 }
 
-/* Takes and leaves libc's list lock: whoever walks the list now has done so when this returns. A thread with
- * a stack that no machine has is looked for in libc's cache under the lock, and then refused. */
+/* Takes and releases libc's list lock: when it returns, each current walker has left the list. A
+ * thread with a stack larger than any machine's is searched in libc's cache under the lock, and
+ * then refused. */
 static void wait_for_walkers(void)
 {
 	pthread_attr_t attr;
@@ -308,7 +316,8 @@ static void wait_for_walkers(void)
 	pthread_attr_destroy(&attr);
 }
 
-/* Its own pointers stay until no walker can stand on it; then it is a list of one. */
+/* Removes the block. Its own pointers stay until no walker can stand on it; then it is a list of
+ * its own. */
 static void unlink_block(struct kbi_tcb *t)
 {
 	struct node *me = node_of(t);
@@ -321,9 +330,10 @@ static void unlink_block(struct kbi_tcb *t)
 	me->next = me->prev = me;
 }
 
-/* The block is on the list before the loader fills in its TLS: a dlopen that gives a module static TLS at the
- * same time is, by the loader's lock, before (then the loader knows the module) or after (then it finds the
- * block on the list). The loader writes libc's own TLS too, as it is before a thread starts: put back. */
+/* Makes a copy. The block is on the list before the loader fills in its TLS: a dlopen that gives a
+ * module static TLS meanwhile comes, by the loader's lock, before (then the loader knows the
+ * module) or after (then it finds the block on the list). The loader also writes libc's own TLS, as
+ * it is before a thread starts: that is copied again. */
 int kbi_tcb_template_make(struct kbi_tcb *t)
 {
 	if (!place(t))
@@ -340,7 +350,8 @@ int kbi_tcb_template_make(struct kbi_tcb *t)
 	return 0;
 }
 
-/* The frames hold return addresses that can be moved here, and are not signed by the stack pointer. */
+/* Returns true if copies can be ended: the return addresses in the frames can be moved on this
+ * machine, since they are not signed by the stack pointer. */
 bool kbi_tcb_template_can_end(void)
 {
 	return KBI_TCB_TLS_BELOW && tmpl.threads;
@@ -349,7 +360,8 @@ bool kbi_tcb_template_can_end(void)
 void kbi_tcb_template_part(struct kbi_tcb *t)
 {
 	unlink_block(t);
-	__atomic_fetch_add(tmpl.threads, 1, __ATOMIC_RELAXED); /* libc takes one off at the thread's end */
+	/* libc subtracts 1 at the thread's end */
+	__atomic_fetch_add(tmpl.threads, 1, __ATOMIC_RELAXED);
 }
 
 void kbi_tcb_template_rejoin(struct kbi_tcb *t)
