@@ -149,7 +149,9 @@ void kbi_everywhere_excuse(int pid)
 
 	if (!p || a_load_rlx(&p->excused))
 		return;
-	a_store_rel(&p->excused, 1); /* partner: is_waited_for; the futex orders its own */
+	/* release: partner is the acquire in is_waited_for; of the next line: the acquires in tell and
+	 * kbi_everywhere_stopped */
+	a_store_rel(&p->excused, 1);
 	a_add_acqrel(&all.answers, 1);
 	kbi_sys_futex_wake(&all.answers, 1);
 }
@@ -192,7 +194,7 @@ static bool is_frozen(uint32_t holder)
  * early if the stopping process depends on it. */
 static void stand(uint32_t number)
 {
-	/* acquire: partner is the release in kbi_everywhere_release */
+	/* acquire: partner is the release in go */
 	while (a_load_acq(&all.standing) == number) {
 		bool watches = watch();
 		const struct timespec patience = { 0, watches ? WATCH : AGAIN };
@@ -221,7 +223,8 @@ static void end(const char *why)
 void kbi_everywhere_answer(void)
 {
 	struct process *me = mine();
-	/* acquire: partner is the release in begin; the call */
+	/* acquire: partner is the release in begin; makes `call` visible. The CAS lets either this or a
+	 * handler that interrupts here make the call; its partner is itself. */
 	uint64_t number = a_load_acq(&all.number), before;
 	bool stop, lags;
 
@@ -230,7 +233,8 @@ void kbi_everywhere_answer(void)
 		return;
 	stop = all.call.nr == STAND;
 	lags = !stop && is_error(make(&all.call)) && all.call.rights;
-	/* release: partner is the acquire in is_waited_for */
+	/* release: partner is the acquire in is_waited_for; of the next line: the acquires in tell and
+	 * kbi_everywhere_stopped */
 	a_store_rel(&me->done, number);
 	a_add_acqrel(&all.answers, 1);
 	kbi_sys_futex_wake(&all.answers, 1);
@@ -314,12 +318,13 @@ static bool any_frozen(void)
 	return false;
 }
 
+/* Tries to take the lock. Fails also while a process is frozen, unless the caller acts for it. */
 static bool take(bool acts)
 {
 	uint32_t holder = 0;
 
-	/* acquire: partner is the release below; also makes the excuses of the last holder's time
-	 * visible */
+	/* acquire: partner is the release in kbi_everywhere_release; also makes the excuses of the last
+	 * holder's time visible */
 	if (!a_cas_acq(&all.lock, &holder, place_of(mine())))
 		return false;
 	if (acts || !any_frozen())
@@ -345,6 +350,7 @@ static bool hold(uint64_t *mask, bool acts)
 		if (is_dead(holder)) {
 			if (acts)
 				return true;
+			/* acquire: partner is the release in kbi_everywhere_release */
 			if (a_cas_acq(&all.lock, &holder, place_of(mine())))
 				return false;
 		}
@@ -365,7 +371,7 @@ static void go(void)
 {
 	if (!a_load_rlx(&all.standing))
 		return;
-	a_store_rel(&all.standing, 0); /* partner: stand */
+	a_store_rel(&all.standing, 0); /* partner: stand, kbi_everywhere_stand */
 	kbi_sys_futex_wake(&all.standing, 1 << 30);
 }
 
@@ -373,7 +379,7 @@ void kbi_everywhere_release(uint64_t mask)
 {
 	go();
 	all.making = false;
-	/* release: partner is the acquire above */
+	/* release: partner is the acquire in take */
 	a_store_rel(&all.lock, 0);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
 }
@@ -399,7 +405,7 @@ void kbi_everywhere_remove(int pid)
 
 	if (p) {
 		a_store_rel(&p->pid, 0); /* partner: is_waited_for */
-		a_cas_acqrel(&all.lock, &holder, 0);
+		a_cas_acqrel(&all.lock, &holder, 0); /* partner: take */
 	}
 	kbi_sys_futex_wake(&all.answers, 1);
 }
@@ -464,7 +470,7 @@ static void tell(void)
 	look(me);
 	begin(me, number);
 	for (;;) {
-		uint32_t answers = a_load_acq(&all.answers);
+		uint32_t answers = a_load_acq(&all.answers); /* partner: kbi_everywhere_answer, excuse */
 		bool again = kbi_sys_now() - told >= AGAIN, watches = watch();
 		const struct timespec patience = { 0, watches ? WATCH : AGAIN };
 
@@ -567,7 +573,7 @@ bool kbi_everywhere_waits_for_another(int pid)
 void kbi_everywhere_stand(void)
 {
 	const struct process *me = mine();
-	uint32_t number = a_load_acq(&all.standing); /* partner: kbi_everywhere_release */
+	uint32_t number = a_load_acq(&all.standing); /* partner: go */
 
 	if (me && number && (uint32_t)a_load_rlx(&me->begun) == number)
 		stand(number);
