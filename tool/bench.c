@@ -43,9 +43,12 @@ static const char usage[] =
 	"  --json FILE            the JSON lines as well\n"
 	"  --strict               exit status 1 if a limit is missed\n"
 	"  --page FILE.html LINES.jsonl   writes the page of the demo from JSON lines\n"
-	"kochab bench report [options]    measures all, several times, and writes a page: report --help\n"
-	"kochab bench programs [options]  servers and other programs on kernel threads and on Kochab: programs --help\n"
-	"kochab bench alloc [options]     allocators under the same loads (make bench-alloc builds them): alloc --help\n"
+	"kochab bench report [options]    measures all, several times, and writes a page: report "
+	"--help\n"
+	"kochab bench programs [options]  servers and other programs on kernel threads and on Kochab: "
+	"programs --help\n"
+	"kochab bench alloc [options]     allocators under the same loads (make bench-alloc builds "
+	"them): alloc --help\n"
 	"Every measurement is a process of its own; run 1 of every method, then run 2, ...\n";
 
 static int bad(const char *what, const char *value)
@@ -54,7 +57,7 @@ static int bad(const char *what, const char *value)
 	return EINVAL;
 }
 
-/* "10,cores+1" -> numbers; their count, 0 if it cannot be read. */
+/* Reads numbers such as "10,cores+1". Returns their count; 0: it cannot be read. */
 static unsigned numbers(const char *text, unsigned *out)
 {
 	unsigned n = 0;
@@ -111,14 +114,16 @@ static void add_methods(struct bench_cells *all, const struct plan *p, const str
 	}
 }
 
-static void add_cases(struct bench_cells *all, const struct plan *p, const struct bench *b, struct bench_case c)
+static void add_cases(struct bench_cells *all, const struct plan *p, const struct bench *b,
+	struct bench_case c)
 {
 	add_methods(all, p, b, b->methods, 1, c);
 	if (b->peers)
 		add_methods(all, p, b, bench_peers, p->peers, c);
 }
 
-static const char *chosen(const struct plan *p, const char *asked, const char *quick, const char *usual)
+static const char *chosen(const struct plan *p, const char *asked, const char *quick,
+	const char *usual)
 {
 	return asked ? asked : p->quick && quick ? quick : usual;
 }
@@ -166,7 +171,7 @@ static int check_methods(const struct plan *p)
 	return 0;
 }
 
-/* Once for each reason. */
+/* Prints each reason once. */
 static void say_absent(const char *why, char *said, size_t size)
 {
 	size_t n = strlen(said);
@@ -177,8 +182,8 @@ static void say_absent(const char *why, char *said, size_t size)
 	snprintf(said + n, size - n, "%s\n", why);
 }
 
-/* Peers that are not built, and methods that miss something here, get their rows taken out and one line said. Returns the
- * number of the latter's rows. */
+/* Removes the rows of peers that are not built, and of methods that miss something here, and prints
+ * a line for each reason. Returns the number of rows of such methods. */
 static size_t drop_absent(struct bench_cells *all, const char *self)
 {
 	size_t kept = 0, missing = 0;
@@ -206,7 +211,7 @@ static size_t drop_absent(struct bench_cells *all, const char *self)
 	return missing;
 }
 
-/* All may be missing on this machine: said, and no error. */
+/* Lays out all cells. If all are missing on this machine that is printed, and is no error. */
 static int lay_out(struct bench_cells *all, const struct plan *p, const char *self)
 {
 	int e = check_methods(p);
@@ -306,7 +311,7 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* Relative to this folder, and here: who reads it may say so best now. */
+/* The file name is relative to the current folder: so a bad name is reported here and now. */
 static int parse_file(struct plan *p, const char *v)
 {
 	if (access(v, R_OK)) {
@@ -376,7 +381,8 @@ static int parse(struct plan *p, int argc, char **argv)
 	p->limits = strcmp(argv[optind], "limits") == 0;
 	if (!p->limits && strcmp(argv[optind], "all") != 0 && !(p->bench = bench_find(argv[optind])))
 		return bad("no such question:", argv[optind]);
-	if ((p->sizes && p->bench && !p->bench->sizes) || (p->file && !(p->bench && p->bench->reads_file)))
+	if ((p->sizes && p->bench && !p->bench->sizes) ||
+		(p->file && !(p->bench && p->bench->reads_file)))
 		return bad(p->file ? "--file is not for" : "--sizes is not for", argv[optind]);
 	if (!p->runs)
 		p->runs = p->quick ? 3 : 5;
@@ -416,7 +422,8 @@ static int help_about(const char *name)
 	return 0;
 }
 
-/* Programs of bench/ lie in the sources, beside the build directory, or where they were installed. */
+/* Runs a program of bench/, which lies in the sources, beside the build directory, or where it was
+ * installed. */
 static int script(const char *name, char **argv, const char *self)
 {
 	static const char *const places[] = { "../bench", "../share/kochab/bench" };
@@ -430,7 +437,8 @@ static int script(const char *name, char **argv, const char *self)
 		if (access(path, X_OK) == 0)
 			execv(path, argv);
 	}
-	fprintf(stderr, "kochab bench: %s: its program is not there, or there is no python3\n", argv[0]);
+	fprintf(stderr, "kochab bench: %s: its program is not there, or there is no python3\n",
+		argv[0]);
 	return 2;
 }
 

@@ -1,5 +1,5 @@
-/* tool/bench_cells.c - the table of what is to be measured: one cell per question, method, number of
- * threads, number of processors and placement; and the questions and peers by name. */
+/* tool/bench_cells.c - the table of cells to be measured: a cell for each question, method, number
+ * of threads, number of processors and placement; and the questions and peers by name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ const struct bench *const bench_all[] = {
 
 #define PEER BENCH_PEER | BENCH_FREE_ONLY
 
-/* Other runtimes, built by bench/shim/build; the single-processor ones are asked for 1 VP only. */
+/* Other runtimes, built by bench/shim/build. Runtimes with a single processor are asked for 1 VP
+ * only. */
 const struct bench_method bench_peers[] = {
 	{ "argobots", 0, 0, 0, PEER, 0, 0, 0, 0 },
 	{ "massivethreads", 0, 0, 0, PEER, 0, 0, 0, 0 },
@@ -37,7 +38,7 @@ const struct bench_method bench_peers[] = {
 	{ 0 },
 };
 
-/* As a C name, too: bench/limits.def. */
+/* Compares names; `asked` may be written as a C name, as in bench/limits.def. */
 static int is_name(const char *name, const char *asked)
 {
 	while (*name && (*name == *asked || (*name == '-' && *asked == '_'))) {
@@ -75,11 +76,13 @@ const struct bench_method *bench_method_in_processes(const struct bench_method *
 	struct bench_method *copy;
 	char *name, *settings;
 
-	if (m->flags & (BENCH_KERNEL | BENCH_PEER) || (m->settings && strstr(m->settings, "KOCHAB_BODY=")))
+	if (m->flags & (BENCH_KERNEL | BENCH_PEER) ||
+		(m->settings && strstr(m->settings, "KOCHAB_BODY=")))
 		return NULL;
 	copy = malloc(sizeof *copy);
 	if (!copy || asprintf(&name, "%s/process", m->name) < 0 ||
-		asprintf(&settings, "%s%sKOCHAB_BODY=process", m->settings ? m->settings : "", m->settings ? " " : "") < 0)
+		asprintf(&settings, "%s%sKOCHAB_BODY=process", m->settings ? m->settings : "",
+		m->settings ? " " : "") < 0)
 		abort();
 	*copy = *m;
 	copy->name = name;
@@ -88,7 +91,8 @@ const struct bench_method *bench_method_in_processes(const struct bench_method *
 }
 
 struct bench_cell *bench_cell_find(
-	const struct bench_cells *all, const char *bench, const char *method, const struct bench_case *c)
+	const struct bench_cells *all, const char *bench, const char *method,
+	const struct bench_case *c)
 {
 	for (size_t i = 0; i < all->count; i++) {
 		struct bench_cell *cell = &all->cell[i];
@@ -101,7 +105,8 @@ struct bench_cell *bench_cell_find(
 	return NULL;
 }
 
-/* 0: the method cannot be asked that. Kernel threads cannot have more CPUs than there are. */
+/* Returns 0 if the method cannot be asked that. Kernel threads cannot have more CPUs than there
+ * are. */
 static int fits(const struct bench_method *m, const struct bench_case *c)
 {
 	if (c->spread && (m->flags & BENCH_FREE_ONLY || c->vps < 2))
@@ -112,7 +117,8 @@ static int fits(const struct bench_method *m, const struct bench_case *c)
 }
 
 struct bench_cell *bench_cell_add(
-	struct bench_cells *all, const struct bench *b, const struct bench_method *m, struct bench_case c)
+	struct bench_cells *all, const struct bench *b, const struct bench_method *m,
+	struct bench_case c)
 {
 	unsigned most = m->flags & BENCH_CORES_1 ? c.vps + 1 : m->most;
 

@@ -1,5 +1,6 @@
-/* tool/bench_chart.c - horizontal bars on a logarithmic scale as inline SVG, and durations, ratios and the
- * methods in words. The drawing is narrow (360 units) so that its text can be read on a phone. */
+/* tool/bench_chart.c - horizontal bars on a logarithmic scale as inline SVG, and durations, ratios
+ * and the methods in words. The drawing is narrow (360 units) so that its text can be read on a
+ * phone. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,7 @@ void chart_duration(char *to, size_t size, double ns)
 	snprintf(to, size, "%.*f %s", ns < 9.995 ? 2 : ns < 99.95 ? 1 : 0, ns, unit[u]);
 }
 
-/* "25.2× faster", "1,006× slower". */
+/* Writes "25.2× faster", "1,006× slower". */
 void chart_times(char *to, size_t size, double ref, double v)
 {
 	double x = ref > 0 && v > 0 ? ref / v : 0;
@@ -114,8 +115,8 @@ void chart_draw(FILE *out, const struct chart *f, const char *what)
 	int bottom = CHART_TOP + (int)f->rows * CHART_ROW_HEIGHT;
 	char text[CHART_WORD];
 
-	fprintf(out, "<svg viewBox='0 0 %d %d' role=img aria-label='%s'>", CHART_WIDTH, bottom + CHART_AXIS,
-		what);
+	fprintf(out, "<svg viewBox='0 0 %d %d' role=img aria-label='%s'>", CHART_WIDTH,
+		bottom + CHART_AXIS, what);
 	axis(out, f, bottom);
 	for (unsigned i = 0; i < f->rows; i++) {
 		const struct chart_row *r = f->row[i];

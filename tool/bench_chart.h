@@ -28,14 +28,15 @@ struct chart {
 	double least, most; /* ends of the axis, powers of ten */
 };
 
-extern const char *const chart_names[][2]; /* method, what it is called; ends with NULL */
+extern const char *const chart_names[][2]; /* a method and its name on the page; ends with NULL */
 
 const char *chart_name(const char *method);
-/* "12.3 ns", "4.56 ms" */
+/* Writes "12.3 ns", "4.56 ms". */
 void chart_duration(char *to, size_t size, double ns);
-/* "25.2x faster", "1,006x slower" than ref */
+/* Writes "25.2x faster", "1,006x slower", compared with ref. */
 void chart_times(char *to, size_t size, double ref, double v);
-/* label NULL: the method's name; it is kept, not copied. r NULL: nothing happens. */
+/* Adds a row. label NULL: the method's name; the label is kept, not copied. r NULL: nothing is
+ * added. */
 void chart_add(struct chart *f, const struct chart_row *r, const char *label);
 void chart_draw(FILE *out, const struct chart *f, const char *what);
 

@@ -1,7 +1,7 @@
-/* tool/bench_child.c - the measuring process: `bench --measure QUESTION METHOD THREADS VPS free|spread
- * SECONDS SIZE`, started by tool/bench_run.c. Runs one method once and writes a JSON line per metric to
- * standard output. Exit status: 0 measured, 1 wrong result, 77 not possible here. Kernel-thread methods
- * run plain pthread code and never start Kochab. */
+/* tool/bench_child.c - the measuring process: `bench --measure QUESTION METHOD THREADS VPS
+ * free|spread SECONDS SIZE`, started by tool/bench_run.c. Runs a method once and writes a JSON line
+ * for each metric to standard output. Exit status: 0 measured, 1 wrong result, 77 not possible
+ * here. Kernel-thread methods run plain pthread code and never start Kochab. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -121,8 +121,8 @@ static void *probe(void *vp_self)
 	return (void *)(intptr_t)((int (*)(void))(uintptr_t)vp_self)();
 }
 
-/* Under the drop-in a thread of pthread_create runs on a VP. A drop-in that fell back to kernel threads
- * must not have its figures taken for Kochab's. */
+/* Under the drop-in a thread of pthread_create runs on a VP. A drop-in that fell back to kernel
+ * threads must not have its figures taken for Kochab's. */
 void bench_require_drop_in(void)
 {
 	void *vp_self = dlsym(RTLD_DEFAULT, "kb_vp_self"), *vp = NULL;

@@ -1,4 +1,4 @@
-/* tool/bench_child.h - what the driver and the measuring process agree on. */
+/* tool/bench_child.h - shared by the driver and the measuring process. */
 #ifndef KOCHAB_TOOL_BENCH_CHILD_H
 #define KOCHAB_TOOL_BENCH_CHILD_H
 

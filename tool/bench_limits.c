@@ -1,5 +1,5 @@
-/* tool/bench_limits.c - holds the measured figures against bench/limits.def: adds the cells it speaks of
- * to what is measured, then prints every limit with the figure, the verdict and the best of the runs. */
+/* tool/bench_limits.c - holds the measured figures against bench/limits.def: adds the cells that
+ * have limits, then prints every limit with the figure, the verdict and the best of the runs. */
 #include <string.h>
 
 #include "bench.h"
@@ -17,9 +17,11 @@ enum { FREE, SPREAD };
 
 static const struct limit limits[] = {
 #define AT_MOST(b, m, t, v, p, metric, bound) { #b, m, t, v, 0, p, metric, NULL, 0, bound },
-#define FASTER(b, m, t, v, p, metric, than, tv, times) { #b, m, t, v, 0, p, metric, than, tv, times },
+#define FASTER(b, m, t, v, p, metric, than, tv, times) { #b, m, t, v, 0, p, metric, \
+	than, tv, times },
 #define AT_MOST_SIZE(b, m, t, v, s, metric, bound) { #b, m, t, v, s, FREE, metric, NULL, 0, bound },
-#define FASTER_SIZE(b, m, t, v, s, metric, than, times) { #b, m, t, v, s, FREE, metric, than, v, times },
+#define FASTER_SIZE(b, m, t, v, s, metric, than, times) { #b, m, t, v, s, FREE, metric, \
+	than, v, times },
 #include "limits.def"
 #undef AT_MOST
 #undef FASTER
@@ -33,7 +35,8 @@ static void add(struct bench_cells *all, const struct limit *l, const char *meth
 {
 	const struct bench *b = bench_find(l->bench);
 	const struct bench_method *m = b ? bench_method_find(b, method) : NULL;
-	struct bench_case c = { .threads = l->threads, .vps = vps, .spread = l->spread, .size = l->size };
+	struct bench_case c = { .threads = l->threads, .vps = vps, .spread = l->spread,
+		.size = l->size };
 
 	if (m)
 		bench_cell_add(all, b, m, c);
@@ -51,7 +54,8 @@ void bench_limits_cells(struct bench_cells *all)
 static const struct bench_series *series(
 	const struct bench_cells *all, const struct limit *l, const char *method, unsigned vps)
 {
-	struct bench_case c = { .threads = l->threads, .vps = vps, .spread = l->spread, .size = l->size };
+	struct bench_case c = { .threads = l->threads, .vps = vps, .spread = l->spread,
+		.size = l->size };
 	const struct bench_cell *cell = bench_cell_find(all, l->bench, method, &c);
 
 	return cell && !cell->failed ? bench_series_find(cell, l->metric) : NULL;
@@ -73,7 +77,8 @@ static int show_most(const struct limit *l, const struct bench_series *s, FILE *
 {
 	double v = bench_median(s);
 
-	fprintf(out, "%8.*f %s (limit %.6g; min %.4g)", v < 100 ? 1 : 0, v, s->unit, l->bound, bench_min(s));
+	fprintf(out, "%8.*f %s (limit %.6g; min %.4g)", v < 100 ? 1 : 0, v, s->unit, l->bound,
+		bench_min(s));
 	return v <= l->bound;
 }
 
@@ -97,21 +102,24 @@ static int show_limit(const struct bench_cells *all, const struct limit *l, FILE
 	return ok;
 }
 
-/* The method misses something here, and its rows have been taken out. */
+/* Returns whether the method misses something here, so that its rows have been removed. */
 static int is_absent(const struct bench_cells *all, const struct limit *l)
 {
-	struct bench_case c = { .threads = l->threads, .vps = l->vps, .spread = l->spread, .size = l->size };
+	struct bench_case c = { .threads = l->threads, .vps = l->vps, .spread = l->spread,
+		.size = l->size };
 
 	return bench_find(l->bench)->absent && !bench_cell_find(all, l->bench, l->method, &c);
 }
 
-/* A comparison with a peer that is not built, or cannot do that, is none; questions that are not ours bench/report asks. */
+/* Returns whether the limit applies. A comparison with a peer that is not built, or cannot do that,
+ * does not; bench/report asks the questions that are not ours. */
 static int applies(const struct bench_cells *all, const struct limit *l)
 {
 	const struct bench *b = bench_find(l->bench);
 	const struct bench_method *m = l->than && b ? bench_method_find(b, l->than) : NULL;
 
-	return b && !is_absent(all, l) && (!m || !(m->flags & BENCH_PEER) || series(all, l, l->than, l->than_vps));
+	return b && !is_absent(all, l) && (!m || !(m->flags & BENCH_PEER) ||
+		series(all, l, l->than, l->than_vps));
 }
 
 unsigned bench_limits_show(const struct bench_cells *all, FILE *out)

@@ -1,7 +1,8 @@
-/* tool/bench_page.c - the page of the demo: reads JSON lines (of `kochab bench rendezvous --json` and of
- * dev/demo's compression) and writes one HTML file with everything inside: the figures of "Fast rendezvous
- * by polling and lightweight threads" redrawn with this machine's numbers, as SVG bars on a logarithmic
- * scale. No script, no network; light or dark as the reader's system is; readable on a phone. */
+/* tool/bench_page.c - the page of the demo: reads JSON lines (of `kochab bench rendezvous --json`
+ * and of dev/demo's compression) and writes one HTML file with everything inside: the figures of
+ * "Fast rendezvous by polling and lightweight threads" redrawn with this machine's numbers, as SVG
+ * bars on a logarithmic scale. No script, no network; light or dark as the reader's system is;
+ * readable on a phone. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,13 +36,13 @@ static void text_field(const char *line, const char *key, char *to, size_t size)
 	at = strstr(line, name);
 	for (at = at ? at + strlen(name) : ""; *at && *at != '"' && n + 1 < size; at++) {
 		if (*at == '\\' && at[1])
-			at++; /* of the rest \u.... is as it stands */
+			at++; /* the remaining escapes, \u...., stay as they stand */
 		to[n++] = *at;
 	}
 	to[n] = 0;
 }
 
-/* LEAST to most; any other text counts as 0: nothing was measured. */
+/* Returns a number from LEAST to most; any other text counts as 0: nothing was measured. */
 static double number_field(const char *line, const char *key, double most)
 {
 	char name[BENCH_WORD];
@@ -96,9 +97,11 @@ static double median(const struct page *p, const char *method, unsigned threads)
 
 /* ---- the figures of the paper ---- */
 
-static void figure_open(FILE *out, const char *number, const char *title, unsigned threads, const char *with)
+static void figure_open(FILE *out, const char *number, const char *title, unsigned threads,
+	const char *with)
 {
-	fprintf(out, "<figure><h3>%s%s</h3><p class=sub>%u threads %s</p>\n", number, title, threads, with);
+	fprintf(out, "<figure><h3>%s%s</h3><p class=sub>%u threads %s</p>\n", number, title,
+		threads, with);
 }
 
 static void figure_close(FILE *out, const char *said, const char *paper, const char *here)
@@ -151,7 +154,8 @@ static void proposal_figure(struct page *p, unsigned threads)
 	chart_times(agent, sizeof agent, median(p, "agent-rtsig", threads), one);
 	chart_times(signal, sizeof signal, median(p, "rtsig", threads), one);
 	chart_times(
-		free_pollers, sizeof free_pollers, median(p, "rtsig", threads), median(p, "kochab", threads));
+		free_pollers, sizeof free_pollers, median(p, "rtsig", threads),
+		median(p, "kochab", threads));
 	figure_open(p->out, "Figure 11. ", "The agent switches to the waiter itself", threads,
 		"(one more than cores)");
 	chart_draw(p->out, &f, "the proposed method");
@@ -218,7 +222,8 @@ static void compression(struct page *p)
 	fputs("<h2>An unmodified program</h2><p>", p->out);
 	tool_html(p->out, ours->note);
 	fprintf(p->out,
-		"</p><figure class=one><svg viewBox='0 0 %d %d' role=img aria-label='compression times'>", CHART_WIDTH,
+		"</p><figure class=one><svg viewBox='0 0 %d %d' role=img aria-label='compression times'>",
+		CHART_WIDTH,
 		2 * CHART_ROW_HEIGHT + CHART_TOP);
 	for (int i = 0; i < 2; i++) {
 		const struct chart_row *r = i ? ours : kernel;
@@ -280,8 +285,8 @@ static void table(struct page *p)
 {
 	unsigned threads[CHART_ROWS], n = thread_numbers(p, threads);
 
-	fputs("<h2>All figures</h2><p>One-way latency, median of the runs; below it how many times faster "
-	      "than the real-time signal.</p><div class=wide><table><thead><tr><th>threads</th>",
+	fputs("<h2>All figures</h2><p>One-way latency, median of the runs; below it how many times "
+		"faster than the real-time signal.</p><div class=wide><table><thead><tr><th>threads</th>",
 		p->out);
 	for (unsigned k = 0; k < n; k++)
 		fprintf(p->out, "<th>%u</th>", threads[k]);
@@ -299,34 +304,42 @@ static void table(struct page *p)
 /* ---- the page around them ---- */
 
 static const char style[] =
-	"<style>:root{color-scheme:light dark;--paper:#fbfaf7;--ink:#1d2430;--soft:#5d6675;--line:#dcd9d0;"
+	"<style>:root{color-scheme:light "
+	"dark;--paper:#fbfaf7;--ink:#1d2430;--soft:#5d6675;--line:#dcd9d0;"
 	"--other:#9aa5b8;--ours:#c2410c;--card:#fff}"
-	"@media(prefers-color-scheme:dark){:root{--paper:#12161f;--ink:#e8eaf0;--soft:#9aa3b5;--line:#2c3444;"
+	"@media(prefers-color-scheme:dark){:root{--paper:#12161f;--ink:#e8eaf0;--soft:#9aa3b5;"
+	"--line:#2c3444;"
 	"--other:#66738c;--ours:#ff9a5c;--card:#1a202c}}"
 	"*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);"
 	"font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}"
 	"main{max-width:1080px;margin:0 auto;padding:32px 20px "
 	"64px}h1{font-size:clamp(26px,5vw,40px);line-height:1.15;"
-	"margin:0 0 12px;text-wrap:balance}h2{margin:48px 0 8px;font-size:22px}h3{margin:0;font-size:16px}"
+	"margin:0 0 12px;text-wrap:balance}h2{margin:48px 0 "
+	"8px;font-size:22px}h3{margin:0;font-size:16px}"
 	"p{margin:0 0 12px;max-width:68ch}.sub{color:var(--soft);font-size:14px;margin:0 0 6px}"
 	".big{display:flex;flex-wrap:wrap;gap:12px 40px;margin:24px 0 8px}.big "
 	"div{font-size:14px;color:var(--soft)}"
 	".big "
-	"b{display:block;font-size:34px;line-height:1.2;color:var(--ours);font-variant-numeric:tabular-nums}"
-	".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:20px;"
+	"b{display:block;font-size:34px;line-height:1.2;color:var(--ours);"
+	"font-variant-numeric:tabular-nums}"
+	".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));"
+	"gap:20px;"
 	"align-items:start}figure{margin:0;background:var(--card);border:1px solid "
 	"var(--line);border-radius:8px;"
 	"padding:16px}svg{display:block;width:100%;max-width:480px;height:auto;overflow:visible}"
 	"svg text{font-size:12px;fill:var(--ink)}svg "
 	".value{text-anchor:end;font-variant-numeric:tabular-nums}"
-	"svg .tick{font-size:10px;fill:var(--soft)}svg .ours{fill:var(--ours)}svg text.ours{font-weight:600}"
+	"svg .tick{font-size:10px;fill:var(--soft)}svg .ours{fill:var(--ours)}svg "
+	"text.ours{font-weight:600}"
 	"svg .other{fill:var(--other)}.grid{stroke:var(--line);stroke-width:1}"
 	"figcaption{margin-top:10px;font-size:14px;color:var(--soft)}figcaption b{color:var(--ink)}"
 	".pair{display:flex;flex-wrap:wrap;gap:2px 20px;margin:2px 0 6px}.wide{overflow-x:auto}"
 	"table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;width:100%}"
-	"th,td{padding:6px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}"
+	"th,td{padding:6px 10px;text-align:right;border-bottom:1px solid "
+	"var(--line);white-space:nowrap}"
 	"tbody "
-	"th{text-align:left;font-weight:400;white-space:normal;min-width:8em}.one{max-width:514px}tbody "
+	"th{text-align:left;font-weight:400;white-space:normal;min-width:8em}.one{max-width:514px}"
+	"tbody "
 	"th.ours{color:var(--ours);font-weight:600}"
 	"thead th:first-child{text-align:left}td small,.none{color:var(--soft)}footer{margin-top:48px;"
 	"color:var(--soft);font-size:14px}</style>";
@@ -353,14 +366,11 @@ static void headline(struct page *p)
 {
 	char v[BENCH_WORD], r[BENCH_WORD];
 
-	fputs("<h1>How long does a message take to a thread that waits?</h1><p>Threads stand in a ring; each "
-	      "waits for "
-	      "an 8-byte message, then sends the next one to its neighbour. What differs is how a waiting "
-	      "thread "
-	      "learns of its message. Kochab's lightweight threads wait by polling, and a poller that finds "
-	      "a message "
-	      "switches straight to the thread it is for.</p><div class=big>",
-		p->out);
+	fputs("<h1>How long does a message take to a thread that waits?</h1><p>Threads stand in a "
+		"ring; each waits for an 8-byte message, then sends the next one to its neighbour. What "
+		"differs is how a waiting thread learns of its message. Kochab's lightweight threads wait "
+		"by polling, and a poller that finds a message switches straight to the thread it is "
+		"for.</p><div class=big>", p->out);
 	chart_duration(v, sizeof v, median(p, "kochab", 1000));
 	fprintf(p->out, "<div><b>%s</b>Kochab, 1000 threads</div>", v);
 	chart_duration(v, sizeof v, median(p, "rtsig", 1000));
@@ -383,9 +393,10 @@ static void write_page(struct page *p)
 	fprintf(p->out,
 		"<h2>The paper's figures, on this machine</h2><p>%u cores, ", p->cores);
 	tool_html(p->out, where);
-	fputs(". Logarithmic scales; shorter is better. Medians of runs taken in turns.</p><div class=figures>\n", p->out);
-	polling_figure(p, "Figure 3. ", p->cores, "(as many as cores)", "Polling is fast while cores last",
-		"19×&nbsp;faster");
+	fputs(". Logarithmic scales; shorter is better. Medians of runs taken in turns.</p><div "
+	"class=figures>\n", p->out);
+	polling_figure(p, "Figure 3. ", p->cores, "(as many as cores)",
+		"Polling is fast while cores last", "19×&nbsp;faster");
 	polling_figure(p, "Figure 4. ", p->cores + 1, "(one more than cores)",
 		"One thread too many, and it collapses", "2,557×&nbsp;slower");
 	agent_figure(p, p->cores + 1);

@@ -1,7 +1,8 @@
-/* tool/bench_run.c - measures cells: starts a process for each measurement, reads its JSON lines, and
- * goes round all cells once per run (run 1 of every method, run 2 of every method ...), so that a noisy
- * moment of the machine does not fall on one method alone. A measurement that does not end in time is
- * killed and the cell is noted as not finishing. Called by tool/bench.c; one kernel thread. */
+/* tool/bench_run.c - measures cells: starts a process for each measurement, reads its JSON lines,
+ * and goes round all cells in each run (run 1 of every method, run 2 of every method ...), so that
+ * a noisy moment of the machine does not fall on a single method. A measurement that does not end
+ * in time is killed, and the cell is noted as not finishing.
+ * Caller: tool/bench.c; a single kernel thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -73,14 +74,16 @@ static void start_measurement(const struct bench_cell *cell, double seconds, con
 	snprintf(vps, sizeof vps, "%u", cell->c.vps);
 	snprintf(size, sizeof size, "%u", cell->c.size);
 	snprintf(length, sizeof length, "%g", seconds);
-	/* without what the environment says: "/process" */
-	snprintf(method, sizeof method, "%.*s", (int)strcspn(cell->method->name, "/"), cell->method->name);
+	/* without the part that the environment tells: "/process" */
+	snprintf(method, sizeof method, "%.*s", (int)strcspn(cell->method->name, "/"),
+		cell->method->name);
 	set_environment(cell);
 	if (cell->method->flags & BENCH_KERNEL)
 		bench_confine(cell->c.vps);
 	if (cell->method->flags & BENCH_PEER) {
 		peer_path(peer, sizeof peer, self, cell->method->name);
-		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO); /* its troubles are not ours */
+		/* its messages are not ours */
+		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
 		execl(peer, peer, cell->bench->name, threads, vps, length, (char *)NULL);
 		_exit(127);
 	}
@@ -106,7 +109,7 @@ static void start_measurement(const struct bench_cell *cell, double seconds, con
 
 /* ---- the parent's side ---- */
 
-/* Reads to the end of the pipe; 0, or ETIMEDOUT after `limit` seconds. */
+/* Reads to the end of the pipe. Returns 0, or ETIMEDOUT after `limit` seconds. */
 static int read_all(int fd, char *buf, size_t size, double limit)
 {
 	double end = bench_now() + limit;
@@ -204,7 +207,7 @@ static void judge(struct bench_cell *cell, int late, int status, const char *why
 	}
 	cell->over = late || WIFSIGNALED(status) || WEXITSTATUS(status);
 	if (cell->method->flags & BENCH_PEER)
-		cell->failed = 0; /* said in the table, not an error of this run */
+		cell->failed = 0; /* shown in the table, not an error of this run */
 }
 
 static void measure_once(struct bench_cell *cell, double seconds, const char *self)
@@ -232,7 +235,7 @@ static void measure_once(struct bench_cell *cell, double seconds, const char *se
 			snprintf(why, sizeof why, "did not exit after its result");
 		late = 1;
 		if (!(cell->method->flags & (BENCH_KERNEL | BENCH_PEER)) && kill(pid, SIGQUIT) == 0)
-			usleep(500000); /* Kochab says on standard error where every thread stands */
+			usleep(500000); /* Kochab prints on standard error where every thread stands */
 		kill(-pid, SIGKILL);
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
@@ -252,7 +255,8 @@ static void say_progress(const struct bench_cell *cell, unsigned run, unsigned r
 	fflush(stderr);
 }
 
-void bench_measure(struct bench_cells *all, unsigned runs, double seconds, int say, const char *self)
+void bench_measure(struct bench_cells *all, unsigned runs, double seconds, int say,
+	const char *self)
 {
 	for (unsigned run = 0; run < runs; run++)
 		for (size_t i = 0; i < all->count; i++) {
@@ -262,7 +266,8 @@ void bench_measure(struct bench_cells *all, unsigned runs, double seconds, int s
 				continue;
 			if (say)
 				say_progress(cell, run, runs);
-			measure_once(cell, cell->bench->seconds > seconds ? cell->bench->seconds : seconds, self);
+			measure_once(cell, cell->bench->seconds > seconds ? cell->bench->seconds :
+				seconds, self);
 		}
 	if (say)
 		say_progress(NULL, 0, 0);

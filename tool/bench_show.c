@@ -1,5 +1,5 @@
-/* tool/bench_show.c - measured cells as a table for people (with ratios to the reference method and, on
- * request, bars on a logarithmic scale) and as JSON lines for programs. */
+/* tool/bench_show.c - measured cells as a table for people (with ratios to the reference method
+ * and, on request, bars on a logarithmic scale) and as JSON lines for programs. */
 #include <math.h>
 #include <string.h>
 
@@ -14,15 +14,17 @@ static int same_group(const struct bench_cell *a, const struct bench_cell *b)
 	       a->c.spread == b->c.spread && a->c.size == b->c.size;
 }
 
-/* The reference's median for that metric in the group, 0 if there is none. */
-static double reference(const struct bench_cells *all, const struct bench_cell *of, const char *metric)
+/* Returns the reference's median for that metric in the group, 0 if there is none. */
+static double reference(const struct bench_cells *all, const struct bench_cell *of,
+	const char *metric)
 {
 	const char *word = of->bench->reference, *own = of->method->name, *last = strrchr(own, '-');
 	char name[BENCH_WORD];
 
 	if (!word)
 		return 0;
-	snprintf(name, sizeof name, "%.*s%s", word[0] == '-' && last ? (int)(last - own) : 0, own, word);
+	snprintf(name, sizeof name, "%.*s%s", word[0] == '-' && last ? (int)(last - own) :
+		0, own, word);
 	const struct bench_cell *cell = bench_cell_find(all, of->bench->name, name, &of->c);
 	const struct bench_series *s = bench_series_find(cell, metric);
 
@@ -66,15 +68,18 @@ static void head(FILE *out, const struct bench_cell *g)
 		snprintf(size, sizeof size, g->bench->size_name, g->c.size);
 	fprintf(out, "\n%s: %u thread%s, %u VP%s%s%s%s - %s\n", g->bench->name, g->c.threads,
 		g->c.threads == 1 ? "" : "s", g->c.vps, g->c.vps == 1 ? "" : "s",
-		g->c.spread ? ", neighbours on different VPs" : "", g->c.size ? ", " : "", size, g->bench->question);
-	fprintf(out, "  %-22s %-12s %-6s%11s %11s %11s", "method", "metric", "unit", "min", "median", "max");
+		g->c.spread ? ", neighbours on different VPs" : "", g->c.size ? ", " : "", size,
+		g->bench->question);
+	fprintf(out, "  %-22s %-12s %-6s%11s %11s %11s", "method", "metric", "unit", "min",
+		"median", "max");
 	if (g->bench->reference)
 		fprintf(out, "  vs %s", g->bench->reference + (g->bench->reference[0] == '-'));
 	fputc('\n', out);
 }
 
 static void rows(
-	const struct bench_cells *all, const struct bench_cell *cell, FILE *out, double least, double most)
+	const struct bench_cells *all, const struct bench_cell *cell, FILE *out,
+	double least, double most)
 {
 	int any = 0;
 
@@ -125,15 +130,19 @@ void bench_show_table(const struct bench_cells *all, int bars, FILE *out)
 	fflush(out);
 }
 
-/* "by": whose method it is. Who compares two files knows by the others' how the machine has changed. */
+/* Prints a line's head. "by": whose method it is. The figures of methods that are not ours show how
+ * the machine has changed between two files. */
 static void json_head(const struct bench_cell *c, FILE *out)
 {
-	const char *by = c->method->flags & BENCH_PEER ? "peer" : c->method->flags & BENCH_KERNEL ? "kernel" : "kochab";
+	const char *by = c->method->flags & BENCH_PEER ? "peer" : c->method->flags & BENCH_KERNEL ?
+		"kernel" : "kochab";
 
 	fprintf(out,
-		"{\"bench\": \"%s\", \"method\": \"%s\", \"threads\": %u, \"vps\": %u, \"placement\": \"%s\", "
+		"{\"bench\": \"%s\", \"method\": \"%s\", \"threads\": %u, \"vps\": %u, \"placement\": "
+		"\"%s\", "
 		"\"by\": \"%s\"",
-		c->bench->name, c->method->name, c->c.threads, c->c.vps, c->c.spread ? "spread" : "free", by);
+		c->bench->name, c->method->name, c->c.threads, c->c.vps,
+		c->c.spread ? "spread" : "free", by);
 	if (c->c.size)
 		fprintf(out, ", \"size\": %u", c->c.size);
 }

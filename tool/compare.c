@@ -1,6 +1,7 @@
-/* tool/compare.c - `kochab compare`: runs a program on kernel threads and under `kochab run`, in turns, so that a noisy
- * moment of the machine falls on all kinds of run; the kind that begins changes from round to round. The round before the
- * measured rounds warms caches up and shows whether the program behaves the same on Kochab. */
+/* tool/compare.c - `kochab compare`: runs a program on kernel threads and under `kochab run`, in
+ * turns, so that a noisy moment of the machine falls on all kinds of run; the kind that begins
+ * changes from round to round. The round before the measured rounds warms caches up and shows
+ * whether the program behaves the same on Kochab. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,28 +18,37 @@
 static void usage(void)
 {
 	printf("usage: kochab compare [OPTION]... [--] PROGRAM [ARGUMENT]...\n\n"
-	       "Runs a program on kernel threads and on Kochab, in turns, and says what differs: exit status, output,\n"
-	       "time, processor time, peak memory, switches of the kernel. Options of 'kochab run' are those of the\n"
+	       "Runs a program on kernel threads and on Kochab, in turns, and says what differs: exit "
+	       "status, output,\n"
+	       "time, processor time, peak memory, switches of the kernel. Options of 'kochab run' are "
+	       "those of the\n"
 	       "runs on Kochab.\n\n"
 	       "  -n RUNS              runs of each that are measured, default 5; one before is not\n"
-	       "  --check              fail unless all runs write the same to standard output, byte by byte\n"
-	       "  --try                measure more options, too: --body process, --vps 1 ..., --malloc kochab\n"
+	       "  --check              fail unless all runs write the same to standard output, byte by "
+	       "byte\n"
+	       "  --try                measure more options, too: --body process, --vps 1 ..., "
+	       "--malloc kochab\n"
 	       "  --json               one object a line\n"
-	       "  --input FILE         what each run reads as standard input; otherwise the file that this command\n"
+	       "  --input FILE         what each run reads as standard input; otherwise the file that "
+	       "this command\n"
 	       "                       has there, or nothing\n"
-	       "  --timeout SECONDS    longest run; otherwise kernel threads have no limit, and Kochab has 60 s and\n"
+	       "  --timeout SECONDS    longest run; otherwise kernel threads have no limit, and Kochab "
+	       "has 60 s and\n"
 	       "                       20 times what they took\n"
-	       "  --load COMMAND       PROGRAM is a server: the shell's command that is timed; then the server gets\n"
+	       "  --load COMMAND       PROGRAM is a server: the shell's command that is timed; then "
+	       "the server gets\n"
 	       "                       SIGTERM, and SIGKILL after 10 s\n"
 	       "  --ready COMMAND      the shell's command that succeeds once the server is ready\n"
 	       "  --ready-seconds S    how long that may take, default 10\n\n"
-	       "Exit: 0 all runs end the same way; 1 they do not; 127 the program was not found, 126 it cannot be run,\n"
+	       "Exit: 0 all runs end the same way; 1 they do not; 127 the program was not found, 126 "
+	       "it cannot be run,\n"
 	       "2 wrong usage.\n");
 }
 
 /* ---- the command line ---- */
 
-/* Returns the value if argv[*i] is the option: behind `=`, or the next argument, to which *i then moves. Else NULL. */
+/* Returns the value if argv[*i] is the option: behind `=`, or the next argument, to which *i then
+ * moves. Else NULL. */
 static const char *value_of(const char *option, int argc, char **argv, int *i)
 {
 	size_t n = strlen(option);
@@ -76,12 +86,14 @@ static bool take_runs(const char *value, unsigned *to)
 	return true;
 }
 
-/* Takes an option of this command itself; *taken: argv[*i] was such an option. Returns false for a bad value. */
+/* Takes an option of this command itself; *taken: argv[*i] was such an option. Returns false for a
+ * bad value. */
 static bool take_own(struct compare *all, int argc, char **argv, int *i, bool *taken)
 {
 	struct text {
 		const char *option, **to;
-	} texts[] = { { "--load", &all->load }, { "--ready", &all->ready }, { "--input", &all->input } };
+	} texts[] = { { "--load", &all->load }, { "--ready", &all->ready },
+		{ "--input", &all->input } };
 	const char *value;
 
 	*taken = true;
@@ -106,7 +118,7 @@ static bool take_own(struct compare *all, int argc, char **argv, int *i, bool *t
 	return true;
 }
 
-/* -1: go on with the program at argv[*i]; else the exit code. */
+/* Returns -1: go on with the program at argv[*i]; else the exit code. */
 static int read_options(struct compare *all, int argc, char **argv, int *i)
 {
 	bool taken;
@@ -125,18 +137,21 @@ static int read_options(struct compare *all, int argc, char **argv, int *i)
 		if (taken)
 			continue;
 		if (strncmp(argv[*i], "--", 2) != 0) {
-			tool_say("compare: %s: no such option, or no value; see 'kochab compare --help'", argv[*i]);
+			tool_say("compare: %s: no such option, or no value; see 'kochab compare --help'",
+				argv[*i]);
 			return TOOL_USAGE;
 		}
 		if (!tool_take_option("compare", argc, argv, i))
 			return TOOL_USAGE;
 	}
 	if (*i >= argc) {
-		tool_say("compare: which program? usage: kochab compare [OPTION]... [--] PROGRAM [ARGUMENT]...");
+		tool_say("compare: which program? usage: kochab compare [OPTION]... [--] PROGRAM "
+			"[ARGUMENT]...");
 		return TOOL_USAGE;
 	}
 	if ((all->load == NULL) != (all->ready == NULL)) {
-		tool_say("compare: --load and --ready go together: the load begins when the server is ready");
+		tool_say("compare: --load and --ready go together: the load begins when the server is "
+			"ready");
 		return TOOL_USAGE;
 	}
 	return -1;
@@ -159,11 +174,13 @@ static bool find_input(struct compare *all)
 
 /* ---- the kinds ---- */
 
-static void add_kind(struct compare *all, const char *name, const char *options, const char *variable, const char *value)
+static void add_kind(struct compare *all, const char *name, const char *options,
+	const char *variable, const char *value)
 {
 	struct compare_kind *kind = &all->kind[all->n++];
 
-	*kind = (struct compare_kind){ .name = name, .options = options, .variable = variable, .value = value };
+	*kind = (struct compare_kind){ .name = name, .options = options, .variable = variable,
+		.value = value };
 	kind->plain = all->n == 1;
 }
 
@@ -209,7 +226,8 @@ static bool goes_on(const struct compare *all)
 
 static void warm_up(struct compare *all)
 {
-	for (unsigned k = 0; k < all->n && (k == 0 || !all->kind[0].over) && compare_stopped() == 0; k++) {
+	for (unsigned k = 0; k < all->n && (k == 0 || !all->kind[0].over) && compare_stopped() == 0;
+		k++) {
 		say_progress(all, &all->kind[k], 0);
 		compare_run(all, &all->kind[k], false);
 		if (k == 1 && *all->kind[1].difference != '\0')
@@ -217,7 +235,8 @@ static void warm_up(struct compare *all)
 	}
 }
 
-/* Runs all rounds. A kind with a wrong run gets no further run, so it has fewer figures, or none. */
+/* Runs all rounds. A kind with a wrong run gets no further run, so it has fewer figures, or
+ * none. */
 static void measure(struct compare *all)
 {
 	warm_up(all);
@@ -271,14 +290,15 @@ int tool_compare(int argc, char **argv)
 		code = TOOL_CANNOT_RUN;
 	}
 	if (code == 0 && tool_is_linked(program)) {
-		tool_say("compare: %s is linked with Kochab: it runs on it both times, so there is nothing to compare", program);
+		tool_say("compare: %s is linked with Kochab: it runs on it both times, so there is nothing "
+			"to compare", program);
 		code = TOOL_CANNOT_RUN;
 	}
 	if (code != 0)
 		return code;
 	if (all.runs < COMPARE_LEAST && !all.check)
-		tool_say("compare: -n %u: whether it is faster is not told by fewer than %d runs of each", all.runs,
-			 COMPARE_LEAST);
+		tool_say("compare: -n %u: whether it is faster is not told by fewer than %d runs of each",
+			all.runs, COMPARE_LEAST);
 	all.argv = argv + i;
 	all.kind = calloc(COMPARE_KINDS, sizeof(*all.kind));
 	if (all.kind == NULL || !tool_self(all.self, sizeof(all.self))) {

@@ -1,6 +1,7 @@
-/* tool/compare.h - shared by the files of `kochab compare`. A kind is a way to run the program: on kernel threads, under
- * `kochab run`, with --try under `kochab run` with more options. compare.c reads the command line and goes round the kinds,
- * compare_run.c makes a run of a kind, compare_child.c starts and ends processes, compare_show.c judges and prints. */
+/* tool/compare.h - shared by the files of `kochab compare`. A kind is a way to run the program: on
+ * kernel threads, under `kochab run`, with --try under `kochab run` with more options. compare.c
+ * reads the command line and goes round the kinds, compare_run.c makes a run of a kind,
+ * compare_child.c starts and ends processes, compare_show.c judges and prints. */
 #ifndef KOCHAB_TOOL_COMPARE_H
 #define KOCHAB_TOOL_COMPARE_H
 
@@ -44,7 +45,8 @@ struct compare {
 	int reference;                 /* file with the first run's output, -1 */
 	double longest;                /* longest plain run so far, s */
 	bool unsteady;                 /* plain runs write different things */
-	double others;                 /* share of the machine's processors that others used while it was measured, 0 to 1 */
+	/* share of the machine's processors that other programs used while it was measured, 0 to 1 */
+	double others;
 	double start;                  /* result of compare_start_cost, s; 0: not measured */
 };
 
@@ -64,13 +66,15 @@ struct compare_child {
 void compare_setup(void);
 /* The signal that has asked this command to end, 0. */
 int compare_stopped(void);
-/* Starts argv with these files as standard input, output and error. A plain kind: without Kochab; else with the kind's
- * variable in the environment, if it has a variable. Returns 0 or errno. */
-int compare_start(struct compare_child *c, char *const *argv, const int file[3], const struct compare_kind *kind);
-/* Waits for the child's end, at most so long. Returns false if it has not ended, or this command was asked to end. */
+/* Starts argv with these files as standard input, output and error. A plain kind: without Kochab;
+ * else with the kind's variable in the environment, if it has a variable. Returns 0 or errno. */
+int compare_start(struct compare_child *c, char *const *argv, const int file[3],
+	const struct compare_kind *kind);
+/* Waits for the child's end, at most so long. Returns false if it has not ended, or this command
+ * was asked to end. */
 bool compare_wait(struct compare_child *c, double seconds);
-/* Ends the child and all processes that it has started. patience: seconds from SIGTERM to SIGKILL; 0: SIGKILL at once.
- * Returns false if SIGKILL was needed. */
+/* Ends the child and all processes that it has started. patience: seconds from SIGTERM to SIGKILL;
+ * 0: SIGKILL at once. Returns false if SIGKILL was needed. */
 bool compare_end(struct compare_child *c, double patience);
 /* A file without a name for output, or -1. */
 int compare_file(void);
@@ -92,9 +96,9 @@ void compare_end_others(struct compare *all);
 
 /* ---- compare_show.c ---- */
 
-/* Is the output of the kinds compared, and the same? */
+/* Returns whether the output of the kinds is compared, and equal. */
 bool compare_same(const struct compare *all);
-/* Prints all; the exit code. */
+/* Prints all and returns the exit code. */
 int compare_show(const struct compare *all);
 
 #endif

@@ -1,7 +1,8 @@
-/* tool/compare_child.c - starts a program, waits for it, ends it with all that it has started. Each program leads
- * a process group; processes that leave the group come back to this command when their parents end
- * (PR_SET_CHILD_SUBREAPER) and are ended, too. If this command is killed, the kernel kills the program
- * (PR_SET_PDEATHSIG). Signals are taken by sigtimedwait: there are no handlers. */
+/* tool/compare_child.c - starts a program, waits for it, ends it with all that it has started. Each
+ * program leads a process group; processes that leave the group come back to this command when
+ * their parents end (PR_SET_CHILD_SUBREAPER) and are ended, too. If this command is killed, the
+ * kernel kills the program (PR_SET_PDEATHSIG). Signals are taken by sigtimedwait: there are no
+ * handlers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,8 +29,8 @@ int compare_stopped(void)
 	return stopped;
 }
 
-/* Stores the numbers of up to `most` children of this command in pid[] and returns how many it has stored; 0, too, where
- * the kernel has no list of children. */
+/* Stores the numbers of up to `most` children of this command in pid[] and returns how many it has
+ * stored; 0, too, where the kernel has no list of children. */
 static unsigned list_children(pid_t *pid, unsigned most)
 {
 	char path[64];
@@ -66,7 +67,8 @@ void compare_setup(void)
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would take away the exit status */
 	sigprocmask(SIG_BLOCK, &waited, &before);
 	sigdelset(&before, SIGCHLD);
-	had_children = list_children(&child, 1) > 0; /* from before this process's exec: they are not ended */
+	/* from before this process's exec: they are not ended */
+	had_children = list_children(&child, 1) > 0;
 	if (!had_children)
 		prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
 }
@@ -77,7 +79,8 @@ int compare_file(void)
 	char path[PATH_MAX];
 	int fd, n;
 
-	n = snprintf(path, sizeof(path), "%s/kochab-compare.XXXXXX", folder != NULL && *folder != '\0' ? folder : "/tmp");
+	n = snprintf(path, sizeof(path), "%s/kochab-compare.XXXXXX", folder != NULL && *folder != '\0' ?
+		folder : "/tmp");
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -1;
 	fd = mkostemp(path, O_CLOEXEC);
@@ -86,7 +89,8 @@ int compare_file(void)
 	return fd;
 }
 
-/* Removes Kochab's variables, and its drop-in from LD_PRELOAD, so that the program runs on kernel threads. */
+/* Removes Kochab's variables, and its drop-in from LD_PRELOAD, so that the program runs on kernel
+ * threads. */
 static void clean_environment(void)
 {
 	for (char **e = environ; *e != NULL;) {
@@ -105,7 +109,8 @@ static void clean_environment(void)
 	tool_drop_preload();
 }
 
-static void become(char *const *argv, const int file[3], const struct compare_kind *kind, pid_t parent, int report)
+static void become(char *const *argv, const int file[3], const struct compare_kind *kind,
+	pid_t parent, int report)
 {
 	int e;
 
@@ -128,7 +133,8 @@ static void become(char *const *argv, const int file[3], const struct compare_ki
 	_exit(TOOL_CANNOT_RUN);
 }
 
-int compare_start(struct compare_child *c, char *const *argv, const int file[3], const struct compare_kind *kind)
+int compare_start(struct compare_child *c, char *const *argv, const int file[3],
+	const struct compare_kind *kind)
 {
 	pid_t parent = getpid();
 	int report[2], e = 0;
@@ -157,16 +163,18 @@ int compare_start(struct compare_child *c, char *const *argv, const int file[3],
 	return e;
 }
 
-/* Returns whether the child has ended. It stays a zombie until take_end has killed its group, so the group's number is not
- * used again. */
+/* Returns whether the child has ended. It stays a zombie until take_end has killed its group, so
+ * the group's number is not used again. */
 static bool has_ended(const struct compare_child *c)
 {
 	siginfo_t info = { 0 };
 
-	return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid;
+	return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		info.si_pid == c->pid;
 }
 
-/* Ends the processes that came back to this command when their parents ended. Returns how many of them were alive. */
+/* Ends the processes that came back to this command when their parents ended. Returns how many of
+ * them were alive. */
 static unsigned end_strays(void)
 {
 	enum { MOST = 64, PATIENCE = 2000 };
@@ -187,7 +195,8 @@ static unsigned end_strays(void)
 	return ended;
 }
 
-/* Takes the exit status of a child that has ended, or got SIGKILL. Ends its group, and strays if it was the last child. */
+/* Takes the exit status of a child that has ended, or got SIGKILL. Ends its group, and strays if it
+ * was the last child. */
 static void take_end(struct compare_child *c)
 {
 	c->took = tool_now() - c->began;
@@ -200,7 +209,8 @@ static void take_end(struct compare_child *c)
 		c->left = end_strays();
 }
 
-/* Waits until the child ends, the time is over, or this command has been asked to end more often than `asked`. */
+/* Waits until the child ends, the time is over, or this command has been asked to end more often
+ * than `asked`. */
 static bool wait_for(struct compare_child *c, double seconds, unsigned asked)
 {
 	double end = tool_now() + seconds;

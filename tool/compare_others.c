@@ -1,5 +1,6 @@
-/* tool/compare_others.c - what others use of the machine while `kochab compare` measures: the time processors were busy
- * (/proc/stat), less the time of this command and its children. */
+/* tool/compare_others.c - the share of the machine that other programs use while `kochab compare`
+ * measures: the time processors were busy (/proc/stat), less the time of this command and its
+ * children. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -7,8 +8,9 @@
 #include "compare.h"
 #include "tool.h"
 
-/* Returns the time that the processors have been busy so far, s; negative: not told. Waiting for a disk is not busy, and
- * guests' time is in the user's. Time that a hypervisor gave to others (steal) counts. */
+/* Returns the time that the processors have been busy so far, s; negative: not known. Waiting for a
+ * disk is not busy, and guests' time is in the user's. Time that a hypervisor gave to other
+ * machines (steal) counts. */
 static double read_busy(void)
 {
 	unsigned long long user, nice, system, idle, wait, irq, soft, steal;
@@ -17,9 +19,11 @@ static double read_busy(void)
 
 	if (f == NULL)
 		return -1;
-	n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &wait, &irq, &soft, &steal);
+	n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
+		&wait, &irq, &soft, &steal);
 	fclose(f);
-	return n == 8 ? (double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK) : -1;
+	return n == 8 ? (double)(user + nice + system + irq + soft +
+		steal) / (double)sysconf(_SC_CLK_TCK) : -1;
 }
 
 static double used_by(int who)

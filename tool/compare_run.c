@@ -1,5 +1,6 @@
-/* tool/compare_run.c - makes a run of a kind: a program to its end, or a server under a load. Judges whether exit status
- * and output are the same as on kernel threads. Called by tool/compare.c. */
+/* tool/compare_run.c - makes a run of a kind: a program to its end, or a server under a load.
+ * Judges whether exit status and output are the same as on kernel threads. Called by
+ * tool/compare.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +22,8 @@ static const double for_ever = 1e8, /* s */
 	between = 0.02;             /* between questions whether the server is ready, s */
 
 /* Appends to a text. */
-static void __attribute__((format(printf, 2, 3))) add(char text[COMPARE_TEXT], const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) add(char text[COMPARE_TEXT],
+	const char *format, ...)
 {
 	size_t n = strlen(text);
 	va_list args;
@@ -56,7 +58,8 @@ static void add_tail(char text[COMPARE_TEXT], const char *title, int fd)
 static const char *ended_how(int status, char *to, size_t size)
 {
 	if (WIFSIGNALED(status))
-		snprintf(to, size, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		snprintf(to, size, "ended by signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
 	else
 		snprintf(to, size, "exit status %d", WEXITSTATUS(status));
 	return to;
@@ -64,7 +67,8 @@ static const char *ended_how(int status, char *to, size_t size)
 
 double compare_cpu(const struct rusage *u)
 {
-	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) + 1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
+		1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
 }
 
 static void take_figures(struct compare_kind *kind, double wall, const struct rusage *u)
@@ -119,13 +123,14 @@ static bool differ(int one, int other, char text[COMPARE_TEXT])
 		if (n == 0)
 			return false;
 	}
-	add(text, "standard output differs from byte %lld, line %lu, on\n  kernel threads: %s\n  Kochab:         %s",
-	    (long long)at + 1, line, line_at(one, at, one_line, sizeof(one_line)),
-	    line_at(other, at, other_line, sizeof(other_line)));
+	add(text, "standard output differs from byte %lld, line %lu, on\n  kernel threads: %s\n"
+	"  Kochab:         %s", (long long)at + 1, line, line_at(one, at, one_line, sizeof(one_line)),
+	line_at(other, at, other_line, sizeof(other_line)));
 	return true;
 }
 
-/* Compares a run's output with the first run's. Closes `out`, or keeps it as the reference for all later runs. */
+/* Compares a run's output with the first run's. Closes `out`, or keeps it as the reference for all
+ * later runs. */
 static void judge_output(struct compare *all, struct compare_kind *kind, int out)
 {
 	char text[COMPARE_TEXT] = "";
@@ -153,9 +158,11 @@ static void judge_status(struct compare *all, struct compare_kind *kind, int sta
 	}
 	ended_how(status, this, sizeof(this));
 	if (status != kind->status)
-		add(kind->wrong, "%s, in a run before %s", this, ended_how(kind->status, other, sizeof(other)));
+		add(kind->wrong, "%s, in a run before %s", this,
+			ended_how(kind->status, other, sizeof(other)));
 	else if (status != all->kind[0].status)
-		add(kind->wrong, "%s, on kernel threads %s", this, ended_how(all->kind[0].status, other, sizeof(other)));
+		add(kind->wrong, "%s, on kernel threads %s", this,
+			ended_how(all->kind[0].status, other, sizeof(other)));
 	else if (WIFSIGNALED(status))
 		add(kind->wrong, "%s", this);
 	if (*kind->wrong != '\0')
@@ -169,7 +176,8 @@ static double limit_of(const struct compare *all, const struct compare_kind *kin
 	return kind->plain ? for_ever : patience + factor * all->longest;
 }
 
-/* Ends a program that has not ended in time. On Kochab, SIGQUIT makes it print where its threads are. */
+/* Ends a program that has not ended in time. On Kochab, SIGQUIT makes it print where its threads
+ * are. */
 static void give_up(struct compare_child *c, struct compare_kind *kind, double limit, int err)
 {
 	if (!kind->plain) {
@@ -187,7 +195,8 @@ static int open_input(const struct compare *all)
 }
 
 /* The program's words, behind `kochab run --` where it is on Kochab. */
-static bool command_of(const struct compare *all, const struct compare_kind *kind, char *argv[WORDS])
+static bool command_of(const struct compare *all, const struct compare_kind *kind,
+	char *argv[WORDS])
 {
 	size_t n = 0;
 
@@ -205,14 +214,16 @@ static bool command_of(const struct compare *all, const struct compare_kind *kin
 	return true;
 }
 
-static bool start(struct compare *all, struct compare_kind *kind, struct compare_child *c, const int file[3])
+static bool start(struct compare *all, struct compare_kind *kind, struct compare_child *c,
+	const int file[3])
 {
 	char *argv[WORDS];
 	int e = E2BIG;
 
 	for (int i = 0; i < 3; i++)
 		if (file[i] < 0) {
-			add(kind->wrong, "%s: %s", i == 0 ? all->input : "a file for its output", strerror(errno));
+			add(kind->wrong, "%s: %s", i == 0 ? all->input : "a file for its output",
+				strerror(errno));
 			return false;
 		}
 	if (command_of(all, kind, argv))
@@ -263,7 +274,8 @@ static int start_shell(struct compare_child *c, const char *command, int out)
 	char *argv[] = { "/bin/sh", "-c", (char *)(void *)command, NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), e;
 
-	e = null < 0 ? errno : compare_start(c, argv, (int[]){ null, out < 0 ? null : out, out < 0 ? null : out }, &plainly);
+	e = null < 0 ? errno : compare_start(c, argv,
+		(int[]){ null, out < 0 ? null : out, out < 0 ? null : out }, &plainly);
 	close(null);
 	return e;
 }
@@ -276,7 +288,8 @@ static void server_ended(struct compare_kind *kind, const char *when, int status
 	add_tail(kind->wrong, "it wrote", said);
 }
 
-static bool become_ready(struct compare *all, struct compare_kind *kind, struct compare_child *server, int said)
+static bool become_ready(struct compare *all, struct compare_kind *kind,
+	struct compare_child *server, int said)
 {
 	double end = tool_now() + all->ready_seconds;
 	struct compare_child ask;
@@ -306,8 +319,10 @@ static bool become_ready(struct compare *all, struct compare_kind *kind, struct 
 	return false;
 }
 
-/* Runs the load, keeps the end of its output in kind->said, and returns its time, s. Negative: wrong, or stopped. */
-static double load(struct compare *all, struct compare_kind *kind, struct compare_child *server, int said)
+/* Runs the load, keeps the end of its output in kind->said, and returns its time, s. Negative:
+ * wrong, or stopped. */
+static double load(struct compare *all, struct compare_kind *kind,
+	struct compare_child *server, int said)
 {
 	double limit = limit_of(all, kind), end = tool_now() + limit, took = -1;
 	int out = compare_file(), e = out < 0 ? errno : 0;
@@ -321,7 +336,8 @@ static double load(struct compare *all, struct compare_kind *kind, struct compar
 		close(out);
 		return took;
 	}
-	while (!compare_wait(&c, 0.2) && !compare_stopped() && !compare_wait(server, 0) && tool_now() < end)
+	while (!compare_wait(&c, 0.2) && !compare_stopped() && !compare_wait(server, 0) &&
+		tool_now() < end)
 		;
 	if (c.ended && c.status == 0 && !compare_wait(server, 0)) {
 		took = c.took;
@@ -353,7 +369,8 @@ static bool ends_so(int status)
 	return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 128 + SIGTERM;
 }
 
-static void judge_server(struct compare *all, struct compare_kind *kind, const struct compare_child *server, bool willing)
+static void judge_server(struct compare *all, struct compare_kind *kind,
+	const struct compare_child *server, bool willing)
 {
 	char this[128], other[128];
 
@@ -366,10 +383,12 @@ static void judge_server(struct compare *all, struct compare_kind *kind, const s
 	if (!willing)
 		add(kind->note, "did not end within %.3g s of SIGTERM: was killed", server_patience);
 	else if (server->status != all->kind[0].status)
-		add(kind->note, "after SIGTERM: %s, on kernel threads: %s", ended_how(server->status, this, sizeof(this)),
-		    ended_how(all->kind[0].status, other, sizeof(other)));
+		add(kind->note, "after SIGTERM: %s, on kernel threads: %s",
+			ended_how(server->status, this, sizeof(this)),
+			ended_how(all->kind[0].status, other, sizeof(other)));
 	else if (!ends_so(server->status))
-		add(kind->note, "the server ended after SIGTERM with %s", ended_how(server->status, this, sizeof(this)));
+		add(kind->note, "the server ended after SIGTERM with %s",
+			ended_how(server->status, this, sizeof(this)));
 }
 
 static void run_server(struct compare *all, struct compare_kind *kind, bool counts)
@@ -409,7 +428,8 @@ void compare_run(struct compare *all, struct compare_kind *kind, bool counts)
 double compare_start_cost(struct compare *all)
 {
 	enum { ROUNDS = 5 };
-	char *plain[] = { all->self, "--version", NULL }, *ours[] = { all->self, "run", "--", all->self, "--version", NULL };
+	char *plain[] = { all->self, "--version", NULL },
+		*ours[] = { all->self, "run", "--", all->self, "--version", NULL };
 	static const struct compare_kind kochab = { .plain = false };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), file[3] = { null, null, null };
 	double least[2] = { for_ever, for_ever };

@@ -1,6 +1,6 @@
-/* tool/compare_show.c - judges and prints the figures that tool/compare.c has measured. Two kinds differ if the rank test
- * of Mann and Whitney (two-sided, 5 %) says so, which a single slow run more does not change, and if their medians differ
- * by more than 2 %. */
+/* tool/compare_show.c - judges and prints the figures that tool/compare.c has measured. Two kinds
+ * differ if the rank test of Mann and Whitney (two-sided, 5 %) says so, which a single slow run
+ * more does not change, and if their medians differ by more than 2 %. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,12 +14,14 @@
 
 enum {
 	MANY = 10,      /* with so many runs ranges may overlap: the test decides */
-	EXACT = 400,    /* the kinds' runs multiplied: up to this product the distribution of ranks is counted */
+	/* the kinds' runs multiplied: up to this product the distribution of ranks is counted */
+	EXACT = 400,
 	COMMAND = 300,
 };
 
 static const double level = 0.05, least_difference = 1.02, least_cpu_difference = 1.1,
-	busy = 0.1, busy_difference = 1.5; /* others' share of the processors, from which on so much must be shown */
+	/* others' share of the processors, from which on so much must be shown */
+	busy = 0.1, busy_difference = 1.5;
 
 static const struct metric {
 	const char *name, *key;
@@ -62,8 +64,9 @@ static double median_of(const struct compare_kind *kind, unsigned metric)
 	return summary_of(kind, metric).median;
 }
 
-/* Returns the share of all orders of n and m values whose rank statistic U is at most u. The coefficient of q^k in the
- * product of (1 - q^(m+i)) / (1 - q^i), i from 1 to n, is the number of orders with U = k. */
+/* Returns the share of all orders of n and m values whose rank statistic U is at most u. The
+ * coefficient of q^k in the product of (1 - q^(m+i)) / (1 - q^i), i from 1 to n, is the number of
+ * orders with U = k. */
 static double share_below(unsigned n, unsigned m, unsigned u)
 {
 	double ways[EXACT + 1] = { 1 }, all = 0, few = 0;
@@ -104,19 +107,22 @@ static double chance(const struct compare_kind *a, const struct compare_kind *b,
 }
 
 /* Returns a's median divided by b's, or 1 if no difference is shown. */
-static double times(const struct compare_kind *a, const struct compare_kind *b, unsigned metric, double least)
+static double times(const struct compare_kind *a, const struct compare_kind *b, unsigned metric,
+	double least)
 {
 	double x = median_of(a, metric), y = median_of(b, metric), r = x / y;
 
-	if (!(x > 0 && y > 0) || a->n < COMPARE_LEAST || b->n < COMPARE_LEAST || chance(a, b, metric) > level)
+	if (!(x > 0 && y > 0) || a->n < COMPARE_LEAST || b->n < COMPARE_LEAST ||
+		chance(a, b, metric) > level)
 		return 1;
 	return r > least || 1 / r > least ? r : 1;
 }
 
-/* Returns times() of the wall times; *unsure: there is a difference that the runs do not bear out, because their ranges
- * overlap, or because others used the processors, where chance looks like a difference. Then 1. */
-static double sure_times(const struct compare *all, const struct compare_kind *a, const struct compare_kind *b,
-			 bool *unsure)
+/* Returns times() of the wall times; *unsure: there is a difference that the runs do not bear out,
+ * because their ranges overlap, or because others used the processors, where chance looks like a
+ * difference. Then 1. */
+static double sure_times(const struct compare *all, const struct compare_kind *a,
+	const struct compare_kind *b, bool *unsure)
 {
 	double r = times(a, b, COMPARE_WALL, least_difference);
 	struct summary x = summary_of(a, COMPARE_WALL), y = summary_of(b, COMPARE_WALL);
@@ -138,7 +144,8 @@ static const char *shown_times(double r, char *to, size_t size)
 static void shown_value(double x, char unit, char *to, size_t size)
 {
 	if (unit == 's')
-		snprintf(to, size, x >= 100 ? "%.0f s" : x >= 1 ? "%.3g s" : "%.3g ms", x >= 1 ? x : 1000 * x);
+		snprintf(to, size, x >= 100 ? "%.0f s" : x >= 1 ? "%.3g s" : "%.3g ms",
+			x >= 1 ? x : 1000 * x);
 	else if (unit == 'b')
 		snprintf(to, size, "%.1f MiB", x / (1 << 20));
 	else
@@ -159,8 +166,9 @@ static int exit_code(const struct compare *all)
 	return all->kind[0].over || all->kind[1].over || (all->check && !same) ? TOOL_FAILED : TOOL_OK;
 }
 
-/* Writes that there is no difference, and why, if the runs on kernel threads tell: the program computes, or is idle. For a
- * server they do not tell, because its processor time includes its start. */
+/* Writes that there is no difference, and why, if the runs on kernel threads tell: the program
+ * computes, or is idle. For a server they do not tell, because its processor time includes its
+ * start. */
 static void say_no_difference(const struct compare *all, bool unsure, char *to, size_t size)
 {
 	static const double computes = 0.9, seldom = 100, idle = 0.1;
@@ -170,11 +178,13 @@ static void say_no_difference(const struct compare *all, bool unsure, char *to, 
 	if (all->load == NULL && share >= computes && median_of(plain, COMPARE_WAITS) / wall < seldom)
 		snprintf(to, size, "no difference: this program computes, it does not wait");
 	else if (all->load == NULL && share < idle)
-		snprintf(to, size, "no difference: this program is idle most of its time, it uses %.2g %% of a processor",
-			 100 * share);
+		snprintf(to, size,
+			"no difference: this program is idle most of its time, it uses %.2g %% of a processor",
+			100 * share);
 	else if (unsure && all->others >= busy)
-		snprintf(to, size, "no difference is certain: others used %.0f %% of the processors; measure when they do not, "
-				   "or with -n 20", 100 * all->others);
+		snprintf(to, size,
+			"no difference is certain: others used %.0f %% of the processors; measure when they do "
+			"not, or with -n 20", 100 * all->others);
 	else if (unsure)
 		snprintf(to, size, "no difference is certain: the times overlap; -n 20 may tell");
 	else
@@ -188,7 +198,8 @@ static void add_cpu(const struct compare *all, char *to, size_t size)
 	char text[32];
 
 	if (r > 1)
-		snprintf(to + n, size - n, ", with %s times the processor time", shown_times(r, text, sizeof(text)));
+		snprintf(to + n, size - n, ", with %s times the processor time",
+			shown_times(r, text, sizeof(text)));
 	else if (r < 1)
 		snprintf(to + n, size - n, ", with %.0f %% less processor time", 100 * (1 - r));
 }
@@ -207,8 +218,8 @@ static void verdict(const struct compare *all, char *to, size_t size)
 	else if (all->check && !compare_same(all))
 		snprintf(to, size, "it does not write the same on Kochab");
 	else if (all->runs < COMPARE_LEAST)
-		snprintf(to, size, "too few runs to tell, -n %d is the least: %.2f times as fast", COMPARE_LEAST,
-			 median_of(plain, COMPARE_WALL) / median_of(ours, COMPARE_WALL));
+		snprintf(to, size, "too few runs to tell, -n %d is the least: %.2f times as fast",
+			COMPARE_LEAST, median_of(plain, COMPARE_WALL) / median_of(ours, COMPARE_WALL));
 	else if (r > 1)
 		snprintf(to, size, "Kochab is %s times as fast", shown_times(r, text, sizeof(text)));
 	else if (r < 1)
@@ -219,8 +230,8 @@ static void verdict(const struct compare *all, char *to, size_t size)
 		add_cpu(all, to, size);
 }
 
-/* Returns the fastest kind of --try; *by: how many times as fast it is as the kind without more options. NULL: no
- * kind is faster. */
+/* Returns the fastest kind of --try; *by: how many times as fast it is as the kind without more
+ * options. NULL: no kind is faster. */
 static const struct compare_kind *best_try(const struct compare *all, double *by)
 {
 	const struct compare_kind *best = NULL;
@@ -229,7 +240,8 @@ static const struct compare_kind *best_try(const struct compare *all, double *by
 	for (unsigned k = 2; k < all->n; k++) {
 		const struct compare_kind *kind = &all->kind[k];
 		bool unsure;
-		double r = kind->over || *kind->difference != '\0' ? 1 : sure_times(all, &all->kind[1], kind, &unsure);
+		double r = kind->over || *kind->difference != '\0' ? 1 :
+			sure_times(all, &all->kind[1], kind, &unsure);
 
 		if (r > *by) {
 			*by = r;
@@ -249,7 +261,8 @@ static void hint(const struct compare *all, char *to, size_t size)
 	if (all->kind[0].over || all->kind[1].over)
 		return;
 	if (best != NULL)
-		snprintf(to, size, "%s is %s times as fast as without it", best->options, shown_times(by, text, sizeof(text)));
+		snprintf(to, size, "%s is %s times as fast as without it", best->options,
+			shown_times(by, text, sizeof(text)));
 	else if (all->tries)
 		snprintf(to, size, "none of the other options was faster");
 	else if (times(&all->kind[0], &all->kind[1], COMPARE_WALL, least_difference) <= 1)
@@ -258,8 +271,8 @@ static void hint(const struct compare *all, char *to, size_t size)
 
 /* ---- as text ---- */
 
-/* Prints lines that other programs wrote. A line that was overwritten after carriage returns, as progress is, is printed
- * as it was in the end. */
+/* Prints lines that other programs wrote. A line that was overwritten after carriage returns, as
+ * progress is, is printed as it was in the end. */
 static void print_lines(const char *indent, const char *text)
 {
 	enum { MOST = 1024 };
@@ -273,7 +286,8 @@ static void print_lines(const char *indent, const char *text)
 			end--;
 		for (from = end; from > 0 && text[from - 1] != '\r';)
 			from--;
-		printf("%s%s\n", indent, tool_plain(shown, sizeof(shown), text + from, end - from < MOST ? end - from : MOST));
+		printf("%s%s\n", indent, tool_plain(shown, sizeof(shown), text + from, end - from < MOST ?
+			end - from : MOST));
 	}
 }
 
@@ -286,14 +300,15 @@ static void print_command(const struct compare *all)
 
 		snprintf(command + n, sizeof(command) - n, "%s%s", n > 0 ? " " : "", *word);
 	}
-	printf("%s: %u run%s of each, in turns\n", tool_plain(shown, sizeof(shown), command, sizeof(command)), all->runs,
-	       all->runs == 1 ? "" : "s");
+	printf("%s: %u run%s of each, in turns\n",
+		tool_plain(shown, sizeof(shown), command, sizeof(command)), all->runs,
+		all->runs == 1 ? "" : "s");
 }
 
 static void print_metric(const struct compare *all, unsigned metric)
 {
-	const char *name = all->load == NULL ? metrics[metric].name : metric == COMPARE_WALL ? "time of the load" :
-									      metrics[metric].name;
+	const char *name = all->load == NULL ? metrics[metric].name : metric == COMPARE_WALL ?
+		"time of the load" : metrics[metric].name;
 
 	putchar('\n');
 	for (unsigned k = 0; k < all->n; k++) {
@@ -348,14 +363,17 @@ static void print_text(const struct compare *all)
 	putchar('\n');
 	if (all->unsteady)
 		printf("Its output is not compared: on kernel threads, too, it differs from run to run.\n");
-	else if (all->load == NULL && !all->kind[0].over && !all->kind[1].over && *all->kind[1].difference == '\0')
+	else if (all->load == NULL && !all->kind[0].over && !all->kind[1].over &&
+		*all->kind[1].difference == '\0')
 		printf("Exit status %d and output are the same.\n", WEXITSTATUS(all->kind[0].status));
 	verdict(all, text, sizeof(text));
 	print_sentence(text);
 	if (all->others >= busy)
-		printf("The machine was busy: others used %.0f %% of its processors meanwhile.\n", 100 * all->others);
+		printf("The machine was busy: others used %.0f %% of its processors meanwhile.\n",
+			100 * all->others);
 	if (all->start > 0)
-		printf("Starting on Kochab costs %.1f ms, measured with a program that ends at once.\n", 1000 * all->start);
+		printf("Starting on Kochab costs %.1f ms, measured with a program that ends at once.\n",
+			1000 * all->start);
 	hint(all, text, sizeof(text));
 	if (*text != '\0')
 		print_sentence(text);
@@ -380,8 +398,8 @@ static void json_number(const char *before, double x)
 
 static void json_kind(const struct compare *all, const struct compare_kind *kind)
 {
-	printf("{\"kind\": \"%s\", \"options\": \"%s\", \"runs\": %u", kind->plain ? "kernel threads" : "kochab",
-	       kind->options, kind->n);
+	printf("{\"kind\": \"%s\", \"options\": \"%s\", \"runs\": %u", kind->plain ? "kernel threads" :
+		"kochab", kind->options, kind->n);
 	if (!kind->has_status)
 		printf(", \"exit_status\": null");
 	else if (WIFSIGNALED(kind->status))
@@ -417,8 +435,8 @@ static void print_json(const struct compare *all)
 	json_number(", \"times_as_fast\": ",
 		    median_of(&all->kind[0], COMPARE_WALL) / median_of(&all->kind[1], COMPARE_WALL));
 	json_number(", \"by_chance\": ", chance(&all->kind[0], &all->kind[1], COMPARE_WALL));
-	printf(", \"output\": \"%s\"", all->load != NULL || all->kind[0].over || all->kind[1].over ? "not compared" :
-				      all->unsteady ? "unsteady" : compare_same(all) ? "same" : "different");
+	printf(", \"output\": \"%s\"", all->load != NULL || all->kind[0].over || all->kind[1].over ?
+		"not compared" : all->unsteady ? "unsteady" : compare_same(all) ? "same" : "different");
 	json_number(", \"others_share\": ", all->others);
 	json_number(", \"start_s\": ", all->start > 0 ? all->start : NAN);
 	hint(all, text, sizeof(text));

@@ -1,6 +1,7 @@
-/* tool/doctor.c - `kochab doctor`: what this machine supports and what Kochab makes of it. Each probe does
- * the thing itself where that is possible (a guard page is installed and touched), because version
- * numbers lie: distributions backport, containers forbid. Nothing here starts the runtime. */
+/* tool/doctor.c - `kochab doctor`: the abilities of this machine and the use that Kochab makes of
+ * them. Each probe does the thing itself where possible (a guard page is installed and touched),
+ * because version numbers lie: distributions backport, containers forbid. Nothing here starts the
+ * runtime. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,7 +34,7 @@
 #include <kochab/version.h>
 #include "tool.h"
 
-/* Numbers that older kernel headers lack; the same on every machine we know. */
+/* numbers that older kernel headers lack; equal on every machine that we know */
 enum {
 	DISPATCH = 59, /* PR_SET_SYSCALL_USER_DISPATCH */
 	DISPATCH_OFF = 0,
@@ -49,7 +50,7 @@ enum verdict { INFO, YES, NO };
 
 static bool json;
 
-/* One line of the report. */
+/* Prints a line of the report. */
 __attribute__((format(printf, 3, 4)))
 static void fact(const char *name, enum verdict verdict, const char *format, ...)
 {
@@ -66,11 +67,12 @@ static void fact(const char *name, enum verdict verdict, const char *format, ...
 		tool_json_string(value);
 		printf("}\n");
 	} else {
-		printf("%s%-24s %s\n", marks[verdict], name, tool_plain(shown, sizeof(shown), value, sizeof(value)));
+		printf("%s%-24s %s\n", marks[verdict], name,
+			tool_plain(shown, sizeof(shown), value, sizeof(value)));
 	}
 }
 
-/* First line of a file, without its newline; false: it cannot be read. */
+/* Reads the first line of a file, without its newline. Returns false if it cannot be read. */
 static bool read_line(const char *path, char *buf, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -83,7 +85,7 @@ static bool read_line(const char *path, char *buf, size_t size)
 	return ok;
 }
 
-/* ---- machine ------------------------------------------------------------------------------------ */
+/* ---- machine --------------------------------------------------------------------------------- */
 
 static void cpu_model(char *buf, size_t size)
 {
@@ -112,10 +114,12 @@ static void check_segments(void)
 	if (syscall(SYS_modify_ldt, 0, NULL, 0) < 0)
 		fact(name, NO, "modify_ldt: %s; thread pointers are set as above", strerror(errno));
 	else if (kbi_segment_filtered())
-		fact(name, NO, "system calls are filtered here; with KOCHAB_SEGMENTS=yes they are tried all the same");
+		fact(name, NO,
+			"system calls are filtered here; with KOCHAB_SEGMENTS=yes they are tried all the same");
 	else
 		fact(name, YES, "thread pointers of busy threads are set by them %s", kbi_tp_segment_pays()
-			? "here, it is twice as fast" : "with KOCHAB_SEGMENTS=yes; by default as above, which is as fast here");
+			? "here, it is twice as fast" :
+				"with KOCHAB_SEGMENTS=yes; by default as above, which is as fast here");
 }
 #endif
 
@@ -134,7 +138,8 @@ static void check_machine(void)
 	fact("libc", INFO, "not glibc");
 #endif
 	fact("processor", INFO, "%s", model);
-	if (read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", clock, sizeof(clock)))
+	if (read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", clock,
+		sizeof(clock)))
 		fact("clock source", INFO, "%s", clock);
 #if defined(__x86_64__)
 	bool fsgsbase = getauxval(AT_HWCAP2) & FSGSBASE_HWCAP2;
@@ -148,13 +153,14 @@ static void check_machine(void)
 #endif
 }
 
-/* ---- processors and their limits ------------------------------------------------------------------ */
+/* ---- processors and their limits ------------------------------------------------------------- */
 
 static void check_processors(void)
 {
 	unsigned quota = kbi_cpu_quota();
 
-	fact("processors", INFO, "%ld online, %u by affinity", sysconf(_SC_NPROCESSORS_ONLN), kbi_cpu_affinity());
+	fact("processors", INFO, "%ld online, %u by affinity", sysconf(_SC_NPROCESSORS_ONLN),
+		kbi_cpu_affinity());
 	if (quota != 0)
 		fact("cgroup cpu.max", INFO, "%u processors", quota);
 	else
@@ -165,9 +171,10 @@ static void check_processors(void)
 		fact("virtual processors", INFO, "%u", kbi_cpu_count());
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Installs a guard in a fresh mapping and lets the kernel write there: EFAULT is what we want. */
+/* Installs a guard in a fresh mapping and lets the kernel write there: EFAULT shows that it
+ * works. */
 static bool guard_works(int flags, int fd)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -198,7 +205,8 @@ static void check_guards(void)
 		fact("guards, shared map", NO, "memfd: %s", strerror(fd < 0 ? why : errno));
 	} else {
 		works = guard_works(MAP_SHARED, fd);
-		fact("guards, shared map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL" : "by mprotect");
+		fact("guards, shared map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL" :
+			"by mprotect");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -206,7 +214,7 @@ static void check_guards(void)
 
 static volatile unsigned taken_over;
 
-/* The calls that are asked for below are not made. */
+/* The calls that the child below asks for are not made. */
 static long take_over(long nr, long a[6], const uintptr_t *frame)
 {
 	(void)nr, (void)a, (void)frame;
@@ -219,7 +227,7 @@ struct tried {
 	struct kbi_libsite_counts counts;
 };
 
-/* In a child: libc's calls are taken over there, and one is made. */
+/* Runs in a child: intercepts libc's calls there, and makes a call. */
 static void try_in_child(const struct kbi_libway *w, int fd)
 {
 	struct tried t;
@@ -255,13 +263,14 @@ static struct tried try_way(const struct kbi_libway *w)
 	return t;
 }
 
-/* Is it one that the option libcalls lets be taken? */
+/* Returns whether the option libcalls permits the way. */
 static bool may_be_taken(const struct kbi_libway *w)
 {
-	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO || kbi_options.libcalls == (unsigned)(w - kbi_libways) + 1;
+	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO ||
+		kbi_options.libcalls == (unsigned)(w - kbi_libways) + 1;
 }
 
-/* The one that would be taken, or NULL; *why: the first reason against one. */
+/* Returns the way that would be taken, or NULL; *why: the first reason against it. */
 static const struct kbi_libway *check_ways(struct tried *all, const char **why)
 {
 	const struct kbi_libway *taken = NULL;
@@ -279,12 +288,13 @@ static const struct kbi_libway *check_ways(struct tried *all, const char **why)
 	return taken;
 }
 
-/* A call that ought to be replaced and is not understood. */
+/* Prints a call that should be replaced but is not understood. */
 static void tell_passed(const struct kbi_libsite_passed *p)
 {
-	fact("    passed over", NO, "%s, at %s+%#lx: the kernel's, %s", kbi_libwant_name(p->nr), p->module,
-	     (unsigned long)p->at, p->nr == SYS_rt_sigprocmask ? "which changes the same mask but opens no signal of ours" :
-					   "made for one process of several");
+	fact("    passed over", NO, "%s, at %s+%#lx: the kernel's, %s", kbi_libwant_name(p->nr),
+		p->module, (unsigned long)p->at, p->nr == SYS_rt_sigprocmask ?
+		"which changes the same mask but opens no signal of ours" :
+		"made for one process of several");
 }
 
 static void tell_way(const struct kbi_libway *w, const struct tried *t)
@@ -293,14 +303,16 @@ static void tell_way(const struct kbi_libway *w, const struct tried *t)
 
 	snprintf(name, sizeof(name), "  libcalls=%s", w->name);
 	if (t->counts.seen)
-		snprintf(sites, sizeof(sites), ": %u of %u system calls replaced, %u trapped, %u passed over", t->counts.replaced,
-			 t->counts.seen, t->counts.trapped, t->counts.passed);
+		snprintf(sites, sizeof(sites),
+			": %u of %u system calls replaced, %u trapped, %u passed over", t->counts.replaced,
+			t->counts.seen, t->counts.trapped, t->counts.passed);
 	fact(name, t->why ? NO : YES, "%s%s", t->why ? t->why : "works", t->why ? "" : sites);
 	for (unsigned i = 0; i < t->counts.passed && i < KBI_LIBSITE_NAMED; i++)
 		tell_passed(&t->counts.first[i]);
 }
 
-/* Virtual processors as processes: can libc's system calls be taken over, and is there a space? */
+/* Checks virtual processors as processes: can libc's system calls be intercepted, and is there a
+ * space? */
 static bool check_processes(void)
 {
 	struct tried all[KBI_LIBWAYS];
@@ -315,7 +327,8 @@ static bool check_processes(void)
 	else if (!taken)
 		fact("process bodies", NO, "%s", why);
 	else
-		fact("process bodies", YES, "libc's system calls are taken over by libcalls=%s", taken->name);
+		fact("process bodies", YES, "libc's system calls are taken over by libcalls=%s",
+			taken->name);
 	for (unsigned i = 0; i < KBI_LIBWAYS; i++)
 		tell_way(&kbi_libways[i], &all[i]);
 	return fd >= 0 && taken != NULL;
@@ -360,7 +373,7 @@ static bool check_memory(void)
 	return processes;
 }
 
-/* ---- system calls ------------------------------------------------------------------------------------ */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 static void check_io_uring(void)
 {
@@ -376,20 +389,25 @@ static void check_io_uring(void)
 	}
 	if (e == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", value, sizeof(value)))
 		snprintf(why, sizeof(why), " (kernel.io_uring_disabled = %s; else seccomp)", value);
-	fact("io_uring", NO, "%s%s: files of kochab/io.h and the drop-in's connect block kernel threads, by body hand-off",
-	     e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) : "not known to the headers it was built with", why);
+	fact("io_uring", NO,
+		"%s%s: files of kochab/io.h and the drop-in's connect block kernel threads, by body "
+		"hand-off", e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) :
+		"not known to the headers it was built with", why);
 }
 
-/* Calls that block without another form keep their kernel thread: how many may, and does the system let them be? */
+/* Checks calls that block without another form, which keep their kernel thread: how many may, and
+ * does the system permit it? */
 static void check_spares(void)
 {
 	struct rlimit r = { .rlim_cur = RLIM_INFINITY };
-	bool enough = getrlimit(RLIMIT_NPROC, &r) != 0 || r.rlim_cur == RLIM_INFINITY || r.rlim_cur >= kbi_options.spares;
+	bool enough = getrlimit(RLIMIT_NPROC, &r) != 0 || r.rlim_cur == RLIM_INFINITY ||
+		r.rlim_cur >= kbi_options.spares;
 
-	fact("spare kernel threads", enough ? YES : NO, "up to %llu for threads in calls that block, under the "
-	     "drop-in %u unless set (option spares)%s; kochab run --stats tells how many there were",
-	     (unsigned long long)kbi_options.spares, KBI_OPTION_POSIX_SPARES,
-	     enough ? "" : ", which is more than RLIMIT_NPROC");
+	fact("spare kernel threads", enough ? YES : NO,
+		"up to %llu for threads in calls that block, under the drop-in %u unless set (option "
+		"spares)%s; kochab run --stats tells how many there were",
+		(unsigned long long)kbi_options.spares, KBI_OPTION_POSIX_SPARES,
+		enough ? "" : ", which is more than RLIMIT_NPROC");
 }
 
 static void check_futex(void)
@@ -399,7 +417,8 @@ static void check_futex(void)
 
 	fact("futex", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
 	n = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0);
-	fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s", errno == EINVAL ? "works" : strerror(errno));
+	fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s", errno == EINVAL ? "works" :
+		strerror(errno));
 }
 
 static void check_membarrier(void)
@@ -421,7 +440,8 @@ static void check_seccomp(void)
 	fact("seccomp trap", n == 0 ? YES : NO, "%s", n == 0 ? "available" : strerror(errno));
 }
 
-/* Exit code of a child that asks for inclusive dispatch of one page, all calls allowed: 0, or the errno. */
+/* Returns the exit code of a child that asks for inclusive dispatch of a single page, all calls
+ * allowed: 0, or the errno. */
 static int inclusive_dispatch(void)
 {
 	static char selector; /* 0: calls pass */
@@ -429,9 +449,11 @@ static int inclusive_dispatch(void)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		unsigned long page = (unsigned long)(uintptr_t)inclusive_dispatch & ~(unsigned long)(KBI_PAGE - 1);
+		unsigned long page =
+			(unsigned long)(uintptr_t)inclusive_dispatch & ~(unsigned long)(KBI_PAGE - 1);
 
-		_exit(prctl(DISPATCH, DISPATCH_INCLUSIVE, page, (unsigned long)KBI_PAGE, &selector) == 0 ? 0 : errno);
+		_exit(prctl(DISPATCH, DISPATCH_INCLUSIVE, page, (unsigned long)KBI_PAGE, &selector) == 0 ?
+			0 : errno);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
 		return ECHILD;
@@ -485,19 +507,24 @@ static unsigned check_libc(void)
 #endif
 }
 
-/* The last line: what all that means for programs. runs: the program that asked about libc's inside was such a program. */
+/* Prints the last line: the meaning for programs. runs: the results of the program that asked about
+ * libc's inside. */
 static void conclude(unsigned runs, bool processes)
 {
-	static const char *const never = "statically linked, setuid and 32-bit programs, and musl's, run without it";
+	static const char *const never =
+		"statically linked, setuid and 32-bit programs, and musl's, run without it";
 
 	if (!(runs & TOOL_RUNS_THREADS))
 		fact("in short", NO, "%s", TOOL_HAS_DROP_IN ?
-			"unmodified programs will not run on Kochab here, a program that was tried did not; see the lines above" :
+			"unmodified programs will not run on Kochab here, a program that was tried did not; "
+			"see the lines above" :
 			"unmodified programs run without Kochab here; programs of the native interface run");
 	else if (processes && runs & TOOL_RUNS_PROCESSES)
-		fact("in short", YES, "programs will run on Kochab here, also with --body process; %s", never);
+		fact("in short", YES, "programs will run on Kochab here, also with --body process; %s",
+			never);
 	else
-		fact("in short", YES, "programs will run on Kochab here, but not with --body process; %s", never);
+		fact("in short", YES, "programs will run on Kochab here, but not with --body process; %s",
+			never);
 }
 
 int tool_doctor(int argc, char **argv)
@@ -507,8 +534,10 @@ int tool_doctor(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			printf("usage: kochab doctor [--json]\n\n"
-			       "Says what this machine supports (+), what it lacks (-) and what Kochab does then.\n"
-			       "--json: one object a line; supported is true, false, or null for plain facts.\n");
+			       "Says what this machine supports (+), what it lacks (-) and what Kochab does "
+			       "then.\n"
+			       "--json: one object a line; supported is true, false, or null for plain "
+			       "facts.\n");
 			return TOOL_OK;
 		}
 		if (strcmp(argv[i], "--make-thread") == 0)

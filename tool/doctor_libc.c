@@ -1,6 +1,7 @@
-/* tool/doctor_libc.c - the questions about libc's inside when a program makes its first thread, and the answers
- * (doc/libc.md). The drop-in asks: this command is run under it once more, makes a thread and ends, and with option
- * verbose the drop-in tells. Where that program crashes, so would every program. */
+/* tool/doctor_libc.c - the questions about libc's inside when a program makes its first thread, and
+ * the answers (doc/libc.md). The drop-in asks: this command is run under it once more, makes a
+ * thread and ends, and with option verbose the drop-in tells. Where that program crashes, so would
+ * every program. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +32,7 @@ int tool_make_thread(void)
 	return e || pthread_join(t, NULL) ? TOOL_FAILED : TOOL_OK;
 }
 
-/* In a child. The options of the environment are kept: they may be the fault. */
+/* Runs in a child. The options of the environment are kept: they may be the fault. */
 static void become_program(const char *self, const char *drop_in, const char *body, int out)
 {
 	int nothing = open("/dev/null", O_RDWR);
@@ -63,8 +64,8 @@ static bool is_told(const char *name)
 	return false;
 }
 
-/* "kochab: glibc 2.36: + thing: how", a mark + or - or none: the last is told by all programs.
- * Returns whether it is such a line. */
+/* Tells a line "kochab: glibc 2.36: + thing: how". The mark is +, - or none, which all programs
+ * print. Returns whether it is such a line. */
 static bool tell_line(char *line, tool_told *tell)
 {
 	static const char before[] = "kochab: glibc ";
@@ -72,7 +73,8 @@ static bool tell_line(char *line, tool_told *tell)
 	bool found;
 
 	line[strcspn(line, "\n")] = '\0';
-	if (strncmp(line, before, sizeof(before) - 1) != 0 || (what = strstr(line + sizeof(before) - 1, ": ")) == NULL)
+	if (strncmp(line, before, sizeof(before) - 1) != 0 ||
+		(what = strstr(line + sizeof(before) - 1, ": ")) == NULL)
 		return false;
 	what += 2;
 	found = *what == '+';
@@ -96,14 +98,17 @@ static bool tell_end(int status, tool_told *tell)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return true;
 	if (WIFSIGNALED(status))
-		snprintf(text, sizeof(text), "the program that asked was ended by signal %d", WTERMSIG(status));
+		snprintf(text, sizeof(text), "the program that asked was ended by signal %d",
+			WTERMSIG(status));
 	else
-		snprintf(text, sizeof(text), "the program that asked ended with code %d", WEXITSTATUS(status));
+		snprintf(text, sizeof(text), "the program that asked ended with code %d",
+			WEXITSTATUS(status));
 	tell("  its end", false, text);
 	return false;
 }
 
-/* Returns whether the program ended well and the drop-in spoke there: the loader goes on without a library that is none. */
+/* Returns whether the program ended well and the drop-in printed there: the loader goes on without
+ * a file that is no library. */
 static bool ask(const char *self, const char *drop_in, const char *body, tool_told *tell)
 {
 	char line[512];

@@ -1,7 +1,7 @@
-/* tool/dump.c - `kochab dump`: asks a running program for the list of its threads, which it prints to its own standard
- * error. The question is the tick's signal with a word. A process without a handler ignores that signal, so the question
- * ends no process, while SIGQUIT ends a program that has made no thread yet. A program that ignores SIGQUIT hears the
- * question, too. */
+/* tool/dump.c - `kochab dump`: asks a running program for the list of its threads, which it prints
+ * to its own standard error. The question is the tick's signal with a word. A process without a
+ * handler ignores that signal, so the question ends no process, while SIGQUIT ends a program that
+ * has made no thread yet. A program that ignores SIGQUIT hears the question, too. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -28,7 +28,8 @@ static FILE *open_file(pid_t pid, const char *name)
 	return f;
 }
 
-/* Returns whether a line of the file, copied to `line`, has the word. -1: it cannot be opened; the reason is printed. */
+/* Returns whether a line of the file, copied to `line`, has the word. -1: it cannot be opened; the
+ * reason is printed. */
 static int has_word(pid_t pid, const char *name, const char *word, char *line, size_t size)
 {
 	FILE *f = open_file(pid, name);
@@ -93,8 +94,10 @@ int tool_dump(int argc, char **argv)
 
 	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
 		printf("usage: kochab dump PID...\n\n"
-		       "Asks programs that run on Kochab for the list of their threads, with state and backtrace. Each\n"
-		       "prints it to its own standard error, and goes on. SIGQUIT does the same, but ends a program that\n"
+		       "Asks programs that run on Kochab for the list of their threads, with state and "
+		       "backtrace. Each\n"
+		       "prints it to its own standard error, and goes on. SIGQUIT does the same, but ends "
+		       "a program that\n"
 		       "has made no thread yet, and is not heard by one that ignores it.\n");
 		return TOOL_OK;
 	}

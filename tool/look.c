@@ -1,5 +1,6 @@
-/* tool/look.c - finds Kochab's tables in another process, or in a core file, and copies its threads. Contract in look.h.
- * The way: the module's program headers in memory, its note, the record of core/outside, the tables. */
+/* tool/look.c - finds Kochab's tables in another process, or in a core file, and copies its
+ * threads. Contract in look.h. The way: the module's program headers in memory, its note, the
+ * record of core/outside, the tables. */
 #include "look.h"
 
 #include <elf.h>
@@ -71,7 +72,8 @@ bool look_read(const struct look *l, uint64_t at, void *to, size_t n)
 	return process_vm_readv(l->pid, &here, 1, &there, 1, 0) == (ssize_t)n;
 }
 
-/* A call ends at the first address that cannot be read. The next call begins behind that address. */
+/* A call ends at the first address that cannot be read. The next call begins behind that
+ * address. */
 void look_read_many(const struct look *l, const uint64_t *at, unsigned count, void *to, size_t n)
 {
 	struct iovec there[MANY];
@@ -129,8 +131,9 @@ static uint64_t find_note(const struct look *l, uint64_t at, uint64_t size)
 		i = content + ((h.n_descsz + 3u) & ~3u);
 		if (i > n)
 			return 0;
-		if (h.n_type != KBI_OUTSIDE_TYPE || h.n_namesz != sizeof(KBI_OUTSIDE_NOTE) || h.n_descsz != sizeof(way) ||
-		    memcmp(notes + name, KBI_OUTSIDE_NOTE, sizeof(KBI_OUTSIDE_NOTE)) != 0)
+		if (h.n_type != KBI_OUTSIDE_TYPE || h.n_namesz != sizeof(KBI_OUTSIDE_NOTE) ||
+			h.n_descsz != sizeof(way) ||
+			memcmp(notes + name, KBI_OUTSIDE_NOTE, sizeof(KBI_OUTSIDE_NOTE)) != 0)
 			continue;
 		memcpy(&way, notes + content, sizeof(way));
 		return at + content + (uint64_t)(int64_t)way;
@@ -145,8 +148,9 @@ static uint64_t find_record(const struct look *l, uint64_t base)
 	ElfW(Phdr) p[HEADERS];
 	uint64_t bias = base, found = 0;
 
-	if (!look_read(l, base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_phentsize != sizeof(*p) ||
-	    e.e_phnum > HEADERS || e.e_phoff > 16 * PAGE || !look_read(l, base + e.e_phoff, p, e.e_phnum * sizeof(*p)))
+	if (!look_read(l, base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 ||
+		e.e_phentsize != sizeof(*p) || e.e_phnum > HEADERS || e.e_phoff > 16 * PAGE ||
+		!look_read(l, base + e.e_phoff, p, e.e_phnum * sizeof(*p)))
 		return 0;
 	for (unsigned i = 0; i < e.e_phnum; i++)
 		if (p[i].p_type == PT_LOAD && p[i].p_offset < PAGE) {
@@ -180,7 +184,8 @@ static bool read_vps(struct look *l)
 
 		if (!look_read(l, at[i], copy, sizeof(copy)))
 			break;
-		l->vp[i] = (struct look_vp){ vp->id, (int)a_load_rlx(&vp->tid), UINT32_MAX, (uintptr_t)vp->cur,
+		l->vp[i] = (struct look_vp){ vp->id, (int)a_load_rlx(&vp->tid), UINT32_MAX,
+			(uintptr_t)vp->cur,
 					     kbi_vp_turns(vp), vp->n_sleeps };
 		if (look_read(l, (uintptr_t)vp->s, &s, sizeof(s)))
 			l->vp[i].idle = a_load_rlx(&s.idle);
@@ -189,7 +194,7 @@ static bool read_vps(struct look *l)
 	return l->n_vps == n;
 }
 
-/* The module at `base` has the record: are its tables of use? */
+/* Checks the tables of the module at `base`, which has the record. */
 static enum look_found take_record(struct look *l, uint64_t base, uint64_t record)
 {
 	struct kbi_outside *o = &l->outside;
@@ -200,9 +205,10 @@ static enum look_found take_record(struct look *l, uint64_t base, uint64_t recor
 	if (!look_read(l, record, o, sizeof(*o)) || memcmp(o->build.magic, "Kochab", 6) != 0)
 		return fail(l, LOOK_ABSENT, "no Kochab");
 	if (memcmp(&o->build, &kbi_outside.build, sizeof(o->build)) != 0) {
-		snprintf(l->why, sizeof(l->why), "it runs another build of Kochab (%s) than this command (%s)",
-			 tool_plain(version, sizeof(version), o->build.version, sizeof(o->build.version)),
-			 kbi_outside.build.version);
+		snprintf(l->why, sizeof(l->why),
+			"it runs another build of Kochab (%s) than this command (%s)",
+			tool_plain(version, sizeof(version), o->build.version, sizeof(o->build.version)),
+			kbi_outside.build.version);
 		return LOOK_OTHER;
 	}
 	if (!look_read(l, (uintptr_t)o->options, &l->options, sizeof(l->options)) ||
@@ -214,10 +220,12 @@ static enum look_found take_record(struct look *l, uint64_t base, uint64_t recor
 	l->processes = from.processes;
 	l->metered = a_load_rlx(&meter) == KBI_METER_ON && l->table.charged != NULL;
 	l->base = base;
-	return l->n_vps > 0 ? LOOK_FOUND : fail(l, LOOK_IDLE, "it has Kochab's library, but no thread on it yet");
+	return l->n_vps > 0 ? LOOK_FOUND :
+		fail(l, LOOK_IDLE, "it has Kochab's library, but no thread on it yet");
 }
 
-/* A process may have two copies of Kochab, a preloaded and a linked copy: the copy that has begun counts. */
+/* A process may have two copies of Kochab, a preloaded and a linked copy: the copy that has begun
+ * counts. */
 static enum look_found try_module(struct look *l, uint64_t base, enum look_found before)
 {
 	uint64_t record = find_record(l, base);
@@ -236,7 +244,8 @@ static enum look_found try_module(struct look *l, uint64_t base, enum look_found
 
 /* ---- a process ---- */
 
-/* Returns kernel.yama.ptrace_scope; 0: the kernel has no Yama, or anything of the user's may be read. */
+/* Returns kernel.yama.ptrace_scope; 0: the kernel has no Yama, or anything of the user's may be
+ * read. */
 static int ptrace_scope(void)
 {
 	char text[16];
@@ -250,12 +259,14 @@ static bool has_ptrace(void)
 {
 	enum { PTRACE = 19 };
 	char text[4096];
-	const char *line = look_proc((int)getpid(), "status", text, sizeof(text)) > 0 ? strstr(text, "\nCapEff:") : NULL;
+	const char *line = look_proc((int)getpid(), "status", text, sizeof(text)) > 0 ?
+		strstr(text, "\nCapEff:") : NULL;
 
 	return line != NULL && strtoull(line + 8, NULL, 16) >> PTRACE & 1;
 }
 
-/* Says why its memory may not be read: by a rule for all, or by rights that this command has not. */
+/* Notes why the memory may not be read: by a rule for all, or for lack of rights of this
+ * command. */
 static enum look_found deny(struct look *l, int e)
 {
 	int scope = ptrace_scope();
@@ -265,16 +276,21 @@ static enum look_found deny(struct look *l, int e)
 	if (e != EPERM && e != EACCES)
 		return fail(l, LOOK_DENIED, strerror(e));
 	if (scope >= 3)
-		return fail(l, LOOK_DENIED, "its memory may not be read: kernel.yama.ptrace_scope is 3, which forbids that to all");
+		return fail(l, LOOK_DENIED,
+			"its memory may not be read: kernel.yama.ptrace_scope is 3, which forbids that to all");
 	if (has_ptrace())
-		return fail(l, LOOK_DENIED, "its memory may not be read, although this command has CAP_SYS_PTRACE: it is in "
-					    "another user namespace, or a security module forbids it");
+		return fail(l, LOOK_DENIED,
+			"its memory may not be read, although this command has CAP_SYS_PTRACE: it is in "
+			"another user namespace, or a security module forbids it");
 	if (geteuid() == 0)
-		return fail(l, LOOK_DENIED, "its memory may not be read: root has no CAP_SYS_PTRACE here, as in containers that "
-					    "are run without --cap-add SYS_PTRACE");
+		return fail(l, LOOK_DENIED,
+			"its memory may not be read: root has no CAP_SYS_PTRACE here, as in containers that "
+			"are run without --cap-add SYS_PTRACE");
 	if (scope > 0)
-		return fail(l, LOOK_DENIED, "its memory may not be read: kernel.yama.ptrace_scope leaves that to root");
-	return fail(l, LOOK_DENIED, "its memory may not be read, for that needs the rights of ptrace: of its user or root");
+		return fail(l, LOOK_DENIED,
+			"its memory may not be read: kernel.yama.ptrace_scope leaves that to root");
+	return fail(l, LOOK_DENIED,
+		"its memory may not be read, for that needs the rights of ptrace: of its user or root");
 }
 
 static bool may_be_ours(const char *path, const char *exe)
@@ -309,11 +325,12 @@ enum look_found look_open(struct look *l, int pid)
 		char *path = strchr(line, '/');
 
 		line[strcspn(line, "\n")] = '\0';
-		if (path == NULL || sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64, &at, &offset) != 2 || offset != 0 ||
-		    !may_be_ours(path, exe))
+		if (path == NULL || sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64, &at, &offset) != 2 ||
+			offset != 0 || !may_be_ours(path, exe))
 			continue;
 		errno = 0;
-		if (!look_read(l, at, &e, sizeof(e)) && (errno == EPERM || errno == EACCES || errno == ESRCH)) {
+		if (!look_read(l, at, &e, sizeof(e)) &&
+			(errno == EPERM || errno == EACCES || errno == ESRCH)) {
 			found = deny(l, errno);
 			break;
 		}
@@ -386,7 +403,8 @@ static bool read_segments(struct look *l, const ElfW(Ehdr) *e, ElfW(Phdr) *notes
 	for (unsigned i = 0; l->segment != NULL && i < e->e_phnum; i++) {
 		ElfW(Phdr) p;
 
-		if (pread(l->core, &p, sizeof(p), (off_t)(e->e_phoff + i * sizeof(p))) != (ssize_t)sizeof(p))
+		if (pread(l->core, &p, sizeof(p), (off_t)(e->e_phoff + i * sizeof(p))) !=
+			(ssize_t)sizeof(p))
 			return false;
 		if (p.p_type == PT_NOTE && notes->p_filesz == 0)
 			*notes = p;
@@ -409,13 +427,15 @@ enum look_found look_open_core(struct look *l, const char *file)
 	*l = (struct look){ .core = open(file, O_RDONLY | O_CLOEXEC) };
 	if (l->core < 0)
 		return fail(l, LOOK_DENIED, strerror(errno));
-	if (pread(l->core, &e, sizeof(e), 0) != (ssize_t)sizeof(e) || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    e.e_type != ET_CORE || e.e_phentsize != sizeof(notes) || !read_segments(l, &e, &notes) ||
-	    notes.p_filesz > CORE_NOTES)
+	if (pread(l->core, &e, sizeof(e), 0) != (ssize_t)sizeof(e) ||
+		memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_type != ET_CORE ||
+		e.e_phentsize != sizeof(notes) || !read_segments(l, &e, &notes) ||
+		notes.p_filesz > CORE_NOTES)
 		return fail(l, LOOK_DENIED, "neither the number of a process nor a core file");
 	fail(l, LOOK_ABSENT, "it did not run on Kochab, or not all of it is in the file");
 	text = malloc(notes.p_filesz + 1);
-	if (text != NULL && pread(l->core, text, notes.p_filesz, (off_t)notes.p_offset) == (ssize_t)notes.p_filesz)
+	if (text != NULL && pread(l->core, text, notes.p_filesz, (off_t)notes.p_offset) ==
+		(ssize_t)notes.p_filesz)
 		found = read_core_notes(l, text, notes.p_filesz);
 	free(text);
 	return found;
@@ -447,7 +467,8 @@ static bool make_room(struct look *l, uint32_t *room)
 
 bool look_threads(struct look *l)
 {
-	uint32_t used = a_load_rlx(&l->table.used), limit = used < LOOK_MOST ? used : LOOK_MOST, room = 0;
+	uint32_t used = a_load_rlx(&l->table.used), limit = used < LOOK_MOST ? used :
+		LOOK_MOST, room = 0;
 	uint64_t at = (uintptr_t)l->table.at;
 
 	l->cut = limit < used;
@@ -458,7 +479,8 @@ bool look_threads(struct look *l)
 			snprintf(l->why, sizeof(l->why), "no memory for its threads");
 			return false;
 		}
-		if (!look_read(l, at + (uint64_t)first * sizeof(*l->thread), l->thread + l->n, n * sizeof(*l->thread))) {
+		if (!look_read(l, at + (uint64_t)first * sizeof(*l->thread), l->thread + l->n,
+			n * sizeof(*l->thread))) {
 			l->cut = true;
 			break;
 		}
@@ -553,7 +575,8 @@ int look_process(const struct look *l, int tid)
 	return parent > 1 && (parent == l->pid || parent == look_parent(l->pid)) ? tid : 0;
 }
 
-/* Returns the number, or 0 if no kernel thread of the program has it: the program's memory may hold any number. */
+/* Returns the number, or 0 if no kernel thread of the program has it: the program's memory may hold
+ * any number. */
 static int its_own(const struct look *l, int tid)
 {
 	return tid > 0 && look_process(l, tid) != 0 ? tid : 0;
@@ -569,8 +592,8 @@ int look_tid(const struct look *l, const struct kb_thread *t)
 	if (kind == KBI_TASK_RUNNING && vp < l->n_vps)
 		return its_own(l, l->vp[vp].tid);
 	if (kind == KBI_TASK_BLOCKED && t->body > 0 &&
-	    look_read(l, (uint64_t)(uintptr_t)l->bodies + (uint64_t)t->body * sizeof(*body), copy, sizeof(copy)) &&
-	    (uintptr_t)a_load_rlx(&body->guest) == look_address(l, t))
+	    look_read(l, (uint64_t)(uintptr_t)l->bodies + (uint64_t)t->body * sizeof(*body), copy,
+	    sizeof(copy)) && (uintptr_t)a_load_rlx(&body->guest) == look_address(l, t))
 		return its_own(l, (int)a_load_rlx(&body->tid));
 	return 0;
 }
@@ -580,8 +603,8 @@ uint64_t look_stack(const struct kb_thread *t)
 	enum kbi_task_kind kind = look_kind(t);
 	uint64_t sp = (uintptr_t)t->task.ctx.sp;
 
-	if ((kind != KBI_TASK_WAITING && kind != KBI_TASK_READY && kind != KBI_TASK_WAIVED) || sp < PAGE || sp % 8 != 0 ||
-	    kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
+	if ((kind != KBI_TASK_WAITING && kind != KBI_TASK_READY && kind != KBI_TASK_WAIVED) ||
+		sp < PAGE || sp % 8 != 0 || kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
 		return 0;
 	return sp;
 }
@@ -591,7 +614,8 @@ uint64_t *look_charged(const struct look *l)
 	uint32_t n = l->n > 0 ? l->thread[l->n - 1].task.index + 1 : 0;
 	uint64_t *charged = l->metered ? malloc(((size_t)n + 1) * sizeof(*charged)) : NULL;
 
-	if (charged != NULL && look_read(l, (uintptr_t)l->table.charged, charged, (size_t)n * sizeof(*charged)))
+	if (charged != NULL && look_read(l, (uintptr_t)l->table.charged, charged,
+		(size_t)n * sizeof(*charged)))
 		return charged;
 	free(charged);
 	return NULL;

@@ -1,6 +1,7 @@
-/* tool/look.h - another process that runs on Kochab, or its core file, as it is seen from outside: nothing of it runs or
- * stops for that, its memory is read (process_vm_readv). The process may be damaged or hostile: the amount that is read is
- * bounded, its content may be anything, and text from it is printed through tool/text.c. Callers: ps, stack, top. */
+/* tool/look.h - another process that runs on Kochab, or its core file, as it is seen from outside:
+ * nothing of it runs or stops for that, its memory is read (process_vm_readv). The process may be
+ * damaged or hostile: the amount that is read is bounded, its content may be anything, and text
+ * from it is printed through tool/text.c. Callers: ps, stack, top. */
 #ifndef KOCHAB_TOOL_LOOK_H
 #define KOCHAB_TOOL_LOOK_H
 
@@ -55,16 +56,17 @@ enum look_found {
 enum look_found look_open(struct look *l, int pid);
 enum look_found look_open_core(struct look *l, const char *file);
 void look_close(struct look *l);
-/* False: not all n bytes can be read. */
+/* Returns false if not all n bytes can be read. */
 bool look_read(const struct look *l, uint64_t at, void *to, size_t n);
-/* Reads `n` bytes at each of `count` addresses. If a part of the n bytes cannot be read, that part or all n are zero. */
+/* Reads `n` bytes at each of `count` addresses. If a part of the n bytes cannot be read, that part
+ * or all n are zero. */
 void look_read_many(const struct look *l, const uint64_t *at, unsigned count, void *to, size_t n);
-/* Copies the threads; false: why. */
+/* Copies the threads. Returns false with l->why. */
 bool look_threads(struct look *l);
-/* The copy of the thread with this index, or whose descriptor is there; NULL. */
+/* Return the copy of the thread with this index, or with its descriptor at this address; NULL. */
 const struct kb_thread *look_at_index(const struct look *l, uint32_t index);
 const struct kb_thread *look_at_address(const struct look *l, uint64_t address);
-/* The address of its descriptor. */
+/* Returns the address of its descriptor. */
 static inline uint64_t look_address(const struct look *l, const struct kb_thread *t)
 {
 	return (uint64_t)(uintptr_t)l->table.at + (uint64_t)t->task.index * sizeof(*t);
@@ -75,20 +77,24 @@ static inline enum kbi_task_kind look_kind(const struct kb_thread *t)
 }
 /* Returns the name of the thread's state: "waiting" ...; "damaged" if the state has no name. */
 const char *look_state(const struct kb_thread *t);
-/* Its name, as it may be shown. */
+/* Returns its name, as it may be shown. */
 const char *look_name(const struct kb_thread *t, char to[LOOK_NAME]);
-/* A file of /proc/PID as text, "" if it cannot be read; its length. And the parent, 0. */
+/* Reads a file of /proc/PID as text, "" if it cannot be read; returns its length. The second
+ * returns the parent, 0. */
 size_t look_proc(int pid, const char *what, char *to, size_t size);
 int look_parent(int pid);
-/* Returns the process of the program to which the kernel thread belongs; 0: it does not belong to the program. */
+/* Returns the process of the program to which the kernel thread belongs; 0: it does not belong to
+ * the program. */
 int look_process(const struct look *l, int tid);
-/* Returns the kernel thread that the thread is on; 0: it is on no kernel thread, or that is not known. */
+/* Returns the kernel thread that the thread is on; 0: it is on no kernel thread, or that is not
+ * known. */
 int look_tid(const struct look *l, const struct kb_thread *t);
-/* Returns the stack pointer of the thread's saved context, where its registers lie; 0: no saved context is known. */
+/* Returns the stack pointer of the thread's saved context, where its registers lie; 0: no saved
+ * context is known. */
 uint64_t look_stack(const struct kb_thread *t);
 
-/* Returns the processor time of each thread, ns, by index, up to the last of look_threads; the caller frees it. NULL: the
- * program is not metered, or the times cannot be read. */
+/* Returns the processor time of each thread, ns, by index, up to the last of look_threads; the
+ * caller frees it. NULL: the program is not metered, or the times cannot be read. */
 uint64_t *look_charged(const struct look *l);
 
 /* ---- look_wait.c: the waits of threads ---- */
@@ -97,9 +103,11 @@ struct look_wait {
 	const char *what;      /* "mutex" ...; NULL: not known */
 	uint64_t object;       /* its address, or a number; 0 */
 	int64_t owner;         /* index of the thread that holds it, or whose end is waited for, -1 */
-	uint32_t some, all;    /* barrier: threads that are there, that are needed; poll: all descriptors */
+	/* barrier: threads that are there, that are needed; poll: all descriptors */
+	uint32_t some, all;
 	bool timed;
-	double left;           /* s, until it wakes by itself: at its deadline, or to look at a clock that may be set */
+	/* s, until it wakes by itself: at its deadline, or to look at a clock that may be set */
+	double left;
 };
 
 /* Returns the waits of all threads of look_threads; the caller frees them. NULL: no memory. */

@@ -1,7 +1,8 @@
-/* tool/look_descriptor.c - finds the descriptors that threads of another process wait for. A waiter's records (io/ready.c)
- * lie on its stack, near its stack pointer, a record for each descriptor; those of a long poll lie in memory of their own,
- * to which a word of the stack points. Words are records if they name their thread, look like links, and tell a descriptor
- * and events that have not come. Contract in look.h. */
+/* tool/look_descriptor.c - finds the descriptors that threads of another process wait for. A
+ * waiter's records (io/ready.c) lie on its stack, near its stack pointer, a record for each
+ * descriptor; those of a long poll lie in memory of their own, to which a word of the stack points.
+ * Words are records if they name their thread, look like links, and tell a descriptor and events
+ * that have not come. Contract in look.h. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,8 @@ enum {
 	WINDOW = 1024, /* of a stack, from its stack pointer */
 	WORDS = WINDOW / 8,
 	PAGE = 4096,
-	RECORD = 5, /* words: two links, the thread, descriptor and events, whether it only looks and the verdict */
+	/* words: two links, the thread, descriptor and events, whether it only looks and the verdict */
+	RECORD = 5,
 	CHUNK = 64 * RECORD,
 	MOST_DESCRIPTORS = 1 << 26,
 	MOST_RECORDS = 1 << 16,
@@ -40,18 +42,21 @@ static uint32_t events_at(const uint64_t *record)
 	return (uint32_t)(record[3] >> 32);
 }
 
-/* first: before the first record any words may stand, so more is asked of it. poll may ask for no events. */
+/* Returns whether the words are a record. first: before the first record any words may stand, so
+ * more is required of it. poll may ask for no events. */
 static bool is_record(const uint64_t *record, uint64_t thread, bool first)
 {
 	enum { MORE = EPOLLERR | EPOLLHUP };
 	uint32_t events = events_at(record);
 
-	return record[2] == thread && is_link(record[0]) && is_link(record[1]) && (uint32_t)record[3] < MOST_DESCRIPTORS &&
-	       (record[4] & 0xff) <= 1 && record[4] >> 32 == 0 && events <= UINT16_MAX &&
-	       (!first || ((events & (READS | WRITES)) != 0 && (events & ~(uint32_t)(READS | WRITES | MORE)) == 0));
+	return record[2] == thread && is_link(record[0]) && is_link(record[1]) &&
+		(uint32_t)record[3] < MOST_DESCRIPTORS && (record[4] & 0xff) <= 1 && record[4] >> 32 == 0 &&
+		events <= UINT16_MAX && (!first ||
+		((events & (READS | WRITES)) != 0 && (events & ~(uint32_t)(READS | WRITES | MORE)) == 0));
 }
 
-/* Returns the number of records in a row, the first of which is known. poll leaves out records of negative numbers. */
+/* Returns the number of records in a row, the first of which is known. poll leaves out records of
+ * negative numbers. */
 static uint32_t count_records(const uint64_t *word, unsigned words, uint64_t thread)
 {
 	uint32_t n = 0;
@@ -74,7 +79,8 @@ static uint32_t count_far(const struct look *l, uint64_t at, uint64_t thread)
 		size_t left = PAGE - at % PAGE;
 
 		memset(word, 0, sizeof(word));
-		if (!look_read(l, at, word, sizeof(word)) && (left >= sizeof(word) || !look_read(l, at, word, left)))
+		if (!look_read(l, at, word, sizeof(word)) &&
+			(left >= sizeof(word) || !look_read(l, at, word, left)))
 			break;
 		some = count_records(word, CHUNK, thread);
 		n += some;
@@ -117,7 +123,8 @@ static void tell(const struct look *l, struct look_wait *w, const uint64_t *reco
 static bool find_near(const struct look *l, const struct window *in, struct look_wait *w)
 {
 	for (unsigned k = 0; k + RECORD <= WORDS; k++) {
-		/* a deadline's record has its thread as its second word, so it begins like this one in its middle */
+		/* a deadline's record has its thread as its second word, so it begins like this one in its
+		 * middle */
 		if (in->at + 8 * (k + 1) == in->rest || !is_record(in->word + k, in->thread, true))
 			continue;
 		tell(l, w, in->word + k, count_records(in->word + k, WORDS - k, in->thread));
@@ -133,8 +140,8 @@ static void find_far(const struct look *l, const struct window *in, struct look_
 	for (unsigned k = 0; k < WORDS; k++) {
 		uint64_t at = in->word[k];
 
-		if (at == 0 || !is_link(at) || at % PAGE != 0 || !look_read(l, at, record, sizeof(record)) ||
-		    !is_record(record, in->thread, true))
+		if (at == 0 || !is_link(at) || at % PAGE != 0 ||
+			!look_read(l, at, record, sizeof(record)) || !is_record(record, in->thread, true))
 			continue;
 		tell(l, w, record, count_far(l, at, in->thread));
 		return;

@@ -1,8 +1,10 @@
-/* tool/look_wait.c - finds the objects that threads of another process wait for. A thread does not note its object; but a
- * waiter's node lies on its stack, near its stack pointer, is linked into the object's queue, and has the object's address
- * near it. So words on a stack are a node if they name their thread and look like links; the memory to which a word near
- * the node points is an object if its queue begins with the first node of the node's queue. The queue's place in the
- * object tells the object's kind. Where nothing fits, the wait stays unknown. Contract in look.h. */
+/* tool/look_wait.c - finds the objects that threads of another process wait for. A thread does not
+ * note its object; but a waiter's node lies on its stack, near its stack pointer, is linked into
+ * the object's queue, and has the object's address near it. So words on a stack are a node if they
+ * name their thread and look like links; the memory to which a word near the node points is an
+ * object if its queue begins with the first node of the node's queue. The queue's place in the
+ * object tells the object's kind. Where nothing fits, the wait stays unknown. Contract in
+ * look.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,8 @@ enum {
 	AT_ONCE = 512,
 	PAGE = 4096,
 	KNOWN = 4096,       /* objects that were read and may be wanted again */
-	PARK_ADDRESS = 4,   /* words behind a node's beginning: of a sleeper of sync/park.c, the address and its bucket */
+	/* words behind a node's beginning: of a sleeper of sync/park.c, the address and its bucket */
+	PARK_ADDRESS = 4,
 	PARK_BUCKET = 5,
 	BUCKET_HEAD = 8,
 	NODES = 3,          /* a thread's: words that look like a node may be none */
@@ -60,12 +63,14 @@ static bool is_link(uint64_t x)
 
 /* ---- the nodes on stacks ---- */
 
-/* sync/channel.h: a spot, a node without its thread; that is in the pick, which is near. At word k of the window. */
+/* sync/channel.h: a spot, a node without its thread; that is in the pick, which is near. At word k
+ * of the window. */
 static bool is_spot(const uint64_t *word, unsigned k, uint64_t at, uint64_t descriptor)
 {
 	uint64_t pick = word[k + offsetof(struct kbi_spot, pick) / 8] - at;
 
-	return pick < WINDOW && pick % 8 == 0 && word[pick / 8] == descriptor && is_link(word[k]) && is_link(word[k + 1]);
+	return pick < WINDOW && pick % 8 == 0 && word[pick / 8] == descriptor && is_link(word[k]) &&
+		is_link(word[k + 1]);
 }
 
 static bool is_node(const uint64_t *word, uint64_t descriptor)
@@ -77,7 +82,8 @@ static bool is_node(const uint64_t *word, uint64_t descriptor)
 	       state <= KBI_WNODE_TAKEN && rank < RANKS;
 }
 
-/* Adds an address that may be an object's. Addresses in the window belong to frames, not to objects. */
+/* Adds an address that may be an object's. Addresses in the window belong to frames, not to
+ * objects. */
 static void add_candidate(struct node *node, uint64_t word, uint64_t at, uint64_t descriptor)
 {
 	bool known = !is_pointer(word) || word == descriptor || word - at < WINDOW;
@@ -88,10 +94,13 @@ static void add_candidate(struct node *node, uint64_t word, uint64_t at, uint64_
 		node->word[node->n++] = word;
 }
 
-/* Finds the next node in a window of a stack, from word k on. Returns the word behind the node's first; 0: no node. */
-static unsigned find_node(struct node *node, const uint64_t *word, uint64_t at, unsigned k, uint64_t descriptor)
+/* Finds the next node in a window of a stack, from word k on. Returns the word behind the node's
+ * first; 0: no node. */
+static unsigned find_node(struct node *node, const uint64_t *word, uint64_t at, unsigned k,
+	uint64_t descriptor)
 {
-	while (k + PARK_BUCKET < WORDS && !is_node(word + k, descriptor) && !is_spot(word, k, at, descriptor))
+	while (k + PARK_BUCKET < WORDS && !is_node(word + k, descriptor) &&
+		!is_spot(word, k, at, descriptor))
 		k++;
 	if (k + PARK_BUCKET >= WORDS)
 		return 0;
@@ -117,7 +126,8 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Adds the nodes on a thread's stack. */
-static void add_nodes(struct nodes *all, uint32_t thread, const uint64_t *word, uint64_t at, uint64_t descriptor)
+static void add_nodes(struct nodes *all, uint32_t thread, const uint64_t *word, uint64_t at,
+	uint64_t descriptor)
 {
 	unsigned next = 0;
 
@@ -146,12 +156,14 @@ static bool find_nodes(const struct look *l, struct nodes *all)
 		unsigned n = 0;
 
 		for (; i < l->n && n < AT_ONCE; i++)
-			if (look_kind(&l->thread[i]) == KBI_TASK_WAITING && (at[n] = look_stack(&l->thread[i])) != 0)
+			if (look_kind(&l->thread[i]) == KBI_TASK_WAITING &&
+				(at[n] = look_stack(&l->thread[i])) != 0)
 				of[n++] = i;
 		look_read_many(l, at, n, word, sizeof(*word));
 		for (unsigned k = 0; k < n; k++) {
 			if (word[k][1] == 0) /* where it goes on: nothing was read, its memory ends soon */
-				look_read(l, at[k], word[k], PAGE - at[k] % PAGE < WINDOW ? PAGE - at[k] % PAGE : WINDOW);
+				look_read(l, at[k], word[k], PAGE - at[k] % PAGE < WINDOW ?
+					PAGE - at[k] % PAGE : WINDOW);
 			add_nodes(all, of[k], word[k], at[k], look_address(l, &l->thread[of[k]]));
 		}
 	}
@@ -168,8 +180,8 @@ static struct node *node_at(const struct nodes *all, uint64_t at)
 	return bsearch(&key, all->node, all->n, sizeof(*all->node), by_address);
 }
 
-/* Follows a node's links to the first node of its queue, and notes that in all nodes on the way. A queue that changes
- * meanwhile, or a ring, has no first node: NOWHERE. */
+/* Follows a node's links to the first node of its queue, and notes that in all nodes on the way. A
+ * queue that changes meanwhile, or a ring, has no first node: NOWHERE. */
 static void find_first(const struct nodes *all, struct node *node)
 {
 	struct node *n = node;
@@ -189,13 +201,15 @@ static void find_first(const struct nodes *all, struct node *node)
 
 enum kind_of { CONDITION, SEMAPHORE, BARRIER, MUTEX, RWLOCK, ROOM, CHANNEL };
 
-/* The first word of an object, which is its word, has these bits while threads wait; sync/sem.c: its value is SOME. */
+/* The first word of an object, which is its word, has these bits while threads wait; sync/sem.c:
+ * its value is SOME. */
 static const struct kind {
 	const char *what;
 	size_t head; /* of the queue in the object */
 	uint32_t set, clear;
 } kinds[] = {
-	[CONDITION] = { "condition", offsetof(kb_cond_t, head), KBI_WAITQ_SOME, ~0u - KBI_WAITQ_SOME - KBI_WAITQ_LOCK },
+	[CONDITION] = { "condition", offsetof(kb_cond_t, head), KBI_WAITQ_SOME,
+		~0u - KBI_WAITQ_SOME - KBI_WAITQ_LOCK },
 	[SEMAPHORE] = { "semaphore", offsetof(kb_sem_t, head), 0x80000000u, 0x3fffffffu },
 	[BARRIER] = { "barrier", offsetof(kb_barrier_t, head), 0, ~0u - KBI_WAITQ_LOCK },
 	[MUTEX] = { "mutex", offsetof(kb_mutex_t, head), KBI_WAITQ_SOME, 0 },
@@ -212,11 +226,13 @@ static void tell_mutex(const struct look *l, struct look_wait *w, const char *ob
 
 	memcpy(&m, object, sizeof(m));
 	if (m.word & KBI_MUTEX_LOCKED)
-		w->owner = (uint32_t)((m.word & ~(uint32_t)KBI_MUTEX_FLAGS) - (uint32_t)(uintptr_t)l->table.at) /
+		w->owner = (uint32_t)((m.word & ~(uint32_t)KBI_MUTEX_FLAGS) -
+			(uint32_t)(uintptr_t)l->table.at) /
 			   (uint32_t)sizeof(struct kb_thread);
 }
 
-static void tell(const struct look *l, struct look_wait *w, unsigned kind, uint64_t at, const char *object)
+static void tell(const struct look *l, struct look_wait *w, unsigned kind, uint64_t at,
+	const char *object)
 {
 	w->what = kinds[kind].what;
 	w->object = at;
@@ -236,14 +252,16 @@ static void tell(const struct look *l, struct look_wait *w, unsigned kind, uint6
 	}
 }
 
-/* Much of the memory of programs is zero, so a channel must be such that threads wait at it: full, or empty. */
+/* Much of the memory of programs is zero, so a channel must be such that threads wait at it: full,
+ * or empty. */
 static bool is_waited_at(const char *object, bool room)
 {
 	struct kb_chan ch;
 
 	memcpy(&ch, object, sizeof(ch));
-	return ch.size > 0 && ch.size <= KBI_CHAN_ELEMENT_MAX && ch.capacity <= SIZE_MAX / 2 / ch.size &&
-	       ch.count == (room ? ch.capacity : 0) && ch.first <= ch.capacity;
+	return ch.size > 0 && ch.size <= KBI_CHAN_ELEMENT_MAX &&
+		ch.capacity <= SIZE_MAX / 2 / ch.size && ch.count == (room ? ch.capacity : 0) &&
+		ch.first <= ch.capacity;
 }
 
 static bool is_kind(unsigned kind, uint64_t first, const char *object)
@@ -256,13 +274,15 @@ static bool is_kind(unsigned kind, uint64_t first, const char *object)
 	memcpy(queue, object + k->head, sizeof(queue));
 	memcpy(&word, object, sizeof(word));
 	memcpy(&b, object, sizeof(b));
-	return queue[0] == first && is_pointer(queue[1]) && (word & k->set) == k->set && (word & k->clear) == 0 &&
-	       (kind != BARRIER || (b.left > 0 && b.left < b.need)) &&
-	       ((kind != ROOM && kind != CHANNEL) || is_waited_at(object, kind == ROOM));
+	return queue[0] == first && is_pointer(queue[1]) && (word & k->set) == k->set &&
+		(word & k->clear) == 0 && (kind != BARRIER || (b.left > 0 && b.left < b.need)) &&
+		((kind != ROOM && kind != CHANNEL) || is_waited_at(object, kind == ROOM));
 }
 
-/* Returns whether the node is in the queue of the object at `at`; if so, describes the object in *w. */
-static bool is_its(const struct look *l, const struct node *node, uint64_t at, const char *object, struct look_wait *w)
+/* Returns whether the node is in the queue of the object at `at`; if so, describes the object in
+ * *w. */
+static bool is_its(const struct look *l, const struct node *node, uint64_t at, const char *object,
+	struct look_wait *w)
 {
 	uint64_t first;
 
@@ -282,7 +302,8 @@ static bool is_its(const struct look *l, const struct node *node, uint64_t at, c
 	return false;
 }
 
-/* A cache of memory that was read lately: from all stacks words lead to the same code and tables. */
+/* A cache of memory that was read lately: from all stacks words lead to the same code and
+ * tables. */
 static struct known {
 	uint64_t at;
 	char object[OBJECT];
@@ -295,9 +316,10 @@ static struct known *known_at(uint64_t at)
 
 _Static_assert(KNOWN == 1 << 12, "the upper 12 bits");
 
-/* Reads the c-th candidates of these nodes, which are not in the cache, and tries them as the nodes' objects. */
-static void try_objects(const struct look *l, const struct nodes *all, const uint32_t *of, unsigned n, unsigned c,
-			struct look_wait *wait)
+/* Reads the c-th candidates of these nodes, which are not in the cache, and tries them as the
+ * nodes' objects. */
+static void try_objects(const struct look *l, const struct nodes *all, const uint32_t *of,
+	unsigned n, unsigned c, struct look_wait *wait)
 {
 	static char object[AT_ONCE][OBJECT];
 	uint64_t at[AT_ONCE] = { 0 };
@@ -329,7 +351,8 @@ static void find_objects(const struct look *l, const struct nodes *all, struct l
 				continue;
 			if (place->at == node->word[c])
 				is_its(l, node, place->at, place->object, w);
-			else if (node_at(all, node->word[c]) == NULL) /* a node beside it looks like an object */
+			/* a node beside it looks like an object */
+			else if (node_at(all, node->word[c]) == NULL)
 				of[n++] = i;
 			if (n == AT_ONCE) {
 				try_objects(l, all, of, n, c, wait);
@@ -346,7 +369,8 @@ static void find_objects(const struct look *l, const struct nodes *all, struct l
 static void find_joiners(const struct look *l, struct look_wait *wait)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
-		const struct kb_thread *joiner = look_at_address(l, (uintptr_t)a_load_rlx(&l->thread[i].join));
+		const struct kb_thread *joiner =
+			look_at_address(l, (uintptr_t)a_load_rlx(&l->thread[i].join));
 		struct look_wait *w = joiner != NULL ? &wait[joiner - l->thread] : NULL;
 
 		if (w == NULL || w->what != NULL || look_kind(joiner) != KBI_TASK_WAITING)
@@ -356,7 +380,8 @@ static void find_joiners(const struct look *l, struct look_wait *wait)
 	}
 }
 
-static void find_own(const struct look *l, const struct kb_thread *t, struct look_wait *w, uint64_t now)
+static void find_own(const struct look *l, const struct kb_thread *t, struct look_wait *w,
+	uint64_t now)
 {
 	enum kbi_task_kind kind = look_kind(t);
 	struct kbi_watch watch;
@@ -364,15 +389,18 @@ static void find_own(const struct look *l, const struct kb_thread *t, struct loo
 
 	if (kind != KBI_TASK_WAITING)
 		return;
-	if (t->task.awaits != NULL && (uintptr_t)t->task.awaits % _Alignof(kb_event_t) == 0) { /* else sync/lost's: an object */
+	if (t->task.awaits != NULL && (uintptr_t)t->task.awaits % _Alignof(kb_event_t) == 0) {
+		/* else sync/lost's: an object */
 		w->what = "event";
 		w->object = (uintptr_t)t->task.awaits;
-	} else if (kbi_task_is(&t->task, KBI_TASK_WATCHES) && look_read(l, (uintptr_t)t->watch, &watch, sizeof(watch))) {
+	} else if (kbi_task_is(&t->task, KBI_TASK_WATCHES) &&
+		look_read(l, (uintptr_t)t->watch, &watch, sizeof(watch))) {
 		w->what = "word";
 		w->object = (uintptr_t)watch.word;
 	}
-	if (kbi_task_is(&t->task, KBI_TASK_TIMED) && look_read(l, (uintptr_t)t->rest, &rest, sizeof(rest)) &&
-	    (uintptr_t)rest.thread == look_address(l, t)) {
+	if (kbi_task_is(&t->task, KBI_TASK_TIMED) &&
+		look_read(l, (uintptr_t)t->rest, &rest, sizeof(rest)) &&
+		(uintptr_t)rest.thread == look_address(l, t)) {
 		w->timed = true;
 		w->left = now != 0 ? 1e-9 * ((double)rest.until - (double)now) : 0;
 	}
@@ -385,19 +413,27 @@ static const struct {
 	const char *name;
 } calls[] = {
 	{ SYS_read, "read" }, { SYS_write, "write" }, { SYS_readv, "readv" }, { SYS_writev, "writev" },
-	{ SYS_ppoll, "ppoll" }, { SYS_pselect6, "pselect6" }, { SYS_epoll_pwait, "epoll_pwait" }, { SYS_futex, "futex" },
+	{ SYS_ppoll, "ppoll" }, { SYS_pselect6, "pselect6" }, { SYS_epoll_pwait, "epoll_pwait" },
+	{ SYS_futex, "futex" },
 	{ SYS_accept4, "accept4" }, { SYS_connect, "connect" }, { SYS_recvfrom, "recvfrom" },
-	{ SYS_recvmsg, "recvmsg" }, { SYS_sendto, "sendto" }, { SYS_sendmsg, "sendmsg" }, { SYS_wait4, "wait4" },
-	{ SYS_waitid, "waitid" }, { SYS_nanosleep, "nanosleep" }, { SYS_clock_nanosleep, "clock_nanosleep" },
-	{ SYS_fsync, "fsync" }, { SYS_fdatasync, "fdatasync" }, { SYS_flock, "flock" }, { SYS_fcntl, "fcntl" },
-	{ SYS_openat, "openat" }, { SYS_io_getevents, "io_getevents" }, { SYS_rt_sigtimedwait, "rt_sigtimedwait" },
-	{ SYS_rt_sigsuspend, "rt_sigsuspend" }, { SYS_pread64, "pread64" }, { SYS_pwrite64, "pwrite64" },
-	{ SYS_msgrcv, "msgrcv" }, { SYS_semtimedop, "semtimedop" }, { SYS_mq_timedreceive, "mq_timedreceive" },
+	{ SYS_recvmsg, "recvmsg" }, { SYS_sendto, "sendto" }, { SYS_sendmsg, "sendmsg" },
+	{ SYS_wait4, "wait4" },
+	{ SYS_waitid, "waitid" }, { SYS_nanosleep, "nanosleep" },
+	{ SYS_clock_nanosleep, "clock_nanosleep" },
+	{ SYS_fsync, "fsync" }, { SYS_fdatasync, "fdatasync" }, { SYS_flock, "flock" },
+	{ SYS_fcntl, "fcntl" },
+	{ SYS_openat, "openat" }, { SYS_io_getevents, "io_getevents" },
+	{ SYS_rt_sigtimedwait, "rt_sigtimedwait" },
+	{ SYS_rt_sigsuspend, "rt_sigsuspend" }, { SYS_pread64, "pread64" },
+	{ SYS_pwrite64, "pwrite64" },
+	{ SYS_msgrcv, "msgrcv" }, { SYS_semtimedop, "semtimedop" },
+	{ SYS_mq_timedreceive, "mq_timedreceive" },
 #ifdef SYS_accept
 	{ SYS_accept, "accept" },
 #endif
 #ifdef SYS_poll
-	{ SYS_poll, "poll" }, { SYS_select, "select" }, { SYS_epoll_wait, "epoll_wait" }, { SYS_pause, "pause" },
+	{ SYS_poll, "poll" }, { SYS_select, "select" }, { SYS_epoll_wait, "epoll_wait" },
+	{ SYS_pause, "pause" },
 	{ SYS_open, "open" },
 #endif
 };
@@ -479,7 +515,8 @@ const char *look_words(const struct look_wait *w, char *to, size_t size)
 	else if (w->owner >= 0)
 		n = snprintf(to, size, "%s %#" PRIx64 ", held by #%" PRId64, w->what, w->object, w->owner);
 	else if (w->all > 0)
-		n = snprintf(to, size, "%s %#" PRIx64 ", %u of %u there", w->what, w->object, w->some, w->all);
+		n = snprintf(to, size, "%s %#" PRIx64 ", %u of %u there", w->what, w->object,
+			w->some, w->all);
 	else
 		n = snprintf(to, size, "%s %#" PRIx64, w->what, w->object);
 	if (w->timed && n >= 0 && (size_t)n < size)

@@ -1,4 +1,4 @@
-/* tool/main.c - the command `kochab`: picks the subcommand. One file per subcommand. */
+/* tool/main.c - the command `kochab`: picks the subcommand. Each subcommand has its own file. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "run", tool_run, "run a program with its threads on virtual processors" },
-	{ "compare", tool_compare, "run a program on kernel threads and on Kochab, in turns, and compare" },
+	{ "compare", tool_compare,
+		"run a program on kernel threads and on Kochab, in turns, and compare" },
 	{ "ps", tool_ps, "list programs that run on Kochab, or the threads of one" },
 	{ "stack", tool_stack, "print backtraces of a program's threads" },
 	{ "top", tool_top, "watch what a program's virtual processors and threads do" },
@@ -42,10 +43,11 @@ static void usage(FILE *out)
 	fprintf(out, "usage: kochab COMMAND [ARGUMENTS]\n\n");
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].help);
-	fprintf(out, "\nkochab COMMAND --help says more; kochab --version. Manual: kochab(1), kochab(7).\n");
+	fprintf(out, "\nkochab COMMAND --help says more; kochab --version. Manual: kochab(1), "
+	"kochab(7).\n");
 }
 
-/* Output that did not arrive (a full disk) is a failure. */
+/* Flushes standard output. Output that did not arrive (a full disk) is a failure. */
 static int finish(int code)
 {
 	if (fflush(stdout) != 0 && code == TOOL_OK) {
@@ -80,6 +82,7 @@ int main(int argc, char **argv)
 		}
 		return finish(commands[i].main(argc - 1, argv + 1));
 	}
-	tool_say("%s: no such %s; 'kochab --help' lists the commands", name, name[0] == '-' ? "option" : "command");
+	tool_say("%s: no such %s; 'kochab --help' lists the commands", name, name[0] == '-' ?
+		"option" : "command");
 	return TOOL_USAGE;
 }

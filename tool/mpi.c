@@ -1,7 +1,8 @@
-/* tool/mpi.c - what a program is linked with: Kochab, an MPI; the layer over MPI for it, if any, and how many virtual
- * processors a rank has.
- * A layer, libkochab-mpi-NAME.so.0, lies beside the drop-in and is linked with the library of an MPI; it is for programs
- * that are linked with the same, directly or through another library. The loader is asked for the rest. */
+/* tool/mpi.c - reads the libraries that a program is linked with: Kochab, an MPI; finds the layer
+ * over MPI for it, if any, and the number of virtual processors of a rank.
+ * A layer, libkochab-mpi-NAME.so.0, lies beside the drop-in and is linked with the library of an
+ * MPI; it is for programs that are linked with the same, directly or through another library. The
+ * loader is asked for the rest. */
 #include <elf.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -41,7 +42,7 @@ static bool has_name(const struct names *l, const char *name)
 	return false;
 }
 
-/* ---- the libraries of a file ---------------------------------------------------------------------------- */
+/* ---- the libraries of a file ----------------------------------------------------------------- */
 
 struct image {
 	const char *at;
@@ -53,16 +54,18 @@ static const void *part(const struct image *f, size_t at, size_t n)
 	return at <= f->size && n <= f->size - at ? f->at + at : NULL;
 }
 
-/* Where in the file an address of the program lies; the file's size if nowhere. */
+/* Returns where in the file an address of the program lies; the file's size if nowhere. */
 static size_t offset_of(const struct image *f, const ElfW(Phdr) *p, unsigned n, size_t address)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (p[i].p_type == PT_LOAD && address >= p[i].p_vaddr && address - p[i].p_vaddr < p[i].p_filesz)
+		if (p[i].p_type == PT_LOAD && address >= p[i].p_vaddr &&
+			address - p[i].p_vaddr < p[i].p_filesz)
 			return p[i].p_offset + (address - p[i].p_vaddr);
 	return f->size;
 }
 
-static void read_names(const struct image *f, const ElfW(Phdr) *p, unsigned n, const ElfW(Phdr) *dynamic, struct names *l)
+static void read_names(const struct image *f, const ElfW(Phdr) *p, unsigned n,
+	const ElfW(Phdr) *dynamic, struct names *l)
 {
 	size_t count = dynamic->p_filesz / sizeof(ElfW(Dyn)), strings = f->size;
 	const ElfW(Dyn) *d = part(f, dynamic->p_offset, count * sizeof(*d));
@@ -93,7 +96,8 @@ static void read_image(const struct image *f, struct names *l)
 			read_names(f, p, h->e_phnum, &p[i], l);
 }
 
-static bool defines_in(const struct image *f, const ElfW(Shdr) *s, const ElfW(Shdr) *names, const char *name)
+static bool defines_in(const struct image *f, const ElfW(Shdr) *s, const ElfW(Shdr) *names,
+	const char *name)
 {
 	size_t n = s->sh_size / sizeof(ElfW(Sym));
 	const ElfW(Sym) *symbols = part(f, s->sh_offset, n * sizeof(*symbols));
@@ -104,14 +108,15 @@ static bool defines_in(const struct image *f, const ElfW(Shdr) *s, const ElfW(Sh
 	for (size_t i = 0; i < n; i++) {
 		size_t at = symbols[i].st_name;
 
-		if (symbols[i].st_shndx != SHN_UNDEF && at < names->sh_size && names->sh_size - at > strlen(name) &&
-		    strcmp(strings + at, name) == 0)
+		if (symbols[i].st_shndx != SHN_UNDEF && at < names->sh_size &&
+			names->sh_size - at > strlen(name) && strcmp(strings + at, name) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* The file has such a function of its own, as far as its symbols tell: a stripped one has none. */
+/* Returns whether the file has a function of that name, as far as its symbols tell: a stripped file
+ * has none. */
 static bool defines(const struct image *f, const char *name)
 {
 	const ElfW(Ehdr) *h = part(f, 0, sizeof(*h));
@@ -121,12 +126,13 @@ static bool defines(const struct image *f, const char *name)
 		return false;
 	s = part(f, h->e_shoff, (size_t)h->e_shnum * sizeof(*s));
 	for (unsigned i = 0; s != NULL && i < h->e_shnum; i++)
-		if (s[i].sh_type == SHT_SYMTAB && s[i].sh_link < h->e_shnum && defines_in(f, &s[i], &s[s[i].sh_link], name))
+		if (s[i].sh_type == SHT_SYMTAB && s[i].sh_link < h->e_shnum &&
+			defines_in(f, &s[i], &s[s[i].sh_link], name))
 			return true;
 	return false;
 }
 
-/* Nothing where it cannot be read. */
+/* Maps the file; an empty image if it cannot be read. */
 static struct image map_file(const char *file)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC);
@@ -151,7 +157,7 @@ static void unmap_file(const struct image *f)
 		munmap((void *)(uintptr_t)f->at, f->size);
 }
 
-/* The libraries that the file itself names. */
+/* Lists the libraries that the file itself names. */
 static void direct(const char *file, struct names *l)
 {
 	struct image f = map_file(file);
@@ -160,10 +166,12 @@ static void direct(const char *file, struct names *l)
 	unmap_file(&f);
 }
 
-/* Libraries that are linked with no MPI: most programs need no more, and the loader is not asked. */
+/* Returns whether the library is linked with no MPI: most programs need no more, and the loader is
+ * not asked. */
 static bool is_common(const char *name)
 {
-	static const char *const common[] = { "libc.so.", "libm.so.", "libpthread.so.", "libdl.so.", "librt.so.", "libutil.so.",
+	static const char *const common[] = { "libc.so.", "libm.so.", "libpthread.so.", "libdl.so.",
+		"librt.so.", "libutil.so.",
 					      "ld-linux", "libgcc_s.so.", "libstdc++.so.", "libz.so.", "libtinfo.so.",
 					      "libselinux.so.", "libgomp.so.", "libcrypt.so." };
 
@@ -181,7 +189,7 @@ static bool needs_others(const struct names *l)
 	return false;
 }
 
-/* Lines of the loader: "\tlibmpi.so.40 => /usr/lib/... (0x...)". */
+/* Reads lines of the loader: "\tlibmpi.so.40 => /usr/lib/... (0x...)". */
 static void read_trace(FILE *from, struct names *l)
 {
 	char line[PATH_MAX + NAME];
@@ -194,7 +202,7 @@ static void read_trace(FILE *from, struct names *l)
 	}
 }
 
-/* All that the loader would load. */
+/* Lists all libraries that the loader would load. */
 static void loaded(const char *program, struct names *l)
 {
 	int ends[2], status;
@@ -222,7 +230,7 @@ static void loaded(const char *program, struct names *l)
 		waitpid(child, &status, 0);
 }
 
-/* ---- a program of Kochab's ------------------------------------------------------------------------------- */
+/* ---- a program of Kochab's ------------------------------------------------------------------- */
 
 static bool has_ours(const struct names *l)
 {
@@ -245,9 +253,10 @@ bool tool_is_linked(const char *program)
 	return ours || has_ours(&l);
 }
 
-/* ---- the layer ------------------------------------------------------------------------------------------ */
+/* ---- the layer ------------------------------------------------------------------------------- */
 
-/* Of libkochab-mpi-*.so.0 the layers that are linked with a library in l; the first path in buf. How many. */
+/* Finds the layers, libkochab-mpi-*.so.0, that are linked with a library in l. Writes the first
+ * path to buf and returns their number. */
 static int match(const char *drop_in, const struct names *l, char *buf, size_t size)
 {
 	const char *slash = strrchr(drop_in, '/');
@@ -255,8 +264,8 @@ static int match(const char *drop_in, const struct names *l, char *buf, size_t s
 	glob_t found;
 	int n = 0;
 
-	snprintf(pattern, sizeof(pattern), "%.*s/libkochab-mpi-*.so.0", slash != NULL ? (int)(slash - drop_in) : 1,
-		 slash != NULL ? drop_in : ".");
+	snprintf(pattern, sizeof(pattern), "%.*s/libkochab-mpi-*.so.0", slash != NULL ?
+		(int)(slash - drop_in) : 1, slash != NULL ? drop_in : ".");
 	if (glob(pattern, 0, NULL, &found) != 0)
 		return 0;
 	for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -276,7 +285,8 @@ static int match(const char *drop_in, const struct names *l, char *buf, size_t s
 	return n;
 }
 
-/* Is this the first of the ranks that a launcher of MPI's has started on this machine? It tells for all. */
+/* Returns whether this is the first rank that a launcher of MPI's has started on this machine. It
+ * prints for all ranks. */
 static bool is_first_rank(void)
 {
 	const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
@@ -286,7 +296,7 @@ static bool is_first_rank(void)
 	return rank != NULL && strcmp(rank, "0") == 0;
 }
 
-/* The program has been started as a rank, and no layer is for it: why, if that can be told. */
+/* Prints why there is no layer for a program that has been started as a rank, if that is known. */
 static void tell_no_layer(const char *program, const struct names *l)
 {
 	struct image f;
@@ -294,13 +304,14 @@ static void tell_no_layer(const char *program, const struct names *l)
 	for (int i = 0; i < l->n; i++) {
 		if (strncmp(l->name[i], "libmpi", 6) != 0)
 			continue;
-		tool_say("%s: no layer is here for its MPI, %s: a thread that waits for MPI holds up its virtual processor",
-			 program, l->name[i]);
+		tool_say("%s: no layer is here for its MPI, %s: a thread that waits for MPI holds up its "
+			"virtual processor", program, l->name[i]);
 		return;
 	}
 	f = map_file(program);
 	if (defines(&f, "MPI_Finalize"))
-		tool_say("%s: statically linked with MPI: a thread that waits for MPI holds up its virtual processor", program);
+		tool_say("%s: statically linked with MPI: a thread that waits for MPI holds up its virtual "
+			"processor", program);
 	unmap_file(&f);
 }
 
@@ -324,7 +335,7 @@ bool tool_find_mpi(const char *program, const char *drop_in, char *buf, size_t s
 	return n == 1;
 }
 
-/* ---- virtual processors of a rank --------------------------------------------------------------------------- */
+/* ---- virtual processors of a rank ------------------------------------------------------------ */
 
 static long local_ranks(void)
 {
@@ -341,7 +352,8 @@ bool tool_share_processors(void)
 	cpu_set_t may;
 	char text[24];
 
-	if (kbi_options.vps != 0 || ranks < 2 || sched_getaffinity(0, sizeof(may), &may) != 0 || CPU_COUNT(&may) < all)
+	if (kbi_options.vps != 0 || ranks < 2 || sched_getaffinity(0, sizeof(may), &may) != 0 ||
+		CPU_COUNT(&may) < all)
 		return true;
 	snprintf(text, sizeof(text), "%ld", all / ranks > 0 ? all / ranks : 1);
 	return setenv("KOCHAB_VPS", text, 1) == 0;

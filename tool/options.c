@@ -37,7 +37,8 @@ int tool_options(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			printf("usage: kochab options [--json]\n\n"
-			       "Lists every knob: its environment variable, value now, default and what it may be.\n"
+			       "Lists every knob: its environment variable, value now, default and what it may "
+			       "be.\n"
 			       "The same knobs are options of 'kochab run'. --json: one object a line.\n");
 			return TOOL_OK;
 		}

@@ -1,6 +1,6 @@
-/* tool/program.c - may this file run with the drop-in? The loader ignores LD_PRELOAD without a word for
- * static, privileged and foreign-machine programs, and musl's ends its programs; each is found here and named, and runs
- * without. */
+/* tool/program.c - may this file run with the drop-in? The loader ignores LD_PRELOAD without a
+ * message for static, privileged and foreign-machine programs, and musl's loader ends its programs.
+ * Each such program is detected here and named, and runs without the drop-in. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static int plainly(const char *file, const char *why)
 	return TOOL_PLAINLY;
 }
 
-/* Loaders of another kind say that they ignore our library, or do worse. */
+/* Handles loaders of another kind, which print that they ignore our library, or do worse. */
 static int alone(const char *file, const char *why)
 {
 	plainly(file, why);
@@ -56,8 +56,9 @@ bool tool_self(char *buf, size_t size)
 		buf[n] = '\0';
 		return true;
 	}
-	name = getauxval(AT_EXECFN); /* what execve was given */
-	return name != 0 && realpath((const char *)name, path) != NULL && snprintf(buf, size, "%s", path) < (int)size;
+	name = getauxval(AT_EXECFN); /* the path that execve was given */
+	return name != 0 && realpath((const char *)name, path) != NULL &&
+		snprintf(buf, size, "%s", path) < (int)size;
 }
 
 static ssize_t read_head(const char *file, off_t at, void *buf, size_t size)
@@ -72,14 +73,16 @@ static ssize_t read_head(const char *file, off_t at, void *buf, size_t size)
 	return n;
 }
 
-/* Interpreter of an ELF file (the loader) in buf; false: it has none. Bad offsets read as none. */
+/* Writes the interpreter of an ELF file (the loader) to buf. Returns false if it has none. Bad
+ * offsets read as none. */
 static bool interpreter(const char *file, const Header *h, char *buf, size_t size)
 {
 	for (unsigned i = 0; i < h->e_phnum; i++) {
 		Segment s;
 		ssize_t n;
 
-		if (read_head(file, (off_t)(h->e_phoff + (size_t)i * h->e_phentsize), &s, sizeof(s)) != sizeof(s))
+		if (read_head(file, (off_t)(h->e_phoff + (size_t)i * h->e_phentsize), &s,
+			sizeof(s)) != sizeof(s))
 			return false;
 		if (s.p_type != PT_INTERP)
 			continue;
@@ -103,14 +106,15 @@ static int check_elf(const char *file, const Header *h)
 	char why[100];
 
 	if (h->e_ident[EI_CLASS] != OUR_CLASS) {
-		snprintf(why, sizeof(why), "a %d-bit program, and this Kochab is for %d bits", 96 - OUR_BITS, OUR_BITS);
+		snprintf(why, sizeof(why), "a %d-bit program, and this Kochab is for %d bits",
+			96 - OUR_BITS, OUR_BITS);
 		return alone(file, why);
 	}
 	if (!tool_self(self, sizeof(self)) || read_head(self, 0, &us, sizeof(us)) != sizeof(us))
-		return 0; /* nothing to compare with: let the kernel judge */
+		return 0; /* nothing to compare with: the kernel decides */
 	if (h->e_ident[EI_DATA] != us.e_ident[EI_DATA] || h->e_machine != us.e_machine) {
-		snprintf(why, sizeof(why), "built for another machine (ELF machine %u, this one is %u)", h->e_machine,
-			 us.e_machine);
+		snprintf(why, sizeof(why), "built for another machine (ELF machine %u, this one is %u)",
+			h->e_machine, us.e_machine);
 		return alone(file, why);
 	}
 	if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
@@ -126,7 +130,7 @@ static int check_elf(const char *file, const Header *h)
 
 static int check_file(const char *file, int depth);
 
-/* head is "#! interpreter [argument]\n..." */
+/* Checks a script. head is "#! interpreter [argument]\n..." */
 static int check_script(const char *file, char *head, int depth)
 {
 	char *interpreter_path = head + 2 + strspn(head + 2, " \t");
@@ -144,7 +148,8 @@ static int check_script(const char *file, char *head, int depth)
 	return check_file(interpreter_path, depth + 1);
 }
 
-/* Does it run with rights that who starts it has not? The loader is wary of it then. */
+/* Checks for a program that runs with rights which its caller lacks: the loader ignores LD_PRELOAD
+ * then. */
 static int check_rights(const char *file, const struct stat *st)
 {
 	if (st->st_mode & S_ISUID && st->st_uid != getuid())
@@ -174,7 +179,8 @@ static int check_file(const char *file, int depth)
 		return refuse(file, "not an executable file");
 	n = read_head(file, 0, head.text, HEAD);
 	if (n < 0)
-		return errno == EACCES ? 0 : refuse(file, strerror(errno)); /* execute-only: let the kernel judge */
+		/* execute-only: the kernel decides */
+		return errno == EACCES ? 0 : refuse(file, strerror(errno));
 	if (n >= 2 && memcmp(head.text, "#!", 2) == 0)
 		return check_script(file, head.text, depth);
 	code = check_rights(file, &st);
@@ -190,11 +196,13 @@ int tool_check_program(const char *program)
 	int code = check_file(program, 0);
 
 	if (code == 0 && !TOOL_HAS_DROP_IN)
-		return alone(program, "the drop-in is for glibc, and this Kochab is built with another libc");
+		return alone(program,
+			"the drop-in is for glibc, and this Kochab is built with another libc");
 	return code == TOOL_PLAINLY && !TOOL_HAS_DROP_IN ? TOOL_ALONE : code;
 }
 
-/* A name without slashes. False: denied is the last file of that name that may not be executed, or "". */
+/* Searches PATH for a name without slashes. Returns false if there is none; denied: the last file
+ * of that name that may not be executed, or "". */
 static bool search(const char *name, char *buf, size_t size, char denied[PATH_MAX])
 {
 	const char *path = getenv("PATH"), *end;
@@ -205,7 +213,7 @@ static bool search(const char *name, char *buf, size_t size, char denied[PATH_MA
 	for (path = path != NULL ? path : "/bin:/usr/bin"; *name != '\0'; path = end + 1) {
 		end = path + strcspn(path, ":");
 		n = snprintf(buf, size, "%.*s%s%s", (int)(end - path), path, end > path ? "/" : "./", name);
-		/* a path that does not fit is not there: its beginning may be another file's */
+		/* a path that does not fit does not exist: its beginning may be another file's */
 		if (n < (int)size && stat(buf, &st) == 0 && S_ISREG(st.st_mode)) {
 			if (access(buf, X_OK) == 0)
 				return true;

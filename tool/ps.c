@@ -1,5 +1,5 @@
-/* tool/ps.c - `kochab ps`: lists the processes that run on Kochab, or the threads of a process or a core file with their
- * states and waits. It only reads memory (tool/look.c). */
+/* tool/ps.c - `kochab ps`: lists the processes that run on Kochab, or the threads of a process or a
+ * core file with their states and waits. It only reads memory (tool/look.c). */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -50,10 +50,12 @@ static double up_of(int pid)
 	if (behind == NULL || sscanf(behind, "%llu", &start) != 1)
 		return 0;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)start / (double)sysconf(_SC_CLK_TCK);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec -
+		(double)start / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Returns whether the process is in another namespace, so that the numbers that it knows are not ours. */
+/* Returns whether the process is in another namespace, so that the numbers that it knows are not
+ * ours. */
 static bool has_own_numbers(int pid)
 {
 	char text[4096];
@@ -64,7 +66,8 @@ static bool has_own_numbers(int pid)
 	return line != NULL && line[8 + strcspn(line + 8, "\t\n")] == '\t';
 }
 
-/* Returns whether a virtual processor lives in the process. A forked process has only a copy of the tables. */
+/* Returns whether a virtual processor lives in the process. A forked process has only a copy of the
+ * tables. */
 static bool is_its_own(const struct look *l)
 {
 	if (has_own_numbers(l->pid))
@@ -75,10 +78,12 @@ static bool is_its_own(const struct look *l)
 	return false;
 }
 
-/* Returns whether the process is a virtual processor, or will be. Its parent, the program's process, is listed instead. */
+/* Returns whether the process is a virtual processor, or will be. Its parent, the program's
+ * process, is listed instead. */
 static bool is_body(const struct look *l)
 {
-	return l->processes && !has_own_numbers(l->pid) && look_parent(l->pid) == look_parent(l->vp[0].tid);
+	return l->processes && !has_own_numbers(l->pid) &&
+		look_parent(l->pid) == look_parent(l->vp[0].tid);
 }
 
 static const char *option_of(const struct look *l, const char *name, char *to, size_t size)
@@ -86,7 +91,8 @@ static const char *option_of(const struct look *l, const char *name, char *to, s
 	const struct kbi_option *o = kbi_option_find(name, strlen(name));
 
 	/* every choice is a uint32_t */
-	return kbi_option_show(o, *(const uint32_t *)(const void *)((const char *)&l->options + o->offset), to, size);
+	return kbi_option_show(o, *(const uint32_t *)(const void *)((const char *)&l->options +
+		o->offset), to, size);
 }
 
 static const char *span(double s, char to[32])
@@ -116,8 +122,8 @@ static void list_one(struct look *l, enum look_found found, bool json)
 		tool_json_string(command);
 		printf(", \"up_s\": %.2f", up);
 		if (found == LOOK_FOUND) {
-			printf(", \"threads\": %u, \"vps\": %u, \"body\": \"%s\", \"scheduler\": \"%s\"}\n", l->n, l->n_vps,
-			       l->processes ? "process" : "thread", sched);
+			printf(", \"threads\": %u, \"vps\": %u, \"body\": \"%s\", \"scheduler\": \"%s\"}\n",
+				l->n, l->n_vps, l->processes ? "process" : "thread", sched);
 			return;
 		}
 		printf(", \"why\": ");
@@ -127,9 +133,11 @@ static void list_one(struct look *l, enum look_found found, bool json)
 	}
 	tool_plain(shown, sizeof(shown), command, sizeof(command));
 	if (found == LOOK_FOUND)
-		printf("%7d %8u %4u  %-13s  %-13s  %10s  %s\n", l->pid, l->n, l->n_vps, body, sched, span(up, up_text), shown);
+		printf("%7d %8u %4u  %-13s  %-13s  %10s  %s\n", l->pid, l->n, l->n_vps, body, sched,
+			span(up, up_text), shown);
 	else
-		printf("%7d %8s %4s  %-13s  %-13s  %10s  %s (%s)\n", l->pid, "-", "-", "-", "-", span(up, up_text), shown, l->why);
+		printf("%7d %8s %4s  %-13s  %-13s  %10s  %s (%s)\n", l->pid, "-", "-", "-", "-",
+			span(up, up_text), shown, l->why);
 }
 
 static int list(bool json)
@@ -153,10 +161,11 @@ static int list(bool json)
 		found = look_open(&l, (int)pid);
 		if (found == LOOK_FOUND && !look_threads(&l))
 			found = LOOK_DENIED;
-		if (found == LOOK_OTHER || found == LOOK_IDLE || (found == LOOK_FOUND && !is_body(&l) && is_its_own(&l))) {
+		if (found == LOOK_OTHER || found == LOOK_IDLE ||
+			(found == LOOK_FOUND && !is_body(&l) && is_its_own(&l))) {
 			if (!title)
-				printf("%7s %8s %4s  %-13s  %-13s  %10s  %s\n", "PID", "THREADS", "VPS", "BODY", "SCHEDULER", "UP",
-				       "COMMAND");
+				printf("%7s %8s %4s  %-13s  %-13s  %10s  %s\n", "PID", "THREADS", "VPS", "BODY",
+					"SCHEDULER", "UP", "COMMAND");
 			title = true;
 			list_one(&l, found, json);
 		}
@@ -179,10 +188,12 @@ struct row {
 
 static bool is_on_vp(enum kbi_task_kind kind)
 {
-	return kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING || kind == KBI_TASK_WAITING;
+	return kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING ||
+		kind == KBI_TASK_WAITING;
 }
 
-/* Returns the number by which the program knows the thread (gettid); 0: the thread has no number. */
+/* Returns the number by which the program knows the thread (gettid); 0: the thread has no
+ * number. */
 static uint32_t number_of(const struct kb_thread *t)
 {
 	return t->posix != NULL ? a_load_rlx(&t->number) : 0;
@@ -246,10 +257,10 @@ static void print_head(const struct look *l, const char *what)
 		command_of(l->pid, command);
 	}
 	printf("%s", tool_plain(shown, sizeof(shown), l->core < 0 ? command : what, COMMAND));
-	printf("%s: %u threads%s, %u virtual processor%s (%s), %s%s%s\n", l->core < 0 ? "" : " (a core file)", l->n,
-	       l->cut ? " and more" : "", l->n_vps, l->n_vps == 1 ? "" : "s",
-	       l->processes ? "processes" : "kernel threads", option_of(l, "sched", sched, sizeof(sched)),
-	       *up_text != '\0' ? ", up " : "", up_text);
+	printf("%s: %u threads%s, %u virtual processor%s (%s), %s%s%s\n", l->core < 0 ? "" :
+		" (a core file)", l->n, l->cut ? " and more" : "", l->n_vps, l->n_vps == 1 ? "" : "s",
+		l->processes ? "processes" : "kernel threads", option_of(l, "sched", sched, sizeof(sched)),
+		*up_text != '\0' ? ", up " : "", up_text);
 	for (uint32_t i = 0; i < l->n; i++) {
 		unsigned kind = (unsigned)look_kind(&l->thread[i]);
 
@@ -275,7 +286,8 @@ static void print_head(const struct look *l, const char *what)
 static void show_threads(const struct look *l, const struct look_wait *wait, bool json)
 {
 	/* first the threads that do something, then the threads that wait */
-	static const enum kbi_task_kind order[] = { KBI_TASK_RUNNING, KBI_TASK_BLOCKED, KBI_TASK_READY, KBI_TASK_WAIVED,
+	static const enum kbi_task_kind order[] = { KBI_TASK_RUNNING, KBI_TASK_BLOCKED, KBI_TASK_READY,
+		KBI_TASK_WAIVED,
 						    KBI_TASK_NEW, KBI_TASK_WAITING, KBI_TASK_FOREIGN, KBI_TASK_DONE };
 	enum { ORDER = sizeof(order) / sizeof(*order) };
 	uint64_t *charged = look_charged(l);
@@ -307,7 +319,8 @@ static int show(const char *what, bool json)
 	if (found != LOOK_FOUND || !look_threads(&l)) {
 		tool_say("ps: %s: %s", what, l.why);
 	} else if (l.core < 0 && !is_its_own(&l)) {
-		tool_say("ps: %s: it was forked from a program on Kochab, and runs on kernel threads", what);
+		tool_say("ps: %s: it was forked from a program on Kochab, and runs on kernel threads",
+			what);
 	} else if ((wait = look_waits(&l)) == NULL) {
 		tool_say("ps: %s", strerror(ENOMEM));
 	} else {
@@ -324,9 +337,12 @@ static int show(const char *what, bool json)
 static void usage(FILE *out)
 {
 	fprintf(out, "usage: kochab ps [--json] [PID | CORE]\n\n"
-		     "Without an argument: the processes that run on Kochab and that this user may look at. With a process, or\n"
-		     "a core file: its threads, their states, and what they wait for. Nothing runs or stops there for that:\n"
-		     "memory is read, also of a program that is stuck or stopped. --json: one object a line.\n");
+		     "Without an argument: the processes that run on Kochab and that this user may look "
+		     "at. With a process, or\n"
+		     "a core file: its threads, their states, and what they wait for. Nothing runs or "
+		     "stops there for that:\n"
+		     "memory is read, also of a program that is stuck or stopped. --json: one object a "
+		     "line.\n");
 }
 
 int tool_ps(int argc, char **argv)
@@ -342,7 +358,8 @@ int tool_ps(int argc, char **argv)
 		if (strcmp(argv[i], "--json") == 0) {
 			json = true;
 		} else if (argv[i][0] == '\0') {
-			tool_say("ps: '': neither the number of a process nor a core file; is the file with the number empty?");
+			tool_say("ps: '': neither the number of a process nor a core file; is the file with "
+				"the number empty?");
 			return TOOL_USAGE;
 		} else if (argv[i][0] == '-' || what != NULL) {
 			tool_say("ps: %s: no such argument; usage: kochab ps [--json] [PID | CORE]", argv[i]);

@@ -1,6 +1,7 @@
-/* tool/run.c - `kochab run`: turns options into KOCHAB_* variables, puts the drop-in library in front of
- * LD_PRELOAD and becomes the program. Everything that would make the preload silently not happen is
- * told by tool/program.c first; such a program runs, and its children are served (but with --children no). */
+/* tool/run.c - `kochab run`: turns options into KOCHAB_* variables, puts the drop-in library in
+ * front of LD_PRELOAD and executes the program. Reasons for which the preload would silently not
+ * happen are reported by tool/program.c first; such a program runs without, and its children are
+ * served (unless --children no). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -26,25 +27,29 @@ static void usage_row(const struct kbi_option *o)
 	for (char *c = name; *c != '\0'; c++)
 		*c = *c == '_' ? '-' : *c;
 	printf("  --%s%s\n        %s\n        %s%s; default %s%s%s\n", name,
-	       o->type == KBI_OPTION_BOOL ? "[=0|1]" : " VALUE", o->help, kbi_option_allowed(o, allowed, sizeof(allowed)),
+	       o->type == KBI_OPTION_BOOL ? "[=0|1]" : " VALUE", o->help,
+	       kbi_option_allowed(o, allowed, sizeof(allowed)),
 	       o->type == KBI_OPTION_TIME ? ", or with a unit: ns, us, ms, s" :
 	       o->type == KBI_OPTION_SIZE ? ", or with K, M, G" : "",
-	       kbi_option_show(o, o->def, text, sizeof(text)), measured ? " " : "", measured ? o->unit : "");
+	       kbi_option_show(o, o->def, text, sizeof(text)), measured ? " " : "",
+	       measured ? o->unit : "");
 }
 
 static void usage(void)
 {
 	printf("usage: kochab run [OPTION]... [--] PROGRAM [ARGUMENT]...\n\n"
-	       "Runs an unmodified, dynamically linked program; its threads become lightweight threads.\n"
+	       "Runs an unmodified, dynamically linked program; its threads become lightweight "
+	       "threads.\n"
 	       "Each option is also an environment variable; see 'kochab options'.\n\n");
 	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++)
 		usage_row(o);
-	printf("\nOne that the library cannot be loaded into (static, setuid, 32-bit, linked with musl) runs\n"
-	       "without it, and that is said.\n"
-	       "Exit: the program's; 127 it was not found, 126 it cannot be run, 2 wrong usage.\n");
+	printf("\nOne that the library cannot be loaded into (static, setuid, 32-bit, linked with "
+	"musl) runs\nwithout it, and that is said.\n"
+	"Exit: the program's; 127 it was not found, 126 it cannot be run, 2 wrong usage.\n");
 }
 
-/* The value of a flag stands behind '='. A word after the flag that is a value, and no program, is meant as one. */
+/* Returns whether a word after a flag is the flag's value: a flag's value stands behind '=', but a
+ * word that is a value, and no program, is treated as the value. */
 static bool is_value_of_flag(const struct kbi_option *o, const char *word)
 {
 	uint64_t value;
@@ -61,19 +66,21 @@ bool tool_take_option(const char *command, int argc, char **argv, int *i)
 	uint64_t parsed;
 
 	if (o == NULL) {
-		tool_say("%s: --%.*s: no such option; 'kochab %s --help' lists them", command, (int)n, name, command);
+		tool_say("%s: --%.*s: no such option; 'kochab %s --help' lists them", command, (int)n,
+			name, command);
 		return false;
 	}
 	if (value == NULL && o->type == KBI_OPTION_BOOL) {
 		if (is_value_of_flag(o, argv[*i + 1])) {
-			tool_say("%s: --%s %s: the value of a flag stands behind '=': write --%s=%s", command, name,
-				 argv[*i + 1], name, argv[*i + 1]);
+			tool_say("%s: --%s %s: the value of a flag stands behind '=': write --%s=%s", command,
+				name, argv[*i + 1], name, argv[*i + 1]);
 			return false;
 		}
 		value = "1";
 	} else if (value == NULL) {
 		if (*i + 1 >= argc) {
-			tool_say("%s: --%s needs a value: %s", command, name, kbi_option_allowed(o, allowed, sizeof(allowed)));
+			tool_say("%s: --%s needs a value: %s", command, name,
+				kbi_option_allowed(o, allowed, sizeof(allowed)));
 			return false;
 		}
 		value = argv[++*i];
@@ -86,7 +93,7 @@ bool tool_take_option(const char *command, int argc, char **argv, int *i)
 	return setenv(o->env, value, 1) == 0;
 }
 
-/* Says which processor of the option bind there is not; false then. */
+/* Checks the processors of the option bind. Returns false after printing which does not exist. */
 static bool has_processors(const char *command)
 {
 	const char *list = kbi_options.bind;
@@ -99,14 +106,14 @@ static bool has_processors(const char *command)
 	while (kbi_cpulist_next(&list, &first, &last))
 		for (unsigned cpu = first; cpu <= last; cpu++)
 			if (!kbi_cpus_has(&all, cpu)) {
-				tool_say("%s: --bind %s: processor %u is none of the %u that the program may use", command,
-					 kbi_options.bind, cpu, kbi_cpu_affinity());
+				tool_say("%s: --bind %s: processor %u is none of the %u that the program may use",
+					command, kbi_options.bind, cpu, kbi_cpu_affinity());
 				return false;
 			}
 	return true;
 }
 
-/* Such a short quantum without a unit was meant as milliseconds, most likely. */
+/* Warns of a very short quantum without a unit: most likely it was meant as milliseconds. */
 static void warn_of_short(const char *command)
 {
 	enum { SHORT = 100 };
@@ -114,7 +121,8 @@ static void warn_of_short(const char *command)
 
 	if (value != NULL && kbi_options.quantum > 0 && kbi_options.quantum < SHORT &&
 	    value[strspn(value, "0123456789")] == '\0')
-		tool_say("%s: --quantum %s is so many us; a unit may follow, such as %sms or %sus", command, value, value, value);
+		tool_say("%s: --quantum %s is so many us; a unit may follow, such as %sms or %sus", command,
+			value, value, value);
 }
 
 bool tool_check_options(const char *command)
@@ -123,7 +131,7 @@ bool tool_check_options(const char *command)
 	return has_processors(command);
 }
 
-/* directory + "/" + DROP_IN in buf if it is a readable file. */
+/* Writes directory + "/" + DROP_IN to buf. Returns true if it is a readable file. */
 static bool try_directory(const char *directory, char *buf, size_t size)
 {
 	int n = snprintf(buf, size, "%s/%s", directory, DROP_IN);
@@ -159,12 +167,13 @@ bool tool_find_drop_in(char *buf, size_t size)
 	}
 	if (find_near_command(buf, size) || try_directory(KOCHAB_LIBDIR, buf, size))
 		return true;
-	tool_say("%s: not found beside the command, in ../lib or in %s; set KOCHAB_LIB", DROP_IN, KOCHAB_LIBDIR);
+	tool_say("%s: not found beside the command, in ../lib or in %s; set KOCHAB_LIB", DROP_IN,
+		KOCHAB_LIBDIR);
 	return false;
 }
 
-/* old without a library of that name that stands there already, in buf: of two copies each would have half of the
- * threads. */
+/* Writes old without another library of that name to buf: with two copies, each would have half of
+ * the threads. */
 static void without(const char *ours, const char *old, char *buf)
 {
 	char *to = buf;
@@ -204,7 +213,8 @@ void tool_drop_preload(void)
 static bool find_allocator(const char *drop_in, char *buf, size_t size)
 {
 	const char *slash = strrchr(drop_in, '/');
-	int n = snprintf(buf, size, "%.*s%s", slash != NULL ? (int)(slash - drop_in) + 1 : 0, drop_in, ALLOCATOR);
+	int n = snprintf(buf, size, "%.*s%s", slash != NULL ? (int)(slash - drop_in) + 1 : 0,
+		drop_in, ALLOCATOR);
 
 	if (n > 0 && (size_t)n < size && access(buf, R_OK) == 0)
 		return true;
@@ -212,23 +222,26 @@ static bool find_allocator(const char *drop_in, char *buf, size_t size)
 	return false;
 }
 
-/* A program of another libc in a chain must not be given our library: musl's loader would end it. glibc's replaces $LIB by
- * the folder of the machine's libraries, which lies at most four below the root; for any other there is no such file, and
- * it goes on without. False: this libc does not do so, or has no such folder; the one we have loaded ourselves is not found
- * that way then. */
+/* Writes a path that only glibc finds. A program of another libc in a chain must not be given our
+ * library: musl's loader would end it. glibc's loader replaces $LIB by the folder of the machine's
+ * libraries, which lies at most four below the root; for any other loader there is no such file,
+ * and it goes on without. Returns false if this libc does not do so, has no such folder, or does
+ * not find our own library that way. */
 static bool glibc_only(const char *library, char *buf, size_t size)
 {
 	static const char way[] = "/$LIB/../../../..";
 	char libc[PATH_MAX], path[PATH_MAX + sizeof(way)];
 	Dl_info info;
 
-	if (*library != '/' || !dladdr((const void *)(uintptr_t)getenv, &info) || realpath(info.dli_fname, libc) == NULL)
+	if (*library != '/' || !dladdr((const void *)(uintptr_t)getenv, &info) ||
+		realpath(info.dli_fname, libc) == NULL)
 		return false;
 	snprintf(path, sizeof(path), "%s%s", way, libc);
-	return dlopen(path, RTLD_LAZY | RTLD_NOLOAD) != NULL && snprintf(buf, size, "%s%s", way, library) < (int)size;
+	return dlopen(path, RTLD_LAZY | RTLD_NOLOAD) != NULL &&
+		snprintf(buf, size, "%s%s", way, library) < (int)size;
 }
 
-/* In front of what is preloaded already, or behind it. */
+/* Puts a library in front of the preloaded libraries, or behind them. */
 static bool set_preload(const char *library, bool behind)
 {
 	const char *old = getenv("LD_PRELOAD"), *first, *second;
@@ -254,7 +267,8 @@ static bool set_preload(const char *library, bool behind)
 	return ok;
 }
 
-/* AddressSanitizer's runtime ends programs where it is not the first library, before the drop-in can put it there. */
+/* Preloads AddressSanitizer's runtime: it ends programs where it is not the first library, before
+ * the drop-in can put it there. */
 static bool set_sanitizer(void)
 {
 	const char *old = getenv("ASAN_OPTIONS");
@@ -263,24 +277,28 @@ static bool set_sanitizer(void)
 
 	if (old != NULL && strstr(old, "verify_asan_link_order") != NULL)
 		return true;
-	if (asprintf(&joined, "verify_asan_link_order=0%s%s", old != NULL ? ":" : "", old != NULL ? old : "") < 0)
+	if (asprintf(&joined, "verify_asan_link_order=0%s%s", old != NULL ? ":" : "",
+		old != NULL ? old : "") < 0)
 		return false;
 	ok = setenv("ASAN_OPTIONS", joined, 1) == 0;
 	free(joined);
 	return ok;
 }
 
-/* The layer over MPI, if the program is linked with one. It stands behind what is preloaded: a tool between the program and
- * MPI calls MPI by its second names, which are the layer's, too. */
+/* Preloads the layer over MPI, if the program is linked with MPI. It stands behind the libraries
+ * that are preloaded already: a tool between the program and MPI calls MPI by its second names,
+ * which the layer has, too. */
 static bool set_mpi(const char *program, const char *drop_in)
 {
 	char layer[PATH_MAX];
 
-	return !tool_find_mpi(program, drop_in, layer, sizeof(layer)) || (set_preload(layer, true) && tool_share_processors());
+	return !tool_find_mpi(program, drop_in, layer, sizeof(layer)) ||
+		(set_preload(layer, true) && tool_share_processors());
 }
 
-/* OpenMP's threads spin for milliseconds before they wait, because a kernel takes long to wake them. Ours are woken by a
- * switch, and the processor has other threads to run. The user's own words for that hold. */
+/* Sets OpenMP's waiting: its threads spin for milliseconds before they wait, because a kernel takes
+ * long to wake them. Our threads are woken by a switch, and the processor has other threads to run.
+ * The user's own setting is kept. */
 static bool set_waiting(void)
 {
 	if (!kbi_options.own_futex || getenv("OMP_WAIT_POLICY") != NULL)
@@ -288,20 +306,23 @@ static bool set_waiting(void)
 	return setenv("GOMP_SPINCOUNT", "0", 0) == 0 && setenv("KMP_BLOCKTIME", "0", 0) == 0;
 }
 
-/* The libraries that the program, or its children, shall find there. musl's loader ends a program for a library that it
- * cannot load, so a plain program must have a path that glibc alone finds. False: the reason was said. */
+/* Sets the libraries that the program, or its children, will find. musl's loader ends a program for
+ * a library that it cannot load, so a plain program must have a path that glibc alone finds.
+ * Returns false after printing the reason. */
 static bool set_libraries(const char *program, bool plain)
 {
 	char library[PATH_MAX], allocator[PATH_MAX], guarded[PATH_MAX];
 
 	if (!tool_find_drop_in(library, sizeof(library)))
 		return false;
-	if (plain && (kbi_options.children == KBI_OPT_CHILDREN_NO || !glibc_only(library, guarded, sizeof(guarded))))
+	if (plain && (kbi_options.children == KBI_OPT_CHILDREN_NO ||
+		!glibc_only(library, guarded, sizeof(guarded))))
 		return true;
 	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
 	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator, false)))
 		return false;
-	return (plain || set_mpi(program, library)) && set_preload(library, false) && set_sanitizer() && set_waiting();
+	return (plain || set_mpi(program, library)) && set_preload(library, false) && set_sanitizer() &&
+		set_waiting();
 }
 
 int tool_run(int argc, char **argv)

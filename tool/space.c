@@ -1,5 +1,5 @@
-/* tool/space.c - `kochab space`: lists, inspects and removes named spaces. It does not attach: it reads the file, so a
- * damaged one harms nobody. */
+/* tool/space.c - `kochab space`: lists, inspects and removes named spaces. It does not attach: it
+ * reads the file, so a damaged file does no harm. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static const char *reason(int e)
 	}
 }
 
-/* folder: that the name is in; -1: anywhere. */
+/* Opens a view. folder: the folder that the name is in; -1: anywhere. */
 static int open_view(int folder, const char *name, struct view *v)
 {
 	int e = folder < 0 ? kbi_space_file_open(name, false, KBI_SPACE_FILE_ANYBODYS, &v->fd) :
@@ -52,7 +52,8 @@ static bool read_proc(const struct view *v, unsigned slot, struct kbi_space_proc
 {
 	off_t at = KBI_SPACE_TABLE + (off_t)(slot * sizeof *p);
 
-	return pread(v->fd, p, sizeof *p, at) == (ssize_t)sizeof *p && a_load_rlx(&p->state) != KBI_SPACE_FREE;
+	return pread(v->fd, p, sizeof *p, at) == (ssize_t)sizeof *p &&
+		a_load_rlx(&p->state) != KBI_SPACE_FREE;
 }
 
 static bool is_alive(struct kbi_space_proc *p)
@@ -70,7 +71,7 @@ static unsigned count_processes(const struct view *v)
 	return n;
 }
 
-/* Names that other programs have given, as they may be shown; valid until the next. */
+/* Returns names that other programs have given as they may be shown; valid until the next call. */
 static const char *shown(const char *name, size_t most)
 {
 	static char text[4 * 256 + 1];
@@ -78,9 +79,9 @@ static const char *shown(const char *name, size_t most)
 	return tool_plain(text, sizeof text, name, most);
 }
 
-/* ---- list ---------------------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
-/* A file of a folder: its space is asked for by this name. */
+/* Lists a file of a folder: its space is asked for by this name. */
 static void list_one(int folder, const char *file, const char *name, const char *path, bool json)
 {
 	struct view v;
@@ -98,20 +99,22 @@ static void list_one(int folder, const char *file, const char *name, const char 
 			tool_json_string(reason(e));
 			puts("}");
 		} else {
-			printf(", \"size\": %" PRIu64 ", \"used\": %" PRIu64 ", \"limit\": %" PRIu64, size, used, v.head.limit);
+			printf(", \"size\": %" PRIu64 ", \"used\": %" PRIu64 ", \"limit\": %" PRIu64, size,
+				used, v.head.limit);
 			printf(", \"processes\": %u, \"objects\": %u}\n", n, a_load_rlx(&v.head.n_things));
 		}
 	} else if (e) {
 		printf("%-24s %s\n", shown(name, SIZE_MAX), reason(e));
 	} else {
-		printf("%-24s %8" PRIu64 " KiB of %8" PRIu64 ", ", shown(name, SIZE_MAX), size / 1024, v.head.limit / 1024);
+		printf("%-24s %8" PRIu64 " KiB of %8" PRIu64 ", ", shown(name, SIZE_MAX), size / 1024,
+			v.head.limit / 1024);
 		printf("%u process%s, %u objects\n", n, n == 1 ? "" : "es", a_load_rlx(&v.head.n_things));
 	}
 	if (!e)
 		close(v.fd);
 }
 
-/* Does the name lead to this file of the folder? */
+/* Returns whether the name leads to this file of the folder. */
 static bool leads_to(const char *name, int folder, const char *file)
 {
 	struct stat st, found;
@@ -120,14 +123,15 @@ static bool leads_to(const char *name, int folder, const char *file)
 
 	if (kbi_space_place_is_path(name) || kbi_space_file_open(name, false, KBI_SPACE_FILE_OURS, &fd))
 		return false;
-	same = fstat(fd, &found) == 0 && fstatat(folder, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == found.st_dev &&
-	       st.st_ino == found.st_ino;
+	same = fstat(fd, &found) == 0 && fstatat(folder, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		st.st_dev == found.st_dev && st.st_ino == found.st_ino;
 	kbi_space_file_close(fd);
 	return same;
 }
 
-/* They are opened in the folder that was looked at: its owner may put something else in its place meanwhile. A space is
- * asked for by its name, or, where the name leads elsewhere or is none, by its path. */
+/* Lists files, which are opened in the folder that was read: its owner may put something else in
+ * its place meanwhile. A space is asked for by its name, or, where the name leads elsewhere or is
+ * none, by its path. */
 static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool json)
 {
 	const char *prefix = place == KBI_SPACE_SHARED ? KBI_SPACE_PLACE_PREFIX : "";
@@ -137,15 +141,18 @@ static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool
 	while ((d = readdir(dir))) {
 		const char *name = d->d_name + strlen(prefix);
 
-		if (strncmp(d->d_name, prefix, strlen(prefix)) || strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
-		    kbi_space_place_path(place, name, user, path, sizeof path))
+		if (strncmp(d->d_name, prefix, strlen(prefix)) || strcmp(d->d_name, ".") == 0 ||
+			strcmp(d->d_name, "..") == 0 ||
+			kbi_space_place_path(place, name, user, path, sizeof path))
 			continue;
-		list_one(dirfd(dir), d->d_name, leads_to(name, dirfd(dir), d->d_name) ? name : path, path, json);
+		list_one(dirfd(dir), d->d_name, leads_to(name, dirfd(dir), d->d_name) ? name :
+			path, path, json);
 	}
 	closedir(dir);
 }
 
-/* A user's folder, under the conditions for making a space there; a folder with two paths is shown once. */
+/* Lists a user's folder, under the conditions for making a space there; a folder with two paths is
+ * shown once. */
 static void list_folder(enum kbi_space_place place, uint32_t user, bool json)
 {
 	static struct stat seen;
@@ -171,7 +178,8 @@ static void list_folder(enum kbi_space_place place, uint32_t user, bool json)
 		close(fd);
 }
 
-/* Folders of other users, which root may see: entries of `in` that are this prefix and a uid. */
+/* Lists folders of other users, which root may see: entries of `in` that are this prefix and a
+ * uid. */
 static void list_others(const char *in, const char *prefix, enum kbi_space_place place, bool json)
 {
 	DIR *dir = geteuid() == 0 ? opendir(in) : NULL;
@@ -179,7 +187,8 @@ static void list_others(const char *in, const char *prefix, enum kbi_space_place
 
 	while (dir && (d = readdir(dir))) {
 		char *end, *from = d->d_name + strlen(prefix);
-		unsigned long user = strncmp(d->d_name, prefix, strlen(prefix)) == 0 ? strtoul(from, &end, 10) : 0;
+		unsigned long user = strncmp(d->d_name, prefix, strlen(prefix)) == 0 ?
+			strtoul(from, &end, 10) : 0;
 
 		if (user && user < UINT32_MAX && !*end)
 			list_folder(place, (uint32_t)user, json);
@@ -204,7 +213,7 @@ static int list(bool json)
 	return TOOL_OK;
 }
 
-/* ---- inspect ------------------------------------------------------------------------------------------- */
+/* ---- inspect --------------------------------------------------------------------------------- */
 
 static void show_ends(const struct kbi_space_thing *t, unsigned end, const char *what)
 {
@@ -212,7 +221,8 @@ static void show_ends(const struct kbi_space_thing *t, unsigned end, const char 
 
 	printf(", %s", what);
 	if (!mask)
-		printf(" none%s", a_load_rlx(&t->flags) & KBI_SPACE_DIED << end ? " (the last one died)" : "");
+		printf(" none%s", a_load_rlx(&t->flags) & KBI_SPACE_DIED << end ?
+			" (the last one died)" : "");
 	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
 		if (mask >> i & 1)
 			printf(" #%u", i);
@@ -233,7 +243,8 @@ static void show_thing(const struct kbi_space_thing *t)
 		show_ends(t, 1, "notifying");
 		break;
 	case KBI_SPACE_CHAN:
-		printf("%" PRIu64 " of %" PRIu64 " elements of %u bytes", t->chan.tail - t->chan.head, t->capacity, t->size);
+		printf("%" PRIu64 " of %" PRIu64 " elements of %u bytes", t->chan.tail - t->chan.head,
+			t->capacity, t->size);
 		show_ends(t, 0, "receivers");
 		show_ends(t, 1, "senders");
 		break;
@@ -247,7 +258,8 @@ static void show_thing(const struct kbi_space_thing *t)
 			printf("free");
 		break;
 	case KBI_SPACE_RWLOCK:
-		printf("%u readers, %s", a_load_rlx(&t->rwlock.readers), a_load_rlx(&t->rwlock.writer) ? "a writer" : "no writer");
+		printf("%u readers, %s", a_load_rlx(&t->rwlock.readers), a_load_rlx(&t->rwlock.writer) ?
+			"a writer" : "no writer");
 		break;
 	case KBI_SPACE_BARRIER:
 		printf("%u of %u to come", t->barrier.left, t->size);
@@ -260,13 +272,15 @@ static void show_thing(const struct kbi_space_thing *t)
 	       a_load_rlx(&t->queue[0].head) || a_load_rlx(&t->queue[1].head) ? ", threads wait" : "");
 }
 
-/* The chain leads from newer to older objects, which lie lower and apart: so a damaged one ends, too, and soon. */
+/* Prints the objects. The chain leads from newer to older objects, which lie lower and apart: so a
+ * damaged chain ends, too, and soon. */
 static void show_things(const struct view *v)
 {
 	uint64_t at = a_load_rlx(&v->head.things), before = a_load_rlx(&v->head.size);
 	struct kbi_space_thing t;
 
-	for (; at >= KBI_SPACE_FIRST && at % KBI_CACHE_LINE == 0 && at < before && before - at >= sizeof t;) {
+	for (; at >= KBI_SPACE_FIRST && at % KBI_CACHE_LINE == 0 && at < before &&
+		before - at >= sizeof t;) {
 		before = at;
 		if (pread(v->fd, &t, sizeof t, (off_t)at) != (ssize_t)sizeof t)
 			return;
@@ -286,9 +300,10 @@ static int inspect(const char *name)
 		return TOOL_FAILED;
 	}
 	printf("%s: ", shown(name, SIZE_MAX));
-	printf("made by Kochab %s, layout %u\n", shown(v.head.build, sizeof v.head.build), v.head.layout);
-	printf("  %" PRIu64 " bytes, %" PRIu64 " in use, may grow to %" PRIu64, a_load_rlx(&v.head.size),
-	       a_load_rlx(&v.head.used), v.head.limit);
+	printf("made by Kochab %s, layout %u\n", shown(v.head.build, sizeof v.head.build),
+		v.head.layout);
+	printf("  %" PRIu64 " bytes, %" PRIu64 " in use, may grow to %" PRIu64,
+		a_load_rlx(&v.head.size), a_load_rlx(&v.head.used), v.head.limit);
 	printf("; address %#" PRIx64 "%s\n", v.head.address, v.head.fixed ? " (fixed)" : "");
 	printf("  %u processes died in it\n", a_load_rlx(&v.head.crashes));
 	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
@@ -300,7 +315,7 @@ static int inspect(const char *name)
 	return TOOL_OK;
 }
 
-/* ---- remove -------------------------------------------------------------------------------------------- */
+/* ---- remove ---------------------------------------------------------------------------------- */
 
 static int remove_space(const char *name, bool force)
 {
@@ -333,7 +348,8 @@ static int usage(FILE *out, int code)
 	fprintf(out, "usage: kochab space list [--json]\n"
 		     "       kochab space inspect NAME\n"
 		     "       kochab space remove [--force] NAME...\n\n"
-		     "Named spaces: memory that programs share, and in which their threads wait for each other.\n"
+		     "Named spaces: memory that programs share, and in which their threads wait for each "
+		     "other.\n"
 		     "remove: not while processes are attached, nor what is no space, unless --force.\n");
 	return code;
 }
@@ -358,7 +374,8 @@ int tool_space(int argc, char **argv)
 	if (asks_for_help(what) || (is_command(what) && asks_for_help(more)))
 		return usage(stdout, TOOL_OK);
 	if (*what && !is_command(what)) {
-		tool_say("space: %s: no such %s; 'kochab space --help' lists them", what, *what == '-' ? "option" : "command");
+		tool_say("space: %s: no such %s; 'kochab space --help' lists them", what,
+			*what == '-' ? "option" : "command");
 		return TOOL_USAGE;
 	}
 	if (option && strcmp(more, is_remove ? "--force" : is_list ? "--json" : "") != 0) {

@@ -1,5 +1,6 @@
-/* tool/stack.c - `kochab stack`: backtraces of a program's threads, equal ones once. The work is done by a child with
- * limits: symbols and unwind tables come from files that the program has mapped, and may be anything. */
+/* tool/stack.c - `kochab stack`: backtraces of a program's threads, equal ones once. The work is
+ * done by a child with limits: symbols and unwind tables come from files that the program has
+ * mapped, and may be anything. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@
 enum { SECONDS = 300, NAMED = 6 };
 
 struct asked {
-	const char *what;  /* the process or core file, as it was asked for */
+	const char *what;  /* the process or core file, in the user's words */
 	bool is_pid;
-	bool all;          /* each by itself */
+	bool all;          /* each thread by itself */
 	long thread;       /* -1: all */
 };
 
@@ -43,7 +44,7 @@ static bool are_equal(const struct stack_trace *x, const struct stack_trace *y)
 	       (x->n == 0 || memcmp(x->pc, y->pc, x->n * sizeof(*x->pc)) == 0);
 }
 
-/* A group of equal ones. */
+/* A group of equal traces. */
 struct group {
 	uint32_t first, n;
 };
@@ -52,7 +53,8 @@ static int by_number(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
 
-	return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->first > y->first) - (x->first < y->first);
+	return x->n != y->n ? (x->n < y->n) - (x->n > y->n) :
+		(x->first > y->first) - (x->first < y->first);
 }
 
 static void print_thread(const struct kb_thread *t, const char *before)
@@ -60,10 +62,12 @@ static void print_thread(const struct kb_thread *t, const char *before)
 	char name[LOOK_NAME];
 
 	look_name(t, name);
-	printf("%s#%u%s%s%s", before, t->task.index, *name != '\0' ? " \"" : "", name, *name != '\0' ? "\"" : "");
+	printf("%s#%u%s%s%s", before, t->task.index, *name != '\0' ? " \"" : "", name,
+		*name != '\0' ? "\"" : "");
 }
 
-static void print_group(const struct look *l, const struct stack_trace *trace, const struct group *g)
+static void print_group(const struct look *l, const struct stack_trace *trace,
+	const struct group *g)
 {
 	const struct stack_trace *first = &trace[g->first];
 	const struct kb_thread *t = &l->thread[first->thread];
@@ -72,7 +76,8 @@ static void print_group(const struct look *l, const struct stack_trace *trace, c
 	if (g->n > 1)
 		printf("%u threads: ", g->n);
 	for (uint32_t i = 0; i < g->n && i < NAMED; i++)
-		print_thread(&l->thread[trace[g->first + i].thread], i > 0 ? ", " : g->n > 1 ? "" : "Thread ");
+		print_thread(&l->thread[trace[g->first + i].thread], i > 0 ? ", " : g->n > 1 ?
+			"" : "Thread ");
 	printf("%s, %s", g->n > NAMED ? " ..." : "", look_state(t));
 	if (g->n == 1 && look_tid(l, t) != 0)
 		printf(" on kernel thread %d", look_tid(l, t));
@@ -103,7 +108,8 @@ static int print_all(const struct look *l, const struct asked *a)
 			stack_unwind(l, &trace[n++]);
 		}
 	if (n == 0) {
-		tool_say("stack: %s: no thread #%ld; 'kochab ps %s' lists them", a->what, a->thread, a->what);
+		tool_say("stack: %s: no thread #%ld; 'kochab ps %s' lists them", a->what,
+			a->thread, a->what);
 		return TOOL_FAILED;
 	}
 	if (!a->all)
@@ -123,7 +129,8 @@ static int print_all(const struct look *l, const struct asked *a)
 static int work(const struct asked *a)
 {
 	struct look l;
-	enum look_found found = a->is_pid ? look_open(&l, (int)strtol(a->what, NULL, 10)) : look_open_core(&l, a->what);
+	enum look_found found = a->is_pid ? look_open(&l, (int)strtol(a->what, NULL, 10)) :
+		look_open_core(&l, a->what);
 
 	if (found != LOOK_FOUND || !look_threads(&l)) {
 		tool_say("stack: %s: %s", a->what, l.why);
@@ -132,26 +139,28 @@ static int work(const struct asked *a)
 	return stack_begin(&l, a->is_pid ? NULL : a->what) ? print_all(&l, a) : TOOL_FAILED;
 }
 
-/* The child ended by a signal. Signals from outside end this command the same way, as where nobody reads what it writes. */
+/* Ends this command, whose child was ended by a signal. After signals from outside it ends the same
+ * way, as where nobody reads its output. */
 static int told_end(int sig)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
 		if (sig == own[i]) {
-			tool_say("stack: the unwinder ended by signal %d (%s): what the program has mapped is damaged", sig,
-				 strsignal(sig));
+			tool_say("stack: the unwinder ended by signal %d (%s): what the program has mapped is "
+				"damaged", sig, strsignal(sig));
 			return TOOL_FAILED;
 		}
 	if (sig != SIGXCPU && sig != SIGKILL) {
 		signal(sig, SIG_DFL);
 		raise(sig);
 	}
-	tool_say("stack: the unwinder ended by signal %d (%s); it may compute for %d s", sig, strsignal(sig), SECONDS);
+	tool_say("stack: the unwinder ended by signal %d (%s); it may compute for %d s", sig,
+		strsignal(sig), SECONDS);
 	return TOOL_FAILED;
 }
 
-/* If the child is stopped from outside, its traced threads go on. */
+/* Runs the work in the child. If the child is stopped from outside, its traced threads go on. */
 static int work_apart(const struct asked *a)
 {
 	pid_t child;
@@ -181,9 +190,12 @@ static int work_apart(const struct asked *a)
 static void usage(FILE *out)
 {
 	fprintf(out, "usage: kochab stack [--all] PID | CORE [THREAD]\n\n"
-		     "Backtraces of a program's threads, also of one that is stuck or stopped; THREAD is an index of 'kochab ps\n"
-		     "PID'. Equal ones are shown once, with their number; --all: each by itself. Nothing runs in the program for\n"
-		     "that; kernel threads that are running are stopped for a moment. It needs elfutils (libdw).\n");
+		     "Backtraces of a program's threads, also of one that is stuck or stopped; THREAD is "
+		     "an index of 'kochab ps\n"
+		     "PID'. Equal ones are shown once, with their number; --all: each by itself. Nothing "
+		     "runs in the program for\n"
+		     "that; kernel threads that are running are stopped for a moment. It needs elfutils "
+		     "(libdw).\n");
 }
 
 int tool_stack(int argc, char **argv)
@@ -206,7 +218,8 @@ int tool_stack(int argc, char **argv)
 		} else {
 			a.thread = strtol(argv[i] + (argv[i][0] == '#'), &end, 10);
 			if (*end != '\0' || a.thread < 0 || argv[i][argv[i][0] == '#'] == '\0') {
-				tool_say("stack: %s: no index of a thread; 'kochab ps %s' lists them", argv[i], a.what);
+				tool_say("stack: %s: no index of a thread; 'kochab ps %s' lists them",
+					argv[i], a.what);
 				return TOOL_USAGE;
 			}
 		}

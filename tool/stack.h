@@ -1,5 +1,6 @@
-/* tool/stack.h - backtraces of another process' threads, by elfutils. stack.c chooses threads and prints,
- * stack_unwind.c asks libdw, which is opened when it is needed, so the command runs without it. */
+/* tool/stack.h - backtraces of another process' threads, by elfutils. stack.c chooses threads and
+ * prints, stack_unwind.c asks libdw, which is opened when it is needed, so the command runs without
+ * it. */
 #ifndef KOCHAB_TOOL_STACK_H
 #define KOCHAB_TOOL_STACK_H
 
@@ -7,7 +8,7 @@
 
 enum { STACK_FRAMES = 100 };
 
-/* The frames of a thread: where each goes on; the first may be where it stands. */
+/* The frames of a thread: the address where each goes on; the first may be the program counter. */
 struct stack_trace {
 	uint32_t thread; /* place in look->thread */
 	enum kbi_task_kind kind;
@@ -16,11 +17,13 @@ struct stack_trace {
 	const char *why; /* NULL; why there are none, or not all */
 };
 
-/* Opens the libraries and lists the process's modules. file: the core file, NULL. False: the reason is printed. */
+/* Opens the libraries and lists the process's modules. file: the core file, NULL. False: the reason
+ * is printed. */
 bool stack_begin(const struct look *l, const char *file);
-/* The frames of a thread, t->n of them in t->pc, which is to be freed. */
+/* Finds the frames of a thread: t->n addresses in t->pc, which the caller frees. */
 void stack_unwind(const struct look *l, struct stack_trace *t);
-/* A frame as it may be shown: function, module, line. call: it goes on behind a call. */
+/* Writes a frame as it may be shown: function, module, line. call: the frame goes on behind a
+ * call. */
 const char *stack_words(uint64_t pc, bool call, char *to, size_t size);
 
 #endif

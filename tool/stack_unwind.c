@@ -1,7 +1,8 @@
-/* tool/stack_unwind.c - backtraces by elfutils' libdwfl. Contract in stack.h. A thread that is parked has its registers on
- * its stack, as the switch has left them (src/arch/<machine>/ctx.h): this file gives them to libdwfl. A thread that runs,
- * or is in a call, has the registers of its kernel thread, which libdwfl stops for a moment (ptrace). If the command was
- * built without the headers of elfutils, it says so. */
+/* tool/stack_unwind.c - backtraces by elfutils' libdwfl. Contract in stack.h. A thread that is
+ * parked has its registers on its stack, as the switch has left them (src/arch/<machine>/ctx.h):
+ * this file gives them to libdwfl. A thread that runs, or is in a call, has the registers of its
+ * kernel thread, which libdwfl stops for a moment (ptrace). If the command was built without the
+ * headers of elfutils, it says so. */
 #include "stack.h"
 #include "tool.h"
 
@@ -18,12 +19,15 @@
 #include "arch/arch.h"
 
 /* The functions of the libraries that this file calls. */
-#define FUNCTIONS(F)                                                                                                   \
-	F(dwfl_begin) F(dwfl_linux_proc_report) F(dwfl_report_end) F(dwfl_linux_proc_find_elf)                         \
-	F(dwfl_standard_find_debuginfo) F(dwfl_attach_state) F(dwfl_getthread_frames) F(dwfl_thread_state_registers)  \
-	F(dwfl_thread_state_register_pc) F(dwfl_frame_pc) F(dwfl_addrmodule) F(dwfl_module_addrinfo)                   \
-	F(dwfl_module_info) F(dwfl_module_getsrc) F(dwfl_lineinfo) F(dwfl_errmsg) F(dwfl_linux_proc_attach)            \
-	F(dwfl_core_file_report) F(dwfl_build_id_find_elf) F(dwfl_frame_thread) F(dwfl_end) F(dwfl_core_file_attach)
+#define FUNCTIONS(F) \
+	F(dwfl_begin) F(dwfl_linux_proc_report) F(dwfl_report_end) F(dwfl_linux_proc_find_elf) \
+	F(dwfl_standard_find_debuginfo) F(dwfl_attach_state) F(dwfl_getthread_frames) \
+	F(dwfl_thread_state_registers) \
+	F(dwfl_thread_state_register_pc) F(dwfl_frame_pc) F(dwfl_addrmodule) F(dwfl_module_addrinfo) \
+	F(dwfl_module_info) F(dwfl_module_getsrc) F(dwfl_lineinfo) F(dwfl_errmsg) \
+	F(dwfl_linux_proc_attach) \
+	F(dwfl_core_file_report) F(dwfl_build_id_find_elf) F(dwfl_frame_thread) F(dwfl_end) \
+	F(dwfl_core_file_attach)
 static struct {
 #define F(name) __typeof__(&name) name;
 	FUNCTIONS(F)
@@ -34,7 +38,8 @@ static struct {
 
 static bool open_libraries(void)
 {
-	void *libdw = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL), *libelf = dlopen("libelf.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *libdw = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL),
+		*libelf = dlopen("libelf.so.1", RTLD_NOW | RTLD_LOCAL);
 	bool all = libdw != NULL && libelf != NULL;
 
 	if (!all) {
@@ -44,8 +49,9 @@ static bool open_libraries(void)
 #define F(name) all = all && (dw.name = (__typeof__(&name))(uintptr_t)dlsym(libdw, #name)) != NULL;
 	FUNCTIONS(F)
 #undef F
-	all = all && (dw.elf_begin = (__typeof__(&elf_begin))(uintptr_t)dlsym(libelf, "elf_begin")) != NULL &&
-	      (dw.elf_version = (__typeof__(&elf_version))(uintptr_t)dlsym(libelf, "elf_version")) != NULL;
+	all = all && (dw.elf_begin = (__typeof__(&elf_begin))(uintptr_t)dlsym(libelf, "elf_begin")) !=
+		NULL && (dw.elf_version = (__typeof__(&elf_version))(uintptr_t)dlsym(libelf,
+		"elf_version")) != NULL;
 	if (!all)
 		tool_say("stack: libdw.so.1: too old");
 	return all;
@@ -53,17 +59,20 @@ static bool open_libraries(void)
 
 /* ---- parked threads ---- */
 
-/* Registers by their numbers in DWARF, and where they lie from the stack pointer up; the stack pointer behind them. */
+/* Registers by their numbers in DWARF, and where they lie from the stack pointer up; the stack
+ * pointer behind them. */
 static const struct {
 	unsigned number, at;
 } saved[] = {
 #if defined(__x86_64__)
 	{ 6, KBI_FRAME_RBP },
 #elif defined(__aarch64__)
-	{ 19, 0 }, { 20, 8 }, { 21, 16 }, { 22, 24 }, { 23, 32 }, { 24, 40 }, { 25, 48 }, { 26, 56 }, { 27, 64 }, { 28, 72 },
+	{ 19, 0 }, { 20, 8 }, { 21, 16 }, { 22, 24 }, { 23, 32 }, { 24, 40 }, { 25, 48 }, { 26, 56 },
+	{ 27, 64 }, { 28, 72 },
 	{ 29, 80 }, { 30, 88 },
 #elif defined(__riscv)
-	{ 1, KBI_FRAME_RA }, { 8, 8 }, { 9, 16 }, { 18, 24 }, { 19, 32 }, { 20, 40 }, { 21, 48 }, { 22, 56 }, { 23, 64 },
+	{ 1, KBI_FRAME_RA }, { 8, 8 }, { 9, 16 }, { 18, 24 }, { 19, 32 }, { 20, 40 }, { 21, 48 },
+	{ 22, 56 }, { 23, 64 },
 	{ 24, 72 }, { 25, 80 }, { 26, 88 }, { 27, 96 },
 #else
 	{ 0, 0 },
@@ -154,7 +163,8 @@ static Dwfl *modules; /* of the process: names, and parked threads */
 
 /* ---- kernel threads ---- */
 
-/* The process that was asked last. Where virtual processors are processes, kernel threads belong to several processes. */
+/* The process that was asked last. Where virtual processors are processes, kernel threads belong to
+ * several processes. */
 static struct {
 	int pid;
 	Dwfl *dwfl;
@@ -178,7 +188,8 @@ static Dwfl *report_process(int pid)
 
 	c = callbacks_of(false);
 	dwfl = dw.dwfl_begin(&c);
-	if (dwfl != NULL && dw.dwfl_linux_proc_report(dwfl, pid) == 0 && dw.dwfl_report_end(dwfl, NULL, NULL) == 0)
+	if (dwfl != NULL && dw.dwfl_linux_proc_report(dwfl, pid) == 0 &&
+		dw.dwfl_report_end(dwfl, NULL, NULL) == 0)
 		return dwfl;
 	tool_say("stack: %s", dw.dwfl_errmsg(-1));
 	return NULL;
@@ -196,7 +207,8 @@ static Dwfl *report_core(const char *file)
 	dw.elf_version(EV_CURRENT);
 	core_elf = fd >= 0 ? dw.elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
 	dwfl = core_elf != NULL ? dw.dwfl_begin(&c) : NULL;
-	if (dwfl != NULL && dw.dwfl_core_file_report(dwfl, core_elf, NULL) >= 0 && dw.dwfl_report_end(dwfl, NULL, NULL) == 0)
+	if (dwfl != NULL && dw.dwfl_core_file_report(dwfl, core_elf, NULL) >= 0 &&
+		dw.dwfl_report_end(dwfl, NULL, NULL) == 0)
 		return dwfl;
 	tool_say("stack: %s: %s", file, dw.dwfl_errmsg(-1));
 	return NULL;
@@ -301,7 +313,8 @@ void stack_unwind(const struct look *l, struct stack_trace *trace)
 		memcpy(trace->pc, frames, n * sizeof(*trace->pc));
 }
 
-/* Returns a name of C++ as the source has it, to be freed; NULL: it is none, or there is no libstdc++ here. */
+/* Returns a name of C++ as the source has it, to be freed; NULL: it is none, or there is no
+ * libstdc++ here. */
 static char *demangled(const char *name)
 {
 	enum { LONGEST = 4096 };
@@ -325,8 +338,8 @@ static void add_name(const char *name, uint64_t off, char *to, size_t size)
 	enum { MOST = 400 };
 	char shown[4 * MOST + 8], *source = demangled(name);
 
-	snprintf(to, size, "%s+%#llx", tool_plain(shown, sizeof(shown), source != NULL ? source : name, MOST),
-		 (unsigned long long)off);
+	snprintf(to, size, "%s+%#llx", tool_plain(shown, sizeof(shown), source != NULL ? source : name,
+		MOST), (unsigned long long)off);
 	free(source);
 }
 
@@ -350,7 +363,8 @@ const char *stack_words(uint64_t pc, bool call, char *to, size_t size)
 	if (line != NULL)
 		source = dw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 	slash = file != NULL ? strrchr(file, '/') : NULL;
-	tool_plain(module, sizeof(module), slash != NULL ? slash + 1 : file != NULL ? file : "?", sizeof(module));
+	tool_plain(module, sizeof(module), slash != NULL ? slash + 1 : file != NULL ? file : "?",
+		sizeof(module));
 	if (name != NULL) {
 		add_name(name, off + call, function, sizeof(function));
 		snprintf(to, size, "%s (%s)", function, module);
@@ -358,7 +372,8 @@ const char *stack_words(uint64_t pc, bool call, char *to, size_t size)
 		snprintf(to, size, "%#llx (%s)", (unsigned long long)pc, module);
 	}
 	if (source != NULL)
-		snprintf(to + strlen(to), size - strlen(to), " %s:%d", tool_plain(where, sizeof(where), source, 120), number);
+		snprintf(to + strlen(to), size - strlen(to), " %s:%d",
+			tool_plain(where, sizeof(where), source, 120), number);
 	return to;
 }
 
@@ -368,7 +383,8 @@ bool stack_begin(const struct look *l, const char *file)
 {
 	(void)l;
 	(void)file;
-	tool_say("stack: this command was built without elfutils; install libdw-dev and build it again");
+	tool_say("stack: this command was built without elfutils; install libdw-dev and build it "
+		"again");
 	return false;
 }
 

@@ -1,4 +1,5 @@
-/* tool/text.c - text that came from somewhere, made harmless for where it goes: a terminal, a JSON line, a page. */
+/* tool/text.c - text that came from somewhere, made harmless for where it goes: a terminal, a JSON
+ * line, a page. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -6,11 +7,13 @@
 
 #include "tool.h"
 
-/* The character that begins at s, of n bytes at least 1: its length, 0 if it is no UTF-8. */
+/* Returns the length of the character that begins at s, of n bytes at least 1; 0: it is no
+ * UTF-8. */
 static size_t character(const unsigned char *s, size_t n, uint32_t *code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+	size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 :
+		s[0] < 0xf8 ? 4 : 0;
 
 	if (!length || length > n)
 		return 0;
@@ -20,15 +23,18 @@ static size_t character(const unsigned char *s, size_t n, uint32_t *code)
 			return 0;
 		*code = *code << 6 | (s[i] & 0x3f);
 	}
-	return *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : length;
+	return *code < least[length] || *code > 0x10ffff ||
+		(*code >= 0xd800 && *code < 0xe000) ? 0 : length;
 }
 
-/* A terminal would obey it, or show the following text elsewhere: controls, marks of direction, line ends. */
+/* Returns whether a terminal would obey it, or show the following text elsewhere: controls, marks
+ * of direction, line ends. */
 static bool commands(uint32_t code)
 {
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c || (code >= 0x200b && code <= 0x200f) ||
-	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
-	       (code >= 0xe0000 && code <= 0xe0fff);
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c ||
+		(code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+		(code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
+		(code >= 0xe0000 && code <= 0xe0fff);
 }
 
 /* A text, character by character. */
@@ -43,7 +49,8 @@ struct piece {
 
 static struct piece begin(const char *text, size_t n)
 {
-	return (struct piece){ .at = (const unsigned char *)text, .end = (const unsigned char *)text + n };
+	return (struct piece){ .at = (const unsigned char *)text,
+		.end = (const unsigned char *)text + n };
 }
 
 static bool next(struct piece *p)

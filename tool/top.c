@@ -1,7 +1,7 @@
-/* tool/top.c - `kochab top`: shows a running program on Kochab, read again and again from outside (tool/look.c): its
- * virtual processors with their switches a second, its threads by state, and the objects that most threads wait for.
- * Escape sequences move the cursor, so no library is needed; where standard output is no terminal, the looks follow each
- * other as text. */
+/* tool/top.c - `kochab top`: shows a running program on Kochab, read again and again from outside
+ * (tool/look.c): its virtual processors with their switches a second, its threads by state, and the
+ * objects that most threads wait for. Escape sequences move the cursor, so no library is needed;
+ * where standard output is no terminal, the looks follow each other as text. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ enum { ROWS = 10, STATES = KBI_TASK_BLOCKED + 1, NOT_ON_TERMINAL = 1000 };
 struct sample {
 	struct look l;
 	struct look_wait *wait;
-	uint64_t *charged; /* NULL: nobody is metered */
+	uint64_t *charged; /* NULL: the program is not metered */
 	double at;         /* s */
 };
 
@@ -96,9 +96,9 @@ static unsigned print_vps(const struct sample *s, const struct sample *old, unsi
 		const struct kb_thread *t = look_at_address(&s->l, vp->thread);
 		char name[LOOK_NAME];
 
-		printf("%4u %8d  %-9s %12.0f %10.0f  ", vp->id, vp->tid, vp->idle < 3 ? idle[vp->idle] : "?",
-		       (double)(int64_t)(vp->switches - was->switches) / time,
-		       (double)(int64_t)(vp->sleeps - was->sleeps) / time);
+		printf("%4u %8d  %-9s %12.0f %10.0f  ", vp->id, vp->tid, vp->idle < 3 ? idle[vp->idle] :
+			"?", (double)(int64_t)(vp->switches - was->switches) / time,
+			(double)(int64_t)(vp->sleeps - was->sleeps) / time);
 		if (t != NULL)
 			printf("#%u %s", t->task.index, look_name(t, name));
 		printf("\n");
@@ -114,11 +114,13 @@ struct object {
 
 static int by_object(const void *a, const void *b)
 {
-	const struct look_wait *x = ((const struct object *)a)->wait, *y = ((const struct object *)b)->wait;
+	const struct look_wait *x = ((const struct object *)a)->wait,
+		*y = ((const struct object *)b)->wait;
 
 	if (x->what != y->what)
 		return x->what < y->what ? -1 : 1;
-	return x->object != y->object ? (x->object < y->object ? -1 : 1) : (x->owner > y->owner) - (x->owner < y->owner);
+	return x->object != y->object ? (x->object < y->object ? -1 : 1) :
+		(x->owner > y->owner) - (x->owner < y->owner);
 }
 
 static int by_number(const void *a, const void *b)
@@ -161,7 +163,8 @@ static unsigned print_objects(const struct sample *s, unsigned rows)
 /* The threads that have used most processor time since the look before. */
 static unsigned print_busy(const struct sample *s, const struct sample *old, unsigned rows)
 {
-	uint32_t best[ROWS], n = 0, olds = old->l.n > 0 ? old->l.thread[old->l.n - 1].task.index + 1 : 0;
+	uint32_t best[ROWS], n = 0, olds = old->l.n > 0 ?
+		old->l.thread[old->l.n - 1].task.index + 1 : 0;
 	uint64_t used[ROWS];
 
 	for (uint32_t i = 0; i < s->l.n; i++) {
@@ -185,8 +188,8 @@ static unsigned print_busy(const struct sample *s, const struct sample *old, uns
 		const struct kb_thread *t = &s->l.thread[best[i]];
 		char name[LOOK_NAME];
 
-		printf("%8u %6.1f  %-13s %s\n", t->task.index, 1e-7 * (double)used[i] / (s->at - old->at), look_state(t),
-		       look_name(t, name));
+		printf("%8u %6.1f  %-13s %s\n", t->task.index, 1e-7 * (double)used[i] / (s->at - old->at),
+			look_state(t), look_name(t, name));
 	}
 	return n + 1 < rows ? n + 1 : rows;
 }
@@ -198,7 +201,8 @@ static void print_all(const struct sample *s, const struct sample *old)
 
 	if (on_terminal) {
 		printf("\033[H\033[J");
-		rows = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 8 ? size.ws_row - 4u : 20;
+		rows = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 8 ?
+			size.ws_row - 4u : 20;
 	}
 	printf("process %d, looked at from outside%s\n", s->l.pid, on_terminal ? "; q ends" : "");
 	print_states(s);
@@ -230,7 +234,8 @@ static void begin_terminal(void)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
-	on_terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
+	on_terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
+		tcgetattr(STDIN_FILENO, &before) == 0;
 	if (!on_terminal)
 		return;
 	raw = before;
@@ -244,7 +249,7 @@ static void end_terminal(void)
 		tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
-/* False: it is over. */
+/* Waits. Returns false if the command is to end. */
 static bool wait_for(double seconds)
 {
 	double end = tool_now() + seconds;
@@ -256,7 +261,8 @@ static bool wait_for(double seconds)
 
 		if (left <= 0)
 			return true;
-		if (poll(&p, on_terminal ? 1 : 0, (int)(1000 * left) + 1) > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q'))
+		if (poll(&p, on_terminal ? 1 : 0, (int)(1000 * left) + 1) > 0 &&
+			(read(STDIN_FILENO, &key, 1) != 1 || key == 'q'))
 			return false;
 	}
 	return false;
@@ -282,7 +288,7 @@ static int watch(int pid, double delay, bool once)
 		if (goes_on)
 			print_all(&s[i], &s[1 - i]);
 		else
-			code = once ? TOOL_FAILED : TOOL_OK; /* it has ended */
+			code = once ? TOOL_FAILED : TOOL_OK; /* the program has ended */
 		if (once)
 			break;
 		if (goes_on && !on_terminal)
@@ -297,8 +303,10 @@ static int watch(int pid, double delay, bool once)
 static void usage(FILE *out)
 {
 	fprintf(out, "usage: kochab top [--once] [-d SECONDS] PID\n\n"
-		     "What a program on Kochab does, looked at from outside every SECONDS (2): its virtual processors and how\n"
-		     "often they switch, its threads by state, those that compute most, where the program is metered, and what\n"
+		     "What a program on Kochab does, looked at from outside every SECONDS (2): its virtual "
+		     "processors and how\n"
+		     "often they switch, its threads by state, those that compute most, where the program "
+		     "is metered, and what\n"
 		     "most threads wait for. q ends. --once: one look, as text.\n");
 }
 
