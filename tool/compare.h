@@ -64,7 +64,7 @@ struct compare_child {
 
 /* To be called first: signals that end this command end its children, too; and so does its end. */
 void compare_setup(void);
-/* The signal that has asked this command to end, 0. */
+/* Returns the signal that has asked this command to end, 0. */
 int compare_stopped(void);
 /* Starts argv with these files as standard input, output and error. A plain kind: without Kochab;
  * else with the kind's variable in the environment, if it has a variable. Returns 0 or errno. */

@@ -33,7 +33,7 @@ static void __attribute__((format(printf, 2, 3))) add(char text[COMPARE_TEXT],
 	va_end(args);
 }
 
-/* The end of a file, whole lines if there are any. */
+/* Reads the end of a file, whole lines if there are any. */
 static void read_tail(int fd, char to[TAIL])
 {
 	off_t size = lseek(fd, 0, SEEK_END), at = size > TAIL - 1 ? size - (TAIL - 1) : 0;
@@ -194,7 +194,7 @@ static int open_input(const struct compare *all)
 	return open(all->input != NULL ? all->input : "/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* The program's words, behind `kochab run --` where it is on Kochab. */
+/* Sets argv to the program's words, behind `kochab run --` where it is on Kochab. */
 static bool command_of(const struct compare *all, const struct compare_kind *kind,
 	char *argv[WORDS])
 {

@@ -209,7 +209,7 @@ void tool_drop_preload(void)
 	free(others);
 }
 
-/* The allocator lies beside the drop-in. */
+/* Finds the allocator, which lies beside the drop-in. */
 static bool find_allocator(const char *drop_in, char *buf, size_t size)
 {
 	const char *slash = strrchr(drop_in, '/');

@@ -160,7 +160,7 @@ static unsigned print_objects(const struct sample *s, unsigned rows)
 	return i + 1;
 }
 
-/* The threads that have used most processor time since the look before. */
+/* Prints the threads that have used most processor time since the look before. */
 static unsigned print_busy(const struct sample *s, const struct sample *old, unsigned rows)
 {
 	uint32_t best[ROWS], n = 0, olds = old->l.n > 0 ?

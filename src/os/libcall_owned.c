@@ -131,7 +131,8 @@ static long change_identity(long nr, const long a[6])
 
 /* ---- advice and page order of several kinds -------------------------------------------------- */
 
-/* The target may be the program itself: then advice that changes memory is refused. */
+/* Makes process_madvise. Refuses advice that changes memory: the target may be the program
+ * itself. */
 static long advise_process(const long a[6])
 {
 	switch (a[3]) {

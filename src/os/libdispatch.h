@@ -9,8 +9,8 @@
 
 #include "os/libsite.h"
 
-/* As kbi_libsite_replace, for the calling kernel thread and the kernel threads that it makes in its
- * process. */
+/* Begins, as kbi_libsite_replace, for the calling kernel thread and the kernel threads that it
+ * makes in its process. */
 int kbi_libdispatch_begin(kbi_libsite_call *to, const char **why);
 /* Turns dispatch on, and off, for the calling kernel thread. */
 void kbi_libdispatch_here(void);

@@ -245,8 +245,8 @@ static long install(unsigned flags)
 	return kbi_sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-/* A process without the privilege (EACCES) may install a filter after it has given up the rights
- * that exec could grant (NO_NEW_PRIVS): it executes nothing. */
+/* Installs the filter. A process without the privilege (EACCES) may do so after it has given up the
+ * rights that exec could grant (NO_NEW_PRIVS): it executes nothing. */
 void kbi_libseccomp_here(void)
 {
 	const uint64_t open = (uint64_t)1 << (SIGSYS - 1);

@@ -16,7 +16,7 @@
 void kbi_libsignal_take(int sig, void (*handler)(int, siginfo_t *, void *), const void *restorer);
 /* Returns the signal that was taken; 0: none. */
 int kbi_libsignal(void);
-/* As rt_sigaction with the kernel's structs, on the program's kept action. */
+/* Makes rt_sigaction, with the kernel's structs, on the program's kept action. Returns 0. */
 long kbi_libsignal_action(const void *new, void *old);
 /* Called by handler() for a signal that is not an interception: sent, or raised by the program's
  * own code. again: length in bytes of the program's instruction, which raises it once more; 0: the

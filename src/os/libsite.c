@@ -371,7 +371,7 @@ static struct {
 	struct module module[MODULES];
 } changed;
 
-/* The pages that were written to are private copies of this process; the file has the original
+/* Drops the written pages: they are private copies of this process, and the file has the original
  * code. */
 void kbi_libsite_undo(void)
 {

@@ -159,8 +159,8 @@ __asm__(".text\n"
 	"kbi_libstub_return:\n\tmovq $15, %rax\n\t"
 	"syscall\n.size kbi_libstub_return,.-kbi_libstub_return\n");
 
-/* The stubs count as libc's code: the range from kbi_libstub_call to kbi_libstub_return, the first
- * and the last above. */
+/* Makes the stubs count as libc's code: the range from kbi_libstub_call to kbi_libstub_return, the
+ * first and the last above. */
 void kbi_libstub_are_used(void)
 {
 	uintptr_t low = (uintptr_t)kbi_libstub_call;

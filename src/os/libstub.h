@@ -42,7 +42,7 @@ struct kbi_libstub_range {
 };
 extern KBI_HIDDEN struct kbi_libstub_range kbi_libstub_own;
 
-/* From now on a thread that is interrupted in a stub counts as interrupted in libc. */
+/* Makes a thread that is interrupted in a stub count as interrupted in libc, from now on. */
 void kbi_libstub_are_used(void);
 
 #endif

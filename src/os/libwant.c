@@ -58,8 +58,8 @@ bool kbi_libwant_makes_child(long nr)
 	return nr == SYS_clone || nr == SYS_clone3 || nr == SYS_vfork || nr == SYS_fork;
 }
 
-/* A child of posix_spawn has no handlers of the program's any more when it sets its mask and
- * executes a program: a breakpoint would end it. */
+/* Excludes also calls that a child of posix_spawn makes, because it has no handlers of the
+ * program's any more when it sets its mask and executes a program: a breakpoint would end it. */
 bool kbi_libwant_may_trap(long nr)
 {
 	return !kbi_libwant_makes_child(nr) && nr != SYS_rt_sigprocmask && nr != SYS_rt_sigaction &&

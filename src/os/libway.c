@@ -66,7 +66,7 @@ static void tell(const struct kbi_libsite_counts *c)
 			(unsigned long)c->first_grave.at);
 }
 
-/* If several ways do not work, *why tells the first reason. */
+/* Tries the ways in order. If several do not work, *why tells the first reason. */
 int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why)
 {
 	struct kbi_libsite_counts counts;

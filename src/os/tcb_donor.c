@@ -123,7 +123,7 @@ void kbi_tcb_leave_rseq(void)
 #endif
 }
 
-/* The kernel thread that calls keeps none of what libc has told the kernel of its block. */
+/* Withdraws the block of the calling kernel thread from the kernel. */
 void kbi_tcb_leave_block(void)
 {
 	static a32 cleared;
