@@ -1,8 +1,11 @@
-/* posix/signal.c - masks of lightweight threads, and how a thread comes to what was sent to it.
- *
- * The mask is remembered per thread and set on the kernel thread when a thread comes back from a suspension on one
- * that has another. A virtual processor that sleeps lets nothing through: its signals are the postman's.
- * Faults and the runtime's tick are never blocked. Callers: programs, this room; sync asks kbi_posix_stop_signal. */
+/* posix/signal.c - masks of lightweight threads, and how a thread finds the signals that were sent
+ * to it. Each thread's mask is remembered with the thread. When a thread resumes on a kernel thread
+ * that has another mask, the kernel thread gets the thread's mask. An idle VP lets no signal
+ * through: its signals go to the signal dispatcher (the "postman", signal_post). Faults and the
+ * runtime's tick are never blocked.
+ * Callers: this room; the core, through pointers set in kbi_signal_started; `sync` asks
+ * kbi_posix_stop_signal. Runs on the thread's stack, `returns` also on a handler's. No locks.
+ * Functions that run a program's handler may switch. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -27,9 +30,10 @@ const uint64_t kbi_signal_closed =
 
 a32 kbi_signal_watch;
 a64 kbi_signal_vp_mask[KBI_MAX_VPS];
-static a32 grown[KBI_MAX_VPS]; /* by a handler that has begun: the kernel's mask is more than that word says */
-static uint64_t base_mask; /* main's when the runtime started, */
-static stack_t alternate;  /* and its alternate stack */
+/* set by a handler that has begun: the kernel's mask is larger than kbi_signal_vp_mask says */
+static a32 grown[KBI_MAX_VPS];
+static uint64_t base_mask; /* main's mask when the runtime started; constant after start */
+static stack_t alternate;  /* main's alternate stack at that time */
 
 uint64_t kbi_signal_from_set(const sigset_t *set)
 {
@@ -53,7 +57,7 @@ struct kbi_vp *kbi_signal_body_of(int tid)
 	return NULL;
 }
 
-/* ---- masks --------------------------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 void kbi_signal_kernel_mask(uint64_t mask)
 {
@@ -61,9 +65,11 @@ void kbi_signal_kernel_mask(uint64_t mask)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
-/* What the kernel sends a thread for its own call, at once and to its kernel thread. */
+/* Signals that the kernel sends to a thread because of its own call: at once, and to its kernel
+ * thread. */
 static const uint64_t own_calls = BIT(SIGPIPE) | BIT(SIGXFSZ);
-static aptr withheld[KBI_MAX_VPS]; /* who blocked one of them on its kernel thread, or NULL */
+/* for each VP: the thread that blocked a signal of own_calls there, or NULL; VP's owner */
+static aptr withheld[KBI_MAX_VPS];
 
 bool kbi_signal_take_own(uint64_t *left, siginfo_t *info)
 {
@@ -79,8 +85,9 @@ bool kbi_signal_take_own(uint64_t *left, siginfo_t *info)
 	return false;
 }
 
-/* One of them that no call of ours has seen (libc's stdio) was blocked by who was here before, and is not the next one's:
- * it is lost. What was sent to the kernel thread by others stays. */
+/* Drops signals of own_calls that the last thread here blocked and that belong to a call that no
+ * code of ours saw (libc's stdio): these are not for the next thread, and are lost. Signals that a
+ * process has sent to the kernel thread stay. */
 static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
 {
 	uint64_t left = own_calls;
@@ -92,18 +99,20 @@ static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
 			kbi_sys_signal_info(kbi_sys_gettid(), info.si_signo, &info);
 }
 
-/* self is about to bring its mask there. */
+/* Called when self is about to bring its mask to vp. */
 static inline void part_from_others(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 {
 	struct kbi_task *who = a_load_rlx(&withheld[vp->id]);
 
-	if (kbi_unlikely(who != NULL) && who != self && (a_load_rlx(&kbi_signal_vp_mask[vp->id]) & ~mask & own_calls))
+	if (kbi_unlikely(who != NULL) && who != self &&
+		(a_load_rlx(&kbi_signal_vp_mask[vp->id]) & ~mask & own_calls))
 		drop_others(vp);
 	if (kbi_unlikely(self && (mask & own_calls)))
 		a_store_rlx(&withheld[vp->id], self);
 }
 
-/* On the VP's own kernel thread. The word first: a handler that comes in between finds what it will be. */
+/* Sets vp's mask; runs on the VP's own kernel thread. The word is stored first: a handler that
+ * comes in between reads the mask that will be valid. */
 static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 {
 	if (a_load_rlx(&kbi_signal_vp_mask[vp->id]) == mask && !a_load_rlx(&grown[vp->id]))
@@ -127,17 +136,20 @@ void kbi_signal_open_again(struct kbi_task *self)
 	set_vp_mask(self->vp, self, a_load_rlx(kbi_signal_mask(self)));
 }
 
-/* Where it is switched away in between, its new place has its mask when it comes back (returns). */
+/* Tests whether the kernel thread has self's mask. If self is switched away during the test,
+ * `returns` has set the mask at its new place when self resumes. */
 static inline bool has_mask(struct kbi_task *self)
 {
 	const struct kbi_vp *vp = self->vp;
 
-	return kbi_likely(vp != NULL) && a_load_rlx(&kbi_signal_vp_mask[vp->id]) == a_load_rlx(kbi_signal_mask(self)) &&
+	return kbi_likely(vp != NULL) &&
+	       a_load_rlx(&kbi_signal_vp_mask[vp->id]) == a_load_rlx(kbi_signal_mask(self)) &&
 	       !a_load_rlx(&grown[vp->id]);
 }
 
-/* Where a handler has just begun the kernel's mask is more than the word says. Another thread may run there from the tick
- * on, and would take that mask for its own. */
+/* Notes that the kernel's mask is larger than the word says, because a handler has just begun. From
+ * the tick on another thread may run there; that thread would take the handler's mask for its
+ * own. */
 void kbi_signal_interrupts(const struct kbi_vp *vp, uint64_t kernels)
 {
 	uint64_t never = kbi_signal_never() | kbi_everywhere_bit();
@@ -146,7 +158,7 @@ void kbi_signal_interrupts(const struct kbi_vp *vp, uint64_t kernels)
 		kbi_signal_grows(vp);
 }
 
-/* The kernel thread the caller is on gets the caller's mask. */
+/* Gives the caller's kernel thread the caller's mask. */
 static void bring_mask(struct kbi_task *self)
 {
 	struct kbi_vp *vp;
@@ -164,7 +176,7 @@ static void bring_mask(struct kbi_task *self)
 	kbi_np_leave(self);
 }
 
-/* The mask is on its way to the kernel, or there. */
+/* Tests whether self's mask is on its way to the kernel, or there. */
 bool kbi_signal_is_let_in(struct kbi_task *self)
 {
 	return kbi_posix_me.lets_in && self->vp &&
@@ -187,7 +199,7 @@ void kbi_signal_returns_idle(struct kbi_vp *vp, void *context)
 	kbi_signal_returns(vp, context, kbi_signal_closed);
 }
 
-/* Its kernel thread is another one, which has all blocked. */
+/* Called when vp has got another kernel thread, which blocks all signals. */
 static void adopted(struct kbi_vp *vp)
 {
 	uint64_t mask = a_load_rlx(&kbi_signal_watch) ? kbi_signal_closed : base_mask;
@@ -197,8 +209,9 @@ static void adopted(struct kbi_vp *vp)
 	kbi_signal_kernel_mask(mask);
 }
 
-/* Signals go to its kernel thread directly from here on, whose mask may be another's: where it went on in libc, in the
- * core, it has not brought its own. */
+/* Called when self is about to block in the kernel without its VP. Signals go directly to self's
+ * kernel thread from here on. That kernel thread may have another thread's mask, because self has
+ * not brought its own mask if it resumed in the core or in libc. */
 static void departs(struct kbi_task *self, void *context)
 {
 	if (!a_load_rlx(&kbi_signal_watch))
@@ -209,7 +222,8 @@ static void departs(struct kbi_task *self, void *context)
 		bring_mask(self);
 }
 
-/* The same, on which self runs: in the kernel is self's mask, and perhaps a handler's. */
+/* Called when vp gets another kernel thread, on which self runs. The kernel has self's mask there,
+ * and perhaps a handler's in addition. */
 static void takes(struct kbi_vp *vp, struct kbi_task *self)
 {
 	uint64_t mask = a_load_rlx(kbi_signal_mask(self));
@@ -219,7 +233,8 @@ static void takes(struct kbi_vp *vp, struct kbi_task *self)
 	kbi_signal_grows(vp);
 }
 
-/* What waits at the caller's kernel thread for a call of self's, which blocks it, waits for self from here on. */
+/* Moves signals of `set` that are pending for the caller's kernel thread, and that self blocks, to
+ * self's list. */
 static void claim(struct kbi_task *self, uint64_t set)
 {
 	uint64_t left = set & a_load_rlx(kbi_signal_mask(self));
@@ -240,7 +255,8 @@ void kbi_signal_claim(int sig)
 	kbi_np_leave(self);
 }
 
-/* self goes on elsewhere; its kernel thread waits to be a VP again, and is nobody's until then. */
+/* Called when self leaves its kernel thread, which then waits, without a thread, until it becomes a
+ * VP again. */
 static void leaves(struct kbi_task *self)
 {
 	claim(self, own_calls);
@@ -248,10 +264,11 @@ static void leaves(struct kbi_task *self)
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
 
-/* self was switched away by the tick, wherever it was, and is back: signals that were sent meanwhile come when the tick's
- * handler has returned, so that they find what that has interrupted. All is blocked until then, and self's mask is in what
- * is returned to: signals that it sent itself now would wait at the kernel thread, and self might be elsewhere, with the
- * next of them, when they come. */
+/* Called in the tick's handler when self, which the tick had switched away, resumes. Signals sent
+ * in the meantime come when the tick's handler has returned, so that they interrupt the code that
+ * the tick interrupted. All signals are blocked until then, and self's mask is in the context that
+ * is returned to. If self sent itself signals now, they would wait at the kernel thread; self might
+ * be elsewhere, with its next signals, when they come. */
 static void returns(struct kbi_task *self, void *context)
 {
 	bool watch = a_load_rlx(&kbi_signal_watch);
@@ -271,7 +288,7 @@ static void returns(struct kbi_task *self, void *context)
 	kbi_signal_pin();
 }
 
-/* Before it sleeps: only if somebody else is there to take signals. */
+/* Closes vp before it sleeps, if there is a signal dispatcher that takes signals. */
 static void close_sleeper(struct kbi_vp *vp)
 {
 	if (a_load_rlx(&kbi_signal_watch))
@@ -300,11 +317,13 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	if (mask)
 		kbi_signal_look_after(vp->body);
 	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
-	mask |= attention; /* its handler is what is returned to, and they are not to pile up */
+	/* ATTENTION's handler is returned to; further signals of that number must not pile up */
+	mask |= attention;
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
-/* libc keeps the first real-time signals, and says where the program's begin. */
+/* Checks that libc keeps the real-time signals that we expect; SIGRTMIN tells where the program's
+ * signals begin. */
 static void ask_signals(void)
 {
 	const char *what = "signals of libc's";
@@ -312,8 +331,8 @@ static void ask_signals(void)
 	if (SIGRTMIN == KBI_LIBC_LAST + 1)
 		kbi_asked_found(what, "%d and %d", KBI_LIBC_FIRST, KBI_LIBC_LAST);
 	else
-		kbi_asked_missed(what, "%d to %d: those above %d are taken for the program's", KBI_LIBC_FIRST, SIGRTMIN - 1,
-				 KBI_LIBC_LAST);
+		kbi_asked_missed(what, "%d to %d: those above %d are taken for the program's",
+				 KBI_LIBC_FIRST, SIGRTMIN - 1, KBI_LIBC_LAST);
 }
 
 void kbi_signal_start(void)
@@ -324,7 +343,7 @@ void kbi_signal_start(void)
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &base_mask, KBI_MASK_BYTES);
 	for (unsigned i = 0; i < KBI_MAX_VPS; i++)
 		a_store_rlx(&kbi_signal_vp_mask[i], base_mask);
-	/* before that, a handler would find a kernel thread that is nobody's */
+	/* before that, a handler would find a kernel thread that runs no thread */
 	kbi_spare_adopted = adopted;
 	kbi_preempt_is_shared = true;
 	kbi_signal_adopt_handlers();
@@ -368,7 +387,8 @@ void kbi_signal_started(void)
 void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given)
 {
 	struct kbi_task *self = kbi_posix_light();
-	uint64_t mask = given ? kbi_signal_from_set(given) : self ? a_load_rlx(kbi_signal_mask(self)) : base_mask;
+	uint64_t mask = given ? kbi_signal_from_set(given) :
+		self ? a_load_rlx(kbi_signal_mask(self)) : base_mask;
 
 	a_store_rlx(&child->signals.mask, mask);
 	a_store_rlx(&child->signals.pending, 0);
@@ -413,9 +433,9 @@ void kbi_signal_bring_mask(void)
 		bring_mask(self);
 }
 
-/* ---- coming to what was sent ------------------------------------------------------------------------- */
+/* ---- finding the signals that were sent ------------------------------------------------------ */
 
-/* A kernel thread's futex was ended by a handler; asked once. */
+/* Returns EINTR, once, if a handler ended a kernel thread's futex wait. */
 static int ended_by_handler(struct kbi_task *self)
 {
 	if (kbi_thread_of(self)->reason != KBI_WAKE_HANDLER)
@@ -424,7 +444,8 @@ static int ended_by_handler(struct kbi_task *self)
 	return EINTR;
 }
 
-/* An asynchronous cancellation is acted upon wherever the thread waits, after it has left the queue. */
+/* Returns EINTR if a signal is there that self lets through. An asynchronous cancellation acts
+ * wherever the thread waits, after the thread has left the queue: EINTR, too. */
 int kbi_posix_stop_signal(struct kbi_task *self)
 {
 	const struct kbi_signals *s = &kbi_thread_of(self)->signals;
@@ -439,7 +460,8 @@ int kbi_posix_stop_signal(struct kbi_task *self)
 
 static inline __attribute__((always_inline)) bool resume(void);
 
-/* The wake-up may have come while the handler slept. An asynchronous cancellation leaves the queue first. */
+/* Runs handlers while self keeps its place in the queue; then EAGAIN, because the wake-up may have
+ * come while the handler slept. An asynchronous cancellation leaves the queue first. */
 int kbi_posix_stop_in_place(struct kbi_task *self)
 {
 	int e = kbi_posix_stop_signal(self);
@@ -450,7 +472,7 @@ int kbi_posix_stop_in_place(struct kbi_task *self)
 	return EAGAIN;
 }
 
-/* The next that self lets through; false: there is none. */
+/* Takes the next signal that self lets through and handles it; false: there is none. */
 static bool take_next(struct kbi_task *self, bool *ends_call)
 {
 	siginfo_t info;
@@ -466,7 +488,8 @@ static bool take_next(struct kbi_task *self, bool *ends_call)
 	return sig;
 }
 
-/* self is in a blocking call, on a kernel thread of its own: that gets what was sent to self, as any kernel thread. */
+/* Handles what was sent to self, which is in a blocking call on a kernel thread of its own. The
+ * kernel thread gets the signals as any kernel thread does. */
 static void take_away(struct kbi_task *self)
 {
 	bool unused = false;
@@ -508,7 +531,8 @@ static KBI_NOINLINE bool resume_changing(struct kbi_task *self)
 		if (!take_next(self, &ends_call))
 			break;
 		if (kbi_unlikely(!self->vp))
-			break; /* the handler has forked, and this is the child: libc's from here on */
+			/* the handler has forked, and this is the child: libc's functions from here on */
+			break;
 		bring_mask(self);
 	}
 	errno = saved;

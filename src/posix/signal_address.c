@@ -1,11 +1,14 @@
-/* posix/signal_address.c - whose a signal is, told in the signal itself while it is on its way to a kernel thread, which
- * may have another thread by then. Also in handlers. No locks. */
+/* posix/signal_address.c - the address of a signal: the thread it is for, kept in the signal itself
+ * while it is on its way to a kernel thread, on which another thread may run by then.
+ * Callers: signal_sent, signal_post, signal_settle, signal_action, signal_bound, sigwait; also in
+ * handlers. No locks. */
 #include "posix/signal_priv.h"
 
-/* si_code of a signal on its way is the first of these less the check of its thread. */
+/* si_code of a signal on its way is IN_TRANSIT minus a check value of its thread's number. */
 enum { IN_TRANSIT = -19266, CHECKS = 1 << 16, CODE_BITS = 10, CODE_MAX = 1 << (CODE_BITS - 1) };
 
-/* Number and place of a signal on its way to a kernel thread: in si_errno, marked by si_code. */
+/* Packs the descriptor's index and si_code into si_errno; the special si_code marks the signal as
+ * packed. */
 void kbi_signal_pack(siginfo_t *info, struct kbi_signal_to whom)
 {
 	int code = info->si_code > -CODE_MAX && info->si_code < CODE_MAX ? info->si_code : SI_QUEUE;
@@ -27,7 +30,8 @@ bool kbi_signal_is_packed(const siginfo_t *info)
 
 enum kbi_signal_address kbi_signal_unpack(siginfo_t *info, struct kbi_signal_to *whom)
 {
-	uint32_t word = (uint32_t)info->si_errno, to = word >> CODE_BITS, check = (uint32_t)(IN_TRANSIT - info->si_code);
+	uint32_t word = (uint32_t)info->si_errno, to = word >> CODE_BITS,
+		check = (uint32_t)(IN_TRANSIT - info->si_code);
 
 	*whom = KBI_SIGNAL_TO_PROCESS;
 	if (!kbi_signal_is_packed(info))

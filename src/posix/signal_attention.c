@@ -1,10 +1,13 @@
-/* posix/signal_attention.c - libc's own signal for cancellation, with a handler of ours: a thread that runs looks up.
- * Inside our library the handler does nothing, or comes again; a virtual processor without a thread lets no signal through
- * any more; else the thread takes what was sent to it, and libc's handler is called if it has been cancelled: that knows
- * whether the thread is in a system call that is a cancellation point, or is asynchronous, and then unwinds it.
- * Of these signals at most two are on their way to a kernel thread, one sent and one from a timer: they queue up, and who
- * does nothing but look up does not come out of the library.
- * Runs on the interrupted thread's stack. */
+/* posix/signal_attention.c - libc's own signal for cancellation (ATTENTION), with a handler of
+ * ours: a running thread that gets it looks for its signals, cancellation and errands. If the
+ * handler interrupts our library, it does nothing, or the signal comes again later. On a VP without
+ * a thread it closes the VP's mask. Otherwise the thread takes the signals that were sent to it; if
+ * the thread has been cancelled, libc's handler is called: libc knows whether the thread is in a
+ * system call that is a cancellation point, or is asynchronous, and then unwinds it. At most two of
+ * these signals are on their way to a kernel thread, one sent and one from a timer: they queue, and
+ * a thread that does nothing but handle them would not get out of the library.
+ * Callers: the kernel; kbi_signal_knock: this family, posix/cancel, core/warden. Runs on the
+ * interrupted thread's stack. May switch in errands and in the program's handlers. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -20,18 +23,20 @@
 #include "os/sys.h"
 
 enum { ATTENTION = 32, RETRY_NS = 200000 };
-enum { RETURN = 7 }; /* bytes from the first instruction of libc's return to the second, x86-64 */
-enum { SENT = 1, TIMED = 2 }; /* in a body's `attention` */
+/* bytes from the first instruction of libc's return trampoline to the second, x86-64 */
+enum { RETURN = 7 };
+enum { SENT = 1, TIMED = 2 }; /* bits of a body's `attention` */
 
-static struct kbi_kaction libcs; /* its handler; constant once installed */
-static a32 installed;            /* 0 no, 1 being installed, 2 yes, 3 libc has none */
+static struct kbi_kaction libcs; /* libc's action; constant once installed */
+static a32 installed;            /* 0: no, 1: being installed, 2: yes, 3: libc has no handler */
 
 static struct kbi_body *my_body(void)
 {
 	return kbi_body_of_tid(kbi_sys_gettid());
 }
 
-/* A handler of the program's has returned to libc's two instructions, but not yet to the interrupted code. */
+/* Tests whether a program's handler has returned to libc's two instructions, but not yet to the
+ * interrupted code. */
 static bool is_returning(uintptr_t at)
 {
 	return (libcs.flags & KBI_KACTION_RESTORER) && at - (uintptr_t)libcs.rest[0] <= RETURN;
@@ -42,11 +47,13 @@ static uint64_t mask_outside(const void *context)
 	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask);
 }
 
-/* The interrupted code is a handler, in a function of libc's: of ours, which the kernel calls with all blocked but libc's
- * own signals, or the program's is over, and its mask counts until it has returned. */
+/* Tests whether the interrupted code is a handler, in a function of libc's. Either it is a handler
+ * of ours, which the kernel calls with all signals blocked except libc's own; or the program's
+ * handler is over, and its mask counts until it has returned. */
 static bool is_in_handler(struct kbi_task *self, const void *context)
 {
-	uint64_t takes = a_load_rlx(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
+	uint64_t takes =
+		a_load_rlx(&kbi_thread_of(self)->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 
 	return kbi_unlikely(takes & mask_outside(context) & ~kbi_signal_never());
 }
@@ -55,23 +62,29 @@ static bool is_outside(struct kbi_task *self, const void *context)
 {
 	uintptr_t at = kbi_context_at(context);
 
-	return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(at) && !is_returning(at) && !is_in_handler(self, context);
+	return a_load_rlx(&self->np) == 0 && !kbi_context_is_ours(at) && !is_returning(at) &&
+		!is_in_handler(self, context);
 }
 
-/* The interrupted code may be left: it is the program's or libc's, on its own thread. b: my_body(). */
+/* Tests whether the interrupted code may be left: it is the program's or libc's, on its own thread.
+ * b: my_body(). */
 static bool may_leave(struct kbi_task *self, const struct kbi_body *b, const void *context)
 {
 	if (self && kbi_handoff_is_away(kbi_thread_of(self)))
-		return is_outside(self, context) || (a_load_rlx(&self->np) == 0 && kbi_endable_is_at(kbi_context_at(context)));
+		return is_outside(self, context) ||
+			(a_load_rlx(&self->np) == 0 && kbi_endable_is_at(kbi_context_at(context)));
 	if (!self || !self->vp)
 		return !kbi_vp_n || kbi_posix_forked || (!b && !kbi_signal_is_postman(kbi_sys_gettid()));
-	return kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING && is_outside(self, context);
+	return kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
+		is_outside(self, context);
 }
 
-/* Is one on its way to b already? The caller has stored what it is for. */
+/* Tests and notes that a signal is on its way to b. The caller has stored what the signal is
+ * for. */
 static bool is_coming(struct kbi_body *b, uint32_t how)
 {
-	/* acquire and release: partner is the one in has_come: that looks after it, or this sends another */
+	/* acquire and release: partner is has_come. Either has_come's caller looks after this, or this
+	 * sends another */
 	return b && (a_or_acqrel(&b->attention, how) & how);
 }
 
@@ -81,7 +94,8 @@ static void has_come(struct kbi_body *b, uint32_t how)
 		a_and_acqrel(&b->attention, ~how);
 }
 
-/* The thread leaves our library soon, perhaps without a suspension: the signal comes again. */
+/* Sends the signal again after RETRY_NS: the thread leaves our library soon, perhaps without a
+ * suspension. */
 static void come_again(struct kbi_body *b)
 {
 	struct itimerspec soon = { .it_value = { 0, RETRY_NS } };
@@ -100,7 +114,8 @@ static void come_again(struct kbi_body *b)
 		has_come(b, TIMED);
 }
 
-/* libc's handler believes a signal only that this process has sent to this thread. It may unwind. */
+/* Calls libc's handler, which accepts only a signal that this process has sent to this thread. It
+ * may unwind the thread. */
 static void let_libc(void *context)
 {
 	ucontext_t *uc = context;
@@ -112,7 +127,8 @@ static void let_libc(void *context)
 	info.si_code = SI_TKILL;
 	info.si_pid = getpid();
 	info.si_uid = getuid();
-	/* newer ones block the signal for the rest of the thread's life: here that is the kernel thread's */
+	/* newer versions of glibc block the signal for the rest of the thread's life; here that would
+	 * be the kernel thread's */
 	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
 	libcs.handler(ATTENTION, &info, context);
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
@@ -123,8 +139,9 @@ static void set_kernel_mask(uint64_t mask)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
-/* Many may be queued: each comes when the signal before it has been handled, and they do not pile up frames on a
- * small stack. The thread may sleep from here on, and so other threads run on this kernel thread. */
+/* Unblocks signals within the handler. Many signals may be queued: each then comes when the signal
+ * before it has been handled, and frames do not pile up on a small stack. The thread may sleep from
+ * here on, so other threads run on this kernel thread. */
 static void open_again(const void *context)
 {
 	set_kernel_mask(mask_outside(context) & ~kbi_signal_bit(ATTENTION));
@@ -155,7 +172,7 @@ static void return_to(struct kbi_task *self, void *context)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 }
 
-/* A light thread outside the library: all but its signals. */
+/* Does everything for a lightweight thread outside the library but take its signals. */
 static void look_up(struct kbi_task *self, void *context)
 {
 	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
@@ -163,7 +180,8 @@ static void look_up(struct kbi_task *self, void *context)
 	return_to(self, context);
 	if (kbi_likely(!has_errand() && !kbi_cancel_pending()))
 		return;
-	/* libc has called it, or asks the thread afterwards, and acts on it then */
+	/* libc has called the interrupted function, or asks the thread for the mark afterwards, and
+	 * acts on it then */
 	if (kbi_cancel_pending() && kbi_endable_end(context))
 		return;
 	open_again(context);
@@ -172,8 +190,8 @@ static void look_up(struct kbi_task *self, void *context)
 		return_to(self, context);
 		kbi_signal_returns_on(self, context);
 	}
-	/* in a system call that is a cancellation point, before libc 2.41, or asynchronous: as libc's handler does, which
-	 * wants to set the mark itself */
+	/* the thread is in a system call that is a cancellation point, before glibc 2.41, or is
+	 * asynchronous: does as libc's handler does, which wants to set the mark itself */
 	if (kbi_cancel_pending())
 		kbi_signal_unwound(self); /* the tick's handler may have been interrupted */
 	if (kbi_cancel_async())
@@ -187,7 +205,8 @@ static bool is_cancelled(void)
 	return kbi_cancel_async();
 }
 
-/* A handler of ours may have interrupted a call of libc's that would not look for the mark again when it is over: libc's
+/* Tests for a cancellation that must end the interrupted call. A handler of ours may have
+ * interrupted a call of libc's that would not look for the mark again when it is over: libc's
  * handler must see the thread in the call. */
 static bool is_cancelled_below(void)
 {
@@ -196,14 +215,15 @@ static bool is_cancelled_below(void)
 
 static bool has_cause(struct kbi_task *self)
 {
-	return is_cancelled_below() || kbi_posix_stop_signal(self) || kbi_signal_is_to_push(kbi_thread_of(self)) ||
-	       has_errand();
+	return is_cancelled_below() || kbi_posix_stop_signal(self) ||
+	       kbi_signal_is_to_push(kbi_thread_of(self)) || has_errand();
 }
 
-/* A handler called from here would find this handler as the interrupted code, on a stack where the thread never was:
- * collectors look at the stack from there on, profilers at the code. So this frame becomes that of the next signal that
- * self lets through, laid where the kernel would have laid it. The rest come behind. A signal without a handler is the
- * kernel's affair. */
+/* Handles the next signal that self lets through, in this frame. A handler called from here would
+ * find this handler as the interrupted code, on a stack where the thread never was; but garbage
+ * collectors scan the stack from there on, and profilers look at the code. So this frame becomes
+ * the frame of that signal, placed where the kernel would have placed it. Further signals come
+ * behind it. A signal without a handler is left to the kernel. */
 static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
 {
 	struct kb_thread *t = kbi_thread_of(self);
@@ -225,7 +245,8 @@ static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
 	}
 }
 
-/* A bound thread's wait at its kernel thread, which has them when this has returned. */
+/* Takes self's signals. A bound thread's signals wait at its kernel thread, which gets them when
+ * this handler has returned. */
 static void take_signals(struct kbi_task *self, siginfo_t *info, void *context)
 {
 	if (kbi_likely(!kbi_signal_is_bound(kbi_thread_of(self)))) {
@@ -236,7 +257,8 @@ static void take_signals(struct kbi_task *self, siginfo_t *info, void *context)
 	}
 }
 
-/* settled: the thread may be left where the frame is. True: it may take signals there. */
+/* Handles ATTENTION. settled: the thread may be left where the frame is. Returns true if the thread
+ * may take signals there. */
 static bool answer(siginfo_t *info, void *context, bool settled)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -268,7 +290,8 @@ static bool answer(siginfo_t *info, void *context, bool settled)
 	return takes;
 }
 
-/* From the kernel thread's alternate stack, where all signals were blocked; they still are. */
+/* Continues after the frame has moved from the kernel thread's alternate stack; all signals were
+ * blocked there and still are. */
 static void attention_moved(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
@@ -297,8 +320,9 @@ static bool set_handler(void)
 	return kbi_kaction(ATTENTION, &ours, NULL) == 0;
 }
 
-/* libc installs its handler when somebody is cancelled for the first time: the caller, who does not mind. Nobody
- * else has a mark yet, as everybody comes here first. */
+/* Installs our handler. libc installs its own when the first thread is cancelled, so the caller
+ * cancels itself with cancellation disabled. No other thread has a mark yet, as every canceller
+ * comes here first. */
 static bool install(void)
 {
 	int old;
@@ -307,7 +331,8 @@ static bool install(void)
 		return false;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	kbi_libc()->pthread_cancel(pthread_self());
-	a_and_acqrel(kbi_cancel_word(pthread_self()), ~(uint32_t)(KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED));
+	a_and_acqrel(kbi_cancel_word(pthread_self()),
+		~(uint32_t)(KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED));
 	pthread_setcancelstate(old, NULL);
 	kbi_kaction(ATTENTION, NULL, &libcs);
 	if (!kbi_kaction_is_handler(&libcs))
@@ -318,7 +343,8 @@ static bool install(void)
 
 void kbi_signal_attention_apart(void)
 {
-	/* an installation at this moment finds it apart */
+	/* acquire: partner is the release in kbi_lock_tell below. An installation under way finds
+	 * kbi_preempt_is_apart true */
 	if (a_load_acq(&installed) == 2)
 		set_handler();
 }
@@ -327,7 +353,7 @@ void kbi_signal_listen(void)
 {
 	uint32_t no = 0;
 
-	/* acquire: partner is the release below */
+	/* acquire: partner is the release in kbi_lock_tell below */
 	if (kbi_likely(a_load_acq(&installed) >= 2) || !kbi_vp_n || kbi_posix_forked)
 		return;
 	if (a_cas_acq(&installed, &no, 1))
@@ -345,7 +371,8 @@ int kbi_signal_knock(int tid)
 {
 	struct kbi_body *b = kbi_body_of_tid(tid);
 
-	if (a_load_acq(&installed) != 2 || is_coming(b, SENT) || kbi_sys_signal(tid, ATTENTION) != -EAGAIN)
+	if (a_load_acq(&installed) != 2 || is_coming(b, SENT) ||
+		kbi_sys_signal(tid, ATTENTION) != -EAGAIN)
 		return 0;
 	has_come(b, SENT);
 	return EAGAIN;

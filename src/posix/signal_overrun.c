@@ -1,9 +1,12 @@
-/* posix/signal_overrun.c - signals of timers that are on their way through the kernel a second time. The kernel has at most
- * one signal of a timer, and goes on with the timer once that is taken; expirations meanwhile are overruns. Taken by us it
- * has not come to a thread yet, and the next one may come at once: of what we send on there is one of each timer in the
- * kernel, too, and the others count as its overruns. (In the pool, likewise: kbi_signal_put.)
- * A signal that the kernel has thrown away, as one that is ignored meanwhile or of a kernel thread that has ended, is found
- * out by a look at what waits there. Also in handlers. No locks. */
+/* posix/signal_overrun.c - overruns of timers' signals that we send through the kernel a second
+ * time. The kernel has at most one signal of a timer, and goes on with the timer once that signal
+ * is taken; expirations meanwhile are overruns. When we take the signal, it has not reached a
+ * thread yet, and the next signal may come at once. So of the signals that we send on, too, at most
+ * one of each timer is in the kernel, and the rest count as its overruns. (In the pool, likewise:
+ * kbi_signal_put.) The kernel may throw a signal away: it is ignored meanwhile, or its kernel
+ * thread has ended. A look at the pending signals there finds this out.
+ * Callers: signal_pool, signal_address, signal_post, signal_sent, signal_action, sigwait, cputimer;
+ * also in handlers. No locks. */
 #include "posix/signal_priv.h"
 
 #include <limits.h>
@@ -17,10 +20,11 @@ enum { SLOTS = 1024, LOOK_AFTER_NS = 100000000 };
 #define MOST (THERE - 1)
 
 static struct slot {
-	a64 word; /* number of the timer; is one there?; overruns of others */
+	/* number of the timer (32 bits); THERE: a signal is on its way; number of overruns */
+	a64 word;
 	a64 since;
-	a32 to;   /* where it was sent to: a kernel thread or the process */
-	a64 last; /* number; given to the program?; overruns that it was told of last */
+	a32 to;   /* where the signal was sent: a kernel thread or the process */
+	a64 last; /* number; THERE: given to the program; overruns that the program was told last */
 } slots[SLOTS];
 
 static struct slot *slot_of(int id)
@@ -38,7 +42,8 @@ static bool is_of(uint64_t word, int id)
 	return (word & THERE) && word >> 32 == (uint32_t)id;
 }
 
-/* A number of another signal's there is taken for it: then it is looked at again. */
+/* Tests whether the kernel has thrown the signal away. Another signal of that number which is
+ * pending there is taken for it; then the test is repeated later. */
 static bool is_lost(struct slot *s, int sig)
 {
 	uint64_t now = kbi_timer_now();
@@ -48,7 +53,8 @@ static bool is_lost(struct slot *s, int sig)
 		return false;
 	snprintf(path, sizeof path, "/proc/%u/status", a_load_rlx(&s->to));
 	a_store_rlx(&s->since, now);
-	return !((kbi_signal_listed(path, "SigPnd:") | kbi_signal_listed(path, "ShdPnd:")) & kbi_signal_bit(sig));
+	return !((kbi_signal_listed(path, "SigPnd:") | kbi_signal_listed(path, "ShdPnd:")) &
+		kbi_signal_bit(sig));
 }
 
 bool kbi_signal_is_overrun(const siginfo_t *info, int to)
