@@ -1,6 +1,8 @@
-/* posix/signal_early.c - signals that are pending for the caller's kernel thread, and main's from before it was a
- * lightweight thread: main blocks them, and they wait for it, whichever kernel thread it will be on. Contract in
- * signal_priv.h. Calls the kernel only. */
+/* posix/signal_early.c - signals that are pending for the caller's kernel thread, among them main's
+ * from before it was a lightweight thread: main blocks these, and they wait for main, on whichever
+ * kernel thread it will be. Contract in signal_priv.h.
+ * Callers: signal (start), signal_overrun, signal_post, signal_sent, sigwait. Calls only the
+ * kernel. No locks, never switches. */
 #include "posix/signal_priv.h"
 
 #include <fcntl.h>
@@ -30,7 +32,8 @@ uint64_t kbi_signal_listed(const char *path, const char *line)
 	return at ? strtoull(at + strlen(line), NULL, 16) : 0;
 }
 
-/* Signals of the process stay with the kernel: it would give the same signal again. */
+/* Signals of the process stay with the kernel: if taken, the kernel would give the same signal
+ * again. */
 uint64_t kbi_signal_own_pending(void)
 {
 	uint64_t there = 0;

@@ -1,8 +1,9 @@
-/* posix/signal_pool.c - signals that wait for a thread which does not run, in the order in which they were sent. A
- * signal below SIGRTMIN waits once for a thread, and so does a timer's, which counts its overruns; the other real-time
- * ones queue up, to a limit. A thread that ends gets none any more: the next one with its descriptor would have them.
- * Under one lock, held with all signals blocked on the kernel thread: a handler may send a signal. Callers: this
- * family, also in handlers. Never switches. */
+/* posix/signal_pool.c - signals that wait for a thread that does not run, in the order of sending.
+ * A signal below SIGRTMIN waits at most once for a thread, and so does a timer's signal, which
+ * counts its overruns. The remaining real-time signals queue up, to a limit. An ending thread's
+ * list is closed: signals put there would go to the descriptor's next thread.
+ * Callers: this family, sigwait, also in handlers. One lock, held with all signals blocked on the
+ * kernel thread, because a handler may send a signal. Never switches. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -19,12 +20,12 @@ struct entry {
 	siginfo_t info;
 };
 
-/* Of a thread that takes no more: in its pending signals, the bit of one that is libc's own. */
+/* A bit in a thread's pending signals, of a signal that is libc's own: the list is closed. */
 #define OVER kbi_signal_bit(KBI_LIBC_FIRST)
 
 /* under the lock */
 static struct entry *space, *unused, *first, **end = &first;
-static uint32_t fresh; /* entries of space that were never used */
+static uint32_t fresh; /* entries of `space` that were ever used */
 static a32 waiting;    /* entries in use */
 static a32 lock;
 
@@ -63,7 +64,7 @@ static void drop(struct entry **at)
 		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
 }
 
-/* The oldest of the timer's that waits for it. */
+/* Returns the oldest waiting entry of that timer in t's list. */
 static struct entry *find_timers(const struct kb_thread *t, const siginfo_t *info)
 {
 	for (struct entry *e = first; e; e = e->next)
@@ -79,7 +80,8 @@ static int put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	struct kb_thread *t = to.t;
 
 	if (info->si_code == SI_TIMER && (e = find_timers(t, info))) {
-		kbi_signal_add_overruns(&e->info, 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0));
+		kbi_signal_add_overruns(&e->info,
+			1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0));
 		return 0;
 	}
 	if (info->si_signo < REAL_TIME && has(t, info->si_signo))
@@ -91,14 +93,18 @@ static int put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	*end = e;
 	end = &e->next;
 	a_add_rlx(&waiting, 1);
-	/* release: partner is the acquire in kbi_signal_resumed_slow, and in kbi_signal_over: one of the two sees the other */
-	if (!(a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo)) & OVER) && a_load_rlx(&t->number) == to.number)
+	/* acquire and release: partner is the acquire in kbi_signal_resumed_slow (kbi_signal_lets_in),
+	 * and the change in kbi_signal_over: either this finds the list closed, or kbi_signal_over
+	 * finds the bit */
+	if (!(a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo)) & OVER) &&
+		a_load_rlx(&t->number) == to.number)
 		return 0;
 	drop(at);
 	return ESRCH;
 }
 
-/* No handler of the program's comes here: who held the lock is not there, and what he was at does not count. */
+/* Empties the pool. No handler of the program's runs in this child: the thread that held the lock
+ * is not here, and its unfinished change does not count. */
 void kbi_signal_pool_after_fork(void)
 {
 	first = unused = NULL;
@@ -114,14 +120,16 @@ bool kbi_signal_over(struct kb_thread *t)
 	return a_or_acqrel(&t->signals.pending, OVER) != 0;
 }
 
-/* As the kernel has it: one that queues up needs room under the user's limit, kill's would come without what it says. */
+/* Tests the user's limit as the kernel does: a signal that queues needs room under the limit;
+ * kill's signal would come without its information. */
 static bool is_too_much(const siginfo_t *info)
 {
-	uint64_t limit[2] = { 0 }; /* now, and at most */
+	uint64_t limit[2] = { 0 }; /* soft and hard limit */
 
 	if (info->si_signo < REAL_TIME || info->si_code == SI_USER)
 		return false;
-	return kbi_sys(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, limit) == 0 && a_load_rlx(&waiting) >= limit[0];
+	return kbi_sys(SYS_prlimit64, 0, RLIMIT_SIGPENDING, NULL, limit) == 0 &&
+		a_load_rlx(&waiting) >= limit[0];
 }
 
 int kbi_signal_put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
@@ -137,19 +145,20 @@ int kbi_signal_put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	return e;
 }
 
-/* The lowest number first, as the kernel does. */
+/* Returns t's entry with the lowest signal number, as the kernel does, and of that number the
+ * oldest. */
 static struct entry **find(const struct kb_thread *t, uint64_t set, bool shared)
 {
 	struct entry **best = NULL;
 
 	for (struct entry **at = &first; *at; at = &(*at)->next)
-		if ((*at)->t == t && (set & kbi_signal_bit((*at)->info.si_signo)) && (!shared || (*at)->shared) &&
-		    (!best || (*at)->info.si_signo < (*best)->info.si_signo))
+		if ((*at)->t == t && (set & kbi_signal_bit((*at)->info.si_signo)) &&
+		    (!shared || (*at)->shared) && (!best || (*at)->info.si_signo < (*best)->info.si_signo))
 			best = at;
 	return best;
 }
 
-/* What find has said; 0: nothing. */
+/* Takes the entry that find has returned. Returns its signal number; 0: no entry. */
 static int take(struct entry **at, siginfo_t *info)
 {
 	if (!at)
@@ -168,11 +177,12 @@ int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
 	return sig;
 }
 
-/* A signal to the program in the list of a thread that does not take it now. */
+/* Returns a signal to the program in the list of a thread that does not take it now. */
 static struct entry **find_left(uint64_t set)
 {
 	for (struct entry **at = &first; *at; at = &(*at)->next)
-		if ((*at)->shared && (set & ~kbi_signal_accepts((*at)->t) & kbi_signal_bit((*at)->info.si_signo)))
+		if ((*at)->shared &&
+			(set & ~kbi_signal_accepts((*at)->t) & kbi_signal_bit((*at)->info.si_signo)))
 			return at;
 	return NULL;
 }

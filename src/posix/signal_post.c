@@ -1,10 +1,12 @@
-/* posix/signal_post.c - the postman: a kernel thread that runs no thread of the program. He blocks everything and
- * waits for the signals that some thread lets through, or waits for, and gives each to such a thread: to one in
- * sigwait, to main, to any. So a signal to the process finds a parked thread while all virtual processors sleep or
- * run threads that block it. What nobody lets through he puts back. He is started when the program has a handler or
- * changes a mask. Signals that a handler finds on the wrong thread come to him, too.
- * Runs on its own kernel thread, which only wakes threads: they go on alone beside it (core/solo). A handler that comes to
- * run on it all the same is on a foreign kernel thread from its first use of an object. */
+/* posix/signal_post.c - the signal dispatcher ("postman"): a kernel thread that runs no thread of
+ * the program. It blocks all signals and waits for those that some thread lets through, or waits
+ * for. It gives each to such a thread: a thread in sigwait, main, or any thread. So a signal to the
+ * process finds a parked thread while all VPs sleep or run threads that block it. A signal that no
+ * thread lets through goes back to the kernel. Signals that a handler finds on the wrong thread
+ * come to the dispatcher, too. It is started when the program has a handler or changes a mask.
+ * Callers: this family, sigwait, cputimer, deputy, listing. Runs on its own kernel thread, which
+ * only wakes threads: these go on alone beside it (core/solo). A handler that nevertheless runs on
+ * it is on a foreign kernel thread from its first use of an object. No locks. */
 #include "posix/signal_priv.h"
 
 #include <limits.h>
@@ -19,21 +21,23 @@
 #include "core/wait.h"
 #include "os/sys.h"
 
-static a64 open;    /* what he waits for: never less than what threads let through */
-static a32 openings; /* how often that may have grown */
+static a64 open; /* signals that the dispatcher waits for: never fewer than threads let through */
+static a32 openings; /* counts the times at which that set may have grown */
 static a32 started;
 static a32 tid;
-static a32 at_work;         /* he does not wait: he may have one in hand */
-static a32 asked, answered; /* rounds that kbi_signal_ask_post wants, and that are done */
-static a64 left;            /* have been left with a thread that blocked them for the time of a handler; for ever */
-static a32 unwoken;         /* a thread has something in its list that it has not been woken for */
+static a32 at_work;         /* not waiting: it may have a signal in hand */
+static a32 asked, answered; /* rounds requested by kbi_signal_ask_post, and rounds done */
+/* signals that were ever left with a thread that blocked them for the time of a handler; only
+ * grows */
+static a64 left;
+static a32 unwoken;         /* a thread has a signal in its list for which it has not been woken */
 
 bool kbi_signal_is_postman(int who)
 {
 	return a_load_rlx(&tid) == (uint32_t)who;
 }
 
-/* ---- what threads let through ---------------------------------------------------------------------------- */
+/* ---- what threads let through ---------------------------------------------------------------- */
 
 static void ring(void)
 {
@@ -41,7 +45,8 @@ static void ring(void)
 		kbi_sys_signal((int)a_load_acq(&tid), kbi_preempt_signal());
 }
 
-/* A signal to the program that a thread blocks for the time of a handler goes to a thread that takes it now. */
+/* Passes on signals to the program that were left with a thread which blocks them for the time of a
+ * handler, to a thread that takes them now. */
 static void take_left(uint64_t set)
 {
 	siginfo_t info;
@@ -54,15 +59,17 @@ static void take_left(uint64_t set)
 void kbi_signal_opened(uint64_t set)
 {
 	set = kbi_signal_deliverable(set);
-	a_fence_sc(); /* partners: the ones in close_unused and take_left's caller; the caller has stored its mask */
+	/* partners: the fence in close_unused, and the change of `left` in leave_with, which then calls
+	 * take_left; the caller has stored its mask */
+	a_fence_sc();
 	a_add_acqrel(&openings, 1);
 	if (set & ~a_or_acqrel(&open, set))
 		ring();
-	if (kbi_unlikely(a_load_acq(&left) & set)) /* partner: the change in leave_with */
+	if (kbi_unlikely(a_load_acq(&left) & set)) /* acquire: partner is the change in leave_with */
 		take_left(a_load_acq(&left) & set);
 }
 
-/* After a signal that nobody lets through any more. */
+/* Shrinks `open` after a signal came that no thread lets through any more. */
 static void close_unused(void)
 {
 	uint64_t old = a_load_rlx(&open), all = 0;
@@ -71,14 +78,16 @@ static void close_unused(void)
 	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++)
 		all |= kbi_signal_takes(kbi_descriptor_at(i));
 	a_cas_acqrel(&open, &old, kbi_signal_deliverable(all));
-	a_fence_sc(); /* partner: in kbi_signal_opened: one of the two sees the other */
+	/* partner: the fence in kbi_signal_opened: either this sees the opening, or it sees the smaller
+	 * set */
+	a_fence_sc();
 	if (a_load_acq(&openings) != before)
 		a_or_acqrel(&open, old);
 }
 
-/* ---- to a thread ------------------------------------------------------------------------------------------- */
+/* ---- to a thread ----------------------------------------------------------------------------- */
 
-/* The kernel thread that it is on, running or in a blocking call; 0. */
+/* Returns the kernel thread on which t is, running or in a blocking call; 0: none. */
 static int runs_on(struct kb_thread *t)
 {
 	uint64_t st = a_load_acq(&t->task.state);
@@ -88,7 +97,7 @@ static int runs_on(struct kb_thread *t)
 	return kbi_state_kind(st) == KBI_TASK_RUNNING ? kbi_signal_tid(kbi_vps[kbi_state_vp(st)]) : 0;
 }
 
-/* The same, if that lets the signal through; 0. */
+/* Returns that kernel thread if it lets the signal through, else 0. */
 static int runs_and_lets(struct kb_thread *t, int sig)
 {
 	uint64_t st = a_load_acq(&t->task.state), bit = kbi_signal_bit(sig);
@@ -96,10 +105,11 @@ static int runs_and_lets(struct kb_thread *t, int sig)
 
 	if (!on || (a_load_rlx(&t->signals.mask) & bit))
 		return 0;
-	return kbi_state_kind(st) == KBI_TASK_BLOCKED || !(a_load_rlx(&kbi_signal_vp_mask[kbi_state_vp(st)]) & bit) ? on : 0;
+	return kbi_state_kind(st) == KBI_TASK_BLOCKED ||
+		!(a_load_rlx(&kbi_signal_vp_mask[kbi_state_vp(st)]) & bit) ? on : 0;
 }
 
-/* No handler: what the kernel does with it, to the whole process. */
+/* Lets the kernel perform the default action on the whole process: there is no handler. */
 static void act_by_default(int sig)
 {
 	uint64_t bit = kbi_signal_bit(sig), before;
@@ -109,33 +119,37 @@ static void act_by_default(int sig)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KBI_MASK_BYTES);
 }
 
-/* ---- to a thread's list ---------------------------------------------------------------------------------------- */
+/* ---- to a thread's list ---------------------------------------------------------------------- */
 
-/* A thread that lets a signal through, or waits for it, when it is chosen may do so no more when the signal comes; one for
- * the process would then stay with it. The thread has stored its mask and what it waits for and then looks whether there is
- * one; the giver puts it there and then looks at these: one of the two sees the other. */
+/* A thread that lets a signal through, or waits for it, when it is chosen may no longer do so when
+ * the signal comes; a signal to the process would then stay with it. The thread stores its mask and
+ * its wanted set and then looks for signals; the giver puts the signal into the list and then reads
+ * mask and wanted set. So one of them sees the other's change. */
 void kbi_signal_give_back(struct kb_thread *t)
 {
 	siginfo_t info;
 
-	a_fence_sc(); /* partner: the one in find_another */
+	a_fence_sc(); /* partner: the fence in find_another */
 	while (a_load_acq(&t->signals.pending) &&
-	       kbi_signal_get_back(t, a_load_rlx(&t->signals.mask) & ~a_load_rlx(&t->signals.wanted), false, &info))
+	       kbi_signal_get_back(t, a_load_rlx(&t->signals.mask) & ~a_load_rlx(&t->signals.wanted),
+		       false, &info))
 		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
-/* A signal that it blocks for the time of a handler stays with it, or the next would overtake it. */
+/* Gives a signal that t does not take any more to another thread. A signal that t blocks for the
+ * time of a handler stays with t, or the next signal would overtake it. */
 static void find_another(struct kb_thread *t, uint64_t bit)
 {
 	siginfo_t info;
 
-	a_fence_sc(); /* partner: the one in kbi_signal_give_back */
-	while (!((kbi_signal_accepts(t) | kbi_signal_blocked_for_now(t)) & bit) && kbi_signal_get_back(t, bit, false, &info))
+	a_fence_sc(); /* partner: the fence in kbi_signal_give_back */
+	while (!((kbi_signal_accepts(t) | kbi_signal_blocked_for_now(t)) & bit) &&
+		kbi_signal_get_back(t, bit, false, &info))
 		kbi_signal_forward(&info, KBI_SIGNAL_TO_PROCESS);
 }
 
-/* For these, which are in its list. Not taken yet: where is it now? It may have gone into a call, or come to run, since it
- * was looked at. */
+/* Wakes t for these signals, which are in its list. If they are not taken yet, t may have entered a
+ * call, or started to run, since its state was read: its kernel thread is then made to look. */
 static void wake(struct kb_thread *t, uint64_t set)
 {
 	int on;
@@ -145,7 +159,8 @@ static void wake(struct kb_thread *t, uint64_t set)
 		kbi_signal_knock(on);
 }
 
-/* It waits with the thread, which takes it as soon as it runs: 0, EAGAIN or ESRCH. */
+/* Puts the signal into the thread's list; the thread takes it as soon as it runs. Returns 0, EAGAIN
+ * or ESRCH. */
 static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	uint64_t bit = kbi_signal_bit(info->si_signo);
@@ -161,15 +176,17 @@ static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool share
 		return e;
 	find_another(t, bit);
 	if (kbi_unlikely(kbi_signal_blocked_for_now(t) & bit)) {
-		a_or_acqrel(&left, bit); /* partner: take_left */
+		/* acquire and release: partner is the acquire before take_left in kbi_signal_opened */
+		a_or_acqrel(&left, bit);
 		take_left(bit);
 	}
 	return e;
 }
 
-/* The kernel thread that it is sent to; 0: it waits with t. A real-time signal always does: the kernel may bring it to a
- * kernel thread that t has just left, and until the relay there has put it into t's list the next signal would come first.
- * The list is the only queue; t takes from there, one signal after the other. A bound thread's queue is the kernel's. */
+/* Returns the kernel thread to which the signal is sent; 0: it waits in t's list. A real-time
+ * signal always waits there: the kernel may bring it to a kernel thread that t has just left, and
+ * until the relay there has put it into t's list, the next signal would come first. So the list is
+ * the only queue, and t takes the signals in order. A bound thread's queue is the kernel's. */
 static int goes_to(struct kb_thread *t, int sig)
 {
 	if (kbi_unlikely(kbi_signal_is_bound(t)))
@@ -177,7 +194,8 @@ static int goes_to(struct kb_thread *t, int sig)
 	return kbi_signal_queues(sig) ? 0 : runs_and_lets(t, sig);
 }
 
-/* What concerns the process needs no thread that gets to run: t may wait for a lock that the caller holds. */
+/* Sends a signal to a thread. An effect on the whole process does not depend on a thread that gets
+ * to run: t may wait for a lock that the caller holds. */
 int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	struct kb_thread *t = to.t;
@@ -191,7 +209,7 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 		return 0;
 	}
 	on = goes_to(t, sig);
-	/* one to the process is whoever's it finds there: t may be about to end */
+	/* a signal to the process is for any thread it finds there: t may be about to end */
 	e = on ? kbi_signal_send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to) : EBUSY;
 	if (e != EBUSY)
 		return e;
@@ -201,8 +219,9 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	return e == ESRCH ? 0 : e;
 }
 
-/* Where t runs it is not sent to the kernel thread: that might have another thread by then, and t have ended when the
- * postman comes. */
+/* Gives a signal to the process to a thread. If t runs, the signal is not sent to its kernel
+ * thread: another thread might be there when it comes, and t might have ended when the dispatcher
+ * gets it. */
 bool kbi_signal_give(const siginfo_t *info, bool even_soon)
 {
 	struct kb_thread *t = kbi_signal_taker(info->si_signo, NULL);
@@ -216,7 +235,8 @@ bool kbi_signal_give(const siginfo_t *info, bool even_soon)
 	return leave_with(kbi_signal_to(t), info, true) == 0;
 }
 
-/* ---- what nobody lets through, where virtual processors are processes: he has it, or the first of them still --------- */
+/* ---- signals that no thread lets through, where VPs are processes ----------------------------
+ * The dispatcher has them, or the first process. */
 
 uint64_t kbi_signal_at_post(void)
 {
@@ -246,7 +266,7 @@ bool kbi_signal_post_program(const siginfo_t *info)
 	return kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, &packed) == 0;
 }
 
-/* ---- his work ------------------------------------------------------------------------------------------------ */
+/* ---- its work -------------------------------------------------------------------------------- */
 
 static void requeue(siginfo_t *info)
 {
@@ -256,7 +276,8 @@ static void requeue(siginfo_t *info)
 	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
 }
 
-/* Takes what waits behind the one in hand, of the same number: how many. What is a thread's goes there. */
+/* Takes the signals of this number that wait behind the one in hand; returns how many. A thread's
+ * signal goes to the thread. */
 static size_t take_behind(int sig, siginfo_t *info, size_t room)
 {
 	static const struct timespec none;
@@ -275,7 +296,8 @@ static size_t take_behind(int sig, siginfo_t *info, size_t room)
 	return n;
 }
 
-/* Those that queue keep their order: the kernel puts what comes back behind the others. */
+/* Gives the signal back to the kernel. Signals that queue keep their order, although the kernel
+ * puts a returned signal behind the rest. */
 static void put_back(siginfo_t *info)
 {
 	enum { MOST = 4096 };
@@ -291,8 +313,9 @@ static void put_back(siginfo_t *info)
 	kbi_signal_note_sent(kbi_signal_bit(info->si_signo));
 }
 
-/* On Linux a signal finds main in a handler of the same one only if the two come within the handler's few instructions.
- * Here main's virtual processor, which also computes for other threads, may have lost its processor there. */
+/* Waits for the end of main's handler. On Linux a signal finds main in a handler of that signal
+ * only if both come within the handler's few instructions. Here main's VP, which also computes for
+ * other threads, may have lost its processor in the handler. */
 static void await_main(int sig)
 {
 	enum { NAPS = 20 };
@@ -314,7 +337,7 @@ static void deliver(siginfo_t *info)
 
 	if (kbi_signal_unpack(info, &to) == KBI_SIGNAL_LATE)
 		return;
-	/* a timer that counts what the program computes: who computes is asked first */
+	/* a timer that counts computing time: a thread that computes is asked first */
 	if (!to.t && (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL)
 		to = kbi_signal_to(kbi_signal_computing(sig));
 	shared = !to.t;
@@ -331,7 +354,8 @@ static void deliver(siginfo_t *info)
 	kbi_signal_send(to, info, shared);
 }
 
-/* On the supervisor, where virtual processors are processes: what has been sent to the program. */
+/* Passes a signal to the program on to the dispatcher; runs on the supervisor, where VPs are
+ * processes. */
 static void pass(siginfo_t *info)
 {
 	if (!kbi_signal_is_packed(info)) {
@@ -342,7 +366,8 @@ static void pass(siginfo_t *info)
 	kbi_sys_signal_info((int)a_load_acq(&tid), info->si_signo, info);
 }
 
-/* Somebody wants the list of threads: no call of the program's is to notice. */
+/* Tests whether the signal asks for the list of threads; no call of the program's is to notice
+ * it. */
 static bool is_for_dump(long sig, const siginfo_t *info)
 {
 	struct sigaction sa;
@@ -359,10 +384,12 @@ static bool is_for_work(long sig, const siginfo_t *info)
 			kbi_preempt_wish();
 		return false;
 	}
-	return sig > 0 && !(sig == kbi_preempt_signal() && info->si_code == SI_TKILL) && !kbi_process_is_copy(info);
+	return sig > 0 && !(sig == kbi_preempt_signal() && info->si_code == SI_TKILL) &&
+		!kbi_process_is_copy(info);
 }
 
-static aptr heir; /* a thread that executes: what nobody lets through is its program's */
+/* the thread that executes a program: signals that no thread lets through are the new program's */
+static aptr heir;
 
 static void leave_all(struct kb_thread *t)
 {
@@ -373,13 +400,15 @@ static void leave_all(struct kb_thread *t)
 	long sig;
 
 	while ((sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, &none, KBI_MASK_BYTES)) > 0)
-		if (is_for_work(sig, &info) && kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE && (!to.t || to.t == t))
+		if (is_for_work(sig, &info) && kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE &&
+			(!to.t || to.t == t))
 			kbi_signal_put(kbi_signal_to(t), &info, true);
 }
 
 static void wake_all(void)
 {
-	if (kbi_likely(!a_load_rlx(&unwoken)) || !a_xchg_acqrel(&unwoken, 0)) /* partner: put_there */
+	/* acquire and release: partner is the release in put_there */
+	if (kbi_likely(!a_load_rlx(&unwoken)) || !a_xchg_acqrel(&unwoken, 0))
 		return;
 	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
 		struct kb_thread *t = kbi_descriptor_at(i);
@@ -390,7 +419,7 @@ static void wake_all(void)
 	}
 }
 
-/* Somebody wants to know that he has nothing in hand of what came before it was asked. */
+/* Answers kbi_signal_ask_post: delivers all signals that came before the request. */
 static void answer(void)
 {
 	static const struct timespec none;
@@ -408,7 +437,7 @@ static void answer(void)
 		if (is_for_work(sig, &info))
 			deliver(&info);
 	} while (sig > 0);
-	if (a_load_acq(&heir)) /* partner: kbi_signal_post_empty */
+	if (a_load_acq(&heir)) /* acquire: partner is the release in kbi_signal_post_empty */
 		leave_all(a_load_acq(&heir));
 	/* release: partner is the acquire in kbi_signal_ask_post */
 	a_store_rel(&answered, round);
@@ -425,7 +454,8 @@ uint64_t kbi_signal_post_takes(uint64_t set)
 	return a_load_acq(&open) & set;
 }
 
-/* He sleeps, or something keeps him busy: not for ever. Whoever runs here has nothing that he needs. */
+/* Waits for the dispatcher, which sleeps or is busy, but not for ever. A thread that runs here
+ * holds nothing that the dispatcher needs. */
 void kbi_signal_ask_post(void)
 {
 	enum { NAPS = 100 };
@@ -441,8 +471,8 @@ void kbi_signal_ask_post(void)
 		kbi_sys_futex_wait(&answered, now, &nap);
 }
 
-/* A virtual processor beside the caller's that lets it through, for a thread that is not there any more or because one has
- * just come; NULL. */
+/* Returns a VP other than the caller's that lets the signal through, for a thread that has left or
+ * has just come; or NULL. */
 static const struct kbi_vp *open_vp(const struct kbi_vp *mine, uint64_t bit)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++)
@@ -476,33 +506,38 @@ void kbi_signal_close_all(const struct kbi_task *self, int sig)
 		return;
 	close_unused();
 	if (!kbi_signal_post_takes(bit))
-		kbi_signal_ask_post(); /* he waits for others from here on */
+		kbi_signal_ask_post(); /* it waits for fewer signals from here on */
 }
 
 void kbi_signal_post_empty(struct kb_thread *t)
 {
-	a_store_rel(&heir, kbi_sys_from.processes ? t : NULL); /* partner: answer */
+	/* release: partner is the acquire in answer */
+	a_store_rel(&heir, kbi_sys_from.processes ? t : NULL);
 	kbi_signal_ask_post();
 	a_store_rel(&heir, NULL);
 }
 
 static void *work(void *unused)
 {
-	uint64_t all = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_everywhere_bit()), set;
+	uint64_t all = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
+		kbi_everywhere_bit()), set;
 	siginfo_t info;
 
 	(void)unused;
 	if (kbi_sys_from.processes)
-		kbi_self(); /* nobody is alone there: a process that is killed inside a section would be waited for */
+		/* no thread is alone there: a process that is killed inside a section would be waited
+		 * for */
+		kbi_self();
 	kbi_handoff_helps();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
-	a_store_rel(&tid, (uint32_t)kbi_sys_gettid()); /* partner: wait_for_him */
+	/* release: partner is the acquire in wait_for_him */
+	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
 	kbi_sys_futex_wake(&tid, INT_MAX);
 	kbi_process_pass_by(pass);
 	for (;;) {
 		long sig;
 
-		/* acquire: partner is the change in kbi_signal_opened, whose ring comes after it */
+		/* acquire: partner is the change in kbi_signal_opened, whose ring comes after the change */
 		set = a_load_acq(&open) | kbi_signal_bit(kbi_preempt_signal());
 		a_store_rel(&at_work, 0);
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
@@ -524,8 +559,9 @@ void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to)
 	kbi_sys_signal_info(here, info->si_signo, info);
 }
 
-/* A thread's own does not come to the postman: there signals for several threads would become a single signal, as in the
- * kernel all that do not queue. It goes to the thread's list, and he wakes the thread: the caller may be a handler. */
+/* Puts a thread's signal into the thread's list, and lets the dispatcher wake the thread: the
+ * caller may be a handler. The signal is not sent to the dispatcher: signals for several threads
+ * would become a single signal there, as the kernel merges all signals that do not queue. */
 static bool put_there(struct kbi_signal_to to, const siginfo_t *info)
 {
 	int e;
@@ -533,7 +569,7 @@ static bool put_there(struct kbi_signal_to to, const siginfo_t *info)
 	a_store_rlx(&kbi_signal_watch, 1);
 	e = kbi_signal_put(to, info, false);
 	if (e == 0) {
-		a_store_rel(&unwoken, 1); /* partner: wake_all */
+		a_store_rel(&unwoken, 1); /* release: partner is the change in wake_all */
 		ring();
 	}
 	return e != EAGAIN;
@@ -559,14 +595,15 @@ void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 	kbi_signal_opened(kbi_signal_bit(sig));
 }
 
-/* What came before he is there would go back to the kernel and come again at once. Where virtual processors are processes
- * it would wait at one of them, for ever perhaps. */
+/* Waits until the dispatcher is ready. A signal that came earlier would go back to the kernel and
+ * come again at once; where VPs are processes, it would wait at one of them, perhaps for ever. */
 static void wait_for_him(void)
 {
 	enum { TIMES = 10000 };
 	static const struct timespec nap = { 0, 100000 };
 
-	for (int i = 0; i < TIMES && !a_load_acq(&tid); i++) /* partner: work */
+	/* acquire: partner is the release in work */
+	for (int i = 0; i < TIMES && !a_load_acq(&tid); i++)
 		kbi_sys_futex_wait(&tid, 0, &nap);
 	for (int i = 0; kbi_sys_from.processes && i < TIMES && !kbi_process_passes(); i++)
 		kbi_sys(SYS_nanosleep, &nap, NULL);
@@ -593,7 +630,7 @@ bool kbi_signal_has_post(void)
 void kbi_signal_need_post(void)
 {
 	a_store_rlx(&kbi_signal_watch, 1);
-	if (kbi_unlikely(!a_load_rlx(&started)) && kbi_vp_n && !kbi_posix_forked && !kbi_posix_me.in_handler &&
-	    !a_xchg_acqrel(&started, 1))
+	if (kbi_unlikely(!a_load_rlx(&started)) && kbi_vp_n && !kbi_posix_forked &&
+	    !kbi_posix_me.in_handler && !a_xchg_acqrel(&started, 1))
 		start();
 }

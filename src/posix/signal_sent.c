@@ -1,6 +1,8 @@
-/* posix/signal_sent.c - signals on their way through the kernel to a kernel thread on which a thread was when they were
- * sent: another thread may be there when they come, or the same thread have closed its mask. And what a thread sends
- * itself. Callers: this family, also in handlers. Never switches, but in handlers of what a thread sends itself. */
+/* posix/signal_sent.c - signals on their way through the kernel to a kernel thread on which a
+ * thread was when they were sent. When they come, another thread may be there, or the thread may
+ * have closed its mask. And signals that a thread sends to itself.
+ * Callers: this family, also in handlers. No locks. Switches only in handlers of signals that a
+ * thread sends to itself. */
 #include "posix/signal_priv.h"
 
 #include <sys/syscall.h>
@@ -9,7 +11,8 @@
 #include "core/handoff.h"
 #include "os/sys.h"
 
-/* It let the signal through when it was looked at, and does not any more, or is not t's. */
+/* Tests whether kernel thread `on` does not let the signal through any more, or is no longer
+ * t's. */
 static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 {
 	const struct kbi_vp *vp = kbi_signal_body_of(on);
@@ -17,10 +20,11 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
 }
 
-/* These do not queue: the kernel keeps a single signal of a number for a kernel thread, whichever thread here it is for,
- * and drops the next. So a single signal of a number is on its way to a virtual processor, also of those that a thread
- * sends itself there: its bit in `posted` stays until it has come or was found waiting. A kernel thread that a thread has
- * for its call is that thread's, and the call is to end. */
+/* These signals do not queue: the kernel keeps a single signal of a number for a kernel thread,
+ * regardless of our thread it is for, and drops the next. So at most one signal of a number is on
+ * its way to a VP, including signals that a thread sends itself there: its bit in `posted` stays
+ * set until the signal has come or was found pending. A kernel thread that a thread has for its
+ * call belongs to that thread, and the call is to end, so no bit is needed there. */
 #define MERGED ((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1)
 
 static bool is_on_its_way(struct kbi_body *b, int on, uint64_t bit)
@@ -40,11 +44,14 @@ void kbi_signal_has_come(int sig)
 	has_come(kbi_body_of_tid(kbi_sys_gettid()), kbi_signal_bit(sig));
 }
 
-/* A kernel thread that lets nothing through any more when the signal comes would keep it until a thread there does. It
- * has stored its mask and then looks whether something was sent to it; here it is said before and the mask looked at
- * behind: this or the kernel thread sees the change. Seen here, it is said again, for that may have looked before the
- * signal was there, and the kernel thread is made to look. */
-int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info, struct kbi_signal_to whom)
+/* If the kernel thread no longer lets the signal through when it comes, the signal would wait until
+ * a thread there does. The kernel thread stores its mask and then looks whether a signal was sent
+ * to it; here `posted` is set before the signal is sent and the mask is read after. So either this
+ * or the kernel thread sees the other's change. If the change is seen here, `posted` is set once
+ * more, because the kernel thread may have looked before the signal was there, and the kernel
+ * thread is made to look. */
+int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
+	struct kbi_signal_to whom)
 {
 	siginfo_t packed = *info;
 	struct kbi_body *b = kbi_body_of_tid(on);
@@ -55,7 +62,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 		return 0;
 	if (is_on_its_way(b, on, bit)) {
 		if (info->si_code == SI_TIMER)
-			kbi_signal_has_arrived(&packed); /* it does not go that way */
+			kbi_signal_has_arrived(&packed); /* it does not go through the kernel */
 		return EBUSY;
 	}
 	kbi_signal_pack(&packed, whom);
@@ -64,15 +71,16 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 		has_come(b, bit);
 	a_fence_sc(); /* partner: the fence in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
-		a_or_acqrel(&b->posted, bit & ~MERGED); /* the bits of MERGED stay until the signals come */
+		a_or_acqrel(&b->posted, bit & ~MERGED); /* bits of MERGED stay until the signals come */
 		kbi_signal_knock(on);
 	}
 	return (int)-e;
 }
 
-/* A signal that the thread here takes goes to its list. The postman would send it here again at once, and the
- * interrupted code, a handler perhaps that has the signal blocked, would not get on. A thread that keeps this kernel
- * thread has it from there when all have been looked at. */
+/* Puts a signal that the thread here takes into its list. The dispatcher would send it here again
+ * at once, and the interrupted code, perhaps a handler that blocks the signal, would make no
+ * progress. A thread that keeps this kernel thread gets the signal from the kernel thread after all
+ * pending ones have been looked at. */
 static bool keep(const siginfo_t *info, struct kbi_signal_to to)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -80,17 +88,20 @@ static bool keep(const siginfo_t *info, struct kbi_signal_to to)
 
 	if (!t || (to.t && to.t != t))
 		return false;
-	if (self->vp ? !to.t && !kbi_signal_is_for(t, info->si_signo) : !to.t || !kbi_signal_is_bound(t))
+	if (self->vp ? !to.t && !kbi_signal_is_for(t, info->si_signo) :
+		!to.t || !kbi_signal_is_bound(t))
 		return false;
 	a_store_rlx(&kbi_signal_watch, 1);
 	if (kbi_signal_put(to.t ? to : kbi_signal_to(t), info, !to.t))
 		return false;
-	a_store_rlx(&self->permit, 1); /* it may have looked already, and be about to sleep */
+	/* the thread may have looked already and be about to sleep */
+	a_store_rlx(&self->permit, 1);
 	return true;
 }
 
-/* The process's own of the same number are not taken, the kernel would give the thread's first; and not signals
- * that nobody has announced: a sender from outside means this kernel thread. */
+/* Takes the announced signals that are pending here. Not the process's signals of these numbers:
+ * the kernel gives the thread's first. And not signals that were not announced: a sender from
+ * outside means this kernel thread. */
 void kbi_signal_look_after_slow(void)
 {
 	static const struct timespec none;
@@ -102,7 +113,7 @@ void kbi_signal_look_after_slow(void)
 	if (!b || !kbi_signal_has_post())
 		return;
 	set = a_and_acqrel(&b->posted, MERGED);
-	if (kbi_posix_me.raises) /* the thread itself waits for that */
+	if (kbi_posix_me.raises) /* the thread itself waits for this signal */
 		set &= ~(kbi_signal_bit(kbi_posix_me.raises->si_signo) & MERGED);
 	while ((left = kbi_signal_own_pending() & set)) {
 		left &= -left;
@@ -116,9 +127,11 @@ void kbi_signal_look_after_slow(void)
 		kbi_signal_push(kbi_self_raw());
 }
 
-/* ---- to oneself ------------------------------------------------------------------------------------------- */
+/* ---- to oneself ------------------------------------------------------------------------------ */
 
-/* A process that is killed when the signal is about to come may not get it, and goes on in another process: again. */
+/* Sends the signal to the caller's kernel thread; again if the caller has moved to another process:
+ * a process that is killed when the signal is about to come may not get it, and the thread goes on
+ * in another process. */
 static long send_here(const siginfo_t *packed)
 {
 	int tid;
@@ -133,16 +146,18 @@ static long send_here(const siginfo_t *packed)
 	return r;
 }
 
-/* The signal that self is about to send itself is to be the only one of its number on its way to b, where self runs: the
- * kernel would drop a second one, and tell neither sender. A signal that another thread has sent comes first; until another
- * thread has sent its signal this waits. A bit that stays is nobody's: the sender was killed, or the kernel has thrown the
- * signal away, as a signal that was ignored for a moment. */
+/* Waits until the signal that self is about to send itself is the only one of its number on its way
+ * to b, where self runs: the kernel would drop a second one, and tell neither sender. A signal that
+ * another thread has sent comes first; if the other thread has only set the bit, this waits until
+ * its signal is sent. A bit that stays set is stale: the sender was killed, or the kernel has
+ * thrown the signal away because it was ignored for a moment. */
 static void take_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
 {
 	enum { PATIENCE = 100000000 }; /* ns */
 	uint64_t since = 0;
 
-	/* acquire and release: partner is the change in has_come; and the same one in is_on_its_way */
+	/* acquire and release: partner is the change in has_come, and this operation in
+	 * is_on_its_way */
 	for (unsigned n = 0; kbi_unlikely(a_or_acqrel(&b->posted, bit) & bit); n++) {
 		uint64_t now = kbi_sys_now();
 
@@ -154,8 +169,8 @@ static void take_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
 	}
 }
 
-/* On a virtual processor inside brackets: another signal that comes meanwhile waits in the list, behind it. The program's
- * handler leaves the brackets. */
+/* Sends self a signal. On a VP this stays within brackets: another signal that comes meanwhile
+ * waits in the list, behind this one. The program's handler leaves the brackets. */
 int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
 {
 	enum { TRIES = 3 };
@@ -167,15 +182,17 @@ int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
 
 	if (b)
 		take_turn(self, b, bit);
-	/* without an address our relay takes it for the tick or the process's; another code or error is known by `raises` */
+	/* without an address our relay takes it for the tick or for the process's signal; a signal with
+	 * a different code or an errno value is recognised by `raises` */
 	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && handled))
 		kbi_signal_pack(&packed, kbi_signal_to(kbi_thread_of(self)));
 	kbi_posix_me.raises = handled ? info : NULL;
 	if (!stays)
 		kbi_np_leave(self);
 	r = send_here(&packed);
-	/* the kernel's mask is more than the word says: a handler was left in the middle. Or what was sent to this kernel
-	 * thread from outside had not come yet, and this was dropped: that comes now */
+	/* Repeat if the signal has not come. Either the kernel's mask is larger than kbi_signal_vp_mask
+	 * says, because a handler was left in the middle; or a signal sent to this kernel thread from
+	 * outside was still pending, so that this one was dropped: the pending one comes now */
 	for (int i = 0; kbi_unlikely(kbi_posix_me.raises && self->vp) && !r && i < TRIES; i++) {
 		kbi_signal_open_again(self);
 		if (kbi_posix_me.raises && (bit & MERGED))

@@ -1,8 +1,9 @@
-/* posix/signal_taker.c - the rule: which thread takes a signal to the process. As the kernel asks its own threads: main,
- * if it lets the signal through or waits for it, then the others. Everybody who has such a signal in hand asks here: the
- * relay, whose kernel thread got it, the postman, and a thread that sends one from inside.
- * Callers: this family, also in handlers. No locks: what a thread takes may change meanwhile, and then what it was given
- * goes on (kbi_signal_give_back). */
+/* posix/signal_taker.c - the rule which thread takes a signal to the process. The order is the
+ * kernel's for its own threads: main, if it lets the signal through or waits for it, then the rest.
+ * Callers: each holder of such a signal: the relay, whose kernel thread got the signal, the signal
+ * dispatcher, and a thread that sends a signal from inside; also in handlers. No locks: the signals
+ * that a thread takes may change meanwhile; then a signal that it was given goes on to another
+ * thread (kbi_signal_give_back). Never switches. */
 #include "posix/signal_priv.h"
 
 #include "core/descriptor.h"
@@ -11,27 +12,30 @@ static aptr main_thread;
 
 void kbi_signal_main_is(struct kb_thread *t)
 {
-	a_store_rel(&main_thread, t); /* partner: takes_as_main */
+	a_store_rel(&main_thread, t); /* release: partner is the acquire in takes_as_main */
 }
 
 uint64_t kbi_signal_deliverable(uint64_t set)
 {
 	set &= ~kbi_everywhere_bit();
-	return set & ~(kbi_signal_never() | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(SIGSEGV) |
-		       kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) | kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));
+	return set & ~(kbi_signal_never() | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) |
+		       kbi_signal_bit(SIGSEGV) | kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) |
+		       kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));
 }
 
 bool kbi_signal_is_there(const struct kb_thread *t)
 {
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
 
-	return t->posix && (kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED || kind == KBI_TASK_RUNNING ||
-			    kind == KBI_TASK_WAITING || kind == KBI_TASK_BLOCKED);
+	return t->posix && (kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED ||
+			    kind == KBI_TASK_RUNNING || kind == KBI_TASK_WAITING ||
+			    kind == KBI_TASK_BLOCKED);
 }
 
 uint64_t kbi_signal_accepts(const struct kb_thread *t)
 {
-	return kbi_signal_is_there(t) ? ~a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted) : 0;
+	return kbi_signal_is_there(t) ?
+		~a_load_rlx(&t->signals.mask) | a_load_rlx(&t->signals.wanted) : 0;
 }
 
 uint64_t kbi_signal_takes(const struct kb_thread *t)
@@ -44,7 +48,7 @@ uint64_t kbi_signal_takes(const struct kb_thread *t)
 	return ~a_load_rlx(&t->signals.mask) | (a_load_acq(&t->signals.pending) & wanted ? 0 : wanted);
 }
 
-/* How many handlers main had begun when it was waited for in vain. */
+/* Number of handlers that main had begun when a wait for it was in vain. */
 static a32 slow = { UINT32_MAX };
 
 static const struct kbi_posix_thread *record_of(const struct kb_thread *t)
@@ -54,26 +58,29 @@ static const struct kbi_posix_thread *record_of(const struct kb_thread *t)
 
 bool kbi_signal_main_is_soon(int sig)
 {
-	const struct kb_thread *t = a_load_acq(&main_thread); /* partner: kbi_signal_main_is */
+	/* acquire: partner is the release in kbi_signal_main_is */
+	const struct kb_thread *t = a_load_acq(&main_thread);
 	const struct kbi_posix_thread *main = record_of(t);
 	uint64_t bit = kbi_signal_bit(sig);
 
-	return main && main->in_handler && (a_load_rlx(&t->signals.mask) & bit) && !(main->mask_outside & bit) &&
-	       main->handled != a_load_rlx(&slow);
+	return main && main->in_handler && (a_load_rlx(&t->signals.mask) & bit) &&
+	       !(main->mask_outside & bit) && main->handled != a_load_rlx(&slow);
 }
 
 void kbi_signal_main_is_slow(void)
 {
-	const struct kbi_posix_thread *main = record_of(a_load_acq(&main_thread)); /* partner: as above */
+	/* acquire: partner as above */
+	const struct kbi_posix_thread *main = record_of(a_load_acq(&main_thread));
 
 	if (main)
 		a_store_rlx(&slow, main->handled);
 }
 
-/* ---- a handler's time ----------------------------------------------------------------------------------- */
+/* ---- the time of a handler ------------------------------------------------------------------- */
 
-/* Each place has a thread's index and, below, its real-time signals. Of two threads with the same place the later counts,
- * and the other is not found: then such signals wait in the kernel, as signals do that every thread blocks. */
+/* Each word holds a thread's index + 1 in the upper half and the real-time signals that it blocks
+ * in the lower half. Of two threads with the same place the later counts, and the earlier is not
+ * found: its signals then wait in the kernel, as do signals that every thread blocks. */
 enum { PLACES = 1024, INDEX_AT = 32 };
 static a64 for_now[PLACES];
 
@@ -102,20 +109,23 @@ void kbi_signal_blocks_for_good(const struct kb_thread *t)
 
 uint64_t kbi_signal_blocked_for_now(const struct kb_thread *t)
 {
-	uint64_t word = a_load_acq(place_of(t)); /* partner: kbi_signal_blocks_for_now */
+	/* acquire: partner is the release in kbi_signal_blocks_for_now */
+	uint64_t word = a_load_acq(place_of(t));
 
 	return is_place_of(word, t) ? (uint64_t)(uint32_t)word << KBI_LIBC_LAST : 0;
 }
 
 struct kb_thread *kbi_signal_taker_soon(int sig)
 {
-	struct kb_thread *main = a_load_acq(&main_thread), *found = NULL; /* partner: kbi_signal_main_is */
+	/* acquire: partner is the release in kbi_signal_main_is */
+	struct kb_thread *main = a_load_acq(&main_thread), *found = NULL;
 	uint64_t bit = kbi_signal_bit(sig);
 
 	for (uint32_t i = 0; i < kbi_descriptor_limit() && found != main; i++) {
 		struct kb_thread *t = kbi_descriptor_at(i);
 
-		if ((kbi_signal_blocked_for_now(t) & bit) && kbi_signal_is_there(t) && (!found || t == main))
+		if ((kbi_signal_blocked_for_now(t) & bit) && kbi_signal_is_there(t) &&
+			(!found || t == main))
 			found = t;
 	}
 	return found;
@@ -141,10 +151,11 @@ bool kbi_signal_anybody_takes(uint64_t bit)
 	return false;
 }
 
-/* Its descriptor may be another thread's by now. */
+/* Returns main if it takes the signal. Its descriptor may be another thread's by now. */
 static struct kb_thread *takes_as_main(uint64_t bit)
 {
-	struct kb_thread *t = a_load_acq(&main_thread); /* partner: kbi_signal_main_is */
+	/* acquire: partner is the release in kbi_signal_main_is */
+	struct kb_thread *t = a_load_acq(&main_thread);
 
 	return t && t->is_main && (kbi_signal_takes(t) & bit) ? t : NULL;
 }
@@ -182,13 +193,15 @@ struct kb_thread *kbi_signal_computing(int sig)
 	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
 		struct kb_thread *t = kbi_descriptor_at(i);
 
-		if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_RUNNING && (kbi_signal_takes(t) & bit))
-			return t; /* acquire: partner is whoever gave the descriptor its state */
+		if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_RUNNING &&
+			(kbi_signal_takes(t) & bit))
+			return t; /* acquire: partner is the release that gave the descriptor its state */
 	}
 	return NULL;
 }
 
-/* The kernel knows better than the books which signals a bound thread lets through, but not which main does. */
+/* Tests whether t takes the signal. For a bound thread the kernel knows better than our words which
+ * signals it lets through; but not whether main takes this signal. */
 bool kbi_signal_is_for(struct kb_thread *t, int sig)
 {
 	const struct kb_thread *taker = kbi_signal_taker(sig, t);
