@@ -1,11 +1,13 @@
-/* posix/signal_action.c - sigaction and its kin. Once threads run, the kernel's handler of every signal that the
- * program handles is our relay; the program's own is in the table. The relay runs it where POSIX wants it: on a
- * lightweight thread that lets the signal through, with that thread's pthread_self and errno, the thread's mask
- * grown for the time. A signal found on a virtual processor without a thread, on a thread that is about to be
- * switched away or blocks it, or on another than it was sent to, goes on to the postman. One that finds its thread
- * inside the library waits with it until it leaves that.
- * Handlers run on the interrupted thread's stack or its alternate one (signal_stack.c), where the rest of the relay goes
- * on. No locks in the relay. */
+/* posix/signal_action.c - sigaction and related functions. Once threads run, the kernel's handler
+ * of every signal that the program handles is our relay; the program's handler is in the table
+ * `acts`. The relay runs it where POSIX wants it: on a lightweight thread that lets the signal
+ * through, with that thread's pthread_self and errno, and with the thread's mask enlarged for that
+ * time. A signal goes on to the signal dispatcher if it finds a VP without a thread, a thread that
+ * is about to be switched away or blocks it, or a thread that it was not sent to. A signal that
+ * finds its thread inside the library waits until the thread leaves the library.
+ * Callers: the kernel (relay), programs, this family, fork. Handlers run on the interrupted
+ * thread's stack or its alternate stack (signal_stack), where the rest of the relay goes on. No
+ * locks in the relay; handlers may switch. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -21,15 +23,15 @@
 #include "os/context.h"
 #include "os/sys.h"
 
-/* What the program has set. */
+/* An action as the program has set it. */
 struct action {
-	void (*handler)(int, siginfo_t *, void *); /* NULL: nothing */
+	void (*handler)(int, siginfo_t *, void *); /* NULL: none */
 	uint64_t mask;
 	uint32_t flags, turn;
 };
 
-/* Two copies, so that a handler never waits for who writes, and never sees half of one action and half of another: the
- * one that counts is by `turn`, which goes on once the other one is written. */
+/* Two copies, so that a handler never waits for a writer, and never sees half of two actions: the
+ * valid copy is number turn & 1. `turn` is increased when the other copy has been written. */
 static struct act {
 	a32 turn;
 	struct {
@@ -40,13 +42,15 @@ static struct act {
 } acts[KBI_SIGNALS + 1];
 static a32 lock;
 
-/* In parallel with write_action: what is read while it writes the same copy, two turns later, is read again. */
+/* Returns the action of sig. Runs in parallel with write_action: if that writes the copy that is
+ * being read, two turns later, the copy is read again. */
 static struct action action_of(int sig)
 {
 	struct act *a = &acts[sig];
 	struct action is;
 
-	/* acquire: partners are the releases in write_action, so that the turn is read again after the copy */
+	/* acquire: partners are the releases in write_action, so that the turn is read again after the
+	 * copy */
 	do {
 		is.turn = a_load_acq(&a->turn);
 		is.handler = (void (*)(int, siginfo_t *, void *))a_load_acq(&a->copy[is.turn & 1].handler);
@@ -56,22 +60,24 @@ static struct action action_of(int sig)
 	return is;
 }
 
-/* Under the lock: one at a time. */
+/* Writes the action of sig. Under the lock: one writer at a time. */
 static void write_action(int sig, struct action is)
 {
 	struct act *a = &acts[sig];
 	uint32_t next = a_load_rlx(&a->turn) + 1;
 
-	/* release: partners are the acquires in action_of: who sees one of these sees the turn before, too */
+	/* release: partners are the acquires in action_of: a reader that sees one of these sees the
+	 * turn before, too */
 	a_store_rel(&a->copy[next & 1].handler, (void *)(uintptr_t)is.handler);
 	a_store_rel(&a->copy[next & 1].mask, is.mask);
 	a_store_rel(&a->copy[next & 1].flags, is.flags);
 	a_store_rel(&a->turn, next);
 }
 
-/* ---- the relay -------------------------------------------------------------------------------------- */
+/* ---- the relay ------------------------------------------------------------------------------- */
 
-/* What the signal has found, unless somebody has set another meanwhile. */
+/* Resets the action that the signal has found (SA_RESETHAND), unless another action has been set
+ * meanwhile. */
 static void reset(int sig, const struct action *found)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
@@ -82,22 +88,23 @@ static void reset(int sig, const struct action *found)
 	kbi_signal_leave(&lock, mask);
 }
 
-/* The kernel's part of it: what follows in a frame of the kernel's is something else. */
+/* Writes the kernel's part of the context's mask: the bytes behind it in a kernel's frame are
+ * something else. */
 static void write_mask(void *context, uint64_t mask)
 {
 	memcpy(&((ucontext_t *)context)->uc_sigmask, &mask, sizeof mask);
 }
 
-/* The handler may have written another. */
+/* Returns the context's mask; the handler may have changed it. */
 static uint64_t read_mask(const void *context)
 {
-	const uint64_t never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) | kbi_signal_bit(KBI_LIBC_FIRST) |
-			       kbi_signal_bit(KBI_LIBC_LAST);
+	const uint64_t never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) |
+			       kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST);
 
 	return kbi_signal_from_set(&((const ucontext_t *)context)->uc_sigmask) & ~never;
 }
 
-/* A handler that is running; by cancellation or pthread_exit it may be unwound. */
+/* A running handler; cancellation or pthread_exit may unwind it. */
 struct running {
 	struct kbi_task *self;
 	void (*handler)(int, siginfo_t *, void *);
@@ -123,8 +130,9 @@ static void run(void *arg)
 	r->handler(r->sig, r->info, r->context);
 }
 
-/* What came for the program while the handler ran waits at the kernel's for it, or at the postman's: he gave up, and
- * does not wait for that signal any more. */
+/* Restores the mask at the end of a handler. Signals that came for the program while the handler
+ * ran wait in the kernel, or at the dispatcher, which gave up and does not wait for these signals
+ * any more: tells it. */
 static void reopen(struct kbi_task *self, uint64_t mask)
 {
 	uint64_t opened = a_load_rlx(kbi_signal_mask(self)) & ~mask;
@@ -139,13 +147,15 @@ static void reopen(struct kbi_task *self, uint64_t mask)
 		kbi_signal_give_back(kbi_thread_of(self));
 }
 
-/* A fault of the interrupted code itself. */
+/* Tests for a fault of the interrupted code itself. */
 static bool is_fault(int sig, const siginfo_t *info)
 {
-	return info->si_code > 0 && (kbi_signal_is_memory(sig) || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
+	return info->si_code > 0 && (kbi_signal_is_memory(sig) || sig == SIGFPE || sig == SIGILL ||
+		sig == SIGTRAP);
 }
 
-/* As the kernel has it: who runs here while the handler of a fault sleeps is to bring its own, and not to die of one. */
+/* Gives the VP the mask in a fault's handler, as the kernel has it. If the handler sleeps, the next
+ * thread here has to bring its own mask, and must not die of a blocked fault. */
 static void note_mask(struct kbi_task *self, uint64_t mask)
 {
 	a_store_rlx(&kbi_signal_watch, 1);
@@ -153,8 +163,8 @@ static void note_mask(struct kbi_task *self, uint64_t mask)
 		a_store_rlx(&kbi_signal_vp_mask[self->vp->id], mask);
 }
 
-/* A call that the handler interrupts has left the kernel: if it is begun again it is about what its numbers mean then. The
- * handler may jump out of it. */
+/* Ends the holds of the call that the handler interrupts. The call has left the kernel: if it is
+ * restarted, it uses its descriptors as they are then. The handler may jump out of the call. */
 static void leave_call(const struct kbi_task *self)
 {
 	struct kbi_hold *held = kbi_posix_me.held;
@@ -165,7 +175,7 @@ static void leave_call(const struct kbi_task *self)
 	kbi_hold_end_all(held, kbi_posix_me.n_held);
 }
 
-/* The handler returns to where the thread is now, with its mask. */
+/* Makes the handler return to where the thread is now, with its mask. */
 static void go_back(struct kbi_task *self, void *context, uint64_t mask)
 {
 	if (self->vp)
@@ -176,14 +186,17 @@ static void go_back(struct kbi_task *self, void *context, uint64_t mask)
 	kbi_signal_let_in(self);
 }
 
-/* On a lightweight thread: its mask in our books is grown as the kernel has grown its own; closed: that blocks all. */
+/* Runs the program's handler on a lightweight thread. The thread's mask is enlarged as the kernel
+ * has enlarged its own; closed: the kernel's mask blocks all signals. */
 static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context, bool closed)
 {
-	struct running r __attribute__((cleanup(unwound))) = { .sig = sig, .info = info, .context = context };
+	struct running r __attribute__((cleanup(unwound))) = { .sig = sig, .info = info,
+		.context = context };
 	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
 	struct action is = action_of(sig);
 	stack_t alternate = kbi_posix_me.alternate;
-	uint64_t before = a_load_rlx(kbi_signal_mask(self)), own = is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
+	uint64_t before = a_load_rlx(kbi_signal_mask(self)),
+		own = is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig);
 
 	r.handler = is.handler;
 	if (!r.handler)
@@ -212,13 +225,14 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_context_handled(context);
 	r.self = NULL;
 	kbi_posix_me.in_handler--;
-	/* it may have looked for handlers already, and be about to sleep */
+	/* the thread may have looked for handlers already, and be about to sleep */
 	a_store_rlx(&self->permit, 1);
 	before = read_mask(context);
 	kbi_np_enter(self);
 	reopen(self, before);
 	kbi_np_leave(self);
-	/* the handler was in a call that the virtual processor was taken from: what it has interrupted counts on one */
+	/* the handler interrupted a call that the VP was taken from: the interrupted code expects to be
+	 * on a VP */
 	if (body && !self->vp)
 		kbi_handoff_end_found(self);
 	kbi_np_enter(self);
@@ -246,7 +260,7 @@ void kbi_signal_handle_taken(siginfo_t *info, void *context)
 	kbi_signal_go_on_from_apart(is_on_alternate(info->si_signo), info, context, continue_closed);
 }
 
-/* A kernel thread of libc's. */
+/* Runs the program's handler on a kernel thread of libc's. */
 static void run_kernel(int sig, siginfo_t *info, void *context)
 {
 	struct action is = action_of(sig);
@@ -254,7 +268,8 @@ static void run_kernel(int sig, siginfo_t *info, void *context)
 	if (is.flags & SA_RESETHAND)
 		reset(sig, &is);
 	if (is.flags & SA_ONSTACK)
-		kbi_signal_kernel_mask(read_mask(context) | is.mask | (is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig)));
+		kbi_signal_kernel_mask(read_mask(context) | is.mask |
+			(is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig)));
 	if (is.handler)
 		is.handler(sig, info, context);
 }
@@ -264,13 +279,13 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 	if (to && &to->task != self)
 		return false;
 	if (kbi_unlikely(kbi_signal_bound_self() != NULL))
-		return true; /* the kernel knows */
+		return true; /* the kernel has tested the mask */
 	return (kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING || !self->vp) &&
 	       !(a_load_rlx(kbi_signal_mask(self)) & kbi_signal_bit(sig));
 }
 
-/* In the midst of the library's own work, which a handler that forks or jumps would leave half done for ever. abort() wants
- * its handler at once, and is not called there. */
+/* Tests whether the signal interrupts the library's own work, which a handler that forks or jumps
+ * would leave half done for ever. abort() wants its handler at once, and is not called there. */
 static bool is_inside(struct kbi_task *self, int sig, const void *context)
 {
 	if (!self->vp)
@@ -282,8 +297,9 @@ static bool is_inside(struct kbi_task *self, int sig, const void *context)
 	return a_load_rlx(&self->np) > 0 || kbi_context_is_ours(kbi_context_at(context));
 }
 
-/* It waits with the thread, which takes it when it leaves the library: at the latest when it is knocked at, which goes on
- * for as long as there is something. Where too many wait, or the thread takes none any more, the postman has it. */
+/* Puts the signal into self's list. self takes it when it leaves the library: at the latest when
+ * ATTENTION comes, which repeats as long as signals are there. If the list is full, or closed, the
+ * dispatcher gets the signal. */
 static void put_off(struct kbi_task *self, const siginfo_t *info, void *context, bool shared)
 {
 	struct kb_thread *t = kbi_thread_of(self);
@@ -293,7 +309,7 @@ static void put_off(struct kbi_task *self, const siginfo_t *info, void *context,
 	if (kbi_signal_put(kbi_signal_to(t), info, shared)) {
 		kbi_signal_forward(info, shared ? KBI_SIGNAL_TO_PROCESS : kbi_signal_to(t));
 	} else {
-		/* it may have looked already, and be about to sleep */
+		/* the thread may have looked already, and be about to sleep */
 		a_store_rlx(&self->permit, 1);
 		if (!knocks)
 			kbi_signal_knock_later();
@@ -302,15 +318,17 @@ static void put_off(struct kbi_task *self, const siginfo_t *info, void *context,
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 }
 
-/* Real-time ones of this number wait with self, and were sent before it: it is behind them. */
+/* Tests whether real-time signals of this number, which were sent earlier, wait in self's list. */
 static bool is_behind(struct kbi_task *self, int sig)
 {
 	const struct kb_thread *t = kbi_thread_of(self);
 
-	return kbi_signal_queues(sig) && (a_load_rlx(&t->signals.pending) & kbi_signal_bit(sig)) && !kbi_signal_is_bound(t);
+	return kbi_signal_queues(sig) && (a_load_rlx(&t->signals.pending) & kbi_signal_bit(sig)) &&
+		!kbi_signal_is_bound(t);
 }
 
-/* The handler is not inside the brackets round the change of the mask, or round the sending to itself. */
+/* Runs the handler outside the brackets round a change of the mask, or round the sending to
+ * itself. */
 static void continue_in_brackets(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -323,13 +341,14 @@ static void continue_in_brackets(int sig, siginfo_t *info, void *context)
 	kbi_posix_me.lets_in = lets_in;
 }
 
-/* The kernel had no room for its siginfo. */
+/* Tests whether the kernel had no room for the signal's information. */
 static bool is_untold(const siginfo_t *info)
 {
 	return info->si_code == SI_USER && info->si_pid == 0;
 }
 
-/* The thread is in the brackets round the sending to itself, and sends this signal. */
+/* Tests whether the thread is in the brackets round the sending to itself, and sends this
+ * signal. */
 static bool is_awaited(const siginfo_t *info)
 {
 	const siginfo_t *sent = kbi_posix_me.raises;
@@ -339,7 +358,8 @@ static bool is_awaited(const siginfo_t *info)
 		(sent->si_code == info->si_code && sent->si_value.sival_ptr == info->si_value.sival_ptr));
 }
 
-/* True: in brackets. */
+/* Ends the wait for the signal that the thread sends itself. True: it is the signal, and the thread
+ * is in brackets. */
 static bool take_awaited(const siginfo_t *info)
 {
 	bool is = is_awaited(info);
@@ -349,7 +369,7 @@ static bool take_awaited(const siginfo_t *info)
 	return is && a_load_rlx(&kbi_self_raw()->np) > 0;
 }
 
-/* self runs and lets it through. */
+/* Handles the signal; self runs and lets it through. */
 static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool shared)
 {
 	bool on_alternate = is_on_alternate(info->si_signo), awaited = take_awaited(info);
@@ -370,10 +390,12 @@ static void handle_fault(siginfo_t *info, void *context)
 {
 	int sig = info->si_signo;
 
-	kbi_signal_go_on(is_on_alternate(sig), info, context, take_awaited(info) ? continue_in_brackets : continue_light);
+	kbi_signal_go_on(is_on_alternate(sig), info, context,
+		take_awaited(info) ? continue_in_brackets : continue_light);
 }
 
-/* The runtime sends it to its own kernel threads only; there the program's has an address. */
+/* Tests for the runtime's tick. The runtime sends it only to its own kernel threads; a signal of
+ * the program with that number carries an address there. */
 static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 {
 	bool untold = is_untold(info);
@@ -382,11 +404,13 @@ static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 		return false;
 	if (!untold && info->si_pid != getpid() && !kbi_sys_from.processes)
 		return false;
-	return self ? self->vp || kbi_handoff_is_away(kbi_thread_of(self)) : kbi_body_of_tid(kbi_sys_gettid()) != NULL;
+	return self ? self->vp || kbi_handoff_is_away(kbi_thread_of(self)) :
+		kbi_body_of_tid(kbi_sys_gettid()) != NULL;
 }
 
-/* Sent by the kernel to the thread that has called it, or by somebody to this kernel thread: nobody else's. Where virtual
- * processors are processes the program's come by the postman. */
+/* Tests whether the signal is for this thread only: the kernel has sent it to the calling thread,
+ * or a sender has sent it to this kernel thread. Where VPs are processes, the program's signals
+ * come through the dispatcher. */
 static bool is_threads(int sig, const siginfo_t *info, enum kbi_signal_address address)
 {
 	if (address == KBI_SIGNAL_PACKED)
@@ -395,16 +419,20 @@ static bool is_threads(int sig, const siginfo_t *info, enum kbi_signal_address a
 		return true;
 	if (sig == SIGPIPE || sig == SIGXFSZ)
 		return info->si_code == SI_USER && info->si_pid == getpid();
-	/* a timer that counts what the process computes: the kernel asks the thread first that it finds computing */
+	/* a timer that counts computing time of the process: the kernel asks the thread first that it
+	 * finds computing */
 	if ((sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL)
 		return true;
 	if (info->si_code == SI_TIMER)
 		return a_load_rlx(&kbi_posix_me.own_timers) & kbi_signal_bit(sig);
-	return sig != SIGCHLD && info->si_code >= POLL_IN && info->si_code <= POLL_HUP && a_load_rlx(&kbi_posix_me.owns);
+	return sig != SIGCHLD && info->si_code >= POLL_IN && info->si_code <= POLL_HUP &&
+		a_load_rlx(&kbi_posix_me.owns);
 }
 
-/* self runs there, or is in a blocking call, and does not take it. What the signal has interrupted is not to notice. */
-static void pass_on(struct kbi_task *self, const siginfo_t *info, struct kbi_signal_to to, void *context)
+/* Passes the signal on: self runs here, or is in a blocking call, and does not take it. The
+ * interrupted code must not notice. */
+static void pass_on(struct kbi_task *self, const siginfo_t *info, struct kbi_signal_to to,
+	void *context)
 {
 	kbi_signal_forward(info, to);
 	kbi_context_make_any_again(context);
@@ -421,12 +449,13 @@ static void relay(int sig, siginfo_t *info, void *context)
 	enum kbi_signal_address address = kbi_signal_unpack(info, &to);
 
 	if (address != KBI_SIGNAL_PLAIN || is_awaited(info))
-		kbi_signal_has_come(sig); /* the kernel has room for the next */
+		kbi_signal_has_come(sig); /* the kernel has room for the next signal of this number */
 	if (address == KBI_SIGNAL_LATE)
 		return;
 	if (kbi_unlikely(kbi_signal_bound_self() != NULL))
 		kbi_signal_note_kernel_mask(self, read_mask(context));
-	if (sig == kbi_preempt_signal() && !to.t && (kbi_preempt_is_wish(info) || is_tick(self, info))) {
+	if (sig == kbi_preempt_signal() && !to.t &&
+		(kbi_preempt_is_wish(info) || is_tick(self, info))) {
 		if (self && self->vp)
 			kbi_signal_interrupts(self->vp, read_mask(context));
 		kbi_preempt_tick(info, context);
@@ -451,14 +480,14 @@ static void relay(int sig, siginfo_t *info, void *context)
 	}
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static bool is_handler(const struct sigaction *sa)
 {
 	return sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN && sa->sa_sigaction != relay;
 }
 
-/* As the kernel's, with what the program gave. */
+/* Converts the kernel's action into the action that the program has set. */
 static void show(int sig, struct sigaction *sa)
 {
 	struct action is = action_of(sig);
@@ -466,32 +495,37 @@ static void show(int sig, struct sigaction *sa)
 	if (sa->sa_sigaction == relay) {
 		sa->sa_sigaction = is.handler;
 		sa->sa_flags = (int)is.flags;
-		kbi_signal_to_set(&sa->sa_mask, is.mask & ~(kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP)));
+		kbi_signal_to_set(&sa->sa_mask,
+			is.mask & ~(kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP)));
 	} else if (kbi_vp_n && kbi_signal_is_memory(sig) && kbi_preempt_shows(sig, sa)) {
 		return;
 	} else if (sig == SIGQUIT && kbi_dump_is_action(sa)) {
 		memset(sa, 0, sizeof(*sa));
-	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n && sa->sa_handler != SIG_IGN) {
+	} else if ((sig == kbi_preempt_signal() || kbi_contain_handles(sig)) && kbi_vp_n &&
+		sa->sa_handler != SIG_IGN) {
 		memset(sa, 0, sizeof(*sa));
 	}
 }
 
 static int install(int sig, const struct sigaction *new)
 {
-	/* the tick comes in handlers, too, or whoever computes there keeps its virtual processor */
-	uint64_t mask = kbi_signal_from_set(&new->sa_mask) & ~(kbi_signal_never() | kbi_everywhere_bit());
+	/* the tick comes in handlers, too, or a thread that computes in a handler would keep its VP */
+	uint64_t mask = kbi_signal_from_set(&new->sa_mask) &
+		~(kbi_signal_never() | kbi_everywhere_bit());
 	struct sigaction ours = *new;
 
 	kbi_signal_to_set(&ours.sa_mask, mask);
-	write_action(sig, (struct action){ .handler = new->sa_sigaction, .mask = kbi_signal_from_set(&new->sa_mask),
+	write_action(sig, (struct action){ .handler = new->sa_sigaction,
+					    .mask = kbi_signal_from_set(&new->sa_mask),
 					    .flags = (uint32_t)new->sa_flags });
 	ours.sa_sigaction = relay;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
 	if (sig == kbi_preempt_signal() && kbi_preempt_is_apart())
 		ours.sa_flags |= SA_ONSTACK;
-	else if (sig == kbi_preempt_signal() || (!kbi_signal_frame_moves() && !kbi_signal_is_memory(sig)))
+	else if (sig == kbi_preempt_signal() ||
+		(!kbi_signal_frame_moves() && !kbi_signal_is_memory(sig)))
 		ours.sa_flags &= ~SA_ONSTACK;
-	/* on the kernel thread's stack nothing comes in between */
+	/* no signal comes in between on the kernel thread's stack */
 	if (ours.sa_flags & SA_ONSTACK && kbi_signal_frame_moves())
 		kbi_signal_to_set(&ours.sa_mask, ~kbi_everywhere_bit());
 	return kbi_libc()->sigaction(sig, &ours, NULL);
@@ -501,7 +535,7 @@ static int set(int sig, const struct sigaction *new)
 {
 	if (is_handler(new))
 		return install(sig, new);
-	/* the tick keeps its signal; nothing by default is what it does then */
+	/* the tick keeps its signal; the tick's handler ignores the program's signals by default */
 	if (sig == kbi_preempt_signal() && new->sa_sigaction != relay) {
 		write_action(sig, (struct action){ 0 });
 		return 0;
@@ -524,7 +558,8 @@ void kbi_signal_after_fork(struct kbi_task *self)
 	kbi_lock_leave(&lock);
 }
 
-/* The child of vfork has actions of its own in the kernel, and our table in memory that is its parent's. */
+/* Performs sigaction in a child of vfork, which has actions of its own in the kernel, while our
+ * table is in memory that belongs to its parent. */
 static int childs_action(int sig, const struct sigaction *new, struct sigaction *old)
 {
 	struct sigaction before;
@@ -537,7 +572,8 @@ static int childs_action(int sig, const struct sigaction *new, struct sigaction 
 	return 0;
 }
 
-KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
+KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new,
+	struct sigaction *restrict old)
 {
 	struct sigaction before;
 	uint64_t mask;
@@ -577,7 +613,8 @@ bool kbi_signal_has_handler(int sig)
 	return action_of(sig).handler;
 }
 
-/* Those of faults are for the thread itself: many runtimes have them, and nobody sends these signals. */
+/* Ignores handlers of memory faults, which are for the faulting thread itself: many runtimes have
+ * them, and no process sends these signals. */
 bool kbi_signal_any_handler(void)
 {
 	for (int sig = 1; sig <= KBI_SIGNALS; sig++)

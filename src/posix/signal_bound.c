@@ -1,23 +1,27 @@
-/* posix/signal_bound.c - signals of a thread that keeps a kernel thread of its own (posix/bind). The kernel thread has its
- * mask, and the signals that are sent to it, as any kernel thread: so sigsuspend, ppoll, a signalfd and signals of the
- * kernel itself (timers with SIGEV_THREAD_ID, F_SETOWN_EX) are right by themselves. A sender sends to the kernel thread,
- * whatever that blocks (kbi_signal_send); the thread itself pushes there what came into its list before. The books follow,
- * for the search for a thread that takes a signal sent to the program.
- * A sender that has not seen KBI_SIGNAL_BOUND puts the signal into the list, and then looks where the thread is and knocks;
- * the thread has stored that and then looks into its list: the sender sees the bit, or the thread sees the signal.
- * Callers: this family, posix/bind. */
+/* posix/signal_bound.c - signals of a bound thread, which keeps a kernel thread of its own
+ * (posix/bind). The kernel thread has the thread's mask and gets its signals, as any kernel thread.
+ * So sigsuspend, ppoll, a signalfd and signals of the kernel itself (timers with SIGEV_THREAD_ID,
+ * F_SETOWN_EX) work without further measures. A sender sends to the kernel thread, even a blocked
+ * signal (kbi_signal_send); the thread itself pushes there what came into its list before. The
+ * descriptor's copy of the mask serves the search for a thread that takes a signal to the program.
+ * A sender that has not seen KBI_SIGNAL_BOUND puts the signal into the list, and then looks where
+ * the thread is and makes it look. The thread stores that bit and then looks into its list. So the
+ * sender sees the bit, or the thread sees the signal.
+ * Callers: this family, posix/bind, sigwait. Runs on the thread's stack. The pool's lock. Never
+ * switches, but runs handlers. */
 #include "posix/signal_priv.h"
 
 #include <errno.h>
 
 #include "os/sys.h"
 
-/* Of signals that the kernel never blocks there the books alone know. */
+/* Signals that the kernel never blocks there are taken from our copy. */
 void kbi_signal_note_kernel_mask(struct kbi_task *self, uint64_t mask)
 {
 	uint64_t never = kbi_signal_never() | kbi_everywhere_bit();
 
-	a_store_rlx(kbi_signal_mask(self), (mask & ~never) | (a_load_rlx(kbi_signal_mask(self)) & never));
+	a_store_rlx(kbi_signal_mask(self),
+		(mask & ~never) | (a_load_rlx(kbi_signal_mask(self)) & never));
 }
 
 void kbi_signal_push(struct kbi_task *self)
@@ -37,13 +41,14 @@ void kbi_signal_bound_begins(struct kbi_task *self)
 	if (kbi_signal_is_bound(t))
 		return;
 	a_or_acqrel(&t->signals.wanted, KBI_SIGNAL_BOUND);
-	a_fence_sc(); /* partner: the lock of the list, and the look at the thread's state behind it, in leave_with */
+	/* partner: the lock of the list, and the look at the thread's state behind it, in leave_with */
+	a_fence_sc();
 	kbi_signal_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
 	kbi_signal_push(self);
 }
 
-/* The signals that wait at the kernel thread: for self from here on, or for nobody. A real-time signal may
- * wait several times. */
+/* Takes the signals that wait at the kernel thread: keeps them for self, or drops them. A real-time
+ * signal may wait several times. */
 static void take_waiting(struct kbi_task *self, bool keeps)
 {
 	struct kbi_signal_to to, me = kbi_signal_to(kbi_thread_of(self));
@@ -59,7 +64,8 @@ static void take_waiting(struct kbi_task *self, bool keeps)
 	}
 }
 
-/* Whoever still sends there finds a thread that is not its own any more (KBI_SIGNAL_LATE). */
+/* Ends the bound state. A later signal that is sent to the kernel thread finds another thread there
+ * (KBI_SIGNAL_LATE). */
 static void end_bound(struct kbi_task *self, bool keeps)
 {
 	a64 *mask = kbi_signal_mask(self);
@@ -86,9 +92,10 @@ void kbi_signal_bound_ends(struct kbi_task *self)
 	end_bound(self, false);
 }
 
-/* ---- calls that wait for signals --------------------------------------------------------------------------- */
+/* ---- calls that wait for signals ------------------------------------------------------------- */
 
-/* Signals for the program may come, too: where virtual processors are processes, from the postman. */
+/* Notes that self waits for the set. Signals for the program may come, too: where VPs are
+ * processes, from the signal dispatcher. */
 static void want(struct kbi_task *self, uint64_t set)
 {
 	a_store_rlx(&kbi_thread_of(self)->signals.wanted, set | KBI_SIGNAL_BOUND);
@@ -106,8 +113,10 @@ static void want_none(void *self)
 	errno = saved;
 }
 
-/* The next signal of the set; -1 and errno. Also a signal that was given to self when its time was about to be over. */
-static int wait_once(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+/* Returns the next signal of the set; -1 and errno. Also a signal that was given to self when its
+ * time was almost over. */
+static int wait_once(struct kbi_task *self, const sigset_t *set, siginfo_t *info,
+	const struct timespec *timeout)
 {
 	static const struct timespec none;
 	int sig;
@@ -128,7 +137,8 @@ static bool is_again(int sig, siginfo_t *info, uint32_t handled)
 	return kbi_signal_unpack(info, &to) == KBI_SIGNAL_LATE;
 }
 
-int kbi_signal_bound_wait(struct kbi_task *self, const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+int kbi_signal_bound_wait(struct kbi_task *self, const sigset_t *set, siginfo_t *info,
+	const struct timespec *timeout)
 {
 	bool has_time = timeout && kbi_posix_time_ok(timeout) && timeout->tv_sec >= 0;
 	uint64_t deadline = has_time ? kbi_posix_after(timeout) : KBI_FOREVER, now;
@@ -157,10 +167,11 @@ static void restore_mask(void *mask)
 		a_store_rlx(kbi_signal_mask(self), *(uint64_t *)mask);
 }
 
-/* The kernel waits; senders see the mask meanwhile. */
+/* Waits in the kernel with the mask `set`; senders see that mask meanwhile. */
 int kbi_signal_bound_suspend(struct kbi_task *self, const sigset_t *set)
 {
-	uint64_t before = a_load_rlx(kbi_signal_mask(self)), mask = kbi_signal_from_set(set) & ~kbi_signal_kept;
+	uint64_t before = a_load_rlx(kbi_signal_mask(self)),
+		mask = kbi_signal_from_set(set) & ~kbi_signal_kept;
 	uint32_t handled = kbi_posix_me.handled;
 	int r;
 

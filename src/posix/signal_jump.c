@@ -1,20 +1,24 @@
-/* posix/signal_jump.c - siglongjmp and its other names, which may give the thread another signal mask: it has that, and
- * what was pending and is let through has been handled, before libc jumps. libc sets the kernel thread's mask once more.
- * Callers: programs. */
+/* posix/signal_jump.c - siglongjmp and its other names, which may give the thread another signal
+ * mask. Before libc jumps, the thread has that mask, and pending signals that the mask lets through
+ * have been handled. libc then sets the kernel thread's mask once more.
+ * Callers: programs. Runs on the thread's stack. No locks. Runs handlers, and may switch. */
 #include "posix/signal_priv.h"
 
 #include "os/sys.h"
 
-/* In a handler the mask saved may be that of a virtual processor which let nothing through at that moment. */
+/* Gives self the saved mask. In a handler, the saved mask may be that of a VP which let nothing
+ * through at that moment; then self keeps its mask from before. */
 static void note_mask(struct kbi_task *self, const struct __jmp_buf_tag *env)
 {
 	uint64_t saved = kbi_signal_from_set(&env->__saved_mask), mask = saved;
-	uint64_t unseen = kbi_signal_never() | kbi_everywhere_bit(), closed = kbi_signal_closed & ~unseen;
-	uint64_t before = kbi_posix_me.in_handler ? kbi_posix_me.mask_outside : a_load_rlx(kbi_signal_mask(self));
+	uint64_t unseen = kbi_signal_never() | kbi_everywhere_bit(),
+		closed = kbi_signal_closed & ~unseen;
+	uint64_t before = kbi_posix_me.in_handler ? kbi_posix_me.mask_outside :
+		a_load_rlx(kbi_signal_mask(self));
 
 	if ((saved & closed) == closed)
 		mask = before;
-	/* what the kernel never blocks was not in what libc has saved */
+	/* signals that the kernel never blocks were not in the mask that libc saved */
 	mask = (mask & ~unseen) | (before & unseen);
 	kbi_posix_me.in_handler = 0;
 	kbi_signal_blocks_for_good(kbi_thread_of(self));
@@ -42,8 +46,8 @@ KBI_POSIX_API void siglongjmp(struct __jmp_buf_tag env[1], int value)
 KBI_POSIX_ALIAS(longjmp, siglongjmp);
 KBI_POSIX_ALIAS(_longjmp, siglongjmp);
 
-/* libc refuses to jump to a lower address, where frames are gone, unless the kernel says that the thread is on its
- * alternate stack. The kernel does not know that stack (signal_stack.c). */
+/* libc refuses a jump to a lower address, where frames are gone, unless the kernel says that the
+ * thread is on its alternate stack. The kernel does not know that stack (signal_stack.c). */
 KBI_POSIX_API void __longjmp_chk(struct __jmp_buf_tag env[1], int value)
 {
 	struct kbi_task *self = env->__mask_was_saved ? kbi_posix_light() : NULL;

@@ -1,6 +1,8 @@
-/* posix/signal_mask.c - pthread_sigmask and sigprocmask. A thread on a virtual processor has its mask in our books, and the
- * kernel has that of whoever runs there. A thread that keeps a kernel thread of its own has its mask in the kernel, and the
- * books follow (signal_bound). Callers: programs. */
+/* posix/signal_mask.c - pthread_sigmask and sigprocmask. The mask of a thread on a VP is in its
+ * descriptor, and the kernel has the mask of the thread that runs there. The mask of a bound
+ * thread, which keeps a kernel thread of its own, is in the kernel, and the descriptor has a copy
+ * (signal_bound).
+ * Callers: programs. Runs on the thread's stack. No locks. Runs handlers, and may switch. */
 #include "posix/signal_priv.h"
 
 #include <errno.h>
@@ -22,7 +24,8 @@ static int change(uint64_t old, int how, uint64_t set, uint64_t *mask)
 	}
 }
 
-/* The kernel acts at once; a signal that comes before the books are written corrects them (relay). */
+/* Changes the mask of a bound thread. The kernel acts at once; a signal that comes before the copy
+ * is written corrects the copy (relay). */
 static int change_on_own(struct kbi_task *self, int how, const sigset_t *set, sigset_t *old)
 {
 	uint64_t before = a_load_rlx(kbi_signal_mask(self)), mask;
@@ -44,7 +47,8 @@ static int change_away(int how, const sigset_t *set, sigset_t *old)
 {
 	struct kbi_task *self = kbi_signal_bound_self();
 
-	return set && self ? change_on_own(self, how, set, old) : kbi_libc()->pthread_sigmask(how, set, old);
+	return set && self ? change_on_own(self, how, set, old) :
+		kbi_libc()->pthread_sigmask(how, set, old);
 }
 
 KBI_POSIX_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)

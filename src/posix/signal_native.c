@@ -1,13 +1,15 @@
-/* posix/signal_native.c - signals of threads that wait in the native interface (kb_sem_wait ...): handlers run at once, and
- * the wait goes on. The runtime's own waits, and kb_io_*, ask for none: the handler could leave it half done.
- * Callers: core/wait, for native waits; on the thread, outside np brackets. May switch, as handlers may. */
+/* posix/signal_native.c - signals of threads that wait in the native interface (kb_sem_wait ...):
+ * handlers run at once, and the wait goes on. The runtime's own waits, and kb_io_*, ask for no
+ * handlers: a handler could leave the wait half done.
+ * Callers: core/wait, for native waits; on the thread, outside np brackets. No locks. May switch,
+ * as handlers may. */
 #include "posix/signal_priv.h"
 
 #include <errno.h>
 
 #include "core/wait.h"
 
-/* An asynchronous cancellation waits until the wait is over. */
+/* Returns EINTR if a handler is due. An asynchronous cancellation waits until the wait is over. */
 static int is_due(struct kbi_task *self)
 {
 	return kbi_posix_stop_signal(self) && self->vp && !kbi_cancel_async() ? EINTR : 0;
@@ -18,7 +20,7 @@ static int handle(struct kbi_task *self)
 	if (kbi_likely(!is_due(self)))
 		return 0;
 	kbi_signal_resumed();
-	a_store_rlx(&self->permit, 1); /* the handler may have slept, and taken it with it */
+	a_store_rlx(&self->permit, 1); /* the handler may have slept and consumed the permit */
 	return 0;
 }
 

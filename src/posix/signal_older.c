@@ -1,7 +1,9 @@
-/* posix/signal_older.c - the names from before sigaction, on top of it. Callers: programs. */
+/* posix/signal_older.c - the functions older than sigaction (signal, sysv_signal, siginterrupt),
+ * built on sigaction.
+ * Callers: programs. No locks, never switches. */
 #include "posix/signal_priv.h"
 
-static a64 restart_not; /* siginterrupt */
+static a64 restart_not; /* signals for which siginterrupt has turned restarting off */
 
 static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
 {

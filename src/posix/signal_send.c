@@ -1,5 +1,7 @@
-/* posix/signal_send.c - sending: to a thread, to oneself, to the process from inside. Callers: programs; all may be
- * called in handlers, but for a signal to a thread that does not run. */
+/* posix/signal_send.c - sending signals: to a thread, to the caller, to the process from inside.
+ * Callers: programs, posix/identity (by number). All functions may be called in handlers, except to
+ * send to a thread that does not run. No locks. Handlers of signals to the caller run inside, and
+ * may switch. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -17,7 +19,8 @@ static void describe(siginfo_t *info, int sig, int code, union sigval value)
 	info->si_value = value;
 }
 
-/* To the caller. What it lets through has run before this returns. */
+/* Sends self, the caller, a signal. A signal that self lets through has been handled when this
+ * returns. */
 static int send_self(struct kbi_task *self, const siginfo_t *info)
 {
 	int e;
@@ -27,13 +30,13 @@ static int send_self(struct kbi_task *self, const siginfo_t *info)
 	a_store_rlx(&kbi_signal_watch, 1);
 	kbi_signal_resumed();
 	e = kbi_signal_raise(info);
-	kbi_signal_resumed(); /* what its handler has let through */
+	kbi_signal_resumed(); /* handles signals that the handler has let through */
 	return e;
 }
 
-/* ---- signals read from a descriptor ------------------------------------------------------------------ */
+/* ---- signals read from a descriptor ---------------------------------------------------------- */
 
-static a64 described; /* signals that some signalfd has been made for */
+static a64 described; /* signals for which some signalfd was made */
 
 KBI_POSIX_API int signalfd(int fd, const sigset_t *set, int flags)
 {
@@ -45,35 +48,40 @@ KBI_POSIX_API int signalfd(int fd, const sigset_t *set, int flags)
 	return kbi_libc()->signalfd(fd, set, flags);
 }
 
-/* What the thread blocks waits for it in our list, where the kernel's read of the descriptor does not look. */
+/* Tests whether a signal to t may be read from a signalfd. A signal that t blocks would wait in our
+ * list, where the kernel's read of the descriptor does not look. */
 static bool is_read(struct kb_thread *t, int sig)
 {
 	uint64_t bit = kbi_signal_bit(sig);
 
-	return kbi_unlikely(a_load_rlx(&described) & bit) && (a_load_rlx(kbi_signal_mask(&t->task)) & bit);
+	return kbi_unlikely(a_load_rlx(&described) & bit) &&
+		(a_load_rlx(kbi_signal_mask(&t->task)) & bit);
 }
 
-/* ---- to a thread --------------------------------------------------------------------------------------- */
+/* ---- to a thread ----------------------------------------------------------------------------- */
 
 static int send_info(struct kbi_signal_to to, siginfo_t *info)
 {
 	struct kb_thread *t = to.t;
 
 	if (is_read(t, info->si_signo)) {
-		info->si_code = SI_QUEUE; /* the kernel's own codes are for the first kernel thread to say */
+		/* the kernel accepts its own codes only from the first kernel thread */
+		info->si_code = SI_QUEUE;
 		return (int)-kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
 	}
 	if (&t->task == kbi_self_raw())
 		return send_self(&t->task, info);
 	if (kbi_unlikely(kbi_signal_is_memory(info->si_signo)))
-		kbi_signal_need_post(); /* the program's handler of these alone does not start him */
-	/* ended and not joined yet: nothing to do, as in libc */
+		/* a program's handler of these signals alone does not start the dispatcher */
+		kbi_signal_need_post();
+	/* ended and not joined yet: nothing to do, as in libc. acquire: partner is the release that
+	 * gave the state */
 	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_DONE)
 		return 0;
 	return kbi_signal_send(to, info, false);
 }
 
-/* What nobody can handle is the kernel's affair. */
+/* Sends the program a signal that cannot be handled, by the kernel. */
 static int to_program(int sig)
 {
 	return kbi_libc()->kill(getpid(), sig) ? errno : 0;
@@ -112,7 +120,8 @@ int kbi_signal_kill(struct kbi_signal_to to, int sig)
 	return sig == 0 ? 0 : send_light(to, sig, SI_TKILL, (union sigval){ 0 });
 }
 
-/* The child of vfork: it has its parent's control block, and its parent's number in what libc may know. */
+/* Sends a signal to the calling child of vfork: it has its parent's control block, and libc may
+ * know its parent's number. */
 static int to_child(int sig)
 {
 	return (int)-kbi_sys(SYS_tgkill, kbi_sys(SYS_getpid), kbi_sys_gettid(), sig);
@@ -132,7 +141,7 @@ KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 	if (!t)
 		return kbi_libc()->pthread_kill(id, sig);
 	if (kbi_unlikely(kbi_posix_forked))
-		return EINVAL; /* it has not come along through fork: as libc says */
+		return EINVAL; /* the thread has not come along through fork: as libc says */
 	return kbi_signal_kill(kbi_signal_to(t), sig);
 }
 
@@ -169,8 +178,9 @@ KBI_POSIX_API int raise(int sig)
 
 KBI_POSIX_ALIAS(gsignal, raise);
 
-/* POSIX: at least one signal is delivered before kill returns if the caller lets it through and nobody else takes it. Main
- * does so first; else it is the caller's. */
+/* Returns the caller if it is to take the signal itself, or NULL. POSIX: at least one signal is
+ * delivered before kill returns if the caller lets it through and no other thread takes it. Main
+ * takes it first; otherwise it is the caller's. */
 static struct kbi_task *takes_itself(pid_t pid, int sig)
 {
 	struct kbi_task *self = kbi_posix_light();
@@ -183,32 +193,36 @@ static struct kbi_task *takes_itself(pid_t pid, int sig)
 	return kbi_signal_is_for(kbi_thread_of(self), sig) ? self : NULL;
 }
 
-/* One that the caller blocks waits for the program when kill returns, also where another process is its first one. */
+/* Sends a signal to the program through the dispatcher, where VPs are processes: a signal that the
+ * caller blocks is pending for the program when kill returns, also if another process is the
+ * program's first. */
 static bool posts(pid_t pid, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
-	return kbi_sys_from.processes && kbi_posix_light() && pid == getpid() && kbi_signal_ok(sig) && sig != SIGKILL &&
-	       sig != SIGSTOP && kbi_signal_post_program(info);
+	return kbi_sys_from.processes && kbi_posix_light() && pid == getpid() && kbi_signal_ok(sig) &&
+	       sig != SIGKILL && sig != SIGSTOP && kbi_signal_post_program(info);
 }
 
-/* One with a handler that another thread takes: as in the kernel, that thread has it when kill returns. By way of the
- * postman it might come when the thread has ended, and a real-time signal behind the next. */
+/* Gives a handled signal to another thread that takes it: as in the kernel, that thread has it when
+ * kill returns. Through the dispatcher it might come after the thread has ended, and a real-time
+ * signal might come after a later one. */
 static bool gives(pid_t pid, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
-	if (!kbi_posix_light() || kbi_posix_me.in_handler || pid != getpid() || !kbi_signal_ok(sig) || sig == SIGKILL ||
-	    sig == SIGSTOP || kbi_signal_ignored(sig) || kbi_kaction_is_default(sig))
+	if (!kbi_posix_light() || kbi_posix_me.in_handler || pid != getpid() || !kbi_signal_ok(sig) ||
+	    sig == SIGKILL || sig == SIGSTOP || kbi_signal_ignored(sig) || kbi_kaction_is_default(sig))
 		return false;
 	if (!kbi_signal_queues(sig))
 		return kbi_signal_give(info, false);
-	/* behind signals that wait in the kernel */
-	return kbi_signal_is_settled(sig) && kbi_signal_give(info, !(a_load_rlx(&described) & kbi_signal_bit(sig)));
+	/* not before signals that wait in the kernel */
+	return kbi_signal_is_settled(sig) &&
+		kbi_signal_give(info, !(a_load_rlx(&described) & kbi_signal_bit(sig)));
 }
 
-/* By the kernel, to this process among others perhaps. Also where there is no postman yet: one who has been started takes
- * first of all what waits there. */
+/* Notes a signal that was sent by the kernel, to this process and perhaps further ones. Also if
+ * there is no dispatcher yet: a started dispatcher first takes the signals that wait there. */
 static void sent(pid_t pid, int sig)
 {
 	if (kbi_signal_ok(sig) && (pid == getpid() || pid == 0 || pid == -getpgrp()))
@@ -218,7 +232,8 @@ static void sent(pid_t pid, int sig)
 static int to_group(pid_t pid, int sig)
 {
 	struct kbi_task *self = kbi_signal_ok(sig) && kbi_call_may_wait() ? kbi_posix_light() : NULL;
-	bool awaits = self && (pid == 0 || pid == -getpgrp()) && !kbi_signal_ignored(sig) && !kbi_kaction_is_default(sig);
+	bool awaits = self && (pid == 0 || pid == -getpgrp()) && !kbi_signal_ignored(sig) &&
+		!kbi_kaction_is_default(sig);
 	uint32_t before = kbi_posix_me.handled;
 	int e = kbi_libc()->kill(pid, sig);
 
@@ -230,7 +245,7 @@ static int to_group(pid_t pid, int sig)
 	return 0;
 }
 
-/* A thread's number is its process's. */
+/* Returns the process of which pid is a thread's number, else pid. */
 static pid_t process_of(pid_t pid)
 {
 	return pid > 0 && kbi_posix_find(pid) ? getpid() : pid;

@@ -1,10 +1,13 @@
-/* posix/signal_stack.c - alternate signal stacks. To the kernel they belong to a kernel thread, and it would use
- * that of a thread which runs elsewhere by now, or sleeps in a handler: so the kernel knows only those of the
- * runtime, one of each kernel thread, on which it takes all signals whose handlers ask for an alternate stack, with
- * everything blocked. The relay (signal_action.c) has the frame moved to where the kernel would have laid it for
- * this thread, and calls the handler there. Where frames do not move (os/signal_frame) the handler is called there,
- * and the kernel's frame stays where it is: on the interrupted stack or, for faults, on the kernel thread's.
- * Callers: programs; signal_action, fork. Never switches. */
+/* posix/signal_stack.c - alternate signal stacks. For the kernel an alternate stack belongs to a
+ * kernel thread. It would use the stack of a thread that runs elsewhere by now, or sleeps in a
+ * handler. So the kernel knows only the runtime's alternate stacks, one for each kernel thread; on
+ * these it delivers all signals whose handlers ask for an alternate stack, with all signals
+ * blocked. The relay (signal_action) has the frame moved to where the kernel would have placed it
+ * for this thread, and calls the handler there. On machines where frames do not move
+ * (os/signal_frame) the handler is called on the thread's alternate stack, and the kernel's frame
+ * stays where it is: on the interrupted stack or, for faults, on the kernel thread's.
+ * Callers: programs; signal, signal_action, signal_attention, signal_jump, fork. Runs on the
+ * thread's stack, also in handlers. No locks. Never switches. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -21,10 +24,12 @@
 
 enum { AUTODISARM = (int)(1u << 31) };
 
-/* As the kernel reckons; one that is disarmed when a handler begins is never what a thread is on. */
+/* Tests whether sp is on s by the kernel's rule; a thread is never on a stack that is disarmed when
+ * a handler begins. */
 static bool is_on(const stack_t *s, uintptr_t sp)
 {
-	return s->ss_sp && !(s->ss_flags & AUTODISARM) && sp > (uintptr_t)s->ss_sp && sp - (uintptr_t)s->ss_sp <= s->ss_size;
+	return s->ss_sp && !(s->ss_flags & AUTODISARM) && sp > (uintptr_t)s->ss_sp &&
+		sp - (uintptr_t)s->ss_sp <= s->ss_size;
 }
 
 static uintptr_t here(void)
@@ -32,17 +37,20 @@ static uintptr_t here(void)
 	return (uintptr_t)__builtin_frame_address(0);
 }
 
-/* ---- where the runtime's own signals are taken --------------------------------------------------------------- */
+/* ---- where the runtime's own signals are taken ----------------------------------------------- */
 
 enum {
 	PLACE = 64 << 10,        /* bytes for frames of the runtime's signals, and a switch */
-	PLACE_HIGH = 128 << 10,  /* where they end on a thread's own stack: libraries put guards of theirs at its very end */
-	PLACE_STACK = 512 << 10, /* in smaller stacks that may be in use */
+	/* end of these frames, from the low end of a thread's own stack: libraries put guards at its
+	 * very end */
+	PLACE_HIGH = 128 << 10,
+	PLACE_STACK = 512 << 10, /* smaller stacks may be in use as far as there */
 };
 
 static char *mains_place;
 
-/* Where on its stack such frames lie, if it is on none of its own then. */
+/* Tests whether sp is in the place for such frames on the thread's stack. They lie there if the
+ * thread is on none of its own stacks. */
 static bool is_in_place(const struct kb_thread *t, uintptr_t sp)
 {
 	uintptr_t low = (uintptr_t)mains_place;
@@ -59,9 +67,10 @@ static bool is_on_own(const struct kb_thread *t, uintptr_t sp)
 	return !t->is_main || kbi_plant_is_on_main(sp) || sp - (uintptr_t)mains_place <= PLACE;
 }
 
-/* A thread with an alternate stack may run code for which its own is none: compilers of other languages keep their stacks
- * in memory where nothing may be written below the stack pointer. Handlers of the program's have its alternate stack; for
- * ours there is the far end of its own. */
+/* Returns the top of the place for a frame of the runtime, or 0: none. A thread with an alternate
+ * stack may run code on a foreign stack: compilers of other languages keep their stacks in memory
+ * where nothing may be written below the stack pointer. The program's handlers use the thread's
+ * alternate stack; ours use the far end of the thread's own stack. */
 static uintptr_t place(uintptr_t sp)
 {
 	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
@@ -70,23 +79,24 @@ static uintptr_t place(uintptr_t sp)
 	/* in a switch the stack pointer may be another thread's */
 	if (!t || !s->ss_sp || is_on(s, sp) || a_load_rlx(&t->task.np) > 0 || is_on_own(t, sp))
 		return sp - KBI_SIGNAL_FRAME_RED;
-	/* it may have been left there when the handler began. A handler alone says nothing: if the program has left it by a
-	 * jump of its own is never known to be over */
+	/* such a frame may have been left there when the handler began. A running handler alone is no
+	 * evidence: if the program has left it by a jump of its own, in_handler never returns to 0 */
 	if (kbi_posix_me.in_handler && kbi_posix_me.apart)
 		return 0;
 	if (t->is_main)
 		return mains_place ? (uintptr_t)mains_place + PLACE : 0;
-	return t->user_stack || t->stack->size < PLACE_STACK ? 0 : (uintptr_t)t->stack->low + PLACE_HIGH;
+	return t->user_stack || t->stack->size < PLACE_STACK ? 0 :
+		(uintptr_t)t->stack->low + PLACE_HIGH;
 }
 
-/* ---- where a handler runs -------------------------------------------------------------------------------- */
+/* ---- where a handler runs -------------------------------------------------------------------- */
 
 bool kbi_signal_on_alternate(void)
 {
 	return is_on(&kbi_posix_me.alternate, here());
 }
 
-/* The kernel's rule: below *top, and not below *low. */
+/* Finds the place for a frame by the kernel's rule: below *top, and not below *low. */
 static void find_place(uintptr_t sp, bool on_alternate, uintptr_t *low, uintptr_t *top)
 {
 	const stack_t *s = &kbi_posix_me.alternate;
@@ -102,13 +112,13 @@ static void find_place(uintptr_t sp, bool on_alternate, uintptr_t *low, uintptr_
 	}
 }
 
-/* The kernel thread's own. */
+/* Tests whether sp is on the kernel thread's own alternate stack. */
 static bool is_runtimes(const ucontext_t *uc, uintptr_t sp)
 {
 	return is_on(&uc->uc_stack, sp);
 }
 
-/* There is no room for the handler: as the kernel ends it. */
+/* Ends the program as the kernel does when there is no room for a handler. */
 static void end_program(void)
 {
 	struct sigaction by_default = { .sa_handler = SIG_DFL };
@@ -118,7 +128,7 @@ static void end_program(void)
 	kbi_sys_signal(kbi_sys_gettid(), SIGSEGV);
 }
 
-/* A handler is about to begin. */
+/* Called when a handler is about to begin: notes whether a frame in our place was interrupted. */
 static void note_apart(const struct kb_thread *t, uintptr_t sp)
 {
 	if (!kbi_posix_me.in_handler)
@@ -127,10 +137,13 @@ static void note_apart(const struct kb_thread *t, uintptr_t sp)
 		kbi_posix_me.apart = true;
 }
 
-/* apart: the frame is not where the kernel would have laid it for a handler without SA_ONSTACK. */
-static void go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn, bool apart)
+/* Calls fn in the moved frame, or here. apart: the frame is not where the kernel would have placed
+ * it for a handler without SA_ONSTACK. */
+static void go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn,
+	bool apart)
 {
-	uintptr_t sp = kbi_signal_frame_interrupted(context), at = kbi_signal_frame_low(info, context), low, top;
+	uintptr_t sp = kbi_signal_frame_interrupted(context), at = kbi_signal_frame_low(info, context),
+		low, top;
 
 	if (kbi_signal_frame_moves() && !is_runtimes(context, sp)) {
 		note_apart(kbi_thread_of(kbi_self_raw()), sp);
@@ -144,16 +157,19 @@ static void go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_
 	fn(info->si_signo, info, context);
 }
 
-void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn)
+void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context,
+	kbi_signal_frame_handler *fn)
 {
 	go_on(on_alternate, info, context, fn, false);
 }
 
-void kbi_signal_go_on_from_apart(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn)
+void kbi_signal_go_on_from_apart(bool on_alternate, siginfo_t *info, void *context,
+	kbi_signal_frame_handler *fn)
 {
 	uintptr_t sp = kbi_signal_frame_interrupted(context);
 
-	go_on(on_alternate, info, context, fn, kbi_preempt_is_apart() && place(sp) != sp - KBI_SIGNAL_FRAME_RED);
+	go_on(on_alternate, info, context, fn,
+		kbi_preempt_is_apart() && place(sp) != sp - KBI_SIGNAL_FRAME_RED);
 }
 
 void kbi_signal_call(bool on_alternate, const stack_t *s, void (*call)(void *), void *arg)
@@ -171,7 +187,7 @@ size_t kbi_signal_room(uintptr_t sp)
 	return s->ss_sp && sp - (uintptr_t)s->ss_sp <= s->ss_size ? sp - (uintptr_t)s->ss_sp : 0;
 }
 
-/* ---- what a handler's context says of it ------------------------------------------------------------------ */
+/* ---- the alternate stack in a handler's context ---------------------------------------------- */
 
 static stack_t told(uintptr_t sp)
 {
@@ -185,10 +201,11 @@ static stack_t told(uintptr_t sp)
 	return s;
 }
 
-/* From the first alternate stack on, and before any thread has it. */
+/* Makes the runtime's handlers use the alternate stacks. Called with the first alternate stack,
+ * before any thread has it. */
 static void take_apart(void)
 {
-	static a32 begun; /* 0 no, 1 at it, 2 done */
+	static a32 begun; /* 0: no, 1: in progress, 2: done */
 	uint32_t no = 0;
 
 	/* acquire: partner is the release in kbi_lock_tell */
@@ -203,7 +220,8 @@ static void take_apart(void)
 	kbi_lock_await(&begun, 1);
 }
 
-/* As the kernel would answer; sp: whose stack pointer counts. */
+/* Sets the thread's alternate stack; returns what the kernel would answer. sp: the stack pointer to
+ * test. */
 static int set(const stack_t *new, uintptr_t sp)
 {
 	int mode = new->ss_flags & ~AUTODISARM;
@@ -218,7 +236,8 @@ static int set(const stack_t *new, uintptr_t sp)
 	if (mode == SS_DISABLE)
 		return 0;
 	take_apart();
-	kbi_posix_me.alternate = (stack_t){ .ss_sp = new->ss_sp, .ss_size = new->ss_size, .ss_flags = new->ss_flags };
+	kbi_posix_me.alternate = (stack_t){ .ss_sp = new->ss_sp, .ss_size = new->ss_size,
+		.ss_flags = new->ss_flags };
 	return 0;
 }
 
@@ -226,7 +245,7 @@ void kbi_signal_show_stack(void *context)
 {
 	ucontext_t *uc = context;
 
-	/* not whether it was on it: as the kernel does */
+	/* as in the kernel, without SS_ONSTACK */
 	uc->uc_stack = kbi_posix_me.alternate;
 	if (!uc->uc_stack.ss_sp)
 		uc->uc_stack.ss_flags = SS_DISABLE;
@@ -234,8 +253,9 @@ void kbi_signal_show_stack(void *context)
 		kbi_posix_me.alternate = (stack_t){ 0 };
 }
 
-/* The kernel takes the kernel thread's stack from the context when the handler returns, perhaps on another one. In the
- * child of fork, which has begun in the handler, the thread's own is the kernel thread's. */
+/* Writes the kernel thread's alternate stack into the context: the kernel takes it from there when
+ * the handler returns, perhaps on another kernel thread. In the child of fork, which began in the
+ * handler, the thread's own alternate stack is the kernel thread's. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context)
 {
 	stack_t *s = &((ucontext_t *)context)->uc_stack;
@@ -263,7 +283,7 @@ void kbi_signal_stack_after_fork(void)
 	kbi_sys(SYS_sigaltstack, &s, NULL);
 }
 
-/* ---- for programs ----------------------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 KBI_POSIX_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
 {
