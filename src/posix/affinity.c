@@ -1,12 +1,13 @@
-/* posix/affinity.c - affinity. Contract in affinity.h.
- * What the kernel says of the thread's own kernel thread is the truth: nothing is remembered for it. A thread on a
- * virtual processor has that one's. What the kernel would make of a set it is asked by setting it for a moment on the
- * caller's kernel thread.
- * Another lightweight thread's: if it keeps its kernel thread, that one's is set. Else the set is left for it in a list,
- * and it is told (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
- * The list is under the lock, which is held where no handler of ours comes to it; and so is what virtual processors
- * have, for that moment. Another's record may be its block's next thread's, or its memory gone, once it has ended: a thread
- * that ends gives its number back and then passes the lock, so that under the lock the record is that of the number. */
+/* posix/affinity.c - affinity. Contract in affinity.h. A bound thread's affinity is its kernel
+ * thread's, read from the kernel; we keep no copy. A thread on a VP has the VP's affinity. To learn
+ * what the kernel would make of a set, the set is installed for a moment on the caller's kernel
+ * thread. The affinity of another lightweight thread: if that thread keeps its kernel thread, it is
+ * set there. Otherwise the set is left for the thread in a list, and the thread is told
+ * (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
+ * The lock protects the list, and the VPs' affinity during that moment; it is held only where no
+ * handler of ours takes it. After another thread has ended, its record may belong to the next
+ * thread of its block, or its memory be gone. An ending thread first gives its number back and then
+ * takes the lock once, so under the lock the record belongs to the number. */
 #include "posix/affinity.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@
 #include "posix/bind.h"
 
 static a32 lock;
-static a32 used; /* somebody looks at others' records: 1, threads that end pass the lock from here on; 2, all do */
+/* threads look at each other's records. 1: ending threads take the lock from here on; 2: all do */
+static a32 used;
 
 static struct kbi_task *enter(void)
 {
@@ -36,18 +38,19 @@ static void leave(struct kbi_task *self)
 	kbi_np_leave(self);
 }
 
-/* ---- another thread's record ----------------------------------------------------------------------------- */
+/* ---- another thread's record ----------------------------------------------------------------- */
 
 static bool is_caller(const struct kb_thread *t)
 {
 	return t == kbi_thread_of(kbi_self_raw());
 }
 
-/* As enter. A thread that has given its number back, and has not seen `used`, is behind the barrier: partner is the look at
- * `used` behind that in kbi_affinity_thread_ends. */
+/* Enters the lock to look at a thread's record. A thread that has given its number back, and has
+ * not seen `used`, did so before the barrier. Partner: the read of `used` behind that in
+ * kbi_affinity_thread_ends. */
 static struct kbi_task *enter_for(struct kbi_signal_to to)
 {
-	/* acquire: partner is the release here */
+	/* acquire: partner is the release of 2 below */
 	if (kbi_unlikely(a_load_acq(&used) != 2) && !is_caller(to.t)) {
 		a_store_rlx(&used, 1);
 		kbi_solo_barrier();
@@ -56,7 +59,7 @@ static struct kbi_task *enter_for(struct kbi_signal_to to)
 	return enter();
 }
 
-/* Under the lock. NULL: it has ended. */
+/* Returns the record of `to`; NULL: that thread has ended. Under the lock. */
 static struct kbi_posix_thread *record_of(struct kbi_signal_to to)
 {
 	if (is_caller(to.t))
@@ -64,12 +67,12 @@ static struct kbi_posix_thread *record_of(struct kbi_signal_to to)
 	return kbi_bind_has(to) ? to.t->posix : NULL;
 }
 
-/* ---- sets that are left for threads ----------------------------------------------------------------------- */
+/* ---- sets that are left for threads ---------------------------------------------------------- */
 
-/* Under the lock. Never freed: a thread obeys in handlers, too. */
+/* A set left for a thread. Under the lock. Never freed: a thread takes it in handlers, too. */
 struct left {
 	struct left *next;
-	const struct kb_thread *t; /* NULL: nobody's, for the next use */
+	const struct kb_thread *t; /* NULL: free for the next use */
 	struct kbi_cpus set;
 };
 static struct left *all_left;
@@ -83,7 +86,8 @@ static struct left *find_left(const struct kb_thread *t)
 	return l;
 }
 
-/* For t: in its entry, else in a free entry, else in *fresh, which is NULL then. */
+/* Leaves the set for t: in t's entry, else in a free entry, else in *fresh, which is set to
+ * NULL. */
 static void leave_set(const struct kb_thread *t, const struct kbi_cpus *set, struct left **fresh)
 {
 	struct left *l = find_left(t);
@@ -106,7 +110,7 @@ static void unmap(struct left *l)
 		kbi_sys_unmap(l, sizeof(*l));
 }
 
-/* The caller's; false: none. */
+/* Takes the set that was left for the caller; false: none. */
 static bool take_set(struct kbi_cpus *set)
 {
 	struct left *l = find_left(kbi_thread_of(kbi_self_raw()));
@@ -137,10 +141,10 @@ void kbi_affinity_thread_ends(void)
 	leave(self);
 }
 
-/* ---- what the kernel says -------------------------------------------------------------------------------- */
+/* ---- asking the kernel ----------------------------------------------------------------------- */
 
-/* A kernel thread that is as the runtime made it: a virtual processor's, unless that is about to get another, or to go to
- * another processor. 0: none. */
+/* Returns an unchanged kernel thread: a VP's, unless that is about to get another one, or to move
+ * to another processor. 0: none. */
 static int common_tid(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
@@ -163,7 +167,7 @@ static int find_common(void)
 	return tid;
 }
 
-/* The virtual processors'; where they are bound, the program's. */
+/* Reads the VPs' affinity; if VPs are bound to processors, the program's. */
 static void read_common(struct kbi_cpus *m)
 {
 	const struct kbi_cpus *all = kbi_place_programs();
@@ -174,7 +178,7 @@ static void read_common(struct kbi_cpus *m)
 		kbi_cpus_read(find_common(), m);
 }
 
-/* The caller's, which keeps no kernel thread. */
+/* Reads the affinity of the caller, which keeps no kernel thread. */
 static void read_own(struct kbi_cpus *m)
 {
 	if (kbi_place_programs())
@@ -198,7 +202,8 @@ static bool is_common(const struct kbi_cpus *m)
 	return is_same(m, &common);
 }
 
-/* What a thread would have that sets this: 0 and *m, or -errno. The caller's kernel thread is as before. */
+/* Finds the affinity that a thread would have after setting `set`: 0 and *m, or -errno. The
+ * caller's kernel thread is unchanged afterwards. */
 static long try_mask(size_t size, const void *set, struct kbi_cpus *m)
 {
 	struct kbi_task *self = enter();
@@ -215,9 +220,10 @@ static long try_mask(size_t size, const void *set, struct kbi_cpus *m)
 	return e;
 }
 
-/* ---- setting --------------------------------------------------------------------------------------------- */
+/* ---- setting --------------------------------------------------------------------------------- */
 
-/* The caller's kernel thread has another affinity, or that of the virtual processors again. */
+/* Called after the affinity of the caller's kernel thread was set: binds the caller, or undoes that
+ * if the affinity is the VPs' again. */
 static KBI_SWITCHER long has_set(long e)
 {
 	struct kbi_cpus now;
@@ -234,7 +240,8 @@ static KBI_SWITCHER long has_set(long e)
 
 static long say_none_is_left(void)
 {
-	kbi_sys_message("an affinity: no kernel thread is left for a thread that would keep one: EAGAIN");
+	kbi_sys_message("an affinity: no kernel thread is left for a thread that would keep one: "
+		"EAGAIN");
 	return -EAGAIN;
 }
 
@@ -243,7 +250,7 @@ static bool is_kept(const struct kb_thread *t)
 	return kbi_handoff_is_away(t) && kbi_handoff_is_kept(t);
 }
 
-/* The caller sets another itself. */
+/* Drops the set that was left for the caller, which now sets another itself. */
 static void forget_left(void)
 {
 	struct kbi_task *self;
@@ -256,7 +263,7 @@ static void forget_left(void)
 	leave(self);
 }
 
-/* The caller's, t. */
+/* Sets the affinity of the caller, t. */
 static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *set)
 {
 	struct kbi_cpus new, now;
@@ -277,15 +284,16 @@ static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *s
 	return has_set(kbi_sys(SYS_sched_setaffinity, 0, size, set));
 }
 
-/* What another thread has left for the caller. */
+/* Installs the set that another thread has left for the caller. */
 static KBI_SWITCHER void obey(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_cpus set;
 	long e = -EAGAIN;
 
-	if (!self || a_load_rlx(&self->np) || !kbi_bind_is_light() || (!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
-		return; /* it comes again */
+	if (!self || a_load_rlx(&self->np) || !kbi_bind_is_light() ||
+		(!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
+		return; /* called again later */
 	if (!kbi_bind_self(NULL, KBI_BIND_PINNED))
 		say_none_is_left();
 	enter();
@@ -295,12 +303,13 @@ static KBI_SWITCHER void obey(void)
 	has_set(e);
 }
 
-/* Under the lock. Where it computes it looks up now, else it does before it goes on: the kernel thread to knock at, or 0.
- * *runs: it is worth to wait for it. */
+/* Returns the kernel thread that is to be made to look, or 0. If the thread computes, it then looks
+ * at once; otherwise it looks before it goes on. *runs: it is worth waiting for the thread. Under
+ * the lock. */
 static int whom_to_tell(struct kbi_signal_to to, bool *runs)
 {
 	const struct kbi_posix_thread *r = record_of(to);
-	uint64_t state = a_load_acq(&to.t->task.state); /* partner: as in kbi_handoff_is_away */
+	uint64_t state = a_load_acq(&to.t->task.state); /* acquire: partner as in kbi_handoff_is_away */
 
 	*runs = r && a_load_rlx(&r->pin_due) && kbi_state_kind(state) == KBI_TASK_RUNNING;
 	if (!r || !a_load_rlx(&r->pin_due))
@@ -322,7 +331,8 @@ static bool tell(struct kbi_signal_to to)
 	return runs;
 }
 
-/* Until it has obeyed, if it runs, but not for long. It is told again: the user may have had too many signals queued. */
+/* Waits for a short time until a running thread has obeyed. Tells it repeatedly: the user may have
+ * had too many signals queued. */
 static void tell_until(struct kbi_signal_to to)
 {
 	enum { TIMES = 200 };
@@ -335,20 +345,20 @@ static void tell_until(struct kbi_signal_to to)
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 }
 
-/* Under the lock: the kernel thread that t keeps for good; 0: it keeps none. */
+/* Returns the kernel thread that t keeps for good; 0: none. Under the lock. */
 static int kept_tid(const struct kb_thread *t, const struct kbi_posix_thread *r)
 {
 	return a_load_rlx(&r->bound) & KBI_BIND_KEPT ? kbi_handoff_tid(t) : 0;
 }
 
-/* Under the lock. *due: it is left for it. */
-static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, const struct kbi_cpus *new,
-		      struct left **fresh, bool common, bool *due)
+/* Sets the affinity of t's kernel thread, or (*due) leaves the set for t. Under the lock. */
+static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r,
+		      const struct kbi_cpus *new, struct left **fresh, bool common, bool *due)
 {
 	int tid = kept_tid(t, r);
 	long e = tid ? kbi_sys(SYS_sched_setaffinity, tid, sizeof(new->bits), new->bits) : 0;
 
-	/* also with the set that virtual processors have: to leave its kernel thread is its own affair */
+	/* also with the VPs' affinity: only the thread itself can leave its kernel thread */
 	if (tid && !e)
 		a_or_rlx(&r->bound, KBI_BIND_PINNED);
 	*due = !tid && (!common || a_load_rlx(&r->bound));
@@ -360,7 +370,7 @@ static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r, con
 
 static long set_others(struct kbi_signal_to to, size_t size, const void *set)
 {
-	struct left *fresh = kbi_sys_map(sizeof(*fresh)); /* also in a handler */
+	struct left *fresh = kbi_sys_map(sizeof(*fresh)); /* usable in a handler, too */
 	struct kbi_posix_thread *r;
 	struct kbi_task *self;
 	struct kbi_cpus new;
@@ -387,9 +397,9 @@ static KBI_SWITCHER long set_light(struct kbi_signal_to to, size_t size, const v
 	return is_caller(to.t) ? set_own(to.t, size, set) : set_others(to, size, set);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
-/* What read_common reads, as the kernel answers. */
+/* Reads what read_common reads; returns what the kernel would return. */
 static long get_common(size_t size, void *set)
 {
 	const struct kbi_cpus *all = kbi_place_programs();
@@ -403,7 +413,8 @@ static long get_common(size_t size, void *set)
 	return all->bytes;
 }
 
-/* As the kernel answers. A thread that has just ended had the set that all have. */
+/* Reads the affinity of `to`; returns what the kernel would return. A thread that has just ended
+ * had the VPs' affinity. */
 static long get_light(struct kbi_signal_to to, size_t size, void *set)
 {
 	struct kbi_task *self = enter_for(to);
@@ -418,7 +429,8 @@ static long get_light(struct kbi_signal_to to, size_t size, void *set)
 	return n;
 }
 
-/* The lightweight thread of that number, or the caller for 0; t NULL: a kernel thread's, or nobody's. */
+/* Returns the lightweight thread of that number, or the caller for 0. t NULL: the number is a
+ * kernel thread's, or unused. */
 static struct kbi_signal_to thread_of(pid_t number)
 {
 	if (!kbi_bind_is_light() && (kbi_posix_in_vfork() || number == 0))
@@ -428,9 +440,9 @@ static struct kbi_signal_to thread_of(pid_t number)
 	return (struct kbi_signal_to){ kbi_bind_find(number), (uint32_t)number };
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
-/* libc's: what the kernel has not written is none of its processors. */
+/* Finishes the answer as libc does: bytes that the kernel has not written contain no processors. */
 static int all_of(long n, size_t size, cpu_set_t *set)
 {
 	if (n < 0)
@@ -450,7 +462,7 @@ KBI_POSIX_API int pthread_setaffinity_np(pthread_t id, size_t size, const cpu_se
 	if (gone)
 		return ESRCH;
 	if (t && kbi_posix_forked)
-		return ESRCH; /* it has not come along */
+		return ESRCH; /* the thread has not come along through fork */
 	if (t)
 		return (int)-set_light(kbi_signal_to(t), size, set);
 	e = kbi_libc()->pthread_setaffinity_np(id, size, set);
@@ -473,7 +485,8 @@ KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *s
 	if (!t)
 		return kbi_libc()->pthread_getaffinity_np(id, size, set);
 	if (kbi_posix_forked)
-		return all_of(kbi_sys(SYS_sched_getaffinity, 0, size, set), size, set); /* as of a thread that has ended */
+		/* as of a thread that has ended */
+		return all_of(kbi_sys(SYS_sched_getaffinity, 0, size, set), size, set);
 	return all_of(get_light(kbi_signal_to(t), size, set), size, set);
 }
 
@@ -521,16 +534,17 @@ bool kbi_affinity_by_number(long n, const long *a, long *r)
 	return true;
 }
 
-/* ---- of threads that are to be --------------------------------------------------------------------------- */
+/* ---- attributes of future threads ------------------------------------------------------------ */
 
-/* libc says EINVAL to a question about fewer processors than were given, and "all" where none were. So no byte tells that
- * some were, and a single byte that it was a set without any. */
+/* Tests whether attr contains an affinity. libc answers EINVAL to a question about fewer processors
+ * than were given, and "all" where none were given. So asking for no byte tells that some were
+ * given, and asking for one byte tells that the set was empty. */
 static inline bool is_given(const pthread_attr_t *attr)
 {
 	cpu_set_t set;
 
-	return pthread_attr_getaffinity_np(attr, 0, &set) || pthread_attr_getaffinity_np(attr, 1, &set) ||
-	       *(const unsigned char *)&set != UINT8_MAX;
+	return pthread_attr_getaffinity_np(attr, 0, &set) ||
+	       pthread_attr_getaffinity_np(attr, 1, &set) || *(const unsigned char *)&set != UINT8_MAX;
 }
 
 int kbi_affinity_of(const pthread_attr_t *attr, bool *given, bool *other)

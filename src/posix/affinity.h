@@ -1,16 +1,19 @@
-/* posix/affinity.h - the processors that a thread may run on. A lightweight thread whose affinity is not that of the
- * virtual processors keeps a kernel thread, which has it, and so has what it creates (posix/bind).
- * Callers: programs; posix/identity, posix/thread. Setting may switch. */
+/* posix/affinity.h - the processors on which a thread may run. A lightweight thread whose affinity
+ * differs from the VPs' keeps a kernel thread that has this affinity; the threads that it creates
+ * inherit it (posix/bind).
+ * Callers: programs; posix/identity, kernel, thread. Setting may switch. */
 #ifndef KBI_AFFINITY_H
 #define KBI_AFFINITY_H
 
 #include "posix/posix.h"
 
-/* *given: there is one in attr; *other: it is not the virtual processors'. 0, or what the kernel says against it. */
+/* *given: attr contains an affinity; *other: that affinity is not the VPs'. Returns 0, or the
+ * kernel's error. */
 int kbi_affinity_of(const pthread_attr_t *attr, bool *given, bool *other);
-/* sched_setaffinity and sched_getaffinity by syscall(). False: the kernel's affair; *r as the kernel gives it. */
+/* sched_setaffinity and sched_getaffinity by syscall(). *r: the result as the kernel gives it.
+ * False: the call is for the kernel. */
 KBI_SWITCHES bool kbi_affinity_by_number(long n, const long *a, long *r);
-/* The calling thread ends, last of all: its number is nobody's, and none finds its record by that. */
+/* Called last at the end of the calling thread: clears its number, by which its record is found. */
 void kbi_affinity_thread_ends(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* posix/bind.c - the thread itself on its kernel thread. Contract in bind.h.
- * A hand-off that is begun and not ended is all there is to it: the thread is on no virtual processor, what it waits for
- * blocks its kernel thread, and its end is the end of the hand-off, too. */
+/* posix/bind.c - binds the calling thread to its kernel thread. Contract in bind.h. A bound thread
+ * is a thread whose hand-off was begun and is not ended: it is on no VP, its waits block its kernel
+ * thread, and its end ends the hand-off, too. Runs on the thread's stack. No locks. */
 #include "posix/bind.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { KINDS = 64 };
 
-/* Each is said once. */
+/* Reports `what`, once for each. */
 static void say(const char *what)
 {
 	static aptr said[KINDS];
@@ -29,7 +29,8 @@ static void say(const char *what)
 		if (none == what)
 			return;
 	}
-	kbi_sys_message("%s is about a kernel thread: the calling thread keeps one of its own from here on", what);
+	kbi_sys_message("%s is about a kernel thread: the calling thread keeps "
+		"one of its own from here on", what);
 }
 
 static bool is_away(const struct kbi_task *self)
@@ -37,7 +38,8 @@ static bool is_away(const struct kbi_task *self)
 	return self && !self->vp && kbi_thread_of((struct kbi_task *)(uintptr_t)self)->body;
 }
 
-/* What the caller is, threads that are to come need not be. */
+/* Tests whether there may be other threads. Without them, later threads need not inherit from the
+ * caller. */
 static bool has_others(void)
 {
 	return kbi_vp_n || kbi_posix_made_kernel;
@@ -48,7 +50,8 @@ bool kbi_bind_is_light(void)
 	return !kbi_posix_forked && (kbi_posix_light() || is_away(kbi_self_raw()));
 }
 
-/* A lightweight thread is on its kernel thread from here on, and if that is to be another, its virtual processor is not. */
+/* Binds a lightweight thread to its kernel thread. If the kernel thread is to be changed, the VP
+ * gets another. */
 static bool keep(struct kbi_task *self, const char *what, enum kbi_bind_why why)
 {
 	uint32_t before = a_load_rlx(&kbi_posix_me.bound);
@@ -86,12 +89,15 @@ bool kbi_bind_self(const char *what, enum kbi_bind_why why)
 {
 	bool light = kbi_bind_is_light();
 
-	if (kbi_posix_in_vfork() || kbi_posix_forked || (!light && (why == KBI_BIND_WATCHED || !has_others())))
+	if (kbi_posix_in_vfork() || kbi_posix_forked ||
+		(!light && (why == KBI_BIND_WATCHED || !has_others())))
 		return true;
 	if (light && !keep(kbi_self_raw(), what, why))
 		return false;
 	if (!light && kbi_vp_n)
-		kbi_handoff_start_lookout(); /* it, and who makes kernel threads for the runtime, by one that is as it was */
+		/* makes the system monitor, and the kernel thread that makes kernel threads for the
+		 * runtime, while this kernel thread is unchanged */
+		kbi_handoff_start_lookout();
 	kbi_bind_inherit(a_load_rlx(&kbi_posix_me.bound) | (uint32_t)why);
 	return true;
 }
@@ -110,7 +116,8 @@ KBI_SWITCHER void kbi_bind_undo(enum kbi_bind_why why)
 	uint32_t left = a_and_rlx(&kbi_posix_me.bound, ~(uint32_t)why) & ~(uint32_t)why;
 	struct kbi_task *self = kbi_self_raw();
 
-	if (!is_away(self) || kbi_posix_forked || left & KBI_BIND_KEPT || !kbi_handoff_is_kept(kbi_thread_of(self)))
+	if (!is_away(self) || kbi_posix_forked || left & KBI_BIND_KEPT ||
+		!kbi_handoff_is_kept(kbi_thread_of(self)))
 		return;
 	kbi_handoff_keep_no_more(self);
 	if (left)
@@ -120,9 +127,9 @@ KBI_SWITCHER void kbi_bind_undo(enum kbi_bind_why why)
 	kbi_signal_resumed();
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
-/* A native thread without TLS of its own has none, and is asked for one by nobody but itself. */
+/* A native thread without TLS of its own has no number; only the thread itself asks for it. */
 int kbi_bind_number(void)
 {
 	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
@@ -144,7 +151,7 @@ bool kbi_bind_has(struct kbi_signal_to to)
 	return kbi_posix_lives(to.t) && a_load_rlx(&to.t->number) == to.number;
 }
 
-/* One that no thread has changed, if there is any. */
+/* Returns a VP's kernel thread that no thread has changed, if there is one. */
 static int find_plain(uint32_t first)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
@@ -178,9 +185,9 @@ struct kb_thread *kbi_bind_keeper(int tid)
 	return b ? a_load_rlx(&b->guest) : NULL;
 }
 
-/* ---- pointers ------------------------------------------------------------------------------------------------ */
+/* ---- pointers -------------------------------------------------------------------------------- */
 
-/* The kernel reads them, and refuses what it is to do with them. */
+/* The kernel reads the bytes, and refuses the invalid operation. */
 bool kbi_bind_is_readable(const void *at)
 {
 	enum { NOTHING = -1, BYTES = 8 };

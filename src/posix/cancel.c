@@ -1,10 +1,11 @@
-/* posix/cancel.c - pthread_cancel, deferred and asynchronous. The state lives where libc has it, in the
- * cancelhandling word of each thread's own control block, so libc's setcancelstate, testcancel and its own
- * cancellation points work unchanged on lightweight threads. We set the mark (libc's pthread_cancel would
- * signal a kernel thread that does not exist), wake the thread if it waits in one of our functions, and, if it
- * runs, send libc's own signal for this to the kernel thread it is on (signal_attention.c).
- * Where libc does not tell the word's place: ENOSYS, with one message.
- * Callers: programs, this room. */
+/* posix/cancel.c - pthread_cancel, deferred and asynchronous. The cancellation state is where libc
+ * has it, in the word `cancelhandling` of each thread's control block. So libc's setcancelstate,
+ * testcancel and cancellation points work unchanged on lightweight threads. We set the mark (libc's
+ * pthread_cancel would signal a kernel thread that does not exist), wake the thread if it waits in
+ * a function of ours, and, if it runs, send libc's own signal for cancellation to its kernel thread
+ * (signal_attention.c). If the word's place is unknown (posix/mark): ENOSYS, with one message.
+ * Callers: programs, this room, also the end of a thread (posix/key). Runs on the caller's stack.
+ * No locks, never switches. */
 #include "posix/posix.h"
 
 #include "core/handoff.h"
@@ -18,7 +19,8 @@ int kbi_posix_stop(struct kbi_task *self)
 	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : kbi_posix_stop_signal(self);
 }
 
-/* libc acts at once if the mark is there already. From here on every suspension looks for it. */
+/* libc acts at once if the mark is already set. From here on every suspension looks for the
+ * mark. */
 KBI_POSIX_API int pthread_setcanceltype(int type, int *old)
 {
 	if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
@@ -26,16 +28,17 @@ KBI_POSIX_API int pthread_setcanceltype(int type, int *old)
 	return kbi_libc()->pthread_setcanceltype(type, old);
 }
 
-/* ---- calling out ---------------------------------------------------------------------------------------- */
+/* ---- calling out ----------------------------------------------------------------------------- */
 
-/* Where the type has a byte of its own libc's system calls say by a plain store that they may be cancelled, which may be
- * on its way. */
+/* Tests whether libc's system calls say in the word, by an atomic change, that they may be
+ * cancelled. Where the type has a byte of its own they say so by a plain store, which another
+ * processor may see later. */
 static bool region_is_marked(void)
 {
 	return !kbi_cancel_state_at && !kbi_cancel_goes_by_place();
 }
 
-/* Is a signal of use to the thread? */
+/* Tests whether a signal is of use to the thread. */
 static bool is_open(uint32_t word)
 {
 	enum { SHUT = KBI_CANCEL_DISABLED | KBI_CANCEL_EXITING };
@@ -43,8 +46,9 @@ static bool is_open(uint32_t word)
 	return !(word & SHUT) && (word & KBI_CANCEL_ASYNC || !region_is_marked());
 }
 
-/* If t is where the signal is of use its kernel thread gets it. Another thread there by then ignores it, but it may
- * end a poll or the like with EINTR: so a thread that ends waits in kbi_posix_settle for us. */
+/* Sends ATTENTION to t's kernel thread if t is where the signal is of use. Another thread that is
+ * there by then ignores the signal, but the signal may end a poll or the like with EINTR: so an
+ * ending thread waits for us in kbi_posix_settle. */
 static int call_out(struct kb_thread *t, pthread_t id)
 {
 	a16 *calling = &t->calling;
@@ -53,7 +57,7 @@ static int call_out(struct kb_thread *t, pthread_t id)
 
 	a_add_acqrel(calling, 1);
 	a_fence_sc(); /* partner: libc's atomic change of the word when the thread begins to unwind */
-	/* acquire: partner is the store at its resume */
+	/* acquire: partner is the release store of the state at t's resume */
 	st = a_load_acq(&t->task.state);
 	if (kbi_state_kind(st) == KBI_TASK_RUNNING)
 		tid = (int)a_load_rlx(&kbi_vps[kbi_state_vp(st)]->tid);
@@ -76,7 +80,8 @@ static int cancel_light(struct kb_thread *t, pthread_t id)
 		return ENOSYS;
 	}
 	a_or_acqrel(kbi_cancel_word(id), KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED);
-	a_fence_sc(); /* partner: libc's atomic change of the word when the thread enters a cancellation point */
+	/* partner: libc's atomic change of the word when the thread enters a cancellation point */
+	a_fence_sc();
 	kbi_wait_wake(&t->task);
 	return call_out(t, id);
 }
@@ -91,7 +96,7 @@ KBI_POSIX_API int pthread_cancel(pthread_t id)
 	if (gone)
 		return ESRCH;
 	if (kbi_unlikely(t && kbi_posix_forked))
-		return 0; /* it has not come along through fork */
+		return 0; /* the thread has not come along through fork */
 	kbi_signal_listen();
 	if (t && !pthread_equal(id, pthread_self()))
 		return cancel_light(t, id);
@@ -103,11 +108,13 @@ KBI_POSIX_API int pthread_cancel(pthread_t id)
 	return e;
 }
 
-/* ---- the end of a thread --------------------------------------------------------------------------------- */
+/* ---- the end of a thread --------------------------------------------------------------------- */
 
-/* Its destructors are not cancelled: nothing is left to unwind to. A mark set at this moment may get lost. Where it was
- * open until now somebody may be about to signal it; elsewhere that is so only in libc's cancellation points, which
- * close with an atomic change of the word: who is on his way is seen here without a fence. */
+/* Marks the ending caller as exiting: its destructors are not cancelled, as there is no frame left
+ * to unwind to. A mark that is set at this moment may get lost. If the thread was open until now, a
+ * canceller may be about to signal it. Elsewhere the thread is open only in libc's cancellation
+ * points, which close with an atomic change of the word: then a canceller is seen here without a
+ * fence. */
 void kbi_cancel_over(void)
 {
 	a32 *word = kbi_cancel_word(kbi_posix_self());

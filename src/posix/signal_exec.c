@@ -1,7 +1,10 @@
-/* posix/signal_exec.c - exec: what was sent to the thread and is blocked waits for the new program, as in the kernel; so
- * does the thread's mask, but for the tick's signal. What waits in our list goes to the kernel thread that executes; where
- * virtual processors are processes to the first of them, which becomes the new program. An exec that fails has changed
- * nothing. Callers: programs. They stay on their kernel thread meanwhile. */
+/* posix/signal_exec.c - exec. As in the kernel, signals that were sent to the thread and are
+ * blocked are pending for the new program, and the new program gets the thread's mask (except the
+ * tick's signal). Signals in our list go to the kernel thread that executes; where VPs are
+ * processes, to the first process, which becomes the new program. An exec that fails changes
+ * nothing.
+ * Callers: programs, posix/call_number. Runs on the thread's stack, in brackets (kbi_np_enter): the
+ * thread stays on its kernel thread. The pool's lock only. */
 #include "posix/signal_priv.h"
 
 #include <stdarg.h>
@@ -11,28 +14,28 @@
 #include "core/wait.h"
 #include "os/sys.h"
 
-/* In memory that all virtual processors have. */
+/* Signals that go along; in memory that all VPs share. */
 struct carried {
-	size_t n, n_shared; /* the process's first */
+	size_t n, n_shared; /* n_shared: the first of them, which were sent to the process */
 	siginfo_t info[];
 };
 
 struct leave {
-	struct kbi_task *self; /* NULL: nothing has been done */
+	struct kbi_task *self; /* NULL: begin has done nothing */
 	uint64_t mask;
-	struct carried *c;     /* NULL: nothing waits */
+	struct carried *c;     /* NULL: no signal waits */
 };
 
 enum { MOST = 4096, BYTES = sizeof(struct carried) + MOST * sizeof(siginfo_t) };
 
-static aptr to_carry; /* for the first process */
+static aptr to_carry; /* struct carried, for the first process */
 
 static void set_mask(uint64_t mask)
 {
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
-/* On the kernel thread that executes, with the thread's mask. */
+/* Sends the signals; runs on the kernel thread that executes, with the thread's mask. */
 static void send_all(const struct carried *c)
 {
 	for (size_t i = 0; c && i < c->n; i++) {
@@ -44,10 +47,10 @@ static void send_all(const struct carried *c)
 
 static void send_carried(void)
 {
-	send_all(a_load_acq(&to_carry)); /* partner: begin */
+	send_all(a_load_acq(&to_carry)); /* acquire: partner is the release in begin */
 }
 
-/* Back from the kernel, which has them in the order in which they were sent. */
+/* Takes the signals back from the kernel, which has them in the order of sending. */
 static void take_back(const struct carried *c)
 {
 	static const struct timespec none;
@@ -100,7 +103,7 @@ static struct leave begin(void)
 	set_mask(l.mask & ~kbi_signal_never()); /* a tick must not wait for the new program */
 	if (kbi_sys_from.processes) {
 		kbi_body_fork_execs = send_carried;
-		a_store_rel(&to_carry, l.c); /* partner: send_carried */
+		a_store_rel(&to_carry, l.c); /* release: partner is the acquire in send_carried */
 	} else {
 		send_all(l.c);
 	}
@@ -171,7 +174,7 @@ long kbi_signal_exec_by_number(long n, const long a[6])
 	return r == -1 ? -errno : r;
 }
 
-/* ---- with the arguments one by one ------------------------------------------------------------------------- */
+/* ---- with separate arguments ----------------------------------------------------------------- */
 
 struct list {
 	size_t n;
@@ -190,7 +193,8 @@ static size_t count(va_list from)
 	return n;
 }
 
-/* The argument behind the list is the next of *ap. False: no memory, as errno says. */
+/* Collects the arguments up to NULL; *ap then yields the argument behind the list. False: no
+ * memory, errno is set. */
 static bool take_list(struct list *l, const char *first, va_list *ap)
 {
 	l->n = count(*ap);

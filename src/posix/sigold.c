@@ -1,5 +1,7 @@
-/* posix/sigold.c - the System V and BSD names of signals: all are pthread_sigmask, sigaction and sigsuspend.
- * Callers: programs. Only sigpause may switch and is a cancellation point. */
+/* posix/sigold.c - the System V and BSD functions for signals, built on pthread_sigmask, sigaction
+ * and sigsuspend.
+ * Callers: programs. No locks. Only sigpause may switch and is a cancellation point; the rest may
+ * run handlers. */
 #include "posix/posix.h"
 
 static bool bad(int sig)
@@ -74,7 +76,7 @@ KBI_POSIX_API int kbi_posix_sigpause(int sig)
 	return sigsuspend(&set);
 }
 
-/* BSD's masks are of 32 bits. */
+/* Converts a BSD mask, which has 32 bits. */
 static sigset_t widened(int mask)
 {
 	sigset_t set;

@@ -1,8 +1,10 @@
-/* posix/sigwait.c - waiting for signals: sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause; and sigpending. A
- * lightweight thread that waits for signals does not block its virtual processor: programs keep a thread for that all
- * their life. It says what it waits for, looks at what is there already, its own and the process's, and sleeps; the
- * postman brings what comes.
- * Callers: programs. They may switch and are cancellation points. */
+/* posix/sigwait.c - waiting for signals: sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause; and
+ * sigpending. A lightweight thread that waits for signals does not block its VP: many programs have
+ * a thread that does this all its life. The thread stores its wanted set, looks for signals that
+ * are there already, its own and the process's, and sleeps; the signal dispatcher brings later
+ * signals.
+ * Callers: programs, posix/call_number (by number). Runs on the thread's stack. No locks. These
+ * functions may switch and are cancellation points, except when called by number. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -11,11 +13,13 @@
 #include "core/agent.h"
 #include "os/sys.h"
 
-/* Signals sent by number to the kernel thread (timers) are seen at a look only. */
+/* Signals that were sent by number to the kernel thread (timers) are only found by a look at this
+ * interval. */
 enum { LOOK_NS = 100000000 };
 
-/* Those that queue are the postman's to take where he does: who took one from the kernel might get it ahead of one that he
- * has taken and not delivered yet. */
+/* Returns those real-time signals of the set that the dispatcher takes. They are left to it: a
+ * thread that took one from the kernel might get it before an earlier one, which the dispatcher has
+ * taken and not delivered yet. */
 static uint64_t left_to_post(uint64_t set)
 {
 	const uint64_t queue = ~(kbi_signal_bit(SIGRTMIN) - 1);
@@ -33,7 +37,8 @@ static bool wait_there(uint64_t set)
 	return there & set;
 }
 
-/* Of those that are left to him not the kernel thread's own: he does not see them. */
+/* Takes a signal from the kernel. Of the signals that are left to the dispatcher it takes none,
+ * unless they are the kernel thread's own: the dispatcher does not see these. */
 static int take_from_kernel(uint64_t set, siginfo_t *info)
 {
 	static const struct timespec none;
@@ -43,14 +48,15 @@ static int take_from_kernel(uint64_t set, siginfo_t *info)
 	return set ? (int)kbi_sys(SYS_rt_sigtimedwait, &set, info, &none, KBI_MASK_BYTES) : -EAGAIN;
 }
 
-/* The signal, or -EAGAIN. */
+/* Returns a signal that is there, or -EAGAIN. */
 static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 {
 	enum kbi_signal_address address;
 	struct kbi_signal_to to;
 	int sig = kbi_signal_get(kbi_thread_of(self), set, info);
 
-	/* one that he has in hand, or is about to take, came before those that still wait in the kernel */
+	/* a signal that the dispatcher has in hand, or is about to take, came before those that still
+	 * wait in the kernel */
 	if (!sig && (kbi_signal_post_is_at_work() || wait_there(left_to_post(set)))) {
 		kbi_signal_ask_post();
 		sig = kbi_signal_get(kbi_thread_of(self), set, info);
@@ -67,7 +73,8 @@ static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 	return -EAGAIN;
 }
 
-/* What had come when the time was over is not missed for being in his hands. True: look again. */
+/* Called when the time is over: a signal that had come by then is not missed because the dispatcher
+ * holds it. True: look again. */
 static bool settle(uint64_t set)
 {
 	if (kbi_signal_settle(set))
@@ -92,8 +99,9 @@ static int stop_or_cancel(struct kbi_task *self)
 	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : stop(self);
 }
 
-/* The signal or a negative errno; deadline as kbi_timer_sleep's. */
-static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline, bool cancels)
+/* Returns the signal or a negative errno value; deadline as for kbi_timer_sleep. */
+static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline,
+	bool cancels)
 {
 	bool settled = false;
 
@@ -110,8 +118,8 @@ static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64
 			return -EAGAIN;
 		if (now >= deadline)
 			deadline = now + LOOK_NS; /* it is on its way */
-		kbi_waitq_sleep(self, (struct kbi_until){ deadline - now < LOOK_NS ? deadline : now + LOOK_NS,
-							  cancels ? stop_or_cancel : stop });
+		kbi_waitq_sleep(self, (struct kbi_until){ deadline - now < LOOK_NS ? deadline :
+							  now + LOOK_NS, cancels ? stop_or_cancel : stop });
 		if (kbi_posix_stop_signal(self)) {
 			kbi_signal_resumed();
 			return -EINTR;
@@ -131,7 +139,7 @@ static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool ca
 	if (cancels)
 		kbi_cancel_test();
 	kbi_signal_need_post();
-	/* what is there already, and he does not take, needs nobody to bring it */
+	/* a signal that is there already, and that the dispatcher does not take, needs no delivery */
 	sig = kbi_signal_post_takes(wanted) ? -EAGAIN : look(self, wanted, info);
 	if (sig > 0)
 		return sig;
@@ -155,7 +163,8 @@ static int answer(int sig)
 	return -1;
 }
 
-static int wait_in_time(uint64_t wanted, siginfo_t *info, const struct timespec *timeout, bool cancels)
+static int wait_in_time(uint64_t wanted, siginfo_t *info, const struct timespec *timeout,
+	bool cancels)
 {
 	siginfo_t space;
 
@@ -179,7 +188,7 @@ KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict
 		return kbi_libc()->sigtimedwait(set, info, timeout);
 	sig = bound ? result_of(kbi_signal_bound_wait(bound, set, info, timeout)) :
 		      wait_in_time(kbi_signal_from_set(set), info, timeout, true);
-	/* as libc: what pthread_kill and raise send is told as kill's */
+	/* as in libc: a signal from pthread_kill and raise is reported as kill's */
 	if (sig > 0 && info)
 		kbi_signal_tells_overruns(info);
 	if (sig > 0 && info && info->si_code == SI_TKILL)
@@ -215,21 +224,23 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 	return 0;
 }
 
-/* ---- waiting for a handler ------------------------------------------------------------------------------ */
+/* ---- waiting for a handler ------------------------------------------------------------------- */
 
-/* To wait for a signal from outside is no deadlock. */
+/* Counts the caller as waiting for a signal from outside: that is no deadlock. */
 static void sleep_for_signals(struct kbi_task *self, bool cancels)
 {
 	a_add_rlx(&kbi_agent_for_signals, 1);
-	kbi_waitq_sleep(self, cancels ? kbi_posix_until_cancelled(KBI_FOREVER) : kbi_posix_until(KBI_FOREVER));
+	kbi_waitq_sleep(self,
+		cancels ? kbi_posix_until_cancelled(KBI_FOREVER) : kbi_posix_until(KBI_FOREVER));
 	a_sub_rlx(&kbi_agent_for_signals, 1);
 }
 
-/* Until a handler has run, more than had `before`. The kernel thread lets nothing through meanwhile: signals go to the
- * postman, which wakes us, so none can come between the look and the sleep. */
+/* Waits until more handlers have run than `before`. The kernel thread lets no signal through
+ * meanwhile: signals go to the dispatcher, which wakes the caller, so no signal can come between
+ * the look and the sleep. */
 static void wait_handler(struct kbi_task *self, uint32_t before, bool cancels)
 {
-	kbi_signal_resumed(); /* what the kernel has for us */
+	kbi_signal_resumed(); /* takes signals that the kernel has for the caller */
 	while (kbi_posix_me.handled == before) {
 		kbi_np_enter(self);
 		kbi_signal_close(self->vp);
@@ -252,7 +263,8 @@ static void restore(void *mask)
 
 static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
 {
-	uint64_t before = a_load_rlx(kbi_signal_mask(self)), never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP);
+	uint64_t before = a_load_rlx(kbi_signal_mask(self)),
+		never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP);
 	uint32_t handled;
 
 	if (cancels)
@@ -276,7 +288,8 @@ KBI_POSIX_API int sigsuspend(const sigset_t *set)
 
 	if (kbi_unlikely(bound != NULL))
 		return kbi_signal_bound_suspend(bound, set);
-	return self ? answer(suspend(self, kbi_signal_from_set(set), true)) : kbi_libc()->sigsuspend(set);
+	return self ? answer(suspend(self, kbi_signal_from_set(set), true)) :
+		kbi_libc()->sigsuspend(set);
 }
 
 long kbi_posix_sigsuspend_by_number(uint64_t mask)
@@ -290,10 +303,11 @@ KBI_POSIX_API int pause(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	return self ? answer(suspend(self, a_load_rlx(kbi_signal_mask(self)), true)) : kbi_libc()->pause();
+	return self ? answer(suspend(self, a_load_rlx(kbi_signal_mask(self)), true)) :
+		kbi_libc()->pause();
 }
 
-/* ---- what waits ------------------------------------------------------------------------------------------ */
+/* ---- pending signals ------------------------------------------------------------------------- */
 
 KBI_POSIX_API int sigpending(sigset_t *set)
 {

@@ -1,9 +1,11 @@
-/* posix/ucontext.c - getcontext, setcontext, swapcontext, makecontext. A context has the mask of the thread that
- * makes it, and a thread that goes to it takes over its mask, as by pthread_sigmask: what was pending and is not
- * blocked any more is handled on the context's stack, before its next instruction. libc's ask and tell the kernel,
- * which knows the kernel thread's mask.
- * Registers are saved and loaded by the machine's part; where there is none libc's functions do all, and the
- * thread's mask stays as it is. Callers: programs, also in handlers. */
+/* posix/ucontext.c - getcontext, setcontext, swapcontext, makecontext. A context holds the mask of
+ * the thread that makes it. A thread that goes to the context takes over that mask, as by
+ * pthread_sigmask: pending signals that the mask lets through are handled on the context's stack,
+ * before its next instruction. libc's functions would get and set the kernel thread's mask in the
+ * kernel. Registers are saved and loaded by the machine's part (uctx.h). Where that part is
+ * missing, libc's functions do all of the work, and the thread's mask stays as it is.
+ * Callers: programs, also in handlers. Runs on the thread's stack. No locks. Handlers may run, and
+ * switch. */
 #include "posix/signal_priv.h"
 
 #include <stdarg.h>
@@ -18,15 +20,15 @@
 
 #if KBI_HAVE_UCONTEXT
 
-KBI_UC_CALLS(kbi_ucontext_got, kbi_ucontext_swap, kbi_ucontext_start, kbi_ucontext_ended, kbi_ucontext_go,
-	     kbi_ucontext_arrive, kbi_ucontext_arrived);
+KBI_UC_CALLS(kbi_ucontext_got, kbi_ucontext_swap, kbi_ucontext_start, kbi_ucontext_ended,
+	     kbi_ucontext_go, kbi_ucontext_arrive, kbi_ucontext_arrived);
 
 KBI_HIDDEN KBI_NORETURN void kbi_ucontext_go(const ucontext_t *to);
 KBI_HIDDEN KBI_NORETURN void kbi_ucontext_arrive(ucontext_t *to);
 KBI_HIDDEN void kbi_ucontext_start(void);
 
-/* How many handlers it is in; in a word of the context that nobody else uses. The kernel's own is what a handler has
- * interrupted. */
+/* The number of handlers that the thread is in, kept in a word of the context that is otherwise
+ * unused. A context made by the kernel is the code that a handler has interrupted. */
 enum { NOTED = 0x4b42, NOTED_AT = 48 };
 
 static void note_handlers(ucontext_t *u)
@@ -65,7 +67,8 @@ static void set_mask(struct kbi_task *self, uint64_t mask)
 		kbi_signal_take_mask(self, mask);
 }
 
-/* On the context's stack: what it lets through is handled as if it had interrupted the context. */
+/* Sets the context's mask, on the context's stack: signals that it lets through are handled as if
+ * they had interrupted the context. */
 KBI_HIDDEN void kbi_ucontext_arrived(const ucontext_t *to);
 void kbi_ucontext_arrived(const ucontext_t *to)
 {
@@ -76,7 +79,8 @@ void kbi_ucontext_arrived(const ucontext_t *to)
 	set_mask(self, mask_of(to));
 }
 
-/* No handler comes between the reading of the context, which a handler may save again, and the change of the stack. */
+/* Goes to the context. In brackets: no handler comes between the reading of the context, which a
+ * handler may save again, and the change of the stack. */
 static KBI_NORETURN void arrive(struct kbi_task *self, const ucontext_t *to)
 {
 	if (self)
@@ -85,20 +89,22 @@ static KBI_NORETURN void arrive(struct kbi_task *self, const ucontext_t *to)
 	kbi_ucontext_arrive(kbi_uc_copy_below(to));
 }
 
-/* What the context blocks is blocked here, and what it lets through is let through there: a handler of either is in a
- * context that lets its signal through. `now`: the caller's mask. */
+/* Goes to the context `to`. Signals that `to` blocks are blocked here, and signals that `to` lets
+ * through are let through there: so a handler interrupts a context that lets its signal through.
+ * `now`: the caller's mask. */
 static KBI_NORETURN void go(struct kbi_task *self, uint64_t now, const ucontext_t *to)
 {
 	if (now == mask_of(to)) {
 		take_handlers(to);
 		kbi_ucontext_go(to);
 	}
-	/* a handler may come here, and leave the rest to another thread */
-	set_mask(self, self ? now | mask_of(to) : kbi_signal_closed & ~(kbi_signal_never() | kbi_everywhere_bit()));
+	/* a handler may run here, and leave the rest to another thread */
+	set_mask(self, self ? now | mask_of(to) :
+		kbi_signal_closed & ~(kbi_signal_never() | kbi_everywhere_bit()));
 	arrive(kbi_posix_light(), to);
 }
 
-/* getcontext's end: its result. */
+/* Finishes getcontext, and returns its result. */
 KBI_HIDDEN int kbi_ucontext_got(ucontext_t *u);
 int kbi_ucontext_got(ucontext_t *u)
 {
@@ -117,7 +123,7 @@ KBI_POSIX_API int setcontext(const ucontext_t *to)
 	go(self, mask_now(self), to);
 }
 
-/* swapcontext, whose caller's registers are saved. */
+/* Finishes swapcontext; the caller's registers are saved. */
 KBI_HIDDEN KBI_NORETURN void kbi_ucontext_swap(ucontext_t *save, const ucontext_t *to);
 void kbi_ucontext_swap(ucontext_t *save, const ucontext_t *to)
 {
@@ -129,7 +135,7 @@ void kbi_ucontext_swap(ucontext_t *save, const ucontext_t *to)
 	go(self, mask, to);
 }
 
-/* The first function of a made context has returned. */
+/* Called when the first function of a made context has returned. */
 KBI_HIDDEN KBI_NORETURN void kbi_ucontext_ended(const ucontext_t *link);
 void kbi_ucontext_ended(const ucontext_t *link)
 {
@@ -151,7 +157,7 @@ KBI_POSIX_API void makecontext(ucontext_t *u, void (*fn)(void), int n, ...)
 
 #else
 
-/* Each of these leaves no frame behind: libc's saves the caller's. */
+/* These functions leave no frame behind: libc's functions save the caller's registers. */
 KBI_POSIX_API int getcontext(ucontext_t *u)
 {
 	return kbi_libc()->getcontext(u);
