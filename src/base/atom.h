@@ -1,7 +1,7 @@
-/* base/atom.h - shared words. Each has a type of its own, so that a bare assignment does not
- * compile, and every operation carries its memory order in its name:
+/* base/atom.h - shared words. Each word has a type of its own, so that a bare assignment does not
+ * compile. The name of every operation carries its memory order:
  *   rlx relaxed, acq acquire, rel release, acqrel both; a_fence_* is the full (StoreLoad) fence.
- * Callers: everybody. Each non-relaxed use names its partner where it stands. */
+ * Callers: all units. Each use that is not relaxed names its partner at the place of use. */
 #ifndef KBI_ATOM_H
 #define KBI_ATOM_H
 
@@ -21,7 +21,8 @@ typedef struct { void *v_; } aptr;
 #define a_xchg_acq(a, v) __atomic_exchange_n(&(a)->v_, (v), __ATOMIC_ACQUIRE)
 #define a_xchg_rel(a, v) __atomic_exchange_n(&(a)->v_, (v), __ATOMIC_RELEASE)
 #define a_xchg_acqrel(a, v) __atomic_exchange_n(&(a)->v_, (v), __ATOMIC_ACQ_REL)
-/* true: *a was *old and is v now; false: *old holds what *a was */
+/* Return true if *a was *old and is v now. Return false, and store the value of *a in *old, if it
+ * was not. */
 #define a_cas_rlx(a, old, v) \
 	__atomic_compare_exchange_n(&(a)->v_, (old), (v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 #define a_cas_acq(a, old, v) \
@@ -30,7 +31,7 @@ typedef struct { void *v_; } aptr;
 	__atomic_compare_exchange_n(&(a)->v_, (old), (v), false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
 #define a_cas_acqrel(a, old, v) \
 	__atomic_compare_exchange_n(&(a)->v_, (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-/* these return the value before */
+/* These operations return the value before the change. */
 #define a_add_rlx(a, v) __atomic_fetch_add(&(a)->v_, (v), __ATOMIC_RELAXED)
 #define a_add_acqrel(a, v) __atomic_fetch_add(&(a)->v_, (v), __ATOMIC_ACQ_REL)
 #define a_sub_rlx(a, v) __atomic_fetch_sub(&(a)->v_, (v), __ATOMIC_RELAXED)
@@ -40,7 +41,8 @@ typedef struct { void *v_; } aptr;
 #define a_and_rlx(a, v) __atomic_fetch_and(&(a)->v_, (v), __ATOMIC_RELAXED)
 #define a_and_acqrel(a, v) __atomic_fetch_and(&(a)->v_, (v), __ATOMIC_ACQ_REL)
 
-/* Counters that one thread writes, with plain instructions, and others or its own signal handlers read. */
+/* Increments a counter that a single thread writes, with plain instructions. Signal handlers of
+ * that thread and further threads may read the counter. */
 static inline void a_own_inc(a32 *a)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -50,7 +52,7 @@ static inline void a_own_inc(a32 *a)
 #endif
 }
 
-/* true: it is 0 now */
+/* Decrements a counter as a_own_inc increments it. Returns true if the counter is now 0. */
 static inline bool a_own_dec(a32 *a)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -66,7 +68,7 @@ static inline bool a_own_dec(a32 *a)
 #endif
 }
 
-/* The same for a count of 16 bits. */
+/* Increments a count of 16 bits in this way. */
 static inline void a_own_inc16(a16 *a)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -85,7 +87,8 @@ static inline void a_own_dec16(a16 *a)
 #endif
 }
 
-/* a_load_rlx(a) == 0, in one instruction less: compilers do not compare an atomic in memory. */
+/* Returns a_load_rlx(a) == 0. Saves an instruction: compilers do not compare an atomic in
+ * memory. */
 static inline bool a_zero8_rlx(const a8 *a)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -98,7 +101,8 @@ static inline bool a_zero8_rlx(const a8 *a)
 #endif
 }
 
-/* (a_load_rlx(a) & mask) != 0, likewise; mask is a constant where this is in line. */
+/* Returns (a_load_rlx(a) & mask) != 0, in the same way. mask is a constant where this function is
+ * in line. */
 static inline bool a_any8_rlx(const a8 *a, uint8_t mask)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -111,7 +115,7 @@ static inline bool a_any8_rlx(const a8 *a, uint8_t mask)
 #endif
 }
 
-/* The same of 16 bits. */
+/* Returns (a_load_rlx(a) & mask) != 0 for 16 bits. */
 static inline bool a_any16_rlx(const a16 *a, uint16_t mask)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -136,7 +140,7 @@ static inline bool a_zero32_rlx(const a32 *a)
 #endif
 }
 
-/* a_load_rlx(a) == p, likewise. */
+/* Returns a_load_rlx(a) == p, in the same way. */
 static inline bool a_is_rlx(const aptr *a, const void *p)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -161,7 +165,8 @@ static inline bool a_zero64_rlx(const a64 *a)
 #endif
 }
 
-/* x86-64 loads are acquires; the compiler is told. */
+/* Returns a_load_acq(a) == 0. On x86-64 each load is an acquire; the clobber tells the compiler.
+ * Each caller names the partner. */
 static inline bool a_zero32_acq(const a32 *a)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
@@ -174,8 +179,8 @@ static inline bool a_zero32_acq(const a32 *a)
 #endif
 }
 
-/* Full fence: no later load passes an earlier store. A locked RMW on the own stack is the cheapest
- * one on x86-64 (half of mfence), and one that ThreadSanitizer knows. */
+/* Full fence: no later load passes an earlier store. On x86-64 a locked RMW on the own stack is the
+ * cheapest full fence (half the cost of mfence). ThreadSanitizer knows only the RMW form. */
 static inline void a_fence_sc(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -189,7 +194,7 @@ static inline void a_fence_sc(void)
 #endif
 }
 
-/* The same right after a read-modify-write, which is one on x86-64. */
+/* Full fence right after a read-modify-write operation, which is already a full fence on x86-64. */
 static inline void a_fence_after_rmw(void)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)

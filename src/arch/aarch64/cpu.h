@@ -1,21 +1,22 @@
 /* arch/aarch64/cpu.h - pause, virtual counter and thread pointer (TPIDR_EL0).
- * Callers: everybody (relax, ticks), os (thread pointer). Calls nobody; runs on the caller's stack.
- * kbi_tp_set changes what every TLS address means, and the compiler does not know it: a function that
- * calls it must be KBI_NOINLINE and must not use TLS on both sides of the call. */
+ * Callers: all rooms (relax, ticks), os (thread pointer). Calls no unit; runs on the caller's
+ * stack. kbi_tp_set changes the meaning of every TLS address, and the compiler does not know this:
+ * a function that calls kbi_tp_set must be KBI_NOINLINE and must not use TLS on both sides of the
+ * call. */
 #ifndef KBI_ARCH_CPU_H
 #define KBI_ARCH_CPU_H
 
 #include "base/base.h"
 
 #define KBI_HAVE_TP 1
-#define kbi_tp_fast true /* user space always may write it */
+#define kbi_tp_fast true /* user space may always write TPIDR_EL0 */
 
 static inline void kbi_tp_init(bool allow_fast)
 {
 	(void)allow_fast;
 }
 
-/* isb waits some ten cycles; yield is a no-op on most cores. */
+/* Pauses by isb, which waits some ten cycles; yield is a no-op on most cores. */
 static inline void kbi_cpu_relax(void)
 {
 	__asm__ volatile("isb" ::: "memory");
@@ -44,7 +45,8 @@ static inline void kbi_tp_set(void *tp)
 
 /* Contract in arch.h. */
 #define KBI_TWICE_CALL(name, before, after, otherwise) \
-	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", %function\n" #name ":\n" \
+	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", %function\n" #name \
+		":\n" \
 		"\t.cfi_startproc\n" \
 		"\thint #34\n" \
 		"\tmov x0, x30\n" \

@@ -1,8 +1,9 @@
-/* arch/aarch64/ctx.S - save this stack's callee-saved state, take the next stack's, go on there.
+/* arch/aarch64/ctx.S - saves the callee-saved state on this stack, loads the state of the next
+ * stack, continues there.
  *
- * A suspended context's stack, from its stack pointer up (offsets in ctx.h):
+ * The stack of a suspended context, from its stack pointer up (offsets in ctx.h):
  *
- *      sp ->  0  x19 x20        80  x29, x30 = where to go on
+ *      sp ->  0  x19 x20        80  x29, x30 = where to continue
  *            16  x21 x22        96  d8  d9
  *            32  x23 x24       112  d10 d11
  *            48  x25 x26       128  d12 d13
@@ -10,10 +11,11 @@
  *                              160  fpcr fpsr
  *                              176  the caller's stack pointer, 16-byte aligned
  *
- * AAPCS64 asks for the low halves of v8-v15 only. FPCR and FPSR are no function's to keep there, but
- * they are the thread's (C11 7.6): kept here, written only when they differ.
- * `after` is entered by a branch with x30 set, so that its return goes on in the context. No TLS is
- * touched here, and nothing of the old stack after sp moved. The CFI is right at every instruction. */
+ * AAPCS64 makes only the low halves of v8-v15 callee-saved. FPCR and FPSR are not callee-saved, but
+ * they belong to the thread (C11 7.6): the switch saves them and writes them only when they differ.
+ * `after` is entered by a branch with x30 set, so that its return continues in the context. The
+ * code touches no TLS, and nothing of the old stack after sp has moved. The CFI is right at every
+ * instruction. */
 #include "ctx.h"
 
 	.text
@@ -48,7 +50,8 @@
 	.cfi_rel_offset \b, \at + 8
 	.endm
 
-/* sp is at a frame, x9 x10 are the current fpcr fpsr. Leaves sp as its owner had it. */
+/* sp is at a frame; x9 and x10 are the current fpcr and fpsr. Leaves sp where it was before the
+ * frame was saved. */
 	.macro load_frame
 	ldp	x11, x12, [sp, #KBI_FRAME_FPCR]
 	cmp	x11, x9
@@ -114,7 +117,7 @@ kbi_ctx_leave:
 	.cfi_endproc
 	.size	kbi_ctx_leave, . - kbi_ctx_leave
 
-/* A new context goes on here: x19 = entry, x20 = its argument. entry sees a null return address; the
+/* A new context starts here: x19 = entry, x20 = its argument. entry sees a null return address. The
  * nop is for unwinders that look one instruction before a return address. */
 	.cfi_startproc
 	.cfi_undefined x30
@@ -130,7 +133,8 @@ kbi_ctx_start:
 	.cfi_endproc
 	.size	kbi_ctx_start, . - kbi_ctx_start
 
-/* kbi_ctx_call_on(stack_high, fn, arg): x29 holds the old stack, for the return and for unwinders. */
+/* kbi_ctx_call_on(stack_high, fn, arg): x29 holds the old stack, for the return and for
+ * unwinders. */
 	.globl	kbi_ctx_call_on
 	.hidden	kbi_ctx_call_on
 	.type	kbi_ctx_call_on, %function

@@ -27,7 +27,8 @@ _Static_assert(KBI_FRAME_SIZE % STACK_ALIGN == 0, "sp is aligned at all times");
 
 KBI_HIDDEN void kbi_ctx_start(void); /* ctx.S */
 
-/* POSIX pthread_create: the new thread inherits its creator's floating-point environment. */
+/* Makes a context. The new thread inherits the floating-point environment of its creator (POSIX
+ * pthread_create). */
 void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg)
 {
 	uintptr_t top = ((uintptr_t)stack_low + size) & -(uintptr_t)STACK_ALIGN;

@@ -1,13 +1,15 @@
-/* arch/generic/ctx.c - contexts in portable C: _setjmp and _longjmp switch, makecontext or a signal
- * handler on an alternate stack makes (Engelschall, "Portable Multithreading", USENIX 2000).
- * Callers: core. Runs on the caller's stack; sigstack's make holds `making` with signals blocked.
+/* arch/generic/ctx.c - contexts in portable C: _setjmp and _longjmp switch; makecontext or a signal
+ * handler on an alternate stack makes a context (Engelschall, "Portable Multithreading", USENIX
+ * 2000).
+ * Callers: core. Runs on the caller's stack. With a signal handler, kbi_ctx_make holds `making`
+ * with signals blocked.
  *
- * kbi_ctx.sp points to a record: of a suspended context a local variable of its kbi_ctx_switch, of a
- * new one a struct at the top of its stack. Whoever resumes a context leaves `after` in its record.
- * swapcontext would do the switching too, but it asks the kernel for the signal mask each time
- * (0.2-0.5 us); _setjmp and _longjmp do not, so the way in is prepared once, in kbi_ctx_make.
- * _longjmp across stacks is outside ISO C; libc's checked longjmp refuses it, hence the #undef. TSan
- * refuses it too: generic and -fsanitize=thread exclude each other. */
+ * kbi_ctx.sp points to a record: for a suspended context a local variable of its kbi_ctx_switch,
+ * for a new context a struct at the top of its stack. The resumer stores `after` in the record of
+ * the resumed context. swapcontext could switch, too, but it asks the kernel for the signal mask
+ * each time (0.2-0.5 us); _setjmp and _longjmp do not. So kbi_ctx_make prepares the entry once.
+ * _longjmp across stacks is outside ISO C; libc's checked longjmp refuses it, hence the #undef.
+ * TSan refuses it, too: generic and -fsanitize=thread exclude each other. */
 #undef _FORTIFY_SOURCE
 #include <fenv.h>
 #include <setjmp.h>
@@ -31,7 +33,7 @@ struct first_record {
 	void *arg;
 };
 
-/* The rounding mode is the thread's own. A program without libm cannot have changed it. */
+/* The rounding mode belongs to the thread. A program without libm cannot have changed it. */
 #pragma weak fegetround
 #pragma weak fesetround
 
@@ -77,8 +79,9 @@ void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg)
 	resume(load->sp, after, arg);
 }
 
-/* The DWARF number of the return address, where we know it: `start` says that it has none, so that an
- * unwinder stops there, before it comes to what lies above (a signal frame, perhaps). */
+/* The DWARF number of the return address, on machines where it is known: `start` declares that it
+ * has none, so that an unwinder stops there, before it reaches the frames above (perhaps a signal
+ * frame). */
 #if defined(__x86_64__)
 #define RETURN_ADDRESS "16"
 #elif defined(__aarch64__)
@@ -122,10 +125,11 @@ static struct first_record *place_record(void *low, size_t size, void (*entry)(v
 #include <pthread.h>
 #include <signal.h>
 
-/* SIGURG: ignored by default, and rarely used. While a context is made another thread's SIGURG is lost. */
+/* SIGURG: ignored by default, and rarely used. A SIGURG for another thread is lost while a context
+ * is made. */
 enum { MAKE_SIGNAL = SIGURG };
 
-static a8 making; /* a lock: the signal's action and `made` are the process's */
+static a8 making; /* lock: the signal's action and `made` belong to the process */
 static struct {
 	struct first_record *record;
 	pthread_t maker;
@@ -140,14 +144,14 @@ static void handler(int sig)
 	if (!pthread_equal(made.maker, pthread_self()) || made.done)
 		return;
 	made.done = 1;
-	/* This frame stays where it is when the handler returns: nobody else uses this stack until the
-	 * first switch comes back here. */
+	/* This frame stays intact when the handler returns: no code uses this stack until the first
+	 * switch continues here. */
 	if (_setjmp(f->r.regs) == 0)
 		return;
 	start(f);
 }
 
-/* Signals are blocked. Returns when the handler has run on [low, f). */
+/* Runs the handler on [low, f) and returns after it has run. Signals are blocked. */
 static void run_handler_on(void *low, struct first_record *f)
 {
 	stack_t stack = {.ss_sp = low, .ss_size = (size_t)((char *)f - (char *)low)}, old_stack;
@@ -178,10 +182,10 @@ void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (a_xchg_acq(&making, 1)) /* partner: the release below; orders `made` */
+	while (a_xchg_acq(&making, 1)) /* pairs with the release below; orders `made` */
 		kbi_cpu_relax();
 	run_handler_on(stack_low, f);
-	a_store_rel(&making, 0); /* partner: the acquire above */
+	a_store_rel(&making, 0); /* pairs with the acquire in the loop above */
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	c->sp = &f->r;
 }
@@ -190,8 +194,9 @@ void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)
 
 #include <ucontext.h>
 
-/* makecontext passes ints: a pointer comes in two halves. */
-static void trampoline(unsigned record_high, unsigned record_low, unsigned back_high, unsigned back_low)
+/* Enters the new stack. makecontext passes ints, so each pointer comes in two halves. */
+static void trampoline(unsigned record_high, unsigned record_low, unsigned back_high,
+	unsigned back_low)
 {
 	uint64_t record = (uint64_t)record_high << 32 | record_low;
 	uint64_t back = (uint64_t)back_high << 32 | back_low;
@@ -224,7 +229,7 @@ void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)
 
 #endif
 
-/* Without help of the machine it stays on the caller's stack. */
+/* Calls fn on the caller's stack: portable C cannot change the stack. */
 void kbi_ctx_call_on(void *stack_high, void (*fn)(void *), void *arg)
 {
 	(void)stack_high;

@@ -1,7 +1,8 @@
 /* arch/riscv64/cpu.h - pause, time and thread pointer (register tp).
- * Callers: everybody (relax, ticks), os (thread pointer). Calls nobody; runs on the caller's stack.
- * kbi_tp_set changes what every TLS address means, and the compiler does not know it: a function that
- * calls it must be KBI_NOINLINE and must not use TLS on both sides of the call. */
+ * Callers: all rooms (relax, ticks), os (thread pointer). Calls no unit; runs on the caller's
+ * stack. kbi_tp_set changes the meaning of every TLS address, and the compiler does not know this:
+ * a function that calls kbi_tp_set must be KBI_NOINLINE and must not use TLS on both sides of the
+ * call. */
 #ifndef KBI_ARCH_CPU_H
 #define KBI_ARCH_CPU_H
 
@@ -15,7 +16,8 @@ static inline void kbi_tp_init(bool allow_fast)
 	(void)allow_fast;
 }
 
-/* `pause` of Zihintpause by its number: a fence that does nothing on machines without it. */
+/* Pauses by `pause` of Zihintpause, written by its number: a fence without effect on machines that
+ * lack it. */
 static inline void kbi_cpu_relax(void)
 {
 	__asm__ volatile(".4byte 0x0100000f" ::: "memory");
@@ -44,7 +46,8 @@ static inline void kbi_tp_set(void *tp)
 
 /* Contract in arch.h. */
 #define KBI_TWICE_CALL(name, before, after, otherwise) \
-	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name ":\n" \
+	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name \
+		":\n" \
 		"\t.cfi_startproc\n" \
 		"\tmv a0, ra\n" \
 		"\tcall " #before "\n" \

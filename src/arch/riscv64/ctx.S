@@ -1,17 +1,18 @@
-/* arch/riscv64/ctx.S - save this stack's callee-saved state, take the next stack's, go on there.
+/* arch/riscv64/ctx.S - saves the callee-saved state on this stack, loads the state of the next
+ * stack, continues there.
  *
- * A suspended context's stack, from its stack pointer up (offsets in ctx.h):
+ * The stack of a suspended context, from its stack pointer up (offsets in ctx.h):
  *
- *      sp ->  0  ra = where to go on
+ *      sp ->  0  ra = where to continue
  *             8  s0 ... s11
  *           104  fcsr
  *           112  fs0 ... fs11 (absent with the soft-float ABI)
  *           208  the caller's stack pointer, 16-byte aligned
  *
- * fcsr is no function's to keep in the calling convention, but it is the thread's (C11 7.6): kept
- * here, written only when it differs.
- * `after` is entered by a jump with ra set, so that its return goes on in the context. No TLS is
- * touched here, and nothing of the old stack after sp moved. The CFI is right at every instruction. */
+ * The calling convention does not make fcsr callee-saved, but it belongs to the thread (C11 7.6):
+ * the switch saves it and writes it only when it differs. `after` is entered by a jump with ra set,
+ * so that its return continues in the context. The code touches no TLS, and nothing of the old
+ * stack after sp has moved. The CFI is right at every instruction. */
 #include "ctx.h"
 
 #ifdef __riscv_float_abi_single
@@ -69,7 +70,7 @@
 #endif
 	.endm
 
-/* sp is at a frame, t0 is the current fcsr. Leaves sp as its owner had it. */
+/* sp is at a frame; t0 is the current fcsr. Leaves sp where it was before the frame was saved. */
 	.macro load_frame
 #ifdef __riscv_flen
 	ld	t1, KBI_FRAME_FCSR(sp)
@@ -126,7 +127,7 @@ kbi_ctx_leave:
 	.cfi_endproc
 	.size	kbi_ctx_leave, . - kbi_ctx_leave
 
-/* A new context goes on here: s1 = entry, s2 = its argument. entry sees a null return address; the
+/* A new context starts here: s1 = entry, s2 = its argument. entry sees a null return address. The
  * nop is for unwinders that look one instruction before a return address. */
 	.cfi_startproc
 	.cfi_undefined ra
@@ -141,7 +142,8 @@ kbi_ctx_start:
 	.cfi_endproc
 	.size	kbi_ctx_start, . - kbi_ctx_start
 
-/* kbi_ctx_call_on(stack_high, fn, arg): s0 holds the old stack, for the return and for unwinders. */
+/* kbi_ctx_call_on(stack_high, fn, arg): s0 holds the old stack, for the return and for
+ * unwinders. */
 	.globl	kbi_ctx_call_on
 	.hidden	kbi_ctx_call_on
 	.type	kbi_ctx_call_on, @function

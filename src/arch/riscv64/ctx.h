@@ -1,10 +1,11 @@
 /* arch/riscv64/ctx.h - the switch: doors for C, frame offsets for ctx.S.
- * Callers: core. See arch/arch.h for the contract. Any float ABI of RV64; shadow stacks (Zicfiss) are
- * not supported. */
+ * Callers: core. Contract in arch/arch.h. Supports any float ABI of RV64; shadow stacks (Zicfiss)
+ * are not supported. */
 #ifndef KBI_ARCH_CTX_H
 #define KBI_ARCH_CTX_H
 
-/* What a suspended context keeps at its stack pointer; struct kbi_ctx_frame in ctx.c asserts it. */
+/* The frame at the stack pointer of a suspended context; struct kbi_ctx_frame in ctx.c asserts the
+ * offsets. */
 #define KBI_FRAME_RA 0
 #define KBI_FRAME_S0 8 /* s0 ... s11 */
 #define KBI_FRAME_FCSR 104
@@ -23,12 +24,13 @@ struct kbi_ctx;
 
 KBI_HIDDEN void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *),
 			     void *arg);
-KBI_HIDDEN void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *), void *arg);
+KBI_HIDDEN void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load, void *(*after)(void *),
+	void *arg);
 KBI_HIDDEN KBI_NORETURN void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg);
 
 #ifdef __riscv_flen
 #define KBI_HAVE_FP 1
-/* fcsr, as the switch keeps it. */
+/* Returns fcsr, which the switch keeps, too. */
 static inline uint64_t kbi_fp_get(void)
 {
 	uint64_t fcsr;

@@ -1,9 +1,10 @@
 /* arch/x86_64/cpu.h - pause, time-stamp counter and thread pointer (the FS base).
- * Callers: everybody (relax, ticks), os (thread pointer). Calls nobody; runs on the caller's stack.
- * FSGSBASE: Linux 5.9 and later lets user space write FS itself and says so in AT_HWCAP2 bit 1. Where
- * it does not, kbi_tp_set is a system call (arch_prctl), some 100 ns instead of 4.
- * kbi_tp_set changes what every TLS address means, and the compiler does not know it: a function that
- * calls it must be KBI_NOINLINE and must not use TLS on both sides of the call. */
+ * Callers: all rooms (relax, ticks), os (thread pointer). Calls no unit; runs on the caller's
+ * stack. FSGSBASE: Linux 5.9 and later lets user space write FS itself and says so in bit 1 of
+ * AT_HWCAP2. On older kernels kbi_tp_set is a system call (arch_prctl), which takes some 100 ns
+ * instead of 4. kbi_tp_set changes the meaning of every TLS address, and the compiler does not know
+ * this: a function that calls kbi_tp_set must be KBI_NOINLINE and must not use TLS on both sides of
+ * the call. */
 #ifndef KBI_ARCH_CPU_H
 #define KBI_ARCH_CPU_H
 
@@ -12,10 +13,11 @@
 #define KBI_HAVE_TP 1
 #define KBI_HAVE_SEGMENTS 1
 
-extern KBI_HIDDEN bool kbi_tp_fast; /* constant after kbi_tp_init; true: FS is written without the kernel */
+/* constant after kbi_tp_init; true: FS is written without the kernel */
+extern KBI_HIDDEN bool kbi_tp_fast;
 
-/* Call once before the first kbi_tp_set (until then it goes through the kernel). allow_fast false
- * keeps it there. */
+/* Chooses between FSGSBASE and the system call. Call once, before the first fast kbi_tp_set; until
+ * then kbi_tp_set is a system call. If allow_fast is false, it stays one. */
 KBI_HIDDEN void kbi_tp_init(bool allow_fast);
 KBI_HIDDEN void kbi_tp_set_by_kernel(void *tp);
 
@@ -41,7 +43,7 @@ static inline void *kbi_tp_get(void)
 	return tp;
 }
 
-/* Where kbi_tp_fast. */
+/* Call only where kbi_tp_fast is true. */
 static inline void kbi_tp_write(void *tp)
 {
 	__asm__ volatile("wrfsbase %0" ::"r"(tp) : "memory");
@@ -62,7 +64,8 @@ static inline void kbi_tp_set_segment(unsigned selector)
 
 /* Contract in arch.h. */
 #define KBI_TWICE_CALL(name, before, after, otherwise) \
-	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name ":\n" \
+	__asm__("\t.text\n\t.p2align 4\n\t.globl\t" #name "\n\t.type\t" #name ", @function\n" #name \
+		":\n" \
 		"\t.cfi_startproc\n" \
 		"\tendbr64\n" \
 		"\tmovq (%rsp), %rdi\n" \

@@ -1,11 +1,12 @@
-/* arch/x86_64/ctx.S - the start of a new context. The frame is drawn in ctx.h.
- * No TLS is touched here, and nothing of the old stack after rsp moved. */
+/* arch/x86_64/ctx.S - the start of a new context, and a call on another stack. ctx.h draws the
+ * frame. Touches no TLS, and nothing of the old stack after rsp has moved. */
 #include "ctx.h"
 
 	.text
 
-/* A new context goes on here, its stack 16-byte aligned with entry and argument on top: calls entry, which sees a
- * null return address. The nop is for unwinders that look one byte before a return address. */
+/* A new context starts here. Its stack is 16-byte aligned, with entry and argument on top. Calls
+ * entry, which sees a null return address. The nop is for unwinders that look one byte before a
+ * return address. */
 	.cfi_startproc
 	.cfi_undefined rip
 	nop
@@ -24,7 +25,8 @@ kbi_ctx_start:
 	.cfi_endproc
 	.size	kbi_ctx_start, . - kbi_ctx_start
 
-/* kbi_ctx_call_on(stack_high, fn, arg): rbp holds the old stack, for the return and for unwinders. */
+/* kbi_ctx_call_on(stack_high, fn, arg): rbp holds the old stack, for the return and for
+ * unwinders. */
 	.globl	kbi_ctx_call_on
 	.hidden	kbi_ctx_call_on
 	.type	kbi_ctx_call_on, @function
