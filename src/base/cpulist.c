@@ -24,7 +24,7 @@ bool kbi_cpulist_next(const char **list, unsigned *first, unsigned *last)
 		return false;
 	if (*p == ',' && p[1])
 		p++;
-	else if (*p == '\n' && !p[1]) /* as in a file of the kernel's */
+	else if (*p == '\n' && !p[1]) /* as at the end of a file of the kernel */
 		p++;
 	else if (*p)
 		return false;

@@ -1,7 +1,9 @@
-/* base/heap.c - pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986), two-pass merging. Owner only. */
+/* base/heap.c - pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986), two-pass merging. Owner
+ * only. */
 #include "base/heap.h"
 
-/* a and b are roots without siblings; the one with the smaller key becomes the parent. */
+/* Joins two heaps. a and b are roots without siblings; the root with the smaller key becomes the
+ * parent. */
 static struct kbi_heap_node *meld(struct kbi_heap_node *a, struct kbi_heap_node *b)
 {
 	if (!a)
@@ -22,7 +24,8 @@ static struct kbi_heap_node *meld(struct kbi_heap_node *a, struct kbi_heap_node 
 	return a;
 }
 
-/* Melds a list of siblings into one root: pairs from the left, then the pairs from the right. */
+/* Melds a list of siblings into one root: first in pairs from the left, then all pairs from the
+ * right. */
 static struct kbi_heap_node *meld_all(struct kbi_heap_node *first)
 {
 	struct kbi_heap_node *pairs = NULL, *root = NULL;

@@ -1,5 +1,6 @@
-/* base/heap.h - pairing heap of deadlines, intrusive: needs no memory, so that a timed wait cannot fail.
- * Insert O(1), remove-first and remove-any O(log n) amortised. Callers: core/deadline. Owner only. */
+/* base/heap.h - pairing heap of deadlines. It is intrusive: it needs no memory, so that a timed
+ * wait cannot fail. Insert O(1), remove-first and remove-any O(log n) amortised. Callers:
+ * core/deadline. Owner only. */
 #ifndef KBI_HEAP_H
 #define KBI_HEAP_H
 
@@ -9,7 +10,9 @@ struct kbi_heap_node {
 	uint64_t key;
 	struct kbi_heap_node *child; /* first child */
 	struct kbi_heap_node *next;  /* next sibling */
-	struct kbi_heap_node *prev;  /* previous sibling, or parent of a first child; itself: the root; NULL: not in a heap */
+	/* Previous sibling, or parent of a first child; the node itself: the node is the root; NULL:
+	 * the node is in no heap. */
+	struct kbi_heap_node *prev;
 };
 
 struct kbi_heap {

@@ -1,6 +1,6 @@
 /* base/option.c - one table, expanded into defaults, rows, parser and texts.
- * Callers: see option.h. Calls libc's string functions, snprintf, write. Single-threaded: everything runs
- * before the first virtual processor exists. Never switches. */
+ * Callers: see option.h. Calls libc's string functions, snprintf, write. Single-threaded: all
+ * functions run before the first virtual processor exists. Never switches. */
 #include "base/option.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/atom.h"
 #include "base/cpulist.h"
 
-enum { CPUS_TEXT = 1024 }; /* a list, with its end */
+enum { CPUS_TEXT = 1024 }; /* bytes of a list with its terminator */
 
 struct kbi_options kbi_options = {
 #define OPTION(name, env, type, def, min, max, unit, help) .name = (def),
@@ -29,7 +29,7 @@ const struct kbi_option kbi_option_table[] = {
 	{ NULL, NULL, KBI_OPTION_BOOL, 0, 0, 0, 0, NULL, NULL },
 };
 
-/* Variables of the command and the tests, which are no knobs. */
+/* Variables of the command and the tests that are no options. */
 static const char *const others[] = { "KOCHAB_LIB", "KOCHAB_BIN" };
 
 extern char **environ;
@@ -39,14 +39,16 @@ static bool word_is(const char *word, size_t n, const char *text)
 	return strlen(text) == n && memcmp(word, text, n) == 0;
 }
 
-/* Decimal digits; *end is what follows. False: none, or it does not fit. */
+/* Reads decimal digits and sets *end behind them. Returns false if there are none or the number
+ * does not fit. */
 static bool parse_digits(const char *text, uint64_t *value, const char **end)
 {
 	uint64_t v = 0;
 	const char *p = text;
 
 	for (; *p >= '0' && *p <= '9'; p++) {
-		if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (unsigned)(*p - '0'), &v))
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+			__builtin_add_overflow(v, (unsigned)(*p - '0'), &v))
 			return false;
 	}
 	*value = v;
@@ -95,7 +97,8 @@ static uint64_t unit_ns(const char *unit)
 	return 0;
 }
 
-/* Rounds up to whole units of the option, so that a small time does not become 0, which may mean off. */
+/* Reads a time. Rounds up to whole units of the option, so that a small time does not become 0,
+ * which may mean off. */
 static bool parse_time(const char *text, const char *unit, uint64_t *value)
 {
 	const char *end;
@@ -106,13 +109,14 @@ static bool parse_time(const char *text, const char *unit, uint64_t *value)
 	if (*end == '\0')
 		return true;
 	ns = unit_ns(end);
-	if (ns == 0 || __builtin_mul_overflow(*value, ns, value) || __builtin_add_overflow(*value, own - 1, value))
+	if (ns == 0 || __builtin_mul_overflow(*value, ns, value) ||
+		__builtin_add_overflow(*value, own - 1, value))
 		return false;
 	*value /= own;
 	return true;
 }
 
-/* The i-th of words separated by |, its length in *n; NULL when there is none. */
+/* Returns the i-th of the words separated by |, its length in *n; NULL if there is none. */
 static const char *nth_word(const char *words, uint64_t i, size_t *n)
 {
 	for (; i > 0; i--) {
@@ -139,7 +143,7 @@ static bool parse_enum(const char *text, const char *words, uint64_t *value)
 	return false;
 }
 
-/* A list of processors, or a word. */
+/* Reads a list of processors, or a word. */
 static bool parse_cpus(const char *text, const char *words, uint64_t *value)
 {
 	bool is_word = parse_enum(text, words, value);
@@ -176,7 +180,7 @@ int kbi_option_parse(const struct kbi_option *o, const char *text, uint64_t *val
 	return ok && *value >= o->min && *value <= o->max ? 0 : EINVAL;
 }
 
-/* The text may be the environment's, where programs write their titles. */
+/* Copies the text: it may lie in the environment, which programs overwrite with their titles. */
 static const char *keep_text(const char *text)
 {
 	static char kept[CPUS_TEXT];
@@ -227,7 +231,8 @@ const char *kbi_option_show(const struct kbi_option *o, uint64_t value, char *bu
 
 	if (o->type == KBI_OPTION_CPUS && value != 0)
 		snprintf(buf, size, "%s", (const char *)(uintptr_t)value);
-	else if ((o->type == KBI_OPTION_ENUM || o->type == KBI_OPTION_CPUS) && (word = nth_word(o->unit, value, &n)) != NULL)
+	else if ((o->type == KBI_OPTION_ENUM || o->type == KBI_OPTION_CPUS) &&
+		(word = nth_word(o->unit, value, &n)) != NULL)
 		snprintf(buf, size, "%.*s", (int)n, word);
 	else
 		snprintf(buf, size, "%llu", (unsigned long long)value);
@@ -243,12 +248,12 @@ const char *kbi_option_allowed(const struct kbi_option *o, char *buf, size_t siz
 	else if (o->type == KBI_OPTION_CPUS)
 		snprintf(buf, size, "%s|LIST, a list of processors such as 0-3,8", o->unit);
 	else
-		snprintf(buf, size, "%llu to %llu%s%s", (unsigned long long)o->min, (unsigned long long)o->max,
-			o->unit[0] != '\0' ? " " : "", o->unit);
+		snprintf(buf, size, "%llu to %llu%s%s", (unsigned long long)o->min,
+			(unsigned long long)o->max, o->unit[0] != '\0' ? " " : "", o->unit);
 	return buf;
 }
 
-/* `name` may spell a row's name with dashes. */
+/* Compares a name with the name of a row. `name` may contain dashes for underscores. */
 static bool same_name(const char *name, size_t n, const char *row)
 {
 	if (strlen(row) != n)
@@ -282,11 +287,12 @@ static void say(const char *text, int length)
 {
 	ssize_t n = write(STDERR_FILENO, text, (size_t)length);
 
-	(void)n; /* nobody is left to tell */
+	(void)n; /* a failure to write cannot be reported */
 }
 
-/* Faults that are not told yet: whoever uses the options tells them, and not each program of a shell script that has
- * libkochab-posix.so and makes no thread. Words that do not fit are left out. */
+/* Messages not printed yet. A program that uses the options prints them. A program of a shell
+ * script that loads libkochab-posix.so and creates no thread prints none. Messages that do not fit
+ * are dropped. */
 static char untold[1024];
 static size_t n_untold;
 
@@ -303,8 +309,8 @@ static __attribute__((format(printf, 1, 2))) void note(const char *format, ...)
 		n_untold += (size_t)n;
 }
 
-/* A program with more rights than its caller (setuid, setgid, capabilities of its file) takes no orders from the caller's
- * environment, but for these, by which nothing can be lost, seen or got around. */
+/* A program with more rights than its caller (setuid, setgid, capabilities of its file) ignores the
+ * caller's environment except for these variables. They cannot lose, reveal or bypass anything. */
 static const char *const harmless[] = { "KOCHAB_HEAP", "KOCHAB_SCHED" };
 
 bool kbi_option_obeys(const struct kbi_option *o)
@@ -318,10 +324,10 @@ bool kbi_option_obeys(const struct kbi_option *o)
 	return false;
 }
 
-/* Set by the environment. */
+/* True for each option set by the environment. */
 static bool is_given[kbi_countof(kbi_option_table)];
 
-/* One NAME=value of ours. */
+/* Reads a NAME=value of ours. Returns 0 or EINVAL. */
 static int load_one(const char *entry)
 {
 	size_t n = strcspn(entry, "=");
@@ -336,11 +342,13 @@ static int load_one(const char *entry)
 			if (word_is(entry, n, others[i]))
 				return 0;
 		}
-		note("kochab: %.*s: no such option; 'kochab options' lists them\n", (int)(n < 200 ? n : 200), entry);
+		note("kochab: %.*s: no such option; 'kochab options' lists them\n",
+			(int)(n < 200 ? n : 200), entry);
 		return EINVAL;
 	}
 	if (entry[n] != '=' || kbi_option_parse(o, entry + n + 1, &value) != 0) {
-		note("kochab: %.300s: bad value, allowed: %s\n", entry, kbi_option_allowed(o, allowed, sizeof(allowed)));
+		note("kochab: %.300s: bad value, allowed: %s\n", entry,
+			kbi_option_allowed(o, allowed, sizeof(allowed)));
 		return EINVAL;
 	}
 	kbi_option_set(o, value);
@@ -354,7 +362,7 @@ int kbi_option_load_quietly(void)
 	static int result;
 	uint32_t none = 0;
 
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release store at the end of this function */
 	if (a_load_acq(&stage) == 2)
 		return result;
 	if (!a_cas_acq(&stage, &none, 1)) {
@@ -386,9 +394,9 @@ int kbi_option_load(void)
 	return e;
 }
 
-/* ---- preferences of the program ----------------------------------------------------------------------------- */
+/* ---- preferences of the program -------------------------------------------------------------- */
 
-/* A comma where a blank is meant: it may be part of a value. */
+/* Returns a hint if the text has a comma in place of a blank; a comma may be part of a value. */
 static const char *blank_hint(const char *text)
 {
 	const char *comma = strchr(text, ',');
@@ -396,7 +404,7 @@ static const char *blank_hint(const char *text)
 	return comma && strchr(comma, '=') ? " (blanks separate options, not commas)" : "";
 }
 
-/* A word of length n: is it right, and, if `sets`, the option's value. */
+/* Reads a word of length n and returns true if it is good. If `sets`, stores the option's value. */
 static bool prefer(const char *word, size_t n, bool sets)
 {
 	char text[64 + CPUS_TEXT], allowed[128], *equals;
@@ -409,7 +417,8 @@ static bool prefer(const char *word, size_t n, bool sets)
 	equals = strchr(text, '=');
 	o = equals ? kbi_option_find(text, (size_t)(equals - text)) : NULL;
 	if (o == NULL) {
-		note("kochab: kb_init_with: %.300s: no such option=value%s; 'kochab options' lists them\n", text, blank_hint(text));
+		note("kochab: kb_init_with: %.300s: no such option=value%s; 'kochab options' lists them\n",
+			text, blank_hint(text));
 		return false;
 	}
 	if (kbi_option_parse(o, equals + 1, &value) != 0) {
@@ -428,14 +437,15 @@ static bool prefer_all(const char *words, bool sets)
 	bool good = true;
 	size_t n;
 
-	for (words += strspn(words, blanks); *words != '\0'; words += n, words += strspn(words, blanks)) {
+	for (words += strspn(words, blanks); *words != '\0';
+		words += n, words += strspn(words, blanks)) {
 		n = strcspn(words, blanks);
 		good &= prefer(words, n, sets);
 	}
 	return good;
 }
 
-static struct kbi_options unchanged; /* by the last words that were good */
+static struct kbi_options unchanged; /* the options before the last good words */
 
 void kbi_option_prefer_no_more(void)
 {

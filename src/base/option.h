@@ -1,7 +1,8 @@
-/* base/option.h - the knobs: kbi_options.<name>, read once from KOCHAB_* variables. The rows are in
- * base/option.def. Before kbi_option_load all hold their defaults; after it they are constant.
- * Callers: core/boot or the preload constructor (load); everybody (read); the command (table).
- * Calls: libc's snprintf and write only: no memory, no stdio, so it may run in a constructor. */
+/* base/option.h - the options: kbi_options.<name>, read once from KOCHAB_* variables. The rows are
+ * in base/option.def. Before kbi_option_load all options hold their defaults; after it they are
+ * constant.
+ * Callers: core/boot or the preload constructor (load); all units (read); the command (table).
+ * Calls only snprintf and write of libc: no memory, no stdio, so it may run in a constructor. */
 #ifndef KBI_OPTION_H
 #define KBI_OPTION_H
 
@@ -33,7 +34,8 @@ struct kbi_options {
 
 extern KBI_HIDDEN struct kbi_options kbi_options;
 
-/* The option spares under the drop-in, unless it is set: threads that wait for other processes have kernel threads. */
+/* Defaults of the option spares (idle workers) under the drop-in: there, threads that wait for
+ * processes outside the program hold kernel threads. */
 enum { KBI_OPTION_POSIX_SPARES = 2048, KBI_OPTION_POSIX_SPARE_PROCESSES = 256 };
 
 /* A row of the table. */
@@ -41,36 +43,40 @@ struct kbi_option {
 	const char *name; /* as in the struct */
 	const char *env;  /* KOCHAB_... */
 	enum kbi_option_type type;
-	uint32_t offset; /* of the value in struct kbi_options */
+	uint32_t offset; /* of the value, in struct kbi_options */
 	uint64_t def, min, max;
-	const char *unit; /* ENUM, CPUS: the words, with | between them */
+	const char *unit; /* ENUM, CPUS: the words, separated by | */
 	const char *help;
 };
 
 /* Ends with a row whose name is NULL. */
 extern KBI_HIDDEN const struct kbi_option kbi_option_table[];
 
-/* Reads the environment. EINVAL: a KOCHAB_* variable is unknown or its value is bad; standard error says
- * which and what is allowed. Later calls return what the first did. Single-threaded. In a program with more rights than its
- * caller (AT_SECURE) all is passed over in silence but for options that can do no harm. */
+/* Reads the environment. Returns 0, or EINVAL if a KOCHAB_* variable is unknown or its value is
+ * bad; standard error then names the variable and the allowed values. Later calls return the result
+ * of the first call. Single-threaded. A program with more rights than its caller (AT_SECURE)
+ * silently ignores all options that could do harm. */
 int kbi_option_load(void);
-/* The same without a word: the next call of kbi_option_load says it. */
+/* Does the work of kbi_option_load without a message; the next call of kbi_option_load prints the
+ * message. */
 int kbi_option_load_quietly(void);
-/* Options that the program prefers, "name=value" and blanks between them; what the environment has set stays.
- * EINVAL: as kbi_option_load; nothing is set then. Single-threaded, after or before it. */
+/* Sets options that the program prefers: "name=value", separated by blanks. Values from the
+ * environment stay. Returns 0, or EINVAL as kbi_option_load; no option is set then.
+ * Single-threaded, before or after kbi_option_load. */
 int kbi_option_prefer(const char *words);
-/* All is as before the last call of it that returned 0. Single-threaded. */
+/* Undoes the last call of kbi_option_prefer that returned 0. Single-threaded. */
 void kbi_option_prefer_no_more(void);
-/* The option, or (NULL) a variable that is none, may come from the environment here: it is looked at. */
+/* Returns true if this program reads option o (NULL: an unknown variable) from the environment. */
 bool kbi_option_obeys(const struct kbi_option *o);
-/* The row of `name` (length n; dashes count as underscores), or NULL. */
+/* Returns the row of `name` (length n; dashes count as underscores), or NULL. */
 const struct kbi_option *kbi_option_find(const char *name, size_t n);
-/* Reads one value. EINVAL: it is bad. Of CPUS it is the address of the text, 0 for the first of the words. */
+/* Reads a value. Returns 0, or EINVAL if the text is bad. For CPUS the value is the address of the
+ * text, or 0 for the first word. */
 int kbi_option_parse(const struct kbi_option *o, const char *text, uint64_t *value);
-/* Stores a value that kbi_option_parse gave, before anything else reads it. */
+/* Stores a value that kbi_option_parse returned. Call before any unit reads the option. */
 void kbi_option_set(const struct kbi_option *o, uint64_t value);
 uint64_t kbi_option_get(const struct kbi_option *o);
-/* Text of a value, and of what is allowed; cut at size. buf is returned. */
+/* Write the text of a value and of the allowed values, cut at size. Return buf. */
 const char *kbi_option_show(const struct kbi_option *o, uint64_t value, char *buf, size_t size);
 const char *kbi_option_allowed(const struct kbi_option *o, char *buf, size_t size);
 

@@ -1,13 +1,13 @@
-/* base/san.h - tells sanitizers about our stack switches; nothing in a plain build, but for valgrind, which takes a
- * program as it is and must know which memory is a stack.
- * AddressSanitizer wants the bounds of the stack to come, ThreadSanitizer a fibre per context.
+/* base/san.h - tells sanitizers about our stack switches. It does nothing in a plain build, except
+ * for valgrind, which runs any program unchanged and must know which memory is a stack.
+ * AddressSanitizer wants the bounds of the next stack, ThreadSanitizer a fibre per context.
  * Callers: core/run (switch), core/thread (end), core/boot, mem/stack. */
 #ifndef KBI_SAN_H
 #define KBI_SAN_H
 
 #include "base/base.h"
 
-/* KBI_NO_SAN: the instrumentation is the test's own (contain_points). */
+/* KBI_NO_SAN: the test brings its own instrumentation (contain_points). */
 #ifndef KBI_NO_SAN
 #if defined(__SANITIZE_ADDRESS__)
 #define KBI_ASAN 1
@@ -25,7 +25,7 @@
 #endif
 #endif
 
-/* Someone wants to know. */
+/* 1 if the build has a sanitizer. */
 #if defined(KBI_ASAN) || defined(KBI_TSAN)
 #define KBI_SAN 1
 #else
@@ -34,15 +34,15 @@
 
 enum { KBI_SAN_LIVES = 50 };
 
-/* What a sanitizer knows of a context. Twelve bytes, for a descriptor has no more to give. */
+/* A sanitizer's knowledge of a context: twelve bytes, all that a descriptor has room for. */
 struct kbi_san {
 #ifdef KBI_TSAN
 	void *fibre;
-	uint32_t lives : 31;  /* contexts that the fibre has been */
-	uint32_t adopted : 1; /* a kernel thread's */
+	uint32_t lives : 31;  /* contexts that have used the fibre */
+	uint32_t adopted : 1; /* the fibre is a kernel thread's */
 #else
-	const void *low;      /* of its stack */
-	uint32_t size;        /* of its stack, in sixteens of bytes */
+	const void *low;      /* lowest address of the stack */
+	uint32_t size;        /* size of the stack in units of 16 bytes */
 #endif
 } __attribute__((packed, aligned(4)));
 
@@ -59,8 +59,8 @@ struct kbi_san {
 #include <valgrind/valgrind.h>
 #endif
 
-/* Where a space is mapped at an address of our choice: the first one, and what lies behind the last. ThreadSanitizer keeps
- * most addresses for itself. */
+/* Where spaces are mapped at an address of our choice: the first address, and the end of the last.
+ * ThreadSanitizer keeps most addresses for itself. */
 #if defined(KBI_TSAN) && defined(__x86_64__)
 #define KBI_SAN_MAP_FROM UINT64_C(0x1000000000)
 #define KBI_SAN_MAP_TO UINT64_C(0x8000000000)
@@ -69,13 +69,13 @@ struct kbi_san {
 #define KBI_SAN_MAP_TO UINT64_MAX
 #endif
 
-/* May it be mapped there? */
+/* Returns true if `bytes` bytes may be mapped at `at`. */
 static inline bool kbi_san_may_map(const void *at, size_t bytes)
 {
 	return (uintptr_t)at + bytes <= KBI_SAN_MAP_TO;
 }
 
-/* Is the program run by valgrind? As far as this build knows. */
+/* Returns true if valgrind runs the program and this build was made with valgrind's header. */
 static inline bool kbi_san_is_valgrind(void)
 {
 #ifdef RUNNING_ON_VALGRIND
@@ -85,18 +85,20 @@ static inline bool kbi_san_is_valgrind(void)
 #endif
 }
 
-/* Memory that is a stack from now on. */
+/* Declares memory that is a stack from now on. */
 static inline void kbi_san_stack(const void *low, const void *high)
 {
-	(void)low, (void)high; /* valgrind's macros do not use them on machines it does not know */
+	(void)low, (void)high; /* valgrind's macros do not use them on unknown machines */
 #ifdef VALGRIND_STACK_REGISTER
 	(void)VALGRIND_STACK_REGISTER(low, high);
 #endif
 }
 
-/* Right before a switch to `to`; *save keeps what arrive needs. NULL save: this context ends. In line for certain: a
- * function of its own would begin on one fibre and end on the other. */
-static inline __attribute__((always_inline)) void kbi_san_depart(void **save, const struct kbi_san *to)
+/* Announces a switch to `to`; call right before the switch. *save keeps the state that
+ * kbi_san_arrive needs. A NULL save: this context ends. Always in line: a function of its own would
+ * begin on one fibre and end on the next. */
+static inline __attribute__((always_inline)) void kbi_san_depart(void **save,
+	const struct kbi_san *to)
 {
 #if defined(KBI_ASAN)
 	__sanitizer_start_switch_fiber(save, to->low, (size_t)to->size * 16);
@@ -109,7 +111,7 @@ static inline __attribute__((always_inline)) void kbi_san_depart(void **save, co
 #endif
 }
 
-/* First thing in a context that runs (again). */
+/* Completes a switch. Call first in a context that runs (again). */
 static inline void kbi_san_arrive(void *saved)
 {
 #if defined(KBI_ASAN)
@@ -119,7 +121,8 @@ static inline void kbi_san_arrive(void *saved)
 #endif
 }
 
-/* Nobody wants to know: then a line of the descriptor that a short thread does not touch otherwise is not written. */
+/* Notes the bounds of a stack. Without a sanitizer it writes nothing: a short thread does not touch
+ * this line of its descriptor otherwise. */
 static inline void kbi_san_note(struct kbi_san *s, const void *low, size_t size)
 {
 #ifdef KBI_ASAN
@@ -132,8 +135,9 @@ static inline void kbi_san_note(struct kbi_san *s, const void *low, size_t size)
 #endif
 }
 
-/* A context that is to run for the first time. Making a fibre clears most of a megabyte, so the one of the
- * descriptor's last thread goes on, but not for ever: frames that never return stay on its shadow stack. */
+/* Prepares a context that is to run for the first time. Making a fibre clears most of a megabyte,
+ * so the fibre of the descriptor's last thread is used again, but not for ever: frames that never
+ * return stay on its shadow stack. */
 static inline void kbi_san_make(struct kbi_san *s, const void *low, size_t size)
 {
 	kbi_san_note(s, low, size);
@@ -149,7 +153,7 @@ static inline void kbi_san_make(struct kbi_san *s, const void *low, size_t size)
 #endif
 }
 
-/* Memory that is in use although no pointer to it lies where LeakSanitizer looks. */
+/* Declares memory that is in use although no pointer to it lies where LeakSanitizer searches. */
 static inline void kbi_san_in_use(void *p)
 {
 #ifdef KBI_ASAN
@@ -159,7 +163,7 @@ static inline void kbi_san_in_use(void *p)
 #endif
 }
 
-/* The calling context, whose stack is a kernel thread's. */
+/* Registers the calling context, which runs on the stack of a kernel thread. */
 static inline void kbi_san_adopt(struct kbi_san *s, const void *low, size_t size)
 {
 	kbi_san_note(s, low, size);
@@ -169,11 +173,11 @@ static inline void kbi_san_adopt(struct kbi_san *s, const void *low, size_t size
 #endif
 }
 
-/* It will not run again. */
+/* Ends a context, which will not run again. */
 static inline void kbi_san_end(struct kbi_san *s)
 {
 #if defined(KBI_ASAN)
-	/* its last frames never returned: their marks must not outlive it */
+	/* the last frames never returned: their marks must not outlive the context */
 	__asan_unpoison_memory_region(s->low, (size_t)s->size * 16);
 #else
 	(void)s;

@@ -1,4 +1,4 @@
-/* os/asked.c - tells the answers of libc's inside. Contract in asked.h. */
+/* os/asked.c - prints the answers about libc's internals. Contract in asked.h. */
 #include "os/asked.h"
 
 #include <stdarg.h>
@@ -32,7 +32,8 @@ static const char *name(void)
 
 void kbi_asked_tell(enum kbi_asked answer, const char *what, const char *format, ...)
 {
-	static const char *const marks[] = { [KBI_ASKED_FOUND] = "+ ", [KBI_ASKED_LACKS] = "- ", [KBI_ASKED_MISSED] = "" };
+	static const char *const marks[] =
+		{ [KBI_ASKED_FOUND] = "+ ", [KBI_ASKED_LACKS] = "- ", [KBI_ASKED_MISSED] = "" };
 	char text[LONGEST];
 	va_list args;
 

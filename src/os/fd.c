@@ -18,7 +18,7 @@ void kbi_fd_note(int fd)
 		;
 }
 
-/* ---- numbers for a moment ------------------------------------------------------------------------------ */
+/* ---- numbers for a moment -------------------------------------------------------------------- */
 
 enum { PATIENCE_MS = 1000 };
 static a32 brief;
@@ -50,7 +50,7 @@ void kbi_fd_forked(void)
 	a_store_rlx(&brief, 0);
 }
 
-/* ---- numbers for long -------------------------------------------------------------------------------------- */
+/* ---- numbers for long ------------------------------------------------------------------------ */
 
 void kbi_fd_make_room(void)
 {
@@ -77,7 +77,7 @@ int kbi_fd_move(int fd)
 	return (int)high;
 }
 
-/* fd + 1, by place; places below n_kept have been used. */
+/* fd + 1, by place; places below n_kept have been used. Any thread, atomic. */
 static a32 kept[KBI_FD_KEPT], n_kept;
 
 bool kbi_fd_keep(int fd)
@@ -85,9 +85,11 @@ bool kbi_fd_keep(int fd)
 	for (uint32_t i = 0; i < KBI_FD_KEPT; i++) {
 		uint32_t none = 0, n = a_load_rlx(&n_kept);
 
-		if (a_load_rlx(&kept[i]) || !a_cas_acqrel(&kept[i], &none, (uint32_t)fd + 1)) /* partner: itself */
+		/* pairs with this CAS in another thread */
+		if (a_load_rlx(&kept[i]) || !a_cas_acqrel(&kept[i], &none, (uint32_t)fd + 1))
 			continue;
-		while (n < i + 1 && !a_cas_acqrel(&n_kept, &n, i + 1)) /* partner: the load of a look */
+		/* release: pairs with the acquire loads of n_kept below */
+		while (n < i + 1 && !a_cas_acqrel(&n_kept, &n, i + 1))
 			;
 		kbi_fd_note(fd);
 		return true;
@@ -125,9 +127,10 @@ int kbi_fd_highest_kept(void)
 
 bool kbi_fd_find(bool (*is)(const char *name, void *arg), void *arg)
 {
-	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
+	enum { LENGTH = 16, NAME = 19 }; /* offsets in a linux_dirent64 */
 	KBI_FD_BRIEFLY();
-	long folder = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
+	long folder = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd",
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC), n;
 	char buf[2048], name[64];
 	bool found = false;
 

@@ -20,7 +20,7 @@ bool kbi_gate_enter(a32 *gate, uint32_t group, unsigned ms)
 
 	for (unsigned waits = 0;;) {
 		if (kbi_likely(!(w & others))) {
-			/* acquire: partner is the release in kbi_gate_leave */
+			/* acquire: pairs with the release in kbi_gate_leave */
 			if (a_cas_acqrel(gate, &w, w + group))
 				return true;
 		} else if (w & WAITED || a_cas_acqrel(gate, &w, w | WAITED)) {
@@ -38,11 +38,11 @@ void kbi_gate_leave(a32 *gate, uint32_t group)
 
 	do {
 		if (kbi_unlikely(!(w & all_of(group))))
-			return; /* a child of fork has opened the gate since */
+			return; /* a child of fork has opened the gate meanwhile */
 		next = w - group;
 		if (!(next & all_of(group)))
 			next &= ~(uint32_t)WAITED;
-	} while (!a_cas_acqrel(gate, &w, next)); /* release: partner is the acquire in kbi_gate_enter */
+	} while (!a_cas_acqrel(gate, &w, next)); /* release: pairs with the acquire in kbi_gate_enter */
 	if (kbi_unlikely((w & ~next) & WAITED))
 		kbi_sys_futex_wake(gate, INT_MAX);
 }

@@ -1,7 +1,7 @@
-/* os/newer.h - numbers and flags of the kernel's that are newer than the headers of the oldest system that we are built on
- * (glibc 2.31, Linux 5.10's headers or older). The kernel is asked at run time; the numbers are the same on every
- * machine. Nothing else in the tree gives a number to such a name.
- * Callers: everybody. */
+/* os/newer.h - numbers and flags of the kernel that are newer than the headers of the oldest system
+ * we build on (glibc 2.31, headers of Linux 5.10 or older). The kernel is asked at run time. The
+ * numbers are equal on all machines. No unit elsewhere gives a number to one of these names.
+ * Callers: all rooms. */
 #ifndef KBI_NEWER_H
 #define KBI_NEWER_H
 

@@ -9,7 +9,7 @@
 #include "base/atom.h"
 #include "os/sys.h"
 
-/* ---- the hash -------------------------------------------------------------------------------------------- */
+/* ---- the hash -------------------------------------------------------------------------------- */
 
 static inline uint64_t turn(uint64_t x, unsigned bits)
 {
@@ -39,7 +39,8 @@ static inline void take(uint64_t v[4], uint64_t word)
 	v[0] ^= word;
 }
 
-/* The words as the 16 bytes of a message; the last word that is taken says so, as the definition wants. */
+/* Hashes the words as a message of 16 bytes. The last word contains the length, as the definition
+ * requires. */
 uint64_t kbi_random_hash(const uint64_t key[2], uint64_t a, uint64_t b)
 {
 	uint64_t v[4] = { key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
@@ -53,7 +54,7 @@ uint64_t kbi_random_hash(const uint64_t key[2], uint64_t a, uint64_t b)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* ---- where it comes from ------------------------------------------------------------------------------------ */
+/* ---- sources of random bytes ----------------------------------------------------------------- */
 
 static bool from_kernel(void *p, size_t n)
 {
@@ -80,7 +81,8 @@ static void from_start(char *p, size_t n)
 	if (random)
 		memcpy(key, random, sizeof key);
 	if (!a_xchg_acqrel(&told, 1))
-		kbi_sys_message("the kernel gives no random numbers (getrandom, /dev/urandom): those of the start are used");
+		kbi_sys_message("the kernel gives no random numbers (getrandom, /dev/urandom): those of "
+			"the start are used");
 	while (n > 0) {
 		uint64_t word = kbi_random_hash(key, a_add_rlx(&count, 1), kbi_sys_now());
 		size_t part = n < sizeof word ? n : sizeof word;

@@ -1,5 +1,5 @@
-/* os/sys.c - the few system calls of the runtime. Contract in sys.h.
- * Runs on any stack; never switches, never allocates through malloc. */
+/* os/sys.c - the basic system calls of the runtime. Contract in sys.h. Runs on any stack; never
+ * switches, never allocates through malloc. */
 #include "os/sys.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Tells os/module whose the system calls are in whatever module this is linked into. */
+/* Marks each module that this file is linked into: os/module then knows that its system calls are
+ * Kochab's. */
 __attribute__((section(".note.kochab"), used, aligned(4))) static const struct {
 	uint32_t name_size, size, type;
 	char name[8];
@@ -52,7 +53,8 @@ long kbi_sys_signal(int tid, int sig)
 	return kbi_sys(SYS_tgkill, getpid(), tid, sig);
 }
 
-/* A process of ours has its number, or it is one of several kernel threads of the caller's process. */
+/* The target is a process of ours, whose number is tid, or a kernel thread of the caller's
+ * process. */
 long kbi_sys_signal_info(int tid, int sig, const void *info)
 {
 	long e = kbi_sys_from.processes ? kbi_sys(SYS_rt_tgsigqueueinfo, tid, tid, sig, info) : -ESRCH;
@@ -75,7 +77,8 @@ int kbi_sys_gettid(void)
 	return (int)kbi_sys(SYS_gettid);
 }
 
-/* The kernel reads the mask before it looks what is to be done with it, and that is nothing. */
+/* Tests 8 bytes: the kernel reads the mask before it rejects the invalid operation -1, so it
+ * changes nothing. */
 static bool can_read_mask(const char *at)
 {
 	return kbi_sys(SYS_rt_sigprocmask, -1, at, NULL, 8) != -EFAULT;
@@ -86,7 +89,7 @@ bool kbi_sys_can_read(const void *at, size_t n)
 	return can_read_mask(at) && can_read_mask((const char *)at + n - 8);
 }
 
-/* The parent may have gone before it could ask to be told. */
+/* The parent may have ended before the request to the kernel, hence the check. */
 void kbi_sys_die_with(int parent)
 {
 	kbi_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -144,7 +147,8 @@ void kbi_sys_write(int fd, const char *text, size_t n)
 	}
 }
 
-/* The bytes from text on that are a control character: 2 bytes from U+0080 to U+009F; 0: it is none. */
+/* Returns the length of a control character at `text`: 2 for U+0080 to U+009F, else 1; 0: no
+ * control character. */
 static size_t control(const char *text, size_t n)
 {
 	unsigned char c = (unsigned char)text[0], next = n > 1 ? (unsigned char)text[1] : 0;
@@ -206,11 +210,12 @@ void kbi_sys_fatal(const char *format, ...)
 	abort();
 }
 
-/* Raw where it can be, so that a handler which interrupts it finds our code and not libc's. */
+/* Makes a raw system call where possible, so that an interrupting handler finds our code and not
+ * libc's. */
 void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
 {
 	flags |= MAP_PRIVATE | MAP_ANONYMOUS;
-#if defined(__s390__) /* its arguments lie in a struct */
+#if defined(__s390__) /* s390's mmap takes its arguments in a struct */
 	void *p = mmap(at, bytes, protection, flags, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
@@ -221,8 +226,9 @@ void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags)
 #endif
 }
 
-/* Not by libc's mmap, in front of which a library may have put a function of its own, as UCX does: that takes a lock, and
- * our caller may hold one. Unmapping goes by libc's call, because such a library must know of it. */
+/* Bypasses libc's mmap: a library may have put its own function in front of it, as UCX does. Such a
+ * function takes a lock, and our caller may hold that lock. Unmapping goes through libc, because
+ * such a library must know of it. */
 void *kbi_sys_map(size_t bytes)
 {
 	if (kbi_sys_from.take)
@@ -230,7 +236,8 @@ void *kbi_sys_map(size_t bytes)
 	return kbi_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
 }
 
-/* Nothing is made of what may not be touched, and what is locked no more may be: in this order. */
+/* The order matters: the kernel populates no memory that may not be accessed, and none that is no
+ * longer locked. */
 void *kbi_sys_map_table(size_t bytes)
 {
 	void *p;
@@ -272,7 +279,8 @@ size_t kbi_sys_reserve(size_t wanted)
 	getrlimit(RLIMIT_AS, &l);
 	if (l.rlim_cur == RLIM_INFINITY || wanted < l.rlim_cur / PART)
 		return wanted;
-	return l.rlim_cur / PART > LEAST ? (size_t)(l.rlim_cur / PART) : wanted < LEAST ? wanted : LEAST;
+	return l.rlim_cur / PART > LEAST ? (size_t)(l.rlim_cur / PART) :
+		wanted < LEAST ? wanted : LEAST;
 }
 
 static uint64_t ns_of(struct timespec t)

@@ -1,7 +1,7 @@
-/* os/sys.h - raw system calls: no errno, no cancellation point, nothing that a program or the drop-in could
- * have interposed. Results as the kernel gives them: -errno on failure. All system calls of the runtime are
- * made here or in a neighbour in this room.
- * Callers: everybody above. Runs on any stack, with any thread pointer loaded. */
+/* os/sys.h - raw system calls: no errno, no cancellation point, no function that a program or the
+ * drop-in could have interposed. Results are the kernel's: -errno on failure. All system calls of
+ * the runtime are made here or in another unit of this room.
+ * Callers: all rooms above. Runs on any stack, with any thread pointer loaded. */
 #ifndef KBI_SYS_H
 #define KBI_SYS_H
 
@@ -36,7 +36,8 @@ static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4),
+		"r"(x5) : "memory");
 	return x0;
 }
 #elif defined(__riscv)
@@ -50,7 +51,8 @@ static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long
 	register long a4 __asm__("a4") = e;
 	register long a5 __asm__("a5") = f;
 
-	__asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5) : "memory");
+	__asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4),
+		"r"(a5) : "memory");
 	return a0;
 }
 #elif defined(__s390x__)
@@ -64,16 +66,17 @@ static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long
 	register long r6 __asm__("6") = e;
 	register long r7 __asm__("7") = f;
 
-	__asm__ volatile("svc 0" : "+d"(r2) : "d"(r1), "d"(r3), "d"(r4), "d"(r5), "d"(r6), "d"(r7) : "memory", "cc");
+	__asm__ volatile("svc 0" : "+d"(r2) : "d"(r1), "d"(r3), "d"(r4), "d"(r5), "d"(r6),
+		"d"(r7) : "memory", "cc");
 	return r2;
 }
 #else
-/* Portable: libc's syscall() with its errno undone. */
+/* Portable: calls libc's syscall() and restores errno. */
 #define KBI_SYS_DIRECT 0
 long kbi_sys6(long n, long a, long b, long c, long d, long e, long f);
 #endif
 
-/* Not by way of a function of libc's that the drop-in defines. */
+/* 1 if kbi_sys6 bypasses libc, whose functions the drop-in may define. */
 #ifndef KBI_SYS_DIRECT
 #define KBI_SYS_DIRECT 1
 #endif
@@ -82,7 +85,7 @@ long kbi_sys6(long n, long a, long b, long c, long d, long e, long f);
 	kbi_sys6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define kbi_sys(...) KBI_SYS_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
-/* The kernel's struct sched_attr in its first version, which not every header has. */
+/* The kernel's struct sched_attr in its first version, which some headers lack. */
 struct kbi_sys_schedule {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -91,71 +94,81 @@ struct kbi_sys_schedule {
 	uint64_t runtime, deadline, period;
 };
 
-/* What virtual processors as processes change. Constant once they run. */
+/* Settings for virtual processors that are processes. Constant once they run. */
 struct kbi_sys_from {
-	void *(*take)(size_t bytes); /* where memory comes from; NULL: anonymous maps */
+	void *(*take)(size_t bytes); /* source of memory; NULL: anonymous maps */
 	void (*give)(void *p, size_t bytes);
-	int futex;                   /* flag of each futex call */
-	bool processes;              /* kernel threads of ours are in processes of their own */
+	int futex;                   /* flag added to each futex call */
+	bool processes;              /* our kernel threads are in processes of their own */
 };
 extern KBI_HIDDEN struct kbi_sys_from kbi_sys_from;
 
-/* Sleeps while *word == expected. timeout: relative, NULL none. 0, -EAGAIN, -EINTR, -ETIMEDOUT. */
+/* Sleeps while *word == expected. timeout: relative, NULL none. Returns 0, -EAGAIN, -EINTR,
+ * -ETIMEDOUT. */
 long kbi_sys_futex_wait(const void *word, uint32_t expected, const struct timespec *timeout);
-/* Wakes up to n sleepers; how many. */
+/* Wakes up to n sleepers and returns their number. */
 long kbi_sys_futex_wake(const void *word, int n);
-/* The same for words that processes share. */
+/* kbi_sys_futex_wait and kbi_sys_futex_wake for words that processes share. */
 long kbi_sys_futex_wait_shared(const void *word, uint32_t expected, const struct timespec *timeout);
 long kbi_sys_futex_wake_shared(const void *word, int n);
 int kbi_sys_gettid(void);
-/* Sends a signal to a kernel thread of ours. 0, -ESRCH. */
+/* Sends a signal to a kernel thread of ours. Returns 0, -ESRCH. */
 long kbi_sys_signal(int tid, int sig);
-/* The same, with what its handler is to be told: a siginfo_t. */
+/* Sends a signal with a siginfo_t for its handler. Returns 0, -ESRCH. */
 long kbi_sys_signal_info(int tid, int sig, const void *info);
-/* The process that calls ends when its parent ends; other children of that one may read in which system call it is. */
+/* Makes the calling process end when its parent ends. Lets the parent's children read the system
+ * call that the calling process is in. */
 void kbi_sys_die_with(int parent);
-/* The n bytes there, 8 to a page, can be read: what a program gives to the kernel may lead anywhere, and the kernel says
- * EFAULT. Nothing is changed. */
+/* Returns true if the n bytes at `at`, 8 to a page, can be read. Pointers that a program passes to
+ * the kernel may be invalid, and the kernel answers EFAULT. Changes nothing. */
 bool kbi_sys_can_read(const void *at, size_t n);
-/* poll that does not wait: how many are ready, or -errno, never -EINTR. The kernel says that where nothing is ready and a
- * signal comes meanwhile, also one of the runtime's own, and a call that may block is no answer to it. */
+/* Polls without waiting. Returns the number of ready descriptors, or -errno, never -EINTR: the
+ * kernel returns -EINTR if none is ready and a signal arrives meanwhile, even a signal of the
+ * runtime. The caller must not fall back to a blocking call for that. */
 long kbi_sys_poll_now(struct pollfd *fds, size_t n);
-/* The kernel has told that a call for these events of poll does not wait, but for who is faster. */
+/* Returns true if the kernel reports that a call for these poll events would not wait, unless a
+ * faster caller takes the data. */
 bool kbi_sys_is_ready(int fd, short events);
-/* Kernel's idea of yielding the processor. */
+/* Yields the processor as the kernel sees it. */
 void kbi_sys_yield(void);
-/* By who finds for the n-th time, from 0, that another kernel thread is not as far as it must be, where it has no word
- * to sleep on (os/lock.h): that one may have been preempted. A thread with a real-time priority lets none of a lower
- * one run by yielding, so now and then it sleeps for a moment. */
+/* Yields to a kernel thread that must advance but has no word to sleep on (os/lock.h); it may have
+ * been preempted. n counts the caller's tries from 0. A thread with a real-time priority lets no
+ * thread of a lower priority run by yielding, so now and then this function sleeps for a moment. */
 void kbi_sys_yield_to_holder(unsigned n);
-/* Writes all of it to a descriptor, ignoring errors: for last words. */
+/* Writes the whole text to a descriptor, ignoring errors: for last words. */
 void kbi_sys_write(int fd, const char *text, size_t n);
-/* Control characters in a text that goes to a terminal become '?': names of threads may come from anywhere. */
+/* Replaces control characters by '?' in a text for a terminal: names of threads may come from
+ * anywhere. */
 void kbi_sys_harmless(char *text, size_t n);
-/* Whoever has started the program may see its memory, and so its addresses: it is dumpable, which a program with more
- * rights than its caller is not. And an address, for a message: NULL where it may not be seen. */
+/* kbi_sys_is_open returns true if the user who started the program may see its memory, hence its
+ * addresses: the program is dumpable. A program with more rights than its caller is not.
+ * kbi_sys_shown returns an address for a message: NULL where addresses may not be seen. */
 bool kbi_sys_is_open(void);
 const void *kbi_sys_shown(const void *address);
-/* Prints "kochab: ..." to standard error with one write; at most 511 bytes. Async-signal-safe enough for
- * handlers: %s %d %u %ld %lu %p %c %% and widths by vsnprintf. */
+/* Prints "kochab: ..." to standard error with one write; at most 511 bytes. Async-signal-safe
+ * enough for handlers: vsnprintf formats %s %d %u %ld %lu %p %c %% and widths. */
 void kbi_sys_message(const char *format, ...) KBI_PRINTF(1, 2);
-/* The same, then abort(). */
+/* Prints as kbi_sys_message does, then calls abort(). */
 void kbi_sys_fatal(const char *format, ...) KBI_PRINTF(1, 2) KBI_NORETURN;
-/* Anonymous private sparse memory; NULL on failure. Never counts against overcommit. */
+/* Returns anonymous private sparse memory, or NULL. The memory never counts against overcommit. */
 void *kbi_sys_map(size_t bytes);
-/* The same for a table that is reserved for the most there may ever be: in a program that has all its future memory locked
- * (mlockall) the others are made and locked at once, this is used as ever and not locked. */
+/* Returns memory as kbi_sys_map does, for a table reserved at its largest possible size. In a
+ * program that locks all future memory (mlockall) other mappings are populated and locked at once;
+ * this mapping stays sparse and unlocked. */
 void *kbi_sys_map_table(size_t bytes);
-/* Most of such memory will be used if so much is: large pages from its second one on. A hint. */
+/* Advises large pages from the second large page of the memory on: if that much is used, most of
+ * the memory will be. */
 void kbi_sys_map_large(void *at, size_t bytes);
 void kbi_sys_unmap(void *p, size_t bytes);
-/* How much of what is wanted a table that is reserved once may take: less where the process's address space is limited. */
+/* Returns the size that a table reserved once may take: `wanted`, or less if the process's address
+ * space is limited. */
 size_t kbi_sys_reserve(size_t wanted);
-/* mmap without a file: the address, or NULL. `at` and flags as there; MAP_PRIVATE | MAP_ANONYMOUS are added. */
+/* mmap without a file. Returns the address, or NULL. `at` and flags as in mmap; MAP_PRIVATE |
+ * MAP_ANONYMOUS are added. */
 void *kbi_sys_mmap(void *at, size_t bytes, int protection, int flags);
-/* CLOCK_MONOTONIC, ns. */
+/* Returns CLOCK_MONOTONIC in ns. */
 uint64_t kbi_sys_now(void);
-/* The kernel's clock of that number, ns; 0: it has none. */
+/* Returns the kernel's clock of that number in ns; 0: the kernel has no such clock. */
 uint64_t kbi_sys_clock(int clock);
 static inline struct timespec kbi_sys_timespec(uint64_t ns)
 {

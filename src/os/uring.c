@@ -1,5 +1,6 @@
-/* os/uring.c - io_uring without a library: what Kochab needs of it are two mappings, four indices and one call.
- * Contract in uring.h. Neither SINGLE_ISSUER nor DEFER_TASKRUN: any kernel thread submits. */
+/* os/uring.c - io_uring without a library: Kochab needs two mappings, four indices and one system
+ * call. Contract in uring.h. Uses neither SINGLE_ISSUER nor DEFER_TASKRUN, so any kernel thread may
+ * submit. */
 #include "os/uring.h"
 
 #include <errno.h>
@@ -11,9 +12,10 @@
 #include "os/newer.h"
 #include "os/sys.h"
 
-enum { KNOWS_TABLES = 1 << 12 /* IORING_FEAT_LINKED_FILE: Linux 5.19; tables of rings came just before */ };
+enum { KNOWS_TABLES =
+	1 << 12 /* IORING_FEAT_LINKED_FILE: Linux 5.19, just after tables of rings */ };
 
-static a8 has_tables; /* a kernel of whose rings we know that */
+static a8 has_tables; /* 1: the kernel has tables of rings; written by kbi_uring_open */
 
 static bool is_ring(const char *name, void *unused)
 {
@@ -21,14 +23,16 @@ static bool is_ring(const char *name, void *unused)
 	return !strcmp(name, "anon_inode:[io_uring]");
 }
 
-/* A thread that has never had to do with rings has no table of them: EINVAL, or EBADF where the table is empty. So says an
- * older kernel of every thread: it may have used any ring that there is. */
+/* A thread that has never used a ring has no table of rings: EINVAL, or EBADF if the table is
+ * empty. An older kernel answers EINVAL for every thread, so the thread may have used any ring of
+ * the process. */
 bool kbi_uring_used_here(void)
 {
 	const unsigned by_table = 1u << 4; /* IORING_ENTER_REGISTERED_RING */
 	long r = kbi_sys(SYS_io_uring_enter, 0, 0, 0, by_table, NULL, 0);
 
-	return r == -EBADF || r >= 0 || (r == -EINVAL && !a_load_rlx(&has_tables) && kbi_fd_find(is_ring, NULL));
+	return r == -EBADF || r >= 0 ||
+		(r == -EINVAL && !a_load_rlx(&has_tables) && kbi_fd_find(is_ring, NULL));
 }
 
 #if KBI_HAVE_URING
@@ -41,14 +45,16 @@ enum { MOST_WORKERS = 19 /* IORING_REGISTER_IOWQ_MAX_WORKERS: Linux 5.15 */ };
 
 static void *part(int fd, size_t bytes, off_t where)
 {
-	long p = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, where);
+	long p = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+		where);
 
 	return p < 0 && p > -4096 ? NULL : (void *)p;
 }
 
-/* Where virtual processors are processes the ring lies in memory that they share: a mapping of its file would be one
- * process's only, and not where we want it. A page for the rings and one for what is asked: more would have to be
- * contiguous until Linux 6.10. The places for the addresses have names in newer headers. */
+/* If virtual processors are processes, the ring lies in memory that they share: a mapping of the
+ * ring's file would belong to a single process, and not at our address. A page holds the rings and
+ * a page the requests: larger areas had to be contiguous until Linux 6.10. The address fields have
+ * names only in newer headers. */
 enum { OURS_ENTRIES = 32 };
 static int take_ours(struct kbi_uring *u, struct io_uring_params *p)
 {
@@ -65,7 +71,7 @@ static int take_ours(struct kbi_uring *u, struct io_uring_params *p)
 	return 0;
 }
 
-/* Indices and answers share a mapping (IORING_FEAT_SINGLE_MMAP, Linux 5.4). */
+/* Maps the ring. Indices and answers share a mapping (IORING_FEAT_SINGLE_MMAP, Linux 5.4). */
 static int map(struct kbi_uring *u, const struct io_uring_params *p)
 {
 	size_t sq = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
@@ -139,15 +145,16 @@ void kbi_uring_close(struct kbi_uring *u)
 
 void kbi_uring_workers(struct kbi_uring *u, unsigned n)
 {
-	uint32_t most[] = { n, 0 }; /* of files; of sockets and the like, which may wait for ever: as the kernel has it */
+	/* for files; 0: the kernel's default for sockets and similar files, which may wait for ever */
+	uint32_t most[] = { n, 0 };
 
 	kbi_sys(SYS_io_uring_register, u->fd, MOST_WORKERS, most, 2);
 }
 
 int kbi_uring_buffers(struct kbi_uring *u, const struct iovec *v, unsigned n)
 {
-	return (int)-kbi_sys(SYS_io_uring_register, u->fd, n ? IORING_REGISTER_BUFFERS : IORING_UNREGISTER_BUFFERS,
-			     n ? v : NULL, n);
+	return (int)-kbi_sys(SYS_io_uring_register, u->fd,
+		n ? IORING_REGISTER_BUFFERS : IORING_UNREGISTER_BUFFERS, n ? v : NULL, n);
 }
 
 bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
@@ -155,7 +162,7 @@ bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
 	uint32_t tail = a_load_rlx(u->sq_tail);
 	struct io_uring_sqe *s = (struct io_uring_sqe *)u->sqes + (tail & u->sq_mask);
 
-	/* acquire: partner is the kernel's release when it has read the entry */
+	/* acquire: pairs with the kernel's release after it has read the entry */
 	if (tail - a_load_acq(u->sq_head) >= u->entries)
 		return false;
 	memset(s, 0, sizeof *s);
@@ -167,7 +174,7 @@ bool kbi_uring_fill(struct kbi_uring *u, const struct kbi_uring_ask *a)
 	s->rw_flags = (int)a->flags;
 	s->user_data = a->data;
 	s->buf_index = (uint16_t)a->buffer;
-	/* release: partner is the kernel's acquire */
+	/* release: pairs with the kernel's acquire of the tail */
 	a_store_rel(u->sq_tail, tail + 1);
 	return true;
 }
@@ -180,7 +187,7 @@ int kbi_uring_submit(struct kbi_uring *u)
 	return r < 0 ? (int)-r : 0;
 }
 
-/* The kernel keeps answers that had no place, and puts them there when it is asked to. */
+/* Asks the kernel to store the answers it holds, which had no room in the ring. */
 static void fetch(struct kbi_uring *u)
 {
 	long r;
@@ -189,7 +196,7 @@ static void fetch(struct kbi_uring *u)
 		return;
 	r = kbi_sys(SYS_io_uring_enter, u->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
 	if (r == -EBADF || r == -EOPNOTSUPP)
-		a_store_rlx(u->sq_flags, 0); /* the program has closed it: they never come */
+		a_store_rlx(u->sq_flags, 0); /* the program has closed the ring: the answers never come */
 }
 
 bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result)
@@ -198,12 +205,12 @@ bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result)
 	const struct io_uring_cqe *c = (const struct io_uring_cqe *)u->cqes + (head & u->cq_mask);
 
 	fetch(u);
-	/* acquire: partner is the kernel's release */
+	/* acquire: pairs with the kernel's release of the tail */
 	if (head == a_load_acq(u->cq_tail))
 		return false;
 	*data = c->user_data;
 	*result = c->res;
-	/* release: partner is the kernel's acquire; the entry is its own again */
+	/* release: pairs with the kernel's acquire; the entry belongs to the kernel again */
 	a_store_rel(u->cq_head, head + 1);
 	return true;
 }
