@@ -11,11 +11,13 @@
 #include "os/fd.h"
 #include "os/sys.h"
 
-/* The linker's: the ELF header in front of this module. */
+/* Defined by the linker: the ELF header in front of this module. */
 extern const ElfW(Ehdr) __ehdr_start KBI_HIDDEN;
 
-/* The linker's: the section that has all code of libkochab.a. NULL: that is not what this is linked from. */
-extern const char __start_kbi_text[] KBI_HIDDEN __attribute__((weak)), __stop_kbi_text[] KBI_HIDDEN __attribute__((weak));
+/* Defined by the linker: the bounds of the section that holds all code of libkochab.a. NULL: this
+ * is another library. */
+extern const char __start_kbi_text[] KBI_HIDDEN __attribute__((weak)),
+	__stop_kbi_text[] KBI_HIDDEN __attribute__((weak));
 
 uintptr_t kbi_context_at(const void *context)
 {
@@ -33,7 +35,8 @@ uintptr_t kbi_context_at(const void *context)
 #endif
 }
 
-static const ElfW(Ehdr) *added; /* or NULL */
+/* ELF header of the added library, or NULL; constant once handlers run */
+static const ElfW(Ehdr) *added;
 
 void kbi_context_add(const void *ehdr)
 {
@@ -50,11 +53,13 @@ static bool is_in(const ElfW(Ehdr) *e, uintptr_t at)
 	uintptr_t base = (uintptr_t)e;
 	const ElfW(Phdr) *p = (const void *)(base + e->e_phoff);
 
-	/* a shared library's addresses count from its beginning, a program's may not */
+	/* addresses of a shared library are relative to its beginning, those of a program may be
+	 * absolute */
 	if (e->e_type != ET_DYN)
 		base = 0;
 	for (int i = 0; i < e->e_phnum; i++)
-		if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X && at - (base + p[i].p_vaddr) < p[i].p_memsz)
+		if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X &&
+			at - (base + p[i].p_vaddr) < p[i].p_memsz)
 			return true;
 	return false;
 }
@@ -75,14 +80,14 @@ bool kbi_context_is_ours(uintptr_t at)
 	return is_in(&__ehdr_start, at) || (added && is_in(added, at));
 }
 
-/* ---- where a thread must not be left --------------------------------------------------------------------------- */
+/* ---- where a thread must not be left --------------------------------------------------------- */
 
 enum { RANGES = 64 };
 
 static struct range {
 	uintptr_t low, size;
 	bool ours;
-} ranges[RANGES]; /* constant once learnt */
+} ranges[RANGES]; /* constant after kbi_context_learn */
 static unsigned n_ranges;
 static bool full;
 
@@ -93,8 +98,8 @@ static bool is_kochab(const char *path)
 
 static bool is_delicate(const char *path)
 {
-	static const char *const names[] = { "ld-linux", "ld64", "ld-musl", "ld.so", "ld-2.", "libc.", "libc-",
-					     "libpthread", "libdl", "librt.", "libkochab", "libasan", "libtsan",
+	static const char *const names[] = { "ld-linux", "ld64", "ld-musl", "ld.so", "ld-2.", "libc.",
+		"libc-", "libpthread", "libdl", "librt.", "libkochab", "libasan", "libtsan",
 					     "libubsan", "liblsan", "libgcc_s", "libnss", "libresolv" };
 	const char *name = strrchr(path, '/');
 
@@ -116,7 +121,8 @@ static int add(struct dl_phdr_info *info, size_t size, void *unused)
 			continue;
 		full |= n_ranges == RANGES;
 		if (!full)
-			ranges[n_ranges++] = (struct range){ info->dlpi_addr + p->p_vaddr, p->p_memsz, is_kochab(info->dlpi_name) };
+			ranges[n_ranges++] = (struct range){ info->dlpi_addr + p->p_vaddr, p->p_memsz,
+				is_kochab(info->dlpi_name) };
 	}
 	return 0;
 }
@@ -130,21 +136,21 @@ void kbi_context_learn(void)
 bool kbi_context_may_leave(uintptr_t at)
 {
 	if (full || n_ranges == 0 || kbi_context_is_ours(at) || at - libcs_low < libcs_size)
-		return false; /* a static program: libc is anywhere in it */
+		return false; /* n_ranges 0: a static program, where libc may be anywhere */
 	for (unsigned i = 0; i < n_ranges; i++)
 		if (at - ranges[i].low < ranges[i].size)
 			return false;
 	return true;
 }
 
-/* ---- whose code ------------------------------------------------------------------------------------------------- */
+/* ---- whose code ------------------------------------------------------------------------------ */
 
 bool kbi_context_knows_code(void)
 {
 	return !full && n_ranges;
 }
 
-/* A shared library's. */
+/* Returns the code of a shared library. */
 static void code_of(const ElfW(Ehdr) *e, uintptr_t *low, size_t *size)
 {
 	const ElfW(Phdr) *p = (const void *)((uintptr_t)e + e->e_phoff);
@@ -189,9 +195,9 @@ enum kbi_context_code kbi_context_code(uintptr_t at)
 	return KBI_CODE_PROGRAM;
 }
 
-/* ---- places -------------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
-enum { NEAR = 128 /* bytes of a loop */, MOVING = 2 /* registers: a counter, what was loaded */ };
+enum { NEAR = 128 /* bytes of a loop */, MOVING = 2 /* registers: a counter, a loaded value */ };
 
 void kbi_context_place(const void *context, struct kbi_context_place *p)
 {
@@ -218,9 +224,9 @@ bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_con
 	return moving <= MOVING;
 }
 
-/* ---- the kernel's word ----------------------------------------------------------------------------------------------- */
+/* ---- answers of the kernel ------------------------------------------------------------------- */
 
-/* "/proc/N" and `back`, without libc's help. */
+/* Writes "/proc/N" and `back`. Calls only memcpy and strcpy. */
 static void put_path(char *path, unsigned tid, const char *back)
 {
 	static const char front[] = "/proc/";
@@ -237,7 +243,7 @@ static void put_path(char *path, unsigned tid, const char *back)
 	strcpy(path, back);
 }
 
-/* What the kernel says there, as a string. */
+/* Reads the file /proc/<tid><back> as a string; "" if it cannot be read. */
 static void told(int tid, const char *back, char *text, size_t size)
 {
 	char path[40];
@@ -256,10 +262,11 @@ static void told(int tid, const char *back, char *text, size_t size)
 
 static unsigned digit(char c)
 {
-	return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
+	return c >= '0' && c <= '9' ? (unsigned)(c - '0') :
+		c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
 }
 
-/* The next number and what follows it: to base ten, or with 0x. */
+/* Reads the next number, decimal or hexadecimal with 0x, and returns the rest of the text. */
 static const char *number(const char *p, uint64_t *value)
 {
 	unsigned base = 10;
@@ -275,7 +282,8 @@ static const char *number(const char *p, uint64_t *value)
 	return p;
 }
 
-/* Of those that sleep outside of calls these are let go by a signal; who waits for a disk, or for a file system, is not. */
+/* Returns true if the thread waits for a page from userfaultfd. A signal releases this wait; waits
+ * for a disk or a file system outside of calls it does not. */
 static bool waits_for_page(int tid)
 {
 	char where[32];
@@ -284,7 +292,8 @@ static bool waits_for_page(int tid)
 	return strcmp(where, "handle_userfault") == 0;
 }
 
-/* "202 0x1 0x2 0x3 0x4 0x5 0x6 0xSP 0xPC"; "running", or "-1 0xSP 0xPC" where it sleeps in no call. */
+/* Parses "202 0x1 0x2 0x3 0x4 0x5 0x6 0xSP 0xPC", "running", or "-1 0xSP 0xPC" for a sleep outside
+ * of a call. */
 void kbi_context_find_call(int tid, struct kbi_context_call *c)
 {
 	uint64_t nr, skipped;
@@ -307,7 +316,7 @@ void kbi_context_find_call(int tid, struct kbi_context_call *c)
 	number(number(p, &c->sp), &c->pc);
 }
 
-/* ---- going elsewhere ---------------------------------------------------------------------------------------------- */
+/* ---- going elsewhere ------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 bool kbi_context_can_go(void)
@@ -319,14 +328,15 @@ void kbi_context_go(void *context, void (*fn)(void *), void *arg, void *top)
 {
 	ucontext_t *uc = context;
 	greg_t *g = uc->uc_mcontext.gregs;
-	uintptr_t *sp = (uintptr_t *)((uintptr_t)top & ~(uintptr_t)15) - 1; /* as after a call */
+	/* aligned as after a call */
+	uintptr_t *sp = (uintptr_t *)((uintptr_t)top & ~(uintptr_t)15) - 1;
 
 	*sp = 0;
 	g[REG_RIP] = (greg_t)(uintptr_t)fn;
 	g[REG_RDI] = (greg_t)(uintptr_t)arg;
 	g[REG_RSP] = (greg_t)(uintptr_t)sp;
 	g[REG_RBP] = 0;
-	g[REG_EFL] &= ~(greg_t)0x400; /* direction: forward */
+	g[REG_EFL] &= ~(greg_t)0x400; /* direction flag: forward */
 	if (uc->uc_mcontext.fpregs) {
 		uc->uc_mcontext.fpregs->swd = 0;
 		uc->uc_mcontext.fpregs->ftw = 0;
@@ -340,7 +350,8 @@ bool kbi_context_can_go(void)
 
 void kbi_context_go(void *context, void (*fn)(void *), void *arg, void *top)
 {
-	const unsigned long landing = 3 << 10; /* BTYPE: after an indirect branch, which this is not */
+	/* BTYPE: state after an indirect branch, which this is not */
+	const unsigned long landing = 3 << 10;
 	ucontext_t *uc = context;
 
 	uc->uc_mcontext.pstate &= ~landing;

@@ -1,5 +1,5 @@
-/* os/context.h - what a signal handler may ask of the context it has interrupted.
- * Callers: core, posix. Runs in handlers. */
+/* os/context.h - questions of a signal handler about the context that it has interrupted.
+ * Callers: core, posix, os. Runs in handlers. */
 #ifndef KBI_CONTEXT_H
 #define KBI_CONTEXT_H
 
@@ -9,95 +9,117 @@
 
 enum { KBI_CONTEXT_REGISTERS = 32 };
 
-/* The interrupted instruction's address; 0: this machine's layout is not known here. */
+/* Returns the address of the interrupted instruction; 0: the layout of this machine's context is
+ * unknown. */
 uintptr_t kbi_context_at(const void *ucontext);
-/* Once, before may_leave: where libc, the loader and the like lie. */
+/* Learns where libc, the loader and similar libraries lie. Call once, before
+ * kbi_context_may_leave. */
 void kbi_context_learn(void);
-/* Other code that counts as libc's: os/libsite's, os/libstub's. One range. */
+/* Declares a range of code that counts as libc's, for os/libsite and os/libstub. There is a single
+ * range. */
 void kbi_context_is_libcs(uintptr_t low, size_t size);
-/* Who is interrupted at `pc`, right behind a system call there, is behind one of libc's: at the address that lies on the
- * stack, whose pointer was so many bytes higher. */
+/* Declares that a context interrupted at `pc`, right behind a system call of ours, stands for a
+ * context behind a call of libc's: at the address on the stack, with a stack pointer `lowered`
+ * bytes higher. */
 void kbi_context_stands_for(uintptr_t pc, unsigned lowered);
-/* May a thread be switched away at this address: it is not in the library, in libc, the loader, a sanitizer. */
+/* Returns true if a thread may be switched away at this address: it is not in the library, libc,
+ * the loader or a sanitizer. */
 bool kbi_context_may_leave(uintptr_t at);
 
-/* Interrupted right behind a system call, in a function that does nothing else but return: where to. 0: not so, or
- * not known on this machine. It holds no lock there. */
+/* If the context is right behind a system call in a function that then only returns, returns its
+ * return address. Returns 0 otherwise, or if this machine's code is unknown. The thread holds no
+ * lock there. */
 uintptr_t kbi_context_returns_to(const void *ucontext);
-/* The same inside a function for strings or memory, such as memset and strlen, for as long as that takes. */
+/* Returns the return address for a context inside a function for strings or memory, such as memset
+ * and strlen, at any instruction; else 0. */
 uintptr_t kbi_context_leaf_returns_to(const void *ucontext);
-/* The same inside one that has a frame on the stack, such as strstr and regexec, or in what it calls. After frames_learn,
- * which is for once, as learn. */
+/* Returns the return address for a context inside a function that has a stack frame, such as strstr
+ * and regexec, or inside its callees; else 0. Call kbi_context_frames_learn once before, like
+ * kbi_context_learn. */
 uintptr_t kbi_context_known_returns_to(const void *ucontext);
 void kbi_context_frames_learn(void);
-/* The same inside any function of libc's or our allocator's: where on the stack is written where to it will return, which
- * is a place where a thread may be left. NULL: not known, or one that does more with it than to return. x86-64, after
- * frames_learn. */
+/* For a context inside any function of libc or of our allocator: returns the place on the stack
+ * that holds its return address, which leads to code where a thread may be left. Returns NULL if
+ * unknown, or if the function uses its return address for more than to return. x86-64, after
+ * kbi_context_frames_learn. */
 uintptr_t *kbi_context_slot(const void *ucontext);
-/* Is there a call in front of that address? x86-64. */
+/* Returns true if a call instruction stands in front of that address. x86-64. */
 bool kbi_context_follows_call(uintptr_t at);
 
-/* Where a thread was interrupted, and with what in its registers. */
+/* The place where a thread was interrupted, and the contents of its registers. */
 struct kbi_context_place {
 	uintptr_t pc, sp;
 	uint64_t r[KBI_CONTEXT_REGISTERS];
 };
 void kbi_context_place(const void *ucontext, struct kbi_context_place *p);
-/* Nothing has come of the time between: the same few instructions, the same values but for a counter and what it has
- * loaded. False where the registers' layout is not known. */
+/* Returns true if the time between a and b brought no progress: both are within the same few
+ * instructions, with the same values except for a counter and a loaded value. Returns false if the
+ * layout of the registers is unknown. */
 bool kbi_context_is_near(const struct kbi_context_place *a, const struct kbi_context_place *b);
 
-/* The handler returns to fn(arg), which never returns, on the stack below `top`, with the floating-point stack empty, and
- * not to the interrupted instruction. can_go: on this machine it can. */
+/* Makes the handler return to fn(arg), which never returns, on the stack below `top`, with the
+ * floating-point stack empty, in place of the interrupted instruction. kbi_context_can_go returns
+ * true if this machine supports it. */
 bool kbi_context_can_go(void);
 void kbi_context_go(void *ucontext, void (*fn)(void *), void *arg, void *top);
-/* It was on the alternate signal stack: in another handler. */
+/* Returns true if the context was on the alternate signal stack: inside another handler. */
 bool kbi_context_is_on_signal_stack(const void *ucontext);
 
-/* A system call that a kernel thread was found in; or an instruction at which it sleeps until somebody brings the page that
- * it touches (userfaultfd), which a signal lets it do once more. */
+/* A system call in which a kernel thread was found. Or an instruction at which a kernel thread
+ * sleeps until a handler provides the page that it accesses (userfaultfd); after a signal the
+ * kernel thread executes the instruction again. */
 enum { KBI_CONTEXT_NO_CALL = -1, KBI_CONTEXT_FAULT = -2 };
 struct kbi_context_call {
-	int64_t nr;   /* or one of these */
-	uint64_t arg; /* the first one */
+	int64_t nr;   /* number of the call, or KBI_CONTEXT_NO_CALL, KBI_CONTEXT_FAULT */
+	uint64_t arg; /* the first argument */
 	uint64_t sp, pc;
 };
-/* The one that kernel thread tid is in, from the kernel. Calls nothing of libc's. */
+/* Asks the kernel for the call that kernel thread tid is in. Of libc it calls string functions
+ * only. */
 void kbi_context_find_call(int tid, struct kbi_context_call *c);
-/* Has the signal interrupted this call: the kernel will make it again, or has ended it with EINTR? */
+/* Returns true if the signal has interrupted this call: the kernel will make it again, or has ended
+ * it with EINTR. */
 bool kbi_context_is_in_call(const void *ucontext, const struct kbi_context_call *c);
-/* It is made again in any case, unless a handler of the program's comes first. */
+/* Makes the call again in any case, unless a handler of the program's runs first. */
 void kbi_context_make_again(void *ucontext, const struct kbi_context_call *c);
-/* The same for a call that nobody knows, if the signal has ended one, and other calls by the same instruction, which have
- * been noted, tell which it is. Noted by one thread; a call of number -1 is none. x86-64. */
+/* Makes an unknown call again, if the signal has ended a call and a noted call by the same
+ * instruction identifies it. A single thread notes calls; calls of negative number are ignored.
+ * x86-64. */
 void kbi_context_note_call(const struct kbi_context_call *c);
 void kbi_context_make_any_again(void *ucontext);
-/* A handler of the program's has run on what was interrupted: a call that was ended by that with EINTR, or that was about
- * to be made again, is not: the program is to see it. x86-64. */
+/* Tells that a handler of the program's has run on the interrupted context. A call that the signal
+ * ended with EINTR, or that was about to be made again, is not made again: the program must see
+ * EINTR. x86-64. */
 void kbi_context_handled(void *ucontext);
-/* Has it just asked the kernel that others run (sched_yield), by instructions that say so? x86-64. */
+/* Returns true if the context has just called sched_yield by a recognised instruction sequence.
+ * x86-64. */
 bool kbi_context_has_yielded(const void *ucontext);
-/* The same for who interrupts a call often, and it shall end in its time all the same: what it has left is remembered from
- * one interruption to the next. One for each kernel thread. */
+/* Makes a call again that is interrupted often and must still end in time: the rest of its timeout
+ * is kept from one interruption to the next. Each kernel thread has a record. */
 struct kbi_context_rest {
-	uint64_t deadline; /* ns */
+	uint64_t deadline; /* ns of CLOCK_MONOTONIC */
 	struct timespec left;
 };
-void kbi_context_go_on(void *ucontext, const struct kbi_context_call *c, struct kbi_context_rest *r);
+void kbi_context_go_on(void *ucontext, const struct kbi_context_call *c,
+	struct kbi_context_rest *r);
 
-/* Is the address in the code of the library (or program) that this is linked into? */
+/* Returns true if the address is in the code of the library (or program) that this unit is linked
+ * into. */
 bool kbi_context_is_ours(uintptr_t at);
-/* Whose code it is. The program's is all that is not libc's (the loader's, a sanitizer's ...) or ours, also where the
- * library is linked into it. Once learnt; knows_code: false in a program with libc in it, where it cannot be told. */
+/* Returns whose code an address is. All code is the program's unless it is libc's (the loader's, a
+ * sanitizer's ...) or ours, even if the library is linked into the program. Call after
+ * kbi_context_learn. kbi_context_knows_code returns false in a program with libc linked in, where
+ * code cannot be told apart. */
 enum kbi_context_code { KBI_CODE_PROGRAM, KBI_CODE_LIBC, KBI_CODE_OURS };
 bool kbi_context_knows_code(void);
 enum kbi_context_code kbi_context_code(uintptr_t at);
-/* Where the library's code lies, and no other is; low 0: not known. */
+/* Returns the range that holds the library's code and no other code; low 0: unknown. */
 void kbi_context_library(uintptr_t *low, size_t *size);
-/* Another library's code is to count as ours: its ELF header. One; before handlers run. */
+/* Makes the code of another library, given by its ELF header, count as ours. At most one library;
+ * before handlers run. */
 void kbi_context_add(const void *ehdr);
 const void *kbi_context_added(void);
-/* Where that one's code lies; low 0: there is none. */
+/* Returns the range of the added library's code; low 0: there is none. */
 void kbi_context_added_code(uintptr_t *low, size_t *size);
 
 #endif

@@ -1,8 +1,10 @@
-/* os/context_again.c - a system call that a signal of ours has ended, and of which nobody knows which one it was: x86-64
- * writes the answer where the number was. But the kernel has told of other calls which instruction they were made by, and
- * where the code in front of that instruction loads the same number it is the same call. Each by itself would not do: an
- * instruction may make several calls, and what looks like a number may be the end of a longer instruction.
- * Contract in context.h. The table: one word a place, written by the lookout, read in handlers. */
+/* os/context_again.c - makes a system call again that a signal of ours has ended and whose number
+ * is lost: on x86-64 the result overwrites the number. But the kernel has told of other calls by
+ * which instruction they were made; if the code in front of that instruction loads the noted
+ * number, the call is identified. Both conditions are needed: an instruction may make several
+ * calls, and bytes that look like a number may be the end of a longer instruction. Contract in
+ * context.h. The table has a word for each place; the system monitor writes it, handlers read
+ * it. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,9 +16,11 @@
 
 #if defined(__x86_64__)
 
-enum { PLACES = 256, NUMBER_BITS = 10, NUMBERS = 1 << NUMBER_BITS, LOAD_SIZE = 5, BACK = 48, PAGE = 4096 };
+enum { PLACES = 256, NUMBER_BITS = 10, NUMBERS = 1 << NUMBER_BITS, LOAD_SIZE = 5, BACK = 48,
+	PAGE = 4096 };
 
-static a64 places[PLACES]; /* a place and its call's number; 0: none */
+/* address and number of a call; 0: none. Relaxed: the word is complete in itself. */
+static a64 places[PLACES];
 
 static a64 *entry(uint64_t pc)
 {
@@ -29,9 +33,9 @@ void kbi_context_note_call(const struct kbi_context_call *c)
 		a_store_rlx(entry(c->pc), c->pc << NUMBER_BITS | (uint64_t)c->nr);
 }
 
-/* ---- the code ---------------------------------------------------------------------------------------------------- */
+/* ---- the code -------------------------------------------------------------------------------- */
 
-/* The bytes of an operand in memory, or of a register, from its first on. */
+/* Returns the size in bytes of an operand in memory or in a register. */
 static unsigned operand(const uint8_t *p)
 {
 	unsigned mod = p[0] >> 6, rm = p[0] & 7, sib = mod != 3 && rm == 4;
@@ -41,8 +45,9 @@ static unsigned operand(const uint8_t *p)
 	return 1 + sib + (mod == 1) + (mod == 2) * 4;
 }
 
-/* The length of an instruction that loads a register other than rax, or writes to memory: compilers have these between the
- * number and the call. 0: another one. */
+/* Returns the length of an instruction that loads a register other than rax, or writes to memory:
+ * compilers place such instructions between the number and the call. Returns 0 for any other
+ * instruction. */
 static unsigned loads_another(const uint8_t *code)
 {
 	const uint8_t *p = code;
@@ -55,11 +60,11 @@ static unsigned loads_another(const uint8_t *code)
 	}
 	switch (*p) {
 	case 0x8b: /* mov to a register */
-	case 0x63: /* the same, of four bytes */
+	case 0x63: /* movslq to a register */
 	case 0x8d: /* lea */
 		to_rax = !(p[1] & 0x38) && !(rex & 4);
 		break;
-	case 0x89: /* mov from one */
+	case 0x89: /* mov from a register */
 	case 0x31: /* xor */
 	case 0xc7: /* mov $ */
 		to_rax = to_register && !(p[1] & 7) && !(rex & 1);
@@ -70,7 +75,8 @@ static unsigned loads_another(const uint8_t *code)
 	return to_rax ? 0 : (unsigned)(p - code) + 1 + operand(p + 1) + (*p == 0xc7) * 4;
 }
 
-/* Is the number loaded at p, and nothing but the call's arguments from there to the call at `end`? */
+/* Returns true if the instruction at p loads the number and only loads of arguments follow up to
+ * the call at `end`. */
 static bool leads_to(const uint8_t *p, const uint8_t *end, uint32_t nr)
 {
 	unsigned n = LOAD_SIZE;
@@ -82,7 +88,8 @@ static bool leads_to(const uint8_t *p, const uint8_t *end, uint32_t nr)
 	return p == end && n;
 }
 
-/* Of the code nothing is read in front of the page, where there may be none. */
+/* Returns true if the code in front of the call loads the number. Does not read the preceding page,
+ * which may not exist. */
 static bool has_number(const uint8_t *call, uint32_t nr)
 {
 	uintptr_t room = (uintptr_t)call % PAGE;
@@ -93,15 +100,16 @@ static bool has_number(const uint8_t *call, uint32_t nr)
 	return false;
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
-/* The kernel ends it with EINTR, whatever SA_RESTART says, and it has done nothing then. */
+/* Returns true if the kernel ends this call with EINTR in spite of SA_RESTART; such a call has had
+ * no effect. */
 static bool is_ended(uint32_t nr)
 {
-	static const uint16_t ended[] = { SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait, SYS_epoll_pwait,
-					  SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
-					  SYS_semop, SYS_semtimedop, SYS_msgsnd, SYS_msgrcv, SYS_futex, SYS_io_getevents,
-					  SYS_io_pgetevents, SYS_epoll_pwait2, SYS_futex_waitv };
+	static const uint16_t ended[] = { SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait,
+		SYS_epoll_pwait, SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_rt_sigsuspend,
+		SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_msgsnd, SYS_msgrcv, SYS_futex,
+		SYS_io_getevents, SYS_io_pgetevents, SYS_epoll_pwait2, SYS_futex_waitv };
 
 	for (size_t i = 0; i < kbi_countof(ended); i++)
 		if (ended[i] == nr)
@@ -112,11 +120,12 @@ static bool is_ended(uint32_t nr)
 void kbi_context_make_any_again(void *context)
 {
 	const ucontext_t *uc = context;
-	struct kbi_context_call c = { .arg = (uint64_t)FIRST(uc), .sp = (uint64_t)STACK(uc), .pc = (uint64_t)PLACE(uc) };
+	struct kbi_context_call c = { .arg = (uint64_t)FIRST(uc), .sp = (uint64_t)STACK(uc),
+		.pc = (uint64_t)PLACE(uc) };
 	uint64_t word = a_load_rlx(entry(c.pc));
 	uint32_t nr = word % NUMBERS;
 
-	/* right behind a call: that leaves its address there */
+	/* rcx holds the address only right behind a call */
 	if (ANSWER(uc) != -EINTR || REGISTERS(uc)[REG_RCX] != PLACE(uc) || word >> NUMBER_BITS != c.pc)
 		return;
 	if (!is_ended(nr) || !has_number((const uint8_t *)c.pc - CALL_SIZE, nr))

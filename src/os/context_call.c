@@ -1,4 +1,5 @@
-/* os/context_call.c - a system call that a signal has interrupted is made again. Contract in context.h. For handlers. */
+/* os/context_call.c - makes a system call again that a signal has interrupted. Contract in
+ * context.h. Callers: handlers. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -7,11 +8,14 @@
 #include "os/context_priv.h"
 #include "os/sys.h"
 
-/* ---- what is known of a call --------------------------------------------------------------------------------------- */
+/* ---- knowledge about a call ------------------------------------------------------------------ */
 
-/* It is kept in a register that calls write over: nobody misses what was in it, and the next call does away with it. */
-#define MADE_AGAIN ((int64_t)0x6b6f63686162a6a1) /* the call that is about to be made is, because of us */
-#define HANDLED ((int64_t)0x6b6f63686162a6a2)    /* the one that was made last was ended by a handler of the program's */
+/* Marks, kept in a register that system calls overwrite: no code expects its value after a call,
+ * and the next call erases the mark. */
+/* this code caused the coming call to be made again */
+#define MADE_AGAIN ((int64_t)0x6b6f63686162a6a1)
+/* a handler of the program's ended the last call */
+#define HANDLED ((int64_t)0x6b6f63686162a6a2)
 
 #if defined(__x86_64__)
 #define MARK(uc) (uc)->uc_mcontext.gregs[REG_RCX]
@@ -26,7 +30,8 @@ static bool is_handled(const ucontext_t *uc)
 	return MARK(uc) == HANDLED;
 }
 
-/* Newer processors leave the register alone: it may tell of a call of long ago. */
+/* Newer processors keep the register, so a mark may belong to a call of long ago: checks for the
+ * call instruction. */
 static bool is_at_call(const ucontext_t *uc)
 {
 	static const uint8_t code[CALL_SIZE] = { 0x0f, 0x05 };
@@ -43,7 +48,7 @@ void kbi_context_handled(void *context)
 		ANSWER(uc) = -EINTR;
 		mark(uc, HANDLED);
 	} else if (ANSWER(uc) == -EINTR && MARK(uc) == PLACE(uc)) {
-		mark(uc, HANDLED); /* a call leaves there where it was made */
+		mark(uc, HANDLED); /* after a call the register holds the address of the call */
 	}
 }
 #else
@@ -67,12 +72,13 @@ static bool is_handled(const ucontext_t *uc)
 }
 #endif
 
-/* ---- a call that waits for nothing ----------------------------------------------------------------------------------- */
+/* ---- a call that does not wait --------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 bool kbi_context_has_yielded(const void *context)
 {
-	static const uint8_t code[] = { 0xb8, SYS_sched_yield, 0, 0, 0, 0x0f, 0x05 }; /* mov $, %eax; syscall */
+	/* mov $, %eax; syscall */
+	static const uint8_t code[] = { 0xb8, SYS_sched_yield, 0, 0, 0, 0x0f, 0x05 };
 	enum { PAGE = 4096 };
 	const ucontext_t *uc = context;
 
@@ -87,7 +93,7 @@ bool kbi_context_has_yielded(const void *context)
 }
 #endif
 
-/* ---- in a call ------------------------------------------------------------------------------------------------------- */
+/* ---- in a call ------------------------------------------------------------------------------- */
 
 #if defined(ANSWER)
 bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)
@@ -100,7 +106,7 @@ bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *
 		return (uint64_t)PLACE(uc) == c->pc;
 	if ((uint64_t)PLACE(uc) == c->pc - CALL_SIZE)
 		return true;
-	/* the same instruction may be in another call by now, of other arguments: that is not the one */
+	/* The first argument must be equal, too: the instruction may be in another call by now. */
 	return (uint64_t)PLACE(uc) == c->pc && (int64_t)ANSWER(uc) == -EINTR && !is_handled(uc) &&
 	       (ANSWER_HIDES_FIRST || (uint64_t)FIRST(uc) == c->arg);
 }
@@ -117,14 +123,15 @@ void kbi_context_make_again(void *context, const struct kbi_context_call *c)
 	mark(uc, MADE_AGAIN);
 }
 
-/* ---- with a time limit ------------------------------------------------------------------------------------------- */
+/* ---- with a timeout -------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 
-/* Where a call has its limit: milliseconds in a register, or a pointer to a timespec. */
+/* How a call takes its timeout: milliseconds in a register, or a pointer to a timespec. */
 enum limit { NONE, MILLISECONDS, TIMESPEC };
 
-/* So that what is made again is known from the next call at the same place: the kernel does not read the upper half. */
+/* Marks a timeout of a call made again, for the next interruption at this place: the kernel ignores
+ * the upper half. */
 #define AGAIN ((uint64_t)0x6b6f6368 << 32)
 
 static enum limit limit_of(int64_t nr, const ucontext_t *uc, int *at)
@@ -143,7 +150,7 @@ static enum limit limit_of(int64_t nr, const ucontext_t *uc, int *at)
 	case SYS_clock_nanosleep:
 		*at = REG_RDX;
 		return uc->uc_mcontext.gregs[REG_RSI] & 1 ? NONE : TIMESPEC; /* TIMER_ABSTIME */
-	case SYS_futex: /* FUTEX_WAIT; the other waits have a date */
+	case SYS_futex: /* FUTEX_WAIT; the other waits have an absolute time */
 		*at = REG_R10;
 		return (uc->uc_mcontext.gregs[REG_RSI] & 127) == 0 ? TIMESPEC : NONE;
 	case SYS_rt_sigtimedwait:
@@ -153,7 +160,7 @@ static enum limit limit_of(int64_t nr, const ucontext_t *uc, int *at)
 		*at = REG_R10;
 		return TIMESPEC;
 	default:
-		return NONE; /* it has none, or the kernel writes into it what is left */
+		return NONE; /* no timeout, or the kernel writes the rest of it */
 	}
 }
 
@@ -184,7 +191,7 @@ static void limit_timespec(greg_t *limit, struct kbi_context_rest *r)
 
 	if (!at)
 		return;
-	memcpy(&t, at, sizeof(t)); /* the program's may lie anywhere */
+	memcpy(&t, at, sizeof(t)); /* the program's timespec may be unaligned */
 	if (at != &r->left && t.tv_sec < INT32_MAX)
 		r->deadline = kbi_sys_now() + (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 	else if (at != &r->left)
@@ -219,7 +226,7 @@ void kbi_context_go_on(void *context, const struct kbi_context_call *c, struct k
 	ucontext_t *uc = context;
 
 	if ((uint64_t)PLACE(uc) != c->pc)
-		return; /* the kernel makes it again by itself */
+		return; /* the kernel makes it again itself */
 	kbi_context_make_again(uc, c);
 	limit_to(uc, c, r);
 }

@@ -1,10 +1,12 @@
-/* os/context_frames.c - is a context in one of libc's functions that may be left anywhere, or in what that one calls; and
- * who has called it? Those for strings take no lock, and neither does whom they call; regexec has the expression's: who
- * wants the same waits in the kernel and is found there. None is left in the allocator. And in any other function: where
- * on the stack it is written where to it returns? Contract in context.h.
- * libc's own tables tell: .eh_frame, DWARF's call frame information, by which unwinders find a caller from any instruction.
- * Only what is there for such functions is understood; with anything else there is no answer. x86-64. Runs in handlers,
- * but for learn: the tables are read-only, and nobody is called. */
+/* os/context_frames.c - tells whether a context is in one of libc's functions that may be left
+ * anywhere, or in their callees, and finds the caller. The string functions and their callees take
+ * no lock. regexec takes the lock of its regular expression; a thread that wants this lock waits in
+ * the kernel and is found there. A thread in the allocator is not left. For any other function it
+ * finds the place of the return address on the stack. Contract in context.h. The information is in
+ * libc's own tables: .eh_frame, DWARF's call frame information, by which unwinders find the caller
+ * from any instruction. Only the forms that occur for such functions are understood; any other form
+ * gives no answer. x86-64. Runs in handlers, except for learn: the tables are read-only, and no
+ * function of libc is called. */
 #include <fnmatch.h>
 #include <link.h>
 #include <regex.h>
@@ -21,55 +23,62 @@
 
 typedef void code(void);
 
-/* One of each for this processor, as in context_leaf.c. */
+/* The variants for this processor, as in context_leaf.c. */
 static code *const known[] = {
-	(code *)memmem,  (code *)strstr,  (code *)strcasestr, (code *)strspn,  (code *)strcspn,  (code *)strpbrk,
-	(code *)strsep,  (code *)strtok_r, (code *)memccpy,   (code *)strcat,  (code *)strncat,  (code *)stpcpy,
-	(code *)stpncpy, (code *)memrchr, (code *)strchrnul,  (code *)wcslen,  (code *)wcschr,   (code *)wcscmp,
-	(code *)wcsstr,  (code *)wmemset, (code *)wmemcmp,    (code *)wmemchr, (code *)strtol,   (code *)strtoul,
-	(code *)strtod,  (code *)qsort,   (code *)qsort_r,    (code *)fnmatch, (code *)regexec,  (code *)mbstowcs,
+	(code *)memmem,  (code *)strstr,  (code *)strcasestr, (code *)strspn,  (code *)strcspn,
+	(code *)strpbrk, (code *)strsep,  (code *)strtok_r, (code *)memccpy,   (code *)strcat,
+	(code *)strncat,  (code *)stpcpy, (code *)stpncpy, (code *)memrchr, (code *)strchrnul,
+	(code *)wcslen,  (code *)wcschr,   (code *)wcscmp, (code *)wcsstr,  (code *)wmemset,
+	(code *)wmemcmp,    (code *)wmemchr, (code *)strtol,   (code *)strtoul, (code *)strtod,
+	(code *)qsort,   (code *)qsort_r,    (code *)fnmatch, (code *)regexec,  (code *)mbstowcs,
 	(code *)wcstombs,
 };
 
-/* With the allocator's lock, or half-way through its lists. */
+/* Functions that hold the allocator's lock, or are half-way through its lists. */
 static code *const never[] = {
-	(code *)malloc, (code *)free, (code *)calloc, (code *)realloc, (code *)aligned_alloc, (code *)posix_memalign,
+	(code *)malloc, (code *)free, (code *)calloc, (code *)realloc, (code *)aligned_alloc,
+	(code *)posix_memalign,
 };
 
-/* Those that do more with their return address than to return: they keep it for another time, or ask it who calls. And
- * those that call the program back, which may leave them in ways of its own: by an exception, a copy of the stack. */
+/* Functions that do not only return by their return address: they keep it for later, or determine
+ * their caller by it. And functions that call the program back, which may leave them in its own
+ * ways: by an exception, or a copy of the stack. */
 static const char *const special[] = {
-	"_setjmp", "setjmp", "__sigsetjmp", "vfork", "__vfork", "getcontext", "setcontext", "swapcontext", "makecontext",
-	"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dlinfo", "dladdr", "dladdr1", "dl_iterate_phdr", "mcount",
-	"__fentry__", "qsort", "qsort_r", "bsearch", "lfind", "lsearch", "tsearch", "tfind", "tdelete", "twalk", "twalk_r",
-	"tdestroy", "ftw", "ftw64", "nftw", "nftw64", "fts_open", "fts_children", "fts_read", "scandir", "scandir64",
-	"scandirat", "scandirat64", "glob", "glob64", "argp_parse", "pthread_once", "call_once", "exit", "quick_exit",
-	"__cxa_finalize", "pthread_exit", "thrd_exit", "__libc_start_main", "_obstack_begin", "_obstack_begin_1",
-	"_obstack_newchunk", "fork", "_Fork", "clone", "__clone", "backtrace",
+	"_setjmp", "setjmp", "__sigsetjmp", "vfork", "__vfork", "getcontext", "setcontext",
+	"swapcontext", "makecontext", "dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dlinfo",
+	"dladdr", "dladdr1", "dl_iterate_phdr", "mcount", "__fentry__", "qsort", "qsort_r", "bsearch",
+	"lfind", "lsearch", "tsearch", "tfind", "tdelete", "twalk", "twalk_r", "tdestroy", "ftw",
+	"ftw64", "nftw", "nftw64", "fts_open", "fts_children", "fts_read", "scandir", "scandir64",
+	"scandirat", "scandirat64", "glob", "glob64", "argp_parse", "pthread_once", "call_once", "exit",
+	"quick_exit", "__cxa_finalize", "pthread_exit", "thrd_exit", "__libc_start_main",
+	"_obstack_begin", "_obstack_begin_1", "_obstack_newchunk", "fork", "_Fork", "clone", "__clone",
+	"backtrace",
 };
 
 enum { KNOWN = 160, DEEPEST = 32 };
 
-/* Where functions begin: those, and what they jump to at their end. Constant once learnt. */
+/* Beginnings of functions: the listed functions, and functions that they jump to at their end.
+ * Constant once learnt. */
 static struct starts {
 	uintptr_t at[KNOWN];
 	unsigned n;
 } may, may_not, not_over;
 
-/* ---- the tables ---------------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
-/* Of libc, and of our allocator if it is the program's: where its code lies, its table, NULL: none, and its names. */
+/* libc, and our allocator if it is the program's: range of code, unwind table (NULL: none), and
+ * names. */
 static struct module {
 	const struct kbi_unwind_table *header;
 	uintptr_t low, size, base;
 	const ElfW(Dyn) *dynamic;
 } libc, heap;
 
-/* What is said of one function. */
+/* The description of a function. */
 struct entry {
 	uintptr_t from, to;
-	const uint8_t *first, *first_end; /* instructions for all functions of its kind, */
-	const uint8_t *own, *own_end;     /* and its own */
+	const uint8_t *first, *first_end; /* instructions common to all functions of this kind */
+	const uint8_t *own, *own_end;     /* instructions of this function */
 	uint64_t code_step;
 	int64_t data_step;
 };
@@ -102,8 +111,9 @@ static int64_t take_signed(const uint8_t **p)
 	return bits < 64 && (n >> (bits - 1) & 1) ? (int64_t)(n | ~(uint64_t)0 << bits) : (int64_t)n;
 }
 
-/* The kinds that functions in C have: plain ones, and those with cleanups, which name a function, in four bytes, and how
- * their own part is written. Of that only the addresses count here. NULL: another kind. */
+/* Reads the kind of a common entry. C functions have two kinds: plain functions; and functions with
+ * cleanups, whose entries contain the address of a function in four bytes and the encoding of their
+ * own part. Only the addresses count here. Returns NULL for another kind. */
 static const char *take_kind(const uint8_t **p)
 {
 	static const char *const kinds[] = { "zR", "zPLR" };
@@ -116,7 +126,7 @@ static const char *take_kind(const uint8_t **p)
 	return NULL;
 }
 
-/* One common to many. */
+/* Reads an entry common to many functions. Returns false if it is not understood. */
 static bool read_common(const uint8_t *p, struct entry *e)
 {
 	enum { VERSION = 1, RETURN = 16, BY_WAY_OF_4 = 0x9b };
@@ -162,21 +172,24 @@ static bool is_in(const struct module *m, uintptr_t at)
 	return at - m->low < m->size;
 }
 
-/* The function that the address is in. */
+/* Finds the description of the function that contains the address. Returns false if there is
+ * none. */
 static bool find(uintptr_t at, struct entry *e)
 {
-	const struct kbi_unwind_table *t = is_in(&libc, at) ? libc.header : is_in(&heap, at) ? heap.header : NULL;
+	const struct kbi_unwind_table *t = is_in(&libc, at) ? libc.header :
+		is_in(&heap, at) ? heap.header : NULL;
 	int64_t i = t ? kbi_unwind_table_find(t, at) : -1;
 
 	return i >= 0 && read_entry((const uint8_t *)kbi_unwind_table_place(t, t->pair[i].fde), e) &&
 	       at - e->from < e->to - e->from;
 }
 
-/* ---- their instructions --------------------------------------------------------------------------------------------- */
+/* ---- instructions of the tables -------------------------------------------------------------- */
 
 enum { RBP = 6, RSP = 7, RETURN = 16, KEPT = 4 };
 
-/* At an instruction: the frame's end is that register and so many bytes; there, the caller's rbp, 0: it still has it. */
+/* State at an instruction: the frame ends at register reg plus `end` bytes. The caller's rbp is at
+ * the frame's end plus `rbp`; 0: still in the register. */
 struct row {
 	uint64_t reg;
 	int64_t end, rbp;
@@ -184,13 +197,14 @@ struct row {
 
 struct run {
 	const struct entry *e;
-	uintptr_t at;     /* wanted */
-	uintptr_t loc;    /* where one is */
+	uintptr_t at;     /* wanted address */
+	uintptr_t loc;    /* current address */
 	struct row row, first, kept[KEPT];
 	unsigned n_kept;
 };
 
-/* Where a register of the caller's is. The return address is where the call has put it, or nothing is understood. */
+/* Records where a register of the caller is saved. Returns false if the return address is not where
+ * the call has put it. */
 static bool set_place(struct run *r, uint64_t reg, int64_t place)
 {
 	if (reg == RBP)
@@ -226,12 +240,13 @@ static bool advance(struct run *r, uint64_t by)
 	return true;
 }
 
-/* One of those with the operation in all its bits; false: not understood. */
+/* Executes an instruction that uses all bits for its operation. Returns false if it is not
+ * understood. */
 static bool step_long(struct run *r, unsigned op, const uint8_t **p)
 {
 	enum {
-		NOP = 0x00, ADVANCE_1 = 0x02, ADVANCE_2 = 0x03, ADVANCE_4 = 0x04, KEEP = 0x0a, BRING_BACK = 0x0b,
-		END_IS = 0x0c, END_REGISTER = 0x0d, END_OFFSET = 0x0e, ARGUMENTS = 0x2e,
+		NOP = 0x00, ADVANCE_1 = 0x02, ADVANCE_2 = 0x03, ADVANCE_4 = 0x04, KEEP = 0x0a,
+		BRING_BACK = 0x0b, END_IS = 0x0c, END_REGISTER = 0x0d, END_OFFSET = 0x0e, ARGUMENTS = 0x2e,
 	};
 	const uint8_t *q = *p;
 
@@ -261,7 +276,7 @@ static bool step_long(struct run *r, unsigned op, const uint8_t **p)
 	case END_OFFSET:
 		r->row.end = (int64_t)take_number(p);
 		return true;
-	case ARGUMENTS: /* of a call, on the stack: for who lands in the middle of it */
+	case ARGUMENTS: /* size of arguments on the stack, for exception handlers inside a call */
 		take_number(p);
 		return true;
 	default:
@@ -287,7 +302,7 @@ static bool step(struct run *r, const uint8_t **p)
 	}
 }
 
-/* Until they speak of what lies behind the instruction that is wanted. */
+/* Executes instructions until they describe code behind the wanted instruction. */
 static bool run_to(struct run *r, const uint8_t *p, const uint8_t *end)
 {
 	while (p < end && r->loc <= r->at)
@@ -309,7 +324,7 @@ static bool row_at(const struct entry *e, uintptr_t at, struct row *row)
 	return true;
 }
 
-/* ---- who has called --------------------------------------------------------------------------------------------- */
+/* ---- the caller ------------------------------------------------------------------------------ */
 
 static bool has(const struct starts *s, uintptr_t from)
 {
@@ -328,7 +343,7 @@ static uintptr_t stack_word(uintptr_t at)
 	return *(const uintptr_t *)at;
 }
 
-/* Goes to the caller's. False: it is not told. */
+/* Moves the frame to the caller's. Returns false if the tables do not tell. */
 static bool leave(struct frame *f, const struct entry *e, uintptr_t at)
 {
 	struct row row;
@@ -353,7 +368,7 @@ uintptr_t kbi_context_known_returns_to(const void *context)
 	struct entry e;
 
 	for (unsigned i = 0; i < DEEPEST; i++) {
-		/* behind a call may lie another function */
+		/* the byte behind a call may belong to the next function */
 		uintptr_t at = f.pc - (i > 0);
 
 		if (!find(at, &e) || has(&may_not, e.from) || !leave(&f, &e, at))
@@ -364,8 +379,9 @@ uintptr_t kbi_context_known_returns_to(const void *context)
 	return 0;
 }
 
-/* The outermost of a run of frames. One that has called nobody yet may be about to look at its own return address; the
- * allocators' never do. Who does it later, or keeps it, is special. */
+/* Walks to the outermost frame of a run of frames. A function without callees on the stack may be
+ * about to read its own return address; the allocators never do. Functions that read it later, or
+ * keep it, are in `special`. */
 uintptr_t *kbi_context_slot(const void *context)
 {
 	const greg_t *reg = ((const ucontext_t *)context)->uc_mcontext.gregs;
@@ -381,14 +397,15 @@ uintptr_t *kbi_context_slot(const void *context)
 			continue;
 		if (i == 0 && !has(&may_not, e.from) && !is_in(&heap, at))
 			return NULL;
-		return kbi_context_may_leave(f.pc) && kbi_context_follows_call(f.pc) ? (uintptr_t *)(f.sp - sizeof f.sp) : NULL;
+		return kbi_context_may_leave(f.pc) && kbi_context_follows_call(f.pc)
+			? (uintptr_t *)(f.sp - sizeof f.sp) : NULL;
 	}
 	return NULL;
 }
 
-/* ---- once ----------------------------------------------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------------------- */
 
-/* The module that has this address, in its code or elsewhere. */
+/* Search for the module that contains this address, in code or data. */
 struct wanted {
 	uintptr_t at;
 	struct module *to;
@@ -417,8 +434,8 @@ static int look_for(struct dl_phdr_info *info, size_t size, void *arg)
 	}
 	if (!has || !code || !dynamic)
 		return has;
-	*w->to = (struct module){ .low = info->dlpi_addr + code->p_vaddr, .size = code->p_memsz, .base = info->dlpi_addr,
-				  .dynamic = dynamic };
+	*w->to = (struct module){ .low = info->dlpi_addr + code->p_vaddr, .size = code->p_memsz,
+		.base = info->dlpi_addr, .dynamic = dynamic };
 	if (kbi_unwind_table_is_known(h))
 		w->to->header = h;
 	return has;
@@ -439,7 +456,8 @@ static void learn_start(struct starts *s, uintptr_t from)
 		s->at[s->n++] = from;
 }
 
-/* The beginnings of functions that this one jumps to, which are its own parts: they return to its caller. */
+/* Learns the beginnings of functions that this function jumps to. They are parts of it and return
+ * to its caller. */
 static void learn_jumps(struct starts *s, const struct entry *e)
 {
 	enum { JUMP = 0xe9, SIZE = 5 };
@@ -448,8 +466,8 @@ static void learn_jumps(struct starts *s, const struct entry *e)
 	for (const uint8_t *p = (const uint8_t *)e->from; p + SIZE <= (const uint8_t *)e->to; p++) {
 		uintptr_t target = (uintptr_t)p + SIZE + (uintptr_t)(int32_t)word_at(p + 1);
 
-		if (*p == JUMP && target - e->from >= e->to - e->from && find(target, &to) && to.from == target &&
-		    !has(&may_not, target))
+		if (*p == JUMP && target - e->from >= e->to - e->from && find(target, &to) &&
+			to.from == target && !has(&may_not, target))
 			learn_start(s, target);
 	}
 }
@@ -471,7 +489,8 @@ static void learn_all(struct starts *s, code *const *fn, size_t n)
 		learn_more(s, (uintptr_t)fn[i]);
 }
 
-/* libc's, though we have some of these names, too. Somebody may hold the loader's lock, and wait for us. */
+/* Learns libc's own functions, although we define some of these names. Asks no dlsym: another
+ * thread may hold the loader's lock and wait for us. */
 static void learn_special(void)
 {
 	enum { VERSIONS = 8 };
@@ -479,7 +498,8 @@ static void learn_special(void)
 
 	not_over.n = 0;
 	for (size_t i = 0; i < kbi_countof(special) && libc.dynamic; i++)
-		for (unsigned n = kbi_redirect_originals(libc.base, libc.dynamic, special[i], at, VERSIONS); n > 0; n--)
+		for (unsigned n = kbi_redirect_originals(libc.base, libc.dynamic, special[i], at, VERSIONS);
+			n > 0; n--)
 			learn_more(&not_over, at[n - 1].at);
 }
 

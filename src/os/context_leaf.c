@@ -1,6 +1,6 @@
-/* os/context_leaf.c - is a context in one of libc's functions for strings and memory, and who has called that? They take no
- * lock and call nothing, and who copies or clears much is hardly ever met anywhere else. Contract in context.h. Runs in
- * handlers. */
+/* os/context_leaf.c - tells whether a context is in one of libc's functions for strings and memory,
+ * and its caller. These functions take no lock and call nothing. A thread that copies or clears
+ * much memory is hardly ever interrupted elsewhere. Contract in context.h. Callers: handlers. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -10,15 +10,16 @@
 #include "os/context.h"
 #include "os/sys.h"
 
-enum { LEAF_SIZE = 4096 }; /* no less than the code of one; behind it lies another's */
+/* at least the size of such a function; behind it lies another of them */
+enum { LEAF_SIZE = 4096 };
 
 typedef void code(void);
 
-/* libc has one of each for this processor: the linker puts that one's address here. */
+/* libc has a variant for this processor: the linker puts the variant's address here. */
 static code *const leaves[] = {
-	(code *)memset, (code *)memcpy,  (code *)memmove, (code *)memcmp,  (code *)memchr, (code *)strlen, (code *)strnlen,
-	(code *)strchr, (code *)strrchr, (code *)strcmp,  (code *)strncmp, (code *)strcpy, (code *)strncpy,
-	(code *)strcasecmp, (code *)strncasecmp,
+	(code *)memset, (code *)memcpy,  (code *)memmove, (code *)memcmp,  (code *)memchr,
+	(code *)strlen, (code *)strnlen, (code *)strchr, (code *)strrchr, (code *)strcmp,
+	(code *)strncmp, (code *)strcpy, (code *)strncpy, (code *)strcasecmp, (code *)strncasecmp,
 };
 
 static bool is_leaf(uintptr_t at)
@@ -31,8 +32,8 @@ static bool is_leaf(uintptr_t at)
 
 #if defined(__x86_64__)
 
-/* The kernel says whether there is something, and a fault in here would be the program's end. It reads the mask before it
- * finds that there is no such change of it. */
+/* Asks the kernel whether memory is readable, because a fault here would end the program. The
+ * kernel reads the mask before it rejects the operation NO_CHANGE. */
 static bool can_read(uintptr_t eight_bytes)
 {
 	enum { NO_CHANGE = 99, MASK_BYTES = 8 };
@@ -40,10 +41,11 @@ static bool can_read(uintptr_t eight_bytes)
 	return kbi_sys(SYS_rt_sigprocmask, NO_CHANGE, eight_bytes, NULL, MASK_BYTES) == -EINVAL;
 }
 
-/* Relative, or by a register or memory. */
+/* Tests for a relative call, and for a call by a register or memory. */
 bool kbi_context_follows_call(uintptr_t at)
 {
-	enum { NEAR_CALL = 0xe8, BY_OPERAND = 0xff, LONGEST = 7, NEAR_SIZE = 5, PART = 0x38, CALL_PART = 0x10 };
+	enum { NEAR_CALL = 0xe8, BY_OPERAND = 0xff, LONGEST = 7, NEAR_SIZE = 5, PART = 0x38,
+		CALL_PART = 0x10 };
 	const uint8_t *p = (const uint8_t *)at;
 
 	if (at < 8 || !can_read(at - 8))
@@ -63,8 +65,9 @@ uintptr_t kbi_context_leaf_returns_to(const void *context)
 
 	if (!is_leaf(kbi_context_at(uc)))
 		return 0;
-	/* nothing on its stack: none of glibc's and musl's has. One that has is not left, unless what it keeps there happens
-	 * to be another such address */
+	/* The return address is on top of the stack, because these functions of glibc and musl have no
+	 * frame. In a function with a frame the thread is not left, unless the word on top of its stack
+	 * happens to be such an address. */
 	to = *(const uintptr_t *)uc->uc_mcontext.gregs[REG_RSP];
 	return kbi_context_follows_call(to) ? to : 0;
 }

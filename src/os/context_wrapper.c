@@ -1,5 +1,6 @@
-/* os/context_wrapper.c - is a context at the end of a function of libc's that makes one system call and does nothing else?
- * By the code that follows the call. Contract in context.h. Runs in handlers. */
+/* os/context_wrapper.c - tells whether a context is at the end of a function of libc that makes a
+ * system call and nothing else, from the code that follows the call. Contract in context.h.
+ * Callers: handlers. */
 #include <string.h>
 #include <ucontext.h>
 
@@ -7,8 +8,9 @@
 
 #if defined(__x86_64__)
 
-/* The length of an instruction that wrappers have between the system call and their return, and that moves no stack: a look
- * at the answer, a jump to where errno is set, the answer 0. Else 0. */
+/* Returns the length of an instruction that wrappers have between the system call and their return,
+ * if it leaves the stack pointer unchanged: a test of the result, a jump to the code that sets
+ * errno, the result 0. Returns 0 otherwise. */
 static unsigned after_call(const uint8_t *p)
 {
 	static const struct {
@@ -64,8 +66,9 @@ uintptr_t kbi_context_returns_to(const void *context)
 
 #elif defined(__aarch64__)
 
-/* Of those that wrappers have between the system call and their return: a look at the answer, a jump to where errno is set,
- * the answer 0. None of them writes the register that the return goes by. */
+/* Returns true for instructions that wrappers have between the system call and their return: a test
+ * of the result, a jump to the code that sets errno, the result 0. None of them writes the register
+ * that holds the return address. */
 static bool is_after_call(uint32_t code)
 {
 	static const struct {
@@ -99,8 +102,8 @@ uintptr_t kbi_context_returns_to(const void *context)
 
 #elif defined(__riscv)
 
-/* The length of an instruction that wrappers have between the system call and their return, as above; else 0. Its parts are
- * two bytes each. */
+/* Returns the length, in units of two bytes, of an instruction that wrappers have between the
+ * system call and their return, as above; else 0. */
 static unsigned after_call(const uint16_t *p)
 {
 	enum { LINK = 1 };

@@ -59,7 +59,8 @@ static unsigned whole(long quota, long period)
 	return quota > 0 && period > 0 ? (unsigned)((quota + period - 1) / period) : 0;
 }
 
-/* The path of this process's group in the hierarchy whose line in /proc/self/cgroup has this middle part. */
+/* Writes the path of this process's group in the hierarchy whose line in /proc/self/cgroup names
+ * these controllers. Returns false if there is no such line. */
 static bool group_path(const char *controllers, char *path, size_t size)
 {
 	char text[4096], *line, *end;
@@ -96,7 +97,7 @@ static unsigned read_max(const char *directory)
 	return whole(quota, period);
 }
 
-/* Reads the same with version 1, from two files. */
+/* Reads the limit of a group with version 1, from two files. */
 static unsigned read_quota(const char *directory)
 {
 	char file[1200], text[128];
@@ -110,9 +111,10 @@ static unsigned read_quota(const char *directory)
 	return read_file(file, text, sizeof text) ? whole(quota, atol(text)) : 0;
 }
 
-/* Returns the least limit of the group and of all groups above it. A container sees its own group at the mount point,
- * whatever the path says, which may be the host's. */
-static unsigned least_limit(const char *mount, char *group, unsigned (*read_limit)(const char *directory))
+/* Returns the smallest limit of the group and of all groups above it. A container sees its own
+ * group at the mount point, whatever the path says, which may be the host's. */
+static unsigned least_limit(const char *mount, char *group,
+	unsigned (*read_limit)(const char *directory))
 {
 	char directory[1100], *slash;
 	unsigned least = 0;
@@ -173,22 +175,23 @@ bool kbi_cpu_leads_core(unsigned cpu, const struct kbi_cpus *s)
 	return true;
 }
 
-/* ---- idle time ------------------------------------------------------------------------------------------ */
+/* ---- idle time ------------------------------------------------------------------------------- */
 
-/* "cpuN user nice system idle iowait ..." in clock ticks. */
+/* Reads a line "cpuN user nice system idle iowait ..." in clock ticks. */
 static bool read_idle(const char *line, unsigned cpu, uint64_t *ns)
 {
-	const uint64_t tick = 1000000000 / 100; /* USER_HZ: the same on each machine that Kochab is for */
+	const uint64_t tick = 1000000000 / 100; /* USER_HZ: 100 on each machine that Kochab supports */
 	unsigned long long user, nice, system, idle, wait;
 	unsigned n;
 
-	if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu", &n, &user, &nice, &system, &idle, &wait) != 6 || n != cpu)
+	if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu", &n,
+			&user, &nice, &system, &idle, &wait) != 6 || n != cpu)
 		return false;
 	*ns = (idle + wait) * tick;
 	return true;
 }
 
-/* The line that begins so, and its end. */
+/* Returns the first complete line that begins with `start`, or NULL. */
 static const char *find_line(long fd, const char *start, char *text, size_t size)
 {
 	const char *line;
@@ -200,7 +203,7 @@ static const char *find_line(long fd, const char *start, char *text, size_t size
 		line = strstr(text, start);
 		if (line && strchr(line + 1, '\n'))
 			return line;
-		line = strrchr(text, '\n'); /* a line's beginning goes before the next piece */
+		line = strrchr(text, '\n'); /* move the beginning of a line in front of the next piece */
 		kept = line ? strlen(line) : 0;
 		if (line)
 			memmove(text, line, kept);

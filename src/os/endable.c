@@ -1,6 +1,7 @@
-/* os/endable.c - contract in endable.h. The call is an instruction between two labels. A thread that is interrupted at the
- * first has not begun, or the kernel is about to begin the call anew: it goes on at the second with -EINTR. At the second
- * the call is over. Runs on any stack, and in handlers. */
+/* os/endable.c - contract in endable.h. The system call is an instruction between two labels. A
+ * thread interrupted at the first label has not begun the call, or the kernel is about to begin the
+ * call again: the thread continues at the second label with -EINTR. At the second label the call is
+ * over. Runs on any stack, and in handlers. */
 #include "os/endable.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 
 #if defined(__x86_64__)
 #define KNOWN 1
-__asm__(".text\n\t.p2align 4\n\t.globl kbi_endable_call\n\t.hidden kbi_endable_call\n\t.type kbi_endable_call,@function\n"
+__asm__(".text\n\t.p2align 4\n\t.globl kbi_endable_call\n\t.hidden kbi_endable_call\n"
+	"\t.type kbi_endable_call,@function\n"
 	"kbi_endable_call:\n\t.cfi_startproc\n"
 	"\tmovq %rdi, %rax\n"
 	"\tmovq 40(%rsi), %r9\n"
@@ -31,7 +33,8 @@ static void go_on(ucontext_t *uc, uintptr_t at, long result)
 }
 #elif defined(__aarch64__)
 #define KNOWN 1
-__asm__(".text\n\t.p2align 4\n\t.globl kbi_endable_call\n\t.hidden kbi_endable_call\n\t.type kbi_endable_call,@function\n"
+__asm__(".text\n\t.p2align 4\n\t.globl kbi_endable_call\n\t.hidden kbi_endable_call\n"
+	"\t.type kbi_endable_call,@function\n"
 	"kbi_endable_call:\n\t.cfi_startproc\n\thint #34\n" /* bti c */
 	"\tmov x8, x0\n"
 	"\tmov x9, x1\n"

@@ -1,16 +1,20 @@
-/* os/endable.h - a system call of ours that waits, and that a handler of ours may end: a thread that waits in it can be
- * asked to look up, as in a call of libc's. Where the machine is not known it is a call like any other.
+/* os/endable.h - a waiting system call of ours that a handler of ours can end: a thread that waits
+ * in it can be made to return, as from a call of libc's. On unknown machines it is a plain system
+ * call.
  * Callers: core/handoff, posix. */
 #ifndef KBI_ENDABLE_H
 #define KBI_ENDABLE_H
 
 #include "base/base.h"
 
-/* The kernel's result; also -EINTR, without a handler of the program's. */
+/* Makes system call nr. Returns the kernel's result; also -EINTR, without a handler of the
+ * program's. */
 long kbi_endable_call(long nr, const long a[6]);
-/* Is that address in it, where a handler may interrupt the wait and all that the thread has is as before? */
+/* Returns true if that address is at or behind the system call instruction: a handler may interrupt
+ * the wait there, and the state of the thread is unchanged. */
 bool kbi_endable_is_at(uintptr_t pc);
-/* In a handler: if it has interrupted such a call, that is over when the handler returns. */
+/* Call in a handler: if the handler has interrupted such a call, the call ends when the handler
+ * returns. Returns true in that case. */
 bool kbi_endable_end(void *ucontext);
 
 #endif

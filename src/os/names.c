@@ -6,14 +6,17 @@
 struct names {
 	const ElfW(Sym) *symbol;
 	const char *text;
-	const uint16_t *version; /* of each symbol; NULL: they have none */
-	const uint32_t *hash; /* number of buckets, first symbol, words of the filter, a shift, these */
-	bool has_old;         /* a hash table of the other kind */
+	const uint16_t *version; /* of each symbol; NULL: no versions */
+	/* contents: number of buckets, first symbol, words of the filter, a shift, then filter,
+	 * buckets, chains */
+	const uint32_t *hash;
+	bool has_old;         /* the module has a hash table of the older kind */
 };
 
 static const void *place(uintptr_t base, const ElfW(Dyn) *d)
 {
-	uintptr_t p = d->d_un.d_ptr; /* where the loader may write there it has added where the module lies */
+	/* A loader that may write the section has added the module's address. */
+	uintptr_t p = d->d_un.d_ptr;
 
 	return (const void *)(p < base ? p + base : p);
 }
@@ -46,7 +49,8 @@ static uint32_t hash_of(const char *name)
 	return h;
 }
 
-/* Not by strcmp: a sanitizer's has no original yet when it looks that up itself, which may lead here. */
+/* Compares without strcmp: a sanitizer's strcmp has no original yet while it looks its original up,
+ * which may lead here. */
 static bool is_name(const char *text, const char *name)
 {
 	while (*text && *text == *name)
@@ -54,7 +58,7 @@ static bool is_name(const char *text, const char *name)
 	return *text == *name;
 }
 
-/* The filter says in one look that most names are not there. */
+/* Returns false for most names that are not in the table, by a single look at the filter. */
 static bool may_be_in(const struct names *n, uint32_t h)
 {
 	enum { BITS = sizeof(ElfW(Addr)) * 8 };
@@ -68,7 +72,8 @@ static const uint32_t *buckets(const struct names *n)
 	return (const uint32_t *)((const ElfW(Addr) *)(n->hash + 4) + n->hash[2]);
 }
 
-static unsigned symbols(const struct names *n, const char *name, const ElfW(Sym) **found, unsigned most)
+static unsigned symbols(const struct names *n, const char *name, const ElfW(Sym) **found,
+	unsigned most)
 {
 	const uint32_t *bucket, *chain;
 	uint32_t h = hash_of(name);
@@ -82,26 +87,27 @@ static unsigned symbols(const struct names *n, const char *name, const ElfW(Sym)
 		const ElfW(Sym) *s = n->symbol + i;
 		uint32_t word = chain[i - n->hash[1]];
 
-		if ((word | 1) == (h | 1) && s->st_shndx != SHN_UNDEF && is_name(n->text + s->st_name, name))
+		if ((word | 1) == (h | 1) && s->st_shndx != SHN_UNDEF &&
+			is_name(n->text + s->st_name, name))
 			found[count++] = s;
 		if (word & 1)
-			break; /* the bucket's last */
+			break; /* the last of the bucket */
 	}
 	return count;
 }
 
-unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, const ElfW(Sym) **found,
-			   unsigned most)
+unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name,
+	const ElfW(Sym) **found, unsigned most)
 {
 	struct names n = names_of(base, dynamic);
 
 	return symbols(&n, name, found, most);
 }
 
-/* The symbol that a look-up without a version finds, or NULL. */
+/* Returns the symbol that a look-up without a version finds, or NULL. */
 static const ElfW(Sym) *current(const struct names *n, const char *name)
 {
-	enum { MOST = 8, OLD = 0x8000 /* only for a look-up of this version */ };
+	enum { MOST = 8, OLD = 0x8000 /* found only by a look-up of this version */ };
 	const ElfW(Sym) *s[MOST];
 	unsigned count = symbols(n, name, s, MOST);
 
@@ -119,8 +125,8 @@ void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *n
 	return s && ELF64_ST_TYPE(s->st_info) == STT_FUNC ? (void *)(base + s->st_value) : NULL;
 }
 
-void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic, void (*each)(const char *name, const ElfW(Sym) *s, void *arg),
-		    void *arg)
+void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic,
+	void (*each)(const char *name, const ElfW(Sym) *s, void *arg), void *arg)
 {
 	struct names n = names_of(base, dynamic);
 	const uint32_t *bucket, *chain;

@@ -1,8 +1,9 @@
-/* os/redirect.c - contract in redirect.h.
- * The loader reads a module's symbols from the file's page, which is the process's own once it is written to. An entry
- * holds an address relative to the module, in all bits of a word: so it can lead into another one. What the loader binds
- * by it, at once or at the first call, for dlsym or for a library that it is about to construct, is bound to us; what is
- * bound already was looked up where we come first. Single-threaded: runs in a constructor. */
+/* os/redirect.c - contract in redirect.h. The loader reads a module's symbols from a page of the
+ * file; the page becomes private to the process by the first write. An entry holds an address
+ * relative to its module, in a full word, so an entry can lead into another module. Bindings that
+ * the loader makes from the entry lead to us: at once, at the first call, for dlsym, or for a
+ * library about to be constructed. Earlier bindings were looked up in an order in which this module
+ * comes first. Single-threaded: runs in a constructor. */
 #include "os/redirect.h"
 
 #include "os/names.h"
@@ -15,14 +16,14 @@
 
 enum { MOST = 4096, VERSIONS = 8, PAGE = 4096 };
 
-/* What the entries were. */
+/* Former contents of the entries. */
 static struct moved {
 	const ElfW(Sym) *entry;
 	uintptr_t value;
 } *moved;
 static unsigned moved_n;
 
-/* Those of our symbols, by their place in our table, that a module between us and libc has. */
+/* The symbols of ours, by their index in our table, that a module between us and libc defines. */
 static uint64_t covered[MOST / 64];
 
 struct module {
@@ -32,9 +33,9 @@ struct module {
 
 struct walk {
 	bool wrapped, failed;
-	bool past_libc; /* what comes behind it covers nothing */
-	struct module us; /* base 0: not seen yet */
-	struct module at; /* the module that the walk has come to */
+	bool past_libc; /* modules behind libc cover nothing */
+	struct module us; /* base 0: not reached yet */
+	struct module at; /* the module that the walk has reached */
 	const ElfW(Sym) *first; /* of our table */
 };
 
@@ -51,7 +52,8 @@ static bool begins(const char *s, const char *with)
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* In the older ones threads, clocks and the loader's functions are in libraries of their own. */
+/* Returns true for libc's modules: in older glibc, threads, clocks and the loader's functions are
+ * in separate libraries. */
 static bool is_libcs(const struct module *m)
 {
 	static const char *const names[] = { "libc.so.", "libpthread.so.", "librt.so.", "libdl.so." };
@@ -64,7 +66,7 @@ static bool is_libcs(const struct module *m)
 	return false;
 }
 
-/* ---- entries ------------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static size_t index_of(const struct walk *w, const ElfW(Sym) *ours)
 {
@@ -87,13 +89,15 @@ static bool is_covered(const struct walk *w, const ElfW(Sym) *ours)
 	return i >= MOST || covered[i / 64] >> i % 64 & 1;
 }
 
-/* A function that is found by a function of libc's is none from now on. */
+/* Points libc's entry at our symbol. The entry takes our type: an entry that a function of libc
+ * chose (IFUNC) becomes a plain function. */
 static void move(const struct walk *w, ElfW(Sym) *entry, const ElfW(Sym) *ours)
 {
 	if (moved_n == MOST)
 		return;
 	moved[moved_n++] = (struct moved){ entry, entry->st_value };
-	entry->st_info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(entry->st_info), ELF64_ST_TYPE(ours->st_info));
+	entry->st_info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(entry->st_info),
+		ELF64_ST_TYPE(ours->st_info));
 	entry->st_value = w->us.base + ours->st_value - w->at.base;
 }
 
@@ -101,15 +105,17 @@ static void move_all(const char *name, const ElfW(Sym) *ours, void *arg)
 {
 	const struct walk *w = arg;
 	const ElfW(Sym) *found[VERSIONS];
-	unsigned n = is_covered(w, ours) ? 0 : kbi_names_symbols(w->at.base, w->at.dynamic, name, found, VERSIONS);
+	unsigned n = is_covered(w, ours) ? 0 :
+		kbi_names_symbols(w->at.base, w->at.dynamic, name, found, VERSIONS);
 
 	while (n-- > 0)
 		move(w, (ElfW(Sym) *)(uintptr_t)found[n], ours);
 }
 
-/* ---- modules ------------------------------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
-/* The pages of the module's symbols, which its strings follow: with this right beside those that the file asks for. */
+/* Changes the protection of the pages that hold the module's symbols, up to its strings: the rights
+ * of the file plus `more`. */
 static bool protect(const struct dl_phdr_info *info, const struct module *m, int more)
 {
 	uintptr_t low = pointer_in(m, DT_SYMTAB), high = pointer_in(m, DT_STRTAB);
@@ -124,7 +130,8 @@ static bool protect(const struct dl_phdr_info *info, const struct module *m, int
 			continue;
 		if (high > low && high < end)
 			end = high;
-		return kbi_sys(SYS_mprotect, from, (end - from + PAGE - 1) & ~(uintptr_t)(PAGE - 1), as | more) == 0;
+		return kbi_sys(SYS_mprotect, from, (end - from + PAGE - 1) & ~(uintptr_t)(PAGE - 1),
+			as | more) == 0;
 	}
 	return false;
 }
@@ -167,7 +174,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
 bool kbi_redirect(bool wrapped)
 {
 	struct walk w = { .wrapped = wrapped };
-	long at = kbi_sys(SYS_mmap, 0, MOST * sizeof(*moved), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long at = kbi_sys(SYS_mmap, 0, MOST * sizeof(*moved), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at < 0 && at > -4096)
 		return false;
@@ -199,8 +207,8 @@ static uintptr_t original(const ElfW(Sym) *entry)
 
 #endif
 
-unsigned kbi_redirect_originals(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name, struct kbi_redirect_place *p,
-				unsigned most)
+unsigned kbi_redirect_originals(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name,
+	struct kbi_redirect_place *p, unsigned most)
 {
 	enum { AT_ONCE = 8 };
 	const ElfW(Sym) *found[AT_ONCE];

@@ -1,10 +1,10 @@
-/* os/signal_frame.c - moving the frame of a signal handler. Contract in signal_frame.h.
- * The kernel's frame on x86-64, from the handler's first stack pointer up: the address that it returns to, which calls
- * sigreturn; context and what is known of the signal, in any order; the floating-point state, to which the context points.
- * On aarch64: the description of the signal; the context, which ends with records; the rest of them, to which the last
- * record but one points; a frame record, the first that the handler's frame pointer leads to. The address that calls
- * sigreturn is in a register only.
- * sigreturn finds the frame by the stack pointer, and knows no other place of it. */
+/* os/signal_frame.c - moving the frame of a signal handler. Contract in signal_frame.h. The
+ * kernel's frame on x86-64, from the handler's first stack pointer up: the return address, which
+ * calls sigreturn; context and siginfo, in any order; the floating-point state, to which the
+ * context points. The frame on aarch64: the siginfo; the context, which ends with records; further
+ * records, to which the last record but one points; a frame record, the first that the handler's
+ * frame pointer leads to. The address that calls sigreturn is in a register only. sigreturn finds
+ * the frame by the stack pointer only. */
 #include "os/signal_frame.h"
 
 #include <ucontext.h>
@@ -13,11 +13,11 @@
 
 enum {
 	LEAST = 256,          /* bytes for the handler */
-	ALIGNED = 64,         /* as the floating-point state must be */
-	LEGACY = 512,         /* bytes of that without more */
-	TELLS_AT = 464,       /* where in it the kernel says how long it is, behind a mark */
+	ALIGNED = 64,         /* alignment of the floating-point state */
+	LEGACY = 512,         /* size of the state without extensions */
+	TELLS_AT = 464,       /* offset of the mark and the size in the state */
 	MARK = 0x46505853,
-	MASK_BYTES = 8,       /* the kernel's context ends with them */
+	MASK_BYTES = 8,       /* the kernel's context ends with the signal mask */
 };
 
 bool kbi_signal_frame_moves(void)
@@ -56,13 +56,14 @@ static uintptr_t frame_high(const siginfo_t *info, const void *context)
 	return end > high ? end : high;
 }
 
-/* A sanitizer does not know of it, as of the kernel's writes. */
+/* Copies without a sanitizer's knowledge: it has not seen the kernel's writes either. */
 static void copy(uintptr_t to, uintptr_t from, size_t bytes)
 {
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
 
-void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintptr_t top, kbi_signal_frame_handler *fn)
+void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintptr_t top,
+	kbi_signal_frame_handler *fn)
 {
 	uintptr_t from = kbi_signal_frame_low(info, context), end = frame_high(info, context);
 	uintptr_t by = (top - end) & -(uintptr_t)ALIGNED, to = from + by;
@@ -94,14 +95,15 @@ enum {
 /* A record of the context. */
 struct record {
 	uint32_t magic, size;
-	uint64_t data;       /* where the rest is, */
-	uint32_t data_bytes; /* and its size: in the record MORE */
+	uint64_t data;       /* record MORE: address of the further records */
+	uint32_t data_bytes; /* record MORE: their size */
 };
 
-/* The kernel's own trampoline, by whose code unwinders and debuggers know a signal's frame. They look at the instruction
- * in front of it, too, which must be in no function. */
+/* A copy of the kernel's trampoline, by whose code unwinders and debuggers recognise a signal
+ * frame. They look at the preceding instruction, too, which must not belong to a function. */
 KBI_HIDDEN void kbi_signal_frame_return(void);
-__asm__("\t.text\n\t.p2align 4\n\tnop\n\t.globl\tkbi_signal_frame_return\n\t.hidden\tkbi_signal_frame_return\n"
+__asm__("\t.text\n\t.p2align 4\n\tnop\n\t.globl\tkbi_signal_frame_return\n"
+	"\t.hidden\tkbi_signal_frame_return\n"
 	"\t.type\tkbi_signal_frame_return, %function\nkbi_signal_frame_return:\n"
 	"\tmov\tx8, #139\n\tsvc\t#0\n\t.size\tkbi_signal_frame_return, . - kbi_signal_frame_return\n");
 
@@ -121,7 +123,7 @@ uintptr_t kbi_signal_frame_interrupted(const void *context)
 	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.sp;
 }
 
-/* The record that says where the rest is, or NULL. */
+/* Returns the record that points to further records, or NULL. */
 static struct record *more_of(ucontext_t *uc)
 {
 	char *at = (char *)uc->uc_mcontext.__reserved, *end = at + sizeof(uc->uc_mcontext.__reserved);
@@ -135,7 +137,7 @@ static struct record *more_of(ucontext_t *uc)
 	return NULL;
 }
 
-/* Where the frame record is, which ends the frame. */
+/* Returns the address of the frame record, which ends the frame. */
 static uintptr_t frame_record(ucontext_t *uc)
 {
 	const struct record *r = more_of(uc);
@@ -144,7 +146,7 @@ static uintptr_t frame_record(ucontext_t *uc)
 	return ((rest > end ? rest : end) + ALIGNED - 1) & -(uintptr_t)ALIGNED;
 }
 
-/* A sanitizer does not know of it, as of the kernel's writes. */
+/* Copies without a sanitizer's knowledge: it has not seen the kernel's writes either. */
 static void copy(uintptr_t to, uintptr_t from, uintptr_t end)
 {
 	uint64_t a, b;
@@ -156,7 +158,8 @@ static void copy(uintptr_t to, uintptr_t from, uintptr_t end)
 				 : "memory");
 }
 
-void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintptr_t top, kbi_signal_frame_handler *fn)
+void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintptr_t top,
+	kbi_signal_frame_handler *fn)
 {
 	uintptr_t from = (uintptr_t)info, record = frame_record(context), end = record + RECORD;
 	uintptr_t by = (top - end) & -(uintptr_t)ALIGNED, to = from + by;
@@ -177,8 +180,8 @@ void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintpt
 
 		__asm__ volatile("mov sp, %0\n\tmov x29, %1\n\tmov x30, %2\n\tbr %3"
 				 :
-				 : "r"(to), "r"(record + by), "r"(kbi_signal_frame_return), "r"(go), "r"(sig), "r"(what),
-				   "r"(where)
+				 : "r"(to), "r"(record + by), "r"(kbi_signal_frame_return), "r"(go), "r"(sig),
+				   "r"(what), "r"(where)
 				 : "memory");
 	}
 	__builtin_unreachable();
@@ -203,7 +206,8 @@ uintptr_t kbi_signal_frame_interrupted(const void *context)
 	return 0;
 }
 
-void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintptr_t top, kbi_signal_frame_handler *fn)
+void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintptr_t top,
+	kbi_signal_frame_handler *fn)
 {
 	(void)info, (void)context, (void)low, (void)top, (void)fn;
 }
