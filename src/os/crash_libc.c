@@ -1,4 +1,4 @@
-/* os/crash_libc.c - what glibc tells of a crash. Contract in crash_libc.h. */
+/* os/crash_libc.c - glibc's knowledge about a crash. Contract in crash_libc.h. */
 #include "os/crash_libc.h"
 
 #if defined(__GLIBC__)
@@ -18,13 +18,13 @@
 static void *libc;
 static const struct link_map *module; /* libc's */
 
-/* Its streams: its own functions to walk through them; NULL: not there. */
+/* libc's functions that walk through its streams; NULL: missing. */
 static struct {
 	void (*lock)(void), (*unlock)(void);
 	void *(*begin)(void), *(*end)(void), *(*next)(void *), *(*file)(void *);
 } streams;
 
-/* glibc's. */
+/* The lock of a stream in glibc. */
 struct stream_lock {
 	a32 word;
 	int count;
@@ -33,8 +33,9 @@ struct stream_lock {
 
 static bool locks_are_known;
 
-/* Locked by us it must be as we read it (from 2.39 on the first time does not count), and free all of it must be 0. Locked
- * by somebody else, that is no reason to doubt. */
+/* Returns true if the lock of the stream has the known layout: locked by us it must read as
+ * expected (from 2.39 on the first time does not count), and when free it must be all 0. If another
+ * thread holds the lock, there is no reason to doubt. */
 static bool has_known_lock(FILE *f)
 {
 	const struct stream_lock *l = (const struct stream_lock *)f->_lock;
@@ -44,7 +45,8 @@ static bool has_known_lock(FILE *f)
 		return l;
 	ok = a_load_rlx(&l->word) && l->owner == (void *)pthread_self() && (unsigned)l->count <= 1;
 	funlockfile(f);
-	return ok && (a_load_rlx(&l->word) || (!l->owner && !l->count)); /* somebody else has it, or it is free */
+	/* another thread has it, or it is free */
+	return ok && (a_load_rlx(&l->word) || (!l->owner && !l->count));
 }
 
 static void tell_streams(bool known)
@@ -96,7 +98,7 @@ void kbi_crash_find(const char *name, bool libcs, struct kbi_crash_place *p)
 	*p = (struct kbi_crash_place){ (uintptr_t)at, s->st_size };
 }
 
-/* ---- frames -------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 struct asker {
 	bool (*each)(void *arg, uintptr_t pc);
@@ -119,7 +121,7 @@ void kbi_crash_frames(bool (*each)(void *arg, uintptr_t pc), void *arg)
 	_Unwind_Backtrace(step, &a);
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void free_stream(FILE *f, void *tp)
 {
@@ -129,7 +131,7 @@ static void free_stream(FILE *f, void *tp)
 		return;
 	l->count = 0;
 	l->owner = NULL;
-	/* release: partner is the acquire of who locks it; 2: somebody sleeps */
+	/* release: pairs with the acquire of the next holder in libc; 2: a thread sleeps */
 	if (a_xchg_acqrel(&l->word, 0) > 1)
 		kbi_sys_futex_wake(&l->word, 1);
 }
@@ -142,7 +144,8 @@ void kbi_crash_free_streams(void *tp)
 		return;
 	for (unsigned i = 0; i < kbi_countof(standard); i++)
 		free_stream(standard[i], tp);
-	if (!streams.lock || !streams.unlock || !streams.begin || !streams.end || !streams.next || !streams.file)
+	if (!streams.lock || !streams.unlock || !streams.begin || !streams.end || !streams.next ||
+		!streams.file)
 		return;
 	streams.lock();
 	for (void *i = streams.begin(); i != streams.end(); i = streams.next(i))
@@ -150,7 +153,9 @@ void kbi_crash_free_streams(void *tp)
 	streams.unlock();
 }
 
-#else /* kbi_crash_learn has found out, nobody asks. musl's compiler would take glibc's unwinder */
+/* kbi_crash_learn has returned false, so these are not called. musl's compiler would use glibc's
+ * unwinder. */
+#else
 
 bool kbi_crash_open_libc(void)
 {

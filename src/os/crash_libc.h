@@ -1,5 +1,6 @@
-/* os/crash_libc.h - what of a crash only glibc tells: how long its functions are, the frames by way of its unwinder, and
- * which of its streams somebody has locked. Elsewhere nothing is told, and crashes are not contained.
+/* os/crash_libc.h - knowledge about a crash that only glibc has: sizes of its functions, frames by
+ * its unwinder, and the streams that a thread has locked. With another libc there is no answer, and
+ * crashes are not contained.
  * Callers: os/crash, core/contain. */
 #ifndef KBI_CRASH_LIBC_H
 #define KBI_CRASH_LIBC_H
@@ -7,16 +8,19 @@
 #include "base/base.h"
 
 struct kbi_crash_place {
-	uintptr_t low, size; /* low 0: not there */
+	uintptr_t low, size; /* low 0: not found */
 };
 
-/* Once, first of all. False: it tells nothing. */
+/* Opens libc. Call once, before the other functions. Returns false if nothing can be found out. */
 bool kbi_crash_open_libc(void);
-/* libc's own function of that name, or the one that the program would get. Stays as it is if there is none. */
+/* Finds libc's own function of that name (libcs), or the function that the program would get.
+ * Leaves *p unchanged if there is none. */
 void kbi_crash_find(const char *name, bool libcs, struct kbi_crash_place *p);
-/* Every frame of the caller's stack, innermost first, until `each` says false. In signal handlers, too. */
+/* Calls each(arg, pc) for every frame of the caller's stack, innermost first, until it returns
+ * false. Usable in signal handlers. */
 void kbi_crash_frames(bool (*each)(void *arg, uintptr_t pc), void *arg);
-/* The locks of libc's streams that the owner of this TLS block holds are free again. May wait in the kernel. */
+/* Frees the locks of libc's streams that the owner of this TLS block holds. May wait in the
+ * kernel. */
 void kbi_crash_free_streams(void *tp);
 
 #endif

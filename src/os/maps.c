@@ -1,4 +1,5 @@
-/* os/maps.c - reads /proc/self/maps. Contract in maps.h. A line: from-to rwxp offset device inode name. */
+/* os/maps.c - reads /proc/self/maps. Contract in maps.h. A line: from-to rwxp offset device inode
+ * name. */
 #include "os/fd.h"
 #include "os/maps.h"
 
@@ -82,10 +83,12 @@ const char *kbi_maps_next(const char *text, struct kbi_maps_line *m)
 	return *end ? end + 1 : end;
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Each line of the file, cut to `size` bytes, until look is true: 0; ENOENT: for no line; or an errno value. */
-static int search_lines(int fd, char *line, size_t size, bool (*look)(const char *line, void *arg), void *arg)
+/* Passes each line of the file, cut to `size` bytes, to look until look returns true. Returns 0;
+ * ENOENT: look never did; or an errno value. */
+static int search_lines(int fd, char *line, size_t size, bool (*look)(const char *line, void *arg),
+	void *arg)
 {
 	char text[4096];
 	size_t fill = 0;
@@ -106,7 +109,7 @@ static int search_lines(int fd, char *line, size_t size, bool (*look)(const char
 	return n < 0 ? (int)-n : ENOENT;
 }
 
-/* ---- with flags -------------------------------------------------------------------------------------------- */
+/* ---- with flags ------------------------------------------------------------------------------ */
 
 struct each {
 	struct kbi_maps_line m;
@@ -116,7 +119,7 @@ struct each {
 	void *arg;
 };
 
-/* The name of a mapping follows five words. */
+/* Reads the first line of a mapping. The name of a mapping follows five words. */
 static void read_head(struct each *e, const char *line)
 {
 	const char *p = line;
@@ -148,8 +151,10 @@ static bool look_at_line(const char *line, void *each)
 	return false;
 }
 
-/* Lines are cut where they are long: names only are. */
-int kbi_maps_each(void (*fn)(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg), void *arg)
+/* Long lines are cut; only names are that long. */
+int kbi_maps_each(
+	void (*fn)(const struct kbi_maps_line *m, const char *name, const char *flags, void *arg),
+	void *arg)
 {
 	struct each e = { .fn = fn, .arg = arg };
 	char line[256];
@@ -164,9 +169,9 @@ int kbi_maps_each(void (*fn)(const struct kbi_maps_line *m, const char *name, co
 	return r == ENOENT ? 0 : r;
 }
 
-/* ---- one mapping ------------------------------------------------------------------------------------------- */
+/* ---- one mapping ----------------------------------------------------------------------------- */
 
-/* The kernel's, from Linux 6.11 on; what it reads and writes in the order of its header. */
+/* The kernel's query, from Linux 6.11 on; the fields in the order of the kernel's header. */
 struct query {
 	uint64_t size, how, at;
 	uint64_t from, to, flags, page, offset, inode;
@@ -188,8 +193,9 @@ static int ask(int fd, uintptr_t at, struct kbi_maps_line *m)
 			.to = q.to,
 			.offset = q.offset,
 			.inode = q.inode,
-			.protection = (uint8_t)((q.flags & READABLE ? PROT_READ : 0) | (q.flags & WRITABLE ? PROT_WRITE : 0) |
-						(q.flags & EXECUTABLE ? PROT_EXEC : 0)),
+			.protection = (uint8_t)((q.flags & READABLE ? PROT_READ : 0) |
+				(q.flags & WRITABLE ? PROT_WRITE : 0) |
+				(q.flags & EXECUTABLE ? PROT_EXEC : 0)),
 			.shared = q.flags & SHARED,
 		};
 	return (int)-r;
@@ -208,7 +214,8 @@ static bool is_sought(const char *line, void *arg)
 	return s->at >= s->m->from && s->at < s->m->to;
 }
 
-/* Of each line its beginning, which tells all but the name. */
+/* Searches the list. Reads only the beginning of each line, which has everything except the
+ * name. */
 static int search(int fd, uintptr_t at, struct kbi_maps_line *m)
 {
 	struct sought s = { at, m };

@@ -1,7 +1,8 @@
-/* os/memory.c - the shared space. Contract in memory.h.
- * The memory file is sparse: what was never written costs nothing, what is given back is punched out. Its descriptor is
- * moved out of the program's way. Addresses are given out from below; those given back are kept in a sorted table.
- * Everything here lies in .data, which convert makes shared like the rest: each process sees the same. */
+/* os/memory.c - the shared space. Contract in memory.h. The memory file is sparse: memory never
+ * written costs nothing, returned memory is punched out. Its descriptor is moved away from the
+ * program's numbers. Addresses are given out from below; returned addresses are kept in a sorted
+ * table. All data of this unit is in .data, which kbi_memory_convert makes shared like the rest, so
+ * all processes see one state. */
 #include "os/memory.h"
 
 #include <errno.h>
@@ -21,9 +22,10 @@
 #include "os/sys.h"
 
 enum {
-	HOLES = 4096,          /* given back and not taken again; beyond that addresses are lost, not memory */
+	/* returned ranges not yet taken again; beyond that number addresses are lost, not memory */
+	HOLES = 4096,
 	MOST_MAPS = 1 << 14,
-	STACK_MOST = 1 << 30,  /* of main's, where there is no limit */
+	STACK_MOST = 1 << 30,  /* limit of main's stack if there is no limit */
 	HUGE = 2 << 20,        /* bytes of a huge page */
 	RUN = 512,             /* pages looked up at once */
 	SEEK_TO_DATA = 3, SEEK_TO_HOLE = 4,
@@ -60,7 +62,7 @@ size_t kbi_memory_size(void)
 	return space.size;
 }
 
-/* ---- addresses -------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void drop_hole(unsigned i)
 {
@@ -131,7 +133,8 @@ void *kbi_memory_take(size_t bytes)
 	return (void *)at;
 }
 
-/* False: nothing was ever given out there. */
+/* Takes a range out of the holes; *free: it was free. Returns false if no address there was ever
+ * given out. */
 static bool take_from_hole(uintptr_t at, size_t bytes, bool *free)
 {
 	for (unsigned i = 0; i < space.holes; i++) {
@@ -173,16 +176,19 @@ bool kbi_memory_is_added(const void *p, size_t bytes)
 {
 	uintptr_t at = (uintptr_t)p;
 
-	return space.size && at >= space.added.from && at < space.added.to && bytes <= space.added.to - at;
+	return space.size && at >= space.added.from && at < space.added.to &&
+		bytes <= space.added.to - at;
 }
 
-/* A page behind the space: were they neighbours, and in memory, too, the kernel would tell one mapping of them. */
+/* Returns the place of an address of the region in the file. A page lies between the space and the
+ * region: if they were neighbours in the file and in memory, the kernel would report them as one
+ * mapping. */
 static size_t place_added(uintptr_t at)
 {
 	return space.size + KBI_PAGE + (at - space.added.from);
 }
 
-/* Of what lies in the space or in the allocator's region. */
+/* Returns the place in the file of memory in the space or in the allocator's region. */
 static size_t place_in_file(const void *p)
 {
 	return kbi_memory_is_added(p, 1) ? place_added((uintptr_t)p) : (uintptr_t)p - space.base;
@@ -190,7 +196,8 @@ static size_t place_in_file(const void *p)
 
 void kbi_memory_clear_place(size_t place, size_t bytes)
 {
-	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place, whole(bytes));
+	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place,
+		whole(bytes));
 }
 
 void kbi_memory_clear(void *p, size_t bytes)
@@ -217,7 +224,7 @@ void kbi_memory_give(void *p, size_t bytes)
 {
 	bytes = whole(bytes);
 	if (!kbi_memory_holds(p, bytes)) {
-		kbi_sys(SYS_munmap, p, bytes); /* from before it was open */
+		kbi_sys(SYS_munmap, p, bytes); /* mapped before the space was open */
 		return;
 	}
 	kbi_memory_clear(p, bytes);
@@ -230,7 +237,8 @@ bool kbi_memory_holds(const void *p, size_t bytes)
 {
 	uintptr_t at = (uintptr_t)p;
 
-	return space.size && at >= space.base && at - space.base < space.size && bytes <= space.size - (at - space.base);
+	return space.size && at >= space.base && at - space.base < space.size &&
+		bytes <= space.size - (at - space.base);
 }
 
 void kbi_memory_used(uintptr_t *from, uintptr_t *to)
@@ -239,12 +247,13 @@ void kbi_memory_used(uintptr_t *from, uintptr_t *to)
 	*to = space.next;
 }
 
-/* What the file holds from there on lies at `at`. */
+/* Includes a part of the file in a core dump: `bytes` bytes from `place`, mapped at `at`. */
 static void dump(size_t place, size_t bytes, uintptr_t at)
 {
 	long from = (long)place, to;
 
-	for (; (from = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_DATA)) >= 0 && (size_t)from - place < bytes; from = to) {
+	for (; (from = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_DATA)) >= 0 &&
+			(size_t)from - place < bytes; from = to) {
 		to = kbi_sys(SYS_lseek, space.fd, from, SEEK_TO_HOLE);
 		if (to <= from || kbi_sys(SYS_madvise, at + ((size_t)from - place), to - from, MADV_DODUMP))
 			return;
@@ -271,14 +280,15 @@ void kbi_memory_forget(void)
 	kbi_sys_from = (struct kbi_sys_from){ .futex = FUTEX_PRIVATE_FLAG };
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static bool is_error(long r)
 {
 	return (unsigned long)r > -4096ul;
 }
 
-/* The kernel may give so large a mapping by whole huge pages only: addresses in it are not to be guessed by that. */
+/* Returns a random offset: the kernel may place so large a mapping at whole huge pages only, which
+ * would make addresses in it easy to guess. */
 static size_t somewhere(void)
 {
 	uint64_t r;
@@ -294,7 +304,8 @@ static bool reserve(int fd, size_t size)
 
 	if (kbi_sys(SYS_ftruncate, fd, size))
 		return false;
-	/* in a program that has its future memory locked it would all be made now: not what may not be touched */
+	/* If the program has locked its future memory, the kernel populates an accessible mapping at
+	 * once, but not an inaccessible one. */
 	at = kbi_sys(SYS_mmap, 0, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (is_error(at))
 		return false;
@@ -308,12 +319,13 @@ static bool reserve(int fd, size_t size)
 	space.base = (uintptr_t)at;
 	space.next = space.base + somewhere();
 	space.size = size;
-	/* a dump would read, and so allocate, what was never touched: kbi_memory_dump */
+	/* a dump would read, and so allocate, memory never touched; see kbi_memory_dump */
 	kbi_sys(SYS_madvise, at, size, MADV_DONTDUMP);
 	return true;
 }
 
-/* A file longer than the limit would be a signal. */
+/* Returns the largest size that the limits allow. A file longer than the limit would raise a
+ * signal. */
 static size_t most_allowed(void)
 {
 	struct rlimit l;
@@ -353,7 +365,7 @@ int kbi_memory_add(const struct kbi_memory_region *region)
 	struct rlimit l = { .rlim_cur = RLIM_INFINITY };
 	size_t all = space.size + KBI_PAGE + (region->to - region->from);
 
-	kbi_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &l); /* a longer file would be a signal */
+	kbi_sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &l); /* a longer file would raise a signal */
 	if (l.rlim_cur < all || kbi_sys(SYS_ftruncate, space.fd, all))
 		return ENOMEM;
 	space.added = *region;
@@ -365,12 +377,12 @@ const struct kbi_memory_region *kbi_memory_added(void)
 	return &space.added;
 }
 
-/* ---- what the kernel tells of it ----------------------------------------------------------------------------------- */
+/* ---- page tables ----------------------------------------------------------------------------- */
 
-static int pages = -1; /* /proc/self/pagemap, from the look whether it can be had to the conversion */
+static int pages = -1; /* /proc/self/pagemap, open from kbi_memory_is_told to kbi_memory_convert */
 
-/* The kernel hides a process that has changed its user from itself, and the file from who opens files as another user: for
- * this moment it is not to. */
+/* Opens the page map. The kernel hides a process that has changed its user from itself, and the
+ * file from a process that opens files as another user: both are undone for this moment. */
 static long open_pagemap(void)
 {
 	enum { NEVER, ALWAYS };
@@ -388,21 +400,23 @@ static long open_pagemap(void)
 
 int kbi_memory_is_told(const char **why)
 {
-	*why = kbi_maps_may_read() ? "/proc/self/pagemap cannot be read" : "/proc/self/maps cannot be read";
+	*why = kbi_maps_may_read() ? "/proc/self/pagemap cannot be read"
+		: "/proc/self/maps cannot be read";
 	pages = (int)open_pagemap();
 	return pages < 0 || !kbi_maps_may_read() ? EACCES : 0;
 }
 
-/* ---- converting ------------------------------------------------------------------------------------------------ */
+/* ---- converting ------------------------------------------------------------------------------ */
 
-/* Functions of libc's are not called from here on: what they are called through is being moved. */
+/* From here on no function of libc is called: the memory that such calls go through is being
+ * moved. */
 
 struct map {
 	uintptr_t from, to;
 	uint8_t protection;
-	bool file;              /* what was never touched is not zero */
+	bool file;              /* untouched pages are not zero */
 	bool stack;
-	uintptr_t copy;         /* where it goes in the space */
+	uintptr_t copy;         /* its address in the space */
 };
 
 struct work {
@@ -422,7 +436,8 @@ static void copy(void *to, const void *from, size_t n)
 #endif
 }
 
-/* The kernel tells one mapping of neighbours. Without what lies in the allocator's region: that is share_added's. */
+/* Cuts the allocator's region out of a line, because share_added handles it: the kernel reports
+ * neighbours as one mapping. */
 static void clip(struct kbi_maps_line *l)
 {
 	if (l->from < space.added.from && l->to > space.added.from)
@@ -431,17 +446,19 @@ static void clip(struct kbi_maps_line *l)
 		l->from = l->to < space.added.to ? l->to : space.added.to;
 }
 
-/* True: it is the program's own memory, to be shared. */
+/* Returns true if the mapping is the program's own memory, to be shared. */
 static bool is_wanted(const struct kbi_maps_line *l, struct map *m)
 {
-	*m = (struct map){ .from = l->from, .to = l->to, .protection = l->protection, .file = l->inode, .stack = l->stack };
+	*m = (struct map){ .from = l->from, .to = l->to, .protection = l->protection, .file = l->inode,
+		.stack = l->stack };
 	if (l->shared || l->kernels)
 		return false;
-	/* code and constants stay as they are: nobody writes there */
+	/* code and constants stay private: no thread writes there */
 	return m->protection & PROT_WRITE || (!m->file && !(m->protection & PROT_EXEC));
 }
 
-/* The kernel made it longer when it was touched below; a shared one is as long as it may become at once. */
+/* Extends main's stack. A private stack grows when memory below it is touched; a shared mapping
+ * gets its full size at once. */
 static void lengthen(struct map *stack, uintptr_t floor)
 {
 	struct rlimit l = { .rlim_cur = RLIM_INFINITY };
@@ -481,8 +498,10 @@ static int find_maps(struct work *w)
 	return 0;
 }
 
-/* The pages that are there; of a file's all that it has, too. The kernel copies unmapped pages: a page that it says to be
- * swapped may be a guard (MADV_GUARD_INSTALL, of libc's stacks from 2.42 on), and a file may be shorter than its map. */
+/* Copies the present pages; of a file's mapping also the pages not yet read. The kernel copies
+ * absent pages and fails where a read would fault: a page reported as swapped may be a guard
+ * (MADV_GUARD_INSTALL, in libc's stacks from 2.42 on), and a file may be shorter than its
+ * mapping. */
 static void copy_map(const struct map *m)
 {
 	uint64_t page[RUN];
@@ -509,11 +528,12 @@ static int share(const struct map *m)
 	if (!(m->protection & PROT_READ))
 		kbi_sys(SYS_mprotect, m->from, m->to - m->from, m->protection | PROT_READ);
 	copy_map(m);
-	return is_error(kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-				space.fd, m->copy - space.base)) ? EFAULT : 0;
+	return is_error(kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection,
+		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd, m->copy - space.base)) ? EFAULT : 0;
 }
 
-/* What the allocator's region holds, by another mapping of its part of the file. */
+/* Copies the contents of the allocator's region through a second mapping of its part of the
+ * file. */
 static int copy_added(struct work *w)
 {
 	struct kbi_memory_part part[KBI_MEMORY_PARTS];
@@ -528,7 +548,8 @@ static int copy_added(struct work *w)
 
 		if (!bytes)
 			continue;
-		at = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, space.fd, place_added(m.from));
+		at = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			space.fd, place_added(m.from));
 		if (is_error(at)) {
 			w->why = "no addresses are left for a copy of the heap";
 			return ENOMEM;
@@ -547,14 +568,14 @@ static int share_added(void)
 
 	if (!bytes)
 		return 0;
-	if (is_error(kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd,
-			     place_added(at))))
+	if (is_error(kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd, place_added(at))))
 		return EFAULT;
 	kbi_sys(SYS_madvise, at, bytes, MADV_DONTDUMP);
 	return 0;
 }
 
-/* All addresses are taken before the first map moves: the table of them is among what moves. */
+/* Takes all addresses before the first mapping moves: the table of them moves, too. */
 static int share_all(struct work *w)
 {
 	int e = copy_added(w);

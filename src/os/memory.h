@@ -1,60 +1,68 @@
-/* os/memory.h - the shared space: one memory file, mapped at the same address in every process of a program whose virtual
- * processors are processes. Open reserves it; convert copies what the program has of its own into it and maps it there
- * again, at the addresses it had, shared. From then on all that is written is seen by every process.
- * Callers: core/boot, core/body_process, os/libcall. Calls sys. */
+/* os/memory.h - the shared space: a memory file, mapped at one address in every process of a
+ * program whose virtual processors are processes. kbi_memory_open reserves it. kbi_memory_convert
+ * copies the program's own memory into it and maps the copies at their old addresses, shared. From
+ * then on every process sees all writes.
+ * Callers: core/boot, core/body_process, os/libcall. Calls os/sys. */
 #ifndef KBI_MEMORY_H
 #define KBI_MEMORY_H
 
 #include "base/base.h"
 
-/* Reserves it; kbi_sys_map takes from it from now on. 0, or errno: *why says what the machine refuses. Once, at start. */
+/* Reserves the space; kbi_sys_map takes memory from it from now on. Returns 0, or errno; *why then
+ * says what the machine refuses. Call once, at start. */
 int kbi_memory_open(const char **why);
-/* Before that: what the program has mapped, and touched, can be read, from now until kbi_memory_convert. 0, or EACCES:
- * *why. */
+/* Call before kbi_memory_open: makes sure that the list of mappings and of touched pages can be
+ * read until kbi_memory_convert. Returns 0, or EACCES and *why. */
 int kbi_memory_is_told(const char **why);
-/* The only kernel thread, on a stack and with a TLS block from the space. 0, or errno: *why; the process is as it was or,
- * if it is EFAULT, cannot go on. */
+/* Shares the program's memory. The caller is the only kernel thread, on a stack and with a TLS
+ * block from the space. Returns 0, or errno and *why. The process is then unchanged, or, after
+ * EFAULT, cannot continue. */
 int kbi_memory_convert(const char **why);
-/* Addresses that an allocator has reserved for itself, which convert makes shared, too, and accessible, all of them: with a
- * part of the memory file behind the space's. parts: which of them were opened, each between whole pages; what lies
- * between them has no access before, nor in who leaves the space. Called by whoever leaves, on any stack. */
+/* Addresses that an allocator has reserved for itself. kbi_memory_convert makes all of them shared
+ * and accessible, with a part of the memory file behind the space. parts() tells which ranges were
+ * opened, each between whole pages; addresses between them have no access before, nor in a process
+ * that has left the space. A leaving process calls parts() on any stack. */
 enum { KBI_MEMORY_PARTS = 4 };
 struct kbi_memory_part {
 	uintptr_t from, to;
 };
 struct kbi_memory_region {
-	uintptr_t from, to; /* whole pages; to 0: there is none */
+	uintptr_t from, to; /* whole pages; to 0: no region */
 	void (*parts)(struct kbi_memory_part parts[KBI_MEMORY_PARTS]);
 };
-/* At most one, before convert. 0, or ENOMEM: a file may not be that long. */
+/* Adds a region; at most one, before kbi_memory_convert. Returns 0, or ENOMEM: the file may not be
+ * that long. */
 int kbi_memory_add(const struct kbi_memory_region *region);
 const struct kbi_memory_region *kbi_memory_added(void);
-/* Zeroed whole pages; NULL: none left. Any process, any stack. */
+/* Returns zeroed whole pages; NULL: none left. Any process, any stack. */
 void *kbi_memory_take(size_t bytes);
-/* That part of it, if it is free: true. */
+/* Takes these addresses of the space. Returns true if they were free. */
 bool kbi_memory_take_at(void *p, size_t bytes);
-/* A part of what was taken: its memory goes back, its addresses are taken again. */
+/* Returns a part of taken memory to the kernel; its addresses can be taken again. */
 void kbi_memory_give(void *p, size_t bytes);
-/* Its memory goes back, it reads as zero. p: in the part that take gives from, or in an allocator's. */
+/* Returns the memory to the kernel; it reads as zero then. p: in the range that kbi_memory_take
+ * gives from, or in an allocator's region. */
 void kbi_memory_clear(void *p, size_t bytes);
-/* The same of a part of the file, wherever that is mapped. */
+/* Clears a part of the file like kbi_memory_clear, wherever it is mapped. */
 void kbi_memory_clear_place(size_t place, size_t bytes);
-/* Is all of it in the part that take gives from? */
+/* Returns true if all of it is in the range that kbi_memory_take gives from. */
 bool kbi_memory_holds(const void *p, size_t bytes);
-/* Is all of it in an allocator's? */
+/* Returns true if all of it is in an allocator's region. */
 bool kbi_memory_is_added(const void *p, size_t bytes);
-/* What maps it: the memory file, and where in it p lies. */
+/* kbi_memory_descriptor returns the memory file, kbi_memory_offset the place of p in it. */
 int kbi_memory_descriptor(void);
-/* Its number on its file system (inode); 0: there is none. */
+/* Returns its inode number; 0: there is none. */
 uint64_t kbi_memory_file(void);
 size_t kbi_memory_offset(const void *p);
-/* Bytes of addresses reserved; 0: not open. */
+/* Returns the number of bytes of addresses reserved; 0: not open. */
 size_t kbi_memory_size(void);
-/* The part of it that take has ever given from. */
+/* Returns the part of the space that kbi_memory_take has ever given from. */
 void kbi_memory_used(uintptr_t *from, uintptr_t *to);
-/* The calling process is about to end with a core dump: what is in the space goes into it. */
+/* Call when the process is about to end with a core dump: includes the contents of the space in the
+ * dump. */
 void kbi_memory_dump(void);
-/* In a child of fork that has left it: there is none, and no other process of ours. */
+/* Call in a child of fork that has left the space: there is no space and no other process of
+ * ours. */
 void kbi_memory_forget(void);
 
 #endif

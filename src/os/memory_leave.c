@@ -1,8 +1,9 @@
-/* os/memory_leave.c - leaving the shared space. Contract in memory_leave.h.
- * Each map of the memory file becomes private zeroed memory, which the parts of the file that hold data are read into. What
- * is being replaced is all that the program can write to, this library's variables and the thread's stack among it: so it
- * knows only what is on the stack outside, and calls nobody. Between the two steps a map reads as zero, what
- * compilers keep in TLS against overwritten stacks as well; this library is built without. */
+/* os/memory_leave.c - leaving the shared space. Contract in memory_leave.h. Each mapping of the
+ * memory file is replaced by private zeroed memory, into which the parts of the file with data are
+ * read. This replaces all memory that the program can write to, including the variables of this
+ * library and the thread's stack: so the code uses only data on the outside stack and calls nothing
+ * elsewhere. Between the two steps a mapping reads as zero, including the compiler's stack canary
+ * in TLS; this library is built without canaries. */
 #include "os/memory_leave.h"
 
 #include <errno.h>
@@ -15,16 +16,16 @@
 
 enum { STACK = 1 << 16, SEEK_TO_DATA = 3, SEEK_TO_HOLE = 4 };
 
-/* At the bottom of its stack. */
+/* Lies at the bottom of its stack. */
 struct kbi_leave {
 	int fd;
 	uint64_t inode;         /* of the memory file */
-	uintptr_t space, used;  /* the space begins there; nothing beyond has ever been used */
+	uintptr_t space, used;  /* beginning of the space; end of its used part */
 	size_t size;
 	char *text;
 	const char *line;
 	struct kbi_maps_line map;
-	struct kbi_memory_region added; /* an allocator's */
+	struct kbi_memory_region added; /* an allocator's region */
 	struct kbi_memory_part part[KBI_MEMORY_PARTS];
 };
 
@@ -33,7 +34,7 @@ static bool is_error(long r)
 	return (unsigned long)r > -4096ul;
 }
 
-/* Reads what the file has of its bytes at .. end to `to`. */
+/* Reads the bytes at .. end of the file to address `to`, as far as the file has data. */
 static int copy_data(int fd, uintptr_t to, size_t at, size_t end)
 {
 	long from, hole, n;
@@ -62,7 +63,8 @@ static bool map_private(uintptr_t from, uintptr_t to, int protection)
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
 }
 
-/* Only what was opened can be used, as before it was shared: a system that counts what it promises would refuse all. */
+/* Replaces the allocator's region. Only its opened parts become accessible, as before it was
+ * shared: a system with strict overcommit accounting would refuse the whole region. */
 static int replace_added(struct kbi_leave *l, const struct kbi_maps_line *m)
 {
 	int e = map_private(m->from, m->to, PROT_NONE) ? 0 : ENOMEM;
@@ -131,7 +133,7 @@ int kbi_leave(struct kbi_leave *l)
 	return e;
 }
 
-/* Not from the space. */
+/* Maps private memory, not from the space. */
 struct kbi_leave *kbi_leave_prepare(void)
 {
 	long at = kbi_sys(SYS_mmap, 0, STACK + KBI_MAPS_TEXT, PROT_READ | PROT_WRITE,

@@ -1,5 +1,5 @@
-/* os/memory_marks.c - memory that children get in another way. Contract in memory_marks.h.
- * A table of ranges under a lock; a range that loses its mark in the middle becomes two. */
+/* os/memory_marks.c - memory treated differently in children. Contract in memory_marks.h. A table
+ * of ranges under a lock; a range that loses its mark in the middle becomes two ranges. */
 #include "os/memory_marks.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ static bool add(uintptr_t from, uintptr_t to, enum kbi_memory_mark mark)
 	return true;
 }
 
-/* What is left of ranges that it cuts is added behind them; it does not cut those. */
+/* Removes from..to from all ranges with a mark of `which`. The rests of cut ranges are added behind
+ * them and are not cut. Returns false if there was no room. */
 static bool cut(uintptr_t from, uintptr_t to, unsigned which)
 {
 	bool room = true;

@@ -1,6 +1,7 @@
-/* os/memory_marks.h - memory that a program's children get in another way (MADV_DONTFORK, MADV_WIPEONFORK). Where virtual
- * processors are processes the kernel must not be told, for they are children to it: the ranges are kept here.
- * Callers: os/libcall_map, os/libcall_owned, core/body_fork. */
+/* os/memory_marks.h - memory that is treated differently in a program's children (MADV_DONTFORK,
+ * MADV_WIPEONFORK). If virtual processors are processes, the kernel must not be told, because to
+ * the kernel they are children: the ranges are kept here. Callers: os/libcall_map,
+ * os/libcall_owned, core/body_fork. */
 #ifndef KBI_MEMORY_MARKS_H
 #define KBI_MEMORY_MARKS_H
 
@@ -8,11 +9,12 @@
 
 enum kbi_memory_mark { KBI_MEMORY_WIPED = 1, KBI_MEMORY_NOT_CHILDS = 2 };
 
-/* The range has the mark from now on, or has it not. 0; ENOMEM: there are too many. */
+/* Sets the mark of the range, or removes it if `has` is false. Returns 0, or ENOMEM: too many
+ * ranges. */
 int kbi_memory_mark(uintptr_t from, size_t bytes, enum kbi_memory_mark mark, bool has);
-/* It is no such memory any more. */
+/* Removes all marks: the range is no such memory any more. */
 void kbi_memory_unmark(uintptr_t from, size_t bytes);
-/* In a child whose memory is its own: as the marks say, which are forgotten. */
+/* Call in a child whose memory is its own: applies the marks, then forgets them. */
 void kbi_memory_obey_marks(void);
 
 #endif

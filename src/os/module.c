@@ -1,4 +1,5 @@
-/* os/module.c - finds the module of an address and reads its code for system calls. Contract in module.h. */
+/* os/module.c - finds the module of an address and reads its code for system calls. Contract in
+ * module.h. */
 #include "os/module.h"
 
 #include <elf.h>
@@ -11,8 +12,8 @@
 #include "os/sys.h"
 
 enum {
-	NEAR = 48,		 /* from the call's number to the call, bytes */
-	READ_AT_MOST = 4 << 20, /* of a module's code; who waits so is small */
+	NEAR = 48,		 /* most bytes between the load of the number and the call */
+	READ_AT_MOST = 4 << 20, /* of a module's code; libraries that wait by futex are small */
 };
 
 struct search {
@@ -21,11 +22,12 @@ struct search {
 	bool found;
 };
 
-/* ---- code ----------------------------------------------------------------------------------------------- */
+/* ---- code ------------------------------------------------------------------------------------ */
 
 #if defined(__x86_64__)
 /* mov $202,%eax; mov $425,%eax; syscall */
-static const uint8_t futex[] = { 0xb8, 0xca, 0, 0, 0 }, ring[] = { 0xb8, 0xa9, 1, 0, 0 }, call[] = { 0x0f, 0x05 };
+static const uint8_t futex[] = { 0xb8, 0xca, 0, 0, 0 }, ring[] = { 0xb8, 0xa9, 1, 0, 0 },
+	call[] = { 0x0f, 0x05 };
 #elif defined(__aarch64__)
 /* mov x8,#98; mov x8,#425; svc #0 */
 static const uint8_t futex[] = { 0x48, 0x0c, 0x80, 0xd2 }, ring[] = { 0x28, 0x35, 0x80, 0xd2 };
@@ -39,7 +41,8 @@ static const uint8_t futex[1] = { 0 }, ring[1] = { 0 }, call[1] = { 0 };
 #define UNKNOWN_MACHINE 1
 #endif
 
-/* number: the instruction that says which call it is. */
+/* Returns true if the code makes the call. number: the instruction that loads the number of the
+ * call. */
 static bool calls(const uint8_t *code, size_t n, const uint8_t number[], size_t length)
 {
 #ifdef UNKNOWN_MACHINE
@@ -59,9 +62,9 @@ static bool calls(const uint8_t *code, size_t n, const uint8_t number[], size_t 
 #endif
 }
 
-/* ---- headers -------------------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
-/* name: with the 0 at its end. */
+/* Returns true if there is a note of that name. The terminating 0 is part of the name. */
 static bool has_note(const uint8_t *notes, size_t size, const char *name)
 {
 	const size_t length = strlen(name) + 1;
@@ -82,18 +85,21 @@ static bool is_noted(const struct dl_phdr_info *info, const char *name)
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 
-		if (h->p_type == PT_NOTE && has_note((const uint8_t *)(info->dlpi_addr + h->p_vaddr), h->p_memsz, name))
+		if (h->p_type == PT_NOTE && has_note((const uint8_t *)(info->dlpi_addr + h->p_vaddr),
+			h->p_memsz, name))
 			return true;
 	}
 	return false;
 }
 
-/* Go's runtime is far too large to be read, and leaves a note in every program. */
+/* Returns true if the module waits in the kernel by itself. Go's runtime is too large to be read,
+ * but every Go program contains a note. */
 static bool waits_in_kernel(const struct dl_phdr_info *info)
 {
 	size_t left = READ_AT_MOST, size;
 
-	if (is_noted(info, "Kochab")) /* libkochab.a has been linked into it (os/sys): the futex calls are ours there */
+	/* libkochab.a is linked into it (os/sys): the futex calls are ours */
+	if (is_noted(info, "Kochab"))
 		return false;
 	if (is_noted(info, "Go"))
 		return true;
@@ -134,7 +140,7 @@ static const char *file_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The loader has no name for the program. */
+/* Copies the name. The loader has no name for the program itself. */
 static void find_name(const char *path, struct kbi_module *m)
 {
 	size_t n;
@@ -196,9 +202,10 @@ uintptr_t kbi_module_named(const char *beginning, uintptr_t at)
 	return n.low;
 }
 
-/* ---- what it takes from others ------------------------------------------------------------------------------ */
+/* ---- imports --------------------------------------------------------------------------------- */
 
-/* What the loader has looked up for it, or will at the first call: its relocations name it. */
+/* Relocations, for the names that the loader has looked up for the module, or will at the first
+ * call. */
 struct relocations {
 	const ElfW(Rela) * at;
 	size_t size;
@@ -213,10 +220,11 @@ struct linkage {
 struct import {
 	const char *name;
 	bool found;
-	unsigned long long adds, subs; /* of modules, when it was looked for */
+	unsigned long long adds, subs; /* counts of modules at the time of the search */
 };
 
-/* Some loaders have put the place into the dynamic section, others the offset. */
+/* Returns an address of the dynamic section: some loaders have stored the absolute address, others
+ * the offset. */
 static const void *place(const struct dl_phdr_info *info, ElfW(Addr) at)
 {
 	return (const void *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
@@ -240,9 +248,11 @@ static void read_linkage(const struct dl_phdr_info *info, const ElfW(Dyn) * d, s
 static bool names(const struct linkage *l, struct relocations r, const char *name)
 {
 	for (size_t i = 0; r.at && i < r.size / sizeof(*r.at); i++) {
-		size_t n = sizeof(ElfW(Addr)) == 8 ? (size_t)((uint64_t)r.at[i].r_info >> 32) : r.at[i].r_info >> 8;
+		size_t n = sizeof(ElfW(Addr)) == 8 ? (size_t)((uint64_t)r.at[i].r_info >> 32)
+			: r.at[i].r_info >> 8;
 
-		if (n && l->symbol[n].st_shndx == SHN_UNDEF && strcmp(l->names + l->symbol[n].st_name, name) == 0)
+		if (n && l->symbol[n].st_shndx == SHN_UNDEF &&
+			strcmp(l->names + l->symbol[n].st_name, name) == 0)
 			return true;
 	}
 	return false;
@@ -262,7 +272,8 @@ static int imports(struct dl_phdr_info *info, size_t size, void *arg)
 		if (h->p_type != PT_DYNAMIC)
 			continue;
 		read_linkage(info, (const void *)(info->dlpi_addr + h->p_vaddr), &l);
-		import->found = l.symbol && l.names && (names(&l, l.calls, import->name) || names(&l, l.data, import->name));
+		import->found = l.symbol && l.names &&
+			(names(&l, l.calls, import->name) || names(&l, l.data, import->name));
 	}
 	return import->found;
 }
@@ -306,7 +317,7 @@ bool kbi_module_imports(const char *name)
 	return found;
 }
 
-/* ---- who is linked with us ---------------------------------------------------------------------------------- */
+/* ---- modules linked with Kochab -------------------------------------------------------------- */
 
 static bool begins(const char *s, const char *with)
 {
@@ -331,14 +342,16 @@ static const char *soname(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
 	return "";
 }
 
-/* By its dynamic section. *ours: it is a library of ours itself. */
+/* Reads the dynamic section of a module. Returns true if the module needs Kochab. *ours: the module
+ * is a library of Kochab. */
 static bool needs_us(const struct dl_phdr_info *info, const ElfW(Dyn) * d, bool *ours)
 {
 	const char *names = strings_of(info, d);
 	bool needs = false;
 
 	for (; names && d->d_tag != DT_NULL; d++) {
-		const char *file = d->d_tag == DT_SONAME || d->d_tag == DT_NEEDED ? file_of(names + d->d_un.d_val) : "";
+		const char *file = d->d_tag == DT_SONAME || d->d_tag == DT_NEEDED
+			? file_of(names + d->d_un.d_val) : "";
 
 		if (d->d_tag == DT_SONAME)
 			*ours |= begins(file, "libkochab");
@@ -367,7 +380,7 @@ bool kbi_module_is_linked(void)
 	return dl_iterate_phdr(is_linked, NULL) != 0;
 }
 
-/* In the order in which names are looked up. */
+/* Visits modules in the order of name look-up; stops at the drop-in or at libc. */
 static int is_dropin(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct kbi_module m;
@@ -375,7 +388,8 @@ static int is_dropin(struct dl_phdr_info *info, size_t size, void *arg)
 	(void)size;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-		const char *name = h->p_type == PT_DYNAMIC ? soname(info, (const void *)(info->dlpi_addr + h->p_vaddr)) : "";
+		const char *name = h->p_type == PT_DYNAMIC
+			? soname(info, (const void *)(info->dlpi_addr + h->p_vaddr)) : "";
 
 		if (begins(name, "libc.so"))
 			return 1;

@@ -1,12 +1,14 @@
-/* os/plant.c - return addresses that were put aside. Contract in plant.h.
+/* os/plant.c - return hooks. Contract in plant.h.
  *
- * There are some doors, each with a place where the true address is kept. A door's first instruction pushes that, so that
- * from then on the stack is as if the function had just been called; before, an unwinder that comes along finds the place
- * by what the table says of the door: the distance to it stands in the instruction.
+ * There is a fixed number of doors (trampolines), each with a place that keeps the true return
+ * address. The first instruction of a door pushes that address, so that the stack then looks as if
+ * the function had just been called. Before this instruction an unwinder finds the place by the
+ * unwind table of the door: the distance to the place is an operand of the instruction.
  *
- * A place is known by the word on the stack that it stands for, of which there is one in the whole process: so a door
- * that was jumped over does no harm, whatever is put in its stead. It is free again when it was gone through; when its
- * word has become another; when its owner has ended. If that is not known it stays, and there is one less. */
+ * A place is identified by the address of the word on the stack that it stands for, which is unique
+ * in the process. So a door that was jumped over does no harm, whatever is stored in its word
+ * later. A place becomes free when its door was passed, when its word has changed, or when its
+ * owner has ended. If none of this is noticed, the place stays in use, and there is a door less. */
 #include "os/plant.h"
 
 #include <sys/auxv.h>
@@ -25,7 +27,7 @@ a32 kbi_plant_in_use;
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
-/* The assembler knows its size. */
+/* The assembler code knows its size. */
 struct place {
 	uintptr_t back; /* read by the door */
 	aptr slot;      /* NULL: free */
@@ -34,7 +36,7 @@ struct place {
 _Static_assert(sizeof(struct place) == 16, "as the doors have it");
 
 struct place kbi_plant_places[DOORS] KBI_HIDDEN;
-static const void *owners[DOORS]; /* whose it is, valid while it is not free */
+static const void *owners[DOORS]; /* owner of each place, valid while the place is in use */
 
 enum { DOOR_SIZE = 16, DOOR_AT = 5 };
 
@@ -44,9 +46,11 @@ struct kbi_plant_signal kbi_plant_returned(uintptr_t *slot) KBI_HIDDEN;
 #define KEEP(r) "pushq %" #r "\n\t.cfi_adjust_cfa_offset 8\n\t"
 #define BACK(r) "popq %" #r "\n\t.cfi_adjust_cfa_offset -8\n\t"
 
-/* Each in 16 bytes, the last of its neighbour's for unwinders, that look one byte before a return address. There the
- * stack ends in front of the return address, which is at *(uint32_t *)(pc + 2) + pc + 6: so the expression.
- * Then: registers that may have a result, and all others for good measure; of the vector registers two have. */
+/* Each door takes 16 bytes. Unwinders look one byte before a return address, so the bytes in front
+ * of an entry belong to the door, too. At the entry the stack ends in front of the return address,
+ * which is kept at *(uint32_t *)(pc + 2) + pc + 6: hence the expression. Then: saves the registers
+ * that may hold a result, and for safety all other volatile ones; results are in at most two vector
+ * registers. */
 __asm__(".text\n\t.p2align 4\n"
 	".hidden kbi_plant_doors\n.globl kbi_plant_doors\n.type kbi_plant_doors,@function\n"
 	"kbi_plant_doors:\n\t"
@@ -72,7 +76,7 @@ __asm__(".text\n\t.p2align 4\n"
 	"testq %rax, %rax\n\tje 3f\n\t"
 	"movl %eax, %esi\n\tmovq %rdx, %rdi\n\tshrq $32, %rax\n\tmovl %eax, %edx\n\t"
 	"testq %rdi, %rdi\n\tje 1f\n\t"
-	"movl $234, %eax\n\tjmp 2f\n" /* tgkill; tkill */
+	"movl $234, %eax\n\tjmp 2f\n" /* tgkill; below: tkill */
 	"1:\tmovl %esi, %edi\n\tmovl %edx, %esi\n\tmovl $200, %eax\n"
 	"2:\tsyscall\n"
 	".hidden kbi_plant_left\n.globl kbi_plant_left\n"
@@ -89,16 +93,17 @@ static uintptr_t door(unsigned i)
 	return (uintptr_t)kbi_plant_doors + i * DOOR_SIZE + DOOR_AT;
 }
 
-/* ---- doors ---------------------------------------------------------------------------------------------------------- */
+/* ---- doors ----------------------------------------------------------------------------------- */
 
-/* release: partner is the exchange in take_free, whose thread may be another */
+/* Frees a place. release: pairs with the CAS in take_free, which may be another thread's. */
 static void set_free(unsigned i)
 {
 	a_sub_rlx(&kbi_plant_in_use, 1);
 	a_store_rel(&kbi_plant_places[i].slot, NULL);
 }
 
-/* This word's old one, which has become nothing by the word's being another return address; DOORS: none. */
+/* Returns the place that an earlier return address in this word has left: the word holds a new
+ * return address, so the old place is void. Returns DOORS if there is none. */
 static unsigned find(const uintptr_t *slot)
 {
 	unsigned i = 0;
@@ -108,7 +113,7 @@ static unsigned find(const uintptr_t *slot)
 	return i;
 }
 
-/* Those of the owner, which are on its stack, whose word has become another. */
+/* Frees the places of the owner, on whose stack we are, whose words have changed. */
 static void sweep(const void *owner)
 {
 	for (unsigned i = 0; i < DOORS; i++) {
@@ -124,8 +129,9 @@ static unsigned take_free(uintptr_t *slot)
 	for (unsigned i = 0; i < DOORS; i++) {
 		void *none = NULL;
 
-		/* acquire: partner is the release in set_free */
-		if (!a_load_rlx(&kbi_plant_places[i].slot) && a_cas_acq(&kbi_plant_places[i].slot, &none, slot)) {
+		/* acquire: pairs with the release in set_free */
+		if (!a_load_rlx(&kbi_plant_places[i].slot) &&
+			a_cas_acq(&kbi_plant_places[i].slot, &none, slot)) {
 			a_add_rlx(&kbi_plant_in_use, 1);
 			return i;
 		}
@@ -133,13 +139,14 @@ static unsigned take_free(uintptr_t *slot)
 	return DOORS;
 }
 
-/* ---- where ---------------------------------------------------------------------------------------------------------- */
+/* ---- bounds of main's stack ------------------------------------------------------------------ */
 
 extern void *__libc_stack_end __attribute__((weak));
 
 static uintptr_t main_low, main_high;
 
-/* The kernel puts the program's arguments there, and other data of which it says where: all at most 6 MiB. */
+/* Returns true if `end` is right below the program's arguments and the kernel's data, whose address
+ * the kernel tells: at most 6 MiB. */
 static bool is_below_arguments(uintptr_t end)
 {
 	enum { ARGUMENTS = 8 << 20 };
@@ -150,8 +157,10 @@ static bool is_below_arguments(uintptr_t end)
 
 void kbi_plant_learn(void)
 {
-	enum { PAGE = 4096, MOST = 128 << 20 }; /* the kernel leaves so much free below main's, or as the limit was */
-	const char *what = "end of main's stack", *without = "main is not preempted where it is deep in libc";
+	/* the kernel keeps so much free below main's stack, or as the limit was */
+	enum { PAGE = 4096, MOST = 128 << 20 };
+	const char *what = "end of main's stack",
+		*without = "main is not preempted where it is deep in libc";
 	struct rlimit r;
 
 	if (!&__libc_stack_end || getrlimit(RLIMIT_STACK, &r)) {
@@ -172,7 +181,8 @@ bool kbi_plant_is_on_main(uintptr_t sp)
 	return !main_high || sp - main_low < main_high - main_low;
 }
 
-/* The processor keeps return addresses a second time, and compares. It does nothing where it does not. */
+/* Returns true if the processor keeps a second copy of return addresses and compares them. The
+ * instruction does nothing on processors without this feature. */
 static bool has_shadow_stack(void)
 {
 	uintptr_t at = 0;
@@ -204,7 +214,7 @@ bool kbi_plant(const void *owner, uintptr_t *slot, uintptr_t low, size_t bytes)
 	return true;
 }
 
-/* By a door. Its word is a return address again. */
+/* Called by a door. Its word is a return address again. */
 struct kbi_plant_signal kbi_plant_returned(uintptr_t *slot)
 {
 	static const struct kbi_plant_signal none;

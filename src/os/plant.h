@@ -1,42 +1,49 @@
-/* os/plant.h - a function that cannot be interrupted for good is to come by here when it returns: where to it returns is
- * put aside, and on the stack is written that it returns to us. It does, what it was asked for is looked at, and it
- * goes on where it wanted to. Unwinders, debuggers and whoever jumps over it never notice. x86-64 without a shadow stack.
+/* os/plant.h - return hooks. A function that must not be left where it was interrupted is made to
+ * return to us: its return address on the stack is replaced by the address of a trampoline (a
+ * "door") and kept aside. When the function returns, the door evaluates the pending request and
+ * then continues at the kept address. Unwinders, debuggers and code that jumps over the frame
+ * notice nothing. x86-64 without a shadow stack.
  * Callers: core/quantum, core/thread, os/crash, posix/fork. Runs in handlers. */
 #ifndef KBI_PLANT_H
 #define KBI_PLANT_H
 
 #include "base/atom.h"
 
-/* Once, by main: where main's stack is. */
+/* Learns the bounds of main's stack. Call once, from main's thread. */
 void kbi_plant_learn(void);
-/* Is that on main's stack, or is not known where that is? */
+/* Returns true if sp is on main's stack, or if the bounds of main's stack are unknown. */
 bool kbi_plant_is_on_main(uintptr_t sp);
-/* By a handler that nothing interrupts, on the stack of `bytes` from `low`; 0: main's. `slot` is where the interrupted
- * function's return address is. One owner's are forgotten together. False: it cannot be done now. */
+/* Places a hook. Call in a handler that no signal interrupts. slot: the place of the interrupted
+ * function's return address, on the stack of `bytes` bytes from `low`; bytes 0: main's stack. All
+ * hooks of an owner are forgotten together. Returns false if it is impossible now. */
 bool kbi_plant(const void *owner, uintptr_t *slot, uintptr_t low, size_t bytes);
-/* A kernel thread and the signal that is sent to it, by whom it is; 0: none. In two registers: the assembler knows it. */
+/* The target kernel thread and the signal to send; 0: none. Returned in two registers, which the
+ * assembler code knows. */
 struct kbi_plant_signal {
 	uint32_t tid, sig;
-	uint64_t pid; /* of its process; 0: it is one by itself */
+	uint64_t pid; /* process of the target; 0: the target is a process by itself */
 };
-/* Asked when the function returns, with its results in the registers but for the general ones, and the first two for
- * vectors: no floating point. */
+/* Called when the hooked function returns. The results of that function are in registers then; only
+ * the general registers and the first two vector registers are saved, so the callee must not use
+ * floating point. */
 extern KBI_HIDDEN struct kbi_plant_signal (*kbi_plant_asks)(void);
-/* Where that signal comes in, an address in the code; 0: not on this machine. */
+/* Returns the code address at which that signal arrives; 0: not on this machine. */
 uintptr_t kbi_plant_place(void);
 
-/* Where such a function returns to, as unwinders see it: no frame of anybody's. */
+/* Returns true if a function returns to a door at this address; unwinders see it as a frame of no
+ * function. */
 bool kbi_plant_is_door(uintptr_t at);
 
-/* None of the owner's will return any more. */
+/* Forgets all hooks of the owner: none of its functions will return. */
 void kbi_plant_forget_those(const void *owner);
-extern KBI_HIDDEN a32 kbi_plant_in_use; /* how many places are taken */
+extern KBI_HIDDEN a32 kbi_plant_in_use; /* number of places in use; any thread, atomic */
 static inline void kbi_plant_forget(const void *owner)
 {
 	if (kbi_unlikely(!a_zero32_rlx(&kbi_plant_in_use)))
 		kbi_plant_forget_those(owner);
 }
-/* In the child of fork: there is nobody else. */
+/* Call in the child of fork: forgets the hooks of all owners but this, because their threads do not
+ * exist. */
 void kbi_plant_forget_others(const void *owner);
 
 #endif

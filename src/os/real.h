@@ -1,8 +1,9 @@
 /* os/real.h - libc's own functions under the names that the drop-in defines: kbi_real.<name>(...).
- * In libkochab they are what the program was linked to (a sanitizer's wrapper, for one); in the drop-in,
- * which defines the same names itself, kbi_real_find must run first, in the constructor: a look-up at
- * first use would deadlock against dlopen. Constant afterwards. The rows are in os/real.def.
- * Callers: everybody who needs an original. */
+ * In libkochab these are the functions that the program was linked with (a sanitizer's wrapper, for
+ * example). The drop-in defines the names itself, so kbi_real_find must run first, in the
+ * constructor: a look-up at first use would deadlock against dlopen. Constant afterwards. The rows
+ * are in os/real.def.
+ * Callers: all units that need an original. */
 #ifndef KBI_REAL_H
 #define KBI_REAL_H
 
@@ -20,9 +21,9 @@ struct kbi_real {
 
 extern KBI_HIDDEN struct kbi_real kbi_real;
 
-/* The function of that name in the libraries behind this library; NULL: it is in none. */
+/* Returns the function of that name in the libraries behind this library; NULL: there is none. */
 typedef void *kbi_real_look_up(const char *name, const void *where);
-/* Takes every original from there. NULL, or the first name that is missing (its entry is left as it was). */
+/* Looks up every original. Returns NULL, or the first missing name (its entry keeps its value). */
 const char *kbi_real_find(kbi_real_look_up *look_up, const void *where);
 
 #endif

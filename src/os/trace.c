@@ -15,7 +15,8 @@
 #endif
 
 /* libc's headers may lack PTRACE_EVENT_STOP and PTRACE_PEEKSIGINFO */
-enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8, CALL_BYTES = 2, BREAKPOINT_BYTES = 1 };
+enum { EVENT_STOP = 128, PEEKSIGINFO = 0x4209, MASK_BYTES = 8, CALL_BYTES = 2,
+	BREAKPOINT_BYTES = 1 };
 
 long kbi_trace_seize(int pid)
 {
@@ -29,7 +30,8 @@ long kbi_trace_seize(int pid)
 
 bool kbi_trace_has_ended(const siginfo_t *info)
 {
-	return info->si_pid && (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED);
+	return info->si_pid && (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED ||
+		info->si_code == CLD_DUMPED);
 }
 
 bool kbi_trace_has_stopped(const siginfo_t *info)
@@ -74,7 +76,7 @@ void kbi_trace_go(int pid, int sig)
 	kbi_sys(SYS_ptrace, PTRACE_CONT, pid, 0, sig);
 }
 
-/* Raised by an instruction of its own, which will raise it again. */
+/* Returns true if an instruction of the process raised the signal and will raise it again. */
 static bool is_fault(const siginfo_t *info)
 {
 	switch (info->si_signo) {
@@ -115,9 +117,9 @@ void kbi_trace_leave(int pid)
 
 unsigned (*kbi_trace_raises)(uintptr_t at, long unmade);
 
-enum { ITS_THREADS, ITS_OWN, /* signals */ AT_ONCE = 8 };
+enum { ITS_THREADS, ITS_OWN, /* whose signals */ AT_ONCE = 8 };
 
-/* The next few that wait in a process, from number *first on; how many. */
+/* Reads the next few pending signals of a process, from number *first on. Returns their number. */
 static long peek(int pid, uint32_t which, uint64_t *first, siginfo_t info[AT_ONCE])
 {
 	struct {
@@ -131,11 +133,13 @@ static long peek(int pid, uint32_t which, uint64_t *first, siginfo_t info[AT_ONC
 	return n;
 }
 
-/* What the kernel has said of a signal it lets nobody else say: then it comes without. */
+/* Sends a signal. The kernel refuses some siginfos from user space; then the signal is sent
+ * without. */
 static void send(int to, siginfo_t *info)
 {
-	/* a timer's: it ended with the process */
-	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP || info->si_code == SI_TIMER || is_fault(info))
+	/* SI_TIMER: the timer has ended with its process */
+	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP || info->si_code == SI_TIMER ||
+		is_fault(info))
 		return;
 	if (kbi_sys(SYS_rt_sigqueueinfo, to, info->si_signo, info))
 		kbi_sys(SYS_kill, to, info->si_signo);
@@ -160,10 +164,12 @@ void kbi_trace_copy_signals(int from, int to)
 
 #if defined(__x86_64__)
 
-_Static_assert(sizeof(struct user_regs_struct) <= sizeof((struct kbi_trace_place *)0)->regs, "all registers");
+_Static_assert(sizeof(struct user_regs_struct) <= sizeof((struct kbi_trace_place *)0)->regs,
+	"all registers");
 
-/* The kernel's marks of a call that was interrupted and is to be made again; and what a kill makes of calls that no signal
- * else can end (mmap, clone, a page that is read meanwhile): if there is another reason they fail again. */
+/* Returns true if an interrupted call is to be made again: the kernel's marks of such calls; and
+ * errors that a kill causes in calls which no other signal can end (mmap, clone, a page being
+ * read): with another cause they fail again. */
 static bool is_to_be_made_again(uint64_t nr, int64_t answer)
 {
 	switch (answer) {
@@ -184,10 +190,11 @@ static unsigned behind_what_raised(const siginfo_t *info)
 	return info->si_signo == SIGTRAP && info->si_code == SI_KERNEL ? BREAKPOINT_BYTES : 0;
 }
 
-/* It stopped when an instruction had raised a signal, before it got that. Some leave the place behind themselves: a
- * breakpoint, and a call that was refused (Syscall User Dispatch, seccomp). So many bytes further on. The signal has come
- * to it, or waits; of one that was killed by then the kernel has dropped it, and only the runtime knows its own
- * instructions. What begins a handler has another rcx than a call leaves. */
+/* Returns how many bytes the process stands behind the instruction that raised its undelivered
+ * signal. Such instructions are a breakpoint and a refused system call (Syscall User Dispatch,
+ * seccomp). The signal has arrived or is pending. If the process was killed meanwhile, the kernel
+ * has dropped the signal, and only the runtime knows its instructions. At the beginning of a
+ * handler rcx differs from the value that a call leaves. */
 static unsigned behind(int pid, const struct user_regs_struct *r)
 {
 	bool unmade = (int64_t)r->orig_rax >= 0 && r->rax == r->orig_rax && r->rcx == r->rip;
@@ -204,13 +211,14 @@ static unsigned behind(int pid, const struct user_regs_struct *r)
 	return n;
 }
 
-/* The kernel's own way to go on with a call remembers the call in the process: it is in the place where it was first
- * interrupted, and goes on from there. */
+/* Returns the number of the interrupted call. restart_syscall makes the kernel continue a call that
+ * it remembers in the process; the call is known from the state at its first interruption. */
 static uint64_t call_of(const struct user_regs_struct *r, const struct kbi_trace_place *before)
 {
 	const struct user_regs_struct *b = (const struct user_regs_struct *)before->regs;
 
-	if (r->orig_rax == SYS_restart_syscall && before->extended_bytes && b->rip == r->rip - CALL_BYTES && b->rsp == r->rsp)
+	if (r->orig_rax == SYS_restart_syscall && before->extended_bytes &&
+		b->rip == r->rip - CALL_BYTES && b->rsp == r->rsp)
 		return b->rax;
 	return r->orig_rax;
 }
@@ -237,7 +245,8 @@ bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_p
 
 bool kbi_trace_load(int pid, struct kbi_trace_place *p)
 {
-	struct iovec general = { p->regs, sizeof(struct user_regs_struct) }, extended = { p->extended, p->extended_bytes };
+	struct iovec general = { p->regs, sizeof(struct user_regs_struct) },
+		extended = { p->extended, p->extended_bytes };
 
 	return !kbi_sys(SYS_ptrace, PTRACE_SETREGSET, pid, NT_X86_XSTATE, &extended) &&
 	       !kbi_sys(SYS_ptrace, PTRACE_SETSIGMASK, pid, MASK_BYTES, &p->mask) &&

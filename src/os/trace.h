@@ -1,6 +1,7 @@
-/* os/trace.h - what ptrace(2) gives the supervisor of a program whose virtual processors are processes: it stops at a
- * process's end, whatever ended it, and reads where it stood; and another process is made to stand there. Signals for a
- * process that is traced come by way of the one that traces it. x86-64 only.
+/* os/trace.h - ptrace(2) for the supervisor of a program whose virtual processors are processes.
+ * The supervisor stops at the end of a process, whatever ended it, and reads its state; it can make
+ * another process continue from that state. Signals for a traced process pass through the tracer.
+ * x86-64 only.
  * Callers: core/body_process, core/revive: the supervisor. Raw calls: no errno, no TLS. */
 #ifndef KBI_TRACE_H
 #define KBI_TRACE_H
@@ -14,11 +15,11 @@ enum kbi_trace_stop {
 	KBI_TRACE_SIGNAL, /* a signal is about to be delivered */
 	KBI_TRACE_GROUP,  /* it is stopped, as by SIGSTOP */
 	KBI_TRACE_END,    /* it is about to end */
-	KBI_TRACE_EXEC,   /* it runs another program now */
+	KBI_TRACE_EXEC,   /* it now runs another program */
 	KBI_TRACE_OTHER,
 };
 
-enum { KBI_TRACE_EXTENDED = 16384 /* bytes of floating point and vector registers, at most */ };
+enum { KBI_TRACE_EXTENDED = 16384 /* most bytes of floating point and vector registers */ };
 
 struct kbi_trace_place {
 	uint64_t regs[32];
@@ -27,38 +28,45 @@ struct kbi_trace_place {
 	char extended[KBI_TRACE_EXTENDED] __attribute__((aligned(64)));
 };
 
-/* The caller traces its child pid from now on. 0, -errno: somebody else does, or nobody may. */
+/* Makes the caller trace its child pid. Returns 0, or -errno: another process traces it, or tracing
+ * is forbidden. */
 long kbi_trace_seize(int pid);
-/* What waitid has said when it was asked for one that has ended: of one that is traced it tells of stops, too. */
+/* Interpret waitid's answer: for a traced process waitid reports stops, too, even if asked for
+ * ended processes only. */
 bool kbi_trace_has_ended(const siginfo_t *info);
 bool kbi_trace_has_stopped(const siginfo_t *info);
-/* status: of waitid, CLD_TRAPPED or CLD_STOPPED. *sig: which signal. */
+/* Returns why the process has stopped. status: of waitid, CLD_TRAPPED or CLD_STOPPED. *sig: the
+ * signal. */
 enum kbi_trace_stop kbi_trace_why(int status, int *sig);
-/* Linux 6.0 and later: one that was killed stands at its end until it is told to go on, whoever kills it again. */
+/* Returns true on Linux 6.0 and later: a killed process stays at its end until the tracer continues
+ * it, even if it is killed again. */
 bool kbi_trace_end_is_seen(void);
-/* At KBI_TRACE_END: its status as wait4 will have it. */
+/* At KBI_TRACE_END: returns the status that wait4 will report. */
 int kbi_trace_status(int pid);
-/* What the signal says that a process stops for; si_signo 0: an instruction raises it, and will again where kbi_trace_save
- * saw it. False: it stands at its end by now, or is gone. */
+/* Reads the siginfo of the signal for which a process has stopped. si_signo 0: an instruction
+ * raises the signal and will again if the process continues where kbi_trace_save saw it. Returns
+ * false if the process is at its end or gone. */
 bool kbi_trace_signal(int pid, siginfo_t *info);
-/* It goes on from the stop for another signal, and gets this one, as it was sent. */
+/* Continues a process stopped for another signal and delivers this signal with its siginfo. */
 void kbi_trace_go_with(int pid, const siginfo_t *info);
-/* It goes on, and gets this signal (0: none). */
+/* Continues a process and delivers this signal (0: none). */
 void kbi_trace_go(int pid, int sig);
-/* At KBI_TRACE_GROUP: stays stopped until somebody continues it. */
+/* At KBI_TRACE_GROUP: keeps the process stopped until it is continued by SIGCONT. */
 void kbi_trace_stay(int pid);
-/* It is nobody's that is traced any more. */
+/* Stops tracing the process. */
 void kbi_trace_leave(int pid);
-/* Of a process that has stopped. False: the kernel does not say. A system call that it was in will be made again.
- * before: where it stood when it last stopped, bytes 0: not known. */
+/* Save and load the state of a stopped process. Return false if the kernel refuses. An interrupted
+ * system call will be made again. before: the state at the previous stop; extended_bytes 0:
+ * unknown. */
 bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before);
 bool kbi_trace_load(int pid, struct kbi_trace_place *p);
-/* How long the instruction is that ends at `at` and raises a signal for the runtime (os/libsite, os/libdispatch,
- * os/libseccomp); 0: none does. unmade: the number of a call that may have been refused there, -1: none. Set before there
- * are processes; NULL: there are none of these. */
+/* Returns the length of the instruction that ends at `at` and raises a signal for the runtime
+ * (os/libsite, os/libdispatch, os/libseccomp); 0: no such instruction. unmade: the number of a call
+ * that may have been refused there, -1: none. Set before processes exist; NULL: there are no such
+ * instructions. */
 extern KBI_HIDDEN unsigned (*kbi_trace_raises)(uintptr_t at, long unmade);
-/* The signals that wait in `from`, which has stopped, wait in `to`, too; but for those that an instruction has raised:
- * kbi_trace_save saw to it that it is executed again. */
+/* Sends the pending signals of the stopped process `from` to `to`, except for signals raised by an
+ * instruction: kbi_trace_save makes sure that the instruction is executed again. */
 void kbi_trace_copy_signals(int from, int to);
 
 #endif
