@@ -1,6 +1,6 @@
-/* `after` runs once per switch, with its argument, on the stack just loaded, when the old context is
- * complete: another may be resumed from what it publishes. Holds for a new context's first switch, for
- * a resumed one, and for leave. */
+/* `after` runs once per switch, with its argument, on the loaded stack, when the old context is
+ * complete: a context may be resumed from the data that `after` publishes. Holds for the first
+ * switch to a new context, for a switch to a suspended context, and for leave. */
 #include "arch_test.h"
 
 struct switched {
@@ -44,10 +44,10 @@ static void *after_at_home(void *arg)
 static void run_a(void *arg)
 {
 	CHECK(arg == &a);
-	CHECK_EQ(calls, 1); /* the first switch's after ran before entry */
+	CHECK_EQ(calls, 1); /* the `after` of the first switch ran before entry */
 	CHECK(published == &from_home && published->sp_then != NULL);
 	kbi_ctx_switch(&a, &b, after_on_b, &from_a);
-	CHECK_EQ(calls, 3); /* resumed by b's switch: its after ran here, before we go on */
+	CHECK_EQ(calls, 3); /* resumed by b's switch, whose `after` ran here before we continued */
 	CHECK(published == &from_b && published->sp_then == b.sp && on_stack(b.sp, stack_b));
 	kbi_ctx_leave(&home, after_at_home, (void *)&main_stack_is);
 }

@@ -1,5 +1,5 @@
-/* arch_test.h - stacks for the tests of the arch room: malloced, big enough for sanitizers, for printf
- * and for the generic port's signal frame. */
+/* arch_test.h - stacks for the tests of the arch room: from malloc, large enough for sanitizers,
+ * for printf and for the generic port's signal frame. */
 #ifndef KB_ARCH_TEST_H
 #define KB_ARCH_TEST_H
 
@@ -21,7 +21,8 @@ static inline bool on_stack(const void *p, const void *low)
 	return (uintptr_t)p - (uintptr_t)low < STACK_SIZE;
 }
 
-/* The address of a local variable, hidden from the compiler's opinion on returning one. */
+/* Returns the address of a local variable, hidden from the compiler, which warns about returning
+ * it. */
 static inline uintptr_t here(void)
 {
 	char local;
@@ -31,8 +32,8 @@ static inline uintptr_t here(void)
 	return (uintptr_t)p;
 }
 
-/* A context that left has left AddressSanitizer's marks on its stack: take them off before the memory
- * is used for something else. */
+/* Removes AddressSanitizer's marks from the stack of a context that has left, before the memory is
+ * used again. */
 #ifdef __has_feature
 #define ADDRESS_SANITIZER __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)

@@ -1,4 +1,4 @@
-/* A thousand contexts pass a token round a ring, a hundred times: each adds its number. */
+/* A thousand contexts pass a token round a ring, a hundred times. Each context adds its number. */
 #include "arch_test.h"
 
 enum { CONTEXTS = 1000, ROUNDS = 100, SMALL_STACK = 32 * 1024 };

@@ -1,5 +1,5 @@
-/* kbi_ctx_leave gives the old stack away: `after` overwrites all of it and makes a new context on it,
- * which runs. Nothing of the old context is used again. */
+/* kbi_ctx_leave gives up the old stack: `after` overwrites all of it and makes a new context on it,
+ * which runs. No part of the old context is used again. */
 #include <string.h>
 
 #include "arch_test.h"

@@ -1,5 +1,5 @@
-/* entry finds its stack aligned as the ABI asks whatever the stack's bounds are, on the stack it was
- * given, and nothing outside [low, low + size) is written. */
+/* entry finds its stack aligned as the ABI requires, for any bounds of the stack. It runs on the
+ * given stack, and no byte outside [low, low + size) is written. */
 #include <string.h>
 
 #include "arch_test.h"
@@ -13,7 +13,7 @@ static unsigned runs;
 
 static void check_aligned(void *p, uintptr_t alignment)
 {
-	__asm__ volatile("" : "+r"(p)); /* else the compiler believes its own promise */
+	__asm__ volatile("" : "+r"(p)); /* otherwise the compiler believes its own promise */
 	CHECK_EQ((uintptr_t)p % alignment, 0);
 }
 
@@ -22,7 +22,7 @@ static void run(void *arg)
 	_Alignas(16) char local[16];
 	_Alignas(64) char wide[64];
 
-	memset(local, 1, sizeof local); /* movaps, stp q: faults when the compiler was told wrong */
+	memset(local, 1, sizeof local); /* movaps, stp q: faults if the promise is wrong */
 	memset(wide, 1, sizeof wide);
 	check_aligned(local, 16);
 	check_aligned(wide, 64);

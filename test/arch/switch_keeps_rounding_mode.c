@@ -1,5 +1,6 @@
-/* The rounding mode is the context's own: a context that rounds upward does so after others, which
- * round otherwise, have run; a new one starts with its maker's (POSIX pthread_create). */
+/* The rounding mode belongs to the context: a context that rounds upward still does so after
+ * contexts with different modes have run. A new context starts with the mode of its maker (POSIX
+ * pthread_create). */
 #include <fenv.h>
 
 #include "arch_test.h"

@@ -1,5 +1,5 @@
-/* x86-64: the x87 control word and MXCSR's flush-to-zero bit are callee-saved in the ABI, and a
- * context's exception flags are its own. */
+/* x86-64: the x87 control word and the flush-to-zero bit of MXCSR are callee-saved in the ABI. The
+ * exception flags belong to the context. */
 #include "arch_test.h"
 
 #ifdef __x86_64__

@@ -1,7 +1,7 @@
-/* A context finds its registers as it left them: many live integers and doubles in three contexts that
- * switch in a random order, each with values of its own. The values live in registers across the switch
- * because nothing may be stored in between: the compiler has more of them than it has callee-saved
- * registers, so all of those are in use. */
+/* A context finds its registers as it left them: many live integers and doubles in three contexts
+ * that switch in a random order, each with values of its own. The compiler has more live values
+ * than callee-saved registers, and nothing may be stored during a switch, so all callee-saved
+ * registers are in use. */
 #include "arch_test.h"
 
 enum { CONTEXTS = 3, ROUNDS = 20000 };
@@ -23,7 +23,7 @@ static void to_next(unsigned self)
 		kbi_ctx_switch(&ctx[self], &ctx[next], NULL, NULL);
 }
 
-/* Opaque sources: the compiler cannot recompute what it has got from them. */
+/* Opaque sources: the compiler cannot recompute the values. */
 static uint64_t word(uint64_t x)
 {
 	__asm__ volatile("" : "+r"(x));
@@ -40,7 +40,8 @@ static void integers(unsigned self)
 {
 	uint64_t k = self * 100 + 1, a = word(k), b = word(k + 1), c = word(k + 2), d = word(k + 3);
 	uint64_t e = word(k + 4), f = word(k + 5), g = word(k + 6), h = word(k + 7), i = word(k + 8);
-	uint64_t j = word(k + 9), l = word(k + 10), m = word(k + 11), n = word(k + 12), o = word(k + 13);
+	uint64_t j = word(k + 9), l = word(k + 10), m = word(k + 11), n = word(k + 12),
+		o = word(k + 13);
 
 	to_next(self);
 	CHECK(a == word(k) && b == word(k + 1) && c == word(k + 2) && d == word(k + 3));

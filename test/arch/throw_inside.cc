@@ -1,5 +1,5 @@
-/* C++ exceptions inside a context: thrown through frames with destructors, caught, thrown again, many
- * times and in two contexts in turn. None is in flight over a switch. */
+/* C++ exceptions inside a context: thrown through frames with destructors, caught, thrown again,
+ * many times and in two contexts in turn. No exception is in flight during a switch. */
 #include <stdexcept>
 #include <string>
 

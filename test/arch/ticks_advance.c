@@ -1,5 +1,6 @@
-/* kbi_cpu_ticks goes forward at a constant rate: two waits of the same length, by the clock, count about
- * the same number of ticks. A busy machine stretches waits, so the rate is compared, not the count. */
+/* kbi_cpu_ticks advances at a constant rate: two waits of equal length, by the clock, count nearly
+ * equal numbers of ticks. A busy machine stretches waits, so the test compares rates, not
+ * counts. */
 #include "arch_test.h"
 
 static double ticks_per_ns(uint64_t wait_ns)

@@ -1,11 +1,11 @@
-/* The thread pointer can be set and read back, by the processor's own means and through the kernel:
- * a block of ours is the compiler's thread pointer, too, and TLS is found relative to it. */
+/* The thread pointer can be set and read back, by an instruction and through the kernel. A block of
+ * ours is the compiler's thread pointer, too, and TLS is found relative to it. */
 #include <string.h>
 
 #include "arch_test.h"
 
-/* Around the thread pointer: enough of libc's block is copied that a canary, errno and the TLS
- * variable below are found on either side. */
+/* Around the thread pointer the test copies so much of libc's block that a canary, errno and the
+ * TLS variable below are found with either pointer. */
 enum { BELOW = 4096, ABOVE = 1024 };
 
 struct answers {
@@ -13,9 +13,11 @@ struct answers {
 	int tls_there, tls_here;
 };
 
-static __thread __attribute__((tls_model("initial-exec"))) int tls_value = 1; /* relative to the pointer */
+/* relative to the thread pointer */
+static __thread __attribute__((tls_model("initial-exec"))) int tls_value = 1;
 
-#if defined(__has_builtin) && (defined(__clang__) || __GNUC__ > 10) /* gcc 10 says yes and has none */
+/* gcc 10 claims the builtin but lacks it */
+#if defined(__has_builtin) && (defined(__clang__) || __GNUC__ > 10)
 #if __has_builtin(__builtin_thread_pointer)
 #define COMPILERS_TP() __builtin_thread_pointer()
 #endif
@@ -67,11 +69,11 @@ static void check_mode(bool allow_fast)
 	memcpy(tp - bytes_below(home), home - bytes_below(home), bytes_below(home) + ABOVE);
 #ifdef __x86_64__
 	CHECK(allow_fast || !kbi_tp_fast);
-	*(void **)tp = tp; /* the ABI's self pointer */
+	*(void **)tp = tp; /* the self pointer of the ABI */
 #endif
 	visit(tp, &a);
 	CHECK(a.by_us == tp && a.by_compiler == tp);
-	CHECK_EQ(a.tls_there, 1); /* the copy's */
+	CHECK_EQ(a.tls_there, 1); /* the value in the copy */
 	CHECK_EQ(a.tls_here, 1);  /* the write went to the copy */
 	CHECK(kbi_tp_get() == home && COMPILERS_TP() == home);
 }

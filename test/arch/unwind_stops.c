@@ -1,6 +1,7 @@
-/* A stack walk from inside a context ends at its entry, with an end-of-stack verdict and after a few
- * frames: from entry's callees, from an `after` on a new stack and from one on a resumed stack. The stack
- * and what lies above it are full of old return addresses, as used stacks are. */
+/* A stack walk from inside a context ends at its entry, with an end-of-stack verdict and after a
+ * few frames: from functions called by entry, from an `after` on a new stack and from an `after` on
+ * a resumed stack. The stack and the memory above it are full of old return addresses, as used
+ * stacks are. */
 #include <unwind.h>
 
 #include "arch_test.h"
@@ -62,7 +63,7 @@ static void run(void *arg)
 	CHECK_EQ(deeper(3), 4);
 	CHECK(walked_through(run));
 	kbi_ctx_switch(&ctx, &home, NULL, NULL);
-	CHECK_EQ(walks, 3); /* the one in between may end at the switch */
+	CHECK_EQ(walks, 3); /* the walk in between may end at the switch */
 	kbi_ctx_leave(&home, NULL, NULL);
 }
 
@@ -75,7 +76,7 @@ int main(void)
 	for (size_t i = 0; i < (STACK_SIZE + ABOVE) / sizeof *stack; i++)
 		stack[i] = (uintptr_t)deeper + 16;
 	kbi_ctx_make(&ctx, stack, STACK_SIZE, run, NULL);
-	kbi_ctx_switch(&home, &ctx, walk_after, NULL); /* before entry is entered */
+	kbi_ctx_switch(&home, &ctx, walk_after, NULL); /* before entry runs */
 	kbi_ctx_switch(&home, &ctx, walk_after, NULL); /* inside the resumed switch */
 	CHECK_EQ(walks, 3);
 	return 0;

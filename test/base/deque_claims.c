@@ -1,6 +1,6 @@
-/* The work-stealing array: what one has claimed nobody else gets; late takers fail; what was put in last can be taken
- * back; the array wraps and refuses when full. First step by step, then the owner against two thieves that dawdle
- * between looking and claiming. */
+/* The work-stealing array: a claimed item is taken by no second taker; late takers fail; the last
+ * item put in can be taken back; the array wraps, and refuses items when full. First step by step,
+ * then the owner against two thieves that dawdle between reading and claiming. */
 #include <pthread.h>
 #include <string.h>
 
@@ -31,19 +31,19 @@ static void steps(uint32_t start)
 	CHECK(kbi_deque_take(&d) == NULL);
 	CHECK(!kbi_deque_take_back(&d, &item[0]));
 	CHECK(kbi_deque_put(&d, &item[0]));
-	/* the owner takes it back under a thief's hand */
+	/* the owner takes the item back between a thief's read and its claim */
 	CHECK_EQ(kbi_deque_look(&d, &late), 1);
 	CHECK(kbi_deque_peek(&d, late, 0) == &item[0]);
 	CHECK(kbi_deque_take_back(&d, &item[0]));
 	CHECK(!kbi_deque_claim(&d, late, 1));
 	CHECK_EQ(kbi_deque_count(&d), 0);
 	CHECK(!kbi_deque_take_back(&d, &item[0]));
-	/* and the thief is quicker */
+	/* here the thief is faster */
 	CHECK(kbi_deque_put(&d, &item[1]));
 	CHECK_EQ(kbi_deque_look(&d, &top), 1);
 	CHECK(kbi_deque_claim(&d, top, 1));
 	CHECK(!kbi_deque_take_back(&d, &item[1]));
-	/* oldest first; only the last one can be taken back; half in one claim */
+	/* oldest first; only the last item can be taken back; half of the items in a single claim */
 	for (unsigned i = 0; i < 10; i++)
 		CHECK(kbi_deque_put(&d, &item[i]));
 	CHECK(!kbi_deque_take_back(&d, &item[8]));
@@ -68,7 +68,7 @@ static void fill(uint32_t start)
 	CHECK(kbi_deque_take(&d) == NULL);
 }
 
-/* ours from now on until we put it in again */
+/* The items are ours until we put them in again. */
 static void got(struct item *it)
 {
 	CHECK_EQ(a_xchg_rlx(&it->taken, 1), 0);
@@ -96,7 +96,7 @@ static void *thief(void *arg)
 			continue;
 		for (uint32_t i = 0; i < n; i++)
 			got(mine[i]);
-		/* release: partner is the owner's acquire; it may put them in again */
+		/* release: pairs with the owner's acquire; the owner may put the items in again */
 		for (uint32_t i = 0; i < n; i++)
 			a_store_rel(&mine[i]->taken, 2);
 	}

@@ -1,5 +1,5 @@
-/* base/heap: the worst orders - ascending, descending, all equal, removal from the end - neither overflow a
- * small stack by recursion nor take quadratic time. */
+/* base/heap: the worst orders - ascending, descending, all equal, removal from the end - neither
+ * overflow a small stack by recursion nor take quadratic time. */
 #include <pthread.h>
 
 #include "base/heap.h"
@@ -47,7 +47,7 @@ int main(void)
 	pthread_t t;
 
 	CHECK_EQ(pthread_attr_init(&a), 0);
-	/* small; aarch64 allows no less than 128 KiB */
+	/* small; aarch64 requires at least 128 KiB */
 	if (pthread_attr_setstacksize(&a, 65536))
 		CHECK_EQ(pthread_attr_setstacksize(&a, 131072), 0);
 	CHECK_EQ(pthread_create(&t, &a, body, NULL), 0);

@@ -1,4 +1,5 @@
-/* base/heap: nodes come out in the order of their keys, whatever is inserted and removed in between. */
+/* base/heap: nodes come out in the order of their keys, with any insertions and removals in
+ * between. */
 #include "base/heap.h"
 
 #include "test.h"
@@ -9,7 +10,7 @@ static struct kbi_heap_node node[N];
 static struct kbi_heap heap;
 static unsigned held;
 
-/* Every node that is in the heap has a key not below its parent's, and links that agree. */
+/* Every node in the heap has a key not below its parent's, and consistent links. */
 static unsigned check(const struct kbi_heap_node *n)
 {
 	unsigned count = 1;

@@ -1,5 +1,6 @@
-/* The list of tasks: the owner gets the newest, thieves the oldest, each record is had once and whole; it wraps and refuses
- * when full. First step by step, then the owner against thieves, often over the last record. */
+/* The list of tasks: the owner takes the newest record, thieves take the oldest. Each record is
+ * taken once and is complete. The list wraps, and refuses records when full. First step by step,
+ * then the owner against thieves, often for the last record. */
 #include <pthread.h>
 
 #include "base/lane.h"

@@ -1,5 +1,6 @@
-/* base/marks: numbers that several threads add while another one empties the set are all found, each with what was done
- * before it was added; also the last one of a burst, after which nobody adds. */
+/* base/marks: several threads add numbers while a further thread empties the set. Each number is
+ * found, and its finder sees all writes made before it was added; also the last number of a burst,
+ * after which no thread adds. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -7,7 +8,8 @@
 
 #include "test.h"
 
-/* On a machine where others have the processors a burst takes many turns of the kernel's: then fewer do. */
+/* On a busy machine a burst takes many time slices of the kernel: then the test makes fewer
+ * bursts. */
 enum { ADDERS = 3, BURSTS = 3000, BURSTS_LEAST = 50, SECONDS = 10, NEAR = 200 };
 
 static struct kbi_marks set;
@@ -37,7 +39,7 @@ static void *adds(void *arg)
 			sched_yield();
 		}
 		for (unsigned n = test_rand(&rand) % 20; n > 0; n--) {
-			/* mostly neighbours, so that they meet in a word */
+			/* mostly neighbours, so that they share a word */
 			uint32_t at = test_rand(&rand) % (test_rand(&rand) % 8 ? NEAR : KBI_MARKS);
 
 			a_add_rlx(&value[at], 1);

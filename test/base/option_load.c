@@ -1,5 +1,5 @@
-/* base/option: defaults, every type's good and bad values, unknown variables, the messages.
- * Each case runs kbi_option_load in a child of its own, because loading happens once.
+/* base/option: defaults, good and bad values of every type, unknown variables, the messages. Each
+ * case runs kbi_option_load in a child of its own, because loading happens once.
  * matrix: none */
 #include "base/option.h"
 #include "test.h"
@@ -69,7 +69,8 @@ static void bad(const char *variable, const char *value, const char *allowed)
 	const char *m = out.message, *end = m + strlen(m) - 1;
 
 	CHECK_EQ(out.result, EINVAL);
-	if (!strstr(m, variable) || !strstr(m, value) || !strstr(m, allowed) || strchr(m, '\n') != end) {
+	if (!strstr(m, variable) || !strstr(m, value) || !strstr(m, allowed) ||
+		strchr(m, '\n') != end) {
 		printf("%s=%s said: %s\n", variable, value, out.message);
 		exit(1);
 	}

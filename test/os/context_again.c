@@ -1,6 +1,7 @@
-/* os/context_again: a call of which only other calls of the same instruction tell which it was is made again after a signal
- * of ours, where the code in front of it says so, too. Not so where the instruction makes other calls as well, where the
- * kernel has told of none, or where a handler of the program's has ended it.
+/* os/context_again: a call is made again after a signal of ours if calls noted for its instruction
+ * identify it and the code in front of the instruction agrees. It is not made again if the
+ * instruction makes further calls, if no call was noted, or if a handler of the program's has ended
+ * the call.
  * matrix: none
  * body: thread */
 #define _GNU_SOURCE
@@ -21,11 +22,11 @@
 enum { OURS = SIGUSR1, PROGRAMS = SIGUSR2, MS = 250, ENOUGH = 3 };
 
 static int tid, epoll;
-static bool notes;                  /* the kernel's word counts */
-static int first;                   /* the signal */
+static bool notes;                  /* calls are noted */
+static int first;                   /* number of the signal */
 static pthread_barrier_t begin;
 static volatile bool both;
-static volatile bool sent, hit;     /* the signal; and it has ended a call */
+static volatile bool sent, hit;     /* a signal was sent; it has ended a call */
 
 static void see(const ucontext_t *uc)
 {
@@ -102,7 +103,7 @@ static __attribute__((noinline)) long by_epoll(void)
 	return BARE(SYS_epoll_wait, epoll, &event, 1, MS);
 }
 
-/* The number is anybody's. */
+/* The number of the call is a parameter. */
 static volatile long any = SYS_nanosleep;
 
 static __attribute__((noinline)) long by_any(void)
@@ -110,7 +111,7 @@ static __attribute__((noinline)) long by_any(void)
 	return BARE(any, &nap, NULL, 0, 0);
 }
 
-/* Again if the call was over before the signal came. */
+/* Repeats the test if the call was over before the signal came. */
 static long beside(int sig, bool and_note, bool and_other, long (*call)(void))
 {
 	pthread_t t;
@@ -146,7 +147,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		CHECK_EQ(beside(OURS, false, false, known[i]), -EINTR);
 		CHECK_EQ(beside(OURS, true, false, known[i]), 0);
-		CHECK_EQ(beside(OURS, false, false, known[i]), 0); /* noted before */
+		CHECK_EQ(beside(OURS, false, false, known[i]), 0); /* noted earlier */
 		CHECK_EQ(beside(OURS, false, true, known[i]), -EINTR);
 		CHECK_EQ(beside(PROGRAMS, false, false, known[i]), -EINTR);
 	}

@@ -1,5 +1,6 @@
-/* os/context_call: a call that a signal of ours has ended is made again, but one that a handler of the program's has
- * ended is not, whichever of the two signals comes first, or in the other's handler.
+/* os/context_call: a call that a signal of ours has ended is made again, but not a call that a
+ * handler of the program's has ended. Either signal may come first, or during the handler of the
+ * second.
  * matrix: none
  * body: thread */
 #define _GNU_SOURCE
@@ -19,10 +20,10 @@
 enum { OURS = SIGUSR1, PROGRAMS = SIGUSR2, MS = 300, ENOUGH = 3 };
 
 static int tid;
-static struct kbi_context_call call; /* that it is in */
-static volatile int ours, programs;  /* how often they have come */
-static volatile bool both;           /* each has the other come behind it */
-static volatile bool sent, hit;      /* the first of them; and it has ended a call */
+static struct kbi_context_call call; /* the call that the thread is in */
+static volatile int ours, programs;  /* counts of signals handled */
+static volatile bool both;           /* each signal is followed by the second signal */
+static volatile bool sent, hit;      /* the first signal was sent; it has ended a call */
 static pthread_barrier_t begin;
 
 static void see(const ucontext_t *uc)
@@ -62,11 +63,12 @@ static long bare_poll(int ms)
 {
 	long r;
 
-	__asm__ volatile("syscall" : "=a"(r) : "a"(SYS_poll), "D"(NULL), "S"(0), "d"(ms) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall" : "=a"(r) : "a"(SYS_poll), "D"(NULL), "S"(0), "d"(ms)
+		: "rcx", "r11", "memory");
 	return r;
 }
 
-/* Until it sleeps there. */
+/* Waits until the thread sleeps in the call. */
 static void find_call(void)
 {
 	for (int same = 0; same < ENOUGH; usleep(1000)) {
@@ -84,7 +86,8 @@ static void *sends(void *first)
 	return NULL;
 }
 
-/* What poll says to whom these have come. Again if it was over before. */
+/* Returns the result of poll in a thread that gets these signals. Repeats the call if it was over
+ * before. */
 static long poll_beside(int first, bool and_other)
 {
 	pthread_t t;

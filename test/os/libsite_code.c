@@ -1,5 +1,6 @@
-/* os/libsite_code: what stands before a system call is understood as whole instructions, or not at all. The tcsetattr of
- * glibc 2.36 has one of %fs there, whose prefix stayed behind: SIGSEGV where virtual processors are processes.
+/* os/libsite_code: the code in front of a system call is understood as whole instructions, or not
+ * at all. tcsetattr of glibc 2.36 has an instruction with prefix %fs there; moving it without the
+ * prefix is a SIGSEGV where virtual processors are processes.
  * matrix: none */
 #include "test.h"
 
@@ -17,20 +18,32 @@ int main(void)
 static const struct {
 	unsigned n, before, second;
 	long nr;
-	uint8_t code[16]; /* its end, before the call */
+	uint8_t code[16]; /* the end of the code, in front of the call */
 } sites[] = {
-	{ 10, 5, 0, 16, { 0xb8, 0x10, 0, 0, 0, 0xbe, 0x01, 0x54, 0, 0 } },                  /* mov $16,%eax; mov $0x5401,%esi */
-	{ 5, 5, 0, 16, { 0xb8, 0x10, 0, 0, 0 } },                                            /* mov $16,%eax */
-	{ 7, 7, 2, 16, { 0xb8, 0x10, 0, 0, 0, 0x31, 0xf6 } },                                /* mov $16,%eax; xor %esi,%esi */
-	{ 8, 5, 2, -1, { 0x44, 0x89, 0xc8, 0x48, 0x89, 0xf2, 0x31, 0xf6 } },                 /* mov %rsi,%rdx; xor %esi,%esi */
-	{ 7, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x64, 0x41, 0x8b, 0x2a } },                       /* mov %fs:(%r10),%ebp */
-	{ 7, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x65, 0x41, 0x8b, 0x2a } },                       /* mov %gs:(%r10),%ebp */
-	{ 8, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x66, 0x41, 0x8b, 0x6a, 0x08 } },                 /* mov 8(%r10),%bp */
-	{ 6, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x0f, 0xf7, 0xc1 } },                             /* maskmovq %mm1,%mm0 */
-	{ 6, 6, 0, -1, { 0x41, 0xb8, 0x08, 0, 0, 0 } },                                      /* mov $8,%r8d */
-	{ 10, 5, 0, -1, { 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08 } },    /* mov %r11,8(%rsp) */
-	{ 9, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x64, 0x4c, 0x89, 0x5c, 0x24, 0x08 } },           /* mov %r11,%fs:8(%rsp) */
-	{ 11, 6, 0, 13, { 0xb8, 0x0d, 0, 0, 0, 0x41, 0xb8, 0x08, 0, 0, 0 } },                /* mov $13,%eax; mov $8,%r8d */
+	/* mov $16,%eax; mov $0x5401,%esi */
+	{ 10, 5, 0, 16, { 0xb8, 0x10, 0, 0, 0, 0xbe, 0x01, 0x54, 0, 0 } },
+	/* mov $16,%eax */
+	{ 5, 5, 0, 16, { 0xb8, 0x10, 0, 0, 0 } },
+	/* mov $16,%eax; xor %esi,%esi */
+	{ 7, 7, 2, 16, { 0xb8, 0x10, 0, 0, 0, 0x31, 0xf6 } },
+	/* mov %rsi,%rdx; xor %esi,%esi */
+	{ 8, 5, 2, -1, { 0x44, 0x89, 0xc8, 0x48, 0x89, 0xf2, 0x31, 0xf6 } },
+	/* mov %fs:(%r10),%ebp */
+	{ 7, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x64, 0x41, 0x8b, 0x2a } },
+	/* mov %gs:(%r10),%ebp */
+	{ 7, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x65, 0x41, 0x8b, 0x2a } },
+	/* mov 8(%r10),%bp */
+	{ 8, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x66, 0x41, 0x8b, 0x6a, 0x08 } },
+	/* maskmovq %mm1,%mm0 */
+	{ 6, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x0f, 0xf7, 0xc1 } },
+	/* mov $8,%r8d */
+	{ 6, 6, 0, -1, { 0x41, 0xb8, 0x08, 0, 0, 0 } },
+	/* mov %r11,8(%rsp) */
+	{ 10, 5, 0, -1, { 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08 } },
+	/* mov %r11,%fs:8(%rsp) */
+	{ 9, 0, 0, -1, { 0x44, 0x89, 0xc8, 0x64, 0x4c, 0x89, 0x5c, 0x24, 0x08 } },
+	/* mov $13,%eax; mov $8,%r8d */
+	{ 11, 6, 0, 13, { 0xb8, 0x0d, 0, 0, 0, 0x41, 0xb8, 0x08, 0, 0, 0 } },
 };
 
 int main(void)

@@ -1,5 +1,6 @@
-/* os/libsite_function: lengths of instructions, the number that a call has, and which code may move with it; and of
- * this system's libc and loader each function is read, instruction after instruction, and ends where the next begins.
+/* os/libsite_function: lengths of instructions, the number of a call, and code that may be moved
+ * with the call. Each function of this system's libc and loader is read, instruction after
+ * instruction, and ends where the next begins.
  * matrix: none */
 #include "test.h"
 
@@ -45,10 +46,12 @@ static const struct {
 	{ 5, { 0x66, 0x0f, 0x38, 0x17, 0xc0 } },                        /* ptest %xmm0,%xmm0 */
 	{ 3, { 0xc5, 0xf8, 0x77 } },                                    /* vzeroupper */
 	{ 5, { 0xc5, 0xfd, 0x6f, 0x47, 0x20 } },                        /* vmovdqa 32(%rdi),%ymm0 */
-	{ 6, { 0xc4, 0xe3, 0x7d, 0x39, 0xc1, 0x01 } },                  /* vextracti128 $1,%ymm0,%xmm1 */
+	{ 6, { 0xc4, 0xe3, 0x7d, 0x39, 0xc1, 0x01 } },                 /* vextracti128 $1,%ymm0,%xmm1 */
 	{ 7, { 0x62, 0xf1, 0xfe, 0x48, 0x6f, 0x46, 0x01 } },            /* vmovdqu64 64(%rsi),%zmm0 */
-	{ 15, { 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 } }, /* nopw of 15 bytes */
-	{ 0, { 0x06 } },                                                /* no instruction in this mode */
+	/* nopw of 15 bytes */
+	{ 15, { 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 } },
+	/* not an instruction in this mode */
+	{ 0, { 0x06 } },
 };
 
 static const struct {
@@ -60,32 +63,36 @@ static const struct {
 	/* mov $202,%eax; mov %r8,8(%rsp) */
 	{ true, 10, 5, 0, 202, { 0xb8, 0xca, 0, 0, 0, 0x4c, 0x89, 0x44, 0x24, 0x08 } },
 	/* mov $202,%ebx; cmp %ecx,%edx; je +0; mov %ebx,%eax; lea 8(%rsp),%rsi */
-	{ true, 16, 5, 0, 202, { 0xbb, 0xca, 0, 0, 0, 0x39, 0xd1, 0x74, 0, 0x89, 0xd8, 0x48, 0x8d, 0x74, 0x24, 0x08 } },
-	/* mov $202,%r13d; call; mov %r13d,%eax: registers that a call keeps */
+	{ true, 16, 5, 0, 202, { 0xbb, 0xca, 0, 0, 0, 0x39, 0xd1, 0x74, 0, 0x89, 0xd8, 0x48, 0x8d, 0x74,
+		0x24, 0x08 } },
+	/* mov $202,%r13d; call; mov %r13d,%eax: a callee-saved register */
 	{ true, 14, 3, 0, 202, { 0x41, 0xbd, 0xca, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x44, 0x89, 0xe8 } },
-	/* mov $202,%edx; call; mov %edx,%eax; nop: the registers that it loses; and a nop that does not move */
+	/* mov $202,%edx; call; mov %edx,%eax; nop: a register that the call loses; and a nop that does
+	 * not move */
 	{ true, 13, 0, 0, -1, { 0xba, 0xca, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x89, 0xd0, 0x90 } },
 	/* mov $202,%eax; add $1,%eax; movzbl (%rdi),%esi */
 	{ true, 11, 3, 0, -1, { 0xb8, 0xca, 0, 0, 0, 0x83, 0xc0, 0x01, 0x0f, 0xb6, 0x37 } },
-	/* mov $13,%eax; cmpl $0,4(%rip): it says where it stands */
+	/* mov $13,%eax; cmpl $0,4(%rip): relative to its own address */
 	{ true, 12, 0, 0, 13, { 0xb8, 0x0d, 0, 0, 0, 0x83, 0x3d, 4, 0, 0, 0, 0 } },
-	/* mov $13,%eax; pop %rsi; mov %edi,%edi: the stack moves */
+	/* mov $13,%eax; pop %rsi; mov %edi,%edi: the stack pointer moves */
 	{ true, 8, 0, 0, 13, { 0xb8, 0x0d, 0, 0, 0, 0x5e, 0x89, 0xff } },
-	/* mov $13,%eax; lea (%rdi),%rsi; mov %edi,%edi: two */
+	/* mov $13,%eax; lea (%rdi),%rsi; mov %edi,%edi: two instructions */
 	{ true, 10, 5, 2, 13, { 0xb8, 0x0d, 0, 0, 0, 0x48, 0x8d, 0x37, 0x89, 0xff } },
-	/* test %eax,%eax; jne +0: without the jump it has 0 */
+	/* test %eax,%eax; jne +0: eax is 0 if it does not jump */
 	{ true, 9, 5, 0, 0, { 0x85, 0xc0, 0x75, 0, 0x48, 0x8d, 0x74, 0x24, 0x08 } },
-	/* mov $0x050fNNNN,%esi, whose constant ends with the two bytes */
+	/* mov $0x050fNNNN,%esi, whose constant ends with the two bytes of a call */
 	{ false, 3, 0, 0, -1, { 0xbe, 0x01, 0x02 } },
-	/* no instruction: nothing is said */
+	/* not an instruction: no answer */
 	{ true, 6, 0, 0, -1, { 0xb8, 0x0d, 0, 0, 0, 0x06 } },
 };
 
-/* The constant that was taken for the call's number, before the function was read, belongs to another instruction. */
+/* A constant that looks like the number of a call, before the function is read, belongs to another
+ * instruction. */
 static void check_correction(void)
 {
 	/* mov $0x0db8,%ecx in its long form, whose end reads as mov $13,%eax; lea 4(%rip),%rdi */
-	static uint8_t code[] = { 0x48, 0xb9, 0, 0, 0, 0xb8, 0x0d, 0, 0, 0, 0x48, 0x8d, 0x3d, 4, 0, 0, 0, 0x0f, 0x05 };
+	static uint8_t code[] = { 0x48, 0xb9, 0, 0, 0, 0xb8, 0x0d, 0, 0, 0, 0x48, 0x8d, 0x3d, 4, 0, 0,
+		0, 0x0f, 0x05 };
 	struct kbi_libsite_site s = { .at = code + 17, .before = 12, .second = 7, .nr = 13 };
 	long nr;
 
@@ -113,12 +120,12 @@ static void check_functions(void)
 	}
 }
 
-/* ---- this system's ------------------------------------------------------------------------------------------ */
+/* ---- libc and loader of this system ---------------------------------------------------------- */
 
 static unsigned read_functions, elsewhere, calls;
 
-/* Up to where the next begins. The table has a signal's return begin a byte before its code, and between sections there
- * are bytes that fill up: a few of thousands may end elsewhere. */
+/* Reads each function up to the beginning of the next. In the table a signal's return begins a byte
+ * before its code, and between sections there is padding: a few of thousands may end elsewhere. */
 static void read_whole(const uint8_t *from, const uint8_t *to)
 {
 	const uint8_t *p = from;
@@ -127,7 +134,8 @@ static void read_whole(const uint8_t *from, const uint8_t *to)
 		unsigned n = kbi_libsite_length(p);
 
 		if (!n)
-			printf("%p in the function at %p: %02x %02x %02x\n", (const void *)p, (const void *)from, p[0], p[1], p[2]);
+			printf("%p in the function at %p: %02x %02x %02x\n", (const void *)p,
+				(const void *)from, p[0], p[1], p[2]);
 		CHECK(n);
 		calls += n == 2 && p[0] == 0x0f && p[1] == 0x05;
 		p += n;
@@ -135,7 +143,8 @@ static void read_whole(const uint8_t *from, const uint8_t *to)
 	read_functions++;
 	if (p == to)
 		return;
-	printf("the function at %p ends %td behind the next one's beginning\n", (const void *)from, p - to);
+	printf("the function at %p ends %td behind the next one's beginning\n", (const void *)from,
+		p - to);
 	elsewhere++;
 }
 
@@ -159,7 +168,8 @@ static int each_module(struct dl_phdr_info *info, size_t size, void *arg)
 	const void *table = NULL;
 
 	(void)size, (void)arg;
-	if (!strstr(info->dlpi_name, "/libc.so") && !strstr(info->dlpi_name, "/libc-2") && !strstr(info->dlpi_name, "/ld-"))
+	if (!strstr(info->dlpi_name, "/libc.so") && !strstr(info->dlpi_name, "/libc-2") &&
+		!strstr(info->dlpi_name, "/ld-"))
 		return 0;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)

@@ -1,5 +1,5 @@
-/* os/names: a module's own table gives the same answer for a name as the loader, asked without a version. Libc keeps names
- * under old versions only, which the loader does not find.
+/* os/names: a module's own table gives the loader's answer for a name looked up without a version.
+ * Libc keeps some names under old versions only, which the loader does not find.
  * matrix: none */
 #define _GNU_SOURCE
 #include "test.h"
@@ -24,7 +24,7 @@ struct seen {
 	unsigned names, functions, hidden;
 };
 
-/* Does the loader find the name in this very module? */
+/* Returns true if the loader finds the name in this module. */
 static void *loaders(const struct seen *s, const char *name)
 {
 	struct link_map *where;
@@ -32,7 +32,8 @@ static void *loaders(const struct seen *s, const char *name)
 	Dl_info info;
 
 	dlerror();
-	return p && dladdr1(p, &info, (void **)&where, RTLD_DL_LINKMAP) && where == s->module ? p : NULL;
+	return p && dladdr1(p, &info, (void **)&where, RTLD_DL_LINKMAP) && where == s->module ? p
+		: NULL;
 }
 
 static void compare(const char *name, const ElfW(Sym) *symbol, void *arg)
@@ -57,7 +58,7 @@ static void compare(const char *name, const ElfW(Sym) *symbol, void *arg)
 	s->hidden += !p;
 }
 
-/* How many functions were found there. */
+/* Number of functions found there. */
 static unsigned a_module(const char *file)
 {
 	struct seen s = { .handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD) };
@@ -66,18 +67,21 @@ static unsigned a_module(const char *file)
 		return 0;
 	CHECK_EQ(dlinfo(s.handle, RTLD_DI_LINKMAP, &s.module), 0);
 	kbi_names_each(s.module->l_addr, s.module->l_ld, compare, &s);
-	printf("%s: %u functions, %u found, %u only under old versions\n", file, s.names, s.functions, s.hidden);
+	printf("%s: %u functions, %u found, %u only under old versions\n", file, s.names, s.functions,
+		s.hidden);
 	dlclose(s.handle);
 	return s.functions;
 }
 
 int main(void)
 {
-	dlopen("libpthread.so.0", RTLD_LAZY); /* before 2.34 many names are there, too, under old versions only */
+	/* before glibc 2.34 many names are there, too, under old versions only */
+	dlopen("libpthread.so.0", RTLD_LAZY);
 	CHECK(a_module("libc.so.6") > 0);
 	a_module("libpthread.so.0");
 	CHECK(kbi_names_definition("kb_no_such_function") == NULL);
-	CHECK(kbi_names_definition("gnu_get_libc_version") == dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+	CHECK(kbi_names_definition("gnu_get_libc_version") ==
+		dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
 	return 0;
 }
 #endif

@@ -1,6 +1,7 @@
-/* os/plant, os/context_frames: functions of libc's are run one instruction after the other. At each the place of the return
- * address is the true one or not told; put aside there, the function comes by with its results, and an unwinder finds the
- * caller all the same.
+/* os/plant, os/context_frames: runs functions of libc's one instruction after the other. At each
+ * instruction the reported place of the return address is the true place, or there is no report.
+ * With a hook placed there, the function returns through it with its results, and an unwinder still
+ * finds the caller.
  * matrix: none */
 #define _GNU_SOURCE
 #include "test.h"
@@ -34,15 +35,17 @@ enum { ARGS = 5, MOST = 60000, PLANTS = 10, STACK = 1 << 20 };
 
 typedef void any(void);
 
-/* ---- a caller that is neither libc's nor ours ------------------------------------------------------------------- */
+/* ---- a caller that is neither libc's nor ours ------------------------------------------------ */
 
-/* caller(fn, args): fn's result, each instruction of fn's being trapped; xmm0 and st(0) are left as they are. */
+/* caller(fn, args): returns fn's result and traps each instruction of fn; keeps fn's xmm0 and
+ * st(0). */
 static const uint8_t code[] = {
 	0x55, 0x48, 0x89, 0xe5,                   /* push %rbp; mov %rsp, %rbp */
 	0x48, 0x83, 0xec, 0x10,                   /* sub $16, %rsp */
 	0x49, 0x89, 0xfb, 0x49, 0x89, 0xf2,       /* mov %rdi, %r11; mov %rsi, %r10 */
 	0x49, 0x8b, 0x3a, 0x49, 0x8b, 0x72, 0x08, /* mov (%r10), %rdi; mov 8(%r10), %rsi */
-	0x49, 0x8b, 0x52, 0x10, 0x49, 0x8b, 0x4a, 0x18, 0x4d, 0x8b, 0x42, 0x20, /* 16: %rdx, 24: %rcx, 32: %r8 */
+	/* 16: %rdx, 24: %rcx, 32: %r8 */
+	0x49, 0x8b, 0x52, 0x10, 0x49, 0x8b, 0x4a, 0x18, 0x4d, 0x8b, 0x42, 0x20,
 	0xb8, 0x01, 0x00, 0x00, 0x00,             /* mov $1, %eax */
 	0x9c, 0x81, 0x0c, 0x24, 0x00, 0x01, 0x00, 0x00, 0x9d, /* pushf; orl $0x100, (%rsp); popf */
 	0x41, 0xff, 0xd3,                         /* call *%r11 */
@@ -53,7 +56,8 @@ static uint64_t (*caller)(any *fn, const uint64_t *args);
 
 static void make_caller(void)
 {
-	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		0);
 
 	CHECK(p != MAP_FAILED);
 	memcpy(p, code, sizeof code);
@@ -65,9 +69,9 @@ static bool is_caller(uintptr_t at)
 	return at - (uintptr_t)caller < sizeof code;
 }
 
-/* ---- at each instruction ------------------------------------------------------------------------------------------ */
+/* ---- at each instruction --------------------------------------------------------------------- */
 
-static uintptr_t *expected;  /* the return address' place: where it is at the function's first instruction */
+static uintptr_t *expected;  /* place of the return address at the function's first instruction */
 static unsigned steps, told, plant_at, planted, came, seen_caller;
 static uintptr_t back;
 static sigjmp_buf away;
@@ -123,7 +127,7 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		r[REG_EFL] &= ~(greg_t)0x100;
 }
 
-/* As the scheduler does: all registers may change in a handler but those that the kernel brings back. */
+/* As in the scheduler: a handler may change all registers except those that the kernel restores. */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
@@ -151,7 +155,7 @@ static struct kbi_plant_signal asks(void)
 	return s;
 }
 
-/* ---- the functions ------------------------------------------------------------------------------------------------- */
+/* ---- the functions --------------------------------------------------------------------------- */
 
 static char out[4000], in[40], *ins, *outs;
 static size_t n_in, n_out;
@@ -178,7 +182,8 @@ static struct row {
 	const char *name;
 	any *fn;
 	uint64_t args[ARGS];
-	bool changes, real; /* its result is not the same each time; is a double, strtold's a long one */
+	/* the result differs each time; the result is a double, strtold's a long double */
+	bool changes, real;
 } rows[] = {
 	{ "malloc", (any *)malloc, { 100 }, true, false },
 	{ "large malloc", (any *)malloc, { 3000000 }, true, false },
@@ -189,7 +194,8 @@ static struct row {
 	{ "strdup", (any *)strdup, { A("some text") }, true, false },
 	{ "snprintf", (any *)snprintf, { A(out), 100, A("%d %s"), 12345, A("text") }, false, false },
 	{ "snprintf of a real", (any *)snprintf, { A(out), 100, A("%.17g %d"), 5 }, false, false },
-	{ "sscanf", (any *)sscanf, { A("12 3.5 abc"), A("%d %lf %s"), A(out), A(out + 100), A(out + 200) }, false, false },
+	{ "sscanf", (any *)sscanf, { A("12 3.5 abc"), A("%d %lf %s"), A(out), A(out + 100),
+		A(out + 200) }, false, false },
 	{ "strtod", (any *)strtod, { A("3.14159265358979323846e10"), A(&end) }, false, true },
 	{ "strtold", (any *)strtold, { A("3.14159265358979323846e10"), A(&end) }, true, true },
 	{ "strtoull", (any *)strtoull, { A("123456789012345"), A(&end), 0 }, false, false },
@@ -206,7 +212,7 @@ static struct row {
 	{ "getenv", (any *)getenv, { A("PATH") }, false, false },
 };
 
-/* The last result is a real one if the row says so. */
+/* Returns the last floating-point result if the row has one. */
 static uint64_t call(const struct row *r, unsigned at, double *real)
 {
 	uint64_t args[ARGS], result;
@@ -252,7 +258,7 @@ static void check(const struct row *r)
 	}
 }
 
-/* They look at their return address, or keep it. */
+/* These functions read or keep their return address. */
 static void check_special(void)
 {
 	static const struct row special[] = {
@@ -272,7 +278,7 @@ static void check_special(void)
 	}
 }
 
-/* Whoever jumps over it takes nothing away for good. */
+/* Code that jumps over a hook uses up no place for good. */
 static void check_jumps(void)
 {
 	double real;

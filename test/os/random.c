@@ -1,5 +1,5 @@
-/* os/random: the hash is SipHash-2-4; no bit of the results stands still, also where the kernel gives nothing: that is
- * told, and the bytes of the process's start do not show. */
+/* os/random: the hash is SipHash-2-4. No bit of the results is constant, also if the kernel gives
+ * no random bytes: then a message says so, and the bytes of the process's start do not show. */
 /* matrix: none */
 #include "os/random.h"
 
@@ -36,7 +36,7 @@ static void varies(void)
 	CHECK_EQ(zeros, ~(uint64_t)0);
 }
 
-/* getrandom says EPERM, and there is no file to open. */
+/* Makes getrandom return EPERM; there is no file to open. */
 static void without_kernel(int fd)
 {
 	struct sock_filter code[] = {
@@ -48,7 +48,8 @@ static void without_kernel(int fd)
 	};
 	struct sock_fprog filter = { .len = sizeof code / sizeof *code, .filter = code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
 		_exit(77);
 	dup2(fd, STDERR_FILENO);
 	varies();
@@ -74,6 +75,6 @@ int main(void)
 	CHECK_EQ(WEXITSTATUS(status), 0);
 	CHECK(read(p[0], said, sizeof said - 1) > 0);
 	CHECK(strstr(said, "no random numbers"));
-	CHECK(!strstr(strchr(said, '\n'), "no random numbers")); /* once */
+	CHECK(!strstr(strchr(said, '\n'), "no random numbers")); /* only once */
 	return 0;
 }

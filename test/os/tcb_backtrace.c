@@ -1,12 +1,12 @@
-/* os/tcb: a backtrace taken in a block ends at the block's first function, and libc's idea of the thread
- * (its stack, sched_getcpu, raise) is right; the lent tid comes back.
+/* os/tcb: a backtrace taken in a block ends at the block's first function. Libc's view of the
+ * thread (its stack, sched_getcpu, raise) is right, and the lent tid returns to its owner.
  * matrix: none */
 #include "tcb_runner.h"
 
 #if defined(__GLIBC__)
 #include <execinfo.h>
 #else
-#define backtrace(at, n) ((void)(at), 10) /* musl has none */
+#define backtrace(at, n) ((void)(at), 10) /* musl lacks it */
 #endif
 #include <pthread.h>
 #include <sched.h>
@@ -40,7 +40,7 @@ static void __attribute__((noinline)) walk(int depth)
 	n = backtrace(at, 64);
 	CHECK(n < 24);
 #if defined(__x86_64__) || defined(__aarch64__)
-	CHECK(n >= 8); /* elsewhere C code has no unwind tables by default */
+	CHECK(n >= 8); /* C code of other libcs may have no unwind tables */
 #endif
 }
 
@@ -74,7 +74,7 @@ static void body(void *arg)
 #if defined(__GLIBC__)
 	CHECK_EQ(raise(SIGUSR1), 0);
 #else
-	CHECK_EQ(syscall(SYS_tkill, kernel_tid(), SIGUSR1), 0); /* musl's raise hands the block's tid over */
+	CHECK_EQ(syscall(SYS_tkill, kernel_tid(), SIGUSR1), 0); /* musl's raise uses the block's tid */
 #endif
 	CHECK_EQ(caught, 1);
 	CHECK_EQ(errno, 12345); /* the handler ran on this block */

@@ -1,5 +1,6 @@
-/* os/tcb: blocks that come and go leave nothing behind: no memory, no thread in libc's count or list; and one
- * that cannot be made says so (slab too small: EINVAL; no kernel thread for a donor: EAGAIN).
+/* os/tcb: blocks that come and go leave nothing behind: no memory, no thread in libc's count or
+ * list. A block that cannot be made is reported (slab too small: EINVAL; no kernel thread for a
+ * donor: EAGAIN).
  * matrix: none */
 #include "tcb_runner.h"
 
@@ -47,7 +48,7 @@ static void cycles(int n)
 	}
 }
 
-/* Bytes that malloc has handed out, where it tells. */
+/* Returns the number of bytes that malloc has given out, if malloc tells. */
 static size_t in_use(void)
 {
 #if defined(__GLIBC__)
@@ -58,7 +59,7 @@ static size_t in_use(void)
 	return 0;
 }
 
-/* Sanitizers keep freed memory for a while, an emulator keeps something for each thread it has seen. */
+/* Sanitizers keep freed memory for a while; an emulator keeps data for each thread it has seen. */
 static bool resident_tells(void)
 {
 	const char *emulator = getenv("RUNNER");
@@ -89,7 +90,8 @@ static void *in_thread(void *arg)
 	return arg;
 }
 
-/* Libc ends the process when it believes that its last thread has gone: it must still count right. */
+/* Libc ends the process when it counts that its last thread has ended, so the count must still be
+ * right. */
 static void count_is_right(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -121,7 +123,7 @@ static void no_kernel_thread(void)
 	CHECK_EQ(setrlimit(RLIMIT_NPROC, &none), 0);
 	for (int i = 0; i < 100; i++)
 		CHECK_EQ(runner_try_make(&r, 9, 4096), EAGAIN);
-	_exit(0); /* a sanitizer's last look needs root again */
+	_exit(0); /* a sanitizer's final check needs root again */
 }
 
 static void test(void)

@@ -1,6 +1,7 @@
-/* os/tcb: libraries with TLS that come after (or before) the blocks: dynamic TLS, allocated at first use, and
- * static TLS (initial-exec), which the loader must put into every block that exists and into every new one.
- * Values are the thread's own, and as new for a block's next thread. The libraries are compiled here.
+/* os/tcb: libraries with TLS that are loaded after (or before) the blocks are made: dynamic TLS,
+ * allocated at first use, and static TLS (initial-exec), which the loader must put into every
+ * existing and every new block. Values belong to the thread and are initial for a block's next
+ * thread. The test compiles the libraries.
  * matrix: none */
 #include "tcb_runner.h"
 
@@ -151,7 +152,8 @@ static void *churn(void *arg)
 		runner_run(&passing, nothing, NULL);
 		runner_free(&passing);
 	}
-	if (static_may_come_late) /* the last library is still there, and was never used in this block */
+	/* the last library is still loaded, and was never used in this block */
+	if (static_may_come_late)
 		runner_run(&kept, use_library, (void *)3);
 	runner_free(&kept);
 	return NULL;

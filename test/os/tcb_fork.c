@@ -1,5 +1,6 @@
-/* os/tcb: fork, from a block and beside blocks: the child's libc works, it makes new blocks, dlopen's walk of
- * libc's thread list reaches them, and the block it runs on keeps its tid.
+/* os/tcb: fork, from a block and beside blocks: the child's libc works, the child makes new blocks,
+ * dlopen's walk of libc's thread list reaches them, and the block that the child runs on keeps its
+ * tid.
  * matrix: none */
 #include "tcb_runner.h"
 

@@ -1,5 +1,5 @@
-/* os/tcb: while one thread holds blocks frozen, none comes or goes on the others, and they go on after the
- * thaw; two that freeze take turns; a fork inside has a child in which everything works.
+/* os/tcb: while a thread keeps blocks frozen, no thread makes or ends a block, and all continue
+ * after the thaw. Two freezing threads take turns. A child forked meanwhile works in all respects.
  * matrix: none */
 #include "tcb_runner.h"
 
@@ -23,7 +23,7 @@ static void *maker(void *arg)
 	return NULL;
 }
 
-/* A maker counts after it has left the gate: each may count one more while we look. */
+/* A maker counts after it has left the gate: each may count once more while we look. */
 static void look(void)
 {
 	int before = __atomic_load_n(&made, __ATOMIC_RELAXED);

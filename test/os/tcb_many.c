@@ -1,6 +1,7 @@
-/* os/tcb: a thousand blocks made by several kernel threads at once, while others create and join libc threads
- * (on libc's stacks and on their own) and open and close libraries; all are distinct, each works, and libc's
- * list of threads survives: dlopen and set*id walk it at the end.
+/* os/tcb: several kernel threads make a thousand blocks at once, while further threads create and
+ * join libc threads (on libc's stacks and on their own) and open and close libraries. All blocks
+ * are distinct, each works, and libc's list of threads survives: dlopen and set*id walk it at the
+ * end.
  * matrix: none */
 #include "tcb_runner.h"
 
@@ -25,7 +26,7 @@ static void body(void *arg)
 	CHECK_EQ(number, i);
 }
 
-/* Every second block ends at once and is made again: the list changes at both ends of our stretch. */
+/* Every second block ends at once and is made again: the list changes at both ends of our part. */
 static void *maker(void *arg)
 {
 	struct runner *r = arg;
@@ -114,7 +115,8 @@ static void test(void)
 			runner_free(r);
 	}
 #if defined(__GLIBC__)
-	CHECK_EQ(setegid(getegid()), 0); /* musl's wants an answer from every tid on the list */
+	/* musl's setegid waits for an answer from every tid on the list */
+	CHECK_EQ(setegid(getegid()), 0);
 #endif
 }
 

@@ -1,5 +1,5 @@
-/* os/tcb: a thread that goes on on another kernel thread keeps errno, its TLS, what it owns by its tid
- * (recursive mutex, stdio lock) and its canary; memory goes back and forth between threads.
+/* os/tcb: a thread that continues on another kernel thread keeps errno, its TLS, its objects owned
+ * by tid (recursive mutex, stdio lock) and its canary. Threads pass memory back and forth.
  * matrix: none */
 #include "tcb_runner.h"
 
@@ -17,13 +17,14 @@ static void *mailbox[THREADS];
 
 static void note_kernel_thread(int *last)
 {
-	int now = (int)syscall(SYS_gettid); /* musl's gettid() is the block's */
+	int now = (int)syscall(SYS_gettid); /* musl's gettid() returns the block's tid */
 
 	moved += *last != 0 && *last != now;
 	*last = now;
 }
 
-/* What a function saves at its start and looks at again at its end, maybe on another kernel thread. */
+/* A value that a function saves at its start and compares at its end, maybe on another kernel
+ * thread. */
 static uintptr_t canary(void)
 {
 	uintptr_t c = 0;
@@ -103,7 +104,7 @@ static void wanderer(void *arg)
 	}
 }
 
-/* Kernel threads take turns with all runners: each runner goes on on another one every time. */
+/* Kernel threads take turns with all runners: each runner changes its kernel thread every time. */
 static struct runner runners[THREADS], lock_runner;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;

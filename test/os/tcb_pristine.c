@@ -1,5 +1,5 @@
-/* os/tcb: what a thread finds in its block is what a new libc thread finds, also when the block has served
- * another thread that left everything changed: errno, __thread, keys, locale, cancellation state, tid.
+/* os/tcb: a thread finds its block in the state of a new libc thread, even if the block has served
+ * a thread that changed everything: errno, __thread, keys, locale, cancellation state, tid.
  * matrix: none */
 #include "tcb_runner.h"
 
@@ -8,9 +8,10 @@
 
 static __thread int with_value = 77;
 static __thread char zeroed[100];
-static __thread struct { long a; char text[24]; } record __attribute__((aligned(64))) = { 5, "initialised" };
+static __thread struct { long a; char text[24]; } record __attribute__((aligned(64))) =
+	{ 5, "initialised" };
 
-/* Older glibc and musl tell nobody about their keys' destructors. */
+/* Older glibc and musl do not reveal the destructors of their keys. */
 #if defined(__GLIBC__)
 static const bool keys_have_destructors = __GLIBC_PREREQ(2, 34);
 #else
@@ -113,7 +114,7 @@ static void check_host(void)
 	CHECK_EQ(record.a, 5);
 }
 
-/* Two blocks in turn, so that what one leaks into the other or the host shows. */
+/* Two blocks in turn, so that a leak from either into the second block or the host shows. */
 static void round_of_both(struct runner r[2])
 {
 	destroyed = chain = 0;
@@ -126,7 +127,7 @@ static void round_of_both(struct runner r[2])
 	CHECK(r[0].done && r[1].done);
 	if (keys_have_destructors) {
 		CHECK_EQ(destroyed, 2);
-		CHECK_EQ(chain, 4); /* the first thread: three rounds, the second: chain is past 3 */
+		CHECK_EQ(chain, 4); /* the first thread: three rounds; the second thread: chain is past 3 */
 	}
 	CHECK(!pthread_equal(selves[0], selves[1]) && !pthread_equal(selves[0], pthread_self()));
 }

@@ -1,6 +1,6 @@
-/* tcb_runner.h - the smallest thing that can run threads with control blocks of their own: a slab, a block, a
- * context, and a kernel thread that becomes the thread until it pauses. Another kernel thread may go on.
- * For the tests of os/tcb and the measurements beside them. */
+/* tcb_runner.h - a minimal runner of threads with control blocks of their own: a slab, a block, a
+ * context, and a kernel thread that becomes the thread until it pauses. Another kernel thread may
+ * continue it. For the tests of os/tcb and the measurements beside them. */
 #ifndef TCB_RUNNER_H
 #define TCB_RUNNER_H
 
@@ -36,12 +36,12 @@ struct runner {
 	bool done;
 	char *slab;
 	size_t slab_size;
-	unsigned stack_id; /* valgrind's */
+	unsigned stack_id; /* valgrind's number */
 };
 
 static __thread void *runner_self __attribute__((tls_model("initial-exec")));
 
-/* Each read is a fresh one: the thread may be on another kernel thread than before. */
+/* Each read must be fresh: the kernel thread may have changed since the last read. */
 static KBI_NOINLINE __attribute__((unused)) struct runner *runner_current(void)
 {
 	kbi_compiler_barrier();
@@ -67,7 +67,8 @@ static inline void runner_setup(void)
 	CHECK_EQ(err, 0);
 }
 
-/* The whole test in a process of its own for each way to make blocks. Skipped only if both are. */
+/* Runs the whole test in a process of its own for each way to make blocks. Skipped only if both are
+ * skipped. */
 static inline int runner_each_mode(void (*test)(void))
 {
 	static const char *const modes[] = { "template", "donor" };
@@ -106,7 +107,8 @@ static inline int runner_try_make(struct runner *r, unsigned id, size_t room)
 	if (err)
 		munmap(r->slab, r->slab_size);
 	else
-		r->stack_id = VALGRIND_STACK_REGISTER(r->tcb.stack_low, r->tcb.stack_low + r->tcb.stack_size);
+		r->stack_id = VALGRIND_STACK_REGISTER(r->tcb.stack_low,
+			r->tcb.stack_low + r->tcb.stack_size);
 	return err;
 }
 
@@ -123,7 +125,7 @@ static inline void runner_free(struct runner *r)
 	err = kbi_tcb_destroy(&r->tcb);
 
 	if (err != 0)
-		CHECK_EQ(err, EBUSY); /* not with this libc: it stays */
+		CHECK_EQ(err, EBUSY); /* impossible with this libc: the block stays */
 	else
 		munmap(r->slab, r->slab_size);
 }
@@ -147,7 +149,7 @@ static inline void runner_start(struct runner *r, void (*fn)(void *), void *arg)
 	kbi_ctx_make(&r->here, r->tcb.stack_low, r->tcb.stack_size, runner_entry, r);
 }
 
-/* The calling kernel thread is r until r pauses or ends. */
+/* The calling kernel thread runs r until r pauses or ends. */
 static KBI_SWITCHER __attribute__((unused)) void runner_resume(struct runner *r)
 {
 	void *mine = kbi_tp_get();

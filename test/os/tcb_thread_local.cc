@@ -1,5 +1,5 @@
-/* os/tcb: C++ in a block of its own: thread_local objects are made at first use and destroyed at the thread's
- * end, once a thread; exceptions in flight survive a change of kernel thread.
+/* os/tcb: C++ in a block of its own: thread_local objects are made at first use and destroyed at
+ * the thread's end, once per thread. Exceptions in flight survive a change of kernel thread.
  * matrix: none */
 #include "tcb_runner.h"
 
@@ -80,7 +80,7 @@ static void make_all()
 		runner_make(&runners[i], i);
 }
 
-/* Every step on a kernel thread that has never been seen before. */
+/* Every step runs on a kernel thread not used before. */
 static void run_all(void (*fn)(void *))
 {
 	bool again = true;
