@@ -32,6 +32,7 @@ static inline void kbi_marks_add(struct kbi_marks *m, uint32_t n)
 	a_fence_after_rmw(); /* pairs with the fence in kbi_marks_take */
 	if (a_load_rlx(&m->top) & group)
 		return;
+	/* release: pairs with the exchange of top in kbi_marks_take */
 	a_or_acqrel(&m->top, group);
 	a_fence_after_rmw();
 }
@@ -46,6 +47,7 @@ static inline bool kbi_marks_any(const struct kbi_marks *m)
 static inline void kbi_marks_take(struct kbi_marks *m,
 	void (*found)(void *arg, uint32_t first, uint64_t bits), void *arg)
 {
+	/* acquire: pairs with the second OR in kbi_marks_add: the leaf of each top bit is visible */
 	uint64_t top = a_xchg_acqrel(&m->top, 0), bits;
 
 	a_fence_after_rmw(); /* pairs with the fence in kbi_marks_add */

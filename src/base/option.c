@@ -374,7 +374,7 @@ int kbi_option_load_quietly(void)
 		if (strncmp(*e, "KOCHAB_", 7) == 0 && load_one(*e) != 0)
 			result = EINVAL;
 	}
-	a_store_rel(&stage, 2);
+	a_store_rel(&stage, 2); /* release: pairs with the acquire loads above */
 	return result;
 }
 

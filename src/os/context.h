@@ -66,8 +66,8 @@ void kbi_context_go(void *ucontext, void (*fn)(void *), void *arg, void *top);
 bool kbi_context_is_on_signal_stack(const void *ucontext);
 
 /* A system call in which a kernel thread was found. Or an instruction at which a kernel thread
- * sleeps until a handler provides the page that it accesses (userfaultfd); after a signal the
- * kernel thread executes the instruction again. */
+ * sleeps until the page that it accesses is provided (userfaultfd); after a signal the kernel
+ * thread executes the instruction again. */
 enum { KBI_CONTEXT_NO_CALL = -1, KBI_CONTEXT_FAULT = -2 };
 struct kbi_context_call {
 	int64_t nr;   /* number of the call, or KBI_CONTEXT_NO_CALL, KBI_CONTEXT_FAULT */
@@ -82,10 +82,11 @@ void kbi_context_find_call(int tid, struct kbi_context_call *c);
 bool kbi_context_is_in_call(const void *ucontext, const struct kbi_context_call *c);
 /* Makes the call again in any case, unless a handler of the program's runs first. */
 void kbi_context_make_again(void *ucontext, const struct kbi_context_call *c);
-/* Makes an unknown call again, if the signal has ended a call and a noted call by the same
- * instruction identifies it. A single thread notes calls; calls of negative number are ignored.
- * x86-64. */
+/* Notes a call and its instruction for kbi_context_make_any_again. Ignores calls of negative
+ * number. A single thread notes calls. x86-64. */
 void kbi_context_note_call(const struct kbi_context_call *c);
+/* Makes an unknown call again if the signal has ended a call and a noted call by the same
+ * instruction identifies it. x86-64. */
 void kbi_context_make_any_again(void *ucontext);
 /* Tells that a handler of the program's has run on the interrupted context. A call that the signal
  * ended with EINTR, or that was about to be made again, is not made again: the program must see

@@ -99,7 +99,7 @@ bool kbi_fd_keep(int fd)
 
 void kbi_fd_let(int fd)
 {
-	uint32_t n = a_load_acq(&n_kept);
+	uint32_t n = a_load_acq(&n_kept); /* acquire: pairs with the CAS in kbi_fd_keep */
 
 	for (uint32_t i = 0; i < n; i++)
 		if (a_load_rlx(&kept[i]) == (uint32_t)fd + 1)
@@ -108,7 +108,7 @@ void kbi_fd_let(int fd)
 
 bool kbi_fd_is_kept(int fd)
 {
-	uint32_t n = a_load_acq(&n_kept);
+	uint32_t n = a_load_acq(&n_kept); /* acquire: pairs with the CAS in kbi_fd_keep */
 
 	for (uint32_t i = 0; i < n; i++)
 		if (a_load_rlx(&kept[i]) == (uint32_t)fd + 1)
@@ -118,6 +118,7 @@ bool kbi_fd_is_kept(int fd)
 
 int kbi_fd_highest_kept(void)
 {
+	/* acquire: pairs with the CAS in kbi_fd_keep */
 	uint32_t n = a_load_acq(&n_kept), most = 0;
 
 	for (uint32_t i = 0; i < n; i++)

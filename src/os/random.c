@@ -80,6 +80,7 @@ static void from_start(char *p, size_t n)
 
 	if (random)
 		memcpy(key, random, sizeof key);
+	/* pairs with itself in another thread: the first caller prints */
 	if (!a_xchg_acqrel(&told, 1))
 		kbi_sys_message("the kernel gives no random numbers (getrandom, /dev/urandom): those of "
 			"the start are used");
