@@ -1,7 +1,9 @@
-/* posix/about.c - what programs ask about threads or set on them: name, attributes, scheduling.
- * Of a lightweight thread most of it is remembered and given back: it has no kernel thread of its own
- * that could be given a priority; one that asked for PTHREAD_SCOPE_SYSTEM gets it when it wants to be. For kernel
- * threads libc answers. Callers: programs. Never switches. */
+/* posix/about.c - name, attributes and scheduling of threads, as programs ask for them and set
+ * them.
+ * For a lightweight thread most values are only remembered and given back: it has no kernel thread
+ * of its own that could get a priority. A thread that asked for PTHREAD_SCOPE_SYSTEM gets a kernel
+ * thread when it sets a real-time policy. For kernel threads libc answers. Callers: programs. Never
+ * switches. */
 #include "posix/bind.h"
 
 #include <fcntl.h>
@@ -16,9 +18,9 @@
 #include "os/sys.h"
 #include "posix/naming.h"
 
-/* ---- names -------------------------------------------------------------------------------------------- */
+/* ---- names -------------------------------------------------------------------------------- */
 
-/* main's name is the process's in /proc. */
+/* Sets the process's name in /proc, which is the name of main. */
 static void name_process(const char *name)
 {
 	int fd;
@@ -47,11 +49,11 @@ static int process_name(char *buf)
 	kbi_sys(SYS_close, fd);
 	if (n <= 0)
 		return n < 0 ? (int)-n : EIO;
-	buf[n - 1] = 0; /* a line */
+	buf[n - 1] = 0; /* the newline */
 	return 0;
 }
 
-/* A thread without one has the process's. */
+/* Stores t's name, or the process's if t has none. 0, or an errno. */
 int kbi_about_name(struct kb_thread *t, char buf[16])
 {
 	kbi_naming_take(t);
@@ -75,7 +77,7 @@ KBI_POSIX_API int pthread_setname_np(pthread_t id, const char *name)
 	if (strlen(name) >= sizeof(t->name))
 		return ERANGE;
 	if (!kbi_posix_lives(t))
-		return ENOENT; /* the file is not there */
+		return ENOENT; /* libc opens a file in /proc, which is gone */
 	kbi_naming_take(t);
 	strcpy(t->name, name);
 	t->named = true;
@@ -95,20 +97,22 @@ KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
 		return ESRCH;
 	if (!t)
 		return kbi_libc()->pthread_getname_np(id, buf, size);
-	/* libc asks for room for any name */
+	/* libc demands room for the longest name */
 	if (size < sizeof(t->name))
 		return ERANGE;
 	return kbi_posix_lives(t) ? kbi_about_name(t, buf) : ENOENT;
 }
 
-/* ---- attributes ----------------------------------------------------------------------------------------- */
+/* ---- attributes --------------------------------------------------------------------------- */
 
-/* As libc tells it: what was given; or as much as was asked for, control block and TLS at its upper end included. */
+/* Stores the stack as libc reports it: the memory that was given; or the size that was asked for,
+ * including control block and TLS at its upper end. */
 static int fill_stack(const struct kbi_stack *k, pthread_attr_t *attr)
 {
 	enum { ALIGNED = 64 };
 	uintptr_t at = (uintptr_t)k->tcb.slab_low + k->tcb.slab_size;
-	char *end = (char *)((at + KBI_PAGE - 1) & ~((uintptr_t)KBI_PAGE - 1)); /* the record lies there */
+	/* the record lies there */
+	char *end = (char *)((at + KBI_PAGE - 1) & ~((uintptr_t)KBI_PAGE - 1));
 	size_t size = k->asked & ~(size_t)(ALIGNED - 1);
 
 	if (k->user)
@@ -118,7 +122,8 @@ static int fill_stack(const struct kbi_stack *k, pthread_attr_t *attr)
 	return pthread_attr_setstack(attr, end - size, size);
 }
 
-/* Its record is as new when it has ended: scope and policy are the default ones then. */
+/* Fills attr. The record of an ended thread is that of a new thread: scope and policy are the
+ * defaults then. */
 static int fill_attr(struct kb_thread *t, pthread_t id, pthread_attr_t *attr)
 {
 	const struct kbi_posix_thread *r = kbi_posix_record(id);
@@ -151,8 +156,7 @@ KBI_POSIX_API int pthread_getattr_np(pthread_t id, pthread_attr_t *attr)
 	return fill_attr(t, id, attr);
 }
 
-/* ---- scheduling
- * ------------------------------------------------------------------------------------------- */
+/* ---- scheduling --------------------------------------------------------------------------- */
 
 int kbi_about_may_schedule(int policy, int priority)
 {
@@ -194,7 +198,8 @@ static int rank_of(int policy, int priority)
 	return is_real_time(policy) ? priority : 0;
 }
 
-/* What a lightweight thread was told to have; what a kernel thread has, or one that keeps its own. */
+/* Returns the caller's real-time priority or 0: of a lightweight thread the remembered value; of a
+ * kernel thread, or a thread bound to one, the greater of the kernel's and the remembered value. */
 static uint32_t rank_of_caller(void)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -218,7 +223,8 @@ bool kbi_about_is_kernels(bool system_scope)
 	return system_scope && kbi_options.scope != KBI_OPT_SCOPE_PROCESS;
 }
 
-/* The caller asks for itself, and has a kernel thread of its own, now if not before: the kernel does it, too. */
+/* Returns whether the caller asks for itself and has, or gets now, a kernel thread of its own: then
+ * the kernel sets the policy, too. */
 static bool has_kernel_thread(const struct kb_thread *t, const char *what)
 {
 	if (t != kbi_thread_of(kbi_self_raw()))
@@ -229,7 +235,8 @@ static bool has_kernel_thread(const struct kb_thread *t, const char *what)
 	return true;
 }
 
-/* Its kernel thread had another policy, or it is to have one that virtual processors cannot give it. */
+/* True if its kernel thread had a real-time policy, or is to get one, which virtual processors
+ * cannot give it. */
 static bool is_more(int before, int policy)
 {
 	return is_real_time(before) || is_real_time(policy);
@@ -249,7 +256,8 @@ KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct s
 	if (!kbi_posix_lives(t))
 		return ESRCH;
 	e = kbi_about_may_schedule(policy, param->sched_priority);
-	if (!e && is_more(kbi_posix_record(id)->policy, policy) && has_kernel_thread(t, "pthread_setschedparam"))
+	if (!e && is_more(kbi_posix_record(id)->policy, policy) &&
+		has_kernel_thread(t, "pthread_setschedparam"))
 		e = (int)-kbi_sys(SYS_sched_setscheduler, 0, policy, param);
 	if (e)
 		return e;
@@ -271,7 +279,8 @@ KBI_POSIX_API int pthread_setschedprio(pthread_t id, int priority)
 	return pthread_setschedparam(id, kbi_posix_record(id)->policy, &p);
 }
 
-KBI_POSIX_API int pthread_getschedparam(pthread_t id, int *restrict policy, struct sched_param *restrict param)
+KBI_POSIX_API int pthread_getschedparam(pthread_t id, int *restrict policy,
+	struct sched_param *restrict param)
 {
 	bool gone;
 	struct kb_thread *t = kbi_posix_thread(id, &gone);

@@ -1,6 +1,6 @@
-/* posix/call.c - what a descriptor is, remembered by its number, and libc's originals of call.def. A number may
- * come to mean another file without our seeing it; so what is remembered is a guess. The functions that give numbers
- * up forget it. Callers: call_*. */
+/* posix/call.c - the kinds of descriptors, remembered by number, and the table of libc's originals
+ * of call.def. A number may come to mean another file without our seeing it, so a remembered kind
+ * is a guess. Functions that close numbers forget the kind. Callers: call_*. Never switches. */
 #include "posix/call_priv.h"
 
 #include <fcntl.h>
@@ -34,13 +34,13 @@ void kbi_call_resolve(void)
 {
 	static a32 ready;
 
-	if (!a_load_acq(&ready)) /* partner: the release in kbi_libc_look_up */
+	if (!a_load_acq(&ready)) /* pairs with the release in kbi_libc_look_up */
 		kbi_libc_look_up(rows, kbi_countof(rows), &ready);
 }
 
 static unsigned kind_of_device(int fd, const struct stat *st)
 {
-	enum { MEMORY = 1, MESSAGES = 11 }; /* null, zero, full, random and their kin; kmsg */
+	enum { MEMORY = 1, MESSAGES = 11 }; /* null, zero, full, random and similar devices; kmsg */
 	struct termios t;
 
 	if (major(st->st_rdev) == MEMORY && minor(st->st_rdev) != MESSAGES)
@@ -48,7 +48,8 @@ static unsigned kind_of_device(int fd, const struct stat *st)
 	return kbi_sys(SYS_ioctl, fd, TCGETS, &t) == 0 ? KBI_CALL_TTY : KBI_CALL_OTHER;
 }
 
-/* A regular file or a disk. opened: it is known how. */
+/* Returns the kind of a regular file or a disk. opened: the program opened it without O_DSYNC and
+ * O_DIRECT. */
 static unsigned kind_of_file(int fd, bool opened)
 {
 	long flags = opened ? 0 : kbi_sys(SYS_fcntl, fd, F_GETFL);
@@ -71,7 +72,7 @@ static unsigned kind_of(int fd)
 	case S_IFSOCK:
 		return KBI_CALL_SOCKET;
 	case S_IFIFO:
-	case 0: /* eventfd and its kin */
+	case 0: /* eventfd and similar files */
 		return KBI_CALL_STREAM;
 	case S_IFCHR:
 		return kind_of_device(fd, &st);

@@ -1,5 +1,6 @@
-/* posix/call_accept.c - accept, which has no form that does not block: polled, one thread of the process at a time.
- * Contract in call_priv.h. Callers: call_transfer, which has the functions. May switch. */
+/* posix/call_accept.c - accept, which has no non-blocking form of its own: the socket is polled, by
+ * one thread of the process at a time. Contract in call_priv.h. Callers: call_transfer, which has
+ * the functions. May switch. */
 #include "posix/call_priv.h"
 
 #include "io/own.h"
@@ -20,14 +21,16 @@ static struct accepting *accepting_of(struct kbi_call *c)
 static long accept_by(struct kbi_call *c, int fd)
 {
 	struct accepting *t = accepting_of(c);
-	long r = kbi_sys_is_ready(fd, POLLIN) ? kbi_sys(SYS_accept4, fd, t->address, t->len, t->flags) : -EAGAIN;
+	long r = kbi_sys_is_ready(fd, POLLIN) ? kbi_sys(SYS_accept4, fd, t->address, t->len, t->flags)
+		: -EAGAIN;
 
 	if (r >= 0)
 		kbi_call_note((int)r, KBI_CALL_SOCKET);
 	return r;
 }
 
-/* Another process may take what is seen to be there, and the kernel waits for the next. */
+/* Tries to accept. Another process may take the connection that poll has seen, and then the kernel
+ * waits for the next, so the attempt steps out of its brackets. */
 static long try_accept(struct kbi_call *c)
 {
 	bool gate;
@@ -39,7 +42,7 @@ static long try_accept(struct kbi_call *c)
 	fd = kbi_call_step_out(c);
 	gate = c->inside ? kbi_call_gate_now(c->number) : kbi_call_gate(c->number);
 	r = accept_by(c, fd);
-	if (kbi_unlikely(r == -EMFILE && kbi_call_step_in(c))) /* the copy has the last number */
+	if (kbi_unlikely(r == -EMFILE && kbi_call_step_in(c))) /* the copy uses the last number */
 		r = accept_by(c, c->fd);
 	if (gate)
 		kbi_call_gate_open(c->number);
@@ -57,7 +60,8 @@ static long accept_now(struct kbi_call *c)
 	return r;
 }
 
-/* The kernel's errors come before its wait: not a listening socket, no number for another descriptor. */
+/* Returns the errors that the kernel reports before it waits: not a listening socket, no number for
+ * another descriptor. 0: none. */
 static long may_accept(struct kbi_call *c)
 {
 	struct accepting *t = accepting_of(c);
@@ -67,7 +71,8 @@ static long may_accept(struct kbi_call *c)
 
 	if (kbi_sys(SYS_getsockopt, c->fd, SOL_SOCKET, SO_ACCEPTCONN, &is, &n) || !is)
 		return kbi_sys(SYS_accept4, c->fd, t->address, t->len, t->flags);
-	spare = kbi_own_copy(c->fd); /* the lowest free number might be where the program is about to put a file */
+	/* not the lowest free number: the program may be about to put a file there */
+	spare = kbi_own_copy(c->fd);
 	if (spare < 0)
 		return spare;
 	kbi_own_drop(spare);
@@ -76,7 +81,8 @@ static long may_accept(struct kbi_call *c)
 
 long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels)
 {
-	struct accepting t = { KBI_CALL(.attempt = try_accept, .settle = may_accept, .fd = fd, .events = POLLIN,
+	struct accepting t = { KBI_CALL(.attempt = try_accept, .settle = may_accept, .fd = fd,
+		.events = POLLIN,
 				       .cancels = cancels, .time_limit = SO_RCVTIMEO), from, len, flags };
 	long r;
 

@@ -1,5 +1,7 @@
-/* posix/call_queue.c - POSIX message queues: who sends waits for the descriptor; who receives is on a kernel thread, while
- * there are some, for the kernel must know it. Contract in call_priv.h. May switch; cancellation points. */
+/* posix/call_queue.c - POSIX message queues. A sender waits for the descriptor; a receiver waits in
+ * the kernel on a kernel thread, as long as there are enough, since the kernel must know of the
+ * receiver. Callers: programs, through call.def. Contract in call_priv.h. May switch; cancellation
+ * points. */
 #include "posix/call_priv.h"
 
 #include "core/spare.h"
@@ -17,7 +19,7 @@ static struct letter *letter_of(struct kbi_call *c)
 	return (struct letter *)(void *)c;
 }
 
-/* The kernel's limit is a point of time: one that is long past makes it a look. */
+/* The kernel's limit is a point of time: a point long past makes the call a try. */
 static const struct timespec past = { 0, 0 };
 
 static long looked(long r)
@@ -56,12 +58,13 @@ static long mq_by(struct letter *t, const struct timespec *limit)
 	return kbi_call_wait(&t->c);
 }
 
-/* In the kernel, which asks nobody that wants to be told of a message (mq_notify) while it knows of a receiver; until then
- * others have run once. */
+/* Receives in the kernel, after other threads have run once. While the kernel knows of a receiver
+ * it does not notify a thread that has asked to be told of a message (mq_notify). */
 static long receive_in_kernel(struct letter *t, const struct timespec *limit)
 {
 	uint32_t before;
-	const int fd = t->c.fd; /* no copy: closing that would end what mq_notify has asked for */
+	/* not a copy: closing a copy would end the notification that mq_notify has asked for */
+	const int fd = t->c.fd;
 	long r;
 
 	if (kbi_call_turn(t->c.cancels))
@@ -72,15 +75,19 @@ static long receive_in_kernel(struct letter *t, const struct timespec *limit)
 	KBI_CALL_APART(true);
 	before = kbi_posix_me.handled;
 	do
-		r = t->c.cancels ? kbi_call_result(KBI_CALL_REAL(mq_timedreceive)(fd, t->p, t->n, t->where, limit)) :
+		r = t->c.cancels ? kbi_call_result(KBI_CALL_REAL(mq_timedreceive)(fd, t->p, t->n, t->where,
+		limit)) :
 				   kbi_sys(SYS_mq_timedreceive, fd, t->p, t->n, t->where, limit);
-	while (r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
+	/* interrupted by a signal that the program does not know of */
+	while (r == -EINTR && kbi_posix_me.handled == before);
 	return r;
 }
 
-long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority, const struct timespec *limit, bool cancels)
+long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority,
+	const struct timespec *limit, bool cancels)
 {
-	struct letter t = { KBI_CALL(.attempt = try_mq_receive, .fd = q, .events = POLLIN, .cancels = cancels),
+	struct letter t = { KBI_CALL(.attempt = try_mq_receive, .fd = q, .events = POLLIN,
+		.cancels = cancels),
 			    p, n, 0, priority };
 	long r;
 
@@ -94,9 +101,11 @@ long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority, const s
 	return kbi_call_again(r) ? receive_in_kernel(&t, limit) : r;
 }
 
-long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority, const struct timespec *limit, bool cancels)
+long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority,
+	const struct timespec *limit, bool cancels)
 {
-	struct letter t = { KBI_CALL(.attempt = try_mq_send, .fd = q, .events = POLLOUT, .cancels = cancels),
+	struct letter t = { KBI_CALL(.attempt = try_mq_send, .fd = q, .events = POLLOUT,
+		.cancels = cancels),
 			    (char *)p, n, priority, NULL };
 
 	return mq_by(&t, limit);

@@ -1,6 +1,8 @@
-/* posix/call_wait.c - the slow half of a call that may block: other threads run, then this one sleeps until its
- * descriptor is ready, and tries again; time limits, handlers and cancellation. Contract in call_priv.h.
- * Runs on the calling thread. May switch. Cancellation may pass through these frames. */
+/* posix/call_wait.c - the slow half of a call that may block: other threads run, then the caller
+ * sleeps until its descriptor is ready, and tries again; time limits, handlers and cancellation.
+ * Contract in call_priv.h.
+ * Callers: call_*. Runs on the calling thread. May switch. A cancellation may unwind these
+ * frames. */
 #include "posix/call_priv.h"
 
 #include <fcntl.h>
@@ -15,7 +17,7 @@
 
 enum { SECOND = 1000000000 };
 
-/* ---- gates ------------------------------------------------------------------------------------------- */
+/* ---- gates -------------------------------------------------------------------------------- */
 
 enum { GATES = 64, GATE_TURNS = 1000 };
 
@@ -25,7 +27,7 @@ static struct gate {
 
 bool kbi_call_gate_now(int fd)
 {
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release in kbi_call_gate_open */
 	return !a_xchg_acqrel(&gates[(unsigned)fd % GATES].busy, 1);
 }
 
@@ -33,7 +35,7 @@ bool kbi_call_gate(int fd)
 {
 	a32 *busy = &gates[(unsigned)fd % GATES].busy;
 
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release in kbi_call_gate_open */
 	for (int n = 0; a_xchg_acqrel(busy, 1); n++) {
 		if (n == GATE_TURNS)
 			return false;
@@ -47,12 +49,12 @@ void kbi_call_gate_open(int fd)
 	a_store_rel(&gates[(unsigned)fd % GATES].busy, 0);
 }
 
-/* ---- why it may end early ---------------------------------------------------------------------------- */
+/* ---- why it may end early ----------------------------------------------------------------- */
 
 struct marks {
 	uint32_t handled, ending;
 	bool settled;
-	bool trusts;    /* it sleeps without having asked */
+	bool trusts;    /* it sleeps without having asked the kernel */
 	uint64_t since; /* ns, when it began to sleep */
 };
 
@@ -61,7 +63,7 @@ static struct marks marks_now(void)
 	return (struct marks){ .handled = kbi_posix_me.handled, .ending = kbi_posix_me.ending };
 }
 
-/* As the kernel gives a socket's limit: both zero is none. */
+/* Returns the deadline by a socket's time limit; both fields zero mean none. */
 static uint64_t limit_of(int fd, int which)
 {
 	struct timeval t = { 0, 0 };
@@ -81,10 +83,11 @@ static void note_waits(const struct kbi_call *c)
 		kbi_call_note(c->fd, k ^ KBI_CALL_WAITS);
 }
 
-/* Once, before the call is given up for a while: is it to wait, and how long? 0, or the result. */
+/* Finds out, once, before the caller sleeps, whether the call is to wait, and how long. 0, or the
+ * result. */
 static long settle(struct kbi_call *c, struct marks *m)
 {
-	/* acquire: partner is who has changed the mode, and counts it */
+	/* acquire: pairs with the a_add_acqrel in kbi_call_changed, after a change of the mode */
 	uint32_t changes = a_load_acq(&kbi_call_changes);
 
 	m->settled = true;
@@ -115,9 +118,10 @@ static long settle(struct kbi_call *c, struct marks *m)
 	return 0;
 }
 
-/* What the thread's last look at the descriptor said, and that it is armed, is believed for so long, where waits are
- * shorter than that: the thread sleeps, and looks again if nothing has come. What this process has changed since is known;
- * what another one has, or who closed the number behind our back, is found out that much later. */
+/* For TRUST_NS the thread believes its last look at the descriptor (its mode, and that it is
+ * armed), if its waits are shorter than that: the thread sleeps, and looks again if nothing has
+ * come. Changes by this process are known; a change by another process, or a close that bypasses
+ * us, is found that much later. */
 enum { TRUST_NS = 500000000 };
 
 static bool trusts(const struct kbi_call *c)
@@ -125,11 +129,12 @@ static bool trusts(const struct kbi_call *c)
 	const struct kbi_posix_thread *me = &kbi_posix_me;
 
 	return me->short_waits && c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->settle &&
-	       c->deadline == KBI_FOREVER && me->settled_fd == c->fd && me->settled == a_load_rlx(&kbi_call_changes) &&
+	       c->deadline == KBI_FOREVER && me->settled_fd == c->fd &&
+	       me->settled == a_load_rlx(&kbi_call_changes) &&
 	       kbi_call_known(c->fd) & KBI_CALL_WAITS;
 }
 
-/* A handler that has run since the last look counts, though nothing is pending any more. */
+/* A handler that has run since the last look counts, though no signal is pending any more. */
 static int stop_signal(struct kbi_task *self)
 {
 	return kbi_posix_me.handled != kbi_posix_me.seen ? EINTR : kbi_posix_stop_signal(self);
@@ -140,7 +145,7 @@ static int stop(struct kbi_task *self)
 	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : stop_signal(self);
 }
 
-/* Runs handlers, acts on a cancellation. 0, or the result. */
+/* Runs handlers and acts on a cancellation. 0, or the result. */
 static long interrupted(struct kbi_call *c, struct marks *m)
 {
 	long r;
@@ -148,13 +153,13 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 	kbi_signal_resumed();
 	if (c->cancels && kbi_unlikely(kbi_cancel_pending())) {
 		if (c->done && kbi_cancel_goes_by_place())
-			return -EINTR; /* the part is told of, as by libc; the next cancellation point acts */
+			return -EINTR; /* reports the part, as libc does; the next cancellation point acts */
 		kbi_cancel_act(); /* after a part, too: the rest may never be wanted */
 	}
 	kbi_posix_me.seen = m->handled;
 	if (kbi_likely(kbi_posix_me.handled == m->handled))
 		return 0;
-	if (c->done) /* with SA_RESTART, too */
+	if (c->done) /* even with SA_RESTART */
 		return -EINTR;
 	r = m->settled ? 0 : settle(c, m);
 	if (r)
@@ -165,9 +170,9 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 	return 0;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------------------------- */
 
-/* A handler that has run meanwhile has ended it. */
+/* False: a handler that has run meanwhile has ended the hold. */
 static bool is_held(const struct kbi_call *c)
 {
 	return kbi_posix_me.held == c->holds;
@@ -197,7 +202,7 @@ static inline void let_go(struct kbi_call *c)
 	kbi_hold_end(c->holds);
 }
 
-/* From here on the call is about the file that its number means now. 0, or the result. */
+/* Binds the call to the file that its number means now. 0, or the result. */
 static long hold(struct kbi_call *c)
 {
 	int e = 0;
@@ -217,7 +222,7 @@ static long hold(struct kbi_call *c)
 	return 0;
 }
 
-/* Others cannot run from here on. */
+/* Begins an attempt: other threads cannot run from here on. */
 static inline void step_in(struct kbi_call *c)
 {
 	kbi_hold_attempt();
@@ -256,15 +261,16 @@ bool kbi_call_step_in(struct kbi_call *c)
 	return c->fd >= 0;
 }
 
-/* 0: try again; else the result. */
-static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigned turn, uint64_t deadline)
+/* Sleeps until the descriptor is ready. 0: try again; else the result. */
+static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigned turn,
+	uint64_t deadline)
 {
 	enum { PAUSE_NS = 1000000 };
 	struct kbi_until until = { deadline, c->cancels ? stop : stop_signal };
 	uint64_t soon;
 	int e;
 
-	/* others have run already: never its first turn */
+	/* other threads have run already, so it is never the thread's first turn */
 	e = c->set ? kbi_ready_wait_any(c->holds, c->set, c->n_set, until, turn + 1) :
 		     kbi_ready_stay(c->holds, c->events, until, m->trusts);
 	switch (e) {
@@ -276,7 +282,7 @@ static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigne
 	case EINTR:
 	case ECANCELED:
 		return 0;
-	default: /* no memory, or the kernel has no more places: now and then a look */
+	default: /* no memory, or the kernel has no more places: look now and then */
 		soon = kbi_timer_now() + PAUSE_NS;
 		until.deadline = until.deadline < soon ? until.deadline : soon;
 		kbi_waitq_sleep(kbi_self(), until);
@@ -294,7 +300,8 @@ static bool is_over(const struct kbi_call *c)
 	return kbi_timer_now() >= c->deadline;
 }
 
-/* Until when it may sleep; 0: its time is over. Or why it may not: the result. */
+/* Stores the time until which the call may sleep; 0: its time is over. Returns 0, or the result if
+ * it must not sleep. */
 static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_t *until)
 {
 	long r = 0;
@@ -315,16 +322,17 @@ static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_
 	return r;
 }
 
-/* ---- luck -------------------------------------------------------------------------------------------- */
+/* ---- luck --------------------------------------------------------------------------------- */
 
-/* To try again after others have run pays where they bring what is missing: in conversations. Where it comes from
- * elsewhere it is in vain. A success is worth many failures, and one wait in eight is tried in any case: after the kernel
- * has been asked for events, so that who would answer, and sleeps as well, has its turn. */
+/* A second try after other threads have run pays if those threads bring the data: in conversations.
+ * If the data comes from elsewhere the try is in vain. A success outweighs many failures, and one
+ * wait in eight is tried in any case. Such a try follows a question to the kernel for events, so
+ * that a partner that sleeps as well gets its turn. */
 enum { LUCK_WORTH = 12, LUCK_MOST = 24, LUCK_TRY = 8 };
 
 static bool expects_luck(const struct kbi_call *c)
 {
-	/* what was not tried at all, and may have become one that does not wait, is */
+	/* a call that made no first try, on a descriptor that may have become non-blocking, is tried */
 	if (kbi_posix_me.luck || (c->empty && !trusts(c)))
 		return true;
 	if (++kbi_posix_me.waits % LUCK_TRY)
@@ -350,7 +358,8 @@ static bool has_drained(int fd)
 
 static bool is_shut(const struct kbi_call *c)
 {
-	return c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->done && kbi_ready_is_shut(c->fd);
+	return c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->done &&
+		kbi_ready_is_shut(c->fd);
 }
 
 static inline __attribute__((always_inline)) long attempt_inside(struct kbi_call *c, unsigned turn)
@@ -373,11 +382,12 @@ static inline __attribute__((always_inline)) long attempt_inside(struct kbi_call
 	return r;
 }
 
-static inline __attribute__((always_inline)) long attempt(struct kbi_call *c, unsigned turn, bool lucky)
+static inline __attribute__((always_inline)) long attempt(struct kbi_call *c, unsigned turn,
+	bool lucky)
 {
 	long r;
 
-	/* who goes to sleep without asking the kernel must know that all is taken */
+	/* a thread that sleeps without asking the kernel must know that all data is taken */
 	if (turn == 0 && !lucky && (!trusts(c) || has_drained(c->fd)))
 		return -EAGAIN;
 	step_in(c);
@@ -388,7 +398,6 @@ static inline __attribute__((always_inline)) long attempt(struct kbi_call *c, un
 	return r;
 }
 
-/* ------------------------------------------------------------------------------------------------------- */
 
 static inline __attribute__((always_inline)) long run(struct kbi_call *c)
 {
@@ -397,8 +406,10 @@ static inline __attribute__((always_inline)) long run(struct kbi_call *c)
 	bool lucky;
 	long r;
 
-	/* a guess that is asked about first: who looks at many such descriptors does not want to give way at each */
-	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) && kbi_call_nonblocking(c->fd)))
+	/* O_NONBLOCK is a guess, so the kernel is asked first: a program that polls many such
+	 * descriptors must not lose its turn at each */
+	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) &&
+		kbi_call_nonblocking(c->fd)))
 		return -EAGAIN;
 	r = hold(c);
 	if (r)
@@ -452,13 +463,14 @@ static void give_room_back(struct room *r)
 		kbi_sys_unmap(r->p, r->bytes);
 }
 
-/* Of a set. */
+/* Runs a call on a set. */
 static KBI_NOINLINE long run_many(struct kbi_call *c)
 {
 	enum { FEW = 16 };
 	struct kbi_hold few[FEW];
 	struct pollfd copy[FEW];
-	struct room room __attribute__((cleanup(give_room_back))) = { NULL, c->n_set * (sizeof *few + sizeof *copy) };
+	struct room room __attribute__((cleanup(give_room_back))) =
+		{ NULL, c->n_set * (sizeof *few + sizeof *copy) };
 
 	if (kbi_likely(c->n_set <= FEW)) {
 		memset(few, 0, sizeof few);
@@ -485,7 +497,7 @@ static inline __attribute__((always_inline)) long run_one(struct kbi_call *c)
 	return r;
 }
 
-/* A receive. */
+/* Notes a receive for the guess whether the next one finds something at once. */
 static inline void note_talk(const struct kbi_call *c, uint32_t ticks)
 {
 	if (!c->empty || c->slept)
@@ -502,16 +514,17 @@ long kbi_call_wait(struct kbi_call *c)
 	c->number = c->fd;
 	kbi_slice_note(kbi_self());
 	r = kbi_unlikely(c->set != NULL) ? run_many(c) : run_one(c);
-	c->fd = c->number; /* it may have gone on with a copy, which is closed */
+	c->fd = c->number; /* it may be that of a copy, which is closed */
 	if (kbi_likely(r > 0 && c->time_limit == SO_RCVTIMEO))
 		note_talk(c, ticks);
 	if (kbi_likely(r >= 0) || !c->done)
 		return r;
-	kbi_signal_resumed(); /* the handler of a signal that the rest has raised: the result does not tell of it */
+	/* runs the handler of a signal that the rest has raised: the result does not report that */
+	kbi_signal_resumed();
 	return (long)c->done;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------ */
+/* ---- copies ------------------------------------------------------------------------------- */
 
 void kbi_call_keep(struct kbi_call_keeps *k, int *fd)
 {
@@ -537,7 +550,7 @@ void kbi_call_keep_no_more(struct kbi_call_keeps *k)
 	errno = saved;
 }
 
-/* ---- waiting only ------------------------------------------------------------------------------------ */
+/* ---- waiting only ------------------------------------------------------------------------- */
 
 static long look(struct kbi_call *c)
 {
@@ -552,14 +565,15 @@ long kbi_call_await(int fd, short events, bool cancels)
 	return kbi_call_again(r) ? kbi_call_wait(&c) : r;
 }
 
-/* ---- connect ----------------------------------------------------------------------------------------- */
+/* ---- connect ------------------------------------------------------------------------------ */
 
 static bool is_tcp(int fd)
 {
 	int protocol = 0;
 	socklen_t n = sizeof(protocol);
 
-	return kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) == 0 && protocol == IPPROTO_TCP;
+	return kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) == 0 &&
+		protocol == IPPROTO_TCP;
 }
 
 struct connecting {
@@ -568,7 +582,8 @@ struct connecting {
 	socklen_t len;
 };
 
-/* Once it is connected, or refused, the kernel says so to who asks a second time, at once. */
+/* Returns the kernel's verdict. Once the socket is connected, or refused, a second connect returns
+ * at once. */
 static long try_connected(struct kbi_call *c)
 {
 	struct connecting *x = (struct connecting *)(void *)c;
@@ -579,7 +594,8 @@ static long try_connected(struct kbi_call *c)
 bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t len, bool cancels, long *r)
 {
 	KBI_CALL_KEEPS(keeps);
-	struct connecting x = { KBI_CALL(.attempt = try_connected, .fd = fd, .events = POLLOUT, .cancels = cancels,
+	struct connecting x = { KBI_CALL(.attempt = try_connected, .fd = fd, .events = POLLOUT,
+		.cancels = cancels,
 					 .time_limit = SO_SNDTIMEO), to, len };
 
 	if (!is_tcp(fd) || kbi_call_nonblocking(fd))

@@ -1,5 +1,6 @@
-/* posix/clock.c - CPU clocks of lightweight threads, and what they have used. Contract in clock.h. core/meter keeps the
- * time; it begins at the first question about any thread. Callers: programs. Switches only where a turn is over. */
+/* posix/clock.c - CPU clocks of lightweight threads, and their use of the processor. Contract in
+ * clock.h. core/meter measures the time; it begins at the first question about any thread. Callers:
+ * programs. Switches only where the caller's turn is over. */
 #include "posix/clock.h"
 
 #include <sys/resource.h>
@@ -12,20 +13,22 @@
 #include "os/tcb.h"
 #include "posix/bind.h"
 
-/* In the 28 bits of a number: one that no number of the kernel's has, 5 of the thread's number, 22 of the place. */
+/* The 28 bits of a number: a bit that no number of the kernel has, 5 bits of the thread's number,
+ * 22 bits of the descriptor's place. */
 enum {
-	KIND = 6, /* of a thread, as scheduled */
+	KIND = 6, /* the kernel's kind: a thread's clock, as scheduled */
 	KIND_BITS = 3,
 	PLACE_BITS = 22,
 	CHECK_BITS = 5,
 	OURS = 1 << (PLACE_BITS + CHECK_BITS),
-	NUMBERS = 1 << 29, /* that an id has room for */
-	OTHERS = 1 << 16,  /* ids above are a number's, if it is large enough to make them positive */
+	NUMBERS = 1 << 29, /* the numbers that fit into an id */
+	/* an id above this contains a number so large that the inverted number is positive */
+	OTHERS = 1 << 16,
 	SECOND = 1000000000,
 	MICRO = 1000, /* ns */
 };
 
-/* ---- which clock ------------------------------------------------------------------------------------------ */
+/* ---- which clock -------------------------------------------------------------------------- */
 
 struct kb_thread *kbi_clock_caller(void)
 {
@@ -41,10 +44,12 @@ static uint32_t number_of(const struct kb_thread *t)
 {
 	if (t->is_main)
 		return (uint32_t)getpid();
-	return (uint32_t)OURS | kbi_tcb_check(a_load_rlx(&t->number), 1 << CHECK_BITS) << PLACE_BITS | t->task.index;
+	return (uint32_t)OURS | kbi_tcb_check(a_load_rlx(&t->number), 1 << CHECK_BITS) << PLACE_BITS |
+		t->task.index;
 }
 
-/* Or made by the program of the number that gettid gives, of which an id keeps all bits but two, and these are known. */
+/* Returns the thread with this number. The program may also have computed the id from the number
+ * that gettid gives: an id keeps all bits of that but two, which are known. */
 static struct kb_thread *thread_with(uint32_t number)
 {
 	struct kb_thread *t = NULL;
@@ -58,17 +63,18 @@ static struct kb_thread *thread_with(uint32_t number)
 	return kbi_bind_find((long)(KBI_TID_BASE | number));
 }
 
-/* Some thread's CPU clock, by its form. */
+/* True if the form is that of some thread's CPU clock. */
 static bool is_threads(clockid_t clock)
 {
 	return kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID) ||
 	       (kbi_unlikely(clock < 0 || clock > OTHERS) && (clock & ((1 << KIND_BITS) - 1)) == KIND);
 }
 
-/* Time on a processor, of a thread or a process. */
+/* True for the CPU time of a thread or a process. */
 static bool is_cpus(clockid_t clock)
 {
-	return kbi_unlikely(clock < 0) || kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID);
+	return kbi_unlikely(clock < 0) ||
+		kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID);
 }
 
 struct kb_thread *kbi_clock_whose(clockid_t clock)
@@ -80,7 +86,7 @@ struct kb_thread *kbi_clock_whose(clockid_t clock)
 	return clock == CLOCK_THREAD_CPUTIME_ID || !number ? kbi_clock_caller() : thread_with(number);
 }
 
-/* ---- what it shows ------------------------------------------------------------------------------------------ */
+/* ---- what it shows ------------------------------------------------------------------------ */
 
 static uint64_t read_own(struct kb_thread *t)
 {
@@ -99,7 +105,8 @@ uint64_t kbi_clock_read(struct kb_thread *t)
 	return t == kbi_clock_caller() ? read_own(t) : kbi_meter_read(t);
 }
 
-/* Whose clock it is, if it can be read. A program without virtual processors has asked, too: it may have some soon. */
+/* Returns the thread whose clock it is, if the clock can be read. Starts the meter even in a
+ * program without virtual processors: it may have some soon. */
 static struct kb_thread *metered(clockid_t clock)
 {
 	struct kb_thread *t;
@@ -136,7 +143,7 @@ static bool get_time(clockid_t clock, struct timespec *now)
 	return t;
 }
 
-/* As fine as the kernel's. */
+/* The resolution is the kernel's, 1 ns. */
 static bool get_resolution(clockid_t clock, struct timespec *fine)
 {
 	if (!kbi_clock_whose(clock))
@@ -148,7 +155,8 @@ static bool get_resolution(clockid_t clock, struct timespec *fine)
 
 static struct timeval timeval_of(uint64_t us)
 {
-	return (struct timeval){ (time_t)(us / (SECOND / MICRO)), (suseconds_t)(us % (SECOND / MICRO)) };
+	return (struct timeval){ (time_t)(us / (SECOND / MICRO)),
+		(suseconds_t)(us % (SECOND / MICRO)) };
 }
 
 static uint64_t us_of(struct timeval t)
@@ -156,7 +164,8 @@ static uint64_t us_of(struct timeval t)
 	return (uint64_t)t.tv_sec * (SECOND / MICRO) + (uint64_t)t.tv_usec;
 }
 
-/* In the program and in the kernel, in the proportion in which its kernel thread has it. */
+/* Splits the thread's time into user and system time in the proportion of its kernel thread's
+ * times. */
 static void use(struct rusage *r, uint64_t ns)
 {
 	uint64_t user = us_of(r->ru_utime), both = user + us_of(r->ru_stime), us = ns / MICRO;
@@ -176,12 +185,13 @@ static void set_usage(struct rusage *r)
 		use(r, read_own(t));
 }
 
-/* ---- the program's names -------------------------------------------------------------------------------------- */
+/* ---- the program's names ------------------------------------------------------------------ */
 
-/* Also before our constructor, and before the loader's look-ups are to be disturbed: by the kernel then. */
+/* Also called before our constructor, where the loader's look-ups must not be disturbed: then the
+ * kernel is asked directly. */
 KBI_POSIX_API int clock_gettime(clockid_t clock, struct timespec *now)
 {
-	/* acquire: partner is the release in kbi_libc_look_up */
+	/* acquire: pairs with the release in kbi_libc_look_up */
 	if (kbi_likely(!is_cpus(clock) && a_load_acq(&kbi_libc_ready)))
 		return kbi_libc_table.clock_gettime(clock, now);
 	if (is_cpus(clock) && get_time(clock, now))
@@ -189,13 +199,14 @@ KBI_POSIX_API int clock_gettime(clockid_t clock, struct timespec *now)
 	return kbi_posix_answer(kbi_sys(SYS_clock_gettime, clock, now));
 }
 
-/* libc's asks the kernel past us. */
+/* libc's own function asks the kernel and would bypass clock_gettime above. */
 KBI_POSIX_API clock_t clock(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (clock_t)now.tv_sec * CLOCKS_PER_SEC + (clock_t)(now.tv_nsec / (SECOND / CLOCKS_PER_SEC));
+	return (clock_t)now.tv_sec * CLOCKS_PER_SEC +
+		(clock_t)(now.tv_nsec / (SECOND / CLOCKS_PER_SEC));
 }
 
 KBI_POSIX_API int clock_getres(clockid_t clock, struct timespec *fine)
@@ -241,13 +252,15 @@ bool kbi_clock_by_number(long n, const long *a, long *r)
 	switch (n) {
 	case SYS_clock_gettime:
 		*r = 0;
-		return is_cpus((clockid_t)a[0]) && a[1] && get_time((clockid_t)a[0], (struct timespec *)a[1]);
+		return is_cpus((clockid_t)a[0]) && a[1] &&
+			get_time((clockid_t)a[0], (struct timespec *)a[1]);
 	case SYS_clock_getres:
 		*r = 0;
-		return is_threads((clockid_t)a[0]) && get_resolution((clockid_t)a[0], (struct timespec *)a[1]);
+		return is_threads((clockid_t)a[0]) &&
+			get_resolution((clockid_t)a[0], (struct timespec *)a[1]);
 	case SYS_getrusage:
 		if (kbi_sys_from.processes && a[0] == RUSAGE_SELF)
-			return false; /* os/libcall */
+			return false; /* os/libcall answers it */
 		*r = kbi_sys(n, a[0], a[1]);
 		if (*r == 0 && a[0] == RUSAGE_THREAD)
 			set_usage((struct rusage *)a[1]);

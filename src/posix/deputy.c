@@ -1,6 +1,7 @@
-/* posix/deputy.c - contract in deputy.h. A list of deputies, under a lock that no handler interrupts; a deputy frees its
- * own entry when it is over. Not chosen: to note what was set and to compare it with the kernel's rules here, which are
- * many; to wake the thread so that it asks for itself, for which the caller would have to wait. */
+/* posix/deputy.c - contract in deputy.h. A list of deputies under a lock that no handler
+ * interrupts; a deputy frees its own entry at its end.
+ * Rejected: to note the change and to compare it with the kernel's rules here (they are many); to
+ * wake the thread so that it makes the call itself (the caller would have to wait for it). */
 #include "posix/deputy.h"
 
 #include <fcntl.h>
@@ -18,12 +19,13 @@ enum { IO_OF_THREAD = 1 /* IOPRIO_WHO_PROCESS */ };
 struct deputy {
 	struct deputy *next;       /* under the lock */
 	struct kbi_signal_to whom; /* constant */
-	bool wishes;               /* it has what its thread is to take over; under the lock */
-	a32 tid;                   /* 0: not known yet */
+	bool wishes;               /* its thread has to take over a change; under the lock */
+	a32 tid;                   /* 0: not known yet; written by the deputy */
 	a32 over;
 };
 
-/* What the kernel keeps for a kernel thread, and others may set; affinity is posix/affinity's. */
+/* What the kernel keeps for a kernel thread and another thread may set, except for affinity
+ * (posix/affinity). */
 struct kept {
 	struct kbi_sys_schedule sched;
 	long io;
@@ -31,9 +33,9 @@ struct kept {
 
 static a32 lock;
 static struct deputy *all; /* under the lock */
-static a32 n_wishes;       /* how many have some; changed under the lock */
+static a32 n_wishes;       /* number of deputies whose `wishes` is set; changed under the lock */
 
-/* ---- what is kept ------------------------------------------------------------------------------------------- */
+/* ---- what is kept ------------------------------------------------------------------------- */
 
 static void read_kept(struct kept *k, int tid)
 {
@@ -42,7 +44,7 @@ static void read_kept(struct kept *k, int tid)
 	k->io = kbi_sys(SYS_ioprio_get, IO_OF_THREAD, tid);
 }
 
-/* The calling kernel thread gets it, as far as it may. */
+/* Gives it to the calling kernel thread, as far as that has permission. */
 static void take_kept(const struct kept *k)
 {
 	struct kept mine;
@@ -54,7 +56,7 @@ static void take_kept(const struct kept *k)
 		kbi_sys(SYS_ioprio_set, IO_OF_THREAD, 0, k->io);
 }
 
-/* ---- a deputy's life ---------------------------------------------------------------------------------------- */
+/* ---- a deputy's life ---------------------------------------------------------------------- */
 
 struct birth {
 	struct deputy *d;
@@ -65,16 +67,17 @@ static void *serve(void *arg)
 {
 	const struct birth *b = arg;
 	struct deputy *d = b->d;
-	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_everywhere_bit());
+	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
+		kbi_everywhere_bit());
 	siginfo_t info;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, KBI_MASK_BYTES);
 	kbi_handoff_helps();
 	take_kept(b->like);
-	/* release: partner is the acquire in start; what b points to may go from here on */
+	/* release: pairs with the acquire in start; b's memory may be gone from here on */
 	a_store_rel(&d->tid, (uint32_t)kbi_sys_gettid());
 	kbi_sys_futex_wake(&d->tid, 1);
-	/* acquire: partner is the release in dismiss */
+	/* acquire: pairs with the release in dismiss */
 	while (!a_load_acq(&d->over)) {
 		long sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
 
@@ -86,7 +89,8 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* A kernel thread like the one that `like` numbers. */
+/* Starts a kernel thread with the state of the kernel thread number `like`. False: no more kernel
+ * threads. */
 static bool start(struct deputy *d, int like)
 {
 	struct kept kept;
@@ -95,25 +99,25 @@ static bool start(struct deputy *d, int like)
 	read_kept(&kept, like);
 	if (kbi_body_kernel_thread(serve, &b))
 		return false;
-	/* acquire: partner is the release in serve */
+	/* acquire: pairs with the release in serve */
 	while (!a_load_acq(&d->tid))
 		kbi_sys_futex_wait(&d->tid, 0, NULL);
 	return true;
 }
 
-/* Under the lock, and off the list. */
+/* Ends a deputy. Call under the lock, with the deputy off the list. */
 static void dismiss(struct deputy *d)
 {
 	int tid = (int)a_load_rlx(&d->tid);
 
 	if (d->wishes)
 		a_sub_rlx(&n_wishes, 1);
-	/* release: partner is the acquire in serve */
+	/* release: pairs with the acquire in serve */
 	a_store_rel(&d->over, 1);
 	kbi_sys_signal(tid, kbi_preempt_signal());
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------------- */
+/* ---- the list ----------------------------------------------------------------------------- */
 
 static bool is_for(const struct deputy *d, const struct kbi_signal_to *to)
 {
@@ -129,7 +133,8 @@ static struct deputy *find(struct kbi_signal_to to)
 	return d;
 }
 
-/* Under the lock. NULL: there are no more kernel threads, or no memory, or the thread ends. */
+/* Returns the thread's deputy. Call under the lock. NULL: there are no more kernel threads, no
+ * memory, or the thread ends. */
 static struct deputy *find_or_make(struct kbi_signal_to to)
 {
 	struct deputy *d = find(to);
@@ -137,7 +142,9 @@ static struct deputy *find_or_make(struct kbi_signal_to to)
 	if (d)
 		return d;
 	a_store_rlx(&kbi_posix_helped, 1);
-	a_fence_sc(); /* partner: the end of the signals of a thread that ends, before it looks at this */
+	/* pairs with the fence at the end of an ending thread's signals, before it reads
+	 * kbi_posix_helped */
+	a_fence_sc();
 	if (kbi_signal_is_over(to.t) || !kbi_bind_has(to))
 		return NULL;
 	d = calloc(1, sizeof(*d));
@@ -153,7 +160,7 @@ static struct deputy *find_or_make(struct kbi_signal_to to)
 	return d;
 }
 
-/* ---- the thread takes over ---------------------------------------------------------------------------------- */
+/* ---- the thread takes over ---------------------------------------------------------------- */
 
 static int wished(struct kbi_signal_to to)
 {
@@ -169,10 +176,11 @@ static bool has_errand(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	return kbi_unlikely(a_load_rlx(&n_wishes)) && kbi_bind_is_light() && wished(kbi_signal_to(kbi_thread_of(self)));
+	return kbi_unlikely(a_load_rlx(&n_wishes)) && kbi_bind_is_light() &&
+		wished(kbi_signal_to(kbi_thread_of(self)));
 }
 
-/* On the thread itself, before it goes on. */
+/* Takes the change over, on the thread itself, before it goes on. */
 static void run_errand(void)
 {
 	struct kept kept;
@@ -181,8 +189,9 @@ static void run_errand(void)
 
 	struct kbi_task *self = kbi_self_raw();
 
-	if (kbi_likely(!has_errand()) || a_load_rlx(&self->np) || (!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
-		return; /* it comes again */
+	if (kbi_likely(!has_errand()) || a_load_rlx(&self->np) ||
+		(!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
+		return; /* the errand stays due and is run later */
 	if (!kbi_bind_change("what another thread has set for it", KBI_BIND_TURNED))
 		return;
 	old = kbi_signal_enter(&lock);
@@ -199,10 +208,10 @@ static void run_errand(void)
 
 static const struct kbi_signal_errand errand = { has_errand, run_errand };
 
-/* A thread that runs, or is in a blocking call, looks up. */
+/* Makes a thread that runs, or is in a blocking call, look for its errand. */
 static void nudge(const struct kb_thread *t)
 {
-	/* acquire: partner is whoever gave the descriptor its state */
+	/* acquire: pairs with the release store of the state by the task's owner */
 	uint64_t st = a_load_acq(&t->task.state);
 
 	a_store_rlx(&kbi_signal_watch, 1);
@@ -210,7 +219,7 @@ static void nudge(const struct kb_thread *t)
 		kbi_signal_knock(kbi_bind_shown(t));
 }
 
-/* ---- from outside ------------------------------------------------------------------------------------------- */
+/* ---- from outside ------------------------------------------------------------------------- */
 
 long kbi_deputy_change(struct kbi_signal_to to, long n, const long *a, int at)
 {
@@ -220,7 +229,7 @@ long kbi_deputy_change(struct kbi_signal_to to, long n, const long *a, int at)
 	uint64_t old;
 
 	memcpy(b, a, sizeof(b));
-	/* release: partner is the acquire in kbi_signal_resumed_slow */
+	/* release: pairs with the acquire in kbi_signal_resumed_slow */
 	a_store_rel(&kbi_signal_errand, (void *)(uintptr_t)&errand);
 	kbi_signal_listen();
 	old = kbi_signal_enter(&lock);
@@ -292,7 +301,7 @@ void kbi_deputy_thread_ends(void)
 	kbi_signal_leave(&lock, old);
 }
 
-/* ---- owners of descriptors ---------------------------------------------------------------------------------- */
+/* ---- owners of descriptors ---------------------------------------------------------------- */
 
 int kbi_deputy_set_owner(Fcntl *original, int fd, const struct f_owner_ex *given)
 {

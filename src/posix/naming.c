@@ -1,7 +1,8 @@
-/* posix/naming.c - contract in naming.h. Each file is mapped here and begins with zeros: a name is what is not zero, and
- * is made so again when it is taken. The program cannot shorten the file under the mapping. It is mapped by libc's
- * functions: where virtual processors are processes these do so in each of them (os/libcall_map). A list under a lock that
- * no handler interrupts. */
+/* posix/naming.c - contract in naming.h. Each file is mapped here and begins with zeros: the
+ * non-zero bytes are a name, and taking the name makes them zero again. The seal prevents the
+ * program from shortening the file under the mapping. libc's functions map it, since where virtual
+ * processors are processes they map it in each of these processes (os/libcall_map).
+ * The files are in a list under a lock that no handler interrupts. */
 #include "posix/naming.h"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "posix/bind.h"
 #include "posix/signal_priv.h"
 
-enum { BYTES = 4096 /* a name's place; behind it as much that nobody reads */, FILE_BYTES = 2 * BYTES };
+enum { BYTES = 4096 /* room for a name; nobody reads the second half */, FILE_BYTES = 2 * BYTES };
 
 struct writer {
 	struct writer *next;
@@ -50,7 +51,7 @@ static int open_file(char **text)
 	return fd;
 }
 
-/* The writers of a thread, or (NULL) of all that have ended: they are in the list no more. */
+/* Takes the files of a thread, or (NULL) of all ended threads, out of the list and returns them. */
 static struct writer *take_writers(const struct kbi_signal_to *to)
 {
 	struct writer **at = &all, *w, *taken = NULL;
@@ -69,7 +70,8 @@ static struct writer *take_writers(const struct kbi_signal_to *to)
 	return taken;
 }
 
-/* Not under the lock: every process is to take the mapping away, and no handler comes where it is held. */
+/* Ends the files in this list. Called without the lock: every process has to remove the mapping,
+ * and no handler runs where the lock is held. */
 static void end_writers(struct writer *w)
 {
 	while (w) {
@@ -81,7 +83,8 @@ static void end_writers(struct writer *w)
 	}
 }
 
-/* A writer whose thread ends at this moment may come too late to end with it. */
+/* A file may come too late to end with its thread if the thread ends at this moment; the next call
+ * ends it. */
 int kbi_naming_file(struct kbi_signal_to whom)
 {
 	struct writer *w = calloc(1, sizeof(*w));
@@ -105,14 +108,15 @@ int kbi_naming_file(struct kbi_signal_to whom)
 	return fd;
 }
 
-/* The kernel holds the file's lock while it writes a program's text, and while it takes a part of the file away:
- * here a part that holds nothing. What had been begun before is there then. */
+/* Waits for writes that have begun. The kernel holds the file's lock while it writes a program's
+ * text and while it removes a part of the file; this removes a part that holds nothing. Text whose
+ * write began before is visible afterwards. */
 static void await_writes(char *text)
 {
 	kbi_sys(SYS_madvise, text + BYTES, BYTES, MADV_REMOVE);
 }
 
-/* Where the name begins; its length, or 0. */
+/* Returns where the name begins; *n: its length, or 0. */
 static size_t find_name(const char *text, size_t *n)
 {
 	size_t at = 0;
@@ -123,8 +127,8 @@ static size_t find_name(const char *text, size_t *n)
 	return at;
 }
 
-/* A name that looks the same before and behind the wait is whole. The kernel takes as much as there is room for, up to the
- * end of the line. */
+/* Takes a name. A name that is equal before and after the wait is whole. Like the kernel, keeps as
+ * many bytes as fit, up to the end of the line. */
 static void take(struct kb_thread *t, char *text)
 {
 	size_t n, at = find_name(text, &n), before, n_before;

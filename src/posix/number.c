@@ -1,4 +1,5 @@
-/* posix/number.c - contract in number.h. One table; the names that programs call are system calls by their number. */
+/* posix/number.c - contract in number.h. A single table; the functions that programs call make
+ * system calls by their numbers. */
 #include "posix/number.h"
 
 #include <linux/capability.h>
@@ -35,9 +36,10 @@ static const struct row *row_of(long n)
 	}
 }
 
-/* ---- a thread changes itself ---------------------------------------------------------------------------------- */
+/* ---- a thread changes itself -------------------------------------------------------------- */
 
-/* It needs no kernel thread of its own for what the kernel will refuse, nor for what it has on any. */
+/* True if the call needs no kernel thread of the caller's own: the kernel will refuse it, or any
+ * kernel thread has the state that it sets. */
 static bool changes_nothing(long n, const long *a)
 {
 	int policy = (int)a[1];
@@ -56,7 +58,8 @@ static bool is_scheduling(long n)
 	return n == SYS_sched_setscheduler || n == SYS_sched_setparam || n == SYS_sched_setattr;
 }
 
-/* By 0, or by its number. Who waits by its priority is told before and after: the kernel has read what it points to. */
+/* Makes a call about the caller, named by 0 or by its number. Waits by priority are told of the
+ * policy before the call and, once the kernel has read what the argument points to, after it. */
 static long change_self(const struct row *row, long n, const long *b)
 {
 	long r;
@@ -71,7 +74,7 @@ static long change_self(const struct row *row, long n, const long *b)
 	return r;
 }
 
-/* ---- a thread that has a number --------------------------------------------------------------------------------- */
+/* ---- a thread that has a number ----------------------------------------------------------- */
 
 static long change(struct kbi_signal_to to, const struct row *row, long n, long *b)
 {
@@ -91,10 +94,11 @@ static long ask(struct kbi_signal_to to, const struct row *row, long n, long *b)
 	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 }
 
-/* 0 or its own number is the caller, whatever kernel thread it is on. */
+/* 0 and the caller's own number mean the caller, whichever kernel thread it is on. */
 static bool is_caller(const struct row *row, int number)
 {
-	return (row->kind == READS || row->kind == SETS) && kbi_bind_is_light() && kbi_bind_is_self(number);
+	return (row->kind == READS || row->kind == SETS) && kbi_bind_is_light() &&
+		kbi_bind_is_self(number);
 }
 
 static bool applies(const struct row *row, const long *a)
@@ -115,7 +119,8 @@ static bool by_table(long n, const long *a, long *r)
 	number = (int)a[row->at];
 	if (is_caller(row, number)) {
 		b[row->at] = 0;
-		*r = row->kind == SETS ? change_self(row, n, b) : kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
+		*r = row->kind == SETS ? change_self(row, n, b)
+			: kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 		return true;
 	}
 	to = (struct kbi_signal_to){ number > 0 ? kbi_bind_find(number) : NULL, (uint32_t)number };
@@ -131,12 +136,13 @@ static bool by_table(long n, const long *a, long *r)
 	return true;
 }
 
-/* ---- numbers in other places -------------------------------------------------------------------------------------- */
+/* ---- numbers in other places -------------------------------------------------------------- */
 
-/* Both are processes. */
+/* kcmp: both numbers are of processes. */
 static bool compare(const long *a, long *r)
 {
-	bool first = a[0] != getpid() && kbi_bind_find((int)a[0]), second = a[1] != getpid() && kbi_bind_find((int)a[1]);
+	bool first = a[0] != getpid() && kbi_bind_find((int)a[0]),
+		second = a[1] != getpid() && kbi_bind_find((int)a[1]);
 
 	if (!first && !second)
 		return false;
@@ -144,7 +150,7 @@ static bool compare(const long *a, long *r)
 	return true;
 }
 
-/* In what the first argument points to. */
+/* capget, capset: the number is in the structure that the first argument points to. */
 static bool capabilities(long n, const long *a, long *r)
 {
 	struct __user_cap_header_struct *given = (struct __user_cap_header_struct *)a[0], own;
@@ -160,7 +166,7 @@ static bool capabilities(long n, const long *a, long *r)
 	return true;
 }
 
-/* A kernel thread that is no process's first. 0: every one is. */
+/* Returns the number of a kernel thread that is not its process's first; 0: each of them is. */
 static int follower(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n && !kbi_sys_from.processes; i++)
@@ -169,8 +175,9 @@ static int follower(void)
 	return 0;
 }
 
-/* As the kernel answers about threads that are no processes. With PIDFD_THREAD it would be of a kernel thread, and tell
- * that one's end: older kernels do not know it. */
+/* pidfd_open: answers as the kernel does for a thread that is not a process's first. With
+ * PIDFD_THREAD the descriptor would be a kernel thread's and report that thread's end, so the
+ * answer is that of an older kernel, which does not know the flag. */
 static bool descriptor(const long *a, long *r)
 {
 	int other;
@@ -197,9 +204,9 @@ bool kbi_number_call(long n, const long *a, long *r)
 	}
 }
 
-/* ---- by their names ------------------------------------------------------------------------------------------------- */
+/* ---- by their names ----------------------------------------------------------------------- */
 
-/* Some are declared with other types by this libc or that. */
+/* Some libcs declare some of these functions with different types. */
 typedef long Syscall(long n, long a, long b, long c, long d, long e, long f);
 
 static long call(long n, long a, long b, long c, long d, long e, long f)
@@ -226,7 +233,7 @@ KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
 	return (int)CALL3(SYS_setpriority, which, who, value);
 }
 
-/* The kernel's is 20 less it, so that it is never negative. */
+/* The kernel's result is 20 minus the priority, so that it is never negative. */
 KBI_POSIX_API int getpriority(__priority_which_t which, id_t who)
 {
 	enum { ZERO = 20 };
@@ -264,8 +271,9 @@ KBI_POSIX_ALIAS(__sched_setscheduler, sched_setscheduler);
 KBI_POSIX_ALIAS(__sched_getscheduler, sched_getscheduler);
 KBI_POSIX_ALIAS(__sched_getparam, sched_getparam);
 
-/* Headers have these from 2.41 on. */
-int kbi_number_sched_getattr(pid_t pid, void *attr, unsigned size, unsigned flags) __asm__("sched_getattr");
+/* libc's headers declare these from 2.41 on. */
+int kbi_number_sched_getattr(pid_t pid, void *attr, unsigned size,
+	unsigned flags) __asm__("sched_getattr");
 int kbi_number_sched_setattr(pid_t pid, void *attr, unsigned flags) __asm__("sched_setattr");
 
 KBI_POSIX_API int kbi_number_sched_getattr(pid_t pid, void *attr, unsigned size, unsigned flags)
@@ -278,16 +286,20 @@ KBI_POSIX_API int kbi_number_sched_setattr(pid_t pid, void *attr, unsigned flags
 	return (int)CALL3(SYS_sched_setattr, pid, attr, flags);
 }
 
-int kbi_number_prlimit(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old) __asm__("prlimit");
+int kbi_number_prlimit(pid_t pid, int resource, const struct rlimit *new,
+	struct rlimit *old) __asm__("prlimit");
 
-KBI_POSIX_API int kbi_number_prlimit(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old)
+KBI_POSIX_API int kbi_number_prlimit(pid_t pid, int resource, const struct rlimit *new,
+	struct rlimit *old)
 {
 	return (int)CALL4(SYS_prlimit64, pid, resource, new, old);
 }
 
-int kbi_number_prlimit64(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old) __asm__("prlimit64");
+int kbi_number_prlimit64(pid_t pid, int resource, const struct rlimit *new,
+	struct rlimit *old) __asm__("prlimit64");
 
-KBI_POSIX_API int kbi_number_prlimit64(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old)
+KBI_POSIX_API int kbi_number_prlimit64(pid_t pid, int resource, const struct rlimit *new,
+	struct rlimit *old)
 {
 	return kbi_number_prlimit(pid, resource, new, old);
 }
@@ -311,20 +323,22 @@ KBI_POSIX_API int setpgid(pid_t pid, pid_t group)
 
 KBI_POSIX_ALIAS(__setpgid, setpgid);
 
-int capget(void *header, void *data); /* no header of libc's has it */
+int capget(void *header, void *data); /* no header of libc declares it */
 
 KBI_POSIX_API int capget(void *header, void *data)
 {
 	return (int)CALL2(SYS_capget, header, data);
 }
 
-KBI_POSIX_API ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long n, const struct iovec *from,
+KBI_POSIX_API ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long n,
+	const struct iovec *from,
 				       unsigned long m, unsigned long flags)
 {
 	return call(SYS_process_vm_readv, pid, (long)to, (long)n, (long)from, (long)m, (long)flags);
 }
 
-KBI_POSIX_API ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n, const struct iovec *to,
+KBI_POSIX_API ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n,
+	const struct iovec *to,
 					unsigned long m, unsigned long flags)
 {
 	return call(SYS_process_vm_writev, pid, (long)from, (long)n, (long)to, (long)m, (long)flags);

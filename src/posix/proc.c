@@ -1,5 +1,5 @@
-/* posix/proc.c - contract in proc.h. Who looks whether its own threads run, as libdispatch does once a second, would take
- * those for dead whose files are not there. */
+/* posix/proc.c - contract in proc.h. A program that checks whether its own threads run, as
+ * libdispatch does once a second, would take threads without such files for dead. */
 #include "posix/proc.h"
 
 #include <fcntl.h>
@@ -21,13 +21,13 @@
 
 enum { PROC_MAGIC = 0x9fa0, TEXT = 16384, NAME = 16 };
 
-/* ---- which thread -------------------------------------------------------------------------------------------- */
+/* ---- which thread ------------------------------------------------------------------------- */
 
 struct place {
 	struct kb_thread *t;
 	uint32_t number;
 	bool as_process;  /* /proc/NUMBER, not .../task/NUMBER */
-	const char *rest; /* behind the number */
+	const char *rest; /* the text after the number */
 };
 
 static const char *behind(const char *path, const char *prefix)
@@ -42,7 +42,8 @@ static bool ends(const char *at)
 	return !*at || *at == '/';
 }
 
-/* A whole number of digits; 0: there is none. Keeps errno, as strtol does not. */
+/* Returns a number made of all digits up to the end of the component; 0: there is none. Keeps
+ * errno, which strtol does not. */
 static long number_at(const char *at, const char **end)
 {
 	enum { MOST = 10 };
@@ -55,7 +56,7 @@ static long number_at(const char *at, const char **end)
 	return i && *at != '0' && ends(*end) ? n : 0;
 }
 
-/* Of this process: its own number, or a thread's. */
+/* True if the number is this process's or one of its threads'. */
 static bool is_process(long number)
 {
 	return number && (number == getpid() || kbi_bind_find(number));
@@ -71,7 +72,7 @@ static bool finds(const char *at, bool as_process, struct place *p)
 	return p->t && !(as_process && p->t->is_main);
 }
 
-/* Behind /proc/ */
+/* Finds the thread for a path; `path` is the text after /proc/. */
 static bool finds_in_proc(const char *path, struct place *p)
 {
 	const char *at, *end;
@@ -93,12 +94,13 @@ static bool finds_in_proc(const char *path, struct place *p)
 	return at ? finds(at, false, p) : finds(path, true, p);
 }
 
-/* A name in a directory of /proc that is open. */
+/* Finds the thread for a name relative to an open directory of /proc. */
 static bool finds_in(int dir, const char *path, struct place *p)
 {
 	struct statfs fs;
 
-	return finds(path, false, p) && !p->t->is_main && kbi_sys(SYS_fstatfs, dir, &fs) == 0 && fs.f_type == PROC_MAGIC;
+	return finds(path, false, p) && !p->t->is_main && kbi_sys(SYS_fstatfs, dir, &fs) == 0 &&
+		fs.f_type == PROC_MAGIC;
 }
 
 static bool find(int dir, const char *path, struct place *p)
@@ -112,18 +114,21 @@ static bool find(int dir, const char *path, struct place *p)
 	return kbi_unlikely(*path >= '1' && *path <= '9') && dir >= 0 && finds_in(dir, path, p);
 }
 
-/* ---- which kernel thread ------------------------------------------------------------------------------------- */
+/* ---- which kernel thread ------------------------------------------------------------------ */
 
-/* Whose files are shown for t's: if none is in its state that of the virtual processor it was on last. */
+/* Returns the kernel thread whose files are shown for t's: one in an equal state, or that of the
+ * virtual processor t was on last. */
 static int tid_of(const struct kb_thread *t)
 {
-	/* acquire: partner is the release in kbi_handoff_begin */
-	int kind = kbi_state_kind(a_load_acq(&t->task.state)), tid = kind == KBI_TASK_WAITING ? kbi_spare_idle_tid() : 0;
+	/* acquire: pairs with the release in kbi_handoff_begin */
+	int kind = kbi_state_kind(a_load_acq(&t->task.state)),
+		tid = kind == KBI_TASK_WAITING ? kbi_spare_idle_tid() : 0;
 
 	return tid ? tid : kbi_bind_shown(t);
 }
 
-/* Main has the process's first kernel thread, unless it, or another thread, has made something else of the one it keeps. */
+/* Like tid_of, but main has the process's first kernel thread unless that has been changed for a
+ * thread that keeps it. */
 static int tid_for(const struct kb_thread *t)
 {
 	const struct kbi_body *first = kbi_body_of_tid(getpid());
@@ -139,11 +144,13 @@ static bool name_kernels(const struct place *p, struct kbi_proc_path *to)
 	int tid = tid_for(p->t), process = kbi_sys_from.processes ? tid : getpid();
 
 	if (p->as_process)
-		return snprintf(to->text, sizeof(to->text), "/proc/%d%s", tid, p->rest) < (int)sizeof(to->text);
-	return snprintf(to->text, sizeof(to->text), "/proc/%d/task/%d%s", process, tid, p->rest) < (int)sizeof(to->text);
+		return snprintf(to->text, sizeof(to->text), "/proc/%d%s", tid,
+			p->rest) < (int)sizeof(to->text);
+	return snprintf(to->text, sizeof(to->text), "/proc/%d/task/%d%s", process, tid,
+		p->rest) < (int)sizeof(to->text);
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------- */
 
 static size_t read_all(const char *path, char *text, size_t room)
 {
@@ -179,7 +186,8 @@ static int number_of(const struct kb_thread *t)
 	return (int)a_load_rlx(&t->number);
 }
 
-/* `PID (name) ...` or `name (PID, ...`: what stands behind both. */
+/* The text begins with `PID (name) ...` or `name (PID, ...`: copies the rest after name and
+ * number. */
 static void copy_stat(int fd, const char *text, const char *name, const struct kb_thread *t)
 {
 	const char *rest = strrchr(text, ')');
@@ -200,8 +208,10 @@ static void copy_sched(int fd, const char *text, const char *name, const struct 
 	write_text(fd, rest ? rest : text);
 }
 
-/* The last number of a line, where several namespaces have one each. */
-static void copy_line(int fd, const char *line, size_t n, const char *name, const struct kb_thread *t)
+/* Copies a line, with the thread's own values. NSpid has a number for each namespace, of which the
+ * last is replaced. */
+static void copy_line(int fd, const char *line, size_t n, const char *name,
+	const struct kb_thread *t)
 {
 	char own[64];
 
@@ -213,8 +223,10 @@ static void copy_line(int fd, const char *line, size_t n, const char *name, cons
 		snprintf(own, sizeof(own), "Tgid:\t%d\n", getpid());
 	else if (behind(line, "NSpid:"))
 		snprintf(own, sizeof(own), "NSpid:\t%d\n", number_of(t));
-	else if (behind(line, "SigBlk:")) /* its kernel thread may block all while it is in a call */
-		snprintf(own, sizeof(own), "SigBlk:\t%016llx\n", (unsigned long long)a_load_rlx(&t->signals.mask));
+	else if (behind(line, "SigBlk:"))
+		/* its kernel thread may block all signals while it is in a call */
+		snprintf(own, sizeof(own), "SigBlk:\t%016llx\n",
+			(unsigned long long)a_load_rlx(&t->signals.mask));
 	else {
 		write_all(fd, line, n);
 		return;
@@ -251,7 +263,8 @@ static const struct copied {
 	{ "/sched", copy_sched },
 };
 
-/* Main's name and number are the kernel's, so only what tells its mask is copied. */
+/* Returns how to copy the file, or NULL. Main's name and number are the kernel's, so only the file
+ * with its signal mask is copied. */
 static const struct copied *copied_as(const struct place *p)
 {
 	for (size_t i = 0; i < kbi_countof(copies); i++)
@@ -276,21 +289,23 @@ static int make_copy(const struct place *p, const struct copied *c, const char *
 	return fd;
 }
 
-/* Negative: there is none. */
-static int copy_of(const struct place *p, const struct copied *c, enum kbi_proc_how how, const char *path)
+/* Returns the descriptor of a copy; negative: there is no copy. */
+static int copy_of(const struct place *p, const struct copied *c, enum kbi_proc_how how,
+	const char *path)
 {
 	if (how == KBI_PROC_READ)
 		return make_copy(p, c, path);
 	return c->copy == copy_name ? kbi_naming_file((struct kbi_signal_to){ p->t, p->number }) : -1;
 }
 
-/* Then the finding may be about the descriptor's next thread. */
+/* True if the thread has ended: then the answer may be about the descriptor's next thread. */
 static bool has_ended(const struct place *p)
 {
-	return &p->t->task != kbi_self_raw() && !kbi_bind_has((struct kbi_signal_to){ p->t, p->number });
+	return &p->t->task != kbi_self_raw() &&
+		!kbi_bind_has((struct kbi_signal_to){ p->t, p->number });
 }
 
-/* ---- paths ----------------------------------------------------------------------------------------------------- */
+/* ---- paths -------------------------------------------------------------------------------- */
 
 void kbi_proc_done(const struct kbi_proc_path *p)
 {
@@ -317,7 +332,7 @@ bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi
 		errno = saved;
 		return false;
 	}
-	if (p->fd >= 0) /* the process's first kernel thread may have other descriptors */
+	if (p->fd >= 0) /* the process's first kernel thread may have a different descriptor table */
 		snprintf(p->text, sizeof(p->text), "/proc/thread-self/fd/%d", p->fd);
 	errno = saved;
 	return true;
@@ -329,7 +344,8 @@ bool kbi_proc_opens(int dir, const char *path, int how, int *r)
 	long fd;
 
 	if (!kbi_bind_is_readable(path) ||
-	    kbi_likely(!kbi_proc_other(dir, path, (how & O_ACCMODE) == O_RDONLY ? KBI_PROC_READ : KBI_PROC_WRITTEN, &p)))
+	    kbi_likely(!kbi_proc_other(dir, path,
+	    (how & O_ACCMODE) == O_RDONLY ? KBI_PROC_READ : KBI_PROC_WRITTEN, &p)))
 		return false;
 	if (p.fd >= 0)
 		how &= ~(O_NOFOLLOW | O_TRUNC | O_CREAT | O_EXCL);

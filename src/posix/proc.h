@@ -1,6 +1,7 @@
-/* posix/proc.h - the files in /proc of lightweight threads, by the numbers that gettid gives them. The kernel does not
- * know these: shown are the files of a kernel thread in the same state, and where the thread's name or number stands in
- * them a copy that has its own. Callers: posix/path; posix/call_apart, for open. Never switches. */
+/* posix/proc.h - the files in /proc of lightweight threads, by the numbers that gettid gives them.
+ * The kernel does not know these numbers: it is given the path of a kernel thread in an equal
+ * state, or, where a file contains the thread's name or number, a copy with the thread's own
+ * values. Callers: posix/path; posix/call_apart, for open. Never switches. */
 #ifndef KBI_PROC_H
 #define KBI_PROC_H
 
@@ -8,23 +9,27 @@
 
 struct kbi_proc_path {
 	char text[160];
-	int fd; /* a copy, which the caller closes when it has opened the path; -1 */
+	/* descriptor of a copy, which the caller closes once it has opened the path; -1: none */
+	int fd;
 };
 
 enum kbi_proc_how {
-	KBI_PROC_NAMED,  /* something is asked about the path */
-	KBI_PROC_READ,   /* it is opened, to be read; */
-	KBI_PROC_WRITTEN /* or to be written */
+	KBI_PROC_NAMED,  /* the program asks something about the path */
+	KBI_PROC_READ,   /* the program opens it to read */
+	KBI_PROC_WRITTEN /* the program opens it to write */
 };
 
-/* Is it a thread's? p: the path that the kernel is to get instead. path can be read. Keeps errno. */
+/* True if path is a lightweight thread's; *p: the path for the kernel instead. path must be
+ * readable. Keeps errno. */
 bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi_proc_path *p);
 void kbi_proc_done(const struct kbi_proc_path *p);
-/* The same for open: it is opened. *r as open(2) gives it. path may be no pointer. */
+/* Opens such a path for open(2); *r: the result of open. False: the path is not a lightweight
+ * thread's. path may be invalid. */
 bool kbi_proc_opens(int dir, const char *path, int how, int *r);
-/* Is it the list of the program's threads, /proc/self/task? path can be read. */
+/* True if path is the list of the program's threads, /proc/self/task. path must be readable. */
 bool kbi_proc_is_list(int dir, const char *path);
-/* Where the link /proc/thread-self leads: its length, as readlink gives it; -1: it is another path. */
+/* Stores the target of the link /proc/thread-self; returns its length, as readlink does; -1: it is
+ * another path. */
 long kbi_proc_link(const char *path, char *to, size_t room);
 
 #endif
