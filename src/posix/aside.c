@@ -1,6 +1,6 @@
-/* posix/aside.c - contract in aside.h. Such a wait costs as much as a kernel thread's, as long as the thread that comes
- * back finds its virtual processor with no other that runs (core/handoff). Kernel threads are bounded (option spares),
- * and some are kept for calls that block otherwise. */
+/* posix/aside.c - contract in aside.h. Such a wait costs as much as a kernel thread's, as long as
+ * the returning thread finds that no other thread runs on its virtual processor (core/handoff).
+ * Kernel threads are bounded (option spares), and some are kept for calls that block otherwise. */
 #include "posix/aside.h"
 
 #include <linux/futex.h>
@@ -13,7 +13,8 @@
 #include "os/sys.h"
 #include "posix/posix.h"
 
-/* A process is made in some 10 ms, and a thread that waits has all of its virtual processor wait for the next. */
+/* Making a process takes about 10 ms, during which all threads of the virtual processor wait for
+ * it. */
 enum { MOST_PROCESSES = 64 };
 
 static uint32_t most(void)
@@ -25,7 +26,8 @@ static uint32_t most(void)
 
 bool kbi_aside_begin(void)
 {
-	if (kbi_guardian_may_be_lost() || !kbi_call_may_wait() || kbi_spare_is_scarce() || kbi_handoff_away() >= most())
+	if (kbi_guardian_may_be_lost() || !kbi_call_may_wait() || kbi_spare_is_scarce() ||
+		kbi_handoff_away() >= most())
 		return false;
 	kbi_handoff_begin(KBI_HANDOFF_SURELY);
 	return true;

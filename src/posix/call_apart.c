@@ -1,7 +1,8 @@
-/* posix/call_apart.c - calls that the kernel has no other form of than blocking: libc's, while the virtual processor is
- * given or lent to others. They are tried without blocking first where that is possible, and once more after others have
- * run. And reads and writes of files by position. Contract in call_priv.h.
- * Callers: programs. May switch. Cancellation may pass through these frames. */
+/* posix/call_apart.c - calls with no form but a blocking one: libc's function, while the virtual
+ * processor is given or lent to other threads. Where it is possible, they are tried without
+ * blocking first, and once more after other threads have run. Also reads and writes of files by
+ * position. Contract in call_priv.h.
+ * Callers: programs. May switch. A cancellation may unwind these frames. */
 #include "posix/call_priv.h"
 
 #include <limits.h>
@@ -25,7 +26,7 @@ enum { SECOND = 1000000000 }; /* ns */
 
 #define REAL(name) KBI_CALL_REAL(name)
 
-/* ---- leaving and coming back ------------------------------------------------------------------------- */
+/* ---- leaving and coming back -------------------------------------------------------------- */
 
 void kbi_call_leave_vp(bool surely)
 {
@@ -40,7 +41,7 @@ void kbi_call_lend_vp(struct kbi_handoff_habit *habit)
 void kbi_call_rejoin(void)
 {
 	kbi_handoff_end();
-	kbi_call_told(-errno); /* libc's call, if it has failed */
+	kbi_call_told(-errno); /* the error of libc's call, if it has failed */
 	kbi_signal_resumed();
 }
 
@@ -58,8 +59,8 @@ bool kbi_call_turn(bool cancels)
 	return true;
 }
 
-/* Kernel threads to block on are scarce: to be tried again after a while, unless a handler has ended it (EINTR). False:
- * there are some. */
+/* Sleeps for a while if kernel threads to block on are scarce. True: try again, unless a handler
+ * has ended the call (*ended, EINTR). False: there are enough. */
 static bool naps(bool cancels, bool *ended)
 {
 	enum { NAP = 1000000 }; /* ns */
@@ -69,7 +70,8 @@ static bool naps(bool cancels, bool *ended)
 	*ended = false;
 	if (kbi_likely(!kbi_handoff_holds_up()))
 		return false;
-	kbi_waitq_sleep(kbi_self_raw(), cancels ? kbi_posix_until_cancelled(until) : kbi_posix_until(until));
+	kbi_waitq_sleep(kbi_self_raw(), cancels ? kbi_posix_until_cancelled(until)
+		: kbi_posix_until(until));
 	kbi_signal_resumed();
 	if (cancels)
 		kbi_cancel_test();
@@ -79,13 +81,14 @@ static bool naps(bool cancels, bool *ended)
 	return true;
 }
 
-/* The call was ended by nobody the program knows: by a cancellation of another thread, or the tick. */
+/* True if a signal that the program does not know of ended the call: a cancellation of another
+ * thread, or the tick. */
 static bool for_nothing(long r, uint32_t before)
 {
 	return kbi_unlikely(r < 0 && errno == EINTR) && kbi_posix_me.handled == before;
 }
 
-/* ---- tries ------------------------------------------------------------------------------------------- */
+/* ---- tries -------------------------------------------------------------------------------- */
 
 static const struct timespec no_time;
 
@@ -104,14 +107,16 @@ static inline bool waits_apart(long r)
 	return r < 0 && errno == ENOSYS;
 }
 
-/* The call's descriptors, in the order it waits for them; fd < 0: none. */
+/* A descriptor of a call, in the order of waiting; fd < 0: none. */
 struct wanted {
 	int *fd;
 	short events;
 };
 
-/* It may begin; or else *r is the result. Who waits goes on with copies. */
-static bool awaits(struct kbi_call_keeps *keeps, const struct wanted *w, int n, bool cancels, ssize_t *r)
+/* Waits until the call may begin, on copies of its descriptors. False: it may begin; true: *r is
+ * the result. */
+static bool awaits(struct kbi_call_keeps *keeps, const struct wanted *w, int n, bool cancels,
+	ssize_t *r)
 {
 	bool ready = true;
 	long e = 0;
@@ -156,7 +161,7 @@ static bool connects(int fd, const struct sockaddr *to, socklen_t len, int *r)
 	return true;
 }
 
-/* Beside the thread, if that is better. */
+/* Syncs through io_uring, if that is better. */
 static bool syncs(int fd, bool data, int *r)
 {
 	const struct kbi_async a = { .what = KBI_ASYNC_FSYNC, .fd = fd, .flags = data };
@@ -169,7 +174,8 @@ static bool syncs(int fd, bool data, int *r)
 	return true;
 }
 
-/* The operations with IPC_NOWAIT, which each of them may have already: true if they need not wait. */
+/* Tries the operations with IPC_NOWAIT, which some of them may have already. True: the call need
+ * not wait. */
 static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 {
 	enum { MANY = 64 };
@@ -183,13 +189,14 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		quick[i].sem_flg |= IPC_NOWAIT;
 	}
 	*r = REAL(semop)(id, quick, n);
-	/* one that does not want to wait may be among them: only the kernel knows which */
+	/* an operation with IPC_NOWAIT may have failed: only the kernel knows which */
 	return !would_block(*r);
 }
 
-/* ---- the functions ----------------------------------------------------------------------------------- */
+/* ---- the functions ------------------------------------------------------------------------ */
 
-/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+/* libc's headers redirect and inline some of these names, so the definitions have names of their
+ * own in C. */
 #define APART(result, name, parameters, arguments, quick, cancels, why) \
 	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
 	result kbi_call_apart_##name parameters \
@@ -313,7 +320,7 @@ KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct 
 	return r;
 }
 
-#pragma weak aio_error /* libc's, or an older one's librt, which the program has then */
+#pragma weak aio_error /* from libc, or from an older libc's librt, which the program then has */
 
 static int await_all(struct aiocb *const list[], int n)
 {
@@ -340,18 +347,20 @@ KBI_POSIX_API int lio_listio(int mode, struct aiocb *const list[], int n, struct
 		return REAL(lio_listio)(mode, list, n, told);
 	KBI_CALL_APART(true);
 	r = REAL(lio_listio)(mode, list, n, told);
-	/* it may not be begun twice */
+	/* the list must not be begun twice */
 	return for_nothing(r, before) ? await_all(list, n) : r;
 }
 
 KBI_POSIX_ALIAS(lio_listio64, lio_listio);
 
-/* ---- locks of files ---------------------------------------------------------------------------------- */
+/* ---- locks of files ----------------------------------------------------------------------- */
 
-/* One way to lock: how it is asked for without waiting, and so that it waits. */
+/* A way to lock a file: `ask` asks for the lock with or without waiting. */
 struct locking {
 	int fd;
-	bool own;     /* a process's, which it loses with any of its descriptors of the file: copies are out of the question */
+	/* a lock of the process, which is lost when any descriptor of the file is closed: so no
+	 * copies */
+	bool own;
 	bool cancels;
 	long (*ask)(const struct locking *l, bool waits);
 	int (*fcntl)(int, int, long);
@@ -360,7 +369,8 @@ struct locking {
 	long arg;
 };
 
-/* The file is not the number's any more; the kernel says so, too, once it has got the lock. */
+/* True if the number means another file by now; the kernel fails in the same way once it has got
+ * the lock. */
 static bool is_gone(const struct locking *l, uint64_t since)
 {
 	if (!l->own || kbi_likely(!kbi_hold_is_closed_since(l->fd, since)))
@@ -369,7 +379,8 @@ static bool is_gone(const struct locking *l, uint64_t since)
 	return true;
 }
 
-/* Once others have run, the call is about the file that the number meant before. */
+/* Locks the file that the number meant at the beginning, whichever file it means after other
+ * threads have run. */
 static long lock(struct locking l)
 {
 	uint64_t since = kbi_hold_now();
@@ -431,7 +442,8 @@ static int lockf_by(int (*original)(int, int, off_t), int fd, int what, off_t n)
 {
 	if (what != F_LOCK || !kbi_call_may_wait())
 		return original(fd, what, n);
-	return (int)lock((struct locking){ .fd = fd, .own = true, .cancels = C, .ask = ask_lockf, .lockf = original,
+	return (int)lock((struct locking){ .fd = fd, .own = true, .cancels = C, .ask = ask_lockf,
+		.lockf = original,
 					   .arg = n });
 }
 
@@ -448,7 +460,7 @@ KBI_POSIX_API int kbi_call_apart_lockf64(int fd, int what, off64_t n)
 	return lockf_by(REAL(lockf64), fd, what, n);
 }
 
-/* ---- fcntl ------------------------------------------------------------------------------------------- */
+/* ---- fcntl -------------------------------------------------------------------------------- */
 
 static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 {
@@ -465,7 +477,8 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 		return kbi_deputy_owner(original, fd, (struct f_owner_ex *)arg);
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
-	return (int)lock((struct locking){ .fd = fd, .own = what == F_SETLKW, .cancels = C, .ask = ask_fcntl,
+	return (int)lock((struct locking){ .fd = fd, .own = what == F_SETLKW, .cancels = C,
+		.ask = ask_fcntl,
 					   .fcntl = original, .what = what, .arg = arg });
 }
 
@@ -485,7 +498,7 @@ KBI_POSIX_API int kbi_call_apart_fcntl64(int fd, int what, long arg)
 
 KBI_CALL_ALIAS(__fcntl, fcntl, kbi_call_apart_fcntl);
 
-/* ---- modes and time limits ----------------------------------------------------------------------------- */
+/* ---- modes and time limits ---------------------------------------------------------------- */
 
 int kbi_call_apart_ioctl(int fd, unsigned long what, long arg) __asm__("ioctl");
 
@@ -507,8 +520,9 @@ KBI_POSIX_API int setsockopt(int fd, int level, int what, const void *value, soc
 	return r;
 }
 
-/* Who sends on a local socket, and finds no room, is told by poll(2) when the other end shuts down or both ends do, and not
- * when only its own does; in send(2) it would be. */
+/* Waiting threads try again after a shutdown: poll(2) reports to a sender without room on a local
+ * socket that the peer or both ends shut down, but not that its own end did; send(2) would
+ * return. */
 KBI_POSIX_API int shutdown(int fd, int how)
 {
 	int r = REAL(shutdown)(fd, how);

@@ -1,8 +1,9 @@
-/* posix/call_child.c - waiting for children: one process by its descriptor; any, or a group, by libc's call while the
- * virtual processor is with others (call_apart), for the kernel has no descriptor for that. Where virtual processors are
- * processes the children are the program's first process's: it is asked, and a kernel thread of ours is told when one has
- * changed and tells the threads that wait, whatever they wait for. Contract in call_priv.h.
- * Callers: call_apart, call_number. May switch. */
+/* posix/call_child.c - waiting for children: for a single process by its descriptor; for any
+ * process or a group by libc's call with the virtual processor left to other threads (call_apart),
+ * since the kernel has no descriptor for that. Where virtual processors are processes, the children
+ * belong to the program's first process: that is asked, and a kernel thread of ours learns of each
+ * change and tells all waiting threads, whatever they wait for. Contract in call_priv.h.
+ * Callers: call_apart, call_number. A kernel-thread lock for the list. May switch. */
 #include "posix/bind.h"
 #include "posix/call_priv.h"
 
@@ -16,7 +17,7 @@
 #include "os/sys.h"
 #include "sync/sem.h"
 
-enum { LOOK = 2000000, LOOK_MAX = 64000000, LOOKS = 50 }; /* ns; how often */
+enum { LOOK = 2000000, LOOK_MAX = 64000000, LOOKS = 50 }; /* ns, ns, number of looks */
 
 struct child {
 	struct kbi_call c;
@@ -24,7 +25,7 @@ struct child {
 	int options;
 	int *status;
 	struct rusage *usage;
-	/* waitid */
+	/* waitid only */
 	idtype_t type;
 	id_t id;
 	siginfo_t *info;
@@ -42,7 +43,8 @@ static long try_child(struct kbi_call *c)
 static long try_id(struct kbi_call *c)
 {
 	struct child *x = (struct child *)(void *)c;
-	const long arg[6] = { x->type, (long)x->id, (long)x->info, x->options | WNOHANG, (long)x->usage };
+	const long arg[6] = { x->type, (long)x->id, (long)x->info, x->options | WNOHANG,
+		(long)x->usage };
 	long r;
 
 	x->info->si_pid = 0;
@@ -50,7 +52,7 @@ static long try_id(struct kbi_call *c)
 	return r || x->info->si_pid ? r : -EAGAIN;
 }
 
-/* ---- told by a kernel thread ----------------------------------------------------------------------------------- */
+/* ---- told by a kernel thread -------------------------------------------------------------- */
 
 struct told {
 	struct told *next;
@@ -59,8 +61,8 @@ struct told {
 
 static struct {
 	a32 lock;
-	struct told *first; /* under the lock */
-	a32 watched;        /* 0 no, 1 yes */
+	struct told *first; /* waiting threads; under the lock */
+	a32 watched;        /* whether `watch` runs: 0 no, 1 yes */
 } waiting;
 
 static void enlist(struct told *w)
@@ -100,7 +102,8 @@ static void *watch(void *unused)
 
 	kbi_self();
 	for (;;) {
-		uint32_t seen = a_load_acq(changes); /* partner: kbi_children_changed */
+		/* acquire: pairs with the release in kbi_children_changed */
+		uint32_t seen = a_load_acq(changes);
 
 		tell_all();
 		kbi_sys_futex_wait(changes, seen, NULL);
@@ -108,11 +111,12 @@ static void *watch(void *unused)
 	return unused;
 }
 
-/* When to look though nobody has told. */
+/* Starts the watcher. Returns the time of the next look in case the watcher cannot run. */
 static uint64_t patience(void)
 {
-	if (!a_load_rlx(&waiting.watched) && !a_xchg_acqrel(&waiting.watched, 1) && kbi_body_start_closed(watch, NULL))
-		a_store_rlx(&waiting.watched, 0); /* the next one tries again */
+	if (!a_load_rlx(&waiting.watched) && !a_xchg_acqrel(&waiting.watched, 1) &&
+		kbi_body_start_closed(watch, NULL))
+		a_store_rlx(&waiting.watched, 0); /* the next caller tries again */
 	return a_load_rlx(&waiting.watched) ? KBI_FOREVER : kbi_timer_now() + LOOK_MAX;
 }
 
@@ -121,7 +125,8 @@ static void over(struct told *w)
 	delist(w);
 }
 
-/* A child that changes after the look is told of: w is in the list before. */
+/* Looks, and sleeps if nothing has come. w is in the list before the look, so a later change is
+ * told. */
 static long look_or_sleep(struct kbi_call *c)
 {
 	struct told w __attribute__((cleanup(over))) = { 0 };
@@ -133,7 +138,8 @@ static long look_or_sleep(struct kbi_call *c)
 	r = c->attempt(c);
 	if (r != -EAGAIN)
 		return r;
-	e = kbi_sem_wait(&w.sem, c->cancels ? kbi_posix_until_cancelled(until) : kbi_posix_until(until));
+	e = kbi_sem_wait(&w.sem, c->cancels ? kbi_posix_until_cancelled(until)
+		: kbi_posix_until(until));
 	return e == ECANCELED ? -ECANCELED : -EAGAIN;
 }
 
@@ -152,7 +158,7 @@ static long until_told(struct kbi_call *c)
 	return r;
 }
 
-/* ---- by its descriptor -------------------------------------------------------------------------------------- */
+/* ---- by its descriptor -------------------------------------------------------------------- */
 
 static int open_it(pid_t pid)
 {
@@ -174,8 +180,9 @@ static void close_it(const int *fd)
 	kbi_sys(SYS_close, *fd);
 }
 
-/* That a child which is traced stops does not show at its descriptor, and only the kernel thread that forked it is its
- * tracer: for a while the caller stays where it is, and for good if it sees such a stop. 0: nothing came. */
+/* Waits for a while on the caller's kernel thread, which stays the caller's for good if it sees a
+ * traced child stop: such a stop does not show at the child's descriptor, and only the kernel
+ * thread that forked the child is its tracer. 0: nothing came. */
 static long wait_here(struct child *x)
 {
 	struct pollfd p = { .fd = x->c.fd, .events = POLLIN };
@@ -195,7 +202,7 @@ static long wait_here(struct child *x)
 	return r == -EAGAIN ? 0 : r;
 }
 
-/* After that a look now and then. */
+/* Waits by the descriptor, with a look now and then. */
 static long wait_child(struct child *x)
 {
 	int fd __attribute__((cleanup(close_it))) = open_it(x->pid);
@@ -215,9 +222,9 @@ static long wait_child(struct child *x)
 	return r;
 }
 
-/* ---- the calls -------------------------------------------------------------------------------------------------- */
+/* ---- the calls ---------------------------------------------------------------------------- */
 
-/* -EAGAIN: it is to wait. */
+/* Tries once. -EAGAIN: the call has to wait. */
 static long at_once(struct kbi_call *c, int options)
 {
 	long r;
@@ -230,7 +237,8 @@ static long at_once(struct kbi_call *c, int options)
 
 long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage, bool cancels)
 {
-	struct child x = { .c = KBI_CALL(.attempt = try_child, .fd = -1, .events = POLLIN, .cancels = cancels,
+	struct child x = { .c = KBI_CALL(.attempt = try_child, .fd = -1, .events = POLLIN,
+		.cancels = cancels,
 					 .waits_anyway = true),
 			   .pid = pid, .options = options, .status = status, .usage = usage };
 	long r;
@@ -247,7 +255,8 @@ long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage,
 long kbi_call_waitid(idtype_t type, id_t id, siginfo_t *info, int options, bool cancels)
 {
 	siginfo_t none;
-	struct child x = { .c = KBI_CALL(.attempt = try_id, .fd = -1, .cancels = cancels), .options = options, .type = type,
+	struct child x = { .c = KBI_CALL(.attempt = try_id, .fd = -1, .cancels = cancels),
+		.options = options, .type = type,
 			   .id = id, .info = info ? info : &none };
 	long r;
 

@@ -1,7 +1,8 @@
-/* posix/call_close.c - the functions that give descriptors' numbers up, or put another file under them. What is remembered
- * of the number is forgotten, and calls that are about its file go on with that (io/hold). Private copies (io/own) are not
- * the program's to close: it is told that there is no such number. Contract in call_priv.h.
- * Callers: programs, stdio, futex by number. May switch. A cancellation may pass through these frames. */
+/* posix/call_close.c - the functions that close descriptors' numbers, or put another file under
+ * them. The remembered kind of a number is forgotten, and calls on its old file go on with that
+ * file (io/hold). Private copies (io/own) are not the program's to close: it gets EBADF. Contract
+ * in call_priv.h.
+ * Callers: programs, stdio, call_number. May switch. A cancellation may unwind these frames. */
 #include "posix/call_priv.h"
 
 #include <fcntl.h>
@@ -16,9 +17,9 @@
 
 #define REAL(name) KBI_CALL_REAL(name)
 
-/* ---- one number -------------------------------------------------------------------------------------- */
+/* ---- one number --------------------------------------------------------------------------- */
 
-/* In the child of vfork the number is the child's, and what is known of it here its parent's. */
+/* In the child of vfork the number is the child's, while all notes here are about the parent's. */
 struct kbi_call_closing kbi_call_gives_up(int fd, bool over)
 {
 	struct kbi_call_closing x = { .fd = fd };
@@ -62,24 +63,26 @@ KBI_POSIX_API int close(int fd)
 
 	if (kbi_unlikely(x.refused))
 		return (int)refuse(EBADF);
-	if (!lends || kbi_unlikely(x.stopped)) /* then other calls wait for this close */
+	if (!lends || kbi_unlikely(x.stopped)) /* otherwise other calls would wait for this close */
 		return REAL(close)(fd);
-	/* the last close of a deleted file gives its blocks back */
+	/* the last close of a deleted file frees its blocks */
 	KBI_CALL_LENT();
 	return REAL(close)(fd);
 }
 
 static int dup_once(int from, int to, int flags, bool three)
 {
-	bool inside = !kbi_posix_in_vfork() && kbi_fd_place(); /* a child of vfork has numbers of its own */
+	/* a child of vfork has a descriptor table of its own */
+	bool inside = !kbi_posix_in_vfork() && kbi_fd_place();
 	int r = three ? REAL(dup3)(from, to, flags) : REAL(dup2)(from, to);
 
 	kbi_fd_placed(inside);
 	return r;
 }
 
-/* EBUSY: the kernel has set the number aside for a call that is about to open a file. Each attempt of a thread in accept
- * does so for a moment; an accept that waits in the kernel keeps the number that it began with. */
+/* Tries again after EBUSY: the kernel has reserved the number for a call that is about to open a
+ * file. Each attempt of accept reserves a number for a moment; an accept that waits in the kernel
+ * keeps the number that it began with. */
 static int dup_when_free(int from, int to, int flags, bool three)
 {
 	enum { TRIES = 100 };
@@ -99,7 +102,7 @@ static int dup_to(int from, int to, int flags, bool three)
 		return dup_once(from, to, flags, three);
 
 	KBI_CALL_CLOSING(x, to, true);
-	/* a call that blocks in the kernel goes on with it, and closes it */
+	/* a call that blocks in the kernel uses the private copy, and closes it */
 	if (kbi_unlikely(x.refused))
 		return (int)refuse(EBUSY);
 	return dup_when_free(from, to, flags, three);
@@ -125,9 +128,10 @@ KBI_POSIX_API int mq_close(mqd_t q)
 KBI_POSIX_ALIAS(__close, close);
 KBI_POSIX_ALIAS(__dup2, dup2);
 
-/* ---- many -------------------------------------------------------------------------------------------------- */
+/* ---- many --------------------------------------------------------------------------------- */
 
-/* Those that were ever asked for are few: of the others nothing is known, and no call has begun. */
+/* Returns the end of the numbers that calls have ever used; above it nothing is known and no call
+ * has begun. */
 static unsigned end_of(unsigned last)
 {
 	unsigned most = (unsigned)kbi_slot_limit();
@@ -154,15 +158,16 @@ static void end_many(unsigned first, unsigned end)
 		kbi_ready_closed((int)fd);
 }
 
-/* libc has it from 2.34 on; programs make it by number with older ones, too. */
+/* libc has close_range from 2.34 on; with an older libc, programs make it by number. */
 static int close_plain(unsigned first, unsigned last, int flags)
 {
 	int (*libcs)(unsigned, unsigned, int) = REAL(close_range);
 
-	return libcs ? libcs(first, last, flags) : kbi_posix_answer(kbi_sys(SYS_close_range, first, last, flags));
+	return libcs ? libcs(first, last, flags)
+		: kbi_posix_answer(kbi_sys(SYS_close_range, first, last, flags));
 }
 
-/* The pieces between private copies. */
+/* Closes the numbers between private copies. */
 static int close_around(unsigned first, unsigned last, int flags)
 {
 	for (;;) {
@@ -195,7 +200,7 @@ KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
 	return r;
 }
 
-/* No cancellation point. */
+/* Closes fd; no cancellation point. */
 static void close_one(int fd)
 {
 	KBI_CALL_CLOSING(x, fd, false);
@@ -204,10 +209,10 @@ static void close_one(int fd)
 		kbi_sys(SYS_close, fd);
 }
 
-/* The entries that fit into an answer of getdents64. */
+/* Closes the descriptors in an answer of getdents64. */
 static void close_listed(const char *list, long size, int first, int folder)
 {
-	enum { LENGTH = 16, NAME = 19 }; /* of a linux_dirent64 */
+	enum { LENGTH = 16, NAME = 19 }; /* offsets in a linux_dirent64 */
 	uint16_t length;
 
 	for (long at = 0; at < size; at += length) {
@@ -222,7 +227,8 @@ static void close_listed(const char *list, long size, int first, int folder)
 
 static bool close_shown(int first)
 {
-	long folder = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), size;
+	long folder = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/fd",
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC), size;
 	char list[2048];
 
 	if (folder < 0)
@@ -233,8 +239,9 @@ static bool close_shown(int first)
 	return true;
 }
 
-/* Where the kernel has no close_range: the numbers that /proc shows; libc's own would close the runtime's, too. If none is
- * left to look at /proc with, numbers below the limit make room. Without /proc libc's ends the program, as ever. */
+/* Used where the kernel has no close_range: closes the numbers that /proc shows; libc's own would
+ * close the runtime's, too. If no number is left to open /proc, numbers below the limit are closed
+ * first. Without /proc libc's function ends the program, as it does on libc. */
 static void close_each(int first)
 {
 	if (close_shown(first))
@@ -256,7 +263,7 @@ KBI_POSIX_API void closefrom(int first)
 	}
 }
 
-/* ---- by number ----------------------------------------------------------------------------------------------- */
+/* ---- by number ---------------------------------------------------------------------------- */
 
 bool kbi_call_closes_by_number(long n, const long a[6], long *r)
 {

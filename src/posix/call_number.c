@@ -1,5 +1,5 @@
-/* posix/call_number.c - the same calls by libc's syscall(): no cancellation points, and no other difference. Contract in
- * call_priv.h. Callers: futex, which defines syscall(). May switch. */
+/* posix/call_number.c - the calls of call.def by libc's syscall(): without cancellation points, and
+ * otherwise equal. Contract in call_priv.h. Callers: futex, which defines syscall(). May switch. */
 #include "posix/call_priv.h"
 
 #include <string.h>
@@ -14,17 +14,18 @@
 
 enum { MASK_BYTES = 8 };
 
-/* Numbers of call.def that newer machines have no more. */
+/* Numbers of call.def that newer machines lack. */
 #ifndef SYS_unlink
-enum { SYS_unlink = -1, SYS_rmdir = -1, SYS_rename = -1, SYS_mkdir = -1, SYS_link = -1, SYS_symlink = -1 };
+enum { SYS_unlink = -1, SYS_rmdir = -1, SYS_rename = -1, SYS_mkdir = -1, SYS_link = -1,
+	SYS_symlink = -1 };
 #endif
 #ifndef SYS_renameat
 enum { SYS_renameat = -1 };
 #endif
 
-/* ---- what the kernel's have and libc's hide -------------------------------------------------------------- */
+/* ---- arguments of the kernel that libc's functions hide ----------------------------------- */
 
-/* A mask of the kernel's size as a set of libc's. NULL: none. */
+/* Returns a mask of the kernel's size as libc's set. NULL: none. */
 static const sigset_t *set_of(const void *mask, sigset_t *set)
 {
 	if (!mask)
@@ -34,7 +35,7 @@ static const sigset_t *set_of(const void *mask, sigset_t *set)
 	return set;
 }
 
-/* What was left of the time. */
+/* Stores the time left. */
 static void count_down(struct timespec *t, uint64_t begun)
 {
 	if (t)
@@ -68,7 +69,8 @@ static long pselect_by_number(const long a[6])
 
 	if (m->mask && m->bytes != MASK_BYTES)
 		return -EINVAL;
-	r = kbi_call_pselect((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3], (const struct timespec *)a[4],
+	r = kbi_call_pselect((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3],
+		(const struct timespec *)a[4],
 			     set_of(m->mask, &set), N);
 	if (r != -EINVAL)
 		count_down((struct timespec *)a[4], begun);
@@ -80,17 +82,19 @@ static bool is_ours(long clock)
 	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
 }
 
-/* ---- by number ------------------------------------------------------------------------------------------- */
+/* ---- by number ---------------------------------------------------------------------------- */
 
-/* Time, signals, and queues of messages; false: none of them. */
+/* Makes a call that waits for time, signals or message queues; false: it is another call. */
 static bool asleep_for_a_time(long n, const long a[6], long *r)
 {
 	switch (n) {
 	case SYS_nanosleep:
-		*r = kbi_posix_sleep_by_number(CLOCK_MONOTONIC, 0, (const struct timespec *)a[0], (struct timespec *)a[1]);
+		*r = kbi_posix_sleep_by_number(CLOCK_MONOTONIC, 0, (const struct timespec *)a[0],
+			(struct timespec *)a[1]);
 		return true;
 	case SYS_clock_nanosleep:
-		if (!is_ours(a[0]) && !kbi_clock_is_programs((clockid_t)a[0]) && !kbi_clock_whose((clockid_t)a[0]))
+		if (!is_ours(a[0]) && !kbi_clock_is_programs((clockid_t)a[0]) &&
+			!kbi_clock_whose((clockid_t)a[0]))
 			return false;
 		*r = kbi_posix_sleep_by_number((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2],
 					       (struct timespec *)a[3]);
@@ -98,7 +102,8 @@ static bool asleep_for_a_time(long n, const long a[6], long *r)
 	case SYS_rt_sigtimedwait:
 		if (!a[0] || a[3] != MASK_BYTES)
 			return false;
-		*r = kbi_posix_sigwait_by_number(*(const uint64_t *)a[0], (siginfo_t *)a[1], (const struct timespec *)a[2]);
+		*r = kbi_posix_sigwait_by_number(*(const uint64_t *)a[0], (siginfo_t *)a[1],
+			(const struct timespec *)a[2]);
 		return true;
 	case SYS_rt_sigsuspend:
 		if (!a[0] || a[1] != MASK_BYTES)
@@ -118,7 +123,7 @@ static bool asleep_for_a_time(long n, const long a[6], long *r)
 	}
 }
 
-/* For one of several descriptors; false: none of them. */
+/* Makes a call that waits for any of several descriptors; false: it is another call. */
 static bool asleep_for_any(long n, const long a[6], long *r)
 {
 	sigset_t set;
@@ -139,7 +144,8 @@ static bool asleep_for_any(long n, const long a[6], long *r)
 	case SYS_epoll_pwait2:
 		if ((int)a[2] <= 0 || (a[4] && a[5] != MASK_BYTES))
 			return false;
-		*r = kbi_call_epoll_wait2((int)a[0], (struct epoll_event *)a[1], (int)a[2], (const struct timespec *)a[3],
+		*r = kbi_call_epoll_wait2((int)a[0], (struct epoll_event *)a[1], (int)a[2],
+			(const struct timespec *)a[3],
 					  set_of((const void *)a[4], &set), N);
 		return true;
 	default:
@@ -147,7 +153,7 @@ static bool asleep_for_any(long n, const long a[6], long *r)
 	}
 }
 
-/* Many at once; false: none of them. */
+/* Makes a call that moves many buffers or messages; false: it is another call. */
 static bool asleep_in_many(long n, const long a[6], long *r)
 {
 	int fd = (int)a[0];
@@ -166,7 +172,8 @@ static bool asleep_in_many(long n, const long a[6], long *r)
 	case SYS_recvmmsg:
 		if (kbi_call_is_odd_recv((int)a[3]))
 			return false;
-		*r = kbi_call_recvmmsg(fd, (struct mmsghdr *)a[1], (unsigned)a[2], (int)a[3], (struct timespec *)a[4], N);
+		*r = kbi_call_recvmmsg(fd, (struct mmsghdr *)a[1], (unsigned)a[2], (int)a[3],
+			(struct timespec *)a[4], N);
 		return true;
 	case SYS_sendmmsg:
 		*r = kbi_call_sendmmsg(fd, (struct mmsghdr *)a[1], (unsigned)a[2], (int)a[3], N);
@@ -176,7 +183,7 @@ static bool asleep_in_many(long n, const long a[6], long *r)
 	}
 }
 
-/* For those that have a form in which the thread sleeps. False: it is none of them. */
+/* Makes a call that has a form in which the thread sleeps. False: it is another call. */
 static bool asleep(long n, const long a[6], long *r)
 {
 	int fd = (int)a[0], flags = (int)a[3];
@@ -191,7 +198,8 @@ static bool asleep(long n, const long a[6], long *r)
 	case SYS_recvfrom:
 		if (kbi_call_is_odd_recv(flags))
 			return false;
-		*r = kbi_call_recvfrom(fd, (void *)a[1], (size_t)a[2], flags, (void *)a[4], (socklen_t *)a[5], N);
+		*r = kbi_call_recvfrom(fd, (void *)a[1], (size_t)a[2], flags, (void *)a[4],
+			(socklen_t *)a[5], N);
 		return true;
 	case SYS_recvmsg:
 		if (kbi_call_is_odd_recv((int)a[2]))
@@ -199,7 +207,8 @@ static bool asleep(long n, const long a[6], long *r)
 		*r = kbi_call_recvmsg(fd, (struct msghdr *)a[1], (int)a[2], N);
 		return true;
 	case SYS_sendto:
-		*r = kbi_call_sendto(fd, (void *)a[1], (size_t)a[2], flags, (void *)a[4], (socklen_t)a[5], N);
+		*r = kbi_call_sendto(fd, (void *)a[1], (size_t)a[2], flags, (void *)a[4], (socklen_t)a[5],
+			N);
 		return true;
 	case SYS_sendmsg:
 		*r = kbi_call_sendmsg(fd, (struct msghdr *)a[1], (int)a[2], N);
@@ -214,7 +223,7 @@ static bool asleep(long n, const long a[6], long *r)
 	}
 }
 
-/* Numbers that not every machine has. */
+/* The same for numbers that not every machine has. */
 static bool asleep_by_old_number(long n, const long a[6], long *r)
 {
 	(void)n;
@@ -240,13 +249,15 @@ static bool asleep_by_old_number(long n, const long a[6], long *r)
 #endif
 #ifdef SYS_select
 	if (n == SYS_select) {
-		*r = kbi_call_select((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3], (struct timeval *)a[4], N);
+		*r = kbi_call_select((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3],
+			(struct timeval *)a[4], N);
 		return true;
 	}
 #endif
 #ifdef SYS_epoll_wait
 	if (n == SYS_epoll_wait && (int)a[2] > 0) {
-		*r = kbi_call_epoll_wait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3], NULL, N);
+		*r = kbi_call_epoll_wait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3], NULL,
+			N);
 		return true;
 	}
 #endif
@@ -275,7 +286,7 @@ static bool shuts_down(long n, const long a[6], long *r)
 	return true;
 }
 
-/* Of files. */
+/* True if the call, on a file, may wait for a disk. */
 static bool may_wait_for_disk(long n, const long a[6])
 {
 	int fd = (int)a[0];
@@ -298,7 +309,7 @@ static bool may_wait_for_disk(long n, const long a[6])
 	}
 }
 
-/* Those that may block in another way: the virtual processor is lent. */
+/* True if the call may block otherwise: then the virtual processor is lent. */
 static bool may_block(long n, const long a[6])
 {
 	switch (n) {
@@ -361,7 +372,8 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 	do
 		*r = n == SYS_wait4 || n == SYS_waitid ? kbi_libcall_waits(n, a) :
 							 kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
-	while (*r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
+	/* interrupted by a signal that the program does not know of */
+	while (*r == -EINTR && kbi_posix_me.handled == before);
 	kbi_call_rejoin();
 	return true;
 }

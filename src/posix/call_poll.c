@@ -1,7 +1,8 @@
-/* posix/call_poll.c - poll, select, epoll_wait and their kin: asked without time; if there is nothing the thread sleeps
- * until one of the descriptors is ready, and asks again. No handler of the program's lets them go on. With a mask of
- * their own what it lets through is delivered only when nothing is ready, as the kernel does.
- * Contract in call_priv.h. Callers: programs. May switch; cancellation points. */
+/* posix/call_poll.c - poll, select, epoll_wait and their variants: a try without time; if nothing
+ * is ready the thread sleeps until a descriptor of the set is ready, and tries again. Any handler
+ * of the program ends the call, even with SA_RESTART. A signal that the call's own mask lets
+ * through is delivered only if nothing is ready, as the kernel does.
+ * Contract in call_priv.h. Callers: programs; call_number. May switch; cancellation points. */
 #include "posix/call_priv.h"
 #include "posix/signal_priv.h"
 
@@ -14,7 +15,7 @@
 
 enum { SECOND = 1000000000, MILLION = 1000000, MASK_BYTES = 8, FEW = 64 };
 
-/* A call with what its attempts need. */
+/* A call with the arguments of its attempts. */
 struct polling {
 	struct kbi_call c;
 	void *what; /* struct pollfd *, struct epoll_event *, struct sets * */
@@ -26,9 +27,9 @@ static struct polling *polling_of(struct kbi_call *c)
 	return (struct polling *)(void *)c;
 }
 
-/* ---- time ------------------------------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------- */
 
-/* ns; KBI_FOREVER: none */
+/* Returns t in ns; KBI_FOREVER: no limit. */
 static uint64_t span_of(const struct timespec *t)
 {
 	return t ? kbi_timer_ns(t->tv_sec, t->tv_nsec) : KBI_FOREVER;
@@ -49,7 +50,7 @@ static bool is_bad(const struct timespec *t)
 	return t && (!kbi_posix_time_ok(t) || t->tv_sec < 0);
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------- */
+/* ---- masks -------------------------------------------------------------------------------- */
 
 struct lent {
 	struct kbi_task *self;
@@ -72,7 +73,7 @@ static bool lets_in(struct lent *l, const sigset_t *set)
 	return kbi_posix_me.handled != before;
 }
 
-/* Nothing is ready. */
+/* Waits with the mask `set`, after a try that found nothing ready. */
 static KBI_NOINLINE long wait_with_mask(struct kbi_call *c, const sigset_t *set, bool no_time)
 {
 	struct lent l = { kbi_self_raw(), 0 };
@@ -88,7 +89,7 @@ static KBI_NOINLINE long wait_with_mask(struct kbi_call *c, const sigset_t *set,
 	return r;
 }
 
-/* The clock is read when there is something to wait for. */
+/* Tries, then waits. Reads the clock only when it has to wait. */
 static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool cancels)
 {
 	long r;
@@ -109,14 +110,16 @@ static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool can
 	return span ? kbi_call_wait(c) : 0;
 }
 
-/* ---- poll --------------------------------------------------------------------------------------------- */
+/* ---- poll --------------------------------------------------------------------------------- */
 
-static const struct pollfd nothing[1]; /* the set without one: time passes */
+static const struct pollfd nothing[1]; /* a set without descriptors: only time passes */
 
 static long look(struct kbi_call *c)
 {
-	struct pollfd *fds = (struct pollfd *)(uintptr_t)c->set; /* the program's: it is written to */
-	long r = c->holds ? kbi_hold_poll(c->holds, fds, c->n_set, c->copy) : kbi_sys_poll_now(fds, c->n_set);
+	/* the program's set, which is written to */
+	struct pollfd *fds = (struct pollfd *)(uintptr_t)c->set;
+	long r = c->holds ? kbi_hold_poll(c->holds, fds, c->n_set, c->copy)
+		: kbi_sys_poll_now(fds, c->n_set);
 
 	return r ? r : -EAGAIN;
 }
@@ -133,12 +136,13 @@ long kbi_call_poll(struct pollfd *fds, nfds_t n, int ms, bool cancels)
 	return poll_by(fds, n, span_of_ms(ms), NULL, cancels);
 }
 
-long kbi_call_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *set, bool cancels)
+long kbi_call_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *set,
+	bool cancels)
 {
 	return is_bad(t) ? -EINVAL : poll_by(fds, n, span_of(t), set, cancels);
 }
 
-/* ---- epoll ----------------------------------------------------------------------------------------------- */
+/* ---- epoll -------------------------------------------------------------------------------- */
 
 static long look_epoll(struct kbi_call *c)
 {
@@ -148,33 +152,36 @@ static long look_epoll(struct kbi_call *c)
 	return r ? r : -EAGAIN;
 }
 
-static long epoll_by(int fd, struct epoll_event *ev, int n, uint64_t span, const sigset_t *set, bool cancels)
+static long epoll_by(int fd, struct epoll_event *ev, int n, uint64_t span, const sigset_t *set,
+	bool cancels)
 {
 	struct polling p = { { .attempt = look_epoll, .fd = fd, .events = POLLIN }, ev, n };
 
 	return ask(&p.c, span, set, cancels);
 }
 
-long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *set, bool cancels)
+long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *set,
+	bool cancels)
 {
 	return epoll_by(fd, ev, n, span_of_ms(ms), set, cancels);
 }
 
-long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n, const struct timespec *t, const sigset_t *set,
+long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n, const struct timespec *t,
+	const sigset_t *set,
 			  bool cancels)
 {
 	return is_bad(t) ? -EINVAL : epoll_by(fd, ev, n, span_of(t), set, cancels);
 }
 
-/* ---- select ------------------------------------------------------------------------------------------------ */
+/* ---- select ------------------------------------------------------------------------------- */
 
-/* Question and answer are in the same place, so the question is kept. */
+/* select's question and answer are in the same memory, so the question is kept. */
 struct sets {
 	int n;
 	size_t bytes;
 	fd_set *set[3];
-	char *asked;         /* three of them */
-	struct pollfd *fds;  /* the same for the wait */
+	char *asked;         /* a copy of the three sets */
+	struct pollfd *fds;  /* the question in poll's form, for the wait */
 	void *memory;
 	char space[3 * sizeof(fd_set)];
 	struct pollfd few[FEW];
@@ -191,11 +198,11 @@ static bool has(const struct sets *s, int which, int fd)
 {
 	const char *bytes = s->asked + (size_t)which * s->bytes;
 
-	/* the kernel's words are longs; on machines that begin with the last byte, too */
+	/* the kernel's words are longs, on big-endian machines, too */
 	return s->set[which] && ((const unsigned long *)(const void *)bytes)[fd / 64] >> fd % 64 & 1;
 }
 
-/* As the kernel reads what poll(2) says. */
+/* poll(2)'s events as the kernel translates them for select. */
 static const short answers[3] = { POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR,
 				  POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI };
 
@@ -212,7 +219,7 @@ static long set_answer(const struct sets *s, const struct pollfd *p)
 	return n;
 }
 
-/* Some numbers mean other files by now. */
+/* Tries, where some numbers mean other files by now. */
 static long look_moved(struct kbi_call *c, const struct sets *s)
 {
 	long r = kbi_hold_poll(c->holds, s->fds, c->n_set, c->copy), n = 0;
@@ -242,11 +249,11 @@ static long look_sets(struct kbi_call *c)
 
 		set_question(s);
 		r = kbi_sys(SYS_pselect6, s->n, s->set[0], s->set[1], s->set[2], &none, NULL);
-	} while (kbi_unlikely(r == -EINTR)); /* as in kbi_sys_poll_now */
+	} while (kbi_unlikely(r == -EINTR)); /* by a signal of the runtime, as in kbi_sys_poll_now */
 	return r ? r : -EAGAIN;
 }
 
-/* The kernel looks at so many bits only; sets may be no longer than the program needs. */
+/* Returns how many bits the kernel looks at; the program's sets may end there. */
 static int bits_used(int n)
 {
 	char text[4096];
@@ -270,7 +277,8 @@ static int bits_used(int n)
 
 static short events_of(const struct sets *s, int fd)
 {
-	return (short)((has(s, 0, fd) ? POLLIN : 0) | (has(s, 1, fd) ? POLLOUT : 0) | (has(s, 2, fd) ? POLLPRI : 0));
+	return (short)((has(s, 0, fd) ? POLLIN : 0) | (has(s, 1, fd) ? POLLOUT : 0) |
+		(has(s, 2, fd) ? POLLPRI : 0));
 }
 
 static nfds_t fill(struct sets *s)
@@ -286,7 +294,7 @@ static nfds_t fill(struct sets *s)
 	return n;
 }
 
-/* 0 or ENOMEM. */
+/* Copies the question. 0 or ENOMEM. */
 static int open_sets(struct sets *s, int n, fd_set *in, fd_set *out, fd_set *x)
 {
 	size_t fds;
@@ -321,7 +329,8 @@ static void close_sets(void *s)
 	errno = saved;
 }
 
-static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, uint64_t span, const sigset_t *mask,
+static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, uint64_t span,
+	const sigset_t *mask,
 				   bool cancels)
 {
 	struct sets s KBI_ALIGNED(8);
@@ -336,7 +345,9 @@ static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, ui
 	p.c.n_set = fill(&s);
 	p.c.set = s.fds;
 	r = ask(&p.c, span, mask, cancels);
-	if (r < 0) /* then the sets are as they were, and who goes on after a handler asks with them again */
+	/* then the sets are unchanged, and a program that goes on after a handler asks with them
+	 * again */
+	if (r < 0)
 		set_question(&s);
 	pthread_cleanup_pop(1);
 	return r;
@@ -346,7 +357,7 @@ void kbi_call_count_down(struct timespec *t, uint64_t begun)
 {
 	struct timespec from = kbi_sys_timespec(begun), now = kbi_sys_timespec(kbi_timer_now()), end;
 
-	/* never: the kernel's end of time, to the second */
+	/* overflow: the kernel's end of time, in whole seconds */
 	if (__builtin_add_overflow(t->tv_sec, from.tv_sec + 1, &end.tv_sec)) {
 		end = (struct timespec){ INT64_MAX, 0 };
 	} else {
@@ -381,7 +392,8 @@ long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *
 	return r;
 }
 
-long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct timespec *t, const sigset_t *mask,
+long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct timespec *t,
+	const sigset_t *mask,
 		      bool cancels)
 {
 	if (is_bad(t))
@@ -389,7 +401,7 @@ long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct ti
 	return select_by(n, in, out, x, span_of(t), mask, cancels);
 }
 
-/* ---- the functions --------------------------------------------------------------------------------------------- */
+/* ---- the functions ------------------------------------------------------------------------ */
 
 #define POLL(result, name, parameters, arguments, direct, work, cancels, why) \
 	KBI_CALL_DEFINE(poll, result, name, parameters, arguments, direct, work)

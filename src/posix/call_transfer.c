@@ -1,5 +1,6 @@
-/* posix/call_transfer.c - read, write, receive, send: one attempt each, and the functions that programs call.
- * Contract in call_priv.h. Callers: programs. May switch; cancellation points. */
+/* posix/call_transfer.c - read, write, receive, send: a single attempt for each, and the functions
+ * that programs call. Contract in call_priv.h. Callers: programs; stdio, call_number. Runs on the
+ * calling thread. May switch; cancellation points. */
 #include "posix/call_priv.h"
 
 #include <limits.h>
@@ -8,14 +9,14 @@
 
 #include "os/sys.h"
 
-/* A call with what its attempts need. */
+/* A call with the arguments of its attempts. */
 struct transfer {
 	struct kbi_call c;
 	void *p;
 	size_t n;
 	int flags;
 	void *address;
-	void *len; /* socklen_t *, or the length */
+	void *len; /* socklen_t *, or the length; recvmmsg: its deadline */
 };
 
 static struct transfer *transfer_of(struct kbi_call *c)
@@ -23,7 +24,7 @@ static struct transfer *transfer_of(struct kbi_call *c)
 	return (struct transfer *)(void *)c;
 }
 
-/* More than this the kernel does not move at once. */
+/* Returns n, or the most bytes that the kernel moves in a call. */
 static size_t at_most(size_t n)
 {
 	enum { MOST = 0x7ffff000 };
@@ -31,7 +32,7 @@ static size_t at_most(size_t n)
 	return n < MOST ? n : MOST;
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------------- */
+/* ---- buffers ------------------------------------------------------------------------------ */
 
 enum { WINDOW = 16 };
 
@@ -44,7 +45,7 @@ static size_t total(const struct iovec *v, size_t n)
 	return at_most(sum);
 }
 
-/* What is left after the first `done` bytes, or its beginning: how many buffers. */
+/* Stores the buffers without their first `done` bytes, as many as fit; returns how many. */
 static size_t rest(const struct iovec *v, size_t n, size_t done, struct iovec out[WINDOW])
 {
 	size_t k = 0;
@@ -60,14 +61,14 @@ static size_t rest(const struct iovec *v, size_t n, size_t done, struct iovec ou
 	return k;
 }
 
-/* Flags for a socket. A call that has moved a part returns the part when its socket is shut, and raises no SIGPIPE; a
- * pipe's does both. */
+/* Returns flags for a socket. A call that has moved a part returns the part when its socket is
+ * shut, and raises no SIGPIPE; on a pipe it does both. */
 static inline int try_flags(const struct kbi_call *c)
 {
 	return kbi_unlikely(c && c->done) ? MSG_DONTWAIT | MSG_NOSIGNAL : MSG_DONTWAIT;
 }
 
-/* One more part: the result once all is done. */
+/* Adds the result of an attempt. Returns the sum once n bytes are moved, else -EAGAIN. */
 static long add_part(struct kbi_call *c, long r, size_t n)
 {
 	if (r < 0)
@@ -76,10 +77,10 @@ static long add_part(struct kbi_call *c, long r, size_t n)
 	return c->done >= n ? (long)c->done : -EAGAIN;
 }
 
-/* ---- read and write ---------------------------------------------------------------------------------- */
+/* ---- read and write ----------------------------------------------------------------------- */
 
-/* Is there something to read? *unsure: it is an error alone that shows, which promises nothing: a userfaultfd that may
- * block shows that for ever. */
+/* Returns whether there is something to read. *unsure: only an error shows, which promises nothing:
+ * a userfaultfd that may block shows an error for ever. */
 static bool is_readable(int fd, bool *unsure)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
@@ -88,8 +89,9 @@ static bool is_readable(int fd, bool *unsure)
 	return any && !(*unsure = p.revents == POLLERR);
 }
 
-/* Neither a file nor a thing that can be tried: the thread that sees it ready takes it before another does. c: NULL, or the
- * call that has begun: a read that may block goes on with a copy. -EAGAIN and *unsure: no look tells. */
+/* Reads a descriptor that is neither a file nor has a non-blocking read: the thread that sees it
+ * ready reads it before another thread does. c: NULL, or the call that has begun, which reads from
+ * a copy as it may block. -EAGAIN with *unsure: poll(2) cannot tell. */
 static long look_and_read(struct kbi_call *c, int fd, const struct iovec *v, int n, bool *unsure)
 {
 	const int number = c ? c->number : fd;
@@ -109,7 +111,8 @@ static long look_and_read(struct kbi_call *c, int fd, const struct iovec *v, int
 	return r;
 }
 
-/* A terminal that has its own idea of waiting, or stops who reads in the background. */
+/* True for a terminal whose settings decide how long a read waits, or which stops a reader in the
+ * background. */
 static bool terminal_decides(int fd)
 {
 	struct termios t;
@@ -122,23 +125,27 @@ static bool terminal_decides(int fd)
 	return kbi_sys(SYS_ioctl, fd, TIOCGPGRP, &group) == 0 && group != getpgrp();
 }
 
-/* May wait in the kernel for what no look tells. libc's function is one where a cancellation finds the thread. */
-static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd, const struct iovec *v, int n,
+/* Makes a call that may wait in the kernel where poll(2) cannot tell. For a cancellation point it
+ * calls libc's function, in which a cancellation finds the thread. */
+static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
+	const struct iovec *v, int n,
 		  bool cancels, bool surely)
 {
 	KBI_CALL_APART(surely);
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
-/* A file where that waits for the disk. */
-static long lent(ssize_t (*real)(int, const struct iovec *, int), long number, int fd, const struct iovec *v, int n,
+/* Makes a call on a file that waits for the disk. */
+static long lent(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
+	const struct iovec *v, int n,
 		 bool cancels)
 {
 	KBI_CALL_LENT();
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
-static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
+static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind,
+	const struct iovec *v, int n,
 				    bool cancels)
 {
 	bool unsure = false;
@@ -150,12 +157,15 @@ static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind, c
 		return kbi_sys(SYS_readv, c ? kbi_call_step_out(c) : fd, v, n);
 	r = look_and_read(c, fd, v, n, &unsure);
 	if (r == -EAGAIN && (unsure || (kind == KBI_CALL_TTY && terminal_decides(fd))))
-		r = apart(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd, v, n, cancels, true);
+		r = apart(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd, v, n, cancels,
+			true);
 	return r;
 }
 
-/* A terminal that has some room is ready, and the kernel waits there for the rest: so no gate, either. */
-static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
+/* A terminal with some room is ready, yet the kernel waits there for the rest: so there is no
+ * gate. */
+static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind,
+	const struct iovec *v, int n,
 				     bool cancels)
 {
 	if (kind != KBI_CALL_FILE && kind != KBI_CALL_DISK && !kbi_sys_is_ready(fd, POLLOUT))
@@ -167,24 +177,29 @@ static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind, 
 				       apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false);
 }
 
-/* The descriptor, an old kernel, or a filter of system calls. */
+/* True if RWF_NOWAIT is refused: by the descriptor, an old kernel, or a filter of system calls. */
 static inline bool knows_no_nowait(long r)
 {
 	return kbi_unlikely(r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM);
 }
 
-/* A direction: system calls for a part, for several, for a stream that shall not block, and its mark; for any file. */
+/* A direction: the system calls for a single buffer, for several, for a stream without blocking,
+ * and for any file; `refused`: the mark of a stream without RWF_NOWAIT. */
 struct way {
 	int one, many, stream, any;
 	unsigned refused;
-	long (*other)(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n, bool cancels);
+	long (*other)(struct kbi_call *c, int fd, unsigned kind, const struct iovec *v, int n,
+		bool cancels);
 };
-static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, SYS_readv, KBI_CALL_NO_NOWAIT_READ, read_other };
-static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, SYS_writev, KBI_CALL_NO_NOWAIT_WRITE, write_other };
+static const struct way in = { SYS_recvfrom, SYS_recvmsg, SYS_preadv2, SYS_readv,
+	KBI_CALL_NO_NOWAIT_READ, read_other };
+static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, SYS_writev,
+	KBI_CALL_NO_NOWAIT_WRITE, write_other };
 
-/* Buffers that are not empty. -EAGAIN: nothing yet. c: NULL, or the call that has begun. In line: behind a system call each
- * return costs as much as many instructions. */
-static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c, int fd,
+/* Tries once to move n buffers, which are not all empty. -EAGAIN: nothing yet. c: NULL, or the call
+ * that has begun. Inlined: after a system call each return costs as much as many instructions. */
+static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c,
+	int fd,
 						      const struct iovec *v, int n, bool cancels)
 {
 	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
@@ -205,7 +220,8 @@ static inline __attribute__((always_inline)) long now(const struct way *w, struc
 		kbi_call_note(fd, k | w->refused);
 	}
 	r = w->other(c, fd, kind, v, n, cancels);
-	return r == -EAGAIN && !c && kbi_sys(w->any, fd, NULL, 0) < 0 ? -EBADF : r; /* the other end of a pipe is never ready */
+	/* a pipe's end in the wrong direction is never ready */
+	return r == -EAGAIN && !c && kbi_sys(w->any, fd, NULL, 0) < 0 ? -EBADF : r;
 }
 
 static long try_read(struct kbi_call *c)
@@ -217,14 +233,16 @@ static long try_read(struct kbi_call *c)
 
 static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels, bool empty)
 {
-	struct transfer t = { KBI_CALL(.attempt = try_read, .fd = fd, .events = POLLIN, .cancels = cancels,
+	struct transfer t = { KBI_CALL(.attempt = try_read, .fd = fd, .events = POLLIN,
+		.cancels = cancels,
 				       .looks = true, .time_limit = SO_RCVTIMEO, .empty = empty),
 			      .p = (void *)v, .n = (size_t)n };
 
 	return kbi_call_wait(&t.c);
 }
 
-static inline __attribute__((always_inline)) long read_by(int fd, const struct iovec *v, int n, bool cancels)
+static inline __attribute__((always_inline)) long read_by(int fd, const struct iovec *v, int n,
+	bool cancels)
 {
 	uint32_t ending = kbi_posix_me.ending;
 	bool empty;
@@ -232,7 +250,7 @@ static inline __attribute__((always_inline)) long read_by(int fd, const struct i
 
 	if (cancels)
 		kbi_cancel_test();
-	/* of a socket, too: the kernel's read of nothing leaves a datagram where it is */
+	/* of a socket, too: the kernel's read of 0 bytes leaves a datagram in the queue */
 	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
 		return kbi_sys(SYS_readv, fd, v, n);
 	empty = kbi_call_is_empty(fd);
@@ -271,17 +289,21 @@ static long try_write(struct kbi_call *c)
 	return add_part(c, now(&out, c, c->fd, left, (int)k, c->cancels), total(t->p, t->n));
 }
 
-static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done, uint64_t since, bool cancels)
+static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done,
+	uint64_t since, bool cancels)
 {
-	struct transfer t = { KBI_CALL(.attempt = try_write, .fd = fd, .events = POLLOUT, .cancels = cancels,
-				       .looks = true, .time_limit = SO_SNDTIMEO, .done = done > 0 ? (size_t)done : 0,
+	struct transfer t = { KBI_CALL(.attempt = try_write, .fd = fd, .events = POLLOUT,
+		.cancels = cancels,
+				       .looks = true, .time_limit = SO_SNDTIMEO,
+				       .done = done > 0 ? (size_t)done : 0,
 				       .since = since),
 			      .p = (void *)v, .n = (size_t)n };
 
 	return kbi_call_wait(&t.c);
 }
 
-static inline __attribute__((always_inline)) long write_by(int fd, const struct iovec *v, int n, size_t bytes, bool cancels)
+static inline __attribute__((always_inline)) long write_by(int fd, const struct iovec *v, int n,
+	size_t bytes, bool cancels)
 {
 	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
 	uint64_t since = kbi_hold_now();
@@ -301,7 +323,8 @@ static inline __attribute__((always_inline)) long write_by(int fd, const struct 
 	return write_later(fd, v, n, r, since, cancels);
 }
 
-inline __attribute__((always_inline)) long kbi_call_write(int fd, const void *p, size_t n, bool cancels)
+inline __attribute__((always_inline)) long kbi_call_write(int fd, const void *p, size_t n,
+	bool cancels)
 {
 	struct iovec v = { (void *)p, at_most(n) };
 
@@ -313,9 +336,10 @@ long kbi_call_writev(int fd, const struct iovec *v, int n, bool cancels)
 	return write_by(fd, v, n, total(v, (size_t)n), cancels);
 }
 
-/* ---- receive ----------------------------------------------------------------------------------------- */
+/* ---- receive ------------------------------------------------------------------------------ */
 
-/* Whose other side is shut says so at once. */
+/* Returns the flags of an attempt. A socket whose peer has shut down returns at once even if it may
+ * block. */
 static int flags_of(const struct transfer *t)
 {
 	return kbi_unlikely(t->c.shut) ? t->flags : t->flags | MSG_DONTWAIT;
@@ -323,10 +347,11 @@ static int flags_of(const struct transfer *t)
 
 static long receive_now(const struct transfer *t)
 {
-	return kbi_sys(SYS_recvfrom, t->c.fd, (char *)t->p + t->c.done, t->n - t->c.done, flags_of(t), t->address, t->len);
+	return kbi_sys(SYS_recvfrom, t->c.fd, (char *)t->p + t->c.done, t->n - t->c.done, flags_of(t),
+		t->address, t->len);
 }
 
-/* MSG_WAITALL: until the end of the stream, or all. */
+/* Adds an attempt with MSG_WAITALL: until the stream ends, or n bytes have come. */
 static long collect(struct kbi_call *c, long r, size_t n)
 {
 	return r == 0 ? (long)c->done : add_part(c, r, n);
@@ -340,20 +365,22 @@ static long try_receive(struct kbi_call *c)
 	return t->flags & MSG_WAITALL ? collect(c, r, t->n) : r;
 }
 
-/* MSG_WAITALL means something on streams only. */
+/* True if MSG_WAITALL applies: it has a meaning on streams only. */
 static bool collects(int fd, int flags)
 {
 	int type = 0;
 	socklen_t len = sizeof(type);
 
-	return (flags & MSG_WAITALL) && kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+	return (flags & MSG_WAITALL) && kbi_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type,
+		&len) == 0 &&
 	       type == SOCK_STREAM;
 }
 
-/* A part is not enough. */
+/* True if r is a part and the call waits for all n bytes. */
 static inline bool wants_more(int fd, long r, size_t n, int flags)
 {
-	return kbi_unlikely(flags & MSG_WAITALL) && !(flags & MSG_DONTWAIT) && r > 0 && (size_t)r < n && collects(fd, flags);
+	return kbi_unlikely(flags & MSG_WAITALL) && !(flags & MSG_DONTWAIT) && r > 0 && (size_t)r < n &&
+		collects(fd, flags);
 }
 
 static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
@@ -368,14 +395,16 @@ static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 	return kbi_call_wait(&t->c);
 }
 
-/* A caller that asks so comes to wait by another call, but not after it has found something. */
+/* Notes the result of a receive with MSG_DONTWAIT: such a caller waits by another call, but not
+ * after it has found something. */
 static inline long received_at_once(long r)
 {
 	kbi_call_has_taken(r);
 	return r;
 }
 
-long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len, bool cancels)
+long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen_t *len,
+	bool cancels)
 {
 	bool empty = !flags && kbi_call_is_empty(fd);
 	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_hold_now() : 0;
@@ -388,7 +417,8 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 	if (flags & MSG_DONTWAIT)
 		return received_at_once(r);
 	if (kbi_call_again(r) || wants_more(fd, r, n, flags)) {
-		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .since = since, .empty = empty),
+		struct transfer t = { KBI_CALL(.attempt = try_receive, .fd = fd, .since = since,
+			.empty = empty),
 				      p, n, flags, from, len };
 
 		r = receive_later(&t, r, cancels);
@@ -428,7 +458,7 @@ long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 		return received_at_once(r);
 	if (kbi_unlikely((flags & MSG_WAITALL) && r >= -EAGAIN && r != -EFAULT))
 		n = total(m->msg_iov, m->msg_iovlen);
-	/* what came with descriptors ends where they belong */
+	/* a message with descriptors ends where they are attached */
 	if (kbi_call_again(r) || (n && !m->msg_controllen && wants_more(fd, r, n, flags))) {
 		struct transfer t = { KBI_CALL(.attempt = try_receive_message, .fd = fd, .since = since),
 				      m, n, flags, NULL, NULL };
@@ -445,11 +475,12 @@ static long try_receive_many(struct kbi_call *c)
 	long r = kbi_sys(SYS_recvmmsg, c->fd, m + c->done, t->n - c->done, (unsigned)flags_of(t), NULL);
 
 	r = add_part(c, r, t->flags & MSG_WAITFORONE ? 1 : t->n);
-	/* the time limit is looked at after a message only, as the kernel does */
+	/* like the kernel, looks at the time limit only after a message */
 	return c->done && t->len && kbi_timer_now() >= *(uint64_t *)t->len ? (long)c->done : r;
 }
 
-long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *limit, bool cancels)
+long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *limit,
+	bool cancels)
 {
 	uint64_t until;
 	struct transfer t = { KBI_CALL(.attempt = try_receive_many, .fd = fd, .since = kbi_hold_now()),
@@ -466,12 +497,13 @@ long kbi_call_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct 
 	return kbi_call_again(r) ? receive_later(&t, (long)t.c.done, cancels) : r;
 }
 
-/* ---- send -------------------------------------------------------------------------------------------- */
+/* ---- send --------------------------------------------------------------------------------- */
 
 static long try_send(struct kbi_call *c)
 {
 	struct transfer *t = transfer_of(c);
-	long r = kbi_sys(SYS_sendto, c->fd, (char *)t->p + c->done, t->n - c->done, t->flags | try_flags(c), t->address,
+	long r = kbi_sys(SYS_sendto, c->fd, (char *)t->p + c->done, t->n - c->done,
+		t->flags | try_flags(c), t->address,
 			 t->len);
 
 	return add_part(c, r, t->n);
@@ -487,7 +519,8 @@ static KBI_NOINLINE long send_later(struct transfer *t, long r, bool cancels)
 	return kbi_call_wait(&t->c);
 }
 
-long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to, socklen_t len, bool cancels)
+long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to, socklen_t len,
+	bool cancels)
 {
 	uint64_t since = kbi_hold_now();
 	long r;
@@ -497,7 +530,8 @@ long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to,
 		kbi_cancel_test();
 	r = kbi_sys(SYS_sendto, fd, p, n, flags | MSG_DONTWAIT, to, len);
 	if (!(flags & MSG_DONTWAIT) && kbi_unlikely(kbi_call_again(r) || (r >= 0 && (size_t)r < n))) {
-		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd, .since = since), (void *)p, n, flags, (void *)to,
+		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd, .since = since), (void *)p, n,
+			flags, (void *)to,
 				      (void *)(uintptr_t)len };
 
 		return send_later(&t, r, cancels);
@@ -514,7 +548,7 @@ static long try_send_message(struct kbi_call *c)
 
 	if (!c->done)
 		return add_part(c, kbi_sys(SYS_sendmsg, c->fd, t->p, t->flags | MSG_DONTWAIT), t->n);
-	/* descriptors and the like went with the first byte */
+	/* descriptors and other control data went with the first byte */
 	part.msg_control = NULL;
 	part.msg_controllen = 0;
 	part.msg_iovlen = rest(part.msg_iov, part.msg_iovlen, c->done, left);
@@ -522,9 +556,11 @@ static long try_send_message(struct kbi_call *c)
 	return add_part(c, kbi_sys(SYS_sendmsg, c->fd, &part, t->flags | try_flags(c)), t->n);
 }
 
-static long finish_message(int fd, const struct msghdr *m, int flags, long r, uint64_t since, bool cancels)
+static long finish_message(int fd, const struct msghdr *m, int flags, long r, uint64_t since,
+	bool cancels)
 {
-	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd, .since = since), (void *)m,
+	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd, .since = since),
+		(void *)m,
 			      total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
 
 	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n)) {
@@ -547,8 +583,10 @@ long kbi_call_sendmsg(int fd, const struct msghdr *m, int flags, bool cancels)
 	return r >= 0 || kbi_call_again(r) ? finish_message(fd, m, flags, r, since, cancels) : r;
 }
 
-/* One after the other, the first of which has been tried: how many. All go to the file of the first. */
-static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int flags, long r, uint64_t since, bool cancels)
+/* Sends one message after another; the first send has had the result r. Returns how many were sent.
+ * All go to the file that fd meant at the first. */
+static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int flags, long r,
+	uint64_t since, bool cancels)
 {
 	unsigned i = r > 0 ? (unsigned)r - 1 : 0;
 	KBI_CALL_KEEPS(keeps);
@@ -577,7 +615,7 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 
 	if (cancels)
 		kbi_cancel_test();
-	n = n < IOV_MAX ? n : IOV_MAX; /* as the kernel does */
+	n = n < IOV_MAX ? n : IOV_MAX; /* the kernel's limit */
 	r = kbi_sys(SYS_sendmmsg, fd, m, n, flags | MSG_DONTWAIT);
 	if (r == 0 || (r < 0 && !kbi_call_again(r)))
 		return r;
@@ -587,7 +625,7 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 	return flags & MSG_DONTWAIT ? r : send_each(fd, m, n, flags, r, since, cancels);
 }
 
-/* ---- the functions ----------------------------------------------------------------------------------- */
+/* ---- the functions ------------------------------------------------------------------------ */
 
 #define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \
 	KBI_CALL_DEFINE(transfer, result, name, parameters, arguments, direct, work)

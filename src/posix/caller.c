@@ -1,4 +1,4 @@
-/* posix/caller.c - what is known of the modules that make threads: a list that only grows. Contract in caller.h. */
+/* posix/caller.c - the modules that make threads: a list that only grows. Contract in caller.h. */
 #include "posix/caller.h"
 
 #include <stdlib.h>
@@ -8,15 +8,15 @@
 #include "os/module.h"
 #include "os/sys.h"
 
-/* Sanitizers make the program's threads in its place; their own locks are short. */
+/* A sanitizer makes the program's threads in place of the program; its own locks are short. */
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
 
 aptr kbi_caller_last;
-static aptr all; /* struct kbi_caller */
+static aptr all; /* struct kbi_caller; any thread, atomic */
 
 static struct kbi_caller *known(uintptr_t at)
 {
-	/* acquire: partner is the compare-and-swap in remember */
+	/* acquire: pairs with the compare-and-swap in remember */
 	struct kbi_caller *c = a_load_acq(&all);
 
 	while (c && at - c->low >= c->size)
@@ -24,24 +24,26 @@ static struct kbi_caller *known(uintptr_t at)
 	return c;
 }
 
-/* Two threads may both put the same module in; that does no harm. */
+/* Adds a module. Two threads may both add it; that does no harm. */
 static void remember(struct kbi_caller *c)
 {
 	void *first = a_load_rlx(&all);
 
 	do
 		c->next = first;
-	while (!a_cas_rel(&all, &first, c)); /* release: partner is the acquire in known */
+	while (!a_cas_rel(&all, &first, c)); /* release: pairs with the acquire in known */
 }
 
 static bool say(const struct kbi_module *m)
 {
-	kbi_sys_message("%s waits in the kernel by system calls of its own: the threads that it makes are kernel threads",
+	kbi_sys_message(
+		"%s waits in the kernel by system calls of its own: "
+		"the threads that it makes are kernel threads",
 			m->name);
 	return true;
 }
 
-/* futex: NULL where another thread may be in the midst of a call. */
+/* Replaces a module's futex calls. futex: NULL if another thread may be inside a call. */
 static bool replace(uintptr_t at, kbi_libsite_call *futex)
 {
 	return futex && kbi_options.own_futex && kbi_ownsite_replace(at, futex);
@@ -58,17 +60,20 @@ static struct kbi_caller *look(uintptr_t at, kbi_libsite_call *futex)
 	}
 	c->low = m.low;
 	c->size = m.high - m.low;
-	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && !replace(at, futex) && say(&m);
+	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && !replace(at, futex) &&
+		say(&m);
 	remember(c);
 	return c;
 }
 
-/* Found before it makes threads. A wheel for Python has a copy with a longer name. */
+/* The module that is replaced before it makes threads. Its copy in a Python wheel has a longer
+ * name. */
 static const char libgomp[] = "libgomp";
 
 static kbi_libsite_call *stands_for_futex;
 
-/* The program may make threads of its own before libgomp makes a team. */
+/* Replaces libgomp's calls early: the program may make threads of its own before libgomp makes a
+ * team. */
 void kbi_caller_expect(kbi_libsite_call *futex)
 {
 	uintptr_t at = kbi_module_named(libgomp, 0);
@@ -78,8 +83,9 @@ void kbi_caller_expect(kbi_libsite_call *futex)
 		look(at, futex);
 }
 
-/* By libgomp's constructor, which makes a key (team.c): no other thread can be in its functions yet. Where it lies another
- * module may have lain. Processes that are virtual processors have its code each for itself. */
+/* Called in libgomp's constructor, which makes a key (team.c): no other thread can be in its
+ * functions yet. Another module may have lain at its address. Virtual processors that are processes
+ * have a copy of its code each. */
 void kbi_caller_loads(const void *at)
 {
 	if (!stands_for_futex || !kbi_module_named(libgomp, (uintptr_t)at))
@@ -96,6 +102,7 @@ bool kbi_caller_judge(const void *at, kbi_libsite_call *futex)
 		c = look((uintptr_t)at, kbi_solo_is_only_one() ? futex : NULL);
 	if (!c)
 		return false;
-	a_store_rel(&kbi_caller_last, c); /* release: partner is the acquire in kbi_caller_wants_kernel */
+	/* release: pairs with the acquire in kbi_caller_wants_kernel */
+	a_store_rel(&kbi_caller_last, c);
 	return c->kernel;
 }

@@ -1,8 +1,9 @@
-/* posix/fork.c - fork, vfork and clone. The child of fork has the calling thread only, and its kernel thread; the virtual
- * processors of the parent are not there. The child goes on as a plain kernel thread with the same control block: waits
- * block it, pthread_create makes libc's kernel threads. What other threads of the parent held stays held, as
- * on libc. exec and exit need nothing of this; posix_spawn and its kin are call_apart's. Called by libc's fork through
- * pthread_atfork. */
+/* posix/fork.c - fork, vfork and clone. The child of fork has the calling thread only, and its
+ * kernel thread; the parent's virtual processors do not exist in it. The child goes on as a plain
+ * kernel thread with its control block: waits block the kernel thread, and pthread_create makes
+ * kernel threads of libc. Whatever other threads of the parent held stays held, as on libc. exec
+ * and exit need nothing from this unit; posix_spawn and its variants are in call_apart.
+ * Callers: programs; libc's fork, through pthread_atfork. vfork and clone may switch. */
 #include "posix/posix.h"
 
 #include <limits.h>
@@ -21,22 +22,23 @@
 #include "posix/bind.h"
 #include "sync/park.h"
 
-/* Who traces a child that asks for it is the kernel thread that made it. So in a program that has a call of ptrace the
- * caller keeps its kernel thread before it makes one. */
+/* Lets the caller keep its kernel thread before it makes a child, in a program with a call of
+ * ptrace: the tracer of a child that asks to be traced is the kernel thread that made it. */
 static void keep_tracer(void)
 {
 	if (kbi_vp_n && kbi_module_imports("ptrace"))
 		kbi_bind_self(NULL, KBI_BIND_WATCHED);
 }
 
-/* At the gate of control blocks: whoever is on its other side may be ready on this virtual processor. */
+/* Waits at the gate of control blocks: the thread on the other side of the gate may be ready on
+ * this virtual processor. */
 static KBI_SWITCHER void wait_as_thread(a32 *word, uint32_t value)
 {
 	struct kbi_task *self = kbi_self_raw();
 
 	if (self && self->vp && !a_load_rlx(&self->np)) {
 		kbi_park_wait(&word->v_, value, KBI_PARK_ANY, KBI_FOREVER);
-		kbi_signal_bring_mask(); /* a child of fork is to have it */
+		kbi_signal_bring_mask(); /* a child of fork must get the caller's mask */
 	} else {
 		kbi_sys_futex_wait(word, value, NULL);
 	}
@@ -57,19 +59,21 @@ static void before(void)
 	kbi_posix_me.forks++;
 }
 
-/* ---- vfork ----------------------------------------------------------------------------------------------- */
+/* ---- vfork -------------------------------------------------------------------------------- */
 
-/* The child has the caller's memory, and ours. What it calls before its exec - masks, actions, closes - concerns the child:
- * it is no thread of ours. pthread_atfork's handlers do not run. */
+/* The child of vfork has the caller's memory, and ours. Whatever it calls before its exec (masks,
+ * actions, closes) concerns the child, which is no thread of ours. pthread_atfork's handlers do not
+ * run. */
 enum { VFORKS = 8 };
 
 static __thread struct {
-	bool hides; /* the caller of the first is a lightweight thread, */
-	bool lends; /* whose virtual processor is with others */
+	/* the first vfork's caller is a lightweight thread, hidden while the child has its place */
+	bool hides;
+	bool lends; /* its virtual processor is left to other threads */
 	void *back[VFORKS];
 } vforks __attribute__((tls_model("initial-exec")));
 
-/* The caller's place is its child's now. */
+/* Gives the caller's place to its child. */
 static void begin_child(void)
 {
 	struct kbi_task *self = kbi_bind_is_light() ? kbi_self_raw() : NULL;
@@ -80,7 +84,7 @@ static void begin_child(void)
 		return;
 	kbi_np_enter(self);
 	vforks.hides = true;
-	kbi_posix_me.hidden = self; /* others find it there */
+	kbi_posix_me.hidden = self; /* where other threads find the caller */
 	kbi_foreign_hide();
 }
 
@@ -93,8 +97,9 @@ static void end_child(void)
 	kbi_np_leave(kbi_posix_me.hidden);
 }
 
-/* The kernel has the caller wait until the child has executed something or ended, and the child may wait for others of the
- * program before that: so the caller of the first loses its virtual processor. */
+/* Leaves the virtual processor of the first vfork's caller: the kernel lets the caller wait until
+ * the child has executed something or ended, and before that the child may wait for other threads
+ * of the program. */
 static void leave_to_child(void)
 {
 	bool lends = !kbi_posix_me.vforks && kbi_call_may_wait();
@@ -140,12 +145,14 @@ struct kbi_twice kbi_fork_after_vfork(long pid)
 
 KBI_TWICE_CALL(vfork, kbi_fork_before_vfork, kbi_fork_after_vfork, fork);
 
-/* ---- clone ----------------------------------------------------------------------------------------------- */
+/* ---- clone -------------------------------------------------------------------------------- */
 
 typedef int Childs(void *arg);
 
-/* As vfork's, on a stack of its own. A child that was killed while it had one of its own counts no more. */
-static KBI_SWITCHER int clone_in_place(Childs *fn, void *stack, int flags, void *arg, void *const more[3])
+/* Like vfork, but the child runs on a stack of its own. A child that was killed while it had a
+ * child of its own in the same way is no longer counted. */
+static KBI_SWITCHER int clone_in_place(Childs *fn, void *stack, int flags, void *arg,
+	void *const more[3])
 {
 	uint8_t deep = kbi_posix_me.vforks;
 	int r;
@@ -158,7 +165,7 @@ static KBI_SWITCHER int clone_in_place(Childs *fn, void *stack, int flags, void 
 	return r;
 }
 
-/* Is the child to have the caller's memory and its thread pointer, and the caller to wait for it? */
+/* True if the child gets the caller's memory and thread pointer, and the caller waits for it. */
 static bool is_in_place(int flags)
 {
 	const int asked = CLONE_VM | CLONE_VFORK;
@@ -168,7 +175,7 @@ static bool is_in_place(int flags)
 
 KBI_POSIX_API int clone(Childs *fn, void *stack, int flags, void *arg, ...)
 {
-	void *more[3]; /* libc's takes them, whether they are given or not */
+	void *more[3]; /* libc's clone reads them, whether the program passes them or not */
 	va_list rest;
 
 	va_start(rest, arg);
@@ -182,7 +189,7 @@ KBI_POSIX_API int clone(Childs *fn, void *stack, int flags, void *arg, ...)
 
 KBI_POSIX_ALIAS(__clone, clone);
 
-/* ---- fork ------------------------------------------------------------------------------------------------ */
+/* ---- fork --------------------------------------------------------------------------------- */
 
 static void in_parent(void)
 {
@@ -211,7 +218,7 @@ static void in_child(void)
 	kbi_module_after_fork();
 	if (!self)
 		return;
-	/* waits and wakes of a task without a VP go by futex */
+	/* a task without a VP waits, and is woken, by futex */
 	self->vp = NULL;
 	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 	kbi_signal_stack_after_fork();
@@ -227,7 +234,7 @@ void kbi_fork_init(void)
 	pthread_atfork(before, in_parent, in_child);
 }
 
-/* Its first function has returned, and there is no run loop below it. */
+/* Ends the thread: its first function has returned, and there is no run loop below it. */
 void kbi_fork_thread_ends(void)
 {
 	kbi_key_run_destructors();

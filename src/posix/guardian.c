@@ -1,8 +1,10 @@
-/* posix/guardian.c - kernel threads that stand in for lightweight ones when the process is killed.
- * The kernel then marks the robust mutexes of its kernel threads. A lightweight thread that takes one which other
- * processes share gets a kernel thread that does nothing but lend its number as the owner and have the list of the
- * thread's robust mutexes as its own.
- * Callers: posix/delegate; start, block_signals and may_be_lost posix/sentry, proxy. Beginning may switch. */
+/* posix/guardian.c - guardians: kernel threads that stand in for lightweight threads when the
+ * process is killed. The kernel then marks the robust mutexes of its kernel threads. A lightweight
+ * thread that takes a robust mutex which other processes share gets a kernel thread that lends its
+ * number as the owner, registers the thread's list of robust mutexes as its own, and does nothing
+ * else.
+ * Callers: posix/delegate; start, block_signals and may_be_lost also posix/sentry and posix/proxy.
+ * kbi_guardian_begin may switch. */
 #include "posix/posix.h"
 
 #include <stdlib.h>
@@ -32,7 +34,7 @@ void kbi_guardian_block_signals(void)
 {
 	sigset_t all;
 
-	sigfillset(&all); /* but libc's own */
+	sigfillset(&all); /* except libc's own */
 	kbi_libc()->pthread_sigmask(SIG_SETMASK, &all, NULL);
 }
 
@@ -42,7 +44,7 @@ bool kbi_guardian_may_be_lost(void)
 }
 
 struct kbi_guardian {
-	void *head; /* of the lightweight thread's robust mutexes */
+	void *head; /* the lightweight thread's list of robust mutexes */
 	uint32_t tid;
 	kb_sem_t ready, over;
 };

@@ -1,9 +1,10 @@
-/* posix/key.c - keys of thread-specific data. Their values stay in libc's storage, in each thread's own
- * control block, so pthread_getspecific and pthread_setspecific are libc's. We only keep the list of
- * destructors, to run them when a lightweight thread ends; for kernel threads libc does. tss_* are here
- * because libc's call pthread_key_create inside, where we would not see it. The order at a thread's end is
- * libc's: thread_local objects first.
- * Callers: programs, posix/thread. No locks: a row belongs to whoever created the key. Never switches. */
+/* posix/key.c - keys of thread-specific data. Values stay in libc's storage, in each thread's own
+ * control block, so pthread_getspecific and pthread_setspecific are libc's. This unit keeps the
+ * list of destructors and runs them when a lightweight thread ends; for kernel threads libc runs
+ * them. tss_* are here because libc's call pthread_key_create inside libc, where we would not see
+ * it. The order at a thread's end is libc's: thread_local objects first.
+ * Callers: programs, posix/thread. No locks: a row belongs to the creator of the key. Never
+ * switches. */
 #include "posix/posix.h"
 
 #include <limits.h>
@@ -22,7 +23,7 @@ static void note(pthread_key_t key, void (*destructor)(void *))
 
 	if (key >= KEYS)
 		return;
-	/* release: partner is the acquire in run_round */
+	/* release: pairs with the acquire in run_round */
 	a_store_rel(&destructor_of[key], (void *)destructor);
 	while (n <= key && !a_cas_rel(&used, &n, key + 1))
 		;
@@ -58,7 +59,7 @@ KBI_POSIX_API void tss_delete(tss_t key)
 	pthread_key_delete(key);
 }
 
-/* ---- the end of a thread ------------------------------------------------------------------------- */
+/* ---- the end of a thread ------------------------------------------------------------------ */
 
 static bool run_round(void)
 {
@@ -66,7 +67,7 @@ static bool run_round(void)
 	bool any = false;
 
 	for (pthread_key_t key = 0; key < n; key++) {
-		/* acquire: partner is the release in note */
+		/* acquire: pairs with the release in note */
 		void (*destructor)(void *) = (void (*)(void *))a_load_acq(&destructor_of[key]);
 		void *value = destructor ? pthread_getspecific(key) : NULL;
 
@@ -79,7 +80,8 @@ static bool run_round(void)
 	return any;
 }
 
-/* What destructors have set again and again: POSIX lets us stop. And what nobody shall destroy. */
+/* Clears values that destructors have set again and again (POSIX lets us stop), and values without
+ * a destructor. */
 static void forget(void)
 {
 	for (pthread_key_t key = 0; key < a_load_acq(&used); key++)
@@ -89,7 +91,7 @@ static void forget(void)
 
 static void (*call_tls_dtors)(void);
 
-/* libc's own, for thread_local objects of C++; it is not in any header. */
+/* Finds libc's function for thread_local objects of C++, which is not in any header. */
 void kbi_key_find(void)
 {
 	call_tls_dtors = (void (*)(void))(uintptr_t)kbi_names_look_up("__call_tls_dtors");

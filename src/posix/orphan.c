@@ -1,8 +1,9 @@
-/* posix/orphan.c - objects of the parent in the child of fork. Threads that waited for them, or worked on
- * their queues at that moment, are not there; a wake-up or a hand-over to one of them would be lost. So each
- * object forgets them when the child first comes to wait for it or to wake somebody, and its address is
- * noted: whoever waits from then on is real. Callers: posix/mutex, cond, sem, rwlock, barrier, once; in the child
- * only (kbi_posix_forked). A kernel-thread lock, held for the table only. Never switches. */
+/* posix/orphan.c - objects of the parent in the child of fork. Threads that waited for an object,
+ * or worked on its queue at the fork, do not exist in the child; a wake-up of such a thread, or a
+ * hand-over to it, would be lost. So an object forgets its waiters when the child first waits for
+ * it or wakes somebody, and its address is noted: any later waiter is real. Callers: posix/mutex,
+ * cond, sem, rwlock, barrier, once; in the child only (kbi_posix_forked). A kernel-thread lock is
+ * held for the table only. Never switches. */
 #include "posix/posix.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static void leave(void)
 	kbi_lock_leave(&lock);
 }
 
-/* Not from malloc, which may use mutexes itself. Under lock. */
+/* Returns an entry of the table, not from malloc, which may use mutexes itself. Call under lock. */
 static struct known *make_room(void)
 {
 	enum { CHUNK = 65536 };
@@ -54,7 +55,7 @@ static struct known *make_room(void)
 	return room++;
 }
 
-/* Is this the first time? Under lock. */
+/* Returns whether the object is seen for the first time. Call under lock. */
 static bool is_new(const void *object)
 {
 	struct known **list = &lists[((uintptr_t)object >> 3) % LISTS], *k;
@@ -68,7 +69,7 @@ static bool is_new(const void *object)
 	return true;
 }
 
-/* In a child: everything counts as new again. */
+/* Makes every object new again, in a child. */
 void kbi_orphan_all(void)
 {
 	memset(lists, 0, sizeof(lists));

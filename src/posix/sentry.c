@@ -1,11 +1,13 @@
-/* posix/sentry.c - kernel threads that wait in the kernel at a word that other processes change, for all lightweight
- * threads of this process that are parked there: what wakes it in the kernel wakes the first of those. One for each word,
- * made by who first waits there for long; it ends when nobody has for a while. It touches the word by the kernel only:
- * the memory may be gone.
- * A sleeper has left a mark in the word, so that who changes it asks the kernel to wake. It is parked before the sentry is
- * told what to wait for, so a change that comes before the sentry is in the kernel is found by that, and one that comes
- * later wakes it. Who was woken and did not get what it wants says so again, or by kbi_sentry_end that it goes: then the
- * next one is woken, here or in another process. So no wake-up is lost on somebody who has no use for it.
+/* posix/sentry.c - sentries: a sentry is a kernel thread that waits in the kernel at a word that
+ * other processes change, for all lightweight threads of this process that are parked there: when
+ * the kernel wakes it, it wakes the first of these. There is one for each word, made by the first
+ * thread that waits long; it ends when no thread has waited for a while. It reads the word through
+ * the kernel only: the memory may be gone.
+ * No wake-up is lost. A sleeper has left a mark in the word, so that a thread that changes the word
+ * asks the kernel to wake. The sleeper parks before it tells the sentry the value to wait for: a
+ * change before the sentry is in the kernel makes the sentry's wait fail, and a later change wakes
+ * it. A thread that was woken and did not get what it wants sleeps again, or leaves by
+ * kbi_sentry_end: then the next thread is woken, here or in another process.
  * Callers: posix/delegate. Sleeping may switch; the table is under a kernel-thread lock. */
 #include "posix/posix.h"
 
@@ -16,23 +18,23 @@
 #include "sync/park.h"
 #include "sync/sem.h"
 
-enum { LISTS = 64, MAX = 256 /* words */, STAY_S = 1 };
+enum { LISTS = 64, MAX = 256 /* words with a sentry */, STAY_S = 1 };
 
 struct kbi_sentry {
 	/* under lock */
 	struct kbi_sentry *next;
 	unsigned users;
-	bool armed;    /* somebody has parked since it last took `seen` */
-	bool looking;  /* it is in the kernel, or will ask whether it is armed before it sleeps */
+	bool armed;    /* a thread has parked since the sentry last took `seen` */
+	bool looking;  /* it is in the kernel, or will check `armed` before it sleeps */
 	bool over;
-	uint32_t seen; /* what to wait at the word for */
+	uint32_t seen; /* the value to wait for at the word */
 	/* constant */
 	const uint32_t *word;
 	kb_sem_t job;
 };
 
 static struct kbi_sentry *lists[LISTS]; /* under lock */
-static unsigned n;                      /* under lock */
+static unsigned n;                      /* number of sentries; under lock */
 static a32 lock;
 
 static void enter(void)
@@ -52,7 +54,7 @@ static struct kbi_sentry **list_of(const uint32_t *word)
 	return &lists[((uintptr_t)word >> 3) % LISTS];
 }
 
-/* Under lock. */
+/* Finds the word's sentry. Call under lock. */
 static struct kbi_sentry *find(const uint32_t *word)
 {
 	struct kbi_sentry *s = *list_of(word);
@@ -62,7 +64,7 @@ static struct kbi_sentry *find(const uint32_t *word)
 	return s;
 }
 
-/* Under lock. */
+/* Takes s out of the table. Call under lock. */
 static void take_out(struct kbi_sentry *s)
 {
 	struct kbi_sentry **at = list_of(s->word);
@@ -73,9 +75,9 @@ static void take_out(struct kbi_sentry *s)
 	n--;
 }
 
-/* ---- the kernel thread ----------------------------------------------------------------------------- */
+/* ---- the kernel thread -------------------------------------------------------------------- */
 
-/* False: it ends. */
+/* Waits for a job. False: the sentry ends. */
 static bool is_needed(struct kbi_sentry *s)
 {
 	bool armed = false, ends = false;
@@ -101,7 +103,7 @@ static void wake_one(const uint32_t *word, bool woken)
 		kbi_sys_futex_wake_shared(word, 1);
 }
 
-/* Until nobody has parked since it last woke somebody. */
+/* Waits at the word, and wakes, until no thread has parked since the last wake-up. */
 static void look(struct kbi_sentry *s)
 {
 	static const struct timespec stay = { STAY_S, 0 };
@@ -136,7 +138,7 @@ static void *sentry_body(void *arg)
 	return NULL;
 }
 
-/* ---- who waits ------------------------------------------------------------------------------------- */
+/* ---- the waiting thread ------------------------------------------------------------------- */
 
 static struct kbi_sentry *make(const uint32_t *word)
 {
@@ -152,7 +154,8 @@ static struct kbi_sentry *make(const uint32_t *word)
 	return NULL;
 }
 
-/* Another may have made one meanwhile. */
+/* Puts the new sentry into the table, unless another thread has made one; returns the one in the
+ * table. */
 static struct kbi_sentry *enlist(struct kbi_sentry *made)
 {
 	struct kbi_sentry *s;
@@ -217,7 +220,8 @@ static void arm(struct kbi_sentry *s, uint32_t seen)
 		kb_sem_post(&s->job);
 }
 
-/* Asked when the caller is parked, and before each of its sleeps. */
+/* Arms the sentry; called when the caller is parked, and before each of its sleeps. Returns EINTR
+ * after a signal. */
 static int arm_and_stop(struct kbi_task *self)
 {
 	arm(kbi_posix_me.sentry, kbi_posix_me.sentry_seen);
@@ -228,5 +232,6 @@ void kbi_sentry_sleep(struct kbi_sentry *s, uint32_t seen, uint64_t until)
 {
 	kbi_posix_me.sentry = s;
 	kbi_posix_me.sentry_seen = seen;
-	kbi_park_wait_until(s->word, seen, KBI_PARKED_WITH_SENTRY, (struct kbi_until){ until, arm_and_stop });
+	kbi_park_wait_until(s->word, seen, KBI_PARKED_WITH_SENTRY,
+		(struct kbi_until){ until, arm_and_stop });
 }

@@ -1,6 +1,7 @@
-/* posix/time.c - the functions that sleep. A lightweight thread sleeps on its virtual processor's deadline
- * heap; everybody else in libc's own. Clocks that libc's clock_nanosleep knows and we do not (the process's CPU time) are
- * libc's too; until a lightweight thread has used so much CPU time its clock is looked at again and again.
+/* posix/time.c - the functions that sleep. A lightweight thread sleeps on its virtual processor's
+ * deadline heap; any other thread in libc's function. libc also serves the clocks that we do not. A
+ * wait until a lightweight thread or the program has used some CPU time reads that clock again and
+ * again.
  * Callers: programs. All may switch and are cancellation points. */
 #include "posix/call_priv.h"
 
@@ -19,11 +20,12 @@ static bool is_ours(clockid_t clock)
 	return (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC) && kbi_posix_light();
 }
 
-/* Sleeps until the deadline, then 0; EINTR: a signal handler ran. */
+/* Sleeps until the deadline, then returns 0; EINTR: a signal handler ran. */
 static int sleep_until(uint64_t deadline, bool cancels)
 {
 	struct kbi_task *self = kbi_self();
-	struct kbi_until until = cancels ? kbi_posix_until_cancelled(deadline) : kbi_posix_until(deadline);
+	struct kbi_until until = cancels ? kbi_posix_until_cancelled(deadline)
+		: kbi_posix_until(deadline);
 
 	kbi_slice_note(self);
 	for (;;) {
@@ -58,7 +60,8 @@ static int sleep_relative(const struct timespec *t, struct timespec *left, bool 
 	int e;
 
 	if (!ns) {
-		sched_yield(); /* the kernel would let others run, and programs that wait for them ask for no more */
+		/* the kernel would let other threads run, and a program that waits so expects no more */
+		sched_yield();
 		return 0;
 	}
 	e = sleep_until(deadline, cancels);
@@ -70,23 +73,26 @@ static int sleep_relative(const struct timespec *t, struct timespec *left, bool 
 	return e;
 }
 
-static int sleep_ours(clockid_t clock, int flags, const struct timespec *t, struct timespec *left, bool cancels)
+static int sleep_ours(clockid_t clock, int flags, const struct timespec *t, struct timespec *left,
+	bool cancels)
 {
 	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
 		return EINVAL;
 	if (cancels)
 		kbi_cancel_test();
-	return flags & TIMER_ABSTIME ? sleep_absolute(clock, t, cancels) : sleep_relative(t, left, cancels);
+	return flags & TIMER_ABSTIME ? sleep_absolute(clock, t, cancels)
+		: sleep_relative(t, left, cancels);
 }
 
-/* A lightweight thread whose virtual processor is left to others; the frame may be unwound by a cancellation. */
+/* Ends the wait of a lightweight thread that has left its virtual processor; a cancellation may
+ * unwind the frame. */
 static void come_back(const bool *left)
 {
 	if (*left)
 		kbi_call_rejoin();
 }
 
-/* The runtime's own signals do not end it. */
+/* Sleeps in libc. The runtime's own signals do not end the sleep. */
 static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
 	struct timespec rest = { 0, 0 };
@@ -107,7 +113,7 @@ static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, str
 	return e;
 }
 
-/* ---- until a lightweight thread has used so much CPU time -------------------------------------------------------- */
+/* ---- until a lightweight thread has used so much CPU time --------------------------------- */
 
 static int doze(uint64_t ns)
 {
@@ -117,7 +123,8 @@ static int doze(uint64_t ns)
 				   kbi_libc()->clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* It cannot use more in a time than that. EINVAL: it has ended. */
+/* Sleeps until the thread has used that much: in a given time it cannot use more. EINVAL: the
+ * thread has ended. */
 static int sleep_until_used(clockid_t clock, uint64_t until, uint64_t *left)
 {
 	enum { LEAST = 1000000 };
@@ -135,8 +142,10 @@ static int sleep_until_used(clockid_t clock, uint64_t until, uint64_t *left)
 	return t ? e : EINVAL;
 }
 
-/* Where the kernel has a clock for each of the program's processes. Each has one processor at most. */
-static int sleep_until_program_used(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+/* The same for the program's clock, where the kernel has a clock for each of its processes, which
+ * use a processor each at most. */
+static int sleep_until_program_used(clockid_t clock, int flags, const struct timespec *t,
+	struct timespec *left)
 {
 	enum { LEAST = 1000000 };
 	enum kbi_body_clock kind = (enum kbi_body_clock)kbi_body_clock_of(clock);
@@ -156,8 +165,9 @@ static int sleep_until_program_used(clockid_t clock, int flags, const struct tim
 	return e == EINTR && used >= until ? 0 : e;
 }
 
-/* Nobody sleeps until it has used something itself. */
-static int sleep_on_clock(struct kb_thread *of, clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+/* Sleeps on a thread's clock. EINVAL: on its own, which would never advance. */
+static int sleep_on_clock(struct kb_thread *of, clockid_t clock, int flags,
+	const struct timespec *t, struct timespec *left)
 {
 	uint64_t until = flags & TIMER_ABSTIME ? 0 : kbi_clock_read(of), rest = 0;
 	int e;
@@ -170,7 +180,8 @@ static int sleep_on_clock(struct kb_thread *of, clockid_t clock, int flags, cons
 	return e;
 }
 
-KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t,
+	struct timespec *left)
 {
 	struct kb_thread *of = kbi_clock_whose(clock);
 
@@ -183,7 +194,8 @@ KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct times
 	return sleep_ours(clock, flags, t, left, true);
 }
 
-long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t,
+	struct timespec *left)
 {
 	struct kb_thread *of = kbi_clock_whose(clock);
 
@@ -232,8 +244,9 @@ KBI_POSIX_API int thrd_sleep(const struct timespec *t, struct timespec *left)
 	return e == 0 ? 0 : e == EINTR ? -1 : -2;
 }
 
-/* Where no other thread is ready here, another process may have to do what is waited for; with more virtual processors than
- * processors, a thread whose virtual processor has none. The kernel's other threads have their turn now and then. */
+/* Offers the processor to the kernel's other threads in every 32nd call, if no other thread is
+ * ready here, since another process may have to run first; or if there are more virtual processors
+ * than processors, since a thread's virtual processor may be without a processor. */
 static void offer_processor(const struct kbi_task *self)
 {
 	enum { EVERY = 32 };
