@@ -1,6 +1,6 @@
-/* posix/attribute.c - what a thread changes of its kernel thread. Contract in attribute.h. Before the change the caller
- * gets a kernel thread of its own (posix/bind), unless nothing would change or every thread is to have it (seccomp's and
- * Landlock's flags for that). */
+/* posix/attribute.c - changes that a thread makes to its kernel thread. Contract in attribute.h.
+ * Before the change the caller gets a kernel thread of its own (posix/bind), unless nothing would
+ * change or all threads are to get the change (by flags of seccomp and Landlock). */
 #include "posix/attribute.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "os/sys.h"
 #include "posix/bind.h"
 
-/* ---- prctl ----------------------------------------------------------------------------------------------- */
+/* ---- prctl -------------------------------------------------------------------------------- */
 
 /* Numbers that not every header has. */
 enum {
@@ -34,7 +34,8 @@ enum {
 };
 enum { SCHED_CORE_GET = 0 };
 
-/* A switch of the runtime's would have to set it again, or cannot; 0: it is the process's, or cannot be set. */
+/* Returns why the option needs a kernel thread of the caller's own: at a switch the runtime would
+ * have to set it again, or cannot; 0: it is the process's, or cannot be set. */
 static uint32_t prctl_why(int option, unsigned long a)
 {
 	switch (option) {
@@ -48,7 +49,9 @@ static uint32_t prctl_why(int option, unsigned long a)
 		return a == SCHED_CORE_GET ? 0 : KBI_BIND_CHANGED;
 	case SET_SYSCALL_USER_DISPATCH:
 		return KBI_BIND_ALONE;
-	case PR_SET_PDEATHSIG: /* where that is a process's, its parent is the first one, and what it means is another */
+	/* where virtual processors are processes it is a process's state, the parent is the first
+	 * process, and it would mean something else */
+	case PR_SET_PDEATHSIG:
 		return kbi_sys_from.processes ? 0 : KBI_BIND_ALONE;
 	case PR_SET_UNALIGN:
 	case PR_SET_KEEPCAPS:
@@ -90,14 +93,16 @@ static bool binds(const char *call, uint32_t why, long *r)
 
 bool kbi_attribute_may_set(int option, unsigned long a, long *r)
 {
-	if (option == PR_SET_SECCOMP) /* the program may filter what it does not know that we do */
+	/* the filter may forbid system calls that we make unknown to the program */
+	if (option == PR_SET_SECCOMP)
 		kbi_segment_close();
 	return binds("prctl", prctl_why(option, a), r);
 }
 
-/* ---- for all threads at once ----------------------------------------------------------------------------- */
+/* ---- for all threads at once -------------------------------------------------------------- */
 
-/* The kernel sees to the kernel threads of the calling process. */
+/* Makes the call in all processes of the program; the kernel applies it to all kernel threads of a
+ * process. */
 static long in_every_process(long n, const long *a)
 {
 	struct kbi_everywhere_call c = { .nr = n, .rights = true, .pointer = -1 };
@@ -108,7 +113,8 @@ static long in_every_process(long n, const long *a)
 	return kbi_everywhere(&c);
 }
 
-/* With the filter or domain all get the caller's no_new_privs, as the kernel's threads do. */
+/* Makes the call for all threads. With the filter or domain all get the caller's no_new_privs, as
+ * the kernel's threads do. */
 static long for_all(long n, const long *a)
 {
 	static const long modest[6] = { PR_SET_NO_NEW_PRIVS, 1 };
@@ -122,14 +128,14 @@ static long for_all(long n, const long *a)
 	return r;
 }
 
-/* ---- seccomp, Landlock ----------------------------------------------------------------------------------- */
+/* ---- seccomp, Landlock -------------------------------------------------------------------- */
 
 enum { SET_MODE_STRICT, SET_MODE_FILTER, FILTER_TSYNC = 1 };
 
 static bool seccomp_by_number(const long *a, long *r)
 {
 	if (a[0] != SET_MODE_STRICT && a[0] != SET_MODE_FILTER)
-		return false; /* a question */
+		return false; /* it only asks */
 	kbi_segment_close();
 	if (a[0] == SET_MODE_FILTER && a[1] & FILTER_TSYNC) {
 		*r = for_all(SYS_seccomp, a);
@@ -148,11 +154,12 @@ static bool landlock_by_number(const long *a, long *r)
 	return true;
 }
 
-/* ---- keyrings -------------------------------------------------------------------------------------------- */
+/* ---- keyrings ----------------------------------------------------------------------------- */
 
 enum { JOIN_SESSION_KEYRING = 1, SET_REQKEY_KEYRING = 14 };
 
-/* KEY_SPEC_THREAD_KEYRING, KEY_SPEC_PROCESS_KEYRING: made where they are named for the first time. */
+/* True for KEY_SPEC_THREAD_KEYRING and KEY_SPEC_PROCESS_KEYRING, which are made when they are first
+ * named. */
 static bool is_callers_keyring(long id)
 {
 	return (int)id == -1 || (int)id == -2;
@@ -163,36 +170,42 @@ static uint32_t keys_why(long n, const long *a)
 	bool changes;
 
 	if (n == SYS_keyctl)
-		changes = a[0] == JOIN_SESSION_KEYRING || a[0] == SET_REQKEY_KEYRING || is_callers_keyring(a[1]) ||
+		changes = a[0] == JOIN_SESSION_KEYRING || a[0] == SET_REQKEY_KEYRING ||
+			is_callers_keyring(a[1]) ||
 			  is_callers_keyring(a[2]);
 	else
 		changes = is_callers_keyring(a[n == SYS_add_key ? 4 : 3]);
 	return changes ? KBI_BIND_CHANGED : 0;
 }
 
-/* ---- by number ------------------------------------------------------------------------------------------- */
+/* ---- by number ---------------------------------------------------------------------------- */
 
 #ifdef SYS_arch_prctl
-enum { SET_GS = 0x1001, SET_CPUID = 0x1012, SHADOW_STACK = 0x5001, SHADOW_STACK_LAST = 0x5004 }; /* of arch_prctl */
+/* codes of arch_prctl */
+enum { SET_GS = 0x1001, SET_CPUID = 0x1012, SHADOW_STACK = 0x5001, SHADOW_STACK_LAST = 0x5004 };
 
 static uint32_t arch_why(long code)
 {
-	bool is = code == SET_GS || code == SET_CPUID || (code >= SHADOW_STACK && code <= SHADOW_STACK_LAST);
+	bool is = code == SET_GS || code == SET_CPUID ||
+		(code >= SHADOW_STACK && code <= SHADOW_STACK_LAST);
 
 	return is ? KBI_BIND_CHANGED : 0;
 }
 #endif
 
-/* A question, or as it is. */
+/* 0 if the call only asks, or changes nothing. */
 static uint32_t personality_why(unsigned long persona)
 {
-	return persona == 0xffffffff || kbi_sys(SYS_personality, 0xffffffffu) == (long)persona ? 0 : KBI_BIND_TURNED;
+	return persona == 0xffffffff || kbi_sys(SYS_personality, 0xffffffffu) == (long)persona ? 0
+		: KBI_BIND_TURNED;
 }
 
-/* What setfsuid and setfsgid answer to a number that is none. */
+/* 0 if the call changes nothing: setfsuid and setfsgid return the current value for an invalid
+ * number. */
 static uint32_t files_why(long n, long id)
 {
-	return (uint32_t)id == UINT32_MAX || kbi_sys(n, -1) == (long)(uint32_t)id ? 0 : KBI_BIND_CHANGED;
+	return (uint32_t)id == UINT32_MAX ||
+		kbi_sys(n, -1) == (long)(uint32_t)id ? 0 : KBI_BIND_CHANGED;
 }
 
 static uint32_t why_by_number(long n, const long *a)
@@ -231,10 +244,10 @@ static uint32_t why_by_number(long n, const long *a)
 	}
 }
 
-/* ---- memory policy ------------------------------------------------------------------------------------------- */
+/* ---- memory policy ------------------------------------------------------------------------ */
 
-/* hwloc, and so MPI, sets it to try it and then sets it back. Without a word: a program that sets it to keep it hardly
- * minds its kernel thread. */
+/* Handles set_mempolicy. hwloc, and so MPI, sets a policy as a test and then sets it back. No
+ * message is printed: a program that sets a policy to keep it hardly minds its kernel thread. */
 static bool policy_by_number(const long *a, long *r)
 {
 	enum { UNKNOWN, PLAIN, GIVEN };
@@ -274,7 +287,7 @@ bool kbi_attribute_by_number(long n, const long *a, long *r)
 	}
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------- */
+/* ---- functions ---------------------------------------------------------------------------- */
 
 KBI_POSIX_API int unshare(int flags)
 {
@@ -291,7 +304,7 @@ KBI_POSIX_API int capset(void *header, const void *data)
 	return kbi_bind_change("capset", KBI_BIND_CHANGED) ? kbi_libc()->capset(header, data) : -1;
 }
 
-/* Of those two there is no failure: the answer is what was before. */
+/* These two report no failure: they return the previous value. */
 KBI_POSIX_API int setfsuid(uid_t id)
 {
 	bool may = !files_why(SYS_setfsuid, (long)id) || kbi_bind_change("setfsuid", KBI_BIND_CHANGED);

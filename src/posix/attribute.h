@@ -1,15 +1,17 @@
-/* posix/attribute.h - what the kernel keeps for each thread and a thread changes of its own: filters, privileges,
- * namespaces, timer slack and the like. A lightweight thread keeps its kernel thread before it does (posix/bind);
- * doc/posix.md lists what there is. Callers: posix/identity, for calls by their numbers; programs. Never switches. */
+/* posix/attribute.h - state that the kernel keeps for each thread and that a thread changes for
+ * itself: filters, privileges, namespaces, timer slack and the like. A lightweight thread gets a
+ * kernel thread of its own first (posix/bind); doc/posix.md lists the calls. Callers:
+ * posix/identity, for calls by their numbers; programs. Never switches. */
 #ifndef KBI_ATTRIBUTE_H
 #define KBI_ATTRIBUTE_H
 
 #include <stdbool.h>
 
-/* prctl(option, a, ...): the caller keeps its kernel thread if that takes one. False: it has been dealt with, or cannot
- * be; *r as the kernel gives it. */
+/* Prepares prctl(option, a, ...): the caller gets a kernel thread of its own if the option needs
+ * one. True: make the call. False: there are no more kernel threads; *r: the kernel's result. */
 bool kbi_attribute_may_set(int option, unsigned long a, long *r);
-/* A call by its number, with its arguments. True: it has been made, or cannot be; *r as the kernel gives it. */
+/* Prepares or makes the call of number n. True: it has been made, or cannot be; *r: the kernel's
+ * result. False: make the call. */
 bool kbi_attribute_by_number(long n, const long *a, long *r);
 
 #endif

@@ -1,5 +1,6 @@
-/* posix/barrier.c - pthread_barrier_*. Process-shared ones carry libc's mark, at a place that ours leave
- * zero, and are libc's; for a lightweight thread another waits there (posix/proxy). Callers: programs. Waits may switch. */
+/* posix/barrier.c - pthread_barrier_*. Process-shared barriers have libc's mark, at a place that
+ * our barriers leave zero, and are libc's; there a lightweight thread waits aside, or a proxy waits
+ * for it (posix/proxy). Callers: programs. Waits may switch. */
 #include "posix/posix.h"
 
 #include "sync/barrier.h"
@@ -17,7 +18,7 @@ static inline kb_barrier_t *ours(pthread_barrier_t *b)
 	return (kb_barrier_t *)(void *)b;
 }
 
-/* In the child of fork, where nobody waits yet. */
+/* Returns our barrier; in the child of fork it forgets the parent's waiters first. */
 static inline kb_barrier_t *live(pthread_barrier_t *b)
 {
 	if (kbi_unlikely(kbi_posix_forked))
@@ -30,16 +31,17 @@ static inline bool is_libcs(pthread_barrier_t *b)
 	return kbi_unlikely(ours(b)->shared != 0);
 }
 
-KBI_POSIX_API int pthread_barrier_init(pthread_barrier_t *restrict b, const pthread_barrierattr_t *restrict attr,
-				       unsigned count)
+KBI_POSIX_API int pthread_barrier_init(pthread_barrier_t *restrict b,
+	const pthread_barrierattr_t *restrict attr, unsigned count)
 {
 	int shared = PTHREAD_PROCESS_PRIVATE;
 
 	if (attr)
 		pthread_barrierattr_getpshared(attr, &shared);
 	if (shared != PTHREAD_PROCESS_PRIVATE)
-		return kbi_shared_is_known(KBI_SHARED_BARRIER) ? kbi_libc()->pthread_barrier_init(b, attr, count) :
-								 kbi_shared_refuse(KBI_SHARED_BARRIER);
+		return kbi_shared_is_known(KBI_SHARED_BARRIER)
+			? kbi_libc()->pthread_barrier_init(b, attr, count)
+			: kbi_shared_refuse(KBI_SHARED_BARRIER);
 	if (count == 0 || count > INT_MAX)
 		return EINVAL;
 	memset(b, 0, sizeof(*b));
@@ -60,9 +62,9 @@ KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
 	_Static_assert(KB_BARRIER_SERIAL == PTHREAD_BARRIER_SERIAL_THREAD, "the same answer");
 	if (is_libcs(b))
 		return kbi_posix_light() ? kbi_proxy_barrier(b) : kbi_libc()->pthread_barrier_wait(b);
-	if (kbi_unlikely(ours(b)->need == 0)) /* never made: nobody would come last */
+	if (kbi_unlikely(ours(b)->need == 0)) /* not initialised: no thread would ever be the last */
 		return EINVAL;
-	/* EINTR: it is cancelled, asynchronously, or a handler ran on a kernel thread */
+	/* EINTR: an asynchronous cancellation, or a handler ran on a kernel thread */
 	do {
 		e = kbi_barrier_wait(live(b), kbi_posix_until_granted(KBI_FOREVER));
 		kbi_signal_resumed();

@@ -1,8 +1,9 @@
-/* posix/cond.c - pthread_cond_* and cnd_*. A process-shared one carries libc's mark (bit 0 of its word of flags,
- * beyond the bytes that kb_cond_t uses) and is libc's; the rest are ours, with any mutex. The names carry no
- * version: they also serve GLIBC_2.2.5 callers, whose condition variables are as large.
- * Callers: programs. Waits may switch and are cancellation points; the mutex is held again when a cancelled
- * thread unwinds. */
+/* posix/cond.c - pthread_cond_* and cnd_*. A process-shared condition variable has libc's mark (bit
+ * 0 of its flag word, behind the bytes that kb_cond_t uses) and is libc's; all further ones are
+ * ours, with any mutex. The names have no version: they also serve GLIBC_2.2.5 callers, whose
+ * condition variables have the size of ours.
+ * Callers: programs. Waits may switch and are cancellation points; a cancelled thread holds the
+ * mutex again when it unwinds. */
 #include "posix/posix.h"
 
 #include <string.h>
@@ -25,7 +26,8 @@ static int init_shared(pthread_cond_t *c, const pthread_condattr_t *attr)
 						      kbi_shared_refuse(KBI_SHARED_COND);
 }
 
-KBI_POSIX_API int pthread_cond_init(pthread_cond_t *restrict c, const pthread_condattr_t *restrict attr)
+KBI_POSIX_API int pthread_cond_init(pthread_cond_t *restrict c,
+	const pthread_condattr_t *restrict attr)
 {
 	int shared = PTHREAD_PROCESS_PRIVATE;
 	clockid_t clock = CLOCK_REALTIME;
@@ -69,21 +71,22 @@ KBI_POSIX_API int pthread_cond_broadcast(pthread_cond_t *c)
 	return kb_cond_broadcast(ours(c));
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------ */
+/* ---- waiting ------------------------------------------------------------------------------ */
 
 static int unlock_any(void *m)
 {
 	return pthread_mutex_unlock(m);
 }
 
-/* Our condition variable, libc's mutex. */
+/* Waits at our condition variable with libc's mutex. */
 static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until until)
 {
 	int e, locked;
 
-	m->__data.__nusers++; /* as libc's own wait leaves it: so it cannot be destroyed meanwhile */
+	/* as libc's own wait does, so that the mutex cannot be destroyed meanwhile */
+	m->__data.__nusers++;
 	e = kbi_cond_wait_any(c, unlock_any, m, until);
-	if (kbi_unlikely(e < 0)) { /* not the caller's, or destroyed */
+	if (kbi_unlikely(e < 0)) { /* not the caller's mutex, or destroyed */
 		m->__data.__nusers--;
 		return -e;
 	}
@@ -93,8 +96,8 @@ static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until un
 	return locked ? locked : e;
 }
 
-/* A signal's handler runs while the thread keeps its place, and before the mutex is asked for: whoever holds it may
- * wait for the handler. */
+/* A signal's handler runs while the thread keeps its place, before it locks the mutex, whose holder
+ * may wait for the handler. */
 static int stop_in_place(struct kbi_task *self)
 {
 	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : kbi_posix_stop_in_place(self);
@@ -107,12 +110,14 @@ static inline int wait_with_ours(kb_cond_t *c, pthread_mutex_t *m, struct kbi_un
 	return kbi_posix_calm() ? kbi_cond_wait_asked(c, mutex, until) : kbi_cond_wait(c, mutex, until);
 }
 
-/* A mutex that is not locked: libc's unlock of a normal one says nothing, and locks it after the wait. */
+/* Waits with a mutex that is not locked: libc's unlock of a normal mutex returns no error, and libc
+ * locks it after the wait. */
 static KBI_NOINLINE int wait_unlocked(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until until)
 {
 	int e = EPERM;
 
-	if ((m->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE || (m->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK)
+	if ((m->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE ||
+		(m->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK)
 		return EPERM;
 	while (e == EPERM) {
 		pthread_mutex_trylock(m);
@@ -121,7 +126,8 @@ static KBI_NOINLINE int wait_unlocked(kb_cond_t *c, pthread_mutex_t *m, struct k
 	return e;
 }
 
-/* One wait, after kbi_cancel_test. A wake-up by an asynchronous cancellation counts as spurious, as POSIX lets it. */
+/* Waits once; call after kbi_cancel_test. A wake-up by an asynchronous cancellation counts as
+ * spurious, which POSIX permits. */
 static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
 {
 	struct kbi_until until = { deadline, stop_in_place };
@@ -147,16 +153,19 @@ static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t dead
 	return e == EINTR || e == ECANCELED ? 0 : e;
 }
 
-/* libc's condition variable waits in the kernel with the mutex as libc has it. Lightweight threads that sleep for that
- * look once more, for libc does not tell them. */
-static int wait_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+/* Waits in libc, in the kernel, with a mutex of libc. Lightweight threads that sleep for the mutex
+ * are told, since libc does not tell them of its unlock. */
+static int wait_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+	const struct timespec *abstime)
 {
 	kbi_delegate_tell(&m->__data.__lock, 1);
 	return kbi_proxy_cond_in_libc(c, m, clock, abstime);
 }
 
-/* A mutex of ours is given back and locked by this thread: libc waits with another. */
-static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+/* Waits at libc's condition variable. If the mutex is ours, this thread unlocks and locks it, and
+ * libc waits with another mutex. */
+static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+	const struct timespec *abstime)
 {
 	int e;
 
@@ -167,7 +176,8 @@ static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, co
 	return e < 0 ? wait_in_libc(c, m, clock, abstime) : e;
 }
 
-static int wait_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+static int wait_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+	const struct timespec *abstime)
 {
 	kbi_cancel_test();
 	return wait_ours(c, m, kbi_posix_deadline(clock, abstime));
@@ -191,8 +201,8 @@ KBI_POSIX_API int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mut
 	return wait_until(c, m, (clockid_t)ours(c)->clock, abstime);
 }
 
-KBI_POSIX_API int pthread_cond_clockwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m, clockid_t clock,
-					 const struct timespec *restrict abstime)
+KBI_POSIX_API int pthread_cond_clockwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m,
+	clockid_t clock, const struct timespec *restrict abstime)
 {
 	if (!kbi_posix_time_ok(abstime) || !kbi_posix_clock_ok(clock))
 		return EINVAL;
@@ -201,7 +211,7 @@ KBI_POSIX_API int pthread_cond_clockwait(pthread_cond_t *restrict c, pthread_mut
 	return wait_until(c, m, clock, abstime);
 }
 
-/* ---- C11 ---------------------------------------------------------------------------------------- */
+/* ---- C11 ---------------------------------------------------------------------------------- */
 
 static inline pthread_cond_t *posix(cnd_t *c)
 {
@@ -238,7 +248,8 @@ KBI_POSIX_API int cnd_wait(cnd_t *c, mtx_t *m)
 	return c11_result(pthread_cond_wait(posix(c), (pthread_mutex_t *)(void *)m));
 }
 
-KBI_POSIX_API int cnd_timedwait(cnd_t *restrict c, mtx_t *restrict m, const struct timespec *restrict abstime)
+KBI_POSIX_API int cnd_timedwait(cnd_t *restrict c, mtx_t *restrict m,
+	const struct timespec *restrict abstime)
 {
 	return c11_result(pthread_cond_timedwait(posix(c), (pthread_mutex_t *)(void *)m, abstime));
 }

@@ -1,6 +1,6 @@
-/* posix/cond_flags.c - where libc's condition variables have their word of flags: at byte 36 up to glibc 2.40, at 28 from
- * 2.41 on. The libc that runs may be newer than the libc of the build: it is asked. Contract in posix.h.
- * Runs in the constructor. */
+/* posix/cond_flags.c - finds the flag word of libc's condition variables: at byte 36 up to glibc
+ * 2.40, at byte 28 from 2.41 on. The libc that runs may be newer than the libc of the build, so it
+ * is asked. Contract in posix.h. Runs in the constructor. Never switches. */
 #include "posix/posix.h"
 
 #include <string.h>

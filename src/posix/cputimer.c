@@ -1,9 +1,9 @@
 /* posix/cputimer.c - contract in cputimer.h.
- *
- * A kernel thread, started with the first timer on another thread's clock, looks at the clocks: a thread cannot use more
- * of the processor in a time than that, so it sleeps until the first timer may be due, a millisecond at least, and longer
- * the longer a thread has used nothing. What has become due more often than it was told of is the overrun, as where the
- * signal before is still pending. Timers are under a lock that no handler interrupts; signals are sent outside it. */
+ * A kernel thread, started with the first timer on another thread's clock, reads the clocks. A
+ * thread cannot use more CPU time than passes, so the kernel thread sleeps until the first timer
+ * may be due: at least a millisecond, and longer the longer the timer's thread has used nothing. If
+ * a timer becomes due again before its last signal was taken, it counts as overrun. Timers are
+ * under a lock that no handler interrupts; signals are sent outside the lock. */
 #include "posix/cputimer.h"
 
 #include <limits.h>
@@ -24,27 +24,27 @@ enum { SECOND = 1000000000, LEAST = 1000000, MOST = 20000000 /* ns */ };
 struct cputimer {
 	struct cputimer *next;
 	uintptr_t id;
-	struct kbi_signal_to of; /* whose clock */
-	struct kbi_signal_to to; /* whom it signals; t NULL: the process, or a kernel thread */
+	struct kbi_signal_to of; /* the thread whose clock it is on */
+	struct kbi_signal_to to; /* the thread to signal; t NULL: the process, or a kernel thread */
 	struct sigevent event;
-	uint64_t at;             /* when it is due, by that clock; 0: it is not set */
+	uint64_t at;             /* the time by that clock when it is due; 0: it is not set */
 	uint64_t interval;       /* ns; 0: once */
-	uint64_t seen, nap;      /* the clock at the last look, and how long to sleep if it stands still */
-	uint64_t missed;         /* since the last signal */
-	int overrun;             /* what that told */
+	uint64_t seen, nap;      /* the clock at the last look; ns to sleep if it stands still */
+	uint64_t missed;         /* expirations since the last signal */
+	int overrun;             /* the overrun count of that signal */
 };
 
 static a32 lock, bell, n_timers, serving;
 static struct cputimer *all; /* under the lock */
 
-/* ---- the clock thread ------------------------------------------------------------------------------------- */
+/* ---- the clock thread --------------------------------------------------------------------- */
 
 static uint64_t used_by(const struct kbi_signal_to *of)
 {
 	return kbi_clock_read(of->t);
 }
 
-/* Under the lock: the signal before has not been taken. pending: of the process. */
+/* True if the last signal has not been taken. pending: the process's. Call under the lock. */
 static bool is_pending(const struct cputimer *c, uint64_t pending)
 {
 	uint64_t bit = c->event.sigev_signo > 0 ? kbi_signal_bit(c->event.sigev_signo) : 0;
@@ -54,7 +54,8 @@ static bool is_pending(const struct cputimer *c, uint64_t pending)
 	return c->event.sigev_notify == SIGEV_SIGNAL && (pending & bit);
 }
 
-/* True: it is due, and c has been moved on to the next time. *nap: it may be due then. */
+/* True: it is due, and c has been moved to the next time. *nap: reduced to the time until it may be
+ * due. */
 static bool is_due(struct cputimer *c, uint64_t *nap)
 {
 	uint64_t used, more;
@@ -85,7 +86,7 @@ static uint64_t pending_for_process(void)
 	return set | kbi_signal_at_post();
 }
 
-/* The next one that is to be told, as it is now. */
+/* Finds the next timer to report; *found: a copy of it. */
 static bool find_due(struct cputimer *found, uint64_t *nap)
 {
 	uint64_t old = kbi_signal_enter(&lock), pending = pending_for_process();
@@ -133,7 +134,7 @@ static void *notify(void *arg)
 	return NULL;
 }
 
-/* A kernel thread of libc's for each time, as libc makes them. */
+/* Starts a kernel thread of libc for each expiration, as libc does. */
 static void start_thread(const struct cputimer *c)
 {
 	struct call *call = malloc(sizeof(*call));
@@ -174,7 +175,8 @@ static void tell(const struct cputimer *c)
 
 static void *serve(void *unused)
 {
-	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) | kbi_everywhere_bit());
+	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
+		kbi_everywhere_bit());
 	struct cputimer due = { 0 };
 	struct timespec t;
 
@@ -182,7 +184,8 @@ static void *serve(void *unused)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, KBI_MASK_BYTES);
 	kbi_handoff_helps();
 	for (;;) {
-		/* acquire: partner is the release in ring: what is set behind this is seen at the next look */
+		/* acquire: pairs with the release in ring: a timer set before the ring is seen at the next
+		 * look */
 		uint32_t rung = a_load_acq(&bell);
 		uint64_t nap = UINT64_MAX;
 
@@ -196,16 +199,17 @@ static void *serve(void *unused)
 
 static void ring(void)
 {
-	a_add_acqrel(&bell, 1); /* release: partner is the acquire in serve */
+	a_add_acqrel(&bell, 1); /* release: pairs with the acquire in serve */
 	kbi_sys_futex_wake(&bell, 1);
 }
 
-/* False: there are no more kernel threads. */
+/* Starts the kernel thread. False: there are no more kernel threads. */
 static bool start(void)
 {
 	kbi_signal_need_post();
 	kbi_signal_listen();
-	if (a_xchg_acqrel(&serving, 1)) /* nothing to see: one starts it */
+	/* no data is published: it only decides which thread starts it */
+	if (a_xchg_acqrel(&serving, 1))
 		return true;
 	if (kbi_body_start_closed(serve, NULL) == 0)
 		return true;
@@ -213,12 +217,13 @@ static bool start(void)
 	return false;
 }
 
-/* ---- timers -------------------------------------------------------------------------------------------------- */
+/* ---- timers ------------------------------------------------------------------------------- */
 
-/* libc's names, or syscall(): the id is another. */
+/* timer_create by libc's name, or by syscall(): their ids differ. */
 typedef long Make(clockid_t clock, struct sigevent *e, uintptr_t *id);
 
-/* Whom SIGEV_THREAD_ID means: a kernel thread's number in its place, or *to. 0, or an errno. */
+/* Replaces the number of SIGEV_THREAD_ID: by a kernel thread's number, or (ours) stores the thread
+ * in *to. 0, or an errno. */
 static int address(struct sigevent *e, bool ours, struct kbi_signal_to *to)
 {
 	struct kb_thread *t = kbi_bind_find(e->_sigev_un._tid);
@@ -244,7 +249,8 @@ static int address(struct sigevent *e, bool ours, struct kbi_signal_to *to)
 	return tid < 0 ? -tid : 0;
 }
 
-static long add(struct kb_thread *of, const struct sigevent *e, struct kbi_signal_to to, Make *make, uintptr_t *id)
+static long add(struct kb_thread *of, const struct sigevent *e, struct kbi_signal_to to, Make *make,
+	uintptr_t *id)
 {
 	struct sigevent none = { .sigev_notify = SIGEV_NONE };
 	struct cputimer *c = calloc(1, sizeof(*c));
@@ -284,7 +290,8 @@ static bool is_right(const struct sigevent *e)
 	return how == SIGEV_NONE || how == SIGEV_THREAD;
 }
 
-/* On the caller's CPU clock: it keeps its kernel thread, whose clock goes on as its own does from then on. */
+/* Creates a timer. For a timer on its own CPU clock the caller keeps its kernel thread, whose clock
+ * advances as its own does from then on. */
 static long create(clockid_t clock, const struct sigevent *given, Make *make, uintptr_t *id)
 {
 	struct sigevent own = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
@@ -310,7 +317,7 @@ static long create(clockid_t clock, const struct sigevent *given, Make *make, ui
 	return make(clock, given ? &own : NULL, id);
 }
 
-/* Under the lock. */
+/* Finds a timer. Call under the lock. */
 static struct cputimer *find(uintptr_t id)
 {
 	struct cputimer *c = all;
@@ -322,23 +329,27 @@ static struct cputimer *find(uintptr_t id)
 
 static uint64_t ns_of(const struct timespec *t)
 {
-	return (t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX : (uint64_t)t->tv_sec) * SECOND + (uint64_t)t->tv_nsec;
+	return (t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX : (uint64_t)t->tv_sec) * SECOND +
+		(uint64_t)t->tv_nsec;
 }
 
-/* What is due and has not been told yet is due at once, and never 0, which would be none. */
+/* Stores the time left: 1 ns, not 0 (not set), if it is due and has not been reported yet. */
 static void read_timer(const struct cputimer *c, struct itimerspec *to)
 {
 	uint64_t used = c->at && kbi_bind_has(c->of) ? used_by(&c->of) : 0;
 
 	to->it_interval = kbi_sys_timespec(c->interval);
-	to->it_value = kbi_sys_timespec(!c->at || !kbi_bind_has(c->of) ? 0 : c->at > used ? c->at - used : 1);
+	to->it_value = kbi_sys_timespec(!c->at ||
+		!kbi_bind_has(c->of) ? 0 : c->at > used ? c->at - used : 1);
 }
 
-static long set_timer(struct cputimer *c, int flags, const struct itimerspec *new, struct itimerspec *old)
+static long set_timer(struct cputimer *c, int flags, const struct itimerspec *new,
+	struct itimerspec *old)
 {
 	uint64_t value;
 
-	if (!kbi_posix_time_ok(&new->it_value) || !kbi_posix_time_ok(&new->it_interval) || new->it_value.tv_sec < 0 ||
+	if (!kbi_posix_time_ok(&new->it_value) || !kbi_posix_time_ok(&new->it_interval) ||
+		new->it_value.tv_sec < 0 ||
 	    new->it_interval.tv_sec < 0)
 		return -EINVAL;
 	if (!kbi_bind_has(c->of))
@@ -355,7 +366,7 @@ static long set_timer(struct cputimer *c, int flags, const struct itimerspec *ne
 	return 0;
 }
 
-/* False: it is none of ours. */
+/* Makes a call on one of our timers. False: it is the kernel's, or has to be made there, too. */
 static bool call(long n, uintptr_t id, const long *a, long *r)
 {
 	struct cputimer **at = &all, *c;
@@ -385,18 +396,19 @@ static bool call(long n, uintptr_t id, const long *a, long *r)
 		ring();
 	if (n == SYS_timer_delete)
 		free(c);
-	/* the kernel's of that id goes, too */
+	/* deletes the kernel's timer of that id, too */
 	return n != SYS_timer_delete;
 }
 
-/* ---- by number ------------------------------------------------------------------------------------------------- */
+/* ---- by number ---------------------------------------------------------------------------- */
 
 typedef long Syscall(long n, long a, long b, long c);
 
 static long make_by_number(clockid_t clock, struct sigevent *e, uintptr_t *id)
 {
 	int made = 0;
-	long r = ((Syscall *)(uintptr_t)kbi_libc()->syscall)(SYS_timer_create, clock, (long)e, (long)&made);
+	long r = ((Syscall *)(uintptr_t)kbi_libc()->syscall)(SYS_timer_create, clock, (long)e,
+		(long)&made);
 
 	*id = (uintptr_t)made;
 	return r < 0 ? -errno : 0;
@@ -409,7 +421,8 @@ bool kbi_cputimer_by_number(long n, const long *a, long *r)
 
 	switch (n) {
 	case SYS_timer_create:
-		if (!a[2] || !kbi_vp_n || kbi_posix_forked || (a[1] && !kbi_bind_is_readable((const void *)a[1])))
+		if (!a[2] || !kbi_vp_n || kbi_posix_forked ||
+			(a[1] && !kbi_bind_is_readable((const void *)a[1])))
 			return false;
 		if (a[1])
 			given = *(const struct sigevent *)a[1];
@@ -432,7 +445,7 @@ bool kbi_cputimer_by_number(long n, const long *a, long *r)
 	}
 }
 
-/* ---- by their names ---------------------------------------------------------------------------------------------- */
+/* ---- by their names ----------------------------------------------------------------------- */
 
 static long make_by_name(clockid_t clock, struct sigevent *e, uintptr_t *id)
 {
@@ -443,7 +456,8 @@ static long make_by_name(clockid_t clock, struct sigevent *e, uintptr_t *id)
 	return r ? -errno : 0;
 }
 
-KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
+KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event,
+	timer_t *restrict timer)
 {
 	uintptr_t id = 0;
 	long r = create(clock, event, make_by_name, &id);
@@ -481,7 +495,8 @@ KBI_POSIX_API int timer_gettime(timer_t id, struct itimerspec *to)
 	return kbi_libc()->timer_gettime(id, to);
 }
 
-/* What the kernel says is about the signal that was taken from it last, which a handler may not have had yet. */
+/* The kernel's count belongs to the signal taken from it last, which the handler may not have had
+ * yet. */
 KBI_POSIX_API int timer_getoverrun(timer_t id)
 {
 	int told;

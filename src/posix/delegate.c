@@ -1,17 +1,18 @@
-/* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared) without blocking a virtual
- * processor. libc's own lock would wait in the kernel, and with it every thread of that virtual processor,
- * the owner perhaps among them. So a waiter tries, with libc's trylock, and yields while a thread of this process has it;
- * then it waits in the kernel, on its kernel thread and without its virtual processor: posix/aside. Where there are not
- * kernel threads enough, another waits for all or in its place: posix/sentry at the words of mutexes, posix/proxy at
- * semaphores and readers-writer locks. A waiter without such a thread pauses between attempts, for 50 us, doubling up
- * to 2 ms; an unlock in this process ends the pause of the first.
- * libc's unlock and its owner marks are used as they are: the owner is the tid in the thread's control block, a
- * number of its own that no kernel thread has.
- * What follows from that number: between threads of this process all kinds work, a robust mutex whose owner
- * ends is marked here (the kernel walks lists of kernel threads only). Towards other processes normal,
- * recursive, error-checking and robust kinds work, the last by a guardian (posix/proxy); others cannot lend priority
- * to our owner of a process-shared PI mutex.
- * Callers: posix/mutex, cond, thread. Waiting may switch. */
+/* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared), locked without
+ * blocking a virtual processor. libc's own lock would wait in the kernel, and every thread of that
+ * virtual processor with it, perhaps the owner. So a waiter calls libc's trylock, and yields while
+ * a thread of this process holds the mutex; then it waits in the kernel, on its kernel thread and
+ * without its virtual processor (posix/aside). If there are too few kernel threads, a kernel thread
+ * waits for all of them or in place of one: posix/sentry at the words of mutexes, posix/proxy at
+ * semaphores and readers-writer locks. A waiter without such a thread pauses between attempts, for
+ * 50 us, doubling up to 2 ms; an unlock in this process ends the pause of the first waiter.
+ * libc's unlock and owner marks are used unchanged: the owner is the tid in the thread's control
+ * block, a number of its own which no kernel thread has.
+ * Consequences of that number: between threads of this process all kinds work; a robust mutex whose
+ * owner ends is marked here (the kernel walks the lists of kernel threads only). Between processes
+ * normal, recursive, error-checking and robust kinds work, the last by a guardian (posix/guardian);
+ * threads of another process cannot lend priority to our owner of a process-shared PI mutex.
+ * Callers: posix/mutex, cond, thread. Runs on the caller. Waiting may switch. */
 #include "posix/posix.h"
 
 #include <string.h>
@@ -26,14 +27,16 @@
 #include "posix/bind.h"
 #include "sync/park.h"
 
-enum { SOON = 1, YIELDS = 16, LONG = YIELDS + 2 /* attempts */, PAUSE_MIN_NS = 50000, PAUSE_MAX_NS = 2000000 };
-enum { CROWD = 8 /* that may look every PAUSE_MAX_NS */ };
+enum { SOON = 1, YIELDS = 16, LONG = YIELDS + 2 /* numbers of attempts */, PAUSE_MIN_NS = 50000,
+	PAUSE_MAX_NS = 2000000 };
+enum { CROWD = 8 /* threads that may each look every PAUSE_MAX_NS */ };
 
-static a32 pausing; /* threads that sleep for a word, about */
-static a32 looking; /* those that look again by themselves, about */
+static a32 pausing; /* about how many threads sleep for a word */
+static a32 looking; /* about how many threads look again by themselves */
 
-/* Until the word is another than `seen`, or somebody here changes it. Between processes, and for who unlocks inside libc,
- * the pause is what ends it, so nothing depends on `tell`. */
+/* Sleeps until the word is not `seen`, a thread here changes it, or the time `at`. If another
+ * process, or a thread inside libc, unlocks, only `at` ends the pause, so correctness does not
+ * depend on kbi_delegate_tell. */
 static void sleep_at(const uint32_t *word, uint32_t seen, uint64_t at)
 {
 	a_add_rlx(&pausing, 1);
@@ -42,8 +45,9 @@ static void sleep_at(const uint32_t *word, uint32_t seen, uint64_t at)
 	a_sub_rlx(&pausing, 1);
 }
 
-/* Without this the waiters, whose pauses have grown alike, come all at once and get it one by one, 2 ms each. Those with a
- * sentry first: who was woken from there and fails tells it what to wait for, the others only sleep again. */
+/* Without this, waiters whose pauses have grown equally long would all come at once and get the
+ * mutex one by one, 2 ms each. Threads with a sentry are woken first: such a thread, if it fails,
+ * tells the sentry the value to wait for, while a thread without a sentry only sleeps again. */
 void kbi_delegate_tell(const void *word, unsigned n)
 {
 	unsigned woken;
@@ -60,7 +64,8 @@ bool kbi_delegate_has_sleepers(void)
 	return a_load_rlx(&pausing);
 }
 
-/* Doubles up to the longest, which is longer the more there are: all of them together look about so often. */
+/* Returns the n-th pause, ns. Pauses double up to the longest; that grows with the number of
+ * threads, so that the rate of looks of all threads together is bounded. */
 static uint64_t length_of_pause(unsigned n)
 {
 	uint64_t longest = (uint64_t)PAUSE_MAX_NS * (1 + a_load_rlx(&looking) / CROWD);
@@ -88,7 +93,8 @@ static void pause_between(unsigned n, uint64_t until, const uint32_t *word, uint
 	kbi_signal_resumed();
 }
 
-/* A handler has run since: with a time limit the kernel does not restart libc's wait either. */
+/* True if a handler has run since that ends the wait: with a time limit the kernel does not restart
+ * libc's wait, either. */
 static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 {
 	return kbi_posix_me.ending != ending || (timed && kbi_posix_me.handled != handled);
@@ -96,17 +102,20 @@ static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 
 struct kind {
 	int (*attempt)(void *);
-	/* of a long wait: NULL, or as kbi_delegate_wait_ending has it, or EBUSY: another attempt is due */
+	/* for a long wait: NULL, or as kbi_delegate_wait_ending describes, or returns EBUSY: try
+	 * again */
 	int (*stand_in)(void *, clockid_t, const struct timespec *);
-	/* NULL: the holder is not known */
+	/* NULL: the holder is unknown */
 	bool (*is_here)(void *);
-	unsigned patience; /* attempts before stand_in is asked where a thread of this process has it, or threads are ready */
+	/* number of attempts before stand_in is asked if a thread of this process holds it, or threads
+	 * are ready */
+	unsigned patience;
 	bool ends; /* a cancellation and handlers end the wait, too */
 	clockid_t clock;
 	const struct timespec *abstime;
 };
 
-/* May a thread of this process be about to give it back? */
+/* True if a thread of this process may be about to give the object back. */
 static bool is_worth_yields(const struct kind *k, void *object)
 {
 	const struct kbi_vp *vp = kbi_self()->vp;
@@ -114,11 +123,12 @@ static bool is_worth_yields(const struct kind *k, void *object)
 	return k->is_here ? k->is_here(object) : vp && kbi_vp_backlog(vp);
 }
 
-/* EBUSY: another attempt is due. */
-static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_t until, const uint32_t *word,
-			 uint32_t seen)
+/* Waits before the next attempt. EBUSY: try again; else the result of the wait. */
+static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_t until,
+	const uint32_t *word, uint32_t seen)
 {
-	bool stands_in = k->stand_in && (n >= k->patience || (n >= SOON && !is_worth_yields(k, object)));
+	bool stands_in = k->stand_in && (n >= k->patience ||
+		(n >= SOON && !is_worth_yields(k, object)));
 	int e = stands_in ? k->stand_in(object, k->clock, k->abstime) : -1;
 
 	if (e < 0) {
@@ -126,7 +136,8 @@ static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_
 		return EBUSY;
 	}
 	if (e == EINTR)
-		e = k->attempt(object); /* a post may have woken who did not get it then */
+		/* a post may have woken this thread before it could take the semaphore */
+		e = k->attempt(object);
 	kbi_signal_resumed();
 	return e;
 }
@@ -139,7 +150,8 @@ static int wait(const struct kind *k, void *object, const void *at)
 	const a32 *word = at;
 
 	for (unsigned n = 0;; n += n < UINT32_MAX) {
-		/* before the attempt: who gives it back after that changes the word, or finds this thread asleep there */
+		/* read before the attempt: a later unlock changes the word, or finds this thread asleep at
+		 * it */
 		uint32_t seen = word ? a_load_rlx(word) : 0;
 		int e = k->attempt(object);
 
@@ -168,22 +180,27 @@ int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, cl
 	return wait(&(struct kind){ attempt, .clock = clock, .abstime = abstime }, object, word);
 }
 
-int kbi_delegate_wait_long(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
-			   void *object, const void *word, clockid_t clock, const struct timespec *abstime)
+int kbi_delegate_wait_long(int (*attempt)(void *),
+	int (*stand_in)(void *, clockid_t, const struct timespec *),
+	void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, false, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, false, clock, abstime }, object,
+		word);
 }
 
-int kbi_delegate_wait_ending(int (*attempt)(void *), int (*stand_in)(void *, clockid_t, const struct timespec *),
-			     void *object, const void *word, clockid_t clock, const struct timespec *abstime)
+int kbi_delegate_wait_ending(int (*attempt)(void *),
+	int (*stand_in)(void *, clockid_t, const struct timespec *),
+	void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, true, clock, abstime }, object, word);
+	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, true, clock, abstime }, object,
+		word);
 }
 
-/* Where a control block has the list of robust mutexes, from pthread_self(); 0: unknown. */
+/* Offset of the list of robust mutexes in a control block, from pthread_self(); 0: unknown.
+ * Constant after start. */
 static ptrdiff_t head_at;
 
-/* As the kernel's <linux/futex.h>. */
+/* The structures of the kernel's <linux/futex.h>. */
 struct robust_node {
 	struct robust_node *next; /* bit 0: a PI mutex */
 };
@@ -199,14 +216,16 @@ static struct robust_head *libcs_head(void)
 	return head_at ? (struct robust_head *)((char *)kbi_posix_self() + head_at) : NULL;
 }
 
-/* ---- mutexes ------------------------------------------------------------------------------------ */
+/* ---- mutexes ------------------------------------------------------------------------------ */
 
 enum { KIND_TYPE = 3, KIND_ROBUST = 16, KIND_PI = 32, KIND_PP = 64, KIND_SHARED = 128 };
-/* libc's lock word: free 0, held 1, held and somebody sleeps 2; of a robust one the owner and two marks. */
+/* libc's lock word: free 0, held 1, held with a sleeper 2; in a robust mutex the owner and two
+ * marks. */
 enum { SLEEPERS = 2, WAITERS = (int)0x80000000, OWNER_DIED = 0x40000000, TID_MASK = 0x3fffffff };
 
-/* Where libc asks the kernel, it speaks of the kernel thread. A robust PI mutex taken from a dead owner is to have our
- * number; one that cannot be recovered is not to keep it. Nobody waits in the kernel for what lightweight threads hold. */
+/* Corrects the owner where libc asks the kernel, which stores the kernel thread's number. A robust
+ * PI mutex taken from a dead owner must have our number; an unrecoverable mutex must not keep it.
+ * No thread waits in the kernel for a mutex of a lightweight thread. */
 static void correct_owner(pthread_mutex_t *m, int e)
 {
 	a32 *word = (a32 *)(void *)&m->__data.__lock;
@@ -215,7 +234,8 @@ static void correct_owner(pthread_mutex_t *m, int e)
 	if (e == EOWNERDEAD)
 		a_store_rlx(word, (a_load_rlx(word) & (uint32_t)WAITERS) | own);
 	else
-		(void)a_cas_rel(word, &old, 0); /* release: partner is the acquire of libc's next lock of it */
+		/* release: pairs with the acquire of libc's next lock of the mutex */
+		(void)a_cas_rel(word, &old, 0);
 }
 
 static bool has_own_number(void)
@@ -228,22 +248,26 @@ static int try_mutex(void *object)
 	pthread_mutex_t *m = object;
 	int e = kbi_libc()->pthread_mutex_trylock(m);
 
-	if (kbi_unlikely(e == EOWNERDEAD || e == ENOTRECOVERABLE) && (m->__data.__kind & KIND_PI) && has_own_number())
+	if (kbi_unlikely(e == EOWNERDEAD || e == ENOTRECOVERABLE) && (m->__data.__kind & KIND_PI) &&
+		has_own_number())
 		correct_owner(m, e);
 	if (e == 0 || e == EOWNERDEAD)
 		kbi_posix_me.libcs_held++;
-	/* a priority ceiling: libc asks the kernel about our number; without a real-time policy it says EINVAL */
+	/* a priority ceiling: libc asks the kernel about our number; without a real-time policy the
+	 * answer is EINVAL */
 	return e == ESRCH && has_own_number() ? EINVAL : e;
 }
 
-/* One that the kernel is to mark if this process is killed: for a kernel thread it does, main's among them. A kind below 0:
- * one that was destroyed. */
+/* True for a mutex that the kernel has to mark if this process is killed; for a kernel thread,
+ * main's among them, the kernel does so already. A kind below 0: a destroyed mutex. */
 static inline bool needs_guardian(const pthread_mutex_t *m)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	return (m->__data.__kind & (KIND_ROBUST | KIND_SHARED)) == (KIND_ROBUST | KIND_SHARED) && m->__data.__kind >= 0 &&
-	       head_at && self && !kbi_thread_of(self)->is_main && !kbi_posix_me.guardian && !kbi_posix_me.libcs_held;
+	return (m->__data.__kind & (KIND_ROBUST | KIND_SHARED)) == (KIND_ROBUST | KIND_SHARED) &&
+		m->__data.__kind >= 0 &&
+	       head_at && self && !kbi_thread_of(self)->is_main && !kbi_posix_me.guardian &&
+	       !kbi_posix_me.libcs_held;
 }
 
 int kbi_delegate_mutex_trylock(pthread_mutex_t *m)
@@ -264,19 +288,20 @@ int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
 	return 0;
 }
 
-/* libc's trylock says EBUSY where its lock says EDEADLK: an error-checking mutex of the caller's. */
+/* True for the caller's own error-checking mutex: libc's trylock returns EBUSY where its lock
+ * returns EDEADLK. */
 static bool is_own(pthread_mutex_t *m)
 {
 	return (m->__data.__kind & KIND_TYPE) == PTHREAD_MUTEX_ERRORCHECK && m->__data.__owner != 0 &&
 	       m->__data.__owner == kbi_posix_owner_tid();
 }
 
-/* ---- waiting long for a mutex that other processes may hold ------------------------------------------- */
+/* ---- waiting long for a mutex that other processes may hold ------------------------------- */
 
 struct lock {
 	pthread_mutex_t *m;
-	struct kbi_sentry *sentry; /* NULL: has not waited there */
-	bool slept;                /* in the kernel by itself */
+	struct kbi_sentry *sentry; /* NULL: it has not waited there */
+	bool slept;                /* it has waited in the kernel itself */
 };
 
 static a32 *word_of(pthread_mutex_t *m)
@@ -294,7 +319,8 @@ static bool is_free(const pthread_mutex_t *m, uint32_t word)
 	return m->__data.__kind & KIND_ROBUST ? !(word & TID_MASK) || (word & OWNER_DIED) : word == 0;
 }
 
-/* As libc does before it sleeps: whoever holds it wakes one in the kernel then. False: it is not held. */
+/* Marks the word as libc does before it sleeps, so that the holder's unlock wakes a waiter in the
+ * kernel. False: the mutex is not held. */
 static bool mark(pthread_mutex_t *m, uint32_t *seen)
 {
 	uint32_t old = a_load_rlx(word_of(m));
@@ -302,7 +328,7 @@ static bool mark(pthread_mutex_t *m, uint32_t *seen)
 	do
 		if (is_free(m, old))
 			return false;
-	/* relaxed: nothing is read or written on account of it */
+	/* relaxed: no data is read or written because of it */
 	while (old != marked(m, old) && !a_cas_rlx(word_of(m), &old, marked(m, old)));
 	*seen = marked(m, old);
 	return true;
@@ -313,13 +339,14 @@ static int try_lock(void *lock)
 	return try_mutex(((struct lock *)lock)->m);
 }
 
-/* The holder will tell when it gives it back: a thread of this process, unless it waits in libc, with a condition variable
- * perhaps, where libc lets go of the mutex. */
+/* True if the holder's unlock will tell us: the holder is a thread of this process, and does not
+ * wait inside libc, perhaps for a condition variable, where libc unlocks the mutex. */
 static bool is_here(void *lock)
 {
 	pthread_mutex_t *m = ((struct lock *)lock)->m;
 	const struct kb_thread *t =
-		kbi_bind_find(m->__data.__kind & KIND_ROBUST ? (long)(a_load_rlx(word_of(m)) & TID_MASK) : m->__data.__owner);
+		kbi_bind_find(m->__data.__kind & KIND_ROBUST ? (long)(a_load_rlx(word_of(m)) & TID_MASK)
+		: m->__data.__owner);
 
 	return t && !kbi_handoff_is_away(t);
 }
@@ -328,7 +355,8 @@ static int await_unlock(void *lock, clockid_t clock, const struct timespec *abst
 {
 	struct lock *l = lock;
 	const uint32_t *word = (const uint32_t *)&l->m->__data.__lock;
-	uint64_t until = abstime ? kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec) : KBI_FOREVER;
+	uint64_t until = abstime ? kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec)
+		: KBI_FOREVER;
 	uint32_t seen;
 
 	if (!mark(l->m, &seen)) {
@@ -349,11 +377,13 @@ static int await_unlock(void *lock, clockid_t clock, const struct timespec *abst
 	return EBUSY;
 }
 
-/* Who has slept in the kernel takes it with the mark, as in libc: the others' wake-up may have been this one. */
+/* Locks a process-shared mutex. A thread that has slept in the kernel takes the mutex with the
+ * mark, as in libc, since it may have consumed the wake-up of another waiter. */
 static int lock_shared(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	struct lock l = { .m = m };
-	int e = wait(&(struct kind){ try_lock, await_unlock, is_here, LONG, false, clock, abstime }, &l, &m->__data.__lock);
+	int e = wait(&(struct kind){ try_lock, await_unlock, is_here, LONG, false, clock, abstime }, &l,
+		&m->__data.__lock);
 	bool got = e == 0 || e == EOWNERDEAD;
 	uint32_t seen;
 
@@ -366,7 +396,7 @@ static int lock_shared(pthread_mutex_t *m, clockid_t clock, const struct timespe
 	return e;
 }
 
-/* A kernel thread waits in libc, with its own number. */
+/* Locks in libc, for a kernel thread with its own number. */
 static int lock_in_libc(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	int e;
@@ -392,23 +422,26 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 	if (is_own(m))
 		return EDEADLK;
 	if ((kind & KIND_SHARED) && !(kind & (KIND_PI | KIND_PP)))
-		return kbi_posix_light() || has_own_number() ? lock_shared(m, clock, abstime) : lock_in_libc(m, clock, abstime);
+		return kbi_posix_light() || has_own_number() ? lock_shared(m, clock, abstime)
+			: lock_in_libc(m, clock, abstime);
 	return kbi_delegate_wait(try_mutex, m, &m->__data.__lock, clock, abstime);
 }
 
-/* ---- robust mutexes of a thread that ends -------------------------------------------------------- */
+/* ---- robust mutexes of a thread that ends ------------------------------------------------- */
 
-/* Elsewhere than in the control block it is a list that the program has made: libc's is not known then. */
+/* Finds the list in the control block of libc's kernel thread. A list elsewhere was made by the
+ * program: then libc's is unknown. */
 void kbi_delegate_find(void)
 {
-	enum { CONTROL_BLOCK = 4096 }; /* at most */
+	enum { CONTROL_BLOCK = 4096 }; /* its size at most */
 	const char *what = "robust mutexes' list";
 	struct robust_head *head = NULL;
 	size_t size = 0;
 	uintptr_t at;
 
 	if (kbi_sys(SYS_get_robust_list, 0, &head, &size) || !head || size != sizeof(*head)) {
-		kbi_asked_lacks(what, "the kernel does not say: those that an ending thread holds stay locked");
+		kbi_asked_lacks(what,
+			"the kernel does not say: those that an ending thread holds stay locked");
 		return;
 	}
 	at = (uintptr_t)head - (uintptr_t)pthread_self();
@@ -416,28 +449,30 @@ void kbi_delegate_find(void)
 		head_at = (ptrdiff_t)at;
 		kbi_asked_found(what, "at byte %td", head_at);
 	} else {
-		kbi_asked_missed(what, "not in the control block: those that an ending thread holds stay locked");
+		kbi_asked_missed(what,
+			"not in the control block: those that an ending thread holds stay locked");
 	}
 }
 
-/* The list lies in the program's memory: a mutex that was freed or reused while it was held is no reason to fault, as
- * it is none for the kernel. */
+/* Reads the program's memory, in which the list lies: a mutex that was freed or reused while it was
+ * held must not cause a fault, as it causes none in the kernel. */
 static bool look_at(const void *at, void *value, size_t n)
 {
-	const uintptr_t low = (uintptr_t)at & ~(uintptr_t)7, high = ((uintptr_t)at + n + 7) & ~(uintptr_t)7;
+	const uintptr_t low = (uintptr_t)at & ~(uintptr_t)7,
+		high = ((uintptr_t)at + n + 7) & ~(uintptr_t)7;
 	struct iovec to = { value, n }, from = { (void *)(uintptr_t)at, n };
 	long r = kbi_sys(SYS_process_vm_readv, kbi_sys(SYS_getpid), &to, 1, &from, 1, 0);
 
 	if (r != -ENOSYS && r != -EPERM)
 		return r == (long)n;
-	/* a filter of system calls: another thread may unmap it in between */
+	/* a filter of system calls forbids it: another thread may unmap the memory in between */
 	if (!kbi_sys_can_read((const void *)low, high - low))
 		return false;
 	memcpy(value, at, n);
 	return true;
 }
 
-/* An entry of the list as it is kept: the node, and bit 0 of the pointer to it. */
+/* Entries of the list as stored: the node, and bit 0 of the pointer to it. */
 static struct robust_node *plain(const struct robust_node *n)
 {
 	return (struct robust_node *)((uintptr_t)n & ~(uintptr_t)1);
@@ -448,31 +483,35 @@ static bool is_pi(const struct robust_node *n)
 	return (uintptr_t)n & 1;
 }
 
-/* A node, and the word of its mutex: both by one call of the kernel. Fewer than asked for: what could be read. */
+/* Reads a node and the word of its mutex by a single call of the kernel. Returns how much could be
+ * read. */
 enum { NOTHING, NODE, NODE_AND_WORD };
 
-static int look_at_both(const struct robust_node *n, struct robust_node *next, const a32 *word, uint32_t *value)
+static int look_at_both(const struct robust_node *n, struct robust_node *next, const a32 *word,
+	uint32_t *value)
 {
 	struct iovec to[] = { { next, sizeof(*next) }, { value, sizeof(*value) } };
-	struct iovec from[] = { { (void *)(uintptr_t)n, sizeof(*next) }, { (void *)(uintptr_t)word, sizeof(*value) } };
+	struct iovec from[] = { { (void *)(uintptr_t)n, sizeof(*next) },
+		{ (void *)(uintptr_t)word, sizeof(*value) } };
 	long r = kbi_sys(SYS_process_vm_readv, kbi_sys(SYS_getpid), to, 2, from, 2, 0);
 
 	if (r == (long)(sizeof(*next) + sizeof(*value)))
 		return NODE_AND_WORD;
 	if (r == -ENOSYS || r == -EPERM)
-		return !look_at(n, next, sizeof(*next)) ? NOTHING : look_at(word, value, sizeof(*value)) ? NODE_AND_WORD : NODE;
+		return !look_at(n, next, sizeof(*next)) ? NOTHING : look_at(word, value, sizeof(*value))
+			? NODE_AND_WORD : NODE;
 	return r == (long)sizeof(*next) ? NODE : NOTHING;
 }
 
-/* What the kernel does for a mutex of a kernel thread that dies; old: what its word was. */
+/* Marks a mutex as the kernel does for a kernel thread that dies; old: the value of its word. */
 static void mark_owner_dead(a32 *word, uint32_t old, uint32_t owner)
 {
 	do
 		if ((old & TID_MASK) != owner)
 			return;
-	/* release: partner is the acquire of libc's next lock of it */
+	/* release: pairs with the acquire of libc's next lock of the mutex */
 	while (!a_cas_rel(word, &old, (old & (uint32_t)WAITERS) | OWNER_DIED));
-	/* who made the lock itself may have its waiters sleep here: posix/futex */
+	/* a program with locks of its own may have its waiters sleep here: posix/futex */
 	if (old & (uint32_t)WAITERS && !kbi_park_wake((const uint32_t *)(void *)word, 1, KBI_PARK_ANY))
 		kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
 	kbi_delegate_tell(word, 1);
@@ -488,8 +527,8 @@ static bool is_aligned(const a32 *word)
 	return !((uintptr_t)word & (sizeof(*word) - 1));
 }
 
-/* The mutex that its thread was about to lock or had just unlocked. Free: a waiter of the one before may have been promised
- * a wake-up that has not come. */
+/* Marks the mutex that its thread was about to lock or had just unlocked. If the mutex is free, an
+ * earlier unlock may have promised a wake-up that has not come: wakes a waiter. */
 static void mark_pending(const struct robust_head *head, uint32_t owner)
 {
 	const struct robust_node *n = plain(head->pending);
@@ -507,10 +546,11 @@ static void mark_pending(const struct robust_head *head, uint32_t owner)
 	}
 }
 
-/* As the kernel does it (exit_robust_list): in order, up to 2,048 entries, the pending one last and not twice; no more
- * after an entry that cannot be read. A list that comes back to a node, and not to its head, as that of a copied head does,
- * would be gone through again for nothing: it ends where it meets a node that it has kept, the newest of those whose number
- * is a power of two. */
+/* Marks the mutexes of an ending thread as the kernel does (exit_robust_list): in order, up to
+ * 2,048 entries, the pending entry last and only once; stops at an entry that cannot be read. A
+ * list that returns to a node other than its head, like that of a copied head, would be walked
+ * again in vain: the walk ends at a node that was kept, which is the last whose index is a power of
+ * two. */
 static void mark_held(const struct robust_head *at)
 {
 	enum { MANY = 2048 };
@@ -546,7 +586,7 @@ void *kbi_delegate_robust_list(void)
 	return kbi_posix_me.robust ? kbi_posix_me.robust : libcs_head();
 }
 
-/* t may end meanwhile, and its memory go. */
+/* t may end meanwhile, and its memory may go. */
 void *kbi_delegate_robust_list_of(const struct kb_thread *t)
 {
 	const struct kbi_posix_thread *r = t->posix;
@@ -576,7 +616,7 @@ void kbi_delegate_thread_ends(void)
 	else if (kbi_unlikely(holds))
 		mark_held(head);
 	if (kbi_unlikely(holds))
-		head->list.next = &head->list; /* the block's next thread's */
+		head->list.next = &head->list; /* the block will serve another thread */
 	kbi_posix_me.libcs_held = 0;
 	if (kbi_posix_me.guardian)
 		kbi_guardian_end();

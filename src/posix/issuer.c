@@ -1,8 +1,9 @@
-/* posix/issuer.c - contract in issuer.h. liburing makes its system calls by its own instructions; those of its
- * functions that are about the calling kernel thread, or wait, are defined here, in front of it, and call it. The threads
- * of a program that has a liburing of its own inside are kernel threads (posix/caller). Where the number of a call made by
- * the program's own instruction is in a variable nobody sees it; but a ring is of no use before it is mapped. Runs on the
- * caller. Calls the loader at a first use. What waits may switch. */
+/* posix/issuer.c - contract in issuer.h. liburing makes its system calls by its own instructions;
+ * its functions that are about the calling kernel thread, or wait, are defined here, in front of
+ * liburing, and call it. The threads of a program that contains a liburing of its own are kernel
+ * threads (posix/caller). A ring made by a system call whose number is in a variable goes unnoticed
+ * when it is made; but a ring must be mapped before use, and that is noticed. Runs on the caller.
+ * Calls the loader at a first use. A function that waits may switch. */
 #include "posix/issuer.h"
 
 #include <dlfcn.h>
@@ -18,15 +19,16 @@
 #include "posix/bind.h"
 #include "posix/call_priv.h"
 
-/* As in newer kernels' headers. */
+/* Values of newer kernels' headers. */
 enum {
-	STARTS_DISABLED = 1 << 6, /* IORING_SETUP_R_DISABLED: who enables it is the one */
+	/* IORING_SETUP_R_DISABLED: the thread that enables the ring is its single issuer */
+	STARTS_DISABLED = 1 << 6,
 	SINGLE_ISSUER = 1 << 12,
 	DEFER_TASKRUN = 1 << 13,
 	ENABLE_RINGS = 12, /* IORING_REGISTER_ENABLE_RINGS */
 	RING_FDS = 20,	   /* IORING_REGISTER_RING_FDS */
 	BY_TABLE = 1u << 31,
-	REQUESTS = 0x10000000, /* IORING_OFF_SQES: where a ring's file has them */
+	REQUESTS = 0x10000000, /* IORING_OFF_SQES: offset of the requests in a ring's file */
 };
 
 static void keep(void)
@@ -48,7 +50,7 @@ void kbi_issuer_registers(uint32_t operation)
 		keep();
 }
 
-/* ---- rings that nobody told of ----------------------------------------------------------------------------- */
+/* ---- rings that were made unnoticed ------------------------------------------------------- */
 
 static bool is_ring(int fd)
 {
@@ -65,8 +67,9 @@ static long ask(int fd)
 	return kbi_sys(SYS_io_uring_enter, fd, 0, 0, 0, 0, 0);
 }
 
-/* The caller is on the kernel thread on which the call that made the ring blocked, and would leave it at the next call of
- * the library: it stays, if the ring is for that one. */
+/* Asks about the ring on the kernel thread on which the call that made the ring blocked, and which
+ * the caller would leave at its next call of the library; keeps it if the ring is for this kernel
+ * thread. */
 static long ask_away(int fd)
 {
 	long r;
@@ -79,8 +82,9 @@ static long ask_away(int fd)
 	return r;
 }
 
-/* The thread has made the ring, for one kernel thread perhaps. Since then it may have lost its turn, and be on another one:
- * then it goes round until it is back. A ring that is disabled is nobody's yet. */
+/* Handles a ring that the thread has mapped: the ring may be for a single kernel thread. Since it
+ * made the ring the thread may have lost its turn and be on another kernel thread: then it yields
+ * until it is back. A disabled ring belongs to no thread yet. */
 static void mapped(int fd)
 {
 	enum { TURNS = 1000 };
@@ -90,7 +94,8 @@ static void mapped(int fd)
 	kbi_posix_me.ring_told = 0;
 	if (told || !self || !is_ring(fd))
 		return;
-	if (kbi_handoff_is_away(kbi_thread_of((struct kbi_task *)(uintptr_t)self)) && ask_away(fd) != -EEXIST)
+	if (kbi_handoff_is_away(kbi_thread_of((struct kbi_task *)(uintptr_t)self)) &&
+		ask_away(fd) != -EEXIST)
 		return;
 	if (!kbi_posix_light() || !kbi_call_may_wait())
 		return;
@@ -109,7 +114,7 @@ KBI_POSIX_API void *mmap(void *at, size_t bytes, int rights, int flags, int fd, 
 {
 	void *p;
 
-	/* acquire: partner is the release in kbi_libc_look_up; an allocator may come here before that */
+	/* acquire: pairs with the release in kbi_libc_look_up; an allocator may call before that */
 	if (kbi_unlikely(!a_load_acq(&kbi_libc_ready))) {
 		long r = kbi_sys(SYS_mmap, at, bytes, rights, flags, fd, offset);
 
@@ -126,9 +131,10 @@ KBI_POSIX_API void *mmap(void *at, size_t bytes, int rights, int flags, int fd, 
 
 KBI_POSIX_ALIAS(mmap64, mmap);
 
-/* ---- liburing's -------------------------------------------------------------------------------------------- */
+/* ---- liburing's functions ----------------------------------------------------------------- */
 
-/* What the caller would have found without us: behind us, or among what its own module needs. */
+/* Returns the function that the caller would have found without us: behind us, or among the
+ * libraries that its own module needs. */
 static void *original(const char *name, const void *caller, aptr *known)
 {
 	void *f = a_load_rlx(known);
@@ -151,9 +157,10 @@ int io_uring_register(unsigned fd, unsigned operation, const void *arg, unsigned
 
 #define ORIGINAL(name) \
 	static aptr known; \
-	__typeof__(&name) f = (__typeof__(&name))(uintptr_t)original(#name, __builtin_return_address(0), &known)
+	__typeof__(&name) f = (__typeof__(&name))(uintptr_t)original(#name, \
+		__builtin_return_address(0), &known)
 
-/* struct io_uring_params */
+/* Returns the flags in struct io_uring_params. */
 static uint32_t flags_in(const void *params)
 {
 	return ((const uint32_t *)params)[2];
@@ -175,7 +182,8 @@ KBI_POSIX_API int io_uring_queue_init_params(unsigned entries, void *ring, void 
 	return f ? f(entries, ring, params) : -ENOSYS;
 }
 
-KBI_POSIX_API int io_uring_queue_init_mem(unsigned entries, void *ring, void *params, void *memory, size_t bytes)
+KBI_POSIX_API int io_uring_queue_init_mem(unsigned entries, void *ring, void *params, void *memory,
+	size_t bytes)
 {
 	ORIGINAL(io_uring_queue_init_mem);
 
@@ -216,7 +224,7 @@ KBI_POSIX_API int io_uring_register(unsigned fd, unsigned operation, const void 
 	return f ? f(fd, operation, arg, n) : -ENOSYS;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------------------------ */
 
 int __io_uring_get_cqe(void *ring, void **cqe, unsigned submit, unsigned n, void *mask);
 int io_uring_wait_cqes(void *ring, void **cqe, unsigned n, void *limit, void *mask);
@@ -224,9 +232,11 @@ int io_uring_wait_cqe_timeout(void *ring, void **cqe, void *limit);
 int io_uring_submit_and_wait(void *ring, unsigned n);
 int io_uring_submit_and_wait_timeout(void *ring, void **cqe, unsigned n, void *limit, void *mask);
 int io_uring_enter(unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask);
-int io_uring_enter2(unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask, size_t bytes);
+int io_uring_enter2(unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask,
+	size_t bytes);
 
-/* The virtual processor is lent. Nothing of the runtime's own ends the call. */
+/* Defines a function that waits, with the virtual processor lent. The runtime's own signals do not
+ * end the call. */
 #define WAITS(name, parameters, arguments) \
 	KBI_POSIX_API int name parameters \
 	{ \
@@ -245,12 +255,17 @@ int io_uring_enter2(unsigned fd, unsigned submit, unsigned n, unsigned flags, vo
 		return r; \
 	}
 
-WAITS(__io_uring_get_cqe, (void *ring, void **cqe, unsigned submit, unsigned n, void *mask), (ring, cqe, submit, n, mask))
-WAITS(io_uring_wait_cqes, (void *ring, void **cqe, unsigned n, void *limit, void *mask), (ring, cqe, n, limit, mask))
+WAITS(__io_uring_get_cqe, (void *ring, void **cqe, unsigned submit, unsigned n, void *mask),
+	(ring, cqe, submit, n, mask))
+WAITS(io_uring_wait_cqes, (void *ring, void **cqe, unsigned n, void *limit, void *mask),
+	(ring, cqe, n, limit, mask))
 WAITS(io_uring_wait_cqe_timeout, (void *ring, void **cqe, void *limit), (ring, cqe, limit))
 WAITS(io_uring_submit_and_wait, (void *ring, unsigned n), (ring, n))
-WAITS(io_uring_submit_and_wait_timeout, (void *ring, void **cqe, unsigned n, void *limit, void *mask),
+WAITS(io_uring_submit_and_wait_timeout,
+	(void *ring, void **cqe, unsigned n, void *limit, void *mask),
 	(ring, cqe, n, limit, mask))
-WAITS(io_uring_enter, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask), (fd, submit, n, flags, mask))
-WAITS(io_uring_enter2, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask, size_t bytes),
+WAITS(io_uring_enter, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask),
+	(fd, submit, n, flags, mask))
+WAITS(io_uring_enter2, (unsigned fd, unsigned submit, unsigned n, unsigned flags, void *mask,
+	size_t bytes),
 	(fd, submit, n, flags, mask, bytes))

@@ -1,14 +1,15 @@
-/* posix/issuer.h - rings of io_uring that only the kernel thread may use which has made them, and numbers that only it
- * knows them by: the lightweight thread that asks for such a thing keeps its kernel thread (posix/bind).
- * Callers: posix/identity, for who makes the system calls by syscall(); programs, by liburing's names. */
+/* posix/issuer.h - rings of io_uring that only the kernel thread may use which has made them, and
+ * ring numbers that only that kernel thread knows: a lightweight thread that asks for either keeps
+ * its kernel thread (posix/bind).
+ * Callers: posix/identity, for system calls by syscall(); programs, by liburing's names. */
 #ifndef KBI_ISSUER_H
 #define KBI_ISSUER_H
 
 #include "base/base.h"
 
-/* Before io_uring_setup with these flags. */
+/* Call before io_uring_setup with these flags. */
 void kbi_issuer_sets_up(uint32_t flags);
-/* Before io_uring_register with that operation. */
+/* Call before io_uring_register with that operation. */
 void kbi_issuer_registers(uint32_t operation);
 
 #endif

@@ -1,5 +1,5 @@
-/* posix/kernel.c - threads of the program that are kernel threads: libc makes them, and all of our objects serve
- * them as foreign ones. Callers: posix/thread, which decides. Join may switch. */
+/* posix/kernel.c - threads of the program that are kernel threads: libc makes them, and all of our
+ * objects serve them as foreign threads. Callers: posix/thread, which decides. Join may switch. */
 #include "posix/bind.h"
 
 #include <stdlib.h>
@@ -13,7 +13,8 @@ struct kernel_start {
 	void *arg;
 	uint32_t bound; /* enum kbi_bind_why */
 	bool c11;
-	bool leaves; /* the virtual processor's place, if that is bound */
+	/* it leaves the virtual processor's place, if the virtual processor is bound to one */
+	bool leaves;
 };
 
 static void kernel_ended(void *unused)
@@ -38,8 +39,8 @@ static void *kernel_body(void *arg)
 	return result;
 }
 
-int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11,
-		      uint32_t bound)
+int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg,
+	bool c11, uint32_t bound)
 {
 	struct kernel_start *s = malloc(sizeof(*s));
 	int e, policy = SCHED_OTHER;
@@ -49,22 +50,23 @@ int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(voi
 		return EAGAIN;
 	if (attr) {
 		pthread_attr_getschedpolicy(attr, &policy);
-		kbi_about_expect(policy); /* its creator's was expected when that got it */
+		kbi_about_expect(policy); /* the creator's policy was expected when the creator got it */
 	}
 	if (attr)
 		kbi_affinity_of(attr, &given, &other);
 	*s = (struct kernel_start){ fn, arg, bound, c11, !bound && !given };
 	kbi_posix_made_kernel = true;
-	/* from here on it may have detached itself and ended: nobody but itself writes into its record */
+	/* from here on the new thread may have detached itself and ended: only the thread itself writes
+	 * its record */
 	e = kbi_libc()->pthread_create(id, attr, kernel_body, s);
 	if (e)
 		free(s);
 	return e;
 }
 
-/* ---- joining ----------------------------------------------------------------------------------------- */
+/* ---- joining ------------------------------------------------------------------------------ */
 
-/* 0, or ETIMEDOUT. */
+/* Waits for the end of the thread. 0, or ETIMEDOUT. */
 static int await_end(struct kbi_posix_thread *r, uint64_t deadline)
 {
 	int e;
@@ -85,8 +87,9 @@ static void nap_until(uint64_t deadline)
 	kbi_signal_resumed();
 }
 
-/* A thread of ours says so as soon as it runs; a thread that never does, libc's own, is libc's to wait for. EBUSY: it does,
- * or has had the time; else the answer of libc's join, or ETIMEDOUT. */
+/* Waits until the thread has started: a thread that we made says so as soon as it runs; a thread of
+ * libc's own never does, and libc waits for it. EBUSY: it has started, or had the time to start;
+ * else the result of libc's join, or ETIMEDOUT. */
 static int await_start(pthread_t id, void **result, uint64_t deadline)
 {
 	enum { FIRST = 50000, LAST = 25000000 /* ns */ };

@@ -1,20 +1,22 @@
-/* posix/mutex.c - pthread_mutex_* and mtx_*. The kind, which libc's headers put at a fixed place also in
- * static initialisers, says whose a mutex is: robust, PI, PP and process-shared ones stay libc's
- * (posix/delegate), the rest are kb_mutex_t in the same bytes. Adaptive counts as normal. A destroyed one is of no
- * kind: libc's functions say EINVAL to whoever uses it. Callers: programs. Locks may switch. */
+/* posix/mutex.c - pthread_mutex_* and mtx_*. The kind, which libc's headers put at a fixed place
+ * also in static initialisers, decides whose a mutex is: robust, PI, PP and process-shared mutexes
+ * stay libc's (posix/delegate), all further ones are kb_mutex_t in the same bytes. Adaptive counts
+ * as normal. A destroyed mutex has a kind of its own: libc's functions return EINVAL for it.
+ * Callers: programs. Locks may switch. */
 #include "posix/posix.h"
 
 #include <string.h>
 
 #include "sync/mutex.h"
 
-/* Bits of libc's kind: robust, priority inheritance, priority protection, process-shared; and the kind that libc gives
- * to a destroyed mutex, which has them all. */
+/* Bits of libc's kind: robust, priority inheritance, priority protection, process-shared; and the
+ * kind that libc gives to a destroyed mutex, which has all these bits. */
 enum { KIND_LIBC = 16 | 32 | 64 | 128, KIND_DESTROYED = -1 };
 
 _Static_assert(sizeof(kb_mutex_t) <= sizeof(pthread_mutex_t), "a mutex lies in libc's bytes");
 _Static_assert(_Alignof(kb_mutex_t) <= _Alignof(pthread_mutex_t), "a mutex lies in libc's bytes");
-_Static_assert(offsetof(kb_mutex_t, kind) == offsetof(pthread_mutex_t, __data.__kind), "static initialisers");
+_Static_assert(offsetof(kb_mutex_t, kind) == offsetof(pthread_mutex_t, __data.__kind),
+	"static initialisers");
 _Static_assert((int)KB_MUTEX_NORMAL == PTHREAD_MUTEX_NORMAL, "static initialisers");
 _Static_assert((int)KB_MUTEX_RECURSIVE == PTHREAD_MUTEX_RECURSIVE, "static initialisers");
 _Static_assert((int)KB_MUTEX_ERRORCHECK == PTHREAD_MUTEX_ERRORCHECK, "static initialisers");
@@ -30,7 +32,7 @@ static inline bool is_libcs(const pthread_mutex_t *m)
 	return kbi_unlikely(m->__data.__kind & KIND_LIBC);
 }
 
-/* ---- making ------------------------------------------------------------------------------------ */
+/* ---- making ------------------------------------------------------------------------------- */
 
 static bool attr_wants_libc(const pthread_mutexattr_t *attr)
 {
@@ -39,7 +41,8 @@ static bool attr_wants_libc(const pthread_mutexattr_t *attr)
 	pthread_mutexattr_getpshared(attr, &shared);
 	pthread_mutexattr_getprotocol(attr, &protocol);
 	pthread_mutexattr_getrobust(attr, &robust);
-	return shared != PTHREAD_PROCESS_PRIVATE || protocol != PTHREAD_PRIO_NONE || robust != PTHREAD_MUTEX_STALLED;
+	return shared != PTHREAD_PROCESS_PRIVATE || protocol != PTHREAD_PRIO_NONE ||
+		robust != PTHREAD_MUTEX_STALLED;
 }
 
 static KBI_NOINLINE int init_libcs(pthread_mutex_t *m, const pthread_mutexattr_t *attr)
@@ -85,14 +88,14 @@ KBI_POSIX_API int pthread_mutex_destroy(pthread_mutex_t *m)
 	return e;
 }
 
-/* ---- locking ----------------------------------------------------------------------------------- */
+/* ---- locking ------------------------------------------------------------------------------ */
 
 static inline bool quick_lock(pthread_mutex_t *m)
 {
 	return kbi_likely(kbi_mutex_quick_lock(ours(m), kbi_self_raw()));
 }
 
-/* A signal handler may run while the thread waits; then it queues again. */
+/* A signal handler may run while the thread waits; then the thread queues again. */
 static KBI_NOINLINE int lock_slow(kb_mutex_t *m, uint64_t deadline)
 {
 	int e;
@@ -149,7 +152,7 @@ static KBI_NOINLINE int lock_general(pthread_mutex_t *m)
 	return lock_slow(ours(m), KBI_FOREVER);
 }
 
-/* Where it lies in its line of the cache is a seventh of its time. */
+/* Its place in the cache line costs or saves a seventh of its time. */
 KBI_POSIX_API KBI_ALIGNED(KBI_CACHE_LINE) int pthread_mutex_lock(pthread_mutex_t *m)
 {
 	return quick_lock(m) ? 0 : lock_general(m);
@@ -163,7 +166,8 @@ KBI_POSIX_API int pthread_mutex_clocklock(pthread_mutex_t *restrict m, clockid_t
 	return lock_until(m, clock, abstime);
 }
 
-KBI_POSIX_API int pthread_mutex_timedlock(pthread_mutex_t *restrict m, const struct timespec *restrict abstime)
+KBI_POSIX_API int pthread_mutex_timedlock(pthread_mutex_t *restrict m,
+	const struct timespec *restrict abstime)
 {
 	return lock_until(m, CLOCK_REALTIME, abstime);
 }
@@ -177,11 +181,11 @@ static KBI_NOINLINE int unlock_general(pthread_mutex_t *m)
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_orphan_mutex(ours(m));
 	e = kbi_mutex_unlock(ours(m));
-	/* a normal mutex that is not locked: undefined in POSIX, 0 in libc */
+	/* unlocking an unlocked normal mutex is undefined in POSIX and returns 0 in libc */
 	return kbi_unlikely(e) && kind_of(m->__data.__kind & 3) == KB_MUTEX_NORMAL ? 0 : e;
 }
 
-/* With nobody to wake there is nothing to forget either after a fork. */
+/* If there is no waiter to wake, there is none to forget after a fork, either. */
 KBI_POSIX_API KBI_ALIGNED(KBI_CACHE_LINE) int pthread_mutex_unlock(pthread_mutex_t *m)
 {
 	if (kbi_likely(kbi_mutex_quick_unlock(ours(m), kbi_self_raw())))
@@ -189,15 +193,16 @@ KBI_POSIX_API KBI_ALIGNED(KBI_CACHE_LINE) int pthread_mutex_unlock(pthread_mutex
 	return unlock_general(m);
 }
 
-/* ---- only libc's kinds ------------------------------------------------------------------------- */
+/* ---- libc's kinds only -------------------------------------------------------------------- */
 
 KBI_POSIX_API int pthread_mutex_consistent(pthread_mutex_t *m)
 {
 	return is_libcs(m) ? kbi_libc()->pthread_mutex_consistent(m) : EINVAL;
 }
 
-/* libc locks the mutex inside; with it in our hands that lock nests and cannot wait. */
-KBI_POSIX_API int pthread_mutex_setprioceiling(pthread_mutex_t *restrict m, int ceiling, int *restrict old)
+/* libc locks the mutex inside; if we hold it already that lock nests and cannot wait. */
+KBI_POSIX_API int pthread_mutex_setprioceiling(pthread_mutex_t *restrict m, int ceiling,
+	int *restrict old)
 {
 	return is_libcs(m) ? kbi_libc()->pthread_mutex_setprioceiling(m, ceiling, old) : EINVAL;
 }
@@ -209,7 +214,7 @@ KBI_POSIX_ALIAS(__pthread_mutex_lock, pthread_mutex_lock);
 KBI_POSIX_ALIAS(__pthread_mutex_trylock, pthread_mutex_trylock);
 KBI_POSIX_ALIAS(__pthread_mutex_unlock, pthread_mutex_unlock);
 
-/* ---- C11 --------------------------------------------------------------------------------------- */
+/* ---- C11 ---------------------------------------------------------------------------------- */
 
 static inline pthread_mutex_t *posix(mtx_t *m)
 {
@@ -235,7 +240,8 @@ static int c11_result(int e)
 KBI_POSIX_API int mtx_init(mtx_t *m, int type)
 {
 	memset(m, 0, sizeof(*m));
-	return c11_result(kb_mutex_init(ours(posix(m)), type & mtx_recursive ? KB_MUTEX_RECURSIVE : KB_MUTEX_NORMAL));
+	return c11_result(kb_mutex_init(ours(posix(m)),
+		type & mtx_recursive ? KB_MUTEX_RECURSIVE : KB_MUTEX_NORMAL));
 }
 
 KBI_POSIX_API void mtx_destroy(mtx_t *m)

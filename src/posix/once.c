@@ -1,7 +1,9 @@
-/* posix/once.c - pthread_once and call_once. An exception, a cancellation or pthread_exit that leaves the function makes
- * the flag new again, and the next caller runs it (std::call_once relies on that). An unwinder that comes through our
- * frames finds the cleanup attribute, by -fexceptions; one that has ended before, in code without tables for it, jumps to
- * the buffer which is registered with libc, as it does for pthread_cleanup_push in C. Callers: programs. May switch. */
+/* posix/once.c - pthread_once and call_once. An exception, a cancellation or pthread_exit that
+ * leaves the function makes the flag new again, and the next caller runs the function
+ * (std::call_once relies on that). An unwinder that passes our frames finds the cleanup attribute,
+ * by -fexceptions; an unwinder that has ended earlier, in code without unwind tables, jumps to the
+ * buffer which is registered with libc, as it does for pthread_cleanup_push in C. Callers:
+ * programs. May switch. */
 #include "posix/posix.h"
 
 #include "sync/once.h"
@@ -16,7 +18,9 @@ _Static_assert(PTHREAD_ONCE_INIT == 0, "static initialisers");
 
 struct run {
 	kb_once_t *once;
-	bool jumps; /* not yet before our constructor: a sanitizer begins before it, and its setjmp has no original then */
+	/* false before our constructor: a sanitizer begins earlier, and its setjmp has no original
+	 * then */
+	bool jumps;
 	bool done, over;
 	__pthread_unwind_buf_t jump KBI_ALIGNED(16);
 };
@@ -34,7 +38,8 @@ static void finish(struct run **at)
 		kbi_once_abort(r->once);
 }
 
-/* Below the frame that the buffer leads back to: an exception is to meet the cleanup, and a jump is not. */
+/* Calls fn, in a frame below that of the buffer: an exception must meet the cleanup, and a jump
+ * must not. */
 static KBI_NOINLINE void call(struct run *run, void (*fn)(void))
 {
 	struct run *r __attribute__((cleanup(finish))) = run;
@@ -47,7 +52,7 @@ static KBI_NOINLINE void run_once(kb_once_t *once, void (*fn)(void))
 {
 	struct run r = { .once = once, .jumps = kbi_posix_started };
 
-	/* also after finish, where an unwinder came that far that began with this buffer */
+	/* also reached after finish, by an unwinder that began with this buffer */
 	if (r.jumps && kbi_posix_setjmp(r.jump.__cancel_jmp_buf, 0)) {
 		if (!r.over)
 			kbi_once_abort(r.once);

@@ -1,13 +1,15 @@
-/* posix/proxy.c - kernel threads that wait for lightweight ones.
- * Process-shared condition variables and barriers are libc's, and libc waits in the kernel. Lightweight threads that wait
- * so do it themselves (posix/aside), as long as there are kernel threads enough.
- * For all beyond that a kernel thread of ours calls libc. It enters the condition variable with a mutex of its own; when
- * that is free the wait is known to the other processes, and the lightweight thread gives the program's mutex back.
- * Who waits long for a process-shared semaphore has a kernel thread, too, that waits in libc: other processes' posts
- * wake that one only. Before a handler of the program's runs it is called back, for handlers may leave by a jump. The
- * same for readers-writer locks, at which handlers run meanwhile, as in libc.
- * A process that is killed and has a successor (option contain) loses such kernel threads, and libc's condition variable
- * would count on them for ever. Then nobody stands in but at barriers.
+/* posix/proxy.c - proxies: kernel threads that wait in libc for lightweight threads.
+ * Process-shared condition variables and barriers are libc's, and libc waits in the kernel.
+ * Lightweight threads wait there themselves (posix/aside) while there are enough kernel threads.
+ * For each further one a kernel thread of ours calls libc. It enters the condition variable with a
+ * mutex of its own; once that mutex is free the wait is known to other processes, and the
+ * lightweight thread unlocks the program's mutex.
+ * A thread that waits long for a process-shared semaphore also has a kernel thread that waits in
+ * libc: posts of other processes wake that kernel thread only. It is called back before a handler
+ * of the program runs, since a handler may leave by a jump. Readers-writer locks work equally, but
+ * handlers run during the wait, as in libc.
+ * A killed process with a successor (option contain) loses these kernel threads, and libc's
+ * condition variable would count on them for ever. Then proxies are used for barriers only.
  * Callers: posix/cond, barrier, sem, rwlock. Waiting may switch. */
 #include "posix/posix.h"
 
@@ -22,27 +24,30 @@
 enum job { JOB_COND, JOB_BARRIER, JOB_SEM, JOB_READ, JOB_WRITE, JOB_QUIT };
 
 struct waiter {
-	struct waiter *next; /* idle: the stack's; else the owner's */
+	struct waiter *next; /* while idle: the stack's; else the owner's */
 	pthread_t id;
 	kb_sem_t job, ready, done;
-	pthread_mutex_t own; /* libc's; the waiter's from before `ready` until it waits */
-	/* before job, by the lightweight thread */
+	/* libc's mutex; held by this kernel thread from before `ready` until it waits */
+	pthread_mutex_t own;
+	/* written by the lightweight thread before it posts `job` */
 	enum job kind;
 	void *object;
-	clockid_t clock; /* -1: the condition variable's. Others' counts if the wait is timed */
+	/* -1: the condition variable's. Unused for another object unless the wait is timed */
+	clockid_t clock;
 	bool timed;
 	struct timespec until;
-	/* before done */
+	/* written by the kernel thread before it posts `done` */
 	int result;
 };
 
-/* Each is a kernel thread and its stack, which a fork copies, too. Those beyond the first number end with their work; so
- * many threads may have one for a semaphore or a readers-writer lock, for which they can also look themselves. */
+/* Each waiter is a kernel thread with a stack, which a fork copies, too. Waiters above IDLE_MAX end
+ * with their work; at most WORD_MAX threads have a waiter for a semaphore or a readers-writer lock,
+ * at which a thread can also look itself. */
 enum { IDLE_MAX = 64, WORD_MAX = 64, LOOK_NS = 1000000 };
 
-static aptr idle;  /* of struct waiter */
-static a32 n_idle; /* about so many */
-static a32 n_word; /* who have one for a semaphore or a readers-writer lock */
+static aptr idle;  /* stack of struct waiter; any thread, atomic */
+static a32 n_idle; /* about how many */
+static a32 n_word; /* threads with a waiter for a semaphore or a readers-writer lock */
 
 static void put_chain(struct waiter *first, struct waiter *last)
 {
@@ -50,21 +55,24 @@ static void put_chain(struct waiter *first, struct waiter *last)
 
 	do
 		last->next = old;
-	while (!a_cas_rel(&idle, &old, first)); /* release: partner is the acquire in take */
+	while (!a_cas_rel(&idle, &old, first)); /* release: pairs with the acquire in take */
 }
 
-/* ---- by oneself ----------------------------------------------------------------------------------- */
+/* ---- by the caller itself ----------------------------------------------------------------- */
 
-/* Nobody here sleeps for the mutex, for libc would not tell him that it is free; and it knows its owner by our number, not
- * by the kernel thread's. */
+/* True if libc may unlock and lock m: no thread here sleeps for the mutex, as libc would not tell
+ * that thread that the mutex is free; and m is neither robust, PI nor PP, as its owner is our
+ * number, not the kernel thread's. */
 static bool is_left_to_libc(const pthread_mutex_t *m)
 {
 	enum { ROBUST = 16, PI = 32, PP = 64, SHARED = 128 };
 
-	return (m->__data.__kind & (ROBUST | PI | PP | SHARED)) == SHARED && !kbi_delegate_has_sleepers();
+	return (m->__data.__kind & (ROBUST | PI | PP | SHARED)) == SHARED &&
+		!kbi_delegate_has_sleepers();
 }
 
-int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+	const struct timespec *abstime)
 {
 	if (!abstime)
 		return kbi_libc()->pthread_cond_wait(c, m);
@@ -73,15 +81,16 @@ int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t cloc
 	return kbi_libc()->pthread_cond_clockwait(c, m, clock, abstime);
 }
 
-/* -1: not so. */
-static int cond_aside(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+/* Waits aside. -1: it cannot. */
+static int cond_aside(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+	const struct timespec *abstime)
 {
 	bool aside KBI_ASIDE = is_left_to_libc(m) && kbi_aside_begin();
 
 	return aside ? kbi_proxy_cond_in_libc(c, m, clock, abstime) : -1;
 }
 
-/* ENOSYS: not so. */
+/* Waits aside. ENOSYS: it cannot. */
 static int barrier_aside(pthread_barrier_t *b)
 {
 	bool aside KBI_ASIDE = kbi_aside_begin();
@@ -89,7 +98,7 @@ static int barrier_aside(pthread_barrier_t *b)
 	return aside ? kbi_libc()->pthread_barrier_wait(b) : ENOSYS;
 }
 
-/* EINTR: a handler of the program's has run. */
+/* Waits in libc. EINTR: a handler of the program has run. */
 static int sem_in_libc(sem_t *s, clockid_t clock, const struct timespec *abstime)
 {
 	uint32_t before = kbi_posix_me.handled;
@@ -108,7 +117,8 @@ static int sem_aside(sem_t *s, clockid_t clock, const struct timespec *abstime)
 	return aside ? sem_in_libc(s, clock, abstime) : -1;
 }
 
-static int rwlock_in_libc(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+static int rwlock_in_libc(pthread_rwlock_t *l, bool write, clockid_t clock,
+	const struct timespec *abstime)
 {
 	if (abstime)
 		return write ? kbi_libc()->pthread_rwlock_clockwrlock(l, clock, abstime) :
@@ -116,21 +126,23 @@ static int rwlock_in_libc(pthread_rwlock_t *l, bool write, clockid_t clock, cons
 	return write ? kbi_libc()->pthread_rwlock_wrlock(l) : kbi_libc()->pthread_rwlock_rdlock(l);
 }
 
-static int rwlock_aside(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+static int rwlock_aside(pthread_rwlock_t *l, bool write, clockid_t clock,
+	const struct timespec *abstime)
 {
 	bool aside KBI_ASIDE = kbi_aside_begin();
 
 	return aside ? rwlock_in_libc(l, write, clock, abstime) : -1;
 }
 
-/* ---- by another ------------------------------------------------------------------------------------ */
+/* ---- by a kernel thread of ours ----------------------------------------------------------- */
 
 static const struct timespec *limit(const struct waiter *w)
 {
 	return w->timed ? &w->until : NULL;
 }
 
-/* The lightweight thread was cancelled. Then this thread ends, and w is the other's. */
+/* Ends the wait if the lightweight thread was cancelled. Then this kernel thread ends, and the
+ * lightweight thread frees w. */
 static void cancelled(void *arg)
 {
 	struct waiter *w = arg;
@@ -160,7 +172,8 @@ static void wait_sem(struct waiter *w)
 	int e;
 
 	pthread_cleanup_push(cancelled, w);
-	e = sem_in_libc(w->object, w->clock, limit(w)); /* signals are blocked here, but for libc's own */
+	/* signals are blocked here, except for libc's own */
+	e = sem_in_libc(w->object, w->clock, limit(w));
 	pthread_cleanup_pop(0);
 	w->result = e;
 	kb_sem_post(&w->done);
@@ -210,7 +223,7 @@ static struct waiter *make_waiter(void)
 
 static struct waiter *take(void)
 {
-	/* acquire: partner is the release in put_chain */
+	/* acquire: pairs with the release in put_chain */
 	struct waiter *first = a_xchg_acqrel(&idle, NULL), *last;
 
 	if (!first)
@@ -233,7 +246,7 @@ static void tell(struct waiter *w, enum job kind)
 	kb_sem_post(&w->job);
 }
 
-/* It has done its work. */
+/* Puts a waiter back that has done its work. */
 static void dismiss(struct waiter *w)
 {
 	if (a_add_rlx(&n_idle, 1) < IDLE_MAX) {
@@ -249,7 +262,7 @@ static int try_own(void *m)
 	return kbi_libc()->pthread_mutex_trylock(m);
 }
 
-/* Until it has entered the condition variable. */
+/* Waits until w has entered the condition variable. */
 static void await_entry(struct waiter *w)
 {
 	kbi_sem_wait_asked(&w->ready, kbi_waitq_until(KBI_FOREVER));
@@ -257,7 +270,7 @@ static void await_entry(struct waiter *w)
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 }
 
-/* Takes it out of the condition variable: ECANCELED, or what it had got before. */
+/* Calls w back: ECANCELED, or the result that it had before. */
 static int call_back(struct waiter *w)
 {
 	int e;
@@ -268,11 +281,11 @@ static int call_back(struct waiter *w)
 	if (e == ECANCELED)
 		free(w);
 	else
-		tell(w, JOB_QUIT); /* it is marked */
+		tell(w, JOB_QUIT); /* its cancellation is pending */
 	return e;
 }
 
-/* A signal's handler runs here meanwhile. */
+/* Waits for the result. A signal's handler may run meanwhile. */
 static int await_result(struct waiter *w)
 {
 	int e;
@@ -289,7 +302,8 @@ static int await_result(struct waiter *w)
 	return e;
 }
 
-static void begin(struct waiter *w, enum job kind, void *object, clockid_t clock, const struct timespec *abstime)
+static void begin(struct waiter *w, enum job kind, void *object, clockid_t clock,
+	const struct timespec *abstime)
 {
 	w->object = object;
 	w->clock = clock;
@@ -304,8 +318,10 @@ static clockid_t clock_of(const pthread_cond_t *c)
 	return kbi_cond_flags(c) & KBI_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
-/* Without anybody who could be lost: a wake-up for no reason, each time. The program looks, and waits again. */
-static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+/* Waits without a kernel thread that could be lost: each wait is a short sleep with a spurious
+ * wake-up. The program checks its condition, and waits again. */
+static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+	const struct timespec *abstime)
 {
 	uint64_t at = kbi_timer_now() + LOOK_NS, until = KBI_FOREVER;
 	int e = pthread_mutex_unlock(m);
@@ -319,10 +335,12 @@ static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, con
 	kbi_signal_resumed();
 	e = pthread_mutex_lock(m);
 	kbi_cancel_test();
-	return !e && abstime && kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec) ? ETIMEDOUT : e;
+	return !e && abstime && kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec) ? ETIMEDOUT
+		: e;
 }
 
-int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+	const struct timespec *abstime)
 {
 	struct waiter *w;
 	int e, locked;
@@ -338,7 +356,7 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const
 	begin(w, JOB_COND, c, clock, abstime);
 	await_entry(w);
 	e = pthread_mutex_unlock(m);
-	if (e) { /* not the caller's */
+	if (e) { /* not the caller's mutex */
 		call_back(w);
 		return e;
 	}
@@ -364,8 +382,10 @@ static struct waiter *take_for_word(void)
 	return w;
 }
 
-/* It is libc that locks: a reader counts only; of a writer libc has noted the kernel thread's number. */
-static int wait_rwlock(pthread_rwlock_t *l, enum job kind, clockid_t clock, const struct timespec *abstime)
+/* libc locks: for a reader it only counts; for a writer it stores the kernel thread's number, which
+ * is replaced. */
+static int wait_rwlock(pthread_rwlock_t *l, enum job kind, clockid_t clock,
+	const struct timespec *abstime)
 {
 	int e = rwlock_aside(l, kind == JOB_WRITE, clock, abstime);
 	struct waiter *w;
@@ -378,7 +398,8 @@ static int wait_rwlock(pthread_rwlock_t *l, enum job kind, clockid_t clock, cons
 	begin(w, kind, l, clock, abstime);
 	e = await_result(w);
 	a_sub_rlx(&n_word, 1);
-	if (e == 0 && kind == JOB_WRITE) /* relaxed: the lock is held, and others compare it with their own only */
+	/* relaxed: the lock is held, and threads compare it only with their own number */
+	if (e == 0 && kind == JOB_WRITE)
 		__atomic_store_n(&l->__data.__cur_writer, kbi_posix_owner_tid(), __ATOMIC_RELAXED);
 	return e;
 }

@@ -1,8 +1,9 @@
-/* posix/rwlock.c - pthread_rwlock_*. Process-shared ones carry libc's mark (__shared, which ours never set)
- * and are libc's. The preference is read from __flags, where libc's static initialisers put it: readers may
- * overtake waiting writers unless the lock says otherwise, so a thread may take a read lock twice.
- * Callers: programs. Locks may switch. A lightweight thread waits for a lock of libc's by trying (posix/delegate),
- * then in libc, on its kernel thread or another (posix/proxy). */
+/* posix/rwlock.c - pthread_rwlock_*. Process-shared locks have libc's mark (__shared, which our
+ * locks never set) and are libc's. The preference is read from __flags, where libc's static
+ * initialisers put it: readers may overtake waiting writers unless the lock says otherwise, so a
+ * thread may take a read lock twice.
+ * Callers: programs. Locks may switch. A lightweight thread waits for a lock of libc by trying
+ * (posix/delegate), then in libc, on its kernel thread or a proxy (posix/proxy). */
 #include "posix/posix.h"
 
 #include <limits.h>
@@ -10,21 +11,25 @@
 
 #include "sync/rwlock.h"
 
-_Static_assert(sizeof(kb_rwlock_t) <= offsetof(pthread_rwlock_t, __data.__flags), "libc's preference stays clear");
+_Static_assert(sizeof(kb_rwlock_t) <= offsetof(pthread_rwlock_t, __data.__flags),
+	"libc's preference stays clear");
 _Static_assert(_Alignof(kb_rwlock_t) <= _Alignof(pthread_rwlock_t), "it lies in libc's bytes");
-_Static_assert(offsetof(kb_rwlock_t, shared) == offsetof(pthread_rwlock_t, __data.__shared), "libc's mark");
+_Static_assert(offsetof(kb_rwlock_t, shared) == offsetof(pthread_rwlock_t, __data.__shared),
+	"libc's mark");
 
 static inline bool is_libcs(const pthread_rwlock_t *l)
 {
 	return kbi_unlikely(l->__data.__shared != 0);
 }
 
-/* Ours, before a wait or a wake-up, with its kind set: all who come first store the same. */
+/* Returns our lock before a wait or a wake-up, with its kind set: concurrent first callers all
+ * store an equal value. */
 static inline kb_rwlock_t *ours(pthread_rwlock_t *l)
 {
 	kb_rwlock_t *k = (kb_rwlock_t *)(void *)l;
-	uint32_t kind = l->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP ? KB_RWLOCK_PREFER_WRITER :
-											    KB_RWLOCK_PREFER_READER;
+	uint32_t kind = l->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP
+		? KB_RWLOCK_PREFER_WRITER
+		: KB_RWLOCK_PREFER_READER;
 
 	if (kbi_unlikely(__atomic_load_n(&k->kind, __ATOMIC_RELAXED) != kind))
 		__atomic_store_n(&k->kind, kind, __ATOMIC_RELAXED);
@@ -33,7 +38,8 @@ static inline kb_rwlock_t *ours(pthread_rwlock_t *l)
 	return k;
 }
 
-KBI_POSIX_API int pthread_rwlock_init(pthread_rwlock_t *restrict l, const pthread_rwlockattr_t *restrict attr)
+KBI_POSIX_API int pthread_rwlock_init(pthread_rwlock_t *restrict l,
+	const pthread_rwlockattr_t *restrict attr)
 {
 	int shared = PTHREAD_PROCESS_PRIVATE, kind = PTHREAD_RWLOCK_DEFAULT_NP;
 
@@ -53,7 +59,7 @@ KBI_POSIX_API int pthread_rwlock_destroy(pthread_rwlock_t *l)
 {
 	if (is_libcs(l))
 		return kbi_libc()->pthread_rwlock_destroy(l);
-	return 0; /* libc does not look whether it is held */
+	return 0; /* libc does not check whether it is held */
 }
 
 KBI_POSIX_API int pthread_rwlock_tryrdlock(pthread_rwlock_t *l)
@@ -70,7 +76,8 @@ KBI_POSIX_API int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
 	return kb_rwlock_trywrlock(ours(l));
 }
 
-/* Many readers may go on at once. It may be gone: its address counts. */
+/* Unlocks and wakes all waiters here: many readers may go on at once. The lock may be gone after
+ * the unlock: only its address is used. */
 static int unlock_libcs(pthread_rwlock_t *l)
 {
 	int e = kbi_libc()->pthread_rwlock_unlock(l);
@@ -83,11 +90,11 @@ KBI_POSIX_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
 	if (is_libcs(l))
 		return unlock_libcs(l);
-	(void)kb_rwlock_unlock(ours(l)); /* of one that nobody holds: 0, as libc */
+	(void)kb_rwlock_unlock(ours(l)); /* of a lock that is not held: 0, as libc */
 	return 0;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------ */
+/* ---- waiting ------------------------------------------------------------------------------ */
 
 static int try_read(void *l)
 {
@@ -99,7 +106,8 @@ static int try_write(void *l)
 	return kbi_libc()->pthread_rwlock_trywrlock(l);
 }
 
-/* A signal handler runs while the thread waits. EINTR: it is cancelled, or a kernel thread, which queues again. */
+/* Waits for our lock. A signal handler may run meanwhile. EINTR: a cancellation came, or a kernel
+ * thread's handler ran; the thread queues again. */
 static int wait_ours(kb_rwlock_t *l, bool write, uint64_t deadline)
 {
 	int e;
@@ -112,16 +120,20 @@ static int wait_ours(kb_rwlock_t *l, bool write, uint64_t deadline)
 	return e;
 }
 
-/* libc's trylock says EBUSY where its lock says EDEADLK: the caller holds it for writing. */
+/* True if the caller holds it for writing: libc's trylock returns EBUSY where its lock returns
+ * EDEADLK. */
 static bool is_own(const pthread_rwlock_t *l)
 {
 	return l->__data.__cur_writer != 0 && l->__data.__cur_writer == kbi_posix_owner_tid();
 }
 
-static int wait_libcs(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+static int wait_libcs(pthread_rwlock_t *l, bool write, clockid_t clock,
+	const struct timespec *abstime)
 {
-	return write ? kbi_delegate_wait_long(try_write, kbi_proxy_write, l, &l->__data.__readers, clock, abstime) :
-		       kbi_delegate_wait_long(try_read, kbi_proxy_read, l, &l->__data.__readers, clock, abstime);
+	return write ? kbi_delegate_wait_long(try_write, kbi_proxy_write, l, &l->__data.__readers,
+		clock, abstime) :
+		       kbi_delegate_wait_long(try_read, kbi_proxy_read, l, &l->__data.__readers, clock,
+			abstime);
 }
 
 static int lock(pthread_rwlock_t *l, bool write)
@@ -135,7 +147,8 @@ static int lock(pthread_rwlock_t *l, bool write)
 	return wait_libcs(l, write, CLOCK_MONOTONIC, NULL);
 }
 
-static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock, const struct timespec *abstime)
+static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock,
+	const struct timespec *abstime)
 {
 	int e;
 
@@ -162,12 +175,14 @@ KBI_POSIX_API int pthread_rwlock_wrlock(pthread_rwlock_t *l)
 	return lock(l, true);
 }
 
-KBI_POSIX_API int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict l, const struct timespec *restrict abstime)
+KBI_POSIX_API int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict l,
+	const struct timespec *restrict abstime)
 {
 	return lock_until(l, false, CLOCK_REALTIME, abstime);
 }
 
-KBI_POSIX_API int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict l, const struct timespec *restrict abstime)
+KBI_POSIX_API int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict l,
+	const struct timespec *restrict abstime)
 {
 	return lock_until(l, true, CLOCK_REALTIME, abstime);
 }

@@ -1,14 +1,16 @@
-/* posix/sem.c - sem_*. Named and process-shared semaphores carry libc's mark (the word after the value) and
- * are libc's; the rest are ours. Callers: programs; sem_post also signal handlers. Waits may switch and are
- * cancellation points. A lightweight thread waits for libc's by trying (posix/delegate), then in libc, on its
- * kernel thread or another (posix/proxy). */
+/* posix/sem.c - sem_*. Named and process-shared semaphores have libc's mark (the word after the
+ * value) and are libc's; all further ones are ours. Callers: programs; sem_post also signal
+ * handlers. Waits may switch and are cancellation points. A lightweight thread waits for a
+ * semaphore of libc by trying (posix/delegate), then in libc, on its kernel thread or a proxy
+ * (posix/proxy). */
 #include "posix/posix.h"
 
 #include <string.h>
 
 #include "sync/sem.h"
 
-/* libc's struct new_sem: value and waiters in 8 bytes, then `private`: 0, or the kernel's flag for shared. */
+/* libc's struct new_sem: value and waiters in 8 bytes, then `private`: 0, or the kernel's flag for
+ * shared. */
 _Static_assert(sizeof(kb_sem_t) <= sizeof(sem_t), "it lies in libc's bytes");
 _Static_assert(_Alignof(kb_sem_t) <= _Alignof(sem_t), "it lies in libc's bytes");
 _Static_assert(offsetof(kb_sem_t, shared) == KBI_SHARED_SEM_AT, "libc's mark");
@@ -18,14 +20,15 @@ static inline kb_sem_t *ours(sem_t *s)
 	return (kb_sem_t *)(void *)s;
 }
 
-/* The half that is libc's value: it changes with each post. */
+/* Returns the half with libc's value, which changes with each post. */
 static inline const void *value_of(const sem_t *s)
 {
 	return (const uint32_t *)(const void *)s + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-/* Handlers post, too, on kernel threads that may be in the midst of waking somebody: whom these do not wake looks again
- * soon. It may be gone: its address counts. */
+/* Posts libc's semaphore and wakes a waiter here. Not in a handler, whose kernel thread may be
+ * inside a wake-up: then waiters look again soon. The semaphore may be gone after the post: only
+ * its address is used. */
 static int post_libcs(sem_t *s)
 {
 	const void *value = value_of(s);
@@ -37,7 +40,7 @@ static int post_libcs(sem_t *s)
 	return e;
 }
 
-/* In the child of fork, where nobody waits yet. */
+/* Returns our semaphore; in the child of fork it forgets the parent's waiters first. */
 static inline kb_sem_t *live(sem_t *s)
 {
 	if (kbi_unlikely(kbi_posix_forked))
@@ -98,7 +101,7 @@ KBI_POSIX_API int sem_trywait(sem_t *s)
 	return answer(kb_sem_trywait(ours(s)));
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------ */
+/* ---- waiting ------------------------------------------------------------------------------ */
 
 static int try_libcs(void *s)
 {
@@ -112,8 +115,8 @@ static int wait_libcs(sem_t *s, clockid_t clock, const struct timespec *abstime)
 	return kbi_delegate_wait_ending(try_libcs, kbi_proxy_sem, s, value_of(s), clock, abstime);
 }
 
-/* One wait has ended with e. A handler that asked for restart does not end the call, unless that has a time limit: then
- * the kernel does not restart libc's either. */
+/* Goes on after a wait that ended with e. A handler with SA_RESTART does not end the call, unless
+ * the call has a time limit: then the kernel does not restart libc's wait, either. */
 static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, uint32_t handled, int e)
 {
 	for (;;) {
@@ -128,7 +131,7 @@ static KBI_NOINLINE int go_on(kb_sem_t *s, uint64_t deadline, uint32_t handled, 
 	}
 }
 
-/* After kbi_cancel_test. */
+/* Waits; call after kbi_cancel_test. */
 static inline int wait_ours(kb_sem_t *s, uint64_t deadline)
 {
 	struct kbi_until until = kbi_posix_until_cancelled(deadline);
@@ -173,7 +176,8 @@ KBI_POSIX_API int sem_timedwait(sem_t *restrict s, const struct timespec *restri
 	return answer(wait_until(s, CLOCK_REALTIME, abstime));
 }
 
-KBI_POSIX_API int sem_clockwait(sem_t *restrict s, clockid_t clock, const struct timespec *restrict abstime)
+KBI_POSIX_API int sem_clockwait(sem_t *restrict s, clockid_t clock,
+	const struct timespec *restrict abstime)
 {
 	if (is_libcs(s) && !kbi_posix_light())
 		return kbi_libc()->sem_clockwait(s, clock, abstime);

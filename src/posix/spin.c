@@ -1,6 +1,6 @@
-/* posix/spin.c - pthread_spin_lock on libc's trylock: the word stays libc's, so other processes may share
- * it. A lightweight thread that finds it taken for long yields: the owner may wait for this very virtual
- * processor.
+/* posix/spin.c - pthread_spin_lock, on libc's trylock: the word stays libc's, so other processes
+ * may share it. A lightweight thread that finds it locked for long yields: the owner may wait for
+ * this virtual processor.
  * Callers: programs. May switch. */
 #include "posix/posix.h"
 

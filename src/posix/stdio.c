@@ -1,12 +1,13 @@
-/* posix/stdio.c - the lock of a stream. It is libc's: recursive, its owner is a control block and so a
- * thread of ours. But libc waits for it in the kernel, and with it every thread of that virtual processor,
- * the holder perhaps among them: whoever holds it may be suspended (flockfile round a wait, a callback of
- * fopencookie) or be blocked in write() while its reader waits behind. So a lightweight thread takes the
- * lock here before it enters libc, as posix/delegate does: it tries and sleeps in between. Inside, libc
- * takes it once more without waiting. Unlocking is libc's; so are ftrylockfile, the *_unlocked functions
- * and all calls of kernel threads. stdio.def has a row for each function. Not reached: what libc calls
- * inside itself (err, error, syslog, putpwent).
- * Callers: programs. May switch. Cancellation may pass through these frames. */
+/* posix/stdio.c - the lock of a stream. It is libc's: recursive, and its owner is a control block,
+ * so a thread of ours can be its owner. But libc waits for it in the kernel, and with it all
+ * threads of that virtual processor, perhaps the holder: the holder may be suspended (flockfile
+ * around a wait, a callback of fopencookie) or be blocked in write() while its reader waits behind
+ * it. So a lightweight thread takes the lock here before it enters libc, as in posix/delegate: it
+ * tries, and sleeps between tries. Inside, libc takes the lock once more without waiting. Unlocking
+ * is libc's; so are ftrylockfile, the *_unlocked functions and all calls of kernel threads.
+ * stdio.def has a row for each function. Not covered: calls inside libc (err, error, syslog,
+ * putpwent).
+ * Callers: programs. May switch. A cancellation may unwind these frames. */
 #include "os/sys.h"
 #include "posix/call_priv.h"
 
@@ -16,7 +17,7 @@
 #include <stdio_ext.h>
 #include <wchar.h>
 
-/* ---- libc's originals ------------------------------------------------------------------------------ */
+/* ---- libc's originals --------------------------------------------------------------------- */
 
 typedef FILE *position;
 
@@ -36,7 +37,7 @@ struct originals {
 	void (*flockfile)(FILE *);
 	int (*ftrylockfile)(FILE *);
 	void (*funlockfile)(FILE *);
-	/* the list of all streams; NULL: this libc does not show it */
+	/* the list of all streams; NULL: this libc does not export it */
 	void (*_IO_list_lock)(void);
 	void (*_IO_list_unlock)(void);
 	position (*_IO_iter_begin)(void);
@@ -55,7 +56,8 @@ static const struct kbi_libc_row rows[] = {
 #include "posix/stdio.def"
 	SLOT(fclose), SLOT(fileno), SLOT(fileno_unlocked), SLOT(freopen), SLOT(freopen64), SLOT(fflush),
 	SLOT(fflush_unlocked), SLOT(flockfile), SLOT(ftrylockfile), SLOT(funlockfile),
-	SLOT(_IO_list_lock), SLOT(_IO_list_unlock), SLOT(_IO_iter_begin), SLOT(_IO_iter_end), SLOT(_IO_iter_next),
+	SLOT(_IO_list_lock), SLOT(_IO_list_unlock), SLOT(_IO_iter_begin), SLOT(_IO_iter_end),
+	SLOT(_IO_iter_next),
 	SLOT(_IO_iter_file),
 };
 
@@ -63,7 +65,7 @@ static a32 ready;
 
 void kbi_stdio_resolve(void)
 {
-	if (!a_load_acq(&ready)) /* partner: the release in kbi_libc_look_up */
+	if (!a_load_acq(&ready)) /* pairs with the release in kbi_libc_look_up */
 		kbi_libc_look_up(rows, kbi_countof(rows), &ready);
 }
 
@@ -71,15 +73,15 @@ void kbi_stdio_resolve(void)
 	((__typeof__(table.name))(kbi_likely(table.name) ? (void *)table.name : \
 				  kbi_libc_original(#name, (void **)&table.name)))
 
-/* ---- the lock -------------------------------------------------------------------------------------- */
+/* ---- the lock ----------------------------------------------------------------------------- */
 
-/* The caller if it is a lightweight thread; then the table is complete, also where threads came by
- * kb_thread_create. */
+/* Returns the caller if it is a lightweight thread; then the table is complete, also for a thread
+ * made by kb_thread_create. */
 static inline struct kbi_task *light(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	if (self && kbi_unlikely(!a_load_acq(&ready))) /* partner: the release in kbi_libc_look_up */
+	if (self && kbi_unlikely(!a_load_acq(&ready))) /* pairs with the release in kbi_libc_look_up */
 		kbi_stdio_resolve();
 	return self;
 }
@@ -89,7 +91,8 @@ static int attempt(void *f)
 	return table.ftrylockfile(f) == 0 ? 0 : EBUSY;
 }
 
-/* A thread of ours that may be suspended here: not a handler that has interrupted our own library. */
+/* True for a thread of ours that may be suspended here: not in a handler that has interrupted our
+ * library. */
 static bool may_wait(void)
 {
 	struct kbi_task *self = light();
@@ -109,11 +112,12 @@ static KBI_NOINLINE void wait_for(FILE *f)
 	errno = saved;
 }
 
-/* The buffer is empty, and filling it makes libc lock and flush stdout, if the stream is line-buffered (a
- * terminal) or has no buffer. */
+/* True if the buffer is empty and filling it makes libc lock and flush stdout: the stream is
+ * line-buffered (a terminal) or has no buffer. */
 static inline bool flushes_stdout(FILE *f)
 {
-	return f->_IO_read_ptr >= f->_IO_read_end && !__fwritable(f) && (__flbf(f) || __fbufsize(f) <= 1);
+	return f->_IO_read_ptr >= f->_IO_read_end && !__fwritable(f) &&
+		(__flbf(f) || __fbufsize(f) <= 1);
 }
 
 static KBI_NOINLINE void wait_for_stdout(void)
@@ -123,23 +127,26 @@ static KBI_NOINLINE void wait_for_stdout(void)
 	table.funlockfile(stdout);
 }
 
-/* The caller is a thread of ours and the program wants locks: the stream is locked now, and what may block in the kernel
- * does so with the virtual processor lent. */
-struct hold { /* in two registers */
+/* A stream that a thread of ours has locked, if the program wants locks. Calls that may block in
+ * the kernel do so with the virtual processor lent. */
+struct hold { /* small, to be passed in registers */
 	FILE *f;
 	bool lent;
-	int copy; /* of the reader's file, 1 above; 0: none */
+	int copy; /* 1 + a copy of the reader's file; 0: none */
 };
 
-/* ---- a reader's file ------------------------------------------------------------------------------- */
+/* ---- a reader's file ---------------------------------------------------------------------- */
 
-/* Who has waited for input reads from the file that it has waited for, whatever the stream's number means by then: libc's
- * own read is given a copy of it (io/own) under another number. Who asks for the stream's number meanwhile gets the
- * program's: that does not take the lock. A jump out of the call leaves the copy there until the stream is locked again. */
+/* A thread that has waited for input reads from the file that it has waited for, whichever file the
+ * stream's number means by then: libc's own read gets a copy of the file (io/own), which has a
+ * different number. A thread that asks for the stream's number meanwhile gets the program's; asking
+ * does not take the lock. A jump out of the call leaves the copy in the stream until the stream is
+ * locked again. */
 
 enum { NUMBERS = KBI_CALL_DESCRIPTORS };
-static a32 instead_of[NUMBERS]; /* of a copy: 1 + the program's number; 0: no stream has it */
-static a32 copies;              /* streams that have a copy. Changed under the lock of each */
+/* index: a copy; 1 + the program's number; 0: no stream has this copy */
+static a32 instead_of[NUMBERS];
+static a32 copies;              /* number of streams with a copy; each changes it under its lock */
 
 static void set_copy(FILE *f, int own)
 {
@@ -149,11 +156,11 @@ static void set_copy(FILE *f, int own)
 		return;
 	a_add_rlx(&copies, 1);
 	a_store_rlx(&instead_of[own], (uint32_t)number + 1);
-	/* release: partner is the acquire in number_of */
+	/* release: pairs with the acquire in number_of */
 	__atomic_store_n(&f->_fileno, own, __ATOMIC_RELEASE);
 }
 
-/* Under the stream's lock. */
+/* Sets the program's number again. Call under the stream's lock. */
 static void set_number(FILE *f)
 {
 	int own = f->_fileno;
@@ -162,7 +169,8 @@ static void set_number(FILE *f)
 	if (kbi_likely(!number))
 		return;
 	__atomic_store_n(&f->_fileno, (int)number - 1, __ATOMIC_RELAXED);
-	/* release: partner is the acquire in number_of: who finds none looks at the stream again */
+	/* release: pairs with the acquire in number_of, whose caller reads the stream's number again if
+	 * it finds 0 */
 	a_store_rel(&instead_of[own], 0);
 	a_sub_rlx(&copies, 1);
 }
@@ -180,11 +188,12 @@ static int number_of(FILE *f, int (*ask)(FILE *))
 	}
 }
 
-enum { ROOM = 1024 }; /* bytes: what is written is seldom longer */
+enum { ROOM = 1024 }; /* bytes: output is seldom longer */
 
 enum use { WRITES, FLUSHES, READS_ONE, READS };
 
-/* Neither memory nor a file, unless that waits for the disk: a pipe, a socket, a terminal. Would it read or write now? */
+/* True if the stream would read or write now, on a descriptor that may block: a pipe, a socket, a
+ * terminal, or a file that waits for the disk. */
 static inline bool may_block(FILE *f, enum use use)
 {
 	if (f->_fileno < 0 || kbi_call_is_file(f->_fileno))
@@ -196,14 +205,16 @@ static inline bool may_block(FILE *f, enum use use)
 	return use == READS || f->_IO_read_ptr >= f->_IO_read_end;
 }
 
-/* It is locked. Sleeps until there is something to read. */
+/* Sleeps until there is something to read, and lends the virtual processor. Call with the stream
+ * locked. */
 static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 {
 	int saved = errno;
 
 	if (!kbi_call_may_wait())
 		return;
-	if (use > FLUSHES && h->f->_IO_read_ptr >= h->f->_IO_read_end && !kbi_sys_is_ready(h->f->_fileno, POLLIN)) {
+	if (use > FLUSHES && h->f->_IO_read_ptr >= h->f->_IO_read_end &&
+		!kbi_sys_is_ready(h->f->_fileno, POLLIN)) {
 		struct kbi_call_keeps k = { { -1, -1 } };
 		int fd = h->f->_fileno;
 
@@ -225,7 +236,7 @@ static inline struct hold take(FILE *f)
 
 	if (!self || !f || (f->_flags & _IO_USER_LOCK))
 		return h;
-	/* who prints all the time is in libc whenever the tick comes */
+	/* a thread that prints all the time is in libc whenever the tick comes */
 	if (kbi_quantum_is_over(self))
 		(void)kbi_call_may_wait();
 	if (kbi_unlikely(table.ftrylockfile(f) != 0))
@@ -252,7 +263,7 @@ static inline void give(struct hold *h)
 		table.funlockfile(h->f);
 }
 
-/* In the frame that gives it back: a cancellation may pass. */
+/* Inlined into the frame that unlocks: a cancellation may unwind it. */
 static inline void prepare(struct hold *h, enum use use)
 {
 	if (h->f && kbi_unlikely(may_block(h->f, use)))
@@ -267,9 +278,10 @@ static inline void prepare(struct hold *h, enum use use)
 	prepare(&held, use)
 #define HOLDING(...) HOLDING_(__VA_ARGS__, WRITES, )
 
-/* ---- the functions --------------------------------------------------------------------------------- */
+/* ---- the functions ------------------------------------------------------------------------ */
 
-/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+/* libc's headers redirect and inline some of these names, so the definitions have names of their
+ * own in C. */
 #define CALL(result, name, parameters, arguments, stream) \
 	KBI_POSIX_API result kbi_stdio_##name parameters __asm__(#name); \
 	result kbi_stdio_##name parameters \
@@ -323,10 +335,10 @@ KBI_POSIX_API int kbi_stdio_fileno_unlocked(FILE *f)
 	return number_of(f, REAL(fileno_unlocked));
 }
 
-/* ---- streams that end ------------------------------------------------------------------------------- */
+/* ---- streams that end --------------------------------------------------------------------- */
 
-/* Nobody may use it afterwards: once the lock has been free, nobody will take it. The number that libc is about to close,
- * by a call of its own; -1: none. */
+/* Returns the number that libc is about to close, by a call of its own; -1: none. The program must
+ * not use the stream any more: once its lock has been free, no thread will take it. */
 static int last_number(FILE *f)
 {
 	struct hold held = take(f);
@@ -343,7 +355,8 @@ KBI_POSIX_API int fclose(FILE *f)
 	bool lends = kbi_call_may_wait();
 	KBI_CALL_CLOSING(x, last_number(f), true);
 
-	if (!lends || x.fd < 0 || kbi_unlikely(x.stopped)) /* the program's own functions; as close */
+	/* a stream of the program's own functions; or as in close */
+	if (!lends || x.fd < 0 || kbi_unlikely(x.stopped))
 		return REAL(fclose)(f);
 	KBI_CALL_LENT();
 	return REAL(fclose)(f);
@@ -359,7 +372,8 @@ KBI_POSIX_API int pclose(FILE *f)
 	return KBI_CALL_REAL(pclose)(f);
 }
 
-static FILE *reopen(FILE *(*original)(const char *, const char *, FILE *), const char *path, const char *mode, FILE *f)
+static FILE *reopen(FILE *(*original)(const char *, const char *, FILE *), const char *path,
+	const char *mode, FILE *f)
 {
 	HOLDING(f);
 	KBI_CALL_CLOSING(x, f->_fileno, true);
@@ -367,29 +381,33 @@ static FILE *reopen(FILE *(*original)(const char *, const char *, FILE *), const
 	return original(path, mode, f);
 }
 
-KBI_POSIX_API FILE *kbi_stdio_freopen(const char *path, const char *mode, FILE *f) __asm__("freopen");
+KBI_POSIX_API FILE *kbi_stdio_freopen(const char *path, const char *mode,
+	FILE *f) __asm__("freopen");
 KBI_POSIX_API FILE *kbi_stdio_freopen(const char *path, const char *mode, FILE *f)
 {
 	return reopen(REAL(freopen), path, mode, f);
 }
 
-KBI_POSIX_API FILE *kbi_stdio_freopen64(const char *path, const char *mode, FILE *f) __asm__("freopen64");
+KBI_POSIX_API FILE *kbi_stdio_freopen64(const char *path, const char *mode,
+	FILE *f) __asm__("freopen64");
 KBI_POSIX_API FILE *kbi_stdio_freopen64(const char *path, const char *mode, FILE *f)
 {
 	return reopen(REAL(freopen64), path, mode, f);
 }
 
-/* ---- all streams ----------------------------------------------------------------------------------- */
+/* ---- all streams -------------------------------------------------------------------------- */
 
-/* A stream with output, locked. The list is free again: flushing may suspend, and who holds a stream may open
- * others. *busy: one has output and is locked by somebody else. */
+/* Returns a stream with output, locked. The list's lock is free again: flushing may suspend, and
+ * the holder of a stream may open streams. *busy: a stream with output is locked by another
+ * thread. */
 static FILE *next_with_output(bool *busy)
 {
 	FILE *found = NULL;
 
 	*busy = false;
 	table._IO_list_lock();
-	for (position p = table._IO_iter_begin(); p != table._IO_iter_end() && !found; p = table._IO_iter_next(p)) {
+	for (position p = table._IO_iter_begin(); p != table._IO_iter_end() && !found;
+		p = table._IO_iter_next(p)) {
 		FILE *f = table._IO_iter_file(p);
 
 		if (__fpending(f) == 0)
@@ -411,20 +429,22 @@ static int flush_free_ones(void *arg)
 	while (!*failed && (f = next_with_output(&busy)) != NULL) {
 		struct hold held __attribute__((cleanup(give), unused)) = { f, false, 0 };
 
-		/* lost output stays in the stream; another may have emptied it before we locked it */
+		/* failed output stays in the stream; another thread may have emptied it before we locked
+		 * it */
 		*failed = __fpending(f) && table.fflush_unlocked(f) != 0;
 	}
 	return busy && !*failed ? EBUSY : 0;
 }
 
-/* libc's would lock the list and wait for each stream, also for one whose thread is blocked reading. */
+/* Flushes all streams. libc's function would lock the list and wait for each stream, even if its
+ * holder is blocked in a read. */
 static int flush_all(void)
 {
 	bool failed = false;
 	int saved = errno;
 
 	kbi_delegate_wait(flush_free_ones, &failed, NULL, CLOCK_MONOTONIC, NULL);
-	if (failed) /* the rest, errno and the result */
+	if (failed) /* libc flushes the rest, and sets errno and the result */
 		return table.fflush(NULL);
 	errno = saved;
 	return 0;

@@ -1,10 +1,10 @@
-/* posix/unsafe.c - the functions that POSIX does not ask to be thread-safe, made so: results that libc
- * keeps in one place for the process lie in blocks of the caller's own here, and what works on common data
- * has a lock that suspends the thread, not the virtual processor. unsafe.def has a row for each function
- * and says what becomes of it. A result is good until the same thread calls the same function again, as
- * without threads. Values, errno and the rest are libc's. As long as there is one thread, and inside our
- * own library, libc's function is called and nothing else. Callers: programs. May switch. Cancellation may
- * pass through these frames. */
+/* posix/unsafe.c - makes the functions thread-safe that POSIX does not require to be. Results that
+ * libc keeps at a single place for the process lie in blocks of the caller's own here, and
+ * functions that work on common data have a lock that suspends the thread, not the virtual
+ * processor. unsafe.def has a row for each function. A result is valid until the same thread calls
+ * the same function again, as without threads. Values, errno and all else are libc's. While there
+ * is a single thread, and inside our own library, libc's function is called directly.
+ * Callers: programs. May switch. A cancellation may unwind these frames. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@
 #include "core/vp.h"
 #include "os/sys.h"
 
-/* ---- libc's originals ------------------------------------------------------------------------------ */
+/* ---- libc's originals --------------------------------------------------------------------- */
 
 struct originals {
 #define COPY(result, name, parameters, ...) result (*name) parameters;
@@ -45,7 +45,7 @@ struct originals {
 	char *(*strerror)(int);
 };
 
-/* getenv before our constructor: an allocator asks for its settings when it is first called,
+/* Serves getenv before our constructor: an allocator asks for its settings when it is first called,
  * perhaps by the look-up itself. */
 static char *walk_environment(const char *name)
 {
@@ -80,7 +80,8 @@ static const struct kbi_libc_row rows[] = {
 	((__typeof__(table.name))(kbi_likely(table.name) ? (void *)table.name : \
 				  kbi_libc_original(#name, (void **)&table.name)))
 
-/* One thread only; or a signal handler that interrupted us, which must not wait here. */
+/* True if there is a single thread, or in a signal handler that interrupted our library and must
+ * not wait here. */
 static bool direct(void)
 {
 	struct kbi_task *self = kbi_posix_light();
@@ -90,7 +91,7 @@ static bool direct(void)
 	return self && a_load_rlx(&self->np) > 0;
 }
 
-/* ---- locks ------------------------------------------------------------------------------------------ */
+/* ---- locks -------------------------------------------------------------------------------- */
 
 enum lock { ENVIRONMENT, BUFFER, RANDOM, TABLE, LOGINS, LOCKS };
 
@@ -105,19 +106,19 @@ static void fresh_locks(void)
 	memcpy(locks, fresh, sizeof(locks));
 }
 
-/* A child of fork has the calling thread only: what others held is free there. */
+/* Looks the originals up. A child of fork has the calling thread only, so it gets fresh locks. */
 void kbi_unsafe_resolve(void)
 {
 	static a32 ready;
 
-	if (a_load_acq(&ready)) /* partner: the release in kbi_libc_look_up */
+	if (a_load_acq(&ready)) /* pairs with the release in kbi_libc_look_up */
 		return;
 	kbi_libc_look_up(rows, kbi_countof(rows), &ready);
 	pthread_atfork(NULL, NULL, fresh_locks);
 }
 
-/* A thread that does little else is in libc, called from here, whenever the tick comes, and its turn cannot end in libc. So
- * the turn may end here. */
+/* Takes the lock. The caller's turn may end first: a thread that does little else is inside libc,
+ * called from here, whenever the tick comes, and a turn cannot end in libc. */
 static pthread_mutex_t *hold(enum lock l)
 {
 	kbi_posix_let_turn_end();
@@ -132,7 +133,7 @@ static void let_go(pthread_mutex_t **m)
 
 #define HOLDING(lock) pthread_mutex_t *held __attribute__((cleanup(let_go), unused)) = hold(lock)
 
-/* ---- the caller's own blocks ------------------------------------------------------------------------ */
+/* ---- the caller's own blocks -------------------------------------------------------------- */
 
 enum slot {
 #define COPY(result, name, ...) SLOT_##name,
@@ -182,13 +183,13 @@ static void kernel_thread_ends(void *unused)
 static struct kbi_unsafe_own *make_own(void)
 {
 	kbi_posix_me.own = calloc(1, sizeof(*kbi_posix_me.own));
-	/* our threads end in posix/thread; main's results last as long as the process */
+	/* lightweight threads end in posix/thread; main's results last as long as the process */
 	if (kbi_posix_me.own && !kbi_posix_light() && kbi_sys_gettid() != getpid())
 		__cxa_thread_atexit_impl(kernel_thread_ends, NULL, &__dso_handle);
 	return kbi_posix_me.own;
 }
 
-/* With room for `size` bytes, zero when it is new; NULL and ENOMEM. */
+/* Returns a block with room for `size` bytes, zeroed when it is new; NULL and ENOMEM. */
 static struct block *block(enum slot i, size_t size)
 {
 	struct kbi_unsafe_own *own = kbi_posix_me.own ? kbi_posix_me.own : make_own();
@@ -209,7 +210,7 @@ static struct block *block(enum slot i, size_t size)
 	return b;
 }
 
-/* libc's result, copied; 0 bytes: it need not be. */
+/* Copies libc's result; bytes 0: it need not be copied. */
 static void *copy(enum slot i, void *result, size_t bytes)
 {
 	struct block *b = bytes ? block(i, bytes) : NULL;
@@ -223,12 +224,13 @@ static mbstate_t *own_state(enum slot i)
 {
 	struct block *b = block(i, sizeof(mbstate_t));
 
-	return b ? (mbstate_t *)(void *)b->data : NULL; /* NULL: libc's */
+	return b ? (mbstate_t *)(void *)b->data : NULL; /* NULL: libc's state */
 }
 
-/* ---- the functions ----------------------------------------------------------------------------------- */
+/* ---- the functions ------------------------------------------------------------------------ */
 
-/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+/* libc's headers redirect and inline some of these names, so the definitions have names of their
+ * own in C. */
 #define DEFINE(result, name, parameters) \
 	KBI_POSIX_API result kbi_unsafe_##name parameters __asm__(#name); \
 	result kbi_unsafe_##name parameters
@@ -256,10 +258,10 @@ static mbstate_t *own_state(enum slot i)
 
 enum { FIRST_SIZE = 1024 };
 
-/* The arguments with a comma behind them, if there are any. */
+/* Expands to the arguments with a comma after them, if there are any. */
 #define SPREAD(...) __VA_OPT__(__VA_ARGS__, )
 
-/* As libc does it: a buffer that is too small is doubled. */
+/* Fetches an entry as libc does: a buffer that is too small is doubled. */
 #define FETCH(type, name, arguments, too_small, ...) \
 	struct block *b; \
 	type *r = NULL; \
@@ -270,7 +272,8 @@ enum { FIRST_SIZE = 1024 };
 	kbi_posix_let_turn_end(); \
 	b = block(SLOT_##name, sizeof(type) + FIRST_SIZE); \
 	while (b) { \
-		e = name##_r(SPREAD arguments(type *)(void *) b->data, b->data + sizeof(type), b->size - sizeof(type), \
+		e = name##_r(SPREAD arguments(type *)(void *) b->data, b->data + sizeof(type), \
+			b->size - sizeof(type), \
 			     &r __VA_OPT__(, __VA_ARGS__)); \
 		if (e != ERANGE || !(too_small)) \
 			break; \
@@ -307,17 +310,17 @@ enum { FIRST_SIZE = 1024 };
 
 #include "posix/unsafe.def"
 
-/* ---- by hand ------------------------------------------------------------------------------------------ */
+/* ---- by hand ------------------------------------------------------------------------------ */
 
 DEFINE(char *, strtok, (char *s, const char *ends))
 {
 	return strtok_r(s, ends, &kbi_posix_me.strtok_at);
 }
 
-/* Of a number that libc knows strerror_r returns libc's text. */
+/* For a number that libc knows, strerror_r returns libc's text. */
 DEFINE(char *, strerror, (int number))
 {
-	enum { ROOM = 1024 }; /* libc's */
+	enum { ROOM = 1024 }; /* libc's size */
 	struct block *b = NULL;
 
 	if (!direct() && strverscmp(gnu_get_libc_version(), "2.32") < 0)
@@ -327,19 +330,21 @@ DEFINE(char *, strerror, (int number))
 
 DEFINE(struct mntent *, getmntent, (FILE *f))
 {
-	enum { LINE = 4096 }; /* libc's */
+	enum { LINE = 4096 }; /* libc's size */
 	struct block *b = block(SLOT_getmntent, sizeof(struct mntent) + LINE);
 
-	return b ? getmntent_r(f, (struct mntent *)(void *)b->data, b->data + sizeof(struct mntent), LINE) : NULL;
+	return b ? getmntent_r(f, (struct mntent *)(void *)b->data, b->data + sizeof(struct mntent),
+		LINE) : NULL;
 }
 
-/* mbrtowc's two errors are one here. */
+/* Maps mbrtowc's two errors to -1. */
 static int length(size_t used)
 {
 	return used >= (size_t)-2 ? -1 : (int)used;
 }
 
-/* One character from the beginning. Without a string: has the encoding shift states? */
+/* Measures a character from the initial state. s NULL: returns whether the encoding has shift
+ * states. */
 DEFINE(int, mblen, (const char *s, size_t n))
 {
 	mbstate_t state = { 0 };
@@ -372,7 +377,7 @@ DEFINE(int, __wctomb_chk, (char *s, wchar_t c, size_t room))
 	return (int)REAL(__wcrtomb_chk)(s, c, own_state(SLOT___wctomb_chk), room);
 }
 
-/* libcrypt may have been loaded by dlopen after us. */
+/* Finds crypt in a libcrypt that dlopen may have loaded after us. */
 static char *(*find_crypt(void))(const char *, const char *)
 {
 	static const char *const names[] = { "libcrypt.so.1", "libcrypt.so.2" };
