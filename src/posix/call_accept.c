@@ -82,8 +82,7 @@ static long may_accept(struct kbi_call *c)
 long kbi_call_accept(int fd, void *from, socklen_t *len, int flags, bool cancels)
 {
 	struct accepting t = { KBI_CALL(.attempt = try_accept, .settle = may_accept, .fd = fd,
-		.events = POLLIN,
-				       .cancels = cancels, .time_limit = SO_RCVTIMEO), from, len, flags };
+		.events = POLLIN, .cancels = cancels, .time_limit = SO_RCVTIMEO), from, len, flags };
 	long r;
 
 	if (cancels)

@@ -443,8 +443,7 @@ static int lockf_by(int (*original)(int, int, off_t), int fd, int what, off_t n)
 	if (what != F_LOCK || !kbi_call_may_wait())
 		return original(fd, what, n);
 	return (int)lock((struct locking){ .fd = fd, .own = true, .cancels = C, .ask = ask_lockf,
-		.lockf = original,
-					   .arg = n });
+		.lockf = original, .arg = n });
 }
 
 int kbi_call_apart_lockf(int fd, int what, off_t n) __asm__("lockf");
@@ -478,8 +477,7 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
 	return (int)lock((struct locking){ .fd = fd, .own = what == F_SETLKW, .cancels = C,
-		.ask = ask_fcntl,
-					   .fcntl = original, .what = what, .arg = arg });
+		.ask = ask_fcntl, .fcntl = original, .what = what, .arg = arg });
 }
 
 /* The third argument is where a variadic function has it. */

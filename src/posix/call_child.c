@@ -238,8 +238,7 @@ static long at_once(struct kbi_call *c, int options)
 long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage, bool cancels)
 {
 	struct child x = { .c = KBI_CALL(.attempt = try_child, .fd = -1, .events = POLLIN,
-		.cancels = cancels,
-					 .waits_anyway = true),
+		.cancels = cancels, .waits_anyway = true),
 			   .pid = pid, .options = options, .status = status, .usage = usage };
 	long r;
 
@@ -256,8 +255,7 @@ long kbi_call_waitid(idtype_t type, id_t id, siginfo_t *info, int options, bool 
 {
 	siginfo_t none;
 	struct child x = { .c = KBI_CALL(.attempt = try_id, .fd = -1, .cancels = cancels),
-		.options = options, .type = type,
-			   .id = id, .info = info ? info : &none };
+		.options = options, .type = type, .id = id, .info = info ? info : &none };
 	long r;
 
 	r = at_once(&x.c, options);

@@ -70,8 +70,7 @@ static long pselect_by_number(const long a[6])
 	if (m->mask && m->bytes != MASK_BYTES)
 		return -EINVAL;
 	r = kbi_call_pselect((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3],
-		(const struct timespec *)a[4],
-			     set_of(m->mask, &set), N);
+		(const struct timespec *)a[4], set_of(m->mask, &set), N);
 	if (r != -EINVAL)
 		count_down((struct timespec *)a[4], begun);
 	return r;
@@ -145,8 +144,7 @@ static bool asleep_for_any(long n, const long a[6], long *r)
 		if ((int)a[2] <= 0 || (a[4] && a[5] != MASK_BYTES))
 			return false;
 		*r = kbi_call_epoll_wait2((int)a[0], (struct epoll_event *)a[1], (int)a[2],
-			(const struct timespec *)a[3],
-					  set_of((const void *)a[4], &set), N);
+			(const struct timespec *)a[3], set_of((const void *)a[4], &set), N);
 		return true;
 	default:
 		return asleep_for_a_time(n, a, r);

@@ -167,8 +167,7 @@ long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const si
 }
 
 long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n, const struct timespec *t,
-	const sigset_t *set,
-			  bool cancels)
+	const sigset_t *set, bool cancels)
 {
 	return is_bad(t) ? -EINVAL : epoll_by(fd, ev, n, span_of(t), set, cancels);
 }
@@ -330,8 +329,7 @@ static void close_sets(void *s)
 }
 
 static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, uint64_t span,
-	const sigset_t *mask,
-				   bool cancels)
+	const sigset_t *mask, bool cancels)
 {
 	struct sets s KBI_ALIGNED(8);
 	struct polling p = { { .attempt = look_sets, .fd = -1 }, &s, 0 };
@@ -393,8 +391,7 @@ long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *
 }
 
 long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct timespec *t,
-	const sigset_t *mask,
-		      bool cancels)
+	const sigset_t *mask, bool cancels)
 {
 	if (is_bad(t))
 		return -EINVAL;

@@ -455,19 +455,15 @@ KBI_SWITCHES long kbi_call_ppoll(struct pollfd *fds, nfds_t n, const struct time
 KBI_SWITCHES long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms,
 	const sigset_t *set, bool cancels);
 KBI_SWITCHES long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n,
-	const struct timespec *t,
-				       const sigset_t *set, bool cancels);
+	const struct timespec *t, const sigset_t *set, bool cancels);
 KBI_SWITCHES long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *t,
 	bool cancels);
 KBI_SWITCHES long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x,
-	const struct timespec *t,
-				   const sigset_t *mask, bool cancels);
+	const struct timespec *t, const sigset_t *mask, bool cancels);
 KBI_SWITCHES long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority,
-	const struct timespec *t,
-				      bool cancels);
+	const struct timespec *t, bool cancels);
 KBI_SWITCHES long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority,
-	const struct timespec *t,
-				   bool cancels);
+	const struct timespec *t, bool cancels);
 /* Returns -ENOSYS if it cannot be waited for like this. */
 KBI_SWITCHES long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *u,
 	bool cancels);

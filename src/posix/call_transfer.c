@@ -128,8 +128,7 @@ static bool terminal_decides(int fd)
 /* Makes a call that may wait in the kernel where poll(2) cannot tell. For a cancellation point it
  * calls libc's function, in which a cancellation finds the thread. */
 static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
-	const struct iovec *v, int n,
-		  bool cancels, bool surely)
+	const struct iovec *v, int n, bool cancels, bool surely)
 {
 	KBI_CALL_APART(surely);
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
@@ -137,16 +136,14 @@ static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, 
 
 /* Makes a call on a file that waits for the disk. */
 static long lent(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
-	const struct iovec *v, int n,
-		 bool cancels)
+	const struct iovec *v, int n, bool cancels)
 {
 	KBI_CALL_LENT();
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
 static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind,
-	const struct iovec *v, int n,
-				    bool cancels)
+	const struct iovec *v, int n, bool cancels)
 {
 	bool unsure = false;
 	long r;
@@ -165,8 +162,7 @@ static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind,
 /* A terminal with some room is ready, yet the kernel waits there for the rest: so there is no
  * gate. */
 static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind,
-	const struct iovec *v, int n,
-				     bool cancels)
+	const struct iovec *v, int n, bool cancels)
 {
 	if (kind != KBI_CALL_FILE && kind != KBI_CALL_DISK && !kbi_sys_is_ready(fd, POLLOUT))
 		return -EAGAIN;
@@ -199,8 +195,7 @@ static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, SYS_write
 /* Tries once to move n buffers, which are not all empty. -EAGAIN: nothing yet. c: NULL, or the call
  * that has begun. Inlined: after a system call each return costs as much as many instructions. */
 static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c,
-	int fd,
-						      const struct iovec *v, int n, bool cancels)
+	int fd, const struct iovec *v, int n, bool cancels)
 {
 	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
 	long r;
@@ -234,8 +229,7 @@ static long try_read(struct kbi_call *c)
 static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels, bool empty)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_read, .fd = fd, .events = POLLIN,
-		.cancels = cancels,
-				       .looks = true, .time_limit = SO_RCVTIMEO, .empty = empty),
+		.cancels = cancels, .looks = true, .time_limit = SO_RCVTIMEO, .empty = empty),
 			      .p = (void *)v, .n = (size_t)n };
 
 	return kbi_call_wait(&t.c);
@@ -293,9 +287,8 @@ static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long 
 	uint64_t since, bool cancels)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_write, .fd = fd, .events = POLLOUT,
-		.cancels = cancels,
-				       .looks = true, .time_limit = SO_SNDTIMEO,
-				       .done = done > 0 ? (size_t)done : 0,
+		.cancels = cancels, .looks = true, .time_limit = SO_SNDTIMEO,
+		.done = done > 0 ? (size_t)done : 0,
 				       .since = since),
 			      .p = (void *)v, .n = (size_t)n };
 
@@ -503,8 +496,7 @@ static long try_send(struct kbi_call *c)
 {
 	struct transfer *t = transfer_of(c);
 	long r = kbi_sys(SYS_sendto, c->fd, (char *)t->p + c->done, t->n - c->done,
-		t->flags | try_flags(c), t->address,
-			 t->len);
+		t->flags | try_flags(c), t->address, t->len);
 
 	return add_part(c, r, t->n);
 }
@@ -531,8 +523,7 @@ long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to,
 	r = kbi_sys(SYS_sendto, fd, p, n, flags | MSG_DONTWAIT, to, len);
 	if (!(flags & MSG_DONTWAIT) && kbi_unlikely(kbi_call_again(r) || (r >= 0 && (size_t)r < n))) {
 		struct transfer t = { KBI_CALL(.attempt = try_send, .fd = fd, .since = since), (void *)p, n,
-			flags, (void *)to,
-				      (void *)(uintptr_t)len };
+			flags, (void *)to, (void *)(uintptr_t)len };
 
 		return send_later(&t, r, cancels);
 	}
@@ -560,8 +551,7 @@ static long finish_message(int fd, const struct msghdr *m, int flags, long r, ui
 	bool cancels)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd, .since = since),
-		(void *)m,
-			      total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
+		(void *)m, total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
 
 	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n)) {
 		kbi_call_has_given(r);

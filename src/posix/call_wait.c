@@ -595,8 +595,7 @@ bool kbi_call_connect(int fd, const struct sockaddr *to, socklen_t len, bool can
 {
 	KBI_CALL_KEEPS(keeps);
 	struct connecting x = { KBI_CALL(.attempt = try_connected, .fd = fd, .events = POLLOUT,
-		.cancels = cancels,
-					 .time_limit = SO_SNDTIMEO), to, len };
+		.cancels = cancels, .time_limit = SO_SNDTIMEO), to, len };
 
 	if (!is_tcp(fd) || kbi_call_nonblocking(fd))
 		return false;

@@ -1,11 +1,13 @@
-/* posix/futex.c - contract in futex.h. syscall(): SYS_futex on this process's memory waits on the parking lot, so that
- * std::future, std::atomic::wait, std::latch, Rust's std and whoever else makes futexes by libc's syscall()
- * does not block a virtual processor. So do calls that may block (call_number); all else is libc's own function.
- * Before the first lightweight thread everything goes to the kernel; a wake afterwards reaches those
- * sleepers, too. FUTEX_PRIVATE says that no other process is meant; without it (libstdc++'s futures) the
- * page decides: a word in a shared mapping stays the kernel's, and who waits for it leaves its virtual processor to
- * others. So does who waits for several words at once, or by one of the numbers that Linux has for such calls now; the
- * wakes reach them there, too. Operations with priority inheritance: posix/futex_owner.
+/* posix/futex.c - contract in futex.h. syscall(): SYS_futex on this process's memory waits on the
+ * parking lot, so that std::future, std::atomic::wait, std::latch, Rust's std and any code that
+ * makes futexes by libc's syscall() does not block a virtual processor. Calls that may block are
+ * served likewise (call_number); any further call goes to libc's own function.
+ * Before the first lightweight thread all calls go to the kernel; a later wake reaches those
+ * sleepers, too. FUTEX_PRIVATE_FLAG says that no other process uses the word; without it
+ * (libstdc++'s futures) the page decides: a word in a shared mapping stays the kernel's, and a
+ * waiting thread leaves its virtual processor to other threads. This also holds for waits for
+ * several words at once, and for the separate system calls of newer Linux; wakes reach these
+ * sleepers, too. Operations with priority inheritance: posix/futex_owner.
  * Callers: programs. Waits may switch. They are no cancellation points, as in libc. */
 #include "posix/futex.h"
 
@@ -28,21 +30,22 @@
 #include "posix/path.h"
 #include "sync/park.h"
 
-/* Of all machines. */
+/* Constants of all machines. */
 enum { WAITV_MAX = 128, PRIVATE2 = 128 };
 
-/* As the kernel's struct futex_waitv. */
+/* The kernel's struct futex_waitv. */
 struct one_of {
 	uint64_t value, addr;
 	uint32_t flags, reserved;
 };
 
-/* A wait went to the kernel: wakes must, too. */
+/* A wait went to the kernel, so wakes must go there, too. */
 static a32 kernel_waits;
 
-/* ---- whose memory ------------------------------------------------------------------------------- */
+/* ---- whose memory ------------------------------------------------------------------------- */
 
-/* Without /proc, or a descriptor to read it by. The kernel makes a second mapping of shared pages, and of no others. */
+/* Tells whether the page is shared where /proc, or a descriptor to read it, is missing. The kernel
+ * makes a second mapping of shared pages only. */
 static bool has_twin(uintptr_t at)
 {
 	long twin;
@@ -56,18 +59,19 @@ static bool has_twin(uintptr_t at)
 	return true;
 }
 
-/* It lies in a mapping that other processes may share. Unknown counts as shared: the kernel's is safe. */
+/* True if the word lies in a mapping that other processes may share. Unknown counts as shared: the
+ * kernel's wait is always right. */
 static bool look_up(uintptr_t at)
 {
 	struct kbi_maps_line m;
 
-	/* virtual processors as processes: what all of them share is the program's own */
+	/* where virtual processors are processes, memory that all of them share is the program's own */
 	if (kbi_maps_find(at, &m))
 		return has_twin(at);
 	return m.shared && m.inode != kbi_memory_file();
 }
 
-/* The kind of a page is remembered; a page that turns from private to shared memory is not expected. */
+/* Remembers the kind of a page; a page is not expected to turn from private to shared memory. */
 static bool is_shared(const uint32_t *addr)
 {
 	enum { REMEMBERED = 1024 };
@@ -83,14 +87,14 @@ static bool is_shared(const uint32_t *addr)
 	return v & 1;
 }
 
-/* ---- waits in the kernel ------------------------------------------------------------------------- */
+/* ---- waits in the kernel ------------------------------------------------------------------ */
 
 static bool has_length(const struct timespec *t)
 {
 	return kbi_posix_time_ok(t) && t->tv_sec >= 0;
 }
 
-/* With an absolute time, so that it may be begun again. */
+/* Waits with an absolute time, so that the wait can be restarted. */
 static long wait_in_kernel(const struct kbi_futex *c)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
@@ -105,7 +109,7 @@ static long wait_in_kernel(const struct kbi_futex *c)
 		until = kbi_sys_timespec(kbi_posix_after(t));
 		a[3] = (long)&until;
 	}
-	if (!kbi_sys_from.futex) /* the program is several processes, perhaps */
+	if (!kbi_sys_from.futex) /* the program may be several processes */
 		a[1] &= ~FUTEX_PRIVATE_FLAG;
 	return kbi_futex_in_kernel(SYS_futex, a);
 }
@@ -134,9 +138,10 @@ static long wait_by_new_number(const long a[6])
 	return kbi_futex_in_kernel(SYS_futex_wait, b);
 }
 
-/* ---- the operations ------------------------------------------------------------------------------ */
+/* ---- the operations ----------------------------------------------------------------------- */
 
-/* As the kernel's: without a time limit a restarting handler begins the wait anew, value and all; with one it ends it. */
+/* Parks as the kernel does: without a time limit a handler with SA_RESTART restarts the wait, with
+ * its check of the value; with a limit the handler ends it. */
 static int park(const struct kbi_futex *c, uint32_t bitset, uint64_t deadline)
 {
 	uint32_t before = kbi_posix_me.handled;
@@ -176,7 +181,7 @@ KBI_SWITCHER long kbi_futex_parked(const struct kbi_futex *c)
 	return (c->op & KBI_FUTEX_OP) == FUTEX_WAIT ? wait_relative(c) : wait_absolute(c);
 }
 
-/* Sleepers of the kernel's: from before the first thread, or of other processes. */
+/* True if the kernel may have sleepers: from before the first thread, or of other processes. */
 static bool kernel_may_have_sleepers(const struct kbi_futex *c)
 {
 	return !(c->op & FUTEX_PRIVATE_FLAG) || a_load_rlx(&kernel_waits);
@@ -196,7 +201,8 @@ static long wake(const struct kbi_futex *c, uint32_t bitset)
 	return more > 0 ? (long)woken + more : woken;
 }
 
-/* FUTEX_WAKE_OP's second word: it is changed as value3 says, and what it was is compared. False: value3 says nothing. */
+/* Changes FUTEX_WAKE_OP's second word as value3 says, and compares its old value. False: value3 is
+ * invalid. */
 static bool change(const struct kbi_futex *c, bool *holds)
 {
 	const uint32_t code = c->value3 >> 28, cmp = c->value3 >> 24 & 15;
@@ -216,7 +222,8 @@ static bool change(const struct kbi_futex *c, bool *holds)
 		case FUTEX_OP_XOR: value = old ^ with; break;
 		default: return false;
 		}
-	} while (!a_cas_acqrel(word, &old, value)); /* partner: the program's own */
+	/* pairs with the program's own atomic operations on the word */
+	} while (!a_cas_acqrel(word, &old, value));
 	switch (cmp) {
 	case FUTEX_OP_CMP_EQ: *holds = old == (uint32_t)limit; return true;
 	case FUTEX_OP_CMP_NE: *holds = old != (uint32_t)limit; return true;
@@ -249,10 +256,11 @@ static long requeue(const struct kbi_futex *c, const uint32_t *compare)
 
 	if ((int)c->value < 0 || (int)c->timeout < 0)
 		return -EINVAL;
-	e = kbi_park_requeue(c->addr, c->value, c->addr2, (unsigned)c->timeout, compare, &woken, &moved);
+	e = kbi_park_requeue(c->addr, c->value, c->addr2, (unsigned)c->timeout, compare, &woken,
+		&moved);
 	if (e)
 		return -e;
-	/* FUTEX_REQUEUE counts the woken, FUTEX_CMP_REQUEUE also the moved */
+	/* FUTEX_REQUEUE returns the woken, FUTEX_CMP_REQUEUE the woken and the moved */
 	return compare ? (long)woken + moved : (long)woken;
 }
 
@@ -299,7 +307,7 @@ static long futex(const struct kbi_futex *c)
 	return emulate(c);
 }
 
-/* addr, mask, how many, flags. Those that sleep here first. */
+/* a: address, mask, count, flags. Wakes threads that are parked here first. */
 static long wake_by_new_number(const long a[6])
 {
 	long woken = 0, b[6] = { a[0], a[1], a[2], a[3] }, more;
@@ -335,11 +343,12 @@ static bool by_new_number(long n, const long a[6], long *r)
 long kbi_futex_by_instruction(long nr, long a[6], const uintptr_t *frame)
 {
 	(void)nr, (void)frame;
-	return futex(&(struct kbi_futex){ (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2], (uintptr_t)a[3],
-					  (const uint32_t *)a[4], (uint32_t)a[5] });
+	return futex(&(struct kbi_futex){ (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
+		(uintptr_t)a[3], (const uint32_t *)a[4], (uint32_t)a[5] });
 }
 
-/* The kernel takes six numbers whatever the call; a variadic function gets them where a plain one does. */
+/* The kernel takes six numbers for any call; a variadic function gets them where a plain function
+ * does. */
 long kbi_posix_syscall(long n, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 
 KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, long e, long f)
@@ -348,7 +357,8 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	long r;
 
 	if (n != SYS_futex &&
-	    (kbi_path_by_number(n, all, &r) || kbi_call_by_number(n, all, &r) || kbi_bind_syscall(n, all, &r) ||
+	    (kbi_path_by_number(n, all, &r) || kbi_call_by_number(n, all, &r) ||
+	    kbi_bind_syscall(n, all, &r) ||
 	     by_new_number(n, all, &r))) {
 		if (r >= 0 || r < -4095)
 			return r;
@@ -356,9 +366,10 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 		return -1;
 	}
 	if (n != SYS_futex)
-		return ((__typeof__(&kbi_posix_syscall))(uintptr_t)kbi_libc()->syscall)(n, a, b, c, d, e, f);
-	r = futex(&(struct kbi_futex){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d, (const uint32_t *)e,
-				       (uint32_t)f });
+		return ((__typeof__(&kbi_posix_syscall))(uintptr_t)kbi_libc()->syscall)(n, a, b, c, d, e,
+			f);
+	r = futex(&(struct kbi_futex){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d,
+		(const uint32_t *)e, (uint32_t)f });
 	if (r >= 0)
 		return r;
 	errno = (int)-r;

@@ -1,15 +1,15 @@
 /* posix/futex_owner.c - contract in futex_owner.h.
- * Programs take a free word themselves and write the number that gettid tells, so the word's owners are known by that
- * number, which the kernel does not know: nothing here is asked of the kernel but to sleep. Priorities are not inherited.
- *
- * In memory of this process sleepers are parked. In memory that processes share they sleep in the kernel at the same word,
- * so the threads of all programs under Kochab exclude each other. An owner that the kernel knows, and that is no
- * lightweight thread, may belong to a program that gives words back by the kernel, which refuses to wake such sleepers:
- * who waits for it leaves no mark, and looks again and again. A thread that the kernel knows by its number asks the kernel
- * first, which serves what is asleep there by its own rules.
- *
- * Who waits with a condition (FUTEX_WAIT_REQUEUE_PI) sleeps at the first word and takes the second when it is woken: so
- * there is no moving, and all are woken. */
+ * A program takes a free word itself and writes the number that gettid gives. The kernel does not
+ * know that number of a lightweight thread, so the kernel is only asked to sleep and to wake.
+ * Priorities are not inherited.
+ * In memory of this process, sleepers are parked. In memory shared by processes they sleep in the
+ * kernel at the word itself, so the threads of all programs under Kochab exclude each other. An
+ * owner that the kernel knows, and that is no lightweight thread, may belong to a program that
+ * unlocks words by the kernel, and the kernel refuses to wake such sleepers: a thread that waits
+ * for this owner leaves no mark, and looks again and again. A caller whose number is the kernel's
+ * asks the kernel first, which serves its own sleepers by its own rules.
+ * A waiter of FUTEX_WAIT_REQUEUE_PI sleeps at the first word and takes the second word when it is
+ * woken: so no waiter is moved, and all are woken. */
 #include "posix/futex_owner.h"
 
 #include "core/vp.h"
@@ -21,11 +21,13 @@
 #include "posix/call_priv.h"
 #include "sync/park.h"
 
-enum { LOCK_PI2 = 13 /* Linux 5.14 */, SECOND = 1000000000, MOST = 2000000 /* ns between two looks */ };
+enum { LOCK_PI2 = 13 /* Linux 5.14 */, SECOND = 1000000000,
+	MOST = 2000000 /* ns between two looks */ };
 
 long kbi_futex_kernel(const struct kbi_futex *c)
 {
-	int op = kbi_sys_from.futex ? c->op : c->op & ~FUTEX_PRIVATE_FLAG; /* the program is several processes, perhaps */
+	/* the program may be several processes */
+	int op = kbi_sys_from.futex ? c->op : c->op & ~FUTEX_PRIVATE_FLAG;
 
 	return kbi_sys(SYS_futex, c->addr, op, c->value, c->timeout, c->addr2, c->value3);
 }
@@ -40,26 +42,28 @@ long kbi_futex_in_kernel(long n, const long a[6])
 	kbi_call_leave_vp(true);
 	do
 		r = kbi_endable_call(n, a);
-	while (r == -EINTR && kbi_posix_me.handled == before); /* ended by nobody the program knows */
+	/* interrupted by a signal that the program does not know of */
+	while (r == -EINTR && kbi_posix_me.handled == before);
 	kbi_call_rejoin();
 	return r;
 }
 
-/* ---- sleeping at a word -------------------------------------------------------------------------- */
+/* ---- sleeping at a word ------------------------------------------------------------------- */
 
 struct word {
 	const uint32_t *addr;
 	bool shared;
 };
 
-/* Is it a kernel thread, or are other threads waited for by kernel threads only? */
+/* True if threads park at the word. False: other processes may have the word, or this process has
+ * only kernel threads that wait in the kernel. */
 static bool is_parked(const struct word *w)
 {
 	return !w->shared && kbi_vp_n && !kbi_posix_forked;
 }
 
-/* Until it is woken, or the word is not `value`, or the time of CLOCK_MONOTONIC is over; perhaps for nothing. ETIMEDOUT,
- * EAGAIN, or 0. No handler ends it. */
+/* Sleeps until a wake-up, until the word is not `value`, or until the time of CLOCK_MONOTONIC; may
+ * wake spuriously. ETIMEDOUT, EAGAIN, or 0. A handler does not end it. */
 static int sleep_at(const struct word *w, uint32_t value, uint64_t until)
 {
 	struct timespec t = kbi_sys_timespec(until == KBI_FOREVER ? 0 : until);
@@ -104,15 +108,16 @@ static void pause_for(uint64_t ns)
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL, 0, 0);
 }
 
-/* ---- owners ---------------------------------------------------------------------------------------- */
+/* ---- owners ------------------------------------------------------------------------------- */
 
 enum owner {
 	OWNER_GONE,
-	OWNER_LIGHT,   /* or another thread of this process: it gives the word back as it is done here */
-	OWNER_KERNELS, /* perhaps by the kernel */
+	OWNER_LIGHT,   /* or a kernel thread of this process: it unlocks the word by this unit */
+	OWNER_KERNELS, /* it may unlock the word by the kernel */
 };
 
-/* Numbers of lightweight threads of other programs are known to be such, and not whether they live. */
+/* Returns what the owner is. A lightweight thread's number of another program is recognised, but
+ * not whether that thread lives. */
 static enum owner kind_of(uint32_t number, const struct word *w)
 {
 	if (kbi_bind_find((long)number))
@@ -124,7 +129,7 @@ static enum owner kind_of(uint32_t number, const struct word *w)
 	return w->shared ? OWNER_KERNELS : OWNER_LIGHT;
 }
 
-/* at KBI_FOREVER: none. */
+/* A time limit; at KBI_FOREVER: none. */
 struct limit {
 	clockid_t clock;
 	uint64_t at; /* ns */
@@ -132,13 +137,15 @@ struct limit {
 
 struct taking {
 	struct word w;
-	uint32_t me, slept; /* FUTEX_WAITERS: it does not know whether others still sleep */
+	/* FUTEX_WAITERS once it has slept: it does not know whether further threads still sleep */
+	uint32_t me, slept;
 	bool tries_only;
 	struct limit limit;
 	uint64_t pause;
 };
 
-/* Until when one sleeps at most, of CLOCK_MONOTONIC: clocks may be set, and owners end. 0: the time is over. */
+/* Returns the end of the next sleep, of CLOCK_MONOTONIC, at most a second: clocks may be set, and
+ * owners end. 0: the time is over. */
 static uint64_t next_look(const struct limit *l)
 {
 	struct timespec t = { 0 };
@@ -153,7 +160,7 @@ static uint64_t next_look(const struct limit *l)
 	return kbi_timer_now() + (l->at - now < SECOND ? l->at - now : SECOND);
 }
 
-/* Until somebody gives it back, or perhaps for nothing. False: the time is over. */
+/* Sleeps until the word is unlocked, perhaps spuriously. False: the time is over. */
 static bool wait_for_owner(struct taking *t, uint32_t value)
 {
 	uint64_t until = next_look(&t->limit);
@@ -164,7 +171,7 @@ static bool wait_for_owner(struct taking *t, uint32_t value)
 	return until;
 }
 
-/* The same without a mark in the word. */
+/* Waits likewise without a mark in the word. */
 static bool look_again(struct taking *t)
 {
 	if (!next_look(&t->limit))
@@ -174,7 +181,7 @@ static bool look_again(struct taking *t)
 	return true;
 }
 
-/* What to do about a word that has another owner: 0, it may be free now; or an error. */
+/* Waits for, or gives up, a word with an owner. 0: it may be free now; else an error. */
 static int meet_owner(struct taking *t, uint32_t v, enum owner kind)
 {
 	a32 *word = (a32 *)(uintptr_t)t->w.addr;
@@ -183,13 +190,15 @@ static int meet_owner(struct taking *t, uint32_t v, enum owner kind)
 		return EAGAIN;
 	if (kind == OWNER_KERNELS)
 		return look_again(t) ? 0 : ETIMEDOUT;
-	if (!(v & FUTEX_WAITERS) && !a_cas_acqrel(word, &v, v | FUTEX_WAITERS)) /* partner: the program's own */
+	/* pairs with the program's own atomic operations on the word */
+	if (!(v & FUTEX_WAITERS) && !a_cas_acqrel(word, &v, v | FUTEX_WAITERS))
 		return 0;
 	return wait_for_owner(t, v | FUTEX_WAITERS) ? 0 : ETIMEDOUT;
 }
 
-/* A free word with FUTEX_WAITERS was given back for who was woken there, who has a turn to take it before others: one that
- * gives it back and wants it again would have it for ever. */
+/* Takes the word. A free word with FUTEX_WAITERS was unlocked for the thread that was woken there;
+ * that thread gets some turns to take it first: otherwise a thread that unlocks and locks again
+ * would have the word for ever. */
 static long take(struct taking *t)
 {
 	enum { TURNS = 1000 };
@@ -212,7 +221,8 @@ static long take(struct taking *t)
 		if (!owner || died) {
 			uint32_t mine = t->me | t->slept | died | (v & (FUTEX_WAITERS | FUTEX_OWNER_DIED));
 
-			if (a_cas_acqrel(word, &v, mine)) /* partner: the program's own */
+			/* pairs with the program's own atomic operations on the word */
+			if (a_cas_acqrel(word, &v, mine))
 				return 0;
 			continue;
 		}
@@ -230,15 +240,16 @@ static long give(const struct word *w, uint32_t me)
 	do
 		if ((v & FUTEX_TID_MASK) != me)
 			return -EPERM;
-	while (!a_cas_acqrel(word, &v, v & FUTEX_WAITERS)); /* partner: the program's own */
+	/* pairs with the program's own atomic operations on the word */
+	while (!a_cas_acqrel(word, &v, v & FUTEX_WAITERS));
 	if (v & FUTEX_WAITERS && !wake_at(w, 1))
-		a_cas_acqrel(word, &left, 0); /* they do not wait any more */
+		a_cas_acqrel(word, &left, 0); /* no thread waits any more */
 	return 0;
 }
 
-/* ---- operations -------------------------------------------------------------------------------------- */
+/* ---- operations --------------------------------------------------------------------------- */
 
-/* False: it is no time. */
+/* Reads the time limit. False: it is invalid. */
 static bool read_limit(const struct kbi_futex *c, struct limit *l)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
@@ -263,10 +274,12 @@ static long lock(const struct kbi_futex *c, const struct word *w, uint32_t me, b
 	return take(&t);
 }
 
-/* Asleep at the first word; the second is taken as by one that has slept there, for others may have come along. */
+/* Sleeps at the first word, then takes the second as if it had slept there: further threads may
+ * have been woken with it. */
 static long wait_and_lock(const struct kbi_futex *c, const struct word *w, uint32_t me)
 {
-	struct taking t = { .w = { c->addr2, w->shared }, .me = me, .slept = FUTEX_WAITERS, .pause = 50000 };
+	struct taking t = { .w = { c->addr2, w->shared }, .me = me, .slept = FUTEX_WAITERS,
+		.pause = 50000 };
 	uint64_t until;
 	int e;
 
@@ -285,7 +298,8 @@ static long wake_instead_of_moving(const struct kbi_futex *c, const struct word 
 
 	if (c->value != 1 || (int)c->timeout < 0 || !c->addr2 || c->addr2 == c->addr)
 		return -EINVAL;
-	if (a_load_acq((a32 *)(uintptr_t)c->addr) != c->value3) /* partner: the program's own */
+	/* pairs with the program's own atomic operations on the word */
+	if (a_load_acq((a32 *)(uintptr_t)c->addr) != c->value3)
 		return -EAGAIN;
 	return wake_at(w, all < INT32_MAX ? (unsigned)all : INT32_MAX);
 }
@@ -309,8 +323,9 @@ static long operate(const struct kbi_futex *c, const struct word *w, uint32_t me
 	}
 }
 
-/* The kernel knows the caller by its number, and what sleeps there by its rules; it does not know a lightweight thread that
- * is the owner, nor sleepers of ours. */
+/* Asks the kernel first, for a caller whose number the kernel knows, and for the kernel's own
+ * sleepers; the kernel does not know an owner that is a lightweight thread, nor sleepers of
+ * ours. */
 static long kernel_first(const struct kbi_futex *c, const struct word *w)
 {
 	uint32_t owner = a_load_rlx((a32 *)(uintptr_t)c->addr) & FUTEX_TID_MASK;

@@ -1,6 +1,8 @@
-/* posix/identity.c - functions about "the calling thread" where the kernel means its kernel thread. What can be said of a
- * lightweight thread is said (its number, its name); who changes or watches the kernel thread keeps it (posix/bind).
- * Callers: programs. Never switches, but for a signal that a thread sends to itself. */
+/* posix/identity.c - functions about "the calling thread" where the kernel means its kernel thread.
+ * The number and the name of a lightweight thread are answered here; a thread that changes or
+ * watches its kernel thread keeps that kernel thread (posix/bind).
+ * Callers: programs; posix/futex, for syscall(). Never switches, except by a signal that a thread
+ * sends to itself. */
 #include "posix/affinity.h"
 #include "posix/attribute.h"
 #include "posix/bind.h"
@@ -17,7 +19,7 @@
 #include "core/handoff.h"
 #include "os/sys.h"
 
-/* ---- numbers ---------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------ */
 
 pid_t kbi_identity_gettid(void) __asm__("gettid");
 int kbi_identity_tgkill(pid_t process, pid_t thread, int sig) __asm__("tgkill");
@@ -28,14 +30,15 @@ KBI_POSIX_API pid_t kbi_identity_gettid(void)
 	return kbi_bind_number();
 }
 
-/* As kernels answer. */
+/* Sends a signal; returns the kernel's result. */
 static long send(pid_t process, pid_t thread, int sig)
 {
 	struct kb_thread *t = process == 0 || process == getpid() ? kbi_bind_find(thread) : NULL;
 
 	if (t)
 		return -kbi_signal_kill((struct kbi_signal_to){ t, (uint32_t)thread }, sig);
-	/* where virtual processors are processes the kernel knows their kernel threads by other numbers than the program's */
+	/* where virtual processors are processes, the kernel knows their kernel threads by numbers that
+	 * the program does not know */
 	if (process && !(kbi_sys_from.processes && process == getpid()))
 		return kbi_sys(SYS_tgkill, process, thread, sig);
 	return kbi_sys(SYS_tkill, thread, sig);
@@ -49,9 +52,9 @@ KBI_POSIX_API int kbi_identity_tgkill(pid_t process, pid_t thread, int sig)
 	return kbi_posix_answer(send(process, thread, sig));
 }
 
-/* ---- prctl -------------------------------------------------------------------------------------------------- */
+/* ---- prctl -------------------------------------------------------------------------------- */
 
-/* The kernel cuts a name that is too long. */
+/* Sets the caller's name, cut to the kernel's length. */
 static int set_name(const char *name)
 {
 	char cut[16] = "";
@@ -61,9 +64,11 @@ static int set_name(const char *name)
 }
 
 typedef int Prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
-int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
+int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
+	unsigned long d) __asm__("prctl");
 
-KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
+	unsigned long d)
 {
 	long r;
 
@@ -76,19 +81,20 @@ KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long 
 	return ((Prctl *)(uintptr_t)kbi_libc()->prctl)(option, a, b, c, d);
 }
 
-/* ---- tracing ------------------------------------------------------------------------------------------------- */
+/* ---- tracing ------------------------------------------------------------------------------ */
 
 typedef long Ptrace(long request, long pid, long address, long data);
 long kbi_identity_ptrace(long request, long pid, long address, long data) __asm__("ptrace");
 
 KBI_POSIX_API long kbi_identity_ptrace(long request, long pid, long address, long data)
 {
-	if (request != PTRACE_TRACEME && !kbi_sys_from.processes) /* where its first process traces */
+	/* where virtual processors are processes, the first process traces */
+	if (request != PTRACE_TRACEME && !kbi_sys_from.processes)
 		kbi_bind_self("ptrace", KBI_BIND_WATCHED);
 	return ((Ptrace *)(uintptr_t)kbi_libc()->ptrace)(request, pid, address, data);
 }
 
-/* ---- priorities ------------------------------------------------------------------------------------------------ */
+/* ---- priorities --------------------------------------------------------------------------- */
 
 KBI_POSIX_API int nice(int more)
 {
@@ -97,19 +103,21 @@ KBI_POSIX_API int nice(int more)
 	return kbi_libc()->nice(more);
 }
 
-/* ---- restartable sequences ---------------------------------------------------------------------------------------- */
+/* ---- restartable sequences ---------------------------------------------------------------- */
 
-/* The kernel writes where it runs a kernel thread into one block, and looks into that one only for the sequence to be
- * restarted: no lightweight thread can have any. So say libc's variable, which we define over it, and the call (below). */
+/* The kernel writes the processor of a kernel thread into a single registered block, and looks only
+ * there for a sequence to restart, so no lightweight thread can have one. libc's variable, which we
+ * define in front of libc's, and the system call (below) say so. */
 extern const unsigned int __rseq_size;
 KBI_POSIX_API const unsigned int __rseq_size = 0;
 
-/* ---- by number ----------------------------------------------------------------------------------------------------- */
+/* ---- by number ---------------------------------------------------------------------------- */
 
-/* Numbers that not every header has; the same on every machine. */
+/* Numbers that not every header has; equal on all machines. */
 enum { RING_SETUP = 425, RING_REGISTER = 427 };
 
-/* Calls that glibc has no function for, or that the program makes past it. */
+/* Binds the caller for calls that glibc has no function for, or that the program makes without
+ * glibc's function. */
 static void bind_for(long n, const long *a)
 {
 	switch (n) {
@@ -133,17 +141,19 @@ static void bind_for(long n, const long *a)
 	}
 }
 
-/* As kernels answer. */
+/* Makes rt_tgsigqueueinfo for a lightweight thread; *r: the kernel's result. */
 static bool queue(const long *a, long *r)
 {
 	struct kb_thread *t = a[0] == getpid() && a[1] > 0 && a[3] ? kbi_bind_find((int)a[1]) : NULL;
 
 	if (t)
-		*r = -kbi_signal_queue((struct kbi_signal_to){ t, (uint32_t)a[1] }, (int)a[2], (const siginfo_t *)a[3]);
+		*r = -kbi_signal_queue((struct kbi_signal_to){ t, (uint32_t)a[1] }, (int)a[2],
+			(const siginfo_t *)a[3]);
 	return t;
 }
 
-/* The kernel, which has its kernel thread's, says whether the program's pointers are any. */
+/* Makes get_robust_list. The kernel, which returns the kernel thread's list, checks the program's
+ * pointers. */
 static bool robust_list(const long *a, long *r)
 {
 	bool self = kbi_bind_is_self((int)a[0]);
@@ -154,7 +164,8 @@ static bool robust_list(const long *a, long *r)
 		return false;
 	*r = kbi_sys(SYS_get_robust_list, 0, a[1], a[2]);
 	if (*r == 0)
-		own = t ? kbi_delegate_robust_list_of(t) : kbi_bind_is_light() ? kbi_delegate_robust_list() : NULL;
+		own = t ? kbi_delegate_robust_list_of(t) : kbi_bind_is_light() ? kbi_delegate_robust_list()
+			: NULL;
 	if (own)
 		*(void **)(uintptr_t)a[1] = own;
 	return true;
@@ -163,7 +174,8 @@ static bool robust_list(const long *a, long *r)
 bool kbi_bind_syscall(long n, const long *a, long *r)
 {
 	switch (n) {
-	case SYS_set_tid_address: /* the kernel would clear the word when that kernel thread ends, not this thread */
+	/* the kernel would clear the word at the end of the kernel thread, not of this thread */
+	case SYS_set_tid_address:
 		if (kbi_bind_number() == kbi_sys_gettid())
 			return false;
 		*r = kbi_bind_number();
@@ -182,7 +194,8 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 #endif
 	case SYS_get_robust_list:
 		return robust_list(a, r);
-	case SYS_set_robust_list: /* the kernel would mark what is on it when that kernel thread ends */
+	/* the kernel would mark the list's mutexes at the end of the kernel thread */
+	case SYS_set_robust_list:
 		if (!kbi_bind_is_light())
 			return false;
 		*r = -kbi_delegate_set_robust_list((void *)(uintptr_t)a[0], (size_t)a[1]);

@@ -1,19 +1,20 @@
 /* posix/libwait.c - libc's private futex calls. Contract in libwait.h.
- *
- * The holder of a lock that a thread waits for here may be ready on the same virtual processor: so the thread is parked
- * (sync/park), and its virtual processor goes on. A wait stays in the kernel
- *  - of a kernel thread that is no virtual processor's, or has lent that,
- *  - inside our library (np): it would come back on another virtual processor,
- *  - of a child of fork or vfork, whose variables are its maker's: it has another process number,
- *  - with the tick blocked, by libc for a while or by the program, and of a light thread, whose TLS is the virtual
- *    processor's: that is lent for it.
- * A wake-up wakes parked sleepers and the kernel's, as many of each as may be: libc looks again after each. So a sleeper of
- * the kernel's never waits for a parked one that was woken to have its turn.
- *
- * A child of fork calls libc's unlock before our handler of atfork knows of it; another thread of the parent may have held
- * a lock of the parking lot at that moment. The thread that forks has a mark that its child has, too. A child of vfork has
- * not: it wakes its maker's siblings, by words and calls only.
- * Runs on the caller's stack, in the midst of libc, perhaps with locks of libc's; takes memory from nowhere. */
+ * The holder of a lock for which a thread waits here may be ready on this virtual processor: so the
+ * thread is parked (sync/park), and its virtual processor goes on. A wait stays in the kernel
+ *  - on a kernel thread that has no virtual processor, or has lent it,
+ *  - inside our library (np): the thread would come back on another virtual processor,
+ *  - in a child of fork or vfork, whose variables are its parent's: its process number differs,
+ *  - with the tick blocked, by libc for a while or by the program, or for a thread without a
+ *    control block of its own, whose TLS is the virtual processor's: the virtual processor is lent
+ *    meanwhile.
+ * A wake-up wakes up to its number of parked sleepers and as many of the kernel's: libc's code
+ * checks again after each wake-up. So a sleeper in the kernel never depends on a parked thread that
+ * was woken and has yet to run.
+ * A child of fork calls libc's unlock before our atfork handler runs there; at the fork another
+ * thread of the parent may have held a lock of the parking lot. The forking thread has a mark,
+ * which its child has, too. A child of vfork has no such mark: it wakes its parent's threads, by
+ * words and system calls only.
+ * Runs on the caller's stack, inside libc, perhaps with locks of libc held; allocates no memory. */
 #include "posix/libwait.h"
 
 #include <limits.h>
@@ -34,14 +35,14 @@
 #include "sync/park.h"
 
 static const char *const what = "libc's waits";
-static long program; /* its process number; constant once it is set */
+static long program; /* the program's process number; constant once it is set */
 
 static bool is_in_child(void)
 {
 	return kbi_sys(SYS_getpid) != program;
 }
 
-/* ---- waits ------------------------------------------------------------------------------------------------ */
+/* ---- waits -------------------------------------------------------------------------------- */
 
 static bool is_tick_blocked(void)
 {
@@ -51,13 +52,14 @@ static bool is_tick_blocked(void)
 	return blocked >> (kbi_preempt_signal() - 1) & 1;
 }
 
-/* On a virtual processor, and outside the library. */
+/* True on a virtual processor, outside our library. */
 static bool is_thread(const struct kbi_task *self)
 {
 	return self && self->vp && !a_load_rlx(&self->np) && !kbi_posix_forked;
 }
 
-/* A thread that was woken and has lost its virtual processor wakes the next, which may still have its own. */
+/* Waits in the kernel with the virtual processor lent. A woken thread that has lost its virtual
+ * processor wakes the next thread, which may still have its own. */
 static KBI_SWITCHER long wait_lending(const long a[6])
 {
 	const uint32_t *word = (const uint32_t *)a[0];
@@ -73,8 +75,9 @@ static KBI_SWITCHER long wait_lending(const long a[6])
 	return r;
 }
 
-/* The lock's holder may be ready on this virtual processor, which stands still until another takes that thread. With
- * option verbose a test can see that there is no such wait. */
+/* Reports, with option verbose, a wait inside the runtime, so that a test can see that there is
+ * none: the lock's holder may be ready on this virtual processor, which stands still until another
+ * one takes the holder. */
 static void tell_inside(const struct kbi_task *self)
 {
 	static a32 told;
@@ -85,8 +88,8 @@ static void tell_inside(const struct kbi_task *self)
 
 static KBI_SWITCHER long wait(const long a[6])
 {
-	const struct kbi_futex c = { (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2], (uintptr_t)a[3], NULL,
-				     (uint32_t)a[5] };
+	const struct kbi_futex c = { (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2], (uintptr_t)a[3],
+		NULL, (uint32_t)a[5] };
 	const struct kbi_task *self = kbi_self_raw();
 	long r;
 
@@ -98,11 +101,11 @@ static KBI_SWITCHER long wait(const long a[6])
 		return wait_lending(a);
 	r = kbi_futex_parked(&c);
 	if (kbi_posix_me.forks)
-		kbi_signal_bring_mask(); /* its child is to have it */
+		kbi_signal_bring_mask(); /* its child must get the mask */
 	return r;
 }
 
-/* ---- wake-ups --------------------------------------------------------------------------------------------- */
+/* ---- wake-ups ----------------------------------------------------------------------------- */
 
 static void wake_parked(long at, uint32_t n, uint32_t bitset)
 {
@@ -137,7 +140,7 @@ static KBI_SWITCHER long made(long nr, long a[6], const uintptr_t *frame)
 		wake_parked(a[4], (uint32_t)a[3], KBI_PARK_ANY);
 		return nr;
 	case FUTEX_REQUEUE:
-	case FUTEX_CMP_REQUEUE: /* all that are parked look again */
+	case FUTEX_CMP_REQUEUE: /* wakes all parked threads, which check again */
 		wake_parked(a[0], UINT_MAX, KBI_PARK_ANY);
 		break;
 	default:
@@ -146,12 +149,14 @@ static KBI_SWITCHER long made(long nr, long a[6], const uintptr_t *frame)
 	return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* ---- the law of leaving ----------------------------------------------------------------------------------- */
+/* ---- the law of leaving ------------------------------------------------------------------- */
 
-/* A sanitizer's runtime and our own allocator call libc with locks of their own, which are waited for in the kernel. */
+/* True if a sanitizer's runtime or our allocator is loaded: they call libc with locks of their own
+ * held, for which threads wait in the kernel. */
 static bool has_others_locks(void)
 {
-	static const char *const names[] = { "__asan_init", "__lsan_init", "__ubsan_handle_add_overflow", "kb_heap_door" };
+	static const char *const names[] =
+		{ "__asan_init", "__lsan_init", "__ubsan_handle_add_overflow", "kb_heap_door" };
 
 	for (unsigned i = 0; i < kbi_countof(names); i++)
 		if (kbi_names_look_up(names[i]))
@@ -167,7 +172,7 @@ static bool leave_anywhere(void)
 	return true;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------ */
+/* ---- start -------------------------------------------------------------------------------- */
 
 void kbi_libwait_begin(void)
 {
@@ -186,10 +191,13 @@ void kbi_libwait_begin(void)
 	}
 	program = kbi_sys(SYS_getpid);
 	kbi_libsite_prepare();
-	if (kbi_libsite_replace_futex(made, (const void *)(uintptr_t)kbi_libc()->pthread_barrier_wait, &c, &why)) {
+	if (kbi_libsite_replace_futex(made, (const void *)(uintptr_t)kbi_libc()->pthread_barrier_wait,
+		&c, &why)) {
 		kbi_asked_missed(what, "%s: they stay in the kernel", why);
 		return;
 	}
-	kbi_asked_found(what, "%u places replaced: a thread that waits there is parked, and is %s", c.replaced,
-			leave_anywhere() ? "left anywhere but in our code" : "not left in libc: more locks are under it");
+	kbi_asked_found(what, "%u places replaced: a thread that waits there is parked, and is %s",
+		c.replaced,
+			leave_anywhere() ? "left anywhere but in our code"
+			: "not left in libc: more locks are under it");
 }

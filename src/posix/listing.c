@@ -1,6 +1,7 @@
-/* posix/listing.c - the list of the program's threads, /proc/self/task: it has the numbers that gettid gives, and the
- * kernel threads that the program has made, but none of the runtime's. A directory that is such a list is noted when it is
- * opened; whoever reads another one pays for a look at one word.
+/* posix/listing.c - the list of the program's threads, /proc/self/task: it shows the numbers that
+ * gettid gives, and the kernel threads that the program has made, but none of the runtime's. A
+ * directory stream of such a list is noted when it is opened; reading any further directory costs a
+ * look at a single word.
  * Callers: programs. A lock that no handler interrupts, for the notes. Never switches. */
 #include "posix/proc.h"
 
@@ -22,7 +23,7 @@ enum { PROC_MAGIC = 0x9fa0, DOTS = 2 };
 struct note {
 	struct note *next;
 	DIR *dir;
-	long at;              /* the entry that comes next: two for dots, then descriptors, then the kernel's list */
+	long at;              /* the next entry: two dots, then descriptors, then the kernel's list */
 	struct dirent entry;
 };
 
@@ -43,7 +44,8 @@ static struct {
 				  kbi_libc_original(#name, (void **)&table.name)))
 #define ROW(name) { #name, (void **)&table.name }
 
-static const struct kbi_libc_row rows[] = { ROW(opendir), ROW(fdopendir), ROW(readdir), ROW(closedir),
+static const struct kbi_libc_row rows[] =
+	{ ROW(opendir), ROW(fdopendir), ROW(readdir), ROW(closedir),
 					    ROW(rewinddir), ROW(telldir), ROW(seekdir), ROW(scandir) };
 
 static a32 ready, lock, n_notes;
@@ -51,11 +53,11 @@ static struct note *notes; /* under the lock */
 
 void kbi_listing_resolve(void)
 {
-	if (!a_load_acq(&ready)) /* partner: the release in kbi_libc_look_up */
+	if (!a_load_acq(&ready)) /* pairs with the release in kbi_libc_look_up */
 		kbi_libc_look_up(rows, kbi_countof(rows), &ready);
 }
 
-/* ---- notes ------------------------------------------------------------------------------------------------- */
+/* ---- notes -------------------------------------------------------------------------------- */
 
 static struct note *find(DIR *dir)
 {
@@ -105,7 +107,7 @@ static void forget(DIR *dir)
 	free(n);
 }
 
-/* ---- entries ------------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------ */
 
 static struct dirent *fill(struct note *n, const char *name)
 {
@@ -117,7 +119,7 @@ static struct dirent *fill(struct note *n, const char *name)
 	return &n->entry;
 }
 
-/* The program has made it, by libc; or nobody can tell. */
+/* True if the program has made the kernel thread, by libc, or if its maker is unknown. */
 static bool is_programs(const char *name)
 {
 	int tid = atoi(name);
@@ -155,7 +157,7 @@ static struct dirent *next(struct note *n)
 	return next_of_kernel(n);
 }
 
-/* ---- by their names -------------------------------------------------------------------------------------------- */
+/* ---- by their names ----------------------------------------------------------------------- */
 
 KBI_POSIX_API DIR *opendir(const char *path)
 {
@@ -176,7 +178,8 @@ KBI_POSIX_API DIR *fdopendir(int fd)
 	struct statfs fs;
 	long n;
 
-	if (!dir || !kbi_vp_n || kbi_posix_forked || kbi_sys(SYS_fstatfs, fd, &fs) != 0 || fs.f_type != PROC_MAGIC)
+	if (!dir || !kbi_vp_n || kbi_posix_forked || kbi_sys(SYS_fstatfs, fd, &fs) != 0 ||
+		fs.f_type != PROC_MAGIC)
 		return dir;
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
 	n = kbi_sys(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
@@ -223,7 +226,7 @@ KBI_POSIX_API void seekdir(DIR *dir, long at)
 		REAL(seekdir)(dir, at);
 }
 
-/* ---- all of them at once --------------------------------------------------------------------------------------- */
+/* ---- the whole list at once --------------------------------------------------------------- */
 
 static void free_all(struct dirent **e, size_t n)
 {
@@ -232,7 +235,7 @@ static void free_all(struct dirent **e, size_t n)
 	free(e);
 }
 
-/* -1: there is no memory. */
+/* Reads all entries; -1: there is no memory. */
 static int collect(DIR *dir, struct dirent ***to, int (*wants)(const struct dirent *))
 {
 	struct dirent **all = malloc(sizeof(*all)), **more, *e;
@@ -255,8 +258,9 @@ static int collect(DIR *dir, struct dirent ***to, int (*wants)(const struct dire
 	return all ? (int)n : -1;
 }
 
-KBI_POSIX_API int scandir(const char *path, struct dirent ***to, int (*wants)(const struct dirent *),
-			  int (*order)(const struct dirent **, const struct dirent **))
+KBI_POSIX_API int scandir(const char *path, struct dirent ***to,
+	int (*wants)(const struct dirent *),
+	int (*order)(const struct dirent **, const struct dirent **))
 {
 	DIR *dir;
 	int n;
@@ -273,6 +277,6 @@ KBI_POSIX_API int scandir(const char *path, struct dirent ***to, int (*wants)(co
 	return n;
 }
 
-/* Where both kinds of entries are the same. */
+/* Aliases, where both kinds of entries are equal. */
 KBI_POSIX_ALIAS(readdir64, readdir);
 KBI_POSIX_ALIAS(scandir64, scandir);

@@ -1,6 +1,7 @@
-/* posix/malloc.c - libc's names for the heap, of which libkochab-malloc.so is made: preloaded, on its own or beside the
- * drop-in, it is the program's malloc. What libc promises of each is kept: errno, zero sizes, overflow, alignment.
- * It is part of neither libkochab nor the drop-in; they find it by kb_heap_door (mem/heap_door).
+/* posix/malloc.c - libc's names for the heap, of which libkochab-malloc.so is made: preloaded, on
+ * its own or beside the drop-in, it is the program's malloc. It keeps what libc promises for each
+ * function: errno, zero sizes, overflow, alignment. It is part of neither libkochab nor the
+ * drop-in; they find it by kb_heap_door (mem/heap_door).
  * Callers: programs. Calls mem/heap. Never switches. */
 #include <errno.h>
 #include <malloc.h>
@@ -24,7 +25,7 @@
 #define OURS __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
 
-/* One pointer, and errno where there is none. */
+/* Returns p; sets errno if p is NULL. */
 static inline void *or_enomem(void *p)
 {
 	if (kbi_unlikely(!p))
@@ -88,7 +89,7 @@ OURS void *aligned_alloc(size_t align, size_t n)
 	return aligned(align, n, CALLER);
 }
 
-/* libc's takes the next power of two. */
+/* libc's memalign rounds up to the next power of two. */
 OURS void *memalign(size_t align, size_t n)
 {
 	size_t power = KBI_HEAP_GRAIN;
@@ -135,17 +136,17 @@ OURS size_t malloc_usable_size(void *p)
 	return kbi_heap_bytes(p, CALLER);
 }
 
-/* ---- looking at it, and at its limits ---------------------------------------------------------------------- */
+/* ---- statistics and limits ---------------------------------------------------------------- */
 
 OURS int malloc_trim(size_t keep)
 {
 	return kbi_heap_trim(keep);
 }
 
-/* glibc's knobs, by their numbers: other libcs have no names for them. */
-enum { MXFAST = 1, TRIM_THRESHOLD = -1, ARENA_MAX = -8 /* the least */ };
+/* Numbers of glibc's settings: other libcs have no names for them. */
+enum { MXFAST = 1, TRIM_THRESHOLD = -1, ARENA_MAX = -8 /* the lowest */ };
 
-/* A single knob has an effect here. */
+/* Only TRIM_THRESHOLD has an effect here. */
 OURS int mallopt(int what, int value)
 {
 	if (what == TRIM_THRESHOLD && value >= 0)
@@ -153,7 +154,8 @@ OURS int mallopt(int what, int value)
 	return what == MXFAST || (what <= TRIM_THRESHOLD && what >= ARENA_MAX);
 }
 
-/* libc's struct mallinfo2, which older ones do not have; and mallinfo, which newer ones do not want to see. */
+/* libc's struct mallinfo2, which older libcs lack; and mallinfo, which is deprecated in newer
+ * libcs. */
 struct accounts {
 	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
@@ -210,8 +212,10 @@ OURS int malloc_info(int options, FILE *to)
 			fprintf(to, "  <size from=\"%u\" to=\"%u\" total=\"%zu\" count=\"%zu\"/>\n",
 				kbi_slab_class[k - 1].size * (k > 1) + 1, kbi_slab_class[k].size,
 				s.class[k].out * kbi_slab_class[k].size, s.class[k].out);
-	fprintf(to, "</sizes>\n<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n", s.large, s.large_bytes);
-	fprintf(to, "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n</malloc>\n",
+	fprintf(to, "</sizes>\n<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n", s.large,
+		s.large_bytes);
+	fprintf(to, "<system type=\"current\" size=\"%zu\"/>\n"
+		"<system type=\"max\" size=\"%zu\"/>\n</malloc>\n",
 		s.slab_bytes + s.large_bytes + s.space.dirty, s.space.peak);
 	return 0;
 }
@@ -234,12 +238,13 @@ OURS size_t kb_heap_stats_json(char *buf, size_t size)
 	return kbi_stats_json(buf, size);
 }
 
-/* ---- beside the runtime ------------------------------------------------------------------------------------ */
+/* ---- beside the runtime ------------------------------------------------------------------- */
 
-/* The linker's: the ELF header in front of this library. */
+/* Defined by the linker: the ELF header of this library. */
 extern const char __ehdr_start KBI_HIDDEN;
 
-/* A VP's body: its threads' slots are given what is returned here, at each switch. */
+/* Returns the heap's owner record of a VP's body (its kernel thread or process); at each switch the
+ * thread that runs gets this pointer in its slot. */
 static void *here(void)
 {
 	if (!kbi_owner_self->behind)
@@ -287,8 +292,9 @@ __attribute__((constructor(101))) static void start(void)
 	kbi_heap_start();
 	kbi_life_watch();
 	if (!kbi_redirect(false))
-		kbi_sys_message("libc's table of names cannot be written: who looks malloc up in libc finds libc's");
-	/* the runtime's handler asks by the door */
+		kbi_sys_message(
+			"libc's table of names cannot be written: who looks malloc up in libc finds libc's");
+	/* the runtime's handler asks through the door */
 	if (kbi_guard.every && !kbi_names_look_up("kb_thread_create"))
 		kbi_guard_watch();
 	if (kbi_options.heap_stats)

@@ -331,15 +331,13 @@ KBI_POSIX_API int capget(void *header, void *data)
 }
 
 KBI_POSIX_API ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long n,
-	const struct iovec *from,
-				       unsigned long m, unsigned long flags)
+	const struct iovec *from, unsigned long m, unsigned long flags)
 {
 	return call(SYS_process_vm_readv, pid, (long)to, (long)n, (long)from, (long)m, (long)flags);
 }
 
 KBI_POSIX_API ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n,
-	const struct iovec *to,
-					unsigned long m, unsigned long flags)
+	const struct iovec *to, unsigned long m, unsigned long flags)
 {
 	return call(SYS_process_vm_writev, pid, (long)from, (long)n, (long)to, (long)m, (long)flags);
 }

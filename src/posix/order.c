@@ -1,11 +1,15 @@
-/* posix/order.c - the loader binds a name to the first library that has it, and some have to be before others. A program
- * whose libraries are in another order is started once more, with the one in front that LD_PRELOAD names:
- * - the runtime of ThreadSanitizer or AddressSanitizer, before us. Behind us the first would see the program make threads
- *   and never lock a mutex, and call every hand-over a race; the second would be told of our kernel threads, and not of the
- *   program's threads. In front its wrappers call us, and it sees what the program does.
- * - this library, before the native one, which a program may be linked with, too: two runtimes would run, of which one
- *   makes its virtual processors of the other's lightweight threads.
- * Caller: posix/preload, before main. Runs on the loading thread; does not return where it starts anew. */
+/* posix/order.c - the order of libraries. The loader binds a name to the first library that has it,
+ * and some libraries must come before others. A program with a wrong order is started again, with
+ * LD_PRELOAD naming the library that must be in front:
+ * - the runtime of ThreadSanitizer or AddressSanitizer, before us. Behind us ThreadSanitizer would
+ *   see the program make threads and never lock a mutex, and would call every hand-over a race;
+ *   AddressSanitizer would be told of our kernel threads, and not of the program's threads. In
+ *   front, its wrappers call us, and it sees what the program does.
+ * - this library, before the native library, with which a program may also be linked: otherwise two
+ *   runtimes would run, and one would make its virtual processors of the other's lightweight
+ *   threads.
+ * Caller: posix/preload, before main. Runs on the loading thread; does not return if the program is
+ * started again. */
 #include "posix/posix.h"
 
 #include <kochab/kochab.h>
@@ -27,7 +31,8 @@ static char **find(char **envp)
 	return envp;
 }
 
-/* The program's own programs need no such entry: the one that was put in front goes, with `mark` behind it. */
+/* Removes from LD_PRELOAD the entry that was put in front, with `mark` behind it: programs that
+ * this program starts do not need it. */
 static void take_off(char **envp, const char *file, const char *mark)
 {
 	char **slot = find(envp), *first;
@@ -43,7 +48,7 @@ static void take_off(char **envp, const char *file, const char *mark)
 		*slot = slot[1];
 }
 
-/* With the file in front of all that is preloaded. Returns if it cannot. */
+/* Starts the program again with the file in front of LD_PRELOAD. Returns if it cannot. */
 static void start_anew(char **argv, char **envp, const char *file, const char *mark)
 {
 	char **slot = find(envp), *joined = NULL, **with;
@@ -76,14 +81,16 @@ static void order_sanitizer(char **argv, char **envp)
 		take_off(envp, info.dli_fname, ":");
 		return;
 	}
-	/* without an entry we are linked in: the order is the program's own */
+	/* without LD_PRELOAD we are linked in: the order is the program's own */
 	if (!*find(envp) || strstr(*find(envp), info.dli_fname))
 		return;
 	start_anew(argv, envp, info.dli_fname, ":");
-	kbi_sys_message("%s does not see what threads do: put it in front of the drop-in", info.dli_fname);
+	kbi_sys_message("%s does not see what threads do: put it in front of the drop-in",
+		info.dli_fname);
 }
 
-/* An empty entry behind ours says that it was put there here, and not by who wants all programs to have it. */
+/* An empty entry behind ours marks an entry that was added here, as opposed to one meant for all
+ * programs. */
 static void order_native(char **argv, char **envp)
 {
 	static const char mark[] = "::";
@@ -96,9 +103,11 @@ static void order_native(char **argv, char **envp)
 		return;
 	}
 	start_anew(argv, envp, us.dli_fname, mark);
-	if (dladdr((const void *)kb_init, &native)) /* which the loader has found there, or it would not be called */
-		kbi_sys_message("%s comes before %s, and there would be two runtimes: link the program with -lkochab-posix first",
-				native.dli_fname, us.dli_fname);
+	/* the native library is in front, as otherwise this would not be reached */
+	if (dladdr((const void *)kb_init, &native))
+		kbi_sys_message("%s comes before %s, and there would be two runtimes: "
+			"link the program with -lkochab-posix first",
+			native.dli_fname, us.dli_fname);
 	_exit(KBI_POSIX_CANNOT_RUN);
 }
 

@@ -1,6 +1,7 @@
-/* posix/path.c - libc's functions that take a path, where it may be a file in /proc of a lightweight thread (posix/proc).
- * libc is asked first: what it finds, or refuses for another reason than that there is no such file, is its affair, and so
- * is a pointer that is none. Then the path can be read. Callers: programs. Never switches. */
+/* posix/path.c - libc's functions that take a path, which may be a file in /proc of a lightweight
+ * thread (posix/proc). libc's function is called first: if it succeeds, or fails with an error
+ * other than ENOENT, its result stands; an invalid pointer fails there. So the path is readable
+ * afterwards. Callers: programs. Never switches. */
 #include "posix/path.h"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "posix/bind.h"
 #include "posix/proc.h"
 
-/* ---- libc's originals -------------------------------------------------------------------------------- */
+/* ---- libc's originals --------------------------------------------------------------------- */
 
 static struct {
 #define PATH(result, name, parameters, ...) result (*name) parameters;
@@ -38,27 +39,30 @@ static a32 ready;
 
 void kbi_path_resolve(void)
 {
-	if (!a_load_acq(&ready)) /* partner: the release in kbi_libc_look_up */
+	if (!a_load_acq(&ready)) /* pairs with the release in kbi_libc_look_up */
 		kbi_libc_look_up(rows, kbi_countof(rows), &ready);
 }
 
-/* ---- which are others -------------------------------------------------------------------------------- */
+/* ---- paths of lightweight threads --------------------------------------------------------- */
 
-static KBI_NOINLINE bool look(int dir, const char *path, enum kbi_proc_how how, struct kbi_proc_path *p)
+static KBI_NOINLINE bool look(int dir, const char *path, enum kbi_proc_how how,
+	struct kbi_proc_path *p)
 {
 	return kbi_vp_n && !kbi_posix_forked && kbi_proc_other(dir, path, how, p);
 }
 
-/* Found is a file of /proc/thread-self, which is that of a virtual processor. */
+/* True for a file of /proc/thread-self: the kernel finds a virtual processor's. */
 static KBI_NOINLINE bool is_callers(const char *path)
 {
 	return strncmp(path, "/proc/thread-self/", sizeof("/proc/thread-self/") - 1) == 0;
 }
 
-/* e: what the kernel has said, 0: it was found. */
-static inline bool is_other(int e, int dir, const char *path, enum kbi_proc_how how, struct kbi_proc_path *p)
+/* True if the path is a lightweight thread's. e: the kernel's error; 0: it was found. */
+static inline bool is_other(int e, int dir, const char *path, enum kbi_proc_how how,
+	struct kbi_proc_path *p)
 {
-	if (kbi_likely(e ? e != ENOENT : !path || path[0] != '/' || path[1] != 'p' || !is_callers(path)))
+	if (kbi_likely(e ? e != ENOENT : !path || path[0] != '/' || path[1] != 'p' ||
+		!is_callers(path)))
 		return false;
 	return look(dir, path, how, p);
 }
@@ -68,7 +72,7 @@ static enum kbi_proc_how how_of(const char *mode)
 	return *mode == 'r' && !strchr(mode, '+') ? KBI_PROC_READ : KBI_PROC_WRITTEN;
 }
 
-/* A file that is written into cannot be cut: it is opened as one that is there. */
+/* Returns the mode for a copy that is written: it exists already and cannot be truncated. */
 static const char *uncut(const char *mode, const struct kbi_proc_path *p)
 {
 	return p->fd >= 0 && *mode != 'r' ? "r+" : mode;
@@ -82,7 +86,8 @@ static void forget(char *r, const char *to)
 
 #define FOUND(r) _Generic((r), int : (long)(intptr_t)(r) >= 0, default : (intptr_t)(r) != 0)
 
-/* libc's headers redirect and inline some of these names; the definitions have names of their own. */
+/* libc's headers redirect and inline some of these names, so the definitions have names of their
+ * own in C. */
 #define PATH(result, name, parameters, arguments, dir, how, undo, before...) \
 	KBI_POSIX_API result kbi_path_##name parameters __asm__(#name); \
 	result kbi_path_##name parameters \
@@ -102,9 +107,9 @@ static void forget(char *r, const char *to)
 	}
 #include "posix/path.def"
 
-/* ---- stat ----------------------------------------------------------------------------------------------- */
+/* ---- stat --------------------------------------------------------------------------------- */
 
-/* libc's structure is the kernel's, under either of its names and before version 2.33, too. */
+/* libc's structure is the kernel's, under both of its names, also before version 2.33. */
 static int stat_at(int dir, const char *path, void *s, int flags)
 {
 	struct kbi_proc_path p;
@@ -143,9 +148,9 @@ OLD(__lxstat64, (int version, const char *path, void *s), AT_FDCWD, AT_SYMLINK_N
 OLD(__fxstatat, (int version, int dir, const char *path, void *s, int how), dir, how)
 OLD(__fxstatat64, (int version, int dir, const char *path, void *s, int how), dir, how)
 
-/* ---- links --------------------------------------------------------------------------------------------- */
+/* ---- links -------------------------------------------------------------------------------- */
 
-/* /proc/thread-self has been read. */
+/* Corrects the result for the link /proc/thread-self. */
 static ssize_t link_of(ssize_t r, const char *path, char *to, size_t room)
 {
 	long n = r > 0 && path[0] == '/' && path[1] == 'p' ? kbi_proc_link(path, to, room) : -1;
@@ -176,9 +181,9 @@ KBI_POSIX_API ssize_t kbi_path_readlinkat(int dir, const char *path, char *to, s
 	return REAL(readlinkat)(dir, p.text, to, room);
 }
 
-/* ---- by number ------------------------------------------------------------------------------------------- */
+/* ---- by number ---------------------------------------------------------------------------- */
 
-/* Which argument the path is; *dir: the directory. -1: it is no such call. */
+/* Returns the index of the path argument, and *dir: the directory. -1: the call has no path. */
 static int path_at(long n, const long *a, int *dir)
 {
 	*dir = AT_FDCWD;
@@ -226,7 +231,8 @@ bool kbi_path_by_number(long n, const long *a, long *r)
 	struct kbi_proc_path p;
 	long b[6];
 
-	if (kbi_likely(at < 0) || !kbi_vp_n || kbi_posix_forked || !kbi_bind_is_readable((const void *)a[at]))
+	if (kbi_likely(at < 0) || !kbi_vp_n || kbi_posix_forked ||
+		!kbi_bind_is_readable((const void *)a[at]))
 		return false;
 	if (opens(n, a, &how)) {
 		if (!kbi_proc_opens(dir, (const char *)a[at], how, &fd))

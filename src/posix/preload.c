@@ -1,6 +1,7 @@
-/* posix/preload.c - how the drop-in gets in: the constructor, and the frame under main. Nothing is started
- * here: the first pthread_create does that, also one in a constructor that runs before ours. Runs on the
- * loading thread. */
+/* posix/preload.c - how the drop-in is started: the constructor, and the frame under main. The
+ * runtime is not started here: the first pthread_create starts it, even in a constructor that runs
+ * before ours. Callers: the loader; libc's start code. Runs on the loading thread. Never
+ * switches. */
 #include "posix/posix.h"
 
 #include <string.h>
@@ -11,20 +12,22 @@
 #include "os/redirect.h"
 #include "os/sys.h"
 
-/* ---- the environment ------------------------------------------------------------------------------------- */
+/* ---- the environment ---------------------------------------------------------------------- */
 
 static const char variable[] = "LD_PRELOAD=", our_file[] = "libkochab-posix.so";
 
-/* Is the entry of n bytes a path of this library? */
+/* True if the entry of n bytes is a path of this library. */
 static bool is_ours(const char *entry, size_t n)
 {
 	const char *slash = memrchr(entry, '/', n);
 	size_t skip = slash ? (size_t)(slash + 1 - entry) : 0;
 
-	return n - skip >= sizeof(our_file) - 1 && memcmp(entry + skip, our_file, sizeof(our_file) - 1) == 0;
+	return n - skip >= sizeof(our_file) - 1 &&
+		memcmp(entry + skip, our_file, sizeof(our_file) - 1) == 0;
 }
 
-/* Takes this library out of a list that spaces and colons divide. In place: nothing is allocated so early. */
+/* Removes this library from a list separated by spaces and colons. In place: nothing is allocated
+ * so early. */
 static void take_out(char *list)
 {
 	char *to = list;
@@ -43,7 +46,8 @@ static void take_out(char *list)
 	*to = '\0';
 }
 
-/* The program's own programs are to run without us. A list that is empty then goes as a whole. */
+/* Removes us from LD_PRELOAD for the programs that this program starts; a list that becomes empty
+ * is removed as a whole. */
 static void leave_children_alone(void)
 {
 	char **to = environ;
@@ -63,21 +67,23 @@ static void leave_children_alone(void)
 	*to = NULL;
 }
 
-/* Programs that spin or block behind our back are many: the default here, unless the environment says otherwise. */
+/* The default quantum, unless the environment sets one: many programs spin or block unknown to
+ * us. */
 enum { QUANTUM_US = 10000 };
 
-/* Only a library of the program's needs us, or has been opened: nothing of the program is bound to us, and half of it is
- * not to be. */
+/* True if this library comes behind libc: only a library of the program needs us, or we were opened
+ * by dlopen. Then nothing of the program is bound to us, and half of it must not be. */
 static bool is_passed_over(void)
 {
 	if (kbi_likely(!kbi_place_behind_libc()))
 		return false;
-	kbi_sys_message("%s comes behind libc here, needed by a library and not by the program: threads are libc's; "
-			"link the program with it, or use kochab run", our_file);
+	kbi_sys_message("%s comes behind libc here, needed by a library and not by the program: "
+		"threads are libc's; link the program with it, or use kochab run", our_file);
 	return true;
 }
 
-/* The options are those that the process was started with: many a program clears its environment later. */
+/* Reads the options with which the process was started: many programs clear their environment
+ * later. */
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
 {
 	(void)argc;
@@ -87,7 +93,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	kbi_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
 	kbi_options.spares = KBI_OPTION_POSIX_SPARES;
-	kbi_option_load_quietly(); /* the first thread tells the reason */
+	kbi_option_load_quietly(); /* the first thread reports errors */
 	if (kbi_options.spares == KBI_OPTION_POSIX_SPARES && kbi_options.body == KBI_OPT_BODY_PROCESS)
 		kbi_options.spares = KBI_OPTION_POSIX_SPARE_PROCESSES;
 	if (kbi_options.children == KBI_OPT_CHILDREN_NO)
@@ -104,12 +110,12 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	if (kbi_redirect(true))
 		kbi_asked_found("table of names", "leads here those that look for functions in libc");
 	else
-		kbi_asked_missed("table of names", "cannot be read or written: a program that looks functions up in libc finds "
+		kbi_asked_missed("table of names",
+		"cannot be read or written: a program that looks functions up in libc finds "
 				 "libc's");
 }
 
-/* ---- main
- * ------------------------------------------------------------------------------------------------- */
+/* ---- main --------------------------------------------------------------------------------- */
 
 struct program {
 	int (*main)(int, char **, char **);
@@ -126,7 +132,7 @@ static void *run_main(void *arg)
 	return (void *)(intptr_t)p->main(p->argc, p->argv, p->envp);
 }
 
-/* main has unwound: it ends as a thread does, the process with the last one. */
+/* Ends main, which has unwound, as a thread; the process ends with the last thread. */
 static KBI_NORETURN void end_main(void *result)
 {
 	if (kbi_posix_light()) {
@@ -147,8 +153,8 @@ static int framed_main(int argc, char **argv, char **envp)
 	return (int)(intptr_t)result;
 }
 
-KBI_POSIX_API int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
-				    void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
+KBI_POSIX_API int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
+	void (*init)(void), void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
 {
 	program_main = main;
 	return kbi_libc()->__libc_start_main(framed_main, argc, argv, init, fini, rtld_fini, stack_end);

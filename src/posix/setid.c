@@ -1,11 +1,12 @@
-/* posix/setid.c - setuid and its family. To the kernel they concern one kernel thread; POSIX says the process.
- * libc signals each of its threads by the tid in its control block and waits for an answer from that block, which
- * cannot work where blocks and kernel threads are not the same. Once the runtime runs we do it by kernel
- * thread: the caller's first (its failure ends it), then each one in /proc/self/task by libc's own signal for
- * this with a handler of ours, until a pass over all of them finds nobody with other identities. A kernel thread
- * that cannot be brought along ends the process with a message: it must not keep what the program gave up.
- * Before the first thread, and after fork in the child, libc's own functions are right.
- * Callers: programs. One at a time; blocks nobody else. The handler uses no TLS. */
+/* posix/setid.c - setuid and its family. In the kernel they concern a single kernel thread; POSIX
+ * says the process. libc signals each of its threads by the tid in its control block and waits for
+ * an answer from that block, which cannot work where blocks and kernel threads differ. Once the
+ * runtime runs, this unit makes the call on each kernel thread: the caller's first (its failure
+ * ends the call), then each in /proc/self/task by libc's own signal for this with a handler of
+ * ours, until a pass finds none with a different identity. If a kernel thread cannot be changed,
+ * the process ends with a message: the thread must not keep rights that the program gave up.
+ * Before the first thread, and after fork in the child, libc's own functions are used.
+ * Callers: programs. One call at a time; further callers yield. The handler uses no TLS. */
 #include "posix/posix.h"
 
 #include <fcntl.h>
@@ -32,21 +33,22 @@ static struct call current; /* constant while a signal is on its way */
 static a32 answered;
 static a32 busy;
 
-/* ---- the handler -------------------------------------------------------------------------------- */
+/* ---- the handler -------------------------------------------------------------------------- */
 
-/* As the kernel's struct sigaction: the handler is its first word, the rest is as libc filled it in. */
+/* The kernel's struct sigaction: the handler is the first word, the rest is as libc filled it
+ * in. */
 struct action {
 	void (*handler)(int);
-	uint64_t rest[7]; /* flags, and what the machine has after them */
+	uint64_t rest[7]; /* flags, and the machine's further fields */
 };
 
-enum { RESTORER = 0x04000000 }; /* the kernel's SA_RESTORER, where there is one */
+enum { RESTORER = 0x04000000 }; /* the kernel's SA_RESTORER, on machines that have it */
 
 static void handle(int sig)
 {
 	(void)sig;
 	kbi_sys(current.nr, current.a, current.b, current.c);
-	/* release: partner is the acquire in tell */
+	/* release: pairs with the acquire in tell */
 	a_store_rel(&answered, 1);
 	kbi_sys_futex_wake(&answered, 1);
 }
@@ -62,7 +64,7 @@ static void install(struct action *before)
 
 	action(SIGNAL_SETID, NULL, before);
 	ours = *before;
-	/* not libc's yet: any handler that libc installed shows how it returns */
+	/* libc's is not installed yet: any handler that libc installed shows how a handler returns */
 	if ((uintptr_t)ours.handler <= 1)
 		action(SIGSEGV, NULL, &ours);
 	ours.handler = handle;
@@ -70,14 +72,14 @@ static void install(struct action *before)
 	action(SIGNAL_SETID, &ours, NULL);
 }
 
-/* ---- one kernel thread ---------------------------------------------------------------------------- */
+/* ---- one kernel thread -------------------------------------------------------------------- */
 
 static long send_to(int tid, int sig)
 {
 	return kbi_sys(SYS_tgkill, kbi_sys(SYS_getpid), tid, sig);
 }
 
-/* Signals it and waits until it has answered or is gone. */
+/* Signals a kernel thread and waits until it has answered or is gone. */
 static void tell(int tid)
 {
 	static const struct timespec look_again = { 0, 10000000 };
@@ -85,7 +87,7 @@ static void tell(int tid)
 	a_store_rlx(&answered, 0);
 	if (send_to(tid, SIGNAL_SETID))
 		return;
-	/* acquire: partner is the release in handle */
+	/* acquire: pairs with the release in handle */
 	while (!a_load_acq(&answered)) {
 		kbi_sys_futex_wait(&answered, 0, &look_again);
 		if (send_to(tid, 0))
@@ -93,7 +95,7 @@ static void tell(int tid)
 	}
 }
 
-/* The lines of its status that tell who it is; empty: it is gone. */
+/* Stores the lines of its status that contain its identity; empty: the thread is gone. */
 static void identity(int tid, char *text, size_t size)
 {
 	char path[64], all[STATUS];
@@ -114,7 +116,7 @@ static void identity(int tid, char *text, size_t size)
 			strncat(text, line, size - strlen(text) - 1);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------ */
+/* ---- all of them -------------------------------------------------------------------------- */
 
 struct dirent64_head {
 	uint64_t ino, off;
@@ -123,12 +125,13 @@ struct dirent64_head {
 	char name[];
 };
 
-/* Calls fn for each kernel thread but the caller's; how often it said true. */
+/* Calls fn for each kernel thread except the caller's; returns how often fn returned true. */
 static int for_others(bool (*fn)(int tid, const char *own), const char *own)
 {
 	char buf[DIRENTS] KBI_ALIGNED(8);
 	KBI_FD_BRIEFLY();
-	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = (int)kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/task",
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int me = kbi_sys_gettid(), found = 0;
 	long n;
 
@@ -148,7 +151,7 @@ static int for_others(bool (*fn)(int tid, const char *own), const char *own)
 	return found;
 }
 
-/* true: it was somebody else and has been told. */
+/* Changes a thread if its identity differs. True: it did, and the thread has been told. */
 static bool bring_along(int tid, const char *own)
 {
 	char theirs[STATUS];
@@ -174,10 +177,12 @@ static void broadcast(void)
 	action(SIGNAL_SETID, &before, NULL);
 }
 
-/* Virtual processors as processes: each makes it, while all stand still, for who has given up his rights cannot ask. */
+/* Makes the call in each process, where virtual processors are processes, while all stand still: a
+ * process that has given up its rights could not ask the next. */
 static long in_processes(const struct call *c)
 {
-	struct kbi_everywhere_call all = { .nr = c->nr, .arg = { c->a, c->b, c->c }, .rights = true, .pointer = -1 };
+	struct kbi_everywhere_call all =
+		{ .nr = c->nr, .arg = { c->a, c->b, c->c }, .rights = true, .pointer = -1 };
 	uint64_t mask;
 	long r;
 
@@ -192,15 +197,15 @@ static int everywhere(long nr, long a, long b, long c)
 	uint32_t free = 0;
 	long r;
 
-	/* it is no process of these threads', and has one of its own */
+	/* the child of vfork is a process of its own, with an identity of its own */
 	if (kbi_posix_in_vfork())
 		return kbi_posix_answer(kbi_sys(nr, a, b, c));
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release store of `busy` below */
 	while (!a_cas_acq(&busy, &free, 1)) {
 		free = 0;
 		sched_yield();
 	}
-	kbi_tcb_freeze(); /* waits as a thread */
+	kbi_tcb_freeze(); /* may wait, as a thread */
 	kbi_np_enter(kbi_self());
 	current = (struct call){ nr, a, b, c };
 	r = kbi_sys_from.processes ? in_processes(&current) : kbi_sys(nr, a, b, c);
@@ -220,7 +225,7 @@ static bool by_libc(void)
 	return kbi_vp_n == 0 || kbi_posix_forked;
 }
 
-/* ---- the functions ------------------------------------------------------------------------------------ */
+/* ---- the functions ------------------------------------------------------------------------ */
 
 KBI_POSIX_API int setuid(uid_t id)
 {
@@ -234,12 +239,14 @@ KBI_POSIX_API int setgid(gid_t id)
 
 KBI_POSIX_API int setresuid(uid_t r, uid_t e, uid_t s)
 {
-	return by_libc() ? kbi_libc()->setresuid(r, e, s) : everywhere(SYS_setresuid, (int)r, (int)e, (int)s);
+	return by_libc() ? kbi_libc()->setresuid(r, e, s)
+		: everywhere(SYS_setresuid, (int)r, (int)e, (int)s);
 }
 
 KBI_POSIX_API int setresgid(gid_t r, gid_t e, gid_t s)
 {
-	return by_libc() ? kbi_libc()->setresgid(r, e, s) : everywhere(SYS_setresgid, (int)r, (int)e, (int)s);
+	return by_libc() ? kbi_libc()->setresgid(r, e, s)
+		: everywhere(SYS_setresgid, (int)r, (int)e, (int)s);
 }
 
 KBI_POSIX_API int setreuid(uid_t r, uid_t e)
@@ -272,10 +279,11 @@ KBI_POSIX_API int setegid(gid_t e)
 
 KBI_POSIX_API int setgroups(size_t n, const gid_t *groups)
 {
-	return by_libc() ? kbi_libc()->setgroups(n, groups) : everywhere(SYS_setgroups, (long)n, (long)groups, 0);
+	return by_libc() ? kbi_libc()->setgroups(n, groups)
+		: everywhere(SYS_setgroups, (long)n, (long)groups, 0);
 }
 
-/* libc's calls its own setgroups inside. */
+/* Defined since libc's initgroups calls libc's own setgroups inside. */
 KBI_POSIX_API int initgroups(const char *user, gid_t group)
 {
 	int n = 0, e;

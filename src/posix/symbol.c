@@ -1,9 +1,10 @@
 /* posix/symbol.c - look-ups of names that libc's table, which leads to us, does not answer.
- * dlvsym: ThreadSanitizer's runtime looks the originals of its wrappers up from the program's .preinit_array, before our
- * constructor has written the table. The linker gives ours whatever version is asked for; so does this.
- * dlmopen: libraries in a namespace of their own come with a libc of their own, of which nothing can be taken over: it has
- * its own streams, errno and heap. The program is told so.
- * Runs on the caller; calls the loader; never switches. */
+ * dlvsym: ThreadSanitizer's runtime looks up the originals of its wrappers in the program's
+ * .preinit_array, before our constructor has written the table. The linker gives our function for
+ * any version that is asked for, and dlvsym here does likewise.
+ * dlmopen: libraries in a namespace of their own have a libc of their own, with its own streams,
+ * errno and heap, which cannot be taken over. The program is told so.
+ * Callers: programs. Runs on the caller; calls the loader; never switches. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>
@@ -13,7 +14,8 @@
 #include "os/names.h"
 #include "os/sys.h"
 
-/* libc's looks at its return address to know who asks: it must be called in our place, not by us. */
+/* libc's function finds its caller by its return address: so it must be called in our place, by a
+ * tail call. */
 #if defined(__clang__)
 #define TAIL_CALLS
 #define TAIL_CALL __attribute__((musttail))
@@ -22,17 +24,19 @@
 #define TAIL_CALL
 #endif
 
-/* The function of that name that we define, or NULL. By our own table: dlopen of ourselves, for a handle, could run
- * constructors before their time. */
+/* Returns our function of that name, or NULL. Reads our own symbol table: a dlopen of ourselves,
+ * for a handle, could run constructors too early. */
 static void *find_own(const char *name)
 {
 	const struct link_map *us = kbi_place_object((const void *)find_own);
 	const ElfW(Sym) *found;
 
-	return us && kbi_names_symbols(us->l_addr, us->l_ld, name, &found, 1) ? (void *)(us->l_addr + found->st_value) : NULL;
+	return us && kbi_names_symbols(us->l_addr, us->l_ld, name, &found, 1)
+		? (void *)(us->l_addr + found->st_value) : NULL;
 }
 
-static void *answer_as_linker(void *handle, const char *name, const char *version, const void *caller)
+static void *answer_as_linker(void *handle, const char *name, const char *version,
+	const void *caller)
 {
 	void *ours;
 
@@ -44,7 +48,8 @@ static void *answer_as_linker(void *handle, const char *name, const char *versio
 	return ours && (handle == RTLD_NEXT || dlsym(RTLD_DEFAULT, name) == ours) ? ours : NULL;
 }
 
-KBI_POSIX_API TAIL_CALLS void *dlvsym(void *restrict handle, const char *restrict name, const char *restrict version)
+KBI_POSIX_API TAIL_CALLS void *dlvsym(void *restrict handle, const char *restrict name,
+	const char *restrict version)
 {
 	void *ours = answer_as_linker(handle, name, version, __builtin_return_address(0));
 
@@ -58,8 +63,9 @@ static void tell(void)
 	static a32 told;
 
 	if (!a_xchg_rlx(&told, 1))
-		kbi_sys_message("dlmopen: libraries in a namespace of their own have a libc of their own, which is not taken over: "
-				"let them share no mutexes, condition variables or semaphores with the program");
+		kbi_sys_message("dlmopen: libraries in a namespace of their own have a libc of their own, "
+			"which is not taken over: "
+			"let them share no mutexes, condition variables or semaphores with the program");
 }
 
 KBI_POSIX_API TAIL_CALLS void *dlmopen(Lmid_t space, const char *file, int mode)

@@ -1,8 +1,9 @@
-/* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight unless its attributes
- * ask for PTHREAD_SCOPE_SYSTEM (and posix/attr takes that at its word), a real-time policy or an affinity of its own, its
- * maker waits in the kernel by itself (posix/caller) or has made something of its kernel thread that it is to have, too
- * (posix/bind), this libc gives us no control blocks (said once), or the process was forked from one with threads; then it
- * is a kernel thread, see posix/kernel.
+/* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight, with these
+ * exceptions: its attributes ask for PTHREAD_SCOPE_SYSTEM (and posix/attr follows that), a
+ * real-time policy or an affinity of its own; the creating module waits in the kernel by itself
+ * (posix/caller); the creator has changed its kernel thread in a way that the new thread inherits
+ * (posix/bind); this libc gives us no control blocks (reported once); or the process was forked
+ * from a process with threads. Then it is a kernel thread, see posix/kernel.
  * Callers: programs. Join may switch. */
 #include "posix/libwait.h"
 #include "posix/posix.h"
@@ -44,7 +45,7 @@ static void look_up_all(void)
 	kbi_unsafe_resolve();
 }
 
-/* ---- a lightweight thread's first and last steps --------------------------------------------------- */
+/* ---- a lightweight thread's first and last steps ------------------------------------------ */
 
 static void *light_body(struct kb_thread *t)
 {
@@ -52,13 +53,14 @@ static void *light_body(struct kb_thread *t)
 
 	kbi_signal_resumed();
 	result = kbi_posix_frame(t->fn, t->arg);
-	kbi_signal_resumed(); /* what has found it inside the library */
+	kbi_signal_resumed(); /* signals that came while the thread was inside the library */
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_fork_thread_ends();
 	return result;
 }
 
-/* Signals, deputies, names and sets that other threads have left for it. */
+/* Discards signals, deputies, names and affinities that other threads have left for the ending
+ * thread. */
 static inline void lets_go(void)
 {
 	kbi_signal_thread_ends();
@@ -77,10 +79,10 @@ static void light_end(struct kb_thread *t)
 	kbi_delegate_thread_ends();
 	kbi_unsafe_thread_ends();
 	lets_go();
-	kbi_posix_me.hidden = NULL; /* before the block is written over, by whatever pieces */
+	kbi_posix_me.hidden = NULL; /* before the block is overwritten, piece by piece */
 }
 
-/* It has crashed: no code of the program's runs on it any more. */
+/* Ends a thread that has crashed: none of the program's code runs on it any more. */
 static void light_lost(struct kb_thread *t)
 {
 	(void)t;
@@ -96,21 +98,22 @@ static void set_hooks(void)
 	kbi_thread_hooks.lost = light_lost;
 }
 
-/* ---- creation --------------------------------------------------------------------------------------- */
+/* ---- creation ----------------------------------------------------------------------------- */
 
-/* What a thread is made with beyond core's attributes. */
+/* Properties of a new thread beyond core's attributes. */
 struct birth {
 	pthread_t *id;
-	char *stack_low; /* NULL: none is given */
+	char *stack_low; /* NULL: the program gives no stack */
 	size_t stack_size, guard;
 	int policy, priority;
 	bool c11, system_scope, process_scope;
-	const sigset_t *mask; /* or NULL */
+	const sigset_t *mask; /* or NULL: inherited */
 };
 
-/* Of many threads in a row each next one's block is cold, and stacks of megabytes share no page tables: fetching
- * it costs more than all instructions of a creation. The next creation takes the stack behind this one; what is
- * touched first lies in it as here, but for the colour, so a guess it is. */
+/* Prefetches for the next creation. When many threads are made in a row, each next block is cold,
+ * and stacks of megabytes share no page tables: fetching the block costs more than all instructions
+ * of a creation. The next creation takes the stack behind this one, and its first-touched fields
+ * have equal offsets except for cache colouring, so this is a guess. */
 static inline void expect_creation(const struct kbi_stack *k, pthread_t id)
 {
 	const char *next = (const char *)k->next;
@@ -123,7 +126,8 @@ static inline void expect_creation(const struct kbi_stack *k, pthread_t id)
 	__builtin_prefetch((char *)kbi_posix_record(id) + away);
 }
 
-/* Who joins many joins them in the order of their creation, mostly; they wait in that order, too. */
+/* Prefetches the next thread's block: a program mostly joins threads in the order of their
+ * creation, in which they also wait to run. */
 static inline void expect_join(const struct kb_thread *t)
 {
 	const struct kbi_task *self = kbi_posix_light(), *next;
@@ -135,7 +139,7 @@ static inline void expect_join(const struct kb_thread *t)
 		__builtin_prefetch(kbi_segment_tp(next->tp) + kbi_self_offset);
 }
 
-/* The new thread's block is complete and it cannot run yet. */
+/* Completes and publishes the new thread, whose block is complete and which cannot run yet. */
 static void publish(struct kb_thread *t, void *arg)
 {
 	const struct birth *b = arg;
@@ -158,7 +162,8 @@ static void publish(struct kb_thread *t, void *arg)
 	kbi_meter_fresh(t);
 	kbi_cancel_fresh(id);
 	kbi_signal_inherit(t, b->mask);
-	/* release: partner is the acquire in kbi_posix_lives: a reader that finds the number finds the whole record */
+	/* release: pairs with the acquire in kbi_posix_lives: a reader that finds the number finds the
+	 * whole record */
 	__atomic_store_n(&t->posix, r, __ATOMIC_RELEASE);
 	*b->id = id;
 	expect_creation(t->stack, id);
@@ -177,15 +182,17 @@ static bool say_kernel_threads(const char *why)
 	return true;
 }
 
-/* The runtime could not be started. */
+/* Returns the reason why the runtime could not be started. */
 static const char *why_not(int e)
 {
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		return "virtual processors cannot be processes";
-	return e == EAGAIN ? "the system has none left for virtual processors" : "there is no address space for more";
+	return e == EAGAIN ? "the system has none left for virtual processors"
+		: "there is no address space for more";
 }
 
-static int make_kernel(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *), void *arg)
+static int make_kernel(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *),
+	void *arg)
 {
 	uint32_t bound = a_load_rlx(&kbi_posix_me.bound) & KBI_BIND_OWN;
 	bool given = false, other = false;
@@ -201,10 +208,10 @@ static bool is_real_time(const struct birth *b)
 	return b->policy == SCHED_FIFO || b->policy == SCHED_RR;
 }
 
-/* Virtual processors take turns by no priorities: such a thread is a kernel thread. What it would inherit from a
- * lightweight one is told to libc. */
-static KBI_NOINLINE int make_real_time(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *),
-				       void *arg)
+/* Makes a kernel thread: virtual processors do not schedule by priority. The policy that it would
+ * inherit from a lightweight thread is passed to libc. */
+static KBI_NOINLINE int make_real_time(const pthread_attr_t *attr, const struct birth *b,
+	void *(*fn)(void *), void *arg)
 {
 	struct sched_param p = { .sched_priority = b->priority };
 	pthread_attr_t own;
@@ -223,9 +230,10 @@ static KBI_NOINLINE int make_real_time(const pthread_attr_t *attr, const struct 
 	return e;
 }
 
-/* There is no room, but those that are ready may end and leave some, if they are let run: who tries until it goes well
- * would try for ever. */
-static KBI_NOINLINE int make_after_others(struct kb_thread **t, struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+/* Tries again after a yield, when there is no room: ready threads may end and leave room if they
+ * run; a program that tries until it succeeds would otherwise try for ever. */
+static KBI_NOINLINE int make_after_others(struct kb_thread **t, struct kbi_thread_attr *a,
+	void *(*fn)(void *), void *arg)
 {
 	if (!kbi_call_may_wait())
 		return EAGAIN;
@@ -233,7 +241,8 @@ static KBI_NOINLINE int make_after_others(struct kb_thread **t, struct kbi_threa
 	return kbi_thread_create(t, a, fn, arg);
 }
 
-static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b, void *(*fn)(void *),
+static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b,
+	void *(*fn)(void *),
 		void *arg)
 {
 	struct kb_thread *t;
@@ -256,9 +265,10 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 	return e == ENOMEM ? EAGAIN : e;
 }
 
-/* libc's default attributes, as they were at the last look. */
-static a64 default_stack, default_guard; /* stack 0: not looked */
-static a32 default_set;                  /* the program has set some: there may be more to them than sizes */
+/* libc's default attributes, as of the last look; any thread, atomic. */
+static a64 default_stack, default_guard; /* stack 0: not looked up */
+/* the program has set defaults: they may contain more than sizes */
+static a32 default_set;
 
 static void look_up_defaults(void)
 {
@@ -283,7 +293,7 @@ KBI_POSIX_API int pthread_setattr_default_np(const pthread_attr_t *attr)
 	return e;
 }
 
-/* Of a kernel thread the kernel knows. */
+/* Sets the caller's scheduling; for a kernel thread the kernel's. */
 static inline void inherit_scheduling(struct birth *b)
 {
 	if (kbi_unlikely(!kbi_posix_light()))
@@ -314,7 +324,7 @@ static void read_stack(const pthread_attr_t *attr, struct kbi_thread_attr *a)
 	size_t size = 0;
 
 	pthread_attr_getstack(attr, &low, &size);
-	/* libc keeps the upper end: 0 where none was given */
+	/* libc stores the upper end: 0 if no stack was given */
 	if ((uintptr_t)low + size != 0) {
 		a->stack_low = low;
 		a->stack_size = size;
@@ -323,7 +333,7 @@ static void read_stack(const pthread_attr_t *attr, struct kbi_thread_attr *a)
 	pthread_attr_getstacksize(attr, &a->stack_size);
 }
 
-/* 0 or EPERM. */
+/* Reads policy and priority. 0, EINVAL or EPERM. */
 static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
 {
 	struct sched_param p = { 0 };
@@ -340,9 +350,9 @@ static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
 	return kbi_about_may_schedule(b->policy, b->priority);
 }
 
-/* It has processors or a mask of its own. */
-static KBI_NOINLINE int make_with_more(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b,
-				       void *(*fn)(void *), void *arg)
+/* Makes a thread whose attributes have an affinity or a signal mask. */
+static KBI_NOINLINE int make_with_more(const pthread_attr_t *attr, struct kbi_thread_attr *a,
+	struct birth *b, void *(*fn)(void *), void *arg)
 {
 	bool given, other;
 	sigset_t mask;
@@ -357,7 +367,8 @@ static KBI_NOINLINE int make_with_more(const pthread_attr_t *attr, struct kbi_th
 	return make(attr, a, b, fn, arg);
 }
 
-static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, void *(*fn)(void *), void *arg)
+static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, void *(*fn)(void *),
+	void *arg)
 {
 	struct kbi_thread_attr a = { .detached = is_detached(attr) };
 	int e = read_scheduling(attr, b);
@@ -382,13 +393,14 @@ static KBI_NOINLINE int make_by_default(struct birth *b, void *(*fn)(void *), vo
 
 	if (e)
 		return e;
-	e = kbi_attr_wants_kernel_thread(&attr) ? make_kernel(&attr, b, fn, arg) : make_with(&attr, b, fn, arg);
+	e = kbi_attr_wants_kernel_thread(&attr) ? make_kernel(&attr, b, fn, arg)
+		: make_with(&attr, b, fn, arg);
 	pthread_attr_destroy(&attr);
 	return e;
 }
 
-/* The first thread is about to be made. The caller is on the kernel thread that libc made with its block: what
- * the kernel says of that thread holds for the block. */
+/* Starts the runtime for the first thread. The caller is on the kernel thread that libc made with
+ * its block, so the kernel's answers about that thread hold for the block. */
 static KBI_NOINLINE int begin(void)
 {
 	int e;
@@ -413,40 +425,45 @@ static KBI_NOINLINE int begin(void)
 	return e;
 }
 
-static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg, bool c11,
-		  const void *caller)
+static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg,
+	bool c11, const void *caller)
 {
 	struct birth b = { .id = id, .c11 = c11 };
 	int e;
 
-	if (kbi_posix_forked || kbi_bind_makes_kernel_threads() || (attr && kbi_attr_wants_kernel_thread(attr)) ||
+	if (kbi_posix_forked || kbi_bind_makes_kernel_threads() ||
+		(attr && kbi_attr_wants_kernel_thread(attr)) ||
 	    kbi_caller_wants_kernel(caller, kbi_futex_by_instruction))
 		return make_kernel(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = begin();
-		if ((e == ENOMEM || e == ENOTSUP || e == EAGAIN) && !kbi_vp_n && say_kernel_threads(why_not(e)))
+		if ((e == ENOMEM || e == ENOTSUP || e == EAGAIN) && !kbi_vp_n &&
+			say_kernel_threads(why_not(e)))
 			return make_kernel(attr, &b, fn, arg);
 		if (e)
 			return e == EINVAL ? e : EAGAIN;
 	}
-	kbi_posix_let_turn_end(); /* else none of the threads would run that somebody makes all the time */
+	/* otherwise a thread that creates threads all the time would never let them run */
+	kbi_posix_let_turn_end();
 	if (kbi_likely(!attr && !a_load_rlx(&default_set)))
 		e = make_plain(&b, fn, arg);
 	else
 		e = attr ? make_with(attr, &b, fn, arg) : make_by_default(&b, fn, arg);
-	kbi_signal_resumed(); /* libc may have made the control block, and other threads have run meanwhile */
+	/* libc may have made the control block, and other threads have run meanwhile */
+	kbi_signal_resumed();
 	return e;
 }
 
-KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr, void *(*fn)(void *),
-				 void *restrict arg)
+KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr,
+	void *(*fn)(void *), void *restrict arg)
 {
 	return create(id, attr, fn, arg, false, __builtin_return_address(0));
 }
 
-/* ---- joining ---------------------------------------------------------------------------------------- */
+/* ---- joining ------------------------------------------------------------------------------ */
 
-/* The caller, in a child of fork, if it has come along as a lightweight thread: to libc its block is a detached one's. */
+/* Returns the caller in a child of fork, if it is `id` and was a lightweight thread: to libc its
+ * block is a detached thread's. */
 static inline struct kb_thread *survivor(pthread_t id)
 {
 	struct kbi_task *self;
@@ -459,7 +476,7 @@ static inline struct kb_thread *survivor(pthread_t id)
 	return kbi_thread_of(self)->stack ? kbi_thread_of(self) : NULL;
 }
 
-/* A thread of the parent's may have been about to join it. */
+/* Detaches the survivor of a fork, which a thread of the parent may have been about to join. */
 static int detach_survivor(struct kb_thread *t)
 {
 	if (kbi_thread_is_detached(t))
@@ -523,7 +540,8 @@ KBI_POSIX_API int pthread_timedjoin_np(pthread_t id, void **result, const struct
 	return join_until(id, result, CLOCK_REALTIME, abstime);
 }
 
-KBI_POSIX_API int pthread_clockjoin_np(pthread_t id, void **result, clockid_t clock, const struct timespec *abstime)
+KBI_POSIX_API int pthread_clockjoin_np(pthread_t id, void **result, clockid_t clock,
+	const struct timespec *abstime)
 {
 	return join_until(id, result, clock, abstime);
 }
@@ -541,7 +559,7 @@ KBI_POSIX_API int pthread_tryjoin_np(pthread_t id, void **result)
 	if (kbi_unlikely(kbi_posix_forked))
 		return kbi_thread_join_left(t, result);
 	e = kbi_thread_join(t, result, 0, NULL);
-	/* libc looks first whether it has ended */
+	/* libc first checks whether it has ended */
 	return e == EINVAL || e == EDEADLK ? EBUSY : e;
 }
 
@@ -559,11 +577,12 @@ KBI_POSIX_API int pthread_detach(pthread_t id)
 	return t ? kbi_thread_detach(t) : kbi_libc()->pthread_detach(id);
 }
 
-/* ---- C11 ---------------------------------------------------------------------------------------------- */
+/* ---- C11 ---------------------------------------------------------------------------------- */
 
 KBI_POSIX_API int thrd_create(thrd_t *id, thrd_start_t fn, void *arg)
 {
-	switch (create(id, NULL, (void *(*)(void *))(uintptr_t)fn, arg, true, __builtin_return_address(0))) {
+	switch (create(id, NULL, (void *(*)(void *))(uintptr_t)fn, arg, true,
+		__builtin_return_address(0))) {
 	case 0:
 		return thrd_success;
 	case EAGAIN:
