@@ -1,5 +1,5 @@
-/* Bad luck: a debugger stops one kernel thread after the other, each for some milliseconds, while threads compute, sleep
- * and talk through pipes. Nothing is lost, no call ends with EINTR, all comes to its end.
+/* A debugger stops a kernel thread at a time, each for some milliseconds, while threads compute,
+ * sleep and talk through pipes. Nothing is lost, no call ends with EINTR, and all threads end.
  * matrix: vps=1,2 sched=rotator,steal */
 #include "test.h"
 
@@ -15,7 +15,7 @@
 
 enum { PAIRS = 3, HOGS = 2, ROUNDS = 40, STOP_US = 3000, LONG = 60 };
 
-/* ---- those that are stopped ---------------------------------------------------------------------------- */
+/* ---- the program that is stopped ---------------------------------------------------------- */
 
 static int there[PAIRS][2], back[PAIRS][2];
 static volatile int over;
@@ -75,9 +75,9 @@ static void work(void)
 		CHECK_EQ(pthread_join(hog[i], NULL), 0);
 }
 
-/* ---- who stops them --------------------------------------------------------------------------------------- */
+/* ---- the debugger ------------------------------------------------------------------------- */
 
-/* False: that is not allowed here. A thread that ends meanwhile is no mistake. */
+/* False: tracing is not allowed here. A thread that ends meanwhile is no error. */
 static int stop(pid_t tid, int *status)
 {
 	const struct timespec nap = { 0, STOP_US * 1000 };
@@ -90,16 +90,16 @@ static int stop(pid_t tid, int *status)
 	CHECK_EQ(waitpid(tid, status, __WALL), tid);
 	if (WIFSTOPPED(*status)) {
 		nanosleep(&nap, NULL);
-		/* a signal that it was about to get is given back */
+		/* a signal that the thread was about to get is given back */
 		int sig = *status >> 16 ? 0 : WSTOPSIG(*status);
-		/* the process has ended meanwhile: it is gone when its end has been seen here */
+		/* the process has ended meanwhile: the thread is gone once its end has been seen here */
 		if (ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)sig) != 0)
 			CHECK_EQ(waitpid(tid, status, __WALL), tid);
 	}
 	return 1;
 }
 
-/* Each in turn. True: the process is over. */
+/* Stops each thread in turn. True: the process is over. */
 static int stop_each(pid_t pid, int *status)
 {
 	char name[64];

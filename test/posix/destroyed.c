@@ -1,6 +1,7 @@
-/* Use of destroyed objects: a mutex of any kind says EINVAL to whoever locks, unlocks, waits with it or makes it
- * consistent, until it is made again; the others go on as they were. Objects of zeros count as made by their static
- * initialisers. The numbers are glibc's, and the plain run checks them. */
+/* Use of destroyed objects: a mutex of any kind returns EINVAL to lock, unlock, a wait with it and
+ * pthread_mutex_consistent, until it is initialised again; further objects work as before. Zeroed
+ * objects count as statically initialised. The error numbers are glibc's, and the run on kernel
+ * threads checks them. */
 #include "crowd.h"
 
 #include <errno.h>
@@ -12,12 +13,12 @@
 
 enum { THREADS = 32 };
 
-__attribute__((weak)) unsigned kb_vp_count(void); /* the runtime brings it */
+__attribute__((weak)) unsigned kb_vp_count(void); /* defined by the runtime */
 
 static const struct timespec past = { 1, 0 };
 static __thread pthread_cond_t nobody_signals = PTHREAD_COND_INITIALIZER;
 
-/* ---- mutexes --------------------------------------------------------------------------------------------------- */
+/* ---- mutexes ------------------------------------------------------------------------------ */
 
 static int init(pthread_mutex_t *m, int type, int protocol, int robust, int shared)
 {
@@ -47,7 +48,7 @@ static void is_refused(pthread_mutex_t *m)
 	CHECK_EQ(pthread_mutex_consistent(m), EINVAL);
 }
 
-/* One that is not the caller's: nobody waits, and nobody is given the mutex. */
+/* A mutex that is not the caller's: the wait fails, and the mutex changes no owner. */
 static void is_not_waited_with(pthread_mutex_t *m)
 {
 	CHECK_EQ(pthread_cond_wait(&nobody_signals, m), EPERM);
@@ -60,7 +61,7 @@ static void mutex_of(int type, int protocol, int robust, int shared)
 	pthread_mutex_t m;
 
 	if (init(&m, type, protocol, robust, shared))
-		return; /* libc has none that is both robust and protected */
+		return; /* libc has no mutex that is both robust and protected */
 	for (int round = 0; round < 2; round++) {
 		if (checks)
 			is_not_waited_with(&m);
@@ -84,9 +85,10 @@ static void mutex_of(int type, int protocol, int robust, int shared)
 
 static void mutexes(void)
 {
-	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
-				     PTHREAD_MUTEX_ADAPTIVE_NP };
-	static const int protocols[] = { PTHREAD_PRIO_NONE, PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT };
+	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+		PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP };
+	static const int protocols[] = { PTHREAD_PRIO_NONE, PTHREAD_PRIO_INHERIT,
+		PTHREAD_PRIO_PROTECT };
 
 	for (int kind = 0; kind < 4 * 3 * 2 * 2; kind++)
 		mutex_of(types[kind % 4], protocols[kind / 4 % 3], kind / 12 % 2, kind / 24);
@@ -109,7 +111,7 @@ static void mutex_of_c11(int type)
 	mtx_destroy(&m);
 }
 
-/* ---- objects whose destruction leaves nothing to be seen ------------------------------------------------------- */
+/* ---- objects without a trace of their destruction ----------------------------------------- */
 
 static void condition(void)
 {
@@ -138,7 +140,7 @@ static void rwlock(void)
 	for (int round = 0; round < 3; round++) {
 		CHECK_EQ(pthread_rwlock_rdlock(&l), 0);
 		CHECK_EQ(pthread_rwlock_trywrlock(&l), EBUSY);
-		CHECK_EQ(pthread_rwlock_destroy(&l), 0); /* it is not looked whether it is held */
+		CHECK_EQ(pthread_rwlock_destroy(&l), 0); /* libc does not check whether it is held */
 		CHECK_EQ(pthread_rwlock_unlock(&l), 0);
 		CHECK_EQ(pthread_rwlock_wrlock(&l), 0);
 		CHECK_EQ(pthread_rwlock_unlock(&l), 0);
@@ -192,7 +194,8 @@ static void spin_lock(void)
 	}
 }
 
-/* One of zeros was never made, and no round of it ends: on libc a division by zero. */
+/* A zeroed barrier was never initialised, and none of its rounds ends: on libc a division by
+ * zero. */
 static void barrier(void)
 {
 	pthread_barrier_t b;
@@ -217,7 +220,7 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-/* Attributes with an affinity have memory that libc gives back, and are not used again. */
+/* Attributes with an affinity have memory that libc frees; they are not used again. */
 static void attributes(void)
 {
 	pthread_mutexattr_t m;
@@ -250,7 +253,7 @@ static void key(void)
 	CHECK_EQ(pthread_key_delete(k), EINVAL);
 }
 
-/* ---- all at once ----------------------------------------------------------------------------------------------- */
+/* ---- all at once -------------------------------------------------------------------------- */
 
 static pthread_mutex_t common;
 

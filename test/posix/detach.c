@@ -1,5 +1,5 @@
-/* Detached threads, made so or later, by others or by themselves: they run, and 3000 of them leave nothing
- * behind. */
+/* Detached threads, created so or detached later, by another thread or by themselves: they run, and
+ * 3000 of them leave nothing behind. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
-# core/dump: the list of threads. SIGQUIT prints it from the first thread on, where its action is the default one, which the
-# program goes on to see; where it was ignored at the start it stays so, also for what the program executes. `kochab dump`
-# prints it in both cases, and disturbs neither a program without a thread nor one that does not run on Kochab. A child of
-# fork ends by SIGQUIT, as without.
+# core/dump: the list of threads. From the first thread on SIGQUIT prints it, if SIGQUIT's action is the default, and the
+# program still sees the default; if SIGQUIT was ignored at the start it stays ignored, also in programs that this program
+# executes. `kochab dump` prints the list in both cases, and disturbs neither a program without a thread nor a program that
+# does not run on Kochab. A child of fork ends by SIGQUIT, as on libc.
 set -u
 KOCHAB_BIN=${KOCHAB_BIN:-${BUILD:-build}/kochab}
 [ -x "$KOCHAB_BIN" ] || { echo "no $KOCHAB_BIN"; exit 77; }
@@ -34,7 +34,7 @@ static void *waits(void *arg)
 	return arg;
 }
 
-/* Its words say that it has come so far. */
+/* Its output shows that it has come so far. */
 int main(int argc, char **argv)
 {
 	int ignored = is(SIG_IGN), status, made = argc > 1 && strcmp(argv[1], "none");

@@ -1,4 +1,5 @@
-/* test/posix/each.h - threads that each count the signals which their handler gets. EACH, defined before: how many. */
+/* test/posix/each.h - threads that each count the signals which their handler gets. EACH, defined
+ * by the test: their number. */
 #ifndef TEST_EACH_H
 #define TEST_EACH_H
 
@@ -38,7 +39,7 @@ static inline int has_come(int i)
 	return __atomic_load_n(&came[i], __ATOMIC_RELAXED);
 }
 
-/* SIGUSR1 is counted; threads 0 to n - 1 run `first`, the rest `second`. */
+/* Starts the threads; SIGUSR1 is counted; threads 0 to n - 1 run `first`, the rest `second`. */
 static inline void each_begins(int n, void *(*first)(void *), void *(*second)(void *))
 {
 	struct sigaction sa = { .sa_handler = counts, .sa_flags = SA_RESTART };
@@ -50,7 +51,7 @@ static inline void each_begins(int n, void *(*first)(void *), void *(*second)(vo
 		usleep(100);
 }
 
-/* Threads 0 to n - 1 are sent SIGUSR1; each has it, its `round`th, before this returns. */
+/* Sends SIGUSR1 to threads 0 to n - 1; each has handled it, its `round`th, before this returns. */
 static inline void each_is_sent(int n, int round, void (*await)(int i, int round))
 {
 	for (int i = 0; i < n; i++)

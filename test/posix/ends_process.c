@@ -1,6 +1,7 @@
-/* posix/thread: a thread that is not main ends the process, while others wait, compute and hold locks: by abort, with and
- * without a handler of SIGABRT, by quick_exit, by exit and by _Exit. The process's status is libc's, the handlers for the
- * way it ends have run once, on that thread, and no others. */
+/* posix/thread: a thread other than main ends the process, while threads wait, compute and hold
+ * locks: by abort, with and without a handler of SIGABRT, by quick_exit, by exit and by _Exit. The
+ * process's status is libc's, and exactly the handlers for this kind of end have run once, on that
+ * thread. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 
 #include "test.h"
 
-static int said; /* descriptor that the end is told to */
+static int said; /* the descriptor to which the end is reported */
 static __thread bool ends;
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 

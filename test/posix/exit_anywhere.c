@@ -1,4 +1,5 @@
-/* exit from a thread while others wait: atexit handlers run there, the status is right, output is flushed. */
+/* exit from a thread while further threads wait: atexit handlers run there, the status is right,
+ * output is flushed. */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* posix/posix: a thread that ends by the system call exit ends alone, and at once: no cleanup handler, no destructor; who
- * joins it gets NULL. So does main, and the others go on. */
+/* posix/posix: a thread that ends by the system call exit ends alone, and at once: no cleanup
+ * handler, no destructor; its joiner gets NULL. So does main, and the further threads go on. */
 #include "test.h"
 
 #include <pthread.h>

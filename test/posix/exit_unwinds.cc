@@ -1,5 +1,5 @@
-// pthread_exit from nested frames destroys their objects, is not stopped by catch (...) that throws on, and its value
-// reaches the joiner.
+/* pthread_exit from nested frames destroys their objects, is not stopped by a catch (...) that
+ * rethrows, and its value reaches the joiner. */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
-/* core/quantum, core/handoff: a thread that touches a page which another thread is to bring (userfaultfd) sleeps in the
- * kernel at an instruction that is no system call. The others go on beside it, also on one virtual processor, and so does
- * the one that brings the page; it by poll, and by a read that blocks.
+/* core/quantum, core/handoff: a thread that touches a page which another thread has to supply
+ * (userfaultfd) sleeps in the kernel at an instruction that is no system call. Further threads run
+ * meanwhile, also on a single virtual processor, and so does the thread that supplies the page,
+ * which waits by poll, or in a blocking read.
  * body: thread (the kernel watches the pages of one process) */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,8 @@ static void watch_pages(void)
 	CHECK_EQ(ioctl(uffd, UFFDIO_REGISTER, &r), 0);
 }
 
-/* The page is the number of those that have come, and the thread uses the library as before. */
+/* The page contains the number of pages that have come, and the thread uses the library as
+ * before. */
 static void *touches(void *arg)
 {
 	size_t n = (size_t)((char *)arg - pages) / page;

@@ -1,7 +1,9 @@
-/* posix/call: calls on files that last, as if a disk did not answer: writes with O_SYNC and O_DSYNC, all with O_DIRECT,
- * fsync and its kin, calls that change files, their lengths and names. While a thread is in such a call another thread of
- * the same virtual processor goes on; no tick helps. A signal and a cancellation end the calls that they end on libc, and
- * no other; fork and exit do not wait for them. A write that finds too little room gives the part that it has written.
+/* posix/call: calls on files that last, as if a disk did not answer: writes with O_SYNC and
+ * O_DSYNC, all with O_DIRECT, fsync and similar calls, calls that change files, their lengths and
+ * names. While a thread is in such a call another thread of its virtual processor runs, without
+ * help by the tick. A signal and a cancellation end exactly the calls that they end on libc; fork
+ * and exit do not wait for them. A write that finds too little room returns the part that it has
+ * written.
  * matrix: vps=1 sched=rotator,steal */
 #include "core/held.h"
 
@@ -23,7 +25,7 @@ static int fd, source, out;
 static FILE *stream;
 static void *mapped;
 
-/* ---- the calls: the result that the program sees --------------------------------------------------- */
+/* ---- the calls: the result that the program sees ------------------------------------------ */
 
 static long p_write(void) { return write(fd, buffer, BLOCK); }
 static long p_writev(void) { return writev(fd, two, 2); }
@@ -56,7 +58,10 @@ static long p_ftruncate64(void) { return ftruncate64(fd, BLOCK); }
 static long p_truncate(void) { return truncate(name, BLOCK); }
 static long p_fadvise(void) { return posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 static long p_readahead(void) { return readahead(fd, 0, BLOCK); }
-static long p_copy(void) { return copy_file_range(fd, &(off64_t){ 0 }, out, &(off64_t){ 0 }, BLOCK, 0); }
+static long p_copy(void)
+{
+	return copy_file_range(fd, &(off64_t){ 0 }, out, &(off64_t){ 0 }, BLOCK, 0);
+}
 static long p_sendfile(void) { return sendfile(fd, source, &(off_t){ 0 }, BLOCK); }
 static long p_unlink(void) { return unlink(name); }
 static long p_unlinkat(void) { return unlinkat(AT_FDCWD, name, 0); }
@@ -89,11 +94,11 @@ static long n_renameat2(void) { return syscall(SYS_renameat2, AT_FDCWD, name, AT
 static long n_mkdirat(void) { return syscall(SYS_mkdirat, AT_FDCWD, other, 0700); }
 
 enum how {
-	LATER = 1,   /* the file has the flag since F_SETFL */
+	LATER = 1,   /* the file gets the flag by F_SETFL */
 	COPIED = 2,  /* and its number by dup */
-	GONE = 4,    /* it has no name */
-	CODE = 8,    /* the result is the error */
-	SILENT = 16, /* it has none */
+	GONE = 4,    /* the file has no name any more */
+	CODE = 8,    /* the result is the error number */
+	SILENT = 16, /* the call has no result */
 };
 
 static const struct row {
@@ -165,9 +170,10 @@ static const struct row {
 };
 
 static const int calls[] = {
-	SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read, SYS_readv, SYS_pread64, SYS_preadv,
-	SYS_preadv2, SYS_fsync, SYS_fdatasync, SYS_syncfs, SYS_sync, SYS_sync_file_range, SYS_msync, SYS_close,
-	SYS_fallocate, SYS_ftruncate, SYS_truncate, SYS_fadvise64, SYS_readahead, SYS_copy_file_range, SYS_sendfile,
+	SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read, SYS_readv,
+	SYS_pread64, SYS_preadv, SYS_preadv2, SYS_fsync, SYS_fdatasync, SYS_syncfs, SYS_sync,
+	SYS_sync_file_range, SYS_msync, SYS_close, SYS_fallocate, SYS_ftruncate, SYS_truncate,
+	SYS_fadvise64, SYS_readahead, SYS_copy_file_range, SYS_sendfile,
 	SYS_unlinkat, SYS_renameat2, SYS_linkat, SYS_symlinkat, SYS_mkdirat, SYS_openat,
 #ifdef SYS_renameat
 	SYS_renameat,
@@ -177,7 +183,7 @@ static const int calls[] = {
 #endif
 };
 
-/* ---- a file for each call ---------------------------------------------------------------------------- */
+/* ---- a file for each call ----------------------------------------------------------------- */
 
 static void remove_all(void)
 {
@@ -187,7 +193,7 @@ static void remove_all(void)
 	rmdir(folder);
 }
 
-/* Four blocks. False: its file system has no O_DIRECT. */
+/* Makes a file of four blocks. False: its file system has no O_DIRECT. */
 static bool prepare(const struct row *r)
 {
 	remove_all();
@@ -242,7 +248,7 @@ static void clean_up(const struct row *r)
 	remove_all();
 }
 
-/* ---- a thread in a call --------------------------------------------------------------------------------- */
+/* ---- a thread in a call ------------------------------------------------------------------- */
 
 static pthread_barrier_t both;
 static long result;
@@ -266,7 +272,8 @@ static bool await_call(uint32_t before)
 {
 	uint64_t since = test_now_ns();
 
-	while (HELD_GET(count) == before && !HELD_GET(late) && test_now_ns() - since < HELD_PATIENCE_MS * 1000000ull)
+	while (HELD_GET(count) == before && !HELD_GET(late) &&
+		test_now_ns() - since < HELD_PATIENCE_MS * 1000000ull)
 		usleep(200);
 	return HELD_GET(count) != before && !HELD_GET(late);
 }
@@ -275,7 +282,8 @@ static pthread_t begin(const struct row *r)
 {
 	pthread_t t;
 
-	held_begin(!r->key ? (uint64_t)fd : r->key == &mapped ? (uint64_t)(uintptr_t)mapped : (uint64_t)(uintptr_t)r->key);
+	held_begin(!r->key ? (uint64_t)fd : r->key == &mapped ? (uint64_t)(uintptr_t)mapped
+		: (uint64_t)(uintptr_t)r->key);
 	CHECK_EQ(pthread_create(&t, NULL, calls_it, (void *)r), 0);
 	pthread_barrier_wait(&both);
 	return t;
@@ -327,7 +335,8 @@ static void is_interrupted(const struct row *r)
 	CHECK_EQ(r->how & CODE ? result : error, EINTR);
 }
 
-/* A handler whose signal has SA_RESTART, and a cancellation where the call is no point for it, leave the call going on. */
+/* A signal with SA_RESTART, and a cancellation where the call is no cancellation point, leave the
+ * call going on. */
 static void is_restarted(const struct row *r)
 {
 	pthread_t t = begin(r);
@@ -386,7 +395,8 @@ static volatile int too_large;
 
 static void count(int sig) { too_large += sig == SIGXFSZ; }
 
-/* A file may grow to 1.5 blocks: the result of a write of two blocks is the part that fits, and no signal comes. */
+/* A file may grow to 1.5 blocks: a write of two blocks returns the part that fits, and no signal
+ * comes. */
 static void *grows(void *arg)
 {
 	const struct rlimit old = *(const struct rlimit *)arg;
@@ -411,7 +421,8 @@ static void *grows(void *arg)
 
 static void set_handlers(void)
 {
-	struct sigaction ends = { .sa_handler = nothing }, restarts = { .sa_handler = nothing, .sa_flags = SA_RESTART };
+	struct sigaction ends = { .sa_handler = nothing },
+		restarts = { .sa_handler = nothing, .sa_flags = SA_RESTART };
 	struct sigaction counts = { .sa_handler = count };
 
 	CHECK_EQ(sigaction(SIGXFSZ, &counts, NULL), 0);
@@ -419,7 +430,7 @@ static void set_handlers(void)
 	CHECK_EQ(sigaction(SIGUSR2, &restarts, NULL), 0);
 }
 
-/* Ends the process beside a call. */
+/* Ends the process during a call. */
 static void try_rows(void)
 {
 	enum { ENOUGH = 4 };
@@ -451,7 +462,8 @@ int main(int argc, char **argv)
 	(void)argc;
 	if (held_attach())
 		try_rows();
-	/* a single virtual processor, no tick that finds the call, no io_uring, by which the thread would be in no call */
+	/* a single virtual processor, no tick that finds the call, and no io_uring, with which the
+	 * thread would not be in the call */
 	setenv("KOCHAB_IO_URING", "0", 1);
 	setenv("KOCHAB_VPS", "1", 1);
 	setenv("KOCHAB_QUANTUM", "0", 1);

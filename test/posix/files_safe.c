@@ -1,6 +1,6 @@
-/* Threads that make files safe: each writes to a file of its own and to a common file, by fsync, fdatasync, msync and close
- * of a file that is gone by then, while threads wait for a mutex and take turns. The bytes are there, and nobody
- * runs beside the owner of the mutex. */
+/* Threads that sync files: each writes to a file of its own and to a common file, by fsync,
+ * fdatasync, msync and close of a deleted file, while threads wait for a mutex and take turns. The
+ * bytes arrive, and only the owner of the mutex runs its critical section. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

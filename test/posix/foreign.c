@@ -1,5 +1,5 @@
-/* Kernel threads that nobody made through pthread_create (a SIGEV_THREAD timer's, a clone's by libc) use our
- * mutexes, semaphores and conditions with our threads. */
+/* Kernel threads that were not made through pthread_create (a SIGEV_THREAD timer's, one cloned by
+ * libc) use our mutexes, semaphores and conditions with our threads. */
 #include "test.h"
 
 #include <pthread.h>

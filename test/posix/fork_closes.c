@@ -1,5 +1,6 @@
-/* posix/fork: a child closes, or puts another file at, descriptors that other threads of its parent wait for at that
- * moment, are about to, or have just done so: it comes to its end, and their waits go on. */
+/* posix/fork: a child closes descriptors, or puts another file at their numbers, while threads of
+ * its parent wait for them, are about to wait, or have just waited: the child ends, and the
+ * parent's waits go on. */
 #include "test.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ static void *answers(void *arg)
 static void in_child(int i)
 {
 	for (int k = 0; k < PAIRS; k++)
-		if (close(pairs[k].ping[0]) || dup2(pairs[k].ping[1], pairs[k].pong[0]) < 0 || close(pairs[k].pong[0]))
+		if (close(pairs[k].ping[0]) || dup2(pairs[k].ping[1], pairs[k].pong[0]) < 0 ||
+			close(pairs[k].pong[0]))
 			_exit(1);
 	_exit(i % 100 + 2);
 }

@@ -1,5 +1,5 @@
-/* A child of fork, made while others create threads and end: what they were in the middle of keeps no thread of the
- * child waiting. */
+/* A child of fork, made while threads are created and end: an operation that another thread had
+ * begun at the fork blocks no thread of the child. */
 #include "test.h"
 
 #include <pthread.h>
@@ -17,7 +17,8 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-/* Many at once: more than a virtual processor keeps for itself, so what all share is used all the time. */
+/* Makes many at once: more than a virtual processor keeps for itself, so that the common stock is
+ * used all the time. */
 static void *maker(void *arg)
 {
 	pthread_t t[AT_ONCE];
@@ -46,7 +47,7 @@ static void child(void)
 {
 	pthread_t t[CHILD_THREADS];
 
-	alarm(PATIENCE); /* instead of the test's own time-out, which does not say where */
+	alarm(PATIENCE); /* instead of the test's own time-out, which does not tell the place */
 	for (int i = 0; i < CHILD_THREADS; i++)
 		CHECK_EQ(pthread_create(&t[i], NULL, in_child, NULL), 0);
 	for (int i = 0; i < CHILD_THREADS; i++)

@@ -1,5 +1,5 @@
-/* fork from a thread among others: the child execs, exits, runs system and popen, uses mutexes, keys and
- * conditions, makes and joins threads; atfork handlers run; the parent goes on. */
+/* fork from a thread of several: the child execs, exits, runs system and popen, uses mutexes, keys
+ * and conditions, makes and joins threads; atfork handlers run; the parent goes on. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* posix/fork: a thread waits for a descriptor, the first of the program to do so, after another one's fork has begun and
- * before there is a child. What its parent's threads wait with is not the child's: it has none of that, and what it closes
- * is its own affair. */
+/* posix/fork: a thread waits for a descriptor, as the first thread of the program, after another
+ * thread's fork has begun and before there is a child. The parent's means of waiting are not the
+ * child's: the child has none of them, and its closes do not affect the parent. */
 #include "test.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@ enum { TURNS = 20 };
 static int ends[2];
 static atomic_int asked;
 
-/* Turns, so that the waits are more than a guess. */
+/* Alternating turns, so that the waits certainly happen. */
 static void *answers(void *arg)
 {
 	char c;
@@ -50,7 +50,8 @@ static int polls(void)
 	while (d && (e = readdir(d))) {
 		char file[64] = "";
 
-		if (readlinkat(dirfd(d), e->d_name, file, sizeof(file) - 1) > 0 && strstr(file, "[eventpoll]"))
+		if (readlinkat(dirfd(d), e->d_name, file, sizeof(file) - 1) > 0 &&
+			strstr(file, "[eventpoll]"))
 			n++;
 	}
 	closedir(d);

@@ -1,7 +1,7 @@
-/* A handler forks while its thread raises the signal, also when it was blocked and is let in later, and wherever it
- * interrupts threads that do nothing but yield, lock, post and wake each other: the child returns from the handler, goes on
- * as the thread did, uses locks and creates threads, and ends well. A handler that jumps out of there leaves a thread that
- * goes on, too. */
+/* A handler forks while its thread raises the signal, also if the signal was blocked and is
+ * unblocked later, and wherever it interrupts threads that only yield, lock, post and wake each
+ * other: the child returns from the handler, goes on as the thread did, uses locks and creates
+ * threads, and ends well. A thread whose handler jumps out goes on, too. */
 #include "test.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static void one(void *(*fn)(void *))
 	CHECK_EQ(status, 0);
 }
 
-/* ---- wherever it is -------------------------------------------------------------------------------------- */
+/* ---- at any place ------------------------------------------------------------------------- */
 static int interrupts, over;
 static sem_t tokens;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -111,7 +111,7 @@ static void *yields(void *arg)
 	return arg;
 }
 
-/* Async-signal-safe calls only, so that a jump out of them is defined. */
+/* Makes only async-signal-safe calls, so that a jump out of them is defined. */
 static void *yields_and_jumps(void *arg)
 {
 	sigsetjmp(back, 1);
@@ -154,7 +154,7 @@ static void all_well(int children)
 	}
 }
 
-/* Not to main, which the kernel would choose. */
+/* Signals threads other than main, which the kernel would choose. */
 static void storm(void *(*fn)(void *), int least, void (*handler)(int))
 {
 	pthread_t t[BUSY];

@@ -1,6 +1,7 @@
-/* posix/thread: in a child of fork the other threads of the parent, which have not come along, are as libc has them: joined
- * at once, without a result unless they had ended before, once; and signals, names, clocks and policies are refused. So the
- * end of a pool of threads, by which a child's exit waits for its workers, does not wait for ever. */
+/* posix/thread: in a child of fork the parent's further threads, which do not exist there, are as
+ * on libc: they are joined at once, without a result unless they had ended before, and only once;
+ * signals, names, clocks and policies are refused. So the end of a thread pool, by which a child's
+ * exit waits for its workers, does not wait for ever. */
 #define _GNU_SOURCE
 #include "test.h"
 #include "libc_age.h"
@@ -19,10 +20,10 @@
 static pthread_t sleeper, runner, ended, blocked, forker;
 static char marks[4];
 enum { STACK = 256 << 10 };
-enum { SLEEPER, RUNNER, ENDED, BLOCKED }; /* each is given its mark, and returns it */
+enum { SLEEPER, RUNNER, ENDED, BLOCKED }; /* each thread gets its mark, and returns it */
 static int ends[2];
 static volatile int over, runs;
-static volatile pid_t number; /* of the thread that ends */
+static volatile pid_t number; /* of the ended thread */
 
 static void *sleeps(void *arg)
 {
@@ -81,7 +82,7 @@ static void asks(pthread_t t)
 	CHECK_EQ(pthread_getcpuclockid(t, &clock), ESRCH);
 }
 
-/* The exit of a program whose pool of threads is a static object. */
+/* The exit of a program whose thread pool is a static object. */
 static void ends_pool(void)
 {
 	void *result = &result;
@@ -148,7 +149,8 @@ static void join(pthread_t t, void *expected)
 	CHECK(result == expected);
 }
 
-/* On small stacks: libc keeps the stacks of threads that have not come along for new threads, and unmaps some of many. */
+/* Makes threads on small stacks: libc keeps the stacks of the parent's threads for new threads, and
+ * unmaps some if there are many. */
 static void make(pthread_t *id, void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
@@ -162,7 +164,8 @@ static void make(pthread_t *id, void *(*fn)(void *), void *arg)
 int main(void)
 {
 	if (!under_kochab() && !libc_is_before("2.42"))
-		SKIP("libc after 2.41 waits for a thread that has not come along, for ever, and answers as if it ran");
+		SKIP("libc after 2.41 waits for a thread that has not come along, "
+			"for ever, and answers as if it ran");
 	CHECK_EQ(pipe(ends), 0);
 	make(&sleeper, sleeps, &marks[SLEEPER]);
 	make(&runner, computes, &marks[RUNNER]);

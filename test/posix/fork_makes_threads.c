@@ -1,5 +1,6 @@
-/* os/tcb_donor: a child that was forked by any of several threads, on whichever virtual processor, makes and joins threads
- * of its own, many, and ends well: the kernel does not go on writing to what belonged to its parent's kernel thread.
+/* os/tcb_donor: a child that was forked by any of several threads, on any virtual processor, makes
+ * and joins many threads of its own, and ends well: the kernel no longer writes to the memory of
+ * its parent's kernel thread.
  * matrix: run-only */
 #include "test.h"
 

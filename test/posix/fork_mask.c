@@ -1,5 +1,6 @@
-/* The child of fork has its caller's mask of signals in the kernel, too, where the caller had to wait before the fork while
- * threads were made, and threads with other masks ran on its virtual processor: some wait for any signal. */
+/* The child of fork has its caller's signal mask in the kernel, too, even if the caller had to wait
+ * before the fork while threads were made, and threads with different masks ran on its virtual
+ * processor: some wait for any signal. */
 #include "test.h"
 
 #include <pthread.h>
@@ -41,7 +42,7 @@ static void *make(void *arg)
 	return arg;
 }
 
-/* 0: SIGQUIT and SIGUSR1 are open, SIGUSR2 is blocked. */
+/* Returns 0 if SIGQUIT and SIGUSR1 are open and SIGUSR2 is blocked. */
 static int wrong(void)
 {
 	unsigned long mask = 0, bit = 1;

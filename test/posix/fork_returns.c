@@ -1,4 +1,5 @@
-/* A forked thread's function returns in the child: the process ends with 0, as with the last thread's end. */
+/* A forked thread's function returns in the child: the process ends with 0, as at the end of the
+ * last thread. */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* fork in a loop, from main and from other threads, while threads are made and joined and take locks; atfork handlers
- * hold the program's own locks over it. Each child makes threads that use those locks, private and shared objects,
- * and ends by exit, _exit, quick_exit or exec. */
+/* fork in a loop, from main and from further threads, while threads are made and joined and take
+ * locks; atfork handlers hold the program's own locks over the fork. Each child makes threads that
+ * use those locks, private and shared objects, and ends by exit, _exit, quick_exit or exec. */
 #include "test.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static void *busy(void *arg)
 	return arg;
 }
 
-/* ---- in the child ----------------------------------------------------------------------------------------- */
+/* ---- in the child ------------------------------------------------------------------------- */
 
 static void count_destroyed(void *p)
 {
@@ -133,7 +133,7 @@ static void quick(void)
 	_exit(flushed ? 1 : 13);
 }
 
-/* A grandchild: the child of a child has threads of its own, too. */
+/* Makes a grandchild: the child of a child has threads of its own, too. */
 static void again(int me)
 {
 	int status;

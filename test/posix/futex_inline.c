@@ -1,5 +1,6 @@
-/* Threads that wait for each other in futex system calls of their own instruction, as libgomp's and Go's do: whoever
- * makes such threads gets kernel threads, also on one virtual processor, and they work with the rest of the drop-in. */
+/* Threads that wait for each other in futex system calls of their own instruction, as libgomp's and
+ * Go's do: a module that makes such threads gets kernel threads, also on a single virtual
+ * processor, and they work with the rest of the drop-in. */
 #include "test.h"
 
 #include <linux/futex.h>
@@ -27,7 +28,8 @@ enum { THREADS = 8, TURNS = 200 };
 		register long x1_ __asm__("x1") = (op); \
 		register long x2_ __asm__("x2") = (value); \
 		register long x3_ __asm__("x3") = 0; \
-		__asm__ volatile("mov x8, #98; svc #0" : "+r"(x0_) : "r"(x1_), "r"(x2_), "r"(x3_) : "x8", "memory"); \
+		__asm__ volatile("mov x8, #98; svc #0" : "+r"(x0_) : "r"(x1_), "r"(x2_), "r"(x3_) : "x8", \
+			"memory"); \
 		x0_; \
 	})
 #endif

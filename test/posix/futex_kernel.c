@@ -1,5 +1,6 @@
-/* Futexes that wait in the kernel: words that processes share, several words at once, and the newer numbers of Linux. Who
- * waits there keeps nobody from running, however many they are, and any kind of wake reaches any kind of wait. */
+/* Futexes that wait in the kernel: words that processes share, several words at once, and the newer
+ * system calls of Linux. Threads that wait there keep no thread from running, however many they
+ * are, and any kind of wake reaches any kind of wait. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -41,7 +42,7 @@ static struct timespec in(long sec, long nsec)
 	return t;
 }
 
-/* ---- words that processes share ------------------------------------------------------------------------- */
+/* ---- words that processes share ----------------------------------------------------------- */
 
 static void *wait_shared(void *arg)
 {
@@ -53,7 +54,7 @@ static void *wait_shared(void *arg)
 	return arg;
 }
 
-/* All of them sleep at once when the wake takes them all. */
+/* All of them sleep, and a single wake takes them all. */
 static void crowd(void)
 {
 	pthread_t t[CROWD];
@@ -111,14 +112,15 @@ static void signals(const struct timespec *limit)
 	CHECK_EQ(pthread_create(&t, NULL, interrupted, (void *)limit), 0);
 	while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2) { /* perhaps it was not in the call yet */
+	/* it may not have been in the call yet */
+	while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2) {
 		pthread_kill(t, SIGUSR1);
 		usleep(2000);
 	}
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- several words --------------------------------------------------------------------------------------- */
+/* ---- several words ------------------------------------------------------------------------ */
 
 static void *wait_for_one_of(void *arg)
 {
@@ -158,7 +160,7 @@ static void one_of_none(void)
 	CHECK_EQ(errno, EINVAL);
 }
 
-/* ---- newer numbers ------------------------------------------------------------------------------------------ */
+/* ---- newer system calls ------------------------------------------------------------------- */
 
 static void *wait_new(void *arg)
 {

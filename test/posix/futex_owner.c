@@ -1,7 +1,7 @@
-/* Futex operations with priority inheritance, on memory of the process's own and on shared memory: threads take a free word
- * themselves with their gettid and the kernel's operations otherwise; the word always has the owner's number. Deadlines of
- * both clocks, errors, a child of fork beside the threads, and condition variables made of WAIT_REQUEUE_PI and
- * CMP_REQUEUE_PI. */
+/* Futex operations with priority inheritance, on private and on shared memory: threads take a free
+ * word themselves with their gettid, and otherwise make the kernel's operations; the word always
+ * contains the owner's number. Deadlines of both clocks, errors, a child of fork beside the
+ * threads, and condition variables made of WAIT_REQUEUE_PI and CMP_REQUEUE_PI. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -25,7 +25,8 @@ struct words {
 static struct words *w;
 static int private;
 
-static long call(uint32_t *word, int op, uint32_t value, const void *limit, uint32_t *second, uint32_t third)
+static long call(uint32_t *word, int op, uint32_t value, const void *limit, uint32_t *second,
+	uint32_t third)
 {
 	long r = syscall(SYS_futex, word, op | private, value, limit, second, third);
 
@@ -42,7 +43,8 @@ static void lock(void)
 	uint32_t free_word = 0;
 	long r = 0;
 
-	if (!__atomic_compare_exchange_n(&w->lock, &free_word, me(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&w->lock, &free_word, me(), 0, __ATOMIC_ACQUIRE,
+		__ATOMIC_RELAXED))
 		do
 			r = call(&w->lock, FUTEX_LOCK_PI, 0, NULL, NULL, 0);
 		while (r == -EAGAIN || r == -EINTR);
@@ -126,7 +128,8 @@ static void try_until(int op, clockid_t clock)
 		return;
 	CHECK_EQ(r, -ETIMEDOUT);
 	clock_gettime(clock, &end);
-	CHECK(end.tv_sec > limit.tv_sec || (end.tv_sec == limit.tv_sec && end.tv_nsec >= limit.tv_nsec));
+	CHECK(end.tv_sec > limit.tv_sec ||
+		(end.tv_sec == limit.tv_sec && end.tv_nsec >= limit.tv_nsec));
 	limit.tv_nsec = 1000000000;
 	CHECK_EQ(call(&w->lock, op, 0, &limit, NULL, 0), -EINVAL);
 }
@@ -145,12 +148,12 @@ static void errors(void)
 	try_until(LOCK_PI2 | FUTEX_CLOCK_REALTIME, CLOCK_REALTIME);
 	sem_post(&give_up);
 	CHECK_EQ(pthread_join(t, NULL), 0);
-	w->lock = 0x1ffffff0; /* nobody's */
+	w->lock = 0x1ffffff0; /* no thread's number */
 	CHECK_EQ(call(&w->lock, FUTEX_LOCK_PI, 0, NULL, NULL, 0), -ESRCH);
 	w->lock = 0;
 }
 
-/* Returns with the lock. */
+/* Waits; returns with the lock held. */
 static void wait_with_condition(void)
 {
 	uint32_t seen = __atomic_load_n(&w->sequence, __ATOMIC_RELAXED);
@@ -193,14 +196,16 @@ static void condition(void)
 	lock();
 	w->ready = 1;
 	w->sequence++;
-	CHECK_EQ(call(&w->sequence, FUTEX_CMP_REQUEUE_PI, 1, (void *)1000, &w->lock, w->sequence - 1), -EAGAIN);
+	CHECK_EQ(call(&w->sequence, FUTEX_CMP_REQUEUE_PI, 1, (void *)1000, &w->lock, w->sequence - 1),
+		-EAGAIN);
 	CHECK(call(&w->sequence, FUTEX_CMP_REQUEUE_PI, 1, (void *)1000, &w->lock, w->sequence) >= 0);
 	unlock();
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 	CHECK_EQ(w->total, THREADS);
 	clock_gettime(CLOCK_MONOTONIC, &soon);
-	CHECK_EQ(call(&w->sequence, FUTEX_WAIT_REQUEUE_PI, w->sequence, &soon, &w->lock, 0), -ETIMEDOUT);
+	CHECK_EQ(call(&w->sequence, FUTEX_WAIT_REQUEUE_PI, w->sequence, &soon, &w->lock, 0),
+		-ETIMEDOUT);
 	CHECK_EQ(w->lock, 0);
 }
 

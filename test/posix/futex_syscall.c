@@ -1,6 +1,7 @@
-/* Futexes made by syscall(): a mutex of 32 threads, with and without the private flag; time-outs, bitsets,
- * requeue, two words at once, priority inheritance; in shared memory with a child, and by more threads than there are
- * virtual processors; and where nothing can be opened that says what memory is shared. */
+/* Futexes made by syscall(): a mutex of 32 threads, with and without the private flag; time-outs,
+ * bitsets, requeue, two words at once, priority inheritance; in shared memory with a child, and by
+ * more threads than virtual processors; and where no file can be opened to see which memory is
+ * shared. */
 #include "crowd.h"
 
 #include <errno.h>
@@ -129,8 +130,8 @@ static void *idle(void *arg)
 
 static uint32_t pi;
 static long counted;
-/* As futex(2) has it: who finds the word free, or his with nobody waiting, needs no call. Not even two threads of one
- * virtual processor may have it at once. */
+/* Follows futex(2): a thread that finds the word free, or its own without waiters, makes no call.
+ * Two threads never have the word at once, even on a single virtual processor. */
 static void *inherits(void *arg)
 {
 	uint32_t me = (uint32_t)gettid();
@@ -181,7 +182,7 @@ static void priorities(void)
 	CHECK_EQ(pi, 0);
 }
 
-/* What FUTEX_WAKE_OP makes of 5. */
+/* The results of FUTEX_WAKE_OP on 5. */
 static void changes(void)
 {
 	static const struct {
@@ -214,7 +215,8 @@ static void *sleep_on_either(void *second)
 	return NULL;
 }
 
-/* Two sleep on each word. How many are woken by a WAKE_OP, and then by a WAKE of the second word; they may come late. */
+/* Two threads sleep on each word. Stores how many are woken by a WAKE_OP, and then by a WAKE of the
+ * second word; the sleepers may come late. */
 static void wake_both(int holds, long *both, long *rest)
 {
 	pthread_t t[4];
@@ -226,7 +228,8 @@ static void wake_both(int holds, long *both, long *rest)
 		CHECK_EQ(pthread_create(&t[i], NULL, sleep_on_either, (void *)(i & 1)), 0);
 	wait_until(&sleeping, 4);
 	usleep(10000);
-	*both = futex(&from, FUTEX_WAKE_OP, 2, (void *)2L, &to, FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, holds ? 5 : 6));
+	*both = futex(&from, FUTEX_WAKE_OP, 2, (void *)2L, &to,
+		FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, holds ? 5 : 6));
 	*rest = futex(&to, FUTEX_WAKE, 2, NULL, NULL, 0);
 	__atomic_store_n(&from, 1, __ATOMIC_RELEASE);
 	futex(&from, FUTEX_WAKE, 2, NULL, NULL, 0);
@@ -299,7 +302,7 @@ static void *waits_in_vain(void *arg)
 	return NULL;
 }
 
-/* The word is the kernel's; whoever waits there takes no virtual processor along. */
+/* The word is the kernel's; a thread that waits there does not block a virtual processor. */
 static void many_in_shared_memory(struct shared *s)
 {
 	pthread_t t[2 * WAITERS];
@@ -332,7 +335,7 @@ static void *new_page(int how)
 	return p;
 }
 
-/* Pages that nobody has asked about yet, and no descriptor to ask by. */
+/* Uses pages that were not looked up yet, without a free descriptor to look them up. */
 static void without_descriptors(void)
 {
 	uint32_t *w = new_page(MAP_PRIVATE);

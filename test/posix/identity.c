@@ -1,5 +1,6 @@
-/* What the kernel keeps for each kernel thread, asked for by threads: numbers, by which a signal finds them; names by
- * prctl; nice values, which are the thread's alone and stay with it over waits; tracees; timers that signal one thread. */
+/* State that the kernel keeps for each kernel thread, used by threads: numbers, by which signals
+ * find them; names by prctl; nice values, which are the thread's alone and stay with it over waits;
+ * tracees; timers that signal a single thread. */
 #define _GNU_SOURCE
 #include "crowd.h"
 
@@ -59,7 +60,7 @@ static void *tells(void *arg)
 	return arg;
 }
 
-/* Whoever keeps a list of threads by their numbers would take the next thread for the one that has ended. */
+/* A program that lists threads by their numbers would take a new thread for an ended thread. */
 static void numbers_are_not_used_again(void)
 {
 	enum { ONE_AFTER_THE_OTHER = 50 };
@@ -98,7 +99,7 @@ static void *names(void *arg)
 	return arg;
 }
 
-/* Its nice value is its own, also after it has waited for main, which has another. */
+/* A thread's nice value is its own, also after it has waited for main, whose value differs. */
 static void *nice_one(void *arg)
 {
 	int before = getpriority(PRIO_PROCESS, 0);
@@ -137,7 +138,8 @@ static void play_with(void *how)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* Asks first, so that it has its kernel thread when it forks: that is the tracer of a child which asks to be traced. */
+/* Asks first, so that the thread has its kernel thread when it forks: that kernel thread is the
+ * tracer of a child which asks to be traced. */
 static void *traces(void *arg)
 {
 	int status = 0;
@@ -151,13 +153,13 @@ static void *traces(void *arg)
 		_exit(7);
 	}
 	CHECK_EQ(waitpid(child, &status, 0), child);
-	if (WIFEXITED(status)) /* nobody may trace here */
+	if (WIFEXITED(status)) /* tracing is not allowed here */
 		return arg;
 	CHECK(WIFSTOPPED(status));
 	for (int i = 0; i < TURNS; i++)
 		sched_yield();
 	if (ptrace(PTRACE_CONT, child, NULL, NULL) != 0)
-		kill(child, SIGKILL); /* or it would keep the test's output open */
+		kill(child, SIGKILL); /* otherwise it would keep the test's output open */
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 	return arg;
@@ -180,12 +182,13 @@ static void *timer(void *arg)
 	return arg;
 }
 
-/* A mutex of libc's knows its owner by the number that the thread had before, and one that was freed while it was held
- * does no harm at the thread's end. */
+/* A mutex of libc's knows its owner by the number that the thread had before, and a mutex that was
+ * freed while it was held does no harm at the thread's end. */
 static void *owner(void *arg)
 {
 	pthread_mutexattr_t a;
-	pthread_mutex_t checks, *robust = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_mutex_t checks, *robust =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK_EQ(pthread_mutexattr_init(&a), 0);
 	CHECK_EQ(pthread_mutexattr_settype(&a, PTHREAD_MUTEX_ERRORCHECK), 0);
@@ -205,9 +208,9 @@ static void *owner(void *arg)
 	return arg;
 }
 
-/* ---- a policy that the kernel refuses ------------------------------------------------------------------------- */
+/* ---- a policy that the kernel refuses ----------------------------------------------------- */
 
-/* Asked for by each: nobody keeps a kernel thread for it. */
+/* Each thread asks for it: no thread keeps a kernel thread for it. */
 static void *is_refused(void *arg)
 {
 	struct sched_param none = { .sched_priority = 0 };
@@ -242,7 +245,7 @@ int main(void)
 	crowd_run(traces, 2);
 	crowd_run(timer, 1);
 	crowd_run(owner, 2);
-	/* those that come after kernel threads were kept, and main that keeps its own */
+	/* for threads made after kernel threads were kept, and for main, which keeps its own */
 	CHECK_EQ(setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 1), 0);
 	play_with(NULL);
 	crowd_run(numbers, THREADS);

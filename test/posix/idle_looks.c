@@ -1,11 +1,12 @@
-/* A program that wakes up a few times a second is left alone in between: nothing of the library looks at it meanwhile.
+/* A program that wakes up a few times a second is left alone in between: no part of the library
+ * polls meanwhile.
  * body: thread (the switches of other processes are not counted) */
 #include "looks.h"
 
 #include <pthread.h>
 #include <time.h>
 
-enum { WAKES = 10, LOOKS = 25 }; /* for each wake; looks that never end make 40 */
+enum { WAKES = 10, LOOKS = 25 }; /* for each wake; polling that never ends makes 40 */
 
 static void *wake_up(void *unused)
 {

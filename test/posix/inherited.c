@@ -1,6 +1,7 @@
-/* What a thread has changed of what the kernel keeps for each thread, the threads and children that it creates afterwards
- * have, also those of these, and nobody else: neither main, nor older threads, nor later ones of main. Each kind runs in a
- * program of its own. What the machine or the user may not change is left out. */
+/* A thread changes state that the kernel keeps for each thread. Threads and children that it
+ * creates afterwards have the change, also their own, and no thread else: neither main, nor older
+ * threads, nor later threads of main. Each kind runs in a program of its own. Changes that the
+ * machine or the user does not permit are left out. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -27,7 +28,7 @@
 
 enum { LOOKS = 12, LATER = 12, OLDER = 3 };
 
-/* ---- the kinds: a change, and what is seen of it --------------------------------------------------------- */
+/* ---- the kinds: a change, and how it is seen ---------------------------------------------- */
 
 static long own_seccomp(void)
 {
@@ -134,7 +135,7 @@ static long own_user(void)
 	return geteuid();
 }
 
-/* Where virtual processors are processes such a thread could not reach the others: doc/posix.md. */
+/* Where virtual processors are processes such a thread could not reach them: doc/posix.md. */
 static int set_user(void)
 {
 	const char *body = getenv("KOCHAB_BODY");
@@ -270,7 +271,7 @@ static const struct kind {
 	{ "policy", own_policy, set_policy },
 };
 
-/* ---- who has it ------------------------------------------------------------------------------------------ */
+/* ---- the threads that have it ------------------------------------------------------------- */
 
 static const struct kind *kind;
 static long before, after;
@@ -295,7 +296,7 @@ static void look(const char *who, long expected)
 
 static pthread_key_t at_end;
 
-/* Also at its end. */
+/* Checks it at the thread's end, too. */
 static void ends(void *expected)
 {
 	CHECK_EQ(kind->own(), *(long *)expected);
@@ -377,7 +378,8 @@ static void others_have_not(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* By a thread, with others beside it; by_main: by main, whose later threads have it. */
+/* Runs a kind by a thread, with further threads beside it; by_main: by main, whose later threads
+ * have the change. */
 static void run(bool by_main)
 {
 	pthread_t old[OLDER], t;

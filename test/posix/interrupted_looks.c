@@ -1,5 +1,6 @@
-/* os/sys kbi_sys_poll_now: a signal that comes while the kernel is asked for a connection is none: a thread in accept
- * keeps no processor, and the thread that will connect runs. The handler wants calls to go on. */
+/* os/sys kbi_sys_poll_now: a signal that comes while the kernel is asked for a connection does not
+ * count as one: a thread in accept keeps no processor, and the thread that will connect runs. The
+ * handler has SA_RESTART. */
 #define _GNU_SOURCE
 #include "test.h"
 

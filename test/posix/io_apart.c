@@ -1,6 +1,7 @@
-/* Calls that wait for no descriptor: many threads block in each, on any number of virtual processors, while main computes
- * and then lets them go on. File locks between two threads of one process, System V queues and semaphores, FIFOs that are
- * opened from both ends, any child; a signal ends them, cancellation, too. */
+/* Calls that wait for no descriptor: many threads block in each, on any number of virtual
+ * processors, while main computes and then lets them go on. File locks between two threads of a
+ * process, System V queues and semaphores, FIFOs that are opened from both ends, any child; a
+ * signal or a cancellation ends them. */
 #include "test.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static int new_file(void)
 	return fd;
 }
 
-/* ---- file locks ---------------------------------------------------------------------------------------- */
+/* ---- file locks --------------------------------------------------------------------------- */
 
 static void locks_begin(void)
 {
@@ -74,7 +75,7 @@ static long by_fcntl(long i)
 	return r;
 }
 
-/* ---- System V --------------------------------------------------------------------------------------------- */
+/* ---- System V ----------------------------------------------------------------------------- */
 
 struct message {
 	long type;
@@ -143,7 +144,7 @@ static long by_semop(long i)
 	return i % 2 ? semop(id, &take, 1) : semtimedop(id, &take, 1, &t);
 }
 
-/* ---- FIFOs ------------------------------------------------------------------------------------------------- */
+/* ---- FIFOs -------------------------------------------------------------------------------- */
 
 static void fifo_begin(void)
 {
@@ -171,7 +172,7 @@ static void fifo_end(void)
 	unlink(path);
 }
 
-/* ---- children ------------------------------------------------------------------------------------------------ */
+/* ---- children ----------------------------------------------------------------------------- */
 
 static int go[2];
 
@@ -197,7 +198,8 @@ static long by_wait(long i)
 
 	if (i % 3 == 0)
 		return waitid(P_ALL, 0, &info, WEXITED) == 0 && info.si_status == 0 ? 0 : -1;
-	return (i % 3 == 1 ? wait(&status) : waitpid(-1, &status, WUNTRACED)) > 0 && status == 0 ? 0 : -1;
+	return (i % 3 == 1 ? wait(&status) : waitpid(-1, &status, WUNTRACED)) > 0 &&
+		status == 0 ? 0 : -1;
 }
 
 static void nothing(void) {}

@@ -1,4 +1,4 @@
-/* A disk that fails: EIO reaches who reads, on any number of virtual processors.
+/* A disk that fails: EIO reaches the reader, on any number of virtual processors.
  * matrix: vps=1,2 sched=rotator */
 #include "crowd.h"
 
@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Memory where nothing is mapped reads as a bad sector does. */
+/* Reads from memory without a mapping, which fails like a bad sector. */
 static void *reads_bad_sector(void *unused)
 {
 	char c;

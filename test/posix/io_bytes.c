@@ -1,6 +1,6 @@
-/* Blocking transfers move all their bytes: large writes by every call, with a reader that takes little at a time; what is
- * to be received whole is collected; a signal or an error in the middle gives the part; records of PIPE_BUF bytes or
- * less stay whole. */
+/* Blocking transfers move all their bytes: large writes by every call, with a reader that takes
+ * little at a time; a receive with MSG_WAITALL collects all bytes; a signal or an error in the
+ * middle returns the part; records of at most PIPE_BUF bytes stay whole. */
 #include "io_calls.h"
 
 #include <limits.h>
@@ -15,12 +15,12 @@ static long sent;
 
 static void handler(int sig) { (void)sig; }
 
-/* ---- all of it --------------------------------------------------------------------------------------- */
+/* ---- all bytes ---------------------------------------------------------------------------- */
 
 static long by_write(void) { return write(out, source, LARGE); }
 static long by_send(void) { return send(out, source, LARGE, 0); }
 
-/* Pieces of different lengths, empty ones among them. */
+/* Makes pieces of different lengths, some of them empty. */
 static int pieces(struct iovec *v)
 {
 	size_t at = 0;
@@ -100,7 +100,7 @@ static void all_of_it(void (*open)(int *, int *), long (*how)(void))
 	close(in);
 }
 
-/* ---- collected --------------------------------------------------------------------------------------- */
+/* ---- collected ---------------------------------------------------------------------------- */
 
 static void *send_slowly(void *unused)
 {
@@ -130,7 +130,7 @@ static void collected(bool message, size_t ask, long get)
 	close(in);
 }
 
-/* ---- a part ------------------------------------------------------------------------------------------ */
+/* ---- a part ------------------------------------------------------------------------------- */
 
 static void *write_much(void *unused)
 {
@@ -196,7 +196,7 @@ static void part_without_wait(void (*open)(int *, int *))
 	quiet_close(in, out);
 }
 
-/* The peer of a connection goes away with data unread. */
+/* The peer of a connection closes it with unread data. */
 static void *wait_reset(void *unused)
 {
 	CHECK_EQ(recv(in, sink, 1, 0), -1);
@@ -227,7 +227,7 @@ static void reset(void)
 	quiet_close(in, l);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------ */
 
 enum { WRITERS = 4, RECORDS = 50, RECORD = 3000 };
 

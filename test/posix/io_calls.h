@@ -1,6 +1,7 @@
-/* io_calls.h - every call that waits for something outside the threads, once each, by libc's name and by its number: how
- * to make a place where nothing comes, the call with the kernel's result, and what lets it go on. Included once a test.
- * Places and what they are made of: io_places.h. */
+/* io_calls.h - every call that waits for an event outside the threads, each once, by libc's name
+ * and by its number: how to make a place where nothing comes, the call with the kernel's result,
+ * and the event that lets it go on. Included once in a test. Places and their construction:
+ * io_places.h. */
 #ifndef IO_CALLS_H
 #define IO_CALLS_H
 
@@ -21,7 +22,7 @@ static inline long result_of(long r) { return r < 0 ? -errno : r; }
 
 /* ---- bytes ---- */
 
-enum { BLOCK = 8192 }; /* more than one page: does not fit in where it is full */
+enum { BLOCK = 8192 }; /* more than a page: does not fit into a full buffer */
 
 static char block[BLOCK];
 
@@ -38,14 +39,17 @@ static long by_vector(int fd, ssize_t (*with)(int, const struct iovec *, int), c
 	return result_of(with(fd, v, 2));
 }
 
-static ssize_t readv_by_number(int fd, const struct iovec *v, int n) { return syscall(SYS_readv, fd, v, n); }
+static ssize_t readv_by_number(int fd, const struct iovec *v, int n)
+{
+	return syscall(SYS_readv, fd, v, n);
+}
 
 static ssize_t writev_by_number(int fd, const struct iovec *v, int n)
 {
 	return syscall(SYS_writev, fd, v, n);
 }
 
-/* By the position -1 they are about streams, too. */
+/* With position -1 these also work on streams. */
 static ssize_t read_2(int fd, const struct iovec *v, int n) { return preadv2(fd, v, n, -1, 0); }
 static ssize_t write_2(int fd, const struct iovec *v, int n) { return pwritev2(fd, v, n, -1, 0); }
 
@@ -64,8 +68,17 @@ static long do_pwritev2(int fd) { return by_vector(fd, write_2, block, BLOCK); }
 
 static long do_recv(int fd) { char c; return result_of(recv(fd, &c, 1, 0)); }
 static long do_recvfrom(int fd) { char c; return result_of(recvfrom(fd, &c, 1, 0, NULL, NULL)); }
-static long no_recvfrom(int fd) { char c; return result_of(syscall(SYS_recvfrom, fd, &c, 1, 0, NULL, NULL)); }
-static long do_recvmsg(int fd) { char c; MESSAGE(m, &c, 1); return result_of(recvmsg(fd, &m.msg_hdr, 0)); }
+static long no_recvfrom(int fd)
+{
+	char c;
+	return result_of(syscall(SYS_recvfrom, fd, &c, 1, 0, NULL, NULL));
+}
+static long do_recvmsg(int fd)
+{
+	char c;
+	MESSAGE(m, &c, 1);
+	return result_of(recvmsg(fd, &m.msg_hdr, 0));
+}
 
 static long no_recvmsg(int fd)
 {
@@ -75,7 +88,12 @@ static long no_recvmsg(int fd)
 	return result_of(syscall(SYS_recvmsg, fd, &m.msg_hdr, 0));
 }
 
-static long do_recvmmsg(int fd) { char c; MESSAGE(m, &c, 1); return result_of(recvmmsg(fd, &m, 1, 0, NULL)); }
+static long do_recvmmsg(int fd)
+{
+	char c;
+	MESSAGE(m, &c, 1);
+	return result_of(recvmmsg(fd, &m, 1, 0, NULL));
+}
 
 static long no_recvmmsg(int fd)
 {
@@ -88,7 +106,10 @@ static long no_recvmmsg(int fd)
 static long do_send(int fd) { return result_of(send(fd, block, BLOCK, MSG_NOSIGNAL)); }
 static long do_sendto(int fd) { return result_of(sendto(fd, block, BLOCK, MSG_NOSIGNAL, NULL, 0)); }
 
-static long no_sendto(int fd) { return result_of(syscall(SYS_sendto, fd, block, BLOCK, MSG_NOSIGNAL, NULL, 0)); }
+static long no_sendto(int fd)
+{
+	return result_of(syscall(SYS_sendto, fd, block, BLOCK, MSG_NOSIGNAL, NULL, 0));
+}
 static long do_sendmsg(int fd)
 {
 	MESSAGE(m, block, BLOCK);
@@ -124,7 +145,8 @@ static long accepted(long fd)
 
 	if (fd < 0)
 		return r;
-	CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old), 0); /* close is a cancellation point */
+	/* close is a cancellation point */
+	CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old), 0);
 	close((int)fd);
 	CHECK_EQ(pthread_setcancelstate(old, NULL), 0);
 	return 1;
@@ -148,9 +170,10 @@ static long no_connect(int fd)
 	return result_of(syscall(SYS_connect, fd, &a, sizeof a));
 }
 
-/* ---- one of many ---- */
+/* ---- any of several ----------------------------------------------------------------------- */
 
-/* Whoever lets more in may get what another thread waits for. */
+/* A mask that unblocks no signal: a thread that unblocked one might get a signal meant for another
+ * thread. */
 static sigset_t same_mask(void)
 {
 	sigset_t set;
@@ -273,7 +296,11 @@ static long no_mq_receive(int q)
 
 static long no_mq_send(int q) { return result_of(syscall(SYS_mq_timedsend, q, "x", 1, 0, NULL)); }
 
-static long do_msgrcv(int id) { struct message m; return result_of(msgrcv(id, &m, sizeof m.text, 0, 0)); }
+static long do_msgrcv(int id)
+{
+	struct message m;
+	return result_of(msgrcv(id, &m, sizeof m.text, 0, 0));
+}
 
 static long no_msgrcv(int id)
 {
@@ -337,10 +364,21 @@ static long no_ofd_setlkw(int fd)
 /* ---- from one descriptor to another ---- */
 
 static long do_splice(int fd) { return result_of(splice(fd, NULL, partner[fd], NULL, 1, 0)); }
-static long no_splice(int fd) { return result_of(syscall(SYS_splice, fd, NULL, partner[fd], NULL, 1, 0)); }
+static long no_splice(int fd)
+{
+	return result_of(syscall(SYS_splice, fd, NULL, partner[fd], NULL, 1, 0));
+}
 static long do_tee(int fd) { return result_of(tee(fd, partner[fd], 1, 0)); }
-static long do_vmsplice(int fd) { struct iovec v = { block, 1 }; return result_of(vmsplice(fd, &v, 1, 0)); }
-static long do_sendfile(int fd) { off_t at = 0; return result_of(sendfile(fd, partner[fd], &at, 1)); }
+static long do_vmsplice(int fd)
+{
+	struct iovec v = { block, 1 };
+	return result_of(vmsplice(fd, &v, 1, 0));
+}
+static long do_sendfile(int fd)
+{
+	off_t at = 0;
+	return result_of(sendfile(fd, partner[fd], &at, 1));
+}
 
 static long no_sendfile(int fd)
 {
@@ -357,7 +395,10 @@ static long do_open(int n) { return opened(open(fifo_name(n), O_RDONLY)); }
 static long do_open_to_write(int n) { return opened(open(fifo_name(n), O_WRONLY | O_CLOEXEC)); }
 static long do_creat(int n) { return opened(creat(fifo_name(n), 0600)); }
 static long do_openat(int n) { return opened(openat(AT_FDCWD, fifo_name(n), O_RDONLY)); }
-static long no_openat(int n) { return opened(syscall(SYS_openat, AT_FDCWD, fifo_name(n), O_RDONLY)); }
+static long no_openat(int n)
+{
+	return opened(syscall(SYS_openat, AT_FDCWD, fifo_name(n), O_RDONLY));
+}
 
 static long waited(long r, int pid) { return r < 0 ? -errno : r == 0 || r == pid; }
 
@@ -365,7 +406,11 @@ static long do_waitpid(int pid) { return waited(waitpid(pid, NULL, 0), pid); }
 static long do_wait_group(int pid) { return waited(waitpid(-pid, NULL, 0), pid); }
 static long do_wait4(int pid) { return waited(wait4(pid, NULL, 0, NULL), pid); }
 static long no_wait4(int pid) { return waited(syscall(SYS_wait4, pid, NULL, 0, NULL), pid); }
-static long do_waitid(int pid) { siginfo_t i; return waited(waitid(P_PID, (id_t)pid, &i, WEXITED), pid); }
+static long do_waitid(int pid)
+{
+	siginfo_t i;
+	return waited(waitid(P_PID, (id_t)pid, &i, WEXITED), pid);
+}
 
 static long no_waitid(int pid)
 {
@@ -382,8 +427,14 @@ static const struct timespec minute = { 60, 0 };
 static long do_sleep(int n NOT_USED) { return sleep(60) > 0 ? -EINTR : 0; }
 static long do_usleep(int n NOT_USED) { return result_of(usleep(60000000)); }
 static long do_nanosleep(int n NOT_USED) { return result_of(nanosleep(&minute, NULL)); }
-static long no_nanosleep(int n NOT_USED) { return result_of(syscall(SYS_nanosleep, &minute, NULL)); }
-static long do_clock_nanosleep(int n NOT_USED) { return -clock_nanosleep(CLOCK_REALTIME, 0, &minute, NULL); }
+static long no_nanosleep(int n NOT_USED)
+{
+	return result_of(syscall(SYS_nanosleep, &minute, NULL));
+}
+static long do_clock_nanosleep(int n NOT_USED)
+{
+	return -clock_nanosleep(CLOCK_REALTIME, 0, &minute, NULL);
+}
 static long do_pause(int n NOT_USED) { return result_of(pause()); }
 
 static long no_clock_nanosleep(int unused)
@@ -409,8 +460,16 @@ static long do_sigwait(int sig)
 }
 
 static long taken(long got, int sig) { return got < 0 ? -errno : got == sig; }
-static long do_sigwaitinfo(int sig) { sigset_t set = only(sig); return taken(sigwaitinfo(&set, NULL), sig); }
-static long do_sigtimedwait(int sig) { sigset_t set = only(sig); return taken(sigtimedwait(&set, NULL, &minute), sig); }
+static long do_sigwaitinfo(int sig)
+{
+	sigset_t set = only(sig);
+	return taken(sigwaitinfo(&set, NULL), sig);
+}
+static long do_sigtimedwait(int sig)
+{
+	sigset_t set = only(sig);
+	return taken(sigtimedwait(&set, NULL, &minute), sig);
+}
 
 static long no_sigtimedwait(int sig)
 {
@@ -419,7 +478,7 @@ static long no_sigtimedwait(int sig)
 	return taken(syscall(SYS_rt_sigtimedwait, &set, NULL, NULL, 8), sig);
 }
 
-/* ---- what libc has no functions for ---- */
+/* ---- calls without a function of libc ----------------------------------------------------- */
 
 static long no_futex(int i)
 {
@@ -457,22 +516,23 @@ static long do_getaddrinfo(int fd)
 
 /* ---- the table ---- */
 
-/* What goes on after a handler with SA_RESTART; LASTS: after one without, too. */
+/* When the call goes on after a handler with SA_RESTART; LASTS: also after a handler without it. */
 enum restart { ALWAYS, UNLESS_LIMITED, NEVER, LASTS };
 /* DIES: it is a cancellation point. GOES_ON: it is none. EITHER: POSIX leaves it open. */
 enum cancel { DIES, GOES_ON, EITHER };
 
 static const struct quiet {
 	const char *name;
-	void (*open)(int *in, int *out); /* *in -1: there is no such thing here */
-	void (*serve)(int in, int out);  /* NULL: nothing but a handler ends it */
+	void (*open)(int *in, int *out); /* *in -1: the call does not exist here */
+	void (*serve)(int in, int out);  /* NULL: only a handler ends the call */
 	void (*close)(int in, int out);
 	long (*call)(int in);
-	long served;                     /* its result then */
+	long served;                     /* its result after `serve` */
 	enum restart restart;
 	enum cancel cancel;
-	int limit;                       /* the socket option for its time; else 0 */
-	bool streams;                    /* in is a descriptor: with O_NONBLOCK EAGAIN; the call outlives a close of it */
+	int limit;                       /* the socket option of its time limit; else 0 */
+	/* `in` is a descriptor: EAGAIN with O_NONBLOCK; the call outlives a close of it */
+	bool streams;
 } quiets[] = {
 #define PIPE quiet_pipe, send_byte, quiet_close
 #define SOCKET quiet_socket, send_byte, quiet_close
@@ -497,8 +557,10 @@ static const struct quiet {
 	{ "preadv2 of a pipe", PIPE, do_preadv2, 1, ALWAYS, DIES, 0, true },
 	{ "read of a socket", SOCKET, do_read, 1, UNLESS_LIMITED, DIES, SO_RCVTIMEO, true },
 	{ "readv of a socket", SOCKET, do_readv, 1, UNLESS_LIMITED, DIES, SO_RCVTIMEO, true },
-	{ "read of an eventfd", quiet_eventfd, send_8, quiet_close, do_read_8, 8, ALWAYS, DIES, 0, true },
-	{ "read of a terminal", quiet_terminal, send_line, quiet_close, do_read, 1, ALWAYS, DIES, 0, true },
+	{ "read of an eventfd", quiet_eventfd, send_8, quiet_close, do_read_8, 8, ALWAYS, DIES, 0,
+		true },
+	{ "read of a terminal", quiet_terminal, send_line, quiet_close, do_read, 1, ALWAYS, DIES, 0,
+		true },
 	{ "recv", SOCKET, do_recv, 1, UNLESS_LIMITED, DIES, SO_RCVTIMEO, true },
 	{ "recvfrom", SOCKET, do_recvfrom, 1, UNLESS_LIMITED, DIES, SO_RCVTIMEO, true },
 	{ "recvfrom by number", SOCKET, no_recvfrom, 1, UNLESS_LIMITED, GOES_ON, SO_RCVTIMEO, true },
@@ -515,14 +577,18 @@ static const struct quiet {
 	{ "writev to a pipe by number", FULL_PIPE, no_writev, BLOCK, ALWAYS, GOES_ON, 0, true },
 	{ "pwritev2 to a pipe", FULL_PIPE, do_pwritev2, BLOCK, ALWAYS, DIES, 0, true },
 	{ "write to a socket", FULL_SOCKET, do_write, BLOCK, UNLESS_LIMITED, DIES, SO_SNDTIMEO, true },
-	{ "writev to a socket", FULL_SOCKET, do_writev, BLOCK, UNLESS_LIMITED, DIES, SO_SNDTIMEO, true },
+	{ "writev to a socket", FULL_SOCKET, do_writev, BLOCK, UNLESS_LIMITED, DIES, SO_SNDTIMEO,
+		true },
 	{ "send", FULL_SOCKET, do_send, BLOCK, UNLESS_LIMITED, DIES, SO_SNDTIMEO, true },
 	{ "sendto", FULL_SOCKET, do_sendto, BLOCK, UNLESS_LIMITED, DIES, SO_SNDTIMEO, true },
-	{ "sendto by number", FULL_SOCKET, no_sendto, BLOCK, UNLESS_LIMITED, GOES_ON, SO_SNDTIMEO, true },
+	{ "sendto by number", FULL_SOCKET, no_sendto, BLOCK, UNLESS_LIMITED, GOES_ON, SO_SNDTIMEO,
+		true },
 	{ "sendmsg", FULL_SOCKET, do_sendmsg, BLOCK, UNLESS_LIMITED, DIES, SO_SNDTIMEO, true },
-	{ "sendmsg by number", FULL_SOCKET, no_sendmsg, BLOCK, UNLESS_LIMITED, GOES_ON, SO_SNDTIMEO, true },
+	{ "sendmsg by number", FULL_SOCKET, no_sendmsg, BLOCK, UNLESS_LIMITED, GOES_ON, SO_SNDTIMEO,
+		true },
 	{ "sendmmsg", FULL_SOCKET, do_sendmmsg, 1, UNLESS_LIMITED, DIES, SO_SNDTIMEO, true },
-	{ "sendmmsg by number", FULL_SOCKET, no_sendmmsg, 1, UNLESS_LIMITED, GOES_ON, SO_SNDTIMEO, true },
+	{ "sendmmsg by number", FULL_SOCKET, no_sendmmsg, 1, UNLESS_LIMITED, GOES_ON, SO_SNDTIMEO,
+		true },
 	{ "connect", CONNECTING, do_connect, 0, UNLESS_LIMITED, DIES, SO_SNDTIMEO, false },
 	{ "connect by number", CONNECTING, no_connect, 0, UNLESS_LIMITED, GOES_ON, SO_SNDTIMEO, false },
 	{ "poll", PIPE, do_poll, 1, NEVER, DIES, 0, false },
@@ -554,11 +620,14 @@ static const struct quiet {
 	{ "fcntl, F_OFD_SETLKW", LOCKED, do_ofd_setlkw, 0, ALWAYS, DIES, 0, false },
 	{ "fcntl, F_OFD_SETLKW by number", LOCKED, no_ofd_setlkw, 0, ALWAYS, GOES_ON, 0, false },
 	{ "splice", quiet_pipes, send_byte, close_pipes, do_splice, 1, ALWAYS, DIES, 0, false },
-	{ "splice by number", quiet_pipes, send_byte, close_pipes, no_splice, 1, ALWAYS, GOES_ON, 0, false },
+	{ "splice by number", quiet_pipes, send_byte, close_pipes, no_splice, 1, ALWAYS, GOES_ON, 0,
+		false },
 	{ "tee", quiet_pipes, send_byte, close_pipes, do_tee, 1, ALWAYS, DIES, 0, false },
 	{ "vmsplice", FULL_PIPE, do_vmsplice, 1, ALWAYS, DIES, 0, false },
-	{ "sendfile", full_from_file, drain, close_from_file, do_sendfile, 1, ALWAYS, GOES_ON, 0, false },
-	{ "sendfile by number", full_from_file, drain, close_from_file, no_sendfile, 1, ALWAYS, GOES_ON, 0, false },
+	{ "sendfile", full_from_file, drain, close_from_file, do_sendfile, 1, ALWAYS, GOES_ON, 0,
+		false },
+	{ "sendfile by number", full_from_file, drain, close_from_file, no_sendfile, 1, ALWAYS, GOES_ON,
+		0, false },
 	{ "open of a FIFO", FIFO, do_open, 1, ALWAYS, DIES, 0, false },
 	{ "open of a FIFO to write", FIFO, do_open_to_write, 1, ALWAYS, DIES, 0, false },
 	{ "creat of a FIFO", FIFO, do_creat, 1, ALWAYS, DIES, 0, false },
@@ -582,10 +651,13 @@ static const struct quiet {
 	{ "sigwaitinfo", SIGNAL, do_sigwaitinfo, 1, NEVER, DIES, 0, false },
 	{ "sigtimedwait", SIGNAL, do_sigtimedwait, 1, NEVER, DIES, 0, false },
 	{ "rt_sigtimedwait by number", SIGNAL, no_sigtimedwait, 1, NEVER, GOES_ON, 0, false },
-	{ "futex by number", futex_place, wake_futex, no_close, no_futex, 0, ALWAYS, GOES_ON, 0, false },
-	{ "io_getevents by number", aio_place, submit_aio, end_aio, no_io_getevents, 1, NEVER, GOES_ON, 0, false },
+	{ "futex by number", futex_place, wake_futex, no_close, no_futex, 0, ALWAYS, GOES_ON, 0,
+		false },
+	{ "io_getevents by number", aio_place, submit_aio, end_aio, no_io_getevents, 1, NEVER, GOES_ON,
+		0, false },
 #ifdef __GLIBC__
-	{ "getaddrinfo", silent_server, answer, quiet_close, do_getaddrinfo, 1, LASTS, EITHER, 0, false },
+	{ "getaddrinfo", silent_server, answer, quiet_close, do_getaddrinfo, 1, LASTS, EITHER, 0,
+		false },
 #endif
 };
 

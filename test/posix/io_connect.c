@@ -1,7 +1,8 @@
-/* connect that has to wait, because the other side takes nobody in for the time: many threads in it, more than there are
- * kernel threads to stand in for them; the others go on, and all get through in the end. A signal, a cancellation, a time
- * limit and a close end it as on kernel threads. And the calls that need not wait. The same where io_uring is forbidden,
- * but with a kernel thread for each.
+/* connect that has to wait because the listener accepts no connection for a while: many threads in
+ * it, more than there are kernel threads to stand in for them; further threads go on, and all
+ * connect in the end. A signal, a cancellation, a time limit and a close end it as on kernel
+ * threads. Also calls that need not wait. Then all of it with io_uring forbidden, but with a kernel
+ * thread for each.
  * sleeps: yes */
 #include "test.h"
 
@@ -46,7 +47,8 @@ static void listen_for(int backlog)
 {
 	socklen_t n = sizeof address;
 
-	address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	address = (struct sockaddr_in){ .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	listener = new_socket(0);
 	CHECK_EQ(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
 	CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &n), 0);
@@ -70,7 +72,7 @@ static void empty(void)
 	close(listener);
 }
 
-/* ---- many -------------------------------------------------------------------------------------------------- */
+/* ---- many --------------------------------------------------------------------------------- */
 
 static void *connects(void *arg)
 {
@@ -119,7 +121,7 @@ static void many(void)
 	empty();
 }
 
-/* ---- what ends it -------------------------------------------------------------------------------------------- */
+/* ---- the ends of a wait ------------------------------------------------------------------- */
 
 static int fd, error;
 
@@ -153,7 +155,7 @@ static void by_signal(int sig, int expected)
 		CHECK_EQ(pthread_kill(t, sig), 0);
 		usleep(20000);
 		if (sig == SIGUSR2)
-			break; /* with SA_RESTART it goes on */
+			break; /* it goes on, with SA_RESTART */
 	}
 	if (sig == SIGUSR2) {
 		CHECK_EQ(__atomic_load_n(&through, __ATOMIC_RELAXED), 0);
@@ -177,7 +179,7 @@ static void by_limit(void)
 	close(fd);
 }
 
-/* ---- what need not wait ---------------------------------------------------------------------------------------- */
+/* ---- calls that need not wait ------------------------------------------------------------- */
 
 static void at_once(void)
 {
@@ -209,7 +211,7 @@ static void at_once(void)
 	close(s);
 }
 
-/* The options are read when the process starts. */
+/* Starts the program again: options are read when the process starts. */
 static void again(char **argv, const char *spares)
 {
 	CHECK_EQ(setenv("KOCHAB_SPARES", spares, 1), 0);
@@ -232,7 +234,8 @@ static void without_uring(char **argv)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Has the runtime a ring here? Between processes it lies in memory of theirs (Linux 6.5). */
+/* True if the runtime has a ring here. Where virtual processors are processes the ring lies in
+ * their memory (Linux 6.5). */
 static bool has_uring(void)
 {
 	enum { IN_OURS = 1 << 14 /* IORING_SETUP_NO_MMAP */, PAGE = 4096 };
@@ -246,7 +249,7 @@ static bool has_uring(void)
 		memcpy(&p.cq_off.resv1 + 1, &rings, sizeof rings);
 		memcpy(&p.sq_off.resv1 + 1, &entries, sizeof entries);
 	}
-	return syscall(SYS_io_uring_setup, 4, &p) >= 0; /* the program that is executed has neither */
+	return syscall(SYS_io_uring_setup, 4, &p) >= 0; /* the executed program has neither */
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
-/* Calls that wait for a descriptor: many threads block in each, on any number of virtual processors, while main computes
- * and then serves them one by one. Each gets what was meant for it. */
+/* Calls that wait for a descriptor: many threads block in each, on any number of virtual
+ * processors, while main computes and then serves one after another. Each gets the byte that was
+ * meant for it. */
 #include "test.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 enum { THREADS = 6 };
 
-/* One end waits, the other is served by main. */
+/* A pair of descriptors: a thread waits at `in`, main serves `out`. */
 struct end {
 	int in, out;
 	char name[64];
@@ -123,7 +124,7 @@ static void by_connecting(struct end *e, char c)
 	by_byte(e, c);
 }
 
-/* ---- what waits; each returns the byte --------------------------------------------------------------- */
+/* ---- the calls that wait; each returns the byte ------------------------------------------- */
 
 static int by_read(struct end *e)
 {
@@ -201,7 +202,7 @@ static int by_recvmmsg(struct end *e)
 	return c;
 }
 
-/* As languages do that bring no libc. */
+/* Makes the call by number, as languages without a libc do. */
 static int by_numbers(struct end *e)
 {
 	struct pollfd p = { e->in, POLLIN, 0 };
@@ -245,7 +246,8 @@ static int by_accept(struct end *e)
 {
 	struct sockaddr_un from;
 	socklen_t n = sizeof from;
-	int fd = (e - ends) % 2 ? accept(e->in, (struct sockaddr *)&from, &n) : accept4(e->in, NULL, NULL, SOCK_CLOEXEC);
+	int fd = (e - ends) % 2 ? accept(e->in, (struct sockaddr *)&from, &n)
+		: accept4(e->in, NULL, NULL, SOCK_CLOEXEC);
 	char c = 0;
 
 	CHECK(fd >= 0);
@@ -296,7 +298,8 @@ static int by_epoll(struct end *e)
 
 	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, e->in, &ev), 0);
 	ev.data.u32 = 0;
-	CHECK_EQ((e - ends) % 2 ? epoll_wait(set, &ev, 1, -1) : epoll_pwait(set, &ev, 1, 60000, NULL), 1);
+	CHECK_EQ((e - ends) % 2 ? epoll_wait(set, &ev, 1, -1) : epoll_pwait(set, &ev, 1, 60000, NULL),
+		1);
 	CHECK_EQ(ev.data.u32, 77);
 	close(set);
 	return by_read(e);

@@ -1,13 +1,13 @@
-/* Descriptors that are not what one expects: O_NONBLOCK, invalid, of another kind than the number had before, shared with
- * a child that looks at their flags, shut down while threads wait; no descriptors left in accept; sets of
- * select that are longer than fd_set. */
+/* Unexpected descriptors: with O_NONBLOCK, invalid, of a different kind than the number had before,
+ * shared with a child that looks at their flags, shut down while threads wait; no descriptors left
+ * in accept; sets of select that are longer than fd_set. */
 #include "io_calls.h"
 
 #include <sys/resource.h>
 
 static int fd, out;
 
-/* ---- O_NONBLOCK -------------------------------------------------------------------------------------- */
+/* ---- O_NONBLOCK --------------------------------------------------------------------------- */
 
 /* Blocking, non-blocking, blocking again: the last look does not count. */
 static void changes(void)
@@ -30,7 +30,7 @@ static void changes(void)
 	quiet_close(fd, out);
 }
 
-/* ---- invalid ones ------------------------------------------------------------------------------------ */
+/* ---- invalid descriptors ------------------------------------------------------------------ */
 
 static void invalid(void)
 {
@@ -75,7 +75,7 @@ static void invalid(void)
 	close(file);
 }
 
-/* ---- one number, many kinds -------------------------------------------------------------------------- */
+/* ---- a number, many kinds ----------------------------------------------------------------- */
 
 static void put(int which, int at)
 {
@@ -120,7 +120,7 @@ static void kinds(void)
 	close(at);
 }
 
-/* ---- a child looks ----------------------------------------------------------------------------------- */
+/* ---- a child looks ------------------------------------------------------------------------ */
 
 static void *waits(void *arg)
 {
@@ -161,7 +161,7 @@ static void flags_stay(void (*open)(int *, int *))
 	quiet_close(ready[0], ready[1]);
 }
 
-/* ---- shut down ------------------------------------------------------------------------------------- */
+/* ---- shut down ---------------------------------------------------------------------------- */
 
 static long value;
 
@@ -173,7 +173,8 @@ static void *gets_value(void *call)
 
 static int shutdown_by_number(int s, int how) { return (int)syscall(SYS_shutdown, s, how); }
 
-static void shut_down_by(int (*shut)(int, int), void (*open)(int *, int *), long (*call)(int), int how, long expected)
+static void shut_down_by(int (*shut)(int, int), void (*open)(int *, int *), long (*call)(int),
+	int how, long expected)
 {
 	pthread_t t;
 
@@ -201,7 +202,7 @@ static void datagrams(int *in, int *to)
 	*to = s[1];
 }
 
-/* ---- no descriptors left ----------------------------------------------------------------------------- */
+/* ---- no descriptors left ------------------------------------------------------------------ */
 
 static void no_descriptors(void)
 {
@@ -229,13 +230,13 @@ static void no_descriptors(void)
 	CHECK(last >= 0);
 	close(last);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-	CHECK_EQ(accept(fd, NULL, NULL), -1); /* nobody there */
+	CHECK_EQ(accept(fd, NULL, NULL), -1); /* no connection waits */
 	CHECK_EQ(errno, EMFILE);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 	quiet_close(fd, client);
 }
 
-/* ---- long sets --------------------------------------------------------------------------------------- */
+/* ---- long sets ---------------------------------------------------------------------------- */
 
 enum { HIGH = 2000, WORDS = (HIGH + 64) / 64 };
 

@@ -1,6 +1,7 @@
-/* Calls that wait, made by their numbers through syscall(), as languages do that bring no libc: many threads in each, with
- * no kernel thread to stand in for any, so that a call that kept its virtual processor would stop the program. The kernel
- * tells what was left of the time, and its masks are 8 bytes long. */
+/* Calls that wait, made by their numbers through syscall(), as languages without a libc do: many
+ * threads in each, without kernel threads to stand in for them, so that a call that kept its
+ * virtual processor would stop the program. The kernel stores the time left, and its masks are 8
+ * bytes long. */
 #include "test.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ enum { THREADS = 8, NAP_NS = 50000000, LONG = 60 };
 
 static int in[THREADS], out[THREADS], begun;
 
-static const uint64_t lets_in = 0; /* a mask of the kernel's */
+static const uint64_t lets_in = 0; /* a mask of the kernel's size */
 
 static void open_pipe(int i)
 {
@@ -73,7 +74,8 @@ static void by_pselect(int i)
 
 	FD_ZERO(&set);
 	FD_SET(in[i], &set);
-	CHECK_EQ(syscall(SYS_pselect6, in[i] + 1, &set, NULL, NULL, &t, i % 3 ? (const void *)&m : NULL), 1);
+	CHECK_EQ(syscall(SYS_pselect6, in[i] + 1, &set, NULL, NULL, &t,
+		i % 3 ? (const void *)&m : NULL), 1);
 	CHECK(FD_ISSET(in[i], &set) && was_counted_down(&t));
 }
 
@@ -126,7 +128,8 @@ static void by_mq(int i)
 static const struct way {
 	void (*open)(int i), (*wait)(int i), (*serve)(int i);
 } ways[] = {
-	{ open_pipe, by_ppoll, serve_pipe },  { open_pipe, by_pselect, serve_pipe }, { open_pipe, by_epoll, serve_pipe },
+	{ open_pipe, by_ppoll, serve_pipe },  { open_pipe, by_pselect, serve_pipe },
+		{ open_pipe, by_epoll, serve_pipe },
 #ifdef SYS_select
 	{ open_pipe, by_select, serve_pipe },
 #endif
@@ -165,7 +168,7 @@ static void served(void)
 	}
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------- */
 
 static uint64_t first_up, last_up;
 
@@ -188,7 +191,7 @@ static void *naps(void *arg)
 	return NULL;
 }
 
-/* All at once, not one after the other. */
+/* They sleep all at once, not one after another. */
 static void asleep(void)
 {
 	pthread_t t[4 * THREADS];

@@ -1,5 +1,6 @@
-/* io_places.h - places where nothing comes for a call that waits, what lets it go on, and how they are taken away. Two
- * numbers each: `in` is what the call gets, `out` what serves it; -1: there is none. */
+/* io_places.h - places where nothing comes for a call that waits, the event that lets it go on, and
+ * their removal. A place has two numbers: `in` is the call's argument, `out` serves the call; -1:
+ * there is no such place here. */
 #ifndef IO_PLACES_H
 #define IO_PLACES_H
 
@@ -72,7 +73,7 @@ static void quiet_socket(int *in, int *out)
 	*out = s[1];
 }
 
-/* Until it cannot be written to. */
+/* Writes until there is no room left. */
 static void fill(int fd)
 {
 	static const char zero[4096];
@@ -97,7 +98,7 @@ static void full_socket(int *in, int *out)
 	fill(*in);
 }
 
-/* All that is there, so that there is room; who wrote may be gone by then. */
+/* Reads all there is, so that there is room; the writer may be gone by then. */
 static void drain(int in, int out)
 {
 	char some[4096];
@@ -123,7 +124,7 @@ static void send_8(int in, int out)
 	CHECK_EQ(write(out, &n, sizeof n), sizeof n);
 }
 
-/* in: the terminal; out: who sits before it. */
+/* in: the terminal; out: its user's side. */
 static void quiet_terminal(int *in, int *out)
 {
 	char name[64];
@@ -155,7 +156,7 @@ static void listen_at(int fd, int n, int backlog)
 	CHECK_EQ(listen(fd, backlog), 0);
 }
 
-/* out: who will connect. */
+/* out: the socket that will connect. */
 static void listening(int *in, int *out)
 {
 	*in = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -172,7 +173,7 @@ static void connect_to(int in, int out)
 	CHECK_EQ(connect(out, (struct sockaddr *)&a, sizeof a), 0);
 }
 
-/* in: who connects; out: who listens, and has one more already than he wants. */
+/* in: a socket that connects; out: a listener whose backlog is more than full. */
 static void full_listener(int *in, int *out)
 {
 	struct sockaddr_un a;
@@ -349,7 +350,7 @@ static void remove_semaphore(int in, int out)
 	CHECK_EQ(semctl(in, 0, IPC_RMID), 0);
 }
 
-/* Twice the same file; out has it. */
+/* Opens a file twice; out has the lock. */
 static void locked(int *in, int *out)
 {
 	struct flock l = { .l_type = F_WRLCK };
@@ -374,7 +375,7 @@ static void unlock_it(int in, int out)
 
 /* ---- other processes ---- */
 
-/* What a child of a process with threads may do. */
+/* Makes a child that does only what a child of a process with threads may do. */
 static int child_of(void (*begin)(int fd), int fd, int *out)
 {
 	int go[2], there[2];
@@ -418,7 +419,7 @@ static void locks(int fd)
 		_exit(1);
 }
 
-/* A lock of another process: those of threads of one do not keep each other away. */
+/* Locks in another process: locks of threads of a single process do not exclude each other. */
 static void kept(int *in, int *out)
 {
 	*in = new_file();
@@ -454,7 +455,7 @@ static void new_fifo(int *in, int *out)
 	CHECK_EQ(mkfifo(fifo_name(*in), 0600), 0);
 }
 
-/* Both sides at once. */
+/* Opens both sides at once. */
 static void open_fifo(int in, int out)
 {
 	(void)out;
@@ -530,8 +531,8 @@ static void aio_place(int *in, int *out)
 static void submit_aio(int in, int out)
 {
 	static char c[4];
-	struct iocb one = { .aio_fildes = (uint32_t)out, .aio_lio_opcode = IOCB_CMD_PREAD, .aio_buf = (uintptr_t)c,
-			    .aio_nbytes = sizeof c }, *list = &one;
+	struct iocb one = { .aio_fildes = (uint32_t)out, .aio_lio_opcode = IOCB_CMD_PREAD,
+		.aio_buf = (uintptr_t)c, .aio_nbytes = sizeof c }, *list = &one;
 
 	CHECK_EQ(syscall(SYS_io_submit, aio_context[in], 1, &list), 1);
 }
@@ -542,7 +543,7 @@ static void end_aio(int in, int out)
 	close(out);
 }
 
-/* ---- a server of names that does not answer ---- */
+/* ---- a name server that does not answer --------------------------------------------------- */
 
 static bool asks_servers(void)
 {
@@ -569,7 +570,7 @@ static void silent_server(int *in, int *out)
 	CHECK_EQ(bind(*in, (struct sockaddr *)&a, sizeof a), 0);
 }
 
-/* "There is no such name", to both questions: for addresses of either length. */
+/* Answers "There is no such name" to both questions: for addresses of either length. */
 static void answer(int in, int out)
 {
 	unsigned char q[512];

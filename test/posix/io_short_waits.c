@@ -1,7 +1,8 @@
-/* Threads that wait for the same descriptor again and again, each time for a moment, as a server's do: what the library
- * believes of it meanwhile must not be seen. Changes of its mode and its time limit count at once, by whatever number and
- * call; what is left in it by others, before urgent data or behind a datagram is not waited for; and another file under
- * the number is. The other side is a thread that answers. */
+/* Threads that wait for a descriptor again and again, each time for a moment, as a server's do: the
+ * library's guesses about the descriptor must not be visible. Changes of its mode and its time
+ * limit count at once, by any number and call; a thread does not wait for data that another thread
+ * left in it, that precedes urgent data or follows a datagram; and a new file under the number is
+ * noticed. The peer is a thread that answers. */
 #include "test.h"
 
 #include <arpa/inet.h>
@@ -21,7 +22,7 @@
 
 enum { ROUNDS = 60, MS = 1000000, SOON = 300 * MS, UNSEEN = 2000 * MS };
 
-static int near, far; /* one connection's ends */
+static int near, far; /* the two ends of a connection */
 
 static int64_t now(void)
 {
@@ -36,7 +37,7 @@ static void nap(long ns)
 	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
-/* ---- the other side ------------------------------------------------------------------------------------ */
+/* ---- the peer ----------------------------------------------------------------------------- */
 
 /* Answers each byte until the end. */
 static void *answer(void *arg)
@@ -53,7 +54,8 @@ static void *answer(void *arg)
 
 static void connect_both(int type)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) }, b = a;
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) },
+		b = a;
 	socklen_t n = sizeof a;
 	int l = socket(AF_INET, type, 0), on = 1;
 
@@ -77,7 +79,8 @@ static void connect_both(int type)
 	CHECK_EQ(connect(far, (struct sockaddr *)&b, sizeof b), 0);
 }
 
-/* Many short waits of the calling thread for `near`. The other side is a kernel thread: of that scope, and pinned. */
+/* Makes many short waits of the calling thread for `near`. The peer is a kernel thread: with system
+ * scope, and pinned. */
 static void converse(int type)
 {
 	pthread_attr_t a;
@@ -115,7 +118,7 @@ static long receives(size_t n, int64_t limit)
 	return r;
 }
 
-/* ---- changes --------------------------------------------------------------------------------------------- */
+/* ---- changes ------------------------------------------------------------------------------ */
 
 static void limit_at(int fd)
 {
@@ -173,7 +176,7 @@ static void nonblocking(void)
 	}
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------------- */
+/* ---- data that was left ------------------------------------------------------------------- */
 
 static void left_by_itself(void)
 {
@@ -196,7 +199,7 @@ static void *take_two(void *arg)
 	return NULL;
 }
 
-/* The event was another thread's. */
+/* Another thread got the event. */
 static void left_by_others(void)
 {
 	pthread_t t;
@@ -245,7 +248,7 @@ static void datagrams(void)
 	end();
 }
 
-/* ---- another file under the number ------------------------------------------------------------------------------ */
+/* ---- a new file under the number ---------------------------------------------------------- */
 
 static void *send_soon(void *arg)
 {
@@ -279,7 +282,7 @@ static void replaced(bool seen)
 	end();
 }
 
-/* The file lives on under another number, and things come in there that nobody takes. */
+/* The file lives on under another number, where data comes that no thread takes. */
 static void forgotten(void)
 {
 	int kept[2];

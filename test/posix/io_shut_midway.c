@@ -1,5 +1,5 @@
-/* A sender that has moved a part when nobody can receive any more: the call returns the part. At a socket it raises no
- * SIGPIPE then, at a pipe it does; a call that has moved nothing raises it at both. */
+/* A sender that has moved a part when its receiver closes: the call returns the part. On a socket
+ * it raises no SIGPIPE then, on a pipe it does; a call that has moved nothing raises it on both. */
 #include "test.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { BYTES = 1 << 22, WRITE, WRITEV, SEND, SENDMSG, PIPE, WAYS };
 
 static char bytes[BYTES];
 static atomic_int signals;
-static int end[2]; /* of the sender, of the receiver */
+static int end[2]; /* the sender's, the receiver's */
 
 static void count(int sig)
 {

@@ -1,5 +1,6 @@
-/* Streams on pipes: threads that wait in fgets, getc, fread and getline for what a thread behind them on the same virtual
- * processor writes, and a thread whose printf fills a pipe that another empties. */
+/* Streams on pipes: threads that wait in fgets, getc, fread and getline for the output of a thread
+ * behind them on their virtual processor, and a thread whose printf fills a pipe that another
+ * thread empties. */
 #include "test.h"
 
 #include <pthread.h>

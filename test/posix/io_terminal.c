@@ -1,5 +1,6 @@
-/* Terminals: a thread that writes more than there is room for leaves its virtual processor to who makes room; a signal or a
- * cancellation ends such a write, and a read that the terminal itself limits (VMIN 0, VTIME). */
+/* Terminals: a thread that writes more than fits leaves its virtual processor to the thread that
+ * makes room; a signal or a cancellation ends such a write, and a read that the terminal itself
+ * limits (VMIN 0, VTIME). */
 #include "test.h"
 #include "cancel_part.h"
 
@@ -46,7 +47,7 @@ static void close_both(void)
 	close(master);
 }
 
-/* ---- more than there is room for -------------------------------------------------------------------------- */
+/* ---- more than fits ----------------------------------------------------------------------- */
 
 static void *feed(void *by_parts)
 {
@@ -58,7 +59,7 @@ static void *feed(void *by_parts)
 	return NULL;
 }
 
-/* It is the first thread: nobody else is there to take the virtual processor. */
+/* It is the first thread: no idle kernel thread exists to take the virtual processor. */
 static void more_than_room(void *by_parts)
 {
 	static char in[PIECE];
@@ -81,7 +82,7 @@ static void more_than_room(void *by_parts)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- what ends it ------------------------------------------------------------------------------------------- */
+/* ---- the ends of a wait ------------------------------------------------------------------- */
 
 static void *in_read(void *unused)
 {

@@ -1,7 +1,8 @@
-/* Every call that waits (io_calls.h), one thread in each at the same time, on any number of virtual processors: the others
- * go on beside all of them; what was meant for a call lets it go on. A handler ends it with EINTR where the kernel
- * would, a cancellation where it is a cancellation point; O_NONBLOCK and time limits hold; who is inside outlives a close
- * of its descriptor, as in the kernel. */
+/* Every call that waits (io_calls.h), with a thread in each at once, on any number of virtual
+ * processors: further threads go on beside them; the event meant for a call lets it go on. A
+ * handler ends it with EINTR where the kernel would, a cancellation where it is a cancellation
+ * point; O_NONBLOCK and time limits hold; a thread inside outlives a close of its descriptor, as in
+ * the kernel. */
 #include "io_calls.h"
 #include "libc_age.h"
 
@@ -34,7 +35,8 @@ static int now(int *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 static void expect(const struct waiter *w, bool ok, const char *what)
 {
 	if (!ok)
-		fprintf(stderr, "%s: result %ld, over %d, handled %d\n", w->q->name, w->result, w->over, w->handled);
+		fprintf(stderr, "%s: result %ld, over %d, handled %d\n", w->q->name, w->result, w->over,
+			w->handled);
 	if (!ok)
 		test_fail(__FILE__, __LINE__, what);
 }
@@ -84,8 +86,8 @@ static bool every(const struct quiet *q) { return q->call; }
 static bool streams(const struct quiet *q) { return q->streams; }
 static bool has_limit(const struct quiet *q) { return q->limit; }
 
-/* In 2.34 and 2.35, and from 2.41 on, glibc's signal comes to threads outside of its cancellation points, too, and ends
- * calls that the kernel does not begin again. */
+/* In 2.34 and 2.35, and from 2.41 on, glibc's signal also reaches threads outside its cancellation
+ * points, and ends calls that the kernel does not restart. */
 static bool libc_interrupts(void)
 {
 	if (under_kochab())
@@ -95,12 +97,13 @@ static bool libc_interrupts(void)
 
 static bool is_clear(const struct quiet *q)
 {
-	return q->cancel != EITHER && !(q->cancel == GOES_ON && q->restart != ALWAYS && libc_interrupts());
+	return q->cancel != EITHER && !(q->cancel == GOES_ON && q->restart != ALWAYS &&
+		libc_interrupts());
 }
 
 static bool dies(const struct quiet *q) { return q->cancel == DIES; }
 
-/* Places for those that are wanted. */
+/* Opens places for the calls that are wanted. */
 static void open_all(bool (*wanted)(const struct quiet *q))
 {
 	for EACH(w) {
@@ -111,7 +114,8 @@ static void open_all(bool (*wanted)(const struct quiet *q))
 	}
 }
 
-/* One after the other: each is inside, or on its way, and the caller has its turn again soon. */
+/* Starts one thread after another: each is inside, or on its way, and the caller soon has its turn
+ * again. */
 static void start_all(void)
 {
 	for EACH_HERE(w) {
@@ -140,7 +144,7 @@ static void nobody_is_over(void)
 		expect(w, !now(&w->over), "it waits");
 }
 
-/* The first signal may have come before the call. */
+/* Signals again: the first signal may have come before the call. */
 static void until_over(struct waiter *w, int sig)
 {
 	for (int i = 0; !now(&w->over); i++) {
@@ -167,7 +171,7 @@ static void serve_all(void)
 
 static long served(const struct quiet *q) { return q->serve ? q->served : -EINTR; }
 
-/* ---- what lets them go on, and what ends them ---- */
+/* ---- going on, and ending ----------------------------------------------------------------- */
 
 static int counted, counting;
 
@@ -226,7 +230,7 @@ static void handlers_end_them(void)
 		expect(w, w->result == (w->q->restart == LASTS ? served(w->q) : -EINTR), "by EINTR");
 }
 
-/* With SA_RESTART. */
+/* Handlers with SA_RESTART let the calls go on. */
 static void handlers_let_them_go_on(void)
 {
 	open_all(every);
@@ -241,7 +245,8 @@ static void handlers_let_them_go_on(void)
 	serve_all();
 	join_all();
 	for EACH_HERE(w)
-		expect(w, w->result == (w->q->restart == NEVER ? -EINTR : served(w->q)), "and gets what came then");
+		expect(w, w->result == (w->q->restart == NEVER ? -EINTR : served(w->q)),
+			"and gets what came then");
 }
 
 static void limits_end_restarts(void)
@@ -288,7 +293,7 @@ static void cancellations_end_them(void)
 		expect(w, w->result == served(w->q), "it is no cancellation point");
 }
 
-/* Those that are marked do not begin, and what was meant for them stays. */
+/* Threads that are cancelled already do not begin the call, and the event meant for it stays. */
 static void marked_ones_do_not_begin(void)
 {
 	open_all(dies);
@@ -324,7 +329,7 @@ static void says_eagain(const struct quiet *q)
 	q->close(in, out);
 }
 
-/* NULL, or who may not have been inside yet. */
+/* Returns NULL, or a waiter that may not have been inside yet. */
 static struct waiter *closes_end(unsigned patience_us)
 {
 	struct waiter *early = NULL;
@@ -345,7 +350,8 @@ static struct waiter *closes_end(unsigned patience_us)
 	}
 	join_all();
 	for EACH_HERE(w)
-		expect(w, w->result == -EBADF || w->result == served(w->q), "who is inside outlives a close");
+		expect(w, w->result == -EBADF || w->result == served(w->q),
+			"who is inside outlives a close");
 	return early;
 }
 
@@ -369,7 +375,8 @@ static void socket_limits_end_them(void)
 	start_all();
 	join_all();
 	for EACH_HERE(w)
-		expect(w, w->result == -EAGAIN && w->took >= (LIMIT_MS - 1) * 1000000ull, "its time is over");
+		expect(w, w->result == -EAGAIN && w->took >= (LIMIT_MS - 1) * 1000000ull,
+			"its time is over");
 }
 
 static struct timespec in_time(void) { return test_in_ms(CLOCK_REALTIME, LIMIT_MS); }
@@ -477,8 +484,10 @@ static const struct quiet limited[] = {
 	{ "usleep", NOTHING, late_usleep, 0, NEVER, DIES, 0, false },
 	{ "nanosleep", NOTHING, late_nanosleep, 0, NEVER, DIES, 0, false },
 	{ "clock_nanosleep until", NOTHING, late_until, 0, NEVER, DIES, 0, false },
-	{ "futex for a time", futex_place, wake_futex, no_close, late_futex, -ETIMEDOUT, NEVER, DIES, 0, false },
-	{ "io_getevents for a time", aio_place, submit_aio, end_aio, late_io_getevents, 0, NEVER, DIES, 0, false },
+	{ "futex for a time", futex_place, wake_futex, no_close, late_futex, -ETIMEDOUT, NEVER, DIES, 0,
+		false },
+	{ "io_getevents for a time", aio_place, submit_aio, end_aio, late_io_getevents, 0, NEVER, DIES,
+		0, false },
 };
 
 static void their_times_end_them(void)
@@ -494,12 +503,13 @@ static void their_times_end_them(void)
 	start_all();
 	join_all();
 	for EACH_HERE(w)
-		expect(w, w->result == w->q->served && w->took >= LIMIT_MS * 1000000ull, "its time is over");
+		expect(w, w->result == w->q->served && w->took >= LIMIT_MS * 1000000ull,
+			"its time is over");
 }
 
 static void *ends(void *arg) { return arg; }
 
-/* What processes cannot have (io_setup) is refused once there are threads. */
+/* Calls that processes cannot have (io_setup) are refused once there are threads. */
 static void first_thread(void)
 {
 	pthread_t t;

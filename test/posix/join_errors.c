@@ -1,4 +1,4 @@
-/* Joining oneself and a detached thread. */
+/* Joining the caller itself and a detached thread. */
 #include "test.h"
 
 #include <errno.h>

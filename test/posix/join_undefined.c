@@ -1,6 +1,6 @@
 /* matrix: run-only
- * What libc leaves undefined, or hangs on in some versions: a second join of a thread is told ESRCH, a
- * second joiner EINVAL, a clock that joins do not know EINVAL. */
+ * Cases that libc leaves undefined, or hangs on in some versions: a second join of a thread returns
+ * ESRCH, a second joiner gets EINVAL, an unknown clock EINVAL. */
 #include "test.h"
 
 #include <errno.h>

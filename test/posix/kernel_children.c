@@ -1,6 +1,7 @@
-/* What hangs on the kernel thread that made a child: who may trace one that asks for it, with fork and with vfork, and the
- * signal that it gets when its maker ends (PR_SET_PDEATHSIG). Threads that wait between, so that another kernel thread
- * would be on duty: not even a kernel thread that nobody needs any more may end then.
+/* Effects that depend on the kernel thread that made a child: who may trace a child that asks for
+ * it, with fork and with vfork, and the signal that the child gets when its maker ends
+ * (PR_SET_PDEATHSIG). Threads wait in between, so that another kernel thread would run them: even a
+ * kernel thread that is no longer needed must not end then.
  * matrix: vps=1,2 sched=rotator,steal */
 #define _GNU_SOURCE
 #include "crowd.h"
@@ -22,7 +23,7 @@ enum { THREADS = 4, ROUNDS = 8 };
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static char path[] = "/tmp/kochab-kernel-children.XXXXXX";
 
-/* Others run, on whichever kernel threads. */
+/* Lets further threads run, on any kernel threads. */
 static void mix(void)
 {
 	for (int i = 0; i < 5; i++) {
@@ -58,7 +59,7 @@ static pid_t by_vfork(void)
 	return child;
 }
 
-/* False: nobody may trace here. */
+/* False: tracing is not allowed here. */
 static int trace(pid_t child)
 {
 	int status = 0;
@@ -72,7 +73,7 @@ static int trace(pid_t child)
 	if (ptrace(PTRACE_CONT, child, NULL, NULL) != 0) {
 		int e = errno;
 
-		kill(child, SIGKILL); /* or it would keep the test's output open */
+		kill(child, SIGKILL); /* otherwise it would keep the test's output open */
 		CHECK_EQ(e, 0);
 	}
 	mix();
@@ -90,7 +91,8 @@ static void *traces(void *arg)
 	return arg;
 }
 
-/* Blocks in the kernel for a while: its virtual processor has another kernel thread then, and this one is a spare. */
+/* Blocks in the kernel for a while: its virtual processor gets another kernel thread, and this
+ * kernel thread becomes an idle worker. */
 static void block(void)
 {
 	int mine = open(path, O_RDWR | O_CLOEXEC), theirs = open(path, O_RDWR | O_CLOEXEC), status;

@@ -1,5 +1,6 @@
-/* posix/kernel: kernel threads, which a child of fork makes, detach themselves and end while pthread_create returns in
- * their creator: it leaves their memory alone, which has gone. And they are joined, begun or not, also by a deadline. */
+/* posix/kernel: kernel threads, which a child of fork makes, detach themselves and end while
+ * pthread_create returns in their creator: it does not touch their memory, which is gone. They are
+ * also joined, started or not, and by a deadline. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -21,7 +22,7 @@ static void *detaches(void *arg)
 	return arg;
 }
 
-/* There may be too many for a moment. */
+/* Retries: there may be too many for a moment. */
 static void make(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
 	int e;

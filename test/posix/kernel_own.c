@@ -1,6 +1,7 @@
-/* What the processor and the kernel keep for each kernel thread and a program may set: the base of the register GS, what
- * Landlock has taken away. And what no lightweight thread can have, restartable sequences: the program is told so.
- * The threads wait between, so that another kernel thread would be on duty. */
+/* State that the processor and the kernel keep for each kernel thread and a program may set: the
+ * base of the register GS, rights that Landlock has taken away. And a state that no lightweight
+ * thread can have, restartable sequences: the program is told so. The threads wait in between, so
+ * that another kernel thread would run them. */
 #define _GNU_SOURCE
 #include "crowd.h"
 
@@ -18,7 +19,7 @@ enum { THREADS = 6, TURNS = 100 };
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
-/* Others run, on whichever kernel threads. */
+/* Lets further threads run, on any kernel threads. */
 static void mix(void)
 {
 	pthread_mutex_lock(&m);
@@ -27,7 +28,7 @@ static void mix(void)
 	usleep(50);
 }
 
-/* ---- GS ------------------------------------------------------------------------------------------------------ */
+/* ---- GS ----------------------------------------------------------------------------------- */
 
 #ifdef __x86_64__
 enum { SET_GS = 0x1001 };
@@ -46,7 +47,7 @@ static void *own_gs(void *arg)
 }
 #endif
 
-/* ---- Landlock ------------------------------------------------------------------------------------------------ */
+/* ---- Landlock ----------------------------------------------------------------------------- */
 
 enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, READ_FILE = 1 << 2 };
 
@@ -59,7 +60,7 @@ static bool may_read(void)
 	return fd >= 0;
 }
 
-/* The first may not read any more; the others may. */
+/* The first thread may not read any more; the further threads may. */
 static void *reads(void *arg)
 {
 	struct {
@@ -71,7 +72,7 @@ static void *reads(void *arg)
 	if (restricted) {
 		fd = (int)syscall(CREATE_RULESET, &rules, sizeof(rules), 0);
 		if (fd < 0)
-			return arg; /* none here */
+			return arg; /* there is no Landlock here */
 		CHECK(geteuid() == 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 		CHECK_EQ(syscall(RESTRICT_SELF, fd, 0), 0);
 		close(fd);
@@ -83,7 +84,7 @@ static void *reads(void *arg)
 	return arg;
 }
 
-/* ---- restartable sequences ----------------------------------------------------------------------------------- */
+/* ---- restartable sequences ---------------------------------------------------------------- */
 
 #if defined(__clang__) || __GNUC__ > 10
 #define THREAD_POINTER() ((char *)__builtin_thread_pointer())
@@ -98,7 +99,7 @@ struct area {
 	uint64_t rest[3];
 };
 
-/* Either there are none, or the thread's area is kept. */
+/* Either there are no sequences, or the thread's area is kept. */
 static void *sequences(void *arg)
 {
 	static __thread struct area own __attribute__((aligned(32)));
@@ -116,7 +117,7 @@ static void *sequences(void *arg)
 		for (int i = 0; i < TURNS; i++) {
 			CHECK(*(volatile int32_t *)&own.cpu >= 0);
 			own.cpu = -1;
-			usleep(1000); /* the kernel writes when the thread comes back from it */
+			usleep(1000); /* the kernel writes when the thread returns from it */
 		}
 #endif
 	return arg;

@@ -1,6 +1,7 @@
-/* Rings of io_uring that the program makes by itself: those that only the kernel thread may use which has made them
- * (IORING_SETUP_SINGLE_ISSUER), numbers of rings that only it knows (IORING_REGISTER_RING_FDS), and a request that the
- * kernel would end with the kernel thread that submitted it. Threads wait between, so that another one would be on duty.
+/* Rings of io_uring that the program makes itself: rings that only the kernel thread may use which
+ * has made them (IORING_SETUP_SINGLE_ISSUER), ring numbers that only that thread knows
+ * (IORING_REGISTER_RING_FDS), and a request that the kernel would end with the kernel thread that
+ * submitted it. Threads wait in between, so that another kernel thread would run them.
  * matrix: vps=1,2,4 sched=rotator,steal
  * body: thread (a ring's memory, which the kernel maps, would be in one process) */
 #define _GNU_SOURCE
@@ -25,7 +26,7 @@ enum { THREADS = 6, TURNS = 60, RING_FDS = 20, BY_TABLE = 1 << 4 };
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
-/* Others run, on whichever kernel threads. */
+/* Lets further threads run, on any kernel threads. */
 static void mix(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -43,14 +44,14 @@ static int set_up(struct io_uring_params *p, unsigned flags)
 	return (int)syscall(SYS_io_uring_setup, 4, p);
 }
 
-/* The kernel looks who asks before it finds that there is nothing to submit. */
+/* The kernel checks the caller before it finds that there is nothing to submit. */
 static void *single(void *arg)
 {
 	struct io_uring_params p;
 	int fd = set_up(&p, IORING_SETUP_SINGLE_ISSUER);
 
 	if (fd < 0)
-		return arg; /* Linux 6.0 */
+		return arg; /* before Linux 6.0 */
 	for (int i = 0; i < TURNS; i++) {
 		CHECK_EQ(syscall(SYS_io_uring_enter, fd, 1, 0, 0, NULL, 0), 0);
 		mix();
@@ -59,7 +60,7 @@ static void *single(void *arg)
 	return arg;
 }
 
-/* A system call whose number nobody can read in the code. */
+/* Makes a system call whose number cannot be read in the code. */
 static __attribute__((noinline)) long unseen(long n, long a, long b, long c, long d)
 {
 #if defined(__x86_64__)
@@ -78,8 +79,8 @@ static __attribute__((noinline)) long unseen(long n, long a, long b, long c, lon
 
 static int n_lost;
 
-/* As single, but only the mapping of the ring is libc's. A thread that loses its turn between the two calls may not find
- * back to the kernel thread that made the ring. */
+/* Like single, but only the mapping of the ring is libc's. A thread that loses its turn between the
+ * two calls may not return to the kernel thread that made the ring. */
 static void *single_unseen(void *arg)
 {
 	struct io_uring_params p = { .flags = IORING_SETUP_SINGLE_ISSUER };
@@ -87,7 +88,8 @@ static void *single_unseen(void *arg)
 
 	if (fd < 0)
 		return arg;
-	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, IORING_OFF_SQES) != MAP_FAILED);
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd,
+		IORING_OFF_SQES) != MAP_FAILED);
 	if (unseen(SYS_io_uring_enter, fd, 1, 0, 0) == -EEXIST) {
 		__atomic_add_fetch(&n_lost, 1, __ATOMIC_RELAXED);
 		return arg;
@@ -111,7 +113,7 @@ static void *registered(void *arg)
 
 	CHECK(fd >= 0);
 	if (syscall(SYS_io_uring_register, fd, RING_FDS, &ring, 1) != 1)
-		return arg; /* Linux 5.18 */
+		return arg; /* before Linux 5.18 */
 	for (int i = 0; i < TURNS; i++) {
 		CHECK_EQ(syscall(SYS_io_uring_enter, ring.place, 0, 0, BY_TABLE, NULL, 0), 0);
 		mix();
@@ -120,12 +122,13 @@ static void *registered(void *arg)
 	return arg;
 }
 
-/* ---- a request that lasts ---------------------------------------------------------------------------------- */
+/* ---- a request that lasts ----------------------------------------------------------------- */
 
 static char path[] = "/tmp/kochab-kernel-rings.XXXXXX";
 static pthread_barrier_t submitted;
 
-/* Waits on a kernel thread for whoever holds the file; its virtual processor gets another one. */
+/* Waits on a kernel thread for the holder of the file's lock; its virtual processor gets another
+ * kernel thread. */
 static void block(void)
 {
 	int fd = open(path, O_RDWR);
@@ -134,24 +137,28 @@ static void block(void)
 	close(fd);
 }
 
-/* One byte from the pipe; what has come: the kernel's answer. */
+/* Reads a byte from the pipe; checks the kernel's answer. */
 static void read_by_ring(int from, int to)
 {
 	struct io_uring_params p;
 	int fd = set_up(&p, 0);
 	size_t bytes = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
-	char *ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING), byte = 0;
-	struct io_uring_sqe *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
+	char *ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING),
+		byte = 0;
+	struct io_uring_sqe *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		IORING_OFF_SQES);
 	struct io_uring_cqe *c;
 
 	CHECK(ring != MAP_FAILED && s != MAP_FAILED);
-	*s = (struct io_uring_sqe){ .opcode = IORING_OP_READ, .fd = from, .addr = (uintptr_t)&byte, .len = 1 };
+	*s = (struct io_uring_sqe){ .opcode = IORING_OP_READ, .fd = from, .addr = (uintptr_t)&byte,
+		.len = 1 };
 	((uint32_t *)(ring + p.sq_off.array))[0] = 0;
 	__atomic_store_n((uint32_t *)(ring + p.sq_off.tail), 1, __ATOMIC_RELEASE);
 	CHECK_EQ(syscall(SYS_io_uring_enter, fd, 1, 0, 0, NULL, 0), 1);
 	pthread_barrier_wait(&submitted);
 	block();
-	usleep(500000); /* the kernel thread that has submitted it, and then waited, is not needed any more */
+	/* the kernel thread that has submitted it, and then waited, is not needed any more */
+	usleep(500000);
 	CHECK_EQ(write(to, "x", 1), 1);
 	CHECK_EQ(syscall(SYS_io_uring_enter, fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0), 0);
 	c = (struct io_uring_cqe *)(ring + p.cq_off.cqes);

@@ -1,5 +1,5 @@
-/* Thread-specific data: values of their own, destructors in up to four rounds, none for NULL, none after
- * delete. */
+/* Thread-specific data: values of each thread's own, destructors in up to four rounds, no
+ * destructor for NULL or after delete. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* A program that has taken every key before its first thread: threads are made all the same, lightweight and
- * kernel ones; each has values of its own in all keys, and destructors run; a child that main leaves by
- * pthread_exit ends well. */
+/* A program that has taken every key before its first thread: threads can still be made,
+ * lightweight threads and kernel threads; each has values of its own in all keys, and destructors
+ * run; a child whose main leaves by pthread_exit ends well. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,6 +1,7 @@
-/* core/quantum: with the option libcalls=patch a thread is left on a coroutine's stack, too: a thread that spins there
- * until another thread has run on the same virtual processor goes on, and finds its own stack and its variables as they
- * were. So in main, and in a handler on an alternate stack. */
+/* core/quantum: with the option libcalls=patch a thread is also preempted on a coroutine's stack: a
+ * thread that spins there until another thread has run on its virtual processor goes on, and finds
+ * its own stack and its variables unchanged. Likewise in main, and in a handler on an alternate
+ * stack. */
 /* body: thread */
 #define _GNU_SOURCE
 #include "test.h"

@@ -1,6 +1,7 @@
-/* With the option libcalls=patch a thread is left inside libc, whatever it holds there: a thread that spins in a callback
- * of dl_iterate_phdr, under the loader's lock, until threads of its virtual processor have run sees them run, though some
- * wait for that lock, and more fork, allocate and print meanwhile. */
+/* With the option libcalls=patch a thread is preempted inside libc, whatever it holds there: a
+ * thread spins in a callback of dl_iterate_phdr, under the loader's lock, until threads of its
+ * virtual processor have run. They do run, though some wait for that lock, and some fork, allocate
+ * and print meanwhile. */
 /* body: thread */
 #include "test.h"
 
@@ -59,7 +60,8 @@ static void *forks(void *arg)
 
 		if (pid == 0) {
 			free(malloc(2000));
-			_exit(3); /* the loader's lock stays another thread's in the child, with kernel threads, too */
+			/* in the child the loader's lock stays another thread's, with kernel threads, too */
+			_exit(3);
 		}
 		CHECK(pid > 0);
 		CHECK_EQ(waitpid(pid, &status, 0), pid);

@@ -1,6 +1,7 @@
-/* core/stock: threads hold the loader's locks and wait (a callback of dl_iterate_phdr that sleeps, takes a mutex, is woken
- * by another thread), and more of them than there are virtual processors wait for these locks inside libc meanwhile, in
- * dl_iterate_phdr, dlopen, dlclose. Who is to end the wait runs all the same. */
+/* core/stock: threads hold the loader's locks and wait (a callback of dl_iterate_phdr that sleeps,
+ * takes a mutex, is woken by another thread), and more threads than there are virtual processors
+ * wait for these locks inside libc, in dl_iterate_phdr, dlopen, dlclose. The thread that ends the
+ * wait runs all the same. */
 /* timeout: 60 */
 #define _GNU_SOURCE
 #include "test.h"
@@ -25,7 +26,7 @@ static int looks(struct dl_phdr_info *o, size_t size, void *n)
 	return 0;
 }
 
-/* Once for each walk: what waits here has the loader's lock. */
+/* Called once in each walk: a thread that waits here has the loader's lock. */
 static int waits(struct dl_phdr_info *o, size_t size, void *n)
 {
 	(void)o, (void)size;

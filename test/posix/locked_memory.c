@@ -1,5 +1,6 @@
-/* A program that has all its memory locked, what it will have, too, before it makes threads: what is locked is what
- * they need, and not what is reserved for as many as there may ever be. */
+/* A program that locks all its memory, present and future, before it makes threads: only the memory
+ * that threads need is locked, and not the memory reserved for as many threads as there may ever
+ * be. */
 #define _GNU_SOURCE
 #include "crowd.h"
 
@@ -25,7 +26,7 @@ static void *adds(void *arg)
 	return arg;
 }
 
-/* kB, from /proc/self/status; -1: it does not say. */
+/* Returns kB from /proc/self/status; -1: it does not say. */
 static long in_status(const char *what)
 {
 	FILE *f = fopen("/proc/self/status", "r");

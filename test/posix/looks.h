@@ -1,5 +1,5 @@
-/* test/posix/looks.h - how often threads that wait have looked whether they still have to: the context switches that the
- * program's kernel threads have asked for. */
+/* test/posix/looks.h - how often waiting threads have polled: the voluntary context switches of the
+ * program's kernel threads. */
 #ifndef TEST_LOOKS_H
 #define TEST_LOOKS_H
 
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Then what it has used is one process's, and not always the same one's. */
+/* Where virtual processors are processes a count is that of a single process, and not always of one
+ * and the same. */
 static inline int has_processes(void)
 {
 	const char *body = getenv("KOCHAB_BODY");

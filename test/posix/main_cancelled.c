@@ -1,5 +1,6 @@
-/* main is cancelled, in a wait or in a handler that has interrupted one: its cleanup handlers run, innermost first, it
- * can be joined, the others go on, and the process ends with what the last one says.
+/* main is cancelled, in a wait or in a handler that has interrupted a wait: its cleanup handlers
+ * run, innermost first, it can be joined, further threads go on, and the process ends with the
+ * status of the last thread.
  * matrix: vps=1,2,4 sched=rotator,lb2,steal */
 #include "test.h"
 

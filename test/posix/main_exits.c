@@ -1,5 +1,6 @@
-/* main leaves by pthread_exit: its cleanup handlers run, the others go on, the last one ends the process
- * with 0 and the atexit handlers. The child of a fork does it, so that its end can be seen. */
+/* main leaves by pthread_exit: its cleanup handlers run, further threads go on, the last thread
+ * ends the process with 0 and the atexit handlers. The child of a fork does this, so that its end
+ * can be seen. */
 #include "test.h"
 
 #include <fcntl.h>

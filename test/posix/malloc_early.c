@@ -1,6 +1,7 @@
-/* posix/libc: a program with an allocator of its own, which its first constructor sets up: nobody asks it for memory before
- * that who would not without us, such as the loader for the message that there is no function of a name that we look up.
- * And it gets back only what it has given.
+/* posix/libc: a program with an allocator of its own, which its first constructor sets up: no code
+ * asks the allocator for memory earlier than it would without us, for example the loader for the
+ * message about a missing function that we look up. And the allocator gets back only memory that it
+ * has given.
  * matrix: vps=2 sched=rotator */
 #include "test.h"
 
@@ -42,7 +43,7 @@ void free(void *p)
 
 void *calloc(size_t n, size_t size)
 {
-	return malloc(n * size); /* nothing is used twice */
+	return malloc(n * size); /* no memory is used twice */
 }
 
 void *realloc(void *old, size_t n)
@@ -73,7 +74,7 @@ int main(void)
 
 	CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
-	CHECK(!dlerror()); /* nothing that the program has asked for is missing */
+	CHECK(!dlerror()); /* all look-ups of the program have succeeded */
 	CHECK_EQ(early, 0);
 	free(malloc(1));
 	CHECK_EQ(strange, 0);

@@ -1,5 +1,6 @@
-// Memory at the ends of things: taken in constructors, in destructors of thread_local objects and of keys, after main;
-// a thousand threads one after the other need no more than a few. Also run with libkochab-malloc.so by malloc_kochab.sh.
+/* Memory taken early and late: in constructors, in destructors of thread_local objects and of keys,
+ * after main; a thousand threads, one after another, need no more memory than a few. Also run with
+ * libkochab-malloc.so by malloc_kochab.sh. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void at_end(void *p)
 	static thread_local int rounds;
 
 	free(p);
-	if (++rounds < 8) /* longer than libc goes along */
+	if (++rounds < 8) /* more rounds than libc makes */
 		pthread_setspecific(key, malloc(200));
 }
 

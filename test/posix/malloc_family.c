@@ -1,5 +1,6 @@
-/* malloc and its family as libc promises them: alignment, zeroes, zero sizes, overflow and errno, contents over
- * realloc, sizes of every class and beyond. Also run with libkochab-malloc.so by malloc_kochab.sh. */
+/* malloc and its family as libc promises them: alignment, zeroes, zero sizes, overflow and errno,
+ * contents over realloc, sizes of every class and beyond. Also run with libkochab-malloc.so by
+ * malloc_kochab.sh. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -8,7 +9,7 @@
 
 #include "test.h"
 
-/* Not to be thought away. */
+/* Volatile, so that the compiler does not remove the calls. */
 static void *(*volatile get)(size_t) = malloc;
 static void *(*volatile resize)(void *, size_t) = realloc;
 static void *(*volatile resize_array)(void *, size_t, size_t) = reallocarray;
@@ -118,7 +119,8 @@ static void alignment(void)
 			void *p = NULL, *q = aligned_alloc(align, n), *r = memalign(align, n);
 
 			CHECK_EQ(posix_memalign(&p, align, n), 0);
-			CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0 && (uintptr_t)r % align == 0);
+			CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0 &&
+				(uintptr_t)r % align == 0);
 			CHECK(p && q && r && p != q && q != r);
 			memset(p, 1, n);
 			memset(q, 2, n);

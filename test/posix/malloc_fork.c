@@ -1,5 +1,5 @@
-/* fork while other threads allocate: the child allocates, gives back what it has from before, makes threads and ends.
- * Also run with libkochab-malloc.so by malloc_kochab.sh. */
+/* fork while further threads allocate: the child allocates, frees its parent's memory, makes
+ * threads and ends. Also run with libkochab-malloc.so by malloc_kochab.sh. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>

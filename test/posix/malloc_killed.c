@@ -1,6 +1,7 @@
-/* libkochab-malloc.so where a process that is a virtual processor is killed and has a successor: what the heap had given to
- * the killed one is the successor's, whatever its number, and not that of the next kernel thread which begins. Run by
- * malloc_kochab.sh (options body, contain, on_kill, scope, spare_ms); by itself nothing is killed. */
+/* libkochab-malloc.so where a process that is a virtual processor is killed and has a successor:
+ * the memory that the heap had given to the killed process is the successor's, whatever its number,
+ * and not the next new kernel thread's. Run by malloc_kochab.sh (options body, contain, on_kill,
+ * scope, spare_ms); by itself nothing is killed. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +14,8 @@
 enum { WORKERS = 6, BLOCKS = 40, ROUNDS = 4 };
 
 static int stop;
-static unsigned alive, seen; /* of a round: kernel threads that allocate; they have been counted */
+/* of a round: kernel threads that allocate; whether they have been counted */
+static unsigned alive, seen;
 
 static void exchange(unsigned char **block, uint64_t *random, unsigned char mark)
 {
@@ -49,7 +51,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* All of a round have begun before the first one ends: the heap has nothing left over for the last. */
+/* All threads of a round begin before the first ends: the heap has nothing left over for the
+ * last. */
 static void *kernel_thread(void *arg)
 {
 	unsigned char *block[BLOCKS] = { 0 };
@@ -65,15 +68,17 @@ static void *kernel_thread(void *arg)
 	return arg;
 }
 
-/* Kernel threads and processes for which the heap keeps blocks. 0: it is libc's. */
+/* Returns the number of kernel threads and processes for which the heap keeps blocks. 0: it is
+ * libc's heap. */
 static long owned(void)
 {
-	size_t (*json)(char *, size_t) = (size_t (*)(char *, size_t))(uintptr_t)dlsym(RTLD_DEFAULT, "kb_heap_stats_json");
+	size_t (*json)(char *, size_t) =
+		(size_t (*)(char *, size_t))(uintptr_t)dlsym(RTLD_DEFAULT, "kb_heap_stats_json");
 	static char text[16384];
 	long owners = 0, orphans = 0;
 	const char *at;
 
-	if (!json || !getenv("KOCHAB_SCOPE")) /* or they are no kernel threads */
+	if (!json || !getenv("KOCHAB_SCOPE")) /* otherwise they are no kernel threads */
 		return 0;
 	json(text, sizeof text);
 	at = strstr(text, "\"owners\"");
@@ -81,7 +86,7 @@ static long owned(void)
 	return owners - orphans;
 }
 
-/* Beside those that the heap worked for before the first round. */
+/* before: the number for which the heap kept blocks before the first round. */
 static void one_round(long before, unsigned n)
 {
 	pthread_t t[2 * ROUNDS];
@@ -95,7 +100,8 @@ static void one_round(long before, unsigned n)
 	while (__atomic_load_n(&alive, __ATOMIC_ACQUIRE) < n)
 		usleep(100);
 	if (before && before + (long)n > owned()) {
-		fprintf(stderr, "%u kernel threads more, but %ld owners instead of %ld\n", n, owned(), before);
+		fprintf(stderr, "%u kernel threads more, but %ld owners instead of %ld\n", n, owned(),
+			before);
 		abort();
 	}
 	__atomic_store_n(&seen, 1, __ATOMIC_RELEASE);
@@ -104,7 +110,7 @@ static void one_round(long before, unsigned n)
 	pthread_attr_destroy(&a);
 }
 
-/* The process that runs the caller, which goes on in its successor. */
+/* Kills the process that runs the caller, which goes on in the successor. */
 static void be_killed(void)
 {
 	const char *body = getenv("KOCHAB_BODY"), *on_kill = getenv("KOCHAB_ON_KILL");
@@ -116,7 +122,7 @@ static void be_killed(void)
 	CHECK(readlink("/proc/self", number, sizeof number - 1) > 0);
 	before = atoi(number);
 	CHECK_EQ(kill(before, SIGKILL), 0);
-	while (kill(before, 0) == 0) /* its number is nobody's when the supervisor has seen to all */
+	while (kill(before, 0) == 0) /* the number is free when the supervisor has handled the end */
 		usleep(1000);
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # libkochab-malloc.so under the programs of malloc_*: preloaded on its own, hardened, with little address space, and
 # beside the drop-in, with kernel threads and with processes as virtual processors; some of these are killed. Its statistics
-# are JSON; what it finds in hardened mode it says.
+# are JSON; it reports the errors that it finds in hardened mode.
 # timeout: 900
 set -u
 BUILD=${BUILD:-build}
@@ -34,7 +34,7 @@ try_killed() { # WHAT COMMAND...
 processes=
 "$KOCHAB_BIN" doctor | grep -q '^+ process bodies' && processes=yes
 
-# A line of ours would say that virtual processors were no processes.
+# A message of ours would mean that virtual processors were no processes.
 says_nothing() {
 	grep '^kochab:' "$T/out" && failed=1
 }
@@ -70,9 +70,9 @@ if [ -n "$processes" ]; then
 	done
 	try_killed "a native program that is killed" env LD_PRELOAD="$LIB" KILLS=60 KOCHAB_VPS=2 "$BUILD/test/core/contain_kills"
 	try "a native program that forks" env LD_PRELOAD="$LIB" KOCHAB_BODY=process KOCHAB_VPS=2 "$BUILD/test/core/process_fork"
-	# there is no room for the processes: those that have begun end, and it goes on
+	# there is no room for the processes: processes that have begun end, and the program goes on
 	try "no processes left" "$KOCHAB_BIN" run --malloc kochab --body process --vps 2 -- "$BUILD/test/posix/create_refused"
-	# more than a file may have: kernel threads, and a line
+	# more than a file may have: kernel threads, and a message
 	try "short files" bash -c "ulimit -f 8000000; $KOCHAB_BIN run --malloc kochab --body process -- $BUILD/test/posix/malloc_threads"
 	grep -q 'limit of file size' "$T/out" || { echo "no line about the limit"; failed=1; }
 	try "20 GB of addresses" bash -c \
@@ -81,7 +81,7 @@ if [ -n "$processes" ]; then
 fi
 try "little address space" bash -c "ulimit -v 1000000; LD_PRELOAD=$LIB $BUILD/test/posix/malloc_threads"
 
-# A fault in a guarded block is told on its own, beside the drop-in, and where crashes are contained.
+# A fault in a guarded block is reported without the drop-in, beside the drop-in, and where crashes are contained.
 cat >"$T/p.c" <<'C'
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* Memory that processes hand to each other, if virtual processors are processes: children that any thread forks have it as
- * it was, alone; programs that are executed and spawned know nothing of it; long blocks grow with what they hold; what is
- * given back is zeroed where that was asked for. Also run with libkochab-malloc.so by malloc_kochab.sh. */
+/* Memory that processes hand to each other, if virtual processors are processes: children that any
+ * thread forks have a private copy of it; executed and spawned programs do not see it; long blocks
+ * keep their contents when they grow; calloc'ed memory is zero even if it was used before. Also run
+ * with libkochab-malloc.so by malloc_kochab.sh. */
 #include <pthread.h>
 #include <spawn.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static void *take_and_give(void *arg)
 	return arg;
 }
 
-/* It has what the parent had, writes to it, gives it back, and takes more; it forks, too. */
+/* The child has the parent's blocks, writes to them, frees them, and takes more; it forks, too. */
 static void child(struct shelf *s)
 {
 	struct shelf own;
@@ -155,7 +156,7 @@ static void *spawns(void *arg)
 	return arg;
 }
 
-/* ---- long blocks ------------------------------------------------------------------------------------------------- */
+/* ---- long blocks -------------------------------------------------------------------------- */
 
 static unsigned char *grow(unsigned char *p, size_t from, size_t to)
 {
@@ -177,7 +178,7 @@ static void *resizes(void *arg)
 		for (size_t to = LONG / 8; to <= 4 * LONG; n = to, to *= 2) {
 			p = grow(p, n, to);
 			free(stands);
-			stands = malloc(100000); /* in the way, perhaps */
+			stands = malloc(100000); /* it may block the growth */
 			CHECK(stands != NULL);
 		}
 		p = grow(p, n, LONG / 16);

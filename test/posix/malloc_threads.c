@@ -1,5 +1,6 @@
-/* Blocks taken by one thread, resized by another and given back by a third, their contents checked at each step; threads
- * that end with blocks of others, and leave theirs. Also run with libkochab-malloc.so by malloc_kochab.sh. */
+/* Blocks taken by a thread, resized by a second and freed by a third, their contents checked at
+ * each step; threads that end with blocks of further threads, and leave theirs. Also run with
+ * libkochab-malloc.so by malloc_kochab.sh. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
-# libkochab-malloc.so preloaded under valgrind's memcheck and with AddressSanitizer: their allocators stand in for it, so they
-# find what is wrong with blocks, of threads, too; a right program is silent.
+# libkochab-malloc.so preloaded under valgrind's memcheck and with AddressSanitizer: their allocators replace it, so they
+# find errors with blocks, also in threads; a correct program is silent.
 set -u
 BUILD=${BUILD:-build}
 [[ $BUILD = /* ]] || BUILD=$PWD/$BUILD
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 }
 C
 
-# finds NAME WORDS COMMAND...: it fails and says the words
+# finds NAME WORDS COMMAND...: the command fails and prints the words
 finds() {
 	local name=$1 words=$2
 	shift 2

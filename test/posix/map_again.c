@@ -1,5 +1,5 @@
-/* os/libcall_odd: memory that was a part of a closed map is plain when it is given again, also when the rest of that map is
- * closed still, or was opened before: it can grow, and be moved. */
+/* os/libcall_odd: memory that was a part of a closed map is plain when it is mapped again, even if
+ * the rest of that map is still closed, or was opened before: it can grow, and be moved. */
 #define _GNU_SOURCE
 #include "crowd.h"
 
@@ -37,7 +37,7 @@ static void goes_in_part(int from, int open)
 	if (open)
 		CHECK_EQ(mprotect(part, bytes, PROT_READ | PROT_WRITE), 0);
 	CHECK_EQ(munmap(part, bytes), 0);
-	again = map(bytes, PROT_READ | PROT_WRITE); /* at the same place, perhaps */
+	again = map(bytes, PROT_READ | PROT_WRITE); /* perhaps in the same place */
 	grows(again, bytes);
 	if (from)
 		CHECK_EQ(munmap(p, (size_t)from * PAGE), 0);
@@ -53,7 +53,7 @@ static void *maps(void *arg)
 	return arg;
 }
 
-/* Opened where it is: the guard below stays closed. */
+/* Opens the map in place: the guard below stays closed. */
 static void *opens(void *arg)
 {
 	char *p = map(BYTES, PROT_NONE);

@@ -1,4 +1,4 @@
-/* MAP_FIXED_NOREPLACE maps where nothing is, and nowhere else: what lies there stays as it is. */
+/* MAP_FIXED_NOREPLACE maps only where nothing is mapped, and leaves existing mappings unchanged. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -16,7 +16,8 @@ static char here[PAGE] __attribute__((aligned(4096)));
 
 static void *place(void *at, size_t pages)
 {
-	return mmap(at, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	return mmap(at, pages * PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
 static void is_taken(void *at, size_t pages)
@@ -26,7 +27,7 @@ static void is_taken(void *at, size_t pages)
 	CHECK_EQ(errno, EEXIST);
 }
 
-/* What was between others is free again, and only that. */
+/* Fills a gap between mappings: only the gap is free again. */
 static void fills_gap(char *gap)
 {
 	CHECK_EQ(munmap(gap, 4 * PAGE), 0);
@@ -46,7 +47,8 @@ static void fills_gap(char *gap)
 
 static void *tries(void *unused)
 {
-	char on_stack[PAGE], *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char on_stack[PAGE], *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(p != MAP_FAILED);
 	memset(p, 'p', PAGES * PAGE);

@@ -1,5 +1,6 @@
-/* os/libcall_map: a file that refuses to be mapped may do so when the kernel has unmapped the memory at the place. Where
- * virtual processors are processes that place is given to another map afterwards, or is the same in all of them. */
+/* os/libcall_map: a file that cannot be mapped may refuse after the kernel has unmapped the memory
+ * at its place. Where virtual processors are processes that place is given to another map
+ * afterwards, or is equal in all of them. */
 #define _GNU_SOURCE
 #include "crowd.h"
 
@@ -48,7 +49,7 @@ static void refuse(void *at, int flags)
 	CHECK_EQ(close(fd), 0);
 }
 
-/* The next map lies at the same place, perhaps. */
+/* The next map may lie in that place. */
 static void *maps_next(void *arg)
 {
 	char *p;
@@ -76,7 +77,7 @@ static bool is_gone(void *p)
 	return mincore(p, PAGE, &resident) == -1 && errno == ENOMEM;
 }
 
-/* Nobody else maps anything meanwhile. */
+/* Maps while no thread else maps anything. */
 static void *maps_over(void *arg)
 {
 	late = anonymous(NULL, 0);

@@ -1,5 +1,6 @@
-/* mq_notify: a message that a waiting thread takes tells nobody; one that nobody waits for tells once, by a signal with its
- * value or by a thread. Whoever waits in mq_receive goes on with handlers, limits and cancellation as ever. */
+/* mq_notify: a message that a waiting thread takes notifies no thread; a message without a waiting
+ * thread notifies once, by a signal with its value or by a thread. A thread that waits in
+ * mq_receive keeps its handlers, limits and cancellation. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -54,7 +55,8 @@ static void nap(void)
 
 static void ask(int how, int v)
 {
-	struct sigevent e = { .sigev_notify = how, .sigev_signo = SIGRTMIN, .sigev_value.sival_int = v };
+	struct sigevent e = { .sigev_notify = how, .sigev_signo = SIGRTMIN,
+		.sigev_value.sival_int = v };
 
 	e.sigev_notify_function = in_thread;
 	CHECK_EQ(mq_notify(q, &e), 0);
@@ -94,7 +96,7 @@ int main(void)
 		nap();
 	CHECK_EQ(value, 7);
 	take('b');
-	CHECK_EQ(mq_send(q, "c", 1, 0), 0); /* it tells once */
+	CHECK_EQ(mq_send(q, "c", 1, 0), 0); /* it notifies once */
 	nap();
 	CHECK_EQ(told, 1);
 	take('c');

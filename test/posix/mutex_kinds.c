@@ -1,4 +1,5 @@
-/* Normal, recursive, error-checking and adaptive mutexes: who may lock again, who may unlock. */
+/* Normal, recursive, error-checking and adaptive mutexes: which thread may lock again, which thread
+ * may unlock. */
 #include "test.h"
 
 #include <errno.h>
@@ -72,7 +73,7 @@ static void plain(int type)
 
 int main(void)
 {
-	recursive(); /* once before the first thread has started the runtime, and after */
+	recursive(); /* before the first thread has started the runtime, and after */
 	recursive();
 	errorcheck();
 	plain(PTHREAD_MUTEX_NORMAL);

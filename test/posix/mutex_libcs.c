@@ -1,5 +1,5 @@
-/* The kinds that stay libc's: 16 threads exclude each other, also with a private condition variable; the
- * owner of a robust one ends. */
+/* The kinds that stay libc's: 16 threads exclude each other, also with a private condition
+ * variable; the owner of a robust mutex ends. */
 #include "crowd.h"
 
 #include <errno.h>
@@ -129,7 +129,8 @@ static void times_out(void)
 {
 	pthread_t t;
 
-	make(PTHREAD_PROCESS_PRIVATE, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, PTHREAD_MUTEX_ERRORCHECK);
+	make(PTHREAD_PROCESS_PRIVATE, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED,
+		PTHREAD_MUTEX_ERRORCHECK);
 	CHECK_EQ(pthread_mutex_lock(&m), 0);
 	CHECK_EQ(pthread_mutex_lock(&m), EDEADLK);
 	CHECK_EQ(pthread_create(&t, NULL, lock_timed, NULL), 0);
@@ -142,9 +143,11 @@ int main(void)
 {
 	make(PTHREAD_PROCESS_SHARED, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_STALLED, PTHREAD_MUTEX_NORMAL);
 	crowd();
-	make(PTHREAD_PROCESS_PRIVATE, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST, PTHREAD_MUTEX_ERRORCHECK);
+	make(PTHREAD_PROCESS_PRIVATE, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST,
+		PTHREAD_MUTEX_ERRORCHECK);
 	crowd();
-	make(PTHREAD_PROCESS_PRIVATE, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED, PTHREAD_MUTEX_NORMAL);
+	make(PTHREAD_PROCESS_PRIVATE, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED,
+		PTHREAD_MUTEX_NORMAL);
 	crowd();
 	owner_ends(1);
 	owner_ends(0);

@@ -1,10 +1,12 @@
-/* A recursive and an error-checking mutex locked before the first thread is made stay the locker's. */
+/* A recursive and an error-checking mutex that were locked before the first thread is made still
+ * belong to the locker. */
 #include "test.h"
 
 #include <errno.h>
 #include <pthread.h>
 
-static pthread_mutex_t r = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, e = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t r = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+	e = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 
 static void *other(void *arg)
 {

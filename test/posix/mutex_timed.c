@@ -1,4 +1,4 @@
-/* Timed locks: the time is kept on both clocks, errors come only when the lock is taken. */
+/* Timed locks: the time is kept on both clocks, errors come only when the lock is held. */
 #include "test.h"
 
 #include <errno.h>

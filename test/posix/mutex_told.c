@@ -1,6 +1,8 @@
-/* A mutex that stays libc's, here a process-shared one, is got by who waits for it when the process's own thread unlocks
- * it, not when a pause between two looks happens to end: on one virtual processor, after a few turns of whoever unlocked
- * it. On several, and on kernel threads, how many turns there are is up to the kernel: only that it gets it. */
+/* A thread that waits for a mutex that stays libc's, here a process-shared mutex, gets it when the
+ * process's own thread unlocks it, not when a pause between two attempts happens to end: on a
+ * single virtual processor, after a few turns of the unlocking thread. On several, and on kernel
+ * threads, the number of turns depends on the kernel: the test only checks that the thread gets
+ * it. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 
 #include "test.h"
 
-/* The pauses have grown to their full length, 2 ms, when NAP_US is over. */
+/* After NAP_US the pauses have grown to their full length, 2 ms. */
 enum { ROUNDS = 30, NAP_US = 20000, TURNS_MAX = 200 };
 
 static pthread_mutex_t m;
@@ -22,7 +24,7 @@ static void *get(void *arg)
 	return arg;
 }
 
-/* How many turns of the caller's the waiter needs. */
+/* Returns how many turns of the caller the waiter needs. */
 static long one_round(void)
 {
 	pthread_t t;
