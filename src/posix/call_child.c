@@ -114,6 +114,7 @@ static void *watch(void *unused)
 /* Starts the watcher. Returns the time of the next look in case the watcher cannot run. */
 static uint64_t patience(void)
 {
+	/* no data is published: the exchange only decides which thread starts the watcher */
 	if (!a_load_rlx(&waiting.watched) && !a_xchg_acqrel(&waiting.watched, 1) &&
 		kbi_body_start_closed(watch, NULL))
 		a_store_rlx(&waiting.watched, 0); /* the next caller tries again */

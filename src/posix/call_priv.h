@@ -1,6 +1,7 @@
 /* posix/call_priv.h - shared by the units call, call_wait, _queue, _transfer, _poll, _child,
  * _apart, _close and call_number: calls that may block in the kernel, made so that they block a
  * single lightweight thread and not its virtual processor.
+ *
  *  1. Try without blocking, by a system call of our own. In the common case this is all. A thread
  *    that took all data the last time begins with 2, which usually saves a system call that finds
  *    nothing.
@@ -8,6 +9,7 @@
  *  3. Sleep until the descriptor is ready (io/ready); try again.
  *  4. A call without a non-blocking form is libc's call; meanwhile the virtual processor is left to
  *    other threads.
+ *
  * A handler of the program that has run on the thread ends the call with EINTR where it would on
  * libc; if bytes were moved by then, their number is the result instead. A cancellation is acted
  * upon while the call waits. A descriptor is never made non-blocking: other processes may share it.
@@ -51,8 +53,8 @@ extern struct kbi_call_originals kbi_call_originals;
 
 #define KBI_CALL_REAL(name) \
 	((__typeof__(kbi_call_originals.name))(kbi_likely(kbi_call_originals.name) \
-	? (void *)kbi_call_originals.name : \
-						       kbi_libc_original(#name, (void **)&kbi_call_originals.name)))
+		? (void *)kbi_call_originals.name \
+		: kbi_libc_original(#name, (void **)&kbi_call_originals.name)))
 
 /* Defines a second name of a wrapper, whose own name in C is `function`. */
 #define KBI_CALL_ALIAS(alias_, of, function) \
@@ -280,6 +282,7 @@ static inline void kbi_call_note_received(int fd, long r, size_t n)
 
 static inline void kbi_call_changed(void)
 {
+	/* release: pairs with the acquire in settle (call_wait.c) */
 	a_add_acqrel(&kbi_call_changes, 1);
 }
 
@@ -299,8 +302,7 @@ struct kbi_call {
 	long (*attempt)(struct kbi_call *c);
 	/* NULL, or called once before the thread sleeps: 0, or the result */
 	long (*settle)(struct kbi_call *c);
-	/* the descriptor that an attempt uses: of the file that the call holds */
-	int fd;
+	int fd;                /* used by an attempt: of the file that the call holds */
 	int number;            /* the descriptor number that the program has given */
 	int out;               /* 1 + a private copy, used by an attempt that may block; 0: none */
 	uint64_t since;        /* kbi_hold_now before the first attempt, if that may move a part */
@@ -314,16 +316,14 @@ struct kbi_call {
 	uint8_t waits_anyway;  /* O_NONBLOCK is ignored */
 	uint8_t empty;         /* no first try was made, as nothing can have come */
 	uint8_t slept;         /* nothing had come even after other threads had run */
-	/* a socket from which nothing can come any more; a blocking call returns at once */
-	uint8_t shut;
+	uint8_t shut;          /* a socket without further input: a blocking call returns at once */
 	uint8_t inside;        /* an attempt is in progress: other threads cannot run */
 	int time_limit;        /* SO_RCVTIMEO or SO_SNDTIMEO; 0: none */
 	long late;             /* the result when the time is over */
 	uint64_t deadline;     /* or KBI_FOREVER */
 	const struct pollfd *set; /* instead of fd and events: ready if any of the set is */
 	nfds_t n_set;
-	/* bytes moved so far; they are the result unless the call is cancelled */
-	size_t done;
+	size_t done;           /* bytes moved so far: the result unless the call is cancelled */
 };
 
 #define KBI_CALL(...) { __VA_ARGS__, .late = -EAGAIN, .deadline = KBI_FOREVER }

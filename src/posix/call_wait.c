@@ -46,6 +46,7 @@ bool kbi_call_gate(int fd)
 
 void kbi_call_gate_open(int fd)
 {
+	/* release: pairs with the acquire in kbi_call_gate and kbi_call_gate_now */
 	a_store_rel(&gates[(unsigned)fd % GATES].busy, 0);
 }
 

@@ -1,4 +1,5 @@
 /* posix/cputimer.c - contract in cputimer.h.
+ *
  * A kernel thread, started with the first timer on another thread's clock, reads the clocks. A
  * thread cannot use more CPU time than passes, so the kernel thread sleeps until the first timer
  * may be due: at least a millisecond, and longer the longer the timer's thread has used nothing. If

@@ -2,12 +2,14 @@
  * A program takes a free word itself and writes the number that gettid gives. The kernel does not
  * know that number of a lightweight thread, so the kernel is only asked to sleep and to wake.
  * Priorities are not inherited.
+ *
  * In memory of this process, sleepers are parked. In memory shared by processes they sleep in the
  * kernel at the word itself, so the threads of all programs under Kochab exclude each other. An
  * owner that the kernel knows, and that is no lightweight thread, may belong to a program that
  * unlocks words by the kernel, and the kernel refuses to wake such sleepers: a thread that waits
  * for this owner leaves no mark, and looks again and again. A caller whose number is the kernel's
  * asks the kernel first, which serves its own sleepers by its own rules.
+ *
  * A waiter of FUTEX_WAIT_REQUEUE_PI sleeps at the first word and takes the second word when it is
  * woken: so no waiter is moved, and all are woken. */
 #include "posix/futex_owner.h"

@@ -63,6 +63,7 @@ KBI_POSIX_API void tss_delete(tss_t key)
 
 static bool run_round(void)
 {
+	/* acquire: pairs with the compare-and-swap in note */
 	uint32_t n = a_load_acq(&used);
 	bool any = false;
 
@@ -84,6 +85,7 @@ static bool run_round(void)
  * a destructor. */
 static void forget(void)
 {
+	/* acquire: pairs with the compare-and-swap in note */
 	for (pthread_key_t key = 0; key < a_load_acq(&used); key++)
 		if (pthread_getspecific(key))
 			pthread_setspecific(key, NULL);

@@ -1,4 +1,5 @@
 /* posix/libwait.c - libc's private futex calls. Contract in libwait.h.
+ *
  * The holder of a lock for which a thread waits here may be ready on this virtual processor: so the
  * thread is parked (sync/park), and its virtual processor goes on. A wait stays in the kernel
  *  - on a kernel thread that has no virtual processor, or has lent it,
@@ -10,6 +11,7 @@
  * A wake-up wakes up to its number of parked sleepers and as many of the kernel's: libc's code
  * checks again after each wake-up. So a sleeper in the kernel never depends on a parked thread that
  * was woken and has yet to run.
+ *
  * A child of fork calls libc's unlock before our atfork handler runs there; at the fork another
  * thread of the parent may have held a lock of the parking lot. The forking thread has a mark,
  * which its child has, too. A child of vfork has no such mark: it wakes its parent's threads, by

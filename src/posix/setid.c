@@ -213,6 +213,7 @@ static int everywhere(long nr, long a, long b, long c)
 		broadcast();
 	kbi_np_leave(kbi_self());
 	kbi_tcb_thaw();
+	/* release: pairs with the acquire of `busy` above */
 	a_store_rel(&busy, 0);
 	if (r == 0)
 		return 0;

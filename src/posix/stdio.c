@@ -179,10 +179,12 @@ static int number_of(FILE *f, int (*ask)(FILE *))
 {
 	for (;;) {
 		int fd = ask(f);
+		/* acquire: pairs with the release in set_number */
 		uint32_t number = (unsigned)fd < NUMBERS ? a_load_acq(&instead_of[fd]) : 0;
 
 		if (kbi_unlikely(number))
 			return (int)number - 1;
+		/* acquire: pairs with the release in set_copy */
 		if (kbi_likely(__atomic_load_n(&f->_fileno, __ATOMIC_ACQUIRE) == fd || fd < 0))
 			return fd;
 	}
