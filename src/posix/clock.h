@@ -2,7 +2,8 @@
  * a clockid_t in the kernel's form: a number, inverted, and the kind of clock. Main's number is the
  * process's; the number of any further thread is above all numbers of the kernel, and contains the
  * place of the descriptor and a check of the thread that uses it.
- * Callers: posix/time, posix/identity; programs. May be called in signal handlers. */
+ * Callers: posix/time, call_number, identity, cputimer; programs. May be called in signal
+ * handlers. */
 #ifndef KBI_CLOCK_H
 #define KBI_CLOCK_H
 

@@ -12,7 +12,8 @@
  * owner ends is marked here (the kernel walks the lists of kernel threads only). Between processes
  * normal, recursive, error-checking and robust kinds work, the last by a guardian (posix/guardian);
  * threads of another process cannot lend priority to our owner of a process-shared PI mutex.
- * Callers: posix/mutex, cond, thread. Runs on the caller. Waiting may switch. */
+ * Callers: posix/mutex, cond, sem, rwlock, proxy, stdio, identity, thread. Runs on the caller.
+ * Waiting may switch. */
 #include "posix/posix.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * thread that takes a robust mutex which other processes share gets a kernel thread that lends its
  * number as the owner, registers the thread's list of robust mutexes as its own, and does nothing
  * else.
- * Callers: posix/delegate; start, block_signals and may_be_lost also posix/sentry and posix/proxy.
+ * Callers: posix/delegate; start, block_signals and may_be_lost also posix/sentry, proxy and aside.
  * kbi_guardian_begin may switch. */
 #include "posix/posix.h"
 

@@ -2,8 +2,8 @@
  * or worked on its queue at the fork, do not exist in the child; a wake-up of such a thread, or a
  * hand-over to it, would be lost. So an object forgets its waiters when the child first waits for
  * it or wakes somebody, and its address is noted: any later waiter is real. Callers: posix/mutex,
- * cond, sem, rwlock, barrier, once; in the child only (kbi_posix_forked). A kernel-thread lock is
- * held for the table only. Never switches. */
+ * cond, sem, rwlock, barrier, once, fork; in the child only (kbi_posix_forked). A kernel-thread
+ * lock is held for the table only. Never switches. */
 #include "posix/posix.h"
 
 #include <string.h>

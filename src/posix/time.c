@@ -1,7 +1,7 @@
 /* posix/time.c - the functions that sleep. A lightweight thread sleeps on its virtual processor's
- * deadline heap; any other thread in libc's function. libc also serves the clocks that we do not. A
- * wait until a lightweight thread or the program has used some CPU time reads that clock again and
- * again.
+ * deadline heap; any other thread in libc's function. libc also serves the clocks that we do not,
+ * such as the process's CPU time where virtual processors are kernel threads. A wait until a
+ * lightweight thread or the program has used some CPU time reads that clock again and again.
  * Callers: programs. All may switch and are cancellation points. */
 #include "posix/call_priv.h"
 
