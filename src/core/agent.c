@@ -1,10 +1,11 @@
-/* core/agent.c - the polling agent of a VP: runs when none of its threads is ready, looks at every source,
- * resumes what it finds by a context switch; after a while without any it sleeps in one futex.
+/* core/agent.c - the polling agent of a VP. It runs when none of the VP's threads is ready, looks
+ * at every source and resumes the threads that it finds by a context switch; after a while without
+ * work it sleeps in a futex.
  *
- * No lost wake-up. Sleeper: doze = 1 and SLEEPING, full fence, look at every source once more, offer the domain,
- * futex. Whoever makes work for this VP: publish, full fence, look at doze, wake. One of the two sees the other.
- * Model: model/board.pml.
- * Runs on the VP's own stack with its own TLS; never preempted. */
+ * No lost wake-up. Sleeper: doze = 1 and SLEEPING, full fence, a last look at every source, offer
+ * the domain, futex. A thread that makes work for this VP: publish, full fence, look at doze, wake.
+ * At least one side sees the store of its partner. Model: model/board.pml. Runs on the VP's own
+ * stack with its own TLS; never preempted. */
 #include <errno.h>
 
 #include "base/option.h"
@@ -26,51 +27,56 @@ void (*kbi_agent_sleeps)(struct kbi_vp *vp);
 void (*kbi_agent_dozes)(struct kbi_vp *vp, bool asleep);
 
 enum {
-	SPINS_QUIET = 64,       /* looks before it says that it is idle: a conversation between VPs ends sooner */
+	SPINS_QUIET = 64,       /* looks before the VP says that it is idle: a conversation between VPs
+	                         * ends sooner */
 	SPINS_AN_EXCHANGE = 16, /* looks between two questions to the scheduler */
 	SPINS_A_SOURCE = 8,     /* looks between two questions to the kernel whether it has events */
 	SPINS_A_CLOCK = 32,     /* looks between two looks at the clock */
-	SPINS_A_DEADLINE = 8,   /* and where somebody has a deadline */
-	SPINS_EVENTS = 16,      /* instead of SPINS_QUIET, if nothing but the kernel's events can come */
-	NO_TIME = 1,            /* ns: no deadline is as early */
-	NET_FIRST = 1000000,    /* ns: first look of a sleeping monitor */
-	NET_LAST = 10000000,    /* ns: and its longest period */
+	SPINS_A_DEADLINE = 8,   /* and where a waiter has a deadline */
+	SPINS_EVENTS = 16,      /* instead of SPINS_QUIET, if only the kernel's events can come */
+	NO_TIME = 1,            /* ns: earlier than any deadline */
+	NET_FIRST = 1000000,    /* ns until a sleeping monitor first looks up */
+	NET_LAST = 10000000,    /* ns: its longest period */
 	DEADLOCK_AFTER = 1000000000,
-	SOURCE_OFTEN = 200000,  /* ns: between two questions for events, so that a sleeper leaves them to busy VPs */
-	SOURCE_NAP = 1000000,   /* ns: then it looks whether they still ask */
-	EVENTS_PART = 8,        /* of the time to poll for, if nothing but the kernel's events can come */
-	BACKOFF_MAX = 65536,    /* pushes: of a conversation, about a millisecond */
+	SOURCE_OFTEN = 200000,  /* ns between two questions for events, below which a sleeper leaves
+	                         * them to busy VPs */
+	SOURCE_NAP = 1000000,   /* ns until it looks whether busy VPs still ask */
+	EVENTS_PART = 8, /* the time to poll is divided by this if only the kernel's events can come */
+	BACKOFF_MAX = 65536,    /* pushes: about a millisecond of a conversation */
 	FINE = 400,             /* ns, with two VPs: tasks that are shorter stay where they are */
-	FEED = 1500,            /* ns, with two VPs: from idleness to the first task's end and back, whatever it does */
+	FEED = 1500,            /* ns, with two VPs: from idleness to the first task's end and back,
+	                         * whatever the task does */
 	FEED_LEAST = 500,
 	FINE_LEAST = 200,
 	FINE_SKIP_MAX = 4096,
-	FINE_SURE = 1024,       /* pushes: what several samples have said */
+	FINE_SURE = 1024,       /* pushes: the result of several samples */
 	TRIM_EVERY = 5000000,   /* ns */
-	COARSE = 10000,         /* ns: tasks that are longer on the whole are surely not fine */
+	COARSE = 10000,         /* ns: tasks that are longer on average are surely not fine */
 };
 
 struct idle {
-	uint64_t since; /* ns, when the clock was first read; 0: not yet */
-	uint64_t net;   /* ns, period at which a monitor looks up */
-	uint64_t looked; /* ns, when a monitor last looked */
+	uint64_t since; /* ns: when the clock was first read; 0: not yet */
+	uint64_t net;   /* ns: period at which a monitor looks up */
+	uint64_t looked; /* ns: when a monitor last looked */
 	struct kbi_ask ask;
 	uint32_t spins;
-	bool nudged;    /* was woken, perhaps only to look for work */
-	bool said;      /* deadlock was reported */
-	bool rested;    /* no wake-up came when it last slept, and all VPs are idle */
-	bool unwanted;  /* what it has been given was not worth the move: nothing else is to be expected soon */
+	bool nudged;    /* it was woken, perhaps only to look for work */
+	bool said;      /* a deadlock was reported */
+	bool rested;    /* no wake-up came in the last sleep, and all VPs are idle */
+	bool unwanted;  /* its last gift of tasks was not worth the move: no more work is expected
+	                 * soon */
 };
 
-/* ---- conversation ------------------------------------------------------------------------------ */
+/* ---- conversation ---------------------------------------------------------------------------- */
 
-/* The last task woken by mail out of the idle loop has run: was it a short run? */
+/* Judges the run of the task that mail woke from the idle loop: was it short? */
 static void judge(struct kbi_vp *vp)
 {
 	struct kb_thread *t = vp->idle_ran;
 
 	vp->idle_ran = NULL;
-	/* acquire: partner is the release in kbi_wait_sleep. It is ours only if it waits here again */
+	/* acquire: partner is the release in kbi_wait_sleep. The thread is ours only if it waits here
+	 * again */
 	if (a_load_acq(&t->task.state) != vp->waiting_here)
 		return;
 	if (kbi_sys_now() - vp->idle_ran_at < 2000)
@@ -79,10 +85,11 @@ static void judge(struct kbi_vp *vp)
 		t->chat = 0;
 }
 
-/* ---- grain --------------------------------------------------------------------------------------- */
+/* ---- grain ----------------------------------------------------------------------------------- */
 
-/* The more VPs help, the shorter are tasks that are worth their move; and the less may the feeding take besides: fine
- * tasks that come one by one to many hungry VPs end sooner than that. */
+/* Scales a limit to the number of VPs. The more VPs help, the shorter are the tasks that are worth
+ * moving; the feeding may take less, too: fine tasks that come singly to many hungry VPs end sooner
+ * than that. */
 static uint64_t among(uint64_t two, uint64_t least)
 {
 	uint64_t v = 2 * two / kbi_vp_n;
@@ -90,25 +97,28 @@ static uint64_t among(uint64_t two, uint64_t least)
 	return v > least ? v : least;
 }
 
-/* The VP was idle and has got tasks of others. */
+/* Notes that the VP was idle and has got tasks of another VP. */
 static void fed(struct kbi_vp *vp, uint64_t taken)
 {
 	vp->fed_before = taken;
 	vp->fed_at = kbi_sys_now();
 }
 
-/* It has nothing to run again: was it worth the move? A task costs its giver and its joiner some 100 ns each to part
- * with; tasks that ran for less than that are better done where they are. A single one always took a microsecond, all
- * cold; without FEED fine tasks that come one by one, because they are shared at once, would be taken for coarse and
- * shared at once for ever. If nobody monitors, nobody would see that tasks have become longer since. True: it was not. */
+/* Decides, when the VP has nothing to run again, whether the tasks were worth the move. A task
+ * costs its giver and its joiner some 100 ns each to part with; tasks that ran for less are better
+ * run where they are. A single task always took a microsecond, with cold caches: without FEED, fine
+ * tasks that come singly, because they are shared at once, would be taken for coarse tasks and
+ * shared at once for ever. Without a monitor nobody would notice that tasks have become longer.
+ * Returns true if the move was not worth it. */
 static bool weigh(struct kbi_vp *vp)
 {
 	uint64_t n = vp->s->taken - vp->fed_before;
 	uint32_t b = a_load_rlx(&kbi_crowd.fine);
-	bool coarse = kbi_sys_now() - vp->fed_at >= n * among(FINE, FINE_LEAST) + among(FEED, FEED_LEAST);
+	bool coarse = kbi_sys_now() - vp->fed_at >=
+		n * among(FINE, FINE_LEAST) + among(FEED, FEED_LEAST);
 
 	if (coarse)
-		b /= 8; /* the kernel may have held this VP: one look is not enough to be sure */
+		b /= 8; /* the kernel may have held this VP: a single look is not enough to be sure */
 	else if (b < FINE_SKIP_MAX && kbi_options.tick_ms > 0)
 		b = b * 2 + 64;
 	if (a_load_rlx(&kbi_crowd.fine) != b)
@@ -117,7 +127,7 @@ static bool weigh(struct kbi_vp *vp)
 	return !coarse && b >= FINE_SURE;
 }
 
-/* ---- publishing what this VP does ---------------------------------------------------------------- */
+/* ---- publishing what this VP does ------------------------------------------------------------ */
 
 static void set_idle(struct kbi_vp *vp, enum kbi_sched_idle what)
 {
@@ -136,7 +146,8 @@ static void set_idle(struct kbi_vp *vp, enum kbi_sched_idle what)
 	a_store_rlx(&vp->s->idle, what);
 }
 
-/* The pollers option: a place among those that may poll. */
+/* Takes a place among the VPs that may poll under the option pollers. Returns false if all are
+ * taken. */
 static bool poller_enter(struct kbi_vp *vp)
 {
 	uint32_t limit = kbi_options.pollers;
@@ -159,13 +170,14 @@ static void poller_leave(struct kbi_vp *vp)
 	a_sub_rlx(&kbi_crowd.pollers, 1);
 }
 
-/* ---- how long it is idle ------------------------------------------------------------------------- */
+/* ---- how long it is idle --------------------------------------------------------------------- */
 
-/* One word, so that whoever reads it sees one moment: the time without a thread to run, or, as long as it has none
- * (IDLE_NOW), that less the time at which it ran out of them. */
+/* A single word, so that a reader sees a single moment: the time without a thread to run, or, while
+ * the VP has none (IDLE_NOW), that time less the time at which it ran out of threads. */
 #define IDLE_NOW (UINT64_C(1) << 63)
 
-/* Only if somebody asks: a message from VP to VP would wait for the second look at the clock. */
+/* Starts the clock only if it has been asked for: a message from VP to VP would wait for the second
+ * look at the clock. */
 static void idle_begins(struct kbi_vp *vp)
 {
 	if (kbi_unlikely(a_load_rlx(&kbi_crowd.clocked)))
@@ -190,13 +202,15 @@ uint64_t kbi_agent_idle_ns(struct kbi_vp *vp)
 	return was & IDLE_NOW ? (was + kbi_sys_now()) & ~IDLE_NOW : was;
 }
 
-/* ---- the monitor's duty ----------------------------------------------------------------------------- */
+/* ---- the monitor's duty ---------------------------------------------------------------------- */
 
-/* Tasks are thought to be fine, but on w they are not, or the kernel holds w: one look is not enough to be sure.
- * True: they are not any more, and those that w has kept may go. */
+/* Returns true if tasks were thought to be fine and are not any more: then the tasks that w has
+ * kept may go. If they are coarse on w, or the kernel holds w, a single look is not enough to be
+ * sure. */
 static bool is_coarse(struct kbi_vp *w, uint64_t now)
 {
-	uint64_t n = kbi_vp_turns(w), turns = n - a_xchg_rlx(&w->seen_turns, n), since = now - a_xchg_rlx(&w->seen_at, now);
+	uint64_t n = kbi_vp_turns(w), turns = n - a_xchg_rlx(&w->seen_turns, n),
+		since = now - a_xchg_rlx(&w->seen_at, now);
 	uint32_t b = a_load_rlx(&kbi_crowd.fine);
 
 	if (kbi_likely(!b) || since < NET_FIRST / 2 || turns * COARSE > since || !kbi_vp_backlog(w))
@@ -205,12 +219,12 @@ static bool is_coarse(struct kbi_vp *w, uint64_t now)
 	return b / 8 == 0;
 }
 
-/* Work waits behind a thread that has not switched since the last look, or is kept there for no reason: its VP gets
- * the tick, which gives the waiting work away. */
+/* Returns true if work waits behind a thread that has not switched since the last look, or is kept
+ * there for no reason: its VP then gets the tick, which gives the waiting work away. */
 static bool stuck(struct kbi_vp *w, uint64_t now)
 {
 	uint64_t n = kbi_vp_progress(w);
-	/* several may monitor: each look counts for all */
+	/* several VPs may monitor: each look counts for all */
 	bool moved = a_xchg_rlx(&w->seen_progress, n) != n;
 
 	if (a_load_rlx(&w->s->idle) != KBI_IDLE_BUSY || (!is_coarse(w, now) && moved))
@@ -233,7 +247,7 @@ static void monitor(struct kbi_vp *vp, struct idle *idle)
 {
 	uint64_t now = kbi_sys_now();
 
-	/* with a quantum the lookout sends ticks, and knows which calls they must not end */
+	/* with a quantum the lookout sends ticks, and knows the calls that they must not end */
 	if (kbi_options.quantum || now - idle->looked < NET_FIRST)
 		return;
 	idle->looked = now;
@@ -242,11 +256,12 @@ static void monitor(struct kbi_vp *vp, struct idle *idle)
 			kbi_preempt_send(kbi_vps[i]);
 }
 
-/* vp is busy from now on and may have been the last that looked up now and then, or all were asleep for long: one of
- * the sleepers begins to. It costs a system call at most once a nap of that monitor.
- * No gap: vp has taken itself off idle_count and looks, behind the fence, whether anybody polls, monitors or dozes.
- * A sleeper gives up polling or monitoring, says that it dozes, and looks at idle_count behind its own fence. If it
- * missed that vp is busy, vp sees it doze and nothing else; if vp saw it poll or monitor, it has yet to look. */
+/* Chooses a new monitor among the sleepers. vp is busy from now on and may have been the last VP
+ * that looked up now and then, or all have slept for long. This costs a system call at most once a
+ * nap of that monitor. No gap: vp has taken itself off idle_count, and behind the fence looks
+ * whether any VP polls, monitors or dozes. A sleeper gives up polling or monitoring, says that it
+ * dozes, and looks at idle_count behind its own fence. If the sleeper missed that vp is busy, vp
+ * sees it doze and sees nothing else; if vp saw it poll or monitor, the sleeper has yet to look. */
 static void appoint_monitor(struct kbi_vp *vp)
 {
 	if (kbi_vp_n == 1 || kbi_options.tick_ms == 0)
@@ -258,16 +273,17 @@ static void appoint_monitor(struct kbi_vp *vp)
 		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
 		uint32_t doze = a_load_rlx(&w->doze);
 
-		if ((doze == KBI_DOZE_YES || doze == KBI_DOZE_SOURCE) && a_cas_acqrel(&w->doze, &doze, KBI_DOZE_MONITOR)) {
+		if ((doze == KBI_DOZE_YES || doze == KBI_DOZE_SOURCE) &&
+		    a_cas_acqrel(&w->doze, &doze, KBI_DOZE_MONITOR)) {
 			kbi_vp_wake_body(w, doze);
 			return;
 		}
 	}
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------ */
+/* ---- looking --------------------------------------------------------------------------------- */
 
-/* The domains of sleepers that watch memory words: the poller looks for them. */
+/* Polls the domains of sleepers that watch memory words. */
 static void poll_others(struct kbi_vp *vp)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
@@ -286,7 +302,8 @@ static struct kbi_task *look(struct kbi_vp *vp, uint64_t now)
 	return kbi_vp_pop(vp);
 }
 
-/* Also asks the scheduler, whose words other VPs write; a message needs no such look. */
+/* Looks, and asks the scheduler, too, whose words other VPs write. A message needs no such
+ * question. */
 static struct kbi_task *look_around(struct kbi_vp *vp)
 {
 	struct kbi_task *t = look(vp, 0);
@@ -297,7 +314,8 @@ static struct kbi_task *look_around(struct kbi_vp *vp)
 	return kbi_vp_pop(vp);
 }
 
-/* One of many: the clock costs more than the rest of a look, so it is read for deadlines at the first and every few. */
+/* Looks as part of a long series: the clock costs more than the rest of a look, so it is read for
+ * deadlines at the first look and then at every few looks. */
 static struct kbi_task *look_again(struct kbi_vp *vp, uint32_t spins)
 {
 	if (spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1)
@@ -305,7 +323,7 @@ static struct kbi_task *look_again(struct kbi_vp *vp, uint32_t spins)
 	return look(vp, spins % SPINS_A_DEADLINE ? NO_TIME : 0);
 }
 
-/* ---- sleeping in the kernel ----------------------------------------------------------------------------- */
+/* ---- sleeping in the kernel ------------------------------------------------------------------ */
 
 static void take_back(struct kbi_vp *vp)
 {
@@ -321,7 +339,8 @@ static void take_back(struct kbi_vp *vp)
 	}
 }
 
-/* How long it may sleep, ns: until its next deadline; while others are busy it looks up for stuck queues. */
+/* Returns how long vp may sleep, ns: until its next deadline; while other VPs are busy it looks up
+ * for stuck queues. */
 static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *monitoring)
 {
 	uint64_t at = kbi_vp_first_deadline(vp), left = at == UINT64_MAX ? at : at > now ? at - now : 0;
@@ -343,10 +362,11 @@ static bool sleep_in_futex(struct kbi_vp *vp, uint64_t left)
 {
 	struct timespec ts = kbi_sys_timespec(left);
 
-	return kbi_sys_futex_wait(&vp->doze, KBI_DOZE_YES, left == UINT64_MAX ? NULL : &ts) == -ETIMEDOUT;
+	return kbi_sys_futex_wait(&vp->doze, KBI_DOZE_YES, left == UINT64_MAX ? NULL : &ts) ==
+	       -ETIMEDOUT;
 }
 
-/* True: nobody woke it. */
+/* Sleeps with the domain offered. Returns true if no wake-up came. */
 static bool doze(struct kbi_vp *vp, uint64_t left, bool in_source)
 {
 	bool over;
@@ -359,13 +379,15 @@ static bool doze(struct kbi_vp *vp, uint64_t left, bool in_source)
 	return over;
 }
 
-/* A busy VP asks for events so often that nobody need sleep where they come. */
+/* Returns true if a busy VP asks for events so often that no sleeper is needed there. */
 static bool source_is_served(uint64_t now)
 {
-	return a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n && now - a_load_rlx(&kbi_source.looked) < SOURCE_OFTEN;
+	return a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n &&
+	       now - a_load_rlx(&kbi_source.looked) < SOURCE_OFTEN;
 }
 
-/* Somebody waits for events and nobody sleeps where they come: this VP does. *nap: or looks up after that time. */
+/* Returns true if this VP becomes the sleeper in the source: threads wait for events and no VP
+ * sleeps there. Else sets *nap to the time after which this VP looks up, ns. */
 static bool become_source_sleeper(uint64_t now, uint64_t *nap)
 {
 	*nap = UINT64_MAX;
@@ -377,7 +399,8 @@ static bool become_source_sleeper(uint64_t now, uint64_t *nap)
 	return false;
 }
 
-/* It woke up there. release: partner is the acquire of the next one; they use one buffer. */
+/* Ends the sleep in the source. release: partner is the acquire of the next sleeper; both use the
+ * same buffer. */
 static void leave_source(struct kbi_vp *vp, bool slept)
 {
 	if (slept)
@@ -385,7 +408,8 @@ static void leave_source(struct kbi_vp *vp, bool slept)
 	a_store_rel(&kbi_source.sleeper, 0);
 }
 
-/* Every VP sleeps, nobody has a deadline or waits for signals, and no kernel thread is left that could wake anybody. */
+/* Returns true if every VP sleeps, nobody has a deadline or waits for signals, and no kernel thread
+ * is left that could wake a thread. */
 static bool nothing_can_happen(struct kbi_vp *vp)
 {
 	if (a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n || kbi_foreign_count() > 0 ||
@@ -394,14 +418,16 @@ static bool nothing_can_happen(struct kbi_vp *vp)
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *w = kbi_vps[i];
 
-		if (a_load_rlx(&w->n_watches) || a_load_rlx(&w->next_deadline) != UINT64_MAX || (w != vp && !a_load_rlx(&w->doze)))
+		if (a_load_rlx(&w->n_watches) || a_load_rlx(&w->next_deadline) != UINT64_MAX ||
+		    (w != vp && !a_load_rlx(&w->doze)))
 			return false;
 	}
 	return true;
 }
 
-/* Gives back memory of free stacks. While VPs are busy it trims a few now and then: stacks are used again soon then, and
- * each trim costs the other processors a moment, as they forget its pages. */
+/* Gives back memory of free stacks; returns true if it did. While VPs are busy it trims only a few
+ * now and then: stacks are used again soon then, and each trim costs the other processors a moment,
+ * as they forget its pages. */
 static bool trim_stacks(struct kbi_vp *vp, const struct idle *idle, uint64_t now)
 {
 	if (!kbi_stack_is_used(vp->id + 1) || (!idle->rested && now - vp->trimmed_at < TRIM_EVERY))
@@ -411,7 +437,8 @@ static bool trim_stacks(struct kbi_vp *vp, const struct idle *idle, uint64_t now
 	return true;
 }
 
-/* Returns a task that turned up at the last look, or NULL: to be called again when nothing has turned up. */
+/* Sleeps in the kernel. Returns a task that turned up at the last look, or NULL: to be called again
+ * when nothing has turned up. */
 static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 {
 	struct kbi_task *t;
@@ -465,7 +492,8 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	return NULL;
 }
 
-/* A wake-up to look for work that led to nothing: the next one comes later. */
+/* Learns from a wake-up to look for work: after a wake-up that led to nothing the next comes
+ * later. */
 static void learn(struct idle *idle, bool gained)
 {
 	uint32_t b = a_load_rlx(&kbi_crowd.backoff);
@@ -480,14 +508,15 @@ static void learn(struct idle *idle, bool gained)
 	a_store_rlx(&kbi_crowd.backoff, b);
 }
 
-/* If no VP runs a thread what comes is the kernel's events, and those wake a sleeper by themselves: to ask for them
- * again and again costs more than that sooner. */
+/* Returns true if this VP has nothing to poll for but the kernel's events. If no VP runs a thread
+ * only those can come, and they wake a sleeper by themselves: to ask for them again and again costs
+ * more than an earlier answer saves. */
 static bool waits_for_events(const struct kbi_vp *vp)
 {
 	return !a_zero32_rlx(&kbi_source.waiting) && !a_load_rlx(&vp->n_watches);
 }
 
-/* How long to poll, ns. */
+/* Returns how long to poll, ns. */
 static uint64_t patience(const struct kbi_vp *vp)
 {
 	uint64_t whole = (uint64_t)kbi_options.spin_us * 1000;
@@ -497,13 +526,13 @@ static uint64_t patience(const struct kbi_vp *vp)
 	return kbi_vp_n == 1 ? 0 : whole / EVENTS_PART;
 }
 
-/* Looks before it says that it is idle. */
+/* Returns the number of looks before the VP says that it is idle. */
 static uint32_t quiet(const struct kbi_vp *vp)
 {
 	return kbi_vp_n == 1 && waits_for_events(vp) ? SPINS_EVENTS : SPINS_QUIET;
 }
 
-/* False: it has polled long enough, or others poll and it may not. */
+/* Returns false if the VP has polled long enough, or other VPs poll and it may not. */
 static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 {
 	uint64_t now;
@@ -522,7 +551,7 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 		return true;
 	poll_others(vp);
 	kbi_stack_surrender_if_asked(vp->id + 1);
-	/* who has the work that it polls for may be waiting for this processor */
+	/* the thread that has the expected work may be waiting for this processor */
 	if (kbi_unlikely(a_load_rlx(&kbi_crowd.crammed)))
 		kbi_sys_yield();
 	now = kbi_sys_now();
@@ -530,12 +559,12 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 		idle->since = now;
 	kbi_ask_for_work(vp, &idle->ask, now);
 	if (now - idle->since >= NET_FIRST && kbi_options.tick_ms > 0)
-		monitor(vp, idle); /* while it polls for long nobody else does */
-	/* who has sent the tick has its answer soon */
+		monitor(vp, idle); /* while this VP polls for long, no other VP monitors */
+	/* a VP that has sent the tick gets its answer soon */
 	return now - idle->since < patience(vp) << (idle->ask.ticked != UINT64_MAX);
 }
 
-/* It may sleep for good while all are idle. */
+/* Wakes the lookout and the standstill watcher: both may sleep for good while all VPs are idle. */
 static void tell_lookout(void)
 {
 	a_fence_after_rmw(); /* set_idle's. Partners: the fences in lookout.c and standstill.c */
@@ -564,7 +593,8 @@ static struct kbi_task *find(struct kbi_vp *vp)
 		t = sleep_in_kernel(vp, &idle);
 		if (t)
 			break;
-		/* after a mere timeout it has polled since long ago: it goes back to sleep at once */
+		/* after a mere time-out it goes back to sleep at once, as if it had polled for long
+		 * already */
 		idle.unwanted = false;
 		idle.since = idle.nudged ? 0 : 1;
 		idle.spins = idle.nudged ? 0 : UINT32_MAX / SPINS_A_CLOCK * SPINS_A_CLOCK - 1;
@@ -579,7 +609,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	}
 	kbi_solo_unpark(vp);
 	if (vp->s->taken != taken)
-		fed(vp, taken); /* behind that system call, or fine tasks look coarse */
+		fed(vp, taken); /* not before that system call: fine tasks would look coarse */
 	idle_ends(vp);
 	return t;
 }
@@ -588,8 +618,9 @@ void kbi_agent_run(struct kbi_body *me)
 {
 	struct kbi_vp *vp = me->vp;
 
-	vp->fp_now = kbi_fp_get(); /* a context's first entry loads what it was made with */
-	/* none: a thread that came back from a blocking call has left me here. Or another VP than before, which it took */
+	vp->fp_now = kbi_fp_get(); /* a context's first entry loads the words it was made with */
+	/* NULL: a thread that came back from a blocking call has left this worker. Or a new VP, which
+	 * that thread took */
 	while ((vp = me->vp)) {
 		struct kbi_task *t = kbi_run_next(vp);
 

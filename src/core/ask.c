@@ -1,5 +1,5 @@
-/* core/ask.c - a VP that has nothing to run, or soon will have nothing, asks another one for some of its work. Contract in
- * ask.h. On the agent's stack, or at a thread's end. */
+/* core/ask.c - a VP that has nothing to run, or will soon have nothing, asks another VP for some of
+ * its work. Contract in ask.h. Runs on the agent's stack, or at a thread's end. */
 #include "core/ask.h"
 
 #include "base/option.h"
@@ -7,11 +7,12 @@
 #include "os/sys.h"
 
 enum {
-	ASK_EVERY = 5000, /* ns: between two questions */
-	WORTH = 1000,     /* ns: turns that are shorter are not asked for */
+	ASK_EVERY = 5000, /* ns between two requests */
+	WORTH = 1000,     /* ns: no request for shorter turns */
 };
 
-/* Who has most that could run here, by what they have published; NULL: nobody has. */
+/* Returns the busy VP with the most work that could run here, by the load that it has published;
+ * NULL: there is none. */
 static struct kbi_vp *richest(const struct kbi_vp *vp)
 {
 	struct kbi_vp *best = NULL;
@@ -32,25 +33,30 @@ static struct kbi_vp *richest(const struct kbi_vp *vp)
 static void say_wanted(struct kbi_vp *w)
 {
 	a_store_rlx(&w->wanted, 1);
-	/* release: partner is the exchange in kbi_board_scan, in the look that then sees that it is wanted */
+	/* release: partner is the exchange in kbi_board_scan; the look that follows it then sees
+	 * `wanted` */
 	a_store_rel(&w->board.marked, 1);
 }
 
-/* The richest, w, is to give some of its work. At first it is told so, which it sees at its next switch. If it has not
- * switched by the next look it gets the tick, once for that thread's turn: the handler gives this VP its share. */
+/* Requests some work of w, the richest VP. First w is told, and sees that at its next switch. If w
+ * has not switched by the next look it gets the tick, once in that thread's turn: the handler then
+ * gives this VP its share. */
 static void ask(struct kbi_vp *w, struct kbi_ask *a, uint64_t turns)
 {
 	if (!a_load_rlx(&w->wanted)) {
 		say_wanted(w);
-	} else if (turns == a->turns && turns != a->ticked && kbi_options.tick_ms > 0 && !kbi_options.quantum) {
+	} else if (turns == a->turns && turns != a->ticked && kbi_options.tick_ms > 0 &&
+	    !kbi_options.quantum) {
 		a->ticked = turns;
 		kbi_preempt_send(w);
 	}
 }
 
-/* A busy VP looks around after so many switches, which are long if its threads compute. This one has polled for longer
- * than a message takes, and gets nothing: it says so. But threads that end sooner than they could move are kept, if that
- * is known or not. With a quantum the lookout sends the ticks, which knows the calls that they must not end. */
+/* A busy VP looks around after a number of switches; those are far apart if its threads compute.
+ * This VP has polled for longer than a message takes and got nothing, so it makes a request.
+ * Threads that end sooner than they could move stay where they are, whether that is known (`fine`)
+ * or not (WORTH). With a quantum only the lookout sends ticks, because it knows the calls that a
+ * tick must not end. */
 void kbi_ask_for_work(struct kbi_vp *vp, struct kbi_ask *a, uint64_t now)
 {
 	uint64_t turns, since = now - a->at;
@@ -67,20 +73,22 @@ void kbi_ask_for_work(struct kbi_vp *vp, struct kbi_ask *a, uint64_t now)
 	a->turns = turns;
 }
 
-/* Where threads compute an answer takes as long as a turn of theirs. So who has been given some by others and begins with
- * the last of them asks already now, if they were no fine ones. */
+/* Where threads compute, the answer to a request takes as long as a turn. So a VP that was given
+ * tasks, and begins with the last of them, makes its request already now, unless the tasks were
+ * fine. */
 void kbi_ask_ahead(struct kbi_vp *vp)
 {
 	uint64_t n = vp->s->taken - vp->fed_before;
 	struct kbi_vp *w;
 
-	/* once: they may have made others since */
+	/* only once for each gift: its threads may have made more since */
 	if (vp->asked_ahead == vp->s->taken)
 		return;
 	vp->asked_ahead = vp->s->taken;
-	if (!vp->private_ready || a_load_rlx(&kbi_crowd.fine) || kbi_sys_now() - vp->fed_at < n * WORTH + ASK_EVERY)
+	if (!vp->private_ready || a_load_rlx(&kbi_crowd.fine) ||
+	    kbi_sys_now() - vp->fed_at < n * WORTH + ASK_EVERY)
 		return;
-	/* so that its load is known */
+	/* publishes vp's load */
 	if (kbi_vp_exchange(vp, KBI_POLL_SWITCH))
 		return;
 	w = richest(vp);

@@ -1,23 +1,25 @@
-/* core/ask.h - VPs ask each other for work; only where a VP's ready tasks are its own (private_ready).
- * Callers: core/agent, core/thread. */
+/* core/ask.h - steal requests: an idle VP asks a busy VP for some of its ready tasks. Only where a
+ * VP's ready tasks are private to it (private_ready). Callers: core/agent, core/thread. */
 #ifndef KBI_ASK_H
 #define KBI_ASK_H
 
 #include "core/vp.h"
 
-/* What an idle VP remembers; owner only. */
+/* An idle VP's memory of its requests; owner only. */
 struct kbi_ask {
-	uint64_t at;               /* ns, when it last looked who could give it work: */
-	const struct kbi_vp *rich; /* who, NULL: nobody, */
-	uint64_t turns;            /* and how many turns its threads had had */
-	uint64_t ticked;           /* and at how many of them it got the tick; UINT64_MAX: it did not */
+	uint64_t at;               /* ns: when it last looked for a VP that could give work */
+	const struct kbi_vp *rich; /* that VP; NULL: none */
+	uint64_t turns;            /* the number of turns that rich's threads had had then */
+	uint64_t ticked; /* the number of turns at which rich got the tick; UINT64_MAX: it got none */
 };
 
-/* vp has polled for longer than a message takes. now: ns. */
+/* Asks the richest VP for work. The caller, vp, has polled for longer than a message takes. now:
+ * ns. */
 void kbi_ask_for_work(struct kbi_vp *vp, struct kbi_ask *a, uint64_t now);
+/* Asks for work while vp still has its last task. */
 void kbi_ask_ahead(struct kbi_vp *vp);
-/* A thread of vp has ended, t is next: if it is the last of those that others have given to vp when that was idle, vp asks
- * ahead. Gives t. */
+/* Called when a thread of vp has ended and t is next. If t is the last task that vp was given while
+ * it was idle, vp asks ahead. Returns t. */
 static inline struct kbi_task *kbi_ask_at_end(struct kbi_vp *vp, struct kbi_task *t)
 {
 	if (kbi_unlikely(vp->fed_at) && t && !vp->first && !vp->s->pq.head)

@@ -1,17 +1,19 @@
-/* core/body_birth.c - children that their caller's kernel thread cannot wait for, or cannot make. Contract in body_birth.h.
+/* core/body_birth.c - children that their caller's kernel thread cannot wait for, or cannot make.
+ * Contract in body_birth.h.
  *
- * The thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record (os/libstub), and goes to a stack
- * there. The child goes on with these registers where the call was made.
- * With the caller's memory (vfork, posix_spawn) the calling process makes it, and waits until it has executed something or
- * ended: all signals are blocked as the kernel would have it, but that of os/everywhere, for the other processes wait for
- * the answer, and nothing is on the caller's stack, which may be the child's. The kernel's own wait (CLONE_VFORK) takes
- * no signal.
- * Where the caller has a seccomp filter that no child may have, it asks the supervisor (body_children): the child has what
- * else it would have had from the caller's kernel thread (os/heritage). With memory of its own (fork) it copies the
- * program's while all others stand still (body_fork). With the caller's it has the supervisor's, which is the same. A
- * thread with an identity of its own is refused: its children would have another one.
- * A record is used again when its caller has gone on and its child uses it no more, as the kernel says
- * (CLONE_CHILD_CLEARTID). */
+ * A thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record
+ * (os/libstub), and goes to a stack in that record. The child goes on with these registers where
+ * the call was made. With the caller's memory (vfork, posix_spawn) the calling process makes the
+ * child, and waits until the child has executed a program or ended. Meanwhile all signals are
+ * blocked, as the kernel would have it, but for os/everywhere's signal, because the other processes
+ * wait for its answer; and nothing lies on the caller's stack, which may be the child's. The
+ * kernel's own wait (CLONE_VFORK) takes no signal. If the caller has a seccomp filter that no child
+ * may have, it asks the supervisor (body_children): the child gets the rest of the caller's
+ * attributes (os/heritage). With memory of its own (fork) the child copies the program's memory
+ * while all processes stand still (body_fork). With the caller's memory it gets the supervisor's,
+ * which is the same memory. A thread with an identity of its own is refused: its children would
+ * have another identity. A record is used again when its caller has gone on and its child needs it
+ * no more, as the kernel reports (CLONE_CHILD_CLEARTID). */
 #include "core/body_birth.h"
 
 #include <errno.h>
@@ -35,20 +37,20 @@ enum { WAITS = 32768, BEGINS = 16384 /* bytes of stacks */, MASK_BYTES = 8 };
 struct birth {
 	struct kbi_libstub_call_apart call;   /* the caller's */
 	struct kbi_libstub_call_apart childs; /* where the child goes on */
-	struct birth *next;                   /* constant once it is in the list */
-	long arg[ARGUMENTS];                  /* clone's, whatever was called */
+	struct birth *next;                   /* constant once b is in the list */
+	long arg[ARGUMENTS];                  /* clone's arguments, whatever function was called */
 	void *tp;
 	struct kbi_heritage heritage;
-	bool sealed;                          /* the rest cannot be given */
-	uint64_t sigchld[4];                  /* the program's action, as the kernel has it */
-	a32 begun;                            /* the child needs childs no more */
+	bool sealed; /* the caller's other attributes cannot be given to a child */
+	uint64_t sigchld[4];                  /* the program's action in the kernel's form */
+	a32 begun;                            /* the child does not need `childs` any more */
 	char waits[WAITS], begins[BEGINS] __attribute__((aligned(16)));
 };
 
 static aptr records;
-static const uint64_t *(*programs_sigchld)(void); /* NULL: callers make them themselves */
+static const uint64_t *(*programs_sigchld)(void); /* NULL: callers make the children themselves */
 
-/* ---- records ------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static long waits(struct kbi_libstub_call_apart *call);
 
@@ -74,16 +76,19 @@ static struct birth *take(void)
 	for (struct birth *b = a_load_acq(&records); b; b = b->next) {
 		uint32_t no = 0;
 
-		/* acquire: partners are the store of 0 in kbi_libstub_go, and the kernel's at the child's end */
-		if (!a_load_rlx(&b->call.used) && !a_load_acq(&b->call.tid) && a_cas_acq(&b->call.used, &no, 1))
+		/* acquire: partners are the store of 0 in kbi_libstub_go, and the kernel's store at the
+		 * child's end */
+		if (!a_load_rlx(&b->call.used) && !a_load_acq(&b->call.tid) &&
+		    a_cas_acq(&b->call.used, &no, 1))
 			return b;
 	}
 	return new_record();
 }
 
-/* ---- the caller ---------------------------------------------------------------------------------------------------- */
+/* ---- the caller ------------------------------------------------------------------------------ */
 
-/* Handlers that the supervisor would share; a word of the child's that says when its memory is free, which we need. */
+/* Returns true for flags that would change the supervisor's own handlers, or would need the child's
+ * word that says when its memory is free: that word is needed here. */
 static bool is_odd(long flags)
 {
 	return flags & CLONE_VM && flags & (CLONE_SIGHAND | CLONE_CHILD_CLEARTID);
@@ -94,12 +99,13 @@ static long refuse(void)
 	static a32 said;
 
 	if (!a_xchg_rlx(&said, 1))
-		kbi_sys_message("clone of a process with CLONE_SIGHAND, or with CLONE_VM and CLONE_CHILD_CLEARTID, is refused "
-				"where a seccomp filter is used: ENOSYS");
+		kbi_sys_message("clone of a process with CLONE_SIGHAND, or with CLONE_VM and "
+				"CLONE_CHILD_CLEARTID, is refused where a seccomp filter is used: ENOSYS");
 	return -ENOSYS;
 }
 
-/* In the call, on the caller's stack; its registers are kept when this returns. */
+/* Takes a record for the call, on the caller's stack. Returns the record or -errno; the caller's
+ * registers are kept when this returns. */
 static long asked(long flags, long arg[6])
 {
 	const uint64_t every = ~kbi_everywhere_bit();
@@ -126,7 +132,7 @@ static long asked(long flags, long arg[6])
 static long make_here(struct birth *b);
 static long make_by_supervisor(struct birth *b);
 
-/* On the record's stack, signals blocked. */
+/* Makes the child and waits for it, on the record's stack with signals blocked. */
 static long waits(struct kbi_libstub_call_apart *call)
 {
 	struct birth *b = (struct birth *)call;
@@ -137,15 +143,16 @@ static long waits(struct kbi_libstub_call_apart *call)
 	b->tp = b->arg[FLAGS] & CLONE_SETTLS ? (void *)b->arg[TLS] : kbi_tp_get();
 #endif
 	pid = programs_sigchld ? make_by_supervisor(b) : make_here(b);
-	/* acquire: partner is the kernel's store, when the child has executed another program or ended */
+	/* acquire: partner is the kernel's store, when the child has executed another program or
+	 * ended */
 	while (pid > 0 && b->arg[FLAGS] & CLONE_VFORK && (tid = a_load_acq(&call->tid)))
 		kbi_sys_futex_wait_shared(&call->tid, tid, NULL);
 	return pid;
 }
 
-/* ---- the child ----------------------------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
-/* Signals are blocked as they are in its maker. */
+/* Goes on as the child. Signals are blocked as they are in its maker. */
 static KBI_NOINLINE KBI_NORETURN void becomes(struct birth *b)
 {
 #if KBI_HAVE_TP
@@ -158,7 +165,7 @@ static KBI_NOINLINE KBI_NORETURN void becomes(struct birth *b)
 	kbi_libstub_go(&b->childs, 0, &b->begun);
 }
 
-/* With the caller's memory. */
+/* Begins a child with the caller's memory. */
 static int shares(void *birth)
 {
 	struct birth *b = birth;
@@ -170,7 +177,7 @@ static int shares(void *birth)
 	becomes(b);
 }
 
-/* ---- its maker ------------------------------------------------------------------------------------------------ */
+/* ---- its maker ------------------------------------------------------------------------------- */
 
 static long make_sharing(struct birth *b)
 {
@@ -178,7 +185,8 @@ static long make_sharing(struct birth *b)
 	int flags = (int)((b->arg[FLAGS] & ~ours) | CLONE_CHILD_CLEARTID), pid;
 
 	a_store_rlx(&b->call.tid, 1);
-	pid = kbi_real.clone(shares, b->begins + BEGINS, flags, b, (void *)b->arg[PARENT_TID], NULL, &b->call.tid);
+	pid = kbi_real.clone(shares, b->begins + BEGINS, flags, b, (void *)b->arg[PARENT_TID], NULL,
+		&b->call.tid);
 	if (pid < 0)
 		a_store_rlx(&b->call.tid, 0);
 	return pid < 0 ? -errno : pid;
@@ -191,7 +199,8 @@ static void place_child(struct birth *b)
 		b->childs.sp = (uint64_t)b->arg[OWN_STACK];
 }
 
-/* The child is the supervisor's all the same, as all of the program's are. */
+/* Makes a child in the calling process; its parent is the supervisor all the same, as of all the
+ * program's children. */
 static long make_here(struct birth *b)
 {
 	place_child(b);
@@ -205,8 +214,8 @@ static long make(void *birth)
 	long pid;
 
 	if (b->sealed || !kbi_heritage_is_mine(&b->heritage)) {
-		kbi_sys_message("a thread with an identity or a filter of its own can make no process where Kochab has a seccomp "
-				"filter: EPERM");
+		kbi_sys_message("a thread with an identity or a filter of its own can make no process "
+				"where Kochab has a seccomp filter: EPERM");
 		return -EPERM;
 	}
 	memcpy(b->sigchld, programs_sigchld(), sizeof b->sigchld);

@@ -1,7 +1,8 @@
-/* core/body_children.c - what the program's first process does for the others: waiting for children, timers, tracing.
- * Contract in body_children.h.
- * One request at a time, under a lock: the asking thread writes it, interrupts the supervisor, and sleeps until it is
- * answered. The supervisor never waits: who wants to wait sleeps until some child has changed, and asks again. */
+/* core/body_children.c - work of the program's first process (the supervisor) for the rest: waiting
+ * for children, timers, tracing. Contract in body_children.h. A request at a time, under a lock:
+ * the asking thread writes it, interrupts the supervisor, and sleeps until the answer. The
+ * supervisor never waits: a thread that wants to wait sleeps until some child has changed, and asks
+ * again. Runs on the threads' stacks and the supervisor's; does not switch. */
 #include "core/body_children.h"
 
 #include <errno.h>
@@ -27,15 +28,15 @@ static struct {
 	int supervisor;
 	bool (*ours)(int pid);
 	a32 lock;
-	a32 changes;          /* who waits sleeps on it */
-	/* the supervisor's */
-	bool asked;           /* it was asked for a child, and has told nobody since */
-	uint64_t last;        /* kbi_everywhere_last when it told */
-	a32 state;            /* the asker sleeps on it */
+	a32 changes;          /* waiting threads sleep on it */
+	/* the supervisor's: */
+	bool asked;           /* it was asked for a child, and has woken nobody since */
+	uint64_t last;        /* kbi_everywhere_last at its last wake-up */
+	a32 state;            /* the asking thread sleeps on it */
 	/* the request and its answer */
 	long (*make)(void *);
-	void *what;           /* for that */
-	long nr, arg[6];      /* or a call to be made; 0: wait */
+	void *what;           /* argument of make */
+	long nr, arg[6];      /* or a system call to be made; 0: wait for a child */
 	int type, id, options;
 	long result;
 	int status;
@@ -43,7 +44,7 @@ static struct {
 	struct rusage usage;
 } children;
 
-/* ---- the supervisor's side ---------------------------------------------------------------------------------------- */
+/* ---- the supervisor's side ------------------------------------------------------------------- */
 
 static long wait_id(int type, int id, siginfo_t *info, int options)
 {
@@ -51,8 +52,9 @@ static long wait_id(int type, int id, siginfo_t *info, int options)
 	return kbi_sys(SYS_waitid, type, id, info, options, &children.usage);
 }
 
-/* A child that has changed and is not a process of the runtime's, which would hide the others. -EBUSY: one does, and is to
- * be reaped before. That one of ours was continued nobody else asks. */
+/* Finds a child of the program that has changed. The runtime's processes would hide it: -EBUSY:
+ * such a process has changed and is to be reaped first. If it was merely continued, this takes the
+ * report, for which nobody else asks. */
 static long find(int type, int id, siginfo_t *info, int options)
 {
 	long r = wait_id(type, id, info, options | WNOHANG | WNOWAIT);
@@ -69,7 +71,8 @@ static long find(int type, int id, siginfo_t *info, int options)
 	return wait_id(P_PID, info->si_pid, info, options | WNOHANG);
 }
 
-/* Is one of the numbers in the text, which may end within one, not a process of ours? *rest: where that begins. */
+/* Returns true if a number in the text is not a process of ours. The text may end within a number;
+ * *rest: where that number begins. */
 static bool lists_another(const char *text, const char **rest)
 {
 	const char *end;
@@ -80,7 +83,8 @@ static bool lists_another(const char *text, const char **rest)
 	return false;
 }
 
-/* Has the program children? The kernel would count the runtime's processes, too. If it does not list them: yes. */
+/* Returns true if the program has children, or the kernel does not list them. waitid alone would
+ * count the runtime's processes, too. */
 static bool has_any(void)
 {
 	char path[64], text[4096];
@@ -120,14 +124,14 @@ static void answer(void)
 
 bool kbi_children_answer(void)
 {
-	/* acquire: partner is the release in ask */
+	/* acquire: partner is the release in be_answered */
 	if (a_load_acq(&children.state) != ASKED)
 		return true;
 	answer();
 	if (children.result == -EBUSY && !children.nr)
 		return false;
 	children.asked = true;
-	a_store_rel(&children.state, ANSWERED); /* partner: the acquire in ask */
+	a_store_rel(&children.state, ANSWERED); /* partner: the acquire in be_answered */
 	kbi_sys_futex_wake(&children.state, 1);
 	return true;
 }
@@ -143,8 +147,9 @@ void kbi_children_look(void)
 	kbi_sys_futex_wake(&children.changes, 1 << 30);
 }
 
-/* Who has only asked for a child is not to be told at once to ask again. A call that every process has made meanwhile may
- * have changed what is done about SIGCHLD, and then the kernel has forgotten one. */
+/* A thread that has only asked for a child is not to be told at once to ask again. But a call that
+ * every process has made meanwhile may have changed the action of SIGCHLD, and then the kernel has
+ * forgotten a child. */
 void kbi_children_changed(void)
 {
 	uint64_t last = kbi_everywhere_last();
@@ -156,7 +161,7 @@ void kbi_children_changed(void)
 		kbi_children_look();
 }
 
-/* ---- the program's side -------------------------------------------------------------------------------------------- */
+/* ---- the program's side ---------------------------------------------------------------------- */
 
 struct request {
 	bool by_id;
@@ -166,7 +171,7 @@ struct request {
 	struct rusage *usage;
 };
 
-/* As wait4 has it. */
+/* Returns the status as wait4 has it. */
 static int status_of(const siginfo_t *i)
 {
 	switch (i->si_code) {
@@ -195,13 +200,13 @@ static long give(const struct request *r)
 	return r->by_id ? 0 : children.info.si_pid;
 }
 
-/* The request is written, the lock held. */
+/* Has the request answered, which the caller has written, holding the lock. */
 static long be_answered(void)
 {
 	/* release: partner is the acquire in kbi_children_answer */
 	a_store_rel(&children.state, ASKED);
 	kbi_sys(SYS_kill, children.supervisor, KBI_EVERYWHERE_SIGNAL);
-	while (a_load_acq(&children.state) == ASKED) /* partner: the release there */
+	while (a_load_acq(&children.state) == ASKED) /* partner: the release in kbi_children_answer */
 		kbi_sys_futex_wait(&children.state, ASKED, NULL);
 	a_store_rlx(&children.state, IDLE);
 	children.make = NULL;
@@ -239,10 +244,14 @@ static long ask(const struct request *r)
 	return result;
 }
 
-/* ---- timers -------------------------------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
-/* Those that signal one kernel thread, which is not the supervisor's. */
-enum { THREADS_MOST = 1024, TO_THREAD = 4 /* SIGEV_THREAD_ID */, LIBCS = 32 /* its signal for SIGEV_THREAD */ };
+/* Timers that signal a single kernel thread, which is not the supervisor's. */
+enum {
+	THREADS_MOST = 1024,
+	TO_THREAD = 4 /* SIGEV_THREAD_ID */,
+	LIBCS = 32 /* libc's signal for SIGEV_THREAD */
+};
 
 static struct timer {
 	a32 used;
@@ -263,7 +272,8 @@ static struct timer *claim_timer(void)
 	for (unsigned i = 0; i < THREADS_MOST; i++) {
 		uint32_t no = 0;
 
-		if (!a_load_rlx(&timers[i].used) && a_cas_acq(&timers[i].used, &no, 1)) /* partner: release_timer */
+		/* partner: release_timer */
+		if (!a_load_rlx(&timers[i].used) && a_cas_acq(&timers[i].used, &no, 1))
 			return &timers[i];
 	}
 	return NULL;
@@ -282,15 +292,17 @@ bool kbi_children_timer(const siginfo_t *info)
 	if (info->si_code != SI_TIMER)
 		return false;
 	t = find_timer(info->si_timerid);
-	if (!t) /* one of libc's may be over */
+	if (!t) /* a timer of libc's may be over */
 		return info->si_signo == LIBCS;
-	kbi_sys(SYS_rt_tgsigqueueinfo, a_load_rlx(&t->process), a_load_rlx(&t->thread), info->si_signo, info);
+	kbi_sys(SYS_rt_tgsigqueueinfo, a_load_rlx(&t->process), a_load_rlx(&t->thread), info->si_signo,
+		info);
 	return true;
 }
 
 static long call_there(long nr, const long arg[6]);
 
-/* The process of ours that the kernel thread belongs to; libc's for SIGEV_THREAD need not be one of the caller's. */
+/* Returns the process of ours that the kernel thread belongs to; libc's for SIGEV_THREAD need not
+ * be the caller's. */
 static uint32_t process_of(int thread)
 {
 	char path[64], text[512];
@@ -333,7 +345,8 @@ static long there(long nr, const long arg[6])
 	struct timer *t;
 	long r;
 
-	if (nr == SYS_timer_create && arg[1] && ((const struct sigevent *)arg[1])->sigev_notify == TO_THREAD)
+	if (nr == SYS_timer_create && arg[1] &&
+	    ((const struct sigevent *)arg[1])->sigev_notify == TO_THREAD)
 		return create(arg);
 	r = call_there(nr, arg);
 	t = nr == SYS_timer_delete && !r ? find_timer(arg[0]) : NULL;
@@ -342,7 +355,7 @@ static long there(long nr, const long arg[6])
 	return r;
 }
 
-/* All memory that it may point to is the supervisor's, too. */
+/* Has the supervisor make the call: all memory that it may point to is the supervisor's, too. */
 static long call_there(long nr, const long arg[6])
 {
 	uint64_t mask = enter();
@@ -358,7 +371,8 @@ static long call_there(long nr, const long arg[6])
 long kbi_children_make(long (*make)(void *), void *what)
 {
 	uint64_t mask = enter();
-	long result = kbi_sys(SYS_kill, children.supervisor, 0); /* an identity of its own may keep a thread from that */
+	/* an identity of its own may forbid the thread to signal the supervisor */
+	long result = kbi_sys(SYS_kill, children.supervisor, 0);
 
 	if (!result) {
 		children.make = make;
@@ -372,7 +386,8 @@ long kbi_children_make(long (*make)(void *), void *what)
 static long wait_for(const struct request *r)
 {
 	for (;;) {
-		uint32_t changes = a_load_acq(&children.changes); /* partner: kbi_children_changed */
+		/* partner: the add in kbi_children_look */
+		uint32_t changes = a_load_acq(&children.changes);
 		long e = ask(r);
 
 		if (e != -EAGAIN)
@@ -389,7 +404,8 @@ static long wait_for(const struct request *r)
 	}
 }
 
-/* The caller's children are in this one, unless they have left it. */
+/* Returns the process group of the caller's children: the supervisor's, unless the children have
+ * left it. */
 static int group(void)
 {
 	return (int)kbi_sys(SYS_getpgid, kbi_libway_stays() ? children.supervisor : 0);
@@ -408,7 +424,8 @@ static long made(long nr, const long a[6])
 {
 	if (nr == SYS_wait4)
 		return wait_by_pid((int)a[0], (int *)a[1], (int)a[2], (struct rusage *)a[3]);
-	return wait_for(&(struct request){ .by_id = true, .type = (int)a[0], .id = (int)a[1], .info = (siginfo_t *)a[2],
+	return wait_for(&(struct request){ .by_id = true, .type = (int)a[0], .id = (int)a[1],
+					   .info = (siginfo_t *)a[2],
 					   .options = (int)a[3], .usage = (struct rusage *)a[4] });
 }
 

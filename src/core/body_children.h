@@ -1,6 +1,7 @@
-/* core/body_children.h - the program's children where virtual processors are processes: all are the supervisor's, so
- * that any thread may wait for them wherever it runs. So are timers that send signals to the program.
- * Callers: body_process, body_birth. */
+/* core/body_children.h - the program's children where virtual processors are processes: all are
+ * children of the supervisor (the program's first process), so that any thread may wait for them
+ * wherever it runs. The supervisor also owns the timers that send signals to the program. Callers:
+ * body_process, body_birth, body_timers. */
 #ifndef KBI_BODY_CHILDREN_H
 #define KBI_BODY_CHILDREN_H
 
@@ -12,24 +13,28 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* Before other processes run: libc's wait calls come here from now on. ours: is it a process of the runtime's? */
+/* Directs libc's wait calls here; before other processes run. ours: returns true for a process of
+ * the runtime's. */
 void kbi_children_setup(int supervisor, bool (*ours)(int pid));
-/* There is no other process after all: such calls are the kernel's again. */
+/* Gives the calls back to the kernel: there is no other process after all. */
 void kbi_children_forget(void);
-/* The supervisor: answers who asks, and has told who waits that a child has changed. False: not yet, a process of the
- * runtime's that has changed is to be reaped first. */
+/* Answers a pending request; called by the supervisor. Returns false if it cannot answer yet: a
+ * process of the runtime's that has changed is to be reaped first. */
 bool kbi_children_answer(void);
-/* Has a timer sent it that is to signal one kernel thread? That has it then. */
+/* Passes on a timer's signal that is for a single kernel thread. Returns false if info is not from
+ * such a timer. */
 bool kbi_children_timer(const siginfo_t *info);
+/* Wakes waiters after a child has changed; called by the supervisor. */
 void kbi_children_changed(void);
-/* Any thread: the supervisor calls make(what), in answer; what that returns, but for -EBUSY: it is called again. Or -EPERM:
- * the caller may not ask. */
+/* Has the supervisor call make(what). Returns its result, or -EPERM: the caller may not ask. After
+ * -EBUSY make is called again. Any thread. */
 long kbi_children_make(long (*make)(void *), void *what);
-/* Anybody: who waits looks again. */
+/* Makes all waiters look again. Any thread. */
 void kbi_children_look(void);
-/* Asked then, of the calling thread: it is not to wait any more, EINTR. NULL: nobody is. */
+/* Asked on a waiting thread when it looks again. True: the thread's wait ends with EINTR. NULL: no
+ * wait ends. */
 extern KBI_HIDDEN bool (*kbi_children_is_over)(void);
-/* A word that is another one whenever one has changed; it is woken as a futex then. */
+/* Returns a word that changes whenever a child has changed; it is woken as a futex then. */
 a32 *kbi_children_changes(void);
 
 #endif

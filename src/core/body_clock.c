@@ -1,5 +1,6 @@
-/* core/body_clock.c - the program's CPU time where virtual processors are processes. Contract in body_clock.h.
- * The kernel tells any process's clock. */
+/* core/body_clock.c - the program's CPU time where virtual processors are processes. Contract in
+ * body_clock.h. The kernel shows any process's clock to any process. Runs on any thread; ends()
+ * only in the supervisor. */
 #include "core/body_clock.h"
 
 #include <errno.h>
@@ -15,19 +16,20 @@
 enum {
 	SECOND = 1000000000,
 	MICRO = 1000,
-	HERTZ = 100,                /* of times() */
+	HERTZ = 100,                /* ticks a second of times() */
 };
 
 static struct {
 	int supervisor;             /* constant once there are processes */
-	/* of those that have ended: written by the supervisor between two steps of seq, which readers watch */
+	/* of processes that have ended: written by the supervisor between two steps of seq, which
+	 * readers watch */
 	a32 seq;
 	a64 ended[KBI_BODY_CLOCKS];
-	a64 shown[KBI_BODY_CLOCKS]; /* the most that was told */
+	a64 shown[KBI_BODY_CLOCKS]; /* the highest value that was returned */
 	struct rusage usage;
 } own;
 
-/* ---- the clock ----------------------------------------------------------------------------------------------- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 int kbi_body_clock_number(int pid, enum kbi_body_clock kind)
 {
@@ -36,7 +38,8 @@ int kbi_body_clock_number(int pid, enum kbi_body_clock kind)
 
 static uint64_t sum_once(enum kbi_body_clock kind)
 {
-	uint64_t sum = a_load_rlx(&own.ended[kind]) + kbi_sys_clock(kbi_body_clock_number(own.supervisor, kind));
+	uint64_t sum = a_load_rlx(&own.ended[kind]) +
+		kbi_sys_clock(kbi_body_clock_number(own.supervisor, kind));
 
 	for (unsigned i = 0; i < kbi_warden.most; i++) {
 		int pid = (int)a_load_rlx(&kbi_warden.process[i].pid);
@@ -47,8 +50,8 @@ static uint64_t sum_once(enum kbi_body_clock kind)
 	return sum;
 }
 
-/* What was told once is the least: a process that ends is seen neither twice nor not at all, but its last moments may be
- * counted by another measure. */
+/* Returns at least the highest value so far: a process that ends is counted exactly once, but its
+ * last moments may be counted by another measure. */
 static uint64_t at_least_shown(enum kbi_body_clock kind, uint64_t sum)
 {
 	uint64_t shown = a_load_rlx(&own.shown[kind]);
@@ -65,9 +68,10 @@ uint64_t kbi_body_clock_read(enum kbi_body_clock kind)
 	uint32_t seq;
 
 	do {
-		seq = a_load_acq(&own.seq); /* partner: kbi_body_clock_ends */
+		seq = a_load_acq(&own.seq); /* partner: the add in kbi_body_clock_ends */
 		sum = sum_once(kind);
-	} while ((seq & 1 || a_add_acqrel(&own.seq, 0) != seq) && (kbi_sys_yield(), true)); /* partner: as above */
+	/* partner: the add in kbi_body_clock_ends */
+	} while ((seq & 1 || a_add_acqrel(&own.seq, 0) != seq) && (kbi_sys_yield(), true));
 	return at_least_shown(kind, sum);
 }
 
@@ -88,11 +92,13 @@ void kbi_body_clock_ends(int pid)
 	siginfo_t info = { .si_pid = 0 };
 	struct rusage r;
 
-	if (pid && !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, &r) && info.si_pid)
+	if (pid && !kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, &r) &&
+	    info.si_pid)
 		add_times(&own.usage, &r);
-	a_add_acqrel(&own.seq, 1); /* partner: kbi_body_clock_read */
+	a_add_acqrel(&own.seq, 1); /* partner: the acquires in kbi_body_clock_read */
 	for (int kind = 0; pid && kind < KBI_BODY_CLOCKS; kind++)
-		a_add_rlx(&own.ended[kind], kbi_sys_clock(kbi_body_clock_number(pid, (enum kbi_body_clock)kind)));
+		a_add_rlx(&own.ended[kind],
+			kbi_sys_clock(kbi_body_clock_number(pid, (enum kbi_body_clock)kind)));
 }
 
 int kbi_body_clock_of(int clock)
@@ -111,10 +117,12 @@ static struct timeval timeval_of(uint64_t ns)
 	return (struct timeval){ (time_t)(ns / SECOND), (suseconds_t)(ns % SECOND / MICRO) };
 }
 
-/* The kernel counts ticks in the program and in itself, and divides what it has measured in their proportion. */
+/* Divides the CPU time as the kernel does: it counts ticks in the program and in itself, and
+ * divides the measured time in their proportion. */
 static void divide(uint64_t *user, uint64_t *system)
 {
-	uint64_t both = kbi_body_clock_read(KBI_BODY_CLOCK_PROF), part = kbi_body_clock_read(KBI_BODY_CLOCK_USER);
+	uint64_t both = kbi_body_clock_read(KBI_BODY_CLOCK_PROF),
+		part = kbi_body_clock_read(KBI_BODY_CLOCK_USER);
 	uint64_t sum = kbi_body_clock_read(KBI_BODY_CLOCK_CPU);
 
 	*user = part < both ? (uint64_t)((double)sum * ((double)part / (double)both)) : sum;
@@ -147,7 +155,8 @@ long kbi_body_clock_times(struct tms *to)
 		return now;
 	if (!kbi_sys_can_read(to, sizeof *to))
 		return -EFAULT;
-	kbi_libcall_there(SYS_times, (const long[6]){ (long)&t }); /* of the program's children */
+	/* the times of the program's children */
+	kbi_libcall_there(SYS_times, (const long[6]){ (long)&t });
 	divide(&user, &system);
 	t.tms_utime = (clock_t)(user / (SECOND / HERTZ));
 	t.tms_stime = (clock_t)(system / (SECOND / HERTZ));

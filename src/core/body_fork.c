@@ -1,11 +1,14 @@
 /* core/body_fork.c - fork and exec where virtual processors are processes. Contract in body_fork.h.
- * The calling process makes the child, as a child of the supervisor's, while all others stand still: what the child
- * would share with them it copies (os/memory_leave), and says so by a pipe. Then the program goes on; if the child dies
- * first, the pipe ends. The child's libc is as it was before the start, so it is a process like any other that forked with
- * threads: one kernel thread, no virtual processors.
- * exec is the supervisor's, whose number the program has: it ends the others first. What can be seen before, that the file
- * is not there or may not be executed, is told; if the kernel refuses it afterwards the program is at its end.
- * Runs inside libc's fork, on the caller's stack. No locks but os/everywhere's; does not switch. */
+ *
+ * fork: the calling process makes the child, as a child of the supervisor, while all processes
+ * stand still. The child copies the memory that it would share (os/memory_leave), and reports the
+ * end of the copy by closing a pipe. Then the program goes on; if the child dies first, the pipe
+ * ends, too. The child's libc is as it was before the start, so the child is a process like any
+ * process that forked with threads: a single kernel thread, no virtual processors. exec is the
+ * supervisor's, whose number the program has: it ends all other processes first. Errors that can be
+ * seen before, such as a missing file or right, are returned; if the kernel refuses the file
+ * afterwards the program is at its end. Runs inside libc's fork, on the caller's stack. No locks
+ * but os/everywhere's; does not switch. */
 #include "core/body_fork.h"
 
 #include <errno.h>
@@ -33,7 +36,7 @@ enum { FLAGS, PARENT_TID = 2, CHILD_TID, MASK_BYTES = 8 };
 static int supervisor;
 static void (*end_others)(void);
 
-/* ---- fork ---------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static void write_number(const long arg[6])
 {
@@ -45,7 +48,7 @@ static void write_number(const long arg[6])
 		kbi_sys(SYS_set_tid_address, word);
 }
 
-/* On the stack outside, of either process. */
+/* Lies on the stack outside the shared memory, in either process. */
 struct split {
 	long flags, number, pid;
 	int ends[2];
@@ -62,14 +65,15 @@ static void leave_or_end(struct kbi_leave *l, const char *text, size_t n)
 
 static void leave(struct split *s)
 {
-	static const char text[] = "kochab: fork: no memory for a copy of the program: the child ends\n";
+	static const char text[] =
+		"kochab: fork: no memory for a copy of the program: the child ends\n";
 
 	leave_or_end(s->leave, text, sizeof text - 1);
 	kbi_sys(SYS_close, s->ends[0]);
 	kbi_sys(SYS_close, s->ends[1]);
 }
 
-/* The pipe's end comes when the child has closed it, or is dead: nobody else has it. */
+/* Waits until the child has closed its end of the pipe, or is dead: nobody else has that end. */
 static void wait_until_left(struct split *s)
 {
 	char none;
@@ -99,14 +103,17 @@ static void alone(void)
 	kbi_everywhere_forget();
 }
 
-/* While all others stand still. 0 in the child, which is a process like any other by then. */
+/* Makes the child while all processes stand still. Returns 0 in the child, which is by then a plain
+ * process. */
 static long copy(long flags, const long arg[6], struct kbi_leave *l)
 {
-	/* what the kernel would write while the memory is the parent's, too; the child is about to be on another's stack */
+	/* the kernel would write these while the memory is still the parent's, too; the child is about
+	 * to run on a stack of the parent's */
 	const long later = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_SETTLS;
 	struct split s = { .flags = flags & ~later, .number = arg[PARENT_TID], .leave = l };
 
-	/* not before: another thread's child would have its ends, too, and be waited for */
+	/* not before: another thread's child would inherit the ends, and this fork would wait for that
+	 * child */
 	if (kbi_sys(SYS_pipe2, s.ends, O_CLOEXEC))
 		return -EAGAIN;
 	kbi_leave_call(l, split, &s);
@@ -118,11 +125,11 @@ static long copy(long flags, const long arg[6], struct kbi_leave *l)
 	return 0;
 }
 
-/* The child could not know what to copy. */
+/* Refuses a fork whose child could not know the mappings that it has to copy. */
 static long refuse_blind(void)
 {
-	kbi_sys_message("fork by a thread that may not read /proc/self/maps is refused where virtual processors are "
-			"processes: EPERM");
+	kbi_sys_message("fork by a thread that may not read /proc/self/maps is refused where "
+			"virtual processors are processes: EPERM");
 	return -EPERM;
 }
 
@@ -167,7 +174,7 @@ long kbi_body_fork_by_supervisor(const long arg[6])
 	return pid;
 }
 
-/* ---- no processes after all ------------------------------------------------------------------------------------- */
+/* ---- no processes after all ------------------------------------------------------------------ */
 
 static void leave_alone(void *l)
 {
@@ -190,14 +197,14 @@ void kbi_body_fork_alone(void)
 	kbi_libcall_fork = NULL;
 }
 
-/* ---- exec ---------------------------------------------------------------------------------------------------- */
+/* ---- exec ------------------------------------------------------------------------------------ */
 
 static struct {
 	a32 asked;
 	long nr, arg[6];
 	uint64_t mask;
 	struct kbi_heritage heritage;
-	bool given; /* the caller's is another than the supervisor's */
+	bool given; /* the caller's heritage differs from the supervisor's */
 } exec;
 
 static long check(long nr, const long arg[6])
@@ -209,15 +216,17 @@ static long check(long nr, const long arg[6])
 
 	if (!e && !S_ISREG(st.st_mode))
 		e = -EACCES;
-	/* of a descriptor without a path the kernel cannot say it by this call before 5.8: then it is left to exec */
+	/* For a descriptor without a path, kernels before 5.8 cannot check this by faccessat: then it
+	 * is left to exec */
 	return e || flags ? e : kbi_sys(SYS_faccessat, folder, path, X_OK);
 }
 
-/* Its filter or namespace would be lost: the supervisor has none of it. A child may execute the file, it has. */
+/* Refuses exec for a thread with a filter or namespace of its own: the supervisor has none, so it
+ * would be lost. A child of the thread may execute the file, because the child inherits them. */
 static long refuse_sealed(void)
 {
-	kbi_sys_message("exec by a thread with filters, privileges or namespaces of its own is refused where virtual "
-			"processors are processes: EPERM");
+	kbi_sys_message("exec by a thread with filters, privileges or namespaces of its own is "
+			"refused where virtual processors are processes: EPERM");
 	return -EPERM;
 }
 
@@ -239,7 +248,7 @@ static long becomes(long nr, const long arg[6])
 		memcpy(exec.arg, arg, sizeof exec.arg);
 		exec.given = kind == KBI_HERITAGE_GIVEN;
 		kbi_heritage_read(&exec.heritage);
-		a_store_rel(&exec.asked, 2); /* partner: kbi_body_fork_answer */
+		a_store_rel(&exec.asked, 2); /* partner: the acquire in kbi_body_fork_answer */
 		kbi_sys(SYS_kill, supervisor, KBI_EVERYWHERE_SIGNAL);
 	}
 	for (;;)
@@ -251,9 +260,10 @@ void (*kbi_body_fork_execs)(void);
 void kbi_body_fork_answer(void)
 {
 	const long *a = exec.arg;
-	static const char text[] = "kochab: exec: the kernel refuses to execute the file: the program ends\n";
+	static const char text[] =
+		"kochab: exec: the kernel refuses to execute the file: the program ends\n";
 
-	if (a_load_acq(&exec.asked) != 2) /* partner: becomes */
+	if (a_load_acq(&exec.asked) != 2) /* partner: the release in becomes */
 		return;
 	end_others();
 	if (exec.given)

@@ -1,12 +1,13 @@
-/* core/body_process.c - processes as the bodies of VPs. Contract in body_process.h.
+/* core/body_process.c - processes as the workers of VPs. Contract in body_process.h.
  *
- * Start: main saves its context and leaves its kernel thread to the supervisor, which has a stack and a TLS block in the
- * space. From there every private mapping is moved into the space (os/memory), libc's system calls are taken over
- * (os/libcall), and the VPs are cloned: no CLONE_VM, but the same descriptors and folder. Each has a stack and a TLS block
- * from the space, too. Who needs one more later (a spare) clones it as a child of the supervisor.
- * End: a process that ends by itself without having said so has ended the program. If the supervisor dies, the kernel
- * kills the others.
- * The supervisor's loop runs on its own stack with all signals blocked; it takes no lock that a VP may hold for long. */
+ * Start: main saves its context and leaves its kernel thread to the supervisor, which has a stack
+ * and a TLS block in the space. From there every private mapping is moved into the space
+ * (os/memory), libc's system calls are taken over (os/libcall), and the VPs are cloned: no
+ * CLONE_VM, but the same descriptors and folder. Each has a stack and a TLS block from the space,
+ * too. A process that needs another worker later clones it as a child of the supervisor. End: a
+ * process that ends by itself without having said so has ended the program. If the supervisor dies,
+ * the kernel kills all the processes. The supervisor's loop runs on its own stack with all signals
+ * blocked; it takes no lock that a VP may hold for long. */
 #include "core/body_process.h"
 
 #include <errno.h>
@@ -44,7 +45,10 @@
 #include "os/trace.h"
 #include "os/sys.h"
 
-enum { MASK_BYTES = 8, MORE = 1024 /* processes beside the bodies that may run: those that their threads keep */ };
+enum {
+	MASK_BYTES = 8,
+	MORE = 1024 /* processes beside the workers that may run: workers kept by their threads */
+};
 
 static struct {
 	/* at start */
@@ -55,7 +59,8 @@ static struct {
 	const char *why;
 	int error;
 	uint64_t mask;            /* the program's */
-	/* the program's action for SIGCHLD, as the kernel has actions; and what stands there instead */
+	/* the program's action for SIGCHLD in the kernel's form, and the action that stands there
+	 * instead */
 	uint64_t sigchld[4], instead[4];
 } sup;
 static aptr process_pass; /* see kbi_process_pass_by */
@@ -75,10 +80,11 @@ int kbi_process_at(unsigned i)
 	return (int)a_load_rlx(&kbi_warden.process[i].pid);
 }
 
-/* ---- one process ----------------------------------------------------------------------------------------------- */
+/* ---- one process ----------------------------------------------------------------------------- */
 
-/* Its parent adds it to those that libc's calls are made in, holding their lock. Before that it is taken for a program's
- * child: memory that it mapped would be its own only. */
+/* Waits until the parent has added this process to the table of processes in which libc's calls are
+ * made, holding that table's lock. Before that the process is taken for a child of the program's:
+ * memory that it mapped would be private. */
 static void wait_until_added(void)
 {
 	uint64_t mask;
@@ -106,12 +112,13 @@ static int life(void *arg)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &p->mask, NULL, MASK_BYTES);
 	p->fn(p->arg);
 	kbi_door_ends();
-	a_store_rel(&p->over, 1); /* partner: ended */
+	a_store_rel(&p->over, 1); /* partner: the acquire in ended */
 	kbi_sys(SYS_exit, 0);
 	return 0;
 }
 
-/* The kernel writes its number down: its maker may be killed at this very moment, and the supervisor has to end both. */
+/* Clones the process. The kernel itself writes the number down: the maker may be killed at this
+ * very moment, and the supervisor has to end both. */
 static int start(struct kbi_process *p)
 {
 	long flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | CLONE_PARENT_SETTID | SIGCHLD;
@@ -122,8 +129,9 @@ static int start(struct kbi_process *p)
 	return (int)kbi_libstub_process(life, p->stack->low + p->stack->size, flags, p, &p->pid);
 }
 
-/* Between hold and release: the child's number is known before anybody can miss it. If both were killed since it was made
- * it may have been started again, and have another one. */
+/* Makes a process between hold and release: its number is known before anybody can miss it. If
+ * maker and process were killed meanwhile, the process may have been started again with another
+ * number. */
 static long make(struct kbi_process *p)
 {
 	int pid = start(p);
@@ -148,7 +156,8 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 	kbi_everywhere_hold(&mask);
 	p = kbi_warden_find(0);
 	if (p) {
-		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg, .mask = mask & ~kbi_everywhere_faults() };
+		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg,
+			.mask = mask & ~kbi_everywhere_faults() };
 		e = make(p);
 	}
 	kbi_everywhere_release(mask);
@@ -157,7 +166,7 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 	return e ? EAGAIN : 0;
 }
 
-/* ---- the supervisor: end ------------------------------------------------------------------------------------------ */
+/* ---- the supervisor: end --------------------------------------------------------------------- */
 
 static void kill_all(int sig)
 {
@@ -166,7 +175,7 @@ static void kill_all(int sig)
 			kbi_sys(SYS_kill, a_load_rlx(&kbi_warden.process[i].pid), sig);
 }
 
-/* One that is traced stops once more. */
+/* Waits for the end of a process. A traced process stops once more before it. */
 static void wait_for_end(int pid)
 {
 	int status;
@@ -181,8 +190,9 @@ static void wait_for_end(int pid)
 	}
 }
 
-/* All others end first: nobody uses what the program holds when who waits for it is told. They may be
- * starting one. */
+/* Ends all processes but the supervisor, before the program's parent is told of the end: then
+ * nobody uses the program's resources any more. The processes may be starting another process
+ * meanwhile. */
 static void end_others(void)
 {
 	for (bool any = true; any;) {
@@ -201,18 +211,20 @@ static void end_others(void)
 	}
 }
 
-/* Before exec: what the next program inherits is as this one wanted it. */
+/* Ends all processes before exec, and restores the action of SIGCHLD for the next program to
+ * inherit. */
 static void be_alone(void)
 {
 	end_others();
 	kbi_sys(SYS_rt_sigaction, SIGCHLD, sup.sigchld, NULL, MASK_BYTES);
 }
 
-/* As the signal ends a program, by default. The dying process has written a core, if any. */
+/* Ends the program as the signal does by default. The dying process has written a core, if any. */
 static KBI_NORETURN void die(int sig)
 {
 	const struct rlimit none = { 0, 0 };
-	const uint64_t dfl[4] = { 0 }, open = 0; /* the kernel's struct; libc's call would ask the others, who are dead */
+	const uint64_t dfl[4] = { 0 }, open = 0; /* the kernel's struct; libc's call would ask processes
+	                                          * that are dead */
 
 	kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL);
 	kbi_sys(SYS_rt_sigaction, sig, dfl, NULL, MASK_BYTES);
@@ -231,7 +243,8 @@ static KBI_NORETURN void end(int status)
 		kbi_sys(SYS_exit_group, WEXITSTATUS(status));
 }
 
-/* A process of ours has ended. It is reaped when nobody can send it a signal any more: its number is used again. */
+/* Handles the end of a process of ours. It is reaped only when nobody can send it a signal any
+ * more: its number is used again. */
 static void ended(int pid)
 {
 	struct kbi_stack *s = NULL;
@@ -244,7 +257,7 @@ static void ended(int pid)
 		return;
 	others = kbi_everywhere_act_for(pid, &mask);
 	p = kbi_warden_find(pid);
-	if (p && a_load_acq(&p->over)) { /* partner: life */
+	if (p && a_load_acq(&p->over)) { /* partner: the release in life */
 		s = p->stack;
 		kbi_body_clock_ends(pid);
 		a_store_rlx(&p->pid, 0);
@@ -263,14 +276,14 @@ static void ended(int pid)
 	}
 }
 
-/* ---- the supervisor: signals ----------------------------------------------------------------------------------------- */
+/* ---- the supervisor: signals ----------------------------------------------------------------- */
 
 static bool is_ours(int pid)
 {
 	return kbi_warden_find(pid) || kbi_revive_is_dying(pid);
 }
 
-/* A process that was replaced is ours, too. */
+/* Returns true if the signal is about a process of ours, or about a process that was replaced. */
 static bool is_about_ours(const siginfo_t *info)
 {
 	return info->si_code == CLD_TRAPPED ||
@@ -282,7 +295,7 @@ static bool stops(int sig)
 	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
-/* What the program has not asked for does here what it does to any program. */
+/* Does the default action of a signal, as to any program. */
 static void default_action(int sig)
 {
 	uint64_t only = ~((uint64_t)1 << (sig - 1)), every = ~(uint64_t)0;
@@ -298,7 +311,7 @@ static void default_action(int sig)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 }
 
-/* With what its sender has said, where the kernel lets us say it, too. */
+/* Sends a signal on with its sender's value, where the kernel permits that. */
 static void send_on(int sig, siginfo_t *info)
 {
 	if (info->si_code >= 0 || kbi_sys(SYS_rt_sigqueueinfo, kbi_warden.first, sig, info))
@@ -310,8 +323,8 @@ bool kbi_process_is_copy(const siginfo_t *info)
 	int sig = info->si_signo;
 
 	return kbi_sys_from.processes && info->si_code == SI_KERNEL &&
-	       (sig == SIGINT || sig == SIGQUIT || sig == SIGWINCH || sig == SIGHUP || sig == SIGCONT || sig == SIGXCPU ||
-		stops(sig));
+	       (sig == SIGINT || sig == SIGQUIT || sig == SIGWINCH || sig == SIGHUP || sig == SIGCONT ||
+		sig == SIGXCPU || stops(sig));
 }
 
 static bool is_of_a_clock(int sig)
@@ -321,12 +334,12 @@ static bool is_of_a_clock(int sig)
 
 static void reap(void);
 
-/* A signal for the program. What the terminal sends, each process has got. */
+/* Handles a signal for the program. Signals from the terminal have reached each process already. */
 static void pass_on(int sig, siginfo_t *info)
 {
 	/* acquire: partner is the release in kbi_process_pass_by */
 	void (*pass)(siginfo_t *) = (void (*)(siginfo_t *))(uintptr_t)a_load_acq(&process_pass);
-	uintptr_t action[4]; /* the kernel's struct: what to do comes first */
+	uintptr_t action[4]; /* the kernel's struct: its first word is the handler */
 
 	if (sig == KBI_EVERYWHERE_SIGNAL) {
 		kbi_everywhere_answer();
@@ -337,7 +350,8 @@ static void pass_on(int sig, siginfo_t *info)
 		kbi_body_fork_answer();
 		kbi_warden_look();
 		kbi_body_timers_look();
-		reap(); /* what was answered may have changed what is done about SIGCHLD: then the kernel forgets those that wait */
+		reap(); /* the answer may have changed the action of SIGCHLD: then the kernel forgets
+		         * children that wait */
 		return;
 	}
 	if (sig == kbi_preempt_signal() && kbi_preempt_is_wish(info)) {
@@ -348,22 +362,25 @@ static void pass_on(int sig, siginfo_t *info)
 		return;
 	if (sig == SIGCHLD) {
 		action[0] = sup.sigchld[0];
-		if (sup.sigchld[1] & SA_NOCLDSTOP && (info->si_code == CLD_STOPPED || info->si_code == CLD_CONTINUED))
+		if (sup.sigchld[1] & SA_NOCLDSTOP &&
+		    (info->si_code == CLD_STOPPED || info->si_code == CLD_CONTINUED))
 			return;
 	}
-	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL) && is_ours(info->si_pid))
+	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL) &&
+	    is_ours(info->si_pid))
 		info->si_pid = kbi_warden.supervisor;
 	if (pass && !(stops(sig) && action[0] == (uintptr_t)SIG_DFL))
 		pass(info);
 	else if (action[0] == (uintptr_t)SIG_IGN || (action[0] == (uintptr_t)SIG_DFL && sig == SIGCHLD))
-		return; /* SIGCHLD is never opened: the next one would be thrown away */
+		return; /* SIGCHLD stays blocked: an opened SIGCHLD would be thrown away */
 	else if (action[0] == (uintptr_t)SIG_DFL)
 		default_action(sig);
 	else if (info->si_code != SI_KERNEL || is_of_a_clock(sig))
 		send_on(sig, info);
 }
 
-/* The program's children end without a word if it does not want to know of them. Ours have been asked before. */
+/* Reaps the program's children at once if the program does not want to know of their ends.
+ * Processes of ours have been handled before. */
 static void reap_unwanted(void)
 {
 	siginfo_t info;
@@ -372,11 +389,12 @@ static void reap_unwanted(void)
 		return;
 	do
 		info.si_pid = 0;
-	while (!kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, NULL) && info.si_pid &&
-	       !is_ours(info.si_pid) && !kbi_sys(SYS_waitid, P_PID, info.si_pid, &info, WEXITED | WNOHANG, NULL));
+	while (!kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, NULL) &&
+	       info.si_pid && !is_ours(info.si_pid) &&
+	       !kbi_sys(SYS_waitid, P_PID, info.si_pid, &info, WEXITED | WNOHANG, NULL));
 }
 
-/* Of ours; the program's children wait for the program. */
+/* Reaps processes of ours; the program's children wait for the program. */
 static void reap(void)
 {
 	kbi_warden_reap(ended);
@@ -384,14 +402,16 @@ static void reap(void)
 	kbi_children_changed();
 }
 
-/* What the program wants done about SIGCHLD must not keep from us what we have to know. */
+/* Replaces an action for SIGCHLD of the program's that would hide the ends of our processes from
+ * the supervisor. */
 static void watch_children(void)
 {
 	enum { HANDLER, FLAGS };
 	const uint64_t hides = SA_NOCLDSTOP | SA_NOCLDWAIT;
 	uint64_t now[4];
 
-	if (kbi_sys(SYS_rt_sigaction, SIGCHLD, NULL, now, MASK_BYTES) || !memcmp(now, sup.instead, sizeof now))
+	if (kbi_sys(SYS_rt_sigaction, SIGCHLD, NULL, now, MASK_BYTES) ||
+	    !memcmp(now, sup.instead, sizeof now))
 		return;
 	memcpy(sup.sigchld, now, sizeof now);
 	if (now[HANDLER] == (uintptr_t)SIG_IGN)
@@ -399,7 +419,7 @@ static void watch_children(void)
 	now[FLAGS] &= ~hides;
 	memcpy(sup.instead, now, sizeof now);
 	kbi_sys(SYS_rt_sigaction, SIGCHLD, now, NULL, MASK_BYTES);
-	reap(); /* meanwhile */
+	reap(); /* for changes before this */
 }
 
 static const uint64_t *programs_sigchld(void)
@@ -410,18 +430,19 @@ static const uint64_t *programs_sigchld(void)
 
 void kbi_process_pass_by(void (*pass)(siginfo_t *))
 {
-	/* release: partners are the acquires in pass_on and to_take */
+	/* release: partners are the acquires in pass_on and kbi_process_passes */
 	a_store_rel(&process_pass, (void *)(uintptr_t)pass);
-	if (kbi_sys_from.processes) /* it looks again what it waits for */
+	if (kbi_sys_from.processes) /* it decides again which signals it waits for */
 		kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL);
 }
 
 bool kbi_process_passes(void)
 {
-	return a_load_acq(&process_pass) != NULL; /* partner: as above */
+	return a_load_acq(&process_pass) != NULL; /* partner: the release in kbi_process_pass_by */
 }
 
-/* What main blocks as the program starts, nobody else knows of yet. */
+/* Returns the signals to wait for. Signals that main blocks at the program's start stay pending
+ * until pass() is set, because no other thread is known yet. */
 static uint64_t to_take(void)
 {
 	const uint64_t own = (uint64_t)1 << (SIGCHLD - 1) | (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
@@ -436,17 +457,20 @@ static KBI_NORETURN void supervise(void)
 	siginfo_t info;
 	uint64_t set;
 
-	kbi_libway_not_here(); /* nor is anything open for libc's sake: what is asked must come out of the wait below */
+	kbi_libway_not_here(); /* no signal is open for libc's sake either: a request must come out of
+	                        * the wait below */
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 	sup.instead[1] = ~(uint64_t)0;
-	kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL); /* what was, too: a handler answers but a part */
+	/* for requests that came before: a handler does only a part of them */
+	kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL);
 	for (;;) {
 		long sig;
 		bool ours;
 
 		watch_children();
 		set = to_take();
-		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, kbi_warden_reminds() ? &between : NULL, MASK_BYTES);
+		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, kbi_warden_reminds() ? &between : NULL,
+			MASK_BYTES);
 		ours = sig == SIGCHLD && is_about_ours(&info);
 		if (sig == SIGCHLD)
 			reap();
@@ -457,7 +481,7 @@ static KBI_NORETURN void supervise(void)
 	}
 }
 
-/* ---- start ---------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static const char *cannot(void)
 {
@@ -500,7 +524,8 @@ static int prepare(void)
 	return e;
 }
 
-/* libc's own TLS: nobody writes to the rseq area of a block that has no kernel thread. */
+/* Moves the program into the space and takes over libc's calls. libc's own TLS: nobody writes to
+ * the rseq area of a block that has no kernel thread. */
 static int convert(void)
 {
 	int e = kbi_libcall_take_over(&sup.why);
@@ -521,7 +546,8 @@ static int convert(void)
 	return 0;
 }
 
-/* On the supervisor's stack; main's context is saved, its kernel thread is the supervisor's from now on. */
+/* Begins as the supervisor on its stack; main's context is saved, and its kernel thread is the
+ * supervisor's from now on. */
 static void begin(void *unused)
 {
 	const uint64_t every = ~(uint64_t)0;
@@ -534,14 +560,15 @@ static void begin(void *unused)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &sup.mask, MASK_BYTES);
 	sup.error = convert();
 	if (!sup.error) {
-		/* libgcc has locked a mutex of the drop-in's, but nobody else ran yet */
+		/* libgcc has locked a mutex of the drop-in's, but no other thread has run yet */
 		if (kbi_foreign_undo())
 			kbi_solo_begin(kbi_vp_n);
 		sup.why = "the system has no processes left for them";
 		kbi_warden_begin(start);
 		sup.error = sup.begin();
 	}
-	if (sup.error) { /* those that have begun end, and the program is one process as before */
+	if (sup.error) { /* the processes that have begun end, and the program is a single process as
+	                  * before */
 		kbi_door_held(true);
 		end_others();
 		kbi_body_timers_forget();
@@ -568,7 +595,7 @@ KBI_SWITCHER int kbi_process_begin(int (*start)(void), const char **why)
 		sup.main = t;
 		sup.begin = start;
 		kbi_tcb_leave_block();
-		kbi_door_ends(); /* what main has allocated is the virtual processors', not the supervisor's */
+		kbi_door_ends(); /* main's allocations are the virtual processors', not the supervisor's */
 		kbi_ctx_make(&sup.ctx, sup.stack->low, sup.stack->size, begin, NULL);
 		kbi_ctx_switch_bare(&t->task.ctx, &sup.ctx, NULL, NULL);
 		if (!sup.error)

@@ -1,6 +1,7 @@
-/* core/body_stack.c - stacks of processes. Contract in body_stack.h.
- * Some are kept: while a thread forks none is made, and it may be waiting for one that needs another process to run. And
- * where the supervisor is, memory must not come from libc, which makes TLS blocks: nobody else would see it. */
+/* core/body_stack.c - stacks of processes. Contract in body_stack.h. Some stacks are kept in
+ * reserve. While a thread forks none can be made, and that thread may wait for a stack for a
+ * process that has to run. And the supervisor's memory must not come from libc, which makes TLS
+ * blocks: no other process would see that memory. */
 #include "core/body_stack.h"
 
 #include "core/warden.h"
@@ -12,12 +13,12 @@
 enum { STACK = 65536, KEPT = 8 };
 
 static struct {
-	aptr returned;            /* of processes that have ended */
+	aptr returned;            /* stacks of processes that have ended; any process, atomic */
 	a32 lock;
 	/* under the lock */
 	struct kbi_stack *first;  /* for processes to come */
 	a32 n;
-	a32 adding;               /* by one thread at a time */
+	a32 adding;               /* lock: a thread at a time makes a stack */
 } stacks;
 
 static struct kbi_stack *new_stack(void)
@@ -72,7 +73,8 @@ struct kbi_stack *kbi_body_stack_take(unsigned more)
 	struct kbi_stack *s, *next;
 
 	kbi_lock_take(&stacks.lock);
-	for (s = a_xchg_acq(&stacks.returned, NULL); s; s = next) { /* partner: kbi_body_stack_put */
+	/* partner: the release in kbi_body_stack_put */
+	for (s = a_xchg_acq(&stacks.returned, NULL); s; s = next) {
 		next = s->next;
 		keep(s);
 	}
@@ -93,5 +95,6 @@ void kbi_body_stack_put(struct kbi_stack *s)
 
 	do
 		s->next = old;
-	while (!a_cas_rel(&stacks.returned, &old, s)); /* release: partner is the acquire in kbi_body_stack_take */
+	while (!a_cas_rel(&stacks.returned, &old, s)); /* release: partner is the acquire in
+	                                                * kbi_body_stack_take */
 }

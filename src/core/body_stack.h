@@ -1,4 +1,5 @@
-/* core/body_stack.h - stacks of processes that are virtual processors, each with a TLS block. Callers: body_process. */
+/* core/body_stack.h - stacks of processes that are virtual processors, each with a TLS block.
+ * Callers: body_process, stock. */
 #ifndef KBI_BODY_STACK_H
 #define KBI_BODY_STACK_H
 
@@ -6,12 +7,16 @@
 
 struct kbi_stack;
 
-/* One, and so many more are kept, and some: of those the supervisor takes, who makes none. NULL: there is no memory. */
+/* Takes a stack; keeps `more` in reserve, and some for the supervisor, which must not allocate.
+ * NULL: there is no memory. */
 struct kbi_stack *kbi_body_stack_take(unsigned more);
-/* Its process has ended. By the supervisor, too: without a lock that others hold, perhaps while they stand still. */
+/* Returns a stack when its process has ended. The supervisor calls it, too: it takes no lock, which
+ * another process might hold while it stands still. */
 void kbi_body_stack_put(struct kbi_stack *s);
 
-/* How many are kept; one more is, which may wait for libc's locks. False: none, or another thread is at it. */
+/* Returns how many stacks are kept. */
+/* Adds a stack to them; may wait for libc's locks. Returns false if there is no memory, or another
+ * thread adds, or in the supervisor. */
 unsigned kbi_body_stack_kept(void);
 bool kbi_body_stack_add(void);
 

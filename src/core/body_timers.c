@@ -1,8 +1,9 @@
-/* core/body_timers.c - what is due by the program's CPU time. Contract in body_timers.h.
- * The kernel tells any process's clock, and has timers on it. While something is due after the program has used r more, the
- * supervisor has a timer on each of the n processes for r / n: before one of them has used so much nothing is due, and when
- * one has, r is less. A program that does nothing costs nothing.
- * All is the supervisor's: a thread that sets a timer asks it (body_children), so there is no lock. */
+/* core/body_timers.c - actions that are due by the program's CPU time. Contract in body_timers.h.
+ * The kernel shows any process's clock, and has timers on it. While an action is due after r more
+ * ns of the program, the supervisor has a timer on each of the n processes for r / n: before some
+ * process has used that much nothing is due, and when it has, r is less. A program that does
+ * nothing costs nothing. All state is the supervisor's: a thread that sets a timer asks it
+ * (body_children), so there is no lock. */
 #include "core/body_timers.h"
 
 #include <errno.h>
@@ -22,8 +23,9 @@
 
 enum {
 	TIMERS = 256,
-	FIRST_ID = 1 << 30,     /* numbers of the program's timers on its clock; os/libcall has those below */
-	PROF_TIMER = TIMERS, USER_TIMER, ALL,  /* setitimer's, behind them */
+	FIRST_ID = 1 << 30,     /* numbers of the program's timers on its clock; os/libcall has the
+	                         * lower numbers */
+	PROF_TIMER = TIMERS, USER_TIMER, ALL,  /* setitimer's timers, behind them */
 	SECOND = 1000000000,
 	MICRO = 1000,
 	LEAST = 1000000,        /* ns: a process is watched for no less */
@@ -46,14 +48,14 @@ struct watcher {
 	bool made;
 };
 
-/* The supervisor's, but for what is constant once it runs. */
+/* The supervisor's, except for fields that are constant once it runs. */
 static struct {
 	int supervisor;
 	void (*pass)(int sig, siginfo_t *info);
-	a32 active;                 /* something is due some time */
+	a32 active;                 /* 1: some action is due at some time */
 	struct timer timer[ALL];
 	struct watcher *watcher;    /* [KBI_BODY_CLOCKS][warden.most + 1] */
-	struct rlimit limit;        /* RLIMIT_CPU, as it was last seen */
+	struct rlimit limit;        /* RLIMIT_CPU, as last seen */
 } own;
 
 static struct timeval timeval_of(uint64_t ns)
@@ -61,7 +63,7 @@ static struct timeval timeval_of(uint64_t ns)
 	return (struct timeval){ (time_t)(ns / SECOND), (suseconds_t)(ns % SECOND / MICRO) };
 }
 
-/* ---- what is due: the supervisor ----------------------------------------------------------------------------- */
+/* ---- what is due: the supervisor ------------------------------------------------------------- */
 
 static void tell(struct timer *t, int overrun)
 {
@@ -102,7 +104,8 @@ static bool is_least(uint64_t *least, uint64_t due)
 	return true;
 }
 
-/* As the kernel does it to a process: a signal each second from the first limit on; none outlives the second. */
+/* Acts as the kernel does for a process: a signal each second from the first limit on; the second
+ * limit kills. */
 static void obey_limit(uint64_t used)
 {
 	struct rlimit *l = &own.limit;
@@ -122,7 +125,7 @@ static void obey_limit(uint64_t used)
 	own.pass(SIGXCPU, &info);
 }
 
-/* When it is due first; 0: never. */
+/* Returns when the first timer of this clock is due; 0: never. */
 static uint64_t first_due(enum kbi_body_clock kind)
 {
 	uint64_t least = 0;
@@ -144,7 +147,7 @@ static void unwatch(struct watcher *w)
 	w->made = false;
 }
 
-/* span 0: no more. */
+/* Sets the timer on a process's clock; span 0: none. */
 static void watch(struct watcher *w, int pid, enum kbi_body_clock kind, uint64_t span)
 {
 	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = KBI_EVERYWHERE_SIGNAL };
@@ -182,7 +185,7 @@ static void watch_all(enum kbi_body_clock kind, uint64_t left)
 		watch(w++, (int)a_load_rlx(&kbi_warden.process[i].pid), kind, span);
 }
 
-/* True: something is due some time. */
+/* Returns true if some timer of this clock is due at some time. */
 static bool look_at(enum kbi_body_clock kind)
 {
 	uint64_t now = kbi_body_clock_read(kind), due;
@@ -212,14 +215,15 @@ void kbi_body_timers_look(void)
 	a_store_rlx(&own.active, any);
 }
 
-/* ---- what the program asks for: by the supervisor, in answer ------------------------------------------------- */
+/* ---- what the program asks for: by the supervisor, in answer --------------------------------- */
 
 struct request {
 	long nr;
 	int id, flags;
 	enum kbi_body_clock kind;
 	bool sets;
-	uint64_t value, interval;         /* to be set; and what was */
+	uint64_t value, interval;         /* to be set */
+	/* the values before */
 	uint64_t had_value, had_interval;
 	struct sigevent event;
 	int process;
@@ -243,9 +247,10 @@ static long create(struct request *r)
 	if (t == &own.timer[TIMERS])
 		return -EAGAIN;
 	*t = (struct timer){ .used = true, .id = FIRST_ID + (int)(t - own.timer), .kind = r->kind,
-			     .notify = e->sigev_notify, .sig = e->sigev_signo, .value = e->sigev_value, .process = r->process,
+			     .notify = e->sigev_notify, .sig = e->sigev_signo, .value = e->sigev_value,
+			     .process = r->process,
 			     .thread = e->sigev_notify_thread_id };
-	if (!e->sigev_notify && !e->sigev_signo) /* as for none given */
+	if (!e->sigev_notify && !e->sigev_signo) /* as for no sigevent */
 		t->sig = SIGALRM, t->value.sival_int = t->id;
 	r->id = t->id;
 	return 0;
@@ -305,7 +310,7 @@ static long answer(void *what)
 	return 0;
 }
 
-/* ---- the program's side -------------------------------------------------------------------------------------- */
+/* ---- the program's side ---------------------------------------------------------------------- */
 
 static bool is_time(const struct timespec *t)
 {
@@ -314,7 +319,8 @@ static bool is_time(const struct timespec *t)
 
 static uint64_t ns_of(const struct timespec *t)
 {
-	return (t->tv_sec > INT_MAX ? (uint64_t)INT_MAX : (uint64_t)t->tv_sec) * SECOND + (uint64_t)t->tv_nsec;
+	return (t->tv_sec > INT_MAX ? (uint64_t)INT_MAX : (uint64_t)t->tv_sec) * SECOND +
+	       (uint64_t)t->tv_nsec;
 }
 
 static long ask(struct request *r)
@@ -324,18 +330,21 @@ static long ask(struct request *r)
 
 static long make_timer(const long a[6])
 {
-	struct request r = { .nr = SYS_timer_create, .kind = (enum kbi_body_clock)kbi_body_clock_of((int)a[0]),
+	struct request r = { .nr = SYS_timer_create,
+		.kind = (enum kbi_body_clock)kbi_body_clock_of((int)a[0]),
 			     .process = (int)kbi_sys(SYS_getpid) };
 	const struct sigevent *e = (const struct sigevent *)a[1];
 	long result;
 
-	if ((e && !kbi_sys_can_read(e, sizeof *e)) || !kbi_sys_can_read((const void *)a[2], sizeof r.id))
+	if ((e && !kbi_sys_can_read(e, sizeof *e)) ||
+	    !kbi_sys_can_read((const void *)a[2], sizeof r.id))
 		return -EFAULT;
 	if (e)
 		r.event = *e;
 	if (e && (e->sigev_notify != SIGEV_NONE && (e->sigev_signo < 1 || e->sigev_signo > 64)))
 		return -EINVAL;
-	if (e && e->sigev_notify != SIGEV_NONE && e->sigev_notify != SIGEV_SIGNAL && e->sigev_notify != TO_THREAD)
+	if (e && e->sigev_notify != SIGEV_NONE && e->sigev_notify != SIGEV_SIGNAL &&
+	    e->sigev_notify != TO_THREAD)
 		return -EINVAL;
 	result = ask(&r);
 	if (!result)
@@ -345,7 +354,8 @@ static long make_timer(const long a[6])
 
 static long set_timer(const long a[6])
 {
-	struct request r = { .nr = SYS_timer_settime, .id = (int)a[0], .flags = (int)a[1], .sets = true };
+	struct request r = { .nr = SYS_timer_settime, .id = (int)a[0], .flags = (int)a[1],
+		.sets = true };
 	const struct itimerspec *new = (const struct itimerspec *)a[2];
 	struct itimerspec *old = (struct itimerspec *)a[3];
 	long result;
@@ -358,7 +368,8 @@ static long set_timer(const long a[6])
 	r.interval = ns_of(&new->it_interval);
 	result = ask(&r);
 	if (!result && old)
-		*old = (struct itimerspec){ kbi_sys_timespec(r.had_interval), kbi_sys_timespec(r.had_value) };
+		*old = (struct itimerspec){ kbi_sys_timespec(r.had_interval),
+			kbi_sys_timespec(r.had_value) };
 	return result;
 }
 
@@ -373,27 +384,33 @@ static long get_timer(const long a[6])
 	return result;
 }
 
-/* setitimer and getitimer. */
+/* Does setitimer and getitimer. */
 static long use_itimer(long nr, const long a[6])
 {
-	struct request r = { .nr = nr, .kind = a[0] == ITIMER_PROF ? KBI_BODY_CLOCK_PROF : KBI_BODY_CLOCK_USER };
+	struct request r = { .nr = nr,
+		.kind = a[0] == ITIMER_PROF ? KBI_BODY_CLOCK_PROF : KBI_BODY_CLOCK_USER };
 	struct itimerval *old = (struct itimerval *)a[nr == SYS_setitimer ? 2 : 1];
 	const struct itimerval *new = nr == SYS_setitimer ? (const struct itimerval *)a[1] : NULL;
 	long result;
 
-	if ((new && !kbi_sys_can_read(new, sizeof *new)) || (old && !kbi_sys_can_read(old, sizeof *old)))
+	if ((new && !kbi_sys_can_read(new, sizeof *new)) ||
+	    (old && !kbi_sys_can_read(old, sizeof *old)))
 		return -EFAULT;
 	r.sets = nr == SYS_setitimer;
-	if (new && ((unsigned long)new->it_value.tv_usec >= SECOND / MICRO || new->it_value.tv_sec < 0 ||
-		    (unsigned long)new->it_interval.tv_usec >= SECOND / MICRO || new->it_interval.tv_sec < 0))
+	if (new && ((unsigned long)new->it_value.tv_usec >= SECOND / MICRO ||
+		    new->it_value.tv_sec < 0 ||
+		    (unsigned long)new->it_interval.tv_usec >= SECOND / MICRO ||
+		    new->it_interval.tv_sec < 0))
 		return -EINVAL;
 	if (new) {
 		r.value = ns_of(&(struct timespec){ new->it_value.tv_sec, new->it_value.tv_usec * MICRO });
-		r.interval = ns_of(&(struct timespec){ new->it_interval.tv_sec, new->it_interval.tv_usec * MICRO });
+		r.interval = ns_of(&(struct timespec){ new->it_interval.tv_sec,
+			new->it_interval.tv_usec * MICRO });
 	}
 	result = ask(&r);
 	if (!result && old)
-		*old = (struct itimerval){ timeval_of(r.had_interval), timeval_of(r.had_value + MICRO - 1) };
+		*old = (struct itimerval){ timeval_of(r.had_interval),
+			timeval_of(r.had_value + MICRO - 1) };
 	return result;
 }
 
@@ -449,9 +466,9 @@ static bool made(long nr, const long a[6], long *r)
 	return true;
 }
 
-/* ---- start --------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* Set by the program before it had other processes. */
+/* Takes over a timer that the program set before it had other processes. */
 static void take_itimer(int which, enum kbi_body_clock kind)
 {
 	const struct itimerval none = { 0 };
@@ -469,7 +486,8 @@ void kbi_body_timers_setup(int supervisor, void (*pass)(int sig, siginfo_t *info
 {
 	own.supervisor = supervisor;
 	own.pass = pass;
-	own.watcher = kbi_sys_map((size_t)KBI_BODY_CLOCKS * (kbi_warden.most + 1) * sizeof *own.watcher);
+	own.watcher = kbi_sys_map((size_t)KBI_BODY_CLOCKS * (kbi_warden.most + 1) *
+		sizeof *own.watcher);
 	own.limit = (struct rlimit){ RLIM_INFINITY, RLIM_INFINITY };
 	take_itimer(ITIMER_PROF, KBI_BODY_CLOCK_PROF);
 	take_itimer(ITIMER_VIRTUAL, KBI_BODY_CLOCK_USER);

@@ -1,4 +1,5 @@
-/* core/lookout.c - the lookout's loop. Contract in lookout.h. Runs on its own kernel thread, all signals blocked. */
+/* core/lookout.c - the lookout's loop. Contract in lookout.h. Runs on its own kernel thread with
+ * all signals blocked. */
 #include "core/lookout.h"
 
 #include <sched.h>
@@ -24,14 +25,16 @@ static bool needed(const struct kbi_lookout_duty *d)
 static void sleep_long(void)
 {
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_ASLEEP);
-	a_fence_sc(); /* partner: that of who has something for it and reads the bell */
+	a_fence_sc(); /* partner: the full fence between publishing work for the lookout and reading the
+	               * bell (tell_lookout in agent.c, the exchange in lend in handoff.c, dump.c) */
 	if (!needed(&kbi_lookout_lent) && !needed(&kbi_lookout_quantum) && !needed(&kbi_lookout_dump))
 		kbi_sys_futex_wait(&kbi_lookout_bell, KBI_BELL_ASLEEP, NULL);
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE);
 }
 
-/* It needs little time but soon, beside bodies that compute: a short slice, which Linux lets everybody ask for (6.12; older
- * ones do not mind). Its weight stays the program's. */
+/* Asks for a short slice of the processor. The lookout needs little time, but needs it soon, beside
+ * workers that compute. Linux grants this to every program (since 6.12; older kernels ignore it).
+ * Its weight stays the program's. */
 static void ask_for_short_turns(void)
 {
 	struct kbi_sys_schedule a = { .size = sizeof a };

@@ -1,22 +1,24 @@
-/* core/meter_read.c - when threads begin to be metered, and what they are told of it. Contract in meter.h. */
+/* core/meter_read.c - starts the metering of threads and answers questions about it. Contract in
+ * meter.h. */
 #include "core/meter_priv.h"
 
 #include "os/sys.h"
 
 enum { TRIES = 3 };
 
-/* Kinds of the kernel's clocks; a process of ours is one kernel thread. */
+/* The kernel's kinds of clocks. A process of ours is a single kernel thread. */
 enum { OF_THREAD = 6, OF_PROCESS = 2 };
 
-/* Of a kernel thread of ours: its number, inverted, and what kind of clock that is. */
+/* Returns the time on the clock of kernel thread `tid` of ours, ns. Linux makes a clock's number of
+ * the kernel thread's number, inverted, and the kind of clock. */
 static uint64_t clock_of(uint32_t tid)
 {
 	return kbi_sys_clock((int)(~tid << 3 | (kbi_sys_from.processes ? OF_PROCESS : OF_THREAD)));
 }
 
-/* ---- start ------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* Before the kernel thread itself writes its meter. */
+/* Begins the meter of worker b for t, before the kernel thread itself writes that meter. */
 static void begin(struct kbi_body *b, struct kbi_task *t)
 {
 	uint32_t tid = a_load_rlx(&b->tid);
@@ -27,17 +29,19 @@ static void begin(struct kbi_body *b, struct kbi_task *t)
 	a_store_rlx(&b->meter.whose, t);
 }
 
-/* That of the virtual processor that runs it; NULL: none does. */
+/* Returns the worker of the virtual processor that runs t; NULL: none does. */
 static struct kbi_body *body_of(const struct kbi_task *t)
 {
-	uint64_t s = a_load_acq(&t->state); /* partner: whoever gives the descriptor its state */
+	uint64_t s = a_load_acq(&t->state); /* partner: the release store of whoever gives the
+	                                     * descriptor its state */
 
 	if (kbi_state_kind(s) != KBI_TASK_RUNNING)
 		return NULL;
 	return kbi_body_of_tid((int)a_load_rlx(&kbi_vps[kbi_state_vp(s)]->tid));
 }
 
-/* Those that run on virtual processors, and those that have a kernel thread to themselves for a call or for good. */
+/* Begins the meters of the threads that run on virtual processors, and of the threads that have a
+ * kernel thread to themselves for a call or for good. */
 static void begin_all(void)
 {
 	struct kbi_task *t;
@@ -64,7 +68,8 @@ static void undo_segments(void)
 		kbi_meter_undo_segment(&kbi_descriptor_at(i)->task);
 }
 
-/* Who has switched away before its kernel thread knew that it is metered. */
+/* Clears the meters of threads that switched away before their kernel thread knew that they are
+ * metered. */
 static void forget_gone(void)
 {
 	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++) {
@@ -80,8 +85,9 @@ bool kbi_meter_start(void)
 {
 	uint32_t off = KBI_METER_OFF;
 
-	/* acquire and release: of several one goes on */
-	if (kbi_likely(a_load_rlx(&kbi_meter_state) != off) || !a_cas_acqrel(&kbi_meter_state, &off, KBI_METER_STARTS))
+	/* acquire and release: of several callers a single caller goes on */
+	if (kbi_likely(a_load_rlx(&kbi_meter_state) != off) ||
+	    !a_cas_acqrel(&kbi_meter_state, &off, KBI_METER_STARTS))
 		return kbi_descriptor_table.charged || !kbi_vp_n;
 	if (kbi_vp_n && !kbi_descriptor_table.charged)
 		return false;
@@ -90,7 +96,9 @@ bool kbi_meter_start(void)
 	/* release: partner is the acquire in kbi_meter_is_on */
 	a_store_rel(&kbi_meter_state, KBI_METER_ON);
 	a_store_rlx(&kbi_meter_rests, 0);
-	/* behind it who gives a descriptor, or has a block with one, sees that threads are metered; or they are seen here */
+	/* A thread that gives a descriptor, or has a block with a descriptor, behind this fence sees
+	 * that threads are metered; else its descriptor is seen here. Partner: the fence in
+	 * kbi_run_give_segment */
 	a_fence_sc();
 	if (kbi_vp_n) {
 		undo_segments();
@@ -99,7 +107,7 @@ bool kbi_meter_start(void)
 	return true;
 }
 
-/* ---- questions ----------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 uint64_t kbi_meter_self(struct kbi_task *self, bool handler)
 {
@@ -107,7 +115,7 @@ uint64_t kbi_meter_self(struct kbi_task *self, bool handler)
 
 	if (b && kbi_meter_is_on() && (!handler || a_load_rlx(&b->meter.whose) == self))
 		kbi_meter_pass(b, self, true);
-	kbi_meter_undo_segment(self); /* if it began when metering did */
+	kbi_meter_undo_segment(self); /* it may have begun when metering did */
 	return a_load_rlx(kbi_meter_charged(self));
 }
 
@@ -120,14 +128,16 @@ static const struct kbi_meter *running(const struct kb_thread *t)
 	return NULL;
 }
 
-/* What its kernel thread has used since then; a turn that may be charged by the wall clock is not told, for that may come
- * to less. False: it was charged meanwhile. */
+/* Adds the time that t's kernel thread has used since it was last charged. A turn that may be
+ * charged by the wall clock is left out, because the charge may come to less. Returns false if the
+ * turn was charged meanwhile. */
 static bool add_turn(const struct kbi_meter *m, const struct kb_thread *t, uint64_t *ns)
 {
 	uint64_t used = a_load_rlx(&m->used), now = clock_of(a_load_rlx(&m->tid));
 
 	/* acquire: as in running */
-	if (a_load_acq(&m->whose) != t || a_load_rlx(&m->used) != used || a_load_rlx(kbi_meter_charged(&t->task)) != *ns)
+	if (a_load_acq(&m->whose) != t || a_load_rlx(&m->used) != used ||
+	    a_load_rlx(kbi_meter_charged(&t->task)) != *ns)
 		return false;
 	if (now > used + 2 * KBI_METER_SHORT)
 		*ns += now - used;

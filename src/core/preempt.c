@@ -1,6 +1,6 @@
-/* core/preempt.c - the tick and the overflow report. Contract in preempt.h.
- * The tick's handler runs on the interrupted thread's stack, on its VP, only if that thread is outside the
- * library (np == 0); it restores errno, and system calls restart where the kernel can. */
+/* core/preempt.c - the tick and the overflow report. Contract in preempt.h. The tick's handler runs
+ * on the interrupted thread's stack, on its VP, and acts only if that thread is outside the library
+ * (np == 0). It restores errno; system calls restart where the kernel can restart them. */
 #include "core/preempt.h"
 
 #include <errno.h>
@@ -38,7 +38,8 @@ static void handler(int sig, siginfo_t *info, void *context)
 	kbi_preempt_tick(info, context);
 }
 
-/* No turn is over by that: the lookout, who counts them, is to ask soon again if the thread cannot be left here. */
+/* Serves vp without counting the service: the lookout counts services as turns, and is to ask again
+ * soon if the thread cannot be left here. */
 static void service(struct kbi_vp *vp)
 {
 	uint32_t left = a_load_rlx(&vp->countdown);
@@ -50,9 +51,11 @@ static void service(struct kbi_vp *vp)
 	a_store_rlx(&vp->services, a_load_rlx(&vp->services) - 1);
 }
 
-/* A thread that is about to overflow its stack is to do so itself: in here, with the library half done, it could not be
- * lost alone. On another stack than its own: there is. Where the program has made the room unusable, this is the place to
- * find out: in the middle of a switch the fault would be the next thread's. */
+/* Returns true if the handler has room on self's stack. A thread that is about to overflow its
+ * stack must overflow in its own code: in the handler, with the library half done, the thread could
+ * not be lost alone. A stack that is not the thread's own has room. The store touches the room at
+ * once: if the program has made that memory unusable, a fault here is the right thread's; in the
+ * middle of a switch the fault would be the next thread's. */
 static bool has_room(struct kbi_task *self)
 {
 	const struct kbi_stack *k = kbi_thread_of(self)->stack;
@@ -66,7 +69,7 @@ static bool has_room(struct kbi_task *self)
 	return true;
 }
 
-/* Where the interrupted thread may be left. */
+/* Runs where the interrupted thread may be switched away. */
 static KBI_SWITCHER void tick(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -91,7 +94,8 @@ static KBI_SWITCHER void tick(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* A fault in the handler is told like any other; blocked it would end the program without a word. */
+/* Fills the mask with all signals but SIGSEGV and SIGBUS: a fault in the handler is then reported
+ * like any fault, while a blocked fault would end the program without a message. */
 static void block_others(sigset_t *mask)
 {
 	sigfillset(mask);
@@ -145,7 +149,8 @@ void kbi_preempt_apart(uintptr_t (*find)(uintptr_t sp))
 
 	/* release: partner is the acquire in kbi_preempt_is_apart and kbi_preempt_settle */
 	a_store_rel(&place, (void *)(uintptr_t)find);
-	if (kbi_real.sigaction(sig, NULL, &sa) || (sa.sa_sigaction != handler && !kbi_preempt_is_shared) ||
+	if (kbi_real.sigaction(sig, NULL, &sa) ||
+	    (sa.sa_sigaction != handler && !kbi_preempt_is_shared) ||
 	    sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN)
 		return;
 	sa.sa_flags |= SA_ONSTACK;
@@ -157,12 +162,12 @@ void kbi_preempt_send(struct kbi_vp *vp)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 
-	/* its body runs, and is not in a call that a signal would end */
+	/* its worker runs, and is not in a call that a signal would end */
 	if (tid && !a_load_rlx(&vp->lent))
 		kbi_sys_signal(tid, kbi_preempt_signal());
 }
 
-/* ---- faults -------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
 
@@ -177,7 +182,8 @@ static bool has_default(int sig)
 {
 	const struct sigaction *old = previous(sig);
 
-	return !(old->sa_flags & SA_SIGINFO) && (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN);
+	return !(old->sa_flags & SA_SIGINFO) &&
+	       (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN);
 }
 
 static void pass_on(int sig, siginfo_t *info, void *context)
@@ -189,7 +195,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 	} else if (!has_default(sig)) {
 		old->sa_handler(sig);
 	} else {
-		/* the faulting instruction runs again and ends the process as without us */
+		/* the faulting instruction runs again and ends the process, as without Kochab */
 		struct sigaction dfl = { .sa_handler = SIG_DFL };
 
 		kbi_real.sigaction(sig, &dfl, NULL);
@@ -203,7 +209,7 @@ aptr kbi_preempt_explain;
 
 static void explain(uintptr_t address)
 {
-	/* acquire: partner is the release of who sets it */
+	/* acquire: partner is the release store in space/space.c */
 	void (*fn)(uintptr_t) = (void (*)(uintptr_t))(uintptr_t)a_load_acq(&kbi_preempt_explain);
 
 	if (fn)
@@ -221,12 +227,13 @@ static void report_overflow(const siginfo_t *info)
 	if (t && t->stack && !t->user_stack)
 		size = kbi_stack_class_size(t->stack->class);
 	if (t && strcmp(t->name, KBI_PREEMPT_SERVER) == 0)
-		kbi_sys_message("thread %s overflowed its %zu KiB stack: the option stack_size (KOCHAB_STACK_SIZE) gives all of "
-				"them larger ones", t->name, size / 1024);
+		kbi_sys_message("thread %s overflowed its %zu KiB stack: the option stack_size "
+				"(KOCHAB_STACK_SIZE) gives all of them larger ones", t->name, size / 1024);
 	else if (t && t->name[0])
 		kbi_sys_message("thread %s overflowed its %zu KiB stack", t->name, size / 1024);
 	else
-		kbi_sys_message("thread #%u overflowed its %zu KiB stack", t ? t->task.index : 0, size / 1024);
+		kbi_sys_message("thread #%u overflowed its %zu KiB stack",
+				t ? t->task.index : 0, size / 1024);
 }
 
 void kbi_preempt_report(const siginfo_t *info)
@@ -242,7 +249,8 @@ bool kbi_preempt_mends(const siginfo_t *info, const void *context)
 {
 	uintptr_t at = kbi_context_at(context);
 
-	return info->si_signo == SIGSEGV && info->si_code == SEGV_ACCERR && at == (uintptr_t)info->si_addr &&
+	return info->si_signo == SIGSEGV && info->si_code == SEGV_ACCERR &&
+	       at == (uintptr_t)info->si_addr &&
 	       kbi_stack_follow_code(at);
 }
 
@@ -289,19 +297,22 @@ static int install(void)
 		return kbi_real.sigaction(sig, &sa, NULL) ? errno : 0;
 	if (kbi_preempt_is_shared)
 		return 0;
-	kbi_sys_message("the program has a handler of %s, which the tick needs: the option tick_signal names another signal",
+	kbi_sys_message("the program has a handler of %s, which the tick needs: "
+			"the option tick_signal names another signal",
 			sig == SIGURG ? "SIGURG" : "SIGWINCH");
 	return EBUSY;
 }
 
 static int set_fault(int sig)
 {
-	struct sigaction sa = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+	struct sigaction sa = { .sa_sigaction = fault,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 
 	return kbi_real.sigaction(sig, &sa, NULL);
 }
 
-/* A handler that the drop-in has taken over stays: it may sleep, which none may on the kernel thread's own stack. */
+/* Installs our handler of a fault, but keeps a handler that the drop-in has taken over: that may
+ * sleep, which is forbidden on the kernel thread's own stack. */
 static void install_fault(int sig)
 {
 	struct sigaction old;

@@ -1,10 +1,12 @@
-/* core/revive.c - a successor for a process that was killed. Contract in revive.h; model/revive.pml.
+/* core/revive.c - a successor for a process that was killed. Contract in revive.h. Model:
+ * model/revive.pml.
  *
- * The killed one has stopped at its end and has all its registers still; it is let go when its successor stands where it
- * stood. Between the two, no call that is made in every process (os/everywhere) begins: who begins one needs the lock,
- * which the supervisor has; or the killed one itself had it, then the supervisor acts for it. A call that is under way
- * does not wait for the killed one: the successor is a copy of the supervisor, which has made it.
- * Runs on the supervisor's stack; the successor's first steps on one of their own. No TLS. */
+ * The killed process has stopped at its end and still has all its registers; it is let go when its
+ * successor stands in its place. Between the two, no call that is made in every process
+ * (os/everywhere) begins: it needs the lock, which the supervisor has; or the killed process itself
+ * had the lock, then the supervisor acts for it. A call that is under way does not wait for the
+ * killed process: the successor is a copy of the supervisor, which has made that call. Runs on the
+ * supervisor's stack; the successor takes its first steps on a stack of its own. No TLS. */
 #include "core/revive.h"
 
 #include <errno.h>
@@ -26,13 +28,13 @@
 enum { STACK = 16384, GRAVES = 256, TRIES = 100, RECENT = 64 };
 
 static struct {
-	char *stack;                /* a successor's, until it stands where the other one stood */
+	char *stack;                /* a successor's, until it stands in its predecessor's place */
 	a32 seized;
 	int supervisor;
-	void *signal_stack;         /* of the body that it is to be */
-	int grave[GRAVES];          /* killed ones that have not been reaped */
+	void *signal_stack;         /* of the body that the successor is to be */
+	int grave[GRAVES];          /* killed processes that have not been reaped */
 	unsigned graves;
-	int recent[RECENT];         /* killed ones, reaped or not */
+	int recent[RECENT];         /* killed processes, reaped or not */
 	unsigned n_recent;
 } revive;
 
@@ -42,7 +44,8 @@ int kbi_revive_setup(void)
 	return revive.stack ? 0 : ENOMEM;
 }
 
-/* What a process has beside memory and registers. All signals are blocked, as they are in the supervisor. */
+/* Sets a process's attributes beside memory and registers. All signals are blocked, as they are in
+ * the supervisor. */
 static int successor(void *unused)
 {
 	stack_t ss = { .ss_sp = revive.signal_stack, .ss_size = KBI_SIGNAL_STACK };
@@ -88,18 +91,20 @@ static void discard(int pid)
 		kbi_trace_go(pid, 0);
 }
 
-/* It stands in `successor`, stopped. -EAGAIN: it was killed, or the system has no more. */
+/* Starts a process that stands in `successor`, stopped. -EAGAIN: it was killed, or the system has
+ * no more. */
 static int start(void)
 {
 	long pid;
 
 	a_store_rlx(&revive.seized, 0);
-	pid = kbi_real.clone(successor, revive.stack + STACK, CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, NULL);
+	pid = kbi_real.clone(successor, revive.stack + STACK,
+		CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, NULL);
 	if (pid < 0)
 		return -EAGAIN;
 	if (kbi_trace_seize((int)pid)) {
 		discard((int)pid);
-		return -EAGAIN; /* it was killed already */
+		return -EAGAIN; /* the new process was killed already */
 	}
 	/* release: partner is the acquire in successor */
 	a_store_rel(&revive.seized, 1);
@@ -110,7 +115,7 @@ static int start(void)
 	return -EAGAIN;
 }
 
-/* The runtime's tables: its number was its kernel thread's, too. */
+/* Changes the number in the runtime's tables: the process's number was its kernel thread's, too. */
 static void renumber(struct kbi_body *b, int old, int now)
 {
 	uint32_t was = (uint32_t)old;
@@ -118,7 +123,7 @@ static void renumber(struct kbi_body *b, int old, int now)
 	if (!b)
 		return;
 	a_store_rlx(&b->tid, (uint32_t)now);
-	a_store_rlx(&b->attention, 0); /* none is on its way to this one */
+	a_store_rlx(&b->attention, 0); /* none is on its way to the successor */
 	a_store_rlx(&b->posted, 0);
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_rlx(&kbi_vps[i]->tid) == was)
@@ -150,11 +155,12 @@ int kbi_revive(int old, int supervisor)
 	return pid;
 }
 
-bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig, const siginfo_t *passed)
+bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig,
+	const siginfo_t *passed)
 {
 	bool stands = kbi_trace_load(now, place);
 
-	/* it was killed, too: it has the place for its own successor */
+	/* else the successor was killed, too: *place is kept for a further successor */
 	if (stands) {
 		kbi_sys(SYS_kill, now, sig);
 		if (passed->si_signo)

@@ -1,7 +1,8 @@
-/* core/revive.h - a process that is a virtual processor was killed: another one takes its place at the very instruction,
- * with its registers, signal mask and number in every table; memory, descriptors and folder they share anyway. So nothing
- * of the library or libc that it was in the middle of is left half done.
- * Callers: body_process: the supervisor, who traces the processes. Calls os/trace, os/everywhere, spare. */
+/* core/revive.h - respawn: when a process that is a virtual processor was killed, another process
+ * takes its place at the very instruction, with its registers, signal mask and number in every
+ * table; the two share memory, descriptors and folder anyway. So nothing of the library or libc is
+ * left half done. Callers: body_process, warden: the supervisor, which traces the processes. Calls
+ * os/trace, os/everywhere, spare. */
 #ifndef KBI_REVIVE_H
 #define KBI_REVIVE_H
 
@@ -11,21 +12,24 @@
 
 struct kbi_trace_place;
 
-/* Memory for it. ENOMEM. Once, at start. */
+/* Maps the memory for it. Returns 0 or ENOMEM. Once, at start. */
 int kbi_revive_setup(void);
-/* `old` stood at this place, and was killed. The number of its successor, which waits for kbi_revive_go; or -errno: it
- * cannot be had. supervisor: the caller. In between the caller corrects its own tables. */
+/* Makes a successor of `old`, which was killed. Returns the successor's number, or -errno if there
+ * is none; the successor waits for kbi_revive_go. supervisor: the caller's number. In between the
+ * caller corrects its own tables. */
 int kbi_revive(int old, int supervisor);
-/* The successor goes on there, the old one, if it has not ended yet, ends. passed: a signal that the old one was
- * about to get, or si_signo 0; sig: another one for the successor. */
-bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig, const siginfo_t *passed);
-/* It has ended. */
+/* Lets the successor go on at *place; `old`, if it has not ended yet, ends. passed: a signal that
+ * `old` was about to get, or si_signo 0; sig: a further signal for the successor. Returns false if
+ * the successor was killed, too. */
+bool kbi_revive_go(int old, int now, struct kbi_trace_place *place, int sig,
+	const siginfo_t *passed);
+/* Notes that `old` has ended. */
 void kbi_revive_gone(int old);
-/* Was pid one of ours and was killed, not long ago? */
+/* Returns true if pid was a process of ours and was killed not long ago. */
 bool kbi_revive_was_ours(int pid);
-/* Has it ended so, or is about to, and is not reaped yet? */
+/* Returns true if pid has ended so, or is about to, and is not reaped yet. */
 bool kbi_revive_is_dying(int pid);
-/* Reaps those that have ended since. */
+/* Reaps the killed processes that have ended since. */
 void kbi_revive_bury(void);
 
 #endif

@@ -1,7 +1,8 @@
-/* core/spare.c - bodies without a VP. Contract in spare.h.
- * The pool is a stack under a lock, the hottest first. Who takes a spare from it fills in its job and rings; a spare
- * that gives up takes itself out under the same lock, and if it is not there any more its job is on the way.
- * Runs on the bodies' own stacks; take and give also on threads' stacks, inside np brackets or with none. */
+/* core/spare.c - idle workers (spares): workers without a VP. Contract in spare.h. The pool is a
+ * stack under a lock, the hottest first. A taker of an idle worker fills in the worker's job and
+ * rings; an idle worker that gives up takes itself out under the same lock, and if it is not there
+ * any more its job is on the way. Runs on the workers' own stacks; take and give also on threads'
+ * stacks, inside np brackets or with none. */
 #include "core/spare.h"
 
 #include <errno.h>
@@ -15,8 +16,9 @@
 #include "os/uring.h"
 
 enum {
-	READY = 1,   /* spares that wait although nothing needs them */
-	KEPT = 4096, /* bodies that their threads keep (kbi_spare_keep), beside those that may run */
+	READY = 1,   /* idle workers kept although no VP needs them */
+	KEPT = 4096, /* workers that their threads keep (kbi_spare_keep), beside the workers that may
+	              * run */
 };
 
 struct kbi_body *kbi_spare_bodies;
@@ -26,12 +28,13 @@ void (*kbi_spare_adopted)(struct kbi_vp *vp);
 static struct {
 	a32 lock;
 	/* under the lock */
-	struct kbi_body *idle;   /* spares that wait */
+	struct kbi_body *idle;   /* idle workers */
 	struct kbi_body *unused; /* records whose kernel thread has ended */
 	uint32_t max;            /* constant after setup */
 	a32 used;                /* records ever used; grows under the lock */
-	a32 n_idle, fresh, running, most; /* fresh: on their way to the idle for the first time; running: without */
-	a32 kept;                         /* those that are for good what a thread has made of them */
+	a32 n_idle, fresh, running, most; /* fresh: on their way to idle for the first time; running:
+	                                   * without kept */
+	a32 kept;                         /* kept by their threads for good */
 	a64 given;
 } pool;
 
@@ -52,7 +55,7 @@ int kbi_spare_setup(unsigned n)
 	return kbi_spare_bodies ? 0 : ENOMEM;
 }
 
-/* ---- records ---------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 uint32_t kbi_body_limit(void)
 {
@@ -84,7 +87,8 @@ struct kbi_body *kbi_spare_record(bool fresh)
 	b = a_load_rlx(&pool.running) < pool.max ? pool.unused : NULL;
 	if (b) {
 		pool.unused = b->next;
-	} else if (a_load_rlx(&pool.running) < pool.max && (n = a_load_rlx(&pool.used)) < pool.max + KEPT) {
+	} else if (a_load_rlx(&pool.running) < pool.max &&
+	    (n = a_load_rlx(&pool.used)) < pool.max + KEPT) {
 		b = &kbi_spare_bodies[n + 1];
 		b->index = (uint16_t)(n + 1);
 		a_store_rel(&pool.used, n + 1);
@@ -100,7 +104,7 @@ struct kbi_body *kbi_spare_record(bool fresh)
 	return b;
 }
 
-/* Under the lock: it waits, or will not. */
+/* Notes, under the lock, that worker b waits, or never will. */
 static void has_come(struct kbi_body *b)
 {
 	a_sub_rlx(&pool.fresh, b->fresh);
@@ -164,7 +168,7 @@ int kbi_spare_idle_tid(void)
 	return tid;
 }
 
-/* ---- taking and giving ------------------------------------------------------------------------------ */
+/* ---- taking and giving ----------------------------------------------------------------------- */
 
 bool kbi_spare_may_be_made(void)
 {
@@ -178,12 +182,13 @@ bool kbi_spare_is_low(void)
 
 bool kbi_spare_is_scarce(void)
 {
-	return a_load_rlx(&pool.n_idle) + a_load_rlx(&pool.fresh) + pool.max <= a_load_rlx(&pool.running) + kbi_vp_n;
+	return a_load_rlx(&pool.n_idle) + a_load_rlx(&pool.fresh) + pool.max <=
+	       a_load_rlx(&pool.running) + kbi_vp_n;
 }
 
 void kbi_spare_tell(void)
 {
-	/* a full fence between what the caller has taken and this; partner: the one in core/nursery */
+	/* a full fence between the caller's taking and this; partner: the fence in core/nursery */
 	if (!a_xchg_acqrel(&kbi_spare_low, 1))
 		kbi_sys_futex_wake(&kbi_spare_low, 1);
 }
@@ -219,13 +224,14 @@ void kbi_spare_put(struct kbi_body *b)
 void kbi_spare_give(struct kbi_body *b, struct kbi_vp *vp)
 {
 	a_add_rlx(&pool.given, 1);
-	/* release: partner is the acquire in wait_for_job; all that is vp's goes with it */
+	/* release: partner is the acquire in wait_for_job; vp's state goes with it */
 	a_store_rel(&b->job, vp);
 	a_store_rel(&b->bell, 1);
 	kbi_sys_futex_wake(&b->bell, 1);
 }
 
-/* False: somebody has taken it, and its job comes; or it is one of those that are kept ready. */
+/* Takes me out of the pool. Returns false if me has been taken and its job comes, or me is kept
+ * ready. */
 static bool leave_pool(struct kbi_body *me)
 {
 	bool found = false;
@@ -242,22 +248,25 @@ static bool leave_pool(struct kbi_body *me)
 	return found;
 }
 
-/* Children of this very kernel thread: some asked for a signal, or are traced, until that ends (prctl's
- * PR_SET_PDEATHSIG). The kernel would give them another parent in the process, but not without that signal. */
+/* Returns true if this very kernel thread has children: some asked for a signal at its end, or are
+ * traced until then (prctl's PR_SET_PDEATHSIG). The kernel would give them another parent in the
+ * process, but not without that signal. */
 static bool has_children(void)
 {
 	siginfo_t info;
 
-	return kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD, NULL) != -ECHILD;
+	return kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD,
+	       NULL) != -ECHILD;
 }
 
-/* What the kernel ends or tells with this kernel thread, whose thread has gone on elsewhere. */
+/* Returns true if the kernel would end or report anything at the end of this kernel thread, whose
+ * thread has gone on elsewhere. */
 static bool is_missed(void)
 {
 	return has_children() || kbi_uring_used_here();
 }
 
-/* NULL: it has waited for long and is nobody's. */
+/* Waits for a VP as an idle worker. NULL: me has waited for long and has left the pool. */
 static struct kbi_vp *wait_for_job(struct kbi_body *me)
 {
 	uint32_t ms = kbi_options.spare_ms;
@@ -275,19 +284,19 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 		if (e == -ETIMEDOUT && !is_missed()) {
 			if (leave_pool(me))
 				return NULL;
-			stays = true; /* others that are one too many end by themselves */
+			stays = true; /* surplus workers end by themselves */
 		}
-		/* the job before came to an end before its giver, between job and bell, had rung: this bell is late, or it
-		 * is the next job's. acquire: partner is the release in kbi_spare_give */
+		/* the bell is late, or belongs to the next job: the job before ended before its giver,
+		 * between job and bell, had rung. acquire: partner is the release in kbi_spare_give */
 		if (e == -EAGAIN)
 			a_xchg_acqrel(&me->bell, 0);
 	}
 	return vp;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
-/* The VP's agent runs here from now on. */
+/* Makes me the worker of vp: the agent runs here from now on. */
 static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 {
 	vp->cur = NULL;
@@ -300,7 +309,8 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 	a_store_rel(&vp->lent, 0);
 }
 
-/* The process's name and more hang on its first kernel thread: that stays, but serves nobody and does not count. */
+/* Returns true if the worker is a thread's for good. The process's first kernel thread then stays,
+ * because the process's name and more depend on it, but serves no VP and does not count. */
 static bool is_over(struct kbi_body *me)
 {
 	if (!a_load_rlx(&me->changed) || !me->leader)

@@ -1,53 +1,63 @@
-/* core/spare.h - the life of a body: it is a VP until a thread that blocks has it give the VP away; then, when that
- * thread has gone on elsewhere, it waits as a spare until it is to be a VP again. Spares that wait for long end.
- * Callers: boot, body_thread, handoff. Calls agent. */
+/* core/spare.h - the life of a worker (body), a kernel thread that runs a VP. It runs the VP until
+ * a thread blocks on it and the VP is given away; then, when that thread has gone on elsewhere, it
+ * waits as an idle worker (spare) until it gets a VP again. Idle workers end after a long wait
+ * (option spare_ms). Callers: boot, body_thread, handoff. Calls agent. */
 #ifndef KBI_SPARE_H
 #define KBI_SPARE_H
 
 #include "core/body.h"
 #include "core/vp.h"
 
-/* Room for the bodies of n VPs and the spares that the options allow. ENOMEM. Once, at start. */
+/* Makes room for the workers of n VPs and the idle workers that the options allow. Returns 0 or
+ * ENOMEM. Once, at start. */
 int kbi_spare_setup(unsigned n);
-/* A record for a new kernel thread, `fresh`: which is to be a spare; NULL: as many run as may. */
+/* Returns a record for a new kernel thread; NULL: as many run as may. fresh: it is to be an idle
+ * worker. */
 struct kbi_body *kbi_spare_record(bool fresh);
-/* Its kernel thread could not be started, or ends. */
+/* Returns the record of a worker whose kernel thread could not be started, or ends. */
 void kbi_spare_drop(struct kbi_body *b);
-/* A waiting spare, now the caller's; NULL: there is none. */
+/* Takes an idle worker, which is then the caller's; NULL: there is none. */
 struct kbi_body *kbi_spare_take(void);
-/* By the thread on it: it will be another for good, serves no other thread afterwards, and is not of those that may run;
- * or, false: it is as it was. */
+/* Marks worker b, called by the thread on it. kept: b becomes the thread's own kernel thread for
+ * good; from then on it serves no other thread and does not count among the workers that may run.
+ * false: undoes that. */
 void kbi_spare_keep(struct kbi_body *b, bool kept);
-/* Back where it was taken from. */
+/* Puts an idle worker back into the pool. */
 void kbi_spare_put(struct kbi_body *spare);
-/* vp is the caller's, and the spare's from now on. */
+/* Gives vp, which the caller holds, to the idle worker; vp is the worker's from now on. */
 void kbi_spare_give(struct kbi_body *spare, struct kbi_vp *vp);
-/* On the body's own stack with its own TLS; returns when it may end. */
+/* Runs the worker's life on its own stack with its own TLS; returns when its kernel thread may
+ * end. */
 void kbi_spare_life(struct kbi_body *me);
 
-/* Some are kept ready. Fewer wait or are on their way, and more may run. */
+/* Returns true if fewer idle workers wait or are on their way than are kept ready, and more may
+ * run. */
 bool kbi_spare_is_low(void);
-/* More may run than do. */
+/* Returns true if more workers may run than do. */
 bool kbi_spare_may_be_made(void);
-/* Those that wait, are on their way, or may still be made are not more than there are VPs. */
+/* Returns true if the idle workers that wait, are on their way, or may still be made are not more
+ * than the VPs. */
 bool kbi_spare_is_scarce(void);
-/* Then this is 1, and who sleeps at it (core/nursery) is woken. */
+/* Set to 1 by kbi_spare_tell, which also wakes the sleeper at this word (core/nursery): idle
+ * workers are low. */
 extern KBI_HIDDEN a32 kbi_spare_low;
 void kbi_spare_tell(void);
-/* In the child of fork: they are not there. */
+/* Empties the pool in the child of fork, where those kernel threads do not exist. */
 void kbi_spare_after_fork(void);
 
 struct kbi_spare_counts {
 	unsigned bodies;      /* kernel threads that run */
-	unsigned idle;        /* of them wait as spares */
-	unsigned most;        /* bodies, at most at once */
-	uint64_t given;       /* how often a spare became a VP */
+	unsigned idle;        /* of them: idle workers that wait */
+	unsigned most;        /* the most workers at a time */
+	uint64_t given;       /* how often an idle worker got a VP */
 };
 struct kbi_spare_counts kbi_spare_counts(void);
-/* A kernel thread that waits as a spare, for who wants to see one asleep; 0: there is none. */
+/* Returns the kernel thread number of a waiting idle worker, for tests that need a sleeping one; 0:
+ * there is none. */
 int kbi_spare_idle_tid(void);
 
-/* Called on a body that has just become vp's, NULL: nothing. The drop-in sets its signal mask. */
+/* Called on a worker that has just become vp's; NULL: nothing. The drop-in sets its signal mask
+ * there. */
 extern void (*kbi_spare_adopted)(struct kbi_vp *vp);
 
 #endif

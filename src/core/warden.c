@@ -1,8 +1,9 @@
-/* core/warden.c - the supervisor's care for the processes. Contract in warden.h.
- * Signals for a process that is traced come by way of the supervisor, which passes them on at once. One that is about
- * to end because it was killed gets a successor (core/revive). What it does, it does between two waits on its own stack;
- * where it waits for the lock of os/everywhere it passes signals on meanwhile, for the holder may wait for handlers.
- * A process does nothing before it is traced: one that is killed before is started again. */
+/* core/warden.c - the supervisor's care for the processes. Contract in warden.h. Signals for a
+ * traced process come by way of the supervisor, which passes them on at once. A process that is
+ * about to end because it was killed gets a successor (core/revive). All this happens between two
+ * waits on the supervisor's own stack; while it waits for the lock of os/everywhere it passes
+ * signals on, because the lock's holder may wait for handlers. A process does nothing before it is
+ * traced: a process that is killed before is started again. */
 #include "core/warden.h"
 
 #include <errno.h>
@@ -15,16 +16,18 @@
 #include "os/sys.h"
 #include "os/trace.h"
 
-enum { NOTICES = 8 /* a process is told so often that it was killed, until its thread is where it can be lost */ };
+enum {
+	NOTICES = 8 /* a killed process is told so often, until its thread is where it can be lost */
+};
 
 struct kbi_warden kbi_warden;
 
 /* The supervisor's; the counts are read by all. */
 static struct {
-	bool traces;              /* constant once there are other processes, but for a first attempt that fails */
+	bool traces; /* constant once there are other processes, unless the first attempt fails */
 	bool noticing, again;
 	int (*start_again)(struct kbi_process *p);
-	struct kbi_trace_place *place; /* [most] where each stood when it last stopped */
+	struct kbi_trace_place *place; /* [most]: where each process stood when it last stopped */
 	a32 killed, bound;        /* processes that had a successor; kernel threads that had none */
 	a64 at, last, longest;    /* ns, see struct kbi_warden_kills */
 } own;
@@ -39,7 +42,8 @@ struct kbi_process *kbi_warden_find(int pid)
 
 struct kbi_warden_kills kbi_warden_kills(void)
 {
-	return (struct kbi_warden_kills){ a_load_acq(&own.killed), a_load_rlx(&own.bound), a_load_rlx(&own.at),
+	return (struct kbi_warden_kills){ a_load_acq(&own.killed), a_load_rlx(&own.bound),
+					 a_load_rlx(&own.at),
 					 a_load_rlx(&own.last), a_load_rlx(&own.longest) };
 }
 
@@ -48,12 +52,13 @@ int (*kbi_warden_knock)(int pid);
 unsigned (*kbi_warden_bury)(int pid);
 void (*kbi_warden_counts)(int pid);
 
-/* In the handler, in every process: was this one killed? */
+/* Runs in the handler, in every process: begins the loss of the thread if this process was
+ * killed. */
 static void noticed(void *context)
 {
 	struct kbi_process *p = kbi_warden_find((int)kbi_sys(SYS_getpid));
 
-	if (!p || !a_load_acq(&p->notices) || !kbi_warden_lose) /* partner: revived */
+	if (!p || !a_load_acq(&p->notices) || !kbi_warden_lose) /* partner: the release in revived */
 		return;
 	switch (kbi_warden_lose(&p->victim, context)) {
 	case KBI_WARDEN_LATER:
@@ -72,7 +77,7 @@ static struct kbi_trace_place *place_of(const struct kbi_process *p)
 	return &own.place[p - kbi_warden.process];
 }
 
-/* It may be asked for what every process makes: its signals are blocked. */
+/* Answers os/everywhere while it waits: this process's signals are blocked. */
 void kbi_warden_wait(struct kbi_process *p)
 {
 	const struct timespec nap = { 0, 1000000 };
@@ -89,11 +94,11 @@ void kbi_warden_wait(struct kbi_process *p)
 
 static void is_traced(struct kbi_process *p, enum kbi_warden_traced is)
 {
-	a_store_rel(&p->traced, is); /* partner: kbi_warden_wait */
+	a_store_rel(&p->traced, is); /* partner: the acquire in kbi_warden_wait */
 	kbi_sys_futex_wake(&p->traced, 1);
 }
 
-/* Has it ended? Such a one cannot be traced either. */
+/* Returns true if the process has ended: then it cannot be traced either. */
 static bool is_over(int pid)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -109,7 +114,8 @@ static void trace(struct kbi_process *p, int pid)
 	if (e && is_over(pid))
 		return;
 	if (e) {
-		kbi_sys_message("processes that are killed have no successors: the kernel refuses to trace them (errno %d)",
+		kbi_sys_message("processes that are killed have no successors: "
+				"the kernel refuses to trace them (errno %d)",
 				(int)-e);
 		own.traces = false;
 	}
@@ -128,8 +134,9 @@ void kbi_warden_look(void)
 	}
 }
 
-/* Where it stands now; if it is killed once more meanwhile, which takes its registers away, the place is as it was. A
- * successor that was killed before it stood in its place has that one still. */
+/* Saves the place where the process stands now. If it is killed again meanwhile, which takes its
+ * registers away, the place stays as it was. A successor that was killed before it stood in its
+ * place still has that place. */
 static bool save(struct kbi_process *p, int pid)
 {
 	static struct kbi_trace_place now;
@@ -142,7 +149,7 @@ static bool save(struct kbi_process *p, int pid)
 	return true;
 }
 
-/* The process `old`, which was killed, is this one from now on. */
+/* Makes process `now` the entry p, which was the killed process `old`. */
 static void renumber(struct kbi_process *p, int old, int now)
 {
 	if (kbi_warden_counts)
@@ -164,10 +171,12 @@ static void count(int old, uint64_t since)
 		a_store_rlx(&own.longest, now - since);
 	if (kbi_warden_bury)
 		a_add_rlx(&own.bound, kbi_warden_bury(old));
-	a_add_acqrel(&own.killed, 1); /* who sees that sees the rest */
+	a_add_acqrel(&own.killed, 1); /* release: a reader in kbi_warden_kills that sees this count sees
+	                               * the rest */
 }
 
-/* p was killed, and another process is p from now on, which gets the signal that it has not got. */
+/* Gives p, which was killed as process `old`, a successor, and the signal that `old` did not
+ * get. */
 static bool revived(struct kbi_process *p, int old)
 {
 	uint64_t since = kbi_sys_now();
@@ -188,7 +197,7 @@ static bool revived(struct kbi_process *p, int old)
 	return true;
 }
 
-/* It was killed before it has done anything. */
+/* Starts p again: it was killed before it had done anything. */
 static bool started_again(struct kbi_process *p, int old)
 {
 	uint64_t mask;
@@ -211,7 +220,8 @@ static bool started_again(struct kbi_process *p, int old)
 
 static bool may_revive(const struct kbi_process *p, int status)
 {
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !a_load_rlx(&p->over) && !a_load_rlx(&p->final);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !a_load_rlx(&p->over) &&
+	       !a_load_rlx(&p->final);
 }
 
 static void at_end(struct kbi_process *p, int pid)
@@ -220,17 +230,18 @@ static void at_end(struct kbi_process *p, int pid)
 
 	p->end_seen = a_load_rlx(&p->begun);
 	if (!p->unplaced)
-		p->passed.si_signo = 0; /* it has got it */
+		p->passed.si_signo = 0; /* it has got that signal */
 	if (may_revive(p, status) && a_load_rlx(&p->begun) && save(p, pid) && revived(p, pid))
 		return;
 	kbi_trace_go(pid, 0);
 }
 
-/* It is told to go on: a signal is about to be delivered, or it has stopped for another reason (0). If it is killed at this
- * very moment it stands at its end when it is told so, and ends unseen: then it stood here. */
+/* Tells the process to go on: a signal is about to be delivered, or it has stopped for another
+ * reason (sig 0). If it is killed at this very moment it stands at its end when it is told, and
+ * ends unseen: then it stood here. */
 static void pass(struct kbi_process *p, int pid, int sig)
 {
-	/* else it is gone from here: its end is to be seen next */
+	/* else it has left this place: its end is to be seen next */
 	if (!save(p, pid) || !kbi_trace_signal(pid, &p->passed))
 		return;
 	if (!sig)
@@ -238,12 +249,14 @@ static void pass(struct kbi_process *p, int pid, int sig)
 	kbi_trace_go(pid, sig);
 }
 
-/* Of one that has ended and is not reaped yet: SIGKILL, or something else. */
+/* Returns the signal that killed a process which has ended and is not reaped yet; 0: it was not
+ * killed. */
 static int kill_status(int pid)
 {
 	siginfo_t info;
 
-	if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) || info.si_code != CLD_KILLED)
+	if (kbi_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) ||
+	    info.si_code != CLD_KILLED)
 		return 0;
 	return info.si_status;
 }
@@ -259,7 +272,8 @@ bool kbi_warden_saves(int pid)
 	return place_of(p)->extended_bytes && kbi_trace_end_is_seen() && revived(p, pid);
 }
 
-/* One that is not traced is told to go on by whoever has stopped it: the kernel is not to tell of it again. */
+/* Handles a stop. An untraced process is told to go on by whoever has stopped it: the kernel is not
+ * to report it again. */
 static void stopped(struct kbi_process *p, int pid, int status)
 {
 	siginfo_t info;
@@ -289,7 +303,8 @@ static void stopped(struct kbi_process *p, int pid, int status)
 	}
 }
 
-/* True, too, where it is nobody's child any more: it has ended, and the kernel was told to forget it. */
+/* Returns true if the process has stopped or ended; also if it is nobody's child any more, because
+ * it has ended and the kernel was told to forget it. */
 static bool has_changed(int pid, siginfo_t *info)
 {
 	long e;
@@ -297,12 +312,14 @@ static bool has_changed(int pid, siginfo_t *info)
 	info->si_pid = 0;
 	if (!pid)
 		return false;
-	e = kbi_sys(SYS_waitid, P_PID, pid, info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL, NULL);
+	e = kbi_sys(SYS_waitid, P_PID, pid, info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL,
+		NULL);
 	return e == -ECHILD || info->si_pid;
 }
 
-/* While the supervisor waits for the lock of everywhere, whose holder waits for others: signals reach them, and who
- * answers no more is not waited for. All else when it has the lock. */
+/* Runs while the supervisor waits for the lock of os/everywhere, whose holder waits for other
+ * processes: signals reach those, and a process that does not answer any more is not waited for.
+ * The rest follows when it has the lock. */
 static void meanwhile(void)
 {
 	siginfo_t info;
@@ -347,7 +364,7 @@ void kbi_warden_reap(void (*ended)(int pid))
 		kbi_everywhere_stand();
 }
 
-/* Who was killed inside the library or libc, and goes on there, is told again. */
+/* Tells again a process that was killed inside the library or libc, and goes on there. */
 void kbi_warden_remind(void)
 {
 	own.noticing = false;
@@ -374,7 +391,7 @@ void kbi_warden_begin(int (*again)(struct kbi_process *p))
 	own.start_again = again;
 	own.place = kbi_sys_map(kbi_warden.most * sizeof *own.place);
 	own.traces = own.place && !kbi_revive_setup();
-	kbi_options.io_uring = 0; /* what a process has asked for ends with it */
+	kbi_options.io_uring = 0; /* a process's requests end with it */
 	kbi_everywhere_watcher = kbi_warden.supervisor;
 	kbi_everywhere_meanwhile = meanwhile;
 	kbi_everywhere_also(noticed);

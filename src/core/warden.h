@@ -1,6 +1,7 @@
-/* core/warden.h - the processes of a program whose virtual processors are processes: their table, and what the supervisor
- * does about those that stop, are killed or end. It traces them (os/trace), so it sees each one's end before that comes.
- * Callers: body_process: the supervisor; contain. Calls revive, os/everywhere. */
+/* core/warden.h - the supervisor's table of the processes of a program whose virtual processors are
+ * processes, and its care for processes that stop, are killed or end. It traces them (os/trace), so
+ * it sees each end before it comes. Callers: body_process (the supervisor), body_clock,
+ * body_timers, body_stack, contain. Calls revive, os/everywhere. */
 #ifndef KBI_WARDEN_H
 #define KBI_WARDEN_H
 
@@ -11,31 +12,31 @@
 struct kb_thread;
 struct kbi_stack;
 
-/* The thread that ran in a process when that was killed, as long as it has not given up its processor since: its descriptor
- * may be another thread's then. */
+/* The thread that ran in a process when that process was killed. Valid while the thread has not
+ * given up its processor since: its descriptor may be another thread's then. */
 struct kbi_victim {
 	struct kb_thread *thread; /* NULL: not known yet */
-	uint64_t turn;            /* kbi_vp_turns */
+	uint64_t turn;            /* kbi_vp_turns then */
 };
 
 struct kbi_process {
 	a32 pid;                  /* 0: none */
-	a32 over;                 /* it ends because its work is done */
-	struct kbi_stack *stack;  /* stays when it has ended */
+	a32 over;                 /* 1: it ends because its work is done */
+	struct kbi_stack *stack;  /* stays when the process has ended */
 	void *(*fn)(void *);
 	void *arg;
-	uint64_t mask;            /* that it begins with */
-	bool by_body;             /* it was made by one of them, not by the supervisor */
-	a32 traced;               /* enum kbi_warden_traced; it waits for that before it does anything */
-	a32 begun;                /* it has done something: it is not simply started again */
+	uint64_t mask;            /* signal mask that the process begins with */
+	bool by_body;             /* made by a worker, not by the supervisor */
+	a32 traced; /* enum kbi_warden_traced; the process waits for a change before it does anything */
+	a32 begun;                /* it has done something, so it cannot simply be started again */
 	/* the supervisor's: */
 	bool end_seen;            /* it stood at its end; its place is known */
-	bool unplaced;            /* a successor that was killed before it stood in that place */
-	siginfo_t passed;         /* the signal that it was last told to go on with, si_signo 0: none */
+	bool unplaced;            /* a successor that was killed before it stood in its place */
+	siginfo_t passed;         /* the last signal that it was told to go on with; si_signo 0: none */
 	/* it was killed and goes on: */
-	a32 notices;              /* how often the thread that ran there is still to be told, until it is lost */
+	a32 notices; /* how often the thread that ran there is still to be told, until it is lost */
 	struct kbi_victim victim;
-	a32 final;                /* the program cannot do without it: the next kill ends it */
+	a32 final; /* 1: the program cannot do without it: the next kill ends the program */
 };
 
 enum kbi_warden_traced { KBI_WARDEN_NOT_YET, KBI_WARDEN_TRACED, KBI_WARDEN_NEVER };
@@ -44,51 +45,59 @@ extern KBI_HIDDEN struct kbi_warden {
 	int supervisor;              /* constant once VPs run */
 	struct kbi_process *process; /* changed between hold and release of os/everywhere */
 	unsigned most;
-	int first;                   /* the first body: signals for the program go there */
+	int first;                   /* the first worker: signals for the program go there */
 } kbi_warden;
 
+/* Returns the table's entry of process pid; NULL: none. pid 0: a free entry. */
 struct kbi_process *kbi_warden_find(int pid);
-/* In a new process, first of all: returns when the supervisor traces it, if it traces any. */
+/* Waits, first of all in a new process, until the supervisor traces it, if it traces any
+ * process. */
 void kbi_warden_wait(struct kbi_process *p);
 
-/* ---- the supervisor ------------------------------------------------------------------------------------------------ */
+/* ---- the supervisor -------------------------------------------------------------------------- */
 
-/* Once, before there are other processes. again(p): starts p once more, from its beginning; its number, or -errno. */
+/* Begins the tracing; once, before there are other processes. again(p): starts p once more, from
+ * its beginning, and returns its number or -errno. */
 void kbi_warden_begin(int (*again)(struct kbi_process *p));
-/* There may be a new process: it is traced from now on. */
+/* Traces any new process from now on. */
 void kbi_warden_look(void);
-/* SIGCHLD has come. ended(pid): of those that have. */
+/* Handles all changes after SIGCHLD. ended(pid): called for each process that has ended. */
 void kbi_warden_reap(void (*ended)(int pid));
-/* One that has ended, which has not been reaped: it was killed, and has a successor now. */
+/* Returns true if pid, which has ended and is not reaped, was killed and has a successor now. */
 bool kbi_warden_saves(int pid);
-/* Some process that was killed is to be told again, so often: */
+/* Some killed process is to be told again, with this time between two reminders: */
 enum { KBI_WARDEN_BETWEEN = 2000000 /* ns */ };
+/* Returns true while some killed process is to be told again. */
 bool kbi_warden_reminds(void);
+/* Tells such processes again. */
 void kbi_warden_remind(void);
 
-/* ---- killed ones ----------------------------------------------------------------------------------------------------- */
+/* ---- killed ones ----------------------------------------------------------------------------- */
 
-/* A process that was killed goes on in another one (core/revive), and there, in a signal handler with this context, what it
- * takes to lose the thread that ran is done. *victim is kept from call to call. */
+/* A killed process goes on in another process (core/revive). There the function below runs in a
+ * signal handler with this context, and prepares the loss of the thread that ran. *victim is kept
+ * from call to call. */
 enum kbi_warden_loss {
-	KBI_WARDEN_DONE,  /* it will be lost when the handler returns; or there was none */
-	KBI_WARDEN_LATER, /* it is where it cannot be left */
+	KBI_WARDEN_DONE,  /* the thread will be lost when the handler returns; or there was none */
+	KBI_WARDEN_LATER, /* the thread is where it cannot be left */
 	KBI_WARDEN_ENDS,  /* the program ends with it */
 };
 struct kbi_warden_kills {
 	uint32_t kills;    /* processes that were killed and had a successor */
 	uint32_t bound;    /* kernel threads of the program's that ended with them */
-	uint64_t at;       /* kbi_sys_now() when the last successor went on; */
-	uint64_t last;     /* ns since the supervisor had seen that kill; */
-	uint64_t longest;  /* the most of all */
+	uint64_t at;       /* kbi_sys_now() when the last successor went on */
+	uint64_t last;     /* ns from when the supervisor saw that kill until then */
+	uint64_t longest;  /* the longest such time, ns */
 };
 struct kbi_warden_kills kbi_warden_kills(void);
-/* By the supervisor: the program's own kernel threads in this process are lost. How many. */
+/* Called by the supervisor: the program's own kernel threads in this process are lost. Returns
+ * their number. */
 extern KBI_HIDDEN unsigned (*kbi_warden_bury)(int pid);
-/* By the supervisor: this one has a successor, which has not gone on yet; what a timer or another process was about to tell
- * the killed one may be lost. NULL: nothing. */
+/* Called by the supervisor for a process with a successor that has not gone on yet: words that a
+ * timer or another process was about to send the killed process may be lost. NULL: nothing. */
 extern KBI_HIDDEN int (*kbi_warden_knock)(int pid);
-/* By the supervisor: process pid, which has ended, is not to be in the table any more; and (0) it is not. */
+/* Called by the supervisor when process pid, which has ended, is about to leave the table; and with
+ * 0 when it has left. */
 extern KBI_HIDDEN void (*kbi_warden_counts)(int pid);
 /* NULL: killed processes have no successors. */
 extern KBI_HIDDEN enum kbi_warden_loss (*kbi_warden_lose)(struct kbi_victim *victim, void *context);

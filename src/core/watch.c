@@ -1,5 +1,5 @@
-/* core/watch.c - watched words. Contract in watch.h. The records lie on the waiters' stacks, linked in the
- * domain they sleep in; only its keeper touches the list. */
+/* core/watch.c - watched words. Contract in watch.h. Each record lies on its waiter's stack, linked
+ * into the domain where the waiter sleeps; only the keeper of that domain touches the list. */
 #include "core/watch.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "core/domain.h"
 #include "os/sys.h"
 
-/* A foreign kernel thread polls by itself, with longer and longer naps up to 1 ms. */
+/* Polls in the caller, a foreign kernel thread, with naps that double from 1 us to 1 ms. */
 static int foreign_wait(struct kbi_watch *w, uint64_t deadline)
 {
 	long nap = 1000;
@@ -26,7 +26,8 @@ static int foreign_wait(struct kbi_watch *w, uint64_t deadline)
 	return 0;
 }
 
-KBI_NOINLINE int kbi_watch_wait(const volatile void *word, unsigned size, uint64_t old, uint64_t deadline)
+KBI_NOINLINE int kbi_watch_wait(const volatile void *word, unsigned size, uint64_t old,
+	uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
 	struct kbi_watch w = { .word = word, .old = old, .size = size, .task = self };
@@ -40,7 +41,7 @@ KBI_NOINLINE int kbi_watch_wait(const volatile void *word, unsigned size, uint64
 		kbi_np_enter(self);
 		kbi_domain_watch_add(self->vp, &w, NULL);
 		e = kbi_timer_sleep(self, deadline);
-		if (kbi_task_is(self, KBI_TASK_ARMED)) /* did not sleep: a permit was pending */
+		if (kbi_task_is(self, KBI_TASK_ARMED)) /* it did not sleep: a permit was pending */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));
 		kbi_np_leave(self);
 		kbi_wait_handle(self);
