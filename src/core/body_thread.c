@@ -1,4 +1,4 @@
-/* core/body_thread.c - a kernel thread as the body of a VP. Contract in body_thread.h. */
+/* core/body_thread.c - a kernel thread as the worker of a VP. Contract in body_thread.h. */
 #include "core/body_thread.h"
 
 #include <errno.h>
@@ -20,20 +20,21 @@
 #include "os/sys.h"
 #include "os/tcb.h"
 
-/* C++'s runtime, if it is there: the place in the caller's TLS that tells which exceptions are being handled, and how many
- * are in flight. */
+/* C++'s runtime, if it is loaded: returns the place in the caller's TLS that tells which exceptions
+ * are being handled, and how many are in flight. */
 extern void *__cxa_get_globals(void) __attribute__((weak));
 
 void kbi_body_native_tp(struct kbi_body *b)
 {
-	/* the drop-in's threads have each their own */
+	/* each thread of the drop-in has its own place */
 	b->caught = __cxa_get_globals && !kbi_preempt_is_shared ? __cxa_get_globals() : NULL;
 #if KBI_HAVE_TP
 	b->tp = kbi_tp_get();
 #endif
 	b->self_slot = &kbi_self_tls;
 	b->heap = kbi_door_here();
-	/* a process that is killed between the two has another number then, and who renumbers has not found it here */
+	/* a process that is killed between the two lines has another number then, and the renumbering
+	 * has missed it here */
 	do
 		a_store_rlx(&b->tid, (uint32_t)kbi_sys_gettid());
 	while (kbi_unlikely(a_load_rlx(&b->tid) != (uint32_t)kbi_sys_gettid()));
@@ -56,7 +57,7 @@ void kbi_body_agent(void *b)
 {
 	kbi_san_arrive(NULL);
 	kbi_spare_life(b);
-	__builtin_unreachable(); /* it is the leader's */
+	__builtin_unreachable(); /* the leader's life does not return */
 }
 
 static void *body(void *arg)
@@ -73,14 +74,15 @@ static void *body(void *arg)
 	return NULL;
 }
 
-/* ---- signals ---------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
-static sigset_t programs_mask, bodys_mask; /* constant once bodies run */
+static sigset_t programs_mask, bodys_mask; /* constant once workers run */
 static bool masked;
 bool kbi_body_open;
 
-/* Signals of the program go to kernel threads that run its code with its mask; a body starts with all blocked
- * but the tick and the faults. Where kbi_body_open, kbi_spare_adopted opens it when it is known as a VP's. */
+/* Blocks all signals of a new worker but the tick and faults. The program's signals are for kernel
+ * threads that run its code with its mask. Where kbi_body_open is set, kbi_spare_adopted opens the
+ * worker when it is known as a VP's. */
 static void body_mask(sigset_t *old)
 {
 	sigset_t set;
@@ -96,7 +98,8 @@ static void body_mask(sigset_t *old)
 	kbi_real.pthread_sigmask(SIG_SETMASK, &set, old);
 }
 
-/* But for a signal that must be open where system calls raise it (os/libdispatch). */
+/* Returns true if the mask is a worker's, SIGSYS aside: that must be open where system calls raise
+ * it (os/libdispatch). */
 static bool is_bodys(sigset_t mask)
 {
 	sigset_t bodys = bodys_mask;
@@ -120,8 +123,8 @@ void kbi_body_mask_again(const sigset_t *old)
 	kbi_real.pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
-/* fork on a body: the child is no body, and what it executes would start with signals blocked. Threads of the
- * drop-in have set their own mask. */
+/* Runs in the child of fork on a worker: the child is no worker, and a program that it executes
+ * would start with signals blocked. The drop-in's threads have set their own mask. */
 static void child(void)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -131,9 +134,10 @@ static void child(void)
 		kbi_body_programs_mask(&old);
 }
 
-/* ---- a thread's signals for itself, where bodies are processes ------------------------------------------------------- */
+/* ---- a thread's signals for itself, where bodies are processes ------------------------------- */
 
-/* The kernel's word for it. What is open in every process of ours makes no difference. */
+/* Returns the kernel's word for the set. Signals that are open in every process of ours make no
+ * difference. */
 static uint64_t bits_of(const sigset_t *set)
 {
 	uint64_t bits;
@@ -149,7 +153,8 @@ static struct kbi_body *here(void)
 	return self ? kbi_body_of_task(self) : NULL;
 }
 
-/* A mask that a body has by itself is put back by who has kept it; one with more in it is the program's. */
+/* Learns of a new mask on this worker. A worker's own mask is put back by the code that has kept
+ * it; a mask with more in it is the program's. */
 static void masks(long how, const uint64_t *set)
 {
 	uint64_t bodys = bits_of(&bodys_mask), new = *set | kbi_everywhere_bit();
@@ -165,8 +170,8 @@ static void masks(long how, const uint64_t *set)
 		b->closed &= new & ~bodys ? 0 : new;
 }
 
-/* The handler runs here, before the call returns. ppoll, for it puts the mask back whatever the program does about the
- * signal. */
+/* Raises sig and lets its handler run here, before the call returns. ppoll, because it restores the
+ * mask whatever the program does about the signal. */
 static long let_through(int sig)
 {
 	const struct timespec none = { 0, 0 };
@@ -183,7 +188,8 @@ static long let_through(int sig)
 	return e;
 }
 
-/* libc asks for the kernel thread's number first: the thread may have gone to another one since. */
+/* Sends sig to the calling thread itself. libc asks for the kernel thread's number first: the
+ * thread may have moved to another kernel thread since. */
 static long to_itself(int tid, int sig)
 {
 	struct kbi_body *b = here();
@@ -211,11 +217,12 @@ void kbi_body_learn_masks(void)
 	masked = true;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------ */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 int (*kbi_body_maker)(void *(*fn)(void *), void *arg, const sigset_t *mask);
 
-/* The caller has changed its kernel thread, which the new one would have, too: another makes it, with the caller's mask. */
+/* Has another kernel thread make the new one, with the caller's mask: the caller has changed its
+ * own kernel thread, and the new one would inherit that. */
 static int made_by_other(void *(*fn)(void *), void *arg)
 {
 	sigset_t mask;
@@ -224,21 +231,23 @@ static int made_by_other(void *(*fn)(void *), void *arg)
 	return kbi_body_maker(fn, arg, &mask);
 }
 
-/* The new kernel thread is not bound with its maker. With musl it is, if it is made after the start. */
+/* Keeps the new kernel thread unbound while its maker is bound. With musl it is bound, if it is
+ * made after the start. */
 static void leave_place(pthread_attr_t *a)
 {
 #ifdef __GLIBC__
 	const struct kbi_cpus *all = kbi_place_programs();
 
 	if (kbi_unlikely(all && all->bytes > 0))
-		pthread_attr_setaffinity_np(a, (size_t)all->bytes, (const cpu_set_t *)(const void *)all->bits);
+		pthread_attr_setaffinity_np(a, (size_t)all->bytes,
+			(const cpu_set_t *)(const void *)all->bits);
 #else
 	(void)a;
 #endif
 }
 
-/* libc puts static TLS into the stack and says EINVAL where it has no room; how large it is, we know only where
- * we make control blocks. */
+/* libc puts static TLS into the stack and returns EINVAL where it has no room; its size is known
+ * here only where the runtime makes control blocks. */
 int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 {
 	size_t size = kbi_tcb_available ? KBI_AGENT_STACK + kbi_tcb_overhead() : 3 * KBI_AGENT_STACK;
@@ -283,9 +292,8 @@ static int start(struct kbi_vp *vp, bool at_once)
 		body_mask(&old);
 	}
 	b->closes = b->closed = b->leader ? 0 : bits_of(&bodys_mask) & ~bits_of(&programs_mask);
-	e = !at_once || (kbi_sys_from.processes && kbi_body_stack_kept()) ? kbi_body_kernel_thread(body, b) :
-	    kbi_stock_start(body, b)					   ? 0 :
-										     EAGAIN;
+	e = !at_once || (kbi_sys_from.processes && kbi_body_stack_kept()) ?
+		kbi_body_kernel_thread(body, b) : kbi_stock_start(body, b) ? 0 : EAGAIN;
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)
 		kbi_spare_drop(b);

@@ -1,19 +1,21 @@
-/* core/handoff.c - lending and taking a VP. Contract in handoff.h; model/handoff.pml.
+/* core/handoff.c - lends and takes a VP. Contract in handoff.h. Model: model/handoff.pml.
  *
- * A thread that may block lends its VP: it writes a word that was never there before into vp->lent, and takes it away
- * again with a CAS. As long as it is there, whoever puts TAKEN in its place by a CAS owns the VP with all that is in it,
- * and the thread, when its call is over, finds that out by its own CAS: exactly one of the two has the VP. The thread is
- * on no VP meanwhile, so that a signal handler on it does not touch the VP's queues.
- * Who takes is the lookout, a kernel thread that sleeps until somebody lends and then looks every so often: at once if
- * there is work for the VP, after a millisecond anyway, so that an idle VP sleeps as ever and is woken as ever. It need
- * not look again then.
- * The thread that finds its VP taken saves its context, goes back to the agent that its kernel thread once ran, and is
- * sent from there to a VP as a ready thread. That kernel thread is a spare from then on. But if that VP or another is lent
- * at this moment it takes that, by the same CAS as the lookout, and goes on there where it is: its kernel thread is that
- * VP, the agent on it that VP's. Nobody need be woken then.
+ * A thread that may block lends its VP: it writes a word that was never there before into vp->lent,
+ * and removes it again by a CAS. While the word is there, the lookout or a thread may replace it by
+ * TAKEN with a CAS; the winner then owns the VP with all its contents, and the lender, when its
+ * call is over, finds that out by its own CAS: exactly one of the two has the VP. The lender is on
+ * no VP meanwhile, so that a signal handler on it does not touch the VP's queues. The usual taker
+ * is the lookout, a kernel thread that sleeps until a VP is lent and then looks at intervals. It
+ * takes the VP at once if there is work for it, and after a millisecond anyway, so that an idle VP
+ * sleeps and is woken as ever; the lookout need not look again then. A thread that finds its VP
+ * taken saves its context, goes back to the agent that its kernel thread once ran, and is sent from
+ * there to a VP as a ready thread. That kernel thread is an idle worker from then on. But if that
+ * VP or another VP is lent at this moment, the thread takes it, by the same CAS as the lookout, and
+ * goes on there where it is: its kernel thread becomes that VP's worker, and the agent on it that
+ * VP's agent. No wake-up is needed then.
  *
- * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not have blocked); a
- * timer for each VP (a signal, which ends poll and its kin with EINTR). */
+ * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not
+ * have blocked); a timer for each VP (a signal, which ends poll and its kin with EINTR). */
 #include "core/handoff.h"
 
 #include <errno.h>
@@ -50,9 +52,9 @@ void (*kbi_handoff_departs)(struct kbi_task *self, void *context);
 
 static a32 helpers; /* see kbi_handoff_helps */
 
-/* ---- errno --------------------------------------------------------------------------------------------- */
+/* ---- errno ----------------------------------------------------------------------------------- */
 
-/* The place of errno changes with a light thread's VP: not to be kept by the compiler. */
+/* The place of errno changes with a light thread's VP: the compiler must not keep it. */
 static KBI_NOINLINE int get_errno(void)
 {
 	kbi_compiler_barrier();
@@ -65,9 +67,9 @@ static KBI_NOINLINE void set_errno(int e)
 	errno = e;
 }
 
-/* ---- spares ---------------------------------------------------------------------------------------------- */
+/* ---- spares ---------------------------------------------------------------------------------- */
 
-/* One for each VP is kept: a call on each of them may have begun at the same moment. */
+/* Reckons with an idle worker for each VP: a call on each VP may have begun at the same moment. */
 bool kbi_handoff_holds_up(void)
 {
 	if (kbi_likely(!kbi_spare_is_scarce()))
@@ -84,11 +86,11 @@ bool kbi_handoff_has_spare(void)
 	return false;
 }
 
-/* Somebody has lent, and the lookout sleeps or there is none yet. */
+/* Wakes the lookout, which sleeps or does not run yet, after a VP was lent. */
 static KBI_NOINLINE void ring(void)
 {
 	kbi_lookout_wake();
-	/* without it the call blocks the VP; the next one tries again */
+	/* without the lookout the call blocks the VP; the next call tries again */
 	kbi_handoff_start_lookout();
 }
 
@@ -107,21 +109,23 @@ int kbi_handoff_start_lookout(void)
 	return e;
 }
 
-/* ---- begin ------------------------------------------------------------------------------------------------- */
+/* ---- begin ----------------------------------------------------------------------------------- */
 
-/* vp's own body, which no thread runs on from the VP's point of view. */
+/* Lends vp. b is vp's own worker; for the VP no thread runs on b. */
 static inline void lend(struct kbi_vp *vp, struct kbi_body *b)
 {
 	uint64_t word = ++b->seq << KBI_LENDING_INDEX_BITS | b->index;
 
 	b->lent = word & ~TAKEN;
-	/* release: partners are the acquires in core/lending: the VP's queues. A full fence: partner is the lookout's */
+	/* release: partners are the acquires in core/lending: the VP's queues. A full fence: partner is
+	 * the fence in sleep_long of core/lookout */
 	a_xchg_acqrel(&vp->lent, b->lent);
 	if (kbi_unlikely(a_load_rlx(&kbi_lookout_bell) != KBI_BELL_AWAKE))
 		ring();
 }
 
-/* Others are ready here, and a spare waits: it gets the VP at once. */
+/* Gives vp to an idle worker at once if threads are ready here and an idle worker waits. Returns
+ * true if it did. */
 static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
 {
 	struct kbi_body *spare = kbi_vp_backlog(vp) ? kbi_spare_take() : NULL;
@@ -135,7 +139,7 @@ static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
 	return true;
 }
 
-/* The thread is on no VP from here on; its VP is still its own. */
+/* Takes the thread off its VP, which is still its own. Returns the worker. */
 static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 {
 	struct kbi_body *b = vp->body;
@@ -154,7 +158,7 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	t->body = b->index;
 	a_store_rlx(&vp->next_deadline, kbi_vp_first_deadline(vp));
 	t->task.vp = NULL;
-	/* release: partner is the acquire in kbi_handoff_is_away, kbi_handoff_tid */
+	/* release: partners are the acquires in kbi_handoff_is_away and kbi_handoff_tid */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_BLOCKED, vp->id));
 	return b;
 }
@@ -179,11 +183,12 @@ static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *h
 	b->habit = habit;
 	if (kbi_unlikely(habit && kbi_vp_backlog(vp)))
 		b->begun_at = kbi_sys_now();
-	/* kept: light threads that were preempted here come back to this body's TLS block, so what else is on the VP waits
-	 * for the call, its mail, too: kochab/kochab.h says so */
+	/* kept: light threads that were preempted here must come back to this worker's TLS block, so
+	 * all other work of the VP, its mail, too, waits for the call: kochab/kochab.h documents
+	 * that */
 	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
 		lend(vp, b);
-	kbi_place_leave(); /* the call, and a child that it makes, is not bound with the VP */
+	kbi_place_leave(); /* neither the call nor a child that it makes is bound with the VP */
 	kbi_np_leave(self);
 }
 
@@ -194,11 +199,13 @@ void kbi_handoff_begin(enum kbi_handoff_hint hint)
 
 void kbi_handoff_begin_as(struct kbi_handoff_habit *habit)
 {
-	begin(kbi_unlikely(a_load_rlx(&habit->lasts)) ? KBI_HANDOFF_SURELY : KBI_HANDOFF_PERHAPS, habit);
+	begin(kbi_unlikely(a_load_rlx(&habit->lasts)) ? KBI_HANDOFF_SURELY : KBI_HANDOFF_PERHAPS,
+		habit);
 }
 
-/* A call of a kind is over. lost: b's VP is another's; if it was lent the call lasted, or the lookout would not have taken
- * the VP. Given at once in vain costs a tenth of a wait for the lookout. */
+/* Learns from the end of a call of a kind. lost: b's VP is another worker's; if it was lent the
+ * call lasted, or the lookout would not have taken the VP. A VP given in vain costs a tenth of a
+ * wait for the lookout. */
 static void learn(struct kbi_body *b, bool lost)
 {
 	enum { LASTED = 50000 /* ns */, TIMES = 10 };
@@ -213,7 +220,8 @@ static void learn(struct kbi_body *b, bool lost)
 		a_store_rlx(&h->lasts, before - 1);
 }
 
-/* The VP that b has lent is another's when this returns true. */
+/* Gives away the VP that b has lent. Returns true when it is another worker's; false: no kernel
+ * thread can be had. */
 static bool give_away(struct kbi_body *b)
 {
 	enum { NAP = 100000 /* ns */, TIMES = 100 };
@@ -266,7 +274,8 @@ bool kbi_handoff_is_kept(const struct kb_thread *t)
 
 bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
 {
-	/* acquire: partner is the CAS in core/lending's take and give_away; the guest was there before */
+	/* acquire: partners are the CAS in core/lending's take and in give_away; the guest was set
+	 * before */
 	const struct kbi_body *b = a_load_acq(&vp->lent) == TAKEN ? kbi_body_of_tid(tid) : NULL;
 
 	return b && a_load_rlx(&b->guest);
@@ -292,29 +301,29 @@ bool kbi_handoff_found(struct kbi_task *self, void *context)
 	return true;
 }
 
-/* ---- end ----------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
-/* A wake-up for the BLOCKED thread has left its permit in the futex word, if it comes later it finds the new state.
- * Behind a full fence that follows the change of state; partner: the one in kbi_foreign_wake, after which the waker
- * looks at the state again. */
+/* Takes a permit that a wake-up of the BLOCKED thread has left in the futex word; a later wake-up
+ * finds the new state. Called behind a full fence that follows the change of state; partner: the
+ * fence in kbi_foreign_wake, after which the waker reads the state again. */
 static inline void take_permit(struct kb_thread *t)
 {
 	if (kbi_unlikely(a_load_rlx(&t->futex) & 1) && (a_and_acqrel(&t->futex, ~1u) & 1))
 		a_store_rlx(&t->task.permit, 1);
 }
 
-/* vp is its own, and no longer lent. */
+/* Makes t run on vp, which is its own and not lent any more. */
 static inline void go_on(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
 {
 	t->body = 0;
 	a_store_rlx(&b->guest, NULL);
 	t->task.vp = vp;
-	/* an exchange because of the fence in it: take_permit */
+	/* an exchange, because it contains the full fence that take_permit needs */
 	a_xchg_acqrel(&t->task.state, vp->running_here);
 	take_permit(t);
 }
 
-/* True: nobody has taken it, and the caller runs on it as before. */
+/* Takes b's VP back. Returns true if it was not taken: the caller runs on it as before. */
 static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 {
 	uint64_t word = b->lent;
@@ -327,16 +336,17 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 	return true;
 }
 
-/* ---- VPs that other threads have lent ---------------------------------------------------------------------------- */
+/* ---- VPs that other threads have lent -------------------------------------------------------- */
 
-/* vp is won. Its thread goes on where it is; the agent that b once ran is vp's. */
+/* Makes b the worker of vp, which is won. Its thread t goes on where it is; the agent that b once
+ * ran becomes vp's. */
 static void become(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
 {
 	vp->cur = t;
 	vp->cur_tp = b->cur_tp;
 	vp->agent_ctx = b->ctx;
 	vp->fp_now = kbi_fp_get();
-	vp->handovers++; /* another turn */
+	vp->handovers++; /* counts as another turn */
 	kbi_vp_embody(vp, b);
 	kbi_place_take(vp);
 	if (kbi_handoff_takes)
@@ -353,7 +363,8 @@ static bool take_lent(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp
 	return true;
 }
 
-/* Where it goes on: its old VP if that has nothing to do, or another that has nothing. */
+/* Returns the VP where t goes on: its old VP if that has nothing to do, or another VP without
+ * work. */
 static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 {
 	if (kbi_task_is(t, KBI_TASK_BOUND))
@@ -367,8 +378,9 @@ static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 	return home;
 }
 
-/* Its VP is another body's. A VP that is lent for a call that still lasts, and has nothing to do; with work, which goes
- * first then, only if no VP is idle. */
+/* Takes another VP for t, whose own VP has another worker: a VP that is lent for a call that still
+ * lasts, and has nothing to do. A lent VP with work, which goes first then, only if no VP is
+ * idle. */
 static bool take_another(struct kb_thread *t, struct kbi_body *b)
 {
 	struct kbi_vp *to = destination(&t->task, b->home);
@@ -380,14 +392,16 @@ static bool take_another(struct kb_thread *t, struct kbi_body *b)
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *vp = kbi_vps[(b->home->id + i) % kbi_vp_n];
 
-		if (a_load_rlx(&vp->lent) & ~TAKEN && !kbi_agent_has_work(vp, kbi_sys_now()) && take_lent(t, b, vp))
+		if (a_load_rlx(&vp->lent) & ~TAKEN && !kbi_agent_has_work(vp, kbi_sys_now()) &&
+		    take_lent(t, b, vp))
 			return true;
 	}
 	return a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY && take_lent(t, b, to);
 }
 
-/* All are busy, and threads wait for its old VP: many came back at once. Most likely they are all about to lend again, and
- * the thread that runs there wants this very processor. */
+/* Yields the processor, then tries again, if all VPs are busy and threads wait for the old VP: many
+ * have come back at once. Most likely they are all about to lend again, and the thread that runs
+ * there wants this very processor. */
 static bool take_soon(struct kb_thread *t, struct kbi_body *b)
 {
 	if (!kbi_vp_backlog(b->home) && !a_load_rlx(&b->home->inbox))
@@ -396,7 +410,7 @@ static bool take_soon(struct kb_thread *t, struct kbi_body *b)
 	return take_another(t, b);
 }
 
-/* On the agent's stack: the thread's context is saved. */
+/* Sends the thread to a VP. Runs on the agent's stack: the thread's context is saved. */
 static void *sent(void *arg)
 {
 	struct kb_thread *t = arg;
@@ -409,7 +423,8 @@ static void *sent(void *arg)
 	return NULL;
 }
 
-/* The VP has another body: the thread leaves this one, which is to be a spare, and goes on elsewhere. */
+/* Leaves this worker, whose VP has another worker: it becomes idle, and the thread goes on
+ * elsewhere. */
 static KBI_SWITCHER void rejoin(struct kb_thread *t, struct kbi_body *b)
 {
 	struct kbi_task *self = &t->task;
@@ -431,7 +446,8 @@ static KBI_SWITCHER void rejoin(struct kb_thread *t, struct kbi_body *b)
 	self = kbi_self_raw();
 	if (!KBI_CTX_BARE || self->tp)
 		kbi_run_load_fp(self->vp, fp);
-	a_fence_sc(); /* take_permit; the state has changed since */
+	a_fence_sc(); /* for take_permit: the state has changed since. Partner: the fence in
+	               * kbi_foreign_wake */
 	take_permit(kbi_thread_of(self));
 }
 
@@ -443,7 +459,7 @@ static KBI_SWITCHER void rejoin_keeping_errno(struct kb_thread *t, struct kbi_bo
 	set_errno(e);
 }
 
-/* They were ready before, or have been woken since. */
+/* Yields to threads that were ready before, or have been woken since. */
 static KBI_SWITCHER void let_others_go_first(void)
 {
 	int e = get_errno();
@@ -452,7 +468,7 @@ static KBI_SWITCHER void let_others_go_first(void)
 	set_errno(e);
 }
 
-/* word: where the call has been woken; NULL: elsewhere. */
+/* Ends a call. word: the futex word where the call was woken; NULL: it was none. */
 KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -499,7 +515,8 @@ KBI_SWITCHER bool kbi_handoff_end_found(struct kbi_task *self)
 {
 	struct kb_thread *t = kbi_thread_of(self);
 
-	if (!t->body || !kbi_spare_bodies[t->body].found || kbi_spare_bodies[t->body].depth > 1 || a_load_rlx(&self->np) > 0)
+	if (!t->body || !kbi_spare_bodies[t->body].found || kbi_spare_bodies[t->body].depth > 1 ||
+	    a_load_rlx(&self->np) > 0)
 		return false;
 	return kbi_handoff_end();
 }
@@ -514,11 +531,12 @@ KBI_SWITCHER void kbi_handoff_end_all(struct kbi_task *self)
 	kbi_handoff_end();
 }
 
-/* ---- who is where -------------------------------------------------------------------------------------------- */
+/* ---- where threads are
+ * --------------------------------------------------------------------------------- */
 
 int kbi_handoff_tid(const struct kb_thread *t)
 {
-	/* acquire: partner is the release of the state in kbi_handoff_begin */
+	/* acquire: partner is the release of the state in depart */
 	if (!kbi_handoff_is_away(t))
 		return 0;
 	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++)
@@ -534,7 +552,8 @@ unsigned kbi_handoff_away(void)
 
 unsigned kbi_handoff_kernel_threads(void)
 {
-	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE) + kbi_nursery_runs() +
+	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE) +
+	       kbi_nursery_runs() +
 	       a_load_rlx(&helpers);
 }
 
@@ -549,15 +568,16 @@ void kbi_handoff_helps_no_more(void)
 	a_sub_rlx(&helpers, 1);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------------ */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* The child has one kernel thread: what it lent nobody can take, and it is no VP's that was taken. If it is no VP, it
- * must not wait for the one that was alone here and inside a section perhaps. */
+/* Runs in the child of fork, which has a single kernel thread: a VP that it lent cannot be taken,
+ * and it is not the worker of a VP that was taken. If it is no VP it must not wait for the thread
+ * that was alone here, perhaps in a section. */
 static void child(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* nobody is to be started */
+	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* none is to be started */
 	kbi_spare_after_fork();
 	kbi_stock_after_fork();
 	kbi_descriptor_after_fork();
@@ -572,12 +592,14 @@ static void child(void)
 	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 }
 
-/* ---- libc's locks -------------------------------------------------------------------------------------------------- */
+/* ---- libc's locks ---------------------------------------------------------------------------- */
 
-/* Where libc's system calls are ours (os/libcall): a thread that waits for a lock inside libc, or for what else libc waits
- * for, takes no VP along. One without TLS of its own does: libc may hold an address in the VP's meanwhile. Who is woken and
- * must wait for its VP wakes the next one, too: that may be one who has the VP with it, and libc wakes nobody else until
- * the first has had the lock. Libc looks again after each wake-up, so one too many does no harm. */
+/* Makes libc's futex calls where libc's system calls are ours (os/libcall): a thread that waits for
+ * a lock or another event inside libc lends its VP. A thread without TLS of its own keeps its VP:
+ * libc may hold an address in the VP's TLS meanwhile. A woken thread that must wait for its VP
+ * wakes the next waiter, too: that waiter may have its VP with it, and libc wakes no other thread
+ * until the first has had the lock. libc looks again after each wake-up, so a surplus wake-up does
+ * no harm. */
 static KBI_SWITCHER long wait_in_libc(const long a[6])
 {
 	struct kbi_task *self = kbi_self_raw();

@@ -1,5 +1,5 @@
-/* core/lending.c - taking a VP that is lent. Contract in lending.h; model/handoff.pml. Runs on the lookout, and on the
- * stacks of bodies' agents. */
+/* core/lending.c - takes a lent VP. Contract in lending.h. Model: model/handoff.pml. Runs on the
+ * lookout's stack, and on the stacks of threads that come back from their calls. */
 #include "core/lending.h"
 
 #include "core/agent.h"
@@ -15,14 +15,14 @@
 enum {
 	NAP_MIN = 50000,      /* ns between two looks of the lookout, doubled up to: */
 	NAP_MAX = 1000000,
-	LONG = 1000000,       /* ns: a call that lasts so long loses its VP even if there is no work */
-	QUIET = 8,            /* looks at nothing before it sleeps for good */
+	LONG = 1000000,       /* ns: a call that lasts so long loses its VP even without work */
+	QUIET = 8,            /* looks without a lent VP before it sleeps for good */
 };
 
 a32 kbi_lending_away;
-static a32 said; /* that none comes */
+static a32 said; /* 1: the message was printed */
 
-/* ---- spares ---------------------------------------------------------------------------------------------- */
+/* ---- spares ---------------------------------------------------------------------------------- */
 
 bool kbi_lending_one_comes(void)
 {
@@ -33,12 +33,12 @@ bool kbi_lending_one_comes(void)
 
 void kbi_lending_say_none(void)
 {
-	if (!a_xchg_acqrel(&said, 1)) /* nothing to see: one says it */
-		kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had (option spares): "
-				"others wait", a_load_rlx(&kbi_lending_away));
+	if (!a_xchg_acqrel(&said, 1)) /* no order is needed: a single caller prints it */
+		kbi_sys_message("%u threads are in blocking calls and no more kernel threads can be had "
+				"(option spares): others wait", a_load_rlx(&kbi_lending_away));
 }
 
-/* It will be there at one of the next looks. */
+/* Asks for an idle worker; it will be there at a later look. */
 void kbi_lending_need_spare(void)
 {
 	if (!kbi_lending_one_comes() && !kbi_nursery_ask())
@@ -51,23 +51,24 @@ void kbi_lending_give(struct kbi_vp *vp, struct kbi_body *spare)
 	kbi_spare_give(spare, vp);
 }
 
-/* ---- a thread that comes back ----------------------------------------------------------------------------------- */
+/* ---- a thread that comes back ---------------------------------------------------------------- */
 
 bool kbi_lending_win(struct kbi_vp *vp)
 {
 	uint64_t word = a_load_rlx(&vp->lent);
 
-	/* acquire, release: partners as in take. No thread runs alone since the caller has lost its VP */
+	/* acquire, release: partners as in take. No thread runs alone since the caller has lost its
+	 * VP */
 	if (word == 0 || word == TAKEN || !a_cas_acqrel(&vp->lent, &word, TAKEN))
 		return false;
 	a_store_rlx(&kbi_spare_bodies[word & ((1 << KBI_LENDING_INDEX_BITS) - 1)].displaced, 1);
 	return true;
 }
 
-/* ---- the lookout ------------------------------------------------------------------------------------------ */
+/* ---- the lookout ----------------------------------------------------------------------------- */
 
 static struct {
-	uint32_t quiet; /* looks at nothing in a row */
+	uint32_t quiet; /* looks without a lent VP in a row */
 	uint64_t nap;
 } lookout = { .nap = NAP_MIN };
 
@@ -75,7 +76,8 @@ static struct seen {
 	uint64_t word, since;
 } seen[KBI_MAX_VPS]; /* the lookout's */
 
-/* False: it was over in time, or there is no spare yet. */
+/* Takes vp for an idle worker. Returns false if the call was over in time, or there is no idle
+ * worker yet. */
 static bool take(struct kbi_vp *vp, uint64_t word)
 {
 	struct kbi_body *spare = kbi_spare_take();
@@ -84,7 +86,7 @@ static bool take(struct kbi_vp *vp, uint64_t word)
 		kbi_lending_need_spare();
 		return false;
 	}
-	/* before anybody else runs threads beside the one that is away */
+	/* before any thread runs beside the thread that is away */
 	kbi_solo_end();
 	/* acquire: partner is the exchange in core/handoff's lend; release: the CAS in its have_back */
 	if (a_cas_acqrel(&vp->lent, &word, TAKEN)) {
@@ -95,7 +97,7 @@ static bool take(struct kbi_vp *vp, uint64_t word)
 	return false;
 }
 
-/* Is vp lent, does it stay so? Takes it when it is time. */
+/* Returns true if vp is lent and stays so; takes it when it is time. */
 static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken)
 {
 	uint64_t word = a_load_acq(&vp->lent);
@@ -132,7 +134,7 @@ static uint64_t look(uint64_t now)
 	return kbi_lookout_sooner(lookout.nap, first > now + NAP_MIN ? first - now : NAP_MIN);
 }
 
-/* Before the long sleep, and what it wakes to. */
+/* Returns true if a VP is lent; resets the lookout before its long sleep, for when it wakes up. */
 static bool any_lent(void)
 {
 	lookout.quiet = 0;

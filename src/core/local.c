@@ -1,6 +1,7 @@
-/* core/local.c - thread-specific data: keys with destructors. Values lie in blocks of 32, made when first set.
- * A key's sequence number is odd while it is in use; a value counts only under the number it was set with, so a
- * deleted and re-created key starts empty in every thread. Callers: the public interface, core/thread. */
+/* core/local.c - thread-specific data: keys with destructors. Values lie in blocks of 32, made when
+ * first set. A key's sequence number is odd while the key is in use; a value counts only under the
+ * number that it was set with, so a key that was deleted and created again starts empty in every
+ * thread. Callers: the public interface, core/thread. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ int kb_key_create(kb_key_t *key, void (*destructor)(void *))
 	for (uint32_t k = 0; k < KB_KEYS_MAX; k++) {
 		uint64_t seq = a_load_rlx(&keys[k].seq);
 
-		/* acquire: partner is the release in kb_key_delete */
+		/* acquire: partner is the CAS in kb_key_delete */
 		if ((seq & 1) || !a_cas_acqrel(&keys[k].seq, &seq, seq + 1))
 			continue;
 		a_store_rel(&keys[k].destructor, (void *)(uintptr_t)destructor);
@@ -105,7 +106,7 @@ void *kb_getspecific(kb_key_t key)
 	return v && v->seq == a_load_rlx(&keys[key].seq) ? v->data : NULL;
 }
 
-/* One round over all values; true if a destructor was called. */
+/* Runs a round over all values; returns true if a destructor was called. */
 static bool run_destructors(struct value **blocks)
 {
 	bool any = false;

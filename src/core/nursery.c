@@ -1,6 +1,6 @@
-/* core/nursery.c - spares made ahead, kernel threads for who must not make them, and the stock kept full. Contract in
- * nursery.h. Runs on its own kernel thread, all signals blocked; sleeps until core/spare says that too few wait, or
- * somebody asks. */
+/* core/nursery.c - idle workers made ahead, kernel threads for threads that must not make them, and
+ * a full stock. Contract in nursery.h. Runs on its own kernel thread with all signals blocked;
+ * sleeps until core/spare reports that too few idle workers wait, or a thread asks. */
 #include "core/nursery.h"
 
 #include "core/body_thread.h"
@@ -9,9 +9,10 @@
 #include "os/real.h"
 #include "os/sys.h"
 
-static a32 runs, failed; /* the last one could not be made */
+static a32 runs, failed; /* failed: the last worker could not be made */
 
-/* What is asked for, by a thread at a time. */
+/* An order for a kernel thread, by a thread at a time. FREE -> TAKEN -> ASKED by the asker, ->
+ * ANSWERED by the nursery, -> FREE by the asker. */
 enum { FREE, TAKEN, ASKED, ANSWERED };
 static struct {
 	a32 state;
@@ -25,7 +26,7 @@ static void serve(void)
 {
 	sigset_t own;
 
-	/* acquire: partner is the release in make */
+	/* acquire: partner is the release of ASKED in make */
 	if (a_load_acq(&order.state) != ASKED)
 		return;
 	kbi_real.pthread_sigmask(SIG_SETMASK, &order.mask, &own);
@@ -79,7 +80,8 @@ static void *run(void *unused)
 	(void)unused;
 	for (;;) {
 		a_store_rlx(&kbi_spare_low, 0);
-		a_fence_sc(); /* partner: the exchange in kbi_spare_tell; who tells after this is heard */
+		a_fence_sc(); /* partner: the exchange in kbi_spare_tell; a request after this fence ends
+		               * the sleep below */
 		serve();
 		make_spares();
 		while (kbi_stock_is_low() && kbi_stock_add()) {
@@ -93,7 +95,7 @@ static void *run(void *unused)
 
 void kbi_nursery_start(void)
 {
-	/* the first one by the caller: nothing blocks before it is there */
+	/* the caller makes the first: no thread blocks before it is there */
 	if (kbi_spare_is_low())
 		kbi_body_start_spare();
 	a_store_rlx(&runs, 1);
@@ -112,7 +114,7 @@ bool kbi_nursery_ask(void)
 {
 	if (!kbi_nursery_runs())
 		return !kbi_body_start_spare();
-	/* it may wait for a lock that is not given back before there is a spare */
+	/* the nursery may wait for a lock that is not released before there is an idle worker */
 	if (!kbi_body_start_spare_at_once()) {
 		kbi_spare_tell();
 		return true;

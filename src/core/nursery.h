@@ -1,17 +1,19 @@
-/* core/nursery.h - a kernel thread that makes spares before they are needed, and what they are made of (core/stock), and
- * others for a thread whose own kernel thread is not as the rest (kbi_body_maker). That takes locks of libc, of the loader
- * and of the program's allocator, and the thread whose call blocks may have one of them: so it is not done by the lookout,
- * which all others wait for: that takes from the stock.
- * Callers: handoff. Calls spare, body_thread, stock. */
+/* core/nursery.h - the worker pool's maker: a kernel thread that makes idle workers before they are
+ * needed, and fills the stock (core/stock); it also makes kernel threads for a thread whose own one
+ * has attributes that differ (kbi_body_maker). Making takes locks of libc, the loader and the
+ * program's allocator, and the thread whose call blocks may hold such a lock. So the lookout, for
+ * which all VPs wait, makes none: it takes from the stock. Callers: handoff. Calls spare,
+ * body_thread, stock. */
 #ifndef KBI_NURSERY_H
 #define KBI_NURSERY_H
 
 #include <stdbool.h>
 
-/* Once. Without it kbi_nursery_ask makes them itself. */
+/* Starts that kernel thread; once. Without it kbi_nursery_ask makes the workers itself. */
 void kbi_nursery_start(void);
 bool kbi_nursery_runs(void);
-/* No spare waits and none is on its way. False: there will be none, either. */
+/* Asks for an idle worker when none waits and none is on its way. Returns false if there will be
+ * none. */
 bool kbi_nursery_ask(void);
 
 #endif

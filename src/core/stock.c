@@ -1,6 +1,7 @@
-/* core/stock.c - control blocks for kernel threads, made ahead. Contract in stock.h. Blocks are used again and again:
- * a kernel thread at its end makes its block as new, and the kernel says when nobody is on the stack any more
- * (tcb.alive). Runs on any stack; the blocks' kernel threads on theirs. */
+/* core/stock.c - control blocks for kernel threads, made ahead. Contract in stock.h. Blocks are
+ * used again and again: a kernel thread makes its block as new at its end, and the kernel reports
+ * when nothing runs on the stack any more (tcb.alive). Runs on any stack; the blocks' kernel
+ * threads run on their own. */
 #include "core/stock.h"
 
 #include <sys/mman.h>
@@ -12,13 +13,17 @@
 #include "os/sys.h"
 #include "os/tcb.h"
 
-enum { LEAST = 8, MOST = 64 /* that are kept; and that there may be: */, BLOCKS = 512 };
+enum {
+	LEAST = 8,    /* blocks that are kept at least, */
+	MOST = 64,    /* and at most */
+	BLOCKS = 512  /* that there may be */
+};
 
 static struct block {
 	struct kbi_tcb tcb;
 	/* under the lock */
 	struct block *next;
-	/* of who starts it, then its own */
+	/* the starter's, then the kernel thread's own */
 	void *(*fn)(void *);
 	void *arg;
 } blocks[BLOCKS];
@@ -27,13 +32,14 @@ static struct {
 	a32 lock;
 	/* under the lock */
 	struct block *unused;
-	a32 n;    /* of them */
-	a32 made; /* by any thread; BLOCKS and more: no further ones */
+	a32 n;    /* how many are unused */
+	a32 made; /* by any thread; BLOCKS and more: no more are made */
 } stock;
 
 bool kbi_stock_is_low(void)
 {
-	uint32_t threads = kbi_descriptor_limit(), target = threads < LEAST ? LEAST : threads > MOST ? MOST : threads;
+	uint32_t threads = kbi_descriptor_limit(),
+		target = threads < LEAST ? LEAST : threads > MOST ? MOST : threads;
 
 	if (kbi_sys_from.processes)
 		return kbi_body_stack_kept() < target;
@@ -50,7 +56,7 @@ static void put(struct block *b)
 	kbi_lock_leave(&stock.lock);
 }
 
-/* One that nobody stands on any more. */
+/* Takes a block whose stack is free; NULL: there is none. */
 static struct block *take(void)
 {
 	struct block **at = &stock.unused, *b;
@@ -67,18 +73,19 @@ static struct block *take(void)
 	return b;
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------- */
 
-/* Apart from those of the program's threads, which begin at 0. */
+/* Returns a block's number, apart from the numbers of the program's threads, which begin at 0. */
 static unsigned number_of(uint32_t i)
 {
 	return KBI_TCB_ID_TURNING + (KBI_TCB_ID_LIMIT - KBI_TCB_ID_STILL) - 1 - i;
 }
 
-/* The lowest page is a guard. */
+/* Makes a block with its stack, whose lowest page is a guard. */
 static bool make(struct block *b, uint32_t i)
 {
-	size_t size = (KBI_AGENT_STACK + kbi_tcb_overhead() + 2 * KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
+	size_t size = (KBI_AGENT_STACK + kbi_tcb_overhead() + 2 * KBI_PAGE - 1) &
+		~(size_t)(KBI_PAGE - 1);
 	char *slab = kbi_sys_map(size);
 
 	if (!slab)
@@ -98,14 +105,14 @@ bool kbi_stock_add(void)
 		return kbi_body_stack_add();
 	i = a_add_rlx(&stock.made, 1);
 	if (i >= BLOCKS || !make(&blocks[i], i)) {
-		a_store_rlx(&stock.made, BLOCKS); /* nor will it be tried again */
+		a_store_rlx(&stock.made, BLOCKS); /* nothing is tried again */
 		return false;
 	}
 	put(&blocks[i]);
 	return true;
 }
 
-/* ---- starting ---------------------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static void run(void *block)
 {

@@ -1,4 +1,4 @@
-/* core/tally.c - how many threads live. Contract in tally.h. */
+/* core/tally.c - the number of live threads. Contract in tally.h. Runs on any thread. */
 #include "core/tally.h"
 
 #include <stdlib.h>
@@ -28,14 +28,15 @@ static void leave_if_last(void)
 {
 	static a32 leaving;
 
-	/* acquire and release: nothing to see, one caller is to leave */
+	/* acquire and release: no data is passed, a single caller is to leave */
 	if (kbi_tally_live() == 0 && !a_xchg_acqrel(&leaving, 1))
 		exit(0);
 }
 
-/* Threads that end count that and then look whether main has ended, without a fence: it would cost each of them.
- * Main pays for all: whose look came before this call has its count seen after it. Where the kernel has no such
- * call a millisecond empties every store buffer. */
+/* A thread that ends counts that and then reads whether main has ended, without a fence, which
+ * would cost each thread. Main pays for all threads: the count of a thread that read before this
+ * membarrier is seen after it. Where the kernel has no membarrier, a millisecond empties every
+ * store buffer. */
 void kbi_tally_main_ended(void)
 {
 	struct timespec ms = { 0, 1000000 };
@@ -49,6 +50,7 @@ void kbi_tally_main_ended(void)
 
 void kbi_tally_look(void)
 {
-	a_fence_sc(); /* two last threads at once: each stores before it adds up, so one of them sees no other */
+	a_fence_sc(); /* two last threads at once: each stores before it adds up, so at least one sees
+	               * both ends. Partner: the same fence in the other thread */
 	leave_if_last();
 }

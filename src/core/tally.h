@@ -1,6 +1,6 @@
-/* core/tally.h - how many threads live: the process ends with the last one once main has ended. By slot (0: by foreign
- * kernel threads; 1 + id: by that VP), so that nobody shares a counter: the sum is needed only after main's end.
- * Callers: core/thread. Calls vp. */
+/* core/tally.h - the number of live threads: the process ends with the last thread once main has
+ * ended. Counted by slot (0: by foreign kernel threads; 1 + id: by that VP), so that no two VPs
+ * share a counter: the sum is needed only after main's end. Callers: core/thread. Calls vp. */
 #ifndef KBI_TALLY_H
 #define KBI_TALLY_H
 
@@ -10,19 +10,20 @@ struct kbi_tally {
 	a64 created, ended;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern KBI_HIDDEN struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
-extern KBI_HIDDEN a32 kbi_tally_without_main; /* main has ended */
+extern KBI_HIDDEN a32 kbi_tally_without_main; /* 1: main has ended */
 extern KBI_HIDDEN a32 kbi_tally_ever;         /* 1: there has been a thread besides main */
-extern KBI_HIDDEN a32 kbi_tally_servants;     /* threads without which the process may end; counted as ended ones */
+extern KBI_HIDDEN a32 kbi_tally_servants;     /* threads that keep no process alive; also ended */
 
-/* Threads that have not ended, main included. */
+/* Returns the number of threads that have not ended, main included. */
 uint64_t kbi_tally_live(void);
 
-/* Ends the process if that was the last thread. */
+/* Ends the process if the last thread has ended. */
 void kbi_tally_look(void);
-/* main has ended: the same. */
+/* Notes that main has ended, and does as kbi_tally_look. */
 void kbi_tally_main_ended(void);
 
-/* release: partner is the acquire in live: who sees an end has seen the creation before it */
+/* release: partner is the acquire in kbi_tally_live: a reader that sees an end has seen the
+ * creation before it */
 static inline void kbi_tally_count(a64 *n, bool shared)
 {
 	if (kbi_unlikely(shared))
@@ -31,7 +32,7 @@ static inline void kbi_tally_count(a64 *n, bool shared)
 		a_store_rel(n, a_load_rlx(n) + 1);
 }
 
-/* vp: where the caller runs, or NULL. Before the thread can run. */
+/* Counts a creation, before the thread can run. vp: the caller's VP, or NULL. */
 static inline void kbi_tally_created(const struct kbi_vp *vp)
 {
 	if (kbi_unlikely(!a_load_rlx(&kbi_tally_ever)))
@@ -47,7 +48,7 @@ static inline void kbi_tally_ended(const struct kbi_vp *vp)
 		kbi_tally_look();
 }
 
-/* The caller, which never ends, is a thread without which the process may end. */
+/* Counts the caller, which never ends, as a thread that does not keep the process alive. */
 static inline void kbi_tally_serves(const struct kbi_vp *vp)
 {
 	a_add_rlx(&kbi_tally_servants, 1);

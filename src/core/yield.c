@@ -1,5 +1,6 @@
-/* core/yield.c - letting others have their turn: the running thread goes to the end of its VP's ready queue and switches
- * to the next. Contract in yield.h. Runs on the caller's stack, inside np brackets, no locks. */
+/* core/yield.c - gives ready threads their turn: the running thread goes to the end of its VP's
+ * ready queue and switches to the next. Contract in yield.h. Runs on the caller's stack, inside np
+ * brackets, no locks. */
 #include "core/yield.h"
 
 #include "core/run.h"
@@ -14,8 +15,9 @@ void *kbi_yield_requeue(void *arg)
 	return NULL;
 }
 
-/* Whoever and whatever is next. Inside np brackets, which it leaves. */
-KBI_SWITCHES static inline __attribute__((always_inline)) void turn(struct kbi_vp *vp, struct kbi_task *self)
+/* Switches to any kind of next task. Inside np brackets, which it leaves. */
+KBI_SWITCHES static inline __attribute__((always_inline)) void turn(struct kbi_vp *vp,
+	struct kbi_task *self)
 {
 	struct kbi_task *next = kbi_vp_turn(vp, self);
 	void *(*after)(void *) = NULL;
@@ -26,10 +28,10 @@ KBI_SWITCHES static inline __attribute__((always_inline)) void turn(struct kbi_v
 	}
 	if (kbi_likely(next != NULL))
 		kbi_run_switch_to(vp, self, next, after, self);
-	kbi_np_leave(kbi_self_raw()); /* self, which need not be kept over the switch */
+	kbi_np_leave(kbi_self_raw()); /* self is not kept over the switch */
 }
 
-/* Inside np brackets, which it leaves. */
+/* Offers the processor. Inside np brackets, which it leaves. */
 static KBI_NOINLINE void yield_without_vp(struct kbi_task *self)
 {
 	kbi_np_leave(self);
@@ -47,7 +49,7 @@ static KBI_SWITCHER void yield_own(struct kbi_task *self)
 	turn(self->vp, self);
 }
 
-/* It has looked, in np brackets. */
+/* Takes a turn after a look, in np brackets. */
 static KBI_SWITCHER void yield_looked(struct kbi_vp *vp, struct kbi_task *self)
 {
 	turn(vp, self);
@@ -59,7 +61,8 @@ static KBI_NOINLINE void yield_looking(struct kbi_vp *vp, struct kbi_task *self)
 	yield_looked(vp, self);
 }
 
-/* From one light thread to another in line. All other functions are called last: so this one needs no frame. */
+/* Switches from a light thread to a light thread in line. All other functions are tail calls: so
+ * this function needs no frame. */
 KBI_SWITCHER void kbi_yield_now(void)
 {
 	struct kbi_task *self = kbi_self_raw(), *next;
