@@ -1,4 +1,5 @@
-/* core/api.c - the public interface of threads, kb_*: thin doors to core/thread. Contracts in kochab/kochab.h. */
+/* core/api.c - the public interface of threads, kb_*: thin doors to core/thread. Contracts in
+ * kochab/kochab.h. Runs on the caller's stack; locks nothing. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ struct attr {
 	uint64_t stack_size;
 	void *stack_low;
 	uint8_t detached, tls, scope;
-	uint8_t special; /* more than tls was ever set */
+	uint8_t special; /* an attribute besides tls was set */
 	char name[KB_NAME_MAX];
 };
 
@@ -159,7 +160,7 @@ int kb_init_with(const char *options)
 	if (e)
 		return e;
 	if (kbi_boot_is_refused())
-		kbi_boot_again(); /* these options may be good */
+		kbi_boot_again(); /* the new options may be good */
 	e = kbi_boot();
 	if (e && kbi_boot_is_refused()) {
 		kbi_option_prefer_no_more();
@@ -239,8 +240,9 @@ uint64_t kb_now(void)
 	return kbi_timer_now();
 }
 
-/* The first one, or special ones. at may be NULL. */
-static KBI_NOINLINE int create(kb_thread_t *thread, const struct attr *at, void *(*fn)(void *), void *arg)
+/* Creates the first thread, or a thread with special attributes. at may be NULL. */
+static KBI_NOINLINE int create(kb_thread_t *thread, const struct attr *at, void *(*fn)(void *),
+	void *arg)
 {
 	struct kbi_thread_attr a = { .bound = -1 };
 	int e = kbi_boot();
@@ -267,7 +269,7 @@ int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(voi
 
 	if (!thread || !fn || (at && at->magic != ATTR_MAGIC))
 		return EINVAL;
-	/* who runs on a VP need not ask whether there are any */
+	/* a thread on a VP need not ask whether there are any */
 	if (kbi_unlikely(!self || !self->vp || (at && at->special)))
 		return create(thread, at, fn, arg);
 	if (at && at->tls == KB_TLS_OWN)
@@ -352,7 +354,7 @@ void kb_dump(int fd)
 	kbi_dump(fd);
 }
 
-/* ---- blocking calls ------------------------------------------------------------------------------- */
+/* ---- blocking calls -------------------------------------------------------------------------- */
 
 int kb_blocking_begin(void)
 {

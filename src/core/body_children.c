@@ -249,7 +249,7 @@ static long ask(const struct request *r)
 /* Timers that signal a single kernel thread, which is not the supervisor's. */
 enum {
 	THREADS_MOST = 1024,
-	TO_THREAD = 4 /* SIGEV_THREAD_ID */,
+	TO_THREAD = 4, /* SIGEV_THREAD_ID */
 	LIBCS = 32 /* libc's signal for SIGEV_THREAD */
 };
 

@@ -1,6 +1,7 @@
-/* core/boot.c - starting the runtime: options, memory, virtual processors; main becomes a thread like any other.
- * The process's first kernel thread becomes VP 0's body. Its TLS belongs to main from then on, wherever main
- * runs; VP 0 gets a block of its own, so that its light threads and main do not share errno. */
+/* core/boot.c - starts the runtime: options, memory, virtual processors; main becomes a thread like
+ * any other. The process's first kernel thread becomes VP 0's worker. Its TLS belongs to main from
+ * then on, wherever main runs; VP 0 gets a block of its own, so that its light threads and main do
+ * not share errno. Runs on the calling thread; a single caller starts, under `stage`. */
 #include "core/boot.h"
 
 #include <errno.h>
@@ -33,18 +34,18 @@
 #include "os/module.h"
 #include "os/sys.h"
 
-/* A program that the static library is linked into shall have it. */
+/* A reference keeps the record in a program that the static library is linked into. */
 static const struct kbi_outside *const outside __attribute__((used)) = &kbi_outside;
 
 enum { NOT_STARTED, STARTING, RUNNING, FAILED, LACKS_BODIES };
 static a32 stage;
 static int failure;
-static bool refused;     /* the options, before anything was begun */
-static unsigned bodies; /* virtual processors that have one */
+static bool refused;     /* the options were refused before anything was begun */
+static unsigned bodies; /* virtual processors that have a worker */
 
 bool kbi_booted(void)
 {
-	/* acquire: partner is the release in kbi_boot */
+	/* acquire: partner is the release in kbi_lock_tell, called by kbi_boot */
 	return a_load_acq(&stage) == RUNNING;
 }
 
@@ -53,7 +54,8 @@ static const struct kbi_sched *chosen_scheduler(void)
 	return kbi_sched_table[kbi_options.sched];
 }
 
-static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched)
+static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s,
+	const struct kbi_sched *sched)
 {
 	kbi_vp_init(vp, id, s, sched);
 	kbi_place_give(vp);
@@ -87,16 +89,19 @@ static int make_vps(unsigned n, unsigned processors)
 	return sched->init(s, n, kbi_options.capacity, kbi_options.lb2_lock);
 }
 
-/* Its kernel thread's body: another block and stack than main's, for main may leave it. */
+/* Makes the first kernel thread VP 0's worker b, with another block and stack than main's, for main
+ * may leave it. */
 static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *agent)
 {
 	kbi_body_native_tp(b);
 	if (kbi_tcb_available) {
-		kbi_tcb_leave_rseq(); /* main would read there, wherever it runs, where this kernel thread does */
+		kbi_tcb_leave_rseq(); /* wherever main runs, it would read this kernel thread's processor
+		                       * there */
 		b->tp = agent->tcb.tp;
 		b->self_slot = (struct kbi_task **)((char *)b->tp + kbi_self_offset);
-		if (b->caught) /* of a library that was there at the start: at the same place in each block */
-			b->caught = (void *const *)((char *)b->tp + ((const char *)b->caught - (char *)kbi_tp_get()));
+		if (b->caught) /* if the library was there at the start: at the same place in each block */
+			b->caught = (void *const *)((char *)b->tp +
+				((const char *)b->caught - (char *)kbi_tp_get()));
 		kbi_door_write(b->tp, b->heap);
 		kbi_door_stays();
 	}
@@ -107,7 +112,8 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, b);
 }
 
-/* The caller is the process's first thread: it goes on as `main` on VP 0, whose body this kernel thread is. */
+/* Makes the caller, the process's first thread, `main` on VP 0, whose worker this kernel thread
+ * is. */
 static int adopt_main(struct kbi_vp *vp)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
@@ -139,7 +145,7 @@ static int adopt_main(struct kbi_vp *vp)
 	return 0;
 }
 
-/* Goes on where it failed before. */
+/* Starts the workers; goes on where it failed before. */
 static int start_bodies(void)
 {
 	kbi_fd_make_room();
@@ -153,7 +159,7 @@ static int start_bodies(void)
 	return kbi_quantum_start();
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static int refuse(int e, const char *why)
 {
@@ -167,15 +173,15 @@ static int open_processes(bool first)
 	int e;
 
 	if (!first || !kbi_solo_is_only_one())
-		return refuse(ENOTSUP, "the program has other kernel threads already, does not start Kochab in its first one, "
-				       "or has no /proc");
+		return refuse(ENOTSUP, "the program has other kernel threads already, does not "
+				       "start Kochab in its first one, or has no /proc");
 	e = kbi_process_open(&why);
 	if (e)
 		return refuse(e, why);
 	return 0;
 }
 
-/* Main goes on as a thread of VP 0. */
+/* Starts the VPs as processes; main goes on as a thread of VP 0. */
 static int begin_processes(void)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
@@ -197,7 +203,7 @@ static int begin_processes(void)
 	return 0;
 }
 
-/* Nothing runs on a virtual processor, nor will. */
+/* Marks the start as failed: nothing runs on a virtual processor, nor will. */
 static int give_up(int e)
 {
 	kbi_vp_n = 0;
@@ -211,8 +217,8 @@ static int start(void)
 	int e = kbi_option_load();
 
 	if (!e && kbi_module_is_beside_dropin()) {
-		kbi_sys_message("libkochab-posix.so is here with a runtime of its own: link with -lkochab-posix first, or run the "
-				"program without it");
+		kbi_sys_message("libkochab-posix.so is here with a runtime of its own: "
+				"link with -lkochab-posix first, or run the program without it");
 		return EBUSY;
 	}
 	if (e)
@@ -275,7 +281,8 @@ static int start(void)
 	bodies = first;
 	e = start_bodies();
 	if (first)
-		kbi_place_take(kbi_vps[0]); /* last, so that kernel threads started before have any processor */
+		kbi_place_take(kbi_vps[0]); /* last, so that kernel threads started before it have any
+		                             * processor */
 	return e;
 }
 
@@ -283,19 +290,23 @@ static void say_what_was_chosen(void)
 {
 	const char *why = kbi_tcb_why();
 
-	kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s%s%s", kbi_vp_n, chosen_scheduler()->name,
+	kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s%s%s", kbi_vp_n,
+			chosen_scheduler()->name,
 			kbi_tcb_available ? "yes" : "no", *why ? ", " : "", why);
 	if (kbi_libway_taken())
-		kbi_sys_message("libc's system calls are taken over by %s (option libcalls)", kbi_libway_taken());
+		kbi_sys_message("libc's system calls are taken over by %s (option libcalls)",
+			kbi_libway_taken());
 }
 
-/* Main runs on its virtual processor already and others have their kernel threads: where there was no room for one, the
- * next who asks tries again. */
+/* Returns the stage after a start with error e. Main may run on its virtual processor already, and
+ * some VPs have their kernel threads: where there was no room for a kernel thread, the next caller
+ * tries again. */
 static uint32_t stage_after(int e)
 {
 	if (!e)
 		return RUNNING;
-	return e == EAGAIN && kbi_options.body == KBI_OPT_BODY_THREAD && kbi_vp_n ? LACKS_BODIES : FAILED;
+	return e == EAGAIN && kbi_options.body == KBI_OPT_BODY_THREAD && kbi_vp_n ?
+		LACKS_BODIES : FAILED;
 }
 
 static uint32_t wait_for_start(void)
@@ -323,7 +334,7 @@ void kbi_boot_again(void)
 
 int kbi_boot(void)
 {
-	/* acquire: partner is the release below */
+	/* acquire: partner is the release in kbi_lock_tell, below */
 	uint32_t before = a_load_acq(&stage);
 
 	if (kbi_likely(before == RUNNING))

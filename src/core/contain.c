@@ -1,10 +1,12 @@
 /* core/contain.c - the end of a thread that crashed. Contract in contain.h.
  *
- * A signal handler finds the thread where it crashed, or where its process was killed (core/warden). If that is outside
- * the library and the thread holds no lock of libc's that has no owner (os/crash), then all that it leaves behind
- * belongs to it, and every queue is whole. The handler notes what happened and returns to `land`, on a stack of its own,
- * still as that thread on its virtual processor, which gives back what it held, tells the program's hook, and ends it.
- * Anywhere else the signal does what it does without us: it ends the program, after a line that says why. */
+ * A signal handler finds the thread where it crashed, or where its process was killed
+ * (core/warden). If that is outside the library and the thread holds no lock of libc's that has no
+ * owner (os/crash), then all that it leaves behind belongs to it, and every queue is whole. The
+ * handler notes the event and returns to `land`, on a stack of its own, still as that thread on its
+ * virtual processor. `land` gives back the thread's locks, calls the program's hook, and ends the
+ * thread. Anywhere else the signal has its usual effect: it ends the program, after a line that
+ * gives the reason. */
 #include "core/contain.h"
 
 #include <errno.h>
@@ -39,11 +41,11 @@ bool kbi_contain_on;
 aptr kbi_contain_gives_up;
 
 static aptr hook;               /* the program's */
-static aptr stacks[STACKS];     /* to land on; those in use are not here */
+static aptr stacks[STACKS];     /* to land on; a stack in use is not here */
 static a32 lost;
 static uint64_t ours;           /* signals that we handle; constant after setup */
 
-/* What is known of those that were lost last. */
+/* Records of the threads that were lost last. */
 static struct {
 	a32 lock;
 	uint32_t n;
@@ -60,12 +62,13 @@ unsigned kbi_contain_lost(void)
 
 bool kbi_contain_ends_deadlock(void)
 {
-	return kbi_contain_lost() && !a_load_rlx(&hook) && kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT;
+	return kbi_contain_lost() && !a_load_rlx(&hook) &&
+	       kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT;
 }
 
-/* ---- what happened ------------------------------------------------------------------------------------------------ */
+/* ---- what happened --------------------------------------------------------------------------- */
 
-/* Under the lock. */
+/* Writes the record of t's crash. Called with the lock, which it releases. */
 static void note_down(struct kb_thread *t, struct kb_crash_info *i)
 {
 	memcpy(i->name, t->name, sizeof i->name);
@@ -109,7 +112,7 @@ int kb_thread_crash_info(kb_thread_t t, struct kb_crash_info *info)
 
 void kb_on_crash(void (*fn)(kb_thread_t thread, const struct kb_crash_info *info))
 {
-	/* release: partner is the acquire in tell; what it uses is there */
+	/* release: partner is the acquire in tell; the data that fn uses is passed with it */
 	a_store_rel(&hook, (void *)(uintptr_t)fn);
 }
 
@@ -122,20 +125,22 @@ void kb_crash_counts(struct kb_crash_counts *c)
 {
 	struct kbi_warden_kills k = kbi_warden_kills();
 
-	*c = (struct kb_crash_counts){ .lost = a_load_rlx(&lost), .bound = k.bound, .kills = k.kills, .last_at = k.at,
-				       .last_ns = k.last, .longest_ns = k.longest };
+	*c = (struct kb_crash_counts){ .lost = a_load_rlx(&lost), .bound = k.bound, .kills = k.kills,
+				       .last_at = k.at, .last_ns = k.last, .longest_ns = k.longest };
 }
 
-/* ---- threads that look again and again ---------------------------------------------------------------------------- */
+/* ---- threads that look again and again ------------------------------------------------------- */
 
-/* A lock that the program has made of a mutex and a condition variable has no holder that we know, and a thread that wants
- * the lock waits for a while at a time (an interpreter's global lock). Nobody can tell whether such a wait is for the lost
- * thread, so a message says it, and the program is not ended. */
+/* A lock that the program has made of a mutex and a condition variable has no holder that we know,
+ * and a thread that wants the lock waits for a while at a time (an interpreter's global lock). It
+ * cannot be known whether such a wait is for the lost thread, so a message is printed, and the
+ * program is not ended. */
 enum { IN_VAIN_NS = 1000000000, IN_VAIN_S = 10, IN_VAIN_TIMES = 10, OTHER_TURNS = 8 };
 
 static struct {
 	a32 lock, said;
-	uint64_t since, turns, times; /* nothing else happened from then on; turns by then; waits in vain since */
+	uint64_t since, turns, times; /* nothing else has happened since, ns; turns by then; waits in
+	                               * vain since */
 } vain;
 
 static uint64_t all_turns(void)
@@ -147,7 +152,8 @@ static uint64_t all_turns(void)
 	return n;
 }
 
-/* A thread that waits in vain has two turns for each wait, the first to begin the wait. */
+/* Returns true if other threads have had turns. A thread that waits in vain has two turns for each
+ * wait, the first to begin the wait. */
 static bool something_happens(uint64_t turns)
 {
 	return turns - vain.turns > 2 * vain.times + OTHER_TURNS || a_load_rlx(&kbi_source.waiting) ||
@@ -164,12 +170,13 @@ static void say_in_vain(const struct kb_thread *waiter)
 	unsigned n = kbi_contain_lost();
 
 	a_store_rlx(&vain.said, 1);
-	kbi_sys_message("for %d s nothing has happened but waits whose time was over, as thread #%u's: perhaps a lost thread "
-			"(there are %u) has a lock of the program's own, as interpreters have, and the others wait for ever",
+	kbi_sys_message("for %d s nothing has happened but waits whose time was over, as "
+			"thread #%u's: perhaps a lost thread (there are %u) has a lock of the "
+			"program's own, as interpreters have, and the others wait for ever",
 			IN_VAIN_S, waiter->task.index, n);
 }
 
-/* Under the lock. */
+/* Checks whether the program waits in vain. Under the lock. */
 static void look_whether_in_vain(const struct kb_thread *waiter)
 {
 	uint64_t now = kbi_sys_now(), turns = all_turns();
@@ -196,7 +203,7 @@ void kbi_contain_waited_in_vain(struct kbi_task *self)
 	kbi_np_leave(self);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void *take_stack(void)
 {
@@ -209,7 +216,7 @@ static void *take_stack(void)
 	return kbi_sys_map(STACK);
 }
 
-/* Nobody runs on it any more. */
+/* Returns a stack that nothing runs on any more. */
 static void put_stack(void *s)
 {
 	for (unsigned i = 0; i < STACKS && s; i++)
@@ -223,9 +230,11 @@ static void say(const struct kb_thread *t, const struct kb_crash_info *i)
 	const char *space = t->name[0] ? " " : "";
 
 	if (i->signal == SIGKILL)
-		kbi_sys_message("thread #%u%s%s is lost: its process was killed", t->task.index, space, t->name);
+		kbi_sys_message("thread #%u%s%s is lost: its process was killed", t->task.index, space,
+			t->name);
 	else
-		kbi_sys_message("thread #%u%s%s is lost: signal %d at %p, address %p", t->task.index, space, t->name,
+		kbi_sys_message("thread #%u%s%s is lost: signal %d at %p, address %p", t->task.index, space,
+				t->name,
 				i->signal, kbi_sys_shown(i->frame[0]), kbi_sys_shown(i->address));
 }
 
@@ -251,16 +260,16 @@ static void give_up(struct kb_thread *t)
 		((void (*)(struct kb_thread *))(uintptr_t)fn)(t);
 }
 
-/* In the thread's place, on another stack, outside np brackets. */
+/* Ends the thread in its place, on another stack, outside np brackets. */
 KBI_SWITCHER static void land(void *stack)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 
 	a_add_rlx(&lost, 1);
-	/* libc's list of streams may have to be waited for */
+	/* a lock of libc's list of streams may have to be waited for */
 	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
 	kbi_crash_free_streams((void *)pthread_self());
-	/* whatever call it was in that blocks: on a virtual processor again */
+	/* whatever blocking call it was in: on a virtual processor again */
 	kbi_handoff_end_all(&t->task);
 	if (t->posix && kbi_thread_hooks.lost)
 		kbi_thread_hooks.lost(t);
@@ -270,10 +279,11 @@ KBI_SWITCHER static void land(void *stack)
 	kbi_thread_lose(t, put_stack, stack);
 }
 
-/* ---- may it be lost ---------------------------------------------------------------------------------------------- */
+/* ---- may it be lost -------------------------------------------------------------------------- */
 
-/* The handler returns to `land`. */
-static bool go_down(struct kb_thread *t, struct kb_crash_info i, const struct kbi_crash_walk *w, void *context)
+/* Prepares the handler's return to `land`. Returns false if there is no memory. */
+static bool go_down(struct kb_thread *t, struct kb_crash_info i, const struct kbi_crash_walk *w,
+	void *context)
 {
 	char *stack = take_stack();
 
@@ -294,7 +304,8 @@ static const char *why_not_here(const struct kb_thread *t, const void *context)
 	return NULL;
 }
 
-static const char *why_not(const struct kb_thread *t, const struct kbi_body *b, const siginfo_t *info, const void *context)
+static const char *why_not(const struct kb_thread *t, const struct kbi_body *b,
+	const siginfo_t *info, const void *context)
 {
 	if (!b)
 		return "it came on a kernel thread that is no virtual processor";
@@ -316,12 +327,13 @@ static struct kb_thread *running(void)
 	return self ? kbi_thread_of(self) : NULL;
 }
 
-/* True: the handler returns to `land`. */
+/* Contains a crash. True: the handler returns to `land`. */
 static bool contain(int sig, siginfo_t *info, void *context)
 {
 	struct kb_thread *t = running();
 	struct kbi_body *b = t ? kbi_body_of_task(&t->task) : NULL;
-	struct kb_crash_info i = { .signal = sig, .code = info->si_code, .address = info->si_code > 0 ? info->si_addr : NULL };
+	struct kb_crash_info i = { .signal = sig, .code = info->si_code,
+		.address = info->si_code > 0 ? info->si_addr : NULL };
 	void *frame[KB_CRASH_FRAMES];
 	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
 	const char *why;
@@ -331,7 +343,8 @@ static bool contain(int sig, siginfo_t *info, void *context)
 	kbi_preempt_report(info);
 	why = why_not(t, b, info, context);
 	if (!why)
-		why = kbi_crash_look(context, info->si_code <= 0 ? KBI_CRASH_SENT : KBI_CRASH_FAULT, &w, &b->crash_guard);
+		why = kbi_crash_look(context, info->si_code <= 0 ? KBI_CRASH_SENT : KBI_CRASH_FAULT, &w,
+			&b->crash_guard);
 	if (!why && go_down(t, i, &w, context))
 		return true;
 	kbi_sys_message("signal %d at %p (address %p) ends the program: %s", sig,
@@ -340,7 +353,7 @@ static bool contain(int sig, siginfo_t *info, void *context)
 	return false;
 }
 
-/* ---- a killed process ---------------------------------------------------------------------------------------------- */
+/* ---- a killed process ------------------------------------------------------------------------ */
 
 static enum kbi_warden_loss main_is_lost(void)
 {
@@ -357,13 +370,15 @@ static enum kbi_warden_loss lose(struct kbi_victim *victim, void *context)
 
 	if (kbi_options.on_kill == KBI_OPT_ON_KILL_SPARE)
 		return KBI_WARDEN_DONE;
-	/* no thread ran there; it is in a call that blocks, and is made again; or it has given up its processor since */
+	/* no thread ran there; or the thread is in a blocking call, which is made again; or it has
+	 * given up its processor since */
 	if (!b || (victim->thread && (victim->thread != t || victim->turn != kbi_vp_turns(t->task.vp))))
 		return KBI_WARDEN_DONE;
 	*victim = (struct kbi_victim){ t, kbi_vp_turns(t->task.vp) };
 	if (t->lost || t->user_stack)
 		return KBI_WARDEN_DONE;
-	if (b->crash_guard || why_not_here(t, context) || kbi_context_code(kbi_context_at(context)) != KBI_CODE_PROGRAM)
+	if (b->crash_guard || why_not_here(t, context) ||
+	    kbi_context_code(kbi_context_at(context)) != KBI_CODE_PROGRAM)
 		return KBI_WARDEN_LATER;
 	if (t->is_main)
 		return main_is_lost();
@@ -373,7 +388,8 @@ static enum kbi_warden_loss lose(struct kbi_victim *victim, void *context)
 	return KBI_WARDEN_DONE;
 }
 
-/* By the supervisor, without whom a process that has the lock may not go on: then nothing is noted. */
+/* Records a loss; called by the supervisor. A process that has the lock may not be able to go on
+ * without the supervisor: then nothing is recorded. */
 static void told(struct kb_thread *t)
 {
 	struct kb_crash_info i = { .signal = SIGKILL };
@@ -393,7 +409,7 @@ static unsigned bury(int pid)
 	return kbi_thread_lose_system(pid, told);
 }
 
-/* ---- handlers ---------------------------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
@@ -402,7 +418,8 @@ static void handler(int sig, siginfo_t *info, void *context)
 
 	if (contain(sig, info, context))
 		return;
-	/* the instruction runs again, or abort raises it again, and the program ends as without us */
+	/* the instruction runs again, or abort raises the signal again, and the program ends as without
+	 * Kochab */
 	kbi_real.sigaction(sig, &dfl, NULL);
 	kbi_memory_dump();
 	if (info->si_code <= 0)
@@ -417,8 +434,10 @@ bool kbi_contain_handles(int sig)
 
 void kbi_contain_setup(void)
 {
-	static const int signals[] = { SIGILL, SIGFPE, SIGABRT }; /* SIGSEGV and SIGBUS are core/preempt's */
-	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER }, old;
+	/* SIGSEGV and SIGBUS are core/preempt's */
+	static const int signals[] = { SIGILL, SIGFPE, SIGABRT };
+	struct sigaction sa = { .sa_sigaction = handler,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER }, old;
 
 	if (!kbi_options.contain)
 		return;

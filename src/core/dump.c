@@ -1,7 +1,7 @@
 /* core/dump.c - prints threads: on SIGQUIT, at a deadlock, on request. Contract in dump.h.
- * Backtraces follow frame pointers inside the thread's own stack from its saved context; code compiled without
- * frame pointers shortens them (the debugger helper unwinds fully). The state of a thread that runs meanwhile is
- * a snapshot. */
+ * Backtraces follow frame pointers inside the thread's own stack from its saved context; code
+ * compiled without frame pointers shortens them (the debugger helper unwinds fully). The state of a
+ * thread that runs meanwhile is a snapshot. */
 #include "core/body_process.h"
 #include "core/dump.h"
 
@@ -31,7 +31,8 @@
 
 enum { FRAMES = 24 };
 
-/* Writes a line with its newline, which a text that is cut keeps, behind the words by which all messages are found. */
+/* Writes a line behind the prefix by which all messages are found. Its newline stays even if the
+ * text is cut. */
 static void KBI_PRINTF(2, 3) line(int fd, const char *format, ...)
 {
 	static const char prefix[] = "kochab: ";
@@ -79,8 +80,8 @@ static void frame(int fd, unsigned n, uintptr_t pc)
 		     (unsigned long)(pc - (uintptr_t)i.dli_fbase));
 }
 
-/* Two words of a stack, which its thread may leave meanwhile, so that anything may be found instead of a frame:
- * the kernel reads it, and no bad address makes us fault. */
+/* Reads two words of a stack, which its thread may leave meanwhile, so that there may be anything
+ * instead of a frame: the kernel reads them, and a bad address does not make us fault. */
 static bool peek(uintptr_t at, uintptr_t word[2])
 {
 	struct iovec to = { word, 2 * sizeof *word }, from = { (void *)at, 2 * sizeof *word };
@@ -88,15 +89,17 @@ static bool peek(uintptr_t at, uintptr_t word[2])
 	return kbi_sys(SYS_process_vm_readv, kbi_sys(SYS_getpid), &to, 1, &from, 1) == (long)to.iov_len;
 }
 
-/* What a thread is, as somebody sees it whose it is not: approximate, its VP may be at it. */
+/* A thread as seen from another thread: approximate, because its VP may change it. */
 struct seen {
 	uintptr_t sp, low, high; /* of its stack */
 	bool has_deadline, watches;
 	char name[sizeof((struct kb_thread *)0)->name + 1];
 };
 
-/* main's stack is libc's: its frames are followed as long as they climb, for at most 8 MiB. */
-__attribute__((no_sanitize("thread"))) static void look_at(const struct kb_thread *t, struct seen *s)
+/* Reads t. main's stack is libc's: its frames are followed as long as they climb, for at most 8
+ * MiB. */
+__attribute__((no_sanitize("thread"))) static void look_at(const struct kb_thread *t,
+	struct seen *s)
 {
 	const volatile struct kb_thread *v = t;
 	const struct kbi_stack *stack = v->stack;
@@ -110,7 +113,7 @@ __attribute__((no_sanitize("thread"))) static void look_at(const struct kb_threa
 	s->name[sizeof t->name] = 0;
 }
 
-/* Where a saved context goes on: pc and frame pointer. */
+/* Finds where a saved context goes on: pc and frame pointer. */
 static bool where(uintptr_t sp, uintptr_t *pc, uintptr_t *fp)
 {
 #if defined(KBI_FRAME_RIP)
@@ -147,7 +150,7 @@ static void backtrace_of(int fd, const struct kb_thread *t, const struct seen *s
 	}
 }
 
-/* open: its addresses may be seen. */
+/* Prints a thread. open: its addresses may be seen. */
 static void thread(int fd, const struct kb_thread *t, bool open)
 {
 	uint64_t st = a_load_acq(&t->task.state);
@@ -160,7 +163,8 @@ static void thread(int fd, const struct kb_thread *t, bool open)
 	if (k == KBI_TASK_FOREIGN || k == KBI_TASK_NEW || k == KBI_TASK_DONE)
 		line(fd, "  thread #%u \"%s\" %s\n", t->task.index, s.name, state_name(k));
 	else
-		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, s.name, state_name(k), kbi_state_vp(st),
+		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, s.name, state_name(k),
+		     kbi_state_vp(st),
 		     s.has_deadline ? ", with a deadline" : "", s.watches ? ", watching a word" : "",
 		     kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
 	if ((k == KBI_TASK_WAITING || k == KBI_TASK_READY) && open)
@@ -171,7 +175,8 @@ static void vp(int fd, const struct kbi_vp *v)
 {
 	static const char *const idle[] = { "busy", "polling", "sleeping" };
 
-	line(fd, "  VP %u (kernel thread %d) %s, %u ready, %llu switches\n", v->id, (int)a_load_rlx(&v->tid),
+	line(fd, "  VP %u (kernel thread %d) %s, %u ready, %llu switches\n", v->id,
+	     (int)a_load_rlx(&v->tid),
 	     idle[a_load_rlx(&v->s->idle)], kbi_vp_backlog(v), (unsigned long long)kbi_vp_progress(v));
 }
 
@@ -180,10 +185,12 @@ void kbi_dump(int fd)
 	uint32_t n = kbi_descriptor_limit();
 	bool open = kbi_sys_is_open();
 
-	line(fd, "%u virtual processors, scheduler %s\n", kbi_vp_n, kbi_vp_n ? kbi_vps[0]->sched->name : "-");
+	line(fd, "%u virtual processors, scheduler %s\n", kbi_vp_n,
+		kbi_vp_n ? kbi_vps[0]->sched->name : "-");
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		vp(fd, kbi_vps[i]);
-	line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(), kbi_spare_counts().idle);
+	line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(),
+		kbi_spare_counts().idle);
 	if (kbi_contain_lost())
 		line(fd, "  %u threads were lost by crashes\n", kbi_contain_lost());
 	if (!open)
@@ -192,7 +199,7 @@ void kbi_dump(int fd)
 		thread(fd, kbi_descriptor_at(i), open);
 }
 
-/* Kernel threads of a process, by counting those in its folder; 0: cannot tell. */
+/* Returns the kernel threads of a process, by counting the entries in its folder; 0: unknown. */
 static unsigned kernel_threads_in(const char *folder)
 {
 	char buf[4096];
@@ -213,7 +220,8 @@ static unsigned kernel_threads_in(const char *folder)
 	return count;
 }
 
-/* Of this one; where virtual processors are processes, of them all but the supervisor. */
+/* Returns the kernel threads of this process; where virtual processors are processes, of all but
+ * the supervisor. */
 static unsigned kernel_threads(void)
 {
 	char folder[32];
@@ -232,10 +240,12 @@ static unsigned kernel_threads(void)
 	return count;
 }
 
-/* Has the program a handler of a signal that comes from outside? Ours, libc's and those of faults do not count. */
+/* Returns true if the program has a handler of a signal that comes from outside. Our handlers,
+ * libc's and handlers of faults do not count. */
 static bool has_handlers(void)
 {
-	const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT, kbi_preempt_signal() };
+	const int other[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT,
+		kbi_preempt_signal() };
 	char buf[4096] = "";
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	const char *at;
@@ -258,16 +268,20 @@ bool kbi_dump_deadlock(void)
 {
 	bool ends = kbi_contain_ends_deadlock();
 
-	if (kbi_handoff_away() > 0 || kernel_threads() != kbi_handoff_kernel_threads() || (!ends && has_handlers()))
+	if (kbi_handoff_away() > 0 || kernel_threads() != kbi_handoff_kernel_threads() ||
+	    (!ends && has_handlers()))
 		return false;
-	kbi_sys_message("deadlock: all threads wait, none has a deadline, and no kernel thread is left to wake one");
+	kbi_sys_message("deadlock: all threads wait, none has a deadline, and no kernel thread is "
+			"left to wake one");
 	kbi_dump(STDERR_FILENO);
 	if (ends)
-		kbi_sys_fatal("what the others wait for was perhaps a lost thread's to do: the program ends (option on_crash)");
+		kbi_sys_fatal("what the others wait for was perhaps a lost thread's to do: the program "
+			      "ends (option on_crash)");
 	return true;
 }
 
-/* A signal that the terminal sends to each process comes by the supervisor, too. */
+/* Prints all threads on SIGQUIT. A signal that the terminal sends to each process comes by the
+ * supervisor, too. */
 static void on_quit(int sig, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -284,9 +298,11 @@ bool kbi_dump_is_action(const struct sigaction *sa)
 	return sa->sa_sigaction == on_quit;
 }
 
-/* ---- on request ------------------------------------------------------------------------------------------------ */
+/* ---- on request ------------------------------------------------------------------------------ */
 
-enum { STACK = 16384 /* bytes that a dump may take */ };
+enum {
+	STACK = 16384 /* bytes that a dump may take */
+};
 
 static a32 wished;
 
@@ -306,52 +322,60 @@ static uint64_t grant(uint64_t now)
 static bool has_room(void)
 {
 	const struct kbi_task *self = kbi_self_raw();
-	const struct kbi_stack *k = self ? kbi_thread_of((struct kbi_task *)(uintptr_t)self)->stack : NULL;
+	const struct kbi_stack *k = self ? kbi_thread_of((struct kbi_task *)(uintptr_t)self)->stack
+		: NULL;
 	uintptr_t at = (uintptr_t)__builtin_frame_address(0);
 
 	return !k || at - (uintptr_t)k->low > STACK;
 }
 
-/* In a handler, on any stack: the lookout prints the list, if there is a lookout. */
+/* Requests a dump in a handler, on any stack: the lookout prints the list, if there is a
+ * lookout. */
 static void wish(void)
 {
 	a_store_rlx(&wished, 1);
-	a_fence_sc(); /* partner: that of the lookout before it sleeps for good */
+	a_fence_sc(); /* partner: the fence in sleep_long of the lookout */
 	if (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE)
 		kbi_lookout_wake();
 	else if (has_room())
 		grant(0);
 	else
-		kbi_sys_message("the interrupted thread's stack has no room for a list of threads: ask again");
+		kbi_sys_message("the interrupted thread's stack has no room for a list of threads: "
+				"ask again");
 }
 
-/* The option stats: what each VP did, at the process's end. The owners go on counting with plain stores. */
+/* Prints, under the option stats, the VPs' counters at the process's end. The owners go on counting
+ * with plain stores. */
 __attribute__((no_sanitize("thread"))) static void print_stats(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		const struct kbi_vp *v = kbi_vps[i];
 
 		line(STDERR_FILENO,
-		     "VP %u: %llu switches, %llu messages, %llu sleeps, %llu ticks, %llu threads given, %llu taken\n",
+		     "VP %u: %llu switches, %llu messages, %llu sleeps, %llu ticks, "
+		     "%llu threads given, %llu taken\n",
 		     i, (unsigned long long)kbi_vp_progress(v), (unsigned long long)v->n_mail,
-		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks, (unsigned long long)v->s->given,
-		     (unsigned long long)v->s->taken);
+		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks,
+		     (unsigned long long)v->s->given, (unsigned long long)v->s->taken);
 		if (v->apart.n_moves)
 			line(STDERR_FILENO, "VP %u: %llu times to a processor where no VP was\n", i,
 			     (unsigned long long)v->apart.n_moves);
 		if (v->n_ended)
-			line(STDERR_FILENO, "VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
+			line(STDERR_FILENO,
+			     "VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
 			     (unsigned long long)v->n_ended, (unsigned long long)v->n_brief);
 	}
-	line(STDERR_FILENO, "at most %u threads at once, main and kernel threads that called included\n",
+	line(STDERR_FILENO,
+	     "at most %u threads at once, main and kernel threads that called included\n",
 	     kbi_descriptor_ever_used());
 	if (kbi_contain_lost())
 		line(STDERR_FILENO, "%u threads were lost by crashes\n", kbi_contain_lost());
-	line(STDERR_FILENO, "%u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
+	line(STDERR_FILENO,
+	     "%u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
 	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
 }
 
-/* After fork: the child is a program of a single thread. */
+/* Removes the handler in the child of fork, which is a program of a single thread. */
 static void child(void)
 {
 	struct sigaction now, dfl = { .sa_handler = SIG_DFL };
@@ -362,7 +386,8 @@ static void child(void)
 
 void kbi_dump_setup(void)
 {
-	struct sigaction sa = { .sa_sigaction = on_quit, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, old;
+	struct sigaction sa = { .sa_sigaction = on_quit,
+		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, old;
 
 	if (kbi_options.stats)
 		atexit(print_stats);

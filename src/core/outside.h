@@ -1,7 +1,8 @@
-/* core/outside.h - where a reader outside (`kochab ps`) finds the tables, in the program's memory or in a core file.
- * The library, or the program that it is linked into, has an ELF note "Kochab" with the way from there to this record, so
- * no symbol and no debug information is needed. Reader and program have the same structures if `build` is the same.
- * Nothing of the runtime reads it. */
+/* core/outside.h - a record that tells a reader outside (`kochab ps`) where the tables are, in the
+ * program's memory or in a core file. The library, or the program that it is linked into, has an
+ * ELF note "Kochab" with the distance from there to this record, so no symbol and no debug
+ * information is needed. Reader and program have the same structures if `build` is the same.
+ * Nothing of the runtime reads the record. */
 #ifndef KBI_OUTSIDE_H
 #define KBI_OUTSIDE_H
 
@@ -12,11 +13,11 @@
 #include "core/vp.h"
 #include "os/sys.h"
 
-/* The note's name; its content: an int32_t, the record's address less that of the int32_t. */
+/* The note's name; its content: an int32_t, the record's address less the int32_t's address. */
 #define KBI_OUTSIDE_NOTE "Kochab"
 enum { KBI_OUTSIDE_TYPE = 2 };  /* 1 is os/sys's */
 
-/* Constant: all that a reader uses of a structure is in the sizes, or at a place that stands here. */
+/* Constant. A reader uses only the sizes, and members of structures at the places here. */
 struct kbi_outside_build {
 	char magic[8];
 	char version[24];

@@ -1,20 +1,23 @@
-/* core/quantum.c - preemption, and blocking calls that nobody has announced. Contract in quantum.h.
+/* core/quantum.c - preemption, and blocking calls that were not announced. Contract in quantum.h.
  *
- * The lookout looks twice a quantum at each busy VP. One that has not switched since the last look although something
- * waits for it is asked, by a word and the tick, for one of two things. If the kernel says that its body is in a system
- * call, or sleeps until somebody brings a page: to let the VP go, the thread stays there (core/handoff). Else: to switch.
- * The handler does it where the thread may be left, or nothing; then it is asked again soon.
+ * The lookout looks twice a quantum at each busy VP. If a VP has not switched since the last look
+ * while work waits for it, the lookout posts a request in a word and sends the tick. If the kernel
+ * reports that the VP's worker is in a system call, or sleeps until a page arrives, the request is
+ * to let the VP go while the thread stays there (core/handoff). Else the request is to switch. The
+ * handler obeys if the thread may be switched away at that place; else the request is repeated
+ * soon.
  *
- * A thread may be left when it is outside the library (np == 0, and the instruction is not in our code), and not in
- * libc, the loader or a sanitizer, whose locks it may hold, unless it spins there by sched_yield; on its own stack, with
- * room for a frame. One that is hardly ever met there, since it makes one system call after the other, is left at the
- * end of libc's function for that, or when it calls one of ours the next time; or when the function of libc's that it is
- * in returns: os/plant has it come by.
- * Those that were switched away stand behind all others that are ready at the next quantum's end, so that a thread that
- * wakes up waits for one quantum and not for a round of computing ones.
+ * A thread may be left when it is outside the library (np == 0, and the instruction is not in our
+ * code), and not in libc, the loader or a sanitizer, whose locks it may hold, unless it spins there
+ * by sched_yield; on its own stack, with room for a frame. A thread that is hardly ever met there,
+ * since it makes system call after system call, is left at the end of libc's function for the call,
+ * or at its next call of ours; or when the function of libc's that it is in returns: os/plant puts
+ * a return hook there. Threads that were switched away stand behind all other ready threads at the
+ * next quantum's end, so that a thread that wakes up waits for a single quantum and not for a round
+ * of computing threads.
  *
- * The tick ends some system calls that are not restarted: the handler knows from the lookout which call it was, and
- * has it made again. The handler runs on the interrupted thread's stack. */
+ * The tick ends some system calls that are not restarted: the handler knows from the lookout which
+ * call it was, and has it made again. The handler runs on the interrupted thread's stack. */
 #include "core/quantum.h"
 
 #include <errno.h>
@@ -42,20 +45,22 @@
 #include "os/sys.h"
 
 enum {
-	SOON = 200000,       /* ns until it is asked again */
-	TRIES = 100,         /* so often, then half as often, and half of that ... */
+	SOON = 200000,       /* ns until a request is repeated */
+	TRIES = 100,         /* that many repetitions, then half as often, and half of that ... */
 	ALL_TRIES = 400,     /* and then once a look */
-	QUIET = 4,           /* looks at nothing before the lookout may sleep for good: they cost about as much as waking it */
+	QUIET = 4,           /* looks at idle VPs before the lookout may sleep for good: they cost about
+	                      * as much as waking it */
 	SHORTEST = 50000,    /* ns: the lookout does not look more often */
-	BRIEF = 250000,      /* ns: a turn of who spins */
-	URGENT = 4,          /* this part of a turn is enough where one waits that has woken up */
+	BRIEF = 250000,      /* ns: the turn of a spinning thread */
+	URGENT = 4,          /* this part of a turn is enough where a thread waits that has woken up */
 	LIVELY = 16,         /* switches since the last look: no thread holds that VP up */
-	COMPUTES = 8,        /* who lacks no more than this part of the time computes */
-	ROOM = 8192,         /* bytes of stack: what a signal frame and a switch take */
-	LITTLE_ROOM = 2048,  /* on an alternate stack, which is small: a switch */
-	WHILE = 50000,       /* ns: who has run so long since a call is not about to make another, most likely */
-	FRESH = 20000,       /* ns: as long as what was seen of a body counts */
-	LOOKS = 3,           /* at one that the lookout was too slow to send the tick to */
+	COMPUTES = 8,        /* a thread that lacks no more than this part of the time computes */
+	ROOM = 8192,         /* bytes of stack for a signal frame and a switch */
+	LITTLE_ROOM = 2048,  /* on an alternate stack, which is small: for a switch */
+	WHILE = 50000,       /* ns: after so long without a system call a thread probably will not make
+	                      * a call soon */
+	FRESH = 20000,       /* ns: as long as an observation of a worker counts */
+	LOOKS = 3,           /* repeated looks when the lookout was too slow to send the tick */
 };
 
 enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
@@ -63,35 +68,35 @@ enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
 size_t (*kbi_quantum_room)(uintptr_t sp);
 bool (*kbi_quantum_libcs)(uintptr_t at);
 
-/* ---- the lookout's side -------------------------------------------------------------------------------------- */
+/* ---- the lookout's side ---------------------------------------------------------------------- */
 
 static struct seen {
 	uint64_t turns, since;
-	uint64_t cpu;                 /* its body's processor time then, ns */
-	uint64_t cpu_in_call;         /* and when it was last seen in a call, or for the first time */
+	uint64_t cpu;                 /* its worker's processor time at `since`, ns */
+	uint64_t cpu_in_call;         /* and when it was last seen in a call, or first seen */
 	uint32_t tries;
-	uint32_t heard;               /* ticks that had come to the VP when one was sent */
-	uint32_t lent;                /* looks that found the VP lent, without another in between */
-	bool sent;                    /* one that may not have come yet */
-	bool noted;                   /* core/turn has told when the turn began */
-	bool brief;                   /* and that it is a short one */
-	bool halts;                   /* what runs here did not have its processor all the time, lately; */
-	bool obeys;                   /* and was left at the first tick */
-	uint8_t ticks;                /* sent in this turn, 2 for more */
-	struct kbi_context_call call; /* that its body was in at the last try */
+	uint32_t heard;               /* ticks that had come to the VP when a tick was sent */
+	uint32_t lent;                /* looks in a row that found the VP lent */
+	bool sent;                    /* a tick that may not have come yet */
+	bool noted;                   /* core/turn has published when the turn began */
+	bool brief;                   /* the turn is a short one: the thread spins */
+	bool halts;                   /* its thread did not have its processor all the time, lately */
+	bool obeys;                   /* its thread was switched away at the first tick */
+	uint8_t ticks;                /* sent in this turn; 2 for more */
+	struct kbi_context_call call; /* the call that its worker was in at the last try */
 } seen[KBI_MAX_VPS];
 static uint32_t quiet;
 
 static const struct kbi_context_call no_call = { .nr = KBI_CONTEXT_NO_CALL };
 
-/* Where the body is. Which call an instruction makes is of use to the handler later. */
+/* Finds where the worker is, and notes for the handler which call that instruction makes. */
 static void find_call(int tid, struct kbi_context_call *c)
 {
 	kbi_context_find_call(tid, c);
 	kbi_context_note_call(c);
 }
 
-/* In a call, or for a page. */
+/* Returns true if the worker is in a call, or waits for a page. */
 static bool sleeps(const struct kbi_context_call *c)
 {
 	return c->nr != KBI_CONTEXT_NO_CALL;
@@ -102,9 +107,11 @@ static bool is_same(const struct kbi_context_call *a, const struct kbi_context_c
 	return a->nr == b->nr && a->sp == b->sp && a->pc == b->pc && a->arg == b->arg;
 }
 
-/* Still in the same call as at the last try, or still in none: one that came out of a call, or went into one, is let
- * be, for the next call might be one that the tick ends and that nobody knows. Where others want the processors it may have
- * been about to come out for long, and be in none: so it must have run for a while since it was seen in one. */
+/* Returns true if the worker is still in the same call as at the last try, or still in none. A
+ * worker that came out of a call, or went into a call, is left alone, for its next call might be a
+ * call that the tick ends and that is unknown. Where processors are short it may have been about to
+ * come out for long, and be in none: so it must have run for a while since it was seen in a
+ * call. */
 static bool is_steady(struct seen *s, int tid, const struct kbi_context_call *c)
 {
 	bool same = s->tries > 0 && is_same(&s->call, c);
@@ -116,9 +123,11 @@ static bool is_steady(struct seen *s, int tid, const struct kbi_context_call *c)
 	return same && (sleeps(c) || !cpu || cpu - s->cpu_in_call >= WHILE);
 }
 
-/* Still there now, where it was when it was looked at, and the same thread? A microsecond goes by from that look to the
- * signal, but milliseconds if the lookout has lost its processor in between: then it looks again. */
-static bool is_still_there(const struct kbi_vp *vp, const struct seen *s, int tid, const struct kbi_context_call *c,
+/* Returns true if the worker and its thread are still where they were at the look. A microsecond
+ * passes from that look to the signal, but milliseconds if the lookout has lost its processor in
+ * between: then it looks again. */
+static bool is_still_there(const struct kbi_vp *vp, const struct seen *s, int tid,
+			   const struct kbi_context_call *c,
 			   uint64_t looked)
 {
 	struct kbi_context_call again;
@@ -133,7 +142,7 @@ static bool is_still_there(const struct kbi_vp *vp, const struct seen *s, int ti
 	return kbi_vp_turns(vp) == s->turns;
 }
 
-/* How long the thread has had its turn: processor time, or what is known of it. */
+/* Returns the length of the thread's turn, ns: processor time, or an estimate. */
 static uint64_t used(const struct seen *s, int tid, uint64_t now)
 {
 	uint64_t wall = now - s->since, cpu = s->cpu ? kbi_turn_cpu(tid) : 0;
@@ -143,7 +152,8 @@ static uint64_t used(const struct seen *s, int tid, uint64_t now)
 	return cpu - s->cpu;
 }
 
-/* It has had its processor nearly all the time since the last switch: so it was in no call that lasts. */
+/* Returns true if the worker has had its processor nearly all the time since the last switch: so it
+ * was in no call that lasts. */
 static bool has_computed(const struct seen *s, int tid, uint64_t now)
 {
 	uint64_t wall = now - s->since, cpu = s->cpu ? kbi_turn_cpu(tid) : 0;
@@ -151,8 +161,9 @@ static bool has_computed(const struct seen *s, int tid, uint64_t now)
 	return cpu >= s->cpu + wall - wall / COMPUTES && cpu <= s->cpu + wall + wall / COMPUTES;
 }
 
-/* The last tick has not come: the kernel runs others in place of the body, which will take it first of all when it runs
- * again. Said once, so that one that was lost is sent again. */
+/* Returns true if the last tick has not come: the kernel runs other programs in place of the
+ * worker, which will take the tick first of all when it runs again. True only once, so that a lost
+ * tick is sent again. */
 static bool is_on_its_way(const struct kbi_vp *vp, struct seen *s)
 {
 	bool sent = s->sent;
@@ -161,8 +172,8 @@ static bool is_on_its_way(const struct kbi_vp *vp, struct seen *s)
 	return sent && a_load_rlx(&vp->heard) == s->heard;
 }
 
-/* Nobody is about to wake up, as far as one sees: then some microseconds of the lookout's count more than a turn that is a
- * little long. */
+/* Returns true if no thread is known to wake up soon: then some microseconds of the lookout's count
+ * more than a turn that is a little long. */
 static bool is_calm(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++)
@@ -171,20 +182,22 @@ static bool is_calm(void)
 	return a_zero32_rlx(&kbi_source.waiting);
 }
 
-/* No tick is sent: it sees the word when it calls us the next time. */
+/* Posts the request without a tick: the thread sees the word at its next call of the library. */
 static void ask_by_word(struct kbi_vp *vp)
 {
 	/* release: partner is the acquire in kbi_quantum_obey */
 	a_store_rel(&vp->asked, ASKED_SWITCH);
 }
 
-/* Who is nearly always where it cannot be left is met elsewhere by luck: it is tried less often the longer that takes. */
+/* Returns the time until the next try, ns. A thread that is nearly always where it cannot be left
+ * is met elsewhere only by luck: the longer that takes, the rarer are the tries. */
 static uint64_t soon(const struct seen *s)
 {
 	return (uint64_t)SOON << s->tries / TRIES;
 }
 
-/* The tick, to the body that was looked at, though the VP may have another by now. */
+/* Posts the request and sends the tick to the worker that was looked at, though the VP may have
+ * another by now. */
 static void send(struct kbi_vp *vp, struct seen *s, int tid, uint32_t what)
 {
 	/* release: partner is the acquire in asked */
@@ -195,7 +208,7 @@ static void send(struct kbi_vp *vp, struct seen *s, int tid, uint32_t what)
 	s->ticks += s->ticks < 2;
 }
 
-/* True: look again soon. */
+/* Makes a request to vp. Returns true if the lookout should look again soon. */
 static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
@@ -229,35 +242,39 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	if (what == ASKED_LEAVE)
 		b->call = c;
 	send(vp, s, tid, what);
-	/* most likely the next one runs already: to see that is worth no look of its own. Not so after a call: where one
-	 * blocks others do */
+	/* most likely the next thread runs already: that is not worth a look of its own. Not so after a
+	 * blocking call: where a thread blocks, more do */
 	if (what == ASKED_SWITCH && s->obeys && s->ticks == 1 && is_calm())
 		return false;
 	return ++s->tries < ALL_TRIES;
 }
 
-/* If threads wait for events and all VPs compute, nobody asks whether there are any but the tick. */
+/* Returns true if work waits for vp. If threads wait for events and all VPs compute, only the tick
+ * asks for events. */
 static bool has_work(struct kbi_vp *vp, uint64_t now)
 {
-	return (!vp->plain && !vp->sched->gather) || a_load_rlx(&kbi_source.waiting) || kbi_agent_has_work(vp, now);
+	return (!vp->plain && !vp->sched->gather) || a_load_rlx(&kbi_source.waiting) ||
+	       kbi_agent_has_work(vp, now);
 }
 
-/* Threads that were switched away by force are all that waits there, as far as one sees from here. */
+/* Returns true if only threads that were switched away by force wait there, as far as another VP
+ * can see. */
 static bool only_marked(struct kbi_vp *vp, const struct seen *s, uint64_t now)
 {
-	return s->noted && kbi_vp_backlog(vp) <= a_load_rlx(&vp->turn.known) && !kbi_agent_has_news(vp, now);
+	return s->noted && kbi_vp_backlog(vp) <= a_load_rlx(&vp->turn.known) &&
+	       !kbi_agent_has_news(vp, now);
 }
 
-/* It has switched since the last look. Where its body is is looked at already, unless the clock will tell as much, or it is
- * lively: then one more look is enough. */
+/* Begins to watch a turn: vp has switched since the last look. Already looks where its worker is,
+ * unless the clock will tell as much, or the VP is lively: then a further look is enough. */
 static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now, bool lively)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 	/* acquire: partner is the release in core/turn */
 	bool noted = a_load_acq(&vp->turn.number) == turns;
 
-	*s = (struct seen){ .turns = turns, .since = now, .noted = noted, .halts = s->halts, .call = no_call,
-			    .obeys = s->ticks ? s->ticks == 1 : s->obeys };
+	*s = (struct seen){ .turns = turns, .since = now, .noted = noted, .halts = s->halts,
+			    .call = no_call, .obeys = s->ticks ? s->ticks == 1 : s->obeys };
 	if (noted) {
 		s->since = a_load_rlx(&vp->turn.since);
 		s->cpu = a_load_rlx(&vp->turn.cpu);
@@ -265,20 +282,21 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
 	}
 	if (!tid || lively || !has_work(vp, now))
 		return;
-	/* who spins is in no call */
+	/* a spinning thread is in no call */
 	if (!s->brief)
 		find_call(tid, &s->call);
 	s->cpu_in_call = s->cpu ? s->cpu : kbi_turn_cpu(tid);
 	s->tries = 1;
 }
 
-/* How long until the thread has had its turn, or it is time to look again; 0: it has had it. A part of it is enough if one
- * waits that has woken up or is new, or will have woken up by then. By the clock: how much of that the kernel gave to the
- * body is reckoned when the turn is over. */
+/* Returns how long until the thread has had its turn, or it is time to look again, ns; 0: it has
+ * had its turn. A part of a turn is enough if a thread waits that has woken up or is new, or will
+ * have woken up by then. By the clock: the processor time that the kernel gave to the worker is
+ * reckoned when the turn is over. */
 static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint64_t quantum)
 {
 	uint64_t whole = s->brief && quantum > BRIEF ? BRIEF : quantum, had = now - s->since, due;
-	/* where nobody has a deadline it is one that has come from another VP, most likely */
+	/* where no thread has a deadline, most likely a thread has come from another VP */
 	uint64_t part = whole / (is_calm() ? 2 : URGENT), short_of = part > had ? part - had : 0;
 
 	if (!only_marked(vp, s, now))
@@ -290,8 +308,8 @@ static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint
 	return kbi_lookout_sooner(due > short_of ? due : short_of, whole - had);
 }
 
-/* If its call lasts it is taken from there. Who makes one such call after the other has its turn until the next begins,
- * if anybody waits. */
+/* Watches a lent VP. If the call lasts the VP is taken. A thread that makes such calls in a row has
+ * its turn until its next call begins, if any thread waits. */
 static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now)
 {
 	enum { LOOKS = 3 };
@@ -302,8 +320,10 @@ static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_
 		ask_by_word(vp);
 }
 
-/* How long until vp is to be looked at again, ns, `most` at the most; UINT64_MAX: it is idle. */
-static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum, uint64_t most)
+/* Returns how long until vp is to be looked at again, ns, at most `most`; UINT64_MAX: it is
+ * idle. */
+static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum,
+	uint64_t most)
 {
 	uint64_t turns = kbi_vp_turns(vp), wait;
 	bool lively = s->since && turns - s->turns > LIVELY;
@@ -330,7 +350,7 @@ static uint64_t look(uint64_t now)
 {
 	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, nap = UINT64_MAX, most;
 
-	/* a turn that begins after a look is seen at the next */
+	/* a turn that begins after a look is seen at the next look */
 	most = quantum / (is_calm() ? 2 : URGENT);
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		nap = kbi_lookout_sooner(nap, look_at(kbi_vps[i], &seen[i], now, quantum, most));
@@ -348,17 +368,18 @@ static bool any_busy(void)
 	return a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n;
 }
 
-/* ---- the handler's side ----------------------------------------------------------------------------------------- */
+/* ---- the handler's side ---------------------------------------------------------------------- */
 
-/* On its own stack, as far as we know that, and there is room. Or, with the law of kbi_quantum_libcs, on a stack that the
- * program has taken for a coroutine: there the tick's frame lies already, and a switch takes a few hundred bytes more, as
- * any wait does. */
+/* Returns true if the thread is on its own stack, as far as known, with room. With
+ * kbi_quantum_libcs also true on a stack that the program has taken for a coroutine: the tick's
+ * frame lies there already, and a switch takes a few hundred bytes more, as any wait does. */
 static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), above;
 
-	/* the kernel thread's */
-	if (uc->uc_stack.ss_flags & SS_ONSTACK || here - (uintptr_t)uc->uc_stack.ss_sp < uc->uc_stack.ss_size)
+	/* the kernel thread's alternate stack */
+	if (uc->uc_stack.ss_flags & SS_ONSTACK ||
+	    here - (uintptr_t)uc->uc_stack.ss_sp < uc->uc_stack.ss_size)
 		return false;
 	if (kbi_quantum_room && kbi_quantum_room(here))
 		return kbi_quantum_room(here) > LITTLE_ROOM;
@@ -370,8 +391,8 @@ static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
 	return kbi_quantum_libcs; /* a coroutine's */
 }
 
-/* In a function of libc's for strings or memory, or at the end of a function that makes a system call: where that returns
- * to; else 0. */
+/* Returns where the interrupted function returns to, if it is a function of libc's for strings or
+ * memory, or the end of a function that makes a system call; else 0. */
 static uintptr_t leaf_returns_to(const void *context)
 {
 	uintptr_t to = kbi_context_returns_to(context);
@@ -379,15 +400,18 @@ static uintptr_t leaf_returns_to(const void *context)
 	return to ? to : kbi_context_leaf_returns_to(context);
 }
 
-/* In libc, whose waiters are threads. Our own code copies memory with locks that are waited for in the kernel. A light
- * thread has no TLS of its own: libc may have an address in its virtual processor's. */
+/* Returns true if the thread may be left in libc, whose waiters are threads. Not below our own
+ * code, which copies memory with locks that are waited for in the kernel. Not a light thread, which
+ * has no TLS of its own: libc may have an address in its virtual processor's TLS. */
 static bool may_leave_libc(const struct kbi_task *self, const void *context, uintptr_t at)
 {
-	return kbi_quantum_libcs && self->tp && kbi_quantum_libcs(at) && !kbi_context_is_ours(leaf_returns_to(context));
+	return kbi_quantum_libcs && self->tp && kbi_quantum_libcs(at) &&
+	       !kbi_context_is_ours(leaf_returns_to(context));
 }
 
-/* Also where it has just made a system call and is about to return from libc: who does little else is hardly ever met
- * anywhere else, for that is where signals come in. And where it copies, clears or searches memory. */
+/* Returns true if the thread may be left here: also where it has just made a system call and is
+ * about to return from libc, for a thread that does little else is hardly ever met anywhere else,
+ * because signals come in there; and where it copies, clears or searches memory. */
 static bool may_leave(const struct kbi_task *self, const void *context)
 {
 	uintptr_t at = kbi_context_at(context), to;
@@ -402,8 +426,8 @@ static bool may_leave(const struct kbi_task *self, const void *context)
 		return at;
 	if (kbi_context_code(at) != KBI_CODE_LIBC)
 		return false;
-	/* it spins for a lock, a sanitizer's most likely, whose holder may be a thread that wants to run here; who spins for
-	 * what this one holds will be met in the same place */
+	/* it spins for a lock, a sanitizer's most likely, whose holder may be a thread that wants to
+	 * run here; a thread that spins for a lock of this thread's will be met in the same place */
 	if (kbi_context_has_yielded(context))
 		return true;
 	to = leaf_returns_to(context);
@@ -412,7 +436,8 @@ static bool may_leave(const struct kbi_task *self, const void *context)
 	return to && kbi_context_may_leave(to);
 }
 
-/* Deep in libc, or in our allocator: it is to be left when it comes out. */
+/* Puts a return hook: the thread is deep in libc, or in our allocator, and is to be left when it
+ * comes out. */
 static void leave_later(const struct kb_thread *t, const void *context)
 {
 	uintptr_t *slot = kbi_context_slot(context);
@@ -421,7 +446,8 @@ static void leave_later(const struct kb_thread *t, const void *context)
 		kbi_plant(t, slot, t->stack ? (uintptr_t)t->stack->low : 0, t->stack ? t->stack->size : 0);
 }
 
-/* It has come out: is it still wanted? */
+/* Returns the signal to send when the thread has come out; none if the request is not pending any
+ * more. */
 static struct kbi_plant_signal is_back(void)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -435,11 +461,11 @@ static struct kbi_plant_signal is_back(void)
 	return s;
 }
 
-/* By the tick, with np == 0, on vp's body. */
+/* Obeys a request. Called by the tick's handler, with np == 0, on vp's worker. */
 static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
 {
 	struct kbi_vp *vp = self->vp;
-	/* acquire: partner is the release in ask */
+	/* acquire: partners are the releases in send and ask_by_word */
 	uint32_t what = a_load_acq(&vp->asked);
 
 	if (what == ASKED_LEAVE) {
@@ -461,17 +487,19 @@ void kbi_quantum_obey(struct kbi_task *self)
 
 	if (!kbi_quantum_libcs && kbi_loader_is_held())
 		return;
-	if (!a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING)) /* partner: the release in ask */
+	/* acquire: partners are the releases in ask_by_word and send */
+	if (!a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING))
 		return;
-	/* no tick need have come: who has to wake up by now? */
+	/* no tick need have come: threads may have to wake up by now */
 	kbi_np_enter(self);
 	kbi_run_look(self->vp);
 	kbi_np_leave(self);
 	kbi_yield_now();
 }
 
-/* First of all, wherever the tick arrives: the call it was sent for, which it has ended perhaps, is made again. Or one that
- * was begun after the lookout's look, if it can be told which; our own may be ended. */
+/* Has an interrupted call made again; called first wherever the tick arrives. This is the call that
+ * the tick was sent for, and has perhaps ended; or a call that began after the lookout's look, if
+ * it can be identified. Calls of our own may be ended. */
 static void restart(struct kbi_task *self, void *context)
 {
 	struct kbi_body *b = kbi_body_of_task(self);

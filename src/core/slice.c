@@ -1,14 +1,17 @@
-/* core/slice.c - fair turns at calls. Contract in slice.h. Runs on the caller's stack, inside np brackets.
+/* core/slice.c - fair turns at calls. Contract in slice.h. Runs on the caller's stack, inside np
+ * brackets.
  *
- * The caller goes behind all that is ready. Next is the first thread that is not known to compute: a computing thread would
- * have the VP until the tick, for a thousand times as long, each time. (A thread that computes with Python's lock is woken
- * whenever another thread lets go of the lock for a call.) But computing threads have their part as well. After a turn that
- * the tick has ended such a thread waits until the callers have had a quantum each; if it has been woken since then, half a
+ * The caller goes behind all ready threads. Next is the first thread that is not known to compute:
+ * a computing thread would have the VP until the tick, for a thousand times as long, each time. (A
+ * thread that computes with Python's lock is woken whenever another thread releases the lock for a
+ * call.) But computing threads have their part as well. After a turn that the tick has ended such a
+ * thread waits until the callers have had a quantum each; if it has been woken since then, half a
  * quantum.
  *
- * The rotator's ready tasks are all in the Protect Queue: the choice is made by a look along it. The other schedulers keep
- * tasks where any VP may take them, or move tasks when one is pushed: there the next is asked for, as a yield does, and
- * threads that were passed over go back in front of the Protect Queue. So each scheduler keeps its order and balance. */
+ * The rotator's ready tasks are all in the Protect Queue: the choice is made by a look along it.
+ * The other schedulers keep tasks where any VP may take them, or move tasks when a task is pushed:
+ * there the next task is popped, as a yield does, and threads that were passed over go back in
+ * front of the Protect Queue. So each scheduler keeps its order and balance. */
 #include "core/slice.h"
 
 #include "base/option.h"
@@ -17,10 +20,11 @@
 #include "core/yield.h"
 
 enum {
-	LOOK_NS = 50000, /* so often at deadlines, events and other VPs' work, if nothing else looks: it is a system call */
-	QUIETLY = 4,     /* calls to a look at the clock where nobody is ready: that takes 20 ns */
-	PASS_MOST = 64,  /* threads that are passed over */
-	PARTS_MOST = 64, /* quanta that computing threads wait at most; */
+	LOOK_NS = 50000, /* ns between two looks at deadlines, events and other VPs' work, if nothing
+	                  * else looks: a look is a system call */
+	QUIETLY = 4,     /* calls between two looks at the clock (20 ns) where no thread is ready */
+	PASS_MOST = 64,  /* threads that are passed over at most */
+	PARTS_MOST = 64, /* quanta that computing threads wait at most; or */
 	WOKEN_PART = 2,  /* this part of a quantum, if they were woken since their last turn */
 };
 
@@ -30,7 +34,8 @@ static void begin(struct kbi_vp *vp, uint64_t now)
 	vp->slice.since = now;
 }
 
-/* The turn that lasts has been so long. A turn that nobody has seen begin begins now. */
+/* Returns true if the present turn has lasted ns or more. A turn whose beginning was not seen
+ * begins now. */
 static bool has_lasted(struct kbi_vp *vp, unsigned ns, uint64_t now)
 {
 	if (kbi_likely(vp->slice.turn == kbi_vp_turns(vp)))
@@ -47,14 +52,14 @@ static void look_if_due(struct kbi_vp *vp, uint64_t now)
 	kbi_run_look_at_all(vp, KBI_POLL_SWITCH);
 }
 
-/* ---- ready threads ------------------------------------------------------------------------------------- */
+/* ---- ready threads --------------------------------------------------------------------------- */
 
 static struct kbi_task *first_ready(const struct kbi_vp *vp)
 {
 	return vp->first ? vp->first : vp->s->pq.head;
 }
 
-/* How many; of a scheduler that is not plain. */
+/* Returns the number of ready threads under a scheduler that is not plain. */
 static unsigned count_ready(const struct kbi_vp *vp)
 {
 	return vp->s->pq.n + (vp->sched->outside ? vp->sched->outside(vp->s) : 0);
@@ -65,20 +70,20 @@ static bool is_any_ready(const struct kbi_vp *vp)
 	return vp->plain ? first_ready(vp) != NULL : count_ready(vp) > 0;
 }
 
-/* Next in the queue. */
+/* Returns the next in the queue. */
 static struct kbi_task *behind(const struct kbi_vp *vp, const struct kbi_task *t)
 {
 	return t == vp->first ? vp->s->pq.head : t->next;
 }
 
-/* ---- the next thread ----------------------------------------------------------------------------------- */
+/* ---- the next thread ------------------------------------------------------------------------- */
 
-/* For how long first has been passed over. */
+/* Returns how long `first` has been passed over, ns. */
 static uint64_t waited(struct kbi_vp *vp, const struct kbi_task *first, uint64_t part, uint64_t now)
 {
 	struct kbi_slice *s = &vp->slice;
 
-	/* after a while that nobody has looked it has most likely run meanwhile */
+	/* nobody has looked for a while: most likely it has run meanwhile */
 	if (s->passed != first || now - s->passed_last > part)
 		s->passed_since = now;
 	s->passed = first;
@@ -86,10 +91,12 @@ static uint64_t waited(struct kbi_vp *vp, const struct kbi_task *first, uint64_t
 	return now - s->passed_since;
 }
 
-/* Is it the turn of the first in the queue, which computes? `callers`: so many at most have had theirs meanwhile. */
+/* Returns true if it is the turn of the first in the queue, which computes. `callers`: the most
+ * that have had their turns meanwhile. */
 static bool is_due(struct kbi_vp *vp, const struct kbi_task *first, unsigned callers, uint64_t now)
 {
-	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, part = quantum / WOKEN_PART, long_enough = part;
+	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, part = quantum / WOKEN_PART,
+		long_enough = part;
 
 	if (kbi_task_is(first, KBI_TASK_PREEMPTED))
 		long_enough = quantum * (callers < PARTS_MOST ? callers : PARTS_MOST);
@@ -103,7 +110,7 @@ static bool computes(const struct kbi_task *t)
 	return kbi_task_is(t, KBI_TASK_COMPUTES);
 }
 
-/* The rotator's next thread, or NULL: the caller goes on. */
+/* Takes the rotator's next thread, or returns NULL: the caller goes on. */
 static struct kbi_task *find(struct kbi_vp *vp, uint64_t now)
 {
 	struct kbi_task *first = first_ready(vp), *t = first;
@@ -130,7 +137,8 @@ static void put_back(struct kbi_pq *q, struct kbi_pq *passed)
 	}
 }
 
-/* The same of the other schedulers. Threads that are passed over are READY(vp) all the time, out of any other's reach. */
+/* Does as find for the other schedulers. Threads that are passed over stay READY(vp), out of any
+ * other VP's reach. */
 static struct kbi_task *ask_for(struct kbi_vp *vp, uint64_t now)
 {
 	struct kbi_pq passed = { 0 };
@@ -149,7 +157,8 @@ static struct kbi_task *ask_for(struct kbi_vp *vp, uint64_t now)
 	return next;
 }
 
-/* The next thread, the caller's to run, if the caller has had its turn. */
+/* Takes the next thread, for the caller to run, if the caller has had its turn; else returns
+ * NULL. */
 static struct kbi_task *next_of(struct kbi_vp *vp, unsigned ns)
 {
 	uint64_t now;
@@ -163,7 +172,7 @@ static struct kbi_task *next_of(struct kbi_vp *vp, unsigned ns)
 	return vp->plain ? find(vp, now) : ask_for(vp, now);
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------ */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 {
@@ -175,7 +184,8 @@ KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 	vp = self->vp;
 	next = vp ? next_of(vp, ns) : NULL;
 	if (next) {
-		vp->handovers++; /* another turn, for the lookout: the tick is not for a caller that has just begun */
+		vp->handovers++; /* counts as another turn for the lookout: the tick is not for a thread
+		                  * that has just begun */
 		kbi_run_switch_to(vp, self, next, kbi_yield_requeue, self);
 		self = kbi_self_raw();
 		begin(self->vp, kbi_timer_now());

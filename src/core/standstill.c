@@ -1,6 +1,7 @@
-/* core/standstill.c - virtual processors that stand still. Contract in standstill.h.
- * Runs on its own kernel thread, all signals blocked. It reads words that virtual processors write, and writes none of
- * these words. If a look meets a virtual processor between two writes, the next look puts that right. */
+/* core/standstill.c - virtual processors that stand still. Contract in standstill.h. Runs on its
+ * own kernel thread with all signals blocked. It reads words that virtual processors write, and
+ * writes none of them. If a look meets a virtual processor between two writes, the next look
+ * corrects that. */
 #include "core/standstill.h"
 
 #include <time.h>
@@ -16,8 +17,8 @@
 
 enum {
 	LOOK_S = 1,
-	LOOKS = 3, /* that find it the same */
-	QUIET = 3, /* that find none busy, before it sleeps for good */
+	LOOKS = 3, /* looks in a row that find it unchanged */
+	QUIET = 3, /* looks that find none busy, before the watcher sleeps for good */
 };
 
 static struct seen {
@@ -29,7 +30,8 @@ static struct seen {
 
 static bool is_same(const struct seen *a, const struct seen *b)
 {
-	return a->turns == b->turns && a->tid == b->tid && a->call.sp == b->call.sp && a->call.pc == b->call.pc &&
+	return a->turns == b->turns && a->tid == b->tid && a->call.sp == b->call.sp &&
+	       a->call.pc == b->call.pc &&
 	       a->call.arg == b->call.arg;
 }
 
@@ -38,7 +40,7 @@ static bool any_busy(void)
 	return a_load_rlx(&kbi_vps[0]->s->idle_count) < kbi_vp_n;
 }
 
-/* It runs a thread, which is in libc's futex call. */
+/* Returns true if vp runs a thread that is in libc's futex call. */
 static bool find(struct kbi_vp *vp, struct seen *now)
 {
 	*now = (struct seen){ .turns = kbi_vp_turns(vp), .tid = (int)a_load_rlx(&vp->tid) };
@@ -48,7 +50,7 @@ static bool find(struct kbi_vp *vp, struct seen *now)
 	return now->call.nr == SYS_futex && !kbi_context_is_ours(now->call.pc);
 }
 
-/* True: the time has come to say it. */
+/* Returns true if it is time for the message. */
 static bool stands(struct kbi_vp *vp, struct seen *before)
 {
 	struct seen now;
@@ -67,9 +69,10 @@ static bool look(void)
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		if (!stands(kbi_vps[i], &seen[i]))
 			continue;
-		kbi_sys_message("VP %u stands still: its thread waits in the kernel for a lock or condition of libc's (std::mutex, "
-				"pthread_mutex_lock ...), and %u threads are ready there. Is the lock held over a call that "
-				"suspends? Use kb_mutex_t, or link with -lkochab-posix, whose locks suspend",
+		kbi_sys_message("VP %u stands still: its thread waits in the kernel for a lock or "
+				"condition of libc's (std::mutex, pthread_mutex_lock ...), and %u threads are "
+				"ready there. Is the lock held over a call that suspends? Use kb_mutex_t, or "
+				"link with -lkochab-posix, whose locks suspend",
 				i, kbi_vp_backlog(kbi_vps[i]));
 		return true;
 	}
@@ -79,7 +82,8 @@ static bool look(void)
 static void sleep_for_good(void)
 {
 	a_store_rlx(&kbi_lookout_watcher_asleep, 1);
-	a_fence_sc(); /* partner: set_idle's, before a VP that is busy now reads the word */
+	a_fence_sc(); /* partner: the fence in tell_lookout, before a VP that is busy now reads the
+	               * word */
 	while (!any_busy() && a_load_rlx(&kbi_lookout_watcher_asleep))
 		kbi_sys_futex_wait(&kbi_lookout_watcher_asleep, 1, NULL);
 	a_store_rlx(&kbi_lookout_watcher_asleep, 0);
@@ -96,7 +100,7 @@ static void *watch(void *unused)
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 		quiet = any_busy() ? 0 : quiet + 1;
 		if (look())
-			break; /* said once */
+			break; /* once only */
 		if (quiet >= QUIET)
 			sleep_for_good();
 	}
@@ -106,7 +110,8 @@ static void *watch(void *unused)
 
 void kbi_standstill_start(void)
 {
-	if (kbi_options.quantum || kbi_options.body != KBI_OPT_BODY_THREAD || kbi_preempt_is_shared || !kbi_options.tick_ms ||
+	if (kbi_options.quantum || kbi_options.body != KBI_OPT_BODY_THREAD || kbi_preempt_is_shared ||
+	    !kbi_options.tick_ms ||
 	    KBI_SAN)
 		return;
 	kbi_body_start_closed(watch, NULL);

@@ -1,9 +1,10 @@
-/* core/thread.c - life of a thread: create, start, end. Contract in thread.h and kochab.h.
- * `join` says who may free the descriptor: NULL nobody yet, a task (the joiner), DETACHED (the thread's own end)
- * or ENDED (the joiner or detacher to come). The thread's end exchanges ENDED into it; only what it finds there
- * decides. It need not, and stores GIVEN, where a joiner is found that waits on the thread's own VP and runs next:
- * nobody but these two may change a joiner's mark, and neither runs but in its turn. LOST: a crash, thread_loss.c.
- * Runs on the caller's stack; an end is completed on the next one, by `ended` or by that joiner (thread_join.c). */
+/* core/thread.c - life of a thread: create, start, end. Contract in thread.h and kochab.h. `join`
+ * says which thread may free the descriptor: NULL none yet, a task (the joiner), DETACHED (the
+ * thread's own end) or ENDED (the joiner or detacher to come). The thread's end exchanges ENDED
+ * into it; only the value found there decides. The end stores GIVEN without an exchange if a joiner
+ * is found that waits on the thread's own VP and runs next: only these two may change a joiner's
+ * mark, and each runs only in its turn. LOST: a crash, thread_loss.c. Runs on the caller's stack;
+ * an end is completed on the next stack, by `ended` or by that joiner (thread_join.c). */
 #include "core/thread.h"
 
 #include <errno.h>
@@ -31,9 +32,11 @@
 
 struct kbi_thread_hooks kbi_thread_hooks;
 
-enum { MANY = 64 /* ready threads: when a creation makes so many more, all are looked at soon */ };
+enum {
+	MANY = 64 /* ready threads: when a creation makes so many more, all are looked at soon */
+};
 
-/* ---- creation --------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 /* Classes of the default stack: light, own TLS. */
 static int default_class[2];
@@ -55,8 +58,8 @@ struct prepared {
 	struct kbi_stack *stack; /* NULL: none can be made */
 };
 
-/* Its address space is promised to t; a thread with TLS of its own gets its control block before it runs: its virtual
- * processor could make none. */
+/* Promises a stack's address space to t. A thread with TLS of its own gets its control block before
+ * it runs: its virtual processor could make none. */
 static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsigned slot)
 {
 	int class;
@@ -81,10 +84,11 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 	return EAGAIN;
 }
 
-/* Before it gives up it asks the other VPs, who may keep stacks for themselves, until all have given them, or for a
- * tenth of a second: one may compute, or have no processor. */
+/* Tries to get a stack. Before it gives up it asks the other VPs, which may keep stacks, until all
+ * have given theirs, or for a tenth of a second: a VP may compute, or have no processor. */
 static KBI_NOINLINE int
-get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp, const struct prepared *p)
+get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp,
+	const struct prepared *p)
 {
 	struct timespec nap = { 0, 50000 };
 	int e = try_stack(t, a, slot_of(vp));
@@ -110,9 +114,11 @@ static KBI_NOINLINE void set_name(struct kb_thread *t, const char *name)
 	t->named = true;
 }
 
-/* The common case in line: a VP creates a thread, and its slot has what that takes. */
+/* Promises a stack. The common case is in line: a VP creates a thread, and its slot has the memory
+ * for it. */
 static inline int
-promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp, const struct prepared *p)
+promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp,
+	const struct prepared *p)
 {
 	int class = default_class[a->own_tls];
 
@@ -147,7 +153,8 @@ static KBI_NOINLINE void bind(struct kb_thread *t, unsigned vp)
 }
 
 static inline int
-prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp, const struct prepared *p)
+prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp,
+	const struct prepared *p)
 {
 	int e = promise_stack(t, a, vp, p);
 
@@ -183,15 +190,17 @@ static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 		return;
 	}
 	kbi_vp_push(vp, &t->task, false);
-	/* many: with nobody idle just now they are not shared; the next switch looks around instead of one of 64 later */
+	/* many: while no VP is idle they are not shared; the next switch looks around instead of the
+	 * 64th */
 	if (kbi_unlikely(vp->s->pq.n % MANY == MANY - 1))
 		a_store_rlx(&vp->countdown, 1);
 }
 
-/* In line: with plain attributes most of it goes. p: NULL: nothing is prepared, and EAGAIN says that something is to
- * be. */
+/* Creates a thread. In line: with plain attributes most of it goes away. p NULL: nothing is
+ * prepared, and EAGAIN means that something is to be prepared. */
 static inline __attribute__((always_inline)) int
-create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg,
+create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a,
+	void *(*fn)(void *), void *arg,
 	const struct prepared *p)
 {
 	struct kb_thread *t = kbi_descriptor_alloc(kbi_thread_cache(vp));
@@ -228,8 +237,8 @@ static struct kbi_stack *new_stack(struct kbi_task *self, const struct kbi_threa
 	return s;
 }
 
-/* libc makes a block. A donor's kernel thread is waited for with signals blocked: nobody could be switched away
- * meanwhile. */
+/* Has libc make a block for the stack. A donor's kernel thread is waited for with signals blocked:
+ * a thread could not be switched away meanwhile. */
 static bool add_block(struct kbi_stack *s)
 {
 	bool lends = kbi_tcb_mode() == KBI_TCB_DONOR, has;
@@ -242,9 +251,11 @@ static bool add_block(struct kbi_stack *s)
 	return has;
 }
 
-/* There is no control block, so libc makes it, and may wait for a lock that a ready thread of this VP holds: np is 0. */
+/* Creates a thread when there is no control block: libc makes it, and may wait for a lock that a
+ * ready thread of this VP holds: np is 0. */
 static KBI_NOINLINE int create_with_block(
-	struct kbi_task *self, struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+	struct kbi_task *self, struct kb_thread **out, const struct kbi_thread_attr *a,
+	void *(*fn)(void *), void *arg)
 {
 	struct prepared p = { new_stack(self, a) };
 	bool has = p.stack && add_block(p.stack);
@@ -268,7 +279,7 @@ static KBI_NOINLINE int create_with_block(
 	return e;
 }
 
-/* ---- threads of system scope: a kernel thread of their own ------------------------------------- */
+/* ---- threads of system scope: a kernel thread of their own ----------------------------------- */
 
 static void *system_body(void *arg)
 {
@@ -282,7 +293,8 @@ static void *system_body(void *arg)
 }
 
 static KBI_NOINLINE int
-create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *),
+	void *arg)
 {
 	struct kb_thread *t = kbi_descriptor_alloc(NULL);
 	pthread_attr_t pa;
@@ -320,7 +332,8 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 }
 
 KBI_FLATTEN int
-kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *), void *arg)
+kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*fn)(void *),
+	void *arg)
 {
 	struct kbi_task *self;
 	int e;
@@ -341,7 +354,8 @@ kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void 
 }
 
 KBI_FLATTEN int
-kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*fn)(void *), void *arg)
+kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*fn)(void *),
+	void *arg)
 {
 	static const struct kbi_thread_attr light = { .bound = -1 };
 	int e;
@@ -352,7 +366,7 @@ kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*f
 	return e;
 }
 
-/* ---- start and end ------------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 KBI_NOINLINE void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
 {
@@ -361,7 +375,8 @@ KBI_NOINLINE void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *
 	kbi_stack_put_slow(slot_of(vp), t->stack);
 }
 
-/* A light thread, on its own stack: at the end of a block libc waits for a kernel thread. */
+/* Ends a control block in the program's memory. A light thread on its own stack: at the end of a
+ * block libc waits for a kernel thread. */
 static void *dispose_of_adopted(void *arg)
 {
 	struct kb_thread *t = arg;
@@ -377,7 +392,7 @@ static void *dispose_of_adopted(void *arg)
 	return NULL;
 }
 
-/* t was detached, and its control block lies in memory of the program's. */
+/* Disposes of t, which was detached, and whose control block lies in memory of the program's. */
 static KBI_NOINLINE void dispose_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
 {
 	static const struct kbi_thread_attr light = { .bound = -1, .detached = true };
@@ -389,7 +404,7 @@ static KBI_NOINLINE void dispose_elsewhere(struct kbi_vp *vp, struct kb_thread *
 	kbi_thread_dispose(vp, t);
 }
 
-/* Runs on the next context's stack. */
+/* Completes t's end on the next context's stack. */
 static void *ended(void *arg)
 {
 	struct kb_thread *t = arg;
@@ -398,7 +413,8 @@ static void *ended(void *arg)
 
 	kbi_thread_put_stack(vp, t);
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
-	/* acquire and release: partners are the joiner's CAS and its look at KBI_JOIN_ENDED: result, descriptor */
+	/* acquire and release: partners are the joiner's CAS and its look at KBI_JOIN_ENDED: result,
+	 * descriptor */
 	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
 	if (old == KBI_JOIN_DETACHED && kbi_unlikely(t->user_stack && t->own_tls))
 		dispose_elsewhere(vp, t);
@@ -409,7 +425,7 @@ static void *ended(void *arg)
 	return NULL;
 }
 
-/* The joiner, if it waits here and takes over at once. */
+/* Claims the joiner if it waits here and takes over at once; else returns NULL. */
 static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 {
 	void *j = a_load_acq(&t->join);
@@ -421,8 +437,8 @@ static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 		return NULL;
 	if (kbi_unlikely(kbi_task_is(joiner, KBI_TASK_ARMED) || a_load_rlx(&joiner->permit)))
 		kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
-	/* release: partner is the acquire in has_ended. It has a joiner, so no other joiner or detacher changes it, and
-	 * the joiner can no longer give up: it is claimed. */
+	/* release: partner is the acquire in has_ended. t has a joiner, so no other thread changes the
+	 * mark, and the joiner can no longer give up: it is claimed. */
 	a_store_rel(&t->join, KBI_JOIN_GIVEN);
 	return joiner;
 }
@@ -442,8 +458,9 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 	__builtin_unreachable();
 }
 
-/* Its destructors may have waited in a call that the VP was taken from: it has one again from here on, and keeps it.
- * np is entered. False: a thread of system scope has none. */
+/* Gets a VP again: the destructors may have waited in a call that the VP was taken from. The thread
+ * keeps it from here on. np is entered. Returns false for a thread of system scope, which has
+ * none. */
 static KBI_NOINLINE bool has_vp_again(struct kb_thread *t)
 {
 	while (!t->task.vp) {
@@ -456,7 +473,8 @@ static KBI_NOINLINE bool has_vp_again(struct kb_thread *t)
 	return true;
 }
 
-/* A handler may have left values since TLS was cleared: libc's allocator is not called with np. np is entered. */
+/* Clears TLS values that a handler may have left since TLS was cleared: libc's allocator is not
+ * called with np. np is entered. */
 static KBI_NOINLINE void clear_again(struct kb_thread *t)
 {
 	enum { TIMES = 100 };
@@ -468,14 +486,16 @@ static KBI_NOINLINE void clear_again(struct kb_thread *t)
 	}
 }
 
-/* In line: a call without a return would cost those who go on their return addresses' prediction. */
-static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thread *t, void *result)
+/* Ends t. In line: a call without a return would spoil the prediction of return addresses for later
+ * threads. */
+static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thread *t,
+	void *result)
 {
 	struct kbi_vp *vp;
 	struct kbi_task *next;
 
 	kbi_plant_forget(t);
-	/* its destructors run where it ran, if it has made something of its kernel thread */
+	/* its destructors run where it ran, if it keeps its kernel thread */
 	if (kbi_unlikely(!t->task.vp) && !kbi_handoff_is_kept(t))
 		kbi_handoff_end_all(&t->task);
 	t->result = result;
@@ -489,7 +509,7 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 		kbi_tally_main_ended();
 	else
 		kbi_tally_ended(t->task.vp);
-	if (t->own_tls && t->stack) /* main has its first kernel thread's */
+	if (t->own_tls && t->stack) /* main has its first kernel thread's block */
 		kbi_tcb_clear(&t->stack->tcb);
 	kbi_np_enter(&t->task);
 	if (kbi_unlikely(!t->task.vp) && !has_vp_again(t))

@@ -1,5 +1,6 @@
-/* core/thread_join.c - join and detach. Contract in thread.h and kochab.h; what `join` of a thread means: thread.c.
- * Runs on the caller's stack; a joiner that finds its thread not begun runs it at once. No locks. */
+/* core/thread_join.c - join and detach. Contract in thread.h and kochab.h; the meaning of a
+ * thread's `join`: thread.c. Runs on the caller's stack; a joiner whose thread has not begun runs
+ * it at once. No locks. */
 #include <errno.h>
 
 #include "core/domain.h"
@@ -11,19 +12,21 @@
 #include "core/timer.h"
 #include "core/wait.h"
 
-/* acquire: partner is the exchange in ended, or the release in heir */
+/* Returns true if t has ended by itself. acquire: partner is the exchange in ended, or the release
+ * in heir */
 static inline bool has_ended(struct kb_thread *t)
 {
 	return (uintptr_t)a_load_acq(&t->join) & 1;
 }
 
-/* The same, or it has crashed: partner is the exchange in thread_loss.c */
+/* Returns true if t has ended or crashed. acquire: partner is the exchange in thread_loss.c */
 static inline bool is_over(struct kb_thread *t)
 {
 	return has_ended(t) || a_load_acq(&t->join) == KBI_JOIN_LOST;
 }
 
-static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
+static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline,
+	kbi_stop *stop)
 {
 	while (!is_over(t)) {
 		int e = stop ? stop(self) : 0;
@@ -37,35 +40,40 @@ static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t,
 	return 0;
 }
 
-/* t, whose joiner is the caller, has never run and waits in this VP's queue: it is the caller's, and has its stack. */
+/* Takes t, whose joiner is the caller, if it has never run and waits in this VP's queue; gives it
+ * its stack. Returns false if that is not so. */
 static inline bool take_new(struct kbi_vp *vp, struct kb_thread *t)
 {
-	/* acquire: nothing to see, our own VP wrote it if it is what we want; it may be stolen until it is taken */
-	if (a_load_acq(&t->task.state) != vp->ready_here || !kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
+	/* acquire: no data is read; our own VP wrote the state if it matches. t may be stolen until it
+	 * is taken */
+	if (a_load_acq(&t->task.state) != vp->ready_here ||
+	    !kbi_task_is(&t->task, KBI_TASK_NOT_STARTED))
 		return false;
 	if (kbi_unlikely(!kbi_vp_take(vp, &t->task)))
 		return false;
 	if (kbi_likely(kbi_run_equip(vp, t)))
 		return true;
-	kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for one everywhere */
+	kbi_vp_push(vp, &t->task, false); /* kbi_run_start will look for a stack everywhere */
 	return false;
 }
 
-/* Then it runs now, on this VP, and this thread waits for it. */
-KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self, struct kb_thread *t)
+/* Runs t now on this VP, if it has never run, while self waits for its end. */
+KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self,
+	struct kb_thread *t)
 {
 	if (!take_new(vp, t))
 		return;
 	a_store_rel(&self->state, vp->waiting_here);
-	/* what came for self meanwhile may end its wait: t has to wait for its turn again */
+	/* a wake-up of self meanwhile may end its wait: t has to wait for its turn again */
 	if (kbi_unlikely(kbi_wait_has_permit(vp, self)))
 		kbi_vp_push(vp, &t->task, true);
 	else
 		kbi_run_switch_to_new(vp, self, &t->task);
 }
 
-/* Its control block in memory of the program's is libc's to end, on a kernel thread, which may wait for locks of
- * threads that are ready here: the caller leaves its VP to them. np is 1, and 0 meanwhile. */
+/* Has libc end t's control block in memory of the program's, on a kernel thread, which may wait for
+ * locks of threads that are ready here: the caller leaves its VP to them. np is 1, and 0
+ * meanwhile. */
 static KBI_SWITCHER void end_adopted(struct kbi_task *self, struct kb_thread *t)
 {
 	kbi_np_leave(self);
@@ -80,7 +88,7 @@ static inline bool is_adopted(const struct kb_thread *t)
 	return t->user_stack && t->own_tls && t->stack;
 }
 
-/* Nobody else knows t any more: the joiner or detacher gives back what it has. */
+/* Returns t's resources; the joiner or detacher calls it when no other thread knows t any more. */
 static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (a_load_rlx(&t->join) == KBI_JOIN_GIVEN)
@@ -88,7 +96,8 @@ static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
 	kbi_thread_dispose(vp, t);
 }
 
-/* self becomes t's joiner; false: *found, which was NULL, says what is there instead. Alone, nobody can come between. */
+/* Makes self t's joiner. Returns false with the present mark in *found, which was NULL. Alone, no
+ * thread can come between. */
 static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void **found)
 {
 	if (kbi_solo_enter(self)) {
@@ -102,7 +111,7 @@ static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void *
 	return a_cas_acqrel(&t->join, found, self);
 }
 
-/* self becomes its joiner, if it is not (*mine), and has not ended. */
+/* Makes self t's joiner, unless it is already (*mine) or t has ended. */
 static int become_joiner(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
 {
 	void *found = a_load_acq(&t->join);
@@ -116,8 +125,9 @@ static int become_joiner(struct kbi_task *self, struct kb_thread *t, uint64_t de
 	return *mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST ? 0 : EINVAL;
 }
 
-/* Whatever is not the common case of a join. mine: t's joiner is self already. */
-static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool mine, kbi_stop *stop)
+/* Does all but the common case of a join. mine: t's joiner is self already. */
+static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, uint64_t deadline,
+	bool mine, kbi_stop *stop)
 {
 	int e = become_joiner(self, t, deadline, &mine);
 
@@ -126,8 +136,10 @@ static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, ui
 	return e || has_ended(t) ? e : kbi_thread_bury(t);
 }
 
-/* The common case: self, on a VP, is the first to join and has all the time. False: it is not, or has to wait. */
-static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
+/* Does the common case: self, on a VP, is the first to join and has no deadline. Returns false if
+ * that is not so, or self has to wait. */
+static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t deadline,
+	bool *mine)
 {
 	void *none = NULL;
 
@@ -140,7 +152,7 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 	return has_ended(t);
 }
 
-/* Inside np brackets, which it leaves. */
+/* Finishes a join. Inside np brackets, which it leaves. */
 static inline int joined(struct kbi_task *self, struct kb_thread *t, void **result)
 {
 	if (kbi_likely(result != NULL))
@@ -152,14 +164,17 @@ static inline int joined(struct kbi_task *self, struct kb_thread *t, void **resu
 	return 0;
 }
 
-/* Inside np brackets, which it leaves, as the next. mine: t's joiner is self already, and has to wait. */
+/* Joins in any case. Inside np brackets, which it leaves, as the next function. mine: t's joiner is
+ * self already, and has to wait. */
 static KBI_SWITCHER KBI_FLATTEN int join_other(
-	struct kbi_task *self, struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop, bool mine)
+	struct kbi_task *self, struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop,
+	bool mine)
 {
 	int e = 0;
 
 	/* acquire: partner is the exchange in ended */
-	if (mine || (a_load_acq(&t->join) != KBI_JOIN_ENDED && kbi_unlikely(!join_now(self, t, deadline, &mine))))
+	if (mine || (a_load_acq(&t->join) != KBI_JOIN_ENDED &&
+		     kbi_unlikely(!join_now(self, t, deadline, &mine))))
 		e = join_slow(self, t, deadline, mine, stop);
 	if (kbi_likely(!e))
 		return joined(self, t, result);
@@ -167,8 +182,8 @@ static KBI_SWITCHER KBI_FLATTEN int join_other(
 	return e;
 }
 
-/* self and t, which take_new has taken, are light. A function of its own, so that what comes before need not keep
- * everything in memory for what comes after. */
+/* Runs t, which take_new has taken; self and t are light. A function of its own, so that the code
+ * before it need not keep everything in memory for the code after it. */
 static KBI_SWITCHER KBI_FLATTEN int
 join_bare(struct kb_thread *t, void **result, struct kbi_task *self, struct kbi_vp *vp)
 {
@@ -180,14 +195,17 @@ join_bare(struct kb_thread *t, void **result, struct kbi_task *self, struct kbi_
 	return joined(self, t, result);
 }
 
-/* May t be run by join_bare? */
-static inline bool is_bare_join(const struct kbi_task *self, const struct kb_thread *t, uint64_t deadline, kbi_stop *stop)
+/* Returns true if join_bare may run t. */
+static inline bool is_bare_join(const struct kbi_task *self, const struct kb_thread *t,
+	uint64_t deadline, kbi_stop *stop)
 {
-	return self->vp && deadline == KBI_FOREVER && !stop && !t->own_tls && !kbi_task_is(self, KBI_TASK_NOT_BARE) &&
+	return self->vp && deadline == KBI_FOREVER && !stop && !t->own_tls &&
+	       !kbi_task_is(self, KBI_TASK_NOT_BARE) &&
 	       kbi_task_is(&t->task, KBI_TASK_NOT_STARTED);
 }
 
-KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline, kbi_stop *stop)
+KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline,
+	kbi_stop *stop)
 {
 	struct kbi_task *self = kbi_self_raw();
 	bool mine = false;
@@ -219,7 +237,8 @@ int kbi_thread_join_left(struct kb_thread *t, void **result)
 	if (result)
 		*result = has_ended(t) ? t->result : NULL;
 	t->stack = NULL;
-	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0)); /* partner: kbi_descriptor_valid */
+	/* partner: the acquire in kbi_descriptor_valid */
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
 	return 0;
 }
 

@@ -1,7 +1,8 @@
-/* core/thread_loss.c - the end of a thread that has crashed. Contract in thread.h.
- * Runs on a stack that is not the thread's, as that thread; completed on the next context's stack. Its descriptor, stack
- * and TLS block are nobody's ever after: destructors are pending in the block that must not run, and others may know
- * all three. The stack's memory goes back when it is joined, or at once if nobody will. */
+/* core/thread_loss.c - the end of a crashed thread. Contract in thread.h. Runs as that thread, on a
+ * stack that is not the thread's; completed on the next context's stack. Its descriptor, stack and
+ * TLS block are never used again: the block has pending destructors that must not run, and any
+ * thread may know all three. The stack's memory goes back when the thread is joined, or at once if
+ * it is detached. */
 #include "core/domain.h"
 #include "core/run.h"
 #include "core/tally.h"
@@ -21,7 +22,7 @@ struct loss {
 	void *arg;
 };
 
-/* All pages but those in front of the record. */
+/* Gives back all pages of the stack but the pages with its record. */
 static void give_back(const struct kbi_stack *s)
 {
 	uintptr_t from = ((uintptr_t)s->low + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1);
@@ -40,11 +41,12 @@ int kbi_thread_bury(struct kb_thread *t)
 	if (t->stack)
 		give_back(t->stack);
 	t->stack = NULL;
-	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0)); /* partner: kbi_descriptor_valid */
+	/* partner: the acquire in kbi_descriptor_valid */
+	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
 	return EOWNERDEAD;
 }
 
-/* Runs on the next context's stack; the loss lies on the one that was left. */
+/* Completes the end on the next context's stack; the loss lies on the stack that was left. */
 static void *after_loss(void *arg)
 {
 	struct loss l = *(struct loss *)arg;
@@ -87,12 +89,13 @@ unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t))
 		struct kb_thread *t = kbi_descriptor_at(i);
 		void *old;
 
-		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FOREIGN || !t->fn || t->pid != (uint64_t)pid)
+		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FOREIGN || !t->fn ||
+		    t->pid != (uint64_t)pid)
 			continue;
 		told(t);
 		kbi_tally_count(&kbi_tally[0].ended, true);
 		a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
-		old = a_xchg_acqrel(&t->join, KBI_JOIN_LOST); /* as in after_loss */
+		old = a_xchg_acqrel(&t->join, KBI_JOIN_LOST); /* acquire and release: as in after_loss */
 		if (old && old != KBI_JOIN_DETACHED)
 			kbi_wait_wake(old);
 		n++;

@@ -1,17 +1,20 @@
 /* core/turn.c - the end of a turn by force. Contract in turn.h.
  *
- * Threads that were switched away by force are marked as long as they are ready, and have a virtual time: the time
- * that they have used of the processor. At such a switch ready threads without the mark go first: a thread that wakes up
- * waits for the end of a single turn and not for a round of computing threads. First among these are threads that are not
- * known to compute: a thread that was woken by a lock amid its work may compute for a whole turn, too. Of the marked
- * threads that with the least virtual time is next, perhaps the running thread itself. So each has the same part of the VP,
- * whatever the kernel gives the VP's body, however a turn is cut short, and however long it takes until a thread can be
- * left. A VP's clock is the virtual time of the thread that it chose last: there a thread begins that has none; a thread
- * that comes from another VP keeps its own, within bounds. After two quanta's worth of turns a thread goes to the next VP,
- * if that has no more to run: so they go round, and each has the same part of all, though a processor may be slower or
- * have a thread more.
+ * Threads that were switched away by force are marked as long as they are ready, and have a virtual
+ * time: the time that they have used of the processor. At such a switch ready threads without the
+ * mark go first: a thread that wakes up waits for the end of a single turn and not for a round of
+ * computing threads. First among these are threads that are not known to compute: a thread that was
+ * woken by a lock amid its work may compute for a whole turn, too. Of the marked threads the thread
+ * with the least virtual time is next, perhaps the running thread itself. So each has an equal part
+ * of the VP, whatever the kernel gives the VP's worker, however a turn is cut short, and however
+ * long it takes until a thread can be switched away. A VP's clock is the virtual time of the thread
+ * that it chose last: there a thread begins that has none; a thread that comes from another VP
+ * keeps its own, within bounds. After two quanta's worth of turns a thread goes to the next VP, if
+ * that has no more to run: so threads go round, and each has an equal part of all VPs, though a
+ * processor may be slower or have a thread more.
  *
- * The virtual time is kept in the key of the thread's deadline, which it has none of while it is ready. */
+ * The virtual time lies beside the thread's deadline, in a union with a word that a ready thread
+ * does not use. */
 #include "core/turn.h"
 
 #include <signal.h>
@@ -29,17 +32,17 @@
 
 enum {
 	LOOK_MAX = 1024, /* ready tasks that are looked at */
-	FAR = 2,         /* quanta: so much may a virtual time be before or behind the clock */
-	ROTATE = 2,      /* quanta after which one goes on to the next VP */
+	FAR = 2,         /* quanta by which a virtual time may be before or behind the clock */
+	ROTATE = 2,      /* quanta after which a thread goes on to the next VP */
 	MASK_BYTES = 8,
 };
 
-/* Where a thread goes that has had its turn. */
+/* Where a thread goes after its turn. */
 struct end {
-	struct kbi_task *task, *behind; /* behind this one; NULL: first is meant if `stays` */
-	struct kbi_vp *vp, *to;         /* to another VP; NULL: it stays at this */
-	bool stays;                     /* it is the next of the marked itself */
-	bool share;                     /* some VP is idle: the scheduler may give it away at once */
+	struct kbi_task *task, *behind; /* task goes behind this task; NULL with `stays`: in front */
+	struct kbi_vp *vp, *to;         /* to: another VP; NULL: it stays at vp */
+	bool stays;                     /* it is itself the next of the marked threads */
+	bool share; /* some VP is idle: the scheduler may give the task away at once */
 };
 
 static uint64_t quantum(void)
@@ -49,11 +52,12 @@ static uint64_t quantum(void)
 
 uint64_t kbi_turn_cpu(int tid)
 {
-	/* the kernel's way to name the clock of a thread: the number, inverted, and "of a thread, as scheduled" */
+	/* the kernel names the clock of a thread by its number, inverted, and "of a thread, as
+	 * scheduled" */
 	return kbi_sys_clock(tid ? (int)(~(unsigned)tid << 3 | 6) : CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* ---- the queue ---------------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 static bool is_fresh(const struct kbi_task *t)
 {
@@ -65,7 +69,8 @@ static uint64_t *virtual_time(struct kbi_task *t)
 	return &kbi_thread_of(t)->turn_time;
 }
 
-/* Within bounds: perhaps it comes from elsewhere, or could not be left for long. */
+/* Returns t's virtual time, put within bounds: t perhaps comes from another VP, or could not be
+ * switched away for long. */
 static uint64_t time_of(const struct kbi_vp *vp, struct kbi_task *t)
 {
 	uint64_t clock = a_load_rlx(&vp->turn.clock), far = FAR * quantum(), *v = virtual_time(t);
@@ -95,7 +100,7 @@ static void put_behind(struct kbi_pq *q, struct kbi_task *t, struct kbi_task *be
 	q->bound += kbi_task_is(t, KBI_TASK_BOUND);
 }
 
-/* All that is ready here into the Protect Queue, as far as nobody is idle who is to have it. */
+/* Puts all ready tasks here into the Protect Queue, unless an idle VP is to have them. */
 static void gather(struct kbi_vp *vp)
 {
 	if (vp->first) {
@@ -106,8 +111,8 @@ static void gather(struct kbi_vp *vp)
 		vp->sched->gather(vp->s, LOOK_MAX);
 }
 
-/* Of the fresh threads, down to `last`, any that is not known to compute goes to the front, in their order. Returns the
- * last of the fresh then, or NULL. */
+/* Moves the fresh threads, down to `last`, that are not known to compute to the front, in their
+ * order. Returns the last of the fresh threads then, or NULL. */
 static struct kbi_task *put_callers_first(struct kbi_pq *q, struct kbi_task *last)
 {
 	struct kbi_task *t, *prev, *moved = NULL, *rest = NULL;
@@ -127,7 +132,8 @@ static struct kbi_task *put_callers_first(struct kbi_pq *q, struct kbi_task *las
 	return rest ? rest : last;
 }
 
-/* Fresh threads go to the front: the last of them, or NULL. *least: the marked thread that is next. */
+/* Moves fresh threads to the front. Returns the last of them, or NULL. *least: the marked thread
+ * that is next. */
 static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
 {
 	struct kbi_pq *q = &vp->s->pq;
@@ -150,7 +156,7 @@ static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
 	return put_callers_first(q, moved);
 }
 
-/* Order among what is ready; the place of the one that runs. */
+/* Orders the ready tasks, and finds the place of the running task. */
 static void arrange(struct kbi_vp *vp, struct end *e)
 {
 	uint64_t mine = time_of(vp, e->task), next = mine;
@@ -168,14 +174,16 @@ static void arrange(struct kbi_vp *vp, struct end *e)
 		a_store_rlx(&vp->turn.clock, next);
 }
 
-/* ---- to the next VP -------------------------------------------------------------------------------------- */
+/* ---- to the next VP -------------------------------------------------------------------------- */
 
-/* One whose thread was asked to leave and does not is no place to wait at. */
+/* Returns the next VP, if it can take a thread; else NULL. A VP whose thread was asked to leave and
+ * does not is no place to wait at. */
 static struct kbi_vp *successor(const struct kbi_vp *vp)
 {
 	struct kbi_vp *to = kbi_vps[(vp->id + 1) % kbi_vp_n];
 
-	if (to == vp || a_load_rlx(&to->s->idle) != KBI_IDLE_BUSY || a_load_rlx(&to->asked) || a_load_rlx(&to->lent))
+	if (to == vp || a_load_rlx(&to->s->idle) != KBI_IDLE_BUSY || a_load_rlx(&to->asked) ||
+	    a_load_rlx(&to->lent))
 		return NULL;
 	return vp->s->pq.n + 1 >= a_load_rlx(&to->s->load) ? to : NULL;
 }
@@ -190,16 +198,17 @@ static void rotate(struct kbi_vp *vp, struct end *e, uint64_t used)
 		vp->turn.to_rotate = (int64_t)(ROTATE * quantum());
 }
 
-/* ---- the turn ---------------------------------------------------------------------------------------------- */
+/* ---- the turn -------------------------------------------------------------------------------- */
 
-/* Is this the turn that kbi_turn has noted? */
+/* Returns true if vp->turn describes the present turn. */
 static bool is_noted(const struct kbi_vp *vp)
 {
 	return a_load_rlx(&vp->turn.number) == kbi_vp_turns(vp);
 }
 
-/* A thread goes on that had been interrupted at `place`. */
-static void begin(struct kbi_vp *vp, struct kbi_task *self, const struct kbi_context_place *place, bool brief)
+/* Notes that self, which had been interrupted at `place`, goes on. */
+static void begin(struct kbi_vp *vp, struct kbi_task *self, const struct kbi_context_place *place,
+	bool brief)
 {
 	struct kbi_turn *n = &vp->turn;
 
@@ -209,11 +218,12 @@ static void begin(struct kbi_vp *vp, struct kbi_task *self, const struct kbi_con
 	a_store_rlx(&n->cpu, kbi_turn_cpu(0));
 	a_store_rlx(&n->brief, brief);
 	a_store_rlx(&n->known, kbi_vp_backlog(vp));
-	/* release: partner is the acquire of the lookout, core/quantum */
+	/* release: partner is the acquire in begin of core/quantum */
 	a_store_rel(&n->number, kbi_vp_turns(vp));
 }
 
-/* A light thread comes back to the TLS block that it was interrupted with: its VP keeps it, and its body. */
+/* Binds a light thread to its VP, which also keeps its worker: the thread must come back to the TLS
+ * block that it was interrupted with. Returns true if it was not bound before. */
 static bool hold(struct kbi_task *self)
 {
 	if (self->tp)
@@ -234,7 +244,7 @@ static void let_go(struct kbi_task *self, bool bound)
 		kbi_task_clear(self, KBI_TASK_BOUND);
 }
 
-/* The one that was switched away: its context is saved. */
+/* Queues the thread that was switched away: its context is saved. */
 static void *leave(void *arg)
 {
 	struct end e = *(struct end *)arg;
@@ -252,7 +262,7 @@ static void *leave(void *arg)
 	return NULL;
 }
 
-/* False: nobody else is ready after all. */
+/* Switches away. Returns false if no other thread is ready after all. */
 static KBI_SWITCHER bool switch_away(struct kbi_task *self, struct end *e)
 {
 	struct kbi_task *next = kbi_vp_pop(e->vp);
@@ -265,12 +275,13 @@ static KBI_SWITCHER bool switch_away(struct kbi_task *self, struct end *e)
 	return true;
 }
 
-/* Its kernel thread gets the mask that the interrupted code had, for who runs next; back on another one, perhaps, the
- * context to return to gets that one's. */
+/* Gives the kernel thread the mask of the interrupted code, for the thread that runs next. Back on
+ * a kernel thread, perhaps another, the context to return to gets that kernel thread's mask. */
 static KBI_SWITCHER void be_away(struct kbi_task *self, ucontext_t *uc, struct end *e)
 {
 	/* as in the tick's handler */
-	uint64_t all = ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1) | kbi_everywhere_faults()), mask;
+	uint64_t all = ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1) |
+			 kbi_everywhere_faults()), mask;
 	bool bound;
 
 	kbi_task_set(self, KBI_TASK_PREEMPTED);
@@ -296,11 +307,11 @@ KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t u
 	kbi_np_enter(self);
 	kbi_context_place(uc, &place);
 	if (place.pc == kbi_plant_place())
-		place.sp = 0; /* it is always the same place, whatever the thread does */
+		place.sp = 0; /* that place is always the same, whatever the thread does */
 	brief = noted && kbi_context_is_near(&place, &vp->turn.place);
 	kbi_task_set(self, KBI_TASK_COMPUTES);
 	*virtual_time(self) = (noted ? vp->turn.begun : a_load_rlx(&vp->turn.clock)) + used;
-	kbi_run_look_if_due(vp); /* a turn is what the lookout counts by */
+	kbi_run_look_if_due(vp); /* the lookout counts by turns */
 	e.share = kbi_sched_idle_others(vp->s) > 0;
 	arrange(vp, &e);
 	rotate(vp, &e, used);
