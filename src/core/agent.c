@@ -4,8 +4,9 @@
  *
  * No lost wake-up. Sleeper: doze = 1 and SLEEPING, full fence, a last look at every source, offer
  * the domain, futex. A thread that makes work for this VP: publish, full fence, look at doze, wake.
- * At least one side sees the store of its partner. Model: model/board.pml. Runs on the VP's own
- * stack with its own TLS; never preempted. */
+ * At least one side sees the store of its partner. Model: model/board.pml.
+ *
+ * Runs on the VP's own stack with its own TLS; never preempted. */
 #include <errno.h>
 
 #include "base/option.h"

@@ -3,17 +3,22 @@
  *
  * A thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record
  * (os/libstub), and goes to a stack in that record. The child goes on with these registers where
- * the call was made. With the caller's memory (vfork, posix_spawn) the calling process makes the
- * child, and waits until the child has executed a program or ended. Meanwhile all signals are
- * blocked, as the kernel would have it, but for os/everywhere's signal, because the other processes
- * wait for its answer; and nothing lies on the caller's stack, which may be the child's. The
- * kernel's own wait (CLONE_VFORK) takes no signal. If the caller has a seccomp filter that no child
- * may have, it asks the supervisor (body_children): the child gets the rest of the caller's
- * attributes (os/heritage). With memory of its own (fork) the child copies the program's memory
- * while all processes stand still (body_fork). With the caller's memory it gets the supervisor's,
- * which is the same memory. A thread with an identity of its own is refused: its children would
- * have another identity. A record is used again when its caller has gone on and its child needs it
- * no more, as the kernel reports (CLONE_CHILD_CLEARTID). */
+ * the call was made.
+ *
+ * With the caller's memory (vfork, posix_spawn) the calling process makes the child, and waits
+ * until the child has executed a program or ended. Meanwhile all signals are blocked, as the kernel
+ * would have it, but for os/everywhere's signal, because the other processes wait for its answer;
+ * and nothing lies on the caller's stack, which may be the child's. The kernel's own wait
+ * (CLONE_VFORK) takes no signal.
+ *
+ * If the caller has a seccomp filter that no child may have, it asks the supervisor
+ * (body_children): the child gets the rest of the caller's attributes (os/heritage). With memory of
+ * its own (fork) the child copies the program's memory while all processes stand still (body_fork).
+ * With the caller's memory it gets the supervisor's, which is the same memory. A thread with an
+ * identity of its own is refused: its children would have another identity.
+ *
+ * A record is used again when its caller has gone on and its child needs it no more, as the kernel
+ * reports (CLONE_CHILD_CLEARTID). */
 #include "core/body_birth.h"
 
 #include <errno.h>

@@ -4,11 +4,13 @@
  * stand still. The child copies the memory that it would share (os/memory_leave), and reports the
  * end of the copy by closing a pipe. Then the program goes on; if the child dies first, the pipe
  * ends, too. The child's libc is as it was before the start, so the child is a process like any
- * process that forked with threads: a single kernel thread, no virtual processors. exec is the
- * supervisor's, whose number the program has: it ends all other processes first. Errors that can be
- * seen before, such as a missing file or right, are returned; if the kernel refuses the file
- * afterwards the program is at its end. Runs inside libc's fork, on the caller's stack. No locks
- * but os/everywhere's; does not switch. */
+ * process that forked with threads: a single kernel thread, no virtual processors.
+ *
+ * exec is the supervisor's, whose number the program has: it ends all other processes first. Errors
+ * that can be seen before, such as a missing file or right, are returned; if the kernel refuses the
+ * file afterwards the program is at its end.
+ *
+ * Runs inside libc's fork, on the caller's stack. No locks but os/everywhere's; does not switch. */
 #include "core/body_fork.h"
 
 #include <errno.h>

@@ -4,10 +4,13 @@
  * and a TLS block in the space. From there every private mapping is moved into the space
  * (os/memory), libc's system calls are taken over (os/libcall), and the VPs are cloned: no
  * CLONE_VM, but the same descriptors and folder. Each has a stack and a TLS block from the space,
- * too. A process that needs another worker later clones it as a child of the supervisor. End: a
- * process that ends by itself without having said so has ended the program. If the supervisor dies,
- * the kernel kills all the processes. The supervisor's loop runs on its own stack with all signals
- * blocked; it takes no lock that a VP may hold for long. */
+ * too. A process that needs another worker later clones it as a child of the supervisor.
+ *
+ * End: a process that ends by itself without having said so has ended the program. If the
+ * supervisor dies, the kernel kills all the processes.
+ *
+ * The supervisor's loop runs on its own stack with all signals blocked; it takes no lock that a VP
+ * may hold for long. */
 #include "core/body_process.h"
 
 #include <errno.h>

@@ -10,8 +10,8 @@ struct kbi_stack;
 /* Takes a stack; keeps `more` in reserve, and some for the supervisor, which must not allocate.
  * NULL: there is no memory. */
 struct kbi_stack *kbi_body_stack_take(unsigned more);
-/* Returns a stack when its process has ended. The supervisor calls it, too: it takes no lock, which
- * another process might hold while it stands still. */
+/* Gives back a stack when its process has ended. The supervisor calls it, too: it takes no lock,
+ * which another process might hold while it stands still. */
 void kbi_body_stack_put(struct kbi_stack *s);
 
 /* Returns how many stacks are kept. */

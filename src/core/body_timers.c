@@ -2,8 +2,10 @@
  * The kernel shows any process's clock, and has timers on it. While an action is due after r more
  * ns of the program, the supervisor has a timer on each of the n processes for r / n: before some
  * process has used that much nothing is due, and when it has, r is less. A program that does
- * nothing costs nothing. All state is the supervisor's: a thread that sets a timer asks it
- * (body_children), so there is no lock. */
+ * nothing costs nothing.
+ *
+ * All state is the supervisor's: a thread that sets a timer asks it (body_children), so there is no
+ * lock. */
 #include "core/body_timers.h"
 
 #include <errno.h>

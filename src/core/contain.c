@@ -216,7 +216,7 @@ static void *take_stack(void)
 	return kbi_sys_map(STACK);
 }
 
-/* Returns a stack that nothing runs on any more. */
+/* Gives back a stack that nothing runs on any more. */
 static void put_stack(void *s)
 {
 	for (unsigned i = 0; i < STACKS && s; i++)

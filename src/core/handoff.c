@@ -4,15 +4,17 @@
  * and removes it again by a CAS. While the word is there, the lookout or a thread may replace it by
  * TAKEN with a CAS; the winner then owns the VP with all its contents, and the lender, when its
  * call is over, finds that out by its own CAS: exactly one of the two has the VP. The lender is on
- * no VP meanwhile, so that a signal handler on it does not touch the VP's queues. The usual taker
- * is the lookout, a kernel thread that sleeps until a VP is lent and then looks at intervals. It
- * takes the VP at once if there is work for it, and after a millisecond anyway, so that an idle VP
- * sleeps and is woken as ever; the lookout need not look again then. A thread that finds its VP
- * taken saves its context, goes back to the agent that its kernel thread once ran, and is sent from
- * there to a VP as a ready thread. That kernel thread is an idle worker from then on. But if that
- * VP or another VP is lent at this moment, the thread takes it, by the same CAS as the lookout, and
- * goes on there where it is: its kernel thread becomes that VP's worker, and the agent on it that
- * VP's agent. No wake-up is needed then.
+ * no VP meanwhile, so that a signal handler on it does not touch the VP's queues.
+ *
+ * The usual taker is the lookout, a kernel thread that sleeps until a VP is lent and then looks at
+ * intervals. It takes the VP at once if there is work for it, and after a millisecond anyway, so
+ * that an idle VP sleeps and is woken as ever; the lookout need not look again then.
+ *
+ * A thread that finds its VP taken saves its context, goes back to the agent that its kernel thread
+ * once ran, and is sent from there to a VP as a ready thread. That kernel thread is an idle worker
+ * from then on. But if that VP or another VP is lent at this moment, the thread takes it, by the
+ * same CAS as the lookout, and goes on there where it is: its kernel thread becomes that VP's
+ * worker, and the agent on it that VP's agent. No wake-up is needed then.
  *
  * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not
  * have blocked); a timer for each VP (a signal, which ends poll and its kin with EINTR). */

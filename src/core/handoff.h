@@ -36,7 +36,7 @@ KBI_SWITCHES bool kbi_handoff_end(void);
  * interrupted call blocks. The thread goes on with its call and comes back at its next call of the
  * library. Returns false if there is no idle worker. */
 bool kbi_handoff_found(struct kbi_task *self, void *context);
-/* Returns such a thread, self, to a VP when it calls the library. True: it is on a VP again. */
+/* Brings such a thread, self, back to a VP when it calls the library. True: it is on a VP again. */
 KBI_SWITCHES bool kbi_handoff_end_found(struct kbi_task *self);
 /* Starts the lookout and the nursery, unless they run. Returns 0, EAGAIN or ENOMEM. */
 int kbi_handoff_start_lookout(void);
@@ -72,9 +72,9 @@ int kbi_handoff_tid(const struct kb_thread *t);
 unsigned kbi_handoff_away(void);
 unsigned kbi_handoff_kernel_threads(void);
 /* Counts the calling kernel thread among the runtime's. All it does for threads is to wake them
- * (kbi_wait_wake). That touches no object, so it needs no descriptor, and a VP that runs alone goes
- * on alone (core/solo). If it comes to use an object all the same, it becomes a foreign kernel
- * thread then, like any other. */
+ * (kbi_wait_wake), never of its own accord. That touches no object, so it needs no descriptor, and
+ * a VP that runs alone goes on alone (core/solo). If it comes to use an object all the same, it
+ * becomes a foreign kernel thread then, like any other. */
 void kbi_handoff_helps(void);
 /* Ends that: the kernel thread is about to end all the same. */
 void kbi_handoff_helps_no_more(void);

@@ -12,9 +12,11 @@
  * by sched_yield; on its own stack, with room for a frame. A thread that is hardly ever met there,
  * since it makes system call after system call, is left at the end of libc's function for the call,
  * or at its next call of ours; or when the function of libc's that it is in returns: os/plant puts
- * a return hook there. Threads that were switched away stand behind all other ready threads at the
- * next quantum's end, so that a thread that wakes up waits for a single quantum and not for a round
- * of computing threads.
+ * a return hook there.
+ *
+ * Threads that were switched away stand behind all other ready threads at the next quantum's end,
+ * so that a thread that wakes up waits for a single quantum and not for a round of computing
+ * threads.
  *
  * The tick ends some system calls that are not restarted: the handler knows from the lookout which
  * call it was, and has it made again. The handler runs on the interrupted thread's stack. */

@@ -5,8 +5,10 @@
  * successor stands in its place. Between the two, no call that is made in every process
  * (os/everywhere) begins: it needs the lock, which the supervisor has; or the killed process itself
  * had the lock, then the supervisor acts for it. A call that is under way does not wait for the
- * killed process: the successor is a copy of the supervisor, which has made that call. Runs on the
- * supervisor's stack; the successor takes its first steps on a stack of its own. No TLS. */
+ * killed process: the successor is a copy of the supervisor, which has made that call.
+ *
+ * Runs on the supervisor's stack; the successor takes its first steps on a stack of its own. No
+ * TLS. */
 #include "core/revive.h"
 
 #include <errno.h>

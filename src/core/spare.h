@@ -14,7 +14,7 @@ int kbi_spare_setup(unsigned n);
 /* Returns a record for a new kernel thread; NULL: as many run as may. fresh: it is to be an idle
  * worker. */
 struct kbi_body *kbi_spare_record(bool fresh);
-/* Returns the record of a worker whose kernel thread could not be started, or ends. */
+/* Gives back the record of a worker whose kernel thread could not be started, or ends. */
 void kbi_spare_drop(struct kbi_body *b);
 /* Takes an idle worker, which is then the caller's; NULL: there is none. */
 struct kbi_body *kbi_spare_take(void);

@@ -1,10 +1,13 @@
-/* core/thread.c - life of a thread: create, start, end. Contract in thread.h and kochab.h. `join`
- * says which thread may free the descriptor: NULL none yet, a task (the joiner), DETACHED (the
- * thread's own end) or ENDED (the joiner or detacher to come). The thread's end exchanges ENDED
- * into it; only the value found there decides. The end stores GIVEN without an exchange if a joiner
- * is found that waits on the thread's own VP and runs next: only these two may change a joiner's
- * mark, and each runs only in its turn. LOST: a crash, thread_loss.c. Runs on the caller's stack;
- * an end is completed on the next stack, by `ended` or by that joiner (thread_join.c). */
+/* core/thread.c - life of a thread: create, start, end. Contract in thread.h and kochab.h.
+ *
+ * `join` says which thread may free the descriptor: NULL none yet, a task (the joiner), DETACHED
+ * (the thread's own end) or ENDED (the joiner or detacher to come). The thread's end exchanges
+ * ENDED into it; only the value found there decides. The end stores GIVEN without an exchange if a
+ * joiner is found that waits on the thread's own VP and runs next: only these two may change a
+ * joiner's mark, and each runs only in its turn. LOST: a crash, thread_loss.c.
+ *
+ * Runs on the caller's stack; an end is completed on the next stack, by `ended` or by that joiner
+ * (thread_join.c). */
 #include "core/thread.h"
 
 #include <errno.h>

@@ -88,7 +88,7 @@ static inline bool is_adopted(const struct kb_thread *t)
 	return t->user_stack && t->own_tls && t->stack;
 }
 
-/* Returns t's resources; the joiner or detacher calls it when no other thread knows t any more. */
+/* Gives back t's resources; the joiner or detacher calls it when no other thread knows t. */
 static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (a_load_rlx(&t->join) == KBI_JOIN_GIVEN)

@@ -18,7 +18,7 @@ static inline struct kbi_descriptor_cache *kbi_thread_cache(struct kbi_vp *vp)
 	return vp ? &vp->threads : NULL;
 }
 
-/* Returns t's stack if it is the program's own, or if the caller runs on no VP. */
+/* Gives back t's stack if it is the program's own, or if the caller runs on no VP. */
 void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *t);
 
 /* Frees t, which nobody can reach any more. The stack of a thread with a control block stays until
@@ -40,7 +40,7 @@ static inline bool kbi_thread_keeps_stack(const struct kb_thread *t)
 	return t->own_tls && (t->posix || t->user_stack);
 }
 
-/* Returns t's stack, which is free now; called on another stack. */
+/* Gives back t's stack, which is free now; called on another stack. */
 static inline void kbi_thread_put_stack(struct kbi_vp *vp, struct kb_thread *t)
 {
 	kbi_san_end(&t->san);

@@ -4,14 +4,17 @@
  * time: the time that they have used of the processor. At such a switch ready threads without the
  * mark go first: a thread that wakes up waits for the end of a single turn and not for a round of
  * computing threads. First among these are threads that are not known to compute: a thread that was
- * woken by a lock amid its work may compute for a whole turn, too. Of the marked threads the thread
- * with the least virtual time is next, perhaps the running thread itself. So each has an equal part
- * of the VP, whatever the kernel gives the VP's worker, however a turn is cut short, and however
- * long it takes until a thread can be switched away. A VP's clock is the virtual time of the thread
- * that it chose last: there a thread begins that has none; a thread that comes from another VP
- * keeps its own, within bounds. After two quanta's worth of turns a thread goes to the next VP, if
- * that has no more to run: so threads go round, and each has an equal part of all VPs, though a
- * processor may be slower or have a thread more.
+ * woken by a lock amid its work may compute for a whole turn, too.
+ *
+ * Of the marked threads the thread with the least virtual time is next, perhaps the running thread
+ * itself. So each has an equal part of the VP, whatever the kernel gives the VP's worker, however a
+ * turn is cut short, and however long it takes until a thread can be switched away. A VP's clock is
+ * the virtual time of the thread that it chose last: there a thread begins that has none; a thread
+ * that comes from another VP keeps its own, within bounds.
+ *
+ * After two quanta's worth of turns a thread goes to the next VP, if that has no more to run: so
+ * threads go round, and each has an equal part of all VPs, though a processor may be slower or have
+ * a thread more.
  *
  * The virtual time lies beside the thread's deadline, in a union with a word that a ready thread
  * does not use. */

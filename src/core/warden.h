@@ -72,7 +72,7 @@ bool kbi_warden_reminds(void);
 /* Tells such processes again. */
 void kbi_warden_remind(void);
 
-/* ---- killed ones ----------------------------------------------------------------------------- */
+/* ---- killed processes ------------------------------------------------------------------------ */
 
 /* A killed process goes on in another process (core/revive). There the function below runs in a
  * signal handler with this context, and prepares the loss of the thread that ran. *victim is kept
@@ -93,8 +93,9 @@ struct kbi_warden_kills kbi_warden_kills(void);
 /* Called by the supervisor: the program's own kernel threads in this process are lost. Returns
  * their number. */
 extern KBI_HIDDEN unsigned (*kbi_warden_bury)(int pid);
-/* Called by the supervisor for a process with a successor that has not gone on yet: words that a
- * timer or another process was about to send the killed process may be lost. NULL: nothing. */
+/* Called by the supervisor for a process with a successor that has not gone on yet: a signal
+ * from a timer or another process that was about to reach the killed process may be lost. NULL:
+ * nothing. */
 extern KBI_HIDDEN int (*kbi_warden_knock)(int pid);
 /* Called by the supervisor when process pid, which has ended, is about to leave the table; and with
  * 0 when it has left. */

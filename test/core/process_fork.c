@@ -1,5 +1,5 @@
-/* core/body_fork, os/memory_leave: a child of fork has all that the program had, at the same addresses, and for itself;
- * it goes on as any child does, while the program's threads allocate and fork, too.
+/* core/body_fork, os/memory_leave: a child of fork has a copy of all memory of the program, at the
+ * same addresses; it goes on as any child does, while the program's threads allocate and fork, too.
  * matrix: none
  * body: thread (it chooses by itself) */
 #include <kochab/kochab.h>
@@ -53,7 +53,7 @@ static void check_same(const int *on_stack, int n)
 	CHECK_EQ(constant[0], 'c');
 }
 
-/* What it may not write to it may not write to here either. */
+/* Memory that the parent may not write to is not writable here either. */
 static void *writes(void *unused)
 {
 	(void)unused;
@@ -75,7 +75,7 @@ static void change_all(int *on_stack)
 	signal(SIGUSR1, SIG_IGN);
 }
 
-/* A process like others: it has children, kernel threads, a number of its own. */
+/* A normal process: it has children, kernel threads, a number of its own. */
 static void live(void)
 {
 	pthread_t t;

@@ -1,6 +1,6 @@
-/* core/body_fork: two threads whose virtual processors are processes fork at the same time, by the system call, so without
- * libc's lock that lets one after the other. What one's child has of the program's descriptors is not what the other one's
- * fork waits for: both return while both children live.
+/* core/body_fork: two threads whose virtual processors are processes fork at the same time, by the
+ * system call, so without libc's lock, which orders forks. A fork does not wait for the program's
+ * descriptors in the other fork's child: both return while both children live.
  * matrix: none
  * body: thread (it chooses by itself) */
 #include <kochab/kochab.h>
@@ -20,7 +20,11 @@ int main(void)
 
 #else
 
-enum { ROUNDS = 30, N = 2, PATIENCE = 20 /* s; a child's */ };
+enum {
+	ROUNDS = 30,
+	N = 2,
+	PATIENCE = 20 /* s; of a child */
+};
 
 static int ends[2];
 static uint32_t here, forked;
@@ -32,7 +36,8 @@ static void meet(uint32_t *n, uint32_t all)
 		kb_yield();
 }
 
-/* Until both forks have returned. One that waits for a child's end holds up the program until the alarm. */
+/* Waits until both forks have returned. A fork that waits for a child's end holds up the program
+ * until the alarm. */
 static void live(void)
 {
 	char c;

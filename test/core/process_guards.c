@@ -1,6 +1,7 @@
-/* os/memory: what cannot be read when virtual processors become processes does no harm: pages with the kernel's guards
- * (MADV_GUARD_INSTALL, as libc's stacks have them from 2.42 on), among pages that are in use; a private map that is longer
- * than its file. What can be read is there afterwards. */
+/* os/memory: pages that cannot be read when virtual processors become processes do no harm: pages
+ * with the kernel's guards (MADV_GUARD_INSTALL, as in libc's stacks from 2.42 on), among pages that
+ * are in use; a private map that is longer than its file. Pages that can be read have their
+ * contents afterwards. */
 #define _GNU_SOURCE
 #include <kochab/kochab.h>
 #include <string.h>
@@ -14,7 +15,7 @@ enum { PAGES = 16, INSTALL = 102 };
 static size_t page;
 static char *guarded, *mapped;
 
-/* Every third page is a guard, where the kernel has such. */
+/* Makes every third page a guard, where the kernel has guards. */
 static void make_guards(void)
 {
 	guarded = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,7 @@
-/* core/body_process: lightweight threads, some with TLS of their own, make and join kernel threads on one virtual processor
- * that is a process. All of them wait for libc's lock of its stacks, and who has no TLS of its own takes the virtual
- * processor along: who has left it, and is the one that libc wakes, must not have to wait for it with the lock free.
+/* core/body_process: lightweight threads, some with TLS of their own, make and join kernel threads
+ * on a virtual processor that is a process. All of them wait for libc's lock of its stacks, and a
+ * thread without TLS of its own keeps the virtual processor meanwhile: a thread that has left it,
+ * and is woken by libc, must not have to wait for it while the lock is free.
  * matrix: none
  * body: thread (it chooses by itself)
  * timeout: 120 */

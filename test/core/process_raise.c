@@ -1,6 +1,7 @@
-/* core/body_thread: a signal that a thread sends to itself (raise, pthread_kill, abort) runs its handler before the call
- * returns, on whichever virtual processor the thread is; one that it sends to the program (kill) runs it soon.
- * With kernel threads the first virtual processor only lets them through (kochab.h).
+/* core/body_thread: a signal that a thread sends to itself (raise, pthread_kill, abort) runs its
+ * handler before the call returns, on whichever virtual processor the thread is; a signal that it
+ * sends to the program (kill) runs it soon. With kernel threads only the first virtual processor
+ * lets such signals through (kochab.h).
  * matrix: vps=1 sched=rotator */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,7 +31,7 @@ static int now(int sig)
 	return __atomic_load_n(&handled[sig], __ATOMIC_SEQ_CST);
 }
 
-/* Others raise the same. */
+/* More threads raise signals, too. */
 static void *raises(void *arg)
 {
 	int sig = (int)(intptr_t)arg;
@@ -73,7 +74,7 @@ static void *aborts(void *arg)
 	return NULL;
 }
 
-/* It may be blocked: then it waits until that ends. */
+/* It may be blocked: then it waits until it is opened. */
 static void *blocks(void *arg)
 {
 	int before = now(SIGHUP);

@@ -1,5 +1,6 @@
-/* core/body_process: where virtual processors cannot be processes, because libc's code is to be written to and may not be,
- * or the system has no processes left, that is said, nothing is left behind, and the program goes on as one process.
+/* core/body_process: where virtual processors cannot be processes, because libc's code is to be
+ * written to and may not be, or the system has no processes left, a message says so, nothing is
+ * left behind, and the program goes on as a single process.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -40,7 +41,7 @@ static void handles_signals(void)
 	CHECK(trap.sa_handler == SIG_DFL);
 }
 
-/* What the child writes to is its own. */
+/* The child's own memory, which it writes to. */
 static void has_children(void)
 {
 	int status;
@@ -62,7 +63,8 @@ static void has_children(void)
 
 static void has_memory(void)
 {
-	char *p = mmap(NULL, PLACE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *q = malloc(PLACE);
+	char *p = mmap(NULL, PLACE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		*q = malloc(PLACE);
 
 	CHECK(p != MAP_FAILED && q);
 	memset(p, 1, PLACE);
@@ -93,7 +95,7 @@ static void usable(void *arg)
 	_exit(kb_init() ? CHILD_CANNOT : 0);
 }
 
-/* ---- code that may not be written to ---------------------------------------------------------------------------- */
+/* ---- code that may not be written to --------------------------------------------------------- */
 
 static void code_is_fixed(void *arg)
 {
@@ -108,7 +110,7 @@ static void code_is_fixed(void *arg)
 	exit(21);
 }
 
-/* ---- no processes left ------------------------------------------------------------------------------------------ */
+/* ---- no processes left ----------------------------------------------------------------------- */
 
 static uid_t nobody;
 
@@ -129,7 +131,8 @@ static void no_processes(void *limit)
 	exit(22);
 }
 
-/* Is no process that user's but the caller? Then there is room for one more. */
+/* Returns true if that user has no process but the caller: then there is room for a single further
+ * process. */
 static void looks(void *arg)
 {
 	struct rlimit two = { 2, 2 };

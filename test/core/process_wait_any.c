@@ -1,5 +1,6 @@
-/* core/body_children, core/warden: who asks for any child hears of it though a process of the runtime's was stopped, and
- * has been continued, from outside, which the kernel tells the same parent of. The supervisor answers meanwhile.
+/* core/body_children, core/warden: a thread that waits for any child hears of it though a process
+ * of the runtime's was stopped and continued from outside, which the kernel reports to the same
+ * parent. The supervisor answers meanwhile.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -13,7 +14,7 @@
 #include "core/child.h"
 #include "core/children.h"
 
-/* It stays until it is killed. */
+/* Stays until it is killed. */
 static pid_t child(void)
 {
 	pid_t pid = fork();
@@ -36,7 +37,7 @@ static char state(int pid)
 	return at[2];
 }
 
-/* A process of the runtime's that is not the caller's. */
+/* Returns a process of the runtime's that is not the caller's. */
 static int another(const pid_t *own, unsigned n)
 {
 	int list[64], me = (int)syscall(SYS_gettid);
@@ -81,7 +82,7 @@ static void program(void *unused)
 		own[i] = child();
 	other = another(own, 3);
 	CHECK(other);
-	usleep(50000); /* it sleeps by now, and holds nothing */
+	usleep(50000); /* it sleeps by now, and holds no lock */
 	CHECK_EQ(kill(other, SIGSTOP), 0);
 	while (state(other) != 'T')
 		;

@@ -1,5 +1,6 @@
-/* core/quantum, os/context: where a thread was interrupted behind the system call of a function of libc's that does nothing
- * else it is known where that function returns to. A signal to oneself comes there. Not so in one that has more to do.
+/* core/quantum, os/context: if a thread was interrupted behind the system call of a function of
+ * libc's that does nothing else, the function's return address is found. A signal to oneself comes
+ * there. It is not found in a function that has more to do.
  * matrix: none
  * body: thread */
 #include <signal.h>
@@ -8,7 +9,9 @@
 #include "os/context.h"
 #include "test.h"
 
-enum { NEAR = 64 /* bytes of code from a call to what follows it */ };
+enum {
+	NEAR = 64 /* bytes of code from a call to the code behind it */
+};
 
 static volatile uintptr_t returns_to;
 static volatile int come;
@@ -43,7 +46,8 @@ int main(void)
 
 #if defined(__SANITIZE_THREAD__)
 	SKIP("its own functions stand before libc's");
-#elif !defined(__GLIBC__) || !(defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64))
+#elif !defined(__GLIBC__) || !(defined(__x86_64__) || defined(__aarch64__) || \
+	(defined(__riscv) && __riscv_xlen == 64))
 	SKIP("this libc's functions, or this machine's, are not known");
 #endif
 	CHECK_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
@@ -51,7 +55,7 @@ int main(void)
 	CHECK_EQ(come, 1);
 	CHECK(returns_to < behind && behind - returns_to < NEAR);
 
-	/* it puts the mask back afterwards */
+	/* it restores the mask afterwards */
 	CHECK_EQ(raise(SIGUSR1), 0);
 	CHECK_EQ(come, 2);
 	CHECK_EQ(returns_to, 0);

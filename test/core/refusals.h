@@ -1,4 +1,5 @@
-/* refusals.h - a system that refuses what the runtime wants: code that may not be written to, no processes left. */
+/* refusals.h - makes a system that refuses resources of the runtime's: code may not be written to,
+ * no processes are left. */
 #ifndef KB_TEST_REFUSALS_H
 #define KB_TEST_REFUSALS_H
 
@@ -21,13 +22,15 @@
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-/* Code of the caller's process may not be written to from here on; false: the kernel is older than Linux 6.3. */
+/* Forbids writes to code of the caller's process from here on. Returns false if the kernel is older
+ * than Linux 6.3. */
 static inline int refuse_new_code(void)
 {
 	return prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) == 0;
 }
 
-/* Syscall User Dispatch is not there, as before Linux 5.11; false: the kernel has no seccomp filters. */
+/* Removes Syscall User Dispatch, as before Linux 5.11. Returns false if the kernel has no seccomp
+ * filters. */
 static inline int refuse_dispatch(void)
 {
 	enum { DISPATCH = 59 };
@@ -41,16 +44,17 @@ static inline int refuse_dispatch(void)
 	};
 	struct sock_fprog program = { sizeof f / sizeof *f, f };
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* A user whom nobody else is, while pid runs. */
+/* Returns a user that has no process, while pid runs. */
 static inline uid_t nobody_of(pid_t pid)
 {
 	return 1000000 + (uid_t)pid;
 }
 
-/* False: the caller is not root, or in a name space without that one. */
+/* Returns false if the caller is not root, or is in a name space without that user. */
 static inline int become(uid_t user)
 {
 	return setresuid(user, user, user) == 0;
@@ -58,7 +62,7 @@ static inline int become(uid_t user)
 
 enum { MANY = 1000 };
 
-/* How many processes that user may have, MANY at most. */
+/* Limits the processes that user may have, MANY at most. */
 static inline void allow_processes(rlim_t n)
 {
 	struct rlimit l = { n, MANY };

@@ -1,9 +1,10 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
- * The paper's table 2 without a runtime: VP 0 has 10,000 tasks, the other seven have nothing and poll; all only exchange
- * them. Reports the time from there until each VP has seen that it has nine tenths of its share, by the load that it
- * publishes itself (for orientation: the VPs share the machine's cores).
- * Passes when that comes to an end under every scheduler, with the automatic capacity, though no task ever ends and
- * no VP is idle any more, and all tasks are there afterwards, each once. */
+ * The paper's table 2 without a runtime: VP 0 has 10,000 tasks, the other seven VPs have none and
+ * poll; all only exchange tasks. Reports the time from there until each VP has seen that it has
+ * nine tenths of its share, by the load that it publishes itself (for orientation: the VPs share
+ * the machine's cores). Passes when that comes to an end under every scheduler, with the automatic
+ * capacity, though no task ever ends and no VP is idle any more, and all tasks are there
+ * afterwards, each once. */
 #include <sched.h>
 
 #include "sched_harness.h"
@@ -54,7 +55,7 @@ static unsigned least(void)
 	return min;
 }
 
-/* Nobody runs any more: all tasks out of all queues, wherever they are. */
+/* Collects all tasks out of all queues, wherever they are; nothing runs any more. */
 static void count(void)
 {
 	unsigned n = 0, idle_rounds = 0;
@@ -126,7 +127,8 @@ static void report(const struct kbi_sched *sched, unsigned lock)
 	qsort(ns, reached, sizeof(*ns), compare);
 	printf("%-14s %-6s", sched->name, strcmp(sched->name, "lb2") ? "" : locks[lock]);
 	if (reached)
-		printf(" min %7.1f us, median %7.1f us", (double)ns[0] / 1e3, (double)ns[reached / 2] / 1e3);
+		printf(" min %7.1f us, median %7.1f us", (double)ns[0] / 1e3,
+			(double)ns[reached / 2] / 1e3);
 	printf(" (%u of %d rounds; the poorest VP had %u)\n", reached, ROUNDS, worst);
 	CHECK_EQ(reached, ROUNDS);
 }
@@ -137,7 +139,8 @@ int main(int argc, char **argv)
 	for (unsigned k = 0; kbi_sched_table[k]; k++) {
 		bool lb2 = !strcmp(kbi_sched_table[k]->name, "lb2");
 
-		for (unsigned lock = 0; lock < (lb2 ? 3u : 1u) && wanted(kbi_sched_table[k], argc, argv); lock++)
+		for (unsigned lock = 0; lock < (lb2 ? 3u : 1u) &&
+		    wanted(kbi_sched_table[k], argc, argv); lock++)
 			report(kbi_sched_table[k], lock);
 	}
 	return 0;

@@ -1,10 +1,12 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
- * Under every scheduler threads that do nothing but yield all get their turn: on one VP and on several with equal
- * loads, free and bound ones. One thread plays the VPs in turn. */
+ * Under every scheduler threads that do nothing but yield all get their turn: on a single VP and on
+ * several with equal loads, free and bound threads. A single thread plays the VPs in turn. */
 #include "sched_harness.h"
 
 #ifdef __SANITIZE_THREAD__
-enum { STEPS = 20000 }; /* rotator-paper walks lists: 100 times as slow with each access reported */
+enum {
+	STEPS = 20000 /* rotator-paper walks lists: 100 times as slow with each access reported */
+};
 #else
 enum { STEPS = 200000 };
 #endif
@@ -45,7 +47,8 @@ static void fair(const struct kbi_sched *sched, unsigned n, unsigned capacity)
 	}
 	for (unsigned i = 0; i < total; i++)
 		least = jobs[i].runs < least ? jobs[i].runs : least;
-	printf("%-14s %2u VPs capacity %3u: %u turns each on average, %u at least\n", sched->name, n, capacity,
+	printf("%-14s %2u VPs capacity %3u: %u turns each on average, %u at least\n", sched->name, n,
+	       capacity,
 	       STEPS / total, least);
 	CHECK(least >= STEPS / total / 2);
 	vps_fini(&v);
@@ -57,7 +60,8 @@ int main(int argc, char **argv)
 	static const unsigned sizes[] = { 1, 2, 4, 13 };
 
 	for (unsigned k = 0; kbi_sched_table[k]; k++)
-		for (unsigned i = 0; i < kbi_countof(sizes) && wanted(kbi_sched_table[k], argc, argv); i++) {
+		for (unsigned i = 0; i < kbi_countof(sizes) &&
+		    wanted(kbi_sched_table[k], argc, argv); i++) {
 			fair(kbi_sched_table[k], sizes[i], 0);
 			fair(kbi_sched_table[k], sizes[i], 8);
 			fair(kbi_sched_table[k], sizes[i], 100);

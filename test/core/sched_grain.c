@@ -1,6 +1,6 @@
 /* matrix: sched=rotator,lb2,steal vps=1,2
- * core/vp: tasks that cost less than their move stay where they are, but when they become longer all VPs get some,
- * though every one of them still ends before anybody can call it stuck. */
+ * core/vp: tasks that cost less than their move stay where they are, but when they become longer
+ * all VPs get some, though each of the tasks still ends before its VP could be called stuck. */
 #include <kochab/kochab.h>
 #include <stdbool.h>
 
@@ -40,7 +40,7 @@ static void join(void)
 		CHECK_EQ(kb_thread_join(t[i], NULL), 0);
 }
 
-/* Did every VP have some? */
+/* Returns true if every VP had some. */
 static bool shared(unsigned round)
 {
 	uint64_t end = test_now_ns() + FINE_MS * MS;
@@ -71,7 +71,7 @@ int main(void)
 	CHECK_EQ(kb_sem_init(&done, 0), 0);
 	for (unsigned i = 0; i < ROUNDS; i++)
 		bad += !shared(i);
-	/* others use the machine, too: in some rounds the kernel lets one of the VPs not run */
+	/* other programs use the machine, too: in some rounds the kernel lets a VP not run */
 	CHECK(bad <= ROUNDS / 3);
 	return 0;
 }

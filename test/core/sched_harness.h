@@ -1,6 +1,6 @@
-/* sched_harness.h - kernel threads play the VPs of a scheduler: push, pop, poll, sleep and wake as core/vp does
- * it, with dummy tasks that check on each run that nobody else has them. No runtime is needed.
- * For test/core/sched_*.c only. */
+/* sched_harness.h - kernel threads play the VPs of a scheduler: push, pop, poll, sleep and wake as
+ * core/vp does, with dummy tasks that check on each run that no other VP has them. No runtime is
+ * needed. For test/core/sched_*.c only. */
 #ifndef KB_TEST_SCHED_HARNESS_H
 #define KB_TEST_SCHED_HARNESS_H
 
@@ -17,7 +17,7 @@ struct job {
 	struct kbi_task task;
 	a32 running;  /* 1: some VP runs it */
 	a32 finished; /* how often it was finished: must become 1 */
-	uint32_t runs; /* left */
+	uint32_t runs; /* runs left */
 	unsigned bound; /* KBI_TASK_BOUND: to this VP */
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
@@ -53,7 +53,8 @@ static inline struct job *jobs_new(unsigned n)
 	return j;
 }
 
-static inline void vps_init(struct vps *v, const struct kbi_sched *sched, unsigned n, unsigned capacity, unsigned lock)
+static inline void vps_init(struct vps *v, const struct kbi_sched *sched, unsigned n,
+	unsigned capacity, unsigned lock)
 {
 	memset(v, 0, sizeof(*v));
 	v->sched = sched;
@@ -148,12 +149,13 @@ static inline bool take(struct vps *v, struct kbi_sched_vp *s, struct kbi_task *
 	return true;
 }
 
-/* Sleeps in the kernel as core/agent does; false: work came in at the last look. */
+/* Sleeps in the kernel as core/agent does. Returns false if work came in at the last look. */
 static inline bool doze(struct vps *v, struct kbi_sched_vp *s, const a32 *stop)
 {
 	set_idle(s, KBI_IDLE_SLEEPING);
 	a_store_rlx(&v->doze[s->id], 1);
-	a_fence_sc(); /* partner: the fence of a scheduler that has published for us, before it reads idle */
+	a_fence_sc(); /* partner: the fence of a scheduler that has published for us, before it reads
+	               * idle */
 	if (exchange(v, s, KBI_POLL_IDLE) || a_load_acq(stop)) {
 		a_store_rlx(&v->doze[s->id], 0);
 		return false;
@@ -164,7 +166,8 @@ static inline bool doze(struct vps *v, struct kbi_sched_vp *s, const a32 *stop)
 	return true;
 }
 
-/* Option of a test: the schedulers named on the command line or in KOCHAB_SCHED, else all. */
+/* Returns true for a scheduler named on the command line or in KOCHAB_SCHED, or if none is
+ * named. */
 static inline bool wanted(const struct kbi_sched *sched, int argc, char **argv)
 {
 	const char *env = getenv("KOCHAB_SCHED");

@@ -1,6 +1,7 @@
 /* matrix: none
- * lb2's System V semaphores: gone after fini and after exit, not removed by a forked child that ends; what a killed
- * program leaves behind is removed by the next one that needs a set. */
+ * lb2's System V semaphores: gone after fini and after exit, not removed by a forked child that
+ * ends; sets that a killed program leaves behind are removed by the next program that needs a
+ * set. */
 #include <signal.h>
 #include <sys/sem.h>
 #include <sys/wait.h>
@@ -11,7 +12,7 @@ enum { KEY = 0x4b620000, SETS = 64, SEMOP = 1 };
 
 static struct vps v;
 
-/* Sets under our keys whose last user is process `pid`. */
+/* Counts sets under our keys whose last user is process `pid`. */
 static unsigned sets_of(int pid)
 {
 	unsigned n = 0;
@@ -32,7 +33,7 @@ static void use(struct job *j)
 	CHECK_EQ(sets_of(getpid()), 1);
 }
 
-/* A process that uses a set and ends by exit or by SIGKILL. Its id. */
+/* Starts a process that uses a set and ends by exit or by SIGKILL. Returns its number. */
 static int ends(bool killed)
 {
 	int pid = fork(), status;

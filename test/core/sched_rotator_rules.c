@@ -1,6 +1,6 @@
 /* matrix: none
- * What the rotator gives, to whom, and what it leaves alone; all VPs are played by one thread, so that each step
- * is known. */
+ * The rotator's gifts, their receivers, and the tasks that it leaves alone; a single thread plays
+ * all VPs, so that each step is known. */
 #include "base/option.h"
 #include "core/sched_link.h"
 #include "sched_harness.h"
@@ -22,7 +22,7 @@ static void end(void)
 	free(jobs);
 }
 
-/* n fresh tasks into VP i's queue; the first of them. */
+/* Puts n fresh tasks into VP i's queue; returns the first of them. */
 static struct job *give(unsigned i, unsigned n)
 {
 	struct job *first = &jobs[used];
@@ -41,7 +41,7 @@ static struct kbi_sched_wake poll(unsigned i, enum kbi_sched_why why)
 	return wake;
 }
 
-/* What VP i holds, unopened packets included. */
+/* Returns the tasks that VP i holds, unopened packets included. */
 static unsigned ready(unsigned i)
 {
 	return v.s[i].pq.n + v.sched->outside(&v.s[i]);
@@ -104,7 +104,7 @@ static void half_at_once(void)
 	give(0, 4000);
 	poll(0, KBI_POLL_SWITCH);
 	CHECK(ready(0) >= 1999 && ready(0) <= 2001);
-	/* what is on its way is reckoned with while the receiver does not look */
+	/* tasks on their way are reckoned with while the receiver does not look */
 	for (unsigned i = 0; i < 100; i++)
 		poll(0, KBI_POLL_SWITCH);
 	CHECK(ready(0) >= 1999);
@@ -135,7 +135,8 @@ static void oldest_first_and_in_order(void)
 	end();
 }
 
-/* Packets are opened as their tasks are wanted, some at each poll, and go on unopened to one that lacks. */
+/* Packets are opened as their tasks are wanted, some at each poll, and go on unopened to a VP that
+ * lacks tasks. */
 static void packets_stay_closed(void)
 {
 	unsigned opened;
@@ -143,7 +144,7 @@ static void packets_stay_closed(void)
 	begin(3);
 	for (unsigned i = 0; i < 2; i++)
 		give(2 * i, 3000); /* nothing is missing at VP 2 */
-	poll(2, KBI_POLL_PUSH); /* nobody is idle: says the load, gives nothing */
+	poll(2, KBI_POLL_PUSH); /* no VP is idle: publishes the load, gives nothing */
 	set_idle(&v.s[1], KBI_IDLE_POLLING);
 	poll(0, KBI_POLL_SWITCH);
 	opened = ready(1);
@@ -185,7 +186,8 @@ static void tick_gives_all_but_bound(void)
 	end();
 }
 
-/* With the running one there are ten: the idle VP gets five, and those that would wait longest for the running one. */
+/* With the running task there are ten: the idle VP gets five, the tasks that would wait longest for
+ * the running task. */
 static void an_asked_tick_gives_the_share(void)
 {
 	struct job *j;
@@ -252,13 +254,13 @@ static void equal_loads_rest(unsigned n, unsigned each)
 	for (unsigned i = 0; i < n; i++)
 		give(i, each);
 	for (unsigned i = 0; i < n; i++)
-		poll(i, KBI_POLL_PUSH); /* nobody is idle: says the load, gives nothing */
+		poll(i, KBI_POLL_PUSH); /* no VP is idle: publishes the load, gives nothing */
 	for (unsigned round = 0; round < 2000; round++)
 		for (unsigned i = 0; i < n; i++)
 			poll(i, KBI_POLL_SWITCH);
 	for (unsigned i = 0; i < n; i++)
 		CHECK_EQ(v.s[i].given, 0);
-	/* and uneven ones come to rest */
+	/* and uneven loads come to rest */
 	give(0, 5 * n);
 	give(n / 2, 3 * n);
 	for (unsigned round = 0; round < 4000; round++) {
@@ -274,7 +276,8 @@ static void equal_loads_rest(unsigned n, unsigned each)
 	end();
 }
 
-/* With a quantum others have their turn on a VP that one thread holds, so it takes its share, alone too. */
+/* With a quantum other tasks have their turn on a VP that a thread holds, so that VP takes its
+ * share, too. */
 static void with_a_quantum_a_hog_takes_its_share(void)
 {
 	kbi_options.quantum = 10000;
@@ -283,7 +286,7 @@ static void with_a_quantum_a_hog_takes_its_share(void)
 	poll(0, KBI_POLL_TICK);
 	poll(0, KBI_POLL_TICK);
 	CHECK(ready(0) > 8); /* not all at once */
-	/* one that cannot be switched away: all others go */
+	/* a thread that cannot be switched away: all other tasks go */
 	for (unsigned round = 0; round < 8; round++)
 		poll(0, KBI_POLL_TICK);
 	CHECK_EQ(ready(0), 0);
@@ -309,7 +312,7 @@ static void hogs_rest_and_others_get_it(void)
 	poll(0, KBI_POLL_TICK);
 	CHECK_EQ(v.s[0].hog.v_, 1);
 	CHECK_EQ(ready(0), 0);
-	/* now the others run hogs as well: nobody wants any */
+	/* now the other VPs run hogs as well: no VP wants any */
 	for (unsigned round = 0; round < 6; round++)
 		for (unsigned i = 0; i < 3; i++)
 			poll(i, KBI_POLL_TICK);
@@ -318,7 +321,7 @@ static void hogs_rest_and_others_get_it(void)
 		for (unsigned i = 0; i < 3; i++)
 			poll(i, KBI_POLL_TICK);
 	CHECK_EQ(v.s[0].given + v.s[1].given + v.s[2].given, given);
-	/* one switches again: it wants, and gets */
+	/* a VP switches again: it wants, and gets */
 	poll(2, KBI_POLL_SWITCH);
 	CHECK_EQ(v.s[2].hog.v_, 0);
 	for (unsigned round = 0; round < 4; round++) {
@@ -347,7 +350,8 @@ static void a_full_link_keeps(void)
 	end();
 }
 
-/* All from one VP, everybody else idle: how many rounds until each has a part of its share? */
+/* All tasks on a single VP, all other VPs idle: counts the rounds until each has a part of its
+ * share. */
 static unsigned rounds_to_spread(unsigned n, unsigned percent)
 {
 	unsigned rounds = 0;

@@ -1,7 +1,7 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
- * Schedulers under stress: VPs push, pop, yield, take, spawn, hog, poll, fall asleep and are woken at random.
- * Each task must finish exactly once, bound tasks run where they are bound, nobody sleeps for ever while there is
- * work (watchdog). Random choices come from the printed seed. */
+ * Schedulers under stress: VPs push, pop, yield, take, spawn, hog, poll, fall asleep and are woken
+ * at random. Each task must finish exactly once, bound tasks run where they are bound, and no VP
+ * sleeps for ever while there is work (watchdog). Random choices come from the printed seed. */
 #include <errno.h>
 
 #include "sched_harness.h"
@@ -62,7 +62,7 @@ static void hog(struct player *p)
 	}
 }
 
-/* A push, and perhaps another thought about it. */
+/* Pushes a task, and perhaps takes it back. */
 static void requeue(struct player *p, struct kbi_task *t)
 {
 	a_store_rlx(&job_of(t)->running, 0);
@@ -134,23 +134,27 @@ static void *play(void *arg)
 
 static void stuck(void)
 {
-	fprintf(stderr, "%s: no progress: %u of %u done, %u begun\n", v.sched->name, a_load_rlx(&done_jobs), n_jobs,
+	fprintf(stderr, "%s: no progress: %u of %u done, %u begun\n", v.sched->name,
+		a_load_rlx(&done_jobs), n_jobs,
 		a_load_rlx(&next_job));
 	for (unsigned i = 0; i < v.n; i++)
-		fprintf(stderr, "  vp %u: idle %u, doze %u, ready %u, load %u\n", i, a_load_rlx(&v.s[i].idle),
+		fprintf(stderr, "  vp %u: idle %u, doze %u, ready %u, load %u\n", i,
+			a_load_rlx(&v.s[i].idle),
 			a_load_rlx(&v.doze[i]), v.s[i].pq.n, a_load_rlx(&v.s[i].load));
 	for (unsigned i = 0, said = 0; i < n_jobs && said < 20; i++)
 		if (!a_load_rlx(&jobs[i].finished) && i < a_load_rlx(&next_job)) {
 			uint64_t state = a_load_rlx(&jobs[i].task.state);
 
-			fprintf(stderr, "  task %u: kind %d vp %u bound %d\n", i, kbi_state_kind(state), kbi_state_vp(state),
+			fprintf(stderr, "  task %u: kind %d vp %u bound %d\n", i, kbi_state_kind(state),
+				kbi_state_vp(state),
 				kbi_task_is(&jobs[i].task, KBI_TASK_BOUND));
 			said++;
 		}
 	test_fail(__FILE__, __LINE__, "progress");
 }
 
-/* All may be asleep because every task begun has ended: then it is for us to begin the next. */
+/* All VPs may be asleep because every task begun has ended: then this thread begins the next
+ * task. */
 static void watch(void)
 {
 	unsigned last = 0, same = 0;
@@ -169,7 +173,7 @@ static void watch(void)
 	}
 }
 
-/* The machine may be out of kernel threads for a moment: others use it, too. */
+/* The machine may be out of kernel threads for a moment: other programs use it, too. */
 static void start_player(pthread_t *id, struct player *p)
 {
 	int e;
@@ -179,7 +183,8 @@ static void start_player(pthread_t *id, struct player *p)
 	CHECK_EQ(e, 0);
 }
 
-static void stress(const struct kbi_sched *sched, unsigned n, unsigned capacity, unsigned lock, uint64_t seed)
+static void stress(const struct kbi_sched *sched, unsigned n, unsigned capacity, unsigned lock,
+	uint64_t seed)
 {
 	struct player p[64];
 	pthread_t id[64];
@@ -191,7 +196,8 @@ static void stress(const struct kbi_sched *sched, unsigned n, unsigned capacity,
 	a_store_rlx(&done_jobs, 0);
 	a_store_rlx(&stop, 0);
 	for (unsigned i = 0; i < n; i++) {
-		p[i] = (struct player){ .s = &v.s[i], .rand = seed * 64 + i + 1, .countdown = sched->poll_every };
+		p[i] = (struct player){ .s = &v.s[i], .rand = seed * 64 + i + 1,
+			.countdown = sched->poll_every };
 		start_player(&id[i], &p[i]);
 	}
 	watch();
@@ -203,8 +209,10 @@ static void stress(const struct kbi_sched *sched, unsigned n, unsigned capacity,
 		pthread_join(id[i], NULL);
 	for (unsigned i = 0; i < n_jobs; i++)
 		CHECK_EQ(a_load_rlx(&jobs[i].finished), 1);
-	printf("%-14s %2u VPs capacity %2u lock %u: %u tasks, %llu sleeps, %llu wakes, %llu ms\n", sched->name, n, capacity,
-	       lock, n_jobs, (unsigned long long)a_load_rlx(&v.sleeps), (unsigned long long)a_load_rlx(&v.wakes),
+	printf("%-14s %2u VPs capacity %2u lock %u: %u tasks, %llu sleeps, %llu wakes, %llu ms\n",
+	       sched->name, n, capacity,
+	       lock, n_jobs, (unsigned long long)a_load_rlx(&v.sleeps),
+	       (unsigned long long)a_load_rlx(&v.wakes),
 	       (unsigned long long)(test_now_ns() - start) / 1000000);
 	free(jobs);
 	vps_fini(&v);
@@ -223,7 +231,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int r = 0; r < (rounds ? atoi(rounds) : 1); r++)
 		for (unsigned k = 0; kbi_sched_table[k]; k++)
-			for (unsigned i = 0; i < kbi_countof(vps) && wanted(kbi_sched_table[k], argc, argv); i++) {
+			for (unsigned i = 0; i < kbi_countof(vps) &&
+			    wanted(kbi_sched_table[k], argc, argv); i++) {
 				bool lb2 = !strcmp(kbi_sched_table[k]->name, "lb2");
 
 				for (unsigned lock = 0; lock < (lb2 ? 3u : 1u); lock++)

@@ -1,8 +1,9 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
- * No lost wake-up between a giver and a VP that falls asleep: a task is given away at a tick, and the giver does
- * nothing more until it has run elsewhere. If giver and sleeper miss each other nobody ever moves again (watchdog).
- * Without the fence after giving the rotator hangs here on x86-64 (three runs of three). Under lb2 and steal what
- * is offered stays where its owner finds it too, and the next tick looks again: so it ticks on here. */
+ * No lost wake-up between a giver and a VP that falls asleep: a task is given away at a tick, and
+ * the giver does nothing more until the task has run elsewhere. If giver and sleeper miss each
+ * other both stand still for ever (watchdog). Without the fence after giving the rotator hangs here
+ * on x86-64 (three runs of three). Under lb2 and steal an offered task stays where its owner finds
+ * it too, and the next tick looks again: so the giver ticks on here. */
 #include <sched.h>
 
 #include "sched_harness.h"
@@ -46,7 +47,8 @@ static void *receive(void *arg)
 static void lost(unsigned round)
 {
 	fprintf(stderr, "%s: round %u: state %llx, idle %u, doze %u\n", v.sched->name, round,
-		(unsigned long long)a_load_rlx(&job->task.state), a_load_rlx(&v.s[1].idle), a_load_rlx(&v.doze[1]));
+		(unsigned long long)a_load_rlx(&job->task.state), a_load_rlx(&v.s[1].idle),
+			a_load_rlx(&v.doze[1]));
 	test_fail(__FILE__, __LINE__, "a wake-up was lost");
 }
 
@@ -60,7 +62,7 @@ static void give_one(unsigned round, uint64_t *rand, bool strict)
 	push_only(&v, s, &job->task, false);
 	do
 		exchange(&v, s, KBI_POLL_TICK);
-	while (s->pq.n); /* nobody was idle at that moment */
+	while (s->pq.n); /* no VP was idle at that moment */
 	for (unsigned spins = 1; a_load_acq(&ran) == round; spins++) {
 		if (spins % 1024)
 			continue;

@@ -1,6 +1,7 @@
-/* A program with more rights than its caller takes no options from the caller's environment but two that can do no harm,
- * says nothing of bad ones, and SIGQUIT ends it without a word; a program that is not dumpable tells no addresses; and
- * names of threads do nothing to the terminal that they are shown on. */
+/* A program with more rights than its caller takes no options from the caller's environment but two
+ * that can do no harm, prints nothing about bad options, and SIGQUIT ends it without a message; a
+ * program that is not dumpable prints no addresses; and names of threads do nothing to the terminal
+ * that they are shown on. */
 /* matrix: none */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,13 @@ enum { NOBODY = 65534, NOT_SECURE = 77 };
 
 static char folder[] = "/tmp/kb-secure-XXXXXX", path[64];
 
-/* Of a thread, given so that a terminal obeys. */
+/* A name of a thread that a terminal would obey. */
 #define NAME "a\033]0;x\a\302\233m"
 
 /* Attempts of a caller. */
-static char *const tries[] = { "KOCHAB_CONTAIN=1", "KOCHAB_BODY=process", "KOCHAB_ON_CRASH=release", "KOCHAB_STATS=1",
-			       "KOCHAB_VERBOSE=1", "KOCHAB_GUARD=none",	  "KOCHAB_VPS=7",	     "KOCHAB_NONSENSE=1",
-			       "KOCHAB_TICK_MS=x", "KOCHAB_SCHED=steal",  NULL };
+static char *const tries[] = { "KOCHAB_CONTAIN=1", "KOCHAB_BODY=process", "KOCHAB_ON_CRASH=release",
+			       "KOCHAB_STATS=1", "KOCHAB_VERBOSE=1", "KOCHAB_GUARD=none", "KOCHAB_VPS=7",
+			       "KOCHAB_NONSENSE=1", "KOCHAB_TICK_MS=x", "KOCHAB_SCHED=steal", NULL };
 
 static void *parks(void *sem)
 {
@@ -55,10 +56,10 @@ static int secure(void)
 	CHECK_EQ(kbi_options.sched, KBI_OPT_SCHED_STEAL);
 	CHECK(!kbi_segment_is_open()); /* stacks may lie anywhere */
 	raise(SIGQUIT);
-	return 1; /* it ends the program */
+	return 1; /* the signal ends it */
 }
 
-/* The child's standard error, in `said`; its status. */
+/* Stores the child's standard error in `said`; returns its status. */
 static int run(void (*child)(void), char *said, size_t room)
 {
 	int p[2], status;
@@ -93,7 +94,7 @@ static void as_nobody(void)
 		_exit(NOT_SECURE); /* another machine's program, in an emulator */
 }
 
-/* A plain program that has closed itself later: states, no code. */
+/* A plain program that has closed itself later: states are printed, no code. */
 static void closed(void)
 {
 	kb_sem_t sem = KB_SEM_INIT(0);
@@ -116,7 +117,7 @@ static void *crashes(void *nowhere)
 	return NULL;
 }
 
-/* A crash is told, with no address: neither of the code nor of the memory. */
+/* A crash is reported without an address of the code or the memory. */
 static void crashes_closed(void)
 {
 	kb_thread_t t;

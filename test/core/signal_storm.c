@@ -1,4 +1,4 @@
-/* core/run: a handler of the program every millisecond, wherever the switches are just then. */
+/* core/run: a handler of the program runs every millisecond, at any point of a switch. */
 #include <signal.h>
 #include <sys/time.h>
 
@@ -23,7 +23,8 @@ int main(void)
 	CHECK_EQ(sigaction(SIGALRM, &sa, NULL), 0);
 	CHECK_EQ(setitimer(ITIMER_REAL, &every_ms, NULL), 0);
 	busy_day();
-	while (__atomic_load_n(&handled, __ATOMIC_RELAXED) <= 100) /* a busy machine's clock may be slow */
+	/* a busy machine's clock may be slow */
+	while (__atomic_load_n(&handled, __ATOMIC_RELAXED) <= 100)
 		kb_sleep(100000);
 	return 0;
 }

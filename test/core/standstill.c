@@ -1,7 +1,7 @@
-/* core/standstill: a lock of libc's held over a call that suspends, in a program without the drop-in: a thread that wants
- * the lock takes its virtual processor along, and the lock's holder is perhaps ready there for ever. A message says so,
- * once. There is no message about a thread that computes while other threads are ready, or that waits in the kernel with
- * no thread behind it.
+/* core/standstill: a lock of libc's held over a call that suspends, in a program without the
+ * drop-in: a thread that wants the lock keeps its virtual processor, and the lock's holder is
+ * perhaps ready there for ever. A message says so, once. There is no message about a thread that
+ * computes while threads are ready, or that waits in the kernel with no thread behind it.
  * body: thread
  * matrix: vps=1,2 sched=rotator */
 #include <kochab/kochab.h>

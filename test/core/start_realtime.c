@@ -1,6 +1,7 @@
-/* os/lock: two kernel threads are the first to use objects, at the same moment, on one processor: one of the lowest weight,
- * and one with a real-time priority that comes while the other is in the middle of it. The second waits in the kernel and
- * does not yield: it lets nobody of a lower priority run by that. In many processes, each from the start. */
+/* os/lock: two kernel threads are the first to use objects, at the same moment, on a single
+ * processor: a thread of the lowest weight, and a thread with a real-time priority that comes while
+ * the former is amid the start. The latter waits in the kernel and does not yield: a yield gives
+ * the processor to no thread of a lower priority. In many processes, each from the start. */
 /* matrix: none */
 /* timeout: 120 */
 #define _GNU_SOURCE
@@ -42,9 +43,10 @@ static void *high(void *delay)
 	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &p), 0);
 	nanosleep(&t, NULL);
 	uses();
-	/* it has slept: a second of yielding is what the kernel leaves it of every one */
+	/* it has slept: a second of yielding is the part of every second that the kernel leaves it */
 	CHECK_EQ(getrusage(RUSAGE_THREAD, &used), 0);
-	CHECK(used.ru_utime.tv_sec + used.ru_stime.tv_sec == 0 && used.ru_utime.tv_usec + used.ru_stime.tv_usec < MOST_US);
+	CHECK(used.ru_utime.tv_sec + used.ru_stime.tv_sec == 0 &&
+		used.ru_utime.tv_usec + used.ru_stime.tv_usec < MOST_US);
 	return NULL;
 }
 

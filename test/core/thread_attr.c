@@ -1,4 +1,4 @@
-/* core/api: attributes of threads to be created: limits, defaults, and what is refused. */
+/* core/api: attributes of threads to be created: limits, defaults, and refused values. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* core/thread: a bound thread runs on its VP and nowhere else, whatever wakes it and whoever creates it. */
+/* core/thread: a bound thread runs only on its VP, whatever wakes it and whichever thread creates
+ * it. */
 #include <kochab/kochab.h>
 #include <pthread.h>
 
@@ -67,7 +68,7 @@ int main(void)
 {
 	pthread_t p;
 
-	test_seed(); /* settles it, before threads ask at once */
+	test_seed(); /* settles the seed, before threads ask for it at once */
 	CHECK_EQ(kb_init(), 0);
 	foreign(NULL);
 	CHECK_EQ(pthread_create(&p, NULL, foreign, NULL), 0);

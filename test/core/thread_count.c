@@ -1,4 +1,5 @@
-/* core/thread_count - how many threads there are, whether there has ever been a second, and the value of a knob. */
+/* core/thread_count - how many threads there are, whether there has ever been a second thread, and
+ * the value of a knob. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <stdlib.h>

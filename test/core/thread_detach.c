@@ -1,4 +1,5 @@
-/* core/thread: detached threads give everything back: thousands in turn need no more memory than some. */
+/* core/thread: detached threads give everything back: thousands in turn need no more memory than a
+ * few. */
 #include <kochab/kochab.h>
 #include <string.h>
 
@@ -7,7 +8,8 @@
 
 enum { N = 20000, AT_ONCE = 200 };
 
-/* What may come in addition, KiB. ThreadSanitizer keeps something of its own for each pair of a thread and a processor. */
+/* Tolerance, KiB. ThreadSanitizer keeps memory of its own for each pair of a thread and a
+ * processor. */
 #ifdef __SANITIZE_THREAD__
 enum { MORE = 80000 };
 #else

@@ -1,4 +1,5 @@
-/* core/thread: misuse has the POSIX errors: joining oneself, twice, a detached thread, one that never was. */
+/* core/thread: misuse has the POSIX errors: a join of oneself, a second join, joins of a detached
+ * thread and of no thread. */
 #include <errno.h>
 #include <kochab/kochab.h>
 

@@ -1,6 +1,6 @@
 /* core/thread: ends of the program: exit from any thread runs atexit handlers and gives its code;
- * kb_thread_exit in main lets the process live until its last thread has ended; a return from main does not
- * wait. */
+ * kb_thread_exit in main lets the process live until its last thread has ended; a return from main
+ * does not wait. */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <string.h>

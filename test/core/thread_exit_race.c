@@ -1,5 +1,5 @@
-/* core/thread: main's kb_thread_exit races the end of the last threads: somebody always notices that all
- * have ended. */
+/* core/thread: main's kb_thread_exit races the end of the last threads: some thread always notices
+ * that all have ended. */
 #include <kochab/kochab.h>
 
 #include "core/child.h"

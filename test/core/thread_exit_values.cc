@@ -1,5 +1,6 @@
-/* core/thread: a thread ends when its thread_local objects and keys have: the process, whose main has ended before,
- * does not exit while a destructor of the last thread still works. Objects go before keys. */
+/* core/thread: a thread has ended only when its thread_local objects and keys have: the process,
+ * whose main has ended before, does not exit while a destructor of the last thread still works.
+ * Objects go before keys. */
 #include <kochab/kochab.h>
 
 #include <cstdlib>

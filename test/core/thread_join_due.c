@@ -1,6 +1,7 @@
-/* core/thread: who makes and joins threads one by one, and never waits for anything else, does not keep what is due:
- * a thread that naps for a millisecond wakes up between its joins, and so does one that a kernel thread wakes; also where
- * several threads do nothing else, and could hand a processor to each other for ever. */
+/* core/thread: a thread that makes and joins threads singly, and never waits for anything else,
+ * does not delay due threads: a thread that naps for a millisecond wakes up between its joins, and
+ * so does a thread that a kernel thread wakes; also where several threads do nothing else, and
+ * could hand a processor to each other for ever. */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -112,7 +113,7 @@ static void *stops_after_naps(void *arg)
 	return arg;
 }
 
-/* Ends at all: nobody else would stop them. */
+/* The test is that this ends: nothing else would stop them. */
 static void among_joiners(void)
 {
 	kb_thread_t napper, t[JOINERS];

@@ -1,4 +1,5 @@
-/* core/thread: what a thread returns or exits with reaches its joiner, whoever ends first. */
+/* core/thread: the result that a thread returns or exits with reaches its joiner, whichever of the
+ * two is first. */
 #include <kochab/kochab.h>
 
 #include "test.h"

@@ -1,5 +1,5 @@
-/* core/thread: system scope: a kernel thread of its own, with gettid and name of its own and the program's signal
- * mask, from wherever it was created; joined and joining. */
+/* core/thread: system scope: a kernel thread of its own, with gettid and name of its own and the
+ * program's signal mask, created on a VP or a kernel thread; joined and joining. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* core/thread: threads on the program's own stacks, light and with own TLS; the memory is the program's
- * again after the join and keeps no trace in the runtime. */
+/* core/thread: threads on the program's own stacks, light and with own TLS; the memory is the
+ * program's again after the join and leaves no trace in the runtime. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ static void *body(void *arg)
 	return arg;
 }
 
-/* False: not with this libc. */
+/* Returns false with this libc. */
 static bool once(enum kb_tls tls, size_t shift)
 {
 	char *stack[N];
@@ -67,7 +67,7 @@ int main(void)
 		CHECK(once(KB_TLS_LIGHT, (size_t)round * 13));
 		both = both && once(KB_TLS_OWN, (size_t)round * 13);
 	}
-	if (own_tls_is_there()) /* or light threads share it */
+	if (own_tls_is_there()) /* else light threads share it */
 		CHECK_EQ(own, 0);
 	return 0;
 }

@@ -1,5 +1,6 @@
-/* core/timer: waits for a time of CLOCK_REALTIME when that clock is set, forward and back: they follow it within a second,
- * and those on CLOCK_MONOTONIC do not care. The clock is this program's own function.
+/* core/timer: waits for a time of CLOCK_REALTIME when that clock is set, forward and back: they
+ * follow it within a second, and waits on CLOCK_MONOTONIC are not affected. The clock is this
+ * program's own function.
  * matrix: vps=1,2 sched=rotator */
 #include <errno.h>
 #include <kochab/kochab.h>
@@ -13,7 +14,7 @@ enum { HOUR = 3600 };
 
 static int64_t step; /* seconds that CLOCK_REALTIME has been set by */
 
-/* libc's is not asked: the library in this program calls this one. */
+/* Replaces libc's: the library in this program calls this function. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	int r = (int)syscall(SYS_clock_gettime, clock, t);
@@ -39,7 +40,8 @@ static void *waits(void *arg)
 	struct waiter *w = arg;
 
 	while (!kbi_timer_passed(w->clock, w->until.tv_sec, w->until.tv_nsec))
-		kbi_timer_sleep(kbi_self(), kbi_timer_deadline(w->clock, w->until.tv_sec, w->until.tv_nsec));
+		kbi_timer_sleep(kbi_self(),
+			kbi_timer_deadline(w->clock, w->until.tv_sec, w->until.tv_nsec));
 	__atomic_store_n(&w->over, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -68,7 +70,7 @@ int main(void)
 	r = start(&real, CLOCK_REALTIME, HOUR * 1000L);
 	m = start(&mono, CLOCK_MONOTONIC, 1500);
 	s = start(&soon, CLOCK_REALTIME, 60);
-	set_clock(-HOUR); /* back: what was soon is an hour ahead */
+	set_clock(-HOUR); /* back: a near deadline is an hour ahead now */
 	kb_sleep(100000000);
 	CHECK(!is_over(&soon) && !is_over(&real));
 	before = kb_now();

@@ -1,6 +1,6 @@
-/* core/deadline: what a wait leaves in its VP's heap when it is woken does not disturb the next ones: of the same thread
- * with a nearer or farther deadline, there or where it has moved to, or of who has its descriptor next. None ends before
- * its time, each ends. */
+/* core/deadline: a deadline that a wait leaves in its VP's heap when it is woken does not disturb
+ * the next waits: of the same thread with a nearer or farther deadline, there or where the thread
+ * has moved to, or of the descriptor's next thread. None ends before its time, each ends. */
 #include <errno.h>
 #include <kochab/kochab.h>
 
@@ -15,7 +15,7 @@ struct pair {
 
 static uint32_t came, posted;
 
-/* It comes. */
+/* The deadline comes. */
 static void near(struct pair *p)
 {
 	uint64_t until = kb_now() + test_rand(&p->rand) % (3 * MS);
@@ -25,7 +25,8 @@ static void near(struct pair *p)
 	__atomic_add_fetch(&came, 1, __ATOMIC_RELAXED);
 }
 
-/* It would come at any time from at once to in two days: somebody posts, or it comes. */
+/* The deadline is at any time from at once to in two days: a post ends the wait, or the deadline
+ * does. */
 static void far(struct pair *p)
 {
 	uint64_t until = kb_now() + (UINT64_C(1) << test_rand(&p->rand) % 47);
@@ -60,7 +61,7 @@ static void *waits(void *arg)
 		far(p);
 		if (test_rand(&p->rand) % 8 == 0)
 			near(p);
-		/* long enough in the queue for others to take it along */
+		/* long enough in the queue for another VP to take it along */
 		for (unsigned k = test_rand(&p->rand) % 16; k > 0; k--)
 			kb_yield();
 	}

@@ -1,5 +1,5 @@
-/* core/timer: tens of thousands of pending deadlines, most of which never come because their waiters are
- * woken. */
+/* core/timer: tens of thousands of pending deadlines, most of which never come because their
+ * waiters are woken. */
 #include <errno.h>
 #include <kochab/kochab.h>
 
@@ -13,7 +13,8 @@ static uint32_t timed_out, woken;
 static void *waits(void *arg)
 {
 	uint64_t rand = test_seed() + (uintptr_t)arg * 77 + 1, far = 3600000000000ull;
-	uint64_t until = kb_now() + ((uintptr_t)arg % 4 ? far + test_rand(&rand) % far : test_rand(&rand) % 300000000);
+	uint64_t until = kb_now() + ((uintptr_t)arg % 4 ?
+		far + test_rand(&rand) % far : test_rand(&rand) % 300000000);
 	int e = kb_sem_timedwait(&gate, until);
 
 	if (e == 0) {
@@ -48,7 +49,8 @@ int main(void)
 	for (unsigned i = 0; i < N; i++)
 		CHECK_EQ(kb_thread_join(t[i], NULL), 0);
 	CHECK_EQ(woken + timed_out, N);
-	/* one may still have timed out between the count and the posts: its place is left over, and no other */
+	/* a waiter may still have timed out between the count and the posts: its place alone is left
+	 * over */
 	CHECK_EQ(kb_sem_value(&gate), posts - woken);
 	return 0;
 }

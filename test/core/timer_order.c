@@ -1,5 +1,6 @@
-/* core/timer: sleepers wake in the order of their deadlines, never early, and not very late. Other load may
- * stop this process at any time, so one good attempt of many is enough - but for waking early. */
+/* core/timer: sleepers wake in the order of their deadlines, never early, and not very late. Other
+ * load may stop this process at any time, so a single good attempt of many is enough - but for
+ * waking early. */
 #include <kochab/kochab.h>
 
 #include "test.h"
@@ -42,7 +43,8 @@ static int attempt(void)
 	for (unsigned i = 1; i < N; i++)
 		wrong += order[i] < order[i - 1];
 	qsort(late, N, sizeof *late, earlier);
-	printf("half are less than %lld us late, %u out of order\n", (long long)late[N / 2] / 1000, wrong);
+	printf("half are less than %lld us late, %u out of order\n", (long long)late[N / 2] / 1000,
+		wrong);
 	return late[N / 2] < 2000000 && wrong < N / 4;
 }
 

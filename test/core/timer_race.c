@@ -1,5 +1,5 @@
-/* core/timer: a wake-up that comes as the deadline does: either it wins or the deadline, and it is never
- * lost. */
+/* core/timer: a wake-up that comes with the deadline: exactly one of the two wins, and no wake-up
+ * is lost. */
 #include <errno.h>
 #include <kochab/kochab.h>
 
@@ -44,7 +44,8 @@ static void *waits(void *arg)
 		uint64_t v;
 		int e;
 
-		while ((e = kb_event_timedwait(&p->there, &v, kb_now() + test_rand(&p->rand) % 3000)) == ETIMEDOUT)
+		while ((e = kb_event_timedwait(&p->there, &v, kb_now() + test_rand(&p->rand) % 3000)) ==
+		    ETIMEDOUT)
 			p->timeouts++;
 		CHECK_EQ(e, 0);
 		CHECK_EQ(v, i);
@@ -69,7 +70,8 @@ int main(void)
 		CHECK_EQ(kb_thread_join(t[i], NULL), 0);
 		timeouts += p[i].timeouts;
 	}
-	/* every message came through exactly once, which is what is asked; a race it was only if deadlines came too */
+	/* every message came through exactly once, as it must; it was a race only if deadlines came
+	 * too */
 	if (timeouts == 0)
 		SKIP("no deadline came before its message on this machine");
 	return 0;

@@ -1,5 +1,5 @@
-/* core/thread: own-TLS threads keep errno and __thread variables of their own wherever they run, light
- * threads in between do not touch them, and a recycled block starts as new. */
+/* core/thread: own-TLS threads keep errno and __thread variables of their own wherever they run,
+ * light threads in between do not touch them, and a recycled block starts as new. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <string.h>
@@ -65,7 +65,8 @@ int main(void)
 	for (unsigned i = 0; i < 4; i++)
 		CHECK_EQ(kb_thread_create(&l[i], NULL, light, NULL), 0);
 	/* on a busy machine it may take a while until another VP is idle and takes some */
-	for (int round = 0; round < 3 || (kb_vp_count() > 1 && !moved && test_now_ns() < until); round++) {
+	for (int round = 0; round < 3 ||
+	    (kb_vp_count() > 1 && !moved && test_now_ns() < until); round++) {
 		errno = EDOM;
 		for (uintptr_t i = 0; i < N; i++)
 			CHECK_EQ(kb_thread_create(&t[i], &a, own, (void *)(i + 1)), 0);

@@ -1,6 +1,6 @@
 /* matrix: sched=rotator vps=1,2
- * core/thread: a thread with own TLS gives its block back when it ends; those that have ended and wait to be joined
- * keep none, and the next one finds the block as new. */
+ * core/thread: a thread with own TLS gives its block back when it ends; threads that have ended and
+ * wait to be joined keep none, and the next thread finds the block as new. */
 #include <kochab/kochab.h>
 
 #include "core/own_tls.h"

@@ -1,5 +1,5 @@
-/* core/run: the FP rounding mode belongs to an own-TLS thread and travels with it; a new one has its
- * creator's; light threads always see the default. */
+/* core/run: the FP rounding mode belongs to an own-TLS thread and travels with it; a new thread has
+ * its creator's; light threads always see the default. */
 #include <fenv.h>
 #include <kochab/kochab.h>
 

@@ -1,5 +1,5 @@
-/* core/agent: the first time a virtual processor has nothing to run, its agent is entered with FP control words of
- * its own; who is resumed from there has his, all the same. */
+/* core/agent: the first time a virtual processor has nothing to run, its agent is entered with FP
+ * control words of its own; a thread that is resumed from there has its own words, all the same. */
 #include <fenv.h>
 #include <kochab/kochab.h>
 

@@ -1,5 +1,6 @@
-/* os/segment: threads with TLS of their own that are switched to often get a segment descriptor each, as many as there
- * are; with one or without, each finds its own TLS, and the last ones of more threads than there are descriptors, too. */
+/* os/segment: threads with TLS of their own that are switched to often get a segment descriptor
+ * each, as many as there are; with or without a descriptor, each finds its own TLS, and so do the
+ * last of more threads than there are descriptors. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <string.h>
@@ -16,7 +17,8 @@ enum { FEW = 40, SWITCHES = 2 * KBI_SEGMENT_LOADS };
 static __thread uint64_t mine;
 static uint32_t with_descriptor, all_there;
 
-/* The selector stays when a block without a descriptor is loaded behind one that has: so the table is asked. */
+/* The selector stays when a block without a descriptor is loaded behind a block that has it: so the
+ * table is asked. */
 static bool has_descriptor(void)
 {
 #if defined(SYS_modify_ldt)
@@ -28,7 +30,8 @@ static bool has_descriptor(void)
 	if (!selector || (uintptr_t)kbi_tp_get() >> 32)
 		return false;
 	CHECK(table && syscall(SYS_modify_ldt, 0, table, KBI_SEGMENTS * sizeof *table) > 0);
-	base = table[selector >> 3][1] | (table[selector >> 3][2] & 0xffu) << 16 | (table[selector >> 3][3] & 0xff00u) << 16;
+	base = table[selector >> 3][1] | (table[selector >> 3][2] & 0xffu) << 16 |
+		(table[selector >> 3][3] & 0xff00u) << 16;
 	free(table);
 	return base == (uintptr_t)kbi_tp_get();
 #else
@@ -55,7 +58,7 @@ static void *switches(void *arg)
 	return arg;
 }
 
-/* How many of n threads had one in the end. */
+/* Returns how many of n threads had a descriptor in the end. */
 static unsigned run(unsigned n)
 {
 	kb_thread_t *t = calloc(n, sizeof *t);
@@ -75,7 +78,8 @@ static unsigned run(unsigned n)
 	return with_descriptor;
 }
 
-/* Another time they are there from the beginning; and others get what is left, while there is. */
+/* The second run finds the descriptors at its beginning; in the third the later threads get the
+ * descriptors that are left. */
 static void with(void)
 {
 	CHECK(run(FEW) > 0);

@@ -1,7 +1,8 @@
-/* core/place: virtual processors on processors of the program's choice: kb_init_with, option bind, kb_vp_bind. The kernel
- * says where they may run: also after a blocking call has given a virtual processor another kernel thread, and while
- * another thread binds it. Children of fork are not bound, nor is what the program makes between kb_blocking_begin and
- * kb_blocking_end: nothing tells a native library of pthread_create and posix_spawn.
+/* core/place: virtual processors on processors of the program's choice: kb_init_with, option bind,
+ * kb_vp_bind. The kernel tells where they may run: also after a blocking call has given a virtual
+ * processor another kernel thread, and while another thread binds it. Children of fork are not
+ * bound, nor are threads and processes that the program makes between kb_blocking_begin and
+ * kb_blocking_end: a native library does not learn of pthread_create and posix_spawn.
  * matrix: vps=1,2 */
 #define _GNU_SOURCE
 #include "test.h"
@@ -29,7 +30,8 @@ static bool runs_on(int cpu)
 	cpu_set_t now;
 
 	CHECK_EQ(sched_getaffinity(0, sizeof(now), &now), 0);
-	return cpu < 0 ? CPU_EQUAL(&now, &all) : CPU_COUNT(&now) == 1 && CPU_ISSET(cpu, &now) && sched_getcpu() == cpu;
+	return cpu < 0 ? CPU_EQUAL(&now, &all) : CPU_COUNT(&now) == 1 && CPU_ISSET(cpu, &now) &&
+	       sched_getcpu() == cpu;
 }
 
 static void *looks(void *arg)
@@ -99,8 +101,8 @@ static void start_on(kb_thread_t *t, int vp, void *(*fn)(void *), void *arg)
 	CHECK_EQ(kb_thread_create(t, &a, fn, arg), 0);
 }
 
-/* By a thread that blocks in the kernel, so that the virtual processor is another kernel thread's, and by threads that
- * run there meanwhile. */
+/* Binds from a thread that blocks in the kernel, so that the virtual processor is another kernel
+ * thread's, and from threads that run there meanwhile. */
 static void check_place(int vp, int cpu)
 {
 	kb_thread_t t[3];
@@ -170,7 +172,7 @@ static void check_kernel_threads_and_children(void)
 	CHECK_EQ(kb_thread_join(t, NULL), 0);
 }
 
-/* "0,3", in turned order, so that it does not come about by itself. */
+/* "0,3", in reverse order, so that the result cannot come about by chance. */
 static const char *list_of_processors(void)
 {
 	static char text[64 + 8 * CPU_SETSIZE];

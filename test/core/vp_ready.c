@@ -1,6 +1,6 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1,2,4
- * kb_vp_ready: what has been created on a virtual processor and has not had its turn is counted there, and not any more
- * when it has run. */
+ * kb_vp_ready: a thread that has been created on a virtual processor and has not had its turn is
+ * counted there, and is not counted any more when it has run. */
 #include <errno.h>
 
 #include <kochab/kochab.h>
@@ -22,7 +22,7 @@ static unsigned ready(unsigned vp)
 	return n;
 }
 
-/* Bound, so that none is given away; free ones where nobody else could have them. */
+/* Bound, so that none is given away; free threads where no other VP could have them. */
 static void count(unsigned vp, int bound)
 {
 	kb_thread_t t[N];

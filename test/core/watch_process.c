@@ -1,5 +1,5 @@
-/* core/watch: a word in memory shared with another process, which changes it; all other threads go on
- * meanwhile. */
+/* core/watch: a word in memory shared with another process, which changes it; all other threads go
+ * on meanwhile. */
 #include <kochab/kochab.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -63,7 +63,7 @@ int main(void)
 	converse(s, 1, ROUNDS); /* all idle */
 	CHECK_EQ(kb_thread_create(&t, NULL, works, NULL), 0);
 	converse(s, ROUNDS + 1, 2 * ROUNDS); /* busy */
-	/* that one may be on a VP that the kernel gives no processor to for a while */
+	/* its thread may be on a VP that the kernel gives no processor to for a while */
 	for (; __atomic_load_n(&yields, __ATOMIC_RELAXED) <= 100 && done < MANY; done++)
 		converse(s, done + 1, done + 1);
 	CHECK(__atomic_load_n(&yields, __ATOMIC_RELAXED) > 100);

@@ -1,5 +1,5 @@
-/* core/watch: words of both sizes, changed by a plain kernel thread that knows nothing of Kochab; deadlines;
- * words that have changed already; many watchers of one word. */
+/* core/watch: words of both sizes, changed by a plain kernel thread without Kochab; deadlines;
+ * words that have changed already; many watchers of a single word. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
-/* core/thread: threads that yield in turns advance together: none starves, whatever their number and their
- * VPs. How far they come depends on how much time the kernel gives to each VP's kernel thread, too: where processors are
- * scarce that is even in the long run only, so it is looked at again after longer and longer times. */
+/* core/thread: threads that yield in turns advance together: none starves, whatever their number
+ * and their VPs. Their progress depends on the time that the kernel gives to each VP's kernel
+ * thread, too: where processors are scarce the parts are even in the long run only, so the test
+ * looks again after longer and longer times. */
 #include <kochab/kochab.h>
 #include <stdbool.h>
 
@@ -34,7 +35,8 @@ static bool advance_together(unsigned ms)
 	}
 	if (least > 0 && least * 20 >= sum / N)
 		return true;
-	fprintf(stderr, "after %u ms: least %llu turns, %llu on average\n", ms, (unsigned long long)least,
+	fprintf(stderr, "after %u ms: least %llu turns, %llu on average\n", ms,
+		(unsigned long long)least,
 		(unsigned long long)sum / N);
 	return false;
 }
