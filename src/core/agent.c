@@ -275,6 +275,7 @@ static void appoint_monitor(struct kbi_vp *vp)
 		uint32_t doze = a_load_rlx(&w->doze);
 
 		if ((doze == KBI_DOZE_YES || doze == KBI_DOZE_SOURCE) &&
+		    /* acquire, release: partners are the exchanges in sleep_in_kernel and kbi_vp_rouse */
 		    a_cas_acqrel(&w->doze, &doze, KBI_DOZE_MONITOR)) {
 			kbi_vp_wake_body(w, doze);
 			return;
@@ -395,6 +396,7 @@ static bool become_source_sleeper(uint64_t now, uint64_t *nap)
 	if (a_zero32_rlx(&kbi_source.waiting) || a_load_rlx(&kbi_source.sleeper) || !kbi_source_known())
 		return false;
 	if (!source_is_served(now))
+		/* acquire: partner is the release in leave_source */
 		return !a_xchg_acq(&kbi_source.sleeper, 1);
 	*nap = SOURCE_NAP;
 	return false;
@@ -452,6 +454,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 		kbi_agent_sleeps(vp);
 	set_idle(vp, KBI_IDLE_SLEEPING);
 	in_source = become_source_sleeper(now, &most);
+	/* release: partner is the exchange in kbi_vp_rouse */
 	a_store_rel(&vp->doze, in_source ? KBI_DOZE_SOURCE : KBI_DOZE_YES);
 	if (rung)
 		kbi_agent_dozes(vp, true);
@@ -476,6 +479,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	over = doze(vp, left, in_source);
 	if (monitoring)
 		a_sub_rlx(&kbi_crowd.monitors, 1);
+	/* acquire: partner is the exchange in kbi_vp_rouse, or the CAS in appoint_monitor */
 	idle->nudged = a_xchg_acqrel(&vp->doze, KBI_DOZE_NO) == KBI_DOZE_NO;
 	idle->rested = over && !idle->nudged && a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
 	if (rung)

@@ -143,6 +143,7 @@ a32 *kbi_children_changes(void)
 
 void kbi_children_look(void)
 {
+	/* release: partner is the acquire in wait_for */
 	a_add_acqrel(&children.changes, 1);
 	kbi_sys_futex_wake(&children.changes, 1 << 30);
 }

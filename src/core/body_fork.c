@@ -244,6 +244,7 @@ static long becomes(long nr, const long arg[6])
 	if (e)
 		return e;
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &mask, MASK_BYTES);
+	/* no data is passed here: of several callers a single caller writes the request */
 	if (!a_xchg_acqrel(&exec.asked, 1)) {
 		exec.nr = nr;
 		exec.mask = mask;

@@ -141,6 +141,7 @@ static int adopt_main(struct kbi_vp *vp)
 	kbi_foreign_leave(t);
 	kbi_meter_main(t, vp->body);
 	t->task.vp = vp;
+	/* release: partner is the acquire of a reader of the state */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_RUNNING, 0));
 	return 0;
 }

@@ -208,6 +208,7 @@ void kbi_contain_waited_in_vain(struct kbi_task *self)
 static void *take_stack(void)
 {
 	for (unsigned i = 0; i < STACKS; i++) {
+		/* acquire: partner is the exchange in put_stack */
 		void *s = a_load_rlx(&stacks[i]) ? a_xchg_acqrel(&stacks[i], NULL) : NULL;
 
 		if (s)
@@ -220,6 +221,7 @@ static void *take_stack(void)
 static void put_stack(void *s)
 {
 	for (unsigned i = 0; i < STACKS && s; i++)
+		/* release: partner is the exchange in take_stack */
 		s = a_xchg_acqrel(&stacks[i], s);
 	if (s)
 		kbi_sys_unmap(s, STACK);

@@ -153,6 +153,7 @@ static void backtrace_of(int fd, const struct kb_thread *t, const struct seen *s
 /* Prints a thread. open: its addresses may be seen. */
 static void thread(int fd, const struct kb_thread *t, bool open)
 {
+	/* acquire: partner is the release store of the state */
 	uint64_t st = a_load_acq(&t->task.state);
 	enum kbi_task_kind k = kbi_state_kind(st);
 	struct seen s;

@@ -101,6 +101,7 @@ int kbi_handoff_start_lookout(void)
 	uint32_t none = KBI_BELL_NONE;
 	int e;
 
+	/* no data is passed: of several callers a single caller starts it */
 	if (!a_cas_acqrel(&kbi_lookout_bell, &none, KBI_BELL_AWAKE))
 		return 0;
 	e = kbi_body_start_closed(kbi_lookout_run, NULL);
@@ -331,6 +332,7 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 	uint64_t word = b->lent;
 	struct kbi_vp *vp = b->home;
 
+	/* acquire, release: partner is the CAS in core/lending's take or kbi_lending_win */
 	if (!b->kept && (!word || !a_cas_acqrel(&vp->lent, &word, 0)))
 		return false;
 	kbi_place_take(vp);
@@ -591,6 +593,7 @@ static void child(void)
 	if (!self || !kbi_thread_of(self)->body)
 		return;
 	kbi_thread_of(self)->body = 0;
+	/* release: partner is the acquire of a waker that reads the state */
 	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 }
 

@@ -100,6 +100,7 @@ static bool take(struct kbi_vp *vp, uint64_t word)
 /* Returns true if vp is lent and stays so; takes it when it is time. */
 static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken)
 {
+	/* acquire: partner is the exchange in core/handoff's lend */
 	uint64_t word = a_load_acq(&vp->lent);
 
 	if (word == 0 || word == TAKEN) {
@@ -140,6 +141,7 @@ static bool any_lent(void)
 	lookout.quiet = 0;
 	lookout.nap = NAP_MIN;
 	for (unsigned i = 0; i < kbi_vp_n; i++)
+		/* acquire: partner is the exchange in core/handoff's lend, also a full fence */
 		if (a_load_acq(&kbi_vps[i]->lent) & ~TAKEN)
 			return true;
 	return false;

@@ -32,6 +32,7 @@ int kb_key_create(kb_key_t *key, void (*destructor)(void *))
 
 		/* acquire: partner is the CAS in kb_key_delete */
 		if ((seq & 1) || !a_cas_acqrel(&keys[k].seq, &seq, seq + 1))
+			/* release: partner is the acquire in run_destructors */
 			continue;
 		a_store_rel(&keys[k].destructor, (void *)(uintptr_t)destructor);
 		*key = k;
@@ -48,6 +49,7 @@ int kb_key_delete(kb_key_t key)
 		return EINVAL;
 	seq = a_load_rlx(&keys[key].seq);
 	a_store_rlx(&keys[key].destructor, NULL);
+	/* release: partner is the CAS in kb_key_create */
 	return (seq & 1) && a_cas_acqrel(&keys[key].seq, &seq, seq + 1) ? 0 : EINVAL;
 }
 
@@ -82,6 +84,7 @@ int kb_setspecific(kb_key_t key, const void *data)
 
 	if (key >= KB_KEYS_MAX)
 		return EINVAL;
+	/* acquire: partner is the CAS in kb_key_create */
 	seq = a_load_acq(&keys[key].seq);
 	if (!(seq & 1))
 		return EINVAL;
@@ -113,6 +116,7 @@ static bool run_destructors(struct value **blocks)
 
 	for (uint32_t k = 0; k < KB_KEYS_MAX; k++) {
 		struct value *v = blocks[k / BLOCK] ? &blocks[k / BLOCK][k % BLOCK] : NULL;
+		/* acquire: partner is the release in kb_key_create */
 		void (*destructor)(void *) = (void (*)(void *))(uintptr_t)a_load_acq(&keys[k].destructor);
 		void *data;
 

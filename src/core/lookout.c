@@ -68,6 +68,8 @@ void kbi_lookout_wake(void)
 {
 	uint32_t asleep = KBI_BELL_ASLEEP;
 
+	/* release: partner is the fence in sleep_long, before the lookout looks again; of several
+	 * callers a single caller wakes it */
 	if (a_cas_acqrel(&kbi_lookout_bell, &asleep, KBI_BELL_AWAKE))
 		kbi_sys_futex_wake(&kbi_lookout_bell, 1);
 }

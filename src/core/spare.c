@@ -91,6 +91,7 @@ struct kbi_body *kbi_spare_record(bool fresh)
 	    (n = a_load_rlx(&pool.used)) < pool.max + KEPT) {
 		b = &kbi_spare_bodies[n + 1];
 		b->index = (uint16_t)(n + 1);
+		/* release: partner is the acquire in kbi_body_limit */
 		a_store_rel(&pool.used, n + 1);
 	}
 	if (b) {
@@ -306,6 +307,7 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 	kbi_place_take(vp);
 	if (kbi_spare_adopted)
 		kbi_spare_adopted(vp);
+	/* release: partners are the acquires in kbi_handoff_is_given and core/lending */
 	a_store_rel(&vp->lent, 0);
 }
 

@@ -42,6 +42,7 @@ void kbi_tally_main_ended(void)
 	struct timespec ms = { 0, 1000000 };
 
 	a_store_rlx(&kbi_tally_without_main, 1);
+	/* partner: the barrier in kbi_tally_ended, by way of membarrier */
 	a_fence_sc();
 	if (kbi_tally_live() > 0 && kbi_sys(SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0))
 		kbi_sys(SYS_nanosleep, &ms, NULL);

@@ -315,6 +315,7 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 	if (a->name)
 		set_name(t, a->name);
 	*out = t;
+	/* release: partner is the acquire in kbi_descriptor_valid */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 	kbi_tally_created(NULL);
 	pthread_attr_init(&pa);
@@ -415,6 +416,7 @@ static void *ended(void *arg)
 	void *old;
 
 	kbi_thread_put_stack(vp, t);
+	/* release: partner is the acquire of a reader of the state, such as core/dump */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
 	/* acquire and release: partners are the joiner's CAS and its look at KBI_JOIN_ENDED: result,
 	 * descriptor */
@@ -431,11 +433,13 @@ static void *ended(void *arg)
 /* Claims the joiner if it waits here and takes over at once; else returns NULL. */
 static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 {
+	/* acquire: partner is the CAS in set_joiner */
 	void *j = a_load_acq(&t->join);
 	struct kbi_task *joiner = j;
 
 	if (j == NULL || j == KBI_JOIN_DETACHED || kbi_run_is_others_turn(vp))
 		return NULL;
+	/* acquire: partner is the joiner's release of WAITING; on this VP, program order */
 	if (a_load_acq(&joiner->state) != vp->waiting_here)
 		return NULL;
 	if (kbi_unlikely(kbi_task_is(joiner, KBI_TASK_ARMED) || a_load_rlx(&joiner->permit)))
@@ -451,7 +455,9 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 	void *old;
 
 	kbi_self_tls = NULL;
+	/* release: as in ended */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
+	/* acquire and release: as in ended */
 	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
 	if (old == KBI_JOIN_DETACHED)
 		kbi_descriptor_free(NULL, t);

@@ -34,6 +34,7 @@ static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t,
 
 		if (!e)
 			e = kbi_timer_sleep(self, deadline);
+		/* acquire: of the exchange in ended, if t has ended meanwhile */
 		if (e && a_cas_acqrel(&t->join, &mine, NULL))
 			return e;
 	}
@@ -63,6 +64,7 @@ KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self
 {
 	if (!take_new(vp, t))
 		return;
+	/* release: partner is the acquire in heir, or of a waker */
 	a_store_rel(&self->state, vp->waiting_here);
 	/* a wake-up of self meanwhile may end its wait: t has to wait for its turn again */
 	if (kbi_unlikely(kbi_wait_has_permit(vp, self)))
@@ -114,6 +116,7 @@ static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void *
 /* Makes self t's joiner, unless it is already (*mine) or t has ended. */
 static int become_joiner(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
 {
+	/* acquire: partner is the exchange in ended */
 	void *found = a_load_acq(&t->join);
 
 	if (*mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST)
@@ -187,6 +190,7 @@ static KBI_SWITCHER KBI_FLATTEN int join_other(
 static KBI_SWITCHER KBI_FLATTEN int
 join_bare(struct kb_thread *t, void **result, struct kbi_task *self, struct kbi_vp *vp)
 {
+	/* release: partner is the acquire in heir, or of a waker */
 	a_store_rel(&self->state, vp->waiting_here);
 	self = kbi_run_switch_to_new_bare(vp, self, &t->task);
 	KBI_LOAD_ONCE(t);
@@ -249,6 +253,7 @@ int kbi_thread_detach(struct kb_thread *t)
 
 	if (!kbi_descriptor_valid(t))
 		return ESRCH;
+	/* release: partner is the exchange in ended; acquire: of its release */
 	if (a_cas_acqrel(&t->join, &old, KBI_JOIN_DETACHED))
 		return 0;
 	if (old == KBI_JOIN_LOST)

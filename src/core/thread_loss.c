@@ -54,6 +54,7 @@ static void *after_loss(void *arg)
 	void *old;
 
 	l.done(l.arg);
+	/* release: as in thread.c, ended */
 	a_store_rel(&l.t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
 	/* acquire and release: as in thread.c, ended */
 	old = a_xchg_acqrel(&l.t->join, KBI_JOIN_LOST);
@@ -89,11 +90,13 @@ unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t))
 		struct kb_thread *t = kbi_descriptor_at(i);
 		void *old;
 
+		/* acquire: partner is the release in create_system */
 		if (kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FOREIGN || !t->fn ||
 		    t->pid != (uint64_t)pid)
 			continue;
 		told(t);
 		kbi_tally_count(&kbi_tally[0].ended, true);
+		/* release: as in after_loss */
 		a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
 		old = a_xchg_acqrel(&t->join, KBI_JOIN_LOST); /* acquire and release: as in after_loss */
 		if (old && old != KBI_JOIN_DETACHED)

@@ -42,6 +42,7 @@ struct kbi_process *kbi_warden_find(int pid)
 
 struct kbi_warden_kills kbi_warden_kills(void)
 {
+	/* acquire: partner is the add in count */
 	return (struct kbi_warden_kills){ a_load_acq(&own.killed), a_load_rlx(&own.bound),
 					 a_load_rlx(&own.at),
 					 a_load_rlx(&own.last), a_load_rlx(&own.longest) };
