@@ -50,7 +50,7 @@ static void write_number(const long arg[6])
 		kbi_sys(SYS_set_tid_address, word);
 }
 
-/* Lies on the stack outside the shared memory, in either process. */
+/* Lies on the stack outside the space (os/memory_leave), in either process. */
 struct split {
 	long flags, number, pid;
 	int ends[2];
@@ -110,7 +110,7 @@ static void alone(void)
 static long copy(long flags, const long arg[6], struct kbi_leave *l)
 {
 	/* the kernel would write these while the memory is still the parent's, too; the child is about
-	 * to run on a stack of the parent's */
+	 * to be on another stack */
 	const long later = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_SETTLS;
 	struct split s = { .flags = flags & ~later, .number = arg[PARENT_TID], .leave = l };
 

@@ -8,6 +8,7 @@
  * becomes a lightweight thread if it is the caller. Returns 0, EINVAL, EAGAIN or ENOMEM. Any
  * thread. */
 int kbi_boot(void);
+/* Returns true if the runtime runs. */
 bool kbi_booted(void);
 /* Returns true if there are VPs. A kernel thread that is none calls it; it waits while another
  * thread starts them. */

@@ -12,6 +12,8 @@ enum kbi_bell {
 	KBI_BELL_AWAKE,  /* it runs or naps */
 	KBI_BELL_NONE    /* the kernel thread has not been started yet */
 };
+/* State of the lookout (enum kbi_bell); its sleep for good is a futex wait on this word. Any kernel
+ * thread, atomic. */
 extern KBI_HIDDEN a32 kbi_lookout_bell;
 
 /* A part of each look, set once by the unit that needs it; NULL: nothing to do. */
@@ -31,6 +33,7 @@ void kbi_lookout_wake(void);
 /* core/standstill's word. 1: its kernel thread sleeps for good and is to be woken when a VP is busy
  * again. */
 extern KBI_HIDDEN a32 kbi_lookout_watcher_asleep;
+/* Wakes that kernel thread. */
 void kbi_lookout_wake_watcher(void);
 
 static inline uint64_t kbi_lookout_sooner(uint64_t a, uint64_t b)

@@ -11,6 +11,7 @@
 
 /* Starts that kernel thread; once. Without it kbi_nursery_ask makes the workers itself. */
 void kbi_nursery_start(void);
+/* Returns true if that kernel thread runs. */
 bool kbi_nursery_runs(void);
 /* Asks for an idle worker when none waits and none is on its way. Returns false if there will be
  * none. */

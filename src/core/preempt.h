@@ -30,6 +30,7 @@ static inline bool kbi_preempt_is_wish(const siginfo_t *info)
 }
 /* Called for that value on any thread, also inside handlers. NULL: nothing is called. */
 extern KBI_HIDDEN void (*kbi_preempt_wished)(void);
+/* Calls kbi_preempt_wished, if it is set. */
 void kbi_preempt_wish(void);
 
 /* Installs the handlers of the tick and of faults in guard pages. Returns 0, or EBUSY after a
@@ -42,6 +43,8 @@ extern KBI_HIDDEN bool kbi_preempt_is_shared;
 void *kbi_preempt_alt_stack(void);
 /* Removes that stack before the kernel thread ends. */
 void kbi_preempt_no_alt_stack(void *stack);
+/* Sends the tick to vp's worker, unless that is in a call which a signal would end. Any kernel
+ * thread. */
 void kbi_preempt_send(struct kbi_vp *vp);
 /* Does the work of the tick's handler, for a handler of the program's on the same signal. */
 void kbi_preempt_tick(siginfo_t *info, void *context);

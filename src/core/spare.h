@@ -41,6 +41,7 @@ bool kbi_spare_is_scarce(void);
 /* Set to 1 by kbi_spare_tell, which also wakes the sleeper at this word (core/nursery): idle
  * workers are low. */
 extern KBI_HIDDEN a32 kbi_spare_low;
+/* Sets kbi_spare_low and wakes the nursery. */
 void kbi_spare_tell(void);
 /* Empties the pool in the child of fork, where those kernel threads do not exist. */
 void kbi_spare_after_fork(void);

@@ -35,12 +35,15 @@ typedef int kbi_stop(struct kbi_task *self);
  * t stays joinable. */
 KBI_SWITCHES int kbi_thread_join(struct kb_thread *t, void **result, uint64_t deadline,
 	kbi_stop *stop);
+/* Detaches t. Returns 0, EINVAL: it is detached or has a joiner, or ESRCH. */
 int kbi_thread_detach(struct kb_thread *t);
 /* Joins t in the child of fork, where t, another thread of the parent, does not exist: as if t had
  * ended, with a NULL result if it had not ended before the fork. Its memory stays as it was.
  * Returns 0, EINVAL: it is detached, or ESRCH. */
 int kbi_thread_join_left(struct kb_thread *t, void **result);
+/* Returns true if t is detached and has not ended. */
 bool kbi_thread_is_detached(const struct kb_thread *t);
+/* Ends the calling thread with this result. */
 KBI_SWITCHES void kbi_thread_exit(void *result) KBI_NORETURN;
 
 /* Ends t as a thread that has crashed; called as t, on another stack than t's, on a VP. No

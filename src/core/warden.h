@@ -89,6 +89,7 @@ struct kbi_warden_kills {
 	uint64_t last;     /* ns from when the supervisor saw that kill until then */
 	uint64_t longest;  /* the longest such time, ns */
 };
+/* Returns the counts. Any process. */
 struct kbi_warden_kills kbi_warden_kills(void);
 /* Called by the supervisor: the program's own kernel threads in this process are lost. Returns
  * their number. */
