@@ -1,5 +1,5 @@
-/* The serial thread may destroy the barrier at once, though the others have not come back from their
- * wait yet. */
+/* The serial thread may destroy the barrier at once, although the remaining threads have not
+ * returned from their wait yet. */
 #include <string.h>
 
 #include "threads.h"

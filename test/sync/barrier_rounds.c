@@ -1,4 +1,5 @@
-/* Nobody leaves a round before all have come; one thread a round is told it is the one. */
+/* No thread leaves a round before all have arrived; in each round a single thread is told that it
+ * is the serial thread. */
 #include "threads.h"
 
 enum { THREADS = 9, ROUNDS = 600 };

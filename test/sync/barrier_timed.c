@@ -1,5 +1,5 @@
-/* A thread whose wait has timed out has left the round; a count of 0 is refused; busy ones are not
- * destroyed. */
+/* A thread whose wait has timed out has left the round; a count of 0 is refused; a barrier with
+ * waiters is not destroyed. */
 #include <errno.h>
 
 #include "threads.h"

@@ -1,4 +1,5 @@
-/* Close lets all waiting senders and receivers go with EPIPE; nothing is received that was not sent. */
+/* Close releases all waiting senders and receivers with EPIPE; no element is
+ * received that was not sent. */
 #include <errno.h>
 
 #include "threads.h"

@@ -1,4 +1,4 @@
-/* What a channel refuses, tries and time-outs, and what close does to what is inside. */
+/* Errors of a channel, tries and time-outs, and the effect of close on the elements inside. */
 #include <errno.h>
 
 #include "threads.h"

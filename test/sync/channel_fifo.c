@@ -27,7 +27,7 @@ static void *send(void *arg)
 	return NULL;
 }
 
-/* Started one after the other, each asleep before the next. */
+/* Starts the threads in order, each asleep before the next starts. */
 static void line_up(struct worker *w, void *(*fn)(void *))
 {
 	arrived = places = finished = 0;

@@ -1,6 +1,6 @@
-/* Many senders and receivers: each element arrives once, those of one sender in order at each receiver;
- * deadlines of some microseconds race with the hand-over, and an element whose send timed out does not
- * arrive. */
+/* Many senders and receivers: each element arrives once, and each receiver gets the elements of a
+ * sender in order; deadlines of some microseconds race with the hand-over, and an element whose
+ * send timed out does not arrive. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* A broadcast lets all waiters go, with the mutex held by one at a time, whether it is sent inside or
- * outside. */
+/* A broadcast releases all waiters, each of which holds the mutex alone, whether the broadcast is
+ * sent with or without the mutex. */
 #include "threads.h"
 
 enum { THREADS = 20, ROUNDS = 100 };

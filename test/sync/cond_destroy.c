@@ -1,6 +1,6 @@
-/* A condition variable may be destroyed and its memory reused right after the broadcast that lets its
- * waiters go, timed ones included, though they have not come back yet; with sleepers in it destroy says
- * EBUSY. */
+/* A condition variable may be destroyed and its memory reused right after the broadcast that
+ * releases its waiters, timed waiters included, although they have not returned yet; with sleepers
+ * in it destroy returns EBUSY. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The bounded buffer: producers and consumers over one mutex and two condition variables; each number
- * arrives once. */
+/* The bounded buffer: producers and consumers over a mutex and two condition variables;
+ * each number arrives once. */
 #include "threads.h"
 
 enum { PRODUCERS = 4, CONSUMERS = 5, EACH = 3000, ROOM = 4 };

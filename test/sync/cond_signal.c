@@ -1,4 +1,5 @@
-/* A signal wakes one thread that waited before it; a thread that begins to wait later cannot take it. */
+/* A signal wakes a thread that waited before it; a thread that begins to wait
+ * later cannot take the signal. */
 #include "threads.h"
 
 enum { EARLY = 5 };
@@ -64,7 +65,8 @@ static void body(void)
 		kb_sleep(2 * TEST_MS);
 		CHECK_EQ(read_locked(&woken_early), i);
 	}
-	/* the last signal is for the last early one, though another begins to wait right behind it */
+	/* the last signal is for the last early waiter, although another thread
+	 * begins to wait right behind it */
 	kb_mutex_lock(&mutex);
 	CHECK_EQ(kb_cond_signal(&cond), 0);
 	worker_start(&l, late, NULL);

@@ -1,5 +1,5 @@
-/* A timed wait ends at its deadline, not before, with the mutex held; a recursive mutex keeps its count;
- * a mutex that is not the caller's is refused. */
+/* A timed wait ends at its deadline, not before, with the mutex held; a recursive mutex keeps its
+ * count; a mutex that the caller does not hold is refused. */
 #include <errno.h>
 
 #include "threads.h"

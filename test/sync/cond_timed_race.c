@@ -1,6 +1,6 @@
-/* Signals race with time-outs of some microseconds. While an untimed waiter sleeps that no earlier
- * signal can have been for, a signal lets exactly one thread return 0: none is lost to a waiter that
- * times out. */
+/* Signals race with time-outs of some microseconds. While an untimed waiter sleeps for which no
+ * earlier signal can have been meant, a signal lets exactly one thread return 0: no signal is lost
+ * to a waiter that times out. */
 #include <errno.h>
 
 #include "threads.h"

@@ -1,5 +1,6 @@
-/* Events whose owners are bound to virtual processors are notified from there, from others, and by kernel threads: each
- * message comes once, in order, and its owner stays where it is bound. */
+/* Events whose owners are bound to virtual processors are notified from their own VP, from
+ * different VPs, and by kernel threads: each message comes once, in order, and its owner stays
+ * where it is bound. */
 #include "core/own_tls.h"
 #include "threads.h"
 
@@ -34,7 +35,7 @@ static void *own(void *arg)
 	return NULL;
 }
 
-/* Bound to none, or a kernel thread. */
+/* Notifies from a thread that is bound to no VP, or from a kernel thread. */
 static void *begin_laps(void *unused)
 {
 	for (int lap = 0; lap < LAPS; lap++) {

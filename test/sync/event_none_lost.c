@@ -1,6 +1,6 @@
-/* Many notifiers, one owner that is sometimes asleep, sometimes running, sometimes timing out: after a
- * notification the owner always comes and sees what was done before it; what it is told was sent, and
- * nobody is told twice. */
+/* Many notifiers, and an owner that is sometimes asleep, sometimes running, sometimes timing out:
+ * after a notification the owner always comes and sees all that was done before it; each message
+ * was sent, and none comes twice. */
 #include <errno.h>
 
 #include "threads.h"
@@ -11,8 +11,8 @@ static kb_event_t event;
 static int ready, number, posted[NOTIFIERS], seen[NOTIFIERS];
 static char told[NOTIFIERS][ROUNDS + 1]; /* owner only */
 
-/* Posts 1 .. ROUNDS, waiting now and then until the owner has seen the newest: that fails if a ring was
- * lost. */
+/* Posts 1 .. ROUNDS. Waits at times until the owner has seen the newest message: that fails if a
+ * notification was lost. */
 static void *notify(void *arg)
 {
 	int me = test_add(&number, 1) - 1;

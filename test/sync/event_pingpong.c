@@ -1,5 +1,5 @@
-/* With one notification under way at a time each message arrives exactly, whether the two threads share
- * a processor or not, and whether the waiter sleeps or runs. */
+/* With a single notification under way at a time each message arrives exactly, whether the two
+ * threads share a processor or not, and whether the waiter sleeps or runs. */
 #include "threads.h"
 
 enum { ROUNDS = 20000 };

@@ -1,4 +1,4 @@
-/* A ring of threads hands a number on by events; each adds one. */
+/* A ring of threads hands a number on by events; each thread adds 1. */
 #include "threads.h"
 
 enum { THREADS = 50, LAPS = 400 };

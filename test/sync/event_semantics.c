@@ -1,4 +1,5 @@
-/* One pending notification, the later one replaces the earlier; only the owner waits; deadlines. */
+/* An event has a single pending notification, a later notification replaces an earlier; only the
+ * owner waits; deadlines. */
 #include <errno.h>
 
 #include "threads.h"

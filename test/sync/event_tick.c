@@ -1,5 +1,5 @@
-/* A message, and then the tick, which reads it, come at any instruction of an owner that is about to wait for it: it is
- * told. The owner is stepped to that instruction.
+/* A message, and then the tick, which reads it, come at any instruction of an owner that is about
+ * to wait for the message: the owner gets it. The owner is stepped to that instruction.
  * matrix: vps=2
  * body: thread */
 #define _GNU_SOURCE
@@ -8,21 +8,22 @@
 
 #include "test.h"
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which keeps signals back */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* ThreadSanitizer keeps signals back */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 enum { STEPS = 120, TRAP_FLAG = 0x100, NEVER = 1000000 };
-static const uint64_t A_MESSAGE = 60000000000; /* ns; who waits for longer has lost it */
+/* ns; an owner that waits longer has lost the message */
+static const uint64_t A_MESSAGE = 60000000000;
 
 static kb_event_t event;
 static kb_sem_t ready, taken;
 static int left = NEVER;
-static int sends, sent; /* to do, and done */
+static int sends, sent; /* sends to do, and sends done */
 
-/* The owner is where it was to be: the message comes, then the tick. */
+/* Called when the owner is at its instruction: the message comes, then the tick. */
 static void arrived(void)
 {
 	int n = __atomic_add_fetch(&sends, 1, __ATOMIC_RELEASE);
@@ -47,11 +48,12 @@ static void stepped(int sig, siginfo_t *info, void *context)
 
 static void step(void)
 {
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orl $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orl $0x100, (%%rsp); popfq; "
+			 "lea 128(%%rsp), %%rsp"
 			 ::: "cc", "memory");
 }
 
-/* Bound to another virtual processor. */
+/* Sends the messages, bound to the second virtual processor. */
 static void *sender(void *unused)
 {
 	for (int n = 1; n <= STEPS; n++) {
@@ -70,7 +72,7 @@ static void *owner(void *unused)
 	for (int n = 1; n <= STEPS; n++) {
 		uint64_t v = 0;
 
-		/* a permit of the last round would make it look once more */
+		/* a permit of the last round would make the owner look once more */
 		CHECK_EQ(kb_event_timedwait(&event, &v, kb_now() + 1000), ETIMEDOUT);
 		left = n;
 		step();

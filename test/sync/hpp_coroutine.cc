@@ -1,4 +1,5 @@
-/* task.hpp with C++20: coroutines that await channels, events and time; while they wait their caller goes on. */
+/* task.hpp with C++20: coroutines that await channels, events and time; their caller
+ * goes on while they wait. */
 #include <kochab/kochab.hpp>
 
 #include <string>
@@ -47,7 +48,7 @@ static kochab::coroutine<std::pair<int, int>> at_once()
 	co_return { 1, 2 };
 }
 
-/* Awaits a coroutine that has ended, such that wait, and such that throw. */
+/* Awaits a coroutine that has ended, coroutines that wait, and coroutines that throw. */
 static kochab::coroutine<int> composed(kochab::async_event &e, kochab::channel<std::string> &c)
 {
 	const auto p = co_await at_once();

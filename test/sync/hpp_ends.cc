@@ -1,6 +1,8 @@
-/* kochab.hpp at its edges: the end of a stop callback that is being called, promises that go, deadlines that do not fit,
- * values that a select has not sent, exceptions that must end the program. */
-#pragma GCC diagnostic error "-Wshadow" /* programs that ask for it find nothing in the headers */
+/* kochab.hpp at its edges: the end of a stop callback that is being called, promises that
+ * are destroyed, deadlines that do not fit, values that a select has not sent, exceptions
+ * that must end the program. */
+/* programs that enable this warning get none from the headers */
+#pragma GCC diagnostic error "-Wshadow"
 #pragma GCC diagnostic error "-Wconversion"
 #include <kochab/kochab.hpp>
 
@@ -177,7 +179,7 @@ static void unsent()
 	CHECK(*text.receive() == "x");
 }
 
-/* f ends the program by std::terminate, which says so here. */
+/* Returns whether f ends the program by std::terminate, which reports it here. */
 template <class F> static bool terminates(F f)
 {
 	const pid_t child = fork();

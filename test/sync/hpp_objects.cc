@@ -1,4 +1,5 @@
-/* kochab.hpp: each object does what its namesake of the standard library does, across threads that suspend. */
+/* kochab.hpp: each object behaves as its namesake of the standard library,
+ * across threads that suspend. */
 #include <kochab/kochab.hpp>
 
 #include <string>
@@ -213,7 +214,7 @@ template <class T> static void channels(T (*make)(int), std::size_t capacity)
 	CHECK_EQ(got, ROUNDS);
 	CHECK(!c.send(make(1)));
 	CHECK(!c.receive());
-	kochab::channel<T> left(3); /* what nobody takes is destroyed */
+	kochab::channel<T> left(3); /* elements that no thread takes are destroyed */
 	CHECK(left.try_send(make(1)));
 	CHECK_EQ(left.size(), 1);
 	CHECK(!kochab::channel<T>(0).receive_until(std::chrono::steady_clock::now() + 1ms));
@@ -227,7 +228,8 @@ static void selects()
 	std::optional<std::string> v, w;
 	CHECK(full.try_send(1));
 	CHECK(!kochab::select().receive(a, v).send(full, 2).try_now());
-	CHECK(!kochab::select().receive(a, v).send(full, 2).wait_until(std::chrono::steady_clock::now() + 1ms));
+	CHECK(!kochab::select().receive(a, v).send(full,
+		2).wait_until(std::chrono::steady_clock::now() + 1ms));
 	CHECK_EQ(kochab::select().receive(a, v).send(b, std::string("to b")).wait(), 1);
 	CHECK(!v);
 	kochab::thread t([&] { CHECK(a.send("to a")); });
@@ -250,7 +252,11 @@ int main()
 	conditions();
 	counters();
 	channels<int>([](int i) { return i; }, 0);
-	channels<std::string>([](int i) { return "a string that is longer than what lies in it " + std::to_string(i); }, 5);
+	channels<std::string>(
+		[](int i) {
+			return "a string that is longer than what lies in it " + std::to_string(i);
+		},
+		5);
 	selects();
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* task.hpp: futures, promises, groups of tasks and loops, with exceptions; all is destroyed once. */
+/* task.hpp: futures, promises, groups of tasks and loops, with
+ * exceptions; all is destroyed once. */
 #include <kochab/kochab.hpp>
 
 #include <string>
@@ -107,7 +108,7 @@ static void futures()
 	CHECK(throws([&] { f.wait(); }, ""));
 	auto e = kochab::async([]() -> int { throw std::runtime_error("not made"); });
 	CHECK(throws([&] { e.get(); }, "not made"));
-	for (int i = 0; i < TASKS; i++) /* nobody asks */
+	for (int i = 0; i < TASKS; i++) /* no thread asks for the values */
 		kochab::async([c = counted()] {});
 	CHECK_EQ(counted::alive, 0);
 

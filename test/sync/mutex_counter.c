@@ -1,5 +1,5 @@
-/* A mutex excludes: many threads add to a plain counter, sometimes giving up the processor while they
- * hold it. */
+/* A mutex excludes: many threads add to a plain counter, and sometimes yield the processor while
+ * they hold the mutex. */
 #include "threads.h"
 
 enum { THREADS = 12, ROUNDS = 4000 };

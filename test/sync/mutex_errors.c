@@ -1,4 +1,4 @@
-/* The kinds of mutex and what they refuse. */
+/* The kinds of mutex and their errors. */
 #include <errno.h>
 
 #include "threads.h"

@@ -1,4 +1,5 @@
-/* Who gets the lock last may free the mutex at once: unlock touches nothing of it after letting it go. */
+/* The last holder of the lock may free the mutex at once: unlock touches nothing of the mutex after
+ * it has released the lock. */
 #include <string.h>
 
 #include "threads.h"

@@ -1,6 +1,6 @@
-/* sync/mutex: robust ones of threads that crashed, and others as the option on_crash says; waiters that sleep already,
- * come later, were moved there by a broadcast, or give up.
- * (The option contain; everything in children, which read it.) */
+/* sync/mutex: robust mutexes of threads that crashed, and plain mutexes as the option on_crash
+ * says; waiters sleep already, come later, were moved to the mutex by a broadcast, or give up. (The
+ * option contain; all cases run in children, which read it.) */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <kochab/sync.h>
@@ -54,7 +54,7 @@ static void crash_holding(void)
 	CHECK_EQ(kb_thread_join(thread(crashes_holding, &mutex), NULL), EOWNERDEAD);
 }
 
-/* 1 + what lock said; it repairs. */
+/* Locks, repairs, and returns 1 + the result of lock. */
 static void *wants(void *arg)
 {
 	int e = kb_mutex_lock(arg);
@@ -78,7 +78,7 @@ static void *waits(void *arg)
 	return (void *)(intptr_t)e;
 }
 
-/* Threads that sleep for it when its holder crashes: one is told. */
+/* Threads sleep for the mutex when its holder crashes: a single thread is told. */
 static int left_to(kb_mutex_t *m)
 {
 	kb_thread_t t, w[WAITERS];
@@ -107,7 +107,7 @@ static int left_to(kb_mutex_t *m)
 	return dead;
 }
 
-/* By a broadcast while the holder lives, or when it is lost already. */
+/* Waiters are moved by a broadcast while the holder lives, or when it is lost already. */
 static int left_to_waiters(kb_mutex_t *m)
 {
 	kb_thread_t w[WAITERS];
@@ -118,7 +118,7 @@ static int left_to_waiters(kb_mutex_t *m)
 		w[i] = thread(waits, m);
 	while (waiting < WAITERS)
 		kb_yield();
-	crash_now = 1; /* the next holder comes when the last of them has given the mutex up */
+	crash_now = 1; /* the next holder comes when the last waiter has given the mutex up */
 	CHECK_EQ(kb_thread_join(thread(crashes_holding, m), NULL), EOWNERDEAD);
 	kb_cond_broadcast(&cond);
 	for (int i = 0; i < WAITERS; i++)
@@ -148,7 +148,7 @@ static void robust(void *arg)
 	CHECK_EQ(kb_mutex_lock(&mutex), 0);
 	CHECK_EQ(kb_mutex_unlock(&mutex), 0);
 
-	/* who got EOWNERDEAD crashes, too */
+	/* the thread that got EOWNERDEAD crashes, too */
 	crash_holding();
 	crash_holding();
 	CHECK_EQ(kb_mutex_lock(&mutex), EOWNERDEAD);
@@ -195,7 +195,7 @@ static void not_released_later(void *arg)
 	kb_mutex_lock(&mutex);
 }
 
-/* Everybody locks; now and then one crashes with it. */
+/* All threads lock; at times a thread crashes with the mutex held. */
 static volatile unsigned inside;
 
 static void *locks_until_it_crashes(void *arg)

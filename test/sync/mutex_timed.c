@@ -1,4 +1,5 @@
-/* A timed lock waits until its deadline, not less, and gets the lock if that is released before. */
+/* A timed lock waits until its deadline, not less, and gets the lock if the
+ * holder releases it before. */
 #include <errno.h>
 
 #include "threads.h"

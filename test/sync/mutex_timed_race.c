@@ -1,5 +1,5 @@
-/* Deadlines of some microseconds race with hand-overs: exclusion holds, no lock is lost, no waiter stays
- * behind. */
+/* Deadlines of some microseconds race with hand-overs: exclusion holds, no lock is
+ * lost, no waiter stays behind. */
 #include <errno.h>
 
 #include "threads.h"

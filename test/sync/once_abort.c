@@ -1,4 +1,5 @@
-/* If the one who began gives up (an exception, a cancellation), one of those who wait begins anew. */
+/* If the thread that began gives up (an exception, a cancellation), a
+ * waiting thread begins anew. */
 #include "sync/once.h"
 #include "threads.h"
 

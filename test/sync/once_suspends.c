@@ -1,4 +1,4 @@
-/* The function runs once though it sleeps in the middle; everybody else waits for its end. */
+/* The function runs once although it sleeps in the middle; all further callers wait for its end. */
 #include "threads.h"
 
 enum { THREADS = 16, ROUNDS = 200 };

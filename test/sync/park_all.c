@@ -1,6 +1,7 @@
-/* Barriers that are made of words: the last thread wakes the rest and goes on computing, for nothing, some or many
- * microseconds, so that they are woken where they wait, on virtual processors that poll, and on sleeping ones. Some wait
- * with a deadline that is near. None is lost, none passes twice. */
+/* Barriers that are made of words: the last thread wakes the rest and goes on computing, for zero,
+ * some or many microseconds, so that waiters are woken where they wait, on virtual processors that
+ * poll, and on sleeping ones. Some threads wait with a deadline that is near. No wake-up is lost,
+ * no thread passes twice. */
 #include <errno.h>
 #include <limits.h>
 

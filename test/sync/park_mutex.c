@@ -1,5 +1,5 @@
-/* The textbook futex mutex over the parking lot, with time-outs and sleepers that are moved from word to
- * word. */
+/* The textbook futex mutex over the parking lot, with time-outs and sleepers that are
+ * moved from word to word. */
 #include <errno.h>
 
 #include "sync/park.h"
@@ -7,7 +7,7 @@
 
 enum { THREADS = 8, ROUNDS = 3000 };
 
-static uint32_t word; /* 0 free, 1 locked, 2 locked and somebody may sleep */
+static uint32_t word; /* 0 free, 1 locked, 2 locked and a thread may sleep */
 static uint32_t side; /* never changes */
 static long counter;
 static int stop;
@@ -48,7 +48,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Moves sleepers away and wakes them there: they look at the word again. */
+/* Moves sleepers away and wakes them at the second word: they look at the first word again. */
 static void *move(void *arg)
 {
 	(void)arg;

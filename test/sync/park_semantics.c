@@ -1,4 +1,5 @@
-/* The parking lot means what futex(2) means: compare, time out, bitsets, order, counts, requeueing. */
+/* The parking lot has the meaning of futex(2): compare, time out, bitsets,
+ * order, counts, requeueing. */
 #include <errno.h>
 
 #include "sync/park.h"

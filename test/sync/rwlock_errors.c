@@ -1,4 +1,4 @@
-/* What a readers-writer lock refuses. */
+/* Errors of a readers-writer lock. */
 #include <errno.h>
 
 #include "threads.h"

@@ -1,4 +1,4 @@
-/* Writers are alone, readers share; with timed and plain calls of both kinds racing. */
+/* Writers are alone, readers share; timed and plain calls of both kinds race. */
 #include <errno.h>
 
 #include "threads.h"
@@ -75,7 +75,7 @@ static void *read_too(void *arg)
 	return arg;
 }
 
-/* Others read while main does. Whether the workers above meet is luck. */
+/* Further threads read while main does. Whether the workers above meet is a matter of luck. */
 static void share(void)
 {
 	CHECK_EQ(kb_rwlock_rdlock(&lock), 0);

@@ -1,6 +1,6 @@
-/* sync/rwlock, sync/lost: what threads that crashed held. Places of readers are given back, a writer's as the option
- * on_crash says; waiters sleep already, come later, try, or give up.
- * (The option contain; everything in children, which read it.) */
+/* sync/rwlock, sync/lost: locks of threads that crashed. Places of readers are given back, a
+ * writer's as the option on_crash says; waiters sleep already, come later, try, or give up. (The
+ * option contain; all cases run in children, which read it.) */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <kochab/sync.h>
@@ -70,7 +70,7 @@ static void is_free(kb_rwlock_t *l)
 	CHECK_EQ(kb_rwlock_destroy(l), 0);
 }
 
-/* Threads that sleep for it when who holds it crashes. */
+/* Threads sleep for the lock when its holder crashes. */
 static void left_to_waiters(void *(*holds)(void *), int kind)
 {
 	kb_thread_t t, w[WAITERS];
@@ -93,7 +93,7 @@ static void left_to_waiters(void *(*holds)(void *), int kind)
 	is_free(&lock);
 }
 
-/* Nobody waits when it crashes. */
+/* No thread waits when the holder crashes. */
 static void left_alone(void *(*holds)(void *), int (*lock_it)(kb_rwlock_t *))
 {
 	crash_now = 1;
@@ -144,7 +144,8 @@ static void not_released_later(void *arg)
 	left_alone(writes_to_it, kb_rwlock_rdlock);
 }
 
-/* A thread that ends with a read lock has it for ever: the next one with its descriptor is another. */
+/* A thread that ends with a read lock has it for ever: the next thread with its descriptor is a
+ * different thread. */
 static void *ends_reading(void *arg)
 {
 	CHECK_EQ(kb_rwlock_rdlock(arg), 0);
@@ -171,7 +172,7 @@ static void not_its_own(void *arg)
 	is_free(&lock);
 }
 
-/* Everybody locks; now and then one crashes with it. */
+/* All threads lock; at times a thread crashes with the lock held. */
 static volatile unsigned inside;
 
 static void *locks_until_it_crashes(void *arg)

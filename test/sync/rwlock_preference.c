@@ -26,7 +26,7 @@ static void *read_it(void *arg)
 	return NULL;
 }
 
-/* A reader inside, a writer and then a reader outside. */
+/* A reader is inside, a writer and then a reader wait outside. */
 static void begin(int kind, int ms, struct worker *w, int *result)
 {
 	CHECK_EQ(kb_rwlock_init(&lock, (enum kb_rwlock_kind)kind), 0);
@@ -70,7 +70,7 @@ static void body(void)
 	CHECK_EQ(result, 0);
 
 	begin(KB_RWLOCK_PREFER_WRITER, 60, w, &result);
-	/* the first reader is still inside: only the writer's leaving lets this one in */
+	/* the first reader is still inside: only the leaving of the writer lets the second reader in */
 	test_reach(&got, 1);
 	CHECK_EQ(kb_rwlock_unlock(&lock), 0);
 	end(w);

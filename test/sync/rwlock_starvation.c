@@ -1,5 +1,5 @@
-/* Writers that take the lock again at once cannot keep a reader or a writer out for long, of either preference;
- * nor can readers a writer where writers are preferred. */
+/* Writers that take the lock again at once cannot keep a reader or a writer out for long, with
+ * either preference; nor can readers keep a writer out where writers are preferred. */
 #include "threads.h"
 
 enum { HOGS = 2, TURNS = 15 };

@@ -1,4 +1,5 @@
-/* What select refuses; a deadline of 0 does not wait; a closed channel is ready with EPIPE; many cases. */
+/* Errors of select; a deadline of 0 does not wait; a closed channel is
+ * ready with EPIPE; many cases. */
 #include <errno.h>
 
 #include "threads.h"

@@ -1,4 +1,5 @@
-/* Select over an event and a channel: both get through, an event that was not chosen stays pending. */
+/* Select over an event and a channel: both get through, and an event that was
+ * not chosen stays pending. */
 #include <errno.h>
 
 #include "threads.h"

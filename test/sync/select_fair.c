@@ -1,4 +1,4 @@
-/* Among cases that are all ready each is chosen now and then. */
+/* Among cases that are all ready each case is chosen at times. */
 #include "threads.h"
 
 enum { CASES = 5, ROUNDS = 5000 };

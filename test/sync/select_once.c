@@ -1,5 +1,6 @@
-/* Threads that select over the same channels, to send and to receive at once, with and without buffers: each
- * element arrives once, exactly one case of a select goes on, and a time-out takes nothing along. */
+/* Threads select over the same channels, to send and to receive at once, with and without
+ * buffers: each element arrives once, exactly one case of a select goes on, and a
+ * time-out takes no element along. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ static kb_chan_t *ch[CHANNELS];
 static int numbers, received;
 static char arrived[TOTAL];
 
-/* Sends its own EACH elements on any channel while it receives others' from any, until all have arrived. */
+/* Sends its own EACH elements on any channel while it receives foreign elements from
+ * any, until all have arrived. */
 static void *mix(void *arg)
 {
 	int base = (test_add(&numbers, 1) - 1) * EACH, sent = 0, out = 0, in[CHANNELS];

@@ -1,4 +1,4 @@
-/* The thread that a post lets go may destroy the semaphore and reuse its memory at once. */
+/* The thread that a post releases may destroy the semaphore and reuse its memory at once. */
 #include <string.h>
 
 #include "threads.h"

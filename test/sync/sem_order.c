@@ -1,5 +1,5 @@
-/* Waiters are served first come, first served, and a token on its way to a waiter cannot be taken by
- * another. */
+/* Waiters are served first come, first served, and no thread can take a
+ * token on its way to a waiter. */
 #include <errno.h>
 
 #include "threads.h"

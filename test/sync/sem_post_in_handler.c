@@ -1,5 +1,5 @@
-/* Posts from signal handlers that interrupt anything, the library at work on the same semaphore included: no
- * deadlock, no token lost or made up.
+/* Posts from signal handlers that interrupt any code, the library at work on the same semaphore
+ * included: no deadlock, no token lost or made up.
  * body: thread */
 #include <errno.h>
 #include <signal.h>
@@ -27,11 +27,11 @@ static void handler(int sig)
 	errno = e;
 }
 
-#ifndef sigev_notify_thread_id /* glibc has no name for it */
+#ifndef sigev_notify_thread_id /* glibc has no name for the field */
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* Signals to one kernel thread, at moments of the clock's choosing. */
+/* Sends signals to a kernel thread, at moments that the clock chooses. */
 static timer_t pester(void)
 {
 	struct sigevent ev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
@@ -44,7 +44,8 @@ static timer_t pester(void)
 	return t;
 }
 
-/* A kernel thread made by a virtual processor's may have inherited that one's blocked signals. */
+/* Unblocks signals: a kernel thread made by a virtual processor's may have
+ * inherited its blocked signals. */
 static void become_victim(void)
 {
 	sigset_t set;
@@ -70,14 +71,14 @@ static void *work(void *arg)
 		if (r / 64 % 8 == 0)
 			kb_yield();
 		if (kb_sem_value(&sem) > 0)
-			test_add(&kept, 1); /* the handlers' tokens end here: there are waiters again */
+			test_add(&kept, 1); /* the handlers' tokens end here: so there are waiters again */
 		else
 			CHECK_EQ(kb_sem_post(&sem), 0);
 	}
 	return NULL;
 }
 
-/* A thread that only handlers wake. */
+/* Waits in a thread that only handlers wake. */
 static void *sleep_on(void *arg)
 {
 	(void)arg;
@@ -86,7 +87,7 @@ static void *sleep_on(void *arg)
 	return NULL;
 }
 
-/* The victim is the first virtual processor's kernel thread, or one of the foreign workers. */
+/* The victim is the first virtual processor's kernel thread, or a foreign worker. */
 static void run_workers(void)
 {
 	struct worker w[THREADS];

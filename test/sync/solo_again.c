@@ -1,5 +1,6 @@
-/* Virtual processors fall asleep and wake up all the time, so that now one is alone, which uses mutexes and condition
- * variables without atomic operations, and now several are awake: they exclude each other all the same.
+/* Virtual processors fall asleep and wake up all the time. At times a VP is alone, and uses mutexes
+ * and condition variables without atomic operations; at times several VPs are awake. Threads
+ * exclude each other all the same.
  * matrix: vps=1,2,4 sched=rotator,steal */
 #include <kochab/kochab.h>
 #include <stdlib.h>
@@ -59,13 +60,13 @@ int main(void)
 	kb_thread_t t[THREADS], watcher;
 	kb_attr_t a;
 
-	test_seed(); /* before several threads ask for it */
+	test_seed(); /* before several threads ask for the seed */
 	setenv("KOCHAB_SPIN_US", "1", 1);
 	CHECK_EQ(kb_init(), 0);
 	kb_attr_init(&a);
 	CHECK_EQ(kb_thread_create(&watcher, NULL, see, NULL), 0);
 	for (unsigned i = 0; i < THREADS; i++) {
-		/* some stay where they are, so that all virtual processors have something to do */
+		/* some threads stay where they are, so that all virtual processors have work */
 		kb_attr_setvp(&a, i % 2 ? (int)(i / 2 % kb_vp_count()) : -1);
 		CHECK_EQ(kb_thread_create(&t[i], &a, work, (void *)(uintptr_t)i), 0);
 	}

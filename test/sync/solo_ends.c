@@ -1,6 +1,7 @@
-/* With one virtual processor threads use mutexes and condition variables without atomic operations, until a kernel
- * thread that Kochab did not create comes: from then on both exclude each other. That happens once in a process, so
- * the test is many processes; each time the other comes a little later. */
+/* With a single virtual processor threads use mutexes and condition variables without atomic
+ * operations, until a kernel thread that Kochab did not create comes: from then on both exclude
+ * each other. That happens once in a process, so the test is many processes; each time the foreign
+ * thread comes a little later. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ static void *work(void *arg)
 	return arg;
 }
 
-/* Waits until the foreign thread says so, and is woken now and then. */
+/* Waits until the foreign thread has come; is woken at times. */
 static void *wait_for_it(void *arg)
 {
 	CHECK_EQ(kb_mutex_lock(&mutex), 0);

@@ -1,6 +1,7 @@
 /* matrix: vps=1 sched=rotator
- * A program on one virtual processor that forbids itself membarrier after the start: threads of the kernel may come and
- * use its mutexes all the same. And one that forks: the child's only kernel thread may be joined by others.
+ * A program on a single virtual processor forbids itself membarrier after the start: kernel threads
+ * may come and use its mutexes all the same. A second program forks: further kernel threads may
+ * join the child's only kernel thread.
  * body: thread */
 #include <kochab/kochab.h>
 #include <linux/filter.h>
@@ -57,7 +58,8 @@ static void forbid_membarrier(void)
 	};
 	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+			prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		SKIP("no seccomp here");
 }
 
@@ -79,7 +81,7 @@ int main(void)
 {
 	CHECK_EQ(kb_init(), 0);
 	adds(NULL);
-#ifndef __SANITIZE_THREAD__ /* knows no threads after a fork */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer knows no threads after a fork */
 	in_child();
 #else
 	(void)in_child;

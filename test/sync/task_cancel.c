@@ -1,5 +1,6 @@
-/* Errors of tasks: the first is kept, tasks that have not begun do not run, and afterwards the group is as new. Cancelling
- * does the same with ECANCELED; a task that runs sees it. */
+/* Errors of tasks: the first error is kept, tasks that have not begun do not run, and
+ * afterwards the group is as new. Cancelling has the same effect with ECANCELED; a running
+ * task sees the cancellation. */
 #include <errno.h>
 #include <kochab/task.h>
 
@@ -67,14 +68,14 @@ static void cancelled(void)
 {
 	kb_thread_t t;
 
-	/* none has begun */
+	/* no task has begun */
 	test_put(&n_run, 0);
 	kb_group_cancel(&group);
 	for (int i = 0; i < TASKS; i++)
 		CHECK_EQ(kb_group_run(&group, count, NULL), 0);
 	CHECK_EQ(kb_group_wait(&group), ECANCELED);
 	CHECK_EQ(test_get(&n_run), 0);
-	/* one has */
+	/* a task has begun */
 	CHECK_EQ(kb_thread_create(&t, NULL, cancel, NULL), 0);
 	CHECK_EQ(kb_group_run(&group, linger, NULL), 0);
 	CHECK_EQ(kb_group_wait(&group), ECANCELED);

@@ -1,5 +1,5 @@
-/* Futures: the value comes once and is seen by all waiters, however they wait, and whether a task computes it or
- * somebody gives it; the last waiter frees it at once. */
+/* Futures: the value comes once and all waiters see it, however they wait, and whether a task
+ * computes the value or a thread sets it; the last waiter frees the future at once. */
 #include <errno.h>
 #include <kochab/task.h>
 

@@ -1,6 +1,7 @@
-/* Groups of tasks: each task runs once and has ended when the wait returns; groups in groups in groups; more tasks
- * than a list holds; tasks that make tasks in a group of another thread; a group is used again; another thread may
- * not wait for it. By lightweight threads and by kernel threads that Kochab did not create. */
+/* Groups of tasks: each task runs once and has ended when the wait returns; groups in groups in
+ * groups; more tasks than a list holds; tasks that make tasks in a group of another thread; a group
+ * is used again; another thread may not wait for it. Run by lightweight threads and by kernel
+ * threads that Kochab did not create. */
 #include <errno.h>
 #include <kochab/task.h>
 
@@ -109,7 +110,7 @@ static void *own(void *arg)
 		CHECK_EQ(kb_group_wait(&g), 0);
 		CHECK_EQ(test_get(&n), i);
 		if (i % 8 == 7)
-			kb_sleep(TEST_MS); /* the servers park */
+			kb_sleep(TEST_MS); /* so that the servers park */
 	}
 	flat();
 	return NULL;

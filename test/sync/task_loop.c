@@ -1,5 +1,6 @@
-/* Loops: each index is in a single piece, pieces are no larger than the grain, an error stops the rest and is returned.
- * Reductions: in order, and to the last bit the same as when a single thread halves the range by itself. */
+/* Loops: each index is in a single piece, pieces are no larger than the grain, an error stops the
+ * rest and is returned. Reductions: in order, and equal to the last bit to the result of a single
+ * thread that halves the range by itself. */
 #include <errno.h>
 #include <kochab/task.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static double halves(size_t from, size_t to, size_t grain)
 	return s;
 }
 
-/* Strings: joining them in another order gives another string. */
+/* Strings: joining them in a different order gives a different string. */
 struct text {
 	char s[LETTERS + 1];
 };

@@ -1,5 +1,6 @@
-/* Stacks of task servers: 256 KiB, or what the option stack_size says if that is more. A task that needs less than that
- * runs; the message about an overflow names the option. Functions that are NULL are refused. */
+/* Stacks of task servers: 256 KiB, or the option stack_size if that is more. A task that
+ * needs less than that runs; the message about an overflow names the option. Functions
+ * that are NULL are refused. */
 /* matrix: vps=1,2 */
 #include <errno.h>
 #include <kochab/task.h>
@@ -9,7 +10,7 @@
 
 enum { NEEDS = 1 << 20, DEEP = 64 << 20, PAGE = 4096, NAP = 1000000 };
 
-/* A page a call, so that no guard is stepped over. */
+/* Touches a page in each call, so that no call steps over the guard. */
 static __attribute__((noinline)) long use_stack(size_t bytes)
 {
 	volatile char page[PAGE];
@@ -28,7 +29,7 @@ static void *uses(void *bytes)
 	return use(bytes) ? NULL : bytes;
 }
 
-/* The caller sleeps before it looks at the task, so a server runs it. */
+/* The caller sleeps before it checks the task, so a server runs the task. */
 static void by_server(void *bytes)
 {
 	kb_future_t f = KB_FUTURE_INIT;

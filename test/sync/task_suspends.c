@@ -1,6 +1,6 @@
-/* Tasks that suspend delay no tasks: many more than virtual processors wait for semaphores that later tasks post, in
- * whatever order these are begun; on a channel; asleep. And a thread that waits for a group while it holds a mutex
- * runs no task of another group that wants the mutex. */
+/* Tasks that suspend delay no tasks: many more tasks than virtual processors wait for semaphores
+ * that later tasks post, in whatever order they are begun; on a channel; asleep. And a thread that
+ * waits for a group while it holds a mutex runs no task of another group that wants the mutex. */
 #include <kochab/task.h>
 
 #include "threads.h"
@@ -106,7 +106,8 @@ static int add(void *arg)
 	return 0;
 }
 
-/* Holds the mutex while it waits for its group: no other thread is inside meanwhile, and nobody is stuck. */
+/* Holds the mutex while it waits for its group: no other thread is inside
+ * meanwhile, and no thread is stuck. */
 static int hold(void *arg)
 {
 	kb_group_t g;
@@ -135,8 +136,8 @@ static void holders(void)
 	CHECK_EQ(test_get(&sum), HOLDERS * 4);
 }
 
-/* A thread that computes on with tasks left in its list, until they have been run by another virtual processor or,
- * with a single VP, in its own waits. */
+/* A thread goes on computing with tasks left in its list, until another virtual processor has run
+ * them or, with a single VP, the thread itself in its own waits. */
 static int flag(void *arg)
 {
 	test_put(arg, 1);

@@ -1,5 +1,6 @@
-/* threads.h - the same test with lightweight threads and with kernel threads that Kochab did not create.
- * A test's body starts workers; test_both runs it twice, and main takes part as a lightweight thread. */
+/* threads.h - the same test with lightweight threads and with kernel threads that Kochab did not
+ * create. A test's body starts workers; test_both runs it twice, and main takes part as a
+ * lightweight thread. */
 #ifndef KB_TEST_THREADS_H
 #define KB_TEST_THREADS_H
 
@@ -10,7 +11,8 @@
 
 enum { TEST_MS = 1000000 };
 
-static int test_foreign; /* the workers: lightweight, kernel threads, or (test_each) one and the other in turn */
+/* the workers: lightweight, kernel threads, or (test_each) both kinds in turn */
+static int test_foreign;
 
 struct worker {
 	int foreign;
@@ -18,7 +20,8 @@ struct worker {
 	pthread_t pt;
 	void *(*fn)(void *);
 	void *arg;
-	kb_sem_t ended; /* so that main's virtual processor serves others until pthread_join is short */
+	/* so that main's virtual processor serves further threads until pthread_join is short */
+	kb_sem_t ended;
 };
 
 static inline void *worker_body(void *arg)
@@ -54,7 +57,7 @@ static inline void worker_join(struct worker *w)
 	CHECK_EQ(kb_thread_join(w->kb, NULL), 0);
 }
 
-/* n workers with the same argument, started and joined. */
+/* Starts and joins n workers with the same argument. */
 static inline void workers_run(int n, void *(*fn)(void *), void *arg)
 {
 	struct worker *w = calloc((size_t)n, sizeof *w);
@@ -79,18 +82,25 @@ static inline void test_both(void (*body)(void))
 	test_ways(2, body);
 }
 
-/* Both, and both together. */
+/* Runs the body in both ways, and with both kinds together. */
 static inline void test_each(void (*body)(void))
 {
 	test_ways(3, body);
 }
 
-/* A number in a word that other threads watch. */
+/* Reads and writes a number in a word that further threads watch. */
 static inline int test_get(int *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-static inline void test_put(int *word, int value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
-static inline int test_add(int *word, int value) { return __atomic_add_fetch(word, value, __ATOMIC_ACQ_REL); }
+static inline void test_put(int *word, int value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
 
-/* Waits, sleeping, until the word is at least `value`; fails after 20 s. */
+static inline int test_add(int *word, int value)
+{
+	return __atomic_add_fetch(word, value, __ATOMIC_ACQ_REL);
+}
+
+/* Sleeps until the word is at least `value`; fails after 20 s. */
 static inline void test_reach(int *word, int value)
 {
 	uint64_t end = test_now_ns() + 20000ull * TEST_MS;
@@ -101,12 +111,13 @@ static inline void test_reach(int *word, int value)
 	}
 }
 
-/* A random generator of the calling worker. */
+/* Returns a random generator for the calling worker. */
 static inline uint64_t test_stream(void)
 {
 	static int n;
 
-	return test_seed() * 0x9E3779B97F4A7C15ull + (uint64_t)test_add(&n, 1) * 0xD1B54A32D192ED03ull + 1;
+	return test_seed() * 0x9E3779B97F4A7C15ull +
+		(uint64_t)test_add(&n, 1) * 0xD1B54A32D192ED03ull + 1;
 }
 
 #endif
