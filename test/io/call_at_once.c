@@ -1,5 +1,5 @@
-/* kb_io_recv: what is there already is received without giving the processor away, also by a thread that has had a
- * conversation before.
+/* kb_io_recv: data that are there already are received without yielding the processor, also by a
+ * thread that has had a conversation before.
  * matrix: vps=1 sched=rotator,steal
  * body: thread: on two virtual processors the thread that counts runs at the same time */
 #include <kochab/io.h>

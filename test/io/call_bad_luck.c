@@ -1,5 +1,5 @@
-/* kb_io_*: a disk that fails, and io_uring forbidden, as `kochab doctor` tells it: EIO reaches who reads, by position, by
- * vector and in a stream, with io_uring and without.
+/* kb_io_*: a disk that fails, and io_uring forbidden, as `kochab doctor` reports it: EIO reaches
+ * the reader, by position, by vector and in a stream, with io_uring and without.
  * matrix: vps=1,2 sched=rotator */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 enum { THREADS = 8 };
 
-/* Memory where nothing is mapped reads as a bad sector does. */
+/* Memory where nothing is mapped reads like a bad sector. */
 static void *reads_bad_sector(void *unused)
 {
 	char c[2];
@@ -42,7 +42,7 @@ static void bad_sectors(void *unused)
 		CHECK_EQ(kb_thread_join(t[i], NULL), 0);
 }
 
-/* As in many containers. */
+/* Forbids io_uring, as in many containers. */
 static void asks_the_doctor(void *doctor)
 {
 	if (!forbid_uring()) {

@@ -1,6 +1,7 @@
-/* kb_io_buffers: threads read and write a file through buffers that the kernel knows, at any place in them, beside others
- * whose bytes lie in none or half in one, with O_DIRECT where the file system has it; what is written is read. Buffers
- * are taken away while they are in use, and made known again. What is wrong is said. Without io_uring all but
+/* kb_io_buffers: threads read and write a file through buffers that the kernel knows, at any
+ * place in them, beside threads whose bytes lie in no buffer or half in a buffer, with O_DIRECT
+ * where the file system has it; the bytes read are the bytes written. Buffers are taken away
+ * while they are in use, and made known again. Errors are reported. Without io_uring all but
  * kb_io_buffers itself goes on.
  * matrix: vps=1,2 sched=rotator,steal */
 #include <errno.h>
@@ -14,10 +15,17 @@
 #include "core/child.h"
 #include "test.h"
 
-enum { THREADS = 8, PAGE = 4096, PAGES = 64, ROUNDS = 60, ROOM = 4 /* pages of a thread's buffer */ };
+enum {
+	THREADS = 8,
+	PAGE = 4096,
+	PAGES = 64,
+	ROUNDS = 60,
+	ROOM = 4 /* pages of a thread's buffer */
+};
 
 static int file;
-static char *memory; /* a buffer of each thread; the last two together are known as one */
+/* a buffer for each thread; the last two together are made known as a single buffer */
+static char *memory;
 static bool changes;
 
 static char *buffer_of(int i) { return memory + (size_t)i * ROOM * PAGE; }
@@ -27,7 +35,8 @@ static int make_known(void)
 	struct iovec v[THREADS];
 	int n = 0;
 
-	for (int i = 2; i < THREADS - 2; i++) /* the first two threads' are not */
+	/* the buffers of the first two threads are not made known */
+	for (int i = 2; i < THREADS - 2; i++)
 		v[n++] = (struct iovec){ buffer_of(i), ROOM * PAGE };
 	v[n++] = (struct iovec){ buffer_of(THREADS - 2), 2 * ROOM * PAGE };
 	return kb_io_buffers(v, (unsigned)n);
@@ -40,7 +49,7 @@ static void open_file(int flags)
 
 	CHECK(fd >= 0);
 	file = kb_io_open(name, O_RDWR | O_CLOEXEC | flags, 0, KB_FOREVER);
-	if (file < 0) /* not on this file system */
+	if (file < 0) /* O_DIRECT is not possible on this file system */
 		file = kb_io_open(name, O_RDWR | O_CLOEXEC, 0, KB_FOREVER);
 	CHECK(file >= 0);
 	CHECK_EQ(unlink(name), 0);
@@ -68,8 +77,10 @@ static void *works(void *arg)
 	uint64_t rand = test_seed() + (uint64_t)me;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		unsigned own = (unsigned)(test_rand(&rand) % (PAGES / THREADS)), page = own * THREADS + (unsigned)me;
-		/* thread 2's last page and thread 3's first are in two buffers: that is none */
+		unsigned own = (unsigned)(test_rand(&rand) % (PAGES / THREADS)),
+			page = own * THREADS + (unsigned)me;
+		/* thread 2's last page and thread 3's first page are in two buffers:
+		 * that counts as no buffer */
 		char *p = buffer_of(me) + (me == 2 && i % 4 == 3 ? ROOM * PAGE - PAGE : (i % ROOM) * PAGE);
 		off_t at = (off_t)page * PAGE;
 

@@ -1,5 +1,6 @@
-/* kb_io_*: regular files and FIFOs, through io_uring, by body hand-off, where io_uring is forbidden, and from a kernel
- * thread that is no VP: what is written is read, in parts and at once, by many threads; opening a FIFO stops nobody else.
+/* kb_io_*: regular files and FIFOs, through io_uring, by hand-off of the worker, where io_uring is
+ * forbidden, and from a kernel thread that is no VP: the bytes read are the bytes written, in parts
+ * and at once, by many threads; opening a FIFO stops no other thread.
  * matrix: sched=rotator */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +34,11 @@ static void by_position(int fd, const char *b, char *r)
 	struct iovec v[2] = { { r, 100 }, { r + 100, 200 } };
 
 	CHECK_EQ(kb_io_fdatasync(fd, KB_FOREVER), 0);
-	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* so that it must come from the disk */
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* so that the data must come from the disk */
 	for (unsigned at = 0; at < SIZE; at += BLOCK) {
 		unsigned n = SIZE - at < BLOCK ? SIZE - at : BLOCK;
 
-		CHECK_EQ(kb_io_pread(fd, r, BLOCK, at, KB_FOREVER), n); /* the last one ends early */
+		CHECK_EQ(kb_io_pread(fd, r, BLOCK, at, KB_FOREVER), n); /* the last transfer ends early */
 		CHECK_EQ(memcmp(r, b + at, n), 0);
 	}
 	CHECK_EQ(kb_io_preadv(fd, v, 2, 5000, KB_FOREVER), 300);
@@ -95,7 +96,7 @@ static void fifo(void)
 	name_of(name, 1000);
 	CHECK_EQ(mkfifo(name, 0600), 0);
 	CHECK_EQ(kb_thread_create(&t, NULL, opens, name), 0);
-	kb_sleep(3000000); /* it waits, and we go on */
+	kb_sleep(3000000); /* the opener waits, and this thread goes on */
 	w = kb_io_open(name, O_WRONLY, 0, KB_FOREVER);
 	CHECK(w >= 0);
 	CHECK_EQ(kb_thread_join(t, &fd), 0);
@@ -125,11 +126,11 @@ static void run(void *arg)
 	CHECK_EQ(pthread_join(k, NULL), 0);
 }
 
-/* io_uring is forbidden, as in many containers. */
+/* Runs with io_uring forbidden, as in many containers. */
 static void run_forbidden(void *arg)
 {
 	if (!forbid_uring())
-		exit(0); /* not to be had here */
+		exit(0); /* filters are not possible here */
 	run(arg);
 }
 

@@ -1,5 +1,5 @@
-/* kb_io_*: sockets and pipes in blocking and non-blocking mode, through connect and accept, with deadlines, cancelling,
- * closing and peers that go away. */
+/* kb_io_*: sockets and pipes in blocking and non-blocking mode, through connect and accept, with
+ * deadlines, cancelling, closing and peers that go away. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,8 @@ static int listening(void)
 	int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | mode, 0);
 	socklen_t n = sizeof address;
 
-	address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	address =
+		(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	CHECK_EQ(bind(s, (struct sockaddr *)&address, sizeof address), 0);
 	CHECK_EQ(getsockname(s, (struct sockaddr *)&address, &n), 0);
 	CHECK_EQ(listen(s, 64), 0);
@@ -86,12 +87,13 @@ static void server(void)
 	{
 		int c = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | mode, 0);
 
-		CHECK_EQ(kb_io_connect(c, (struct sockaddr *)&address, sizeof address, KB_FOREVER), -ECONNREFUSED);
+		CHECK_EQ(kb_io_connect(c, (struct sockaddr *)&address, sizeof address, KB_FOREVER),
+			-ECONNREFUSED);
 		CHECK_EQ(kb_io_close(c), 0);
 	}
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 struct reader {
 	int fd;
@@ -150,7 +152,7 @@ static void ends(void)
 	CHECK_EQ(kb_io_close(p[0]), -EBADF);
 	CHECK_EQ(kb_io_send(p[1], &r, 1, 0, KB_FOREVER), -EPIPE);
 	CHECK_EQ(kb_io_close(p[1]), 0);
-	/* the kernel tells the end of datagrams only who waits in it */
+	/* the kernel reports the end of datagrams only to a thread that waits in it */
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | mode, 0, p), 0);
 	t = start(&r, p[0], KB_FOREVER);
 	CHECK_EQ(shutdown(p[0], SHUT_RD), 0);
@@ -172,7 +174,8 @@ static void ends(void)
 	}
 }
 
-/* No descriptor is left for accept: it says so at once, and goes on when there is one. */
+/* No descriptor is left for accept: it reports that at once, and goes on
+ * when there is a descriptor. */
 static void no_descriptor(void)
 {
 	struct rlimit old, low;
@@ -192,7 +195,7 @@ static void no_descriptor(void)
 	kb_io_close(a), kb_io_close(c), kb_io_close(s);
 }
 
-/* ---- large transfers, messages, poll, odd descriptors ------------------------------------------- */
+/* ---- large transfers, messages, poll, odd descriptors ---------------------------------------- */
 
 static void *drains(void *arg)
 {
@@ -230,7 +233,7 @@ static void large(bool through_pipe)
 	CHECK_EQ(kb_io_close(p[1]), 0);
 	CHECK_EQ(kb_thread_join(t, &got), 0);
 	CHECK_EQ((size_t)got, LONG);
-	/* nobody reads: a part goes, then the deadline */
+	/* no thread reads: a part goes, then the deadline passes */
 	CHECK_EQ(kb_io_close(p[0]), 0);
 	pair(p);
 	CHECK(kb_io_write(p[1], b, LONG, kb_now() + 2000000) > 0);

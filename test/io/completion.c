@@ -1,5 +1,5 @@
-/* kb_io_poll_source: memory words that a kernel thread writes, as a device would, polled by the agents: each thread
- * gets its completion, once, in time; while nobody waits nobody polls. */
+/* kb_io_poll_source: memory words that a kernel thread writes, like a device, polled by the agents:
+ * each thread gets its completion, once, in time; while no thread waits no VP polls. */
 #include <errno.h>
 #include <kochab/io.h>
 #include <pthread.h>
@@ -39,7 +39,8 @@ static void *device(void *arg)
 		struct timespec us = { 0, 20000 };
 
 		for (unsigned i = 0; i < WAITERS; i++)
-			__atomic_store_n(&slot[i].answered, __atomic_load_n(&slot[i].asked, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+			__atomic_store_n(&slot[i].answered, __atomic_load_n(&slot[i].asked, __ATOMIC_ACQUIRE),
+				__ATOMIC_RELEASE);
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &us, NULL);
 	}
 	return arg;
@@ -116,7 +117,8 @@ int main(void)
 	kb_sleep(1000000);
 	before = __atomic_load_n(&looks, __ATOMIC_RELAXED);
 	kb_sleep(5000000);
-	/* but those that were about to when the last one was answered; polling would be hundreds */
+	/* except polls that were about to begin when the last request was answered; continued polling
+	 * would be hundreds */
 	CHECK(__atomic_load_n(&looks, __ATOMIC_RELAXED) <= before + 4);
 	CHECK_EQ(kb_io_poll_source_end(poll_slots, slot), 0);
 	CHECK_EQ(kb_io_poll_source_end(poll_slots, slot), ENOENT);

@@ -1,6 +1,7 @@
-/* kb_io_*: calls on files that last, as if a disk did not answer, where there is no io_uring that waits for it: writes with
- * O_DSYNC or O_SYNC, all transfers with O_DIRECT, fsync and its kin, close of a deleted file. While a thread is in such a
- * call another thread of the same virtual processor goes on.
+/* kb_io_*: calls on files that last, as if a disk did not answer, where no io_uring can wait
+ * for them: writes with O_DSYNC or O_SYNC, all transfers with O_DIRECT, fsync and its kin,
+ * close of a deleted file. While a thread is in such a call another thread of the same
+ * virtual processor goes on.
  * matrix: vps=1 sched=rotator,steal */
 #include "core/held.h"
 
@@ -28,16 +29,20 @@ static const struct row {
 	long result;
 	int flags;
 } rows[] = {
-	{ "kb_io_write, O_DSYNC", i_write, BLOCK, O_DSYNC },	 { "kb_io_write, O_DIRECT", i_write, BLOCK, O_DIRECT },
-	{ "kb_io_pwrite, O_SYNC", i_pwrite, BLOCK, O_SYNC },	 { "kb_io_pwrite, O_DIRECT", i_pwrite, BLOCK, O_DIRECT },
-	{ "kb_io_read, O_DIRECT", i_read, BLOCK, O_DIRECT },	 { "kb_io_pread, O_DIRECT", i_pread, BLOCK, O_DIRECT },
-	{ "kb_io_fsync", i_fsync, 0, 0 },			 { "kb_io_fdatasync", i_fdatasync, 0, 0 },
+	{ "kb_io_write, O_DSYNC", i_write, BLOCK, O_DSYNC },
+	{ "kb_io_write, O_DIRECT", i_write, BLOCK, O_DIRECT },
+	{ "kb_io_pwrite, O_SYNC", i_pwrite, BLOCK, O_SYNC },
+	{ "kb_io_pwrite, O_DIRECT", i_pwrite, BLOCK, O_DIRECT },
+	{ "kb_io_read, O_DIRECT", i_read, BLOCK, O_DIRECT },
+	{ "kb_io_pread, O_DIRECT", i_pread, BLOCK, O_DIRECT },
+	{ "kb_io_fsync", i_fsync, 0, 0 },
+	{ "kb_io_fdatasync", i_fdatasync, 0, 0 },
 	{ "kb_io_close", i_close, 0, 0 },
 };
 
 static const int calls[] = {
-	SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read, SYS_readv, SYS_pread64, SYS_preadv,
-	SYS_preadv2, SYS_fsync, SYS_fdatasync, SYS_close,
+	SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read, SYS_readv,
+		SYS_pread64, SYS_preadv, SYS_preadv2, SYS_fsync, SYS_fdatasync, SYS_close,
 };
 
 static void *calls_it(void *arg)
@@ -48,7 +53,7 @@ static void *calls_it(void *arg)
 	return NULL;
 }
 
-/* False: the file system has no such files. */
+/* Prepares the file. False: the file system has no such files. */
 static bool prepare(const struct row *r)
 {
 	int first = open(name, O_RDWR | O_CREAT, 0600);
@@ -73,7 +78,8 @@ static bool try_row(const struct row *r)
 	}
 	held_begin((uint64_t)fd);
 	CHECK_EQ(kb_thread_create(&t, NULL, calls_it, (void *)(uintptr_t)r), 0);
-	while (!HELD_GET(count) && !HELD_GET(late) && test_now_ns() - since < HELD_PATIENCE_MS * 1000000ull)
+	while (!HELD_GET(count) && !HELD_GET(late) &&
+			test_now_ns() - since < HELD_PATIENCE_MS * 1000000ull)
 		kb_sleep(200000);
 	in_time = HELD_GET(count) > 0;
 	in_time &= held_end();

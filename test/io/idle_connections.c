@@ -1,5 +1,5 @@
-/* io/ready: 10,000 idle connections cost next to no processor time and less than 12 KiB each, the thread and its stack
- * included; each answers when it is spoken to.
+/* io/ready: 10,000 idle connections cost next to no processor time and less than 12 KiB each, the
+ * thread and its stack included; each connection answers when it gets a message.
  * matrix: vps=1,2 sched=rotator */
 #include <kochab/io.h>
 #include <stdio.h>
@@ -41,10 +41,11 @@ static double cpu(void)
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+		1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* As many as descriptors are to be had for. */
+/* Makes as many connections as descriptors are available. */
 static void connections(void)
 {
 	struct rlimit l;
@@ -84,7 +85,7 @@ int main(void)
 	used = (cpu() - used) / 0.5;
 	printf("%.2f %% of a processor\n", used * 100);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	CHECK(used < 0.2); /* the limit is a tenth of that; the machine may be busy */
+	CHECK(used < 0.2); /* the expected value is a tenth of that; the machine may be busy */
 #endif
 	for (unsigned k = 0; k < SPOKEN_TO; k++) {
 		unsigned i = (k * 7919) % n;

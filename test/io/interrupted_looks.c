@@ -1,5 +1,6 @@
-/* os/sys kbi_sys_poll_now: a signal that comes while the kernel is asked what is ready is no answer: a call that
- * may block is not made for it, and poll does not end by it. Each wait here has a deadline and nothing to wait for. */
+/* os/sys kbi_sys_poll_now: a signal that comes while the kernel is asked for readiness is no
+ * answer: a call that may block is not made because of it, and poll does not end by it. Each wait
+ * here has a deadline and no event. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <kochab/io.h>

@@ -1,4 +1,5 @@
-/* io_test.h - what the tests of io/ready share: reading and writing all of it with the internal wait. */
+/* io_test.h - shared by the tests of io/ready: reading and writing all
+ * data with the internal wait. */
 #ifndef KB_IO_TEST_H
 #define KB_IO_TEST_H
 
@@ -16,7 +17,7 @@ static inline struct kbi_until ready_until(uint64_t ns)
 	return kbi_waitq_until(ns == KB_FOREVER ? ns : kb_now() + ns);
 }
 
-/* One wait that holds the file: a close ends it. */
+/* Waits once, and holds the file: a close ends the wait. */
 static inline int ready_wait(int fd, short events, struct kbi_until until, unsigned turn)
 {
 	struct kbi_hold h;
@@ -30,7 +31,8 @@ static inline int ready_wait(int fd, short events, struct kbi_until until, unsig
 	return e;
 }
 
-/* As read(2) or write(2) of a non-blocking descriptor, by the deadline; -1 and errno. */
+/* Reads or writes as read(2) or write(2) of a non-blocking descriptor, by the deadline; returns -1
+ * and sets errno at an error. */
 static inline ssize_t ready_read(int fd, void *p, size_t n, struct kbi_until until)
 {
 	for (unsigned turn = 0;; turn++) {

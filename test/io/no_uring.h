@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-/* To this process, for good. False: filters are not to be had here. */
+/* Forbids io_uring to this process, for good. False: filters are not possible here. */
 static inline bool forbid_uring(void)
 {
 	struct sock_filter f[] = {
@@ -20,7 +20,8 @@ static inline bool forbid_uring(void)
 	};
 	struct sock_fprog p = { sizeof f / sizeof *f, f };
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+		!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
 }
 
 #endif

@@ -1,6 +1,7 @@
-/* kb_io_open of a FIFO, through io_uring and without: it waits for the other end until the deadline or until it is
- * cancelled, and lets others run; who is silent, or has gone again, has been there; nothing is taken out, and the
- * descriptor's mode is the one that was asked for.
+/* kb_io_open of a FIFO, through io_uring and without: it waits for the other end until the
+ * deadline or until it is cancelled, and lets other threads run; an other end that is
+ * silent, or has gone again, counts as having been there; no byte is taken out, and the
+ * descriptor has the requested mode.
  * matrix: vps=1,2 sched=rotator */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@ static void begin(struct opening *o, int how)
 {
 	*o = (struct opening){ .path = fifo, .how = how, .deadline = KB_FOREVER };
 	CHECK_EQ(kb_thread_create(&o->thread, NULL, opens, o), 0);
-	kb_sleep(SOON_NS / 4); /* most likely it waits by now */
+	kb_sleep(SOON_NS / 4); /* most likely the opener waits by now */
 }
 
 static int end(struct opening *o)
@@ -66,7 +67,7 @@ static void is_cancelled(int how)
 	CHECK_EQ(end(&o), -ECANCELED);
 }
 
-/* The one that waits is there first. */
+/* The waiting opener is there first. */
 static void meets(int first)
 {
 	struct opening o;
@@ -87,7 +88,7 @@ static void meets(int first)
 	kb_io_close(r);
 }
 
-/* It has written and closed before the reader is let in. */
+/* The writer has written and closed before the reader is let in. */
 static void has_been_there(const char *text, ssize_t n)
 {
 	struct opening o;
@@ -107,13 +108,13 @@ static void has_been_there(const char *text, ssize_t n)
 	kb_io_close(o.fd);
 }
 
-/* Open for both ends it waits for nobody, nor where it was asked not to. */
+/* An open for both ends does not wait, nor does an open that asks not to wait. */
 static void waits_for_nobody(void)
 {
 	int fd = kb_io_open(fifo, O_RDWR, 0, KB_FOREVER), r;
 
 	CHECK(fd >= 0);
-	r = kb_io_open(fifo, O_RDONLY, 0, 0); /* somebody can write */
+	r = kb_io_open(fifo, O_RDONLY, 0, 0); /* a process can write */
 	CHECK(r >= 0);
 	kb_io_close(r);
 	kb_io_close(fd);
@@ -134,7 +135,7 @@ static void by_other_names(void)
 	CHECK_EQ(kb_io_open(fifo, O_RDONLY | O_DIRECTORY, 0, KB_FOREVER), -ENOTDIR);
 }
 
-/* A kernel thread that is no virtual processor waits by itself. */
+/* Opens in a kernel thread that is no virtual processor, which waits by itself. */
 static void *from_outside(void *unused)
 {
 	times_out(O_RDONLY);

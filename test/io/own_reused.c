@@ -1,6 +1,7 @@
-/* io/own: a private copy's number is the next copy's as soon as it is closed, also of another kernel thread's that has made
- * it before the first has said that the number is free: each is closed by its own last user, and none is left open. A copy
- * that was left kept a connection from ending: a server waited for ever, though its client had closed.
+/* io/own: the number of a private copy belongs to the next copy as soon as it is closed, also to a
+ * copy of another kernel thread that was made before the closer has marked the number as free: each
+ * copy is closed by its own last user, and none is left open. A copy that was left open kept a
+ * connection from ending: a server waited for ever, although its client had closed.
  * matrix: vps=2 sched=rotator
  * body: thread: its kernel threads are the program's */
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* io/ready: how a wait ends without an event: deadline, stop, close with and without notice, descriptors that are bad
- * or never block; and numbers that are used again. */
+/* io/ready: ways in which a wait ends without an event: deadline, stop, close with and without
+ * notice, descriptors that are bad or never block; and numbers that are used again. */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -13,7 +13,7 @@ static int stop(struct kbi_task *self)
 	return __atomic_load_n(&stop_says, __ATOMIC_ACQUIRE);
 }
 
-/* 0 from it may come for nothing. */
+/* Waits; a result of 0 of the wait may be spurious. */
 static int wait_until(int fd, short events, struct kbi_until until)
 {
 	int e;
@@ -94,7 +94,7 @@ static void stops(void)
 	w.fd = p[0];
 	stop_says = 0;
 	t = start(&w);
-	kbi_wait_wake((struct kbi_task *)t); /* for nothing */
+	kbi_wait_wake((struct kbi_task *)t); /* spuriously */
 	kb_sleep(1000000);
 	__atomic_store_n(&stop_says, ECANCELED, __ATOMIC_RELEASE);
 	kbi_wait_wake((struct kbi_task *)t);
@@ -119,7 +119,7 @@ static void closes(void)
 	kbi_ready_closed(p[0]);
 	CHECK_EQ(kb_thread_join(t, NULL), 0);
 	CHECK_EQ(w.e, EBADF);
-	/* without notice, and another file under the number: found by the audit */
+	/* without notice, and with a different file under the number: found by the audit */
 	CHECK_EQ(dup2(q[0], p[0]), p[0]);
 	w.fd = p[0];
 	t = start(&w);
@@ -141,7 +141,7 @@ static void closes(void)
 	close(p[0]), close(p[1]), close(q[0]), close(q[1]), close(other);
 }
 
-/* One event, many threads: each gets its byte. */
+/* A single event for many threads: each gets its byte. */
 static void herd(void)
 {
 	enum { N = 50 };
@@ -157,7 +157,7 @@ static void herd(void)
 	kb_sleep(5000000);
 	CHECK_EQ(write(p[1], "x", 1), 1);
 	for (unsigned i = 0; i < N; i++)
-		CHECK_EQ(kb_thread_join(t[i], NULL), 0); /* nobody reads it: it stays ready for all */
+		CHECK_EQ(kb_thread_join(t[i], NULL), 0); /* no thread reads it: it stays ready for all */
 	close(p[0]), close(p[1]);
 }
 
@@ -195,7 +195,7 @@ static void several(void)
 	CHECK_EQ(f[2].revents, POLLNVAL);
 }
 
-/* A program that closes what it does not know, in the middle of everything. */
+/* A program closes descriptors that it does not know, in the middle of all operations. */
 static void closes_all(void)
 {
 	struct waiter w = { .ns = KB_FOREVER };

@@ -1,10 +1,11 @@
-/* io/ready: a child of fork waits for its own descriptors, has none of ours, and the parent goes on.
+/* io/ready: a child of fork waits for its own descriptors and has none of the
+ * runtime's; the parent goes on.
  * body: thread */
 #include <sys/wait.h>
 
 #include "io_test.h"
 
-static unsigned before; /* descriptors */
+static unsigned before; /* number of descriptors */
 
 static char byte_from(int fd)
 {

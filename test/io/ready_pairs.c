@@ -1,5 +1,5 @@
-/* io/ready: threads that talk through socket pairs and pipes, some of them with long answers, beside one that computes
- * and one that only yields: each gets each byte. */
+/* io/ready: threads that talk through socket pairs and pipes, some of them with long answers,
+ * beside a thread that computes and a thread that only yields: each thread gets each byte. */
 #include "io_test.h"
 
 enum { PAIRS = 20, ROUNDS = 300, LONG = 300000 };
@@ -21,7 +21,8 @@ static void *yields(void *arg)
 static void pass(int fd, char *p, size_t n, bool in)
 {
 	while (n > 0) {
-		ssize_t r = in ? ready_read(fd, p, n, ready_until(KB_FOREVER)) : ready_write(fd, p, n, ready_until(KB_FOREVER));
+		ssize_t r = in ? ready_read(fd, p, n, ready_until(KB_FOREVER)) :
+			ready_write(fd, p, n, ready_until(KB_FOREVER));
 
 		CHECK(r > 0);
 		p += r;

@@ -1,5 +1,6 @@
-/* io_uring's kernel threads inside file systems are as many as our kernel threads that may be in blocking calls (option
- * spares): by itself the kernel has four for a processor, and 16 threads that wait for a disk would wait for each other.
+/* io_uring's kernel threads inside file systems are as many as our workers that may be in blocking
+ * calls (option spares): by itself the kernel has four for a processor, and 16 threads that wait
+ * for a disk would wait for each other.
  * matrix: vps=1 sched=rotator */
 #include <fcntl.h>
 #include <kochab/io.h>
@@ -14,7 +15,7 @@
 
 enum { MOST_FD = 2048, MAX_WORKERS = 19 /* IORING_REGISTER_IOWQ_MAX_WORKERS */, SPARES = 256 };
 
-/* -1: none. */
+/* Returns the ring's descriptor, -1: none. */
 static int ring(void)
 {
 	char name[64], what[64];
@@ -35,7 +36,7 @@ static int ring(void)
 
 int main(void)
 {
-	unsigned most[2] = { 0, 0 }; /* as they are */
+	unsigned most[2] = { 0, 0 }; /* zeros ask for the present values */
 	int fd;
 
 	CHECK_EQ(kb_init(), 0);

@@ -1,5 +1,5 @@
-/* kb_io_*: a storm of signals, and a process that is stopped and goes on: no byte is lost, no call ends with EINTR,
- * deadlines that came meanwhile are seen.
+/* kb_io_*: a storm of signals, and a process that is stopped and goes on: no byte is lost, no call
+ * ends with EINTR, deadlines that passed meanwhile are noticed.
  * matrix: vps=1,2 sched=rotator,steal */
 #include <errno.h>
 #include <kochab/io.h>
@@ -46,7 +46,7 @@ static void *talks(void *arg)
 	return NULL;
 }
 
-/* The child: signals come from its parent. */
+/* Runs in the child: signals come from its parent. */
 static void storm(void *arg)
 {
 	struct sigaction a;

@@ -1,5 +1,6 @@
-/* kb_io_recv, kb_io_send: threads whose calls find their data at once do not keep the virtual processor from each
- * other. Counted: how many calls the first thread has made when the second begins.
+/* kb_io_recv, kb_io_send: threads whose calls find their data at once do not keep the
+ * virtual processor from each other. Counted: the calls that the first thread has
+ * made when the second begins.
  * matrix: vps=1 sched=rotator,rotator-paper,lb2,steal
  * body: thread: another virtual processor, asleep, begins when the kernel lets it */
 #include <kochab/io.h>
@@ -10,7 +11,8 @@
 
 #include "test.h"
 
-/* WORK_NS: more than a turn that a call may end. A thread that sends keeps the virtual processor for longer. */
+/* WORK_NS: more than a turn that a call may end. A thread that sends keeps the
+ * virtual processor for longer. */
 enum { CALLS = 2000, WORK_NS = 20000, FEW = 100, FEW_GIVEN = 1000 };
 
 struct caller {
@@ -28,7 +30,8 @@ static void *calls(void *arg)
 
 	c->others_at_begin = atomic_load(&c->other->calls);
 	for (int i = 0; i < CALLS; i++) {
-		CHECK_EQ(c->gives ? kb_io_send(c->fd[1], &b, 1, 0, KB_FOREVER) : kb_io_recv(c->fd[0], &b, 1, 0, KB_FOREVER), 1);
+		CHECK_EQ(c->gives ? kb_io_send(c->fd[1], &b, 1, 0, KB_FOREVER) :
+			kb_io_recv(c->fd[0], &b, 1, 0, KB_FOREVER), 1);
 		test_compute_ns(WORK_NS);
 		atomic_fetch_add(&c->calls, 1);
 	}
