@@ -1,5 +1,5 @@
-/* space/file: the lock of a space's file stays held while another thread of the same process opens the file and closes it
- * again, which would end a lock that is the kernel's (fcntl).
+/* space/file: the lock of a space's file stays held while another thread of the same process opens
+ * and closes the file, which would end a lock of the kernel (fcntl).
  * matrix: none */
 #include <fcntl.h>
 
@@ -16,7 +16,7 @@ static void *attaches(void *unused)
 	return unused;
 }
 
-/* Another program looks: is the lock held? */
+/* Checks from another program whether the lock is held. */
 static void looks(const char *path)
 {
 	struct kbi_space_head head;

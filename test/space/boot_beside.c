@@ -1,5 +1,5 @@
-/* space/member, space/note: a program that is attached starts its virtual processors while its listener is rung again and
- * again, by another one that comes and goes.
+/* space/member, space/note: an attached program starts its virtual processors while its listener is
+ * rung again and again, by a program that attaches and detaches repeatedly.
  * matrix: none
  * body: thread: there processes are begun before a space is attached */
 #include <kochab/kochab.h>
@@ -8,7 +8,7 @@
 
 enum { TIMES = 6, LIMIT = 60000 /* ms */ };
 
-/* One that comes and goes until its parent kills it. */
+/* Attaches and detaches until its parent kills it. */
 static void comes_and_goes(const char *name)
 {
 	kb_space_t *s;
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 		starts(argv[2]);
 		return 0;
 	}
-	setenv("KOCHAB_VPS", "256", 1); /* it takes long to make them */
+	setenv("KOCHAB_VPS", "256", 1); /* many, so that their making takes long */
 	s = space_new(NULL);
 	CHECK_EQ(kb_space_sem_open(s, "done", 0, &sem), 0);
 	other = peer("other", NULL);

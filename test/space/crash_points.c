@@ -1,10 +1,11 @@
-/* space/queue, note, recover and all objects: a process dies between any two stores into the space that an operation makes.
- * Whoever waits gets on, every object can be used, nothing is halved.
+/* space/queue, note, recover and all objects: a process dies between any two stores of an operation
+ * into the space. All waiters go on, every object can be used, no element is halved.
  *
- * The victim is stepped instruction by instruction; after each its part of the space is compared with what it was, and
- * at the k-th change it is killed: k = 1, 2, ... until the operation is over before. So every store is a point, and none
- * need be marked in the source. While it goes on, two threads of this program, a lightweight one and a kernel thread,
- * wait for what it does.
+ * The victim is stepped instruction by instruction; after each step its part of the space is
+ * compared with its former contents, and at the k-th change the victim is killed: k = 1, 2, ...
+ * until the operation is over before. So every store is a point, and none need be marked in the
+ * source. While the victim goes on, two threads of this program, a lightweight thread and a kernel
+ * thread, wait for its operation.
  * matrix: none
  * body: thread */
 #include <sys/ptrace.h>
@@ -21,7 +22,7 @@ struct element {
 static struct objects {
 	kb_space_t *s;
 	kb_space_chan_t *chan, *other;
-	kb_space_event_t *to, *from; /* seen from the survivor */
+	kb_space_event_t *to, *from; /* as seen from the survivor */
 	kb_space_sem_t *sem;
 	kb_space_mutex_t *mutex;
 	kb_space_cond_t *cond;
@@ -44,7 +45,7 @@ static void open_all(bool survivor)
 	CHECK_EQ(kb_space_barrier_open(o.s, "barrier", 3, &o.barrier), 0);
 }
 
-/* ---- small things, for victim and survivor -------------------------------------------------------------- */
+/* ---- small things, for victim and survivor --------------------------------------------------- */
 
 static int put(kb_space_chan_t *ch, uint64_t deadline)
 {
@@ -82,7 +83,8 @@ static int take_mutex(uint64_t deadline)
 
 static int take_lock(bool write, uint64_t deadline)
 {
-	int e = write ? kb_space_rwlock_wrlock(o.lock, deadline) : kb_space_rwlock_rdlock(o.lock, deadline);
+	int e = write ? kb_space_rwlock_wrlock(o.lock, deadline) :
+		kb_space_rwlock_rdlock(o.lock, deadline);
 
 	if (e == EOWNERDEAD && write)
 		CHECK_EQ(kb_space_rwlock_consistent(o.lock), 0);
@@ -98,7 +100,7 @@ static void nothing(void)
 {
 }
 
-/* ---- what the victim does, what waits for it, and what helps those who wait if it does not ------------------ */
+/* ---- operations of the victim, the waiters for them, and the help if the victim fails -------- */
 
 static void v_notify(void) { kb_space_event_notify(o.from, 1); }
 static int w_event(void) { return kb_space_event_wait(o.from, NULL, in_ms(60000)); }
@@ -169,7 +171,7 @@ static int w_barrier(void)
 
 	return e == EOWNERDEAD || e == KB_BARRIER_SERIAL ? 0 : e;
 }
-/* the third to come, unless it is broken: then both are told at once */
+/* the third thread to arrive, unless the barrier is broken: then both waiters are told at once */
 static void h_barrier(void) { kb_space_barrier_wait(o.barrier, kb_now() + 1000000); }
 
 static void v_select(void)
@@ -185,11 +187,11 @@ static void v_select(void)
 	kb_space_select(c, 3, soon(), &chosen);
 }
 
-/* Its name is that of its process: each makes a new one. */
+/* The name is that of the process: each process makes a new object. */
 static void v_make(void)
 {
 	kb_space_chan_t *ch;
-	char name[64] = ""; /* the element, too */
+	char name[64] = ""; /* also the element */
 
 	snprintf(name, sizeof name, "of.%d", getpid());
 	kb_space_chan_open(o.s, name, sizeof name, 4, KB_SPACE_SEND, &ch);
@@ -203,12 +205,12 @@ static void v_attach(void) { kb_space_attach(&o.s, space_name, 0); }
 
 static const struct act {
 	const char *name;
-	void (*setup)(void);  /* the victim, before */
+	void (*setup)(void);  /* run by the victim, before the operation */
 	void (*victim)(void);
-	int (*waiter)(void);  /* 0 is right; NULL: nobody waits */
-	void (*help)(void);   /* the survivor, until the waiters are done */
-	void (*before)(void); /* the survivor */
-	int one;              /* one waiter only */
+	int (*waiter)(void);  /* 0 is right; NULL: no waiter */
+	void (*help)(void);   /* run by the survivor, until the waiters are done */
+	void (*before)(void); /* run by the survivor */
+	int one;              /* a single waiter only */
 } acts[] = {
 	{ "notify", nothing, v_notify, w_event, h_notify, nothing, 1 },
 	{ "notified", nothing, v_take, NULL, NULL, s_notified, 0 },
@@ -250,10 +252,10 @@ static int victim(const char *name, const char *act)
 	raise(SIGSTOP);
 	a->victim();
 	raise(SIGSTOP);
-	return 1; /* it is killed there */
+	return 1; /* the victim is killed there */
 }
 
-/* ---- the survivor ------------------------------------------------------------------------------------------- */
+/* ---- the survivor ---------------------------------------------------------------------------- */
 
 static a32 waiting, done;
 
@@ -278,11 +280,11 @@ static unsigned start_waiters(const struct act *a, struct runner *r)
 	while (a_load_acq(&waiting) < n)
 		usleep(50);
 	if (n)
-		usleep(500); /* most likely they stand in the queue */
+		usleep(500); /* most likely the waiters stand in the queue */
 	return n;
 }
 
-/* Long before they would give up. */
+/* Joins the waiters, long before they would give up. */
 static void join_waiters(const struct act *a, struct runner *r, unsigned n)
 {
 	uint64_t until = in_ms(20000);
@@ -292,7 +294,7 @@ static void join_waiters(const struct act *a, struct runner *r, unsigned n)
 		a->help();
 		usleep(100);
 	}
-	/* light ones are joined by a light thread only: they have ended */
+	/* only a light thread joins light threads: they have ended */
 	for (unsigned i = 0; i < n; i++)
 		CHECK_EQ(r[i].kernel ? pthread_join(r[i].heavy, NULL) : kb_thread_detach(r[i].light), 0);
 }
@@ -308,7 +310,7 @@ static void recovered(void)
 	}
 }
 
-/* Each object works, and is as it was at the beginning. */
+/* Checks that each object works, and restores its first state. */
 static void settle(void)
 {
 	kb_space_chan_t *ch[] = { o.chan, o.other };
@@ -340,9 +342,9 @@ static void settle(void)
 	CHECK_EQ(e, 0);
 }
 
-/* ---- stepping ------------------------------------------------------------------------------------------------- */
+/* ---- stepping -------------------------------------------------------------------------------- */
 
-/* What the victim may write: the head, its own entry (the second one), all that was allocated. */
+/* What the victim may write: the head, its own entry (the second), all allocations. */
 struct view {
 	char head[sizeof(struct kbi_space_head) + sizeof(struct kbi_space_proc)];
 	char rest[1 << 18];
@@ -364,7 +366,8 @@ static bool changed(struct view *v)
 
 	CHECK(used <= sizeof v->rest);
 	head = differs(v->head, (char *)h, sizeof *h);
-	proc = differs(v->head + sizeof *h, (char *)kbi_space_proc(o.s, 1), sizeof(struct kbi_space_proc));
+	proc =
+		differs(v->head + sizeof *h, (char *)kbi_space_proc(o.s, 1), sizeof(struct kbi_space_proc));
 	rest = differs(v->rest, (char *)h + KBI_SPACE_FIRST, used);
 	return head || proc || rest;
 }
@@ -380,7 +383,7 @@ static bool stopped(pid_t pid)
 	return WSTOPSIG(status) == SIGSTOP;
 }
 
-/* True: it was killed at its k-th change. */
+/* Steps the victim. True: it was killed at its k-th change. */
 static bool step(pid_t pid, unsigned k)
 {
 	static struct view v;
@@ -419,7 +422,7 @@ static bool die_at(const struct act *a, unsigned k)
 	if (a->waiter) {
 		siginfo_t info;
 
-		/* those who wait come when it has what they wait for */
+		/* the waiters come when the victim has the objects for which they wait */
 		CHECK_EQ(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT), 0);
 	}
 	n = start_waiters(a, r);
@@ -459,7 +462,8 @@ int main(int argc, char **argv)
 	if (argc > 3)
 		return victim(argv[2], argv[3]);
 #ifdef __SANITIZE_THREAD__
-	SKIP("who compares the space with what it was races with all, and the victim takes many more steps");
+	SKIP("who compares the space with what it was races with all, "
+	     "and the victim takes many more steps");
 #endif
 	setenv("KOCHAB_VPS", "1", 1);
 	CHECK_EQ(kb_init(), 0);

@@ -1,6 +1,6 @@
-/* space/file, space/member: the library's descriptors of a space: a child of fork has none of them, nor has a
- * program that is executed; where the program closes them all and has something else under their numbers, that is neither
- * read, written nor closed, and growth says so.
+/* space/file, space/member: the library's descriptors of a space: a child of fork has none of them,
+ * nor has an executed program; where the program closes them all and reuses their numbers, the new
+ * files are neither read, written nor closed, and growth reports that.
  * matrix: none
  * body: thread */
 #include <dirent.h>
@@ -19,7 +19,7 @@ static int pidfd(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Numbers that are open; had: which of them were before. */
+/* Stores the open numbers in open_now and counts those that were not open before (had). */
 static unsigned look(bool *open_now)
 {
 	unsigned n = 0;
@@ -44,7 +44,7 @@ static void child_has_none(void)
 	CHECK_EQ(status, 0);
 }
 
-/* Somebody comes and goes: so the watchman is called. */
+/* Lets a process attach and detach: so the watchman is called. */
 static void visit(void)
 {
 	pid_t pid = peer("visitor", NULL);
@@ -53,7 +53,8 @@ static void visit(void)
 	usleep(20000);
 }
 
-/* The program has a descriptor of a process of its own under the number of ours for a peer: that is not closed. */
+/* The program has a descriptor of a process of its own under the number of ours for a peer: that
+ * descriptor is not closed. */
 static void take_pidfd(void)
 {
 	int own = pidfd(getpid()), at = -1;

@@ -1,5 +1,6 @@
-/* space/note, base/marks: where many threads of a program wait for those of another, some with deadlines that pass just
- * then, some by channels, while their virtual processors fall asleep and wake up, no message is lost; then few again.
+/* space/note, base/marks: many threads of a program wait for threads of another program, some with
+ * deadlines that pass just then, some by channels, while their virtual processors fall asleep and
+ * wake up: no message is lost; then few threads again.
  * matrix: sched=rotator,steal vps=1,2 */
 #include "space_test.h"
 
@@ -23,10 +24,11 @@ static void send(struct seat *s, uint64_t v)
 
 static int wait_until(struct seat *s, uint64_t *v, uint64_t deadline)
 {
-	return s->chan_in ? kb_space_chan_recv(s->chan_in, v, deadline) : kb_space_event_wait(s->in, v, deadline);
+	return s->chan_in ? kb_space_chan_recv(s->chan_in, v, deadline) :
+		kb_space_event_wait(s->in, v, deadline);
 }
 
-/* Now and then it gives up several times before. */
+/* Receives; at times it gives up several times before. */
 static uint64_t receive(struct seat *s, uint64_t *seed)
 {
 	uint64_t v = 0;

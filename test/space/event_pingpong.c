@@ -1,5 +1,5 @@
-/* space/event: messages there and back between two programs, between lightweight and between kernel threads, while
- * both poll and while the receiver sleeps; none is lost.
+/* space/event: messages there and back between two programs, between lightweight and between kernel
+ * threads, while both poll and while the receiver sleeps; none is lost.
  * matrix: sched=rotator vps=1,2 */
 #include "space_test.h"
 
@@ -40,9 +40,11 @@ static void all(kb_space_t *space, bool first)
 	for (unsigned i = 0; i < PAIRS; i++) {
 		seat[i] = (struct seat){ .number = i, .first = first, .seed = test_seed() + i };
 		snprintf(name, sizeof name, "to%u", i);
-		CHECK_EQ(kb_space_event_open(space, name, first ? 2 : 1, first ? &seat[i].out : &seat[i].in), 0);
+		CHECK_EQ(kb_space_event_open(space, name, first ? 2 : 1,
+			first ? &seat[i].out : &seat[i].in), 0);
 		snprintf(name, sizeof name, "back%u", i);
-		CHECK_EQ(kb_space_event_open(space, name, first ? 1 : 2, first ? &seat[i].in : &seat[i].out), 0);
+		CHECK_EQ(kb_space_event_open(space, name, first ? 1 : 2,
+			first ? &seat[i].in : &seat[i].out), 0);
 	}
 	for (unsigned i = 0; i < PAIRS; i++)
 		run(&r[i], i % 8 == (first ? 1 : 2), sit, &seat[i]);

@@ -1,6 +1,6 @@
-/* space/member where virtual processors are processes: all of a program's processes are killed, one after another, those
- * that listen for its sleeping waiters and watch over others among them. Each has a successor: a waiter that sleeps is
- * woken by another program, and is told when that one dies.
+/* space/member where virtual processors are processes: all processes of a program are killed, one
+ * after another, among them the listener for its sleeping waiters and the watchman. Each has a
+ * successor: a sleeping waiter is woken by another program, and is told when that program dies.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -11,7 +11,12 @@
 #include "core/children.h"
 #include "space_test.h"
 
-enum { VPS = 2, ROUNDS = 3, LIMIT = 60000 /* ms */, NAP = 5000 /* us: a virtual processor sleeps by then, mostly */ };
+enum {
+	VPS = 2,
+	ROUNDS = 3,
+	LIMIT = 60000, /* ms */
+	NAP = 5000 /* us: mostly a virtual processor sleeps by then */
+};
 
 static struct objects {
 	kb_space_t *s;
@@ -153,7 +158,7 @@ int main(int argc, char **argv)
 			CHECK_EQ(kb_space_sem_wait(o.answer, in_ms(LIMIT)), 0);
 		}
 	}
-	CHECK_EQ(kb_space_detach(o.s), 0); /* there is nobody but the program that could see who dies */
+	CHECK_EQ(kb_space_detach(o.s), 0); /* no process but the program could notice a death */
 	kill_all(pid);
 	peer_kill(other);
 	for (int i = 0; i < LIMIT && !has_ended(pid); i++)

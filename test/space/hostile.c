@@ -1,6 +1,7 @@
-/* space/file, thing, queue, recover: spaces that somebody has written to. Each child attaches to a space, uses all
- * objects in it with deadlines, and ends by itself, soon: whatever stands there, calls fail at most. First positions that
- * would lead out of the space, in a circle or to a lock that nobody gives back, then numbers at random.
+/* space/file, thing, queue, recover: spaces that a process has written to. Each child attaches to a
+ * space, uses all objects in it with deadlines, and ends by itself, soon: whatever the space
+ * contains, calls fail at most. First positions that would lead out of the space, in a circle or to
+ * a lock that is never released, then random numbers.
  * matrix: none
  * timeout: 120
  * sleeps: yes */
@@ -18,7 +19,7 @@ enum { MOST_MS = 20000, SOON_MS = 9000, RANDOM_MS = 5000, LIGHT = 12 };
 
 static struct image {
 	uint64_t bytes;
-	char *at; /* of the file as it was */
+	char *at; /* of the file in its first state */
 } image;
 static char path[128];
 
@@ -38,9 +39,9 @@ static void make_image(void)
 		CHECK_EQ(open_all(), 0);
 		CHECK_EQ(kb_space_chan_send(a.chan, element, 0), 0);
 		CHECK_EQ(kb_space_sem_wait(a.sem, 0), 0);
-		CHECK_EQ(kb_space_sem_wait(a.sem, in_ms(1)), ETIMEDOUT); /* so there are records */
+		CHECK_EQ(kb_space_sem_wait(a.sem, in_ms(1)), ETIMEDOUT); /* so that there are records */
 		CHECK_EQ(kb_space_sem_post(a.sem), 0);
-		_exit(0); /* it dies: the next to attach cleans up */
+		_exit(0); /* the process dies: the next process to attach cleans up */
 	}
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 	fd = open(path, O_RDONLY);
@@ -76,7 +77,7 @@ static struct kbi_space_proc *entry(char *m, unsigned slot)
 	return (struct kbi_space_proc *)(void *)(m + KBI_SPACE_TABLE) + slot;
 }
 
-/* So many that boards are used. */
+/* Uses so many threads that boards are used. */
 static void use_light_ones(void)
 {
 	kb_thread_t t[LIGHT];
@@ -90,7 +91,7 @@ static void use_light_ones(void)
 		kb_thread_join(t[--n], NULL);
 }
 
-/* expected: the result of attaching, -1: any. */
+/* expected: the result of attaching, -1: any result. */
 static void attach_and_use(bool light, int expected)
 {
 	int e = kb_space_attach(&a.s, path, 0);
@@ -104,7 +105,7 @@ static void attach_and_use(bool light, int expected)
 	kb_space_detach(a.s);
 }
 
-/* ---- locks that are taken after it has attached --------------------------------------------------------------------- */
+/* ---- locks that are taken after it has attached ---------------------------------------------- */
 
 static uint64_t took_ms(int (*call)(uint64_t deadline), uint64_t deadline, int expected)
 {
@@ -122,8 +123,8 @@ static int posts(uint64_t unused)
 
 static int waits(uint64_t deadline) { return kb_space_sem_wait(a.sem, deadline); }
 
-/* A lock of a process that is there is waited for some seconds, where a call has no deadline; a lock of nobody's a shorter
- * time; else until the deadline. */
+/* A lock of a living process is waited for some seconds, where a call has no deadline; a lock of no
+ * process a shorter time; else until the deadline. */
 static void stuck(void)
 {
 	enum { SECOND = 1000, LATE_MS = 3000 };
@@ -146,7 +147,7 @@ static void stuck(void)
 	kb_space_detach(a.s);
 }
 
-/* ---- mutations ------------------------------------------------------------------------------------------------ */
+/* ---- mutations ------------------------------------------------------------------------------- */
 
 static void write_image(const char *m)
 {
@@ -157,7 +158,7 @@ static void write_image(const char *m)
 	close(fd);
 }
 
-/* uses: it does that instead of all. */
+/* uses: the child does that instead of all operations. */
 static void run_child_that(const char *what, void (*uses)(void), bool light, int expected)
 {
 	uint64_t began = test_now_ns(), took;
@@ -216,7 +217,8 @@ static void boards_out(char *m)
 	for (int vp = 0; vp < KBI_SPACE_VPS; vp++)
 		a_store_rlx(&entry(m, 0)->board[vp], (uint64_t)-4096 * 100);
 }
-/* A board of the dead process is the next one's, with whatever marks stand there, of which nobody has a place yet. */
+/* A board of the dead process belongs to the next process, with marks for which
+ * no thread has a place yet. */
 static void boards_marked(char *m)
 {
 	uint64_t at = thing(m, "memory")->buffer;
@@ -253,7 +255,7 @@ static void each_lock(char *m, uint32_t value)
 	for (; at; at = a_load_rlx(&((struct kbi_space_thing *)(void *)(m + at))->next))
 		a_store_rlx(&((struct kbi_space_thing *)(void *)(m + at))->lock, value);
 }
-/* of processes that are not there; of this process, which lives and does not give them back */
+/* locks of processes that do not exist; of this process, which lives and does not release them */
 static void locks_odd(char *m) { each_lock(m, 12345); }
 static void locks_last(char *m) { each_lock(m, 64); }
 static void locks_live(char *m)
@@ -267,9 +269,10 @@ static void locks_live(char *m)
 }
 static void queue_circle(char *m)
 {
-	/* two records of the dead process, each after the other */
+	/* two records of the dead process, each the successor of the other */
 	struct kbi_space_thing *t = thing(m, "sem");
-	struct kbi_space_record *r = (struct kbi_space_record *)(void *)(m + a_load_rlx(&entry(m, 0)->chunk[0]));
+	struct kbi_space_record *r =
+		(struct kbi_space_record *)(void *)(m + a_load_rlx(&entry(m, 0)->chunk[0]));
 
 	a_store_rlx(&t->queue[0].head, 1 << 16);
 	t->queue[0].tail = 1 << 16 | 1;
@@ -282,7 +285,8 @@ static void queue_circle(char *m)
 }
 static void how_chained(char *m)
 {
-	struct kbi_space_record *r = (struct kbi_space_record *)(void *)(m + a_load_rlx(&entry(m, 0)->chunk[0]));
+	struct kbi_space_record *r =
+		(struct kbi_space_record *)(void *)(m + a_load_rlx(&entry(m, 0)->chunk[0]));
 
 	a_store_rlx(&thing(m, "event")->how, 4u << 28 | 1);
 	a_store_rlx(&r[1].how, 4u << 28 | 1);
@@ -298,7 +302,8 @@ static void pids_odd(char *m)
 		a_store_rlx(&entry(m, i)->state, KBI_SPACE_ALIVE);
 	}
 }
-/* Dead processes with as many records as there may be, whose wakers seem to have died before they called the kernel. */
+/* Dead processes with as many records as possible, whose wakers seem to have died before they
+ * called the kernel. */
 static void records_many(char *m)
 {
 	uint64_t at = a_load_rlx(&entry(m, 0)->chunk[0]);
@@ -324,13 +329,14 @@ static const struct {
 #define M(f) { #f, f, -1 }
 #define BAD(f) { #f, f, EBADMSG }
 	BAD(limit_wraps), BAD(limit_huge), BAD(limit_gap), BAD(used_low), BAD(used_odd), M(chunks_out),
-	M(chunks_many), M(boards_out), M(boards_marked), M(circle), M(to_itself), M(next_out), M(first_out),
+	M(chunks_many), M(boards_out), M(boards_marked), M(circle), M(to_itself), M(next_out),
+		M(first_out),
 	M(place_out), M(name_long), M(element_big), M(capacity_none), M(buffer_out), M(buffer_beyond),
-	M(chan_odd), M(locks_odd), M(locks_last), M(locks_live), M(queue_circle), M(how_chained), M(pids_odd),
-	M(records_many), M(file_lock),
+	M(chan_odd), M(locks_odd), M(locks_last), M(locks_live), M(queue_circle), M(how_chained),
+		M(pids_odd), M(records_many), M(file_lock),
 };
 
-/* Words in use become small numbers mostly, or near the old value. */
+/* Changes words in use, mostly to small numbers, or to values near the old value. */
 static void change_at_random(char *m, uint64_t *seed)
 {
 	uint64_t used = a_load_rlx(&head(m)->used) / 4;
@@ -339,11 +345,13 @@ static void change_at_random(char *m, uint64_t *seed)
 	while (n--) {
 		uint64_t r = test_rand(seed), where = test_rand(seed);
 		/* in the head, an entry of the table, or allocated bytes */
-		uint64_t i = where % 4 == 0 ? where / 4 % 40 : where % 4 == 1 ? KBI_SPACE_TABLE / 4 + where / 4 % 400 :
+		uint64_t i = where % 4 == 0 ? where / 4 % 40 :
+			where % 4 == 1 ? KBI_SPACE_TABLE / 4 + where / 4 % 400 :
 			KBI_SPACE_FIRST / 4 + where / 4 % (used - KBI_SPACE_FIRST / 4);
 		uint32_t *word = (uint32_t *)(void *)m + i;
 
-		*word = r % 5 == 0 ? (uint32_t)(r >> 32) : r % 5 == 1 ? (uint32_t)(r >> 32) % 70 : r % 5 == 2 ? *word + 64 :
+		*word = r % 5 == 0 ? (uint32_t)(r >> 32) :
+			r % 5 == 1 ? (uint32_t)(r >> 32) % 70 : r % 5 == 2 ? *word + 64 :
 			r % 5 == 3 ? ~UINT32_C(0) : *word ^ 1u << (r >> 32) % 32;
 	}
 }

@@ -1,5 +1,5 @@
-/* hostile.h - a space with an object of each kind, and a use of all of them with deadlines, which may fail but ends. What
- * is beside an element that is received stays as it was. */
+/* hostile.h - a space with an object of each kind, and a use of all of them with deadlines, which
+ * may fail but ends. The memory beside a received element stays as it was. */
 #ifndef KB_SPACE_HOSTILE_H
 #define KB_SPACE_HOSTILE_H
 

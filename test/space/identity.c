@@ -1,5 +1,6 @@
-/* space/life, space/member: a process is its pid and its start time. An entry of the table whose pid is another's by now is
- * that of a dead process; and rights: who may not read a space is told so.
+/* space/life, space/member: a process is identified by its pid and its start time. An entry of the
+ * table whose pid belongs to a different process by now is an entry of a dead process. And rights:
+ * a process that may not read a space is told so.
  * matrix: none */
 #include <sys/stat.h>
 
@@ -20,12 +21,13 @@ static void reused(void)
 	CHECK(!kbi_space_life_is_over((uint32_t)getppid(), start));
 	CHECK(kbi_space_life_is_over((uint32_t)getppid(), start - 1));
 	CHECK_EQ(kbi_space_life_open((uint32_t)getppid(), start - 1), -ESRCH);
-	/* of no process: nobody can have written that */
+	/* of no process: no process can have written these values */
 	CHECK(kbi_space_life_is_over(0, start) && kbi_space_life_is_over(UINT32_MAX, start));
 	CHECK(kbi_space_life_is_over(1, 0) && kbi_space_life_is_over((uint32_t)getppid(), 0));
 	CHECK_EQ(kb_space_mutex_open(s, "m", &m), 0);
 	CHECK_EQ(kb_space_chan_open(s, "ch", 8, 1, KB_SPACE_RECV, &ch), 0);
-	/* as a process would leave it that died, and whose pid our parent has: with the mutex, a lock and an end */
+	/* an entry as left by a process that died, and whose pid our parent has: with the
+	 * mutex, a lock and an end */
 	a_store_rlx(&p->pid, (uint32_t)getppid());
 	a_store_rlx(&p->start, start - 1);
 	a_store_rlx(&p->state, KBI_SPACE_ALIVE);
@@ -33,7 +35,7 @@ static void reused(void)
 	a_store_rlx(&((struct kbi_space_hold *)ch)->t->lock, 2);
 	a_or_rlx(&((struct kbi_space_hold *)ch)->t->ends[1], 2);
 	a_or_rlx(&((struct kbi_space_hold *)ch)->t->flags, KBI_SPACE_HAD << 1);
-	/* somebody rings, as who attaches does */
+	/* a process rings, as an attaching process does */
 	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
 	kbi_space_note_ring(kbi_space_me(s));
 	CHECK_EQ(kb_space_mutex_lock(m, in_ms(10000)), EOWNERDEAD);
@@ -47,7 +49,7 @@ static void reused(void)
 	space_gone();
 }
 
-/* Another user, and nobody who may not. */
+/* Runs as a different user, without rights. */
 static void may_not(void)
 {
 	kb_space_t *s = space_new(NULL);
@@ -56,7 +58,7 @@ static void may_not(void)
 
 	CHECK_EQ(kb_space_detach(s), 0);
 	space_path(path, sizeof path);
-	if (geteuid() != 0) { /* ours, but not for us */
+	if (geteuid() != 0) { /* ours, but not accessible to us */
 		CHECK_EQ(chmod(path, 0), 0);
 		CHECK_EQ(kb_space_attach(&s, space_name, 0), EACCES);
 	} else if ((pid = fork()) == 0) {
@@ -64,7 +66,8 @@ static void may_not(void)
 			_exit(1);
 		if (kb_space_attach(&s, path, 0) != EACCES)
 			_exit(2);
-		_exit(kb_space_attach(&s, space_name, 0) != ENOENT); /* it does not see it */
+		/* the process does not see the space */
+		_exit(kb_space_attach(&s, space_name, 0) != ENOENT);
 	} else {
 		peer_ends(pid);
 	}

@@ -1,6 +1,7 @@
-/* space/recover: a process is killed at a random moment, while it sends, receives, locks, waits, reads, writes, signals;
- * the others are never stuck, no element is halved, what a lock protects is repaired, and soon. Then another takes its
- * place. KILLS=n in the environment: so often.
+/* space/recover: a process is killed at a random moment, while it sends, receives, locks, waits,
+ * reads, writes, signals; the remaining processes are never stuck, no element is halved, the data
+ * under a lock are repaired, and soon. Then a new process takes its place. KILLS=n in the
+ * environment: number of kills.
  * matrix: sched=rotator vps=1,2 */
 #include "space_test.h"
 
@@ -20,7 +21,7 @@ static struct objects {
 	kb_space_event_t *bell;
 	uint64_t *sum;  /* two words under m that are equal */
 	uint64_t *copy; /* two under l */
-	uint64_t *work; /* done by all */
+	uint64_t *work; /* work done by all processes */
 } o;
 
 static void open_all(unsigned bell_end)
@@ -158,7 +159,7 @@ static void wait_for_processes(unsigned n)
 	}
 }
 
-/* All who live get on. */
+/* Checks that the living processes make progress. */
 static void goes_on(void)
 {
 	uint64_t before = __atomic_load_n(o.work, __ATOMIC_RELAXED), until = in_ms(20000);
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < WORKERS; i++)
 		peer_kill(pid[i]);
 	wait_for_processes(1);
-	/* nobody is left to ring; a last notification may be there */
+	/* no process is left to ring; a last notification may be there */
 	while (kb_space_event_wait(o.bell, &value, in_ms(10000)) == 0)
 		;
 	CHECK_EQ(kb_space_event_wait(o.bell, &value, in_ms(10000)), EOWNERDEAD);

@@ -1,4 +1,5 @@
-/* space/file, space/member: what a space is, who may attach, what a bad file is told; growth; other addresses.
+/* space/file, space/member: the facts of a space, who may attach, the errors for a bad file;
+ * growth; different addresses.
  * matrix: none */
 #include <fcntl.h>
 #include <sched.h>
@@ -68,7 +69,7 @@ static void bad_files(void)
 	CHECK_EQ(truncate(path, st.st_size - 4096), 0);
 	CHECK_EQ(kb_space_attach(&s, space_name, 0), EBADMSG);
 	CHECK_EQ(truncate(path, st.st_size), 0);
-	overwrite(8, &other, sizeof other); /* the layout's number */
+	overwrite(8, &other, sizeof other); /* the version of the layout */
 	CHECK_EQ(kb_space_attach(&s, space_name, 0), EPROTO);
 	overwrite(0, &other, sizeof other);
 	CHECK_EQ(kb_space_attach(&s, space_name, 0), EBADMSG);
@@ -93,7 +94,8 @@ static void objects(void)
 	CHECK_EQ(kb_space_sem_value(sem), 3);
 	CHECK_EQ(kb_space_mutex_open(s, "x", &m), EEXIST);
 	CHECK_EQ(kb_space_mutex_open(s, "", &m), EINVAL);
-	CHECK_EQ(kb_space_mutex_open(s, "a name of more than thirty-nine bytes is too long", &m), EINVAL);
+	CHECK_EQ(kb_space_mutex_open(s, "a name of more than thirty-nine bytes is too long", &m),
+		EINVAL);
 	CHECK_EQ(kb_space_chan_open(s, "c", 8, 4, KB_SPACE_SEND, &ch), 0);
 	CHECK_EQ(kb_space_chan_open(s, "c", 8, 5, KB_SPACE_SEND, &ch), EEXIST);
 	CHECK_EQ(kb_space_chan_open(s, "d", 0, 5, KB_SPACE_SEND, &ch), EINVAL);
@@ -136,7 +138,7 @@ static void growth(void)
 	space_gone();
 }
 
-/* Something lies where the space would. */
+/* The address of the space is in use. */
 static void elsewhere(void)
 {
 	kb_space_t *s = space_new(NULL), *fixed;
@@ -183,7 +185,7 @@ static bool own_mounts(void)
 	return fd >= 0 && write(fd, map, strlen(map)) > 0;
 }
 
-/* On a file system that has room for less than the limit. */
+/* The file system has room for less than the limit. */
 static void full(void)
 {
 	kb_space_t *s;

@@ -1,5 +1,5 @@
-/* space/chan, mutex, cond, rwlock, barrier, select between two programs: what each returns when the other side does,
- * closes, leaves, or dies while it holds.
+/* space/chan, mutex, cond, rwlock, barrier, select between two programs: the result of each call
+ * when the other side acts, closes, leaves, or dies while it holds an object.
  * matrix: sched=rotator vps=1,2 */
 #include "space_test.h"
 
@@ -29,7 +29,7 @@ static void pass_sem(const char *name)
 	CHECK_EQ(kb_space_sem_wait(sem(name), in_ms(20000)), 0);
 }
 
-/* ---- the other program, by role --------------------------------------------------------------------------- */
+/* ---- the other program, by role -------------------------------------------------------------- */
 
 static void fills_and(bool dies)
 {
@@ -103,7 +103,7 @@ static void chooses(void)
 	while (seen[0] + seen[1] < 100) {
 		CHECK_EQ(kb_space_select(c, 3, in_ms(20000), &i), 0);
 		if (i < 2 && seen[i] == 50 && c[i].error == EPIPE)
-			continue; /* closed, and the other one not yet empty */
+			continue; /* closed, and the other channel not yet empty */
 		CHECK_EQ(c[i].error, 0);
 		seen[i]++;
 		CHECK(i == 2 || v == seen[i]);
@@ -115,7 +115,7 @@ static void chooses(void)
 	CHECK_EQ(c[i].error, EPIPE);
 }
 
-/* ---- this one ------------------------------------------------------------------------------------------------ */
+/* ---- this program ---------------------------------------------------------------------------- */
 
 static void drains(int at_the_end)
 {
@@ -185,7 +185,7 @@ static void *waits_in_vain(void *e)
 	return NULL;
 }
 
-/* An event whose last notifier closes it, and who opens it again. */
+/* The last notifier of an event closes it, and a process opens it again. */
 static void closes(void)
 {
 	kb_space_event_t *e;

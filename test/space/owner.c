@@ -1,5 +1,6 @@
-/* space/file, space/space: to whose files a process attaches: to its own and root's, or to files of the user that it names;
- * regular files only, and no links to them. A process that may only read holds nobody up.
+/* space/file, space/space: the files to which a process attaches: its own and root's, or files of
+ * the user that it names; regular files only, and no links to them. A process that may only read
+ * delays no other process.
  * matrix: none */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -15,7 +16,7 @@ enum { OTHER = 65534, WAKES = 20, LATE_MS = 10000 };
 
 static char path[128];
 
-/* A space in a file of this process's, with a path, which nobody is attached to. */
+/* A space in a file of this process, with a path, to which no process is attached. */
 static void make(void)
 {
 	kb_space_t *s = NULL;
@@ -59,7 +60,8 @@ static void links(void)
 	CHECK_EQ(unlink(link), 0);
 }
 
-/* A file that another user has put there, for root and for a third user, who may both write to it. */
+/* A file that a different user has put there, for root and for a third user,
+ * who may both write to it. */
 static void planted(void)
 {
 	kb_space_t *s = NULL;
@@ -98,7 +100,8 @@ static void planted(void)
 	CHECK_EQ(status, 0);
 }
 
-/* A process that has opened it for reading only locks all of it, as the kernel lets it: nobody is held up by that. */
+/* A process that has opened the file for reading only locks all of it, as the kernel allows: that
+ * delays no process. */
 static void read_only(void)
 {
 	struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
@@ -120,7 +123,7 @@ static void read_only(void)
 			pause();
 	}
 	CHECK_EQ(read(ready[0], &c, 1), 1);
-	alarm(20); /* else it would wait for ever */
+	alarm(20); /* else the test would wait for ever */
 	CHECK_EQ(kb_space_attach(&s, path, 0), 0);
 	CHECK_EQ(kb_space_sem_open(s, "sem", 1, &sem), 0);
 	CHECK_EQ(kb_space_detach(s), 0);
@@ -128,7 +131,8 @@ static void read_only(void)
 	peer_kill(pid);
 }
 
-/* A process that may only read sleeps where a waiter of this process does, in front of it: it takes no wake-up away. */
+/* A process that may only read sleeps where a waiter of this process does, in front of it: the
+ * reader takes no wake-up away. */
 static void sleep_in_front(uint64_t at)
 {
 	int fd = open(path, O_RDONLY);
@@ -181,7 +185,7 @@ static void reader_sleeps(void)
 	CHECK_EQ(kb_space_detach(s), 0);
 }
 
-/* A file at the name that an earlier version took before the space had its own is in nobody's way. */
+/* A file at the name that an earlier version took before the space had its own does no harm. */
 static void guessed(void)
 {
 	kb_space_t *s = NULL;

@@ -1,4 +1,4 @@
-/* path.h - where the file of a space stands. */
+/* path.h - the path of a space's file. */
 #ifndef KB_SPACE_PATH_H
 #define KB_SPACE_PATH_H
 
@@ -8,13 +8,14 @@
 
 #include "space/place.h"
 
-/* In `path`. False: nowhere. */
+/* Stores the path in `path`. False: the file exists nowhere. */
 static inline bool space_path_of(const char *name, char *path, size_t size)
 {
 	struct stat st;
 
 	for (int place = 0; place < KBI_SPACE_PLACES; place++)
-		if (kbi_space_place_path((enum kbi_space_place)place, name, geteuid(), path, size) == 0 && stat(path, &st) == 0)
+		if (kbi_space_place_path((enum kbi_space_place)place, name, geteuid(), path, size) == 0 &&
+				stat(path, &st) == 0)
 			return true;
 	return false;
 }

@@ -1,7 +1,8 @@
-/* space/place: where spaces stand that have a name without a slash. In a folder of the user's own, whatever other users
- * have put in the way: the names of files, of the folder, links, sockets, folders that others may enter; where the
- * environment's folder is missing or not sound, in the next. Names that others are let in to are shared. Users are
- * children of this process, in /dev/shm and /run of its own.
+/* space/place: the folders of spaces that have a name without a slash: a folder of the user's own,
+ * whatever further users have put in the way: the names of files, of the folder, links, sockets,
+ * folders that further users may enter; where the environment's folder is missing or not sound, the
+ * next folder. Names to which further users are admitted are shared. Users are children of this
+ * process, in /dev/shm and /run of its own.
  * matrix: none */
 #include <fcntl.h>
 #include <sched.h>
@@ -18,7 +19,7 @@ enum { OWNER = 54321, ATTACKER = 54322, GUEST = 54323 };
 
 static const char *session; /* the value of XDG_RUNTIME_DIR, NULL: none */
 
-/* A process of this user does it; a CHECK that fails there fails here. */
+/* Runs act in a process of this user; a CHECK that fails there fails here. */
 static void as(uint32_t user, void (*act)(void))
 {
 	int status;
@@ -70,7 +71,7 @@ static int attach(void)
 	return kb_space_detach(s);
 }
 
-/* From nothing to nothing: made, found, in nobody else's way. */
+/* From nothing to nothing: the space is made, found, and in no other user's way. */
 static void works(void)
 {
 	CHECK_EQ(attach(), ENOENT);
@@ -93,7 +94,7 @@ static void removes(void)
 	CHECK_EQ(attach(), ENOENT);
 }
 
-/* It comes to stand here, and is gone again. */
+/* Checks that the file comes to stand in this folder, and is gone again. */
 static void stands_in(const char *folder)
 {
 	char path[128];
@@ -111,7 +112,7 @@ static void stands_in(const char *folder)
 	CHECK(!is_there(path));
 }
 
-/* ---- the environment's folder ------------------------------------------------------------------------------ */
+/* ---- the environment's folder ---------------------------------------------------------------- */
 
 static void make_folder(const char *path, uint32_t user, mode_t mode)
 {
@@ -144,7 +145,7 @@ static void sessions(void)
 	as(OWNER, finds);
 	as(OWNER, exists);
 	as(OWNER, removes);
-	CHECK_EQ(chmod(RUN_USER, 0755), 0); /* no longer: so the next folder */
+	CHECK_EQ(chmod(RUN_USER, 0755), 0); /* not sound any more: so the next folder */
 	session = NULL;
 	as(OWNER, makes);
 	session = "/run/session";
@@ -156,8 +157,10 @@ static void sessions(void)
 static void bad_sessions(void)
 {
 	static const struct { const char *value; uint32_t user; mode_t mode; } bad[] = {
-		{ "", 0, 0 }, { "run/session", 0, 0 }, { "session", 0, 0 }, { "./", 0, 0 }, { "/run/no.such.folder", 0, 0 },
-		{ "/dev/null", 0, 0 }, { "/run/others", ATTACKER, 0777 }, { "/run/roots", 0, 0755 }, { "/run/wide", OWNER, 0770 },
+		{ "", 0, 0 }, { "run/session", 0, 0 }, { "session", 0, 0 }, { "./", 0, 0 },
+			{ "/run/no.such.folder", 0, 0 },
+		{ "/dev/null", 0, 0 }, { "/run/others", ATTACKER, 0777 }, { "/run/roots", 0, 0755 },
+			{ "/run/wide", OWNER, 0770 },
 		{ "/run/seen", OWNER, 0755 }, { "/run/link", 0, 0 }, { "/proc/self", 0, 0 },
 	};
 
@@ -170,7 +173,7 @@ static void bad_sessions(void)
 		stands_in(IN_SHM);
 		CHECK(!is_there("/run/session/kochab/shop"));
 	}
-	/* what stands in the folder under our name is not ours alone */
+	/* the folder under our name there is not ours alone */
 	session = "/run/session";
 	make_folder("/run/session/kochab", OWNER, 0750);
 	stands_in(IN_SHM);
@@ -183,7 +186,7 @@ static void bad_sessions(void)
 	stands_in("/run/session/kochab");
 }
 
-/* A folder that has no room is passed over; so is one that is not in memory. */
+/* A folder without room is passed over; so is a folder that is not in memory. */
 static void small(void)
 {
 	struct stat st;
@@ -200,11 +203,11 @@ static void small(void)
 		make_folder(disk, OWNER, 0700);
 		session = disk;
 		as(OWNER, works);
-		CHECK_EQ(rmdir(disk), 0); /* nothing was made there */
+		CHECK_EQ(rmdir(disk), 0); /* no folder was made there */
 	}
 }
 
-/* ---- what others have put in the way -------------------------------------------------------------------------- */
+/* ---- obstacles of further users -------------------------------------------------------------- */
 
 static const char *planted;
 
@@ -228,11 +231,14 @@ static void take_away(void)
 		CHECK_EQ(rmdir(planted), 0);
 }
 
-/* Of the file: it is as if they were not there. Of the folder: then there is none, and nothing is made elsewhere. */
+/* Of the file: as if they did not exist. Of the folder: then there is none,
+ * and none is made elsewhere. */
 static void names_taken(void)
 {
-	static void (*const file[])(void) = { plant_file, plant_closed, plant_link, plant_fifo, plant_folder, plant_space };
-	static void (*const folder[])(void) = { plant_folder, plant_file, plant_link, plant_fifo, plant_own_link };
+	static void (*const file[])(void) =
+		{ plant_file, plant_closed, plant_link, plant_fifo, plant_folder, plant_space };
+	static void (*const folder[])(void) =
+		{ plant_folder, plant_file, plant_link, plant_fifo, plant_own_link };
 
 	session = NULL;
 	planted = "/dev/shm/kochab.shop";
@@ -253,14 +259,14 @@ static void names_taken(void)
 		stands_in("/run/session/kochab");
 		take_away();
 	}
-	/* our own, where others may write, too */
+	/* our own folder, where further users may write, too */
 	session = NULL;
 	make_folder(IN_SHM, OWNER, 0770);
 	as(OWNER, may_not_make);
 	make_folder(IN_SHM, OWNER, 0700);
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------------- */
+/* ---- sharing --------------------------------------------------------------------------------- */
 
 static void makes_shared(void)
 {
@@ -318,13 +324,13 @@ static void shares(void)
 	as(ATTACKER, makes_shared);
 	as(GUEST, finds_attackers);
 	as(ATTACKER, removes);
-	/* root's is for all */
+	/* a space of root is for all users */
 	as(0, makes_shared);
 	as(GUEST, exists);
 	as(0, removes);
 }
 
-/* Of a version that had all of them in /dev/shm. */
+/* Spaces of a version that had all of them in /dev/shm. */
 static void earlier(void)
 {
 	session = NULL;
@@ -337,7 +343,7 @@ static void earlier(void)
 	CHECK(!is_there("/dev/shm/kochab.shop"));
 }
 
-/* ---- a program with more rights than its caller ------------------------------------------------------------------ */
+/* ---- a program with more rights than its caller ---------------------------------------------- */
 
 static void runs_setuid(void)
 {
@@ -382,7 +388,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "make") == 0)
 		return make_as_setuid();
-	if (geteuid() != 0 || unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) ||
+			mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
 		puts("no other users here");
 		return 77;
 	}

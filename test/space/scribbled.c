@@ -1,5 +1,6 @@
-/* space: a process writes random words all over a space while another process uses it, on a kernel thread and on
- * lightweight threads. The calls of this process may fail; it is not killed, and ends in time.
+/* space: a process writes random words all over a space while another process uses it, on a
+ * kernel thread and on lightweight threads. The calls of the user may fail; it is not
+ * killed, and ends in time.
  * matrix: none
  * timeout: 120 */
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 
 enum { ROUNDS = 2, USE_MS = 2000, MOST_MS = 45000 };
 
-/* Until it is killed. */
+/* Scribbles until it is killed. */
 static void scribble(const char *path, uint64_t seed)
 {
 	struct stat st;
@@ -27,7 +28,8 @@ static void scribble(const char *path, uint64_t seed)
 	for (unsigned n = 0;; n++) {
 		uint64_t r = test_rand(&seed), where = test_rand(&seed);
 		/* the head and the first entries of the table, or allocated bytes */
-		uint64_t i = where % 4 == 0 ? where / 4 % 1024 : where % 4 == 1 ? KBI_SPACE_TABLE / 4 + where / 4 % 4000 :
+		uint64_t i = where % 4 == 0 ? where / 4 % 1024 :
+			where % 4 == 1 ? KBI_SPACE_TABLE / 4 + where / 4 % 4000 :
 			KBI_SPACE_FIRST / 4 + where / 4 % (words - KBI_SPACE_FIRST / 4);
 		uint32_t any = (uint32_t)(r >> 32);
 

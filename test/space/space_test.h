@@ -1,5 +1,5 @@
-/* space_test.h - a test is several programs: each role is this program, started anew with the role's name and that of the
- * space. */
+/* space_test.h - a test is several programs: each role is this program, started anew with the
+ * role's name and the name of the space. */
 #ifndef KB_SPACE_TEST_H
 #define KB_SPACE_TEST_H
 
@@ -30,18 +30,19 @@ static void space_gone(void)
 	kb_space_unlink(space_name);
 }
 
-/* Where its file stands, for a test that changes it without attaching. */
+/* Finds the path of its file, for a test that changes the file without attaching. */
 static inline void space_path(char *path, size_t size)
 {
 	CHECK(space_path_of(space_name, path, size));
 }
 
-/* A name that nobody has; it goes when main ends. A peer gets it by argv. */
+/* Makes a space with an unused name; it is removed when main ends. A peer gets the name by argv. */
 static inline kb_space_t *space_new(const kb_space_config_t *config)
 {
 	kb_space_t *s = NULL;
 
-	snprintf(space_name, sizeof space_name, "test.%d.%llx", getpid(), (unsigned long long)test_now_ns());
+	snprintf(space_name, sizeof space_name, "test.%d.%llx", getpid(),
+		(unsigned long long)test_now_ns());
 	CHECK_EQ(kb_space_create(&s, space_name, config), 0);
 	return s;
 }
@@ -89,11 +90,12 @@ static inline void peer_kill(pid_t pid)
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 }
 
-/* A test of two programs that do the same: the first one makes the space and starts the other; they meet at a barrier. */
+/* A test of two programs with equal roles: the first program makes the space and starts the second;
+ * they meet at a barrier. */
 struct pair {
 	kb_space_t *s;
 	kb_space_barrier_t *barrier;
-	pid_t other; /* 0: this one is not the first */
+	pid_t other; /* 0: this program is not the first */
 };
 
 static inline struct pair pair_begin(int argc, char **argv)
@@ -117,7 +119,7 @@ static inline void pair_meet(const struct pair *p)
 	CHECK(kb_space_barrier_wait(p->barrier, in_ms(30000)) <= 0);
 }
 
-/* Both have done what there was. */
+/* Ends when both programs have finished. */
 static inline void pair_end(const struct pair *p)
 {
 	pair_meet(p);
@@ -136,7 +138,8 @@ struct runner {
 static inline void run(struct runner *r, bool kernel, void *(*fn)(void *), void *arg)
 {
 	r->kernel = kernel;
-	CHECK_EQ(kernel ? pthread_create(&r->heavy, NULL, fn, arg) : kb_thread_create(&r->light, NULL, fn, arg), 0);
+	CHECK_EQ(kernel ? pthread_create(&r->heavy, NULL, fn, arg) :
+		kb_thread_create(&r->light, NULL, fn, arg), 0);
 }
 
 static inline void run_join(struct runner *r)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# kochab space: lists what is there, says what is wrong with a file, removes.
+# kochab space: lists spaces, names the error of a file, removes files.
 set -u
 K=${KOCHAB_BIN:?}
 T=$(mktemp -d) && trap 'rm -rf "$T"' EXIT
@@ -21,12 +21,14 @@ ln -s "$T/not.there" "$T/link"
 "$K" space remove "$T/link" 2>/dev/null && fail "removes a link"
 echo "stays" >"$T/target" && ln -s "$T/target" "$T/link.2"
 mkfifo "$T/fifo"
-"$K" space remove --force "$T/link" "$T/link.2" "$T/fifo" || fail "does not remove links and a pipe with --force"
-{ [ -L "$T/link" ] || [ -L "$T/link.2" ] || [ -e "$T/fifo" ]; } && fail "a planted name is still there"
+"$K" space remove --force "$T/link" "$T/link.2" "$T/fifo" ||
+	fail "does not remove links and a pipe with --force"
+{ [ -L "$T/link" ] || [ -L "$T/link.2" ] || [ -e "$T/fifo" ]; } &&
+	fail "a planted name is still there"
 [ -s "$T/target" ] || fail "follows a link"
 "$K" space remove --force "$T/link" 2>/dev/null && fail "removes what is not there"
 
-# a pipe, or a device, is not opened, which does something by itself
+# a pipe or a device is not opened: opening has effects of its own
 mkfifo "$T/pipe"
 (: >"$T/pipe"; : >"$T/opened") 2>/dev/null &
 writer=$!
@@ -36,7 +38,7 @@ sleep 0.2
 [ -e "$T/opened" ] && fail "opens a pipe"
 kill $writer 2>/dev/null
 
-# a folder of the user's own, and the shared one: what list shows is what inspect and remove take
+# a folder of the user's own, and the shared folder: list shows what inspect and remove take
 export XDG_RUNTIME_DIR=
 own=
 while read -r kind folder; do
@@ -46,14 +48,19 @@ if [ -n "$own" ]; then
 	trap 'rm -rf "$T" "$own"; rm -f "/dev/shm/kochab.$n"' EXIT
 	n=tool.$$ XDG_RUNTIME_DIR=$own
 	mkdir -m 700 "$own/kochab" && echo nonsense >"$own/kochab/$n"
-	"$K" space list | grep -q "^$n  *it is no space" || fail "list does not show the user's own: $("$K" space list)"
+	"$K" space list | grep -q "^$n  *it is no space" ||
+		fail "list does not show the user's own: $("$K" space list)"
 	echo nonsense >"/dev/shm/kochab.$n"
-	[ "$("$K" space list | grep -c "^$n ")" = 1 ] || fail "list shows two of a name: $("$K" space list)"
-	"$K" space list | grep -q "^/dev/shm/kochab.$n  *it is no space" || fail "list hides the shared one: $("$K" space list)"
-	"$K" space list --json | grep -q "\"name\": \"$n\", \"path\": \"$own/kochab/$n\", \"error\"" || fail "no path: $("$K" space list --json)"
+	[ "$("$K" space list | grep -c "^$n ")" = 1 ] ||
+		fail "list shows two of a name: $("$K" space list)"
+	"$K" space list | grep -q "^/dev/shm/kochab.$n  *it is no space" ||
+		fail "list hides the shared one: $("$K" space list)"
+	"$K" space list --json | grep -q "\"name\": \"$n\", \"path\": \"$own/kochab/$n\", \"error\"" ||
+		fail "no path: $("$K" space list --json)"
 	"$K" space remove --force $n || fail "does not remove the user's own"
 	{ [ ! -e "$own/kochab/$n" ] && [ -e "/dev/shm/kochab.$n" ]; } || fail "removes another"
-	"$K" space list | grep -q "^$n  *it is no space" || fail "the shared one has the name then: $("$K" space list)"
+	"$K" space list | grep -q "^$n  *it is no space" ||
+		fail "the shared one has the name then: $("$K" space list)"
 	"$K" space remove --force $n || fail "does not remove the shared one"
 	[ -e "/dev/shm/kochab.$n" ] && fail "the shared one is still there"
 	echo nonsense >"$own/kochab/$n" && chmod 750 "$own/kochab"
@@ -67,17 +74,19 @@ fi
 "$K" space 2>/dev/null; [ $? = 2 ] || fail "no usage"
 "$K" space inspect 2>/dev/null; [ $? = 2 ] || fail "inspects nothing"
 
-# what is asked for is on standard output, and what is wrong is named on standard error
+# requested output is on standard output, and errors are on standard error
 for word in "" list inspect remove; do
 	# shellcheck disable=SC2086 # no word is none
 	"$K" space $word --help >"$T/out" 2>"$T/err" || fail "'space $word --help' fails"
-	{ grep -q '^usage: kochab space list' "$T/out" && [ ! -s "$T/err" ]; } || fail "'space $word --help' does not help"
+	{ grep -q '^usage: kochab space list' "$T/out" && [ ! -s "$T/err" ]; } ||
+		fail "'space $word --help' does not help"
 done
 refuses() { # TEXT ARGUMENT...
 	local text=$1
 	shift
 	"$K" space "$@" >"$T/out" 2>"$T/err"
-	[ $? = 2 ] && grep -qF -e "$text" "$T/err" && [ ! -s "$T/out" ] || fail "'space $*' says: $(cat "$T/out" "$T/err")"
+	[ $? = 2 ] && grep -qF -e "$text" "$T/err" && [ ! -s "$T/out" ] ||
+		fail "'space $*' says: $(cat "$T/out" "$T/err")"
 }
 refuses "space: frobnicate: no such command" frobnicate
 refuses "space: --frobnicate: no such option" --frobnicate

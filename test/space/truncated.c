@@ -1,6 +1,6 @@
-/* space/file, space/space: somebody truncates the file of a space that is attached. Who uses it then ends by SIGBUS, as the
- * kernel says, after a line that names the space, whichever thread it is; the file is not made long again, with zeros in
- * it. */
+/* space/file, space/space: a process truncates the file of an attached space. A user of the space
+ * then ends by SIGBUS, as the kernel decides, after a line that names the space, whichever thread
+ * it is; the file is not lengthened again, with zeros in it. */
 #include <kochab/kochab.h>
 #include <kochab/space.h>
 
@@ -60,7 +60,8 @@ static void in_the_library(void *arg)
 	kb_space_sem_post(sem);
 }
 
-/* Not what is there, only what would come. */
+/* Only the end of the file is cut off, which holds no object yet: growth
+ * and attaching are refused. */
 static void grows(void *arg)
 {
 	struct stat st;
@@ -80,8 +81,10 @@ static void run(void (*program)(void *), int signal, const char *says)
 	static struct child c;
 	kb_space_t *s = NULL;
 
-	/* a name for the line; made and left by a process of its own, for this one must have no runtime when it forks */
-	snprintf(space_name, sizeof space_name, "test.%d.%llx", getpid(), (unsigned long long)test_now_ns());
+	/* a name for the line; made and left by a process of its own, because this process must have no
+	 * runtime when it forks */
+	snprintf(space_name, sizeof space_name, "test.%d.%llx", getpid(),
+		(unsigned long long)test_now_ns());
 	if (fork() == 0) {
 		CHECK_EQ(kb_space_create(&s, space_name, &(kb_space_config_t){ .limit = 16 << 20 }), 0);
 		exit(0);
