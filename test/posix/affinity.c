@@ -1,5 +1,6 @@
-/* Affinity is obeyed, inherited by what a thread creates and seen by nobody else, however it is set: by the thread, in the
- * attributes it is made with, by another thread before and after it runs, by number; and what is set back is gone. */
+/* An affinity is obeyed, inherited by the threads that a thread creates, and not seen by any
+ * further thread, however it is set: by the thread, in the attributes with which it is made, by
+ * another thread before and after it runs, by number. An affinity that is reset is gone. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -108,7 +109,7 @@ static void child_is_on(int cpu)
 	CHECK(strpbrk(line, ",-") == NULL);
 }
 
-/* ---- by the thread itself -------------------------------------------------------------------------------- */
+/* ---- by the thread itself -------------------------------------------------------------------- */
 
 static int set_by(int way, const cpu_set_t *set)
 {
@@ -132,7 +133,7 @@ static void *pins_itself(void *way)
 	is_on(&high);
 	run(NULL, is_on, &high);
 	child_is_on(high);
-	/* and back */
+	/* resets the affinity */
 	CHECK_EQ(set_by(*(int *)way, &all), 0);
 	is_free(NULL);
 	run(NULL, is_free, NULL);
@@ -149,20 +150,21 @@ static void by_itself(void)
 	pins_itself(&(int){ 0 });
 }
 
-/* ---- by another ------------------------------------------------------------------------------------------ */
+/* ---- by another thread ----------------------------------------------------------------------- */
 
 static sem_t begun, over;
 static volatile int wanted, stop, busy;
 static volatile pid_t number;
 
-/* busy: it calls nobody. */
+/* busy: the thread calls no function of the library. */
 static void *watches(void *arg)
 {
 	bool pinned = false;
 
 	number = gettid();
 	sem_post(&begun);
-	for (bool last = false; !last;) { /* it looks once more when it is stopped: a busy machine may not have let it before */
+	/* looks once more after the stop: on a busy machine it may not have run before */
+	for (bool last = false; !last;) {
 		last = stop;
 		if (wanted >= 0 && sched_getcpu() == wanted)
 			pinned = true;
@@ -228,7 +230,7 @@ static void while_it_waits(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- from the beginning; invalid ones -------------------------------------------------------------------- */
+/* ---- from the beginning; invalid sets -------------------------------------------------------- */
 
 static void from_the_beginning(void)
 {

@@ -1,5 +1,6 @@
-/* Calls that the kernel does not restart after a handler: the runtime's tick, which comes while work waits behind the
- * caller, does not end them; a signal of the program's does. sigsuspend and pause wait for the program's.
+/* Calls that the kernel does not restart after a handler. The runtime's tick, which comes while
+ * work waits behind the caller, does not end them; a signal of the program does. sigsuspend and
+ * pause wait for the program's signal.
  * sleeps: yes */
 #include "test.h"
 
@@ -36,7 +37,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* One blocking call, of MS or without end; 0: its time is over. */
+/* Makes a blocking call, of MS or without end; 0: its time is over. */
 static int wait_by(int kind, bool for_ever)
 {
 	struct timespec ts = { 0, MS * 1000000L }, *t = for_ever ? NULL : &ts;
@@ -68,7 +69,7 @@ static int wait_by(int kind, bool for_ever)
 	}
 }
 
-/* Threads made just before wait behind this one, or behind its virtual processor. */
+/* Threads that were made just before wait behind the caller, or behind its VP. */
 static void not_by_tick(int kind)
 {
 	pthread_t t[8];
@@ -92,7 +93,7 @@ static void *interrupts(void *arg)
 	pthread_t target = *(pthread_t *)arg;
 
 	usleep(50000);
-	/* again if it came before the call */
+	/* again, if the signal came before the call */
 	while (!__atomic_load_n(&returned, __ATOMIC_RELAXED)) {
 		pthread_kill(target, SIGUSR1);
 		usleep(30000);
@@ -119,7 +120,7 @@ static void *kills(void *arg)
 	return NULL;
 }
 
-/* SIGUSR2 is blocked, as it must be for sigsuspend; a signal that is ignored does not end it. */
+/* SIGUSR2 is blocked, as sigsuspend needs it; a signal that is ignored does not end the call. */
 static void suspends(bool to_thread)
 {
 	pthread_t self = pthread_self(), t, w[4];
@@ -162,10 +163,12 @@ int main(void)
 	struct sigaction sa = { .sa_handler = handler };
 	struct epoll_event ev = { .events = EPOLLIN };
 	const char *vps = getenv("KOCHAB_VPS");
-	bool alone = vps && strcmp(vps, "1") == 0; /* nobody could send a signal while it blocks the only VP */
+	/* no thread could send a signal while the caller blocks the only VP */
+	bool alone = vps && strcmp(vps, "1") == 0;
 	sigset_t set;
 
-	/* before there are other threads, which have it from here: so nobody else takes it */
+	/* before there are other threads, which inherit the mask: so no other thread takes the
+	 * signal */
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);

@@ -1,5 +1,6 @@
-/* aio_suspend: others run meanwhile; a handler that its thread runs ends it, and its time, and what was asked for.
- * lio_listio waits for all, and others run. */
+/* aio_suspend: other threads run meanwhile. It is ended by a handler that its thread runs, by its
+ * time limit, and by the end of the request. lio_listio waits for all requests, and other threads
+ * run. */
 #include <aio.h>
 #include <errno.h>
 #include <pthread.h>
@@ -30,14 +31,14 @@ static void *suspended(void *arg)
 	return NULL;
 }
 
-/* After a while: the caller's virtual processor is with others by then. */
+/* Waits a while first: the caller's VP then runs other threads. */
 static void *interrupts(void *who)
 {
 	while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	usleep(100000);
 	for (int kills = 0; __atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2; kills++) {
-		CHECK(kills < 3); /* one is enough, but for what came before the call */
+		CHECK(kills < 3); /* a single signal suffices, except for signals before the call */
 		CHECK_EQ(pthread_kill(*(pthread_t *)who, SIGUSR1), 0);
 		for (int i = 0; i < 500 && __atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2; i++)
 			usleep(2000);
@@ -101,7 +102,8 @@ static void lists(void)
 
 	for (int i = 0; i < 2; i++) {
 		CHECK_EQ(pipe(two[i]), 0);
-		a[i] = (struct aiocb){ .aio_fildes = two[i][0], .aio_buf = &c[i], .aio_nbytes = 1, .aio_lio_opcode = LIO_READ };
+		a[i] = (struct aiocb){ .aio_fildes = two[i][0], .aio_buf = &c[i], .aio_nbytes = 1,
+			.aio_lio_opcode = LIO_READ };
 	}
 	CHECK_EQ(pthread_create(&t, NULL, writes_two, NULL), 0);
 	CHECK_EQ(lio_listio(LIO_WAIT, both, 3, NULL), 0);
@@ -123,7 +125,8 @@ int main(void)
 
 	CHECK_EQ(pipe(fd), 0);
 	CHECK_EQ(sigaction(SIGUSR1, &a, NULL), 0);
-	/* the first thread first: where virtual processors are processes libc must have none of its own yet */
+	/* the first thread must come first: where VPs are processes, libc must have no thread of its
+	 * own yet */
 	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	request = (struct aiocb){ .aio_fildes = fd[0], .aio_buf = &byte, .aio_nbytes = 1 };

@@ -1,7 +1,8 @@
 #!/bin/bash
 # timeout: 600
-# Another allocator, preloaded too: it asks for its settings (getenv) and uses mutexes while the loader and our constructor
-# are at work. And what this libc lacks is no error of the program's: dlerror says nothing.
+# Another allocator, preloaded too: it reads its settings (getenv) and uses mutexes while the loader
+# and our constructor run. A function that this libc lacks is no error of the program: dlerror
+# returns nothing.
 set -u
 BUILD=${BUILD:-build}
 KOCHAB_BIN=${KOCHAB_BIN:-$BUILD/kochab}
@@ -20,7 +21,7 @@ int main(void)
 
 	if (e)
 		puts(e);
-	/* and what the program has to hear is not lost */
+	/* and an error that the program has to see is not lost */
 	if (e || dlopen("/nowhere/at-all.so", RTLD_NOW))
 		return 1;
 	printf("%s\n", getenv("HOME") ? "at home" : "not at home");
@@ -35,7 +36,8 @@ END
 "$CC" -pthread -o "$T/quiet" "$T/quiet.c" -ldl || exit 1
 "$T/quiet" >"$T/out" && "$KOCHAB_BIN" run -- "$T/quiet" >"$T/out" || { cat "$T/out"; failed=1; }
 
-# An allocator that computes and makes system calls, called by the loader with its locks held: nobody may be switched away there.
+# An allocator that computes and makes system calls, called by the loader while it holds its locks:
+# no thread may be switched away there.
 cat >"$T/slow.c" <<'END'
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -78,18 +80,22 @@ int main(void)
 	return 0;
 }
 END
-"$CC" -O1 -shared -fPIC -o "$T/slow.so" "$T/slow.c" && "$CC" -pthread -o "$T/opens" "$T/opens.c" -ldl || exit 1
+"$CC" -O1 -shared -fPIC -o "$T/slow.so" "$T/slow.c" &&
+	"$CC" -pthread -o "$T/opens" "$T/opens.c" -ldl || exit 1
 for vps in 1 2 4; do
-	LD_PRELOAD=$T/slow.so timeout -s QUIT -k 5 250 "$KOCHAB_BIN" run --vps $vps --quantum 2000 -- "$T/opens" >"$T/out" 2>&1 && continue
+	LD_PRELOAD=$T/slow.so timeout -s QUIT -k 5 250 \
+		"$KOCHAB_BIN" run --vps $vps --quantum 2000 -- "$T/opens" >"$T/out" 2>&1 && continue
 	echo "a slow allocator, $vps virtual processors: exit $?"
 	tail -n 5 "$T/out"
 	failed=1
 done
 
-for lib in $(ldconfig -p 2>/dev/null | awk '/lib(jemalloc|tcmalloc|tcmalloc_minimal|mimalloc)\.so/ { print $NF }'); do
+for lib in $(ldconfig -p 2>/dev/null |
+	awk '/lib(jemalloc|tcmalloc|tcmalloc_minimal|mimalloc)\.so/ { print $NF }'); do
 	for program in /bin/true "$BUILD/test/posix/unsafe_race" "$BUILD/test/posix/keys"; do
 		[ -x "$program" ] || continue
-		LD_PRELOAD=$lib timeout -s QUIT -k 5 250 "$KOCHAB_BIN" run -- "$program" >"$T/out" 2>&1 && continue
+		LD_PRELOAD=$lib timeout -s QUIT -k 5 250 \
+			"$KOCHAB_BIN" run -- "$program" >"$T/out" 2>&1 && continue
 		echo "$lib $program: exit $?"
 		tail -n 5 "$T/out"
 		failed=1

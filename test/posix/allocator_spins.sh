@@ -1,8 +1,9 @@
 #!/bin/bash
 # timeout: 600
-# An allocator of the program's own with a spinlock. A thread that holds it is switched away like any
-# other, and whoever spins for it must be, too: also where the runtime or libc's loader asks for memory to make a thread, where a
-# thread's end gives memory back, on a stack of the program's own, and while other threads fork.
+# An allocator of the program with a spinlock. A thread that holds the lock is switched away like
+# any thread, so a thread that spins for the lock must be switched away, too: also where the runtime
+# or libc's loader asks for memory to make a thread, where a thread's end frees memory, on a stack
+# of the program's own, and while other threads fork.
 set -u
 BUILD=${BUILD:-build}
 KOCHAB_BIN=${KOCHAB_BIN:-$BUILD/kochab}
@@ -12,7 +13,7 @@ T=$(mktemp -d) && trap 'rm -rf "$T"' EXIT
 failed=0
 
 cat >"$T/own.c" <<'END_OF_C'
-/* A variable that the loader makes when a thread first uses it, and frees at the thread's end. */
+/* The loader makes this variable when a thread first uses it, and frees it at the thread's end. */
 static __thread char much[5000];
 char *own(void)
 {
@@ -31,7 +32,8 @@ cat >"$T/spins.c" <<'END_OF_C'
 
 enum { HOGS = 2, MAKERS = 2, ROUNDS = 60, AT_ONCE = 6, FORKS = 40, STACK = 128 << 10 };
 
-void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t m), *__libc_realloc(void *p, size_t n);
+void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t m),
+	*__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t a, size_t n);
 void __libc_free(void *p);
 
@@ -57,7 +59,10 @@ void *calloc(size_t n, size_t m) { LOCKED(void *, __libc_calloc(n, m)); }
 void *realloc(void *p, size_t n) { LOCKED(void *, __libc_realloc(p, n)); }
 void *memalign(size_t a, size_t n) { LOCKED(void *, __libc_memalign(a, n)); }
 void *aligned_alloc(size_t a, size_t n) { LOCKED(void *, __libc_memalign(a, n)); }
-int posix_memalign(void **p, size_t a, size_t n) { LOCKED(int, (*p = __libc_memalign(a, n)) ? 0 : 12); }
+int posix_memalign(void **p, size_t a, size_t n)
+{
+	LOCKED(int, (*p = __libc_memalign(a, n)) ? 0 : 12);
+}
 void free(void *p) { enter(); __libc_free(p); leave(); }
 
 static char *(*own)(void);
@@ -91,10 +96,11 @@ static void make(pthread_t *t, void *stack, size_t i)
 	pthread_attr_destroy(&a);
 }
 
-/* The last is detached on a stack of the program's, which is not used again. */
+/* Makes threads; the last is detached, on a stack of the program that is not used again. */
 static void *maker(void *arg)
 {
-	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *other;
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		*other;
 	pthread_t t[AT_ONCE], left;
 
 	for (size_t i = 0; i < ROUNDS; i++) {
@@ -154,8 +160,8 @@ END_OF_C
 	"$CC" -O1 -fno-builtin -pthread -o "$T/spins" "$T/spins.c" -ldl || exit 1
 for sched in rotator steal; do
 	for vps in 1 2; do
-		timeout -s QUIT -k 5 60 "$KOCHAB_BIN" run --sched $sched --vps $vps --quantum 1000 -- "$T/spins" "$T/own.so" \
-			>"$T/out" 2>&1 && continue
+		timeout -s QUIT -k 5 60 "$KOCHAB_BIN" run --sched $sched --vps $vps --quantum 1000 -- \
+			"$T/spins" "$T/own.so" >"$T/out" 2>&1 && continue
 		echo "$sched, $vps virtual processors: exit $?"
 		tail -n 40 "$T/out"
 		failed=1

@@ -1,5 +1,5 @@
-/* What attributes ask for is what threads get: stack size and place, guard, scope, name, affinity,
- * scheduling. */
+/* Threads get the properties that their attributes ask for: stack size and place, guard, scope,
+ * name, affinity, scheduling. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -25,7 +25,7 @@ static void *in_stack(void *size)
 	CHECK_EQ(pthread_getattr_np(pthread_self(), &a), 0);
 	CHECK_EQ(pthread_attr_getstack(&a, &low, &got), 0);
 	CHECK(&here > (char *)low && &here < (char *)low + got);
-	CHECK_EQ(got, (size_t)size); /* control block and TLS are a part of it */
+	CHECK_EQ(got, (size_t)size); /* control block and TLS are a part of the size */
 	CHECK_EQ((uintptr_t)low % 4096, 0);
 	*(volatile char *)low;
 	CHECK_EQ(pthread_attr_destroy(&a), 0);
@@ -90,7 +90,7 @@ static void *by_default(void *arg)
 	return arg;
 }
 
-/* And back. */
+/* Sets the defaults, and resets them. */
 static void defaults(void)
 {
 	pthread_attr_t before, a;

@@ -1,5 +1,6 @@
-/* What libc detects and POSIX lists as an error is returned alike: the numbers here are those of glibc, and the plain
- * run checks them. Each call is one that a wrong program may make; none leaves anything behind. */
+/* Errors that libc detects and POSIX lists are returned in the same way: the numbers here are
+ * glibc's, and the plain run checks them. A wrong program may make each of these calls; none leaves
+ * anything behind. */
 #include "test.h"
 #include "libc_age.h"
 
@@ -23,10 +24,11 @@
 		CHECK_EQ(errno, error); \
 	} while (0)
 
-static const struct timespec past = { 1, 0 }, wrong = { 1, 1000000000 }, negative = { 1, -1 }, before_1970 = { -1, 0 };
+static const struct timespec past = { 1, 0 }, wrong = { 1, 1000000000 }, negative = { 1, -1 },
+	before_1970 = { -1, 0 };
 static sem_t go, done;
 
-/* ---- attributes ------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static void thread_attributes(void)
 {
@@ -71,7 +73,7 @@ static void other_attributes(void)
 	CHECK_EQ(pthread_barrierattr_setpshared(&ba, 17), EINVAL);
 }
 
-/* ---- objects ---------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void *try_lock(void *arg)
 {
@@ -90,7 +92,7 @@ static void *time_lock(void *arg)
 	return NULL;
 }
 
-/* The kernel says EINVAL for one with priority inheritance. */
+/* The kernel returns EINVAL for a mutex with priority inheritance. */
 static void *time_lock_early(void *arg)
 {
 	CHECK_EQ(pthread_mutex_timedlock(arg, &before_1970), ETIMEDOUT);
@@ -277,7 +279,7 @@ static void all_keys(void)
 		CHECK_EQ(pthread_key_delete(keys[--n]), 0);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *wait_to_go(void *arg)
 {
@@ -310,7 +312,7 @@ static void about_thread(pthread_t t)
 	CHECK_EQ(pthread_setaffinity_np(t, sizeof(none), &none), EINVAL);
 	CHECK_EQ(pthread_getaffinity_np(t, 1, &none), EINVAL);
 	CHECK_EQ(pthread_setaffinity_np(t, sizeof(all), &all), 0);
-	CHECK_EQ(pthread_getaffinity_np(t, 1, &none), EINVAL); /* also of what was set */
+	CHECK_EQ(pthread_getaffinity_np(t, 1, &none), EINVAL); /* also for the affinity that was set */
 	CHECK_EQ(pthread_kill(t, 0), 0);
 	CHECK_EQ(pthread_kill(t, 1000), EINVAL);
 	CHECK_EQ(pthread_sigqueue(t, 1000, (union sigval){ 0 }), EINVAL);
@@ -324,7 +326,7 @@ static void joining(pthread_t t)
 	CHECK_EQ(pthread_tryjoin_np(t, NULL), EBUSY);
 	CHECK_EQ(pthread_timedjoin_np(t, NULL, &past), ETIMEDOUT);
 	CHECK_EQ(pthread_clockjoin_np(t, NULL, CLOCK_MONOTONIC, &past), ETIMEDOUT);
-	/* old libcs do not look at the clock */
+	/* old versions of glibc do not test the clock */
 	if (under_kochab() || !libc_is_before("2.34"))
 		CHECK_EQ(pthread_clockjoin_np(t, NULL, CLOCK_PROCESS_CPUTIME_ID, &past), EINVAL);
 }
@@ -376,7 +378,7 @@ static void processes(void)
 	CHECK_EQ(clock_nanosleep(17000, 0, &past, NULL), EINVAL);
 }
 
-/* ---- C11 ---------------------------------------------------------------------------------------------------- */
+/* ---- C11 ------------------------------------------------------------------------------------- */
 
 static void c11(void)
 {
@@ -405,7 +407,8 @@ static void c11(void)
 
 static void *all(void *arg)
 {
-	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK };
+	static const int types[] = { PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+		PTHREAD_MUTEX_ERRORCHECK };
 
 	thread_attributes();
 	other_attributes();
@@ -429,7 +432,7 @@ int main(void)
 {
 	CHECK_EQ(sem_init(&go, 0, 0), 0);
 	CHECK_EQ(sem_init(&done, 0, 0), 0);
-	all(NULL); /* without any thread at first */
+	all(NULL); /* at first without any thread */
 	elsewhere(all, NULL);
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* Barriers: nobody passes before all have come, one is told so each round; destroyed at once by one of them. */
+/* Barriers: no thread passes before all have come, each round tells a single thread that it is the
+ * serial thread, and that thread may destroy the barrier at once. */
 #include "test.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ int main(void)
 		meet(two);
 		CHECK_EQ(pthread_join(t[0], NULL), 0);
 	}
-	/* a process-shared one of one thread */
+	/* a process-shared barrier for one thread */
 	CHECK_EQ(pthread_barrierattr_init(&a), 0);
 	CHECK_EQ(pthread_barrierattr_setpshared(&a, PTHREAD_PROCESS_SHARED), 0);
 	CHECK_EQ(pthread_barrier_init(&b, &a, 1), 0);

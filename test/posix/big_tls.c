@@ -1,5 +1,6 @@
-/* os/tcb: static TLS far beyond the usual, as of programs with numeric libraries in them: each thread has its own copy, as
- * the program initialised it, on default stacks, small ones and the program's own; a stack too small for it is EINVAL. */
+/* os/tcb: static TLS far larger than usual, as in programs that contain numeric libraries. Each
+ * thread has its own copy, as the program initialised it, on default stacks, small stacks and the
+ * program's own stacks; a stack that is too small for the TLS gives EINVAL. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -20,7 +21,8 @@ static void *uses(void *arg)
 	unsigned char mine = (unsigned char)(uintptr_t)arg;
 
 	CHECK(strcmp((char *)own.begins, "begins") == 0 && strcmp((char *)own.ends, "ends") == 0);
-	CHECK(own.middle[0] == 7 && own.middle[1] == 0 && own.middle[BYTES - 1] == 0 && aligned[0] == 9);
+	CHECK(own.middle[0] == 7 && own.middle[1] == 0 && own.middle[BYTES - 1] == 0 &&
+		aligned[0] == 9);
 	CHECK_EQ((uintptr_t)aligned % 4096, 0);
 	memset(&own, mine, sizeof own);
 	memset(aligned, mine, sizeof aligned);

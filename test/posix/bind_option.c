@@ -1,5 +1,6 @@
-/* core/place: under option bind a program sees the same as without: all its processors, in each thread, in kernel
- * threads that it asks for and in children however made; and an affinity that it sets is obeyed. */
+/* core/place: under option bind a program sees the same as without the option: all its processors,
+ * in each thread, in kernel threads that it asks for and in children of every kind. An affinity
+ * that it sets is obeyed. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -93,7 +94,7 @@ static void check_kernel_thread(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* To each of its processors, and to all. */
+/* Sets the affinity to each of the processors, and to all. */
 static void check_set(void)
 {
 	cpu_set_t one, now;
@@ -129,7 +130,7 @@ static void *thread(void *arg)
 	return arg;
 }
 
-/* The processors as the creator's, and the environment's word of them for a child. */
+/* Takes the creator's processors; for a child, the environment names them. */
 static void take_all(bool child)
 {
 	char text[2 * sizeof(all) + 1];

@@ -1,4 +1,4 @@
-/* bind_self.h - the caller has an affinity of its own from here on, and so a kernel thread. */
+/* bind_self.h - gives the caller an affinity of its own, and so a kernel thread of its own. */
 #ifndef BIND_SELF_H
 #define BIND_SELF_H
 

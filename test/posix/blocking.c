@@ -1,6 +1,7 @@
-/* core/handoff under the drop-in: threads inside kb_blocking_begin ... end are cancelled and signalled where they block,
- * fork and exec from there, end there; handlers run on them with their own pthread_self; errno and masks stay theirs.
- * A signal that comes while its handler runs is handled afterwards, there and in a thread that computes.
+/* core/handoff under the drop-in: threads between kb_blocking_begin and kb_blocking_end. They are
+ * cancelled and signalled where they block, they fork and exec from there, and end there. Handlers
+ * run on them with their own pthread_self; their errno and masks stay theirs. A signal that comes
+ * while its handler runs is handled afterwards, there and in a thread that computes.
  * matrix: run-only */
 #include <errno.h>
 #include <poll.h>
@@ -16,13 +17,13 @@
 
 #include "test.h"
 
-__attribute__((weak)) int kb_blocking_begin(void); /* the runtime brings them */
+__attribute__((weak)) int kb_blocking_begin(void); /* defined by the runtime */
 __attribute__((weak)) int kb_blocking_end(void);
 
 enum { THREADS = 12, HITS = 5 };
 
-static int never[2]; /* a pipe that nobody writes to */
-static int ends[2];  /* one that brings a byte for each thread that is to end */
+static int never[2]; /* a pipe that no thread writes to */
+static int ends[2];  /* a pipe that brings a byte for each thread that is to end */
 
 static int is_blocked_in_read(void)
 {
@@ -30,7 +31,7 @@ static int is_blocked_in_read(void)
 	return 1;
 }
 
-/* ---- cancellation ------------------------------------------------------------------------------------- */
+/* ---- cancellation ---------------------------------------------------------------------------- */
 
 static int cleaned;
 
@@ -70,7 +71,7 @@ static void cancels(void)
 	CHECK_EQ(cleaned, THREADS);
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static __thread volatile int hits;
 static __thread pthread_t hit_self;
@@ -128,7 +129,7 @@ static void signals(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* ---- once more while the handler runs ---------------------------------------------------------------------- */
+/* ---- a second signal while the handler runs -------------------------------------------------- */
 
 static volatile int begun, sent;
 
@@ -184,7 +185,7 @@ static void again(void *(*fn)(void *))
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- fork, exec, end ------------------------------------------------------------------------------------- */
+/* ---- fork, exec, end ------------------------------------------------------------------------- */
 
 static void *forks(void *arg)
 {
@@ -192,7 +193,7 @@ static void *forks(void *arg)
 	pid_t pid;
 
 	CHECK_EQ(kb_blocking_begin(), 0);
-	usleep(3000); /* long enough for the virtual processor to go */
+	usleep(3000); /* long enough for the VP to leave */
 	pid = fork();
 	if (pid == 0) {
 		CHECK_EQ(kb_blocking_end(), 0);
@@ -205,7 +206,7 @@ static void *forks(void *arg)
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
 	if (arg)
-		pthread_exit(arg); /* inside */
+		pthread_exit(arg); /* inside kb_blocking_begin */
 	CHECK_EQ(kb_blocking_end(), 0);
 	return NULL;
 }

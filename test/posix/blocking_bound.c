@@ -1,8 +1,9 @@
 /* matrix: run-only
  * body: thread
- * core/handoff: more threads wait for locks of a file than kernel threads may stand in for them (option spares), and
- * another process has the file. That is said once; the rest wait, and when it is given back all get their locks. Then they
- * run as before, and there may be as many again; and as many that wait for each other, and sleep with the lock taken. */
+ * core/handoff: more threads wait for locks of a file than kernel threads may stand in for them
+ * (option spares), and another process has the locks. A message says so once. The remaining threads
+ * wait, and when the locks are released all threads get theirs. Then they run as before, and as
+ * many may wait again: threads that wait for each other, and sleep while they hold the lock. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
@@ -25,9 +26,9 @@ static int lock_bytes(int fd, int type, off_t at, off_t n)
 	return fcntl(fd, F_SETLKW, &l);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------- */
 
-/* Each has a byte of its own: they do not wait for each other. */
+/* Each thread locks a byte of its own: they do not wait for each other. */
 static void *locks(void *arg)
 {
 	CHECK_EQ(lock_bytes(file, F_WRLCK, (long)arg, 1), 0);
@@ -50,7 +51,8 @@ static void all_lock(void)
 	CHECK_EQ(pthread_barrier_destroy(&all), 0);
 }
 
-/* Each by a descriptor of its own, or it would have the lock already. */
+/* Each thread has a descriptor of its own; with a shared descriptor it would have the lock
+ * already. */
 static void *takes_turns(void *name)
 {
 	int fd = open(name, O_RDWR | O_CLOEXEC);
@@ -78,7 +80,7 @@ static void all_take_turns(char *name)
 	CHECK_EQ(counter, THREADS * TURNS);
 }
 
-/* ---- who has the lock ------------------------------------------------------------------------------------------- */
+/* ---- the process that has the locks ---------------------------------------------------------- */
 
 static void starts(void *self)
 {

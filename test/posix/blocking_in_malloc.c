@@ -1,6 +1,6 @@
-/* core/nursery: a thread blocks in the kernel while it has the lock of the program's allocator, and goes on when another
- * thread has run. No kernel thread can be made meanwhile, for that allocates: one is there already. Others want the lock
- * at the same time.
+/* core/nursery: a thread blocks in the kernel while it holds the lock of the program's allocator,
+ * and goes on after another thread has run. No kernel thread can be made meanwhile, because that
+ * allocates: a kernel thread is kept ready. Other threads want the lock at that time.
  * matrix: vps=1,2,4 sched=rotator,lb2,steal */
 #include <errno.h>
 #include <pthread.h>
@@ -29,16 +29,19 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 extern void __libc_free(void *);
 
 static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local int reads_in_malloc; /* what its next malloc does with the lock */
+static _Thread_local int reads_in_malloc; /* what its next malloc does while it holds the lock */
 static int pipes[2], all_there, inside;
 
-/* Past libc, where there is an instruction for it here. */
+/* Reads without libc, if this machine's instruction for it is known here. */
 static long bare_read(int fd, char *c)
 {
 #if defined(__x86_64__)
 	long r;
 
-	__asm__ volatile("syscall" : "=a"(r) : "a"(SYS_read), "D"(fd), "S"(c), "d"(1) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(SYS_read), "D"(fd), "S"(c), "d"(1)
+			 : "rcx", "r11", "memory");
 	return r;
 #else
 	long r = syscall(SYS_read, fd, c, 1);
@@ -47,7 +50,7 @@ static long bare_read(int fd, char *c)
 #endif
 }
 
-/* By a kernel thread of the runtime's, too. */
+/* Also called by kernel threads of the runtime. */
 static void enter(void)
 {
 	char c;
@@ -133,7 +136,7 @@ static void *allocates(void *unused)
 	return unused;
 }
 
-/* Nothing of it allocates. */
+/* Nothing in this function allocates. */
 static void *writes(void *unused)
 {
 	await(&inside);
@@ -148,7 +151,8 @@ static void one_round(void)
 
 	inside = all_there = 0;
 	for (int i = 0; i < WAITERS + 2; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, i == WAITERS ? writes : i ? allocates : blocks, NULL), 0);
+		CHECK_EQ(pthread_create(&t[i], NULL, i == WAITERS ? writes : i ? allocates : blocks, NULL),
+			0);
 	__atomic_store_n(&all_there, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < WAITERS + 2; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);

@@ -1,6 +1,7 @@
-/* core/quantum, core/handoff: calls that block without a word to anybody, made past libc: read, poll and nanosleep by the
- * bare instruction. The others go on beside them, also on one virtual processor, and no call returns EINTR because of
- * that; afterwards the threads use the library as before. */
+/* core/quantum, core/handoff: blocking calls that the library does not see, made without libc:
+ * read, poll and nanosleep by the bare instruction. The other threads go on beside them, also on a
+ * single VP, and no call returns EINTR because of that. Afterwards the threads use the library as
+ * before. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -73,7 +74,7 @@ static void *blocks(void *arg)
 	return NULL;
 }
 
-/* Another process writes, when nobody here can. */
+/* Lets another process write while no thread here can. */
 static pid_t writer(void)
 {
 	pid_t pid = fork();

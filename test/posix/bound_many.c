@@ -1,5 +1,6 @@
-/* posix/signal_sent: many threads, each with a kernel thread of its own for its affinity, wait at a condition variable, and
- * main sends each a signal of the same number; each gets its own, with its value. */
+/* posix/signal_sent: many threads, each with a kernel thread of its own because of its affinity,
+ * wait at a condition variable, and main sends each thread a signal of the same number. Each gets
+ * its own signal, with its value. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -33,7 +34,7 @@ static void await_go(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-/* arg: the place of its value */
+/* arg: the place for its value */
 static void *wait_for_signal(void *arg)
 {
 	const struct timespec limit = { 60, 0 };
@@ -62,7 +63,8 @@ static void take_turn(void)
 	while (atomic_load(&waiting) < THREADS)
 		sched_yield();
 	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_sigqueue(threads[i], SIGUSR1, (union sigval){ .sival_int = values[i] }), 0);
+		CHECK_EQ(pthread_sigqueue(threads[i], SIGUSR1, (union sigval){ .sival_int = values[i] }),
+			0);
 	pthread_mutex_lock(&mutex);
 	go = true;
 	pthread_cond_broadcast(&cond);

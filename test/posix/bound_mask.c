@@ -1,6 +1,7 @@
-/* posix/signal_mask: a thread that keeps a kernel thread of its own, for a timer sends signals to that by number. Its
- * changes of its mask take effect at once, and signals that are sent to it come to it, whichever it had blocked when it got
- * its kernel thread. Threads beside it compute, and let the signal through. */
+/* posix/signal_mask: a thread keeps a kernel thread of its own, because a timer sends signals to
+ * its number. Its changes of its mask take effect at once, and signals that are sent to it arrive,
+ * whichever signals it blocked when it got its kernel thread. Threads beside it compute, and let
+ * the signal through. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -78,7 +79,7 @@ static void check_timer(timer_t t)
 	mask(SIG_BLOCK);
 }
 
-/* Calls that let it through for their time. */
+/* Makes calls that let the signal through for their duration. */
 static void check_calls(void)
 {
 	struct timespec long_time = { 100, 0 };

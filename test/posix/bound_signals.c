@@ -1,7 +1,8 @@
-/* posix/signal_bound: a thread with an affinity of its own, and so with a kernel thread of its own, waits for signals:
- * sigtimedwait, sigwait, sigwaitinfo, sigsuspend and ppoll have signals that other threads, which block them, sent to it or
- * to the program before they began or while they wait, with their values. So they do when it is on virtual processors
- * again, and a signal that was sent before waits for it. */
+/* posix/signal_bound: a thread with an affinity of its own, and so with a kernel thread of its own,
+ * waits for signals. sigtimedwait, sigwait, sigwaitinfo, sigsuspend and ppoll get signals, with
+ * their values, that other threads, which block them, sent to the thread or to the program before
+ * the call or during it. This also holds when the thread is on VPs again, and a signal that was
+ * sent before waits for the thread. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -101,7 +102,8 @@ static void *wait_each(void *unused)
 	return unused;
 }
 
-/* Not to the program while the waiter polls: processes do not see a mask that holds for the time of ppoll. */
+/* Sends no signal to the program while the waiter polls: VPs that are processes do not see a mask
+ * that holds only during ppoll. */
 static void send_signal(pthread_t to, enum how how, int round)
 {
 	union sigval value = { .sival_int = VALUE };

@@ -1,4 +1,5 @@
-/* C11 threads: results, mutexes, conditions, thread-specific storage with destructors, call_once, sleep. */
+/* C11 threads: results, mutexes, conditions, thread-specific storage with destructors, call_once,
+ * sleep. */
 #include "test.h"
 
 #include <threads.h>

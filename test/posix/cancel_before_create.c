@@ -1,5 +1,6 @@
-/* posix/mark: main has been cancelled before there is another thread, and has come to no cancellation point yet:
- * pthread_create is none, nor is the runtime's look at main's control block in it.
+/* posix/mark: main has been cancelled before there is another thread, and has not reached a
+ * cancellation point yet. pthread_create is no cancellation point, nor is the runtime's look at
+ * main's control block inside it.
  * matrix: vps=1,2 */
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void *waits_for_main(void *unused)
 	exit(TOLD);
 }
 
-/* Without the other thread the process would end with main, and by 0. */
+/* Without the other thread the process would end with main, and with status 0. */
 static void child(void)
 {
 	pthread_t t;

@@ -1,7 +1,7 @@
-/* pthread_cancel of threads inside system calls that are cancellation points (read, recv, pause, poll, select,
- * a sleep by another clock): it interrupts them; of a thread that joins: the other one stays joinable; of one
- * that is asynchronous, computes or waits for a mutex or at a barrier: at once. The next thread in the same place is
- * not disturbed. */
+/* pthread_cancel of threads inside system calls that are cancellation points (read, recv, pause,
+ * poll, select, a sleep by another clock) interrupts them. Of a thread that joins: the joined
+ * thread stays joinable. Of a thread that is asynchronous, and computes or waits for a mutex or at
+ * a barrier: acts at once. The next thread in that place is not disturbed. */
 #include "test.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static void in_join(void)
 	CHECK_EQ(pthread_join(other, NULL), -2);
 }
 
-/* Not a cancellation point among them. */
+/* Contains no cancellation point. */
 static void asynchronous(void)
 {
 	int old;
@@ -140,7 +140,8 @@ static void *wait_for_end(void *arg)
 	return arg;
 }
 
-/* With one virtual processor a thread that blocks it or never yields cannot be cancelled by another: nobody runs. */
+/* With a single VP, a thread that blocks the VP or never yields cannot be cancelled by another: no
+ * other thread runs. */
 static int alone(void)
 {
 	const char *n = getenv("KOCHAB_VPS");

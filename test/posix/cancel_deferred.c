@@ -1,6 +1,6 @@
-/* pthread_cancel of threads that wait (condition variable, semaphore, sleep, join) and of one that computes:
- * it acts at the next cancellation point, runs handlers, with the mutex held after a condition wait; not
- * while disabled. */
+/* pthread_cancel of threads that wait (condition variable, semaphore, sleep, join) and of a thread
+ * that computes: acts at the next cancellation point, runs cleanup handlers, with the mutex held
+ * after a condition wait; not while disabled. */
 #include "test.h"
 
 #include <errno.h>

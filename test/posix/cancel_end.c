@@ -1,5 +1,5 @@
-/* posix/cancel_end.c - a thread is cancelled while it returns by itself: both ways of ending are as they should be, and
- * whoever has its stack and control block next can still be cancelled, and ends. */
+/* posix/cancel: a thread is cancelled while it returns by itself. Both ways of ending work, and the
+ * next thread with its stack and control block can still be cancelled, and ends. */
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* cancel_late.h - to cancel a thread that may have ended. */
+/* cancel_late.h - cancels a thread that may have ended. */
 #ifndef CANCEL_LATE_H
 #define CANCEL_LATE_H
 
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Before 2.34 libc itself does not find a thread that has ended. e: what it says. */
+/* Tests the result e: before 2.34 libc itself does not find a thread that has ended. */
 static inline int found_late(int e)
 {
 	int ours = under_kochab();

@@ -1,5 +1,6 @@
-/* posix/cancel: a thread waits in libc, where only a signal finds it, and the user has as many of those queued as he may.
- * Who cancels it is told so, as by glibc; when there is room again he may try again, which glibc would do in vain.
+/* posix/cancel: a thread waits in libc, where only a signal finds it, and the user's limit of
+ * queued signals is reached. The canceller gets an error, as with glibc. When there is room again,
+ * it may try again; with glibc that would be in vain.
  * matrix: run-only */
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +60,7 @@ int main(void)
 	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
 	while (!reads)
 		usleep(1000);
-	usleep(50000); /* it is in the call most likely; if it is not it finds the mark there */
+	usleep(50000); /* it is most likely in the call; if not, it finds the mark there */
 	set_room(0);
 	e = pthread_cancel(t);
 	CHECK(e == 0 || e == EAGAIN);

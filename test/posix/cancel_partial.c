@@ -1,5 +1,6 @@
-/* A thread that has moved a part and waits for room, or for the rest, is cancelled there: write, writev, send, sendmsg of
- * more than fits, recv with MSG_WAITALL. What it has moved before is there, and the call says so where libc's does. */
+/* A thread that has moved a part and waits for room, or for the rest, is cancelled there: write,
+ * writev, send, sendmsg of more than fits, recv with MSG_WAITALL. The part that it has moved has
+ * arrived, and the call reports the part if libc's call does. */
 #include "test.h"
 #include "cancel_part.h"
 
@@ -12,7 +13,7 @@
 
 static char much[1 << 20];
 static int fd;
-static long told; /* what the call has returned */
+static long told; /* result of the call */
 
 static long do_write(void) { return write(fd, much, sizeof much); }
 static long do_send(void) { return send(fd, much, sizeof much, MSG_NOSIGNAL); }
@@ -36,8 +37,8 @@ static long do_sendmsg(void)
 static const struct {
 	long (*call)(void);
 	int socket;
-} calls[] = { { do_write, 0 }, { do_write, 1 }, { do_writev, 0 }, { do_writev, 1 }, { do_send, 1 }, { do_sendmsg, 1 },
-	{ do_collect, 1 } };
+} calls[] = { { do_write, 0 }, { do_write, 1 }, { do_writev, 0 }, { do_writev, 1 }, { do_send, 1 },
+	{ do_sendmsg, 1 }, { do_collect, 1 } };
 
 static void *run(void *arg)
 {
@@ -46,7 +47,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A part has been moved. The call cannot come to an end, and is asleep soon. */
+/* Waits until a part has been moved. The call cannot end, and will soon be asleep. */
 static void wait_for_part(long (*call)(void), int other)
 {
 	struct pollfd there = { .fd = other, .events = POLLIN };

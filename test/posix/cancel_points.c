@@ -1,5 +1,6 @@
-/* A cancellation that is pending already is acted upon by each function that POSIX makes a cancellation point
- * (XSH 2.9.5.2), also where the call need not wait, and before it has done anything; by none that must not be one. */
+/* A pending cancellation acts in each function that POSIX makes a cancellation point (XSH 2.9.5.2),
+ * also if the call need not wait, and before the call has had an effect; it acts in no function
+ * that must not be a cancellation point. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -38,7 +39,7 @@ static pthread_t sleeper;
 #define IOV(n) struct iovec v[2] = { { page, n }, { page + n, n } }
 #define MESSAGE IOV(1); struct msghdr m = { .msg_iov = v, .msg_iovlen = 2 }
 
-/* ---- those that are ----- */
+/* ---- cancellation points --------------------------------------------------------------------- */
 static void p_accept(void) { accept(listener, NULL, NULL); }
 static void p_aio_suspend(void)
 {
@@ -59,7 +60,10 @@ static void p_connect(void)
 	connect(pair[0], &a, sizeof a);
 }
 static void p_creat(void) { creat("/dev/null", 0600); }
-static void p_fcntl(void) { fcntl(file, F_SETLKW, &(struct flock){ .l_type = F_RDLCK, .l_len = 1 }); }
+static void p_fcntl(void)
+{
+	fcntl(file, F_SETLKW, &(struct flock){ .l_type = F_RDLCK, .l_len = 1 });
+}
 static void p_fdatasync(void) { fdatasync(file); }
 static void p_fsync(void) { fsync(file); }
 static void p_lockf(void) { (void)!lockf(file, F_LOCK, 1); }
@@ -87,7 +91,10 @@ static void waits(int (*how)(void))
 	pthread_cleanup_pop(1);
 }
 static int timed(void) { return pthread_cond_timedwait(&cond, &mutex, &at_once); }
-static int clocked(void) { return pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &at_once); }
+static int clocked(void)
+{
+	return pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &at_once);
+}
 static int untimed(void) { return pthread_cond_wait(&cond, &mutex); }
 static void p_pthread_cond_timedwait(void) { waits(timed); }
 static void p_pthread_cond_clockwait(void) { waits(clocked); }
@@ -121,7 +128,7 @@ static void p_waitpid(void) { waitpid(-1, NULL, WNOHANG); }
 static void p_write(void) { (void)!write(file, page, 1); }
 static void p_writev(void) { IOV(1); (void)!writev(file, v, 2); }
 
-/* ---- those that must not be ----- */
+/* ---- functions that must not be cancellation points ------------------------------------------ */
 static void n_mutex(void)
 {
 	struct timespec t = test_in_ms(CLOCK_REALTIME, 1);
@@ -146,14 +153,17 @@ static void n_spin(void)
 	CHECK_EQ(pthread_spin_lock(&spin), 0);
 	CHECK_EQ(pthread_spin_unlock(&spin), 0);
 }
-static void n_rwlock(void) /* may be one, by POSIX; not in libc */
+static void n_rwlock(void) /* may be a cancellation point by POSIX; is none in libc */
 {
 	CHECK_EQ(pthread_rwlock_rdlock(&rwlock), 0);
 	CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
 	CHECK_EQ(pthread_rwlock_wrlock(&rwlock), 0);
 	CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
 }
-static void n_barrier(void) { CHECK_EQ(pthread_barrier_wait(&alone), PTHREAD_BARRIER_SERIAL_THREAD); }
+static void n_barrier(void)
+{
+	CHECK_EQ(pthread_barrier_wait(&alone), PTHREAD_BARRIER_SERIAL_THREAD);
+}
 static void *end(void *arg) { sem_post(arg); return arg; }
 static void n_create(void)
 {
@@ -186,7 +196,10 @@ static void n_signals(void)
 }
 static void n_yield(void) { CHECK_EQ(sched_yield(), 0); }
 static void n_memory(void) { free(malloc(1 << 20)); }
-static void n_lock_state(void) { CHECK_EQ(fcntl(file, F_SETLK, &(struct flock){ .l_type = F_UNLCK }), 0); }
+static void n_lock_state(void)
+{
+	CHECK_EQ(fcntl(file, F_SETLK, &(struct flock){ .l_type = F_UNLCK }), 0);
+}
 
 #define IS(name) { #name, p_##name, true }
 #define NOT(name) { #name, n_##name, false }
@@ -195,15 +208,16 @@ static const struct point {
 	void (*call)(void);
 	bool is;
 } points[] = {
-	IS(accept), IS(aio_suspend), IS(clock_nanosleep), IS(connect), IS(creat), IS(fcntl), IS(fdatasync),
-	IS(fsync), IS(lockf), IS(mq_receive), IS(mq_send), IS(mq_timedreceive), IS(mq_timedsend), IS(msgrcv),
-	IS(msgsnd), IS(msync), IS(nanosleep), IS(open), IS(openat), IS(pause), IS(poll), IS(ppoll),
-	IS(pread), IS(preadv), IS(pselect), IS(pthread_cond_timedwait), IS(pthread_cond_clockwait),
-	IS(pthread_cond_wait), IS(pthread_join), IS(pthread_testcancel), IS(pwrite), IS(pwritev), IS(read),
-	IS(readv), IS(recv), IS(recvfrom), IS(recvmsg), IS(select), IS(sem_timedwait), IS(sem_wait),
-	IS(send), IS(sendmsg), IS(sendto), IS(sigsuspend), IS(sigtimedwait), IS(sigwait), IS(sigwaitinfo),
-	IS(sleep), IS(tcdrain), IS(usleep), IS(wait), IS(waitid), IS(waitpid), IS(write), IS(writev),
-	IS(close), NOT(mutex), NOT(cond), NOT(sem), NOT(spin), NOT(rwlock), NOT(barrier), NOT(create),
+	IS(accept), IS(aio_suspend), IS(clock_nanosleep), IS(connect), IS(creat), IS(fcntl),
+	IS(fdatasync), IS(fsync), IS(lockf), IS(mq_receive), IS(mq_send), IS(mq_timedreceive),
+	IS(mq_timedsend), IS(msgrcv), IS(msgsnd), IS(msync), IS(nanosleep), IS(open), IS(openat),
+	IS(pause), IS(poll), IS(ppoll), IS(pread), IS(preadv), IS(pselect), IS(pthread_cond_timedwait),
+	IS(pthread_cond_clockwait), IS(pthread_cond_wait), IS(pthread_join), IS(pthread_testcancel),
+	IS(pwrite), IS(pwritev), IS(read), IS(readv), IS(recv), IS(recvfrom), IS(recvmsg), IS(select),
+	IS(sem_timedwait), IS(sem_wait), IS(send), IS(sendmsg), IS(sendto), IS(sigsuspend),
+	IS(sigtimedwait), IS(sigwait), IS(sigwaitinfo), IS(sleep), IS(tcdrain), IS(usleep), IS(wait),
+	IS(waitid), IS(waitpid), IS(write), IS(writev), IS(close),
+	NOT(mutex), NOT(cond), NOT(sem), NOT(spin), NOT(rwlock), NOT(barrier), NOT(create),
 	NOT(once), NOT(key), NOT(signals), NOT(yield), NOT(memory), NOT(lock_state),
 };
 
@@ -238,7 +252,7 @@ static void places(void)
 	listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	CHECK(file >= 0 && zero >= 0 && listener >= 0 && unlink(name) == 0);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	tty = posix_openpt(O_RDWR | O_NOCTTY); /* where there is none, tcdrain is to be cancelled all the same */
+	tty = posix_openpt(O_RDWR | O_NOCTTY); /* if there is none, tcdrain is cancelled all the same */
 	snprintf(text, sizeof text, "/cancel_points.%d", (int)getpid());
 	mq = mq_open(text, O_CREAT | O_RDWR, 0600, &a);
 	mq_unlink(text);
@@ -271,7 +285,7 @@ int main(void)
 		failed = 1;
 	}
 	CHECK_EQ(sem_wait(&ended), 0); /* of the thread that was made */
-	/* nothing was done */
+	/* the call had no effect */
 	CHECK_EQ(sem_getvalue(&full, &value), 0);
 	CHECK_EQ(value, 1);
 	CHECK_EQ(lseek(file, 0, SEEK_END), 0);

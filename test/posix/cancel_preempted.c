@@ -1,6 +1,6 @@
-/* pthread_cancel of threads that compute and are asynchronous, beside others that sleep shortly: the quantum's end has
- * switched them away, mostly, and they end out of its handler. Who runs on their kernel thread afterwards gets signals
- * as before. */
+/* pthread_cancel of threads that compute and are asynchronous, beside threads that sleep for short
+ * times. The end of the quantum has switched most of them away, and they end out of the tick's
+ * handler. The next threads on their kernel threads get signals as before. */
 #include "test.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void *computes(void *unused)
 	return NULL;
 }
 
-/* What the kernel thread that the caller is on blocks. */
+/* Returns the signals that the caller's kernel thread blocks. */
 static unsigned long long blocked(void)
 {
 	unsigned long long mask = 1;

@@ -1,6 +1,7 @@
-/* Robust mutexes and cancellation: a thread cancelled while it holds one leaves it EOWNERDEAD, unless its
- * cleanup handler unlocks it; one cancelled while it waits for one (no cancellation point) gets it first; in
- * a condition wait the handler finds the robust mutex locked; PI ones the same. */
+/* Robust mutexes and cancellation. A thread that is cancelled while it holds a robust mutex leaves
+ * the mutex EOWNERDEAD, unless its cleanup handler unlocks the mutex. A thread that is cancelled
+ * while it waits for a mutex (no cancellation point) gets the mutex first. In a condition wait the
+ * handler finds the robust mutex locked. PI mutexes behave alike. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* A thread is cancelled in system() while its command runs: it ends, and the command with it. libc waits for the command
- * inside itself. The thread that cancels knows that the command runs, not that the wait has begun. */
+/* A thread is cancelled in system() while its command runs: the thread ends, and so does the
+ * command. libc waits for the command inside itself. The canceller knows that the command runs, not
+ * that the wait has begun. */
 #include "crowd.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-// A cancelled thread unwinds C++ frames: destructors run, inner ones first, also when it is inside a system call or
-// asynchronous; catch (...) sees it and must throw it on; a C cleanup handler between the frames takes part; a thread
-// that is cancelled while others wake it, or its time runs out, either returns from the wait or unwinds, never both.
+// A cancelled thread unwinds C++ frames: destructors run, inner frames first, also if the thread is
+// inside a system call or asynchronous. catch (...) sees the cancellation and must rethrow it; a C
+// cleanup handler between the frames is called. A thread that is cancelled while another thread
+// wakes it, or while its time runs out, either returns from the wait or unwinds, never both.
 #include "cancel_late.h"
 #include "test.h"
 
@@ -47,7 +48,7 @@ static void reads(int)
 	in_read();
 }
 
-// Out of the kernel, through the handler's frame and that of the call that it has interrupted.
+// Unwinds out of the kernel, through the handler's frame and the frame of the interrupted call.
 static void in_handler()
 {
 	CHECK(signal(SIGUSR2, reads) != SIG_ERR);
@@ -105,7 +106,7 @@ static void cancel(void (*fn)())
 	CHECK_EQ(handlers, 1);
 }
 
-// ---- cancel against wake and timeout --------------------------------------------------------------------
+// ---- cancel against wake and timeout ------------------------------------------------------------
 
 static int taken, unwound;
 

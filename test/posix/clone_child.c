@@ -1,7 +1,8 @@
-/* posix/fork: the child that a program makes by clone() with its memory and a stack of its own, as some runtimes do to
- * start programs, is a process of its own and no thread: it waits, yields, sets its mask, its actions and its identity,
- * raises signals and closes descriptors, and nobody else sees anything of that. Its parent stands still until the child
- * has executed another program or ended; others go on, and may be what the child waits for. */
+/* posix/fork: the child that a program makes by clone() with its memory and a stack of its own, as
+ * some runtimes do to start programs, is a process of its own and no thread. The child waits,
+ * yields, sets its mask, its actions and its identity, raises signals and closes descriptors, and
+ * no other thread sees anything of that. Its parent stands still until the child has executed
+ * another program or ended; other threads go on, and the child may wait for them. */
 #include "test.h"
 #include "libc_age.h"
 
@@ -30,7 +31,7 @@ static void handler(int sig)
 	told++;
 }
 
-/* Waits all the time for what the children close. */
+/* Waits all the time for descriptors that the children close. */
 static void *waits(void *arg)
 {
 	char c;
@@ -133,7 +134,7 @@ static void one_child(enum way way)
 
 static void *makes(void *arg)
 {
-	/* before 2.34 libc's own pthread_kill(pthread_self()) does not find such a child */
+	/* before 2.34 libc's own pthread_kill(pthread_self()) does not find a child like this */
 	int old = !under_kochab() && libc_is_before("2.34");
 
 	CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);

@@ -1,5 +1,5 @@
-/* io/own, os/memory_leave: a program that closes all descriptors it might have, in each way, closes none of the runtime's:
- * threads run, wait for descriptors and fork afterwards. */
+/* io/own, os/memory_leave: a program that closes all descriptors that it might have, in each way,
+ * closes none of the runtime's: threads run, wait for descriptors and fork afterwards. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static void *receive(void *unused)
 	return unused;
 }
 
-/* A thread that sleeps until something comes. */
+/* Makes a thread that sleeps until a byte comes. */
 static void wait_once(void)
 {
 	pthread_t t;
@@ -62,7 +62,7 @@ static void by_number(void)
 		syscall(SYS_close, fd);
 }
 
-/* Before Linux 5.9 there is no such call. */
+/* Tests for close_range, which exists since Linux 5.9. */
 static int has_range(void)
 {
 	return syscall(436 /* close_range */, ~0u, ~0u, 0) == 0;

@@ -1,5 +1,6 @@
-/* posix/naming: threads write into the files `comm` of threads that end meanwhile: each has the name that was written for
- * its number, or none, whoever has its memory afterwards. Where virtual processors are processes it sees so in each. */
+/* posix/naming: threads write into the files `comm` of threads that end meanwhile. Each thread has
+ * the name that was written for its number, or none, although another thread has its memory
+ * afterwards. Where VPs are processes each sees its own name. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -15,7 +16,7 @@ enum { WRITERS = 2, AT_ONCE = 8, ROUNDS = 40 };
 
 static int number[AT_ONCE], over, written, named;
 
-/* True: it has a name, its own. */
+/* Returns true if the caller has its own name. */
 static int is_named(void)
 {
 	char name[16] = "", own[16];
@@ -44,7 +45,7 @@ static void *lives(void *arg)
 	return NULL;
 }
 
-/* The number may be nobody's any more: then there is no file, or nobody to be named. */
+/* The number may be unused by now: then there is no file, or no thread to be named. */
 static void *writes(void *arg)
 {
 	unsigned i = (unsigned)(long)arg;

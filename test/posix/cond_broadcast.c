@@ -1,4 +1,5 @@
-/* A bounded buffer of one place, 20 producers, 20 consumers: nothing is lost, a broadcast reaches all. */
+/* A bounded buffer of one place, 20 producers, 20 consumers: no item is lost, a broadcast reaches
+ * all threads. */
 #include "test.h"
 
 #include <pthread.h>

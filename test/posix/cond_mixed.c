@@ -1,5 +1,6 @@
-/* posix/cond: a process-shared condition variable with a private mutex, which libc takes: main alone, with a time; many
- * threads hand a turn on by it, none is lost; a mutex of each type; a cancelled waiter has the mutex. */
+/* posix/cond: a process-shared condition variable with a private mutex, which libc takes. Main
+ * alone, with a time limit; many threads pass a turn on through it, and none is lost; a mutex of
+ * each type; a cancelled waiter holds the mutex. */
 #define _GNU_SOURCE
 #include "crowd.h"
 

@@ -22,7 +22,7 @@ static void *sit(void *arg)
 		while (!s->here)
 			CHECK_EQ(pthread_cond_wait(&s->c, &s->m), 0);
 		s->here = 0;
-		passed++; /* only who has the token */
+		passed++; /* only the thread that has the token writes */
 		pthread_mutex_unlock(&s->m);
 		pthread_mutex_lock(&next->m);
 		next->here = 1;

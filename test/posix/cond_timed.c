@@ -1,4 +1,4 @@
-/* Timed waits: each clock, by attribute and by clockwait; a signal in time; bad times. */
+/* Timed waits: each clock, by attribute and by clockwait; a signal in time; invalid times. */
 #include "test.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@ static void runs_out(clockid_t clock, int by_name)
 
 	pthread_mutex_lock(&m);
 	do
-		e = by_name ? pthread_cond_clockwait(&c, &m, clock, &t) : pthread_cond_timedwait(&c, &m, &t);
+		e = by_name ? pthread_cond_clockwait(&c, &m, clock, &t) :
+			pthread_cond_timedwait(&c, &m, &t);
 	while (e == 0);
 	CHECK_EQ(e, ETIMEDOUT);
 	CHECK(test_now_ns() - start >= 29000000);

@@ -1,6 +1,7 @@
-/* posix/proxy with the option contain: threads wait at a process-shared condition variable, and the process that runs them
- * is killed. They are woken by the next signal as if nothing had been, and nobody waits for who is gone; with a time
- * limit, of either clock, they are told when it is over.
+/* posix/proxy with the option contain: threads wait at a process-shared condition variable, and the
+ * process that runs them is killed. The next signal wakes them as if nothing had happened, and no
+ * process waits for the dead process. With a time limit, by either clock, they get ETIMEDOUT in
+ * time.
  * matrix: run-only
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -58,7 +59,7 @@ static void make(void)
 	CHECK(pthread_mutex_init(&m, &ma) == 0 && pthread_cond_init(&c, &ca) == 0);
 }
 
-/* That runs the caller. */
+/* Returns the process that runs the caller. */
 static pid_t process(void)
 {
 	char number[32] = "";
@@ -88,7 +89,7 @@ static void runs_out(int clock)
 	CHECK_EQ(pthread_cond_destroy(&never), 0);
 }
 
-/* The only virtual processor's process is killed: all kernel threads that wait are in it. */
+/* The process of the only VP is killed: it contains all kernel threads that wait. */
 static void program(void)
 {
 	pthread_t t[WAITERS];

@@ -1,5 +1,6 @@
-// The option contain under the drop-in: a thread that crashes is lost, pthread_join says EOWNERDEAD, its robust mutexes and
-// streams are free, the others go on; no destructors of its own run.
+// The option contain under the drop-in: a thread that crashes is lost, pthread_join returns
+// EOWNERDEAD, its robust mutexes and streams are free, and the remaining threads go on. The crashed
+// thread's destructors do not run.
 // matrix: run-only
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
-/* The option contain: a thread is lost that had a lock which the program has made of a mutex and a condition variable, as
- * interpreters have a global lock. A thread that wants the lock waits for a while at a time, so this is no deadlock; a
- * message says it. No message comes while anything else happens.
+/* The option contain: a thread is lost that held a lock which the program has made of a mutex and a
+ * condition variable, as interpreters do for a global lock. A thread that wants the lock waits
+ * again and again for a limited time, so this is no deadlock; a message reports it. No message
+ * comes while anything else happens.
  * matrix: run-only
  * sleeps: yes */
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "core/child.h"
 #include "core/crashers.h"
 
-enum { INTERVAL = 5 /* ms */, LONG = 14 /* s; it is said after ten */ };
+enum { INTERVAL = 5 /* ms */, LONG = 14 /* s; the message comes after ten */ };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
@@ -47,7 +48,7 @@ static void *answers(void *arg)
 	return arg;
 }
 
-/* Two threads talk to each other. */
+/* Two threads exchange messages. */
 static void *talks(void *arg)
 {
 	for (;;) {
@@ -79,7 +80,7 @@ static void program(bool talk)
 	take_lock();
 }
 
-/* Options are read as a program starts. */
+/* Starts a new program, because options are read at the start of a program. */
 static void start(void *what)
 {
 	char name[] = "contain_in_vain", *argv[] = { name, what, NULL };

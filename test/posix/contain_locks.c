@@ -1,6 +1,6 @@
-/* The options contain and on_crash under the drop-in: mutexes that are not robust, and readers-writer locks, of threads
- * that crashed, are unlocked for who wants them, or end the program; waiters sleep already, or come by a condition
- * variable or later.
+/* The options contain and on_crash under the drop-in: mutexes that are not robust, and
+ * readers-writer locks, of crashed threads are unlocked for the waiters, or end the program.
+ * Waiters sleep already, or come through a condition variable, or come later.
  * matrix: run-only */
 #include <errno.h>
 #include <pthread.h>

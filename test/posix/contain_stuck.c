@@ -1,6 +1,7 @@
-/* The option contain: a thread is lost, and the others wait for what it was to do. When nothing but a signal can wake
- * them the program ends (option on_crash); not while any of them is in a call that may end, waits for signals, or has a
- * deadline, and not if the option says that the program goes on.
+/* The option contain: a thread is lost, and the remaining threads wait for it. When only a signal
+ * can wake them, the program ends (option on_crash). The program does not end while a thread is in
+ * a call that may end, waits for signals, or has a deadline, and not if the option says that it
+ * goes on.
  * matrix: run-only
  * sleeps: yes */
 #include <errno.h>
@@ -42,7 +43,7 @@ static void *posts_later(void *arg)
 	return arg;
 }
 
-/* What the test sends, later. */
+/* Reads the bytes that the test sends later. */
 static void *reads_and_posts(void *arg)
 {
 	char c;
@@ -76,12 +77,12 @@ static void program(const char *what)
 
 struct run {
 	const char *what, *on_crash;
-	int signal; /* that it is sent at the end */
+	int signal; /* signal that is sent at the end */
 	pid_t pid;
 	int in[2];
 };
 
-/* Returns when it has lost a thread. */
+/* Returns when the program has lost a thread. */
 static void start(struct run *r, char *name)
 {
 	char *argv[] = { name, (char *)(uintptr_t)r->what, NULL }, c;

@@ -1,8 +1,9 @@
-/* posix/ucontext, signal_action, signal_jump: the mask that a thread sees is its own. swapcontext and setcontext
- * take over the context's, also from one thread to another, when the first function of a made one returns, and out
- * of a handler; what was pending and is let through by that, by a handler's uc_sigmask or by siglongjmp has been
- * handled before the next instruction. Other threads with other masks run in between. Arguments and floating-point
- * control words come along. */
+/* posix/ucontext, signal_action, signal_jump: the mask that a thread sees is its own. swapcontext
+ * and setcontext take over the context's mask, also from one thread to another, when the first
+ * function of a made context returns, and out of a handler. A pending signal that is let through by
+ * that, by a handler's uc_sigmask or by siglongjmp has been handled before the next instruction.
+ * Other threads with other masks run in between. Arguments and floating-point control words are
+ * preserved. */
 #include <fenv.h>
 #include <pthread.h>
 #include <setjmp.h>

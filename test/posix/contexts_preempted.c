@@ -1,7 +1,8 @@
-/* posix/ucontext, signal_action: a timer's handler switches contexts, which a scheduler's context starts with the signal
- * let through and which end at any time. What a handler has interrupted is the context that was gone to, so it is what the
- * handler saves, and it goes on from there with its stack and its registers: also if it was pending
- * when the context began (libc's lets that come on the stack that is left). In main and in a thread. */
+/* posix/ucontext, signal_action: a timer's handler switches contexts, which a scheduler's context
+ * starts with the signal let through, and which end at any time. A handler interrupts the context
+ * that was switched to, so the handler saves that context, and it goes on from there with its stack
+ * and its registers; also if the signal was pending when the context began (with libc that signal
+ * comes on the stack that is being left). In main and in a thread. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -55,7 +56,7 @@ static void start(int k)
 	makecontext(&context[k], (void (*)(void))(void *)body, 2, k, ROUNDS + k * ROUNDS / 2);
 }
 
-/* What lies below the caller's frame is another's soon. */
+/* Overwrites the stack below the caller's frame, which will soon be reused. */
 static void spoil(void)
 {
 	volatile char there[8192];

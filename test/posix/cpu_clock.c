@@ -1,5 +1,6 @@
-/* pthread_getcpuclockid: a clock that can be read and does not go back, and goes on while its thread
- * computes; of a thread that has ended ESRCH is allowed, not a crash; clock_getres knows it. */
+/* pthread_getcpuclockid: the clock can be read, does not go back, and goes on while its thread
+ * computes. For a thread that has ended, ESRCH is allowed, a crash is not. clock_getres accepts the
+ * clock. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -38,7 +39,7 @@ int main(void)
 	CHECK_EQ(clock_getres(clock, &r), 0);
 	CHECK(r.tv_sec == 0 && r.tv_nsec > 0);
 	before = now(clock);
-	while (now(clock) - before < 1000000) /* one that stands still does not come to an end here */
+	while (now(clock) - before < 1000000) /* a clock that stands still does not end this loop */
 		usleep(1000);
 	CHECK(now(own) <= now(own));
 	__atomic_store_n(&enough, 1, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-/* A thread that blocks in a system call, or keeps its kernel thread, and comes back perhaps on another: its clock goes on,
- * and not by what others do meanwhile. */
+/* A thread that blocks in a system call, or keeps its kernel thread, and comes back, perhaps on
+ * another kernel thread: its clock goes on, and is not advanced by other threads meanwhile. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 
@@ -16,7 +16,7 @@ static void *computes(void *arg)
 	return arg;
 }
 
-/* It is not the library's to know what that waits for. */
+/* Sleeps without the library's knowledge. */
 static void sleep_raw(long ms)
 {
 	struct timespec t = { 0, ms * MS };
@@ -46,7 +46,8 @@ static void *blocks(void *arg)
 {
 	CHECK(cpu_own() < NEAR_NOTHING);
 	go(20 * MS);
-	CHECK_EQ(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 0), 0); /* it keeps its kernel thread */
+	/* it keeps its kernel thread */
+	CHECK_EQ(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 0), 0);
 	go(20 * MS);
 	CHECK(cpu_own() >= 40 * MS);
 	return arg;

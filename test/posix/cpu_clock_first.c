@@ -1,5 +1,6 @@
-/* The first question about a CPU clock comes when threads have run for long: nothing of what the others have done is the
- * asker's, and from then on everybody's clock goes with what he does. */
+/* The first question about a CPU clock comes after threads have run for long. The asking thread's
+ * clock contains nothing of the other threads' time, and from then on each thread's clock measures
+ * its own work. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 
@@ -15,7 +16,8 @@ static void *works(void *arg)
 
 	while (test_now_ns() < until)
 		cpu_compute();
-	for (int k = 0; k < 3000; k++) /* who has had many turns may be switched to in another way */
+	/* a thread that has had many turns may be switched to in another way */
+	for (int k = 0; k < 3000; k++)
 		sched_yield();
 	pthread_barrier_wait(&begun);
 	pthread_barrier_wait(&asked);

@@ -1,4 +1,4 @@
-/* CPU clocks of a child begin at 0, those of the thread that forks go on. */
+/* CPU clocks of a child begin at 0; the clocks of the thread that forks go on. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 

@@ -1,5 +1,6 @@
-/* clock_gettime of the CPU clock in a signal handler, whatever that has interrupted, switches among them: it is the
- * thread's, and does not go back, neither there nor behind it. */
+/* clock_gettime of the CPU clock in a signal handler, which may have interrupted anything,
+ * including a switch: the clock is the thread's, and does not go back, neither in the handler nor
+ * after it. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 

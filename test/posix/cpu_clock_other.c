@@ -1,6 +1,6 @@
-/* The CPU clock of another thread, by pthread_getcpuclockid: one that computes has used what it has, one that waits or
- * sleeps nothing, and none goes back; clock_nanosleep waits until so much is used; there is none of a thread that has
- * ended. */
+/* The CPU clock of another thread, by pthread_getcpuclockid. A thread that computes has used its
+ * time, a thread that waits or sleeps has used none, and no clock goes back. clock_nanosleep waits
+ * until that much time is used. A thread that has ended has no clock. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 

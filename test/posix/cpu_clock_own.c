@@ -1,5 +1,6 @@
-/* CLOCK_THREAD_CPUTIME_ID is the thread's own: it begins near nothing, whatever ran there before; it does not go back where
- * the thread goes to another virtual processor; and all of them together have no more than there was. */
+/* CLOCK_THREAD_CPUTIME_ID is the thread's own. It begins near 0, whatever ran there before; it does
+ * not go back when the thread goes to another VP; and all threads together use no more time than
+ * there was. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 
@@ -41,10 +42,10 @@ int main(void)
 		sum += used[i];
 	}
 	CHECK(sum <= cpu_had(since) + cpu_had(since) / 20);
-	/* main goes on with what it had before there were threads, and has not worked for them */
+	/* main continues with its time from before there were threads, and has not worked for them */
 	CHECK(cpu_own() - first >= 200 * MS);
 	CHECK(cpu_own() - first < 500 * MS);
-	/* one that gets the descriptor and the stack of one before does not get its time */
+	/* a thread that gets the descriptor and the stack of an earlier thread does not get its time */
 	CHECK_EQ(pthread_create(&t[0], NULL, answers, &late), 0);
 	CHECK_EQ(pthread_join(t[0], NULL), 0);
 	CHECK(late < EACH / 2);

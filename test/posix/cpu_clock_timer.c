@@ -1,5 +1,6 @@
-/* A timer on the CPU clock of the thread that makes it, under either of its names: it comes when that thread has used so
- * much, and not sooner because others compute. */
+/* A timer on the CPU clock of the thread that makes it, under either of the clock's names: it
+ * expires when that thread has used that much time, and not sooner because other threads
+ * compute. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 
@@ -8,7 +9,7 @@
 enum { OTHERS = 7, TIME = 50 * MS };
 
 static int enough, come;
-static long rounds; /* that one thread computes in that time, alone */
+static long rounds; /* rounds that a thread computes alone in that time */
 
 static void handler(int sig)
 {
@@ -37,7 +38,7 @@ static void try_on(clockid_t clock)
 	for (; !__atomic_load_n(&come, __ATOMIC_RELAXED); n++)
 		cpu_compute();
 	CHECK(cpu_own() - begun >= TIME - TIME / 10);
-	CHECK(n >= rounds / 3); /* its processor may be slower with others beside it */
+	CHECK(n >= rounds / 3); /* its processor may be slower while other threads compute */
 	CHECK_EQ(timer_delete(timer), 0);
 }
 

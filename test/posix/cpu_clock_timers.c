@@ -1,6 +1,7 @@
-/* Timers on the CPU clock of another thread, as profilers make them: they come as often as that thread has used so much
- * of the processor, to whom they are to come, and not while it sleeps. By the id that pthread_getcpuclockid gives and by
- * the one made of the thread's number, by their names and by syscall(); on the clock of a thread that ends no more. */
+/* Timers on the CPU clock of another thread, as profilers make them. They expire each time that
+ * thread has used the interval, notify the right thread, and do not expire while the measured
+ * thread sleeps. By the id from pthread_getcpuclockid and by the id made of the thread's number, by
+ * their names and by syscall(). Timers on the clock of an ended thread expire no more. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 
@@ -16,7 +17,8 @@ enum { EVERY = 5 * MS, USES = 150 * MS, AT_LEAST = 8, SETTLED_US = 100000 };
 
 static sem_t told, go;
 static volatile pid_t number;
-static volatile int counted, wanted, elsewhere, attempt; /* of this attempt: a notification of the last may be late */
+/* number of this attempt: a notification of the last attempt may be late */
+static volatile int counted, wanted, elsewhere, attempt;
 static volatile int64_t used;
 static pthread_t computer;
 
@@ -66,7 +68,8 @@ static clockid_t clock_of(pthread_t t, bool by_number)
 
 static void try_on(int how, bool by_number)
 {
-	struct sigevent e = { .sigev_notify = how, .sigev_signo = SIGUSR1, .sigev_value.sival_int = ++attempt };
+	struct sigevent e = { .sigev_notify = how, .sigev_signo = SIGUSR1,
+		.sigev_value.sival_int = ++attempt };
 	struct itimerspec every = { { 0, EVERY }, { 0, EVERY } }, now;
 	clockid_t clock;
 	timer_t timer;
@@ -99,14 +102,14 @@ static void try_on(int how, bool by_number)
 	sem_post(&go);
 	while (sem_wait(&told))
 		;
-	while (counted < AT_LEAST) /* late; the test's time limit ends it */
+	while (counted < AT_LEAST) /* late; the test's time limit ends this loop */
 		usleep(1000);
 	CHECK(counted <= used / EVERY + 2);
 	if (how == SIGEV_THREAD_ID)
 		CHECK_EQ(elsewhere, 0);
 	sem_post(&go);
 	CHECK_EQ(pthread_join(t, NULL), 0);
-	/* as above: it would never settle */
+	/* as above: the count would never settle */
 	do {
 		before = counted;
 		usleep(SETTLED_US);
@@ -121,10 +124,11 @@ static void try_on(int how, bool by_number)
 	}
 }
 
-/* Once, at an absolute time; and who sleeps on that clock. */
+/* A timer that expires once, at an absolute time; and a sleep on that clock. */
 static void once(void)
 {
-	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_int = ++attempt };
+	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1,
+		.sigev_value.sival_int = ++attempt };
 	struct itimerspec at = { .it_value = { 0, USES / 2 } }, now;
 	clockid_t clock;
 	timer_t timer;

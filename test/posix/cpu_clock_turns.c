@@ -1,4 +1,5 @@
-/* Two threads that take many short turns: their CPU times together are no more than the process's, and not nothing. */
+/* Two threads that take many short turns: their CPU times together are no more than the process's,
+ * and are not 0. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 
@@ -15,7 +16,7 @@ static void compute(void)
 		;
 }
 
-/* The time of a tenth of both threads' turns, without waiting. */
+/* Returns the time of a tenth of both threads' turns, without waiting. */
 static int64_t a_tenth(void)
 {
 	int64_t before = cpu_own();
@@ -52,7 +53,7 @@ int main(void)
 		CHECK_EQ(pthread_create(&t[i], NULL, plays, (void *)i), 0);
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
-	/* where virtual processors are processes the clock is one's only */
+	/* where VPs are processes this clock measures only one of them */
 	all = body && body[0] == 'p' ? cpu_had(since) : cpu_of(CLOCK_PROCESS_CPUTIME_ID) - before;
 	sum = used[0] + used[1];
 	CHECK(sum <= all + all / 5 + 5 * MS);

@@ -1,5 +1,6 @@
-/* core/body_clock: the program's CPU time is that of all its threads, whatever runs them: clock_gettime, clock, times,
- * getrusage, sleeping on it, timers and interval timers on it. */
+/* core/body_clock: the program's CPU time is the sum of all its threads' times, on all kernel
+ * threads and processes that run them: clock_gettime, clock, times, getrusage, sleeping on the
+ * clock, timers and interval timers on the clock. */
 #define _GNU_SOURCE
 #include "libc_age.h"
 #include "cpu_time.h"
@@ -36,7 +37,7 @@ static void *computes(void *arg)
 	return arg;
 }
 
-/* Until the program has used ns more. */
+/* Computes until the program has used ns more. */
 static void use(int64_t ns)
 {
 	int64_t until = cpu_of(CPU) + ns;
@@ -52,7 +53,7 @@ static void use(int64_t ns)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* As long as it takes. */
+/* Computes until n signals have come. */
 static void use_until_signals(int n)
 {
 	while (atomic_load(&signals) < n)
@@ -64,7 +65,8 @@ static int64_t of_usage(void)
 	struct rusage r;
 
 	CHECK_EQ(getrusage(RUSAGE_SELF, &r), 0);
-	return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000000000ll + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1000ll;
+	return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000000000ll +
+		(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1000ll;
 }
 
 static int64_t of_times(void)
@@ -79,7 +81,8 @@ static void agree(void)
 {
 	int64_t before = cpu_of(CPU), after;
 
-	CHECK(clock() * 1000ll >= before - 1000 && of_usage() >= before - 2000 && of_times() >= before - 3 * TICK);
+	CHECK(clock() * 1000ll >= before - 1000 && of_usage() >= before - 2000 &&
+		of_times() >= before - 3 * TICK);
 	after = cpu_of(CPU);
 	CHECK(after >= before);
 	CHECK(of_times() <= cpu_of(CPU) + 3 * TICK);
@@ -123,7 +126,7 @@ static void once(struct sigevent *e)
 	CHECK_EQ(timer_delete(t), 0);
 }
 
-/* Any thread may, in whichever process it runs, and long after. */
+/* Any thread may set the timer, in any process that runs it, and long after its creation. */
 static void *sets(void *arg)
 {
 	const struct itimerspec at = { .it_value = { 3600, 0 } };
@@ -148,7 +151,7 @@ static void by_all(void)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 	CHECK_EQ(timer_delete(timer), 0);
-	/* before 2.34 librt has freed what the number leads to, and might free it again */
+	/* before 2.34 librt has freed the memory behind the number, and might free it again */
 	if (!libc_is_before("2.34"))
 		CHECK(timer_delete(timer) == -1 && errno == EINVAL);
 }

@@ -1,4 +1,4 @@
-/* cpu_time.h - for the tests of threads' CPU clocks: reading them, and using processor time. */
+/* cpu_time.h - for the tests of threads' CPU clocks: reads clocks and uses processor time. */
 #ifndef KB_TEST_CPU_TIME_H
 #define KB_TEST_CPU_TIME_H
 
@@ -35,7 +35,8 @@ static inline void cpu_compute(void)
 		sink = sink + i;
 }
 
-/* The calling thread computes alone, until the kernel says that the process has used so much. */
+/* Computes on the calling thread alone, until the kernel says that the process has used that
+ * much. */
 static inline void cpu_use_alone(int64_t ns)
 {
 	int64_t until = cpu_of(CLOCK_PROCESS_CPUTIME_ID) + ns;
@@ -44,7 +45,8 @@ static inline void cpu_use_alone(int64_t ns)
 		cpu_compute();
 }
 
-/* The calling thread computes, until its own clock says so; that never goes back, on whichever virtual processor. */
+/* Computes on the calling thread until its own clock says that it has used that much; checks that
+ * this clock never goes back, on any VP. */
 static inline void cpu_use_and(int64_t ns, bool yields)
 {
 	int64_t last = cpu_own(), until = last + ns;
@@ -66,7 +68,7 @@ static inline void cpu_use(int64_t ns)
 	cpu_use_and(ns, true);
 }
 
-/* So much processor time there has been since then, at most. */
+/* Returns an upper limit of the processor time that there has been since then. */
 static inline int64_t cpu_had(uint64_t since)
 {
 	return (int64_t)(test_now_ns() - since) * sysconf(_SC_NPROCESSORS_ONLN);

@@ -1,4 +1,5 @@
-/* getrusage(RUSAGE_THREAD): the time is the thread's own, as its CPU clock has it; the rest is there. */
+/* getrusage(RUSAGE_THREAD): the time is the thread's own, as in its CPU clock; the remaining fields
+ * are present. */
 #define _GNU_SOURCE
 #include "cpu_time.h"
 

@@ -1,7 +1,8 @@
-/* posix/thread: pthread_create where there is little: with an address space that is limited (EAGAIN, and what there is
- * goes on; who tries again and again gets a thread once others have ended), and with defaults that the program has set.
- * pthread_getattr_np tells the processors; a set without any of ours is EINVAL. A mutex of libc's kinds that a condition
- * wait has given up cannot be destroyed. */
+/* posix/thread: pthread_create with scarce resources. With a limited address space: EAGAIN, and
+ * existing threads go on; a thread that tries again and again gets a thread once other threads have
+ * ended. With defaults that the program has set. pthread_getattr_np reports the processors; a set
+ * without any of ours gives EINVAL. A mutex of libc's kinds that a condition wait has released
+ * cannot be destroyed. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,7 +35,7 @@ static void little_space(void)
 	one_thread();
 }
 
-/* ---- hardly any space ---------------------------------------------------------------------------------------- */
+/* ---- hardly any space ------------------------------------------------------------------------ */
 enum { MOST = 200, MIB = 1 << 20 };
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
@@ -79,7 +80,7 @@ static void as_many_as_fit(void)
 	inside = is_open = 0;
 }
 
-/* It fails twice; when there is space again threads are made. */
+/* Fails twice; when there is space again, threads are made. */
 static void hardly_any_space(void)
 {
 	struct rlimit before, l;
@@ -95,7 +96,7 @@ static void hardly_any_space(void)
 	as_many_as_fit();
 }
 
-/* ---- as soon as there is space ------------------------------------------------------------------------------- */
+/* ---- as soon as there is space --------------------------------------------------------------- */
 enum { CREATORS = 2, MADE = 300 };
 static int made, is_limited;
 
@@ -132,7 +133,7 @@ static void again_and_again(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* ---- defaults ------------------------------------------------------------------------------------------ */
+/* ---- defaults -------------------------------------------------------------------------------- */
 static int state;
 static sigset_t mask;
 
@@ -200,7 +201,7 @@ static void processors(void)
 	CHECK_EQ(pthread_create(&t, &a, nothing, NULL), EINVAL);
 }
 
-/* ---- a mutex in a wait ----------------------------------------------------------------------------------- */
+/* ---- a mutex in a wait ----------------------------------------------------------------------- */
 static pthread_mutex_t mutex;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static int waiting, go;
@@ -240,7 +241,7 @@ static void mutex_of_a_waiter(void)
 	CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
 }
 
-/* Each in a process that has had no threads. */
+/* Runs fn in a process that has had no threads. */
 static void in_child(void (*fn)(void))
 {
 	pid_t child = fork();

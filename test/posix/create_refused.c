@@ -1,5 +1,6 @@
-/* posix/thread: pthread_create where code may not be written to, and where the system has no processes left: it says
- * EAGAIN at most, and once there are some the program has its threads, children and signals.
+/* posix/thread: pthread_create where code must not be written to, and where the system has no
+ * processes left. It returns at most EAGAIN, and when there are processes again the program has its
+ * threads, children and signals.
  * matrix: vps=1,2 sched=rotator */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -90,7 +91,8 @@ int main(void)
 	static struct child c;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	SKIP("sanitizers have kernel threads of their own"); /* and want the rights that the test gives up */
+	/* and want the rights that the test gives up */
+	SKIP("sanitizers have kernel threads of their own");
 #endif
 	child_run(&c, code_is_fixed, NULL);
 	child_exited(&c, 0);

@@ -1,4 +1,4 @@
-/* crowd.h - n threads at once, each with its number, and their ends. */
+/* crowd.h - makes n threads, each with its number, and joins them. */
 #ifndef CROWD_H
 #define CROWD_H
 
