@@ -28,7 +28,9 @@ enum { RETURN = 7 };
 enum { SENT = 1, TIMED = 2 }; /* bits of a body's `attention` */
 
 static struct kbi_kaction libcs; /* libc's action; constant once installed */
-static a32 installed;            /* 0: no, 1: being installed, 2: yes, 3: libc has no handler */
+/* 0: no, 1: being installed, 2: yes, 3: libc has no handler. acquires: partner is the release in
+ * kbi_lock_tell (kbi_signal_listen) */
+static a32 installed;
 
 static struct kbi_body *my_body(void)
 {

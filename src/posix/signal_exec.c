@@ -74,7 +74,7 @@ static struct carried *collect(struct kb_thread *t, uint64_t mask)
 {
 	struct carried *c;
 
-	if (!(a_load_acq(&t->signals.pending) & mask))
+	if (!(a_load_acq(&t->signals.pending) & mask)) /* partner: the release in kbi_signal_put */
 		return NULL;
 	c = kbi_sys_map(BYTES);
 	if (!c)

@@ -19,6 +19,7 @@ enum { SLOTS = 1024, LOOK_AFTER_NS = 100000000 };
 #define THERE ((uint64_t)1 << 31)
 #define MOST (THERE - 1)
 
+/* Changes of `word`, acquire and release, are each other's partners. */
 static struct slot {
 	/* number of the timer (32 bits); THERE: a signal is on its way; number of overruns */
 	a64 word;

@@ -60,6 +60,7 @@ static void drop(struct entry **at)
 	e->next = unused;
 	unused = e;
 	a_sub_rlx(&waiting, 1);
+	/* release: partner is the acquire in kbi_signal_lets_in */
 	if (!has(e->t, e->info.si_signo))
 		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
 }
@@ -117,7 +118,7 @@ void kbi_signal_pool_after_fork(void)
 
 bool kbi_signal_over(struct kb_thread *t)
 {
-	return a_or_acqrel(&t->signals.pending, OVER) != 0;
+	return a_or_acqrel(&t->signals.pending, OVER) != 0; /* partner: the change in put */
 }
 
 /* Tests the user's limit as the kernel does: a signal that queues needs room under the limit;

@@ -21,12 +21,18 @@
 #include "core/wait.h"
 #include "os/sys.h"
 
-static a64 open; /* signals that the dispatcher waits for: never fewer than threads let through */
-static a32 openings; /* counts the times at which that set may have grown */
-static a32 started;
-static a32 tid;
-static a32 at_work;         /* not waiting: it may have a signal in hand */
-static a32 asked, answered; /* rounds requested by kbi_signal_ask_post, and rounds done */
+/* signals that the dispatcher waits for: never fewer than threads let through. acquires: partner is
+ * the change in kbi_signal_opened */
+static a64 open;
+static a32 openings; /* counts the times at which that set may have grown; changed there, too */
+static a32 started;  /* the exchange in kbi_signal_need_post is its own partner on another thread */
+static a32 tid;      /* kernel thread; 0: not ready. acquires: partner is the release in work */
+/* not waiting: it may have a signal in hand. releases in work: partner is the acquire in
+ * kbi_signal_post_is_at_work */
+static a32 at_work;
+/* rounds requested, and rounds done. asked: the change in kbi_signal_ask_post and the acquire in
+ * answer are partners; answered: the release in answer and the acquire in kbi_signal_ask_post */
+static a32 asked, answered;
 /* signals that were ever left with a thread that blocked them for the time of a handler; only
  * grows */
 static a64 left;
@@ -90,6 +96,7 @@ static void close_unused(void)
 /* Returns the kernel thread on which t is, running or in a blocking call; 0: none. */
 static int runs_on(struct kb_thread *t)
 {
+	/* acquire, here and below: partner is the release that gave the descriptor its state */
 	uint64_t st = a_load_acq(&t->task.state);
 
 	if (kbi_state_kind(st) == KBI_TASK_BLOCKED)
@@ -155,6 +162,7 @@ static void wake(struct kb_thread *t, uint64_t set)
 	int on;
 
 	kbi_wait_wake_next(&t->task);
+	/* acquire: partner is the change of the bits in signal_pool */
 	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & set) && (on = runs_on(t)))
 		kbi_signal_knock(on);
 }

@@ -112,7 +112,7 @@ void kbi_signal_look_after_slow(void)
 
 	if (!b || !kbi_signal_has_post())
 		return;
-	set = a_and_acqrel(&b->posted, MERGED);
+	set = a_and_acqrel(&b->posted, MERGED); /* partner: the changes in kbi_signal_send_to */
 	if (kbi_posix_me.raises) /* the thread itself waits for this signal */
 		set &= ~(kbi_signal_bit(kbi_posix_me.raises->si_signo) & MERGED);
 	while ((left = kbi_signal_own_pending() & set)) {

@@ -9,7 +9,8 @@
  * microseconds; not in handlers. No locks. */
 #include "posix/signal_priv.h"
 
-/* signals given to the kernel or the dispatcher; they may wait there or be in hand */
+/* signals given to the kernel or the dispatcher; they may wait there or be in hand. Partners of the
+ * changes are the acquires in may_be_in_hand and kbi_signal_is_settled */
 static a64 sent;
 static a32 settling; /* threads that have taken bits from `sent` and wait for the answer */
 

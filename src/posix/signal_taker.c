@@ -25,6 +25,7 @@ uint64_t kbi_signal_deliverable(uint64_t set)
 
 bool kbi_signal_is_there(const struct kb_thread *t)
 {
+	/* acquire: partner is the release that gave the descriptor its state */
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
 
 	return t->posix && (kind == KBI_TASK_READY || kind == KBI_TASK_WAIVED ||
@@ -45,6 +46,7 @@ uint64_t kbi_signal_takes(const struct kb_thread *t)
 	if (!kbi_signal_is_there(t))
 		return 0;
 	wanted = a_load_rlx(&t->signals.wanted);
+	/* acquire: partner is the release in kbi_signal_put */
 	return ~a_load_rlx(&t->signals.mask) | (a_load_acq(&t->signals.pending) & wanted ? 0 : wanted);
 }
 

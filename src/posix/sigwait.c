@@ -89,7 +89,7 @@ static int stop(struct kbi_task *self)
 {
 	const struct kbi_signals *s = &kbi_thread_of(self)->signals;
 
-	if (a_load_acq(&s->pending) & a_load_rlx(&s->wanted))
+	if (a_load_acq(&s->pending) & a_load_rlx(&s->wanted)) /* partner: kbi_signal_put */
 		return EAGAIN;
 	return kbi_posix_stop_signal(self);
 }
@@ -319,6 +319,7 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 		return kbi_libc()->sigpending(set);
 	kbi_signal_settle(a_load_rlx(kbi_signal_mask(self)));
 	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
+	/* acquire: partner is the release in kbi_signal_put */
 	there |= a_load_acq(&kbi_thread_of(self)->signals.pending) | kbi_signal_at_post();
 	kbi_signal_to_set(set, there & a_load_rlx(kbi_signal_mask(self)));
 	return 0;
