@@ -1,10 +1,11 @@
 /* posix/attr.c - the contention scope of thread attributes. All other attributes are data that libc
  * keeps. libc refuses PTHREAD_SCOPE_PROCESS. Here that scope means a lightweight thread. The scope
  * is kept in bits of libc's flags word that libc does not use; the place of that word is checked
- * once. Attributes without an explicit scope report PTHREAD_SCOPE_SYSTEM, as in libc, where the
- * system scope has no effect; otherwise they report PTHREAD_SCOPE_PROCESS. Option `scope` decides
- * whether the system scope means a kernel thread (doc/why/scope.md). kbi_attr_has_more also tells
- * whether attributes hold processors or a signal mask.
+ * once. Option `scope` decides whether the system scope means a kernel thread (doc/why/scope.md).
+ * In a program that is not linked with Kochab it has no effect by default: then attributes without
+ * an explicit scope report PTHREAD_SCOPE_SYSTEM, as in libc; otherwise they report
+ * PTHREAD_SCOPE_PROCESS. kbi_attr_has_more also tells whether attributes hold processors or a
+ * signal mask.
  * Callers: posix/thread, programs. No locks, never switches. */
 #include "posix/posix.h"
 

@@ -236,8 +236,8 @@ extern bool kbi_posix_forked;
 /* Set once a thread has had a deputy, or a file for its name. Each ending thread then looks whether
  * it has either. */
 extern a32 kbi_posix_helped;
-/* In a forked process (kbi_posix_forked): prepare an object before it is waited for or its waiters
- * are woken. */
+/* In a forked process (kbi_posix_forked): make an object forget the parent's threads, before a
+ * thread waits for it or wakes its waiters. */
 void kbi_orphan_mutex(kb_mutex_t *m);
 void kbi_orphan_cond(kb_cond_t *c);
 void kbi_orphan_sem(kb_sem_t *s);
@@ -597,7 +597,7 @@ static inline uint32_t kbi_cond_flags(const pthread_cond_t *c)
 {
 	return *(const uint32_t *)(const void *)((const char *)c + kbi_cond_flags_at);
 }
-/* Finds that offset by making libc's condition variables. Called in the constructor. */
+/* Finds that offset with the help of libc's functions. Called in the constructor. */
 void kbi_cond_learn(void);
 /* Objects that processes share are libc's. A bit of kbi_shared_unknown tells that libc's layout of
  * a kind is not as this room uses it. Learnt in the constructor, after the flags of condition

@@ -68,7 +68,8 @@ void kbi_signal_kernel_mask(uint64_t mask)
 /* Signals that the kernel sends to a thread because of its own call: at once, and to its kernel
  * thread. */
 static const uint64_t own_calls = BIT(SIGPIPE) | BIT(SIGXFSZ);
-/* for each VP: the thread that blocked a signal of own_calls there, or NULL; VP's owner */
+/* for each VP: the thread that blocked a signal of own_calls there, or NULL. Written
+ * on the VP's kernel thread */
 static aptr withheld[KBI_MAX_VPS];
 
 bool kbi_signal_take_own(uint64_t *left, siginfo_t *info)

@@ -195,10 +195,9 @@ static inline void kbi_signal_pin(void)
 		kbi_signal_run_errands(errand);
 }
 
-/* Leaves a section of core/solo (which stands for a mutex while there is a single thread): the
- * caller leaves a fault's handler for good, so no code returns to an interrupted section. Only on a
- * VP, so that the section is the caller's own: a thread that is alone runs no other thread's
- * section. */
+/* Leaves the section of core/solo that a fault interrupted (a mutex at an invalid address): the
+ * caller leaves the fault's handler for good, so no code returns to the section. Only on a VP, so
+ * that the section is the caller's own: a thread that is alone runs no other thread's section. */
 static inline void kbi_signal_leaves_section(void)
 {
 	const struct kbi_task *self = kbi_self_raw();
