@@ -21,7 +21,7 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 }
 
 /* These signals do not queue: the kernel keeps a single signal of a number for a kernel thread,
- * regardless of our thread it is for, and drops the next. So at most one signal of a number is on
+ * whichever of our threads it is for, and drops the next. So at most one signal of a number is on
  * its way to a VP, including signals that a thread sends itself there: its bit in `posted` stays
  * set until the signal has come or was found pending. A kernel thread that a thread has for its
  * call belongs to that thread, and the call is to end, so no bit is needed there. */
