@@ -266,8 +266,8 @@ void bench_measure(struct bench_cells *all, unsigned runs, double seconds, int s
 				continue;
 			if (say)
 				say_progress(cell, run, runs);
-			measure_once(cell, cell->bench->seconds > seconds ? cell->bench->seconds :
-				seconds, self);
+			measure_once(cell,
+				cell->bench->seconds > seconds ? cell->bench->seconds : seconds, self);
 		}
 	if (say)
 		say_progress(NULL, 0, 0);

@@ -23,8 +23,8 @@ static double reference(const struct bench_cells *all, const struct bench_cell *
 
 	if (!word)
 		return 0;
-	snprintf(name, sizeof name, "%.*s%s", word[0] == '-' && last ? (int)(last - own) :
-		0, own, word);
+	snprintf(name, sizeof name, "%.*s%s", word[0] == '-' && last ? (int)(last - own) : 0, own,
+		word);
 	const struct bench_cell *cell = bench_cell_find(all, of->bench->name, name, &of->c);
 	const struct bench_series *s = bench_series_find(cell, metric);
 

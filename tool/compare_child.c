@@ -79,8 +79,8 @@ int compare_file(void)
 	char path[PATH_MAX];
 	int fd, n;
 
-	n = snprintf(path, sizeof(path), "%s/kochab-compare.XXXXXX", folder != NULL && *folder != '\0' ?
-		folder : "/tmp");
+	n = snprintf(path, sizeof(path), "%s/kochab-compare.XXXXXX",
+		folder != NULL && *folder != '\0' ? folder : "/tmp");
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -1;
 	fd = mkostemp(path, O_CLOEXEC);

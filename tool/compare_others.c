@@ -22,8 +22,8 @@ static double read_busy(void)
 	n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
 		&wait, &irq, &soft, &steal);
 	fclose(f);
-	return n == 8 ? (double)(user + nice + system + irq + soft +
-		steal) / (double)sysconf(_SC_CLK_TCK) : -1;
+	return n == 8 ?
+		(double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK) : -1;
 }
 
 static double used_by(int who)

@@ -286,8 +286,8 @@ static void print_lines(const char *indent, const char *text)
 			end--;
 		for (from = end; from > 0 && text[from - 1] != '\r';)
 			from--;
-		printf("%s%s\n", indent, tool_plain(shown, sizeof(shown), text + from, end - from < MOST ?
-			end - from : MOST));
+		printf("%s%s\n", indent, tool_plain(shown, sizeof(shown), text + from,
+			end - from < MOST ? end - from : MOST));
 	}
 }
 
@@ -398,8 +398,8 @@ static void json_number(const char *before, double x)
 
 static void json_kind(const struct compare *all, const struct compare_kind *kind)
 {
-	printf("{\"kind\": \"%s\", \"options\": \"%s\", \"runs\": %u", kind->plain ? "kernel threads" :
-		"kochab", kind->options, kind->n);
+	printf("{\"kind\": \"%s\", \"options\": \"%s\", \"runs\": %u",
+		kind->plain ? "kernel threads" : "kochab", kind->options, kind->n);
 	if (!kind->has_status)
 		printf(", \"exit_status\": null");
 	else if (WIFSIGNALED(kind->status))
@@ -435,8 +435,9 @@ static void print_json(const struct compare *all)
 	json_number(", \"times_as_fast\": ",
 		    median_of(&all->kind[0], COMPARE_WALL) / median_of(&all->kind[1], COMPARE_WALL));
 	json_number(", \"by_chance\": ", chance(&all->kind[0], &all->kind[1], COMPARE_WALL));
-	printf(", \"output\": \"%s\"", all->load != NULL || all->kind[0].over || all->kind[1].over ?
-		"not compared" : all->unsteady ? "unsteady" : compare_same(all) ? "same" : "different");
+	printf(", \"output\": \"%s\"",
+		all->load != NULL || all->kind[0].over || all->kind[1].over ? "not compared" :
+		all->unsteady ? "unsteady" : compare_same(all) ? "same" : "different");
 	json_number(", \"others_share\": ", all->others);
 	json_number(", \"start_s\": ", all->start > 0 ? all->start : NAN);
 	hint(all, text, sizeof(text));

@@ -205,8 +205,8 @@ static void check_guards(void)
 		fact("guards, shared map", NO, "memfd: %s", strerror(fd < 0 ? why : errno));
 	} else {
 		works = guard_works(MAP_SHARED, fd);
-		fact("guards, shared map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL" :
-			"by mprotect");
+		fact("guards, shared map", works ? YES : NO, "%s",
+			works ? "MADV_GUARD_INSTALL" : "by mprotect");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -417,8 +417,8 @@ static void check_futex(void)
 
 	fact("futex", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
 	n = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0);
-	fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s", errno == EINVAL ? "works" :
-		strerror(errno));
+	fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s",
+		errno == EINVAL ? "works" : strerror(errno));
 }
 
 static void check_membarrier(void)

@@ -467,8 +467,8 @@ static bool make_room(struct look *l, uint32_t *room)
 
 bool look_threads(struct look *l)
 {
-	uint32_t used = a_load_rlx(&l->table.used), limit = used < LOOK_MOST ? used :
-		LOOK_MOST, room = 0;
+	uint32_t used = a_load_rlx(&l->table.used), limit = used < LOOK_MOST ? used : LOOK_MOST,
+		room = 0;
 	uint64_t at = (uintptr_t)l->table.at;
 
 	l->cut = limit < used;

@@ -162,8 +162,8 @@ static bool find_nodes(const struct look *l, struct nodes *all)
 		look_read_many(l, at, n, word, sizeof(*word));
 		for (unsigned k = 0; k < n; k++) {
 			if (word[k][1] == 0) /* where it goes on: nothing was read, its memory ends soon */
-				look_read(l, at[k], word[k], PAGE - at[k] % PAGE < WINDOW ?
-					PAGE - at[k] % PAGE : WINDOW);
+				look_read(l, at[k], word[k],
+					PAGE - at[k] % PAGE < WINDOW ? PAGE - at[k] % PAGE : WINDOW);
 			add_nodes(all, of[k], word[k], at[k], look_address(l, &l->thread[of[k]]));
 		}
 	}

@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 		}
 		return finish(commands[i].main(argc - 1, argv + 1));
 	}
-	tool_say("%s: no such %s; 'kochab --help' lists the commands", name, name[0] == '-' ?
-		"option" : "command");
+	tool_say("%s: no such %s; 'kochab --help' lists the commands", name,
+		name[0] == '-' ? "option" : "command");
 	return TOOL_USAGE;
 }

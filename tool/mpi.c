@@ -264,8 +264,8 @@ static int match(const char *drop_in, const struct names *l, char *buf, size_t s
 	glob_t found;
 	int n = 0;
 
-	snprintf(pattern, sizeof(pattern), "%.*s/libkochab-mpi-*.so.0", slash != NULL ?
-		(int)(slash - drop_in) : 1, slash != NULL ? drop_in : ".");
+	snprintf(pattern, sizeof(pattern), "%.*s/libkochab-mpi-*.so.0",
+		slash != NULL ? (int)(slash - drop_in) : 1, slash != NULL ? drop_in : ".");
 	if (glob(pattern, 0, NULL, &found) != 0)
 		return 0;
 	for (size_t i = 0; i < found.gl_pathc; i++) {

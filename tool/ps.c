@@ -257,10 +257,10 @@ static void print_head(const struct look *l, const char *what)
 		command_of(l->pid, command);
 	}
 	printf("%s", tool_plain(shown, sizeof(shown), l->core < 0 ? command : what, COMMAND));
-	printf("%s: %u threads%s, %u virtual processor%s (%s), %s%s%s\n", l->core < 0 ? "" :
-		" (a core file)", l->n, l->cut ? " and more" : "", l->n_vps, l->n_vps == 1 ? "" : "s",
-		l->processes ? "processes" : "kernel threads", option_of(l, "sched", sched, sizeof(sched)),
-		*up_text != '\0' ? ", up " : "", up_text);
+	printf("%s: %u threads%s, %u virtual processor%s (%s), %s%s%s\n",
+		l->core < 0 ? "" : " (a core file)", l->n, l->cut ? " and more" : "", l->n_vps,
+		l->n_vps == 1 ? "" : "s", l->processes ? "processes" : "kernel threads",
+		option_of(l, "sched", sched, sizeof(sched)), *up_text != '\0' ? ", up " : "", up_text);
 	for (uint32_t i = 0; i < l->n; i++) {
 		unsigned kind = (unsigned)look_kind(&l->thread[i]);
 

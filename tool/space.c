@@ -145,8 +145,8 @@ static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool
 			strcmp(d->d_name, "..") == 0 ||
 			kbi_space_place_path(place, name, user, path, sizeof path))
 			continue;
-		list_one(dirfd(dir), d->d_name, leads_to(name, dirfd(dir), d->d_name) ? name :
-			path, path, json);
+		list_one(dirfd(dir), d->d_name, leads_to(name, dirfd(dir), d->d_name) ? name : path,
+			path, json);
 	}
 	closedir(dir);
 }
@@ -258,8 +258,8 @@ static void show_thing(const struct kbi_space_thing *t)
 			printf("free");
 		break;
 	case KBI_SPACE_RWLOCK:
-		printf("%u readers, %s", a_load_rlx(&t->rwlock.readers), a_load_rlx(&t->rwlock.writer) ?
-			"a writer" : "no writer");
+		printf("%u readers, %s", a_load_rlx(&t->rwlock.readers),
+			a_load_rlx(&t->rwlock.writer) ? "a writer" : "no writer");
 		break;
 	case KBI_SPACE_BARRIER:
 		printf("%u of %u to come", t->barrier.left, t->size);

@@ -76,8 +76,8 @@ static void print_group(const struct look *l, const struct stack_trace *trace,
 	if (g->n > 1)
 		printf("%u threads: ", g->n);
 	for (uint32_t i = 0; i < g->n && i < NAMED; i++)
-		print_thread(&l->thread[trace[g->first + i].thread], i > 0 ? ", " : g->n > 1 ?
-			"" : "Thread ");
+		print_thread(&l->thread[trace[g->first + i].thread],
+			i > 0 ? ", " : g->n > 1 ? "" : "Thread ");
 	printf("%s, %s", g->n > NAMED ? " ..." : "", look_state(t));
 	if (g->n == 1 && look_tid(l, t) != 0)
 		printf(" on kernel thread %d", look_tid(l, t));

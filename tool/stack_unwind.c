@@ -49,9 +49,10 @@ static bool open_libraries(void)
 #define F(name) all = all && (dw.name = (__typeof__(&name))(uintptr_t)dlsym(libdw, #name)) != NULL;
 	FUNCTIONS(F)
 #undef F
-	all = all && (dw.elf_begin = (__typeof__(&elf_begin))(uintptr_t)dlsym(libelf, "elf_begin")) !=
-		NULL && (dw.elf_version = (__typeof__(&elf_version))(uintptr_t)dlsym(libelf,
-		"elf_version")) != NULL;
+	all = all &&
+		(dw.elf_begin = (__typeof__(&elf_begin))(uintptr_t)dlsym(libelf, "elf_begin")) != NULL &&
+		(dw.elf_version =
+			(__typeof__(&elf_version))(uintptr_t)dlsym(libelf, "elf_version")) != NULL;
 	if (!all)
 		tool_say("stack: libdw.so.1: too old");
 	return all;
@@ -225,7 +226,7 @@ static Dwfl *kernel_of(const struct look *l, int tid, const char *core)
 	kernel.pid = pid;
 	kernel.dwfl = core != NULL ? report_core(core) : report_process(pid);
 	if (kernel.dwfl != NULL && (core != NULL ? dw.dwfl_core_file_attach(kernel.dwfl, core_elf) < 0 :
-				    dw.dwfl_linux_proc_attach(kernel.dwfl, pid, false) != 0)) {
+		dw.dwfl_linux_proc_attach(kernel.dwfl, pid, false) != 0)) {
 		dw.dwfl_end(kernel.dwfl);
 		kernel.dwfl = NULL;
 	}

@@ -96,8 +96,9 @@ static unsigned print_vps(const struct sample *s, const struct sample *old, unsi
 		const struct kb_thread *t = look_at_address(&s->l, vp->thread);
 		char name[LOOK_NAME];
 
-		printf("%4u %8d  %-9s %12.0f %10.0f  ", vp->id, vp->tid, vp->idle < 3 ? idle[vp->idle] :
-			"?", (double)(int64_t)(vp->switches - was->switches) / time,
+		printf("%4u %8d  %-9s %12.0f %10.0f  ", vp->id, vp->tid,
+			vp->idle < 3 ? idle[vp->idle] : "?",
+			(double)(int64_t)(vp->switches - was->switches) / time,
 			(double)(int64_t)(vp->sleeps - was->sleeps) / time);
 		if (t != NULL)
 			printf("#%u %s", t->task.index, look_name(t, name));
@@ -163,8 +164,8 @@ static unsigned print_objects(const struct sample *s, unsigned rows)
 /* Prints the threads that have used most processor time since the look before. */
 static unsigned print_busy(const struct sample *s, const struct sample *old, unsigned rows)
 {
-	uint32_t best[ROWS], n = 0, olds = old->l.n > 0 ?
-		old->l.thread[old->l.n - 1].task.index + 1 : 0;
+	uint32_t best[ROWS], n = 0,
+		olds = old->l.n > 0 ? old->l.thread[old->l.n - 1].task.index + 1 : 0;
 	uint64_t used[ROWS];
 
 	for (uint32_t i = 0; i < s->l.n; i++) {

@@ -116,8 +116,8 @@ static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
 		g[REG_RAX] = -EINVAL;
 		return NULL;
 	default:
-		return (libcs && kbi_libwant_is(nr)) || would_block(nr, g) ? kbi_libstub_call :
-			kbi_libstub_plain;
+		return (libcs && kbi_libwant_is(nr)) || would_block(nr, g) ?
+			kbi_libstub_call : kbi_libstub_plain;
 	}
 }
 

@@ -198,8 +198,8 @@ static void look_at(struct run *r, const struct module *m, uint8_t *at)
 
 	kbi_libsite_understand(&s);
 	r->counts->seen++;
-	if (s.before && s.nr >= 0 && (r->pen.futex_only ? s.nr != KBI_LIBSITE_FUTEX :
-		!kbi_libwant_is(s.nr)))
+	if (s.before && s.nr >= 0 &&
+		(r->pen.futex_only ? s.nr != KBI_LIBSITE_FUTEX : !kbi_libwant_is(s.nr)))
 		return;
 	from = kbi_libsite_function(m->functions, at);
 	if (from && from >= m->from && !kbi_libsite_read(from, &s, &nr)) {
@@ -301,8 +301,8 @@ static const char *usable(const struct run *wanted)
 	if (look(&r))
 		return "libc's system calls were not found";
 	if (r.pen.futex_only)
-		return c->passed || !c->replaced ? "code of this libc in which it waits is not understood" :
-			NULL;
+		return c->passed || !c->replaced ?
+			"code of this libc in which it waits is not understood" : NULL;
 	if (c->children)
 		return "the code in which this libc makes processes is not understood";
 	return c->trapped > TRAPS ?

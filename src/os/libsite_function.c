@@ -360,8 +360,8 @@ static bool is_relative(const uint8_t *p)
 static void choose(struct kbi_libsite_site *s, const uint8_t *last, const uint8_t *before_last)
 {
 	enum { ENOUGH = 3 };
-	unsigned one = (unsigned)(s->at - last), two = before_last ?
-		(unsigned)(s->at - before_last) : 0;
+	unsigned one = (unsigned)(s->at - last),
+		two = before_last ? (unsigned)(s->at - before_last) : 0;
 
 	s->relative = is_relative(last);
 	if (!is_movable(last) && !s->relative)

@@ -285,8 +285,8 @@ static int run_it(void *on_stack)
 
 int kbi_tcb_run(struct kbi_tcb *t, void (*fn)(void *arg), void *arg)
 {
-	char *top = (char *)((uintptr_t)(t->stack_low +
-		t->stack_size - sizeof(struct run)) & ~(uintptr_t)15);
+	char *top = (char *)((uintptr_t)(t->stack_low + t->stack_size - sizeof(struct run)) &
+		~(uintptr_t)15);
 	int saved = errno, tid;
 
 	*(struct run *)(void *)top = (struct run){ t, fn, arg };
