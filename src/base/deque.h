@@ -7,8 +7,9 @@
  * take costs a full fence (its store of bottom before its load of top), which is no cheaper than
  * the compare-and-swap here. (3) Thieves here may take half of the array with one compare-and-swap.
  * Against an owner that takes without a compare-and-swap only a single item is safe: the owner
- * could walk down into a range that a thief has read but not yet claimed. The owner can take back
- * the last item it put in (kbi_deque_take_back): the word top carries a tag for that.
+ * could walk down into a range that a thief has read but not yet claimed.
+ * The owner can take back the last item it put in (kbi_deque_take_back): the word top carries a tag
+ * for that.
  *
  * The argument (after Le, Pop, Cohen and Nardelli, PPoPP 2013, on the original):
  * - A taker claims an item by moving top past it. Each move is a CAS of {tag, index} from the value

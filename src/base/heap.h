@@ -1,6 +1,7 @@
 /* base/heap.h - pairing heap of deadlines. It is intrusive: it needs no memory, so that a timed
- * wait cannot fail. Insert O(1), remove-first and remove-any O(log n) amortised. Callers:
- * core/deadline. Owner only. */
+ * wait cannot fail.
+ * Insert O(1), remove-first and remove-any O(log n) amortised.
+ * Callers: core/deadline. Owner only. */
 #ifndef KBI_HEAP_H
 #define KBI_HEAP_H
 

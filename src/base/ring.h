@@ -1,9 +1,12 @@
 /* base/ring.h - indices of a ring of slots with a single producer and a single consumer: two
  * free-running words. The user of a ring places the words and the slots, so that the tails of
  * several rings may share the line that their consumer polls. Each side keeps its own word in
- * private memory, too: a side never reads back a word that only it writes. The slot of index i is i
- * % size; size is a power of two. No read-modify-write, no lock; wait-free. The producer's
- * functions may run in parallel with the consumer's; two producers or two consumers may not. */
+ * private memory, too: a side never reads back a word that only it writes.
+ * The slot of index i is i % size; size is a power of two.
+ * No read-modify-write, no lock; wait-free.
+ * Callers: core/sched_waiver, core/sched_link.
+ * The producer's functions may run in parallel with the consumer's; two producers or two consumers
+ * may not. */
 #ifndef KBI_RING_H
 #define KBI_RING_H
 

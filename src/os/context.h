@@ -1,5 +1,5 @@
 /* os/context.h - questions of a signal handler about the context that it has interrupted.
- * Callers: core, posix, os. Runs in handlers. */
+ * Callers: os, mem/heap_door, core, posix. Runs in handlers. */
 #ifndef KBI_CONTEXT_H
 #define KBI_CONTEXT_H
 

@@ -3,8 +3,8 @@
  * which instruction they were made; if the code in front of that instruction loads the noted
  * number, the call is identified. Both conditions are needed: an instruction may make several
  * calls, and bytes that look like a number may be the end of a longer instruction. Contract in
- * context.h. The table has a word for each place; the system monitor writes it, handlers read
- * it. */
+ * context.h.
+ * The table has a word for each place; the system monitor writes it, handlers read it. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* os/context_call.c - makes a system call again that a signal has interrupted. Contract in
- * context.h. Callers: handlers. */
+ * context.h.
+ * Callers: handlers. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -2,11 +2,11 @@
  * anywhere, or in their callees, and finds the caller. The string functions and their callees take
  * no lock. regexec takes the lock of its regular expression; a thread that wants this lock waits in
  * the kernel and is found there. A thread in the allocator is not left. For any other function it
- * finds the place of the return address on the stack. Contract in context.h. The information is in
- * libc's own tables: .eh_frame, DWARF's call frame information, by which unwinders find the caller
- * from any instruction. Only the forms that occur for such functions are understood; any other form
- * gives no answer. x86-64. Runs in handlers, except for learn: the tables are read-only, and no
- * function of libc is called. */
+ * finds the place of the return address on the stack. Contract in context.h.
+ * The information is in libc's own tables: .eh_frame, DWARF's call frame information, by which
+ * unwinders find the caller from any instruction. Only the forms that occur for such functions are
+ * understood; any other form gives no answer. x86-64. Runs in handlers, except for learn: the
+ * tables are read-only, and no function of libc is called. */
 #include <fnmatch.h>
 #include <link.h>
 #include <regex.h>

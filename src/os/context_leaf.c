@@ -1,6 +1,7 @@
 /* os/context_leaf.c - tells whether a context is in one of libc's functions for strings and memory,
  * and its caller. These functions take no lock and call nothing. A thread that copies or clears
- * much memory is hardly ever interrupted elsewhere. Contract in context.h. Callers: handlers. */
+ * much memory is hardly ever interrupted elsewhere. Contract in context.h.
+ * Callers: handlers. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* os/context_priv.h - the registers of an interrupted context, on each machine. Included by
- * os/context and os/context_*. */
+/* os/context_priv.h - the registers of an interrupted context, on each machine.
+ * Included by os/context and os/context_*. */
 #ifndef KBI_CONTEXT_PRIV_H
 #define KBI_CONTEXT_PRIV_H
 

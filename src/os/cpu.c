@@ -1,4 +1,5 @@
-/* os/cpu.c - processors this process may use. Contract in cpu.h. No stdio, no malloc. */
+/* os/cpu.c - processors this process may use. Contract in cpu.h.
+ * No stdio, no malloc. */
 #include "os/cpu.h"
 
 #include <fcntl.h>

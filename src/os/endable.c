@@ -1,7 +1,8 @@
-/* os/endable.c - contract in endable.h. The system call is an instruction between two labels. A
- * thread interrupted at the first label has not begun the call, or the kernel is about to begin the
- * call again: the thread continues at the second label with -EINTR. At the second label the call is
- * over. Runs on any stack, and in handlers. */
+/* os/endable.c - contract in endable.h.
+ * The system call is an instruction between two labels. A thread interrupted at the first label has
+ * not begun the call, or the kernel is about to begin the call again: the thread continues at the
+ * second label with -EINTR. At the second label the call is over. Runs on any stack, and in
+ * handlers. */
 #include "os/endable.h"
 
 #include <errno.h>

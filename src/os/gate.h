@@ -1,6 +1,7 @@
 /* os/gate.h - a lock for two groups that exclude each other: any number of members of a single
  * group are inside at a time. A word of zero is an open gate. Any kernel thread may call; waits in
- * a futex. Callers: os/fd, io/own. */
+ * a futex.
+ * Callers: os/fd, io/own. */
 #ifndef KBI_GATE_H
 #define KBI_GATE_H
 

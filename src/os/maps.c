@@ -1,5 +1,5 @@
-/* os/maps.c - reads /proc/self/maps. Contract in maps.h. A line: from-to rwxp offset device inode
- * name. */
+/* os/maps.c - reads /proc/self/maps. Contract in maps.h.
+ * A line: from-to rwxp offset device inode name. */
 #include "os/fd.h"
 #include "os/maps.h"
 

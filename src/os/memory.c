@@ -1,8 +1,8 @@
-/* os/memory.c - the shared space. Contract in memory.h. The memory file is sparse: memory never
- * written costs nothing, returned memory is punched out. Its descriptor is moved away from the
- * program's numbers. Addresses are given out from below; returned addresses are kept in a sorted
- * table. All data of this unit is in .data, which kbi_memory_convert makes shared like the rest, so
- * all processes see one state. */
+/* os/memory.c - the shared space. Contract in memory.h.
+ * The memory file is sparse: memory never written costs nothing, returned memory is punched out.
+ * Its descriptor is moved away from the program's numbers. Addresses are given out from below;
+ * returned addresses are kept in a sorted table. All data of this unit is in .data, which
+ * kbi_memory_convert makes shared like the rest, so all processes see one state. */
 #include "os/memory.h"
 
 #include <errno.h>

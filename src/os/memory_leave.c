@@ -1,9 +1,9 @@
-/* os/memory_leave.c - leaving the shared space. Contract in memory_leave.h. Each mapping of the
- * memory file is replaced by private zeroed memory, into which the parts of the file with data are
- * read. This replaces all memory that the program can write to, including the variables of this
- * library and the thread's stack: so the code uses only data on the outside stack and calls nothing
- * elsewhere. Between the two steps a mapping reads as zero, including the compiler's stack canary
- * in TLS; this library is built without canaries. */
+/* os/memory_leave.c - leaving the shared space. Contract in memory_leave.h.
+ * Each mapping of the memory file is replaced by private zeroed memory, into which the parts of the
+ * file with data are read. This replaces all memory that the program can write to, including the
+ * variables of this library and the thread's stack: so the code uses only data on the outside stack
+ * and calls nothing elsewhere. Between the two steps a mapping reads as zero, including the
+ * compiler's stack canary in TLS; this library is built without canaries. */
 #include "os/memory_leave.h"
 
 #include <errno.h>

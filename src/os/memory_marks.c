@@ -1,5 +1,5 @@
-/* os/memory_marks.c - memory treated differently in children. Contract in memory_marks.h. A table
- * of ranges under a lock; a range that loses its mark in the middle becomes two ranges. */
+/* os/memory_marks.c - memory treated differently in children. Contract in memory_marks.h.
+ * A table of ranges under a lock; a range that loses its mark in the middle becomes two ranges. */
 #include "os/memory_marks.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* os/names.h - the names that a module defines, read from the module's own table. Takes no lock of
- * the loader and runs no code of the loader; only kbi_names_look_up may call dlsym. Callers: os,
- * mem, posix. */
+ * the loader and runs no code of the loader; only kbi_names_look_up may call dlsym.
+ * Callers: os, mem, posix. */
 #ifndef KBI_NAMES_H
 #define KBI_NAMES_H
 

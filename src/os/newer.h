@@ -1,6 +1,6 @@
 /* os/newer.h - numbers and flags of the kernel that are newer than the headers of the oldest system
  * we build on (glibc 2.31, headers of Linux 5.10 or older). The kernel is asked at run time. The
- * numbers are equal on all machines. No unit elsewhere gives a number to one of these names.
+ * numbers are equal on all machines. No unit elsewhere defines these names.
  * Callers: all rooms. */
 #ifndef KBI_NEWER_H
 #define KBI_NEWER_H

@@ -3,7 +3,8 @@
  * "door") and kept aside. When the function returns, the door evaluates the pending request and
  * then continues at the kept address. Unwinders, debuggers and code that jumps over the frame
  * notice nothing. x86-64 without a shadow stack.
- * Callers: core/quantum, core/thread, os/crash, posix/fork. Runs in handlers. */
+ * Callers: os/crash_libc, core/quantum, core/thread, core/thread_loss, core/turn, posix/fork,
+ * posix/signal_stack. Runs in handlers. */
 #ifndef KBI_PLANT_H
 #define KBI_PLANT_H
 

@@ -1,9 +1,10 @@
-/* os/redirect.c - contract in redirect.h. The loader reads a module's symbols from a page of the
- * file; the page becomes private to the process by the first write. An entry holds an address
- * relative to its module, in a full word, so an entry can lead into another module. Bindings that
- * the loader makes from the entry lead to us: at once, at the first call, for dlsym, or for a
- * library about to be constructed. Earlier bindings were looked up in an order in which this module
- * comes first. Single-threaded: runs in a constructor. */
+/* os/redirect.c - contract in redirect.h.
+ * The loader reads a module's symbols from a page of the file; the page becomes private to the
+ * process by the first write. An entry holds an address relative to its module, in a full word, so
+ * an entry can lead into another module. Bindings that the loader makes from the entry lead to us:
+ * at once, at the first call, for dlsym, or for a library about to be constructed. Earlier bindings
+ * were looked up in an order in which this module comes first.
+ * Single-threaded: runs in a constructor. */
 #include "os/redirect.h"
 
 #include "os/names.h"

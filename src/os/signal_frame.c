@@ -1,10 +1,11 @@
-/* os/signal_frame.c - moving the frame of a signal handler. Contract in signal_frame.h. The
- * kernel's frame on x86-64, from the handler's first stack pointer up: the return address, which
- * calls sigreturn; context and siginfo, in any order; the floating-point state, to which the
- * context points. The frame on aarch64: the siginfo; the context, which ends with records; further
- * records, to which the last record but one points; a frame record, the first that the handler's
- * frame pointer leads to. The address that calls sigreturn is in a register only. sigreturn finds
- * the frame by the stack pointer only. */
+/* os/signal_frame.c - moving the frame of a signal handler. Contract in signal_frame.h.
+ * The kernel's frame on x86-64, from the handler's first stack pointer up: the return address,
+ * which calls sigreturn; context and siginfo, in any order; the floating-point state, to which the
+ * context points.
+ * The frame on aarch64: the siginfo; the context, which ends with records; further records, to
+ * which the last record but one points; a frame record, the first that the handler's frame pointer
+ * leads to. The address that calls sigreturn is in a register only.
+ * sigreturn finds the frame by the stack pointer only. */
 #include "os/signal_frame.h"
 
 #include <ucontext.h>

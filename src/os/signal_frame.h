@@ -2,8 +2,8 @@
  * it to another stack. The handler continues as if the kernel had called it there, and returns from
  * there. So the stack on which the kernel takes signals belongs to a kernel thread and is free
  * again at once; the frame belongs to the interrupted thread.
- * Callers: posix/signal_stack, in handlers. x86-64 and aarch64; on other machines frames do not
- * move. */
+ * Callers: posix/signal_stack and posix/signal_action, core/preempt; in handlers. x86-64 and
+ * aarch64; on other machines frames do not move. */
 #ifndef KBI_SIGNAL_FRAME_H
 #define KBI_SIGNAL_FRAME_H
 

@@ -1,5 +1,5 @@
-/* os/sys.c - the basic system calls of the runtime. Contract in sys.h. Runs on any stack; never
- * switches, never allocates through malloc. */
+/* os/sys.c - the basic system calls of the runtime. Contract in sys.h.
+ * Runs on any stack; never switches, never allocates through malloc. */
 #include "os/sys.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
-/* os/trace.h - ptrace(2) for the supervisor of a program whose virtual processors are processes.
- * A traced process stops at its end, whatever ended it. The supervisor reads its state and can make
+/* os/trace.h - ptrace(2) for the supervisor of a program whose virtual processors are processes. A
+ * traced process stops at its end, whatever ended it. The supervisor reads its state and can make
  * another process continue from that state. Signals for a traced process pass through the
  * supervisor. x86-64 only.
- * Callers: core/body_process, core/revive: the supervisor. Raw calls: no errno, no TLS. */
+ * Callers: core/body_process, core/revive, core/warden: the supervisor; units of os that set
+ * kbi_trace_raises. Raw calls: no errno, no TLS. */
 #ifndef KBI_TRACE_H
 #define KBI_TRACE_H
 

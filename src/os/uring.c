@@ -1,6 +1,6 @@
 /* os/uring.c - io_uring without a library: Kochab needs two mappings, four indices and one system
- * call. Contract in uring.h. Uses neither SINGLE_ISSUER nor DEFER_TASKRUN, so any kernel thread may
- * submit. */
+ * call. Contract in uring.h.
+ * Uses neither SINGLE_ISSUER nor DEFER_TASKRUN, so any kernel thread may submit. */
 #include "os/uring.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* os/uring.h - an io_uring: its memory and its three system calls, with the kernel's header only.
  * No locks: the caller makes sure that a single thread at a time fills and a single thread at a
  * time reaps.
- * Callers: io/async, the command's doctor. */
+ * Callers: io/async, core/spare, the command's doctor. */
 #ifndef KBI_URING_H
 #define KBI_URING_H
 
@@ -43,9 +43,9 @@ struct kbi_uring {
  * seccomp), ENOMEM, EMFILE. */
 int kbi_uring_open(struct kbi_uring *u, unsigned entries);
 void kbi_uring_close(struct kbi_uring *u);
-/* Lets up to n kernel threads of the ring be inside file systems for each submitting thread. By
- * default the kernel allows four per processor; a thread that waits for a disk would otherwise
- * occupy a kernel thread of its own. Does nothing before Linux 5.15. */
+/* Lets up to n kernel threads of the ring be inside file systems for each submitting thread. The
+ * kernel's default is four per processor; without the ring, each thread that waits for a disk would
+ * have a kernel thread. Does nothing before Linux 5.15. */
 void kbi_uring_workers(struct kbi_uring *u, unsigned n);
 /* Registers buffers for READ_FIXED and WRITE_FIXED; n = 0 unregisters them. Returns 0; EBUSY: there
  * are buffers already; ENXIO: there are none; ENOMEM, EFAULT, EINVAL: the kernel refuses them. */

@@ -1,7 +1,8 @@
 /* arch/aarch64/cpu.h - pause, virtual counter and thread pointer (TPIDR_EL0).
  * Callers: all rooms (relax, ticks), os (thread pointer). Calls no unit; runs on the caller's
- * stack. kbi_tp_set changes the meaning of every TLS address, and the compiler does not know this:
- * a function that calls kbi_tp_set must be KBI_NOINLINE and must not use TLS on both sides of the
+ * stack.
+ * kbi_tp_set changes the meaning of every TLS address, and the compiler does not know this: a
+ * function that calls kbi_tp_set must be KBI_NOINLINE and must not use TLS on both sides of the
  * call. */
 #ifndef KBI_ARCH_CPU_H
 #define KBI_ARCH_CPU_H

@@ -1,7 +1,8 @@
 /* arch/aarch64/ctx.h - the switch: doors for C, frame offsets for ctx.S.
- * Callers: core. Contract in arch/arch.h. BTI is supported (bti c). This code does not sign return
- * addresses; code that signs its own works. Guarded control stacks and live SME state are not
- * supported. */
+ * Callers: core. Contract in arch/arch.h.
+ * BTI is supported (bti c). This code does not sign return addresses; code that signs its own
+ * works.
+ * Guarded control stacks and live SME state are not supported. */
 #ifndef KBI_ARCH_CTX_H
 #define KBI_ARCH_CTX_H
 

@@ -1,7 +1,9 @@
 /* arch/aarch64/uctx.h - libc's getcontext family without its system calls, and the parts of
- * ucontext_t that the family uses. Callers: posix/ucontext. Contract in arch/arch.h. Offsets in
- * ucontext_t: x0 184, x19 336, x29 416, x30 424, sp 432, pc 440. At 464 begins the kernel's record
- * of the floating-point state: magic and size, FPSR 472, FPCR 476, v8 608. At 992 the records end.
+ * ucontext_t that the family uses.
+ * Callers: posix/ucontext. Contract in arch/arch.h.
+ * Offsets in ucontext_t: x0 184, x19 336, x29 416, x30 424, sp 432, pc 440. At 464 begins the
+ * kernel's record of the floating-point state: magic and size, FPSR 472, FPCR 476, v8 608. At 992
+ * the records end.
  * As in libc, the functions save the registers that a function keeps for its caller, and load x18
  * and the arguments besides. They continue by `ret`, which needs no landing pad. */
 #ifndef KBI_ARCH_UCTX_H

@@ -1,7 +1,7 @@
 /* arch/generic/cpu.h - an unknown machine: no pause, the clock for ticks, no thread pointer.
- * Callers: all rooms (relax, ticks). Ticks are nanoseconds of CLOCK_MONOTONIC. KBI_HAVE_TP is 0:
- * threads share the TLS of their kernel thread (light threads). The kbi_tp_* functions exist so
- * that code under `if (KBI_HAVE_TP)` compiles. */
+ * Callers: all rooms (relax, ticks). Ticks are nanoseconds of CLOCK_MONOTONIC.
+ * KBI_HAVE_TP is 0: threads share the TLS of their kernel thread (light threads). The kbi_tp_*
+ * functions exist so that code under `if (KBI_HAVE_TP)` compiles. */
 #ifndef KBI_ARCH_CPU_H
 #define KBI_ARCH_CPU_H
 

@@ -6,8 +6,9 @@
  *
  * kbi_ctx.sp points to a record: for a suspended context a local variable of its kbi_ctx_switch,
  * for a new context a struct at the top of its stack. The resumer stores `after` in the record of
- * the resumed context. swapcontext could switch, too, but it asks the kernel for the signal mask
- * each time (0.2-0.5 us); _setjmp and _longjmp do not. So kbi_ctx_make prepares the entry once.
+ * the resumed context.
+ * swapcontext could switch, too, but it asks the kernel for the signal mask each time (0.2-0.5 us);
+ * _setjmp and _longjmp do not. So kbi_ctx_make prepares the entry once.
  * _longjmp across stacks is outside ISO C; libc's checked longjmp refuses it, hence the #undef.
  * TSan refuses it, too: generic and -fsanitize=thread exclude each other. */
 #undef _FORTIFY_SOURCE

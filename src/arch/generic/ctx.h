@@ -1,6 +1,7 @@
 /* arch/generic/ctx.h - the switch in portable C: doors only, see ctx.c.
- * Callers: core. Contract in arch/arch.h. If KBI_GENERIC_SIGSTACK is 1, a stack must hold a signal
- * frame in addition to the thread's own needs: 16 KiB or more is a safe size. */
+ * Callers: core. Contract in arch/arch.h.
+ * If KBI_GENERIC_SIGSTACK is 1, a stack must hold a signal frame in addition to the thread's own
+ * needs: 16 KiB or more is a safe size. */
 #ifndef KBI_ARCH_CTX_H
 #define KBI_ARCH_CTX_H
 

@@ -1,4 +1,5 @@
-/* arch/generic/uctx.h - libc's getcontext family is used unchanged. Callers: posix/ucontext. */
+/* arch/generic/uctx.h - libc's getcontext family is used unchanged.
+ * Callers: posix/ucontext. */
 #ifndef KBI_ARCH_UCTX_H
 #define KBI_ARCH_UCTX_H
 

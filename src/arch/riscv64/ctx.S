@@ -10,9 +10,10 @@
  *           208  the caller's stack pointer, 16-byte aligned
  *
  * The calling convention does not make fcsr callee-saved, but it belongs to the thread (C11 7.6):
- * the switch saves it and writes it only when it differs. `after` is entered by a jump with ra set,
- * so that its return continues in the context. The code touches no TLS, and nothing of the old
- * stack after sp has moved. The CFI is right at every instruction. */
+ * the switch saves it and writes it only when it differs.
+ * `after` is entered by a jump with ra set, so that its return continues in the context. The code
+ * touches no TLS, and nothing of the old stack after sp has moved. The CFI is right at every
+ * instruction. */
 #include "ctx.h"
 
 #ifdef __riscv_float_abi_single

@@ -1,6 +1,6 @@
 /* arch/riscv64/ctx.h - the switch: doors for C, frame offsets for ctx.S.
- * Callers: core. Contract in arch/arch.h. Supports any float ABI of RV64; shadow stacks (Zicfiss)
- * are not supported. */
+ * Callers: core. Contract in arch/arch.h.
+ * Supports any float ABI of RV64; shadow stacks (Zicfiss) are not supported. */
 #ifndef KBI_ARCH_CTX_H
 #define KBI_ARCH_CTX_H
 

@@ -1,5 +1,6 @@
 /* arch/x86_64/ctx.S - the start of a new context, and a call on another stack. ctx.h draws the
- * frame. Touches no TLS, and nothing of the old stack after rsp has moved. */
+ * frame.
+ * Touches no TLS, and nothing of the old stack after rsp has moved. */
 #include "ctx.h"
 
 	.text

@@ -1,7 +1,8 @@
 /* arch/x86_64/ctx.h - the switch, and the offsets of the frame for ctx.S.
- * Callers: core. Contract in arch/arch.h. Works with and without IBT (endbr64). Shadow stacks
- * (SHSTK) are not supported: ctx.S is not marked for them, so a program linked with it is not
- * marked. */
+ * Callers: core. Contract in arch/arch.h.
+ * Works with and without IBT (endbr64).
+ * Shadow stacks (SHSTK) are not supported: ctx.S is not marked for them, so a program linked with
+ * it is not marked. */
 #ifndef KBI_ARCH_CTX_H
 #define KBI_ARCH_CTX_H
 

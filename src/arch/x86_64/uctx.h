@@ -1,5 +1,6 @@
 /* arch/x86_64/uctx.h - libc's getcontext family without its system calls, and the parts of
- * ucontext_t that the family uses. Callers: posix/ucontext. Contract in arch/arch.h. */
+ * ucontext_t that the family uses.
+ * Callers: posix/ucontext. Contract in arch/arch.h. */
 #ifndef KBI_ARCH_UCTX_H
 #define KBI_ARCH_UCTX_H
 
