@@ -25,7 +25,7 @@ extern KBI_HIDDEN bool (*kbi_libcall_cpu)(long nr, const long arg[6], long *r);
 extern KBI_HIDDEN long (*kbi_libcall_futex)(const long arg[6]);
 extern KBI_HIDDEN long (*kbi_libcall_exec)(long nr, const long arg[6]); /* execve and execveat */
 /* Raises a signal for kernel thread tid. The second is told the change of the caller's mask, as
- * rt_sigprocmask has it. Both are set by the unit that handles signals. */
+ * rt_sigprocmask has it. Both are set by core/body_thread. */
 extern KBI_HIDDEN long (*kbi_libcall_raise)(int tid, int sig);
 extern KBI_HIDDEN void (*kbi_libcall_masks)(long how, const uint64_t *set);
 /* clone as fork makes it; NULL: ENOSYS */

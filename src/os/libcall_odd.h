@@ -1,6 +1,6 @@
 /* os/libcall_odd.h - table of the "odd" ranges of the space: those that are not plain memory of the
  * space, readable and writable. When they are unmapped they must become plain again.
- * Caller: os/libcall_map. Async-signal-safe under a spin lock; no switch. */
+ * Caller: os/libcall_map. A lock (os/lock); no switch. */
 #ifndef KBI_LIBCALL_ODD_H
 #define KBI_LIBCALL_ODD_H
 

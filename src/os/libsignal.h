@@ -2,7 +2,7 @@
  * os/libdispatch, os/libseccomp). The runtime handles it; the program's own action for it is kept
  * here.
  * Callers: these three, os/libcall, core/body_birth. A single signal; its handler is set before
- * there is another process. Async-signal-safe; a spin lock around the kept action; no switch. */
+ * there is another process. A lock (os/lock) around the kept action; no switch. */
 #ifndef KBI_LIBSIGNAL_H
 #define KBI_LIBSIGNAL_H
 

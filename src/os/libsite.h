@@ -2,8 +2,8 @@
  * ours, because virtual processors that are processes need some calls made in another way
  * (os/libcall). liburing maps its rings by system call instructions of its own: it is treated as a
  * part of libc if it is loaded by then. x86-64 only.
- * Callers: os/libway and, for its types, os/libdispatch, os/libseccomp; posix/libwait. Call once,
- * before there is another process or kernel thread; no switch. */
+ * Callers: os/libway, os/libdispatch, os/libseccomp, posix/libwait. Call once, before there is
+ * another process or kernel thread; no switch. */
 #ifndef KBI_LIBSITE_H
 #define KBI_LIBSITE_H
 

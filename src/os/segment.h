@@ -6,8 +6,8 @@
  * A descriptor stays with its block: blocks of the pools are never unmapped. Only virtual
  * processors of a single address space use descriptors, because each process has a table of its
  * own.
- * Callers: mem/stack_make, core, posix/attribute, the command. Calls arch, sys, option. A spin
- * lock; no switch. */
+ * Callers: mem/stack_make, core, posix/attribute, the command. Calls arch, sys, option. A lock
+ * (os/lock); no switch. */
 #ifndef KBI_SEGMENT_H
 #define KBI_SEGMENT_H
 

@@ -144,7 +144,7 @@ static inline uint32_t kbi_tcb_check(uint32_t own_tid, uint32_t checks)
 }
 
 /* How callers wait at the gate while a word has a value, and how all waiters are woken: in the
- * kernel, until core sets its functions, before there are threads. */
+ * kernel, until posix/fork sets its functions, before there are threads. */
 extern KBI_HIDDEN struct kbi_tcb_waits {
 	void (*wait)(a32 *word, uint32_t value);
 	void (*wake)(a32 *word);
