@@ -127,12 +127,14 @@ static inline bool kbi_run_equip(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (t->stack)
 		return true;
-	t->stack = kbi_stack_get(vp->stacks, t->stack_class);
-	if (kbi_unlikely(!t->stack))
-		return false;
-	if (t->own_tls)
-		kbi_run_adopt_block(t);
-	return true;
+	if (t->own_tls) {
+		t->stack = kbi_stack_redeem(vp->stacks, t->stack_class);
+		if (kbi_likely(t->stack != NULL))
+			kbi_run_adopt_block(t);
+	} else {
+		t->stack = kbi_stack_get(vp->stacks, t->stack_class);
+	}
+	return kbi_likely(t->stack != NULL);
 }
 
 /* The FP control words it begins with: POSIX pthread_create, its creator's; light: the VP's. */

@@ -61,8 +61,15 @@ struct prepared {
 	struct kbi_stack *stack; /* NULL: none can be made */
 };
 
-/* Promises a stack's address space to t. A thread with TLS of its own gets its control block before
- * it runs: its virtual processor could make none. */
+/* Must the thread have its control block when its creator returns? The drop-in's pthread_t is the
+ * block's address. */
+static bool needs_block(const struct kbi_thread_attr *a)
+{
+	return a->own_tls && a->publish;
+}
+
+/* Promises a stack to t for its first run, or gives t one with a control block now. EAGAIN: there
+ * is none; a control block has to be made. */
 static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsigned slot)
 {
 	int class;
@@ -76,15 +83,10 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 	if (class < 0)
 		return EAGAIN;
 	t->stack_class = (uint8_t)class;
-	if (kbi_stack_reserve_slow(slot, class))
-		return EAGAIN;
-	if (!a->own_tls)
-		return 0;
+	if (!needs_block(a))
+		return kbi_stack_reserve_slow(slot, class) ? EAGAIN : 0;
 	t->stack = kbi_stack_get_slow(slot, class);
-	if (t->stack)
-		return 0;
-	kbi_stack_unreserve_slow(slot, class);
-	return EAGAIN;
+	return t->stack ? 0 : EAGAIN;
 }
 
 /* Tries to get a stack. Before it gives up it asks the other VPs, which may keep stacks, until all
@@ -137,15 +139,11 @@ promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_v
 		class = class_for(a);
 	if (kbi_unlikely(class < 0))
 		return EAGAIN;
-	if (kbi_unlikely(kbi_stack_reserve(vp->stacks, class)))
-		return get_stack(t, a, vp, p);
 	t->stack_class = (uint8_t)class;
-	if (!a->own_tls)
+	if (needs_block(a))
+		t->stack = kbi_stack_get(vp->stacks, class);
+	if (kbi_likely(needs_block(a) ? t->stack != NULL : !kbi_stack_reserve(vp->stacks, class)))
 		return 0;
-	t->stack = kbi_stack_get(vp->stacks, class);
-	if (kbi_likely(t->stack != NULL))
-		return 0;
-	kbi_stack_unreserve_slow(vp->id + 1, class);
 	return get_stack(t, a, vp, p);
 }
 
@@ -166,7 +164,8 @@ prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp,
 	if (a->own_tls) {
 		t->own_tls = true;
 		t->result = (void *)(uintptr_t)kbi_fp_get();
-		kbi_run_adopt_block(t);
+		if (t->stack)
+			kbi_run_adopt_block(t);
 	}
 	if (a->bound >= 0)
 		bind(t, (unsigned)a->bound % kbi_vp_n);
@@ -272,10 +271,8 @@ static KBI_NOINLINE int create_with_block(
 		p.stack = NULL;
 	}
 	e = create(self->vp, out, a, fn, arg, &p);
-	if (e && has && !a->stack_low) {
+	if (e && has && !a->stack_low)
 		kbi_stack_put_slow(slot_of(self->vp), p.stack);
-		kbi_stack_unreserve_slow(slot_of(self->vp), p.stack->class);
-	}
 	kbi_np_leave(self);
 	if (e && a->stack_low)
 		kbi_stack_end_adopted(p.stack);
@@ -374,7 +371,7 @@ kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*f
 
 KBI_NOINLINE void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
 {
-	if (!t->user_stack)
+	if (!t->user_stack && !t->stack->has_tcb)
 		kbi_stack_unreserve_slow(slot_of(vp), t->stack->class);
 	kbi_stack_put_slow(slot_of(vp), t->stack);
 }

@@ -4,7 +4,15 @@
  * each class and gives half of a long list to the class's common list, from which a slot with an
  * empty list takes a batch. On a slot's list and on the common lists, stacks used since they were
  * last trimmed come before trimmed stacks. Stacks are trimmed (their pages given to the kernel)
- * while a VP is idle. */
+ * while a VP is idle.
+ *
+ * A control block can be made by a thread's creator only, for libc may wait meanwhile. So a promise
+ * of a block is backed by a block: the credits of all slots, the class's credit and the promises
+ * not yet redeemed are together at most the blocks in the common list. A block that goes to the
+ * common list brings a credit with it (give_stacks); a block that leaves the list takes a credit
+ * away (take_batch), or is the promised block (kbi_stack_redeem_slow). A slot's own blocks back
+ * nothing, so that a thread's first run may take the hottest of them: then its promise is a credit
+ * again. */
 #include "mem/stack.h"
 
 #include <errno.h>
@@ -28,6 +36,7 @@ enum {
 
 struct kbi_stack_slot *kbi_stack_slots;
 a32 kbi_stack_hunger;
+static uint32_t n_slots;
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
@@ -109,38 +118,61 @@ size_t kbi_stack_class_size(int class)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Moves up to BATCH common stacks to the slot and returns the first; NULL: none. The stacks of a
- * batch are all trimmed or all used, so trimmed stacks lie behind used stacks in the slot's list,
- * too. */
-static struct kbi_stack *take_batch(struct kbi_stack_slot *s, int cls)
+/* Under the lock: moves at most n stacks from the common list to the slot's. All trimmed or none,
+ * so that trimmed stacks lie behind used ones in the slot's list, too. Returns how many. */
+static uint32_t move_to_slot(struct kbi_stack_slot *s, int cls, uint32_t most)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
-	struct kbi_stack *first, **from;
+	struct kbi_stack **from = c->free ? &c->free : &c->trimmed, *k;
 	uint32_t n = 0;
 
-	if (!a_load_rlx(&c->n_free))
-		return NULL;
-	kbi_stack_lock();
-	from = c->free ? &c->free : &c->trimmed;
-	first = *from;
-	for (struct kbi_stack *k = first; k && n < BATCH; k = *from) {
+	for (; n < most && (k = *from); n++) {
 		*from = k->next;
-		k->next = n++ ? s->list[cls].free : NULL;
+		k->next = s->list[cls].free;
 		s->list[cls].free = k;
 	}
 	a_store_rlx(&c->n_free, a_load_rlx(&c->n_free) - n);
 	if (from == &c->free)
 		a_store_rlx(&c->n_used, a_load_rlx(&c->n_used) - n);
-	kbi_stack_unlock();
 	s->list[cls].n += n;
-	return first;
+	return n;
 }
 
-/* Moves the first n stacks of the slot to the common lists. Under the lock. */
-static void give(struct kbi_stack_slot *s, int cls, uint32_t n)
+/* Under the lock: takes n credits away, the slot's first. */
+static void spend_credit(struct kbi_stack_list *l, struct kbi_stack_kind *c, uint32_t n)
+{
+	uint32_t own = (uint32_t)l->credit < n ? (uint32_t)l->credit : n;
+
+	l->credit -= (int32_t)own;
+	c->credit -= n - own;
+}
+
+/* The slot's list is empty. False: there is no common stack, or all are promised. */
+static bool take_batch(struct kbi_stack_slot *s, int cls)
+{
+	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
+	struct kbi_stack_list *l = &s->list[cls];
+	uint32_t most = BATCH, n;
+
+	if (!a_load_rlx(&c->n_free))
+		return false;
+	kbi_stack_lock();
+	if (c->tcb && c->credit + l->credit < BATCH)
+		most = (uint32_t)(c->credit + l->credit);
+	n = move_to_slot(s, cls, most);
+	if (c->tcb)
+		spend_credit(l, c, n);
+	kbi_stack_unlock();
+	return n > 0;
+}
+
+/* Under the lock: moves n stacks from the slot's list to the common list. */
+static void give_stacks(struct kbi_stack_slot *s, int cls, uint32_t n)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
 
+	if (c->tcb)
+		c->credit += n;
 	a_store_rlx(&c->n_free, a_load_rlx(&c->n_free) + n);
 	s->list[cls].n -= n;
 	for (; n > 0; n--) {
@@ -157,7 +189,7 @@ static void give(struct kbi_stack_slot *s, int cls, uint32_t n)
 static void give_batch(struct kbi_stack_slot *s, int cls)
 {
 	kbi_stack_lock();
-	give(s, cls, CACHE / 2);
+	give_stacks(s, cls, CACHE / 2);
 	kbi_stack_unlock();
 }
 
@@ -165,6 +197,7 @@ int kbi_stack_setup(unsigned slots)
 {
 	const size_t each = sizeof *kbi_stack_pool.chunk;
 
+	n_slots = slots;
 	kbi_stack_slots = kbi_sys_map_table(slots * sizeof *kbi_stack_slots);
 	kbi_stack_pool.chunks = (uint32_t)(kbi_sys_reserve(CHUNKS * each) / each);
 	kbi_stack_pool.chunk = kbi_sys_map_table(kbi_stack_pool.chunks * each);
@@ -191,8 +224,13 @@ static void leave(unsigned slot)
 		kbi_lock_leave(&outsiders);
 }
 
-static void forget_free(struct kbi_stack_kind *c)
+/* Blocks and promises: no slot may promise what is forgotten. */
+static void forget_free(uint32_t cls)
 {
+	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
+
+	for (uint32_t i = 0; i < n_slots; i++)
+		kbi_stack_slots[i].list[cls].credit = 0;
 	c->free = c->trimmed = c->bare = NULL;
 	c->unused = NULL;
 	c->credit = 0;
@@ -209,7 +247,7 @@ void kbi_stack_after_fork(void)
 	if (!a_load_rlx(&kbi_stack_pool.lock))
 		return;
 	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++)
-		forget_free(&kbi_stack_pool.class[i]);
+		forget_free(i);
 	kbi_stack_unlock();
 }
 
@@ -220,7 +258,7 @@ void kbi_stack_surrender(unsigned slot)
 
 	kbi_stack_lock();
 	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++) {
-		give(s, (int)i, s->list[i].n);
+		give_stacks(s, (int)i, s->list[i].n);
 		kbi_stack_pool.class[i].credit += s->list[i].credit;
 		s->list[i].credit = 0;
 	}
@@ -247,6 +285,22 @@ struct kbi_stack *kbi_stack_get_slow(unsigned slot, int cls)
 	struct kbi_stack *k = get(enter(slot), cls);
 
 	leave(slot);
+	return k;
+}
+
+struct kbi_stack *kbi_stack_redeem_slow(unsigned slot, int cls)
+{
+	struct kbi_stack_slot *s = &kbi_stack_slots[slot];
+	struct kbi_stack *k;
+
+	kbi_stack_lock();
+	move_to_slot(s, cls, 1);
+	kbi_stack_unlock();
+	k = s->list[cls].free;
+	if (kbi_unlikely(!k))
+		return NULL;
+	s->list[cls].free = k->next;
+	s->list[cls].n--;
 	return k;
 }
 
@@ -306,7 +360,7 @@ static void give_used(struct kbi_stack_slot *s, int cls)
 	if (!n)
 		return;
 	kbi_stack_lock();
-	give(s, cls, n);
+	give_stacks(s, cls, n);
 	kbi_stack_unlock();
 }
 
@@ -357,13 +411,29 @@ void kbi_stack_trim(unsigned slot)
 	}
 }
 
-/* Returns promises of the class, up to BATCH, and maps ahead if there are none; 0: none. For a
- * class with control blocks a promise stands for an existing control block, because such a block
- * takes more than address space. Under the lock. */
-static int32_t borrow(struct kbi_stack_kind *c)
+/* Under the lock: gives what the slot keeps to the common list, so that it can be promised; the
+ * hottest stays. */
+static void give_cold(struct kbi_stack_slot *s, int cls)
 {
+	struct kbi_stack_list *l = &s->list[cls];
+	struct kbi_stack *hot = l->free;
+
+	if (l->n < 2)
+		return;
+	l->free = hot->next;
+	give_stacks(s, cls, l->n - 1 < BATCH ? l->n - 1 : BATCH);
+	hot->next = l->free;
+	l->free = hot;
+}
+
+/* Under the lock: returns some credit of the class, and finds more to promise if there is none. */
+static int32_t borrow(struct kbi_stack_slot *s, int cls)
+{
+	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
 	int64_t n;
 
+	if (c->credit <= 0 && c->tcb)
+		give_cold(s, cls);
 	if (c->credit <= 0 && (c->tcb || !kbi_stack_map_ahead(c)))
 		return 0;
 	n = c->credit < BATCH ? c->credit : BATCH;
@@ -378,7 +448,7 @@ int kbi_stack_reserve_slow(unsigned slot, int cls)
 
 	if (kbi_unlikely(s->list[cls].credit == 0)) {
 		kbi_stack_lock();
-		s->list[cls].credit = borrow(&kbi_stack_pool.class[cls]);
+		s->list[cls].credit = borrow(s, cls);
 		kbi_stack_unlock();
 	}
 	has = s->list[cls].credit > 0;
@@ -389,15 +459,15 @@ int kbi_stack_reserve_slow(unsigned slot, int cls)
 
 struct kbi_stack *kbi_stack_get_or_make(int cls)
 {
-	struct kbi_stack *k = NULL;
+	bool tcb = kbi_stack_pool.class[cls].tcb;
+	struct kbi_stack *k;
 
-	if (!kbi_stack_reserve_slow(0, cls)) {
-		k = kbi_stack_get_slow(0, cls);
-		if (!k)
-			kbi_stack_unreserve_slow(0, cls);
-	}
-	if (k || !kbi_stack_pool.class[cls].tcb || !(k = kbi_stack_fresh(cls)) ||
-	    kbi_stack_add_block(k))
+	if (!tcb && kbi_stack_reserve_slow(0, cls))
+		return NULL;
+	k = kbi_stack_get_slow(0, cls);
+	if (!k && !tcb)
+		kbi_stack_unreserve_slow(0, cls);
+	if (k || !tcb || !(k = kbi_stack_fresh(cls)) || kbi_stack_add_block(k))
 		return k;
 	kbi_stack_put_bare(k);
 	return NULL;

@@ -28,7 +28,7 @@ enum { KBI_STACK_CACHE = 256 /* a slot gives away half of a longer list */ };
 struct kbi_stack_list {
 	struct kbi_stack *free;
 	uint32_t n;
-	int32_t credit; /* promises of a stack that this slot may still make */
+	int32_t credit; /* promises that the slot may still make */
 };
 struct kbi_stack_slot {
 	struct kbi_stack_list list[KBI_STACK_CLASSES];
@@ -36,19 +36,24 @@ struct kbi_stack_slot {
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern struct kbi_stack_slot *kbi_stack_slots;
 
-/* Returns a stack from the slot's pool; a class without control block may get a new stack. NULL:
- * none. The control block of the stack belongs to no thread until its self pointer is set. */
+/* Takes a stack from the slot's pool. Without control block: keeps a promise, and may map a new
+ * stack. With control block: no promise was made; takes a free block that is promised to no
+ * thread. NULL: there is none. A control block belongs to nobody until its self is set. */
 struct kbi_stack *kbi_stack_get_slow(unsigned slot, int class);
 void kbi_stack_put_slow(unsigned slot, struct kbi_stack *s);
-/* Promises that a get of this class, by any slot, will find a stack: maps address space ahead, or
- * reserves an existing control block. 0 or ENOMEM. When the thread has ended, unreserve takes the
- * promise back. A stack that kbi_stack_fresh made for a thread needs no promise, and is put back as
- * if it had been promised. */
+/* Promises a stack of this class to a thread, for its first run on any VP; maps address space
+ * ahead for stacks without control block. ENOMEM: nothing to promise; for stacks with control
+ * block: no free one. A promise of address space lasts until kbi_stack_unreserve_slow, or
+ * kbi_stack_put_promised, at the thread's end. A promise of a control block lasts until
+ * kbi_stack_redeem; if the thread never runs, kbi_stack_unreserve_slow takes it back. */
 int kbi_stack_reserve_slow(unsigned slot, int class);
 void kbi_stack_unreserve_slow(unsigned slot, int class);
-/* Reserves and gets a stack, or makes a new stack with its control block. np is 0, or the caller is
- * no thread. NULL: none. */
+/* Takes a stack, or makes it with its control block: np is 0, or the caller is no thread. NULL:
+ * none. */
 struct kbi_stack *kbi_stack_get_or_make(int class);
+/* Takes the control block that was promised, where the slot's pool has none. NULL: a process was
+ * killed while it moved the block. */
+struct kbi_stack *kbi_stack_redeem_slow(unsigned slot, int class);
 
 /* In the child of fork: leaves alone (leaks) what another thread of the parent held locked, because
  * that thread does not exist in the child. */
@@ -100,14 +105,36 @@ static inline int kbi_stack_reserve(struct kbi_stack_slot *s, int class)
 	return 0;
 }
 
-/* Puts back the stack of a thread that was promised one: puts the stack and takes back the
- * promise. */
+/* Lets the slot make one more promise. */
+static inline void kbi_stack_unreserve(struct kbi_stack_slot *s, int class)
+{
+	if (kbi_unlikely(s->list[class].credit >= KBI_STACK_CACHE))
+		kbi_stack_unreserve_slow(kbi_stack_slot_of(s), class);
+	else
+		s->list[class].credit++;
+}
+
+/* Takes the slot's hottest block for a thread that was promised a control block. NULL: see
+ * kbi_stack_redeem_slow. */
+static inline struct kbi_stack *kbi_stack_redeem(struct kbi_stack_slot *s, int class)
+{
+	struct kbi_stack_list *l = &s->list[class];
+	struct kbi_stack *k = l->free;
+
+	if (kbi_unlikely(!k))
+		return kbi_stack_redeem_slow(kbi_stack_slot_of(s), class);
+	l->free = k->next;
+	l->n--;
+	/* the common block that backs the promise stays where it is */
+	kbi_stack_unreserve(s, class);
+	return k;
+}
+
+/* Puts the stack of a thread that has ended, and takes back the promise of its address space. */
 static inline void kbi_stack_put_promised(struct kbi_stack_slot *s, struct kbi_stack *k)
 {
-	if (kbi_unlikely(s->list[k->class].credit >= KBI_STACK_CACHE))
-		kbi_stack_unreserve_slow(kbi_stack_slot_of(s), k->class);
-	else
-		s->list[k->class].credit++;
+	if (!k->has_tcb)
+		kbi_stack_unreserve(s, k->class);
 	kbi_stack_put(s, k);
 }
 
