@@ -20,34 +20,54 @@ void kbi_fd_note(int fd)
 
 /* ---- numbers for a moment -------------------------------------------------------------------- */
 
-enum { PATIENCE_MS = 1000 };
+enum { PATIENCE_MS = 5000 };
 static a32 brief;
+/* The number of sections of each kind that the thread is in. Changed before the gate is entered and
+ * after the gate is left, so that a handler never waits for the thread that it interrupts. */
+static __thread uint32_t making __attribute__((tls_model("initial-exec")));
+static __thread uint32_t placing __attribute__((tls_model("initial-exec")));
+
+static bool enter(uint32_t group, uint32_t *mine, uint32_t others)
+{
+	if (others)
+		return false;
+	/* inside a section of this kind the gate is open to the thread, even if the other side waits */
+	if (kbi_gate_enter(&brief, group, (*mine)++ ? KBI_GATE_FOR_EVER : PATIENCE_MS))
+		return true;
+	--*mine;
+	return false;
+}
 
 bool kbi_fd_begin(void)
 {
-	return kbi_gate_enter(&brief, KBI_GATE_MAKERS, PATIENCE_MS);
+	return enter(KBI_GATE_MAKERS, &making, placing);
 }
 
 void kbi_fd_end(bool inside)
 {
-	if (inside)
-		kbi_gate_leave(&brief, KBI_GATE_MAKERS);
+	if (!inside)
+		return;
+	kbi_gate_leave(&brief, KBI_GATE_MAKERS);
+	making--;
 }
 
 bool kbi_fd_place(void)
 {
-	return kbi_gate_enter(&brief, KBI_GATE_CLOSERS, PATIENCE_MS);
+	return enter(KBI_GATE_CLOSERS, &placing, making);
 }
 
 void kbi_fd_placed(bool inside)
 {
-	if (inside)
-		kbi_gate_leave(&brief, KBI_GATE_CLOSERS);
+	if (!inside)
+		return;
+	kbi_gate_leave(&brief, KBI_GATE_CLOSERS);
+	placing--;
 }
 
 void kbi_fd_forked(void)
 {
 	a_store_rlx(&brief, 0);
+	making = placing = 0;
 }
 
 /* ---- numbers for long ------------------------------------------------------------------------ */

@@ -21,9 +21,10 @@ void kbi_fd_make_room(void);
  * a file of its own at this number by dup2, after another thread has just closed the number: the
  * runtime would lose its file, and later close the program's. So the runtime opens a file, and
  * closes or moves it, between kbi_fd_begin and kbi_fd_end; dup2 and similar calls are between
- * kbi_fd_place and kbi_fd_placed. Each side waits for the other, but at most a second, because the
- * caller may be a handler that interrupts the other side. kbi_fd_begin and kbi_fd_place return true
- * if the caller is inside. Sections of one kind may be nested. */
+ * kbi_fd_place and kbi_fd_placed. Each side waits for the other side in turns, but at most for some
+ * seconds, because a process may be killed inside; a handler that interrupts the other side does
+ * not wait. kbi_fd_begin and kbi_fd_place return true if the caller is inside. Sections of one kind
+ * may be nested. */
 bool kbi_fd_begin(void);
 void kbi_fd_end(bool inside);
 bool kbi_fd_place(void);

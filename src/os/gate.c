@@ -7,25 +7,41 @@
 #include "os/sys.h"
 
 enum { COUNT = 0x7fff, WAITED = 1 << 30, PAUSE_NS = 1000000 };
+#define NS_A_MS 1000000ull
 
 static uint32_t all_of(uint32_t group)
 {
 	return COUNT * group;
 }
 
+/* Clears the mark of a waiter that waits no longer, so that the group inside is not kept out. */
+static bool give_up(a32 *gate)
+{
+	uint32_t w = a_load_rlx(gate);
+
+	while (w & WAITED && !a_cas_rlx(gate, &w, w & ~(uint32_t)WAITED))
+		;
+	kbi_sys_futex_wake(gate, INT_MAX);
+	return false;
+}
+
 bool kbi_gate_enter(a32 *gate, uint32_t group, unsigned ms)
 {
-	uint32_t w = a_load_rlx(gate), others = all_of(group ^ KBI_GATE_MAKERS ^ KBI_GATE_CLOSERS);
+	uint32_t others = all_of(group ^ KBI_GATE_MAKERS ^ KBI_GATE_CLOSERS);
+	uint32_t blocked_by = others | (ms ? WAITED : 0), w = a_load_rlx(gate);
 	struct timespec pause = { 0, PAUSE_NS };
+	uint64_t until = 0;
 
-	for (unsigned waits = 0;;) {
-		if (kbi_likely(!(w & others))) {
-			/* acquire: pairs with the release in kbi_gate_leave */
+	for (;;) {
+		if (kbi_likely(!(w & blocked_by))) {
+			/* acquire: partner is the release in kbi_gate_leave */
 			if (a_cas_acqrel(gate, &w, w + group))
 				return true;
 		} else if (w & WAITED || a_cas_acqrel(gate, &w, w | WAITED)) {
-			if (ms && waits++ == ms)
-				return false;
+			if (ms && !until)
+				until = kbi_sys_now() + ms * NS_A_MS;
+			else if (ms && kbi_sys_now() > until)
+				return give_up(gate);
 			kbi_sys_futex_wait(gate, w | WAITED, &pause);
 			w = a_load_rlx(gate);
 		}

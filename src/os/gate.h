@@ -12,8 +12,10 @@
 enum { KBI_GATE_MAKERS = 1, KBI_GATE_CLOSERS = 0x8000 };
 enum { KBI_GATE_FOR_EVER = 0 };
 
-/* Waits while members of the other group are inside, for at most `ms` milliseconds
- * (KBI_GATE_FOR_EVER: no limit). Returns false if they still are. */
+/* Waits while members of the other group are inside, for `ms` milliseconds at most. False: they
+ * still are. With a limit the caller also waits behind a waiting member of the other group, so
+ * that neither group keeps the other out by entering in turns; without (KBI_GATE_FOR_EVER) it
+ * does not, and a member may enter once more. */
 bool kbi_gate_enter(a32 *gate, uint32_t group, unsigned ms);
 void kbi_gate_leave(a32 *gate, uint32_t group);
 
