@@ -1,12 +1,12 @@
-/* os/crash.c - frames of a crashed thread. Contract in crash.h. libc's functions may hold internal
- * locks (malloc's, the loader's, the time zone's) whose owner is unknown, and work of our own
- * library must not be left half done. So a stack is seen as runs of frames: the program's (with its
- * other libraries), libc's, ours. A thread is left only if each run of libc's was entered by a
- * function of `harmless`, which takes at most a stream's lock; or if the run is a single function,
- * called by the program, that faulted at its argument. It is never left with a function of `never`
- * among the innermost frames. A thread that has not crashed but is to be left wherever it is
- * (KBI_CRASH_ANYWHERE) is left in the program's code only. Our code may be the outermost run, where
- * threads begin, and no other run. */
+/* os/crash.c - frames of a crashed thread. Contract in crash.h.
+ * libc's functions may hold internal locks (malloc's, the loader's, the time zone's) whose owner is
+ * unknown, and work of our own library must not be left half done. So a stack is seen as runs of
+ * frames: the program's (with its other libraries), libc's, ours. A thread is left only if each run
+ * of libc's was entered by a function of `harmless`, which takes at most a stream's lock; or if the
+ * run is a single function, called by the program, that faulted at its argument. It is never left
+ * with a function of `never` among the innermost frames. A thread that has not crashed but is to be
+ * left wherever it is (KBI_CRASH_ANYWHERE) is left in the program's code only. Our code may be the
+ * outermost run, where threads begin, and no other run. */
 #include "os/crash.h"
 
 #include <setjmp.h>

@@ -36,8 +36,10 @@ static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4),
-		"r"(x5) : "memory");
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
 	return x0;
 }
 #elif defined(__riscv)
@@ -51,8 +53,10 @@ static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long
 	register long a4 __asm__("a4") = e;
 	register long a5 __asm__("a5") = f;
 
-	__asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4),
-		"r"(a5) : "memory");
+	__asm__ volatile("ecall"
+			 : "+r"(a0)
+			 : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5)
+			 : "memory");
 	return a0;
 }
 #elif defined(__s390x__)
@@ -66,8 +70,10 @@ static inline long kbi_sys6(long n, long a, long b, long c, long d, long e, long
 	register long r6 __asm__("6") = e;
 	register long r7 __asm__("7") = f;
 
-	__asm__ volatile("svc 0" : "+d"(r2) : "d"(r1), "d"(r3), "d"(r4), "d"(r5), "d"(r6),
-		"d"(r7) : "memory", "cc");
+	__asm__ volatile("svc 0"
+			 : "+d"(r2)
+			 : "d"(r1), "d"(r3), "d"(r4), "d"(r5), "d"(r6), "d"(r7)
+			 : "memory", "cc");
 	return r2;
 }
 #else

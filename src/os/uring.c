@@ -12,8 +12,8 @@
 #include "os/newer.h"
 #include "os/sys.h"
 
-enum { KNOWS_TABLES =
-	1 << 12 /* IORING_FEAT_LINKED_FILE: Linux 5.19, just after tables of rings */ };
+/* IORING_FEAT_LINKED_FILE: Linux 5.19; tables of rings came just before. */
+enum { KNOWS_TABLES = 1 << 12 };
 
 static a8 has_tables; /* 1: the kernel has tables of rings; written by kbi_uring_open */
 

@@ -32,8 +32,8 @@ static void *loaders(const struct seen *s, const char *name)
 	Dl_info info;
 
 	dlerror();
-	return p && dladdr1(p, &info, (void **)&where, RTLD_DL_LINKMAP) && where == s->module ? p
-		: NULL;
+	return p && dladdr1(p, &info, (void **)&where, RTLD_DL_LINKMAP) && where == s->module ?
+		p : NULL;
 }
 
 static void compare(const char *name, const ElfW(Sym) *symbol, void *arg)
