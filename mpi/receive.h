@@ -42,7 +42,8 @@ KBM_API int OURS(C(Mrecv))(void *buf, COUNT n, MPI_Datatype type, MPI_Message *m
 }
 
 KBM_API int OURS(C(Sendrecv))(const void *from, COUNT n, MPI_Datatype type, int dest, int tag,
-			      void *to, COUNT m, MPI_Datatype as, int source, int tag_in, MPI_Comm comm, MPI_Status *status)
+			      void *to, COUNT m, MPI_Datatype as, int source, int tag_in,
+			      MPI_Comm comm, MPI_Status *status)
 {
 	MPI_Request in, out;
 	int e, e_out;
