@@ -338,7 +338,6 @@ static void tell_until(struct kbi_signal_to to)
 	enum { TIMES = 200 };
 	static const struct timespec nap = { 0, 100000 };
 
-	kbi_signal_pins = obey;
 	kbi_signal_listen();
 	a_store_rlx(&kbi_signal_watch, 1);
 	for (int i = 0; tell(to) && i < TIMES; i++)
@@ -364,7 +363,9 @@ static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r,
 	*due = !tid && (!common || a_load_rlx(&r->bound));
 	if (*due)
 		leave_set(t, new, fresh);
-	a_store_rlx(&r->pin_due, *due);
+	kbi_signal_pins = obey;
+	/* release: kbi_signal_pins; partner is the acquire in kbi_signal_run_errands */
+	a_store_rel(&r->pin_due, *due);
 	return e;
 }
 

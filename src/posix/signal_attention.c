@@ -154,7 +154,8 @@ aptr kbi_signal_errand;
 
 void kbi_signal_run_errands(const struct kbi_signal_errand *errand)
 {
-	if (a_load_rlx(&kbi_posix_me.pin_due))
+	/* acquire: partner is the release in leave_for, posix/affinity */
+	if (a_load_acq(&kbi_posix_me.pin_due))
 		kbi_signal_pins();
 	if (errand)
 		errand->run();
