@@ -1,8 +1,9 @@
 #!/bin/bash
-# core/dump: the list of threads. From the first thread on SIGQUIT prints it, if SIGQUIT's action is the default, and the
-# program still sees the default; if SIGQUIT was ignored at the start it stays ignored, also in programs that this program
-# executes. `kochab dump` prints the list in both cases, and disturbs neither a program without a thread nor a program that
-# does not run on Kochab. A child of fork ends by SIGQUIT, as on libc.
+# core/dump: the list of threads. From the first thread on SIGQUIT prints it, if SIGQUIT's action is
+# the default, and the program still sees the default; if SIGQUIT was ignored at the start it stays
+# ignored, also in programs that this program executes. `kochab dump` prints the list in both cases,
+# and disturbs neither a program without a thread nor a program that does not run on Kochab. A child
+# of fork ends by SIGQUIT, as on libc.
 set -u
 KOCHAB_BIN=${KOCHAB_BIN:-${BUILD:-build}/kochab}
 [ -x "$KOCHAB_BIN" ] || { echo "no $KOCHAB_BIN"; exit 77; }

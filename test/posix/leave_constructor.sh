@@ -1,7 +1,8 @@
 #!/bin/bash
-# posix/libwait: with the option libcalls=patch, a thread spins in a constructor under dlopen, with the loader's lock, until
-# another thread of its virtual processor has done something: that thread runs, while further threads wait for that lock;
-# and the constructor of a library that a second thread loads meanwhile has its turn.
+# posix/libwait: with the option libcalls=patch, a thread spins in a constructor under dlopen, with
+# the loader's lock, until another thread of its virtual processor has done something: that thread
+# runs, while further threads wait for that lock; and the constructor of a library that a second
+# thread loads meanwhile has its turn.
 # matrix: none
 # body: thread
 set -u

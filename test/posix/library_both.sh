@@ -1,7 +1,7 @@
 #!/bin/bash
-# A program that is linked with both libraries has a single runtime, the drop-in's, in whichever order it names them, and its
-# LD_PRELOAD does not reach programs that it starts. In a program with the native library inside there would be two
-# runtimes: a message says so, and nothing hangs.
+# A program that is linked with both libraries has a single runtime, the drop-in's, in whichever
+# order it names them, and its LD_PRELOAD does not reach programs that it starts. In a program with
+# the native library inside there would be two runtimes: a message says so, and nothing hangs.
 set -eu
 [ -z "${SAN:-}" ] || { echo "the drop-in itself must not be sanitized"; exit 77; }
 BUILD=$(realpath "${BUILD:-build}")

@@ -1,7 +1,8 @@
 #!/bin/bash
-# The constructor of a library that the loader starts before the drop-in makes keys, once-flags and threads and waits for
-# them; then main does so. Likewise the constructor of a library that main loads by dlopen: the loader's lock is held when the
-# runtime starts. Also with processes as virtual processors.
+# The constructor of a library that the loader starts before the drop-in makes keys, once-flags and
+# threads and waits for them; then main does so. Likewise the constructor of a library that main
+# loads by dlopen: the loader's lock is held when the runtime starts. Also with processes as virtual
+# processors.
 set -eu
 KOCHAB_BIN=${KOCHAB_BIN:-${BUILD:-build}/kochab}
 [ -x "$KOCHAB_BIN" ] || { echo "no $KOCHAB_BIN"; exit 77; }

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Only a library of the program is linked with the drop-in, or the program opens the drop-in: the linker finds libc first. A
-# message says so, and the program goes on with libc's threads. Under `kochab run` it has lightweight threads.
+# Only a library of the program is linked with the drop-in, or the program opens the drop-in: the
+# linker finds libc first. A message says so, and the program goes on with libc's threads. Under
+# `kochab run` it has lightweight threads.
 set -eu
 [ -z "${SAN:-}" ] || { echo "the drop-in itself must not be sanitized"; exit 77; }
 BUILD=$(realpath "${BUILD:-build}")

@@ -1,7 +1,8 @@
 #!/bin/bash
-# libkochab-malloc.so under the programs of malloc_*: preloaded on its own, hardened, with little address space, and
-# beside the drop-in, with kernel threads and with processes as virtual processors; some of these are killed. Its statistics
-# are JSON; it reports the errors that it finds in hardened mode.
+# libkochab-malloc.so under the programs of malloc_*: preloaded on its own, hardened, with little
+# address space, and beside the drop-in, with kernel threads and with processes as virtual
+# processors; some of these are killed. Its statistics are JSON; it reports the errors that it finds
+# in hardened mode.
 # timeout: 900
 set -u
 BUILD=${BUILD:-build}
@@ -20,7 +21,8 @@ try() { # WHAT COMMAND...
 	failed=1
 }
 
-# The same where processes are killed: before Linux 6.0 that may end the program, and it says so (doc/containment.md).
+# The same where processes are killed: before Linux 6.0 that may end the program, and it says so
+# (doc/containment.md).
 try_killed() { # WHAT COMMAND...
 	local before=$failed
 	failed=0
@@ -81,7 +83,8 @@ if [ -n "$processes" ]; then
 fi
 try "little address space" bash -c "ulimit -v 1000000; LD_PRELOAD=$LIB $BUILD/test/posix/malloc_threads"
 
-# A fault in a guarded block is reported without the drop-in, beside the drop-in, and where crashes are contained.
+# A fault in a guarded block is reported without the drop-in, beside the drop-in, and where crashes
+# are contained.
 cat >"$T/p.c" <<'C'
 #include <pthread.h>
 #include <stdlib.h>

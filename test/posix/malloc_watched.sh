@@ -1,6 +1,7 @@
 #!/bin/bash
-# libkochab-malloc.so preloaded under valgrind's memcheck and with AddressSanitizer: their allocators replace it, so they
-# find errors with blocks, also in threads; a correct program is silent.
+# libkochab-malloc.so preloaded under valgrind's memcheck and with AddressSanitizer: their
+# allocators replace it, so they find errors with blocks, also in threads; a correct program is
+# silent.
 set -u
 BUILD=${BUILD:-build}
 [[ $BUILD = /* ]] || BUILD=$PWD/$BUILD
