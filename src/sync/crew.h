@@ -1,11 +1,13 @@
-/* sync/crew.h - the threads that run tasks, and the lists of tasks, for each virtual processor: its
- * post. Servers are lightweight threads, bound to their VP. At most one of a post's servers stands
- * by: it is ready in the VP's queue, or runs and looks for a task. All further servers are inside
- * tasks, where they may be suspended, or parked. A server that has found a task calls another
- * server to stand by before it runs the task: so if the task suspends, the VP's next ready thread
- * goes on with the tasks. Nothing is done at the suspension itself, which need not know of tasks. A
- * post where no server stands by is off; each new task checks for posts that are off, and calls a
- * server there, at an idle VP first.
+/* sync/crew.h - the threads that run tasks, and the lists of tasks, for each
+ * virtual processor: its post.
+ *
+ * Servers are lightweight threads, bound to their VP. At most one of a post's servers stands by: it
+ * is ready in the VP's queue, or runs and looks for a task. All further servers are inside tasks,
+ * where they may be suspended, or parked. A server that has found a task calls another server to
+ * stand by before it runs the task: so if the task suspends, the VP's next ready thread goes on
+ * with the tasks. Nothing is done at the suspension itself, which need not know of tasks. A post
+ * where no server stands by is off; each new task checks for posts that are off, and calls a server
+ * there, at an idle VP first.
  *
  * Laws
  *  1. Before its server parks, a post is marked off; then, after a barrier, the server looks at all
@@ -18,7 +20,7 @@
  *  3. The server that stands by takes no task while a thread that runs tasks on its VP is ready and
  *     has only given up its turn: else each such turn would begin a further task.
  *  4. Only threads on its VP touch the bottom of a list, inside np brackets.
- * Model of the list: base/lane.h. Callers: group, future, loop. Calls thread, run, yield. */
+ * Callers: group, future, loop. Calls thread, run, yield. Model of the list: base/lane.h. */
 #ifndef KBI_CREW_H
 #define KBI_CREW_H
 

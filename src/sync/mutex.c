@@ -1,9 +1,10 @@
-/* sync/mutex.c - mutual exclusion: one CAS to lock, one to unlock, no queue touched, while no
- * thread waits. Barging with an end: unlock frees the word and wakes the first waiter, which races
- * for the lock with any thread that comes by (so that a running thread need not wait for a sleeping
- * thread). While that waiter is on its way (WOKEN), no further waiter is woken. The next unlock
- * hands the lock to a waiter that has lost too often or too long. Why, and what it costs:
- * doc/why/mutex.md.
+/* sync/mutex.c - mutual exclusion: one CAS to lock, one to unlock, no queue
+ * touched, while no thread waits.
+ *
+ * Barging with an end: unlock frees the word and wakes the first waiter, which races for the lock
+ * with any thread that comes by (so that a running thread need not wait for a sleeping thread).
+ * While that waiter is on its way (WOKEN), no further waiter is woken. The next unlock hands the
+ * lock to a waiter that has lost too often or too long. Why, and what it costs: doc/why/mutex.md.
  * Callers: all rooms above. Calls waitq, lost. Lock may switch; unlock never does. */
 #include "sync/mutex.h"
 

@@ -1,6 +1,7 @@
 /* sync/mutex.h - the part of mutexes, beyond kochab/sync.h, that condition
  * variables and the drop-in need.
- * Callers: sync/cond, posix. Where these functions run and switch: see mutex.c. */
+ * Callers: io/call, sync/cond, posix. mutex.c says where these functions
+ * run and which may switch. */
 #ifndef KBI_MUTEX_H
 #define KBI_MUTEX_H
 

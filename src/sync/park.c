@@ -1,7 +1,9 @@
-/* sync/park.c - sleepers by address. Contract in park.h. A bucket is a lock word and a queue of
- * sleepers of the addresses that hash to the bucket. A sleeper's bucket changes only when a
- * requeue moves the sleeper, under both buckets' locks; a reader reads `bucket`, locks that
- * bucket, and reads again.
+/* sync/park.c - sleepers by address. Contract in park.h.
+ * Callers: sync/once, sync/future, posix. Only the functions kbi_park_wait* may switch.
+ *
+ * A bucket is a lock word and a queue of sleepers of the addresses that hash to the bucket. A
+ * sleeper's bucket changes only when a requeue moves the sleeper, under both buckets' locks; a
+ * reader reads `bucket`, locks that bucket, and reads again.
  *
  * A waker that finds a bucket empty takes no lock. A waiter counts itself, then reads the address;
  * a waker changes the address, then reads the count. With a full fence between the two steps on
