@@ -1,8 +1,11 @@
-/* io/async.c - io_uring for the whole process. Contract in async.h. One ring: it is filled under
- * `filling` and reaped under `reaping`, submitted to the kernel outside both. A request lies on the
- * asking thread's stack. The thread waits in any case until the answer has come, for the kernel
- * reads and writes its buffers until then. Requests end with ECANCELED when the kernel thread that
- * submitted them ends; they are repeated. */
+/* io/async.c - io_uring for the whole process. Contract in async.h.
+ * Callers: io/call, io/file, posix. Runs on the asking thread's stack; answers
+ * are taken on VPs that poll.
+ *
+ * One ring: it is filled under `filling` and reaped under `reaping`, submitted to the kernel
+ * outside both. A request lies on the asking thread's stack. The thread waits in any case until the
+ * answer has come, for the kernel reads and writes its buffers until then. Requests end with
+ * ECANCELED when the kernel thread that submitted them ends; they are repeated. */
 #include "io/async.h"
 
 #include <errno.h>
@@ -169,6 +172,7 @@ static void look(struct kbi_vp *me)
 	while (kbi_uring_answered(&ring.uring)) {
 		bool any;
 
+		/* acquire: pairs with the release below */
 		if (a_load_rlx(&ring.reaping) || a_xchg_acq(&ring.reaping, 1))
 			return; /* the reaping VP looks again when it has finished */
 		any = kbi_uring_reap(&ring.uring, &data, &result);
@@ -268,6 +272,7 @@ int kb_io_buffers(const struct iovec *buffers, unsigned count)
 		return e;
 	if (!start_with(self))
 		return ENOSYS;
+	/* acquire: pairs with the release below */
 	if (a_xchg_acq(&known.changing, 1))
 		return EBUSY;
 	kbi_np_enter(self);

@@ -1,7 +1,7 @@
 /* io/async.h - operations that cannot be tried without blocking. The kernel performs them beside
  * the thread, through io_uring; where there is none, the thread makes the system call and its VP
  * gets another worker meanwhile (core/handoff).
- * Callers: call, file. Calls os/uring, core/handoff, ready. */
+ * Callers: call, file, posix. Calls os/uring, core/handoff, ready. */
 #ifndef KBI_ASYNC_H
 #define KBI_ASYNC_H
 

@@ -1,9 +1,10 @@
-/* io/call.c - kb_io_* for files that can be waited for: sockets, pipes, terminals;
- * regular files go on to io/file.
- * Contract in kochab/io.h. Each call is made so that it cannot block (MSG_DONTWAIT), in whatever
- * mode the descriptor is. Where the kernel has no such form, the call is made when poll says that
- * it can be, by a single thread of this process at a time. Runs on the caller's stack; may
- * switch. */
+/* io/call.c - kb_io_* for files that can be waited for: sockets, pipes, terminals; regular files go
+ * on to io/file. Contract in kochab/io.h.
+ * Callers: programs. Runs on the caller's stack; may switch.
+ *
+ * Each call is made so that it cannot block (MSG_DONTWAIT), in whatever mode the descriptor is.
+ * Where the kernel has no such form, the call is made when poll says that it can be, by a single
+ * thread of this process at a time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>

@@ -1,7 +1,11 @@
-/* io/completion.c - sources that the program polls itself, called by the agents. Contract in
- * kochab/io.h. A completion's state is NULL, the waiting thread, or DONE. The waiting thread stores
- * itself and, giving up, NULL again; the completing thread stores DONE by an exchange, the last
- * touch, and reads from it the thread to wake. Agents call a source under its `busy`. */
+/* io/completion.c - sources that the program polls itself, called by the agents.
+ * Contract in kochab/io.h.
+ * Callers: programs; io/engine calls the sources, under their `busy`. kb_io_complete and the
+ * agents' part never switch; waiting, adding and ending a source may.
+ *
+ * A completion's state is NULL, the waiting thread, or DONE. The waiting thread stores itself and,
+ * giving up, NULL again; the completing thread stores DONE by an exchange, the last touch, and
+ * reads from it the thread to wake. */
 #include <errno.h>
 #include <kochab/io.h>
 

@@ -1,5 +1,7 @@
 /* io/engine.c - asking epoll, on behalf of all VPs. Contract in engine.h; core/source.h
  * says which VP asks when.
+ * Callers: see engine.h; core/source, through the registered functions. Runs on threads' stacks and
+ * the agent's, inside np brackets. Never switches.
  *
  * Each wait arms its descriptor for one event (EPOLLONESHOT). That is a system call for each wait;
  * it makes numbers that were closed and used again harmless: the kernel then answers ENOENT, no
@@ -8,8 +10,8 @@
  * more event: `bell`, which is always readable, armed once more. So nothing is ever written to a
  * descriptor of ours, which the program may have closed and reopened as a file.
  *
- * epoll forgets a descriptor that is closed behind our back while a thread waits for it; the audit
- * finds that. Runs on threads' stacks and the agent's, inside np brackets. */
+ * epoll forgets a descriptor that is closed behind our back while a thread waits for
+ * it; the audit finds that. */
 #include "io/engine.h"
 
 #include <errno.h>
@@ -266,6 +268,7 @@ static void audit(struct kbi_vp *me)
 {
 	uint64_t now;
 
+	/* acquire: pairs with the release below */
 	if (a_load_rlx(&engine.auditing) || a_xchg_acq(&engine.auditing, 1))
 		return;
 	now = kbi_sys_now();

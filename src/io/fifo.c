@@ -1,5 +1,6 @@
 /* io/fifo.c - a FIFO opened without waiting, and then polled until the other end
  * exists. Contract in fifo.h.
+ * Callers: io/file. Runs on the opening thread; may switch.
  *
  * A reader is in at once, and the kernel counts it like a waiting reader. Poll reports that a
  * writer has come (bytes, or it has gone again); for a silent writer tee does, which takes nothing

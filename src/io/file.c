@@ -1,7 +1,9 @@
-/* io/file.c - reading and writing by descriptor. Data that are there are taken at once (RWF_NOWAIT:
- * from the page cache, a pipe, a socket); for the remaining data the call waits as the kind of file
- * allows: by epoll, or beside the thread (io/async).
- * Contract in kochab/io.h. Runs on the caller's stack; may switch. */
+/* io/file.c - reading and writing by descriptor. Contract in kochab/io.h.
+ * Callers: programs. Runs on the caller's stack; may switch.
+ *
+ * Data that are there are taken at once (RWF_NOWAIT: from the page cache, a pipe, a
+ * socket); for the remaining data the call waits as the kind of file allows: by epoll, or
+ * beside the thread (io/async). */
 #include <errno.h>
 #include <fcntl.h>
 #include <kochab/io.h>

@@ -5,21 +5,21 @@
  * A call begins at a point that other threads can observe: before it suspends its thread for the
  * first time. From there to its end the call holds the file: its record is in the list of the
  * number's slot, and before each system call it reads the number to use from the record:
- * 	e = kbi_hold_begin(&h, fd, true, NULL);
- * 	...
- * 	kbi_hold_attempt();                    does not suspend from here
- * 	r = recv(kbi_hold_fd(&h), p, n, MSG_DONTWAIT);
- * 	kbi_hold_attempted();                  to here
- * 	...
- * 	kbi_hold_end(&h);
+ *	e = kbi_hold_begin(&h, fd, true, NULL);
+ *	...
+ *	kbi_hold_attempt();                    does not suspend from here
+ *	r = recv(kbi_hold_fd(&h), p, n, MSG_DONTWAIT);
+ *	kbi_hold_attempted();                  to here
+ *	...
+ *	kbi_hold_end(&h);
  *
  * A thread that closes a number, or puts a different file under it, calls kbi_hold_closing
  * before and kbi_hold_closed after. The first gives all calls that hold the file a common copy
  * (io/own), with which they go on, and waits until attempts that may have begun with the number
  * are over. So an attempt must not block in the kernel: a call that may block goes on with a
  * copy of its own, outside.
- * Callers: ready, call, file, posix. Calls own, core/handoff. Its argument is in hold.c, its model
- * is model/hold.pml. */
+ * Callers: ready, talk, call, file, posix. Calls own, core/handoff. The argument is in hold.c, the
+ * model is model/hold.pml. */
 #ifndef KBI_HOLD_H
 #define KBI_HOLD_H
 

@@ -1,9 +1,11 @@
-/* io/own.c - private copies of descriptors. Contract in own.h. A slot's `users` says whether its
- * number is ours. The kernel gives a copy its number before `users` is written; a thread that
- * closes all numbers in a loop would close the copy in between. So makers of copies and closers of
- * numbers from KBI_FD_FROM on exclude each other (os/gate). Both are short. Below KBI_FD_FROM this
- * care is not needed until a copy had to be made there, for want of numbers. Runs on any kernel
- * thread, also inside np brackets. Waits in a futex. */
+/* io/own.c - private copies of descriptors. Contract in own.h.
+ * Callers: see own.h. Runs on any kernel thread, also inside np brackets. Waits in a futex.
+ *
+ * A slot's `users` says whether its number is ours. The kernel gives a copy its number before
+ * `users` is written; a thread that closes all numbers in a loop would close the copy in
+ * between. So makers of copies and closers of numbers from KBI_FD_FROM on exclude each other
+ * (os/gate). Both are short. Below KBI_FD_FROM no such care is needed until a copy had to be
+ * made there, for want of numbers. */
 #include "io/own.h"
 
 #include <errno.h>
@@ -138,7 +140,7 @@ void kbi_own_drop(int own)
 }
 
 /* A copy that is about to be closed may be the program's next number already: the function waits
- * for the close. acquire: pairs with the release in kbi_own_drop and copy. */
+ * for the close. */
 bool kbi_own_is(int fd)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
@@ -149,6 +151,7 @@ bool kbi_own_is(int fd)
 		return true;
 	if (!s)
 		return false;
+	/* acquire: pairs with the release in kbi_own_drop and copy */
 	while (kbi_unlikely((n = a_load_acq(&s->users)) & ENDING))
 		kbi_sys_futex_wait(&s->users, n, &pause);
 	return n > 0;

@@ -1,5 +1,7 @@
-/* io/patience.c - kb_io_cancel. Contract in patience.h. The request is a bit of the descriptor's
- * futex word, for which a lightweight thread has no other use; it vanishes with the thread. */
+/* io/patience.c - kb_io_cancel. Contract in patience.h and kochab/io.h. The request is a bit
+ * of the descriptor's futex word, for which a lightweight thread has no other use; it
+ * vanishes with the thread.
+ * Callers: programs, io. Never switches. */
 #include "io/patience.h"
 
 #include <errno.h>

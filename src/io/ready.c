@@ -1,10 +1,14 @@
-/* io/ready.c - threads that wait for descriptors. Contract in ready.h. A waiter's record lies on
- * its stack, in the queue of the slot. Under the slot's lock the thread that finds an event takes a
- * record out and stores its verdict, its last touch of the record, and later wakes the waiter; a
- * waiter that gives up takes the lock and checks whether it is still queued. So event, deadline,
- * stop and close race, and exactly one wins. An event wakes a single reader and a single writer,
- * and all waiters that only look; for the remaining waiters the descriptor is armed again, which
- * reports at once if there is more. So a thousand threads in accept are woken in turn. */
+/* io/ready.c - threads that wait for descriptors. Contract in ready.h.
+ * Callers: io, posix; io/engine calls found and again. Only the functions kbi_ready_wait*,
+ * kbi_ready_stay and kbi_ready_closing may switch.
+ *
+ * A waiter's record lies on its stack, in the queue of the slot. Under the slot's lock the thread
+ * that finds an event takes a record out and stores its verdict, its last touch of the record, and
+ * later wakes the waiter; a waiter that gives up takes the lock and checks whether it is still
+ * queued. So event, deadline, stop and close race, and exactly one wins. An event wakes a single
+ * reader and a single writer, and all waiters that only look; for the remaining waiters the
+ * descriptor is armed again, which reports at once if there is more. So a thousand threads in
+ * accept are woken in turn. */
 #include "io/ready.h"
 
 #include <errno.h>

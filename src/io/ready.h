@@ -2,16 +2,16 @@
  * its VP runs other threads. All waits for descriptors stand on it: the native I/O calls and the
  * drop-in's. A caller tries first, and again after each wait, since the data may be gone. The
  * caller holds the file (io/hold), so that it waits for that file whatever becomes of the number:
- * 	for (unsigned turn = 0;; turn++) {
- * 		kbi_hold_attempt();
- * 		r = recv(kbi_hold_fd(&h), p, n, MSG_DONTWAIT);
- * 		kbi_hold_attempted();
- * 		if (r >= 0 || errno != EAGAIN)
- * 			break;
- * 		e = kbi_ready_wait(&h, POLLIN, until, turn);
- * 		if (e)
- * 			break;
- * 	}
+ *	for (unsigned turn = 0;; turn++) {
+ *		kbi_hold_attempt();
+ *		r = recv(kbi_hold_fd(&h), p, n, MSG_DONTWAIT);
+ *		kbi_hold_attempted();
+ *		if (r >= 0 || errno != EAGAIN)
+ *			break;
+ *		e = kbi_ready_wait(&h, POLLIN, until, turn);
+ *		if (e)
+ *			break;
+ *	}
  * Callers: io, posix. Calls engine, hold, sync/waitq. */
 #ifndef KBI_READY_H
 #define KBI_READY_H

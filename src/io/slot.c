@@ -1,5 +1,5 @@
 /* io/slot.c - the table of slots: pieces of 16,384, mapped when first used. Contract in slot.h.
- * Runs on any kernel thread, takes no lock. */
+ * Callers: see slot.h. Runs on any kernel thread, takes no lock. */
 #include "io/slot.h"
 
 #include "os/sys.h"

@@ -1,7 +1,7 @@
 /* io/slot.h - a place for each descriptor's number, with the queue of threads that wait for it.
  * Slots are made as numbers come up and are never freed. The lock is held for one system call at
  * most, inside np brackets, never across a switch.
- * Callers: call, engine, own, hold, ready. */
+ * Callers: call, engine, own, hold, ready, talk, posix/call_close. */
 #ifndef KBI_SLOT_H
 #define KBI_SLOT_H
 

@@ -1,6 +1,7 @@
 /* io/talk.c - the steps of a thread that waits for an answer, before it sleeps, and its
  * knowledge of its partner.
- * Contract in talk.h. Runs on the waiting thread. */
+ * Contract in talk.h.
+ * Callers: ready, call, posix. Runs on the waiting thread, which may switch. */
 #include "io/talk.h"
 
 #include "core/source.h"
