@@ -1,6 +1,7 @@
 /* space/barrier.c - barriers. Contract in kochab/space.h. Processes that have waited
  * are remembered: if such a process dies, the round can perhaps not be completed,
- * and all waiters are told. */
+ * and all waiters are told.
+ * Callers: programs. Calls queue, thing. Only wait may switch. */
 #include "space/thing.h"
 
 static void make(struct kbi_space_thing *t, const void *count)

@@ -1,5 +1,7 @@
-/* space/chan.c - bounded channels. Contract in kochab/space.h. A ring under the object's lock: an
- * element is there, or gone, by a single store, after the copy. Queue 0: receivers, 1: senders. */
+/* space/chan.c - bounded channels. Contract in kochab/space.h and chan.h. A ring under the object's
+ * lock: an element is there, or gone, by a single store, after the copy.
+ * Queue 0: receivers, 1: senders.
+ * Callers: programs, select. Calls queue, thing. Only send and receive may switch. */
 #include "space/chan.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* space/cond.c - condition variables. Contract in kochab/space.h. A waiter is queued before it
- * unlocks the mutex; it has been signalled when it does not stand in the queue any more. */
+ * unlocks the mutex; it has been signalled when it does not stand in the queue any more.
+ * Callers: programs. Calls mutex, note, queue, thing. Only wait may switch. */
 #include "os/sys.h"
 #include "space/thing.h"
 

@@ -1,8 +1,8 @@
-/* space/event.c - a bell with a message. A notifier writes a single line, the word and the message,
- * and reads another line, which the waiter writes only when it goes to wait elsewhere: so a message
- * that is polled for costs the move of a single cache line. The lower half of the word counts
- * notifications, the upper half further reasons to look.
- * Contract in kochab/space.h. Only kb_space_event_wait may switch. */
+/* space/event.c - a bell with a message. Contract in kochab/space.h and event.h. A notifier writes
+ * a single line, the word and the message, and reads another line, which the waiter writes only
+ * when it goes to wait elsewhere: so a message that is polled for costs the move of a single cache
+ * line. The lower half of the word counts notifications, the upper half further reasons to look.
+ * Callers: programs, select. Calls note, thing. Only kb_space_event_wait may switch. */
 #include "space/event.h"
 
 int kb_space_event_open(kb_space_t *s, const char *name, unsigned ends, kb_space_event_t **event)

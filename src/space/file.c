@@ -1,5 +1,5 @@
-/* space/file.c - the file of a space. Contract in file.h. Uses raw system calls: the drop-in
- * defines libc's names. */
+/* space/file.c - the file of a space. Contract in file.h.
+ * Callers: see file.h. Uses raw system calls: the drop-in defines libc's names. Never switches. */
 #include "space/file.h"
 
 #include <errno.h>

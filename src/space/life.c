@@ -1,5 +1,5 @@
-/* space/life.c - whether a process lives. Contract in life.h. Reads /proc/PID/stat and opens pidfds
- * by raw system calls. */
+/* space/life.c - whether a process lives. Contract in life.h.
+ * Callers: see life.h. Reads /proc/PID/stat and opens pidfds by raw system calls. */
 #include "space/life.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* space/member.c - this process among the attached processes. Contract in member.h. The two kernel
- * threads run on stacks of their own and hold the file's lock while they clean up. */
+/* space/member.c - this process among the attached processes. Contract in member.h.
+ * Callers: space. The two kernel threads run on stacks of their own and hold the file's
+ * lock while they clean up. */
 #include "space/member.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* space/mutex.c - robust mutexes. Contract in kochab/space.h. Locked and unlocked by a single
- * compare-and-swap of the owner while no thread waits; else under the object's lock. */
+ * compare-and-swap of the owner while no thread waits; else under the object's lock.
+ * Callers: programs, cond, recover. Calls queue, thing. Only lock may switch. */
 #include "space/mutex.h"
 
 int kb_space_mutex_open(kb_space_t *s, const char *name, kb_space_mutex_t **mutex)

@@ -1,5 +1,6 @@
-/* space/note.c - waiting for words in a space. Contract in note.h. Waits on the waiter's stack; a
- * VP's look at boards runs where core/domain polls. */
+/* space/note.c - waiting for words in a space. Contract in note.h.
+ * Callers: see note.h. Waits on the waiter's stack; a VP's look at boards runs where core/domain
+ * polls. Only kbi_space_note_wait may switch. */
 #include "space/note.h"
 
 #include <errno.h>

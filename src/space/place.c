@@ -1,5 +1,5 @@
-/* space/place.c - the folders of named spaces' files. Contract in place.h. Uses raw system calls:
- * the drop-in defines libc's names. */
+/* space/place.c - the folders of named spaces' files. Contract in place.h.
+ * Callers: file; the command. Uses raw system calls: the drop-in defines libc's names. */
 #include "space/place.h"
 
 #include <errno.h>

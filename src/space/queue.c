@@ -1,5 +1,6 @@
-/* space/queue.c - waiting at an object of a space. Contract in queue.h. Runs on the waiter's or the
- * waker's stack; only kbi_space_queue_do may switch. */
+/* space/queue.c - waiting at an object of a space. Contract in queue.h.
+ * Callers: the objects, recover. Runs on the waiter's or the waker's stack; only
+ * kbi_space_queue_do may switch. */
 #include "space/queue.h"
 
 #include <errno.h>

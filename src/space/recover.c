@@ -1,8 +1,9 @@
-/* space/recover.c - cleaning up after processes. Contract in recover.h. A process may have left
- * half-done: a change under an object's lock, and a wake-up that was decided and not told. Such a
- * lock is taken over, the queues there are dropped, and the unit of the type makes the rest
- * consistent; the wake-up is told again, to all waiters of all objects. Runs on the watchman, or on
- * the thread that attaches or detaches. */
+/* space/recover.c - cleaning up after processes. Contract in recover.h.
+ * Callers: member. Runs on the watchman, or on the thread that attaches or detaches.
+ *
+ * A process may have left half-done: a change under an object's lock, and a wake-up that was
+ * decided and not told. Such a lock is taken over, the queues there are dropped, and the unit of
+ * the type makes the rest consistent; the wake-up is told again, to all waiters of all objects. */
 #include "space/recover.h"
 
 #include "os/sys.h"

@@ -1,7 +1,8 @@
-/* space/rwlock.c - readers-writer locks. Contract in kochab/space.h. All changes are under the
- * object's lock. The read locks of each process are counted, so that those of a dead process are
- * known; their sum is recomputed from the counts.
- * Queue 0: readers, 1: writers, which go first. */
+/* space/rwlock.c - readers-writer locks. Contract in kochab/space.h and rwlock.h. All changes are
+ * under the object's lock. The read locks of each process are counted, so that those of a dead
+ * process are known; their sum is recomputed from the counts.
+ * Queue 0: readers, 1: writers, which go first.
+ * Callers: programs, recover. Calls queue, thing. Only the two lock functions may switch. */
 #include "space/rwlock.h"
 
 int kb_space_rwlock_open(kb_space_t *s, const char *name, kb_space_rwlock_t **lock)

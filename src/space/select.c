@@ -1,7 +1,7 @@
 /* space/select.c - waiting for any of several cases. Contract in kochab/space.h. The
  * thread waits for a single record; its records in the channels' queues, and the events'
  * `how`, lead to that record.
- * Callers: all rooms above. May switch. */
+ * Callers: programs. Calls chan, event, queue, note. May switch. */
 #include "core/timer.h"
 #include "space/chan.h"
 #include "space/event.h"

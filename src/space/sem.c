@@ -1,5 +1,6 @@
 /* space/sem.c - counting semaphores. Contract in kochab/space.h. A unit that a process holds when
- * it dies stays taken, as with POSIX's semaphores. */
+ * it dies stays taken, as with POSIX's semaphores.
+ * Callers: programs. Calls queue, thing. Only wait may switch. */
 #include "space/thing.h"
 
 static void make(struct kbi_space_thing *t, const void *value)

@@ -1,5 +1,6 @@
-/* space/space.c - creating, attaching, detaching. Contract in kochab/space.h. Runs on the caller's
- * stack, np > 0 while a lock is held. */
+/* space/space.c - creating, attaching, detaching. Contract in kochab/space.h.
+ * Callers: programs. Calls file, member, note, thing. Runs on the caller's stack, np
+ * > 0 while a lock is held. */
 #include <kochab/space.h>
 
 #include <errno.h>

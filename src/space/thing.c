@@ -1,5 +1,6 @@
-/* space/thing.c - objects by name. Contract in thing.h. Runs under the file's lock; a single store
- * puts a complete object into the chain. */
+/* space/thing.c - objects by name. Contract in thing.h.
+ * Callers: the objects, space, recover. Runs under the file's lock; a single store puts a complete
+ * object into the chain. */
 #include "space/thing.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* space/thing.h - objects by name: found in the chain, or made; and their ends. The chain and the
- * ends change under the file's lock. Never switches. Callers: the objects, recover. */
+ * ends change under the file's lock. Never switches.
+ * Callers: the objects, select, space, recover. */
 #ifndef KBI_SPACE_THING_H
 #define KBI_SPACE_THING_H
 
