@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "os/everywhere.h"
+#include "os/fd.h"
 #include "os/libcall.h"
 #include "os/libway.h"
 #include "os/lock.h"
@@ -92,6 +93,7 @@ static bool has_any(void)
 	bool any = false;
 	size_t kept = 0;
 	long fd, n;
+	KBI_FD_BRIEFLY();
 
 	snprintf(path, sizeof path, "/proc/self/task/%d/children", children.supervisor);
 	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -309,6 +311,7 @@ static uint32_t process_of(int thread)
 	char path[64], text[512];
 	const char *at;
 	long fd, n;
+	KBI_FD_BRIEFLY();
 
 	snprintf(path, sizeof path, "/proc/%d/status", thread);
 	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);

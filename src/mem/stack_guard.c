@@ -9,6 +9,7 @@
 #include "base/atom.h"
 #include "base/option.h"
 #include "os/everywhere.h"
+#include "os/fd.h"
 #include "os/newer.h"
 #include "os/sys.h"
 
@@ -35,6 +36,7 @@ static bool guard_works(void)
 static uint32_t guards_allowed(void)
 {
 	char text[32] = "";
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
 	uint32_t maps = 65530;
 

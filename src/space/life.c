@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/fd.h"
 #include "os/newer.h"
 #include "os/sys.h"
 
@@ -37,6 +38,7 @@ static bool read_stat(uint32_t pid, char *line, size_t size)
 {
 	char path[32];
 	long fd, n;
+	KBI_FD_BRIEFLY();
 
 	snprintf(path, sizeof path, "/proc/%u/stat", pid);
 	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);

@@ -131,6 +131,7 @@ static bool is_pidfd(const struct kbi_space_peer *peer)
 {
 	char path[40], text[512], wanted[24];
 	long fd, n;
+	KBI_FD_BRIEFLY();
 
 	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", peer->pidfd);
 	fd = kbi_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -303,6 +304,7 @@ static void end(struct kb_space *s)
 
 static void own_name(char *name, size_t size)
 {
+	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC), n = 0;
 
 	memset(name, 0, size);

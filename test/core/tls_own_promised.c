@@ -1,6 +1,7 @@
-/* core/thread, mem/stack: a thread with TLS of its own gets its block when it first runs, so thousands that run one after the
- * other share few blocks, and a block that was promised is there, whichever virtual processor runs the thread and whoever
- * creates it: threads that wait, that end at once, detached ones, and creators that are kernel threads. */
+/* core/thread, mem/stack: a thread with TLS of its own gets its block when it first runs, so
+ * thousands that run one after the other share few blocks, and a block that was promised is
+ * there, whichever virtual processor runs the thread and whoever creates it: threads that wait,
+ * that end at once, detached ones, and creators that are kernel threads. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -138,7 +139,8 @@ int main(void)
 		park_some();
 	}
 	create_everywhere();
-	/* several virtual processors keep some hundred blocks each, so a creation may have to make its own */
+	/* several virtual processors keep some hundred blocks each, so a creation may have to make
+	 * its own */
 	printf("%d threads ran on %d blocks\n", MANY, blocks);
 	CHECK(blocks < (kb_vp_count() == 1 ? MANY / 4 : MANY));
 	return 0;
