@@ -1,5 +1,5 @@
-/* core/agent.h - the polling agent of a VP: it runs while no thread of the VP is ready. Callers:
- * spare, handoff, lending, quantum, standstill, api. */
+/* core/agent.h - the polling agent of a VP: it runs while no thread of the VP is ready.
+ * Callers: spare, handoff, lending, quantum, standstill, api. */
 #ifndef KBI_AGENT_H
 #define KBI_AGENT_H
 

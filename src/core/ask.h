@@ -1,5 +1,6 @@
 /* core/ask.h - steal requests: an idle VP asks a busy VP for some of its ready tasks. Only where a
- * VP's ready tasks are private to it (private_ready). Callers: core/agent, core/thread. */
+ * VP's ready tasks are private to it (private_ready).
+ * Callers: core/agent, core/thread. */
 #ifndef KBI_ASK_H
 #define KBI_ASK_H
 

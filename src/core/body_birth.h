@@ -1,7 +1,8 @@
 /* core/body_birth.h - children of the program where virtual processors are processes, made
  * elsewhere than in libc's own call: children whose caller waits until they have executed a
  * program; and all children if the calling process has a seccomp filter that no child may have
- * (os/libway: one that stays). The supervisor makes the latter. Callers: body_process. */
+ * (kbi_libway_stays). The supervisor makes the latter.
+ * Callers: body_process. */
 #ifndef KBI_BODY_BIRTH_H
 #define KBI_BODY_BIRTH_H
 

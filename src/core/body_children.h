@@ -1,7 +1,7 @@
 /* core/body_children.h - the program's children where virtual processors are processes: all are
  * children of the supervisor (the program's first process), so that any thread may wait for them
- * wherever it runs. The supervisor also owns the timers that send signals to the program. Callers:
- * body_process, body_birth, body_timers. */
+ * wherever it runs. The supervisor also owns the timers that send signals to the program.
+ * Callers: body_process, body_birth, body_fork, body_timers, posix. */
 #ifndef KBI_BODY_CHILDREN_H
 #define KBI_BODY_CHILDREN_H
 

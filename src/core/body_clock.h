@@ -1,6 +1,6 @@
 /* core/body_clock.h - the program's CPU time where virtual processors are processes: the sum over
- * all of them, and over the processes that have ended. Callers: body_process, body_timers;
- * posix/clock, posix/time. */
+ * all of them, and over the processes that have ended.
+ * Callers: body_process, body_timers; posix/clock, posix/time. */
 #ifndef KBI_BODY_CLOCK_H
 #define KBI_BODY_CLOCK_H
 

@@ -1,5 +1,5 @@
-/* core/body_fork.h - fork and exec where virtual processors are processes. Callers: body_process,
- * body_birth. */
+/* core/body_fork.h - fork and exec where virtual processors are processes.
+ * Callers: body_process, body_birth. */
 #ifndef KBI_BODY_FORK_H
 #define KBI_BODY_FORK_H
 

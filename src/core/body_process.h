@@ -1,8 +1,9 @@
 /* core/body_process.h - UNIX processes as the workers of VPs: all memory is in the shared space at
  * the same addresses, and each VP is a process of its own. The program's first process, the
  * supervisor, runs no thread: it starts the other processes, waits for them, and ends as the
- * program ends. Why, and what differs: doc/process-vps.md. Callers: boot, body_thread. Calls
- * os/memory, os/libcall, os/everywhere, mem/stack. */
+ * program ends. Why, and what differs: doc/process-vps.md.
+ * Callers: boot, body_thread, dump, space, posix. Calls os/memory, os/libcall, os/everywhere,
+ * mem/stack. */
 #ifndef KBI_BODY_PROCESS_H
 #define KBI_BODY_PROCESS_H
 

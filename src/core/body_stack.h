@@ -1,5 +1,5 @@
 /* core/body_stack.h - stacks of processes that are virtual processors, each with a TLS block.
- * Callers: body_process, stock. */
+ * Callers: body_process, body_thread, stock. */
 #ifndef KBI_BODY_STACK_H
 #define KBI_BODY_STACK_H
 

@@ -1,5 +1,5 @@
-/* core/body_thread.h - kernel threads as the workers (bodies) of VPs. Callers: boot, handoff,
- * nursery, thread, standstill, posix. */
+/* core/body_thread.h - kernel threads as the workers (bodies) of VPs.
+ * Callers: boot, handoff, nursery, thread, standstill, space, posix. */
 #ifndef KBI_BODY_THREAD_H
 #define KBI_BODY_THREAD_H
 

@@ -1,7 +1,7 @@
 /* core/body_timers.h - limits and timers on the CPU time of a program of several processes, which
  * the kernel would apply to each process alone: timers on its CPU clock, ITIMER_PROF and
- * ITIMER_VIRTUAL, RLIMIT_CPU. libc's calls about these come here (os/libcall). Caller:
- * body_process. Calls body_clock, body_children. */
+ * ITIMER_VIRTUAL, RLIMIT_CPU. libc's calls about these come here (os/libcall).
+ * Caller: body_process. Calls body_clock, body_children. */
 #ifndef KBI_BODY_TIMERS_H
 #define KBI_BODY_TIMERS_H
 

@@ -1,4 +1,5 @@
-/* core/boot.h - starts the runtime. Callers: api, sync, space, io, posix. */
+/* core/boot.h - starts the runtime.
+ * Callers: api, sync, space, io, posix. */
 #ifndef KBI_BOOT_H
 #define KBI_BOOT_H
 

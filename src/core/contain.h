@@ -1,7 +1,7 @@
 /* core/contain.h - a thread that crashes is lost, and the program goes on: its joiner gets
  * EOWNERDEAD, and locks and memory of libc's that it held are given back. Where that is sound, and
- * what ends the program: doc/containment.md. Callers: boot, dump, sync/waitq, sync/mutex, posix's
- * signals. Calls thread, handoff, preempt. */
+ * what ends the program: doc/containment.md.
+ * Callers: boot, dump, sync/waitq, sync/mutex, posix's signals. Calls thread, handoff, preempt. */
 #ifndef KBI_CONTAIN_H
 #define KBI_CONTAIN_H
 

@@ -1,5 +1,5 @@
-/* core/dump.h - prints every thread with its state, and the backtraces of waiting threads. Callers:
- * boot, agent, posix. */
+/* core/dump.h - prints every thread with its state, and the backtraces of waiting threads.
+ * Callers: boot, api, posix. */
 #ifndef KBI_DUMP_H
 #define KBI_DUMP_H
 

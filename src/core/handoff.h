@@ -1,6 +1,8 @@
 /* core/handoff.h - hand-off of a worker (body): a thread that blocks in the kernel keeps its kernel
  * thread, and its virtual processor goes on with another kernel thread. Why so:
- * doc/why/hand-off.md. Callers: api, thread, io, posix. Calls spare, nursery, body_thread. */
+ * doc/why/hand-off.md.
+ * Callers: api, thread, thread_join, boot, contain, dump, quantum, standstill, io, posix. Calls
+ * spare, nursery, body_thread. */
 #ifndef KBI_HANDOFF_H
 #define KBI_HANDOFF_H
 

@@ -1,6 +1,6 @@
 /* core/lending.h - takes VPs that are lent (core/handoff): the lookout does, for an idle worker,
  * when the call lasts; or a thread that comes back from its own call, for its kernel thread.
- * Callers: handoff, the lookout. Calls spare, nursery. */
+ * Callers: handoff, and the lookout. Calls spare, nursery. */
 #ifndef KBI_LENDING_H
 #define KBI_LENDING_H
 

@@ -1,4 +1,5 @@
-/* core/local.h - thread-specific data. The public kb_key_* are in local.c. Callers: core/thread. */
+/* core/local.h - thread-specific data. The public kb_key_* are in local.c.
+ * Callers: core/thread. */
 #ifndef KBI_LOCAL_H
 #define KBI_LOCAL_H
 

@@ -1,7 +1,7 @@
 /* core/lookout.h - the lookout is the system monitor: a kernel thread that runs no threads and
  * looks after virtual processors whose own worker cannot, because it is in a call or computes. It
- * sleeps between two looks, and for good while there is nothing to look after. Callers: agent,
- * handoff, quantum, dump. */
+ * sleeps between two looks, and for good while there is nothing to look after.
+ * Callers: agent, handoff, lending, quantum, standstill, dump. */
 #ifndef KBI_LOOKOUT_H
 #define KBI_LOOKOUT_H
 

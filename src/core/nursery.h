@@ -2,8 +2,8 @@
  * needed, and fills the stock (core/stock); it also makes kernel threads for a thread whose own one
  * has attributes that differ (kbi_body_maker). Making takes locks of libc, the loader and the
  * program's allocator, and the thread whose call blocks may hold such a lock. So the lookout, for
- * which all VPs wait, makes none: it takes from the stock. Callers: handoff. Calls spare,
- * body_thread, stock. */
+ * which all VPs wait, makes none: it takes from the stock.
+ * Callers: handoff, lending. Calls spare, body_thread, stock. */
 #ifndef KBI_NURSERY_H
 #define KBI_NURSERY_H
 

@@ -1,8 +1,8 @@
-/* core/outside.h - a record that tells a reader outside (`kochab ps`) where the tables are, in the
- * program's memory or in a core file. The library, or the program that it is linked into, has an
- * ELF note "Kochab" with the distance from there to this record, so no symbol and no debug
- * information is needed. Reader and program have the same structures if `build` is the same.
- * Nothing of the runtime reads the record. */
+/* core/outside.h - a record that tells a reader outside (`kochab ps`) where the tables are, in
+ * the program's memory or in a core file. The library, or the program that it is linked into,
+ * has an ELF note "Kochab" with the distance from there to this record, so no symbol and no
+ * debug information is needed. Reader and program have the same structures if `build` is the
+ * same. Nothing of the runtime reads the record. */
 #ifndef KBI_OUTSIDE_H
 #define KBI_OUTSIDE_H
 

@@ -1,6 +1,7 @@
 /* core/quantum.h - the quantum: a thread that computes for longer while threads wait on its VP is
  * switched away; a thread that is in a blocking call for longer loses its VP. Why so:
- * doc/why/preemption.md. Callers: boot, posix. Calls lookout, preempt, handoff, turn. */
+ * doc/why/preemption.md.
+ * Callers: boot, posix. Calls lookout, preempt, handoff, turn. */
 #ifndef KBI_QUANTUM_H
 #define KBI_QUANTUM_H
 

@@ -1,8 +1,9 @@
 /* core/revive.h - respawn: when a process that is a virtual processor was killed, another process
  * takes its place at the very instruction, with its registers, signal mask and number in every
  * table; the two share memory, descriptors and folder anyway. So nothing of the library or libc is
- * left half done. Callers: body_process, warden: the supervisor, which traces the processes. Calls
- * os/trace, os/everywhere, spare. */
+ * left half done.
+ * Callers: body_process, warden: the supervisor, which traces the processes. Calls os/trace,
+ * os/everywhere, spare. */
 #ifndef KBI_REVIVE_H
 #define KBI_REVIVE_H
 

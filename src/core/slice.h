@@ -1,7 +1,8 @@
 /* core/slice.h - fair turns at calls. A thread whose calls find their data at once never waits, and
  * would keep its VP for a quantum while threads whose data has come as well wait that long. So such
  * a call ends a turn that has been long enough, where threads like it are ready. Why so:
- * doc/why/fair-turns.md. Callers: io, posix. Calls run, yield. */
+ * doc/why/fair-turns.md.
+ * Callers: api, io, posix. Calls run, yield. */
 #ifndef KBI_SLICE_H
 #define KBI_SLICE_H
 

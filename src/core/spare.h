@@ -1,7 +1,8 @@
 /* core/spare.h - the life of a worker (body), a kernel thread that runs a VP. It runs the VP until
  * a thread blocks on it and the VP is given away; then, when that thread has gone on elsewhere, it
  * waits as an idle worker (spare) until it gets a VP again. Idle workers end after a long wait
- * (option spare_ms). Callers: boot, body_thread, handoff. Calls agent. */
+ * (option spare_ms).
+ * Callers: boot, body_thread, handoff, lending, nursery, dump, io, posix. Calls agent. */
 #ifndef KBI_SPARE_H
 #define KBI_SPARE_H
 

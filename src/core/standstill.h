@@ -2,8 +2,8 @@
  * libc's, while other threads of the VP are ready, perhaps the lock's holder: std::mutex held over
  * a call that suspends, in a program that is linked with the native library only. Nothing can be
  * done about it there; a message is printed, once. The watcher is a kernel thread that looks once a
- * second while a virtual processor is busy, and sleeps otherwise. Callers: boot. Calls handoff,
- * lookout, os/context. */
+ * second while a virtual processor is busy, and sleeps otherwise.
+ * Callers: boot. Calls handoff, lookout, os/context. */
 #ifndef KBI_STANDSTILL_H
 #define KBI_STANDSTILL_H
 

@@ -2,8 +2,9 @@
  * that takes locks of libc, the loader or the program's allocator, a control block with TLS, is
  * done ahead; starting a kernel thread on a block is then a system call. So a thread that holds
  * such a lock, and waits for something that only a further kernel thread can bring about, does get
- * that kernel thread. Callers: body_thread, nursery, handoff. Only for kernel threads, and for
- * blocks that are copies: elsewhere the stock is empty. */
+ * that kernel thread. Only for kernel threads, and for blocks that are copies: elsewhere the stock
+ * is empty.
+ * Callers: body_thread, nursery, handoff, lending, posix. */
 #ifndef KBI_STOCK_H
 #define KBI_STOCK_H
 

@@ -1,6 +1,7 @@
 /* core/tally.h - the number of live threads: the process ends with the last thread once main has
  * ended. Counted by slot (0: by foreign kernel threads; 1 + id: by that VP), so that no two VPs
- * share a counter: the sum is needed only after main's end. Callers: core/thread. Calls vp. */
+ * share a counter: the sum is needed only after main's end.
+ * Callers: thread, thread_loss, api, sync. Calls vp. */
 #ifndef KBI_TALLY_H
 #define KBI_TALLY_H
 

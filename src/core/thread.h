@@ -1,5 +1,5 @@
-/* core/thread.h - life of a lightweight thread: create, end, join, detach, yield. Callers: api,
- * posix, sync, contain. Calls wait, timer, run, mem/stack, os/tcb. */
+/* core/thread.h - life of a lightweight thread: create, end, join, detach, yield.
+ * Callers: api, boot, contain, sync, posix. Calls wait, timer, run, mem/stack, os/tcb. */
 #ifndef KBI_THREAD_H
 #define KBI_THREAD_H
 

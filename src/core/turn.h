@@ -1,6 +1,7 @@
 /* core/turn.h - ends a turn by force: chooses the thread that the tick switches away to, and
  * accounts for the turns. Runs in the tick's handler, on the interrupted thread's stack. Why so:
- * doc/why/preemption.md. Callers: quantum. Calls run, preempt, vp. */
+ * doc/why/preemption.md.
+ * Callers: quantum. Calls run, preempt, vp. */
 #ifndef KBI_TURN_H
 #define KBI_TURN_H
 

@@ -1,7 +1,8 @@
 /* core/warden.h - the supervisor's table of the processes of a program whose virtual processors are
  * processes, and its care for processes that stop, are killed or end. It traces them (os/trace), so
- * it sees each end before it comes. Callers: body_process (the supervisor), body_clock,
- * body_timers, body_stack, contain. Calls revive, os/everywhere. */
+ * it sees each end before it comes.
+ * Callers: body_process (the supervisor), body_clock, body_timers, body_stack, contain, posix.
+ * Calls revive, os/everywhere. */
 #ifndef KBI_WARDEN_H
 #define KBI_WARDEN_H
 

@@ -1,6 +1,6 @@
-/* core/watch.h - waits until a memory word changes that a writer without Kochab changes: another
- * process, a device, RDMA. The agent of the waiter's VP polls the word itself. Callers: kb_watch32
- * and kb_watch64. */
+/* core/watch.h - waits for a change of a memory word whose writer does not use Kochab: another
+ * process, a device, RDMA. The agent of the waiter's VP polls the word itself.
+ * Callers: kb_watch32 and kb_watch64. */
 #ifndef KBI_WATCH_H
 #define KBI_WATCH_H
 

@@ -1,5 +1,5 @@
-/* core/yield.h - gives ready threads their turn. Callers: api, sync, posix, handoff, slice. Calls
- * run. */
+/* core/yield.h - gives ready threads their turn.
+ * Callers: api, handoff, quantum, sync, io, posix. Calls run. */
 #ifndef KBI_YIELD_H
 #define KBI_YIELD_H
 
