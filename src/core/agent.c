@@ -128,7 +128,7 @@ static bool weigh(struct kbi_vp *vp)
 	return !coarse && b >= FINE_SURE;
 }
 
-/* ---- publishing what this VP does ------------------------------------------------------------ */
+/* ---- publishing the state of this VP -------------------------------------------------------- */
 
 static void set_idle(struct kbi_vp *vp, enum kbi_sched_idle what)
 {

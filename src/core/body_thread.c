@@ -134,7 +134,7 @@ static void child(void)
 		kbi_body_programs_mask(&old);
 }
 
-/* ---- a thread's signals for itself, where bodies are processes ------------------------------- */
+/* ---- a thread's signals for itself, where workers are processes ----------------------------- */
 
 /* Returns the kernel's word for the set. Signals that are open in every process of ours make no
  * difference. */

@@ -66,7 +66,7 @@ bool kbi_contain_ends_deadlock(void)
 	       kbi_options.on_crash == KBI_OPT_ON_CRASH_ABORT;
 }
 
-/* ---- what happened --------------------------------------------------------------------------- */
+/* ---- records -------------------------------------------------------------------------------- */
 
 /* Writes the record of t's crash. Called with the lock, which it releases. */
 static void note_down(struct kb_thread *t, struct kb_crash_info *i)

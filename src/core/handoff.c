@@ -69,7 +69,7 @@ static KBI_NOINLINE void set_errno(int e)
 	errno = e;
 }
 
-/* ---- spares ---------------------------------------------------------------------------------- */
+/* ---- idle workers --------------------------------------------------------------------------- */
 
 /* Reckons with an idle worker for each VP: a call on each VP may have begun at the same moment. */
 bool kbi_handoff_holds_up(void)

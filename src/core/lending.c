@@ -22,7 +22,7 @@ enum {
 a32 kbi_lending_away;
 static a32 said; /* 1: the message was printed */
 
-/* ---- spares ---------------------------------------------------------------------------------- */
+/* ---- idle workers --------------------------------------------------------------------------- */
 
 bool kbi_lending_one_comes(void)
 {

@@ -65,15 +65,15 @@ extern KBI_HIDDEN void (*kbi_preempt_restart)(struct kbi_task *self, void *conte
 /* The tick's handler calls it on a thread outside the library after a request to its VP
  * (core/quantum); it may switch. */
 extern KBI_HIDDEN void (*kbi_preempt_asked)(struct kbi_task *self, void *context);
-/* The handler of SIGSEGV and SIGBUS calls it first, unless the program has a handler. True: the
- * thread is dealt with. */
+/* The handler of SIGSEGV and SIGBUS calls it instead of kbi_preempt_report if the program has no
+ * handler of its own. True: the thread is dealt with. */
 extern KBI_HIDDEN bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
 /* Makes an instruction on a stack of ours executable (kbi_stack_follow_code) after a fault there.
  * True: the instruction is to be tried again. Our fault handler calls it before
  * kbi_preempt_contain; other handlers of SIGSEGV may. */
 bool kbi_preempt_mends(const siginfo_t *info, const void *context);
-/* Reports a fault if it hit a guard page; else prints what kbi_preempt_explain knows of the
- * address. */
+/* Reports a fault: an overflow if it hit a guard page, or the address's meaning for
+ * kbi_preempt_explain or the heap. */
 void kbi_preempt_report(const siginfo_t *info);
 /* void (uintptr_t): kbi_preempt_report calls it to explain a fault at an address that it knows.
  * NULL: nothing. */

@@ -33,7 +33,7 @@ static struct {
 	char *stack;                /* a successor's, until it stands in its predecessor's place */
 	a32 seized;
 	int supervisor;
-	void *signal_stack;         /* of the body that the successor is to be */
+	void *signal_stack;         /* of the worker that the successor is to be */
 	int grave[GRAVES];          /* killed processes that have not been reaped */
 	unsigned graves;
 	int recent[RECENT];         /* killed processes, reaped or not */

@@ -24,8 +24,8 @@ enum {
 	                  * else looks: a look is a system call */
 	QUIETLY = 4,     /* calls between two looks at the clock (20 ns) where no thread is ready */
 	PASS_MOST = 64,  /* threads that are passed over at most */
-	PARTS_MOST = 64, /* quanta that computing threads wait at most; or */
-	WOKEN_PART = 2,  /* this part of a quantum, if they were woken since their last turn */
+	PARTS_MOST = 64, /* quanta that computing threads wait at most */
+	WOKEN_PART = 2,  /* this part of a quantum is enough if they were woken since their last turn */
 };
 
 static void begin(struct kbi_vp *vp, uint64_t now)

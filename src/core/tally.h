@@ -13,7 +13,8 @@ struct kbi_tally {
 extern KBI_HIDDEN struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
 extern KBI_HIDDEN a32 kbi_tally_without_main; /* 1: main has ended */
 extern KBI_HIDDEN a32 kbi_tally_ever;         /* 1: there has been a thread besides main */
-extern KBI_HIDDEN a32 kbi_tally_servants;     /* threads that keep no process alive; also ended */
+/* Threads without which the process may end; they are counted as ended, too. */
+extern KBI_HIDDEN a32 kbi_tally_servants;
 
 /* Returns the number of threads that have not ended, main included. */
 uint64_t kbi_tally_live(void);
