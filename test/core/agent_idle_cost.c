@@ -36,7 +36,8 @@ int main(void)
 	for (uintptr_t i = 0; i < N; i++)
 		CHECK_EQ(kb_thread_create(&t[i], NULL, parks, (void *)i), 0);
 	kb_sleep(100000000);
-	/* a virtual machine that is not given its processor may count that as ours: one interval of some */
+	/* a virtual machine that is not given its processor may count that time as ours: a single
+	 * interval of some counts */
 	for (int i = 0; i < 10 && used >= 100000; i++) {
 		uint64_t before = used_us();
 

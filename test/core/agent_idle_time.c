@@ -1,6 +1,6 @@
 /* matrix: sched=rotator,lb2,steal vps=1,2,4
- * kb_vp_idle: a virtual processor that runs a thread is not idle, one without any is, polling or asleep; the sum never
- * goes back. */
+ * kb_vp_idle: a virtual processor that runs a thread is not idle, a virtual processor without
+ * threads is, polling or asleep; the sum never goes back. */
 #include <errno.h>
 
 #include <kochab/kochab.h>
@@ -26,8 +26,8 @@ static void *computes(void *arg)
 	return arg;
 }
 
-/* The others have nothing to do all the time. What main runs on is not idle while it computes, though the kernel may
- * hold it; all are in its nap. */
+/* The other VPs have nothing to do all the time. main's VP is not idle while main computes, though
+ * the kernel may hold it; all are idle in main's nap. */
 static void look(unsigned n)
 {
 	kb_attr_t a;
@@ -60,7 +60,7 @@ int main(void)
 
 	CHECK_EQ(kb_vp_idle(n, &ns), EINVAL);
 	CHECK_EQ(kb_vp_idle(0, NULL), EINVAL);
-	/* the first question begins the count; then each has run a thread and is idle anew */
+	/* the first question begins the count; then each VP has run a thread and is idle anew */
 	idle(0);
 	for (unsigned i = 0; i < n; i++) {
 		kb_attr_t a;

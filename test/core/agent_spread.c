@@ -1,4 +1,4 @@
-/* core/agent: every VP gets work when many computing threads are created on one. */
+/* core/agent: every VP gets work when many computing threads are created on a single VP. */
 #include <kochab/kochab.h>
 
 #include "test.h"

@@ -1,5 +1,5 @@
-/* A thread that computes and never calls us does not keep what waits behind it - ready, due, woken, or watching
- * threads - while another VP is idle. */
+/* A thread that computes and never calls us does not keep the threads behind it waiting - ready,
+ * due, woken, or watching threads - while another VP is idle. */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 
 #define MS 1000000ull
 
-/* The quantum is 10 ms. A loaded machine may take a hundred times that, but not until the hog gives up: it computes
- * until all it keeps waiting have run. */
+/* The quantum is 10 ms. A loaded machine may take a hundred times that, but not until the hog gives
+ * up: it computes until all threads behind it have run. */
 enum { HOG_MS = 40000, LIMIT_MS = 30000 };
 
 static uint32_t behind_it, hogging, word;
@@ -81,11 +81,13 @@ static void *watches(void *arg)
 static void check(const char *what, uint64_t ns)
 {
 	if (ns > LIMIT_MS * MS)
-		fprintf(stderr, "%s: %llu ms behind a computing thread\n", what, (unsigned long long)(ns / MS));
+		fprintf(stderr, "%s: %llu ms behind a computing thread\n", what,
+			(unsigned long long)(ns / MS));
 	CHECK(ns <= LIMIT_MS * MS);
 }
 
-/* On VP 1: the waiters, then the hog, so that they lie in its domain; from a kernel thread, which wakes. */
+/* On VP 1: the waiters, then the hog, so that the waiters lie in its domain; from a kernel thread,
+ * which wakes. */
 static void *outside(void *arg)
 {
 	(void)arg;
@@ -154,7 +156,7 @@ static inline void agent_stuck(void)
 	for (int i = 0; i < 3; i++)
 		check("ready", delay[i]);
 	behind("due", due, false, 1);
-	/* everybody sleeps until the hog wakes up, then until it hogs nobody has looked */
+	/* all sleep until the hog wakes up, and then no VP has looked until it hogs */
 	behind("due, all were asleep", due, false, 60);
 	behind("woken from outside", woken, true, 1);
 	behind("woken from outside, all were asleep", woken, true, 60);

@@ -1,5 +1,5 @@
-/* core/apart: which VP is to go where, and that it goes and has its affinity back. The test plays the VPs and says where
- * they are; no runtime is needed. */
+/* core/apart: which VP is to go where, and that it goes and has its affinity back. The test plays
+ * the VPs and tells where they are; no runtime is needed. */
 /* matrix: none */
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -19,7 +19,7 @@ enum { MS = 1000000, LOOKS = 16, ROUNDS = 20 };
 
 static struct kbi_vp vp[3];
 static struct kbi_vp *vps[3] = { &vp[0], &vp[1], &vp[2] };
-static unsigned cpu[2]; /* two that this process may use */
+static unsigned cpu[2]; /* two processors that this process may use */
 static cpu_set_t before;
 
 static void choose(void)
@@ -67,8 +67,8 @@ static uint64_t idle_of(unsigned where)
 
 static uint64_t took; /* by the last watch, ns */
 
-/* As the lookout does, for ms, and until it has made up its mind. a, b: where they are seen. How long the second
- * processor was idle meanwhile, ns. */
+/* Watches as the lookout does, for ms, and until it has decided. a, b: where the VPs are seen.
+ * Returns how long the second processor was idle meanwhile, ns. */
 static uint64_t watch(unsigned a, unsigned b, unsigned ms, bool decides)
 {
 	uint64_t idle = idle_of(cpu[1]), start = kbi_sys_now(), now;
@@ -85,7 +85,8 @@ static uint64_t watch(unsigned a, unsigned b, unsigned ms, bool decides)
 	return idle_of(cpu[1]) - idle;
 }
 
-/* The second VP goes, to the processor without VP if that was idle for a part of the time, and only then. */
+/* The second VP goes, to the processor without VP if that was idle for a part of the time, and only
+ * then. */
 static void goes_where_it_is_idle(void)
 {
 	unsigned gone = 0;
@@ -94,7 +95,7 @@ static void goes_where_it_is_idle(void)
 		uint64_t ns;
 
 		begin();
-		watch(cpu[0], cpu[1], 30, false); /* the meeting that it has seen before is over */
+		watch(cpu[0], cpu[1], 30, false); /* the earlier meeting is over */
 		ns = watch(cpu[0], cpu[0], 100, true);
 		CHECK_EQ(a_load_rlx(&vp[0].apart.wanted), 0);
 		CHECK(vp[1].apart.patience); /* not at once again */
@@ -153,7 +154,7 @@ static void goes_and_is_free(void)
 		CHECK(CPU_EQUAL(&now, &before));
 		CHECK(a_load_rlx(&vp[1].apart.cpu) == cpu[0] || a_load_rlx(&vp[1].apart.cpu) == cpu[1]);
 	}
-	/* a processor that the program has been taken away meanwhile */
+	/* a processor that the program has lost meanwhile */
 	CPU_ZERO(&now);
 	CPU_SET(cpu[0], &now);
 	CHECK_EQ(sched_setaffinity(0, sizeof(now), &now), 0);
@@ -171,7 +172,8 @@ static void keeps_quiet_under_filters(void)
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
 	struct sock_fprog program = { 1, code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		return;
 	begin();
 	kbi_apart_watch(kbi_sys_now());

@@ -1,6 +1,7 @@
-/* core/handoff: between kb_blocking_begin and kb_blocking_end a thread may block in the kernel while the others go
- * on, also on one virtual processor: threads in read, light and with a TLS of their own, bound ones and main, beside
- * others that compute, talk and write what those wait for. errno is kept, pairs nest, stray ends are told.
+/* core/handoff: between kb_blocking_begin and kb_blocking_end a thread may block in the kernel
+ * while the remaining threads go on, also on a single virtual processor: threads in read, light and
+ * with a TLS of their own, bound threads and main, beside threads that compute, talk and write the
+ * data for the readers. errno is kept, pairs nest, stray ends are reported.
  * matrix: vps=1,2,4 sched=rotator,lb2,steal */
 #include <errno.h>
 #include <kochab/kochab.h>
@@ -115,7 +116,7 @@ static void start(int k)
 	CHECK_EQ(kb_thread_create(&r->thread, &a, reads, r), 0);
 }
 
-/* main waits in the kernel for what a thread does: its own VP goes on without it. */
+/* main waits in the kernel for a thread: its own VP goes on without it. */
 static void *writes_late(void *p)
 {
 	char c = 42;

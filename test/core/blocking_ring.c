@@ -1,7 +1,8 @@
-/* core/handoff: threads that come back from calls that block take virtual processors that other threads have lent, on their
- * own kernel threads. Rings of threads pass a token on through pipes, which each of them reads with its virtual processor
- * lent; beside them a thread computes and yields. On a virtual processor there is a single thread at a time; each has its
- * own errno and TLS, and a bound thread comes back to its virtual processor.
+/* core/handoff: threads that come back from calls that block take virtual processors that other
+ * threads have lent, on their own kernel threads. Rings of threads pass a token on through pipes,
+ * which each of them reads with its virtual processor lent; beside them a thread computes and
+ * yields. On a virtual processor there is a single thread at a time; each has its own errno and
+ * TLS, and a bound thread comes back to its virtual processor.
  * matrix: vps=1,2,4 sched=rotator,lb2,steal */
 #include <errno.h>
 #include <kochab/kochab.h>
@@ -13,7 +14,7 @@
 enum { RINGS = 3, PEERS = 5, THREADS = RINGS * PEERS, ROUNDS = 400, STEPS = 200, VPS = 1024 };
 
 static struct peer {
-	int pipe[2]; /* it reads from it, its neighbour writes */
+	int pipe[2]; /* the thread reads from it, its neighbour writes */
 	kb_thread_t thread;
 	int bound, own;
 } peers[THREADS];
@@ -35,7 +36,7 @@ static __attribute__((noinline)) int get_number(void)
 	return number;
 }
 
-/* Without a call in between: no other thread is here. */
+/* Adds without a call in between: no other thread is here. */
 static void use_vp(void)
 {
 	int vp = kb_vp_self();

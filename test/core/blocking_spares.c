@@ -1,6 +1,6 @@
-/* core/handoff, core/spare: the option spares bounds the kernel threads; beyond it threads wait for each other, with one
- * clear line, and all comes to its end. Spares that are not needed end after spare_ms, but for one. Two processes for
- * the two.
+/* core/handoff, core/spare: the option spares bounds the kernel threads; beyond it threads wait for
+ * each other, with a single clear line, and all threads end. Surplus idle workers end after
+ * spare_ms, but for one. A process for each of these tests.
  * matrix: vps=1,2 sched=rotator
  * body: thread */
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 enum { READERS = 24 };
 
-/* ThreadSanitizer starts one of its own at some time */
+/* ThreadSanitizer starts a kernel thread of its own at some time */
 #ifdef __SANITIZE_THREAD__
 enum { SANITIZERS = 1 };
 #else
@@ -52,7 +52,8 @@ static unsigned kernel_threads(void)
 	return n;
 }
 
-/* Another process writes, a time after so many have begun: it needs no VP, which may all be held at the bound. */
+/* Another process writes, a time after so many have begun: it needs no VP, which may all be held at
+ * the bound. */
 static void writer_process(int ms)
 {
 	char c;
@@ -107,7 +108,8 @@ static void ending(void *unused)
 		kb_sleep(20000000);
 		n = kernel_threads();
 		if (n <= before + 4 + SANITIZERS)
-			return; /* the lookout stays, who makes spares, one that is kept ready, and the first kernel thread of all */
+			return; /* the lookout stays, the nursery, an idle worker, and the first kernel thread
+			         * of all */
 	}
 	fprintf(stderr, "%u kernel threads are left\n", n);
 	_exit(1);

@@ -1,6 +1,7 @@
-/* core/body_birth: where a seccomp filter takes libc's calls over the supervisor makes the program's children. They have
- * what they would have of the thread that asks, and nothing of the filter; vfork's has its memory, fork's a copy; what
- * would be one process's only is refused.
+/* core/body_birth: where a seccomp filter takes libc's calls over the supervisor makes the
+ * program's children. They have the attributes of the thread that asks, and nothing of the filter;
+ * a child of vfork has the thread's memory, a child of fork a copy; attributes that would be a
+ * single process's are refused.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -32,7 +33,7 @@ static void wants(const char *vps)
 	setenv("KOCHAB_VPS", vps, 1);
 }
 
-/* A line of a status file of the kernel's, without its name. */
+/* Returns a line of a status file of the kernel's, without its name. */
 static void status_line(const char *name, char *value, size_t n)
 {
 	FILE *f = fopen("/proc/thread-self/status", "r");
@@ -67,7 +68,7 @@ static int status_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* ---- what it has -------------------------------------------------------------------------------------------------- */
+/* ---- what it has ----------------------------------------------------------------------------- */
 
 static bool has(const char *name, const char *value)
 {
@@ -79,7 +80,7 @@ static bool has(const char *name, const char *value)
 	return !strcmp(now, value);
 }
 
-/* What a program sees that is executed: a shell, in words for it. */
+/* The program that is executed sees these: a shell, in words for it. */
 static const char *script =
 	"line() { grep \"^$1:\" /proc/self/status | tr -d ' \\t' | cut -d: -f2; }\n"
 	"[ \"$(nice)\" = 5 ] || exit 11\n"
@@ -109,7 +110,8 @@ static bool is_heir(const char *name)
 	CHECK_EQ(sigprocmask(SIG_SETMASK, NULL, &mask), 0);
 	CHECK_EQ(prctl(PR_GET_NAME, now, 0, 0, 0), 0);
 	return CPU_COUNT(&cpus) == 1 && CPU_ISSET(0, &cpus) && getpriority(PRIO_PROCESS, 0) == NICE &&
-	       sigismember(&mask, SIGUSR1) == 1 && sigismember(&mask, SIGUSR2) == 0 && strcmp(now, name) == 0 &&
+	       sigismember(&mask, SIGUSR1) == 1 && sigismember(&mask, SIGUSR2) == 0 &&
+	       strcmp(now, name) == 0 &&
 	       has("Seccomp_filters", filters);
 }
 
@@ -178,7 +180,7 @@ static void ignores_children(void *unused)
 	exit(21);
 }
 
-/* ---- whose memory --------------------------------------------------------------------------------------------------- */
+/* ---- whose memory ---------------------------------------------------------------------------- */
 
 static int sets(void *value)
 {
@@ -213,7 +215,7 @@ static void memory(void *unused)
 	exit(22);
 }
 
-/* ---- whose session --------------------------------------------------------------------------------------------------- */
+/* ---- whose session --------------------------------------------------------------------------- */
 
 static void session(void *unused)
 {
@@ -240,7 +242,7 @@ static void session(void *unused)
 	exit(25);
 }
 
-/* ---- many at once --------------------------------------------------------------------------------------------------- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 static pid_t copies(const char *p, char now)
 {
@@ -293,7 +295,7 @@ static void many(void *unused)
 	exit(23);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void refuses(long nr, long a, int e)
 {

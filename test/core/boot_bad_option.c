@@ -1,5 +1,5 @@
-/* core/boot: a bad option is named on standard error, kb_init and kb_thread_create fail with EINVAL, and
- * nothing runs. */
+/* core/boot: a bad option is named on standard error, kb_init and kb_thread_create fail with
+ * EINVAL, and nothing runs. */
 /* matrix: none */
 #include <errno.h>
 #include <kochab/kochab.h>
@@ -24,8 +24,9 @@ static void start(void *arg)
 
 int main(void)
 {
-	static char bad[][64] = { "KOCHAB_NONSENSE=1", "KOCHAB_VPS=two",       "KOCHAB_VPS=5000",  "KOCHAB_SCHED=fifo",
-				  "KOCHAB_VPS=",       "KOCHAB_STACK_SIZE=1",  "KOCHAB_GUARD=yes", "KOCHAB_POLLERS=-1",
+	static char bad[][64] = { "KOCHAB_NONSENSE=1", "KOCHAB_VPS=two",       "KOCHAB_VPS=5000",
+				  "KOCHAB_SCHED=fifo", "KOCHAB_VPS=",	       "KOCHAB_STACK_SIZE=1",
+				  "KOCHAB_GUARD=yes",  "KOCHAB_POLLERS=-1",
 				  "KOCHAB_SPIN_US=9s", "KOCHAB_MAX_THREADS=0", "KOCHAB_TLS=none",  "KOCHAB_=1" };
 	static struct child c;
 

@@ -1,4 +1,5 @@
-/* core/descriptor: the limit on threads: EAGAIN, for all kinds; threads that ended make room again. */
+/* core/descriptor: the limit on threads: EAGAIN, for all kinds; threads that ended make room
+ * again. */
 #include <errno.h>
 #include <kochab/kochab.h>
 

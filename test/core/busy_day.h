@@ -1,5 +1,6 @@
-/* busy_day.h - an hour of everything in some hundred milliseconds, for runs under unusual options: a ring of
- * events, a contended mutex, sleepers, watchers, channel, computing threads, foreign threads. */
+/* busy_day.h - an hour of everything in some hundred milliseconds, for runs under unusual options:
+ * a ring of events, a contended mutex, sleepers, watchers, channel, computing threads, foreign
+ * threads. */
 #ifndef KB_TEST_BUSY_DAY_H
 #define KB_TEST_BUSY_DAY_H
 
@@ -107,7 +108,8 @@ static void *day_computes(void *arg)
 
 static inline void busy_day(void)
 {
-	static void *(*const role[])(void *) = { day_counts, day_sleeps, day_watches, day_sends, day_receives, day_computes };
+	static void *(*const role[])(void *) = { day_counts, day_sleeps, day_watches, day_sends,
+		day_receives, day_computes };
 	kb_thread_t t[DAY_RING + 6 * DAY_N + 1];
 	unsigned n = 0;
 	pthread_t p;

@@ -1,4 +1,4 @@
-/* child.h - a part of a test in a process of its own: its end, and what it printed. Call it before the
+/* child.h - a part of a test in a process of its own: its end, and its output. Call it before the
  * runtime has started here: the child is forked and starts its own. */
 #ifndef KB_TEST_CHILD_H
 #define KB_TEST_CHILD_H
@@ -46,7 +46,8 @@ static inline void child_start(struct child *c, void (*fn)(void *), void *arg)
 	c->late = 0;
 }
 
-/* Reads until `until` is in the text (NULL: until the end) or time is over; was it there? */
+/* Reads until `until` is in the text (NULL: until the end) or time is over; returns true if it was
+ * there. */
 static inline int child_read(struct child *c, const char *until, int ms)
 {
 	uint64_t end = test_now_ns() + (uint64_t)ms * 1000000u;
@@ -70,7 +71,7 @@ static inline int child_read(struct child *c, const char *until, int ms)
 	}
 }
 
-/* Its end, within `ms`; what it printed is in text. */
+/* Waits for its end, within `ms`; its output is in text. */
 static inline void child_end(struct child *c, int ms)
 {
 	if (!child_read(c, NULL, ms)) {
@@ -89,19 +90,20 @@ static inline void child_run(struct child *c, void (*fn)(void *), void *arg)
 	child_end(c, 90000);
 }
 
-/* It ended by exit(code). */
+/* Checks that it ended by exit(code). */
 static inline void child_exited(const struct child *c, int code)
 {
 	if (!c->late && WIFEXITED(c->status) && WEXITSTATUS(c->status) == code)
 		return;
-	fprintf(stderr, "child: late %d, status 0x%x instead of exit %d; it said:\n%s\n", c->late, (unsigned)c->status, code,
+	fprintf(stderr, "child: late %d, status 0x%x instead of exit %d; it said:\n%s\n", c->late,
+		(unsigned)c->status, code,
 		c->text);
 	_Exit(1);
 }
 
-enum { CHILD_CANNOT = 77 }; /* its status where what it is to test cannot be done */
+enum { CHILD_CANNOT = 77 }; /* its status where the test cannot be done */
 
-/* Runs it, and it has ended by exit(code). False: it cannot be done here. */
+/* Runs it, and checks that it has ended by exit(code). Returns false if it cannot be done here. */
 static inline bool child_does(struct child *c, void (*fn)(void *), void *arg, int code)
 {
 	child_run(c, fn, arg);
@@ -111,17 +113,18 @@ static inline bool child_does(struct child *c, void (*fn)(void *), void *arg, in
 	return true;
 }
 
-/* It was killed by this signal. */
+/* Checks that it was killed by this signal. */
 static inline void child_killed(const struct child *c, int sig)
 {
 	if (!c->late && WIFSIGNALED(c->status) && WTERMSIG(c->status) == sig)
 		return;
-	fprintf(stderr, "child: late %d, status 0x%x instead of signal %d; it said:\n%s\n", c->late, (unsigned)c->status,
+	fprintf(stderr, "child: late %d, status 0x%x instead of signal %d; it said:\n%s\n", c->late,
+		(unsigned)c->status,
 		sig, c->text);
 	_Exit(1);
 }
 
-/* It printed this. */
+/* Checks that it printed this. */
 static inline void child_said(const struct child *c, const char *what)
 {
 	if (strstr(c->text, what))

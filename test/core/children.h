@@ -1,4 +1,5 @@
-/* children.h - the children of another process, as /proc has them; whether they may be traced, and how they end. */
+/* children.h - the children of another process, as /proc has them; whether they may be traced, and
+ * how they end. */
 #ifndef KB_TEST_CHILDREN_H
 #define KB_TEST_CHILDREN_H
 
@@ -14,7 +15,7 @@
 
 #include "core/child.h"
 
-/* What a file says, as far as there is room. */
+/* Reads a file, as far as there is room. */
 static inline int reads(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY);
@@ -46,7 +47,7 @@ static inline unsigned children_of(pid_t pid, int *list, unsigned most)
 	return n;
 }
 
-/* One that has ended, and that its parent has not yet seen, is on the list, too. */
+/* A child that has ended, and that its parent has not yet seen, is on the list, too. */
 static inline int is_dead(int pid)
 {
 	char path[64], text[256];
@@ -76,13 +77,14 @@ static inline int may_trace(void)
 	return may;
 }
 
-/* Before Linux 6.0 a process that is killed while a signal stops it may end unseen, without its registers: so the program
- * ends, and says so (doc/containment.md). */
+/* Before Linux 6.0 a process that is killed while a signal stops it may end unseen, without its
+ * registers: so the program ends, with a message (doc/containment.md). */
 static inline int ended_unseen(const struct child *c)
 {
 	struct utsname u;
 
-	return uname(&u) == 0 && atoi(u.release) < 6 && !c->late && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGKILL &&
+	return uname(&u) == 0 && atoi(u.release) < 6 && !c->late && WIFSIGNALED(c->status) &&
+	       WTERMSIG(c->status) == SIGKILL &&
 	       strstr(c->text, "was killed: the program ends") != NULL;
 }
 

@@ -1,6 +1,7 @@
-/* core/revive, os/trace: with the option on_kill=spare the processes of a program are killed while its threads make libc's
- * system calls. Each is made once, and its answer is the right one: not its number, which is what the register says of a
- * call that was refused (libcalls=dispatch) when the process was killed before it knew.
+/* core/revive, os/trace: with the option on_kill=spare the processes of a program are killed while
+ * its threads make libc's system calls. Each call is made once, and its result is right: not its
+ * number, which is in the register after a call that was refused (libcalls=dispatch) when the
+ * process was killed before it knew.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -8,7 +9,7 @@
 #endif
 #include "core/killed.h"
 
-/* Of each call the answer is known, and it is not its number. */
+/* The result of each call is known, and it is not the call's number. */
 static void *calls(void *arg)
 {
 	pid_t me = getpid(), parent = getppid();

@@ -1,6 +1,7 @@
-/* core/body_birth: with the option on_kill=spare the processes of a program are killed while its threads have the
- * supervisor make children, with a copy of the memory and with the memory itself. Each is made once, has what was written
- * before, and ends as it is meant to, if it was not taken for a virtual processor by who kills them.
+/* core/body_birth: with the option on_kill=spare the processes of a program are killed while its
+ * threads have the supervisor make children, with a copy of the memory and with the memory itself.
+ * Each child is made once, has the earlier contents of memory, and ends as it is meant to, unless
+ * the killer took it for a virtual processor.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE

@@ -1,5 +1,6 @@
-/* core/contain: a thread that crashes is lost and all else goes on: the joiner is told, and what happened; streams are
- * free; the hook. What cannot be contained ends the program as ever, and a line says why. */
+/* core/contain: a thread that crashes is lost and all else goes on: the joiner is told, with the
+ * details; streams are free; the hook. A crash that cannot be contained ends the program as ever,
+ * and a line tells the reason. */
 #include <errno.h>
 #include <kochab/kochab.h>
 
@@ -65,7 +66,7 @@ static void each(void *arg)
 	printf("streams work\n");
 }
 
-/* ---- many at once, beside others that work ---- */
+/* ---- many at once, beside working threads ---- */
 
 enum { MANY = 200, WORKERS = 20 };
 static int crashed_so_far, over;
@@ -107,7 +108,8 @@ static void many(void *arg)
 	for (int i = 0; i < WORKERS; i++)
 		CHECK_EQ(kb_thread_create(&w[i], NULL, works, &m), 0);
 	for (int i = 0; i < MANY; i++)
-		CHECK_EQ(kb_thread_create(&t[i], NULL, crashes_later, (void *)&faults[i % 2 ? 0 : i % (FAULTS - 1)]), 0);
+		CHECK_EQ(kb_thread_create(&t[i], NULL, crashes_later,
+			(void *)&faults[i % 2 ? 0 : i % (FAULTS - 1)]), 0);
 	for (int i = 0; i < MANY; i++)
 		CHECK_EQ(kb_thread_join(t[i], NULL), EOWNERDEAD);
 	CHECK_EQ(crashed_so_far, MANY);
@@ -171,7 +173,7 @@ static void hooked(void *arg)
 	CHECK_EQ(kb_crash_count(), 30);
 }
 
-/* ---- what ends the program ---- */
+/* ---- ends of the program ---- */
 
 static void crash_in_thread(void *(*fn)(void *))
 {

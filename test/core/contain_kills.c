@@ -1,7 +1,9 @@
-/* core/contain, core/revive: processes of a program are killed at random while 1000 threads ring, allocate, lock and
- * print; also twice, at once, and those that take their place. Nobody hangs, nothing that survives is damaged, a kill
- * loses one thread at most. The time from a kill until its successor goes on is measured.
- * KILLS: how many, of one program as the options say (make soak-kill); else a short run with each scheduler.
+/* core/contain, core/revive: processes of a program are killed at random while 1000 threads ring,
+ * allocate, lock and print; also twice, at once, and their successors. No thread hangs, nothing
+ * that survives is damaged, a kill loses at most a single thread. The time from a kill until its
+ * successor goes on is measured.
+ * KILLS: how many, of a single program as the options say (make soak-kill); else a short run with
+ * each scheduler.
  * KB_TEST_SEED. Last line: kills K lost L corrupt C hang H.
  * matrix: none
  * body: thread (it chooses by itself) */
@@ -17,25 +19,26 @@
 #include "core/child.h"
 #include "core/children.h"
 
-enum { THREADS = 1000, RING = 50, RINGS = 6, ALLOCATORS = 300, LOCKERS = 300, LOCKS = 16, BLOCKS = 8 };
+enum { THREADS = 1000, RING = 50, RINGS = 6, ALLOCATORS = 300, LOCKERS = 300, LOCKS = 16,
+	BLOCKS = 8 };
 enum {
 	FIRST_ALLOCATOR = RING * RINGS,
 	FIRST_LOCKER = FIRST_ALLOCATOR + ALLOCATORS,
 	FIRST_PRINTER = FIRST_LOCKER + LOCKERS,
 };
 enum {
-	PATIENCE = 60,   /* seconds without progress: perhaps it hangs; as many without a kill: it does */
+	PATIENCE = 60, /* seconds without progress: perhaps it hangs; as many without a kill: it does */
 	WAIT = 3,        /* seconds at most for a successor */
-	SOON = 20000000, /* ns: what has happened has been counted */
+	SOON = 20000000, /* ns: until then all events have been counted */
 	END = 30,        /* seconds */
 };
 
-/* Of the killer and the program. */
+/* Shared by the killer and the program. */
 static struct shared {
 	int ready, stop;
 	unsigned left, corrupt, lost, wrong_joins;
 	unsigned long progress[THREADS];
-	/* as kb_crash_counts has them, soon after */
+	/* as in kb_crash_counts, soon after */
 	unsigned kills;
 	uint64_t went_on;
 } *shared;
@@ -76,14 +79,14 @@ static void lock(kb_mutex_t *m)
 		corrupt("lock");
 }
 
-/* So that kills find threads in code of their own. */
+/* Computes, so that kills find threads in code of their own. */
 static void compute(unsigned n)
 {
 	for (volatile unsigned i = 0; i < n; i++)
 		;
 }
 
-/* ---- ring: one token of each epoch; who has it counts ---- */
+/* ---- ring: a token of each epoch; its holder counts ---- */
 
 static void pass(struct ring *r, unsigned to, uint64_t token)
 {
@@ -106,7 +109,7 @@ static uint64_t next_token(struct ring *r, uint64_t token)
 	return next;
 }
 
-/* Somebody is new here: whoever had the token may be gone. */
+/* A new thread is here: the token's holder may be gone. */
 static void new_token(struct ring *r, unsigned from)
 {
 	uint64_t token;
@@ -140,7 +143,7 @@ static void ring(unsigned slot)
 	}
 }
 
-/* ---- the others ---- */
+/* ---- the other threads ---- */
 
 static void allocator(unsigned slot)
 {
@@ -200,7 +203,7 @@ static void locker(unsigned slot)
 	}
 }
 
-/* Tells the killer what the program has counted. */
+/* Tells the killer the program's counts. */
 static void reporter(unsigned slot)
 {
 	struct kb_crash_counts c;
@@ -234,7 +237,8 @@ static void *thread(void *arg)
 {
 	unsigned slot = (unsigned)(uintptr_t)arg;
 
-	(slot < FIRST_ALLOCATOR ? ring : slot < FIRST_LOCKER ? allocator : slot < FIRST_PRINTER ? locker : printer)(slot);
+	(slot < FIRST_ALLOCATOR ? ring : slot < FIRST_LOCKER ? allocator :
+	 slot < FIRST_PRINTER ? locker : printer)(slot);
 	if (ADD(shared->left, -1) == 0)
 		kb_sem_post(&all_done);
 	return NULL;
@@ -242,7 +246,7 @@ static void *thread(void *arg)
 
 static void begin(unsigned slot, void *(*fn)(void *));
 
-/* In the place of one that was lost. */
+/* Begins a thread in the place of a lost thread. */
 static void *successor(void *arg)
 {
 	unsigned slot = (unsigned)(uintptr_t)arg & 0xffff;
@@ -310,7 +314,7 @@ static void program(void *arg)
 
 /* ---- the killer ---- */
 
-/* One that is not in the list, as soon as there is one; 0: there was none for long, or it is over. */
+/* Waits for a child that is not in the list; 0: there was none for long, or the test is over. */
 static int new_child(pid_t program, const int *before, unsigned n)
 {
 	uint64_t start = test_now_ns();
@@ -341,15 +345,17 @@ static int kill_it(int pid)
 	return ok;
 }
 
-/* Until the victim's successor goes on and the program has counted it. One that had done nothing yet, or whose work was
- * done, has none: then the victim is nobody's child any more, and soon after that nothing has been counted. */
+/* Waits until the victim's successor goes on and the program has counted the kill. A victim that
+ * had done nothing yet, or whose work was done, has no successor: then it is nobody's child any
+ * more, and soon after that nothing has been counted. */
 static void wait_for_successor(pid_t program, int victim, unsigned before)
 {
 	uint64_t start = test_now_ns(), limit = WAIT * 1000000000ull;
 	int list[64];
 	unsigned n;
 
-	while (GET(shared->kills) == before && test_now_ns() - start < limit && (n = children_of(program, list, 64))) {
+	while (GET(shared->kills) == before && test_now_ns() - start < limit &&
+	    (n = children_of(program, list, 64))) {
 		if (limit != SOON && !is_known(list, n, victim)) {
 			start = test_now_ns();
 			limit = SOON;
@@ -358,7 +364,7 @@ static void wait_for_successor(pid_t program, int victim, unsigned before)
 	}
 }
 
-/* Until nothing has changed for a while. */
+/* Waits until nothing has changed for a while. */
 static void settle(void)
 {
 	unsigned kills;
@@ -369,8 +375,9 @@ static void settle(void)
 	} while (kills != GET(shared->kills));
 }
 
-/* What a program may meet: one kill; two of the same process, the second while it is not yet ended; two processes at
- * once; the successor as soon as it is there. False: the program has ended. */
+/* Kills in the ways that a program may meet: a single kill; two of the same process, the second
+ * while it is not yet ended; two processes at the same time; the successor as soon as it is there.
+ * Returns false if the program has ended. */
 static int kill_some(pid_t program)
 {
 	unsigned n, before = GET(shared->kills), kind = test_rand(&killer.rand) % 8;
@@ -431,7 +438,7 @@ static unsigned hanging(void)
 	return n;
 }
 
-/* Every line that the printers wrote is whole. */
+/* Checks that every line of the printers is whole. */
 static unsigned bad_lines(char *text)
 {
 	unsigned a, b, c, bad = 0;
@@ -458,8 +465,9 @@ static void check_lines(struct child *c, unsigned *bad)
 	c->n = rest;
 }
 
-/* Nobody is killed while some thread makes no progress: on a busy machine it may be the last of a long queue. One that
- * hangs hangs for ever; then the program says of its threads what it knows. */
+/* Returns true if all threads make progress: else nothing is killed; on a busy machine a thread may
+ * be the last of a long queue. A thread that hangs hangs for ever; then the program prints its
+ * threads. */
 static unsigned still_hanging(struct child *c, unsigned *bad)
 {
 	uint64_t end = test_now_ns() + PATIENCE * 1000000000ull;
@@ -499,13 +507,16 @@ static void say(unsigned bad, unsigned hang)
 
 	qsort(took, n, sizeof *took, by_size);
 	if (n)
-		printf("%s, %s virtual processors: a successor goes on %llu us after a kill (median of %u; 99 %%: %llu us, "
-		       "at most %llu us)\n",
-		       sched ? sched : "scheduler as set", vps ? vps : "as many as set", (unsigned long long)took[n / 2] / 1000, n,
-		       (unsigned long long)took[n * 99 / 100] / 1000, (unsigned long long)took[n - 1] / 1000);
+		printf("%s, %s virtual processors: a successor goes on %llu us after a kill "
+		       "(median of %u; 99 %%: %llu us, at most %llu us)\n",
+		       sched ? sched : "scheduler as set", vps ? vps : "as many as set",
+		       (unsigned long long)took[n / 2] / 1000, n,
+		       (unsigned long long)took[n * 99 / 100] / 1000,
+		       (unsigned long long)took[n - 1] / 1000);
 	if (GET(shared->wrong_joins) || bad)
 		printf("%u wrong joins, %u lines damaged\n", GET(shared->wrong_joins), bad);
-	printf("kills %u lost %u corrupt %u hang %u\n", killer.done, GET(shared->lost), GET(shared->corrupt) + bad, hang);
+	printf("kills %u lost %u corrupt %u hang %u\n", killer.done, GET(shared->lost),
+		GET(shared->corrupt) + bad, hang);
 	fflush(stdout);
 }
 
@@ -527,7 +538,8 @@ static void soak(unsigned kills)
 	counts = strstr(c.text, "\ncounts ");
 	if (c.late || !WIFEXITED(c.status) || WEXITSTATUS(c.status) || !counts)
 		fprintf(stderr, "seed %llu; the program: late %d, status 0x%x; it said:\n%.3000s\n",
-			(unsigned long long)test_seed(), c.late, (unsigned)c.status, c.n > 3000 ? c.text + c.n - 3000 : c.text);
+			(unsigned long long)test_seed(), c.late, (unsigned)c.status,
+				c.n > 3000 ? c.text + c.n - 3000 : c.text);
 	if (c.late && strstr(c.text, "virtual processors, sched"))
 		fprintf(stderr, "%.6000s\n", strstr(c.text, "virtual processors, sched"));
 	unseen = ended_unseen(&c);
@@ -542,7 +554,7 @@ static void soak(unsigned kills)
 	child_exited(&c, 0);
 }
 
-/* Where the kernel refuses to trace: the first kill ends the program, which says so. */
+/* Where the kernel refuses to trace: the first kill ends the program, with a message. */
 static void check_untraced(void)
 {
 	static struct child c;
@@ -558,7 +570,8 @@ static void check_untraced(void)
 
 int main(void)
 {
-	static const char *const scheds[] = { "rotator", "steal", "lb2", "rotator" }, *const counts[] = { "2", "4", "1", "1" };
+	static const char *const scheds[] = { "rotator", "steal", "lb2", "rotator" },
+		*const counts[] = { "2", "4", "1", "1" };
 	const char *v = getenv("KILLS");
 	unsigned kills = v ? (unsigned)atoi(v) : 15;
 

@@ -1,8 +1,9 @@
-/* core/warden, core/revive and all that they interrupt: a process that is a virtual processor is killed in front of each
- * store that an operation of the library makes, one after the other, and its successor perhaps a few stores later. Who
- * waits for what it does gets it, at most the thread that ran is lost for each kill, and everything can be used.
- * POINTS=all: every point of every operation, and as many pairs (make soak-kill), as the options say; else some of each
- * with each scheduler. ACT=name: that one.
+/* core/warden, core/revive and all that they interrupt: a process that is a virtual processor is
+ * killed in front of each store that an operation of the library makes, in turn, and its successor
+ * perhaps a few stores later. A thread that waits for the operation gets its result, at most the
+ * thread that ran is lost for each kill, and every object can be used.
+ * POINTS=all: every point of every operation, and as many pairs (make soak-kill), as the options
+ * say; else some of each with each scheduler. ACT=name: that operation.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -30,7 +31,12 @@ int main(void)
 
 #include "core/points.h"
 
-enum { SOME = 3 /* points of an act, in a short run */, MOST = 1500, CHILDREN = 6, YIELDS = 5 };
+enum {
+	SOME = 3, /* points of an act, in a short run */
+	MOST = 1500,
+	CHILDREN = 6,
+	YIELDS = 5
+};
 #define MS 1000000ull
 
 static struct objects {
@@ -41,7 +47,7 @@ static struct objects {
 	kb_rwlock_t lock;
 	kb_chan_t *chan;
 	int pipe[2];
-	/* what a lock protects */
+	/* protected by a lock */
 	volatile unsigned long a, b;
 	volatile int said;
 } o;
@@ -53,7 +59,7 @@ static struct {
 	unsigned ready;       /* the partner is about to wait */
 } round_;
 
-static volatile int stage; /* for a look at what hangs */
+static volatile int stage; /* for a look at a hanging act */
 
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define ADD(x, n) __atomic_add_fetch(&(x), n, __ATOMIC_ACQ_REL)
@@ -82,13 +88,17 @@ static void give(void)
 	CHECK_EQ(kb_mutex_unlock(&o.mutex), 0);
 }
 
-/* ---- what the victim does, what waits for it, and what helps those who wait if it was lost before ---- */
+/* ---- the victim's acts, their waiters, and help for the waiters if the victim was lost before  */
 
 static void nothing(void) { }
 
 static void v_notify(void) { kb_event_notify(&o.event, 1); }
 static void w_event(void) { while (kb_event_timedwait(&o.event, NULL, in(20000 * MS))) CHECK(0); }
-static void v_wait(void) { kb_event_init(&o.event, NULL); kb_event_timedwait(&o.event, NULL, in(MS / 5)); }
+static void v_wait(void)
+{
+	kb_event_init(&o.event, NULL);
+	kb_event_timedwait(&o.event, NULL, in(MS / 5));
+}
 static void v_post(void) { CHECK_EQ(kb_sem_post(&o.sem), 0); }
 static void w_sem(void) { CHECK_EQ(kb_sem_timedwait(&o.sem, in(20000 * MS)), 0); }
 static void v_sem(void) { kb_sem_timedwait(&o.sem, in(MS / 5)); }
@@ -136,7 +146,13 @@ static void v_create_own(void)
 	e = kb_thread_join(t, NULL);
 	CHECK(e == 0 || e == EOWNERDEAD);
 }
-static void v_send(void) { int x = 7; for (int i = 0; i < 3; i++) kb_chan_timedsend(o.chan, &x, in(MS)); }
+static void v_send(void)
+{
+	int x = 7;
+
+	for (int i = 0; i < 3; i++)
+		kb_chan_timedsend(o.chan, &x, in(MS));
+}
 static void w_recv(void)
 {
 	int x = 0;
@@ -147,9 +163,16 @@ static void w_recv(void)
 static void h_send(void) { int x = 7; kb_chan_trysend(o.chan, &x); }
 static void v_recv(void) { int x; kb_chan_timedrecv(o.chan, &x, in(MS / 5)); }
 static void v_write(void) { kb_io_write(o.pipe[1], "x", 1, in(MS)); }
-static void w_read(void) { char c = 0; CHECK_EQ(kb_io_read(o.pipe[0], &c, 1, in(20000 * MS)), 1); CHECK_EQ(c, 'x'); }
+static void w_read(void)
+{
+	char c = 0;
+
+	CHECK_EQ(kb_io_read(o.pipe[0], &c, 1, in(20000 * MS)), 1);
+	CHECK_EQ(c, 'x');
+}
 static void v_read(void) { char c; kb_io_read(o.pipe[0], &c, 1, in(MS / 5)); }
-/* Blocks of a few sizes, whose bins they fill and empty; each is the caller's alone. One that is lost keeps its blocks. */
+/* Blocks of a few sizes, whose bins they fill and empty; each is the caller's alone. A lost thread
+ * keeps its blocks. */
 enum { TAKEN = 10 };
 static void fill(void **block, unsigned char mark)
 {
@@ -183,7 +206,7 @@ static void w_heap(void)
 	for (unsigned i = 0; i < TAKEN; i++)
 		free(block[i]);
 }
-/* Those of the thread before go home from here. */
+/* Blocks of the thread before go home from here. */
 static void v_pass(void)
 {
 	static void *blocks[TAKEN]; /* exchanged atomically */
@@ -235,7 +258,7 @@ static const struct act {
 	{ "trim", v_trim, w_heap, nothing },
 };
 
-/* ---- a round ---------------------------------------------------------------------------------------------- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 static void *partner(void *unused)
 {
@@ -262,8 +285,9 @@ static void *victim(void *unused)
 	points_arm();
 	round_.act->victim();
 	points_disarm();
-	/* a killed one is told some ms long, and lost where it is in code of its own: here */
-	for (uint64_t end = test_now_ns() + 5 * MS; points.fired != fired && points.fired % 4 == 0 && test_now_ns() < end;)
+	/* a killed thread is told for some ms, and is lost where it is in code of its own: here */
+	for (uint64_t end = test_now_ns() + 5 * MS; points.fired != fired && points.fired % 4 == 0 &&
+	    test_now_ns() < end;)
 		compute();
 	ADD(round_.done, 1);
 	return unused;
@@ -280,7 +304,7 @@ static void begin(void *(*fn)(void *), const char *name)
 	CHECK_EQ(kb_thread_create(&t, &a, fn, NULL), 0);
 }
 
-/* Threads of the round end, or are lost. */
+/* Waits until threads of the round end, or are lost. */
 static void finish(unsigned n)
 {
 	uint64_t since = test_now_ns(), next = 20 * MS;
@@ -289,7 +313,8 @@ static void finish(unsigned n)
 		uint64_t now = test_now_ns() - since;
 
 		if (now > 15000 * MS) {
-			fprintf(stderr, "hangs: %s, point %u, again %u, fired %u, done %u of %u, stage %d\n", round_.act->name,
+			fprintf(stderr, "hangs: %s, point %u, again %u, fired %u, done %u of %u, stage %d\n",
+				round_.act->name,
 				points.at, points.again, points.fired, GET(round_.done), n, stage);
 			kb_dump(2);
 			_exit(3);
@@ -303,7 +328,7 @@ static void finish(unsigned n)
 	}
 }
 
-/* Every object works, and is as it was at the beginning. */
+/* Checks that every object works, and is as it was at the beginning. */
 static void settle(void)
 {
 	int x = 3;
@@ -331,7 +356,7 @@ static void settle(void)
 	CHECK_EQ(c, 'y');
 }
 
-/* How often was it killed? *n: points that it came to. */
+/* Returns how often it was killed. *n: points that it came to. */
 static unsigned die_at(const struct act *a, unsigned at, unsigned again, unsigned *n)
 {
 	unsigned fired = points.fired, threads = 1;
@@ -357,13 +382,14 @@ static unsigned die_at(const struct act *a, unsigned at, unsigned again, unsigne
 	settle();
 	stage = 4;
 	/* the supervisor counts when the successor goes on already */
-	for (uint64_t since = test_now_ns(); kb_crash_counts(&c), c.kills != points.fired; kb_sleep(MS / 20))
+	for (uint64_t since = test_now_ns(); kb_crash_counts(&c), c.kills != points.fired;
+	    kb_sleep(MS / 20))
 		CHECK(test_now_ns() - since < 15000 * MS);
 	CHECK(c.lost <= c.kills);
 	return points.fired - fired;
 }
 
-/* ---- all rounds: by a thread that may be lost itself ------------------------------------------------------ */
+/* ---- all rounds: by a thread that may itself be lost ---------------------------------------- */
 
 static struct {
 	unsigned act, k, total;
@@ -374,7 +400,7 @@ static struct {
 	unsigned kills, rounds;
 } plan;
 
-/* The act's next point; 0: it has no more. */
+/* Returns the act's next point; 0: it has no more. */
 static unsigned next_point(void)
 {
 	plan.k++;
@@ -468,7 +494,8 @@ static void one(const char *const *how, int ms)
 
 int main(void)
 {
-	static const char *const some[][2] = { { "rotator", "2" }, { "rotator-paper", "2" }, { "lb2", "1" }, { "steal", "4" } };
+	static const char *const some[][2] = { { "rotator", "2" }, { "rotator-paper", "2" },
+		{ "lb2", "1" }, { "steal", "4" } };
 
 	if (getenv("POINTS"))
 		one(NULL, 600000);

@@ -1,5 +1,5 @@
-/* core/contain where virtual processors are processes, with each scheduler: the process that ran a thread that crashed goes
- * on, too.
+/* core/contain where virtual processors are processes, with each scheduler: the process of a thread
+ * that crashed goes on, too.
  * matrix: none
  * body: thread (it chooses by itself) */
 #include <errno.h>
@@ -42,7 +42,8 @@ static void each(void *arg)
 
 int main(void)
 {
-	static const char *const scheds[] = { "rotator", "lb2", "steal" }, *const counts[] = { "1", "2", "4" };
+	static const char *const scheds[] = { "rotator", "lb2", "steal" },
+		*const counts[] = { "1", "2", "4" };
 	static struct child c;
 
 	for (int i = 0; i < 9; i++) {

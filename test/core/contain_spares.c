@@ -1,5 +1,6 @@
-/* core/contain, core/revive: with the option on_kill=spare the processes of a program are killed while main and other
- * threads compute in the program's own code, and nobody is lost: each goes on where it was.
+/* core/contain, core/revive: with the option on_kill=spare the processes of a program are killed
+ * while main and other threads compute in the program's own code, and no thread is lost: each goes
+ * on where it was.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -14,7 +15,7 @@
 
 enum { THREADS = 5, KILLS = 12 };
 
-/* Of the killer and the program. */
+/* Shared by the killer and the program. */
 static struct shared {
 	unsigned ready, stop, kills;
 	unsigned long steps[THREADS + 1];

@@ -1,5 +1,5 @@
-/* core/body_children, core/revive: processes of a program are killed while its threads ask for any child. It has none:
- * those that were killed and are not reaped yet are not to be waited for.
+/* core/body_children, core/revive: processes of a program are killed while its threads wait for any
+ * child. There is none: killed processes that are not reaped yet are not to be waited for.
  * matrix: none
  * body: thread (it chooses by itself) */
 #include <errno.h>

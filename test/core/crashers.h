@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-/* Where the option contain does nothing. */
+/* For tests where the option contain does nothing. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define NOT_CONTAINED "not with sanitizers"
 #elif !defined(__GLIBC__) || (!defined(__x86_64__) && !defined(__aarch64__))
@@ -104,7 +104,8 @@ static inline void *measures(void *arg)
 static inline void *prints(void *arg)
 {
 	(void)arg;
-	printf("%s %d\n", (char *)bad_address, 1); /* more than a line, which the compiler would give to puts */
+	/* more than a line, which the compiler would give to puts */
+	printf("%s %d\n", (char *)bad_address, 1);
 	return NULL;
 }
 
@@ -128,8 +129,9 @@ static const struct fault {
 	void *(*fn)(void *);
 	int signal;
 } faults[] = {
-	{ writes, SIGSEGV }, { jumps, SIGSEGV }, { illegal, SIGILL }, { raises, SIGBUS }, { aborts, SIGABRT },
-	{ asserts, SIGABRT }, { overflows, SIGSEGV }, { measures, SIGSEGV }, { prints, SIGSEGV }, { sorts, SIGSEGV },
+	{ writes, SIGSEGV }, { jumps, SIGSEGV }, { illegal, SIGILL }, { raises, SIGBUS },
+	{ aborts, SIGABRT }, { asserts, SIGABRT }, { overflows, SIGSEGV }, { measures, SIGSEGV },
+	{ prints, SIGSEGV }, { sorts, SIGSEGV },
 #if defined(__x86_64__)
 	{ divides, SIGFPE },
 #else

@@ -1,6 +1,6 @@
-/* core/agent, core/dump: all threads wait and nothing can wake one: that is said, with all threads, after
- * about a second; and it is not said when a deadline, a watched word, a kernel thread or a signal handler
- * may still wake one.
+/* core/agent, core/dump: all threads wait and nothing can wake a thread: that is reported, with all
+ * threads, after about a second; and it is not reported when a deadline, a watched word, a kernel
+ * thread or a signal handler may still wake a thread.
  * sleeps: yes */
 #include <kochab/kochab.h>
 #include <pthread.h>
@@ -49,7 +49,7 @@ static void alone(void *arg)
 	kb_sem_wait(&never);
 }
 
-/* main deadlocks after its end, so to say: it has left others that wait */
+/* main deadlocks after its end, so to speak: it has left waiting threads */
 static void *waits(void *arg)
 {
 	kb_sem_wait(&never);
@@ -72,7 +72,7 @@ static void *posts(void *arg)
 	return arg;
 }
 
-/* a deadline that nobody waits for any more */
+/* a deadline that no thread waits for any more */
 static void had_deadline(void *arg)
 {
 	kb_thread_t t;
@@ -181,7 +181,7 @@ static void not_said(struct part *p)
 	CHECK_EQ(p->c.n, 0);
 }
 
-/* All at once: each of them mostly sleeps. */
+/* All at the same time: each of them mostly sleeps. */
 int main(void)
 {
 #ifdef __SANITIZE_ADDRESS__

@@ -1,5 +1,5 @@
-/* core/dump: SIGQUIT prints every thread with its state and the backtrace of parked ones; the program goes
- * on. A program's own handler, and dump_on_quit=0, are left alone. */
+/* core/dump: SIGQUIT prints every thread with its state and the backtrace of parked threads; the
+ * program goes on. A program's own handler, and dump_on_quit=0, are left alone. */
 #include <kochab/kochab.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "core/own_tls.h"
 
 static kb_sem_t never, over;
-static uint32_t seen; /* the parent has seen the dump; set by a handler, on any kernel thread */
+static uint32_t seen; /* 1: the parent has seen the dump; set by a handler, on any kernel thread */
 
 __attribute__((noinline)) void waits_for_godot(void);
 void waits_for_godot(void)
@@ -104,7 +104,7 @@ static void ask(struct child *c, void (*fn)(void *), void *arg, const char *last
 	child_end(c, 90000);
 }
 
-/* The line that has both. */
+/* Returns the line that has both. */
 static int has_line(const struct child *c, const char *a, const char *b)
 {
 	for (const char *l = c->text; l; l = strchr(l, '\n')) {

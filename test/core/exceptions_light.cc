@@ -1,5 +1,6 @@
-// core/run: a light thread that is suspended while it handles a C++ exception is told of: those of other light threads of
-// its virtual processor get mixed up with it. Not of threads with TLS of their own, nor where the handler is left first.
+// core/run: a light thread that is suspended while it handles a C++ exception is reported: its
+// exceptions get mixed up with the exceptions of other light threads of its virtual processor. Not
+// reported: threads with TLS of their own, and a thread whose handler is left first.
 #include <kochab/kochab.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-/* core/sched_lb2: the program ends while others still use the semaphores of the Waiver Queues: that is no
- * error. */
+/* core/sched_lb2: the program ends while threads still use the semaphores of the Waiver Queues:
+ * that is no error. */
 /* matrix: sched=lb2 vps=2,4 */
 #include <kochab/kochab.h>
 

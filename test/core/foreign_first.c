@@ -1,4 +1,4 @@
-/* core/boot: kernel threads use objects before anybody has started the runtime, with a limit on threads that
+/* core/boot: kernel threads use objects before the runtime is started, with a limit on threads that
  * is smaller than the default; then main starts it. */
 #include <kochab/kochab.h>
 #include <pthread.h>

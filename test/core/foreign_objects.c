@@ -1,5 +1,5 @@
-/* core/foreign: kernel threads that Kochab did not create lock, wait, notify, time out, create and join
- * beside lightweight threads. */
+/* core/foreign: kernel threads that Kochab did not create lock, wait, notify, time out, create and
+ * join beside lightweight threads. */
 #include <errno.h>
 #include <kochab/kochab.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* core: fork in a lightweight thread: the child runs on from there, with the program's signal mask, and ends by _exit
- * or exec; the parent is unharmed. */
+/* core: fork in a lightweight thread: the child runs on from there, with the program's signal mask,
+ * and ends by _exit or exec; the parent is unharmed. */
 #include <kochab/kochab.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* core: a kernel thread that has never called the library forks while the only virtual processor takes and gives mutexes:
- * the child, where that one is not, may use them.
+/* core: a kernel thread that has never called the library forks while the only virtual processor
+ * takes and gives mutexes: the child, where that virtual processor does not exist, may use them.
  * matrix: vps=1,2 sched=rotator */
 #include <kochab/kochab.h>
 #include <kochab/sync.h>

@@ -1,7 +1,8 @@
-/* held.h - system calls that are held as long as a test likes, as by a disk that does not answer. The program is started
- * once more, under a filter (SECCOMP_RET_USER_NOTIF) that tells the first process of some system calls. The first process
- * lets them go on at once, except the calls that the second process has asked it to hold: by a descriptor, the first
- * argument, or by an address. */
+/* held.h - system calls that are held as long as a test likes, as by a disk that does not answer.
+ * The program is started once more, under a filter (SECCOMP_RET_USER_NOTIF) that notifies the first
+ * process of some system calls. The first process lets them go on at once, except the calls that
+ * the second process has asked it to hold: by a descriptor, the first argument, or by an
+ * address. */
 #ifndef HELD_H
 #define HELD_H
 
@@ -32,14 +33,14 @@ struct held {
 	uint64_t key;  /* the argument; 0: hold none */
 	uint32_t count; /* how many have been held */
 	uint32_t go;   /* the call may go on */
-	uint32_t late; /* it was let go since nobody said that */
+	uint32_t late; /* it went on because no release came in time */
 };
 static struct held *held;
 
 #define HELD_SET(field, value) __atomic_store_n(&held->field, value, __ATOMIC_SEQ_CST)
 #define HELD_GET(field) __atomic_load_n(&held->field, __ATOMIC_SEQ_CST)
 
-/* Calls with this argument are held from here on. */
+/* Holds calls with this argument from here on. */
 static inline void held_begin(uint64_t key)
 {
 	HELD_SET(count, 0);
@@ -48,7 +49,8 @@ static inline void held_begin(uint64_t key)
 	HELD_SET(key, key);
 }
 
-/* No call is held from here on, and a held call goes on. False: it went on before, since nobody came to say so. */
+/* Holds no call from here on, and lets a held call go on. Returns false if it went on before, since
+ * no release came. */
 static inline bool held_end(void)
 {
 	HELD_SET(key, 0);
@@ -56,7 +58,7 @@ static inline bool held_end(void)
 	return !HELD_GET(late);
 }
 
-/* ---- the first process ------------------------------------------------------------------------------ */
+/* ---- the first process ----------------------------------------------------------------------- */
 
 static inline bool held_is_asked(const struct seccomp_data *d)
 {
@@ -82,7 +84,7 @@ static inline bool held_is_there(int listener, uint64_t id)
 	return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-/* Until the second process has ended: its status. */
+/* Waits until the second process has ended; returns its status. */
 static inline int held_serve(int listener, pid_t pid)
 {
 	struct pollfd p = { .fd = listener, .events = POLLIN };
@@ -120,16 +122,18 @@ static inline int held_serve(int listener, pid_t pid)
 	}
 }
 
-/* ---- the second process ------------------------------------------------------------------------------ */
+/* ---- the second process ---------------------------------------------------------------------- */
 
 static inline int held_filter(const int *calls, unsigned n)
 {
-	struct sock_filter f[HELD_CALLS + 3] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
+	struct sock_filter f[HELD_CALLS + 3] =
+		{ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
 	struct sock_fprog p = { (unsigned short)(n + 3), f };
 
 	CHECK(n <= HELD_CALLS);
 	for (unsigned i = 0; i < n; i++)
-		f[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], (unsigned char)(n - i), 0);
+		f[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],
+			(unsigned char)(n - i), 0);
 	f[n + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	f[n + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -142,10 +146,12 @@ static inline void held_send(int to, int fd)
 	union {
 		struct cmsghdr h;
 		char room[CMSG_SPACE(sizeof(int))];
-	} u = { .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	} u = { .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS } };
 	char c = 0;
 	struct iovec v = { &c, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &u, .msg_controllen = sizeof u };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &u,
+		.msg_controllen = sizeof u };
 
 	memcpy(CMSG_DATA(&u.h), &fd, sizeof fd);
 	CHECK_EQ(syscall(SYS_sendmsg, to, &m, 0), 1);
@@ -159,7 +165,8 @@ static inline int held_receive(int from)
 	} u;
 	char c;
 	struct iovec v = { &c, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &u, .msg_controllen = sizeof u };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &u,
+		.msg_controllen = sizeof u };
 	int fd = -1;
 
 	if (recvmsg(from, &m, 0) == 1 && m.msg_controllen >= CMSG_LEN(sizeof fd))
@@ -167,7 +174,8 @@ static inline int held_receive(int from)
 	return fd;
 }
 
-/* Starts the program again, whose held_attach returns true there; its exit status. Skips where filters cannot tell. */
+/* Starts the program again, whose held_attach returns true there; returns its exit status. Skips
+ * where filters cannot notify. */
 static inline int held_run(char **argv, const int *calls, unsigned n)
 {
 	int pair[2], memory = memfd_create("held", 0), listener, status;
@@ -207,7 +215,7 @@ static inline int held_run(char **argv, const int *calls, unsigned n)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* Is this the program that was started again? */
+/* Returns true in the program that was started again. */
 static inline bool held_attach(void)
 {
 	if (!getenv("KB_TEST_HELD"))

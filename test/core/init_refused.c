@@ -1,5 +1,5 @@
-/* core/boot: options that are refused once they meet the machine or the program set nothing, and the next call starts the
- * runtime, with other options or with none. A message names what is wrong. */
+/* core/boot: options that are refused once they meet the machine or the program set nothing, and
+ * the next call starts the runtime, with other options or with none. A message names the fault. */
 /* matrix: none */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@ static uint64_t option(const char *name)
 	return value;
 }
 
-/* Good words around a processor that the program has not. */
+/* Returns good words around a processor that the program does not have. */
 static int ask_for_wrong_processor(void)
 {
 	char text[64];
@@ -120,7 +120,7 @@ int main(void)
 
 	child_run(&c, vps, NULL);
 	child_exited(&c, 0);
-	said = strstr(c.text, "vps "); /* a sanitizer may have said something first */
+	said = strstr(c.text, "vps "); /* a sanitizer may have printed a line before */
 	CHECK(said);
 	CHECK_EQ(sscanf(said, "vps %u.", &default_vps), 1);
 	child_run(&c, then_none, NULL);

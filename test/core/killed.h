@@ -1,5 +1,5 @@
-/* test/core/killed.h - a program whose virtual processors are processes that are killed at random while its threads do
- * something; with on_kill=spare all of them go on. */
+/* test/core/killed.h - a program whose virtual processors are processes that are killed at random
+ * while its threads work; with on_kill=spare all of them go on. */
 #ifndef KB_TEST_KILLED_H
 #define KB_TEST_KILLED_H
 
@@ -17,10 +17,10 @@ enum { KILLED_THREADS_MOST = 8 };
 struct killed {
 	void *(*thread)(void *); /* until killed_is_over() */
 	unsigned threads, kills;
-	void (*pause)(void);     /* main, between two looks at how many were killed */
+	void (*pause)(void);     /* main's, between two looks at the number of kills */
 };
 
-/* Of the killer and the program. */
+/* Shared by the killer and the program. */
 static struct killed_shared {
 	unsigned ready, stop, kills;
 } *killed_shared;
@@ -75,7 +75,8 @@ static inline int killed_run(struct killed *k)
 	SKIP("not with sanitizers");
 #endif
 	CHECK(k->threads <= KILLED_THREADS_MOST);
-	killed_shared = mmap(NULL, sizeof *killed_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	killed_shared = mmap(NULL, sizeof *killed_shared, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	child_start(&c, killed_program, k);
 	while (!KILLED_GET(ready) && !killed_has_ended(c.pid))
 		usleep(1000);

@@ -1,6 +1,7 @@
-/* os/libway: each way to take over libc's system calls, forced by the option libcalls, gives the same program: locks of
- * libc's between processes, memory, children, signals of all masks, pointers that lead nowhere, the program's own actions
- * for SIGSYS and SIGTRAP. Where code may not be written to `auto` finds a way, and `patch` is refused.
+/* os/libway: each way to take over libc's system calls, forced by the option libcalls, gives the
+ * same program: locks of libc's between processes, memory, children, signals of all masks, pointers
+ * that lead nowhere, the program's own actions for SIGSYS and SIGTRAP. Where code may not be
+ * written to `auto` finds a way, and `patch` is refused.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE
@@ -20,7 +21,12 @@
 #include "core/child.h"
 #include "core/refusals.h"
 
-enum { THREADS = 8, ROUNDS = 300, PAGE = 4096, DISPATCH = 59 /* PR_SET_SYSCALL_USER_DISPATCH */ };
+enum {
+	THREADS = 8,
+	ROUNDS = 300,
+	PAGE = 4096,
+	DISPATCH = 59 /* PR_SET_SYSCALL_USER_DISPATCH */
+};
 
 static const char *const ways[] = { "patch", "dispatch", "seccomp" };
 
@@ -48,8 +54,8 @@ static __attribute__((constructor)) void ask_for_dispatch(void)
 	has_dispatch = prctl(DISPATCH, 0, 0, 0, 0) == 0;
 }
 
-/* While dispatch is used nobody else may turn it off; while a filter is, nobody may add one, not even one that is not
- * there. */
+/* While dispatch is used the program may not turn it off; while a filter is used, the program may
+ * add none, not even a missing filter. */
 static const char *way_taken(void)
 {
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno == EINVAL)
@@ -57,9 +63,9 @@ static const char *way_taken(void)
 	return has_dispatch && prctl(DISPATCH, 0, 0, 0, 0) && errno == EINVAL ? "dispatch" : "patch";
 }
 
-/* ---- a program ----------------------------------------------------------------------------------------------------- */
+/* ---- a program ------------------------------------------------------------------------------- */
 
-/* Memory that one process maps is the others', too, and libc's locks are known everywhere. */
+/* Memory that a process maps is every process's, and libc's locks are known everywhere. */
 static void *allocates(void *arg)
 {
 	char **place = arg;
@@ -107,7 +113,7 @@ static int status_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* Which go on as any process does: nothing of a way is left in them. */
+/* The children go on as any process does: nothing of a way is left in them. */
 static void has_children(void)
 {
 	char *const words[] = { "sh", "-c", "test $PPID = $PROGRAM && exit 5", NULL };
@@ -147,7 +153,8 @@ static void calls_libc(void)
 	CHECK_EQ(system("exit 6"), 6 << 8);
 }
 
-/* A call that waits with such a mask is interrupted by a signal that it lets through, whose handler calls libc. */
+/* A call that waits with such a mask is interrupted by a signal that it lets through, whose handler
+ * calls libc. */
 static void handler_calls(int sig)
 {
 	free(malloc(1000));
@@ -161,7 +168,7 @@ static void waits_with(const sigset_t *mask, int how)
 	struct epoll_event e;
 	int fd = epoll_create1(0), before = handled[SIGUSR2];
 
-	CHECK_EQ(kill(getpid(), SIGUSR2), 0); /* it waits for that */
+	CHECK_EQ(kill(getpid(), SIGUSR2), 0); /* the caller waits for that */
 	errno = 0;
 	if (how == 0)
 		CHECK_EQ(ppoll(NULL, 0, &long_time, mask), -1);
@@ -226,14 +233,16 @@ static void program(void)
 		exit(1);
 }
 
-/* Pointers that lead nowhere: what the kernel says of them, not a fault. By libc, and by the program's own instruction. */
+/* Pointers that lead nowhere: the kernel's error is returned, there is no fault. By libc, and by
+ * the program's own instruction. */
 static long own_call(long nr, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
 	long r;
 
-	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8),
+		"r"(r9)
 			 : "rcx", "r11", "memory");
 	return r;
 #else
@@ -274,7 +283,7 @@ static void bad_pointers(void)
 	munmap(page, PAGE);
 }
 
-/* ---- each way ---------------------------------------------------------------------------------------------------- */
+/* ---- each way -------------------------------------------------------------------------------- */
 
 static void forced(void *way)
 {
@@ -290,7 +299,7 @@ static void forced(void *way)
 	exit(20);
 }
 
-/* What it blocks when it starts it blocks before a way is chosen. */
+/* Signals that the program blocks when it starts are blocked before a way is chosen. */
 static void blocked_at_start(void *way)
 {
 	sigset_t all;
@@ -334,7 +343,7 @@ static void executes(void *way)
 	exit(1);
 }
 
-/* ---- code that may not be written to ------------------------------------------------------------------------------- */
+/* ---- code that may not be written to --------------------------------------------------------- */
 
 static void fixed(void *way)
 {

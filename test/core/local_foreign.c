@@ -1,5 +1,5 @@
-/* core/local: kernel threads that Kochab did not create have values too; their destructors run when they
- * end, and the descriptor's next user finds nothing of them. */
+/* core/local: kernel threads that Kochab did not create have values too; their destructors run when
+ * they end, and the descriptor's next user finds no values. */
 #include <kochab/kochab.h>
 #include <pthread.h>
 

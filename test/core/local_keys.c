@@ -1,4 +1,5 @@
-/* core/local: values by thread; destructors in up to four rounds; deleted and re-created keys; the limit. */
+/* core/local: values by thread; destructors in up to four rounds; deleted and re-created keys; the
+ * limit. */
 #include <errno.h>
 #include <kochab/kochab.h>
 

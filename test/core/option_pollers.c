@@ -1,4 +1,4 @@
-/* core/agent: the paper's exclusive agent: one VP polls at a time. */
+/* core/agent: the paper's exclusive agent: a single VP polls at a time. */
 #include "core/busy_day.h"
 
 int main(void)

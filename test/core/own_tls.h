@@ -1,5 +1,6 @@
-/* own_tls.h - threads with own TLS where they can be had. Under ThreadSanitizer and with the generic port they
- * cannot, and kb_thread_create says ENOTSUP: the same test then runs with light threads. */
+/* own_tls.h - threads with own TLS where they can be had. Under ThreadSanitizer and with the
+ * generic port they cannot, and kb_thread_create returns ENOTSUP: the same test then runs with
+ * light threads. */
 #ifndef KB_TEST_OWN_TLS_H
 #define KB_TEST_OWN_TLS_H
 
@@ -13,7 +14,7 @@ static inline void *own_tls_nothing(void *arg)
 	return arg;
 }
 
-/* Asks by making one. */
+/* Asks by making a thread. */
 static inline int own_tls_is_there(void)
 {
 	static int known; /* 1 yes, 2 no */

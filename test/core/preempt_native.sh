@@ -1,7 +1,9 @@
 #!/bin/bash
-# core/quantum in the native interface, where it is off unless asked for: light threads and those with a TLS of their own
-# that compute without a call take turns, also on one virtual processor; each comes back to its registers. One that sleeps
-# beside them wakes up. Linked with the shared library: what is linked statically cannot be told from the library itself.
+# core/quantum in the native interface, where it is off unless asked for: light threads and threads
+# with a TLS of their own that compute without a call take turns, also on a single virtual
+# processor; each comes back to its registers. A sleeping thread beside them wakes up. Linked with
+# the shared library: the library cannot tell a program's code from its own where the two are linked
+# statically.
 set -eu
 BUILD=${BUILD:-build}
 INCLUDE=$(cd "$(dirname "$0")/../.." && pwd)/include
@@ -86,5 +88,6 @@ int main(void)
 END_C
 ${CC:-cc} -O1 -I"$INCLUDE" -o "$T/turns" "$T/turns.c" "$BUILD/libkochab.so.0" -Wl,-rpath,"$BUILD"
 for s in rotator/1 rotator/2 lb2/2 steal/2; do
-	KOCHAB_QUANTUM=2ms KOCHAB_SCHED=${s%/*} KOCHAB_VPS=${s#*/} timeout 60 "$T/turns" || { echo "$s: $?"; exit 1; }
+	KOCHAB_QUANTUM=2ms KOCHAB_SCHED=${s%/*} KOCHAB_VPS=${s#*/} timeout 60 "$T/turns" ||
+		{ echo "$s: $?"; exit 1; }
 done

@@ -1,5 +1,6 @@
-/* core/preempt: the signal of the tick. One that the program handles is refused, with a line that names the option; with
- * another one ticks come and the program's handler is left alone; no other can be chosen.
+/* core/preempt: the signal of the tick. A signal that the program handles is refused, with a line
+ * that names the option; with another signal ticks come and the program's handler is left alone; no
+ * further signal can be chosen.
  * matrix: none
  * body: thread */
 #include <errno.h>
@@ -33,7 +34,7 @@ static void refused(void *arg)
 	(void)arg;
 }
 
-/* It is ready behind who computes: the other VP gets it at once, or by a tick. */
+/* It is ready behind a computing thread: the other VP gets it at once, or by a tick. */
 static void __attribute__((unused)) other(void *arg)
 {
 	kb_thread_t t;
@@ -69,7 +70,7 @@ int main(void)
 	child_exited(&c, 0);
 	child_said(&c, "SIGURG");
 	child_said(&c, "tick_signal");
-#ifndef __SANITIZE_THREAD__ /* it keeps signals from who computes */
+#ifndef __SANITIZE_THREAD__ /* it keeps signals from computing threads */
 	child_run(&c, other, NULL);
 	child_exited(&c, 0);
 #endif

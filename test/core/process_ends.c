@@ -1,5 +1,6 @@
-/* core/body_process: a program whose virtual processors are processes looks like one process: its number, its exit status,
- * signals, children; and it ends as one, whoever of it is killed.
+/* core/body_process: a program whose virtual processors are processes looks like a single process:
+ * its number, its exit status, signals, children; and it ends as a single process, whichever of its
+ * processes is killed.
  * matrix: none
  * body: thread (it chooses by itself) */
 #define _GNU_SOURCE
@@ -37,7 +38,7 @@ static void *number(void *arg)
 	return NULL;
 }
 
-/* Another process runs main now; its number is the one that the parent knows. */
+/* Another process runs main now; its number is the number that the parent knows. */
 static void numbers(void *arg)
 {
 	pid_t before = getpid(), parent = getppid();
@@ -78,7 +79,7 @@ static void aborts(void *arg)
 	abort();
 }
 
-/* Nothing comes behind it. */
+/* No line comes behind it. */
 static void kills_itself(void *how)
 {
 	with_processes();
@@ -117,7 +118,7 @@ static void *spawns(void *arg)
 	return NULL;
 }
 
-/* Who started it ran elsewhere, perhaps. */
+/* The thread that started it ran elsewhere, perhaps. */
 static void children(void *arg)
 {
 	kb_thread_t t;
@@ -158,7 +159,8 @@ static void *sets_timers(void *arg)
 	return NULL;
 }
 
-/* Who sets a timer runs somewhere; the program has it, and another thread may take it away. */
+/* The thread that sets a timer runs in some process; the program has the timer, and another thread
+ * may remove it. */
 static void timers(void *arg)
 {
 	kb_thread_t t;
@@ -205,7 +207,7 @@ static void is_gone(pid_t pid)
 	CHECK(kill(pid, 0) == -1);
 }
 
-/* One of them is killed: 0 the first, 1 that which runs main. */
+/* Kills a process: 0 the first, 1 the process that runs main. */
 static void killed(int which, int sig)
 {
 	static struct child c;
@@ -231,7 +233,8 @@ static void *executes(void *arg)
 	return arg;
 }
 
-/* The program that is executed has the number of the one before, and nothing else is left of that. */
+/* The program that is executed has the number of the program before, and nothing else is left of
+ * that. */
 static void becomes(void *arg)
 {
 	kb_thread_t t;

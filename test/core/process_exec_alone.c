@@ -1,5 +1,6 @@
-/* core/body_process: a program whose virtual processors are processes executes another one at any moment of their making,
- * while more of them are being made, too: the next program has none of them, for it has no children.
+/* core/body_process: a program whose virtual processors are processes executes another program at
+ * any moment of their making, while more of them are being made, too: the next program has none of
+ * them, for it has no children.
  * matrix: none
  * body: thread (it chooses by itself) */
 #include <errno.h>
@@ -8,9 +9,13 @@
 
 #include "core/child.h"
 
-enum { ROUNDS = 50, N = 4, NEXT = 6 /* the next program's status */ };
+enum {
+	ROUNDS = 50,
+	N = 4,
+	NEXT = 6 /* the next program's status */
+};
 
-/* For ever: more processes are made, which run the others meanwhile. */
+/* Runs for ever: more processes are made, which run the remaining threads meanwhile. */
 static void *blocks(void *arg)
 {
 	char c;
@@ -38,7 +43,7 @@ static void becomes(void *yields)
 	CHECK(!"executed");
 }
 
-/* Whoever is left over from the program before is a child of this one. */
+/* A process that is left over from the program before is a child of this program. */
 static int next(void)
 {
 	CHECK_EQ(waitpid(-1, NULL, WNOHANG | __WALL), -1);
