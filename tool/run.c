@@ -37,12 +37,23 @@ static void usage_row(const struct kbi_option *o)
 
 static void usage(void)
 {
+	unsigned hidden = 0;
+
 	printf("usage: kochab run [OPTION]... [--] PROGRAM [ARGUMENT]...\n\n"
 	       "Runs an unmodified, dynamically linked program; its threads become lightweight "
 	       "threads.\n"
-	       "Each option is also an environment variable; see 'kochab options'.\n\n");
+	       "Each option is also an environment variable; see 'kochab options'.\n");
+	for (unsigned tier = 0; tier < KBI_TIER_LABORATORY; tier++) {
+		printf("\n%s:\n\n", tool_tier_heading(tier));
+		for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++) {
+			if (o->tier == tier)
+				usage_row(o);
+		}
+	}
 	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++)
-		usage_row(o);
+		hidden += o->tier == KBI_TIER_LABORATORY;
+	printf("\n%u more options are for the laboratory: 'kochab options --all' shows them; the variable\n"
+		"KOCHAB_TICK_MS, for example, is the option tick-ms.\n", hidden);
 	printf("\nOne that the library cannot be loaded into (static, setuid, 32-bit, linked with "
 	"musl) runs\nwithout it, and that is said.\n"
 	"Exit: the program's; 127 it was not found, 126 it cannot be run, 2 wrong usage.\n");
@@ -66,8 +77,8 @@ bool tool_take_option(const char *command, int argc, char **argv, int *i)
 	uint64_t parsed;
 
 	if (o == NULL) {
-		tool_say("%s: --%.*s: no such option; 'kochab %s --help' lists them", command, (int)n,
-			name, command);
+		tool_say("%s: --%.*s: no such option; see 'kochab %s --help' and 'kochab options --all'",
+			command, (int)n, name, command);
 		return false;
 	}
 	if (value == NULL && o->type == KBI_OPTION_BOOL) {

@@ -77,6 +77,8 @@ bool tool_self(char *buf, size_t size);
 /* Takes an option --name, --name=value or --name value at argv[*i]: it becomes a variable of the
  * environment. Returns false after printing the reason. */
 bool tool_take_option(const char *command, int argc, char **argv, int *i);
+/* Returns the heading of a tier of options in lists (enum kbi_option_tier). */
+const char *tool_tier_heading(unsigned tier);
 /* Checks that the program may use the processors of the option bind, which the library would only
  * check at the first thread; and warns of values that are probably mistakes. Returns false after
  * printing the reason. */

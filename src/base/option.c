@@ -17,16 +17,16 @@
 enum { CPUS_TEXT = 1024 }; /* bytes of a list with its terminator */
 
 struct kbi_options kbi_options = {
-#define OPTION(name, env, type, def, min, max, unit, help) .name = (def),
+#define OPTION(name, tier, env, type, def, min, max, unit, help) .name = (def),
 #include "base/option.def"
 };
 
 const struct kbi_option kbi_option_table[] = {
-#define OPTION(name, env, type, def, min, max, unit, help) \
-	{ #name, "KOCHAB_" env, KBI_OPTION_##type, offsetof(struct kbi_options, name), \
-	  (def), (min), (max), unit, help },
+#define OPTION(name, tier, env, type, def, min, max, unit, help) \
+	{ #name, "KOCHAB_" env, KBI_OPTION_##type, KBI_TIER_##tier, \
+	  offsetof(struct kbi_options, name), (def), (min), (max), unit, help },
 #include "base/option.def"
-	{ NULL, NULL, KBI_OPTION_BOOL, 0, 0, 0, 0, NULL, NULL },
+	{ NULL, NULL, KBI_OPTION_BOOL, KBI_TIER_USER, 0, 0, 0, 0, NULL, NULL },
 };
 
 /* Variables of the command and the tests that are no options. */
@@ -342,7 +342,7 @@ static int load_one(const char *entry)
 			if (word_is(entry, n, others[i]))
 				return 0;
 		}
-		note("kochab: %.*s: no such option; 'kochab options' lists them\n",
+		note("kochab: %.*s: no such option; 'kochab options --all' lists them\n",
 			(int)(n < 200 ? n : 200), entry);
 		return EINVAL;
 	}
@@ -417,8 +417,8 @@ static bool prefer(const char *word, size_t n, bool sets)
 	equals = strchr(text, '=');
 	o = equals ? kbi_option_find(text, (size_t)(equals - text)) : NULL;
 	if (o == NULL) {
-		note("kochab: kb_init_with: %.300s: no such option=value%s; 'kochab options' lists them\n",
-			text, blank_hint(text));
+		note("kochab: kb_init_with: %.300s: no such option=value%s; 'kochab options --all' "
+			"lists them\n", text, blank_hint(text));
 		return false;
 	}
 	if (kbi_option_parse(o, equals + 1, &value) != 0) {

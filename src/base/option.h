@@ -17,6 +17,9 @@ enum kbi_option_type {
 	KBI_OPTION_CPUS,
 };
 
+/* Who cares about an option. The order is that of the lists. */
+enum kbi_option_tier { KBI_TIER_USER, KBI_TIER_OPERATOR, KBI_TIER_LABORATORY, KBI_TIERS };
+
 #define CHOICES(name, ...) enum kbi_option_##name { __VA_ARGS__ };
 #include "base/option.def"
 
@@ -28,7 +31,7 @@ typedef uint32_t kbi_option_type_ENUM;
 typedef const char *kbi_option_type_CPUS;
 
 struct kbi_options {
-#define OPTION(name, env, type, def, min, max, unit, help) kbi_option_type_##type name;
+#define OPTION(name, tier, env, type, def, min, max, unit, help) kbi_option_type_##type name;
 #include "base/option.def"
 };
 
@@ -43,6 +46,7 @@ struct kbi_option {
 	const char *name; /* as in the struct */
 	const char *env;  /* KOCHAB_... */
 	enum kbi_option_type type;
+	enum kbi_option_tier tier;
 	uint32_t offset; /* of the value, in struct kbi_options */
 	uint64_t def, min, max;
 	const char *unit; /* ENUM, CPUS: the words, separated by | */

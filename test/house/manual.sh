@@ -16,7 +16,8 @@ stands_in() { # PAGE WORD...
 		grep -qE -e "(^|[^a-z-])$word([^a-z-]|\$)" <<<"$text" || { echo "$page does not tell of $word"; failures=1; }
 	done
 }
-words() { grep -oE -e '(^|[^a-z-])--[a-z][a-z-]*' | grep -oE -e '--[a-z-]+' | sort -u; }
+# The options in a help text; not those of another command that the text names in quotes.
+words() { sed "s/'kochab [^']*'//g" | grep -oE -e '(^|[^a-z-])--[a-z][a-z-]*' | grep -oE -e '--[a-z-]+' | sort -u; }
 
 mapfile -t commands < <("$K" --help | sed -nE 's/^  ([a-z]+)  .*/\1/p')
 stands_in kochab.1 "${commands[@]}"
